@@ -155,5 +155,5 @@ func (v *verifier) row(r api.AuditRow) error {
 }
 
 func broken(message string, sound int64) error {
-	return (&fault{exit: exitError, code: "audit_broken", message: message}).hinted("the %s before it are sound", plural(int(sound), "row", "rows"))
+	return failure(exitError, "audit_broken", "%s", message).hinted("the %s before it are sound", plural(int(sound), "row", "rows"))
 }

@@ -28,7 +28,7 @@ type chatLive struct {
 }
 
 func (a *app) chatLive(ctx context.Context, c *client.Client, s *chatFlags, opts client.ChatOptions) error {
-	l := &chatLive{app: a, s: s, out: a.outWriter(), drawing: a.io.ErrTTY && !a.dumb() && !a.json, state: "queued"}
+	l := &chatLive{app: a, s: s, out: a.outWriter(), drawing: a.drawing(), state: "queued"}
 	wait, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if s.waitTimeout != 0 {
@@ -75,7 +75,7 @@ func (l *chatLive) event(e client.ChatEvent) error {
 		if e.Output.Truncated {
 			l.note("(part of the output is no longer kept)")
 		}
-		_, _ = l.tail.Write([]byte(e.Output.Text))
+		l.tail.add(e.Output.Text)
 		_, err := io.WriteString(l.out, e.Output.Text)
 		return err
 	}
@@ -124,10 +124,10 @@ func (l *chatLive) answer(end api.ChatResponse) error {
 
 // interrupted leaves the task alone, or cancels it where that is wanted.
 func (l *chatLive) interrupted(ctx context.Context, c *client.Client) error {
-	if l.id == "" {
-		return l.unanswered(&fault{exit: exitDetached, code: "interrupted", retryable: true, message: "interrupted before the director answered"})
-	}
-	if l.s.cancelOnInterrupt {
+	switch {
+	case l.id == "":
+		return failure(exitDetached, "interrupted", "interrupted before the director answered").again(storedHint, l.s.key)
+	case l.s.cancelOnInterrupt:
 		return l.cancel(context.WithoutCancel(ctx), c)
 	}
 	return l.detached(l.id, l.state, comeBack(l.id)).about(l.id)
@@ -139,30 +139,23 @@ func (l *chatLive) cancel(ctx context.Context, c *client.Client) error {
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
 	got, err := c.Cancel(ctx, l.id)
-	f := &fault{exit: exitDetached, id: l.id}
+	var f *fault
 	switch {
 	case client.Code(err) == "already_ended":
-		f.code, f.message = "already_ended", l.id+" ended before it could be cancelled"
-		return f.hinted("signalbox status %s", l.id)
+		f = failure(exitDetached, "already_ended", "%s ended before it could be cancelled", l.id).hinted("signalbox status %s", l.id)
 	case err != nil:
-		f.code, f.message = "detached", fmt.Sprintf("%s could not be cancelled and goes on: %v", l.id, err)
-		return f.hinted("%s", comeBack(l.id))
+		f = failure(exitDetached, "detached", "%s could not be cancelled and goes on: %v", l.id, err).hinted("%s", comeBack(l.id))
 	case got.State == "cancelled":
-		f.exit, f.code, f.message = exitCancelled, "task_cancelled", l.id+" cancelled"
-		return f
+		f = failure(exitCancelled, "task_cancelled", "%s cancelled", l.id)
+	default:
+		f = failure(exitDetached, "task_cancelling", "%s is being cancelled: its agent has not confirmed yet", l.id).hinted("signalbox status %s", l.id)
 	}
-	f.code, f.message = "task_cancelling", l.id+" is being cancelled: its agent has not confirmed yet"
-	return f.hinted("signalbox status %s", l.id)
-}
-
-// unanswered is the end of a chat of which not even the id is known.
-func (l *chatLive) unanswered(f *fault) error {
-	return f.hinted("it may have been stored; the same command with --idempotency-key %s finds it or submits it, never twice", l.s.key)
+	return f.about(l.id)
 }
 
 func (l *chatLive) waitOver() error {
 	if l.id == "" {
-		return l.unanswered(&fault{exit: exitWaitOver, code: "wait_over", retryable: true, message: "the wait is over before the director answered"})
+		return failure(exitWaitOver, "wait_over", "the wait is over before the director answered").again(storedHint, l.s.key)
 	}
 	return waitOver(l.id, l.state, comeBack(l.id)).about(l.id)
 }

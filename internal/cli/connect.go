@@ -1,8 +1,8 @@
 package cli
 
 import (
-	"bufio"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,7 +35,7 @@ func (a *app) target() (target, error) {
 	t := target{url: a.set(a.director, "SIGNALBOX_DIRECTOR"), token: token}
 	if a.config != "" {
 		var cfg config.Config
-		cfg, err = a.loadWithoutTools(nil)
+		cfg, err = a.load(config.Sources{NoTools: true})
 		t.url, t.token = cfg.Director, cfg.Token
 	}
 	if err != nil {
@@ -71,13 +71,10 @@ func (a *app) givenToken() (string, error) {
 
 // set is a flag's value, else the environment's.
 func (a *app) set(flag, env string) string {
-	if flag != "" {
-		return flag
-	}
-	if value, ok := a.io.Env(env); ok {
+	if value, ok := a.io.Env(env); ok && flag == "" {
 		return value
 	}
-	return ""
+	return flag
 }
 
 // locate fills in what is missing from the files that running directors of
@@ -137,8 +134,7 @@ func readDirectorFile(path string) (out api.DirectorFile, err error) {
 		err = json.Unmarshal(data, &out)
 	}
 	if err != nil {
-		f := &fault{exit: exitError, code: "error", message: fmt.Sprintf("%s cannot be read: %v", path, err)}
-		return api.DirectorFile{}, f.hinted("remove the file, or name the director with --director")
+		return api.DirectorFile{}, failure(exitError, "error", "%s cannot be read: %v", path, err).hinted("remove the file, or name the director with --director")
 	}
 	return out, nil
 }
@@ -146,43 +142,26 @@ func readDirectorFile(path string) (out api.DirectorFile, err error) {
 // load reads the configuration for a command. Client commands read a file
 // only where --config names it, so that a fault in a server's configuration
 // does not keep anyone from asking the server.
-func (a *app) load(flags []config.Flag) (config.Config, error) {
-	return a.loadFrom(config.Sources{Flags: flags})
-}
-
-// loadWithoutTools is load for a command that serves no tools: it does not
-// fail because of them.
-func (a *app) loadWithoutTools(flags []config.Flag) (config.Config, error) {
-	return a.loadFrom(config.Sources{Flags: flags, NoTools: true})
-}
-
-func (a *app) loadFrom(src config.Sources) (config.Config, error) {
-	if a.director != "" {
-		src.Flags = append(src.Flags, config.Flag{Name: "--director", Key: "director", Values: []string{a.director}})
-	}
-	if a.token != "" {
-		src.Flags = append(src.Flags, config.Flag{Name: "--token", Key: "token", Values: []string{a.token}})
-	}
-	if a.tokenFile != "" {
-		src.Flags = append(src.Flags, config.Flag{Name: "--token-file", Key: "token_file", Values: []string{a.tokenFile}})
+func (a *app) load(src config.Sources) (config.Config, error) {
+	for _, f := range []config.Flag{
+		{Name: "--director", Key: "director", Values: []string{a.director}},
+		{Name: "--token", Key: "token", Values: []string{a.token}},
+		{Name: "--token-file", Key: "token_file", Values: []string{a.tokenFile}},
+	} {
+		if f.Values[0] != "" {
+			src.Flags = append(src.Flags, f)
+		}
 	}
 	src.File, src.Dir, src.Env = a.config, a.io.Dir, a.io.Env
 	if a.io.TTY != nil {
-		src.Ask = a.askTrust
+		src.Ask = func(u config.Untrusted) (bool, error) {
+			return a.yes(context.Background(), fmt.Sprintf("%s %s. Do you trust it, as it is now?", u.Path, u.Does()))
+		}
 	}
 	return config.Load(src)
 }
 
 var traceparentForm = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
-
-// traceparent is the trace that the command is a part of, as in an execution of
-// an agent; "" for none.
-func (a *app) traceparent() string {
-	if given, _ := a.io.Env("TRACEPARENT"); traceparentForm.MatchString(given) {
-		return given
-	}
-	return ""
-}
 
 // client makes a client of the director.
 func (a *app) client(opts client.Options) (*client.Client, error) {
@@ -195,7 +174,9 @@ func (a *app) client(opts client.Options) (*client.Client, error) {
 	}
 	opts.Token = t.token
 	opts.UserAgent = "signalbox-cli/" + a.roles.Version
-	opts.Traceparent = a.traceparent()
+	if trace, _ := a.io.Env("TRACEPARENT"); traceparentForm.MatchString(trace) { // the command is a part of it, as in an execution of an agent
+		opts.Traceparent = trace
+	}
 	c, err := client.New(t.url, opts)
 	if err != nil {
 		return nil, usage("%s", err)
@@ -239,15 +220,4 @@ func (a *app) trustCmd() *cobra.Command {
 		},
 		ValidArgsFunction: completeFiles,
 	}
-}
-
-// askTrust asks the person at the terminal about a file of the working folder.
-func (a *app) askTrust(u config.Untrusted) (bool, error) {
-	fmt.Fprintf(a.io.Err, "%s %s. Do you trust it, as it is now? [y/N] ", clean(u.Path), clean(u.Does()))
-	line, err := bufio.NewReader(a.io.In).ReadString('\n')
-	if err != nil && line == "" {
-		return false, fmt.Errorf("no answer: %w", err)
-	}
-	answer := strings.ToLower(strings.TrimSpace(line))
-	return answer == "y" || answer == "yes", nil
 }

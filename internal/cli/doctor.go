@@ -156,7 +156,7 @@ func (a *app) localChecks(ctx context.Context, chosen []config.Flag) (*config.Co
 
 func (a *app) checkConfig(chosen []config.Flag) (config.Config, api.Check) {
 	const area = "config"
-	cfg, err := a.load(chosen)
+	cfg, err := a.load(config.Sources{Flags: chosen})
 	var many config.Problems
 	switch {
 	case errors.As(err, &many):

@@ -28,14 +28,25 @@ type fault struct {
 
 func (f *fault) Error() string { return f.message }
 
-func usage(format string, args ...any) *fault {
-	return &fault{exit: exitUsage, code: "usage", message: fmt.Sprintf(format, args...)}
+func failure(exit int, code, format string, args ...any) *fault {
+	return &fault{exit: exit, code: code, message: fmt.Sprintf(format, args...)}
 }
+
+func usage(format string, args ...any) *fault { return failure(exitUsage, "usage", format, args...) }
 
 func (f *fault) hinted(format string, args ...any) *fault {
 	f.hint = fmt.Sprintf(format, args...)
 	return f
 }
+
+// again makes a fault one that may be tried again, with a hint how.
+func (f *fault) again(format string, args ...any) *fault {
+	f.retryable = true
+	return f.hinted(format, args...)
+}
+
+// storedHint is for a submit without an answer.
+const storedHint = "it may have been stored; the same command with --idempotency-key %s finds it or submits it, never twice"
 
 // about names the task that a fault is about.
 func (f *fault) about(id string) *fault {
@@ -105,11 +116,11 @@ func toFault(err error) *fault {
 }
 
 func unreachable(gone *client.UnreachableError) *fault {
-	f := &fault{exit: exitUnreachable, code: "unreachable", message: gone.Error(), retryable: true}
+	f := failure(exitUnreachable, "unreachable", "%s", gone)
 	if gone.Key != "" {
-		return f.hinted("the task may have been stored; the same command with --idempotency-key %s finds it or submits it, never twice", gone.Key)
+		return f.again("the task may have been stored; the same command with --idempotency-key %s finds it or submits it, never twice", gone.Key)
 	}
-	return f.hinted("start a director with signalbox up, or name one with --director")
+	return f.again("start a director with signalbox up, or name one with --director")
 }
 
 // full finds the sentence that people and scripts know in whatever the
@@ -167,16 +178,14 @@ func exitOf(e *client.Error) int {
 }
 
 // writeJSON writes one document, indented for people who look at it.
-func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
-}
+func writeJSON(w io.Writer, v any) error { return encode(w, v, "  ") }
 
 // writeLine writes one document of a stream.
-func writeLine(w io.Writer, v any) error {
+func writeLine(w io.Writer, v any) error { return encode(w, v, "") }
+
+func encode(w io.Writer, v any, indent string) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
+	enc.SetIndent("", indent)
 	return enc.Encode(v)
 }

@@ -62,7 +62,7 @@ func (a *app) gateway(ctx context.Context, flags []config.Flag, stdio, own bool)
 			return err
 		}
 	}
-	cfg, err := a.loadFrom(config.Sources{Flags: flags, NoTools: opts.Bridge != nil, NoWorkFile: stdio})
+	cfg, err := a.load(config.Sources{Flags: flags, NoTools: opts.Bridge != nil, NoWorkFile: stdio})
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (a *app) bridge(ctx context.Context) (*roles.Bridge, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case named && client.Code(err) == "not_found":
-		return nil, (&fault{exit: exitNotFound, code: "not_found", message: fmt.Sprintf("the director at %s has no tools", c.URL())}).
+		return nil, failure(exitNotFound, "not_found", "the director at %s has no tools", c.URL()).
 			hinted("--alone serves those of your own configuration")
 	case named, client.Code(err) == "unauthorized", client.Code(err) == "forbidden":
 		return nil, err
@@ -124,7 +124,7 @@ func (a *app) schedulerCmd() *cobra.Command {
 		Example: "  signalbox scheduler --config scheduler.yaml --director http://queue.example:8080\n" +
 			"  signalbox scheduler trigger nightly-maintenance",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := a.loadFrom(config.Sources{Flags: given(cmd.Flags()), Scheduler: true})
+			cfg, err := a.load(config.Sources{Flags: given(cmd.Flags()), Scheduler: true})
 			if err != nil {
 				return err
 			}
@@ -156,7 +156,8 @@ func (a *app) fireJobCmd() *cobra.Command {
 				return err
 			}
 			if here.URL == "" {
-				return &fault{exit: exitUnreachable, code: "unreachable", message: "no scheduler of yours runs here", hint: "signalbox scheduler starts one; signalbox schedules trigger is for those of a director"}
+				return failure(exitUnreachable, "unreachable", "no scheduler of yours runs here").
+					hinted("signalbox scheduler starts one; signalbox schedules trigger is for those of a director")
 			}
 			token := ""
 			if here.TokenFile != "" {
@@ -180,7 +181,7 @@ func (a *app) fireJob(ctx context.Context, at, token, job string) error {
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return &fault{exit: exitUnreachable, code: "unreachable", message: fmt.Sprintf("the scheduler at %s does not answer: %v", at, err)}
+		return failure(exitUnreachable, "unreachable", "the scheduler at %s does not answer: %v", at, err)
 	}
 	defer resp.Body.Close()
 	const most = 64 << 10
@@ -189,7 +190,7 @@ func (a *app) fireJob(ctx context.Context, at, token, job string) error {
 		return err
 	}
 	if resp.StatusCode >= 300 {
-		return &fault{exit: exitError, code: "error", message: fmt.Sprintf("the scheduler answered %s: %s", resp.Status, strings.TrimSpace(string(said)))}
+		return failure(exitError, "error", "the scheduler answered %s: %s", resp.Status, strings.TrimSpace(string(said)))
 	}
 	a.say("%s", clean(strings.TrimSpace(string(said))))
 	return nil

@@ -142,7 +142,7 @@ func (a *app) activityBranch(x api.Activity, depth int) {
 
 // activityText is an activity in one line.
 func (a *app) activityText(x api.Activity) string {
-	line := clean(x.ID) + " " + clean(x.Type) + " [" + a.paint(activityColour(x.State), clean(activityState(x))) + "]" + opt(" %s", x.AgentName)
+	line := clean(x.ID) + " " + clean(x.Type) + " [" + a.paint(stateColour(x.State), clean(activityState(x))) + "]" + opt(" %s", x.AgentName)
 	if x.DurationMS != nil {
 		line += " " + (time.Duration(*x.DurationMS) * time.Millisecond).Round(100*time.Millisecond).String()
 	}
@@ -161,11 +161,4 @@ func activityState(x api.Activity) string {
 		return "failed: " + x.Details.Reason
 	}
 	return x.State
-}
-
-func activityColour(state string) string {
-	if state == "started" {
-		return bold
-	}
-	return stateColour(state)
 }

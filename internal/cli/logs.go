@@ -116,7 +116,7 @@ func (w *waiter) follower(ctx context.Context) *liveLog {
 		// Its error is no matter: the wait goes on, and the task's answer is
 		// written at the end.
 		_ = w.c.FollowOutput(ctx, w.id, 0, func(o api.Output) error {
-			_, _ = l.tail.Write([]byte(o.Text))
+			l.tail.add(o.Text)
 			_, err := io.WriteString(out, o.Text)
 			return err
 		})
@@ -141,12 +141,11 @@ func (l *liveLog) finish(ctx context.Context) string {
 // tail keeps the last bytes of what was written.
 type tail []byte
 
-func (t *tail) Write(p []byte) (int, error) {
-	*t = append(*t, p...)
+func (t *tail) add(text string) {
+	*t = append(*t, text...)
 	if over := len(*t) - tailBytes; over > tailBytes {
 		*t = append((*t)[:0], (*t)[over:]...)
 	}
-	return len(p), nil
 }
 
 // outWriter is standard output for foreign text: made safe where it is a

@@ -139,11 +139,11 @@ func (a *app) root() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if version {
-				a.say("signalbox %s", a.version())
-				return nil
+			if !version {
+				return cmd.Help()
 			}
-			return cmd.Help()
+			a.say("signalbox %s", a.version())
+			return nil
 		},
 	}
 	// Not cobra's own, whose template keeps the linker from dropping what is never called: 19 MB.
@@ -156,43 +156,30 @@ func (a *app) root() *cobra.Command {
 	f.StringVar(&a.config, "config", "", "configuration `file` (for roles such as up and director else ./signalbox.yaml, else ~/.signalbox/config.yaml)")
 	f.BoolVar(&a.json, "json", false, "print JSON: one document, or one a line for streams")
 	f.Var(newChoice(&a.color, "auto", "auto", "always", "never"), "color", "colours: auto, always or never (env NO_COLOR, TERM=dumb)")
-	root.AddGroup(
-		&cobra.Group{ID: groupTasks, Title: "Tasks:"},
-		&cobra.Group{ID: groupQueue, Title: "Queue and agents:"},
-		&cobra.Group{ID: groupTools, Title: "Tools:"},
-		&cobra.Group{ID: groupAccess, Title: "Access and audit:"},
-		&cobra.Group{ID: groupRoles, Title: "Roles:"},
-	)
-	a.addTo(root, groupTasks, a.submitCmd(), a.chatCmd(), a.statusCmd(), a.cancelCmd(), a.whyCmd(), a.logsCmd(), a.retryCmd(), a.searchCmd(), a.historyCmd(),
-		a.activitiesCmd(), a.exportCmd(), a.importCmd())
-	a.addTo(root, groupQueue, a.agentsCmd(), a.laneCmd(), a.sessionsCmd(), a.releaseCmd(), a.clearCmd(), a.pauseCmd(), a.resumeCmd(),
-		a.schedulesCmd(), a.topCmd(), a.eventsCmd(), a.terminalCmd(), a.directorsCmd(), a.doctorCmd())
-	a.addTo(root, groupTools, a.toolsCmd())
-	a.addTo(root, groupAccess, a.whoamiCmd(), a.loginLinkCmd(), a.tokensCmd(), a.usersCmd(), a.auditCmd())
-	a.addTo(root, groupRoles, a.demoCmd(), a.upCmd(), a.directorCmd(), a.agentCmd(), a.gatewayCmd(), a.schedulerCmd())
-	a.addTo(root, groupRoles, a.trustCmd())
+	for _, group := range []struct {
+		id, title string
+		commands  []*cobra.Command
+	}{
+		{"tasks", "Tasks:", []*cobra.Command{a.submitCmd(), a.chatCmd(), a.statusCmd(), a.cancelCmd(), a.whyCmd(), a.logsCmd(), a.retryCmd(), a.searchCmd(),
+			a.historyCmd(), a.activitiesCmd(), a.exportCmd(), a.importCmd()}},
+		{"queue", "Queue and agents:", []*cobra.Command{a.agentsCmd(), a.laneCmd(), a.sessionsCmd(), a.releaseCmd(), a.clearCmd(), a.pauseCmd(), a.resumeCmd(),
+			a.schedulesCmd(), a.topCmd(), a.eventsCmd(), a.terminalCmd(), a.directorsCmd(), a.doctorCmd()}},
+		{"tools", "Tools:", []*cobra.Command{a.toolsCmd()}},
+		{"access", "Access and audit:", []*cobra.Command{a.whoamiCmd(), a.loginLinkCmd(), a.tokensCmd(), a.usersCmd(), a.auditCmd()}},
+		{"roles", "Roles:", []*cobra.Command{a.demoCmd(), a.upCmd(), a.directorCmd(), a.agentCmd(), a.gatewayCmd(), a.schedulerCmd(), a.trustCmd()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: group.id, Title: group.title})
+		for _, c := range group.commands {
+			c.GroupID = group.id
+			finish(c)
+			root.AddCommand(c)
+		}
+	}
 	man := a.manCmd(root)
 	finish(man)
 	root.AddCommand(a.versionCmd(), man)
 	a.completeFlags(root)
 	return root
-}
-
-const (
-	groupTasks  = "tasks"
-	groupQueue  = "queue"
-	groupTools  = "tools"
-	groupAccess = "access"
-	groupRoles  = "roles"
-)
-
-// addTo adds commands to a group.
-func (a *app) addTo(root *cobra.Command, group string, commands ...*cobra.Command) {
-	for _, c := range commands {
-		c.GroupID = group
-		finish(c)
-		root.AddCommand(c)
-	}
 }
 
 func (a *app) versionCmd() *cobra.Command {

@@ -169,6 +169,9 @@ func (a *app) colours() bool {
 	return a.io.OutTTY && none == "" && !a.dumb()
 }
 
+// drawing reports that a line of standard error may be written over and over.
+func (a *app) drawing() bool { return a.io.ErrTTY && !a.dumb() && !a.json }
+
 // dumb reports that the terminal cannot move its cursor.
 func (a *app) dumb() bool {
 	kind, ok := a.io.Env("TERM")
@@ -183,7 +186,7 @@ func stateColour(state string) string {
 		return red
 	case "cancelled", "cancelling":
 		return yellow
-	case "working", "dispatching":
+	case "working", "dispatching", "running", "started": // the last two are words of tools' tasks and activities
 		return bold
 	}
 	return ""

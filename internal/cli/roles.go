@@ -132,7 +132,7 @@ func (a *app) upCmd() *cobra.Command {
 			if f := cmd.Flags().Lookup(terminalFlag); f.Changed { // for both ends
 				flags = append(flags, config.Flag{Name: "--" + terminalFlag, Key: "agent.terminal", Values: []string{f.Value.String()}})
 			}
-			cfg, err := a.load(flags)
+			cfg, err := a.load(config.Sources{Flags: flags})
 			if err != nil {
 				return err
 			}
@@ -170,7 +170,7 @@ func (a *app) directorCmd() *cobra.Command {
 		Use:   "director",
 		Short: "Run a director",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := a.load(given(cmd.Flags()))
+			cfg, err := a.load(config.Sources{Flags: given(cmd.Flags())})
 			if err != nil {
 				return err
 			}
@@ -219,7 +219,7 @@ func (a *app) agent(cmd *cobra.Command, args []string) error {
 			flags = append(flags, config.Flag{Name: "--", Key: "agent.kind", Values: []string{"command"}})
 		}
 	}
-	cfg, err := a.loadWithoutTools(flags)
+	cfg, err := a.load(config.Sources{Flags: flags, NoTools: true})
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,20 +21,15 @@ type scheduleFlags struct {
 }
 
 // openSpan is a duration that may also be none.
-type openSpan span
+type openSpan struct{ span }
 
-func (s *openSpan) Type() string   { return "duration" }
-func (s *openSpan) String() string { return (*span)(s).String() }
 func (s *openSpan) Set(text string) error {
 	if text == "none" || text == "0" {
-		*s = 0
+		s.span = 0
 		return nil
 	}
-	return (*span)(s).Set(text)
+	return s.span.Set(text)
 }
-
-// seconds rounds up to whole seconds.
-func (s openSpan) seconds() int { return int(math.Ceil(time.Duration(s).Seconds())) }
 
 func (s *scheduleFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&s.CronExpression, "cron", "", "cron `expression` in quotes: five fields such as \"0 1 * * *\", or @daily and the like")
@@ -241,9 +235,9 @@ func (a *app) heldTask(ctx, wait context.Context, c *client.Client, name string,
 		case <-wait.Done():
 			back := "signalbox schedules executions " + name
 			if ctx.Err() != nil {
-				return "", (&fault{exit: exitDetached, code: "interrupted", message: "interrupted; the firing is held"}).hinted("%s shows it", back)
+				return "", failure(exitDetached, "interrupted", "interrupted; the firing is held").hinted("%s shows it", back)
 			}
-			return "", (&fault{exit: exitWaitOver, code: "wait_over", message: "the wait is over; the firing is held"}).hinted("%s shows it", back)
+			return "", failure(exitWaitOver, "wait_over", "the wait is over; the firing is held").hinted("%s shows it", back)
 		}
 		list, err := c.Executions(wait, name, 100)
 		if err != nil && wait.Err() == nil {
@@ -255,7 +249,7 @@ func (a *app) heldTask(ctx, wait context.Context, c *client.Client, name string,
 			case e.QueueID != "":
 				got.QueueID = e.QueueID
 			case e.Status != "held" && e.Status != "firing":
-				return "", &fault{exit: exitConflict, code: "conflict", message: fmt.Sprintf("%s made no task: %s", name, executionNote(&e))}
+				return "", failure(exitConflict, "conflict", "%s made no task: %s", name, executionNote(&e))
 			}
 		}
 	}

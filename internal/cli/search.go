@@ -129,27 +129,31 @@ func (a *app) bulk(ctx context.Context, c *client.Client, action, done string, m
 		a.say("%s: %s", capital(done), plural(got.Done, "task", "tasks"))
 	})
 	if err == nil && got.Failed > 0 {
-		return &fault{exit: exitError, code: "partly_failed", message: fmt.Sprintf("%s could not be %s", plural(got.Failed, "task", "tasks"), done), silent: a.json}
+		f := failure(exitError, "partly_failed", "%s could not be %s", plural(got.Failed, "task", "tasks"), done)
+		f.silent = a.json
+		return f
 	}
 	return err
 }
 
 // confirm asks a person. Where nobody can be asked, it is not done.
 func (a *app) confirm(ctx context.Context, question string) error {
-	no := &fault{exit: exitUsage, code: "not_confirmed", message: question + " Nothing was done"}
 	if !a.io.InTTY || !a.io.ErrTTY {
-		return no.hinted("add --yes to do it without being asked")
+		return failure(exitUsage, "not_confirmed", "%s Nothing was done", question).hinted("add --yes to do it without being asked")
 	}
+	yes, err := a.yes(ctx, question)
+	if err == nil && !yes {
+		return failure(exitUsage, "not_confirmed", "nothing was done").hinted("answer y to do it")
+	}
+	return err
+}
+
+// yes asks a person at the terminal.
+func (a *app) yes(ctx context.Context, question string) (bool, error) {
 	fmt.Fprintf(a.io.Err, "%s [y/N] ", clean(question))
 	answer, err := a.readLine(ctx)
-	if err != nil {
-		return err
-	}
-	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-		no.message, no.hint = "nothing was done", "answer y to do it"
-		return no
-	}
-	return nil
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes", err
 }
 
 // readLine reads a line that a person types, until ctx ends.

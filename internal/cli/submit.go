@@ -225,12 +225,11 @@ func roomDelay(try, advised int) time.Duration {
 
 // notSubmitted words the end of a submit that has no answer.
 func (a *app) notSubmitted(ctx context.Context, s *submitFlags, err error) error {
-	again := fmt.Sprintf("it may have been stored; the same command with --idempotency-key %s finds it or submits it, never twice", s.key)
 	switch {
 	case errors.Is(err, errWaitOver):
-		return (&fault{exit: exitWaitOver, code: "wait_over", retryable: true, message: fmt.Sprintf("no room in the queue after %s: the task was not submitted", time.Duration(s.wait.limit))}).hinted("%s", again)
+		return failure(exitWaitOver, "wait_over", "no room in the queue after %s: the task was not submitted", time.Duration(s.wait.limit)).again(storedHint, s.key)
 	case ctx.Err() != nil:
-		return (&fault{exit: exitDetached, code: "interrupted", retryable: true, message: "interrupted before the director answered"}).hinted("%s", again)
+		return failure(exitDetached, "interrupted", "interrupted before the director answered").again(storedHint, s.key)
 	}
 	return err
 }

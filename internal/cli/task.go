@@ -166,11 +166,11 @@ func resolve(ctx context.Context, c *client.Client, typed string) (string, error
 	case slices.Contains(ids, part):
 		return part, nil
 	case len(ids) == 0:
-		f := &fault{exit: exitNotFound, code: "not_found", message: "no task's id begins or ends with " + part}
-		return "", f.hinted("%s", hints["not_found"])
+		return "", failure(exitNotFound, "not_found", "no task's id begins or ends with %s", part).hinted("%s", hints["not_found"])
 	}
-	f := &fault{exit: exitUsage, code: "ambiguous", message: "several tasks' ids begin or end with " + part + ":", matches: ids}
-	return "", f.hinted("give more of the id")
+	f := failure(exitUsage, "ambiguous", "several tasks' ids begin or end with %s:", part).hinted("give more of the id")
+	f.matches = ids
+	return "", f
 }
 
 // shortID is an id as people recognise it.

@@ -75,7 +75,7 @@ func dialTerminal(ctx context.Context, through *http.Client, url string) (*webso
 		defer resp.Body.Close()
 	}
 	if err != nil {
-		f := &fault{exit: exitUnreachable, code: "unreachable", message: fmt.Sprintf("the terminal cannot be opened: %v", err)}
+		f := failure(exitUnreachable, "unreachable", "the terminal cannot be opened: %v", err)
 		if resp != nil {
 			f.exit, f.code = exitError, "terminal_refused"
 		}
@@ -204,7 +204,7 @@ func (t *terminal) ended(agent string, err error) error {
 		t.note("The terminal of %s ended: %v.", agent, err)
 		return nil
 	case errors.As(err, &said):
-		return &fault{exit: exitError, code: "terminal_closed", message: fmt.Sprintf("the terminal of %s was closed: %s", agent, cmp.Or(said.Reason, said.Code.String()))}
+		return failure(exitError, "terminal_closed", "the terminal of %s was closed: %s", agent, cmp.Or(said.Reason, said.Code.String()))
 	case errors.Is(err, context.Canceled):
 		return &fault{exit: exitDetached, code: "interrupted", message: "interrupted; the terminal of " + agent + " is closed"}
 	}

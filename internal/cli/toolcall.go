@@ -119,7 +119,7 @@ func (a *app) inDir(path string) string {
 func (a *app) callTool(ctx context.Context, c *client.Client, t toolCall, name string) error {
 	if t.timeout > 0 {
 		var cancel context.CancelFunc
-		late := &fault{exit: exitLost, code: "timeout", message: "the call was given up after " + time.Duration(t.timeout).String()}
+		late := failure(exitLost, "timeout", "the call was given up after %s", time.Duration(t.timeout))
 		ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(t.timeout), late)
 		defer cancel()
 	}
@@ -268,7 +268,7 @@ func cancelTask(c *client.Client, ctx context.Context, id string) (api.Cancelled
 		}
 	}
 	if err == nil && client.Ended(got.State) && got.State != "cancelled" {
-		return got, (&fault{exit: exitConflict, code: "already_ended", message: id + " ended before it could be cancelled: " + got.State}).hinted("signalbox status %s", id)
+		return got, failure(exitConflict, "already_ended", "%s ended before it could be cancelled: %s", id, got.State).hinted("signalbox status %s", id)
 	}
 	return got, err
 }

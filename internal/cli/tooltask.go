@@ -157,7 +157,7 @@ func (a *app) toolTasksCmd() *cobra.Command {
 // toolTaskLine is a tool's task in one line: which, how it is, what it waits
 // for or why it failed.
 func (a *app) toolTaskLine(t api.ToolTask) string {
-	line := fmt.Sprintf("%s  %s [%s] %s", a.clock(t.CreatedAt), clean(t.ID), a.paint(statusColour(t.Status), clean(t.Status)), clean(t.ToolName))
+	line := fmt.Sprintf("%s  %s [%s] %s", a.clock(t.CreatedAt), clean(t.ID), a.state(t.Status), clean(t.ToolName))
 	switch {
 	case t.Status == "running":
 		line += " for " + ago(a.io.Now().Sub(t.UpdatedAt))
@@ -167,14 +167,6 @@ func (a *app) toolTaskLine(t api.ToolTask) string {
 		line += ": " + clean(firstLine(t.Message))
 	}
 	return line
-}
-
-// statusColour is stateColour for the seed's words.
-func statusColour(status string) string {
-	if status == "running" {
-		return bold
-	}
-	return stateColour(status)
 }
 
 // toolTask prints what a task answered, or how it is.

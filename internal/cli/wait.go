@@ -83,7 +83,7 @@ func (a *app) wait(ctx, wait context.Context, c *client.Client, job api.SubmitRe
 // is the end of what a person has seen of its log.
 func (a *app) await(ctx, wait context.Context, c *client.Client, id, state string, until func(context.Context) (api.Task, error)) (task api.Task, seen string, err error) {
 	w := &waiter{
-		app: a, c: c, id: id, drawing: a.io.ErrTTY && !a.dumb() && !a.json,
+		app: a, c: c, id: id, drawing: a.drawing(),
 		opened: make(chan struct{}, 1), events: make(chan api.Event, 64), ended: make(chan outcome, 1),
 	}
 	live, stop := context.WithCancel(wait)
@@ -246,8 +246,8 @@ func (a *app) stillRunning(ctx, wait context.Context, w *waiter, err error) erro
 
 // detached is the end of a wait by an interrupt. back says how to come back.
 func (a *app) detached(id, state, back string) *fault {
-	f := &fault{exit: exitDetached, code: "detached", message: fmt.Sprintf("detached: %s goes on (%s)", id, state), silent: !a.json}
-	if f.silent {
+	f := failure(exitDetached, "detached", "detached: %s goes on (%s)", id, state)
+	if f.silent = !a.json; f.silent {
 		a.note("%s.", capital(f.message))
 		a.note("Hint: %s", back)
 	}
@@ -256,7 +256,7 @@ func (a *app) detached(id, state, back string) *fault {
 
 // waitOver is the end of a wait by its own limit.
 func waitOver(id, state, back string) *fault {
-	return (&fault{exit: exitWaitOver, code: "wait_over", retryable: true, message: fmt.Sprintf("the wait is over; %s goes on (%s)", id, state)}).hinted("%s", back)
+	return failure(exitWaitOver, "wait_over", "the wait is over; %s goes on (%s)", id, state).again("%s", back)
 }
 
 // cutOff is the end of a wait by an error that says nothing of the task.
