@@ -187,7 +187,7 @@ func (a *app) importInto(ctx context.Context, from port.Source, c *client.Client
 		Source: from.What, DryRun: c == nil, Unread: []unread{}, Imported: api.Imported{Refused: []api.ImportedRefusal{}},
 	}}
 	err := from.Read(ctx, func(t api.ExportedTask) error { return in.take(ctx, t) }, in.bad)
-	if sent := in.send(ctx); sent != nil && err == nil {
+	if sent := in.flush(ctx); sent != nil && err == nil {
 		err = sent
 	}
 	a.line.clear()
@@ -215,7 +215,7 @@ func (in *importing) take(ctx context.Context, t api.ExportedTask) error {
 	}
 	size := len(t.Request) + len(t.Result)
 	if len(in.batch) > 0 && (len(in.batch) >= importTasks || in.size+size > importBytes) {
-		if err := in.send(ctx); err != nil {
+		if err := in.flush(ctx); err != nil {
 			return err
 		}
 	}
@@ -223,58 +223,48 @@ func (in *importing) take(ctx context.Context, t api.ExportedTask) error {
 	return nil
 }
 
-func (in *importing) send(ctx context.Context) error {
-	if len(in.batch) == 0 {
+func (in *importing) flush(ctx context.Context) error {
+	batch := in.batch
+	if in.batch, in.size = in.batch[:0], 0; len(batch) == 0 {
 		return nil
 	}
-	batch := in.batch
-	in.batch, in.size = in.batch[:0], 0
-	err := in.sendAll(ctx, batch)
-	if client.Code(err) != string(signalbox.CodeValidation) || len(batch) == 1 {
-		return in.sent(err, batch)
+	return in.send(ctx, batch)
+}
+
+// send imports a batch. A single task that the director cannot read is refused,
+// and does not end the import.
+func (in *importing) send(ctx context.Context, batch []api.ExportedTask) error {
+	done, err := in.c.Import(ctx, api.ImportRequest{Tasks: batch, Running: in.running})
+	switch {
+	case err == nil:
+		in.out.Imported.Imported += done.Imported
+		in.out.Known += done.Known
+		for _, r := range done.Refused {
+			in.refused(r)
+		}
+		in.a.progressed("imported", in.out.Imported.Imported+in.out.Known)
+		return nil
+	case client.Code(err) != string(signalbox.CodeValidation):
+		in.out.IDs = slices.DeleteFunc(in.out.IDs, func(id newID) bool {
+			return slices.ContainsFunc(batch, func(t api.ExportedTask) bool { return t.QueueID == id.New })
+		})
+		return errors.Join(err, errors.New("run the import again: what is there already is left alone"))
+	case len(batch) == 1:
+		in.refused(api.ImportedRefusal{QueueID: batch[0].QueueID, Message: err.Error()})
+		return nil
 	}
 	for i := range batch { // one of them cannot even be read: the others can
-		if err := in.sent(in.sendAll(ctx, batch[i:i+1]), batch[i:i+1]); err != nil {
+		if err := in.send(ctx, batch[i:i+1]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// sent takes what became of a request. A single task that the director cannot
-// read is refused, and does not end the import.
-func (in *importing) sent(err error, batch []api.ExportedTask) error {
-	switch {
-	case err == nil:
-		return nil
-	case client.Code(err) == string(signalbox.CodeValidation) && len(batch) == 1:
-		in.refused(api.ImportedRefusal{QueueID: batch[0].QueueID, Message: err.Error()})
-		return nil
-	}
-	in.out.IDs = slices.DeleteFunc(in.out.IDs, func(id newID) bool {
-		return slices.ContainsFunc(batch, func(t api.ExportedTask) bool { return t.QueueID == id.New })
-	})
-	return errors.Join(err, errors.New("run the import again: what is there already is left alone"))
-}
-
 func (in *importing) refused(r api.ImportedRefusal) {
 	in.out.Refused = append(in.out.Refused, r)
 	in.out.IDs = slices.DeleteFunc(in.out.IDs, func(id newID) bool { return id.New == r.QueueID })
 	in.a.note("Refused: %s: %s", r.QueueID, r.Message)
-}
-
-func (in *importing) sendAll(ctx context.Context, batch []api.ExportedTask) error {
-	done, err := in.c.Import(ctx, api.ImportRequest{Tasks: batch, Running: in.running})
-	if err != nil {
-		return err
-	}
-	in.out.Imported.Imported += done.Imported
-	in.out.Known += done.Known
-	for _, r := range done.Refused {
-		in.refused(r)
-	}
-	in.a.progressed("imported", in.out.Imported.Imported+in.out.Known)
-	return nil
 }
 
 func (a *app) importSummary(out *imported) {

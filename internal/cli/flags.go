@@ -219,15 +219,22 @@ func (a *app) completeFlags(root *cobra.Command) {
 	words := func(words ...string) completer {
 		return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 	}
-	byName := map[string]completer{
+	byName := map[string]completer{ // by the flag, or by its command and the flag
 		"agent": ask(agentNames), "include": words("position", "output"), "scope": words(scopeNames()...), "tool": ask(toolNames),
 		"limit-agents": ask(agentNames), "severity": words("info", "warning", "critical"), "session": ask(sessionIDs),
-		"on-shutdown": words("leave", "stop"), "log-format": words("text", "json"), "log-level": words("debug", "verbose", "info", "warn", "error"),
+		"submit kind": ask(agentKinds), "add kind": ask(agentKinds), "edit kind": ask(agentKinds), "agent kind": words(ownKinds...),
+		"activities state": words("queued", "started", "completed", "failed"), "history state": words("completed", "failed", "cancelled", "timeout"),
+		"activities type": words("chat_start", "task_start", "schedule_start", "agent_collaboration", "tool_call"),
+		"on-shutdown":     words("leave", "stop"), "log-format": words("text", "json"), "log-level": words("debug", "verbose", "info", "warn", "error"),
 		"task": ask(func(ctx context.Context, c *client.Client) []string { return taskIDs(ctx, c, anyTask) }),
 	}
 	for _, cmd := range withBelow(root) {
 		for name, f := range byName {
-			register(cmd, name, f)
+			if command, flag, one := strings.Cut(name, " "); !one {
+				register(cmd, name, f)
+			} else if command == cmd.Name() {
+				register(cmd, flag, f)
+			}
 		}
 		choices := func(f *pflag.Flag) {
 			if choice, ok := f.Value.(*choice); ok {
@@ -236,23 +243,6 @@ func (a *app) completeFlags(root *cobra.Command) {
 		}
 		cmd.Flags().VisitAll(choices)
 		cmd.PersistentFlags().VisitAll(choices)
-	}
-	for _, cmd := range root.Commands() {
-		switch cmd.Name() {
-		case "submit":
-			register(cmd, "kind", ask(agentKinds))
-		case "schedules":
-			for _, below := range cmd.Commands() {
-				register(below, "kind", ask(agentKinds))
-			}
-		case "activities":
-			register(cmd, "state", words("queued", "started", "completed", "failed"))
-			register(cmd, "type", words("chat_start", "task_start", "schedule_start", "agent_collaboration", "tool_call"))
-		case "history":
-			register(cmd, "state", words("completed", "failed", "cancelled", "timeout"))
-		case "agent":
-			register(cmd, "kind", words("claude", "codex", "opencode", "command", "llm", "demo"))
-		}
 	}
 }
 

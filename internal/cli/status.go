@@ -122,13 +122,26 @@ func (a *app) taskRows(t api.Task) [][]string {
 	if signalbox.IsExecutor(t.Agent) { // the director itself: its id and name are no news
 		t.Agent, t.TaskID = "", ""
 	}
+	if t.Mode == "queue" || t.Tool != "" { // the usual way, or the tool says it
+		t.Mode = ""
+	}
+	limit, about, most := "", "", ""
+	if t.TimeoutMS != 0 {
+		limit = (time.Duration(t.TimeoutMS) * time.Millisecond).String()
+	}
+	if t.PositionApproximate {
+		about = "about "
+	}
+	if t.MaxAttempts != 0 {
+		most = fmt.Sprintf(" of %d", t.MaxAttempts)
+	}
 	rows := [][]string{
-		{"tool", t.Tool}, {"arguments", oneLine(t.Arguments)}, {"metadata", oneLine(t.Metadata)}, {"limit", limitText(t.TimeoutMS)},
-		{"queue", t.Queue}, {"position", positionText(t)}, {"start", eta(t.ETA)},
+		{"tool", t.Tool}, {"arguments", oneLine(t.Arguments)}, {"metadata", oneLine(t.Metadata)}, {"limit", limit},
+		{"queue", t.Queue}, {"position", count(about+"%d", t.Position)}, {"start", eta(t.ETA)},
 		{"reason", t.Reason}, {"message", t.Message}, {"last error", t.LastError}, {"trouble", t.Note},
-		{"agent", t.Agent}, {"agent's id", t.TaskID}, {"attempts", attempts(t)},
+		{"agent", t.Agent}, {"agent's id", t.TaskID}, {"attempts", count("%d"+most+" failed", t.Attempts)},
 		{"model", t.Model}, {"tier", t.Tier}, {"session", t.SessionID},
-		{"mode", modeText(t)}, {"source", t.Source}, {"by", ownerText(t)}, {"called by", t.ParentID}, {"job", t.SourceJob}, {"retry of", t.RetryOf},
+		{"mode", t.Mode}, {"source", t.Source}, {"by", ownerText(t)}, {"called by", t.ParentID}, {"job", t.SourceJob}, {"retry of", t.RetryOf},
 		{"created", a.clock(t.CreatedAt)}, {"not before", a.clockOf(t.NotBefore)},
 		{"dispatched", a.clockOf(t.DispatchedAt)}, {"started", a.clockOf(t.StartedAt)}, {"ended", a.clockOf(t.EndedAt)},
 	}
@@ -144,6 +157,14 @@ func (a *app) taskRows(t api.Task) [][]string {
 	return filled(rows)
 }
 
+// count is a number in a format, or nothing for none.
+func count(format string, n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(format, n)
+}
+
 // oneLine is a JSON text as a table shows it.
 func oneLine(raw json.RawMessage) string {
 	var out bytes.Buffer
@@ -151,21 +172,6 @@ func oneLine(raw json.RawMessage) string {
 		return ""
 	}
 	return firstLine(out.String())
-}
-
-func limitText(ms int64) string {
-	if ms == 0 {
-		return ""
-	}
-	return (time.Duration(ms) * time.Millisecond).String()
-}
-
-// modeText is how a task was called, where that is not the usual way.
-func modeText(t api.Task) string {
-	if t.Mode == "queue" || t.Tool != "" { // which says it
-		return ""
-	}
-	return t.Mode
 }
 
 // ownerText is who submitted a task.
@@ -196,24 +202,4 @@ func firstLine(s string) string {
 		}
 	}
 	return s
-}
-
-func positionText(t api.Task) string {
-	switch {
-	case t.Position == 0:
-		return ""
-	case t.PositionApproximate:
-		return fmt.Sprintf("about %d", t.Position)
-	}
-	return fmt.Sprint(t.Position)
-}
-
-func attempts(t api.Task) string {
-	switch {
-	case t.Attempts == 0:
-		return ""
-	case t.MaxAttempts == 0:
-		return fmt.Sprintf("%d failed", t.Attempts)
-	}
-	return fmt.Sprintf("%d of %d failed", t.Attempts, t.MaxAttempts)
 }
