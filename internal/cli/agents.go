@@ -49,11 +49,8 @@ func (a *app) removeAgentCmd() *cobra.Command {
 func (a *app) agentTable(all api.Agents) {
 	list(a, all.Agents, "No agents. Start one with signalbox agent, or signalbox up for all that are installed here.",
 		[]string{"NAME", "KIND", "STATE", "SLOTS", "BYPASS", "WAITING", "HEARD", "RUNNING"}, func(g *api.Agent) []string {
-			heard := "never"
-			if g.LastHeard != nil {
-				heard = a.since(*g.LastHeard) + " ago"
-			}
-			return []string{g.Name, g.Kind, g.State, fmt.Sprintf("%d/%d", g.InUse, g.Slots), bypassText(g), fmt.Sprint(g.Waiting), heard, a.runningText(*g)}
+			return []string{g.Name, g.Kind, g.State, fmt.Sprintf("%d/%d", g.InUse, g.Slots), bypassText(g), fmt.Sprint(g.Waiting),
+				a.sinceOr(g.LastHeard, "never"), a.runningText(*g)}
 		})
 	for _, g := range all.Agents { // why one is given nothing
 		if (g.State == "down" || g.State == "withheld" || g.State == "closed") && g.Message != "" {

@@ -112,20 +112,18 @@ func taskArg[T any](f func(*client.Client, context.Context, string) (T, error)) 
 
 // ask makes a command's function from one that asks the director.
 func (a *app) ask(f func(ctx context.Context, c *client.Client, args []string) error) runFunc {
-	return func(cmd *cobra.Command, args []string) error {
-		c, err := a.client(client.Options{})
-		if err != nil {
-			return err
-		}
-		return f(cmd.Context(), c, args)
-	}
+	return asking(func() (*client.Client, error) { return a.client(client.Options{}) }, f)
 }
 
 // askLong is ask for a call that outlives the director: it says when that is
 // gone, and tries again.
 func (a *app) askLong(f func(ctx context.Context, c *client.Client, args []string) error) runFunc {
+	return asking(a.following, f)
+}
+
+func asking(connect func() (*client.Client, error), f func(ctx context.Context, c *client.Client, args []string) error) runFunc {
 	return func(cmd *cobra.Command, args []string) error {
-		c, err := a.following()
+		c, err := connect()
 		if err != nil {
 			return err
 		}

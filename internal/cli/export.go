@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,13 +54,7 @@ func (a *app) exportTo(ctx context.Context, c *client.Client, file string) error
 		return err
 	}
 	n, err := a.export(ctx, c, f)
-	if err == nil {
-		err = f.Sync()
-	}
-	if bad := f.Close(); err == nil {
-		err = bad
-	}
-	if err != nil {
+	if err = cmp.Or(err, f.Sync(), f.Close()); err != nil {
 		_ = os.Remove(file) // half an export is none
 		return err
 	}
@@ -186,14 +181,9 @@ func (a *app) importInto(ctx context.Context, from port.Source, c *client.Client
 	in := importing{a: a, c: c, running: running, out: imported{
 		Source: from.What, DryRun: c == nil, Unread: []unread{}, Imported: api.Imported{Refused: []api.ImportedRefusal{}},
 	}}
-	err := from.Read(ctx, func(t api.ExportedTask) error { return in.take(ctx, t) }, in.bad)
-	if sent := in.flush(ctx); sent != nil && err == nil {
-		err = sent
-	}
+	err := cmp.Or(from.Read(ctx, func(t api.ExportedTask) error { return in.take(ctx, t) }, in.bad), in.flush(ctx))
 	a.line.clear()
-	if printed := a.print(in.out, func() { a.importSummary(&in.out) }); err == nil {
-		err = printed
-	}
+	err = cmp.Or(err, a.print(in.out, func() { a.importSummary(&in.out) }))
 	if left := len(in.out.Refused) + len(in.out.Unread); err == nil && left > 0 {
 		err = fmt.Errorf("%s could not be taken over, as said above", plural(left, "record", "records"))
 	}

@@ -111,11 +111,7 @@ func (a *app) asked(cmd *cobra.Command, f func(context.Context, *client.Client) 
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx := cmd.Context()
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	ctx, cancel := context.WithTimeout(ctx, completeTime)
+	ctx, cancel := context.WithTimeout(cmd.Context(), completeTime)
 	defer cancel()
 	return f(ctx, c), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
@@ -221,7 +217,7 @@ func (a *app) completeFlags(root *cobra.Command) {
 	}
 	byName := map[string]completer{ // by the flag, or by its command and the flag
 		"agent": ask(agentNames), "include": words("position", "output"), "scope": words(scopeNames()...), "tool": ask(toolNames),
-		"limit-agents": ask(agentNames), "severity": words("info", "warning", "critical"), "session": ask(sessionIDs),
+		"limit-agents": ask(agentNames), "severity": words("info", "warning", "critical"), "session": ask(sessionIDs("", true)),
 		"submit kind": ask(agentKinds), "add kind": ask(agentKinds), "edit kind": ask(agentKinds), "agent kind": words(ownKinds...),
 		"activities state": words("queued", "started", "completed", "failed"), "history state": words("completed", "failed", "cancelled", "timeout"),
 		"activities type": words("chat_start", "task_start", "schedule_start", "agent_collaboration", "tool_call"),

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -65,8 +64,8 @@ func (a *app) sessionsCmd() *cobra.Command {
 	f.BoolVar(&all, "all", false, "also those that were put away or are gone")
 	pageFlags(f, &opts.Before, &opts.Limit, "conversations")
 	cmd.AddCommand(
-		a.sessionCmd("archive", "Put a conversation away: chats no longer go on with it", (*client.Client).ArchiveSession),
-		a.sessionCmd("restore", "Make a conversation the current one of its agent again", (*client.Client).RestoreSession),
+		a.sessionCmd("archive ID", "Put a conversation away: chats no longer go on with it", a.offer(sessionIDs("active", true)), (*client.Client).ArchiveSession),
+		a.sessionCmd("restore ID", "Make a conversation the current one of its agent again", a.offer(sessionIDs("all", false)), (*client.Client).RestoreSession),
 	)
 	return query(a, cmd, func(ctx context.Context, c *client.Client, _ []string) (api.Sessions, error) {
 		if all {
@@ -87,8 +86,8 @@ func (a *app) sessionTable(page api.Sessions) {
 	a.pageEnd(page.Next)
 }
 
-func (a *app) sessionCmd(verb, short string, do func(*client.Client, context.Context, string) (api.Session, error)) *cobra.Command {
-	return action(a, &cobra.Command{Use: verb + " ID", Short: short, ValidArgsFunction: a.completeSessions(verb)}, "", oneArg(do), func(got api.Session) {
+func (a *app) sessionCmd(use, short string, complete completer, do func(*client.Client, context.Context, string) (api.Session, error)) *cobra.Command {
+	return action(a, &cobra.Command{Use: use, Short: short, ValidArgsFunction: complete}, "", oneArg(do), func(got api.Session) {
 		state := got.State
 		if got.Current {
 			state += " and current"
@@ -97,24 +96,18 @@ func (a *app) sessionCmd(verb, short string, do func(*client.Client, context.Con
 	})
 }
 
-func sessionIDs(ctx context.Context, c *client.Client) []string {
-	return sessionsFor(ctx, c, "", func(api.Session) bool { return true })
-}
-
-func sessionsFor(ctx context.Context, c *client.Client, state string, fits func(api.Session) bool) []string {
-	page, _ := c.Sessions(ctx, client.SessionsOptions{State: state, Limit: 50})
-	fitting := slices.DeleteFunc(page.Sessions, func(s api.Session) bool { return !fits(s) })
-	return described(fitting, func(s *api.Session) (string, string) { return s.SessionID, s.Agent + " " + s.Title })
-}
-
-// completeSessions offers the conversations that a verb is for.
-func (a *app) completeSessions(verb string) completer {
-	return a.offer(func(ctx context.Context, c *client.Client) []string {
-		if verb == "archive" {
-			return sessionsFor(ctx, c, "active", func(api.Session) bool { return true })
-		}
-		return sessionsFor(ctx, c, "all", func(s api.Session) bool { return !s.Current })
-	})
+// sessionIDs completes with the conversations in a state, with or without those
+// that are their agent's current one.
+func sessionIDs(state string, current bool) func(context.Context, *client.Client) []string {
+	return func(ctx context.Context, c *client.Client) []string {
+		page, _ := c.Sessions(ctx, client.SessionsOptions{State: state, Limit: 50})
+		return described(page.Sessions, func(s *api.Session) (string, string) {
+			if s.Current && !current {
+				return "", ""
+			}
+			return s.SessionID, s.Agent + " " + s.Title
+		})
+	}
 }
 
 const queueArg = "QUEUE is work, pool:KIND, agent:NAME, or commands or calls for tools' tasks; without it all queues are meant."

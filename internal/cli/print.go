@@ -211,6 +211,14 @@ func ago(d time.Duration) string {
 // since is how long ago something was.
 func (a *app) since(t time.Time) string { return ago(a.io.Now().Sub(t)) }
 
+// sinceOr is since, or a word where it never was.
+func (a *app) sinceOr(t *time.Time, never string) string {
+	if t == nil {
+		return never
+	}
+	return a.since(*t) + " ago"
+}
+
 // lasting is how long something has gone on, in brackets; nothing where it has
 // not begun.
 func (a *app) lasting(since *time.Time) string {

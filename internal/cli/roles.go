@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -262,19 +263,13 @@ func (a *app) demoCmd() *cobra.Command {
 				return usage("--pace: want 100ms or more, got %s", time.Duration(pace))
 			}
 			opts.Pace = time.Duration(pace)
-			restore := func() error { return nil }
-			if a.io.TTY != nil {
-				var err error
-				if restore, err = a.io.TTY.Raw(); err != nil {
-					return fmt.Errorf("the terminal cannot be made raw: %w", err)
-				}
-				opts.Keys, opts.Out, opts.Err = a.io.In, rawLines{a.io.Out}, rawLines{a.io.Err}
+			if a.io.TTY == nil {
+				return a.roles.Demo(cmd.Context(), opts)
 			}
-			err := a.roles.Demo(cmd.Context(), opts)
-			if back := restore(); back != nil {
-				a.note("The terminal could not be set back (%v): the command reset helps.", back)
-			}
-			return err
+			var end error
+			opts.Keys, opts.Out, opts.Err = a.io.In, rawLines{a.io.Out}, rawLines{a.io.Err}
+			err := a.raw(func() { end = a.roles.Demo(cmd.Context(), opts) })
+			return cmp.Or(err, end)
 		},
 	}
 	f := cmd.Flags()

@@ -56,15 +56,24 @@ func (a *app) terminal(ctx context.Context, c *client.Client, agent string) erro
 	if err := t.send(ctx, api.TerminalMessage{Type: "auth", Token: ticket.Ticket, Cols: columns, Rows: rows}); err != nil {
 		return err
 	}
+	var end error
+	if err := a.raw(func() { end = t.run(ctx) }); err != nil {
+		return err
+	}
+	return t.ended(agent, end)
+}
+
+// raw hands over every key that is typed while f runs.
+func (a *app) raw(f func()) error {
 	restore, err := a.io.TTY.Raw()
 	if err != nil {
 		return fmt.Errorf("the terminal cannot be made raw: %w", err)
 	}
-	end := t.run(ctx)
+	f()
 	if err := restore(); err != nil {
 		a.note("The terminal could not be set back (%v): the command reset helps.", err)
 	}
-	return t.ended(agent, end)
+	return nil
 }
 
 func dialTerminal(ctx context.Context, through *http.Client, url string) (*websocket.Conn, error) {
