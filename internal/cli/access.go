@@ -45,15 +45,13 @@ func (a *app) tokensCmd() *cobra.Command {
 	return query(a, cmd, func(ctx context.Context, c *client.Client, _ []string) (api.Tokens, error) {
 		tokens, err := c.Tokens(ctx)
 		return api.Tokens{Tokens: tokens}, err
-	}, a.tokenTable)
-}
-
-func (a *app) tokenTable(all api.Tokens) {
-	list(a, all.Tokens, "No tokens. signalbox tokens create NAME --scope admin makes the first, and closes the director.",
-		[]string{"ID", "NAME", "FOR", "MAY", "AGENTS", "USED", "STATE"}, func(t *api.Token) []string {
-			return []string{t.ID, t.Name, t.Kind + " " + t.Principal, strings.Join(t.Scopes, ","), agentLimits(t.Agents),
-				a.sinceOr(t.LastUsedAt, "not since the start"), a.tokenState(*t)}
-		})
+	}, func(all api.Tokens) {
+		list(a, all.Tokens, "No tokens. signalbox tokens create NAME --scope admin makes the first, and closes the director.",
+			[]string{"ID", "NAME", "FOR", "MAY", "AGENTS", "USED", "STATE"}, func(t *api.Token) []string {
+				return []string{t.ID, t.Name, t.Kind + " " + t.Principal, strings.Join(t.Scopes, ","), agentLimits(t.Agents),
+					a.sinceOr(t.LastUsedAt, "not since the start"), a.tokenState(*t)}
+			})
+	})
 }
 
 func (a *app) tokenState(t api.Token) string {
@@ -187,18 +185,16 @@ func (a *app) usersCmd() *cobra.Command {
 	return query(a, cmd, func(ctx context.Context, c *client.Client, _ []string) (api.Users, error) {
 		users, err := c.Users(ctx)
 		return api.Users{Users: users}, err
-	}, a.userTable)
-}
-
-func (a *app) userTable(all api.Users) {
-	list(a, all.Users, "No users. signalbox users set ID --role admin makes the first, and closes the director.",
-		[]string{"ID", "EMAIL", "ROLE", "AGENTS", "STATE"}, func(u *api.User) []string {
-			state := "active"
-			if u.Disabled {
-				state = "disabled"
-			}
-			return []string{u.ID, u.Email, u.Role, agentLimits(u.Agents), state}
-		})
+	}, func(all api.Users) {
+		list(a, all.Users, "No users. signalbox users set ID --role admin makes the first, and closes the director.",
+			[]string{"ID", "EMAIL", "ROLE", "AGENTS", "STATE"}, func(u *api.User) []string {
+				state := "active"
+				if u.Disabled {
+					state = "disabled"
+				}
+				return []string{u.ID, u.Email, u.Role, agentLimits(u.Agents), state}
+			})
+	})
 }
 
 // userFlags are the flags of users set.

@@ -30,15 +30,13 @@ func (a *app) auditCmd() *cobra.Command {
 	cmd.AddCommand(a.auditVerifyCmd(), a.auditHeadCmd())
 	return query(a, cmd, func(ctx context.Context, c *client.Client, _ []string) (api.AuditLog, error) {
 		return c.Audit(ctx, opts)
-	}, a.auditLines)
-}
-
-func (a *app) auditLines(page api.AuditLog) {
-	next := ""
-	if page.Next != 0 {
-		next = strconv.FormatInt(page.Next, 10)
-	}
-	lines(a, page.Rows, "No rows.", next, a.auditLine)
+	}, func(page api.AuditLog) {
+		next := ""
+		if page.Next != 0 {
+			next = strconv.FormatInt(page.Next, 10)
+		}
+		lines(a, page.Rows, "No rows.", next, a.auditLine)
+	})
 }
 
 func (a *app) auditLine(row api.AuditRow) string {

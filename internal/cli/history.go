@@ -47,7 +47,15 @@ func (a *app) historyCmd() *cobra.Command {
 			return len(all.Tasks), page.Next, err
 		})
 		return all, err
-	}, a.historyLines)
+	}, func(all api.History) {
+		lines(a, all.Tasks, "No ended tasks.", all.Next, func(t api.Task) string {
+			text := t.PromptPreview
+			if t.Tool != "" && t.State != "completed" && t.Message != "" {
+				text += ": " + firstLine(t.Message) // a tool's task has no answer where it would stand
+			}
+			return fmt.Sprintf("%s  %s [%s] %s%s", a.clockOf(t.EndedAt), clean(t.QueueID), a.paint(stateColour(t.State), clean(reasonedState(t.State, t.Reason))), ranBy(t), clean(text))
+		})
+	})
 }
 
 // checkLimit refuses a number of tasks that is none.
@@ -74,16 +82,6 @@ func upTo(limit int, read func(want int, after string) (have int, next string, e
 		}
 		have, after = now, next
 	}
-}
-
-func (a *app) historyLines(all api.History) {
-	lines(a, all.Tasks, "No ended tasks.", all.Next, func(t api.Task) string {
-		text := t.PromptPreview
-		if t.Tool != "" && t.State != "completed" && t.Message != "" {
-			text += ": " + firstLine(t.Message) // a tool's task has no answer where it would stand
-		}
-		return fmt.Sprintf("%s  %s [%s] %s%s", a.clockOf(t.EndedAt), clean(t.QueueID), a.paint(stateColour(t.State), clean(reasonedState(t.State, t.Reason))), ranBy(t), clean(text))
-	})
 }
 
 // reasonedState is a state with the reason for it, where that says more.
@@ -117,7 +115,9 @@ func (a *app) activitiesCmd() *cobra.Command {
 			if len(args) == 1 {
 				return printed(a, func(root api.Activity) { a.activityBranch(root, 0) })(taskArg((*client.Client).Activity)(ctx, c, args))
 			}
-			return printed(a, a.activityLines)(c.Activities(ctx, opts))
+			return printed(a, func(page api.Activities) {
+				lines(a, page.Activities, "Nothing was done.", page.Next, func(x api.Activity) string { return a.clock(x.CreatedAt) + "  " + a.activityText(x) })
+			})(c.Activities(ctx, opts))
 		}),
 		ValidArgsFunction: a.completeIDs(anyTask),
 	}
@@ -127,10 +127,6 @@ func (a *app) activitiesCmd() *cobra.Command {
 	f.StringVar(&opts.State, "state", "", "only this `state`: queued, started, completed or failed")
 	pageFlags(f, &opts.Before, &opts.Limit, "activities")
 	return cmd
-}
-
-func (a *app) activityLines(page api.Activities) {
-	lines(a, page.Activities, "Nothing was done.", page.Next, func(x api.Activity) string { return a.clock(x.CreatedAt) + "  " + a.activityText(x) })
 }
 
 func (a *app) activityBranch(x api.Activity, depth int) {

@@ -13,33 +13,31 @@ import (
 
 func (a *app) laneCmd() *cobra.Command {
 	return query(a, &cobra.Command{Use: "lane AGENT", Short: "Show what an agent runs and what waits for it", ValidArgsFunction: a.offer(agentNames)},
-		oneArg((*client.Client).Lane), a.laneText)
-}
-
-func (a *app) laneText(lane api.Lane) {
-	busy := "idle"
-	if lane.IsBusy {
-		busy = "busy"
-	} else if len(lane.Executions) > 0 {
-		busy = "has room"
-	}
-	a.say("%s: %s, %d of %s in use, %d waiting", clean(lane.AgentName), busy, len(lane.Executions),
-		plural(lane.Slots, "slot", "slots"), lane.QueueLength)
-	for _, e := range lane.Executions {
-		a.say("  %s %s%s", a.paint(bold, "running"), executionText(e), a.lasting(e.StartedAt))
-	}
-	for _, e := range lane.Bypass {
-		a.say("  %s %s%s", a.paint(bold, "bypass"), executionText(e), a.lasting(e.StartedAt))
-	}
-	for i, e := range lane.QueuedExecutions {
-		a.say("  %d. %s", i+1, executionText(e))
-	}
-	if more := lane.QueueLength - len(lane.QueuedExecutions); more > 0 {
-		a.note("%d more wait.", more)
-	}
-	for _, p := range lane.Paused {
-		a.note("%s", a.pauseLine(p))
-	}
+		oneArg((*client.Client).Lane), func(lane api.Lane) {
+			busy := "idle"
+			if lane.IsBusy {
+				busy = "busy"
+			} else if len(lane.Executions) > 0 {
+				busy = "has room"
+			}
+			a.say("%s: %s, %d of %s in use, %d waiting", clean(lane.AgentName), busy, len(lane.Executions),
+				plural(lane.Slots, "slot", "slots"), lane.QueueLength)
+			for _, e := range lane.Executions {
+				a.say("  %s %s%s", a.paint(bold, "running"), executionText(e), a.lasting(e.StartedAt))
+			}
+			for _, e := range lane.Bypass {
+				a.say("  %s %s%s", a.paint(bold, "bypass"), executionText(e), a.lasting(e.StartedAt))
+			}
+			for i, e := range lane.QueuedExecutions {
+				a.say("  %d. %s", i+1, executionText(e))
+			}
+			if more := lane.QueueLength - len(lane.QueuedExecutions); more > 0 {
+				a.note("%d more wait.", more)
+			}
+			for _, p := range lane.Paused {
+				a.note("%s", a.pauseLine(p))
+			}
+		})
 }
 
 // executionText says what an execution is and whose.
@@ -72,18 +70,16 @@ func (a *app) sessionsCmd() *cobra.Command {
 			opts.State = "all"
 		}
 		return c.Sessions(ctx, opts)
-	}, a.sessionTable)
-}
-
-func (a *app) sessionTable(page api.Sessions) {
-	list(a, page.Sessions, "No conversations.", []string{"", "SESSION", "AGENT", "STATE", "TURNS", "USED", "BY", "TITLE"}, func(s *api.Session) []string {
-		mark := ""
-		if s.Current {
-			mark = "*"
-		}
-		return []string{mark, s.SessionID, s.Agent, s.State, fmt.Sprint(s.Turns), a.since(s.LastUsed) + " ago", cmp.Or(s.Owner, s.Source), s.Title}
+	}, func(page api.Sessions) {
+		list(a, page.Sessions, "No conversations.", []string{"", "SESSION", "AGENT", "STATE", "TURNS", "USED", "BY", "TITLE"}, func(s *api.Session) []string {
+			mark := ""
+			if s.Current {
+				mark = "*"
+			}
+			return []string{mark, s.SessionID, s.Agent, s.State, fmt.Sprint(s.Turns), a.since(s.LastUsed) + " ago", cmp.Or(s.Owner, s.Source), s.Title}
+		})
+		a.pageEnd(page.Next)
 	})
-	a.pageEnd(page.Next)
 }
 
 func (a *app) sessionCmd(use, short string, complete completer, do func(*client.Client, context.Context, string) (api.Session, error)) *cobra.Command {

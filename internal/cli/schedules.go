@@ -30,14 +30,12 @@ func (a *app) schedulesCmd() *cobra.Command {
 			all.Schedules = append(all.Schedules, s)
 		}
 		return all, nil
-	}, a.scheduleTable)
-}
-
-func (a *app) scheduleTable(all api.Schedules) {
-	list(a, all.Schedules, "No schedules. signalbox schedules add NAME --cron \"0 1 * * *\" --prompt TEXT makes one.",
-		[]string{"NAME", "WHEN", "FOR", "NEXT", "LAST", "STATE"}, func(s *api.Schedule) []string {
-			return []string{s.Name, s.Words + ", " + s.Timezone, scheduleTarget(s), a.nextText(s), a.lastText(s), scheduleState(s)}
-		})
+	}, func(all api.Schedules) {
+		list(a, all.Schedules, "No schedules. signalbox schedules add NAME --cron \"0 1 * * *\" --prompt TEXT makes one.",
+			[]string{"NAME", "WHEN", "FOR", "NEXT", "LAST", "STATE"}, func(s *api.Schedule) []string {
+				return []string{s.Name, s.Words + ", " + s.Timezone, scheduleTarget(s), a.nextText(s), a.lastText(s), scheduleState(s)}
+			})
+	})
 }
 
 // scheduleTarget is who a schedule's tasks are for.

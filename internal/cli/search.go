@@ -39,20 +39,18 @@ func (a *app) searchCmd() *cobra.Command {
 			return len(all.Tasks), page.Next, err
 		})
 		return all, err
-	}, a.searchTable)
-}
-
-func (a *app) searchTable(all api.Search) {
-	list(a, all.Tasks, "No task matches.", []string{"ID", "STATE", "AGENT", "WHEN", "PROMPT"}, func(t *api.LiveTask) []string {
-		return []string{t.QueueID, reasonedState(t.State, t.Reason), whereText(t), a.whenText(t), t.PromptPreview}
-	})
-	if more := all.Total - len(all.Tasks); len(all.Tasks) > 0 && (more > 0 || all.Approximate) {
-		atLeast := ""
-		if all.Approximate {
-			atLeast = "at least "
+	}, func(all api.Search) {
+		list(a, all.Tasks, "No task matches.", []string{"ID", "STATE", "AGENT", "WHEN", "PROMPT"}, func(t *api.LiveTask) []string {
+			return []string{t.QueueID, reasonedState(t.State, t.Reason), whereText(t), a.whenText(t), t.PromptPreview}
+		})
+		if more := all.Total - len(all.Tasks); len(all.Tasks) > 0 && (more > 0 || all.Approximate) {
+			atLeast := ""
+			if all.Approximate {
+				atLeast = "at least "
+			}
+			a.note("%d of %s%s; --limit shows more.", len(all.Tasks), atLeast, plural(max(all.Total, len(all.Tasks)), "task", "tasks"))
 		}
-		a.note("%d of %s%s; --limit shows more.", len(all.Tasks), atLeast, plural(max(all.Total, len(all.Tasks)), "task", "tasks"))
-	}
+	})
 }
 
 // whereText is the agent of a task, or the line in which it waits.

@@ -23,21 +23,19 @@ func (a *app) toolsCmd() *cobra.Command {
 			"becomes a task and is answered at once.",
 	}
 	cmd.AddCommand(a.toolQueuesCmd(), a.toolServersCmd(), a.callToolCmd(), a.toolTasksCmd())
-	return query(a, cmd, noArg((*client.Client).ListTools), a.toolTable)
-}
-
-func (a *app) toolTable(t api.Tools) {
-	for _, s := range t.Servers {
-		if s.State != "ready" {
-			a.note("Server %s is %s: signalbox tools servers says more.", s.Name, s.State)
+	return query(a, cmd, noArg((*client.Client).ListTools), func(t api.Tools) {
+		for _, s := range t.Servers {
+			if s.State != "ready" {
+				a.note("Server %s is %s: signalbox tools servers says more.", s.Name, s.State)
+			}
 		}
-	}
-	list(a, t.Tools, "No tools.", []string{"NAME", "KIND", "QUEUE", "TIMEOUT", "DESCRIPTION"}, func(tool *api.Tool) []string {
-		timeout := "none"
-		if tool.TimeoutSeconds != 0 {
-			timeout = (time.Duration(tool.TimeoutSeconds*1000) * time.Millisecond).String()
-		}
-		return []string{tool.Name, tool.Kind, queueOf(tool), timeout, brief(tool.Description)}
+		list(a, t.Tools, "No tools.", []string{"NAME", "KIND", "QUEUE", "TIMEOUT", "DESCRIPTION"}, func(tool *api.Tool) []string {
+			timeout := "none"
+			if tool.TimeoutSeconds != 0 {
+				timeout = (time.Duration(tool.TimeoutSeconds*1000) * time.Millisecond).String()
+			}
+			return []string{tool.Name, tool.Kind, queueOf(tool), timeout, brief(tool.Description)}
+		})
 	})
 }
 
@@ -73,18 +71,16 @@ func (a *app) toolServersCmd() *cobra.Command {
 		func(ctx context.Context, c *client.Client, _ []string) (toolServers, error) {
 			t, err := c.ListTools(ctx)
 			return toolServers{t.Servers}, err
-		}, a.serverTable)
+		}, func(all toolServers) {
+			list(a, all.Servers, "", []string{"NAME", "KIND", "STATE", "SINCE", "TOOLS", "RESTARTS", "PIDS", "ERROR"}, func(s *api.ToolServer) []string {
+				return []string{s.Name, s.Kind, s.State, a.since(s.Since), fmt.Sprint(s.Tools), fmt.Sprint(s.Restarts), strings.Trim(fmt.Sprint(s.PIDs), "[]"), s.Error}
+			})
+		})
 }
 
 // toolServers is the document of tools servers.
 type toolServers struct {
 	Servers []api.ToolServer `json:"servers"`
-}
-
-func (a *app) serverTable(all toolServers) {
-	list(a, all.Servers, "", []string{"NAME", "KIND", "STATE", "SINCE", "TOOLS", "RESTARTS", "PIDS", "ERROR"}, func(s *api.ToolServer) []string {
-		return []string{s.Name, s.Kind, s.State, a.since(s.Since), fmt.Sprint(s.Tools), fmt.Sprint(s.Restarts), strings.Trim(fmt.Sprint(s.PIDs), "[]"), s.Error}
-	})
 }
 
 func (a *app) toolQueuesCmd() *cobra.Command {
@@ -98,16 +94,14 @@ func (a *app) toolQueuesCmd() *cobra.Command {
 	}, func(ctx context.Context, c *client.Client, _ []string) (api.ToolQueues, error) {
 		queues, err := c.ToolQueues(ctx)
 		return api.ToolQueues{Queues: queues}, err
-	}, a.toolQueueTable)
-}
-
-func (a *app) toolQueueTable(all api.ToolQueues) {
-	list(a, all.Queues, "", []string{"QUEUE", "IN USE", "WAITING", "LONGEST WAIT", "HOLDERS"}, func(q *api.ToolQueue) []string {
-		longest := "-"
-		if len(q.Waiters) > 0 {
-			longest = a.since(q.Waiters[0].Since)
-		}
-		return []string{q.Name, fmt.Sprintf("%d/%d", q.InUse, q.Concurrent), fmt.Sprint(q.Depth), longest, toolHolders(q.Holders)}
+	}, func(all api.ToolQueues) {
+		list(a, all.Queues, "", []string{"QUEUE", "IN USE", "WAITING", "LONGEST WAIT", "HOLDERS"}, func(q *api.ToolQueue) []string {
+			longest := "-"
+			if len(q.Waiters) > 0 {
+				longest = a.since(q.Waiters[0].Since)
+			}
+			return []string{q.Name, fmt.Sprintf("%d/%d", q.InUse, q.Concurrent), fmt.Sprint(q.Depth), longest, toolHolders(q.Holders)}
+		})
 	})
 }
 
