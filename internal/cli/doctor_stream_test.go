@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What was sent one by one and came together was held back.
+// Events that were sent one by one and arrived together were buffered on the way.
 func TestWhatTheStreamTells(t *testing.T) {
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	at := func(sent []int, here ...int) (out []arrival) { // in ms

@@ -69,8 +69,8 @@ func TestManualsAreReadByGroff(t *testing.T) {
 	if len(pages) < 40 {
 		t.Fatalf("%d pages", len(pages))
 	}
-	if said, err := exec.Command(groff, append([]string{"-man", "-ww", "-z", "-Tutf8"}, pages...)...).CombinedOutput(); err != nil || len(said) > 0 {
-		t.Errorf("%v\n%s", err, said)
+	if output, err := exec.Command(groff, append([]string{"-man", "-ww", "-z", "-Tutf8"}, pages...)...).CombinedOutput(); err != nil || len(output) > 0 {
+		t.Errorf("%v\n%s", err, output)
 	}
 	text, err := exec.Command(groff, "-man", "-Tascii", "-P-cbou", filepath.Join(dir, "signalbox-submit.1")).Output()
 	if err != nil || !strings.Contains(string(text), "signalbox submit PROMPT") || !strings.Contains(string(text), "--wait") {
