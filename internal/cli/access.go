@@ -27,8 +27,8 @@ func (a *app) meText(me api.Me) {
 	if me.Open {
 		a.note("The director is open: it asks nobody for a token. signalbox tokens create NAME --scope admin closes it.")
 	}
-	a.table(filled([][]string{
-		{"  may:", strings.Join(me.Scopes, ", ")}, {"  agents:", agentLimits(me.Agents)}, {"  token:", me.TokenID}, {"  until:", a.clockOf(me.ExpiresAt)},
+	a.table(nonEmptyRows([][]string{
+		{"  may:", strings.Join(me.Scopes, ", ")}, {"  agents:", agentLimits(me.Agents)}, {"  token:", me.TokenID}, {"  until:", a.formatTimePtr(me.ExpiresAt)},
 	}))
 }
 
@@ -49,7 +49,7 @@ func (a *app) tokensCmd() *cobra.Command {
 		list(a, all.Tokens, "No tokens. signalbox tokens create NAME --scope admin makes the first, and closes the director.",
 			[]string{"ID", "NAME", "FOR", "MAY", "AGENTS", "USED", "STATE"}, func(t *api.Token) []string {
 				return []string{t.ID, t.Name, t.Kind + " " + t.Principal, strings.Join(t.Scopes, ","), agentLimits(t.Agents),
-					a.sinceOr(t.LastUsedAt, "not since the start"), a.tokenState(*t)}
+					a.ageOr(t.LastUsedAt, "not since the start"), a.tokenState(*t)}
 			})
 	})
 }
@@ -68,7 +68,7 @@ func (a *app) tokenState(t api.Token) string {
 
 func (a *app) createTokenCmd() *cobra.Command {
 	var req api.NewToken
-	var expires span
+	var expires durationFlag
 	var out string
 	cmd := &cobra.Command{
 		Use:   "create NAME",
@@ -85,7 +85,7 @@ func (a *app) createTokenCmd() *cobra.Command {
 				return usage("--agent and --user do not go together: a token speaks for one")
 			}
 			if req.Agent == "" && req.User == "" && len(req.Scopes) == 0 {
-				return usage("--scope: a token of a service needs its rights, such as --scope submit,read").hinted("rights: %s", strings.Join(scopeNames(), ", "))
+				return usage("--scope: a token of a service needs its rights, such as --scope submit,read").withHint("rights: %s", strings.Join(scopeNames(), ", "))
 			}
 			return nil
 		},
@@ -99,7 +99,7 @@ func (a *app) createTokenCmd() *cobra.Command {
 	f.Var(&expires, "expires", "it ends by itself after this long, such as 720h (default: never)")
 	var wasOpen bool
 	return action(a, cmd, "", func(ctx context.Context, c *client.Client, _ []string) (api.TokenCreated, error) {
-		wasOpen = open(ctx, c)
+		wasOpen = isOpen(ctx, c)
 		return a.createToken(ctx, c, req, out)
 	}, func(got api.TokenCreated) { a.tokenCreated(got, wasOpen, out) })
 }
@@ -112,12 +112,12 @@ func scopeNames() []string {
 	return out
 }
 
-// closing is what to say where the director was open until now.
-const closing = "The director was open. From now on it asks everyone for a token."
+// closedNote is what to say where the director was open until now.
+const closedNote = "The director was open. From now on it asks everyone for a token."
 
-// open reports whether the director asks nobody for a token. Where that cannot
+// isOpen reports whether the director asks nobody for a token. Where that cannot
 // be learnt it is no matter: it is only for a note.
-func open(ctx context.Context, c *client.Client) bool {
+func isOpen(ctx context.Context, c *client.Client) bool {
 	me, err := c.Me(ctx)
 	return err == nil && me.Open
 }
@@ -125,7 +125,7 @@ func open(ctx context.Context, c *client.Client) bool {
 func (a *app) createToken(ctx context.Context, c *client.Client, req api.NewToken, out string) (got api.TokenCreated, err error) {
 	var secret *os.File
 	if out != "" { // first: a token whose secret cannot be kept is not made
-		if secret, err = os.OpenFile(a.inDir(out), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
+		if secret, err = os.OpenFile(a.absPath(out), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
 			return got, usage("--out: %s", err)
 		}
 		defer func() {
@@ -137,7 +137,7 @@ func (a *app) createToken(ctx context.Context, c *client.Client, req api.NewToke
 	a.noteUnknownAgents(ctx, c, append([]string{req.Agent}, req.Agents...)...)
 	got, err = c.CreateToken(ctx, req)
 	if client.IsUnreachable(err) { // who repeats it would leave a token behind whose secret nobody has
-		return got, toFault(err).hinted("signalbox tokens shows whether it was made; if so, revoke it and make another")
+		return got, toFault(err).withHint("signalbox tokens shows whether it was made; if so, revoke it and make another")
 	}
 	if err == nil && secret != nil {
 		if _, err := secret.WriteString(got.Secret + "\n"); err != nil {
@@ -154,7 +154,7 @@ func (a *app) tokenCreated(got api.TokenCreated, wasOpen bool, out string) {
 	a.note("Token %s (%s) for %s: may %s, agents %s, %s.", got.ID, got.Name, got.Kind+" "+got.Principal,
 		strings.Join(got.Scopes, ", "), agentLimits(got.Agents), a.tokenState(got.Token))
 	if wasOpen && slices.Contains(got.Scopes, string(signalbox.ScopeAdmin)) {
-		a.note("%s", closing)
+		a.note("%s", closedNote)
 	}
 	if out != "" {
 		a.note("The secret is in %s. Give it with --token-file.", out)
@@ -165,13 +165,13 @@ func (a *app) tokenCreated(got api.TokenCreated, wasOpen bool, out string) {
 }
 
 func (a *app) revokeTokenCmd() *cobra.Command {
-	return removal(a, &cobra.Command{Use: "revoke ID", Short: "Make a token worthless at once", ValidArgsFunction: a.offer(tokenIDs)},
+	return removal(a, &cobra.Command{Use: "revoke ID", Short: "Make a token worthless at once", ValidArgsFunction: a.completeArg(tokenIDs)},
 		"Whoever uses token %s is shut out. Revoke it?", "revoked", (*client.Client).RevokeToken)
 }
 
 func tokenIDs(ctx context.Context, c *client.Client) []string {
 	tokens, _ := c.Tokens(ctx)
-	return described(tokens, func(t *api.Token) (string, string) {
+	return completions(tokens, func(t *api.Token) (string, string) {
 		if t.RevokedAt != nil || t.ExpiresAt != nil && !t.ExpiresAt.After(time.Now()) {
 			return "", ""
 		}
@@ -213,7 +213,7 @@ func (a *app) setUserCmd() *cobra.Command {
 		Long: "Make or change a user. What is not given stays as it is. For a new user, and with --password, it asks for\n" +
 			"the password on the terminal, twice and without showing it; elsewhere --password-stdin reads it. The first\n" +
 			"user with the role admin closes the director.",
-		ValidArgsFunction: a.offer(userIDs),
+		ValidArgsFunction: a.completeArg(userIDs),
 	}
 	f := cmd.Flags()
 	f.StringVar(&s.email, "email", "", "its `address`, for the record of what it did")
@@ -228,11 +228,11 @@ func (a *app) setUserCmd() *cobra.Command {
 		if err != nil {
 			return none, err
 		}
-		wasOpen = open(ctx, c)
+		wasOpen = isOpen(ctx, c)
 		return c.PutUser(ctx, args[0], req)
 	}, func(got api.User) {
 		if wasOpen && got.Role == string(signalbox.RoleAdmin) {
-			a.note("%s", closing)
+			a.note("%s", closedNote)
 		}
 		a.say("User %s (%s)", clean(got.ID), clean(got.Role))
 	})
@@ -279,7 +279,7 @@ func (a *app) newPassword(ctx context.Context, s *userFlags, isNew bool) (string
 	case !s.ask && !isNew:
 		return "", nil
 	case a.io.TTY == nil:
-		return "", usage("no terminal to ask for the password").hinted("give it with --password-stdin")
+		return "", usage("no terminal to ask for the password").withHint("give it with --password-stdin")
 	}
 	first, err := a.io.TTY.Password(ctx, "Password (12 bytes or more): ")
 	if err != nil {
@@ -293,13 +293,13 @@ func (a *app) newPassword(ctx context.Context, s *userFlags, isNew bool) (string
 }
 
 func (a *app) removeUserCmd() *cobra.Command {
-	return removal(a, &cobra.Command{Use: "remove ID", Short: "Forget a user, with its tokens", ValidArgsFunction: a.offer(userIDs)},
+	return removal(a, &cobra.Command{Use: "remove ID", Short: "Forget a user, with its tokens", ValidArgsFunction: a.completeArg(userIDs)},
 		"The user %s is forgotten, with its tokens. Remove it?", "removed", (*client.Client).RemoveUser)
 }
 
 func userIDs(ctx context.Context, c *client.Client) []string {
 	users, _ := c.Users(ctx)
-	return described(users, func(u *api.User) (string, string) { return u.ID, u.Role })
+	return completions(users, func(u *api.User) (string, string) { return u.ID, u.Role })
 }
 
 // loginLink is the document of signalbox login-link.

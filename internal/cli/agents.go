@@ -34,9 +34,9 @@ func (a *app) removeAgentCmd() *cobra.Command {
 		Long: "Forget an agent. One that runs a task, or that stands in the director's configuration, is not forgotten.\n" +
 			"One whose process still runs registers itself again within seconds, and one that signalbox up started is back\n" +
 			"when up is started again: to be rid of it end its process.",
-		ValidArgsFunction: a.offer(agentNames),
+		ValidArgsFunction: a.completeArg(agentNames),
 	}, "The agent %s is forgotten. Remove it?", "removed", func(c *client.Client, ctx context.Context, name string) error {
-		agents, _ := agentsOf(ctx, c)
+		agents, _ := listAgents(ctx, c)
 		alive := slices.ContainsFunc(agents, func(g api.Agent) bool { return g.Name == name && g.State != "down" })
 		err := c.RemoveAgent(ctx, name)
 		if err == nil && alive {
@@ -50,7 +50,7 @@ func (a *app) agentTable(all api.Agents) {
 	list(a, all.Agents, "No agents. Start one with signalbox agent, or signalbox up for all that are installed here.",
 		[]string{"NAME", "KIND", "STATE", "SLOTS", "BYPASS", "WAITING", "HEARD", "RUNNING"}, func(g *api.Agent) []string {
 			return []string{g.Name, g.Kind, g.State, fmt.Sprintf("%d/%d", g.InUse, g.Slots), bypassText(g), fmt.Sprint(g.Waiting),
-				a.sinceOr(g.LastHeard, "never"), a.runningText(*g)}
+				a.ageOr(g.LastHeard, "never"), a.runningText(*g)}
 		})
 	for _, g := range all.Agents { // why one is given nothing
 		if (g.State == "down" || g.State == "withheld" || g.State == "closed") && g.Message != "" {
@@ -87,7 +87,7 @@ func (a *app) runningText(g api.Agent) string {
 		if r.StartedAt != nil && r.StartedAt.After(printed) {
 			printed = *r.StartedAt
 		}
-		text := shortID(r.QueueID) + a.lasting(r.StartedAt)
+		text := shortID(r.QueueID) + a.elapsed(r.StartedAt)
 		if r.Withheld {
 			text += " lost, not confirmed"
 		}
@@ -97,10 +97,10 @@ func (a *app) runningText(g api.Agent) string {
 		parts = append(parts, "printed nothing for "+ago(still)) // the second clock: it answers, but does it get on?
 	}
 	for _, r := range g.Isolated {
-		parts = append(parts, shortID(r.QueueID)+" bypass"+a.lasting(r.StartedAt))
+		parts = append(parts, shortID(r.QueueID)+" bypass"+a.elapsed(r.StartedAt))
 	}
 	for _, t := range g.Terminals {
-		parts = append(parts, "terminal of "+t.By+a.lasting(&t.Since))
+		parts = append(parts, "terminal of "+t.By+a.elapsed(&t.Since))
 	}
 	if g.Message != "" {
 		parts = append(parts, g.Message)
@@ -114,7 +114,7 @@ func (a *app) releaseCmd() *cobra.Command {
 		Short: "Take an agent's slots away from what holds them",
 		Long: "Take an agent's slots away from what holds them: for an agent that is stuck. The tasks in them end as\n" +
 			"failed (released), what they still report is discarded, and the next tasks start.",
-		ValidArgsFunction: a.offer(agentNames),
+		ValidArgsFunction: a.completeArg(agentNames),
 	}, "What agent %s runs ends as failed. Release its slots?", oneArg((*client.Client).ReleaseLane), a.released)
 }
 
@@ -137,7 +137,7 @@ func (a *app) clearCmd() *cobra.Command {
 		Short: "Cancel the waiting tasks that are addressed to an agent",
 		Long:  "Cancel the waiting tasks that are addressed to an agent. Those that any agent may take are not its own and stay.",
 
-		ValidArgsFunction: a.offer(agentNames),
+		ValidArgsFunction: a.completeArg(agentNames),
 	}, "The tasks that wait for agent %s are cancelled. Clear?", oneArg((*client.Client).ClearLane), func(got api.LaneCleared) {
 		a.say("Cleared: %s (%s cancelled)", clean(got.Agent), plural(got.ClearedCount, "task", "tasks"))
 	})

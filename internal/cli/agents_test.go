@@ -9,7 +9,7 @@ import (
 )
 
 // The table showed when an agent was last seen, but not that its run is stuck.
-func TestAgentsShowsThatARunPrintsNothing(t *testing.T) {
+func TestAgentsShowsASilentRun(t *testing.T) {
 	now := time.Date(2025, 1, 17, 10, 0, 0, 0, time.UTC)
 	a := &app{io: IO{Now: func() time.Time { return now }}}
 	started := now.Add(-2 * time.Second)

@@ -121,11 +121,11 @@ func verifyAudit(ctx context.Context, c *client.Client, want api.AuditHead) (out
 			return out, err
 		}
 		if err := v.row(row); err != nil {
-			return out, broken(err.Error(), v.rows)
+			return out, auditBroken(err.Error(), v.rows)
 		}
 	}
 	for who, missing := range v.want {
-		return out, broken(fmt.Sprintf("%s has the hash %s, and none has: rows were taken off the end, or the log was made anew", who, missing.Hash), v.rows)
+		return out, auditBroken(fmt.Sprintf("%s has the hash %s, and none has: rows were taken off the end, or the log was made anew", who, missing.Hash), v.rows)
 	}
 	out = verified{OK: true, Rows: v.rows, Head: api.AuditHead{Hash: signalbox.AuditRoot}}
 	if v.last != nil {
@@ -152,6 +152,6 @@ func (v *verifier) row(r api.AuditRow) error {
 	return nil
 }
 
-func broken(message string, sound int64) error {
-	return failure(exitError, "audit_broken", "%s", message).hinted("the %s before it are sound", plural(int(sound), "row", "rows"))
+func auditBroken(message string, sound int64) error {
+	return failure(exitError, "audit_broken", "%s", message).withHint("the %s before it are sound", plural(int(sound), "row", "rows"))
 }

@@ -15,14 +15,14 @@ import (
 type chatFlags struct {
 	agent   string
 	req     api.ChatRequest
-	timeout span
+	timeout durationFlag
 	env     []string
 	project string
 	key     string
 
 	noWait, persist   bool
-	startWithin       span
-	waitTimeout       span
+	startWithin       durationFlag
+	waitTimeout       durationFlag
 	wait              bool
 	async, follow     bool
 	cancelOnInterrupt bool
@@ -46,8 +46,8 @@ func (a *app) chatCmd() *cobra.Command {
 			"  git diff | signalbox chat reviewer --new --follow\n" +
 			"  signalbox chat coder --bypass \"is this name taken?\"",
 		PreRunE:           func(_ *cobra.Command, args []string) error { return a.fillChat(&s, args) },
-		RunE:              a.askLong(func(ctx context.Context, c *client.Client, _ []string) error { return a.chat(ctx, c, &s) }),
-		ValidArgsFunction: a.offer(agentNames),
+		RunE:              a.askRetrying(func(ctx context.Context, c *client.Client, _ []string) error { return a.chat(ctx, c, &s) }),
+		ValidArgsFunction: a.completeArg(agentNames),
 	}
 	s.register(cmd)
 	return cmd
@@ -110,7 +110,7 @@ func (a *app) message(args []string) (string, error) {
 	case len(args) == 1:
 		return a.prompt(args[0])
 	case a.io.InTTY:
-		return "", usage("no message: want signalbox chat AGENT MESSAGE").hinted("- reads it from standard input")
+		return "", usage("no message: want signalbox chat AGENT MESSAGE").withHint("- reads it from standard input")
 	}
 	return a.prompt("-")
 }
@@ -150,7 +150,7 @@ func (a *app) executionID() string {
 	if err != nil || !strings.HasPrefix(t.token, agentSecret) {
 		return ""
 	}
-	return a.set("", "SIGNALBOX_QUEUE_ID")
+	return a.flagOrEnv("", "SIGNALBOX_QUEUE_ID")
 }
 
 // agentSecret is how the token of an agent begins.

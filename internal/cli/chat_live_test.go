@@ -30,7 +30,7 @@ func TestChatWithoutAMessageOnATerminal(t *testing.T) {
 	}
 }
 
-func TestInterruptLeavesAChatAlone(t *testing.T) {
+func TestInterruptDetachesFromAChat(t *testing.T) {
 	for message, state := range map[string]string{"hang": "running", "line": "queued"} {
 		t.Run(message, func(t *testing.T) {
 			f := newFake(t)
@@ -50,7 +50,7 @@ func TestInterruptLeavesAChatAlone(t *testing.T) {
 	}
 }
 
-func TestInterruptCancelsAChatWhereThatIsWanted(t *testing.T) {
+func TestInterruptCancelsAChatWithCancelOnInterrupt(t *testing.T) {
 	f := newFake(t)
 	p := start(t, f, cli.IO{}, "chat", "coder", "line", "--cancel-on-interrupt")
 	p.err.waitFor(t, "Queued at position 2")
@@ -63,7 +63,7 @@ func TestInterruptCancelsAChatWhereThatIsWanted(t *testing.T) {
 	}
 }
 
-func TestInterruptOfARunThatTakesItsTimeToStop(t *testing.T) {
+func TestInterruptOfAChatWhoseCancelIsNotConfirmed(t *testing.T) {
 	f := newFake(t)
 	p := start(t, f, cli.IO{}, "chat", "coder", "hang", "--cancel-on-interrupt", "--json", "-f")
 	p.out.waitFor(t, `{"event":"started","data":{}}`)

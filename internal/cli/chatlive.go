@@ -62,13 +62,13 @@ func (l *chatLive) event(e client.ChatEvent) error {
 		l.state = "running"
 	}
 	if l.json {
-		return l.document(e)
+		return l.printEvent(e)
 	}
 	switch {
 	case e.Accepted != nil && e.Accepted.Position > 0:
-		l.place(e.Accepted.Position, e.Accepted.ETA)
+		l.showPosition(e.Accepted.Position, e.Accepted.ETA)
 	case e.Position != nil && e.Position.Position > 0:
-		l.place(e.Position.Position, e.Position.ETA)
+		l.showPosition(e.Position.Position, e.Position.ETA)
 	case e.Name == "started":
 		l.note("%s", "Running on "+l.s.agent+": "+l.id)
 	case e.Output != nil && l.s.follow:
@@ -82,8 +82,8 @@ func (l *chatLive) event(e client.ChatEvent) error {
 	return nil
 }
 
-// place shows the place in line.
-func (l *chatLive) place(n int, e *api.ETA) {
+// showPosition shows the place in line.
+func (l *chatLive) showPosition(n int, e *api.ETA) {
 	if l.drawing {
 		l.line.draw(shortID(l.id)+" · "+queuedAt(n, e), l.io.Columns)
 		return
@@ -97,7 +97,7 @@ type chatDocument struct {
 	Data  any    `json:"data"`
 }
 
-func (l *chatLive) document(e client.ChatEvent) error {
+func (l *chatLive) printEvent(e client.ChatEvent) error {
 	if !l.s.follow {
 		return nil
 	}
@@ -142,13 +142,13 @@ func (l *chatLive) cancel(ctx context.Context, c *client.Client) error {
 	var f *fault
 	switch {
 	case client.Code(err) == "already_ended":
-		f = failure(exitDetached, "already_ended", "%s ended before it could be cancelled", l.id).hinted("signalbox status %s", l.id)
+		f = failure(exitDetached, "already_ended", "%s ended before it could be cancelled", l.id).withHint("signalbox status %s", l.id)
 	case err != nil:
-		f = failure(exitDetached, "detached", "%s could not be cancelled and goes on: %v", l.id, err).hinted("%s", comeBack(l.id))
+		f = failure(exitDetached, "detached", "%s could not be cancelled and goes on: %v", l.id, err).withHint("%s", comeBack(l.id))
 	case got.State == "cancelled":
 		f = failure(exitCancelled, "task_cancelled", "%s cancelled", l.id)
 	default:
-		f = failure(exitDetached, "task_cancelling", "%s is being cancelled: its agent has not confirmed yet", l.id).hinted("signalbox status %s", l.id)
+		f = failure(exitDetached, "task_cancelling", "%s is being cancelled: its agent has not confirmed yet", l.id).withHint("signalbox status %s", l.id)
 	}
 	return f.about(l.id)
 }
@@ -166,14 +166,14 @@ func (l *chatLive) failed(err error) error {
 	if errors.As(err, &chat) || l.id == "" {
 		return toFault(err)
 	}
-	return cutOff(err, l.id, comeBack(l.id)).about(l.id) // the connection ended, not the task
+	return interruptedBy(err, l.id, comeBack(l.id)).about(l.id) // the connection ended, not the task
 }
 
 // chatFault is the error of a chat that was refused or did not complete.
 func chatFault(e *client.ChatError) *fault {
 	var plain *client.Error
 	_ = errors.As(error(e), &plain) // it always is one
-	f := refused(plain)
+	f := apiFault(plain)
 	if f.id = e.ID(); f.id != "" && e.Body.State != "" {
 		end := endFault(api.Task{QueueID: f.id, State: e.Body.State, Reason: e.Body.Code, Message: e.Body.Message})
 		if end != nil {

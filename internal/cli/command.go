@@ -38,7 +38,7 @@ func action[T any](a *app, cmd *cobra.Command, question string, do callFunc[T], 
 	}
 	return query(a, cmd, func(ctx context.Context, c *client.Client, args []string) (got T, err error) {
 		if !yes {
-			err = a.sure(ctx, yes, fmt.Sprintf(question, args[0]))
+			err = a.confirmAtTerminal(ctx, yes, fmt.Sprintf(question, args[0]))
 		}
 		if err == nil {
 			got, err = do(ctx, c, args)
@@ -57,14 +57,14 @@ type done struct {
 func removal(a *app, cmd *cobra.Command, question, status string, do func(*client.Client, context.Context, string) error) *cobra.Command {
 	return action(a, cmd, question, func(ctx context.Context, c *client.Client, args []string) (done, error) {
 		return done{args[0], status}, do(c, ctx, args[0])
-	}, func(d done) { a.say("%s: %s", capital(d.Status), clean(d.ID)) })
+	}, func(d done) { a.say("%s: %s", capitalize(d.Status), clean(d.ID)) })
 }
 
 // follow makes a command that prints a stream until it ends, also over a restart
 // of the director. Where the command is a query already, it is one until on.
 func (a *app) follow(cmd *cobra.Command, on *bool, stream func(ctx context.Context, c *client.Client, args []string) error) *cobra.Command {
 	once := cmd.RunE
-	long := a.askLong(func(ctx context.Context, c *client.Client, args []string) error {
+	long := a.askRetrying(func(ctx context.Context, c *client.Client, args []string) error {
 		if _, err := c.Health(ctx); client.IsUnreachable(err) {
 			return err // at the beginning a director that is not there is no outage to sit out
 		}
@@ -115,10 +115,10 @@ func (a *app) ask(f func(ctx context.Context, c *client.Client, args []string) e
 	return asking(func() (*client.Client, error) { return a.client(client.Options{}) }, f)
 }
 
-// askLong is ask for a call that outlives the director: it says when that is
+// askRetrying is ask for a call that outlives the director: it says when that is
 // gone, and tries again.
-func (a *app) askLong(f func(ctx context.Context, c *client.Client, args []string) error) runFunc {
-	return asking(a.following, f)
+func (a *app) askRetrying(f func(ctx context.Context, c *client.Client, args []string) error) runFunc {
+	return asking(a.retryingClient, f)
 }
 
 func asking(connect func() (*client.Client, error), f func(ctx context.Context, c *client.Client, args []string) error) runFunc {
@@ -187,13 +187,13 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 		if check(cmd, args) == nil || len(args) == 1 && args[0] == "list" && lists[cmd.Name()] {
 			return nil
 		}
-		if err := noPrompt(cmd, args); err != nil {
+		if err := rejectQueueVerb(cmd, args); err != nil {
 			return commandError{err}
 		}
 		if cmd.HasAvailableSubCommands() && len(args) > 0 {
-			return commandError{usage("%s has no command %q%s", cmd.CommandPath(), args[0], meant(cmd, args[0])).hinted("%s --help", cmd.CommandPath())}
+			return commandError{usage("%s has no command %q%s", cmd.CommandPath(), args[0], meant(cmd, args[0])).withHint("%s --help", cmd.CommandPath())}
 		}
-		return commandError{usage("got %s: want %s", plural(len(args), "argument", "arguments"), cmd.UseLine()).hinted("%s", argHint(cmd, args))}
+		return commandError{usage("got %s: want %s", plural(len(args), "argument", "arguments"), cmd.UseLine()).withHint("%s", argHint(cmd, args))}
 	}
 }
 

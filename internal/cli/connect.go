@@ -31,8 +31,8 @@ type target struct {
 // target finds the director: flag, environment, configuration, the one that
 // runs here. A token never goes to a guessed address, where anybody may listen.
 func (a *app) target() (target, error) {
-	token, err := a.givenToken()
-	t := target{url: a.set(a.director, "SIGNALBOX_DIRECTOR"), token: token}
+	token, err := a.tokenFromFlagsOrEnv()
+	t := target{url: a.flagOrEnv(a.director, "SIGNALBOX_DIRECTOR"), token: token}
 	if a.config != "" {
 		var cfg config.Config
 		cfg, err = a.load(config.Sources{NoTools: true})
@@ -44,8 +44,8 @@ func (a *app) target() (target, error) {
 	return a.locate(t)
 }
 
-// givenToken is the token of a flag, else of the environment.
-func (a *app) givenToken() (string, error) {
+// tokenFromFlagsOrEnv is the token of a flag, else of the environment.
+func (a *app) tokenFromFlagsOrEnv() (string, error) {
 	if a.token != "" && a.tokenFile != "" {
 		return "", usage("--token and --token-file do not go together: give one of them")
 	}
@@ -54,7 +54,7 @@ func (a *app) givenToken() (string, error) {
 	}
 	path := a.tokenFile
 	if path == "" {
-		token, file := a.set("", "SIGNALBOX_TOKEN"), a.set("", "SIGNALBOX_TOKEN_FILE")
+		token, file := a.flagOrEnv("", "SIGNALBOX_TOKEN"), a.flagOrEnv("", "SIGNALBOX_TOKEN_FILE")
 		if token != "" && file != "" {
 			return "", usage("SIGNALBOX_TOKEN and SIGNALBOX_TOKEN_FILE are both set: give one of them")
 		}
@@ -62,15 +62,15 @@ func (a *app) givenToken() (string, error) {
 			return token, nil
 		}
 	}
-	token, err := config.ReadSecret(a.inDir(path))
+	token, err := config.ReadSecret(a.absPath(path))
 	if err != nil {
 		return "", usage("the token file: %s", err)
 	}
 	return token, nil
 }
 
-// set is a flag's value, else the environment's.
-func (a *app) set(flag, env string) string {
+// flagOrEnv is a flag's value, else the environment's.
+func (a *app) flagOrEnv(flag, env string) string {
 	if value, ok := a.io.Env(env); ok && flag == "" {
 		return value
 	}
@@ -80,14 +80,14 @@ func (a *app) set(flag, env string) string {
 // locate fills in what is missing from the files that running directors of
 // this user write. Their token goes to them alone.
 func (a *app) locate(t target) (target, error) {
-	here, err := a.directorFile(t.url)
+	local, err := a.directorFile(t.url)
 	if err != nil && (t.url == "" || t.token == "") {
 		return t, err
 	}
-	t.url = cmp.Or(t.url, here.URL)
+	t.url = cmp.Or(t.url, local.URL)
 	t.found = t.url != ""
-	if t.token == "" && here.TokenFile != "" && sameURL(t.url, here.URL) {
-		t.token, err = config.ReadSecret(here.TokenFile)
+	if t.token == "" && local.TokenFile != "" && sameURL(t.url, local.URL) {
+		t.token, err = config.ReadSecret(local.TokenFile)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return t, fmt.Errorf("the director's token: %w", err)
 		}
@@ -134,7 +134,7 @@ func readDirectorFile(path string) (out api.DirectorFile, err error) {
 		err = json.Unmarshal(data, &out)
 	}
 	if err != nil {
-		return api.DirectorFile{}, failure(exitError, "error", "%s cannot be read: %v", path, err).hinted("remove the file, or name the director with --director")
+		return api.DirectorFile{}, failure(exitError, "error", "%s cannot be read: %v", path, err).withHint("remove the file, or name the director with --director")
 	}
 	return out, nil
 }
@@ -155,7 +155,7 @@ func (a *app) load(src config.Sources) (config.Config, error) {
 	src.File, src.Dir, src.Env = a.config, a.io.Dir, a.io.Env
 	if a.io.TTY != nil {
 		src.Ask = func(u config.Untrusted) (bool, error) {
-			return a.yes(context.Background(), fmt.Sprintf("%s %s. Do you trust it, as it is now?", u.Path, u.Does()))
+			return a.askYesNo(context.Background(), fmt.Sprintf("%s %s. Do you trust it, as it is now?", u.Path, u.Does()))
 		}
 	}
 	return config.Load(src)
@@ -184,9 +184,9 @@ func (a *app) client(opts client.Options) (*client.Client, error) {
 	return c, nil
 }
 
-// following makes a client for a call that outlives the director, and says
+// retryingClient makes a client for a call that outlives the director, and says
 // when it is gone and when it is back.
-func (a *app) following() (*client.Client, error) {
+func (a *app) retryingClient() (*client.Client, error) {
 	var mu sync.Mutex // one call may try again beside another
 	var last time.Time
 	return a.client(client.Options{OnRetry: func(err error, _ time.Duration) {
@@ -207,7 +207,7 @@ func (a *app) trustCmd() *cobra.Command {
 			"then on its commands, jobs, director, token, store and the like count. Look at it first. A file that changes is asked\n" +
 			"about again; one that --config names, and ~/.signalbox/config.yaml, is never asked about.",
 		RunE: func(_ *cobra.Command, args []string) error {
-			path := a.inDir(cmp.Or(first(args), "signalbox.yaml"))
+			path := a.absPath(cmp.Or(firstArg(args), "signalbox.yaml"))
 			does, err := config.Trust(path, a.io.Env)
 			switch {
 			case err != nil:

@@ -41,7 +41,7 @@ func (a *app) doctorCmd() *cobra.Command {
 	}
 	addKeyFlags(cmd.Flags(), doctorFlags)
 	cmd.RunE = run(func(ctx context.Context, _ []string) error {
-		chosen := given(cmd.Flags())
+		chosen := givenFlags(cmd.Flags())
 		cfg, found := a.localChecks(ctx, chosen)
 		theirs, reached, err := a.directorChecks(ctx)
 		if err != nil {
@@ -59,14 +59,14 @@ func (a *app) doctorCmd() *cobra.Command {
 		if err := a.print(api.Doctor{Checks: found}, func() { a.showChecks(found) }); err != nil {
 			return err
 		}
-		return sick(found)
+		return checksFault(found)
 	})
 	return cmd
 }
 
-// sick is the exit code of findings, about which all has been said: that of the
+// checksFault is the exit code of findings, about which all has been said: that of the
 // worst.
-func sick(checks []api.Check) error {
+func checksFault(checks []api.Check) error {
 	switch has := func(state string) bool {
 		return slices.ContainsFunc(checks, func(c api.Check) bool { return c.State == state })
 	}; {
@@ -218,18 +218,18 @@ const (
 	// streamWait bounds the look at a stream, on which something comes each
 	// second.
 	streamWait = 6 * time.Second
-	// streamBeats is how many events behind the first are looked at.
-	streamBeats = 3
-	// bunched is by how much less time events may come in than they were sent
+	// streamEvents is how many events behind the first are looked at.
+	streamEvents = 3
+	// maxBuffering is by how much less time events may come in than they were sent
 	// in: more means that they were held back, and then let go together.
-	bunched = 700 * time.Millisecond
-	// clockApart is from when on the clocks of two hosts are worth a word.
-	clockApart = 2 * time.Second
+	maxBuffering = 700 * time.Millisecond
+	// maxClockSkew is from when on the clocks of two hosts are worth a word.
+	maxClockSkew = 2 * time.Second
 )
 
 // arrival is an event of the stream: when the director sent it, and when it was
 // here.
-type arrival struct{ sent, here time.Time }
+type arrival struct{ sent, received time.Time }
 
 // checkStream looks whether the director's events come here one by one and in
 // time: a proxy between may hold them back. It says too how far the two clocks
@@ -251,31 +251,31 @@ func (a *app) checkStream(ctx context.Context) []api.Check {
 			break
 		}
 		got = append(got, arrival{e.Live.At, time.Now()})
-		if len(got) > streamBeats {
+		if len(got) > streamEvents {
 			break
 		}
 	}
-	return judgeStream(got)
+	return checkArrivals(got)
 }
 
 const areaEvents = "events"
 
-// judgeStream says what the events tell. The first is the snapshot, whose size
+// checkArrivals says what the events tell. The first is the snapshot, whose size
 // may keep it on its way.
-func judgeStream(got []arrival) []api.Check {
+func checkArrivals(got []arrival) []api.Check {
 	const cure = "let the proxy pass answers of text/event-stream on as they come (nginx: proxy_buffering off; gzip and caches off), and let it keep them open for a minute"
-	if len(got) <= streamBeats {
+	if len(got) <= streamEvents {
 		return []api.Check{failing(areaEvents,
 			"events do not come as they are sent: of one each second, "+plural(len(got), "event was", "events were")+" here after "+streamWait.String(), cure)}
 	}
 	first, last := got[1], got[len(got)-1]
-	sent, here := last.sent.Sub(first.sent), last.here.Sub(first.here)
-	if sent-here > bunched {
+	sent, received := last.sent.Sub(first.sent), last.received.Sub(first.received)
+	if sent-received > maxBuffering {
 		return []api.Check{failing(areaEvents,
-			"something on the way holds events back: what was sent in "+sent.Round(10*time.Millisecond).String()+" came within "+here.Round(10*time.Millisecond).String(), cure)}
+			"something on the way holds events back: what was sent in "+sent.Round(10*time.Millisecond).String()+" came within "+received.Round(10*time.Millisecond).String(), cure)}
 	}
 	out := []api.Check{checked(areaEvents, "events come one by one, as they are sent")}
-	if off := last.here.Sub(last.sent).Round(10 * time.Millisecond); off.Abs() >= clockApart {
+	if off := last.received.Sub(last.sent).Round(10 * time.Millisecond); off.Abs() >= maxClockSkew {
 		out = append(out, warning("clock", "the clock here is "+off.String()+" off the director's",
 			"let both hosts follow a time server; times that are shown as ages are off by that"))
 	}

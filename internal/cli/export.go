@@ -80,7 +80,7 @@ func (a *app) export(ctx context.Context, c *client.Client, to io.Writer) (tasks
 			}
 		}
 		tasks += len(page.Tasks)
-		a.progressed("exported", tasks)
+		a.showProgress("exported", tasks)
 		if after = page.Next; after == "" {
 			break
 		}
@@ -92,8 +92,8 @@ func (a *app) export(ctx context.Context, c *client.Client, to io.Writer) (tasks
 	return tasks, w.Flush()
 }
 
-// progressed shows how far a long command is, where someone looks.
-func (a *app) progressed(what string, n int) {
+// showProgress shows how far a long command is, where someone looks.
+func (a *app) showProgress(what string, n int) {
 	if a.io.ErrTTY && !a.dumb() {
 		a.line.draw(fmt.Sprintf("%d tasks %s", n, what), a.io.Columns)
 	}
@@ -181,7 +181,7 @@ func (a *app) importInto(ctx context.Context, from port.Source, c *client.Client
 	in := importing{a: a, c: c, running: running, out: imported{
 		Source: from.What, DryRun: c == nil, Unread: []unread{}, Imported: api.Imported{Refused: []api.ImportedRefusal{}},
 	}}
-	err := cmp.Or(from.Read(ctx, func(t api.ExportedTask) error { return in.take(ctx, t) }, in.bad), in.flush(ctx))
+	err := cmp.Or(from.Read(ctx, func(t api.ExportedTask) error { return in.add(ctx, t) }, in.unreadable), in.flush(ctx))
 	a.line.clear()
 	err = cmp.Or(err, a.print(in.out, func() { a.importSummary(&in.out) }))
 	if left := len(in.out.Refused) + len(in.out.Unread); err == nil && left > 0 {
@@ -190,12 +190,12 @@ func (a *app) importInto(ctx context.Context, from port.Source, c *client.Client
 	return err
 }
 
-func (in *importing) bad(where, why string) {
+func (in *importing) unreadable(where, why string) {
 	in.out.Unread = append(in.out.Unread, unread{where, why})
 	in.a.note("Not read: %s: %s", where, why)
 }
 
-func (in *importing) take(ctx context.Context, t api.ExportedTask) error {
+func (in *importing) add(ctx context.Context, t api.ExportedTask) error {
 	in.out.Tasks++
 	if old := port.OldID(t); old != "" {
 		in.out.IDs = append(in.out.IDs, newID{old, t.QueueID})
@@ -232,7 +232,7 @@ func (in *importing) send(ctx context.Context, batch []api.ExportedTask) error {
 		for _, r := range done.Refused {
 			in.refused(r)
 		}
-		in.a.progressed("imported", in.out.Imported.Imported+in.out.Known)
+		in.a.showProgress("imported", in.out.Imported.Imported+in.out.Known)
 		return nil
 	case client.Code(err) != string(signalbox.CodeValidation):
 		in.out.IDs = slices.DeleteFunc(in.out.IDs, func(id newID) bool {

@@ -34,7 +34,7 @@ func failure(exit int, code, format string, args ...any) *fault {
 
 func usage(format string, args ...any) *fault { return failure(exitUsage, "usage", format, args...) }
 
-func (f *fault) hinted(format string, args ...any) *fault {
+func (f *fault) withHint(format string, args ...any) *fault {
 	f.hint = fmt.Sprintf(format, args...)
 	return f
 }
@@ -42,7 +42,7 @@ func (f *fault) hinted(format string, args ...any) *fault {
 // again makes a fault one that may be tried again, with a hint how.
 func (f *fault) again(format string, args ...any) *fault {
 	f.retryable = true
-	return f.hinted(format, args...)
+	return f.withHint(format, args...)
 }
 
 // storedHint is for a submit without an answer.
@@ -101,7 +101,7 @@ func toFault(err error) *fault {
 	case errors.As(err, &chat):
 		return chatFault(chat)
 	case errors.As(err, &answer):
-		return refused(answer)
+		return apiFault(answer)
 	case errors.As(err, &conf):
 		return &fault{exit: exitUsage, code: "config", message: err.Error()}
 	case errors.Is(err, context.Canceled):
@@ -127,7 +127,7 @@ func unreachable(gone *client.UnreachableError) *fault {
 // director says about a full queue.
 var full = regexp.MustCompile(`(?i)queue is at capacity( \(\d+ tasks\))?`)
 
-func refused(e *client.Error) *fault {
+func apiFault(e *client.Error) *fault {
 	f := &fault{
 		exit: exitOf(e), code: e.Body.Error, message: e.Error(), hint: e.Body.Hint,
 		retryable: e.Body.Retryable, matches: e.Body.Matches,

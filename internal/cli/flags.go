@@ -39,33 +39,33 @@ func (c *choice) Set(s string) error {
 	return nil
 }
 
-// span is a flag that takes a duration, or a number of seconds.
-type span time.Duration
+// durationFlag is a flag that takes a duration, or a number of seconds.
+type durationFlag time.Duration
 
-func (s *span) Type() string { return "duration" }
-func (s *span) String() string {
+func (s *durationFlag) Type() string { return "duration" }
+func (s *durationFlag) String() string {
 	if *s == 0 {
 		return ""
 	}
 	return time.Duration(*s).String()
 }
 
-func (s *span) Set(text string) error {
-	d, err := parseSpan(text)
+func (s *durationFlag) Set(text string) error {
+	d, err := parseDuration(text)
 	if err != nil {
 		return err
 	}
 	if d <= 0 {
 		return fmt.Errorf("want more than 0")
 	}
-	*s = span(d)
+	*s = durationFlag(d)
 	return nil
 }
 
 // seconds rounds up to whole seconds, which is what the API counts in.
-func (s span) seconds() int { return int(math.Ceil(time.Duration(s).Seconds())) }
+func (s durationFlag) seconds() int { return int(math.Ceil(time.Duration(s).Seconds())) }
 
-func parseSpan(text string) (time.Duration, error) {
+func parseDuration(text string) (time.Duration, error) {
 	if sec, err := strconv.ParseFloat(text, 64); err == nil && math.Abs(sec) < 1e9 {
 		return time.Duration(sec * float64(time.Second)), nil
 	}
@@ -76,12 +76,12 @@ func parseSpan(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// parseWhen takes a time, or a duration from now on.
-func parseWhen(text string, now time.Time) (time.Time, error) {
+// parseTime takes a time, or a duration from now on.
+func parseTime(text string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
 	}
-	d, err := parseSpan(text)
+	d, err := parseDuration(text)
 	if err != nil || d < 0 {
 		return time.Time{}, fmt.Errorf("want a time such as 2026-01-31T18:00:00Z, or a duration from now such as 90m")
 	}
@@ -101,17 +101,17 @@ func checkPriority(p int) error {
 	return nil
 }
 
-// completeTime bounds a completion: a shell that hangs is worse than one that
+// completionTimeout bounds a completion: a shell that hangs is worse than one that
 // knows nothing.
-const completeTime = 700 * time.Millisecond
+const completionTimeout = 700 * time.Millisecond
 
-// asked asks the director for completions. Without an answer there are none.
-func (a *app) asked(cmd *cobra.Command, f func(context.Context, *client.Client) []string) ([]string, cobra.ShellCompDirective) {
-	c, err := a.client(client.Options{Tries: 1, Timeout: completeTime})
+// completeWith asks the director for completions. Without an answer there are none.
+func (a *app) completeWith(cmd *cobra.Command, f func(context.Context, *client.Client) []string) ([]string, cobra.ShellCompDirective) {
+	c, err := a.client(client.Options{Tries: 1, Timeout: completionTimeout})
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), completeTime)
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 	defer cancel()
 	return f(ctx, c), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
@@ -121,19 +121,19 @@ type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCo
 // completeFiles offers the files of the folder.
 var completeFiles = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
 
-// offer completes the first argument with what the director knows.
-func (a *app) offer(f func(context.Context, *client.Client) []string) completer {
+// completeArg completes the first argument with what the director knows.
+func (a *app) completeArg(f func(context.Context, *client.Client) []string) completer {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return a.asked(cmd, f)
+		return a.completeWith(cmd, f)
 	}
 }
 
-// described are words for completion, each with its explanation, as cobra takes
+// completions are words for completion, each with its explanation, as cobra takes
 // them. An item without a word is left out.
-func described[T any](items []T, describe func(*T) (word, text string)) []string {
+func completions[T any](items []T, describe func(*T) (word, text string)) []string {
 	var out []string
 	for i := range items {
 		if word, text := describe(&items[i]); word != "" {
@@ -145,7 +145,7 @@ func described[T any](items []T, describe func(*T) (word, text string)) []string
 
 func agentNames(ctx context.Context, c *client.Client) []string {
 	agents, _ := c.Agents(ctx)
-	return described(agents, func(g *api.Agent) (string, string) { return g.Name, g.Kind + ", " + g.State })
+	return completions(agents, func(g *api.Agent) (string, string) { return g.Name, g.Kind + ", " + g.State })
 }
 
 func agentKinds(ctx context.Context, c *client.Client) []string {
@@ -180,7 +180,7 @@ const (
 )
 
 func (a *app) completeIDs(which int) completer {
-	return a.offer(func(ctx context.Context, c *client.Client) []string { return taskIDs(ctx, c, which) })
+	return a.completeArg(func(ctx context.Context, c *client.Client) []string { return taskIDs(ctx, c, which) })
 }
 
 func taskIDs(ctx context.Context, c *client.Client, which int) []string {
@@ -202,14 +202,14 @@ func taskIDs(ctx context.Context, c *client.Client, which int) []string {
 		past, _ := c.History(ctx, client.HistoryOptions{Limit: most})
 		tasks = append(tasks, past.Tasks...)
 	}
-	return described(tasks, func(t *api.Task) (string, string) { return t.QueueID, t.State + " " + t.PromptPreview })
+	return completions(tasks, func(t *api.Task) (string, string) { return t.QueueID, t.State + " " + t.PromptPreview })
 }
 
 // completeFlags gives the flags that take known words their completions.
 func (a *app) completeFlags(root *cobra.Command) {
 	ask := func(f func(context.Context, *client.Client) []string) completer {
 		return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return a.asked(cmd, f)
+			return a.completeWith(cmd, f)
 		}
 	}
 	words := func(words ...string) completer {
@@ -224,17 +224,17 @@ func (a *app) completeFlags(root *cobra.Command) {
 		"on-shutdown":     words("leave", "stop"), "log-format": words("text", "json"), "log-level": words("debug", "verbose", "info", "warn", "error"),
 		"task": ask(func(ctx context.Context, c *client.Client) []string { return taskIDs(ctx, c, anyTask) }),
 	}
-	for _, cmd := range withBelow(root) {
+	for _, cmd := range withSubcommands(root) {
 		for name, f := range byName {
 			if command, flag, one := strings.Cut(name, " "); !one {
-				register(cmd, name, f)
+				registerCompletion(cmd, name, f)
 			} else if command == cmd.Name() {
-				register(cmd, flag, f)
+				registerCompletion(cmd, flag, f)
 			}
 		}
 		choices := func(f *pflag.Flag) {
 			if choice, ok := f.Value.(*choice); ok {
-				register(cmd, f.Name, words(choice.words...))
+				registerCompletion(cmd, f.Name, words(choice.words...))
 			}
 		}
 		cmd.Flags().VisitAll(choices)
@@ -242,16 +242,16 @@ func (a *app) completeFlags(root *cobra.Command) {
 	}
 }
 
-// withBelow is a command and all that are below it.
-func withBelow(cmd *cobra.Command) []*cobra.Command {
+// withSubcommands is a command and all that are below it.
+func withSubcommands(cmd *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{cmd}
 	for _, below := range cmd.Commands() {
-		all = append(all, withBelow(below)...)
+		all = append(all, withSubcommands(below)...)
 	}
 	return all
 }
 
-func register(cmd *cobra.Command, flag string, f completer) {
+func registerCompletion(cmd *cobra.Command, flag string, f completer) {
 	if cmd.Flags().Lookup(flag) == nil && cmd.PersistentFlags().Lookup(flag) == nil {
 		return
 	}

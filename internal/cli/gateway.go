@@ -36,7 +36,7 @@ func (a *app) gatewayCmd() *cobra.Command {
 		Example: "  signalbox gateway --tools .mcp.json --addr 127.0.0.1:8090\n" +
 			"  claude mcp add signalbox -- signalbox gateway --stdio",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			flags := given(cmd.Flags())
+			flags := givenFlags(cmd.Flags())
 			own := alone || cmd.Flags().Changed("tools")
 			if !stdio && alone {
 				return usage("--alone goes with --stdio: over HTTP a gateway always is")
@@ -68,7 +68,7 @@ func (a *app) gateway(ctx context.Context, flags []config.Flag, stdio, own bool)
 	}
 	if opts.Bridge == nil && cfg.Tools.Empty() {
 		return usage("there are no tools to serve").
-			hinted("name a file with --tools FILE (.mcp.json, .ai-agent.json, mcp-config.json or YAML), or put mcpServers, restTools, openapiSpecs or commandTools into signalbox.yaml")
+			withHint("name a file with --tools FILE (.mcp.json, .ai-agent.json, mcp-config.json or YAML), or put mcpServers, restTools, openapiSpecs or commandTools into signalbox.yaml")
 	}
 	return a.roles.Gateway(ctx, cfg, opts)
 }
@@ -83,8 +83,8 @@ func (a *app) bridge(ctx context.Context) (*roles.Bridge, error) {
 	if err != nil || !t.found {
 		return nil, err
 	}
-	here, _ := a.directorFile("") // a fault in it was told by target, unless somebody named a director
-	named := !sameURL(t.url, here.URL)
+	local, _ := a.directorFile("") // a fault in it was told by target, unless somebody named a director
+	named := !sameURL(t.url, local.URL)
 	c, err := client.New(t.url, client.Options{Token: t.token, UserAgent: "signalbox-cli/" + a.roles.Version})
 	if err != nil {
 		return nil, usage("%s", err)
@@ -99,7 +99,7 @@ func (a *app) bridge(ctx context.Context) (*roles.Bridge, error) {
 		return nil, ctx.Err()
 	case named && client.Code(err) == "not_found":
 		return nil, failure(exitNotFound, "not_found", "the director at %s has no tools", c.URL()).
-			hinted("--alone serves those of your own configuration")
+			withHint("--alone serves those of your own configuration")
 	case named, client.Code(err) == "unauthorized", client.Code(err) == "forbidden":
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (a *app) schedulerCmd() *cobra.Command {
 		Example: "  signalbox scheduler --config scheduler.yaml --director http://queue.example:8080\n" +
 			"  signalbox scheduler trigger nightly-maintenance",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := a.load(config.Sources{Flags: given(cmd.Flags()), Scheduler: true})
+			cfg, err := a.load(config.Sources{Flags: givenFlags(cmd.Flags()), Scheduler: true})
 			if err != nil {
 				return err
 			}
@@ -141,37 +141,37 @@ func (a *app) schedulerCmd() *cobra.Command {
 		},
 	}
 	addKeyFlags(cmd.Flags(), schedulerFlags, logFlags)
-	cmd.AddCommand(a.fireJobCmd())
+	cmd.AddCommand(a.triggerJobCmd())
 	return cmd
 }
 
-func (a *app) fireJobCmd() *cobra.Command {
+func (a *app) triggerJobCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "trigger JOB",
 		Short: "Fire a job of the scheduler that stands alone and that you run here",
 		RunE: run(func(ctx context.Context, args []string) error {
 			home := config.Home(a.io.Env)
-			here, err := readDirectorFile(config.SchedulerFile(home))
+			local, err := readDirectorFile(config.SchedulerFile(home))
 			if err != nil {
 				return err
 			}
-			if here.URL == "" {
+			if local.URL == "" {
 				return failure(exitUnreachable, "unreachable", "no scheduler of yours runs here").
-					hinted("signalbox scheduler starts one; signalbox schedules trigger is for those of a director")
+					withHint("signalbox scheduler starts one; signalbox schedules trigger is for those of a director")
 			}
 			token := ""
-			if here.TokenFile != "" {
-				if token, err = config.ReadSecret(here.TokenFile); err != nil {
+			if local.TokenFile != "" {
+				if token, err = config.ReadSecret(local.TokenFile); err != nil {
 					return err
 				}
 			}
-			return a.fireJob(ctx, here.URL, token, args[0])
+			return a.triggerJob(ctx, local.URL, token, args[0])
 		}),
 	}
 }
 
-// fireJob asks the scheduler at url for a firing, and prints its answer.
-func (a *app) fireJob(ctx context.Context, at, token, job string) error {
+// triggerJob asks the scheduler at url for a firing, and prints its answer.
+func (a *app) triggerJob(ctx context.Context, at, token, job string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at+"/trigger/"+url.PathEscape(job), nil)
 	if err != nil {
 		return err

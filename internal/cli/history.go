@@ -40,7 +40,7 @@ func (a *app) historyCmd() *cobra.Command {
 	f.IntVar(&limit, "limit", 20, "`number` of tasks, 0 for all")
 	return query(a, cmd, func(ctx context.Context, c *client.Client, _ []string) (api.History, error) {
 		all := api.History{Tasks: []api.Task{}}
-		err := upTo(limit, func(want int, after string) (int, string, error) {
+		err := readPages(limit, func(want int, after string) (int, string, error) {
 			opts.Limit, opts.Before = want, cmp.Or(after, opts.Before)
 			page, err := c.History(ctx, opts)
 			all.Tasks, all.Next = append(all.Tasks, page.Tasks...), page.Next
@@ -53,7 +53,7 @@ func (a *app) historyCmd() *cobra.Command {
 			if t.Tool != "" && t.State != "completed" && t.Message != "" {
 				text += ": " + firstLine(t.Message) // a tool's task has no answer where it would stand
 			}
-			return fmt.Sprintf("%s  %s [%s] %s%s", a.clockOf(t.EndedAt), clean(t.QueueID), a.paint(stateColour(t.State), clean(reasonedState(t.State, t.Reason))), ranBy(t), clean(text))
+			return fmt.Sprintf("%s  %s [%s] %s%s", a.formatTimePtr(t.EndedAt), clean(t.QueueID), a.paint(stateColour(t.State), clean(stateWithReason(t.State, t.Reason))), ranBy(t), clean(text))
 		})
 	})
 }
@@ -68,9 +68,9 @@ func checkLimit(limit *int) runFunc {
 	}
 }
 
-// upTo reads pages until there are limit tasks, or all for 0. read takes how many
+// readPages reads pages until there are limit tasks, or all for 0. read takes how many
 // to ask for and behind which cursor, and returns how many there are by then.
-func upTo(limit int, read func(want int, after string) (have int, next string, err error)) error {
+func readPages(limit int, read func(want int, after string) (have int, next string, err error)) error {
 	for have, after := 0, ""; ; {
 		want := maxPage
 		if limit > 0 {
@@ -84,8 +84,8 @@ func upTo(limit int, read func(want int, after string) (have int, next string, e
 	}
 }
 
-// reasonedState is a state with the reason for it, where that says more.
-func reasonedState(state, reason string) string {
+// stateWithReason is a state with the reason for it, where that says more.
+func stateWithReason(state, reason string) string {
 	if reason == "" || reason == state {
 		return state
 	}

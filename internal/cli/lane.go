@@ -12,7 +12,7 @@ import (
 )
 
 func (a *app) laneCmd() *cobra.Command {
-	return query(a, &cobra.Command{Use: "lane AGENT", Short: "Show what an agent runs and what waits for it", ValidArgsFunction: a.offer(agentNames)},
+	return query(a, &cobra.Command{Use: "lane AGENT", Short: "Show what an agent runs and what waits for it", ValidArgsFunction: a.completeArg(agentNames)},
 		oneArg((*client.Client).Lane), func(lane api.Lane) {
 			busy := "idle"
 			if lane.IsBusy {
@@ -23,10 +23,10 @@ func (a *app) laneCmd() *cobra.Command {
 			a.say("%s: %s, %d of %s in use, %d waiting", clean(lane.AgentName), busy, len(lane.Executions),
 				plural(lane.Slots, "slot", "slots"), lane.QueueLength)
 			for _, e := range lane.Executions {
-				a.say("  %s %s%s", a.paint(bold, "running"), executionText(e), a.lasting(e.StartedAt))
+				a.say("  %s %s%s", a.paint(bold, "running"), executionText(e), a.elapsed(e.StartedAt))
 			}
 			for _, e := range lane.Bypass {
-				a.say("  %s %s%s", a.paint(bold, "bypass"), executionText(e), a.lasting(e.StartedAt))
+				a.say("  %s %s%s", a.paint(bold, "bypass"), executionText(e), a.elapsed(e.StartedAt))
 			}
 			for i, e := range lane.QueuedExecutions {
 				a.say("  %d. %s", i+1, executionText(e))
@@ -62,8 +62,8 @@ func (a *app) sessionsCmd() *cobra.Command {
 	f.BoolVar(&all, "all", false, "also those that were put away or are gone")
 	pageFlags(f, &opts.Before, &opts.Limit, "conversations")
 	cmd.AddCommand(
-		a.sessionCmd("archive ID", "Put a conversation away: chats no longer go on with it", a.offer(sessionIDs("active", true)), (*client.Client).ArchiveSession),
-		a.sessionCmd("restore ID", "Make a conversation the current one of its agent again", a.offer(sessionIDs("all", false)), (*client.Client).RestoreSession),
+		a.sessionCmd("archive ID", "Put a conversation away: chats no longer go on with it", a.completeArg(sessionIDs("active", true)), (*client.Client).ArchiveSession),
+		a.sessionCmd("restore ID", "Make a conversation the current one of its agent again", a.completeArg(sessionIDs("all", false)), (*client.Client).RestoreSession),
 	)
 	return query(a, cmd, func(ctx context.Context, c *client.Client, _ []string) (api.Sessions, error) {
 		if all {
@@ -97,7 +97,7 @@ func (a *app) sessionCmd(use, short string, complete completer, do func(*client.
 func sessionIDs(state string, current bool) func(context.Context, *client.Client) []string {
 	return func(ctx context.Context, c *client.Client) []string {
 		page, _ := c.Sessions(ctx, client.SessionsOptions{State: state, Limit: 50})
-		return described(page.Sessions, func(s *api.Session) (string, string) {
+		return completions(page.Sessions, func(s *api.Session) (string, string) {
 			if s.Current && !current {
 				return "", ""
 			}
@@ -110,29 +110,29 @@ const queueArg = "QUEUE is work, pool:KIND, agent:NAME, or commands or calls for
 
 func (a *app) pauseCmd() *cobra.Command {
 	var req api.PauseRequest
-	var length span
+	var length durationFlag
 	cmd := &cobra.Command{
 		Use:   "pause [QUEUE]",
 		Short: "Let a queue, or all, hand out nothing",
 		Long: "Let a queue hand out nothing. What runs goes on, and tasks can still be submitted.\n" +
 			"A pause of agent:NAME drains that agent: it takes from no queue, its isolated executions apart.\n" + queueArg,
-		ValidArgsFunction: a.offer(queueNames),
+		ValidArgsFunction: a.completeArg(queueNames),
 	}
 	yes := cmd.Flags().Bool("yes", false, "do not ask, at a terminal, before all queues are paused")
 	cmd.Flags().StringVar(&req.Reason, "reason", "", "`text` that others see")
 	cmd.Flags().Var(&length, "for", "resume by itself after this long (default: when someone says so)")
 	return action(a, cmd, "", func(ctx context.Context, c *client.Client, args []string) (none api.Paused, err error) {
-		req.Queue, req.Seconds = first(args), length.seconds()
-		if err := a.knownQueue(ctx, c, req.Queue); err != nil {
+		req.Queue, req.Seconds = firstArg(args), length.seconds()
+		if err := a.checkQueue(ctx, c, req.Queue); err != nil {
 			return none, err
 		}
 		if req.Queue == "" {
-			if err := a.sure(ctx, *yes, "Every queue is paused. Pause?"); err != nil {
+			if err := a.confirmAtTerminal(ctx, *yes, "Every queue is paused. Pause?"); err != nil {
 				return none, err
 			}
 		}
 		return c.Pause(ctx, req)
-	}, a.pauses)
+	}, a.pausesText)
 }
 
 func (a *app) resumeCmd() *cobra.Command {
@@ -140,27 +140,27 @@ func (a *app) resumeCmd() *cobra.Command {
 		Use:               "resume [QUEUE]",
 		Short:             "Let a queue, or all, go on",
 		Long:              "Let a queue go on that was paused, or with no queue all that are.\n" + queueArg,
-		ValidArgsFunction: a.offer(queueNames),
+		ValidArgsFunction: a.completeArg(queueNames),
 	}, "", func(ctx context.Context, c *client.Client, args []string) (api.Paused, error) {
-		got, err := c.Resume(ctx, first(args))
+		got, err := c.Resume(ctx, firstArg(args))
 		for _, p := range got.Paused { // with none named, those of single queues too
 			if err == nil && len(args) == 0 && p.Queue != "" {
 				got, err = c.Resume(ctx, p.Queue)
 			}
 		}
 		return got, err
-	}, a.pauses)
+	}, a.pausesText)
 }
 
-func first(args []string) string {
+func firstArg(args []string) string {
 	if len(args) == 0 {
 		return ""
 	}
 	return args[0]
 }
 
-// pauses lists the pauses that are in force.
-func (a *app) pauses(got api.Paused) {
+// pausesText lists the pauses that are in force.
+func (a *app) pausesText(got api.Paused) {
 	if len(got.Paused) == 0 {
 		a.say("Nothing is paused.")
 	}
@@ -170,5 +170,5 @@ func (a *app) pauses(got api.Paused) {
 }
 
 func (a *app) pauseLine(p api.Pause) string {
-	return "Paused: " + cmp.Or(clean(p.Queue), "all queues") + " since " + a.clock(p.Since) + opt(" until %s", a.clockOf(p.Until)) + opt(" (%s)", p.Reason)
+	return "Paused: " + cmp.Or(clean(p.Queue), "all queues") + " since " + a.clock(p.Since) + opt(" until %s", a.formatTimePtr(p.Until)) + opt(" (%s)", p.Reason)
 }

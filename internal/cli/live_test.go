@@ -165,7 +165,7 @@ func TestInterruptDetaches(t *testing.T) {
 	}
 }
 
-func TestWaitOutlivesARestartOfTheDirector(t *testing.T) {
+func TestWaitSurvivesADirectorRestart(t *testing.T) {
 	f := newFake(t)
 	p := start(t, f, cli.IO{}, "submit", "waits", "--wait")
 	p.err.waitFor(t, " pending\n")
@@ -231,7 +231,7 @@ func TestWaitForRoomEnds(t *testing.T) {
 	}
 }
 
-func TestLostRepliesLeaveTheKey(t *testing.T) {
+func TestLostReplyNamesTheIdempotencyKey(t *testing.T) {
 	f := newFake(t)
 	f.dropReplies = 100
 	f.keys = nil // a director that does not know keys would be worse than none

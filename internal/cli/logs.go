@@ -107,8 +107,8 @@ type liveLog struct {
 	tail tail
 }
 
-// follower starts the live log of w's task.
-func (w *waiter) follower(ctx context.Context) *liveLog {
+// startLiveLog starts the live log of w's task.
+func (w *waiter) startLiveLog(ctx context.Context) *liveLog {
 	l := &liveLog{done: make(chan struct{})}
 	out := w.outWriter()
 	go func() {

@@ -56,7 +56,7 @@ func System() IO {
 // the exit code. The end of ctx is the person's interrupt: it stops a role,
 // and detaches a command from what it waits for.
 func Main(ctx context.Context, args []string, io IO, r roles.Roles) int {
-	fill(&io)
+	setDefaults(&io)
 	a := &app{io: io, roles: r, line: &progress{w: io.Err}}
 	root := a.root()
 	root.SetArgs(append([]string{}, args...))
@@ -70,7 +70,7 @@ func Main(ctx context.Context, args []string, io IO, r roles.Roles) int {
 	return report(io.Err, a.json || wantsJSON(args), asFault(ctx, err))
 }
 
-func fill(io *IO) {
+func setDefaults(io *IO) {
 	if io.Env == nil {
 		io.Env = os.LookupEnv
 	}
@@ -104,7 +104,7 @@ func asFault(ctx context.Context, err error) error {
 		return nil
 	case !errors.As(err, &own):
 		plain, _, _ := strings.Cut(err.Error(), ": strconv.") // how a number is read is no news to a person
-		return usage("%s", plain).hinted("signalbox help, or a command with --help")
+		return usage("%s", plain).withHint("signalbox help, or a command with --help")
 	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
 		return &fault{exit: exitDetached, code: "interrupted", message: "interrupted"}
 	}

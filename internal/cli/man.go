@@ -38,26 +38,26 @@ func (a *app) manCmd(root *cobra.Command) *cobra.Command {
 // each command that people see.
 func manuals(root *cobra.Command, version, date string) map[string]string {
 	pages := map[string]string{}
-	for _, cmd := range everyCommand(root) {
+	for _, cmd := range allCommands(root) {
 		pages[manName(cmd)+".1"] = manual(cmd, version, date)
 	}
 	return pages
 }
 
-// everyCommand lists the root and all commands below it as people see them. The
+// allCommands lists the root and all commands below it as people see them. The
 // shells of completion are cobra's own.
-func everyCommand(root *cobra.Command) []*cobra.Command {
+func allCommands(root *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{root}
-	for _, cmd := range shown(root) {
+	for _, cmd := range visibleCommands(root) {
 		if all = append(all, cmd); cmd.Name() != "completion" {
-			all = append(all, shown(cmd)...)
+			all = append(all, visibleCommands(cmd)...)
 		}
 	}
 	return all
 }
 
-// shown are the commands below one, without those that are for programs.
-func shown(cmd *cobra.Command) []*cobra.Command {
+// visibleCommands are the commands below one, without those that are for programs.
+func visibleCommands(cmd *cobra.Command) []*cobra.Command {
 	return slices.DeleteFunc(slices.Clone(cmd.Commands()), func(c *cobra.Command) bool { return c.Hidden })
 }
 
@@ -81,7 +81,7 @@ func manual(cmd *cobra.Command, version, date string) string {
 	if len(cmd.Aliases) > 0 {
 		fmt.Fprintf(&b, ".PP\nAlso: \\fB%s\\fR.\n", roff(strings.Join(cmd.Aliases, ", ")))
 	}
-	if below := shown(cmd); len(below) > 0 {
+	if below := visibleCommands(cmd); len(below) > 0 {
 		b.WriteString(".SH COMMANDS\n")
 		for _, c := range below {
 			fmt.Fprintf(&b, ".TP\n\\fB%s\\fR\n%s\n", roff(c.Name()), roff(c.Short))
@@ -104,11 +104,11 @@ func manual(cmd *cobra.Command, version, date string) string {
 
 // seeAlso are the pages around one: above it, below it, and else beside it.
 func seeAlso(cmd *cobra.Command) []string {
-	near := shown(cmd)
+	near := visibleCommands(cmd)
 	if cmd.HasParent() {
 		near = slices.Insert(near, 0, cmd.Parent())
 		if cmd.Parent().HasParent() {
-			near = append(near, slices.DeleteFunc(shown(cmd.Parent()), func(c *cobra.Command) bool { return c == cmd })...)
+			near = append(near, slices.DeleteFunc(visibleCommands(cmd.Parent()), func(c *cobra.Command) bool { return c == cmd })...)
 		}
 	}
 	var names []string

@@ -123,7 +123,7 @@ func fakeWithSchedule(t *testing.T) *fake {
 }
 
 // The process of a removed agent may still run: the command says so.
-func TestRemovingALivingAgent(t *testing.T) {
+func TestRemovingARunningAgent(t *testing.T) {
 	p := start(t, newFake(t), cli.IO{}, "agents", "remove", "coder")
 	p.expectExit(t, 0)
 	if !strings.Contains(p.err.String(), "Its process still runs: it registers itself again") {

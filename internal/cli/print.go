@@ -67,8 +67,8 @@ func (a *app) table(rows [][]string) {
 	a.write(text.String())
 }
 
-// filled leaves the rows out whose second cell is empty.
-func filled(rows [][]string) [][]string {
+// nonEmptyRows leaves the rows out whose second cell is empty.
+func nonEmptyRows(rows [][]string) [][]string {
 	return slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" })
 }
 
@@ -211,17 +211,17 @@ func ago(d time.Duration) string {
 // since is how long ago something was.
 func (a *app) since(t time.Time) string { return ago(a.io.Now().Sub(t)) }
 
-// sinceOr is since, or a word where it never was.
-func (a *app) sinceOr(t *time.Time, never string) string {
+// ageOr is since, or a word where it never was.
+func (a *app) ageOr(t *time.Time, never string) string {
 	if t == nil {
 		return never
 	}
 	return a.since(*t) + " ago"
 }
 
-// lasting is how long something has gone on, in brackets; nothing where it has
+// elapsed is how long something has gone on, in brackets; nothing where it has
 // not begun.
-func (a *app) lasting(since *time.Time) string {
+func (a *app) elapsed(since *time.Time) string {
 	if since == nil {
 		return ""
 	}
@@ -233,15 +233,15 @@ func (a *app) clock(t time.Time) string {
 	return t.In(a.io.Now().Location()).Format("2006-01-02 15:04:05")
 }
 
-func (a *app) clockOf(t *time.Time) string {
+func (a *app) formatTimePtr(t *time.Time) string {
 	if t == nil {
 		return ""
 	}
 	return a.clock(*t)
 }
 
-// capital is a word at the beginning of a line.
-func capital(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
+// capitalize is a word at the beginning of a line.
+func capitalize(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 
 func plural(n int, one, many string) string {
 	if n == 1 {
@@ -314,14 +314,14 @@ func (p *progress) note(text string) {
 func (w *waiter) drawTask(ctx context.Context, task api.Task) {
 	parts := []string{shortID(task.QueueID), running(task, w.io.Now())}
 	if task.State == "pending" {
-		parts = []string{parts[0], place(task), eta(task.ETA), w.behind(ctx, task)}
+		parts = []string{parts[0], position(task), eta(task.ETA), w.behind(ctx, task)}
 	}
 	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
 	w.line.draw(strings.Join(parts, " · "), w.io.Columns)
 }
 
-// place says where in which line a task waits, such as "2nd for coder".
-func place(task api.Task) string {
+// position says where in which line a task waits, such as "2nd for coder".
+func position(task api.Task) string {
 	if task.Position <= 0 {
 		return "waiting"
 	}
@@ -378,7 +378,7 @@ func (w *waiter) behind(ctx context.Context, task api.Task) string {
 			return gate.Text
 		default:
 			other, _ := w.c.Task(ctx, gate.TaskID)
-			return "behind " + shortID(gate.TaskID) + w.lasting(other.StartedAt)
+			return "behind " + shortID(gate.TaskID) + w.elapsed(other.StartedAt)
 		}
 	}
 	return ""

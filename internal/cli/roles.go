@@ -104,8 +104,8 @@ func addListFlags(f *pflag.FlagSet, flags []keyFlag) {
 	}
 }
 
-// given returns the flags of a role that were given, for the configuration.
-func given(f *pflag.FlagSet) []config.Flag {
+// givenFlags returns the flags of a role that were given, for the configuration.
+func givenFlags(f *pflag.FlagSet) []config.Flag {
 	var out []config.Flag
 	f.Visit(func(flag *pflag.Flag) {
 		key := flag.Annotations[configKey]
@@ -129,7 +129,7 @@ func (a *app) upCmd() *cobra.Command {
 		Long: "Run a director and, as child processes, an agent for each coding CLI found on PATH, or a demo agent where\n" +
 			"there is none.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			flags := given(cmd.Flags())
+			flags := givenFlags(cmd.Flags())
 			if f := cmd.Flags().Lookup(terminalFlag); f.Changed { // for both ends
 				flags = append(flags, config.Flag{Name: "--" + terminalFlag, Key: "agent.terminal", Values: []string{f.Value.String()}})
 			}
@@ -139,7 +139,7 @@ func (a *app) upCmd() *cobra.Command {
 			}
 			opts := roles.Up{Streams: a.streams()}
 			if cmd.Flags().Changed("agents") {
-				if opts.Kinds, err = childKinds(kinds); err != nil {
+				if opts.Kinds, err = parseKinds(kinds); err != nil {
 					return err
 				}
 			}
@@ -152,7 +152,7 @@ func (a *app) upCmd() *cobra.Command {
 	return cmd
 }
 
-func childKinds(kinds []string) ([]string, error) {
+func parseKinds(kinds []string) ([]string, error) {
 	if len(kinds) == 1 && kinds[0] == "none" {
 		return []string{}, nil
 	}
@@ -171,7 +171,7 @@ func (a *app) directorCmd() *cobra.Command {
 		Use:   "director",
 		Short: "Run a director",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := a.load(config.Sources{Flags: given(cmd.Flags())})
+			cfg, err := a.load(config.Sources{Flags: givenFlags(cmd.Flags())})
 			if err != nil {
 				return err
 			}
@@ -210,10 +210,10 @@ func (a *app) agentCmd() *cobra.Command {
 
 func (a *app) agent(cmd *cobra.Command, args []string) error {
 	f := cmd.Flags()
-	flags := given(f)
+	flags := givenFlags(f)
 	if len(args) > 0 {
 		if f.ArgsLenAtDash() != 0 {
-			return usage("got argument %q: a command stands after --", args[0]).hinted("signalbox agent -- %s", args[0])
+			return usage("got argument %q: a command stands after --", args[0]).withHint("signalbox agent -- %s", args[0])
 		}
 		flags = append(flags, config.Flag{Name: "--", Key: "agent.command", Values: args})
 		if !f.Changed("kind") {
@@ -247,7 +247,7 @@ func (a *app) agent(cmd *cobra.Command, args []string) error {
 
 func (a *app) demoCmd() *cobra.Command {
 	opts := roles.Demo{Streams: a.streams()}
-	pace := span(4 * time.Second)
+	pace := durationFlag(4 * time.Second)
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Look around: three demo agents, two tool queues, and work for them",
@@ -259,7 +259,7 @@ func (a *app) demoCmd() *cobra.Command {
 			"Keys at a terminal: w wedges an agent, as a hung one would be: the dashboard shows the way out. u undoes that,\n" +
 			"s submits a task, q quits. Without a terminal it runs until it is told to stop.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if pace < span(100*time.Millisecond) {
+			if pace < durationFlag(100*time.Millisecond) {
 				return usage("--pace: want 100ms or more, got %s", time.Duration(pace))
 			}
 			opts.Pace = time.Duration(pace)
@@ -267,7 +267,7 @@ func (a *app) demoCmd() *cobra.Command {
 				return a.roles.Demo(cmd.Context(), opts)
 			}
 			var end error
-			opts.Keys, opts.Out, opts.Err = a.io.In, rawLines{a.io.Out}, rawLines{a.io.Err}
+			opts.Keys, opts.Out, opts.Err = a.io.In, crlfWriter{a.io.Out}, crlfWriter{a.io.Err}
 			err := a.raw(func() { end = a.roles.Demo(cmd.Context(), opts) })
 			return cmp.Or(err, end)
 		},
@@ -281,10 +281,10 @@ func (a *app) demoCmd() *cobra.Command {
 	return cmd
 }
 
-// rawLines writes lines to a terminal that is raw.
-type rawLines struct{ w io.Writer }
+// crlfWriter writes lines to a terminal that is raw.
+type crlfWriter struct{ w io.Writer }
 
-func (r rawLines) Write(p []byte) (int, error) {
+func (r crlfWriter) Write(p []byte) (int, error) {
 	_, err := r.w.Write(bytes.ReplaceAll(p, []byte("\n"), []byte("\r\n")))
 	return len(p), err
 }

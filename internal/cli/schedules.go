@@ -85,7 +85,7 @@ func scheduleState(s *api.Schedule) string {
 }
 
 func (a *app) showScheduleCmd() *cobra.Command {
-	return query(a, &cobra.Command{Use: "show NAME", Short: "Show a schedule and its newest firings", ValidArgsFunction: a.offer(scheduleNames)},
+	return query(a, &cobra.Command{Use: "show NAME", Short: "Show a schedule and its newest firings", ValidArgsFunction: a.completeArg(scheduleNames)},
 		oneArg((*client.Client).Schedule), a.scheduleText)
 }
 
@@ -99,10 +99,10 @@ func (a *app) scheduleText(s api.Schedule) {
 	if s.Source == "config" {
 		from = "the director's configuration: it is changed there"
 	}
-	a.table(filled([][]string{
+	a.table(nonEmptyRows([][]string{
 		{"  id:", s.ID},
 		{"  when:", fmt.Sprintf("%s, %s (%s)", s.Words, s.Timezone, s.CronExpression)},
-		{"  next:", a.instants(&s)},
+		{"  next:", a.nextRunsText(&s)},
 		{"  for:", scheduleTarget(&s)},
 		{"  last:", a.lastText(&s)},
 		{"  error:", s.LastError},
@@ -119,8 +119,8 @@ func (a *app) scheduleText(s api.Schedule) {
 	}
 }
 
-// instants are the next instants of a schedule, in its own time zone.
-func (a *app) instants(s *api.Schedule) string {
+// nextRunsText are the next instants of a schedule, in its own time zone.
+func (a *app) nextRunsText(s *api.Schedule) string {
 	text := a.nextText(s)
 	zone, err := cron.Zone(s.Timezone)
 	if err != nil || len(s.NextRuns) == 0 {
@@ -134,7 +134,7 @@ func (a *app) instants(s *api.Schedule) string {
 }
 
 func (a *app) executionsCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "executions NAME", Short: "List the firings of a schedule, newest first", ValidArgsFunction: a.offer(scheduleNames)}
+	cmd := &cobra.Command{Use: "executions NAME", Short: "List the firings of a schedule, newest first", ValidArgsFunction: a.completeArg(scheduleNames)}
 	limit := cmd.Flags().Int("limit", 20, "how many, at most 100")
 	cmd.RunE = a.ask(func(ctx context.Context, c *client.Client, args []string) error {
 		return printed(a, func(got api.Executions) {

@@ -16,19 +16,19 @@ import (
 type scheduleFlags struct {
 	api.NewSchedule
 	project         string
-	timeout, window openSpan
+	timeout, window optionalDuration
 	thinking        bool
 }
 
-// openSpan is a duration that may also be none.
-type openSpan struct{ span }
+// optionalDuration is a duration that may also be none.
+type optionalDuration struct{ durationFlag }
 
-func (s *openSpan) Set(text string) error {
+func (s *optionalDuration) Set(text string) error {
 	if text == "none" || text == "0" {
-		s.span = 0
+		s.durationFlag = 0
 		return nil
 	}
-	return s.span.Set(text)
+	return s.durationFlag.Set(text)
 }
 
 func (s *scheduleFlags) register(f *pflag.FlagSet) {
@@ -67,7 +67,7 @@ func (s *scheduleFlags) apply(a *app, f *pflag.FlagSet, to *api.NewSchedule) err
 		}
 	}
 	if to.AgentName != "" && to.Kind != "" {
-		return usage("--agent and --kind do not go together: an agent has its kind").hinted("take the other one away with --agent \"\" or --kind \"\"")
+		return usage("--agent and --kind do not go together: an agent has its kind").withHint("take the other one away with --agent \"\" or --kind \"\"")
 	}
 	err := checkPriority(to.Priority)
 	if err == nil && f.Changed("prompt") {
@@ -95,7 +95,7 @@ func (a *app) addScheduleCmd() *cobra.Command {
 		PreRunE: func(cmd *cobra.Command, args []string) error {
 			for _, name := range []string{"cron", "prompt"} {
 				if !cmd.Flags().Changed(name) {
-					return usage("--%s is missing: a schedule needs to know when, and what", name).hinted("%s --help", cmd.CommandPath())
+					return usage("--%s is missing: a schedule needs to know when, and what", name).withHint("%s --help", cmd.CommandPath())
 				}
 			}
 			enabled := !disabled
@@ -108,7 +108,7 @@ func (a *app) addScheduleCmd() *cobra.Command {
 	return action(a, cmd, "", func(ctx context.Context, c *client.Client, args []string) (api.Schedule, error) {
 		got, err := c.CreateSchedule(ctx, req)
 		if client.IsUnreachable(err) { // a second try would find the name taken
-			err = toFault(err).hinted("signalbox schedules show %s says whether it was made", args[0])
+			err = toFault(err).withHint("signalbox schedules show %s says whether it was made", args[0])
 		}
 		return got, err
 	}, a.scheduled("Added"))
@@ -132,11 +132,11 @@ func (a *app) editScheduleCmd() *cobra.Command {
 			given := false
 			cmd.Flags().Visit(func(f *pflag.Flag) { given = given || cmd.InheritedFlags().Lookup(f.Name) == nil })
 			if !given {
-				return usage("nothing to change was given").hinted("%s --help", cmd.CommandPath())
+				return usage("nothing to change was given").withHint("%s --help", cmd.CommandPath())
 			}
 			return nil
 		},
-		ValidArgsFunction: a.offer(scheduleNames),
+		ValidArgsFunction: a.completeArg(scheduleNames),
 	}
 	f := cmd.Flags()
 	s.register(f)
@@ -168,23 +168,23 @@ func asNew(s *api.Schedule) api.NewSchedule {
 }
 
 func (a *app) removeScheduleCmd() *cobra.Command {
-	return removal(a, &cobra.Command{Use: "remove NAME", Short: "Forget a schedule; its tasks stay", ValidArgsFunction: a.offer(scheduleNames)},
+	return removal(a, &cobra.Command{Use: "remove NAME", Short: "Forget a schedule; its tasks stay", ValidArgsFunction: a.completeArg(scheduleNames)},
 		"The schedule %s is forgotten; its tasks stay. Remove it?", "removed", (*client.Client).RemoveSchedule)
 }
 
 func (a *app) enableScheduleCmd() *cobra.Command {
-	return action(a, &cobra.Command{Use: "enable NAME", Short: "Let a schedule fire from now on", ValidArgsFunction: a.offer(scheduleNames)}, "",
+	return action(a, &cobra.Command{Use: "enable NAME", Short: "Let a schedule fire from now on", ValidArgsFunction: a.completeArg(scheduleNames)}, "",
 		oneArg((*client.Client).EnableSchedule), a.scheduled("Enabled"))
 }
 
 func (a *app) disableScheduleCmd() *cobra.Command {
-	return action(a, &cobra.Command{Use: "disable NAME", Short: "Let a schedule fire no more", ValidArgsFunction: a.offer(scheduleNames)}, "",
+	return action(a, &cobra.Command{Use: "disable NAME", Short: "Let a schedule fire no more", ValidArgsFunction: a.completeArg(scheduleNames)}, "",
 		oneArg((*client.Client).DisableSchedule), func(got api.Schedule) { a.say("Disabled: %s", clean(got.Name)) })
 }
 
 func scheduleNames(ctx context.Context, c *client.Client) []string {
 	page, _ := c.Schedules(ctx, client.SchedulesOptions{Limit: 1000})
-	return described(page.Schedules, func(s *api.Schedule) (string, string) { return s.Name, s.Words })
+	return completions(page.Schedules, func(s *api.Schedule) (string, string) { return s.Name, s.Words })
 }
 
 func (a *app) triggerScheduleCmd() *cobra.Command {
@@ -195,8 +195,8 @@ func (a *app) triggerScheduleCmd() *cobra.Command {
 		Long: "Fire a schedule now, beside its instants. Where the task before has not ended and it waits for it, the firing\n" +
 			"is held until then.",
 		PreRunE:           func(*cobra.Command, []string) error { return w.check() },
-		RunE:              a.askLong(func(ctx context.Context, c *client.Client, args []string) error { return a.trigger(ctx, c, args[0], w) }),
-		ValidArgsFunction: a.offer(scheduleNames),
+		RunE:              a.askRetrying(func(ctx context.Context, c *client.Client, args []string) error { return a.trigger(ctx, c, args[0], w) }),
+		ValidArgsFunction: a.completeArg(scheduleNames),
 	}
 	w.register(cmd)
 	return cmd
@@ -205,7 +205,7 @@ func (a *app) triggerScheduleCmd() *cobra.Command {
 func (a *app) trigger(ctx context.Context, c *client.Client, name string, w waitFlags) error {
 	got, err := c.TriggerSchedule(ctx, name)
 	if client.IsUnreachable(err) {
-		return toFault(err).hinted("signalbox schedules executions %s says whether it fired", name)
+		return toFault(err).withHint("signalbox schedules executions %s says whether it fired", name)
 	}
 	if err != nil {
 		return err
@@ -235,9 +235,9 @@ func (a *app) heldTask(ctx, wait context.Context, c *client.Client, name string,
 		case <-wait.Done():
 			back := "signalbox schedules executions " + name
 			if ctx.Err() != nil {
-				return "", failure(exitDetached, "interrupted", "interrupted; the firing is held").hinted("%s shows it", back)
+				return "", failure(exitDetached, "interrupted", "interrupted; the firing is held").withHint("%s shows it", back)
 			}
-			return "", failure(exitWaitOver, "wait_over", "the wait is over; the firing is held").hinted("%s shows it", back)
+			return "", failure(exitWaitOver, "wait_over", "the wait is over; the firing is held").withHint("%s shows it", back)
 		}
 		list, err := c.Executions(wait, name, 100)
 		if err != nil && wait.Err() == nil {

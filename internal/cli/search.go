@@ -32,7 +32,7 @@ func (a *app) searchCmd() *cobra.Command {
 	cmd.Flags().IntVar(&limit, "limit", 20, "`number` of tasks, 0 for all")
 	return query(a, cmd, func(ctx context.Context, c *client.Client, args []string) (api.Search, error) {
 		all := api.Search{Tasks: []api.LiveTask{}}
-		err := upTo(limit, func(want int, after string) (int, string, error) {
+		err := readPages(limit, func(want int, after string) (int, string, error) {
 			page, err := c.Search(ctx, strings.Join(args, " "), client.SearchOptions{Limit: want, After: after})
 			page.Tasks = append(all.Tasks, page.Tasks...)
 			all = page
@@ -41,7 +41,7 @@ func (a *app) searchCmd() *cobra.Command {
 		return all, err
 	}, func(all api.Search) {
 		list(a, all.Tasks, "No task matches.", []string{"ID", "STATE", "AGENT", "WHEN", "PROMPT"}, func(t *api.LiveTask) []string {
-			return []string{t.QueueID, reasonedState(t.State, t.Reason), whereText(t), a.whenText(t), t.PromptPreview}
+			return []string{t.QueueID, stateWithReason(t.State, t.Reason), whereText(t), a.whenText(t), t.PromptPreview}
 		})
 		if more := all.Total - len(all.Tasks); len(all.Tasks) > 0 && (more > 0 || all.Approximate) {
 			atLeast := ""
@@ -89,7 +89,7 @@ func (m *matchFlags) check(args []string) error {
 	case m.query != "" && len(args) > 0:
 		return usage("got an ID and --match: want one of them")
 	case m.query == "" && len(args) == 0:
-		return usage("want the ID of a task, or --match with a query").hinted("signalbox search finds tasks")
+		return usage("want the ID of a task, or --match with a query").withHint("signalbox search finds tasks")
 	case m.query == "" && m.yes:
 		return usage("--yes goes with --match")
 	}
@@ -108,7 +108,7 @@ func (a *app) bulk(ctx context.Context, c *client.Client, action, done string, m
 			more = ", and more, which are left for the next time"
 		}
 		if !m.yes {
-			if err := a.confirm(ctx, fmt.Sprintf("%s%s (%s). %s?", plural(got.Count, "task matches", "tasks match"), more, got.Query, capital(action))); err != nil {
+			if err := a.confirm(ctx, fmt.Sprintf("%s%s (%s). %s?", plural(got.Count, "task matches", "tasks match"), more, got.Query, capitalize(action))); err != nil {
 				return err
 			}
 		}
@@ -124,7 +124,7 @@ func (a *app) bulk(ctx context.Context, c *client.Client, action, done string, m
 				a.note("%s: %s", o.QueueID, o.Message)
 			}
 		}
-		a.say("%s: %s", capital(done), plural(got.Done, "task", "tasks"))
+		a.say("%s: %s", capitalize(done), plural(got.Done, "task", "tasks"))
 	})
 	if err == nil && got.Failed > 0 {
 		f := failure(exitError, "partly_failed", "%s could not be %s", plural(got.Failed, "task", "tasks"), done)
@@ -137,17 +137,17 @@ func (a *app) bulk(ctx context.Context, c *client.Client, action, done string, m
 // confirm asks a person. Where nobody can be asked, it is not done.
 func (a *app) confirm(ctx context.Context, question string) error {
 	if !a.io.InTTY || !a.io.ErrTTY {
-		return failure(exitUsage, "not_confirmed", "%s Nothing was done", question).hinted("add --yes to do it without being asked")
+		return failure(exitUsage, "not_confirmed", "%s Nothing was done", question).withHint("add --yes to do it without being asked")
 	}
-	yes, err := a.yes(ctx, question)
+	yes, err := a.askYesNo(ctx, question)
 	if err == nil && !yes {
-		return failure(exitUsage, "not_confirmed", "nothing was done").hinted("answer y to do it")
+		return failure(exitUsage, "not_confirmed", "nothing was done").withHint("answer y to do it")
 	}
 	return err
 }
 
-// yes asks a person at the terminal.
-func (a *app) yes(ctx context.Context, question string) (bool, error) {
+// askYesNo asks a person at the terminal.
+func (a *app) askYesNo(ctx context.Context, question string) (bool, error) {
 	fmt.Fprintf(a.io.Err, "%s [y/N] ", clean(question))
 	answer, err := a.readLine(ctx)
 	answer = strings.ToLower(strings.TrimSpace(answer))

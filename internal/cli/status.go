@@ -27,7 +27,7 @@ func (a *app) statusCmd() *cobra.Command {
 			"show one task. With --watch print a line whenever a figure or the sentence changes, until Ctrl-C.",
 		PreRunE: func(_ *cobra.Command, args []string) error {
 			if watch && len(args) > 0 {
-				return usage("--watch goes with no ID").hinted("signalbox logs -f ID follows a task")
+				return usage("--watch goes with no ID").withHint("signalbox logs -f ID follows a task")
 			}
 			return nil
 		},
@@ -63,7 +63,7 @@ func readQueue(ctx context.Context, c *client.Client, opts client.QueueOptions) 
 func (a *app) queueText(queue queueDocument) {
 	a.healthLine(queue.Health)
 	a.say("Queue: %d/%d tasks", queue.Depth, queue.MaxSize)
-	ofAgents, ofTools := apart(queue.Tasks)
+	ofAgents, ofTools := splitToolTasks(queue.Tasks)
 	a.queueLines(ofAgents)
 	running := queue.DispatchedCount
 	if counts := queue.Tools; counts != nil { // they take no place of the queue
@@ -84,8 +84,8 @@ func (a *app) queueText(queue queueDocument) {
 	}
 }
 
-// apart takes the calls of tools out of a list of tasks.
-func apart(tasks []api.Task) (ofAgents, ofTools []api.Task) {
+// splitToolTasks takes the calls of tools out of a list of tasks.
+func splitToolTasks(tasks []api.Task) (ofAgents, ofTools []api.Task) {
 	for _, t := range tasks {
 		if t.Tool != "" {
 			ofTools = append(ofTools, t)
@@ -142,8 +142,8 @@ func (a *app) taskRows(t api.Task) [][]string {
 		{"agent", t.Agent}, {"agent's id", t.TaskID}, {"attempts", count("%d"+most+" failed", t.Attempts)},
 		{"model", t.Model}, {"tier", t.Tier}, {"session", t.SessionID},
 		{"mode", t.Mode}, {"source", t.Source}, {"by", ownerText(t)}, {"called by", t.ParentID}, {"job", t.SourceJob}, {"retry of", t.RetryOf},
-		{"created", a.clock(t.CreatedAt)}, {"not before", a.clockOf(t.NotBefore)},
-		{"dispatched", a.clockOf(t.DispatchedAt)}, {"started", a.clockOf(t.StartedAt)}, {"ended", a.clockOf(t.EndedAt)},
+		{"created", a.clock(t.CreatedAt)}, {"not before", a.formatTimePtr(t.NotBefore)},
+		{"dispatched", a.formatTimePtr(t.DispatchedAt)}, {"started", a.formatTimePtr(t.StartedAt)}, {"ended", a.formatTimePtr(t.EndedAt)},
 	}
 	if t.Result != nil {
 		rows = append(rows, resultRows(t.Result)...)
@@ -154,7 +154,7 @@ func (a *app) taskRows(t api.Task) [][]string {
 	for _, row := range rows {
 		row[0] = "  " + row[0] + ":"
 	}
-	return filled(rows)
+	return nonEmptyRows(rows)
 }
 
 // count is a number in a format, or nothing for none.

@@ -24,8 +24,8 @@ const maxPrompt = 1 << 20
 // submitFlags are the flags of submit.
 type submitFlags struct {
 	req         api.SubmitRequest
-	timeout     span
-	startWithin span
+	timeout     durationFlag
+	startWithin durationFlag
 	notBefore   string
 	project     string
 	thinking    bool
@@ -47,12 +47,12 @@ func (a *app) submitCmd() *cobra.Command {
 		Example: "  signalbox submit \"review the open pull request\" --agent coder --wait\n" +
 			"  git diff | signalbox submit - --model sonnet --timeout 30m",
 		PreRunE: func(cmd *cobra.Command, args []string) error {
-			if err := noPrompt(cmd, args); err != nil {
+			if err := rejectQueueVerb(cmd, args); err != nil {
 				return err
 			}
 			return a.fillRequest(cmd, &s, args[0])
 		},
-		RunE: a.askLong(func(ctx context.Context, c *client.Client, _ []string) error { return a.submit(ctx, c, &s) }),
+		RunE: a.askRetrying(func(ctx context.Context, c *client.Client, _ []string) error { return a.submit(ctx, c, &s) }),
 	}
 	s.register(cmd)
 	return cmd
@@ -66,9 +66,9 @@ var queueVerbs = map[string]string{
 	"pause": "signalbox pause", "resume": "signalbox resume", "clear": "signalbox clear AGENT", "help": "signalbox submit --help",
 }
 
-// noPrompt refuses a verb after signalbox queue, which is submit by another
+// rejectQueueVerb refuses a verb after signalbox queue, which is submit by another
 // name: nobody means it as a prompt.
-func noPrompt(cmd *cobra.Command, args []string) error {
+func rejectQueueVerb(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 || cmd.CalledAs() != "queue" {
 		return nil
 	}
@@ -76,7 +76,7 @@ func noPrompt(cmd *cobra.Command, args []string) error {
 	if !verb || len(args) > 2 {
 		return nil
 	}
-	return usage("signalbox queue submits a prompt, and %q is none: want %s", args[0], does).hinted("if it is to be a prompt: signalbox submit %q", args[0])
+	return usage("signalbox queue submits a prompt, and %q is none: want %s", args[0], does).withHint("if it is to be a prompt: signalbox submit %q", args[0])
 }
 
 func (s *submitFlags) register(cmd *cobra.Command) {
@@ -120,7 +120,7 @@ func (a *app) fillRequest(cmd *cobra.Command, s *submitFlags, prompt string) (er
 		s.req.Thinking = &s.thinking
 	}
 	if s.notBefore != "" {
-		at, err := parseWhen(s.notBefore, a.io.Now())
+		at, err := parseTime(s.notBefore, a.io.Now())
 		if err != nil {
 			return usage("--not-before: %s, got %q", err, s.notBefore)
 		}
@@ -148,7 +148,7 @@ func (a *app) prompt(arg string) (string, error) {
 	case strings.TrimSpace(arg) == "":
 		return "", usage("the prompt is empty")
 	case !utf8.ValidString(arg):
-		return "", usage("the prompt is not valid UTF-8").hinted("convert it first, such as with iconv -f LATIN1 -t UTF-8")
+		return "", usage("the prompt is not valid UTF-8").withHint("convert it first, such as with iconv -f LATIN1 -t UTF-8")
 	}
 	return arg, nil
 }
@@ -164,7 +164,7 @@ func (a *app) taskEnv(pairs []string) (map[string]string, error) {
 		if !given {
 			var ok bool
 			if value, ok = a.io.Env(name); !ok {
-				return nil, usage("--env %s: it is not set here", clean(name)).hinted("give it as %s=VALUE", clean(name))
+				return nil, usage("--env %s: it is not set here", clean(name)).withHint("give it as %s=VALUE", clean(name))
 			}
 		}
 		if env == nil {
@@ -177,7 +177,7 @@ func (a *app) taskEnv(pairs []string) (map[string]string, error) {
 
 // submit submits the task and, where that is wanted, waits for it.
 func (a *app) submit(ctx context.Context, c *client.Client, s *submitFlags) error {
-	if err := a.knownKind(ctx, c, "--kind", s.req.Kind); err != nil {
+	if err := a.checkKind(ctx, c, "--kind", s.req.Kind); err != nil {
 		return err
 	}
 	if s.key == "" {
@@ -203,7 +203,7 @@ func (a *app) submitWithRoom(ctx context.Context, c *client.Client, s *submitFla
 			return job, err
 		}
 		if try == 0 {
-			a.note("%s: waiting for room", refused(e).message)
+			a.note("%s: waiting for room", apiFault(e).message)
 		}
 		select {
 		case <-a.io.After(roomDelay(try, e.Body.RetryAfter)):
@@ -269,20 +269,20 @@ func queuedLine(job api.SubmitResponse) string {
 // one before it is there.
 var ownKinds = []string{"claude", "codex", "opencode", "command", "llm", "demo"}
 
-// agentsOf are the agents that the director knows. Whoever may not list them has
+// listAgents are the agents that the director knows. Whoever may not list them has
 // a director that judges what they ask for.
-func agentsOf(ctx context.Context, c *client.Client) ([]api.Agent, bool) {
+func listAgents(ctx context.Context, c *client.Client) ([]api.Agent, bool) {
 	all, err := c.AgentsAndExecutors(ctx)
 	return all.Agents, err == nil
 }
 
-// knownKind refuses a misspelt kind: a task for it would wait for ever. Of one
+// checkKind refuses a misspelt kind: a task for it would wait for ever. Of one
 // that is only unknown it is said that the task waits.
-func (a *app) knownKind(ctx context.Context, c *client.Client, flag, kind string) error {
+func (a *app) checkKind(ctx context.Context, c *client.Client, flag, kind string) error {
 	if kind == "" || slices.Contains(ownKinds, kind) {
 		return nil
 	}
-	agents, ok := agentsOf(ctx, c)
+	agents, ok := listAgents(ctx, c)
 	known := slices.Clone(ownKinds)
 	for _, g := range agents {
 		known = append(known, g.Kind)
@@ -299,27 +299,27 @@ func (a *app) knownKind(ctx context.Context, c *client.Client, flag, kind string
 	return nil
 }
 
-// knownAgent refuses the name of an agent that is not there.
-func (a *app) knownAgent(ctx context.Context, c *client.Client, what, name string) error {
-	agents, ok := agentsOf(ctx, c)
-	names := namesOf(agents)
+// checkAgent refuses the name of an agent that is not there.
+func (a *app) checkAgent(ctx context.Context, c *client.Client, what, name string) error {
+	agents, ok := listAgents(ctx, c)
+	names := agentNamesOf(agents)
 	if !ok || slices.Contains(names, name) {
 		return nil
 	}
 	f := usage("%s: there is no agent %q", what, name)
 	if near := signalbox.Nearest(name, names); near != "" {
-		return f.hinted("did you mean %s?", near)
+		return f.withHint("did you mean %s?", near)
 	}
-	return f.hinted("signalbox agents lists them")
+	return f.withHint("signalbox agents lists them")
 }
 
-// knownQueue refuses a queue of an agent or kind that is misspelt.
-func (a *app) knownQueue(ctx context.Context, c *client.Client, queue string) error {
+// checkQueue refuses a queue of an agent or kind that is misspelt.
+func (a *app) checkQueue(ctx context.Context, c *client.Client, queue string) error {
 	if name, ok := strings.CutPrefix(queue, "agent:"); ok {
-		return a.knownAgent(ctx, c, queue, name)
+		return a.checkAgent(ctx, c, queue, name)
 	}
 	if kind, ok := strings.CutPrefix(queue, "pool:"); ok {
-		return a.knownKind(ctx, c, queue, kind)
+		return a.checkKind(ctx, c, queue, kind)
 	}
 	return nil
 }
@@ -327,8 +327,8 @@ func (a *app) knownQueue(ctx context.Context, c *client.Client, queue string) er
 // noteUnknownAgents says which agents of a token are not there: they may come
 // later, so it is no error.
 func (a *app) noteUnknownAgents(ctx context.Context, c *client.Client, names ...string) {
-	agents, ok := agentsOf(ctx, c)
-	known := namesOf(agents)
+	agents, ok := listAgents(ctx, c)
+	known := agentNamesOf(agents)
 	for _, name := range names {
 		if ok && !a.json && name != "" && !slices.Contains(known, name) {
 			a.note("No agent is named %s yet%s.", name, opt(" (did you mean %s?)", signalbox.Nearest(name, known)))
@@ -336,7 +336,7 @@ func (a *app) noteUnknownAgents(ctx context.Context, c *client.Client, names ...
 	}
 }
 
-func namesOf(agents []api.Agent) []string {
+func agentNamesOf(agents []api.Agent) []string {
 	names := make([]string, len(agents))
 	for i, g := range agents {
 		names[i] = g.Name
@@ -344,9 +344,9 @@ func namesOf(agents []api.Agent) []string {
 	return names
 }
 
-// sure asks a person at a terminal before something is removed or stopped.
+// confirmAtTerminal asks a person at a terminal before something is removed or stopped.
 // Where nobody is there, as in a script, it is done.
-func (a *app) sure(ctx context.Context, yes bool, question string) error {
+func (a *app) confirmAtTerminal(ctx context.Context, yes bool, question string) error {
 	if yes || !a.io.InTTY || !a.io.ErrTTY {
 		return nil
 	}

@@ -81,7 +81,7 @@ func (a *app) whyText(why api.Why) {
 
 func (a *app) retryCmd() *cobra.Command {
 	var edit api.RetryRequest
-	var timeout span
+	var timeout durationFlag
 	var env []string
 	var key string
 	var wait waitFlags
@@ -113,7 +113,7 @@ func (a *app) retryCmd() *cobra.Command {
 					return a.bulk(ctx, c, "retry", "retried", match)
 				})(cmd, args)
 			}
-			return a.askLong(func(ctx context.Context, c *client.Client, _ []string) error {
+			return a.askRetrying(func(ctx context.Context, c *client.Client, _ []string) error {
 				return a.retry(ctx, c, args[0], edit, key, wait)
 			})(cmd, args)
 		},
@@ -166,9 +166,9 @@ func resolve(ctx context.Context, c *client.Client, typed string) (string, error
 	case slices.Contains(ids, part):
 		return part, nil
 	case len(ids) == 0:
-		return "", failure(exitNotFound, "not_found", "no task's id begins or ends with %s", part).hinted("%s", hints["not_found"])
+		return "", failure(exitNotFound, "not_found", "no task's id begins or ends with %s", part).withHint("%s", hints["not_found"])
 	}
-	f := failure(exitUsage, "ambiguous", "several tasks' ids begin or end with %s:", part).hinted("give more of the id")
+	f := failure(exitUsage, "ambiguous", "several tasks' ids begin or end with %s:", part).withHint("give more of the id")
 	f.matches = ids
 	return "", f
 }

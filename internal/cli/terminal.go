@@ -31,12 +31,12 @@ func (a *app) terminalCmd() *cobra.Command {
 			"without input or output, or when you type Enter ~ . and nothing else.",
 		PreRunE: func(_ *cobra.Command, args []string) error {
 			if a.io.TTY == nil {
-				return usage("standard input and output are not a terminal").hinted("signalbox chat %s MESSAGE talks to it from a script", clean(args[0]))
+				return usage("standard input and output are not a terminal").withHint("signalbox chat %s MESSAGE talks to it from a script", clean(args[0]))
 			}
 			return nil
 		},
 		RunE:              a.ask(func(ctx context.Context, c *client.Client, args []string) error { return a.terminal(ctx, c, args[0]) }),
-		ValidArgsFunction: a.offer(agentNames),
+		ValidArgsFunction: a.completeArg(agentNames),
 	}
 }
 
@@ -88,7 +88,7 @@ func dialTerminal(ctx context.Context, through *http.Client, url string) (*webso
 		if resp != nil {
 			f.exit, f.code = exitError, "terminal_refused"
 		}
-		return nil, f.hinted("a proxy in front of the director must let WebSockets pass")
+		return nil, f.withHint("a proxy in front of the director must let WebSockets pass")
 	}
 	conn.SetReadLimit(maxFrame)
 	return conn, nil
@@ -115,9 +115,9 @@ func (exited) Error() string { return "exited" }
 func (t *terminal) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go func() { cancel(t.typed(ctx)) }() // reading the keyboard cannot be cut short; it ends with the process
-	go t.resized(ctx)
-	err := t.shown(ctx)
+	go func() { cancel(t.sendInput(ctx)) }() // reading the keyboard cannot be cut short; it ends with the process
+	go t.sendResizes(ctx)
+	err := t.showOutput(ctx)
 	if cause := context.Cause(ctx); cause != nil {
 		_ = t.conn.Close(websocket.StatusNormalClosure, "the person left")
 		return cause
@@ -125,14 +125,14 @@ func (t *terminal) run(ctx context.Context) error {
 	return err
 }
 
-// typed sends what is typed.
-func (t *terminal) typed(ctx context.Context) error {
-	var leave leaver
+// sendInput sends what is typed.
+func (t *terminal) sendInput(ctx context.Context) error {
+	var leave escapeDetector
 	buf := make([]byte, 4096)
 	for {
 		n, err := t.io.In.Read(buf)
 		if n > 0 {
-			if leave.in(buf[:n]) {
+			if leave.feed(buf[:n]) {
 				return errLeft
 			}
 			if err := t.conn.Write(ctx, websocket.MessageBinary, buf[:n]); err != nil {
@@ -148,8 +148,8 @@ func (t *terminal) typed(ctx context.Context) error {
 	}
 }
 
-// resized tells the other side the size of the window when it changes.
-func (t *terminal) resized(ctx context.Context) {
+// sendResizes tells the other side the size of the window when it changes.
+func (t *terminal) sendResizes(ctx context.Context) {
 	changed := t.io.TTY.Resized(ctx)
 	for {
 		select {
@@ -164,8 +164,8 @@ func (t *terminal) resized(ctx context.Context) {
 	}
 }
 
-// shown shows what comes, until the end.
-func (t *terminal) shown(ctx context.Context) error {
+// showOutput writes what the terminal prints, until it ends.
+func (t *terminal) showOutput(ctx context.Context) error {
 	for {
 		kind, data, err := t.conn.Read(ctx)
 		if err != nil {
@@ -201,7 +201,7 @@ func (t *terminal) send(ctx context.Context, m api.TerminalMessage) error {
 // ended says how a terminal ended.
 func (t *terminal) ended(agent string, err error) error {
 	var exit exited
-	var said websocket.CloseError
+	var closed websocket.CloseError
 	switch {
 	case errors.As(err, &exit):
 		t.note("The terminal of %s ended: exit code %d%s", agent, exit.Code, opt(" (%s)", exit.Reason))
@@ -212,8 +212,8 @@ func (t *terminal) ended(agent string, err error) error {
 	case errors.Is(err, errLeft), errors.Is(err, errHungUp):
 		t.note("The terminal of %s ended: %v.", agent, err)
 		return nil
-	case errors.As(err, &said):
-		return failure(exitError, "terminal_closed", "the terminal of %s was closed: %s", agent, cmp.Or(said.Reason, said.Code.String()))
+	case errors.As(err, &closed):
+		return failure(exitError, "terminal_closed", "the terminal of %s was closed: %s", agent, cmp.Or(closed.Reason, closed.Code.String()))
 	case errors.Is(err, context.Canceled):
 		return &fault{exit: exitDetached, code: "interrupted", message: "interrupted; the terminal of " + agent + " is closed"}
 	}
@@ -223,10 +223,10 @@ func (t *terminal) ended(agent string, err error) error {
 	return &fault{exit: exitUnreachable, code: "unreachable", retryable: true, message: fmt.Sprintf("the connection to the terminal of %s broke: %v", agent, err)}
 }
 
-// leaver watches for Enter ~ . , the way out of a terminal that hangs.
-type leaver struct{ seen int } // 1 after Enter, 2 after Enter ~
+// escapeDetector watches for Enter ~ . , the way out of a terminal that hangs.
+type escapeDetector struct{ seen int } // 1 after Enter, 2 after Enter ~
 
-func (l *leaver) in(typed []byte) bool {
+func (l *escapeDetector) feed(typed []byte) bool {
 	for _, b := range typed {
 		switch {
 		case b == '\r' || b == '\n':

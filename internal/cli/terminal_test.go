@@ -126,7 +126,7 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-func TestWaysForATerminalToEnd(t *testing.T) {
+func TestTerminalEnds(t *testing.T) {
 	stay := func(t *testing.T, ctx context.Context, c *websocket.Conn) {
 		readMessage(t, ctx, c)
 		c.Write(ctx, websocket.MessageBinary, []byte("ready"))

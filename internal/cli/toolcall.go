@@ -23,7 +23,7 @@ import (
 type toolCall struct {
 	args    json.RawMessage
 	session string
-	timeout span
+	timeout durationFlag
 
 	task     bool // it becomes one
 	priority int
@@ -51,13 +51,13 @@ func (a *app) callToolCmd() *cobra.Command {
 			"  signalbox tools call report '{\"month\": \"2026-10\"}' --task --wait --timeout 1h",
 		PreRunE: func(_ *cobra.Command, args []string) (err error) {
 			if err = t.check(); err == nil {
-				t.args, err = a.toolArguments(first(args[1:]))
+				t.args, err = a.toolArguments(firstArg(args[1:]))
 			}
 			return err
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if t.task {
-				return a.askLong(func(ctx context.Context, c *client.Client, _ []string) error { return a.callAsTask(ctx, c, t, args[0]) })(cmd, args)
+				return a.askRetrying(func(ctx context.Context, c *client.Client, _ []string) error { return a.callAsTask(ctx, c, t, args[0]) })(cmd, args)
 			}
 			return a.ask(func(ctx context.Context, c *client.Client, _ []string) error { return a.callTool(ctx, c, t, args[0]) })(cmd, args)
 		},
@@ -87,7 +87,7 @@ func (a *app) toolArguments(given string) (json.RawMessage, error) {
 		from, in = "standard input", a.io.In
 	case strings.HasPrefix(given, "@"):
 		from = given[1:]
-		file, err := os.Open(a.inDir(from))
+		file, err := os.Open(a.absPath(from))
 		if err != nil {
 			return nil, usage("the arguments cannot be read: %v", err)
 		}
@@ -103,13 +103,13 @@ func (a *app) toolArguments(given string) (json.RawMessage, error) {
 	}
 	data = bytes.TrimSpace(data)
 	if !json.Valid(data) || data[0] != '{' {
-		return nil, usage("%s: want a JSON object such as {\"query\": \"signal boxes\"}", clean(from)).hinted("put it in single quotes, or into a file: @FILE")
+		return nil, usage("%s: want a JSON object such as {\"query\": \"signal boxes\"}", clean(from)).withHint("put it in single quotes, or into a file: @FILE")
 	}
 	return data, nil
 }
 
-// inDir is a path as the person meant it, in the folder that they are in.
-func (a *app) inDir(path string) string {
+// absPath is a path as the person meant it, in the folder that they are in.
+func (a *app) absPath(path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}
@@ -133,7 +133,7 @@ func (a *app) callTool(ctx context.Context, c *client.Client, t toolCall, name s
 	if err := a.print(res, func() { a.toolText(res) }); err != nil {
 		return err
 	}
-	if id := taskOf(res); id != "" && !a.json {
+	if id := taskIDOf(res); id != "" && !a.json {
 		a.note("It is a task now: %s", a.followTool(ctx, c, id))
 	}
 	if res.IsError {
@@ -232,9 +232,9 @@ func (a *app) toolText(res api.ToolResult) {
 	}
 }
 
-// alone reports whether a gateway alone answers, which has calls of tools that
+// gatewayOnly reports whether a gateway alone answers, which has calls of tools that
 // are tasks and no queue: no logs, no retry.
-func (a *app) alone(ctx context.Context, c *client.Client) bool {
+func (a *app) gatewayOnly(ctx context.Context, c *client.Client) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second) // also of a wait that was given up
 	defer cancel()
 	_, err := c.Status(ctx)
@@ -243,15 +243,15 @@ func (a *app) alone(ctx context.Context, c *client.Client) bool {
 
 // followTool says how a call that is a task is followed.
 func (a *app) followTool(ctx context.Context, c *client.Client, id string) string {
-	if a.alone(ctx, c) {
+	if a.gatewayOnly(ctx, c) {
 		return fmt.Sprintf("signalbox tools tasks %s shows how it is, and what it answers.", id)
 	}
 	return fmt.Sprintf("signalbox logs -f %s follows it, signalbox tools tasks %s shows what it answers.", id, id)
 }
 
-// comeBackTo says how to come back to a task, of whichever kind.
-func (a *app) comeBackTo(ctx context.Context, c *client.Client, id string) string {
-	if a.alone(ctx, c) {
+// resumeHint says how to come back to a task, of whichever kind.
+func (a *app) resumeHint(ctx context.Context, c *client.Client, id string) string {
+	if a.gatewayOnly(ctx, c) {
 		return fmt.Sprintf("come back with signalbox tools tasks %s, stop it with signalbox cancel %s", id, id)
 	}
 	return comeBack(id)
@@ -268,7 +268,7 @@ func cancelTask(c *client.Client, ctx context.Context, id string) (api.Cancelled
 		}
 	}
 	if err == nil && client.Ended(got.State) && got.State != "cancelled" {
-		return got, failure(exitConflict, "already_ended", "%s ended before it could be cancelled: %s", id, got.State).hinted("signalbox status %s", id)
+		return got, failure(exitConflict, "already_ended", "%s ended before it could be cancelled: %s", id, got.State).withHint("signalbox status %s", id)
 	}
 	return got, err
 }

@@ -34,13 +34,13 @@ func (a *app) toolsCmd() *cobra.Command {
 			if tool.TimeoutSeconds != 0 {
 				timeout = (time.Duration(tool.TimeoutSeconds*1000) * time.Millisecond).String()
 			}
-			return []string{tool.Name, tool.Kind, queueOf(tool), timeout, brief(tool.Description)}
+			return []string{tool.Name, tool.Kind, toolQueueText(tool), timeout, summary(tool.Description)}
 		})
 	})
 }
 
-// queueOf says where a call of a tool waits.
-func queueOf(tool *api.Tool) string {
+// toolQueueText says where a call of a tool waits.
+func toolQueueText(tool *api.Tool) string {
 	switch {
 	case tool.Async && tool.Queue != "":
 		return signalbox.QueueCommands + ", " + tool.Queue
@@ -52,8 +52,8 @@ func queueOf(tool *api.Tool) string {
 	return tool.Queue
 }
 
-// brief is the beginning of a description, for a line.
-func brief(s string) string {
+// summary is the beginning of a description, for a line.
+func summary(s string) string {
 	const most = 60
 	line, _, more := strings.Cut(strings.TrimSpace(s), "\n")
 	runes := []rune(strings.TrimSpace(line))
@@ -127,10 +127,10 @@ func (a *app) completeTools(cmd *cobra.Command, args []string, _ string) ([]stri
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveDefault // the arguments may be a file
 	}
-	return a.asked(cmd, toolNames)
+	return a.completeWith(cmd, toolNames)
 }
 
 func toolNames(ctx context.Context, c *client.Client) []string {
 	tools, _ := c.ListTools(ctx)
-	return described(tools.Tools, func(t *api.Tool) (string, string) { return t.Name, brief(t.Description) })
+	return completions(tools.Tools, func(t *api.Tool) (string, string) { return t.Name, summary(t.Description) })
 }

@@ -20,7 +20,7 @@ import (
 func (t *toolCall) check() error {
 	switch {
 	case !t.task && (t.wait.on || t.wait.limit != 0):
-		return usage("--wait waits for a task: it goes with --task").hinted("without --task the call is waited for in any case, with --timeout as the limit")
+		return usage("--wait waits for a task: it goes with --task").withHint("without --task the call is waited for in any case, with --timeout as the limit")
 	case !t.task && (t.key != "" || t.priority != 0):
 		return usage("--idempotency-key and --priority are for a task: they go with --task")
 	}
@@ -71,7 +71,7 @@ func plainTask(t api.ToolTask) api.Task {
 // and says by the exit code how it ended.
 func (a *app) toolEnd(ctx context.Context, c *client.Client, t api.ToolTask, seen string) error {
 	err := a.print(t, func() {
-		if t.Result != nil && !wasSeen(t.Result.Content, seen) {
+		if t.Result != nil && !alreadyShown(t.Result.Content, seen) {
 			a.toolText(*t.Result)
 		}
 	})
@@ -79,16 +79,16 @@ func (a *app) toolEnd(ctx context.Context, c *client.Client, t api.ToolTask, see
 	if err != nil || f == nil {
 		return err
 	}
-	if a.alone(ctx, c) {
-		f = f.hinted("signalbox tools tasks %s --json has the end of its log, signalbox tools call %s calls the tool anew", t.ID, t.ToolName)
+	if a.gatewayOnly(ctx, c) {
+		f = f.withHint("signalbox tools tasks %s --json has the end of its log, signalbox tools call %s calls the tool anew", t.ID, t.ToolName)
 	}
 	f.silent = a.json // the document has said it
 	return f
 }
 
-// wasSeen reports whether a log has all texts of an answer. A command's errors
+// alreadyShown reports whether a log has all texts of an answer. A command's errors
 // stand in the answer under a word of their own (seed async-task-queue).
-func wasSeen(content json.RawMessage, log string) bool {
+func alreadyShown(content json.RawMessage, log string) bool {
 	var blocks []struct{ Type, Text string }
 	if log == "" || json.Unmarshal(content, &blocks) != nil {
 		return false
@@ -105,9 +105,9 @@ func wasSeen(content json.RawMessage, log string) bool {
 	return true
 }
 
-// taskOf is the id of the task that a call became, where the answer says so
+// taskIDOf is the id of the task that a call became, where the answer says so
 // (seed async-task-queue).
-func taskOf(res api.ToolResult) string {
+func taskIDOf(res api.ToolResult) string {
 	var meta struct {
 		TaskID string `json:"taskId"`
 	}
@@ -145,7 +145,7 @@ func (a *app) toolTasksCmd() *cobra.Command {
 				lines(a, page.Tasks, "No calls of tools are tasks. signalbox tools call NAME --task makes one.", page.Next, a.toolTaskLine)
 			})(c.ToolTasks(ctx, opts))
 		}),
-		ValidArgsFunction: a.offer(toolTaskIDs),
+		ValidArgsFunction: a.completeArg(toolTaskIDs),
 	}
 	f := cmd.Flags()
 	f.StringVar(&opts.Tool, "tool", "", "only of this `tool`")
@@ -196,5 +196,5 @@ func toolTaskFault(err error) error {
 
 func toolTaskIDs(ctx context.Context, c *client.Client) []string {
 	page, _ := c.ToolTasks(ctx, client.ToolTasksOptions{Limit: 50})
-	return described(page.Tasks, func(t *api.ToolTask) (string, string) { return t.ID, t.Status + " " + t.ToolName })
+	return completions(page.Tasks, func(t *api.ToolTask) (string, string) { return t.ID, t.Status + " " + t.ToolName })
 }

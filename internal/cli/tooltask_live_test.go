@@ -7,7 +7,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/cli"
 )
 
-// What the log has shown is not printed again as the answer.
+// Output that the log has shown is not printed again as the result.
 func TestWaitForAToolTaskOnATerminal(t *testing.T) {
 	f := newFake(t)
 	p := start(t, f, cli.IO{OutTTY: true, ErrTTY: true, Columns: 100}, "tools", "call", "report", "--task", "--wait")
@@ -24,15 +24,15 @@ func TestWaitForAToolTaskOnATerminal(t *testing.T) {
 	}
 }
 
-// A token for tools alone may follow what it asked for: what it may not read
-// is only progress.
+// A token with the scope tool alone can wait for its call: the routes that it may
+// not read only show progress.
 func TestWaitForAToolTaskWithATokenForTools(t *testing.T) {
 	f := newFake(t)
 	f.mu.Lock()
 	for _, route := range []string{"task", "events", "output", "why"} {
 		f.refuse[route] = api.Error{Error: "forbidden", Message: "this needs the scope read", RetryAfter: 403}
 	}
-	f.polled[id(1)] = true // nobody will look
+	f.polled[id(1)] = true // the client cannot read the task
 	f.mu.Unlock()
 	p := start(t, f, cli.IO{}, "tools", "call", "echo", "--task", "--wait")
 	p.expectExit(t, 0)

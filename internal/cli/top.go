@@ -29,11 +29,11 @@ func (a *app) topCmd() *cobra.Command {
 func (a *app) top(ctx context.Context) error {
 	switch {
 	case a.json:
-		return usage("top is for people: it has no JSON").hinted("signalbox status --json")
+		return usage("top is for people: it has no JSON").withHint("signalbox status --json")
 	case a.io.TTY == nil:
-		return usage("standard input and output are not a terminal").hinted("signalbox status --json says the same to a program, signalbox events what changes")
+		return usage("standard input and output are not a terminal").withHint("signalbox status --json says the same to a program, signalbox events what changes")
 	case a.dumb():
-		return usage("this terminal (TERM=dumb) cannot move its cursor").hinted("signalbox status, signalbox agents and signalbox tools queues say the same in lines")
+		return usage("this terminal (TERM=dumb) cannot move its cursor").withHint("signalbox status, signalbox agents and signalbox tools queues say the same in lines")
 	}
 	c, err := a.client(client.Options{Patience: topPatience})
 	if err != nil {

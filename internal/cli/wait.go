@@ -20,7 +20,7 @@ var errWaitOver = errors.New("the wait is over")
 // waitFlags are the flags of commands that can wait for a task.
 type waitFlags struct {
 	on    bool
-	limit span
+	limit durationFlag
 }
 
 func (w *waitFlags) register(cmd *cobra.Command) {
@@ -53,11 +53,11 @@ type waiter struct {
 	c  *client.Client
 	id string
 
-	drawing bool      // the progress is one line that is written over and over
-	shown   string    // state and agent on the last line
-	latest  time.Time // what the task says of the time up to which it is known
-	over    bool      // the event of its end has come
-	log     *liveLog  // nil until it runs
+	drawing    bool      // the progress is one line that is written over and over
+	lastState  string    // state and agent on the last line
+	knownUntil time.Time // what the task says of the time up to which it is known
+	sawEnd     bool      // the event of its end has come
+	log        *liveLog  // nil until it runs
 
 	opened chan struct{}
 	events chan api.Event
@@ -137,11 +137,11 @@ func (w *waiter) follow(ctx context.Context) outcome {
 		}
 		select {
 		case <-w.opened:
-			w.look(ctx)
+			w.refresh(ctx)
 		case event := <-w.events:
 			w.event(ctx, event)
 		case <-tick:
-			w.look(ctx)
+			w.refresh(ctx)
 		case end := <-w.ended:
 			return end
 		}
@@ -151,7 +151,7 @@ func (w *waiter) follow(ctx context.Context) outcome {
 // drain shows the events that are still on their way when the task has ended.
 func (w *waiter) drain(ctx context.Context) {
 	limit := time.After(grace / 4)
-	for !w.over && !w.drawing { // what is drawn only shows what is now
+	for !w.sawEnd && !w.drawing { // what is drawn only shows what is now
 		select {
 		case event := <-w.events:
 			w.event(ctx, event)
@@ -161,16 +161,16 @@ func (w *waiter) drain(ctx context.Context) {
 	}
 }
 
-// look reads the task and shows it. An error is no reason to stop: the wait
+// refresh reads the task and shows it. An error is no reason to stop: the wait
 // itself decides that.
-func (w *waiter) look(ctx context.Context) {
+func (w *waiter) refresh(ctx context.Context) {
 	task, err := w.c.Task(ctx, w.id)
 	if err != nil || client.Ended(task.State) {
 		return
 	}
 	for _, at := range []*time.Time{task.DispatchedAt, task.StartedAt} {
-		if at != nil && at.After(w.latest) {
-			w.latest = *at
+		if at != nil && at.After(w.knownUntil) {
+			w.knownUntil = *at
 		}
 	}
 	w.show(ctx, task.State, task.Agent, task.LastError)
@@ -183,12 +183,12 @@ func (w *waiter) look(ctx context.Context) {
 func (w *waiter) event(ctx context.Context, event api.Event) {
 	switch {
 	case event.Kind == client.KindReset:
-		w.look(ctx)
+		w.refresh(ctx)
 	case client.Ended(event.State):
-		w.over = true // its line comes from the task itself, which knows more
-	case event.State == "" || !event.At.After(w.latest):
+		w.sawEnd = true // its line comes from the task itself, which knows more
+	case event.State == "" || !event.At.After(w.knownUntil):
 	case w.drawing:
-		w.look(ctx)
+		w.refresh(ctx)
 	default:
 		w.show(ctx, event.State, event.Agent, event.Message)
 	}
@@ -200,18 +200,18 @@ func (w *waiter) show(ctx context.Context, state, agent, message string) {
 	if state == "pending" {
 		agent = ""
 	}
-	if now := state + " " + agent; now != w.shown && state != "" {
+	if now := state + " " + agent; now != w.lastState && state != "" {
 		if !w.drawing && !w.json { // with --json, standard error holds at most the error's document
 			w.note("%s", stateLine(w.id, state, agent, message))
 		}
-		w.shown = now
+		w.lastState = now
 	}
 	if state == "working" && w.log == nil && w.io.OutTTY && !w.json {
 		if w.drawing { // from here on the log has the terminal
 			w.drawing = false
 			w.note("%s", stateLine(w.id, state, agent, message))
 		}
-		w.log = w.follower(ctx)
+		w.log = w.startLiveLog(ctx)
 	}
 }
 
@@ -233,25 +233,25 @@ func stateLine(id, state, agent, message string) string {
 
 // stillRunning words the end of a wait that came before the task's.
 func (a *app) stillRunning(ctx, wait context.Context, w *waiter, err error) error {
-	back := a.comeBackTo(ctx, w.c, w.id)
-	state, _, _ := strings.Cut(w.shown, " ")
+	back := a.resumeHint(ctx, w.c, w.id)
+	state, _, _ := strings.Cut(w.lastState, " ")
 	switch {
 	case ctx.Err() != nil:
 		return a.detached(w.id, state, back)
 	case errors.Is(context.Cause(wait), errWaitOver):
 		return waitOver(w.id, state, back)
 	}
-	return cutOff(err, w.id, back)
+	return interruptedBy(err, w.id, back)
 }
 
 // detached is the end of a wait by an interrupt. back says how to come back.
 func (a *app) detached(id, state, back string) *fault {
 	f := failure(exitDetached, "detached", "detached: %s goes on (%s)", id, state)
 	if f.silent = !a.json; f.silent {
-		a.note("%s.", capital(f.message))
+		a.note("%s.", capitalize(f.message))
 		a.note("Hint: %s", back)
 	}
-	return f.hinted("%s", back)
+	return f.withHint("%s", back)
 }
 
 // waitOver is the end of a wait by its own limit.
@@ -259,11 +259,11 @@ func waitOver(id, state, back string) *fault {
 	return failure(exitWaitOver, "wait_over", "the wait is over; %s goes on (%s)", id, state).again("%s", back)
 }
 
-// cutOff is the end of a wait by an error that says nothing of the task.
-func cutOff(err error, id, back string) *fault {
+// interruptedBy is the end of a wait by an error that says nothing of the task.
+func interruptedBy(err error, id, back string) *fault {
 	f := *toFault(err)
 	f.message = fmt.Sprintf("%s; %s goes on as far as is known", f.message, id)
-	return f.hinted("%s", back)
+	return f.withHint("%s", back)
 }
 
 // finish writes the result of an ended task and returns how it ended. shown
@@ -303,5 +303,5 @@ func endFault(task api.Task) *fault {
 	default:
 		f.exit = exitFailed
 	}
-	return f.hinted("signalbox logs %s shows its log, signalbox retry %s submits it anew", task.QueueID, task.QueueID)
+	return f.withHint("signalbox logs %s shows its log, signalbox retry %s submits it anew", task.QueueID, task.QueueID)
 }
