@@ -112,11 +112,11 @@ func scopeNames() []string {
 	return out
 }
 
-// closedNote is what to say where the director was open until now.
+// closedNote is printed when a command closes a director that was open.
 const closedNote = "The director was open. From now on it asks everyone for a token."
 
-// isOpen reports whether the director asks nobody for a token. Where that cannot
-// be learnt it is no matter: it is only for a note.
+// isOpen reports whether the director requires no token. Errors are ignored: the
+// answer is only used for a note.
 func isOpen(ctx context.Context, c *client.Client) bool {
 	me, err := c.Me(ctx)
 	return err == nil && me.Open
@@ -124,7 +124,7 @@ func isOpen(ctx context.Context, c *client.Client) bool {
 
 func (a *app) createToken(ctx context.Context, c *client.Client, req api.NewToken, out string) (got api.TokenCreated, err error) {
 	var secret *os.File
-	if out != "" { // first: a token whose secret cannot be kept is not made
+	if out != "" { // before the request: without a file for its secret no token is made
 		if secret, err = os.OpenFile(a.absPath(out), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
 			return got, usage("--out: %s", err)
 		}
@@ -136,7 +136,7 @@ func (a *app) createToken(ctx context.Context, c *client.Client, req api.NewToke
 	}
 	a.noteUnknownAgents(ctx, c, append([]string{req.Agent}, req.Agents...)...)
 	got, err = c.CreateToken(ctx, req)
-	if client.IsUnreachable(err) { // who repeats it would leave a token behind whose secret nobody has
+	if client.IsUnreachable(err) { // repeating it could leave a token whose secret is lost
 		return got, toFault(err).withHint("signalbox tokens shows whether it was made; if so, revoke it and make another")
 	}
 	if err == nil && secret != nil {
@@ -148,8 +148,8 @@ func (a *app) createToken(ctx context.Context, c *client.Client, req api.NewToke
 	return got, err
 }
 
-// tokenCreated says what a token is for, and prints its secret unless that is in
-// a file.
+// tokenCreated describes a new token and prints its secret, unless that is in a
+// file.
 func (a *app) tokenCreated(got api.TokenCreated, wasOpen bool, out string) {
 	a.note("Token %s (%s) for %s: may %s, agents %s, %s.", got.ID, got.Name, got.Kind+" "+got.Principal,
 		strings.Join(got.Scopes, ", "), agentLimits(got.Agents), a.tokenState(got.Token))
@@ -238,7 +238,7 @@ func (a *app) setUserCmd() *cobra.Command {
 	})
 }
 
-// putUser makes the request of what was typed.
+// putUser builds the request from the flags.
 func (a *app) putUser(ctx context.Context, c *client.Client, flags *pflag.FlagSet, s *userFlags, id string) (req api.PutUser, err error) {
 	if s.ask && s.onStandardInput {
 		return req, usage("--password and --password-stdin do not go together")
@@ -251,7 +251,7 @@ func (a *app) putUser(ctx context.Context, c *client.Client, flags *pflag.FlagSe
 	if flags.Changed("email") {
 		req.Email = &s.email
 	}
-	if flags.Changed("limit-agents") { // none is all, and not nil
+	if flags.Changed("limit-agents") { // an empty list allows all agents; nil would leave them unchanged
 		req.Agents = slices.DeleteFunc(append([]string{}, s.agents...), func(name string) bool { return name == "" })
 	}
 	if flags.Changed("disabled") {
@@ -262,9 +262,9 @@ func (a *app) putUser(ctx context.Context, c *client.Client, flags *pflag.FlagSe
 	return req, err
 }
 
-// newPassword reads a password where one is wanted.
+// newPassword reads the new password; "" leaves it unchanged.
 func (a *app) newPassword(ctx context.Context, s *userFlags, isNew bool) (string, error) {
-	const most = 1024 // bytes; the director takes no more
+	const most = 1024 // bytes, the limit of the director
 	switch {
 	case s.onStandardInput:
 		data, err := io.ReadAll(io.LimitReader(a.io.In, most+2))
@@ -302,7 +302,7 @@ func userIDs(ctx context.Context, c *client.Client) []string {
 	return completions(users, func(u *api.User) (string, string) { return u.ID, u.Role })
 }
 
-// loginLink is the document of signalbox login-link.
+// loginLink is the JSON of signalbox login-link.
 type loginLink struct {
 	URL       string `json:"url"`
 	ExpiresAt string `json:"expires_at"`

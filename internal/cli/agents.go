@@ -52,12 +52,12 @@ func (a *app) agentTable(all api.Agents) {
 			return []string{g.Name, g.Kind, g.State, fmt.Sprintf("%d/%d", g.InUse, g.Slots), bypassText(g), fmt.Sprint(g.Waiting),
 				a.ageOr(g.LastHeard, "never"), a.runningText(*g)}
 		})
-	for _, g := range all.Agents { // why one is given nothing
+	for _, g := range all.Agents { // why it gets no tasks
 		if (g.State == "down" || g.State == "withheld" || g.State == "closed") && g.Message != "" {
 			a.say("%s is %s: %s", clean(g.Name), clean(g.State), clean(g.Message))
 		}
 	}
-	var busy []string // of the director's own executors
+	var busy []string // the director's own executors
 	for _, x := range all.Executors {
 		if x.InUse > 0 || x.Waiting > 0 {
 			busy = append(busy, fmt.Sprintf("%s %d/%d running, %d waiting", clean(x.Kind), x.InUse, x.Slots, x.Waiting))
@@ -68,7 +68,7 @@ func (a *app) agentTable(all api.Agents) {
 	}
 }
 
-// bypassText is how many isolated executions an agent runs, of how many.
+// bypassText is the number of isolated executions of an agent, and the limit.
 func bypassText(g *api.Agent) string {
 	if g.IsolatedSlots == 0 && len(g.Isolated) == 0 {
 		return "-"
@@ -76,10 +76,10 @@ func bypassText(g *api.Agent) string {
 	return fmt.Sprintf("%d/%d", len(g.Isolated), g.IsolatedSlots)
 }
 
-// runningText says what an agent runs, or why it takes nothing.
+// runningText describes what an agent runs, or why it takes no tasks.
 func (a *app) runningText(g api.Agent) string {
 	var parts []string
-	var printed time.Time // or started, which is later for a run that has printed nothing
+	var printed time.Time // the last output, or a later start
 	if g.LastProgress != nil {
 		printed = *g.LastProgress
 	}
@@ -94,7 +94,7 @@ func (a *app) runningText(g api.Agent) string {
 		parts = append(parts, text+opt(": %s", r.Note))
 	}
 	if still := a.io.Now().Sub(printed); g.State == "working" && !printed.IsZero() && still >= time.Minute {
-		parts = append(parts, "printed nothing for "+ago(still)) // the second clock: it answers, but does it get on?
+		parts = append(parts, "printed nothing for "+ago(still)) // it sends heartbeats, but may be stuck
 	}
 	for _, r := range g.Isolated {
 		parts = append(parts, shortID(r.QueueID)+" bypass"+a.elapsed(r.StartedAt))
@@ -157,7 +157,7 @@ func (a *app) directorsCmd() *cobra.Command {
 	})
 }
 
-// shownAgents bounds the names of agents in a line of the table.
+// shownAgents limits the names of agents in a row.
 const shownAgents = 5
 
 func (a *app) directorRow(d *api.Director) []string {

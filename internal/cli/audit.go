@@ -90,22 +90,22 @@ func (a *app) auditVerifyCmd() *cobra.Command {
 	})
 }
 
-// verified is the answer of audit verify.
+// verified is the JSON of audit verify.
 type verified struct {
 	OK   bool          `json:"ok"`
 	Rows int64         `json:"rows"`
 	Head api.AuditHead `json:"head"`
 }
 
-// verifier walks the chain and keeps what has still to be met.
+// verifier checks the hash chain row by row, and that expected rows are in it.
 type verifier struct {
 	last *signalbox.Audit
 	rows int64
-	want map[string]api.AuditHead // by whose word → a row that must be there
+	want map[string]api.AuditHead // who says so → a row that must be there
 }
 
 func verifyAudit(ctx context.Context, c *client.Client, want api.AuditHead) (out verified, err error) {
-	head, err := c.AuditHead(ctx) // first: the log may grow meanwhile, never shrink
+	head, err := c.AuditHead(ctx) // before the rows: the log may grow meanwhile, but never shrink
 	if err != nil {
 		return out, err
 	}

@@ -77,7 +77,7 @@ func (s *chatFlags) register(cmd *cobra.Command) {
 	f.StringVar(&s.systemPrompt, "system-prompt", "", "`text` that is put before the message; with --bypass")
 }
 
-// fillChat makes the request of what was typed.
+// fillChat builds the request from arguments and flags.
 func (a *app) fillChat(s *chatFlags, args []string) (err error) {
 	s.agent = args[0]
 	s.async = s.async || !s.wait
@@ -98,7 +98,7 @@ func (a *app) fillChat(s *chatFlags, args []string) (err error) {
 	}
 	s.req.Project = projectAt(s.project)
 	s.req.TimeoutSeconds, s.req.WaitTimeout = s.timeout.seconds(), s.startWithin.seconds()
-	if s.persist { // it ends no task: the director tells of the wait for as long
+	if s.persist { // how long the director reports the wait; it does not end the task
 		s.req.WaitTimeout = s.waitTimeout.seconds()
 	}
 	s.req.Env, err = a.taskEnv(s.env)
@@ -115,7 +115,7 @@ func (a *app) message(args []string) (string, error) {
 	return a.prompt("-")
 }
 
-// check refuses flags that do not go together.
+// check rejects flags that exclude each other.
 func (s *chatFlags) check() error {
 	line := s.noWait || s.persist || s.startWithin != 0 || s.req.Priority != 0
 	talk := s.req.NewSession || s.req.SessionID != "" || s.project != ""
@@ -143,8 +143,8 @@ func (s *chatFlags) bypassRequest() api.BypassRequest {
 	}
 }
 
-// executionID is the execution within which this command runs: an agent's
-// runner sets it, and its token makes it count.
+// executionID is the execution that this command runs in, as an agent's runner
+// sets it. The director accepts it only with the token of an agent.
 func (a *app) executionID() string {
 	t, err := a.target()
 	if err != nil || !strings.HasPrefix(t.token, agentSecret) {
@@ -153,7 +153,7 @@ func (a *app) executionID() string {
 	return a.flagOrEnv("", "SIGNALBOX_QUEUE_ID")
 }
 
-// agentSecret is how the token of an agent begins.
+// agentSecret is the prefix of agents' tokens.
 const agentSecret = "sbxa_"
 
 func (a *app) chat(ctx context.Context, c *client.Client, s *chatFlags) error {
@@ -164,7 +164,7 @@ func (a *app) chat(ctx context.Context, c *client.Client, s *chatFlags) error {
 	return a.chatLive(ctx, c, s, opts)
 }
 
-// chatAsync leaves a task and prints its id.
+// chatAsync submits a task and prints its ID.
 func (a *app) chatAsync(ctx context.Context, c *client.Client, s *chatFlags, opts client.ChatOptions) error {
 	var reply client.ChatReply
 	var err error
@@ -176,7 +176,7 @@ func (a *app) chatAsync(ctx context.Context, c *client.Client, s *chatFlags, opt
 	if err != nil {
 		return err
 	}
-	if reply.Response != nil { // the key was known, and its task has ended
+	if reply.Response != nil { // the idempotency key was used before, and its task has ended
 		return a.print(reply.Response, func() { a.say("%s", clean(reply.Response.Execution.ID)) })
 	}
 	got := reply.Accepted
@@ -189,7 +189,7 @@ func (a *app) chatAsync(ctx context.Context, c *client.Client, s *chatFlags, opt
 	})
 }
 
-// queuedAt is the line of the seed's interface.
+// queuedAt is the line for a place in the queue, whose form scripts depend on.
 func queuedAt(position int, e *api.ETA) string {
 	return fmt.Sprintf("Queued at position %d", position) + opt(" (%s)", eta(e))
 }

@@ -13,18 +13,17 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// chatLive is a chat while someone waits for its answer.
+// chatLive is a chat whose answer is waited for.
 type chatLive struct {
 	*app
 	s   *chatFlags
 	out io.Writer
-	// drawing says that the place in line is one line of the terminal that is
-	// written over and over.
+	// drawing: the place in the queue is one terminal line that is redrawn.
 	drawing bool
 
 	id    string // of the task, once it is stored
 	state string // queued or running
-	tail  tail   // of the output that was shown
+	tail  tail   // the end of the output that was printed
 }
 
 func (a *app) chatLive(ctx context.Context, c *client.Client, s *chatFlags, opts client.ChatOptions) error {
@@ -53,7 +52,7 @@ func (a *app) chatLive(ctx context.Context, c *client.Client, s *chatFlags, opts
 	return l.failed(err)
 }
 
-// event shows what the stream says.
+// event prints an event of the stream.
 func (l *chatLive) event(e client.ChatEvent) error {
 	switch {
 	case e.Accepted != nil:
@@ -82,7 +81,7 @@ func (l *chatLive) event(e client.ChatEvent) error {
 	return nil
 }
 
-// showPosition shows the place in line.
+// showPosition prints the place in the queue.
 func (l *chatLive) showPosition(n int, e *api.ETA) {
 	if l.drawing {
 		l.line.draw(shortID(l.id)+" · "+queuedAt(n, e), l.io.Columns)
@@ -91,7 +90,7 @@ func (l *chatLive) showPosition(n int, e *api.ETA) {
 	l.note("%s", queuedAt(n, e))
 }
 
-// chatDocument is an event as --json --follow prints it.
+// chatDocument is the JSON of an event with --follow.
 type chatDocument struct {
 	Event string `json:"event"`
 	Data  any    `json:"data"`
@@ -113,8 +112,7 @@ func (l *chatLive) printEvent(e client.ChatEvent) error {
 	return writeLine(l.io.Out, d)
 }
 
-// answer prints the response, unless it was just seen as the end of the
-// output.
+// answer prints the response, unless the output already ended with it.
 func (l *chatLive) answer(end api.ChatResponse) error {
 	if l.json && l.s.follow {
 		return writeLine(l.io.Out, chatDocument{"result", end})
@@ -122,7 +120,7 @@ func (l *chatLive) answer(end api.ChatResponse) error {
 	return l.print(end, func() { l.result(api.Task{Result: &api.Result{Output: end.Response}}, string(l.tail)) })
 }
 
-// interrupted leaves the task alone, or cancels it where that is wanted.
+// interrupted detaches from the task, or cancels it with --cancel-on-interrupt.
 func (l *chatLive) interrupted(ctx context.Context, c *client.Client) error {
 	switch {
 	case l.id == "":
@@ -133,7 +131,7 @@ func (l *chatLive) interrupted(ctx context.Context, c *client.Client) error {
 	return l.detached(l.id, l.state, comeBack(l.id)).about(l.id)
 }
 
-// cancel asks for the end of the task, and says what came of it.
+// cancel cancels the task and reports the outcome.
 func (l *chatLive) cancel(ctx context.Context, c *client.Client) error {
 	const patience = 10 * time.Second
 	ctx, stop := context.WithTimeout(ctx, patience)
@@ -160,7 +158,7 @@ func (l *chatLive) waitOver() error {
 	return waitOver(l.id, l.state, comeBack(l.id)).about(l.id)
 }
 
-// failed is the end of a chat without an answer.
+// failed is the error of a chat that got no answer.
 func (l *chatLive) failed(err error) error {
 	var chat *client.ChatError
 	if errors.As(err, &chat) || l.id == "" {
@@ -172,7 +170,7 @@ func (l *chatLive) failed(err error) error {
 // chatFault is the error of a chat that was refused or did not complete.
 func chatFault(e *client.ChatError) *fault {
 	var plain *client.Error
-	_ = errors.As(error(e), &plain) // it always is one
+	_ = errors.As(error(e), &plain) // a ChatError wraps one
 	f := apiFault(plain)
 	if f.id = e.ID(); f.id != "" && e.Body.State != "" {
 		end := endFault(api.Task{QueueID: f.id, State: e.Body.State, Reason: e.Body.Code, Message: e.Body.Message})
@@ -189,8 +187,8 @@ func chatFault(e *client.ChatError) *fault {
 	return f
 }
 
-// chatCure is a hint in the words of the command line, for what it has a flag
-// for. The bypass and the backlog say the same codes with other statuses.
+// chatCure is a hint that names the flag that helps. The bypass and the backlog
+// use the same codes with other statuses.
 func chatCure(e *client.ChatError) string {
 	switch code := e.Body.Code; {
 	case code == "agent_busy" && e.Status == http.StatusConflict:

@@ -12,15 +12,15 @@ import (
 
 // A command is a *cobra.Command with its words and flags, and one of three
 // functions that makes it run: query prints what it reads, action changes
-// something and says what came of it, follow prints a stream until it ends.
+// something and prints the outcome, follow prints a stream until it ends.
 
 type runFunc = func(*cobra.Command, []string) error
 
-// callFunc is what a command asks of the director.
+// callFunc is a command's request to the director.
 type callFunc[T any] func(ctx context.Context, c *client.Client, args []string) (T, error)
 
-// query makes a command that reads something and shows it to people; with
-// --json it is printed as it is.
+// query makes a command that reads something and prints it with show; with --json
+// it is printed as it is.
 func query[T any](a *app, cmd *cobra.Command, read callFunc[T], show func(T)) *cobra.Command {
 	cmd.RunE = a.ask(func(ctx context.Context, c *client.Client, args []string) error {
 		return printed(a, show)(read(ctx, c, args))
@@ -28,9 +28,9 @@ func query[T any](a *app, cmd *cobra.Command, read callFunc[T], show func(T)) *c
 	return cmd
 }
 
-// action makes a command that changes something and says what came of it. A
-// person at a terminal is asked the question first, in which %s is the argument;
-// without a question it is done at once.
+// action makes a command that changes something and prints the outcome. At a
+// terminal it asks the question first, in which %s is the argument; "" asks
+// nothing.
 func action[T any](a *app, cmd *cobra.Command, question string, do callFunc[T], say func(T)) *cobra.Command {
 	yes := question == ""
 	if !yes {
@@ -47,26 +47,26 @@ func action[T any](a *app, cmd *cobra.Command, question string, do callFunc[T], 
 	}, say)
 }
 
-// done is what an action prints whose route answers with nothing.
+// done is the JSON of an action whose route returns no body.
 type done struct {
 	ID     string `json:"id"`
 	Status string `json:"status"`
 }
 
-// removal makes an action that does away with what its argument names.
+// removal makes an action that removes what its argument names.
 func removal(a *app, cmd *cobra.Command, question, status string, do func(*client.Client, context.Context, string) error) *cobra.Command {
 	return action(a, cmd, question, func(ctx context.Context, c *client.Client, args []string) (done, error) {
 		return done{args[0], status}, do(c, ctx, args[0])
 	}, func(d done) { a.say("%s: %s", capitalize(d.Status), clean(d.ID)) })
 }
 
-// follow makes a command that prints a stream until it ends, also over a restart
-// of the director. Where the command is a query already, it is one until on.
+// follow makes a command that prints a stream until it ends, across restarts of
+// the director. A command that is a query already streams only if on is set.
 func (a *app) follow(cmd *cobra.Command, on *bool, stream func(ctx context.Context, c *client.Client, args []string) error) *cobra.Command {
 	once := cmd.RunE
 	long := a.askRetrying(func(ctx context.Context, c *client.Client, args []string) error {
 		if _, err := c.Health(ctx); client.IsUnreachable(err) {
-			return err // at the beginning a director that is not there is no outage to sit out
+			return err // an outage is waited for only once the stream has begun
 		}
 		return stream(ctx, c, args)
 	})
@@ -79,7 +79,7 @@ func (a *app) follow(cmd *cobra.Command, on *bool, stream func(ctx context.Conte
 	return cmd
 }
 
-// printed prints what a call returned, unless that is an error.
+// printed prints the result of a call, or returns its error.
 func printed[T any](a *app, show func(T)) func(T, error) error {
 	return func(got T, err error) error {
 		if err != nil {
@@ -89,17 +89,17 @@ func printed[T any](a *app, show func(T)) func(T, error) error {
 	}
 }
 
-// noArg is a method of the client as a call.
+// noArg calls a method of the client without arguments.
 func noArg[T any](f func(*client.Client, context.Context) (T, error)) callFunc[T] {
 	return func(ctx context.Context, c *client.Client, _ []string) (T, error) { return f(c, ctx) }
 }
 
-// oneArg is a method of the client that takes the first argument.
+// oneArg calls a method of the client with the first argument.
 func oneArg[T any](f func(*client.Client, context.Context, string) (T, error)) callFunc[T] {
 	return func(ctx context.Context, c *client.Client, args []string) (T, error) { return f(c, ctx, args[0]) }
 }
 
-// taskArg is oneArg for the id of a task, of which a part was typed.
+// taskArg is oneArg for a task's ID, of which the argument may be a part.
 func taskArg[T any](f func(*client.Client, context.Context, string) (T, error)) callFunc[T] {
 	return func(ctx context.Context, c *client.Client, args []string) (none T, err error) {
 		id, err := resolve(ctx, c, args[0])
@@ -110,13 +110,13 @@ func taskArg[T any](f func(*client.Client, context.Context, string) (T, error)) 
 	}
 }
 
-// ask makes a command's function from one that asks the director.
+// ask makes a RunE function of one that needs a client.
 func (a *app) ask(f func(ctx context.Context, c *client.Client, args []string) error) runFunc {
 	return asking(func() (*client.Client, error) { return a.client(client.Options{}) }, f)
 }
 
-// askRetrying is ask for a call that outlives the director: it says when that is
-// gone, and tries again.
+// askRetrying is ask with a client that retries while the director is gone, and
+// says so.
 func (a *app) askRetrying(f func(ctx context.Context, c *client.Client, args []string) error) runFunc {
 	return asking(a.retryingClient, f)
 }
@@ -131,14 +131,13 @@ func asking(connect func() (*client.Client, error), f func(ctx context.Context, 
 	}
 }
 
-// run makes a command's function from one that takes no command.
+// run makes a RunE function of one that needs no command.
 func run(f func(ctx context.Context, args []string) error) runFunc {
 	return func(cmd *cobra.Command, args []string) error { return f(cmd.Context(), args) }
 }
 
-// finish completes a command and those below it. What its usage line names are
-// its arguments, unless it says otherwise; where it does not say what completes
-// them, no file is offered.
+// finish sets the defaults of a command and its subcommands: the number of
+// arguments comes from the usage line, and completion offers no files.
 func finish(c *cobra.Command) {
 	if c.Args == nil {
 		c.Args = argsOf(c.Use)
@@ -152,7 +151,7 @@ func finish(c *cobra.Command) {
 	}
 }
 
-// ownErrors marks the errors of a command's function as its own.
+// ownErrors marks errors as returned by the command itself.
 func ownErrors(f runFunc) runFunc {
 	if f == nil {
 		return nil
@@ -165,8 +164,8 @@ func ownErrors(f runFunc) runFunc {
 	}
 }
 
-// argsOf reads from a usage line which arguments a command takes: NAME is one,
-// [NAME] one that may be left out. What follows the first flag is no argument.
+// argsOf derives the number of arguments from a usage line: NAME is required,
+// [NAME] optional. Words after the first flag do not count.
 func argsOf(use string) cobra.PositionalArgs {
 	least, most := 0, 0
 	for _, word := range strings.Fields(use)[1:] {
@@ -180,8 +179,7 @@ func argsOf(use string) cobra.PositionalArgs {
 	return cobra.RangeArgs(least, most)
 }
 
-// usageArgs rewords the errors of cobra's checks, which do not say what the
-// argument is.
+// usageArgs replaces the errors of cobra's checks, which do not name the argument.
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if check(cmd, args) == nil || len(args) == 1 && args[0] == "list" && lists[cmd.Name()] {
@@ -197,11 +195,11 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// lists are the commands that list what they are named after. People used to
-// other tools say "list" after them.
+// lists are the commands that list things and also accept the word "list", which
+// other tools require.
 var lists = map[string]bool{"activities": true, "agents": true, "directors": true, "schedules": true, "sessions": true, "tokens": true, "tools": true, "users": true}
 
-// meant is the command below cmd that a mistyped word may have meant.
+// meant suggests the subcommand that a misspelt word may have meant.
 func meant(cmd *cobra.Command, word string) string {
 	cmd.SuggestionsMinimumDistance = 2
 	if near := cmd.SuggestionsFor(word); len(near) > 0 {

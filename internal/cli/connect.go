@@ -20,16 +20,16 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/config"
 )
 
-// target is a director and how to speak to it.
+// target is the address of a director and the token for it.
 type target struct {
 	url   string
 	token string
-	found bool // somebody named it, or it runs here; otherwise there is none
-	owner bool // the token is that of the director's owner, which the director keeps for this user
+	found bool // it was configured or runs on this host; otherwise there is no director
+	owner bool // the token is the owner's, from the file of the local director
 }
 
-// target finds the director: flag, environment, configuration, the one that
-// runs here. A token never goes to a guessed address, where anybody may listen.
+// target finds the director: flag, environment, configuration, or the one that
+// runs on this host. A token is never sent to a guessed address.
 func (a *app) target() (target, error) {
 	token, err := a.tokenFromFlagsOrEnv()
 	t := target{url: a.flagOrEnv(a.director, "SIGNALBOX_DIRECTOR"), token: token}
@@ -77,8 +77,8 @@ func (a *app) flagOrEnv(flag, env string) string {
 	return flag
 }
 
-// locate fills in what is missing from the files that running directors of
-// this user write. Their token goes to them alone.
+// locate fills in URL and token from the files that this user's directors write.
+// The token of such a file is sent to that director only.
 func (a *app) locate(t target) (target, error) {
 	local, err := a.directorFile(t.url)
 	if err != nil && (t.url == "" || t.token == "") {
@@ -96,7 +96,7 @@ func (a *app) locate(t target) (target, error) {
 	return t, nil
 }
 
-// errNoDirector is what a command says that has nobody to ask.
+// errNoDirector is the error of a command that finds no director.
 var errNoDirector = &fault{exit: exitUnreachable, code: "unreachable", message: "no director is named, and none of yours runs here", retryable: true,
 	hint: "start one with signalbox up, or name one with --director URL or SIGNALBOX_DIRECTOR"}
 
@@ -110,9 +110,8 @@ func sameURL(a, b string) bool {
 	return plain(a) == plain(b)
 }
 
-// directorFile reads what a director that runs here says of itself: the one at
-// url, where one is given, else the one that is found without. It is empty where
-// none has run.
+// directorFile reads the file of a director on this host: of the one at url, or of
+// the default one. Without a file the result is empty.
 func (a *app) directorFile(url string) (api.DirectorFile, error) {
 	home := config.Home(a.io.Env)
 	if home == "" {
@@ -139,9 +138,8 @@ func readDirectorFile(path string) (out api.DirectorFile, err error) {
 	return out, nil
 }
 
-// load reads the configuration for a command. Client commands read a file
-// only where --config names it, so that a fault in a server's configuration
-// does not keep anyone from asking the server.
+// load reads the configuration. Client commands read a file only if --config names
+// it, so that they still work when the server's configuration is broken.
 func (a *app) load(src config.Sources) (config.Config, error) {
 	for _, f := range []config.Flag{
 		{Name: "--director", Key: "director", Values: []string{a.director}},
@@ -174,7 +172,7 @@ func (a *app) client(opts client.Options) (*client.Client, error) {
 	}
 	opts.Token = t.token
 	opts.UserAgent = "signalbox-cli/" + a.roles.Version
-	if trace, _ := a.io.Env("TRACEPARENT"); traceparentForm.MatchString(trace) { // the command is a part of it, as in an execution of an agent
+	if trace, _ := a.io.Env("TRACEPARENT"); traceparentForm.MatchString(trace) { // set in executions of an agent
 		opts.Traceparent = trace
 	}
 	c, err := client.New(t.url, opts)
@@ -184,10 +182,10 @@ func (a *app) client(opts client.Options) (*client.Client, error) {
 	return c, nil
 }
 
-// retryingClient makes a client for a call that outlives the director, and says
-// when it is gone and when it is back.
+// retryingClient makes a client that retries while the director is gone, and says
+// so at most every 10 seconds.
 func (a *app) retryingClient() (*client.Client, error) {
-	var mu sync.Mutex // one call may try again beside another
+	var mu sync.Mutex // calls may retry concurrently
 	var last time.Time
 	return a.client(client.Options{OnRetry: func(err error, _ time.Duration) {
 		mu.Lock()

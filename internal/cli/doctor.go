@@ -21,7 +21,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/config"
 )
 
-// doctorFlags name what is looked at where no director answers for it.
+// doctorFlags select a store to check without its director.
 var doctorFlags = []keyFlag{
 	{"data", "data", "`folder` of a director that is not running, to look at"},
 	{"store", "store", "`store` of one, such as sqlite:FILE or postgres://…"},
@@ -47,7 +47,7 @@ func (a *app) doctorCmd() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		look := len(chosen) > 0 // at the store, from here
+		look := len(chosen) > 0 // at the store itself, without the director
 		if !look {
 			found = append(found, theirs...)
 		}
@@ -64,8 +64,8 @@ func (a *app) doctorCmd() *cobra.Command {
 	return cmd
 }
 
-// checksFault is the exit code of findings, about which all has been said: that of the
-// worst.
+// checksFault is the exit code for the worst of the findings, which are printed
+// already.
 func checksFault(checks []api.Check) error {
 	switch has := func(state string) bool {
 		return slices.ContainsFunc(checks, func(c api.Check) bool { return c.State == state })
@@ -115,7 +115,8 @@ func (a *app) showChecks(checks []api.Check) {
 	}
 }
 
-// directorChecks asks the director. That none answers is a finding too.
+// directorChecks are the director's own checks. An unreachable director is a
+// finding, too.
 func (a *app) directorChecks(ctx context.Context) (checks []api.Check, reached bool, err error) {
 	const area = "director"
 	c, err := a.client(client.Options{})
@@ -140,8 +141,7 @@ func (a *app) directorChecks(ctx context.Context) (checks []api.Check, reached b
 // codingCLIs are the programs for which signalbox up starts an agent.
 var codingCLIs = []string{"claude", "codex", "opencode"}
 
-// localChecks are those that need no director. The configuration is nil where
-// it is wrong.
+// localChecks need no director. The configuration is nil if it is invalid.
 func (a *app) localChecks(ctx context.Context, chosen []config.Flag) (*config.Config, []api.Check) {
 	cfg, found := a.checkConfig(chosen)
 	if found.State == checkFail {
@@ -160,7 +160,7 @@ func (a *app) checkConfig(chosen []config.Flag) (config.Config, api.Check) {
 	var many config.Problems
 	switch {
 	case errors.As(err, &many):
-		text := strings.Join(strings.Fields(err.Error()), " ") // several lines become one
+		text := strings.Join(strings.Fields(err.Error()), " ") // on one line
 		return cfg, failing(area, text, "correct the file; docs/configuration.md has the keys")
 	case err != nil:
 		return cfg, failing(area, err.Error(), "see that the file can be read")
@@ -175,8 +175,7 @@ func (a *app) checkConfig(chosen []config.Flag) (config.Config, api.Check) {
 	return cfg, checked(area, cfg.File+" is right")
 }
 
-// checkData looks at the data folder of the configuration, which the director
-// makes where it is not there.
+// checkData checks the data folder. A director creates it if it is missing.
 func checkData(dir string) api.Check {
 	const area = "data"
 	info, err := os.Stat(dir)
@@ -187,7 +186,7 @@ func checkData(dir string) api.Check {
 		return failing(area, "the data folder: "+err.Error(), "choose another one with --data, or give it back to you")
 	case !info.IsDir():
 		return failing(area, dir+" is no folder", "choose another one with --data")
-	case runtime.GOOS == "windows": // where the permission bits say nothing
+	case runtime.GOOS == "windows": // permission bits mean nothing there
 		return checked(area, dir+" is there; who can read it is not checked on Windows")
 	case info.Mode().Perm()&0o077 != 0:
 		return warning(area, dir+" can be read by others", "chmod 700 "+dir)
@@ -215,29 +214,26 @@ func (a *app) onPath(name string) bool {
 }
 
 const (
-	// streamWait bounds the look at a stream, on which something comes each
-	// second.
+	// streamWait limits the check of the stream, which sends an event each second.
 	streamWait = 6 * time.Second
-	// streamEvents is how many events behind the first are looked at.
+	// streamEvents is how many events after the first are compared.
 	streamEvents = 3
-	// maxBuffering is by how much less time events may come in than they were sent
-	// in: more means that they were held back, and then let go together.
+	// maxBuffering is how much shorter the time between two arrivals may be than
+	// the time between sending: more means that a proxy buffers.
 	maxBuffering = 700 * time.Millisecond
-	// maxClockSkew is from when on the clocks of two hosts are worth a word.
+	// maxClockSkew is the smallest difference of the clocks that is reported.
 	maxClockSkew = 2 * time.Second
 )
 
-// arrival is an event of the stream: when the director sent it, and when it was
-// here.
+// arrival is when an event of the stream was sent and received.
 type arrival struct{ sent, received time.Time }
 
-// checkStream looks whether the director's events come here one by one and in
-// time: a proxy between may hold them back. It says too how far the two clocks
-// are apart.
+// checkStream checks that the director's events arrive one by one, which a proxy
+// that buffers prevents, and compares the clocks.
 func (a *app) checkStream(ctx context.Context) []api.Check {
 	c, err := a.client(client.Options{Tries: 1})
 	if err != nil {
-		return nil // the question before this one says it
+		return nil // directorChecks has reported it
 	}
 	ctx, cancel := context.WithTimeout(ctx, streamWait)
 	defer cancel()
@@ -246,7 +242,7 @@ func (a *app) checkStream(ctx context.Context) []api.Check {
 		if err != nil {
 			var refusal *client.Error
 			if errors.As(err, &refusal) && (refusal.Status == http.StatusNotFound || refusal.Status == http.StatusUnauthorized || refusal.Status == http.StatusForbidden) {
-				return nil // there is no such stream, or not for this caller
+				return nil // no such route, or not allowed
 			}
 			break
 		}
@@ -260,8 +256,8 @@ func (a *app) checkStream(ctx context.Context) []api.Check {
 
 const areaEvents = "events"
 
-// checkArrivals says what the events tell. The first is the snapshot, whose size
-// may keep it on its way.
+// checkArrivals evaluates the arrivals. The first event is the snapshot, which may
+// be delayed by its size.
 func checkArrivals(got []arrival) []api.Check {
 	const cure = "let the proxy pass answers of text/event-stream on as they come (nginx: proxy_buffering off; gzip and caches off), and let it keep them open for a minute"
 	if len(got) <= streamEvents {

@@ -51,7 +51,7 @@ func (a *app) eventsCmd() *cobra.Command {
 
 func (a *app) eventLine(e api.Event) string {
 	line := a.paint(dim, a.clock(e.At)) + " " + clean(e.Kind)
-	if e.Seq == 0 && e.At.IsZero() { // of the moment
+	if e.Seq == 0 && e.At.IsZero() { // not stored: position or output
 		line = clean(e.Kind)
 	}
 	line += opt(" %s", cmp.Or(e.QueueID, e.Queue))
@@ -65,8 +65,7 @@ func (a *app) eventLine(e api.Event) string {
 	return line + opt(": %s", e.Message) + opt(": %s", strings.TrimRight(e.Text, "\n"))
 }
 
-// watched is one line of --watch with --json: an event of the live stream
-// with its name.
+// watched is one line of status --watch with --json: an event of the live stream.
 type watched struct {
 	Event string `json:"event"`
 	api.Live
@@ -74,12 +73,11 @@ type watched struct {
 
 // watchedAgent is one line of agents --watch with --json.
 type watchedAgent struct {
-	Gone bool `json:"gone,omitempty"` // it is no longer known; only its name is set
+	Gone bool `json:"gone,omitempty"` // it was removed; only its name is set
 	api.LiveAgent
 }
 
-// watch hands on what changes in the live stream, with the state that it comes
-// to.
+// watch calls each for every change in the live stream, with the resulting state.
 func watch(ctx context.Context, c *client.Client, each func(e *client.LiveEvent, b *client.Board) error) error {
 	var board client.Board
 	for e, err := range c.Live(ctx) {
@@ -97,7 +95,7 @@ func watch(ctx context.Context, c *client.Client, each func(e *client.LiveEvent,
 	return nil
 }
 
-// watchQueue writes a line whenever a figure or the verdict changes.
+// watchQueue prints a line whenever a number or the verdict changes.
 func (a *app) watchQueue(ctx context.Context, c *client.Client, _ []string) error {
 	last := ""
 	return watch(ctx, c, func(e *client.LiveEvent, b *client.Board) error {
@@ -111,7 +109,7 @@ func (a *app) watchQueue(ctx context.Context, c *client.Client, _ []string) erro
 	})
 }
 
-// watchAgents writes a line whenever an agent does something else.
+// watchAgents prints a line whenever an agent's state changes.
 func (a *app) watchAgents(ctx context.Context, c *client.Client, _ []string) error {
 	last := map[string]string{}
 	return watch(ctx, c, func(e *client.LiveEvent, b *client.Board) error {
@@ -143,7 +141,7 @@ func (a *app) watchedAgent(b *client.Board, w watchedAgent, line string) error {
 	return a.printLine(w, a.paint(dim, a.clock(b.At))+" "+clean(w.Name)+" "+clean(line))
 }
 
-// agentLine is what an agent does.
+// agentLine describes an agent's state in one line.
 func agentLine(g *api.LiveAgent) string {
 	line := fmt.Sprintf("%s (%d/%d", g.Face, g.InUse, g.Slots)
 	if g.Waiting > 0 {

@@ -20,7 +20,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/port"
 )
 
-// exportPage is how many tasks an export asks for at a time.
+// exportPage is the number of tasks in a request of an export.
 const exportPage = 200
 
 func (a *app) exportCmd() *cobra.Command {
@@ -42,8 +42,8 @@ pause the queue first (signalbox pause) and let what runs come to its end.`,
 	return cmd
 }
 
-// exportTo writes the export to a file, or to standard output. A file that was
-// not written to its end is taken away again.
+// exportTo writes the export to a file, or to standard output. An incomplete file
+// is removed.
 func (a *app) exportTo(ctx context.Context, c *client.Client, file string) error {
 	if file == "" {
 		_, err := a.export(ctx, c, a.io.Out)
@@ -55,7 +55,7 @@ func (a *app) exportTo(ctx context.Context, c *client.Client, file string) error
 	}
 	n, err := a.export(ctx, c, f)
 	if err = cmp.Or(err, f.Sync(), f.Close()); err != nil {
-		_ = os.Remove(file) // half an export is none
+		_ = os.Remove(file) // incomplete
 		return err
 	}
 	a.note("Exported %s to %s.", plural(n, "task", "tasks"), file)
@@ -92,7 +92,7 @@ func (a *app) export(ctx context.Context, c *client.Client, to io.Writer) (tasks
 	return tasks, w.Flush()
 }
 
-// showProgress shows how far a long command is, where someone looks.
+// showProgress draws the progress of a long command on a terminal.
 func (a *app) showProgress(what string, n int) {
 	if a.io.ErrTTY && !a.dumb() {
 		a.line.draw(fmt.Sprintf("%d tasks %s", n, what), a.io.Columns)
@@ -140,33 +140,33 @@ beside the old one; every command, the API and the tools of MCP take either.`,
 	return cmd
 }
 
-// The bounds of one request of an import.
+// The limits of one request of an import.
 const (
 	importTasks = 200
 	importBytes = 4 << 20
 )
 
-// importing is an import under way.
+// importing is a running import.
 type importing struct {
 	a       *app
-	c       *client.Client // nil: only count
+	c       *client.Client // nil for a dry run
 	running string
 	batch   []api.ExportedTask
 	size    int
 	out     imported
 }
 
-// imported is what an import came to.
+// imported is the JSON of an import.
 type imported struct {
 	Source string `json:"source"`
 	Tasks  int    `json:"tasks"` // read
 	api.Imported
-	Unread []unread `json:"unread"`        // records of the source that are no tasks
-	IDs    []newID  `json:"ids,omitempty"` // of tasks that had another id in their old queue
+	Unread []unread `json:"unread"`        // records that are not tasks
+	IDs    []newID  `json:"ids,omitempty"` // of tasks that got a new ID
 	DryRun bool     `json:"dry_run,omitempty"`
 }
 
-// newID says under which id a task of another queue is found here.
+// newID maps the ID of a task in its old queue to the one here.
 type newID struct {
 	Old string `json:"old"`
 	New string `json:"new"`
@@ -221,8 +221,8 @@ func (in *importing) flush(ctx context.Context) error {
 	return in.send(ctx, batch)
 }
 
-// send imports a batch. A single task that the director cannot read is refused,
-// and does not end the import.
+// send imports a batch. If the director rejects it as invalid, its tasks are sent
+// one by one, and those that are invalid are reported as refused.
 func (in *importing) send(ctx context.Context, batch []api.ExportedTask) error {
 	done, err := in.c.Import(ctx, api.ImportRequest{Tasks: batch, Running: in.running})
 	switch {
@@ -243,7 +243,7 @@ func (in *importing) send(ctx context.Context, batch []api.ExportedTask) error {
 		in.refused(api.ImportedRefusal{QueueID: batch[0].QueueID, Message: err.Error()})
 		return nil
 	}
-	for i := range batch { // one of them cannot even be read: the others can
+	for i := range batch { // find the invalid task
 		if err := in.send(ctx, batch[i:i+1]); err != nil {
 			return err
 		}

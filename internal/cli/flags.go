@@ -62,7 +62,7 @@ func (s *durationFlag) Set(text string) error {
 	return nil
 }
 
-// seconds rounds up to whole seconds, which is what the API counts in.
+// seconds rounds up to whole seconds, the unit of the API.
 func (s durationFlag) seconds() int { return int(math.Ceil(time.Duration(s).Seconds())) }
 
 func parseDuration(text string) (time.Duration, error) {
@@ -76,7 +76,7 @@ func parseDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// parseTime takes a time, or a duration from now on.
+// parseTime parses a time, or a duration from now.
 func parseTime(text string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
@@ -88,7 +88,7 @@ func parseTime(text string, now time.Time) (time.Time, error) {
 	return now.Add(d), nil
 }
 
-// pageFlags are those of a list that the director gives in pages.
+// pageFlags are the flags of a paged list.
 func pageFlags(f *pflag.FlagSet, before *string, limit *int, what string) {
 	f.StringVar(before, "before", "", "go on from this `cursor`, next of an earlier answer")
 	f.IntVar(limit, "limit", 50, "`number` of "+what+", 1 to 1000")
@@ -101,11 +101,10 @@ func checkPriority(p int) error {
 	return nil
 }
 
-// completionTimeout bounds a completion: a shell that hangs is worse than one that
-// knows nothing.
+// completionTimeout limits a completion, so that the shell does not hang.
 const completionTimeout = 700 * time.Millisecond
 
-// completeWith asks the director for completions. Without an answer there are none.
+// completeWith asks the director for completions. On an error there are none.
 func (a *app) completeWith(cmd *cobra.Command, f func(context.Context, *client.Client) []string) ([]string, cobra.ShellCompDirective) {
 	c, err := a.client(client.Options{Tries: 1, Timeout: completionTimeout})
 	if err != nil {
@@ -118,10 +117,10 @@ func (a *app) completeWith(cmd *cobra.Command, f func(context.Context, *client.C
 
 type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
-// completeFiles offers the files of the folder.
+// completeFiles offers file names.
 var completeFiles = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
 
-// completeArg completes the first argument with what the director knows.
+// completeArg completes the first argument with names from the director.
 func (a *app) completeArg(f func(context.Context, *client.Client) []string) completer {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -131,8 +130,8 @@ func (a *app) completeArg(f func(context.Context, *client.Client) []string) comp
 	}
 }
 
-// completions are words for completion, each with its explanation, as cobra takes
-// them. An item without a word is left out.
+// completions formats items as cobra's completions with descriptions. Items with
+// an empty word are left out.
 func completions[T any](items []T, describe func(*T) (word, text string)) []string {
 	var out []string
 	for i := range items {
@@ -166,13 +165,13 @@ func queueNames(ctx context.Context, c *client.Client) []string {
 	for _, g := range all.Agents {
 		out = append(out, signalbox.AgentQueue(clean(g.Name)))
 	}
-	for _, x := range all.Executors { // whose kind is the name of their queue
+	for _, x := range all.Executors { // their kind is the name of their queue
 		out = append(out, clean(x.Kind))
 	}
 	return out
 }
 
-// Which tasks a command is for.
+// The tasks that a command accepts.
 const (
 	liveTask = 1 << iota
 	endedTask
@@ -190,7 +189,7 @@ func taskIDs(ctx context.Context, c *client.Client, which int) []string {
 		all, _ := c.AgentsAndExecutors(ctx)
 		for _, g := range append(all.Agents, all.Executors...) {
 			for _, r := range g.Running {
-				if r.State != "dispatching" { // those stand in the queue
+				if r.State != "dispatching" { // those are listed in the queue
 					tasks = append(tasks, api.Task{QueueID: r.QueueID, State: r.State, PromptPreview: r.PromptPreview})
 				}
 			}
@@ -205,7 +204,7 @@ func taskIDs(ctx context.Context, c *client.Client, which int) []string {
 	return completions(tasks, func(t *api.Task) (string, string) { return t.QueueID, t.State + " " + t.PromptPreview })
 }
 
-// completeFlags gives the flags that take known words their completions.
+// completeFlags registers the completions of flags.
 func (a *app) completeFlags(root *cobra.Command) {
 	ask := func(f func(context.Context, *client.Client) []string) completer {
 		return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -215,7 +214,7 @@ func (a *app) completeFlags(root *cobra.Command) {
 	words := func(words ...string) completer {
 		return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 	}
-	byName := map[string]completer{ // by the flag, or by its command and the flag
+	byName := map[string]completer{ // flag, or command and flag
 		"agent": ask(agentNames), "include": words("position", "output"), "scope": words(scopeNames()...), "tool": ask(toolNames),
 		"limit-agents": ask(agentNames), "severity": words("info", "warning", "critical"), "session": ask(sessionIDs("", true)),
 		"submit kind": ask(agentKinds), "add kind": ask(agentKinds), "edit kind": ask(agentKinds), "agent kind": words(ownKinds...),
@@ -242,7 +241,7 @@ func (a *app) completeFlags(root *cobra.Command) {
 	}
 }
 
-// withSubcommands is a command and all that are below it.
+// withSubcommands returns a command and all its subcommands.
 func withSubcommands(cmd *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{cmd}
 	for _, below := range cmd.Commands() {

@@ -51,7 +51,7 @@ func (a *app) gatewayCmd() *cobra.Command {
 	return cmd
 }
 
-// gateway runs the role. own says that it shall have its own tools.
+// gateway runs the role. own means that it serves the tools of its configuration.
 func (a *app) gateway(ctx context.Context, flags []config.Flag, stdio, own bool) (err error) {
 	opts := roles.Gateway{Streams: a.streams(), In: a.io.In, Stdio: stdio}
 	if stdio && own && a.director != "" {
@@ -73,17 +73,17 @@ func (a *app) gateway(ctx context.Context, flags []config.Flag, stdio, own bool)
 	return a.roles.Gateway(ctx, cfg, opts)
 }
 
-// bridgeWait is how long a director may take to say which tools it has.
+// bridgeWait is the timeout for listing the director's tools.
 const bridgeWait = 5 * time.Second
 
-// bridge finds the director whose tools are to be served. One that somebody
-// named must have tools; the one that runs here may have none, or have gone.
+// bridge finds the director whose tools are served. A configured director must
+// have tools; the one on this host may have none, or be gone.
 func (a *app) bridge(ctx context.Context) (*roles.Bridge, error) {
 	t, err := a.target()
 	if err != nil || !t.found {
 		return nil, err
 	}
-	local, _ := a.directorFile("") // a fault in it was told by target, unless somebody named a director
+	local, _ := a.directorFile("") // target has reported an error in it, unless a director is configured
 	named := !sameURL(t.url, local.URL)
 	c, err := client.New(t.url, client.Options{Token: t.token, UserAgent: "signalbox-cli/" + a.roles.Version})
 	if err != nil {
@@ -103,7 +103,7 @@ func (a *app) bridge(ctx context.Context) (*roles.Bridge, error) {
 	case named, client.Code(err) == "unauthorized", client.Code(err) == "forbidden":
 		return nil, err
 	}
-	return nil, nil // the one that runs here, which has none
+	return nil, nil // the local director has no tools
 }
 
 var schedulerFlags = []keyFlag{
@@ -170,7 +170,7 @@ func (a *app) triggerJobCmd() *cobra.Command {
 	}
 }
 
-// triggerJob asks the scheduler at url for a firing, and prints its answer.
+// triggerJob fires a job of the scheduler at a URL and prints the answer.
 func (a *app) triggerJob(ctx context.Context, at, token, job string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at+"/trigger/"+url.PathEscape(job), nil)
 	if err != nil {

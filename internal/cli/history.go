@@ -14,7 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// maxPage is the largest page the director gives.
+// maxPage is the director's largest page size.
 const maxPage = 1000
 
 func (a *app) historyCmd() *cobra.Command {
@@ -51,14 +51,14 @@ func (a *app) historyCmd() *cobra.Command {
 		lines(a, all.Tasks, "No ended tasks.", all.Next, func(t api.Task) string {
 			text := t.PromptPreview
 			if t.Tool != "" && t.State != "completed" && t.Message != "" {
-				text += ": " + firstLine(t.Message) // a tool's task has no answer where it would stand
+				text += ": " + firstLine(t.Message) // the only place for a tool task's error
 			}
 			return fmt.Sprintf("%s  %s [%s] %s%s", a.formatTimePtr(t.EndedAt), clean(t.QueueID), a.paint(stateColour(t.State), clean(stateWithReason(t.State, t.Reason))), ranBy(t), clean(text))
 		})
 	})
 }
 
-// checkLimit refuses a number of tasks that is none.
+// checkLimit rejects a negative --limit.
 func checkLimit(limit *int) runFunc {
 	return func(*cobra.Command, []string) error {
 		if *limit < 0 {
@@ -68,8 +68,8 @@ func checkLimit(limit *int) runFunc {
 	}
 }
 
-// readPages reads pages until there are limit tasks, or all for 0. read takes how many
-// to ask for and behind which cursor, and returns how many there are by then.
+// readPages reads pages until there are limit tasks, or all of them for 0. read
+// gets the page size and the cursor, and returns the number of tasks so far.
 func readPages(limit int, read func(want int, after string) (have int, next string, err error)) error {
 	for have, after := 0, ""; ; {
 		want := maxPage
@@ -84,7 +84,7 @@ func readPages(limit int, read func(want int, after string) (have int, next stri
 	}
 }
 
-// stateWithReason is a state with the reason for it, where that says more.
+// stateWithReason appends the reason to a state, unless they are equal.
 func stateWithReason(state, reason string) string {
 	if reason == "" || reason == state {
 		return state
@@ -92,7 +92,7 @@ func stateWithReason(state, reason string) string {
 	return state + ": " + reason
 }
 
-// ranBy says where a task ran and for how long, if it did.
+// ranBy is the agent of a task and its duration, if it ran.
 func ranBy(t api.Task) string {
 	if t.Agent == "" || t.StartedAt == nil || t.EndedAt == nil {
 		return ""
@@ -136,7 +136,7 @@ func (a *app) activityBranch(x api.Activity, depth int) {
 	}
 }
 
-// activityText is an activity in one line.
+// activityText describes an activity in one line.
 func (a *app) activityText(x api.Activity) string {
 	line := clean(x.ID) + " " + clean(x.Type) + " [" + a.paint(stateColour(x.State), clean(activityState(x))) + "]" + opt(" %s", x.AgentName)
 	if x.DurationMS != nil {

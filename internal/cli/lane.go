@@ -40,7 +40,7 @@ func (a *app) laneCmd() *cobra.Command {
 		})
 }
 
-// executionText says what an execution is and whose.
+// executionText describes an execution and who submitted it.
 func executionText(e api.Execution) string {
 	who := cmp.Or(e.SourceAgent, e.SourceUserEmail, e.SourceUserID)
 	return fmt.Sprintf("%s [%s%s] %s", clean(e.ID), clean(e.Source), opt(" %s", who), clean(e.Message))
@@ -92,8 +92,8 @@ func (a *app) sessionCmd(use, short string, complete completer, do func(*client.
 	})
 }
 
-// sessionIDs completes with the conversations in a state, with or without those
-// that are their agent's current one.
+// sessionIDs completes conversations in a state, with or without the current ones
+// of their agents.
 func sessionIDs(state string, current bool) func(context.Context, *client.Client) []string {
 	return func(ctx context.Context, c *client.Client) []string {
 		page, _ := c.Sessions(ctx, client.SessionsOptions{State: state, Limit: 50})
@@ -143,7 +143,7 @@ func (a *app) resumeCmd() *cobra.Command {
 		ValidArgsFunction: a.completeArg(queueNames),
 	}, "", func(ctx context.Context, c *client.Client, args []string) (api.Paused, error) {
 		got, err := c.Resume(ctx, firstArg(args))
-		for _, p := range got.Paused { // with none named, those of single queues too
+		for _, p := range got.Paused { // without a queue, resume those of single queues, too
 			if err == nil && len(args) == 0 && p.Queue != "" {
 				got, err = c.Resume(ctx, p.Queue)
 			}
@@ -159,7 +159,7 @@ func firstArg(args []string) string {
 	return args[0]
 }
 
-// pausesText lists the pauses that are in force.
+// pausesText prints the active pauses.
 func (a *app) pausesText(got api.Paused) {
 	if len(got.Paused) == 0 {
 		a.say("Nothing is paused.")

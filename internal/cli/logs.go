@@ -35,7 +35,7 @@ func (a *app) logsCmd() *cobra.Command {
 	})
 }
 
-// readLog prints what there is. A long log comes in several answers.
+// readLog prints the log so far. A long log needs several requests.
 func (a *app) readLog(ctx context.Context, c *client.Client, part string, after int64) error {
 	id, err := resolve(ctx, c, part)
 	if err != nil {
@@ -68,8 +68,7 @@ func (a *app) readLog(ctx context.Context, c *client.Client, part string, after 
 	return a.print(whole, func() {})
 }
 
-// logNotes tells of a gap in a log, and once why there may be more of it than is
-// printed.
+// logNotes reports a gap in a log, and each new message about it once.
 func (a *app) logNotes(o api.Output, after int64, last *string) {
 	if o.Truncated {
 		a.note("(%d bytes of the log are no longer kept)", o.Seq-after)
@@ -97,11 +96,10 @@ func (a *app) followLog(ctx context.Context, c *client.Client, part string, afte
 	})
 }
 
-// tailBytes is how much of a shown log is remembered, in bytes: as much as
-// an answer can be long.
+// tailBytes is how much of a printed log is kept: the maximum size of a result.
 const tailBytes = 1 << 20
 
-// liveLog writes a task's log to standard output while it runs.
+// liveLog prints a task's log while it runs.
 type liveLog struct {
 	done chan struct{}
 	tail tail
@@ -113,8 +111,7 @@ func (w *waiter) startLiveLog(ctx context.Context) *liveLog {
 	out := w.outWriter()
 	go func() {
 		defer close(l.done)
-		// Its error is no matter: the wait goes on, and the task's answer is
-		// written at the end.
+		// Errors are ignored: the wait goes on, and prints the result at the end.
 		_ = w.c.FollowOutput(ctx, w.id, 0, func(o api.Output) error {
 			l.tail.add(o.Text)
 			_, err := io.WriteString(out, o.Text)
@@ -124,7 +121,7 @@ func (w *waiter) startLiveLog(ctx context.Context) *liveLog {
 	return l
 }
 
-// finish waits for the rest of the log and returns its end.
+// finish waits for the rest of the log and returns its last part.
 func (l *liveLog) finish(ctx context.Context) string {
 	if l == nil {
 		return ""
@@ -138,7 +135,7 @@ func (l *liveLog) finish(ctx context.Context) string {
 	return ""
 }
 
-// tail keeps the last bytes of what was written.
+// tail keeps the last bytes of a text.
 type tail []byte
 
 func (t *tail) add(text string) {
@@ -148,8 +145,8 @@ func (t *tail) add(text string) {
 	}
 }
 
-// outWriter is standard output for foreign text: made safe where it is a
-// terminal, as it is where a program reads it.
+// outWriter is standard output for untrusted text: sanitized on a terminal,
+// unchanged otherwise.
 func (a *app) outWriter() io.Writer {
 	if !a.io.OutTTY {
 		return a.io.Out

@@ -16,31 +16,30 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/roles"
 )
 
-// IO is all that the command line touches of the world.
+// IO is the environment of a command.
 type IO struct {
 	In  io.Reader
 	Out io.Writer // results
-	Err io.Writer // all else
+	Err io.Writer // everything else
 	// Env looks up an environment variable, Dir is the working folder.
 	Env func(string) (string, bool)
 	Dir string
-	// InTTY says that In is a terminal that a person types at, OutTTY and
-	// ErrTTY that Out or Err is one that a person looks at; Columns is its
-	// width, 0 if unknown.
+	// InTTY, OutTTY and ErrTTY: the stream is a terminal. Columns is its width, 0
+	// if unknown.
 	InTTY          bool
 	OutTTY, ErrTTY bool
 	Columns        int
 	Now            func() time.Time
-	// After is time.After; tests put a clock of their own here.
+	// After is time.After, which tests replace.
 	After func(time.Duration) <-chan time.Time
-	// TTY is the terminal that In and Out are; nil where they are not one.
+	// TTY is the terminal of In and Out; nil if they are not a terminal.
 	TTY TTY
 }
 
 // System is the IO of the process.
 func System() IO {
 	columns, _, _ := term.GetSize(int(os.Stderr.Fd()))
-	dir, _ := os.Getwd() // whoever needs it will say that it is gone
+	dir, _ := os.Getwd() // commands that need it report the error
 	world := IO{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.LookupEnv, Dir: dir,
 		InTTY: term.IsTerminal(int(os.Stdin.Fd())), OutTTY: term.IsTerminal(int(os.Stdout.Fd())), ErrTTY: term.IsTerminal(int(os.Stderr.Fd())),
@@ -52,9 +51,9 @@ func System() IO {
 	return world
 }
 
-// Main runs one command line, args without the program's name, and returns
-// the exit code. The end of ctx is the person's interrupt: it stops a role,
-// and detaches a command from what it waits for.
+// Main runs a command, args without the program's name, and returns the exit
+// code. The end of ctx is an interrupt: it stops a role, and detaches a command from
+// the task that it waits for.
 func Main(ctx context.Context, args []string, io IO, r roles.Roles) int {
 	setDefaults(&io)
 	a := &app{io: io, roles: r, line: &progress{w: io.Err}}
@@ -82,7 +81,7 @@ func setDefaults(io *IO) {
 	}
 }
 
-// wantsJSON looks for --json where the flags could not be read.
+// wantsJSON looks for --json if the flags could not be parsed.
 func wantsJSON(args []string) bool {
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end]
@@ -90,8 +89,8 @@ func wantsJSON(args []string) bool {
 	return slices.Contains(args, "--json")
 }
 
-// commandError is what a command itself returned; every other error comes
-// from reading the command line.
+// commandError is an error that a command returned; all others are errors of
+// parsing the command line.
 type commandError struct{ err error }
 
 func (e commandError) Error() string { return e.err.Error() }
@@ -103,7 +102,7 @@ func asFault(ctx context.Context, err error) error {
 	case err == nil:
 		return nil
 	case !errors.As(err, &own):
-		plain, _, _ := strings.Cut(err.Error(), ": strconv.") // how a number is read is no news to a person
+		plain, _, _ := strings.Cut(err.Error(), ": strconv.") // drop the details of strconv
 		return usage("%s", plain).withHint("signalbox help, or a command with --help")
 	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
 		return &fault{exit: exitDetached, code: "interrupted", message: "interrupted"}
@@ -116,9 +115,9 @@ type app struct {
 	io    IO
 	roles roles.Roles
 
-	line *progress // the last line of standard error, while it is written over and over
+	line *progress // the last line of standard error, while it is redrawn
 
-	unwritten error // what kept the result, or a line of it, from being written
+	unwritten error // the first error of printing the result
 
 	// Global flags.
 	director  string
@@ -146,7 +145,7 @@ func (a *app) root() *cobra.Command {
 			return nil
 		},
 	}
-	// Not cobra's own, whose template keeps the linker from dropping what is never called: 19 MB.
+	// Not cobra's own version flag: its template disables dead code elimination (19 MB).
 	root.Flags().BoolVarP(&version, "version", "v", false, "version for signalbox")
 	root.CompletionOptions.HiddenDefaultCmd = false
 	f := root.PersistentFlags()
@@ -219,7 +218,7 @@ const (
 	exitDetached    = 130
 )
 
-// exitCodes says what each code means, for the help and the documentation.
+// exitCodes documents the codes.
 var exitCodes = []struct {
 	code int
 	text string

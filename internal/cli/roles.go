@@ -22,7 +22,7 @@ func (a *app) streams() roles.Streams { return roles.Streams{Out: a.io.Out, Err:
 // keyFlag is a flag of a role that sets a key of the configuration.
 type keyFlag struct{ name, key, usage string }
 
-// Flags that may stand without a value.
+// Flags whose value may be omitted.
 const (
 	terminalFlag = "terminal"
 	pullFlag     = "pull"
@@ -47,8 +47,7 @@ var logFlags = []keyFlag{
 	{"log-level", "log.level", "`level` of the log: debug, verbose, info (default), warn or error"},
 }
 
-// childFlags are those of an agent that also make sense for the children of
-// signalbox up.
+// childFlags are the flags of an agent that signalbox up has, too.
 var childFlags = []keyFlag{
 	{"workdir", "agent.workdir", "`folder` in which tasks run (default: the current one)"},
 	{"slots", "agent.slots", "`number` of tasks side by side (default 1)"},
@@ -70,12 +69,12 @@ var agentFlags = []keyFlag{
 	{openFlag, "open", "`true` asks its callers for no token, where none is given (default false)"},
 }
 
-// serverLists are flags of a server that can be given several times.
+// serverLists are repeatable flags of a server.
 var serverLists = []keyFlag{
 	{"tools", "tools", "`file` of tools: .mcp.json, .ai-agent.json, mcp-config.json or YAML; repeatable"},
 }
 
-// listFlags of an agent can be given several times.
+// listFlags are repeatable flags of an agent.
 var listFlags = []keyFlag{
 	{"other-director", "agent.directors", "`URL` of a further director over the same store, with --pull; repeatable"},
 	{"arg", "agent.args", "further `argument` for the CLI; repeatable"},
@@ -84,7 +83,7 @@ var listFlags = []keyFlag{
 	{"pass-env", "agent.pass_env", "`name` of a variable to pass on to the CLI; repeatable"},
 }
 
-// configKey is the annotation of a flag with the key that it sets.
+// configKey annotates a flag with the configuration key that it sets.
 const configKey = "config-key"
 
 func addKeyFlags(f *pflag.FlagSet, groups ...[]keyFlag) {
@@ -104,7 +103,7 @@ func addListFlags(f *pflag.FlagSet, flags []keyFlag) {
 	}
 }
 
-// givenFlags returns the flags of a role that were given, for the configuration.
+// givenFlags returns the changed flags that set a configuration key.
 func givenFlags(f *pflag.FlagSet) []config.Flag {
 	var out []config.Flag
 	f.Visit(func(flag *pflag.Flag) {
@@ -130,7 +129,7 @@ func (a *app) upCmd() *cobra.Command {
 			"there is none.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			flags := givenFlags(cmd.Flags())
-			if f := cmd.Flags().Lookup(terminalFlag); f.Changed { // for both ends
+			if f := cmd.Flags().Lookup(terminalFlag); f.Changed { // for director and agents
 				flags = append(flags, config.Flag{Name: "--" + terminalFlag, Key: "agent.terminal", Values: []string{f.Value.String()}})
 			}
 			cfg, err := a.load(config.Sources{Flags: flags})
@@ -200,7 +199,7 @@ func (a *app) agentCmd() *cobra.Command {
 	addKeyFlags(cmd.Flags(), agentFlags, logFlags, childFlags)
 	addListFlags(cmd.Flags(), listFlags)
 	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		if name == "runner" { // the word for a kind in the agent's own world
+		if name == "runner" { // the agent's own name for its kind
 			name = "kind"
 		}
 		return pflag.NormalizedName(name)
@@ -281,7 +280,7 @@ func (a *app) demoCmd() *cobra.Command {
 	return cmd
 }
 
-// crlfWriter writes lines to a terminal that is raw.
+// crlfWriter writes lines to a terminal in raw mode.
 type crlfWriter struct{ w io.Writer }
 
 func (r crlfWriter) Write(p []byte) (int, error) {
@@ -289,8 +288,8 @@ func (r crlfWriter) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// demoToolCmd is the command behind the demo's tools: it takes as long as it
-// is asked to, and answers. A shell would do, where there is one.
+// demoToolCmd is the command of the demo's tools: it waits as long as it is asked
+// to, and answers. It needs no shell.
 func (a *app) demoToolCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:    "tool",
@@ -300,7 +299,7 @@ func (a *app) demoToolCmd() *cobra.Command {
 	}
 }
 
-// maxDemoCall bounds one call of a tool of the demo.
+// maxDemoCall limits a call of a demo tool.
 const maxDemoCall = time.Minute
 
 func (a *app) demoTool(ctx context.Context) error {

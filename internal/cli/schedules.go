@@ -38,7 +38,7 @@ func (a *app) schedulesCmd() *cobra.Command {
 	})
 }
 
-// scheduleTarget is who a schedule's tasks are for.
+// scheduleTarget is the agent or kind that a schedule's tasks are for.
 func scheduleTarget(s *api.Schedule) string {
 	return cmp.Or(s.AgentName, opt("any %s", s.Kind), "any agent")
 }
@@ -56,7 +56,7 @@ func (a *app) nextText(s *api.Schedule) string {
 	return "in " + ago(s.NextRunAt.Sub(a.io.Now()))
 }
 
-// lastText says what the newest firing of a schedule came to.
+// lastText is the status of a schedule's last firing.
 func (a *app) lastText(s *api.Schedule) string {
 	if s.LastRunAt == nil {
 		return "never"
@@ -64,7 +64,7 @@ func (a *app) lastText(s *api.Schedule) string {
 	return outcomeWords(s.LastStatus) + " " + a.since(*s.LastRunAt) + " ago"
 }
 
-// outcomeWords says the word for an outcome as people do.
+// outcomeWords makes an outcome readable.
 func outcomeWords(status string) string {
 	if what, skipped := strings.CutPrefix(status, "skipped_"); skipped {
 		return "skipped (" + strings.ReplaceAll(what, "_", " ") + ")"
@@ -89,7 +89,7 @@ func (a *app) showScheduleCmd() *cobra.Command {
 		oneArg((*client.Client).Schedule), a.scheduleText)
 }
 
-// scheduleText shows all that there is to know of a schedule.
+// scheduleText prints a schedule in full.
 func (a *app) scheduleText(s api.Schedule) {
 	a.say("%s [%s]%s", clean(s.Name), scheduleState(&s), opt(" %s", s.Description))
 	timeout, from := "", ""
@@ -119,7 +119,7 @@ func (a *app) scheduleText(s api.Schedule) {
 	}
 }
 
-// nextRunsText are the next instants of a schedule, in its own time zone.
+// nextRunsText are the next firings of a schedule, in its time zone.
 func (a *app) nextRunsText(s *api.Schedule) string {
 	text := a.nextText(s)
 	zone, err := cron.Zone(s.Timezone)
@@ -154,7 +154,7 @@ func (a *app) executionTable(all []api.ScheduleExecution) {
 	})
 }
 
-// executionNote says what the status of a firing leaves unsaid.
+// executionNote explains the status of a firing.
 func executionNote(e *api.ScheduleExecution) string {
 	var parts []string
 	if strings.HasPrefix(e.Outcome, "skipped_") {

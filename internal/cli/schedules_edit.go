@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// scheduleFlags are what can be said of a schedule.
+// scheduleFlags are the flags of a schedule.
 type scheduleFlags struct {
 	api.NewSchedule
 	project         string
@@ -20,7 +20,7 @@ type scheduleFlags struct {
 	thinking        bool
 }
 
-// optionalDuration is a duration that may also be none.
+// optionalDuration is a duration that may be "none".
 type optionalDuration struct{ durationFlag }
 
 func (s *optionalDuration) Set(text string) error {
@@ -52,7 +52,7 @@ func (s *scheduleFlags) register(f *pflag.FlagSet) {
 	f.Var(newChoice(&s.OnFull, "", "skip", "retry"), "on-full", "when the queue is full: skip (default), or retry until the next instant")
 }
 
-// apply puts what was given into a schedule.
+// apply copies the given flags into a schedule.
 func (s *scheduleFlags) apply(a *app, f *pflag.FlagSet, to *api.NewSchedule) error {
 	for name, set := range map[string]func(){
 		"cron": func() { to.CronExpression = s.CronExpression }, "timezone": func() { to.Timezone = s.Timezone }, "description": func() { to.Description = s.Description },
@@ -107,14 +107,14 @@ func (a *app) addScheduleCmd() *cobra.Command {
 	cmd.Flags().BoolVar(&disabled, "disabled", false, "make it, but let it not fire yet")
 	return action(a, cmd, "", func(ctx context.Context, c *client.Client, args []string) (api.Schedule, error) {
 		got, err := c.CreateSchedule(ctx, req)
-		if client.IsUnreachable(err) { // a second try would find the name taken
+		if client.IsUnreachable(err) { // a retry would fail: the name is taken
 			err = toFault(err).withHint("signalbox schedules show %s says whether it was made", args[0])
 		}
 		return got, err
 	}, a.scheduled("Added"))
 }
 
-// scheduled says what was done to a schedule, and when it fires next.
+// scheduled prints what was done to a schedule, and when it fires next.
 func (a *app) scheduled(what string) func(api.Schedule) {
 	return func(s api.Schedule) {
 		a.say("%s: %s (%s, %s; next %s)", what, clean(s.Name), clean(s.Words), clean(s.Timezone), a.nextText(&s))
@@ -157,7 +157,7 @@ func (a *app) editScheduleCmd() *cobra.Command {
 	}, a.scheduled("Changed"))
 }
 
-// asNew is a schedule as it would be made anew.
+// asNew is the request that would create a schedule again.
 func asNew(s *api.Schedule) api.NewSchedule {
 	return api.NewSchedule{
 		Name: s.Name, Description: s.Description, CronExpression: s.CronExpression, Timezone: s.Timezone, Enabled: &s.Enabled,
@@ -227,7 +227,7 @@ func (a *app) trigger(ctx context.Context, c *client.Client, name string, w wait
 	return a.wait(ctx, wait, c, api.SubmitResponse{QueueID: id, State: "pending"})
 }
 
-// heldTask waits until a firing that is held has its task.
+// heldTask waits until a held firing has submitted its task.
 func (a *app) heldTask(ctx, wait context.Context, c *client.Client, name string, got api.Triggered) (string, error) {
 	for got.QueueID == "" {
 		select {

@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// queryHelp explains the grammar where a command takes a query.
+// queryHelp explains the query language in help texts.
 const queryHelp = `Words stand for AND, a minus before one for NOT; key:value,value takes either value. A word or a "text in quotes"
 without a key is a part of the prompt's first line. The keys are agent, state (a state, or waiting, running or
 ended), reason, queue, source, job, session, mode, tool, by, id, since, until and older (ages such as 2h or 7d).`
@@ -53,7 +53,7 @@ func (a *app) searchCmd() *cobra.Command {
 	})
 }
 
-// whereText is the agent of a task, or the line in which it waits.
+// whereText is the agent of a task, or the queue in which it waits.
 func whereText(t *api.LiveTask) string {
 	switch {
 	case t.Agent != "" && t.State != "pending":
@@ -72,7 +72,7 @@ func (a *app) whenText(t *api.LiveTask) string {
 	return "for " + a.since(*cmp.Or(t.StartedAt, &t.CreatedAt))
 }
 
-// matchFlags let a command act on all tasks that match a query.
+// matchFlags are the flags of commands that can act on all tasks of a query.
 type matchFlags struct {
 	query string
 	yes   bool
@@ -83,7 +83,7 @@ func (m *matchFlags) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&m.yes, "yes", false, "with --match: do it without asking")
 }
 
-// check finds out whether one task is meant, or all that match.
+// check wants either an ID or --match.
 func (m *matchFlags) check(args []string) error {
 	switch {
 	case m.query != "" && len(args) > 0:
@@ -96,7 +96,7 @@ func (m *matchFlags) check(args []string) error {
 	return nil
 }
 
-// bulk cancels or retries all tasks that match, once that is confirmed.
+// bulk cancels or retries all tasks that match, after confirmation.
 func (a *app) bulk(ctx context.Context, c *client.Client, action, done string, m matchFlags) error {
 	got, err := c.Bulk(ctx, api.BulkRequest{Query: m.query, Action: action})
 	if err != nil {
@@ -134,7 +134,7 @@ func (a *app) bulk(ctx context.Context, c *client.Client, action, done string, m
 	return err
 }
 
-// confirm asks a person. Where nobody can be asked, it is not done.
+// confirm asks for confirmation. Without a terminal it fails.
 func (a *app) confirm(ctx context.Context, question string) error {
 	if !a.io.InTTY || !a.io.ErrTTY {
 		return failure(exitUsage, "not_confirmed", "%s Nothing was done", question).withHint("add --yes to do it without being asked")
@@ -146,7 +146,7 @@ func (a *app) confirm(ctx context.Context, question string) error {
 	return err
 }
 
-// askYesNo asks a person at the terminal.
+// askYesNo asks a question at the terminal.
 func (a *app) askYesNo(ctx context.Context, question string) (bool, error) {
 	fmt.Fprintf(a.io.Err, "%s [y/N] ", clean(question))
 	answer, err := a.readLine(ctx)
@@ -154,7 +154,7 @@ func (a *app) askYesNo(ctx context.Context, question string) (bool, error) {
 	return answer == "y" || answer == "yes", err
 }
 
-// readLine reads a line that a person types, until ctx ends.
+// readLine reads a line from the terminal, until ctx ends.
 func (a *app) readLine(ctx context.Context) (string, error) {
 	typed := make(chan string, 1)
 	go func() {
@@ -176,7 +176,7 @@ func (a *app) readLine(ctx context.Context) (string, error) {
 	}
 }
 
-// healthLine is the verdict of the director, as the pages begin with it.
+// healthLine prints the director's verdict.
 func (a *app) healthLine(v *api.Verdict) {
 	switch {
 	case v == nil:

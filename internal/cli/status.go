@@ -45,7 +45,7 @@ func (a *app) statusCmd() *cobra.Command {
 	return a.follow(cmd, &watch, a.watchQueue)
 }
 
-// queueDocument is the queue with --json.
+// queueDocument is the JSON of status.
 type queueDocument struct {
 	api.Queue
 	Health *api.Verdict `json:"health,omitempty"`
@@ -66,7 +66,7 @@ func (a *app) queueText(queue queueDocument) {
 	ofAgents, ofTools := splitToolTasks(queue.Tasks)
 	a.queueLines(ofAgents)
 	running := queue.DispatchedCount
-	if counts := queue.Tools; counts != nil { // they take no place of the queue
+	if counts := queue.Tools; counts != nil { // they do not count against the queue's limit
 		running -= counts.Running
 		if counts.Waiting+counts.Running > 0 {
 			a.say("Tool tasks: %d waiting, %d running", counts.Waiting, counts.Running)
@@ -84,7 +84,7 @@ func (a *app) queueText(queue queueDocument) {
 	}
 }
 
-// splitToolTasks takes the calls of tools out of a list of tasks.
+// splitToolTasks separates tool tasks from the others.
 func splitToolTasks(tasks []api.Task) (ofAgents, ofTools []api.Task) {
 	for _, t := range tasks {
 		if t.Tool != "" {
@@ -99,8 +99,7 @@ func splitToolTasks(tasks []api.Task) (ofAgents, ofTools []api.Task) {
 func (a *app) queueLines(tasks []api.Task) {
 	sent := 0
 	for i, task := range tasks {
-		// The number is the position that submit and status tell; what has left
-		// its queue has none.
+		// The number is the position that submit prints; dispatched tasks have none.
 		number := strconv.Itoa(i+1-sent) + "."
 		if task.State == "dispatching" {
 			number, sent = "-", sent+1
@@ -116,13 +115,12 @@ func (a *app) taskText(task api.Task) {
 	a.table(a.taskRows(task))
 }
 
-// taskRows are what a person may want to know of a task, a name and a value
-// each.
+// taskRows are the names and values that status ID prints.
 func (a *app) taskRows(t api.Task) [][]string {
-	if signalbox.IsExecutor(t.Agent) { // the director itself: its id and name are no news
+	if signalbox.IsExecutor(t.Agent) { // the director itself, which needs no name
 		t.Agent, t.TaskID = "", ""
 	}
-	if t.Mode == "queue" || t.Tool != "" { // the usual way, or the tool says it
+	if t.Mode == "queue" || t.Tool != "" { // the default, or obvious from the tool
 		t.Mode = ""
 	}
 	limit, about, most := "", "", ""
@@ -157,7 +155,7 @@ func (a *app) taskRows(t api.Task) [][]string {
 	return nonEmptyRows(rows)
 }
 
-// count is a number in a format, or nothing for none.
+// count formats a number, "" for 0.
 func count(format string, n int) string {
 	if n == 0 {
 		return ""
@@ -165,7 +163,7 @@ func count(format string, n int) string {
 	return fmt.Sprintf(format, n)
 }
 
-// oneLine is a JSON text as a table shows it.
+// oneLine is the beginning of a JSON text, compacted.
 func oneLine(raw json.RawMessage) string {
 	var out bytes.Buffer
 	if json.Compact(&out, raw) != nil {
@@ -193,7 +191,7 @@ func resultRows(r *api.Result) [][]string {
 	return append(rows, []string{"output", firstLine(r.Output)})
 }
 
-// firstLine is the beginning of an answer, for a table.
+// firstLine is the beginning of a text's first line.
 func firstLine(s string) string {
 	const most = 100
 	for i, r := range []rune(s) {

@@ -17,8 +17,7 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// maxPrompt bounds a prompt from standard input, in bytes: the API takes no
-// more.
+// maxPrompt is the API's limit of a prompt, in bytes.
 const maxPrompt = 1 << 20
 
 // submitFlags are the flags of submit.
@@ -58,16 +57,16 @@ func (a *app) submitCmd() *cobra.Command {
 	return cmd
 }
 
-// queueVerbs are what people used to other tools say after the noun queue, with
-// the command that does it here.
+// queueVerbs are the verbs that other tools have after the noun queue, with the
+// command that does it here.
 var queueVerbs = map[string]string{
 	"list": "signalbox status", "ls": "signalbox status", "status": "signalbox status", "show": "signalbox status ID", "get": "signalbox status ID",
 	"cancel": "signalbox cancel ID", "retry": "signalbox retry ID", "why": "signalbox why ID", "logs": "signalbox logs ID", "history": "signalbox history",
 	"pause": "signalbox pause", "resume": "signalbox resume", "clear": "signalbox clear AGENT", "help": "signalbox submit --help",
 }
 
-// rejectQueueVerb refuses a verb after signalbox queue, which is submit by another
-// name: nobody means it as a prompt.
+// rejectQueueVerb refuses a verb after signalbox queue, an alias of submit, as it
+// is hardly meant as a prompt.
 func rejectQueueVerb(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 || cmd.CalledAs() != "queue" {
 		return nil
@@ -102,7 +101,7 @@ func (s *submitFlags) register(cmd *cobra.Command) {
 	s.wait.register(cmd)
 }
 
-// fillRequest makes the request of what was typed.
+// fillRequest builds the request from arguments and flags.
 func (a *app) fillRequest(cmd *cobra.Command, s *submitFlags, prompt string) (err error) {
 	if s.req.Prompt, err = a.prompt(prompt); err != nil {
 		return err
@@ -175,16 +174,16 @@ func (a *app) taskEnv(pairs []string) (map[string]string, error) {
 	return env, nil
 }
 
-// submit submits the task and, where that is wanted, waits for it.
+// submit submits the task and, with --wait, waits for it.
 func (a *app) submit(ctx context.Context, c *client.Client, s *submitFlags) error {
 	if err := a.checkKind(ctx, c, "--kind", s.req.Kind); err != nil {
 		return err
 	}
 	if s.key == "" {
-		s.key = client.NewIdempotencyKey() // one for all tries, with room or without
+		s.key = client.NewIdempotencyKey() // the same for all attempts
 	}
-	// A run that waits for what it submits is to be told if that would be for
-	// ever; directors without agents that call need not know the word.
+	// The director rejects a wait that would deadlock. The field is only sent from
+	// within a run: all others work with directors that do not know it.
 	s.req.Waits = s.wait.on && a.executionID() != ""
 	wait, cancel := s.wait.bound(ctx)
 	defer cancel()
@@ -213,8 +212,8 @@ func (a *app) submitWithRoom(ctx context.Context, c *client.Client, s *submitFla
 	}
 }
 
-// roomDelay is how long to wait before asking for room again. The director's
-// advice is for callers that may give up; one that stays asks more often.
+// roomDelay is the time until the next attempt: a backoff up to 5 seconds, or the
+// director's Retry-After if that is shorter.
 func roomDelay(try, advised int) time.Duration {
 	delay := min(time.Duration(try+1)*500*time.Millisecond, 5*time.Second)
 	if advised > 0 {
@@ -223,7 +222,7 @@ func roomDelay(try, advised int) time.Duration {
 	return delay
 }
 
-// notSubmitted words the end of a submit that has no answer.
+// notSubmitted is the error of a submit that got no answer.
 func (a *app) notSubmitted(ctx context.Context, s *submitFlags, err error) error {
 	switch {
 	case errors.Is(err, errWaitOver):
@@ -234,8 +233,7 @@ func (a *app) notSubmitted(ctx context.Context, s *submitFlags, err error) error
 	return err
 }
 
-// submitted says what became of a submit or retry, and waits where that is
-// wanted.
+// submitted prints the result of a submit or retry, or waits for the task.
 func (a *app) submitted(ctx, wait context.Context, c *client.Client, job api.SubmitResponse, stay bool) error {
 	if job.Replayed {
 		a.note("This idempotency key was used before: it is the task of that time.")
@@ -253,7 +251,7 @@ func (a *app) submitted(ctx, wait context.Context, c *client.Client, job api.Sub
 	return a.wait(ctx, wait, c, job)
 }
 
-// queuedLine is the line that scripts of the seed's CLI read.
+// queuedLine is the line for a submitted task, whose form scripts depend on.
 func queuedLine(job api.SubmitResponse) string {
 	place := fmt.Sprintf("position %d", job.Position)
 	switch {
@@ -265,19 +263,19 @@ func queuedLine(job api.SubmitResponse) string {
 	return fmt.Sprintf("Queued: %s (%s)", clean(job.QueueID), place)
 }
 
-// ownKinds are the kinds of agents that Signalbox has itself: tasks may wait for
-// one before it is there.
+// ownKinds are the built-in kinds of agents: tasks may wait for them before there
+// is one.
 var ownKinds = []string{"claude", "codex", "opencode", "command", "llm", "demo"}
 
-// listAgents are the agents that the director knows. Whoever may not list them has
-// a director that judges what they ask for.
+// listAgents lists the agents; false if that is not allowed, in which case the
+// director checks names.
 func listAgents(ctx context.Context, c *client.Client) ([]api.Agent, bool) {
 	all, err := c.AgentsAndExecutors(ctx)
 	return all.Agents, err == nil
 }
 
-// checkKind refuses a misspelt kind: a task for it would wait for ever. Of one
-// that is only unknown it is said that the task waits.
+// checkKind rejects a misspelt kind, for which a task would wait for ever. For one
+// that is only unknown it prints a note.
 func (a *app) checkKind(ctx context.Context, c *client.Client, flag, kind string) error {
 	if kind == "" || slices.Contains(ownKinds, kind) {
 		return nil
@@ -299,7 +297,7 @@ func (a *app) checkKind(ctx context.Context, c *client.Client, flag, kind string
 	return nil
 }
 
-// checkAgent refuses the name of an agent that is not there.
+// checkAgent rejects the name of an unknown agent.
 func (a *app) checkAgent(ctx context.Context, c *client.Client, what, name string) error {
 	agents, ok := listAgents(ctx, c)
 	names := agentNamesOf(agents)
@@ -313,7 +311,7 @@ func (a *app) checkAgent(ctx context.Context, c *client.Client, what, name strin
 	return f.withHint("signalbox agents lists them")
 }
 
-// checkQueue refuses a queue of an agent or kind that is misspelt.
+// checkQueue rejects a queue of an unknown agent or a misspelt kind.
 func (a *app) checkQueue(ctx context.Context, c *client.Client, queue string) error {
 	if name, ok := strings.CutPrefix(queue, "agent:"); ok {
 		return a.checkAgent(ctx, c, queue, name)
@@ -324,8 +322,8 @@ func (a *app) checkQueue(ctx context.Context, c *client.Client, queue string) er
 	return nil
 }
 
-// noteUnknownAgents says which agents of a token are not there: they may come
-// later, so it is no error.
+// noteUnknownAgents names the agents of a token that are not registered yet, which
+// is no error.
 func (a *app) noteUnknownAgents(ctx context.Context, c *client.Client, names ...string) {
 	agents, ok := listAgents(ctx, c)
 	known := agentNamesOf(agents)
@@ -344,8 +342,8 @@ func agentNamesOf(agents []api.Agent) []string {
 	return names
 }
 
-// confirmAtTerminal asks a person at a terminal before something is removed or stopped.
-// Where nobody is there, as in a script, it is done.
+// confirmAtTerminal asks for confirmation at a terminal. In a script, or with
+// --yes, it does not ask.
 func (a *app) confirmAtTerminal(ctx context.Context, yes bool, question string) error {
 	if yes || !a.io.InTTY || !a.io.ErrTTY {
 		return nil

@@ -42,7 +42,7 @@ func (a *app) cancelled(got api.Cancelled) {
 		return
 	}
 	note := "Its agent has not confirmed yet. If it does not, signalbox release takes the slot away from it."
-	if got.Message != "" && got.AgentURL == "" { // it runs in the director itself
+	if got.Message != "" && got.AgentURL == "" { // it is a tool task
 		note = got.Message
 	}
 	a.note("%s", note)
@@ -144,8 +144,8 @@ func (a *app) retry(ctx context.Context, c *client.Client, part string, edit api
 	return a.submitted(ctx, wait, c, job, w.on)
 }
 
-// resolve turns what a person typed into the id of a task: a whole id, a
-// beginning or end that only one has, or the short form with its dots.
+// resolve finds a task's ID from a whole ID, a unique prefix or suffix, or the short
+// form with the ellipsis.
 func resolve(ctx context.Context, c *client.Client, typed string) (string, error) {
 	if signalbox.ValidID(typed) {
 		return typed, nil
@@ -173,7 +173,7 @@ func resolve(ctx context.Context, c *client.Client, typed string) (string, error
 	return "", f
 }
 
-// shortID is an id as people recognise it.
+// shortID is the short form of an ID: its last characters.
 func shortID(id string) string {
 	const shown = 4
 	rest, ours := strings.CutPrefix(id, signalbox.IDPrefix)

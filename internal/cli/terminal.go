@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	maxFrame  = 1 << 20 // bytes of one message of a terminal
+	maxFrame  = 1 << 20 // bytes of a WebSocket message
 	dialLimit = 30 * time.Second
 )
 
@@ -40,7 +40,7 @@ func (a *app) terminalCmd() *cobra.Command {
 	}
 }
 
-// terminal opens one and stays until it has ended.
+// terminal opens a terminal and connects it to standard input and output.
 func (a *app) terminal(ctx context.Context, c *client.Client, agent string) error {
 	ticket, err := c.OpenTerminal(ctx, agent)
 	if err != nil {
@@ -63,7 +63,7 @@ func (a *app) terminal(ctx context.Context, c *client.Client, agent string) erro
 	return t.ended(agent, end)
 }
 
-// raw hands over every key that is typed while f runs.
+// raw runs f with the terminal in raw mode.
 func (a *app) raw(f func()) error {
 	restore, err := a.io.TTY.Raw()
 	if err != nil {
@@ -94,28 +94,28 @@ func dialTerminal(ctx context.Context, through *http.Client, url string) (*webso
 	return conn, nil
 }
 
-// terminal is the person's side of an open terminal.
+// terminal is the client's end of an open terminal.
 type terminal struct {
 	*app
 	conn *websocket.Conn
 }
 
-// Ways for a terminal to end here.
+// The reasons for which the client closes a terminal.
 var (
 	errLeft   = errors.New("you left it")
 	errHungUp = errors.New("standard input has ended")
 )
 
-// exited is the word that the program in a terminal has ended.
+// exited is the message that the program in the terminal has ended.
 type exited api.TerminalMessage
 
 func (exited) Error() string { return "exited" }
 
-// run passes everything on, both ways, until one side ends.
+// run copies input and output until one side ends.
 func (t *terminal) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go func() { cancel(t.sendInput(ctx)) }() // reading the keyboard cannot be cut short; it ends with the process
+	go func() { cancel(t.sendInput(ctx)) }() // the read cannot be interrupted; it ends with the process
 	go t.sendResizes(ctx)
 	err := t.showOutput(ctx)
 	if cause := context.Cause(ctx); cause != nil {
@@ -125,7 +125,7 @@ func (t *terminal) run(ctx context.Context) error {
 	return err
 }
 
-// sendInput sends what is typed.
+// sendInput sends standard input.
 func (t *terminal) sendInput(ctx context.Context) error {
 	var leave escapeDetector
 	buf := make([]byte, 4096)
@@ -148,7 +148,7 @@ func (t *terminal) sendInput(ctx context.Context) error {
 	}
 }
 
-// sendResizes tells the other side the size of the window when it changes.
+// sendResizes sends each new size of the window.
 func (t *terminal) sendResizes(ctx context.Context) {
 	changed := t.io.TTY.Resized(ctx)
 	for {
@@ -156,7 +156,7 @@ func (t *terminal) sendResizes(ctx context.Context) {
 		case <-changed:
 			columns, rows := t.io.TTY.Size()
 			if t.send(ctx, api.TerminalMessage{Type: "resize", Cols: columns, Rows: rows}) != nil {
-				return // the reading side knows why
+				return // showOutput returns the error
 			}
 		case <-ctx.Done():
 			return
@@ -164,7 +164,7 @@ func (t *terminal) sendResizes(ctx context.Context) {
 	}
 }
 
-// showOutput writes what the terminal prints, until it ends.
+// showOutput writes the terminal's output, until it ends.
 func (t *terminal) showOutput(ctx context.Context) error {
 	for {
 		kind, data, err := t.conn.Read(ctx)
@@ -198,7 +198,7 @@ func (t *terminal) send(ctx context.Context, m api.TerminalMessage) error {
 	return t.conn.Write(ctx, websocket.MessageText, data)
 }
 
-// ended says how a terminal ended.
+// ended reports how a terminal ended.
 func (t *terminal) ended(agent string, err error) error {
 	var exit exited
 	var closed websocket.CloseError
@@ -223,7 +223,7 @@ func (t *terminal) ended(agent string, err error) error {
 	return &fault{exit: exitUnreachable, code: "unreachable", retryable: true, message: fmt.Sprintf("the connection to the terminal of %s broke: %v", agent, err)}
 }
 
-// escapeDetector watches for Enter ~ . , the way out of a terminal that hangs.
+// escapeDetector detects Enter ~ . in the input, which closes a terminal that hangs.
 type escapeDetector struct{ seen int } // 1 after Enter, 2 after Enter ~
 
 func (l *escapeDetector) feed(typed []byte) bool {

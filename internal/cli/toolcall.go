@@ -19,13 +19,13 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// toolCall is a call as the command line has it.
+// toolCall is a call with the flags of tools call.
 type toolCall struct {
 	args    json.RawMessage
 	session string
 	timeout durationFlag
 
-	task     bool // it becomes one
+	task     bool // run it as a task
 	priority int
 	key      string
 	wait     waitFlags
@@ -73,7 +73,7 @@ func (a *app) callToolCmd() *cobra.Command {
 	return cmd
 }
 
-// maxToolArguments is what the director takes.
+// maxToolArguments is the director's limit, in bytes.
 const maxToolArguments = 1 << 20
 
 // toolArguments reads the arguments of a call.
@@ -108,7 +108,7 @@ func (a *app) toolArguments(given string) (json.RawMessage, error) {
 	return data, nil
 }
 
-// absPath is a path as the person meant it, in the folder that they are in.
+// absPath makes a path absolute, relative to the working folder.
 func (a *app) absPath(path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -142,8 +142,8 @@ func (a *app) callTool(ctx context.Context, c *client.Client, t toolCall, name s
 	return nil
 }
 
-// toolProgress tells how a call fares on standard error: what is said again is
-// not repeated.
+// toolProgress prints the progress of a call to standard error, without
+// repetitions.
 func (a *app) toolProgress() func(api.ToolProgress) {
 	last := ""
 	return func(p api.ToolProgress) {
@@ -162,8 +162,7 @@ func (a *app) toolProgress() func(api.ToolProgress) {
 	}
 }
 
-// toolFault gives the errors of calls that say more than their code an exit
-// code of their own.
+// toolFault sets the exit codes of errors that only calls of tools have.
 func toolFault(ctx context.Context, err error) error {
 	var late *fault
 	if errors.As(context.Cause(ctx), &late) {
@@ -191,8 +190,7 @@ func toolFault(ctx context.Context, err error) error {
 	return f
 }
 
-// toolText prints what a tool answered, as far as it is text. What is not is
-// named in its place.
+// toolText prints the text of a tool's answer, and placeholders for other content.
 func (a *app) toolText(res api.ToolResult) {
 	var blocks []struct {
 		Type     string `json:"type"`
@@ -211,7 +209,7 @@ func (a *app) toolText(res api.ToolResult) {
 	for _, b := range blocks {
 		text := b.Text
 		if b.Type == "text" && text == signalbox.AnswerCut && res.Truncated() {
-			a.note("%s", text) // it is no part of what the tool printed
+			a.note("%s", text) // a note of ours, not output of the tool
 			continue
 		}
 		switch b.Type {
@@ -232,16 +230,16 @@ func (a *app) toolText(res api.ToolResult) {
 	}
 }
 
-// gatewayOnly reports whether a gateway alone answers, which has calls of tools that
-// are tasks and no queue: no logs, no retry.
+// gatewayOnly reports whether the server is a gateway without a director, which has
+// tool tasks, but neither logs nor retry.
 func (a *app) gatewayOnly(ctx context.Context, c *client.Client) bool {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second) // also of a wait that was given up
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second) // works after an interrupt, too
 	defer cancel()
 	_, err := c.Status(ctx)
 	return client.Code(err) == "not_found"
 }
 
-// followTool says how a call that is a task is followed.
+// followTool is a hint how to follow a tool task.
 func (a *app) followTool(ctx context.Context, c *client.Client, id string) string {
 	if a.gatewayOnly(ctx, c) {
 		return fmt.Sprintf("signalbox tools tasks %s shows how it is, and what it answers.", id)
@@ -249,7 +247,7 @@ func (a *app) followTool(ctx context.Context, c *client.Client, id string) strin
 	return fmt.Sprintf("signalbox logs -f %s follows it, signalbox tools tasks %s shows what it answers.", id, id)
 }
 
-// resumeHint says how to come back to a task, of whichever kind.
+// resumeHint is a hint how to come back to a task of either kind.
 func (a *app) resumeHint(ctx context.Context, c *client.Client, id string) string {
 	if a.gatewayOnly(ctx, c) {
 		return fmt.Sprintf("come back with signalbox tools tasks %s, stop it with signalbox cancel %s", id, id)
@@ -257,8 +255,8 @@ func (a *app) resumeHint(ctx context.Context, c *client.Client, id string) strin
 	return comeBack(id)
 }
 
-// cancelTask cancels a task. Where the queue does not have it, or is not the
-// caller's to touch, it may be a call of a tool that the caller made.
+// cancelTask cancels a task. If the queue does not have it, or the caller has no
+// right to it there, it may be a tool task of the caller.
 func cancelTask(c *client.Client, ctx context.Context, id string) (api.Cancelled, error) {
 	got, err := c.Cancel(ctx, id)
 	if code := client.Code(err); code == "not_found" || code == "forbidden" {

@@ -39,7 +39,7 @@ func (a *app) toolsCmd() *cobra.Command {
 	})
 }
 
-// toolQueueText says where a call of a tool waits.
+// toolQueueText is the queue in which calls of a tool wait.
 func toolQueueText(tool *api.Tool) string {
 	switch {
 	case tool.Async && tool.Queue != "":
@@ -47,12 +47,12 @@ func toolQueueText(tool *api.Tool) string {
 	case tool.Async:
 		return signalbox.QueueCommands
 	case tool.Queue == "":
-		return "-" // it waits for nobody
+		return "-" // its calls do not wait
 	}
 	return tool.Queue
 }
 
-// summary is the beginning of a description, for a line.
+// summary is the beginning of a description.
 func summary(s string) string {
 	const most = 60
 	line, _, more := strings.Cut(strings.TrimSpace(s), "\n")
@@ -78,7 +78,7 @@ func (a *app) toolServersCmd() *cobra.Command {
 		})
 }
 
-// toolServers is the document of tools servers.
+// toolServers is the JSON of tools servers.
 type toolServers struct {
 	Servers []api.ToolServer `json:"servers"`
 }

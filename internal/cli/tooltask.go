@@ -16,7 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// check refuses flags that do not go together.
+// check rejects flags that exclude each other.
 func (t *toolCall) check() error {
 	switch {
 	case !t.task && (t.wait.on || t.wait.limit != 0):
@@ -27,7 +27,7 @@ func (t *toolCall) check() error {
 	return cmp.Or(t.wait.check(), checkPriority(t.priority))
 }
 
-// callAsTask makes a task of a call and, where that is wanted, waits for it.
+// callAsTask submits a call as a task and, with --wait, waits for it.
 func (a *app) callAsTask(ctx context.Context, c *client.Client, t toolCall, name string) error {
 	task, err := c.CreateToolTask(ctx, name,
 		api.NewToolTask{Arguments: t.args, TimeoutMS: time.Duration(t.timeout).Milliseconds(), Priority: t.priority},
@@ -48,7 +48,7 @@ func (a *app) callAsTask(ctx context.Context, c *client.Client, t toolCall, name
 	return a.waitForTool(ctx, wait, c, task)
 }
 
-// waitForTool shows what becomes of a tool's task, and what it answers.
+// waitForTool shows the progress of a tool task, and then its result.
 func (a *app) waitForTool(ctx, wait context.Context, c *client.Client, task api.ToolTask) error {
 	var end api.ToolTask
 	_, seen, err := a.await(ctx, wait, c, task.ID, task.State, func(ctx context.Context) (_ api.Task, err error) {
@@ -61,14 +61,13 @@ func (a *app) waitForTool(ctx, wait context.Context, c *client.Client, task api.
 	return a.toolEnd(ctx, c, end, seen)
 }
 
-// plainTask is a tool's task in the words of all tasks, as far as a wait needs
-// them.
+// plainTask has the fields of a tool task that a wait needs.
 func plainTask(t api.ToolTask) api.Task {
 	return api.Task{QueueID: t.ID, State: t.State, Reason: t.Reason, Message: t.Message, Tool: t.ToolName}
 }
 
-// toolEnd prints what a task answered, unless all of it was just seen in its log,
-// and says by the exit code how it ended.
+// toolEnd prints the result of a tool task, unless the log has shown all of it, and
+// returns the fault for its state.
 func (a *app) toolEnd(ctx context.Context, c *client.Client, t api.ToolTask, seen string) error {
 	err := a.print(t, func() {
 		if t.Result != nil && !alreadyShown(t.Result.Content, seen) {
@@ -82,12 +81,12 @@ func (a *app) toolEnd(ctx context.Context, c *client.Client, t api.ToolTask, see
 	if a.gatewayOnly(ctx, c) {
 		f = f.withHint("signalbox tools tasks %s --json has the end of its log, signalbox tools call %s calls the tool anew", t.ID, t.ToolName)
 	}
-	f.silent = a.json // the document has said it
+	f.silent = a.json // the JSON has it
 	return f
 }
 
-// alreadyShown reports whether a log has all texts of an answer. A command's errors
-// stand in the answer under a word of their own (seed async-task-queue).
+// alreadyShown reports whether a log contains all texts of a result, in which the
+// standard error of a command has a prefix.
 func alreadyShown(content json.RawMessage, log string) bool {
 	var blocks []struct{ Type, Text string }
 	if log == "" || json.Unmarshal(content, &blocks) != nil {
@@ -95,7 +94,7 @@ func alreadyShown(content json.RawMessage, log string) bool {
 	}
 	for _, b := range blocks {
 		if b.Text == signalbox.AnswerCut {
-			continue // the log was followed to its end
+			continue // the log has all of it
 		}
 		text := strings.TrimSpace(strings.TrimPrefix(b.Text, "stderr:\n"))
 		if b.Type != "text" || text == "" || !strings.Contains(log, text) {
@@ -105,8 +104,8 @@ func alreadyShown(content json.RawMessage, log string) bool {
 	return true
 }
 
-// taskIDOf is the id of the task that a call became, where the answer says so
-// (seed async-task-queue).
+// taskIDOf is the ID of the task that a call was submitted as, from the metadata of
+// its answer.
 func taskIDOf(res api.ToolResult) string {
 	var meta struct {
 		TaskID string `json:"taskId"`
@@ -154,8 +153,7 @@ func (a *app) toolTasksCmd() *cobra.Command {
 	return cmd
 }
 
-// toolTaskLine is a tool's task in one line: which, how it is, what it waits
-// for or why it failed.
+// toolTaskLine describes a tool task in one line.
 func (a *app) toolTaskLine(t api.ToolTask) string {
 	line := fmt.Sprintf("%s  %s [%s] %s", a.clock(t.CreatedAt), clean(t.ID), a.state(t.Status), clean(t.ToolName))
 	switch {
@@ -169,7 +167,7 @@ func (a *app) toolTaskLine(t api.ToolTask) string {
 	return line
 }
 
-// toolTask prints what a task answered, or how it is.
+// toolTask prints the result of a tool task, or its state if it has not ended.
 func (a *app) toolTask(ctx context.Context, c *client.Client, part string) error {
 	id, err := resolve(ctx, c, part)
 	if err != nil {
@@ -185,7 +183,7 @@ func (a *app) toolTask(ctx context.Context, c *client.Client, part string) error
 	return a.toolEnd(ctx, c, t, "")
 }
 
-// toolTaskFault names the command that lists what there is.
+// toolTaskFault adds the hint for an unknown tool task.
 func toolTaskFault(err error) error {
 	f := toFault(err)
 	if f.code == "not_found" && !errors.Is(err, context.Canceled) {

@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/top"
 )
 
-// topPatience is how long the view waits for a director that is gone: a person
-// looks at it, and decides.
+// topPatience is how long the view waits for a director that is gone: the user
+// decides when to give up.
 const topPatience = 7 * 24 * time.Hour
 
 func (a *app) topCmd() *cobra.Command {
@@ -40,7 +40,7 @@ func (a *app) top(ctx context.Context) error {
 		return err
 	}
 	if _, err := c.Status(ctx); err != nil {
-		return err // at the beginning a director that is not there is no outage to sit out
+		return err // an outage is waited for only once the view has begun
 	}
 	return top.Run(ctx, top.Options{URL: c.URL(), Director: c, In: a.io.In, Out: a.io.Out, NoColours: !a.colours(), Now: a.io.Now})
 }

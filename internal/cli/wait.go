@@ -14,7 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// errWaitOver is the cause of a wait that --wait-timeout ended.
+// errWaitOver is the cause of a context that --wait-timeout ended.
 var errWaitOver = errors.New("the wait is over")
 
 // waitFlags are the flags of commands that can wait for a task.
@@ -35,7 +35,7 @@ func (w waitFlags) check() error {
 	return nil
 }
 
-// bound is the context of the wait.
+// bound returns the context of the wait, with --wait-timeout as its limit.
 func (w waitFlags) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	if w.limit == 0 {
 		return ctx, func() {}
@@ -43,20 +43,20 @@ func (w waitFlags) bound(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeoutCause(ctx, time.Duration(w.limit), errWaitOver)
 }
 
-// grace bounds what is still waited for after a task's end: the last events
-// and the rest of its log.
+// grace limits the wait for the last events and the rest of the log after a task's
+// end.
 const grace = 2 * time.Second
 
-// waiter waits for one task and shows what becomes of it.
+// waiter waits for a task and shows its progress.
 type waiter struct {
 	*app
 	c  *client.Client
 	id string
 
-	drawing    bool      // the progress is one line that is written over and over
-	lastState  string    // state and agent on the last line
-	knownUntil time.Time // what the task says of the time up to which it is known
-	sawEnd     bool      // the event of its end has come
+	drawing    bool      // progress is one line that is redrawn
+	lastState  string    // state and agent that were printed last
+	knownUntil time.Time // the newest time in the task as it was read
+	sawEnd     bool      // the event of its end has arrived
 	log        *liveLog  // nil until it runs
 
 	opened chan struct{}
@@ -69,8 +69,8 @@ type outcome struct {
 	err  error
 }
 
-// wait waits until wait ends and reports the task's end. ctx is the person's
-// own, which tells an interrupt from a wait that is over.
+// wait waits for the task's end, at most until the context wait ends. ctx ends only
+// by an interrupt.
 func (a *app) wait(ctx, wait context.Context, c *client.Client, job api.SubmitResponse) error {
 	end, seen, err := a.await(ctx, wait, c, job.QueueID, job.State, func(ctx context.Context) (api.Task, error) { return c.Wait(ctx, job.QueueID) })
 	if err != nil {
@@ -79,8 +79,8 @@ func (a *app) wait(ctx, wait context.Context, c *client.Client, job api.SubmitRe
 	return a.finish(end, seen)
 }
 
-// await shows what becomes of a task until its end, which until waits for. seen
-// is the end of what a person has seen of its log.
+// await shows the progress of a task until the function until returns. seen is the
+// last part of the log that was printed.
 func (a *app) await(ctx, wait context.Context, c *client.Client, id, state string, until func(context.Context) (api.Task, error)) (task api.Task, seen string, err error) {
 	w := &waiter{
 		app: a, c: c, id: id, drawing: a.drawing(),
@@ -102,13 +102,13 @@ func (a *app) await(ctx, wait context.Context, c *client.Client, id, state strin
 	if end.err != nil {
 		return task, "", a.stillRunning(ctx, wait, w, end.err)
 	}
-	seen = w.log.finish(live) // the log first: the last line is about its end
+	seen = w.log.finish(live) // before the last line, which reports the end
 	w.show(live, end.task.State, end.task.Agent, end.task.Message)
 	return end.task, seen, nil
 }
 
-// listen hands over the task's events. Without them the wait goes on: only
-// its lines come later.
+// listen receives the task's events. If it fails, the wait goes on with less
+// progress.
 func (w *waiter) listen(ctx context.Context) {
 	opts := client.EventsOptions{After: client.Now, QueueID: w.id, OnOpen: func() {
 		select {
@@ -128,7 +128,7 @@ func (w *waiter) listen(ctx context.Context) {
 	}
 }
 
-// follow shows what happens until the wait has its result.
+// follow shows progress until the wait has its result.
 func (w *waiter) follow(ctx context.Context) outcome {
 	for {
 		var tick <-chan time.Time
@@ -148,10 +148,10 @@ func (w *waiter) follow(ctx context.Context) outcome {
 	}
 }
 
-// drain shows the events that are still on their way when the task has ended.
+// drain shows the events that arrive after the wait has its result.
 func (w *waiter) drain(ctx context.Context) {
 	limit := time.After(grace / 4)
-	for !w.sawEnd && !w.drawing { // what is drawn only shows what is now
+	for !w.sawEnd && !w.drawing { // a drawn line shows only the current state
 		select {
 		case event := <-w.events:
 			w.event(ctx, event)
@@ -161,8 +161,7 @@ func (w *waiter) drain(ctx context.Context) {
 	}
 }
 
-// refresh reads the task and shows it. An error is no reason to stop: the wait
-// itself decides that.
+// refresh reads the task and shows it. Errors are ignored: the wait reports them.
 func (w *waiter) refresh(ctx context.Context) {
 	task, err := w.c.Task(ctx, w.id)
 	if err != nil || client.Ended(task.State) {
@@ -179,13 +178,13 @@ func (w *waiter) refresh(ctx context.Context) {
 	}
 }
 
-// event shows a change of state, unless the task as it was read knew of it.
+// event shows a change of state, unless it is older than the task as it was read.
 func (w *waiter) event(ctx context.Context, event api.Event) {
 	switch {
 	case event.Kind == client.KindReset:
 		w.refresh(ctx)
 	case client.Ended(event.State):
-		w.sawEnd = true // its line comes from the task itself, which knows more
+		w.sawEnd = true // the last line is printed from the task, which has more details
 	case event.State == "" || !event.At.After(w.knownUntil):
 	case w.drawing:
 		w.refresh(ctx)
@@ -194,20 +193,20 @@ func (w *waiter) event(ctx context.Context, event api.Event) {
 	}
 }
 
-// show writes one line for each new state, and starts the live log with the
-// run.
+// show prints a line for each new state, and starts the live log when the task
+// runs.
 func (w *waiter) show(ctx context.Context, state, agent, message string) {
 	if state == "pending" {
 		agent = ""
 	}
 	if now := state + " " + agent; now != w.lastState && state != "" {
-		if !w.drawing && !w.json { // with --json, standard error holds at most the error's document
+		if !w.drawing && !w.json { // with --json, standard error has only the error
 			w.note("%s", stateLine(w.id, state, agent, message))
 		}
 		w.lastState = now
 	}
 	if state == "working" && w.log == nil && w.io.OutTTY && !w.json {
-		if w.drawing { // from here on the log has the terminal
+		if w.drawing { // from here on the log is printed
 			w.drawing = false
 			w.note("%s", stateLine(w.id, state, agent, message))
 		}
@@ -218,7 +217,7 @@ func (w *waiter) show(ctx context.Context, state, agent, message string) {
 func stateLine(id, state, agent, message string) string {
 	line := id + " " + state
 	if signalbox.IsExecutor(agent) {
-		agent = "" // the director itself: it is no news to a person
+		agent = "" // the director itself, which needs no name
 	}
 	switch {
 	case state == "dispatching" && agent != "":
@@ -231,7 +230,7 @@ func stateLine(id, state, agent, message string) string {
 	return line
 }
 
-// stillRunning words the end of a wait that came before the task's.
+// stillRunning is the error of a wait that ended before the task.
 func (a *app) stillRunning(ctx, wait context.Context, w *waiter, err error) error {
 	back := a.resumeHint(ctx, w.c, w.id)
 	state, _, _ := strings.Cut(w.lastState, " ")
@@ -244,7 +243,8 @@ func (a *app) stillRunning(ctx, wait context.Context, w *waiter, err error) erro
 	return interruptedBy(err, w.id, back)
 }
 
-// detached is the end of a wait by an interrupt. back says how to come back.
+// detached is the error of a wait that was interrupted, with a hint how to come
+// back.
 func (a *app) detached(id, state, back string) *fault {
 	f := failure(exitDetached, "detached", "detached: %s goes on (%s)", id, state)
 	if f.silent = !a.json; f.silent {
@@ -254,32 +254,31 @@ func (a *app) detached(id, state, back string) *fault {
 	return f.withHint("%s", back)
 }
 
-// waitOver is the end of a wait by its own limit.
+// waitOver is the error of a wait that reached --wait-timeout.
 func waitOver(id, state, back string) *fault {
 	return failure(exitWaitOver, "wait_over", "the wait is over; %s goes on (%s)", id, state).again("%s", back)
 }
 
-// interruptedBy is the end of a wait by an error that says nothing of the task.
+// interruptedBy is the error of a wait that failed while the task may still run.
 func interruptedBy(err error, id, back string) *fault {
 	f := *toFault(err)
 	f.message = fmt.Sprintf("%s; %s goes on as far as is known", f.message, id)
 	return f.withHint("%s", back)
 }
 
-// finish writes the result of an ended task and returns how it ended. shown
-// is the end of what a person has seen of its log.
+// finish prints the result of a task and returns the fault for its state. shown is
+// the last part of the log that was printed.
 func (a *app) finish(task api.Task, shown string) error {
 	err := a.print(task, func() { a.result(task, shown) })
 	f := endFault(task)
 	if err != nil || f == nil {
 		return err
 	}
-	f.silent = a.json // the document has said it
+	f.silent = a.json // the JSON has it
 	return f
 }
 
-// result writes a task's answer, unless it was just seen as the end of its
-// log.
+// result prints a task's output, unless the log has just ended with it.
 func (a *app) result(task api.Task, shown string) {
 	if task.Result == nil || task.Result.Output == "" {
 		return
@@ -290,7 +289,7 @@ func (a *app) result(task api.Task, shown string) {
 	}
 }
 
-// endFault is nil for a completed task.
+// endFault is the fault for a task's final state, nil if it completed.
 func endFault(task api.Task) *fault {
 	f := &fault{code: "task_" + task.State, message: stateLine(task.QueueID, task.State, "", task.Message)}
 	switch {
