@@ -10,11 +10,14 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// A command is a *cobra.Command with its words and flags, and one of three
-// functions that makes it run: query prints what it reads, action changes
+// A command is a *cobra.Command with its texts and flags, and one of three
+// constructors sets what it does: query prints what it reads, action changes
 // something and prints the outcome, follow prints a stream until it ends.
 
-type runFunc = func(*cobra.Command, []string) error
+type (
+	runFunc    = func(*cobra.Command, []string) error
+	clientFunc = func(ctx context.Context, c *client.Client, args []string) error
+)
 
 // callFunc is a command's request to the director.
 type callFunc[T any] func(ctx context.Context, c *client.Client, args []string) (T, error)
@@ -62,7 +65,7 @@ func removal(a *app, cmd *cobra.Command, question, status string, do func(*clien
 
 // follow makes a command that prints a stream until it ends, across restarts of
 // the director. A command that is a query already streams only if on is set.
-func (a *app) follow(cmd *cobra.Command, on *bool, stream func(ctx context.Context, c *client.Client, args []string) error) *cobra.Command {
+func (a *app) follow(cmd *cobra.Command, on *bool, stream clientFunc) *cobra.Command {
 	once := cmd.RunE
 	long := a.askRetrying(func(ctx context.Context, c *client.Client, args []string) error {
 		if _, err := c.Health(ctx); client.IsUnreachable(err) {
@@ -111,17 +114,17 @@ func taskArg[T any](f func(*client.Client, context.Context, string) (T, error)) 
 }
 
 // ask makes a RunE function of one that needs a client.
-func (a *app) ask(f func(ctx context.Context, c *client.Client, args []string) error) runFunc {
+func (a *app) ask(f clientFunc) runFunc {
 	return asking(func() (*client.Client, error) { return a.client(client.Options{}) }, f)
 }
 
 // askRetrying is ask with a client that retries while the director is gone, and
 // says so.
-func (a *app) askRetrying(f func(ctx context.Context, c *client.Client, args []string) error) runFunc {
+func (a *app) askRetrying(f clientFunc) runFunc {
 	return asking(a.retryingClient, f)
 }
 
-func asking(connect func() (*client.Client, error), f func(ctx context.Context, c *client.Client, args []string) error) runFunc {
+func asking(connect func() (*client.Client, error), f clientFunc) runFunc {
 	return func(cmd *cobra.Command, args []string) error {
 		c, err := connect()
 		if err != nil {
@@ -136,9 +139,9 @@ func run(f func(ctx context.Context, args []string) error) runFunc {
 	return func(cmd *cobra.Command, args []string) error { return f(cmd.Context(), args) }
 }
 
-// finish sets the defaults of a command and its subcommands: the number of
+// prepare sets the defaults of a command and its subcommands: the number of
 // arguments comes from the usage line, and completion offers no files.
-func finish(c *cobra.Command) {
+func prepare(c *cobra.Command) {
 	if c.Args == nil {
 		c.Args = argsOf(c.Use)
 	}
@@ -147,7 +150,7 @@ func finish(c *cobra.Command) {
 	}
 	c.Args, c.PreRunE, c.RunE = usageArgs(c.Args), ownErrors(c.PreRunE), ownErrors(c.RunE)
 	for _, below := range c.Commands() {
-		finish(below)
+		prepare(below)
 	}
 }
 

@@ -170,12 +170,12 @@ func (a *app) root() *cobra.Command {
 		root.AddGroup(&cobra.Group{ID: group.id, Title: group.title})
 		for _, c := range group.commands {
 			c.GroupID = group.id
-			finish(c)
+			prepare(c)
 			root.AddCommand(c)
 		}
 	}
 	man := a.manCmd(root)
-	finish(man)
+	prepare(man)
 	root.AddCommand(a.versionCmd(), man)
 	a.completeFlags(root)
 	return root
