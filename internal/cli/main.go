@@ -174,9 +174,10 @@ func (a *app) root() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	man := a.manCmd(root)
-	prepare(man)
-	root.AddCommand(a.versionCmd(), man)
+	for _, c := range []*cobra.Command{a.versionCmd(), a.manCmd(root)} {
+		prepare(c)
+		root.AddCommand(c)
+	}
 	a.completeFlags(root)
 	return root
 }
@@ -185,7 +186,6 @@ func (a *app) versionCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			v := map[string]string{"version": a.version(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH}
 			return a.print(v, func() { a.say("signalbox %s (%s, %s/%s)", v["version"], v["go"], v["os"], v["arch"]) })

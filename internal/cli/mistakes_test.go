@@ -1,9 +1,11 @@
 package cli_test
 
 import (
+	"errors"
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/cli"
@@ -152,3 +154,29 @@ func TestVersionFlag(t *testing.T) {
 		}
 	}
 }
+
+// A result that cannot be written is an error, whatever prints it.
+func TestResultThatCannotBeWrittenFails(t *testing.T) {
+	f := newFake(t)
+	f.seed("waits", "echo hello")
+	f.finish(2, "completed", "hello")
+	env := func(name string) (string, bool) { return f.URL, name == "SIGNALBOX_DIRECTOR" }
+	for _, args := range []string{
+		"--version", "version", "status", "status --json", "status 0001", "agents", "directors", "history", "why 0001", "tools", "whoami", "tokens",
+		"audit", "schedules check @daily", "logs 0002", "cancel 0001", "submit x", "submit echo~hello --wait", "chat coder echo~hello", "tools call echo",
+	} {
+		words := strings.Fields(args)
+		for i := range words {
+			words[i] = strings.ReplaceAll(words[i], "~", " ")
+		}
+		var stderr strings.Builder
+		io := cli.IO{In: strings.NewReader(""), Out: fullDisk{}, Err: &stderr, Env: env, Dir: t.TempDir(), Now: func() time.Time { return noon }}
+		if code := cli.Main(t.Context(), words, io, fakeRoles); code != 1 || !strings.Contains(stderr.String(), "disk full") {
+			t.Errorf("%s: exit code %d, %s", args, code, stderr.String())
+		}
+	}
+}
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("disk full") }
