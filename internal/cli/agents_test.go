@@ -8,8 +8,8 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// The table showed when an agent was heard, but not that what it runs is stuck.
-func TestAgentsShowsThatARunPrintsNothing(t *testing.T) {
+// The table showed when an agent was last seen, but not that its run is stuck.
+func TestAgentsShowsASilentRun(t *testing.T) {
 	now := time.Date(2025, 1, 17, 10, 0, 0, 0, time.UTC)
 	a := &app{io: IO{Now: func() time.Time { return now }}}
 	started := now.Add(-2 * time.Second)

@@ -17,13 +17,7 @@ import (
 
 func (a *app) auditCmd() *cobra.Command {
 	opts := client.AuditOptions{Newest: true}
-	cmd := &cobra.Command{
-		Use:   "audit",
-		Short: "Show the audit log: who did what, newest first",
-		RunE: query(a, func(ctx context.Context, c *client.Client, _ []string) (api.AuditLog, error) {
-			return c.Audit(ctx, opts)
-		}, a.auditLines),
-	}
+	cmd := &cobra.Command{Use: "audit", Short: "Show the audit log: who did what, newest first"}
 	f := cmd.Flags()
 	f.StringVar(&opts.Since, "since", "", "only since this `time`, RFC 3339 or an age such as 2h")
 	f.StringVar(&opts.EventType, "event-type", "", "only this `type`, such as agent_queue, token, login or access")
@@ -34,49 +28,36 @@ func (a *app) auditCmd() *cobra.Command {
 	f.Int64Var(&opts.After, "before", 0, "only rows before the one with this `seq`")
 	f.IntVar(&opts.Limit, "limit", 50, "`number` of rows, 1 to 1000")
 	cmd.AddCommand(a.auditVerifyCmd(), a.auditHeadCmd())
-	return cmd
-}
-
-func (a *app) auditLines(page api.AuditLog) error {
-	for _, row := range page.Rows {
-		a.put("%s", a.auditLine(row))
-	}
-	next := ""
-	if page.Next != 0 {
-		next = strconv.FormatInt(page.Next, 10)
-	}
-	return a.pageEnd(len(page.Rows), "No rows.", next)
+	return query(a, cmd, func(ctx context.Context, c *client.Client, _ []string) (api.AuditLog, error) {
+		return c.Audit(ctx, opts)
+	}, func(page api.AuditLog) {
+		next := ""
+		if page.Next != 0 {
+			next = strconv.FormatInt(page.Next, 10)
+		}
+		lines(a, page.Rows, "No rows.", next, a.auditLine)
+	})
 }
 
 func (a *app) auditLine(row api.AuditRow) string {
-	line := fmt.Sprintf("%d  %s  %s/%s", row.Seq, a.clock(row.At), clean(row.EventType), clean(row.Action))
 	colour := ""
 	if row.Result != "success" {
 		colour = red
 	} else if row.Severity != "info" {
 		colour = yellow
 	}
-	line += " [" + a.paint(colour, clean(row.Result)) + "]"
-	for _, part := range []struct{ name, value string }{
-		{" by ", cmp.Or(row.Principal, row.UserID)}, {" at ", row.IPAddress}, {" agent ", row.AgentName}, {" ", row.Resource}, {" ", row.Details},
-	} {
-		if part.value != "" {
-			line += part.name + clean(part.value)
-		}
-	}
-	return line
+	return fmt.Sprintf("%d  %s  %s/%s [%s]", row.Seq, a.clock(row.At), clean(row.EventType), clean(row.Action), a.paint(colour, clean(row.Result))) +
+		opt(" by %s", cmp.Or(row.Principal, row.UserID)) + opt(" at %s", row.IPAddress) + opt(" agent %s", row.AgentName) +
+		opt(" %s", row.Resource) + opt(" %s", row.Details)
 }
 
 func (a *app) auditHeadCmd() *cobra.Command {
-	return &cobra.Command{
+	return query(a, &cobra.Command{
 		Use:   "head",
 		Short: "Print number and hash of the newest audit row",
 		Long: "Print number and hash of the newest audit row. Keep it where the director's host cannot write: with\n" +
 			"signalbox audit verify --seq SEQ --head HASH it shows later that no row up to it was changed or taken off.",
-		RunE: query(a, func(ctx context.Context, c *client.Client, _ []string) (api.AuditHead, error) {
-			return c.AuditHead(ctx)
-		}, func(head api.AuditHead) error { return a.say("%d %s", head.Seq, clean(head.Hash)) }),
-	}
+	}, noArg((*client.Client).AuditHead), func(head api.AuditHead) { a.say("%d %s", head.Seq, clean(head.Hash)) })
 }
 
 var hashForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
@@ -90,39 +71,43 @@ func (a *app) auditVerifyCmd() *cobra.Command {
 			"and all are computed anew here. With --head, as signalbox audit head printed it earlier, it also shows\n" +
 			"whether rows were taken off the end, or the whole log was made anew.",
 		Example: "  signalbox audit verify --seq 1042 --head 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-		RunE: run(func(ctx context.Context, _ []string) error {
+		PreRunE: func(*cobra.Command, []string) error {
 			if want.Hash = strings.ToLower(want.Hash); want.Hash != "" && !hashForm.MatchString(want.Hash) {
 				return usage("--head: want the 64 hex digits that signalbox audit head printed")
 			}
 			if want.Seq < 0 || want.Seq > 0 && want.Hash == "" {
 				return usage("--seq: it is the number of the row that --head is the hash of")
 			}
-			return a.with(ctx, func(c *client.Client) error { return a.auditVerify(ctx, c, want) })
-		}),
+			return nil
+		},
 	}
 	cmd.Flags().StringVar(&want.Hash, "head", "", "`hash` that a row must have")
 	cmd.Flags().Int64Var(&want.Seq, "seq", 0, "`number` of the row that must have it (default: any)")
-	return cmd
+	return query(a, cmd, func(ctx context.Context, c *client.Client, _ []string) (verified, error) {
+		return verifyAudit(ctx, c, want)
+	}, func(v verified) {
+		a.say("%s verified, head %d %s", plural(int(v.Rows), "row", "rows"), v.Head.Seq, v.Head.Hash)
+	})
 }
 
-// verified is the answer of audit verify.
+// verified is the JSON of audit verify.
 type verified struct {
 	OK   bool          `json:"ok"`
 	Rows int64         `json:"rows"`
 	Head api.AuditHead `json:"head"`
 }
 
-// verifier walks the chain and keeps what has still to be met.
+// verifier checks the hash chain row by row, and that expected rows are in it.
 type verifier struct {
 	last *signalbox.Audit
 	rows int64
-	want map[string]api.AuditHead // by whose word → a row that must be there
+	want map[string]api.AuditHead // who says so → a row that must be there
 }
 
-func (a *app) auditVerify(ctx context.Context, c *client.Client, want api.AuditHead) error {
-	head, err := c.AuditHead(ctx) // first: the log may grow meanwhile, never shrink
+func verifyAudit(ctx context.Context, c *client.Client, want api.AuditHead) (out verified, err error) {
+	head, err := c.AuditHead(ctx) // before the rows: the log may grow meanwhile, but never shrink
 	if err != nil {
-		return err
+		return out, err
 	}
 	v := verifier{want: map[string]api.AuditHead{}}
 	if head.Seq > 0 {
@@ -133,16 +118,20 @@ func (a *app) auditVerify(ctx context.Context, c *client.Client, want api.AuditH
 	}
 	for row, err := range c.AllAudit(ctx, client.AuditOptions{Limit: maxPage}) {
 		if err != nil {
-			return err
+			return out, err
 		}
 		if err := v.row(row); err != nil {
-			return broken(err.Error(), v.rows)
+			return out, auditBroken(err.Error(), v.rows)
 		}
 	}
 	for who, missing := range v.want {
-		return broken(fmt.Sprintf("%s has the hash %s, and none has: rows were taken off the end, or the log was made anew", who, missing.Hash), v.rows)
+		return out, auditBroken(fmt.Sprintf("%s has the hash %s, and none has: rows were taken off the end, or the log was made anew", who, missing.Hash), v.rows)
 	}
-	return a.sound(v)
+	out = verified{OK: true, Rows: v.rows, Head: api.AuditHead{Hash: signalbox.AuditRoot}}
+	if v.last != nil {
+		out.Head = api.AuditHead{Seq: v.last.Seq, Hash: v.last.Hash, At: &v.last.At}
+	}
+	return out, nil
 }
 
 func (v *verifier) row(r api.AuditRow) error {
@@ -163,16 +152,6 @@ func (v *verifier) row(r api.AuditRow) error {
 	return nil
 }
 
-func broken(message string, sound int64) error {
-	return (&fault{exit: exitError, code: "audit_broken", message: message}).hinted("the %s before it are sound", plural(int(sound), "row", "rows"))
-}
-
-func (a *app) sound(v verifier) error {
-	out := verified{OK: true, Rows: v.rows, Head: api.AuditHead{Hash: signalbox.AuditRoot}}
-	if v.last != nil {
-		out.Head = api.AuditHead{Seq: v.last.Seq, Hash: v.last.Hash, At: &v.last.At}
-	}
-	return a.print(out, func() error {
-		return a.say("%s verified, head %d %s", plural(int(out.Rows), "row", "rows"), out.Head.Seq, out.Head.Hash)
-	})
+func auditBroken(message string, sound int64) error {
+	return failure(exitError, "audit_broken", "%s", message).withHint("the %s before it are sound", plural(int(sound), "row", "rows"))
 }

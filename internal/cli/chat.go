@@ -15,14 +15,14 @@ import (
 type chatFlags struct {
 	agent   string
 	req     api.ChatRequest
-	timeout span
+	timeout durationFlag
 	env     []string
 	project string
 	key     string
 
 	noWait, persist   bool
-	startWithin       span
-	waitTimeout       span
+	startWithin       durationFlag
+	waitTimeout       durationFlag
 	wait              bool
 	async, follow     bool
 	cancelOnInterrupt bool
@@ -45,13 +45,9 @@ func (a *app) chatCmd() *cobra.Command {
 		Example: "  signalbox chat coder \"and now the tests\"\n" +
 			"  git diff | signalbox chat reviewer --new --follow\n" +
 			"  signalbox chat coder --bypass \"is this name taken?\"",
-		RunE: run(func(ctx context.Context, args []string) error {
-			if err := a.fillChat(&s, args); err != nil {
-				return err
-			}
-			return a.chat(ctx, &s)
-		}),
-		ValidArgsFunction: a.offer(agentNames),
+		PreRunE:           func(_ *cobra.Command, args []string) error { return a.fillChat(&s, args) },
+		RunE:              a.askRetrying(func(ctx context.Context, c *client.Client, _ []string) error { return a.chat(ctx, c, &s) }),
+		ValidArgsFunction: a.completeArg(agentNames),
 	}
 	s.register(cmd)
 	return cmd
@@ -81,7 +77,7 @@ func (s *chatFlags) register(cmd *cobra.Command) {
 	f.StringVar(&s.systemPrompt, "system-prompt", "", "`text` that is put before the message; with --bypass")
 }
 
-// fillChat makes the request of what was typed.
+// fillChat builds the request from arguments and flags.
 func (a *app) fillChat(s *chatFlags, args []string) (err error) {
 	s.agent = args[0]
 	s.async = s.async || !s.wait
@@ -100,11 +96,9 @@ func (a *app) fillChat(s *chatFlags, args []string) (err error) {
 	if s.key == "" {
 		s.key = client.NewIdempotencyKey()
 	}
-	if s.project != "" {
-		s.req.Project = &api.Project{Path: s.project}
-	}
+	s.req.Project = projectAt(s.project)
 	s.req.TimeoutSeconds, s.req.WaitTimeout = s.timeout.seconds(), s.startWithin.seconds()
-	if s.persist { // it ends no task: the director tells of the wait for as long
+	if s.persist { // how long the director reports the wait; it does not end the task
 		s.req.WaitTimeout = s.waitTimeout.seconds()
 	}
 	s.req.Env, err = a.taskEnv(s.env)
@@ -116,12 +110,12 @@ func (a *app) message(args []string) (string, error) {
 	case len(args) == 1:
 		return a.prompt(args[0])
 	case a.io.InTTY:
-		return "", usage("no message: want signalbox chat AGENT MESSAGE").hinted("- reads it from standard input")
+		return "", usage("no message: want signalbox chat AGENT MESSAGE").withHint("- reads it from standard input")
 	}
 	return a.prompt("-")
 }
 
-// check refuses flags that do not go together.
+// check rejects flags that exclude each other.
 func (s *chatFlags) check() error {
 	line := s.noWait || s.persist || s.startWithin != 0 || s.req.Priority != 0
 	talk := s.req.NewSession || s.req.SessionID != "" || s.project != ""
@@ -136,12 +130,10 @@ func (s *chatFlags) check() error {
 		return usage("--bypass has no line and no conversation: leave out --no-wait, --persist, --start-within, --priority, --new, --session and --project")
 	case !s.bypass && (len(s.allowedTools) > 0 || s.systemPrompt != ""):
 		return usage("--allowed-tools and --system-prompt go with --bypass")
-	case s.req.Priority < -10 || s.req.Priority > 10:
-		return usage("--priority: want a number from -10 to 10, got %d", s.req.Priority)
 	case s.async && (s.follow || s.cancelOnInterrupt || s.waitTimeout != 0):
 		return usage("--async does not wait: leave out --follow, --cancel-on-interrupt and --wait-timeout")
 	}
-	return nil
+	return checkPriority(s.req.Priority)
 }
 
 func (s *chatFlags) bypassRequest() api.BypassRequest {
@@ -151,24 +143,20 @@ func (s *chatFlags) bypassRequest() api.BypassRequest {
 	}
 }
 
-// executionID is the execution within which this command runs: an agent's
-// runner sets it, and its token makes it count.
+// executionID is the execution that this command runs in, as an agent's runner
+// sets it. The director accepts it only with the token of an agent.
 func (a *app) executionID() string {
 	t, err := a.target()
 	if err != nil || !strings.HasPrefix(t.token, agentSecret) {
 		return ""
 	}
-	return a.set("", "SIGNALBOX_QUEUE_ID")
+	return a.flagOrEnv("", "SIGNALBOX_QUEUE_ID")
 }
 
-// agentSecret is how the token of an agent begins.
+// agentSecret is the prefix of agents' tokens.
 const agentSecret = "sbxa_"
 
-func (a *app) chat(ctx context.Context, s *chatFlags) error {
-	c, err := a.following()
-	if err != nil {
-		return err
-	}
+func (a *app) chat(ctx context.Context, c *client.Client, s *chatFlags) error {
 	opts := client.ChatOptions{IdempotencyKey: s.key, Execution: a.executionID(), Async: s.async}
 	if s.async {
 		return a.chatAsync(ctx, c, s, opts)
@@ -176,7 +164,7 @@ func (a *app) chat(ctx context.Context, s *chatFlags) error {
 	return a.chatLive(ctx, c, s, opts)
 }
 
-// chatAsync leaves a task and prints its id.
+// chatAsync submits a task and prints its ID.
 func (a *app) chatAsync(ctx context.Context, c *client.Client, s *chatFlags, opts client.ChatOptions) error {
 	var reply client.ChatReply
 	var err error
@@ -188,26 +176,22 @@ func (a *app) chatAsync(ctx context.Context, c *client.Client, s *chatFlags, opt
 	if err != nil {
 		return err
 	}
-	if reply.Response != nil { // the key was known, and its task has ended
-		return a.print(reply.Response, func() error { return a.say("%s", clean(reply.Response.Execution.ID)) })
+	if reply.Response != nil { // the idempotency key was used before, and its task has ended
+		return a.print(reply.Response, func() { a.say("%s", clean(reply.Response.Execution.ID)) })
 	}
 	got := reply.Accepted
-	return a.print(got, func() error {
+	return a.print(got, func() {
 		if got.Position > 0 {
 			a.note("%s", queuedAt(got.Position, got.ETA))
 		}
 		a.note("It goes on by itself: %s", comeBack(got.Execution.ID))
-		return a.say("%s", clean(got.Execution.ID))
+		a.say("%s", clean(got.Execution.ID))
 	})
 }
 
-// queuedAt is the line of the seed's interface.
+// queuedAt is the line for a place in the queue, whose form scripts depend on.
 func queuedAt(position int, e *api.ETA) string {
-	line := fmt.Sprintf("Queued at position %d", position)
-	if about := eta(e); about != "" {
-		line += " (" + about + ")"
-	}
-	return line
+	return fmt.Sprintf("Queued at position %d", position) + opt(" (%s)", eta(e))
 }
 
 func comeBack(id string) string {

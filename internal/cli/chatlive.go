@@ -13,22 +13,21 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// chatLive is a chat while someone waits for its answer.
+// chatLive is a chat whose answer is waited for.
 type chatLive struct {
 	*app
 	s   *chatFlags
 	out io.Writer
-	// drawing says that the place in line is one line of the terminal that is
-	// written over and over.
+	// drawing: the place in the queue is one terminal line that is redrawn.
 	drawing bool
 
 	id    string // of the task, once it is stored
 	state string // queued or running
-	tail  tail   // of the output that was shown
+	tail  tail   // the end of the output that was printed
 }
 
 func (a *app) chatLive(ctx context.Context, c *client.Client, s *chatFlags, opts client.ChatOptions) error {
-	l := &chatLive{app: a, s: s, out: a.outWriter(), drawing: a.io.ErrTTY && !a.dumb() && !a.json, state: "queued"}
+	l := &chatLive{app: a, s: s, out: a.outWriter(), drawing: a.drawing(), state: "queued"}
 	wait, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if s.waitTimeout != 0 {
@@ -53,7 +52,7 @@ func (a *app) chatLive(ctx context.Context, c *client.Client, s *chatFlags, opts
 	return l.failed(err)
 }
 
-// event shows what the stream says.
+// event prints an event of the stream.
 func (l *chatLive) event(e client.ChatEvent) error {
 	switch {
 	case e.Accepted != nil:
@@ -62,28 +61,28 @@ func (l *chatLive) event(e client.ChatEvent) error {
 		l.state = "running"
 	}
 	if l.json {
-		return l.document(e)
+		return l.printEvent(e)
 	}
 	switch {
 	case e.Accepted != nil && e.Accepted.Position > 0:
-		l.place(e.Accepted.Position, e.Accepted.ETA)
+		l.showPosition(e.Accepted.Position, e.Accepted.ETA)
 	case e.Position != nil && e.Position.Position > 0:
-		l.place(e.Position.Position, e.Position.ETA)
+		l.showPosition(e.Position.Position, e.Position.ETA)
 	case e.Name == "started":
 		l.note("%s", "Running on "+l.s.agent+": "+l.id)
 	case e.Output != nil && l.s.follow:
 		if e.Output.Truncated {
 			l.note("(part of the output is no longer kept)")
 		}
-		_, _ = l.tail.Write([]byte(e.Output.Text))
+		l.tail.add(e.Output.Text)
 		_, err := io.WriteString(l.out, e.Output.Text)
 		return err
 	}
 	return nil
 }
 
-// place shows the place in line.
-func (l *chatLive) place(n int, e *api.ETA) {
+// showPosition prints the place in the queue.
+func (l *chatLive) showPosition(n int, e *api.ETA) {
 	if l.drawing {
 		l.line.draw(shortID(l.id)+" · "+queuedAt(n, e), l.io.Columns)
 		return
@@ -91,13 +90,13 @@ func (l *chatLive) place(n int, e *api.ETA) {
 	l.note("%s", queuedAt(n, e))
 }
 
-// chatDocument is an event as --json --follow prints it.
+// chatDocument is the JSON of an event with --follow.
 type chatDocument struct {
 	Event string `json:"event"`
 	Data  any    `json:"data"`
 }
 
-func (l *chatLive) document(e client.ChatEvent) error {
+func (l *chatLive) printEvent(e client.ChatEvent) error {
 	if !l.s.follow {
 		return nil
 	}
@@ -113,87 +112,66 @@ func (l *chatLive) document(e client.ChatEvent) error {
 	return writeLine(l.io.Out, d)
 }
 
-// answer prints the response, unless it was just seen as the end of the
-// output.
+// answer prints the response, unless the output already ended with it.
 func (l *chatLive) answer(end api.ChatResponse) error {
-	switch {
-	case l.json && l.s.follow:
+	if l.json && l.s.follow {
 		return writeLine(l.io.Out, chatDocument{"result", end})
-	case l.json:
-		return writeJSON(l.io.Out, end)
 	}
-	return l.result(api.Task{Result: &api.Result{Output: end.Response}}, string(l.tail))
+	return l.print(end, func() { l.result(api.Task{Result: &api.Result{Output: end.Response}}, string(l.tail)) })
 }
 
-// interrupted leaves the task alone, or cancels it where that is wanted.
+// interrupted detaches from the task, or cancels it with --cancel-on-interrupt.
 func (l *chatLive) interrupted(ctx context.Context, c *client.Client) error {
-	if l.id == "" {
-		return l.unanswered(&fault{exit: exitDetached, code: "interrupted", retryable: true, message: "interrupted before the director answered"})
-	}
-	if l.s.cancelOnInterrupt {
+	switch {
+	case l.id == "":
+		return failure(exitDetached, "interrupted", "interrupted before the director answered").again(storedHint, l.s.key)
+	case l.s.cancelOnInterrupt:
 		return l.cancel(context.WithoutCancel(ctx), c)
 	}
-	if !l.json {
-		l.note("Detached: %s goes on (%s).", l.id, l.state)
-		l.note("Hint: %s", comeBack(l.id))
-		return &fault{exit: exitDetached, silent: true}
-	}
-	return (&fault{exit: exitDetached, code: "detached", id: l.id, message: fmt.Sprintf("detached: %s goes on (%s)", l.id, l.state)}).hinted("%s", comeBack(l.id))
+	return l.detached(l.id, l.state, comeBack(l.id)).about(l.id)
 }
 
-// cancel asks for the end of the task, and says what came of it.
+// cancel cancels the task and reports the outcome.
 func (l *chatLive) cancel(ctx context.Context, c *client.Client) error {
 	const patience = 10 * time.Second
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
 	got, err := c.Cancel(ctx, l.id)
-	f := &fault{exit: exitDetached, id: l.id}
+	var f *fault
 	switch {
 	case client.Code(err) == "already_ended":
-		f.code, f.message = "already_ended", l.id+" ended before it could be cancelled"
-		return f.hinted("signalbox status %s", l.id)
+		f = failure(exitDetached, "already_ended", "%s ended before it could be cancelled", l.id).withHint("signalbox status %s", l.id)
 	case err != nil:
-		f.code, f.message = "detached", fmt.Sprintf("%s could not be cancelled and goes on: %v", l.id, err)
-		return f.hinted("%s", comeBack(l.id))
+		f = failure(exitDetached, "detached", "%s could not be cancelled and goes on: %v", l.id, err).withHint("%s", comeBack(l.id))
 	case got.State == "cancelled":
-		f.exit, f.code, f.message = exitCancelled, "task_cancelled", l.id+" cancelled"
-		return f
+		f = failure(exitCancelled, "task_cancelled", "%s cancelled", l.id)
+	default:
+		f = failure(exitDetached, "task_cancelling", "%s is being cancelled: its agent has not confirmed yet", l.id).withHint("signalbox status %s", l.id)
 	}
-	f.code, f.message = "task_cancelling", l.id+" is being cancelled: its agent has not confirmed yet"
-	return f.hinted("signalbox status %s", l.id)
-}
-
-// unanswered is the end of a chat of which not even the id is known.
-func (l *chatLive) unanswered(f *fault) error {
-	return f.hinted("it may have been stored; the same command with --idempotency-key %s finds it or submits it, never twice", l.s.key)
+	return f.about(l.id)
 }
 
 func (l *chatLive) waitOver() error {
 	if l.id == "" {
-		return l.unanswered(&fault{exit: exitWaitOver, code: "wait_over", retryable: true, message: "the wait is over before the director answered"})
+		return failure(exitWaitOver, "wait_over", "the wait is over before the director answered").again(storedHint, l.s.key)
 	}
-	f := &fault{exit: exitWaitOver, code: "wait_over", retryable: true, id: l.id}
-	f.message = fmt.Sprintf("the wait is over; %s goes on (%s)", l.id, l.state)
-	return f.hinted("%s", comeBack(l.id))
+	return waitOver(l.id, l.state, comeBack(l.id)).about(l.id)
 }
 
-// failed is the end of a chat without an answer.
+// failed is the error of a chat that got no answer.
 func (l *chatLive) failed(err error) error {
-	f := *toFault(err)
 	var chat *client.ChatError
 	if errors.As(err, &chat) || l.id == "" {
-		return &f
+		return toFault(err)
 	}
-	f.id = l.id // the connection ended, not the task
-	f.message = fmt.Sprintf("%s; %s goes on as far as is known", f.message, l.id)
-	return f.hinted("%s", comeBack(l.id))
+	return interruptedBy(err, l.id, comeBack(l.id)).about(l.id) // the connection ended, not the task
 }
 
 // chatFault is the error of a chat that was refused or did not complete.
 func chatFault(e *client.ChatError) *fault {
 	var plain *client.Error
-	_ = errors.As(error(e), &plain) // it always is one
-	f := refused(plain)
+	_ = errors.As(error(e), &plain) // a ChatError wraps one
+	f := apiFault(plain)
 	if f.id = e.ID(); f.id != "" && e.Body.State != "" {
 		end := endFault(api.Task{QueueID: f.id, State: e.Body.State, Reason: e.Body.Code, Message: e.Body.Message})
 		if end != nil {
@@ -209,8 +187,8 @@ func chatFault(e *client.ChatError) *fault {
 	return f
 }
 
-// chatCure is a hint in the words of the command line, for what it has a flag
-// for. The bypass and the backlog say the same codes with other statuses.
+// chatCure is a hint that names the flag that helps. The bypass and the backlog
+// use the same codes with other statuses.
 func chatCure(e *client.ChatError) string {
 	switch code := e.Body.Code; {
 	case code == "agent_busy" && e.Status == http.StatusConflict:

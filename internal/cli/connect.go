@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -9,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -22,22 +20,22 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/config"
 )
 
-// target is a director and how to speak to it.
+// target is the address of a director and the token for it.
 type target struct {
 	url   string
 	token string
-	found bool // somebody named it, or it runs here; otherwise there is none
-	owner bool // the token is that of the director's owner, which the director keeps for this user
+	found bool // it was configured or runs on this host; otherwise there is no director
+	owner bool // the token is the owner's, from the file of the local director
 }
 
-// target finds the director: flag, environment, configuration, the one that
-// runs here. A token never goes to a guessed address, where anybody may listen.
+// target finds the director: flag, environment, configuration, or the one that
+// runs on this host. A token is never sent to a guessed address.
 func (a *app) target() (target, error) {
-	token, err := a.givenToken()
-	t := target{url: a.set(a.director, "SIGNALBOX_DIRECTOR"), token: token}
+	token, err := a.tokenFromFlagsOrEnv()
+	t := target{url: a.flagOrEnv(a.director, "SIGNALBOX_DIRECTOR"), token: token}
 	if a.config != "" {
 		var cfg config.Config
-		cfg, err = a.loadWithoutTools(nil)
+		cfg, err = a.load(config.Sources{NoTools: true})
 		t.url, t.token = cfg.Director, cfg.Token
 	}
 	if err != nil {
@@ -46,8 +44,8 @@ func (a *app) target() (target, error) {
 	return a.locate(t)
 }
 
-// givenToken is the token of a flag, else of the environment.
-func (a *app) givenToken() (string, error) {
+// tokenFromFlagsOrEnv is the token of a flag, else of the environment.
+func (a *app) tokenFromFlagsOrEnv() (string, error) {
 	if a.token != "" && a.tokenFile != "" {
 		return "", usage("--token and --token-file do not go together: give one of them")
 	}
@@ -56,7 +54,7 @@ func (a *app) givenToken() (string, error) {
 	}
 	path := a.tokenFile
 	if path == "" {
-		token, file := a.set("", "SIGNALBOX_TOKEN"), a.set("", "SIGNALBOX_TOKEN_FILE")
+		token, file := a.flagOrEnv("", "SIGNALBOX_TOKEN"), a.flagOrEnv("", "SIGNALBOX_TOKEN_FILE")
 		if token != "" && file != "" {
 			return "", usage("SIGNALBOX_TOKEN and SIGNALBOX_TOKEN_FILE are both set: give one of them")
 		}
@@ -64,38 +62,32 @@ func (a *app) givenToken() (string, error) {
 			return token, nil
 		}
 	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(a.io.Dir, path)
-	}
-	token, err := config.ReadSecret(path)
+	token, err := config.ReadSecret(a.absPath(path))
 	if err != nil {
 		return "", usage("the token file: %s", err)
 	}
 	return token, nil
 }
 
-// set is a flag's value, else the environment's.
-func (a *app) set(flag, env string) string {
-	if flag != "" {
-		return flag
-	}
-	if value, ok := a.io.Env(env); ok {
+// flagOrEnv is a flag's value, else the environment's.
+func (a *app) flagOrEnv(flag, env string) string {
+	if value, ok := a.io.Env(env); ok && flag == "" {
 		return value
 	}
-	return ""
+	return flag
 }
 
-// locate fills in what is missing from the files that running directors of
-// this user write. Their token goes to them alone.
+// locate fills in URL and token from the files that this user's directors write.
+// The token of such a file is sent to that director only.
 func (a *app) locate(t target) (target, error) {
-	here, err := a.directorFile(t.url)
+	local, err := a.directorFile(t.url)
 	if err != nil && (t.url == "" || t.token == "") {
 		return t, err
 	}
-	t.url = cmp.Or(t.url, here.URL)
+	t.url = cmp.Or(t.url, local.URL)
 	t.found = t.url != ""
-	if t.token == "" && here.TokenFile != "" && sameURL(t.url, here.URL) {
-		t.token, err = config.ReadSecret(here.TokenFile)
+	if t.token == "" && local.TokenFile != "" && sameURL(t.url, local.URL) {
+		t.token, err = config.ReadSecret(local.TokenFile)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return t, fmt.Errorf("the director's token: %w", err)
 		}
@@ -104,7 +96,7 @@ func (a *app) locate(t target) (target, error) {
 	return t, nil
 }
 
-// errNoDirector is what a command says that has nobody to ask.
+// errNoDirector is the error of a command that finds no director.
 var errNoDirector = &fault{exit: exitUnreachable, code: "unreachable", message: "no director is named, and none of yours runs here", retryable: true,
 	hint: "start one with signalbox up, or name one with --director URL or SIGNALBOX_DIRECTOR"}
 
@@ -118,9 +110,8 @@ func sameURL(a, b string) bool {
 	return plain(a) == plain(b)
 }
 
-// directorFile reads what a director that runs here says of itself: the one at
-// url, where one is given, else the one that is found without. It is empty where
-// none has run.
+// directorFile reads the file of a director on this host: of the one at url, or of
+// the default one. Without a file the result is empty.
 func (a *app) directorFile(url string) (api.DirectorFile, error) {
 	home := config.Home(a.io.Env)
 	if home == "" {
@@ -142,52 +133,33 @@ func readDirectorFile(path string) (out api.DirectorFile, err error) {
 		err = json.Unmarshal(data, &out)
 	}
 	if err != nil {
-		f := &fault{exit: exitError, code: "error", message: fmt.Sprintf("%s cannot be read: %v", path, err)}
-		return api.DirectorFile{}, f.hinted("remove the file, or name the director with --director")
+		return api.DirectorFile{}, failure(exitError, "error", "%s cannot be read: %v", path, err).withHint("remove the file, or name the director with --director")
 	}
 	return out, nil
 }
 
-// load reads the configuration for a command. Client commands read a file
-// only where --config names it, so that a fault in a server's configuration
-// does not keep anyone from asking the server.
-func (a *app) load(flags []config.Flag) (config.Config, error) {
-	return a.loadFrom(config.Sources{Flags: flags})
-}
-
-// loadWithoutTools is load for a command that serves no tools: it does not
-// fail because of them.
-func (a *app) loadWithoutTools(flags []config.Flag) (config.Config, error) {
-	return a.loadFrom(config.Sources{Flags: flags, NoTools: true})
-}
-
-func (a *app) loadFrom(src config.Sources) (config.Config, error) {
-	if a.director != "" {
-		src.Flags = append(src.Flags, config.Flag{Name: "--director", Key: "director", Values: []string{a.director}})
-	}
-	if a.token != "" {
-		src.Flags = append(src.Flags, config.Flag{Name: "--token", Key: "token", Values: []string{a.token}})
-	}
-	if a.tokenFile != "" {
-		src.Flags = append(src.Flags, config.Flag{Name: "--token-file", Key: "token_file", Values: []string{a.tokenFile}})
+// load reads the configuration. Client commands read a file only if --config names
+// it, so that they still work when the server's configuration is broken.
+func (a *app) load(src config.Sources) (config.Config, error) {
+	for _, f := range []config.Flag{
+		{Name: "--director", Key: "director", Values: []string{a.director}},
+		{Name: "--token", Key: "token", Values: []string{a.token}},
+		{Name: "--token-file", Key: "token_file", Values: []string{a.tokenFile}},
+	} {
+		if f.Values[0] != "" {
+			src.Flags = append(src.Flags, f)
+		}
 	}
 	src.File, src.Dir, src.Env = a.config, a.io.Dir, a.io.Env
 	if a.io.TTY != nil {
-		src.Ask = a.askTrust
+		src.Ask = func(u config.Untrusted) (bool, error) {
+			return a.askYesNo(context.Background(), fmt.Sprintf("%s %s. Do you trust it, as it is now?", u.Path, u.Does()))
+		}
 	}
 	return config.Load(src)
 }
 
 var traceparentForm = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
-
-// traceparent is the trace that the command is a part of, as in an execution of
-// an agent; "" for none.
-func (a *app) traceparent() string {
-	if given, _ := a.io.Env("TRACEPARENT"); traceparentForm.MatchString(given) {
-		return given
-	}
-	return ""
-}
 
 // client makes a client of the director.
 func (a *app) client(opts client.Options) (*client.Client, error) {
@@ -200,7 +172,9 @@ func (a *app) client(opts client.Options) (*client.Client, error) {
 	}
 	opts.Token = t.token
 	opts.UserAgent = "signalbox-cli/" + a.roles.Version
-	opts.Traceparent = a.traceparent()
+	if trace, _ := a.io.Env("TRACEPARENT"); traceparentForm.MatchString(trace) { // set in executions of an agent
+		opts.Traceparent = trace
+	}
 	c, err := client.New(t.url, opts)
 	if err != nil {
 		return nil, usage("%s", err)
@@ -208,19 +182,10 @@ func (a *app) client(opts client.Options) (*client.Client, error) {
 	return c, nil
 }
 
-// with runs f with a client of the director.
-func (a *app) with(ctx context.Context, f func(*client.Client) error) error {
-	c, err := a.client(client.Options{})
-	if err != nil {
-		return err
-	}
-	return f(c)
-}
-
-// following makes a client for a call that outlives the director, and says
-// when it is gone and when it is back.
-func (a *app) following() (*client.Client, error) {
-	var mu sync.Mutex // one call may try again beside another
+// retryingClient makes a client that retries while the director is gone, and says
+// so at most every 10 seconds.
+func (a *app) retryingClient() (*client.Client, error) {
+	var mu sync.Mutex // calls may retry concurrently
 	var last time.Time
 	return a.client(client.Options{OnRetry: func(err error, _ time.Duration) {
 		mu.Lock()
@@ -239,33 +204,18 @@ func (a *app) trustCmd() *cobra.Command {
 		Long: "Trust a signalbox.yaml of a working folder, by default that of the current one, as it is now and where it is: from\n" +
 			"then on its commands, jobs, director, token, store and the like count. Look at it first. A file that changes is asked\n" +
 			"about again; one that --config names, and ~/.signalbox/config.yaml, is never asked about.",
-		RunE: run(func(_ context.Context, args []string) error {
-			path := "signalbox.yaml"
-			if len(args) > 0 {
-				path = args[0]
-			}
-			if !filepath.IsAbs(path) {
-				path = filepath.Join(a.io.Dir, path)
-			}
+		RunE: func(_ *cobra.Command, args []string) error {
+			path := a.absPath(cmp.Or(firstArg(args), "signalbox.yaml"))
 			does, err := config.Trust(path, a.io.Env)
-			if err != nil {
-				return err
+			switch {
+			case err != nil:
+			case does == "":
+				a.say("There is nothing to trust: %s is trusted, or sets nothing that is asked about.", clean(path))
+			default:
+				a.say("Trusted: %s (it %s)", clean(path), clean(does))
 			}
-			if does == "" {
-				return a.say("There is nothing to trust: %s is trusted, or sets nothing that is asked about.", clean(path))
-			}
-			return a.say("Trusted: %s (it %s)", clean(path), clean(does))
-		}),
+			return err
+		},
+		ValidArgsFunction: completeFiles,
 	}
-}
-
-// askTrust asks the person at the terminal about a file of the working folder.
-func (a *app) askTrust(u config.Untrusted) (bool, error) {
-	fmt.Fprintf(a.io.Err, "%s %s. Do you trust it, as it is now? [y/N] ", clean(u.Path), clean(u.Does()))
-	line, err := bufio.NewReader(a.io.In).ReadString('\n')
-	if err != nil && line == "" {
-		return false, fmt.Errorf("no answer: %w", err)
-	}
-	answer := strings.ToLower(strings.TrimSpace(line))
-	return answer == "y" || answer == "yes", nil
 }

@@ -24,9 +24,9 @@ var (
 	quoted   = regexp.MustCompile(`"[^"]*"|'[^']*'`)
 )
 
-// TestDocsNameCommandsAndFlagsThatThereAre reads every command of ours in the
+// TestDocsUseExistingCommandsAndFlags reads every command of ours in the
 // pages, and every flag that stands by itself.
-func TestDocsNameCommandsAndFlagsThatThereAre(t *testing.T) {
+func TestDocsUseExistingCommandsAndFlags(t *testing.T) {
 	var pages []string
 	for _, where := range []string{"*.md", "docs/*.md", "docs/decisions/*.md"} {
 		some, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(where)))

@@ -86,8 +86,8 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// TestEveryCommandAndFlagExplainsItself keeps the help complete.
-func TestEveryCommandAndFlagExplainsItself(t *testing.T) {
+// TestEveryCommandAndFlagHasADescription keeps the help complete.
+func TestEveryCommandAndFlagHasADescription(t *testing.T) {
 	for _, cmd := range commands() {
 		if cmd.Short == "" {
 			t.Errorf("%s has no description", cmd.CommandPath())
@@ -107,7 +107,7 @@ func commands() []*cobra.Command {
 	root.SetArgs([]string{"--help"})
 	root.SetOut(new(strings.Builder))
 	root.ExecuteContext(context.Background()) // cobra adds its own commands and flags when it runs
-	return everyCommand(root)
+	return allCommands(root)
 }
 
 func docs() string {
@@ -140,7 +140,7 @@ func section(b *strings.Builder, cmd *cobra.Command) {
 	if cmd.Example != "" {
 		fmt.Fprintf(b, "\n```\n%s\n```\n", strings.ReplaceAll("\n"+cmd.Example, "\n  ", "\n")[1:])
 	}
-	if subs := shown(cmd); len(subs) > 0 {
+	if subs := visibleCommands(cmd); len(subs) > 0 {
 		b.WriteString("\n")
 		for _, sub := range subs {
 			fmt.Fprintf(b, "- `%s`: %s\n", sub.CommandPath(), sub.Short)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,7 +21,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/config"
 )
 
-// doctorFlags name what is looked at where no director answers for it.
+// doctorFlags select a store to check without its director.
 var doctorFlags = []keyFlag{
 	{"data", "data", "`folder` of a director that is not running, to look at"},
 	{"store", "store", "`store` of one, such as sqlite:FILE or postgres://…"},
@@ -40,51 +41,38 @@ func (a *app) doctorCmd() *cobra.Command {
 	}
 	addKeyFlags(cmd.Flags(), doctorFlags)
 	cmd.RunE = run(func(ctx context.Context, _ []string) error {
-		chosen := given(cmd.Flags(), doctorFlags)
+		chosen := givenFlags(cmd.Flags())
 		cfg, found := a.localChecks(ctx, chosen)
 		theirs, reached, err := a.directorChecks(ctx)
 		if err != nil {
 			return err
 		}
-		switch {
-		case len(chosen) > 0:
-			theirs = a.examine(ctx, cfg)
-		case !reached:
-			theirs = append(theirs, a.examine(ctx, cfg)...)
-		default:
-			theirs = append(theirs, a.checkStream(ctx)...)
+		look := len(chosen) > 0 // at the store itself, without the director
+		if !look {
+			found = append(found, theirs...)
 		}
-		found = append(found, theirs...)
-		if err := a.print(api.Doctor{Checks: found}, func() error { return a.showChecks(found) }); err != nil {
+		if !look && reached {
+			found = append(found, a.checkStream(ctx)...)
+		} else if cfg != nil && a.roles.Examine != nil {
+			found = append(found, a.roles.Examine(ctx, *cfg)...)
+		}
+		if err := a.print(api.Doctor{Checks: found}, func() { a.showChecks(found) }); err != nil {
 			return err
 		}
-		return sick(found)
+		return checksFault(found)
 	})
 	return cmd
 }
 
-// examine looks at the store from here. cfg is nil where there is no
-// configuration to say which.
-func (a *app) examine(ctx context.Context, cfg *config.Config) []api.Check {
-	if cfg == nil || a.roles.Examine == nil {
-		return nil
-	}
-	return a.roles.Examine(ctx, *cfg)
-}
-
-// sick is the exit code of findings, about which all has been said: that of the
-// worst.
-func sick(checks []api.Check) error {
-	worst := checkOK
-	for _, c := range checks {
-		if c.State == checkFail || (c.State == checkWarn && worst == checkOK) {
-			worst = c.State
-		}
-	}
-	switch worst {
-	case checkFail:
+// checksFault is the exit code for the worst of the findings, which are printed
+// already.
+func checksFault(checks []api.Check) error {
+	switch has := func(state string) bool {
+		return slices.ContainsFunc(checks, func(c api.Check) bool { return c.State == state })
+	}; {
+	case has(checkFail):
 		return &fault{exit: exitError, code: "error", message: "something fails", silent: true}
-	case checkWarn:
+	case has(checkWarn):
 		return &fault{exit: exitWarnings, code: "warnings", message: "something warns", silent: true}
 	}
 	return nil
@@ -97,39 +85,44 @@ const (
 	checkFail = "fail"
 )
 
-var checkColours = map[string]string{checkOK: green, checkWarn: yellow, checkFail: red}
-
-func (a *app) showChecks(checks []api.Check) error {
-	bad, odd := 0, 0
-	for _, c := range checks {
-		switch c.State {
-		case checkFail:
-			bad++
-		case checkWarn:
-			odd++
-		}
-		state := a.paint(checkColours[c.State], fmt.Sprintf("%-4s", clean(c.State)))
-		a.put("%s  %-9s %s", state, clean(c.Area), clean(c.Text))
-		if c.Cure != "" {
-			a.put("                → %s", clean(c.Cure))
-		}
-	}
-	if bad+odd == 0 {
-		return a.say("All is well.")
-	}
-	return a.say("%s, %s.", plural(bad, "failure", "failures"), plural(odd, "warning", "warnings"))
+func checked(area, text string) api.Check {
+	return api.Check{Area: area, State: checkOK, Text: text}
 }
 
-// directorChecks asks the director. That none answers is a finding too.
+func warning(area, text, cure string) api.Check {
+	return api.Check{Area: area, State: checkWarn, Text: text, Cure: cure}
+}
+
+func failing(area, text, cure string) api.Check {
+	return api.Check{Area: area, State: checkFail, Text: text, Cure: cure}
+}
+
+var checkColours = map[string]string{checkOK: green, checkWarn: yellow, checkFail: red}
+
+func (a *app) showChecks(checks []api.Check) {
+	count := map[string]int{}
+	for _, c := range checks {
+		count[c.State]++
+		a.say("%s  %-9s %s", a.paint(checkColours[c.State], fmt.Sprintf("%-4s", clean(c.State))), clean(c.Area), clean(c.Text))
+		if c.Cure != "" {
+			a.say("                → %s", clean(c.Cure))
+		}
+	}
+	if count[checkFail]+count[checkWarn] == 0 {
+		a.say("All is well.")
+	} else {
+		a.say("%s, %s.", plural(count[checkFail], "failure", "failures"), plural(count[checkWarn], "warning", "warnings"))
+	}
+}
+
+// directorChecks are the director's own checks. An unreachable director is a
+// finding, too.
 func (a *app) directorChecks(ctx context.Context) (checks []api.Check, reached bool, err error) {
 	const area = "director"
-	failed := func(text, cure string) []api.Check {
-		return []api.Check{{Area: area, State: checkFail, Text: text, Cure: cure}}
-	}
 	c, err := a.client(client.Options{})
 	if err != nil {
 		f := toFault(err)
-		return failed(f.message, cmp.Or(f.hint, "see the configuration")), f.code != errNoDirector.code, nil
+		return []api.Check{failing(area, f.message, cmp.Or(f.hint, "see the configuration"))}, f.code != errNoDirector.code, nil
 	}
 	answer, err := c.Doctor(ctx)
 	var refusal *client.Error
@@ -138,21 +131,17 @@ func (a *app) directorChecks(ctx context.Context) (checks []api.Check, reached b
 		return answer.Checks, true, nil
 	case ctx.Err() != nil:
 		return nil, false, err
-	case client.IsUnreachable(err):
-		f := toFault(err)
-		return failed(f.message, f.hint), false, nil
 	case errors.As(err, &refusal) && refusal.Status == http.StatusNotFound:
-		return []api.Check{{Area: area, State: checkWarn, Text: "the director cannot look at itself: it is older than this command", Cure: "update it"}}, true, nil
+		return []api.Check{warning(area, "the director cannot look at itself: it is older than this command", "update it")}, true, nil
 	}
 	f := toFault(err)
-	return failed(strings.TrimSpace(f.message), cmp.Or(f.hint, "see the director's log")), true, nil
+	return []api.Check{failing(area, strings.TrimSpace(f.message), cmp.Or(f.hint, "see the director's log"))}, !client.IsUnreachable(err), nil
 }
 
 // codingCLIs are the programs for which signalbox up starts an agent.
 var codingCLIs = []string{"claude", "codex", "opencode"}
 
-// localChecks are those that need no director. The configuration is nil where
-// it is wrong.
+// localChecks need no director. The configuration is nil if it is invalid.
 func (a *app) localChecks(ctx context.Context, chosen []config.Flag) (*config.Config, []api.Check) {
 	cfg, found := a.checkConfig(chosen)
 	if found.State == checkFail {
@@ -167,60 +156,50 @@ func (a *app) localChecks(ctx context.Context, chosen []config.Flag) (*config.Co
 
 func (a *app) checkConfig(chosen []config.Flag) (config.Config, api.Check) {
 	const area = "config"
-	cfg, err := a.load(chosen)
+	cfg, err := a.load(config.Sources{Flags: chosen})
 	var many config.Problems
 	switch {
 	case errors.As(err, &many):
-		text := strings.Join(strings.Fields(err.Error()), " ") // several lines become one
-		return cfg, api.Check{Area: area, State: checkFail, Text: text, Cure: "correct the file; docs/configuration.md has the keys"}
+		text := strings.Join(strings.Fields(err.Error()), " ") // on one line
+		return cfg, failing(area, text, "correct the file; docs/configuration.md has the keys")
 	case err != nil:
-		return cfg, api.Check{Area: area, State: checkFail, Text: err.Error(), Cure: "see that the file can be read"}
+		return cfg, failing(area, err.Error(), "see that the file can be read")
 	case cfg.File == "":
-		return cfg, api.Check{Area: area, State: checkOK, Text: "there is no configuration file: the defaults hold"}
+		return cfg, checked(area, "there is no configuration file: the defaults hold")
 	}
 	for _, n := range cfg.Tools.Notes {
 		if n.Warning {
-			return cfg, api.Check{
-				Area: area, State: checkWarn, Text: cfg.File + " is right, with notes on tools, such as " + n.String(),
-				Cure: "a start of the director logs all of them",
-			}
+			return cfg, warning(area, cfg.File+" is right, with notes on tools, such as "+n.String(), "a start of the director logs all of them")
 		}
 	}
-	return cfg, api.Check{Area: area, State: checkOK, Text: cfg.File + " is right"}
+	return cfg, checked(area, cfg.File+" is right")
 }
 
-// checkData looks at the data folder of the configuration, which the director
-// makes where it is not there.
+// checkData checks the data folder. A director creates it if it is missing.
 func checkData(dir string) api.Check {
 	const area = "data"
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return api.Check{Area: area, State: checkOK, Text: dir + " is not there: a director makes it"}
+		return checked(area, dir+" is not there: a director makes it")
 	case err != nil:
-		return api.Check{Area: area, State: checkFail, Text: "the data folder: " + err.Error(), Cure: "choose another one with --data, or give it back to you"}
+		return failing(area, "the data folder: "+err.Error(), "choose another one with --data, or give it back to you")
 	case !info.IsDir():
-		return api.Check{Area: area, State: checkFail, Text: dir + " is no folder", Cure: "choose another one with --data"}
-	case runtime.GOOS == "windows": // where the permission bits say nothing
-		return api.Check{Area: area, State: checkOK, Text: dir + " is there; who can read it is not checked on Windows"}
+		return failing(area, dir+" is no folder", "choose another one with --data")
+	case runtime.GOOS == "windows": // permission bits mean nothing there
+		return checked(area, dir+" is there; who can read it is not checked on Windows")
 	case info.Mode().Perm()&0o077 != 0:
-		return api.Check{Area: area, State: checkWarn, Text: dir + " can be read by others", Cure: "chmod 700 " + dir}
+		return warning(area, dir+" can be read by others", "chmod 700 "+dir)
 	}
-	return api.Check{Area: area, State: checkOK, Text: dir + " is there, and closed to others"}
+	return checked(area, dir+" is there, and closed to others")
 }
 
 func (a *app) checkPath() api.Check {
-	const area = "agents"
-	var have []string
-	for _, name := range codingCLIs {
-		if a.onPath(name) {
-			have = append(have, name)
-		}
-	}
+	have := slices.DeleteFunc(slices.Clone(codingCLIs), func(name string) bool { return !a.onPath(name) })
 	if len(have) == 0 {
-		return api.Check{Area: area, State: checkOK, Text: "no coding CLI (" + strings.Join(codingCLIs, ", ") + ") on PATH: signalbox up starts the demo agent"}
+		return checked("agents", "no coding CLI ("+strings.Join(codingCLIs, ", ")+") on PATH: signalbox up starts the demo agent")
 	}
-	return api.Check{Area: area, State: checkOK, Text: "on PATH, for signalbox up: " + strings.Join(have, ", ")}
+	return checked("agents", "on PATH, for signalbox up: "+strings.Join(have, ", "))
 }
 
 func (a *app) onPath(name string) bool {
@@ -235,29 +214,26 @@ func (a *app) onPath(name string) bool {
 }
 
 const (
-	// streamWait bounds the look at a stream, on which something comes each
-	// second.
+	// streamWait limits the check of the stream, which sends an event each second.
 	streamWait = 6 * time.Second
-	// streamBeats is how many events behind the first are looked at.
-	streamBeats = 3
-	// bunched is by how much less time events may come in than they were sent
-	// in: more means that they were held back, and then let go together.
-	bunched = 700 * time.Millisecond
-	// clockApart is from when on the clocks of two hosts are worth a word.
-	clockApart = 2 * time.Second
+	// streamEvents is how many events after the first are compared.
+	streamEvents = 3
+	// maxBuffering is how much shorter the time between two arrivals may be than
+	// the time between sending: more means that a proxy buffers.
+	maxBuffering = 700 * time.Millisecond
+	// maxClockSkew is the smallest difference of the clocks that is reported.
+	maxClockSkew = 2 * time.Second
 )
 
-// arrival is an event of the stream: when the director sent it, and when it was
-// here.
-type arrival struct{ sent, here time.Time }
+// arrival is when an event of the stream was sent and received.
+type arrival struct{ sent, received time.Time }
 
-// checkStream looks whether the director's events come here one by one and in
-// time: a proxy between may hold them back. It says too how far the two clocks
-// are apart.
+// checkStream checks that the director's events arrive one by one, which a proxy
+// that buffers prevents, and compares the clocks.
 func (a *app) checkStream(ctx context.Context) []api.Check {
 	c, err := a.client(client.Options{Tries: 1})
 	if err != nil {
-		return nil // the question before this one says it
+		return nil // directorChecks has reported it
 	}
 	ctx, cancel := context.WithTimeout(ctx, streamWait)
 	defer cancel()
@@ -266,44 +242,38 @@ func (a *app) checkStream(ctx context.Context) []api.Check {
 		if err != nil {
 			var refusal *client.Error
 			if errors.As(err, &refusal) && (refusal.Status == http.StatusNotFound || refusal.Status == http.StatusUnauthorized || refusal.Status == http.StatusForbidden) {
-				return nil // there is no such stream, or not for this caller
+				return nil // no such route, or not allowed
 			}
 			break
 		}
 		got = append(got, arrival{e.Live.At, time.Now()})
-		if len(got) > streamBeats {
+		if len(got) > streamEvents {
 			break
 		}
 	}
-	return judgeStream(got)
+	return checkArrivals(got)
 }
 
 const areaEvents = "events"
 
-// judgeStream says what the events tell. The first is the snapshot, whose size
-// may keep it on its way.
-func judgeStream(got []arrival) []api.Check {
+// checkArrivals evaluates the arrivals. The first event is the snapshot, which may
+// be delayed by its size.
+func checkArrivals(got []arrival) []api.Check {
 	const cure = "let the proxy pass answers of text/event-stream on as they come (nginx: proxy_buffering off; gzip and caches off), and let it keep them open for a minute"
-	if len(got) <= streamBeats {
-		return []api.Check{{
-			Area: areaEvents, State: checkFail, Cure: cure,
-			Text: "events do not come as they are sent: of one each second, " + plural(len(got), "event was", "events were") + " here after " + streamWait.String(),
-		}}
+	if len(got) <= streamEvents {
+		return []api.Check{failing(areaEvents,
+			"events do not come as they are sent: of one each second, "+plural(len(got), "event was", "events were")+" here after "+streamWait.String(), cure)}
 	}
 	first, last := got[1], got[len(got)-1]
-	sent, here := last.sent.Sub(first.sent), last.here.Sub(first.here)
-	if sent-here > bunched {
-		return []api.Check{{
-			Area: areaEvents, State: checkFail, Cure: cure,
-			Text: "something on the way holds events back: what was sent in " + sent.Round(10*time.Millisecond).String() + " came within " + here.Round(10*time.Millisecond).String(),
-		}}
+	sent, received := last.sent.Sub(first.sent), last.received.Sub(first.received)
+	if sent-received > maxBuffering {
+		return []api.Check{failing(areaEvents,
+			"something on the way holds events back: what was sent in "+sent.Round(10*time.Millisecond).String()+" came within "+received.Round(10*time.Millisecond).String(), cure)}
 	}
-	out := []api.Check{{Area: areaEvents, State: checkOK, Text: "events come one by one, as they are sent"}}
-	if off := last.here.Sub(last.sent).Round(10 * time.Millisecond); off.Abs() >= clockApart {
-		out = append(out, api.Check{
-			Area: "clock", State: checkWarn, Text: "the clock here is " + off.String() + " off the director's",
-			Cure: "let both hosts follow a time server; times that are shown as ages are off by that",
-		})
+	out := []api.Check{checked(areaEvents, "events come one by one, as they are sent")}
+	if off := last.received.Sub(last.sent).Round(10 * time.Millisecond); off.Abs() >= maxClockSkew {
+		out = append(out, warning("clock", "the clock here is "+off.String()+" off the director's",
+			"let both hosts follow a time server; times that are shown as ages are off by that"))
 	}
 	return out
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// What was sent one by one and came together was held back.
-func TestWhatTheStreamTells(t *testing.T) {
+// Events that were sent one by one and arrived together were buffered on the way.
+func TestDoctorDetectsBufferedEvents(t *testing.T) {
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	at := func(sent []int, here ...int) (out []arrival) { // in ms
 		for i := range sent {
@@ -29,7 +29,7 @@ func TestWhatTheStreamTells(t *testing.T) {
 		{"clocks apart", at([]int{0, 1000, 2000, 3000}, 60001, 61001, 62002, 63001), "ok warn"},
 	} {
 		var states []string
-		for _, check := range judgeStream(c.got) {
+		for _, check := range checkArrivals(c.got) {
 			states = append(states, check.State)
 			if (check.Cure == "") != (check.State == "ok") {
 				t.Errorf("%s: %+v: want a cure unless it is ok", c.name, check)

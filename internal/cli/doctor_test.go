@@ -7,9 +7,9 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// doctoring is the fake director's route of the doctor. With a paused queue it
+// doctorRoutes are the fake director's routes of directors and doctor. With a paused queue it
 // warns, with a full one it fails.
-func (f *fake) doctoring() map[string]http.HandlerFunc {
+func (f *fake) doctorRoutes() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{"directors": func(w http.ResponseWriter, _ *http.Request) {
 		ends := noon.Add(-7 * time.Minute)
 		answer(w, 200, api.Directors{Directors: []api.Director{

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -19,79 +20,52 @@ func (a *app) eventsCmd() *cobra.Command {
 		Short: "Print what happens, as it happens",
 		Long: "Print what happens, as it happens, until Ctrl-C. A broken stream is taken up again where it stopped; an\n" +
 			"event of kind reset says that others between it and the one before are not available.",
-		RunE: run(func(ctx context.Context, _ []string) error {
+		PreRunE: func(*cobra.Command, []string) error {
 			if opts.After < client.Now {
 				return usage("--after: want the seq of an event, 0 for the oldest, or -1 for now, got %d", opts.After)
 			}
-			return a.events(ctx, opts, task)
-		}),
+			return nil
+		},
 	}
 	cmd.Flags().Int64Var(&opts.After, "after", client.Now, "begin after the event with this `seq`; 0: with the oldest; -1: now")
 	cmd.Flags().StringVar(&task, "task", "", "only events of the task with this `id`")
 	cmd.Flags().StringVar(&opts.Agent, "agent", "", "only events of this `agent` and its queue")
 	cmd.Flags().StringSliceVar(&opts.Include, "include", nil, "`events` of the moment besides: position, output, or both with a comma")
-	return cmd
-}
-
-func (a *app) events(ctx context.Context, opts client.EventsOptions, task string) error {
-	c, err := a.following()
-	if err != nil {
-		return err
-	}
-	if _, err := c.Health(ctx); client.IsUnreachable(err) {
-		return err // see followLog
-	}
-	if task != "" {
-		if opts.QueueID, err = resolve(ctx, c, task); err != nil {
-			return err
+	return a.follow(cmd, nil, func(ctx context.Context, c *client.Client, _ []string) (err error) {
+		if task != "" {
+			if opts.QueueID, err = resolve(ctx, c, task); err != nil {
+				return err
+			}
 		}
-	}
-	for event, err := range c.Events(ctx, opts) {
-		if err == nil && a.json {
-			err = writeLine(a.io.Out, event)
-		} else if err == nil {
-			err = a.say("%s", a.eventLine(event))
+		for event, err := range c.Events(ctx, opts) {
+			if err == nil {
+				err = a.printLine(event, a.eventLine(event))
+			}
+			if err != nil {
+				return err
+			}
 		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 func (a *app) eventLine(e api.Event) string {
 	line := a.paint(dim, a.clock(e.At)) + " " + clean(e.Kind)
-	if e.Seq == 0 && e.At.IsZero() { // of the moment
+	if e.Seq == 0 && e.At.IsZero() { // not stored: position or output
 		line = clean(e.Kind)
 	}
-	if e.QueueID != "" {
-		line += " " + clean(e.QueueID)
-	} else if e.Queue != "" {
-		line += " " + clean(e.Queue)
-	}
+	line += opt(" %s", cmp.Or(e.QueueID, e.Queue))
 	if e.State != "" {
 		line += " [" + a.state(e.State) + "]"
 	}
-	if e.Agent != "" {
-		line += " " + clean(e.Agent)
-	}
-	if e.By != "" {
-		line += " by " + clean(e.By)
-	}
+	line += opt(" %s", e.Agent) + opt(" by %s", e.By)
 	if e.Position > 0 {
 		line += fmt.Sprintf(" position %d", e.Position)
 	}
-	if e.Message != "" {
-		line += ": " + clean(e.Message)
-	}
-	if e.Text != "" {
-		line += ": " + clean(strings.TrimRight(e.Text, "\n"))
-	}
-	return line
+	return line + opt(": %s", e.Message) + opt(": %s", strings.TrimRight(e.Text, "\n"))
 }
 
-// watched is one line of --watch with --json: an event of the live stream
-// with its name.
+// watched is one line of status --watch with --json: an event of the live stream.
 type watched struct {
 	Event string `json:"event"`
 	api.Live
@@ -99,20 +73,12 @@ type watched struct {
 
 // watchedAgent is one line of agents --watch with --json.
 type watchedAgent struct {
-	Gone bool `json:"gone,omitempty"` // it is no longer known; only its name is set
+	Gone bool `json:"gone,omitempty"` // it was removed; only its name is set
 	api.LiveAgent
 }
 
-// watch follows the live stream until Ctrl-C and hands on what changed, with
-// the state that it comes to.
-func (a *app) watch(ctx context.Context, each func(e *client.LiveEvent, b *client.Board) error) error {
-	c, err := a.following()
-	if err != nil {
-		return err
-	}
-	if _, err := c.Health(ctx); client.IsUnreachable(err) {
-		return err // see followLog
-	}
+// watch calls each for every change in the live stream, with the resulting state.
+func watch(ctx context.Context, c *client.Client, each func(e *client.LiveEvent, b *client.Board) error) error {
 	var board client.Board
 	for e, err := range c.Live(ctx) {
 		if err != nil {
@@ -129,27 +95,24 @@ func (a *app) watch(ctx context.Context, each func(e *client.LiveEvent, b *clien
 	return nil
 }
 
-// watchQueue writes a line whenever a figure or the verdict changes.
-func (a *app) watchQueue(ctx context.Context) error {
+// watchQueue prints a line whenever a number or the verdict changes.
+func (a *app) watchQueue(ctx context.Context, c *client.Client, _ []string) error {
 	last := ""
-	return a.watch(ctx, func(e *client.LiveEvent, b *client.Board) error {
-		if a.json {
-			return writeLine(a.io.Out, watched{e.Kind, e.Live})
-		}
+	return watch(ctx, c, func(e *client.LiveEvent, b *client.Board) error {
 		t := b.Totals
 		line := fmt.Sprintf("%d/%d tasks wait, %d of %s in use: %s", t.Pending, t.MaxSize, t.Running, plural(t.Slots, "slot", "slots"), clean(b.Health.Text))
-		if line == last {
+		if line == last && !a.json {
 			return nil
 		}
 		last = line
-		return a.watchLine(b.At, "%s", line)
+		return a.printLine(watched{e.Kind, e.Live}, a.paint(dim, a.clock(b.At))+" "+line)
 	})
 }
 
-// watchAgents writes a line whenever an agent does something else.
-func (a *app) watchAgents(ctx context.Context) error {
+// watchAgents prints a line whenever an agent's state changes.
+func (a *app) watchAgents(ctx context.Context, c *client.Client, _ []string) error {
 	last := map[string]string{}
-	return a.watch(ctx, func(e *client.LiveEvent, b *client.Board) error {
+	return watch(ctx, c, func(e *client.LiveEvent, b *client.Board) error {
 		for _, key := range e.Live.Gone {
 			name, ok := strings.CutPrefix(key, "agent:")
 			if !ok {
@@ -175,13 +138,10 @@ func (a *app) watchAgents(ctx context.Context) error {
 }
 
 func (a *app) watchedAgent(b *client.Board, w watchedAgent, line string) error {
-	if a.json {
-		return writeLine(a.io.Out, w)
-	}
-	return a.watchLine(b.At, "%s %s", clean(w.Name), clean(line))
+	return a.printLine(w, a.paint(dim, a.clock(b.At))+" "+clean(w.Name)+" "+clean(line))
 }
 
-// agentLine is what an agent does.
+// agentLine describes an agent's state in one line.
 func agentLine(g *api.LiveAgent) string {
 	line := fmt.Sprintf("%s (%d/%d", g.Face, g.InUse, g.Slots)
 	if g.Waiting > 0 {
@@ -191,8 +151,5 @@ func agentLine(g *api.LiveAgent) string {
 	for _, t := range g.Current {
 		line += " " + shortID(t.QueueID)
 	}
-	if g.FaceText != "" {
-		line += ": " + g.FaceText
-	}
-	return line
+	return line + opt(": %s", g.FaceText)
 }

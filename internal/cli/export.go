@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,7 +20,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/port"
 )
 
-// exportPage is how many tasks an export asks for at a time.
+// exportPage is the number of tasks in a request of an export.
 const exportPage = 200
 
 func (a *app) exportCmd() *cobra.Command {
@@ -35,16 +36,14 @@ pause the queue first (signalbox pause) and let what runs come to its end.`,
 		Example: `  signalbox export -o tasks.jsonl
   signalbox export | gzip > tasks.jsonl.gz
   signalbox import --director http://new:8080 tasks.jsonl`,
-		RunE: run(func(ctx context.Context, _ []string) error {
-			return a.with(ctx, func(c *client.Client) error { return a.exportTo(ctx, c, file) })
-		}),
+		RunE: a.ask(func(ctx context.Context, c *client.Client, _ []string) error { return a.exportTo(ctx, c, file) }),
 	}
 	cmd.Flags().StringVarP(&file, "output", "o", "", "write to this `file`, which must not be there yet")
 	return cmd
 }
 
-// exportTo writes the export to a file, or to standard output. A file that was
-// not written to its end is taken away again.
+// exportTo writes the export to a file, or to standard output. An incomplete file
+// is removed.
 func (a *app) exportTo(ctx context.Context, c *client.Client, file string) error {
 	if file == "" {
 		_, err := a.export(ctx, c, a.io.Out)
@@ -55,14 +54,8 @@ func (a *app) exportTo(ctx context.Context, c *client.Client, file string) error
 		return err
 	}
 	n, err := a.export(ctx, c, f)
-	if err == nil {
-		err = f.Sync()
-	}
-	if bad := f.Close(); err == nil {
-		err = bad
-	}
-	if err != nil {
-		_ = os.Remove(file) // half an export is none
+	if err = cmp.Or(err, f.Sync(), f.Close()); err != nil {
+		_ = os.Remove(file) // incomplete
 		return err
 	}
 	a.note("Exported %s to %s.", plural(n, "task", "tasks"), file)
@@ -87,7 +80,7 @@ func (a *app) export(ctx context.Context, c *client.Client, to io.Writer) (tasks
 			}
 		}
 		tasks += len(page.Tasks)
-		a.progressed("exported", tasks)
+		a.showProgress("exported", tasks)
 		if after = page.Next; after == "" {
 			break
 		}
@@ -99,8 +92,8 @@ func (a *app) export(ctx context.Context, c *client.Client, to io.Writer) (tasks
 	return tasks, w.Flush()
 }
 
-// progressed shows how far a long command is, where someone looks.
-func (a *app) progressed(what string, n int) {
+// showProgress draws the progress of a long command on a terminal.
+func (a *app) showProgress(what string, n int) {
 	if a.io.ErrTTY && !a.dumb() {
 		a.line.draw(fmt.Sprintf("%d tasks %s", n, what), a.io.Columns)
 	}
@@ -109,6 +102,7 @@ func (a *app) progressed(what string, n int) {
 func (a *app) importCmd() *cobra.Command {
 	var running string
 	var dry bool
+	var from port.Source
 	cmd := &cobra.Command{
 		Use:   "import SOURCE",
 		Short: "Take over tasks from an export or another queue",
@@ -124,52 +118,55 @@ beside the old one; every command, the API and the tools of MCP take either.`,
 		Example: `  signalbox import tasks.jsonl
   signalbox import --dry-run ~/.agency/queue
   signalbox import --running requeue redis://localhost:6379/0`,
-		RunE: run(func(ctx context.Context, args []string) error {
+		PreRunE: func(_ *cobra.Command, args []string) (err error) {
 			if running != "interrupt" && running != "requeue" {
 				return usage("--running: want interrupt or requeue, got %q", running)
 			}
-			from, err := port.Open(args[0])
-			if err != nil {
-				return err
-			}
+			from, err = port.Open(args[0])
+			return err
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if dry {
-				return a.importInto(ctx, from, nil, running)
+				return a.importInto(cmd.Context(), from, nil, running)
 			}
-			return a.with(ctx, func(c *client.Client) error { return a.importInto(ctx, from, c, running) })
-		}),
+			return a.ask(func(ctx context.Context, c *client.Client, _ []string) error {
+				return a.importInto(ctx, from, c, running)
+			})(cmd, args)
+		},
+		ValidArgsFunction: completeFiles,
 	}
 	cmd.Flags().StringVar(&running, "running", "interrupt", "what becomes of tasks that ran there: `interrupt` ends them as failed, requeue puts them back in line")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only read the source and say what is in it")
 	return cmd
 }
 
-// The bounds of one request of an import.
+// The limits of one request of an import.
 const (
 	importTasks = 200
 	importBytes = 4 << 20
 )
 
-// importing is an import under way.
+// importing is a running import.
 type importing struct {
 	a       *app
-	c       *client.Client // nil: only count
+	c       *client.Client // nil for a dry run
 	running string
 	batch   []api.ExportedTask
 	size    int
 	out     imported
 }
 
-// imported is what an import came to.
+// imported is the JSON of an import.
 type imported struct {
 	Source string `json:"source"`
 	Tasks  int    `json:"tasks"` // read
 	api.Imported
-	Unread []unread `json:"unread"`        // records of the source that are no tasks
-	IDs    []newID  `json:"ids,omitempty"` // of tasks that had another id in their old queue
+	Unread []unread `json:"unread"`        // records that are not tasks
+	IDs    []newID  `json:"ids,omitempty"` // of tasks that got a new ID
 	DryRun bool     `json:"dry_run,omitempty"`
 }
 
-// newID says under which id a task of another queue is found here.
+// newID maps the ID of a task in its old queue to the one here.
 type newID struct {
 	Old string `json:"old"`
 	New string `json:"new"`
@@ -184,26 +181,21 @@ func (a *app) importInto(ctx context.Context, from port.Source, c *client.Client
 	in := importing{a: a, c: c, running: running, out: imported{
 		Source: from.What, DryRun: c == nil, Unread: []unread{}, Imported: api.Imported{Refused: []api.ImportedRefusal{}},
 	}}
-	err := from.Read(ctx, func(t api.ExportedTask) error { return in.take(ctx, t) }, in.bad)
-	if sent := in.send(ctx); sent != nil && err == nil {
-		err = sent
-	}
+	err := cmp.Or(from.Read(ctx, func(t api.ExportedTask) error { return in.add(ctx, t) }, in.unreadable), in.flush(ctx))
 	a.line.clear()
-	if printed := a.print(in.out, func() error { return a.importSummary(&in.out) }); err == nil {
-		err = printed
-	}
+	err = cmp.Or(err, a.print(in.out, func() { a.importSummary(&in.out) }))
 	if left := len(in.out.Refused) + len(in.out.Unread); err == nil && left > 0 {
 		err = fmt.Errorf("%s could not be taken over, as said above", plural(left, "record", "records"))
 	}
 	return err
 }
 
-func (in *importing) bad(where, why string) {
+func (in *importing) unreadable(where, why string) {
 	in.out.Unread = append(in.out.Unread, unread{where, why})
 	in.a.note("Not read: %s: %s", where, why)
 }
 
-func (in *importing) take(ctx context.Context, t api.ExportedTask) error {
+func (in *importing) add(ctx context.Context, t api.ExportedTask) error {
 	in.out.Tasks++
 	if old := port.OldID(t); old != "" {
 		in.out.IDs = append(in.out.IDs, newID{old, t.QueueID})
@@ -213,7 +205,7 @@ func (in *importing) take(ctx context.Context, t api.ExportedTask) error {
 	}
 	size := len(t.Request) + len(t.Result)
 	if len(in.batch) > 0 && (len(in.batch) >= importTasks || in.size+size > importBytes) {
-		if err := in.send(ctx); err != nil {
+		if err := in.flush(ctx); err != nil {
 			return err
 		}
 	}
@@ -221,38 +213,42 @@ func (in *importing) take(ctx context.Context, t api.ExportedTask) error {
 	return nil
 }
 
-func (in *importing) send(ctx context.Context) error {
-	if len(in.batch) == 0 {
+func (in *importing) flush(ctx context.Context) error {
+	batch := in.batch
+	if in.batch, in.size = in.batch[:0], 0; len(batch) == 0 {
 		return nil
 	}
-	batch := in.batch
-	in.batch, in.size = in.batch[:0], 0
-	err := in.sendAll(ctx, batch)
-	if client.Code(err) != string(signalbox.CodeValidation) || len(batch) == 1 {
-		return in.sent(err, batch)
+	return in.send(ctx, batch)
+}
+
+// send imports a batch. If the director rejects it as invalid, its tasks are sent
+// one by one, and those that are invalid are reported as refused.
+func (in *importing) send(ctx context.Context, batch []api.ExportedTask) error {
+	done, err := in.c.Import(ctx, api.ImportRequest{Tasks: batch, Running: in.running})
+	switch {
+	case err == nil:
+		in.out.Imported.Imported += done.Imported
+		in.out.Known += done.Known
+		for _, r := range done.Refused {
+			in.refused(r)
+		}
+		in.a.showProgress("imported", in.out.Imported.Imported+in.out.Known)
+		return nil
+	case client.Code(err) != string(signalbox.CodeValidation):
+		in.out.IDs = slices.DeleteFunc(in.out.IDs, func(id newID) bool {
+			return slices.ContainsFunc(batch, func(t api.ExportedTask) bool { return t.QueueID == id.New })
+		})
+		return errors.Join(err, errors.New("run the import again: what is there already is left alone"))
+	case len(batch) == 1:
+		in.refused(api.ImportedRefusal{QueueID: batch[0].QueueID, Message: err.Error()})
+		return nil
 	}
-	for i := range batch { // one of them cannot even be read: the others can
-		if err := in.sent(in.sendAll(ctx, batch[i:i+1]), batch[i:i+1]); err != nil {
+	for i := range batch { // find the invalid task
+		if err := in.send(ctx, batch[i:i+1]); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// sent takes what became of a request. A single task that the director cannot
-// read is refused, and does not end the import.
-func (in *importing) sent(err error, batch []api.ExportedTask) error {
-	switch {
-	case err == nil:
-		return nil
-	case client.Code(err) == string(signalbox.CodeValidation) && len(batch) == 1:
-		in.refused(api.ImportedRefusal{QueueID: batch[0].QueueID, Message: err.Error()})
-		return nil
-	}
-	in.out.IDs = slices.DeleteFunc(in.out.IDs, func(id newID) bool {
-		return slices.ContainsFunc(batch, func(t api.ExportedTask) bool { return t.QueueID == id.New })
-	})
-	return errors.Join(err, errors.New("run the import again: what is there already is left alone"))
 }
 
 func (in *importing) refused(r api.ImportedRefusal) {
@@ -261,26 +257,13 @@ func (in *importing) refused(r api.ImportedRefusal) {
 	in.a.note("Refused: %s: %s", r.QueueID, r.Message)
 }
 
-func (in *importing) sendAll(ctx context.Context, batch []api.ExportedTask) error {
-	done, err := in.c.Import(ctx, api.ImportRequest{Tasks: batch, Running: in.running})
-	if err != nil {
-		return err
-	}
-	in.out.Imported.Imported += done.Imported
-	in.out.Known += done.Known
-	for _, r := range done.Refused {
-		in.refused(r)
-	}
-	in.a.progressed("imported", in.out.Imported.Imported+in.out.Known)
-	return nil
-}
-
-func (a *app) importSummary(out *imported) error {
+func (a *app) importSummary(out *imported) {
 	for _, id := range out.IDs {
-		a.put("%s → %s", clean(id.Old), id.New)
+		a.say("%s → %s", clean(id.Old), id.New)
 	}
 	if out.DryRun {
-		return a.say("%s: %s, nothing was imported (--dry-run)", out.Source, plural(out.Tasks, "task", "tasks"))
+		a.say("%s: %s, nothing was imported (--dry-run)", out.Source, plural(out.Tasks, "task", "tasks"))
+		return
 	}
-	return a.say("Imported %s from %s; %d were there already", plural(out.Imported.Imported, "task", "tasks"), out.Source, out.Known)
+	a.say("Imported %s from %s; %d were there already", plural(out.Imported.Imported, "task", "tasks"), out.Source, out.Known)
 }

@@ -10,34 +10,34 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// access are the fake director's routes of identity, audit and lanes.
-func (f *fake) access() map[string]http.HandlerFunc {
-	say := func(v func(r *http.Request) any) http.HandlerFunc {
+// accessRoutes are the fake director's routes of identity, audit and lanes.
+func (f *fake) accessRoutes() map[string]http.HandlerFunc {
+	respond := func(v func(r *http.Request) any) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) { answer(w, 200, v(r)) }
 	}
-	gone := func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusNoContent) }
+	noContent := func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusNoContent) }
 	before := noon.Add(-3 * 60e9)
 	return map[string]http.HandlerFunc{
-		"chat": f.converse, "bypass": f.converse, "audit": f.auditRows, "createToken": f.createToken, "putUser": f.putUser,
-		"revokeToken": gone, "removeUser": gone,
+		"chat": f.handleChat, "bypass": f.handleChat, "audit": f.auditRows, "createToken": f.createToken, "putUser": f.putUser,
+		"revokeToken": noContent, "removeUser": noContent,
 		"removeAgent": func(w http.ResponseWriter, r *http.Request) {
 			if r.PathValue("name") != "coder" {
 				fail(w, 404, "not_found", "there is no agent "+r.PathValue("name"))
 				return
 			}
-			gone(w, r)
+			noContent(w, r)
 		},
-		"auditHead": say(func(*http.Request) any {
+		"auditHead": respond(func(*http.Request) any {
 			head := f.audit[len(f.audit)-1]
 			return api.AuditHead{Seq: head.Seq, Hash: head.Hash, At: &head.At}
 		}),
-		"me": say(func(*http.Request) any {
+		"me": respond(func(*http.Request) any {
 			return api.Me{Kind: "user", ID: "ada", Email: "ada@example.com", Scopes: []string{"read", "submit"}, Agents: []string{"coder"}, TokenID: "tok-1"}
 		}),
-		"tokens": say(func(*http.Request) any {
+		"tokens": respond(func(*http.Request) any {
 			return api.Tokens{Tokens: []api.Token{{ID: "tok-1", Name: "laptop", Kind: "user", Principal: "ada", Scopes: []string{"admin"}, CreatedAt: noon, LastUsedAt: &before}}}
 		}),
-		"users": say(func(*http.Request) any {
+		"users": respond(func(*http.Request) any {
 			return api.Users{Users: []api.User{{ID: "ada", Email: "ada@example.com", Role: "admin", Agents: []string{"coder"}}}}
 		}),
 		"lane": func(w http.ResponseWriter, r *http.Request) {
@@ -48,23 +48,23 @@ func (f *fake) access() map[string]http.HandlerFunc {
 				Bypass: []api.Execution{}, QueueLength: 2, QueuedExecutions: []api.Execution{waiting}, MaxQueueSize: 3,
 			})
 		},
-		"sessions": say(func(r *http.Request) any {
+		"sessions": respond(func(r *http.Request) any {
 			out := api.Sessions{Sessions: []api.Session{{SessionID: "s1", Agent: "coder", State: "active", Current: true, Owner: "user:ada", Title: "first", Turns: 2, LastUsed: before}}}
 			if r.URL.Query().Get("state") == "all" {
 				out.Sessions = append(out.Sessions, api.Session{SessionID: "s0", Agent: "coder", State: "archived", Source: "cli", Turns: 1, LastUsed: before})
 			}
 			return out
 		}),
-		"archiveSession": say(func(r *http.Request) any {
+		"archiveSession": respond(func(r *http.Request) any {
 			return api.Session{SessionID: r.PathValue("id"), Agent: "coder", State: "archived"}
 		}),
-		"restoreSession": say(func(r *http.Request) any {
+		"restoreSession": respond(func(r *http.Request) any {
 			return api.Session{SessionID: r.PathValue("id"), Agent: "coder", State: "active", Current: true}
 		}),
-		"activities": say(func(*http.Request) any {
+		"activities": respond(func(*http.Request) any {
 			return api.Activities{Activities: []api.Activity{activity(2), activity(1)}, Next: "c1"}
 		}),
-		"activity": say(func(*http.Request) any {
+		"activity": respond(func(*http.Request) any {
 			root, child := activity(1), activity(2)
 			child.Children = []api.Activity{activity(3)}
 			root.Children = []api.Activity{child}
@@ -73,7 +73,7 @@ func (f *fake) access() map[string]http.HandlerFunc {
 	}
 }
 
-// activity is the n-th: the first has ended, the second runs, the third waits.
+// activity is the n-th activity: the first has ended, the second runs, the third waits.
 func activity(n int) api.Activity {
 	ms := int64(61_240)
 	x := api.Activity{ID: id(n), Type: "chat_start", State: "completed", AgentName: "coder", TriggeredBy: "user", UserID: "ada", DurationMS: &ms, CreatedAt: noon}
@@ -87,8 +87,8 @@ func activity(n int) api.Activity {
 	return x
 }
 
-// chain is a sound audit log of n rows.
-func chain(n int) []api.AuditRow {
+// auditChain is a valid audit log of n rows.
+func auditChain(n int) []api.AuditRow {
 	prev := signalbox.AuditRoot
 	var out []api.AuditRow
 	for i := range n {

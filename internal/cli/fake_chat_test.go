@@ -9,19 +9,19 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// said is a chat or bypass task as it came to the fake director.
-type said struct {
+// chatCall is a chat or bypass task as it came to the fake director.
+type chatCall struct {
 	path, key, execution, prefer string
 	chat                         api.ChatRequest
 	bypass                       api.BypassRequest
 }
 
-// converse answers a chat or a bypass task. The first word of the message is
-// its fate: echo completes, queued does so after a wait in line, busy, full,
-// backlog and down are refused, failed, cancelled, timeout and lost end so,
-// hang runs for ever and line waits for ever.
-func (f *fake) converse(w http.ResponseWriter, r *http.Request) {
-	s := said{path: r.URL.Path, key: r.Header.Get("Idempotency-Key"), execution: r.Header.Get("X-Signalbox-Execution"), prefer: r.Header.Get("Prefer")}
+// handleChat answers a chat or a bypass task. The first word of the message says
+// how: echo completes, queued completes after a wait in line; busy, crowded, full,
+// cycle and down are refused; failed, cancelled, timeout and lost end that way; hang
+// runs for ever and line waits for ever.
+func (f *fake) handleChat(w http.ResponseWriter, r *http.Request) {
+	s := chatCall{path: r.URL.Path, key: r.Header.Get("Idempotency-Key"), execution: r.Header.Get("X-Signalbox-Execution"), prefer: r.Header.Get("Prefer")}
 	dec := json.NewDecoder(r.Body)
 	dec.DisallowUnknownFields()
 	body := any(&s.chat)
@@ -34,7 +34,7 @@ func (f *fake) converse(w http.ResponseWriter, r *http.Request) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.said = append(f.said, s)
+	f.chats = append(f.chats, s)
 	if r.PathValue("name") != "coder" {
 		fail(w, 404, "not_found", "there is no agent "+r.PathValue("name"))
 		return
@@ -87,7 +87,7 @@ func (f *fake) answerChat(w http.ResponseWriter, r *http.Request, word, rest str
 	}
 	event("accepted", accepted)
 	if word == "line" {
-		f.wait(r)
+		f.waitForChange(r)
 		return
 	}
 	if word == "queued" {
@@ -97,7 +97,7 @@ func (f *fake) answerChat(w http.ResponseWriter, r *http.Request, word, rest str
 	event("started", struct{}{})
 	f.set(t, "accept", "working")
 	if word == "hang" {
-		for t.State == "working" && f.wait(r) { //nolint:revive // it waits for the caller to go, or for a cancel
+		for t.State == "working" && f.waitForChange(r) { //nolint:revive // it waits for the caller to go, or for a cancel
 		}
 		return
 	}

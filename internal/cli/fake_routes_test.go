@@ -14,8 +14,8 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// fate lets a task run its course; f.mu is held.
-func (f *fake) fate(t *api.Task) {
+// runPrompt runs a task as its prompt says; f.mu is held.
+func (f *fake) runPrompt(t *api.Task) {
 	if t.State != "pending" {
 		return
 	}
@@ -39,8 +39,8 @@ func (f *fake) fate(t *api.Task) {
 	}
 }
 
-// of returns the task of a request, having answered where there is none.
-func (f *fake) of(w http.ResponseWriter, r *http.Request) *api.Task {
+// lookup returns the task that a request names, or answers 404 and returns nil.
+func (f *fake) lookup(w http.ResponseWriter, r *http.Request) *api.Task {
 	for _, t := range f.tasks {
 		if t.QueueID == r.PathValue("id") {
 			return t
@@ -53,36 +53,36 @@ func (f *fake) of(w http.ResponseWriter, r *http.Request) *api.Task {
 func (f *fake) task(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	t := f.of(w, r)
+	t := f.lookup(w, r)
 	if t == nil {
 		return
 	}
-	f.waited(w, r, t, func(t *api.Task) any { return t })
+	f.answerWait(w, r, t, func(t *api.Task) any { return t })
 }
 
-// waited answers with a task at once, or when it has ended; f.mu is held.
-func (f *fake) waited(w http.ResponseWriter, r *http.Request, t *api.Task, view func(*api.Task) any) {
+// answerWait answers with a task, at once or when it has ended; f.mu is held.
+func (f *fake) answerWait(w http.ResponseWriter, r *http.Request, t *api.Task, view func(*api.Task) any) {
 	if r.URL.Query().Get("wait") == "" {
-		if f.heard[t.QueueID] && !f.looked[t.QueueID] {
-			f.looked[t.QueueID] = true
-			f.poke()
+		if f.subscribed[t.QueueID] && !f.polled[t.QueueID] {
+			f.polled[t.QueueID] = true
+			f.broadcast()
 		}
 		answer(w, 200, view(t))
 		return
 	}
 	for !client.Ended(t.State) {
-		if f.looked[t.QueueID] {
-			f.fate(t)
+		if f.polled[t.QueueID] {
+			f.runPrompt(t)
 		}
-		if !client.Ended(t.State) && !f.wait(r) {
+		if !client.Ended(t.State) && !f.waitForChange(r) {
 			return
 		}
 	}
 	answer(w, 200, view(t))
 }
 
-// wait waits for a change; f.mu is held before and after.
-func (f *fake) wait(r *http.Request) bool {
+// waitForChange waits for a change of any task; f.mu is held before and after.
+func (f *fake) waitForChange(r *http.Request) bool {
 	changed := f.changed
 	f.mu.Unlock()
 	defer f.mu.Lock()
@@ -104,7 +104,7 @@ func (f *fake) stream(w http.ResponseWriter, r *http.Request) {
 	only := r.URL.Query().Get("queue_id")
 	w.Header().Set("Content-Type", "text/event-stream")
 	fmt.Fprintf(w, "id: %d\n\n", at)
-	f.heard[only] = true
+	f.subscribed[only] = true
 	for {
 		for ; at < len(f.events); at++ {
 			e := f.events[at]
@@ -114,7 +114,7 @@ func (f *fake) stream(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		w.(http.Flusher).Flush()
-		if !f.wait(r) {
+		if !f.waitForChange(r) {
 			return
 		}
 	}
@@ -140,7 +140,7 @@ func (f *fake) queue(w http.ResponseWriter, r *http.Request) {
 func (f *fake) cancel(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	t := f.of(w, r)
+	t := f.lookup(w, r)
 	switch {
 	case t == nil:
 	case client.Ended(t.State):
@@ -159,7 +159,7 @@ func (f *fake) retry(w http.ResponseWriter, r *http.Request) {
 	json.NewDecoder(r.Body).Decode(&edit)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	t := f.of(w, r)
+	t := f.lookup(w, r)
 	if t == nil {
 		return
 	}
@@ -179,7 +179,7 @@ func (f *fake) retry(w http.ResponseWriter, r *http.Request) {
 func (f *fake) why(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if t := f.of(w, r); t != nil {
+	if t := f.lookup(w, r); t != nil {
 		answer(w, 200, api.Why{
 			QueueID: t.QueueID, State: t.State, Summary: "It waits: Agent coder is busy.",
 			Gates: []api.Gate{
@@ -191,11 +191,11 @@ func (f *fake) why(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// output has the lines of a task's answer as its log.
+// output serves a task's result as its log.
 func (f *fake) output(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	t := f.of(w, r)
+	t := f.lookup(w, r)
 	if t == nil {
 		return
 	}
@@ -213,7 +213,7 @@ func (f *fake) output(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	for !client.Ended(t.State) {
 		w.(http.Flusher).Flush()
-		if !f.wait(r) {
+		if !f.waitForChange(r) {
 			return
 		}
 	}

@@ -11,14 +11,15 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// scheduling has the routes of schedules. A schedule's task has the fate of
-// its message; one that is called held is held until it is looked at.
-func (f *fake) scheduling() map[string]http.HandlerFunc {
+// scheduleRoutes are the routes of schedules. A schedule's task runs as its message
+// says (runPrompt). The firing of one named held waits until its executions are
+// listed.
+func (f *fake) scheduleRoutes() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
 		"schedules": f.schedules, "createSchedule": f.putSchedule, "putSchedule": f.putSchedule,
 		"schedule": f.withSchedule(func(w http.ResponseWriter, s *api.Schedule) { answer(w, 200, s) }),
 		"removeSchedule": f.withSchedule(func(w http.ResponseWriter, s *api.Schedule) {
-			delete(f.plans, s.Name)
+			delete(f.stored, s.Name)
 			w.WriteHeader(http.StatusNoContent)
 		}),
 		"enableSchedule": f.withSchedule(func(w http.ResponseWriter, s *api.Schedule) {
@@ -38,7 +39,7 @@ func (f *fake) withSchedule(do func(http.ResponseWriter, *api.Schedule)) http.Ha
 	return func(w http.ResponseWriter, r *http.Request) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		s := f.plans[r.PathValue("id")]
+		s := f.stored[r.PathValue("id")]
 		if s == nil {
 			fail(w, 404, "not_found", fmt.Sprintf("there is no schedule %q", r.PathValue("id")))
 			return
@@ -51,8 +52,8 @@ func (f *fake) schedules(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	out := api.Schedules{Schedules: []api.Schedule{}}
-	for _, name := range slices.Sorted(maps.Keys(f.plans)) {
-		if s := f.plans[name]; name > r.URL.Query().Get("after") && (r.URL.Query().Get("agent") == "" || s.AgentName == r.URL.Query().Get("agent")) {
+	for _, name := range slices.Sorted(maps.Keys(f.stored)) {
+		if s := f.stored[name]; name > r.URL.Query().Get("after") && (r.URL.Query().Get("agent") == "" || s.AgentName == r.URL.Query().Get("agent")) {
 			if len(out.Schedules) == 2 { // a short page, so that there are several
 				out.Next = out.Schedules[1].Name
 				break
@@ -63,7 +64,7 @@ func (f *fake) schedules(w http.ResponseWriter, r *http.Request) {
 	answer(w, 200, out)
 }
 
-// putSchedule makes or changes a schedule, and notes what was asked for.
+// putSchedule makes or changes a schedule, and records the request.
 func (f *fake) putSchedule(w http.ResponseWriter, r *http.Request) {
 	var req api.NewSchedule
 	dec := json.NewDecoder(r.Body)
@@ -75,12 +76,12 @@ func (f *fake) putSchedule(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	body, _ := json.Marshal(req)
-	f.called = append(f.called, "schedule "+string(body))
-	if f.plans[req.Name] != nil && r.PathValue("id") == "" {
+	f.calls = append(f.calls, "schedule "+string(body))
+	if f.stored[req.Name] != nil && r.PathValue("id") == "" {
 		fail(w, 409, "conflict", "there is already a schedule named "+req.Name)
 		return
 	}
-	delete(f.plans, r.PathValue("id"))
+	delete(f.stored, r.PathValue("id"))
 	next := noon.Add(13 * time.Hour)
 	s := &api.Schedule{
 		ID: req.Name, Name: req.Name, Description: req.Description, CronExpression: req.CronExpression, Words: "at 01:00", Timezone: "UTC", Enabled: *req.Enabled,
@@ -90,7 +91,7 @@ func (f *fake) putSchedule(w http.ResponseWriter, r *http.Request) {
 	if req.Timezone != "" {
 		s.Timezone = req.Timezone
 	}
-	f.plans[req.Name] = s
+	f.stored[req.Name] = s
 	status := 201
 	if r.Method == http.MethodPut {
 		status = 200
@@ -120,8 +121,9 @@ func (f *fake) executions(w http.ResponseWriter, s *api.Schedule) {
 	answer(w, 200, api.Executions{Executions: s.Outcomes})
 }
 
-// plan makes a schedule of what a script says: its last outcome, or disabled.
-func (f *fake) plan(name, last string) {
+// addSchedule adds a schedule whose last run ended as given; disabled and overdue are
+// states of the schedule itself.
+func (f *fake) addSchedule(name, last string) {
 	next, at := noon.Add(90*time.Minute), noon.Add(-22*time.Hour)
 	s := &api.Schedule{
 		ID: name, Name: name, CronExpression: "30 13 * * *", Words: "at 13:30", Timezone: "Europe/Berlin", Enabled: last != "disabled", Source: "config",
@@ -140,5 +142,5 @@ func (f *fake) plan(name, last string) {
 	case "skipped_queue_full":
 		s.LastError = s.Outcomes[0].Error
 	}
-	f.plans[name] = s
+	f.stored[name] = s
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// searching answers queries, and tells live what there is once.
-func (f *fake) searching() map[string]http.HandlerFunc {
+// searchRoutes are those of queries and of the live stream.
+func (f *fake) searchRoutes() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{"search": f.search, "bulk": f.bulk, "live": f.live}
 }
 
-// matching are the tasks that a query takes; f.mu is held.
+// matching returns the tasks that a query matches; f.mu is held.
 func (f *fake) matching(w http.ResponseWriter, text string) (q signalbox.Query, tasks []*api.Task, ok bool) {
 	q, err := signalbox.ParseQuery(text, noon)
 	if err != nil {
@@ -92,8 +92,8 @@ func (f *fake) bulk(w http.ResponseWriter, r *http.Request) {
 	answer(w, 200, out)
 }
 
-// live tells two revisions, and then refuses, so that who watches comes to an
-// end.
+// live sends a snapshot and one change. It refuses to reconnect, so that a watching
+// client ends.
 func (f *fake) live(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Last-Event-ID") != "" {
 		fail(w, 403, "forbidden", "that was all")
@@ -101,17 +101,17 @@ func (f *fake) live(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	coder := api.LiveAgent{Agent: api.Agent{Name: "coder", Slots: 2, InUse: 1}, Face: "running", Current: []api.LiveTask{{QueueID: id(1), State: "working"}}}
-	tell := func(name string, l api.Live) {
+	send := func(name string, l api.Live) {
 		data, _ := json.Marshal(l)
 		fmt.Fprintf(w, "id: e.%d\nevent: %s\ndata: %s\n\n", l.Revision, name, data)
 	}
-	tell("snapshot", api.Live{
+	send("snapshot", api.Live{
 		Revision: 1, At: noon, Epoch: "e", Agents: []api.LiveAgent{coder}, Totals: &api.Totals{Pending: 3, MaxSize: 50, Running: 1, Slots: 2},
 		Health: &api.Verdict{OK: true, Text: "All is well: 1 agent is connected."},
 	})
 	fmt.Fprint(w, "event: beat\ndata: {\"revision\":1}\n\n")
 	coder.Face, coder.FaceText = "stuck", "not heard from for 20 s"
-	tell("change", api.Live{
+	send("change", api.Live{
 		Revision: 2, At: noon, Epoch: "e", Agents: []api.LiveAgent{coder}, Health: &api.Verdict{Text: "coder is silent."},
 		Gone: []string{"agent:other", "task:" + id(4)},
 	})

@@ -14,13 +14,14 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// noon is the time of all tests.
+// noon is the current time in all tests.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// fake is a director that does as the test says. A task's prompt is its fate:
-// "echo X" completes with the answer X; failed, cancelled, timeout and lost
-// end so; hang works for ever; anything else waits. A fate runs its course
-// when somebody waits for the task and hears its events.
+// fake is a director that answers as the test wants. A task's prompt says how it
+// runs: "echo X" completes with the result X; failed, cancelled, timeout and lost
+// end that way; hang runs for ever; anything else stays pending. A task runs as soon
+// as a client waits for it, has subscribed to its events and has then read it once,
+// so that the client sees every state.
 type fake struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -33,17 +34,17 @@ type fake struct {
 	max     int
 	token   string
 
-	refuse   map[string]api.Error // route → refusal, whose status is RetryAfter
-	loseNext int                  // replies to submit that are lost
-	submits  []submitted
-	heard    map[string]bool // id → its events are listened to
-	looked   map[string]bool // id → it was read after that
+	refuse      map[string]api.Error // route → refusal, whose status is RetryAfter
+	dropReplies int                  // how many replies to submit are lost
+	submits     []submitted
+	subscribed  map[string]bool // id → a client has subscribed to its events
+	polled      map[string]bool // id → it was read after that
 
-	called []string // tools, with their executions and bodies
-	said   []said
+	calls  []string // tool calls, with their executions and bodies
+	chats  []chatCall
 	audit  []api.AuditRow
 	users  []api.PutUser
-	plans  map[string]*api.Schedule
+	stored map[string]*api.Schedule
 }
 
 type submitted struct {
@@ -54,7 +55,7 @@ type submitted struct {
 func newFake(t testing.TB) *fake {
 	f := &fake{
 		max: 50, changed: make(chan struct{}), keys: map[string]string{}, refuse: map[string]api.Error{},
-		heard: map[string]bool{}, looked: map[string]bool{}, audit: chain(5), plans: map[string]*api.Schedule{},
+		subscribed: map[string]bool{}, polled: map[string]bool{}, audit: auditChain(5), stored: map[string]*api.Schedule{},
 		agents: []api.Agent{{Name: "coder", Kind: "claude", URL: "http://127.0.0.1:9000", State: "idle", Slots: 2}},
 	}
 	f.Server = httptest.NewServer(f.mux())
@@ -63,7 +64,7 @@ func newFake(t testing.TB) *fake {
 }
 
 func (f *fake) Close() {
-	f.Listener.Close() // first: who was cut off must not come back before the end
+	f.Listener.Close() // first, so that a client whose connection is closed cannot reconnect
 	closed := make(chan struct{})
 	go func() {
 		f.Server.Close()
@@ -95,11 +96,11 @@ func (f *fake) mux() http.Handler {
 		"status":  func(w http.ResponseWriter, r *http.Request) { answer(w, 200, api.Status{}) },
 		"healthz": func(w http.ResponseWriter, r *http.Request) { answer(w, 200, api.Health{Status: "ok"}) },
 	}
-	maps.Copy(handlers, f.access())
-	maps.Copy(handlers, f.tooling())
-	maps.Copy(handlers, f.doctoring())
-	maps.Copy(handlers, f.scheduling())
-	maps.Copy(handlers, f.searching())
+	maps.Copy(handlers, f.accessRoutes())
+	maps.Copy(handlers, f.toolRoutes())
+	maps.Copy(handlers, f.doctorRoutes())
+	maps.Copy(handlers, f.scheduleRoutes())
+	maps.Copy(handlers, f.searchRoutes())
 	mux := http.NewServeMux()
 	for _, route := range api.Routes() {
 		handle := handlers[route.Name]
@@ -108,14 +109,14 @@ func (f *fake) mux() http.Handler {
 		}
 		mux.HandleFunc(route.Method+" "+route.Path, func(w http.ResponseWriter, r *http.Request) {
 			f.mu.Lock()
-			no, refused := f.refuse[route.Name]
+			refusal, refused := f.refuse[route.Name]
 			token := f.token
 			f.mu.Unlock()
 			switch {
 			case token != "" && route.Scope != api.ScopePublic && r.Header.Get("Authorization") != "Bearer "+token:
 				fail(w, 401, "unauthorized", "a token is required")
 			case refused:
-				answer(w, no.RetryAfter, no)
+				answer(w, refusal.RetryAfter, refusal)
 			default:
 				handle(w, r)
 			}
@@ -172,8 +173,8 @@ func (f *fake) submit(w http.ResponseWriter, r *http.Request) {
 	}
 	t := f.add(req.Prompt)
 	f.keys[key] = t.QueueID
-	if f.loseNext > 0 {
-		f.loseNext--
+	if f.dropReplies > 0 {
+		f.dropReplies--
 		panic(http.ErrAbortHandler)
 	}
 	answer(w, 201, api.SubmitResponse{QueueID: t.QueueID, State: t.State, Position: t.Position, Queue: t.Queue})
@@ -187,7 +188,7 @@ func (f *fake) add(prompt string) *api.Task {
 		Source: "cli", Prompt: prompt, PromptPreview: preview, MaxAttempts: 3, ETA: &api.ETA{LowSeconds: 180, HighSeconds: 540, Runs: 40},
 	}
 	f.tasks = append(f.tasks, t)
-	f.note(t, "submit", "")
+	f.addEvent(t, "submit", "")
 	return t
 }
 
@@ -200,7 +201,7 @@ func (f *fake) seed(prompts ...string) {
 	}
 }
 
-// waiting counts who waits in a queue.
+// waiting counts the pending tasks of a queue.
 func (f *fake) waiting(queue string) int {
 	n := 0
 	for _, t := range f.tasks {
@@ -211,17 +212,17 @@ func (f *fake) waiting(queue string) int {
 	return n
 }
 
-// note writes the journal; f.mu is held.
-func (f *fake) note(t *api.Task, kind, message string) {
+// addEvent adds an event and wakes those who wait; f.mu is held.
+func (f *fake) addEvent(t *api.Task, kind, message string) {
 	seq := int64(len(f.events) + 1)
 	f.events = append(f.events, api.Event{
 		Seq: seq, At: noon.Add(time.Duration(seq) * time.Second), Kind: kind, QueueID: t.QueueID, State: t.State, Agent: t.Agent, Message: message,
 	})
-	f.poke()
+	f.broadcast()
 }
 
-// poke wakes whoever waits; f.mu is held.
-func (f *fake) poke() {
+// broadcast wakes everyone who waits for a change; f.mu is held.
+func (f *fake) broadcast() {
 	close(f.changed)
 	f.changed = make(chan struct{})
 }
@@ -242,7 +243,7 @@ func (f *fake) set(t *api.Task, kind, state string) {
 	default:
 		t.EndedAt = &at
 	}
-	f.note(t, kind, t.Message)
+	f.addEvent(t, kind, t.Message)
 }
 
 // change changes a task from a test.

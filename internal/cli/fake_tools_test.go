@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// tooling are the fake director's routes of tools.
-func (f *fake) tooling() map[string]http.HandlerFunc {
+// toolRoutes are the fake director's routes of tools.
+func (f *fake) toolRoutes() map[string]http.HandlerFunc {
 	since := noon.Add(-90 * time.Second)
 	return map[string]http.HandlerFunc{
 		"tools": func(w http.ResponseWriter, _ *http.Request) {
@@ -42,32 +42,32 @@ func (f *fake) tooling() map[string]http.HandlerFunc {
 	}
 }
 
-// callTool answers with what its tool is named after, and notes the call.
+// callTool answers as the name of the tool says, and records the call.
 func (f *fake) callTool(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	f.mu.Lock()
-	f.called = append(f.called, fmt.Sprintf("%s %s %s", r.PathValue("tool"), r.Header.Get("X-Signalbox-Execution"), body))
+	f.calls = append(f.calls, fmt.Sprintf("%s %s %s", r.PathValue("tool"), r.Header.Get("X-Signalbox-Execution"), body))
 	f.mu.Unlock()
 	w.Header().Set("Content-Type", "text/event-stream")
-	say := func(name, data string) { fmt.Fprintf(w, "event: %s\ndata: %s\n\n", name, data) }
+	send := func(name, data string) { fmt.Fprintf(w, "event: %s\ndata: %s\n\n", name, data) }
 	switch r.PathValue("tool") {
 	case "echo":
-		say("result", `{"content":[{"type":"text","text":"hello\n"},{"type":"image","mimeType":"image/png","data":"AAAA"},{"type":"resource_link","uri":"file:///x"},{"type":"resource","resource":{"uri":"a:b","text":"inside"}}]}`)
+		send("result", `{"content":[{"type":"text","text":"hello\n"},{"type":"image","mimeType":"image/png","data":"AAAA"},{"type":"resource_link","uri":"file:///x"},{"type":"resource","resource":{"uri":"a:b","text":"inside"}}]}`)
 	case "structured":
-		say("result", `{"content":[],"structuredContent":{"n":12345678901234567890}}`)
+		send("result", `{"content":[],"structuredContent":{"n":12345678901234567890}}`)
 	case "waits":
-		say("progress", `{"progress":0,"message":"queued, position 2","position":2}`)
-		say("progress", `{"progress":0,"message":"queued, position 2","position":2}`)
-		say("progress", `{"progress":1,"total":3,"message":"loading"}`)
-		say("result", `{"content":[{"type":"text","text":"done"}]}`)
+		send("progress", `{"progress":0,"message":"queued, position 2","position":2}`)
+		send("progress", `{"progress":0,"message":"queued, position 2","position":2}`)
+		send("progress", `{"progress":1,"total":3,"message":"loading"}`)
+		send("result", `{"content":[{"type":"text","text":"done"}]}`)
 	case "fails":
-		say("result", `{"content":[{"type":"text","text":"no such page"}],"isError":true}`)
+		send("result", `{"content":[{"type":"text","text":"no such page"}],"isError":true}`)
 	case "report":
-		say("result", `{"content":[{"type":"text","text":"Task 'report' queued with id `+id(9)+`"}],"metadata":{"agent":"report","taskId":"`+id(9)+`","toolName":"report","status":"pending"}}`)
+		send("result", `{"content":[{"type":"text","text":"Task 'report' queued with id `+id(9)+`"}],"metadata":{"agent":"report","taskId":"`+id(9)+`","toolName":"report","status":"pending"}}`)
 	case "hangs":
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
 	default:
-		say("error", `{"error":"`+r.PathValue("tool")+`","message":"it is as it is"}`)
+		send("error", `{"error":"`+r.PathValue("tool")+`","message":"it is as it is"}`)
 	}
 }

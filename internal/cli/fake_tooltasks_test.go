@@ -12,14 +12,14 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// createToolTask makes a task whose fate is that of its tool's name, and notes
-// the call.
+// createToolTask makes a task that runs as the name of its tool says, and records the
+// call.
 func (f *fake) createToolTask(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	tool := r.PathValue("tool")
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.called = append(f.called, fmt.Sprintf("%s %s %s", tool, r.Header.Get("X-Signalbox-Session"), body))
+	f.calls = append(f.calls, fmt.Sprintf("%s %s %s", tool, r.Header.Get("X-Signalbox-Session"), body))
 	if tool == "nothing" {
 		fail(w, 404, "not_found", `There is no tool "nothing": signalbox tools lists those that there are`)
 		return
@@ -41,7 +41,7 @@ func (f *fake) createToolTask(w http.ResponseWriter, r *http.Request) {
 	answer(w, 201, toolView(t))
 }
 
-// toolView is a task in the words of tools' tasks.
+// toolView is a task in the form of the routes of tool tasks.
 func toolView(t *api.Task) api.ToolTask {
 	v := api.ToolTask{
 		ID: t.QueueID, ToolName: t.Tool, Status: t.State, CreatedAt: t.CreatedAt, UpdatedAt: t.CreatedAt, State: t.State,
@@ -73,13 +73,13 @@ func toolView(t *api.Task) api.ToolTask {
 func (f *fake) toolTask(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	t := f.of(w, r)
+	t := f.lookup(w, r)
 	switch {
 	case t == nil:
 	case t.Tool == "":
 		fail(w, 404, "not_found", "there is no task "+t.QueueID+" of a tool")
 	default:
-		f.waited(w, r, t, func(t *api.Task) any { return toolView(t) })
+		f.answerWait(w, r, t, func(t *api.Task) any { return toolView(t) })
 	}
 }
 
@@ -87,7 +87,7 @@ func (f *fake) toolTask(w http.ResponseWriter, r *http.Request) {
 func (f *fake) cancelToolTask(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	t := f.of(w, r)
+	t := f.lookup(w, r)
 	switch {
 	case t == nil:
 	case t.Tool == "":

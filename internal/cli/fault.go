@@ -22,22 +22,39 @@ type fault struct {
 	hint      string
 	retryable bool
 	matches   []string // for ambiguous
-	id        string   // of the task that it is about, where it was made
-	silent    bool     // all has been said; only the exit code is left
+	id        string   // of the task that it is about
+	silent    bool     // print nothing: everything was printed already
 }
 
 func (f *fault) Error() string { return f.message }
 
-func usage(format string, args ...any) *fault {
-	return &fault{exit: exitUsage, code: "usage", message: fmt.Sprintf(format, args...)}
+func failure(exit int, code, format string, args ...any) *fault {
+	return &fault{exit: exit, code: code, message: fmt.Sprintf(format, args...)}
 }
 
-func (f *fault) hinted(format string, args ...any) *fault {
+func usage(format string, args ...any) *fault { return failure(exitUsage, "usage", format, args...) }
+
+func (f *fault) withHint(format string, args ...any) *fault {
 	f.hint = fmt.Sprintf(format, args...)
 	return f
 }
 
-// errorDocument is an error with --json.
+// again marks a fault as retryable and adds a hint how to retry.
+func (f *fault) again(format string, args ...any) *fault {
+	f.retryable = true
+	return f.withHint(format, args...)
+}
+
+// storedHint is the hint for a submit that got no answer.
+const storedHint = "it may have been stored; the same command with --idempotency-key %s finds it or submits it, never twice"
+
+// about sets the task that a fault is about.
+func (f *fault) about(id string) *fault {
+	f.id = id
+	return f
+}
+
+// errorDocument is the JSON of an error.
 type errorDocument struct {
 	Error     string   `json:"error"` // code
 	Message   string   `json:"message"`
@@ -79,12 +96,12 @@ func toFault(err error) *fault {
 	switch {
 	case errors.As(err, &f):
 		return f
-	case errors.As(err, &gone): // before the answer of a gateway that it may wrap
+	case errors.As(err, &gone): // first: it may wrap the error response of a proxy
 		return unreachable(gone)
 	case errors.As(err, &chat):
 		return chatFault(chat)
 	case errors.As(err, &answer):
-		return refused(answer)
+		return apiFault(answer)
 	case errors.As(err, &conf):
 		return &fault{exit: exitUsage, code: "config", message: err.Error()}
 	case errors.Is(err, context.Canceled):
@@ -99,23 +116,22 @@ func toFault(err error) *fault {
 }
 
 func unreachable(gone *client.UnreachableError) *fault {
-	f := &fault{exit: exitUnreachable, code: "unreachable", message: gone.Error(), retryable: true}
+	f := failure(exitUnreachable, "unreachable", "%s", gone)
 	if gone.Key != "" {
-		return f.hinted("the task may have been stored; the same command with --idempotency-key %s finds it or submits it, never twice", gone.Key)
+		return f.again("the task may have been stored; the same command with --idempotency-key %s finds it or submits it, never twice", gone.Key)
 	}
-	return f.hinted("start a director with signalbox up, or name one with --director")
+	return f.again("start a director with signalbox up, or name one with --director")
 }
 
-// full finds the sentence that people and scripts know in whatever the
-// director says about a full queue.
+// full matches the sentence about a full queue that scripts depend on.
 var full = regexp.MustCompile(`(?i)queue is at capacity( \(\d+ tasks\))?`)
 
-func refused(e *client.Error) *fault {
+func apiFault(e *client.Error) *fault {
 	f := &fault{
 		exit: exitOf(e), code: e.Body.Error, message: e.Error(), hint: e.Body.Hint,
 		retryable: e.Body.Retryable, matches: e.Body.Matches,
 	}
-	if e.Body.Field != "" && e.Body.Field != "q" && !strings.Contains(f.message, e.Body.Field) { // q is a query, which its errors quote
+	if e.Body.Field != "" && e.Body.Field != "q" && !strings.Contains(f.message, e.Body.Field) { // errors of a query quote it
 		f.message = e.Body.Field + ": " + f.message
 	}
 	if f.code == "queue_full" {
@@ -129,7 +145,7 @@ func refused(e *client.Error) *fault {
 	return f
 }
 
-// hints are for answers that bring none of their own.
+// hints are used for errors that have no hint of their own.
 var hints = map[string]string{
 	"queue_full":   "wait for a place with --wait-for-room, or cancel what is no longer needed",
 	"unauthorized": "give a token with --token-file or SIGNALBOX_TOKEN; who administers the director makes one with signalbox tokens create",
@@ -160,17 +176,15 @@ func exitOf(e *client.Error) int {
 	return exitError
 }
 
-// writeJSON writes one document, indented for people who look at it.
-func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
-}
+// writeJSON writes one indented document.
+func writeJSON(w io.Writer, v any) error { return encode(w, v, "  ") }
 
-// writeLine writes one document of a stream.
-func writeLine(w io.Writer, v any) error {
+// writeLine writes one document on one line.
+func writeLine(w io.Writer, v any) error { return encode(w, v, "") }
+
+func encode(w io.Writer, v any, indent string) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
+	enc.SetIndent("", indent)
 	return enc.Encode(v)
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
@@ -37,33 +39,33 @@ func (c *choice) Set(s string) error {
 	return nil
 }
 
-// span is a flag that takes a duration, or a number of seconds.
-type span time.Duration
+// durationFlag is a flag that takes a duration, or a number of seconds.
+type durationFlag time.Duration
 
-func (s *span) Type() string { return "duration" }
-func (s *span) String() string {
+func (s *durationFlag) Type() string { return "duration" }
+func (s *durationFlag) String() string {
 	if *s == 0 {
 		return ""
 	}
 	return time.Duration(*s).String()
 }
 
-func (s *span) Set(text string) error {
-	d, err := parseSpan(text)
+func (s *durationFlag) Set(text string) error {
+	d, err := parseDuration(text)
 	if err != nil {
 		return err
 	}
 	if d <= 0 {
 		return fmt.Errorf("want more than 0")
 	}
-	*s = span(d)
+	*s = durationFlag(d)
 	return nil
 }
 
-// seconds rounds up to whole seconds, which is what the API counts in.
-func (s span) seconds() int { return int(math.Ceil(time.Duration(s).Seconds())) }
+// seconds rounds up to whole seconds, the unit of the API.
+func (s durationFlag) seconds() int { return int(math.Ceil(time.Duration(s).Seconds())) }
 
-func parseSpan(text string) (time.Duration, error) {
+func parseDuration(text string) (time.Duration, error) {
 	if sec, err := strconv.ParseFloat(text, 64); err == nil && math.Abs(sec) < 1e9 {
 		return time.Duration(sec * float64(time.Second)), nil
 	}
@@ -74,69 +76,84 @@ func parseSpan(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// parseWhen takes a time, or a duration from now on.
-func parseWhen(text string, now time.Time) (time.Time, error) {
+// parseTime parses a time, or a duration from now.
+func parseTime(text string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
 	}
-	d, err := parseSpan(text)
+	d, err := parseDuration(text)
 	if err != nil || d < 0 {
 		return time.Time{}, fmt.Errorf("want a time such as 2026-01-31T18:00:00Z, or a duration from now such as 90m")
 	}
 	return now.Add(d), nil
 }
 
-// completeTime bounds a completion: a shell that hangs is worse than one that
-// knows nothing.
-const completeTime = 700 * time.Millisecond
+// pageFlags are the flags of a paged list.
+func pageFlags(f *pflag.FlagSet, before *string, limit *int, what string) {
+	f.StringVar(before, "before", "", "go on from this `cursor`, next of an earlier answer")
+	f.IntVar(limit, "limit", 50, "`number` of "+what+", 1 to 1000")
+}
 
-// asked asks the director for completions. Without an answer there are none.
-func (a *app) asked(cmd *cobra.Command, f func(context.Context, *client.Client) []string) ([]string, cobra.ShellCompDirective) {
-	c, err := a.client(client.Options{Tries: 1, Timeout: completeTime})
+func checkPriority(p int) error {
+	if p < signalbox.MinPriority || p > signalbox.MaxPriority {
+		return usage("--priority: want a number from %d to %d, got %d", signalbox.MinPriority, signalbox.MaxPriority, p)
+	}
+	return nil
+}
+
+// completionTimeout limits a completion, so that the shell does not hang.
+const completionTimeout = 700 * time.Millisecond
+
+// completeWith asks the director for completions. On an error there are none.
+func (a *app) completeWith(cmd *cobra.Command, f func(context.Context, *client.Client) []string) ([]string, cobra.ShellCompDirective) {
+	c, err := a.client(client.Options{Tries: 1, Timeout: completionTimeout})
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx := cmd.Context()
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	ctx, cancel := context.WithTimeout(ctx, completeTime)
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 	defer cancel()
 	return f(ctx, c), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
 type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
-// offer completes the first argument with what the director knows.
-func (a *app) offer(f func(context.Context, *client.Client) []string) completer {
+// completeFiles offers file names.
+var completeFiles = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
+
+// completeArg completes the first argument with names from the director.
+func (a *app) completeArg(f func(context.Context, *client.Client) []string) completer {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return a.asked(cmd, f)
+		return a.completeWith(cmd, f)
 	}
 }
 
-func agentNames(ctx context.Context, c *client.Client) []string {
-	agents, _ := c.Agents(ctx)
+// completions formats items as cobra's completions with descriptions. Items with
+// an empty word are left out.
+func completions[T any](items []T, describe func(*T) (word, text string)) []string {
 	var out []string
-	for _, g := range agents {
-		out = append(out, described(g.Name, g.Kind+", "+g.State))
+	for i := range items {
+		if word, text := describe(&items[i]); word != "" {
+			out = append(out, cobra.CompletionWithDesc(clean(word), clean(text)))
+		}
 	}
 	return out
 }
 
-// described is a word for completion with its explanation, as cobra takes it.
-func described(word, text string) string { return cobra.CompletionWithDesc(clean(word), clean(text)) }
+func agentNames(ctx context.Context, c *client.Client) []string {
+	agents, _ := c.Agents(ctx)
+	return completions(agents, func(g *api.Agent) (string, string) { return g.Name, g.Kind + ", " + g.State })
+}
 
 func agentKinds(ctx context.Context, c *client.Client) []string {
 	agents, _ := c.Agents(ctx)
-	var out []string
+	kinds := map[string]bool{}
 	for _, g := range agents {
-		out = append(out, clean(g.Kind))
+		kinds[clean(g.Kind)] = true
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	return slices.Sorted(maps.Keys(kinds))
 }
 
 func queueNames(ctx context.Context, c *client.Client) []string {
@@ -148,13 +165,13 @@ func queueNames(ctx context.Context, c *client.Client) []string {
 	for _, g := range all.Agents {
 		out = append(out, signalbox.AgentQueue(clean(g.Name)))
 	}
-	for _, x := range all.Executors { // whose kind is the name of their queue
+	for _, x := range all.Executors { // their kind is the name of their queue
 		out = append(out, clean(x.Kind))
 	}
 	return out
 }
 
-// Which tasks a command is for.
+// The tasks that a command accepts.
 const (
 	liveTask = 1 << iota
 	endedTask
@@ -162,91 +179,78 @@ const (
 )
 
 func (a *app) completeIDs(which int) completer {
-	return a.offer(func(ctx context.Context, c *client.Client) []string { return taskIDs(ctx, c, which) })
+	return a.completeArg(func(ctx context.Context, c *client.Client) []string { return taskIDs(ctx, c, which) })
 }
 
 func taskIDs(ctx context.Context, c *client.Client, which int) []string {
 	const most = 50
-	var out []string
-	add := func(id, state, preview string) { out = append(out, described(id, state+" "+preview)) }
+	var tasks []api.Task
 	if which&liveTask != 0 {
 		all, _ := c.AgentsAndExecutors(ctx)
 		for _, g := range append(all.Agents, all.Executors...) {
 			for _, r := range g.Running {
-				if r.State != "dispatching" { // those stand in the queue
-					add(r.QueueID, r.State, r.PromptPreview)
+				if r.State != "dispatching" { // those are listed in the queue
+					tasks = append(tasks, api.Task{QueueID: r.QueueID, State: r.State, PromptPreview: r.PromptPreview})
 				}
 			}
 		}
 		queue, _ := c.Queue(ctx, client.QueueOptions{Limit: most})
-		for _, t := range queue.Tasks {
-			add(t.QueueID, t.State, t.PromptPreview)
-		}
+		tasks = append(tasks, queue.Tasks...)
 	}
 	if which&endedTask != 0 {
-		var past api.History
-		past, _ = c.History(ctx, client.HistoryOptions{Limit: most})
-		for _, t := range past.Tasks {
-			add(t.QueueID, t.State, t.PromptPreview)
-		}
+		past, _ := c.History(ctx, client.HistoryOptions{Limit: most})
+		tasks = append(tasks, past.Tasks...)
 	}
-	return out
+	return completions(tasks, func(t *api.Task) (string, string) { return t.QueueID, t.State + " " + t.PromptPreview })
 }
 
-// completeFlags gives the flags that take known words their completions.
+// completeFlags registers the completions of flags.
 func (a *app) completeFlags(root *cobra.Command) {
 	ask := func(f func(context.Context, *client.Client) []string) completer {
 		return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return a.asked(cmd, f)
+			return a.completeWith(cmd, f)
 		}
 	}
 	words := func(words ...string) completer {
 		return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 	}
-	byName := map[string]completer{
-		"agent": ask(agentNames), "session-mode": words("require", "prefer"), "on-lost": words("fail", "requeue"),
-		"overlap": words("queue", "skip", "cancel_previous", "allow"), "missed": words("once", "skip", "all"), "on-full": words("skip", "retry"),
-		"include": words("position", "output"), "overflow": words("reject", "wait", "persist"), "role": words("admin", "user"), "scope": words(scopeNames()...),
-		"limit-agents": ask(agentNames), "severity": words("info", "warning", "critical"), "session": ask(sessionIDs),
-		"color":       words("auto", "always", "never"),
-		"on-shutdown": words("leave", "stop"), "log-format": words("text", "json"), "log-level": words("debug", "verbose", "info", "warn", "error"),
-		"tool": ask(toolNames), "status": words("pending", "running", "completed", "failed", "cancelled"),
+	byName := map[string]completer{ // flag, or command and flag
+		"agent": ask(agentNames), "include": words("position", "output"), "scope": words(scopeNames()...), "tool": ask(toolNames),
+		"limit-agents": ask(agentNames), "severity": words("info", "warning", "critical"), "session": ask(sessionIDs("", true)),
+		"submit kind": ask(agentKinds), "add kind": ask(agentKinds), "edit kind": ask(agentKinds), "agent kind": words(ownKinds...),
+		"activities state": words("queued", "started", "completed", "failed"), "history state": words("completed", "failed", "cancelled", "timeout"),
+		"activities type": words("chat_start", "task_start", "schedule_start", "agent_collaboration", "tool_call"),
+		"on-shutdown":     words("leave", "stop"), "log-format": words("text", "json"), "log-level": words("debug", "verbose", "info", "warn", "error"),
 		"task": ask(func(ctx context.Context, c *client.Client) []string { return taskIDs(ctx, c, anyTask) }),
 	}
-	for _, cmd := range withBelow(root) {
+	for _, cmd := range withSubcommands(root) {
 		for name, f := range byName {
-			register(cmd, name, f)
-		}
-	}
-	for _, cmd := range root.Commands() {
-		switch cmd.Name() {
-		case "submit":
-			register(cmd, "kind", ask(agentKinds))
-		case "schedules":
-			for _, below := range cmd.Commands() {
-				register(below, "kind", ask(agentKinds))
+			if command, flag, one := strings.Cut(name, " "); !one {
+				registerCompletion(cmd, name, f)
+			} else if command == cmd.Name() {
+				registerCompletion(cmd, flag, f)
 			}
-		case "activities":
-			register(cmd, "state", words("queued", "started", "completed", "failed"))
-			register(cmd, "type", words("chat_start", "task_start", "schedule_start", "agent_collaboration", "tool_call"))
-		case "history":
-			register(cmd, "state", words("completed", "failed", "cancelled", "timeout"))
-		case "agent":
-			register(cmd, "kind", words("claude", "codex", "opencode", "command", "llm", "demo"))
 		}
+		choices := func(f *pflag.Flag) {
+			if choice, ok := f.Value.(*choice); ok {
+				registerCompletion(cmd, f.Name, words(choice.words...))
+			}
+		}
+		cmd.Flags().VisitAll(choices)
+		cmd.PersistentFlags().VisitAll(choices)
 	}
 }
 
-// withBelow is a command and all that are below it.
-func withBelow(cmd *cobra.Command) []*cobra.Command {
+// withSubcommands returns a command and all its subcommands.
+func withSubcommands(cmd *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{cmd}
 	for _, below := range cmd.Commands() {
-		all = append(all, withBelow(below)...)
+		all = append(all, withSubcommands(below)...)
 	}
 	return all
 }
 
-func register(cmd *cobra.Command, flag string, f completer) {
+func registerCompletion(cmd *cobra.Command, flag string, f completer) {
 	if cmd.Flags().Lookup(flag) == nil && cmd.PersistentFlags().Lookup(flag) == nil {
 		return
 	}

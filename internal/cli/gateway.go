@@ -19,8 +19,6 @@ import (
 var gatewayFlags = []keyFlag{
 	{"addr", "addr", "`host:port` to listen on (default 127.0.0.1:8080)"},
 	{openFlag, "open", "`true` asks nobody for a token: every program and user of this host may call the tools (default false)"},
-	{"log-format", "log.format", "`format` of the log: text (default) or json"},
-	{"log-level", "log.level", "`level` of the log: debug, verbose, info (default), warn or error"},
 }
 
 func (a *app) gatewayCmd() *cobra.Command {
@@ -38,7 +36,7 @@ func (a *app) gatewayCmd() *cobra.Command {
 		Example: "  signalbox gateway --tools .mcp.json --addr 127.0.0.1:8090\n" +
 			"  claude mcp add signalbox -- signalbox gateway --stdio",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			flags := append(given(cmd.Flags(), gatewayFlags), givenLists(cmd.Flags(), serverLists)...)
+			flags := givenFlags(cmd.Flags())
 			own := alone || cmd.Flags().Changed("tools")
 			if !stdio && alone {
 				return usage("--alone goes with --stdio: over HTTP a gateway always is")
@@ -46,56 +44,47 @@ func (a *app) gatewayCmd() *cobra.Command {
 			return a.gateway(cmd.Context(), flags, stdio, own)
 		},
 	}
-	addKeyFlags(cmd.Flags(), gatewayFlags)
+	addKeyFlags(cmd.Flags(), gatewayFlags, logFlags)
 	addListFlags(cmd.Flags(), serverLists)
 	cmd.Flags().BoolVar(&stdio, "stdio", false, "serve one MCP client on standard input and output")
 	cmd.Flags().BoolVar(&alone, "alone", false, "with --stdio: have the tools of the configuration, also where a director with tools runs")
 	return cmd
 }
 
-// gateway runs the role. own says that it shall have its own tools.
-func (a *app) gateway(ctx context.Context, flags []config.Flag, stdio, own bool) error {
+// gateway runs the role. own means that it serves the tools of its configuration.
+func (a *app) gateway(ctx context.Context, flags []config.Flag, stdio, own bool) (err error) {
 	opts := roles.Gateway{Streams: a.streams(), In: a.io.In, Stdio: stdio}
 	if stdio && own && a.director != "" {
 		return usage("--director and --alone or --tools do not go together: the tools are the director's, or its own")
 	}
 	if stdio && !own {
-		bridge, err := a.bridge(ctx)
-		if err != nil {
+		if opts.Bridge, err = a.bridge(ctx); err != nil {
 			return err
 		}
-		opts.Bridge = bridge
 	}
-	if opts.Bridge != nil {
-		cfg, err := a.loadFrom(config.Sources{Flags: flags, NoTools: true, NoWorkFile: stdio})
-		if err != nil {
-			return err
-		}
-		return a.roles.Gateway(ctx, cfg, opts)
-	}
-	cfg, err := a.loadFrom(config.Sources{Flags: flags, NoWorkFile: stdio})
+	cfg, err := a.load(config.Sources{Flags: flags, NoTools: opts.Bridge != nil, NoWorkFile: stdio})
 	if err != nil {
 		return err
 	}
-	if cfg.Tools.Empty() {
+	if opts.Bridge == nil && cfg.Tools.Empty() {
 		return usage("there are no tools to serve").
-			hinted("name a file with --tools FILE (.mcp.json, .ai-agent.json, mcp-config.json or YAML), or put mcpServers, restTools, openapiSpecs or commandTools into signalbox.yaml")
+			withHint("name a file with --tools FILE (.mcp.json, .ai-agent.json, mcp-config.json or YAML), or put mcpServers, restTools, openapiSpecs or commandTools into signalbox.yaml")
 	}
 	return a.roles.Gateway(ctx, cfg, opts)
 }
 
-// bridgeWait is how long a director may take to say which tools it has.
+// bridgeWait is the timeout for listing the director's tools.
 const bridgeWait = 5 * time.Second
 
-// bridge finds the director whose tools are to be served. One that somebody
-// named must have tools; the one that runs here may have none, or have gone.
+// bridge finds the director whose tools are served. A configured director must
+// have tools; the one on this host may have none, or be gone.
 func (a *app) bridge(ctx context.Context) (*roles.Bridge, error) {
 	t, err := a.target()
 	if err != nil || !t.found {
 		return nil, err
 	}
-	here, _ := a.directorFile("") // a fault in it was told by target, unless somebody named a director
-	named := !sameURL(t.url, here.URL)
+	local, _ := a.directorFile("") // target has reported an error in it, unless a director is configured
+	named := !sameURL(t.url, local.URL)
 	c, err := client.New(t.url, client.Options{Token: t.token, UserAgent: "signalbox-cli/" + a.roles.Version})
 	if err != nil {
 		return nil, usage("%s", err)
@@ -109,12 +98,12 @@ func (a *app) bridge(ctx context.Context) (*roles.Bridge, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case named && client.Code(err) == "not_found":
-		return nil, (&fault{exit: exitNotFound, code: "not_found", message: fmt.Sprintf("the director at %s has no tools", c.URL())}).
-			hinted("--alone serves those of your own configuration")
+		return nil, failure(exitNotFound, "not_found", "the director at %s has no tools", c.URL()).
+			withHint("--alone serves those of your own configuration")
 	case named, client.Code(err) == "unauthorized", client.Code(err) == "forbidden":
 		return nil, err
 	}
-	return nil, nil // the one that runs here, which has none
+	return nil, nil // the local director has no tools
 }
 
 var schedulerFlags = []keyFlag{
@@ -123,8 +112,6 @@ var schedulerFlags = []keyFlag{
 	{"timezone", "scheduler.timezone", "IANA `name` of the time zone of jobs that give none (default UTC)"},
 	{"scheduler-token", "scheduler.token", "`token` that callers of the scheduler must present"},
 	{openFlag, "open", "`true` asks its callers for no token (default false)"},
-	{"log-format", "log.format", "`format` of the log: text (default) or json"},
-	{"log-level", "log.level", "`level` of the log: debug, verbose, info (default), warn or error"},
 }
 
 func (a *app) schedulerCmd() *cobra.Command {
@@ -137,7 +124,7 @@ func (a *app) schedulerCmd() *cobra.Command {
 		Example: "  signalbox scheduler --config scheduler.yaml --director http://queue.example:8080\n" +
 			"  signalbox scheduler trigger nightly-maintenance",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := a.loadFrom(config.Sources{Flags: given(cmd.Flags(), schedulerFlags), Scheduler: true})
+			cfg, err := a.load(config.Sources{Flags: givenFlags(cmd.Flags()), Scheduler: true})
 			if err != nil {
 				return err
 			}
@@ -153,38 +140,38 @@ func (a *app) schedulerCmd() *cobra.Command {
 			})
 		},
 	}
-	addKeyFlags(cmd.Flags(), schedulerFlags)
-	cmd.AddCommand(a.fireJobCmd())
+	addKeyFlags(cmd.Flags(), schedulerFlags, logFlags)
+	cmd.AddCommand(a.triggerJobCmd())
 	return cmd
 }
 
-func (a *app) fireJobCmd() *cobra.Command {
+func (a *app) triggerJobCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "trigger JOB",
 		Short: "Fire a job of the scheduler that stands alone and that you run here",
 		RunE: run(func(ctx context.Context, args []string) error {
 			home := config.Home(a.io.Env)
-			here, err := readDirectorFile(config.SchedulerFile(home))
+			local, err := readDirectorFile(config.SchedulerFile(home))
 			if err != nil {
 				return err
 			}
-			if here.URL == "" {
-				return &fault{exit: exitUnreachable, code: "unreachable", message: "no scheduler of yours runs here", hint: "signalbox scheduler starts one; signalbox schedules trigger is for those of a director"}
+			if local.URL == "" {
+				return failure(exitUnreachable, "unreachable", "no scheduler of yours runs here").
+					withHint("signalbox scheduler starts one; signalbox schedules trigger is for those of a director")
 			}
 			token := ""
-			if here.TokenFile != "" {
-				if token, err = config.ReadSecret(here.TokenFile); err != nil {
+			if local.TokenFile != "" {
+				if token, err = config.ReadSecret(local.TokenFile); err != nil {
 					return err
 				}
 			}
-			return a.fireJob(ctx, here.URL, token, args[0])
+			return a.triggerJob(ctx, local.URL, token, args[0])
 		}),
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 }
 
-// fireJob asks the scheduler at url for a firing, and prints its answer.
-func (a *app) fireJob(ctx context.Context, at, token, job string) error {
+// triggerJob fires a job of the scheduler at a URL and prints the answer.
+func (a *app) triggerJob(ctx context.Context, at, token, job string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at+"/trigger/"+url.PathEscape(job), nil)
 	if err != nil {
 		return err
@@ -194,7 +181,7 @@ func (a *app) fireJob(ctx context.Context, at, token, job string) error {
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return &fault{exit: exitUnreachable, code: "unreachable", message: fmt.Sprintf("the scheduler at %s does not answer: %v", at, err)}
+		return failure(exitUnreachable, "unreachable", "the scheduler at %s does not answer: %v", at, err)
 	}
 	defer resp.Body.Close()
 	const most = 64 << 10
@@ -203,7 +190,8 @@ func (a *app) fireJob(ctx context.Context, at, token, job string) error {
 		return err
 	}
 	if resp.StatusCode >= 300 {
-		return &fault{exit: exitError, code: "error", message: fmt.Sprintf("the scheduler answered %s: %s", resp.Status, strings.TrimSpace(string(said)))}
+		return failure(exitError, "error", "the scheduler answered %s: %s", resp.Status, strings.TrimSpace(string(said)))
 	}
-	return a.say("%s", clean(strings.TrimSpace(string(said))))
+	a.say("%s", clean(strings.TrimSpace(string(said))))
+	return nil
 }

@@ -14,21 +14,16 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// maxPage is the largest page the director gives.
+// maxPage is the director's largest page size.
 const maxPage = 1000
 
 func (a *app) historyCmd() *cobra.Command {
 	var opts client.HistoryOptions
 	var limit int
 	cmd := &cobra.Command{
-		Use:   "history",
-		Short: "List ended tasks, newest first",
-		RunE: run(func(ctx context.Context, _ []string) error {
-			if limit < 0 {
-				return usage("--limit: want a number of tasks, or 0 for all, got %d", limit)
-			}
-			return a.with(ctx, func(c *client.Client) error { return a.history(ctx, c, opts, limit) })
-		}),
+		Use:     "history",
+		Short:   "List ended tasks, newest first",
+		PreRunE: checkLimit(&limit),
 	}
 	f := cmd.Flags()
 	f.StringVar(&opts.State, "state", "", "only this `state`: completed, failed, cancelled or timeout")
@@ -43,45 +38,61 @@ func (a *app) historyCmd() *cobra.Command {
 	f.StringVar(&opts.Until, "until", "", "only ended until this `time`, RFC 3339 or an age such as 2h")
 	f.StringVar(&opts.Before, "before", "", "go on from this `cursor`, next of an earlier answer")
 	f.IntVar(&limit, "limit", 20, "`number` of tasks, 0 for all")
-	return cmd
+	return query(a, cmd, func(ctx context.Context, c *client.Client, _ []string) (api.History, error) {
+		all := api.History{Tasks: []api.Task{}}
+		err := readPages(limit, func(want int, after string) (int, string, error) {
+			opts.Limit, opts.Before = want, cmp.Or(after, opts.Before)
+			page, err := c.History(ctx, opts)
+			all.Tasks, all.Next = append(all.Tasks, page.Tasks...), page.Next
+			return len(all.Tasks), page.Next, err
+		})
+		return all, err
+	}, func(all api.History) {
+		lines(a, all.Tasks, "No ended tasks.", all.Next, func(t api.Task) string {
+			text := t.PromptPreview
+			if t.Tool != "" && t.State != "completed" && t.Message != "" {
+				text += ": " + firstLine(t.Message) // the only place for a tool task's error
+			}
+			return fmt.Sprintf("%s  %s [%s] %s%s", a.formatTimePtr(t.EndedAt), clean(t.QueueID), a.paint(stateColour(t.State), clean(stateWithReason(t.State, t.Reason))), ranBy(t), clean(text))
+		})
+	})
 }
 
-func (a *app) history(ctx context.Context, c *client.Client, opts client.HistoryOptions, limit int) error {
-	all := api.History{Tasks: []api.Task{}}
-	for {
-		opts.Limit = maxPage
-		if limit > 0 {
-			opts.Limit = min(maxPage, limit-len(all.Tasks))
+// checkLimit rejects a negative --limit.
+func checkLimit(limit *int) runFunc {
+	return func(*cobra.Command, []string) error {
+		if *limit < 0 {
+			return usage("--limit: want a number of tasks, or 0 for all, got %d", *limit)
 		}
-		page, err := c.History(ctx, opts)
-		if err != nil {
+		return nil
+	}
+}
+
+// readPages reads pages until there are limit tasks, or all of them for 0. read
+// gets the page size and the cursor, and returns the number of tasks so far.
+func readPages(limit int, read func(want int, after string) (have int, next string, err error)) error {
+	for have, after := 0, ""; ; {
+		want := maxPage
+		if limit > 0 {
+			want = min(maxPage, limit-have)
+		}
+		now, next, err := read(want, after)
+		if err != nil || next == "" || next == after || limit > 0 && now >= limit {
 			return err
 		}
-		all.Tasks, all.Next = append(all.Tasks, page.Tasks...), page.Next
-		if page.Next == "" || page.Next == opts.Before || limit > 0 && len(all.Tasks) >= limit {
-			break
-		}
-		opts.Before = page.Next
+		have, after = now, next
 	}
-	return a.print(all, func() error { return a.historyLines(all) })
 }
 
-func (a *app) historyLines(all api.History) error {
-	for _, t := range all.Tasks {
-		state := t.State
-		if t.Reason != "" && t.Reason != t.State {
-			state += ": " + t.Reason
-		}
-		text := t.PromptPreview
-		if t.Tool != "" && t.State != "completed" && t.Message != "" {
-			text += ": " + firstLine(t.Message) // a tool's task has no answer where it would stand
-		}
-		a.put("%s  %s [%s] %s%s", a.clockOf(t.EndedAt), clean(t.QueueID), a.paint(stateColour(t.State), clean(state)), ranBy(t), clean(text))
+// stateWithReason appends the reason to a state, unless they are equal.
+func stateWithReason(state, reason string) string {
+	if reason == "" || reason == state {
+		return state
 	}
-	return a.pageEnd(len(all.Tasks), "No ended tasks.", all.Next)
+	return state + ": " + reason
 }
 
-// ranBy says where a task ran and for how long, if it did.
+// ranBy is the agent of a task and its duration, if it ran.
 func ranBy(t api.Task) string {
 	if t.Agent == "" || t.StartedAt == nil || t.EndedAt == nil {
 		return ""
@@ -102,13 +113,11 @@ func (a *app) activitiesCmd() *cobra.Command {
 			"for, and so on.",
 		RunE: a.ask(func(ctx context.Context, c *client.Client, args []string) error {
 			if len(args) == 1 {
-				return a.activityTree(ctx, c, args[0])
+				return printed(a, func(root api.Activity) { a.activityBranch(root, 0) })(taskArg((*client.Client).Activity)(ctx, c, args))
 			}
-			page, err := c.Activities(ctx, opts)
-			if err != nil {
-				return err
-			}
-			return a.print(page, func() error { return a.activityLines(page) })
+			return printed(a, func(page api.Activities) {
+				lines(a, page.Activities, "Nothing was done.", page.Next, func(x api.Activity) string { return a.clock(x.CreatedAt) + "  " + a.activityText(x) })
+			})(c.Activities(ctx, opts))
 		}),
 		ValidArgsFunction: a.completeIDs(anyTask),
 	}
@@ -116,59 +125,28 @@ func (a *app) activitiesCmd() *cobra.Command {
 	f.StringVar(&opts.Agent, "agent", "", "only activities of this `agent`")
 	f.StringVar(&opts.Type, "type", "", "only this `type`: chat_start, task_start, schedule_start, agent_collaboration or tool_call")
 	f.StringVar(&opts.State, "state", "", "only this `state`: queued, started, completed or failed")
-	f.StringVar(&opts.Before, "before", "", "go on from this `cursor`, next of an earlier answer")
-	f.IntVar(&opts.Limit, "limit", 50, "`number` of activities, 1 to 1000")
+	pageFlags(f, &opts.Before, &opts.Limit, "activities")
 	return cmd
 }
 
-func (a *app) activityLines(page api.Activities) error {
-	for _, x := range page.Activities {
-		a.put("%s  %s", a.clock(x.CreatedAt), a.activityText(x))
-	}
-	return a.pageEnd(len(page.Activities), "Nothing was done.", page.Next)
-}
-
-func (a *app) activityTree(ctx context.Context, c *client.Client, part string) error {
-	id, err := resolve(ctx, c, part)
-	if err != nil {
-		return err
-	}
-	root, err := c.Activity(ctx, id)
-	if err != nil {
-		return err
-	}
-	return a.print(root, func() error { return a.activityBranch(root, 0) })
-}
-
-func (a *app) activityBranch(x api.Activity, depth int) error {
-	a.put("%s%s", strings.Repeat("  ", depth), a.activityText(x))
+func (a *app) activityBranch(x api.Activity, depth int) {
+	a.say("%s%s", strings.Repeat("  ", depth), a.activityText(x))
 	for _, child := range x.Children {
-		if err := a.activityBranch(child, depth+1); err != nil {
-			return err
-		}
+		a.activityBranch(child, depth+1)
 	}
-	return nil
 }
 
-// activityText is an activity in one line.
+// activityText describes an activity in one line.
 func (a *app) activityText(x api.Activity) string {
-	parts := []string{clean(x.ID), clean(x.Type), "[" + a.paint(activityColour(x.State), clean(activityState(x))) + "]"}
-	if x.AgentName != "" {
-		parts = append(parts, clean(x.AgentName))
-	}
+	line := clean(x.ID) + " " + clean(x.Type) + " [" + a.paint(stateColour(x.State), clean(activityState(x))) + "]" + opt(" %s", x.AgentName)
 	if x.DurationMS != nil {
-		parts = append(parts, (time.Duration(*x.DurationMS) * time.Millisecond).Round(100*time.Millisecond).String())
+		line += " " + (time.Duration(*x.DurationMS) * time.Millisecond).Round(100*time.Millisecond).String()
 	}
-	if from := cmp.Or(x.SourceAgent, x.UserID); from != "" {
-		parts = append(parts, "for "+clean(from))
+	line += opt(" for %s", cmp.Or(x.SourceAgent, x.UserID)) + opt(" %s", x.Details.Tool)
+	if x.Error != "" || x.Details.Tool == "" {
+		line += opt(" %s", cmp.Or(x.Error, x.Details.Message))
 	}
-	if x.Details.Tool != "" {
-		parts = append(parts, clean(x.Details.Tool))
-	}
-	if text := cmp.Or(x.Error, x.Details.Message); text != "" && (x.Error != "" || x.Details.Tool == "") {
-		parts = append(parts, clean(text))
-	}
-	return strings.Join(parts, " ")
+	return line
 }
 
 func activityState(x api.Activity) string {
@@ -179,11 +157,4 @@ func activityState(x api.Activity) string {
 		return "failed: " + x.Details.Reason
 	}
 	return x.State
-}
-
-func activityColour(state string) string {
-	if state == "started" {
-		return bold
-	}
-	return stateColour(state)
 }

@@ -16,14 +16,14 @@ func TestAnImportThatFailsNamesNoIDs(t *testing.T) {
 		t.Fatal(err)
 	}
 	dry := start(t, newFake(t), cli.IO{}, "import", "--dry-run", file)
-	dry.exits(t, 0)
+	dry.expectExit(t, 0)
 	if got := dry.out.String(); !strings.Contains(got, "a1 → queue-") {
 		t.Errorf("a dry run: %s", got)
 	}
 	f := newFake(t)
 	f.Close()
 	p := start(t, f, cli.IO{}, "import", file)
-	p.exits(t, 7)
+	p.expectExit(t, 7)
 	if got := p.out.String(); strings.Contains(got, "→") || !strings.Contains(got, "Imported 0 tasks") {
 		t.Errorf("a director that is not there: %s", got)
 	}

@@ -14,16 +14,16 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/cli"
 )
 
-// screen is an output that can be waited for.
-type screen struct {
+// outputBuffer is an output whose text a test can wait for.
+type outputBuffer struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
 	changed chan struct{}
 }
 
-func newScreen() *screen { return &screen{changed: make(chan struct{})} }
+func newOutputBuffer() *outputBuffer { return &outputBuffer{changed: make(chan struct{})} }
 
-func (s *screen) Write(p []byte) (int, error) {
+func (s *outputBuffer) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	close(s.changed)
@@ -31,14 +31,14 @@ func (s *screen) Write(p []byte) (int, error) {
 	return s.text.Write(p)
 }
 
-func (s *screen) String() string {
+func (s *outputBuffer) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text.String()
 }
 
-// await waits until the screen shows a text.
-func (s *screen) await(t *testing.T, text string) {
+// waitFor waits until a text was written.
+func (s *outputBuffer) waitFor(t *testing.T, text string) {
 	t.Helper()
 	limit := time.After(time.Minute)
 	for {
@@ -58,7 +58,7 @@ func (s *screen) await(t *testing.T, text string) {
 
 // program is a run of the command line beside the test.
 type program struct {
-	out, err  *screen
+	out, err  *outputBuffer
 	interrupt context.CancelFunc
 	code      chan int
 }
@@ -67,14 +67,14 @@ type program struct {
 func start(t *testing.T, f *fake, io cli.IO, args ...string) *program {
 	t.Helper()
 	io.In = strings.NewReader("")
-	return startAt(t, f, io, args...)
+	return startWithInput(t, f, io, args...)
 }
 
-// startAt runs the command line at a world that has its standard input.
-func startAt(t *testing.T, f *fake, io cli.IO, args ...string) *program {
+// startWithInput runs the command line with io.In as standard input.
+func startWithInput(t *testing.T, f *fake, io cli.IO, args ...string) *program {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	p := &program{out: newScreen(), err: newScreen(), interrupt: cancel, code: make(chan int, 1)}
+	p := &program{out: newOutputBuffer(), err: newOutputBuffer(), interrupt: cancel, code: make(chan int, 1)}
 	io.Out, io.Err = p.out, p.err
 	io.Now = func() time.Time { return noon.Add(11 * time.Minute) }
 	io.Dir = t.TempDir()
@@ -93,7 +93,7 @@ func startAt(t *testing.T, f *fake, io cli.IO, args ...string) *program {
 	return p
 }
 
-func (p *program) exits(t *testing.T, want int) {
+func (p *program) expectExit(t *testing.T, want int) {
 	t.Helper()
 	select {
 	case code := <-p.code:
@@ -112,14 +112,14 @@ func TestWaitOnATerminal(t *testing.T) {
 	f.change(1, "accept", "working")
 	f.seed("second")
 	p := start(t, f, cli.IO{OutTTY: true, ErrTTY: true, Columns: 100}, "submit", "third", "--wait")
-	p.err.await(t, "Queued: "+id(3)+" (position 2)\n")
-	p.err.await(t, "\r\x1b[Kqueue-…0003 · 2nd for any agent · about 3–9 min · behind queue-…0001 (10 min)")
+	p.err.waitFor(t, "Queued: "+id(3)+" (position 2)\n")
+	p.err.waitFor(t, "\r\x1b[Kqueue-…0003 · 2nd for any agent · about 3–9 min · behind queue-…0001 (10 min)")
 	f.change(3, "claim", "dispatching")
-	p.err.await(t, "\r\x1b[Kqueue-…0003 · dispatching to coder · 10 min")
+	p.err.waitFor(t, "\r\x1b[Kqueue-…0003 · dispatching to coder · 10 min")
 	f.change(3, "accept", "working")
-	p.err.await(t, "\r\x1b[K"+id(3)+" working on coder\n")
+	p.err.waitFor(t, "\r\x1b[K"+id(3)+" working on coder\n")
 	f.finish(3, "completed", "the \x1b[32manswer\x1b[0m\x1b[2J")
-	p.exits(t, 0)
+	p.expectExit(t, 0)
 	if got, want := p.out.String(), "the \x1b[32manswer\x1b[0m\n"; got != want {
 		t.Fatalf("standard output %q, want %q, once", got, want)
 	}
@@ -129,7 +129,7 @@ func TestWaitOnADumbTerminal(t *testing.T) {
 	f := newFake(t)
 	dumb := func(name string) (string, bool) { return "dumb", name == "TERM" }
 	p := start(t, f, cli.IO{OutTTY: true, ErrTTY: true, Env: dumb}, "submit", "echo hello", "--wait")
-	p.exits(t, 0)
+	p.expectExit(t, 0)
 	if strings.Contains(p.err.String()+p.out.String(), "\x1b") || p.out.String() != "hello\n" {
 		t.Fatalf("%q %q", p.out, p.err)
 	}
@@ -140,14 +140,14 @@ func TestInterruptDetaches(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(t)
 			p := start(t, f, io, "submit", "waits for ever", "--wait")
-			p.err.await(t, "Queued: ")
+			p.err.waitFor(t, "Queued: ")
 			if io.ErrTTY {
-				p.err.await(t, "1st for any agent")
+				p.err.waitFor(t, "1st for any agent")
 			} else {
-				p.err.await(t, " pending\n")
+				p.err.waitFor(t, " pending\n")
 			}
 			p.interrupt()
-			p.exits(t, 130)
+			p.expectExit(t, 130)
 			for _, want := range []string{"Detached: " + id(1) + " goes on (pending).\n", "signalbox logs -f " + id(1), "signalbox cancel " + id(1)} {
 				if !strings.Contains(p.err.String(), want) {
 					t.Errorf("%q is missing in %q", want, p.err)
@@ -165,13 +165,13 @@ func TestInterruptDetaches(t *testing.T) {
 	}
 }
 
-func TestWaitOutlivesARestartOfTheDirector(t *testing.T) {
+func TestWaitSurvivesADirectorRestart(t *testing.T) {
 	f := newFake(t)
 	p := start(t, f, cli.IO{}, "submit", "waits", "--wait")
-	p.err.await(t, " pending\n")
+	p.err.waitFor(t, " pending\n")
 	addr := f.Listener.Addr().String()
 	f.Close()
-	p.err.await(t, "; trying again\n")
+	p.err.waitFor(t, "; trying again\n")
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
@@ -182,7 +182,7 @@ func TestWaitOutlivesARestartOfTheDirector(t *testing.T) {
 	again.Start()
 	t.Cleanup(func() { again.CloseClientConnections(); again.Close() })
 	f.finish(1, "completed", "done all the same")
-	p.exits(t, 0)
+	p.expectExit(t, 0)
 	if p.out.String() != "done all the same\n" {
 		t.Fatal(p.out)
 	}
@@ -202,7 +202,7 @@ func TestWaitForRoom(t *testing.T) {
 		return fired
 	}
 	p := start(t, f, cli.IO{After: after}, "submit", "patient", "--wait-for-room")
-	p.exits(t, 0)
+	p.expectExit(t, 0)
 	if p.out.String() != "Queued: "+id(2)+" (position 1)\n" || p.err.String() != "queue is at capacity (1 tasks): waiting for room\n" {
 		t.Fatalf("%q %q", p.out, p.err)
 	}
@@ -218,31 +218,31 @@ func TestWaitForRoomEnds(t *testing.T) {
 	f.max = 0
 	never := func(time.Duration) <-chan time.Time { return nil }
 	p := start(t, f, cli.IO{After: never}, "submit", "patient", "--wait-for-room", "--wait-timeout", "20ms")
-	p.exits(t, 124)
+	p.expectExit(t, 124)
 	if !strings.Contains(p.err.String(), "Error: no room in the queue after 20ms: the task was not submitted\n") {
 		t.Fatal(p.err)
 	}
 	p = start(t, f, cli.IO{After: never}, "submit", "patient", "--wait-for-room", "--json")
-	p.err.await(t, "waiting for room")
+	p.err.waitFor(t, "waiting for room")
 	p.interrupt()
-	p.exits(t, 130)
+	p.expectExit(t, 130)
 	if !strings.Contains(p.err.String(), `"error": "interrupted"`) {
 		t.Fatal(p.err)
 	}
 }
 
-func TestLostRepliesLeaveTheKey(t *testing.T) {
+func TestLostReplyNamesTheIdempotencyKey(t *testing.T) {
 	f := newFake(t)
-	f.loseNext = 100
+	f.dropReplies = 100
 	f.keys = nil // a director that does not know keys would be worse than none
 	p := start(t, f, cli.IO{}, "submit", "x", "--idempotency-key", "mine")
 	f.mu.Lock()
 	f.keys = map[string]string{}
 	f.mu.Unlock()
-	p.exits(t, 0) // the second request finds what the first has stored
+	p.expectExit(t, 0) // the second request finds what the first has stored
 	f.refuse["submit"] = api.Error{Error: "x", RetryAfter: 504}
 	p = start(t, f, cli.IO{}, "submit", "x", "--idempotency-key", "mine")
-	p.exits(t, 7)
+	p.expectExit(t, 7)
 	if !strings.Contains(p.err.String(), "the same command with --idempotency-key mine finds it") {
 		t.Fatal(p.err)
 	}
@@ -252,16 +252,16 @@ func TestEventsAsLines(t *testing.T) {
 	f := newFake(t)
 	f.seed("one")
 	p := start(t, f, cli.IO{}, "events", "--after", "0", "--json")
-	p.out.await(t, `{"seq":1,`)
+	p.out.waitFor(t, `{"seq":1,`)
 	f.change(1, "claim", "dispatching")
-	p.out.await(t, `"kind":"claim"`)
+	p.out.waitFor(t, `"kind":"claim"`)
 	p.interrupt()
-	p.exits(t, 130)
+	p.expectExit(t, 130)
 	if lines := strings.Split(strings.TrimSpace(p.out.String()), "\n"); len(lines) != 2 {
 		t.Fatalf("%q", lines)
 	}
 	p = start(t, f, cli.IO{}, "events", "--after", "1", "--task", "0001")
-	p.out.await(t, "2026-11-21 12:00:02 claim "+id(1)+" [dispatching] coder\n")
+	p.out.waitFor(t, "2026-11-21 12:00:02 claim "+id(1)+" [dispatching] coder\n")
 }
 
 func TestColours(t *testing.T) {
@@ -294,7 +294,7 @@ func TestColours(t *testing.T) {
 			f.seed("one")
 			f.change(1, "claim", "dispatching")
 			p := start(t, f, test.io, append([]string{"status"}, test.args...)...)
-			p.exits(t, 0)
+			p.expectExit(t, 0)
 			if got := strings.Contains(p.out.String(), "\x1b["); got != test.want {
 				t.Fatalf("%q", p.out)
 			}
@@ -311,7 +311,7 @@ func TestFlagsReachTheRequest(t *testing.T) {
 		"--timeout", "90.2", "--session", "s1", "--session-mode", "prefer", "--project", "src", "--env", "A=b=c", "--env", "INHERITED",
 		"--thinking=false", "--priority", "-3", "--not-before", "1h", "--start-within", "2m", "--on-lost", "requeue", "--source-job", "nightly",
 		"--idempotency-key", "k1")
-	p.exits(t, 0)
+	p.expectExit(t, 0)
 	got := f.submits[0]
 	at, thinking := noon.Add(71*time.Minute), false
 	want := api.SubmitRequest{

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"time"
 
@@ -13,37 +12,42 @@ import (
 )
 
 func (a *app) logsCmd() *cobra.Command {
-	var follow bool
 	var after int64
 	cmd := &cobra.Command{
 		Use:   "logs ID",
 		Short: "Print the log of a task",
 		Long:  "Print the log of a task, as far as it is kept. On a terminal only colours of its escape sequences pass.",
-		RunE: run(func(ctx context.Context, args []string) error {
+		PreRunE: func(*cobra.Command, []string) error {
 			if after < 0 {
 				return usage("--after: want 0 or more bytes, got %d", after)
 			}
-			if follow {
-				return a.followLog(ctx, args[0], after)
-			}
-			return a.withTask(ctx, args[0], func(c *client.Client, id string) error { return a.readLog(ctx, c, id, after) })
+			return nil
+		},
+		RunE: a.ask(func(ctx context.Context, c *client.Client, args []string) error {
+			return a.readLog(ctx, c, args[0], after)
 		}),
 		ValidArgsFunction: a.completeIDs(anyTask),
 	}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on as it is written, until the task has ended; with --json a document a line")
+	follow := cmd.Flags().BoolP("follow", "f", false, "go on as it is written, until the task has ended; with --json a document a line")
 	cmd.Flags().Int64Var(&after, "after", 0, "leave out this many `bytes` of its beginning")
-	return cmd
+	return a.follow(cmd, follow, func(ctx context.Context, c *client.Client, args []string) error {
+		return a.followLog(ctx, c, args[0], after)
+	})
 }
 
-// readLog prints what there is. A long log comes in several answers.
-func (a *app) readLog(ctx context.Context, c *client.Client, id string, after int64) error {
+// readLog prints the log so far. A long log needs several requests.
+func (a *app) readLog(ctx context.Context, c *client.Client, part string, after int64) error {
+	id, err := resolve(ctx, c, part)
+	if err != nil {
+		return err
+	}
 	whole, err := c.Output(ctx, id, after)
 	if err != nil {
 		return err
 	}
-	a.notKept(whole, after)
-	out, message := a.outWriter(), ""
-	a.elsewhere(&message, whole)
+	var message string
+	a.logNotes(whole, after, &message)
+	out := a.outWriter()
 	for part := whole; ; {
 		if !a.json {
 			if _, err := io.WriteString(out, part.Text); err != nil {
@@ -61,36 +65,28 @@ func (a *app) readLog(ctx context.Context, c *client.Client, id string, after in
 			whole.Text += part.Text
 		}
 	}
-	if a.json {
-		return writeJSON(a.io.Out, whole)
-	}
-	return nil
+	return a.print(whole, func() {})
 }
 
-// elsewhere says once why there may be more of a log than is printed.
-func (a *app) elsewhere(said *string, o api.Output) {
-	if o.Message != "" && o.Message != *said && !a.json {
+// logNotes reports a gap in a log, and each new message about it once.
+func (a *app) logNotes(o api.Output, after int64, last *string) {
+	if o.Truncated {
+		a.note("(%d bytes of the log are no longer kept)", o.Seq-after)
+	}
+	if o.Message != "" && o.Message != *last && !a.json {
 		a.note("%s", clean(o.Message))
 	}
-	*said = o.Message
+	*last = o.Message
 }
 
-func (a *app) followLog(ctx context.Context, part string, after int64) error {
-	c, err := a.following()
-	if err != nil {
-		return err
-	}
-	if _, err := c.Health(ctx); client.IsUnreachable(err) {
-		return err // at the beginning a director that is not there is no outage to sit out
-	}
+func (a *app) followLog(ctx context.Context, c *client.Client, part string, after int64) error {
 	id, err := resolve(ctx, c, part)
 	if err != nil {
 		return err
 	}
 	out, message := a.outWriter(), ""
 	return c.FollowOutput(ctx, id, after, func(o api.Output) error {
-		a.notKept(o, after)
-		a.elsewhere(&message, o)
+		a.logNotes(o, after, &message)
 		after = o.Next
 		if a.json {
 			return writeLine(a.io.Out, o)
@@ -100,26 +96,24 @@ func (a *app) followLog(ctx context.Context, part string, after int64) error {
 	})
 }
 
-// tailBytes is how much of a shown log is remembered, in bytes: as much as
-// an answer can be long.
+// tailBytes is how much of a printed log is kept: the maximum size of a result.
 const tailBytes = 1 << 20
 
-// liveLog writes a task's log to standard output while it runs.
+// liveLog prints a task's log while it runs.
 type liveLog struct {
 	done chan struct{}
 	tail tail
 }
 
-// follower starts the live log of w's task.
-func (w *waiter) follower(ctx context.Context) *liveLog {
+// startLiveLog starts the live log of w's task.
+func (w *waiter) startLiveLog(ctx context.Context) *liveLog {
 	l := &liveLog{done: make(chan struct{})}
 	out := w.outWriter()
 	go func() {
 		defer close(l.done)
-		// Its error is no matter: the wait goes on, and the task's answer is
-		// written at the end.
+		// Errors are ignored: the wait goes on, and prints the result at the end.
 		_ = w.c.FollowOutput(ctx, w.id, 0, func(o api.Output) error {
-			_, _ = l.tail.Write([]byte(o.Text))
+			l.tail.add(o.Text)
 			_, err := io.WriteString(out, o.Text)
 			return err
 		})
@@ -127,7 +121,7 @@ func (w *waiter) follower(ctx context.Context) *liveLog {
 	return l
 }
 
-// finish waits for the rest of the log and returns its end.
+// finish waits for the rest of the log and returns its last part.
 func (l *liveLog) finish(ctx context.Context) string {
 	if l == nil {
 		return ""
@@ -141,19 +135,18 @@ func (l *liveLog) finish(ctx context.Context) string {
 	return ""
 }
 
-// tail keeps the last bytes of what was written.
+// tail keeps the last bytes of a text.
 type tail []byte
 
-func (t *tail) Write(p []byte) (int, error) {
-	*t = append(*t, p...)
+func (t *tail) add(text string) {
+	*t = append(*t, text...)
 	if over := len(*t) - tailBytes; over > tailBytes {
 		*t = append((*t)[:0], (*t)[over:]...)
 	}
-	return len(p), nil
 }
 
-// outWriter is standard output for foreign text: made safe where it is a
-// terminal, as it is where a program reads it.
+// outWriter is standard output for untrusted text: sanitized on a terminal,
+// unchanged otherwise.
 func (a *app) outWriter() io.Writer {
 	if !a.io.OutTTY {
 		return a.io.Out
@@ -166,11 +159,4 @@ func (a *app) forOut(text string) string {
 		return text
 	}
 	return neutralise(text)
-}
-
-// notKept tells of a gap in a log.
-func (a *app) notKept(o api.Output, after int64) {
-	if o.Truncated {
-		a.note("(%s of the log are no longer kept)", fmt.Sprintf("%d bytes", o.Seq-after))
-	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/handshake"
 )
 
-// The director of these tests is none that proves what it knows; that the
-// command line asks for it is seen in e2e.
+// The fake director does not prove that it knows the token; e2e tests that the
+// command line asks for that proof.
 func TestMain(m *testing.M) {
 	os.Setenv(handshake.EnvProof, "off")
 	goleak.VerifyTestMain(m)

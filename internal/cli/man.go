@@ -12,8 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// manCmd writes the manual pages. They are made from the commands' own help, so
-// that packages of the program have those of its version.
+// manCmd writes the manual pages, which are generated from the help texts.
 func (a *app) manCmd(root *cobra.Command) *cobra.Command {
 	var date string
 	cmd := &cobra.Command{
@@ -28,35 +27,36 @@ func (a *app) manCmd(root *cobra.Command) *cobra.Command {
 			}
 			return nil
 		}),
+		ValidArgsFunction: completeFiles,
 	}
 	cmd.Flags().StringVar(&date, "date", "", "the `day` that the pages name")
 	return cmd
 }
 
-// manuals are the pages by the names of their files: signalbox.1, and one for
-// each command that people see.
+// manuals are the pages by file name: signalbox.1, and one for each visible
+// command.
 func manuals(root *cobra.Command, version, date string) map[string]string {
 	pages := map[string]string{}
-	for _, cmd := range everyCommand(root) {
+	for _, cmd := range allCommands(root) {
 		pages[manName(cmd)+".1"] = manual(cmd, version, date)
 	}
 	return pages
 }
 
-// everyCommand lists the root and all commands below it as people see them. The
-// shells of completion are cobra's own.
-func everyCommand(root *cobra.Command) []*cobra.Command {
+// allCommands lists the root and all visible commands, without the shells of
+// completion.
+func allCommands(root *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{root}
-	for _, cmd := range shown(root) {
+	for _, cmd := range visibleCommands(root) {
 		if all = append(all, cmd); cmd.Name() != "completion" {
-			all = append(all, shown(cmd)...)
+			all = append(all, visibleCommands(cmd)...)
 		}
 	}
 	return all
 }
 
-// shown are the commands below one, without those that are for programs.
-func shown(cmd *cobra.Command) []*cobra.Command {
+// visibleCommands are the subcommands that are not hidden.
+func visibleCommands(cmd *cobra.Command) []*cobra.Command {
 	return slices.DeleteFunc(slices.Clone(cmd.Commands()), func(c *cobra.Command) bool { return c.Hidden })
 }
 
@@ -80,7 +80,7 @@ func manual(cmd *cobra.Command, version, date string) string {
 	if len(cmd.Aliases) > 0 {
 		fmt.Fprintf(&b, ".PP\nAlso: \\fB%s\\fR.\n", roff(strings.Join(cmd.Aliases, ", ")))
 	}
-	if below := shown(cmd); len(below) > 0 {
+	if below := visibleCommands(cmd); len(below) > 0 {
 		b.WriteString(".SH COMMANDS\n")
 		for _, c := range below {
 			fmt.Fprintf(&b, ".TP\n\\fB%s\\fR\n%s\n", roff(c.Name()), roff(c.Short))
@@ -101,13 +101,13 @@ func manual(cmd *cobra.Command, version, date string) string {
 	return b.String()
 }
 
-// seeAlso are the pages around one: above it, below it, and else beside it.
+// seeAlso are the pages of the parent, the subcommands and the siblings.
 func seeAlso(cmd *cobra.Command) []string {
-	near := shown(cmd)
+	near := visibleCommands(cmd)
 	if cmd.HasParent() {
 		near = slices.Insert(near, 0, cmd.Parent())
 		if cmd.Parent().HasParent() {
-			near = append(near, slices.DeleteFunc(shown(cmd.Parent()), func(c *cobra.Command) bool { return c == cmd })...)
+			near = append(near, slices.DeleteFunc(visibleCommands(cmd.Parent()), func(c *cobra.Command) bool { return c == cmd })...)
 		}
 	}
 	var names []string
@@ -142,7 +142,7 @@ func manFlags(b *strings.Builder, title string, flags *pflag.FlagSet) {
 	})
 }
 
-// paragraphs writes a text. What is indented in it stays as it is.
+// paragraphs writes a text as paragraphs. Indented ones keep their line breaks.
 func paragraphs(b *strings.Builder, text string) {
 	for i, p := range strings.Split(strings.TrimSpace(text), "\n\n") {
 		if i > 0 {
@@ -159,8 +159,8 @@ func paragraphs(b *strings.Builder, text string) {
 
 var roffSigns = strings.NewReplacer(`\`, `\(rs`, "-", `\-`, "`", `\(ga`, "'", `\(aq`, "^", `\(ha`, "~", `\(ti`, `"`, `\(dq`)
 
-// roff is a text as the macros of man take it: no line is a request, and what can be
-// copied from the page is what was written.
+// roff escapes a text for man: no line is a request, and text copied from the page
+// is the original.
 func roff(text string) string {
 	lines := strings.Split(roffSigns.Replace(text), "\n")
 	for i, l := range lines {

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestManualsSayWhatTheHelpSays keeps the pages complete: every command that
-// people see has one, with each of its flags.
-func TestManualsSayWhatTheHelpSays(t *testing.T) {
+// TestManPagesMatchHelp checks that every visible command has a page with each of
+// its flags.
+func TestManPagesMatchHelp(t *testing.T) {
 	all := commands()
 	pages := manuals(all[0], "1.2.3", "2026-11-27")
 	if len(pages) != len(all) || len(all) < 40 {
@@ -30,11 +30,11 @@ func TestManualsSayWhatTheHelpSays(t *testing.T) {
 		})
 	}
 	if _, found := pages["signalbox-man.1"]; found {
-		t.Error("what writes the pages has one: it is for packages")
+		t.Error("the hidden command man has a page")
 	}
 }
 
-func TestRoffEscapesWhatItWouldObey(t *testing.T) {
+func TestRoffEscapesRequests(t *testing.T) {
 	for text, want := range map[string]string{
 		".so /etc/passwd": `\&.so /etc/passwd`,
 		"a\n.b":           "a\n" + `\&.b`,
@@ -49,9 +49,8 @@ func TestRoffEscapesWhatItWouldObey(t *testing.T) {
 	}
 }
 
-// TestManualsAreReadByGroff has the program write them, and groff warn of
-// whatever is wrong with them.
-func TestManualsAreReadByGroff(t *testing.T) {
+// TestGroffAcceptsManPages runs groff over the pages with all warnings on.
+func TestGroffAcceptsManPages(t *testing.T) {
 	groff, err := exec.LookPath("groff")
 	if err != nil {
 		if os.Getenv("CI") == "true" {
@@ -69,8 +68,8 @@ func TestManualsAreReadByGroff(t *testing.T) {
 	if len(pages) < 40 {
 		t.Fatalf("%d pages", len(pages))
 	}
-	if said, err := exec.Command(groff, append([]string{"-man", "-ww", "-z", "-Tutf8"}, pages...)...).CombinedOutput(); err != nil || len(said) > 0 {
-		t.Errorf("%v\n%s", err, said)
+	if output, err := exec.Command(groff, append([]string{"-man", "-ww", "-z", "-Tutf8"}, pages...)...).CombinedOutput(); err != nil || len(output) > 0 {
+		t.Errorf("%v\n%s", err, output)
 	}
 	text, err := exec.Command(groff, "-man", "-Tascii", "-P-cbou", filepath.Join(dir, "signalbox-submit.1")).Output()
 	if err != nil || !strings.Contains(string(text), "signalbox submit PROMPT") || !strings.Contains(string(text), "--wait") {

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
+	"text/tabwriter"
 	"time"
 	"unicode"
 
@@ -17,49 +19,102 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// note writes a line for people to standard error.
+// note prints a line to standard error.
 func (a *app) note(format string, args ...any) { a.line.note(clean(fmt.Sprintf(format, args...))) }
 
-// say writes a line of the result.
-func (a *app) say(format string, args ...any) error {
-	_, err := fmt.Fprintf(a.io.Out, format+"\n", args...)
-	return err
-}
+// say prints a line of the result. A write error becomes the command's error.
+func (a *app) say(format string, args ...any) { a.write(fmt.Sprintf(format, args...) + "\n") }
 
-// put writes a line of a result that has more. What keeps it from being written
-// is returned by print.
-func (a *app) put(format string, args ...any) {
+func (a *app) write(text string) {
 	if a.unwritten == nil {
-		a.unwritten = a.say(format, args...)
+		_, a.unwritten = io.WriteString(a.io.Out, text)
 	}
 }
 
-// print writes a result as JSON where that is wanted, else as f does.
-func (a *app) print(v any, f func() error) error {
+// print prints a result as JSON with --json, else with show.
+func (a *app) print(v any, show func()) error {
 	if a.json {
 		return writeJSON(a.io.Out, v)
 	}
-	err := f()
-	if a.unwritten != nil {
-		return a.unwritten
-	}
-	return err
+	show()
+	return a.unwritten
 }
 
-// pageEnd says, behind the lines of a page, that there are none, or how to see
-// more.
-func (a *app) pageEnd(n int, none, next string) error {
-	switch {
-	case n == 0:
+// printLine prints one item of a stream, as JSON on one line or as text.
+func (a *app) printLine(v any, text string) error {
+	if a.json {
+		return writeLine(a.io.Out, v)
+	}
+	a.say("%s", text)
+	return a.unwritten
+}
+
+// table prints sanitized rows in columns.
+func (a *app) table(rows [][]string) {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		for i, cell := range row {
+			if i > 0 {
+				io.WriteString(w, "\t")
+			}
+			io.WriteString(w, clean(cell))
+		}
+		io.WriteString(w, "\n")
+	}
+	_ = w.Flush() // it writes to memory
+	a.write(text.String())
+}
+
+// nonEmptyRows drops rows whose second cell is empty.
+func nonEmptyRows(rows [][]string) [][]string {
+	return slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" })
+}
+
+// list prints a table with a row for each item. Without items it prints the note
+// none or, if that is empty, only the heading.
+func list[T any](a *app, items []T, none string, heading []string, row func(*T) []string) {
+	if len(items) == 0 && none != "" {
 		a.note("%s", none)
-	case next != "":
+		return
+	}
+	rows := [][]string{heading}
+	for i := range items {
+		rows = append(rows, row(&items[i]))
+	}
+	a.table(rows)
+}
+
+// pageEnd says how to see the next page.
+func (a *app) pageEnd(next string) {
+	if next != "" {
 		a.note("There are more: --before %s", next)
 	}
-	return nil
 }
 
-// clean makes a foreign text safe for a line on a terminal: no control
-// character, none that reorders text.
+// lines prints a line for each item of a page and how to see the next one, or the
+// note none.
+func lines[T any](a *app, items []T, none, next string, line func(T) string) {
+	if len(items) == 0 {
+		a.note("%s", none)
+		return
+	}
+	for _, item := range items {
+		a.say("%s", line(item))
+	}
+	a.pageEnd(next)
+}
+
+// opt formats an optional part of a line: "" for an empty text.
+func opt(format, text string) string {
+	if text == "" {
+		return ""
+	}
+	return fmt.Sprintf(format, clean(text))
+}
+
+// clean makes untrusted text safe for a line on a terminal: without control
+// characters and those that reorder text.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if hostile(r) {
@@ -78,8 +133,8 @@ func cleanLines(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// hostile reports whether a character could move the cursor, change what
-// stands elsewhere, or show a text other than it is.
+// hostile reports whether a character could control the terminal or disguise
+// text.
 func hostile(r rune) bool {
 	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r)
 }
@@ -93,7 +148,7 @@ const (
 	yellow = "33"
 )
 
-// paint colours a text for standard output, where colours are wanted.
+// paint colours a text for standard output, if colours are on.
 func (a *app) paint(sgr, text string) string {
 	if sgr == "" || !a.colours() {
 		return text
@@ -112,7 +167,10 @@ func (a *app) colours() bool {
 	return a.io.OutTTY && none == "" && !a.dumb()
 }
 
-// dumb reports that the terminal cannot move its cursor.
+// drawing reports whether a line of standard error can be redrawn.
+func (a *app) drawing() bool { return a.io.ErrTTY && !a.dumb() && !a.json }
+
+// dumb reports whether the terminal cannot move its cursor.
 func (a *app) dumb() bool {
 	kind, ok := a.io.Env("TERM")
 	return ok && kind == "dumb"
@@ -126,7 +184,7 @@ func stateColour(state string) string {
 		return red
 	case "cancelled", "cancelling":
 		return yellow
-	case "working", "dispatching":
+	case "working", "dispatching", "running", "started": // the last two are states of tool tasks and activities
 		return bold
 	}
 	return ""
@@ -134,7 +192,7 @@ func stateColour(state string) string {
 
 func (a *app) state(state string) string { return a.paint(stateColour(state), clean(state)) }
 
-// ago is a length of time as people say it, in its one or two largest units.
+// ago formats a duration in its one or two largest units.
 func ago(d time.Duration) string {
 	d = max(0, d)
 	switch {
@@ -148,10 +206,39 @@ func ago(d time.Duration) string {
 	return fmt.Sprintf("%d days", int(d.Hours())/24)
 }
 
-// clock is a moment as lists show it.
+// since formats the time since t.
+func (a *app) since(t time.Time) string { return ago(a.io.Now().Sub(t)) }
+
+// ageOr is "… ago", or never if t is nil.
+func (a *app) ageOr(t *time.Time, never string) string {
+	if t == nil {
+		return never
+	}
+	return a.since(*t) + " ago"
+}
+
+// elapsed is the time since a start in parentheses, "" if there was none.
+func (a *app) elapsed(since *time.Time) string {
+	if since == nil {
+		return ""
+	}
+	return " (" + a.since(*since) + ")"
+}
+
+// clock formats a time for lists.
 func (a *app) clock(t time.Time) string {
 	return t.In(a.io.Now().Location()).Format("2006-01-02 15:04:05")
 }
+
+func (a *app) formatTimePtr(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return a.clock(*t)
+}
+
+// capitalize makes the first letter upper case.
+func capitalize(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 
 func plural(n int, one, many string) string {
 	if n == 1 {
@@ -174,8 +261,8 @@ func ordinal(n int) string {
 	return fmt.Sprintf("%d%s", n, suffix)
 }
 
-// progress is standard error while its last line is written over and over.
-// Notes that come in between, from whichever goroutine, make it go first.
+// progress is standard error with a last line that is redrawn. A note, from any
+// goroutine, clears that line first.
 type progress struct {
 	mu    sync.Mutex
 	w     io.Writer
@@ -199,7 +286,7 @@ func (p *progress) draw(text string, columns int) {
 	p.drawn = true
 }
 
-// clear makes way for other lines.
+// clear removes the drawn line.
 func (p *progress) clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -220,29 +307,18 @@ func (p *progress) note(text string) {
 	fmt.Fprintln(p.w, text)
 }
 
-// drawTask draws the line for a task that has not ended.
+// drawTask draws the progress of a task that has not ended.
 func (w *waiter) drawTask(ctx context.Context, task api.Task) {
-	parts := []string{shortID(task.QueueID)}
+	parts := []string{shortID(task.QueueID), running(task, w.io.Now())}
 	if task.State == "pending" {
-		parts = append(parts, place(task), eta(task.ETA), w.behind(ctx, task))
-	} else {
-		parts = append(parts, running(task, w.io.Now()))
+		parts = []string{parts[0], position(task), eta(task.ETA), w.behind(ctx, task)}
 	}
-	w.line.draw(joinParts(parts), w.io.Columns)
+	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
+	w.line.draw(strings.Join(parts, " · "), w.io.Columns)
 }
 
-func joinParts(parts []string) string {
-	var said []string
-	for _, part := range parts {
-		if part != "" {
-			said = append(said, part)
-		}
-	}
-	return strings.Join(said, " · ")
-}
-
-// place says where in which line a task waits, such as "2nd for coder".
-func place(task api.Task) string {
+// position is the place of a task in its queue, such as "2nd for coder".
+func position(task api.Task) string {
 	if task.Position <= 0 {
 		return "waiting"
 	}
@@ -266,7 +342,7 @@ func whoServes(queue string) string {
 	return "any agent"
 }
 
-// eta is a range in its larger end's unit, such as "about 3–9 min".
+// eta formats a range in one unit, such as "about 3–9 min".
 func eta(e *api.ETA) string {
 	if e == nil {
 		return ""
@@ -285,8 +361,8 @@ func eta(e *api.ETA) string {
 	return fmt.Sprintf("about %d–%d %s", low, high, unit)
 }
 
-// behind names the task that is in the way and how long it has run. What
-// cannot be had is left out: it is only a line of progress.
+// behind names the task that a task waits for and how long it has run. Errors are
+// ignored: it is only progress.
 func (w *waiter) behind(ctx context.Context, task api.Task) string {
 	why, err := w.c.Why(ctx, task.QueueID)
 	if err != nil {
@@ -298,17 +374,14 @@ func (w *waiter) behind(ctx context.Context, task api.Task) string {
 		case gate.TaskID == "":
 			return gate.Text
 		default:
-			text := "behind " + shortID(gate.TaskID)
-			if other, err := w.c.Task(ctx, gate.TaskID); err == nil && other.StartedAt != nil {
-				text += " (" + ago(w.io.Now().Sub(*other.StartedAt)) + ")"
-			}
-			return text
+			other, _ := w.c.Task(ctx, gate.TaskID)
+			return "behind " + shortID(gate.TaskID) + w.elapsed(other.StartedAt)
 		}
 	}
 	return ""
 }
 
-// running says what a task that is not waiting does, and for how long.
+// running describes a task that is not pending, and for how long.
 func running(task api.Task, now time.Time) string {
 	text, since := task.State, task.StartedAt
 	switch {
@@ -325,12 +398,12 @@ func running(task api.Task, now time.Time) string {
 	return text
 }
 
-// TTY is a person's terminal.
+// TTY is a terminal.
 type TTY interface {
-	// Raw hands every key on as it is, until restore is called.
+	// Raw puts the terminal into raw mode until restore is called.
 	Raw() (restore func() error, err error)
 	Size() (columns, rows int)
-	// Resized says when the size has changed, until ctx ends.
+	// Resized receives a value for each change of the size, until ctx ends.
 	Resized(ctx context.Context) <-chan os.Signal
 	// Password reads a line without showing it, until ctx ends.
 	Password(ctx context.Context, prompt string) (string, error)
@@ -346,7 +419,7 @@ func (systemTTY) Raw() (func() error, error) {
 }
 
 func (systemTTY) Size() (columns, rows int) {
-	columns, rows, _ = term.GetSize(int(os.Stdout.Fd())) // 0, 0 is for the other side to judge
+	columns, rows, _ = term.GetSize(int(os.Stdout.Fd())) // 0, 0 on an error
 	return columns, rows
 }
 
@@ -376,7 +449,7 @@ func (systemTTY) Password(ctx context.Context, prompt string) (string, error) {
 	select {
 	case got := <-read:
 		return string(got.text), got.err
-	case <-ctx.Done(): // Ctrl-C ends no read: it must not leave a terminal that shows nothing
+	case <-ctx.Done(): // the read goes on, but the terminal's echo must be restored
 		return "", errors.Join(context.Cause(ctx), term.Restore(fd, before))
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// notifyResized tells of each change of the terminal's size.
+// notifyResized sends a value for each change of the terminal's size.
 func notifyResized(ctx context.Context, resized chan<- os.Signal) {
 	signal.Notify(resized, syscall.SIGWINCH)
 	context.AfterFunc(ctx, func() { signal.Stop(resized) })

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// notifyResized looks at the terminal's size now and then: no signal tells of it.
+// notifyResized polls the terminal's size: Windows has no signal for it.
 func notifyResized(ctx context.Context, resized chan<- os.Signal) {
 	const every = time.Second
 	go func() {

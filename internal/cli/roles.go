@@ -2,10 +2,12 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,7 +22,7 @@ func (a *app) streams() roles.Streams { return roles.Streams{Out: a.io.Out, Err:
 // keyFlag is a flag of a role that sets a key of the configuration.
 type keyFlag struct{ name, key, usage string }
 
-// Flags that may stand without a value.
+// Flags whose value may be omitted.
 const (
 	terminalFlag = "terminal"
 	pullFlag     = "pull"
@@ -38,12 +40,14 @@ var serverFlags = []keyFlag{
 	{"grace", "grace", "`duration` that a stop waits for running tasks (default 30s)"},
 	{"on-shutdown", "on_shutdown", "`what` a stop does with tasks that still run: leave (default) or stop"},
 	{terminalFlag, "terminal", "`true` lets those with the right open terminals at agents that offer them (default false)"},
+}
+
+var logFlags = []keyFlag{
 	{"log-format", "log.format", "`format` of the log: text (default) or json"},
 	{"log-level", "log.level", "`level` of the log: debug, verbose, info (default), warn or error"},
 }
 
-// childFlags are those of an agent that also make sense for the children of
-// signalbox up.
+// childFlags are the flags of an agent that signalbox up has, too.
 var childFlags = []keyFlag{
 	{"workdir", "agent.workdir", "`folder` in which tasks run (default: the current one)"},
 	{"slots", "agent.slots", "`number` of tasks side by side (default 1)"},
@@ -63,16 +67,14 @@ var agentFlags = []keyFlag{
 	{terminalFlag, "agent.terminal", "`true` lets the director open terminals here (default false)"},
 	{"agent-token", "agent.token", "`token` that callers of the agent must present (default: one that it makes; better: SIGNALBOX_AGENT_TOKEN)"},
 	{openFlag, "open", "`true` asks its callers for no token, where none is given (default false)"},
-	{"log-format", "log.format", "`format` of the log: text (default) or json"},
-	{"log-level", "log.level", "`level` of the log: debug, verbose, info (default), warn or error"},
 }
 
-// serverLists are flags of a server that can be given several times.
+// serverLists are repeatable flags of a server.
 var serverLists = []keyFlag{
 	{"tools", "tools", "`file` of tools: .mcp.json, .ai-agent.json, mcp-config.json or YAML; repeatable"},
 }
 
-// listFlags of an agent can be given several times.
+// listFlags are repeatable flags of an agent.
 var listFlags = []keyFlag{
 	{"other-director", "agent.directors", "`URL` of a further director over the same store, with --pull; repeatable"},
 	{"arg", "agent.args", "further `argument` for the CLI; repeatable"},
@@ -81,44 +83,40 @@ var listFlags = []keyFlag{
 	{"pass-env", "agent.pass_env", "`name` of a variable to pass on to the CLI; repeatable"},
 }
 
-func addKeyFlags(f *pflag.FlagSet, flags ...[]keyFlag) {
-	for _, group := range flags {
-		for _, k := range group {
-			f.String(k.name, "", k.usage)
-			if k.name == terminalFlag || k.name == pullFlag || k.name == openFlag {
-				f.Lookup(k.name).NoOptDefVal = "true"
-			}
-		}
-	}
-}
+// configKey annotates a flag with the configuration key that it sets.
+const configKey = "config-key"
 
-// given returns the flags of a role that were given, for the configuration.
-func given(f *pflag.FlagSet, groups ...[]keyFlag) []config.Flag {
-	var out []config.Flag
-	for _, group := range groups {
-		for _, k := range group {
-			if flag := f.Lookup(k.name); flag.Changed {
-				out = append(out, config.Flag{Name: "--" + k.name, Key: k.key, Values: []string{flag.Value.String()}})
-			}
+func addKeyFlags(f *pflag.FlagSet, groups ...[]keyFlag) {
+	for _, k := range slices.Concat(groups...) {
+		f.String(k.name, "", k.usage)
+		_ = f.SetAnnotation(k.name, configKey, []string{k.key})
+		if k.name == terminalFlag || k.name == pullFlag || k.name == openFlag {
+			f.Lookup(k.name).NoOptDefVal = "true"
 		}
 	}
-	return out
 }
 
 func addListFlags(f *pflag.FlagSet, flags []keyFlag) {
 	for _, k := range flags {
 		f.StringArray(k.name, nil, k.usage)
+		_ = f.SetAnnotation(k.name, configKey, []string{k.key})
 	}
 }
 
-// givenLists is given for flags that can be given several times.
-func givenLists(f *pflag.FlagSet, flags []keyFlag) []config.Flag {
+// givenFlags returns the changed flags that set a configuration key.
+func givenFlags(f *pflag.FlagSet) []config.Flag {
 	var out []config.Flag
-	for _, k := range flags {
-		if values, _ := f.GetStringArray(k.name); len(values) > 0 {
-			out = append(out, config.Flag{Name: "--" + k.name, Key: k.key, Values: values})
+	f.Visit(func(flag *pflag.Flag) {
+		key := flag.Annotations[configKey]
+		if key == nil {
+			return
 		}
-	}
+		values := []string{flag.Value.String()}
+		if list, ok := flag.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		out = append(out, config.Flag{Name: "--" + flag.Name, Key: key[0], Values: values})
+	})
 	return out
 }
 
@@ -130,30 +128,30 @@ func (a *app) upCmd() *cobra.Command {
 		Long: "Run a director and, as child processes, an agent for each coding CLI found on PATH, or a demo agent where\n" +
 			"there is none.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			flags := append(given(cmd.Flags(), serverFlags, childFlags), givenLists(cmd.Flags(), serverLists)...)
-			if f := cmd.Flags().Lookup(terminalFlag); f.Changed { // for both ends
+			flags := givenFlags(cmd.Flags())
+			if f := cmd.Flags().Lookup(terminalFlag); f.Changed { // for director and agents
 				flags = append(flags, config.Flag{Name: "--" + terminalFlag, Key: "agent.terminal", Values: []string{f.Value.String()}})
 			}
-			cfg, err := a.load(flags)
+			cfg, err := a.load(config.Sources{Flags: flags})
 			if err != nil {
 				return err
 			}
 			opts := roles.Up{Streams: a.streams()}
 			if cmd.Flags().Changed("agents") {
-				if opts.Kinds, err = childKinds(kinds); err != nil {
+				if opts.Kinds, err = parseKinds(kinds); err != nil {
 					return err
 				}
 			}
 			return a.roles.Up(cmd.Context(), cfg, opts)
 		},
 	}
-	addKeyFlags(cmd.Flags(), serverFlags, childFlags)
+	addKeyFlags(cmd.Flags(), serverFlags, logFlags, childFlags)
 	addListFlags(cmd.Flags(), serverLists)
 	cmd.Flags().StringSliceVar(&kinds, "agents", nil, "`kinds` of agents to start, such as claude,codex, or none (default: each CLI found)")
 	return cmd
 }
 
-func childKinds(kinds []string) ([]string, error) {
+func parseKinds(kinds []string) ([]string, error) {
 	if len(kinds) == 1 && kinds[0] == "none" {
 		return []string{}, nil
 	}
@@ -172,14 +170,14 @@ func (a *app) directorCmd() *cobra.Command {
 		Use:   "director",
 		Short: "Run a director",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := a.load(append(given(cmd.Flags(), serverFlags), givenLists(cmd.Flags(), serverLists)...))
+			cfg, err := a.load(config.Sources{Flags: givenFlags(cmd.Flags())})
 			if err != nil {
 				return err
 			}
 			return a.roles.Director(cmd.Context(), cfg, roles.Director{Streams: a.streams()})
 		},
 	}
-	addKeyFlags(cmd.Flags(), serverFlags)
+	addKeyFlags(cmd.Flags(), serverFlags, logFlags)
 	addListFlags(cmd.Flags(), serverLists)
 	return cmd
 }
@@ -195,14 +193,13 @@ func (a *app) agentCmd() *cobra.Command {
 		Example: "  signalbox agent --kind claude --workdir ~/src/shop\n" +
 			"  signalbox agent --name tests --slots 4 -- ./run-tests.sh {prompt}\n" +
 			"  signalbox agent --name basement --pull --director https://signalbox.example -- ./report.sh {prompt}",
-		Args:              cobra.ArbitraryArgs,
-		RunE:              a.agent,
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Args: cobra.ArbitraryArgs,
+		RunE: a.agent,
 	}
-	addKeyFlags(cmd.Flags(), agentFlags, childFlags)
+	addKeyFlags(cmd.Flags(), agentFlags, logFlags, childFlags)
 	addListFlags(cmd.Flags(), listFlags)
 	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		if name == "runner" { // the word for a kind in the agent's own world
+		if name == "runner" { // the agent's own name for its kind
 			name = "kind"
 		}
 		return pflag.NormalizedName(name)
@@ -212,17 +209,17 @@ func (a *app) agentCmd() *cobra.Command {
 
 func (a *app) agent(cmd *cobra.Command, args []string) error {
 	f := cmd.Flags()
-	flags := append(given(f, agentFlags, childFlags), givenLists(f, listFlags)...)
+	flags := givenFlags(f)
 	if len(args) > 0 {
 		if f.ArgsLenAtDash() != 0 {
-			return usage("got argument %q: a command stands after --", args[0]).hinted("signalbox agent -- %s", args[0])
+			return usage("got argument %q: a command stands after --", args[0]).withHint("signalbox agent -- %s", args[0])
 		}
 		flags = append(flags, config.Flag{Name: "--", Key: "agent.command", Values: args})
 		if !f.Changed("kind") {
 			flags = append(flags, config.Flag{Name: "--", Key: "agent.kind", Values: []string{"command"}})
 		}
 	}
-	cfg, err := a.loadWithoutTools(flags)
+	cfg, err := a.load(config.Sources{Flags: flags, NoTools: true})
 	if err != nil {
 		return err
 	}
@@ -249,7 +246,7 @@ func (a *app) agent(cmd *cobra.Command, args []string) error {
 
 func (a *app) demoCmd() *cobra.Command {
 	opts := roles.Demo{Streams: a.streams()}
-	pace := span(4 * time.Second)
+	pace := durationFlag(4 * time.Second)
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Look around: three demo agents, two tool queues, and work for them",
@@ -261,23 +258,17 @@ func (a *app) demoCmd() *cobra.Command {
 			"Keys at a terminal: w wedges an agent, as a hung one would be: the dashboard shows the way out. u undoes that,\n" +
 			"s submits a task, q quits. Without a terminal it runs until it is told to stop.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if pace < span(100*time.Millisecond) {
+			if pace < durationFlag(100*time.Millisecond) {
 				return usage("--pace: want 100ms or more, got %s", time.Duration(pace))
 			}
 			opts.Pace = time.Duration(pace)
-			restore := func() error { return nil }
-			if a.io.TTY != nil {
-				var err error
-				if restore, err = a.io.TTY.Raw(); err != nil {
-					return fmt.Errorf("the terminal cannot be made raw: %w", err)
-				}
-				opts.Keys, opts.Out, opts.Err = a.io.In, rawLines{a.io.Out}, rawLines{a.io.Err}
+			if a.io.TTY == nil {
+				return a.roles.Demo(cmd.Context(), opts)
 			}
-			err := a.roles.Demo(cmd.Context(), opts)
-			if back := restore(); back != nil {
-				a.note("The terminal could not be set back (%v): the command reset helps.", back)
-			}
-			return err
+			var end error
+			opts.Keys, opts.Out, opts.Err = a.io.In, crlfWriter{a.io.Out}, crlfWriter{a.io.Err}
+			err := a.raw(func() { end = a.roles.Demo(cmd.Context(), opts) })
+			return cmp.Or(err, end)
 		},
 	}
 	f := cmd.Flags()
@@ -289,16 +280,16 @@ func (a *app) demoCmd() *cobra.Command {
 	return cmd
 }
 
-// rawLines writes lines to a terminal that is raw.
-type rawLines struct{ w io.Writer }
+// crlfWriter writes lines to a terminal in raw mode.
+type crlfWriter struct{ w io.Writer }
 
-func (r rawLines) Write(p []byte) (int, error) {
+func (r crlfWriter) Write(p []byte) (int, error) {
 	_, err := r.w.Write(bytes.ReplaceAll(p, []byte("\n"), []byte("\r\n")))
 	return len(p), err
 }
 
-// demoToolCmd is the command behind the demo's tools: it takes as long as it
-// is asked to, and answers. A shell would do, where there is one.
+// demoToolCmd is the command of the demo's tools: it waits as long as it is asked
+// to, and answers. It needs no shell.
 func (a *app) demoToolCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:    "tool",
@@ -308,7 +299,7 @@ func (a *app) demoToolCmd() *cobra.Command {
 	}
 }
 
-// maxDemoCall bounds one call of a tool of the demo.
+// maxDemoCall limits a call of a demo tool.
 const maxDemoCall = time.Minute
 
 func (a *app) demoTool(ctx context.Context) error {
@@ -328,5 +319,6 @@ func (a *app) demoTool(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return a.say("%s looked into “%s” for %s and found what it was asked for.", clean(call.Tool), clean(firstLine(call.Input.About)), wait)
+	a.say("%s looked into “%s” for %s and found what it was asked for.", clean(call.Tool), clean(firstLine(call.Input.About)), wait)
+	return nil
 }

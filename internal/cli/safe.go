@@ -6,15 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// safeWriter passes text to a terminal without what could move its cursor,
-// rename its window or answer in a person's name: of the escape sequences
-// only colours pass.
+// safeWriter writes untrusted text to a terminal. Of the escape sequences only
+// colours pass: others could move the cursor, set the title or make the terminal
+// send input.
 type safeWriter struct {
 	w    io.Writer
-	held string // an unfinished character or sequence
+	held string // an incomplete character or escape sequence
 }
 
-// maxSequence bounds an escape sequence that is held back, in bytes.
+// maxSequence is the longest escape sequence that is buffered, in bytes.
 const maxSequence = 64
 
 func (s *safeWriter) Write(p []byte) (int, error) {
@@ -39,8 +39,7 @@ func (s *safeWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// complete reports whether a text that begins with ESC holds a whole
-// sequence.
+// complete reports whether a text that begins with ESC has a whole sequence.
 func complete(s string) bool {
 	if len(s) < 2 {
 		return false
@@ -48,8 +47,8 @@ func complete(s string) bool {
 	return s[1] != '[' || strings.IndexFunc(s[2:], func(r rune) bool { return r >= 0x40 }) >= 0
 }
 
-// neutralise drops escape sequences other than colours, and shows other
-// hostile characters as question marks. Line ends and tabs stay.
+// neutralise drops escape sequences other than colours, and replaces other
+// hostile characters by question marks. Line ends and tabs stay.
 func neutralise(text string) string {
 	var out strings.Builder
 	for i := 0; i < len(text); {
@@ -63,9 +62,9 @@ func neutralise(text string) string {
 		}
 		r, n := utf8.DecodeRuneInString(text[i:])
 		switch {
-		case r == '\r' && strings.HasPrefix(text[i:], "\r\n"): // the line end does it
+		case r == '\r' && strings.HasPrefix(text[i:], "\r\n"): // drop it
 		case r == '\r':
-			out.WriteByte('\n') // what would overwrite the line follows it instead
+			out.WriteByte('\n') // text that would overwrite the line goes on the next one
 		case r == '\n' || r == '\t' || !hostile(r):
 			out.WriteRune(r)
 		default:
@@ -76,9 +75,8 @@ func neutralise(text string) string {
 	return out.String()
 }
 
-// sequence is the length of the escape sequence at the start of s. Of one
-// that is not CSI only the two first bytes are taken: the rest is then text,
-// which does no harm.
+// sequence is the length of the escape sequence at the start of s. Of one that is
+// not CSI it counts only ESC and the next character: the rest is harmless text.
 func sequence(s string) int {
 	if len(s) < 2 {
 		return 1
@@ -92,7 +90,7 @@ func sequence(s string) int {
 			return i + 1
 		}
 		if s[i] < 0x20 || s[i] > 0x7e {
-			return i // not a sequence after all
+			return i // not a sequence
 		}
 	}
 	return 2

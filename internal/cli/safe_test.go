@@ -64,7 +64,7 @@ func FuzzNeutralise(f *testing.F) {
 	})
 }
 
-func TestWords(t *testing.T) {
+func TestOrdinalAgoAndETA(t *testing.T) {
 	for n, want := range map[int]string{1: "1st", 2: "2nd", 3: "3rd", 4: "4th", 11: "11th", 12: "12th", 13: "13th", 21: "21st", 112: "112th", 1002: "1002nd"} {
 		if got := ordinal(n); got != want {
 			t.Errorf("%d: %s", n, got)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -16,50 +17,30 @@ import (
 
 func (a *app) schedulesCmd() *cobra.Command {
 	var opts client.SchedulesOptions
-	cmd := &cobra.Command{
-		Use:   "schedules",
-		Short: "List the schedules, when they fire next and what their last firing came to",
-		RunE: query(a, func(ctx context.Context, c *client.Client, _ []string) (api.Schedules, error) {
-			all := api.Schedules{Schedules: []api.Schedule{}}
-			for s, err := range c.AllSchedules(ctx, opts) {
-				if err != nil {
-					return all, err
-				}
-				all.Schedules = append(all.Schedules, s)
-			}
-			return all, nil
-		}, a.scheduleTable),
-	}
+	cmd := &cobra.Command{Use: "schedules", Short: "List the schedules, when they fire next and what their last firing came to"}
 	cmd.Flags().StringVar(&opts.Agent, "agent", "", "only those for this `agent`")
-	cmd.AddCommand(a.showScheduleCmd(), a.addScheduleCmd(), a.editScheduleCmd(), a.removeScheduleCmd(),
-		a.switchScheduleCmd("enable", "Let a schedule fire from now on", (*client.Client).EnableSchedule),
-		a.switchScheduleCmd("disable", "Let a schedule fire no more", (*client.Client).DisableSchedule),
+	cmd.AddCommand(a.showScheduleCmd(), a.addScheduleCmd(), a.editScheduleCmd(), a.removeScheduleCmd(), a.enableScheduleCmd(), a.disableScheduleCmd(),
 		a.triggerScheduleCmd(), a.executionsCmd(), a.checkCronCmd())
-	return cmd
+	return query(a, cmd, func(ctx context.Context, c *client.Client, _ []string) (api.Schedules, error) {
+		all := api.Schedules{Schedules: []api.Schedule{}}
+		for s, err := range c.AllSchedules(ctx, opts) {
+			if err != nil {
+				return all, err
+			}
+			all.Schedules = append(all.Schedules, s)
+		}
+		return all, nil
+	}, func(all api.Schedules) {
+		list(a, all.Schedules, "No schedules. signalbox schedules add NAME --cron \"0 1 * * *\" --prompt TEXT makes one.",
+			[]string{"NAME", "WHEN", "FOR", "NEXT", "LAST", "STATE"}, func(s *api.Schedule) []string {
+				return []string{s.Name, s.Words + ", " + s.Timezone, scheduleTarget(s), a.nextText(s), a.lastText(s), scheduleState(s)}
+			})
+	})
 }
 
-func (a *app) scheduleTable(all api.Schedules) error {
-	if len(all.Schedules) == 0 {
-		a.note("No schedules. signalbox schedules add NAME --cron \"0 1 * * *\" --prompt TEXT makes one.")
-		return nil
-	}
-	rows := [][]string{{"NAME", "WHEN", "FOR", "NEXT", "LAST", "STATE"}}
-	for i := range all.Schedules {
-		s := &all.Schedules[i]
-		rows = append(rows, []string{s.Name, s.Words + ", " + s.Timezone, scheduleTarget(s), a.nextText(s), a.lastText(s), scheduleState(s)})
-	}
-	return a.table(rows)
-}
-
-// scheduleTarget is who a schedule's tasks are for.
+// scheduleTarget is the agent or kind that a schedule's tasks are for.
 func scheduleTarget(s *api.Schedule) string {
-	switch {
-	case s.AgentName != "":
-		return s.AgentName
-	case s.Kind != "":
-		return "any " + s.Kind
-	}
-	return "any agent"
+	return cmp.Or(s.AgentName, opt("any %s", s.Kind), "any agent")
 }
 
 // nextText says when a schedule fires next.
@@ -75,15 +56,15 @@ func (a *app) nextText(s *api.Schedule) string {
 	return "in " + ago(s.NextRunAt.Sub(a.io.Now()))
 }
 
-// lastText says what the newest firing of a schedule came to.
+// lastText is the status of a schedule's last firing.
 func (a *app) lastText(s *api.Schedule) string {
 	if s.LastRunAt == nil {
 		return "never"
 	}
-	return outcomeWords(s.LastStatus) + " " + ago(a.io.Now().Sub(*s.LastRunAt)) + " ago"
+	return outcomeWords(s.LastStatus) + " " + a.since(*s.LastRunAt) + " ago"
 }
 
-// outcomeWords says the word for an outcome as people do.
+// outcomeWords makes an outcome readable.
 func outcomeWords(status string) string {
 	if what, skipped := strings.CutPrefix(status, "skipped_"); skipped {
 		return "skipped (" + strings.ReplaceAll(what, "_", " ") + ")"
@@ -104,55 +85,42 @@ func scheduleState(s *api.Schedule) string {
 }
 
 func (a *app) showScheduleCmd() *cobra.Command {
-	return &cobra.Command{
-		Use:   "show NAME",
-		Short: "Show a schedule and its newest firings",
-		RunE: query(a, func(ctx context.Context, c *client.Client, args []string) (*api.Schedule, error) {
-			s, err := c.Schedule(ctx, args[0])
-			return &s, err
-		}, a.scheduleText),
-		ValidArgsFunction: a.offer(scheduleNames),
-	}
+	return query(a, &cobra.Command{Use: "show NAME", Short: "Show a schedule and its newest firings", ValidArgsFunction: a.completeArg(scheduleNames)},
+		oneArg((*client.Client).Schedule), a.scheduleText)
 }
 
-// scheduleText shows all that there is to know of a schedule.
-func (a *app) scheduleText(s *api.Schedule) error {
-	a.put("%s", strings.TrimSpace(fmt.Sprintf("%s [%s] %s", clean(s.Name), scheduleState(s), clean(s.Description))))
-	rows := [][]string{
-		{"  id:", s.ID},
-		{"  when:", fmt.Sprintf("%s, %s (%s)", s.Words, s.Timezone, s.CronExpression)},
-		{"  next:", a.instants(s)},
-		{"  for:", scheduleTarget(s)},
-		{"  last:", a.lastText(s)},
-	}
-	if s.LastError != "" {
-		rows = append(rows, []string{"  error:", s.LastError})
-	}
-	rows = append(rows,
-		[]string{"  overlap:", s.Overlap},
-		[]string{"  missed:", fmt.Sprintf("%s, within %s", s.Missed, ago(time.Duration(s.MissedWindowSeconds)*time.Second))},
-		[]string{"  queue full:", s.OnFull},
-	)
-	for _, more := range [][2]string{{"  model:", s.Model}, {"  tier:", s.Tier}, {"  session:", s.SessionID}, {"  owner:", s.OwnerID}} {
-		if more[1] != "" {
-			rows = append(rows, more[:])
-		}
-	}
+// scheduleText prints a schedule in full.
+func (a *app) scheduleText(s api.Schedule) {
+	a.say("%s [%s]%s", clean(s.Name), scheduleState(&s), opt(" %s", s.Description))
+	timeout, from := "", ""
 	if s.TimeoutSeconds > 0 {
-		rows = append(rows, []string{"  timeout:", ago(time.Duration(s.TimeoutSeconds) * time.Second)})
+		timeout = ago(time.Duration(s.TimeoutSeconds) * time.Second)
 	}
 	if s.Source == "config" {
-		rows = append(rows, []string{"  from:", "the director's configuration: it is changed there"})
+		from = "the director's configuration: it is changed there"
 	}
-	if err := a.table(append(rows, []string{"  prompt:", firstLine(s.Message)})); err != nil || len(s.Outcomes) == 0 {
-		return err
+	a.table(nonEmptyRows([][]string{
+		{"  id:", s.ID},
+		{"  when:", fmt.Sprintf("%s, %s (%s)", s.Words, s.Timezone, s.CronExpression)},
+		{"  next:", a.nextRunsText(&s)},
+		{"  for:", scheduleTarget(&s)},
+		{"  last:", a.lastText(&s)},
+		{"  error:", s.LastError},
+		{"  overlap:", s.Overlap},
+		{"  missed:", fmt.Sprintf("%s, within %s", s.Missed, ago(time.Duration(s.MissedWindowSeconds)*time.Second))},
+		{"  queue full:", s.OnFull},
+		{"  model:", s.Model}, {"  tier:", s.Tier}, {"  session:", s.SessionID}, {"  owner:", s.OwnerID},
+		{"  timeout:", timeout}, {"  from:", from},
+		{"  prompt:", firstLine(s.Message)},
+	}))
+	if len(s.Outcomes) > 0 {
+		a.say("")
+		a.executionTable(s.Outcomes)
 	}
-	a.put("")
-	return a.executionTable(s.Outcomes)
 }
 
-// instants are the next instants of a schedule, in its own time zone.
-func (a *app) instants(s *api.Schedule) string {
+// nextRunsText are the next firings of a schedule, in its time zone.
+func (a *app) nextRunsText(s *api.Schedule) string {
 	text := a.nextText(s)
 	zone, err := cron.Zone(s.Timezone)
 	if err != nil || len(s.NextRuns) == 0 {
@@ -166,47 +134,27 @@ func (a *app) instants(s *api.Schedule) string {
 }
 
 func (a *app) executionsCmd() *cobra.Command {
-	var limit int
-	cmd := &cobra.Command{
-		Use:   "executions NAME",
-		Short: "List the firings of a schedule, newest first",
-		RunE: a.ask(func(ctx context.Context, c *client.Client, args []string) error {
-			got, err := c.Executions(ctx, args[0], limit)
-			if err != nil {
-				return err
+	cmd := &cobra.Command{Use: "executions NAME", Short: "List the firings of a schedule, newest first", ValidArgsFunction: a.completeArg(scheduleNames)}
+	limit := cmd.Flags().Int("limit", 20, "how many, at most 100")
+	cmd.RunE = a.ask(func(ctx context.Context, c *client.Client, args []string) error {
+		return printed(a, func(got api.Executions) {
+			if len(got.Executions) == 0 {
+				a.note("It has not fired yet. signalbox schedules trigger %s fires it now.", args[0])
+				return
 			}
-			return a.print(got, func() error {
-				if len(got.Executions) == 0 {
-					a.note("It has not fired yet. signalbox schedules trigger %s fires it now.", args[0])
-					return nil
-				}
-				return a.executionTable(got.Executions)
-			})
-		}),
-		ValidArgsFunction: a.offer(scheduleNames),
-	}
-	cmd.Flags().IntVar(&limit, "limit", 20, "how many, at most 100")
+			a.executionTable(got.Executions)
+		})(c.Executions(ctx, args[0], *limit))
+	})
 	return cmd
 }
 
-func (a *app) executionTable(list []api.ScheduleExecution) error {
-	rows := [][]string{{"INSTANT", "BY", "STATUS", "TASK", "NOTE"}}
-	for i := range list {
-		e := &list[i]
-		by := e.Trigger
-		if e.By != "" {
-			by += " (" + e.By + ")"
-		}
-		task := "-"
-		if e.QueueID != "" {
-			task = e.QueueID
-		}
-		rows = append(rows, []string{a.clock(e.Nominal), by, e.Status, task, executionNote(e)})
-	}
-	return a.table(rows)
+func (a *app) executionTable(all []api.ScheduleExecution) {
+	list(a, all, "", []string{"INSTANT", "BY", "STATUS", "TASK", "NOTE"}, func(e *api.ScheduleExecution) []string {
+		return []string{a.clock(e.Nominal), e.Trigger + opt(" (%s)", e.By), e.Status, cmp.Or(e.QueueID, "-"), executionNote(e)}
+	})
 }
 
-// executionNote says what the status of a firing leaves unsaid.
+// executionNote explains the status of a firing.
 func executionNote(e *api.ScheduleExecution) string {
 	var parts []string
 	if strings.HasPrefix(e.Outcome, "skipped_") {
@@ -230,13 +178,7 @@ func (a *app) checkCronCmd() *cobra.Command {
 		Long:  "Say what a cron expression means, and when it is due next. Put it in quotes. No director is asked.",
 		Example: "  signalbox schedules check \"0 9 * * mon-fri\" --timezone Europe/Berlin\n" +
 			"  signalbox schedules check @daily",
-		RunE: run(func(_ context.Context, args []string) error {
-			if n < 1 || n > 50 {
-				return usage("-n: want a number from 1 to 50, got %d", n)
-			}
-			return a.checkCron(args[0], zoneName, n)
-		}),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: run(func(_ context.Context, args []string) error { return a.checkCron(args[0], zoneName, n) }),
 	}
 	cmd.Flags().StringVar(&zoneName, "timezone", "UTC", "IANA `name` of the time zone, such as Europe/Berlin")
 	cmd.Flags().IntVarP(&n, "number", "n", 3, "how many instants, 1 to 50")
@@ -244,6 +186,9 @@ func (a *app) checkCronCmd() *cobra.Command {
 }
 
 func (a *app) checkCron(expression, zoneName string, n int) error {
+	if n < 1 || n > 50 {
+		return usage("-n: want a number from 1 to 50, got %d", n)
+	}
 	expr, err := cron.Parse(expression)
 	if err != nil {
 		return usage("%s", err)
@@ -258,11 +203,10 @@ func (a *app) checkCron(expression, zoneName string, n int) error {
 			break
 		}
 	}
-	return a.print(out, func() error {
-		a.put("%s, %s", out.Words, out.Timezone)
+	return a.print(out, func() {
+		a.say("%s, %s", out.Words, out.Timezone)
 		for _, at := range out.NextRuns {
-			a.put("  %s  in %s", at.In(zone).Format("Mon 2006-01-02 15:04 MST"), ago(at.Sub(a.io.Now())))
+			a.say("  %s  in %s", at.In(zone).Format("Mon 2006-01-02 15:04 MST"), ago(at.Sub(a.io.Now())))
 		}
-		return nil
 	})
 }

@@ -29,7 +29,7 @@ var fakeRoles = roles.Roles{
 	Director: func(ctx context.Context, c config.Config, o roles.Director) error {
 		fmt.Fprintf(o.Out, "director addr=%s grace=%s token=%q max=%d\n", c.Addr, c.Grace, c.Token, c.Queue.MaxSize)
 		if c.Addr == "127.0.0.1:1" {
-			return taken{}
+			return portTaken{}
 		}
 		return nil
 	},
@@ -57,10 +57,10 @@ var fakeRoles = roles.Roles{
 	},
 }
 
-type taken struct{}
+type portTaken struct{}
 
-func (taken) Error() string { return "port 1 is taken" }
-func (taken) Hint() string  { return "--addr takes another" }
+func (portTaken) Error() string { return "port 1 is taken" }
+func (portTaken) Hint() string  { return "--addr takes another" }
 
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -72,7 +72,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("SIGNALBOX_DIRECTOR", f.URL)
 			env.Setenv("SIGNALBOX_HOME", filepath.Join(env.WorkDir, "home"))
 			env.Setenv("URL", f.URL)
-			for n, row := range chain(5) {
+			for n, row := range auditChain(5) {
 				env.Setenv("HASH"+strconv.Itoa(n+1), row.Hash)
 			}
 			for n := 1; n <= 4; n++ {
@@ -84,7 +84,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// codeCmd runs the program, whose exit code is given, in the script's world:
+// codeCmd runs the program with the script's environment and checks its exit code:
 // code 3 [<FILE] signalbox …
 func codeCmd(ts *testscript.TestScript, _ bool, args []string) {
 	want, err := strconv.Atoi(args[0])
@@ -94,16 +94,16 @@ func codeCmd(ts *testscript.TestScript, _ bool, args []string) {
 		in = strings.NewReader(ts.ReadFile(name))
 		args = args[1:]
 	}
-	world := cli.IO{
+	io := cli.IO{
 		In: in, Out: ts.Stdout(), Err: ts.Stderr(), Dir: ts.MkAbs("."), Now: func() time.Time { return noon },
 		Env: func(name string) (string, bool) { v := ts.Getenv(name); return v, v != "" },
 	}
-	if got := cli.Main(context.Background(), args[2:], world, fakeRoles); got != want {
+	if got := cli.Main(context.Background(), args[2:], io, fakeRoles); got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
 	}
 }
 
-// fakeCmd tells the fake director what to be.
+// fakeCmd changes the fake director, or checks what it received.
 func fakeCmd(ts *testscript.TestScript, neg bool, args []string) {
 	f := ts.Value("fake").(*fake)
 	f.mu.Lock()
@@ -117,16 +117,16 @@ func fakeCmd(ts *testscript.TestScript, neg bool, args []string) {
 		n, err := strconv.Atoi(args[1])
 		ts.Check(err)
 		f.set(f.tasks[n-1], "test", args[2])
-	case "plan": // NAME LAST
-		f.plan(args[1], args[2])
+	case "schedule": // NAME LAST
+		f.addSchedule(args[1], args[2])
 	case "max":
 		n, err := strconv.Atoi(args[1])
 		ts.Check(err)
 		f.max = n
 	case "token":
 		f.token = args[1]
-	case "lose":
-		f.loseNext = 1
+	case "drop-reply":
+		f.dropReplies = 1
 	case "refuse": // ROUTE STATUS CODE MESSAGE
 		status, err := strconv.Atoi(args[2])
 		ts.Check(err)
@@ -144,8 +144,8 @@ func fakeCmd(ts *testscript.TestScript, neg bool, args []string) {
 		if got := fmt.Sprintf("%d %d", n, len(keys)); got != strings.Join(args[1:], " ") {
 			ts.Fatalf("submits and keys: %s", got)
 		}
-	case "said": // PATH KEY EXECUTION PREFER BODY of the last chat
-		last := f.said[len(f.said)-1]
+	case "last-chat": // PATH EXECUTION PREFER BODY
+		last := f.chats[len(f.chats)-1]
 		body := any(last.chat)
 		if strings.HasSuffix(last.path, "/task") {
 			body = last.bypass
@@ -153,21 +153,21 @@ func fakeCmd(ts *testscript.TestScript, neg bool, args []string) {
 		data, err := json.Marshal(body)
 		ts.Check(err)
 		if got := fmt.Sprintf("%s %s %s %s", last.path, last.execution, last.prefer, data); got != strings.Join(args[1:], " ") {
-			ts.Fatalf("said: %s", got)
+			ts.Fatalf("last chat: %s", got)
 		}
-	case "called": // TOOL EXECUTION BODY of the last call of a tool
-		if got := f.called[len(f.called)-1]; got != strings.Join(args[1:], " ") {
-			ts.Fatalf("called: %s", got)
+	case "last-call": // TOOL EXECUTION BODY of the last call of a tool
+		if got := f.calls[len(f.calls)-1]; got != strings.Join(args[1:], " ") {
+			ts.Fatalf("last call: %s", got)
 		}
-	case "put": // the last user
+	case "last-user":
 		data, err := json.Marshal(f.users[len(f.users)-1])
 		ts.Check(err)
 		if string(data) != args[1] {
-			ts.Fatalf("put: %s", data)
+			ts.Fatalf("last user: %s", data)
 		}
-	case "forge": // changed, missing, short, anew
-		forge(f, args[1])
-	case "gone":
+	case "tamper": // changed, missing, short, anew
+		tamper(f, args[1])
+	case "stop":
 		f.mu.Unlock()
 		f.Close()
 		f.mu.Lock()
@@ -176,17 +176,17 @@ func fakeCmd(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// forge tampers with the audit log.
-func forge(f *fake, how string) {
+// tamper changes with the audit log.
+func tamper(f *fake, how string) {
 	switch how {
 	case "changed":
 		f.audit[2].UserID = "eve"
 	case "missing":
 		f.audit = append(f.audit[:2], f.audit[3:]...)
 	case "short":
-		f.audit = chain(4)
+		f.audit = auditChain(4)
 	case "anew":
-		rows := chain(5)
+		rows := auditChain(5)
 		for i := 2; i < 5; i++ {
 			row := signalbox.Audit(rows[i])
 			row.UserID, row.Prev = "eve", rows[i-1].Hash

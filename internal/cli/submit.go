@@ -17,15 +17,14 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// maxPrompt bounds a prompt from standard input, in bytes: the API takes no
-// more.
+// maxPrompt is the API's limit of a prompt, in bytes.
 const maxPrompt = 1 << 20
 
 // submitFlags are the flags of submit.
 type submitFlags struct {
 	req         api.SubmitRequest
-	timeout     span
-	startWithin span
+	timeout     durationFlag
+	startWithin durationFlag
 	notBefore   string
 	project     string
 	thinking    bool
@@ -46,32 +45,29 @@ func (a *app) submitCmd() *cobra.Command {
 			"code says how it ended. Ctrl-C leaves the task alone and says how to come back to it.",
 		Example: "  signalbox submit \"review the open pull request\" --agent coder --wait\n" +
 			"  git diff | signalbox submit - --model sonnet --timeout 30m",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := noPrompt(cmd, args); err != nil {
+		PreRunE: func(cmd *cobra.Command, args []string) error {
+			if err := rejectQueueVerb(cmd, args); err != nil {
 				return err
 			}
-			if err := a.fillRequest(cmd, &s, args[0]); err != nil {
-				return err
-			}
-			return a.submit(cmd.Context(), &s)
+			return a.fillRequest(cmd, &s, args[0])
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: a.askRetrying(func(ctx context.Context, c *client.Client, _ []string) error { return a.submit(ctx, c, &s) }),
 	}
 	s.register(cmd)
 	return cmd
 }
 
-// queueVerbs are what people used to other tools say after the noun queue, with
-// the command that does it here.
+// queueVerbs are the verbs that other tools have after the noun queue, with the
+// command that does it here.
 var queueVerbs = map[string]string{
 	"list": "signalbox status", "ls": "signalbox status", "status": "signalbox status", "show": "signalbox status ID", "get": "signalbox status ID",
 	"cancel": "signalbox cancel ID", "retry": "signalbox retry ID", "why": "signalbox why ID", "logs": "signalbox logs ID", "history": "signalbox history",
 	"pause": "signalbox pause", "resume": "signalbox resume", "clear": "signalbox clear AGENT", "help": "signalbox submit --help",
 }
 
-// noPrompt refuses a verb after signalbox queue, which is submit by another
-// name: nobody means it as a prompt.
-func noPrompt(cmd *cobra.Command, args []string) error {
+// rejectQueueVerb refuses a verb after signalbox queue, an alias of submit, as it
+// is hardly meant as a prompt.
+func rejectQueueVerb(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 || cmd.CalledAs() != "queue" {
 		return nil
 	}
@@ -79,7 +75,7 @@ func noPrompt(cmd *cobra.Command, args []string) error {
 	if !verb || len(args) > 2 {
 		return nil
 	}
-	return usage("signalbox queue submits a prompt, and %q is none: want %s", args[0], does).hinted("if it is to be a prompt: signalbox submit %q", args[0])
+	return usage("signalbox queue submits a prompt, and %q is none: want %s", args[0], does).withHint("if it is to be a prompt: signalbox submit %q", args[0])
 }
 
 func (s *submitFlags) register(cmd *cobra.Command) {
@@ -105,7 +101,7 @@ func (s *submitFlags) register(cmd *cobra.Command) {
 	s.wait.register(cmd)
 }
 
-// fillRequest makes the request of what was typed.
+// fillRequest builds the request from arguments and flags.
 func (a *app) fillRequest(cmd *cobra.Command, s *submitFlags, prompt string) (err error) {
 	if s.req.Prompt, err = a.prompt(prompt); err != nil {
 		return err
@@ -113,8 +109,8 @@ func (a *app) fillRequest(cmd *cobra.Command, s *submitFlags, prompt string) (er
 	if s.req.Agent != "" && s.req.Kind != "" {
 		return usage("--agent and --kind do not go together: an agent has its kind")
 	}
-	if s.req.Priority < -10 || s.req.Priority > 10 {
-		return usage("--priority: want a number from -10 to 10, got %d", s.req.Priority)
+	if err := checkPriority(s.req.Priority); err != nil {
+		return err
 	}
 	if s.wait.limit != 0 && !s.wait.on && !s.room {
 		return usage("--wait-timeout bounds a wait: it goes with --wait or --wait-for-room")
@@ -123,15 +119,13 @@ func (a *app) fillRequest(cmd *cobra.Command, s *submitFlags, prompt string) (er
 		s.req.Thinking = &s.thinking
 	}
 	if s.notBefore != "" {
-		at, err := parseWhen(s.notBefore, a.io.Now())
+		at, err := parseTime(s.notBefore, a.io.Now())
 		if err != nil {
 			return usage("--not-before: %s, got %q", err, s.notBefore)
 		}
 		s.req.NotBefore = &at
 	}
-	if s.project != "" {
-		s.req.Project = &api.Project{Path: s.project}
-	}
+	s.req.Project = projectAt(s.project)
 	s.req.TimeoutSeconds, s.req.WaitTimeout = s.timeout.seconds(), s.startWithin.seconds()
 	s.req.Source = "cli"
 	s.req.Env, err = a.taskEnv(s.env)
@@ -153,7 +147,7 @@ func (a *app) prompt(arg string) (string, error) {
 	case strings.TrimSpace(arg) == "":
 		return "", usage("the prompt is empty")
 	case !utf8.ValidString(arg):
-		return "", usage("the prompt is not valid UTF-8").hinted("convert it first, such as with iconv -f LATIN1 -t UTF-8")
+		return "", usage("the prompt is not valid UTF-8").withHint("convert it first, such as with iconv -f LATIN1 -t UTF-8")
 	}
 	return arg, nil
 }
@@ -169,7 +163,7 @@ func (a *app) taskEnv(pairs []string) (map[string]string, error) {
 		if !given {
 			var ok bool
 			if value, ok = a.io.Env(name); !ok {
-				return nil, usage("--env %s: it is not set here", clean(name)).hinted("give it as %s=VALUE", clean(name))
+				return nil, usage("--env %s: it is not set here", clean(name)).withHint("give it as %s=VALUE", clean(name))
 			}
 		}
 		if env == nil {
@@ -180,20 +174,16 @@ func (a *app) taskEnv(pairs []string) (map[string]string, error) {
 	return env, nil
 }
 
-// submit submits the task and, where that is wanted, waits for it.
-func (a *app) submit(ctx context.Context, s *submitFlags) error {
-	c, err := a.following()
-	if err != nil {
-		return err
-	}
-	if err := a.knownKind(ctx, c, "--kind", s.req.Kind); err != nil {
+// submit submits the task and, with --wait, waits for it.
+func (a *app) submit(ctx context.Context, c *client.Client, s *submitFlags) error {
+	if err := a.checkKind(ctx, c, "--kind", s.req.Kind); err != nil {
 		return err
 	}
 	if s.key == "" {
-		s.key = client.NewIdempotencyKey() // one for all tries, with room or without
+		s.key = client.NewIdempotencyKey() // the same for all attempts
 	}
-	// A run that waits for what it submits is to be told if that would be for
-	// ever; directors without agents that call need not know the word.
+	// The director rejects a wait that would deadlock. The field is only sent from
+	// within a run: all others work with directors that do not know it.
 	s.req.Waits = s.wait.on && a.executionID() != ""
 	wait, cancel := s.wait.bound(ctx)
 	defer cancel()
@@ -212,7 +202,7 @@ func (a *app) submitWithRoom(ctx context.Context, c *client.Client, s *submitFla
 			return job, err
 		}
 		if try == 0 {
-			a.note("%s: waiting for room", refused(e).message)
+			a.note("%s: waiting for room", apiFault(e).message)
 		}
 		select {
 		case <-a.io.After(roomDelay(try, e.Body.RetryAfter)):
@@ -222,8 +212,8 @@ func (a *app) submitWithRoom(ctx context.Context, c *client.Client, s *submitFla
 	}
 }
 
-// roomDelay is how long to wait before asking for room again. The director's
-// advice is for callers that may give up; one that stays asks more often.
+// roomDelay is the time until the next attempt: a backoff up to 5 seconds, or the
+// director's Retry-After if that is shorter.
 func roomDelay(try, advised int) time.Duration {
 	delay := min(time.Duration(try+1)*500*time.Millisecond, 5*time.Second)
 	if advised > 0 {
@@ -232,20 +222,18 @@ func roomDelay(try, advised int) time.Duration {
 	return delay
 }
 
-// notSubmitted words the end of a submit that has no answer.
+// notSubmitted is the error of a submit that got no answer.
 func (a *app) notSubmitted(ctx context.Context, s *submitFlags, err error) error {
-	again := fmt.Sprintf("it may have been stored; the same command with --idempotency-key %s finds it or submits it, never twice", s.key)
 	switch {
 	case errors.Is(err, errWaitOver):
-		return (&fault{exit: exitWaitOver, code: "wait_over", retryable: true, message: fmt.Sprintf("no room in the queue after %s: the task was not submitted", time.Duration(s.wait.limit))}).hinted("%s", again)
+		return failure(exitWaitOver, "wait_over", "no room in the queue after %s: the task was not submitted", time.Duration(s.wait.limit)).again(storedHint, s.key)
 	case ctx.Err() != nil:
-		return (&fault{exit: exitDetached, code: "interrupted", retryable: true, message: "interrupted before the director answered"}).hinted("%s", again)
+		return failure(exitDetached, "interrupted", "interrupted before the director answered").again(storedHint, s.key)
 	}
 	return err
 }
 
-// submitted says what became of a submit or retry, and waits where that is
-// wanted.
+// submitted prints the result of a submit or retry, or waits for the task.
 func (a *app) submitted(ctx, wait context.Context, c *client.Client, job api.SubmitResponse, stay bool) error {
 	if job.Replayed {
 		a.note("This idempotency key was used before: it is the task of that time.")
@@ -254,7 +242,7 @@ func (a *app) submitted(ctx, wait context.Context, c *client.Client, job api.Sub
 		a.note("%s", clean(job.Message))
 	}
 	if !stay {
-		return a.print(job, func() error { return a.say("%s", queuedLine(job)) })
+		return a.print(job, func() { a.say("%s", queuedLine(job)) })
 	}
 	a.note("%s", queuedLine(job))
 	if job.Queue == signalbox.QueueCommands || job.Queue == signalbox.QueueCalls {
@@ -263,7 +251,7 @@ func (a *app) submitted(ctx, wait context.Context, c *client.Client, job api.Sub
 	return a.wait(ctx, wait, c, job)
 }
 
-// queuedLine is the line that scripts of the seed's CLI read.
+// queuedLine is the line for a submitted task, whose form scripts depend on.
 func queuedLine(job api.SubmitResponse) string {
 	place := fmt.Sprintf("position %d", job.Position)
 	switch {
@@ -275,32 +263,29 @@ func queuedLine(job api.SubmitResponse) string {
 	return fmt.Sprintf("Queued: %s (%s)", clean(job.QueueID), place)
 }
 
-// ownKinds are the kinds of agents that Signalbox has itself: tasks may wait for
-// one before it is there.
+// ownKinds are the built-in kinds of agents: tasks may wait for them before there
+// is one.
 var ownKinds = []string{"claude", "codex", "opencode", "command", "llm", "demo"}
 
-// agentsOf are the agents that the director knows. Whoever may not list them has
-// a director that judges what they ask for.
-func agentsOf(ctx context.Context, c *client.Client) ([]api.Agent, bool) {
+// listAgents lists the agents; false if that is not allowed, in which case the
+// director checks names.
+func listAgents(ctx context.Context, c *client.Client) ([]api.Agent, bool) {
 	all, err := c.AgentsAndExecutors(ctx)
 	return all.Agents, err == nil
 }
 
-// knownKind refuses a misspelt kind: a task for it would wait for ever. Of one
-// that is only unknown it is said that the task waits.
-func (a *app) knownKind(ctx context.Context, c *client.Client, flag, kind string) error {
+// checkKind rejects a misspelt kind, for which a task would wait for ever. For one
+// that is only unknown it prints a note.
+func (a *app) checkKind(ctx context.Context, c *client.Client, flag, kind string) error {
 	if kind == "" || slices.Contains(ownKinds, kind) {
 		return nil
 	}
-	agents, ok := agentsOf(ctx, c)
-	if !ok {
-		return nil
-	}
+	agents, ok := listAgents(ctx, c)
 	known := slices.Clone(ownKinds)
 	for _, g := range agents {
 		known = append(known, g.Kind)
 	}
-	if slices.Contains(known, kind) {
+	if !ok || slices.Contains(known, kind) {
 		return nil
 	}
 	if near := signalbox.Nearest(kind, known); near != "" {
@@ -312,55 +297,44 @@ func (a *app) knownKind(ctx context.Context, c *client.Client, flag, kind string
 	return nil
 }
 
-// knownAgent refuses the name of an agent that is not there.
-func (a *app) knownAgent(ctx context.Context, c *client.Client, what, name string) error {
-	agents, ok := agentsOf(ctx, c)
-	if !ok {
-		return nil
-	}
-	names := namesOf(agents)
-	if slices.Contains(names, name) {
+// checkAgent rejects the name of an unknown agent.
+func (a *app) checkAgent(ctx context.Context, c *client.Client, what, name string) error {
+	agents, ok := listAgents(ctx, c)
+	names := agentNamesOf(agents)
+	if !ok || slices.Contains(names, name) {
 		return nil
 	}
 	f := usage("%s: there is no agent %q", what, name)
 	if near := signalbox.Nearest(name, names); near != "" {
-		return f.hinted("did you mean %s?", near)
+		return f.withHint("did you mean %s?", near)
 	}
-	return f.hinted("signalbox agents lists them")
+	return f.withHint("signalbox agents lists them")
 }
 
-// knownQueue refuses a queue of an agent or kind that is misspelt.
-func (a *app) knownQueue(ctx context.Context, c *client.Client, queue string) error {
+// checkQueue rejects a queue of an unknown agent or a misspelt kind.
+func (a *app) checkQueue(ctx context.Context, c *client.Client, queue string) error {
 	if name, ok := strings.CutPrefix(queue, "agent:"); ok {
-		return a.knownAgent(ctx, c, queue, name)
+		return a.checkAgent(ctx, c, queue, name)
 	}
 	if kind, ok := strings.CutPrefix(queue, "pool:"); ok {
-		return a.knownKind(ctx, c, queue, kind)
+		return a.checkKind(ctx, c, queue, kind)
 	}
 	return nil
 }
 
-// noteUnknownAgents says which agents of a token are not there: they may come
-// later, so it is no error.
+// noteUnknownAgents names the agents of a token that are not registered yet, which
+// is no error.
 func (a *app) noteUnknownAgents(ctx context.Context, c *client.Client, names ...string) {
-	agents, ok := agentsOf(ctx, c)
-	if !ok || a.json {
-		return
-	}
-	known := namesOf(agents)
+	agents, ok := listAgents(ctx, c)
+	known := agentNamesOf(agents)
 	for _, name := range names {
-		if name == "" || slices.Contains(known, name) {
-			continue
-		}
-		if near := signalbox.Nearest(name, known); near != "" {
-			a.note("No agent is named %s yet (did you mean %s?).", name, near)
-		} else {
-			a.note("No agent is named %s yet.", name)
+		if ok && !a.json && name != "" && !slices.Contains(known, name) {
+			a.note("No agent is named %s yet%s.", name, opt(" (did you mean %s?)", signalbox.Nearest(name, known)))
 		}
 	}
 }
 
-func namesOf(agents []api.Agent) []string {
+func agentNamesOf(agents []api.Agent) []string {
 	names := make([]string, len(agents))
 	for i, g := range agents {
 		names[i] = g.Name
@@ -368,9 +342,9 @@ func namesOf(agents []api.Agent) []string {
 	return names
 }
 
-// sure asks a person at a terminal before something is removed or stopped.
-// Where nobody is there, as in a script, it is done.
-func (a *app) sure(ctx context.Context, yes bool, question string) error {
+// confirmAtTerminal asks for confirmation at a terminal. In a script, or with
+// --yes, it does not ask.
+func (a *app) confirmAtTerminal(ctx context.Context, yes bool, question string) error {
 	if yes || !a.io.InTTY || !a.io.ErrTTY {
 		return nil
 	}

@@ -13,18 +13,6 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// withTask runs f with a client and the id of a task of which a part was
-// typed.
-func (a *app) withTask(ctx context.Context, part string, f func(c *client.Client, id string) error) error {
-	return a.with(ctx, func(c *client.Client) error {
-		id, err := resolve(ctx, c, part)
-		if err != nil {
-			return err
-		}
-		return f(c, id)
-	})
-}
-
 func (a *app) cancelCmd() *cobra.Command {
 	var match matchFlags
 	cmd := &cobra.Command{
@@ -34,21 +22,13 @@ func (a *app) cancelCmd() *cobra.Command {
 		Long:    "Cancel a task, waiting or running, or with --match all that match a query.\n\n" + queryHelp,
 		Example: `  signalbox cancel k2m9
   signalbox cancel --match 'agent:coder state:waiting older:1h'`,
-		Args: cobra.MaximumNArgs(1),
-		RunE: run(func(ctx context.Context, args []string) error {
-			if err := match.check(args); err != nil {
-				return err
-			}
+		Args:    cobra.MaximumNArgs(1),
+		PreRunE: func(_ *cobra.Command, args []string) error { return match.check(args) },
+		RunE: a.ask(func(ctx context.Context, c *client.Client, args []string) error {
 			if match.query != "" {
-				return a.bulk(ctx, "cancel", "Cancelled", match)
+				return a.bulk(ctx, c, "cancel", "cancelled", match)
 			}
-			return a.withTask(ctx, args[0], func(c *client.Client, id string) error {
-				got, err := cancelTask(ctx, c, id)
-				if err != nil {
-					return err
-				}
-				return a.cancelled(got)
-			})
+			return printed(a, a.cancelled)(taskArg(cancelTask)(ctx, c, args))
 		}),
 		ValidArgsFunction: a.completeIDs(liveTask),
 	}
@@ -56,41 +36,30 @@ func (a *app) cancelCmd() *cobra.Command {
 	return cmd
 }
 
-func (a *app) cancelled(got api.Cancelled) error {
-	if client.Ended(got.State) && got.State != "cancelled" {
-		return (&fault{exit: exitConflict, code: "already_ended", message: got.QueueID + " ended before it could be cancelled: " + got.State}).hinted("signalbox status %s", got.QueueID)
+func (a *app) cancelled(got api.Cancelled) {
+	if got.State == "cancelled" {
+		a.say("Cancelled: %s", clean(got.QueueID))
+		return
 	}
-	return a.print(got, func() error {
-		if got.State == "cancelled" {
-			return a.say("Cancelled: %s", clean(got.QueueID))
-		}
-		note := "Its agent has not confirmed yet. If it does not, signalbox release takes the slot away from it."
-		if got.Message != "" && got.AgentURL == "" { // it runs in the director itself
-			note = got.Message
-		}
-		a.note("%s", note)
-		return a.say("Cancelling: %s", clean(got.QueueID))
-	})
+	note := "Its agent has not confirmed yet. If it does not, signalbox release takes the slot away from it."
+	if got.Message != "" && got.AgentURL == "" { // it is a tool task
+		note = got.Message
+	}
+	a.note("%s", note)
+	a.say("Cancelling: %s", clean(got.QueueID))
 }
 
 func (a *app) whyCmd() *cobra.Command {
-	return &cobra.Command{
-		Use:   "why ID",
-		Short: "Say why a task is not running",
-		Long:  "Say why a task is not running: the conditions for its start in order, which of them are met, and what can\nbe done about those that are not.",
-		RunE: query(a, func(ctx context.Context, c *client.Client, args []string) (none api.Why, err error) {
-			id, err := resolve(ctx, c, args[0])
-			if err != nil {
-				return none, err
-			}
-			return c.Why(ctx, id)
-		}, a.whyText),
+	return query(a, &cobra.Command{
+		Use:               "why ID",
+		Short:             "Say why a task is not running",
+		Long:              "Say why a task is not running: the conditions for its start in order, which of them are met, and what can\nbe done about those that are not.",
 		ValidArgsFunction: a.completeIDs(liveTask),
-	}
+	}, taskArg((*client.Client).Why), a.whyText)
 }
 
-func (a *app) whyText(why api.Why) error {
-	a.put("%s [%s] %s", clean(why.QueueID), a.state(why.State), clean(why.Summary))
+func (a *app) whyText(why api.Why) {
+	a.say("%s [%s] %s", clean(why.QueueID), a.state(why.State), clean(why.Summary))
 	for _, gate := range why.Gates {
 		mark := a.paint(green, "✓")
 		if !gate.OK {
@@ -100,20 +69,19 @@ func (a *app) whyText(why api.Why) error {
 		if gate.Detail != "" {
 			line += a.paint(dim, " ("+clean(gate.Detail)+")")
 		}
-		a.put("%s", line)
+		a.say("%s", line)
 		if gate.Cure != "" && !gate.OK {
-			a.put("      → %s", clean(gate.Cure))
+			a.say("      → %s", clean(gate.Cure))
 		}
 	}
 	if why.ETA != nil {
-		return a.say("  start: %s, going by the last %d runs", eta(why.ETA), why.ETA.Runs)
+		a.say("  start: %s, going by the last %d runs", eta(why.ETA), why.ETA.Runs)
 	}
-	return nil
 }
 
 func (a *app) retryCmd() *cobra.Command {
 	var edit api.RetryRequest
-	var timeout span
+	var timeout durationFlag
 	var env []string
 	var key string
 	var wait waitFlags
@@ -126,25 +94,29 @@ func (a *app) retryCmd() *cobra.Command {
 			"With --match all ended tasks that match a query are submitted anew as they were; those that completed only\n" +
 			"where the query says state:completed. " + queryHelp,
 		Args: cobra.MaximumNArgs(1),
-		RunE: run(func(ctx context.Context, args []string) (err error) {
-			if err := match.check(args); err != nil {
-				return err
-			}
-			if match.query != "" {
-				if edit.Prompt != "" || edit.Model != "" || timeout != 0 || len(env) > 0 || key != "" || wait.on {
-					return usage("--match submits tasks anew as they were: it goes with --yes alone")
+		PreRunE: func(_ *cobra.Command, args []string) (err error) {
+			switch err = match.check(args); {
+			case err != nil:
+			case match.query == "":
+				edit.TimeoutSeconds = timeout.seconds()
+				if err = wait.check(); err == nil {
+					edit.Env, err = a.taskEnv(env)
 				}
-				return a.bulk(ctx, "retry", "Retried", match)
+			case edit.Prompt != "" || edit.Model != "" || timeout != 0 || len(env) > 0 || key != "" || wait.on:
+				err = usage("--match submits tasks anew as they were: it goes with --yes alone")
 			}
-			if wait.limit != 0 && !wait.on {
-				return usage("--wait-timeout bounds a wait: it goes with --wait")
+			return err
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if match.query != "" {
+				return a.ask(func(ctx context.Context, c *client.Client, _ []string) error {
+					return a.bulk(ctx, c, "retry", "retried", match)
+				})(cmd, args)
 			}
-			edit.TimeoutSeconds = timeout.seconds()
-			if edit.Env, err = a.taskEnv(env); err != nil {
-				return err
-			}
-			return a.retry(ctx, args[0], edit, key, wait)
-		}),
+			return a.askRetrying(func(ctx context.Context, c *client.Client, _ []string) error {
+				return a.retry(ctx, c, args[0], edit, key, wait)
+			})(cmd, args)
+		},
 		ValidArgsFunction: a.completeIDs(endedTask),
 	}
 	f := cmd.Flags()
@@ -158,11 +130,7 @@ func (a *app) retryCmd() *cobra.Command {
 	return cmd
 }
 
-func (a *app) retry(ctx context.Context, part string, edit api.RetryRequest, key string, w waitFlags) error {
-	c, err := a.following()
-	if err != nil {
-		return err
-	}
+func (a *app) retry(ctx context.Context, c *client.Client, part string, edit api.RetryRequest, key string, w waitFlags) error {
 	id, err := resolve(ctx, c, part)
 	if err != nil {
 		return err
@@ -176,8 +144,8 @@ func (a *app) retry(ctx context.Context, part string, edit api.RetryRequest, key
 	return a.submitted(ctx, wait, c, job, w.on)
 }
 
-// resolve turns what a person typed into the id of a task: a whole id, a
-// beginning or end that only one has, or the short form with its dots.
+// resolve finds a task's ID from a whole ID, a unique prefix or suffix, or the short
+// form with the ellipsis.
 func resolve(ctx context.Context, c *client.Client, typed string) (string, error) {
 	if signalbox.ValidID(typed) {
 		return typed, nil
@@ -198,14 +166,14 @@ func resolve(ctx context.Context, c *client.Client, typed string) (string, error
 	case slices.Contains(ids, part):
 		return part, nil
 	case len(ids) == 0:
-		f := &fault{exit: exitNotFound, code: "not_found", message: "no task's id begins or ends with " + part}
-		return "", f.hinted("%s", hints["not_found"])
+		return "", failure(exitNotFound, "not_found", "no task's id begins or ends with %s", part).withHint("%s", hints["not_found"])
 	}
-	f := &fault{exit: exitUsage, code: "ambiguous", message: "several tasks' ids begin or end with " + part + ":", matches: ids}
-	return "", f.hinted("give more of the id")
+	f := failure(exitUsage, "ambiguous", "several tasks' ids begin or end with %s:", part).withHint("give more of the id")
+	f.matches = ids
+	return "", f
 }
 
-// shortID is an id as people recognise it.
+// shortID is the short form of an ID: its last characters.
 func shortID(id string) string {
 	const shown = 4
 	rest, ours := strings.CutPrefix(id, signalbox.IDPrefix)

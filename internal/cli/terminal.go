@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	maxFrame  = 1 << 20 // bytes of one message of a terminal
+	maxFrame  = 1 << 20 // bytes of a WebSocket message
 	dialLimit = 30 * time.Second
 )
 
@@ -29,17 +29,18 @@ func (a *app) terminalCmd() *cobra.Command {
 		Long: "Open a terminal at an agent: its CLI, or a shell, beside its line. Director and agent must have been started\n" +
 			"with --terminal, and the token must have the right terminal. It ends with the program in it, after a while\n" +
 			"without input or output, or when you type Enter ~ . and nothing else.",
-		RunE: run(func(ctx context.Context, args []string) error {
+		PreRunE: func(_ *cobra.Command, args []string) error {
 			if a.io.TTY == nil {
-				return usage("standard input and output are not a terminal").hinted("signalbox chat %s MESSAGE talks to it from a script", clean(args[0]))
+				return usage("standard input and output are not a terminal").withHint("signalbox chat %s MESSAGE talks to it from a script", clean(args[0]))
 			}
-			return a.with(ctx, func(c *client.Client) error { return a.terminal(ctx, c, args[0]) })
-		}),
-		ValidArgsFunction: a.offer(agentNames),
+			return nil
+		},
+		RunE:              a.ask(func(ctx context.Context, c *client.Client, args []string) error { return a.terminal(ctx, c, args[0]) }),
+		ValidArgsFunction: a.completeArg(agentNames),
 	}
 }
 
-// terminal opens one and stays until it has ended.
+// terminal opens a terminal and connects it to standard input and output.
 func (a *app) terminal(ctx context.Context, c *client.Client, agent string) error {
 	ticket, err := c.OpenTerminal(ctx, agent)
 	if err != nil {
@@ -55,15 +56,24 @@ func (a *app) terminal(ctx context.Context, c *client.Client, agent string) erro
 	if err := t.send(ctx, api.TerminalMessage{Type: "auth", Token: ticket.Ticket, Cols: columns, Rows: rows}); err != nil {
 		return err
 	}
+	var end error
+	if err := a.raw(func() { end = t.run(ctx) }); err != nil {
+		return err
+	}
+	return t.ended(agent, end)
+}
+
+// raw runs f with the terminal in raw mode.
+func (a *app) raw(f func()) error {
 	restore, err := a.io.TTY.Raw()
 	if err != nil {
 		return fmt.Errorf("the terminal cannot be made raw: %w", err)
 	}
-	end := t.run(ctx)
+	f()
 	if err := restore(); err != nil {
 		a.note("The terminal could not be set back (%v): the command reset helps.", err)
 	}
-	return t.ended(agent, end)
+	return nil
 }
 
 func dialTerminal(ctx context.Context, through *http.Client, url string) (*websocket.Conn, error) {
@@ -74,40 +84,40 @@ func dialTerminal(ctx context.Context, through *http.Client, url string) (*webso
 		defer resp.Body.Close()
 	}
 	if err != nil {
-		f := &fault{exit: exitUnreachable, code: "unreachable", message: fmt.Sprintf("the terminal cannot be opened: %v", err)}
+		f := failure(exitUnreachable, "unreachable", "the terminal cannot be opened: %v", err)
 		if resp != nil {
 			f.exit, f.code = exitError, "terminal_refused"
 		}
-		return nil, f.hinted("a proxy in front of the director must let WebSockets pass")
+		return nil, f.withHint("a proxy in front of the director must let WebSockets pass")
 	}
 	conn.SetReadLimit(maxFrame)
 	return conn, nil
 }
 
-// terminal is the person's side of an open terminal.
+// terminal is the client's end of an open terminal.
 type terminal struct {
 	*app
 	conn *websocket.Conn
 }
 
-// Ways for a terminal to end here.
+// The reasons for which the client closes a terminal.
 var (
 	errLeft   = errors.New("you left it")
 	errHungUp = errors.New("standard input has ended")
 )
 
-// exited is the word that the program in a terminal has ended.
+// exited is the message that the program in the terminal has ended.
 type exited api.TerminalMessage
 
 func (exited) Error() string { return "exited" }
 
-// run passes everything on, both ways, until one side ends.
+// run copies input and output until one side ends.
 func (t *terminal) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go func() { cancel(t.typed(ctx)) }() // reading the keyboard cannot be cut short; it ends with the process
-	go t.resized(ctx)
-	err := t.shown(ctx)
+	go func() { cancel(t.sendInput(ctx)) }() // the read cannot be interrupted; it ends with the process
+	go t.sendResizes(ctx)
+	err := t.showOutput(ctx)
 	if cause := context.Cause(ctx); cause != nil {
 		_ = t.conn.Close(websocket.StatusNormalClosure, "the person left")
 		return cause
@@ -115,14 +125,14 @@ func (t *terminal) run(ctx context.Context) error {
 	return err
 }
 
-// typed sends what is typed.
-func (t *terminal) typed(ctx context.Context) error {
-	var leave leaver
+// sendInput sends standard input.
+func (t *terminal) sendInput(ctx context.Context) error {
+	var leave escapeDetector
 	buf := make([]byte, 4096)
 	for {
 		n, err := t.io.In.Read(buf)
 		if n > 0 {
-			if leave.in(buf[:n]) {
+			if leave.feed(buf[:n]) {
 				return errLeft
 			}
 			if err := t.conn.Write(ctx, websocket.MessageBinary, buf[:n]); err != nil {
@@ -138,15 +148,15 @@ func (t *terminal) typed(ctx context.Context) error {
 	}
 }
 
-// resized tells the other side the size of the window when it changes.
-func (t *terminal) resized(ctx context.Context) {
+// sendResizes sends each new size of the window.
+func (t *terminal) sendResizes(ctx context.Context) {
 	changed := t.io.TTY.Resized(ctx)
 	for {
 		select {
 		case <-changed:
 			columns, rows := t.io.TTY.Size()
 			if t.send(ctx, api.TerminalMessage{Type: "resize", Cols: columns, Rows: rows}) != nil {
-				return // the reading side knows why
+				return // showOutput returns the error
 			}
 		case <-ctx.Done():
 			return
@@ -154,8 +164,8 @@ func (t *terminal) resized(ctx context.Context) {
 	}
 }
 
-// shown shows what comes, until the end.
-func (t *terminal) shown(ctx context.Context) error {
+// showOutput writes the terminal's output, until it ends.
+func (t *terminal) showOutput(ctx context.Context) error {
 	for {
 		kind, data, err := t.conn.Read(ctx)
 		if err != nil {
@@ -188,17 +198,13 @@ func (t *terminal) send(ctx context.Context, m api.TerminalMessage) error {
 	return t.conn.Write(ctx, websocket.MessageText, data)
 }
 
-// ended says how a terminal ended.
+// ended reports how a terminal ended.
 func (t *terminal) ended(agent string, err error) error {
 	var exit exited
-	var said websocket.CloseError
+	var closed websocket.CloseError
 	switch {
 	case errors.As(err, &exit):
-		text := fmt.Sprintf("The terminal of %s ended: exit code %d", agent, exit.Code)
-		if exit.Reason != "" {
-			text += " (" + exit.Reason + ")"
-		}
-		t.note("%s", text)
+		t.note("The terminal of %s ended: exit code %d%s", agent, exit.Code, opt(" (%s)", exit.Reason))
 		if exit.Code != 0 {
 			return &fault{exit: exitError, silent: true}
 		}
@@ -206,8 +212,8 @@ func (t *terminal) ended(agent string, err error) error {
 	case errors.Is(err, errLeft), errors.Is(err, errHungUp):
 		t.note("The terminal of %s ended: %v.", agent, err)
 		return nil
-	case errors.As(err, &said):
-		return &fault{exit: exitError, code: "terminal_closed", message: fmt.Sprintf("the terminal of %s was closed: %s", agent, cmp.Or(said.Reason, said.Code.String()))}
+	case errors.As(err, &closed):
+		return failure(exitError, "terminal_closed", "the terminal of %s was closed: %s", agent, cmp.Or(closed.Reason, closed.Code.String()))
 	case errors.Is(err, context.Canceled):
 		return &fault{exit: exitDetached, code: "interrupted", message: "interrupted; the terminal of " + agent + " is closed"}
 	}
@@ -217,10 +223,10 @@ func (t *terminal) ended(agent string, err error) error {
 	return &fault{exit: exitUnreachable, code: "unreachable", retryable: true, message: fmt.Sprintf("the connection to the terminal of %s broke: %v", agent, err)}
 }
 
-// leaver watches for Enter ~ . , the way out of a terminal that hangs.
-type leaver struct{ seen int } // 1 after Enter, 2 after Enter ~
+// escapeDetector detects Enter ~ . in the input, which closes a terminal that hangs.
+type escapeDetector struct{ seen int } // 1 after Enter, 2 after Enter ~
 
-func (l *leaver) in(typed []byte) bool {
+func (l *escapeDetector) feed(typed []byte) bool {
 	for _, b := range typed {
 		switch {
 		case b == '\r' || b == '\n':

@@ -43,16 +43,16 @@ func (f *fakeTTY) Password(context.Context, string) (string, error) {
 	if len(f.passwords) == 0 {
 		return "", errors.New("asked too often")
 	}
-	said := f.passwords[0]
+	next := f.passwords[0]
 	f.passwords = f.passwords[1:]
-	return said, nil
+	return next, nil
 }
 
-// desk is the far side of a terminal: what the test makes of it.
-type desk func(t *testing.T, ctx context.Context, c *websocket.Conn)
+// terminalServer is the director's end of a terminal's connection.
+type terminalServer func(t *testing.T, ctx context.Context, c *websocket.Conn)
 
 // terminals lets the fake director open terminals.
-func (f *fake) terminals(t *testing.T, d desk) {
+func (f *fake) terminals(t *testing.T, serve terminalServer) {
 	f.Config.Handler.(*http.ServeMux).HandleFunc("POST /api/agents/{name}/terminal", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, 201, api.TerminalTicket{Ticket: "once", Agent: r.PathValue("name"), URL: "/api/agents/coder/terminal"})
 	})
@@ -65,11 +65,11 @@ func (f *fake) terminals(t *testing.T, d desk) {
 		defer c.CloseNow()
 		ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
 		defer cancel()
-		d(t, ctx, c)
+		serve(t, ctx, c)
 	})
 }
 
-func hear(t *testing.T, ctx context.Context, c *websocket.Conn) string {
+func readMessage(t *testing.T, ctx context.Context, c *websocket.Conn) string {
 	t.Helper()
 	_, data, err := c.Read(ctx)
 	if err != nil {
@@ -78,7 +78,7 @@ func hear(t *testing.T, ctx context.Context, c *websocket.Conn) string {
 	return string(data)
 }
 
-func tell(t *testing.T, ctx context.Context, c *websocket.Conn, m api.TerminalMessage) {
+func writeMessage(t *testing.T, ctx context.Context, c *websocket.Conn, m api.TerminalMessage) {
 	t.Helper()
 	data, _ := json.Marshal(m)
 	if err := c.Write(ctx, websocket.MessageText, data); err != nil {
@@ -98,26 +98,26 @@ func TestTerminal(t *testing.T) {
 	tty := &fakeTTY{resized: make(chan os.Signal, 1)}
 	in, keys := keyboard(t)
 	f.terminals(t, func(t *testing.T, ctx context.Context, c *websocket.Conn) {
-		if got := hear(t, ctx, c); got != `{"type":"auth","token":"once","cols":80,"rows":24}` {
+		if got := readMessage(t, ctx, c); got != `{"type":"auth","token":"once","cols":80,"rows":24}` {
 			t.Errorf("first message: %s", got)
 		}
-		tell(t, ctx, c, api.TerminalMessage{Type: "ready"})
+		writeMessage(t, ctx, c, api.TerminalMessage{Type: "ready"})
 		c.Write(ctx, websocket.MessageBinary, []byte("$ "))
-		if got := hear(t, ctx, c); got != "ls\r" {
+		if got := readMessage(t, ctx, c); got != "ls\r" {
 			t.Errorf("typed: %q", got)
 		}
 		tty.wide.Store(true)
 		tty.resized <- os.Interrupt // which signal it is does not matter
-		if got := hear(t, ctx, c); got != `{"type":"resize","cols":100,"rows":30}` {
+		if got := readMessage(t, ctx, c); got != `{"type":"resize","cols":100,"rows":30}` {
 			t.Errorf("resize: %s", got)
 		}
 		c.Write(ctx, websocket.MessageBinary, []byte("file\x1b[0m"))
-		tell(t, ctx, c, api.TerminalMessage{Type: "exit", Code: 3, Reason: "the program ended"})
+		writeMessage(t, ctx, c, api.TerminalMessage{Type: "exit", Code: 3, Reason: "the program ended"})
 	})
-	p := startAt(t, f, cli.IO{In: in, TTY: tty, InTTY: true, OutTTY: true, ErrTTY: true}, "terminal", "coder")
-	p.out.await(t, "$ ")
+	p := startWithInput(t, f, cli.IO{In: in, TTY: tty, InTTY: true, OutTTY: true, ErrTTY: true}, "terminal", "coder")
+	p.out.waitFor(t, "$ ")
 	fmt.Fprint(keys, "ls\r")
-	p.exits(t, 1)
+	p.expectExit(t, 1)
 	if p.out.String() != "$ file\x1b[0m" || p.err.String() != "The terminal of coder ended: exit code 3 (the program ended)\n" {
 		t.Fatalf("%q %q", p.out, p.err)
 	}
@@ -126,9 +126,9 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-func TestWaysForATerminalToEnd(t *testing.T) {
+func TestTerminalEnds(t *testing.T) {
 	stay := func(t *testing.T, ctx context.Context, c *websocket.Conn) {
-		hear(t, ctx, c)
+		readMessage(t, ctx, c)
 		c.Write(ctx, websocket.MessageBinary, []byte("ready"))
 		for {
 			if _, _, err := c.Read(ctx); err != nil {
@@ -137,46 +137,46 @@ func TestWaysForATerminalToEnd(t *testing.T) {
 		}
 	}
 	for name, test := range map[string]struct {
-		desk  desk
-		typed string
-		code  int
-		err   string
+		server terminalServer
+		typed  string
+		code   int
+		err    string
 	}{
 		"left":    {stay, "x\r~.", 0, "The terminal of coder ended: you left it.\n"},
 		"hung up": {stay, "\x00EOF", 0, "The terminal of coder ended: standard input has ended.\n"},
 		"error": {func(t *testing.T, ctx context.Context, c *websocket.Conn) {
-			hear(t, ctx, c)
-			tell(t, ctx, c, api.TerminalMessage{Type: "error", Reason: "you have one open already"})
+			readMessage(t, ctx, c)
+			writeMessage(t, ctx, c, api.TerminalMessage{Type: "error", Reason: "you have one open already"})
 		}, "", 1, "Error: you have one open already\n"},
 		"closed": {func(t *testing.T, ctx context.Context, c *websocket.Conn) {
-			hear(t, ctx, c)
+			readMessage(t, ctx, c)
 			c.Close(websocket.StatusPolicyViolation, "nobody typed for 15m")
 		}, "", 1, "Error: the terminal of coder was closed: nobody typed for 15m\n"},
 		"broken": {func(t *testing.T, ctx context.Context, c *websocket.Conn) {
-			hear(t, ctx, c)
+			readMessage(t, ctx, c)
 			c.CloseNow()
 		}, "", 7, "Error: the connection to the terminal of coder broke: "},
 		"clean": {func(t *testing.T, ctx context.Context, c *websocket.Conn) {
-			hear(t, ctx, c)
-			tell(t, ctx, c, api.TerminalMessage{Type: "exit"})
+			readMessage(t, ctx, c)
+			writeMessage(t, ctx, c, api.TerminalMessage{Type: "exit"})
 		}, "", 0, "The terminal of coder ended: exit code 0\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(t)
-			f.terminals(t, test.desk)
+			f.terminals(t, test.server)
 			tty := &fakeTTY{}
 			in, keys := keyboard(t)
-			p := startAt(t, f, cli.IO{In: in, TTY: tty}, "terminal", "coder")
+			p := startWithInput(t, f, cli.IO{In: in, TTY: tty}, "terminal", "coder")
 			switch test.typed {
 			case "":
 			case "\x00EOF":
-				p.out.await(t, "ready")
+				p.out.waitFor(t, "ready")
 				keys.(io.Closer).Close()
 			default:
-				p.out.await(t, "ready")
+				p.out.waitFor(t, "ready")
 				fmt.Fprint(keys, test.typed)
 			}
-			p.exits(t, test.code)
+			p.expectExit(t, test.code)
 			if !strings.HasPrefix(p.err.String(), test.err) {
 				t.Fatalf("%q, want %q", p.err, test.err)
 			}
@@ -189,16 +189,16 @@ func TestWaysForATerminalToEnd(t *testing.T) {
 
 func TestTerminalIsRefused(t *testing.T) {
 	f := newFake(t)
-	p := startAt(t, f, cli.IO{In: strings.NewReader("")}, "terminal", "coder")
-	p.exits(t, 2)
+	p := startWithInput(t, f, cli.IO{In: strings.NewReader("")}, "terminal", "coder")
+	p.expectExit(t, 2)
 	if !strings.Contains(p.err.String(), "standard input and output are not a terminal") {
 		t.Error(p.err)
 	}
 	f.Config.Handler.(*http.ServeMux).HandleFunc("POST /api/agents/{name}/terminal", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, 501, api.Error{Error: "unsupported", Message: "terminals are off", Hint: "start the director with --terminal"})
 	})
-	p = startAt(t, f, cli.IO{In: strings.NewReader(""), TTY: &fakeTTY{}}, "terminal", "coder")
-	p.exits(t, 1)
+	p = startWithInput(t, f, cli.IO{In: strings.NewReader(""), TTY: &fakeTTY{}}, "terminal", "coder")
+	p.expectExit(t, 1)
 	if !strings.Contains(p.err.String(), "Hint: start the director with --terminal\n") {
 		t.Error(p.err)
 	}
@@ -206,10 +206,10 @@ func TestTerminalIsRefused(t *testing.T) {
 
 func TestPasswordIsAskedForTwice(t *testing.T) {
 	for name, test := range map[string]struct {
-		args []string
-		said []string
-		code int
-		put  string
+		args  []string
+		typed []string
+		code  int
+		put   string
 	}{
 		"new":       {[]string{"users", "set", "grace"}, []string{"correct horse", "correct horse"}, 0, "correct horse"},
 		"different": {[]string{"users", "set", "grace"}, []string{"correct horse", "other horse"}, 2, ""},
@@ -218,8 +218,8 @@ func TestPasswordIsAskedForTwice(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(t)
-			p := startAt(t, f, cli.IO{In: strings.NewReader(""), TTY: &fakeTTY{passwords: test.said}}, test.args...)
-			p.exits(t, test.code)
+			p := startWithInput(t, f, cli.IO{In: strings.NewReader(""), TTY: &fakeTTY{passwords: test.typed}}, test.args...)
+			p.expectExit(t, test.code)
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			if test.code == 0 && f.users[0].Password != test.put {

@@ -19,12 +19,13 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// toolCall is a call as the command line has it.
+// toolCall is a call with the flags of tools call.
 type toolCall struct {
+	args    json.RawMessage
 	session string
-	timeout span
+	timeout durationFlag
 
-	task     bool // it becomes one
+	task     bool // run it as a task
 	priority int
 	key      string
 	wait     waitFlags
@@ -48,23 +49,18 @@ func (a *app) callToolCmd() *cobra.Command {
 			"  signalbox tools call rest__weather @arguments.json --timeout 20s\n" +
 			"  signalbox tools call browser__open '{\"url\": \"http://127.0.0.1:3000/\"}' --session checkout-test\n" +
 			"  signalbox tools call report '{\"month\": \"2026-10\"}' --task --wait --timeout 1h",
-		RunE: run(func(ctx context.Context, args []string) error {
-			given := ""
-			if len(args) > 1 {
-				given = args[1]
+		PreRunE: func(_ *cobra.Command, args []string) (err error) {
+			if err = t.check(); err == nil {
+				t.args, err = a.toolArguments(firstArg(args[1:]))
 			}
-			if err := t.check(); err != nil {
-				return err
-			}
-			raw, err := a.toolArguments(given)
-			if err != nil {
-				return err
-			}
+			return err
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if t.task {
-				return a.callAsTask(ctx, t, args[0], raw)
+				return a.askRetrying(func(ctx context.Context, c *client.Client, _ []string) error { return a.callAsTask(ctx, c, t, args[0]) })(cmd, args)
 			}
-			return a.callTool(ctx, t, args[0], raw)
-		}),
+			return a.ask(func(ctx context.Context, c *client.Client, _ []string) error { return a.callTool(ctx, c, t, args[0]) })(cmd, args)
+		},
 		ValidArgsFunction: a.completeTools,
 	}
 	f := cmd.Flags()
@@ -77,7 +73,7 @@ func (a *app) callToolCmd() *cobra.Command {
 	return cmd
 }
 
-// maxToolArguments is what the director takes.
+// maxToolArguments is the director's limit, in bytes.
 const maxToolArguments = 1 << 20
 
 // toolArguments reads the arguments of a call.
@@ -91,7 +87,7 @@ func (a *app) toolArguments(given string) (json.RawMessage, error) {
 		from, in = "standard input", a.io.In
 	case strings.HasPrefix(given, "@"):
 		from = given[1:]
-		file, err := os.Open(a.inDir(from))
+		file, err := os.Open(a.absPath(from))
 		if err != nil {
 			return nil, usage("the arguments cannot be read: %v", err)
 		}
@@ -107,41 +103,37 @@ func (a *app) toolArguments(given string) (json.RawMessage, error) {
 	}
 	data = bytes.TrimSpace(data)
 	if !json.Valid(data) || data[0] != '{' {
-		return nil, usage("%s: want a JSON object such as {\"query\": \"signal boxes\"}", clean(from)).hinted("put it in single quotes, or into a file: @FILE")
+		return nil, usage("%s: want a JSON object such as {\"query\": \"signal boxes\"}", clean(from)).withHint("put it in single quotes, or into a file: @FILE")
 	}
 	return data, nil
 }
 
-// inDir is a path as the person meant it, in the folder that they are in.
-func (a *app) inDir(path string) string {
+// absPath makes a path absolute, relative to the working folder.
+func (a *app) absPath(path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}
 	return filepath.Join(a.io.Dir, path)
 }
 
-func (a *app) callTool(ctx context.Context, t toolCall, name string, args json.RawMessage) error {
-	c, err := a.client(client.Options{})
-	if err != nil {
-		return err
-	}
+func (a *app) callTool(ctx context.Context, c *client.Client, t toolCall, name string) error {
 	if t.timeout > 0 {
 		var cancel context.CancelFunc
-		late := &fault{exit: exitLost, code: "timeout", message: "the call was given up after " + time.Duration(t.timeout).String()}
+		late := failure(exitLost, "timeout", "the call was given up after %s", time.Duration(t.timeout))
 		ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(t.timeout), late)
 		defer cancel()
 	}
-	res, err := c.CallTool(ctx, name, api.ToolCall{Arguments: args, Session: t.session}, client.ToolOptions{
+	res, err := c.CallTool(ctx, name, api.ToolCall{Arguments: t.args, Session: t.session}, client.ToolOptions{
 		Execution: a.executionID(), Progress: a.toolProgress(),
 	})
 	a.line.clear()
 	if err != nil {
 		return toolFault(ctx, err)
 	}
-	if err := a.print(res, func() error { return a.toolText(res) }); err != nil {
+	if err := a.print(res, func() { a.toolText(res) }); err != nil {
 		return err
 	}
-	if id := taskOf(res); id != "" && !a.json {
+	if id := taskIDOf(res); id != "" && !a.json {
 		a.note("It is a task now: %s", a.followTool(ctx, c, id))
 	}
 	if res.IsError {
@@ -150,8 +142,8 @@ func (a *app) callTool(ctx context.Context, t toolCall, name string, args json.R
 	return nil
 }
 
-// toolProgress tells how a call fares on standard error: what is said again is
-// not repeated.
+// toolProgress prints the progress of a call to standard error, without
+// repetitions.
 func (a *app) toolProgress() func(api.ToolProgress) {
 	last := ""
 	return func(p api.ToolProgress) {
@@ -170,8 +162,7 @@ func (a *app) toolProgress() func(api.ToolProgress) {
 	}
 }
 
-// toolFault gives the errors of calls that say more than their code an exit
-// code of their own.
+// toolFault sets the exit codes of errors that only calls of tools have.
 func toolFault(ctx context.Context, err error) error {
 	var late *fault
 	if errors.As(context.Cause(ctx), &late) {
@@ -199,9 +190,8 @@ func toolFault(ctx context.Context, err error) error {
 	return f
 }
 
-// toolText prints what a tool answered, as far as it is text. What is not is
-// named in its place.
-func (a *app) toolText(res api.ToolResult) error {
+// toolText prints the text of a tool's answer, and placeholders for other content.
+func (a *app) toolText(res api.ToolResult) {
 	var blocks []struct {
 		Type     string `json:"type"`
 		Text     string `json:"text"`
@@ -214,13 +204,12 @@ func (a *app) toolText(res api.ToolResult) error {
 		} `json:"resource"`
 	}
 	if err := json.Unmarshal(res.Content, &blocks); err != nil {
-		return fmt.Errorf("the tool's answer is no content that this command knows, see --json: %w", err)
+		a.unwritten = fmt.Errorf("the tool's answer is no content that this command knows, see --json: %w", err)
 	}
-	out := a.outWriter()
 	for _, b := range blocks {
 		text := b.Text
 		if b.Type == "text" && text == signalbox.AnswerCut && res.Truncated() {
-			a.note("%s", text) // it is no part of what the tool printed
+			a.note("%s", text) // a note of ours, not output of the tool
 			continue
 		}
 		switch b.Type {
@@ -234,52 +223,50 @@ func (a *app) toolText(res api.ToolResult) error {
 		default:
 			text = strings.TrimSpace(fmt.Sprintf("[%s %s", b.Type, b.MIME)) + fmt.Sprintf(", %d characters: see --json]", len(b.Data))
 		}
-		if _, err := io.WriteString(out, strings.TrimSuffix(text, "\n")+"\n"); err != nil {
-			return err
-		}
+		a.write(a.forOut(strings.TrimSuffix(text, "\n")) + "\n")
 	}
 	if len(blocks) == 0 && len(res.StructuredContent) > 0 {
-		_, err := fmt.Fprintf(out, "%s\n", res.StructuredContent)
-		return err
+		a.say("%s", a.forOut(string(res.StructuredContent)))
 	}
-	return nil
 }
 
-// alone reports whether a gateway alone answers, which has calls of tools that
-// are tasks and no queue: no logs, no retry.
-func (a *app) alone(ctx context.Context, c *client.Client) bool {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second) // also of a wait that was given up
+// gatewayOnly reports whether the server is a gateway without a director, which has
+// tool tasks, but neither logs nor retry.
+func (a *app) gatewayOnly(ctx context.Context, c *client.Client) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second) // works after an interrupt, too
 	defer cancel()
 	_, err := c.Status(ctx)
 	return client.Code(err) == "not_found"
 }
 
-// followTool says how a call that is a task is followed.
+// followTool is a hint how to follow a tool task.
 func (a *app) followTool(ctx context.Context, c *client.Client, id string) string {
-	if a.alone(ctx, c) {
+	if a.gatewayOnly(ctx, c) {
 		return fmt.Sprintf("signalbox tools tasks %s shows how it is, and what it answers.", id)
 	}
 	return fmt.Sprintf("signalbox logs -f %s follows it, signalbox tools tasks %s shows what it answers.", id, id)
 }
 
-// comeBackTo says how to come back to a task, of whichever kind.
-func (a *app) comeBackTo(ctx context.Context, c *client.Client, id string) string {
-	if a.alone(ctx, c) {
+// resumeHint is a hint how to come back to a task of either kind.
+func (a *app) resumeHint(ctx context.Context, c *client.Client, id string) string {
+	if a.gatewayOnly(ctx, c) {
 		return fmt.Sprintf("come back with signalbox tools tasks %s, stop it with signalbox cancel %s", id, id)
 	}
 	return comeBack(id)
 }
 
-// cancelTask cancels a task. Where the queue does not have it, or is not the
-// caller's to touch, it may be a call of a tool that the caller made.
-func cancelTask(ctx context.Context, c *client.Client, id string) (api.Cancelled, error) {
+// cancelTask cancels a task. If the queue does not have it, or the caller has no
+// right to it there, it may be a tool task of the caller.
+func cancelTask(c *client.Client, ctx context.Context, id string) (api.Cancelled, error) {
 	got, err := c.Cancel(ctx, id)
-	if code := client.Code(err); code != "not_found" && code != "forbidden" {
-		return got, err
+	if code := client.Code(err); code == "not_found" || code == "forbidden" {
+		t, toolErr := c.CancelToolTask(ctx, id)
+		if toolErr == nil || client.Code(toolErr) == "already_ended" {
+			got, err = api.Cancelled{QueueID: id, State: t.State, WasDispatched: !client.Ended(t.State), Message: t.Message}, toolErr
+		}
 	}
-	t, toolErr := c.CancelToolTask(ctx, id)
-	if toolErr != nil && client.Code(toolErr) != "already_ended" {
-		return got, err
+	if err == nil && client.Ended(got.State) && got.State != "cancelled" {
+		return got, failure(exitConflict, "already_ended", "%s ended before it could be cancelled: %s", id, got.State).withHint("signalbox status %s", id)
 	}
-	return api.Cancelled{QueueID: id, State: t.State, WasDispatched: !client.Ended(t.State), Message: t.Message}, toolErr
+	return got, err
 }

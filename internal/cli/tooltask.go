@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,39 +16,30 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// check refuses flags that do not go together.
+// check rejects flags that exclude each other.
 func (t *toolCall) check() error {
 	switch {
 	case !t.task && (t.wait.on || t.wait.limit != 0):
-		return usage("--wait waits for a task: it goes with --task").hinted("without --task the call is waited for in any case, with --timeout as the limit")
+		return usage("--wait waits for a task: it goes with --task").withHint("without --task the call is waited for in any case, with --timeout as the limit")
 	case !t.task && (t.key != "" || t.priority != 0):
 		return usage("--idempotency-key and --priority are for a task: they go with --task")
-	case t.wait.limit != 0 && !t.wait.on:
-		return usage("--wait-timeout bounds a wait: it goes with --wait")
-	case t.priority < signalbox.MinPriority || t.priority > signalbox.MaxPriority:
-		return usage("--priority: want a number from -10 to 10, got %d", t.priority)
 	}
-	return nil
+	return cmp.Or(t.wait.check(), checkPriority(t.priority))
 }
 
-// callAsTask makes a task of a call and, where that is wanted, waits for it.
-func (a *app) callAsTask(ctx context.Context, t toolCall, name string, args json.RawMessage) error {
-	c, err := a.following()
-	if err != nil {
-		return err
-	}
+// callAsTask submits a call as a task and, with --wait, waits for it.
+func (a *app) callAsTask(ctx context.Context, c *client.Client, t toolCall, name string) error {
 	task, err := c.CreateToolTask(ctx, name,
-		api.NewToolTask{Arguments: args, TimeoutMS: time.Duration(t.timeout).Milliseconds(), Priority: t.priority},
+		api.NewToolTask{Arguments: t.args, TimeoutMS: time.Duration(t.timeout).Milliseconds(), Priority: t.priority},
 		client.ToolTaskOptions{IdempotencyKey: t.key, Execution: a.executionID(), Session: t.session})
 	if err != nil {
 		return toolFault(ctx, err)
 	}
 	line := queuedLine(api.SubmitResponse{QueueID: task.ID, State: task.State, Position: task.Position})
 	if !t.wait.on {
-		return a.print(task, func() error {
-			a.put("%s", line)
+		return a.print(task, func() {
+			a.say("%s", line)
 			a.note("%s", a.followTool(ctx, c, task.ID))
-			return nil
 		})
 	}
 	a.note("%s", line)
@@ -56,7 +48,7 @@ func (a *app) callAsTask(ctx context.Context, t toolCall, name string, args json
 	return a.waitForTool(ctx, wait, c, task)
 }
 
-// waitForTool shows what becomes of a tool's task, and what it answers.
+// waitForTool shows the progress of a tool task, and then its result.
 func (a *app) waitForTool(ctx, wait context.Context, c *client.Client, task api.ToolTask) error {
 	var end api.ToolTask
 	_, seen, err := a.await(ctx, wait, c, task.ID, task.State, func(ctx context.Context) (_ api.Task, err error) {
@@ -66,50 +58,43 @@ func (a *app) waitForTool(ctx, wait context.Context, c *client.Client, task api.
 	if err != nil {
 		return err
 	}
-	if err := a.print(end, func() error { return a.toolAnswer(end, seen) }); err != nil {
-		return err
-	}
-	return a.toolEnd(ctx, c, end)
+	return a.toolEnd(ctx, c, end, seen)
 }
 
-// plainTask is a tool's task in the words of all tasks, as far as a wait needs
-// them.
+// plainTask has the fields of a tool task that a wait needs.
 func plainTask(t api.ToolTask) api.Task {
 	return api.Task{QueueID: t.ID, State: t.State, Reason: t.Reason, Message: t.Message, Tool: t.ToolName}
 }
 
-// toolEnd says how a task ended, by the exit code; nil where it completed.
-func (a *app) toolEnd(ctx context.Context, c *client.Client, t api.ToolTask) error {
+// toolEnd prints the result of a tool task, unless the log has shown all of it, and
+// returns the fault for its state.
+func (a *app) toolEnd(ctx context.Context, c *client.Client, t api.ToolTask, seen string) error {
+	err := a.print(t, func() {
+		if t.Result != nil && !alreadyShown(t.Result.Content, seen) {
+			a.toolText(*t.Result)
+		}
+	})
 	f := endFault(plainTask(t))
-	if f == nil {
-		return nil
+	if err != nil || f == nil {
+		return err
 	}
-	if a.alone(ctx, c) {
-		f = f.hinted("signalbox tools tasks %s --json has the end of its log, signalbox tools call %s calls the tool anew", t.ID, t.ToolName)
+	if a.gatewayOnly(ctx, c) {
+		f = f.withHint("signalbox tools tasks %s --json has the end of its log, signalbox tools call %s calls the tool anew", t.ID, t.ToolName)
 	}
-	f.silent = a.json // the document has said it
+	f.silent = a.json // the JSON has it
 	return f
 }
 
-// toolAnswer writes what the tool answered, unless all of it was just seen in
-// the task's log.
-func (a *app) toolAnswer(t api.ToolTask, seen string) error {
-	if t.Result == nil || wasSeen(t.Result.Content, seen) {
-		return nil
-	}
-	return a.toolText(*t.Result)
-}
-
-// wasSeen reports whether a log has all texts of an answer. A command's errors
-// stand in the answer under a word of their own (seed async-task-queue).
-func wasSeen(content json.RawMessage, log string) bool {
+// alreadyShown reports whether a log contains all texts of a result, in which the
+// standard error of a command has a prefix.
+func alreadyShown(content json.RawMessage, log string) bool {
 	var blocks []struct{ Type, Text string }
 	if log == "" || json.Unmarshal(content, &blocks) != nil {
 		return false
 	}
 	for _, b := range blocks {
 		if b.Text == signalbox.AnswerCut {
-			continue // the log was followed to its end
+			continue // the log has all of it
 		}
 		text := strings.TrimSpace(strings.TrimPrefix(b.Text, "stderr:\n"))
 		if b.Type != "text" || text == "" || !strings.Contains(log, text) {
@@ -119,9 +104,9 @@ func wasSeen(content json.RawMessage, log string) bool {
 	return true
 }
 
-// taskOf is the id of the task that a call became, where the answer says so
-// (seed async-task-queue).
-func taskOf(res api.ToolResult) string {
+// taskIDOf is the ID of the task that a call was submitted as, from the metadata of
+// its answer.
+func taskIDOf(res api.ToolResult) string {
 	var meta struct {
 		TaskID string `json:"taskId"`
 	}
@@ -142,47 +127,35 @@ func (a *app) toolTasksCmd() *cobra.Command {
 			"their ids too.",
 		Example: "  signalbox tools tasks --status failed\n" +
 			"  signalbox tools tasks k2m9",
-		RunE: run(func(ctx context.Context, args []string) error {
+		PreRunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 && (opts.Tool != "" || opts.Status != "" || opts.Before != "") {
 				return usage("--tool, --status and --before choose from the list: leave them out with an ID")
 			}
 			if opts.Limit < 1 || opts.Limit > maxPage {
 				return usage("--limit: want 1 to %d, got %d", maxPage, opts.Limit)
 			}
-			return a.with(ctx, func(c *client.Client) error {
-				if len(args) == 1 {
-					return a.toolTask(ctx, c, args[0])
-				}
-				return a.toolTasks(ctx, c, opts)
-			})
+			return nil
+		},
+		RunE: a.ask(func(ctx context.Context, c *client.Client, args []string) error {
+			if len(args) == 1 {
+				return a.toolTask(ctx, c, args[0])
+			}
+			return printed(a, func(page api.ToolTasks) {
+				lines(a, page.Tasks, "No calls of tools are tasks. signalbox tools call NAME --task makes one.", page.Next, a.toolTaskLine)
+			})(c.ToolTasks(ctx, opts))
 		}),
-		ValidArgsFunction: a.offer(toolTaskIDs),
+		ValidArgsFunction: a.completeArg(toolTaskIDs),
 	}
 	f := cmd.Flags()
 	f.StringVar(&opts.Tool, "tool", "", "only of this `tool`")
 	f.Var(newChoice(&opts.Status, "", "pending", "running", "completed", "failed", "cancelled"), "status", "only those that are pending, running, completed, failed or cancelled")
-	f.IntVar(&opts.Limit, "limit", 50, "`number` of tasks, 1 to 1000")
-	f.StringVar(&opts.Before, "before", "", "go on from this `cursor`, next of an earlier answer")
+	pageFlags(f, &opts.Before, &opts.Limit, "tasks")
 	return cmd
 }
 
-func (a *app) toolTasks(ctx context.Context, c *client.Client, opts client.ToolTasksOptions) error {
-	page, err := c.ToolTasks(ctx, opts)
-	if err != nil {
-		return err
-	}
-	return a.print(page, func() error {
-		for _, t := range page.Tasks {
-			a.put("%s", a.toolTaskLine(t))
-		}
-		return a.pageEnd(len(page.Tasks), "No calls of tools are tasks. signalbox tools call NAME --task makes one.", page.Next)
-	})
-}
-
-// toolTaskLine is a tool's task in one line: which, how it is, what it waits
-// for or why it failed.
+// toolTaskLine describes a tool task in one line.
 func (a *app) toolTaskLine(t api.ToolTask) string {
-	line := fmt.Sprintf("%s  %s [%s] %s", a.clock(t.CreatedAt), clean(t.ID), a.paint(statusColour(t.Status), clean(t.Status)), clean(t.ToolName))
+	line := fmt.Sprintf("%s  %s [%s] %s", a.clock(t.CreatedAt), clean(t.ID), a.state(t.Status), clean(t.ToolName))
 	switch {
 	case t.Status == "running":
 		line += " for " + ago(a.io.Now().Sub(t.UpdatedAt))
@@ -194,15 +167,7 @@ func (a *app) toolTaskLine(t api.ToolTask) string {
 	return line
 }
 
-// statusColour is stateColour for the seed's words.
-func statusColour(status string) string {
-	if status == "running" {
-		return bold
-	}
-	return stateColour(status)
-}
-
-// toolTask prints what a task answered, or how it is.
+// toolTask prints the result of a tool task, or its state if it has not ended.
 func (a *app) toolTask(ctx context.Context, c *client.Client, part string) error {
 	id, err := resolve(ctx, c, part)
 	if err != nil {
@@ -213,15 +178,12 @@ func (a *app) toolTask(ctx context.Context, c *client.Client, part string) error
 		return toolTaskFault(err)
 	}
 	if !client.Ended(t.State) {
-		return a.print(t, func() error { return a.say("%s", a.toolTaskLine(t)) })
+		return a.print(t, func() { a.say("%s", a.toolTaskLine(t)) })
 	}
-	if err := a.print(t, func() error { return a.toolAnswer(t, "") }); err != nil {
-		return err
-	}
-	return a.toolEnd(ctx, c, t)
+	return a.toolEnd(ctx, c, t, "")
 }
 
-// toolTaskFault names the command that lists what there is.
+// toolTaskFault adds the hint for an unknown tool task.
 func toolTaskFault(err error) error {
 	f := toFault(err)
 	if f.code == "not_found" && !errors.Is(err, context.Canceled) {
@@ -232,9 +194,5 @@ func toolTaskFault(err error) error {
 
 func toolTaskIDs(ctx context.Context, c *client.Client) []string {
 	page, _ := c.ToolTasks(ctx, client.ToolTasksOptions{Limit: 50})
-	var out []string
-	for _, t := range page.Tasks {
-		out = append(out, described(t.ID, t.Status+" "+t.ToolName))
-	}
-	return out
+	return completions(page.Tasks, func(t *api.ToolTask) (string, string) { return t.ID, t.Status + " " + t.ToolName })
 }

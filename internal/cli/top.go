@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/top"
 )
 
-// topPatience is how long the view waits for a director that is gone: a person
-// looks at it, and decides.
+// topPatience is how long the view waits for a director that is gone: the user
+// decides when to give up.
 const topPatience = 7 * 24 * time.Hour
 
 func (a *app) topCmd() *cobra.Command {
@@ -29,18 +29,18 @@ func (a *app) topCmd() *cobra.Command {
 func (a *app) top(ctx context.Context) error {
 	switch {
 	case a.json:
-		return usage("top is for people: it has no JSON").hinted("signalbox status --json")
+		return usage("top is for people: it has no JSON").withHint("signalbox status --json")
 	case a.io.TTY == nil:
-		return usage("standard input and output are not a terminal").hinted("signalbox status --json says the same to a program, signalbox events what changes")
+		return usage("standard input and output are not a terminal").withHint("signalbox status --json says the same to a program, signalbox events what changes")
 	case a.dumb():
-		return usage("this terminal (TERM=dumb) cannot move its cursor").hinted("signalbox status, signalbox agents and signalbox tools queues say the same in lines")
+		return usage("this terminal (TERM=dumb) cannot move its cursor").withHint("signalbox status, signalbox agents and signalbox tools queues say the same in lines")
 	}
 	c, err := a.client(client.Options{Patience: topPatience})
 	if err != nil {
 		return err
 	}
 	if _, err := c.Status(ctx); err != nil {
-		return err // at the beginning a director that is not there is no outage to sit out
+		return err // an outage is waited for only once the view has begun
 	}
 	return top.Run(ctx, top.Options{URL: c.URL(), Director: c, In: a.io.In, Out: a.io.Out, NoColours: !a.colours(), Now: a.io.Now})
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// errWaitOver is the cause of a wait that --wait-timeout ended.
+// errWaitOver is the cause of a context that --wait-timeout ended.
 var errWaitOver = errors.New("the wait is over")
 
 // waitFlags are the flags of commands that can wait for a task.
 type waitFlags struct {
 	on    bool
-	limit span
+	limit durationFlag
 }
 
 func (w *waitFlags) register(cmd *cobra.Command) {
@@ -28,29 +28,36 @@ func (w *waitFlags) register(cmd *cobra.Command) {
 	cmd.Flags().Var(&w.limit, "wait-timeout", "how long to wait here; the task goes on (default: without limit)")
 }
 
-// bound is the context of the wait.
-func (w *waitFlags) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+func (w waitFlags) check() error {
+	if w.limit != 0 && !w.on {
+		return usage("--wait-timeout bounds a wait: it goes with --wait")
+	}
+	return nil
+}
+
+// bound returns the context of the wait, with --wait-timeout as its limit.
+func (w waitFlags) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	if w.limit == 0 {
 		return ctx, func() {}
 	}
 	return context.WithTimeoutCause(ctx, time.Duration(w.limit), errWaitOver)
 }
 
-// grace bounds what is still waited for after a task's end: the last events
-// and the rest of its log.
+// grace limits the wait for the last events and the rest of the log after a task's
+// end.
 const grace = 2 * time.Second
 
-// waiter waits for one task and shows what becomes of it.
+// waiter waits for a task and shows its progress.
 type waiter struct {
 	*app
 	c  *client.Client
 	id string
 
-	drawing bool      // the progress is one line that is written over and over
-	shown   string    // state and agent on the last line
-	latest  time.Time // what the task says of the time up to which it is known
-	over    bool      // the event of its end has come
-	log     *liveLog  // nil until it runs
+	drawing    bool      // progress is one line that is redrawn
+	lastState  string    // state and agent that were printed last
+	knownUntil time.Time // the newest time in the task as it was read
+	sawEnd     bool      // the event of its end has arrived
+	log        *liveLog  // nil until it runs
 
 	opened chan struct{}
 	events chan api.Event
@@ -62,8 +69,8 @@ type outcome struct {
 	err  error
 }
 
-// wait waits until wait ends and reports the task's end. ctx is the person's
-// own, which tells an interrupt from a wait that is over.
+// wait waits for the task's end, at most until the context wait ends. ctx ends only
+// by an interrupt.
 func (a *app) wait(ctx, wait context.Context, c *client.Client, job api.SubmitResponse) error {
 	end, seen, err := a.await(ctx, wait, c, job.QueueID, job.State, func(ctx context.Context) (api.Task, error) { return c.Wait(ctx, job.QueueID) })
 	if err != nil {
@@ -72,11 +79,11 @@ func (a *app) wait(ctx, wait context.Context, c *client.Client, job api.SubmitRe
 	return a.finish(end, seen)
 }
 
-// await shows what becomes of a task until its end, which until waits for. seen
-// is the end of what a person has seen of its log.
+// await shows the progress of a task until the function until returns. seen is the
+// last part of the log that was printed.
 func (a *app) await(ctx, wait context.Context, c *client.Client, id, state string, until func(context.Context) (api.Task, error)) (task api.Task, seen string, err error) {
 	w := &waiter{
-		app: a, c: c, id: id, drawing: a.io.ErrTTY && !a.dumb() && !a.json,
+		app: a, c: c, id: id, drawing: a.drawing(),
 		opened: make(chan struct{}, 1), events: make(chan api.Event, 64), ended: make(chan outcome, 1),
 	}
 	live, stop := context.WithCancel(wait)
@@ -95,13 +102,13 @@ func (a *app) await(ctx, wait context.Context, c *client.Client, id, state strin
 	if end.err != nil {
 		return task, "", a.stillRunning(ctx, wait, w, end.err)
 	}
-	seen = w.log.finish(live) // the log first: the last line is about its end
+	seen = w.log.finish(live) // before the last line, which reports the end
 	w.show(live, end.task.State, end.task.Agent, end.task.Message)
 	return end.task, seen, nil
 }
 
-// listen hands over the task's events. Without them the wait goes on: only
-// its lines come later.
+// listen receives the task's events. If it fails, the wait goes on with less
+// progress.
 func (w *waiter) listen(ctx context.Context) {
 	opts := client.EventsOptions{After: client.Now, QueueID: w.id, OnOpen: func() {
 		select {
@@ -121,7 +128,7 @@ func (w *waiter) listen(ctx context.Context) {
 	}
 }
 
-// follow shows what happens until the wait has its result.
+// follow shows progress until the wait has its result.
 func (w *waiter) follow(ctx context.Context) outcome {
 	for {
 		var tick <-chan time.Time
@@ -130,21 +137,21 @@ func (w *waiter) follow(ctx context.Context) outcome {
 		}
 		select {
 		case <-w.opened:
-			w.look(ctx)
+			w.refresh(ctx)
 		case event := <-w.events:
 			w.event(ctx, event)
 		case <-tick:
-			w.look(ctx)
+			w.refresh(ctx)
 		case end := <-w.ended:
 			return end
 		}
 	}
 }
 
-// drain shows the events that are still on their way when the task has ended.
+// drain shows the events that arrive after the wait has its result.
 func (w *waiter) drain(ctx context.Context) {
 	limit := time.After(grace / 4)
-	for !w.over && !w.drawing { // what is drawn only shows what is now
+	for !w.sawEnd && !w.drawing { // a drawn line shows only the current state
 		select {
 		case event := <-w.events:
 			w.event(ctx, event)
@@ -154,16 +161,15 @@ func (w *waiter) drain(ctx context.Context) {
 	}
 }
 
-// look reads the task and shows it. An error is no reason to stop: the wait
-// itself decides that.
-func (w *waiter) look(ctx context.Context) {
+// refresh reads the task and shows it. Errors are ignored: the wait reports them.
+func (w *waiter) refresh(ctx context.Context) {
 	task, err := w.c.Task(ctx, w.id)
 	if err != nil || client.Ended(task.State) {
 		return
 	}
 	for _, at := range []*time.Time{task.DispatchedAt, task.StartedAt} {
-		if at != nil && at.After(w.latest) {
-			w.latest = *at
+		if at != nil && at.After(w.knownUntil) {
+			w.knownUntil = *at
 		}
 	}
 	w.show(ctx, task.State, task.Agent, task.LastError)
@@ -172,46 +178,46 @@ func (w *waiter) look(ctx context.Context) {
 	}
 }
 
-// event shows a change of state, unless the task as it was read knew of it.
+// event shows a change of state, unless it is older than the task as it was read.
 func (w *waiter) event(ctx context.Context, event api.Event) {
 	switch {
 	case event.Kind == client.KindReset:
-		w.look(ctx)
+		w.refresh(ctx)
 	case client.Ended(event.State):
-		w.over = true // its line comes from the task itself, which knows more
-	case event.State == "" || !event.At.After(w.latest):
+		w.sawEnd = true // the last line is printed from the task, which has more details
+	case event.State == "" || !event.At.After(w.knownUntil):
 	case w.drawing:
-		w.look(ctx)
+		w.refresh(ctx)
 	default:
 		w.show(ctx, event.State, event.Agent, event.Message)
 	}
 }
 
-// show writes one line for each new state, and starts the live log with the
-// run.
+// show prints a line for each new state, and starts the live log when the task
+// runs.
 func (w *waiter) show(ctx context.Context, state, agent, message string) {
 	if state == "pending" {
 		agent = ""
 	}
-	if now := state + " " + agent; now != w.shown && state != "" {
-		if !w.drawing && !w.json { // with --json, standard error holds at most the error's document
+	if now := state + " " + agent; now != w.lastState && state != "" {
+		if !w.drawing && !w.json { // with --json, standard error has only the error
 			w.note("%s", stateLine(w.id, state, agent, message))
 		}
-		w.shown = now
+		w.lastState = now
 	}
 	if state == "working" && w.log == nil && w.io.OutTTY && !w.json {
-		if w.drawing { // from here on the log has the terminal
+		if w.drawing { // from here on the log is printed
 			w.drawing = false
 			w.note("%s", stateLine(w.id, state, agent, message))
 		}
-		w.log = w.follower(ctx)
+		w.log = w.startLiveLog(ctx)
 	}
 }
 
 func stateLine(id, state, agent, message string) string {
 	line := id + " " + state
 	if signalbox.IsExecutor(agent) {
-		agent = "" // the director itself: it is no news to a person
+		agent = "" // the director itself, which needs no name
 	}
 	switch {
 	case state == "dispatching" && agent != "":
@@ -224,62 +230,66 @@ func stateLine(id, state, agent, message string) string {
 	return line
 }
 
-// stillRunning words the end of a wait that came before the task's.
+// stillRunning is the error of a wait that ended before the task.
 func (a *app) stillRunning(ctx, wait context.Context, w *waiter, err error) error {
-	back := a.comeBackTo(ctx, w.c, w.id)
-	state, _, _ := strings.Cut(w.shown, " ")
+	back := a.resumeHint(ctx, w.c, w.id)
+	state, _, _ := strings.Cut(w.lastState, " ")
 	switch {
 	case ctx.Err() != nil:
-		if !a.json {
-			a.note("Detached: %s goes on (%s).", w.id, state)
-			a.note("Hint: %s", back)
-			return &fault{exit: exitDetached, silent: true}
-		}
-		return (&fault{exit: exitDetached, code: "detached", message: fmt.Sprintf("detached: %s goes on (%s)", w.id, state)}).hinted("%s", back)
+		return a.detached(w.id, state, back)
 	case errors.Is(context.Cause(wait), errWaitOver):
-		return (&fault{exit: exitWaitOver, code: "wait_over", retryable: true, message: fmt.Sprintf("the wait is over; %s goes on (%s)", w.id, state)}).hinted("%s", back)
+		return waitOver(w.id, state, back)
 	}
-	f := *toFault(err)
-	f.message = fmt.Sprintf("%s; %s goes on as far as is known", f.message, w.id)
-	return f.hinted("%s", back)
+	return interruptedBy(err, w.id, back)
 }
 
-// finish writes the result of an ended task and returns how it ended. shown
-// is the end of what a person has seen of its log.
+// detached is the error of a wait that was interrupted, with a hint how to come
+// back.
+func (a *app) detached(id, state, back string) *fault {
+	f := failure(exitDetached, "detached", "detached: %s goes on (%s)", id, state)
+	if f.silent = !a.json; f.silent {
+		a.note("%s.", capitalize(f.message))
+		a.note("Hint: %s", back)
+	}
+	return f.withHint("%s", back)
+}
+
+// waitOver is the error of a wait that reached --wait-timeout.
+func waitOver(id, state, back string) *fault {
+	return failure(exitWaitOver, "wait_over", "the wait is over; %s goes on (%s)", id, state).again("%s", back)
+}
+
+// interruptedBy is the error of a wait that failed while the task may still run.
+func interruptedBy(err error, id, back string) *fault {
+	f := *toFault(err)
+	f.message = fmt.Sprintf("%s; %s goes on as far as is known", f.message, id)
+	return f.withHint("%s", back)
+}
+
+// finish prints the result of a task and returns the fault for its state. shown is
+// the last part of the log that was printed.
 func (a *app) finish(task api.Task, shown string) error {
-	if a.json {
-		if err := writeJSON(a.io.Out, task); err != nil {
-			return err
-		}
-	} else if err := a.result(task, shown); err != nil {
+	err := a.print(task, func() { a.result(task, shown) })
+	f := endFault(task)
+	if err != nil || f == nil {
 		return err
 	}
-	f := endFault(task)
-	if f == nil {
-		return nil
-	}
-	f.silent = a.json // the document has said it
+	f.silent = a.json // the JSON has it
 	return f
 }
 
-// result writes a task's answer, unless it was just seen as the end of its
-// log.
-func (a *app) result(task api.Task, shown string) error {
+// result prints a task's output, unless the log has just ended with it.
+func (a *app) result(task api.Task, shown string) {
 	if task.Result == nil || task.Result.Output == "" {
-		return nil
+		return
 	}
 	out := task.Result.Output
-	if strings.HasSuffix(strings.TrimSpace(shown), strings.TrimSpace(out)) {
-		return nil
+	if !strings.HasSuffix(strings.TrimSpace(shown), strings.TrimSpace(out)) {
+		a.write(a.forOut(strings.TrimSuffix(out, "\n") + "\n"))
 	}
-	if !strings.HasSuffix(out, "\n") {
-		out += "\n"
-	}
-	_, err := fmt.Fprint(a.io.Out, a.forOut(out))
-	return err
 }
 
-// endFault is nil for a completed task.
+// endFault is the fault for a task's final state, nil if it completed.
 func endFault(task api.Task) *fault {
 	f := &fault{code: "task_" + task.State, message: stateLine(task.QueueID, task.State, "", task.Message)}
 	switch {
@@ -292,5 +302,5 @@ func endFault(task api.Task) *fault {
 	default:
 		f.exit = exitFailed
 	}
-	return f.hinted("signalbox logs %s shows its log, signalbox retry %s submits it anew", task.QueueID, task.QueueID)
+	return f.withHint("signalbox logs %s shows its log, signalbox retry %s submits it anew", task.QueueID, task.QueueID)
 }
