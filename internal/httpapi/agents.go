@@ -140,7 +140,7 @@ func (d *Server) passBeat(ctx context.Context, name string, beat api.Heartbeat) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, beatPassTimeout)
 	defer cancel()
-	q := question{method: http.MethodPost, path: "/api/agents/" + name + "/heartbeat", body: beat}
+	q := httpio.Outgoing{Method: http.MethodPost, Path: "/api/agents/" + name + "/heartbeat", Body: beat}
 	if err := d.ask(ctx, holder, q, 0, &api.HeartbeatAnswer{}); err != nil {
 		d.log.Debug("what an agent said was not passed on", "agent", name, "director", holder.ID, "error", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/gateway/queuetools"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/store"
@@ -168,7 +169,7 @@ func (d *Server) streamCall(w http.ResponseWriter, r *http.Request, c *call, got
 	ended, err := s.run(ctx, w, got)
 	last := leave()
 	switch {
-	case ended, d.life.Err() != nil, left(r.Context()):
+	case ended, d.life.Err() != nil, queuetools.Left(r.Context()):
 	case err != nil && !s.Gone && r.Context().Err() == nil:
 		return s.Fail(d.log, err) // the store's fault: who comes back with the same key is told by a proper answer
 	default:

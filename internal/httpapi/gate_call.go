@@ -16,10 +16,7 @@ import (
 )
 
 // Headers of a call that an agent makes.
-const (
-	sourceAgentHeader = "X-Source-Agent"
-	executionHeader   = "X-Signalbox-Execution"
-)
+const ()
 
 // callOf returns the execution that makes the call, as its token proves or its
 // caller names it; "" where it names none. What the headers say of an agent is believed from
@@ -27,24 +24,24 @@ const (
 func callOf(r *http.Request) (executionID string, err error) {
 	who := callerOf(r).who
 	isAgent := who.Kind == signalbox.PrincipalAgent
-	if says := r.Header.Get(sourceAgentHeader); says != "" && (!isAgent || who.ID != says) {
-		return "", httpio.Refuse(signalbox.CodeForbidden, "leave "+sourceAgentHeader+" out, or show the token of that agent",
-			"%s says %s, but the token shown is that of %s", sourceAgentHeader, httpio.Clip(says), shownBy(who))
+	if says := r.Header.Get(httpio.SourceAgentHeader); says != "" && (!isAgent || who.ID != says) {
+		return "", httpio.Refuse(signalbox.CodeForbidden, "leave "+httpio.SourceAgentHeader+" out, or show the token of that agent",
+			"%s says %s, but the token shown is that of %s", httpio.SourceAgentHeader, httpio.Clip(says), shownBy(who))
 	}
-	id := r.Header.Get(executionHeader)
+	id := r.Header.Get(httpio.ExecutionHeader)
 	switch {
 	case who.Run != "" && id != "" && id != who.Run:
-		return "", httpio.Refuse(signalbox.CodeForbidden, "leave "+executionHeader+" out, for the token says which execution it is",
+		return "", httpio.Refuse(signalbox.CodeForbidden, "leave "+httpio.ExecutionHeader+" out, for the token says which execution it is",
 			"the token shown is that of execution %s, which cannot call as %s", who.Run, httpio.Clip(id))
 	case who.Run != "":
 		return who.Run, nil
 	case id == "":
 		return "", nil
 	case !isAgent:
-		return "", httpio.Refuse(signalbox.CodeForbidden, "leave "+executionHeader+" out, or show the token of the agent that runs it",
-			"%s is believed from the token of an agent alone, and the token shown is that of %s", executionHeader, shownBy(who))
+		return "", httpio.Refuse(signalbox.CodeForbidden, "leave "+httpio.ExecutionHeader+" out, or show the token of the agent that runs it",
+			"%s is believed from the token of an agent alone, and the token shown is that of %s", httpio.ExecutionHeader, shownBy(who))
 	case !signalbox.ValidID(id):
-		return "", signalbox.Invalid(executionHeader, "%q is not the id of an execution", httpio.Clip(id))
+		return "", signalbox.Invalid(httpio.ExecutionHeader, "%q is not the id of an execution", httpio.Clip(id))
 	}
 	return id, nil
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
@@ -79,21 +78,6 @@ func TestWhoAskedForATaskMayReadItsOutput(t *testing.T) {
 	}
 	output(call, submits).WantError(t, http.StatusForbidden, signalbox.CodeForbidden)
 	output(prompt.ID, tools).WantError(t, http.StatusForbidden, signalbox.CodeForbidden)
-}
-
-// An agent that plans takes back what it handed out, with its own token.
-func TestAnAgentCancelsWhatItHandedOut(t *testing.T) {
-	y := newRig(t, rigOptions{token: apitest.Secret, agents: []agenttest.Options{{Name: "lead"}, {Name: "coder"}}})
-	var root, child taskSaid
-	y.connect(modernEra, auth(apitest.Secret)...).call("submit_task", args{"prompt": "p", "agent": "lead"}, &root)
-	y.agents["lead"].AwaitStart(1)
-	lead := y.connect(modernEra, auth(y.token(identity.NewToken{Name: "of-lead", Agent: "lead"}))...)
-	lead.call("submit_task", args{"prompt": "help", "agent": "coder"}, &child)
-	lead.call("cancel_task", args{"task_id": child.QueueID}, nil)
-	if row := y.task(child.QueueID); !row.CancelRequested && row.State != signalbox.Cancelled {
-		t.Errorf("%+v", row)
-	}
-	lead.fails("cancel_task", args{"task_id": root.QueueID}, signalbox.CodeForbidden)
 }
 
 // With the right to submit alone nothing of others is read: neither by a retry,

@@ -104,7 +104,7 @@ func ownHost(p Peers) []string {
 // shown are the headers by which a caller proves who it is, or says in which
 // execution it asks. They go along to another director, which decides by them
 // for itself: nothing else vouches for the caller there.
-var shown = []string{"Authorization", loginHeader, sourceAgentHeader, executionHeader, "User-Agent"}
+var shown = []string{"Authorization", loginHeader, httpio.SourceAgentHeader, httpio.ExecutionHeader, "User-Agent"}
 
 // proofOf takes from a request what another director is to be shown. Of the
 // cookies that is the login alone.
@@ -188,7 +188,7 @@ func (e *farRefusal) Error() string {
 // ask sends a caller's question to another director as that caller, and puts
 // the answer into what into points to. wait is how long it may take longer than
 // a plain one.
-func (d *Server) ask(ctx context.Context, other store.Director, q question, wait time.Duration, into any) error {
+func (d *Server) ask(ctx context.Context, other store.Director, q httpio.Outgoing, wait time.Duration, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout+wait)
 	defer cancel()
 	r, err := d.questionTo(ctx, other, q)
@@ -217,12 +217,12 @@ func (d *Server) ask(ctx context.Context, other store.Director, q question, wait
 	return nil
 }
 
-func (d *Server) questionTo(ctx context.Context, other store.Director, q question) (*http.Request, error) {
-	at := strings.TrimRight(other.URL, "/") + q.path
-	if len(q.query) > 0 {
-		at += "?" + q.query.Encode()
+func (d *Server) questionTo(ctx context.Context, other store.Director, q httpio.Outgoing) (*http.Request, error) {
+	at := strings.TrimRight(other.URL, "/") + q.Path
+	if len(q.Query) > 0 {
+		at += "?" + q.Query.Encode()
 	}
-	r, err := q.to(ctx, at)
+	r, err := q.Request(ctx, at)
 	if err != nil {
 		return nil, err
 	}

@@ -240,7 +240,7 @@ func farMessage(holder store.Director, err error) string {
 // askOutput asks another director for the output of a task.
 func (d *Server) askOutput(ctx context.Context, holder store.Director, id string, after int64, wait time.Duration) (out api.Output, err error) {
 	wait = max(wait, 0)
-	err = d.ask(ctx, holder, question{method: http.MethodGet, path: taskURL(id) + "/output", query: url.Values{
+	err = d.ask(ctx, holder, httpio.Outgoing{Method: http.MethodGet, Path: taskURL(id) + "/output", Query: url.Values{
 		"after": {strconv.FormatInt(after, 10)}, "wait": {wait.Round(time.Millisecond).String()},
 	}}, wait, &out)
 	return out, err

@@ -92,7 +92,7 @@ func (d *Server) reportToHolder(r *http.Request, name string, rep api.PullReport
 	if !elsewhere {
 		return answer, false
 	}
-	err := d.ask(r.Context(), holder, question{method: http.MethodPost, path: r.URL.EscapedPath(), body: rep}, 0, &answer)
+	err := d.ask(r.Context(), holder, httpio.Outgoing{Method: http.MethodPost, Path: r.URL.EscapedPath(), Body: rep}, 0, &answer)
 	return answer, err == nil
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/gateway/queuetools"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/live"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/terminal"
@@ -61,7 +62,7 @@ type Config struct {
 	AgentName string
 	// QueueTools are the queue itself as tools, which the gateway behind Tools
 	// has as one of its providers; nil: it has none.
-	QueueTools *QueueTools
+	QueueTools *queuetools.Tools
 	// Doctor are more looks that GET /api/doctor takes.
 	Doctor []DoctorCheck
 	// Schedules is the scheduler; nil: there is none, and its routes answer 404.
@@ -203,7 +204,7 @@ func New(cfg Config) (*Server, error) {
 	d.openapi = sync.OnceValues(func() ([]byte, error) { return describe(cfg.Version, d.served()) })
 	d.handler = d.outer(mux)
 	if cfg.QueueTools != nil {
-		cfg.QueueTools.bind(d)
+		cfg.QueueTools.Bind(queuetools.Director{Handler: d.handler, ImportedID: d.importedID, Engine: cfg.Engine, ToolTasks: cfg.ToolTasks != nil, Log: cfg.Log})
 	}
 	return d, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/gateway/queuetools"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/store"
@@ -125,10 +126,10 @@ func (d *Server) toolCaller(r *http.Request, named string) (gateway.Caller, erro
 // toldOf is what a caller says of the agent that it is. A gateway alone knows
 // no agents whose token could prove it, and nothing hangs on it there.
 func toldOf(r *http.Request) (agent, execution string) {
-	if name := r.Header.Get(sourceAgentHeader); signalbox.ValidName(name) {
+	if name := r.Header.Get(httpio.SourceAgentHeader); signalbox.ValidName(name) {
 		agent = name
 	}
-	if id := r.Header.Get(executionHeader); signalbox.ValidID(id) {
+	if id := r.Header.Get(httpio.ExecutionHeader); signalbox.ValidID(id) {
 		execution = id
 	}
 	return agent, execution
@@ -269,7 +270,7 @@ func (d *Server) mcp(w http.ResponseWriter, r *http.Request) error {
 		}
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	}
-	ctx, cancel := d.untilStopped(d.within(withAsker(r), who))
+	ctx, cancel := d.untilStopped(d.within(queuetools.WithCaller(r, callerOf(r).who), who))
 	defer cancel()
 	w.Header().Set("X-Accel-Buffering", "no") // a proxy that buffers would hold events back
 	d.cfg.MCP.ServeHTTP(w, r.WithContext(gateway.WithCaller(ctx, who)))

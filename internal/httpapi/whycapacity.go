@@ -11,6 +11,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
@@ -111,7 +112,7 @@ func (d *Server) addElsewhere(ctx context.Context, out *api.Why, t *signalbox.Ta
 }
 
 func (d *Server) askWhy(ctx context.Context, other store.Director, id string) (got api.Why, ok bool) {
-	err := d.ask(ctx, other, question{method: http.MethodGet, path: taskURL(id) + "/why"}, 0, &got)
+	err := d.ask(ctx, other, httpio.Outgoing{Method: http.MethodGet, Path: taskURL(id) + "/why"}, 0, &got)
 	if err != nil && ctx.Err() == nil {
 		d.log.Debug("another director did not say why", "queue_id", id, "director", other.ID, "error", err)
 	}

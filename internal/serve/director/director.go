@@ -24,6 +24,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 	"github.com/signalbox-ai/signalbox/internal/execution/pull"
 	"github.com/signalbox-ai/signalbox/internal/execution/push"
+	"github.com/signalbox-ai/signalbox/internal/gateway/queuetools"
 	"github.com/signalbox-ai/signalbox/internal/giveback"
 	"github.com/signalbox-ai/signalbox/internal/httpapi"
 	"github.com/signalbox-ai/signalbox/internal/identity"
@@ -171,7 +172,7 @@ func (d *Director) assemble(ctx context.Context, sealer *seal.Sealer) (err error
 		return err
 	}
 	o := tools.Options{
-		Version: d.version, Engine: d.Engine, Metrics: metrics, Traces: otel.Traces(), Trace: traces.Context, Queue: httpapi.NewQueueTools(), Log: d.Log,
+		Version: d.version, Engine: d.Engine, Metrics: metrics, Traces: otel.Traces(), Trace: traces.Context, Queue: queuetools.New(), Log: d.Log,
 		Instance: d.instance(),
 	}
 	c := httpapi.Config{

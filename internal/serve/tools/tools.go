@@ -27,6 +27,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway/endpoint"
 	"github.com/signalbox-ai/signalbox/internal/gateway/mcp"
 	"github.com/signalbox-ai/signalbox/internal/gateway/openapi"
+	"github.com/signalbox-ai/signalbox/internal/gateway/queuetools"
 	"github.com/signalbox-ai/signalbox/internal/gateway/rest"
 	"github.com/signalbox-ai/signalbox/internal/httpapi"
 	"github.com/signalbox-ai/signalbox/internal/serve"
@@ -47,7 +48,7 @@ type Tools struct {
 	mcp    *endpoint.Endpoint
 	host   *confine.Host // nil: there are no command tools
 	config toolconf.Config
-	queue  *httpapi.QueueTools
+	queue  *queuetools.Tools
 	log    *slog.Logger
 }
 
@@ -58,7 +59,7 @@ type Options struct {
 	Metrics *telemetry.Metrics
 	Traces  trace.TracerProvider
 	Trace   func(ctx context.Context, queueID string) context.Context // of a running task
-	Queue   *httpapi.QueueTools                                       // nil: a standalone gateway, which has no queue
+	Queue   *queuetools.Tools                                         // nil: a standalone gateway, which has no queue
 	Log     *slog.Logger
 
 	// One of several directors has a name, the others and shared tool queues.

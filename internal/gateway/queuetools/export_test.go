@@ -1,4 +1,4 @@
-package httpapi
+package queuetools
 
 import (
 	"net/http"
@@ -10,16 +10,16 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
-var queueToolArgs = map[string]any{
+var arguments = map[string]any{
 	toolSubmit: submitArgs{}, toolStatus: statusArgs{}, toolOutput: outputArgs{}, toolCancel: cancelArgs{},
 	toolAgents: struct{}{}, toolQueue: struct{}{}, toolChat: chatArgs{},
 }
 
-// QueueToolArguments are the names of what a tool of the queue reads, but for
+// Arguments are the names of what a tool of the queue reads, but for
 // the seed's word for an agent, which no definition names.
-func QueueToolArguments(tool string) []string {
+func Arguments(tool string) []string {
 	var names []string
-	for _, f := range httpio.JSONFields(reflect.TypeOf(queueToolArgs[tool])) {
+	for _, f := range httpio.JSONFields(reflect.TypeOf(arguments[tool])) {
 		if f.Name != "agent_name" {
 			names = append(names, f.Name)
 		}
@@ -28,11 +28,11 @@ func QueueToolArguments(tool string) []string {
 	return names
 }
 
-// ChatToolNews is what a caller of chat_with_agent is told of a stream that
+// ChatProgress is what a caller of chat_with_agent is told of a stream that
 // began at that time and comes in those pieces.
-func ChatToolNews(agent string, begun time.Time, pieces ...string) (news []string) {
+func ChatProgress(agent string, begun time.Time, pieces ...string) (news []string) {
 	turn := &chatTurn{agent: agent, begun: begun, progress: func(p gateway.Progress) { news = append(news, p.Message) }}
-	w := &answerWriter{header: http.Header{"Content-Type": {"text/event-stream"}}, event: turn.event}
+	w := &response{header: http.Header{"Content-Type": {"text/event-stream"}}, event: turn.event}
 	for _, p := range pieces {
 		_, _ = w.Write([]byte(p)) // it has no errors
 	}

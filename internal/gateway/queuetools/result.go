@@ -1,4 +1,4 @@
-package httpapi
+package queuetools
 
 import (
 	"bytes"
@@ -19,9 +19,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
-// toolRefusal is an answer of the director that is no success. It has what
+// refusal is an answer of the director that is no success. It has what
 // errors and chats that did not complete have.
-type toolRefusal struct {
+type refusal struct {
 	status int
 	body   []byte
 
@@ -34,27 +34,27 @@ type toolRefusal struct {
 	Execution  *api.ExecutionRef `json:"execution"`
 }
 
-func (r *toolRefusal) Error() string { return r.code() + ": " + r.Message }
+func (r *refusal) Error() string { return r.code() + ": " + r.Message }
 
-func (r *toolRefusal) code() string { return cmp.Or(r.Code, r.Err) }
+func (r *refusal) code() string { return cmp.Or(r.Code, r.Err) }
 
-func refusalOf(w *answerWriter) error {
-	r := &toolRefusal{status: w.status, body: bytes.TrimSpace(w.body)}
+func refusalOf(w *response) error {
+	r := &refusal{status: w.status, body: bytes.TrimSpace(w.body)}
 	if err := json.Unmarshal(w.body, r); err != nil || r.code() == "" {
-		return fmt.Errorf("httpapi: it answered itself %d without an error: %q", w.status, httpio.Clip(string(w.body)))
+		return fmt.Errorf("queuetools: the director answered itself %d without an error: %q", w.status, httpio.Clip(string(w.body)))
 	}
 	return r
 }
 
-// isRefused reports whether an answer had one of the statuses.
-func isRefused(err error, statuses ...int) bool {
-	var r *toolRefusal
+// hasStatus reports whether an answer had one of the statuses.
+func hasStatus(err error, statuses ...int) bool {
+	var r *refusal
 	return errors.As(err, &r) && slices.Contains(statuses, r.status)
 }
 
-// toolHints say what to do in the words of tools, where the API speaks of
+// hints say what to do in the words of tools, where the API speaks of
 // requests and of the command line.
-var toolHints = map[signalbox.Code]string{
+var hints = map[signalbox.Code]string{
 	signalbox.CodeQueueFull:   "try again later; queue_status shows how much waits, cancel_task takes away what is no longer needed",
 	signalbox.CodeAgentDown:   "list_agents shows which agents are there; chat_with_agent with overflow persist waits for an agent to come back",
 	signalbox.CodeCallCycle:   "call chat_with_agent with wait_seconds 0 and end without waiting for the answer, or with parallel true",
@@ -62,17 +62,17 @@ var toolHints = map[signalbox.Code]string{
 	signalbox.CodeNotFound:    "",
 }
 
-// refusedTool is the result of a call that came to nothing, in words for a
+// refusedResult is the result of a call that came to nothing, in words for a
 // model. It has no structured content: that has the form of a success.
-func refusedTool(err error) gateway.Result {
-	var r *toolRefusal
+func refusedResult(err error) gateway.Result {
+	var r *refusal
 	if !errors.As(err, &r) {
 		body, _ := httpio.ErrorBody(err)
-		r = &toolRefusal{Err: body.Error, Message: body.Message, Hint: body.Hint, RetryAfter: body.RetryAfter}
+		r = &refusal{Err: body.Error, Message: body.Message, Hint: body.Hint, RetryAfter: body.RetryAfter}
 	}
 	var b strings.Builder
 	b.WriteString(r.Error())
-	hint, ours := toolHints[signalbox.Code(r.code())]
+	hint, ours := hints[signalbox.Code(r.code())]
 	if !ours {
 		hint = r.Hint
 	}
@@ -91,9 +91,9 @@ func refusedTool(err error) gateway.Result {
 	return gateway.Result{Content: texts(b.String()), IsError: true}
 }
 
-// told is the result of a call: the same as JSON and as text.
-func told(structured any, text ...string) (gateway.Result, error) {
-	data, err := toolJSON(structured, "")
+// newResult is the result of a call: the same as JSON and as text.
+func newResult(structured any, text ...string) (gateway.Result, error) {
+	data, err := marshal(structured, "")
 	return gateway.Result{Content: texts(text...), Structured: data}, err
 }
 
@@ -109,12 +109,12 @@ func texts(all ...string) json.RawMessage {
 			blocks = append(blocks, block{"text", t})
 		}
 	}
-	data, _ := toolJSON(blocks, "") // text always marshals
+	data, _ := marshal(blocks, "") // text always marshals
 	return data
 }
 
-// toolJSON leaves <, > and & as they are: models read it.
-func toolJSON(v any, indent string) (json.RawMessage, error) {
+// marshal leaves <, > and & as they are: models read it.
+func marshal(v any, indent string) (json.RawMessage, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -142,92 +142,66 @@ func etaWords(e *api.ETA) string {
 	return fmt.Sprintf("it starts in about %.0f to %.0f s", e.LowSeconds, e.HighSeconds)
 }
 
-// askStatus tells how to follow a task, with a wait that clients allow.
-func askStatus(id string) string {
+// followHint tells how to follow a task, with a wait that clients allow.
+func followHint(id string) string {
 	return fmt.Sprintf(`Ask task_status {"task_id": %q, "wait_seconds": %d} until it has ended.`, id, chatWait)
 }
 
-// joined are two lists of content blocks in one.
-func joined(a, b json.RawMessage) json.RawMessage {
+// joinContent are two lists of content blocks in one.
+func joinContent(a, b json.RawMessage) json.RawMessage {
 	var one, two []json.RawMessage
 	if json.Unmarshal(a, &one) != nil || json.Unmarshal(b, &two) != nil {
 		return a
 	}
-	data, err := toolJSON(append(one, two...), "")
+	data, err := marshal(append(one, two...), "")
 	if err != nil {
 		return a
 	}
 	return data
 }
 
-// asking is one call of a tool of the queue.
-type asking struct {
-	d    *Server
+// request is one call of a tool of the queue.
+type request struct {
+	d    *Director
 	from *http.Request // in which the tool is called
-	call gateway.Call
+	who  signalbox.Principal
+	tool gateway.Call
 }
-
-// who calls, as the gate found out.
-func (a *asking) who() signalbox.Principal { return callerOf(a.from).who }
 
 // read puts the arguments into the struct that into points to, as strictly as
 // a body is read.
-func (a *asking) read(into any) error {
-	if len(a.call.Arguments) == 0 {
+func (a *request) read(into any) error {
+	if len(a.tool.Arguments) == 0 {
 		return nil
 	}
-	tree, err := httpio.Parse(a.call.Arguments)
+	tree, err := httpio.Parse(a.tool.Arguments)
 	if err != nil {
 		return err
 	}
 	return httpio.Bind(reflect.ValueOf(into).Elem(), tree, "")
 }
 
-// question is a request to the director itself.
-type question struct {
-	method, path string
-	query        url.Values
-	header       map[string]string
-	body         any
-}
-
-// to is the request that asks it at an address, without who asks.
-func (q question) to(ctx context.Context, at string) (*http.Request, error) {
-	if q.body == nil {
-		return http.NewRequestWithContext(ctx, q.method, at, http.NoBody)
-	}
-	data, err := json.Marshal(q.body)
-	if err != nil {
-		return nil, err
-	}
-	r, err := http.NewRequestWithContext(ctx, q.method, at, bytes.NewReader(data))
-	if err == nil {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	return r, err
-}
-
-// asCaller are the headers that say who asks, from where, and in which
+// callerHeaders are the headers that say who asks, from where, and in which
 // execution.
-var asCaller = []string{
-	"Authorization", "Cookie", sourceAgentHeader, executionHeader, "Origin", "Sec-Fetch-Site", "Sec-Fetch-Mode",
+var callerHeaders = []string{
+	"Authorization", "Cookie", httpio.SourceAgentHeader, httpio.ExecutionHeader, "Origin", "Sec-Fetch-Site", "Sec-Fetch-Mode",
 	"Forwarded", "X-Forwarded-For", "X-Real-Ip", "User-Agent", httpio.RequestIDHeader,
 }
 
 // request makes a request of the caller's own.
-func (a *asking) request(ctx context.Context, q question) (*http.Request, error) {
-	at := url.URL{Scheme: "http", Host: "director", Path: q.path, RawQuery: q.query.Encode()}
-	r, err := q.to(ctx, at.String())
+func (a *request) request(ctx context.Context, q httpio.Outgoing) (*http.Request, error) {
+	at := url.URL{Scheme: "http", Host: "director", Path: q.Path, RawQuery: q.Query.Encode()}
+	r, err := q.Request(ctx, at.String())
 	if err != nil {
 		return nil, err
 	}
 	r.Host, r.RemoteAddr, r.RequestURI, r.TLS = a.from.Host, a.from.RemoteAddr, r.URL.RequestURI(), a.from.TLS
-	for _, name := range asCaller {
+	for _, name := range callerHeaders {
 		if values := a.from.Header.Values(name); len(values) > 0 {
 			r.Header[name] = values
 		}
 	}
-	for name, value := range q.header {
+	for name, value := range q.Header {
 		r.Header[name] = []string{value}
 	}
 	return r, nil
@@ -235,7 +209,7 @@ func (a *asking) request(ctx context.Context, q question) (*http.Request, error)
 
 // ask sends a question on the way that all requests go, and puts the answer
 // into what into points to. Every answer but a success is an error.
-func (a *asking) ask(ctx context.Context, q question, into any) error {
+func (a *request) ask(ctx context.Context, q httpio.Outgoing, into any) error {
 	w, err := a.send(ctx, q, nil)
 	if err != nil {
 		return err
@@ -248,13 +222,13 @@ func (a *asking) ask(ctx context.Context, q question, into any) error {
 
 // send is ask for who wants the answer itself. event takes the events of one
 // that is a stream of them.
-func (a *asking) send(ctx context.Context, q question, event func(name string, data []byte)) (*answerWriter, error) {
+func (a *request) send(ctx context.Context, q httpio.Outgoing, event func(name string, data []byte)) (*response, error) {
 	r, err := a.request(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	w := &answerWriter{header: http.Header{}, event: event}
-	a.d.handler.ServeHTTP(w, r)
+	w := &response{header: http.Header{}, event: event}
+	a.d.Handler.ServeHTTP(w, r)
 	if w.status == 0 { // nothing is answered to who has gone
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -264,19 +238,19 @@ func (a *asking) send(ctx context.Context, q question, event func(name string, d
 	return w, nil
 }
 
-// answerWriter takes an answer of the director.
-type answerWriter struct {
+// response takes an answer of the director.
+type response struct {
 	header http.Header
 	status int
 	body   []byte // of a stream: what has come of the next event
 	event  func(name string, data []byte)
 }
 
-func (w *answerWriter) Header() http.Header { return w.header }
+func (w *response) Header() http.Header { return w.header }
 
-func (w *answerWriter) WriteHeader(status int) { w.status = cmp.Or(w.status, status) }
+func (w *response) WriteHeader(status int) { w.status = cmp.Or(w.status, status) }
 
-func (w *answerWriter) Write(b []byte) (int, error) {
+func (w *response) Write(b []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
 	w.body = append(w.body, b...)
 	if w.streams() {
@@ -286,15 +260,15 @@ func (w *answerWriter) Write(b []byte) (int, error) {
 }
 
 // Flush is there because streams are flushed.
-func (w *answerWriter) Flush() {}
+func (w *response) Flush() {}
 
-func (w *answerWriter) streams() bool {
+func (w *response) streams() bool {
 	return w.event != nil && strings.HasPrefix(w.header.Get("Content-Type"), "text/event-stream")
 }
 
 // tell hands on the events that have come whole; a comment has neither name
 // nor data.
-func (w *answerWriter) tell() {
+func (w *response) tell() {
 	for {
 		text, rest, whole := bytes.Cut(w.body, []byte("\n\n"))
 		if !whole {

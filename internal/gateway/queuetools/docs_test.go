@@ -1,16 +1,16 @@
-package httpapi_test
+package queuetools_test
 
 import (
 	"os"
 	"strings"
 	"testing"
 
-	"github.com/signalbox-ai/signalbox/internal/httpapi"
+	"github.com/signalbox-ai/signalbox/internal/gateway/queuetools"
 )
 
 // docs/queue-tools.md has every tool of the queue with every argument.
 func TestQueueToolsAreInTheDocs(t *testing.T) {
-	page, err := os.ReadFile("../../docs/queue-tools.md")
+	page, err := os.ReadFile("../../../docs/queue-tools.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func TestQueueToolsAreInTheDocs(t *testing.T) {
 		if !ok {
 			t.Errorf("there is no row for %s", tool)
 		}
-		for _, name := range httpapi.QueueToolArguments(tool) {
+		for _, name := range queuetools.Arguments(tool) {
 			if !strings.Contains(row, "`"+name+"`") {
 				t.Errorf("the row of %s does not have %s: %s", tool, name, row)
 			}

@@ -1,4 +1,4 @@
-package httpapi
+package queuetools
 
 import (
 	"cmp"
@@ -46,8 +46,8 @@ type submittedTask struct {
 	Next        string   `json:"next"`
 }
 
-// submitTool is submit_task.
-func submitTool(ctx context.Context, a *asking) (gateway.Result, error) {
+// submit is submit_task.
+func submit(ctx context.Context, a *request) (gateway.Result, error) {
 	var in submitArgs
 	if err := a.read(&in); err != nil {
 		return gateway.Result{}, err
@@ -56,12 +56,12 @@ func submitTool(ctx context.Context, a *asking) (gateway.Result, error) {
 		Prompt: in.Prompt, Agent: in.Agent, Kind: in.Kind, Model: in.Model, Tier: in.Tier, SessionID: in.SessionID,
 		TimeoutSeconds: in.TimeoutSeconds, Priority: in.Priority, Project: in.Project, NotBefore: in.NotBefore,
 	}
-	if a.who().Kind == signalbox.PrincipalAgent {
+	if a.who.Kind == signalbox.PrincipalAgent {
 		body.Source = string(signalbox.SourceAgent)
 	}
-	q := question{method: http.MethodPost, path: "/api/queue/task", header: map[string]string{}, body: body}
+	q := httpio.Outgoing{Method: http.MethodPost, Path: "/api/queue/task", Header: map[string]string{}, Body: body}
 	if in.IdempotencyKey != nil {
-		q.header["Idempotency-Key"] = *in.IdempotencyKey
+		q.Header["Idempotency-Key"] = *in.IdempotencyKey
 	}
 	var got api.SubmitResponse
 	if err := a.ask(ctx, q, &got); err != nil {
@@ -69,7 +69,7 @@ func submitTool(ctx context.Context, a *asking) (gateway.Result, error) {
 	}
 	out := submittedTask{
 		QueueID: got.QueueID, State: got.State, Queue: got.Queue, Position: got.Position, Approximate: got.PositionApproximate,
-		ETA: got.ETA, Replayed: got.Replayed, Next: askStatus(got.QueueID),
+		ETA: got.ETA, Replayed: got.Replayed, Next: followHint(got.QueueID),
 	}
 	place := "state " + got.State
 	if got.Position > 0 {
@@ -82,7 +82,7 @@ func submitTool(ctx context.Context, a *asking) (gateway.Result, error) {
 	if got.Message != "" {
 		lines = append(lines, "Note: "+got.Message+".")
 	}
-	return told(out, strings.Join(append(lines, out.Next), "\n"))
+	return newResult(out, strings.Join(append(lines, out.Next), "\n"))
 }
 
 // Arguments of the tools that are about one task.
@@ -104,8 +104,8 @@ type (
 // taskID looks at an id, which is to stand in a path, and at a wait, which is
 // shorter here than in the API: a client gives up sooner. It returns the id that
 // the task has here.
-func (a *asking) taskID(ctx context.Context, given string, wait int) (string, error) {
-	id, err := a.d.importedID(ctx, given)
+func (a *request) taskID(ctx context.Context, given string, wait int) (string, error) {
+	id, err := a.d.ImportedID(ctx, given)
 	switch {
 	case given == "":
 		return "", signalbox.Invalid("task_id", "task_id is missing: give the queue_id of a task")
@@ -113,27 +113,27 @@ func (a *asking) taskID(ctx context.Context, given string, wait int) (string, er
 		return "", err
 	case !signalbox.ValidID(id):
 		return "", signalbox.Errorf(signalbox.CodeNotFound, "%q is not the id of a task: an id is %q and 26 lower-case letters and digits", httpio.Clip(id), signalbox.IDPrefix)
-	case wait < 0 || wait > maxToolWait:
-		return "", signalbox.Invalid("wait_seconds", "wait_seconds must be 0 to %d, not %d; ask again where a task takes longer", maxToolWait, wait)
+	case wait < 0 || wait > maxWait:
+		return "", signalbox.Invalid("wait_seconds", "wait_seconds must be 0 to %d, not %d; ask again where a task takes longer", maxWait, wait)
 	}
 	return id, nil
 }
 
 // askTools asks about a task as one of a tool. ok is false where it is none, or
 // none that the caller may see as one: then it is asked for in the queue.
-func (a *asking) askTools(ctx context.Context, q question, into any) (ok bool, err error) {
-	if a.d.cfg.ToolTasks == nil {
+func (a *request) askTools(ctx context.Context, q httpio.Outgoing, into any) (ok bool, err error) {
+	if !a.d.ToolTasks {
 		return false, nil
 	}
 	err = a.ask(ctx, q, into)
-	if isRefused(err, http.StatusNotFound, http.StatusForbidden) {
+	if hasStatus(err, http.StatusNotFound, http.StatusForbidden) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// outputTool is task_output.
-func outputTool(ctx context.Context, a *asking) (gateway.Result, error) {
+// output is task_output.
+func output(ctx context.Context, a *request) (gateway.Result, error) {
 	var in outputArgs
 	err := a.read(&in)
 	if err == nil {
@@ -148,7 +148,7 @@ func outputTool(ctx context.Context, a *asking) (gateway.Result, error) {
 		query.Set("wait", strconv.Itoa(in.WaitSeconds))
 	}
 	var got api.Output
-	if err := a.ask(ctx, question{method: http.MethodGet, path: taskURL(id) + "/output", query: query}, &got); err != nil {
+	if err := a.ask(ctx, httpio.Outgoing{Method: http.MethodGet, Path: "/api/queue/" + id + "/output", Query: query}, &got); err != nil {
 		return gateway.Result{}, err
 	}
 	out := newTaskOutput(&got)
@@ -164,7 +164,7 @@ func outputTool(ctx context.Context, a *asking) (gateway.Result, error) {
 	} else {
 		head += fmt.Sprintf("; ask again with after %d.", out.Next)
 	}
-	return told(out, head, out.Text)
+	return newResult(out, head, out.Text)
 }
 
 // taskOutput is the answer of task_output.
@@ -181,10 +181,10 @@ type taskOutput struct {
 // newTaskOutput cuts a log to what one call gives.
 func newTaskOutput(o *api.Output) taskOutput {
 	out := taskOutput{QueueID: o.QueueID, State: o.State, Seq: o.Seq, Text: o.Text, Next: o.Next, Truncated: o.Truncated, Done: o.Done}
-	if len(out.Text) <= maxToolOutput {
+	if len(out.Text) <= maxOutput {
 		return out
 	}
-	end := maxToolOutput
+	end := maxOutput
 	for !utf8.RuneStart(out.Text[end]) {
 		end--
 	}
@@ -193,8 +193,8 @@ func newTaskOutput(o *api.Output) taskOutput {
 	return out
 }
 
-// cancelTool is cancel_task.
-func cancelTool(ctx context.Context, a *asking) (gateway.Result, error) {
+// cancel is cancel_task.
+func cancel(ctx context.Context, a *request) (gateway.Result, error) {
 	var in cancelArgs
 	err := a.read(&in)
 	if err == nil {
@@ -210,22 +210,22 @@ func cancelTool(ctx context.Context, a *asking) (gateway.Result, error) {
 		Message string `json:"message,omitempty"`
 	}{QueueID: id}
 	var call api.ToolTask
-	isCall, err := a.askTools(ctx, question{method: http.MethodPost, path: "/api/tools/tasks/" + id + "/cancel"}, &call)
+	isCall, err := a.askTools(ctx, httpio.Outgoing{Method: http.MethodPost, Path: "/api/tools/tasks/" + id + "/cancel"}, &call)
 	if err != nil {
 		return gateway.Result{}, err
 	}
 	out.State, out.Message = call.State, call.Message
 	if !isCall {
 		var got api.Cancelled
-		if err := a.ask(ctx, question{method: http.MethodPost, path: taskURL(id) + "/cancel"}, &got); err != nil {
+		if err := a.ask(ctx, httpio.Outgoing{Method: http.MethodPost, Path: "/api/queue/" + id + "/cancel"}, &got); err != nil {
 			return gateway.Result{}, err
 		}
 		out.State, out.Message = got.State, got.Message
 	}
 	if !signalbox.State(out.State).Terminal() {
-		out.Message = "it is being stopped, which takes a moment. " + askStatus(id)
+		out.Message = "it is being stopped, which takes a moment. " + followHint(id)
 	}
-	return told(out, strings.TrimSpace(fmt.Sprintf("%s is %s. %s", id, out.State, out.Message)))
+	return newResult(out, strings.TrimSpace(fmt.Sprintf("%s is %s. %s", id, out.State, out.Message)))
 }
 
 // toolAgent is an agent as list_agents shows it.
@@ -241,13 +241,13 @@ type toolAgent struct {
 	ParallelInUse int    `json:"parallel_in_use,omitempty"`
 }
 
-// agentsTool is list_agents.
-func agentsTool(ctx context.Context, a *asking) (gateway.Result, error) {
+// agents is list_agents.
+func agents(ctx context.Context, a *request) (gateway.Result, error) {
 	if err := a.read(&struct{}{}); err != nil {
 		return gateway.Result{}, err
 	}
 	var all api.Agents
-	if err := a.ask(ctx, question{method: http.MethodGet, path: "/api/agents"}, &all); err != nil {
+	if err := a.ask(ctx, httpio.Outgoing{Method: http.MethodGet, Path: "/api/agents"}, &all); err != nil {
 		return gateway.Result{}, err
 	}
 	out := struct {
@@ -266,7 +266,7 @@ func agentsTool(ctx context.Context, a *asking) (gateway.Result, error) {
 	if len(lines) == 0 {
 		lines = append(lines, "There are no agents: a task that is submitted now waits until one comes.")
 	}
-	return told(out, strings.Join(lines, "\n"))
+	return newResult(out, strings.Join(lines, "\n"))
 }
 
 func (t toolAgent) String() string {
@@ -300,36 +300,36 @@ type queueDepth struct {
 	Depth int    `json:"depth"`
 }
 
-// queueTool is queue_status.
-func queueTool(ctx context.Context, a *asking) (gateway.Result, error) {
+// queue is queue_status.
+func queue(ctx context.Context, a *request) (gateway.Result, error) {
 	if err := a.read(&struct{}{}); err != nil {
 		return gateway.Result{}, err
 	}
 	var status api.Status
-	if err := a.ask(ctx, question{method: http.MethodGet, path: "/status"}, &status); err != nil {
+	if err := a.ask(ctx, httpio.Outgoing{Method: http.MethodGet, Path: "/status"}, &status); err != nil {
 		return gateway.Result{}, err
 	}
 	var queue api.Queue
-	if err := a.ask(ctx, question{method: http.MethodGet, path: "/api/queue", query: url.Values{"limit": {"1"}}}, &queue); err != nil {
+	if err := a.ask(ctx, httpio.Outgoing{Method: http.MethodGet, Path: "/api/queue", Query: url.Values{"limit": {"1"}}}, &queue); err != nil {
 		return gateway.Result{}, err
 	}
 	out := toolQueues{
-		State: status.State, Depth: queue.Depth, Running: queue.DispatchedCount, MaxSize: queue.MaxSize, MaxChats: a.d.engine.MaxChats(),
+		State: status.State, Depth: queue.Depth, Running: queue.DispatchedCount, MaxSize: queue.MaxSize, MaxChats: a.d.Engine.MaxChats(),
 		OldestAge: queue.OldestAgeSeconds, Agents: status.Agents, Tools: queue.Tools, Queues: []queueDepth{}, Paused: queue.Paused,
 	}
 	if out.Paused == nil {
 		out.Paused = []api.Pause{}
 	}
-	counts, err := a.d.engine.Read().Counts(ctx) // no route has them; whoever may ask for the queue may know them
+	counts, err := a.d.Engine.Read().Counts(ctx) // no route has them; whoever may ask for the queue may know them
 	if err != nil {
 		return gateway.Result{}, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(counts.Queues)) {
-		if agent, one := signalbox.OnlyAgent(name); counts.Queues[name] > 0 && (!one || a.who().MayUse(agent)) {
+		if agent, one := signalbox.OnlyAgent(name); counts.Queues[name] > 0 && (!one || a.who.MayUse(agent)) {
 			out.Queues = append(out.Queues, queueDepth{name, counts.Queues[name]})
 		}
 	}
-	return told(out, out.String())
+	return newResult(out, out.String())
 }
 
 func (q *toolQueues) String() string {

@@ -1,4 +1,4 @@
-package httpapi_test
+package queuetools_test
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package httpapi_test
+package queuetools_test
 
 import (
 	"encoding/json"
@@ -21,7 +21,7 @@ import (
 // give its answer as the tool gave it.
 func TestQueueToolsFollowToolCalls(t *testing.T) {
 	tasks := apitest.NewToolTasks()
-	y := newRig(t, rigOptions{token: apitest.Secret, tasks: tasks, agents: []agenttest.Options{}})
+	y := newFixture(t, options{token: apitest.Secret, tasks: tasks, agents: []agenttest.Options{}})
 	tasks.Store, tasks.Engine = y.store, y.engine
 	// The creator alone sees it, with no right but that to use tools.
 	scopes := []signalbox.Scope{signalbox.ScopeTool}
@@ -113,7 +113,7 @@ func TestQueueToolsFollowToolCalls(t *testing.T) {
 // queue that it was imported from.
 func TestQueueToolsKnowOldIDs(t *testing.T) {
 	tasks := apitest.NewToolTasks()
-	y := newRig(t, rigOptions{tasks: tasks, agents: []agenttest.Options{}})
+	y := newFixture(t, options{tasks: tasks, agents: []agenttest.Options{}})
 	tasks.Store, tasks.Engine = y.store, y.engine
 	restore := func(kind, old, tool string) string {
 		id, err := signalbox.NewID(y.engine.Now(), strings.NewReader(kind+"0123456789"))
@@ -160,7 +160,7 @@ func TestQueueToolsKnowOldIDs(t *testing.T) {
 // What a tool answered that is no text stands in the answer as it was.
 func TestQueueToolsHandOnWhatIsNoText(t *testing.T) {
 	tasks := apitest.NewToolTasks()
-	y := newRig(t, rigOptions{tasks: tasks, agents: []agenttest.Options{}})
+	y := newFixture(t, options{tasks: tasks, agents: []agenttest.Options{}})
 	tasks.Store, tasks.Engine = y.store, y.engine
 	made, err := tasks.Submit(t.Context(), gateway.TaskCall{Call: gateway.Call{Tool: "draw", Arguments: json.RawMessage(`{}`)}, Source: signalbox.SourceAPI})
 	if err != nil {

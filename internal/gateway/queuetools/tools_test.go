@@ -1,4 +1,4 @@
-package httpapi_test
+package queuetools_test
 
 import (
 	"encoding/json"
@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/gateway/queuetools"
 	"github.com/signalbox-ai/signalbox/internal/httpapi"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/toolqueue"
@@ -53,7 +54,7 @@ type outputSaid struct {
 // the end, and reads the answer.
 func TestQueueToolsPlan(t *testing.T) {
 	inEras(t, func(t *testing.T, era string) {
-		y := newRig(t, rigOptions{agents: []agenttest.Options{{Name: "coder"}, {Name: "writer", Kind: "claude", Slots: 2}}})
+		y := newFixture(t, options{agents: []agenttest.Options{{Name: "coder"}, {Name: "writer", Kind: "claude", Slots: 2}}})
 		c := y.connect(era)
 		var fleet struct{ Agents []map[string]any }
 		list := c.call("list_agents", nil, &fleet)
@@ -118,7 +119,7 @@ func TestQueueToolsPlan(t *testing.T) {
 
 func TestQueueToolsCancel(t *testing.T) {
 	inEras(t, func(t *testing.T, era string) {
-		y := newRig(t, rigOptions{})
+		y := newFixture(t, options{})
 		c := y.connect(era)
 		var runs, waits, gone taskSaid
 		c.call("submit_task", args{"prompt": "p", "agent": "coder"}, &runs)
@@ -144,7 +145,7 @@ func TestQueueToolsCancel(t *testing.T) {
 // A task that failed is told with its reason and what it left behind; the call
 // itself is no error.
 func TestQueueToolsTellWhyATaskFailed(t *testing.T) {
-	y := newRig(t, rigOptions{})
+	y := newFixture(t, options{})
 	c := y.connect(modernEra)
 	var task, end taskSaid
 	c.call("submit_task", args{"prompt": "p", "agent": "coder", "timeout_seconds": 60, "priority": 3, "idempotency_key": "k"}, &task)
@@ -171,7 +172,7 @@ func TestQueueToolsTellWhyATaskFailed(t *testing.T) {
 // What a call gives of a log is bounded; what follows is read piece by piece
 // until the end, and nothing is lost or told twice.
 func TestQueueToolsReadOutputInPieces(t *testing.T) {
-	y := newRig(t, rigOptions{})
+	y := newFixture(t, options{})
 	c := y.connect(legacyEra)
 	var task taskSaid
 	c.call("submit_task", args{"prompt": "p", "agent": "coder"}, &task)
@@ -217,7 +218,7 @@ func TestQueueToolsReadOutputInPieces(t *testing.T) {
 // The work queue is full: the model is told when to come back, and what it can
 // do.
 func TestQueueToolsSayThatTheQueueIsFull(t *testing.T) {
-	y := newRig(t, rigOptions{engine: engine.Options{MaxSize: 1}})
+	y := newFixture(t, options{engine: engine.Options{MaxSize: 1}})
 	c := y.connect(modernEra)
 	var runs taskSaid
 	c.call("submit_task", args{"prompt": "p", "agent": "coder"}, &runs)
@@ -238,7 +239,7 @@ func TestQueueToolsSayThatTheQueueIsFull(t *testing.T) {
 // The definitions say all that the tools read, and nothing else; they are
 // complete, and every schema is one.
 func TestQueueToolsAreDefined(t *testing.T) {
-	y := newRig(t, rigOptions{agents: []agenttest.Options{}})
+	y := newFixture(t, options{agents: []agenttest.Options{}})
 	list, err := y.connect(modernEra).ListTools(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -276,7 +277,7 @@ func TestQueueToolsAreDefined(t *testing.T) {
 			}
 		}
 		slices.Sort(properties)
-		if reads := httpapi.QueueToolArguments(tool.Name); !slices.Equal(properties, reads) {
+		if reads := queuetools.Arguments(tool.Name); !slices.Equal(properties, reads) {
 			t.Errorf("%s defines %v and reads %v", tool.Name, properties, reads)
 		}
 	}
@@ -288,7 +289,7 @@ func TestQueueToolsAreDefined(t *testing.T) {
 // Without a director behind them, and on a gateway alone, the tools say so.
 func TestQueueToolsNeedADirector(t *testing.T) {
 	b := apitest.New(t)
-	alone := httpapi.NewQueueTools()
+	alone := queuetools.New()
 	if _, err := httpapi.New(httpapi.Config{Engine: b.Engine, ToolsOnly: true, QueueTools: alone}); err == nil || !strings.Contains(err.Error(), "no queue") {
 		t.Errorf("a gateway alone: %v", err)
 	}
@@ -299,7 +300,7 @@ func TestQueueToolsNeedADirector(t *testing.T) {
 
 // The tools are there by the other way in as well, with the same rules.
 func TestQueueToolsOverREST(t *testing.T) {
-	y := newRig(t, rigOptions{})
+	y := newFixture(t, options{})
 	b := &apitest.Fixture{T: t, Server: y.dir}
 	var out api.ToolResult
 	b.Do("POST", "/api/tools/submit_task/call", `{"arguments":{"prompt":"p","agent":"coder"}}`).Want(t, http.StatusOK, &out)
@@ -320,15 +321,17 @@ func TestQueueToolsOverREST(t *testing.T) {
 }
 
 // namesake is a provider whose tools have names of the queue's.
-type namesake struct{ *httpapi.QueueTools }
+type provider = queuetools.Tools // a name that differs from its method Tools
+
+type namesake struct{ *provider }
 
 func (namesake) Name() string { return "other" }
 
 // A tool with the name of one of the queue's is a mistake, whoever has it.
 func TestQueueToolsKeepTheirNames(t *testing.T) {
 	for _, providers := range [][]gateway.Provider{
-		{httpapi.NewQueueTools(), namesake{httpapi.NewQueueTools()}},
-		{namesake{httpapi.NewQueueTools()}, httpapi.NewQueueTools()},
+		{queuetools.New(), namesake{queuetools.New()}},
+		{namesake{queuetools.New()}, queuetools.New()},
 	} {
 		_, err := gateway.New(gateway.Options{Queues: toolqueue.New(toolqueue.Hooks{}), Providers: providers})
 		for _, name := range queueTools {
@@ -342,8 +345,8 @@ func TestQueueToolsKeepTheirNames(t *testing.T) {
 // Without a request to answer, as from a gateway of another kind, a call says
 // where the tools are.
 func TestQueueToolsAnswerTheDirectorsCallsAlone(t *testing.T) {
-	y := newRig(t, rigOptions{agents: []agenttest.Options{}})
-	for _, tools := range []*httpapi.QueueTools{y.tools, httpapi.NewQueueTools()} {
+	y := newFixture(t, options{agents: []agenttest.Options{}})
+	for _, tools := range []*queuetools.Tools{y.tools, queuetools.New()} {
 		if _, err := tools.Call(t.Context(), gateway.Call{Tool: "list_agents"}); signalbox.CodeOf(err) != signalbox.CodeUnavailable || !strings.Contains(err.Error(), "/mcp") {
 			t.Errorf("%v", err)
 		}

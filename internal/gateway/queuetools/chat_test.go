@@ -1,4 +1,4 @@
-package httpapi_test
+package queuetools_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
-	"github.com/signalbox-ai/signalbox/internal/httpapi"
+	"github.com/signalbox-ai/signalbox/internal/gateway/queuetools"
 )
 
 // chatSaid is what chat_with_agent answers.
@@ -48,7 +48,7 @@ func hello(more ...args) args {
 // hears how far it is.
 func TestChatToolTakesTurns(t *testing.T) {
 	inEras(t, func(t *testing.T, era string) {
-		y := newRig(t, rigOptions{})
+		y := newFixture(t, options{})
 		agent := y.agents["coder"]
 		c, other := y.connect(era), y.connect(era)
 		first := other.begin(t.Context(), "chat_with_agent", hello())
@@ -93,7 +93,7 @@ func TestChatToolTakesTurns(t *testing.T) {
 // field and in its order; it is no error, for a model is to plan with it.
 func TestChatToolSaysThatTheAgentIsBusy(t *testing.T) {
 	inEras(t, func(t *testing.T, era string) {
-		y := newRig(t, rigOptions{engine: engine.Options{MaxChats: 1}})
+		y := newFixture(t, options{engine: engine.Options{MaxChats: 1}})
 		c := y.connect(era)
 		var runs, waits, busy chatSaid
 		c.call("chat_with_agent", hello(args{"wait_seconds": 0}), &runs)
@@ -130,7 +130,7 @@ func TestChatToolSaysThatTheAgentIsBusy(t *testing.T) {
 // With parallel a turn runs at once beside the others, isolated, and where that
 // is full as well the caller is told so.
 func TestChatToolInParallel(t *testing.T) {
-	y := newRig(t, rigOptions{})
+	y := newFixture(t, options{})
 	agent := y.agents["coder"]
 	c := y.connect(modernEra)
 	c.call("chat_with_agent", hello(args{"wait_seconds": 0}), nil)
@@ -163,7 +163,7 @@ func TestChatToolInParallel(t *testing.T) {
 // its id; the caller had it in hand before its client gave up.
 func TestChatToolLeavesATurnToGoOn(t *testing.T) {
 	inEras(t, func(t *testing.T, era string) {
-		y := newRig(t, rigOptions{})
+		y := newFixture(t, options{})
 		agent := y.agents["coder"]
 		c := y.connect(era)
 		var runs, waits chatSaid
@@ -194,7 +194,7 @@ func TestChatToolLeavesATurnToGoOn(t *testing.T) {
 // the work done twice.
 func TestIncidentMCPClientGivesUpWithNoId(t *testing.T) {
 	inEras(t, func(t *testing.T, era string) {
-		y := newRig(t, rigOptions{})
+		y := newFixture(t, options{})
 		agent := y.agents["coder"]
 		c := y.connect(era)
 		for i, way := range []string{"cancel", "continue"} {
@@ -223,7 +223,7 @@ func TestIncidentMCPClientGivesUpWithNoId(t *testing.T) {
 
 // A director that stops leaves turns to go on, whoever waits for them.
 func TestChatToolWhileTheDirectorStops(t *testing.T) {
-	y := newRig(t, rigOptions{})
+	y := newFixture(t, options{})
 	c := y.connect(modernEra)
 	done := c.begin(t.Context(), "chat_with_agent", hello())
 	id := y.agents["coder"].AwaitStart(1).QueueID
@@ -239,7 +239,7 @@ func TestChatToolWhileTheDirectorStops(t *testing.T) {
 
 // The same key waits for the turn of the first time, and gets its answer.
 func TestChatToolWithAKey(t *testing.T) {
-	y := newRig(t, rigOptions{})
+	y := newFixture(t, options{})
 	c := y.connect(legacyEra)
 	var first, again chatSaid
 	calls := hello(args{"idempotency_key": "turn-7", "wait_seconds": 1})
@@ -253,7 +253,7 @@ func TestChatToolWithAKey(t *testing.T) {
 
 // Conversations are gone on with, or begun.
 func TestChatToolNamesTheConversation(t *testing.T) {
-	y := newRig(t, rigOptions{agents: []agenttest.Options{{Name: "coder", Auto: true}}})
+	y := newFixture(t, options{agents: []agenttest.Options{{Name: "coder", Auto: true}}})
 	c := y.connect(modernEra)
 	var one, two, three, four chatSaid
 	c.call("chat_with_agent", hello(), &one)
@@ -268,7 +268,7 @@ func TestChatToolNamesTheConversation(t *testing.T) {
 // A turn that ends otherwise than well is an error with its reason, and never
 // without words.
 func TestChatToolThatFails(t *testing.T) {
-	y := newRig(t, rigOptions{agents: []agenttest.Options{{Name: "coder"}, {Name: "gone"}}})
+	y := newFixture(t, options{agents: []agenttest.Options{{Name: "coder"}, {Name: "gone"}}})
 	c := y.connect(modernEra)
 	agent := y.agents["coder"]
 	fails := c.begin(t.Context(), "chat_with_agent", hello())
@@ -304,7 +304,7 @@ func TestChatToolThatFails(t *testing.T) {
 // A long turn is told of at every beat of its stream, for clients give up on
 // what is silent; what is none of the caller's business is not.
 func TestChatToolTellsThatItIsAlive(t *testing.T) {
-	got := httpapi.ChatToolNews("coder", time.Now().Add(-45*time.Second),
+	got := queuetools.ChatProgress("coder", time.Now().Add(-45*time.Second),
 		"retry: 1000\n\n",
 		"event: accepted\ndata: {\"execution\":{\"id\":\"queue-1\"},\"state\":\"pending\",\"position\":2}\n\n",
 		": alive\n\n",

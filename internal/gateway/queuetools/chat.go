@@ -1,4 +1,4 @@
-package httpapi
+package queuetools
 
 import (
 	"cmp"
@@ -62,37 +62,37 @@ func (c *chatArgs) check() error {
 	return nil
 }
 
-// question is the chat, or the bypass task, as a request.
-func (c *chatArgs) question() question {
+// request is the chat, or the bypass task, as a request.
+func (c *chatArgs) request() httpio.Outgoing {
 	gone := cmp.Or(c.OnDisconnect, "cancel")
-	q := question{method: http.MethodPost, path: "/api/agents/" + c.Agent, header: map[string]string{}}
+	q := httpio.Outgoing{Method: http.MethodPost, Path: "/api/agents/" + c.Agent, Header: map[string]string{}}
 	if c.Parallel {
-		q.path += "/task"
-		q.body = api.BypassRequest{Message: c.Message, Model: c.Model, TimeoutSeconds: c.TimeoutSeconds, OnDisconnect: gone}
+		q.Path += "/task"
+		q.Body = api.BypassRequest{Message: c.Message, Model: c.Model, TimeoutSeconds: c.TimeoutSeconds, OnDisconnect: gone}
 	} else {
-		q.path += "/chat"
-		q.body = api.ChatRequest{
+		q.Path += "/chat"
+		q.Body = api.ChatRequest{
 			Message: c.Message, Model: c.Model, TimeoutSeconds: c.TimeoutSeconds, SessionID: c.SessionID, NewSession: c.NewSession,
 			Overflow: c.Overflow, OnDisconnect: gone,
 		}
 	}
 	if *c.WaitSeconds == 0 {
-		q.header["Prefer"] = "respond-async"
+		q.Header["Prefer"] = "respond-async"
 	} else {
-		q.header["Accept"] = "text/event-stream"
+		q.Header["Accept"] = "text/event-stream"
 	}
 	if c.IdempotencyKey != nil {
-		q.header["Idempotency-Key"] = *c.IdempotencyKey
+		q.Header["Idempotency-Key"] = *c.IdempotencyKey
 	}
 	return q
 }
 
-// errLeaves ends a wait whose caller has had enough of it and leaves the task
+// errLeft ends a wait whose caller has had enough of it and leaves the task
 // to go on: it did not go away.
-var errLeaves = errors.New("the caller does not wait any longer")
+var errLeft = errors.New("the caller does not wait any longer")
 
-// chatTool is chat_with_agent.
-func chatTool(ctx context.Context, a *asking) (gateway.Result, error) {
+// chat is chat_with_agent.
+func chat(ctx context.Context, a *request) (gateway.Result, error) {
 	var in chatArgs
 	if err := a.read(&in); err != nil {
 		return gateway.Result{}, err
@@ -100,15 +100,15 @@ func chatTool(ctx context.Context, a *asking) (gateway.Result, error) {
 	if err := in.check(); err != nil {
 		return gateway.Result{}, err
 	}
-	turn := &chatTurn{agent: in.Agent, parallel: in.Parallel, progress: a.call.Progress, begun: time.Now()}
+	turn := &chatTurn{agent: in.Agent, parallel: in.Parallel, progress: a.tool.Progress, begun: time.Now()}
 	during, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
 	defer context.AfterFunc(ctx, func() { end(leaves(ctx)) })()
 	if *in.WaitSeconds > 0 {
-		over := time.AfterFunc(time.Duration(*in.WaitSeconds)*time.Second, func() { end(errLeaves) })
+		over := time.AfterFunc(time.Duration(*in.WaitSeconds)*time.Second, func() { end(errLeft) })
 		defer over.Stop()
 	}
-	w, err := a.send(during, in.question(), turn.event)
+	w, err := a.send(during, in.request(), turn.event)
 	if ctx.Err() != nil {
 		return gateway.Result{}, ctx.Err()
 	}
@@ -127,12 +127,11 @@ func leaves(ctx context.Context) error {
 	if errors.Is(context.Cause(ctx), context.Canceled) {
 		return nil
 	}
-	return errLeaves
+	return errLeft
 }
 
-// left reports whether a request has ended because its caller does not want to
-// wait any longer, which is no going away.
-func left(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errLeaves) }
+// Left reports whether a caller leaves what it asked for to go on without it.
+func Left(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errLeft) }
 
 // chatTurn is what is known of a turn from its stream.
 type chatTurn struct {
@@ -224,12 +223,12 @@ type chatBusy struct {
 }
 
 // answer is what the caller is told at last. w is nil where the wait was over.
-func (t *chatTurn) answer(w *answerWriter) (gateway.Result, error) {
+func (t *chatTurn) answer(w *response) (gateway.Result, error) {
 	switch {
 	case t.name == "result":
 		return t.done()
 	case t.name == "error":
-		return t.refused(&answerWriter{status: http.StatusBadGateway, body: t.data})
+		return t.refused(&response{status: http.StatusBadGateway, body: t.data})
 	case t.accepted != nil: // the wait is over, or the director stops
 		return t.goesOn()
 	case w.status == http.StatusAccepted:
@@ -252,14 +251,14 @@ func (t *chatTurn) done() (gateway.Result, error) {
 	if out.SessionID != "" {
 		note += ", session " + out.SessionID
 	}
-	return told(out, cmp.Or(out.Response, "("+t.agent+" said nothing)"), note+")")
+	return newResult(out, cmp.Or(out.Response, "("+t.agent+" said nothing)"), note+")")
 }
 
 func (t *chatTurn) goesOn() (gateway.Result, error) {
 	v := t.accepted
 	out := chatGoesOn{
 		Status: "running", Agent: t.agent, QueueID: v.Execution.ID, Execution: v.Execution, Position: v.Position, ETA: v.ETA,
-		SessionID: v.SessionID, Next: askStatus(v.Execution.ID),
+		SessionID: v.SessionID, Next: followHint(v.Execution.ID),
 	}
 	text := fmt.Sprintf("%s has not answered yet and goes on with it as %s.", t.agent, out.QueueID)
 	if v.Position > 0 {
@@ -269,18 +268,18 @@ func (t *chatTurn) goesOn() (gateway.Result, error) {
 	if when := etaWords(v.ETA); when != "" {
 		text += " By what is known " + when + "."
 	}
-	return told(out, text+"\n"+out.Next)
+	return newResult(out, text+"\n"+out.Next)
 }
 
 // refused tells that the agent is busy in the seed's words, and all else as an
 // error.
-func (t *chatTurn) refused(w *answerWriter) (gateway.Result, error) {
+func (t *chatTurn) refused(w *response) (gateway.Result, error) {
 	err := refusalOf(w)
-	var r *toolRefusal
+	var r *refusal
 	if !errors.As(err, &r) {
 		return gateway.Result{}, err
 	}
-	out := chatBusy{Status: "agent_busy", Agent: t.agent, RetryAfter: cmp.Or(r.RetryAfter, defaultRetryAfter), Details: r.body}
+	out := chatBusy{Status: "agent_busy", Agent: t.agent, RetryAfter: cmp.Or(r.RetryAfter, 30), Details: r.body}
 	full := ""
 	switch signalbox.Code(r.code()) {
 	case signalbox.CodeQueueFull:
@@ -293,9 +292,9 @@ func (t *chatTurn) refused(w *answerWriter) (gateway.Result, error) {
 		return gateway.Result{}, err
 	}
 	out.Message = fmt.Sprintf("Agent '%s' is currently busy.%s Please wait %d seconds before retrying, or try a different agent.", t.agent, full, out.RetryAfter)
-	text, err := toolJSON(out, "  ")
+	text, err := marshal(out, "  ")
 	if err != nil {
 		return gateway.Result{}, err
 	}
-	return told(out, string(text))
+	return newResult(out, string(text))
 }

@@ -1,4 +1,4 @@
-package httpapi_test
+package queuetools_test
 
 import (
 	"encoding/json"
@@ -22,7 +22,7 @@ func auth(token string, more ...string) []string {
 // Each tool needs the right of what it does. One without it sees the tool and
 // is told which right is missing, and the refusal is in the audit log.
 func TestQueueToolsNeedRights(t *testing.T) {
-	y := newRig(t, rigOptions{token: apitest.Secret})
+	y := newFixture(t, options{token: apitest.Secret})
 	needs := map[string]signalbox.Scope{
 		"submit_task": signalbox.ScopeSubmit, "chat_with_agent": signalbox.ScopeSubmit, "cancel_task": signalbox.ScopeCancel,
 		"task_status": signalbox.ScopeRead, "task_output": signalbox.ScopeRead, "list_agents": signalbox.ScopeRead, "queue_status": signalbox.ScopeRead,
@@ -67,7 +67,7 @@ func TestQueueToolsNeedRights(t *testing.T) {
 
 // One that is limited to some agents sees and uses these alone.
 func TestQueueToolsKeepToTheLimitsOfAToken(t *testing.T) {
-	y := newRig(t, rigOptions{token: apitest.Secret, agents: []agenttest.Options{{Name: "coder"}, {Name: "writer"}}})
+	y := newFixture(t, options{token: apitest.Secret, agents: []agenttest.Options{{Name: "coder"}, {Name: "writer"}}})
 	admin := y.connect(modernEra, auth(apitest.Secret)...)
 	var theirs, mine, more taskSaid
 	admin.call("submit_task", args{"prompt": "p", "agent": "coder"}, &theirs)
@@ -103,7 +103,7 @@ func TestQueueToolsKeepToTheLimitsOfAToken(t *testing.T) {
 // asks for is part of the execution in which it asks, and comes from an agent.
 func TestQueueToolsKnowTheAgentThatCalls(t *testing.T) {
 	inEras(t, func(t *testing.T, era string) {
-		y := newRig(t, rigOptions{token: apitest.Secret, agents: []agenttest.Options{{Name: "lead", Slots: 2}, {Name: "coder"}}})
+		y := newFixture(t, options{token: apitest.Secret, agents: []agenttest.Options{{Name: "lead", Slots: 2}, {Name: "coder"}}})
 		admin := y.connect(era, auth(apitest.Secret)...)
 		var root, second, child taskSaid
 		admin.call("submit_task", args{"prompt": "p", "agent": "lead"}, &root)
@@ -155,7 +155,7 @@ func TestQueueToolsKnowTheAgentThatCalls(t *testing.T) {
 	})
 }
 
-func (y *rig) journal() []signalbox.Entry {
+func (y *fixture) journal() []signalbox.Entry {
 	y.t.Helper()
 	entries, err := y.store.Journal(y.t.Context(), 0, 1000)
 	if err != nil {
@@ -171,7 +171,7 @@ func TestQueueToolsStopAgentsThatCallOneAnother(t *testing.T) {
 	for i := range signalbox.MaxCallDepth + 2 {
 		fleet = append(fleet, agenttest.Options{Name: fmt.Sprintf("a%d", i)})
 	}
-	y := newRig(t, rigOptions{token: apitest.Secret, agents: fleet})
+	y := newFixture(t, options{token: apitest.Secret, agents: fleet})
 	y.connect(modernEra, auth(apitest.Secret)...).call("submit_task", args{"prompt": "p", "agent": "a0"}, nil)
 	for i := range signalbox.MaxCallDepth + 1 {
 		agent := y.agents[fmt.Sprintf("a%d", i)]
@@ -192,7 +192,7 @@ func TestQueueToolsStopAgentsThatCallOneAnother(t *testing.T) {
 // What headers claim is believed from an agent's own token alone, here as
 // everywhere: the tools add no way around it.
 func TestQueueToolsBelieveNoForgedHeaders(t *testing.T) {
-	y := newRig(t, rigOptions{token: apitest.Secret, agents: []agenttest.Options{{Name: "lead"}, {Name: "coder"}}})
+	y := newFixture(t, options{token: apitest.Secret, agents: []agenttest.Options{{Name: "lead"}, {Name: "coder"}}})
 	for _, headers := range [][]string{{"X-Source-Agent", "lead"}, {"X-Signalbox-Execution", "queue-01h00000000000000000000000"}} {
 		b := &apitest.Fixture{T: t, Server: y.dir}
 		b.Do("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"submit_task","arguments":{"prompt":"p"}}}`,
@@ -222,7 +222,7 @@ func TestQueueToolsBelieveNoForgedHeaders(t *testing.T) {
 // Input that no client of good will sends is refused with the argument and the
 // rule, and nothing is stored.
 func TestQueueToolsRefuseBadInput(t *testing.T) {
-	y := newRig(t, rigOptions{})
+	y := newFixture(t, options{})
 	c := y.connect(modernEra)
 	const id = "queue-01h00000000000000000000000"
 	big := strings.Repeat("x", 2<<20)
@@ -303,4 +303,19 @@ func TestQueueToolsRefuseBadInput(t *testing.T) {
 	if run := y.agents["coder"].AwaitStart(1); run.Prompt != "línea 1\n\t<b>2</b> & \"3\" \u2028 😀" {
 		t.Errorf("%q", run.Prompt)
 	}
+}
+
+// An agent that plans takes back what it handed out, with its own token.
+func TestAnAgentCancelsWhatItHandedOut(t *testing.T) {
+	y := newFixture(t, options{token: apitest.Secret, agents: []agenttest.Options{{Name: "lead"}, {Name: "coder"}}})
+	var root, child taskSaid
+	y.connect(modernEra, auth(apitest.Secret)...).call("submit_task", args{"prompt": "p", "agent": "lead"}, &root)
+	y.agents["lead"].AwaitStart(1)
+	lead := y.connect(modernEra, auth(y.token(identity.NewToken{Name: "of-lead", Agent: "lead"}))...)
+	lead.call("submit_task", args{"prompt": "help", "agent": "coder"}, &child)
+	lead.call("cancel_task", args{"task_id": child.QueueID}, nil)
+	if row := y.task(child.QueueID); !row.CancelRequested && row.State != signalbox.Cancelled {
+		t.Errorf("%+v", row)
+	}
+	lead.fails("cancel_task", args{"task_id": root.QueueID}, signalbox.CodeForbidden)
 }

@@ -1,4 +1,4 @@
-package httpapi_test
+package queuetools_test
 
 import (
 	"bytes"
@@ -21,6 +21,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/gateway/endpoint"
+	"github.com/signalbox-ai/signalbox/internal/gateway/queuetools"
 	"github.com/signalbox-ai/signalbox/internal/httpapi"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 	"github.com/signalbox-ai/signalbox/internal/seal"
@@ -28,20 +29,20 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// rig is a whole director with the queue's tools: a store on disk, a
+// fixture is a whole director with the queue's tools: a store on disk, a
 // dispatcher, fake agents, and the MCP endpoint behind a real listener.
-type rig struct {
+type fixture struct {
 	t      *testing.T
 	store  *sqlite.Store
 	engine *engine.Engine
 	id     *identity.Keeper
 	dir    *httpapi.Server
-	tools  *httpapi.QueueTools
+	tools  *queuetools.Tools
 	agents map[string]*agenttest.Agent
 	url    string
 }
 
-type rigOptions struct {
+type options struct {
 	engine engine.Options
 	token  string              // static
 	tasks  httpapi.ToolTasks   // nil: tool calls cannot be tasks
@@ -58,9 +59,9 @@ const (
 // soon is how long what happens soon may take on a busy machine.
 const soon = time.Minute
 
-func newRig(t *testing.T, o rigOptions) *rig {
+func newFixture(t *testing.T, o options) *fixture {
 	t.Helper()
-	y := &rig{t: t, tools: httpapi.NewQueueTools(), agents: map[string]*agenttest.Agent{}}
+	y := &fixture{t: t, tools: queuetools.New(), agents: map[string]*agenttest.Agent{}}
 	var err error
 	if y.store, err = sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(t.TempDir(), "signalbox.db"), Fatal: func(err error) { t.Error(err) }}); err != nil {
 		t.Fatal(err)
@@ -112,7 +113,7 @@ func newRig(t *testing.T, o rigOptions) *rig {
 }
 
 // fleet starts agents, and the dispatcher, and waits until they are up.
-func (y *rig) fleet(all []agenttest.Options, runs *push.Dispatcher) {
+func (y *fixture) fleet(all []agenttest.Options, runs *push.Dispatcher) {
 	y.t.Helper()
 	if all == nil {
 		all = []agenttest.Options{{Name: "coder"}}
@@ -137,7 +138,7 @@ func (y *rig) fleet(all []agenttest.Options, runs *push.Dispatcher) {
 }
 
 // until waits for what must become true soon.
-func (y *rig) until(what string, ok func() bool) {
+func (y *fixture) until(what string, ok func() bool) {
 	y.t.Helper()
 	signs, stop := y.engine.WatchJournal()
 	defer stop()
@@ -153,7 +154,7 @@ func (y *rig) until(what string, ok func() bool) {
 }
 
 // task is a task as it is stored.
-func (y *rig) task(id string) signalbox.Task {
+func (y *fixture) task(id string) signalbox.Task {
 	y.t.Helper()
 	t, err := y.store.Task(y.t.Context(), id)
 	if err != nil {
@@ -163,7 +164,7 @@ func (y *rig) task(id string) signalbox.Task {
 }
 
 // token makes a token and returns its secret.
-func (y *rig) token(n identity.NewToken) string {
+func (y *fixture) token(n identity.NewToken) string {
 	y.t.Helper()
 	_, secret, err := y.id.CreateToken(y.t.Context(), n)
 	if err != nil {
@@ -175,13 +176,13 @@ func (y *rig) token(n identity.NewToken) string {
 // modelClient is an MCP client of the SDK, as a model has one.
 type modelClient struct {
 	*mcp.ClientSession
-	y        *rig
+	y        *fixture
 	outputs  map[string]*jsonschema.Resolved // schemas of what the tools answer
 	progress chan *mcp.ProgressNotificationParams
 }
 
 // connect connects a client of that era, which sends the headers.
-func (y *rig) connect(era string, headers ...string) *modelClient {
+func (y *fixture) connect(era string, headers ...string) *modelClient {
 	y.t.Helper()
 	transport := &http.Transport{}
 	c := &modelClient{y: y, outputs: map[string]*jsonschema.Resolved{}, progress: make(chan *mcp.ProgressNotificationParams, 1000)}
@@ -220,7 +221,7 @@ func (c *modelClient) schema(tool string) *jsonschema.Resolved {
 	if s := c.outputs[tool]; s != nil {
 		return s
 	}
-	for _, t := range httpapi.NewQueueTools().Tools() {
+	for _, t := range queuetools.New().Tools() {
 		var def struct {
 			Output jsonschema.Schema `json:"outputSchema"`
 		}

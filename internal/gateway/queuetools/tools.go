@@ -1,4 +1,4 @@
-package httpapi
+package queuetools
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -16,13 +17,14 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
 
-// queueToolsServer is the name under which the gateway has the queue's tools.
-const queueToolsServer = "signalbox"
+// serverName is the name under which the gateway has the queue's tools.
+const serverName = "signalbox"
 
 // The queue's own tools.
 const (
@@ -37,88 +39,99 @@ const (
 
 // Limits of the queue's tools.
 const (
-	maxToolWait   = 60   // seconds that task_status and task_output wait at most
-	maxChatWait   = 3600 // seconds that chat_with_agent waits at most
-	chatWait      = 50   // unless it is told: many clients give up on a call after 60
-	maxToolOutput = 32 << 10
+	maxWait     = 60   // seconds that task_status and task_output wait at most
+	maxChatWait = 3600 // seconds that chat_with_agent waits at most
+	chatWait    = 50   // unless it is told: many clients give up on a call after 60
+	maxOutput   = 32 << 10
 )
 
-// queueToolTimes bound the calls, above all that they may be told to wait.
-var queueToolTimes = map[string]time.Duration{
+// timeouts bound the calls, above all that they may be told to wait.
+var timeouts = map[string]time.Duration{
 	toolStatus: 2 * time.Minute, toolOutput: 2 * time.Minute, toolChat: maxChatWait*time.Second + time.Minute,
 }
 
 //go:embed queuetools.json
-var queueToolsJSON []byte
+var definitions []byte
 
-// QueueTools are the queue itself as tools, for the gateway: whoever has the
+// Tools are the queue itself as tools, for the gateway: whoever has the
 // tools can submit tasks, follow them and talk with agents. A call asks the
 // director's own handlers as the same caller, so that rights, limits, rules,
 // audit and texts are those of the HTTP API. It has nothing to do with a
 // gateway alone, which has no queue.
-type QueueTools struct {
+type Tools struct {
 	tools []gateway.Tool
 	since time.Time
-	d     atomic.Pointer[Server] // nil before New
+	d     atomic.Pointer[Director] // nil before Bind
 }
 
-var _ gateway.Provider = (*QueueTools)(nil)
+var _ gateway.Provider = (*Tools)(nil)
 
-// NewQueueTools makes the tools. They answer once a Director has been made with
-// them in its Config.
-func NewQueueTools() *QueueTools {
+// New makes the tools. They answer after Bind.
+func New() *Tools {
 	var all []json.RawMessage
-	if err := json.Unmarshal(queueToolsJSON, &all); err != nil {
-		panic("director: queuetools.json: " + err.Error()) // it is part of the program
+	if err := json.Unmarshal(definitions, &all); err != nil {
+		panic("queuetools: queuetools.json: " + err.Error()) // it is part of the program
 	}
-	p := &QueueTools{since: time.Now()}
+	p := &Tools{since: time.Now()}
 	for _, definition := range all {
 		var named struct {
 			Name string `json:"name"`
 		}
 		if err := json.Unmarshal(definition, &named); err != nil {
-			panic("director: queuetools.json: " + err.Error()) // as above
+			panic("queuetools: queuetools.json: " + err.Error()) // as above
 		}
-		timeout := cmp.Or(queueToolTimes[named.Name], time.Minute)
+		timeout := cmp.Or(timeouts[named.Name], time.Minute)
 		p.tools = append(p.tools, gateway.Tool{
-			Name: named.Name, Server: queueToolsServer, Kind: gateway.KindInternal, Definition: compact(definition), Timeout: timeout,
+			Name: named.Name, Server: serverName, Kind: gateway.KindInternal, Definition: compact(definition), Timeout: timeout,
 		})
 	}
 	return p
 }
 
-func (p *QueueTools) bind(d *Server) { p.d.Store(d) }
+// Director is what the tools ask.
+type Director struct {
+	Handler http.Handler // the whole HTTP API
+	// ImportedID is the id that a task has here, for one that may be from another store.
+	ImportedID func(ctx context.Context, id string) (string, error)
+	Engine     *engine.Engine
+	ToolTasks  bool // calls of tools can be tasks
+	Log        *slog.Logger
+}
+
+// Bind says which director answers.
+func (p *Tools) Bind(d Director) { p.d.Store(&d) }
 
 // Name is that of the provider.
-func (p *QueueTools) Name() string { return queueToolsServer }
+func (p *Tools) Name() string { return serverName }
 
 // Start has nothing to start.
-func (p *QueueTools) Start(context.Context, func()) error { return nil }
+func (p *Tools) Start(context.Context, func()) error { return nil }
 
 // Tools are always the same.
-func (p *QueueTools) Tools() []gateway.Tool { return p.tools }
+func (p *Tools) Tools() []gateway.Tool { return p.tools }
 
 // EndSession has nothing to end: no tool of the queue has sessions.
-func (p *QueueTools) EndSession(string) {}
+func (p *Tools) EndSession(string) {}
 
 // Server describes it.
-func (p *QueueTools) Server() gateway.Server {
-	return gateway.Server{Name: queueToolsServer, Kind: gateway.KindInternal, State: gateway.StateReady, Tools: len(p.tools), Since: p.since}
+func (p *Tools) Server() gateway.Server {
+	return gateway.Server{Name: serverName, Kind: gateway.KindInternal, State: gateway.StateReady, Tools: len(p.tools), Since: p.since}
 }
 
 // Close has nothing to close.
-func (p *QueueTools) Close() error { return nil }
+func (p *Tools) Close() error { return nil }
 
 // Call answers a call. All that is refused is a result, which the model gets
 // to read.
-func (p *QueueTools) Call(ctx context.Context, c gateway.Call) (gateway.Result, error) {
-	a := asking{d: p.d.Load(), from: askerOf(ctx), call: c}
-	if a.d == nil || a.from == nil {
+func (p *Tools) Call(ctx context.Context, c gateway.Call) (gateway.Result, error) {
+	from, ok := ctx.Value(callerKey{}).(caller)
+	a := request{d: p.d.Load(), from: from.request, who: from.who, tool: c}
+	if a.d == nil || !ok {
 		return gateway.Result{}, signalbox.Errorf(signalbox.CodeUnavailable, "The tool %q was not called: it answers calls that come to the director, at /mcp or POST /api/tools/{tool}/call.", c.Tool)
 	}
-	answer := map[string]func(context.Context, *asking) (gateway.Result, error){
-		toolSubmit: submitTool, toolStatus: statusTool, toolOutput: outputTool, toolCancel: cancelTool,
-		toolAgents: agentsTool, toolQueue: queueTool, toolChat: chatTool,
+	answer := map[string]func(context.Context, *request) (gateway.Result, error){
+		toolSubmit: submit, toolStatus: status, toolOutput: output, toolCancel: cancel,
+		toolAgents: agents, toolQueue: queue, toolChat: chat,
 	}[c.Tool]
 	r, err := answer(ctx, &a)
 	if err == nil {
@@ -127,26 +140,27 @@ func (p *QueueTools) Call(ctx context.Context, c gateway.Call) (gateway.Result, 
 	if ctx.Err() != nil {
 		return gateway.Result{}, err // its caller has gone
 	}
-	var refused *toolRefusal
+	var refused *refusal
 	if !errors.As(err, &refused) { // that one is in the log already, if it belongs there
 		if body, what := httpio.ErrorBody(err); what.Hidden {
-			a.d.log.Error("a tool of the queue failed", "tool", c.Tool, "code", body.Error, "error", err)
+			a.d.Log.Error("a tool of the queue failed", "tool", c.Tool, "code", body.Error, "error", err)
 		}
 	}
-	return refusedTool(err), nil
+	return refusedResult(err), nil
 }
 
-type askerKey struct{}
+type callerKey struct{}
 
-// withAsker notes the request in which a tool is called: the queue's tools ask
-// as the one who sent it.
-func withAsker(r *http.Request) context.Context {
-	return context.WithValue(r.Context(), askerKey{}, r)
+// caller is who calls a tool, and the request in which.
+type caller struct {
+	request *http.Request
+	who     signalbox.Principal
 }
 
-func askerOf(ctx context.Context) *http.Request {
-	r, _ := ctx.Value(askerKey{}).(*http.Request)
-	return r
+// WithCaller notes the request in which a tool is called, and who sent it: the
+// queue's tools ask as the same caller.
+func WithCaller(r *http.Request, who signalbox.Principal) context.Context {
+	return context.WithValue(r.Context(), callerKey{}, caller{r, who})
 }
 
 func waitQuery(seconds int) url.Values {
@@ -156,8 +170,8 @@ func waitQuery(seconds int) url.Values {
 	return url.Values{"wait": {strconv.Itoa(seconds)}}
 }
 
-// statusTool is task_status.
-func statusTool(ctx context.Context, a *asking) (gateway.Result, error) {
+// status is task_status.
+func status(ctx context.Context, a *request) (gateway.Result, error) {
 	var in statusArgs
 	err := a.read(&in)
 	if err == nil {
@@ -168,25 +182,25 @@ func statusTool(ctx context.Context, a *asking) (gateway.Result, error) {
 	}
 	id := in.TaskID
 	var call api.ToolTask
-	isCall, err := a.askTools(ctx, question{method: http.MethodGet, path: "/api/tools/tasks/" + id, query: waitQuery(in.WaitSeconds)}, &call)
+	isCall, err := a.askTools(ctx, httpio.Outgoing{Method: http.MethodGet, Path: "/api/tools/tasks/" + id, Query: waitQuery(in.WaitSeconds)}, &call)
 	if err != nil {
 		return gateway.Result{}, err
 	}
 	if isCall {
-		return tellTask(statusOfCall(&call), call.Result)
+		return taskResult(statusOfCall(&call), call.Result)
 	}
 	var t api.Task
-	if err := a.ask(ctx, question{method: http.MethodGet, path: taskURL(id), query: waitQuery(in.WaitSeconds)}, &t); err != nil {
+	if err := a.ask(ctx, httpio.Outgoing{Method: http.MethodGet, Path: "/api/queue/" + id, Query: waitQuery(in.WaitSeconds)}, &t); err != nil {
 		return gateway.Result{}, err
 	}
 	out := statusOfTask(&t)
 	if !out.Ended && t.StartedAt == nil {
 		var why api.Why
-		if err := a.ask(ctx, question{method: http.MethodGet, path: taskURL(id) + "/why"}, &why); err == nil { // a word more; the rest stands without
+		if err := a.ask(ctx, httpio.Outgoing{Method: http.MethodGet, Path: "/api/queue/" + id + "/why"}, &why); err == nil { // a word more; the rest stands without
 			out.WaitsFor = why.Summary
 		}
 	}
-	return tellTask(out, nil)
+	return taskResult(out, nil)
 }
 
 // taskStatus is the answer of task_status.
@@ -245,19 +259,19 @@ func statusOfCall(t *api.ToolTask) *taskStatus {
 	return s
 }
 
-// tellTask tells how a task is; what its tool answered stands behind it as it
+// taskResult tells how a task is; what its tool answered stands behind it as it
 // was, for it may be more than text.
-func tellTask(s *taskStatus, answer *api.ToolResult) (gateway.Result, error) {
+func taskResult(s *taskStatus, answer *api.ToolResult) (gateway.Result, error) {
 	if !s.Ended {
-		s.Next = askStatus(s.QueueID)
+		s.Next = followHint(s.QueueID)
 	}
 	words, result := s.words(), ""
 	if s.Result != nil && answer == nil {
 		result = *s.Result
 	}
-	r, err := told(s, words, result)
+	r, err := newResult(s, words, result)
 	if err == nil && answer != nil {
-		r.Content = joined(r.Content, answer.Content)
+		r.Content = joinContent(r.Content, answer.Content)
 	}
 	return r, err
 }
