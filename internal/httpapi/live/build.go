@@ -91,7 +91,7 @@ func (b *builder) refresh(ctx context.Context, watched bool) (*refresh, error) {
 		dirtyAgents: map[string]bool{}, dirtyQueues: map[string]bool{}, dirtyTasks: map[string]bool{},
 		gone: map[string]*entity{},
 	}
-	all, members, agents := b.inbox.drain() // before the store is read: what comes from now on is for the next look
+	all, members, agents := b.inbox.take() // before the store is read: what comes from now on is for the next look
 	all, b.rebuildAll = all || b.rebuildAll, true
 	for name := range agents {
 		l.dirtyAgents[name] = true
@@ -310,7 +310,7 @@ func (l *refresh) markAll() {
 
 // markDue notes what is shown otherwise by time alone, and the agents whose turn it is.
 func (l *refresh) markDue(all bool) {
-	for _, name := range l.due.until(l.now) {
+	for _, name := range l.due.popDue(l.now) {
 		l.dirtyAgents[name] = true
 	}
 	if now := time.Now(); now.Sub(l.turnedAt) >= turnEvery {

@@ -110,7 +110,7 @@ func New(cfg Config) *Projection {
 	p.shown = map[string]*entity{}
 	p.inbox.init(cfg.Engine)
 	if cfg.Tools != nil {
-		cfg.Tools.OnCall(func() { signal(p.inbox.signs) })
+		cfg.Tools.OnCall(func() { notify(p.inbox.wake) })
 	}
 	p.builder.init(p.cfg, &p.inbox, p.shown)
 	return p
@@ -133,7 +133,7 @@ func (p *Projection) subscribe() (signs <-chan struct{}, leave func()) {
 	if p.stop == nil {
 		ctx, cancel := context.WithCancel(context.Background())
 		p.stop = cancel
-		p.inbox.markAll()
+		p.inbox.requestRebuild()
 		go p.run(ctx)
 	}
 	return c, func() {
@@ -161,7 +161,7 @@ func (p *Projection) run(ctx context.Context) {
 		timer.Reset(p.untilNextRefresh() - time.Since(begin))
 		select {
 		case <-signs:
-		case <-p.inbox.signs:
+		case <-p.inbox.wake:
 		case <-timer.C:
 		case <-ctx.Done():
 			return
@@ -174,7 +174,7 @@ func (p *Projection) run(ctx context.Context) {
 				return
 			}
 			drain(signs) // the look that comes now is for these, too
-			drain(p.inbox.signs)
+			drain(p.inbox.wake)
 		}
 	}
 }
@@ -300,12 +300,12 @@ func (p *Projection) add(c *delta) {
 func (p *Projection) notify() {
 	p.notifiedAt = p.refreshedAt
 	for c := range p.readers {
-		signal(c)
+		notify(c)
 	}
 }
 
-// signal leaves a sign in a channel of capacity 1, unless one is there.
-func signal(c chan struct{}) {
+// notify leaves a sign in a channel of capacity 1, unless one is there.
+func notify(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
