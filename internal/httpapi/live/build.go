@@ -101,13 +101,13 @@ func (b *builder) refresh(ctx context.Context, watched bool) (*refresh, error) {
 		return nil, err
 	}
 	started := b.rows == nil
-	news := &changes{wanted: watched, ids: map[string]bool{}, schedules: map[string]bool{}, agents: l.dirtyAgents}
+	changes := &journalChanges{collectTasks: watched, seenTasks: map[string]bool{}, schedules: map[string]bool{}, agents: l.dirtyAgents}
 	if !started {
-		if err := b.read(ctx, b.journalAt, shot.Entry, news); err != nil {
+		if err := b.readJournal(ctx, b.journalAt, shot.Entry, changes); err != nil {
 			return nil, err
 		}
 	}
-	if members || all || news.members || started {
+	if members || all || changes.agentsChanged || started {
 		if err := l.readAgents(); err != nil {
 			return nil, err
 		}
@@ -125,25 +125,25 @@ func (b *builder) refresh(ctx context.Context, watched bool) (*refresh, error) {
 			b.rows = nil
 			return nil, err
 		}
-	} else if err := l.moved(news); err != nil {
+	} else if err := l.moved(changes); err != nil {
 		return nil, err
 	}
-	l.finish(started, news)
+	l.finish(started, changes)
 	b.journalAt, b.rebuildAll = shot.Entry, false
 	return l, nil
 }
 
 // finish adds what is of the whole.
-func (l *refresh) finish(started bool, news *changes) {
+func (l *refresh) finish(started bool, changes *journalChanges) {
 	w := &l.state
 	w.at, w.pauses, w.inFlight = l.now, l.pauses, l.snapshot.InFlight
 	for i := range l.queues {
 		w.capacity = append(w.capacity, l.queues[i].Name)
 	}
-	l.tally.into(&w.totals, l.now)
+	l.tally.addTo(&w.totals, l.now)
 	w.pressure = l.load.sample(&w.totals, l.now)
 	w.health = l.findings()
-	l.complete = !started && !news.tooMuch && news.wanted
+	l.complete = !started && !changes.incomplete && changes.collectTasks
 	l.change.entities = append(l.changed[:len(l.changed):len(l.changed)], l.change.entities...)
 	told := map[string]bool{}
 	for _, e := range l.change.entities {

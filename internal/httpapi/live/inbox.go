@@ -63,7 +63,7 @@ func (b *inbox) applied(a *engine.Applied) {
 	switch {
 	case a.Kind == signalbox.EventAgentAdded || a.Kind == signalbox.EventAgentRemoved:
 		b.agentsChanged = true
-	case a.Kind == signalbox.EventRelease && t.ID == "": // withheld slots of the agent were released
+	case a.Kind == signalbox.EventRelease && t.ID == "": // the whole agent was released: it may be offered tasks again
 		b.dirtyAgents[t.Agent] = struct{}{}
 	case a.Kind == signalbox.EventCancel && t.State.InFlight():
 		if _, known := b.cancelled[t.ID]; !known {

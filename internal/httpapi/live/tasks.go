@@ -111,20 +111,20 @@ func coarse(eta *engine.ETA) *api.ETA {
 
 // moved adds to the change what changed and is not shown of itself: tasks
 // that ended or wait far behind, and schedules.
-func (l *refresh) moved(news *changes) error {
-	if len(news.schedules) > 0 {
+func (l *refresh) moved(changes *journalChanges) error {
+	if len(changes.schedules) > 0 {
 		l.plans.changed = true
 	}
-	if news.tooMuch || !news.wanted {
+	if changes.incomplete || !changes.collectTasks {
 		return nil
 	}
-	ids := slices.DeleteFunc(news.order, func(id string) bool { return l.inFlight[id] != nil })
+	ids := slices.DeleteFunc(changes.taskIDs, func(id string) bool { return l.inFlight[id] != nil })
 	if len(ids) > 0 {
 		if err := l.movedTasks(ids); err != nil {
 			return err
 		}
 	}
-	there, gone := l.plans.moved(l.ctx, l.cfg.Schedules, news.schedules)
+	there, gone := l.plans.moved(l.ctx, l.cfg.Schedules, changes.schedules)
 	l.change.entities = append(l.change.entities, there...)
 	l.change.gone = append(l.change.gone, gone...)
 	return nil
