@@ -43,10 +43,13 @@ func (p *Projection) Serve(w http.ResponseWriter, r *http.Request, who signalbox
 		return err
 	}
 	s, err := p.cfg.Streams.Open(w)
-	if err != nil || r.Method == http.MethodHead {
+	if err != nil {
 		return err
 	}
 	defer s.Close()
+	if r.Method == http.MethodHead {
+		return nil
+	}
 	reader := reader{projection: p, stream: s, who: who}
 	if reader.start(after) == nil {
 		reader.follow(r.Context(), wake, p.cfg.Life.Done())
