@@ -36,7 +36,7 @@ type builder struct {
 	inbox    *inbox
 	entities map[string]*entity // Projection.entities; read only
 
-	// Of the last snapshot.
+	// What the last refresh read.
 	journalSeq int64 // the newest entry that was read
 	snapshot   store.Snapshot
 	pauses     []signalbox.Pause           // in force
@@ -48,7 +48,7 @@ type builder struct {
 	toolQueues []toolqueue.Status          // as Tools lists them
 	calls      map[string]api.LiveCall     // tool calls of tasks in flight, by task id
 
-	// Of the last rebuild of each agent.
+	// What the last rebuild of each agent made, and sums over them.
 	agents     map[string]*agentState // by name
 	troubled   map[string]bool        // the agents with findings
 	agentsUp   int
