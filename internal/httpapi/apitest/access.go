@@ -11,17 +11,19 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
-// Password is that of every user of a test.
+// Password is the password of every user that a test logs in.
 const Password = "a right long password"
 
-// NewWithUsers makes a closed director with an agent coder that has a task and a
-// session, an agent other, and one caller of each sort.
+// NewWithUsers makes a director that asks for tokens, with two agents: coder, which
+// has a task and a session, and other. It returns the credentials of one caller of
+// each kind by name: anon, static, each scope, coder and other (tokens of these
+// agents), user, cookie, limited, expired and revoked.
 func NewWithUsers(t *testing.T) (*Fixture, map[string][]Edit) {
 	t.Helper()
 	var plans *Schedules
 	b, _ := NewWithToolTasks(t, WithToken, WithSchedules(&plans), WithPages)
 	plans.ByID["sched-1"] = signalbox.Schedule{ID: "sched-1", Name: "nightly", Cron: "@daily", Agent: "coder", Prompt: "p", Enabled: true, Source: signalbox.ScheduleFromAPI}
-	b.Server.Stop() // streams end once they have said what there is
+	b.Server.Stop() // streams end after their first events
 	b.AddAgent("coder", 1)
 	b.AddAgent("other", 1)
 	b.Do("POST", "/api/queue/task", `{"prompt":"p","agent":"coder"}`, Bearer(Secret)).Want(t, http.StatusCreated, nil)
@@ -59,7 +61,7 @@ func NewWithUsers(t *testing.T) (*Fixture, map[string][]Edit) {
 	return b, show
 }
 
-// AddUser adds a user, or changes it.
+// AddUser adds or changes a user.
 func (b *Fixture) AddUser(p identity.PutUser) {
 	b.T.Helper()
 	if _, _, err := b.Identity.PutUser(b.T.Context(), p); err != nil {
@@ -67,18 +69,18 @@ func (b *Fixture) AddUser(p identity.PutUser) {
 	}
 }
 
-// Login logs a user in and shows the cookie.
+// Login logs a user in and returns its credentials.
 func (b *Fixture) Login(user string) Edit {
 	b.T.Helper()
 	got := b.Do("POST", "/api/login", `{"user":"`+user+`","password":"`+Password+`"}`).Want(b.T, http.StatusOK, nil)
 	return Cookie(got)
 }
 
-// Cookie shows a login that an answer began: its cookies, and the key that a
-// page keeps.
+// Cookie makes a request use the login that a response began: its cookies, and the
+// key that a page keeps.
 func Cookie(r Reply) Edit {
 	var begun api.LoggedIn
-	_ = json.Unmarshal(r.Body, &begun) // the answer may be none
+	_ = json.Unmarshal(r.Body, &begun) // without a key if the login failed
 	return func(q *http.Request) {
 		if begun.Key != "" {
 			q.Header.Set("Signalbox-Login", begun.Key)
@@ -89,7 +91,7 @@ func Cookie(r Reply) Edit {
 	}
 }
 
-// AddToken makes a token and returns its secret.
+// AddToken creates a token and returns its secret.
 func (b *Fixture) AddToken(n identity.NewToken) string {
 	b.T.Helper()
 	_, secret, err := b.Identity.CreateToken(b.T.Context(), n)
@@ -99,13 +101,13 @@ func (b *Fixture) AddToken(n identity.NewToken) string {
 	return secret
 }
 
-// Secret is the token of WithToken, which has every right.
+// Secret is the static token of WithToken, which may do everything.
 const Secret = "correct-horse-battery-staple"
 
-// Bearer shows a token.
+// Bearer makes a request use a token.
 func Bearer(token string) Edit { return Header("Authorization", "Bearer "+token) }
 
-// AuditRows returns the audit log, whose chain is sound.
+// AuditRows returns the audit log and checks its chain.
 func (b *Fixture) AuditRows() []signalbox.Audit {
 	b.T.Helper()
 	var log api.AuditLog
@@ -134,5 +136,5 @@ func (b *Fixture) LastAudit() signalbox.Audit {
 	return rows[len(rows)-1]
 }
 
-// WithToken closes a director: who calls shows Secret.
+// WithToken makes a director ask for a token; Secret is one.
 func WithToken(o *Options) { o.Config.Token = Secret }

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Clock is a time that a test sets.
+// Clock is a clock that only moves when a test advances it.
 type Clock struct {
 	mu sync.Mutex
 	at time.Time
 }
 
-// Now is the time that was set.
+// Now returns the time of the clock.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -28,8 +28,8 @@ func (c *Clock) Advance(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// WithClock makes a director whose answers are the same in every run: the seed's
-// time of day, and random bytes from a seed.
+// WithClock makes the responses of a director the same in every run: it uses the
+// clock, set to a fixed time, and random bytes from a fixed seed.
 func WithClock(c *Clock) func(*Options) {
 	c.at = time.Date(2025, 1, 17, 10, 0, 0, 0, time.UTC)
 	return func(o *Options) {
@@ -38,7 +38,7 @@ func WithClock(c *Clock) func(*Options) {
 	}
 }
 
-// sameBytes are the same random bytes in every run, for all who ask at once.
+// sameBytes reads the same pseudo-random bytes in every run.
 type sameBytes struct {
 	mu   sync.Mutex
 	from *rand.ChaCha8
@@ -50,7 +50,7 @@ func (s *sameBytes) Read(b []byte) (int, error) {
 	return s.from.Read(b)
 }
 
-// WantBody fails unless the answer has that status and body.
+// WantBody fails unless the response has that status and body.
 func WantBody(t *testing.T, got Reply, status int, want string) {
 	t.Helper()
 	got.Want(t, status, nil)

@@ -23,29 +23,30 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 )
 
-// Cluster are directors over one store, each behind a listener of its own and
-// with a dispatcher of its own, which follows nothing but what a test says.
+// Cluster is several directors over one store, each with its own listener and its
+// own fake dispatcher.
 type Cluster struct {
 	t       *testing.T
 	world   *peerstest.World
 	Members []*Member
 }
 
-// Member is one of them.
+// Member is a director of a cluster.
 type Member struct {
 	*Fixture
 	View  *peerstest.View
 	Peers *Peers
-	Serve atomic.Pointer[http.Handler]
+	Serve atomic.Pointer[http.Handler] // what its listener serves
 }
 
-// Peers reads who lives and holds what from the store, as it stands.
+// Peers reads from the store which directors are alive and which agents they hold.
 type Peers struct {
 	Store     store.Store
 	Row       store.Director // this director
-	LeaseOver atomic.Bool    // its lease has run out
+	LeaseOver atomic.Bool    // makes Self report an expired lease
 }
 
+// Self is the row of this director.
 func (p *Peers) Self() store.Director {
 	self := p.Row
 	if p.LeaseOver.Load() {
@@ -54,6 +55,7 @@ func (p *Peers) Self() store.Director {
 	return self
 }
 
+// Others are the other directors that are alive.
 func (p *Peers) Others() []store.Director {
 	rows, err := p.Store.Directors(context.Background())
 	if err != nil {
@@ -62,6 +64,7 @@ func (p *Peers) Others() []store.Director {
 	return slices.DeleteFunc(rows, func(d store.Director) bool { return d.ID == p.Row.ID || !d.Alive(time.Now()) })
 }
 
+// HolderOf is the live director that holds an agent.
 func (p *Peers) HolderOf(ctx context.Context, agent string) (store.Director, bool) {
 	holders, err := p.Store.Holders(ctx)
 	if err != nil {
@@ -75,7 +78,7 @@ func (p *Peers) HolderOf(ctx context.Context, agent string) (store.Director, boo
 	return rows[at], true
 }
 
-// NewCluster starts directors: alfa, bravo, …
+// NewCluster starts up to three directors: alfa, bravo and charlie.
 func NewCluster(t *testing.T, n int, change ...func(*Options)) *Cluster {
 	t.Helper()
 	r := &Cluster{t: t, world: peerstest.New(memory.New(memory.Options{}))}
@@ -85,6 +88,7 @@ func NewCluster(t *testing.T, n int, change ...func(*Options)) *Cluster {
 	return r
 }
 
+// Add starts another director.
 func (r *Cluster) Add(name string, change ...func(*Options)) *Member {
 	r.t.Helper()
 	sealer, err := seal.New(bytes.Repeat([]byte{7}, seal.KeyBytes))
@@ -134,7 +138,7 @@ func (r *Cluster) Add(name string, change ...func(*Options)) *Member {
 	return m
 }
 
-// Beat renews the lease for longer than a test lasts, and takes agents.
+// Beat renews the lease for longer than a test lasts, and takes over agents.
 func (m *Member) Beat(take ...string) {
 	m.T.Helper()
 	m.Peers.Row.Expires = time.Now().Add(time.Hour)
@@ -143,14 +147,14 @@ func (m *Member) Beat(take ...string) {
 	}
 }
 
-// Kill takes a director away without a word; its lease still holds.
+// Kill stops a director without ending its lease.
 func (m *Member) Kill() {
 	m.HTTP.CloseClientConnections()
 	m.HTTP.Close()
 	m.Server.Stop()
 }
 
-// ExpireLease ends the lease, as the store sees it.
+// ExpireLease makes the lease expire in the store.
 func (m *Member) ExpireLease() {
 	m.T.Helper()
 	row := m.Peers.Row
@@ -160,8 +164,7 @@ func (m *Member) ExpireLease() {
 	}
 }
 
-// Hold makes an agent known to all, and this director the one that dispatches
-// to it.
+// Hold adds an agent, up at all directors, and lets m hold it.
 func (r *Cluster) Hold(m *Member, agent string) signalbox.Agent {
 	r.t.Helper()
 	a := m.AddChatAgent(agent, 1)
@@ -172,7 +175,7 @@ func (r *Cluster) Hold(m *Member, agent string) signalbox.Agent {
 	return a
 }
 
-// RunTask has the agent of a director work on a task that came in at another one.
+// RunTask submits a task at one director and runs it on an agent of another one.
 func (r *Cluster) RunTask(in, at *Member, a signalbox.Agent) signalbox.Task {
 	r.t.Helper()
 	made := in.Submit(`{"prompt":"p","agent":"` + a.Name + `"}`)
@@ -184,7 +187,7 @@ func (r *Cluster) RunTask(in, at *Member, a signalbox.Agent) signalbox.Task {
 	return t
 }
 
-// Request sends a request over a real connection.
+// Request sends a request over a TCP connection.
 func (m *Member) Request(method, path, body string, edits ...Edit) Reply {
 	m.T.Helper()
 	var in io.Reader
@@ -215,6 +218,7 @@ func (m *Member) Request(method, path, body string, edits ...Edit) Reply {
 	return Reply{Response: resp, Body: data}
 }
 
+// Decode decodes JSON.
 func Decode[T any](t *testing.T, text string) (v T) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), &v); err != nil {

@@ -1,5 +1,5 @@
-// Package apitest is what tests of the HTTP API share: a director over a store
-// in memory, with fakes in place of agents, tools, schedules and other directors.
+// Package apitest is a fixture for tests of the HTTP API: a director over a store in
+// memory, with fakes for the dispatcher, tools, schedules and other directors.
 package apitest
 
 import (
@@ -36,13 +36,13 @@ type Fixture struct {
 	HTTP     *httptest.Server // nil before Serve
 }
 
-// Options are what a test changes of a director before it is made.
+// Options are what a test can change before the director is created.
 type Options struct {
 	Engine engine.Options
 	Config httpapi.Config
 }
 
-// New makes a director, which is stopped when the test ends.
+// New creates a director, which is stopped when the test ends.
 func New(t *testing.T, change ...func(*Options)) *Fixture {
 	t.Helper()
 	sealer, err := seal.New(bytes.Repeat([]byte{7}, seal.KeyBytes))
@@ -71,7 +71,7 @@ func New(t *testing.T, change ...func(*Options)) *Fixture {
 	return b
 }
 
-// Serve listens on a port of 127.0.0.1; HTTP.URL is where.
+// Serve listens on a free port of 127.0.0.1; HTTP.URL is the address.
 func (b *Fixture) Serve() *Fixture {
 	b.HTTP = httptest.NewServer(b.Server.Handler())
 	b.T.Cleanup(func() {
@@ -82,7 +82,7 @@ func (b *Fixture) Serve() *Fixture {
 	return b
 }
 
-// Reply is an answer, read to its end.
+// Reply is a response with its whole body.
 type Reply struct {
 	*http.Response
 	Body []byte
@@ -99,7 +99,7 @@ func Header(name, value string) Edit {
 // From sets the address that a request comes from.
 func From(addr string) Edit { return func(r *http.Request) { r.RemoteAddr = addr } }
 
-// Do sends a request straight to the handler. A body goes as JSON.
+// Do calls the handler with a request, without a connection. A body is sent as JSON.
 func (b *Fixture) Do(method, path, body string, edits ...Edit) Reply {
 	b.T.Helper()
 	var in io.Reader
@@ -124,7 +124,7 @@ func (b *Fixture) Do(method, path, body string, edits ...Edit) Reply {
 	return Reply{Response: resp, Body: data}
 }
 
-// Want fails unless the answer has that status, and decodes it.
+// Want fails unless the response has that status, and decodes its body; nil: it does not.
 func (r Reply) Want(t *testing.T, status int, into any) Reply {
 	t.Helper()
 	if r.StatusCode != status {
@@ -138,7 +138,7 @@ func (r Reply) Want(t *testing.T, status int, into any) Reply {
 	return r
 }
 
-// WantError fails unless the answer is that error.
+// WantError fails unless the response is an error with that status and code.
 func (r Reply) WantError(t *testing.T, status int, code signalbox.Code) api.Error {
 	t.Helper()
 	var e api.Error
@@ -149,7 +149,7 @@ func (r Reply) WantError(t *testing.T, status int, code signalbox.Code) api.Erro
 	return e
 }
 
-// Submit submits a task, which has to be taken.
+// Submit submits a task and fails if it is refused.
 func (b *Fixture) Submit(body string) api.SubmitResponse {
 	b.T.Helper()
 	var out api.SubmitResponse
@@ -170,7 +170,7 @@ func (b *Fixture) AddAgent(name string, slots int) signalbox.Agent {
 	return a
 }
 
-// Claim gives the next task to an agent, which has not accepted it yet.
+// Claim has an agent claim the next task: it is dispatching then.
 func (b *Fixture) Claim(a signalbox.Agent) signalbox.Task {
 	b.T.Helper()
 	c, found, err := b.Engine.Claim(b.T.Context(), a, 0)
@@ -180,7 +180,7 @@ func (b *Fixture) Claim(a signalbox.Agent) signalbox.Task {
 	return c.Task
 }
 
-// Run gives the next task to an agent, which accepts it without a session.
+// Run has an agent claim and accept the next task, without a session.
 func (b *Fixture) Run(a signalbox.Agent) signalbox.Task {
 	b.T.Helper()
 	t, err := b.Engine.Accept(b.T.Context(), b.Claim(a), "task-1", "")
@@ -198,12 +198,12 @@ func (b *Fixture) FinishTask(t signalbox.Task, reason signalbox.Reason, res sign
 	}
 }
 
-// Live are the agents as a dispatcher would see them.
+// Live is a fake dispatcher: the agents as a real one would see them.
 type Live struct {
-	changed func(name string) // nil: nobody is told
+	changed func(name string) // called by Set; nil: not at all
 	Mu      sync.Mutex
 	List    []engine.LiveAgent
-	Index   map[string]int // of agents, where they are many; nil: they are looked for
+	Index   map[string]int // into List, by name, for tests with many agents; nil: List is searched
 }
 
 func (f *Live) Agents() []engine.LiveAgent {
@@ -226,14 +226,14 @@ func (f *Live) LiveAgent(name string) (engine.LiveAgent, bool) {
 	return engine.LiveAgent{}, false
 }
 
-// Remove forgets an agent.
+// Remove removes an agent, without telling the engine.
 func (f *Live) Remove(name string) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
 	f.List = slices.DeleteFunc(f.List, func(a engine.LiveAgent) bool { return a.Name == name })
 }
 
-// Set adds or changes an agent, and announces it.
+// Set adds or changes an agent, and tells the engine.
 func (f *Live) Set(a engine.LiveAgent) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
@@ -249,22 +249,22 @@ func (f *Live) Set(a engine.LiveAgent) {
 	f.List = append(f.List, a)
 }
 
-// Runs follows runs whose logs a test writes.
+// Runs fakes the runs that a director follows; their logs are written by the test.
 type Runs struct {
 	mu         sync.Mutex
 	logs       map[string]string
 	grew       chan struct{}
 	Heartbeats map[string]api.Heartbeat
-	// Answering names the agents that are there when they are asked.
+	// Answering names the agents for which Answers is true.
 	Answering map[string]bool
 }
 
-// NewRuns follows no run yet.
+// NewRuns returns a Runs that follows no run.
 func NewRuns() *Runs {
 	return &Runs{logs: map[string]string{}, grew: make(chan struct{}), Heartbeats: map[string]api.Heartbeat{}}
 }
 
-// Print adds to the log of a run, and follows the run from then on.
+// Print appends to the log of a run, which is followed from then on.
 func (f *Runs) Print(id, text string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -282,6 +282,7 @@ func (f *Runs) End(id string) {
 	f.grew = make(chan struct{})
 }
 
+// Output returns the log of a run from after on. If there is nothing new, it waits.
 func (f *Runs) Output(ctx context.Context, id string, after int64, wait time.Duration) (api.Output, bool) {
 	over := time.NewTimer(wait)
 	defer over.Stop()
@@ -308,6 +309,7 @@ func (f *Runs) Output(ctx context.Context, id string, after int64, wait time.Dur
 	}
 }
 
+// Heartbeat records a heartbeat.
 func (f *Runs) Heartbeat(name string, beat api.Heartbeat) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -315,11 +317,13 @@ func (f *Runs) Heartbeat(name string, beat api.Heartbeat) bool {
 	return true
 }
 
+// Answers reports what Answering says.
 func (f *Runs) Answers(_ context.Context, name string) bool { return f.Answering[name] }
 
+// HeartbeatInterval is 5 s.
 func (f *Runs) HeartbeatInterval() time.Duration { return 5 * time.Second }
 
-// HeardAt sets when all agents were last heard from, and announces it to nobody.
+// HeardAt sets LastHeard of all agents, without telling the engine.
 func (f *Live) HeardAt(at time.Time) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
@@ -328,5 +332,5 @@ func (f *Live) HeardAt(at time.Time) {
 	}
 }
 
-// Timeout bounds every wait of a test; none is meant to take that long.
+// Timeout is after how long a wait of a test fails.
 const Timeout = time.Minute

@@ -16,15 +16,15 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// Pending is a request that is answered in the background.
+// Pending is a request that is served in the background.
 type Pending struct {
 	t      *testing.T
 	w      *recorder
-	Cancel context.CancelFunc // its caller goes away
+	Cancel context.CancelFunc // ends the request as if its caller went away
 	done   chan struct{}
 }
 
-// Start sends a request and does not wait for its answer.
+// Start calls the handler with a request and does not wait for its response.
 func (b *Fixture) Start(method, path, body string, edits ...Edit) *Pending {
 	return StartOn(b.T, b.Server.Handler(), method, path, body, edits...)
 }
@@ -49,12 +49,12 @@ func StartOn(t *testing.T, h http.Handler, method, path, body string, edits ...E
 	return a
 }
 
-// Reply waits for the answer.
+// Reply waits for the response.
 func (a *Pending) Reply() Reply {
 	a.t.Helper()
 	select {
 	case <-a.done:
-	case <-time.After(4 * time.Hour): // in a bubble, where that is nothing
+	case <-time.After(4 * time.Hour): // in a synctest bubble: no real time
 		a.t.Fatal("no answer")
 	}
 	a.w.mu.Lock()
@@ -63,7 +63,7 @@ func (a *Pending) Reply() Reply {
 	return Reply{Response: resp, Body: a.w.body.Bytes()}
 }
 
-// Events are those that came so far on a stream.
+// Events are the events that were written so far, without comments.
 func (a *Pending) Events() []Event {
 	a.w.mu.Lock()
 	text := a.w.body.String()
@@ -81,7 +81,7 @@ func (a *Pending) Events() []Event {
 	}
 }
 
-// EventNames are the names of events, with a space between them.
+// EventNames joins the names of events with spaces.
 func EventNames(list []Event) string {
 	all := make([]string, len(list))
 	for i, e := range list {
@@ -90,7 +90,7 @@ func EventNames(list []Event) string {
 	return strings.Join(all, " ")
 }
 
-// recorder takes an answer, and can be looked at while it is written.
+// recorder is a ResponseWriter that can be read while the handler still writes.
 type recorder struct {
 	mu     sync.Mutex
 	header http.Header
@@ -117,21 +117,20 @@ func (s *recorder) Write(p []byte) (int, error) {
 
 var _ io.Writer = (*recorder)(nil)
 
-// AddChatAgent makes an agent that keeps its conversations and runs two isolated
-// tasks.
+// AddChatAgent adds an agent that lists its sessions and has two isolated slots.
 func (b *Fixture) AddChatAgent(name string, slots int) signalbox.Agent {
 	a := b.AddAgent(name, slots)
 	b.Live.Set(engine.LiveAgent{Agent: a, Up: true, Sessions: true, IsolatedSlots: 2})
 	return a
 }
 
-// AddDownAgent makes an agent that is not there.
+// AddDownAgent adds an agent that is down.
 func (b *Fixture) AddDownAgent(name string) {
 	b.T.Helper()
 	b.Live.Set(engine.LiveAgent{Agent: b.AddAgent(name, 1), Message: "connection refused"})
 }
 
-// Accept has an agent take the next task, in the session that is known.
+// Accept has an agent claim and accept the next task, in the session of the task.
 func (b *Fixture) Accept(a signalbox.Agent) signalbox.Task {
 	b.T.Helper()
 	c := b.Claim(a)
@@ -142,7 +141,7 @@ func (b *Fixture) Accept(a signalbox.Agent) signalbox.Task {
 	return t
 }
 
-// AcceptIsolated has an agent take the next task that runs beside its conversation.
+// AcceptIsolated has an agent claim and accept the next isolated task.
 func (b *Fixture) AcceptIsolated(a signalbox.Agent) signalbox.Task {
 	b.T.Helper()
 	c, found, err := b.Engine.ClaimBypass(b.T.Context(), a, 2, 0)

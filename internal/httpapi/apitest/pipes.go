@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// Pipes is a listener whose connections live in memory, so that a test can
-// turn the clock.
+// Pipes is a listener whose connections are net.Pipes, so that it can be used in a
+// synctest bubble.
 type Pipes struct {
 	conns chan net.Conn
 	once  sync.Once
@@ -20,6 +20,7 @@ type Pipes struct {
 
 func newPipes() *Pipes { return &Pipes{conns: make(chan net.Conn), done: make(chan struct{})} }
 
+// Dial connects to the director.
 func (p *Pipes) Dial(t *testing.T) net.Conn {
 	t.Helper()
 	client, server := net.Pipe()
@@ -31,7 +32,7 @@ func (p *Pipes) Dial(t *testing.T) net.Conn {
 	return client
 }
 
-// ServePipes runs the director on pipes and returns how to stop it.
+// ServePipes serves on pipes. The returned function stops the director and waits.
 func ServePipes(t *testing.T, b *Fixture) (*Pipes, func()) {
 	t.Helper()
 	p := newPipes()
@@ -47,6 +48,7 @@ func ServePipes(t *testing.T, b *Fixture) (*Pipes, func()) {
 	}
 }
 
+// WriteString writes text to a connection.
 func WriteString(t *testing.T, c net.Conn, text string) {
 	t.Helper()
 	if _, err := io.WriteString(c, text); err != nil {
@@ -54,7 +56,7 @@ func WriteString(t *testing.T, c net.Conn, text string) {
 	}
 }
 
-// LimitedUser is a principal that may use one agent only.
+// LimitedUser is a user who may use only the agent coder.
 var LimitedUser = signalbox.Principal{Kind: signalbox.PrincipalUser, ID: "someone", Email: "someone@example.com", Scopes: signalbox.RoleUser.Scopes(), Agents: []string{"coder"}}
 
 func (p *Pipes) Accept() (net.Conn, error) {

@@ -11,20 +11,21 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/cron"
 )
 
-// Schedules is a scheduler that fires when a test says so.
+// Schedules is a fake scheduler, which fires only by Trigger.
 type Schedules struct {
 	Now func() time.Time
 
 	mu        sync.Mutex
-	ByID      map[string]signalbox.Schedule // by id
-	RunsOf    map[string][]signalbox.ScheduleRun
+	ByID      map[string]signalbox.Schedule
+	RunsOf    map[string][]signalbox.ScheduleRun // by schedule id, newest first
 	made      int
-	ChangedBy []string // who did what
+	ChangedBy []string // one line for each change: what was done to which schedule by whom
 
-	Refuse        error                 // what the next change is refused with
-	TriggerResult signalbox.ScheduleRun // what Trigger comes to
+	Refuse        error                 // the error of the next change; then nil again
+	TriggerResult signalbox.ScheduleRun // the result of Trigger; its zero fields are filled in
 }
 
+// NewSchedules returns a scheduler without schedules.
 func NewSchedules(now func() time.Time) *Schedules {
 	return &Schedules{Now: now, ByID: map[string]signalbox.Schedule{}, RunsOf: map[string][]signalbox.ScheduleRun{}}
 }
@@ -50,7 +51,7 @@ func (f *Schedules) Get(_ context.Context, ref string) (signalbox.Schedule, erro
 	return signalbox.Schedule{}, signalbox.Errorf(signalbox.CodeNotFound, "nothing is called %s", ref)
 }
 
-// check refuses as the real one does; f.mu is held.
+// check validates a schedule like the real scheduler; the caller holds f.mu.
 func (f *Schedules) check(s *signalbox.Schedule) error {
 	if err := f.Refuse; err != nil {
 		f.Refuse = nil
@@ -159,7 +160,7 @@ func (f *Schedules) Next(s signalbox.Schedule, n int) []time.Time {
 	return out
 }
 
-// Due is a moment after the cursor where a test set one, else the next instant.
+// Due is the cursor if a test set one, else the next time of the cron expression.
 func (f *Schedules) Due(s signalbox.Schedule) time.Time {
 	if next := f.Next(s, 1); len(next) == 1 && s.Cursor.IsZero() {
 		return next[0]
@@ -169,7 +170,7 @@ func (f *Schedules) Due(s signalbox.Schedule) time.Time {
 
 func (f *Schedules) Zone() string { return "Europe/Berlin" }
 
-// WithSchedules gives a director a scheduler.
+// WithSchedules gives a director a fake scheduler, and sets f to it.
 func WithSchedules(f **Schedules) func(*Options) {
 	return func(o *Options) {
 		now := o.Engine.Now

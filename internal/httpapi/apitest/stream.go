@@ -14,13 +14,13 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// Event is one event of a stream; comments have only text.
+// Event is one server-sent event or comment; a comment has only Comment.
 type Event struct {
 	ID, Name, Data string
 	Comment        string
 }
 
-// Seq is the place of an event in the journal.
+// Seq is the journal seq of an event, from its id.
 func (e Event) Seq(t *testing.T) int64 {
 	t.Helper()
 	n, err := strconv.ParseInt(e.ID, 10, 64)
@@ -30,7 +30,7 @@ func (e Event) Seq(t *testing.T) int64 {
 	return n
 }
 
-// Decoded is an event of the journal.
+// Decoded decodes the data of a journal event.
 func (e Event) Decoded(t *testing.T) api.Event {
 	t.Helper()
 	var out api.Event
@@ -48,7 +48,7 @@ func (e Event) Into(t *testing.T, v any) {
 	}
 }
 
-// Stream reads events off a stream.
+// Stream is a client of an event stream.
 type Stream struct {
 	T     *testing.T
 	resp  *http.Response
@@ -56,7 +56,7 @@ type Stream struct {
 	Close context.CancelFunc
 }
 
-// OpenStream opens a stream over a real connection.
+// OpenStream opens a stream over a TCP connection; Serve comes first.
 func (b *Fixture) OpenStream(path string, edits ...Edit) *Stream {
 	b.T.Helper()
 	ctx, cancel := context.WithTimeout(b.T.Context(), time.Minute)
@@ -108,7 +108,7 @@ func (s *Stream) Read() (e Event, ok bool) {
 	}
 }
 
-// Next reads the next event that is more than a comment.
+// Next reads the next event and skips comments.
 func (s *Stream) Next() Event {
 	s.T.Helper()
 	for {
@@ -122,7 +122,7 @@ func (s *Stream) Next() Event {
 	}
 }
 
-// AddEvents writes n entries into the journal.
+// AddEvents appends n entries to the journal.
 func (b *Fixture) AddEvents(n int) {
 	b.T.Helper()
 	for i := range n {
@@ -130,7 +130,7 @@ func (b *Fixture) AddEvents(n int) {
 	}
 }
 
-// NewestEvent is the place of the last event of the journal.
+// NewestEvent is the seq of the newest journal entry.
 func (b *Fixture) NewestEvent() int64 {
 	b.T.Helper()
 	_, newest, err := b.Engine.Read().JournalRange(b.T.Context())
@@ -140,7 +140,7 @@ func (b *Fixture) NewestEvent() int64 {
 	return newest
 }
 
-// RefreshLive has the live view take in what has changed.
+// RefreshLive refreshes the live view.
 func (b *Fixture) RefreshLive() {
 	b.T.Helper()
 	if err := b.Server.Live().Refresh(b.T.Context()); err != nil {

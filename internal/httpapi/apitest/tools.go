@@ -16,22 +16,24 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// Tools is a gateway with three tools: search__find answers what it was
-// asked, browser__open waits until a test lets it go on, and report is async.
+// Tools is a fake gateway with three tools: search__find returns its arguments,
+// browser__open waits for Finish, and report is async.
 type Tools struct {
 	Mu        sync.Mutex
 	Calls     []gateway.Call
 	Statuses  []toolqueue.Status
-	Waiting   chan gateway.Call // every call of browser__open, when it waits
-	Finish    chan struct{}
-	Abandoned chan struct{} // a call of browser__open whose caller went away
-	ended     []string      // sessions
+	Waiting   chan gateway.Call // gets every call of browser__open when it begins to wait
+	Finish    chan struct{}     // a value ends one of them
+	Abandoned chan struct{}     // gets a value when the caller of one of them goes away
+	ended     []string          // sessions, by EndSession
 }
 
+// NewTools returns a gateway without calls and queues.
 func NewTools() *Tools {
 	return &Tools{Waiting: make(chan gateway.Call, 16), Finish: make(chan struct{}, 16), Abandoned: make(chan struct{}, 16)}
 }
 
+// ToolsSince is the time in Servers and QueueStates.
 var ToolsSince = time.Date(2025, 1, 17, 10, 0, 0, 0, time.UTC)
 
 func (f *Tools) Tool(name string) (gateway.Tool, bool) {
@@ -117,21 +119,22 @@ func orNull(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// LastCall is the call that was made last.
+// LastCall is the newest call.
 func (f *Tools) LastCall() gateway.Call {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
 	return f.Calls[len(f.Calls)-1]
 }
 
-// WithTools gives a director tools, and the MCP server with them.
+// WithTools gives a director tools, and an MCP server for them.
 func WithTools(f *Tools) func(*Options) {
 	return func(o *Options) {
 		o.Config.Tools, o.Config.MCP = f, endpoint.New(f, endpoint.Options{Version: "1.0.0"})
 	}
 }
 
-// QueueStates are a queue with a lease and one that waits, and the default.
+// QueueStates are three tool queues: browser, with a leased slot and a waiting call;
+// default, which is idle; and search, which is shared.
 func QueueStates() []toolqueue.Status {
 	return []toolqueue.Status{
 		{
@@ -146,9 +149,10 @@ func QueueStates() []toolqueue.Status {
 	}
 }
 
-// WithPages gives a director pages, of one line.
+// WithPages gives a director the pages of ServePage.
 func WithPages(o *Options) { o.Config.Pages = http.HandlerFunc(ServePage) }
 
+// ServePage serves a one-line page or asset.
 func ServePage(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	if strings.HasPrefix(r.URL.Path, "/ui/assets/") {

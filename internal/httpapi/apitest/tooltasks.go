@@ -18,26 +18,27 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// ToolTasks makes rows of calls, as an executor would, and lets the test
-// say what becomes of them.
+// ToolTasks is a fake of the tasks of async tools: it stores each call as a task, and
+// the test decides how it runs and ends.
 type ToolTasks struct {
 	Mu      sync.Mutex
 	Store   store.Store
 	Engine  *engine.Engine
 	random  *rand.ChaCha8
 	Calls   []gateway.TaskCall
-	Refuse  error             // of Submit
-	logs    map[string]string // of those that run
-	Results map[string]gateway.Result
+	Refuse  error                     // the error of Submit, if set
+	logs    map[string]string         // of running tasks, by id
+	Results map[string]gateway.Result // by task id
 }
 
+// NewToolTasks returns a ToolTasks whose Store and Engine are not set yet.
 func NewToolTasks() *ToolTasks {
 	return &ToolTasks{
 		random: rand.NewChaCha8([32]byte{2}), logs: map[string]string{}, Results: map[string]gateway.Result{},
 	}
 }
 
-// withToolTasks gives a director tools, and tasks of them.
+// withToolTasks gives a director the tools of NewTools, and tasks of them.
 func withToolTasks(f *ToolTasks) func(*Options) {
 	return func(o *Options) {
 		WithTools(NewTools())(o)
@@ -45,7 +46,7 @@ func withToolTasks(f *ToolTasks) func(*Options) {
 	}
 }
 
-// NewWithToolTasks is a director that makes tool calls into tasks.
+// NewWithToolTasks creates a director with tools whose calls can be tasks.
 func NewWithToolTasks(t *testing.T, change ...func(*Options)) (*Fixture, *ToolTasks) {
 	t.Helper()
 	f := NewToolTasks()
@@ -134,7 +135,7 @@ func (f *ToolTasks) Cancel(ctx context.Context, id, by string) (gateway.ToolTask
 	return f.Task(ctx, id)
 }
 
-// List has one page: what has not ended in order, then the others.
+// List returns one page: tasks in flight, then waiting ones, then ended ones.
 func (f *ToolTasks) List(ctx context.Context, q gateway.TaskQuery) (page gateway.TaskPage, err error) {
 	rows, err := f.Store.InFlight(ctx)
 	if err != nil {
@@ -175,14 +176,14 @@ func (f *ToolTasks) Output(_ context.Context, id string, after int64, _ time.Dur
 	return api.Output{QueueID: id, Text: log[after:], Seq: after, Next: int64(len(log))}, ok
 }
 
-// LastCall is the call that was made last.
+// LastCall is the newest call.
 func (f *ToolTasks) LastCall() gateway.TaskCall {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
 	return f.Calls[len(f.Calls)-1]
 }
 
-// row makes the AddExecutor's row known.
+// AddExecutor adds the executor of commands, and returns its row.
 func (b *Fixture) AddExecutor() signalbox.Agent {
 	b.T.Helper()
 	a := signalbox.Agent{
@@ -196,7 +197,7 @@ func (b *Fixture) AddExecutor() signalbox.Agent {
 	return a
 }
 
-// runs has the next call run, and print.
+// RunTool runs the next call, with prints as its output so far.
 func (b *Fixture) RunTool(f *ToolTasks, prints string) signalbox.Task {
 	b.T.Helper()
 	t := b.Run(b.AddExecutor())
@@ -207,7 +208,8 @@ func (b *Fixture) RunTool(f *ToolTasks, prints string) signalbox.Task {
 	return t
 }
 
-// AnswerTool has a call end with an answer; message is for one that fails.
+// AnswerTool ends a call: completed with text as its result, or failed if message is
+// not empty.
 func (b *Fixture) AnswerTool(f *ToolTasks, t signalbox.Task, text, message string) {
 	b.T.Helper()
 	code := 0
@@ -234,6 +236,7 @@ func quoted(s string) string {
 	return string(data)
 }
 
+// CreateToolTask submits a call of the tool report as a task.
 func CreateToolTask(b *Fixture, body string, edits ...Edit) api.ToolTask {
 	b.T.Helper()
 	var out api.ToolTask
@@ -241,4 +244,5 @@ func CreateToolTask(b *Fixture, body string, edits ...Edit) api.ToolTask {
 	return out
 }
 
+// ReportPath is where calls of the tool report are submitted as tasks.
 const ReportPath = "/api/tools/report/tasks"

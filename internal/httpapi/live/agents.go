@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
 
-// The faces of an agent, as api.LiveAgent has them.
+// The values of api.LiveAgent.Face.
 const (
 	faceIdle       = "idle"
 	faceRunning    = "running"
@@ -26,91 +26,92 @@ const (
 	faceWithheld   = "withheld"
 )
 
-// stuckAfter is how long a run may get on with nothing before its agent is
-// called stuck.
+// stuckAfter is how long a run may print nothing before its agent counts as
+// stuck.
 const stuckAfter = 10 * time.Minute
 
-// liveAgent is an agent as it was made an entity of.
-type liveAgent struct {
-	row       *signalbox.Agent
-	live      engine.LiveAgent
-	out       *api.LiveAgent
-	runs      []*signalbox.Task // in its slots
-	attention []attention
-	slots     int // that it offers, or that are held all the same
+// agentState is an agent as of its last rebuild.
+type agentState struct {
+	row      *signalbox.Agent
+	live     engine.LiveAgent
+	out      *api.LiveAgent    // what readers see
+	runs     []*signalbox.Task // the tasks in its slots, parallel to out.Current
+	findings []finding
+	slots    int // its share of Totals.Slots, isolated runs apart
 }
 
-func (a *liveAgent) up() bool { return a.out.State != "down" }
+func (a *agentState) up() bool { return a.out.State != "down" }
 
-// keep puts an agent in the place of what it was.
-func (b *builder) keep(a *liveAgent) {
-	b.forget(a.row.Name)
+// putAgent adds or replaces an agent and updates the sums over all agents.
+func (b *builder) putAgent(a *agentState) {
+	b.removeAgent(a.row.Name)
 	b.agents[a.row.Name] = a
 	a.slots = a.out.InUse
 	if a.up() {
-		b.up++
+		b.agentsUp++
 		a.slots = max(a.slots, a.out.Slots)
 	}
-	b.offered += a.slots
-	if len(a.attention) > 0 {
-		b.needAttention[a.row.Name] = true
+	b.agentSlots += a.slots
+	if len(a.findings) > 0 {
+		b.troubled[a.row.Name] = true
 	}
 }
 
-func (b *builder) forget(name string) {
+func (b *builder) removeAgent(name string) {
 	a := b.agents[name]
 	if a == nil {
 		return
 	}
 	delete(b.agents, name)
-	delete(b.needAttention, name)
-	b.offered -= a.slots
+	delete(b.troubled, name)
+	b.agentSlots -= a.slots
 	if a.up() {
-		b.up--
+		b.agentsUp--
 	}
 }
 
-// agentEntity makes an agent's entity, and those of its tasks.
-func (l *refresh) agentEntity(row *signalbox.Agent) *entity {
-	a := &liveAgent{row: row, live: l.liveOf(row.Name), out: &api.LiveAgent{Current: []api.LiveTask{}}}
-	// To the second, or an agent that prints would change with every look.
+// agentEntity rebuilds an agent and the tasks in its slots. It sets the entities
+// of the tasks, and returns that of the agent.
+func (r *refresh) agentEntity(row *signalbox.Agent) *entity {
+	a := &agentState{row: row, live: r.liveAgent(row.Name), out: &api.LiveAgent{Current: []api.LiveTask{}}}
+	// Whole seconds: else an agent that prints would differ at every refresh.
 	a.live.LastHeard, a.live.LastProgress = a.live.LastHeard.Truncate(time.Second), a.live.LastProgress.Truncate(time.Second)
 	var held []api.RunningTask
-	slots := slices.Clone(l.slots[row.Name])
-	slices.SortFunc(slots, func(a, b signalbox.Slot) int { return a.Slot - b.Slot }) // isolated ones are the last
+	slots := slices.Clone(r.slots[row.Name])
+	slices.SortFunc(slots, func(a, b signalbox.Slot) int { return a.Slot - b.Slot }) // isolated ones come last
 	for _, slot := range slots {
-		r := api.RunningTask{QueueID: slot.TaskID, Slot: slot.Slot, Fence: slot.Fence, Withheld: slot.Withheld}
-		if t := l.inFlight[slot.TaskID]; t != nil {
-			task := l.taskRow(t, a.live)
-			r.State, r.PromptPreview, r.StartedAt, r.Note = string(t.State), t.Preview, view.Time(t.StartedAt), task.Note
+		running := api.RunningTask{QueueID: slot.TaskID, Slot: slot.Slot, Fence: slot.Fence, Withheld: slot.Withheld}
+		if t := r.inFlight[slot.TaskID]; t != nil {
+			task := r.liveTask(t, a.live)
+			running.State, running.PromptPreview, running.StartedAt, running.Note = string(t.State), t.Preview, view.Time(t.StartedAt), task.Note
 			a.out.Current, a.runs = append(a.out.Current, task), append(a.runs, t)
-			l.set(&entity{key: taskKey(t.ID), task: &task, owner: t.Owner})
-			delete(l.dirtyTasks, t.ID)
+			r.set(&entity{key: taskKey(t.ID), task: &task, owner: t.Owner})
+			delete(r.dirtyTasks, t.ID)
 		}
-		held = append(held, r)
+		held = append(held, running)
 	}
 	a.out.Agent = view.Agent(row, a.live, held)
-	a.out.Agent.Waiting = l.snapshot.Counts.Queues[signalbox.AgentQueue(row.Name)]
-	a.out.Agent.Terminals = l.cfg.Terminals(row.Name)
-	a.out.Pause = l.pauseOf(signalbox.AgentQueue(row.Name))
-	a.out.Line, _ = l.line(signalbox.AgentQueue(row.Name))
-	if typical := l.cfg.Engine.Typical(l.ctx, row.Name); typical != nil {
+	a.out.Agent.Waiting = r.snapshot.Counts.Queues[signalbox.AgentQueue(row.Name)]
+	a.out.Agent.Terminals = r.cfg.Terminals(row.Name)
+	a.out.Pause = r.pauseOf(signalbox.AgentQueue(row.Name))
+	a.out.Line, _ = r.line(signalbox.AgentQueue(row.Name))
+	if typical := r.cfg.Engine.Typical(r.ctx, row.Name); typical != nil {
 		a.out.Typical = view.ETA(typical)
 	}
 	if len(a.runs) == 0 {
-		a.out.IdleAt = view.Time(l.inbox.idleSince(row.Name))
+		a.out.IdleAt = view.Time(r.inbox.idleSince(row.Name))
 	}
-	j := judge{now: l.now, silence: 3 * l.cfg.HeartbeatInterval()}
-	a.out.Face, a.out.FaceText = j.face(a)
-	j.agent(a)
-	l.keep(a)
-	l.due.set(row.Name, j.due)
+	c := checker{now: r.now, maxSilence: 3 * r.cfg.HeartbeatInterval()}
+	a.out.Face, a.out.FaceText = c.face(a)
+	c.checkAgent(a)
+	r.putAgent(a)
+	r.due.set(row.Name, c.due)
 	return &entity{key: "agent:" + row.Name, agent: a.out}
 }
 
-// face is the agent's state as a person calls it, and why. What needs a person
-// goes before what does not.
-func (j *judge) face(a *liveAgent) (face, why string) {
+// face is the state of an agent in a word, and why. If several apply, one that
+// needs a person wins.
+func (c *checker) face(a *agentState) (face, why string) {
 	if a.out.State == "down" {
 		return faceDown, cmp.Or(a.out.Message, "not heard from")
 	}
@@ -119,10 +120,10 @@ func (j *judge) face(a *liveAgent) (face, why string) {
 	}
 	for i, t := range a.runs {
 		if row := &a.out.Current[i]; row.CancelledAt != nil {
-			return faceCancelling, fmt.Sprintf("%s is being cancelled for %s, and the agent has not confirmed", t.ID, j.ago(*row.CancelledAt))
+			return faceCancelling, fmt.Sprintf("%s is being cancelled for %s, and the agent has not confirmed", t.ID, c.ago(*row.CancelledAt))
 		}
 	}
-	if why := j.stuckWhy(a); why != "" {
+	if why := c.stuckReason(a); why != "" {
 		return faceStuck, why
 	}
 	switch {
@@ -131,7 +132,7 @@ func (j *judge) face(a *liveAgent) (face, why string) {
 	case a.out.Pause != nil:
 		return facePaused, pauseText(a.out.Pause)
 	}
-	if call := a.waitsFor(); call != nil {
+	if call := a.waitingCall(); call != nil {
 		return faceWaiting, fmt.Sprintf("waits for %s, of which %d of %d are in use", call.Capacity, call.InUse, call.Concurrent)
 	}
 	switch {
@@ -143,33 +144,34 @@ func (j *judge) face(a *liveAgent) (face, why string) {
 	return faceIdle, ""
 }
 
-// stuckWhy says why the agent is taken for stuck; "" if it is not.
-func (j *judge) stuckWhy(a *liveAgent) string {
+// stuckReason says why the agent counts as stuck; "" if it does not.
+func (c *checker) stuckReason(a *agentState) string {
 	if len(a.runs) == 0 {
 		return ""
 	}
-	if j.silent(a) {
-		return "not heard from for " + j.ago(a.live.LastHeard)
+	if c.silent(a) {
+		return "not heard from for " + c.ago(a.live.LastHeard)
 	}
 	for i, t := range a.runs {
-		if last := a.lastSign(t, &a.out.Current[i]); !last.IsZero() && j.past(last, stuckAfter) {
-			return fmt.Sprintf("%s has not got on for %s, though the agent answers", t.ID, j.ago(last))
+		if last := a.lastProgress(t, &a.out.Current[i]); !last.IsZero() && c.olderThan(last, stuckAfter) {
+			return fmt.Sprintf("%s has not got on for %s, though the agent answers", t.ID, c.ago(last))
 		}
 	}
 	return ""
 }
 
-// silent reports whether an agent at work has not been heard from for too long.
-func (j *judge) silent(a *liveAgent) bool {
-	return !a.live.LastHeard.IsZero() && j.past(a.live.LastHeard, j.silence)
+// silent reports whether the agent was not heard from for longer than maxSilence.
+func (c *checker) silent(a *agentState) bool {
+	return !a.live.LastHeard.IsZero() && c.olderThan(a.live.LastHeard, c.maxSilence)
 }
 
-// lastSign is when a run showed progress last. Zero: of an agent that never tells
-// of progress that is not known, nor while a call waits for its turn.
-func (a *liveAgent) lastSign(t *signalbox.Task, row *api.LiveTask) time.Time {
-	tells := a.live.Fencing || !a.live.LastProgress.IsZero()
+// lastProgress is when a run printed something last, or started. It is zero if
+// the agent does not report progress, if the run is not working, or while it
+// waits for a tool queue.
+func (a *agentState) lastProgress(t *signalbox.Task, row *api.LiveTask) time.Time {
+	reports := a.live.Fencing || !a.live.LastProgress.IsZero()
 	switch {
-	case t.State != signalbox.Working || !tells || row.Call != nil && row.Call.Waiting:
+	case t.State != signalbox.Working || !reports || row.Call != nil && row.Call.Waiting:
 		return time.Time{}
 	case row.LastProgress != nil:
 		return *row.LastProgress
@@ -177,9 +179,9 @@ func (a *liveAgent) lastSign(t *signalbox.Task, row *api.LiveTask) time.Time {
 	return t.StartedAt
 }
 
-// waitsFor is the call for whose turn all runs of the agent wait; the first of
-// them, nil where one gets on.
-func (a *liveAgent) waitsFor() (call *api.LiveCall) {
+// waitingCall is the first call of the agent's runs if all of them wait for tool
+// queues; nil if one does not.
+func (a *agentState) waitingCall() (call *api.LiveCall) {
 	for i := range a.runs {
 		c := a.out.Current[i].Call
 		if c == nil || !c.Waiting {
@@ -203,14 +205,15 @@ func pauseText(p *api.Pause) string {
 	return text
 }
 
-// roughly is a length of time that does not change with every second.
+// roughly is the text of roughDuration.
 func roughly(d time.Duration) string {
-	text, _ := coarsely(d)
+	text, _ := roughDuration(d)
 	return text
 }
 
-// coarsely says a length of time roughly, and after how long it is said otherwise.
-func coarsely(d time.Duration) (text string, next time.Duration) {
+// roughDuration formats a duration in one unit, and returns for how long the
+// text stays the same while the duration grows.
+func roughDuration(d time.Duration) (text string, validFor time.Duration) {
 	step := 24 * time.Hour
 	switch {
 	case d < 10*time.Second:
@@ -227,16 +230,17 @@ func coarsely(d time.Duration) (text string, next time.Duration) {
 	return text, step - d%step
 }
 
-// sumTotals makes the figures of the whole out of what was read at one moment.
-func (l *refresh) sumTotals() {
-	c, t := l.snapshot.Counts, &l.state.totals
-	waiting := c.WaitingCalls()
-	*t = api.Totals{Pending: c.Pending - waiting, ToolsWaiting: waiting, MaxSize: l.cfg.Engine.MaxSize(), Agents: len(l.agents), AgentsUp: l.up}
-	if !c.Oldest.IsZero() {
-		t.OldestAgeSeconds = max(0, int64(l.now.Sub(c.Oldest).Seconds()))
+// sumTotals sets the totals, except for those of the tally, from the snapshot and
+// the sums over the agents.
+func (r *refresh) sumTotals() {
+	counts, t := r.snapshot.Counts, &r.state.totals
+	waiting := counts.WaitingCalls()
+	*t = api.Totals{Pending: counts.Pending - waiting, ToolsWaiting: waiting, MaxSize: r.cfg.Engine.MaxSize(), Agents: len(r.agents), AgentsUp: r.agentsUp}
+	if !counts.Oldest.IsZero() {
+		t.OldestAgeSeconds = max(0, int64(r.now.Sub(counts.Oldest).Seconds()))
 	}
-	for i := range l.snapshot.InFlight {
-		task := &l.snapshot.InFlight[i]
+	for i := range r.snapshot.InFlight {
+		task := &r.snapshot.InFlight[i]
 		switch {
 		case signalbox.IsExecutor(task.Agent):
 			t.ToolsRunning++
@@ -247,9 +251,9 @@ func (l *refresh) sumTotals() {
 			t.Running++
 		}
 	}
-	t.Slots = t.Isolated + l.offered
-	for name, held := range l.slots { // of agents that are no longer known
-		if _, known := l.rows[name]; !known && !signalbox.IsExecutor(name) {
+	t.Slots = t.Isolated + r.agentSlots
+	for name, held := range r.slots { // of agents that were removed
+		if _, known := r.rows[name]; !known && !signalbox.IsExecutor(name) {
 			for _, s := range held {
 				if !signalbox.Isolated(s.Slot) {
 					t.Slots++

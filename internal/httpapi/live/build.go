@@ -3,6 +3,7 @@ package live
 import (
 	"bytes"
 	"context"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -16,258 +17,267 @@ import (
 )
 
 const (
-	// shownHeads is how many of a line are shown.
-	shownHeads = 10
-	// shownWaiters bounds the waiters of a tool queue in the stream.
-	shownWaiters = 20
-	// turnEvery and inTurn say how many agents at work are looked at though nothing
-	// was announced of them, in turns: their heartbeats announce nothing.
-	turnEvery = time.Second
-	inTurn    = 10
-	// estimateEvery is after how long an estimate may be another one by time alone.
-	estimateEvery = time.Second
+	maxLine    = 10 // tasks shown of a queue
+	maxWaiters = 20 // calls shown that wait for a tool queue
+	// Heartbeats mark no agent dirty. So that what they change appears, every
+	// pollEvery the next pollBatch of the agents with slots in use are rebuilt.
+	pollEvery = time.Second
+	pollBatch = 10
+	// etasEvery is how often the ETAs of the lines are compared with what is shown:
+	// they also change with the clock.
+	etasEvery = time.Second
 )
 
-// builder makes entities out of the store, the agents and the tool queues, and
-// remembers what they were made of: what is the same as before is not made anew.
+// builder makes entities from the store, the dispatcher and the tool queues. It
+// keeps what the last refresh read, so that the next one rebuilds only what
+// differs.
 type builder struct {
 	cfg      *Config
 	inbox    *inbox
-	entities map[string]*entity // projection.shown: read only
+	entities map[string]*entity // Projection.entities; read only
 
-	journalAt     int64 // of the journal, up to which all was told
-	snapshot      store.Snapshot
-	pauses        []signalbox.Pause // in force
-	slots         map[string][]signalbox.Slot
-	inFlight      map[string]*signalbox.Task // of shot, by id
-	rows          map[string]signalbox.Agent // as they are stored, without the executors
-	executors     map[string]bool            // queues of the director's own
-	agents        map[string]*liveAgent
-	needAttention map[string]bool // of the agents: that need a person
-	up            int             // of the agents
-	offered       int             // slots of all agents
-	lines         map[string]bool // queues that are entities
-	queues        []toolqueue.Status
-	calls         map[string]api.LiveCall // by task
+	// What the last refresh read.
+	journalSeq int64 // the newest entry that was read
+	snapshot   store.Snapshot
+	pauses     []signalbox.Pause           // in force
+	slots      map[string][]signalbox.Slot // in use, by agent
+	inFlight   map[string]*signalbox.Task  // by id
+	rows       map[string]signalbox.Agent  // agents but executors, by name; nil before the first refresh
+	executors  map[string]bool             // the queues of the director's own executors
+	queueNames map[string]bool             // the queues that are entities
+	toolQueues []toolqueue.Status          // as Tools lists them
+	calls      map[string]api.LiveCall     // tool calls of tasks in flight, by task id
 
-	load        pressureLog
-	tally       tally
-	plans       plans
-	firstSeen   map[string]time.Time // since when something needs a person
-	due         dueAgents
-	turn        []string  // agents at work that are still to be looked at in this turn
-	turnedAt    time.Time // by the real clock
-	estimatedAt time.Time // when the estimates were looked at
-	rebuildAll  bool      // a look failed: everything is made anew
+	// What the last rebuild of each agent made, and sums over them.
+	agents     map[string]*agentState // by name
+	troubled   map[string]bool        // the agents with findings
+	agentsUp   int
+	agentSlots int // the sum of agentState.slots
+
+	pressure      pressureLog
+	tally         tally
+	schedules     scheduleCache
+	firstSeen     map[string]time.Time // Since of the last findings, by kind, subject and task
+	due           dueAgents
+	toPoll        []string  // the rest of the current round of polls
+	polledAt      time.Time // by the wall clock, like etasCheckedAt
+	etasCheckedAt time.Time
+	rebuildAll    bool // no refresh yet, or the last one failed half-way
 }
 
-func (b *builder) init(cfg *Config, in *inbox, made map[string]*entity) {
-	b.cfg, b.inbox, b.entities, b.rebuildAll = cfg, in, made, true
-	b.firstSeen, b.lines = map[string]time.Time{}, map[string]bool{}
-	b.agents, b.needAttention = map[string]*liveAgent{}, map[string]bool{}
+func (b *builder) init(cfg *Config, in *inbox, entities map[string]*entity) {
+	b.cfg, b.inbox, b.entities, b.rebuildAll = cfg, in, entities, true
+	b.firstSeen, b.queueNames = map[string]time.Time{}, map[string]bool{}
+	b.agents, b.troubled = map[string]*agentState{}, map[string]bool{}
 }
 
-// refresh is one look, and what it finds.
+// refresh is one run of builder.refresh, with its result.
 type refresh struct {
 	*builder
-	ctx   context.Context
-	now   time.Time
-	state state
+	ctx context.Context
+	now time.Time
 
-	// What is to be made anew.
+	// What is to be rebuilt: agents and queues by name, tasks by id.
 	dirtyAgents, dirtyQueues, dirtyTasks map[string]bool
 
-	changed  []*entity // that are new or changed
-	gone     map[string]*entity
-	change   delta
-	complete bool // the change is all that is another
+	// The result.
+	state   state
+	changed []*entity          // new, or with other data
+	gone    map[string]*entity // by key
+	delta   delta
+	// complete says that delta holds all changes since the last refresh. If it
+	// does not, readers need a new snapshot.
+	complete bool
 }
 
-// refresh takes in what has changed. watched says that somebody wants to know the
-// change.
+// refresh reads the store and rebuilds what has changed. If watched is false, the
+// delta is not needed: it is made without the tasks and schedules that are no
+// entities, and the result is not complete.
 func (b *builder) refresh(ctx context.Context, watched bool) (*refresh, error) {
-	l := &refresh{
+	r := &refresh{
 		builder: b, ctx: ctx, now: b.cfg.Engine.Now(),
 		dirtyAgents: map[string]bool{}, dirtyQueues: map[string]bool{}, dirtyTasks: map[string]bool{},
 		gone: map[string]*entity{},
 	}
-	all, members, agents := b.inbox.drain() // before the store is read: what comes from now on is for the next look
+	// Before the store is read: what arrives from now on is for the next refresh.
+	all, agentsChanged, agents := b.inbox.take()
 	all, b.rebuildAll = all || b.rebuildAll, true
 	for name := range agents {
-		l.dirtyAgents[name] = true
+		r.dirtyAgents[name] = true
 	}
-	shot, err := b.cfg.Engine.Read().Snapshot(ctx, shownHeads)
+	snapshot, err := b.cfg.Engine.Read().Snapshot(ctx, maxLine)
 	if err != nil {
 		return nil, err
 	}
-	started := b.rows == nil
-	news := &changes{wanted: watched, ids: map[string]bool{}, schedules: map[string]bool{}, agents: l.dirtyAgents}
-	if !started {
-		if err := b.read(ctx, b.journalAt, shot.Entry, news); err != nil {
+	first := b.rows == nil
+	changes := &journalChanges{collectTasks: watched, seenTasks: map[string]bool{}, schedules: map[string]bool{}, agents: r.dirtyAgents}
+	if !first {
+		if err := b.readJournal(ctx, b.journalSeq, snapshot.Entry, changes); err != nil {
 			return nil, err
 		}
 	}
-	if members || all || news.members || started {
-		if err := l.readAgents(); err != nil {
+	if agentsChanged || all || changes.agentsChanged || first {
+		if err := r.readAgents(); err != nil {
 			return nil, err
 		}
 	}
-	l.compareStore(shot)
-	l.compareTools(all)
-	l.markDue(all)
+	r.compareStore(snapshot)
+	r.compareTools(all)
+	r.markDue(all)
 	if all {
-		l.markAll()
+		r.markAll()
 	}
-	l.rebuild()
-	l.sumTotals()
-	if started {
-		if err := b.tally.seed(ctx, b.cfg.Engine.Read(), l.now, shot.Entry); err != nil {
+	r.rebuild()
+	r.sumTotals()
+	if first {
+		if err := b.tally.seed(ctx, b.cfg.Engine.Read(), r.now, snapshot.Entry); err != nil {
 			b.rows = nil
 			return nil, err
 		}
-	} else if err := l.moved(news); err != nil {
+	} else if err := r.addUntracked(changes); err != nil {
 		return nil, err
 	}
-	l.finish(started, news)
-	b.journalAt, b.rebuildAll = shot.Entry, false
-	return l, nil
+	r.complete = !first && !changes.incomplete && changes.collectTasks
+	r.finish()
+	b.journalSeq, b.rebuildAll = snapshot.Entry, false
+	return r, nil
 }
 
-// finish adds what is of the whole.
-func (l *refresh) finish(started bool, news *changes) {
-	w := &l.state
-	w.at, w.pauses, w.inFlight = l.now, l.pauses, l.snapshot.InFlight
-	for i := range l.queues {
-		w.capacity = append(w.capacity, l.queues[i].Name)
+// finish fills in the state and the entities of the delta.
+func (r *refresh) finish() {
+	s := &r.state
+	s.at, s.pauses, s.inFlight = r.now, r.pauses, r.snapshot.InFlight
+	for i := range r.toolQueues {
+		s.toolQueues = append(s.toolQueues, r.toolQueues[i].Name)
 	}
-	l.tally.into(&w.totals, l.now)
-	w.pressure = l.load.sample(&w.totals, l.now)
-	w.health = l.findings()
-	l.complete = !started && !news.tooMuch && news.wanted
-	l.change.entities = append(l.changed[:len(l.changed):len(l.changed)], l.change.entities...)
-	told := map[string]bool{}
-	for _, e := range l.change.entities {
-		told[e.key] = true
+	r.tally.addTo(&s.totals, r.now)
+	s.pressure = r.pressure.sample(&s.totals, r.now)
+	s.health = r.findings()
+	r.delta.entities = append(r.changed[:len(r.changed):len(r.changed)], r.delta.entities...)
+	inDelta := map[string]bool{}
+	for _, e := range r.delta.entities {
+		inDelta[e.key] = true
 	}
-	for _, e := range l.change.gone {
-		told[e.key] = true
+	for _, e := range r.delta.gone {
+		inDelta[e.key] = true
 	}
-	for _, key := range slices.Sorted(maps.Keys(l.gone)) {
-		if !told[key] {
-			l.change.gone = append(l.change.gone, l.gone[key])
+	for _, key := range slices.Sorted(maps.Keys(r.gone)) {
+		if !inDelta[key] { // a task that ended is sent as it ended
+			r.delta.gone = append(r.delta.gone, r.gone[key])
 		}
 	}
 }
 
-// set adds an entity, unless it is as it was.
-func (l *refresh) set(e *entity) {
-	rendered(e)
-	if before := l.entities[e.key]; before == nil || !bytes.Equal(before.data, e.data) {
-		l.changed = append(l.changed, e)
+// set renders an entity and adds it to the changed ones if its data differ.
+func (r *refresh) set(e *entity) {
+	render(e)
+	if before := r.entities[e.key]; before == nil || !bytes.Equal(before.data, e.data) {
+		r.changed = append(r.changed, e)
 	}
 }
 
-// drop takes an entity away.
-func (l *refresh) drop(key string) {
-	if e := l.entities[key]; e != nil {
-		l.gone[key] = e
+// drop removes the entity with that key, if there is one.
+func (r *refresh) drop(key string) {
+	if e := r.entities[key]; e != nil {
+		r.gone[key] = e
 	}
 }
 
-// readAgents reads which agents there are.
-func (l *refresh) readAgents() error {
-	all, err := l.cfg.Engine.Read().Agents(l.ctx)
+// readAgents reads which agents and executors exist.
+func (r *refresh) readAgents() error {
+	stored, err := r.cfg.Engine.Read().Agents(r.ctx)
 	if err != nil {
 		return err
 	}
 	rows, executors := map[string]signalbox.Agent{}, map[string]bool{}
 	add := func(a *signalbox.Agent, live bool) {
-		kind, own := signalbox.ExecutorKind(a.Name)
+		kind, executor := signalbox.ExecutorKind(a.Name)
 		_, known := rows[a.Name]
 		switch {
-		case own && live:
+		case executor && live:
 			executors[kind] = true
-		case !own && !known:
+		case !executor && !known:
 			rows[a.Name] = *a
 		}
 	}
-	for i := range all {
-		add(&all[i], false)
+	for i := range stored {
+		add(&stored[i], false)
 	}
-	for _, a := range l.cfg.Engine.LiveAgents() {
+	for _, a := range r.cfg.Engine.LiveAgents() {
 		add(&a.Agent, true)
 	}
-	for name := range l.rows {
+	for name := range r.rows {
 		if _, still := rows[name]; !still {
-			l.forget(name)
-			l.due.set(name, time.Time{})
-			l.drop("agent:" + name)
-			for _, s := range l.slots[name] {
-				l.dirtyTasks[s.TaskID] = true
+			r.removeAgent(name)
+			r.due.set(name, time.Time{})
+			r.drop("agent:" + name)
+			for _, s := range r.slots[name] {
+				r.dirtyTasks[s.TaskID] = true
 			}
 		}
 	}
 	for name := range rows {
-		if _, known := l.rows[name]; !known {
-			l.dirtyAgents[name] = true
+		if _, known := r.rows[name]; !known {
+			r.dirtyAgents[name] = true
 		}
 	}
-	l.rows, l.executors = rows, executors
+	r.rows, r.executors = rows, executors
 	return nil
 }
 
-// compareStore compares the store with what it was, and notes what is another.
-func (l *refresh) compareStore(shot store.Snapshot) {
-	inFlight := make(map[string]*signalbox.Task, len(shot.InFlight))
-	for i := range shot.InFlight {
-		t := &shot.InFlight[i]
+// compareStore marks what differs between the new snapshot and the last one.
+func (r *refresh) compareStore(snapshot store.Snapshot) {
+	inFlight := make(map[string]*signalbox.Task, len(snapshot.InFlight))
+	for i := range snapshot.InFlight {
+		t := &snapshot.InFlight[i]
 		inFlight[t.ID] = t
-		if before := l.inFlight[t.ID]; before == nil || before.Rev != t.Rev {
-			l.dirtyTask(t)
+		if before := r.inFlight[t.ID]; before == nil || before.Rev != t.Rev {
+			r.markTask(t)
 		}
 	}
-	for id, t := range l.inFlight {
+	for id, t := range r.inFlight {
 		if inFlight[id] == nil {
-			l.dirtyAgents[t.Agent] = true
-			l.drop(taskKey(id))
+			r.dirtyAgents[t.Agent] = true
+			r.drop(taskKey(id))
 		}
 	}
 	slots := map[string][]signalbox.Slot{}
-	for _, s := range shot.Slots {
+	for _, s := range snapshot.Slots {
 		s.Expires = time.Time{} // renewed all the time, and shown nowhere
 		slots[s.Agent] = append(slots[s.Agent], s)
 	}
-	for agent := range keysOfBoth(l.slots, slots) {
-		if !slices.Equal(l.slots[agent], slots[agent]) {
-			l.dirtyAgents[agent] = true
+	for agent := range unionKeys(r.slots, slots) {
+		if !slices.Equal(r.slots[agent], slots[agent]) {
+			r.dirtyAgents[agent] = true
 		}
 	}
-	for queue := range keysOfBoth(l.snapshot.Counts.Queues, shot.Counts.Queues) {
+	for queue := range unionKeys(r.snapshot.Counts.Queues, snapshot.Counts.Queues) {
 		same := func(a, b signalbox.Task) bool { return a.ID == b.ID && a.Rev == b.Rev }
-		if l.snapshot.Counts.Queues[queue] != shot.Counts.Queues[queue] || !slices.EqualFunc(l.snapshot.Heads[queue], shot.Heads[queue], same) {
-			l.dirtyQueues[queue] = true
+		if r.snapshot.Counts.Queues[queue] != snapshot.Counts.Queues[queue] || !slices.EqualFunc(r.snapshot.Heads[queue], snapshot.Heads[queue], same) {
+			r.dirtyQueues[queue] = true
 		}
 	}
-	l.snapshot, l.inFlight, l.slots = shot, inFlight, slots
-	pauses := slices.DeleteFunc(shot.Pauses, func(p signalbox.Pause) bool { return p.UntilMS != 0 && p.UntilMS <= l.now.UnixMilli() })
-	if !slices.Equal(pauses, l.pauses) {
-		for _, p := range slices.Concat(pauses, l.pauses) {
-			l.dirtyQueues[p.Queue] = true
+	r.snapshot, r.inFlight, r.slots = snapshot, inFlight, slots
+	pauses := slices.DeleteFunc(snapshot.Pauses, func(p signalbox.Pause) bool { return p.UntilMS != 0 && p.UntilMS <= r.now.UnixMilli() })
+	if !slices.Equal(pauses, r.pauses) {
+		for _, p := range slices.Concat(pauses, r.pauses) {
+			r.dirtyQueues[p.Queue] = true
 		}
-		l.pauses = pauses
+		r.pauses = pauses
 	}
-	if l.dirtyQueues[""] { // a pause of all
-		l.markAll()
+	if r.dirtyQueues[""] { // the pause of all queues
+		r.markAll()
 	}
 }
 
-func (l *refresh) dirtyTask(t *signalbox.Task) {
-	l.dirtyTasks[t.ID] = true
-	l.dirtyAgents[t.Agent] = true
+// markTask marks a task in flight and its agent dirty.
+func (r *refresh) markTask(t *signalbox.Task) {
+	r.dirtyTasks[t.ID] = true
+	r.dirtyAgents[t.Agent] = true
 }
 
-// keysOfBoth goes over the keys of both maps.
-func keysOfBoth[V, W any](a map[string]V, b map[string]W) func(func(string) bool) {
+// unionKeys iterates over the keys of both maps, each once.
+func unionKeys[V, W any](a map[string]V, b map[string]W) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for key := range a {
 			if !yield(key) {
@@ -282,126 +292,131 @@ func keysOfBoth[V, W any](a map[string]V, b map[string]W) func(func(string) bool
 	}
 }
 
-// markAll has all made anew, and takes away what is there no more.
-func (l *refresh) markAll() {
-	for key, e := range l.entities {
+// markAll marks everything dirty, and drops the entities of what no longer exists.
+func (r *refresh) markAll() {
+	for key, e := range r.entities {
 		switch {
-		case e.agent != nil && l.rows[e.agent.Name].Name == "", e.task != nil && l.inFlight[e.task.QueueID] == nil:
-			l.drop(key)
-		case e.tools != nil && !slices.ContainsFunc(l.queues, func(q toolqueue.Status) bool { return q.Name == e.tools.Name }):
-			l.drop(key)
+		case e.agent != nil && r.rows[e.agent.Name].Name == "", e.task != nil && r.inFlight[e.task.QueueID] == nil:
+			r.drop(key)
+		case e.toolQueue != nil && !slices.ContainsFunc(r.toolQueues, func(q toolqueue.Status) bool { return q.Name == e.toolQueue.Name }):
+			r.drop(key)
 		case e.queue != nil:
-			l.lines[e.queue.Name] = true // or it goes
+			r.queueNames[e.queue.Name] = true // rebuild drops it if it is gone
 		}
 	}
-	for name := range l.rows {
-		l.dirtyAgents[name] = true
+	for name := range r.rows {
+		r.dirtyAgents[name] = true
 	}
-	for id := range l.inFlight {
-		l.dirtyTasks[id] = true
+	for id := range r.inFlight {
+		r.dirtyTasks[id] = true
 	}
-	for name := range l.lines {
-		l.dirtyQueues[name] = true
+	for name := range r.queueNames {
+		r.dirtyQueues[name] = true
 	}
-	for queue := range l.snapshot.Counts.Queues {
-		l.dirtyQueues[queue] = true
+	for queue := range r.snapshot.Counts.Queues {
+		r.dirtyQueues[queue] = true
 	}
 }
 
-// markDue notes what is shown otherwise by time alone, and the agents whose turn it is.
-func (l *refresh) markDue(all bool) {
-	for _, name := range l.due.until(l.now) {
-		l.dirtyAgents[name] = true
+// markDue marks what changes with the clock alone: agents that are due, the next
+// batch of polled agents, and queues whose ETAs differ. If all is set, the ETAs
+// are compared even if that was done a moment ago.
+func (r *refresh) markDue(all bool) {
+	for _, name := range r.due.popDue(r.now) {
+		r.dirtyAgents[name] = true
 	}
-	if now := time.Now(); now.Sub(l.turnedAt) >= turnEvery {
-		l.turnedAt = now
-		if len(l.turn) == 0 {
-			l.turn = slices.Sorted(maps.Keys(l.slots))
+	now := time.Now()
+	if now.Sub(r.polledAt) >= pollEvery {
+		r.polledAt = now
+		if len(r.toPoll) == 0 {
+			r.toPoll = slices.Sorted(maps.Keys(r.slots))
 		}
-		n := min(inTurn, len(l.turn))
-		for _, name := range l.turn[:n] {
-			l.dirtyAgents[name] = true
+		n := min(pollBatch, len(r.toPoll))
+		for _, name := range r.toPoll[:n] {
+			r.dirtyAgents[name] = true
 		}
-		l.turn = l.turn[n:]
+		r.toPoll = r.toPoll[n:]
 	}
-	if now := time.Now(); now.Sub(l.estimatedAt) >= estimateEvery || all {
-		l.estimatedAt = now
-		for queue, head := range l.snapshot.Heads {
-			if !l.sameEstimates(queue, head) {
-				l.dirtyQueues[queue] = true
+	if now.Sub(r.etasCheckedAt) >= etasEvery || all {
+		r.etasCheckedAt = now
+		for queue, head := range r.snapshot.Heads {
+			if !r.sameETAs(queue, head) {
+				r.dirtyQueues[queue] = true
 			}
 		}
 	}
 }
 
-// rebuild makes everything anew that is dirty.
-func (l *refresh) rebuild() {
-	lines := l.lineNames()
-	for name := range keysOfBoth(l.lines, lines) {
-		if !lines[name] {
-			l.drop("queue:" + name)
-		} else if !l.lines[name] {
-			l.dirtyQueues[name] = true
+// rebuild rebuilds the entities of everything that is dirty.
+func (r *refresh) rebuild() {
+	names := r.listQueues()
+	for name := range unionKeys(r.queueNames, names) {
+		if !names[name] {
+			r.drop("queue:" + name)
+		} else if !r.queueNames[name] {
+			r.dirtyQueues[name] = true
 		}
 	}
-	l.lines = lines
-	for queue := range l.dirtyQueues {
+	r.queueNames = names
+	for queue := range r.dirtyQueues {
 		agent, own := signalbox.QueueAgent(queue)
-		switch _, known := l.rows[agent]; {
-		case lines[queue]:
-			l.set(l.queueEntity(queue))
+		switch _, known := r.rows[agent]; {
+		case names[queue]:
+			r.set(r.queueEntity(queue))
 		case own && known:
-			l.dirtyAgents[agent] = true
+			r.dirtyAgents[agent] = true
 		}
 	}
-	for name := range l.dirtyAgents {
-		if row, known := l.rows[name]; known {
-			l.set(l.agentEntity(&row))
+	for name := range r.dirtyAgents {
+		if row, known := r.rows[name]; known {
+			r.set(r.agentEntity(&row))
 		}
 	}
-	for id := range l.dirtyTasks { // of the executors, and of agents that are not known
-		if t := l.inFlight[id]; t != nil {
-			row := l.taskRow(t, l.liveOf(t.Agent))
-			l.set(&entity{key: taskKey(id), task: &row, owner: t.Owner})
+	for id := range r.dirtyTasks { // those left: of executors and of unknown agents
+		if t := r.inFlight[id]; t != nil {
+			row := r.liveTask(t, r.liveAgent(t.Agent))
+			r.set(&entity{key: taskKey(id), task: &row, owner: t.Owner})
 		}
 	}
 }
 
-// lineNames are the lines that no single agent owns, and those of agents that
-// are not known.
-func (l *refresh) lineNames() map[string]bool {
+// listQueues names the queues that are entities: those that no known agent owns,
+// with waiting tasks, a pause or an executor; and always work. The queue of an
+// agent is part of the agent's entity.
+func (r *refresh) listQueues() map[string]bool {
 	names := map[string]bool{signalbox.QueueWork: true}
 	add := func(name string) {
-		agent, one := signalbox.QueueAgent(name)
-		_, known := l.rows[agent]
-		if _, bypass := signalbox.QueueBypass(name); name != "" && !bypass && !(one && known) {
+		agent, own := signalbox.QueueAgent(name)
+		_, known := r.rows[agent]
+		if _, bypass := signalbox.QueueBypass(name); name != "" && !bypass && !(own && known) {
 			names[name] = true
 		}
 	}
-	for name, n := range l.snapshot.Counts.Queues {
+	for name, n := range r.snapshot.Counts.Queues {
 		if n > 0 {
 			add(name)
 		}
 	}
-	for _, p := range l.pauses {
+	for _, p := range r.pauses {
 		add(p.Queue)
 	}
-	for kind := range l.executors {
+	for kind := range r.executors {
 		add(kind)
 	}
 	return names
 }
 
-func (l *refresh) queueEntity(name string) *entity {
-	q := &api.LiveQueue{Name: name, Waiting: l.snapshot.Counts.Queues[name], Pause: l.pauseOf(name)}
+func (r *refresh) queueEntity(name string) *entity {
+	q := &api.LiveQueue{Name: name, Waiting: r.snapshot.Counts.Queues[name], Pause: r.pauseOf(name)}
 	e := &entity{key: "queue:" + name, queue: q}
-	q.Line, e.owners = l.line(name)
+	q.Line, e.lineOwners = r.line(name)
 	return e
 }
 
-// pauseOf is the pause that keeps a queue from handing out tasks.
-func (l *refresh) pauseOf(queue string) *api.Pause {
-	for _, p := range l.pauses {
+// pauseOf is the pause that applies to a queue, its own or that of all queues;
+// nil if there is none.
+func (r *refresh) pauseOf(queue string) *api.Pause {
+	for _, p := range r.pauses {
 		if p.Queue == queue || p.Queue == "" {
 			return &view.Pauses([]signalbox.Pause{p})[0]
 		}
@@ -409,8 +424,9 @@ func (l *refresh) pauseOf(queue string) *api.Pause {
 	return nil
 }
 
-// liveOf is an agent as the dispatcher sees it now.
-func (l *refresh) liveOf(name string) engine.LiveAgent {
-	a, _ := l.cfg.Engine.LiveAgent(name)
+// liveAgent is an agent as the dispatcher sees it now; the zero value if it does
+// not know the agent.
+func (r *refresh) liveAgent(name string) engine.LiveAgent {
+	a, _ := r.cfg.Engine.LiveAgent(name)
 	return a
 }

@@ -13,37 +13,40 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// held is a provider whose one tool answers when it is let go on.
-type held struct{ goOn chan struct{} }
+// blockingProvider is a provider with one tool, whose calls return after a value is
+// sent to release.
+type blockingProvider struct{ release chan struct{} }
 
-func (h held) Name() string                        { return "held" }
-func (h held) Start(context.Context, func()) error { return nil }
-func (h held) EndSession(string)                   {}
-func (h held) Server() gateway.Server              { return gateway.Server{Name: "held", State: gateway.StateReady} }
-func (h held) Close() error                        { return nil }
-func (h held) Tools() []gateway.Tool {
+func (p blockingProvider) Name() string                        { return "held" }
+func (p blockingProvider) Start(context.Context, func()) error { return nil }
+func (p blockingProvider) EndSession(string)                   {}
+func (p blockingProvider) Server() gateway.Server {
+	return gateway.Server{Name: "held", State: gateway.StateReady}
+}
+func (p blockingProvider) Close() error { return nil }
+func (p blockingProvider) Tools() []gateway.Tool {
 	return []gateway.Tool{{Name: "held__open", Server: "held", Queue: "pages", Definition: json.RawMessage(`{}`)}}
 }
 
-func (h held) Call(ctx context.Context, _ gateway.Call) (gateway.Result, error) {
+func (p blockingProvider) Call(ctx context.Context, _ gateway.Call) (gateway.Result, error) {
 	select {
-	case <-h.goOn:
+	case <-p.release:
 		return gateway.Result{}, nil
 	case <-ctx.Done():
 		return gateway.Result{}, ctx.Err()
 	}
 }
 
-// Tool calls that begin, wait or end while nothing else happens are seen as soon as
-// any other change is.
-func TestLiveToolCallsAreSeenAtOnce(t *testing.T) {
+// A tool call that begins, waits or ends while nothing else happens is a change
+// within refreshEvery.
+func TestToolCallsAreChangesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		queues := toolqueue.New(toolqueue.Hooks{})
 		if err := queues.Configure(map[string]toolqueue.Config{"pages": {Concurrent: 1}}); err != nil {
 			t.Fatal(err)
 		}
-		h := held{goOn: make(chan struct{})}
-		g, err := gateway.New(gateway.Options{Queues: queues, Providers: []gateway.Provider{h}})
+		provider := blockingProvider{release: make(chan struct{})}
+		g, err := gateway.New(gateway.Options{Queues: queues, Providers: []gateway.Provider{provider}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,11 +54,11 @@ func TestLiveToolCallsAreSeenAtOnce(t *testing.T) {
 		p, stop := apitest.ServePipes(t, b)
 		c := p.Dial(t)
 		apitest.WriteString(t, c, "GET /api/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
-		var got arrivals
-		read := make(chan struct{})
+		var got eventTimes
+		done := make(chan struct{})
 		go func() {
 			got.read(c)
-			close(read)
+			close(done)
 		}()
 		calls := make(chan error, 2)
 		call := func() {
@@ -64,30 +67,30 @@ func TestLiveToolCallsAreSeenAtOnce(t *testing.T) {
 		}
 		var at []time.Time
 		for _, step := range []func(){
-			func() { go call() },            // begins
-			func() { go call() },            // waits
-			func() { h.goOn <- struct{}{} }, // the second one begins
-			func() { h.goOn <- struct{}{} }, // and ends
+			func() { go call() },                      // begins
+			func() { go call() },                      // waits
+			func() { provider.release <- struct{}{} }, // the first one ends, the second begins
+			func() { provider.release <- struct{}{} }, // the second one ends
 		} {
-			time.Sleep(3*time.Second + 500*time.Millisecond) // between two looks
+			time.Sleep(3*time.Second + 500*time.Millisecond) // not at the time of a regular refresh
 			at = append(at, time.Now())
 			step()
 		}
 		time.Sleep(2 * time.Second)
 		stop()
-		<-read
+		<-done
 		for range 2 {
 			if err := <-calls; err != nil {
 				t.Error(err)
 			}
 		}
 		for i, when := range at {
-			soon := false
+			inTime := false
 			for n, name := range got.names {
-				soon = soon || name == "change" && !got.at[n].Before(when) && got.at[n].Sub(when) <= live.RefreshEvery
+				inTime = inTime || name == "change" && !got.at[n].Before(when) && got.at[n].Sub(when) <= live.RefreshEvery
 			}
-			if !soon {
-				t.Errorf("step %d at %v: %v %v", i, when, got.names, got.at)
+			if !inTime {
+				t.Errorf("step %d at %v made no change in time: %v %v", i, when, got.names, got.at)
 			}
 		}
 		if err := g.Close(); err != nil {

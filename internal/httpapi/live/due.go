@@ -5,40 +5,41 @@ import (
 	"time"
 )
 
-// dueAgents says which agents are shown otherwise by time alone, and when.
+// dueAgents is a queue of agents that must be rebuilt at a given time even if
+// no event marks them dirty, because what is shown of them depends on the clock.
 type dueAgents struct {
-	items []*dueItem // a heap: the first is due first
-	of    map[string]*dueItem
+	items  []*dueItem // a min-heap by at
+	byName map[string]*dueItem
 }
 
 type dueItem struct {
-	name string
-	at   time.Time
-	i    int
+	name  string
+	at    time.Time
+	index int // in items
 }
 
-// set says when the agent is due; zero: never.
+// set replaces the due time of an agent. The zero time removes it.
 func (h *dueAgents) set(name string, at time.Time) {
-	item := h.of[name]
+	item := h.byName[name]
 	switch {
 	case item == nil && !at.IsZero():
-		if h.of == nil {
-			h.of = map[string]*dueItem{}
+		if h.byName == nil {
+			h.byName = map[string]*dueItem{}
 		}
 		item = &dueItem{name: name, at: at}
-		h.of[name] = item
+		h.byName[name] = item
 		heap.Push(h, item)
 	case item != nil && at.IsZero():
-		heap.Remove(h, item.i)
-		delete(h.of, name)
+		heap.Remove(h, item.index)
+		delete(h.byName, name)
 	case item != nil:
 		item.at = at
-		heap.Fix(h, item.i)
+		heap.Fix(h, item.index)
 	}
 }
 
-// until takes those out that are due by now.
-func (h *dueAgents) until(now time.Time) (names []string) {
+// popDue removes and returns the agents that are due at now or earlier.
+func (h *dueAgents) popDue(now time.Time) (names []string) {
 	for len(h.items) > 0 && !h.items[0].at.After(now) {
 		names = append(names, h.items[0].name)
 		h.set(h.items[0].name, time.Time{})
@@ -52,12 +53,12 @@ func (h *dueAgents) Len() int           { return len(h.items) }
 func (h *dueAgents) Less(i, j int) bool { return h.items[i].at.Before(h.items[j].at) }
 func (h *dueAgents) Swap(i, j int) {
 	h.items[i], h.items[j] = h.items[j], h.items[i]
-	h.items[i].i, h.items[j].i = i, j
+	h.items[i].index, h.items[j].index = i, j
 }
 
 func (h *dueAgents) Push(x any) {
 	item := x.(*dueItem)
-	item.i = len(h.items)
+	item.index = len(h.items)
 	h.items = append(h.items, item)
 }
 

@@ -15,29 +15,32 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// entity is one thing that the stream shows, rendered once for all readers who may see
-// all of it. It is sent whole when anything of it changes, and is not changed itself. One
-// of its pointers is set.
+// entity is one thing that readers see, and the unit of a delta: if anything of it
+// changes, it is sent whole. Exactly one of its pointers is set. An entity is
+// shared by all readers and not changed after it was made.
 type entity struct {
-	key  string // kind:name, as in Live.Gone
-	data []byte // JSON
+	key  string // KIND:NAME, as in api.Live.Gone
+	data []byte // the JSON for readers without limits
 
-	agent    *api.LiveAgent
-	queue    *api.LiveQueue
-	owners   []string // of the tasks of the queue's line
-	tools    *toolqueue.Status
-	task     *api.LiveTask
-	schedule *api.LiveSchedule
-	owner    string // of the task or schedule
-	forAgent string // of the schedule
+	agent     *api.LiveAgent
+	queue     *api.LiveQueue
+	toolQueue *toolqueue.Status
+	task      *api.LiveTask
+	schedule  *api.LiveSchedule
+
+	// What visibility depends on.
+	owner         string   // of the task or schedule
+	lineOwners    []string // of the tasks in queue.Line
+	scheduleAgent string   // for which the schedule makes tasks; "" for any
 }
 
-// rendered makes the bytes that readers without limits share.
-func rendered(e *entity) *entity {
+// render sets e.data and returns e.
+func render(e *entity) *entity {
 	e.data = e.json(signalbox.Principal{})
 	return e
 }
 
+// json is the entity as a caller sees it who may see it.
 func (e *entity) json(who signalbox.Principal) []byte {
 	var v any
 	switch {
@@ -45,8 +48,8 @@ func (e *entity) json(who signalbox.Principal) []byte {
 		v = e.agent
 	case e.queue != nil:
 		v = e.queueFor(who)
-	case e.tools != nil:
-		v = view.ToolQueue(e.tools, who)
+	case e.toolQueue != nil:
+		v = view.ToolQueue(e.toolQueue, who)
 	case e.task != nil:
 		v = e.task
 	default:
@@ -56,6 +59,7 @@ func (e *entity) json(who signalbox.Principal) []byte {
 	return data
 }
 
+// queueFor is the queue without the tasks of its line that a caller may not see.
 func (e *entity) queueFor(who signalbox.Principal) *api.LiveQueue {
 	if !who.Limited() {
 		return e.queue
@@ -63,14 +67,14 @@ func (e *entity) queueFor(who signalbox.Principal) *api.LiveQueue {
 	q := *e.queue
 	q.Line = []api.LiveTask{}
 	for i, t := range e.queue.Line {
-		if who.Sees(e.owners[i], t.Queue, t.Agent) {
+		if who.Sees(e.lineOwners[i], t.Queue, t.Agent) {
 			q.Line = append(q.Line, t)
 		}
 	}
 	return &q
 }
 
-// visible reports whether a caller may know of it.
+// visible reports whether a caller may see the entity.
 func (e *entity) visible(who signalbox.Principal) bool {
 	switch {
 	case e.agent != nil:
@@ -81,15 +85,15 @@ func (e *entity) visible(who signalbox.Principal) bool {
 	case e.task != nil:
 		return who.Sees(e.owner, e.task.Queue, e.task.Agent)
 	case e.schedule != nil:
-		return who.Sees(e.owner, "", e.forAgent)
+		return who.Sees(e.owner, "", e.scheduleAgent)
 	}
 	return true
 }
 
-// into adds the entity to what is sent, as the caller may see it.
-func (e *entity) into(out *message, who signalbox.Principal) {
+// appendTo appends the entity to its list in a message, as a caller sees it.
+func (e *entity) appendTo(out *message, who signalbox.Principal) {
 	data := json.RawMessage(e.data)
-	if who.Limited() && (e.queue != nil || e.tools != nil) {
+	if who.Limited() && (e.queue != nil || e.toolQueue != nil) {
 		data = e.json(who)
 	}
 	list := &out.Schedules
@@ -98,7 +102,7 @@ func (e *entity) into(out *message, who signalbox.Principal) {
 		list = &out.Agents
 	case e.queue != nil:
 		list = &out.Queues
-	case e.tools != nil:
+	case e.toolQueue != nil:
 		list = &out.Capacity
 	case e.task != nil:
 		list = &out.Tasks
@@ -123,53 +127,53 @@ type message struct {
 	Gone      []string          `json:"gone,omitempty"`
 }
 
-// state is what there is beside the entities, at one moment.
+// state is everything but the entities, as of one snapshot of the store.
 type state struct {
-	at       time.Time
-	totals   api.Totals
-	health   findings
-	pauses   []signalbox.Pause
-	pressure []api.Pressure   // oldest first
-	inFlight []signalbox.Task // in the order in which they are sent
-	capacity []string         // the names of the tool queues, in order
+	at         time.Time
+	totals     api.Totals
+	health     findings
+	pauses     []signalbox.Pause
+	pressure   []api.Pressure   // oldest first
+	inFlight   []signalbox.Task // in the order in which a snapshot lists them
+	toolQueues []string         // names, in the order in which a snapshot lists them
 }
 
-// delta is what is another from one revision to the next.
+// delta is the changes from one revision to the next. Nil fields did not change.
 type delta struct {
-	epoch    string
+	epoch    string // for readers without limits
 	revision int64
 	at       time.Time
-	entities []*entity // that are new or changed
+	entities []*entity // new or changed, and those that are sent once: see addUntracked
 	gone     []*entity
 	totals   *api.Totals
 	health   *findings
 	pauses   *[]signalbox.Pause
-	pressure []api.Pressure
-	frame    []byte // for readers without limits
+	pressure []api.Pressure // new samples
+	frame    []byte         // the event for readers without limits
 }
 
-func (c *delta) empty() bool {
-	return len(c.entities)+len(c.gone)+len(c.pressure) == 0 && c.totals == nil && c.health == nil && c.pauses == nil
+func (d *delta) empty() bool {
+	return len(d.entities)+len(d.gone)+len(d.pressure) == 0 && d.totals == nil && d.health == nil && d.pauses == nil
 }
 
-// compare adds what is another beside the entities. again says that the verdict was
-// another one in between.
-func (c *delta) compare(before, now *state, again bool) {
-	c.at = now.at
+// compare sets the fields in which two states differ. recovered says that readers
+// were sent the verdict storeDown after before.
+func (d *delta) compare(before, now *state, recovered bool) {
+	d.at = now.at
 	if now.totals != before.totals {
-		c.totals = &now.totals
+		d.totals = &now.totals
 	}
-	if again || !now.health.equal(&before.health) {
-		c.health = &now.health
+	if recovered || !now.health.equal(&before.health) {
+		d.health = &now.health
 	}
 	if !slices.Equal(now.pauses, before.pauses) {
-		c.pauses = &now.pauses
+		d.pauses = &now.pauses
 	}
-	c.pressure = newer(now.pressure, before.pressure)
+	d.pressure = newSamples(now.pressure, before.pressure)
 }
 
-// newer returns the samples that came since.
-func newer(now, before []api.Pressure) []api.Pressure {
+// newSamples returns the samples of now that are newer than those of before.
+func newSamples(now, before []api.Pressure) []api.Pressure {
 	if len(before) == 0 || len(now) == 0 {
 		return now
 	}
@@ -181,31 +185,31 @@ func newer(now, before []api.Pressure) []api.Pressure {
 	return now[at:]
 }
 
-// mergeDeltas makes one change of several that follow each other.
-func mergeDeltas(changes []*delta) *delta {
-	last := changes[len(changes)-1]
+// mergeDeltas merges consecutive deltas into one, to the revision of the last.
+func mergeDeltas(deltas []*delta) *delta {
+	last := deltas[len(deltas)-1]
 	out := &delta{epoch: last.epoch, revision: last.revision, at: last.at}
 	entities, gone := map[string]*entity{}, map[string]*entity{}
 	var order []string
-	for _, c := range changes {
-		for _, e := range c.entities {
+	for _, d := range deltas {
+		for _, e := range d.entities {
 			if entities[e.key] == nil {
 				order = append(order, e.key)
 			}
 			entities[e.key] = e
 			delete(gone, e.key)
 		}
-		for _, e := range c.gone {
+		for _, e := range d.gone {
 			delete(entities, e.key)
 			gone[e.key] = e
 		}
-		out.totals, out.health, out.pauses = cmp.Or(c.totals, out.totals), cmp.Or(c.health, out.health), cmp.Or(c.pauses, out.pauses)
-		out.pressure = append(out.pressure, c.pressure...)
+		out.totals, out.health, out.pauses = cmp.Or(d.totals, out.totals), cmp.Or(d.health, out.health), cmp.Or(d.pauses, out.pauses)
+		out.pressure = append(out.pressure, d.pressure...)
 	}
 	for _, key := range order {
 		if e := entities[key]; e != nil {
 			out.entities = append(out.entities, e)
-			delete(entities, key) // one that went and came again stands there twice
+			delete(entities, key) // a key that was gone and came back is in order twice
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(gone)) {
@@ -214,24 +218,24 @@ func mergeDeltas(changes []*delta) *delta {
 	return out
 }
 
-// event is the change as a caller may see it.
-func (c *delta) event(name string, to signalbox.Principal) ([]byte, error) {
-	out := message{Revision: c.revision, At: c.at, Epoch: epochFor(c.epoch, to), Totals: c.totals, Pressure: c.pressure}
-	if c.health != nil {
-		verdict := c.health.verdict(to)
+// event is the delta as a server-sent event, with what a caller may see of it.
+func (d *delta) event(name string, who signalbox.Principal) ([]byte, error) {
+	out := message{Revision: d.revision, At: d.at, Epoch: epochFor(d.epoch, who), Totals: d.totals, Pressure: d.pressure}
+	if d.health != nil {
+		verdict := d.health.verdict(who)
 		out.Health = &verdict
 	}
-	if c.pauses != nil {
-		pauses := view.Pauses(view.VisiblePauses(*c.pauses, to))
+	if d.pauses != nil {
+		pauses := view.Pauses(view.VisiblePauses(*d.pauses, who))
 		out.Pauses = &pauses
 	}
-	for _, e := range c.entities {
-		if e.visible(to) {
-			e.into(&out, to)
+	for _, e := range d.entities {
+		if e.visible(who) {
+			e.appendTo(&out, who)
 		}
 	}
-	for _, e := range c.gone {
-		if e.visible(to) {
+	for _, e := range d.gone {
+		if e.visible(who) {
 			out.Gone = append(out.Gone, e.key)
 		}
 	}
@@ -241,24 +245,25 @@ func (c *delta) event(name string, to signalbox.Principal) ([]byte, error) {
 	}
 	b := make([]byte, 0, len(data)+96)
 	b = append(b, "id: "...)
-	b = append(b, place{out.Epoch, out.Revision}.String()...)
+	b = append(b, eventID{out.Epoch, out.Revision}.String()...)
 	return httpio.AppendEvent(append(b, '\n'), name, data), nil
 }
 
-// all is everything, as one change from nothing; shown is by key.
-func (w *state) all(shown map[string]*entity) *delta {
-	out := &delta{at: w.at, totals: &w.totals, health: &w.health, pauses: &w.pauses, pressure: w.pressure}
-	for _, e := range shown {
+// full is the state and all entities as a delta from nothing. Agents and queues
+// are in the order of their keys.
+func (s *state) full(entities map[string]*entity) *delta {
+	out := &delta{at: s.at, totals: &s.totals, health: &s.health, pauses: &s.pauses, pressure: s.pressure}
+	for _, e := range entities {
 		if e.agent != nil || e.queue != nil {
 			out.entities = append(out.entities, e)
 		}
 	}
 	slices.SortFunc(out.entities, func(a, b *entity) int { return strings.Compare(a.key, b.key) })
-	for _, name := range w.capacity {
-		out.entities = append(out.entities, shown[capacityKey(name)])
+	for _, name := range s.toolQueues {
+		out.entities = append(out.entities, entities[capacityKey(name)])
 	}
-	for i := range w.inFlight {
-		out.entities = append(out.entities, shown[taskKey(w.inFlight[i].ID)])
+	for i := range s.inFlight {
+		out.entities = append(out.entities, entities[taskKey(s.inFlight[i].ID)])
 	}
 	return out
 }

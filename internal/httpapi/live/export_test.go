@@ -8,51 +8,48 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// What tests need to see of the projection.
-
 const (
-	MaxChanges   = maxChanges
+	MaxDeltas    = maxDeltas
 	RefreshEvery = refreshEvery
 )
 
-// RefreshExactly takes a look now, at what was announced and at the estimates: at no
-// agent because its turn has come.
-func (p *Projection) RefreshExactly(ctx context.Context) error {
-	p.refreshing.Lock()
-	p.builder.turnedAt, p.builder.estimatedAt = time.Now().Add(time.Hour), time.Time{}
-	p.refreshing.Unlock()
+// RefreshUnpolled refreshes the view and compares the ETAs, but polls no agents.
+func (p *Projection) RefreshUnpolled(ctx context.Context) error {
+	p.refreshMu.Lock()
+	p.builder.polledAt, p.builder.etasCheckedAt = time.Now().Add(time.Hour), time.Time{}
+	p.refreshMu.Unlock()
 	return p.Refresh(ctx)
 }
 
-// RefreshAfterASecond takes a look now, as the next one that is taken though nothing
-// was announced.
-func (p *Projection) RefreshAfterASecond(ctx context.Context) error {
-	p.refreshing.Lock()
-	p.builder.turnedAt, p.builder.estimatedAt = time.Time{}, time.Time{}
-	p.refreshing.Unlock()
+// RefreshPolled refreshes the view as a refresh after pollEvery and etasEvery does:
+// it polls agents and compares the ETAs.
+func (p *Projection) RefreshPolled(ctx context.Context) error {
+	p.refreshMu.Lock()
+	p.builder.polledAt, p.builder.etasCheckedAt = time.Time{}, time.Time{}
+	p.refreshMu.Unlock()
 	return p.Refresh(ctx)
 }
 
-// Figures are those of the whole, and the verdict.
-func (p *Projection) Figures() (api.Totals, api.Verdict) {
+// TotalsAndVerdict are those of the last refresh.
+func (p *Projection) TotalsAndVerdict() (api.Totals, api.Verdict) {
 	verdict := p.verdict(signalbox.Principal{})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.state.totals, verdict
 }
 
-// Shown is what the stream shows, by key, as JSON.
-func (p *Projection) Shown() map[string]string {
+// Entities are the JSON of the current entities, by key.
+func (p *Projection) Entities() map[string]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	shown := map[string]string{}
-	for key, e := range p.shown {
-		shown[key] = string(e.data)
+	entities := map[string]string{}
+	for key, e := range p.entities {
+		entities[key] = string(e.data)
 	}
-	return shown
+	return entities
 }
 
-// Running reports whether the loop that looks for readers runs.
+// Running reports whether the refresh loop runs.
 func (p *Projection) Running() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

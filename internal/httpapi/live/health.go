@@ -15,45 +15,45 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
 
-// The levels of what needs a person.
+// The values of api.Attention.Level.
 const (
 	levelWarning = "warning"
 	levelError   = "error"
 )
 
-// maxAttention bounds what a verdict lists.
+// maxAttention bounds the findings that a verdict lists.
 const maxAttention = 20
 
-// findings is what needs a person, of which each caller is told what it may
-// see.
+// findings is everything that needs a person, at one moment. A caller sees the
+// part that it may see as an api.Verdict.
 type findings struct {
-	list    []attention // worst first
-	allWell string      // the sentence where there is none
+	list    []finding // worst first
+	allWell string    // the sentence of the verdict if list is empty
 }
 
-// attention is one thing that needs a person. It is told to those who may use
-// its agent, where it has one, or whose owner key it has.
-type attention struct {
+// finding is one thing that needs a person. If it has an agent or an owner, only
+// those who may use that agent, or have that owner key, see it.
+type finding struct {
 	api.Attention
 	agent string
 	owner string
 }
 
-func (a *attention) visible(who signalbox.Principal) bool {
-	return a.agent == "" && a.owner == "" || who.Sees(a.owner, "", a.agent)
+func (f *finding) visible(who signalbox.Principal) bool {
+	return f.agent == "" && f.owner == "" || who.Sees(f.owner, "", f.agent)
 }
 
-// verdict is what a caller is told. That something is wrong is told to all;
-// what it is, to those who may see it.
-func (o *findings) verdict(who signalbox.Principal) api.Verdict {
-	out := api.Verdict{OK: len(o.list) == 0, Text: o.allWell, Attention: []api.Attention{}}
-	for i := range o.list {
-		if o.list[i].visible(who) && len(out.Attention) < maxAttention {
-			out.Attention = append(out.Attention, o.list[i].Attention)
+// verdict is what a caller sees of the findings. Everybody sees that there are
+// findings and how many.
+func (f *findings) verdict(who signalbox.Principal) api.Verdict {
+	out := api.Verdict{OK: len(f.list) == 0, Text: f.allWell, Attention: []api.Attention{}}
+	for i := range f.list {
+		if f.list[i].visible(who) && len(out.Attention) < maxAttention {
+			out.Attention = append(out.Attention, f.list[i].Attention)
 		}
 	}
-	out.More = len(o.list) - len(out.Attention)
-	switch more := len(o.list) - 1; {
+	out.More = len(f.list) - len(out.Attention)
+	switch more := len(f.list) - 1; {
 	case out.OK:
 	case len(out.Attention) == 0:
 		out.Text = "Something needs a person who may see more than this token."
@@ -68,68 +68,70 @@ func (o *findings) verdict(who signalbox.Principal) api.Verdict {
 	return out
 }
 
-// storeDown is the verdict while the store does not answer.
+// storeDown is the findings while the store does not answer; last is when it was
+// read last.
 func storeDown(last time.Time) findings {
-	return findings{list: []attention{{Attention: api.Attention{
+	return findings{list: []finding{{Attention: api.Attention{
 		Kind: "store", Level: levelError, Subject: "The store", Since: last,
 		Text: "does not answer: nothing that is shown is newer than " + last.Format("15:04:05 MST"),
 		Cure: "look at its disk or server; the director's log has the cause, and signalbox doctor says more",
 	}}}}
 }
 
-// findings judges what a look has seen.
-func (l *refresh) findings() findings {
-	var o findings
-	j := judge{now: l.now, silence: 3 * l.cfg.HeartbeatInterval()}
-	for _, name := range sortedNames(l.needAttention) {
-		j.all = append(j.all, l.agents[name].attention...)
+// findings collects those of the agents, which were made with their entities, and
+// checks everything else.
+func (r *refresh) findings() findings {
+	c := checker{now: r.now, maxSilence: 3 * r.cfg.HeartbeatInterval()}
+	for _, name := range sortedNames(r.troubled) {
+		c.findings = append(c.findings, r.agents[name].findings...)
 	}
-	l.judgeQueues(&j)
-	l.judgeTools(&j)
-	o.list = append(j.all, l.plans.judge(l.ctx, l.cfg.Schedules, l.now)...)
-	l.since(&o, l.now)
-	slices.SortStableFunc(o.list, func(a, b attention) int {
+	r.checkQueues(&c)
+	r.checkTools(&c)
+	f := findings{list: append(c.findings, r.schedules.check(r.ctx, r.cfg.Schedules, r.now)...)}
+	r.setSince(f.list, r.now)
+	slices.SortStableFunc(f.list, func(a, b finding) int {
 		return cmp.Or(strings.Compare(a.Level, b.Level), a.Since.Compare(b.Since), strings.Compare(a.Subject, b.Subject))
 	})
-	totals := &l.state.totals
-	o.allWell = "All is well: " + view.Counted(totals.AgentsUp, "agent is", "agents are") + " connected."
+	totals := &r.state.totals
+	f.allWell = "All is well: " + view.Counted(totals.AgentsUp, "agent is", "agents are") + " connected."
 	switch waiting := totals.Pending; {
 	case totals.AgentsUp == 0 && waiting > 0: // for less than unservedAfter, or not to start yet
-		o.allWell = "No agent is connected yet, and " + view.Counted(waiting, "task waits.", "tasks wait.")
+		f.allWell = "No agent is connected yet, and " + view.Counted(waiting, "task waits.", "tasks wait.")
 	case totals.AgentsUp == 0:
-		o.allWell = "Nothing waits, and no agent is connected yet."
+		f.allWell = "Nothing waits, and no agent is connected yet."
 	}
-	return o
+	return f
 }
 
-func (o *findings) equal(other *findings) bool {
-	return o.allWell == other.allWell && slices.Equal(o.list, other.list)
+func (f *findings) equal(other *findings) bool {
+	return f.allWell == other.allWell && slices.Equal(f.list, other.list)
 }
 
-// since remembers since when something needs a person, where nothing else
-// says it.
-func (b *builder) since(o *findings, now time.Time) {
-	still := map[string]time.Time{}
-	for i := range o.list {
-		a := &o.list[i]
-		key := a.Kind + " " + a.Subject + " " + a.TaskID
-		if a.Since.IsZero() {
-			a.Since = now
+// setSince fills in Since where it is zero: with the time at which the same
+// finding was made first.
+func (b *builder) setSince(list []finding, now time.Time) {
+	seen := map[string]time.Time{}
+	for i := range list {
+		f := &list[i]
+		key := f.Kind + " " + f.Subject + " " + f.TaskID
+		if f.Since.IsZero() {
+			f.Since = now
 			if at, known := b.firstSeen[key]; known {
-				a.Since = at
+				f.Since = at
 			}
 		}
-		still[key] = a.Since
+		seen[key] = f.Since
 	}
-	b.firstSeen = still
+	b.firstSeen = seen
 }
 
-// Health is the verdict of this moment for a principal.
+// Health refreshes the view, unless that was done a moment ago, and returns the
+// verdict for a caller. If the store does not answer, the verdict says so.
 func (p *Projection) Health(ctx context.Context, who signalbox.Principal) *api.Verdict {
 	var verdict api.Verdict
 	if p.EnsureFresh(ctx) != nil {
-		o := storeDown(p.cfg.Engine.Now())
-		verdict = o.verdict(who)
+		f := storeDown(p.cfg.Engine.Now())
+		verdict = f.verdict(who)
 	} else {
 		verdict = p.verdict(who)
 	}
@@ -137,101 +139,103 @@ func (p *Projection) Health(ctx context.Context, who signalbox.Principal) *api.V
 }
 
 const (
-	// plansEvery is the least time from one reading of all schedules to the
-	// next, and plansShare how much longer than a reading it is: many schedules
-	// are read seldom.
-	plansEvery = 5 * time.Second
-	plansShare = 500
-	// maxMovedPlans bounds the schedules that are told of in one step.
-	maxMovedPlans = 100
+	// After schedules were read, they are not read again for schedulesEvery, nor
+	// for schedulesPauseFactor times as long as that took.
+	schedulesEvery       = 5 * time.Second
+	schedulesPauseFactor = 500
+	// schedulesMaxAge is after how long unchanged schedules are read again: no
+	// event says that one has become overdue.
+	schedulesMaxAge     = 30 * time.Second
+	maxChangedSchedules = 100 // in one delta
 )
 
-// plans are the schedules as a look sees them. They are read apart from it:
-// there may be thousands.
-type plans struct {
-	next    time.Time // by the real clock: not read before
-	changed bool      // since they were read
-	read    time.Time
-	known   map[string]*entity // by name
-	wrong   []attention
+// scheduleCache is what the view knows of the schedules. There may be thousands,
+// so that not every refresh reads them.
+type scheduleCache struct {
+	dirty    bool               // a schedule changed after readAt
+	readAt   time.Time          // by the wall clock, like nextRead
+	nextRead time.Time          // not before
+	entities map[string]*entity // by name
+	findings []finding
 }
 
-// plansAtLeast is how often schedules are read though none is known to have
-// changed: one that is overdue announces nothing.
-const plansAtLeast = 30 * time.Second
-
-// judge says what is wrong with schedules. What cannot be read keeps what is
-// known: the scheduler says so itself.
-func (p *plans) judge(ctx context.Context, from Schedules, now time.Time) []attention {
+// check returns the findings on the schedules, and reads the schedules first if
+// they may have changed. If that fails, the old findings stand: the scheduler
+// reports the error itself.
+func (s *scheduleCache) check(ctx context.Context, from Schedules, now time.Time) []finding {
 	begin := time.Now()
-	if from == nil || begin.Before(p.next) || !p.changed && begin.Sub(p.read) < plansAtLeast {
-		return p.wrong
+	if from == nil || begin.Before(s.nextRead) || !s.dirty && begin.Sub(s.readAt) < schedulesMaxAge {
+		return s.findings
 	}
 	all, err := from.All(ctx)
 	if err != nil {
-		p.next = begin.Add(plansEvery)
-		return p.wrong
+		s.nextRead = begin.Add(schedulesEvery)
+		return s.findings
 	}
-	p.changed, p.wrong = false, nil
-	p.known = make(map[string]*entity, len(all))
+	s.dirty, s.findings = false, nil
+	s.entities = make(map[string]*entity, len(all))
 	for i := range all {
-		p.take(&all[i], from, now)
+		s.entities[all[i].Name] = scheduleEntity(&all[i])
+		s.checkOne(&all[i], from.Due, now)
 	}
-	p.read = begin
-	p.next = begin.Add(max(plansEvery, plansShare*time.Since(begin)))
-	return p.wrong
+	s.readAt = begin
+	s.nextRead = begin.Add(max(schedulesEvery, schedulesPauseFactor*time.Since(begin)))
+	return s.findings
 }
 
-// take judges one schedule.
-func (p *plans) take(s *signalbox.Schedule, from Schedules, now time.Time) {
-	p.known[s.Name] = planEntity(s)
-	if !s.Enabled || len(p.wrong) >= 2*maxAttention {
+// checkOne adds a finding if the schedule is overdue or failed last. due is
+// Schedules.Due.
+func (s *scheduleCache) checkOne(schedule *signalbox.Schedule, due func(signalbox.Schedule) time.Time, now time.Time) {
+	if !schedule.Enabled || len(s.findings) >= 2*maxAttention {
 		return
 	}
-	due := from.Due(*s)
-	at := attention{agent: s.Agent, owner: s.Owner, Attention: api.Attention{Level: levelWarning, Subject: s.Name, TaskID: s.LastQueueID}}
-	switch late := now.Sub(due); {
-	case !due.IsZero() && late > signalbox.OnTime:
-		at.Kind, at.Level, at.Since = "schedule_overdue", levelError, due.UTC()
-		at.Text = fmt.Sprintf("should have fired at %s, %s ago, and has not", due.UTC().Format(time.RFC3339), roughly(late))
-		at.Cure = "see that a scheduler runs (signalbox status), or fire it with signalbox schedules trigger " + s.Name
-	case s.LastStatus.Failed():
-		at.Kind, at.Since = "schedule_failing", s.LastRun.UTC()
-		at.Text = fmt.Sprintf("made no task when it fired last (%s)", s.LastStatus)
-		if s.LastError != "" {
-			at.Text += ": " + httpio.Clip(s.LastError)
+	dueAt := due(*schedule)
+	f := finding{
+		agent: schedule.Agent, owner: schedule.Owner,
+		Attention: api.Attention{Level: levelWarning, Subject: schedule.Name, TaskID: schedule.LastQueueID},
+	}
+	switch late := now.Sub(dueAt); {
+	case !dueAt.IsZero() && late > signalbox.OnTime:
+		f.Kind, f.Level, f.Since = "schedule_overdue", levelError, dueAt.UTC()
+		f.Text = fmt.Sprintf("should have fired at %s, %s ago, and has not", dueAt.UTC().Format(time.RFC3339), roughly(late))
+		f.Cure = "see that a scheduler runs (signalbox status), or fire it with signalbox schedules trigger " + schedule.Name
+	case schedule.LastStatus.Failed():
+		f.Kind, f.Since = "schedule_failing", schedule.LastRun.UTC()
+		f.Text = fmt.Sprintf("made no task when it fired last (%s)", schedule.LastStatus)
+		if schedule.LastError != "" {
+			f.Text += ": " + httpio.Clip(schedule.LastError)
 		}
-		at.Cure = "signalbox schedules executions " + s.Name + " says more"
+		f.Cure = "signalbox schedules executions " + schedule.Name + " says more"
 	default:
 		return
 	}
-	p.wrong = append(p.wrong, at)
+	s.findings = append(s.findings, f)
 }
 
-func planEntity(s *signalbox.Schedule) *entity {
+func scheduleEntity(s *signalbox.Schedule) *entity {
 	return &entity{
-		key: "schedule:" + s.ID, owner: s.Owner, forAgent: s.Agent,
+		key: "schedule:" + s.ID, owner: s.Owner, scheduleAgent: s.Agent,
 		schedule: &api.LiveSchedule{ID: s.ID, Name: s.Name, Enabled: s.Enabled, LastStatus: string(s.LastStatus)},
 	}
 }
 
-// moved returns the schedules of these names as they are now, and those that are
-// gone.
-func (p *plans) moved(ctx context.Context, from Schedules, names map[string]bool) (there, gone []*entity) {
+// changed reads the schedules with these names, up to maxChangedSchedules, and
+// returns the entities of those that exist and of those that are gone.
+func (s *scheduleCache) changed(ctx context.Context, from Schedules, names map[string]bool) (existing, gone []*entity) {
 	for _, name := range sortedNames(names) {
-		if from == nil || len(there)+len(gone) == maxMovedPlans {
+		if from == nil || len(existing)+len(gone) == maxChangedSchedules {
 			break
 		}
-		s, err := from.Get(ctx, name)
+		schedule, err := from.Get(ctx, name)
 		if err == nil {
-			there = append(there, rendered(planEntity(&s)))
+			existing = append(existing, render(scheduleEntity(&schedule)))
 			continue
 		}
-		if before := p.known[name]; before != nil && signalbox.CodeOf(err) == signalbox.CodeNotFound {
+		if before := s.entities[name]; before != nil && signalbox.CodeOf(err) == signalbox.CodeNotFound {
 			gone = append(gone, before)
 		}
 	}
-	return there, gone
+	return existing, gone
 }
 
 func sortedNames(names map[string]bool) []string { return slices.Sorted(maps.Keys(names)) }

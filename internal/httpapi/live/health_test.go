@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
-// verdict is what GET /status says of this moment.
+// currentVerdict refreshes the view and returns the verdict of GET /status.
 func currentVerdict(b *apitest.Fixture) api.Verdict {
 	b.T.Helper()
 	b.RefreshLive()
@@ -24,7 +24,8 @@ func currentVerdict(b *apitest.Fixture) api.Verdict {
 	return *s.Health
 }
 
-// needs fails unless exactly that needs a person.
+// wantAttention fails unless the verdict has exactly one item, which is as given. The
+// parts are substrings of its text or cure.
 func wantAttention(b *apitest.Fixture, kind, level, subject string, parts ...string) api.Attention {
 	b.T.Helper()
 	v := currentVerdict(b)
@@ -43,6 +44,7 @@ func wantAttention(b *apitest.Fixture, kind, level, subject string, parts ...str
 	return a
 }
 
+// wantHealthy fails if anything needs a person.
 func wantHealthy(b *apitest.Fixture) {
 	b.T.Helper()
 	if v := currentVerdict(b); !v.OK || len(v.Attention) != 0 || v.Text == "" {
@@ -50,8 +52,9 @@ func wantHealthy(b *apitest.Fixture) {
 	}
 }
 
-// face is the agent's lane as the stream shows it.
-func wantAgent(b *apitest.Fixture, name, want string, parts ...string) api.LiveAgent {
+// wantFace fails unless a new reader sees the agent with that face, and with the
+// parts in its face_text. It returns the agent.
+func wantFace(b *apitest.Fixture, name, want string, parts ...string) api.LiveAgent {
 	b.T.Helper()
 	b.RefreshLive()
 	s := watchLive(b)
@@ -59,7 +62,7 @@ func wantAgent(b *apitest.Fixture, name, want string, parts ...string) api.LiveA
 	s.read()
 	a := s.agents[name]
 	if a.Face != want {
-		b.T.Errorf("its face is %q (%s), want %q", a.Face, a.FaceText, want)
+		b.T.Errorf("face %q (%s), want %q", a.Face, a.FaceText, want)
 	}
 	for _, part := range parts {
 		if !strings.Contains(a.FaceText, part) {
@@ -69,7 +72,7 @@ func wantAgent(b *apitest.Fixture, name, want string, parts ...string) api.LiveA
 	return a
 }
 
-// told changes what the dispatcher sees of an agent.
+// changeAgent changes an agent of the fake dispatcher, which announces it.
 func changeAgent(b *apitest.Fixture, name string, change func(*engine.LiveAgent)) {
 	b.T.Helper()
 	a, ok := b.Live.LiveAgent(name)
@@ -93,15 +96,14 @@ func TestHealthOfAgents(t *testing.T) {
 	b.FinishTask(b.Run(b.AddAgent("coder", 1)), signalbox.ReasonCompleted, signalbox.Result{})
 	a := b.AddAgent("coder", 1)
 	wantHealthy(b)
-	wantAgent(b, "coder", "idle")
+	wantFace(b, "coder", "idle")
 
-	// One that came by itself and is gone is nobody's business, until something
-	// hangs on it.
+	// A registered agent that is down is no finding until a task depends on it.
 	heard := c.Now()
 	changeAgent(b, "coder", func(l *engine.LiveAgent) { l.Up, l.LastHeard, l.Message = false, heard, "connection refused" })
 	c.Advance(25 * time.Second)
 	wantHealthy(b)
-	wantAgent(b, "coder", "down", "connection refused")
+	wantFace(b, "coder", "down", "connection refused")
 	id := b.Submit(`{"prompt":"p","agent":"coder"}`).QueueID
 	if at := wantAttention(b, "agent_down", "error", "coder", "not been heard from for 20 s", "1 task waits for it alone", "signalbox clear coder"); !at.Since.Equal(heard) {
 		t.Errorf("%+v", at)
@@ -113,24 +115,24 @@ func TestHealthOfAgents(t *testing.T) {
 		t.Errorf("%+v", at)
 	}
 
-	// It is there again, answers nothing while it works, then answers and gets
-	// on with nothing.
+	// It is up again, but silent while it runs a task; then it sends heartbeats,
+	// but prints nothing.
 	changeAgent(b, "coder", func(l *engine.LiveAgent) { l.Up, l.Fencing, l.Message = true, true, "" })
 	wantAttention(b, "agent_silent", "error", "coder", "works and has not been heard from for 20 s")
-	wantAgent(b, "coder", "stuck", "not heard from for 20 s")
+	wantFace(b, "coder", "stuck", "not heard from for 20 s")
 	changeAgent(b, "coder", func(l *engine.LiveAgent) { l.LastHeard = c.Now() })
 	wantHealthy(b)
-	wantAgent(b, "coder", "running")
+	wantFace(b, "coder", "running")
 	c.Advance(11 * time.Minute)
 	changeAgent(b, "coder", func(l *engine.LiveAgent) { l.LastHeard = c.Now() })
 	wantAttention(b, "stuck", "warning", "coder", "printed nothing for 11 min in "+id, "signalbox logs "+id)
-	wantAgent(b, "coder", "stuck", "not got on for 11 min")
+	wantFace(b, "coder", "stuck", "not got on for 11 min")
 	changeAgent(b, "coder", func(l *engine.LiveAgent) { l.LastProgress = c.Now() })
-	if lane := wantAgent(b, "coder", "running"); lane.Current[0].LastProgress == nil {
-		t.Errorf("%+v", lane.Current)
+	if agent := wantFace(b, "coder", "running"); agent.Current[0].LastProgress == nil {
+		t.Errorf("%+v", agent.Current)
 	}
 
-	// A cancel that it does not confirm.
+	// It does not confirm a cancel.
 	if _, err := b.Engine.Cancel(t.Context(), id, "a test"); err != nil {
 		t.Fatal(err)
 	}
@@ -141,13 +143,14 @@ func TestHealthOfAgents(t *testing.T) {
 	if at := wantAttention(b, "cancel_unconfirmed", "warning", "coder", id+" for 10 s", "signalbox release coder"); !at.Since.Equal(asked) {
 		t.Errorf("%+v", at)
 	}
-	if lane := wantAgent(b, "coder", "cancelling", id); lane.Current[0].CancelledAt == nil || !lane.Current[0].CancelledAt.Equal(asked) {
-		t.Errorf("%+v", lane.Current)
+	if agent := wantFace(b, "coder", "cancelling", id); agent.Current[0].CancelledAt == nil || !agent.Current[0].CancelledAt.Equal(asked) {
+		t.Errorf("%+v", agent.Current)
 	}
 }
 
-// What an agent says keeps a run from going on is told wherever one looks.
-func TestTroubleOfARunIsTold(t *testing.T) {
+// The note of a run, with which an agent reports a problem, is in every answer that
+// shows the run.
+func TestNoteOfARunIsShownEverywhere(t *testing.T) {
 	b := apitest.New(t).Serve()
 	a := b.AddAgent("coder", 1)
 	id := b.Submit(`{"prompt":"p"}`).QueueID
@@ -158,8 +161,8 @@ func TestTroubleOfARunIsTold(t *testing.T) {
 	if at := wantAttention(b, "run_trouble", "warning", "coder", "cannot go on with "+id+": "+note, "signalbox cancel "+id); at.TaskID != id {
 		t.Errorf("%+v", at)
 	}
-	if lane := wantAgent(b, "coder", "running"); lane.Current[0].Note != note || lane.Running[0].Note != note {
-		t.Errorf("%+v", lane)
+	if agent := wantFace(b, "coder", "running"); agent.Current[0].Note != note || agent.Running[0].Note != note {
+		t.Errorf("%+v", agent)
 	}
 	var task api.Task
 	b.Do("GET", "/api/queue/"+id, "").Want(t, 200, &task)
@@ -174,7 +177,7 @@ func TestTroubleOfARunIsTold(t *testing.T) {
 	wantHealthy(b)
 }
 
-func TestHealthOfAConfiguredAgentThatIsGone(t *testing.T) {
+func TestHealthOfAConfiguredAgentThatIsDown(t *testing.T) {
 	b := apitest.New(t).Serve()
 	a := b.AddAgent("coder", 1)
 	a.Source = signalbox.AgentFromConfig
@@ -185,7 +188,7 @@ func TestHealthOfAConfiguredAgentThatIsGone(t *testing.T) {
 	wantAttention(b, "agent_down", "warning", "coder", "was never heard from", "start it again")
 }
 
-func TestHealthOfASlotThatIsWithheld(t *testing.T) {
+func TestHealthOfAWithheldSlot(t *testing.T) {
 	b := apitest.New(t).Serve()
 	a := b.AddAgent("coder", 1)
 	id := b.Submit(`{"prompt":"p"}`).QueueID
@@ -196,10 +199,10 @@ func TestHealthOfASlotThatIsWithheld(t *testing.T) {
 	if at := wantAttention(b, "withheld", "warning", "coder", "may still run "+id, "signalbox release coder"); at.TaskID != id {
 		t.Errorf("%+v", at)
 	}
-	wantAgent(b, "coder", "withheld")
+	wantFace(b, "coder", "withheld")
 	var lane api.Lane
 	if b.Do("GET", "/api/agents/coder/queue", "").Want(t, 200, &lane); !lane.IsBusy || lane.CurrentExecution == nil || lane.CurrentExecution.ID != id || lane.CurrentExecution.Status != "running" {
-		t.Errorf("the lane of an agent that may still run what was lost: %+v", lane)
+		t.Errorf("the lane of an agent that may still run a lost task: %+v", lane)
 	}
 }
 
@@ -220,10 +223,10 @@ func TestHealthOfQueues(t *testing.T) {
 
 	b.Do("POST", "/api/queue/pause", `{"queue":"agent:coder","reason":"new disk"}`).Want(t, 200, nil)
 	wantAttention(b, "paused", "warning", "coder", "is paused by a local caller: new disk", "signalbox resume agent:coder")
-	wantAgent(b, "coder", "draining", "new disk")
+	wantFace(b, "coder", "draining", "new disk")
 	b.Do("POST", "/api/queue/resume", `{"queue":"agent:coder"}`).Want(t, 200, nil)
 	b.Do("POST", "/api/queue/pause", `{"seconds":60}`).Want(t, 200, nil)
-	wantHealthy(b) // it ends by itself
+	wantHealthy(b) // the pause ends by itself
 	b.Do("POST", "/api/queue/pause", `{}`).Want(t, 200, nil)
 	wantAttention(b, "paused", "warning", "Every queue", "signalbox resume")
 }
@@ -240,8 +243,8 @@ func TestHealthOfTools(t *testing.T) {
 	tools.Statuses = apitest.QueueStates()[:1]
 	tools.Statuses[0].Waiters[0].Since, tools.Statuses[0].Waiters[0].Execution = c.Now(), id
 	tools.Mu.Unlock()
-	if lane := wantAgent(b, "coder", "waiting for capacity", "waits for browser, of which 1 of 1 are in use"); lane.Current[0].Call == nil || !lane.Current[0].Call.Waiting || lane.Current[0].Call.Tool != "browser__open" {
-		t.Errorf("%+v", lane.Current)
+	if agent := wantFace(b, "coder", "waiting for capacity", "waits for browser, of which 1 of 1 are in use"); agent.Current[0].Call == nil || !agent.Current[0].Call.Waiting || agent.Current[0].Call.Tool != "browser__open" {
+		t.Errorf("%+v", agent.Current)
 	}
 	c.Advance(time.Minute)
 	v := currentVerdict(b)
@@ -253,13 +256,13 @@ func TestHealthOfTools(t *testing.T) {
 
 func TestHealthOfSchedules(t *testing.T) {
 	var c apitest.Clock
-	var plans *apitest.Schedules
-	b := apitest.New(t, apitest.WithClock(&c), apitest.WithSchedules(&plans)).Serve()
-	plans.Now = c.Now
+	var schedules *apitest.Schedules
+	b := apitest.New(t, apitest.WithClock(&c), apitest.WithSchedules(&schedules)).Serve()
+	schedules.Now = c.Now
 	hourly := signalbox.Schedule{ID: "sched-1", Name: "hourly", Cron: "@hourly", Enabled: true, Cursor: c.Now(), LastStatus: signalbox.SkippedError, LastError: "the agent is gone", LastRun: c.Now()}
 	late := signalbox.Schedule{ID: "sched-2", Name: "late", Cron: "@hourly", Enabled: true, Cursor: c.Now().Add(-3 * time.Hour)}
 	off := signalbox.Schedule{ID: "sched-3", Name: "off", Cron: "@hourly", Cursor: c.Now().Add(-3 * time.Hour), LastStatus: signalbox.SkippedError}
-	plans.ByID = map[string]signalbox.Schedule{hourly.ID: hourly, late.ID: late, off.ID: off}
+	schedules.ByID = map[string]signalbox.Schedule{hourly.ID: hourly, late.ID: late, off.ID: off}
 	v := currentVerdict(b)
 	if len(v.Attention) != 2 {
 		t.Fatalf("%+v", v)
@@ -272,39 +275,38 @@ func TestHealthOfSchedules(t *testing.T) {
 	}
 }
 
-// Of several tasks of an agent one is stuck, though the other prints.
-func TestHealthOfOneOfSeveralTasks(t *testing.T) {
+// One task of an agent is stuck although another one prints.
+func TestHealthOfOneStuckTaskOfTwo(t *testing.T) {
 	var c apitest.Clock
 	b := apitest.New(t, apitest.WithClock(&c)).Serve()
 	a := b.AddAgent("coder", 2)
-	still, prints := b.Submit(`{"prompt":"still"}`).QueueID, b.Submit(`{"prompt":"prints"}`).QueueID
+	stuck, printing := b.Submit(`{"prompt":"stuck"}`).QueueID, b.Submit(`{"prompt":"printing"}`).QueueID
 	b.Run(a)
 	b.Run(a)
 	c.Advance(20 * time.Minute)
 	changeAgent(b, "coder", func(l *engine.LiveAgent) {
 		l.LastHeard, l.LastProgress, l.Fencing = c.Now(), c.Now(), true
-		l.Progress = map[string]time.Time{still: {}, prints: c.Now()}
+		l.Progress = map[string]time.Time{stuck: {}, printing: c.Now()}
 	})
-	if at := wantAttention(b, "stuck", "warning", "coder", "20 min in "+still); at.TaskID != still {
+	if at := wantAttention(b, "stuck", "warning", "coder", "20 min in "+stuck); at.TaskID != stuck {
 		t.Errorf("%+v", at)
 	}
 }
 
-// Of several tasks of an agent one is stuck; the other waits for a tool, which
-// is no fault of the agent.
+// A task that waits for a tool is not stuck; another one of the same agent is.
 func TestHealthOfATaskThatWaitsForATool(t *testing.T) {
 	var c apitest.Clock
 	tools := apitest.NewTools()
 	b := apitest.New(t, apitest.WithClock(&c), apitest.WithTools(tools)).Serve()
 	a := b.AddAgent("coder", 2)
-	still, waits := b.Submit(`{"prompt":"still"}`).QueueID, b.Submit(`{"prompt":"waits"}`).QueueID
+	silent, waiting := b.Submit(`{"prompt":"silent"}`).QueueID, b.Submit(`{"prompt":"waiting"}`).QueueID
 	b.Run(a)
 	b.Run(a)
 	c.Advance(20 * time.Minute)
 	changeAgent(b, "coder", func(l *engine.LiveAgent) { l.LastHeard, l.Fencing = c.Now(), true })
 	tools.Mu.Lock()
 	tools.Statuses = apitest.QueueStates()[:1]
-	tools.Statuses[0].Waiters[0].Since, tools.Statuses[0].Waiters[0].Execution = c.Now(), waits
+	tools.Statuses[0].Waiters[0].Since, tools.Statuses[0].Waiters[0].Execution = c.Now(), waiting
 	tools.Mu.Unlock()
 	var stuck []string
 	for _, at := range currentVerdict(b).Attention {
@@ -312,7 +314,7 @@ func TestHealthOfATaskThatWaitsForATool(t *testing.T) {
 			stuck = append(stuck, at.TaskID)
 		}
 	}
-	if !slices.Equal(stuck, []string{still}) {
+	if !slices.Equal(stuck, []string{silent}) {
 		t.Errorf("stuck: %q", stuck)
 	}
 }

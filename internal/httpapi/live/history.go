@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	loadEvery = 10 * time.Second // from one sample to the next
-	loadFor   = 30 * time.Minute // that samples are kept
+	pressureEvery = 10 * time.Second // between two samples
+	pressureKept  = 30 * time.Minute // how long a sample is kept
 )
 
-// pressureLog keeps how much there was to do, in memory: it begins anew with the
-// process.
+// pressureLog samples the load. The samples are in memory only and start empty
+// with the process.
 type pressureLog struct {
-	samples []api.Pressure // oldest first; a new slice with each sample, for changes have the old one
+	samples []api.Pressure // oldest first; replaced, never changed in place: states share it
 }
 
-// sample takes a sample where one is due, and returns all.
+// sample adds a sample if one is due, and returns all of them.
 func (p *pressureLog) sample(t *api.Totals, now time.Time) []api.Pressure {
 	if n := len(p.samples); n > 0 {
 		age := now.Sub(p.samples[n-1].At)
-		if age >= 0 && age < loadEvery {
+		if age >= 0 && age < pressureEvery {
 			return p.samples
 		}
 		if age < 0 { // the clock went back
@@ -32,7 +32,7 @@ func (p *pressureLog) sample(t *api.Totals, now time.Time) []api.Pressure {
 		}
 	}
 	oldest := 0
-	for oldest < len(p.samples) && now.Sub(p.samples[oldest].At) > loadFor {
+	for oldest < len(p.samples) && now.Sub(p.samples[oldest].At) > pressureKept {
 		oldest++
 	}
 	p.samples = append(append([]api.Pressure(nil), p.samples[oldest:]...), api.Pressure{
@@ -43,22 +43,24 @@ func (p *pressureLog) sample(t *api.Totals, now time.Time) []api.Pressure {
 
 const (
 	tallyMinutes = 24 * 60
-	// seedRows and seedTime bound what is read of the past at the first look.
+	// seedRows and seedTime limit how much history the first refresh reads.
 	seedRows = 20_000
 	seedTime = 500 * time.Millisecond
-	// seedOverlap is how long before the first look a task may have ended that is
-	// in the journal only behind it: its end was decided before it was stored.
+	// seedOverlap is how long before the first refresh a task may have ended whose
+	// journal entry comes after it: the end time is set before the commit.
 	seedOverlap = 30 * time.Second
 )
 
-// tally counts the tasks that ended in the last 24 hours, by minutes, from the
-// journal, which has those of all directors. What ended before the first look
-// is read from the history, as far as that is done quickly.
+// tally counts the tasks that ended in the last 24 hours, tool calls apart, in
+// buckets of a minute. It follows the journal, which covers all directors; what
+// ended before the first refresh comes from the history, within seedRows and
+// seedTime.
 type tally struct {
-	minutes [tallyMinutes]minute
-	counted map[string]time.Time // of the overlap: tasks that were counted
-	since   time.Time            // from when on all are counted, where that is less than 24 hours
-	upTo    int64                // seq of the last entry of the journal that was counted
+	minutes [tallyMinutes]minute // a ring, by minute number modulo its length
+	seeded  map[string]time.Time // end times of the tasks counted by seed within seedOverlap, by id
+	// completeSince is from when on all tasks are counted; zero: for 24 hours.
+	completeSince time.Time
+	lastSeq       int64 // of the newest journal entry that was counted
 }
 
 type minute struct {
@@ -83,25 +85,27 @@ func (t *tally) add(state signalbox.State, at time.Time) {
 	}
 }
 
-// entry counts an end that the journal tells of.
-func (t *tally) entry(e *signalbox.Entry) {
-	if e.Seq <= t.upTo {
-		return // a look failed after it was read
+// addEntry counts a journal entry that ends a task. Entries that were counted
+// already, by an earlier refresh that failed, are skipped.
+func (t *tally) addEntry(e *signalbox.Entry) {
+	if e.Seq <= t.lastSeq {
+		return
 	}
-	t.upTo = e.Seq
+	t.lastSeq = e.Seq
 	if !e.State.Terminal() || e.Queue == signalbox.QueueCommands || e.Queue == signalbox.QueueCalls {
 		return
 	}
-	if _, known := t.counted[e.QueueID]; known {
-		delete(t.counted, e.QueueID)
+	if _, counted := t.seeded[e.QueueID]; counted {
+		delete(t.seeded, e.QueueID)
 		return
 	}
 	t.add(e.State, e.At)
 }
 
-// seed counts what ended before the first look.
-func (t *tally) seed(ctx context.Context, read store.Reader, now time.Time, entry int64) error {
-	*t = tally{counted: map[string]time.Time{}, upTo: entry}
+// seed starts the tally with the history. lastSeq is the newest journal entry of
+// the snapshot that the refresh works on.
+func (t *tally) seed(ctx context.Context, read store.Reader, now time.Time, lastSeq int64) error {
+	*t = tally{seeded: map[string]time.Time{}, lastSeq: lastSeq}
 	q := store.HistoryQuery{Since: now.Add(-tallyMinutes * time.Minute), Limit: 1000}
 	begin := time.Now()
 	for rows := 0; ; {
@@ -116,16 +120,16 @@ func (t *tally) seed(ctx context.Context, read store.Reader, now time.Time, entr
 			}
 			t.add(row.State, row.EndedAt)
 			if now.Sub(row.EndedAt) < seedOverlap {
-				t.counted[row.ID] = row.EndedAt
+				t.seeded[row.ID] = row.EndedAt
 			}
 		}
 		if page.Next == "" {
 			return nil
 		}
 		if n := len(page.Tasks); rows >= seedRows || time.Since(begin) > seedTime {
-			t.since = now
+			t.completeSince = now
 			if n > 0 {
-				t.since = page.Tasks[n-1].EndedAt
+				t.completeSince = page.Tasks[n-1].EndedAt
 			}
 			return nil
 		}
@@ -133,11 +137,11 @@ func (t *tally) seed(ctx context.Context, read store.Reader, now time.Time, entr
 	}
 }
 
-// into writes the figures of the 24 hours until now.
-func (t *tally) into(out *api.Totals, now time.Time) {
-	for id, at := range t.counted {
+// addTo sets the figures of the 24 hours before now.
+func (t *tally) addTo(out *api.Totals, now time.Time) {
+	for id, at := range t.seeded {
 		if now.Sub(at) > 2*seedOverlap {
-			delete(t.counted, id)
+			delete(t.seeded, id)
 		}
 	}
 	oldest := now.Unix()/60 - tallyMinutes
@@ -147,29 +151,30 @@ func (t *tally) into(out *api.Totals, now time.Time) {
 			out.Failed24h += m.failed
 		}
 	}
-	if !t.since.IsZero() && now.Sub(t.since) < tallyMinutes*time.Minute {
-		out.EndedSince = t.since.UnixMilli()
+	if !t.completeSince.IsZero() && now.Sub(t.completeSince) < tallyMinutes*time.Minute {
+		out.EndedSince = t.completeSince.UnixMilli()
 	}
 }
 
-// changes are what the journal tells between two looks.
-type changes struct {
-	wanted    bool            // which tasks changed; else only how many ended
-	order     []string        // ids of tasks that changed, in order
-	ids       map[string]bool // the same
-	schedules map[string]bool // by name
-	agents    map[string]bool // that no task's entry names
-	members   bool            // an agent was added, changed or removed
-	tooMuch   bool            // more changed than is told one by one
+// journalChanges is what the journal entries between two snapshots name.
+type journalChanges struct {
+	collectTasks  bool            // false: taskIDs stays empty, entries only go into the tally
+	taskIDs       []string        // tasks that changed, in the order of their first entry
+	seenTasks     map[string]bool // the ids in taskIDs
+	schedules     map[string]bool // that fired or changed, by name
+	agents        map[string]bool // named by entries that belong to no task
+	agentsChanged bool            // an agent was added, changed or removed
+	incomplete    bool            // entries are missing, or more than maxChangedTasks tasks changed
 }
 
 const (
-	maxMoved     = 500  // tasks that are told one by one in one change
-	journalBatch = 1000 // entries that are read at once
+	maxChangedTasks = 500  // in one delta; if more change, readers get a new snapshot
+	journalBatch    = 1000 // entries read at once
 )
 
-// read reads the journal from one look to the next.
-func (b *builder) read(ctx context.Context, after, to int64, into *changes) error {
+// readJournal adds the entries after seq after, up to and including to, to the
+// tally and to the changes.
+func (b *builder) readJournal(ctx context.Context, after, to int64, into *journalChanges) error {
 	for after < to {
 		entries, err := b.cfg.Engine.Read().Journal(ctx, after, journalBatch)
 		if err != nil {
@@ -184,32 +189,32 @@ func (b *builder) read(ctx context.Context, after, to int64, into *changes) erro
 				return nil
 			}
 			if entry.Seq != after+1 { // entries were pruned before they were read
-				into.tooMuch = true
+				into.incomplete = true
 			}
 			after = entry.Seq
-			b.tally.entry(entry)
+			b.tally.addEntry(entry)
 			into.add(entry)
 		}
 	}
 	return nil
 }
 
-func (c *changes) add(e *signalbox.Entry) {
+func (c *journalChanges) add(e *signalbox.Entry) {
 	switch {
 	case e.Kind == signalbox.EventAgentAdded || e.Kind == signalbox.EventAgentRemoved:
-		c.members, c.agents[e.Agent] = true, true
+		c.agentsChanged, c.agents[e.Agent] = true, true
 	case e.QueueID == "" && e.Agent != "":
 		c.agents[e.Agent] = true
 	case e.Schedule != "" && (e.Kind == signalbox.EventScheduleChanged || e.Kind == signalbox.EventScheduleFired):
 		c.schedules[e.Schedule] = true
 	}
-	if !c.wanted || e.QueueID == "" || c.ids[e.QueueID] {
+	if !c.collectTasks || e.QueueID == "" || c.seenTasks[e.QueueID] {
 		return
 	}
-	if len(c.order) == maxMoved {
-		c.tooMuch = true
+	if len(c.taskIDs) == maxChangedTasks {
+		c.incomplete = true
 		return
 	}
-	c.ids[e.QueueID] = true
-	c.order = append(c.order, e.QueueID)
+	c.seenTasks[e.QueueID] = true
+	c.taskIDs = append(c.taskIDs, e.QueueID)
 }

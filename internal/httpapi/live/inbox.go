@@ -8,68 +8,70 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// inbox gathers what may be shown otherwise since the newest look, and remembers of
-// changes what no row says.
+// inbox collects what the next refresh has to rebuild. It also remembers times
+// that no row of the store holds: when tasks were cancelled and when agents
+// became idle.
 type inbox struct {
 	engine *engine.Engine
-	signs  chan struct{} // something came
+	wake   chan struct{} // gets a value when an agent or a tool call changed; capacity 1
 
-	mu        sync.Mutex
-	all       bool                 // everything is made anew
-	members   bool                 // an agent was added, changed or removed
-	agents    map[string]struct{}  // that may be shown otherwise
-	cancelled map[string]time.Time // when tasks in flight were cancelled
-	idle      map[string]time.Time // when the newest run of an agent ended
+	mu            sync.Mutex
+	rebuildAll    bool
+	agentsChanged bool                 // an agent was added, changed or removed
+	dirtyAgents   map[string]struct{}  // by name
+	cancelled     map[string]time.Time // when tasks in flight were cancelled, by id
+	idle          map[string]time.Time // when the newest run of an agent ended, by name
 }
 
 func (b *inbox) init(e *engine.Engine) {
-	b.engine, b.signs, b.agents = e, make(chan struct{}, 1), map[string]struct{}{}
+	b.engine, b.wake, b.dirtyAgents = e, make(chan struct{}, 1), map[string]struct{}{}
 	b.cancelled, b.idle = map[string]time.Time{}, map[string]time.Time{}
 	e.Observe(b.applied)
-	e.ObserveAgents(b.agent)
+	e.ObserveAgents(b.agentChanged)
 }
 
-// markAll has everything made anew with the next look.
-func (b *inbox) markAll() {
+// requestRebuild makes the next refresh rebuild everything.
+func (b *inbox) requestRebuild() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.all = true
+	b.rebuildAll = true
 }
 
-// agent notes that an agent may be shown otherwise.
-func (b *inbox) agent(name string) {
+// agentChanged marks an agent dirty and wakes the refresh loop.
+func (b *inbox) agentChanged(name string) {
 	b.mu.Lock()
-	b.agents[name] = struct{}{}
+	b.dirtyAgents[name] = struct{}{}
 	b.mu.Unlock()
-	signal(b.signs)
+	notify(b.wake)
 }
 
-// drain returns what came, and forgets it.
-func (b *inbox) drain() (all, members bool, agents map[string]struct{}) {
+// take returns what was collected since the last call.
+func (b *inbox) take() (rebuildAll, agentsChanged bool, dirtyAgents map[string]struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	all, members, agents = b.all, b.members, b.agents
-	b.all, b.members, b.agents = false, false, map[string]struct{}{}
-	return all, members, agents
+	rebuildAll, agentsChanged, dirtyAgents = b.rebuildAll, b.agentsChanged, b.dirtyAgents
+	b.rebuildAll, b.agentsChanged, b.dirtyAgents = false, false, map[string]struct{}{}
+	return rebuildAll, agentsChanged, dirtyAgents
 }
 
-// applied takes in a durable change. What it does to rows is seen in the store.
+// applied records a durable change, as far as a refresh cannot find it by
+// comparing snapshots of the store.
 func (b *inbox) applied(a *engine.Applied) {
 	t := &a.Task
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
 	case a.Kind == signalbox.EventAgentAdded || a.Kind == signalbox.EventAgentRemoved:
-		b.members = true
-	case a.Kind == signalbox.EventRelease && t.ID == "": // what is withheld there is told to let go
-		b.agents[t.Agent] = struct{}{}
+		b.agentsChanged = true
+	case a.Kind == signalbox.EventRelease && t.ID == "": // the whole agent was released: it may be offered tasks again
+		b.dirtyAgents[t.Agent] = struct{}{}
 	case a.Kind == signalbox.EventCancel && t.State.InFlight():
 		if _, known := b.cancelled[t.ID]; !known {
 			b.cancelled[t.ID] = b.engine.Now()
 		}
 	case a.From.InFlight() && !t.State.InFlight():
 		delete(b.cancelled, t.ID)
-		b.agents[t.Agent] = struct{}{}
+		b.dirtyAgents[t.Agent] = struct{}{}
 		if len(b.idle) > signalbox.MaxAgents {
 			clear(b.idle)
 		}
@@ -79,12 +81,13 @@ func (b *inbox) applied(a *engine.Applied) {
 	}
 }
 
-// cancelledAt is when a task in flight was cancelled: now, where that was not
-// seen.
+// cancelledAt is when a task in flight was cancelled. A cancel that was not
+// observed, such as one before this process started, counts from now on.
+// inFlight is the number of tasks in flight; it bounds what is remembered.
 func (b *inbox) cancelledAt(id string, inFlight int) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.cancelled) > 2*inFlight+100 { // what another director has ended
+	if len(b.cancelled) > 2*inFlight+100 { // tasks that other directors ended stay in the map
 		clear(b.cancelled)
 	}
 	at, known := b.cancelled[id]
@@ -95,6 +98,7 @@ func (b *inbox) cancelledAt(id string, inFlight int) time.Time {
 	return at
 }
 
+// idleSince is when the newest run of an agent ended; zero if none was seen.
 func (b *inbox) idleSince(agent string) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()

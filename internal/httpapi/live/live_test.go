@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
-// watcher reads the live stream and keeps what it says.
+// watcher is a client of the live stream: it applies the events that it reads.
 type watcher struct {
 	*apitest.Stream
 	epoch    string
@@ -23,8 +23,8 @@ type watcher struct {
 	tasks    map[string]api.LiveTask
 	totals   api.Totals
 	health   api.Verdict
-	last     apitest.Event
-	live     api.Live
+	last     apitest.Event // the last one read
+	live     api.Live      // the last one that is not a beat, decoded
 }
 
 func watchLive(b *apitest.Fixture, edits ...apitest.Edit) *watcher {
@@ -34,7 +34,7 @@ func watchLive(b *apitest.Fixture, edits ...apitest.Edit) *watcher {
 	}
 }
 
-// read takes the next event in.
+// read reads and applies the next event, and returns its name.
 func (s *watcher) read() string {
 	s.T.Helper()
 	s.last = s.Next()
@@ -57,11 +57,11 @@ func (s *watcher) read() string {
 		clear(s.queues)
 		clear(s.tasks)
 	}
-	s.take(s.live)
+	s.apply(s.live)
 	return s.last.Name
 }
 
-func (s *watcher) take(l api.Live) {
+func (s *watcher) apply(l api.Live) {
 	s.epoch, s.revision = l.Epoch, l.Revision
 	for _, a := range l.Agents {
 		s.agents[a.Name] = a
@@ -91,17 +91,17 @@ func (s *watcher) take(l api.Live) {
 	}
 }
 
-// until reads on until something is so.
-func (s *watcher) until(what string, so func() bool) {
+// until reads events until a condition holds.
+func (s *watcher) until(what string, holds func() bool) {
 	s.T.Helper()
-	for end := time.Now().Add(time.Minute); !so(); s.read() {
+	for end := time.Now().Add(time.Minute); !holds(); s.read() {
 		if time.Now().After(end) {
-			s.T.Fatalf("it never came to be: %s; the last event is %+v", what, s.last)
+			s.T.Fatalf("timed out waiting until %s; the last event is %+v", what, s.last)
 		}
 	}
 }
 
-func TestLiveBeginsWithEverything(t *testing.T) {
+func TestLiveBeginsWithASnapshot(t *testing.T) {
 	b := apitest.New(t).Serve()
 	a := b.AddAgent("coder", 1)
 	first := b.Submit(`{"prompt":"first","agent":"coder"}`).QueueID
@@ -134,7 +134,7 @@ func TestLiveBeginsWithEverything(t *testing.T) {
 	}
 }
 
-func TestLiveTellsWhatChanges(t *testing.T) {
+func TestLiveSendsChanges(t *testing.T) {
 	b := apitest.New(t).Serve()
 	a := b.AddAgent("coder", 1)
 	s := watchLive(b)
@@ -160,9 +160,9 @@ func TestLiveTellsWhatChanges(t *testing.T) {
 	b.Engine.RemoveAgent(t.Context(), "coder", "a test")
 }
 
-// When an agent was heard is shown of those at work. The heartbeats of an idle one
-// change nothing; when it falls silent, it is shown when it was heard last.
-func TestLiveHeartbeatsOfIdleAgentsChangeNothing(t *testing.T) {
+// LastHeard is kept up to date for agents that run a task. The heartbeats of an idle
+// agent change nothing; when it goes down, LastHeard is that of the last one.
+func TestHeartbeatsOfIdleAgentsChangeNothing(t *testing.T) {
 	var c apitest.Clock
 	b := apitest.New(t, apitest.WithClock(&c))
 	t.Cleanup(b.Server.Stop)
@@ -170,29 +170,29 @@ func TestLiveHeartbeatsOfIdleAgentsChangeNothing(t *testing.T) {
 	a := b.AddAgent("coder", 1)
 	b.Submit(`{"prompt":"p","agent":"coder"}`)
 	b.Run(a)
-	heard := func(name string) time.Time {
+	lastHeard := func(name string) time.Time {
 		t.Helper()
-		if err := b.Server.Live().RefreshAfterASecond(t.Context()); err != nil {
+		if err := b.Server.Live().RefreshPolled(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		var shown api.LiveAgent
-		if err := json.Unmarshal([]byte(b.Server.Live().Shown()["agent:"+name]), &shown); err != nil || shown.LastHeard == nil {
+		if err := json.Unmarshal([]byte(b.Server.Live().Entities()["agent:"+name]), &shown); err != nil || shown.LastHeard == nil {
 			t.Fatalf("%+v, %v", shown, err)
 		}
 		return *shown.LastHeard
 	}
 	b.Live.HeardAt(c.Now())
-	first := heard("idle")
+	first := lastHeard("idle")
 	c.Advance(30 * time.Second)
 	b.Live.HeardAt(c.Now())
-	if got := heard("idle"); !got.Equal(first) {
-		t.Errorf("the idle agent is shown with a heartbeat of %s, want %s", got, first)
+	if got := lastHeard("idle"); !got.Equal(first) {
+		t.Errorf("the idle agent was last heard at %s, want %s", got, first)
 	}
-	if got, want := heard("coder"), c.Now().Truncate(time.Second); !got.Equal(want) {
-		t.Errorf("the agent at work is shown with a heartbeat of %s, want %s", got, want)
+	if got, want := lastHeard("coder"), c.Now().Truncate(time.Second); !got.Equal(want) {
+		t.Errorf("the agent that runs a task was last heard at %s, want %s", got, want)
 	}
 	changeAgent(b, "idle", func(a *engine.LiveAgent) { a.Up = false })
-	if got, want := heard("idle"), c.Now().Truncate(time.Second); !got.Equal(want) {
-		t.Errorf("the silent agent is shown with a heartbeat of %s, want %s", got, want)
+	if got, want := lastHeard("idle"), c.Now().Truncate(time.Second); !got.Equal(want) {
+		t.Errorf("the agent that is down was last heard at %s, want %s", got, want)
 	}
 }

@@ -1,3 +1,11 @@
+// Package live is the live view of a director: its agents, queues, tasks and
+// totals, and what needs a person, as GET /api/live streams them.
+//
+// A Projection holds the view as entities, each with its JSON. The engine says
+// what may have changed; a refresh reads the store, rebuilds the entities that
+// differ and appends one delta, numbered by revision. Readers get a snapshot and
+// then the deltas. One that reconnects gets the deltas that it missed, or a new
+// snapshot if these are no longer kept.
 package live
 
 import (
@@ -18,43 +26,44 @@ import (
 )
 
 const (
-	// refreshEvery is the least time from one look to the next: an entity changes
-	// at most five times a second.
+	// refreshEvery is the least time between two refreshes for readers: an entity
+	// changes at most five times a second.
 	refreshEvery = 200 * time.Millisecond
-	// refreshAtLeast is after how long a look is taken though nothing was announced,
-	// while someone reads: whether the store answers is seen by asking it.
+	// refreshAtLeast is the most time between two refreshes while there are readers:
+	// only a refresh shows whether the store still answers.
 	refreshAtLeast = 900 * time.Millisecond
-	idleRefresh    = 10 * time.Second // the default of Config.IdleRefresh
-	// refreshTimeout is how long the store may take for a look.
-	refreshTimeout = 5 * time.Second
-	// refreshShare is how much longer than a look the time to the next one is: a
-	// large store costs a sixth of a core at most.
-	refreshShare = 5
-	// keepChangesFor is how long after the last reader has gone what changes is kept
-	// for it.
-	keepChangesFor = time.Minute
-	// staleAfter is the age from which a look is not of this moment.
+	// refreshPauseFactor is how many times as long as a refresh took the time to the
+	// next one is at least, counted from its begin: one with a large store takes a
+	// fifth of a core at most.
+	refreshPauseFactor = 5
+	refreshTimeout     = 5 * time.Second
+	defaultIdleRefresh = 10 * time.Second
+	// keepDeltasFor is for how long after the last reader has gone refreshes still
+	// make deltas, so that it can reconnect.
+	keepDeltasFor = time.Minute
+	// staleAfter is the age from which the last refresh no longer counts as current.
 	staleAfter = 2500 * time.Millisecond
 
-	maxChanges     = 512     // changes that are kept for readers that come back
-	maxChangeBytes = 8 << 20 // of them together
+	maxDeltas     = 512     // kept for readers that reconnect
+	maxDeltaBytes = 8 << 20 // of their frames together
 )
 
-// Config is what the live view is made of.
+// Config is what the live view is made of. Fields are required unless they say
+// otherwise.
 type Config struct {
 	Engine    *engine.Engine
-	Tools     Tools     // nil: there are none
-	Schedules Schedules // nil: there are none
-	// HeartbeatInterval is how often agents are heard from: one that is silent
-	// for three times as long needs a person.
+	Tools     Tools     // nil: no tools
+	Schedules Schedules // nil: no schedules
+	// HeartbeatInterval is the interval of the agents' heartbeats. An agent that
+	// runs a task and is silent for three intervals is a finding.
 	HeartbeatInterval func() time.Duration
-	// Terminals are the open terminals of an agent.
+	// Terminals returns the open terminals of an agent.
 	Terminals func(agent string) []api.AgentTerminal
-	Streams   *httpio.Streams
+	Streams   *httpio.Streams // counts the readers among all streams of the server
 	Log       *slog.Logger
-	Life      context.Context // streams end with it
-	// IdleRefresh is how often the view is refreshed while nobody watches, for
-	// what is shown of the past. 0 means every 10 s.
+	Life      context.Context // ends when the director stops; streams end with it
+	// IdleRefresh is the interval of refreshes while there are no readers: samples
+	// of the load are taken then, too. 0: 10 s.
 	IdleRefresh time.Duration
 }
 
@@ -62,70 +71,75 @@ type Config struct {
 type Tools interface {
 	Servers() []gateway.Server
 	Queues() []toolqueue.Status
-	// OnCall has f called when a call of this director begins to wait, gets its
-	// slot or gives it back.
+	// OnCall registers f to be called when a call of this director starts to wait,
+	// gets its slot or gives it back. f must be quick.
 	OnCall(f func())
 }
 
-// Schedules are the schedules there are.
+// Schedules reads the schedules.
 type Schedules interface {
 	All(ctx context.Context) ([]signalbox.Schedule, error)
+	// Get finds a schedule by id or name.
 	Get(ctx context.Context, ref string) (signalbox.Schedule, error)
 	// Due is when a schedule fires next; zero: never.
 	Due(s signalbox.Schedule) time.Time
 }
 
-// Projection is all that readers of GET /api/live are shown, and what changed
-// in it. It is told what may have changed, and makes only that anew.
+// Projection is the live view and its recent changes. Its methods may be called
+// concurrently.
 type Projection struct {
 	cfg   *Config
-	epoch string
+	epoch string // random, so that revisions of another process are not mistaken for its own
 	inbox inbox
 
-	refreshing sync.Mutex // held during a look: there is one at a time
-	builder    builder    // guarded by looking
+	refreshMu sync.Mutex // held during a refresh; locked before mu
+	builder   builder    // guarded by refreshMu
 
-	mu          sync.Mutex
+	mu          sync.Mutex // guards the fields below
 	readers     map[chan struct{}]struct{}
-	lastLeftAt  time.Time          // when the last of them went
-	stop        context.CancelFunc // of the loop; nil while nobody reads
-	idleTimer   *time.Timer        // the next look while nobody reads; nil before the first
-	state       *state             // nil before the first look
-	refreshedAt time.Time          // by the real clock, when the newest look began
-	notifiedAt  time.Time          // seen, when the readers got their last sign
-	lastErr     error              // of the newest look; nil if it succeeded
+	lastLeftAt  time.Time          // when the last reader left
+	stop        context.CancelFunc // stops the refresh loop; nil while there are no readers
+	idleTimer   *time.Timer        // for refreshes without readers; nil before the first refresh
+	state       *state             // nil before the first refresh
+	refreshedAt time.Time          // by the wall clock, when the last successful refresh began
+	notifiedAt  time.Time          // refreshedAt when the readers were notified last
+	lastErr     error              // of the newest refresh; nil if it succeeded
 	revision    int64
-	changes     []*delta // oldest first, without gaps up to revision
-	bytes       int      // of their frames
-	full        []byte   // everything as a snapshot for readers without limits, of fullAt
-	fullAt      int64
-	// shown are the entities by key. They are written with looking and mu held.
-	shown map[string]*entity
+	deltas      []*delta // oldest first; the last one leads to revision, without gaps
+	deltaBytes  int      // the sum of their frames
+	full        []byte   // the snapshot event for readers without limits; nil: none made yet
+	fullAt      int64    // the revision of full
+
+	// entities are the current ones by key. They are changed with refreshMu and mu
+	// held, so either is enough to read them.
+	entities map[string]*entity
 }
 
+// New returns a projection. It does nothing until it is read first.
 func New(cfg Config) *Projection {
 	p := &Projection{}
-	cfg.IdleRefresh = cmp.Or(cfg.IdleRefresh, idleRefresh)
+	cfg.IdleRefresh = cmp.Or(cfg.IdleRefresh, defaultIdleRefresh)
 	p.cfg, p.epoch, p.readers = &cfg, strings.ToLower(rand.Text()[:10]), map[chan struct{}]struct{}{}
-	p.shown = map[string]*entity{}
+	p.entities = map[string]*entity{}
 	p.inbox.init(cfg.Engine)
 	if cfg.Tools != nil {
-		cfg.Tools.OnCall(func() { signal(p.inbox.signs) })
+		cfg.Tools.OnCall(func() { notify(p.inbox.wake) })
 	}
-	p.builder.init(p.cfg, &p.inbox, p.shown)
+	p.builder.init(p.cfg, &p.inbox, p.entities)
 	return p
 }
 
-// Readers is how many watch.
+// Readers is the number of readers of the stream.
 func (p *Projection) Readers() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.readers)
 }
 
-// subscribe adds a reader, which gets a sign after something changed, and where for
-// long nothing did. Signs coalesce. The loop runs while there are readers.
-func (p *Projection) subscribe() (signs <-chan struct{}, leave func()) {
+// subscribe adds a reader, and starts the refresh loop for the first one. wake gets
+// a value after a change, and after a while without any; one value may stand for
+// several changes.
+func (p *Projection) subscribe() (wake <-chan struct{}, unsubscribe func()) {
 	c := make(chan struct{}, 1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,7 +147,7 @@ func (p *Projection) subscribe() (signs <-chan struct{}, leave func()) {
 	if p.stop == nil {
 		ctx, cancel := context.WithCancel(context.Background())
 		p.stop = cancel
-		p.inbox.markAll()
+		p.inbox.requestRebuild()
 		go p.run(ctx)
 	}
 	return c, func() {
@@ -147,21 +161,21 @@ func (p *Projection) subscribe() (signs <-chan struct{}, leave func()) {
 	}
 }
 
-// run looks until ctx ends: when something was announced, when the time has
-// come at which something is shown otherwise, and after lookAtLeast.
+// run refreshes until ctx ends: when the journal grew, when the inbox was woken, and
+// after maxPause at the latest.
 func (p *Projection) run(ctx context.Context) {
-	signs, stop := p.cfg.Engine.WatchJournal()
+	journal, stop := p.cfg.Engine.WatchJournal()
 	defer stop()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		begin := time.Now()
-		_ = p.Refresh(ctx) // readers are told by the verdict
-		pause := max(refreshEvery, refreshShare*time.Since(begin))
-		timer.Reset(p.untilNextRefresh() - time.Since(begin))
+		_ = p.Refresh(ctx) // readers see a failure in the verdict
+		pause := max(refreshEvery, refreshPauseFactor*time.Since(begin))
+		timer.Reset(p.maxPause() - time.Since(begin))
 		select {
-		case <-signs:
-		case <-p.inbox.signs:
+		case <-journal:
+		case <-p.inbox.wake:
 		case <-timer.C:
 		case <-ctx.Done():
 			return
@@ -173,46 +187,47 @@ func (p *Projection) run(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			}
-			drain(signs) // the look that comes now is for these, too
-			drain(p.inbox.signs)
+			drain(journal) // the next refresh covers these, too
+			drain(p.inbox.wake)
 		}
 	}
 }
 
-// untilNextRefresh is how long after a look the next one is taken at the latest. What other
-// directors do in a shared tool queue is not announced here: while one is used, that
-// is looked at more often.
-func (p *Projection) untilNextRefresh() time.Duration {
-	p.refreshing.Lock()
-	defer p.refreshing.Unlock()
-	if p.builder.sharedBusy() {
+// maxPause is the most time from the begin of a refresh to the next one. Nothing
+// announces what other directors do in a shared tool queue, so that it is short
+// while one is in use.
+func (p *Projection) maxPause() time.Duration {
+	p.refreshMu.Lock()
+	defer p.refreshMu.Unlock()
+	if p.builder.sharedInUse() {
 		return refreshEvery
 	}
 	return refreshAtLeast
 }
 
-// EnsureFresh looks, unless that was done a moment ago.
+// EnsureFresh refreshes the view, unless a refresh succeeded within refreshEvery.
 func (p *Projection) EnsureFresh(ctx context.Context) error {
 	p.mu.Lock()
-	recent := p.state != nil && time.Since(p.refreshedAt) < refreshEvery && p.lastErr == nil
+	fresh := p.state != nil && time.Since(p.refreshedAt) < refreshEvery && p.lastErr == nil
 	p.mu.Unlock()
-	if recent {
+	if fresh {
 		return nil
 	}
 	return p.Refresh(ctx)
 }
 
-// Refresh takes in what has changed, and keeps what is shown otherwise now.
+// Refresh reads what has changed, updates the view and notifies the readers. If it
+// fails, the view stays as it is, and its verdict says that the store is down.
 func (p *Projection) Refresh(ctx context.Context) error {
-	p.refreshing.Lock()
-	defer p.refreshing.Unlock()
+	p.refreshMu.Lock()
+	defer p.refreshMu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
 	begin := time.Now()
 	p.mu.Lock()
-	before, watched := p.state, len(p.readers) > 0 || time.Since(p.lastLeftAt) < keepChangesFor
+	before, watched := p.state, len(p.readers) > 0 || time.Since(p.lastLeftAt) < keepDeltasFor
 	p.mu.Unlock()
-	l, err := p.builder.refresh(ctx, watched)
+	r, err := p.builder.refresh(ctx, watched)
 	if err != nil {
 		p.fail(ctx, err)
 		return err
@@ -220,30 +235,29 @@ func (p *Projection) Refresh(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	recovered := p.lastErr != nil
-	p.state, p.refreshedAt, p.lastErr = &l.state, begin, nil
-	for _, e := range l.changed {
-		p.shown[e.key] = e
+	p.state, p.refreshedAt, p.lastErr = &r.state, begin, nil
+	for _, e := range r.changed {
+		p.entities[e.key] = e
 	}
-	for _, e := range l.gone {
-		delete(p.shown, e.key)
+	for _, e := range r.gone {
+		delete(p.entities, e.key)
 	}
 	p.startIdleTimer()
-	if before == nil || !l.complete {
+	if before == nil || !r.complete {
 		p.reset()
 		return nil
 	}
-	l.change.compare(before, p.state, recovered)
+	r.delta.compare(before, p.state, recovered)
 	switch {
-	case !l.change.empty():
-		p.add(&l.change)
-	case begin.Sub(p.notifiedAt) >= refreshAtLeast: // to beat now: readers need not wake once more for it
-		p.notify()
+	case !r.delta.empty():
+		p.add(&r.delta)
+	case begin.Sub(p.notifiedAt) >= refreshAtLeast: // a beat is due: readers send it now instead of waking up again
+		p.notifyReaders()
 	}
 	return nil
 }
 
-// startIdleTimer sees to it that a look is taken while nobody reads; the caller
-// holds mu.
+// startIdleTimer starts the refreshes without readers, once; the caller holds mu.
 func (p *Projection) startIdleTimer() {
 	if p.idleTimer != nil || p.cfg.Life.Err() != nil {
 		return
@@ -256,7 +270,7 @@ func (p *Projection) startIdleTimer() {
 		idle := len(p.readers) == 0
 		p.mu.Unlock()
 		if idle {
-			_ = p.Refresh(p.cfg.Life) // tried again the next time
+			_ = p.Refresh(p.cfg.Life) // logged by fail, and retried after IdleRefresh
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -265,54 +279,55 @@ func (p *Projection) startIdleTimer() {
 	context.AfterFunc(p.cfg.Life, func() { p.idleTimer.Stop() })
 }
 
-// reset says that what came before is not known: readers get everything anew.
+// reset begins a revision without a delta, so that all readers get the whole view.
 // The caller holds mu.
 func (p *Projection) reset() {
 	p.revision++
-	p.changes, p.bytes = nil, 0
-	p.notify()
+	p.deltas, p.deltaBytes = nil, 0
+	p.notifyReaders()
 }
 
-// add keeps a change and tells the readers; the caller holds mu.
-func (p *Projection) add(c *delta) {
+// add appends a delta as the next revision and drops the oldest ones beyond the
+// limits; the caller holds mu.
+func (p *Projection) add(d *delta) {
 	p.revision++
-	c.epoch, c.revision = p.epoch, p.revision
-	frame, err := c.event(eventChange, signalbox.Principal{})
+	d.epoch, d.revision = p.epoch, p.revision
+	frame, err := d.event(eventChange, signalbox.Principal{})
 	if err != nil { // the types of the api package always marshal
 		p.cfg.Log.Error("live change not written", "error", err)
 		p.reset()
 		return
 	}
-	c.frame = frame
-	p.changes, p.bytes = append(p.changes, c), p.bytes+len(frame)
+	d.frame = frame
+	p.deltas, p.deltaBytes = append(p.deltas, d), p.deltaBytes+len(frame)
 	drop := 0
-	for drop < len(p.changes)-1 && (len(p.changes)-drop > maxChanges || p.bytes > maxChangeBytes) {
-		p.bytes -= len(p.changes[drop].frame)
+	for drop < len(p.deltas)-1 && (len(p.deltas)-drop > maxDeltas || p.deltaBytes > maxDeltaBytes) {
+		p.deltaBytes -= len(p.deltas[drop].frame)
 		drop++
 	}
 	if drop > 0 {
-		p.changes = append(p.changes[:0:0], p.changes[drop:]...)
+		p.deltas = append(p.deltas[:0:0], p.deltas[drop:]...)
 	}
-	p.notify()
+	p.notifyReaders()
 }
 
-// notify tells the readers; the caller holds mu.
-func (p *Projection) notify() {
+// notifyReaders wakes all readers; the caller holds mu.
+func (p *Projection) notifyReaders() {
 	p.notifiedAt = p.refreshedAt
 	for c := range p.readers {
-		signal(c)
+		notify(c)
 	}
 }
 
-// signal leaves a sign in a channel of capacity 1, unless one is there.
-func signal(c chan struct{}) {
+// notify sends to a channel of capacity 1, unless it is full.
+func notify(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
 	}
 }
 
-// drain takes a sign out, where one is there.
+// drain empties a channel of capacity 1.
 func drain(c <-chan struct{}) {
 	select {
 	case <-c:
@@ -320,75 +335,79 @@ func drain(c <-chan struct{}) {
 	}
 }
 
-// fail notes that a look failed. The readers are told once, by the verdict:
-// all else stays as it was last seen.
+// fail records a failed refresh. The first one after a success is logged, and
+// readers get its verdict.
 func (p *Projection) fail(ctx context.Context, err error) {
 	if ctx.Err() != nil && ctx.Err() != context.DeadlineExceeded {
-		return // who asked for the look went away
+		return // the caller cancelled the refresh
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.lastErr == nil {
-		p.cfg.Log.Error("the state could not be read for those who watch", "error", err)
-		if p.state != nil {
-			verdict := storeDown(p.state.at)
-			p.lastErr = err
-			p.add(&delta{at: p.state.at, health: &verdict})
-		}
-	}
+	first := p.lastErr == nil
 	p.lastErr = err
+	if !first {
+		return
+	}
+	p.cfg.Log.Error("the state could not be read for those who watch", "error", err)
+	if p.state != nil {
+		down := storeDown(p.state.at)
+		p.add(&delta{at: p.state.at, health: &down})
+	}
 }
 
-// lastRefresh says when the newest look was taken, and whether that is still as
-// things are.
+// lastRefresh is the time of the view, by the engine's clock, and whether the view
+// is current: the last refresh succeeded, and less than staleAfter ago.
 func (p *Projection) lastRefresh() (at time.Time, current bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.state.at, p.lastErr == nil && time.Since(p.refreshedAt) < staleAfter
 }
 
-// changesSince returns the changes behind a place; ok is false where they are not
-// known.
-func (p *Projection) changesSince(at place) (changes []*delta, ok bool) {
+// deltasAfter returns the deltas after a revision. ok is false if they are no longer
+// kept, or if there is no such revision.
+func (p *Projection) deltasAfter(revision int64) (deltas []*delta, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if at.epoch != p.epoch || at.revision > p.revision || at.revision < p.revision-int64(len(p.changes)) {
+	first := p.revision - int64(len(p.deltas))
+	if revision > p.revision || revision < first {
 		return nil, false
 	}
-	return append([]*delta(nil), p.changes[int64(len(p.changes))-(p.revision-at.revision):]...), true
+	return append([]*delta(nil), p.deltas[revision-first:]...), true
 }
 
-// snapshot is all that a caller may see, as an event of that name.
-func (p *Projection) snapshot(name string, who signalbox.Principal) (frame []byte, revision int64, err error) {
+// snapshot returns the whole view as an event with that name, with what a caller may
+// see of it, and the revision of the view.
+func (p *Projection) snapshot(event string, who signalbox.Principal) (frame []byte, revision int64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	plain := name == eventSnapshot && !who.Limited()
-	if plain && p.full != nil && p.fullAt == p.revision {
+	cacheable := event == eventSnapshot && !who.Limited()
+	if cacheable && p.full != nil && p.fullAt == p.revision {
 		return p.full, p.revision, nil
 	}
-	all := p.state.all(p.shown)
-	all.epoch, all.revision = p.epoch, p.revision
+	full := p.state.full(p.entities)
+	full.epoch, full.revision = p.epoch, p.revision
 	if p.lastErr != nil {
-		verdict := storeDown(p.state.at)
-		all.health = &verdict
+		down := storeDown(p.state.at)
+		full.health = &down
 	}
-	frame, err = all.event(name, who)
-	if plain && err == nil {
+	frame, err = full.event(event, who)
+	if cacheable && err == nil {
 		p.full, p.fullAt = frame, p.revision
 	}
 	return frame, p.revision, err
 }
 
-// verdict says whether a person is needed.
+// verdict is the verdict of the last refresh that succeeded, for a caller.
 func (p *Projection) verdict(who signalbox.Principal) api.Verdict {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.state.health.verdict(who)
 }
 
-// Task is what is shown of a task: one in flight, or among the first of its line.
+// Task is a task as readers see it; nil if it is neither in flight nor among the
+// first of its queue.
 func (p *Projection) Task(t *signalbox.Task) *api.LiveTask {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.builder.rowOf(t)
+	return p.builder.shownTask(t)
 }

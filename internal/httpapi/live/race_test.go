@@ -17,8 +17,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 )
 
-// whole fails unless all figures that a reader has are of one moment.
-func (s *watcher) whole() {
+// checkConsistent fails unless the totals, agents, queues and tasks that the watcher
+// has agree with each other.
+func (s *watcher) checkConsistent() {
 	s.T.Helper()
 	running, waiting, inUse := 0, 0, 0
 	for _, task := range s.tasks {
@@ -44,9 +45,9 @@ func (s *watcher) whole() {
 	}
 }
 
-// Whatever happens meanwhile, no event is torn: all that a reader has fits
-// together, and no more runs than there are slots.
-func TestLiveIsNeverTorn(t *testing.T) {
+// After every event the view is consistent while tasks are submitted, claimed,
+// finished and cancelled concurrently.
+func TestLiveIsConsistent(t *testing.T) {
 	b := apitest.New(t, func(o *apitest.Options) { o.Engine.MaxSize = 1000 }).Serve()
 	agents := []signalbox.Agent{b.AddAgent("one", 1), b.AddAgent("two", 3)}
 	ctx, stop := context.WithCancel(t.Context())
@@ -76,7 +77,7 @@ func TestLiveIsNeverTorn(t *testing.T) {
 	s := watchLive(b)
 	for events := 0; events < 6; {
 		if s.read() != "beat" {
-			s.whole()
+			s.checkConsistent()
 			events++
 		}
 	}
@@ -87,15 +88,15 @@ func TestLiveIsNeverTorn(t *testing.T) {
 	}
 }
 
-// A store that does not answer is told once; nothing that is shown looks as if
-// it were of that moment.
-func TestLiveWithoutAStore(t *testing.T) {
+// While the store fails, readers get its verdict once and no beats, which would say
+// that the view is current.
+func TestLiveWhileTheStoreFails(t *testing.T) {
 	sealer, err := seal.New(make([]byte, seal.KeyBytes))
 	if err != nil {
 		t.Fatal(err)
 	}
-	broken := &blindStore{Store: memory.New(memory.Options{})}
-	e := engine.New(broken, engine.Options{Sealer: sealer})
+	failing := &failingStore{Store: memory.New(memory.Options{})}
+	e := engine.New(failing, engine.Options{Sealer: sealer})
 	d, err := httpapi.New(httpapi.Config{Engine: e})
 	if err != nil {
 		t.Fatal(err)
@@ -103,8 +104,8 @@ func TestLiveWithoutAStore(t *testing.T) {
 	b := (&apitest.Fixture{T: t, Engine: e, Server: d}).Serve()
 	s := watchLive(b)
 	s.read()
-	broken.down.Store(true)
-	s.until("it is told", func() bool { return !s.health.OK })
+	failing.down.Store(true)
+	s.until("the verdict has changed", func() bool { return !s.health.OK })
 	if a := s.health.Attention; len(a) != 1 || a[0].Kind != "store" || a[0].Level != "error" || a[0].Cure == "" || a[0].Since.IsZero() {
 		t.Errorf("%+v", s.health)
 	}
@@ -113,7 +114,7 @@ func TestLiveWithoutAStore(t *testing.T) {
 		if !ok {
 			t.Fatal("the stream ended")
 		}
-		if e.Comment == "alive" { // no beat: that would say that nothing has changed
+		if e.Comment == "alive" { // instead of a beat
 			break
 		}
 	}
@@ -125,25 +126,25 @@ func TestLiveWithoutAStore(t *testing.T) {
 	if status.Health == nil || status.Health.OK || status.Health.Attention[0].Kind != "store" {
 		t.Errorf("%+v", status.Health)
 	}
-	broken.down.Store(false)
-	s.until("it is well again", func() bool { return s.health.OK })
+	failing.down.Store(false)
+	s.until("the store is up again", func() bool { return s.health.OK })
 }
 
-// blindStore is a store that can no longer say how things are.
-type blindStore struct {
+// failingStore is a store whose Snapshot fails while down is set.
+type failingStore struct {
 	store.Store
 	down atomic.Bool
 }
 
-func (b *blindStore) Snapshot(ctx context.Context, heads int) (store.Snapshot, error) {
+func (b *failingStore) Snapshot(ctx context.Context, heads int) (store.Snapshot, error) {
 	if b.down.Load() {
 		return store.Snapshot{}, &signalbox.Error{Code: signalbox.CodeStoreFailed, Message: "the disk is gone"}
 	}
 	return b.Store.Snapshot(ctx, heads)
 }
 
-// What ended before a director started is counted too.
-func TestLiveCountsWhatEndedBefore(t *testing.T) {
+// Totals count tasks that ended before the director started.
+func TestTotalsCountTasksThatEndedBefore(t *testing.T) {
 	var c apitest.Clock
 	b := apitest.New(t, apitest.WithClock(&c))
 	a := b.AddAgent("coder", 1)
@@ -171,5 +172,5 @@ func TestLiveCountsWhatEndedBefore(t *testing.T) {
 	b.FinishTask(b.Run(a), signalbox.ReasonCompleted, signalbox.Result{})
 	s.until("it is counted", func() bool { return s.totals.Done24h == 17 })
 	c.Advance(25 * time.Hour)
-	s.until("all of it is long ago", func() bool { return s.totals.Done24h == 0 && s.totals.Failed24h == 0 })
+	s.until("all of them ended more than 24 hours ago", func() bool { return s.totals.Done24h == 0 && s.totals.Failed24h == 0 })
 }

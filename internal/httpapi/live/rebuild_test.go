@@ -17,73 +17,74 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// Whatever happens, what was made anew piece by piece is what a director shows that sees
-// everything for the first time.
-func TestLiveShowsWhatARebuildShows(t *testing.T) {
+// After random operations, a view that was refreshed many times has the same entities,
+// totals and findings as one that is built from nothing.
+func TestRefreshesEqualARebuild(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { newHistory(t, seed).run() })
 	}
 }
 
-// history is a random one.
+// history runs random operations on a director.
 type history struct {
 	*apitest.Fixture
 	apitest.Clock
-	random *rand.Rand
-	tools  *apitest.Tools
-	names  []string
-	flying []signalbox.Task
-	anew   []*httpapi.Server // that have not looked yet
+	random   *rand.Rand
+	tools    *apitest.Tools
+	agents   []string
+	inFlight []signalbox.Task  // as the agents know them
+	fresh    []*httpapi.Server // over the same engine, not refreshed yet
 }
 
-const historyLooks = 25
+const historyRefreshes = 25
 
 func newHistory(t *testing.T, seed uint64) *history {
-	h := &history{random: rand.New(rand.NewPCG(seed, 1)), tools: apitest.NewTools(), names: []string{"ant", "bee", "cat"}}
+	h := &history{random: rand.New(rand.NewPCG(seed, 1)), tools: apitest.NewTools(), agents: []string{"ant", "bee", "cat"}}
 	h.Fixture = apitest.New(t, apitest.WithClock(&h.Clock), apitest.WithTools(h.tools), func(o *apitest.Options) { o.Engine.MaxSize = 1000 })
-	for range historyLooks { // from the beginning: they see what is announced
+	for range historyRefreshes { // now, so that they observe all operations
 		d, err := httpapi.New(httpapi.Config{Engine: h.Engine, Runs: h.Runs, Tools: h.tools})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(d.Stop)
-		h.anew = append(h.anew, d)
+		h.fresh = append(h.fresh, d)
 	}
 	t.Cleanup(h.Server.Stop)
 	return h
 }
 
 func (h *history) run() {
-	for n, anew := range h.anew {
+	for n, fresh := range h.fresh {
 		for range 1 + h.random.IntN(12) {
 			h.step()
 		}
-		if err := h.Server.Live().RefreshExactly(h.T.Context()); err != nil {
+		if err := h.Server.Live().RefreshUnpolled(h.T.Context()); err != nil {
 			h.T.Fatal(err)
 		}
-		if err := anew.Live().RefreshExactly(h.T.Context()); err != nil {
+		if err := fresh.Live().RefreshUnpolled(h.T.Context()); err != nil {
 			h.T.Fatal(err)
 		}
-		h.compare(n, anew)
+		h.compare(n, fresh)
 	}
 }
 
-func (h *history) compare(n int, anew *httpapi.Server) {
+// compare compares the view of the director with that of a fresh one, at refresh n.
+func (h *history) compare(n int, fresh *httpapi.Server) {
 	h.T.Helper()
-	got, want := h.Server.Live().Shown(), anew.Live().Shown()
+	got, want := h.Server.Live().Entities(), fresh.Live().Entities()
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		if got[key] != want[key] {
-			h.T.Errorf("look %d: %s is shown as\n%s\nwant\n%s", n, key, got[key], want[key])
+			h.T.Errorf("refresh %d: %s is\n%s\nwant\n%s", n, key, got[key], want[key])
 		}
 		delete(got, key)
 	}
 	for key, data := range got {
-		h.T.Errorf("look %d: %s is still shown: %s", n, key, data)
+		h.T.Errorf("refresh %d: %s is still there: %s", n, key, data)
 	}
-	totals, verdict := h.Server.Live().Figures()
-	wantTotals, wantVerdict := anew.Live().Figures()
+	totals, verdict := h.Server.Live().TotalsAndVerdict()
+	wantTotals, wantVerdict := fresh.Live().TotalsAndVerdict()
 	for _, a := range [][]api.Attention{verdict.Attention, wantVerdict.Attention} {
-		for i := range a { // which says when it was first seen
+		for i := range a { // of some kinds it is when the view found it first
 			a[i].Since = time.Time{}
 		}
 		slices.SortFunc(a, func(a, b api.Attention) int {
@@ -91,49 +92,49 @@ func (h *history) compare(n int, anew *httpapi.Server) {
 		})
 	}
 	if totals != wantTotals || !slices.Equal(verdict.Attention, wantVerdict.Attention) || verdict.OK != wantVerdict.OK {
-		h.T.Errorf("look %d: %+v %+v\nwant %+v %+v", n, totals, verdict, wantTotals, wantVerdict)
+		h.T.Errorf("refresh %d: %+v %+v\nwant %+v %+v", n, totals, verdict, wantTotals, wantVerdict)
 	}
 	if h.T.Failed() {
 		h.T.FailNow()
 	}
 }
 
-// one is any of a list.
-func one[T any](h *history, list ...T) T { return list[h.random.IntN(len(list))] }
+// pick returns a random one of a list.
+func pick[T any](h *history, list ...T) T { return list[h.random.IntN(len(list))] }
 
-// step does something.
+// step runs a random operation.
 func (h *history) step() {
 	ctx := h.T.Context()
-	name := one(h, h.names...)
+	name := pick(h, h.agents...)
 	switch h.random.IntN(16) {
 	case 0, 1, 2:
-		n := engine.NewTask{Prompt: "p", Agent: one(h, "", "", name), Source: signalbox.SourceAPI}
+		n := engine.NewTask{Prompt: "p", Agent: pick(h, "", "", name), Source: signalbox.SourceAPI}
 		if n.Agent == "" {
-			n.Kind = one(h, "", "demo", "rare")
+			n.Kind = pick(h, "", "demo", "rare")
 		}
 		if h.random.IntN(5) == 0 {
 			n.NotBefore = h.Now().Add(time.Duration(h.random.IntN(100)) * time.Second)
 		}
-		h.Engine.Submit(ctx, n) // refused where the agent is not known
+		h.Engine.Submit(ctx, n) // refused if the agent is not known
 	case 3, 4:
 		if live, ok := h.Live.LiveAgent(name); ok {
 			if c, found, err := h.Engine.Claim(ctx, live.Agent, 0); err == nil && found {
-				h.flying = append(h.flying, c.Task)
+				h.inFlight = append(h.inFlight, c.Task)
 			}
 		}
 	case 5, 6, 7:
-		h.answer()
+		h.reply()
 	case 8:
-		h.cancelSome()
+		h.cancelOne()
 	case 9:
-		if queue := one(h, "", "work", "agent:"+name, "pool:demo"); h.random.IntN(2) == 0 {
+		if queue := pick(h, "", "work", "agent:"+name, "pool:demo"); h.random.IntN(2) == 0 {
 			h.Engine.Resume(ctx, queue, "a test")
 		} else {
-			h.Engine.Pause(ctx, queue, "why", "a test", one(h, time.Time{}, h.Now().Add(time.Minute)))
+			h.Engine.Pause(ctx, queue, "why", "a test", pick(h, time.Time{}, h.Now().Add(time.Minute)))
 		}
 	case 10, 11:
 		if _, ok := h.Live.LiveAgent(name); ok {
-			changeAgent(h.Fixture, name, h.change)
+			changeAgent(h.Fixture, name, h.changeStatus)
 		}
 	case 12:
 		h.putOrRemove(name)
@@ -142,37 +143,38 @@ func (h *history) step() {
 	case 14:
 		h.Engine.ReleaseLane(ctx, name, "a test")
 	case 15:
-		h.Advance(time.Duration(one(h, 1, 7, 65, 700)) * time.Second)
+		h.Advance(time.Duration(pick(h, 1, 7, 65, 700)) * time.Second)
 	}
 }
 
-// answer is something that an agent says of its task.
-func (h *history) answer() {
-	if len(h.flying) == 0 {
+// reply has an agent accept, end, refuse or lose one of its tasks.
+func (h *history) reply() {
+	if len(h.inFlight) == 0 {
 		return
 	}
-	ctx, i := h.T.Context(), h.random.IntN(len(h.flying))
-	t, err := h.flying[i], error(nil)
-	left := true
+	ctx, i := h.T.Context(), h.random.IntN(len(h.inFlight))
+	t, err := h.inFlight[i], error(nil)
+	done := true // it is no longer in flight
 	switch h.random.IntN(5) {
 	case 0, 1:
 		t, err = h.Engine.Accept(ctx, t, "x", "")
-		left = err != nil
+		done = err != nil
 	case 2:
-		h.Engine.Finish(ctx, t, engine.Outcome{Reason: one(h, signalbox.ReasonCompleted, signalbox.ReasonAgentError), Result: &signalbox.Result{}})
+		h.Engine.Finish(ctx, t, engine.Outcome{Reason: pick(h, signalbox.ReasonCompleted, signalbox.ReasonAgentError), Result: &signalbox.Result{}})
 	case 3:
 		h.Engine.Refuse(ctx, t, "not now")
 	case 4:
 		h.Engine.Lose(ctx, t, signalbox.ReasonLost, "it went silent", h.random.IntN(2) == 0, nil)
 	}
-	if left {
-		h.flying = slices.Delete(h.flying, i, i+1)
+	if done {
+		h.inFlight = slices.Delete(h.inFlight, i, i+1)
 	} else {
-		h.flying[i] = t
+		h.inFlight[i] = t
 	}
 }
 
-func (h *history) cancelSome() {
+// cancelOne cancels a task that waits or is in flight.
+func (h *history) cancelOne() {
 	tasks, err := h.Engine.Read().InFlight(h.T.Context())
 	if err != nil {
 		h.T.Fatal(err)
@@ -189,8 +191,8 @@ func (h *history) cancelSome() {
 	}
 }
 
-// change is what an agent may say of itself.
-func (h *history) change(a *engine.LiveAgent) {
+// changeStatus changes what the dispatcher knows of an agent.
+func (h *history) changeStatus(a *engine.LiveAgent) {
 	switch h.random.IntN(7) {
 	case 0:
 		a.Up, a.Message = !a.Up, "connection refused"
@@ -199,11 +201,11 @@ func (h *history) change(a *engine.LiveAgent) {
 	case 2:
 		a.LastProgress, a.Fencing = h.Now(), true
 	case 3:
-		a.Closed = one(h, nil, &engine.AgentClosed{Reason: "no disk", Failures: 3, Since: h.Now(), RetryAt: h.Now().Add(time.Minute)})
+		a.Closed = pick(h, nil, &engine.AgentClosed{Reason: "no disk", Failures: 3, Since: h.Now(), RetryAt: h.Now().Add(time.Minute)})
 	case 4:
 		a.Notes = nil
-		if len(h.flying) > 0 {
-			a.Notes = map[string]string{one(h, h.flying...).ID: "overloaded"}
+		if len(h.inFlight) > 0 {
+			a.Notes = map[string]string{pick(h, h.inFlight...).ID: "overloaded"}
 		}
 	case 5:
 		a.Slots = 1 + h.random.IntN(3)
@@ -212,7 +214,7 @@ func (h *history) change(a *engine.LiveAgent) {
 	}
 }
 
-// putOrRemove has an agent come, change or go.
+// putOrRemove adds, changes or removes an agent.
 func (h *history) putOrRemove(name string) {
 	if h.random.IntN(4) == 0 {
 		if h.Engine.RemoveAgent(h.T.Context(), name, "a test") == nil {
@@ -221,7 +223,7 @@ func (h *history) putOrRemove(name string) {
 		return
 	}
 	a, err := h.Engine.PutAgent(h.T.Context(), signalbox.Agent{
-		Name: name, Kind: "demo", URL: "http://127.0.0.1:9000", Slots: 1 + h.random.IntN(2), Version: one(h, "1", "2"), Source: one(h, signalbox.AgentRegistered, signalbox.AgentFromConfig),
+		Name: name, Kind: "demo", URL: "http://127.0.0.1:9000", Slots: 1 + h.random.IntN(2), Version: pick(h, "1", "2"), Source: pick(h, signalbox.AgentRegistered, signalbox.AgentFromConfig),
 	}, "")
 	if err != nil {
 		h.T.Fatal(err)
@@ -229,15 +231,15 @@ func (h *history) putOrRemove(name string) {
 	h.Live.Set(engine.LiveAgent{Agent: a, Up: true, LastHeard: h.Now()})
 }
 
-// useTools has calls of tools begin and end.
+// useTools replaces the tool queues and the calls in them.
 func (h *history) useTools() {
 	queues := []toolqueue.Status{{Name: "default", Concurrent: 2}}
 	if h.random.IntN(3) > 0 {
 		queues = append(queues, toolqueue.Status{Name: "browser", Concurrent: 1})
 	}
 	for i := range queues {
-		for n := range min(len(h.flying), h.random.IntN(3)) {
-			t, q := one(h, h.flying...), &queues[i]
+		for n := range min(len(h.inFlight), h.random.IntN(3)) {
+			t, q := pick(h, h.inFlight...), &queues[i]
 			if n == 0 {
 				q.InUse, q.Holders = 1, []toolqueue.Holder{{Session: "s", Agent: t.Agent, Tool: "a", Execution: t.ID, Since: h.Now()}}
 			} else {

@@ -22,179 +22,182 @@ const (
 	eventBeat     = "beat"
 )
 
-// beatEvery is after how long without an event or a look a reader is told that
-// the director lives: a little less than the second that is promised.
+// beatEvery is after how long without an event a reader gets a beat: a little
+// less than the second that api.Live promises.
 const beatEvery = 950 * time.Millisecond
 
-// maxWrite bounds the changes that are written at once to a reader that is
-// behind, in bytes: it is all that a slow one holds.
+// maxWrite is the size in bytes, exceeded by at most one delta, of what is written
+// to a reader at once. A slow reader costs no more memory than that.
 const maxWrite = 64 << 10
 
-// Serve is GET /api/live, as who may see it.
+// Serve serves GET /api/live with what the principal may see, until the reader or
+// the director goes. It returns an error only if the stream could not begin.
 func (p *Projection) Serve(w http.ResponseWriter, r *http.Request, who signalbox.Principal) error {
-	place, err := parsePlace(r)
+	after, err := parseEventID(r)
 	if err != nil {
 		return err
 	}
-	signs, leave := p.subscribe()
-	defer leave()
+	wake, unsubscribe := p.subscribe()
+	defer unsubscribe()
 	if err := p.EnsureFresh(r.Context()); err != nil {
 		return err
 	}
 	s, err := p.cfg.Streams.Open(w)
-	if err != nil || r.Method == http.MethodHead {
+	if err != nil {
 		return err
 	}
 	defer s.Close()
-	reader := reader{from: p, stream: s, who: who}
-	if reader.start(place) != nil {
+	if r.Method == http.MethodHead {
 		return nil
 	}
-	return reader.follow(r.Context(), signs, p.cfg.Life.Done())
+	reader := reader{projection: p, stream: s, who: who}
+	if reader.start(after) == nil {
+		reader.follow(r.Context(), wake, p.cfg.Life.Done())
+	}
+	return nil
 }
 
-// place is where a reader stands: EPOCH.REVISION.
-type place struct {
+// eventID is the id of a snapshot, change or resync event: EPOCH.REVISION.
+type eventID struct {
 	epoch    string
 	revision int64
 }
 
-func (p place) String() string { return p.epoch + "." + strconv.FormatInt(p.revision, 10) }
+func (id eventID) String() string { return id.epoch + "." + strconv.FormatInt(id.revision, 10) }
 
-// parsePlace reads the place of a reader that comes back; zero: it is new.
-func parsePlace(r *http.Request) (place, error) {
+// parseEventID is the id of the last event that a reconnecting reader got, from the
+// header Last-Event-ID or the parameter after; zero for a new reader.
+func parseEventID(r *http.Request) (eventID, error) {
 	name, text := "Last-Event-ID", r.Header.Get("Last-Event-ID")
 	if text == "" {
 		name, text = "after", httpio.Param(r, "after")
 	}
 	if text == "" {
-		return place{}, nil
+		return eventID{}, nil
 	}
 	epoch, number, ok := strings.Cut(text, ".")
 	n, err := strconv.ParseInt(number, 10, 64)
 	if !ok || epoch == "" || err != nil || n < 0 {
-		return place{}, signalbox.Invalid(name, "%s must be the id of an event of this stream, EPOCH.REVISION, not %q", name, httpio.Clip(text))
+		return eventID{}, signalbox.Invalid(name, "%s must be the id of an event of this stream, EPOCH.REVISION, not %q", name, httpio.Clip(text))
 	}
-	return place{epoch, n}, nil
+	return eventID{epoch, n}, nil
 }
 
-// reader is one reader of the stream. It holds what it is being sent and
-// its place, so that a slow one costs nothing else.
+// reader is one connection to the stream.
 type reader struct {
-	from   *Projection
-	stream *httpio.Stream
-	who    signalbox.Principal
-	at     int64 // the revision that it has
+	projection *Projection
+	stream     *httpio.Stream
+	who        signalbox.Principal
+	revision   int64 // that the reader has
 }
 
-// start sends a new reader everything, and one that comes back what it missed.
-func (l *reader) start(from place) error {
-	if from.epoch == "" {
-		return l.sendAll(eventSnapshot)
+// start sends a new reader a snapshot, and a reconnecting one what it missed since
+// its last event.
+func (r *reader) start(after eventID) error {
+	if after.epoch == "" {
+		return r.sendFull(eventSnapshot)
 	}
-	own := from.epoch == l.epoch()
-	missed, ok := l.from.changesSince(place{l.from.epoch, from.revision})
-	if !own || !ok {
-		return l.sendAll(eventResync)
+	missed, ok := r.projection.deltasAfter(after.revision)
+	if after.epoch != r.epoch() || !ok {
+		return r.sendFull(eventResync)
 	}
-	l.at = from.revision
+	r.revision = after.revision
 	if len(missed) == 0 {
-		return l.beat()
+		return r.beat()
 	}
-	l.at = missed[len(missed)-1].revision
-	frame, err := mergeDeltas(missed).event(eventChange, l.who)
+	r.revision = missed[len(missed)-1].revision
+	frame, err := mergeDeltas(missed).event(eventChange, r.who)
 	if err != nil {
 		return err
 	}
-	return l.stream.Write(frame)
+	return r.stream.Write(frame)
 }
 
-// epoch is that of the reader's own events.
-func (l *reader) epoch() string { return epochFor(l.from.epoch, l.who) }
+// epoch is the epoch of the events for this reader.
+func (r *reader) epoch() string { return epochFor(r.projection.epoch, r.who) }
 
-// epochFor is the epoch of the events for a principal. Who may not see all has one of its
-// own: what another saw, or it saw itself with other rights, is no place from
-// which it can go on.
-func epochFor(of string, who signalbox.Principal) string {
+// epochFor derives the epoch of the events for a principal from that of the
+// projection. A limited principal has its own, which changes with its rights, so
+// that nobody resumes from events of other readers or rights.
+func epochFor(epoch string, who signalbox.Principal) string {
 	if !who.Limited() {
-		return of
+		return epoch
 	}
-	sees := sha256.Sum256([]byte(strings.Join(append([]string{of, who.Key()}, who.Agents...), "\n")))
-	return of + "-" + hex.EncodeToString(sees[:6])
+	sum := sha256.Sum256([]byte(strings.Join(append([]string{epoch, who.Key()}, who.Agents...), "\n")))
+	return epoch + "-" + hex.EncodeToString(sum[:6])
 }
 
-// sendAll sends everything as it is.
-func (l *reader) sendAll(name string) error {
-	frame, revision, err := l.from.snapshot(name, l.who)
+// sendFull sends the whole view, as an event with that name.
+func (r *reader) sendFull(event string) error {
+	frame, revision, err := r.projection.snapshot(event, r.who)
 	if err != nil {
 		return err
 	}
-	l.at = revision
-	return l.stream.Write(frame)
+	r.revision = revision
+	return r.stream.Write(frame)
 }
 
-// follow sends what changes until the reader goes away or the director stops.
-func (l *reader) follow(ctx context.Context, signs, stopping <-chan struct{}) error {
+// follow sends changes and beats until the reader goes away or the director stops.
+func (r *reader) follow(ctx context.Context, wake, stopping <-chan struct{}) {
 	quiet := time.NewTimer(beatEvery)
 	defer quiet.Stop()
-	beat := false
+	beat := false // due if there is no change to send
 	for {
-		sent, err := l.sendChanges()
+		sent, err := r.sendDeltas()
 		if err == nil && !sent && beat {
-			err = l.beat()
+			err = r.beat()
 		}
 		if err != nil || httpio.Ended(ctx, stopping) {
-			return nil
+			return
 		}
 		quiet.Reset(beatEvery)
 		if beat = !sent; sent {
 			continue
 		}
 		select {
-		case <-signs:
+		case <-wake:
 		case <-quiet.C:
 		case <-stopping:
-			return nil
+			return
 		case <-ctx.Done():
-			return nil
+			return
 		}
 	}
 }
 
-// sendChanges sends the changes that the reader does not have, each for itself, or
-// everything where they are no longer known.
-func (l *reader) sendChanges() (sent bool, err error) {
-	changes, ok := l.from.changesSince(place{l.from.epoch, l.at})
+// sendDeltas sends deltas that the reader does not have, each as an event of its
+// own, up to maxWrite; or the whole view if some of them are no longer kept.
+func (r *reader) sendDeltas() (sent bool, err error) {
+	deltas, ok := r.projection.deltasAfter(r.revision)
 	if !ok {
-		return true, l.sendAll(eventResync)
+		return true, r.sendFull(eventResync)
 	}
-	if len(changes) == 0 {
+	if len(deltas) == 0 {
 		return false, nil
 	}
 	var out []byte
-	for _, c := range changes { // the rest follows at once, where it is still known then
-		frame := c.frame
-		if l.who.Limited() {
-			if frame, err = c.event(eventChange, l.who); err != nil {
+	for _, d := range deltas {
+		frame := d.frame
+		if r.who.Limited() {
+			if frame, err = d.event(eventChange, r.who); err != nil {
 				return false, err
 			}
 		}
 		out = append(out, frame...)
-		l.at = c.revision
+		r.revision = d.revision
 		if len(out) > maxWrite {
 			break
 		}
 	}
-	return true, l.stream.Write(out)
+	return true, r.stream.Write(out)
 }
 
-// beat says that nothing has changed. Where that is not known, because the
-// store does not answer, it only keeps the connection: what is shown must not
-// look as if it were of this moment.
-func (l *reader) beat() error {
-	at, current := l.from.lastRefresh()
+// beat says that nothing has changed. If the view is stale, because the store does
+// not answer, it sends only a comment that keeps the connection alive.
+func (r *reader) beat() error {
+	at, current := r.projection.lastRefresh()
 	if !current {
-		return l.stream.KeepAlive()
+		return r.stream.KeepAlive()
 	}
-	return l.stream.SendTransient(eventBeat, api.Beat{Revision: l.at, At: at, Epoch: l.epoch()})
+	return r.stream.SendTransient(eventBeat, api.Beat{Revision: r.revision, At: at, Epoch: r.epoch()})
 }

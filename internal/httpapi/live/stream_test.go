@@ -19,15 +19,16 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
-func (s *watcher) place() string { return fmt.Sprintf("%s.%d", s.epoch, s.revision) }
+// eventID is the id of the last event but beats.
+func (s *watcher) eventID() string { return fmt.Sprintf("%s.%d", s.epoch, s.revision) }
 
-// A reader that comes back gets what it missed as one change.
+// A reader that reconnects gets what it missed as one change.
 func TestLiveResumes(t *testing.T) {
 	b := apitest.New(t).Serve()
 	a := b.AddAgent("coder", 1)
 	s := watchLive(b)
 	s.read()
-	place, before := s.place(), s.revision
+	lastID, before := s.eventID(), s.revision
 	s.Close()
 	id := b.Submit(`{"prompt":"one","agent":"coder"}`).QueueID
 	b.RefreshLive()
@@ -35,7 +36,7 @@ func TestLiveResumes(t *testing.T) {
 	b.RefreshLive()
 	second := b.Submit(`{"prompt":"two","agent":"coder"}`).QueueID
 	b.RefreshLive()
-	for _, how := range []apitest.Edit{apitest.Header("Last-Event-ID", place), func(r *http.Request) { r.URL.RawQuery = "after=" + place }} {
+	for _, how := range []apitest.Edit{apitest.Header("Last-Event-ID", lastID), func(r *http.Request) { r.URL.RawQuery = "after=" + lastID }} {
 		back := watchLive(b, how)
 		if got := back.read(); got != "change" || back.revision < before+3 {
 			t.Fatalf("%s at %d, it was at %d: %+v", got, back.revision, before, back.last)
@@ -48,12 +49,12 @@ func TestLiveResumes(t *testing.T) {
 		}
 		back.Close()
 	}
-	// One that has missed nothing is told that.
+	// One that has missed nothing gets a beat.
 	s = watchLive(b)
 	s.read()
-	place = s.place()
+	lastID = s.eventID()
 	s.Close()
-	if back := watchLive(b, apitest.Header("Last-Event-ID", place)); back.read() != "beat" {
+	if back := watchLive(b, apitest.Header("Last-Event-ID", lastID)); back.read() != "beat" {
 		t.Errorf("%+v", back.last)
 	}
 }
@@ -63,36 +64,36 @@ func TestLiveResyncs(t *testing.T) {
 	b.AddAgent("coder", 1)
 	s := watchLive(b)
 	s.read()
-	for _, place := range []string{"other.1", fmt.Sprintf("%s.%d", s.epoch, s.revision+100), s.epoch + ".0"} {
-		back := watchLive(b, apitest.Header("Last-Event-ID", place))
+	for _, lastID := range []string{"other.1", fmt.Sprintf("%s.%d", s.epoch, s.revision+100), s.epoch + ".0"} {
+		back := watchLive(b, apitest.Header("Last-Event-ID", lastID))
 		if got := back.read(); got != "resync" || len(back.agents) != 1 || back.revision < s.revision || back.live.Totals == nil {
-			t.Errorf("%s: %s %+v", place, got, back.last)
+			t.Errorf("%s: %s %+v", lastID, got, back.last)
 		}
 		back.Close()
 	}
-	for _, place := range []string{"x", ".1", "a.-1", "a.b"} {
-		if e := b.Do("GET", "/api/live", "", apitest.Header("Last-Event-ID", place)).WantError(t, 400, signalbox.CodeValidation); e.Field != "Last-Event-ID" {
+	for _, lastID := range []string{"x", ".1", "a.-1", "a.b"} {
+		if e := b.Do("GET", "/api/live", "", apitest.Header("Last-Event-ID", lastID)).WantError(t, 400, signalbox.CodeValidation); e.Field != "Last-Event-ID" {
 			t.Errorf("%+v", e)
 		}
-		if e := b.Do("GET", "/api/live?after="+place, "").WantError(t, 400, signalbox.CodeValidation); e.Field != "after" {
+		if e := b.Do("GET", "/api/live?after="+lastID, "").WantError(t, 400, signalbox.CodeValidation); e.Field != "after" {
 			t.Errorf("%+v", e)
 		}
 	}
 }
 
-// Who missed more changes than are kept gets everything anew.
+// A reader that missed more changes than are kept gets the whole view.
 func TestLiveResyncsAfterAGap(t *testing.T) {
 	b := apitest.New(t).Serve()
 	b.AddAgent("coder", 1)
 	s := watchLive(b)
 	s.read()
-	place := s.place()
+	lastID := s.eventID()
 	s.Close()
-	for range live.MaxChanges + 1 {
+	for range live.MaxDeltas + 1 {
 		submitCancelled(b)
 		b.RefreshLive()
 	}
-	if back := watchLive(b, apitest.Header("Last-Event-ID", place)); back.read() != "resync" {
+	if back := watchLive(b, apitest.Header("Last-Event-ID", lastID)); back.read() != "resync" {
 		t.Errorf("%+v", back.last)
 	}
 }
@@ -105,7 +106,7 @@ func submitCancelled(b *apitest.Fixture) {
 	}
 }
 
-// Every revision comes, one after the other, however much happens.
+// A reader gets every revision, in order, however fast they come.
 func TestLiveHasNoGaps(t *testing.T) {
 	b := apitest.New(t, func(o *apitest.Options) { o.Engine.MaxSize = 1000 }).Serve()
 	b.AddAgent("coder", 1)
@@ -134,13 +135,13 @@ func TestLiveHasNoGaps(t *testing.T) {
 	}
 }
 
-// arrivals notes when the events of a stream came.
-type arrivals struct {
+// eventTimes records when the events of a stream arrived.
+type eventTimes struct {
 	at    []time.Time
 	names []string
 }
 
-func (a *arrivals) read(c net.Conn) {
+func (a *eventTimes) read(c net.Conn) {
 	lines := bufio.NewScanner(c)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -150,14 +151,14 @@ func (a *arrivals) read(c net.Conn) {
 	}
 }
 
-// Changes come at most five times a second, and something once a second.
-func TestLiveKeepsTime(t *testing.T) {
+// Changes come at most five times a second, and an event at least once a second.
+func TestLiveEventRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t, func(o *apitest.Options) { o.Engine.MaxSize = 10_000 })
 		p, stop := apitest.ServePipes(t, b)
 		c := p.Dial(t)
 		apitest.WriteString(t, c, "GET /api/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
-		var got arrivals
+		var got eventTimes
 		done := make(chan struct{})
 		go func() {
 			got.read(c)
@@ -195,56 +196,56 @@ func TestLiveKeepsTime(t *testing.T) {
 	})
 }
 
-// A reader that is slow costs its connection and no memory: it gets everything
-// anew when it reads again.
+// A slow reader holds no more than the deltas that are kept: when it reads again, it
+// gets the whole view.
 func TestLiveSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t)
 		p, stop := apitest.ServePipes(t, b)
-		slow := p.Dial(t) // an unbuffered pipe: nothing is taken unless it is read
+		slow := p.Dial(t) // an unbuffered pipe: a write blocks until it is read
 		apitest.WriteString(t, slow, "GET /api/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
-		taken := bufio.NewReader(slow)
+		lines := bufio.NewReader(slow)
 		for line := ""; !strings.HasPrefix(line, "event: snapshot"); {
 			var err error
-			if line, err = taken.ReadString('\n'); err != nil {
+			if line, err = lines.ReadString('\n'); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for range 2*live.MaxChanges + 50 { // it may hold as many as are kept when it stops
+		for range 2*live.MaxDeltas + 50 { // the write that blocks may hold as many as are kept
 			submitCancelled(b)
 			b.RefreshLive()
 		}
 		var text strings.Builder
 		read := make(chan struct{})
 		go func() {
-			io.Copy(&text, taken)
+			io.Copy(&text, lines)
 			close(read)
 		}()
 		time.Sleep(2 * time.Second)
 		stop()
 		<-read
 		got := text.String()
-		if n := strings.Count(got, "event: resync"); n != 1 || strings.Count(got, "event: change") > live.MaxChanges || !strings.Contains(got, "event: beat") {
+		if n := strings.Count(got, "event: resync"); n != 1 || strings.Count(got, "event: change") > live.MaxDeltas || !strings.Contains(got, "event: beat") {
 			t.Errorf("%d resyncs and %d changes: %.3000s", n, strings.Count(got, "event: change"), got)
 		}
 	})
 }
 
-// The loop runs while someone reads, and only then.
-func TestLiveLooksWhileSomeoneReads(t *testing.T) {
+// The refresh loop runs while there are readers, and only then.
+func TestLiveLoopRunsOnlyWithReaders(t *testing.T) {
 	b := apitest.New(t).Serve()
 	one, two := watchLive(b), watchLive(b)
 	one.read()
 	two.read()
 	if !b.Server.Live().Running() {
-		t.Error("nobody looks")
+		t.Error("the refresh loop does not run")
 	}
 	one.Close()
 	two.until("a beat", func() bool { return two.last.Name == "beat" })
 	two.Close()
 	for end := time.Now().Add(time.Minute); b.Server.Live().Running() || b.Server.OpenStreams() > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("it still looks")
+			t.Fatal("the refresh loop still runs")
 		}
 	}
 }
@@ -261,16 +262,16 @@ func TestLiveEndsWithTheDirector(t *testing.T) {
 	}
 }
 
-// A stream ends when what its reader showed is taken away.
+// A stream ends when the token of its reader is revoked.
 func TestLiveEndsWithItsToken(t *testing.T) {
 	b := apitest.New(t, apitest.WithToken).Serve()
-	known, shown, err := b.Identity.CreateToken(t.Context(), identity.NewToken{Name: "reader", Scopes: []signalbox.Scope{signalbox.ScopeRead}})
+	token, secret, err := b.Identity.CreateToken(t.Context(), identity.NewToken{Name: "reader", Scopes: []signalbox.Scope{signalbox.ScopeRead}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := watchLive(b, apitest.Bearer(shown))
+	s := watchLive(b, apitest.Bearer(secret))
 	s.read()
-	if _, err := b.Identity.RevokeToken(t.Context(), known.ID); err != nil {
+	if _, err := b.Identity.RevokeToken(t.Context(), token.ID); err != nil {
 		t.Fatal(err)
 	}
 	for {
@@ -280,8 +281,8 @@ func TestLiveEndsWithItsToken(t *testing.T) {
 	}
 }
 
-// Who is limited to some agents sees those, and the figures of all.
-func TestLiveIsLimited(t *testing.T) {
+// A caller that is limited to some agents sees only these, and the totals of all.
+func TestLiveOfALimitedCaller(t *testing.T) {
 	tools := apitest.NewTools()
 	tools.Statuses = apitest.QueueStates()
 	b := apitest.New(t, apitest.WithTools(tools))
@@ -303,31 +304,31 @@ func TestLiveIsLimited(t *testing.T) {
 	check := func() {
 		t.Helper()
 		if strings.Contains(s.last.Data, "other") || strings.Contains(s.last.Data, "secret") || strings.Contains(s.last.Data, hidden) || strings.Contains(s.last.Data, foreign) {
-			t.Errorf("it shows what it may not: %s", s.last.Data)
+			t.Errorf("the event has data of other agents or owners: %s", s.last.Data)
 		}
 	}
 	check()
 	if len(s.agents) != 1 || len(s.tasks) != 1 || s.tasks[id].Agent != "coder" || s.totals.Running != 2 || s.totals.Pending != 1 || s.queues["work"].Waiting != 1 || len(s.queues["work"].Line) != 0 {
 		t.Errorf("%s", s.last.Data)
 	}
-	if s.health.OK || s.health.More != 1 || len(s.health.Attention) != 2 { // of the tools, which are no agent's
+	if s.health.OK || s.health.More != 1 || len(s.health.Attention) != 2 { // findings on tools, which everybody sees
 		t.Errorf("%+v", s.health)
 	}
-	place := s.place()
+	lastID := s.eventID()
 	another := b.Submit(`{"prompt":"secret","agent":"other"}`).QueueID
 	b.Submit(`{"prompt":"also seen","agent":"coder"}`)
-	s.until("it has changed", func() bool { check(); return len(s.agents["coder"].Line) == 1 })
+	s.until("the line has changed", func() bool { check(); return len(s.agents["coder"].Line) == 1 })
 	if s.totals.Pending != 3 || s.tasks[another].QueueID != "" {
 		t.Errorf("%+v", s.totals)
 	}
-	s = watchLive(b, apitest.Header("Last-Event-ID", place))
+	s = watchLive(b, apitest.Header("Last-Event-ID", lastID))
 	s.read()
 	check()
 }
 
-// A reader goes on where it was itself, with the rights that it had. What
-// another saw must not be what its changes are added to.
-func TestLiveOfAnotherCallerIsNoPlace(t *testing.T) {
+// A reader resumes only after an event that it got itself, with the same rights:
+// changes must not be applied to what another caller saw.
+func TestLiveResumesOnlyForTheSameCaller(t *testing.T) {
 	b := apitest.New(t)
 	b.AddAgent("coder", 1)
 	other := apitest.LimitedUser
@@ -342,7 +343,7 @@ func TestLiveOfAnotherCallerIsNoPlace(t *testing.T) {
 	})
 	s := watchLive(b)
 	s.read()
-	place := s.place()
+	lastID := s.eventID()
 	for name, c := range map[string]struct {
 		who  signalbox.Principal
 		want string
@@ -353,7 +354,7 @@ func TestLiveOfAnotherCallerIsNoPlace(t *testing.T) {
 		"without limits":    {signalbox.Principal{}, "resync"},
 	} {
 		b.HTTP.Config.Handler = liveAs(b, c.who)
-		back := watchLive(b, apitest.Header("Last-Event-ID", place))
+		back := watchLive(b, apitest.Header("Last-Event-ID", lastID))
 		if got := back.read(); got != c.want {
 			t.Errorf("%s: %s", name, got)
 		}
@@ -368,4 +369,14 @@ func liveAs(b *apitest.Fixture, who signalbox.Principal) http.Handler {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
 	})
+}
+
+// A HEAD request does not count as an open stream after it was answered: 2,000 of them
+// would leave no stream for anybody else.
+func TestLiveHeadOpensNoStream(t *testing.T) {
+	b := apitest.New(t)
+	b.Do("HEAD", "/api/live", "").Want(t, 200, nil)
+	if n := b.Server.OpenStreams(); n != 0 {
+		t.Errorf("%d streams are open", n)
+	}
 }

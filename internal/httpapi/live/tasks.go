@@ -13,26 +13,26 @@ import (
 
 func taskKey(id string) string { return "task:" + id }
 
-// taskRow is a task in flight, at an agent as it is now.
-func (l *refresh) taskRow(t *signalbox.Task, live engine.LiveAgent) api.LiveTask {
+// liveTask is a task in flight as readers see it. live is its agent.
+func (r *refresh) liveTask(t *signalbox.Task, live engine.LiveAgent) api.LiveTask {
 	row := view.LiveTask(t)
 	if t.CancelRequested || t.State == signalbox.Cancelling {
-		row.CancelledAt = view.Time(l.inbox.cancelledAt(t.ID, len(l.inFlight)))
+		row.CancelledAt = view.Time(r.inbox.cancelledAt(t.ID, len(r.inFlight)))
 	}
-	if call, makes := l.calls[t.ID]; makes {
+	if call, ok := r.calls[t.ID]; ok {
 		row.Call = &call
 	}
 	if t.State == signalbox.Working {
 		row.Note = live.Notes[t.ID]
 	}
-	if printed := progress(t, &live); !t.StartedAt.IsZero() && printed.After(t.StartedAt) {
-		row.LastProgress = view.Time(printed.UTC().Truncate(time.Second))
+	if at := printedAt(t, &live); !t.StartedAt.IsZero() && at.After(t.StartedAt) {
+		row.LastProgress = view.Time(at.UTC().Truncate(time.Second))
 	}
 	return row
 }
 
-// progress is when a task printed anything last; zero: not yet, or not known.
-func progress(t *signalbox.Task, live *engine.LiveAgent) time.Time {
+// printedAt is when a task printed something last; zero: not yet, or not known.
+func printedAt(t *signalbox.Task, live *engine.LiveAgent) time.Time {
 	switch {
 	case signalbox.IsExecutor(t.Agent):
 		return time.Time{}
@@ -42,28 +42,27 @@ func progress(t *signalbox.Task, live *engine.LiveAgent) time.Time {
 	return live.LastProgress
 }
 
-// line describes the head of a queue.
-func (l *refresh) line(queue string) (line []api.LiveTask, owners []string) {
-	line = []api.LiveTask{}
-	for i := range l.snapshot.Heads[queue] {
-		t := &l.snapshot.Heads[queue][i]
+// line is the first tasks of a queue, with their owners.
+func (r *refresh) line(queue string) (line []api.LiveTask, owners []string) {
+	line = []api.LiveTask{} // not null in JSON
+	for i := range r.snapshot.Heads[queue] {
+		t := &r.snapshot.Heads[queue][i]
 		row := view.LiveTask(t)
 		row.Position = i + 1
-		row.ETA = l.eta(t, i+1)
+		row.ETA = r.eta(t, i+1)
 		line, owners = append(line, row), append(owners, t.Owner)
 	}
 	return line, owners
 }
 
-// sameEstimates reports whether the tasks at the head of a queue are expected to
-// start when they were, as far as that is shown.
-func (l *refresh) sameEstimates(queue string, head []signalbox.Task) bool {
+// sameETAs reports whether the first tasks of a queue have the ETAs that are shown.
+func (r *refresh) sameETAs(queue string, head []signalbox.Task) bool {
 	for i := range head {
-		shown := l.rowOf(&head[i])
+		shown := r.shownTask(&head[i])
 		if shown == nil {
 			return false
 		}
-		eta := l.eta(&head[i], i+1)
+		eta := r.eta(&head[i], i+1)
 		if (eta == nil) != (shown.ETA == nil) || eta != nil && *eta != *shown.ETA {
 			return false
 		}
@@ -71,8 +70,9 @@ func (l *refresh) sameEstimates(queue string, head []signalbox.Task) bool {
 	return true
 }
 
-// rowOf is what is shown of a task: one in flight, or among the first of its line.
-func (b *builder) rowOf(t *signalbox.Task) *api.LiveTask {
+// shownTask is a task as readers see it; nil if it is neither in flight nor among
+// the first of its queue.
+func (b *builder) shownTask(t *signalbox.Task) *api.LiveTask {
 	if e := b.entities[taskKey(t.ID)]; e != nil {
 		return e.task
 	}
@@ -90,17 +90,17 @@ func (b *builder) rowOf(t *signalbox.Task) *api.LiveTask {
 	return nil
 }
 
-// eta is an estimate that does not change with every breath.
-func (l *refresh) eta(t *signalbox.Task, position int) *api.ETA {
-	eta := l.cfg.Engine.ETA(l.ctx, t, store.Position{N: position})
+// eta is the rounded estimate of a waiting task's start; nil if there is none.
+func (r *refresh) eta(t *signalbox.Task, position int) *api.ETA {
+	eta := r.cfg.Engine.ETA(r.ctx, t, store.Position{N: position})
 	if eta == nil {
 		return nil
 	}
-	return coarse(eta)
+	return roundETA(eta)
 }
 
-// coarse rounds a range outwards.
-func coarse(eta *engine.ETA) *api.ETA {
+// roundETA rounds a range outwards, so that it stays the same for a while.
+func roundETA(eta *engine.ETA) *api.ETA {
 	step := 5 * time.Second
 	if eta.High > 10*time.Minute {
 		step = time.Minute
@@ -109,45 +109,46 @@ func coarse(eta *engine.ETA) *api.ETA {
 	return view.ETA(&rounded)
 }
 
-// moved adds to the change what changed and is not shown of itself: tasks
-// that ended or wait far behind, and schedules.
-func (l *refresh) moved(news *changes) error {
-	if len(news.schedules) > 0 {
-		l.plans.changed = true
+// addUntracked adds to the delta what the journal says has changed but is no
+// entity: schedules, and tasks that have ended or wait behind the first of their
+// queue.
+func (r *refresh) addUntracked(changes *journalChanges) error {
+	if len(changes.schedules) > 0 {
+		r.schedules.dirty = true
 	}
-	if news.tooMuch || !news.wanted {
+	if changes.incomplete || !changes.collectTasks {
 		return nil
 	}
-	ids := slices.DeleteFunc(news.order, func(id string) bool { return l.inFlight[id] != nil })
+	ids := slices.DeleteFunc(changes.taskIDs, func(id string) bool { return r.inFlight[id] != nil })
 	if len(ids) > 0 {
-		if err := l.movedTasks(ids); err != nil {
+		if err := r.addUntrackedTasks(ids); err != nil {
 			return err
 		}
 	}
-	there, gone := l.plans.moved(l.ctx, l.cfg.Schedules, news.schedules)
-	l.change.entities = append(l.change.entities, there...)
-	l.change.gone = append(l.change.gone, gone...)
+	existing, gone := r.schedules.changed(r.ctx, r.cfg.Schedules, changes.schedules)
+	r.delta.entities = append(r.delta.entities, existing...)
+	r.delta.gone = append(r.delta.gone, gone...)
 	return nil
 }
 
-func (l *refresh) movedTasks(ids []string) error {
-	tasks, err := l.cfg.Engine.Read().Tasks(l.ctx, ids)
+func (r *refresh) addUntrackedTasks(ids []string) error {
+	tasks, err := r.cfg.Engine.Read().Tasks(r.ctx, ids)
 	if err != nil {
 		return err
 	}
-	there := map[string]bool{}
+	found := map[string]bool{}
 	for i := range tasks {
 		t := &tasks[i]
-		there[t.ID] = true
-		if t.State.InFlight() { // since the look: the next one has it
+		found[t.ID] = true
+		if t.State.InFlight() { // claimed after the snapshot: the next refresh has it
 			continue
 		}
 		row := view.LiveTask(t)
-		l.change.entities = append(l.change.entities, rendered(&entity{key: taskKey(t.ID), task: &row, owner: t.Owner}))
+		r.delta.entities = append(r.delta.entities, render(&entity{key: taskKey(t.ID), task: &row, owner: t.Owner}))
 	}
 	for _, id := range ids {
-		if !there[id] {
-			l.change.gone = append(l.change.gone, &entity{key: taskKey(id), task: &api.LiveTask{QueueID: id}})
+		if !found[id] {
+			r.delta.gone = append(r.delta.gone, &entity{key: taskKey(id), task: &api.LiveTask{QueueID: id}})
 		}
 	}
 	return nil

@@ -9,39 +9,40 @@ import (
 
 func capacityKey(name string) string { return "capacity:" + name }
 
-// sharedBusy reports whether a shared tool queue was in use when it was looked at.
-func (b *builder) sharedBusy() bool {
-	return slices.ContainsFunc(b.queues, func(q toolqueue.Status) bool { return q.Shared && len(q.Holders)+len(q.Waiters) > 0 })
+// sharedInUse reports whether a tool queue that directors share was in use at the
+// last refresh.
+func (b *builder) sharedInUse() bool {
+	return slices.ContainsFunc(b.toolQueues, func(q toolqueue.Status) bool { return q.Shared && len(q.Holders)+len(q.Waiters) > 0 })
 }
 
-// compareTools compares the tool queues with what they were, and makes those anew that are
-// others.
-func (l *refresh) compareTools(all bool) {
-	if l.cfg.Tools == nil {
+// compareTools rebuilds the tool queues that differ from the last refresh, or all
+// of them, and marks the tasks dirty whose calls differ.
+func (r *refresh) compareTools(all bool) {
+	if r.cfg.Tools == nil {
 		return
 	}
-	queues, before := l.cfg.Tools.Queues(), l.queues
+	queues, before := r.cfg.Tools.Queues(), r.toolQueues
 	for i := range queues {
 		at := slices.IndexFunc(before, func(q toolqueue.Status) bool { return q.Name == queues[i].Name })
 		if at >= 0 && !all && sameStatus(&before[at], &queues[i]) {
 			continue
 		}
 		q := queues[i]
-		q.Waiters = q.Waiters[:min(len(q.Waiters), shownWaiters)]
-		l.set(&entity{key: capacityKey(q.Name), tools: &q})
+		q.Waiters = q.Waiters[:min(len(q.Waiters), maxWaiters)]
+		r.set(&entity{key: capacityKey(q.Name), toolQueue: &q})
 	}
 	for i := range before {
 		if !slices.ContainsFunc(queues, func(q toolqueue.Status) bool { return q.Name == before[i].Name }) {
-			l.drop(capacityKey(before[i].Name))
+			r.drop(capacityKey(before[i].Name))
 		}
 	}
 	calls := callsIn(queues)
-	for id := range keysOfBoth(l.calls, calls) {
-		if t := l.inFlight[id]; t != nil && l.calls[id] != calls[id] {
-			l.dirtyTask(t)
+	for id := range unionKeys(r.calls, calls) {
+		if t := r.inFlight[id]; t != nil && r.calls[id] != calls[id] {
+			r.markTask(t)
 		}
 	}
-	l.queues, l.calls = queues, calls
+	r.toolQueues, r.calls = queues, calls
 }
 
 func sameStatus(a, b *toolqueue.Status) bool {
@@ -49,8 +50,8 @@ func sameStatus(a, b *toolqueue.Status) bool {
 		a.Lease == b.Lease && a.Shared == b.Shared && slices.Equal(a.Holders, b.Holders) && slices.Equal(a.Waiters, b.Waiters)
 }
 
-// callsIn finds the tasks whose calls hold the slots of tool queues, or wait
-// for one.
+// callsIn returns the call of each task that holds a slot of a tool queue or waits
+// for one, by task id.
 func callsIn(queues []toolqueue.Status) map[string]api.LiveCall {
 	calls := map[string]api.LiveCall{}
 	for i := range queues {
@@ -61,7 +62,7 @@ func callsIn(queues []toolqueue.Status) map[string]api.LiveCall {
 			}
 		}
 	}
-	for i := range queues { // of several calls, that which waits says more
+	for i := range queues { // if a task has several calls, show one that waits
 		q := &queues[i]
 		for _, w := range q.Waiters {
 			if w.Execution != "" && !calls[w.Execution].Waiting {
