@@ -24,6 +24,7 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 	"github.com/signalbox-ai/signalbox/internal/handshake"
 	"github.com/signalbox-ai/signalbox/internal/soak"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // binary is the program under test, built once.
@@ -362,11 +363,7 @@ func (b *box) completed(c *client.Client, id string) api.Task {
 // until waits for a condition that nothing announces.
 func (b *box) until(what string, met func() bool) {
 	b.t.Helper()
-	for deadline := time.Now().Add(long); !met(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			b.t.Fatalf("not within %s: %s", long, what)
-		}
-	}
+	testkit.Wait(b.t, what, met)
 }
 
 var givenPorts sync.Map

@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd"
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
 	"github.com/signalbox-ai/signalbox/internal/soak"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // clis are the real coding CLIs, installed by scripts/install-agents.sh.
@@ -181,7 +182,10 @@ func TestCLICancelLeavesNothingAlive(t *testing.T) {
 			a, m := cli(t, kind, allowShell)
 			m.Use(model.Replies(model.Reply{Tool: model.Shell("echo started > started; sleep 300")}, model.Reply{Text: "done"}))
 			acc := a.submit(api.AgentTask{Prompt: "run it"})
-			waitFile(t, filepath.Join(a.cfg.WorkDir, "started"))
+			testkit.Wait(t, "its tool has begun", func() bool {
+				_, err := os.Stat(filepath.Join(a.cfg.WorkDir, "started"))
+				return err == nil
+			})
 			var c api.AgentCancelled
 			if code := a.do("POST", "/task/"+acc.TaskID+"/cancel", nil, &c); code != 200 || c.State != "cancelled" {
 				t.Fatalf("cancel: %d %+v", code, c)

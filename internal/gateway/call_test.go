@@ -15,6 +15,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
@@ -221,9 +222,7 @@ func TestTenThousandCallers(t *testing.T) {
 			}
 		})
 	}
-	for b.depth("browser") < callers/2 {
-		time.Sleep(time.Millisecond)
-	}
+	testkit.Wait(t, "half of them wait", func() bool { return b.depth("browser") >= callers/2 })
 	for _, p := range hold {
 		p.Release()
 	}
@@ -283,15 +282,10 @@ func noSlotIsLost(t *testing.T, rt *rapid.T, concurrent int, fates []int, lease 
 		})
 	}
 	group.Wait()
-	for limit := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) { // leases end by themselves
+	testkit.Wait(rt, "no slot in use, no call in line: leases end by themselves", func() bool {
 		s, _ := b.queues.Status("browser", 0)
-		if s.InUse == 0 && s.Depth == 0 {
-			break
-		}
-		if time.Now().After(limit) {
-			rt.Fatalf("%d slots in use, %d calls in line, and nobody is there", s.InUse, s.Depth)
-		}
-	}
+		return s.InUse == 0 && s.Depth == 0
+	})
 	if err := b.Close(); err != nil {
 		rt.Fatal(err)
 	}

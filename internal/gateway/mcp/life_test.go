@@ -15,22 +15,17 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/gateway/mcp"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
 // waitFor waits for a line in a file.
 func waitFor(t *testing.T, file, line string) {
 	t.Helper()
-	for end := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
+	testkit.Wait(t, fmt.Sprintf("%q stands in %s", line, file), func() bool {
 		b, _ := os.ReadFile(file)
-		if slices.Contains(strings.Split(string(b), "\n"), line) {
-			return
-		}
-		if time.Now().After(end) {
-			t.Errorf("%q did not come, only %q", line, b)
-			return
-		}
-	}
+		return slices.Contains(strings.Split(string(b), "\n"), line)
+	})
 }
 
 // gone tells whether a process has ended.
