@@ -66,6 +66,7 @@ func (b *box) withCLIs() map[string]*model.Server {
 	b.vars["OPENAI_API_KEY"] = "test-key"
 	b.file("home/.codex/config.toml", fmt.Sprintf(codexConfig, models["codex"].URL), 0o600)
 	b.file("home/.npmrc", "offline=true\n", 0o600) // at its first start in a home opencode would fetch 90 MB
+	b.vars["OPENCODE_MODELS_PATH"] = b.file("home/models.json", "{}", 0o600) // of the catalogue in it, the reading takes a third of its time
 	b.file("home/.config/opencode/opencode.json", fmt.Sprintf(opencodeConfig, models["opencode"].URL), 0o600)
 	return models
 }
@@ -197,6 +198,9 @@ func (k *cliCase) tellsItsTrouble() {
 
 func (k *cliCase) isCancelled() {
 	k.t.Helper()
+	if k.kind == "opencode" && !soak.On() { // internal/agentd does, and its next start takes seconds
+		return
+	}
 	k.model.Use(model.Replies(model.Reply{Text: "thinking about it", Hang: true}))
 	id := k.submit(k.c, api.SubmitRequest{Prompt: "hello", Kind: k.kind})
 	if err := k.model.Await(k.ctx(), 1); err != nil {
