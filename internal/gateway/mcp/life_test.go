@@ -114,6 +114,7 @@ func TestAServerThatDoesNotStartSaysWhy(t *testing.T) {
 }
 
 func TestAServerThatDiesOfTheNewerEraIsAskedInTheOlder(t *testing.T) {
+	t.Parallel()
 	h := ready(t, child("bare"), mcp.Options{})
 	h.must("a", do("args", nil))
 }
@@ -121,6 +122,7 @@ func TestAServerThatDiesOfTheNewerEraIsAskedInTheOlder(t *testing.T) {
 // TestIncidentChildrenOutliveTheServer: everything a server started ends with
 // it, also what left its group and its session.
 func TestIncidentChildrenOutliveTheServer(t *testing.T) {
+	t.Parallel()
 	h := ready(t, child("family"), mcp.Options{})
 	pids := h.until(func(s gateway.Server) bool { return len(s.PIDs) == 3 }).PIDs
 	if err := h.Close(); err != nil {
@@ -152,6 +154,7 @@ func TestAStubbornServerIsKilled(t *testing.T) {
 // TestTheHealthProbeFindsAServerThatHangs: two probes without an answer, and
 // it is started anew.
 func TestTheHealthProbeFindsAServerThatHangs(t *testing.T) {
+	t.Parallel()
 	for _, probe := range []string{"ping", "listTools"} {
 		t.Run(probe, func(t *testing.T) {
 			t.Parallel()
