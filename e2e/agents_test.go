@@ -66,7 +66,8 @@ func (b *box) withCLIs() map[string]*model.Server {
 	b.vars["OPENAI_API_KEY"] = "test-key"
 	b.file("home/.codex/config.toml", fmt.Sprintf(codexConfig, models["codex"].URL), 0o600)
 	b.file("home/.npmrc", "offline=true\n", 0o600) // at its first start in a home opencode would fetch 90 MB
-	b.vars["OPENCODE_MODELS_PATH"] = b.file("home/models.json", "{}", 0o600) // of the catalogue in it, the reading takes a third of its time
+	// Reading the catalogue of models that is in it takes a third of its time.
+	b.vars["OPENCODE_MODELS_PATH"] = b.file("home/models.json", "{}", 0o600)
 	b.file("home/.config/opencode/opencode.json", fmt.Sprintf(opencodeConfig, models["opencode"].URL), 0o600)
 	return models
 }

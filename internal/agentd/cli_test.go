@@ -98,7 +98,7 @@ enabled = false
 	case "opencode":
 		cfg.Environ = append(cfg.Environ, "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1",
 			"OPENCODE_MODELS_PATH="+filepath.Join(cfg.Home, "models.json"))
-		write("models.json", "{}") // of the catalogue in it, the reading takes a third of its time
+		write("models.json", "{}")        // reading the catalogue that is in it takes a third of its time
 		write(".npmrc", "offline=true\n") // at its first start in a home it would fetch 90 MB
 		write(".config/opencode/opencode.json", fmt.Sprintf(`{
   "model": "local/scripted", "small_model": "local/scripted", "autoupdate": false, "share": "disabled",
