@@ -66,6 +66,8 @@ func (b *box) withCLIs() map[string]*model.Server {
 	b.vars["OPENAI_API_KEY"] = "test-key"
 	b.file("home/.codex/config.toml", fmt.Sprintf(codexConfig, models["codex"].URL), 0o600)
 	b.file("home/.npmrc", "offline=true\n", 0o600) // at its first start in a home opencode would fetch 90 MB
+	// Reading the catalogue of models that is in it takes a third of its time.
+	b.vars["OPENCODE_MODELS_PATH"] = b.file("home/models.json", "{}", 0o600)
 	b.file("home/.config/opencode/opencode.json", fmt.Sprintf(opencodeConfig, models["opencode"].URL), 0o600)
 	return models
 }
@@ -168,21 +170,22 @@ func (k *cliCase) failsReadably() {
 	}
 }
 
-// tellsItsTrouble has a model that is overloaded, and then refuses the key: the
-// first is said while the run lasts, wherever one asks, the second ends it.
+// tellsItsTrouble has a model that fails, and then refuses the key: the first is
+// said while the run lasts, wherever one asks, the second ends it. Of one that is
+// overloaded the CLI has enough after ten seconds.
 func (k *cliCase) tellsItsTrouble() {
 	k.t.Helper()
 	if k.kind != "claude" { // package agentd has the others
 		return
 	}
 	var status atomic.Int64
-	status.Store(529)
+	status.Store(500)
 	k.model.Use(func(model.Request) model.Reply { return model.Reply{Status: int(status.Load()), Message: "no"} })
 	id := k.submit(k.c, api.SubmitRequest{Prompt: "hello", Kind: k.kind})
-	const says = "the model's API answers 529 (overloaded)"
+	const says = "the model's API answers 500"
 	k.until("its trouble", func() bool {
 		task, err := k.c.Task(k.ctx(), id)
-		return err == nil && task.Note == says
+		return err == nil && strings.HasPrefix(task.Note, says)
 	})
 	for _, args := range [][]string{{"why", id}, {"status", id}, {"agents"}, {"status"}} {
 		if got := k.want(0, args...); !strings.Contains(got.out, says) {
@@ -197,6 +200,9 @@ func (k *cliCase) tellsItsTrouble() {
 
 func (k *cliCase) isCancelled() {
 	k.t.Helper()
+	if k.kind == "opencode" && !soak.On() { // internal/agentd does, and its next start takes seconds
+		return
+	}
 	k.model.Use(model.Replies(model.Reply{Text: "thinking about it", Hang: true}))
 	id := k.submit(k.c, api.SubmitRequest{Prompt: "hello", Kind: k.kind})
 	if err := k.model.Await(k.ctx(), 1); err != nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 	"github.com/signalbox-ai/signalbox/internal/handshake"
 	"github.com/signalbox-ai/signalbox/internal/soak"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // binary is the program under test, built once.
@@ -81,13 +82,14 @@ func TestMain(m *testing.M) {
 // part races.
 var raced = raceEnabled && soak.On()
 
-// sideBySide has one test more run at once than there are processors, unless
-// -parallel says how many: most of a test here is waiting for other processes.
+// sideBySide has twice as many tests run at once as there are processors, unless
+// -parallel says how many: most of a test here is waiting, for other processes
+// and for leases to run out.
 func sideBySide() error {
 	flag.Parse()
 	const name = "test.parallel"
 	if f := flag.Lookup(name); f.Value.String() == f.DefValue {
-		return flag.Set(name, strconv.Itoa(1+runtime.GOMAXPROCS(0)))
+		return flag.Set(name, strconv.Itoa(2*runtime.GOMAXPROCS(0)))
 	}
 	return nil
 }
@@ -362,11 +364,7 @@ func (b *box) completed(c *client.Client, id string) api.Task {
 // until waits for a condition that nothing announces.
 func (b *box) until(what string, met func() bool) {
 	b.t.Helper()
-	for deadline := time.Now().Add(long); !met(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			b.t.Fatalf("not within %s: %s", long, what)
-		}
-	}
+	testkit.Wait(b.t, what, met)
 }
 
 var givenPorts sync.Map

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/signalbox-ai/signalbox/client"
+	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
 // policy is a restart policy and what becomes of its tool's tasks.
@@ -24,7 +25,7 @@ var policies = []policy{
 	{"mixed", object{"pending": "fail", "running": "requeue"}, "completed", "failed"},
 }
 
-// When the director dies, or is stopped, in the middle of 100 runs, then each
+// When the director dies, or is stopped, in the middle of many runs, then each
 // task ends as its tool's policy says, and nothing of the first runs lives.
 func TestEveryTaskEndsAsItsPolicySays(t *testing.T) {
 	kill := func(b *commandBox) {
@@ -42,12 +43,8 @@ func TestEveryTaskEndsAsItsPolicySays(t *testing.T) {
 	t.Run("SIGTERM", func(t *testing.T) { restartTest(t, autoLimits, stop) })
 }
 
-const (
-	runningEach = 20
-	waitingEach = 4
-)
-
 func restartTest(t *testing.T, limits string, end func(*commandBox)) {
+	runningEach, waitingEach := soak.Pick(6, 20), soak.Pick(2, 4)
 	tools := object{"quick": object{"sh": "echo did; echo careful >&2"}}
 	for _, p := range policies {
 		tools[p.tool] = object{"command": "family"}

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // Marks in the info string of a block of a guide, after its language.
@@ -248,22 +250,15 @@ func (g *guide) terminal(at, text string) {
 		if want = strings.TrimSpace(strings.ReplaceAll(want, shownAddr, g.addr)); want == "" || want == "…" {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(g.t.Context(), long/3)
-		defer cancel()
-		for found := false; !found; time.Sleep(10 * time.Millisecond) {
-			for _, line := range strings.Split(p.out.text()+p.err.text(), "\n") {
-				found = found || matches(want, strings.TrimSpace(line))
+		testkit.Wait(g.t, fmt.Sprintf("%s: %s prints %q", at, command, want), func() bool {
+			ended := p.over()
+			said := p.out.text() + p.err.text()
+			found := slices.ContainsFunc(strings.Split(said, "\n"), func(line string) bool { return matches(want, strings.TrimSpace(line)) })
+			if ended && !found {
+				g.t.Fatalf("%s: %s ended without %q:\n%s", at, command, want, said)
 			}
-			select {
-			case <-ctx.Done():
-				g.t.Fatalf("%s: %s never printed %q", at, command, want)
-			case <-p.done:
-				if !found {
-					g.t.Fatalf("%s: %s ended without %q:\n%s%s", at, command, want, p.out.text(), p.err.text())
-				}
-			default:
-			}
-		}
+			return found
+		})
 	}
 }
 

@@ -192,16 +192,6 @@ func (r *ioRun) labour(director *process) {
 	}
 }
 
-// over reports whether a process has ended.
-func (p *process) over() bool {
-	select {
-	case <-p.done:
-		return true
-	default:
-		return false
-	}
-}
-
 // wantClear: a director that ended has said why.
 func (r *ioRun) wantClear(director *process) {
 	r.t.Helper()

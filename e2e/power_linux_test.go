@@ -16,6 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/soak"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
@@ -202,10 +203,12 @@ func (p *power) wantAllSince(n, checked int) int {
 		}
 	}
 	for _, s := range tasks[checked:] {
-		task, err := p.c.Task(p.ctx(), s.id)
-		for deadline := time.Now().Add(long); awayFor(err) && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		var task api.Task
+		var err error
+		testkit.Wait(p.t, "the director is there", func() bool {
 			task, err = p.c.Task(p.ctx(), s.id)
-		}
+			return !awayFor(err)
+		})
 		if err != nil {
 			p.t.Errorf("cut %d: %s was acknowledged: %v", n, s.id, err)
 		} else if want := cmp.Or(ended[s.id], task.State); task.State != want {

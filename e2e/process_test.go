@@ -99,12 +99,20 @@ func tail(s string) string {
 	return s
 }
 
-// kill ends it as kill -9 does, with all of its group.
-func (p *process) kill() {
+// over reports whether a process has ended.
+func (p *process) over() bool {
 	select {
 	case <-p.done:
-		return
+		return true
 	default:
+		return false
+	}
+}
+
+// kill ends it as kill -9 does, with all of its group.
+func (p *process) kill() {
+	if p.over() {
+		return
 	}
 	syscall.Kill(-p.pid(), syscall.SIGKILL)
 	<-p.done

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 	. "github.com/signalbox-ai/signalbox/internal/toolqueuetest"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
@@ -28,7 +29,10 @@ func TestHammer(t *testing.T) {
 			h := &hammer{depth: new(atomic.Int64), limit: int64(c.Concurrent)}
 			h.queues = newQueues(t, toolqueue.Hooks{Depth: func(_ string, depth int) { h.depth.Store(int64(depth)) }}, one("a", c))
 			h.run(t)
-			awaitFree(t, h.queues)
+			testkit.Wait(t, "all is free: leases run out", func() bool {
+				s := status(t, h.queues, "a")
+				return s.InUse == 0 && s.Depth == 0
+			})
 			if h.depth.Load() != 0 {
 				t.Errorf("the hook's last depth is %d", h.depth.Load())
 			}
@@ -36,20 +40,6 @@ func TestHammer(t *testing.T) {
 				t.Error("nobody got a slot")
 			}
 		})
-	}
-}
-
-// awaitFree waits for leases to run out.
-func awaitFree(t *testing.T, q *toolqueue.Queues) {
-	t.Helper()
-	for deadline := time.Now().Add(Patience); ; time.Sleep(time.Millisecond) {
-		s := status(t, q, "a")
-		if s.InUse == 0 && s.Depth == 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("never free: %+v", s)
-		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
 	"github.com/signalbox-ai/signalbox/internal/agentd"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 const directorsToken = "a-token-of-the-directors"
@@ -72,24 +73,19 @@ func (c *city) pulls(name, url string, slots int) (executions string) {
 // prints waits until a director shows what a task has printed.
 func (c *city) prints(p *process, id, text string) {
 	c.Helper()
-	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
-		if out, err := p.Output(c.Context(), id, 0); err == nil && strings.Contains(out.Text, text) {
-			return
-		}
-	}
-	c.Errorf("director %s does not show what task %s printed", p.name, id)
+	testkit.Wait(c, "director "+p.name+" shows what task "+id+" printed", func() bool {
+		out, err := p.Output(c.Context(), id, 0)
+		return err == nil && strings.Contains(out.Text, text)
+	})
 }
 
 // knows waits until a director sees an agent as idle.
 func (c *city) knows(p *process, agent string) {
 	c.Helper()
-	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+	testkit.Wait(c, "director "+p.name+" knows agent "+agent, func() bool {
 		all, err := p.Agents(c.Context())
-		if err == nil && len(all) == 1 && all[0].Name == agent && all[0].State == "idle" {
-			return
-		}
-	}
-	c.Errorf("director %s does not know agent %s", p.name, agent)
+		return err == nil && len(all) == 1 && all[0].Name == agent && all[0].State == "idle"
+	})
 }
 
 func (c *city) script(p *process, agent, script string) string {

@@ -22,6 +22,7 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 	"github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 	"github.com/signalbox-ai/signalbox/internal/proc"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
@@ -199,21 +200,19 @@ func (c *city) ends(p *process, id string, want signalbox.State) api.Task {
 // those.
 func (c *city) holder(agent string, among ...*process) *process {
 	c.Helper()
-	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
-		all, err := among[0].Directors(c.Context())
-		if err != nil {
-			continue
-		}
+	var holder *process
+	testkit.Wait(c, "one dispatches to "+agent, func() bool {
+		all, _ := among[0].Directors(c.Context())
 		for _, d := range all {
 			for _, p := range among {
 				if p.name == d.Instance && d.Alive && contains(d.Agents, agent) {
-					return p
+					holder = p
 				}
 			}
 		}
-	}
-	c.Fatalf("nobody dispatches to %s", agent)
-	return nil
+		return holder != nil
+	})
+	return holder
 }
 
 func contains(list []string, s string) bool {
@@ -286,12 +285,10 @@ func TestThreeDirectorsOverOneStore(t *testing.T) {
 // working waits until a task is.
 func (c *city) working(p *process, id string) {
 	c.Helper()
-	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
-		if task, err := p.Task(c.Context(), id); err == nil && task.State == string(signalbox.Working) {
-			return
-		}
-	}
-	c.Fatalf("task %s does not work", id)
+	testkit.Wait(c, "task "+id+" works", func() bool {
+		task, err := p.Task(c.Context(), id)
+		return err == nil && task.State == string(signalbox.Working)
+	})
 }
 
 // A director that stops hands its agents over at once, with what they run.

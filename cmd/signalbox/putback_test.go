@@ -2,29 +2,31 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
 	"github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
 // says waits until one of the directors has said something, and returns which.
 func (c *city) says(text string, among ...*process) *process {
 	c.Helper()
-	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
-		for _, p := range among {
-			if strings.Contains(p.log.String(), text) {
-				return p
-			}
+	var who *process
+	testkit.Wait(c, fmt.Sprintf("one says %q", text), func() bool {
+		at := slices.IndexFunc(among, func(p *process) bool { return strings.Contains(p.log.String(), text) })
+		if at >= 0 {
+			who = among[at]
 		}
-	}
-	c.Fatalf("nobody says %q", text)
-	return nil
+		return at >= 0
+	})
+	return who
 }
 
 // codeOf is the code that a director answered.
@@ -39,15 +41,16 @@ func codeOf(err error) signalbox.Code {
 // eventually submits a task as soon as the store is there again.
 func (c *city) eventually(p *process, agent string) string {
 	c.Helper()
-	for until := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	var id string
+	testkit.Wait(c, "the store is there again", func() bool {
 		got, err := p.Submit(c.Context(), api.SubmitRequest{Prompt: "do it", Agent: agent}, client.SubmitOptions{})
-		if err == nil {
-			return got.QueueID
-		}
-		if codeOf(err) != signalbox.CodeUnavailable || time.Now().After(until) {
+		if err != nil && codeOf(err) != signalbox.CodeUnavailable {
 			c.Fatal(err)
 		}
-	}
+		id = got.QueueID
+		return err == nil
+	})
+	return id
 }
 
 // TestIncidentDataFolderPutBackUnderDirectors: two directors run on while the

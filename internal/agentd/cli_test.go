@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd"
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
 	"github.com/signalbox-ai/signalbox/internal/soak"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // clis are the real coding CLIs, installed by scripts/install-agents.sh.
@@ -41,9 +42,11 @@ func binary(t *testing.T, kind string) string {
 	return ""
 }
 
-// cli starts an agent of a real CLI whose model is the scripted one.
+// cli starts an agent of a real CLI whose model is the scripted one. Such tests
+// run side by side: much of them is waiting for the CLI.
 func cli(t *testing.T, kind string, change func(*agentd.Config)) (*agent, *model.Server) {
 	t.Helper()
+	t.Parallel()
 	bin := binary(t, kind)
 	m, err := model.Start(model.Replies(model.Reply{}))
 	if err != nil {
@@ -93,7 +96,9 @@ stream_max_retries = 0
 enabled = false
 `, url))
 	case "opencode":
-		cfg.Environ = append(cfg.Environ, "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1")
+		cfg.Environ = append(cfg.Environ, "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1",
+			"OPENCODE_MODELS_PATH="+filepath.Join(cfg.Home, "models.json"))
+		write("models.json", "{}")        // reading the catalogue that is in it takes a third of its time
 		write(".npmrc", "offline=true\n") // at its first start in a home it would fetch 90 MB
 		write(".config/opencode/opencode.json", fmt.Sprintf(`{
   "model": "local/scripted", "small_model": "local/scripted", "autoupdate": false, "share": "disabled",
@@ -105,7 +110,7 @@ enabled = false
 func TestCLIAnswersAndResumes(t *testing.T) {
 	for _, kind := range clis {
 		t.Run(kind, func(t *testing.T) {
-			if kind == "opencode" { // each start of which takes five seconds
+			if kind == "opencode" { // each start of which takes seconds
 				soak.Only(t, "what opencode makes of a prompt and of its conversation without a director before it; e2e TestRealCLIs has both with one")
 			}
 			a, m := cli(t, kind, nil)
@@ -181,7 +186,10 @@ func TestCLICancelLeavesNothingAlive(t *testing.T) {
 			a, m := cli(t, kind, allowShell)
 			m.Use(model.Replies(model.Reply{Tool: model.Shell("echo started > started; sleep 300")}, model.Reply{Text: "done"}))
 			acc := a.submit(api.AgentTask{Prompt: "run it"})
-			waitFile(t, filepath.Join(a.cfg.WorkDir, "started"))
+			testkit.Wait(t, "its tool has begun", func() bool {
+				_, err := os.Stat(filepath.Join(a.cfg.WorkDir, "started"))
+				return err == nil
+			})
 			var c api.AgentCancelled
 			if code := a.do("POST", "/task/"+acc.TaskID+"/cancel", nil, &c); code != 200 || c.State != "cancelled" {
 				t.Fatalf("cancel: %d %+v", code, c)
@@ -195,7 +203,6 @@ func TestCLICancelLeavesNothingAlive(t *testing.T) {
 func TestCLITimeout(t *testing.T) {
 	for _, kind := range clis {
 		t.Run(kind, func(t *testing.T) {
-			t.Parallel() // the time is waited for
 			if kind == "opencode" {
 				soak.Only(t, "an opencode that outlives its timeout: it ends as by a cancel, which TestCLICancelLeavesNothingAlive has")
 			}
@@ -243,7 +250,7 @@ func TestCLIIsolatedWithOptions(t *testing.T) {
 }
 
 // Each CLI uses its tools without a home of its own; opencode, each start of
-// which takes five seconds, in TestCLIIsolatedWithOptions alone.
+// which takes seconds, in TestCLIIsolatedWithOptions alone.
 func TestCLIUsesItsTools(t *testing.T) {
 	for _, kind := range []string{"claude", "codex"} {
 		t.Run(kind, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/e2e/model"
 	"github.com/signalbox-ai/signalbox/internal/agentd"
 	"github.com/signalbox-ai/signalbox/internal/soak"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // A key that is refused is said within five seconds of the first answer, by each
@@ -55,15 +56,13 @@ func TestCodexIsNotSilentWhileItsModelWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := time.Unix(0, asked.Load()).Add(300 * time.Millisecond) // when it has printed what it prints before
-	for end := time.Now().Add(long); ; time.Sleep(20 * time.Millisecond) {
+	testkit.Wait(t, "progress is seen", func() bool {
 		s := a.get(id)
-		if s.LastProgressAt != nil && s.LastProgressAt.After(first) {
-			break
+		if s.State != "working" {
+			t.Fatalf("it ended before progress was seen: %+v", s)
 		}
-		if time.Now().After(end) || s.State != "working" {
-			t.Fatalf("no progress is seen: %+v", s)
-		}
-	}
+		return s.LastProgressAt != nil && s.LastProgressAt.After(first)
+	})
 	a.do("POST", "/task/"+id+"/cancel", nil, nil)
 	a.end(id)
 	if b, err := os.ReadFile(filepath.Join(a.cfg.DataDir, "runs", id, "stderr.log")); err != nil || strings.Contains(string(b), "SSE event") {

@@ -9,12 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentd"
 	"github.com/signalbox-ai/signalbox/internal/llm"
 	"github.com/signalbox-ai/signalbox/internal/llm/llmtest"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // allowed_tools leaves the run no others, whatever the model asks for.
@@ -211,17 +211,11 @@ func TestLLMWaitsForToolsThatAreStarting(t *testing.T) {
 	m := llmtest.New(t, llmtest.OpenAI, llmtest.Script(llmtest.Reply{Text: "ok"}))
 	a := start(t, withTools(llmConfig(t, m), s))
 	acc := a.submit(api.AgentTask{Prompt: "x"})
-	for deadline := time.Now().Add(long); ; time.Sleep(time.Millisecond) {
+	testkit.Wait(t, "it has begun a session and listed the tools", func() bool {
 		s.mu.Lock()
-		asked := len(s.seen)
-		s.mu.Unlock()
-		if asked >= 3 { // it has begun a session and listed the tools
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the tools are not asked for")
-		}
-	}
+		defer s.mu.Unlock()
+		return len(s.seen) >= 3
+	})
 	s.tool("fs__read", echo)
 	if end := a.end(acc.TaskID); end.Output != "ok" || len(m.Last().Tools) != 1 {
 		t.Errorf("%+v with the tools %+v", end, m.Last().Tools)

@@ -22,6 +22,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/handshake"
 	"github.com/signalbox-ai/signalbox/internal/llm"
 	"github.com/signalbox-ai/signalbox/internal/llm/llmtest"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // runToken is the token of a run at its director.
@@ -280,15 +281,10 @@ func TestLLMResumesAfterAKill(t *testing.T) {
 	a.end(a.submit(api.AgentTask{Prompt: "remember four", SessionID: "talk-1"}).TaskID)
 	acc := a.submit(api.AgentTask{Prompt: "read", SessionID: "talk-1"})
 	<-began
-	for deadline := time.Now().Add(long); ; time.Sleep(time.Millisecond) {
+	testkit.Wait(t, "the first answer is kept", func() bool {
 		kept, err := os.ReadFile(filepath.Join(a.cfg.DataDir, "conversations", "talk-1.jsonl"))
-		if err == nil && strings.Contains(string(kept), "one is read") {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("kept %s %v", kept, err)
-		}
-	}
+		return err == nil && strings.Contains(string(kept), "one is read")
+	})
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
 	"github.com/signalbox-ai/signalbox/internal/agentd"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // desk is a director as an agent that pulls sees it: it says what the test
@@ -307,11 +308,7 @@ func TestPullKeepsTheEndOfARun(t *testing.T) {
 	d.say <- api.PullAnswer{Task: task(1, "sleep 0.2; echo kept")}
 	d.accepted("queue-1")
 	d.shut(true)
-	for deadline := time.Now().Add(long); !strings.Contains(read(t, cfg.ExecLog), `"end"`); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it does not end")
-		}
-	}
+	testkit.Wait(t, "the run ends", func() bool { return strings.Contains(read(t, cfg.ExecLog), `"end"`) })
 	stop()
 	d.shut(false)
 	again := pulls(t, cfg, d.server.URL)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd"
 	"github.com/signalbox-ai/signalbox/internal/proc"
 	"github.com/signalbox-ai/signalbox/internal/soak"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // tty is a client of a terminal.
@@ -155,14 +157,10 @@ func noTerminals(s api.AgentStatus) bool { return len(s.Terminals) == 0 }
 // dead waits for the end of a process: its terminal is told first.
 func dead(t *testing.T, pid int) {
 	t.Helper()
-	for deadline := time.Now().Add(long); proc.Identify(pid).Start != 0; time.Sleep(time.Millisecond) {
-		if b, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat"); strings.Contains(string(b), ") Z ") {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("process %d lives", pid)
-		}
-	}
+	testkit.Wait(t, fmt.Sprintf("process %d has ended", pid), func() bool {
+		b, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		return proc.Identify(pid).Start == 0 || strings.Contains(string(b), ") Z ")
+	})
 }
 
 // background starts a stubborn job in the terminal and returns its pid.
@@ -357,11 +355,7 @@ func TestTerminalBackpressure(t *testing.T) {
 	c := a.open("")
 	c.keys("i=0; while :; do head -c 1048576 /dev/zero; i=$((i+1)); echo $i > " + file + "; done\r")
 	written := func() string { b, _ := os.ReadFile(file); return string(b) }
-	for deadline := time.Now().Add(long); written() == ""; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("nothing was ever written")
-		}
-	}
+	testkit.Wait(t, "something is written", func() bool { return written() != "" })
 	// What the sockets take is some MiB; then it stands.
 	for last, same := "", 0; same < 20; time.Sleep(20 * time.Millisecond) {
 		if now := written(); now == last {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
@@ -58,15 +59,11 @@ func TestWaits(t *testing.T) {
 	}}
 	b := open(t, one("browser"), gateway.Options{}, p)
 	first := b.call(t.Context(), gateway.Call{Tool: "s__click", Waits: func(toolqueue.Waiting) { t.Error("the first waits") }})
-	for s, _ := b.queues.Status("browser", 0); s.InUse == 0; s, _ = b.queues.Status("browser", 0) {
-		time.Sleep(time.Millisecond)
-	}
+	testkit.Wait(t, "the first call runs", func() bool { s, _ := b.queues.Status("browser", 0); return s.InUse > 0 })
 	place := make(chan toolqueue.Waiting, 1)
 	second := b.call(t.Context(), gateway.Call{Tool: "s__click", Waits: func(w toolqueue.Waiting) { place <- w }})
 	w := <-place
-	for w.Position() != 1 {
-		time.Sleep(time.Millisecond)
-	}
+	testkit.Wait(t, "the second is the next", func() bool { return w.Position() == 1 })
 	close(hold)
 	for _, c := range []<-chan answer{first, second} {
 		if a := <-c; a.err != nil {

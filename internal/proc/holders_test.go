@@ -10,7 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // parent reads who is the parent of a process.
@@ -39,11 +40,7 @@ func TestWhoHoldsAnOutputIsEnded(t *testing.T) {
 	pid := out.ready(t)
 	go io.Copy(io.Discard, out.pr)
 	<-p.Exited()
-	for deadline := time.Now().Add(time.Minute); parent(t, pid) != os.Getpid(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the parent of %d is %d", pid, parent(t, pid))
-		}
-	}
+	testkit.Wait(t, "the orphan is handed to us", func() bool { return parent(t, pid) == os.Getpid() })
 	exit, err := p.End()
 	if err != nil || exit.Held {
 		t.Errorf("%+v, %v", exit, err)

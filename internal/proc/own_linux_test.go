@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/signalbox-ai/signalbox/internal/proc"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // takeOffStamp raises the limits that a stamp could stand in.
@@ -72,7 +73,7 @@ func living(pid int) bool {
 // A process without its first thread looks like a zombie and is none.
 func TestEndFindsWhatLostItsFirstThread(t *testing.T) {
 	p, pid := leave(t, "headless")
-	eventually(t, "its first thread ends", func() bool { return stateOf(pid) == "Z" })
+	testkit.Wait(t, "its first thread ends", func() bool { return stateOf(pid) == "Z" })
 	if !living(pid) || !slices.Contains(p.Alive(), pid) {
 		t.Errorf("it lives: %v; found: %v", living(pid), p.Alive())
 	}
@@ -123,7 +124,7 @@ func TestEndLeavesOthersAlone(t *testing.T) {
 		_ = helper.Process.Kill()
 		_ = helper.Wait()
 	})
-	eventually(t, "the other's orphan is handed to us", func() bool { return parentOf(theirs) == os.Getpid() })
+	testkit.Wait(t, "the other's orphan is handed to us", func() bool { return parentOf(theirs) == os.Getpid() })
 
 	p, orphan := leave(t, "sheds")
 	if _, err := p.End(); err != nil {
@@ -160,14 +161,5 @@ func TestAStampIsNotKept(t *testing.T) {
 	}
 	if before != after {
 		t.Errorf("the limit is %v, was %v", after, before)
-	}
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within 20 s", what)
-		}
 	}
 }

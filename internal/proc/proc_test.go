@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/signalbox-ai/signalbox/internal/proc"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 const flag = "proc-test-"
@@ -395,12 +396,12 @@ func TestABoundProgramEndsWithAKilledParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = parent.Wait()
-	for end := time.Now().Add(time.Minute); len(proc.Alive(id)) > 0; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
+	t.Cleanup(func() {
+		if t.Failed() {
 			_ = syscall.Kill(child, syscall.SIGKILL)
-			t.Fatal("the child outlived its parent")
 		}
-	}
+	})
+	testkit.Wait(t, "the child ends with its parent", func() bool { return len(proc.Alive(id)) == 0 })
 }
 
 func TestInputIsHandedOn(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	provider "github.com/signalbox-ai/signalbox/internal/gateway/command"
 	"github.com/signalbox-ai/signalbox/internal/gateway/providertest"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
@@ -184,11 +185,10 @@ func TestCloseEndsTheRunsOfTasks(t *testing.T) {
 	}()
 	said(t)
 	var pids []int
-	for limit := time.Now().Add(time.Minute); len(pids) == 0; time.Sleep(time.Millisecond) { // it may speak before its start is known here
-		if pids = p.Server().PIDs; time.Now().After(limit) {
-			t.Fatal("the server has no process")
-		}
-	}
+	testkit.Wait(t, "the server has a process", func() bool { // it may speak before its start is known here
+		pids = p.Server().PIDs
+		return len(pids) > 0
+	})
 	pid := pids[0]
 	if err := p.Close(); err != nil {
 		t.Fatal(err)

@@ -6,13 +6,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/gateway/endpoint"
 	"github.com/signalbox-ai/signalbox/internal/gateway/mcp"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
@@ -62,9 +62,7 @@ func BenchmarkCall(b *testing.B) {
 		if err := p.Start(b.Context(), func() {}); err != nil {
 			b.Fatal(err)
 		}
-		for p.Server().State != gateway.StateReady {
-			time.Sleep(time.Millisecond)
-		}
+		testkit.Wait(b, "the server is ready", func() bool { return p.Server().State == gateway.StateReady })
 		bench(b, func() error {
 			_, err := p.Call(b.Context(), gateway.Call{Tool: "s__echo", Arguments: json.RawMessage(`{"text":"hello"}`)})
 			return err
@@ -84,9 +82,7 @@ func BenchmarkCall(b *testing.B) {
 			if err := g.Start(b.Context()); err != nil {
 				b.Fatal(err)
 			}
-			for len(g.Tools()) == 0 {
-				time.Sleep(time.Millisecond)
-			}
+			testkit.Wait(b, "there are tools", func() bool { return len(g.Tools()) > 0 })
 			e := endpoint.New(g, endpoint.Options{})
 			b.Cleanup(func() { e.Close() })
 			s := httptest.NewServer(e)

@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/gateway/endpoint"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // inEachEra runs a test with clients of every era.
@@ -67,7 +68,7 @@ func TestAChangeOfTheToolsIsTold(t *testing.T) {
 		r := newRig(t, endpoint.Options{})
 		c := r.connect(version)
 		// The client's stream may not be open yet: it is told of the next change.
-		until(t, "the client is told", func() bool {
+		testkit.Wait(t, "the client is told", func() bool {
 			r.script.offer(r.script.Tools()[:1])
 			r.script.offer(append(r.script.Tools(), gateway.Tool{Name: "s__new", Server: "s", Kind: gateway.KindMCP, Queue: "default", Definition: json.RawMessage(`{"name":"s__new","inputSchema":{"type":"object"}}`)}))
 			select {
@@ -180,11 +181,11 @@ func TestWhoGoesAwayLeavesTheLine(t *testing.T) {
 				waitCtx, cancelWait := context.WithCancel(t.Context())
 				defer cancelWait()
 				waiting := waiter.call(waitCtx, "s__hold", nil)
-				until(t, "one waits", func() bool { return r.queue("one").Depth == 1 })
+				testkit.Wait(t, "one waits", func() bool { return r.queue("one").Depth == 1 })
 				behind := last.call(t.Context(), "s__hold", nil)
-				until(t, "two wait", func() bool { return r.queue("one").Depth == 2 })
+				testkit.Wait(t, "two wait", func() bool { return r.queue("one").Depth == 2 })
 				leave(waiter, cancelWait)
-				until(t, "it has left the line", func() bool { return r.queue("one").Depth == 1 })
+				testkit.Wait(t, "it has left the line", func() bool { return r.queue("one").Depth == 1 })
 				if err := take(t, "its call ends", waiting); err == nil {
 					t.Error("the call that was given up succeeded")
 				}
@@ -211,7 +212,7 @@ func TestTheEndOfASessionHandsItsLeaseOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	waiting := two.call(t.Context(), "s__leased", nil)
-	until(t, "the other session waits", func() bool { return r.queue("leased").Depth == 1 })
+	testkit.Wait(t, "the other session waits", func() bool { return r.queue("leased").Depth == 1 })
 	if _, err := one.CallTool(t.Context(), &mcp.CallToolParams{Name: "s__leased"}); err != nil {
 		t.Fatal(err)
 	}

@@ -228,16 +228,6 @@ func (c *client) call(ctx context.Context, tool string, meta mcp.Meta) <-chan er
 	return done
 }
 
-// until waits for what must become true soon.
-func until(t *testing.T, what string, true func() bool) {
-	t.Helper()
-	for begin := time.Now(); !true(); time.Sleep(time.Millisecond) {
-		if time.Since(begin) > soon {
-			t.Fatalf("%s: not within %v", what, soon)
-		}
-	}
-}
-
 // take waits for what must come soon.
 func take[T any](t *testing.T, what string, c <-chan T) T {
 	t.Helper()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/gateway/endpoint"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // stdio serves one client over pipes. hangUp closes the client's side.
@@ -60,9 +61,9 @@ func TestStdioServesOneClient(t *testing.T) {
 		if err := take(t, "the call is given up", waiting); err == nil {
 			t.Error("a cancelled call succeeded")
 		}
-		until(t, "it has left the line", func() bool { return r.queue("one").Depth == 0 })
+		testkit.Wait(t, "it has left the line", func() bool { return r.queue("one").Depth == 0 })
 		_ = c.call(t.Context(), "s__hold", nil)
-		until(t, "another waits", func() bool { return r.queue("one").Depth == 1 })
+		testkit.Wait(t, "another waits", func() bool { return r.queue("one").Depth == 1 })
 		hangUp()
 		take(t, "the client's end ends its calls", r.script.gone)
 		if err := take(t, "it is served no more", served); err != nil {

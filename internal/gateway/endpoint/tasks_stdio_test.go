@@ -14,6 +14,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/gateway/endpoint"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // line serves a client over pipes and returns what sends one request on it.
@@ -72,7 +73,7 @@ func TestTasksOverStdio(t *testing.T) {
 				t.Errorf("%+v", w)
 			}
 			r.script.goOn <- struct{}{}
-			until(t, "it is completed", func() bool { return line(t, "tasks/get", about, declaring).Result.Status == "completed" })
+			testkit.Wait(t, "it is completed", func() bool { return line(t, "tasks/get", about, declaring).Result.Status == "completed" })
 			if w := line(t, "tasks/cancel", about, declaring); w.Error != nil || w.Result.Type != "complete" {
 				t.Errorf("%+v", w)
 			}
@@ -105,7 +106,7 @@ func TestARelayHandsProgressBack(t *testing.T) {
 	if err := take(t, "the call is given up", done); err == nil {
 		t.Error("a cancelled call succeeded")
 	}
-	until(t, "it has left the line", func() bool { return r.queue("one").Depth == 0 })
+	testkit.Wait(t, "it has left the line", func() bool { return r.queue("one").Depth == 0 })
 	hangUp()
 	if err := take(t, "it is served no more", served); err != nil {
 		t.Error(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/gateway/endpoint"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // An async tool is answered with a task, whose result its creator asks for.
@@ -33,7 +34,7 @@ func TestAnAsyncToolBecomesATask(t *testing.T) {
 		t.Errorf("%+v", w)
 	}
 	r.script.goOn <- struct{}{}
-	until(t, "it is completed", func() bool { return r.read(r.about("tasks/get", made.TaskID)).Result.Status == "completed" })
+	testkit.Wait(t, "it is completed", func() bool { return r.read(r.about("tasks/get", made.TaskID)).Result.Status == "completed" })
 	w := r.read(r.about("tasks/get", made.TaskID)).Result
 	if string(w.Result) != `{"resultType":"complete","content":[{"type":"text","text":"held"}]}` || w.Poll != 0 || w.Error != nil {
 		t.Errorf("%+v", w)
@@ -233,7 +234,7 @@ func TestACallThatWaitsBecomesATask(t *testing.T) {
 		t.Error(err)
 	}
 	r.script.goOn <- struct{}{}
-	until(t, "the task is completed", func() bool {
+	testkit.Wait(t, "the task is completed", func() bool {
 		return r.read(r.about("tasks/get", b.only(t))).Result.Status == "completed"
 	})
 	// One that need not wait for as long as that is answered as ever.

@@ -63,6 +63,7 @@ func TestAnswersOfNoUseFailTheirCallAlone(t *testing.T) {
 
 // TestIncidentHugeResult: 100 MB are one call's failure; calls beside it go on.
 func TestIncidentHugeResult(t *testing.T) {
+	t.Parallel()
 	h := ready(t, child("raw"), mcp.Options{})
 	msg := h.fails(signalbox.CodeTooLarge, "a", do("big", map[string]any{"Size": 100}))
 	if !strings.Contains(msg, "larger than 16 MiB") || !strings.Contains(msg, "Ask for less") {
@@ -169,6 +170,7 @@ func TestMetaPassesWithoutWhatBelongsToTheHop(t *testing.T) {
 // TestAServerThatDoesNotReadHoldsNobodyUp: what is sent to it waits, the
 // callers go when their time is over.
 func TestAServerThatDoesNotReadHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
 	s := child("raw")
 	s.HealthProbe = "off"
 	h := ready(t, s, mcp.Options{})

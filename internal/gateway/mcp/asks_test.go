@@ -16,6 +16,7 @@ import (
 // TestWhatAServerAsksIsAnswered: over HTTP too, in the stream of a call, as often as
 // it likes while it lets it be answered; and what is not served is refused.
 func TestWhatAServerAsksIsAnswered(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	answers, all := map[string]string{}, make(chan struct{}, 1)
 	asked := 0

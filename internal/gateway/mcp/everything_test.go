@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -73,7 +74,7 @@ func everythingOver(t *testing.T, mode string) toolconf.Server {
 
 // direct speaks with the reference server without anything of ours between.
 type direct struct {
-	t   *testing.T
+	mu  sync.Mutex
 	in  *json.Encoder
 	out *bufio.Scanner
 	id  int
@@ -97,19 +98,21 @@ func speakDirectly(t *testing.T) *direct {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	d := &direct{t: t, in: json.NewEncoder(in), out: bufio.NewScanner(out)}
+	d := &direct{in: json.NewEncoder(in), out: bufio.NewScanner(out)}
 	d.out.Buffer(nil, 1<<20)
-	d.ask("initialize", `{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}`)
+	d.ask(t, "initialize", `{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}`)
 	_ = d.in.Encode(map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
 	return d
 }
 
 // ask returns the result of a request as the server wrote it.
-func (d *direct) ask(method, params string) json.RawMessage {
-	d.t.Helper()
+func (d *direct) ask(t *testing.T, method, params string) json.RawMessage {
+	t.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.id++
 	if err := d.in.Encode(map[string]any{"jsonrpc": "2.0", "id": d.id, "method": method, "params": json.RawMessage(params)}); err != nil {
-		d.t.Fatal(err)
+		t.Fatal(err)
 	}
 	for d.out.Scan() {
 		var m struct {
@@ -120,18 +123,19 @@ func (d *direct) ask(method, params string) json.RawMessage {
 			return m.Result
 		}
 	}
-	d.t.Fatalf("no answer to %s: %v", method, d.out.Err())
+	t.Fatalf("no answer to %s: %v", method, d.out.Err())
 	return nil
 }
 
 // TestTheReferenceServer drives the real reference server by every transport
 // that it has.
 func TestTheReferenceServer(t *testing.T) {
-	everything(t)
+	t.Parallel()
+	d := speakDirectly(t)
 	for _, mode := range []string{"stdio", "streamableHttp", "sse"} {
 		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
 			h := ready(t, everythingOver(t, mode), mcp.Options{Backoff: 100 * time.Millisecond})
-			d := speakDirectly(t)
 			h.sameTools(d)
 			for tool, args := range map[string]string{
 				"echo":                   `{"message":"<hello> & goodbye"}`,
@@ -163,7 +167,7 @@ func TestTheReferenceServer(t *testing.T) {
 func (h *rig) sameTools(d *direct) {
 	h.t.Helper()
 	var listed struct{ Tools []json.RawMessage }
-	if err := json.Unmarshal(d.ask("tools/list", "{}"), &listed); err != nil || len(listed.Tools) < 10 {
+	if err := json.Unmarshal(d.ask(h.t, "tools/list", "{}"), &listed); err != nil || len(listed.Tools) < 10 {
 		h.t.Fatalf("%d tools: %v", len(listed.Tools), err)
 	}
 	ours := map[string]string{}
@@ -185,7 +189,7 @@ func (h *rig) sameAnswer(d *direct, tool, args string) {
 		Content    json.RawMessage `json:"content"`
 		Structured json.RawMessage `json:"structuredContent"`
 	}
-	if err := json.Unmarshal(d.ask("tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s}`, tool, args)), &want); err != nil {
+	if err := json.Unmarshal(d.ask(h.t, "tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s}`, tool, args)), &want); err != nil {
 		h.t.Fatal(err)
 	}
 	got := h.must(tool, args)

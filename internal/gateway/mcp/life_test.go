@@ -15,22 +15,17 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/gateway/mcp"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
 // waitFor waits for a line in a file.
 func waitFor(t *testing.T, file, line string) {
 	t.Helper()
-	for end := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
+	testkit.Wait(t, fmt.Sprintf("%q stands in %s", line, file), func() bool {
 		b, _ := os.ReadFile(file)
-		if slices.Contains(strings.Split(string(b), "\n"), line) {
-			return
-		}
-		if time.Now().After(end) {
-			t.Errorf("%q did not come, only %q", line, b)
-			return
-		}
-	}
+		return slices.Contains(strings.Split(string(b), "\n"), line)
+	})
 }
 
 // gone tells whether a process has ended.
@@ -119,6 +114,7 @@ func TestAServerThatDoesNotStartSaysWhy(t *testing.T) {
 }
 
 func TestAServerThatDiesOfTheNewerEraIsAskedInTheOlder(t *testing.T) {
+	t.Parallel()
 	h := ready(t, child("bare"), mcp.Options{})
 	h.must("a", do("args", nil))
 }
@@ -126,6 +122,7 @@ func TestAServerThatDiesOfTheNewerEraIsAskedInTheOlder(t *testing.T) {
 // TestIncidentChildrenOutliveTheServer: everything a server started ends with
 // it, also what left its group and its session.
 func TestIncidentChildrenOutliveTheServer(t *testing.T) {
+	t.Parallel()
 	h := ready(t, child("family"), mcp.Options{})
 	pids := h.until(func(s gateway.Server) bool { return len(s.PIDs) == 3 }).PIDs
 	if err := h.Close(); err != nil {
@@ -157,6 +154,7 @@ func TestAStubbornServerIsKilled(t *testing.T) {
 // TestTheHealthProbeFindsAServerThatHangs: two probes without an answer, and
 // it is started anew.
 func TestTheHealthProbeFindsAServerThatHangs(t *testing.T) {
+	t.Parallel()
 	for _, probe := range []string{"ping", "listTools"} {
 		t.Run(probe, func(t *testing.T) {
 			t.Parallel()

@@ -16,6 +16,7 @@ import (
 
 // A program, shared and not, and an address in each era, as all providers are.
 func TestProvider(t *testing.T) {
+	t.Parallel()
 	fixtures := map[string]func(*testing.T) providertest.Fixture{
 		"stdio":        func(t *testing.T) providertest.Fixture { return program(t, true) },
 		"stdio of own": func(t *testing.T) providertest.Fixture { return program(t, false) },

@@ -15,6 +15,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/gateway/mcp"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
@@ -97,17 +98,9 @@ func ready(t *testing.T, s toolconf.Server, opts mcp.Options) *rig {
 // until waits for the server to be as wanted.
 func (h *rig) until(ok func(gateway.Server) bool) gateway.Server {
 	h.t.Helper()
-	end := time.Now().Add(soon)
-	for {
-		s := h.Server()
-		if ok(s) {
-			return s
-		}
-		if time.Now().After(end) {
-			h.t.Fatalf("the server stayed as %+v", s)
-		}
-		time.Sleep(time.Millisecond)
-	}
+	var s gateway.Server
+	testkit.Wait(h.t, "the server is as wanted", func() bool { s = h.Server(); return ok(s) })
+	return s
 }
 
 func (h *rig) ctx() context.Context {

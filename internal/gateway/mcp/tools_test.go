@@ -147,6 +147,7 @@ func TestAListBeyondTheLimitIsAClearError(t *testing.T) {
 }
 
 func TestTooManyToolsAreAClearError(t *testing.T) {
+	t.Parallel()
 	many := child("raw", "MCP_TEST_MANY=5000")
 	h := start(t, many, mcp.Options{Backoff: time.Hour})
 	s := h.until(func(s gateway.Server) bool { return s.State == gateway.StateFailed })

@@ -130,6 +130,7 @@ func TestTransports(t *testing.T) {
 // An answer beyond the limit fails its call alone. The other transports are
 // tried elsewhere.
 func TestAnAnswerBeyondTheLimitFailsItsCallAlone(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"http-new", "sse", "websocket"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

@@ -1,0 +1,27 @@
+// Package testkit has what the tests of several packages wait with.
+package testkit
+
+import "time"
+
+// patience bounds every wait. No good run takes that long, on a busy machine
+// either.
+const patience = 3 * time.Minute
+
+// T is the part of a test, or of one with random values, that a wait needs.
+type T interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// Wait waits for a condition that nothing announces: it asks again and again,
+// ever less often. Whatever has a signal is to be waited for by that.
+func Wait(t T, what string, met func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for pause := time.Millisecond; !met(); pause = min(2*pause, 20*time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %s: %s", patience, what)
+		}
+		time.Sleep(pause)
+	}
+}
