@@ -151,7 +151,7 @@ func (d *director) start(ctx context.Context, view *peerstest.View) {
 		return
 	}
 	if view != nil {
-		follow := engine.Following{Rows: d.wants, Behind: d.behind, Sign: func() { w.scheduler.turn(d.name()+" follow", "look", d.isDead) }}
+		follow := engine.FollowOptions{NeedsRow: d.wants, OnGap: d.behind, OnPoll: func() { w.scheduler.turn(d.name()+" follow", "look", d.isDead) }}
 		if err := d.engine.Follow(ctx, view, follow); err != nil {
 			w.kill(d)
 			return

@@ -96,7 +96,7 @@ func (b *Book[A, R]) strand(ctx context.Context, counts store.Counts) {
 		if !strange[name] && !b.Holds(name) {
 			continue
 		}
-		if err := b.Engine.Strand(ctx, name, gone[name]); err != nil && ctx.Err() == nil {
+		if err := b.Engine.ResolveStranded(ctx, name, gone[name]); err != nil && ctx.Err() == nil {
 			b.Log.Error("session tasks of a gone agent not dealt with", "agent", name, "error", err)
 		}
 	}

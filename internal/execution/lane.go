@@ -111,7 +111,7 @@ func (b *Book[A, R]) live(a A) engine.LiveAgent {
 	}
 	if !v.Up {
 		v.DownSince = b.Engine.Now().Add(-l.Presence.Away(b.opts.Monotonic()))
-		v.StrandAt = v.DownSince.Add(b.opts.SessionGrace)
+		v.StrandedAt = v.DownSince.Add(b.opts.SessionGrace)
 	}
 	if why := a.Withheld(); why != "" {
 		v.Held = true

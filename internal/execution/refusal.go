@@ -113,7 +113,7 @@ func SentBack(by Offerer, message string, sure bool) Change {
 	spare, delay := by.Failed(message, sure)
 	return func(ctx context.Context, e *engine.Engine, t signalbox.Task) (signalbox.Task, error) {
 		if spare {
-			return e.Spare(ctx, t, message, delay)
+			return e.Defer(ctx, t, message, delay)
 		}
 		return e.Refuse(ctx, t, message)
 	}

@@ -116,7 +116,7 @@ func (r *others) add(name string, change ...func(*options)) *member {
 	m.serve.Store(&handler)
 	m.beat()
 	ctx, cancel := context.WithCancel(context.Background())
-	if err := m.engine.Follow(ctx, m.view, engine.Following{Rows: func(*signalbox.Entry) bool { return true }}); err != nil {
+	if err := m.engine.Follow(ctx, m.view, engine.FollowOptions{NeedsRow: func(*signalbox.Entry) bool { return true }}); err != nil {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(func() {

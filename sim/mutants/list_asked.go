@@ -90,7 +90,7 @@ var askedMutants = []Mutant{
 			"Must: n.Overflow == signalbox.OverflowReject,",
 			"Must: n.Overflow != signalbox.OverflowPersist,",
 		}},
-		Package: "internal/engine", Tests: []string{"TestOverflowPolicies", "TestChatIsToldHowItStands"},
+		Package: "internal/engine", Tests: []string{"TestOverflowPolicies", "TestChatReceiptTellsItsPosition"},
 	},
 	{
 		Name: "wait-never-ends", Fault: "asked bounded wait",
@@ -127,7 +127,7 @@ var askedMutants = []Mutant{
 		Text: "an estimate does not know of the slots that are free",
 		File: "internal/engine/eta.go",
 		Edits: []Edit{{
-			"if ahead := pos.N - f.free; ahead > 0 {",
+			"if ahead := pos.N - stats.free; ahead > 0 {",
 			"if ahead := pos.N; ahead > 0 {",
 		}},
 		Package: "internal/engine", Tests: []string{"TestETA"},

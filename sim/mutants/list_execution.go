@@ -10,7 +10,7 @@ var executionMutants = []Mutant{
 			"case n.Mode == signalbox.ModeBypass:\n\t\treturn signalbox.BypassQueue(n.Agent)",
 			"case n.Mode == signalbox.ModeBypass || n.Mode == signalbox.ModeChat:\n\t\treturn signalbox.BypassQueue(n.Agent)",
 		}},
-		Package: "internal/engine", Tests: []string{"TestChatIsToldHowItStands", "TestOverflowPolicies"},
+		Package: "internal/engine", Tests: []string{"TestChatReceiptTellsItsPosition", "TestOverflowPolicies"},
 	},
 	{
 		Name: "anyone-frees-the-slot", Fault: "execution-queue complete",

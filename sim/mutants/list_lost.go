@@ -5,7 +5,7 @@ var lostMutants = []Mutant{
 	{
 		Name: "outcome-forgotten-at-once", Fault: "work-queue 7",
 		Text: "ended tasks are pruned with the next round, whatever the retention",
-		File: "internal/engine/care.go",
+		File: "internal/engine/maintenance.go",
 		Edits: []Edit{{
 			"e.Now().Add(-keep.For)",
 			"e.Now().Add(keep.For-keep.For)",

@@ -25,12 +25,12 @@ var queueMutants = []Mutant{
 	{
 		Name: "vanished-holder-keeps-its-turns", Fault: "work-queue 1",
 		Text: "the turns of a session wait for ever for an agent that is gone",
-		File: "internal/engine/strand.go",
+		File: "internal/engine/stranded.go",
 		Edits: []Edit{{
 			"case signalbox.SessionRequire:\n\t\t\tev = ",
 			"case signalbox.SessionRequire:\n\t\t\tcontinue\n\t\t\tev = ",
 		}},
-		Package: "internal/engine", Tests: []string{"TestStrand"},
+		Package: "internal/engine", Tests: []string{"TestResolveStranded"},
 	},
 	{
 		Name: "no-reservation", Fault: "work-queue 2",

@@ -116,9 +116,9 @@ type Executor struct {
 }
 
 var (
-	_ gateway.Tasks = (*Executor)(nil)
-	_ engine.Live   = (*Executor)(nil)
-	_ engine.Teller = (*Executor)(nil)
+	_ gateway.Tasks        = (*Executor)(nil)
+	_ engine.Live          = (*Executor)(nil)
+	_ engine.WaitExplainer = (*Executor)(nil)
 )
 
 // pool is the slots of one queue.

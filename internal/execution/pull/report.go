@@ -185,7 +185,7 @@ func (l *Lanes) took(ctx context.Context, t *signalbox.Task, session string) {
 	if t.Mode != signalbox.ModeChat || session == "" || t.SessionID != "" {
 		return
 	}
-	if err := l.Engine.TakeSession(ctx, *t, session); err != nil && ctx.Err() == nil {
+	if err := l.Engine.AdoptSession(ctx, *t, session); err != nil && ctx.Err() == nil {
 		l.Log.Error("conversation not made the current one", "queue_id", t.ID, "agent", t.Agent, "session", session, "error", err)
 	}
 }

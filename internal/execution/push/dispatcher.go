@@ -30,13 +30,13 @@ type Options struct {
 	// Options are those of all transports. Where Holds is given, Gained and Lost say
 	// when an agent begins and ceases to be this director's.
 	execution.Options
-	DispatchTimeout time.Duration // for an agent's answer to an offer
-	PollInterval    time.Duration // for agents without long poll
-	FollowWait      time.Duration // how long one long poll lasts
-	AskTimeout      time.Duration // for one question to an agent
-	Confirm         time.Duration // after which "never seen" is asked for again, and then believed
-	Probe           time.Duration // silence of an agent after which it is asked for its status
-	Keep            engine.Keep   // of ended tasks
+	DispatchTimeout time.Duration    // for an agent's answer to an offer
+	PollInterval    time.Duration    // for agents without long poll
+	FollowWait      time.Duration    // how long one long poll lasts
+	AskTimeout      time.Duration    // for one question to an agent
+	Confirm         time.Duration    // after which "never seen" is asked for again, and then believed
+	Probe           time.Duration    // silence of an agent after which it is asked for its status
+	Keep            engine.Retention // of ended tasks
 	// Transport carries the requests. It must tell httptrace when it has got a
 	// connection, as http.Transport does: a request that ended before that is
 	// known not to have reached its agent.
@@ -99,7 +99,7 @@ func New(e *engine.Engine, opts Options) *Dispatcher {
 	e.SetLive(d)
 	e.Observe(d.applied)
 	if opts.Turn == nil { // else nothing goes on beside the one whose turn it is
-		e.SetAhead(d.ahead)
+		e.SetEarlyWake(d.ahead)
 	}
 	return d
 }

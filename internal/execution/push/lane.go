@@ -198,6 +198,6 @@ func (l *lane) Show(a *engine.LiveAgent) {
 	a.InUse, a.IsolatedInUse = l.inUse(false), l.inUse(true)
 	if l.term == nil { // another director has its runs, and counts
 		a.InUse, a.IsolatedInUse = l.says()
-		a.DownSince, a.StrandAt = time.Time{}, time.Time{}
+		a.DownSince, a.StrandedAt = time.Time{}, time.Time{}
 	}
 }

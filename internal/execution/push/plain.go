@@ -268,7 +268,7 @@ func (r *run) unknownOutcome(ctx context.Context, unsure unsureError) {
 	message := fmt.Sprintf("the reply of agent %s was lost, and whether the task ran is not known: %v; look there before you submit it again",
 		r.lane.Name, unsure)
 	r.loseAs(ctx, func(t signalbox.Task, withhold bool) (signalbox.Task, error) {
-		return r.d.Engine.Unsure(ctx, t, message, withhold)
+		return r.d.Engine.LoseUnaccepted(ctx, t, message, withhold)
 	})
 }
 

@@ -41,7 +41,7 @@ func (r *run) took(ctx context.Context, session string) {
 		return
 	}
 	r.talk = session
-	if err := r.d.Engine.TakeSession(ctx, t, session); err != nil && ctx.Err() == nil {
+	if err := r.d.Engine.AdoptSession(ctx, t, session); err != nil && ctx.Err() == nil {
 		r.d.Log.Error("conversation not made the current one", "queue_id", t.ID, "agent", r.lane.Name, "session", session, "error", err)
 	}
 }

@@ -142,10 +142,10 @@ func (d *Director) joinCluster(ctx context.Context) error {
 	if err := c.peers.Start(ctx); err != nil {
 		return err
 	}
-	return d.Engine.Follow(c.follow, c.store, engine.Following{
-		Rows:   func(e *signalbox.Entry) bool { return d.push.Wants(e) || d.pull.Wants(e) || d.tools.Tasks.Wants(e) },
-		Behind: func() { d.push.Behind(); d.pull.Behind() },
-		Sign: func() {
+	return d.Engine.Follow(c.follow, c.store, engine.FollowOptions{
+		NeedsRow: func(e *signalbox.Entry) bool { return d.push.Wants(e) || d.pull.Wants(e) || d.tools.Tasks.Wants(e) },
+		OnGap:    func() { d.push.Behind(); d.pull.Behind() },
+		OnPoll: func() {
 			d.tools.Wake()
 			d.push.Remembers()
 		},
