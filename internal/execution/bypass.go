@@ -16,7 +16,7 @@ type bypassState int
 
 const (
 	bypassEmpty  bypassState = iota // nothing waits there, as far as is known
-	bypassLook                      // something may wait
+	bypassCheck                     // something may wait
 	bypassPaused                    // the agent said busy to an isolated offer a moment ago
 )
 
@@ -28,15 +28,15 @@ const (
 )
 
 // Look has the queue looked at, after a pause if there is one.
-func (o *Bypass) Look() {
+func (o *Bypass) Check() {
 	if o.state == bypassEmpty {
-		o.state = bypassLook
+		o.state = bypassCheck
 	}
 }
 
 // take reports whether the queue is to be looked at, and takes that as done.
 func (o *Bypass) take() bool {
-	if o.state != bypassLook {
+	if o.state != bypassCheck {
 		return false
 	}
 	o.state = bypassEmpty
@@ -44,20 +44,20 @@ func (o *Bypass) take() bool {
 }
 
 // hold begins a pause, which grows each time, and returns how long it is.
-func (o *Bypass) hold() time.Duration {
+func (o *Bypass) startPause() time.Duration {
 	o.state, o.pause = bypassPaused, min(max(firstBypassPause, 2*o.pause), maxBypassPause)
 	return o.pause
 }
 
 // Taken takes in that the agent took an isolated task.
-func (o *Bypass) Taken() { o.pause = 0 }
+func (o *Bypass) Accepted() { o.pause = 0 }
 
 // holdBypass offers no more isolated executions for a while to an agent that
 // said busy to one.
-func (b *Book[A, R]) holdBypass(a A) {
+func (b *Registry[A, R]) pauseBypass(a A) {
 	l := a.Base()
 	b.Mu.Lock()
-	pause := l.Bypass.hold()
+	pause := l.Bypass.startPause()
 	b.Mu.Unlock()
 	b.Spawn(func() {
 		Sleep(b.Ctx, pause)

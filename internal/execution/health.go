@@ -25,30 +25,30 @@ const (
 type healthState int
 
 const (
-	healthOpen   healthState = iota // as much as it has room for
-	healthPaused                    // nothing
-	healthDue                       // one task: the pause is over
-	healthTrying                    // nothing more: that task is on its way
+	healthOpen     healthState = iota // as much as it has room for
+	healthPaused                      // nothing
+	healthProbeDue                    // one task: the pause is over
+	healthProbing                     // nothing more: that task is on its way
 )
 
 // Health is the record of an agent's failures in a row, of one that is called and
 // of one that pulls. The zero value is an agent that is well. Who has it guards it.
 type Health struct {
-	state    healthState
-	failures int
-	closed   bool
-	reason   string
-	since    time.Time // of the first of the failures, wall clock
-	until    time.Time // end of the pause, wall clock
-	turned   int       // offers in a row that the agent turned away as busy
-	pauses   int       // in a row
-	round    int       // counts all pauses: one that was cut short has no end of its own
+	state      healthState
+	failures   int
+	closed     bool
+	reason     string
+	since      time.Time // of the first of the failures, wall clock
+	until      time.Time // end of the pause, wall clock
+	turnedAway int       // offers in a row that the agent turned away as busy
+	pauses     int       // in a row
+	round      int       // counts all pauses: one that was cut short has no end of its own
 }
 
 // Fault is what follows from a failure of an agent.
 type Fault struct {
 	Closes bool          // it is closed from now on
-	Spare  bool          // it is closed: the task that met this does not pay for it
+	Defer  bool          // it is closed: the task that met this does not pay for it
 	Delay  time.Duration // before the agent is offered that task again, so that another one is tried first; 0: others may take it
 	Pause  time.Duration // before the agent is offered anything
 	Round  int           // of the pause where it begins now, from 1: of offers that went out together, the first to fail begins it
@@ -61,9 +61,9 @@ func (h *Health) Failed(reason string, sure, others bool, now time.Time, jitter 
 		h.since = now
 	}
 	h.failures++
-	f.Spare = h.closed || sure || h.failures >= closedAfter
-	f.Closes = f.Spare && !h.closed
-	h.closed, h.reason = f.Spare, reason
+	f.Defer = h.closed || sure || h.failures >= closedAfter
+	f.Closes = f.Defer && !h.closed
+	h.closed, h.reason = f.Defer, reason
 	if h.state == healthPaused {
 		f.Pause = min(max(h.until.Sub(now), 0), maxPause)
 	} else {
@@ -81,14 +81,14 @@ func (h *Health) Failed(reason string, sure, others bool, now time.Time, jitter 
 
 // TurnedDown notes that the agent turned an offer away though it is to be had, and
 // reports whether that happened so often that it is a failure.
-func (h *Health) TurnedDown() bool {
-	h.turned++
-	return h.turned > 1
+func (h *Health) TurnedAway() bool {
+	h.turnedAway++
+	return h.turnedAway > 1
 }
 
 // Well forgets the failures: the agent did what an agent does. It reports whether
 // more may be offered now than before, and whether the agent was closed.
-func (h *Health) Well() (more, opened bool) {
+func (h *Health) Recover() (more, opened bool) {
 	more, opened = h.state != healthOpen, h.closed
 	*h = Health{round: h.round}
 	return more, opened
@@ -99,7 +99,7 @@ func (h *Health) Due(round int) bool {
 	if h.round != round || h.state != healthPaused {
 		return false
 	}
-	h.state = healthDue
+	h.state = healthProbeDue
 	return true
 }
 
@@ -108,7 +108,7 @@ func (h *Health) Room(free int) int {
 	switch h.state {
 	case healthOpen:
 		return free
-	case healthDue:
+	case healthProbeDue:
 		return min(1, free)
 	}
 	return 0
@@ -117,28 +117,28 @@ func (h *Health) Room(free int) int {
 // Withholds says why nothing more is offered now; "" where something may be.
 func (h *Health) Withholds() string {
 	switch {
-	case h.state != healthPaused && h.state != healthTrying:
+	case h.state != healthPaused && h.state != healthProbing:
 		return ""
 	case h.closed:
 		return h.Closed().String()
-	case h.state == healthTrying:
+	case h.state == healthProbing:
 		return "one task tries whether it is well again: " + h.reason
 	}
 	return fmt.Sprintf("tried again with one task from %s: %s", h.until.UTC().Format("15:04:05 MST"), h.reason)
 }
 
 // Try notes that an offer is about to be made.
-func (h *Health) Try() {
-	if h.state == healthDue {
-		h.state = healthTrying
+func (h *Health) StartProbe() {
+	if h.state == healthProbeDue {
+		h.state = healthProbing
 	}
 }
 
 // Untried notes that it was not made, or said nothing, and reports whether it was
 // the one task that tries whether the agent is well again.
-func (h *Health) Untried() (tried bool) {
-	if tried = h.state == healthTrying; tried {
-		h.state = healthDue
+func (h *Health) ProbeUndecided() (tried bool) {
+	if tried = h.state == healthProbing; tried {
+		h.state = healthProbeDue
 	}
 	return tried
 }
@@ -157,4 +157,4 @@ func (h *Health) Closed() *engine.AgentClosed {
 
 // AtWork notes that the agent was seen at work: what it turned away, it turned
 // away rightly.
-func (h *Health) AtWork() { h.turned = 0 }
+func (h *Health) AtWork() { h.turnedAway = 0 }

@@ -25,14 +25,14 @@ type Lane[R Follower] struct {
 	Progress     time.Time    // when one of them printed last, by the wall clock
 	Removed      bool         // it is no longer known; it goes with its last run
 
-	isolated  int           // runs that are
-	refused   int64         // the highest fence for which it refused one of ours
-	signals   []string      // queues it was woken for and has not looked at yet
-	missed    int64         // Book.missed when it was last to be offered something
-	drained   bool          // its own queue is paused: it is offered nothing until a queue is resumed
-	all, kind *list.Element // in Book.ready and Book.kinds, while it is there
-	inKind    string
-	told      shown
+	isolated     int           // runs that are
+	refusedFence int64         // the highest fence for which it refused one of ours
+	announced    []string      // queues it was woken for and has not looked at yet
+	missed       int64         // Book.missed when it was last to be offered something
+	drained      bool          // its own queue is paused: it is offered nothing until a queue is resumed
+	all, kind    *list.Element // in Book.ready and Book.kinds, while it is there
+	inKind       string
+	reported     visibleState
 }
 
 // NewLane is of an agent that has just become known.
@@ -47,7 +47,7 @@ func (l *Lane[R]) Base() *Lane[R] { return l }
 func (l *Lane[R]) Ready() bool { return l.all != nil }
 
 // Announced is how many tasks it was woken for and has not looked for yet.
-func (l *Lane[R]) Announced() int { return len(l.signals) }
+func (l *Lane[R]) Announced() int { return len(l.announced) }
 
 // InUse counts the runs in its slots, or in those for isolated executions.
 func (l *Lane[R]) InUse(isolated bool) int {
@@ -67,7 +67,7 @@ func (l *Lane[R]) PutRun(f R) {
 }
 
 // TakeRun removes a run, and reports whether it was there.
-func (l *Lane[R]) TakeRun(r *Run) bool {
+func (l *Lane[R]) RemoveRun(r *Run) bool {
 	f, there := l.Runs[r.ID]
 	if !there || f.Execution() != r {
 		return false
@@ -81,7 +81,7 @@ func (l *Lane[R]) TakeRun(r *Run) bool {
 
 // shown is what is shown of an agent that no row says, apart from when it was
 // heard. Two that are equal show the same.
-type shown struct {
+type visibleState struct {
 	slots, isolated                int
 	kind, withheld, why, notes     string
 	fencing, terminal, removed, up bool
@@ -89,8 +89,8 @@ type shown struct {
 	printed                        int64 // sums up the seconds in which it and its runs printed last
 }
 
-func (l *Lane[R]) shown(withheld string) shown {
-	s := shown{
+func (l *Lane[R]) visibleState(withheld string) visibleState {
+	s := visibleState{
 		slots: l.Row.Slots, isolated: l.Isolated, kind: l.Row.Kind, withheld: withheld, why: l.Presence.why, fencing: l.Row.Fencing,
 		terminal: l.Terminal, removed: l.Removed, up: l.Presence.Up(), health: l.Health, printed: l.Progress.Unix(),
 	}
@@ -103,7 +103,7 @@ func (l *Lane[R]) shown(withheld string) shown {
 }
 
 // live is an agent as the engine sees it. Mu is held.
-func (b *Book[A, R]) live(a A) engine.LiveAgent {
+func (b *Registry[A, R]) live(a A) engine.LiveAgent {
 	l := a.Base()
 	v := engine.LiveAgent{
 		Agent: l.Row, Up: l.Presence.Up(), InUse: l.InUse(false), IsolatedSlots: l.Isolated, IsolatedInUse: l.InUse(true),
@@ -138,6 +138,6 @@ func (b *Book[A, R]) live(a A) engine.LiveAgent {
 		}
 		v.Notes[id] = r.Note
 	}
-	a.Show(&v)
+	a.Describe(&v)
 	return v
 }

@@ -84,13 +84,13 @@ func InOrder(orders []StopOrder) []StopOrder {
 }
 
 // Enforced says what became of a StopOrder.
-type Enforced int
+type EnforceResult int
 
 // What becomes of a StopOrder.
 const (
-	Stopped   Enforced = iota
-	InCall             // the run waits for what it asked this director for: it does not stand still
-	Postponed          // the store could not say, or take it: it is tried again
+	Stopped   EnforceResult = iota
+	InCall                  // the run waits for what it asked this director for: it does not stand still
+	Postponed               // the store could not say, or take it: it is tried again
 )
 
 // Stopper is what Enforce needs of the engine.
@@ -100,26 +100,26 @@ type Stopper interface {
 }
 
 // Enforce stops a run that has reached a limit.
-func Enforce(ctx context.Context, e Stopper, log *slog.Logger, o StopOrder) Enforced {
+func Enforce(ctx context.Context, e Stopper, log *slog.Logger, o StopOrder) EnforceResult {
 	if o.Reason == signalbox.ReasonStalled {
 		waits, err := e.InCall(ctx, o.Task.ID)
 		switch {
 		case err != nil:
-			complain(ctx, log, "calls of a run without progress not read, trying again", o.Task.ID, err)
+			logError(ctx, log, "calls of a run without progress not read, trying again", o.Task.ID, err)
 			return Postponed
 		case waits:
 			return InCall
 		}
 	}
 	_, err := e.Stop(ctx, o.Task, o.Reason, o.Message)
-	if Undecided(err) != nil {
-		complain(ctx, log, "run over its limit not stopped, trying again", o.Task.ID, err)
+	if UnlessDecided(err) != nil {
+		logError(ctx, log, "run over its limit not stopped, trying again", o.Task.ID, err)
 		return Postponed
 	}
 	return Stopped
 }
 
-func complain(ctx context.Context, log *slog.Logger, what, id string, err error) {
+func logError(ctx context.Context, log *slog.Logger, what, id string, err error) {
 	if ctx.Err() == nil {
 		log.Error(what, "queue_id", id, "error", err)
 	}

@@ -21,17 +21,17 @@ type Maintenance struct {
 	Round func(context.Context) time.Duration
 
 	signal Signal
-	early  atomic.Bool // a round is due before its time
+	now    atomic.Bool // a round is due before its time
 	chores []*Chore
 }
 
 // Chore is done each time it is asked for; if it was asked for several times by
 // then, once is enough. If it fails it is done again a little later.
 type Chore struct {
-	m      *Maintenance
-	failed string
-	do     func(context.Context) error
-	asked  atomic.Bool
+	m         *Maintenance
+	failed    string
+	do        func(context.Context) error
+	requested atomic.Bool
 }
 
 // Chore adds a chore; those that are asked for together are done in the order in
@@ -46,14 +46,14 @@ func (m *Maintenance) Chore(failed string, do func(context.Context) error) *Chor
 }
 
 // Ask has the chore done soon.
-func (c *Chore) Ask() {
-	c.asked.Store(true)
+func (c *Chore) Request() {
+	c.requested.Store(true)
 	c.m.signal.Send()
 }
 
 // Early has the next round begin now.
-func (m *Maintenance) Early() {
-	m.early.Store(true)
+func (m *Maintenance) RunNow() {
+	m.now.Store(true)
 	m.signal.Send()
 }
 
@@ -76,13 +76,13 @@ func (m *Maintenance) Run(ctx context.Context, first time.Duration) {
 		}
 		Taken(m.signal)
 		for _, c := range m.chores {
-			if c.asked.Swap(false) && m.Complain(ctx, c.failed+", trying again", c.do(ctx)) {
-				c.Ask()
+			if c.requested.Swap(false) && m.LogError(ctx, c.failed+", trying again", c.do(ctx)) {
+				c.Request()
 				Sleep(ctx, StoreRetry)
 				m.turn()
 			}
 		}
-		if due = m.early.Swap(false) || Taken(timer.C) || due; due {
+		if due = m.now.Swap(false) || Taken(timer.C) || due; due {
 			timer.Reset(m.Round(ctx))
 		}
 	}
@@ -95,7 +95,7 @@ func (m *Maintenance) turn() {
 }
 
 // Complain logs an error, unless ctx has ended, and reports whether it did.
-func (m *Maintenance) Complain(ctx context.Context, what string, err error) bool {
+func (m *Maintenance) LogError(ctx context.Context, what string, err error) bool {
 	if err == nil || ctx.Err() != nil {
 		return false
 	}

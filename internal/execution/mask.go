@@ -20,11 +20,11 @@ type Mask struct {
 var NoMask = Mask{unknown: true}
 
 // unsayable stands for words that may quote values nobody knows here any more.
-const unsayable = "withheld: the task had an env, whose values are erased here and may be quoted in what the agent said"
+const withheldText = "withheld: the task had an env, whose values are erased here and may be quoted in what the agent said"
 
 // maskFrom is the length from which an env value is a secret: shorter ones,
 // such as 1 or true, stand in every text.
-const maskFrom = 6
+const minMaskedBytes = 6
 
 // MaskOf is the mask of a claimed task. Where its env could not be read, or was
 // erased because the task has ended, it withholds all.
@@ -32,7 +32,7 @@ func MaskOf(c *engine.Claimed) Mask {
 	if c.Env == nil && c.Request.HadEnv {
 		return NoMask
 	}
-	values := slices.DeleteFunc(slices.Collect(maps.Values(c.Env)), func(v string) bool { return len(v) < maskFrom })
+	values := slices.DeleteFunc(slices.Collect(maps.Values(c.Env)), func(v string) bool { return len(v) < minMaskedBytes })
 	slices.SortFunc(values, func(a, b string) int { return len(b) - len(a) })
 	return Mask{values: values}
 }
@@ -43,7 +43,7 @@ func (m Mask) Empty() bool { return !m.unknown && len(m.values) == 0 }
 // Hide returns the text as it may be stored and logged.
 func (m Mask) Hide(text string) string {
 	if m.unknown && text != "" {
-		return unsayable
+		return withheldText
 	}
 	for _, v := range m.values {
 		text = strings.ReplaceAll(text, v, "***")

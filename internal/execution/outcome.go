@@ -22,14 +22,14 @@ func Outcome(s api.AgentTaskStatus) (o engine.Outcome, lost bool) {
 	}
 	kind, message := "", ""
 	if s.Error != nil {
-		kind, message = s.Error.Type, Sayable(s.Error.Message)
+		kind, message = s.Error.Type, SanitizeText(s.Error.Message)
 	}
 	o.Message = message
 	if s.State == "completed" && message == "" {
-		o.Message = Sayable(s.Note)
+		o.Message = SanitizeText(s.Note)
 	}
 	switch {
-	case s.State == "completed" && !cutShort[kind]:
+	case s.State == "completed" && !abortedKinds[kind]:
 		o.Reason = signalbox.ReasonCompleted
 	case s.State == "cancelled" || kind == "cancelled":
 		o.Reason = signalbox.ReasonCancelled
@@ -45,7 +45,7 @@ func Outcome(s api.AgentTaskStatus) (o engine.Outcome, lost bool) {
 		o.Reason = signalbox.ReasonAgentError
 	}
 	if o.Message == "" && o.Reason == signalbox.ReasonAgentError {
-		o.Message = fmt.Sprintf("agent reports %q without a message", Sayable(cmp.Or(kind, s.State)))
+		o.Message = fmt.Sprintf("agent reports %q without a message", SanitizeText(cmp.Or(kind, s.State)))
 	}
 	if o.Reason == signalbox.ReasonExitNonzero && o.Message == "" && s.ExitCode != nil {
 		o.Message = fmt.Sprintf("command exited with code %d", *s.ExitCode)
@@ -55,16 +55,16 @@ func Outcome(s api.AgentTaskStatus) (o engine.Outcome, lost bool) {
 
 // cutShort are the agent's words for a run that did not come to its own end:
 // one that was cancelled is no success, whatever state goes with it.
-var cutShort = map[string]bool{"cancelled": true, "timeout": true, "interrupted": true, "stale_fence": true}
+var abortedKinds = map[string]bool{"cancelled": true, "timeout": true, "interrupted": true, "stale_fence": true}
 
 // CutOff reports whether a run ended because it was void, or its agent was
 // restarted: that is no word worth keeping.
-func CutOff(s *api.AgentTaskStatus) bool {
+func Aborted(s *api.AgentTaskStatus) bool {
 	return s.Error != nil && (s.Error.Type == "interrupted" || s.Error.Type == "stale_fence")
 }
 
 // LastWord is an agent's last word on a run that is void.
-func LastWord(fence int64, agent string, at time.Time, state string, o engine.Outcome) signalbox.Stale {
+func StaleReport(fence int64, agent string, at time.Time, state string, o engine.Outcome) signalbox.Stale {
 	return signalbox.Stale{
 		Fence: fence, Agent: agent, TaskID: o.TaskID, At: at, State: state, Message: cmp.Or(o.Message, state), Result: *o.Result,
 	}
@@ -85,7 +85,7 @@ func result(s api.AgentTaskStatus) *signalbox.Result {
 		r.InputTokens, r.OutputTokens = max(0, s.TokenUsage.Input), max(0, s.TokenUsage.Output)
 	}
 	if s.Error != nil {
-		r.ErrorType = Sayable(s.Error.Type)
+		r.ErrorType = SanitizeText(s.Error.Type)
 	}
 	return r
 }

@@ -24,7 +24,7 @@ const (
 )
 
 // ItStops is what is noted of an agent that said so. Any director may have heard it.
-const ItStops = "it said that it stops"
+const StoppingMessage = "it said that it stops"
 
 // NewPresence is of an agent that has just become known.
 func NewPresence(now time.Time) Presence {
@@ -65,7 +65,7 @@ func (p *Presence) Leave(now, until time.Time, why string) (news bool) {
 }
 
 // Stay takes back that it said that it stops.
-func (p *Presence) Stay() {
+func (p *Presence) CancelLeave() {
 	if p.state == leaving {
 		p.state = down
 	}

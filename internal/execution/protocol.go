@@ -45,7 +45,7 @@ const MaxAgentID = 256
 const maxText = 1000
 
 // Sayable is an agent's text as it may be stored and logged.
-func Sayable(s string) string {
+func SanitizeText(s string) string {
 	if len(s) > maxText {
 		s = s[:maxText]
 		if end := strings.LastIndexByte(s, ' '); end > maxText/2 { // not in mid-word

@@ -31,7 +31,7 @@ func (r *Refusal) Error() string {
 	if text == "" {
 		text = strings.ToLower(http.StatusText(r.Status))
 	}
-	return fmt.Sprintf("agent answered %d: %s", r.Status, Sayable(text))
+	return fmt.Sprintf("agent answered %d: %s", r.Status, SanitizeText(text))
 }
 
 // codeStorage is how an agent says that it cannot store a task.
@@ -59,9 +59,9 @@ func (r *Refusal) stale() bool {
 func (r *Refusal) busy() string {
 	switch {
 	case r.CurrentTask != nil && r.CurrentTask.ID != "":
-		return "agent busy with " + Sayable(r.CurrentTask.ID)
+		return "agent busy with " + SanitizeText(r.CurrentTask.ID)
 	case r.Message != "":
-		return "agent busy: " + Sayable(r.Message)
+		return "agent busy: " + SanitizeText(r.Message)
 	}
 	return "agent busy"
 }
@@ -72,11 +72,11 @@ type Offerer interface {
 	Hold(why string)                                                // the agent said busy
 	TurnedAway(why string)                                          // it turned an offer away, which it should do only now and then
 	Failed(why string, sure bool) (spare bool, delay time.Duration) // as of Fault
-	Well()                                                          // it did what an agent does
+	Healthy()                                                       // it did what an agent does
 }
 
 // TurnsAway begins what is said of an agent that says busy too often.
-const TurnsAway = "it says that it is idle and turns tasks away: "
+const turnsAwayPrefix = "it says that it is idle and turns tasks away: "
 
 // Change is what is stored of a task.
 type Change func(ctx context.Context, e *engine.Engine, t signalbox.Task) (signalbox.Task, error)
@@ -99,9 +99,9 @@ func (r *Refusal) Refused(by Offerer, hide func(string) string) Change {
 			return e.Busy(ctx, t, busy)
 		}
 	case agent:
-		return SentBack(by, message, sure)
+		return ReturnTask(by, message, sure)
 	}
-	by.Well() // it judged the task
+	by.Healthy() // it judged the task
 	return func(ctx context.Context, e *engine.Engine, t signalbox.Task) (signalbox.Task, error) {
 		return e.Reject(ctx, t, message)
 	}
@@ -109,7 +109,7 @@ func (r *Refusal) Refused(by Offerer, hide func(string) string) Change {
 
 // SentBack sends a task back because of its agent. It costs an attempt, unless the
 // agent is closed for it. sure says that it is the agent's fault.
-func SentBack(by Offerer, message string, sure bool) Change {
+func ReturnTask(by Offerer, message string, sure bool) Change {
 	spare, delay := by.Failed(message, sure)
 	return func(ctx context.Context, e *engine.Engine, t signalbox.Task) (signalbox.Task, error) {
 		if spare {

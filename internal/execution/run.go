@@ -33,32 +33,32 @@ type Run struct {
 func NewRun(c engine.Claimed, now time.Time) Run {
 	t := &c.Task
 	r := Run{ID: t.ID, Fence: t.Fence, Slot: t.Slot, Isolated: signalbox.Isolated(t.Slot), Task: *t, Tail: tail.New(), Heard: now}
-	r.Learn(&c)
+	r.SetRequest(&c)
 	return r
 }
 
 // Learn takes in what the request of the task says.
-func (r *Run) Learn(c *engine.Claimed) {
+func (r *Run) SetRequest(c *engine.Claimed) {
 	r.Mask, r.Timeout = MaskOf(c), time.Duration(c.Request.TimeoutSeconds)*time.Second
 }
 
 // Is reports whether a row is that of this execution, and of no other of the
 // same task.
-func (r *Run) Is(t *signalbox.Task) bool { return t.ID == r.ID && t.Fence == r.Fence }
+func (r *Run) Matches(t *signalbox.Task) bool { return t.ID == r.ID && t.Fence == r.Fence }
 
 // Take takes in a newer row. One of another execution is not taken: this one must
 // not come to speak with the other's fence.
-func (r *Run) Take(t signalbox.Task) {
-	if r.Is(&t) && t.Rev > r.Task.Rev {
+func (r *Run) Update(t signalbox.Task) {
+	if r.Matches(&t) && t.Rev > r.Task.Rev {
 		r.Task = t
 	}
 }
 
 // Tell takes in what trouble the agent says that the run has, "" for none.
-func (r *Run) Tell(note string) { r.Note = r.Mask.Hide(Sayable(note)) }
+func (r *Run) SetNote(note string) { r.Note = r.Mask.Hide(SanitizeText(note)) }
 
 // Lost is the result of a run that nobody will report on: what it printed.
-func (r *Run) Lost() *signalbox.Result {
+func (r *Run) LostResult() *signalbox.Result {
 	result := &signalbox.Result{}
 	r.Tail.Result(result)
 	result.Output = strings.TrimSpace(result.Tail)
@@ -81,7 +81,7 @@ type Results interface {
 }
 
 // FollowEarlier begins a log behind that of an attempt that was lost.
-func FollowEarlier(ctx context.Context, from Results, t *signalbox.Task, log *tail.Tail) error {
+func ContinueLog(ctx context.Context, from Results, t *signalbox.Task, log *tail.Tail) error {
 	if t.Attempts == 0 {
 		return nil
 	}
@@ -106,7 +106,7 @@ type InFlight interface {
 // Compare looks at the rows of runs. over is told of those that somebody else ended
 // or that the store forgot, cancel of those that are to be cancelled. Where the rows
 // cannot be read, the next look finds out.
-func Compare[R Follower](ctx context.Context, from InFlight, runs []R, over func(R), cancel func(R, *signalbox.Task)) {
+func CompareRows[R Follower](ctx context.Context, from InFlight, runs []R, gone func(R), cancel func(R, *signalbox.Task)) {
 	tasks, err := from.InFlight(ctx)
 	if err != nil {
 		return
@@ -118,8 +118,8 @@ func Compare[R Follower](ctx context.Context, from InFlight, runs []R, over func
 	for _, f := range runs {
 		r := f.Execution()
 		switch t := rows[r.ID]; {
-		case t == nil || !r.Is(t):
-			over(f)
+		case t == nil || !r.Matches(t):
+			gone(f)
 		case t.CancelRequested || t.State == signalbox.Cancelling:
 			cancel(f, t)
 		}

@@ -18,7 +18,7 @@ func Decided(err error) bool {
 
 // Undecided is err, or nil where somebody else decided before: what was wanted of
 // them has been done, or no longer matters.
-func Undecided(err error) error {
+func UnlessDecided(err error) error {
 	if Decided(err) {
 		return nil
 	}
@@ -26,13 +26,13 @@ func Undecided(err error) error {
 }
 
 // Settled says what became of a change.
-type Settled int
+type SettleResult int
 
 // What becomes of a change.
 const (
-	Stored      Settled = iota
-	Void                // somebody else decided about this execution: its word counts no more
-	Interrupted         // given up before it could be stored
+	Stored      SettleResult = iota
+	Void                     // somebody else decided about this execution: its word counts no more
+	Interrupted              // given up before it could be stored
 )
 
 // The pauses of Settle grow from settleFirst to settleLast.
@@ -44,7 +44,7 @@ const (
 // Settle makes a change that must not get lost: while the store cannot take it, it
 // is tried again. failed is told of each failure and reports whether to go on
 // after a pause.
-func Settle(change func() error, failed func(err error, pause time.Duration) (again bool)) (Settled, error) {
+func Settle(change func() error, failed func(err error, pause time.Duration) (again bool)) (SettleResult, error) {
 	for pause := settleFirst; ; pause = min(2*pause, settleLast) {
 		err := change()
 		switch {

@@ -137,7 +137,7 @@ var askedMutants = []Mutant{
 		Text: "the agent of a running task does not hear that it is cancelled",
 		File: "internal/execution/push/wake.go",
 		Edits: []Edit{{
-			"if t.State == signalbox.Cancelling {\n\t\t\td.tellCancelOf(t)\n\t\t}",
+			"if t.State == signalbox.Cancelling {\n\t\t\td.sendCancelFor(t)\n\t\t}",
 			"d.Mu.Lock()\n\t\td.Mu.Unlock()",
 		}},
 		Package: "internal/execution/push", Tests: []string{"TestCancelWorking"},

@@ -87,7 +87,7 @@ var executionMutants = []Mutant{
 		Text: "a run that was cut short counts as completed, because its program ended well",
 		File: "internal/execution/outcome.go",
 		Edits: []Edit{{
-			"case s.State == \"completed\" && !cutShort[kind]:",
+			"case s.State == \"completed\" && !abortedKinds[kind]:",
 			"case s.State == \"completed\":",
 		}},
 		Package: "internal/execution/push", Tests: []string{"TestIncidentCancelledRecordedAsSuccess"},

@@ -87,7 +87,7 @@ var lostMutants = []Mutant{
 		Text: "what an agent quotes of the environment goes into the row, the journal and the log",
 		File: "internal/execution/mask.go",
 		Edits: []Edit{{
-			"return len(v) < maskFrom",
+			"return len(v) < minMaskedBytes",
 			"return len(v) < 100*maskFrom",
 		}},
 		Package: "internal/execution/push", Tests: []string{"TestFault09EnvStaysOutOfLogsAndJournal"},

@@ -67,7 +67,7 @@ var queueMutants = []Mutant{
 		Text: "an agent that no longer knows a task is asked for it again and again",
 		File: "internal/execution/push/follow.go",
 		Edits: []Edit{{
-			"case statusOf(err) == http.StatusNotFound && !r.elsewhere(ctx, err):",
+			"case statusOf(err) == http.StatusNotFound && !r.mayBeElsewhere(ctx, err):",
 			"case statusOf(err) == http.StatusNotFound && r.silence() < 0:",
 		}},
 		Package: "internal/execution/push", Tests: []string{"TestFault03LostTaskIsNotPolledForEver"},
@@ -97,7 +97,7 @@ var queueMutants = []Mutant{
 		Text: "an agent that accepts a task which was cancelled meanwhile is not told",
 		File: "internal/execution/push/run.go",
 		Edits: []Edit{{
-			"if r.row().State == signalbox.Cancelling {\n\t\tr.d.tellCancel(r)\n\t}\n",
+			"if r.row().State == signalbox.Cancelling {\n\t\tr.d.sendCancel(r)\n\t}\n",
 			"",
 		}},
 		Package: "internal/execution/push", Tests: []string{"TestFault04CancelWhileDispatchingStopsTheAgent"},

@@ -16,7 +16,7 @@ func (x *Executor) compareRuns() {
 	runs := slices.Collect(maps.Values(x.runs)) // before the rows: what begins in between is not among them
 	x.mu.Unlock()
 	if len(runs) > 0 {
-		execution.Compare(x.working, x.engine.Read(), runs, func(r *run) { r.stop(errNotOurs) }, func(r *run, _ *signalbox.Task) { r.stop(errCancelled) })
+		execution.CompareRows(x.claimCtx, x.engine.Read(), runs, func(r *run) { r.stop(errLost) }, func(r *run, _ *signalbox.Task) { r.stop(errCancelled) })
 	}
 }
 
@@ -25,23 +25,23 @@ func (x *Executor) compareRuns() {
 // made a moment ago is seen without its run as well, so it takes two looks. It is
 // called from one goroutine.
 func (x *Executor) putBackLostClaims() {
-	flying, err := x.engine.Read().InFlight(x.working)
+	inFlight, err := x.engine.Read().InFlight(x.claimCtx)
 	if err != nil {
 		return // the next round finds out
 	}
-	before := x.unheard
-	x.unheard = map[string]int64{}
-	for i := range flying {
-		t := flying[i]
+	before := x.unclaimed
+	x.unclaimed = map[string]int64{}
+	for i := range inFlight {
+		t := inFlight[i]
 		if t.State != signalbox.Dispatching || x.poolOfAgent(t.Agent) == nil || x.runOf(t.ID) != nil {
 			continue
 		}
-		x.unheard[t.ID] = t.Fence
+		x.unclaimed[t.ID] = t.Fence
 		if before[t.ID] != t.Fence {
 			continue
 		}
 		x.log.Warn("the answer to a claim of a tool task was lost: it goes back to its place", "queue_id", t.ID, "fence", t.Fence)
-		if _, err := x.engine.Unsent(x.working, t, "the answer to its claim was lost"); err != nil {
+		if _, err := x.engine.Unsent(x.claimCtx, t, "the answer to its claim was lost"); err != nil {
 			x.log.Error("a tool task could not be put back, trying again", "queue_id", t.ID, "error", err)
 		}
 	}

@@ -32,9 +32,9 @@ const (
 	storeRetry = 100 * time.Millisecond
 	// backstop is how often it is looked for what no event named: what waits, and
 	// claims whose answer was lost.
-	backstop = 5 * time.Second
+	backstopInterval = 5 * time.Second
 	// lookEvery is how often it is looked whether what cannot be killed has died.
-	lookEvery = time.Second
+	killCheckInterval = time.Second
 	// storeGrace is how long Stop lets the store take in how a run ended.
 	storeGrace = 5 * time.Second
 	// toolGrace is how long a task waits for its tool where the tool's server
@@ -47,7 +47,7 @@ var (
 	errCancelled = errors.New("the task is being cancelled")
 	errStopping  = errors.New("the director is stopping")
 	errUnclaimed = errors.New("the task of the call was not to be had: its queue is paused")
-	errNotOurs   = errors.New("the task is no longer in our hands")
+	errLost      = errors.New("the task is no longer in our hands")
 	errLapsed    = errors.New("the director could not reach the store for so long that others may take its tasks")
 )
 
@@ -87,32 +87,32 @@ type Executor struct {
 	calls    *pool
 	pools    []*pool // both
 
-	working context.Context // of those who claim; ends first
-	rest    context.CancelFunc
-	life    context.Context // of what runs
-	end     context.CancelCauseFunc
-	late    context.Context // ends when the store has had its time, after Stop
-	group   sync.WaitGroup
+	claimCtx     context.Context // of those who claim; ends first
+	stopClaiming context.CancelFunc
+	runCtx       context.Context // of what runs
+	stopRuns     context.CancelCauseFunc
+	storeCtx     context.Context // ends when the store has had its time, after Stop
+	group        sync.WaitGroup
 
-	mu       sync.Mutex
-	runs     map[string]*run    // that hold a slot, by task
-	waiters  map[string]*waiter // calls that become tasks, or have, and whose task nobody has claimed yet
-	early    map[string]bool    // tasks that were cancelled between their claim and their run
-	started  bool
-	draining bool
-	stopped  bool
-	lapsed   bool            // the director lease is over: nothing is claimed
-	work     *execution.Work // runs, and claims under way
+	mu             sync.Mutex
+	runs           map[string]*run    // that hold a slot, by task
+	waiters        map[string]*waiter // calls that become tasks, or have, and whose task nobody has claimed yet
+	cancelledEarly map[string]bool    // tasks that were cancelled between their claim and their run
+	started        bool
+	draining       bool
+	stopped        bool
+	lapsed         bool            // the director lease is over: nothing is claimed
+	work           *execution.Work // runs, and claims under way
 
 	others []signalbox.Agent // the rows of other directors' executors, as last seen
 
-	doors map[string]*door // to the lines of tool queues, guarded by mu
+	gates map[string]*queueGate // to the lines of tool queues, guarded by mu
 
 	maintenance execution.Maintenance
 	renewed     execution.Every
 	recheck     *execution.Chore // tasks may be in other hands than before
 
-	unheard map[string]int64 // of the rounds: claims that were seen with a slot and without a run, with their fences
+	unclaimed map[string]int64 // of the rounds: claims that were seen with a slot and without a run, with their fences
 }
 
 var (
@@ -143,24 +143,24 @@ func New(o Options) *Executor {
 	o.Instance = cmp.Or(o.Instance, signalbox.DefaultInstance)
 	o.Concurrent = cmp.Or(o.Concurrent, DefaultConcurrent)
 	o.Calls = cmp.Or(o.Calls, DefaultCalls)
-	o.Look = cmp.Or(o.Look, backstop)
+	o.Look = cmp.Or(o.Look, backstopInterval)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	x := &Executor{
 		engine: o.Engine, gateway: o.Gateway, opts: o, log: o.Log,
 		commands: &pool{kind: signalbox.ExecutorCommands, queue: signalbox.QueueCommands, wake: make(chan struct{}, claimers), limit: o.Concurrent},
 		calls:    &pool{kind: signalbox.ExecutorCalls, queue: signalbox.QueueCalls, wake: make(chan struct{}, claimers)},
-		runs:     map[string]*run{}, waiters: map[string]*waiter{}, early: map[string]bool{},
-		doors: map[string]*door{},
+		runs:     map[string]*run{}, waiters: map[string]*waiter{}, cancelledEarly: map[string]bool{},
+		gates: map[string]*queueGate{},
 		work:  execution.NewWork(),
 	}
 	x.maintenance = execution.Maintenance{Log: o.Log, Round: x.round}
-	x.recheck = x.maintenance.Chore("", func(context.Context) error { x.lookAtHands(); return nil })
+	x.recheck = x.maintenance.Chore("", func(context.Context) error { x.checkOwnership(); return nil })
 	x.pools = []*pool{x.commands, x.calls}
 	x.commands.row = signalbox.Agent{Name: signalbox.ExecutorName(x.commands.kind, o.Instance), Slots: o.Concurrent}
 	x.calls.row = signalbox.Agent{Name: signalbox.ExecutorName(x.calls.kind, o.Instance), Slots: o.Calls}
-	x.working, x.rest = context.WithCancel(context.Background())
-	x.life, x.end = context.WithCancelCause(context.Background())
-	x.late = context.Background()
+	x.claimCtx, x.stopClaiming = context.WithCancel(context.Background())
+	x.runCtx, x.stopRuns = context.WithCancelCause(context.Background())
+	x.storeCtx = context.Background()
 	x.engine.Observe(x.applied)
 	return x
 }
@@ -178,7 +178,7 @@ func (x *Executor) Start(ctx context.Context) error {
 		p.row = row
 		x.mu.Unlock()
 	}
-	if err := x.takeUp(ctx); err != nil {
+	if err := x.recover(ctx); err != nil {
 		return err
 	}
 	x.mu.Lock()
@@ -188,8 +188,8 @@ func (x *Executor) Start(ctx context.Context) error {
 		x.group.Go(func() { x.claimLoop(x.commands, x.opts.Concurrent+maxYielded) })
 		x.group.Go(func() { x.claimLoop(x.calls, x.opts.Calls) })
 	}
-	x.Recheck()
-	x.group.Go(func() { x.maintenance.Run(x.working, x.opts.Look) })
+	x.RecheckOwnership()
+	x.group.Go(func() { x.maintenance.Run(x.claimCtx, x.opts.Look) })
 	x.kickAll()
 	return nil
 }
@@ -199,7 +199,7 @@ func (x *Executor) Start(ctx context.Context) error {
 func (x *Executor) Drain(ctx context.Context) int {
 	x.mu.Lock()
 	x.draining = true
-	x.setAside()
+	x.deferWaiting()
 	x.mu.Unlock()
 	return x.work.Wait(ctx)
 }
@@ -213,41 +213,41 @@ func (x *Executor) Stop() {
 	x.draining, x.stopped = true, true
 	if first {
 		var cancel context.CancelFunc
-		x.late, cancel = context.WithCancel(context.Background())
+		x.storeCtx, cancel = context.WithCancel(context.Background())
 		time.AfterFunc(storeGrace, cancel)
 	}
 	x.mu.Unlock()
-	x.rest()
-	x.end(errStopping)
+	x.stopClaiming()
+	x.stopRuns(errStopping)
 	x.group.Wait()
 }
 
 // lastly is the context of what must still be written; it ends a while after
 // Stop.
-func (x *Executor) lastly() context.Context {
+func (x *Executor) writeCtx() context.Context {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.late
+	return x.storeCtx
 }
 
-func (x *Executor) stopping() bool { return x.life.Err() != nil }
+func (x *Executor) stopping() bool { return x.runCtx.Err() != nil }
 
 // round is the backstop behind the events.
 func (x *Executor) round(ctx context.Context) time.Duration {
 	x.putBackLostClaims()
-	x.lookAtHands()
+	x.checkOwnership()
 	x.kickWaiting()
 	if x.renewed.Due(time.Now(), x.engine.RenewInterval()) {
-		x.maintenance.Complain(ctx, "leases of tool tasks not renewed", x.engine.Renew(ctx, x.held()))
+		x.maintenance.LogError(ctx, "leases of tool tasks not renewed", x.engine.Renew(ctx, x.held()))
 	}
 	return x.opts.Look
 }
 
 // lookAtHands looks whose hands tasks are in: those that run here, and those of
 // directors that are gone.
-func (x *Executor) lookAtHands() {
+func (x *Executor) checkOwnership() {
 	x.compareRuns()
-	x.lookAfterOthers()
+	x.recoverOthers()
 }
 
 func (x *Executor) held() []signalbox.Task {
@@ -262,7 +262,7 @@ func (x *Executor) held() []signalbox.Task {
 
 // kickWaiting wakes those who claim where something waits.
 func (x *Executor) kickWaiting() {
-	lengths, err := x.engine.Read().Lengths(x.working, signalbox.QueueCommands, signalbox.QueueCalls)
+	lengths, err := x.engine.Read().Lengths(x.claimCtx, signalbox.QueueCommands, signalbox.QueueCalls)
 	if err != nil {
 		return // the next round finds out
 	}

@@ -31,7 +31,7 @@ func instanceOf(name string) string {
 	return instance
 }
 
-func (x *Executor) alone() bool { return x.opts.Peers == nil || x.opts.Peers.Alone() }
+func (x *Executor) single() bool { return x.opts.Peers == nil || x.opts.Peers.Alone() }
 
 // Lapse takes in that the director lease is over: others may put away the tasks
 // of this executor soon, so nothing of them may live here; or, with false, that
@@ -55,7 +55,7 @@ func (x *Executor) Lapse(over bool) {
 
 // Wants reports whether the row of the task that an entry of another director
 // is about is needed here.
-func (x *Executor) Wants(e *signalbox.Entry) bool {
+func (x *Executor) NeedsRow(e *signalbox.Entry) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.runs[e.QueueID] != nil || x.waiters[e.QueueID] != nil
@@ -63,15 +63,15 @@ func (x *Executor) Wants(e *signalbox.Entry) bool {
 
 // lookAfterOthers looks at the executors of other directors, and puts away what
 // is left of those that are gone. It is called from one goroutine.
-func (x *Executor) lookAfterOthers() {
+func (x *Executor) recoverOthers() {
 	if x.opts.Peers == nil {
 		return
 	}
-	rows, err := x.engine.Read().Agents(x.working)
+	rows, err := x.engine.Read().Agents(x.claimCtx)
 	if err != nil {
 		return // the next round finds out
 	}
-	x.keepRows(rows)
+	x.restoreRows(rows)
 	var others []signalbox.Agent
 	for _, row := range rows {
 		instance := instanceOf(row.Name)
@@ -91,7 +91,7 @@ func (x *Executor) lookAfterOthers() {
 // keepRows puts this executor's own rows back where another director forgot
 // them, as after a lease that was over: by its row others find what it leaves
 // behind when it dies.
-func (x *Executor) keepRows(rows []signalbox.Agent) {
+func (x *Executor) restoreRows(rows []signalbox.Agent) {
 	x.mu.Lock()
 	lapsed := x.lapsed
 	x.mu.Unlock()
@@ -102,7 +102,7 @@ func (x *Executor) keepRows(rows []signalbox.Agent) {
 		if slices.ContainsFunc(rows, func(a signalbox.Agent) bool { return a.Name == p.row.Name }) {
 			continue
 		}
-		if _, err := x.engine.PutExecutor(x.working, p.kind, x.opts.Instance, p.row.Slots); err != nil && x.working.Err() == nil {
+		if _, err := x.engine.PutExecutor(x.claimCtx, p.kind, x.opts.Instance, p.row.Slots); err != nil && x.claimCtx.Err() == nil {
 			x.log.Warn("this director's executor is not known again, trying again", "name", p.row.Name, "error", err)
 		}
 	}
@@ -110,44 +110,44 @@ func (x *Executor) keepRows(rows []signalbox.Agent) {
 
 // Recheck looks at once whose hands tasks are in: a director may have died, or
 // another one may have taken this one for dead.
-func (x *Executor) Recheck() { x.recheck.Ask() }
+func (x *Executor) RecheckOwnership() { x.recheck.Request() }
 
 // removeExecutor puts away the tasks of an executor whose director is gone, and forgets
 // it. It reports whether that is done.
 func (x *Executor) removeExecutor(name, instance string) bool {
-	flying, err := x.engine.Read().InFlight(x.working)
+	inFlight, err := x.engine.Read().InFlight(x.claimCtx)
 	if err != nil {
 		return false
 	}
 	// Asked after that look: one that began in between runs none of these.
-	if !x.opts.Peers.ConfirmGone(x.working, instance) {
+	if !x.opts.Peers.ConfirmGone(x.claimCtx, instance) {
 		return false
 	}
-	flying = slices.DeleteFunc(flying, func(t signalbox.Task) bool { return t.Agent != name })
+	inFlight = slices.DeleteFunc(inFlight, func(t signalbox.Task) bool { return t.Agent != name })
 	// It may have run on this machine: then nothing of its runs may live either.
-	stuck := proc.ClearMarks(x.marksAmong(flying))
-	for i := range flying {
-		if t := flying[i]; len(stuck[markOf(&t)]) == 0 {
-			x.putAwayOther(x.working, t, instance)
+	stuck := proc.ClearMarks(x.marksAmong(inFlight))
+	for i := range inFlight {
+		if t := inFlight[i]; len(stuck[markOf(&t)]) == 0 {
+			x.recoverForeign(x.claimCtx, t, instance)
 		}
 	}
-	err = x.engine.RemoveExecutor(x.working, name)
+	err = x.engine.RemoveExecutor(x.claimCtx, name)
 	if err != nil && signalbox.CodeOf(err) != signalbox.CodeNotFound {
-		if x.working.Err() == nil {
+		if x.claimCtx.Err() == nil {
 			x.log.Warn("executor of a director that is gone not forgotten, trying again", "name", name, "error", err)
 		}
 		return false
 	}
-	x.log.Info("", "queue", "executor_removed", "name", name, "tasks", len(flying))
+	x.log.Info("", "queue", "executor_removed", "name", name, "tasks", len(inFlight))
 	return true
 }
 
 // putAwayOther does to a task of a director that is gone what its tool's
 // restart policy says.
-func (x *Executor) putAwayOther(ctx context.Context, t signalbox.Task, instance string) {
+func (x *Executor) recoverForeign(ctx context.Context, t signalbox.Task, instance string) {
 	x.log.Info("", "queue", "adopt", "queue_id", t.ID, "agent", t.Agent, "state", string(t.State))
-	err := x.putAway(ctx, t, nil, fmt.Sprintf("Task interrupted before completion (director %s went away)", instance))
-	if execution.Undecided(err) != nil {
+	err := x.applyRestartPolicy(ctx, t, nil, fmt.Sprintf("Task interrupted before completion (director %s went away)", instance))
+	if execution.UnlessDecided(err) != nil {
 		x.log.Error("tool task of a director that is gone not put away, trying again", "queue_id", t.ID, "error", err)
 	}
 }

@@ -23,24 +23,24 @@ type run struct {
 	x    *Executor
 	pool *pool
 
-	has     holding // of its pool, guarded by Executor.mu
+	slot    slotState // of its pool, guarded by Executor.mu
 	request signalbox.Request
 	secrets map[string]string
 
-	ctx  context.Context
-	stop context.CancelCauseFunc
-	told bool                              // the tool printed something while it ran
-	line atomic.Pointer[toolqueue.Waiting] // its place in its tool queue, once it stands there
+	ctx     context.Context
+	stop    context.CancelCauseFunc
+	printed bool                              // the tool printed something while it ran
+	line    atomic.Pointer[toolqueue.Waiting] // its place in its tool queue, once it stands there
 
-	begun  time.Time // when it became working; zero before
-	notOur bool      // the task was taken away
+	begun time.Time // when it became working; zero before
+	lost  bool      // the task was taken away
 }
 
 func newRun(x *Executor, p *pool, c engine.Claimed) *run {
 	r := &run{
 		Run: execution.NewRun(c, time.Now()), x: x, pool: p, request: c.Request, secrets: c.Env,
 	}
-	r.ctx, r.stop = context.WithCancelCause(x.life)
+	r.ctx, r.stop = context.WithCancelCause(x.runCtx)
 	return r
 }
 
@@ -48,8 +48,8 @@ func newRun(x *Executor, p *pool, c engine.Claimed) *run {
 func markOf(t *signalbox.Task) string { return fmt.Sprintf("%s.%d", t.ID, t.Fence) }
 
 // heard is gateway.Call.Log.
-func (r *run) heard(_ string, text []byte) {
-	r.told = true
+func (r *run) appendLog(_ string, text []byte) {
+	r.printed = true
 	r.Tail.Append(string(text))
 }
 
@@ -63,19 +63,19 @@ func (r *run) row() signalbox.Task {
 func (r *run) setRow(t signalbox.Task) {
 	r.x.mu.Lock()
 	defer r.x.mu.Unlock()
-	r.Take(t)
+	r.Update(t)
 }
 
 // run makes the call of a task that was claimed and stays with it to its end.
 func (x *Executor) run(r *run) {
-	defer x.leave(r)
+	defer x.removeRun(r)
 	args, err := withSecrets(r.request.Arguments, r.secrets)
 	if err == nil {
 		err = x.awaitTool(r)
 	}
 	var place *place
 	if err == nil {
-		place, err = r.lineUp()
+		place, err = r.enterQueue()
 	}
 	if err != nil {
 		r.conclude(gateway.Result{}, err)
@@ -83,7 +83,7 @@ func (x *Executor) run(r *run) {
 	}
 	t := r.row()
 	agent, _ := signalbox.OwnerAgent(t.Owner)
-	ctx, meta := r.traced()
+	ctx, meta := r.withTrace()
 	res, err := x.gateway.Call(ctx, gateway.Call{
 		Tool: t.Tool, Arguments: args, Meta: meta,
 		Caller:  gateway.Caller{Principal: t.Owner, Agent: agent, Execution: t.ParentID},
@@ -92,7 +92,7 @@ func (x *Executor) run(r *run) {
 		Secrets: slices.Collect(maps.Keys(r.secrets)),
 		Limit:   time.Duration(r.request.TimeoutMS) * time.Millisecond,
 		Patient: true,
-		Log:     r.heard,
+		Log:     r.appendLog,
 		Waits:   func(w toolqueue.Waiting) { r.line.Store(&w); r.yield(); place.join() },
 		Begun:   func(*gateway.Call) error { place.leave(); return r.begin() },
 	})
@@ -102,7 +102,7 @@ func (x *Executor) run(r *run) {
 
 // traced returns the context and the _meta of the run's call: it is a part of
 // the trace of the task.
-func (r *run) traced() (context.Context, json.RawMessage) {
+func (r *run) withTrace() (context.Context, json.RawMessage) {
 	if r.x.opts.Trace == nil {
 		return r.ctx, r.request.Metadata
 	}
@@ -145,8 +145,8 @@ func (r *run) accept() error {
 		case err == nil:
 			return r.accepted(t)
 		case execution.Decided(err):
-			r.notOur = true
-			return errNotOurs
+			r.lost = true
+			return errLost
 		}
 		r.x.log.Error("start of a tool task not stored, trying again", "queue_id", r.ID, "error", err)
 		if !execution.Sleep(r.ctx, pause) {
@@ -173,7 +173,7 @@ func (r *run) accepted(t signalbox.Task) error {
 	r.setRow(t)
 	r.line.Store(nil)
 	r.begun = time.Now()
-	_ = execution.FollowEarlier(r.ctx, r.x.engine.Read(), &t, r.Tail) // else the log of this attempt stands alone
+	_ = execution.ContinueLog(r.ctx, r.x.engine.Read(), &t, r.Tail) // else the log of this attempt stands alone
 	if t.CancelRequested {
 		r.stop(errCancelled)
 		return errCancelled
@@ -183,8 +183,8 @@ func (r *run) accepted(t signalbox.Task) error {
 
 // waitsFor says for people what a run waits for before it begins.
 func (r *run) waitsFor() (text string, position int) {
-	w, has := r.line.Load(), r.holding()
-	if w == nil && has == holds {
+	w, has := r.line.Load(), r.slotState()
+	if w == nil && has == slotHeld {
 		return "", 0
 	}
 	queue := "its tool queue"
@@ -197,7 +197,7 @@ func (r *run) waitsFor() (text string, position int) {
 	switch {
 	case position > 0:
 		return fmt.Sprintf("queued, position %d in %s", position, queue), position
-	case has == wants:
+	case has == slotWanted:
 		return fmt.Sprintf("its turn in %s has come: waits for a slot of the queue %s, which has %d", queue, r.row().Queue, r.pool.limit), 0
 	case w == nil:
 		return "queued behind others for " + queue, 0

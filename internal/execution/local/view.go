@@ -23,7 +23,7 @@ func (x *Executor) Task(ctx context.Context, id string) (gateway.ToolTask, error
 	if err != nil {
 		return gateway.ToolTask{}, err
 	}
-	return x.full(ctx, &t)
+	return x.viewWithResult(ctx, &t)
 }
 
 // find reads a task of a tool.
@@ -36,7 +36,7 @@ func (x *Executor) find(ctx context.Context, id string) (signalbox.Task, error) 
 }
 
 // full is the view of a task with its result.
-func (x *Executor) full(ctx context.Context, t *signalbox.Task) (gateway.ToolTask, error) {
+func (x *Executor) viewWithResult(ctx context.Context, t *signalbox.Task) (gateway.ToolTask, error) {
 	v, err := x.view(ctx, t, nil)
 	if err != nil || !t.State.Terminal() {
 		return v, err
@@ -45,7 +45,7 @@ func (x *Executor) full(ctx context.Context, t *signalbox.Task) (gateway.ToolTas
 	if err != nil {
 		return v, err
 	}
-	v.Result, v.Error = answered(r.Answer)
+	v.Result, v.Error = decodeAnswer(r.Answer)
 	return v, nil
 }
 
@@ -58,7 +58,7 @@ func (x *Executor) Wait(ctx context.Context, id string, wait time.Duration) (gat
 	if err != nil {
 		return gateway.ToolTask{}, err
 	}
-	return x.full(context.WithoutCancel(ctx), &t) // a wait that is cut short answers with what there is
+	return x.viewWithResult(context.WithoutCancel(ctx), &t) // a wait that is cut short answers with what there is
 }
 
 // Cancel implements gateway.Tasks.
@@ -70,7 +70,7 @@ func (x *Executor) Cancel(ctx context.Context, id, by string) (gateway.ToolTask,
 	if err != nil && signalbox.CodeOf(err) != signalbox.CodeAlreadyEnded {
 		return gateway.ToolTask{}, err
 	}
-	v, viewErr := x.full(ctx, &t)
+	v, viewErr := x.viewWithResult(ctx, &t)
 	if err == nil {
 		err = viewErr
 	}

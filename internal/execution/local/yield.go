@@ -18,19 +18,19 @@ import (
 const maxYielded = 1000
 
 // errAside is why a call that has not begun gives its claim back.
-var errAside = errors.New("the call has not begun, and is not to begin now")
+var errDeferred = errors.New("the call has not begun, and is not to begin now")
 
 // holding says what a run has of its pool.
-type holding int
+type slotState int
 
 const (
-	holds   holding = iota // a slot
-	yielded                // none: it waits for its tool queue
-	wants                  // none: it has its tool queue's slot and waits for one
+	slotHeld    slotState = iota // a slot
+	slotYielded                  // none: it waits for its tool queue
+	slotWanted                   // none: it has its tool queue's slot and waits for one
 )
 
 // take takes a slot of the pool for a claim. It needs Executor.mu.
-func (p *pool) take() bool {
+func (p *pool) acquire() bool {
 	if p.limit > 0 && p.taken >= p.limit {
 		p.refused = true
 		return false
@@ -41,7 +41,7 @@ func (p *pool) take() bool {
 
 // give gives a slot back: to the first of those that want one again, else to
 // whoever claims. It needs Executor.mu.
-func (p *pool) give() {
+func (p *pool) release() {
 	if len(p.wanted) > 0 && p.taken <= p.limit {
 		first := p.wanted[0]
 		p.wanted = p.wanted[1:]
@@ -59,19 +59,19 @@ func (p *pool) give() {
 func (r *run) yield() {
 	r.x.mu.Lock()
 	defer r.x.mu.Unlock()
-	if r.pool.limit == 0 || r.has != holds {
+	if r.pool.limit == 0 || r.slot != slotHeld {
 		return
 	}
-	r.has = yielded
+	r.slot = slotYielded
 	r.pool.used--
-	r.pool.give()
+	r.pool.release()
 }
 
 // regain takes a slot again for a run that has yielded its own, unless it is not
 // to begin now.
 func (r *run) regain() error {
 	r.x.mu.Lock()
-	if r.has == holds {
+	if r.slot == slotHeld {
 		r.x.mu.Unlock()
 		return nil
 	}
@@ -81,7 +81,7 @@ func (r *run) regain() error {
 	} else {
 		turn = make(chan struct{})
 		p.wanted = append(p.wanted, turn)
-		r.has = wants
+		r.slot = slotWanted
 	}
 	r.x.mu.Unlock()
 	if turn != nil {
@@ -100,10 +100,10 @@ func (r *run) regained(turn chan struct{}) error {
 	p := r.pool
 	if i := slices.Index(p.wanted, turn); turn != nil && i >= 0 {
 		p.wanted = slices.Delete(p.wanted, i, i+1)
-		r.has = yielded
+		r.slot = slotYielded
 		return context.Cause(r.ctx)
 	}
-	r.has = holds
+	r.slot = slotHeld
 	p.used++
 	return context.Cause(r.ctx)
 }
@@ -111,38 +111,38 @@ func (r *run) regained(turn chan struct{}) error {
 // door lets calls into the line of a tool queue, in the order of their claims and
 // never more of the pool than it has slots: the bounds of that line are for
 // callers, and a task can wait outside.
-type door struct {
-	in      int  // calls in the line
+type queueGate struct {
+	inside  int  // calls in the line
 	joining bool // one of them is on its way to its place there
-	outside []outside
+	waiting []queued
 }
 
-type outside struct {
+type queued struct {
 	fence int64
 	turn  chan struct{} // closed when it may go in
 }
 
 // next lets the next call in, if it may. It needs Executor.mu.
-func (d *door) next(most int) {
-	if len(d.outside) == 0 || d.joining || d.in >= most {
+func (d *queueGate) admit(most int) {
+	if len(d.waiting) == 0 || d.joining || d.inside >= most {
 		return
 	}
-	d.in, d.joining = d.in+1, true
-	close(d.outside[0].turn)
-	d.outside = d.outside[1:]
+	d.inside, d.joining = d.inside+1, true
+	close(d.waiting[0].turn)
+	d.waiting = d.waiting[1:]
 }
 
 // place is what a call has of the door of its tool queue; nil where there is none.
 type place struct {
 	r      *run
-	door   *door
+	gate   *queueGate
 	turn   chan struct{}
 	joined bool
 	left   bool
 }
 
 // lineUp waits until the run may stand in the line of its tool queue.
-func (r *run) lineUp() (*place, error) {
+func (r *run) enterQueue() (*place, error) {
 	tool, _ := r.x.gateway.Tool(r.row().Tool)
 	if r.pool.limit == 0 || tool.Queue == "" {
 		return nil, nil
@@ -166,15 +166,15 @@ func (r *run) lineUp() (*place, error) {
 func (r *run) place(queue string) *place {
 	r.x.mu.Lock()
 	defer r.x.mu.Unlock()
-	d := r.x.doors[queue]
+	d := r.x.gates[queue]
 	if d == nil {
-		d = &door{}
-		r.x.doors[queue] = d
+		d = &queueGate{}
+		r.x.gates[queue] = d
 	}
-	p := &place{r: r, door: d, turn: make(chan struct{})}
-	at, _ := slices.BinarySearchFunc(d.outside, r.Fence, func(o outside, fence int64) int { return cmp.Compare(o.fence, fence) })
-	d.outside = slices.Insert(d.outside, at, outside{r.Fence, p.turn})
-	d.next(r.pool.limit)
+	p := &place{r: r, gate: d, turn: make(chan struct{})}
+	at, _ := slices.BinarySearchFunc(d.waiting, r.Fence, func(o queued, fence int64) int { return cmp.Compare(o.fence, fence) })
+	d.waiting = slices.Insert(d.waiting, at, queued{r.Fence, p.turn})
+	d.admit(r.pool.limit)
 	return p
 }
 
@@ -190,8 +190,8 @@ func (p *place) join() {
 
 func (p *place) joinLocked() {
 	if !p.joined {
-		p.joined, p.door.joining = true, false
-		p.door.next(p.r.pool.limit)
+		p.joined, p.gate.joining = true, false
+		p.gate.admit(p.r.pool.limit)
 	}
 }
 
@@ -202,63 +202,63 @@ func (p *place) leave() {
 	}
 	p.r.x.mu.Lock()
 	defer p.r.x.mu.Unlock()
-	d := p.door
-	if i := slices.IndexFunc(d.outside, func(o outside) bool { return o.turn == p.turn }); i >= 0 {
-		d.outside = slices.Delete(d.outside, i, i+1)
+	d := p.gate
+	if i := slices.IndexFunc(d.waiting, func(o queued) bool { return o.turn == p.turn }); i >= 0 {
+		d.waiting = slices.Delete(d.waiting, i, i+1)
 		p.joined, p.left = true, true
 	}
 	if p.left {
 		return
 	}
 	p.left = true
-	d.in--
+	d.inside--
 	p.joinLocked()
-	d.next(p.r.pool.limit)
+	d.admit(p.r.pool.limit)
 }
 
 // begin takes in that the run has its tool queue's slot, and makes it working.
 func (r *run) begin() error {
-	waited := r.holding() != holds
+	waited := r.slotState() != slotHeld
 	if err := r.regain(); err != nil {
 		return err
 	}
 	if waited && r.x.paused(r.row().Queue) {
-		return errAside
+		return errDeferred
 	}
 	return r.accept()
 }
 
-func (r *run) holding() holding {
+func (r *run) slotState() slotState {
 	r.x.mu.Lock()
 	defer r.x.mu.Unlock()
-	return r.has
+	return r.slot
 }
 
 // paused reports whether a queue is paused: what was claimed long ago and has
 // not begun goes back to its place.
 func (x *Executor) paused(queue string) bool {
-	is, err := x.engine.Paused(x.working, queue)
+	is, err := x.engine.Paused(x.claimCtx, queue)
 	return err == nil && is
 }
 
 // setAside has the runs that wait for their tool queue give their claims back.
 // It needs Executor.mu, so that none of them begins meanwhile.
-func (x *Executor) setAside() {
+func (x *Executor) deferWaiting() {
 	for _, r := range x.runs {
-		if r.has != holds {
-			r.stop(errAside)
+		if r.slot != slotHeld {
+			r.stop(errDeferred)
 		}
 	}
 }
 
 // aside reports whether a call that ended with err has only been set aside.
-func (r *run) aside(err error) bool {
-	return err != nil && r.begun.IsZero() && (errors.Is(err, errAside) || errors.Is(context.Cause(r.ctx), errAside))
+func (r *run) deferred(err error) bool {
+	return err != nil && r.begun.IsZero() && (errors.Is(err, errDeferred) || errors.Is(context.Cause(r.ctx), errDeferred))
 }
 
 // putBack puts the task of a run that was set aside back in its place.
 func (r *run) putBack() {
-	r.write("a tool task that has not begun not put back", func(ctx context.Context) error {
+	r.persist("a tool task that has not begun not put back", func(ctx context.Context) error {
 		_, err := r.x.engine.PutBack(ctx, r.row(), "its queue was paused, or the director stopped, before the call ran")
 		return err
 	})

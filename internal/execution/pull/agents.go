@@ -47,18 +47,18 @@ func (l *Lanes) putLane(row signalbox.Agent) {
 	switch {
 	case a == nil:
 		a = &lane{Lane: execution.NewLane[*run](row, l.opts.Monotonic())}
-		a.Bypass.Look()
+		a.Bypass.Check()
 		l.Put(a)
 		return
 	case a.Row.URL != row.URL: // another instance has the name now
 		l.supersede(a)
-		a.Presence, a.said, a.Isolated, a.HighestFence = execution.NewPresence(l.opts.Monotonic()), said{}, 0, 0
-		a.Health.Well()
-	case a.said.slots > 0:
-		row.Slots = a.said.slots
+		a.Presence, a.reported, a.Isolated, a.HighestFence = execution.NewPresence(l.opts.Monotonic()), report{}, 0, 0
+		a.Health.Recover()
+	case a.reported.slots > 0:
+		row.Slots = a.reported.slots
 	}
 	a.Row = row
-	l.Mark(a)
+	l.Update(a)
 }
 
 // loadRuns looks at what is in flight: at the start, and as the backstop for
@@ -92,8 +92,8 @@ func (l *Lanes) loadRuns(ctx context.Context) error {
 
 func (l *Lanes) putRun(a *lane, t signalbox.Task) *run {
 	r := l.Runs[t.ID]
-	if r != nil && r.Is(&t) && r.Task.Agent == t.Agent {
-		r.Take(t)
+	if r != nil && r.Matches(&t) && r.Task.Agent == t.Agent {
+		r.Update(t)
 		return r
 	}
 	if r != nil {
@@ -107,19 +107,19 @@ func (l *Lanes) putRun(a *lane, t signalbox.Task) *run {
 	r = &run{Run: execution.NewRun(c, l.opts.Monotonic())}
 	l.Runs[t.ID] = r
 	a.PutRun(r)
-	l.Mark(a)
+	l.Update(a)
 	return r
 }
 
 func (l *Lanes) dropRun(r *run) {
-	if r.learned && !r.Mask.Empty() {
+	if r.requestLoaded && !r.Mask.Empty() {
 		l.keepMask(r.ID, r.Mask)
 	}
 	if l.Runs[r.ID] == r {
 		delete(l.Runs, r.ID)
 	}
-	if a := l.Lanes[r.Task.Agent]; a != nil && a.TakeRun(&r.Run) {
-		l.Untried(a) // where nothing was heard of it, it decided nothing
+	if a := l.Lanes[r.Task.Agent]; a != nil && a.RemoveRun(&r.Run) {
+		l.OfferUndecided(a) // where nothing was heard of it, it decided nothing
 	}
 	r.Tail.End()
 }
@@ -147,14 +147,14 @@ func (l *Lanes) laneOf(ctx context.Context, name, instance string) (*lane, error
 
 // hear takes in that an agent spoke, and what it said it runs. It returns the
 // runs that have reached a limit.
-func (l *Lanes) hear(a *lane, s said, runs []api.PullRun) []execution.StopOrder {
+func (l *Lanes) recordHeard(a *lane, s report, runs []api.PullRun) []execution.StopOrder {
 	now, wall := l.opts.Monotonic(), l.Engine.Now()
 	l.Mu.Lock()
-	came := a.Presence.Heard(now)
-	a.at, a.fresh = wall, true
+	cameUp := a.Presence.Heard(now)
+	a.lastHeard, a.heardHere = wall, true
 	if s.slots > 0 {
-		a.says(s)
-		a.refused, a.barred = a.refused && s.held > 0, ""
+		a.setReported(s)
+		a.refused, a.claimRefused = a.refused && s.held > 0, ""
 	}
 	if len(runs) > 0 || s.held > 0 {
 		a.Health.AtWork()
@@ -169,26 +169,26 @@ func (l *Lanes) hear(a *lane, s said, runs []api.PullRun) []execution.StopOrder 
 		if said.Ended {
 			continue
 		}
-		r.Tell(said.Note)
+		r.SetNote(said.Note)
 		silent := time.Duration(said.SilentMS) * time.Millisecond
 		if printed := wall.Add(-silent); said.RanMS > said.SilentMS && printed.After(r.Printed) {
 			r.Printed = printed
-			a.Progress = later(a.Progress, printed)
+			a.Progress = latest(a.Progress, printed)
 		}
 		if o, over := l.overLimit(r, said); over {
 			due = append(due, o)
 		}
 	}
-	l.Mark(a)
+	l.Update(a)
 	l.Mu.Unlock()
-	if came {
+	if cameUp {
 		l.Log.Info("", "agent", "up", "name", a.Name, "pulls", true)
 		l.Engine.NoteAgent(l.Ctx, signalbox.EventAgentUp, a.Name, "it asks for its tasks")
 	}
 	return due
 }
 
-func later(a, b time.Time) time.Time {
+func latest(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
@@ -213,9 +213,9 @@ func (l *Lanes) Heartbeat(ctx context.Context, name string, b api.Heartbeat) (st
 	if err != nil {
 		return nil, true, err
 	}
-	l.enforce(ctx, l.hear(a, said{}, b.Runs))
+	l.enforce(ctx, l.recordHeard(a, report{}, b.Runs))
 	if b.State == "stopping" {
-		if err := l.leave(ctx, a, b.Runs); err != nil {
+		if err := l.agentStopping(ctx, a, b.Runs); err != nil {
 			return nil, true, err
 		}
 	}
@@ -225,15 +225,15 @@ func (l *Lanes) Heartbeat(ctx context.Context, name string, b api.Heartbeat) (st
 
 // leave takes in that an agent stops: it claims nothing more. What it was given
 // and does not name did not reach it.
-func (l *Lanes) leave(ctx context.Context, a *lane, runs []api.PullRun) error {
+func (l *Lanes) agentStopping(ctx context.Context, a *lane, runs []api.PullRun) error {
 	named := map[string]bool{}
 	for _, s := range runs {
 		named[s.QueueID] = true
 	}
 	var missed []signalbox.Task
 	l.Mu.Lock()
-	news := a.Presence.Leave(l.opts.Monotonic(), time.Time{}, execution.ItStops) // what it says next brings it up again
-	l.Mark(a)
+	news := a.Presence.Leave(l.opts.Monotonic(), time.Time{}, execution.StoppingMessage) // what it says next brings it up again
+	l.Update(a)
 	l.supersede(a)
 	for id, r := range a.Runs {
 		if r.Task.State == signalbox.Dispatching && !named[id] {
@@ -242,11 +242,11 @@ func (l *Lanes) leave(ctx context.Context, a *lane, runs []api.PullRun) error {
 	}
 	l.Mu.Unlock()
 	if news {
-		l.noteGone(a.Name, execution.ItStops)
+		l.noteGone(a.Name, execution.StoppingMessage)
 	}
 	slices.SortFunc(missed, func(x, y signalbox.Task) int { return cmp.Compare(x.Fence, y.Fence) })
 	for _, t := range missed {
-		if err := l.unreached(ctx, t); err != nil {
+		if err := l.returnUndelivered(ctx, t); err != nil {
 			return err
 		}
 	}
@@ -254,9 +254,9 @@ func (l *Lanes) leave(ctx context.Context, a *lane, runs []api.PullRun) error {
 }
 
 // unreached gives back a task whose agent stopped before it got it.
-func (l *Lanes) unreached(ctx context.Context, t signalbox.Task) error {
+func (l *Lanes) returnUndelivered(ctx context.Context, t signalbox.Task) error {
 	_, err := l.Engine.Unsent(ctx, t, "agent "+t.Agent+" stopped before the task reached it")
-	return execution.Undecided(err)
+	return execution.UnlessDecided(err)
 }
 
 // Answers reports whether an agent is there, as far as it was heard; ok is

@@ -21,14 +21,14 @@ func (l *Lanes) Claim(ctx context.Context, name string, c api.PullClaim, wait ti
 	if err != nil {
 		return api.PullAnswer{}, err
 	}
-	if err := l.learn(ctx, a); err != nil {
+	if err := l.loadRequests(ctx, a); err != nil {
 		return api.PullAnswer{}, err
 	}
-	s := said{slots: c.Slots, isolated: c.IsolatedSlots, held: c.Held, steps: c.Steps}
+	s := report{slots: c.Slots, isolated: c.IsolatedSlots, held: c.Held, steps: c.Steps}
 	if c.Director == "" || c.Director == l.ID {
 		s.fence = c.HighestFence
 	}
-	l.enforce(ctx, l.hear(a, s, c.Runs))
+	l.enforce(ctx, l.recordHeard(a, s, c.Runs))
 	p, err := l.enter(a, c.Runs)
 	if err != nil {
 		return api.PullAnswer{}, err
@@ -98,7 +98,7 @@ func (l *Lanes) await(ctx context.Context, p *poll, over <-chan time.Time) bool 
 	late := false
 	select {
 	case <-p.wake:
-	case <-p.over:
+	case <-p.superseded:
 	case <-over:
 		late = true
 	case <-ctx.Done():
@@ -113,7 +113,7 @@ func (l *Lanes) await(ctx context.Context, p *poll, over <-chan time.Time) bool 
 
 // waits reports whether anything waits in the queues of an agent: most who ask
 // ask in vain, and need not ask the store's writer.
-func (l *Lanes) waits(ctx context.Context, row *signalbox.Agent, isolated bool) (bool, error) {
+func (l *Lanes) anyWaiting(ctx context.Context, row *signalbox.Agent, isolated bool) (bool, error) {
 	if isolated {
 		return true, nil
 	}
@@ -125,14 +125,14 @@ func (l *Lanes) waits(ctx context.Context, row *signalbox.Agent, isolated bool) 
 func (l *Lanes) offer(ctx context.Context, p *poll) (answer api.PullAnswer, something bool, err error) {
 	a := p.lane
 	ctx = context.WithoutCancel(ctx) // a claim that was begun is made; if nobody hears of it, it is given again
-	c, found, again, err := l.book.Claim(ctx, a, false)
+	c, found, again, err := l.registry.Claim(ctx, a, false)
 	if err == nil && !found && !again {
-		c, found, again, err = l.book.Claim(ctx, a, true)
+		c, found, again, err = l.registry.Claim(ctx, a, true)
 	}
 	l.Mu.Lock()
 	if signalbox.FieldOf(err) == "highest_fence" {
-		a.barred = err.Error()
-		l.Mark(a)
+		a.claimRefused = err.Error()
+		l.Update(a)
 	}
 	left := a.Presence.Leaving() // while the claim was under way
 	l.Mu.Unlock()
@@ -140,19 +140,19 @@ func (l *Lanes) offer(ctx context.Context, p *poll) (answer api.PullAnswer, some
 	case again:
 		p.wake.Send()
 	case found && left:
-		return answer, true, l.unreached(ctx, c.Task)
+		return answer, true, l.returnUndelivered(ctx, c.Task)
 	case found:
-		return l.give(a, c, false), true, nil
+		return l.deliver(a, c, false), true, nil
 	}
 	return answer, false, err
 }
 
 // give is the answer with a claimed task.
-func (l *Lanes) give(a *lane, c engine.Claimed, again bool) api.PullAnswer {
+func (l *Lanes) deliver(a *lane, c engine.Claimed, again bool) api.PullAnswer {
 	l.Mu.Lock()
 	r := l.putRun(a, c.Task)
-	r.Learn(&c)
-	r.learned = true
+	r.SetRequest(&c)
+	r.requestLoaded = true
 	r.Heard = l.opts.Monotonic()
 	trace := r.trace
 	l.Mu.Unlock()

@@ -28,19 +28,19 @@ type Options struct {
 	Silence time.Duration // of an agent, after which it is down
 }
 
-type book = execution.Book[*lane, *run]
+type registry = execution.Registry[*lane, *run]
 
 // Lanes are the agents that pull. It implements engine.Live.
 type Lanes struct {
-	book // its Mu guards what follows
-	opts Options
+	registry // its Mu guards what follows
+	opts     Options
 
 	refresh *execution.Chore // the list of agents changed
 	reload  *execution.Chore // so did what is in flight
 
-	loading sync.Mutex // held while the agents are read; taken before Mu
-	voids   []voidMask // of runs that are over here, the oldest first
-	polls   int64      // counts claims
+	loading    sync.Mutex  // held while the agents are read; taken before Mu
+	endedMasks []endedMask // of runs that are over here, the oldest first
+	polls      int64       // counts claims
 }
 
 // New returns lanes that do nothing until Start. Call it after the engine's
@@ -49,12 +49,12 @@ func New(e *engine.Engine, o Options) *Lanes {
 	l := &Lanes{opts: o}
 	l.opts.Silence = cmp.Or(o.Silence, DefaultSilence)
 	l.opts.Options = l.Open(e, o.Options, "pulls")
-	l.Worth = l.waits
+	l.ShouldClaim = l.anyWaiting
 	r := rounds{l: l}
 	l.Maintenance.Round = r.round
 	l.refresh = l.Maintenance.Chore("agents not loaded", l.loadAgents)
 	l.reload = l.Maintenance.Chore("tasks in flight not read", l.loadRuns)
-	l.Recheck = l.Maintenance.Chore("waiting tasks not counted", l.Look)
+	l.Recheck = l.Maintenance.Chore("waiting tasks not counted", l.WakeForWaiting)
 	e.AddLive(l)
 	e.Observe(l.applied)
 	return l
@@ -93,27 +93,27 @@ func (l *Lanes) Stop() {
 // lane is what is known of one agent. All is guarded by Mu.
 type lane struct {
 	execution.Lane[*run]
-	said said
+	reported report
 
-	stale bool      // its row may have changed: it is read before the next request
-	at    time.Time // when it was heard, by the clock that all directors go by
-	fresh bool      // heard here since the last Heard
+	stale     bool      // its row may have changed: it is read before the next request
+	lastHeard time.Time // when it was heard, by the clock that all directors go by
+	heardHere bool      // heard here since the last Heard
 
-	poll    *poll
-	refused bool   // it said busy to an offer
-	barred  string // why no claim was made for it when it asked last; "": none was refused
+	poll         *poll
+	refused      bool   // it said busy to an offer
+	claimRefused string // why no claim was made for it when it asked last; "": none was refused
 }
 
 // said is what an agent said of itself last.
-type said struct {
+type report struct {
 	slots, isolated, held int
 	fence                 int64
 	steps                 *api.AgentSteps
 }
 
 // says takes in what the agent says of itself.
-func (a *lane) says(s said) {
-	a.said, a.Row.Slots, a.Isolated, a.HighestFence = s, s.slots, s.isolated, s.fence
+func (a *lane) setReported(s report) {
+	a.reported, a.Row.Slots, a.Isolated, a.HighestFence = s, s.slots, s.isolated, s.fence
 }
 
 // Room implements a part of execution.Agent.
@@ -125,7 +125,7 @@ func (a *lane) Room(isolated bool) int {
 }
 
 // Takes implements a part of execution.Agent: a claim is answered with one task.
-func (a *lane) Takes() int {
+func (a *lane) ClaimsPerWake() int {
 	if a.poll == nil {
 		return 0
 	}
@@ -136,25 +136,25 @@ func (a *lane) Takes() int {
 func (a *lane) Withheld() string {
 	free := a.Room(false)
 	switch {
-	case a.barred != "":
-		return a.barred
-	case free > 0 && a.said.held > 0 && (a.refused || a.said.held >= free):
+	case a.claimRefused != "":
+		return a.claimRefused
+	case free > 0 && a.reported.held > 0 && (a.refused || a.reported.held >= free):
 		return "busy with something that is not from this queue"
 	}
 	return ""
 }
 
 // Show implements a part of execution.Agent.
-func (a *lane) Show(v *engine.LiveAgent) {
-	v.Sessions, v.Steps, v.LastHeard = true, execution.StepsOf(a.said.steps), a.at
+func (a *lane) Describe(v *engine.LiveAgent) {
+	v.Sessions, v.Steps, v.LastHeard = true, execution.StepsOf(a.reported.steps), a.lastHeard
 }
 
 // run is a task in flight of such an agent, as it was last seen.
 type run struct {
 	execution.Run
-	learned bool      // its request is known: that is where its timeout and its mask come from
-	follows bool      // the tail begins behind the log of an earlier attempt, where there is one
-	trace   string    // traceparent for the agent
-	inCall  time.Time // monotonic: it waited then for what it asked this director for; zero: not that it is known
-	expires time.Time // of its slot, as last read
+	requestLoaded bool      // its request is known: that is where its timeout and its mask come from
+	logContinued  bool      // the tail begins behind the log of an earlier attempt, where there is one
+	trace         string    // traceparent for the agent
+	inCall        time.Time // monotonic: it waited then for what it asked this director for; zero: not that it is known
+	expires       time.Time // of its slot, as last read
 }

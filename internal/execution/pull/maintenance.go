@@ -13,36 +13,36 @@ import (
 )
 
 // reloadEvery is how often it is looked for what nothing told of.
-const reloadEvery = 10 * time.Second
+const reloadInterval = 10 * time.Second
 
 // rounds do what is due by time.
 type rounds struct {
-	l                         *Lanes
-	reloaded, renewed, judged execution.Every
+	l                                 *Lanes
+	reloaded, renewed, silenceChecked execution.Every
 }
 
 func (c *rounds) round(ctx context.Context) time.Duration {
 	l := c.l
-	l.missSilent()
+	l.markSilentDown()
 	l.Backstop(ctx)
 	now := l.opts.Monotonic()
-	if c.reloaded.Due(now, reloadEvery) {
-		l.complain("agents not loaded", l.loadAgents(ctx))
-		l.complain("tasks in flight not read", l.loadRuns(ctx))
+	if c.reloaded.Due(now, reloadInterval) {
+		l.logError("agents not loaded", l.loadAgents(ctx))
+		l.logError("tasks in flight not read", l.loadRuns(ctx))
 	}
 	if c.renewed.Due(now, l.Engine.RenewInterval()) {
-		l.complain("leases not renewed", l.Renew(ctx))
+		l.logError("leases not renewed", l.Renew(ctx))
 	}
-	if c.judged.Due(now, l.Engine.ExecutionTTL()/10) {
-		l.complain("leases not read", l.loseSilent(ctx))
+	if c.silenceChecked.Due(now, l.Engine.ExecutionTTL()/10) {
+		l.logError("leases not read", l.loseSilent(ctx))
 	}
 	return l.opts.Tick
 }
 
-func (l *Lanes) complain(what string, err error) { l.Maintenance.Complain(l.Ctx, what, err) }
+func (l *Lanes) logError(what string, err error) { l.Maintenance.LogError(l.Ctx, what, err) }
 
 // missSilent marks down the agents that have said nothing for too long.
-func (l *Lanes) missSilent() {
+func (l *Lanes) markSilentDown() {
 	lost := map[string]string{}
 	now := l.opts.Monotonic()
 	l.Mu.Lock()
@@ -50,7 +50,7 @@ func (l *Lanes) missSilent() {
 		if d := a.Presence.Silence(now); a.Presence.Up() && a.poll == nil && d >= l.opts.Silence {
 			lost[name] = silentFor(d)
 			a.Presence.Gone(now, lost[name])
-			l.Mark(a)
+			l.Update(a)
 		}
 	}
 	l.Mu.Unlock()
@@ -71,7 +71,7 @@ func (l *Lanes) loseSilent(ctx context.Context) error {
 		return err
 	}
 	ttl := l.Engine.ExecutionTTL()
-	var silent []*held
+	var silent []*runReport
 	l.Mu.Lock()
 	now := l.opts.Monotonic()
 	for _, s := range slots {
@@ -86,7 +86,7 @@ func (l *Lanes) loseSilent(ctx context.Context) error {
 			r.expires, r.Renewed = s.Expires, false
 		}
 		if now.Sub(r.Heard) >= ttl {
-			silent = append(silent, &held{l, a, r, r.Task})
+			silent = append(silent, &runReport{l, a, r, r.Task})
 		}
 	}
 	l.Mu.Unlock()
@@ -95,7 +95,7 @@ func (l *Lanes) loseSilent(ctx context.Context) error {
 			continue
 		}
 		message := fmt.Sprintf("agent %s has said nothing of the task for %s: the slot lease (execution_ttl) ran out", h.lane.Name, ttl)
-		if err := execution.Undecided(h.lose(ctx, message)); err != nil {
+		if err := execution.UnlessDecided(h.lose(ctx, message)); err != nil {
 			return err
 		}
 	}
@@ -116,18 +116,18 @@ func (l *Lanes) overLimit(r *run, said api.PullRun) (o execution.StopOrder, over
 }
 
 // learn reads the requests of runs that this director did not give out.
-func (l *Lanes) learn(ctx context.Context, a *lane) error {
+func (l *Lanes) loadRequests(ctx context.Context, a *lane) error {
 	var unknown []string
 	l.Mu.Lock()
 	for id, r := range a.Runs {
-		if !r.learned {
+		if !r.requestLoaded {
 			unknown = append(unknown, id)
 		}
 	}
 	l.Mu.Unlock()
 	slices.Sort(unknown)
 	for _, id := range unknown {
-		if _, err := l.learnOf(ctx, id); execution.Undecided(err) != nil {
+		if _, err := l.loadRequest(ctx, id); execution.UnlessDecided(err) != nil {
 			return err
 		}
 	}
@@ -141,7 +141,7 @@ func (l *Lanes) enforce(ctx context.Context, orders []execution.StopOrder) {
 			continue
 		}
 		l.Mu.Lock()
-		if r := l.Runs[o.Task.ID]; r != nil && r.Is(&o.Task) {
+		if r := l.Runs[o.Task.ID]; r != nil && r.Matches(&o.Task) {
 			r.inCall = l.opts.Monotonic()
 		}
 		l.Mu.Unlock()

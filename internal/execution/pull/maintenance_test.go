@@ -218,18 +218,18 @@ func TestHeardOfByOtherDirectors(t *testing.T) {
 	if len(news) != 1 || len(h.lanes.Heard()) != 0 {
 		t.Fatalf("%+v", news)
 	}
-	other.lanes.News(news)
+	other.lanes.HeardElsewhere(news)
 	if live, _ := other.lanes.LiveAgent("far"); !live.Up || live.Slots != 3 || live.IsolatedSlots != 2 {
 		t.Errorf("%+v", live)
 	}
 	h.pass(time.Second)
 	_, _, err := h.lanes.Heartbeat(t.Context(), "far", api.Heartbeat{State: "stopping", Instance: a.c.Instance})
 	h.must(err)
-	other.lanes.News(h.lanes.Heard())
+	other.lanes.HeardElsewhere(h.lanes.Heard())
 	if live, _ := other.lanes.LiveAgent("far"); live.Up {
 		t.Errorf("%+v", live)
 	}
-	other.lanes.News(news) // an older word changes nothing
+	other.lanes.HeardElsewhere(news) // an older word changes nothing
 	if live, _ := other.lanes.LiveAgent("far"); live.Up {
 		t.Errorf("%+v", live)
 	}

@@ -11,7 +11,7 @@ import (
 
 // print takes in a piece of the log, unless something between is missing here:
 // the agent then sends it from the position that it is answered.
-func (h *held) print(o *api.PullOutput) {
+func (h *runReport) appendOutput(o *api.PullOutput) {
 	at := h.run.Tail.Position()
 	if o.Seq != at && (o.Seq < at || !o.Truncated) {
 		return
@@ -22,21 +22,21 @@ func (h *held) print(o *api.PullOutput) {
 	h.run.Tail.Add(o.Seq, o.Text, o.Next)
 	now := h.l.Engine.Now()
 	h.l.Mu.Lock()
-	h.run.Printed, h.lane.Progress = now, later(h.lane.Progress, now)
-	h.l.Mark(h.lane)
+	h.run.Printed, h.lane.Progress = now, latest(h.lane.Progress, now)
+	h.l.Update(h.lane)
 	h.l.Mu.Unlock()
 }
 
 // wholeLog is the log of a run that has ended, as far as it is kept. whole is
 // false where what the agent sent does not follow what is here.
-func (h *held) wholeLog(ctx context.Context, o *api.PullOutput) (log *tail.Tail, whole bool, err error) {
+func (h *runReport) finalLog(ctx context.Context, o *api.PullOutput) (log *tail.Tail, complete bool, err error) {
 	if o == nil {
 		return h.run.Tail, true, nil
 	}
 	at := h.run.Tail.Position()
 	switch {
 	case o.Seq == at || o.Next == at:
-		h.print(o)
+		h.appendOutput(o)
 		return h.run.Tail, true, nil
 	case o.Seq > at && !o.Truncated:
 		return nil, false, nil
@@ -44,7 +44,7 @@ func (h *held) wholeLog(ctx context.Context, o *api.PullOutput) (log *tail.Tail,
 	// The agent sent more than was missing here, from an earlier position. Where
 	// to join the two is not known in characters: what it sent stands for itself.
 	log = tail.New()
-	if err := execution.FollowEarlier(ctx, h.l.Engine.Read(), &h.task, log); err != nil {
+	if err := execution.ContinueLog(ctx, h.l.Engine.Read(), &h.task, log); err != nil {
 		return nil, false, err
 	}
 	if o.Seq > 0 || o.Text != "" {
@@ -65,5 +65,5 @@ func (l *Lanes) Output(ctx context.Context, id string, after int64, wait time.Du
 	if agent == "" || !l.Holds(agent) {
 		return out, false
 	}
-	return l.book.Output(ctx, id, after, wait)
+	return l.registry.Output(ctx, id, after, wait)
 }

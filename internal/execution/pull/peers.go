@@ -15,13 +15,13 @@ func (l *Lanes) Heard() []store.Heard {
 	defer l.Mu.Unlock()
 	var all []store.Heard
 	for _, a := range l.Lanes {
-		if !a.fresh {
+		if !a.heardHere {
 			continue
 		}
-		a.fresh = false
+		a.heardHere = false
 		s := api.AgentStatus{
-			Type: "agent", Name: a.Name, AgentKind: a.Row.Kind, State: "idle", Slots: a.said.slots, IsolatedSlots: a.said.isolated,
-			HighestFence: a.said.fence, Director: l.ID, Fencing: true, Sessions: true,
+			Type: "agent", Name: a.Name, AgentKind: a.Row.Kind, State: "idle", Slots: a.reported.slots, IsolatedSlots: a.reported.isolated,
+			HighestFence: a.reported.fence, Director: l.ID, Fencing: true, Sessions: true,
 		}
 		switch {
 		case a.Presence.Leaving():
@@ -33,19 +33,19 @@ func (l *Lanes) Heard() []store.Heard {
 		if err != nil { // the types of the api package always marshal
 			continue
 		}
-		all = append(all, store.Heard{Agent: a.Name, At: a.at, Status: status})
+		all = append(all, store.Heard{Agent: a.Name, At: a.lastHeard, Status: status})
 	}
 	return all
 }
 
 // News takes in when these agents last spoke to any director.
-func (l *Lanes) News(news []store.Heard) {
+func (l *Lanes) HeardElsewhere(news []store.Heard) {
 	wall, now := l.Engine.Now(), l.opts.Monotonic()
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
 	for _, h := range news {
 		a := l.Lanes[h.Agent]
-		if a == nil || !h.At.After(a.at) {
+		if a == nil || !h.At.After(a.lastHeard) {
 			continue
 		}
 		var s api.AgentStatus
@@ -53,18 +53,18 @@ func (l *Lanes) News(news []store.Heard) {
 			continue
 		}
 		age := max(0, wall.Sub(h.At))
-		a.at = h.At
+		a.lastHeard = h.At
 		if s.Slots > 0 {
-			a.says(said{slots: s.Slots, isolated: s.IsolatedSlots, fence: s.HighestFence, held: a.said.held, steps: a.said.steps})
+			a.setReported(report{slots: s.Slots, isolated: s.IsolatedSlots, fence: s.HighestFence, held: a.reported.held, steps: a.reported.steps})
 		}
 		switch {
 		case s.State == "stopping":
-			a.Presence.Gone(now, execution.ItStops)
+			a.Presence.Gone(now, execution.StoppingMessage)
 		case age < l.opts.Silence:
 			a.Presence.Heard(now.Add(-age))
 		default:
 			a.Presence.Gone(now, silentFor(age))
 		}
-		l.Mark(a)
+		l.Update(a)
 	}
 }

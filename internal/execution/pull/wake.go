@@ -11,10 +11,10 @@ import (
 
 // poll is a claim that waits.
 type poll struct {
-	lane *lane
-	wake execution.Signal // the lane's, while this is its claim
-	over chan struct{}    // closed when another claim of the agent has come
-	n    int64            // counts claims
+	lane       *lane
+	wake       execution.Signal // the lane's, while this is its claim
+	superseded chan struct{}    // closed when another claim of the agent has come
+	n          int64            // counts claims
 
 	// Guarded by Mu.
 	runs  []api.PullRun // as the agent said, without those that it reported the end of since
@@ -31,9 +31,9 @@ func (l *Lanes) enter(a *lane, runs []api.PullRun) (*poll, error) {
 	l.supersede(a)
 	l.polls++
 	a.Wake = execution.NewSignal() // of this claim alone: the one before may not have gone yet
-	p := &poll{lane: a, wake: a.Wake, n: l.polls, over: make(chan struct{}), runs: slices.Clone(runs)}
+	p := &poll{lane: a, wake: a.Wake, n: l.polls, superseded: make(chan struct{}), runs: slices.Clone(runs)}
 	a.poll = p
-	l.Mark(a)
+	l.Update(a)
 	return p, nil
 }
 
@@ -44,7 +44,7 @@ func (l *Lanes) supersede(a *lane) {
 		return
 	}
 	p.ended = true
-	close(p.over)
+	close(p.superseded)
 	a.poll = nil
 	l.PassOn(a)
 }
@@ -70,13 +70,13 @@ func (l *Lanes) runsOf(p *poll) []api.PullRun {
 func (l *Lanes) applied(c *engine.Applied) {
 	t := c.Task
 	if c.Kind == signalbox.EventAgentAdded || c.Kind == signalbox.EventAgentRemoved {
-		l.forget(t.Agent) // until it has been read again
-		l.refresh.Ask()
+		l.invalidate(t.Agent) // until it has been read again
+		l.refresh.Request()
 		return
 	}
 	l.Mu.Lock()
 	if a := l.Lanes[t.Agent]; a != nil && t.ID != "" {
-		l.take(a, c)
+		l.applyChange(a, c)
 	}
 	l.Mu.Unlock()
 	l.Applied(c)
@@ -84,7 +84,7 @@ func (l *Lanes) applied(c *engine.Applied) {
 
 // forget drops what is known of an agent that was removed, or is now another
 // one: its next request reads it anew.
-func (l *Lanes) forget(name string) {
+func (l *Lanes) invalidate(name string) {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
 	if a := l.Lanes[name]; a != nil {
@@ -94,16 +94,16 @@ func (l *Lanes) forget(name string) {
 }
 
 // take takes in a change of a task that an agent had or has in hand.
-func (l *Lanes) take(a *lane, c *engine.Applied) {
+func (l *Lanes) applyChange(a *lane, c *engine.Applied) {
 	t := c.Task
 	r := a.Runs[t.ID]
 	switch {
 	case t.State.InFlight() && !c.Partial:
 		if l.putRun(a, t); c.From == signalbox.Dispatching && t.State == signalbox.Working {
-			l.WellLocked(a)
+			l.MarkHealthyLocked(a)
 		}
 	case t.State.InFlight() && (r == nil || r.Task.Fence != t.Fence):
-		l.reload.Ask() // who it is about is not told
+		l.reload.Request() // who it is about is not told
 		return
 	case t.State.InFlight():
 		if earlier(t.State, r.Task.State) {
@@ -127,16 +127,16 @@ func earlier(s, than signalbox.State) bool {
 
 // Wants reports whether the row of the task that a journal entry is about is
 // needed here, where another director wrote it.
-func (l *Lanes) Wants(e *signalbox.Entry) bool {
+func (l *Lanes) NeedsRow(e *signalbox.Entry) bool {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
 	return l.Lanes[e.Agent] != nil
 }
 
 // Behind has everything looked at anew: changes of others were left out.
-func (l *Lanes) Behind() {
-	l.refresh.Ask()
-	l.reload.Ask()
+func (l *Lanes) Resync() {
+	l.refresh.Request()
+	l.reload.Request()
 	l.WakeAll()
-	l.Recheck.Ask()
+	l.Recheck.Request()
 }

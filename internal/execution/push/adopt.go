@@ -13,7 +13,7 @@ import (
 // director ended or gave them up. Each agent is asked about its tasks before
 // anything is decided; until then their slots stay taken.
 func (d *Dispatcher) adopt(ctx context.Context, taken map[string]*term) error {
-	if err := d.keepWithheld(ctx); err != nil {
+	if err := d.restoreWithheld(ctx); err != nil {
 		return err
 	}
 	tasks, err := d.Engine.Read().InFlight(ctx)
@@ -24,7 +24,7 @@ func (d *Dispatcher) adopt(ctx context.Context, taken map[string]*term) error {
 		// One whose agent nobody knows belongs to whoever is alone; where there
 		// are several directors, reconcile finds it.
 		known, unfollowed := d.unfollowed(&t)
-		if !unfollowed || (taken[t.Agent] == nil && (known || !d.alone())) {
+		if !unfollowed || (taken[t.Agent] == nil && (known || !d.single())) {
 			continue
 		}
 		if err := d.adoptTask(ctx, t); err != nil {
@@ -52,40 +52,40 @@ func (d *Dispatcher) unfollowed(t *signalbox.Task) (known, unfollowed bool) {
 // where a director that stood still withheld one when another had taken its agent
 // already. The row of a slot's task tells what the agent calls it, unless the task
 // has been given to someone else since.
-func (d *Dispatcher) keepWithheld(ctx context.Context) error {
+func (d *Dispatcher) restoreWithheld(ctx context.Context) error {
 	slots, err := d.Engine.Read().Slots(ctx)
 	for _, s := range slots {
-		if !s.Withheld || !d.keep(withheld{Slot: s}, false) {
+		if !s.Withheld || !d.withhold(withheld{Slot: s}, false) {
 			continue
 		}
 		w := withheld{Slot: s}
 		if t, err := d.Engine.Read().Task(ctx, s.TaskID); err == nil && t.Fence == s.Fence {
 			w.id = t.TaskID
 		}
-		d.keep(w, true)
+		d.withhold(w, true)
 	}
 	return err
 }
 
 // keep withholds a slot, where put says so, and reports whether it is to be: it is
 // of an agent that this director dispatches to, and not withheld here yet.
-func (d *Dispatcher) keep(w withheld, put bool) bool {
+func (d *Dispatcher) withhold(w withheld, put bool) bool {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
 	l := d.Lanes[w.Agent]
-	if l == nil || l.term == nil || l.keeps(w.Fence) {
+	if l == nil || l.term == nil || l.withholdsFence(w.Fence) {
 		return false
 	}
 	if put {
 		l.withheld = append(l.withheld, w)
-		d.Mark(l)
+		d.Update(l)
 		l.probing.Send()
 	}
 	return true
 }
 
 // keeps reports whether the slot of that fence is withheld already.
-func (l *lane) keeps(fence int64) bool {
+func (l *lane) withholdsFence(fence int64) bool {
 	return slices.ContainsFunc(l.withheld, func(w withheld) bool { return w.Fence == fence })
 }
 
@@ -102,7 +102,7 @@ func (d *Dispatcher) adoptTask(ctx context.Context, t signalbox.Task) error {
 	}
 	if l == nil { // its agent was forgotten with the task in hand: nobody can be asked
 		_, err := d.Engine.Lose(ctx, t, signalbox.ReasonLost, "agent "+t.Agent+" is no longer known", false, nil)
-		return execution.Undecided(err)
+		return execution.UnlessDecided(err)
 	}
 	c, err := d.Engine.Load(ctx, t.ID)
 	if c.Task.ID == "" {
@@ -111,7 +111,7 @@ func (d *Dispatcher) adoptTask(ctx context.Context, t signalbox.Task) error {
 	d.Log.Info("", "queue", "adopt", "queue_id", t.ID, "agent", l.Name, "state", string(t.State))
 	r := d.newRun(l, in, c)
 	r.adopted = true
-	r.traced()
+	r.startTrace()
 	r.startClocks()
 	d.start(r, (*run).resume)
 	return nil
@@ -124,7 +124,7 @@ func (r *run) resume(ctx context.Context) {
 		r.ask(ctx, nil)
 		return
 	case signalbox.Cancelling:
-		r.d.tellCancel(r)
+		r.d.sendCancel(r)
 	}
 	r.follow(ctx)
 }
@@ -140,7 +140,7 @@ type suspect struct {
 // when it was the same for long enough that another director, which may just
 // be sending it, would have had its answer.
 func (d *Dispatcher) reconcile(ctx context.Context, before map[string]suspect) map[string]suspect {
-	_ = d.keepWithheld(ctx) // else the next look finds them
+	_ = d.restoreWithheld(ctx) // else the next look finds them
 	suspects := map[string]suspect{}
 	tasks, err := d.Engine.Read().InFlight(ctx)
 	if err != nil {

@@ -38,17 +38,17 @@ var errElsewhere = errors.New("the agent that has the name now does not know the
 // comes later than that is refused by an agent that knows fences; see believed.
 func (r *run) ask(ctx context.Context, cause error) {
 	unseen, unsure := 0, 0
-	var doubt unsureError
+	var doubt ambiguousError
 	doubted := false
 	for delay := firstDelay; ctx.Err() == nil; delay = min(2*delay, maxDelay) {
 		s, err := r.find(ctx)
 		switch {
 		case err == nil:
-			r.heard()
+			r.markHeard()
 			r.found(ctx, s)
 			return
 		case errors.Is(err, errNeverSeen):
-			r.heard()
+			r.markHeard()
 			unsure, doubted = 0, false
 			if unseen++; unseen > 1 && r.believed(ctx, unseen) {
 				r.neverSeen(ctx, cause)
@@ -61,7 +61,7 @@ func (r *run) ask(ctx context.Context, cause error) {
 		case errors.As(err, &doubt):
 			// The agent was heard, and yet it said nothing about this task.
 			r.d.Mu.Lock()
-			r.d.hearsFrom(r.lane, true)()
+			r.d.agentHeard(r.lane, true)()
 			doubted, unseen = true, 0
 			if unsure++; doubt.running {
 				unsure = 0
@@ -93,16 +93,16 @@ const maxUnheard = 10
 // it decided to, and may send it yet: an agent that knows fences promises to
 // refuse it. One that cannot promise is believed as it is.
 func (r *run) believed(ctx context.Context, times int) bool {
-	if !r.way().fencing {
+	if !r.endpoint().fencing {
 		return true
 	}
 	v := api.AgentVoid{Fence: r.Fence, Slot: r.Slot, Director: r.d.ID, Isolated: r.Isolated}
 	if r.Isolated {
 		v.Slot -= signalbox.FirstIsolatedSlot
 	}
-	err := r.way().conn.void(ctx, r.ID, v)
+	err := r.endpoint().conn.void(ctx, r.ID, v)
 	// Otherwise the offer came in between, or nobody knows.
-	return err == nil || unknown(err) || times > maxUnheard
+	return err == nil || unknownTask(err) || times > maxUnheard
 }
 
 func (r *run) silenceMessage(err error) string {
@@ -114,7 +114,7 @@ func (r *run) silenceMessage(err error) string {
 // found goes on with a task that the agent knows.
 func (r *run) found(ctx context.Context, s api.AgentTaskStatus) {
 	if execution.Ended(s.State) {
-		r.d.Well(r.lane)
+		r.d.MarkHealthy(r.lane)
 		r.ended(ctx, s)
 		return
 	}
@@ -137,17 +137,17 @@ func (r *run) neverSeen(ctx context.Context, cause error) {
 // not know those, by what it runs and ran.
 func (r *run) find(ctx context.Context) (api.AgentTaskStatus, error) {
 	t := r.row()
-	s, err := r.way().conn.task(ctx, t.ID, 0)
+	s, err := r.endpoint().conn.task(ctx, t.ID, 0)
 	switch {
 	case err == nil && (s.Fence == t.Fence || s.Fence == 0) && s.TaskID != "":
 		return s, nil
 	case err == nil: // an earlier attempt of the same task
 		return s, errNeverSeen
-	case !unknown(err):
+	case !unknownTask(err):
 		return s, err
-	case r.elsewhere(ctx, err):
+	case r.mayBeElsewhere(ctx, err):
 		return s, errElsewhere
-	case r.way().fencing:
+	case r.endpoint().fencing:
 		return s, errNeverSeen
 	}
 	return r.findPlain(ctx, t)
@@ -155,7 +155,7 @@ func (r *run) find(ctx context.Context) (api.AgentTaskStatus, error) {
 
 // unknown reports whether an agent said that it knows no task of that id.
 // One that checks the form of its ids does not say 404 to a queue_id.
-func unknown(err error) bool {
+func unknownTask(err error) bool {
 	switch statusOf(err) {
 	case http.StatusNotFound, http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusGone, http.StatusUnprocessableEntity:
 		return true

@@ -53,7 +53,7 @@ func (a *availability) onDataLoss() { a.state, a.why = dataLoss, reasonDataLoss 
 func (a *availability) force() { *a = availability{state: forced} }
 
 // givenUp takes in that another director dispatches to it.
-func (a *availability) givenUp() {
+func (a *availability) handedOver() {
 	if a.state != dataLoss {
 		*a = availability{}
 	}

@@ -25,27 +25,27 @@ func (d *Dispatcher) runOf(t signalbox.Task) *run {
 	return nil
 }
 
-func (d *Dispatcher) tellCancelOf(t signalbox.Task) {
+func (d *Dispatcher) sendCancelFor(t signalbox.Task) {
 	if r := d.runOf(t); r != nil {
 		r.setRow(t)
-		d.tellCancel(r)
+		d.sendCancel(r)
 	}
 }
 
 // tellCancel tells the agent to stop a task, until it has heard it or the run is
 // over. The task ends by what the agent says of it, not by its answer here.
-func (d *Dispatcher) tellCancel(r *run) {
+func (d *Dispatcher) sendCancel(r *run) {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
 	if r.cancelling {
 		return
 	}
 	r.cancelling = true
-	d.in(r.lane, r.term, func() {
+	d.goInTerm(r.lane, r.term, func() {
 		r.turn("tell")
-		for delay := firstDelay; d.runs(r); delay = min(2*delay, maxDelay) {
-			if d.tellOnce(r) {
-				r.again.Send()
+		for delay := firstDelay; d.isFollowed(r); delay = min(2*delay, maxDelay) {
+			if d.sendCancelOnce(r) {
+				r.pollNow.Send()
 				return
 			}
 			slept := execution.Sleep(r.term.ctx, delay)
@@ -58,15 +58,15 @@ func (d *Dispatcher) tellCancel(r *run) {
 }
 
 // runs reports whether a run is on the books still.
-func (d *Dispatcher) runs(r *run) bool {
+func (d *Dispatcher) isFollowed(r *run) bool {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
 	return r.lane.Runs[r.ID] == r
 }
 
 // tellOnce reports whether the agent has heard it.
-func (d *Dispatcher) tellOnce(r *run) bool {
-	w := r.way()
+func (d *Dispatcher) sendCancelOnce(r *run) bool {
+	w := r.endpoint()
 	answer, err := w.conn.cancel(r.term.ctx, w.id)
 	switch statusOf(err) {
 	case http.StatusNotFound, http.StatusConflict: // it has ended, or is not known: following finds out
@@ -92,8 +92,8 @@ func (d *Dispatcher) released(t signalbox.Task) {
 		return // the director that dispatches to it hears of it
 	}
 	defer func() {
-		l.Bypass.Look()
-		d.Mark(l)
+		l.Bypass.Check()
+		d.Update(l)
 		l.Wake.Send()
 	}()
 	if t.ID == "" && t.Fence == 0 { // nothing held a slot: someone wants the agent to be offered tasks all the same
@@ -105,7 +105,7 @@ func (d *Dispatcher) released(t signalbox.Task) {
 	if r == nil || r.Fence != t.Fence {
 		return
 	}
-	d.drop(r)
+	d.remove(r)
 	if !l.Row.Fencing && !r.Isolated {
 		// It would answer busy, and the next task would lose its place.
 		l.hold("asked to stop " + t.ID + ", and has not said yet that it is free")

@@ -151,16 +151,16 @@ func plainError(err error) error {
 		err = u.Err
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return lateError{err}
+		return timeoutError{err}
 	}
 	return err
 }
 
 // lateError is a deadline that passed, in words for people.
-type lateError struct{ error }
+type timeoutError struct{ error }
 
-func (lateError) Error() string   { return "timeout: no answer in time" }
-func (e lateError) Unwrap() error { return e.error }
+func (timeoutError) Error() string   { return "timeout: no answer in time" }
+func (e timeoutError) Unwrap() error { return e.error }
 
 func read(resp *http.Response, answer any) error {
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
@@ -242,7 +242,7 @@ func (c *conn) void(ctx context.Context, queueID string, v api.AgentVoid) error 
 
 // errNoAgent is of a server that is no agent. What it said is not repeated: it may
 // be for anybody else.
-var errNoAgent = errors.New("it answers /status, but not as an agent")
+var errNotAnAgent = errors.New("it answers /status, but not as an agent")
 
 func (c *conn) status(ctx context.Context) (s api.AgentStatus, err error) {
 	err = c.call(ctx, 0, http.MethodGet, "/status", nil, &s)
@@ -251,7 +251,7 @@ func (c *conn) status(ctx context.Context) (s api.AgentStatus, err error) {
 	case errors.As(err, &no): // it may be no agent: what it says is not for who registered it
 		return s, &execution.Refusal{Status: no.Status, From: no.From}
 	case err == nil && s.State != "idle" && s.State != "working":
-		return s, errNoAgent
+		return s, errNotAnAgent
 	}
 	return s, err
 }

@@ -23,7 +23,7 @@ func (d *Dispatcher) OnDataLoss() {
 			n++
 			l.epoch++
 			l.stale = true
-			d.Mark(l)
+			d.Update(l)
 			l.probing.Send()
 		}
 	}
@@ -38,10 +38,10 @@ func (d *Dispatcher) compareRuns(ctx context.Context) {
 	d.Turn("compare", "", 0)
 	var void []*run
 	runs := d.running() // before the rows: what begins in between is not among them
-	execution.Compare(ctx, d.Engine.Read(), runs, func(r *run) { void = append(void, r) }, func(r *run, t *signalbox.Task) {
+	execution.CompareRows(ctx, d.Engine.Read(), runs, func(r *run) { void = append(void, r) }, func(r *run, t *signalbox.Task) {
 		if t.State == signalbox.Cancelling {
 			r.setRow(*t)
-			d.tellCancel(r)
+			d.sendCancel(r)
 		}
 	})
 	if len(void) == 0 {
@@ -59,15 +59,15 @@ func (d *Dispatcher) compareRuns(ctx context.Context) {
 			continue
 		}
 		d.Log.Warn("an execution is no longer in our hands", "queue_id", r.ID, "agent", r.lane.Name, "fence", r.Fence)
-		d.drop(r)
-		d.Mark(r.lane)
+		d.remove(r)
+		d.Update(r.lane)
 		d.trackLocked(r)
 	}
 }
 
 // endedElsewhere takes in that another director ended an execution, or took it
 // from its agent.
-func (d *Dispatcher) endedElsewhere(t signalbox.Task, kind signalbox.EventKind) {
+func (d *Dispatcher) foreignEnd(t signalbox.Task, kind signalbox.EventKind) {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
 	l := d.Lanes[t.Agent]
@@ -78,8 +78,8 @@ func (d *Dispatcher) endedElsewhere(t signalbox.Task, kind signalbox.EventKind) 
 	if r == nil || r.Fence != t.Fence {
 		return
 	}
-	d.drop(r)
-	d.Mark(l)
+	d.remove(r)
+	d.Update(l)
 	if kind != signalbox.EventFinish && r.agentTask != "" {
 		d.trackLocked(r)
 		return
@@ -89,7 +89,7 @@ func (d *Dispatcher) endedElsewhere(t signalbox.Task, kind signalbox.EventKind) 
 
 // Remembers looks whether the store has begun a new generation, and takes that
 // in (OnDataLoss).
-func (d *Dispatcher) Remembers() {
+func (d *Dispatcher) CheckGeneration() {
 	if d.opts.Generation == nil {
 		return
 	}
@@ -101,8 +101,8 @@ func (d *Dispatcher) Remembers() {
 // doubtful reports whether what was just claimed for an agent must not be sent:
 // the claim itself may have been the one that found out that the store had
 // lost something.
-func (d *Dispatcher) doubtful(l *lane) bool {
-	d.Remembers()
+func (d *Dispatcher) dataLossSuspected(l *lane) bool {
+	d.CheckGeneration()
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
 	return l.offers.lostData()

@@ -48,13 +48,13 @@ type Options struct {
 	Relisted func()
 }
 
-type book = execution.Book[*lane, *run]
+type registry = execution.Registry[*lane, *run]
 
 // Dispatcher gives waiting tasks to agents and follows them. It implements
 // engine.Live and the director's Runs.
 type Dispatcher struct {
-	book // its Mu guards what is not said otherwise
-	opts Options
+	registry // its Mu guards what is not said otherwise
+	opts     Options
 
 	generation atomic.Int64 // of the store, as it was looked at last
 
@@ -85,28 +85,28 @@ func New(e *engine.Engine, opts Options) *Dispatcher {
 	}
 	d := &Dispatcher{mine: map[string]bool{}, adopted: make(chan struct{}), work: execution.NewWork()}
 	opts.Options = d.Open(e, opts.Options, "maintenance")
-	d.opts, d.Strange = opts, d.strange
-	d.Worth = func(_ context.Context, row *signalbox.Agent, _ bool) (bool, error) {
+	d.opts, d.UnknownAway = opts, d.unknownAway
+	d.ShouldClaim = func(_ context.Context, row *signalbox.Agent, _ bool) (bool, error) {
 		return d.Holds(row.Name), nil // else Lost is about to say so
 	}
 	r := rounds{d: d}
 	d.Maintenance.Round = r.round
 	d.refresh = d.Maintenance.Chore("agents not loaded", d.loadAgents)
-	d.Recheck = d.Maintenance.Chore("waiting tasks not looked for", d.Look)
+	d.Recheck = d.Maintenance.Chore("waiting tasks not looked for", d.WakeForWaiting)
 	if opts.Generation != nil {
 		d.generation.Store(opts.Generation())
 	}
 	e.SetLive(d)
 	e.Observe(d.applied)
 	if opts.Turn == nil { // else nothing goes on beside the one whose turn it is
-		e.SetEarlyWake(d.ahead)
+		e.SetEarlyWake(d.earlyWake)
 	}
 	return d
 }
 
 // ahead returns what wakes an agent for a task that is about to wait in queue, nil
 // where none could take it now.
-func (d *Dispatcher) ahead(queue string) (wake func()) {
+func (d *Dispatcher) earlyWake(queue string) (wake func()) {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
 	if !d.WantsOf(queue) {
@@ -121,15 +121,15 @@ func (d *Dispatcher) ahead(queue string) (wake func()) {
 func (d *Dispatcher) Start(ctx context.Context) error {
 	d.started = d.opts.Monotonic()
 	err := d.loadAgents(ctx)
-	if err == nil && d.alone() {
+	if err == nil && d.single() {
 		err = d.adopt(ctx, d.terms())
 	}
 	if err != nil {
 		d.Stop()
 		return err
 	}
-	if d.alone() {
-		d.ready(d.terms())
+	if d.single() {
+		d.startTerms(d.terms())
 	}
 	close(d.adopted)
 	d.Spawn(func() { d.Maintenance.Run(d.Ctx, 0) })

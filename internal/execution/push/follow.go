@@ -21,14 +21,14 @@ func (r *run) follow(ctx context.Context) {
 		case err == nil && execution.Ended(s.State):
 			r.ended(ctx, s)
 			return
-		case err == nil && r.keepsOn():
+		case err == nil && r.overstaysStop():
 			r.lose(ctx, signalbox.ReasonLost, "agent "+r.lane.Name+" was told to stop the run, and says that it goes on")
 			return
 		case err == nil:
 			delay = firstDelay
 			continue
-		case statusOf(err) == http.StatusNotFound && !r.elsewhere(ctx, err):
-			if r.forgotten(ctx) {
+		case statusOf(err) == http.StatusNotFound && !r.mayBeElsewhere(ctx, err):
+			if r.lostByAgent(ctx) {
 				return
 			}
 			if r.silence() >= r.d.Engine.ExecutionTTL() {
@@ -49,7 +49,7 @@ func (r *run) follow(ctx context.Context) {
 
 // step waits for news of the task, and takes them in: its state, once it has ended.
 func (r *run) step(ctx context.Context) (api.AgentTaskStatus, error) {
-	w, err := r.knownWay(ctx)
+	w, err := r.knownEndpoint(ctx)
 	if err != nil {
 		return api.AgentTaskStatus{}, err
 	}
@@ -66,7 +66,7 @@ func (r *run) step(ctx context.Context) (api.AgentTaskStatus, error) {
 
 // listen makes one long poll: of the log, and of the state when the log is at
 // its end. news says whether anything came of it.
-func (r *run) listen(ctx context.Context, w way) (s api.AgentTaskStatus, news bool, err error) {
+func (r *run) listen(ctx context.Context, w endpoint) (s api.AgentTaskStatus, news bool, err error) {
 	wait := r.d.opts.FollowWait
 	var quiet *api.AgentOutput // a piece that says nothing new: only with its state the run is heard of
 	if !r.noOutput {
@@ -79,7 +79,7 @@ func (r *run) listen(ctx context.Context, w way) (s api.AgentTaskStatus, news bo
 		case err != nil:
 			return s, false, err
 		case news || ended:
-			r.hear(&o, nil)
+			r.recordReply(&o, nil)
 		default:
 			quiet = &o
 		}
@@ -94,35 +94,35 @@ func (r *run) listen(ctx context.Context, w way) (s api.AgentTaskStatus, news bo
 		}
 	}
 	if s, err = w.conn.task(ctx, w.id, wait); err == nil {
-		r.hear(quiet, &s)
+		r.recordReply(quiet, &s)
 	}
 	return s, news || execution.Ended(s.State), err
 }
 
 // poll asks an agent that has no long poll, every PollInterval (the seed: 5 s).
-func (r *run) poll(ctx context.Context, w way) (api.AgentTaskStatus, error) {
+func (r *run) poll(ctx context.Context, w endpoint) (api.AgentTaskStatus, error) {
 	s, err := w.conn.task(ctx, w.id, 0)
 	if err != nil {
 		return s, err
 	}
-	r.hear(r.answerOf(s), &s)
+	r.recordReply(r.outputOf(s), &s)
 	if !execution.Ended(s.State) {
 		timer := time.NewTimer(r.d.opts.PollInterval)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-		case <-r.again:
+		case <-r.pollNow:
 		case <-ctx.Done():
 		}
 		r.turn("run")
-		execution.Taken(r.again)
+		execution.Taken(r.pollNow)
 	}
 	return s, nil
 }
 
 // answerOf takes the answer so far of a plain agent for its log; nil where it says
 // nothing new.
-func (r *run) answerOf(s api.AgentTaskStatus) *api.AgentOutput {
+func (r *run) outputOf(s api.AgentTaskStatus) *api.AgentOutput {
 	at, n := r.Tail.Position(), int64(len(s.Output))
 	if n <= at {
 		return nil
@@ -132,14 +132,14 @@ func (r *run) answerOf(s api.AgentTaskStatus) *api.AgentOutput {
 
 // knownWay is the way to an agent of which it is known what it is: it is asked
 // where it is not.
-func (r *run) knownWay(ctx context.Context) (way, error) {
-	w := r.way()
+func (r *run) knownEndpoint(ctx context.Context) (endpoint, error) {
+	w := r.endpoint()
 	if w.known {
 		return w, nil
 	}
 	s, err := w.conn.status(ctx)
 	if err == nil {
-		r.d.learn(r.lane, s)
+		r.d.applyStatus(r.lane, s)
 		w.longPoll = s.LongPoll
 	}
 	return w, err
@@ -154,7 +154,7 @@ func (r *run) ended(ctx context.Context, s api.AgentTaskStatus) {
 		o.SessionID = ""
 	}
 	r.Tail.Result(o.Result)
-	var how execution.Settled
+	var how execution.SettleResult
 	if lost {
 		how = r.loseWith(ctx, o.Reason, o.Message, o.Result)
 	} else {
@@ -162,25 +162,25 @@ func (r *run) ended(ctx context.Context, s api.AgentTaskStatus) {
 		how = r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.Engine.Finish(finish, t, o) })
 	}
 	if how != execution.Stored {
-		r.d.notEnding(r)
+		r.d.cancelEnding(r)
 	}
 	switch how {
 	case execution.Stored:
-		r.took(ctx, o.SessionID)
+		r.noteSession(ctx, o.SessionID)
 	case execution.Void:
-		r.keep(s, o)
+		r.keepStale(s, o)
 	}
 }
 
 // catchUp reads what was not yet read of the log of a run that ended while
 // nobody followed it.
 func (r *run) catchUp(ctx context.Context, s api.AgentTaskStatus) {
-	w, err := r.knownWay(ctx)
+	w, err := r.knownEndpoint(ctx)
 	if err != nil {
 		return
 	}
 	if !w.longPoll {
-		r.hear(r.answerOf(s), nil)
+		r.recordReply(r.outputOf(s), nil)
 		return
 	}
 	from := max(r.Tail.Position(), s.OutputSeq-signalbox.TailBytes)
@@ -189,7 +189,7 @@ func (r *run) catchUp(ctx context.Context, s api.AgentTaskStatus) {
 		if err != nil || o.Next <= from {
 			return // the answer itself is in s; the log stays on the agent
 		}
-		r.hear(&o, nil)
+		r.recordReply(&o, nil)
 		from = o.Next
 	}
 }
@@ -197,19 +197,19 @@ func (r *run) catchUp(ctx context.Context, s api.AgentTaskStatus) {
 // forgotten deals with a running task that its agent no longer knows by its
 // id. A plain agent may have put it into its history. over is false where it
 // could not be asked for that.
-func (r *run) forgotten(ctx context.Context) (over bool) {
-	if !r.way().fencing {
+func (r *run) lostByAgent(ctx context.Context) (over bool) {
+	if !r.endpoint().fencing {
 		s, found, err := r.inHistory(ctx)
 		switch {
 		case err != nil:
 			return false // nothing was learnt: it is asked again
 		case found:
-			r.heard()
+			r.markHeard()
 			r.ended(ctx, s)
 			return true
 		}
 	}
-	r.heard()
+	r.markHeard()
 	r.lose(ctx, signalbox.ReasonLost, "agent "+r.lane.Name+" no longer knows the task: it was restarted or its history is gone")
 	return true
 }
@@ -220,26 +220,26 @@ func (r *run) lose(ctx context.Context, reason signalbox.Reason, message string)
 		return // it was this process that was silent: whoever has the agent now follows the task
 	}
 	mayRun := r.mayRun()
-	if how := r.loseWith(ctx, reason, message, r.Lost()); how != execution.Interrupted && mayRun {
+	if how := r.loseWith(ctx, reason, message, r.LostResult()); how != execution.Interrupted && mayRun {
 		r.d.track(r) // when it comes back it is told to stop, and its last word is kept
 	}
 }
 
 // mayRun reports whether nobody knows that the run is over: its agent is silent, or
 // says that it goes on.
-func (r *run) mayRun() bool { return r.silence() >= r.d.Engine.ExecutionTTL() || r.keepsOn() }
+func (r *run) mayRun() bool { return r.silence() >= r.d.Engine.ExecutionTTL() || r.overstaysStop() }
 
-func (r *run) loseWith(ctx context.Context, reason signalbox.Reason, message string, result *signalbox.Result) execution.Settled {
+func (r *run) loseWith(ctx context.Context, reason signalbox.Reason, message string, result *signalbox.Result) execution.SettleResult {
 	return r.loseAs(ctx, func(t signalbox.Task, withhold bool) (signalbox.Task, error) {
 		return r.d.Engine.Lose(ctx, t, reason, message, withhold, result)
 	})
 }
 
 // loseAs stores a loss, which is told whether to withhold the slot.
-func (r *run) loseAs(ctx context.Context, lose func(t signalbox.Task, withhold bool) (signalbox.Task, error)) execution.Settled {
+func (r *run) loseAs(ctx context.Context, lose func(t signalbox.Task, withhold bool) (signalbox.Task, error)) execution.SettleResult {
 	// An agent that ignores fences may still be at it: its slot is not free
 	// before it says so.
-	withhold := !r.way().fencing && r.mayRun()
+	withhold := !r.endpoint().fencing && r.mayRun()
 	how := r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return lose(t, withhold) })
 	if how == execution.Stored && withhold {
 		r.d.Mu.Lock()

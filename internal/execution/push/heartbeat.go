@@ -11,10 +11,10 @@ import (
 // hearsFrom takes in that an agent answered. Where it was away, what it does is not
 // known until a status says it: ask has it asked. It is called with Mu held, and
 // what it returns once, which gives Mu back and tells of an agent that came up.
-func (d *Dispatcher) hearsFrom(l *lane, ask bool) (tell func()) {
-	news, url, told := l.heard(d.opts.Monotonic()), l.Row.URL, l.term != nil
+func (d *Dispatcher) agentHeard(l *lane, ask bool) (tell func()) {
+	news, url, told := l.markHeard(d.opts.Monotonic()), l.Row.URL, l.term != nil
 	l.stale = l.stale || (news && ask)
-	d.Mark(l)
+	d.Update(l)
 	return func() {
 		d.Mu.Unlock()
 		if !news {
@@ -30,24 +30,24 @@ func (d *Dispatcher) hearsFrom(l *lane, ask bool) (tell func()) {
 }
 
 // learn takes in a status. What the agent says it runs was heard of, too.
-func (d *Dispatcher) learn(l *lane, s api.AgentStatus) {
+func (d *Dispatcher) applyStatus(l *lane, s api.AgentStatus) {
 	wall := d.Engine.Now()
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
 	slots, isolated := l.Row.Slots, l.Isolated
-	l.learn(s)
-	l.hear(currentTasks(&s), d.opts.Monotonic(), wall)
-	d.Mark(l)
+	l.applyStatus(s)
+	l.recordTasks(currentTasks(&s), d.opts.Monotonic(), wall)
+	d.Update(l)
 	if l.Row.Slots > slots || l.Isolated > isolated { // somebody may wait for them
-		l.Bypass.Look()
+		l.Bypass.Check()
 		l.Wake.Send()
 	}
 }
 
 // offered takes in what the agent's answer to an offer says of the agent.
-func (r *run) offered() *execution.Offered[*lane, *run] {
-	return &execution.Offered[*lane, *run]{
-		Book: &r.d.book, Agent: r.lane, Run: &r.Run, Over: func() bool { return r.lane.term != r.term }, Busy: r.busy,
+func (r *run) offered() *execution.OfferReply[*lane, *run] {
+	return &execution.OfferReply[*lane, *run]{
+		Registry: &r.d.registry, Agent: r.lane, Run: &r.Run, Superseded: func() bool { return r.lane.term != r.term }, Busy: r.busy,
 	}
 }
 
@@ -82,24 +82,24 @@ func (d *Dispatcher) Heartbeat(name string, beat api.Heartbeat) (ok bool) {
 		return l == nil // it was registered a moment ago
 	case beat.State == "stopping":
 		d.Mu.Unlock()
-		d.unreachable(l, execution.ItStops)
+		d.unreachable(l, execution.StoppingMessage)
 		return true
 	}
-	l.Presence.Stay()
+	l.Presence.CancelLeave()
 	if !l.Presence.Up() || l.status.AgentKind == "" {
 		d.Mu.Unlock()
 		l.probing.Send()
 		return true
 	}
 	l.status.State, l.status.CurrentTasks, l.status.CurrentTask = beat.State, beat.CurrentTasks, nil
-	l.hear(beat.CurrentTasks, d.opts.Monotonic(), wall)
-	l.heard(d.opts.Monotonic())
+	l.recordTasks(beat.CurrentTasks, d.opts.Monotonic(), wall)
+	l.markHeard(d.opts.Monotonic())
 	wasHeld := l.Withheld() != ""
 	if l.ours() {
 		l.updateAvailability(d.ID)
 	}
 	free := wasHeld && l.Withheld() == ""
-	d.Mark(l)
+	d.Update(l)
 	d.Mu.Unlock()
 	if free {
 		l.Wake.Send()

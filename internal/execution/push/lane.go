@@ -32,10 +32,10 @@ type lane struct {
 
 	ending   int // how many runs have a slot that may be claimed already
 	withheld []withheld
-	earlier  []string // what a plain agent called the runs that left
+	endedIDs []string // what a plain agent called the runs that left
 	probing  execution.Signal
 
-	conversations conversations // whether its list of them is to be asked for
+	sessionSync sessionSync // whether its list of them is to be asked for
 
 	orphans int           // executions that were taken away and are followed to their end
 	upAgain chan struct{} // closed when it comes up or goes for good; nil while nobody waits
@@ -55,7 +55,7 @@ func (l *lane) inUse(isolated bool) int {
 // put adds a run. One of the same task that is about to leave gives way.
 func (l *lane) put(r *run) {
 	if before := l.Runs[r.ID]; before != nil {
-		l.take(before)
+		l.remove(before)
 	}
 	l.PutRun(r)
 	if !r.Isolated {
@@ -64,11 +64,11 @@ func (l *lane) put(r *run) {
 }
 
 // take removes a run, if it is still there.
-func (l *lane) take(r *run) {
-	if !l.TakeRun(&r.Run) || r.Isolated {
+func (l *lane) remove(r *run) {
+	if !l.RemoveRun(&r.Run) || r.Isolated {
 		return
 	}
-	l.end(r, false)
+	l.setEnding(r, false)
 	l.epoch++
 }
 
@@ -84,7 +84,7 @@ func (l *lane) Room(isolated bool) int {
 }
 
 // Takes implements a part of execution.Agent: it claims until it is full.
-func (l *lane) Takes() int { return signalbox.MaxAgentSlots }
+func (l *lane) ClaimsPerWake() int { return signalbox.MaxAgentSlots }
 
 // Withheld implements a part of execution.Agent.
 func (l *lane) Withheld() string {
@@ -96,7 +96,7 @@ func (l *lane) Withheld() string {
 
 // end says whether the slot of a run may be claimed though the run is not over
 // here: its end is on the way into the store.
-func (l *lane) end(r *run, ending bool) {
+func (l *lane) setEnding(r *run, ending bool) {
 	if r.Isolated || r.ending == ending {
 		return
 	}
@@ -110,20 +110,20 @@ func (l *lane) end(r *run, ending bool) {
 
 // heard notes that the agent answered something. It reports whether that is
 // news.
-func (l *lane) heard(now time.Time) (cameUp bool) {
+func (l *lane) markHeard(now time.Time) (cameUp bool) {
 	l.failures = 0
 	if !l.Presence.Heard(now) {
 		return false
 	}
-	l.conversations.want()
-	l.Bypass.Look()
-	l.returned()
+	l.sessionSync.request()
+	l.Bypass.Check()
+	l.notifyUp()
 	return true
 }
 
 // returned tells those who wait for the agent that it is up, or that it is no
 // longer worth to wait.
-func (l *lane) returned() {
+func (l *lane) notifyUp() {
 	if l.upAgain != nil {
 		close(l.upAgain)
 		l.upAgain = nil
@@ -131,7 +131,7 @@ func (l *lane) returned() {
 }
 
 // learn takes in what the agent says of itself.
-func (l *lane) learn(s api.AgentStatus) {
+func (l *lane) applyStatus(s api.AgentStatus) {
 	s.Slots = min(s.Slots, signalbox.MaxAgentSlots)
 	s.IsolatedSlots = min(max(0, s.IsolatedSlots), signalbox.MaxAgentSlots)
 	l.status = s
@@ -164,21 +164,21 @@ func currentTasks(s *api.AgentStatus) []api.AgentCurrentTask {
 }
 
 // hear notes that the agent spoke of these tasks: it is not silent about them.
-func (l *lane) hear(tasks []api.AgentCurrentTask, now, wall time.Time) {
+func (l *lane) recordTasks(tasks []api.AgentCurrentTask, now, wall time.Time) {
 	for _, c := range tasks {
 		if c.LastProgressAt != nil && c.LastProgressAt.After(l.Progress) {
 			l.Progress = *c.LastProgressAt
 		}
 		if r := l.runOf(c); r != nil {
 			r.Heard = now
-			r.progressSaid(c, now, wall)
-			r.Tell(c.Note)
+			r.recordProgress(c, now, wall)
+			r.SetNote(c.Note)
 		}
 	}
 }
 
 // says is how many executions it runs by its own word.
-func (l *lane) says() (slots, isolated int) {
+func (l *lane) reportedRuns() (slots, isolated int) {
 	for _, c := range currentTasks(&l.status) {
 		if c.Isolated {
 			isolated++
@@ -193,11 +193,11 @@ func (l *lane) says() (slots, isolated int) {
 }
 
 // Show implements a part of execution.Agent.
-func (l *lane) Show(a *engine.LiveAgent) {
+func (l *lane) Describe(a *engine.LiveAgent) {
 	a.Sessions, a.TaskEnv, a.Steps = l.status.Sessions, l.status.TaskEnv, execution.StepsOf(l.status.Steps)
 	a.InUse, a.IsolatedInUse = l.inUse(false), l.inUse(true)
 	if l.term == nil { // another director has its runs, and counts
-		a.InUse, a.IsolatedInUse = l.says()
+		a.InUse, a.IsolatedInUse = l.reportedRuns()
 		a.DownSince, a.StrandedAt = time.Time{}, time.Time{}
 	}
 }

@@ -10,11 +10,11 @@ import (
 
 // clocks of a run that its agent accepted. They are monotonic, but for said.
 type clocks struct {
-	began      time.Time // when it began to run
-	progressAt time.Time // when it last printed something
-	said       time.Time // last_progress_at, as the agent last said it
-	fired      bool      // a limit fired, and the task is being stopped
-	stopping   time.Time // since when it is known that a limit fired; zero: none did
+	began         time.Time // when it began to run
+	progressAt    time.Time // when it last printed something
+	agentProgress time.Time // last_progress_at, as the agent last said it
+	fired         bool      // a limit fired, and the task is being stopped
+	stopping      time.Time // since when it is known that a limit fired; zero: none did
 }
 
 // startClocks begins to measure, before the run is known to work: its limits
@@ -35,12 +35,12 @@ func (r *run) startClocks() {
 
 // progressSaid takes in when the run printed last, in the agent's word.
 // Mu is held.
-func (r *run) progressSaid(c api.AgentCurrentTask, now, wall time.Time) {
-	if c.LastProgressAt == nil || !c.LastProgressAt.After(r.clocks.said) {
+func (r *run) recordProgress(c api.AgentCurrentTask, now, wall time.Time) {
+	if c.LastProgressAt == nil || !c.LastProgressAt.After(r.clocks.agentProgress) {
 		return
 	}
-	first := r.clocks.said.IsZero()
-	r.clocks.said = *c.LastProgressAt
+	first := r.clocks.agentProgress.IsZero()
+	r.clocks.agentProgress = *c.LastProgressAt
 	r.clocks.progressAt = now
 	if first && r.adopted {
 		// It may have been long ago. How long after its start is measured by
@@ -71,7 +71,7 @@ func (d *Dispatcher) limits() execution.Limits {
 
 // keepsOn reports whether the agent says that the run goes on although a limit
 // fired, and it was told to stop, RunGrace ago.
-func (r *run) keepsOn() bool {
+func (r *run) overstaysStop() bool {
 	r.d.Mu.Lock()
 	defer r.d.Mu.Unlock()
 	t, c := &r.Task, &r.clocks

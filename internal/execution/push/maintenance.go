@@ -28,11 +28,11 @@ type rounds struct {
 // round does what is due and returns when the next round is.
 func (c *rounds) round(ctx context.Context) time.Duration {
 	d, now := c.d, c.d.opts.Monotonic()
-	complain := func(what string, err error) { d.Maintenance.Complain(ctx, what, err) }
+	complain := func(what string, err error) { d.Maintenance.LogError(ctx, what, err) }
 	_, next, err := d.Engine.Wake(ctx) // applied hears of each
 	complain("due tasks not woken", err)
-	if !d.alone() && !c.next.IsZero() && !d.Engine.Now().Before(c.next) {
-		d.Recheck.Ask() // another director may have woken it, which is told to nobody
+	if !d.single() && !c.next.IsZero() && !d.Engine.Now().Before(c.next) {
+		d.Recheck.Request() // another director may have woken it, which is told to nobody
 	}
 	c.next = next
 	if c.ticked.Due(now, d.opts.Tick) {
@@ -47,7 +47,7 @@ func (c *rounds) round(ctx context.Context) time.Duration {
 	}
 	if c.reconciled.Due(now, reconcileEvery) {
 		c.suspects = d.reconcile(ctx, c.suspects)
-		if !d.alone() {
+		if !d.single() {
 			d.compareRuns(ctx)
 		}
 	}
@@ -63,7 +63,7 @@ func (c *rounds) round(ctx context.Context) time.Duration {
 
 // strange counts the absence of agents that hold sessions and are not even known
 // from the start on.
-func (d *Dispatcher) strange(name string, now time.Time) time.Duration {
+func (d *Dispatcher) unknownAway(name string, now time.Time) time.Duration {
 	if d.pulls[name] {
 		return 0
 	}

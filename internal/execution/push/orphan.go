@@ -36,7 +36,7 @@ func (d *Dispatcher) trackLocked(r *run) {
 		d.Log.Warn("void execution is not followed, there are too many of its agent", "queue_id", r.ID, "agent", l.Name)
 		return
 	}
-	begun := d.in(l, r.term, func() {
+	begun := d.goInTerm(l, r.term, func() {
 		r.stop()
 		<-r.done // its own goroutine may be at its log still
 		r.turn("run")
@@ -110,7 +110,7 @@ func (r *run) awaitExit(ctx context.Context) {
 			return
 		}
 		if known && !told {
-			told = d.tellOnce(r)
+			told = d.sendCancelOnce(r)
 		}
 		if told {
 			over, news := r.lastWord(ctx)
@@ -141,9 +141,9 @@ func (r *run) lastWord(ctx context.Context) (over, news bool) {
 		o, _ := execution.Outcome(s)
 		o.Message = r.Mask.Hide(o.Message)
 		r.Tail.Result(o.Result)
-		r.keep(s, o)
+		r.keepStale(s, o)
 		return true, true
-	case statusOf(err) == http.StatusNotFound && !r.elsewhere(ctx, err):
+	case statusOf(err) == http.StatusNotFound && !r.mayBeElsewhere(ctx, err):
 		return true, true
 	}
 	return false, err == nil
@@ -156,17 +156,17 @@ func (r *run) identify(ctx context.Context) (known bool, err error) {
 	r.d.Mu.Lock()
 	known = r.agentTask != ""
 	r.d.Mu.Unlock()
-	if known || !r.way().fencing {
+	if known || !r.endpoint().fencing {
 		return known, nil
 	}
-	s, err := r.way().conn.task(ctx, r.ID, 0)
+	s, err := r.endpoint().conn.task(ctx, r.ID, 0)
 	switch {
 	case err == nil && s.Fence == r.Fence && s.TaskID != "":
 		r.d.Mu.Lock()
 		r.agentTask = s.TaskID
 		r.d.Mu.Unlock()
 		return true, nil
-	case err == nil, unknown(err):
+	case err == nil, unknownTask(err):
 		return false, nil
 	}
 	return false, err
@@ -195,16 +195,16 @@ func (d *Dispatcher) awaitUp(ctx context.Context, l *lane) (waited, there bool) 
 }
 
 // keep keeps aside how an execution ended that no longer holds its slot.
-func (r *run) keep(s api.AgentTaskStatus, o engine.Outcome) {
+func (r *run) keepStale(s api.AgentTaskStatus, o engine.Outcome) {
 	r.d.Mu.Lock()
-	was := r.kept
-	r.kept = true
+	was := r.staleKept
+	r.staleKept = true
 	r.d.Mu.Unlock()
 	if was {
 		return
 	}
-	o.TaskID = r.way().id
-	stale := execution.LastWord(r.Fence, r.lane.Name, r.d.Engine.Now(), s.State, o)
+	o.TaskID = r.endpoint().id
+	stale := execution.StaleReport(r.Fence, r.lane.Name, r.d.Engine.Now(), s.State, o)
 	how, _ := execution.Settle(func() error { return r.d.Engine.KeepStale(r.term.ctx, r.ID, stale) },
 		r.tryAgain(r.term.ctx, "word of a void execution not kept, trying again"))
 	if how == execution.Stored { // else the task was pruned

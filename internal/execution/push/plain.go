@@ -33,28 +33,28 @@ type plainTask struct {
 
 // unsureError says that the agent ran something since the offer that may be
 // the task, and does not tell whether it is.
-type unsureError struct {
+type ambiguousError struct {
 	run     string // the agent's id of it, "" where it named none
 	running bool   // it still runs
 }
 
-func (e unsureError) Error() string {
+func (e ambiguousError) Error() string {
 	what := "something that it does not name"
 	if e.run != "" {
 		what = e.run
 	}
-	return "its agent ran " + execution.Sayable(what) + " since the offer, which may be this task, and does not tell whether it is"
+	return "its agent ran " + execution.SanitizeText(what) + " since the offer, which may be this task, and does not tell whether it is"
 }
 
 // findPlain looks for the task at an agent without queue_id among what it runs
 // and ran. Apart from the proven one its answer is errNeverSeen or unsureError.
 func (r *run) findPlain(ctx context.Context, t signalbox.Task) (api.AgentTaskStatus, error) {
-	s, err := r.way().conn.status(ctx)
+	s, err := r.endpoint().conn.status(ctx)
 	if err != nil {
 		return api.AgentTaskStatus{}, err
 	}
 	if s.Fencing {
-		r.d.learn(r.lane, s)
+		r.d.applyStatus(r.lane, s)
 		return api.AgentTaskStatus{}, errNeverSeen
 	}
 	others, err := r.othersAtAgent(ctx, t)
@@ -87,7 +87,7 @@ func (r *run) findPlain(ctx context.Context, t signalbox.Task) (api.AgentTaskSta
 		return candidates[0].AgentTaskStatus, nil
 	}
 	first := candidates[0]
-	return api.AgentTaskStatus{}, unsureError{first.TaskID, slices.ContainsFunc(candidates, func(c plainTask) bool { return !execution.Ended(c.State) })}
+	return api.AgentTaskStatus{}, ambiguousError{first.TaskID, slices.ContainsFunc(candidates, func(c plainTask) bool { return !execution.Ended(c.State) })}
 }
 
 // historyDepth is how much is asked for of an agent's history: all that the
@@ -106,8 +106,8 @@ func (r *run) runsAtAgent(ctx context.Context, s api.AgentStatus) (list []plainT
 		}
 		list, known[c.ID] = append(list, p), true
 	}
-	h, err := r.way().conn.history(ctx, historyDepth)
-	keeps := !unkept(err)
+	h, err := r.endpoint().conn.history(ctx, historyDepth)
+	keeps := !keepsNoHistory(err)
 	if err != nil && keeps {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (r *run) runsAtAgent(ctx context.Context, s api.AgentStatus) (list []plainT
 }
 
 // unkept reports whether an agent said that it keeps no history.
-func unkept(err error) bool {
+func keepsNoHistory(err error) bool {
 	status := statusOf(err)
 	return status/100 == 4 || status == http.StatusNotImplemented
 }
@@ -176,13 +176,13 @@ func (r *run) compare(ctx context.Context, t signalbox.Task, c plainTask) (plain
 // that shows no prompt and prompt asks for it, by GET /history/{id}.
 func (r *run) lookUp(ctx context.Context, id string, prompt bool) (p plainTask, known bool, err error) {
 	for _, where := range []string{"/task/", "/history/"} {
-		q, err := r.way().conn.plainTask(ctx, where, id)
+		q, err := r.endpoint().conn.plainTask(ctx, where, id)
 		switch {
 		case err == nil && !known:
 			p, known = q, true
 		case err == nil:
 			p.Prompt, p.PromptPreview = q.Prompt, cmp.Or(p.PromptPreview, q.PromptPreview)
-		case !known && !unkept(err):
+		case !known && !keepsNoHistory(err):
 			return p, false, err
 		}
 		if known && (p.Prompt != "" || !prompt || !execution.Ended(p.State)) {
@@ -196,9 +196,9 @@ func (r *run) lookUp(ctx context.Context, id string, prompt bool) (p plainTask, 
 func (r *run) fits(t signalbox.Task, c plainTask) fit {
 	prompt := r.request.Prompt
 	switch {
-	case c.StartedAt != nil && !began(*c.StartedAt, t):
+	case c.StartedAt != nil && !mayHaveStarted(*c.StartedAt, t):
 		return excluded
-	case c.Prompt != "" && c.Prompt != prompt, !shows(c.PromptPreview, prompt):
+	case c.Prompt != "" && c.Prompt != prompt, !previewMatches(c.PromptPreview, prompt):
 		return excluded
 	case c.Prompt != prompt && c.PromptPreview != prompt:
 		return possible
@@ -213,11 +213,13 @@ const skew = 2 * time.Second
 
 // began reports whether something that an agent started at this time can be
 // the task: after its claim, as far as two clocks can tell.
-func began(at time.Time, t signalbox.Task) bool { return !at.Before(t.DispatchedAt.Add(-skew)) }
+func mayHaveStarted(at time.Time, t signalbox.Task) bool {
+	return !at.Before(t.DispatchedAt.Add(-skew))
+}
 
 // shows reports whether a preview can be that of a prompt. Agents cut it where
 // they like, in the middle of a character too, and mark that with dots.
-func shows(preview, prompt string) bool {
+func previewMatches(preview, prompt string) bool {
 	preview = strings.TrimRight(strings.TrimSpace(preview), ".… \uFFFD")
 	words := func(s string) string { return strings.Join(strings.Fields(s), " ") }
 	return strings.HasPrefix(words(prompt), words(preview))
@@ -225,7 +227,7 @@ func shows(preview, prompt string) bool {
 
 // othersAtAgent lists the agent's ids of other tasks that it got from here.
 func (r *run) othersAtAgent(ctx context.Context, t signalbox.Task) (map[string]bool, error) {
-	flying, err := r.d.Engine.Read().InFlight(ctx)
+	inFlight, err := r.d.Engine.Read().InFlight(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -235,11 +237,11 @@ func (r *run) othersAtAgent(ctx context.Context, t signalbox.Task) (map[string]b
 	}
 	others := map[string]bool{}
 	r.d.Mu.Lock()
-	for _, id := range r.lane.earlier {
+	for _, id := range r.lane.endedIDs {
 		others[id] = true
 	}
 	r.d.Mu.Unlock()
-	for _, o := range append(flying, page.Tasks...) {
+	for _, o := range append(inFlight, page.Tasks...) {
 		if o.ID != t.ID && o.Agent == t.Agent && o.TaskID != "" {
 			others[o.TaskID] = true
 		}
@@ -249,22 +251,22 @@ func (r *run) othersAtAgent(ctx context.Context, t signalbox.Task) (map[string]b
 
 // maxPast is how many executions of an agent are remembered: as many as are
 // asked for of its history.
-const maxPast = historyDepth
+const maxEndedIDs = historyDepth
 
 // past notes what the agent called a run that leaves. The row does not say it any
 // more where the task goes back to its line. Mu is held.
-func (l *lane) past(r *run) {
+func (l *lane) recordEnded(r *run) {
 	if r.agentTask == "" || l.Row.Fencing {
 		return // who knows fences is asked by them
 	}
-	if l.earlier = append(l.earlier, r.agentTask); len(l.earlier) > maxPast {
-		l.earlier = l.earlier[1:]
+	if l.endedIDs = append(l.endedIDs, r.agentTask); len(l.endedIDs) > maxEndedIDs {
+		l.endedIDs = l.endedIDs[1:]
 	}
 }
 
 // unknownOutcome ends an execution of which nobody can say whether it was: its
 // task may have run, so on_lost decides.
-func (r *run) unknownOutcome(ctx context.Context, unsure unsureError) {
+func (r *run) unknownOutcome(ctx context.Context, unsure ambiguousError) {
 	message := fmt.Sprintf("the reply of agent %s was lost, and whether the task ran is not known: %v; look there before you submit it again",
 		r.lane.Name, unsure)
 	r.loseAs(ctx, func(t signalbox.Task, withhold bool) (signalbox.Task, error) {
@@ -285,15 +287,15 @@ func (r *run) fromHistory(ctx context.Context, listed plainTask) (api.AgentTaskS
 // inHistory looks for a run that its agent no longer knows by its id among what
 // it keeps of the past.
 func (r *run) inHistory(ctx context.Context) (s api.AgentTaskStatus, found bool, err error) {
-	h, err := r.way().conn.history(ctx, historyDepth)
-	if unkept(err) {
+	h, err := r.endpoint().conn.history(ctx, historyDepth)
+	if keepsNoHistory(err) {
 		return s, false, nil
 	}
 	if err != nil {
 		return s, false, err
 	}
 	for _, e := range h {
-		if e.TaskID == r.way().id && execution.Ended(e.State) {
+		if e.TaskID == r.endpoint().id && execution.Ended(e.State) {
 			s, err = r.fromHistory(ctx, e)
 			return s, err == nil, err
 		}

@@ -71,11 +71,11 @@ func (d *Dispatcher) probeLoop(ctx context.Context, l *lane) {
 func (d *Dispatcher) due(l *lane) bool {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
-	return !l.Presence.Up() || l.stale || l.Withheld() != "" || len(l.withheld) > 0 || l.Presence.Silence(d.opts.Monotonic()) >= d.patience(l)
+	return !l.Presence.Up() || l.stale || l.Withheld() != "" || len(l.withheld) > 0 || l.Presence.Silence(d.opts.Monotonic()) >= d.silenceLimit(l)
 }
 
 // patience is how long an agent may say nothing before it is asked.
-func (d *Dispatcher) patience(l *lane) time.Duration {
+func (d *Dispatcher) silenceLimit(l *lane) time.Duration {
 	if l.Row.Source == signalbox.AgentRegistered || l.Row.Source == signalbox.AgentChild {
 		return d.heartbeat() + d.opts.Probe
 	}
@@ -91,13 +91,13 @@ func (d *Dispatcher) probeInterval(l *lane) time.Duration {
 	case l.Withheld() != "" || len(l.withheld) > 0:
 		return d.opts.Probe / probeHeld
 	}
-	return d.together(max(d.patience(l)-l.Presence.Silence(d.opts.Monotonic()), d.opts.Probe/probeHeld))
+	return d.alignProbe(max(d.silenceLimit(l)-l.Presence.Silence(d.opts.Monotonic()), d.opts.Probe/probeHeld))
 }
 
 // together puts off a look at an agent that is there, a little, to a moment
 // that all lanes share: to wake an idle process costs more than the look, and
 // thousands that beat are looked at as often as they beat.
-func (d *Dispatcher) together(wait time.Duration) time.Duration {
+func (d *Dispatcher) alignProbe(wait time.Duration) time.Duration {
 	every := d.opts.Probe / probeHeld
 	if every <= 0 {
 		return wait
@@ -107,12 +107,12 @@ func (d *Dispatcher) together(wait time.Duration) time.Duration {
 
 // reask wants a fresh status of an agent that has just registered: it may have
 // been restarted.
-func (d *Dispatcher) reask(name string) {
+func (d *Dispatcher) requestStatus(name string) {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
 	if l := d.Lanes[name]; l != nil {
 		l.stale = true
-		l.Presence.Stay()
+		l.Presence.CancelLeave()
 		l.probing.Send()
 	}
 }
@@ -132,21 +132,21 @@ func (d *Dispatcher) probeOnce(ctx context.Context, l *lane) {
 		d.probeFailed(l, err)
 		return
 	}
-	d.learn(l, s)
+	d.applyStatus(l, s)
 	d.keepProof(ctx, l, conn, s.Proof)
 	d.Mu.Lock()
-	d.hearsFrom(l, false)()
+	d.agentHeard(l, false)()
 	d.freeWithheld(ctx, l, s, lost)
 	d.Mu.Lock()
 	if l.epoch == epoch && l.ours() { // else the status may be older than what happened since
 		l.updateAvailability(d.ID)
 	}
 	if l.Isolated > 0 {
-		l.Bypass.Look()
+		l.Bypass.Check()
 	}
-	d.Mark(l)
+	d.Update(l)
 	d.Mu.Unlock()
-	d.askSessions(l)
+	d.syncSessions(l)
 	l.Wake.Send()
 }
 
@@ -170,7 +170,7 @@ func (d *Dispatcher) probeFailed(l *lane, err error) {
 	d.Mu.Lock()
 	l.failures++
 	l.stale = true
-	l.Presence.Stay()
+	l.Presence.CancelLeave()
 	gone := unsent(err) || l.failures >= probeFailures || statusOf(err) != 0
 	d.Mu.Unlock()
 	if gone {
@@ -182,8 +182,8 @@ func (d *Dispatcher) probeFailed(l *lane, err error) {
 func (d *Dispatcher) unreachable(l *lane, why string) {
 	d.Mu.Lock()
 	news, url := l.gone(d.opts.Monotonic(), why), l.Row.URL
-	told := l.term != nil || why == execution.ItStops // else the director that dispatches to it tells
-	d.Mark(l)
+	told := l.term != nil || why == execution.StoppingMessage // else the director that dispatches to it tells
+	d.Update(l)
 	d.Mu.Unlock()
 	if !news {
 		return
@@ -196,7 +196,7 @@ func (d *Dispatcher) unreachable(l *lane, why string) {
 
 // gone takes in that the agent is not there. It reports whether that is news.
 func (l *lane) gone(now time.Time, why string) (news bool) {
-	if why == execution.ItStops {
+	if why == execution.StoppingMessage {
 		return l.Presence.Leave(now, now.Add(leavingFor), why)
 	}
 	return l.Presence.Gone(now, why)
@@ -204,7 +204,7 @@ func (l *lane) gone(now time.Time, why string) (news bool) {
 
 // downElsewhere takes in that another director finds an agent down: it is asked
 // from here, unless it said itself that it stops.
-func (d *Dispatcher) downElsewhere(name, why string) {
+func (d *Dispatcher) foreignDown(name, why string) {
 	d.Mu.Lock()
 	l := d.Lanes[name]
 	if l == nil {
@@ -212,9 +212,9 @@ func (d *Dispatcher) downElsewhere(name, why string) {
 		return
 	}
 	l.stale = true
-	if why == execution.ItStops {
+	if why == execution.StoppingMessage {
 		l.gone(d.opts.Monotonic(), why)
-		d.Mark(l)
+		d.Update(l)
 	}
 	d.Mu.Unlock()
 	l.probing.Send()

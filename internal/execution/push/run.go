@@ -17,16 +17,16 @@ import (
 type run struct {
 	execution.Run // but for the tail, guarded by Mu
 
-	d     *Dispatcher
-	lane  *lane
-	term  *term // in which it was begun
-	ctx   context.Context
-	stop  context.CancelFunc // ends the following
-	again execution.Signal   // capacity 1: a plain agent is worth asking now
-	done  chan struct{}      // closed when its own goroutine has ended
+	d       *Dispatcher
+	lane    *lane
+	term    *term // in which it was begun
+	ctx     context.Context
+	stop    context.CancelFunc // ends the following
+	pollNow execution.Signal   // capacity 1: a plain agent is worth asking now
+	done    chan struct{}      // closed when its own goroutine has ended
 
 	adopted bool   // another director began the execution
-	talk    string // the conversation of its row when it was claimed or adopted
+	session string // the conversation of its row when it was claimed or adopted
 
 	trace   string // traceparent for the agent
 	request signalbox.Request
@@ -37,7 +37,7 @@ type run struct {
 	refused    bool   // the agent said busy; guarded by Mu
 	withheld   bool   // it ended as lost and keeps its slot; guarded by Mu
 	tracked    bool   // it was taken away and is followed to its end all the same; guarded by Mu
-	kept       bool   // what it said then is kept; guarded by Mu
+	staleKept  bool   // what it said then is kept; guarded by Mu
 	ending     bool   // its end is being stored, and its slot may be claimed behind that; guarded by Mu
 	clocks     clocks // guarded by Mu
 	noOutput   bool   // the agent has no log to read; used by the run's own goroutine
@@ -47,7 +47,7 @@ type run struct {
 }
 
 // way is what a run needs to ask its agent.
-type way struct {
+type endpoint struct {
 	conn     *conn  // it changes when the agent moves
 	id       string // the name by which the agent knows the task best
 	fencing  bool   // the agent understands fences
@@ -55,11 +55,11 @@ type way struct {
 	longPoll bool   // the agent has it
 }
 
-func (r *run) way() way {
+func (r *run) endpoint() endpoint {
 	r.d.Mu.Lock()
 	defer r.d.Mu.Unlock()
 	l := r.lane
-	return way{
+	return endpoint{
 		conn: l.conn, id: cmp.Or(r.agentTask, r.ID), fencing: l.Row.Fencing, known: l.status.AgentKind != "", longPoll: l.status.LongPoll,
 	}
 }
@@ -68,7 +68,7 @@ func (r *run) way() way {
 // another address than the one that got it, while somebody is still there.
 // Then its word proves nothing: the other one may have it. An address that
 // refuses connections has nobody.
-func (r *run) elsewhere(ctx context.Context, word error) bool {
+func (r *run) mayBeElsewhere(ctx context.Context, word error) bool {
 	var no *execution.Refusal
 	first := strings.TrimRight(r.row().AgentURL, "/")
 	if !errors.As(word, &no) || no.From == first {
@@ -89,18 +89,18 @@ func (r *run) row() signalbox.Task {
 func (r *run) setRow(t signalbox.Task) {
 	r.d.Mu.Lock()
 	defer r.d.Mu.Unlock()
-	r.Take(t)
+	r.Update(t)
 	if t.TaskID != "" && t.Fence == r.Fence {
 		r.agentTask = t.TaskID
 	}
 }
 
 // heard notes that the agent said something about this task.
-func (r *run) heard() { r.hear(nil, nil) }
+func (r *run) markHeard() { r.recordReply(nil, nil) }
 
 // hear takes in what the agent said about this task: a piece of its log, and its
 // state. It reports whether there is more of the log than before.
-func (r *run) hear(o *api.AgentOutput, s *api.AgentTaskStatus) (news bool) {
+func (r *run) recordReply(o *api.AgentOutput, s *api.AgentTaskStatus) (news bool) {
 	d := r.d
 	wall := d.Engine.Now()
 	if o != nil && o.Next > r.Tail.Position() {
@@ -111,15 +111,15 @@ func (r *run) hear(o *api.AgentOutput, s *api.AgentTaskStatus) (news bool) {
 	now := d.opts.Monotonic()
 	r.Heard = now
 	if o != nil {
-		r.Tell(o.Note)
+		r.SetNote(o.Note)
 	}
 	if news {
 		r.lane.Progress, r.Printed, r.clocks.progressAt = wall, wall, now
 	}
 	if s != nil && s.StartedAt != nil {
-		r.progressSaid(api.AgentCurrentTask{StartedAt: *s.StartedAt, LastProgressAt: s.LastProgressAt}, now, wall)
+		r.recordProgress(api.AgentCurrentTask{StartedAt: *s.StartedAt, LastProgressAt: s.LastProgressAt}, now, wall)
 	}
-	d.hearsFrom(r.lane, true)()
+	d.agentHeard(r.lane, true)()
 	return news
 }
 
@@ -139,7 +139,7 @@ func (r *run) offer() api.AgentTask {
 }
 
 // traced finds of which trace the execution is a part.
-func (r *run) traced() {
+func (r *run) startTrace() {
 	if r.d.opts.Traces != nil {
 		t := r.Task
 		r.trace = r.d.opts.Traces.Execution(&t, r.request.Trace, r.adopted)
@@ -152,15 +152,15 @@ func (r *run) dispatch(ctx context.Context) {
 		return // this process stood still: whoever has the agent now asks it, and finds that it got nothing
 	}
 	offer := r.offer()
-	r.goOn(ctx, &offer)
+	r.continueSession(ctx, &offer)
 	sending, cancel := context.WithTimeout(ctx, r.d.opts.DispatchTimeout)
-	w := r.way()
+	w := r.endpoint()
 	accepted, err := w.conn.start(sending, offer, w.fencing, r.trace)
 	cancel()
 	var no *execution.Refusal
 	switch {
 	case err == nil:
-		r.heard()
+		r.markHeard()
 		r.accept(ctx, accepted.TaskID, accepted.SessionID)
 	case ctx.Err() != nil: // we stop: whoever comes next asks the agent
 	case unsent(err):
@@ -168,7 +168,7 @@ func (r *run) dispatch(ctx context.Context) {
 		r.lane.probing.Send()
 		r.refuse(ctx, "agent unreachable: "+err.Error())
 	case errors.As(err, &no):
-		r.heard()
+		r.markHeard()
 		r.change(ctx, no.Refused(r.offered(), r.Mask.Hide))
 	default: // sent, and no answer that says anything
 		r.ask(ctx, err)
@@ -177,7 +177,7 @@ func (r *run) dispatch(ctx context.Context) {
 
 // refuse sends the task back because of its agent.
 func (r *run) refuse(ctx context.Context, message string) {
-	r.change(ctx, execution.SentBack(r.offered(), r.Mask.Hide(message), false))
+	r.change(ctx, execution.ReturnTask(r.offered(), r.Mask.Hide(message), false))
 }
 
 func (r *run) change(ctx context.Context, change execution.Change) {
@@ -186,7 +186,7 @@ func (r *run) change(ctx context.Context, change execution.Change) {
 
 // settle makes a change that must not get lost: while the store cannot take
 // it, it is tried again.
-func (r *run) settle(ctx context.Context, change func(signalbox.Task) (signalbox.Task, error)) execution.Settled {
+func (r *run) settle(ctx context.Context, change func(signalbox.Task) (signalbox.Task, error)) execution.SettleResult {
 	how, err := execution.Settle(func() error {
 		t, err := change(r.row())
 		if err == nil {
@@ -217,11 +217,11 @@ func (r *run) accept(ctx context.Context, taskID, sessionID string) {
 	if r.Isolated {
 		sessionID = ""
 	}
-	r.d.Well(r.lane)
+	r.d.MarkHealthy(r.lane)
 	r.d.Mu.Lock()
 	r.agentTask = taskID
 	if r.Isolated {
-		r.lane.Bypass.Taken()
+		r.lane.Bypass.Accepted()
 	}
 	r.d.Mu.Unlock()
 	r.startClocks()
@@ -235,9 +235,9 @@ func (r *run) accept(ctx context.Context, taskID, sessionID string) {
 		r.d.track(r)
 		return
 	}
-	r.took(ctx, sessionID)
+	r.noteSession(ctx, sessionID)
 	if r.row().State == signalbox.Cancelling {
-		r.d.tellCancel(r)
+		r.d.sendCancel(r)
 	}
 	r.follow(ctx)
 }

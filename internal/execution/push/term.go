@@ -41,7 +41,7 @@ func (l *lane) ours() bool { return l.term != nil && l.term.ready }
 
 // in runs f as a part of a term of the lane, unless that is over. Mu
 // is held.
-func (d *Dispatcher) in(l *lane, t *term, f func()) bool {
+func (d *Dispatcher) goInTerm(l *lane, t *term, f func()) bool {
 	if d.Stopped || t == nil || l.term != t {
 		return false
 	}
@@ -54,7 +54,7 @@ func (d *Dispatcher) in(l *lane, t *term, f func()) bool {
 }
 
 // alone reports whether no other director is over the store.
-func (d *Dispatcher) alone() bool { return d.opts.Holds == nil }
+func (d *Dispatcher) single() bool { return d.opts.Holds == nil }
 
 // Names lists the agents of which each must be some director's: those that pull,
 // too.
@@ -83,11 +83,11 @@ func (d *Dispatcher) Gained(agents []string) {
 		}
 	}
 	d.Mu.Unlock()
-	d.takeOver(taken)
+	d.adoptAgents(taken)
 }
 
 // takeOver takes up what is in flight at agents whose terms begin.
-func (d *Dispatcher) takeOver(taken map[string]*term) {
+func (d *Dispatcher) adoptAgents(taken map[string]*term) {
 	if len(taken) == 0 {
 		return
 	}
@@ -103,12 +103,12 @@ func (d *Dispatcher) takeOver(taken map[string]*term) {
 			execution.Sleep(d.Ctx, execution.StoreRetry)
 			d.Turn("take over", who, 0)
 		}
-		d.ready(taken)
+		d.startTerms(taken)
 	})
 }
 
 // ready lets agents be offered tasks.
-func (d *Dispatcher) ready(taken map[string]*term) {
+func (d *Dispatcher) startTerms(taken map[string]*term) {
 	var lanes []*lane
 	d.Mu.Lock()
 	for _, name := range slices.Sorted(maps.Keys(taken)) {
@@ -118,19 +118,19 @@ func (d *Dispatcher) ready(taken map[string]*term) {
 		}
 		t.ready = true
 		l.stale = true
-		l.Bypass.Look()
-		l.conversations.want()
+		l.Bypass.Check()
+		l.sessionSync.request()
 		if l.offers.lostData() {
 			l.hold(reasonDataLoss)
 		}
-		d.Mark(l)
+		d.Update(l)
 		l.probing.Send()
 		l.Wake.Send()
 		lanes = append(lanes, l)
 	}
 	d.Mu.Unlock()
 	for _, l := range lanes {
-		d.askSessions(l)
+		d.syncSessions(l)
 	}
 }
 
@@ -149,7 +149,7 @@ func (d *Dispatcher) Lost(agents []string) {
 		l.term.stop()
 		l.term = nil
 		l.withheld = nil
-		l.offers.givenUp()
+		l.offers.handedOver()
 		d.PassOn(l)
 	}
 	d.Mu.Unlock()
@@ -161,7 +161,7 @@ func (d *Dispatcher) Lost(agents []string) {
 
 // Wants reports whether the row of the task that an entry of another director
 // is about is needed here.
-func (d *Dispatcher) Wants(e *signalbox.Entry) bool {
+func (d *Dispatcher) NeedsRow(e *signalbox.Entry) bool {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
 	switch {
@@ -175,10 +175,10 @@ func (d *Dispatcher) Wants(e *signalbox.Entry) bool {
 }
 
 // Behind has all look for what they were not told of.
-func (d *Dispatcher) Behind() {
+func (d *Dispatcher) Resync() {
 	d.WakeAll()
-	d.refresh.Ask()
-	d.Maintenance.Early()
+	d.refresh.Request()
+	d.Maintenance.RunNow()
 	d.Spawn(func() { d.compareRuns(d.Ctx) })
 }
 

@@ -30,9 +30,9 @@ func (d *Dispatcher) freeWithheld(ctx context.Context, l *lane, s api.AgentStatu
 		d.Mu.Lock()
 		l.withheld = slices.DeleteFunc(l.withheld, func(o withheld) bool { return o == w })
 		if signalbox.Isolated(w.Slot.Slot) {
-			l.Bypass.Look()
+			l.Bypass.Check()
 		}
-		d.Mark(l)
+		d.Update(l)
 		d.SlotFreed()
 		d.Mu.Unlock()
 		d.Log.Info("", "agent", "slot_freed", "name", l.Name, "slot", w.Slot.Slot, "queue_id", w.TaskID)

@@ -74,12 +74,12 @@ type Agent[R Follower] interface {
 	Room(isolated bool) int
 	// Takes is how many tasks it takes when it is woken once; 0 where nobody would
 	// hear of it.
-	Takes() int
+	ClaimsPerWake() int
 	// Withheld says why its slots are offered nothing, by its own word; "" where
 	// they are.
 	Withheld() string
 	// Show completes how it is shown.
-	Show(*engine.LiveAgent)
+	Describe(*engine.LiveAgent)
 }
 
 // Book is what one transport knows of its agents and of what they run. A task that
@@ -91,7 +91,7 @@ type Agent[R Follower] interface {
 //     to look.
 //   - An agent that is woken, for whatever reason, claims.
 //   - What it was woken for and did not take is passed on.
-type Book[A Agent[R], R Follower] struct {
+type Registry[A Agent[R], R Follower] struct {
 	Engine *engine.Engine
 	Log    *slog.Logger
 	ID     string // of the store; agents compare fences within it
@@ -104,10 +104,10 @@ type Book[A Agent[R], R Follower] struct {
 
 	opts Options
 	// Worth reports whether the store is to be asked for a task of an agent.
-	Worth func(ctx context.Context, row *signalbox.Agent, isolated bool) (bool, error)
+	ShouldClaim func(ctx context.Context, row *signalbox.Agent, isolated bool) (bool, error)
 	// Strange is how long an agent has been gone that is not in the book; nil: such
 	// an agent is others' concern. Mu is held.
-	Strange func(name string, now time.Time) time.Duration
+	UnknownAway func(name string, now time.Time) time.Duration
 
 	Mu       sync.Mutex // guards what follows
 	Lanes    map[string]A
@@ -125,21 +125,21 @@ type Book[A Agent[R], R Follower] struct {
 
 // Open begins a book in which nothing stands, and returns the options with their
 // defaults. Its chores are named by what.
-func (b *Book[A, R]) Open(e *engine.Engine, o Options, what string) Options {
+func (b *Registry[A, R]) Open(e *engine.Engine, o Options, what string) Options {
 	b.Engine, b.opts, b.ID = e, o.withDefaults(), e.Info().ID
 	b.Log = b.opts.Log
 	b.Ctx, b.cancel = context.WithCancel(context.Background())
 	b.Lanes, b.Runs, b.kinds = map[string]A{}, map[string]R{}, map[string]*list.List{}
 	b.Maintenance.Log, b.Maintenance.Turn = b.Log, func() { b.Turn(what, "", 0) }
 	b.opts.Backstop.add(func(ctx context.Context, counts store.Counts) {
-		b.strand(ctx, counts)
+		b.resolveStranded(ctx, counts)
 		b.kickQueues(counts)
 	})
 	return b.opts
 }
 
 // Close ends all goroutines.
-func (b *Book[A, R]) Close() {
+func (b *Registry[A, R]) Close() {
 	b.Mu.Lock()
 	b.Stopped = true
 	b.Mu.Unlock()
@@ -149,7 +149,7 @@ func (b *Book[A, R]) Close() {
 
 // Spawn starts a goroutine that Close waits for. After Close it does nothing:
 // changes that others make are still heard of.
-func (b *Book[A, R]) Spawn(f func()) {
+func (b *Registry[A, R]) Spawn(f func()) {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
 	if !b.Stopped {
@@ -158,7 +158,7 @@ func (b *Book[A, R]) Spawn(f func()) {
 }
 
 // Turn is where a goroutine goes on after it has waited (Options.Turn).
-func (b *Book[A, R]) Turn(what, of string, n int64) {
+func (b *Registry[A, R]) Turn(what, of string, n int64) {
 	if b.opts.Turn != nil {
 		b.opts.Turn(what, of, n)
 	}
@@ -166,31 +166,31 @@ func (b *Book[A, R]) Turn(what, of string, n int64) {
 
 // Holds reports whether an agent is this director's at this moment, by the clock
 // that its lease is measured by.
-func (b *Book[A, R]) Holds(agent string) bool { return b.opts.Holds == nil || b.opts.Holds(agent) }
+func (b *Registry[A, R]) Holds(agent string) bool { return b.opts.Holds == nil || b.opts.Holds(agent) }
 
 // Limits are those of the runs.
-func (b *Book[A, R]) Limits() Limits {
+func (b *Registry[A, R]) Limits() Limits {
 	return Limits{Stall: b.opts.StallLimit, Grace: b.opts.RunGrace, TTL: b.Engine.ExecutionTTL()}
 }
 
 // Put adds an agent. Mu is held.
-func (b *Book[A, R]) Put(a A) {
+func (b *Registry[A, R]) Put(a A) {
 	name := a.Base().Name
 	b.Lanes[name] = a
-	b.Order = slices.Insert(b.Order, b.at(name), a)
+	b.Order = slices.Insert(b.Order, b.index(name), a)
 }
 
 // Remove takes an agent off the book. Mu is held.
-func (b *Book[A, R]) Remove(a A) {
+func (b *Registry[A, R]) Remove(a A) {
 	l := a.Base()
 	l.Removed = true
-	b.Mark(a)
+	b.Update(a)
 	delete(b.Lanes, l.Name)
-	at := b.at(l.Name)
+	at := b.index(l.Name)
 	b.Order = slices.Delete(b.Order, at, at+1)
 }
 
-func (b *Book[A, R]) at(name string) int {
+func (b *Registry[A, R]) index(name string) int {
 	at, _ := slices.BinarySearchFunc(b.Order, name, func(a A, name string) int { return strings.Compare(a.Base().Name, name) })
 	return at
 }
@@ -198,13 +198,13 @@ func (b *Book[A, R]) at(name string) int {
 // Mark keeps the book true after something about an agent has changed: a task
 // that becomes ready finds it there, and those who show agents are told where it
 // is to be shown otherwise. Mu is held.
-func (b *Book[A, R]) Mark(a A) {
+func (b *Registry[A, R]) Update(a A) {
 	l := a.Base()
-	if shown := l.shown(a.Withheld()); shown != l.told {
-		l.told = shown
+	if state := l.visibleState(a.Withheld()); state != l.reported {
+		l.reported = state
 		b.Engine.AgentChanged(l.Name)
 	}
-	ready := min(b.Free(a, false), a.Takes()) > l.Announced()
+	ready := min(b.Free(a, false), a.ClaimsPerWake()) > l.Announced()
 	switch {
 	case ready == l.Ready() && l.inKind == l.Row.Kind:
 	case ready:
@@ -218,7 +218,7 @@ func (b *Book[A, R]) Mark(a A) {
 	}
 }
 
-func (b *Book[A, R]) unready(l *Lane[R]) {
+func (b *Registry[A, R]) unready(l *Lane[R]) {
 	if !l.Ready() {
 		return
 	}
@@ -231,7 +231,7 @@ func (b *Book[A, R]) unready(l *Lane[R]) {
 }
 
 // Free is how many tasks an agent could be offered now. Mu is held.
-func (b *Book[A, R]) Free(a A, isolated bool) int {
+func (b *Registry[A, R]) Free(a A, isolated bool) int {
 	l := a.Base()
 	switch {
 	case l.Removed, !l.Presence.Up():
@@ -243,7 +243,7 @@ func (b *Book[A, R]) Free(a A, isolated bool) int {
 }
 
 // LiveAgent implements engine.Live.
-func (b *Book[A, R]) LiveAgent(name string) (engine.LiveAgent, bool) {
+func (b *Registry[A, R]) LiveAgent(name string) (engine.LiveAgent, bool) {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
 	a, known := b.Lanes[name]
@@ -254,7 +254,7 @@ func (b *Book[A, R]) LiveAgent(name string) (engine.LiveAgent, bool) {
 }
 
 // Agents implements engine.Live.
-func (b *Book[A, R]) Agents() []engine.LiveAgent {
+func (b *Registry[A, R]) Agents() []engine.LiveAgent {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
 	live := make([]engine.LiveAgent, len(b.Order))
@@ -267,7 +267,7 @@ func (b *Book[A, R]) Agents() []engine.LiveAgent {
 // Output returns what is known of the log of a running task from byte after.
 // While there is nothing it waits until there is, the run ends, the wait is
 // over or ctx ends. ok is false if nobody follows the task here.
-func (b *Book[A, R]) Output(ctx context.Context, id string, after int64, wait time.Duration) (out api.Output, ok bool) {
+func (b *Registry[A, R]) Output(ctx context.Context, id string, after int64, wait time.Duration) (out api.Output, ok bool) {
 	b.Mu.Lock()
 	f, known := b.Runs[id]
 	if !known {
@@ -281,7 +281,7 @@ func (b *Book[A, R]) Output(ctx context.Context, id string, after int64, wait ti
 }
 
 // Renew moves the end of the leases of what the agents were heard of lately.
-func (b *Book[A, R]) Renew(ctx context.Context) error {
+func (b *Registry[A, R]) Renew(ctx context.Context) error {
 	b.Mu.Lock()
 	now, every := b.opts.Monotonic(), b.Engine.RenewInterval()
 	var held []signalbox.Task
