@@ -12,10 +12,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Backstop counts once a tick what waits, for all books that share it: they find
-// by that what no event told of.
+// Backstop counts the waiting tasks once a tick, for all registries that share it, so that
+// they find tasks that no event announced.
 type Backstop struct {
-	mu         sync.Mutex // held while it is looked
+	mu         sync.Mutex // held during a check
 	last       Every
 	registries []func(context.Context, store.Counts)
 }
@@ -42,13 +42,13 @@ func (s *Backstop) check(ctx context.Context, e *engine.Engine, now time.Time, e
 	return nil
 }
 
-// Backstop looks, once a tick, for what no event told of.
+// Backstop checks, at most once a tick, for tasks that no event announced.
 func (b *Registry[A, R]) Backstop(ctx context.Context) {
 	b.Maintenance.LogError(ctx, "waiting tasks not counted", b.opts.Backstop.check(ctx, b.Engine, b.opts.Monotonic(), b.opts.Tick))
 }
 
-// Look wakes an agent for every queue in which something waits. It costs nothing
-// while nobody would take anything.
+// WakeForWaiting wakes an agent for every queue with waiting tasks. It reads nothing while
+// no agent would claim.
 func (b *Registry[A, R]) WakeForWaiting(ctx context.Context) error {
 	b.Mu.Lock()
 	idle := !slices.ContainsFunc(b.Order, func(a A) bool { return a.ClaimsPerWake() > 0 })
@@ -70,8 +70,8 @@ func (b *Registry[A, R]) kickQueues(counts store.Counts) {
 	b.kickAll(slices.Sorted(maps.Keys(counts.Queues)))
 }
 
-// strand deals with the session tasks of the agents for which something waits, and
-// that have been gone for the session grace.
+// resolveStranded handles the session tasks of agents that have waiting tasks and have been
+// gone for the session grace.
 func (b *Registry[A, R]) resolveStranded(ctx context.Context, counts store.Counts) {
 	gone, unknown := map[string]time.Duration{}, map[string]bool{}
 	now := b.opts.Monotonic()

@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// Applied takes in what a durable change means for those who could take a task.
+// Applied wakes agents that can claim because of a durable change.
 func (b *Registry[A, R]) Applied(a *engine.Applied) {
 	t := &a.Task
 	if a.Kind == signalbox.EventResumed {
@@ -28,7 +28,7 @@ func (b *Registry[A, R]) Applied(a *engine.Applied) {
 	}
 }
 
-// Kick wakes an agent for a task that waits in a queue.
+// Kick wakes an agent for a waiting task of a queue.
 func (b *Registry[A, R]) Kick(queue string) {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
@@ -49,14 +49,14 @@ func (b *Registry[A, R]) kick(queue string) {
 	}
 	l := a.Base()
 	l.announced = append(l.announced, queue)
-	// One that cannot take what it is woken for must not stand before the others for ever.
+	// An agent that fails to claim must not stay ahead of the others.
 	b.ready.MoveToBack(l.all)
 	b.kinds[l.inKind].MoveToBack(l.kind)
 	b.Update(a)
 	l.Wake.Send()
 }
 
-// next is the agent that is woken for a task in a queue.
+// next returns the agent to wake for a task of a queue.
 func (b *Registry[A, R]) next(queue string) (a A, found bool) {
 	if name, ok := signalbox.QueueAgent(queue); ok {
 		a, found = b.Lanes[name]
@@ -74,7 +74,7 @@ func (b *Registry[A, R]) next(queue string) (a A, found bool) {
 	return from.Front().Value.(A), true
 }
 
-// KickBypass says that something may wait in an agent's bypass queue. Mu is held.
+// KickBypass announces that a task may wait in an agent's bypass queue. Mu is held.
 func (b *Registry[A, R]) KickBypass(a A) {
 	l := a.Base()
 	l.Bypass.Check()
@@ -83,8 +83,7 @@ func (b *Registry[A, R]) KickBypass(a A) {
 	}
 }
 
-// WantsOf reports whether some agent here could take a task of that queue now.
-// Mu is held.
+// WantsOf reports whether an agent here could claim a task of a queue now. Mu is held.
 func (b *Registry[A, R]) WantsOf(queue string) bool {
 	if name, ok := signalbox.QueueBypass(queue); ok {
 		a, known := b.Lanes[name]
@@ -94,10 +93,10 @@ func (b *Registry[A, R]) WantsOf(queue string) bool {
 	return found
 }
 
-// AnyReady reports whether some agent has room. Mu is held.
+// AnyReady reports whether any agent has room. Mu is held.
 func (b *Registry[A, R]) AnyReady() bool { return b.ready.Len() > 0 }
 
-// PassOn wakes others for what an agent was woken for and does not take. Mu is held.
+// PassOn wakes other agents for what an agent was woken for and does not claim. Mu is held.
 func (b *Registry[A, R]) PassOn(a A) {
 	l := a.Base()
 	signals := l.announced
@@ -112,7 +111,7 @@ func (b *Registry[A, R]) kickAll(queues []string) {
 	}
 }
 
-// WakeAll has all agents look: a queue was resumed, or changes were missed.
+// WakeAll wakes all agents: a queue was resumed, or changes were missed.
 func (b *Registry[A, R]) WakeAll() {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
@@ -134,8 +133,8 @@ func (b *Registry[A, R]) clearDrained() {
 	}
 }
 
-// SlotFreed notes that a slot has become free. Where a claim found nothing
-// because of a ceiling over all agents, whoever waits is looked for again. Mu is held.
+// SlotFreed records that a slot has become free. If a claim found nothing because of the
+// fleet limit, waiting tasks are checked again. Mu is held.
 func (b *Registry[A, R]) SlotFreed() {
 	b.freed++
 	if b.starved {
@@ -144,9 +143,9 @@ func (b *Registry[A, R]) SlotFreed() {
 	}
 }
 
-// Claim claims a task for an agent, from the queues that it serves or, isolated,
-// from its bypass queue, if it has room and one may wait. again says that it is
-// worth to look once more. What it was woken for and does not take is passed on.
+// Claim claims a task for an agent, from the queues that it serves or, with isolated, from
+// its bypass queue, if it has room and a task may wait. again says that another claim is
+// worthwhile. What the agent was woken for and does not claim is passed on.
 func (b *Registry[A, R]) Claim(ctx context.Context, a A, isolated bool) (c engine.Claimed, found, again bool, err error) {
 	l := a.Base()
 	b.Mu.Lock()
@@ -158,7 +157,7 @@ func (b *Registry[A, R]) Claim(ctx context.Context, a A, isolated bool) (c engin
 		signals, l.announced = l.announced, nil
 	}
 	if able {
-		l.Health.StartProbe() // until it is known what the offer says of the agent
+		l.Health.StartProbe() // until the offer's result is known
 		l.missed = b.missed
 	}
 	b.Update(a)
@@ -171,7 +170,7 @@ func (b *Registry[A, R]) Claim(ctx context.Context, a A, isolated bool) (c engin
 		return c, false, false, nil
 	}
 	if row.Source == signalbox.AgentPull {
-		row.URL = "" // the instance is no address
+		row.URL = "" // it holds the instance, not an address
 	}
 	drained := false
 	worth, err := b.ShouldClaim(ctx, &row, isolated)
@@ -187,14 +186,14 @@ func (b *Registry[A, R]) Claim(ctx context.Context, a A, isolated bool) (c engin
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
 	switch {
-	case signalbox.FieldOf(err) == "highest_fence": // no claim is made for it while it says that
-		l.refusedFence = 0 // what it says next counts
+	case signalbox.FieldOf(err) == "highest_fence": // no claim succeeds while it reports that fence
+		l.refusedFence = 0 // use its next report
 		b.kickAll(signals)
-	case err != nil, drained && b.resumed != resumed: // it looks again
+	case err != nil, drained && b.resumed != resumed: // it claims again
 		l.announced = append(signals, l.announced...)
 	case found:
 		if fleet && !isolated {
-			b.Recheck.Request() // below the ceiling there may be room for more
+			b.Recheck.Request() // below the limit there may be room for more
 		}
 		if i := slices.Index(signals, c.Task.Queue); i >= 0 {
 			signals = slices.Delete(signals, i, i+1)
@@ -204,12 +203,12 @@ func (b *Registry[A, R]) Claim(ctx context.Context, a A, isolated bool) (c engin
 		l.drained = true
 		l.announced = append(signals, l.announced...)
 		b.PassOn(a)
-	case worth && (fleet || isolated): // of isolated executions there is always a ceiling
-		again = b.freed != freed // one was freed since
+	case worth && (fleet || isolated): // isolated executions always have a fleet limit
+		again = b.freed != freed // a slot was freed since
 		b.starved = b.starved || !again
 	}
 	if isolated && (found || again || err != nil) {
-		l.Bypass.Check() // there may be another one, or the same one still
+		l.Bypass.Check() // another task, or the same one, may still wait
 	}
 	if !found {
 		b.OfferUndecided(a)
@@ -218,9 +217,9 @@ func (b *Registry[A, R]) Claim(ctx context.Context, a A, isolated bool) (c engin
 	return c, found, again, err
 }
 
-// Untried notes that a task that was claimed for an agent was not offered, or that
-// its offer decided nothing. Nobody was woken for what became ready while nothing
-// more was offered to it: it looks again. Mu is held.
+// OfferUndecided records that a claimed task was not offered, or that the result of its
+// offer says nothing about the agent. No agent was woken for tasks that became ready while
+// this one was being probed, so it claims again. Mu is held.
 func (b *Registry[A, R]) OfferUndecided(a A) {
 	l := a.Base()
 	if l.Health.ProbeUndecided() && l.missed != b.missed {

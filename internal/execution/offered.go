@@ -2,16 +2,16 @@ package execution
 
 import "time"
 
-// Offered takes in what an agent's answer to an offer says of it: it is the Offerer
-// of all transports.
+// OfferReply applies what an agent's answer to an offer says about the agent: it is the
+// Offerer of push and pull.
 type OfferReply[A Agent[R], R Follower] struct {
 	Registry *Registry[A, R]
 	Agent    A
 	Run      *Run
-	// Over reports whether the agent is another director's by now; nil: it is not.
+	// Superseded reports whether another director now dispatches to the agent; nil: false.
 	// Mu is held.
 	Superseded func() bool
-	// Busy is told that the agent said busy to an offer for one of its slots. Mu is held.
+	// Busy is called when the agent said busy to an offer for a normal slot. Mu is held.
 	Busy func(why string)
 }
 
@@ -41,7 +41,7 @@ func (o *OfferReply[A, R]) Failed(reason string, sure bool) (spare bool, delay t
 	return f.Defer, f.Delay
 }
 
-// endPause lets the agent be tried when its pause is over.
+// endPause makes the probe due when the pause is over.
 func (b *Registry[A, R]) endPause(a A, round int, pause time.Duration) {
 	l := a.Base()
 	b.Spawn(func() {
@@ -57,8 +57,8 @@ func (b *Registry[A, R]) endPause(a A, round int, pause time.Duration) {
 	})
 }
 
-// TurnedAway implements Offerer. An agent that is to be had and turns away all that
-// it is offered is paused too.
+// TurnedAway implements Offerer. An agent that seems available and turns offers away
+// repeatedly is paused, too.
 func (o *OfferReply[A, R]) TurnedAway(reason string) {
 	b, l := o.Registry, o.Agent.Base()
 	b.Mu.Lock()
@@ -70,7 +70,7 @@ func (o *OfferReply[A, R]) TurnedAway(reason string) {
 	}
 }
 
-// Hold implements Offerer. The slots have nothing to do with isolated executions.
+// Hold implements Offerer. Isolated executions do not affect the normal slots.
 func (o *OfferReply[A, R]) Hold(why string) {
 	if o.Run.Isolated {
 		o.Registry.pauseBypass(o.Agent)
@@ -94,14 +94,14 @@ func (o *OfferReply[A, R]) RaiseFence(highest int64) {
 // Well implements Offerer.
 func (o *OfferReply[A, R]) Healthy() { o.Registry.MarkHealthy(o.Agent) }
 
-// Well notes that an agent did what an agent does.
+// MarkHealthy records that an agent worked as expected.
 func (b *Registry[A, R]) MarkHealthy(a A) {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
 	b.MarkHealthyLocked(a)
 }
 
-// WellLocked is Well with Mu held.
+// MarkHealthyLocked is MarkHealthy with Mu held.
 func (b *Registry[A, R]) MarkHealthyLocked(a A) {
 	l := a.Base()
 	more, opened := l.Health.Recover()

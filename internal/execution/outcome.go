@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// Outcome reads an agent's last word on a task. lost says that the execution
-// did not end by itself: the agent was restarted, or a newer fence voided it.
+// Outcome parses an agent's final report. lost says that the execution did not end by
+// itself: the agent was restarted, or a newer fence voided it.
 func Outcome(s api.AgentTaskStatus) (o engine.Outcome, lost bool) {
 	o = engine.Outcome{Result: result(s)}
 	if len(s.TaskID) <= MaxAgentID {
@@ -53,24 +53,24 @@ func Outcome(s api.AgentTaskStatus) (o engine.Outcome, lost bool) {
 	return o, lost
 }
 
-// cutShort are the agent's words for a run that did not come to its own end:
-// one that was cancelled is no success, whatever state goes with it.
+// abortedKinds are the error types of a run that was ended from outside: even with state
+// completed it is not a success.
 var abortedKinds = map[string]bool{"cancelled": true, "timeout": true, "interrupted": true, "stale_fence": true}
 
-// CutOff reports whether a run ended because it was void, or its agent was
-// restarted: that is no word worth keeping.
+// Aborted reports whether a run ended because it was void or its agent was restarted; such
+// a report is not worth keeping.
 func Aborted(s *api.AgentTaskStatus) bool {
 	return s.Error != nil && (s.Error.Type == "interrupted" || s.Error.Type == "stale_fence")
 }
 
-// LastWord is an agent's last word on a run that is void.
+// StaleReport is an agent's final report on a void run.
 func StaleReport(fence int64, agent string, at time.Time, state string, o engine.Outcome) signalbox.Stale {
 	return signalbox.Stale{
 		Fence: fence, Agent: agent, TaskID: o.TaskID, At: at, State: state, Message: cmp.Or(o.Message, state), Result: *o.Result,
 	}
 }
 
-// maxDuration is longer than any run takes, in seconds; what is longer fits no
+// maxDuration bounds a reported duration, in seconds; longer ones do not fit a
 // time.Duration either.
 const maxDuration = 10 * 365 * 24 * 3600
 
@@ -78,7 +78,7 @@ func result(s api.AgentTaskStatus) *signalbox.Result {
 	r := &signalbox.Result{
 		Output: clip(s.Output, signalbox.OutputBytes), ExitCode: s.ExitCode, CostUSD: max(0, s.CostUSD), ToolCount: max(0, s.ToolCount),
 	}
-	if s.DurationSeconds > 0 && s.DurationSeconds < maxDuration { // what a clock that jumped measured is not known
+	if s.DurationSeconds > 0 && s.DurationSeconds < maxDuration { // else its clock jumped
 		r.DurationSeconds = s.DurationSeconds
 	}
 	if s.TokenUsage != nil {
@@ -90,7 +90,7 @@ func result(s api.AgentTaskStatus) *signalbox.Result {
 	return r
 }
 
-// clip keeps the end of what is too long: an answer's last words count most.
+// clip keeps the last n bytes, at a rune boundary: the end of an answer matters most.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -16,30 +16,29 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Options are what every transport to agents is told. Zero fields take the defaults.
+// Options are common to the transports to agents. Zero fields take the defaults.
 type Options struct {
-	// Holds reports whether an agent is this director's, where several are over the
-	// store. nil: all are.
+	// Holds reports whether this director dispatches to an agent, if several share the
+	// store. nil: it dispatches to all.
 	Holds        func(agent string) bool
-	SessionGrace time.Duration // absence of an agent before its session tasks are dealt with
-	Tick         time.Duration // the backstop behind the events
-	// StallLimit stops a run that made no progress for so long; 0: no limit, or
+	SessionGrace time.Duration // absence of an agent after which its session tasks are ended or moved
+	Tick         time.Duration // interval of the backstop behind the events
+	// StallLimit stops a run without progress for that long; 0: no limit, or
 	// signalbox.StallByProgress.
 	StallLimit time.Duration
-	// RunGrace is how long a run may overstay its timeout_seconds, which its
-	// agent keeps, before it is stopped from here.
+	// RunGrace is how far a run may exceed its timeout_seconds, which its agent enforces,
+	// before the director stops it.
 	RunGrace time.Duration
-	Traces   Traces // nil: agents are told of no trace
+	Traces   Traces // nil: agents get no trace context
 	// Backstop is shared by the transports of a director; nil: this one has its own.
 	Backstop *Backstop
-	// Turn is called by each goroutine here when it has waited for something,
-	// and when it begins, before it looks at anything: a simulation lets one at a
-	// time go on, in an order of its own. what, of and n name it. nil: all go
-	// on at once.
+	// Turn is called by each goroutine when it starts and whenever it resumes after
+	// waiting; a simulation uses it to run one goroutine at a time, in an order of its own.
+	// what, of and n identify the goroutine. nil: no such order.
 	Turn func(what, of string, n int64)
 	Log  *slog.Logger
-	// Monotonic is the clock by which silence is measured: time.Now, whose
-	// readings carry the monotonic clock.
+	// Monotonic is the clock that silence is measured by: time.Now, whose readings carry
+	// the monotonic clock.
 	Monotonic func() time.Time
 }
 
@@ -64,49 +63,45 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Agent is a transport's own record of an agent, with a Lane in it. Book.Mu is held
-// when its methods are called.
+// Agent is a transport's own record of an agent, which embeds a Lane. Its methods are
+// called with Registry.Mu held.
 type Agent[R Follower] interface {
 	comparable
 	Base() *Lane[R]
-	// Room is how many of its slots, or of those for isolated executions, are free,
-	// as far as this director gives it tasks.
+	// Room is how many of its slots, or of its isolated slots, are free for tasks of this
+	// director.
 	Room(isolated bool) int
-	// Takes is how many tasks it takes when it is woken once; 0 where nobody would
-	// hear of it.
+	// ClaimsPerWake is how many tasks it claims when it is woken once; 0 if nobody would
+	// react.
 	ClaimsPerWake() int
-	// Withheld says why its slots are offered nothing, by its own word; "" where
-	// they are.
+	// Withheld says why its slots are offered nothing, by its own report; "" if they are.
 	Withheld() string
-	// Show completes how it is shown.
+	// Describe completes its LiveAgent.
 	Describe(*engine.LiveAgent)
 }
 
-// Book is what one transport knows of its agents and of what they run. A task that
-// waits finds a free slot without a tick:
+// Registry is what one transport knows of its agents and their runs. A waiting task finds a
+// free slot without a tick:
 //
-//   - A task that becomes ready wakes one agent that serves its queue and has room
-//     for which no other task was announced, the one that has had it for the
-//     longest. If there is none, every agent that serves the queue is full or about
-//     to look.
+//   - A task that becomes ready wakes one agent: of those that serve its queue and have room for which no other task was announced, the one that has had it for longest. If there is none, every agent that serves the queue is full or about to claim.
 //   - An agent that is woken, for whatever reason, claims.
-//   - What it was woken for and did not take is passed on.
+//   - What it was woken for and does not claim is passed on to another agent.
 type Registry[A Agent[R], R Follower] struct {
 	Engine *engine.Engine
 	Log    *slog.Logger
-	ID     string // of the store; agents compare fences within it
+	ID     string // of the store; fences are compared within it
 	Ctx    context.Context
 	cancel context.CancelFunc
 	Group  sync.WaitGroup // every goroutine
 
 	Maintenance Maintenance
-	Recheck     *Chore // something in a queue that no event named may be ready
+	Recheck     *Chore // a queue that no event named may have a ready task
 
 	opts Options
-	// Worth reports whether the store is to be asked for a task of an agent.
+	// ShouldClaim reports whether it is worth claiming for an agent.
 	ShouldClaim func(ctx context.Context, row *signalbox.Agent, isolated bool) (bool, error)
-	// Strange is how long an agent has been gone that is not in the book; nil: such
-	// an agent is others' concern. Mu is held.
+	// UnknownAway is how long an agent that is not registered here has been away; nil: such
+	// agents are not handled. Mu is held.
 	UnknownAway func(name string, now time.Time) time.Duration
 
 	Mu       sync.Mutex // guards what follows
@@ -115,16 +110,16 @@ type Registry[A Agent[R], R Follower] struct {
 	Runs     map[string]R // by task
 	Draining bool
 	Stopped  bool
-	ready    list.List             // of A: those with room that no task was announced for
+	ready    list.List             // of A: agents with room that no task was announced for
 	kinds    map[string]*list.List // the same, by kind
-	freed    int64                 // counts slots that became free
-	resumed  int64                 // counts queues that were resumed
-	missed   int64                 // counts tasks for which nobody was woken
-	starved  bool                  // a claim found nothing, perhaps because of a ceiling over all agents
+	freed    int64                 // counts freed slots
+	resumed  int64                 // counts resumed queues
+	missed   int64                 // counts tasks for which no agent could be woken
+	starved  bool                  // a claim found nothing, perhaps because of the fleet limit
 }
 
-// Open begins a book in which nothing stands, and returns the options with their
-// defaults. Its chores are named by what.
+// Open initializes an empty registry and returns the options with their defaults. what
+// names its maintenance goroutine for Options.Turn.
 func (b *Registry[A, R]) Open(e *engine.Engine, o Options, what string) Options {
 	b.Engine, b.opts, b.ID = e, o.withDefaults(), e.Info().ID
 	b.Log = b.opts.Log
@@ -138,7 +133,7 @@ func (b *Registry[A, R]) Open(e *engine.Engine, o Options, what string) Options 
 	return b.opts
 }
 
-// Close ends all goroutines.
+// Close stops all goroutines and waits for them.
 func (b *Registry[A, R]) Close() {
 	b.Mu.Lock()
 	b.Stopped = true
@@ -147,8 +142,8 @@ func (b *Registry[A, R]) Close() {
 	b.Group.Wait()
 }
 
-// Spawn starts a goroutine that Close waits for. After Close it does nothing:
-// changes that others make are still heard of.
+// Spawn starts a goroutine that Close waits for. After Close it does nothing, since changes
+// by others are still observed.
 func (b *Registry[A, R]) Spawn(f func()) {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
@@ -157,18 +152,17 @@ func (b *Registry[A, R]) Spawn(f func()) {
 	}
 }
 
-// Turn is where a goroutine goes on after it has waited (Options.Turn).
+// Turn calls Options.Turn.
 func (b *Registry[A, R]) Turn(what, of string, n int64) {
 	if b.opts.Turn != nil {
 		b.opts.Turn(what, of, n)
 	}
 }
 
-// Holds reports whether an agent is this director's at this moment, by the clock
-// that its lease is measured by.
+// Holds reports whether this director dispatches to an agent at this moment, by the clock
+// that measures its lease.
 func (b *Registry[A, R]) Holds(agent string) bool { return b.opts.Holds == nil || b.opts.Holds(agent) }
 
-// Limits are those of the runs.
 func (b *Registry[A, R]) Limits() Limits {
 	return Limits{Stall: b.opts.StallLimit, Grace: b.opts.RunGrace, TTL: b.Engine.ExecutionTTL()}
 }
@@ -180,7 +174,7 @@ func (b *Registry[A, R]) Put(a A) {
 	b.Order = slices.Insert(b.Order, b.index(name), a)
 }
 
-// Remove takes an agent off the book. Mu is held.
+// Remove removes an agent. Mu is held.
 func (b *Registry[A, R]) Remove(a A) {
 	l := a.Base()
 	l.Removed = true
@@ -195,9 +189,8 @@ func (b *Registry[A, R]) index(name string) int {
 	return at
 }
 
-// Mark keeps the book true after something about an agent has changed: a task
-// that becomes ready finds it there, and those who show agents are told where it
-// is to be shown otherwise. Mu is held.
+// Update must be called after an agent's state has changed: it adds the agent to or removes
+// it from the ready lists, and notifies observers if its LiveAgent has changed. Mu is held.
 func (b *Registry[A, R]) Update(a A) {
 	l := a.Base()
 	if state := l.visibleState(a.Withheld()); state != l.reported {
@@ -264,9 +257,9 @@ func (b *Registry[A, R]) Agents() []engine.LiveAgent {
 	return live
 }
 
-// Output returns what is known of the log of a running task from byte after.
-// While there is nothing it waits until there is, the run ends, the wait is
-// over or ctx ends. ok is false if nobody follows the task here.
+// Output returns the log of a running task from byte after. Without new output it waits
+// until there is some, the run ends, wait is over or ctx ends. ok is false if the task is
+// not followed here.
 func (b *Registry[A, R]) Output(ctx context.Context, id string, after int64, wait time.Duration) (out api.Output, ok bool) {
 	b.Mu.Lock()
 	f, known := b.Runs[id]
@@ -280,7 +273,7 @@ func (b *Registry[A, R]) Output(ctx context.Context, id string, after int64, wai
 	return Output(ctx, &t, r.Tail, after, wait)
 }
 
-// Renew moves the end of the leases of what the agents were heard of lately.
+// Renew extends the leases of runs that were heard of recently.
 func (b *Registry[A, R]) Renew(ctx context.Context) error {
 	b.Mu.Lock()
 	now, every := b.opts.Monotonic(), b.Engine.RenewInterval()

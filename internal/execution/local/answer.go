@@ -7,8 +7,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 )
 
-// wire is how an answer is stored: an MCP CallToolResult with the key metadata of
-// the seed, or the JSON-RPC error that came in its place.
+// storedAnswer is the stored form of an answer: an MCP CallToolResult with the seed's key
+// metadata, or a JSON-RPC error.
 type storedAnswer struct {
 	Content    json.RawMessage `json:"content"`
 	Structured json.RawMessage `json:"structuredContent,omitempty"`
@@ -24,8 +24,7 @@ type storedError struct {
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
-// answerOf is the answer as it is stored; nil where the tool said what is no
-// JSON.
+// encodeResult encodes a result; nil if the tool's answer is not JSON.
 func encodeResult(res *gateway.Result) []byte {
 	content := res.Content
 	if len(content) == 0 {
@@ -34,8 +33,8 @@ func encodeResult(res *gateway.Result) []byte {
 	return encodeAnswer(storedAnswer{Content: content, Structured: res.Structured, IsError: res.IsError, Meta: res.Meta, Metadata: res.Metadata})
 }
 
-// refusalOf is the JSON-RPC error of the tool's server as it is stored; nil where
-// the call failed in another way.
+// encodeRefusal encodes the JSON-RPC error of the tool's server; nil if the call failed
+// otherwise.
 func encodeRefusal(err error) []byte {
 	var said *gateway.ProtocolError
 	if !errors.As(err, &said) {
@@ -52,7 +51,7 @@ func encodeAnswer(w storedAnswer) []byte {
 	return b
 }
 
-// answered reads what is stored of an answer. Both are nil if there is none.
+// decodeAnswer decodes a stored answer. Both are nil if there is none.
 func decodeAnswer(answer string) (*gateway.Result, *gateway.ProtocolError) {
 	var w storedAnswer
 	if read := answer != "" && json.Unmarshal([]byte(answer), &w) == nil; !read {

@@ -60,8 +60,7 @@ func (x *Executor) poolOf(queue string) *pool {
 	return nil
 }
 
-// claimLoop claims whenever it is woken, until nothing is left or no slot is
-// free.
+// claimLoop claims whenever it is woken, until no task is left or no slot is free.
 func (x *Executor) claimLoop(p *pool, slots int) {
 	for {
 		select {
@@ -75,15 +74,15 @@ func (x *Executor) claimLoop(p *pool, slots int) {
 	}
 }
 
-// claimOne claims one task and sees to it that it is run: on a goroutine of its
-// own, or by the call that waits for it. It reports whether it is worth to go on.
+// claimOne claims one task and starts it, on its own goroutine or on that of the waiting
+// call. It reports whether to continue.
 func (x *Executor) claimOne(p *pool, slots int) bool {
 	if !x.begin(p) {
 		return false
 	}
 	row := p.row
 	row.Slots = slots
-	// A claim that is given up might have been made all the same.
+	// A cancelled claim might have been made all the same.
 	c, found, err := x.engine.Claim(context.WithoutCancel(x.claimCtx), row, 0)
 	if err != nil {
 		x.done(p, slotHeld)
@@ -105,8 +104,7 @@ func (x *Executor) claimOne(p *pool, slots int) bool {
 	return true
 }
 
-// begin notes that someone is about to claim, unless no more is to be claimed or
-// no slot is free.
+// begin registers a claim, unless claiming has stopped or no slot is free.
 func (x *Executor) begin(p *pool) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -117,7 +115,7 @@ func (x *Executor) begin(p *pool) bool {
 	return true
 }
 
-// unbusy notes that a run or a claim is over, and what it had of the pool.
+// done unregisters a run or claim, and frees its slot of the pool.
 func (x *Executor) done(p *pool, had slotState) {
 	if had == slotHeld {
 		x.mu.Lock()
@@ -127,8 +125,7 @@ func (x *Executor) done(p *pool, had slotState) {
 	x.work.Done()
 }
 
-// enroll makes the run of a task that was claimed. w is the call that waits for
-// it, if one does.
+// addRun makes the run of a claimed task. w is the call that waits for it, if any.
 func (x *Executor) addRun(p *pool, c engine.Claimed) (r *run, w *waiter) {
 	r = newRun(x, p, c)
 	x.mu.Lock()
@@ -152,7 +149,7 @@ func (x *Executor) addRun(p *pool, c engine.Claimed) (r *run, w *waiter) {
 	return r, w
 }
 
-// leave takes a run off the books.
+// removeRun unregisters a run.
 func (x *Executor) removeRun(r *run) {
 	r.Tail.End()
 	x.mu.Lock()

@@ -8,22 +8,21 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// compareRuns stops the runs of tasks that are to be cancelled, or are no
-// longer in our hands, and of which nobody was told: another director did it
-// and its word was left out, or the store lost what it had acknowledged.
+// compareRuns stops runs of tasks that are to be cancelled or are no longer ours, where the
+// event was missed: another director made the change and its entry was skipped, or the
+// store lost acknowledged data.
 func (x *Executor) compareRuns() {
 	x.mu.Lock()
-	runs := slices.Collect(maps.Values(x.runs)) // before the rows: what begins in between is not among them
+	runs := slices.Collect(maps.Values(x.runs)) // read before the rows, so that new runs are not compared
 	x.mu.Unlock()
 	if len(runs) > 0 {
 		execution.CompareRows(x.claimCtx, x.engine.Read(), runs, func(r *run) { r.stop(errLost) }, func(r *run, _ *signalbox.Task) { r.stop(errCancelled) })
 	}
 }
 
-// putBackLostClaims gives back the slots of claims of which nobody heard the answer:
-// the store made them, and said that it had not, or nothing. A claim that was
-// made a moment ago is seen without its run as well, so it takes two looks. It is
-// called from one goroutine.
+// putBackLostClaims returns claims whose answer was lost: the store made them although it
+// reported an error, or nothing. A claim made just now has no run yet either, so a claim is
+// returned only when seen twice. It is called from one goroutine.
 func (x *Executor) putBackLostClaims() {
 	inFlight, err := x.engine.Read().InFlight(x.claimCtx)
 	if err != nil {

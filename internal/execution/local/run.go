@@ -16,7 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// run is a task that has a slot.
+// run is a task that has, or had, a slot.
 type run struct {
 	execution.Run // but for the tail, guarded by Executor.mu
 
@@ -30,7 +30,7 @@ type run struct {
 	ctx     context.Context
 	stop    context.CancelCauseFunc
 	printed bool                              // the tool printed something while it ran
-	line    atomic.Pointer[toolqueue.Waiting] // its place in its tool queue, once it stands there
+	line    atomic.Pointer[toolqueue.Waiting] // its place in its tool queue
 
 	begun time.Time // when it became working; zero before
 	lost  bool      // the task was taken away
@@ -44,7 +44,7 @@ func newRun(x *Executor, p *pool, c engine.Claimed) *run {
 	return r
 }
 
-// markOf names the processes of a run.
+// markOf identifies the processes of a run.
 func markOf(t *signalbox.Task) string { return fmt.Sprintf("%s.%d", t.ID, t.Fence) }
 
 // heard is gateway.Call.Log.
@@ -66,7 +66,7 @@ func (r *run) setRow(t signalbox.Task) {
 	r.Update(t)
 }
 
-// run makes the call of a task that was claimed and stays with it to its end.
+// run makes the call of a claimed task and stays until its end.
 func (x *Executor) run(r *run) {
 	defer x.removeRun(r)
 	args, err := withSecrets(r.request.Arguments, r.secrets)
@@ -100,8 +100,7 @@ func (x *Executor) run(r *run) {
 	r.conclude(res, err)
 }
 
-// traced returns the context and the _meta of the run's call: it is a part of
-// the trace of the task.
+// withTrace returns context and _meta of the call, as part of the task's trace.
 func (r *run) withTrace() (context.Context, json.RawMessage) {
 	if r.x.opts.Trace == nil {
 		return r.ctx, r.request.Metadata
@@ -110,7 +109,7 @@ func (r *run) withTrace() (context.Context, json.RawMessage) {
 	return ctx, gateway.MetaTrace(ctx, r.request.Metadata)
 }
 
-// awaitTool waits for a tool whose server is still starting, as after a restart.
+// awaitTool waits for a tool whose server is still starting.
 func (x *Executor) awaitTool(r *run) error {
 	until := time.Now().Add(toolGrace)
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
@@ -131,11 +130,11 @@ func (x *Executor) awaitTool(r *run) error {
 	}
 }
 
-// accept makes the task working, durably, before anything of it runs.
+// accept makes the task working, durably, before any of it runs.
 func (r *run) accept() error {
 	for pause := storeRetry; ; pause = min(2*pause, storeGrace) {
 		switch {
-		case r.x.stopping(): // its own context may not have heard of it yet, while another run gave its slot up for that
+		case r.x.stopping(): // its own context may not have ended yet
 			return errStopping
 		case r.ctx.Err() != nil:
 			return context.Cause(r.ctx)
@@ -155,8 +154,8 @@ func (r *run) accept() error {
 	}
 }
 
-// tryAccept accepts the task. An earlier try may have been stored though the
-// store said that it was not: then the task is working in our hands already.
+// tryAccept accepts the task. An earlier attempt may have been stored despite an error:
+// then the task is working and ours already.
 func (r *run) tryAccept(again bool) (signalbox.Task, error) {
 	t, err := r.x.engine.Accept(context.WithoutCancel(r.ctx), r.row(), "", "")
 	if err == nil || !again {
@@ -173,7 +172,7 @@ func (r *run) accepted(t signalbox.Task) error {
 	r.setRow(t)
 	r.line.Store(nil)
 	r.begun = time.Now()
-	_ = execution.ContinueLog(r.ctx, r.x.engine.Read(), &t, r.Tail) // else the log of this attempt stands alone
+	_ = execution.ContinueLog(r.ctx, r.x.engine.Read(), &t, r.Tail) // on an error the log starts with this attempt
 	if t.CancelRequested {
 		r.stop(errCancelled)
 		return errCancelled
@@ -181,7 +180,7 @@ func (r *run) accepted(t signalbox.Task) error {
 	return nil
 }
 
-// waitsFor says for people what a run waits for before it begins.
+// waitsFor describes what a run waits for before it starts.
 func (r *run) waitsFor() (text string, position int) {
 	w, has := r.line.Load(), r.slotState()
 	if w == nil && has == slotHeld {

@@ -7,29 +7,29 @@ import (
 	"slices"
 )
 
-// A call that waits for its tool queue leaves its slot of commands to others,
-// and takes one again when the tool queue's slot is its own:
+// A call that waits for its tool queue yields its command slot, and takes one again when it
+// has a slot of the tool queue:
 //
-//	claimed ─▶ its slot ─▶ in line of the tool queue, without it ─▶ a slot again ─▶ runs
+//	claimed ─▶ its slot ─▶ waits in the tool queue, without it ─▶ a slot again ─▶ runs
 //
-// So calls of one narrow tool queue keep no others from running.
+// So calls of one narrow tool queue do not block others.
 
-// maxYielded is how many calls may have left their slots at a time.
+// maxYielded bounds the calls that have yielded their slots.
 const maxYielded = 1000
 
-// errAside is why a call that has not begun gives its claim back.
+// errDeferred: a call that has not started returns its claim.
 var errDeferred = errors.New("the call has not begun, and is not to begin now")
 
-// holding says what a run has of its pool.
+// slotState says whether a run has a slot of its pool.
 type slotState int
 
 const (
-	slotHeld    slotState = iota // a slot
-	slotYielded                  // none: it waits for its tool queue
-	slotWanted                   // none: it has its tool queue's slot and waits for one
+	slotHeld    slotState = iota
+	slotYielded           // it waits for its tool queue
+	slotWanted            // it has its tool queue's slot and waits for one of the pool
 )
 
-// take takes a slot of the pool for a claim. It needs Executor.mu.
+// acquire takes a slot for a claim. Executor.mu is held.
 func (p *pool) acquire() bool {
 	if p.limit > 0 && p.taken >= p.limit {
 		p.refused = true
@@ -39,8 +39,8 @@ func (p *pool) acquire() bool {
 	return true
 }
 
-// give gives a slot back: to the first of those that want one again, else to
-// whoever claims. It needs Executor.mu.
+// release gives a slot to the first run that wants one back, else to the next claim.
+// Executor.mu is held.
 func (p *pool) release() {
 	if len(p.wanted) > 0 && p.taken <= p.limit {
 		first := p.wanted[0]
@@ -55,7 +55,7 @@ func (p *pool) release() {
 	}
 }
 
-// yield leaves the slot of a run to others while it waits for its tool queue.
+// yield releases the slot of a run while it waits for its tool queue.
 func (r *run) yield() {
 	r.x.mu.Lock()
 	defer r.x.mu.Unlock()
@@ -67,8 +67,8 @@ func (r *run) yield() {
 	r.pool.release()
 }
 
-// regain takes a slot again for a run that has yielded its own, unless it is not
-// to begin now.
+// regain takes a slot again for a run that has yielded its own, unless it must not start
+// any more.
 func (r *run) regain() error {
 	r.x.mu.Lock()
 	if r.slot == slotHeld {
@@ -93,7 +93,7 @@ func (r *run) regain() error {
 	return r.regained(turn)
 }
 
-// regained takes in that the run has a slot, or that it ended before.
+// regained records that the run has a slot, or that it ended before.
 func (r *run) regained(turn chan struct{}) error {
 	r.x.mu.Lock()
 	defer r.x.mu.Unlock()
@@ -108,21 +108,20 @@ func (r *run) regained(turn chan struct{}) error {
 	return context.Cause(r.ctx)
 }
 
-// door lets calls into the line of a tool queue, in the order of their claims and
-// never more of the pool than it has slots: the bounds of that line are for
-// callers, and a task can wait outside.
+// queueGate admits calls to a tool queue in the order of their claims, and never more than
+// the pool has slots: the tool queue's depth is for callers, and a task can wait outside.
 type queueGate struct {
-	inside  int  // calls in the line
-	joining bool // one of them is on its way to its place there
+	inside  int  // calls in the tool queue
+	joining bool // one of them is just entering
 	waiting []queued
 }
 
 type queued struct {
 	fence int64
-	turn  chan struct{} // closed when it may go in
+	turn  chan struct{} // closed when it may enter
 }
 
-// next lets the next call in, if it may. It needs Executor.mu.
+// admit admits the next call, if it may enter. Executor.mu is held.
 func (d *queueGate) admit(most int) {
 	if len(d.waiting) == 0 || d.joining || d.inside >= most {
 		return
@@ -132,7 +131,7 @@ func (d *queueGate) admit(most int) {
 	d.waiting = d.waiting[1:]
 }
 
-// place is what a call has of the door of its tool queue; nil where there is none.
+// place is a call's position at the gate of its tool queue; nil if it has none.
 type place struct {
 	r      *run
 	gate   *queueGate
@@ -141,7 +140,7 @@ type place struct {
 	left   bool
 }
 
-// lineUp waits until the run may stand in the line of its tool queue.
+// enterQueue waits until the run may enter its tool queue.
 func (r *run) enterQueue() (*place, error) {
 	tool, _ := r.x.gateway.Tool(r.row().Tool)
 	if r.pool.limit == 0 || tool.Queue == "" {
@@ -178,7 +177,7 @@ func (r *run) place(queue string) *place {
 	return p
 }
 
-// join takes in that the call has its place in the line, or its slot.
+// join records that the call has its place in the tool queue, or its slot.
 func (p *place) join() {
 	if p == nil {
 		return
@@ -195,7 +194,7 @@ func (p *place) joinLocked() {
 	}
 }
 
-// leave takes in that the call has left the line, or never was let into it.
+// leave records that the call has left the tool queue, or was never admitted.
 func (p *place) leave() {
 	if p == nil {
 		return
@@ -216,7 +215,7 @@ func (p *place) leave() {
 	d.admit(p.r.pool.limit)
 }
 
-// begin takes in that the run has its tool queue's slot, and makes it working.
+// begin is called when the run has its tool queue's slot; it makes the task working.
 func (r *run) begin() error {
 	waited := r.slotState() != slotHeld
 	if err := r.regain(); err != nil {
@@ -234,15 +233,15 @@ func (r *run) slotState() slotState {
 	return r.slot
 }
 
-// paused reports whether a queue is paused: what was claimed long ago and has
-// not begun goes back to its place.
+// paused reports whether a queue is paused: then tasks that were claimed long ago and have
+// not started are returned.
 func (x *Executor) paused(queue string) bool {
 	is, err := x.engine.Paused(x.claimCtx, queue)
 	return err == nil && is
 }
 
-// setAside has the runs that wait for their tool queue give their claims back.
-// It needs Executor.mu, so that none of them begins meanwhile.
+// deferWaiting has the runs that wait for their tool queue return their claims. Executor.mu
+// is held, so that none of them starts meanwhile.
 func (x *Executor) deferWaiting() {
 	for _, r := range x.runs {
 		if r.slot != slotHeld {
@@ -251,12 +250,12 @@ func (x *Executor) deferWaiting() {
 	}
 }
 
-// aside reports whether a call that ended with err has only been set aside.
+// deferred reports whether a call that ended with err was only deferred.
 func (r *run) deferred(err error) bool {
 	return err != nil && r.begun.IsZero() && (errors.Is(err, errDeferred) || errors.Is(context.Cause(r.ctx), errDeferred))
 }
 
-// putBack puts the task of a run that was set aside back in its place.
+// putBack returns the task of a deferred run to its place.
 func (r *run) putBack() {
 	r.persist("a tool task that has not begun not put back", func(ctx context.Context) error {
 		_, err := r.x.engine.PutBack(ctx, r.row(), "its queue was paused, or the director stopped, before the call ran")

@@ -13,9 +13,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// loadAgents makes the lanes agree with the stored agents.
+// loadAgents updates the lanes to the stored agents.
 func (l *Lanes) loadAgents(ctx context.Context) error {
-	l.loading.Lock() // what was read earlier must not be put in later
+	l.loading.Lock() // so that older rows do not overwrite newer ones
 	defer l.loading.Unlock()
 	rows, err := l.Engine.Read().Agents(ctx)
 	if err != nil {
@@ -50,7 +50,7 @@ func (l *Lanes) putLane(row signalbox.Agent) {
 		a.Bypass.Check()
 		l.Put(a)
 		return
-	case a.Row.URL != row.URL: // another instance has the name now
+	case a.Row.URL != row.URL: // another instance has the name
 		l.supersede(a)
 		a.Presence, a.reported, a.Isolated, a.HighestFence = execution.NewPresence(l.opts.Monotonic()), report{}, 0, 0
 		a.Health.Recover()
@@ -61,8 +61,7 @@ func (l *Lanes) putLane(row signalbox.Agent) {
 	l.Update(a)
 }
 
-// loadRuns looks at what is in flight: at the start, and as the backstop for
-// changes that nothing told of.
+// loadRuns reads what is in flight: at the start, and as the backstop for missed changes.
 func (l *Lanes) loadRuns(ctx context.Context) error {
 	tasks, err := l.Engine.Read().InFlight(ctx)
 	if err != nil {
@@ -75,14 +74,14 @@ func (l *Lanes) loadRuns(ctx context.Context) error {
 		if a := l.Lanes[t.Agent]; a != nil {
 			there[t.ID] = true
 			if l.Runs[t.ID] == nil {
-				a.Wake.Send() // it may have to be given again, or stopped
+				a.Wake.Send() // it may have to be delivered again, or stopped
 			}
 			l.putRun(a, t)
 		}
 	}
 	for id, r := range l.Runs {
-		// One that was claimed while we read is taken off only when the next
-		// look does not find it either.
+		// One claimed during the read is dropped only if the next read does not find it
+		// either.
 		if !there[id] && l.opts.Monotonic().Sub(r.Heard) > l.opts.Tick {
 			l.dropRun(r)
 		}
@@ -102,7 +101,7 @@ func (l *Lanes) putRun(a *lane, t signalbox.Task) *run {
 		}
 		l.dropRun(r)
 	}
-	// Until its request is known, nothing is told of a task that has an env.
+	// Until its request is read, messages about a task with an env are withheld.
 	c := engine.Claimed{Task: t, Request: signalbox.Request{HadEnv: t.HasEnv}}
 	r = &run{Run: execution.NewRun(c, l.opts.Monotonic())}
 	l.Runs[t.ID] = r
@@ -119,12 +118,12 @@ func (l *Lanes) dropRun(r *run) {
 		delete(l.Runs, r.ID)
 	}
 	if a := l.Lanes[r.Task.Agent]; a != nil && a.RemoveRun(&r.Run) {
-		l.OfferUndecided(a) // where nothing was heard of it, it decided nothing
+		l.OfferUndecided(a) // in case its offer decided nothing
 	}
 	r.Tail.End()
 }
 
-// laneOf returns the lane of an agent for a request of an instance of it.
+// laneOf returns the lane of an agent, for a request of an instance of it.
 func (l *Lanes) laneOf(ctx context.Context, name, instance string) (*lane, error) {
 	for again := false; ; again = true {
 		l.Mu.Lock()
@@ -145,8 +144,8 @@ func (l *Lanes) laneOf(ctx context.Context, name, instance string) (*lane, error
 	}
 }
 
-// hear takes in that an agent spoke, and what it said it runs. It returns the
-// runs that have reached a limit.
+// recordHeard records that an agent sent a request, and the runs that it named. It returns
+// the runs that exceed a limit.
 func (l *Lanes) recordHeard(a *lane, s report, runs []api.PullRun) []execution.StopOrder {
 	now, wall := l.opts.Monotonic(), l.Engine.Now()
 	l.Mu.Lock()
@@ -200,8 +199,8 @@ func (l *Lanes) noteGone(name, why string) {
 	l.Engine.NoteAgent(l.Ctx, signalbox.EventAgentDown, name, why)
 }
 
-// Heartbeat is of an agent that claims nothing now, or that stops. ok is false
-// where the agent is none of these.
+// Heartbeat handles a heartbeat of an agent that does not claim now, or that stops. ok is
+// false if it is not a pull agent.
 func (l *Lanes) Heartbeat(ctx context.Context, name string, b api.Heartbeat) (stop []api.PullStop, ok bool, err error) {
 	l.Mu.Lock()
 	_, ok = l.Lanes[name]
@@ -223,8 +222,8 @@ func (l *Lanes) Heartbeat(ctx context.Context, name string, b api.Heartbeat) (st
 	return answer.Stop, true, err
 }
 
-// leave takes in that an agent stops: it claims nothing more. What it was given
-// and does not name did not reach it.
+// agentStopping handles that an agent stops: it claims nothing more. Tasks given to it that
+// it does not name did not reach it.
 func (l *Lanes) agentStopping(ctx context.Context, a *lane, runs []api.PullRun) error {
 	named := map[string]bool{}
 	for _, s := range runs {
@@ -232,7 +231,7 @@ func (l *Lanes) agentStopping(ctx context.Context, a *lane, runs []api.PullRun) 
 	}
 	var missed []signalbox.Task
 	l.Mu.Lock()
-	news := a.Presence.Leave(l.opts.Monotonic(), time.Time{}, execution.StoppingMessage) // what it says next brings it up again
+	news := a.Presence.Leave(l.opts.Monotonic(), time.Time{}, execution.StoppingMessage) // its next request brings it up again
 	l.Update(a)
 	l.supersede(a)
 	for id, r := range a.Runs {
@@ -253,14 +252,13 @@ func (l *Lanes) agentStopping(ctx context.Context, a *lane, runs []api.PullRun) 
 	return nil
 }
 
-// unreached gives back a task whose agent stopped before it got it.
+// returnUndelivered returns a task whose agent stopped before it got it.
 func (l *Lanes) returnUndelivered(ctx context.Context, t signalbox.Task) error {
 	_, err := l.Engine.Unsent(ctx, t, "agent "+t.Agent+" stopped before the task reached it")
 	return execution.UnlessDecided(err)
 }
 
-// Answers reports whether an agent is there, as far as it was heard; ok is
-// false where the agent is none of these.
+// Answers reports whether an agent is up; ok is false if it is not a pull agent.
 func (l *Lanes) Answers(name string) (there, ok bool) {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()

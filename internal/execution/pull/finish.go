@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// finished brings the agent's last word to the engine.
+// finished stores the agent's final report.
 func (h *runReport) finished(ctx context.Context, rep *api.PullReport) (api.PullReported, error) {
 	log, complete, err := h.finalLog(ctx, rep.Output)
 	if err != nil || !complete {
@@ -31,7 +31,7 @@ func (h *runReport) finished(ctx context.Context, rep *api.PullReport) (api.Pull
 	case "":
 		h.l.noteSession(ctx, &was, o.SessionID)
 		return api.PullReported{}, nil
-	case signalbox.CodeAlreadyEnded, signalbox.CodeStaleFence, signalbox.CodeConflict: // someone was first: perhaps this very report, which came twice
+	case signalbox.CodeAlreadyEnded, signalbox.CodeStaleFence, signalbox.CodeConflict: // decided already, perhaps by a duplicate of this report
 		t, rerr := h.l.Engine.Read().Task(ctx, h.task.ID)
 		if rerr != nil {
 			return api.PullReported{}, rerr
@@ -41,17 +41,15 @@ func (h *runReport) finished(ctx context.Context, rep *api.PullReport) (api.Pull
 	return api.PullReported{}, err
 }
 
-// outcome reads the agent's last word, with the values of the task's env
-// hidden where people read it.
+// outcome parses the agent's final report, with env values masked in its message.
 func (l *Lanes) outcome(ctx context.Context, t *signalbox.Task, f *api.AgentTaskStatus) (engine.Outcome, bool) {
 	o, lost := execution.Outcome(*f)
 	o.Message = l.hide(ctx, t, o.Message)
 	return o, lost
 }
 
-// late answers a report of an execution that is over here: nil where it says
-// again what was taken from it, else CodeStaleFence, with its last word kept
-// aside.
+// lateReport answers a report on an execution that is over here: nil if it repeats what was
+// stored, else CodeStaleFence; its final report is kept aside.
 func (l *Lanes) lateReport(ctx context.Context, a *lane, t *signalbox.Task, rep *api.PullReport) error {
 	f := rep.Finished
 	if f != nil && t.Fence == rep.Fence && t.TaskID == f.TaskID && t.Reason.AgentSays() {

@@ -12,10 +12,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// reloadEvery is how often it is looked for what nothing told of.
+// reloadInterval is the interval of the backstop reads.
 const reloadInterval = 10 * time.Second
 
-// rounds do what is due by time.
 type rounds struct {
 	l                                 *Lanes
 	reloaded, renewed, silenceChecked execution.Every
@@ -41,7 +40,7 @@ func (c *rounds) round(ctx context.Context) time.Duration {
 
 func (l *Lanes) logError(what string, err error) { l.Maintenance.LogError(l.Ctx, what, err) }
 
-// missSilent marks down the agents that have said nothing for too long.
+// markSilentDown marks agents down that have been silent for too long.
 func (l *Lanes) markSilentDown() {
 	lost := map[string]string{}
 	now := l.opts.Monotonic()
@@ -55,16 +54,15 @@ func (l *Lanes) markSilentDown() {
 	}
 	l.Mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(lost)) {
-		if l.Holds(name) { // one director says it for all
+		if l.Holds(name) { // one director journals it for all
 			l.noteGone(name, lost[name])
 		}
 	}
 }
 
-// loseSilent ends the executions whose agents have named them to nobody for the
-// slot lease: neither to this director nor, as the leases show, to another. How
-// long that is is measured by the monotonic clock, from when this director began
-// to look.
+// loseSilent ends executions that their agents have not named for the slot lease, neither
+// to this director nor, as the leases show, to another. The time is measured by the
+// monotonic clock, from when this director started to watch.
 func (l *Lanes) loseSilent(ctx context.Context) error {
 	slots, err := l.Engine.Read().Slots(ctx)
 	if err != nil {
@@ -102,7 +100,7 @@ func (l *Lanes) loseSilent(ctx context.Context) error {
 	return nil
 }
 
-// overLimit says which limit a run has reached, by what its agent says of it.
+// overLimit returns the limit that a run has exceeded, by its agent's report.
 func (l *Lanes) overLimit(r *run, said api.PullRun) (o execution.StopOrder, over bool) {
 	if r.Task.State != signalbox.Working || said.Stopping {
 		return o, false
@@ -115,7 +113,7 @@ func (l *Lanes) overLimit(r *run, said api.PullRun) (o execution.StopOrder, over
 	return execution.StopOrder{Task: r.Task, Reason: reason, Message: message}, reason != ""
 }
 
-// learn reads the requests of runs that this director did not give out.
+// loadRequests reads the requests of runs that this director did not deliver.
 func (l *Lanes) loadRequests(ctx context.Context, a *lane) error {
 	var unknown []string
 	l.Mu.Lock()
@@ -134,7 +132,7 @@ func (l *Lanes) loadRequests(ctx context.Context, a *lane) error {
 	return nil
 }
 
-// enforce stops the runs that have reached a limit.
+// enforce stops runs that exceed a limit.
 func (l *Lanes) enforce(ctx context.Context, orders []execution.StopOrder) {
 	for _, o := range orders {
 		if execution.Enforce(ctx, l.Engine, l.Log, o) != execution.InCall {

@@ -8,18 +8,18 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// maxVoid is how many masks of runs that are over here are kept.
+// maxEndedMasks bounds the masks kept of runs that have ended here.
 const maxEndedMasks = 256
 
-// voidMask is the mask of a run that is over here and may still be heard of: the
-// store erases the env of a task that has ended.
+// endedMask is the mask of a run that has ended here and may still be reported on: the
+// store erases the env of an ended task.
 type endedMask struct {
 	id   string
 	mask execution.Mask
-	at   time.Time // monotonic: since then
+	at   time.Time // monotonic: when the run ended here
 }
 
-// hide returns what an agent says of a task as it may be stored and logged.
+// hide masks an agent's message about a task.
 func (l *Lanes) hide(ctx context.Context, t *signalbox.Task, text string) string {
 	if text == "" || (!t.HasEnv && !t.State.Terminal()) {
 		return text
@@ -37,9 +37,8 @@ func (l *Lanes) maskFor(ctx context.Context, id string) execution.Mask {
 	return m
 }
 
-// learnOf reads the request of a run that this director did not give out, once,
-// and returns its mask: where its env cannot be opened, all that its agent says
-// is withheld.
+// loadRequest reads the request of a run that this director did not deliver, once, and
+// returns its mask: if its env cannot be decrypted, all messages are withheld.
 func (l *Lanes) loadRequest(ctx context.Context, id string) (execution.Mask, error) {
 	c, err := l.Engine.Load(ctx, id)
 	if c.Task.ID == "" {
@@ -69,8 +68,8 @@ func (l *Lanes) knownMask(id string) (m execution.Mask, known bool) {
 	return m, false
 }
 
-// keepMask keeps the mask of a run that is not known here, or not any more, for as
-// long as its last word may come. Mu is held.
+// keepMask keeps the mask of a run that is not, or no longer, known here for as long as its
+// final report may come. Mu is held.
 func (l *Lanes) keepMask(id string, m execution.Mask) {
 	now := l.opts.Monotonic()
 	l.endedMasks = append(l.endedMasks, endedMask{id, m, now})

@@ -9,8 +9,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/tail"
 )
 
-// print takes in a piece of the log, unless something between is missing here:
-// the agent then sends it from the position that it is answered.
+// appendOutput appends a piece of the log, unless something before it is missing here: the
+// agent then resends from the position in the answer.
 func (h *runReport) appendOutput(o *api.PullOutput) {
 	at := h.run.Tail.Position()
 	if o.Seq != at && (o.Seq < at || !o.Truncated) {
@@ -27,8 +27,8 @@ func (h *runReport) appendOutput(o *api.PullOutput) {
 	h.l.Mu.Unlock()
 }
 
-// wholeLog is the log of a run that has ended, as far as it is kept. whole is
-// false where what the agent sent does not follow what is here.
+// finalLog returns the log of an ended run, as far as it is kept. complete is false if what
+// the agent sent leaves a gap.
 func (h *runReport) finalLog(ctx context.Context, o *api.PullOutput) (log *tail.Tail, complete bool, err error) {
 	if o == nil {
 		return h.run.Tail, true, nil
@@ -41,8 +41,8 @@ func (h *runReport) finalLog(ctx context.Context, o *api.PullOutput) (log *tail.
 	case o.Seq > at && !o.Truncated:
 		return nil, false, nil
 	}
-	// The agent sent more than was missing here, from an earlier position. Where
-	// to join the two is not known in characters: what it sent stands for itself.
+	// The agent sent more than was missing, from an earlier position. Where the two overlap
+	// is not known in characters: use what it sent.
 	log = tail.New()
 	if err := execution.ContinueLog(ctx, h.l.Engine.Read(), &h.task, log); err != nil {
 		return nil, false, err
@@ -53,8 +53,8 @@ func (h *runReport) finalLog(ctx context.Context, o *api.PullOutput) (log *tail.
 	return log, true, nil
 }
 
-// Output returns what was reported here of the log of a running task. ok is false
-// where another director has that: the log goes to the one that holds the agent.
+// Output returns the log of a running task as reported here. ok is false if another
+// director has it: agents send logs to the director that holds them.
 func (l *Lanes) Output(ctx context.Context, id string, after int64, wait time.Duration) (out api.Output, ok bool) {
 	agent := ""
 	l.Mu.Lock()

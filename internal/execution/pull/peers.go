@@ -8,8 +8,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Heard says which agents spoke to this director since it was last asked: it
-// is passed on to the others, which cannot ask them.
+// Heard returns the agents that sent requests to this director since the last call, for the
+// other directors, which cannot ask them.
 func (l *Lanes) Heard() []store.Heard {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
@@ -30,7 +30,7 @@ func (l *Lanes) Heard() []store.Heard {
 			s.State = "working"
 		}
 		status, err := json.Marshal(s)
-		if err != nil { // the types of the api package always marshal
+		if err != nil { // cannot happen
 			continue
 		}
 		all = append(all, store.Heard{Agent: a.Name, At: a.lastHeard, Status: status})
@@ -38,7 +38,7 @@ func (l *Lanes) Heard() []store.Heard {
 	return all
 }
 
-// News takes in when these agents last spoke to any director.
+// HeardElsewhere records when these agents last sent requests to any director.
 func (l *Lanes) HeardElsewhere(news []store.Heard) {
 	wall, now := l.Engine.Now(), l.opts.Monotonic()
 	l.Mu.Lock()

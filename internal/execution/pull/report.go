@@ -11,11 +11,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// Report takes in how a task of an agent fares. It returns when that is stored.
+// Report handles an agent's report on a task. It returns when the report is stored.
 //
-// Errors: CodeNotFound where there is no such task, or the agent never had it;
-// CodeStaleFence where the execution has been taken away; CodeConflict where
-// another instance has the agent's name.
+// Errors: CodeNotFound if there is no such task, or the agent never had it; CodeStaleFence
+// if the execution was taken away; CodeConflict if another instance has the agent's name.
 func (l *Lanes) Report(ctx context.Context, name, id string, rep api.PullReport) (api.PullReported, error) {
 	if err := checkReport(&rep); err != nil {
 		return api.PullReported{}, err
@@ -72,12 +71,14 @@ func checkReport(rep *api.PullReport) error {
 // maxPosition is the highest position in a log that is believed, maxPiece how
 // many bytes that are no text a piece of it may stand for.
 const (
+	// Bounds of a piece of a log: its highest position, and how many bytes that are not
+	// text it may stand for.
 	maxPosition = 1 << 53
 	maxPiece    = 1 << 20
 )
 
-// spans reports whether a piece of a log can be from seq to next. What is no
-// text comes as U+FFFD, one for each byte or one for many.
+// plausibleSpan reports whether a piece of a log can span seq to next. Invalid UTF-8
+// arrives as U+FFFD, one for each byte or one for several.
 func plausibleSpan(o *api.PullOutput) bool {
 	n, text := o.Next-o.Seq, int64(len(o.Text))
 	if n == text {
@@ -86,7 +87,7 @@ func plausibleSpan(o *api.PullOutput) bool {
 	return strings.ContainsRune(o.Text, utf8.RuneError) && text <= 3*n && n <= max(text, maxPiece)
 }
 
-// held is a report on an execution that its agent has in hand.
+// runReport is a report on an execution that its agent has.
 type runReport struct {
 	l    *Lanes
 	lane *lane
@@ -144,8 +145,8 @@ func (h *runReport) report(ctx context.Context, rep *api.PullReport) (api.PullRe
 	return out, nil
 }
 
-// settled takes a run that its agent has nothing more to do with off what its
-// claim named.
+// removeFromPoll removes the run from those that its agent's current claim named: the agent
+// is done with it.
 func (h *runReport) removeFromPoll(fence int64) {
 	h.l.Mu.Lock()
 	defer h.l.Mu.Unlock()
@@ -169,8 +170,8 @@ func (h *runReport) accepted(ctx context.Context, acc *api.PullAccepted) error {
 	return nil
 }
 
-// stale is an error of the engine as the agent hears it: what was decided
-// about its execution in the meantime makes it void.
+// staleError is an error of the engine as the agent gets it: an execution about which
+// something was decided meanwhile is void.
 func staleError(err error) error {
 	switch signalbox.CodeOf(err) {
 	case signalbox.CodeAlreadyEnded, signalbox.CodeConflict:
@@ -179,8 +180,8 @@ func staleError(err error) error {
 	return err
 }
 
-// took notes in which conversation the agent ran a chat, as it said, where it
-// was given none.
+// noteSession records the session in which the agent says it ran a chat, if the chat named
+// none.
 func (l *Lanes) noteSession(ctx context.Context, t *signalbox.Task, session string) {
 	if t.Mode != signalbox.ModeChat || session == "" || t.SessionID != "" {
 		return
@@ -190,7 +191,7 @@ func (l *Lanes) noteSession(ctx context.Context, t *signalbox.Task, session stri
 	}
 }
 
-// refused takes in that the agent did not take a task.
+// refused handles that the agent did not take a task.
 func (h *runReport) refused(ctx context.Context, no *api.PullRefused) error {
 	r := execution.Refusal{Status: no.Status, AgentRefusal: api.AgentRefusal{
 		Error: no.Error, Message: no.Message, HighestFence: no.HighestFence, CurrentTask: &api.AgentCurrentTask{ID: no.BusyWith},
@@ -201,7 +202,7 @@ func (h *runReport) refused(ctx context.Context, no *api.PullRefused) error {
 	return err
 }
 
-// unknown takes in the agent's word that it does not know the execution.
+// unknown handles that the agent does not know the execution.
 func (h *runReport) unknown(ctx context.Context) error {
 	if h.task.State == signalbox.Dispatching {
 		_, err := h.l.Engine.Unsent(ctx, h.task, "the task did not reach its agent")
@@ -210,7 +211,7 @@ func (h *runReport) unknown(ctx context.Context) error {
 	return h.lose(ctx, "agent "+h.lane.Name+" no longer knows the task: it was restarted or its history is gone")
 }
 
-// lose ends an execution that nobody will report on.
+// lose ends an execution without a final report.
 func (h *runReport) lose(ctx context.Context, message string) error {
 	_, err := h.l.Engine.Lose(ctx, h.task, signalbox.ReasonLost, message, false, h.run.LostResult())
 	return err

@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// review says what an agent must know about what it has in hand: runs to stop,
-// and, where give says so, what it should have and does not name.
+// review returns what an agent must know about its runs: runs to stop and, with give, tasks
+// that it should have and does not name.
 func (l *Lanes) review(ctx context.Context, a *lane, runs []api.PullRun, give bool) (answer api.PullAnswer, something bool, err error) {
 	l.Mu.Lock()
 	var unknown []api.PullRun
@@ -52,8 +52,7 @@ func (l *Lanes) review(ctx context.Context, a *lane, runs []api.PullRun, give bo
 	return answer, answer.Task != nil || len(answer.Stop) > 0 || len(answer.Ask) > 0, nil
 }
 
-// judge decides about a run that the agent names and that is not known here to
-// be its own.
+// reviewUnknown decides about a run that the agent names and that is not known here.
 func (l *Lanes) reviewUnknown(ctx context.Context, a *lane, s api.PullRun, answer *api.PullAnswer) error {
 	t, err := l.Engine.Read().Task(ctx, s.QueueID)
 	if signalbox.CodeOf(err) == signalbox.CodeNotFound {
@@ -77,13 +76,13 @@ func (l *Lanes) reviewUnknown(ctx context.Context, a *lane, s api.PullRun, answe
 	return nil
 }
 
-// holds reports whether an agent has the task in hand by that fence.
+// holds reports whether an agent has the task with that fence.
 func holds(agent string, fence int64, t *signalbox.Task) bool {
 	return t.State.InFlight() && t.Agent == agent && t.Fence == fence
 }
 
-// miss decides about a task that the agent should have in hand and does not
-// name: what it has not accepted is given again, about the rest it is asked.
+// reviewMissing decides about a task that the agent should have and does not name: it is
+// delivered again if not accepted yet, else the agent is asked about it.
 func (l *Lanes) reviewMissing(ctx context.Context, a *lane, was signalbox.Task, answer *api.PullAnswer) error {
 	t, err := l.Engine.Read().Task(ctx, was.ID)
 	missing := signalbox.CodeOf(err) == signalbox.CodeNotFound
@@ -103,8 +102,8 @@ func (l *Lanes) reviewMissing(ctx context.Context, a *lane, was signalbox.Task, 
 	switch {
 	case c.Task.ID == "":
 		return err
-	case c.Task.Rev != t.Rev: // the next poll finds out
-	case err != nil: // what it needs cannot be opened here
+	case c.Task.Rev != t.Rev: // the next poll handles it
+	case err != nil: // its env cannot be decrypted here
 		_, err = l.Engine.Reject(ctx, c.Task, err.Error()+"; submit the task again")
 		return execution.UnlessDecided(err)
 	default:
@@ -115,7 +114,7 @@ func (l *Lanes) reviewMissing(ctx context.Context, a *lane, was signalbox.Task, 
 	return nil
 }
 
-// lookedAway forgets a task that the agent turned out not to have in hand.
+// dropStale drops the run of a task that the agent turned out not to have.
 func (l *Lanes) dropStale(a *lane, was *signalbox.Task) {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/handshake"
 )
 
-// loadAgents makes the lanes agree with the stored agents.
+// loadAgents updates the lanes to the stored agents.
 func (d *Dispatcher) loadAgents(ctx context.Context) error {
 	rows, err := d.Engine.Read().Agents(ctx)
 	if err != nil {
@@ -51,14 +51,14 @@ func (d *Dispatcher) loadAgents(ctx context.Context) error {
 	return nil
 }
 
-// putLane adds a lane for an agent, or takes in that its row changed.
+// loadAgent adds or updates the lane of an agent.
 func (d *Dispatcher) loadAgent(row signalbox.Agent) {
 	d.Mu.Lock()
 	l := d.Lanes[row.Name]
 	unchanged := l != nil && sameAgent(&l.stored, &row)
 	d.Mu.Unlock()
 	if unchanged {
-		return // each of many agents that register one after another touches only its own lane
+		return // when many agents register at once, each touches only its own lane
 	}
 	token, err := d.Engine.AgentToken(row)
 	if err != nil {
@@ -69,8 +69,8 @@ func (d *Dispatcher) loadAgent(row signalbox.Agent) {
 	d.adoptAgents(d.upsertLane(row, c))
 }
 
-// lay makes the lane of an agent, or changes it, and returns its term where
-// what is in flight there is yet to be taken up.
+// upsertLane adds or updates the lane of an agent, and returns its term if the tasks in
+// flight there are yet to be adopted.
 func (d *Dispatcher) upsertLane(row signalbox.Agent, c *conn) map[string]*term {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
@@ -80,7 +80,7 @@ func (d *Dispatcher) upsertLane(row signalbox.Agent, c *conn) map[string]*term {
 		return nil
 	}
 	ctx, stop := context.WithCancel(d.Ctx)
-	adopted := execution.Taken(d.adopted) // what was in flight at the start was taken up
+	adopted := execution.Taken(d.adopted) // the adoption at the start is over
 	l := &lane{Lane: execution.NewLane[*run](row, d.opts.Monotonic()), stored: row, conn: c, stop: stop, probing: execution.NewSignal()}
 	d.Put(l)
 	if d.single() || d.mine[l.Name] {
@@ -101,8 +101,8 @@ func sameAgent(a, b *signalbox.Agent) bool {
 		a.Version == b.Version && a.CreatedAt.Equal(b.CreatedAt)
 }
 
-// change takes in another row of the agent. What it said of itself counts
-// more than its row, as long as it is still the same agent.
+// change applies a changed row. What the agent reports overrides its row, as long as it is
+// still the same agent.
 func (l *lane) change(row signalbox.Agent, c *conn, now time.Time) {
 	l.stored = row
 	if l.conn.base != c.base || l.conn.token != c.token {

@@ -8,13 +8,13 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// A chat goes on with its agent's current conversation. Where the agent
-// begins conversations under the id it is given, the row has it. Any other
-// agent names its conversations itself: a chat is offered to it with the one
-// that is current then, and what it answers is the one to go on with.
+// A chat continues its agent's current session. If the agent starts sessions under the id
+// it is given, the row has that id. Any other agent chooses ids itself: a chat is offered
+// to it with the session that is current then, and the one it answers is the one to
+// continue.
 
-// goOn puts the conversation to go on with into the offer of a chat that names
-// none and was given none that is sure to last.
+// continueSession sets the session of an offer for a chat that names none, unless the agent
+// starts sessions under the id it is given.
 func (r *run) continueSession(ctx context.Context, offer *api.AgentTask) {
 	t, q := r.row(), r.request
 	r.d.Mu.Lock()
@@ -31,7 +31,7 @@ func (r *run) continueSession(ctx context.Context, offer *api.AgentTask) {
 	offer.SessionID = id
 }
 
-// took notes in which conversation the agent ran a chat, as it said.
+// noteSession records the session in which the agent says it ran a chat.
 func (r *run) noteSession(ctx context.Context, session string) {
 	t := r.row()
 	r.d.Mu.Lock()
@@ -46,21 +46,20 @@ func (r *run) noteSession(ctx context.Context, session string) {
 	}
 }
 
-// conversations says whether the list of an agent's conversations is to be asked
-// for: once each time that it comes up, one question at a time.
+// sessionSync says whether an agent's list of sessions is to be read: once each time it
+// comes up, one request at a time.
 type sessionSync int
 
 const (
 	synced sessionSync = iota
 	syncDue
 	syncing
-	syncAgain // asking; it came up anew meanwhile
+	syncAgain // syncing, and it came up again meanwhile
 )
 
 func (c *sessionSync) due() bool { return *c == syncDue }
 func (c *sessionSync) start()    { *c = syncing }
 
-// want has it asked for.
 func (c *sessionSync) request() {
 	switch *c {
 	case synced:
@@ -70,7 +69,7 @@ func (c *sessionSync) request() {
 	}
 }
 
-// answered takes in that the question is over, with an answer or without.
+// finished ends a sync, successful or not.
 func (c *sessionSync) finished() {
 	switch *c {
 	case syncing:
@@ -80,9 +79,8 @@ func (c *sessionSync) finished() {
 	}
 }
 
-// askSessions begins to reconcile the stored conversations of an agent with
-// those it has, where it came up and was not asked since. One question at a
-// time; nothing else waits for it.
+// syncSessions starts to reconcile the stored sessions of an agent with its own list, if it
+// came up since the last time. One request at a time; nothing else waits for it.
 func (d *Dispatcher) syncSessions(l *lane) {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
@@ -98,7 +96,7 @@ func (d *Dispatcher) syncSessions(l *lane) {
 		d.Mu.Lock()
 		l.sessionSync.finished()
 		d.Mu.Unlock()
-		d.syncSessions(l) // it came up anew in the meantime
+		d.syncSessions(l) // in case it came up again
 	})
 	if begun {
 		l.sessionSync.start()
@@ -120,9 +118,9 @@ func (d *Dispatcher) reconcileSessions(ctx context.Context, agent string, c *con
 		if !signalbox.ValidSessionID(s.SessionID) {
 			continue
 		}
-		used := s.LastUsed.UTC().Truncate(time.Millisecond) // a store keeps no more
+		used := s.LastUsed.UTC().Truncate(time.Millisecond) // stores keep milliseconds
 		if used.IsZero() || used.After(asked) {
-			used = asked // its clock is ahead, or it does not say
+			used = asked // its clock is ahead, or it does not report it
 		}
 		has = append(has, signalbox.Session{ID: s.SessionID, LastUsed: used})
 	}

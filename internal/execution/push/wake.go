@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// applied hears of every durable change. It runs on the goroutine that made
-// the change: it only leaves signs.
+// applied observes durable changes. It runs on the goroutine that made the change, so it
+// only sends signals.
 func (d *Dispatcher) applied(a *engine.Applied) {
 	t := a.Task
 	switch a.Kind {
@@ -37,7 +37,7 @@ func (d *Dispatcher) applied(a *engine.Applied) {
 		d.foreignEnd(t, a.Kind)
 	}
 	if t.State == signalbox.Pending && !t.Ready && !a.Partial {
-		d.Maintenance.RunNow() // it waits for its time: the timer may be set too late
+		d.Maintenance.RunNow() // it is due later, perhaps before the timer fires
 	}
 	d.Applied(a)
 }
@@ -78,8 +78,8 @@ func (d *Dispatcher) laneLoop(ctx context.Context, l *lane) {
 	}
 }
 
-// claim gives the agent one task, or one of its bypass queue, if it has room and
-// one waits.
+// claim gives the agent one task, or one of its bypass queue, if it has room and a task
+// waits.
 func (d *Dispatcher) claim(ctx context.Context, l *lane, isolated bool) (more bool, err error) {
 	d.Mu.Lock()
 	t := l.term
@@ -108,9 +108,8 @@ func (d *Dispatcher) claim(ctx context.Context, l *lane, isolated bool) (more bo
 	return more || found, err
 }
 
-// begin starts the run of a task that was claimed in a term, and reports whether
-// it did. Where the term is over by now, or the agent must be asked first, the
-// claim is given back.
+// begin starts the run of a task that was claimed in a term, and reports whether it did. If
+// the term is over, or the agent must be asked first, the claim is returned.
 func (d *Dispatcher) begin(l *lane, t *term, c engine.Claimed) bool {
 	why := "the agent went to another director before the task was sent"
 	if !signalbox.Isolated(c.Task.Slot) && d.dataLossSuspected(l) {
@@ -133,10 +132,10 @@ func (d *Dispatcher) begin(l *lane, t *term, c engine.Claimed) bool {
 	return false
 }
 
-// giveBackFor bounds how long a claim is given back for which it is too late.
+// giveBackFor bounds the attempt to return a claim.
 const giveBackFor = 5 * time.Second
 
-// newRun makes the run of a task. ctx ends when the dispatcher stops, the agent
+// newRun makes the run of a task. Its context ends when the dispatcher stops, the agent
 // goes to another director, or the execution is taken away.
 func (d *Dispatcher) newRun(l *lane, t *term, c engine.Claimed) *run {
 	r := &run{
@@ -147,8 +146,7 @@ func (d *Dispatcher) newRun(l *lane, t *term, c engine.Claimed) *run {
 	return r
 }
 
-// start puts a run on the books, on a goroutine of its own, unless its term is
-// over.
+// start registers a run and starts its goroutine, unless its term is over.
 func (d *Dispatcher) start(r *run, first func(*run, context.Context)) bool {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
@@ -158,7 +156,7 @@ func (d *Dispatcher) start(r *run, first func(*run, context.Context)) bool {
 		defer r.stop()
 		r.turn("run")
 		t := r.row()
-		_ = execution.ContinueLog(r.ctx, d.Engine.Read(), &t, r.Tail) // else the log of this attempt stands alone
+		_ = execution.ContinueLog(r.ctx, d.Engine.Read(), &t, r.Tail) // on an error the log starts with this attempt
 		first(r, r.ctx)
 		d.runEnded(r)
 	})
@@ -173,7 +171,7 @@ func (d *Dispatcher) start(r *run, first func(*run, context.Context)) bool {
 	return true
 }
 
-// drop takes a run off the books, if it is still there. Mu is held.
+// remove unregisters a run. Mu is held.
 func (d *Dispatcher) remove(r *run) {
 	r.lane.remove(r)
 	if d.Runs[r.ID] == r {
@@ -181,10 +179,10 @@ func (d *Dispatcher) remove(r *run) {
 	}
 }
 
-// claimBehind returns the context for the change that ends a run: the agent's next
-// task is claimed behind it, in the same commit where the store can do that. Of an
-// agent without fences it must first be noted here what the run was called, and of
-// one that names its conversations itself, in which one it ended.
+// claimBehind returns the context for the change that ends a run: the agent's next claim
+// follows it in the same commit, if the store supports that. Not for an agent without
+// fences, whose id for the run must be recorded first, nor for one that names its sessions
+// itself.
 func (d *Dispatcher) claimBehind(ctx context.Context, r *run) context.Context {
 	if d.opts.Turn != nil || r.Isolated {
 		return ctx
@@ -200,7 +198,7 @@ func (d *Dispatcher) claimBehind(ctx context.Context, r *run) context.Context {
 	})
 }
 
-// notEnding takes back that the slot of a run may be claimed.
+// cancelEnding withdraws that the slot of a run may be claimed.
 func (d *Dispatcher) cancelEnding(r *run) {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
@@ -208,14 +206,14 @@ func (d *Dispatcher) cancelEnding(r *run) {
 	d.Update(r.lane)
 }
 
-// leave takes a run off its lane and lets the lane look for more.
+// runEnded removes a run from its lane and has the lane claim again.
 func (d *Dispatcher) runEnded(r *run) {
 	r.Tail.End()
 	d.Mu.Lock()
 	l := r.lane
 	d.remove(r)
 	l.recordEnded(r)
-	d.OfferUndecided(l) // its offer decided nothing
+	d.OfferUndecided(l) // in case its offer decided nothing
 	if r.withheld && l.term == r.term && !l.withholdsFence(r.Fence) {
 		r.withheld = false
 		l.withheld = append(l.withheld, withheld{
