@@ -11,7 +11,7 @@ import (
 // task is woken when the submit is queued in the store, not only when it is stored. An idle
 // agent then gets its task one commit earlier.
 type earlyWake struct {
-	takers func(queue string) (wake func()) // see SetAhead
+	takers func(queue string) (wake func()) // see SetEarlyWake
 
 	mu          sync.Mutex
 	unpublished map[string]chan struct{} // submits by task id; closed when published

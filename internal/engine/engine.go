@@ -72,7 +72,7 @@ type Engine struct {
 	rates       rates
 	stranded    strandedScans
 	earlyWake   earlyWake
-	pruneCursor store.EndedSpot // where the next pruning of owners over their limit starts
+	pruneCursor store.EndedCursor // where the next pruning of owners over their limit starts
 }
 
 // New returns an engine over a store.

@@ -104,12 +104,12 @@ func (e *Engine) Prune(ctx context.Context, keep Retention) (Pruned, error) {
 		did.Over = max(0, sum-keep.Bytes)
 	}
 	old, err := e.store.Prune(ctx, store.Pruning{Ended: e.Now().Add(-keep.For), Bytes: did.Over, Limit: batchSize})
-	did.Tasks, did.More = old.Tasks, old.Next != store.EndedSpot{}
+	did.Tasks, did.More = old.Tasks, old.Next != store.EndedCursor{}
 	if err != nil || len(did.Owners) == 0 || did.More {
 		return did, err
 	}
 	theirs, err := e.store.Prune(ctx, store.Pruning{Owners: did.Owners, After: e.pruneCursor, Limit: batchSize})
-	did.Tasks, did.More = did.Tasks+theirs.Tasks, theirs.Next != store.EndedSpot{}
+	did.Tasks, did.More = did.Tasks+theirs.Tasks, theirs.Next != store.EndedCursor{}
 	e.pruneCursor = theirs.Next
 	return did, err
 }

@@ -44,7 +44,7 @@ func (e *Engine) checkRoute(ctx context.Context, n NewTask) error {
 	case s.Agent != n.Agent:
 		return signalbox.Invalid("agent", "session %s is held by agent %s: leave out agent, or name %s", n.SessionID, s.Agent, s.Agent)
 	case n.Mode == signalbox.ModeChat:
-		return store.CheckTalk(&s) // the store checks this again; here it takes precedence over "no room"
+		return store.CheckChatSession(&s) // the store checks this again; here it takes precedence over "no room"
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func (e *Engine) checkLimits(ctx context.Context, n NewTask) error {
 }
 
 // setRoom sets the submission's condition for starting at once (Room), and the session of a
-// chat (Talk).
+// chat (Chat).
 func (e *Engine) setRoom(n *NewTask, sub *store.Submission) error {
 	if n.Mode == signalbox.ModeTool {
 		return nil
@@ -104,12 +104,12 @@ func (e *Engine) setRoom(n *NewTask, sub *store.Submission) error {
 		Queues: []string{sub.Task.Queue}, Agents: []store.RoomAgent{{Name: n.Agent, Slots: offerable(a)}}, Fleet: e.opts.Fleet,
 		Must: n.Overflow == signalbox.OverflowReject,
 	}
-	sub.Talk = &store.Talk{Agent: n.Agent, Continue: !n.NewSession && n.SessionID == ""}
+	sub.Chat = &store.ChatSession{Agent: n.Agent, Continue: !n.NewSession && n.SessionID == ""}
 	if !a.Sessions || n.SessionID != "" {
 		return nil
 	}
 	var err error
-	sub.Talk.New, err = e.newSessionID()
+	sub.Chat.New, err = e.newSessionID()
 	return err
 }
 

@@ -136,7 +136,7 @@ func (e *Engine) Submit(ctx context.Context, n NewTask) (r Receipt, err error) {
 		}
 		// It may be the replay of a task that was stored before it would have been refused:
 		// let the store look up the key. A room without agents admits no new task.
-		sub.Room, sub.Talk = &store.Room{Queues: []string{sub.Task.Queue}, Must: true}, nil
+		sub.Room, sub.Chat = &store.Room{Queues: []string{sub.Task.Queue}, Must: true}, nil
 	}
 	submit, published := e.earlyWake.begin(ctx, sub.Task.ID, sub.Task.Queue)
 	defer published()

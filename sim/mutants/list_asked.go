@@ -37,7 +37,7 @@ var askedMutants = []Mutant{
 		Text: "the next turn of a session may run while one runs",
 		File: "internal/store/verbs/turns.go",
 		Edits: []Edit{{
-			"if len(k.flying.spots) > 0 {\n\t\treturn nil\n\t}\n\tfor i",
+			"if len(k.inFlight.items) > 0 {\n\t\treturn nil\n\t}\n\tfor i",
 			"for i",
 		}},
 		Package: "internal/store/memory", Tests: []string{"TestConformance/rules/session"},

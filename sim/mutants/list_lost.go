@@ -107,8 +107,8 @@ var lostMutants = []Mutant{
 		Text: "an offer without an answer is made again, though the agent may have it",
 		File: "internal/execution/push/run.go",
 		Edits: []Edit{{
-			"default: // sent, and no answer that says anything\n\t\tr.ask(ctx, err)",
-			"default: // sent, and no answer that says anything\n\t\tr.refuse(ctx, err.Error())",
+			"default: // sent, without a conclusive answer\n\t\tr.ask(ctx, err)",
+			"default: // sent, without a conclusive answer\n\t\tr.refuse(ctx, err.Error())",
 		}},
 		Package: "internal/execution/push", Tests: []string{"TestFault10LostResponseRunsOnce", "TestLostReplyIsAskedFor"},
 	},

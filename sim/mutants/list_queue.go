@@ -7,8 +7,8 @@ var queueMutants = []Mutant{
 		Text: "of the tasks of a session only the first is looked at, so one whose time is to come stops the others",
 		File: "internal/store/verbs/turns.go",
 		Edits: []Edit{{
-			"for i := range k.pending.spots {\n\t\tif r := k.pending.spots[i].row; due(",
-			"for i := range k.pending.spots[:min(1, len(k.pending.spots))] {\n\t\tif r := k.pending.spots[i].row; due(",
+			"for i := range k.pending.items {\n\t\tif r := k.pending.items[i].row; due(",
+			"for i := range k.pending.items[:min(1, len(k.pending.items))] {\n\t\tif r := k.pending.items[i].row; due(",
 		}},
 		Package: "internal/store/memory", Tests: []string{"TestConformance/rules/session", "TestConformance/rules/wake"},
 	},
