@@ -148,7 +148,7 @@ func TestOtherQueuesGoOnWhereSharedOnesCannot(t *testing.T) {
 func TestWhatCannotBeShared(t *testing.T) {
 	for want, s := range map[string]toolqueue.Sharing{
 		"Backend is missing": {},
-		"too short":      {Backend: &alone{}, Lease: time.Millisecond},
+		"too short":          {Backend: &alone{}, Lease: time.Millisecond},
 	} {
 		if err := toolqueue.New(toolqueue.Hooks{}).Share(s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
