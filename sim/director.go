@@ -151,7 +151,7 @@ func (d *director) start(ctx context.Context, view *peerstest.View) {
 		return
 	}
 	if view != nil {
-		follow := engine.Following{Rows: d.wants, Behind: d.behind, Sign: func() { w.scheduler.turn(d.name()+" follow", "look", d.isDead) }}
+		follow := engine.FollowOptions{NeedsRow: d.wants, OnGap: d.behind, OnPoll: func() { w.scheduler.turn(d.name()+" follow", "look", d.isDead) }}
 		if err := d.engine.Follow(ctx, view, follow); err != nil {
 			w.kill(d)
 			return
@@ -175,11 +175,11 @@ func (d *director) start(ctx context.Context, view *peerstest.View) {
 }
 
 // wants and behind are for both who know agents.
-func (d *director) wants(e *signalbox.Entry) bool { return d.d.Wants(e) || d.lanes.Wants(e) }
+func (d *director) wants(e *signalbox.Entry) bool { return d.d.NeedsRow(e) || d.lanes.NeedsRow(e) }
 
 func (d *director) behind() {
-	d.d.Behind()
-	d.lanes.Behind()
+	d.d.Resync()
+	d.lanes.Resync()
 }
 
 // handOver gives a director the agents that nobody alive holds, or, now and

@@ -104,14 +104,13 @@ func cancelled(ctx context.Context) error {
 	return errors.Join(ErrCancelled, err, cause)
 }
 
-// DefaultTicketLease is how long a ticket lasts that nobody keeps: what a
-// process held that died is free after that time.
+// DefaultTicketLease is how long a ticket lasts without renewal: what a dead process held
+// is free after that time.
 const DefaultTicketLease = 15 * time.Second
 
-// Far keeps the slots and the line of the queues that several processes
-// share, in a place that all of them reach: a ticket for each call that waits
-// or holds a slot, never a counter.
-type Far interface {
+// SharedBackend stores the holders and waiters of queues that several processes share: one
+// ticket per call that waits or holds a slot, never a counter.
+type SharedBackend interface {
 	// Step takes one atomic step of a queue, and returns its tickets after it: holders in the order in which they got
 	// their slots, then those in line, in order. The step is, in this order:
 	//
@@ -166,8 +165,8 @@ type Ticket struct {
 
 // Sharing says how a process shares queues with others.
 type Sharing struct {
-	Far   Far
-	Owner string // this process, for people: Holder.Owner
+	Backend SharedBackend
+	Owner   string // this process, for people: Holder.Owner
 	// Lease is how long a ticket lasts that is not kept; 0: DefaultTicketLease.
 	// It is kept every third of that time. A process that could not keep one
 	// for four fifths of it counts it as lost (Permit.Lost), before any other
@@ -179,8 +178,8 @@ type Sharing struct {
 // slots and their line with other processes. Without it, they are as any other.
 func (q *Queues) Share(s Sharing) error {
 	switch {
-	case s.Far == nil:
-		return errors.New("tool queues cannot be shared: Far is missing, which keeps the slots")
+	case s.Backend == nil:
+		return errors.New("tool queues cannot be shared: Backend is missing, which keeps the slots")
 	case s.Lease < 0 || s.Lease > 0 && s.Lease < 100*time.Millisecond:
 		return fmt.Errorf("tool queues cannot be shared: a ticket's lease of %s is too short; it must be 100ms or more, or 0 for %s", s.Lease, DefaultTicketLease)
 	}

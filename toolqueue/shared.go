@@ -28,7 +28,7 @@ const (
 // again; a process that cannot take any counts as lost what it holds.
 type shared struct {
 	queue *queue
-	far   Far
+	far   SharedBackend
 	owner string
 	lease time.Duration
 	ids   string // what the IDs of its tickets begin with
@@ -97,7 +97,7 @@ const (
 
 func newShared(q *queue, s *Sharing, process string) *shared {
 	return &shared{
-		queue: q, far: s.Far, owner: s.Owner, lease: s.Lease, ids: process + "." + q.name + ".",
+		queue: q, far: s.Backend, owner: s.Owner, lease: s.Lease, ids: process + "." + q.name + ".",
 		calls: map[string]*farCall{}, heard: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
 }

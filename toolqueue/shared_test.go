@@ -40,10 +40,10 @@ func (f *alone) Step(_ context.Context, s toolqueue.Step) ([]toolqueue.Ticket, e
 	return slices.Clone(f.line), nil
 }
 
-func sharing(t *testing.T, f toolqueue.Far, hooks toolqueue.Hooks, c toolqueue.Config) *toolqueue.Queues {
+func sharing(t *testing.T, f toolqueue.SharedBackend, hooks toolqueue.Hooks, c toolqueue.Config) *toolqueue.Queues {
 	t.Helper()
 	q := toolqueue.New(hooks)
-	if err := q.Share(toolqueue.Sharing{Far: f, Owner: "me"}); err != nil {
+	if err := q.Share(toolqueue.Sharing{Backend: f, Owner: "me"}); err != nil {
 		t.Fatal(err)
 	}
 	c.Shared = true
@@ -147,8 +147,8 @@ func TestOtherQueuesGoOnWhereSharedOnesCannot(t *testing.T) {
 
 func TestWhatCannotBeShared(t *testing.T) {
 	for want, s := range map[string]toolqueue.Sharing{
-		"Far is missing": {},
-		"too short":      {Far: &alone{}, Lease: time.Millisecond},
+		"Backend is missing": {},
+		"too short":          {Backend: &alone{}, Lease: time.Millisecond},
 	} {
 		if err := toolqueue.New(toolqueue.Hooks{}).Share(s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
@@ -160,7 +160,7 @@ func TestWhatCannotBeShared(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	p.Release()
-	if err := q.Share(toolqueue.Sharing{Far: &alone{}}); err != nil {
+	if err := q.Share(toolqueue.Sharing{Backend: &alone{}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := q.Configure(one("a", toolqueue.Config{Concurrent: 2, Shared: true})); err == nil || !strings.Contains(err.Error(), "cannot be shared any more") {

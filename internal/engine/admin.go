@@ -13,8 +13,10 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// Pause keeps a queue ("" for all) from handing out tasks, until someone
-// resumes it or, where until is not zero, until then.
+// Pause stops claims from a queue ("" for all) until it is resumed or, if until is not
+// zero, until then.
+//
+// Errors: CodeValidation; those of the store.
 func (e *Engine) Pause(ctx context.Context, queue, reason, by string, until time.Time) error {
 	if queue != "" && !signalbox.ValidQueue(queue) {
 		return signalbox.Invalid("queue", "%q is not a queue: use work, commands, calls, agent:NAME, pool:KIND, or leave it out for all", queue)
@@ -32,12 +34,12 @@ func (e *Engine) Pause(ctx context.Context, queue, reason, by string, until time
 	}
 	err := e.store.SetPause(ctx, p, signalbox.Entry{At: now, Kind: signalbox.EventPaused, Queue: queue, Message: reason, By: by})
 	if err == nil {
-		e.hub.noted()
+		e.hub.journalGrew()
 	}
 	return err
 }
 
-// Resume ends a pause. Resuming what is not paused is no error.
+// Resume ends a pause. Resuming a queue that is not paused is not an error.
 func (e *Engine) Resume(ctx context.Context, queue, by string) error {
 	if queue != "" && !signalbox.ValidQueue(queue) {
 		return signalbox.Invalid("queue", "%q is not a queue", queue)
@@ -49,7 +51,9 @@ func (e *Engine) Resume(ctx context.Context, queue, by string) error {
 	return err
 }
 
-// PutAgent makes an agent known, or changes what is known of it.
+// PutAgent adds or updates an agent.
+//
+// Errors: CodeValidation; CodeConflict when there are signalbox.MaxAgents already.
 func (e *Engine) PutAgent(ctx context.Context, a signalbox.Agent, token string) (signalbox.Agent, error) {
 	a.Slots = cmp.Or(a.Slots, signalbox.DefaultAgentSlots)
 	if err := checkAgent(&a, token); err != nil {
@@ -67,7 +71,7 @@ func (e *Engine) PutAgent(ctx context.Context, a signalbox.Agent, token string) 
 	for _, k := range known {
 		if k.Name == a.Name {
 			a.CreatedAt = k.CreatedAt
-			a.SealedToken = e.keepSeal(k, token)
+			a.SealedToken = e.reuseSealed(k, token)
 			a.Proof = a.Proof || keepsProof(&k, &a)
 		}
 	}
@@ -81,22 +85,22 @@ func (e *Engine) PutAgent(ctx context.Context, a signalbox.Agent, token string) 
 	return a, err
 }
 
-// keepsProof reports whether an agent that has proved itself at that address
-// still has to. What an agent says of itself when it registers counts more.
+// keepsProof reports whether an agent that has proved its identity at this address must
+// still do so. Its own registration overrides that.
 func keepsProof(known, a *signalbox.Agent) bool {
 	return known.Proof && known.URL == a.URL && a.SealedToken != nil && a.Source != signalbox.AgentRegistered && a.Source != signalbox.AgentChild
 }
 
-// keepSeal returns the sealed token of a known agent if it is still the same
-// one, so that registering again changes no row.
-func (e *Engine) keepSeal(known signalbox.Agent, token string) []byte {
+// reuseSealed returns the sealed token of a known agent if the token is unchanged, so that
+// registering again changes no row.
+func (e *Engine) reuseSealed(known signalbox.Agent, token string) []byte {
 	if plain, err := e.AgentToken(known); err == nil && subtle.ConstantTimeCompare([]byte(plain), []byte(token)) == 1 {
 		return known.SealedToken
 	}
 	return nil
 }
 
-// AgentToken opens the token that an agent wants to see; "" if it wants none.
+// AgentToken decrypts the token that an agent requires; "" if it requires none.
 func (e *Engine) AgentToken(a signalbox.Agent) (string, error) {
 	if len(a.SealedToken) == 0 {
 		return "", nil
@@ -109,7 +113,7 @@ func (e *Engine) AgentToken(a signalbox.Agent) (string, error) {
 }
 
 func checkAgent(a *signalbox.Agent, token string) error {
-	place := checkPlace(a)
+	badAddress := checkAddress(a)
 	if err := executorRefusal(a.Name); err != nil {
 		return err
 	}
@@ -118,8 +122,8 @@ func checkAgent(a *signalbox.Agent, token string) error {
 		return signalbox.Invalid("name", "%q cannot be the name of an agent: %s", a.Name, nameRule)
 	case !signalbox.ValidName(a.Kind):
 		return signalbox.Invalid("kind", "%q cannot be a kind of agent: %s", a.Kind, nameRule)
-	case place != nil:
-		return place
+	case badAddress != nil:
+		return badAddress
 	case a.Slots < 1 || a.Slots > signalbox.MaxAgentSlots:
 		return signalbox.Invalid("slots", "slots must be 1 to %d, not %d", signalbox.MaxAgentSlots, a.Slots)
 	case len(a.Version) > MaxWordBytes || !signalbox.Printable(a.Version):
@@ -132,9 +136,8 @@ func checkAgent(a *signalbox.Agent, token string) error {
 	return nil
 }
 
-// checkPlace refuses a row that does not say how its agent is reached, or who
-// it is that nobody can reach. An address is written in one way.
-func checkPlace(a *signalbox.Agent) error {
+// checkAddress validates and normalizes an agent's URL, or the instance of a pull agent.
+func checkAddress(a *signalbox.Agent) error {
 	if a.Source == signalbox.AgentPull {
 		if instance, ok := signalbox.PullInstance(a.URL); !ok || !signalbox.ValidInstance(instance) {
 			return signalbox.Invalid("instance", "%q cannot be the instance of an agent that pulls: want 8 to 64 letters, digits or hyphens", instance)
@@ -163,8 +166,8 @@ func (e *Engine) Agent(ctx context.Context, name string) (signalbox.Agent, error
 	return signalbox.Agent{}, &signalbox.Error{Code: signalbox.CodeNotFound, Field: "agent", Message: unknownAgent(name, agents)}
 }
 
-// knownAgent returns an agent as the dispatcher sees it, zero where it was made known
-// only a moment ago, or CodeNotFound. The rows of all are read for the latter alone.
+// knownAgent returns an agent's live state, zero if it was added only a moment ago, or
+// CodeNotFound. It reads the rows only if the agent is not live.
 func (e *Engine) knownAgent(ctx context.Context, name string) (live LiveAgent, err error) {
 	live, known := e.live.LiveAgent(name)
 	if !known {
@@ -173,8 +176,10 @@ func (e *Engine) knownAgent(ctx context.Context, name string) (live LiveAgent, e
 	return live, err
 }
 
-// RemoveAgent forgets an agent. CodeConflict while it holds slots. Tasks that
-// wait for it go on waiting, for an agent of that name can come back.
+// RemoveAgent deletes an agent. Tasks in its queue keep waiting, since an agent of that
+// name can come back.
+//
+// Errors: CodeNotFound; CodeConflict while it holds slots.
 func (e *Engine) RemoveAgent(ctx context.Context, name, by string) error {
 	if err := executorRefusal(name); err != nil {
 		return err
@@ -189,19 +194,19 @@ func (e *Engine) RemoveAgent(ctx context.Context, name, by string) error {
 	return err
 }
 
-// NoteAgent writes into the journal that an agent came up or went down.
+// NoteAgent records in the journal that an agent came up or went down.
 func (e *Engine) NoteAgent(ctx context.Context, kind signalbox.EventKind, agent, message string) {
 	err := e.store.Note(ctx, signalbox.Entry{At: e.Now(), Kind: kind, Agent: agent, Message: message})
 	if err != nil && !errors.Is(err, context.Canceled) {
 		e.log.Error("journal entry not written", "kind", kind, "agent", agent, "error", err)
 	}
-	e.hub.noted()
+	e.hub.journalGrew()
 }
 
 func unknownAgent(name string, agents []signalbox.Agent) string {
 	names := make([]string, 0, 10)
 	for _, a := range agents {
-		if !signalbox.IsExecutor(a.Name) && len(names) < cap(names) { // an executor takes no work of callers
+		if !signalbox.IsExecutor(a.Name) && len(names) < cap(names) { // callers cannot address executors
 			names = append(names, a.Name)
 		}
 	}
@@ -211,30 +216,28 @@ func unknownAgent(name string, agents []signalbox.Agent) string {
 	return fmt.Sprintf("no agent is named %s; known are %s", name, strings.Join(names, ", "))
 }
 
-// PutSchedule stores a schedule with its runs, and tells those who watch the
-// journal.
+// PutSchedule stores a schedule with its runs, and notifies watchers of the journal.
 //
-// Errors: store.ErrStale; CodeConflict where the name is taken, a run is
-// decided already, or there are too many.
+// Errors: store.ErrStale; CodeConflict if the name is taken, a run has already been
+// decided, or there are too many schedules.
 func (e *Engine) PutSchedule(ctx context.Context, s signalbox.Schedule, runs []signalbox.ScheduleRun, entry signalbox.Entry) (signalbox.Schedule, error) {
 	stored, err := e.store.PutSchedule(ctx, s, runs, entry)
 	if err == nil && entry.Kind != "" {
-		e.hub.noted()
+		e.hub.journalGrew()
 	}
 	return stored, err
 }
 
-// DeleteSchedule forgets a schedule with its runs, and reports whether it was
-// there.
+// DeleteSchedule deletes a schedule with its runs, and reports whether it existed.
 func (e *Engine) DeleteSchedule(ctx context.Context, id string, entry signalbox.Entry) (was bool, err error) {
 	was, err = e.store.DeleteSchedule(ctx, id, entry)
 	if was {
-		e.hub.noted()
+		e.hub.journalGrew()
 	}
 	return was, err
 }
 
-// Check refuses what Submit would refuse, but for want of room.
+// Check validates a task as Submit does, capacity aside.
 func (e *Engine) Check(ctx context.Context, n NewTask) error {
 	if err := n.normalize(); err != nil {
 		return err

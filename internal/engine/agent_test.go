@@ -10,7 +10,7 @@ import (
 )
 
 func TestPutAgentRefuses(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	good := signalbox.Agent{Name: "coder", Kind: "demo", URL: "http://127.0.0.1:9000"}
 	for field, changes := range map[string][]func(*signalbox.Agent){
 		"name": {func(a *signalbox.Agent) { a.Name = "" }, func(a *signalbox.Agent) { a.Name = "../x" }, func(a *signalbox.Agent) { a.Name = strings.Repeat("a", 65) }},
@@ -33,7 +33,7 @@ func TestPutAgentRefuses(t *testing.T) {
 }
 
 func TestAgentsAndTheirTokens(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := signalbox.Agent{Name: "coder", Kind: "demo", URL: "http://127.0.0.1:9000"}
 	first, err := b.PutAgent(t.Context(), a, "agent-s3cret")
 	b.must(err)
@@ -66,7 +66,7 @@ func TestAgentsAndTheirTokens(t *testing.T) {
 	}
 }
 
-func (b *box) journal() int64 {
+func (b *fixture) journal() int64 {
 	b.t.Helper()
 	_, newest, err := b.Read().JournalRange(b.t.Context())
 	b.must(err)
@@ -74,7 +74,7 @@ func (b *box) journal() int64 {
 }
 
 func TestRemoveAgent(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
 	b.submit(engine.NewTask{})
 	waiting := b.submit(engine.NewTask{Agent: "coder"})
@@ -91,7 +91,7 @@ func TestRemoveAgent(t *testing.T) {
 // Observers hear of each durable change once, and the log has the seed's
 // lines.
 func TestObserversAndLog(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
 	signs, stop := b.WatchJournal()
 	defer stop()
@@ -122,8 +122,8 @@ func TestObserversAndLog(t *testing.T) {
 }
 
 // The log has the beginning of what a program said, and not all of it.
-func TestLogIsBriefAboutHowATaskEnded(t *testing.T) {
-	b := newBox(t)
+func TestLogTruncatesEndMessage(t *testing.T) {
+	b := newFixture(t)
 	b.submit(engine.NewTask{})
 	task := b.work(b.agent("coder", "demo", 1))
 	_, err := b.Finish(t.Context(), task, engine.Outcome{Reason: signalbox.ReasonExitNonzero, Message: strings.Repeat("ä", 1<<15)})
@@ -137,7 +137,7 @@ func TestLogIsBriefAboutHowATaskEnded(t *testing.T) {
 // Two engines over one store: a task goes to one of them, and a change made
 // from a stale row is made anew.
 func TestTwoEnginesShareAStore(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
 	other := engine.New(b.store, engine.Options{Sealer: newSealer(t), Now: b.clock})
 	b.submit(engine.NewTask{})

@@ -21,7 +21,7 @@ func as(caller, agent string) engine.NewTask {
 	return n
 }
 
-func (b *box) refused(code signalbox.Code, n engine.NewTask, says ...string) {
+func (b *fixture) refused(code signalbox.Code, n engine.NewTask, says ...string) {
 	b.t.Helper()
 	err := b.refusedAs(code, n)
 	for _, s := range says {
@@ -32,7 +32,7 @@ func (b *box) refused(code signalbox.Code, n engine.NewTask, says ...string) {
 }
 
 func TestCallKnowsItsParent(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	one, two := b.talker("one", 1), b.talker("two", 1)
 	b.submit(chat("one", "begin"))
 	root := b.work(one)
@@ -48,8 +48,8 @@ func TestCallKnowsItsParent(t *testing.T) {
 	}
 }
 
-func TestCallFromOutsideOfAnyExecution(t *testing.T) {
-	b := newBox(t)
+func TestCallFromOutsideAnyExecution(t *testing.T) {
+	b := newFixture(t)
 	b.talker("one", 1)
 	b.talker("two", 1)
 	if c := b.submit(as("one", "two")); c.ParentID != "" || c.Depth != 0 || c.Waits {
@@ -58,7 +58,7 @@ func TestCallFromOutsideOfAnyExecution(t *testing.T) {
 }
 
 func TestCallNamesItsExecution(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	one, two := b.talker("one", 2), b.talker("two", 1)
 	b.submit(chat("one", "a"))
 	fresh := chat("one", "b")
@@ -79,7 +79,7 @@ func TestCallNamesItsExecution(t *testing.T) {
 }
 
 func TestCallOfItselfIsRefused(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	one := b.talker("one", 1)
 	b.submit(chat("one", "begin"))
 	root := b.work(one)
@@ -90,7 +90,7 @@ func TestCallOfItselfIsRefused(t *testing.T) {
 }
 
 func TestCallThatWouldWaitForItselfIsRefused(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	agents := map[string]signalbox.Agent{}
 	for _, name := range []string{"a", "b", "c"} {
 		agents[name] = b.talker(name, 1)
@@ -104,13 +104,13 @@ func TestCallThatWouldWaitForItselfIsRefused(t *testing.T) {
 	b.refused(signalbox.CodeCallCycle, as("c", "a"), fmt.Sprintf("c (%s) → a (", inC.ID), fmt.Sprintf("→ b (%s) → c", inB.ID))
 	b.refused(signalbox.CodeCallCycle, as("c", "b"))
 	b.finish(inC, signalbox.ReasonCompleted)
-	b.submit(as("b", "c")) // c is free again: nobody waits in a circle
+	b.submit(as("b", "c")) // c is free again: nobody waits in a cycle
 }
 
 // Two trees that have nothing to do with each other can lock each other up:
 // each waits for the slot that the other one's root holds.
-func TestCallsOfTwoTreesThatWouldLockEachOther(t *testing.T) {
-	b := newBox(t)
+func TestCallsOfTwoTreesThatWouldDeadlock(t *testing.T) {
+	b := newFixture(t)
 	one, two := b.talker("one", 1), b.talker("two", 1)
 	b.submit(chat("one", "first tree"))
 	b.work(one)
@@ -121,11 +121,11 @@ func TestCallsOfTwoTreesThatWouldLockEachOther(t *testing.T) {
 }
 
 func TestCallMayWaitWhereAnotherSlotComesFree(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	one, two := b.talker("one", 2), b.talker("two", 1)
 	b.submit(chat("one", "first"))
 	caller := b.work(one)
-	fresh := chat("one", "not in the circle")
+	fresh := chat("one", "not in the cycle")
 	fresh.NewSession = true
 	b.submit(fresh)
 	b.work(one)
@@ -140,8 +140,8 @@ func TestCallMayWaitWhereAnotherSlotComesFree(t *testing.T) {
 
 // A free slot is of no use to a turn of the conversation that the caller's own
 // turn holds up.
-func TestCallThatWouldWaitForItsOwnConversation(t *testing.T) {
-	b := newBox(t)
+func TestCallThatWouldWaitForItsOwnSession(t *testing.T) {
+	b := newFixture(t)
 	one, two := b.talker("one", 2), b.talker("two", 1)
 	b.submit(chat("one", "begin"))
 	root := b.work(one)
@@ -158,7 +158,7 @@ func TestCallThatWouldWaitForItsOwnConversation(t *testing.T) {
 
 // An incident of the seed's system: nothing bounded chains of agents.
 func TestIncidentNoCallDepthGuard(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	last := b.talker("agent-0", 1)
 	b.submit(chat(last.Name, "begin"))
 	b.work(last)
@@ -182,7 +182,7 @@ func queued(caller string, n engine.NewTask) engine.NewTask {
 }
 
 func TestSubmitThatWaitsForItselfIsRefused(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	one := b.talker("one", 1)
 	b.submit(chat("one", "begin"))
 	run := b.work(one)
@@ -196,9 +196,9 @@ func TestSubmitThatWaitsForItselfIsRefused(t *testing.T) {
 }
 
 // To come back with the key of a call that was made without waiting, and wait
-// for it now, closes the circle as well.
+// for it now, closes the cycle as well.
 func TestReplayThatWaitsForItselfIsRefused(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	one := b.talker("one", 1)
 	b.submit(chat("one", "begin"))
 	run := b.work(one)

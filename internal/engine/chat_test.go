@@ -11,7 +11,7 @@ import (
 )
 
 // talker makes an agent that keeps its conversations and runs isolated tasks.
-func (b *box) talker(name string, slots int) signalbox.Agent {
+func (b *fixture) talker(name string, slots int) signalbox.Agent {
 	a := b.agent(name, "claude", slots)
 	b.see(engine.LiveAgent{Agent: a, Up: true, Sessions: true, IsolatedSlots: 2})
 	return a
@@ -21,7 +21,7 @@ func chat(agent, prompt string) engine.NewTask {
 	return engine.NewTask{Prompt: prompt, Agent: agent, Mode: signalbox.ModeChat, Source: signalbox.SourceUser}
 }
 
-func (b *box) refusedAs(code signalbox.Code, n engine.NewTask) error {
+func (b *fixture) refusedAs(code signalbox.Code, n engine.NewTask) error {
 	b.t.Helper()
 	got, err := b.Submit(b.t.Context(), n)
 	if signalbox.CodeOf(err) != code {
@@ -30,8 +30,8 @@ func (b *box) refusedAs(code signalbox.Code, n engine.NewTask) error {
 	return err
 }
 
-func TestChatIsToldHowItStands(t *testing.T) {
-	b := newBox(t)
+func TestChatReceiptTellsItsPosition(t *testing.T) {
+	b := newFixture(t)
 	a := b.talker("coder", 1)
 	first := b.submit(chat("coder", "one"))
 	if got := first.QueueStatus(); got != "running" || first.Limit != "chat:coder" || first.Queue != "agent:coder" {
@@ -50,7 +50,7 @@ func TestChatIsToldHowItStands(t *testing.T) {
 }
 
 func TestOverflowPolicies(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.talker("coder", 1)
 	reject := chat("coder", "now or never")
 	reject.Overflow = signalbox.OverflowReject
@@ -83,8 +83,8 @@ func TestOverflowPolicies(t *testing.T) {
 	}
 }
 
-func TestRejectOfAQueuedTaskLooksAtAllAgents(t *testing.T) {
-	b := newBox(t)
+func TestOverflowRejectChecksAllAgents(t *testing.T) {
+	b := newFixture(t)
 	one := b.agent("one", "claude", 1)
 	n := engine.NewTask{Prompt: "x", Overflow: signalbox.OverflowReject}
 	b.submit(n)
@@ -97,8 +97,8 @@ func TestRejectOfAQueuedTaskLooksAtAllAgents(t *testing.T) {
 
 // A call that wants a drained agent at once is refused with what was done to
 // it, and one that may wait is told that it waits.
-func TestCallsOfADrainedAgent(t *testing.T) {
-	b := newBox(t)
+func TestChatsWithADrainedAgent(t *testing.T) {
+	b := newFixture(t)
 	b.talker("coder", 1)
 	b.must(b.Pause(t.Context(), "agent:coder", "", "ann", time.Time{}))
 	now := chat("coder", "now or never")
@@ -121,8 +121,8 @@ func TestCallsOfADrainedAgent(t *testing.T) {
 	b.claim(b.agent("coder", "claude", 1))
 }
 
-func TestChatOfAnAgentThatIsNotThere(t *testing.T) {
-	b := newBox(t)
+func TestChatWithADisconnectedAgent(t *testing.T) {
+	b := newFixture(t)
 	b.refusedAs(signalbox.CodeNotFound, chat("nobody", "hello"))
 	a := b.talker("coder", 1)
 	b.see(engine.LiveAgent{Agent: a, Message: "connection refused"})
@@ -135,8 +135,8 @@ func TestChatOfAnAgentThatIsNotThere(t *testing.T) {
 	b.submit(late)
 }
 
-func TestChatGoesOnWithTheCurrentSession(t *testing.T) {
-	b := newBox(t)
+func TestChatContinuesTheCurrentSession(t *testing.T) {
+	b := newFixture(t)
 	a := b.talker("coder", 1)
 	first := b.submit(chat("coder", "my name is One"))
 	if first.SessionID == "" {
@@ -168,7 +168,7 @@ func TestChatGoesOnWithTheCurrentSession(t *testing.T) {
 }
 
 func TestArchiveAndRestore(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.talker("coder", 1)
 	b.submit(chat("coder", "hello"))
 	run := b.work(a)
@@ -192,7 +192,7 @@ func TestArchiveAndRestore(t *testing.T) {
 }
 
 func TestSessionsAreReconciledWithTheAgent(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.talker("coder", 1)
 	b.submit(chat("coder", "hello"))
 	run := b.work(a)
@@ -231,8 +231,8 @@ func bypass(agent string) engine.NewTask {
 	return engine.NewTask{Prompt: "aside", Agent: agent, Mode: signalbox.ModeBypass, Source: signalbox.SourceUser}
 }
 
-func TestBypassHasACapOfItsOwn(t *testing.T) {
-	b := newBox(t)
+func TestBypassHasItsOwnCap(t *testing.T) {
+	b := newFixture(t)
 	a := b.talker("coder", 1)
 	b.submit(chat("coder", "holds the slot"))
 	b.work(a)
@@ -263,7 +263,7 @@ func TestBypassHasACapOfItsOwn(t *testing.T) {
 // A slot of the bypass that is kept for an agent that went silent takes none
 // of the lane's own.
 func TestLostBypassTaskLeavesTheLaneFree(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.talker("coder", 1)
 	lose := func(c engine.Claimed) {
 		t.Helper()
@@ -289,7 +289,7 @@ func TestLostBypassTaskLeavesTheLaneFree(t *testing.T) {
 }
 
 func TestSourcePriorityIsAnOption(t *testing.T) {
-	b := newBox(t, func(o *engine.Options) {
+	b := newFixture(t, func(o *engine.Options) {
 		o.SourcePriority = map[signalbox.Source]int{signalbox.SourceUser: 2, signalbox.SourceScheduler: 1}
 	})
 	user := b.submit(engine.NewTask{Prompt: "x", Source: signalbox.SourceUser})
@@ -324,7 +324,7 @@ func TestSourcePriorityIsAnOption(t *testing.T) {
 }
 
 func TestFleetCeiling(t *testing.T) {
-	b := newBox(t, func(o *engine.Options) { o.Fleet = 1 })
+	b := newFixture(t, func(o *engine.Options) { o.Fleet = 1 })
 	one, two := b.agent("one", "claude", 1), b.agent("two", "claude", 1)
 	b.submit(engine.NewTask{Prompt: "x"})
 	waits := b.submit(engine.NewTask{Prompt: "y"})
@@ -345,8 +345,8 @@ func TestFleetCeiling(t *testing.T) {
 	}
 }
 
-func TestIdempotencyKeysAreKeptApartByOwner(t *testing.T) {
-	b := newBox(t)
+func TestIdempotencyKeysAreScopedByOwner(t *testing.T) {
+	b := newFixture(t)
 	n := engine.NewTask{Prompt: "x", IdempotencyKey: "k"}
 	mine, theirs := n, n
 	mine.By = signalbox.Principal{Kind: signalbox.PrincipalUser, ID: "one"}
@@ -364,7 +364,7 @@ func TestIdempotencyKeysAreKeptApartByOwner(t *testing.T) {
 }
 
 func TestLimitsOfAPrincipal(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	mine, theirs := b.talker("mine", 1), b.talker("theirs", 1)
 	by := signalbox.Principal{Kind: signalbox.PrincipalUser, ID: "one", Agents: []string{"mine"}, Scopes: []signalbox.Scope{signalbox.ScopeRead}} // else it may go on with no session of others
 	own, other, anywhere := chat("mine", "x"), chat("theirs", "x"), engine.NewTask{Prompt: "x"}
@@ -394,8 +394,8 @@ func TestLimitsOfAPrincipal(t *testing.T) {
 
 // A caller that comes back with its key gets its task, though the same call
 // would be refused by now: after a restart no agent has been heard from yet.
-func TestACallerThatComesBackIsNotRefused(t *testing.T) {
-	b := newBox(t)
+func TestReplayIsAnsweredThoughItWouldBeRefusedNow(t *testing.T) {
+	b := newFixture(t)
 	a := b.talker("coder", 1)
 	n := chat("coder", "hello")
 	n.IdempotencyKey = "key"
@@ -414,7 +414,7 @@ func TestACallerThatComesBackIsNotRefused(t *testing.T) {
 // A lane is released without what runs beside it, but for isolated executions
 // that will not stop.
 func TestReleaseLeavesIsolatedExecutionsAlone(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.talker("coder", 1)
 	b.submit(chat("coder", "stuck"))
 	stuck := b.work(a)

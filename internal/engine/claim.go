@@ -9,28 +9,27 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Claimed is a task given to a slot, with all that must travel to the agent.
+// Claimed is a task given to a slot, with everything that its agent must get.
 type Claimed struct {
 	Task    signalbox.Task
 	Request signalbox.Request
 	Env     map[string]string
 }
 
-// Claim gives the best waiting task to a free slot of an agent. found is
-// false when there is no free slot or nothing to take. fenceAbove is the
-// highest fence that the agent reported.
+// Claim gives the next eligible task to a free slot of an agent. found is false if there is
+// no free slot or no task. fenceAbove is the highest fence that the agent reported.
 func (e *Engine) Claim(ctx context.Context, a signalbox.Agent, fenceAbove int64) (c Claimed, found bool, err error) {
 	fleet := e.opts.Fleet
 	if signalbox.IsExecutor(a.Name) {
-		fleet = 0 // the ceiling is on agents
+		fleet = 0 // the limit is on agents
 	}
 	return e.claim(ctx, store.ClaimRequest{
 		Agent: a.Name, AgentURL: a.URL, Slots: a.Slots, Queues: a.Queues(), FenceAbove: fenceAbove, Fleet: fleet,
 	})
 }
 
-// ClaimBypass gives the first bypass task of an agent to one of its slots for
-// isolated executions.
+// ClaimBypass gives the next bypass task of an agent to one of its slots for isolated
+// executions.
 func (e *Engine) ClaimBypass(ctx context.Context, a signalbox.Agent, isolatedSlots int, fenceAbove int64) (c Claimed, found bool, err error) {
 	return e.claim(ctx, store.ClaimRequest{
 		Agent: a.Name, AgentURL: a.URL, Slots: e.bypassSlots(isolatedSlots), Queues: []string{signalbox.BypassQueue(a.Name)},
@@ -38,8 +37,7 @@ func (e *Engine) ClaimBypass(ctx context.Context, a signalbox.Agent, isolatedSlo
 	})
 }
 
-// bypassSlots is how many isolated executions an agent may run that offers
-// so many.
+// bypassSlots returns how many of the offered isolated slots may be used.
 func (e *Engine) bypassSlots(offered int) int {
 	if e.opts.BypassSlots > 0 {
 		return min(offered, e.opts.BypassSlots)
@@ -47,8 +45,7 @@ func (e *Engine) bypassSlots(offered int) int {
 	return offered
 }
 
-// Fleet is the ceiling of executions over all agents, the bypass apart; 0
-// where there is none.
+// Fleet is the limit on executions over all agents, bypass excluded; 0: none.
 func (e *Engine) Fleet() int { return e.opts.Fleet }
 
 func (e *Engine) claim(ctx context.Context, r store.ClaimRequest) (c Claimed, found bool, err error) {
@@ -59,13 +56,13 @@ func (e *Engine) claim(ctx context.Context, r store.ClaimRequest) (c Claimed, fo
 		if err != nil || !got.Found {
 			return Claimed{}, false, err
 		}
-		e.ahead.wait(got.Task.ID)
+		e.earlyWake.waitPublished(got.Task.ID)
 		e.publishTraced(signalbox.Pending, got.Task, signalbox.Entry{Kind: signalbox.EventClaim}, got.Request.Trace)
 		c = Claimed{Task: got.Task, Request: got.Request}
 		if c.Env, err = e.openEnv(got.Task.ID, got.Request.SealedEnv); err == nil {
 			return c, true, nil
 		}
-		// It can never run; the next one may.
+		// This task can never run; try the next one.
 		what := "env"
 		if got.Task.Mode == signalbox.ModeTool {
 			what = "secret arguments"
@@ -89,8 +86,7 @@ func (e *Engine) openEnv(id string, sealed []byte) (map[string]string, error) {
 	return env, err
 }
 
-// Load reads a task that was claimed before, by this process or by one that
-// is gone, as Claim gave it.
+// Load reads a task claimed earlier, by this or another process, as Claim returned it.
 func (e *Engine) Load(ctx context.Context, id string) (Claimed, error) {
 	t, err := e.store.Task(ctx, id)
 	if err != nil {
@@ -105,7 +101,7 @@ func (e *Engine) Load(ctx context.Context, id string) (Claimed, error) {
 	return c, err
 }
 
-// Renew moves the end of the slot leases of tasks whose agents were heard.
+// Renew extends the slot leases of tasks whose agents were heard from.
 func (e *Engine) Renew(ctx context.Context, held []signalbox.Task) error {
 	if len(held) == 0 {
 		return nil
@@ -119,6 +115,5 @@ func (e *Engine) Renew(ctx context.Context, held []signalbox.Task) error {
 	return err
 }
 
-// RenewInterval is how often leases are renewed: often enough that one missed
-// renewal does not matter.
+// RenewInterval is how often leases are renewed: one missed renewal does no harm.
 func (e *Engine) RenewInterval() time.Duration { return e.opts.ExecutionTTL / 4 }

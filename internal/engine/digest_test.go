@@ -11,10 +11,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 )
 
-// TestKeyDoesNotDependOnTheConfiguration: a body that comes again finds its task,
+// TestDigestDoesNotDependOnTheConfiguration: a body that comes again finds its task,
 // though the director was restarted with another configuration, or the key came
 // to another director that has one.
-func TestKeyDoesNotDependOnTheConfiguration(t *testing.T) {
+func TestDigestDoesNotDependOnTheConfiguration(t *testing.T) {
 	yes := true
 	asks := map[string]engine.NewTask{
 		"task":   {Prompt: "p"},
@@ -27,12 +27,12 @@ func TestKeyDoesNotDependOnTheConfiguration(t *testing.T) {
 	for name, n := range asks {
 		t.Run(name, func(t *testing.T) {
 			s := memory.New(memory.Options{})
-			first := newBoxOver(t, s, func(o *engine.Options) { o.WaitTimeout = 120 * time.Second })
+			first := newFixtureOver(t, s, func(o *engine.Options) { o.WaitTimeout = 120 * time.Second })
 			first.talker("one", 1)
 			n.IdempotencyKey = "k"
 			was, err := first.Submit(t.Context(), n)
 			first.must(err)
-			second := newBoxOver(t, s, func(o *engine.Options) {
+			second := newFixtureOver(t, s, func(o *engine.Options) {
 				o.WaitTimeout, o.OnLost = 90*time.Second, signalbox.LostRequeue
 				o.SourcePriority = map[signalbox.Source]int{signalbox.SourceAPI: 7}
 			})
@@ -55,13 +55,13 @@ func TestKeyDoesNotDependOnTheConfiguration(t *testing.T) {
 	}
 }
 
-// TestKeyOfTheReleaseBefore: what the release of 2026-11-22 stored is found by its
+// TestDigestOfThePreviousRelease: what the release of 2026-11-22 stored is found by its
 // digest, which held what the configuration had filled in.
-func TestKeyOfTheReleaseBefore(t *testing.T) {
+func TestDigestOfThePreviousRelease(t *testing.T) {
 	const body = `{"Prompt":"p","Model":"","Tier":"","TimeoutSeconds":0,"SessionID":"","Session":"","Project":null,"Env":null,"Thinking":null,` +
 		`"Source":"api","SourceJob":"","Agent":"one","Kind":"","Priority":3,"NotBefore":"0001-01-01T00:00:00Z","WaitTimeout":120000000000,` +
 		`"OnLost":"fail","RetryOf":"","Mode":"chat","Overflow":"wait"}`
-	b := newBox(t, func(o *engine.Options) {
+	b := newFixture(t, func(o *engine.Options) {
 		o.SourcePriority, o.OnLost = map[signalbox.Source]int{signalbox.SourceAPI: 3}, signalbox.LostRequeue
 	})
 	b.talker("one", 1)
@@ -80,7 +80,7 @@ func TestKeyOfTheReleaseBefore(t *testing.T) {
 }
 
 // storeRow stores a task as a director of another release did.
-func (b *box) storeRow(row signalbox.Task) {
+func (b *fixture) storeRow(row signalbox.Task) {
 	b.t.Helper()
 	_, err := b.store.Submit(b.t.Context(), submissionOf(row, b.clock()))
 	b.must(err)

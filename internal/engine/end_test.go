@@ -12,7 +12,7 @@ import (
 )
 
 func TestCancelInEachState(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.agent("coder", "demo", 9)
 	cancel := func(id string) signalbox.Task {
 		t.Helper()
@@ -76,7 +76,7 @@ func TestCancelInEachState(t *testing.T) {
 }
 
 func TestRetry(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.agent("coder", "claude", 1)
 	yes := true
 	first := b.submit(engine.NewTask{
@@ -113,7 +113,7 @@ func TestRetry(t *testing.T) {
 }
 
 func TestRetryOfASession(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
 	b.submit(engine.NewTask{SessionID: "s", Session: signalbox.SessionPrefer})
 	done := b.run(a, time.Second)
@@ -137,7 +137,7 @@ func TestRetryOfASession(t *testing.T) {
 }
 
 func TestRetryOfAChat(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.talker("coder", 2)
 	begins := chat("coder", "begin anew")
 	begins.NewSession, begins.Overflow = true, signalbox.OverflowPersist
@@ -164,7 +164,7 @@ func TestRetryOfAChat(t *testing.T) {
 }
 
 func TestRelease(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a, other := b.agent("coder", "demo", 4), b.agent("other", "demo", 1)
 	for range 5 {
 		b.submit(engine.NewTask{})
@@ -201,7 +201,7 @@ func TestRelease(t *testing.T) {
 }
 
 func TestClearLane(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
 	running := b.submit(engine.NewTask{Agent: "coder"})
 	b.work(a)
@@ -217,8 +217,8 @@ func TestClearLane(t *testing.T) {
 }
 
 // A task that is taken while its lane is being cleared is not stopped.
-func TestClearLaneLeavesWhatIsJustTaken(t *testing.T) {
-	b := newBox(t)
+func TestClearLaneSkipsATaskClaimedMeanwhile(t *testing.T) {
+	b := newFixture(t)
 	b.agent("coder", "demo", 1)
 	first, second := b.submit(engine.NewTask{Agent: "coder"}), b.submit(engine.NewTask{Agent: "coder"})
 	b.Observe(func(a *engine.Applied) {
@@ -239,8 +239,8 @@ func TestClearLaneLeavesWhatIsJustTaken(t *testing.T) {
 }
 
 // Fences: what an execution says that lost its slot changes nothing.
-func TestAStaleExecutionIsRefused(t *testing.T) {
-	b := newBox(t)
+func TestStaleExecutionIsRefused(t *testing.T) {
+	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
 	id := b.submit(engine.NewTask{}).ID
 	stale := b.claim(a).Task
@@ -275,7 +275,7 @@ func TestAStaleExecutionIsRefused(t *testing.T) {
 
 func TestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newMemoryBox(t)
+		b := newMemoryFixture(t)
 		a := b.agent("coder", "demo", 1)
 		id := b.submit(engine.NewTask{}).ID
 		got, err := b.Wait(t.Context(), id, 30*time.Second, engine.Ended)

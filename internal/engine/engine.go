@@ -39,16 +39,16 @@ type Options struct {
 	AgeStep      time.Duration    // how much waiting one step of priority outweighs
 	ExecutionTTL time.Duration    // slot lease: silence after which an execution is lost
 	MaxChats     int              // chats that may wait for one agent, from 1
-	WaitTimeout  time.Duration    // of tasks with overflow wait that give none
-	OnLost       signalbox.OnLost // of queued tasks and chats that give none; "" is fail
-	BypassSlots  int              // isolated executions of one agent; 0: as many as it offers
-	BypassFleet  int              // isolated executions of all agents
-	MaxCommands  int              // command tasks that may wait; 0: any number
-	Fleet        int              // executions of all agents, the bypass apart; 0: no ceiling
-	SubmitTasks  int              // tasks that one principal may submit in a minute; 0: any number
-	SubmitBytes  int              // and bytes of their prompts, arguments and env; 0: any number
-	// SourcePriority is the priority of tasks that give none, by their source.
-	// Empty: 0 for all. Ageing keeps it from starving anyone (AgeStep).
+	WaitTimeout  time.Duration    // of tasks with overflow wait that do not set one
+	OnLost       signalbox.OnLost // of queued tasks and chats that do not set one; "" is fail
+	BypassSlots  int              // isolated executions per agent; 0: as many as it offers
+	BypassFleet  int              // isolated executions over all agents
+	MaxCommands  int              // command tasks that may wait; 0: no limit
+	Fleet        int              // executions over all agents, bypass excluded; 0: no limit
+	SubmitTasks  int              // tasks that one principal may submit per minute; 0: no limit
+	SubmitBytes  int              // bytes of prompts, arguments and env per principal and minute; 0: no limit
+	// SourcePriority is the default priority of tasks by source. Empty: 0 for all. Ageing
+	// (AgeStep) prevents starvation.
 	SourcePriority map[signalbox.Source]int
 	Sealer         *seal.Sealer // required
 	Now            func() time.Time
@@ -59,20 +59,20 @@ type Options struct {
 // Engine applies the rules to a store. Its methods are safe for concurrent
 // use and return *signalbox.Error.
 type Engine struct {
-	store     store.Store
-	opts      Options
-	log       *slog.Logger
-	hub       hub
-	runs      runTimes
-	live      Live
-	calls     func(execution string) bool // see SetCalls
-	trace     SubmitTrace                 // nil: submits are not traced
-	following atomic.Bool                 // other directors are over the same store
-	book      callBook
-	rates     rates
-	strands   strands
-	ahead     ahead
-	pruned    store.EndedSpot // where the search for tasks of owners who have too much goes on
+	store       store.Store
+	opts        Options
+	log         *slog.Logger
+	hub         hub
+	runs        runTimes
+	live        Live
+	inCall      func(execution string) bool // see SetInCall
+	trace       SubmitTrace                 // nil: submits are not traced
+	following   atomic.Bool                 // other directors share the store
+	calls       callIndex
+	rates       rates
+	stranded    strandedScans
+	earlyWake   earlyWake
+	pruneCursor store.EndedCursor // where the next pruning of owners over their limit starts
 }
 
 // New returns an engine over a store.
@@ -95,78 +95,79 @@ func New(s store.Store, opts Options) *Engine {
 		rates: rates{tasks: float64(opts.SubmitTasks), bytes: float64(opts.SubmitBytes)},
 	}
 	e.hub.init()
-	e.Observe(e.strands.observe)
-	e.book.init()
+	e.Observe(e.stranded.observe)
+	e.calls.init()
 	e.runs.init(s, e.Now)
 	return e
 }
 
-// Now is the engine's clock, UTC, cut to the millisecond.
+// Now returns the engine's time in UTC, truncated to the millisecond.
 func (e *Engine) Now() time.Time { return e.opts.Now().UTC().Truncate(time.Millisecond) }
 
-// Read gives the reads of the store.
+// Read returns the store's reader.
 func (e *Engine) Read() store.Reader { return e.store }
 
-// Info says what the store is.
+// Info describes the store.
 func (e *Engine) Info() store.Info { return e.store.Info() }
 
-// MaxSize is the cap of the limit "work".
+// MaxSize is the maximum number of waiting tasks under the limit "work".
 func (e *Engine) MaxSize() int { return e.opts.MaxSize }
 
-// MaxCommands is the cap of the limit "commands", 0: there is none.
+// MaxCommands is the maximum number of waiting command tasks; 0: no limit.
 func (e *Engine) MaxCommands() int { return e.opts.MaxCommands }
 
 // ExecutionTTL is the length of the slot lease.
 func (e *Engine) ExecutionTTL() time.Duration { return e.opts.ExecutionTTL }
 
-// LiveAgent is an agent as the dispatcher sees it now.
+// LiveAgent is the dispatcher's current view of an agent.
 type LiveAgent struct {
 	signalbox.Agent
 	Up      bool
 	Held    bool   // offers are withheld: it said busy, or is not yet known to be free
 	Message string // why it is down or held
-	// DownSince is since when it is not up, and StrandAt when its session tasks are
-	// dealt with (Strand). Zero while it is up, or where another director counts.
-	DownSince, StrandAt time.Time
-	Closed              *AgentClosed // it failed in a way that speaks of itself; nil: it did not
-	// BackedOff says that it is offered nothing for a while, no isolated
-	// execution either: it failed.
+	// DownSince is when it went down; StrandedAt is when its session tasks are ended or
+	// moved (ResolveStranded). Both are zero while it is up, or where another director
+	// tracks it.
+	DownSince, StrandedAt time.Time
+	Closed                *AgentClosed // it gets no work after failures of its own; nil: it is open
+	// BackedOff: after a failure it gets no offers for a while, not even isolated
+	// executions.
 	BackedOff bool
 	InUse     int // slots
-	// The bypass: how many isolated executions it offers and runs.
+	// Isolated executions (bypass): slots offered and in use.
 	IsolatedSlots, IsolatedInUse int
-	// Sessions says that it lists its conversations and begins one under the
-	// id it is given; Terminal that it offers terminals.
+	// Sessions: it lists its conversations and can start one under a given id. Terminal: it
+	// offers terminals.
 	Sessions, Terminal bool
-	TaskEnv            []string // names of variables that others than admins may set
-	Steps              *Steps   // of its runs, of kind llm; nil: it tells of none
+	TaskEnv            []string // names of variables that callers other than admins may set
+	Steps              *Steps   // step statistics of its runs, kind llm; nil: not reported
 	LastHeard          time.Time
 	LastProgress       time.Time
-	// Progress is when each of several tasks printed anything, by id; zero: not
-	// yet. nil for an agent that runs one at most.
+	// Progress is when each running task last printed, by task id; zero: not yet. nil for
+	// an agent that runs one task at a time.
 	Progress map[string]time.Time
-	// Notes are the troubles that it tells of, of tasks that it runs, by id, with
-	// the values of their env hidden.
+	// Notes are problems that it reports for running tasks, by task id, with env values
+	// masked.
 	Notes map[string]string
 }
 
-// Steps is what an agent tells of the steps of its runs: how many tool calls of
-// one run, and what became of the calls since it started.
+// Steps are an agent's statistics of tool calls within steps, since it started.
 type Steps struct {
+	// tool calls per run
 	Limit          int
 	Calls          map[string]int64 // by outcome
 	Queued, Exempt int64            // of these
 }
 
-// AgentClosed says why an agent is given nothing for a while.
+// AgentClosed says why an agent currently gets no work.
 type AgentClosed struct {
 	Reason   string
 	Failures int       // in a row
-	Since    time.Time // the first of them
-	RetryAt  time.Time // it is tried with one task then; zero: the pause is over, and the next task tries it
+	Since    time.Time // time of the first failure
+	RetryAt  time.Time // when it gets one probe task; zero: the pause is over, and the next task is the probe
 }
 
-// String is the reason for people.
+// String returns the reason as shown to users.
 func (c *AgentClosed) String() string {
 	next := "its pause is over, and one task tries it"
 	if !c.RetryAt.IsZero() {
@@ -175,8 +176,8 @@ func (c *AgentClosed) String() string {
 	return fmt.Sprintf("closed after %d failures in a row, %s: %s", c.Failures, next, c.Reason)
 }
 
-// Live is what the dispatcher knows about agents; Why, ETA and the calls that
-// want an agent at once need it.
+// Live is a source of agents' current state, implemented by the dispatchers. Why, ETA and
+// calls that need an agent at once use it.
 type Live interface {
 	Agents() []LiveAgent
 	LiveAgent(name string) (a LiveAgent, known bool)
@@ -187,28 +188,27 @@ type noAgents struct{}
 func (noAgents) Agents() []LiveAgent                { return nil }
 func (noAgents) LiveAgent(string) (LiveAgent, bool) { return LiveAgent{}, false }
 
-// SetLive tells the engine who knows the agents. Call it before the engine is
-// used by others.
+// SetLive sets the source of live agents. Call it before the engine is used.
 func (e *Engine) SetLive(l Live) { e.live = l }
 
-// SetCalls tells the engine who knows the tool calls of executions that wait or are
-// under way. Call it before the engine is used by others.
-func (e *Engine) SetCalls(inCall func(execution string) bool) { e.calls = inCall }
+// SetInCall sets the function that reports whether an execution has a tool call waiting or
+// running. Call it before the engine is used.
+func (e *Engine) SetInCall(inCall func(execution string) bool) { e.inCall = inCall }
 
-// AddLive tells the engine who knows more agents: the director's own executor.
-// Call it after SetLive and before the engine is used by others.
+// AddLive adds another source of live agents, such as the director's own executor. Call it
+// after SetLive and before the engine is used.
 func (e *Engine) AddLive(l Live) {
-	all, several := e.live.(lives)
+	all, several := e.live.(liveSources)
 	if !several {
-		all = lives{e.live}
+		all = liveSources{e.live}
 	}
 	e.live = append(all, l)
 }
 
-// lives are several who know agents, each others.
-type lives []Live
+// liveSources combines several sources, each with agents of its own.
+type liveSources []Live
 
-func (l lives) Agents() []LiveAgent {
+func (l liveSources) Agents() []LiveAgent {
 	each := make([][]LiveAgent, len(l))
 	for i := range l {
 		each[i] = l[i].Agents()
@@ -216,7 +216,7 @@ func (l lives) Agents() []LiveAgent {
 	return slices.Concat(each...)
 }
 
-func (l lives) LiveAgent(name string) (a LiveAgent, known bool) {
+func (l liveSources) LiveAgent(name string) (a LiveAgent, known bool) {
 	for _, some := range l {
 		if a, known = some.LiveAgent(name); known {
 			break
@@ -225,22 +225,22 @@ func (l lives) LiveAgent(name string) (a LiveAgent, known bool) {
 	return a, known
 }
 
-// LiveAgents returns the agents as the dispatcher sees them now.
+// LiveAgents returns the current state of all agents.
 func (e *Engine) LiveAgents() []LiveAgent { return e.live.Agents() }
 
-// OthersMayTake reports whether an agent beside that one is up, not closed, and
-// serves a queue.
+// OthersMayTake reports whether an agent other than the given one is up, not closed, and
+// serves queue.
 func (e *Engine) OthersMayTake(agent, queue string) bool {
 	return slices.ContainsFunc(e.LiveAgents(), func(o LiveAgent) bool {
 		return o.Name != agent && o.Up && o.Closed == nil && o.Serves(queue)
 	})
 }
 
-// LiveAgent returns an agent as the dispatcher sees it now.
+// LiveAgent returns the current state of an agent.
 func (e *Engine) LiveAgent(name string) (a LiveAgent, known bool) { return e.live.LiveAgent(name) }
 
-// apply brings event ev to the task with this id. It begins with row when the
-// caller has it, which saves a read, and reads the row anew when it changed.
+// apply applies event ev to a task. row is the row if the caller has it, which saves a
+// read; it is read again if it has changed.
 func (e *Engine) apply(ctx context.Context, id string, row *signalbox.Task, ev signalbox.Event) (signalbox.Task, error) {
 	for {
 		if row == nil {
@@ -257,7 +257,7 @@ func (e *Engine) apply(ctx context.Context, id string, row *signalbox.Task, ev s
 			return before, err
 		}
 		if change.Task == before && change.Slot == signalbox.SlotKeep && change.Result == nil && !change.Session {
-			return before, nil // it said what was known already
+			return before, nil // nothing new
 		}
 		after, err := e.store.Apply(ctx, change, ev.Now)
 		if errors.Is(err, store.ErrStale) {
@@ -268,14 +268,14 @@ func (e *Engine) apply(ctx context.Context, id string, row *signalbox.Task, ev s
 			return before, err
 		}
 		if change.Session {
-			e.book.bound(after.SessionID, after.Agent)
+			e.calls.sessionBound(after.SessionID, after.Agent)
 		}
 		e.publish(before.State, after, change.Entry)
 		return after, nil
 	}
 }
 
-// publish tells everyone who wants to know of a durable change.
+// publish reports a durable change to observers and waiters.
 func (e *Engine) publish(from signalbox.State, t signalbox.Task, entry signalbox.Entry) {
 	if t.State == signalbox.Completed && entry.Kind == signalbox.EventFinish {
 		e.runs.add(t.Agent, t.EndedAt.Sub(t.StartedAt))
@@ -285,7 +285,7 @@ func (e *Engine) publish(from signalbox.State, t signalbox.Task, entry signalbox
 
 func (e *Engine) publishTraced(from signalbox.State, t signalbox.Task, entry signalbox.Entry, trace string) {
 	if !e.following.Load() {
-		e.book.changed(&t)
+		e.calls.taskChanged(&t)
 	}
 	e.logChange(t, entry)
 	e.hub.publish(&Applied{From: from, Task: t, Kind: entry.Kind, By: entry.By, Trace: trace})

@@ -17,7 +17,7 @@ import (
 
 // box is an engine over an empty store, with a clock that a test sets and a
 // fleet that it makes up.
-type box struct {
+type fixture struct {
 	*engine.Engine
 	t     *testing.T
 	store store.Store
@@ -29,22 +29,22 @@ type box struct {
 	seen  []engine.Applied
 }
 
-// newBox is a box over a store of the kind that the suite runs on.
-func newBox(t *testing.T, change ...func(*engine.Options)) *box {
+// newFixture returns a fixture over a store of the kind that the suite runs on.
+func newFixture(t *testing.T, change ...func(*engine.Options)) *fixture {
 	t.Helper()
-	return newBoxOver(t, openStore(t), change...)
+	return newFixtureOver(t, openStore(t), change...)
 }
 
-// newMemoryBox is for tests in simulated time, which stands still while a
+// newMemoryFixture is for tests in simulated time, which does not advance while a
 // connection waits for its server.
-func newMemoryBox(t *testing.T) *box {
+func newMemoryFixture(t *testing.T) *fixture {
 	t.Helper()
-	return newBoxOver(t, memory.New(memory.Options{}))
+	return newFixtureOver(t, memory.New(memory.Options{}))
 }
 
-func newBoxOver(t *testing.T, s store.Store, change ...func(*engine.Options)) *box {
+func newFixtureOver(t *testing.T, s store.Store, change ...func(*engine.Options)) *fixture {
 	t.Helper()
-	b := &box{t: t, store: s, log: &bytes.Buffer{}, now: time.Date(2025, 1, 17, 10, 0, 0, 0, time.UTC)}
+	b := &fixture{t: t, store: s, log: &bytes.Buffer{}, now: time.Date(2025, 1, 17, 10, 0, 0, 0, time.UTC)}
 	o := engine.Options{Sealer: newSealer(t), Now: b.clock, Random: rand.NewChaCha8([32]byte{7}), Log: slog.New(slog.NewTextHandler(b.log, nil))}
 	for _, f := range change {
 		f(&o)
@@ -68,26 +68,26 @@ func newSealer(t *testing.T) *seal.Sealer {
 	return s
 }
 
-func (b *box) clock() time.Time {
+func (b *fixture) clock() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.now
 }
 
-func (b *box) pass(d time.Duration) {
+func (b *fixture) pass(d time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.now = b.now.Add(d)
 }
 
 // Agents makes the box the engine.Live of its engine.
-func (b *box) Agents() []engine.LiveAgent {
+func (b *fixture) Agents() []engine.LiveAgent {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return append([]engine.LiveAgent(nil), b.fleet...)
 }
 
-func (b *box) LiveAgent(name string) (engine.LiveAgent, bool) {
+func (b *fixture) LiveAgent(name string) (engine.LiveAgent, bool) {
 	for _, a := range b.Agents() {
 		if a.Name == name {
 			return a, true
@@ -97,7 +97,7 @@ func (b *box) LiveAgent(name string) (engine.LiveAgent, bool) {
 }
 
 // see says how the dispatcher sees an agent.
-func (b *box) see(a engine.LiveAgent) {
+func (b *fixture) see(a engine.LiveAgent) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range b.fleet {
@@ -109,7 +109,7 @@ func (b *box) see(a engine.LiveAgent) {
 	b.fleet = append(b.fleet, a)
 }
 
-func (b *box) agent(name, kind string, slots int) signalbox.Agent {
+func (b *fixture) agent(name, kind string, slots int) signalbox.Agent {
 	b.t.Helper()
 	a, err := b.PutAgent(b.t.Context(), signalbox.Agent{Name: name, Kind: kind, URL: "http://127.0.0.1:9000", Slots: slots}, "")
 	b.must(err)
@@ -117,7 +117,7 @@ func (b *box) agent(name, kind string, slots int) signalbox.Agent {
 	return a
 }
 
-func (b *box) must(err error) {
+func (b *fixture) must(err error) {
 	b.t.Helper()
 	if err != nil {
 		b.t.Fatal(err)
@@ -136,7 +136,7 @@ func wantCode(t *testing.T, err error, code signalbox.Code, field string) {
 	}
 }
 
-func (b *box) submit(n engine.NewTask) signalbox.Task {
+func (b *fixture) submit(n engine.NewTask) signalbox.Task {
 	b.t.Helper()
 	if n.Prompt == "" {
 		n.Prompt = "p"
@@ -146,14 +146,14 @@ func (b *box) submit(n engine.NewTask) signalbox.Task {
 	return r.Task
 }
 
-func (b *box) task(id string) signalbox.Task {
+func (b *fixture) task(id string) signalbox.Task {
 	b.t.Helper()
 	t, err := b.Read().Task(b.t.Context(), id)
 	b.must(err)
 	return t
 }
 
-func (b *box) claim(a signalbox.Agent) engine.Claimed {
+func (b *fixture) claim(a signalbox.Agent) engine.Claimed {
 	b.t.Helper()
 	c, found, err := b.Claim(b.t.Context(), a, 0)
 	b.must(err)
@@ -164,14 +164,14 @@ func (b *box) claim(a signalbox.Agent) engine.Claimed {
 }
 
 // claimed reports whether there was anything to claim, and what.
-func (b *box) next(a signalbox.Agent) (signalbox.Task, bool) {
+func (b *fixture) next(a signalbox.Agent) (signalbox.Task, bool) {
 	b.t.Helper()
 	c, found, err := b.Claim(b.t.Context(), a, 0)
 	b.must(err)
 	return c.Task, found
 }
 
-func (b *box) work(a signalbox.Agent) signalbox.Task {
+func (b *fixture) work(a signalbox.Agent) signalbox.Task {
 	b.t.Helper()
 	c := b.claim(a)
 	t, err := b.Accept(b.t.Context(), c.Task, "task-1", c.Task.SessionID)
@@ -179,7 +179,7 @@ func (b *box) work(a signalbox.Agent) signalbox.Task {
 	return t
 }
 
-func (b *box) finish(t signalbox.Task, reason signalbox.Reason) signalbox.Task {
+func (b *fixture) finish(t signalbox.Task, reason signalbox.Reason) signalbox.Task {
 	b.t.Helper()
 	t, err := b.Finish(b.t.Context(), t, engine.Outcome{Reason: reason, Result: &signalbox.Result{Output: "done"}})
 	b.must(err)
@@ -187,14 +187,14 @@ func (b *box) finish(t signalbox.Task, reason signalbox.Reason) signalbox.Task {
 }
 
 // run takes the next task of an agent through a run of that length.
-func (b *box) run(a signalbox.Agent, d time.Duration) signalbox.Task {
+func (b *fixture) run(a signalbox.Agent, d time.Duration) signalbox.Task {
 	b.t.Helper()
 	t := b.work(a)
 	b.pass(d)
 	return b.finish(t, signalbox.ReasonCompleted)
 }
 
-func (b *box) slotsInUse() int {
+func (b *fixture) slotsInUse() int {
 	b.t.Helper()
 	slots, err := b.Read().Slots(b.t.Context())
 	b.must(err)

@@ -17,14 +17,14 @@ import (
 
 // asked is a store that counts who asks how long an agent's runs were, and may
 // keep one of them waiting.
-type asked struct {
+type countingStore struct {
 	store.Store
 	reads, counts atomic.Int64
 	rows          atomic.Int64                  // of tasks that wait, that were read
 	hold          atomic.Pointer[chan struct{}] // who asks says so there, and goes on at its next value
 }
 
-func (a *asked) Durations(ctx context.Context, agent string, limit int) ([]time.Duration, error) {
+func (a *countingStore) Durations(ctx context.Context, agent string, limit int) ([]time.Duration, error) {
 	a.reads.Add(1)
 	if c := a.hold.Swap(nil); c != nil {
 		*c <- struct{}{}
@@ -35,20 +35,20 @@ func (a *asked) Durations(ctx context.Context, agent string, limit int) ([]time.
 
 // Counts are those of all queues: nobody asks for them to write one of them
 // into a line of the log.
-func (a *asked) Counts(ctx context.Context) (store.Counts, error) {
+func (a *countingStore) Counts(ctx context.Context) (store.Counts, error) {
 	a.counts.Add(1)
 	return a.Store.Counts(ctx)
 }
 
-func (a *asked) Waiting(ctx context.Context, queue string, after store.Cursor, limit int) ([]signalbox.Task, error) {
+func (a *countingStore) Waiting(ctx context.Context, queue string, after store.Cursor, limit int) ([]signalbox.Task, error) {
 	page, err := a.Store.Waiting(ctx, queue, after, limit)
 	a.rows.Add(int64(len(page)))
 	return page, err
 }
 
-func TestASubmitCountsNoOtherQueue(t *testing.T) {
-	s := &asked{Store: openStore(t)}
-	b := newBoxOver(t, s)
+func TestSubmitCountsOnlyItsQueue(t *testing.T) {
+	s := &countingStore{Store: openStore(t)}
+	b := newFixtureOver(t, s)
 	b.submit(engine.NewTask{})
 	b.submit(engine.NewTask{})
 	if n := s.counts.Load(); n != 0 || !strings.Contains(b.log.String(), " depth=2 ") {
@@ -56,11 +56,11 @@ func TestASubmitCountsNoOtherQueue(t *testing.T) {
 	}
 }
 
-// With hundreds of agents an estimate is as many reads: everybody who came while
-// it was made anew made it, too, and a submit took seconds.
-func TestAnEstimateIsMadeAnewByOne(t *testing.T) {
-	s := &asked{Store: openStore(t)}
-	b := newBoxOver(t, s)
+// With hundreds of agents an estimate takes as many reads: when every caller that came
+// meanwhile refreshed it too, a submit took seconds.
+func TestOneCallerRefreshesAnEstimate(t *testing.T) {
+	s := &countingStore{Store: openStore(t)}
+	b := newFixtureOver(t, s)
 	a := b.agent("coder", "demo", 1)
 	for range 5 {
 		b.submit(engine.NewTask{})
@@ -92,11 +92,11 @@ func TestAnEstimateIsMadeAnewByOne(t *testing.T) {
 }
 
 // What another director's agents end is not read again for each end.
-func TestRunsOfAnotherDirectorAreReadInTime(t *testing.T) {
+func TestRunTimesOfAnotherDirectorAreReloaded(t *testing.T) {
 	w := peerstest.New(memory.New(memory.Options{}))
 	here := w.View()
-	s := &asked{Store: here}
-	there, b := newBoxOver(t, w.View()), newBoxOver(t, s, func(o *engine.Options) { o.Random = rand.NewChaCha8([32]byte{8}) })
+	s := &countingStore{Store: here}
+	there, b := newFixtureOver(t, w.View()), newFixtureOver(t, s, func(o *engine.Options) { o.Random = rand.NewChaCha8([32]byte{8}) })
 	heard := make(chan struct{}, 1000)
 	b.Observe(func(a *engine.Applied) {
 		if a.Foreign && a.Kind == signalbox.EventFinish {
@@ -105,7 +105,7 @@ func TestRunsOfAnotherDirectorAreReadInTime(t *testing.T) {
 	})
 	ctx, stop := context.WithCancel(context.Background())
 	t.Cleanup(stop)
-	b.must(b.Follow(ctx, here, engine.Following{}))
+	b.must(b.Follow(ctx, here, engine.FollowOptions{}))
 	a := there.agent("coder", "demo", 1)
 	b.see(engine.LiveAgent{Agent: a, Up: true})
 	run := func() {

@@ -9,40 +9,37 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Several directors over one store hear of each other's changes from the
-// journal: Follow reads what others wrote there, and tells observers and
-// waiters as if it had been done here, marked Foreign.
+// Directors that share a store learn of each other's changes from the journal: Follow reads
+// the entries of others and notifies observers and waiters, marked Foreign.
 
 const (
-	// followEvery is how often the journal is looked at though there was no
-	// sign; signs may be missed.
-	followEvery = time.Second
-	// followRetry is the pause after a look that failed.
-	followRetry = 200 * time.Millisecond
-	// followPage is how many entries are read at a time, followBehind how many
-	// may lie before us: where there are more they are left out, and everyone
-	// looks for himself.
-	followPage   = 1000
-	followBehind = 20_000
+	// followInterval is how often the journal is read without a signal; signals may be
+	// missed.
+	followInterval = time.Second
+	// followRetryDelay is the pause after a failed read.
+	followRetryDelay = 200 * time.Millisecond
+	// followPageSize is how many entries are read at a time. If more than followMaxLag are
+	// unread, they are skipped, and everyone reads the rows instead.
+	followPageSize = 1000
+	followMaxLag   = 20_000
 )
 
-// Following says whose entries are read as a whole.
-type Following struct {
-	// Rows reports whether somebody here needs the row of the task that an
-	// entry is about: then it is read. Otherwise observers get what the entry
-	// says (Applied.Partial). nil: nobody does.
-	Rows func(e *signalbox.Entry) bool
-	// Sign is told of each look, as of a sign that something may have changed.
-	// It must not wait. nil: nobody is.
-	Sign func()
-	// Behind is told that entries were left out, or lost with what the server had
-	// acknowledged: whoever goes by them must look at the rows. nil: nobody does.
-	Behind func()
+// FollowOptions says how entries of other directors are processed.
+type FollowOptions struct {
+	// NeedsRow reports whether an observer needs the row of the task that an entry is
+	// about: then it is read. Otherwise observers get only what the entry says
+	// (Applied.Partial). nil: no rows are read.
+	NeedsRow func(e *signalbox.Entry) bool
+	// OnPoll is called before each read of the journal. It must not block. May be nil.
+	OnPoll func()
+	// OnGap is called when entries were skipped, or were lost with data that the server had
+	// acknowledged: observers must read the rows. May be nil.
+	OnGap func()
 }
 
-// Follow tells observers and waiters of the changes that others make in the
-// store, until ctx ends. What was there before it began is not told.
-func (e *Engine) Follow(ctx context.Context, s store.Shared, f Following) error {
+// Follow notifies observers and waiters of changes by other directors until ctx ends,
+// starting with the next change.
+func (e *Engine) Follow(ctx context.Context, s store.Shared, f FollowOptions) error {
 	generation := s.Generation()
 	_, after, err := s.JournalRange(ctx)
 	if err != nil {
@@ -53,52 +50,51 @@ func (e *Engine) Follow(ctx context.Context, s store.Shared, f Following) error 
 	return nil
 }
 
-func (e *Engine) follow(ctx context.Context, s store.Shared, f Following, after, generation int64) {
-	timer := time.NewTimer(followEvery)
+func (e *Engine) follow(ctx context.Context, s store.Shared, f FollowOptions, after, generation int64) {
+	timer := time.NewTimer(followInterval)
 	defer timer.Stop()
 	for {
-		if f.Sign != nil {
-			f.Sign()
+		if f.OnPoll != nil {
+			f.OnPoll()
 		}
-		if now := s.Generation(); now != generation { // entries may have got numbers that we are past
+		if now := s.Generation(); now != generation { // new entries may reuse numbers that we have passed
 			generation = now
-			e.lookAnew(&f)
+			e.resync(&f)
 		}
-		next, err := e.followOn(ctx, s, &f, after)
+		next, err := e.readForeign(ctx, s, &f, after)
 		after = next
-		wait := followEvery
+		wait := followInterval
 		if err != nil {
-			wait = followRetry
+			wait = followRetryDelay
 			if ctx.Err() == nil {
 				e.log.Error("changes of other directors not read, trying again", "error", err)
 			}
 		}
 		timer.Reset(wait)
-		signs := s.Changed()
+		changes := s.Changed()
 		if err != nil {
-			signs = nil // not at once
+			changes = nil // wait for the timer
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-signs:
+		case <-changes:
 		case <-timer.C:
 		}
 	}
 }
 
-// followOn tells of all that was written since after, and returns up to where
-// that is.
-func (e *Engine) followOn(ctx context.Context, s store.Shared, f *Following, after int64) (int64, error) {
+// readForeign publishes all entries after after, and returns the Seq up to which it read.
+func (e *Engine) readForeign(ctx context.Context, s store.Shared, f *FollowOptions, after int64) (int64, error) {
 	for ctx.Err() == nil {
-		entries, through, err := s.Others(ctx, after, followPage)
+		entries, through, err := s.Others(ctx, after, followPageSize)
 		if err != nil {
 			return after, err
 		}
-		if through-after >= followPage {
+		if through-after >= followPageSize {
 			_, newest, err := s.JournalRange(ctx)
-			if err == nil && newest-through > followBehind {
-				e.leaveOut(f, newest-after)
+			if err == nil && newest-through > followMaxLag {
+				e.skipAhead(f, newest-after)
 				after = newest
 				continue
 			}
@@ -108,12 +104,12 @@ func (e *Engine) followOn(ctx context.Context, s store.Shared, f *Following, aft
 			return after, err
 		}
 		for i := range entries {
-			e.foreign(&entries[i], rows)
+			e.publishForeign(&entries[i], rows)
 		}
 		if len(entries) > 0 {
-			e.hub.noted()
+			e.hub.journalGrew()
 		}
-		if through-after < followPage { // that was all: of more there will be a sign
+		if through-after < followPageSize { // that was all; the next signal announces more
 			return through, nil
 		}
 		after = through
@@ -121,61 +117,59 @@ func (e *Engine) followOn(ctx context.Context, s store.Shared, f *Following, aft
 	return after, ctx.Err()
 }
 
-// rowsFor reads the rows that are needed for a page of entries, all at once: one
-// by one they were most of what it costs a director that others write.
-func rowsFor(ctx context.Context, s store.Shared, f *Following, entries []signalbox.Entry) (map[string]signalbox.Task, error) {
+// rowsFor reads the rows needed for a page of entries in one call; single reads dominated
+// the cost of following.
+func rowsFor(ctx context.Context, s store.Shared, f *FollowOptions, entries []signalbox.Entry) (map[string]signalbox.Task, error) {
 	rows := map[string]signalbox.Task{}
-	if f.Rows == nil {
+	if f.NeedsRow == nil {
 		return rows, nil
 	}
 	var ids []string
 	for i := range entries {
-		if e := &entries[i]; e.QueueID != "" && !ofNoTask(e) && f.Rows(e) {
+		if e := &entries[i]; e.QueueID != "" && !journalOnly(e) && f.NeedsRow(e) {
 			ids = append(ids, e.QueueID)
 		}
 	}
 	slices.Sort(ids)
-	there, err := s.Tasks(ctx, slices.Compact(ids))
-	for _, t := range there {
+	found, err := s.Tasks(ctx, slices.Compact(ids))
+	for _, t := range found {
 		rows[t.ID] = t
 	}
 	return rows, err
 }
 
-// leaveOut gives up on telling of each change, and has everyone look.
-func (e *Engine) leaveOut(f *Following, entries int64) {
+// skipAhead skips entries and has everyone read the rows instead.
+func (e *Engine) skipAhead(f *FollowOptions, entries int64) {
 	e.log.Warn("too many changes of other directors to tell of each: all is looked at anew", "entries", entries)
-	e.lookAnew(f)
+	e.resync(f)
 }
 
-// lookAnew has everyone look at the rows.
-func (e *Engine) lookAnew(f *Following) {
-	e.hub.pokeAll()
-	if f.Behind != nil {
-		f.Behind()
+// resync has everyone read the rows.
+func (e *Engine) resync(f *FollowOptions) {
+	e.hub.notifyAll()
+	if f.OnGap != nil {
+		f.OnGap()
 	}
 }
 
-// foreign tells of one entry of another director.
-func (e *Engine) foreign(entry *signalbox.Entry, rows map[string]signalbox.Task) {
-	if ofNoTask(entry) {
+// publishForeign publishes one entry of another director.
+func (e *Engine) publishForeign(entry *signalbox.Entry, rows map[string]signalbox.Task) {
+	if journalOnly(entry) {
 		return
 	}
-	a := Applied{Kind: entry.Kind, By: entry.By, From: before(entry), Foreign: true, Partial: true, Task: entryTask(entry)}
-	// Where the row is not as the entry says it has gone on, of which another
-	// entry tells.
+	a := Applied{Kind: entry.Kind, By: entry.By, From: stateBefore(entry), Foreign: true, Partial: true, Task: entryTask(entry)}
+	// If the row differs, the task has moved on, and a later entry covers that.
 	if t, known := rows[entry.QueueID]; known && t.State == entry.State && t.Fence == entry.Fence {
 		a.Task, a.Partial = t, false
 	}
 	if a.Kind == signalbox.EventFinish && a.Task.State == signalbox.Completed {
-		e.runs.forget(a.Task.Agent)
+		e.runs.invalidate(a.Task.Agent)
 	}
 	e.hub.publish(&a)
 }
 
-// ofNoTask reports whether an entry is one of those that are told to nobody: who
-// goes by them reads the journal.
-func ofNoTask(entry *signalbox.Entry) bool {
+// journalOnly reports whether an entry is not published; those interested read the journal.
+func journalOnly(entry *signalbox.Entry) bool {
 	switch entry.Kind {
 	case signalbox.EventPaused, signalbox.EventSession, signalbox.EventScheduleChanged, signalbox.EventScheduleFired, signalbox.EventRestored:
 		return true
@@ -183,8 +177,8 @@ func ofNoTask(entry *signalbox.Entry) bool {
 	return false
 }
 
-// entryTask is what an entry says of its task; of an agent it is about, its
-// name and what is said of it.
+// entryTask builds a partial task from an entry; for an entry about an agent, the agent's
+// name and message.
 func entryTask(e *signalbox.Entry) signalbox.Task {
 	t := signalbox.Task{
 		ID: e.QueueID, State: e.State, Reason: e.Reason, Message: e.Message, Queue: e.Queue, Agent: e.Agent, Fence: e.Fence,
@@ -199,9 +193,8 @@ func entryTask(e *signalbox.Entry) signalbox.Task {
 	return t
 }
 
-// before is the state that a task came from, as far as the kind of the entry
-// tells.
-func before(e *signalbox.Entry) signalbox.State {
+// stateBefore returns the state before an entry, as far as its kind determines it.
+func stateBefore(e *signalbox.Entry) signalbox.State {
 	switch e.Kind {
 	case signalbox.EventClaim, signalbox.EventWaitTimeout, signalbox.EventMove, signalbox.EventUndeliverable:
 		return signalbox.Pending

@@ -14,12 +14,12 @@ import (
 )
 
 // gated is a view whose submits wait for one another.
-type gated struct {
+type gatedStore struct {
 	*peerstest.View
 	ready func()
 }
 
-func (g *gated) Submit(ctx context.Context, s store.Submission) (store.Submitted, error) {
+func (g *gatedStore) Submit(ctx context.Context, s store.Submission) (store.Submitted, error) {
 	g.ready()
 	return g.View.Submit(ctx, s)
 }
@@ -37,10 +37,10 @@ func (b busyAgents) LiveAgent(name string) (engine.LiveAgent, bool) {
 	return engine.LiveAgent{}, false
 }
 
-// TestIncidentTwoDirectorsCloseACircle: two agents call each other, each by
+// TestIncidentTwoDirectorsCloseACycle: two agents call each other, each by
 // another director, at the same moment. Neither may wait for the other for
 // ever.
-func TestIncidentTwoDirectorsCloseACircle(t *testing.T) {
+func TestIncidentTwoDirectorsCloseACycle(t *testing.T) {
 	w := peerstest.New(memory.New(memory.Options{}))
 	sealer, err := seal.New(make([]byte, seal.KeyBytes))
 	if err != nil {
@@ -58,9 +58,9 @@ func TestIncidentTwoDirectorsCloseACircle(t *testing.T) {
 	}
 	for range 2 {
 		view := w.View()
-		e := engine.New(&gated{view, func() { gate() }}, engine.Options{Sealer: sealer})
+		e := engine.New(&gatedStore{view, func() { gate() }}, engine.Options{Sealer: sealer})
 		e.SetLive(live)
-		if err := e.Follow(ctx, view, engine.Following{}); err != nil {
+		if err := e.Follow(ctx, view, engine.FollowOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		engines = append(engines, e)

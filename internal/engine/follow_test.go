@@ -49,7 +49,7 @@ func (tw *twin) follow(t *testing.T) *twin {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	t.Cleanup(stop)
-	err := tw.Follow(ctx, tw.view, engine.Following{Rows: func(*signalbox.Entry) bool {
+	err := tw.Follow(ctx, tw.view, engine.FollowOptions{NeedsRow: func(*signalbox.Entry) bool {
 		tw.mu.Lock()
 		defer tw.mu.Unlock()
 		return tw.rows
@@ -60,7 +60,7 @@ func (tw *twin) follow(t *testing.T) *twin {
 	return tw
 }
 
-// hears waits until it heard of something that is as ok says.
+// hears waits for a change for which ok is true.
 func (tw *twin) hears(t *testing.T, what string, ok func(engine.Applied) bool) engine.Applied {
 	t.Helper()
 	over := time.After(time.Minute)
@@ -97,7 +97,7 @@ func submitTo(t *testing.T, e *twin, n engine.NewTask) signalbox.Task {
 	return r.Task
 }
 
-func TestWhatAnotherDirectorDoesIsHeardOfOnce(t *testing.T) {
+func TestForeignChangeIsPublishedOnce(t *testing.T) {
 	a, b := pair(t)
 	ctx := t.Context()
 	agent, err := a.PutAgent(ctx, signalbox.Agent{Name: "one", Kind: "demo", URL: "http://127.0.0.1:9"}, "")
@@ -148,9 +148,8 @@ func TestWhatAnotherDirectorDoesIsHeardOfOnce(t *testing.T) {
 	}
 }
 
-// A wait ends when another director ends the task, long before it would look
-// by itself.
-func TestAWaitHearsOfAnEndAtAnotherDirector(t *testing.T) {
+// A wait ends when another director ends the task, long before its backstop read.
+func TestWaitReturnsWhenAnotherDirectorEndsTheTask(t *testing.T) {
 	a, b := pair(t)
 	b.rows = false // a waiter needs none
 	task := submitTo(t, a, engine.NewTask{})
@@ -172,9 +171,8 @@ func TestAWaitHearsOfAnEndAtAnotherDirector(t *testing.T) {
 	}
 }
 
-// What is no change of a task is heard of as well: agents, pauses that end,
-// the release of an agent that held nothing.
-func TestAgentsAndReleasesOfOthersAreHeardOf(t *testing.T) {
+// Events that change no task are published as well: agents, pauses that end, releases.
+func TestForeignAgentChangesAndReleasesArePublished(t *testing.T) {
 	a, b := pair(t)
 	ctx := t.Context()
 	if _, err := a.PutAgent(ctx, signalbox.Agent{Name: "one", Kind: "demo", URL: "http://127.0.0.1:9"}, ""); err != nil {
@@ -201,7 +199,7 @@ func TestAgentsAndReleasesOfOthersAreHeardOf(t *testing.T) {
 }
 
 // An outage of the store ends with everything that happened meanwhile.
-func TestFollowingGoesOnWhereItStopped(t *testing.T) {
+func TestFollowResumesWhereItStopped(t *testing.T) {
 	a, b := pair(t)
 	b.view.Away(true)
 	first := submitTo(t, a, engine.NewTask{})
@@ -212,33 +210,33 @@ func TestFollowingGoesOnWhereItStopped(t *testing.T) {
 	}
 }
 
-// far is a store whose journal is far ahead of who follows.
-type far struct {
+// laggingStore is a store whose journal is far ahead of the follower.
+type laggingStore struct {
 	store.Shared
 	mu     sync.Mutex
 	newest int64
 }
 
-func (f *far) JournalRange(context.Context) (int64, int64, error) {
+func (f *laggingStore) JournalRange(context.Context) (int64, int64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return 1, f.newest, nil
 }
 
-func (f *far) Others(_ context.Context, after int64, limit int) ([]signalbox.Entry, int64, error) {
+func (f *laggingStore) Others(_ context.Context, after int64, limit int) ([]signalbox.Entry, int64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return nil, min(f.newest, after+int64(limit)), nil
 }
 
-func TestWhoIsFarBehindLooksAtTheRows(t *testing.T) {
+func TestFollowSkipsAheadWhenFarBehind(t *testing.T) {
 	w := peerstest.New(memory.New(memory.Options{}))
 	a := newTwin(t, w)
-	s := &far{Shared: a.view, newest: 10}
+	s := &laggingStore{Shared: a.view, newest: 10}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	behind := make(chan struct{}, 1)
-	if err := a.Follow(ctx, s, engine.Following{Behind: func() { behind <- struct{}{} }}); err != nil {
+	if err := a.Follow(ctx, s, engine.FollowOptions{OnGap: func() { behind <- struct{}{} }}); err != nil {
 		t.Fatal(err)
 	}
 	signs, quiet := a.WatchTask("queue-some")
@@ -256,13 +254,13 @@ func TestWhoIsFarBehindLooksAtTheRows(t *testing.T) {
 
 // Where the store lost what it had acknowledged, entries may have got numbers
 // that a director is past: everyone looks at the rows.
-func TestAllIsLookedAtAnewInANewGeneration(t *testing.T) {
+func TestFollowResyncsInANewGeneration(t *testing.T) {
 	w := peerstest.New(memory.New(memory.Options{}))
 	tw := newTwin(t, w)
 	ctx, stop := context.WithCancel(context.Background())
 	t.Cleanup(stop)
 	behind := make(chan struct{}, 10)
-	if err := tw.Follow(ctx, tw.view, engine.Following{Behind: func() { behind <- struct{}{} }}); err != nil {
+	if err := tw.Follow(ctx, tw.view, engine.FollowOptions{OnGap: func() { behind <- struct{}{} }}); err != nil {
 		t.Fatal(err)
 	}
 	signs, done := tw.WatchJournal()

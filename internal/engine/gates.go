@@ -12,14 +12,14 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Gate is one condition for the start of a task, as it is now.
+// Gate is the current state of one condition for the start of a task.
 type Gate struct {
 	Name   string
 	OK     bool
 	Text   string // the condition with its numbers
 	Detail string
-	Cure   string // what a person can do; empty where the gate is open
-	TaskID string // the task that is in the way
+	Cure   string // what a person can do; "" if the gate is open
+	TaskID string // the blocking task
 	Agent  string
 }
 
@@ -85,9 +85,9 @@ func (e *Engine) gateSession(ctx context.Context, t *signalbox.Task) (Gate, erro
 	return g, nil
 }
 
-// gateConnected also returns the agents that could take the task.
+// gateConnected also returns the connected agents that serve the task's queue.
 func (e *Engine) gateConnected(t *signalbox.Task) (Gate, []LiveAgent) {
-	if ofTools(t.Queue) {
+	if isToolQueue(t.Queue) {
 		return e.toolConnected(t)
 	}
 	var up []LiveAgent
@@ -119,14 +119,14 @@ func (e *Engine) gateConnected(t *signalbox.Task) (Gate, []LiveAgent) {
 	if one {
 		g.Agent = name
 	}
-	if gone := e.gone(t); gone != "" {
+	if gone := e.holderGone(t); gone != "" {
 		g.Text = strings.ToUpper(gone[:1]) + gone[1:]
 	}
 	return g, up
 }
 
 func (e *Engine) gateFree(ctx context.Context, t *signalbox.Task, servers []LiveAgent) (Gate, error) {
-	if ofTools(t.Queue) {
+	if isToolQueue(t.Queue) {
 		return e.toolFree(ctx, t, servers)
 	}
 	g := Gate{Name: "agent_free"}
@@ -138,7 +138,7 @@ func (e *Engine) gateFree(ctx context.Context, t *signalbox.Task, servers []Live
 	if bypass {
 		return e.gateOfServers(ctx, g, servers, true)
 	}
-	able, drained, cure, err := e.undrained(ctx, servers)
+	able, drained, cure, err := e.splitDrained(ctx, servers)
 	if err != nil {
 		return g, err
 	}
@@ -149,7 +149,7 @@ func (e *Engine) gateFree(ctx context.Context, t *signalbox.Task, servers []Live
 	return g.withDrained(drained), err
 }
 
-// gateOfServers is open where one of the connected agents has a free slot.
+// gateOfServers is open if one of the connected agents has a free slot.
 func (e *Engine) gateOfServers(ctx context.Context, g Gate, servers []LiveAgent, bypass bool) (Gate, error) {
 	if full, g := e.fleetGate(); full {
 		return g, nil
@@ -188,7 +188,7 @@ func (e *Engine) gateOfServers(ctx context.Context, g Gate, servers []LiveAgent,
 	return e.busyGate(ctx, g, servers)
 }
 
-// fleetGate is shut while as many executions run as all agents together may.
+// fleetGate is closed while the limit on executions of all agents is reached.
 func (e *Engine) fleetGate() (full bool, g Gate) {
 	if e.opts.Fleet == 0 {
 		return false, g
@@ -206,8 +206,7 @@ func (e *Engine) fleetGate() (full bool, g Gate) {
 	}
 }
 
-// busyGate names the task that will free a slot first as far as anyone can
-// tell: the one that has run longest.
+// busyGate names the task that has run longest, which will probably free its slot first.
 func (e *Engine) busyGate(ctx context.Context, g Gate, servers []LiveAgent) (Gate, error) {
 	running, err := e.store.InFlight(ctx)
 	if err != nil {
@@ -222,7 +221,7 @@ func (e *Engine) busyGate(ctx context.Context, g Gate, servers []LiveAgent) (Gat
 		if len(servers) > 1 {
 			g.Text = fmt.Sprintf("All %d connected agents are busy", len(servers))
 		}
-		g.Detail = fmt.Sprintf("%s has been running %s for %s", r.Agent, r.ID, e.since(r.DispatchedAt)) + typical(e.runs.of(ctx, r.Agent))
+		g.Detail = fmt.Sprintf("%s has been running %s for %s", r.Agent, r.ID, e.since(r.DispatchedAt)) + typical(e.runs.get(ctx, r.Agent))
 		g.Cure = "Wait, or signalbox cancel " + r.ID
 		return g, nil
 	}
@@ -230,7 +229,7 @@ func (e *Engine) busyGate(ctx context.Context, g Gate, servers []LiveAgent) (Gat
 	return g, nil
 }
 
-// typical says what the agent's runs take, where enough are known.
+// typical describes how long the agent's runs take, if enough are known.
 func typical(runs []time.Duration) string {
 	if len(runs) < minRuns {
 		return ""

@@ -9,10 +9,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// TestTaskOfAConversationWhoseAgentIsGone: what is told is what Strand and
-// EndOverdue do, with the instant at which they do it.
-func TestTaskOfAConversationWhoseAgentIsGone(t *testing.T) {
-	b := newBox(t)
+// TestTaskOfASessionWhoseAgentIsGone: the explanation says what ResolveStranded and
+// EndOverdue will do, and when.
+func TestTaskOfASessionWhoseAgentIsGone(t *testing.T) {
+	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
 	b.submit(engine.NewTask{SessionID: "s1"})
 	task, err := b.Accept(t.Context(), b.claim(a).Task, "t", "s1")
@@ -24,7 +24,7 @@ func TestTaskOfAConversationWhoseAgentIsGone(t *testing.T) {
 		t.Errorf("its agent is there: %q", got)
 	}
 	since := b.Now().Add(-15 * time.Second)
-	gone := engine.LiveAgent{Agent: a, DownSince: since, StrandAt: since.Add(time.Minute)}
+	gone := engine.LiveAgent{Agent: a, DownSince: since, StrandedAt: since.Add(time.Minute)}
 	soon, late := 20*time.Second, 5*time.Minute
 	for name, c := range map[string]struct {
 		change func(n *engine.NewTask, a *engine.LiveAgent)
@@ -40,8 +40,8 @@ func TestTaskOfAConversationWhoseAgentIsGone(t *testing.T) {
 		"waits shorter than the grace": {func(n *engine.NewTask, _ *engine.LiveAgent) { n.WaitTimeout = soon },
 			"the task waits for it until 2025-01-17T10:00:20Z, then ends with wait_timeout"},
 		"waits longer than the grace": {func(n *engine.NewTask, _ *engine.LiveAgent) { n.WaitTimeout = late }, "the task fails at 2025-01-17T10:00:45Z"},
-		"grace is over":               {func(_ *engine.NewTask, a *engine.LiveAgent) { a.StrandAt = b.Now() }, "the task fails now (dispatch_failed)"},
-		"another director counts": {func(_ *engine.NewTask, a *engine.LiveAgent) { a.DownSince, a.StrandAt = time.Time{}, time.Time{} },
+		"grace is over":               {func(_ *engine.NewTask, a *engine.LiveAgent) { a.StrandedAt = b.Now() }, "the task fails now (dispatch_failed)"},
+		"another director counts": {func(_ *engine.NewTask, a *engine.LiveAgent) { a.DownSince, a.StrandedAt = time.Time{}, time.Time{} },
 			"is not connected; unless it is back, the task fails once it has been gone for session_grace"},
 	} {
 		t.Run(name, func(t *testing.T) {

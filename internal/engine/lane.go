@@ -13,9 +13,9 @@ import (
 type Lane struct {
 	Agent    signalbox.Agent
 	Slots    int
-	Running  []signalbox.Task // that hold a slot, by slot
-	Isolated []signalbox.Task // that hold a slot of the bypass
-	Withheld []signalbox.Task // lost ones that the agent may still be at, by slot, the bypass apart
+	Running  []signalbox.Task // that hold a slot, by slot; bypass excluded
+	Isolated []signalbox.Task // that hold a bypass slot
+	Withheld []signalbox.Task // lost tasks that the agent may still run, by slot; bypass excluded
 	Waiting  []signalbox.Task // in its own queue, in order; at most MaxLane
 	Length   int              // of the queue
 	Pauses   []signalbox.Pause
@@ -27,10 +27,10 @@ const MaxLane = 1000
 // Busy reports whether no slot is free.
 func (l *Lane) Busy() bool { return len(l.Running)+len(l.Withheld) >= l.Slots }
 
-// MaxChats is how many chats may wait for one agent.
+// MaxChats is the maximum number of chats that may wait for one agent.
 func (e *Engine) MaxChats() int { return e.opts.MaxChats }
 
-// WaitTimeout is how long calls wait that do not say how long.
+// WaitTimeout is the default wait_timeout.
 func (e *Engine) WaitTimeout() time.Duration { return e.opts.WaitTimeout }
 
 // Lane returns the state of an agent's queue, or CodeNotFound.
@@ -63,7 +63,7 @@ func (e *Engine) Lane(ctx context.Context, name string) (Lane, error) {
 	return l, err
 }
 
-// laneSlots reads what holds the slots: the rows are the truth.
+// laneSlots reads the tasks that hold slots, from the slot rows.
 func (e *Engine) laneSlots(ctx context.Context, l *Lane) error {
 	slots, err := e.store.Slots(ctx)
 	if err != nil {
@@ -87,7 +87,7 @@ func (e *Engine) laneSlots(ctx context.Context, l *Lane) error {
 			return err
 		case s.Withheld:
 			l.Withheld = append(l.Withheld, t)
-		case !t.State.InFlight(): // it ended since the slots were read
+		case !t.State.InFlight(): // it ended after the slots were read
 		case isolated:
 			l.Isolated = append(l.Isolated, t)
 		default:

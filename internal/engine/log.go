@@ -11,8 +11,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// logChange writes the seed's log lines (work-queue, Observability). The
-// message is empty: the line is its fields.
+// logChange writes the log lines of the seed (work-queue, Observability). The message is
+// empty: the line consists of its attributes.
 func (e *Engine) logChange(t signalbox.Task, entry signalbox.Entry) {
 	if !e.log.Enabled(context.Background(), slog.LevelInfo) {
 		return
@@ -34,15 +34,15 @@ func (e *Engine) logChange(t signalbox.Task, entry signalbox.Entry) {
 		e.log.Warn("", "queue", "dispatch_failed", "queue_id", t.ID, "error", t.Message, "attempt", attempt, "final", true)
 	default:
 		if t.State.Terminal() {
-			e.log.Info("", "queue", "task_ended", "queue_id", t.ID, "state", string(t.State), "reason", string(t.Reason), "message", briefly(t.Message))
+			e.log.Info("", "queue", "task_ended", "queue_id", t.ID, "state", string(t.State), "reason", string(t.Reason), "message", truncate(t.Message))
 			return
 		}
 		e.log.Info("", "queue", "task_"+string(entry.Kind), "queue_id", t.ID, "state", string(t.State))
 	}
 }
 
-// logSubmit writes the seed's line of a submit. depth is how many wait under the
-// limit of the task, which is work unless it goes to an agent or is a tool call.
+// logSubmit writes the seed's line for a submit. depth is how many tasks wait under the
+// task's limit, "work" unless it goes to an agent or is a tool call.
 func (e *Engine) logSubmit(got *store.Submitted) {
 	if !e.log.Enabled(context.Background(), slog.LevelInfo) {
 		return
@@ -55,8 +55,8 @@ func (e *Engine) logSubmit(got *store.Submitted) {
 	e.log.Info("", line...)
 }
 
-// logFull writes the seed's line of a submit for which there was no room. The
-// limit stands behind it where it is not that of the work queue.
+// logFull writes the seed's line for a submit refused because a limit is reached. The limit
+// is appended if it is not "work".
 func (e *Engine) logFull(sub *store.Submission) {
 	line := []any{"queue", "submit_rejected", "reason", "queue_full", "depth", sub.Cap}
 	if sub.Task.Limit != signalbox.LimitWork {
@@ -65,9 +65,9 @@ func (e *Engine) logFull(sub *store.Submission) {
 	e.log.Warn("", line...)
 }
 
-// attemptOf says which attempt failed, of how many. One that costs none, such as
-// at an agent that was busy, is counted where it is told of: the seed's line of
-// a busy agent has attempt=1/3.
+// attemptOf formats the failed attempt and the maximum. A failure that costs no attempt,
+// such as a busy agent, is counted in the line all the same: the seed's line of a busy
+// agent has attempt=1/3.
 func attemptOf(t *signalbox.Task, kind signalbox.EventKind) string {
 	n := t.Attempts
 	if kind != signalbox.EventRefuse && kind != signalbox.EventReject {
@@ -76,31 +76,29 @@ func attemptOf(t *signalbox.Task, kind signalbox.EventKind) string {
 	return fmt.Sprintf("%d/%d", n, t.MaxAttempts)
 }
 
-// maxLogged bounds what a line of the log has of a message: that of a tool that
-// failed is all that it wrote to its standard error.
-const maxLogged = 1 << 10
+// maxLoggedMessage bounds a message in a log line, in bytes: a failed tool's message is all
+// of its standard error.
+const maxLoggedMessage = 1 << 10
 
-func briefly(message string) string {
-	if len(message) <= maxLogged {
+func truncate(message string) string {
+	if len(message) <= maxLoggedMessage {
 		return message
 	}
-	return strings.ToValidUTF8(message[:maxLogged], "") + " …"
+	return strings.ToValidUTF8(message[:maxLoggedMessage], "") + " …"
 }
 
-// Audit adds a row to the audit log. The caller fills in who, what and how it
-// went; an empty Severity is info.
+// Audit adds a row to the audit log and returns it. An empty Severity is info.
 func (e *Engine) Audit(ctx context.Context, a signalbox.Audit) (signalbox.Audit, error) {
 	a.At = e.Now()
 	a.Severity = cmp.Or(a.Severity, "info")
-	return e.store.AppendAudit(context.WithoutCancel(ctx), a) // what was done is recorded though the caller has gone
+	return e.store.AppendAudit(context.WithoutCancel(ctx), a) // recorded even if the caller has gone
 }
 
-// SubmitTrace makes the span of a submit: of what ctx carries, or, where that
-// is nothing, of the execution that makes the call (parent, "" for none). It
-// returns the traceparent to store with the task, and what is to be told of how
-// the submit ended.
+// SubmitTrace starts the span of a submit, as a child of the span in ctx or, without one,
+// of the calling execution's (parent, "" for none). It returns the traceparent to store
+// with the task, and a function to call with the result.
 type SubmitTrace func(ctx context.Context, parent string) (trace string, ended func(Receipt, error))
 
-// TraceSubmits has f make the spans of submits. Call it before the engine is
+// TraceSubmits sets the function that starts spans of submits. Call it before the engine is
 // used.
 func (e *Engine) TraceSubmits(f SubmitTrace) { e.trace = f }

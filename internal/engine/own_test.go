@@ -15,7 +15,7 @@ func service(name string, scopes ...signalbox.Scope) signalbox.Principal {
 // TestSubmitAloneReadsNothingOfOthers: what is done anew, or goes on in a
 // conversation, shows what is in it.
 func TestSubmitAloneReadsNothingOfOthers(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	one := b.talker("one", 1)
 	owner, blind := service("owner", signalbox.ScopeSubmit), service("blind", signalbox.ScopeSubmit)
 	reader := service("reader", signalbox.ScopeSubmit, signalbox.ScopeRead)
@@ -52,7 +52,7 @@ func TestSubmitAloneReadsNothingOfOthers(t *testing.T) {
 }
 
 // current makes a conversation the one that chats of its agent go on with.
-func (b *box) current(id string) error {
+func (b *fixture) current(id string) error {
 	_, err := b.RestoreSession(b.t.Context(), id, "test")
 	return err
 }

@@ -7,84 +7,84 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// rates bounds how much each principal submits in a minute: for each a leaky
-// bucket of tasks and one of bytes, which hold a minute's worth. Who has the
-// right admin is not bounded, nor what the director submits for nobody.
+// rates limits submits per principal and minute, with one leaky bucket for tasks and one
+// for bytes; each holds a minute's worth. Admins are not limited, nor are submits of the
+// director itself.
 type rates struct {
-	tasks, bytes float64 // a minute; 0: any number
+	tasks, bytes float64 // per minute; 0: no limit
 
-	mu    sync.Mutex
-	by    map[string]level
-	swept time.Time // when those that had run empty were last forgotten
+	mu      sync.Mutex
+	buckets map[string]bucket
+	swept   time.Time // when empty buckets were last deleted
 }
 
-// level is how full the buckets of a principal were at a time.
-type level struct {
+// bucket is the fill level of a principal's two buckets at a time.
+type bucket struct {
 	tasks, bytes float64
 	at           time.Time
 }
 
-// manyLevels is from how many on those that have run empty are forgotten, once
-// a minute.
-const manyLevels = 1024
+// sweepThreshold is the number of principals from which empty buckets are deleted, once a
+// minute.
+const sweepThreshold = 1024
 
-// Count counts a task of so many bytes that a caller brings about beside Submit,
-// such as by firing a schedule.
+// ChargeRate counts a task of size bytes that a caller creates other than through Submit,
+// such as by triggering a schedule.
 //
-// Errors: CodeRateLimited, with RetryAfter, where that would be too many.
-func (e *Engine) Count(who signalbox.Principal, size int) error {
+// Errors: CodeRateLimited, with RetryAfter.
+func (e *Engine) ChargeRate(who signalbox.Principal, size int) error {
 	return e.rates.take(who, size, e.Now())
 }
 
-// take counts a task of so many bytes.
+// take counts a task of size bytes.
 //
-// Errors: CodeRateLimited, with RetryAfter, where that would be too many.
+// Errors: CodeRateLimited, with RetryAfter.
 func (r *rates) take(who signalbox.Principal, size int, now time.Time) error {
 	if r.tasks == 0 && r.bytes == 0 || who.Kind == "" || who.Has(signalbox.ScopeAdmin) {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.by) >= manyLevels && now.Sub(r.swept) >= time.Minute {
+	if len(r.buckets) >= sweepThreshold && now.Sub(r.swept) >= time.Minute {
 		r.swept = now
-		for key, l := range r.by {
-			if l = r.drained(l, now); l.tasks+l.bytes == 0 {
-				delete(r.by, key)
+		for key, l := range r.buckets {
+			if l = r.leaked(l, now); l.tasks+l.bytes == 0 {
+				delete(r.buckets, key)
 			}
 		}
 	}
-	l := r.drained(r.by[who.Key()], now)
-	if wait := max(over(l.tasks, 1, r.tasks), over(l.bytes, float64(size), r.bytes)); wait > 0 {
+	l := r.leaked(r.buckets[who.Key()], now)
+	if wait := max(waitToFit(l.tasks, 1, r.tasks), waitToFit(l.bytes, float64(size), r.bytes)); wait > 0 {
 		return &signalbox.Error{
 			Code: signalbox.CodeRateLimited, RetryAfter: wait,
 			Message: who.String() + " has submitted as much as one caller may in a minute (queue.submit_tasks, queue.submit_bytes): try again in " + wait.Round(time.Second).String(),
 		}
 	}
 	l.tasks, l.bytes = l.tasks+1, l.bytes+float64(size)
-	if r.by == nil {
-		r.by = map[string]level{}
+	if r.buckets == nil {
+		r.buckets = map[string]bucket{}
 	}
-	r.by[who.Key()] = l
+	r.buckets[who.Key()] = l
 	return nil
 }
 
-// drained is what is left of a level now.
-func (r *rates) drained(l level, now time.Time) level {
+// leaked returns the bucket as it is now.
+func (r *rates) leaked(l bucket, now time.Time) bucket {
 	minutes := max(0, now.Sub(l.at).Minutes())
-	return level{tasks: max(0, l.tasks-minutes*r.tasks), bytes: max(0, l.bytes-minutes*r.bytes), at: now}
+	return bucket{tasks: max(0, l.tasks-minutes*r.tasks), bytes: max(0, l.bytes-minutes*r.bytes), at: now}
 }
 
-// over is how long it takes until so much more fits, in whole seconds. What is
-// more than a minute's worth by itself fits an empty bucket.
-func over(have, more, limit float64) time.Duration {
-	excess := have + min(more, limit) - limit
+// waitToFit returns how long it takes until more fits, in whole seconds. More than a
+// minute's worth at once fits an empty bucket.
+func waitToFit(level, more, limit float64) time.Duration {
+	excess := level + min(more, limit) - limit
 	if limit == 0 || excess <= 0 {
 		return 0
 	}
 	return time.Duration(excess/limit*60+1) * time.Second
 }
 
-// sizeOf is what a new task brings along for the store to keep, in bytes.
+// sizeOf returns the bytes that a new task adds to the store.
 func sizeOf(n *NewTask) int {
 	size := len(n.Prompt) + len(n.SystemPrompt) + len(n.Arguments) + len(n.Metadata)
 	for _, list := range []map[string]string{n.Env, n.Secrets} {

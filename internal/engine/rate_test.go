@@ -16,7 +16,7 @@ import (
 
 // One caller submits so much in a minute and no more; others, admins and the
 // replay of what was stored are not held up.
-func TestSubmitsHaveARate(t *testing.T) {
+func TestSubmitRateIsLimited(t *testing.T) {
 	sealer, err := seal.New(make([]byte, seal.KeyBytes))
 	if err != nil {
 		t.Fatal(err)

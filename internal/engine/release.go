@@ -6,11 +6,10 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// ReleaseLane takes the slots of an agent away from the tasks that hold them
-// and returns their ids. The tasks end as released (cancelled where someone
-// had asked for that); whatever their executions say later is stale. Isolated
-// executions stand beside the lane: only those that someone has asked to stop
-// lose their slots with it.
+// ReleaseLane takes an agent's slots away from the tasks that hold them and returns the
+// tasks' ids. The tasks end as released (cancelled if that was requested); later reports of
+// their executions are stale. Isolated executions lose their slots only if their
+// cancellation was requested.
 func (e *Engine) ReleaseLane(ctx context.Context, agent, by string) ([]string, error) {
 	if err := executorRefusal(agent); err != nil {
 		return nil, err
@@ -27,11 +26,11 @@ func (e *Engine) ReleaseLane(ctx context.Context, agent, by string) ([]string, e
 		if s.Agent != agent {
 			continue
 		}
-		spared, err := e.spared(ctx, s)
+		keep, err := e.keepsSlot(ctx, s)
 		if err != nil {
 			return ids, err
 		}
-		if spared {
+		if keep {
 			continue
 		}
 		if err := e.release(ctx, s, by); err != nil {
@@ -39,15 +38,16 @@ func (e *Engine) ReleaseLane(ctx context.Context, agent, by string) ([]string, e
 		}
 		ids = append(ids, s.TaskID)
 	}
-	if len(ids) == 0 { // nothing held a slot; what still withholds offers from the agent is told to let go
+	if len(ids) == 0 { // no slot was held: tell the dispatcher to stop withholding offers
 		e.hub.publish(&Applied{Kind: signalbox.EventRelease, Task: signalbox.Task{Agent: agent}, By: by})
-		e.tellOthers(ctx, signalbox.Entry{Kind: signalbox.EventRelease, Agent: agent, By: by})
+		e.noteForOthers(ctx, signalbox.Entry{Kind: signalbox.EventRelease, Agent: agent, By: by})
 	}
 	return ids, nil
 }
 
-// spared reports whether a slot is one of the bypass whose execution goes on.
-func (e *Engine) spared(ctx context.Context, s signalbox.Slot) (bool, error) {
+// keepsSlot reports whether a slot is that of an isolated execution that is not being
+// cancelled.
+func (e *Engine) keepsSlot(ctx context.Context, s signalbox.Slot) (bool, error) {
 	if !signalbox.Isolated(s.Slot) || s.Withheld {
 		return false, nil
 	}
@@ -63,22 +63,21 @@ func (e *Engine) release(ctx context.Context, s signalbox.Slot, by string) error
 		_, err := e.FreeSlot(ctx, s)
 		if err == nil {
 			e.hub.publish(&Applied{Kind: signalbox.EventRelease, Task: signalbox.Task{ID: s.TaskID, Agent: s.Agent, Slot: s.Slot, Fence: s.Fence}, By: by})
-			e.tellOthers(ctx, signalbox.Entry{Kind: signalbox.EventRelease, Agent: s.Agent, Fence: s.Fence, By: by})
+			e.noteForOthers(ctx, signalbox.Entry{Kind: signalbox.EventRelease, Agent: s.Agent, Fence: s.Fence, By: by})
 		}
 		return err
 	}
 	_, err := e.apply(ctx, s.TaskID, nil, signalbox.Event{Kind: signalbox.EventRelease, Fence: s.Fence, By: by})
 	switch signalbox.CodeOf(err) {
 	case signalbox.CodeAlreadyEnded, signalbox.CodeStaleFence, signalbox.CodeConflict:
-		return nil // it let go of the slot by itself in the meantime
+		return nil // its slot was freed in the meantime
 	}
 	return err
 }
 
-// tellOthers writes down what is no change of a task, where other directors go
-// by what stands in the journal: the one that dispatches to the agent must hear
-// of it.
-func (e *Engine) tellOthers(ctx context.Context, entry signalbox.Entry) {
+// noteForOthers journals an event that changes no task, so that the director that
+// dispatches to the agent sees it, if there are several.
+func (e *Engine) noteForOthers(ctx context.Context, entry signalbox.Entry) {
 	if !e.following.Load() {
 		return
 	}
@@ -86,26 +85,27 @@ func (e *Engine) tellOthers(ctx context.Context, entry signalbox.Entry) {
 	if err := e.store.Note(context.WithoutCancel(ctx), entry); err != nil {
 		e.log.Error("the director that dispatches to an agent was not told", "kind", entry.Kind, "agent", entry.Agent, "error", err)
 	}
-	e.hub.noted()
+	e.hub.journalGrew()
 }
 
-// Cancel asks to stop a task. A pending one is cancelled at once; one that is
-// dispatching is when the agent's reply comes; a working one becomes
-// cancelling, and the dispatcher tells its agent. Cancelling twice is no
-// error.
+// Cancel requests that a task stop. A pending task is cancelled at once, a dispatching one
+// when the agent's reply comes; a working one becomes cancelling, and the dispatcher tells
+// its agent. Cancelling twice is not an error.
 //
 // Errors: CodeNotFound; CodeAlreadyEnded, with the row.
 func (e *Engine) Cancel(ctx context.Context, id, by string) (signalbox.Task, error) {
 	return e.apply(ctx, id, nil, signalbox.Event{Kind: signalbox.EventCancel, By: by})
 }
 
-// CancelTask is Cancel for a caller that has read the task.
+// CancelTask is Cancel for a caller that has already read the task.
 func (e *Engine) CancelTask(ctx context.Context, t *signalbox.Task, by string) (signalbox.Task, error) {
 	return e.apply(ctx, t.ID, t, signalbox.Event{Kind: signalbox.EventCancel, By: by})
 }
 
-// ClearLane cancels all that waits in an agent's own queue and returns how
-// many that were. What runs goes on, also what began to in the meantime.
+// ClearLane cancels all pending tasks in an agent's own queue and returns their number.
+// Tasks that are running, or are claimed meanwhile, continue.
+//
+// Errors: CodeNotFound; CodeUnsupported for an executor.
 func (e *Engine) ClearLane(ctx context.Context, agent, by string) (int, error) {
 	if err := executorRefusal(agent); err != nil {
 		return 0, err
@@ -113,7 +113,7 @@ func (e *Engine) ClearLane(ctx context.Context, agent, by string) (int, error) {
 	if _, err := e.knownAgent(ctx, agent); err != nil {
 		return 0, err
 	}
-	waiting, err := e.waiting(ctx, signalbox.AgentQueue(agent))
+	waiting, err := e.allWaiting(ctx, signalbox.AgentQueue(agent))
 	if err != nil {
 		return 0, err
 	}
@@ -123,7 +123,7 @@ func (e *Engine) ClearLane(ctx context.Context, agent, by string) (int, error) {
 		switch signalbox.CodeOf(err) {
 		case "":
 			n++
-		case signalbox.CodeConflict, signalbox.CodeAlreadyEnded, signalbox.CodeNotFound: // it was taken or ended first
+		case signalbox.CodeConflict, signalbox.CodeAlreadyEnded, signalbox.CodeNotFound: // claimed or ended first
 		default:
 			return n, err
 		}

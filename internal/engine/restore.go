@@ -10,16 +10,15 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Transfer is a whole task on its way from one store to another. The values of
-// its environment do not travel.
+// Transfer is a complete task on its way from one store to another, without env values.
 type Transfer struct {
 	Task    signalbox.Task
 	Request signalbox.Request
-	Result  *signalbox.Result // nil while it has not ended
-	Env     map[string]string // of one that waits, where who imports it has the values
+	Result  *signalbox.Result // nil while the task has not ended
+	Env     map[string]string // of a pending task, if the importer has the values
 }
 
-// Transfer reads a task as it is, for an export.
+// Transfer reads a task for an export.
 func (e *Engine) Transfer(ctx context.Context, t signalbox.Task) (Transfer, error) {
 	all, err := e.store.Whole(ctx, t.ID)
 	if err != nil {
@@ -33,8 +32,10 @@ func (e *Engine) Transfer(ctx context.Context, t signalbox.Task) (Transfer, erro
 	return out, nil
 }
 
-// Restore stores a task that came from another store. One that ran there is
-// put back in line, or ends as interrupted. CodeConflict where it is known.
+// Restore stores a task from another store. If it was in flight there, it is requeued or
+// ends as interrupted.
+//
+// Errors: CodeValidation; CodeConflict if the task exists already.
 func (e *Engine) Restore(ctx context.Context, in Transfer, requeue bool) (signalbox.Task, error) {
 	if err := checkTransfer(&in); err != nil {
 		return signalbox.Task{}, err
@@ -42,7 +43,7 @@ func (e *Engine) Restore(ctx context.Context, in Transfer, requeue bool) (signal
 	now := e.Now()
 	t := &in.Task
 	for _, at := range []*time.Time{&t.CreatedAt, &t.EnqueuedAt, &t.EndedAt} {
-		if at.After(now) { // by a clock that was wrong: all that is put in line later would get that time
+		if at.After(now) { // from a wrong clock; EnqueuedAt never decreases, so all later tasks would get that time
 			*at = now
 		}
 	}
@@ -51,7 +52,7 @@ func (e *Engine) Restore(ctx context.Context, in Transfer, requeue bool) (signal
 		t.State, t.StartedAt, t.DispatchedAt, t.Attempts = signalbox.Pending, time.Time{}, time.Time{}, t.Attempts+1
 	case t.State.InFlight():
 		t.State, t.Reason, t.EndedAt = signalbox.Failed, signalbox.ReasonInterrupted, now
-		t.Message = "it was " + in.from() + " when it was exported, and its end is not known here; signalbox retry runs it again"
+		t.Message = "it was " + in.whereabouts() + " when it was exported, and its end is not known here; signalbox retry runs it again"
 	}
 	if t.State == signalbox.Pending {
 		if err := e.sealTransfer(&in); err != nil {
@@ -61,7 +62,7 @@ func (e *Engine) Restore(ctx context.Context, in Transfer, requeue bool) (signal
 	} else if in.Result == nil {
 		in.Result = &signalbox.Result{}
 	}
-	t.Slot, t.Fence = 0, 0 // fences are of one store
+	t.Slot, t.Fence = 0, 0 // fences are valid in one store only
 	t.RequestSize, t.ResultSize = in.Request.Size(), 0
 	if in.Result != nil {
 		t.ResultSize = in.Result.Size()
@@ -74,7 +75,7 @@ func (e *Engine) Restore(ctx context.Context, in Transfer, requeue bool) (signal
 	return after, nil
 }
 
-// sealTransfer encrypts the environment of a task that is to run here.
+// sealTransfer encrypts the environment of a pending task.
 func (e *Engine) sealTransfer(in *Transfer) error {
 	if len(in.Env) == 0 {
 		if in.Task.HasEnv {
@@ -95,15 +96,15 @@ func (e *Engine) sealTransfer(in *Transfer) error {
 	return nil
 }
 
-// from says where a task ran.
-func (in *Transfer) from() string {
+// whereabouts says where a task ran.
+func (in *Transfer) whereabouts() string {
 	if in.Task.Agent == "" {
 		return "under way"
 	}
 	return "run by agent " + in.Task.Agent
 }
 
-// checkTransfer refuses what no store of ours can have held.
+// checkTransfer refuses a task that no store can have held.
 func checkTransfer(in *Transfer) error {
 	t := &in.Task
 	switch {
@@ -136,14 +137,13 @@ func checkTransfer(in *Transfer) error {
 	return signalbox.CheckPrompt(in.Request.Prompt)
 }
 
-// maxOldID bounds the id of a task in another queue, in bytes.
+// maxOldID bounds a task's id in another queue system, in bytes.
 const maxOldID = 200
 
-// Imported returns the task that was imported from another queue, where it had
-// the id old. Where several queues had one of that id it is the first of
-// signalbox.Imports that did.
+// Imported returns the task that was imported from another queue system under id old. If
+// several systems had that id, the first of signalbox.Imports counts.
 //
-// Errors: CodeNotFound, in the words of the store for an id.
+// Errors: CodeNotFound, with the store's message for an id.
 func (e *Engine) Imported(ctx context.Context, old string) (signalbox.Task, error) {
 	if old != "" && len(old) <= maxOldID {
 		for _, kind := range signalbox.Imports() {

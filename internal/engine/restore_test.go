@@ -12,7 +12,7 @@ import (
 
 // The time at which nothing is enqueued before its predecessor only grows: a
 // file of a machine whose clock was wrong must not set it for good.
-func TestIncidentATaskFromTheFutureSetsNobodysTime(t *testing.T) {
+func TestIncidentRestoredFutureTimeIsClamped(t *testing.T) {
 	tw := newTwin(t, peerstest.New(memory.New(memory.Options{})))
 	first := submitTo(t, tw, engine.NewTask{Prompt: "first"})
 	late := time.Now().AddDate(50, 0, 0)

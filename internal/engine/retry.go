@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Edit is what a retry changes of the first task; empty fields keep it.
+// Edit is what a retry changes of the original task; empty fields are kept.
 type Edit struct {
 	Prompt         string
 	Model          string
@@ -17,15 +17,15 @@ type Edit struct {
 	IdempotencyKey string
 	Source         signalbox.Source
 	By             signalbox.Principal
-	CallerID       string // as in NewTask
+	CallerID       string // see NewTask
 }
 
-// Retry submits an ended task anew, as a new task that names the old one.
+// Retry submits an ended task again, as a new task with RetryOf.
 //
-// Errors: those of Submit; CodeForbidden where it is somebody else's and the
-// caller may not read; CodeConflict while the task has not ended;
-// CodeValidation if it had an env, which was erased, and none is given;
-// CodeUnsupported for a call of a tool, which goes through the gateway again.
+// Errors: those of Submit; CodeForbidden if it belongs to someone else and the caller may
+// not read it; CodeConflict while the task has not ended; CodeValidation if it had an env,
+// which was erased, and none is given; CodeUnsupported for a tool call, which must go
+// through the gateway again.
 func (e *Engine) Retry(ctx context.Context, id string, edit Edit) (Receipt, error) {
 	whole, err := e.store.Whole(ctx, id)
 	if err != nil {
@@ -34,17 +34,17 @@ func (e *Engine) Retry(ctx context.Context, id string, edit Edit) (Receipt, erro
 	return e.RetryTask(ctx, &whole, edit)
 }
 
-// RetryTask is Retry for a caller that has read the task.
+// RetryTask is Retry for a caller that has already read the task.
 func (e *Engine) RetryTask(ctx context.Context, whole *store.Whole, edit Edit) (Receipt, error) {
 	t, r := &whole.Task, &whole.Request
 	id := t.ID
 	if !mayRead(edit.By, t.Owner) {
-		return Receipt{}, notOwn(edit.By, "task", id)
+		return Receipt{}, errNotOwner(edit.By, "task", id)
 	}
 	if !t.State.Terminal() {
 		return Receipt{}, signalbox.Errorf(signalbox.CodeConflict, "task %s is %s: it can be retried when it has ended; cancel it first", id, t.State)
 	}
-	if t.Mode == signalbox.ModeTool { // what its tool asks for today, the gateway knows
+	if t.Mode == signalbox.ModeTool { // only the gateway knows what the tool requires now
 		return Receipt{}, signalbox.Errorf(signalbox.CodeUnsupported, "task %s is a call of the tool %s: call the tool anew", id, t.Tool)
 	}
 	if r.HadEnv && edit.Env == nil {
@@ -68,7 +68,7 @@ func (e *Engine) RetryTask(ctx context.Context, whole *store.Whole, edit Edit) (
 	return e.Submit(ctx, n)
 }
 
-// route sets the agent or kind that the queue asked for stands for.
+// route sets the agent or kind that a queue stands for.
 func (n *NewTask) route(queue string) {
 	if name, ok := signalbox.OnlyAgent(queue); ok {
 		n.Agent = name

@@ -11,12 +11,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// checkRoute refuses a task for an agent that nobody knows, one for another
-// agent than the one that holds its session, and one for an agent that the
-// principal may not use.
+// checkRoute refuses a task for an unknown agent, for an agent other than the holder of its
+// session, or for an agent that the principal may not use.
 func (e *Engine) checkRoute(ctx context.Context, n NewTask) error {
 	if n.Mode == signalbox.ModeTool {
-		return nil // who may call tools is decided by the way in
+		return nil // access to tools is checked by the gateway
 	}
 	if n.Agent == "" {
 		return e.checkLimits(ctx, n)
@@ -45,14 +44,13 @@ func (e *Engine) checkRoute(ctx context.Context, n NewTask) error {
 	case s.Agent != n.Agent:
 		return signalbox.Invalid("agent", "session %s is held by agent %s: leave out agent, or name %s", n.SessionID, s.Agent, s.Agent)
 	case n.Mode == signalbox.ModeChat:
-		return store.CheckTalk(&s) // the store looks again: here it is said before that there is no room
+		return store.CheckChatSession(&s) // the store checks this again; here it takes precedence over "no room"
 	}
 	return nil
 }
 
-// checkEnv refuses variables that the agent would refuse from who asks. What it
-// allows is known of an agent that answered as one of ours; each decides itself
-// once it has the task.
+// checkEnv refuses variables that the agent would refuse from this caller, if the agent's
+// list is known. The agent checks again itself.
 func checkEnv(n *NewTask, live *LiveAgent) error {
 	if _, pulls := signalbox.PullInstance(live.URL); pulls || !live.Up || !live.Fencing || envBy(n.By) == signalbox.EnvByAdmin {
 		return nil
@@ -63,8 +61,8 @@ func checkEnv(n *NewTask, live *LiveAgent) error {
 	return nil
 }
 
-// checkLimits refuses a task that any agent could take to a principal that may
-// use only some: it must name one of them, or a session that one of them holds.
+// checkLimits refuses an unrouted task of a principal that is limited to some agents: it
+// must name one of them, or a session that one of them holds.
 func (e *Engine) checkLimits(ctx context.Context, n NewTask) error {
 	if len(n.By.Agents) == 0 {
 		return nil
@@ -82,15 +80,15 @@ func (e *Engine) checkLimits(ctx context.Context, n NewTask) error {
 		Message: fmt.Sprintf("this token is limited to %s: name one of them in agent", strings.Join(n.By.Agents, ", "))}
 }
 
-// makeRoom says what a call that wants an agent at once needs of it, and in
-// which conversation a chat takes place.
-func (e *Engine) makeRoom(n *NewTask, sub *store.Submission) error {
+// setRoom sets the submission's condition for starting at once (Room), and the session of a
+// chat (Chat).
+func (e *Engine) setRoom(n *NewTask, sub *store.Submission) error {
 	if n.Mode == signalbox.ModeTool {
 		return nil
 	}
 	if n.Mode == signalbox.ModeQueue {
 		if n.Overflow == signalbox.OverflowReject {
-			sub.Room = e.roomAnywhere(sub.Task.Queue)
+			sub.Room = e.roomInQueue(sub.Task.Queue)
 		}
 		return nil
 	}
@@ -106,12 +104,12 @@ func (e *Engine) makeRoom(n *NewTask, sub *store.Submission) error {
 		Queues: []string{sub.Task.Queue}, Agents: []store.RoomAgent{{Name: n.Agent, Slots: offerable(a)}}, Fleet: e.opts.Fleet,
 		Must: n.Overflow == signalbox.OverflowReject,
 	}
-	sub.Talk = &store.Talk{Agent: n.Agent, Continue: !n.NewSession && n.SessionID == ""}
+	sub.Chat = &store.ChatSession{Agent: n.Agent, Continue: !n.NewSession && n.SessionID == ""}
 	if !a.Sessions || n.SessionID != "" {
 		return nil
 	}
 	var err error
-	sub.Talk.New, err = e.newSessionID()
+	sub.Chat.New, err = e.newSessionID()
 	return err
 }
 
@@ -127,9 +125,9 @@ func (e *Engine) bypassRoom(a LiveAgent, n *NewTask, sub *store.Submission) erro
 	return nil
 }
 
-// roomAnywhere is the room of a queued task that does not want to wait: the
-// agents that serve its queue now.
-func (e *Engine) roomAnywhere(queue string) *store.Room {
+// roomInQueue is the room of a queued task with overflow reject: the agents that serve its
+// queue now.
+func (e *Engine) roomInQueue(queue string) *store.Room {
 	room := &store.Room{Queues: []string{queue}, Fleet: e.opts.Fleet, Must: true}
 	for _, a := range e.live.Agents() {
 		if a.Serves(queue) {
@@ -139,8 +137,8 @@ func (e *Engine) roomAnywhere(queue string) *store.Room {
 	return room
 }
 
-// offerable is how many slots an agent has as far as it can be offered
-// anything.
+// offerable returns the number of slots of an agent that can be offered work, busy ones
+// included.
 func offerable(a LiveAgent) int {
 	if !a.Up || a.Held {
 		return 0
@@ -148,8 +146,7 @@ func offerable(a LiveAgent) int {
 	return a.Slots
 }
 
-// newSessionID makes the id of a conversation: a version 4 UUID, which is
-// what the coding CLIs take.
+// newSessionID returns a version 4 UUID, the format that coding CLIs expect.
 func (e *Engine) newSessionID() (string, error) {
 	var b [16]byte
 	if _, err := io.ReadFull(e.opts.Random, b[:]); err != nil {
@@ -159,8 +156,8 @@ func (e *Engine) newSessionID() (string, error) {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:]), nil
 }
 
-// noRoom words the refusal of a store for the caller.
-func (e *Engine) noRoom(err error, n *NewTask, sub *store.Submission) error {
+// refusal turns a store's error into the message for the caller.
+func (e *Engine) refusal(err error, n *NewTask, sub *store.Submission) error {
 	switch signalbox.CodeOf(err) {
 	case signalbox.CodeQueueFull:
 		e.logFull(sub)
@@ -179,7 +176,7 @@ func (e *Engine) noRoom(err error, n *NewTask, sub *store.Submission) error {
 		case n.Agent == "":
 			return signalbox.Errorf(signalbox.CodeAgentBusy, "the task cannot start at once in %s, and does not want to wait: %s", sub.Task.Queue, err)
 		}
-		return err // it says what is in the way
+		return err // it already names the obstacle
 	}
 	return err
 }

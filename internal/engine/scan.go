@@ -12,25 +12,24 @@ import (
 )
 
 const (
-	// scanPage is how many waiting tasks a scan reads at once.
+	// scanPage is how many rows a scan reads at once.
 	scanPage = 1000
-	// callCost is what one read of the store counts at the least, in rows.
-	callCost = 10
+	// minReadCost is the least that one read counts towards Scan.Budget, in rows.
+	minReadCost = 10
 )
 
-// Scan goes through tasks: those in flight in the order of their claims, waiting
-// ones in the order of their lines, ended ones newest first. It can go on from each
-// place at which it was.
+// Scan iterates over tasks: tasks in flight by fence, waiting ones in queue order, ended
+// ones newest first. It can be resumed at any cursor.
 type Scan struct {
-	Takes  func(*signalbox.Task) bool // which tasks are wanted
-	Could  func(signalbox.State) bool // whether one in that state may be
-	Queues []string                   // whose waiting tasks, in this order; "" is all of them
-	Ended  store.HistoryQuery         // what of it the store can decide of ended ones
-	Rows   int                        // that may be looked at
-	Step   func() int                 // rows of ended ones that are best read at once: it goes on only where a read has ended
+	Match    func(*signalbox.Task) bool // which tasks to return
+	MayMatch func(signalbox.State) bool // whether a task in that state can match
+	Queues   []string                   // whose waiting tasks, in this order; "" is all queues
+	Ended    store.HistoryQuery         // filter that the store applies to ended tasks
+	Budget   int                        // rows that may still be read
+	PageSize func() int                 // ended rows to read at once; a scan of ended tasks resumes only after a whole page
 
-	At  Place // of the row that was looked at last
-	Cut bool  // there were more rows than may be looked at
+	At        ScanCursor // cursor of the last row visited
+	Truncated bool       // the budget ran out first
 }
 
 // The phases of a scan, in order.
@@ -40,27 +39,28 @@ const (
 	PhaseEnded   = "ended"
 )
 
-// Place is a place in a scan; opaque to callers. The zero place is its beginning.
-type Place struct {
+// ScanCursor is a position in a scan; opaque to callers. The zero cursor is the start.
+type ScanCursor struct {
 	Phase  string `json:"p"`
 	Fence  int64  `json:"f,omitempty"` // running
-	Queue  string `json:"q,omitempty"` // waiting: one of Queues
-	N      int    `json:"m,omitempty"` // waiting: how many of that have passed
+	Queue  string `json:"q,omitempty"` // waiting: one of Scan.Queues
+	N      int    `json:"m,omitempty"` // waiting: how many of that queue were visited
 	Key    int64  `json:"k,omitempty"` // waiting: store.Cursor
 	Place  int64  `json:"l,omitempty"`
 	Before string `json:"b,omitempty"` // ended: cursor of the store
-	// What the pages before have counted.
+	// Counted by the caller on earlier pages.
 	Total       int  `json:"n"`
 	Approximate bool `json:"a,omitempty"`
 }
 
-func (p Place) String() string {
-	data, _ := json.Marshal(p) // numbers and strings always marshal
+func (p ScanCursor) String() string {
+	data, _ := json.Marshal(p) // cannot fail
 	return base64.RawURLEncoding.EncodeToString(data)
 }
 
-// ParsePlace reads the place of one of these queues; ok is false where it is none.
-func ParsePlace(s string, queues ...string) (p Place, ok bool) {
+// ParseScanCursor parses a cursor of a scan over queues; "" is the start. ok is false if it
+// is not valid.
+func ParseScanCursor(s string, queues ...string) (p ScanCursor, ok bool) {
 	if s == "" {
 		return p, true
 	}
@@ -73,12 +73,12 @@ func ParsePlace(s string, queues ...string) (p Place, ok bool) {
 	return p, ok
 }
 
-// Scan scans from a place on until take wants no more.
-func (e *Engine) Scan(ctx context.Context, s *Scan, from Place, take func(t *signalbox.Task, at Place) (more bool)) error {
+// Scan calls take for each match from a cursor on, until take returns false.
+func (e *Engine) Scan(ctx context.Context, s *Scan, from ScanCursor, take func(t *signalbox.Task, at ScanCursor) (more bool)) error {
 	phases := []struct {
 		name   string
 		states []signalbox.State
-		run    func(context.Context, store.Reader, Place, taker) (bool, error)
+		run    func(context.Context, store.Reader, ScanCursor, taker) (bool, error)
 	}{
 		{PhaseRunning, []signalbox.State{signalbox.Dispatching, signalbox.Working, signalbox.Cancelling}, s.running},
 		{PhaseWaiting, []signalbox.State{signalbox.Pending}, s.waiting},
@@ -90,8 +90,8 @@ func (e *Engine) Scan(ctx context.Context, s *Scan, from Place, take func(t *sig
 		}
 		s.At = from
 		s.At.Phase = phase.name
-		from = Place{}
-		if !slices.ContainsFunc(phase.states, s.Could) {
+		from = ScanCursor{}
+		if !slices.ContainsFunc(phase.states, s.MayMatch) {
 			continue
 		}
 		if more, err := phase.run(ctx, e.Read(), s.At, take); err != nil || !more {
@@ -101,36 +101,36 @@ func (e *Engine) Scan(ctx context.Context, s *Scan, from Place, take func(t *sig
 	return nil
 }
 
-type taker func(t *signalbox.Task, at Place) (more bool)
+type taker func(t *signalbox.Task, at ScanCursor) (more bool)
 
-// look hands a row on if it is wanted.
-func (s *Scan) look(t *signalbox.Task, at Place, take taker) (more bool) {
-	s.Rows, s.At = s.Rows-1, at
-	return !s.Takes(t) || take(t, at)
+// visit passes a row to take if it matches.
+func (s *Scan) visit(t *signalbox.Task, at ScanCursor, take taker) (more bool) {
+	s.Budget, s.At = s.Budget-1, at
+	return !s.Match(t) || take(t, at)
 }
 
-func (s *Scan) running(ctx context.Context, from store.Reader, after Place, take taker) (bool, error) {
+func (s *Scan) running(ctx context.Context, from store.Reader, after ScanCursor, take taker) (bool, error) {
 	tasks, err := from.InFlight(ctx)
 	if err != nil {
 		return false, err
 	}
 	slices.SortFunc(tasks, func(a, b signalbox.Task) int { return cmp.Compare(a.Fence, b.Fence) })
 	for i := range tasks {
-		if t := &tasks[i]; t.Fence > after.Fence && !s.look(t, Place{Phase: PhaseRunning, Fence: t.Fence}, take) {
+		if t := &tasks[i]; t.Fence > after.Fence && !s.visit(t, ScanCursor{Phase: PhaseRunning, Fence: t.Fence}, take) {
 			return false, nil
 		}
 	}
 	return true, nil
 }
 
-func (s *Scan) waiting(ctx context.Context, from store.Reader, at Place, take taker) (bool, error) {
+func (s *Scan) waiting(ctx context.Context, from store.Reader, at ScanCursor, take taker) (bool, error) {
 	for i := max(0, slices.Index(s.Queues, at.Queue)); i < len(s.Queues); i++ {
 		if at.Queue != s.Queues[i] {
-			at = Place{Phase: PhaseWaiting, Queue: s.Queues[i]}
+			at = ScanCursor{Phase: PhaseWaiting, Queue: s.Queues[i]}
 		}
 		for n := scanPage; n == scanPage; {
-			if s.Rows <= 0 {
-				s.Cut = true
+			if s.Budget <= 0 {
+				s.Truncated = true
 				return false, nil
 			}
 			tasks, err := from.Waiting(ctx, at.Queue, store.Cursor{OrderKey: at.Key, Place: at.Place}, scanPage)
@@ -140,7 +140,7 @@ func (s *Scan) waiting(ctx context.Context, from store.Reader, at Place, take ta
 			for i := range tasks {
 				after := store.CursorOf(&tasks[i])
 				at.Key, at.Place, at.N = after.OrderKey, after.Place, at.N+1
-				if !s.look(&tasks[i], at, take) {
+				if !s.visit(&tasks[i], at, take) {
 					return false, nil
 				}
 			}
@@ -150,29 +150,29 @@ func (s *Scan) waiting(ctx context.Context, from store.Reader, at Place, take ta
 	return true, nil
 }
 
-func (s *Scan) ended(ctx context.Context, from store.Reader, at Place, take taker) (bool, error) {
+func (s *Scan) ended(ctx context.Context, from store.Reader, at ScanCursor, take taker) (bool, error) {
 	q := s.Ended
 	q.Before = at.Before
 	for {
-		if s.Rows <= 0 {
-			s.Cut = true
+		if s.Budget <= 0 {
+			s.Truncated = true
 			return false, nil
 		}
-		q.Limit = min(max(s.Step(), 1), scanPage)
+		q.Limit = min(max(s.PageSize(), 1), scanPage)
 		page, err := from.History(ctx, q)
 		if err != nil {
 			return false, err
 		}
-		for i := range page.Tasks { // the last of them is where another page goes on
-			if !s.look(&page.Tasks[i], Place{Phase: PhaseEnded, Before: page.Next}, take) {
+		for i := range page.Tasks { // the cursor of all of them is the start of the next page
+			if !s.visit(&page.Tasks[i], ScanCursor{Phase: PhaseEnded, Before: page.Next}, take) {
 				return false, nil
 			}
 		}
 		if page.Next == "" {
 			return true, nil
 		}
-		s.Rows -= max(0, callCost-len(page.Tasks))
+		s.Budget -= max(0, minReadCost-len(page.Tasks))
 		q.Before = page.Next
-		s.At = Place{Phase: PhaseEnded, Before: page.Next}
+		s.At = ScanCursor{Phase: PhaseEnded, Before: page.Next}
 	}
 }

@@ -10,12 +10,12 @@ import (
 // FuzzPlace: a place is one that a scan of these queues was at, or refused.
 func FuzzPlace(f *testing.F) {
 	queues := []string{"commands", "calls"}
-	for _, p := range []engine.Place{{}, {Phase: "running", Fence: 1}, {Phase: "waiting", Queue: "calls", N: 1, Key: -1, Place: 2}, {Phase: "waiting", Queue: "work"}, {Phase: "waiting", Queue: "calls", N: -1}, {Phase: "ended", Before: "x"}, {Phase: "gone"}} {
+	for _, p := range []engine.ScanCursor{{}, {Phase: "running", Fence: 1}, {Phase: "waiting", Queue: "calls", N: 1, Key: -1, Place: 2}, {Phase: "waiting", Queue: "work"}, {Phase: "waiting", Queue: "calls", N: -1}, {Phase: "ended", Before: "x"}, {Phase: "gone"}} {
 		f.Add(p.String())
 	}
 	f.Add("commands:1:2:3")
 	f.Fuzz(func(t *testing.T, s string) {
-		p, ok := engine.ParsePlace(s, queues...)
+		p, ok := engine.ParseScanCursor(s, queues...)
 		if ok && s != "" && (p.String() != s || p.N < 0 || (p.Phase == engine.PhaseWaiting && !slices.Contains(queues, p.Queue))) {
 			t.Fatalf("%q is read as %+v", s, p)
 		}

@@ -17,7 +17,7 @@ import (
 // The seed's tests (work-queue, Testing Strategy), by their names.
 
 func TestQueueAdd(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	r, err := b.Submit(t.Context(), engine.NewTask{Prompt: "test"})
 	b.must(err)
 	if r.Position.N != 1 || r.Task.State != signalbox.Pending {
@@ -26,7 +26,7 @@ func TestQueueAdd(t *testing.T) {
 }
 
 func TestQueueFIFO(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.agent("coder", "demo", 3)
 	for _, prompt := range []string{"first", "second", "third"} {
 		b.submit(engine.NewTask{Prompt: prompt})
@@ -39,7 +39,7 @@ func TestQueueFIFO(t *testing.T) {
 }
 
 func TestQueueMaxSize(t *testing.T) {
-	b := newBox(t, func(o *engine.Options) { o.MaxSize = 2 })
+	b := newFixture(t, func(o *engine.Options) { o.MaxSize = 2 })
 	b.submit(engine.NewTask{Prompt: "1"})
 	b.submit(engine.NewTask{Prompt: "2"})
 	_, err := b.Submit(t.Context(), engine.NewTask{Prompt: "3"})
@@ -97,7 +97,7 @@ func TestSeedLogLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := newBox(t, func(o *engine.Options) { o.MaxSize, o.Log = 5, log })
+	b := newFixture(t, func(o *engine.Options) { o.MaxSize, o.Log = 5, log })
 	a := b.agent("coder", "demo", 1)
 	for range 5 {
 		b.submit(engine.NewTask{Source: signalbox.SourceScheduler})

@@ -9,8 +9,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// CurrentSession returns the id of the conversation that chats of an agent go
-// on with, "" if there is none.
+// CurrentSession returns the id of the conversation that chats with an agent continue; ""
+// if there is none.
 func (e *Engine) CurrentSession(ctx context.Context, agent string) (string, error) {
 	page, err := e.store.Sessions(ctx, store.SessionQuery{Agent: agent, Current: true, Limit: 1})
 	if err != nil || len(page.Sessions) == 0 {
@@ -19,8 +19,8 @@ func (e *Engine) CurrentSession(ctx context.Context, agent string) (string, erro
 	return page.Sessions[0].ID, nil
 }
 
-// ArchiveSession puts a conversation away: chats no longer go on with it.
-// Archiving twice is no error.
+// ArchiveSession archives a conversation: chats no longer continue it. Archiving twice is
+// not an error.
 //
 // Errors: CodeNotFound; CodeConflict while a turn of it waits or runs.
 func (e *Engine) ArchiveSession(ctx context.Context, id, by string) (signalbox.Session, error) {
@@ -36,7 +36,7 @@ func (e *Engine) ArchiveSession(ctx context.Context, id, by string) (signalbox.S
 		if err != nil {
 			return s, err
 		}
-		if len(turns) > 0 { // else it has ended since
+		if len(turns) > 0 { // else it has ended: retry
 			return s, signalbox.Errorf(signalbox.CodeConflict, "session %s has a turn under way, %s (%s): wait for it or cancel it first", id, turns[0].ID, turns[0].State)
 		}
 	}
@@ -55,25 +55,26 @@ func (e *Engine) RestoreSession(ctx context.Context, id, by string) (signalbox.S
 	})
 }
 
-// decision is what becomes of a session, and how that is told; "" leaves it as
-// it is. missing is the error where there is none: s is zero then.
-type decision func(s signalbox.Session, missing error) (after signalbox.Session, told string, err error)
+// sessionDecision returns the new row of a session and a note for the journal; note ""
+// leaves the session unchanged. missing is the error if there is no such session: s is zero
+// then.
+type sessionDecision func(s signalbox.Session, missing error) (after signalbox.Session, told string, err error)
 
-// changeSession stores what is decided about a session as it is now. Where it
-// changed in the meantime it is read and decided anew: what an agent accepts
-// at the same time is not undone. It returns the session as stored.
-func (e *Engine) changeSession(ctx context.Context, id, by string, decide decision) (signalbox.Session, error) {
+// changeSession stores what decide returns for a session, and returns the stored row. If
+// the row changed in the meantime, it is read and decided again, so that a concurrent turn
+// is not undone.
+func (e *Engine) changeSession(ctx context.Context, id, by string, decide sessionDecision) (signalbox.Session, error) {
 	for {
 		before, missing := e.store.Session(ctx, id)
 		if missing != nil && signalbox.CodeOf(missing) != signalbox.CodeNotFound {
 			return before, missing
 		}
-		after, told, err := decide(before, missing)
-		if err != nil || told == "" {
+		after, note, err := decide(before, missing)
+		if err != nil || note == "" {
 			return before, err
 		}
 		err = e.store.PutSession(ctx, before, after, signalbox.Entry{
-			At: e.Now(), Kind: signalbox.EventSession, Agent: after.Agent, Message: "session " + id + " " + told, By: by, Owner: after.Owner,
+			At: e.Now(), Kind: signalbox.EventSession, Agent: after.Agent, Message: "session " + id + " " + note, By: by, Owner: after.Owner,
 		})
 		switch {
 		case errors.Is(err, store.ErrStale):
@@ -81,16 +82,15 @@ func (e *Engine) changeSession(ctx context.Context, id, by string, decide decisi
 		case err != nil:
 			return before, err
 		}
-		e.hub.noted()
+		e.hub.journalGrew()
 		return after, nil
 	}
 }
 
-// TakeSession makes the conversation in which an agent ran chat t, as it says,
-// the one that its chats go on with: for agents that name their conversations
-// themselves. One that another agent holds, or that someone has put away,
-// stays as it is.
-func (e *Engine) TakeSession(ctx context.Context, t signalbox.Task, id string) error {
+// AdoptSession makes the conversation in which an agent says it ran chat t the agent's
+// current one; for agents that choose their own session ids. A session that another agent
+// holds, or that was archived, is left unchanged.
+func (e *Engine) AdoptSession(ctx context.Context, t signalbox.Task, id string) error {
 	_, err := e.changeSession(ctx, id, "", func(s signalbox.Session, missing error) (signalbox.Session, string, error) {
 		if missing != nil {
 			now := e.Now()
@@ -106,25 +106,24 @@ func (e *Engine) TakeSession(ctx context.Context, t signalbox.Task, id string) e
 	return err
 }
 
-// ReconcileSessions makes the stored sessions of an agent agree with those
-// that it said it had when it was asked: what it no longer has is gone, unless
-// a turn of it is under way, or it was not used before that; what was thought
-// gone and is there is active again; what it has and nobody knew becomes
-// known, as of this agent.
+// ReconcileSessions updates the stored sessions of an agent to the list that it gave when
+// asked. Sessions that it no longer has become gone, unless a turn is under way or the
+// session was used after asked; gone sessions that it has become active again; sessions
+// unknown here are added.
 func (e *Engine) ReconcileSessions(ctx context.Context, agent string, has []signalbox.Session, asked time.Time) error {
-	there := make(map[string]bool, len(has))
+	present := make(map[string]bool, len(has))
 	for _, s := range has {
-		there[s.ID] = true
+		present[s.ID] = true
 	}
 	known := map[string]bool{}
 	for before := ""; ; {
-		page, err := e.store.Sessions(ctx, store.SessionQuery{Agent: agent, Before: before, Limit: batch})
+		page, err := e.store.Sessions(ctx, store.SessionQuery{Agent: agent, Before: before, Limit: batchSize})
 		if err != nil {
 			return err
 		}
 		for _, s := range page.Sessions {
 			known[s.ID] = true
-			if err := e.reconcile(ctx, s, there[s.ID], asked); err != nil {
+			if err := e.reconcile(ctx, s, present[s.ID], asked); err != nil {
 				return err
 			}
 		}
@@ -136,49 +135,50 @@ func (e *Engine) ReconcileSessions(ctx context.Context, agent string, has []sign
 		if known[s.ID] {
 			continue
 		}
-		if err := e.adopt(ctx, agent, s); err != nil {
+		if err := e.importSession(ctx, agent, s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// reconcile makes one session, which is listed as s, agree with its agent.
-func (e *Engine) reconcile(ctx context.Context, s signalbox.Session, there bool, asked time.Time) error {
-	if _, told := agree(s, there, asked); told == "" {
-		return nil // as most are: none of them is read again
+// reconcile updates one session, listed as s.
+func (e *Engine) reconcile(ctx context.Context, s signalbox.Session, present bool, asked time.Time) error {
+	if _, note := reconciled(s, present, asked); note == "" {
+		return nil // the common case, without another read
 	}
 	_, err := e.changeSession(ctx, s.ID, "", func(now signalbox.Session, _ error) (signalbox.Session, string, error) {
 		if now.Agent != s.Agent {
-			return now, "", nil // it went while we looked, to another or for good
+			return now, "", nil // it moved to another agent, or was deleted
 		}
-		after, told := agree(now, there, asked)
-		return after, told, nil
+		after, note := reconciled(now, present, asked)
+		return after, note, nil
 	})
 	if signalbox.CodeOf(err) == signalbox.CodeConflict {
-		return nil // a turn of it is under way: that will show whether it is there
+		return nil // a turn is under way: its end will show whether the session exists
 	}
 	return err
 }
 
-// agree is what becomes of a session whose agent said whether it has it.
-func agree(s signalbox.Session, there bool, asked time.Time) (after signalbox.Session, told string) {
+// reconciled returns the session as it should be, given whether its agent has it. note is
+// "" if it is unchanged.
+func reconciled(s signalbox.Session, present bool, asked time.Time) (after signalbox.Session, note string) {
 	switch {
-	case there && s.State == signalbox.SessionGone:
+	case present && s.State == signalbox.SessionGone:
 		s.State = signalbox.SessionActive
 		return s, "is back"
-	case there, s.State == signalbox.SessionGone, s.Turns == 0:
+	case present, s.State == signalbox.SessionGone, s.Turns == 0:
 		return s, ""
 	case !s.LastUsed.Before(asked):
-		return s, "" // it may have begun after the list was made
+		return s, "" // it may have started after the list was made
 	}
 	s.State, s.Current = signalbox.SessionGone, false
 	return s, "is gone: agent " + s.Agent + " no longer has it"
 }
 
-// adopt makes a conversation known that the agent has and nobody here began.
-// One that another agent holds stays with that one.
-func (e *Engine) adopt(ctx context.Context, agent string, found signalbox.Session) error {
+// importSession adds a conversation that an agent has and that was not started here. If
+// another agent holds it, nothing changes.
+func (e *Engine) importSession(ctx context.Context, agent string, found signalbox.Session) error {
 	if !signalbox.ValidSessionID(found.ID) {
 		return nil
 	}

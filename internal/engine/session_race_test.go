@@ -13,35 +13,35 @@ import (
 
 // watched is a store in which something may happen between a read of a session
 // and what is made of it: the race, without waiting for it.
-type watched struct {
+type watchedStore struct {
 	store.Store
 	between atomic.Pointer[func()] // before the next PutSession or Submit, once
 }
 
-func (w *watched) meanwhile(f func()) { w.between.Store(&f) }
+func (w *watchedStore) meanwhile(f func()) { w.between.Store(&f) }
 
-func (w *watched) now() {
+func (w *watchedStore) now() {
 	if f := w.between.Swap(nil); f != nil {
 		(*f)()
 	}
 }
 
-func (w *watched) PutSession(ctx context.Context, before, after signalbox.Session, e signalbox.Entry) error {
+func (w *watchedStore) PutSession(ctx context.Context, before, after signalbox.Session, e signalbox.Entry) error {
 	w.now()
 	return w.Store.PutSession(ctx, before, after, e)
 }
 
-func (w *watched) Submit(ctx context.Context, s store.Submission) (store.Submitted, error) {
+func (w *watchedStore) Submit(ctx context.Context, s store.Submission) (store.Submitted, error) {
 	w.now()
 	return w.Store.Submit(ctx, s)
 }
 
 // newWatched is a box whose engine speaks to a watched store, with an agent
 // coder whose one session has had a turn.
-func newWatched(t *testing.T) (*box, *watched, signalbox.Agent, string) {
+func newWatchedStore(t *testing.T) (*fixture, *watchedStore, signalbox.Agent, string) {
 	t.Helper()
-	b := newBox(t)
-	w := &watched{Store: b.store}
+	b := newFixture(t)
+	w := &watchedStore{Store: b.store}
 	b.Engine = engine.New(w, engine.Options{Sealer: newSealer(t), Now: b.clock})
 	b.SetLive(b)
 	a := b.talker("coder", 1)
@@ -50,7 +50,7 @@ func newWatched(t *testing.T) (*box, *watched, signalbox.Agent, string) {
 	return b, w, a, session
 }
 
-func (b *box) session(id string) signalbox.Session {
+func (b *fixture) session(id string) signalbox.Session {
 	b.t.Helper()
 	s, err := b.Read().Session(b.t.Context(), id)
 	b.must(err)
@@ -63,9 +63,9 @@ func inSession(id string) engine.NewTask {
 	return n
 }
 
-func TestChangesOfASessionDoNotUndoATurn(t *testing.T) {
+func TestSessionChangeDoesNotUndoATurn(t *testing.T) {
 	type verbs struct {
-		*box
+		*fixture
 		session string
 	}
 	for _, tt := range []struct {
@@ -90,11 +90,11 @@ func TestChangesOfASessionDoNotUndoATurn(t *testing.T) {
 			return v.ReconcileSessions(v.t.Context(), "coder", []signalbox.Session{{ID: v.session}}, v.clock())
 		}},
 		{name: "the agent chose it", gone: true, state: "active", call: func(v verbs) error {
-			return v.TakeSession(v.t.Context(), signalbox.Task{Agent: "coder"}, v.session)
+			return v.AdoptSession(v.t.Context(), signalbox.Task{Agent: "coder"}, v.session)
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			b, w, a, session := newWatched(t)
+			b, w, a, session := newWatchedStore(t)
 			b.pass(1e9)
 			if tt.gone {
 				b.must(b.ReconcileSessions(t.Context(), "coder", nil, b.clock()))
@@ -119,8 +119,8 @@ func TestChangesOfASessionDoNotUndoATurn(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-func TestSessionBegunMeanwhileIsNotBegunAnew(t *testing.T) {
-	b, w, a, _ := newWatched(t)
+func TestConcurrentlyCreatedSessionIsNotCreatedTwice(t *testing.T) {
+	b, w, a, _ := newWatchedStore(t)
 	run := signalbox.Task{Agent: "coder"}
 	b.submit(engine.NewTask{Agent: "coder"})
 	w.meanwhile(func() {
@@ -128,11 +128,11 @@ func TestSessionBegunMeanwhileIsNotBegunAnew(t *testing.T) {
 		_, err := b.Accept(t.Context(), c.Task, "", "made")
 		b.must(err)
 	})
-	b.must(b.TakeSession(t.Context(), run, "made"))
+	b.must(b.AdoptSession(t.Context(), run, "made"))
 	if s := b.session("made"); s.Turns != 1 || !s.Current {
 		t.Errorf("session: %+v", s)
 	}
-	w.meanwhile(func() { b.must(b.TakeSession(t.Context(), run, "found")) })
+	w.meanwhile(func() { b.must(b.AdoptSession(t.Context(), run, "found")) })
 	b.must(b.ReconcileSessions(t.Context(), "coder", []signalbox.Session{{ID: "found"}}, b.clock()))
 	if s := b.session("found"); s.Turns != 1 || !s.Current {
 		t.Errorf("session: %+v", s)
@@ -141,8 +141,8 @@ func TestSessionBegunMeanwhileIsNotBegunAnew(t *testing.T) {
 
 // A chat that was checked before the session was put away is refused as one
 // that comes after.
-func TestChatInASessionThatWasPutAwayMeanwhile(t *testing.T) {
-	b, w, _, session := newWatched(t)
+func TestChatInAConcurrentlyArchivedSession(t *testing.T) {
+	b, w, _, session := newWatchedStore(t)
 	w.meanwhile(func() {
 		_, err := b.ArchiveSession(t.Context(), session, "")
 		b.must(err)
@@ -160,7 +160,7 @@ func TestChatInASessionThatWasPutAwayMeanwhile(t *testing.T) {
 // chats of it are submitted, accepted and finished.
 func TestSessionsUnderChats(t *testing.T) {
 	const chats = 60
-	b, _, a, session := newWatched(t)
+	b, _, a, session := newWatchedStore(t)
 	var stopped atomic.Bool
 	var others sync.WaitGroup
 	meddle := func(f func() error) {
@@ -179,7 +179,7 @@ func TestSessionsUnderChats(t *testing.T) {
 	meddle(func() error {
 		return b.ReconcileSessions(t.Context(), "coder", []signalbox.Session{{ID: session}}, b.clock())
 	})
-	meddle(func() error { return b.TakeSession(t.Context(), signalbox.Task{Agent: "coder"}, session) })
+	meddle(func() error { return b.AdoptSession(t.Context(), signalbox.Task{Agent: "coder"}, session) })
 
 	stays := func(when string) { // what is said of a session with a turn under way is so until that ends
 		if s, err := b.Read().Session(t.Context(), session); err != nil || s.State != signalbox.SessionActive {

@@ -26,51 +26,49 @@ type NewTask struct {
 	Kind           string // only agents of this kind
 	Priority       int    // 0: that of the source (Options.SourcePriority)
 	NotBefore      time.Time
-	WaitTimeout    time.Duration    // 0: waits for ever; with overflow wait, Options.WaitTimeout
-	OnLost         signalbox.OnLost // "": as Options.OnLost says
+	WaitTimeout    time.Duration    // 0: no limit; with overflow wait, Options.WaitTimeout
+	OnLost         signalbox.OnLost // "": Options.OnLost
 	RetryOf        string
 
-	// What follows is left out of the digest where it is empty, so that the
-	// digests of tasks without it are what they always were.
+	// Empty fields from here on are omitted from the digest, so that digests of tasks
+	// without them do not change.
 
 	Mode signalbox.Mode `json:",omitempty"` // chat and bypass need an Agent
-	// Overflow says what to do when no agent can start it at once: "" is wait
-	// for a chat, reject for the bypass (which knows nothing else), else persist.
+	// Overflow says what to do when no agent can start the task at once: "" is wait for a
+	// chat, reject for the bypass (its only policy), else persist.
 	Overflow   signalbox.Overflow `json:",omitempty"`
-	NewSession bool               `json:",omitempty"` // a chat that begins a conversation
-	// Of the bypass, for runners that know them.
+	NewSession bool               `json:",omitempty"` // a chat that starts a new conversation
+	// Bypass only, for runners that support them.
 	AllowedTools []string `json:",omitempty"`
 	SystemPrompt string   `json:",omitempty"`
-	// Of ModeTool: what is called. Secrets are the properties of the arguments
-	// that the tool marks as secret, as JSON by name; they are not in Arguments.
+	// ModeTool only. Secrets are the arguments that the tool marks as secret, as JSON by
+	// name; they are not in Arguments.
 	Tool      string            `json:",omitempty"`
 	Arguments json.RawMessage   `json:",omitempty"`
 	Metadata  json.RawMessage   `json:",omitempty"`
 	Secrets   map[string]string `json:",omitempty"`
 	TimeoutMS int64             `json:",omitempty"`
-	// Calls says of a ModeTool task that its tool is no async command: it goes
-	// to the queue calls.
+	// Calls: the tool of this ModeTool task is not an async command, so the task goes to
+	// the queue calls.
 	Calls bool `json:"-"`
-	// Waiter says that the call stands in line of its tool queue already: it goes
-	// to the queue calls, under its ID, and before all others, because its place
-	// is in the other line.
+	// Waiter: the call already has a place in its tool queue. It goes to the queue calls,
+	// under its ID and ahead of all others.
 	Waiter bool `json:"-"`
-	// ID is the id of a Waiter, made with NewID; all others get theirs here.
+	// ID is the id of a Waiter, made with NewID; other tasks get theirs in Submit.
 	ID string `json:"-"`
 
-	// By is who asks. It takes no part in the digest: keys are kept apart by
-	// owner.
+	// By is the submitter. It is not part of the digest: keys are scoped by owner.
 	By signalbox.Principal `json:"-"`
-	// Scheduled says that a schedule of By submits it: where By is an agent, it is
-	// no call that the agent makes from within an execution.
+	// Scheduled: a schedule of By submits it, so even if By is an agent, it is not a call
+	// from one of its executions.
 	Scheduled bool `json:"-"`
-	// CallerID is the execution of By, an agent, that makes the call; "" is
-	// the only one that the agent runs. Waits says that it waits for the end.
+	// CallerID is the calling execution of By, an agent; "" means the only one that it
+	// runs. Waits: that execution waits for the task to end.
 	CallerID string `json:"-"`
 	Waits    bool   `json:"-"`
-	// Trace is the traceparent of the span that submits it; "" for none.
+	// Trace is the traceparent of the submitting span; "" for none.
 	Trace string `json:"-"`
-	// IdempotencyKey makes at most one task; it takes no part in the digest.
+	// IdempotencyKey makes at most one task; it is not part of the digest.
 	IdempotencyKey string `json:"-"`
 }
 
@@ -79,15 +77,15 @@ type Receipt struct {
 	Task     signalbox.Task
 	Position store.Position
 	ETA      *ETA
-	Replayed bool // the idempotency key was known: this is the task of that time
+	Replayed bool // the idempotency key was known; Task is the existing task
 }
 
-// Submit stores a task. When it returns without an error the task is durable.
+// Submit stores a task, durably when it returns without an error.
 //
-// Errors: CodeValidation with the field, CodeNotFound for an agent that is
-// not known, CodeQueueFull, CodeIdempotency, CodeStoreFailed. Of calls that
-// want an agent at once: CodeAgentBusy, CodeAgentDown, CodeUnsupported. Of
-// calls that an agent makes: CodeForbidden, CodeCallDepth, CodeCallCycle.
+// Errors: CodeValidation with the field; CodeNotFound for an unknown agent; CodeQueueFull,
+// CodeIdempotency, CodeRateLimited, CodeStoreFailed. Tasks that need an agent at once:
+// CodeAgentBusy, CodeAgentDown, CodeUnsupported. Calls made by agents: CodeForbidden,
+// CodeCallDepth, CodeCallCycle.
 func (e *Engine) Submit(ctx context.Context, n NewTask) (r Receipt, err error) {
 	if err := n.normalize(); err != nil {
 		return Receipt{}, err
@@ -96,56 +94,55 @@ func (e *Engine) Submit(ctx context.Context, n NewTask) (r Receipt, err error) {
 	if n.By.Run != "" {
 		n.CallerID = n.By.Run
 	}
-	n.fill(&e.opts)
+	n.applyDefaults(&e.opts)
 	if n.ID == "" {
 		if n.ID, err = signalbox.NewID(e.Now(), e.opts.Random); err != nil {
 			return Receipt{}, err
 		}
 	}
-	if err := e.checkTalk(ctx, &n); err != nil {
+	if err := e.checkSessionAccess(ctx, &n); err != nil {
 		return Receipt{}, err
 	}
-	from, refused := e.callOf(ctx, &n)
+	origin, refused := e.resolveOrigin(ctx, &n)
 	defer func() {
 		if err != nil || r.Replayed {
-			e.book.callNotMade(n.ID)
+			e.calls.dropUnstored(n.ID)
 		}
 	}()
 	if e.trace != nil {
 		var ended func(Receipt, error)
-		n.Trace, ended = e.trace(ctx, from.parent)
+		n.Trace, ended = e.trace(ctx, origin.parent)
 		defer func() { ended(r, err) }()
 	}
-	sub, err := e.submission(n, from)
+	sub, err := e.submission(n, origin)
 	if err != nil {
 		return Receipt{}, err
 	}
 	if n.IdempotencyKey != "" {
-		sub.Task.IdempotencyKey, sub.Task.IdempotencyHash = ownKey(n.By, n.IdempotencyKey), e.digest(asked)
+		sub.Task.IdempotencyKey, sub.Task.IdempotencyHash = scopedKey(n.By, n.IdempotencyKey), e.digest(asked)
 	}
-	if refused == nil && !n.Scheduled { // a firing is of the clock, or counted with who asked for it
-		refused = e.Count(n.By, sizeOf(&n))
+	if refused == nil && !n.Scheduled { // a scheduled firing is not rate limited, or is charged to whoever triggered it
+		refused = e.ChargeRate(n.By, sizeOf(&n))
 	}
 	if refused == nil {
 		refused = e.checkRoute(ctx, n)
 	}
 	if refused == nil {
-		refused = e.makeRoom(&n, &sub)
+		refused = e.setRoom(&n, &sub)
 	}
 	if refused != nil {
 		if n.IdempotencyKey == "" {
 			return Receipt{}, refused
 		}
-		// The call may be one that was stored when it was not to be refused: its
-		// caller has come back for the answer. A room without agents takes no
-		// new one.
-		sub.Room, sub.Talk = &store.Room{Queues: []string{sub.Task.Queue}, Must: true}, nil
+		// It may be the replay of a task that was stored before it would have been refused:
+		// let the store look up the key. A room without agents admits no new task.
+		sub.Room, sub.Chat = &store.Room{Queues: []string{sub.Task.Queue}, Must: true}, nil
 	}
-	submit, told := e.ahead.begin(ctx, sub.Task.ID, sub.Task.Queue)
-	defer told()
+	submit, published := e.earlyWake.begin(ctx, sub.Task.ID, sub.Task.Queue)
+	defer published()
 	got, err := e.store.Submit(submit, sub)
 	if signalbox.CodeOf(err) == signalbox.CodeIdempotency {
-		if old := e.digestBefore(n); old != sub.Task.IdempotencyHash {
+		if old := e.legacyDigest(n); old != sub.Task.IdempotencyHash {
 			sub.Task.IdempotencyHash = old
 			got, err = e.store.Submit(submit, sub)
 		}
@@ -154,24 +151,24 @@ func (e *Engine) Submit(ctx context.Context, n NewTask) (r Receipt, err error) {
 		return Receipt{}, refused
 	}
 	if err != nil {
-		return Receipt{}, e.noRoom(err, &n, &sub)
+		return Receipt{}, e.refusal(err, &n, &sub)
 	}
 	if signalbox.CodeOf(refused) == signalbox.CodeCallCycle && !got.Task.State.Terminal() {
-		return Receipt{}, refused // to come back and wait for what was called without waiting closes the circle too
+		return Receipt{}, refused // waiting for the replayed task would close the cycle, too
 	}
 	if !got.Replayed {
 		e.logSubmit(&got)
 		e.publishTraced("", got.Task, signalbox.Entry{Kind: signalbox.EventSubmit}, n.Trace)
-		told()
-		if err := e.closedElsewhere(ctx, &n, &got.Task); err != nil {
+		published()
+		if err := e.recheckCycle(ctx, &n, &got.Task); err != nil {
 			return Receipt{}, err
 		}
 	}
 	return e.receipt(ctx, got)
 }
 
-// submission makes the row of a new task.
-func (e *Engine) submission(n NewTask, from call) (store.Submission, error) {
+// submission builds the row of a new task.
+func (e *Engine) submission(n NewTask, origin callOrigin) (store.Submission, error) {
 	now := e.Now()
 	if n.NotBefore.Sub(now) > MaxNotBefore {
 		return store.Submission{}, signalbox.Invalid("not_before", "not_before lies more than 366 days ahead")
@@ -182,7 +179,7 @@ func (e *Engine) submission(n NewTask, from call) (store.Submission, error) {
 		NotBefore: n.NotBefore, SessionID: n.SessionID, SessionMode: n.Session, OnLost: e.onLost(&n),
 		MaxAttempts: e.opts.MaxAttempts, RetryOf: n.RetryOf, Source: n.Source, SourceJob: n.SourceJob,
 		Preview: signalbox.Preview(n.Prompt), CreatedAt: now, HasEnv: len(n.Env) > 0, Tool: n.Tool,
-		Owner: n.By.Key(), OwnerEmail: n.By.Email, ParentID: from.parent, Depth: from.depth, Waits: n.Waits && from.parent != "",
+		Owner: n.By.Key(), OwnerEmail: n.By.Email, ParentID: origin.parent, Depth: origin.depth, Waits: n.Waits && origin.parent != "",
 	}
 	secrets := n.Env
 	if n.Mode == signalbox.ModeTool {
@@ -218,9 +215,9 @@ func (e *Engine) submission(n NewTask, from call) (store.Submission, error) {
 	return sub, nil
 }
 
-// onLost is what becomes of a task whose agent is lost. It is filled in here and
-// not in NewTask, so that the configuration is in no digest. What cannot wait for
-// another agent ends, unless its caller says otherwise.
+// onLost returns the task's policy for a lost agent. It is not filled into NewTask, so that
+// the configuration is not part of the digest. Tasks that cannot wait for another agent
+// end, unless the caller says otherwise.
 func (e *Engine) onLost(n *NewTask) signalbox.OnLost {
 	switch {
 	case n.OnLost != "":
@@ -231,7 +228,7 @@ func (e *Engine) onLost(n *NewTask) signalbox.OnLost {
 	return signalbox.LostFail
 }
 
-// envBy says as what a principal gives an environment.
+// envBy classifies the principal that supplies an environment.
 func envBy(who signalbox.Principal) signalbox.EnvBy {
 	if who.Has(signalbox.ScopeAdmin) {
 		return signalbox.EnvByAdmin
@@ -239,42 +236,40 @@ func envBy(who signalbox.Principal) signalbox.EnvBy {
 	return signalbox.EnvByCaller
 }
 
-// limit returns the limit that a task counts against while it waits, and how
-// many that allows.
+// limit returns the limit that a waiting task counts against, and its maximum; 0: none.
 func (e *Engine) limit(n *NewTask) (name string, most int) {
 	switch {
 	case n.Mode == signalbox.ModeBypass:
-		return signalbox.LimitBypass(n.Agent), 0 // it does not wait: its room is what bounds it
+		return signalbox.LimitBypass(n.Agent), 0 // it never waits; its room bounds it
 	case n.Mode == signalbox.ModeChat && n.Overflow != signalbox.OverflowPersist:
 		return signalbox.LimitChat(n.Agent), e.opts.MaxChats
 	case n.Mode == signalbox.ModeTool && n.toolQueue() == signalbox.QueueCalls:
-		return signalbox.LimitCalls, 0 // each has a place in a tool queue, which has a bound of its own
+		return signalbox.LimitCalls, 0 // bounded by its tool queue
 	case n.Mode == signalbox.ModeTool:
 		return signalbox.LimitCommands, e.opts.MaxCommands
 	}
 	return signalbox.LimitWork, e.opts.MaxSize
 }
 
-// ownKey keeps the idempotency keys of different principals apart: nobody
-// gets another one's task by guessing its key.
-func ownKey(by signalbox.Principal, key string) string {
+// scopedKey scopes an idempotency key to its owner: nobody gets another principal's task by
+// guessing its key.
+func scopedKey(by signalbox.Principal, key string) string {
 	if owner := by.Key(); owner != "" {
 		return owner + " " + key
 	}
 	return key
 }
 
-// digest stands for what a caller sent when its idempotency key comes again:
-// nothing in it is of the configuration. It is keyed, because env values go into
-// it.
+// digest identifies what a caller sent, to compare it when its idempotency key is reused.
+// It does not depend on the configuration. It is keyed, because env values go into it.
 func (e *Engine) digest(n NewTask) string {
 	if n.Mode == signalbox.ModeTool {
 		n.Arguments, n.Secrets = withSecrets(n.Arguments, n.Secrets), nil
 	}
-	return e.digestBefore(n)
+	return e.legacyDigest(n)
 }
 
-// withSecrets joins what the tool's configuration told apart.
+// withSecrets merges the secrets back into the arguments.
 func withSecrets(arguments json.RawMessage, secrets map[string]string) json.RawMessage {
 	all := map[string]json.RawMessage{}
 	if json.Unmarshal(arguments, &all) != nil || all == nil {
@@ -287,21 +282,20 @@ func withSecrets(arguments json.RawMessage, secrets map[string]string) json.RawM
 		return arguments
 	}
 	joined, err := json.Marshal(all)
-	if err != nil { // a secret that is no JSON was refused before
+	if err != nil { // checkSecrets refused secrets that are not JSON
 		return arguments
 	}
 	return joined
 }
 
-// digestBefore is the digest as it was until 2026-11: with what the configuration
-// had filled in. Tasks that were stored with it are found by it for as long as
-// they are kept.
-func (e *Engine) digestBefore(n NewTask) string {
+// legacyDigest is the digest as computed until 2026-11, including defaults from the
+// configuration. Tasks stored with it are still found by it.
+func (e *Engine) legacyDigest(n NewTask) string {
 	switch {
 	case n.Mode == signalbox.ModeTool:
-		n.OnLost = "" // the tool's configuration says it, not the caller
+		n.OnLost = "" // set by the tool's configuration, not by the caller
 	case n.OnLost == "":
-		n.OnLost = signalbox.LostFail // as it was before there was a default to configure
+		n.OnLost = signalbox.LostFail // the default before it became configurable
 	}
 	body, err := json.Marshal(n)
 	if err != nil { // strings, numbers and times always marshal
@@ -324,21 +318,21 @@ func (n *NewTask) queue() string {
 	return signalbox.QueueWork
 }
 
-// receipt adds the place in line.
+// receipt adds position and ETA.
 func (e *Engine) receipt(ctx context.Context, got store.Submitted) (Receipt, error) {
 	r := Receipt{Task: got.Task, Replayed: got.Replayed}
 	pos := got.Position
 	if pos.N == 0 {
 		var err error
 		if pos, err = e.store.Position(ctx, got.Task.ID); err != nil {
-			// The task is stored and must be acknowledged; its place can be asked for.
+			// The task is stored and must be acknowledged; its position can be read later.
 			e.log.Error("position unknown after submit", "queue_id", got.Task.ID, "error", err)
 			return r, nil
 		}
 	}
 	if pos.N == 0 && r.Task.State == signalbox.Pending {
-		// It was claimed since. The receipt is of the moment in which it was
-		// stored, when it stood first: otherwise another had been claimed.
+		// It was claimed in the meantime. When it was stored it was first, or another task
+		// would have been claimed.
 		pos.N = 1
 	}
 	r.Position = pos

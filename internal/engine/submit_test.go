@@ -70,7 +70,7 @@ func TestSubmitRefuses(t *testing.T) {
 		"idempotency key unprinted": {engine.NewTask{Prompt: "p", IdempotencyKey: "a\nb"}, "Idempotency-Key"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBox(t)
+			b := newFixture(t)
 			_, err := b.Submit(t.Context(), c.task)
 			wantCode(t, err, signalbox.CodeValidation, c.field)
 			if counts, err := b.Read().Counts(t.Context()); err != nil || counts.Pending != 0 {
@@ -81,14 +81,14 @@ func TestSubmitRefuses(t *testing.T) {
 }
 
 func TestSubmitRefusesALargePrompt(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	_, err := b.Submit(t.Context(), engine.NewTask{Prompt: strings.Repeat("a", engine.MaxPromptBytes+1)})
 	wantCode(t, err, signalbox.CodeTooLarge, "prompt")
 	b.submit(engine.NewTask{Prompt: strings.Repeat("a", engine.MaxPromptBytes)})
 }
 
-func TestSubmitTakesWhatIsAtTheLimits(t *testing.T) {
-	b := newBox(t)
+func TestSubmitAcceptsValuesAtTheLimits(t *testing.T) {
+	b := newFixture(t)
 	b.agent("coder", "demo", 1)
 	yes := true
 	for _, n := range []engine.NewTask{
@@ -103,7 +103,7 @@ func TestSubmitTakesWhatIsAtTheLimits(t *testing.T) {
 }
 
 func TestSubmitFillsInDefaults(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	got := b.submit(engine.NewTask{Prompt: "one\ntwo"})
 	if got.Source != signalbox.SourceAPI || got.OnLost != signalbox.LostFail || got.Queue != signalbox.QueueWork || got.Limit != signalbox.LimitWork ||
 		got.MaxAttempts != 3 || got.Preview != "one..." || got.SessionMode != "" || !got.CreatedAt.Equal(b.Now()) || !signalbox.ValidID(got.ID) {
@@ -117,7 +117,7 @@ func TestSubmitFillsInDefaults(t *testing.T) {
 // TestOnLostHasADefault: the configuration says what becomes of a lost task whose
 // caller said nothing; a bypass task has nowhere to wait for another agent.
 func TestOnLostHasADefault(t *testing.T) {
-	b := newBox(t, func(o *engine.Options) { o.OnLost = signalbox.LostRequeue })
+	b := newFixture(t, func(o *engine.Options) { o.OnLost = signalbox.LostRequeue })
 	b.talker("one", 1)
 	for _, c := range []struct {
 		name string
@@ -139,7 +139,7 @@ func TestOnLostHasADefault(t *testing.T) {
 }
 
 func TestSubmitRoutes(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	coder := b.agent("coder", "claude", 2)
 	b.agent("other", "claude", 1)
 	_, err := b.Submit(t.Context(), engine.NewTask{Prompt: "p", Agent: "codr"})
@@ -176,7 +176,7 @@ func TestSubmitRoutes(t *testing.T) {
 }
 
 func TestIdempotency(t *testing.T) {
-	b := newBox(t, func(o *engine.Options) { o.MaxSize = 1 })
+	b := newFixture(t, func(o *engine.Options) { o.MaxSize = 1 })
 	n := engine.NewTask{Prompt: "p", Env: map[string]string{"A": "1", "B": "2"}, IdempotencyKey: "k"}
 	first, err := b.Submit(t.Context(), n)
 	b.must(err)
@@ -201,8 +201,8 @@ func TestIdempotency(t *testing.T) {
 	wantCode(t, err, signalbox.CodeQueueFull, "")
 }
 
-func TestOneKeyMakesOneTaskHoweverManyAsk(t *testing.T) {
-	b := newBox(t, func(o *engine.Options) { o.Random = nil })
+func TestConcurrentSubmitsWithOneKeyMakeOneTask(t *testing.T) {
+	b := newFixture(t, func(o *engine.Options) { o.Random = nil })
 	var wg sync.WaitGroup
 	ids := make([]string, 50)
 	for i := range ids {
@@ -223,7 +223,7 @@ func TestOneKeyMakesOneTaskHoweverManyAsk(t *testing.T) {
 }
 
 func TestPriorityOvertakesByAgeSteps(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.agent("coder", "demo", 9)
 	old := b.submit(engine.NewTask{})
 	b.pass(2*time.Minute + time.Second)
@@ -240,7 +240,7 @@ func TestPriorityOvertakesByAgeSteps(t *testing.T) {
 // The env of a task lies encrypted in the store, travels with the claim, and
 // is erased when the task ends.
 func TestEnvIsSealedAndErased(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
 	task := b.submit(engine.NewTask{Env: map[string]string{"TOKEN": "s3cret-value"}})
 	stored, err := b.Read().Request(t.Context(), task.ID)
@@ -271,7 +271,7 @@ func TestEnvIsSealedAndErased(t *testing.T) {
 // A key that changed cannot open what was sealed before: the task ends with
 // words that say what to do, and does not loop.
 func TestEnvOfALostKey(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
 	task := b.submit(engine.NewTask{Env: map[string]string{"A": "1"}})
 	other := engine.New(b.store, engine.Options{Sealer: otherSealer(t), Now: b.clock})

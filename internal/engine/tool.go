@@ -26,7 +26,7 @@ const (
 	executorAgentKind = "executor"
 )
 
-// toolQueue is the queue of a tool call, and the limit on it.
+// toolQueue is the queue of a tool call.
 func (n *NewTask) toolQueue() string {
 	if n.Calls || n.Waiter {
 		return signalbox.QueueCalls
@@ -37,7 +37,7 @@ func (n *NewTask) toolQueue() string {
 // normalizeTool is normalize for a tool call.
 func (n *NewTask) normalizeTool() error {
 	n.Overflow = cmp.Or(n.Overflow, signalbox.OverflowPersist)
-	n.Arguments, n.Metadata = object(n.Arguments), object(n.Metadata)
+	n.Arguments, n.Metadata = orNil(n.Arguments), orNil(n.Metadata)
 	for _, check := range []func() error{n.checkNoAgent, n.checkTool, n.checkArguments, n.checkSecrets, n.checkChoices, n.checkTimes, n.checkKey} {
 		if err := check(); err != nil {
 			return err
@@ -46,15 +46,15 @@ func (n *NewTask) normalizeTool() error {
 	return nil
 }
 
-// object makes what stands for "none" none.
-func object(raw json.RawMessage) json.RawMessage {
+// orNil returns nil for empty JSON and null.
+func orNil(raw json.RawMessage) json.RawMessage {
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 || string(raw) == "null" {
 		return nil
 	}
 	return raw
 }
 
-// checkNoAgent refuses what is for agents alone.
+// checkNoAgent refuses fields that only agents' tasks have.
 func (n *NewTask) checkNoAgent() error {
 	for _, f := range []struct {
 		field string
@@ -110,7 +110,7 @@ func checkObject(field string, raw json.RawMessage, most int) error {
 	return nil
 }
 
-// checkSecrets never repeats what it refuses.
+// checkSecrets never quotes what it refuses.
 func (n *NewTask) checkSecrets() error {
 	if len(n.Secrets) > MaxSecrets {
 		return signalbox.Invalid("arguments", "arguments has %d secret properties; at most %d are allowed", len(n.Secrets), MaxSecrets)
@@ -129,22 +129,21 @@ func (n *NewTask) checkSecrets() error {
 	return nil
 }
 
-// toolCallOf finds the execution in which an agent makes a tool call. It is a
-// note, no condition: a tool waits for no agent, so it closes no circle, and it
-// calls no further.
-func (e *Engine) toolCallOf(ctx context.Context, n *NewTask) (call, error) {
+// toolCallOrigin finds the execution in which an agent makes a tool call. It only records
+// it: a tool waits for no agent, so it cannot close a cycle.
+func (e *Engine) toolCallOrigin(ctx context.Context, n *NewTask) (callOrigin, error) {
 	if n.By.Kind != signalbox.PrincipalAgent || n.CallerID == "" {
-		return call{}, nil
+		return callOrigin{}, nil
 	}
 	parent, err := e.store.Task(ctx, n.CallerID)
 	if signalbox.CodeOf(err) == signalbox.CodeNotFound {
-		return call{}, nil
+		return callOrigin{}, nil
 	}
-	return call{parent: parent.ID, depth: parent.Depth}, err
+	return callOrigin{parent: parent.ID, depth: parent.Depth}, err
 }
 
-// executorRefusal is what those are told who take the director's own executor
-// for an agent.
+// executorRefusal is the error for addressing the director's own executor as an agent; nil
+// for any other name.
 func executorRefusal(name string) error {
 	kind, ok := signalbox.ExecutorKind(name)
 	if !ok {
@@ -154,9 +153,10 @@ func executorRefusal(name string) error {
 		"%s is the director's own executor of tool calls and no agent: call a tool as a task to give it work, cancel a task to take it away (signalbox cancel ID), or pause the queue %s", clip(name), kind)}
 }
 
-// PutExecutor makes the director's own executor of that kind known, or changes
-// how many slots it has. Fewer slots than it uses are no error: it gets nothing
-// new until enough are free.
+// PutExecutor adds or updates the director's own executor of a kind. It may have fewer
+// slots than are in use: then it gets no new calls until enough are free.
+//
+// Errors: CodeValidation; those of the store.
 func (e *Engine) PutExecutor(ctx context.Context, kind, instance string, slots int) (signalbox.Agent, error) {
 	a := signalbox.Agent{
 		Name: signalbox.ExecutorName(kind, instance), Kind: executorAgentKind, Slots: slots, Fencing: true,
@@ -186,8 +186,9 @@ func (e *Engine) PutExecutor(ctx context.Context, kind, instance string, slots i
 	return a, err
 }
 
-// RemoveExecutor forgets the executor's row of a director that is gone.
-// CodeConflict while it holds slots.
+// RemoveExecutor deletes the executor row of a director that is gone.
+//
+// Errors: CodeValidation; CodeConflict while it holds slots.
 func (e *Engine) RemoveExecutor(ctx context.Context, name string) error {
 	if !signalbox.IsExecutor(name) {
 		return signalbox.Invalid("name", "%q is no executor", clip(name))
@@ -199,8 +200,8 @@ func (e *Engine) RemoveExecutor(ctx context.Context, name string) error {
 	return err
 }
 
-// Interrupt ends a task that waits because the director was restarted, where
-// its tool wants that.
+// Interrupt ends a waiting task because the director was restarted, for tools configured
+// so.
 func (e *Engine) Interrupt(ctx context.Context, t signalbox.Task, message string) (signalbox.Task, error) {
 	return e.apply(ctx, t.ID, &t, signalbox.Event{Kind: signalbox.EventUndeliverable, Reason: signalbox.ReasonInterrupted, Message: message})
 }

@@ -21,7 +21,7 @@ func aCall(change ...func(*engine.NewTask)) engine.NewTask {
 }
 
 // executor makes a row of the director's own executor and shows it as up.
-func (b *box) executor(kind string, slots int) signalbox.Agent {
+func (b *fixture) executor(kind string, slots int) signalbox.Agent {
 	b.t.Helper()
 	a, err := b.PutExecutor(b.t.Context(), kind, signalbox.DefaultInstance, slots)
 	b.must(err)
@@ -29,7 +29,7 @@ func (b *box) executor(kind string, slots int) signalbox.Agent {
 	return a
 }
 
-func (b *box) toolTask(change ...func(*engine.NewTask)) signalbox.Task {
+func (b *fixture) toolTask(change ...func(*engine.NewTask)) signalbox.Task {
 	b.t.Helper()
 	r, err := b.Submit(b.t.Context(), aCall(change...))
 	b.must(err)
@@ -37,7 +37,7 @@ func (b *box) toolTask(change ...func(*engine.NewTask)) signalbox.Task {
 }
 
 func TestToolCallIsATask(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.executor(signalbox.ExecutorCommands, 2)
 	task := b.toolTask(func(n *engine.NewTask) {
 		n.Secrets, n.TimeoutMS, n.Metadata = map[string]string{"key": `"s3cret"`}, 1500, json.RawMessage(` {"m": 1} `)
@@ -62,7 +62,7 @@ func TestToolCallIsATask(t *testing.T) {
 }
 
 func TestToolCallRefuses(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	yes := true
 	for field, changes := range map[string][]func(*engine.NewTask){
 		"tool":            {func(n *engine.NewTask) { n.Tool = "" }, func(n *engine.NewTask) { n.Tool = strings.Repeat("x", 257) }, func(n *engine.NewTask) { n.Tool = "a b" }},
@@ -115,7 +115,7 @@ func TestToolCallRefuses(t *testing.T) {
 // Commands have a limit where one is set; calls and agents have nothing to do
 // with it.
 func TestToolCallLimits(t *testing.T) {
-	b := newBox(t, func(o *engine.Options) { o.MaxCommands, o.MaxSize = 2, 1 })
+	b := newFixture(t, func(o *engine.Options) { o.MaxCommands, o.MaxSize = 2, 1 })
 	b.submit(engine.NewTask{})
 	b.toolTask()
 	b.toolTask()
@@ -129,7 +129,7 @@ func TestToolCallLimits(t *testing.T) {
 			t.Errorf("%+v", task)
 		}
 	}
-	unlimited := newBox(t)
+	unlimited := newFixture(t)
 	for range 60 {
 		unlimited.toolTask()
 	}
@@ -138,7 +138,7 @@ func TestToolCallLimits(t *testing.T) {
 // A call that stands in its tool queue's line is claimed before all others, by
 // the id it has already.
 func TestWaiterIsFirst(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.executor(signalbox.ExecutorCalls, 10)
 	b.toolTask(func(n *engine.NewTask) { n.Calls, n.Priority = true, signalbox.MaxPriority })
 	b.pass(time.Hour)
@@ -154,7 +154,7 @@ func TestWaiterIsFirst(t *testing.T) {
 // The policy of the tool is not the caller's word: with another one the same
 // call is the same.
 func TestToolCallDigest(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	key := func(n *engine.NewTask) { n.IdempotencyKey = "k" }
 	first := b.toolTask(key)
 	again, err := b.Submit(t.Context(), aCall(key, func(n *engine.NewTask) { n.OnLost = signalbox.LostRequeue }))
@@ -168,7 +168,7 @@ func TestToolCallDigest(t *testing.T) {
 
 // A call that an agent makes knows its execution, and is no link in a chain.
 func TestToolCallOfAnExecution(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
 	b.submit(engine.NewTask{})
 	parent := b.work(a)
@@ -189,8 +189,8 @@ func TestToolCallOfAnExecution(t *testing.T) {
 }
 
 // The director's own executor is no agent to anybody.
-func TestExecutorIsNoAgent(t *testing.T) {
-	b := newBox(t)
+func TestExecutorIsNotAnAgent(t *testing.T) {
+	b := newFixture(t)
 	a := b.executor(signalbox.ExecutorCommands, 2)
 	if a.Source != signalbox.AgentInternal || a.Slots != 2 {
 		t.Errorf("%+v", a)
@@ -240,8 +240,8 @@ func TestExecutorIsNoAgent(t *testing.T) {
 }
 
 // A ceiling over all agents counts no tool calls.
-func TestFleetCountsNoToolCalls(t *testing.T) {
-	b := newBox(t, func(o *engine.Options) { o.Fleet = 1 })
+func TestFleetLimitExcludesToolCalls(t *testing.T) {
+	b := newFixture(t, func(o *engine.Options) { o.Fleet = 1 })
 	a, x := b.agent("coder", "demo", 1), b.executor(signalbox.ExecutorCommands, 5)
 	for range 3 {
 		b.toolTask()
@@ -258,7 +258,7 @@ func TestFleetCountsNoToolCalls(t *testing.T) {
 }
 
 func TestWhyOfAToolCall(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	task := b.toolTask()
 	says := func(id, want string) {
 		t.Helper()
@@ -289,7 +289,7 @@ func TestWhyOfAToolCall(t *testing.T) {
 
 // A pending call can be ended as interrupted, and only one that waits.
 func TestInterrupt(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	x := b.executor(signalbox.ExecutorCommands, 1)
 	b.toolTask()
 	waits := b.toolTask()
@@ -303,9 +303,9 @@ func TestInterrupt(t *testing.T) {
 	wantCode(t, err, signalbox.CodeConflict, "")
 }
 
-// Whoever waits for due tasks hears of them when they are woken.
-func TestWakeIsHeard(t *testing.T) {
-	b := newBox(t)
+// Observers are notified of tasks that Wake made ready.
+func TestWakeNotifiesObservers(t *testing.T) {
+	b := newFixture(t)
 	task := b.submit(engine.NewTask{NotBefore: b.clock().Add(time.Minute)})
 	b.pass(time.Minute)
 	b.seen = nil
@@ -317,8 +317,8 @@ func TestWakeIsHeard(t *testing.T) {
 }
 
 // What is too long to be shown is cut between two characters.
-func TestErrorsCutAtACharacter(t *testing.T) {
-	b := newBox(t)
+func TestErrorsAreCutAtARuneBoundary(t *testing.T) {
+	b := newFixture(t)
 	for _, lead := range []string{"", "a"} {
 		_, err := b.PutExecutor(t.Context(), lead+strings.Repeat("é", engine.MaxWordBytes), signalbox.DefaultInstance, 1)
 		if err == nil || !strings.Contains(err.Error(), "é...") || strings.Contains(err.Error(), `\x`) {

@@ -24,15 +24,14 @@ const (
 	MaxReasonBytes    = 500 // why a queue is paused
 )
 
-// normalize fills in defaults and refuses what cannot be run. The error names
-// the field as the API has it.
+// normalize fills in defaults and validates. Errors name the field as in the API.
 func (n *NewTask) normalize() error {
 	if n.By.Kind == signalbox.PrincipalAgent && !n.Scheduled {
 		n.Source = signalbox.SourceAgent // whatever the body says
 	}
 	n.Source = cmp.Or(n.Source, signalbox.SourceAPI)
-	// A task of a session follows the agent that holds it, unless the
-	// submitter named the agent.
+	// A task of a session follows the agent that holds it, unless the submitter named an
+	// agent.
 	if n.SessionID != "" && n.Session == "" && n.Agent == "" {
 		n.Session = signalbox.SessionRequire
 	}
@@ -42,7 +41,7 @@ func (n *NewTask) normalize() error {
 	if n.Mode == signalbox.ModeTool {
 		return n.normalizeTool()
 	}
-	n.overflow()
+	n.defaultOverflow()
 	n.NotBefore = n.NotBefore.UTC().Truncate(time.Millisecond)
 	for _, check := range []func() error{n.checkPrompt, n.checkWords, n.checkMode, n.checkExtras, n.checkRouting, n.checkChoices, n.checkTimes, n.checkEnv, n.checkKey} {
 		if err := check(); err != nil {
@@ -52,8 +51,8 @@ func (n *NewTask) normalize() error {
 	return nil
 }
 
-// overflow fills in the policy of the mode.
-func (n *NewTask) overflow() {
+// defaultOverflow fills in the default policy of the mode.
+func (n *NewTask) defaultOverflow() {
 	if n.Overflow != "" {
 		return
 	}
@@ -67,15 +66,14 @@ func (n *NewTask) overflow() {
 	}
 }
 
-// fill fills in what the configuration says where the caller said nothing. None
-// of it is in the digest: the same body is the same to every director, however
-// it is configured.
-func (n *NewTask) fill(o *Options) {
+// applyDefaults fills in configured defaults. They are not part of the digest, so that the
+// same body has the same digest on every director.
+func (n *NewTask) applyDefaults(o *Options) {
 	if n.Priority == 0 {
 		n.Priority = o.SourcePriority[n.Source]
 	}
-	// What is refused rather than kept waiting may still have to: what is in front
-	// of it in another queue can take the slot.
+	// Even a task with overflow reject may have to wait: a task ahead of it in another
+	// queue can take the slot.
 	waits := n.Overflow == signalbox.OverflowWait || n.Overflow == signalbox.OverflowReject
 	if waits && n.WaitTimeout == 0 && n.Mode != signalbox.ModeTool {
 		n.WaitTimeout = o.WaitTimeout
@@ -107,8 +105,9 @@ func (n *NewTask) checkMode() error {
 	return nil
 }
 
-// Limits of what a bypass task may bring along.
+// Limits of bypass options.
 const (
+	// Limits of bypass options.
 	MaxAllowedTools      = 100
 	MaxSystemPromptBytes = 64 << 10
 )
@@ -184,10 +183,10 @@ func (n *NewTask) checkTimes() error {
 	return nil
 }
 
-// envName is the form that agents accept too.
+// envName is the form that agents accept, too.
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
-// clip cuts what a caller sent for an error to show, between two characters.
+// clip shortens caller input for error messages, at a rune boundary.
 func clip(s string) string {
 	if len(s) <= MaxWordBytes {
 		return s

@@ -8,29 +8,28 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// Applied is a change that is durable.
+// Applied is a durable change.
 type Applied struct {
 	From signalbox.State     // "" for a submit
 	Task signalbox.Task      // after it
-	Kind signalbox.EventKind // "" for a task that was woken: that is no event of it
+	Kind signalbox.EventKind // "" for a task made ready by Wake, which is not an event
 	By   string
-	// Trace is Request.Trace, where Kind is EventSubmit or EventClaim.
+	// Request.Trace, if Kind is EventSubmit or EventClaim.
 	Trace string
-	// Foreign says that another director made the change: who counts, leaves it
-	// to that one. Partial says that Task has only what the journal tells of it:
-	// ID, State, Reason, Message, Queue, Agent, Fence, Attempts, Source, Owner.
+	// Foreign: another director made the change, and counts it in its metrics. Partial:
+	// Task has only what the journal says: ID, State, Reason, Message, Queue, Agent, Fence,
+	// Attempts, Source, Owner.
 	Foreign, Partial bool
 }
 
-// NextTurn reports whether another turn of the task's session may be ready now,
-// in whatever queue: its own was given up, or it came behind one whose time had
-// come unnoticed.
+// NextTurn reports whether another turn of the task's session may be ready now, in any
+// queue: this turn is over, or it was queued behind one that became due unnoticed.
 func (a *Applied) NextTurn() bool {
 	t := &a.Task
 	return t.SessionID != "" && !t.State.InFlight() && (a.Kind != signalbox.EventSubmit || !t.Ready)
 }
 
-// hub tells observers and waiters of durable changes.
+// hub distributes durable changes to observers and waiters.
 type hub struct {
 	mu        sync.Mutex
 	observers []func(*Applied)
@@ -44,26 +43,25 @@ func (h *hub) init() {
 	h.journal = map[chan struct{}]struct{}{}
 }
 
-// Observe calls f after every durable change, on the goroutine that made it:
-// f must be quick, must not call the engine, and keeps or changes nothing of what
-// it is shown. Register observers before the
-// engine is used.
+// Observe calls f after every durable change, on the goroutine that made it. f must be
+// quick, must not call the engine, and must neither keep nor modify its argument. Register
+// observers before the engine is used.
 func (e *Engine) Observe(f func(*Applied)) {
 	e.hub.mu.Lock()
 	defer e.hub.mu.Unlock()
 	e.hub.observers = append(e.hub.observers, f)
 }
 
-// ObserveAgents calls f when an agent may be another than LiveAgent said, apart from when it
-// was heard: with locks of who says so held, so f must be quick and must not ask. Register
-// observers before the engine is used.
+// ObserveAgents calls f when an agent's LiveAgent may have changed, apart from LastHeard.
+// The caller holds locks of the Live source, so f must be quick and must not call the
+// engine. Register observers before the engine is used.
 func (e *Engine) ObserveAgents(f func(name string)) {
 	e.hub.mu.Lock()
 	defer e.hub.mu.Unlock()
 	e.hub.ofAgents = append(e.hub.ofAgents, f)
 }
 
-// AgentChanged tells observers that an agent may be another than LiveAgent said.
+// AgentChanged notifies observers that an agent's LiveAgent may have changed.
 func (e *Engine) AgentChanged(name string) {
 	e.hub.mu.Lock()
 	observers := e.hub.ofAgents
@@ -76,50 +74,50 @@ func (e *Engine) AgentChanged(name string) {
 func (h *hub) publish(a *Applied) {
 	h.mu.Lock()
 	for c := range h.waiters[a.Task.ID] {
-		poke(c)
+		notify(c)
 	}
 	observers := h.observers
-	h.pokeJournal()
+	h.notifyJournal()
 	h.mu.Unlock()
 	for _, f := range observers {
 		f(a)
 	}
 }
 
-// pokeAll gives a sign to all who wait, whatever for.
-func (h *hub) pokeAll() {
+// notifyAll signals all waiters.
+func (h *hub) notifyAll() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, waiters := range h.waiters {
 		for c := range waiters {
-			poke(c)
+			notify(c)
 		}
 	}
-	h.pokeJournal()
+	h.notifyJournal()
 }
 
-func (h *hub) noted() {
+func (h *hub) journalGrew() {
 	h.mu.Lock()
-	h.pokeJournal()
+	h.notifyJournal()
 	h.mu.Unlock()
 }
 
-func (h *hub) pokeJournal() {
+func (h *hub) notifyJournal() {
 	for c := range h.journal {
-		poke(c)
+		notify(c)
 	}
 }
 
-// poke leaves a sign in a channel of capacity 1, unless one is there.
-func poke(c chan struct{}) {
+// notify sends to a channel of capacity 1, unless it is full.
+func notify(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
 	}
 }
 
-// watch returns a channel that gets a sign after each change of a task.
-func (h *hub) watch(id string) (signs <-chan struct{}, stop func()) {
+// watch returns a channel that is signalled after each change of a task.
+func (h *hub) watch(id string) (changes <-chan struct{}, stop func()) {
 	c := make(chan struct{}, 1)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -137,9 +135,9 @@ func (h *hub) watch(id string) (signs <-chan struct{}, stop func()) {
 	}
 }
 
-// WatchJournal returns a channel that gets a sign when the journal grew.
-// Signs coalesce: one may stand for many entries.
-func (e *Engine) WatchJournal() (signs <-chan struct{}, stop func()) {
+// WatchJournal returns a channel that is signalled when the journal grows. One signal may
+// stand for many entries.
+func (e *Engine) WatchJournal() (changes <-chan struct{}, stop func()) {
 	c := make(chan struct{}, 1)
 	e.hub.mu.Lock()
 	defer e.hub.mu.Unlock()
@@ -151,30 +149,29 @@ func (e *Engine) WatchJournal() (signs <-chan struct{}, stop func()) {
 	}
 }
 
-// WatchTask returns a channel that gets a sign after each change of a task.
-func (e *Engine) WatchTask(id string) (signs <-chan struct{}, stop func()) { return e.hub.watch(id) }
+// WatchTask returns a channel that is signalled after each change of a task.
+func (e *Engine) WatchTask(id string) (changes <-chan struct{}, stop func()) { return e.hub.watch(id) }
 
-// pollWait is how often a waiter reads the row though nothing was announced:
-// the backstop for changes that another director made.
+// pollWait is how often a waiter reads the row without a signal, as a backstop for changes
+// by other directors.
 const pollWait = 5 * time.Second
 
-// Wait returns the task when done says so, or as it is when ctx ends or the
-// wait is over.
+// Wait returns the task once done reports true, or its current row when ctx ends or wait is
+// over.
 func (e *Engine) Wait(ctx context.Context, id string, wait time.Duration, done func(signalbox.Task) bool) (signalbox.Task, error) {
-	signs, stop := e.hub.watch(id)
+	changes, stop := e.hub.watch(id)
 	defer stop()
 	over := time.NewTimer(wait)
 	defer over.Stop()
 	backstop := time.Tick(pollWait)
 	for {
-		// A wait that is cut short answers with what there is: also when it is
-		// cut in the moment in which it looks.
+		// Even if ctx ends during this read, return the current row.
 		t, err := e.store.Task(context.WithoutCancel(ctx), id)
 		if err != nil || done(t) {
 			return t, err
 		}
 		select {
-		case <-signs:
+		case <-changes:
 		case <-backstop:
 		case <-over.C:
 			return t, nil
@@ -184,5 +181,5 @@ func (e *Engine) Wait(ctx context.Context, id string, wait time.Duration, done f
 	}
 }
 
-// Ended is the usual done of Wait.
+// Ended is the usual condition for Wait.
 func Ended(t signalbox.Task) bool { return t.State.Terminal() }

@@ -11,17 +11,17 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// Why says what stands between a task and its start.
+// Why explains why a task has not started.
 type Why struct {
 	Task    signalbox.Task
 	Summary string
-	Gates   []Gate // in the order in which they are passed
+	Gates   []Gate // in the order in which they are checked
 	ETA     *ETA
 }
 
-// Why explains why a task is not running: its gates in order, each with its
-// numbers and, where it is shut, a cure. Page, CLI, API and MCP show the
-// same text. A task that has started or ended has no gates.
+// Why explains why a task is not running: its gates in order, each with its numbers and, if
+// closed, a cure. Page, CLI, API and MCP show the same text. A task that has started or
+// ended has no gates.
 func (e *Engine) Why(ctx context.Context, id string) (Why, error) {
 	t, err := e.store.Task(ctx, id)
 	if err != nil {
@@ -29,7 +29,7 @@ func (e *Engine) Why(ctx context.Context, id string) (Why, error) {
 	}
 	w := Why{Task: t}
 	if t.State != signalbox.Pending {
-		w.Summary = e.standing(t)
+		w.Summary = e.stateSummary(t)
 		return w, nil
 	}
 	pos, err := e.store.Position(ctx, id)
@@ -55,28 +55,28 @@ func (e *Engine) Why(ctx context.Context, id string) (Why, error) {
 	return w, nil
 }
 
-// standing describes a task that no longer waits.
-func (e *Engine) standing(t signalbox.Task) string {
+// stateSummary describes a task that is not pending.
+func (e *Engine) stateSummary(t signalbox.Task) string {
 	if t.Mode == signalbox.ModeTool {
-		return e.toolStanding(&t)
+		return e.toolStateSummary(&t)
 	}
 	switch t.State {
 	case signalbox.Dispatching:
 		return fmt.Sprintf("It is being handed to agent %s for %s now.", t.Agent, e.since(t.DispatchedAt))
 	case signalbox.Working:
-		return fmt.Sprintf("It has been running on agent %s for %s%s.%s", t.Agent, e.since(t.StartedAt), e.silence(t.Agent), e.trouble(&t))
+		return fmt.Sprintf("It has been running on agent %s for %s%s.%s", t.Agent, e.since(t.StartedAt), e.notConnected(t.Agent), e.troubleText(&t))
 	case signalbox.Cancelling:
-		return fmt.Sprintf("It is being cancelled; agent %s has not confirmed yet%s. signalbox release %s takes the slot away from it.", t.Agent, e.silence(t.Agent), t.Agent)
+		return fmt.Sprintf("It is being cancelled; agent %s has not confirmed yet%s. signalbox release %s takes the slot away from it.", t.Agent, e.notConnected(t.Agent), t.Agent)
 	}
 	return fmt.Sprintf("It has ended: %s (%s).", t.State, t.Message)
 }
 
-// Trouble is what keeps a task from going on, "" for nothing: of a running one what
-// its agent says, such as that its model answers 529; of a waiting one that the
-// agent of its conversation is gone, and what happens then.
+// Trouble is what keeps a task from making progress; "" for nothing. For a running task it
+// is what its agent reports, such as that its model answers 529; for a waiting one, that
+// the agent of its conversation is gone, and what happens then.
 func (e *Engine) Trouble(t *signalbox.Task) string {
 	if t.State == signalbox.Pending {
-		return e.gone(t)
+		return e.holderGone(t)
 	}
 	if t.State != signalbox.Working {
 		return ""
@@ -85,16 +85,15 @@ func (e *Engine) Trouble(t *signalbox.Task) string {
 	return a.Notes[t.ID]
 }
 
-func (e *Engine) trouble(t *signalbox.Task) string {
+func (e *Engine) troubleText(t *signalbox.Task) string {
 	if text := e.Trouble(t); text != "" {
 		return " The agent says: " + strings.TrimRight(text, ".") + "."
 	}
 	return ""
 }
 
-// silence says that an agent is not connected: what it ran when it was last
-// heard may not run any more.
-func (e *Engine) silence(agent string) string {
+// notConnected notes that the agent is not connected: what it ran may no longer be running.
+func (e *Engine) notConnected(agent string) string {
 	a, known := e.live.LiveAgent(agent)
 	if !known || a.Up {
 		return ""
@@ -115,18 +114,17 @@ func summary(w Why) string {
 	return "It starts at once."
 }
 
-// Teller is a Live that can say what a task in flight still waits for: a tool
-// call that has a slot of the executor may stand in line of its tool queue.
-type Teller interface {
-	// WaitsFor returns a sentence without its end, "" where it waits for nothing
-	// that is known.
+// WaitExplainer is a Live that knows what a task in flight still waits for: a tool call
+// that has a slot of the executor may be waiting in its tool queue.
+type WaitExplainer interface {
+	// WaitsFor returns a sentence without its full stop; "" if it waits for nothing known.
 	WaitsFor(id string) string
 }
 
-// WaitsFor implements Teller.
-func (l lives) WaitsFor(id string) string {
+// WaitsFor implements WaitExplainer.
+func (l liveSources) WaitsFor(id string) string {
 	for _, one := range l {
-		if t, ok := one.(Teller); ok {
+		if t, ok := one.(WaitExplainer); ok {
 			if text := t.WaitsFor(id); text != "" {
 				return text
 			}
@@ -135,11 +133,11 @@ func (l lives) WaitsFor(id string) string {
 	return ""
 }
 
-// toolStanding describes a tool call that no longer waits in its queue.
-func (e *Engine) toolStanding(t *signalbox.Task) string {
+// toolStateSummary is stateSummary for a tool call.
+func (e *Engine) toolStateSummary(t *signalbox.Task) string {
 	switch t.State {
 	case signalbox.Dispatching:
-		if teller, ok := e.live.(Teller); ok {
+		if teller, ok := e.live.(WaitExplainer); ok {
 			if text := teller.WaitsFor(t.ID); text != "" {
 				return fmt.Sprintf("It waits: %s, for %s.", text, e.since(t.DispatchedAt))
 			}
@@ -153,16 +151,16 @@ func (e *Engine) toolStanding(t *signalbox.Task) string {
 	return fmt.Sprintf("It has ended: %s (%s).", t.State, t.Message)
 }
 
-// slotWords names the slots that serve a queue of tool calls.
-func slotWords(queue string) string {
+// slotNoun names the slots that serve a queue of tool calls.
+func slotNoun(queue string) string {
 	if queue == signalbox.QueueCommands {
 		return "command slots"
 	}
 	return "slots for tool calls"
 }
 
-// ofTools reports whether the director's own executor serves a queue.
-func ofTools(queue string) bool {
+// isToolQueue reports whether the director's own executor serves a queue.
+func isToolQueue(queue string) bool {
 	return queue == signalbox.QueueCommands || queue == signalbox.QueueCalls
 }
 
@@ -182,19 +180,19 @@ func (e *Engine) toolConnected(t *signalbox.Task) (Gate, []LiveAgent) {
 
 // toolFree is gateFree for a queue of tool calls.
 func (e *Engine) toolFree(ctx context.Context, t *signalbox.Task, servers []LiveAgent) (Gate, error) {
-	g, used, slots, words := Gate{Name: "agent_free"}, 0, 0, slotWords(t.Queue)
+	g, used, slots, noun := Gate{Name: "agent_free"}, 0, 0, slotNoun(t.Queue)
 	for _, a := range servers {
 		used, slots = used+a.InUse, slots+a.Slots
 	}
 	switch {
 	case slots == 0:
-		g.Text = "No director to have " + words
+		g.Text = "No director to have " + noun
 		return g, nil
 	case used < slots:
-		g.OK, g.Text = true, fmt.Sprintf("%d of %d %s are free", slots-used, slots, words)
+		g.OK, g.Text = true, fmt.Sprintf("%d of %d %s are free", slots-used, slots, noun)
 		return g, nil
 	}
-	g.Text = fmt.Sprintf("All %d %s are in use", slots, words)
+	g.Text = fmt.Sprintf("All %d %s are in use", slots, noun)
 	g.Cure = "Wait, or cancel one of the calls that run"
 	if t.Queue == signalbox.QueueCommands {
 		g.Cure += ", or raise commands.max_concurrent"
@@ -209,7 +207,7 @@ func (e *Engine) toolFree(ctx context.Context, t *signalbox.Task, servers []Live
 			continue
 		}
 		g.TaskID = r.ID
-		g.Detail = fmt.Sprintf("the oldest is %s (%s), for %s", r.ID, r.Tool, e.since(r.DispatchedAt)) + typical(e.runs.of(ctx, r.Agent))
+		g.Detail = fmt.Sprintf("the oldest is %s (%s), for %s", r.ID, r.Tool, e.since(r.DispatchedAt)) + typical(e.runs.get(ctx, r.Agent))
 		break
 	}
 	return g, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-func (b *box) why(id string) engine.Why {
+func (b *fixture) why(id string) engine.Why {
 	b.t.Helper()
 	w, err := b.Why(b.t.Context(), id)
 	b.must(err)
@@ -19,7 +19,7 @@ func (b *box) why(id string) engine.Why {
 // gate fails unless the gate stands as wanted, and the others too where it
 // is shut: a shut gate has a text that holds says and, but for where nothing
 // can be done, a cure.
-func (b *box) gate(id, name string, open bool, says string) engine.Gate {
+func (b *fixture) gate(id, name string, open bool, says string) engine.Gate {
 	b.t.Helper()
 	w := b.why(id)
 	names := []string{}
@@ -38,7 +38,7 @@ func (b *box) gate(id, name string, open bool, says string) engine.Gate {
 }
 
 func TestWhyGatesInOrder(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	id := b.submit(engine.NewTask{}).ID
 	w := b.why(id)
 	var names []string
@@ -53,7 +53,7 @@ func TestWhyGatesInOrder(t *testing.T) {
 }
 
 func TestWhyDue(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
 	id := b.submit(engine.NewTask{NotBefore: b.Now().Add(time.Hour)}).ID
 	if g := b.gate(id, "due", false, "1h0m0s"); g.Cure == "" {
@@ -69,7 +69,7 @@ func TestWhyDue(t *testing.T) {
 }
 
 func TestWhyPaused(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	id := b.submit(engine.NewTask{}).ID
 	b.gate(id, "queue_open", true, "not paused")
 	b.must(b.Pause(t.Context(), "pool:claude", "", "me", time.Time{}))
@@ -89,7 +89,7 @@ func TestWhyPaused(t *testing.T) {
 // An agent whose own queue is paused takes from no queue, and a task that it
 // could have taken is told so, with the cure.
 func TestWhyDrained(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	b.agent("coder", "demo", 1)
 	id := b.submit(engine.NewTask{}).ID
 	b.must(b.Pause(t.Context(), "agent:coder", "upgrade", "ann", time.Time{}))
@@ -124,7 +124,7 @@ func TestWhyDrained(t *testing.T) {
 
 // The bypass has a queue of its own, which a drain leaves alone.
 func TestWhyDrainLeavesTheBypassAlone(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	b.talker("coder", 1)
 	n := chat("coder", "beside the queue")
 	n.Mode = signalbox.ModeBypass
@@ -134,7 +134,7 @@ func TestWhyDrainLeavesTheBypassAlone(t *testing.T) {
 }
 
 func TestWhySession(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.agent("coder", "demo", 2)
 	first := b.submit(engine.NewTask{SessionID: "s"}).ID
 	second := b.submit(engine.NewTask{SessionID: "s"}).ID
@@ -150,7 +150,7 @@ func TestWhySession(t *testing.T) {
 }
 
 func TestWhyAgents(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	id := b.submit(engine.NewTask{Kind: "claude"}).ID
 	if g := b.gate(id, "agent_connected", false, "No agent serves pool:claude"); g.Cure == "" {
 		t.Error("no cure")
@@ -187,7 +187,7 @@ func TestWhyAgents(t *testing.T) {
 }
 
 func TestWhyPosition(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	first, second := b.submit(engine.NewTask{}).ID, b.submit(engine.NewTask{}).ID
 	b.gate(first, "position", true, "next to be taken")
 	if g := b.gate(second, "position", false, "1 task is before it"); g.Cure == "" {
@@ -203,7 +203,7 @@ func TestWhyPosition(t *testing.T) {
 }
 
 func TestWhyOfATaskThatNoLongerWaits(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
 	id := b.submit(engine.NewTask{}).ID
 	task := b.claim(a).Task
@@ -226,7 +226,7 @@ func TestWhyOfATaskThatNoLongerWaits(t *testing.T) {
 
 // A task of an agent that is gone was said to be running, and no more.
 func TestWhySaysThatTheAgentOfARunningTaskIsGone(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
 	id := b.submit(engine.NewTask{}).ID
 	b.work(a)
@@ -244,7 +244,7 @@ func TestWhySaysThatTheAgentOfARunningTaskIsGone(t *testing.T) {
 
 // An estimate needs five runs; it is a range of whole rounds before the task.
 func TestETA(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
 	eta := func(id string) *engine.ETA { return b.why(id).ETA }
 	for i := range 5 {
@@ -283,7 +283,7 @@ func TestETA(t *testing.T) {
 
 // An estimate was shown for tasks of a paused queue, which nothing starts.
 func TestNoETAWhilePaused(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
 	for range 5 {
 		b.submit(engine.NewTask{})
@@ -307,7 +307,7 @@ func TestNoETAWhilePaused(t *testing.T) {
 // A drained agent starts nothing, so that there is no estimate where all are,
 // and its slots and runs take no part in one otherwise.
 func TestNoETAFromDrainedAgents(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
 	for range 5 {
 		b.submit(engine.NewTask{})
@@ -332,7 +332,7 @@ func TestNoETAFromDrainedAgents(t *testing.T) {
 
 // A new engine takes its estimates from what the store knows.
 func TestETASurvivesARestart(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
 	for range 6 {
 		b.submit(engine.NewTask{})

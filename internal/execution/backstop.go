@@ -12,21 +12,21 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Backstop counts once a tick what waits, for all books that share it: they find
-// by that what no event told of.
+// Backstop counts the waiting tasks once a tick, for all registries that share it, so that
+// they find tasks that no event announced.
 type Backstop struct {
-	mu    sync.Mutex // held while it is looked
-	last  Every
-	books []func(context.Context, store.Counts)
+	mu         sync.Mutex // held during a check
+	last       Every
+	registries []func(context.Context, store.Counts)
 }
 
 func (s *Backstop) add(counted func(context.Context, store.Counts)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.books = append(s.books, counted)
+	s.registries = append(s.registries, counted)
 }
 
-func (s *Backstop) look(ctx context.Context, e *engine.Engine, now time.Time, every time.Duration) error {
+func (s *Backstop) check(ctx context.Context, e *engine.Engine, now time.Time, every time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.last.Due(now, every) {
@@ -36,22 +36,22 @@ func (s *Backstop) look(ctx context.Context, e *engine.Engine, now time.Time, ev
 	if err != nil {
 		return err
 	}
-	for _, counted := range s.books {
+	for _, counted := range s.registries {
 		counted(ctx, counts)
 	}
 	return nil
 }
 
-// Backstop looks, once a tick, for what no event told of.
-func (b *Book[A, R]) Backstop(ctx context.Context) {
-	b.Maintenance.Complain(ctx, "waiting tasks not counted", b.opts.Backstop.look(ctx, b.Engine, b.opts.Monotonic(), b.opts.Tick))
+// Backstop checks, at most once a tick, for tasks that no event announced.
+func (b *Registry[A, R]) Backstop(ctx context.Context) {
+	b.Maintenance.LogError(ctx, "waiting tasks not counted", b.opts.Backstop.check(ctx, b.Engine, b.opts.Monotonic(), b.opts.Tick))
 }
 
-// Look wakes an agent for every queue in which something waits. It costs nothing
-// while nobody would take anything.
-func (b *Book[A, R]) Look(ctx context.Context) error {
+// WakeForWaiting wakes an agent for every queue with waiting tasks. It reads nothing while
+// no agent would claim.
+func (b *Registry[A, R]) WakeForWaiting(ctx context.Context) error {
 	b.Mu.Lock()
-	idle := !slices.ContainsFunc(b.Order, func(a A) bool { return a.Takes() > 0 })
+	idle := !slices.ContainsFunc(b.Order, func(a A) bool { return a.ClaimsPerWake() > 0 })
 	b.Mu.Unlock()
 	if idle {
 		return nil
@@ -63,17 +63,17 @@ func (b *Book[A, R]) Look(ctx context.Context) error {
 	return err
 }
 
-func (b *Book[A, R]) kickQueues(counts store.Counts) {
+func (b *Registry[A, R]) kickQueues(counts store.Counts) {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
-	b.undrain() // another director may have resumed a queue
-	b.passOn(slices.Sorted(maps.Keys(counts.Queues)))
+	b.clearDrained() // another director may have resumed a queue
+	b.kickAll(slices.Sorted(maps.Keys(counts.Queues)))
 }
 
-// strand deals with the session tasks of the agents for which something waits, and
-// that have been gone for the session grace.
-func (b *Book[A, R]) strand(ctx context.Context, counts store.Counts) {
-	gone, strange := map[string]time.Duration{}, map[string]bool{}
+// resolveStranded handles the session tasks of agents that have waiting tasks and have been
+// gone for the session grace.
+func (b *Registry[A, R]) resolveStranded(ctx context.Context, counts store.Counts) {
+	gone, unknown := map[string]time.Duration{}, map[string]bool{}
 	now := b.opts.Monotonic()
 	b.Mu.Lock()
 	for queue := range counts.Queues {
@@ -84,8 +84,8 @@ func (b *Book[A, R]) strand(ctx context.Context, counts store.Counts) {
 		away := time.Duration(0)
 		if a, known := b.Lanes[name]; known {
 			away = a.Base().Presence.Away(now)
-		} else if b.Strange != nil {
-			away, strange[name] = b.Strange(name, now), true
+		} else if b.UnknownAway != nil {
+			away, unknown[name] = b.UnknownAway(name, now), true
 		}
 		if away >= b.opts.SessionGrace {
 			gone[name] = away
@@ -93,10 +93,10 @@ func (b *Book[A, R]) strand(ctx context.Context, counts store.Counts) {
 	}
 	b.Mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(gone)) {
-		if !strange[name] && !b.Holds(name) {
+		if !unknown[name] && !b.Holds(name) {
 			continue
 		}
-		if err := b.Engine.Strand(ctx, name, gone[name]); err != nil && ctx.Err() == nil {
+		if err := b.Engine.ResolveStranded(ctx, name, gone[name]); err != nil && ctx.Err() == nil {
 			b.Log.Error("session tasks of a gone agent not dealt with", "agent", name, "error", err)
 		}
 	}

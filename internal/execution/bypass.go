@@ -2,62 +2,59 @@ package execution
 
 import "time"
 
-// The bypass: isolated executions beside the slots of an agent, in slot rows
-// of their own. What they do and what becomes of them says nothing about the
-// agent's slots, and the other way round.
+// The bypass: isolated executions beside the slots of an agent, in slot rows of their own.
+// Their outcome says nothing about the agent's other slots, and vice versa.
 
-// Bypass says whether an agent's bypass queue is looked at.
+// Bypass says whether an agent's bypass queue is checked.
 type Bypass struct {
 	state bypassState
-	pause time.Duration // the last one; 0: it has taken an isolated task since
+	pause time.Duration // the last pause; 0: it has accepted an isolated task since
 }
 
 type bypassState int
 
 const (
-	bypassEmpty  bypassState = iota // nothing waits there, as far as is known
-	bypassLook                      // something may wait
-	bypassPaused                    // the agent said busy to an isolated offer a moment ago
+	bypassEmpty  bypassState = iota // no task waits, as far as is known
+	bypassCheck                     // a task may wait
+	bypassPaused                    // the agent just said busy to an isolated offer
 )
 
-// The pause after which a busy agent is offered an isolated task again grows
-// from the first to the second.
+// The backoff after a busy answer to an isolated offer.
 const (
 	firstBypassPause = 100 * time.Millisecond
 	maxBypassPause   = 2 * time.Second
 )
 
-// Look has the queue looked at, after a pause if there is one.
-func (o *Bypass) Look() {
+// Check requests a check of the queue, after the pause if there is one.
+func (o *Bypass) Check() {
 	if o.state == bypassEmpty {
-		o.state = bypassLook
+		o.state = bypassCheck
 	}
 }
 
-// take reports whether the queue is to be looked at, and takes that as done.
+// take reports whether a check was requested, and clears the request.
 func (o *Bypass) take() bool {
-	if o.state != bypassLook {
+	if o.state != bypassCheck {
 		return false
 	}
 	o.state = bypassEmpty
 	return true
 }
 
-// hold begins a pause, which grows each time, and returns how long it is.
-func (o *Bypass) hold() time.Duration {
+// startPause starts a pause and returns its length, which grows each time.
+func (o *Bypass) startPause() time.Duration {
 	o.state, o.pause = bypassPaused, min(max(firstBypassPause, 2*o.pause), maxBypassPause)
 	return o.pause
 }
 
-// Taken takes in that the agent took an isolated task.
-func (o *Bypass) Taken() { o.pause = 0 }
+// Accepted resets the backoff: the agent accepted an isolated task.
+func (o *Bypass) Accepted() { o.pause = 0 }
 
-// holdBypass offers no more isolated executions for a while to an agent that
-// said busy to one.
-func (b *Book[A, R]) holdBypass(a A) {
+// pauseBypass pauses isolated offers to an agent that said busy to one.
+func (b *Registry[A, R]) pauseBypass(a A) {
 	l := a.Base()
 	b.Mu.Lock()
-	pause := l.Bypass.hold()
+	pause := l.Bypass.startPause()
 	b.Mu.Unlock()
 	b.Spawn(func() {
 		Sleep(b.Ctx, pause)

@@ -8,8 +8,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// Applied takes in what a durable change means for those who could take a task.
-func (b *Book[A, R]) Applied(a *engine.Applied) {
+// Applied wakes agents that can claim because of a durable change.
+func (b *Registry[A, R]) Applied(a *engine.Applied) {
 	t := &a.Task
 	if a.Kind == signalbox.EventResumed {
 		b.WakeAll()
@@ -24,18 +24,18 @@ func (b *Book[A, R]) Applied(a *engine.Applied) {
 		b.Kick(t.Queue)
 	}
 	if a.NextTurn() {
-		b.Recheck.Ask()
+		b.Recheck.Request()
 	}
 }
 
-// Kick wakes an agent for a task that waits in a queue.
-func (b *Book[A, R]) Kick(queue string) {
+// Kick wakes an agent for a waiting task of a queue.
+func (b *Registry[A, R]) Kick(queue string) {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
 	b.kick(queue)
 }
 
-func (b *Book[A, R]) kick(queue string) {
+func (b *Registry[A, R]) kick(queue string) {
 	if name, ok := signalbox.QueueBypass(queue); ok {
 		if a, known := b.Lanes[name]; known {
 			b.KickBypass(a)
@@ -48,16 +48,16 @@ func (b *Book[A, R]) kick(queue string) {
 		return
 	}
 	l := a.Base()
-	l.signals = append(l.signals, queue)
-	// One that cannot take what it is woken for must not stand before the others for ever.
+	l.announced = append(l.announced, queue)
+	// An agent that fails to claim must not stay ahead of the others.
 	b.ready.MoveToBack(l.all)
 	b.kinds[l.inKind].MoveToBack(l.kind)
-	b.Mark(a)
+	b.Update(a)
 	l.Wake.Send()
 }
 
-// next is the agent that is woken for a task in a queue.
-func (b *Book[A, R]) next(queue string) (a A, found bool) {
+// next returns the agent to wake for a task of a queue.
+func (b *Registry[A, R]) next(queue string) (a A, found bool) {
 	if name, ok := signalbox.QueueAgent(queue); ok {
 		a, found = b.Lanes[name]
 		return a, found && a.Base().Ready()
@@ -74,18 +74,17 @@ func (b *Book[A, R]) next(queue string) (a A, found bool) {
 	return from.Front().Value.(A), true
 }
 
-// KickBypass says that something may wait in an agent's bypass queue. Mu is held.
-func (b *Book[A, R]) KickBypass(a A) {
+// KickBypass announces that a task may wait in an agent's bypass queue. Mu is held.
+func (b *Registry[A, R]) KickBypass(a A) {
 	l := a.Base()
-	l.Bypass.Look()
+	l.Bypass.Check()
 	if b.Free(a, true) > 0 {
 		l.Wake.Send()
 	}
 }
 
-// WantsOf reports whether some agent here could take a task of that queue now.
-// Mu is held.
-func (b *Book[A, R]) WantsOf(queue string) bool {
+// WantsOf reports whether an agent here could claim a task of a queue now. Mu is held.
+func (b *Registry[A, R]) WantsOf(queue string) bool {
 	if name, ok := signalbox.QueueBypass(queue); ok {
 		a, known := b.Lanes[name]
 		return known && b.Free(a, true) > 0
@@ -94,60 +93,60 @@ func (b *Book[A, R]) WantsOf(queue string) bool {
 	return found
 }
 
-// AnyReady reports whether some agent has room. Mu is held.
-func (b *Book[A, R]) AnyReady() bool { return b.ready.Len() > 0 }
+// AnyReady reports whether any agent has room. Mu is held.
+func (b *Registry[A, R]) AnyReady() bool { return b.ready.Len() > 0 }
 
-// PassOn wakes others for what an agent was woken for and does not take. Mu is held.
-func (b *Book[A, R]) PassOn(a A) {
+// PassOn wakes other agents for what an agent was woken for and does not claim. Mu is held.
+func (b *Registry[A, R]) PassOn(a A) {
 	l := a.Base()
-	signals := l.signals
-	l.signals = nil
-	b.Mark(a)
-	b.passOn(signals)
+	signals := l.announced
+	l.announced = nil
+	b.Update(a)
+	b.kickAll(signals)
 }
 
-func (b *Book[A, R]) passOn(queues []string) {
+func (b *Registry[A, R]) kickAll(queues []string) {
 	for _, q := range queues {
 		b.kick(q)
 	}
 }
 
-// WakeAll has all agents look: a queue was resumed, or changes were missed.
-func (b *Book[A, R]) WakeAll() {
+// WakeAll wakes all agents: a queue was resumed, or changes were missed.
+func (b *Registry[A, R]) WakeAll() {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
 	b.resumed++
-	b.undrain()
+	b.clearDrained()
 	for _, a := range b.Order {
 		l := a.Base()
-		l.Bypass.Look()
+		l.Bypass.Check()
 		l.Wake.Send()
 	}
 }
 
-func (b *Book[A, R]) undrain() {
+func (b *Registry[A, R]) clearDrained() {
 	for _, a := range b.Order {
 		if l := a.Base(); l.drained {
 			l.drained = false
-			b.Mark(a)
+			b.Update(a)
 		}
 	}
 }
 
-// SlotFreed notes that a slot has become free. Where a claim found nothing
-// because of a ceiling over all agents, whoever waits is looked for again. Mu is held.
-func (b *Book[A, R]) SlotFreed() {
+// SlotFreed records that a slot has become free. If a claim found nothing because of the
+// fleet limit, waiting tasks are checked again. Mu is held.
+func (b *Registry[A, R]) SlotFreed() {
 	b.freed++
 	if b.starved {
 		b.starved = false
-		b.Recheck.Ask()
+		b.Recheck.Request()
 	}
 }
 
-// Claim claims a task for an agent, from the queues that it serves or, isolated,
-// from its bypass queue, if it has room and one may wait. again says that it is
-// worth to look once more. What it was woken for and does not take is passed on.
-func (b *Book[A, R]) Claim(ctx context.Context, a A, isolated bool) (c engine.Claimed, found, again bool, err error) {
+// Claim claims a task for an agent, from the queues that it serves or, with isolated, from
+// its bypass queue, if it has room and a task may wait. again says that another claim is
+// worthwhile. What the agent was woken for and does not claim is passed on.
+func (b *Registry[A, R]) Claim(ctx context.Context, a A, isolated bool) (c engine.Claimed, found, again bool, err error) {
 	l := a.Base()
 	b.Mu.Lock()
 	able := !b.Draining && b.Free(a, isolated) > 0
@@ -155,26 +154,26 @@ func (b *Book[A, R]) Claim(ctx context.Context, a A, isolated bool) (c engine.Cl
 	if isolated {
 		able = able && l.Bypass.take()
 	} else {
-		signals, l.signals = l.signals, nil
+		signals, l.announced = l.announced, nil
 	}
 	if able {
-		l.Health.Try() // until it is known what the offer says of the agent
+		l.Health.StartProbe() // until the offer's result is known
 		l.missed = b.missed
 	}
-	b.Mark(a)
+	b.Update(a)
 	if !able && !b.Draining {
-		b.passOn(signals)
+		b.kickAll(signals)
 	}
-	row, slots, above, freed, resumed := l.Row, l.Isolated, max(l.HighestFence, l.refused), b.freed, b.resumed
+	row, slots, above, freed, resumed := l.Row, l.Isolated, max(l.HighestFence, l.refusedFence), b.freed, b.resumed
 	b.Mu.Unlock()
 	if !able {
 		return c, false, false, nil
 	}
 	if row.Source == signalbox.AgentPull {
-		row.URL = "" // the instance is no address
+		row.URL = "" // it holds the instance, not an address
 	}
 	drained := false
-	worth, err := b.Worth(ctx, &row, isolated)
+	worth, err := b.ShouldClaim(ctx, &row, isolated)
 	switch {
 	case !worth || err != nil:
 	case isolated:
@@ -187,44 +186,44 @@ func (b *Book[A, R]) Claim(ctx context.Context, a A, isolated bool) (c engine.Cl
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
 	switch {
-	case signalbox.FieldOf(err) == "highest_fence": // no claim is made for it while it says that
-		l.refused = 0 // what it says next counts
-		b.passOn(signals)
-	case err != nil, drained && b.resumed != resumed: // it looks again
-		l.signals = append(signals, l.signals...)
+	case signalbox.FieldOf(err) == "highest_fence": // no claim succeeds while it reports that fence
+		l.refusedFence = 0 // use its next report
+		b.kickAll(signals)
+	case err != nil, drained && b.resumed != resumed: // it claims again
+		l.announced = append(signals, l.announced...)
 	case found:
 		if fleet && !isolated {
-			b.Recheck.Ask() // below the ceiling there may be room for more
+			b.Recheck.Request() // below the limit there may be room for more
 		}
 		if i := slices.Index(signals, c.Task.Queue); i >= 0 {
 			signals = slices.Delete(signals, i, i+1)
 		}
-		b.passOn(signals)
+		b.kickAll(signals)
 	case drained:
 		l.drained = true
-		l.signals = append(signals, l.signals...)
+		l.announced = append(signals, l.announced...)
 		b.PassOn(a)
-	case worth && (fleet || isolated): // of isolated executions there is always a ceiling
-		again = b.freed != freed // one was freed since
+	case worth && (fleet || isolated): // isolated executions always have a fleet limit
+		again = b.freed != freed // a slot was freed since
 		b.starved = b.starved || !again
 	}
 	if isolated && (found || again || err != nil) {
-		l.Bypass.Look() // there may be another one, or the same one still
+		l.Bypass.Check() // another task, or the same one, may still wait
 	}
 	if !found {
-		b.Untried(a)
+		b.OfferUndecided(a)
 	}
-	b.Mark(a)
+	b.Update(a)
 	return c, found, again, err
 }
 
-// Untried notes that a task that was claimed for an agent was not offered, or that
-// its offer decided nothing. Nobody was woken for what became ready while nothing
-// more was offered to it: it looks again. Mu is held.
-func (b *Book[A, R]) Untried(a A) {
+// OfferUndecided records that a claimed task was not offered, or that the result of its
+// offer says nothing about the agent. No agent was woken for tasks that became ready while
+// this one was being probed, so it claims again. Mu is held.
+func (b *Registry[A, R]) OfferUndecided(a A) {
 	l := a.Base()
-	if l.Health.Untried() && l.missed != b.missed {
+	if l.Health.ProbeUndecided() && l.missed != b.missed {
 		l.Wake.Send()
 	}
-	b.Mark(a)
+	b.Update(a)
 }

@@ -1,36 +1,26 @@
-// Package execution holds the rules for following an execution: a task that was
-// claimed, from its offer to its end. They are written here once, for three
-// transports:
+// Package execution holds the rules for following an execution: a claimed task, from its
+// offer to its end. They are written once, for three transports:
 //
 //	push    the director calls the agent over HTTP
-//	pull    the agent asks for its tasks and reports how they fare
+//	pull    the agent asks for its tasks and reports on them
 //	local   the director's own executor of tool calls
 //
-// Of agents, push and pull each have a Book: who is known, who has room, what waits
-// for whom and what runs. Its lock guards all of it. What a transport knows besides
-// of an agent is in a record of its own, with a Lane in it (Agent).
+// push and pull each have a Registry of their agents: which are known, which have free
+// slots, who is woken for what, and what runs. Its lock, Mu, guards all of it. What a
+// transport knows beyond that is in its own record of an agent, which embeds a Lane
+// (Agent).
 //
-//   - Book wakes an agent for a task that waits (claim.go), claims for it, shows it,
-//     renews leases, and deals with agents that are gone. Backstop finds what no event
-//     told of.
-//   - Lane is what is known of one agent: Presence says whether it is there, Health
-//     whether it is offered anything after it has failed, Bypass whether its bypass
-//     queue is looked at. Offered takes in what its answer to an offer says of it.
-//   - Run is what is known of one execution: its row, its log, when it was heard
-//     of, and what must be hidden in what is said of it.
+//   - Registry wakes an agent for a waiting task (claim.go), claims for it, renews leases, and handles agents that are gone. Backstop finds what no event announced.
+//   - Lane is the state of one agent: Presence says whether it is connected, Health whether it is offered anything after failures, Bypass whether its bypass queue is checked. OfferReply applies what an agent's answer to an offer says about the agent.
+//   - Run is the state of one execution: its row, its log, when it was last heard of, and the mask for what its agent says.
 //   - Limits decides which limit ends a run, and Enforce stops it.
-//   - Offer is a task as an agent gets it. Refusal is its answer that it does not
-//     take it, Outcome reads its last word. Mask hides the values of the task's
-//     env in all that an agent says.
-//   - Settle stores a change that must not get lost. Decided tells an error that
-//     means that somebody else decided first.
-//   - Maintenance does chores that events ask for, and rounds by time.
+//   - Offer is a task as its agent gets it. Refusal is the agent's answer that it does not take it, Outcome parses its final report. Mask hides the task's env values in whatever an agent says.
+//   - Settle retries a change until it is stored. Decided recognizes the error that another change came first.
+//   - Maintenance runs chores on request, and rounds by time.
 //
-// What must hold, whichever transport it is:
+// Invariants for every transport:
 //
-//   - A write names the fence of its execution. One that comes too late changes
-//     nothing; its last word is kept aside.
-//   - Silence is measured by the monotonic clock, per execution. Only the slot
-//     lease, a limit or the agent's own word ends a run.
+//   - A write names the fence of its execution. A stale one changes nothing; a final report is kept aside.
+//   - Silence is measured by the monotonic clock, per execution. Only the slot lease, a limit or the agent's own report ends a run.
 //   - What cannot be masked is withheld.
 package execution

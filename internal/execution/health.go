@@ -7,63 +7,61 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// An agent that fails in a way which speaks of itself is given nothing for a
-// while, so that its failures do not use up the attempts of task after task. The
-// pause doubles with each failure in a row; when it is over, one offer goes out
-// and decides: /status would prove nothing, a full disk answers it. Each
-// director decides that for the agents it dispatches to and those that pull from
-// it, in memory.
+// Each director keeps a circuit breaker per agent, in memory. An agent whose failures are
+// its own gets no offers for a while, so that it does not use up the attempts of task after
+// task. The pause doubles with each failure in a row; when it is over, one offer is the
+// probe that decides. (/status would prove nothing: an agent with a full disk answers it.)
 
-// How long the pauses are, and when the agent is called closed.
+// Pauses, and when the agent counts as closed.
 const (
 	firstPause  = time.Second
 	maxPause    = time.Minute
-	closedAfter = 3 // failures in a row; one that leaves no doubt is enough
+	closedAfter = 3 // failures in a row; one unambiguous failure is enough
 )
 
-// healthState says what an agent may be offered as far as its health goes.
+// healthState says what an agent may be offered.
 type healthState int
 
 const (
-	healthOpen   healthState = iota // as much as it has room for
-	healthPaused                    // nothing
-	healthDue                       // one task: the pause is over
-	healthTrying                    // nothing more: that task is on its way
+	healthOpen     healthState = iota // as much as it has room for
+	healthPaused                      // nothing
+	healthProbeDue                    // one task: the pause is over
+	healthProbing                     // nothing more: the probe is under way
 )
 
-// Health is the record of an agent's failures in a row, of one that is called and
-// of one that pulls. The zero value is an agent that is well. Who has it guards it.
+// Health is the circuit breaker of an agent. The zero value is a healthy agent. Its owner
+// guards it.
 type Health struct {
-	state    healthState
-	failures int
-	closed   bool
-	reason   string
-	since    time.Time // of the first of the failures, wall clock
-	until    time.Time // end of the pause, wall clock
-	turned   int       // offers in a row that the agent turned away as busy
-	pauses   int       // in a row
-	round    int       // counts all pauses: one that was cut short has no end of its own
+	state      healthState
+	failures   int
+	closed     bool
+	reason     string
+	since      time.Time // wall clock: time of the first failure
+	until      time.Time // wall clock: end of the pause
+	turnedAway int       // offers in a row that the agent turned away as busy
+	pauses     int       // in a row
+	round      int       // number of the current pause, so that the timer of an earlier one is ignored
 }
 
-// Fault is what follows from a failure of an agent.
+// Fault is the consequence of a failure.
 type Fault struct {
-	Closes bool          // it is closed from now on
-	Spare  bool          // it is closed: the task that met this does not pay for it
-	Delay  time.Duration // before the agent is offered that task again, so that another one is tried first; 0: others may take it
+	Closes bool          // the agent is closed from now on
+	Defer  bool          // the agent is closed, so the failure costs the task no attempt
+	Delay  time.Duration // before that task is offered to the agent again, so that another task goes first; 0: other agents may take it
 	Pause  time.Duration // before the agent is offered anything
-	Round  int           // of the pause where it begins now, from 1: of offers that went out together, the first to fail begins it
+	Round  int           // number of the pause if it starts now, from 1; of offers sent together, only the first failure starts one
 }
 
-// Failed notes a failure. sure says that the failure leaves no doubt that the agent
-// is at fault, others that the task may go to another agent.
+// Failed records a failure. sure says that it is certainly the agent's fault, others that
+// another agent may take the task.
 func (h *Health) Failed(reason string, sure, others bool, now time.Time, jitter func(time.Duration) time.Duration) (f Fault) {
 	if h.failures == 0 {
 		h.since = now
 	}
 	h.failures++
-	f.Spare = h.closed || sure || h.failures >= closedAfter
-	f.Closes = f.Spare && !h.closed
-	h.closed, h.reason = f.Spare, reason
+	f.Defer = h.closed || sure || h.failures >= closedAfter
+	f.Closes = f.Defer && !h.closed
+	h.closed, h.reason = f.Defer, reason
 	if h.state == healthPaused {
 		f.Pause = min(max(h.until.Sub(now), 0), maxPause)
 	} else {
@@ -79,16 +77,16 @@ func (h *Health) Failed(reason string, sure, others bool, now time.Time, jitter 
 	return f
 }
 
-// TurnedDown notes that the agent turned an offer away though it is to be had, and
-// reports whether that happened so often that it is a failure.
-func (h *Health) TurnedDown() bool {
-	h.turned++
-	return h.turned > 1
+// TurnedAway records that the agent said busy although it seemed available, and reports
+// whether that happened often enough to count as a failure.
+func (h *Health) TurnedAway() bool {
+	h.turnedAway++
+	return h.turnedAway > 1
 }
 
-// Well forgets the failures: the agent did what an agent does. It reports whether
+// Recover clears the failures after the agent has worked as expected. It reports whether
 // more may be offered now than before, and whether the agent was closed.
-func (h *Health) Well() (more, opened bool) {
+func (h *Health) Recover() (more, opened bool) {
 	more, opened = h.state != healthOpen, h.closed
 	*h = Health{round: h.round}
 	return more, opened
@@ -99,51 +97,51 @@ func (h *Health) Due(round int) bool {
 	if h.round != round || h.state != healthPaused {
 		return false
 	}
-	h.state = healthDue
+	h.state = healthProbeDue
 	return true
 }
 
-// Room is how many of free slots may be offered something.
+// Room is how many of free slots may be offered a task.
 func (h *Health) Room(free int) int {
 	switch h.state {
 	case healthOpen:
 		return free
-	case healthDue:
+	case healthProbeDue:
 		return min(1, free)
 	}
 	return 0
 }
 
-// Withholds says why nothing more is offered now; "" where something may be.
+// Withholds says why nothing is offered now; "" if something may be.
 func (h *Health) Withholds() string {
 	switch {
-	case h.state != healthPaused && h.state != healthTrying:
+	case h.state != healthPaused && h.state != healthProbing:
 		return ""
 	case h.closed:
 		return h.Closed().String()
-	case h.state == healthTrying:
+	case h.state == healthProbing:
 		return "one task tries whether it is well again: " + h.reason
 	}
 	return fmt.Sprintf("tried again with one task from %s: %s", h.until.UTC().Format("15:04:05 MST"), h.reason)
 }
 
-// Try notes that an offer is about to be made.
-func (h *Health) Try() {
-	if h.state == healthDue {
-		h.state = healthTrying
+// StartProbe records that an offer is about to be made.
+func (h *Health) StartProbe() {
+	if h.state == healthProbeDue {
+		h.state = healthProbing
 	}
 }
 
-// Untried notes that it was not made, or said nothing, and reports whether it was
-// the one task that tries whether the agent is well again.
-func (h *Health) Untried() (tried bool) {
-	if tried = h.state == healthTrying; tried {
-		h.state = healthDue
+// ProbeUndecided records that the offer was not made, or that its result says nothing about
+// the agent, and reports whether it was the probe.
+func (h *Health) ProbeUndecided() (tried bool) {
+	if tried = h.state == healthProbing; tried {
+		h.state = healthProbeDue
 	}
 	return tried
 }
 
-// Closed tells people of an agent that is closed; nil where it is not.
+// Closed describes a closed agent; nil if it is not closed.
 func (h *Health) Closed() *engine.AgentClosed {
 	if !h.closed {
 		return nil
@@ -155,6 +153,5 @@ func (h *Health) Closed() *engine.AgentClosed {
 	return c
 }
 
-// AtWork notes that the agent was seen at work: what it turned away, it turned
-// away rightly.
-func (h *Health) AtWork() { h.turned = 0 }
+// AtWork records that the agent is running something: it turned offers away with reason.
+func (h *Health) AtWork() { h.turnedAway = 0 }

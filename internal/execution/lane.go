@@ -8,48 +8,48 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// Lane is what is known of one agent, whichever transport it has. All but Name is
-// guarded by its book's lock, and Wake where a transport replaces it.
+// Lane is the state of one agent, common to all transports. Everything but Name is guarded
+// by Registry.Mu; Wake too, where a transport replaces it.
 type Lane[R Follower] struct {
 	Name string
-	Wake Signal // something may be there for it
+	Wake Signal // it may have something to claim
 
-	Row          signalbox.Agent // with what the agent says of itself
-	Isolated     int             // its slots for isolated executions, by its word
-	HighestFence int64           // by its word
+	Row          signalbox.Agent // updated with what the agent reports
+	Isolated     int             // slots for isolated executions, as reported
+	HighestFence int64           // as reported
 	Terminal     bool            // it offers terminals
 	Presence     Presence
 	Health       Health
 	Bypass       Bypass
 	Runs         map[string]R // by task, isolated ones too
-	Progress     time.Time    // when one of them printed last, by the wall clock
-	Removed      bool         // it is no longer known; it goes with its last run
+	Progress     time.Time    // wall clock: when one of its runs last printed something
+	Removed      bool         // its row is gone; it is kept until its last run ends
 
-	isolated  int           // runs that are
-	refused   int64         // the highest fence for which it refused one of ours
-	signals   []string      // queues it was woken for and has not looked at yet
-	missed    int64         // Book.missed when it was last to be offered something
-	drained   bool          // its own queue is paused: it is offered nothing until a queue is resumed
-	all, kind *list.Element // in Book.ready and Book.kinds, while it is there
-	inKind    string
-	told      shown
+	isolated     int           // number of isolated runs
+	refusedFence int64         // the highest fence that it named when it refused one of ours as stale
+	announced    []string      // queues it was woken for and has not claimed from yet
+	missed       int64         // Registry.missed at its last claim
+	drained      bool          // its own queue is paused: no claims until some queue is resumed
+	all, kind    *list.Element // elements of Registry.ready and Registry.kinds; nil if not listed
+	inKind       string
+	reported     visibleState
 }
 
-// NewLane is of an agent that has just become known.
+// NewLane returns the lane of a newly known agent.
 func NewLane[R Follower](row signalbox.Agent, now time.Time) Lane[R] {
 	return Lane[R]{Name: row.Name, Row: row, Wake: NewSignal(), Presence: NewPresence(now), Runs: map[string]R{}}
 }
 
-// Base implements a part of Agent for whatever a Lane is embedded in.
+// Base implements part of Agent.
 func (l *Lane[R]) Base() *Lane[R] { return l }
 
 // Ready reports whether it has room for which no task was announced.
 func (l *Lane[R]) Ready() bool { return l.all != nil }
 
-// Announced is how many tasks it was woken for and has not looked for yet.
-func (l *Lane[R]) Announced() int { return len(l.signals) }
+// Announced is how many tasks it was woken for and has not tried to claim yet.
+func (l *Lane[R]) Announced() int { return len(l.announced) }
 
-// InUse counts the runs in its slots, or in those for isolated executions.
+// InUse counts the runs in its slots, or in its isolated slots.
 func (l *Lane[R]) InUse(isolated bool) int {
 	if isolated {
 		return l.isolated
@@ -66,8 +66,8 @@ func (l *Lane[R]) PutRun(f R) {
 	}
 }
 
-// TakeRun removes a run, and reports whether it was there.
-func (l *Lane[R]) TakeRun(r *Run) bool {
+// RemoveRun removes a run, and reports whether it was there.
+func (l *Lane[R]) RemoveRun(r *Run) bool {
 	f, there := l.Runs[r.ID]
 	if !there || f.Execution() != r {
 		return false
@@ -79,18 +79,18 @@ func (l *Lane[R]) TakeRun(r *Run) bool {
 	return true
 }
 
-// shown is what is shown of an agent that no row says, apart from when it was
-// heard. Two that are equal show the same.
-type shown struct {
+// visibleState is the part of a LiveAgent that is in no row, LastHeard excluded. Equal
+// values look the same.
+type visibleState struct {
 	slots, isolated                int
 	kind, withheld, why, notes     string
 	fencing, terminal, removed, up bool
 	health                         Health
-	printed                        int64 // sums up the seconds in which it and its runs printed last
+	printed                        int64 // sum of the seconds at which it and its runs last printed something
 }
 
-func (l *Lane[R]) shown(withheld string) shown {
-	s := shown{
+func (l *Lane[R]) visibleState(withheld string) visibleState {
+	s := visibleState{
 		slots: l.Row.Slots, isolated: l.Isolated, kind: l.Row.Kind, withheld: withheld, why: l.Presence.why, fencing: l.Row.Fencing,
 		terminal: l.Terminal, removed: l.Removed, up: l.Presence.Up(), health: l.Health, printed: l.Progress.Unix(),
 	}
@@ -102,8 +102,8 @@ func (l *Lane[R]) shown(withheld string) shown {
 	return s
 }
 
-// live is an agent as the engine sees it. Mu is held.
-func (b *Book[A, R]) live(a A) engine.LiveAgent {
+// live returns the LiveAgent of an agent. Mu is held.
+func (b *Registry[A, R]) live(a A) engine.LiveAgent {
 	l := a.Base()
 	v := engine.LiveAgent{
 		Agent: l.Row, Up: l.Presence.Up(), InUse: l.InUse(false), IsolatedSlots: l.Isolated, IsolatedInUse: l.InUse(true),
@@ -111,7 +111,7 @@ func (b *Book[A, R]) live(a A) engine.LiveAgent {
 	}
 	if !v.Up {
 		v.DownSince = b.Engine.Now().Add(-l.Presence.Away(b.opts.Monotonic()))
-		v.StrandAt = v.DownSince.Add(b.opts.SessionGrace)
+		v.StrandedAt = v.DownSince.Add(b.opts.SessionGrace)
 	}
 	if why := a.Withheld(); why != "" {
 		v.Held = true
@@ -122,7 +122,7 @@ func (b *Book[A, R]) live(a A) engine.LiveAgent {
 	if why := l.Health.Withholds(); why != "" && v.Up {
 		v.Held, v.BackedOff, v.Message = true, true, why
 	}
-	if len(l.Runs) > 1 || l.Row.Slots > 1 { // what it says of its progress says nothing of one of them
+	if len(l.Runs) > 1 || l.Row.Slots > 1 { // the agent's progress says nothing about a single run
 		v.Progress = make(map[string]time.Time, len(l.Runs))
 	}
 	for id, f := range l.Runs {
@@ -138,6 +138,6 @@ func (b *Book[A, R]) live(a A) engine.LiveAgent {
 		}
 		v.Notes[id] = r.Note
 	}
-	a.Show(&v)
+	a.Describe(&v)
 	return v
 }

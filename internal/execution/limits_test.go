@@ -59,7 +59,7 @@ func TestEnforce(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason signalbox.Reason
 		with   stopper
-		want   execution.Enforced
+		want   execution.EnforceResult
 		stops  int
 	}{
 		"stalled":                     {signalbox.ReasonStalled, stopper{}, execution.Stopped, 1},

@@ -7,35 +7,33 @@ import (
 	"time"
 )
 
-// StoreRetry is the pause after something that the store could not do.
+// StoreRetry is the delay before a failed store operation is retried.
 const StoreRetry = 200 * time.Millisecond
 
-// Maintenance does on one goroutine what events ask for, and what is due by time.
-// The rounds are the backstop behind the events: nothing waits for them where an
-// event was seen.
+// Maintenance runs, on one goroutine, chores on request and rounds by time. The rounds are
+// a backstop: nothing waits for them if an event was seen.
 type Maintenance struct {
 	Log *slog.Logger
-	// Turn is called where the goroutine goes on after it has waited; nil: nothing is.
+	// Turn is called when the goroutine resumes after waiting; may be nil.
 	Turn func()
-	// Round does what is due and returns when the next one is.
+	// Round does what is due and returns the time until the next round.
 	Round func(context.Context) time.Duration
 
 	signal Signal
-	early  atomic.Bool // a round is due before its time
+	now    atomic.Bool // a round was requested early
 	chores []*Chore
 }
 
-// Chore is done each time it is asked for; if it was asked for several times by
-// then, once is enough. If it fails it is done again a little later.
+// Chore runs when requested; requests coalesce. After an error it is retried.
 type Chore struct {
-	m      *Maintenance
-	failed string
-	do     func(context.Context) error
-	asked  atomic.Bool
+	m         *Maintenance
+	failed    string
+	do        func(context.Context) error
+	requested atomic.Bool
 }
 
-// Chore adds a chore; those that are asked for together are done in the order in
-// which they were added. failed is logged with its error. It is called before Run.
+// Chore adds a chore; requested chores run in the order in which they were added. failed is
+// logged with an error. Call it before Run.
 func (m *Maintenance) Chore(failed string, do func(context.Context) error) *Chore {
 	if m.signal == nil {
 		m.signal = NewSignal()
@@ -45,19 +43,19 @@ func (m *Maintenance) Chore(failed string, do func(context.Context) error) *Chor
 	return c
 }
 
-// Ask has the chore done soon.
-func (c *Chore) Ask() {
-	c.asked.Store(true)
+// Request has the chore run soon.
+func (c *Chore) Request() {
+	c.requested.Store(true)
 	c.m.signal.Send()
 }
 
-// Early has the next round begin now.
-func (m *Maintenance) Early() {
-	m.early.Store(true)
+// RunNow starts the next round now.
+func (m *Maintenance) RunNow() {
+	m.now.Store(true)
 	m.signal.Send()
 }
 
-// Run goes on until ctx ends. The first round begins after first.
+// Run runs until ctx ends. The first round starts after first.
 func (m *Maintenance) Run(ctx context.Context, first time.Duration) {
 	timer := time.NewTimer(first)
 	defer timer.Stop()
@@ -76,13 +74,13 @@ func (m *Maintenance) Run(ctx context.Context, first time.Duration) {
 		}
 		Taken(m.signal)
 		for _, c := range m.chores {
-			if c.asked.Swap(false) && m.Complain(ctx, c.failed+", trying again", c.do(ctx)) {
-				c.Ask()
+			if c.requested.Swap(false) && m.LogError(ctx, c.failed+", trying again", c.do(ctx)) {
+				c.Request()
 				Sleep(ctx, StoreRetry)
 				m.turn()
 			}
 		}
-		if due = m.early.Swap(false) || Taken(timer.C) || due; due {
+		if due = m.now.Swap(false) || Taken(timer.C) || due; due {
 			timer.Reset(m.Round(ctx))
 		}
 	}
@@ -94,8 +92,8 @@ func (m *Maintenance) turn() {
 	}
 }
 
-// Complain logs an error, unless ctx has ended, and reports whether it did.
-func (m *Maintenance) Complain(ctx context.Context, what string, err error) bool {
+// LogError logs an error, unless ctx has ended, and reports whether it did.
+func (m *Maintenance) LogError(ctx context.Context, what string, err error) bool {
 	if err == nil || ctx.Err() != nil {
 		return false
 	}
@@ -103,10 +101,10 @@ func (m *Maintenance) Complain(ctx context.Context, what string, err error) bool
 	return true
 }
 
-// Every remembers when something was done last.
+// Every remembers when something was last done.
 type Every struct{ last time.Time }
 
-// Due reports whether it is to be done again, for the first time at once.
+// Due reports whether it is due again; the first call returns true.
 func (e *Every) Due(now time.Time, every time.Duration) bool {
 	if !e.last.IsZero() && now.Sub(e.last) < every {
 		return false

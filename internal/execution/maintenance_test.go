@@ -29,9 +29,9 @@ func TestMaintenance(t *testing.T) {
 			}
 			return nil
 		})
-		two.Ask()
-		one.Ask()
-		one.Ask()
+		two.Request()
+		one.Request()
+		one.Request()
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		begun := time.Now()
@@ -45,7 +45,7 @@ func TestMaintenance(t *testing.T) {
 		expect("one", 0)
 		expect("two", 0)
 		expect("two", execution.StoreRetry)
-		m.Early()
+		m.RunNow()
 		expect("round", execution.StoreRetry)
 		expect("round", execution.StoreRetry+time.Minute)
 		stop()

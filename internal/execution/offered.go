@@ -2,35 +2,35 @@ package execution
 
 import "time"
 
-// Offered takes in what an agent's answer to an offer says of it: it is the Offerer
-// of all transports.
-type Offered[A Agent[R], R Follower] struct {
-	Book  *Book[A, R]
-	Agent A
-	Run   *Run
-	// Over reports whether the agent is another director's by now; nil: it is not.
+// OfferReply applies what an agent's answer to an offer says about the agent: it is the
+// Offerer of push and pull.
+type OfferReply[A Agent[R], R Follower] struct {
+	Registry *Registry[A, R]
+	Agent    A
+	Run      *Run
+	// Superseded reports whether another director now dispatches to the agent; nil: false.
 	// Mu is held.
-	Over func() bool
-	// Busy is told that the agent said busy to an offer for one of its slots. Mu is held.
+	Superseded func() bool
+	// Busy is called when the agent said busy to an offer for a normal slot. Mu is held.
 	Busy func(why string)
 }
 
-func (o *Offered[A, R]) over() bool { return o.Over != nil && o.Over() }
+func (o *OfferReply[A, R]) superseded() bool { return o.Superseded != nil && o.Superseded() }
 
 // Failed implements Offerer.
-func (o *Offered[A, R]) Failed(reason string, sure bool) (spare bool, delay time.Duration) {
-	b, l := o.Book, o.Agent.Base()
+func (o *OfferReply[A, R]) Failed(reason string, sure bool) (spare bool, delay time.Duration) {
+	b, l := o.Registry, o.Agent.Base()
 	b.Mu.Lock()
 	queue := o.Run.Task.Queue
 	b.Mu.Unlock()
 	others := b.Engine.OthersMayTake(l.Name, queue)
 	b.Mu.Lock()
-	if o.over() {
+	if o.superseded() {
 		b.Mu.Unlock()
 		return false, 0
 	}
 	f := l.Health.Failed(reason, sure, others, b.Engine.Now(), b.Engine.Jitter)
-	b.Mark(o.Agent)
+	b.Update(o.Agent)
 	b.Mu.Unlock()
 	if f.Closes {
 		b.Log.Warn("", "agent", "closed", "name", l.Name, "error", reason, "retry_in", f.Pause)
@@ -38,74 +38,74 @@ func (o *Offered[A, R]) Failed(reason string, sure bool) (spare bool, delay time
 	if f.Round > 0 {
 		b.endPause(o.Agent, f.Round, f.Pause)
 	}
-	return f.Spare, f.Delay
+	return f.Defer, f.Delay
 }
 
-// endPause lets the agent be tried when its pause is over.
-func (b *Book[A, R]) endPause(a A, round int, pause time.Duration) {
+// endPause makes the probe due when the pause is over.
+func (b *Registry[A, R]) endPause(a A, round int, pause time.Duration) {
 	l := a.Base()
 	b.Spawn(func() {
 		Sleep(b.Ctx, pause)
 		b.Turn("health", l.Name, 0)
 		b.Mu.Lock()
 		if l.Health.Due(round) {
-			l.Bypass.Look()
-			b.Mark(a)
+			l.Bypass.Check()
+			b.Update(a)
 		}
 		l.Wake.Send()
 		b.Mu.Unlock()
 	})
 }
 
-// TurnedAway implements Offerer. An agent that is to be had and turns away all that
-// it is offered is paused too.
-func (o *Offered[A, R]) TurnedAway(reason string) {
-	b, l := o.Book, o.Agent.Base()
+// TurnedAway implements Offerer. An agent that seems available and turns offers away
+// repeatedly is paused, too.
+func (o *OfferReply[A, R]) TurnedAway(reason string) {
+	b, l := o.Registry, o.Agent.Base()
 	b.Mu.Lock()
-	often := !o.over() && l.Health.TurnedDown()
-	b.Untried(o.Agent)
+	often := !o.superseded() && l.Health.TurnedAway()
+	b.OfferUndecided(o.Agent)
 	b.Mu.Unlock()
 	if often {
 		o.Failed(reason, false)
 	}
 }
 
-// Hold implements Offerer. The slots have nothing to do with isolated executions.
-func (o *Offered[A, R]) Hold(why string) {
+// Hold implements Offerer. Isolated executions do not affect the normal slots.
+func (o *OfferReply[A, R]) Hold(why string) {
 	if o.Run.Isolated {
-		o.Book.holdBypass(o.Agent)
+		o.Registry.pauseBypass(o.Agent)
 		return
 	}
-	o.Book.Mu.Lock()
+	o.Registry.Mu.Lock()
 	o.Busy(why)
-	o.Book.Mark(o.Agent)
-	o.Book.Mu.Unlock()
-	o.TurnedAway(TurnsAway + why)
+	o.Registry.Update(o.Agent)
+	o.Registry.Mu.Unlock()
+	o.TurnedAway(turnsAwayPrefix + why)
 }
 
 // RaiseFence implements Offerer.
-func (o *Offered[A, R]) RaiseFence(highest int64) {
-	o.Book.Mu.Lock()
-	defer o.Book.Mu.Unlock()
+func (o *OfferReply[A, R]) RaiseFence(highest int64) {
+	o.Registry.Mu.Lock()
+	defer o.Registry.Mu.Unlock()
 	l := o.Agent.Base()
-	l.refused = max(l.refused, highest)
+	l.refusedFence = max(l.refusedFence, highest)
 }
 
 // Well implements Offerer.
-func (o *Offered[A, R]) Well() { o.Book.Well(o.Agent) }
+func (o *OfferReply[A, R]) Healthy() { o.Registry.MarkHealthy(o.Agent) }
 
-// Well notes that an agent did what an agent does.
-func (b *Book[A, R]) Well(a A) {
+// MarkHealthy records that an agent worked as expected.
+func (b *Registry[A, R]) MarkHealthy(a A) {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
-	b.WellLocked(a)
+	b.MarkHealthyLocked(a)
 }
 
-// WellLocked is Well with Mu held.
-func (b *Book[A, R]) WellLocked(a A) {
+// MarkHealthyLocked is MarkHealthy with Mu held.
+func (b *Registry[A, R]) MarkHealthyLocked(a A) {
 	l := a.Base()
-	more, opened := l.Health.Well()
-	b.Mark(a)
+	more, opened := l.Health.Recover()
+	b.Update(a)
 	if more {
 		l.Wake.Send()
 	}

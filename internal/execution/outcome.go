@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// Outcome reads an agent's last word on a task. lost says that the execution
-// did not end by itself: the agent was restarted, or a newer fence voided it.
+// Outcome parses an agent's final report. lost says that the execution did not end by
+// itself: the agent was restarted, or a newer fence voided it.
 func Outcome(s api.AgentTaskStatus) (o engine.Outcome, lost bool) {
 	o = engine.Outcome{Result: result(s)}
 	if len(s.TaskID) <= MaxAgentID {
@@ -22,14 +22,14 @@ func Outcome(s api.AgentTaskStatus) (o engine.Outcome, lost bool) {
 	}
 	kind, message := "", ""
 	if s.Error != nil {
-		kind, message = s.Error.Type, Sayable(s.Error.Message)
+		kind, message = s.Error.Type, SanitizeText(s.Error.Message)
 	}
 	o.Message = message
 	if s.State == "completed" && message == "" {
-		o.Message = Sayable(s.Note)
+		o.Message = SanitizeText(s.Note)
 	}
 	switch {
-	case s.State == "completed" && !cutShort[kind]:
+	case s.State == "completed" && !abortedKinds[kind]:
 		o.Reason = signalbox.ReasonCompleted
 	case s.State == "cancelled" || kind == "cancelled":
 		o.Reason = signalbox.ReasonCancelled
@@ -45,7 +45,7 @@ func Outcome(s api.AgentTaskStatus) (o engine.Outcome, lost bool) {
 		o.Reason = signalbox.ReasonAgentError
 	}
 	if o.Message == "" && o.Reason == signalbox.ReasonAgentError {
-		o.Message = fmt.Sprintf("agent reports %q without a message", Sayable(cmp.Or(kind, s.State)))
+		o.Message = fmt.Sprintf("agent reports %q without a message", SanitizeText(cmp.Or(kind, s.State)))
 	}
 	if o.Reason == signalbox.ReasonExitNonzero && o.Message == "" && s.ExitCode != nil {
 		o.Message = fmt.Sprintf("command exited with code %d", *s.ExitCode)
@@ -53,24 +53,24 @@ func Outcome(s api.AgentTaskStatus) (o engine.Outcome, lost bool) {
 	return o, lost
 }
 
-// cutShort are the agent's words for a run that did not come to its own end:
-// one that was cancelled is no success, whatever state goes with it.
-var cutShort = map[string]bool{"cancelled": true, "timeout": true, "interrupted": true, "stale_fence": true}
+// abortedKinds are the error types of a run that was ended from outside: even with state
+// completed it is not a success.
+var abortedKinds = map[string]bool{"cancelled": true, "timeout": true, "interrupted": true, "stale_fence": true}
 
-// CutOff reports whether a run ended because it was void, or its agent was
-// restarted: that is no word worth keeping.
-func CutOff(s *api.AgentTaskStatus) bool {
+// Aborted reports whether a run ended because it was void or its agent was restarted; such
+// a report is not worth keeping.
+func Aborted(s *api.AgentTaskStatus) bool {
 	return s.Error != nil && (s.Error.Type == "interrupted" || s.Error.Type == "stale_fence")
 }
 
-// LastWord is an agent's last word on a run that is void.
-func LastWord(fence int64, agent string, at time.Time, state string, o engine.Outcome) signalbox.Stale {
+// StaleReport is an agent's final report on a void run.
+func StaleReport(fence int64, agent string, at time.Time, state string, o engine.Outcome) signalbox.Stale {
 	return signalbox.Stale{
 		Fence: fence, Agent: agent, TaskID: o.TaskID, At: at, State: state, Message: cmp.Or(o.Message, state), Result: *o.Result,
 	}
 }
 
-// maxDuration is longer than any run takes, in seconds; what is longer fits no
+// maxDuration bounds a reported duration, in seconds; longer ones do not fit a
 // time.Duration either.
 const maxDuration = 10 * 365 * 24 * 3600
 
@@ -78,19 +78,19 @@ func result(s api.AgentTaskStatus) *signalbox.Result {
 	r := &signalbox.Result{
 		Output: clip(s.Output, signalbox.OutputBytes), ExitCode: s.ExitCode, CostUSD: max(0, s.CostUSD), ToolCount: max(0, s.ToolCount),
 	}
-	if s.DurationSeconds > 0 && s.DurationSeconds < maxDuration { // what a clock that jumped measured is not known
+	if s.DurationSeconds > 0 && s.DurationSeconds < maxDuration { // else its clock jumped
 		r.DurationSeconds = s.DurationSeconds
 	}
 	if s.TokenUsage != nil {
 		r.InputTokens, r.OutputTokens = max(0, s.TokenUsage.Input), max(0, s.TokenUsage.Output)
 	}
 	if s.Error != nil {
-		r.ErrorType = Sayable(s.Error.Type)
+		r.ErrorType = SanitizeText(s.Error.Type)
 	}
 	return r
 }
 
-// clip keeps the end of what is too long: an answer's last words count most.
+// clip keeps the last n bytes, at a rune boundary: the end of an answer matters most.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s

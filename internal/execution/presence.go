@@ -4,14 +4,14 @@ import (
 	"time"
 )
 
-// Presence says whether an agent is there, by what was heard of it. All times but
-// those given as wall are monotonic.
+// Presence says whether an agent is connected, from what was heard of it. All times are
+// monotonic.
 type Presence struct {
 	state presenceState
-	why   string    // it is not up
-	heard time.Time // when it was heard last
-	since time.Time // when it went; before it was heard at all: when it became known
-	until time.Time // leaving: what is heard before that does not bring it up
+	why   string    // why it is not up
+	heard time.Time // when it was last heard from
+	since time.Time // when it went down; if it was never up, when it became known
+	until time.Time // leaving: messages before this time do not bring it up
 }
 
 type presenceState int
@@ -20,24 +20,25 @@ const (
 	unheard presenceState = iota
 	up
 	down
-	leaving // down: it said that it stops
+	leaving // down: it announced that it stops
 )
 
-// ItStops is what is noted of an agent that said so. Any director may have heard it.
-const ItStops = "it said that it stops"
+// StoppingMessage is noted for an agent that announced that it stops. Any director may have
+// received it.
+const StoppingMessage = "it said that it stops"
 
-// NewPresence is of an agent that has just become known.
+// NewPresence is the presence of a newly known agent.
 func NewPresence(now time.Time) Presence {
 	return Presence{since: now, why: "not heard from yet"}
 }
 
-// Up reports whether the agent is there.
+// Up reports whether the agent is connected.
 func (p *Presence) Up() bool { return p.state == up }
 
-// Leaving reports whether the agent said last that it stops.
+// Leaving reports whether the agent's last word was that it stops.
 func (p *Presence) Leaving() bool { return p.state == leaving }
 
-// Heard takes in that the agent said something. It reports whether it came up.
+// Heard records a message of the agent, and reports whether it came up.
 func (p *Presence) Heard(now time.Time) (news bool) {
 	p.heard = now
 	if p.state == up || (p.state == leaving && now.Before(p.until)) {
@@ -47,7 +48,7 @@ func (p *Presence) Heard(now time.Time) (news bool) {
 	return true
 }
 
-// Gone takes in that the agent is not there. It reports whether it was until now.
+// Gone records that the agent is not reachable, and reports whether it was up.
 func (p *Presence) Gone(now time.Time, why string) (news bool) {
 	if news = p.state == up; news {
 		p.since = now
@@ -56,28 +57,28 @@ func (p *Presence) Gone(now time.Time, why string) (news bool) {
 	return news
 }
 
-// Leave takes in that the agent said that it stops: what it says until then does
-// not bring it up. It reports whether it was up until now.
+// Leave records that the agent stops: messages before until do not bring it up. It reports
+// whether it was up.
 func (p *Presence) Leave(now, until time.Time, why string) (news bool) {
 	news = p.Gone(now, why)
 	p.state, p.until = leaving, until
 	return news
 }
 
-// Stay takes back that it said that it stops.
-func (p *Presence) Stay() {
+// CancelLeave revokes Leave: the next message brings the agent up.
+func (p *Presence) CancelLeave() {
 	if p.state == leaving {
 		p.state = down
 	}
 }
 
-// LastHeard is when the agent said something last; zero: not yet.
+// LastHeard is when the agent was last heard from; zero: not yet.
 func (p *Presence) LastHeard() time.Time { return p.heard }
 
-// Silence is how long the agent has said nothing.
+// Silence is the time since the agent was last heard from.
 func (p *Presence) Silence(now time.Time) time.Duration { return now.Sub(p.heard) }
 
-// Away is how long the agent has not been there; 0 while it is.
+// Away is how long the agent has been down; 0 while it is up.
 func (p *Presence) Away(now time.Time) time.Duration {
 	if p.state == up {
 		return 0

@@ -30,9 +30,9 @@ func TestPresence(t *testing.T) {
 		{"answers once more", p.Heard, false, false, true, 2 * time.Second},
 		{"answers later", p.Heard, true, true, false, 0},
 		{"says so again", func(now time.Time) bool { return p.Leave(now, now.Add(time.Hour), "it stops") }, true, false, true, time.Second},
-		{"stays", func(time.Time) bool { p.Stay(); return false }, false, false, false, 2 * time.Second},
+		{"stays", func(time.Time) bool { p.CancelLeave(); return false }, false, false, false, 2 * time.Second},
 		{"answers at once", p.Heard, true, true, false, 0},
-		{"stays as it was", func(time.Time) bool { p.Stay(); return false }, false, true, false, 0},
+		{"stays as it was", func(time.Time) bool { p.CancelLeave(); return false }, false, true, false, 0},
 	} {
 		news := c.do(at(i))
 		if away := p.Away(at(i + 1)); news != c.news || p.Up() != c.up || p.Leaving() != c.leaving || away != c.away {

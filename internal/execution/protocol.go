@@ -9,11 +9,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// What a director says to an agent and hears from it, whichever of the two makes
-// the connection.
+// The messages between director and agent, common to push and pull.
 
-// Offer is a claimed task as its agent gets it from the director of that
-// store. An isolated one has no conversation, and a slot number of those alone.
+// Offer is a claimed task as its agent gets it from the director of that store. An isolated
+// one has no session, and its slot is numbered among isolated slots.
 func Offer(c engine.Claimed, director string) api.AgentTask {
 	t, q := &c.Task, &c.Request
 	a := api.AgentTask{
@@ -32,23 +31,24 @@ func Offer(c engine.Claimed, director string) api.AgentTask {
 	return a
 }
 
-// Ended reports whether a state of an agent is final. A state that is not
-// known, such as the seed's queued, is not.
+// Ended reports whether a state reported by an agent is final. Unknown states, such as the
+// seed's queued, are not.
 func Ended(state string) bool {
 	return state == "completed" || state == "failed" || state == "cancelled" || state == "timeout"
 }
 
-// MaxAgentID bounds an agent's own id of a task, which is stored.
+// MaxAgentID bounds an agent's own task id, in bytes, since it is stored.
 const MaxAgentID = 256
 
-// maxText bounds what an agent says for people: it goes into rows and logs.
+// maxText bounds an agent's messages in rows and logs, in bytes.
 const maxText = 1000
 
-// Sayable is an agent's text as it may be stored and logged.
-func Sayable(s string) string {
+// SanitizeText returns an agent's text as it may be stored and logged: valid UTF-8, cut to
+// maxText.
+func SanitizeText(s string) string {
 	if len(s) > maxText {
 		s = s[:maxText]
-		if end := strings.LastIndexByte(s, ' '); end > maxText/2 { // not in mid-word
+		if end := strings.LastIndexByte(s, ' '); end > maxText/2 { // not within a word
 			s = s[:end]
 		}
 		s += "..."
@@ -56,8 +56,8 @@ func Sayable(s string) string {
 	return strings.ToValidUTF8(s, "")
 }
 
-// StepsOf is what an agent tells of its steps; nil where it tells of none.
-// Figures that cannot be are 0.
+// StepsOf converts an agent's step statistics; nil if it reports none. Negative figures
+// become 0.
 func StepsOf(s *api.AgentSteps) *engine.Steps {
 	if s == nil {
 		return nil
@@ -71,11 +71,10 @@ func StepsOf(s *api.AgentSteps) *engine.Steps {
 	return &engine.Steps{Limit: max(0, s.Limit), Calls: calls, Queued: max(0, s.Queued), Exempt: max(0, s.Exempt)}
 }
 
-// Traces says of which trace an execution is a part; *telemetry.Traces does.
+// Traces provides the trace context of executions; *telemetry.Traces implements it.
 type Traces interface {
-	// Execution is told of an execution before its agent is, or, where adopted
-	// says so, before it is followed in place of a director that is gone.
-	// stored is the traceparent of its submit, "" for none. It returns the
-	// traceparent for the agent, "" for none.
+	// Execution is called before an execution is offered or, with adopted, before it is
+	// followed in place of another director. stored is the traceparent of its submit, ""
+	// for none. It returns the traceparent for the agent, "" for none.
 	Execution(t *signalbox.Task, stored string, adopted bool) (traceparent string)
 }

@@ -15,11 +15,11 @@ import (
 // Refusal is an agent's answer that it does not do what it was asked to.
 type Refusal struct {
 	Status int
-	From   string // address that said it; "" of an agent that pulls
+	From   string // address that answered; "" for a pull agent
 	api.AgentRefusal
 }
 
-// Error is the refusal as people read it.
+// Error is the refusal as shown to users.
 func (r *Refusal) Error() string {
 	text := r.Message
 	if text == "" {
@@ -31,14 +31,14 @@ func (r *Refusal) Error() string {
 	if text == "" {
 		text = strings.ToLower(http.StatusText(r.Status))
 	}
-	return fmt.Sprintf("agent answered %d: %s", r.Status, Sayable(text))
+	return fmt.Sprintf("agent answered %d: %s", r.Status, SanitizeText(text))
 }
 
-// codeStorage is how an agent says that it cannot store a task.
+// codeStorage is an agent's error code for a task that it cannot store.
 const codeStorage = "storage_error"
 
-// blames reports whether a refusal of a task speaks of the agent and not of the
-// task, and whether that leaves no doubt.
+// blames reports whether the refusal is the agent's fault rather than the task's, and
+// whether that is certain.
 func (r *Refusal) blames() (agent, sure bool) {
 	switch {
 	case r.Status == http.StatusUnauthorized, r.Status == http.StatusInsufficientStorage:
@@ -49,39 +49,39 @@ func (r *Refusal) blames() (agent, sure bool) {
 	return r.Status/100 == 3, false
 }
 
-// stale reports whether the agent has seen a higher fence than that of the task, as
-// after the store was restored from a backup.
+// stale reports whether the agent has seen a higher fence than the task's, as after a
+// restore of the store from a backup.
 func (r *Refusal) stale() bool {
 	return r.Status == http.StatusConflict && r.AgentRefusal.Error == "stale_fence" && r.HighestFence > 0
 }
 
-// busy is the seed's text, with what the agent is busy with.
+// busy is the seed's message, with what the agent is busy with.
 func (r *Refusal) busy() string {
 	switch {
 	case r.CurrentTask != nil && r.CurrentTask.ID != "":
-		return "agent busy with " + Sayable(r.CurrentTask.ID)
+		return "agent busy with " + SanitizeText(r.CurrentTask.ID)
 	case r.Message != "":
-		return "agent busy: " + Sayable(r.Message)
+		return "agent busy: " + SanitizeText(r.Message)
 	}
 	return "agent busy"
 }
 
-// Offerer is a transport that offered a task which was refused.
+// Offerer receives what a refusal says about the agent that was offered a task.
 type Offerer interface {
-	RaiseFence(highest int64)                                       // the next claim for the agent is above it
+	RaiseFence(highest int64)                                       // the next claim for the agent uses a higher fence
 	Hold(why string)                                                // the agent said busy
-	TurnedAway(why string)                                          // it turned an offer away, which it should do only now and then
-	Failed(why string, sure bool) (spare bool, delay time.Duration) // as of Fault
-	Well()                                                          // it did what an agent does
+	TurnedAway(why string)                                          // it turned an offer away, which should be rare
+	Failed(why string, sure bool) (spare bool, delay time.Duration) // see Fault
+	Healthy()                                                       // it worked as expected
 }
 
-// TurnsAway begins what is said of an agent that says busy too often.
-const TurnsAway = "it says that it is idle and turns tasks away: "
+// turnsAwayPrefix starts the reason of an agent that says busy too often.
+const turnsAwayPrefix = "it says that it is idle and turns tasks away: "
 
-// Change is what is stored of a task.
+// Change is a change of a task to be stored.
 type Change func(ctx context.Context, e *engine.Engine, t signalbox.Task) (signalbox.Task, error)
 
-// Refused decides what a refusal of a task comes to, for its agent and for the task.
+// Refused decides what a refusal means for the agent and for the task.
 func (r *Refusal) Refused(by Offerer, hide func(string) string) Change {
 	message := hide(r.Error())
 	agent, sure := r.blames()
@@ -99,21 +99,21 @@ func (r *Refusal) Refused(by Offerer, hide func(string) string) Change {
 			return e.Busy(ctx, t, busy)
 		}
 	case agent:
-		return SentBack(by, message, sure)
+		return ReturnTask(by, message, sure)
 	}
-	by.Well() // it judged the task
+	by.Healthy() // it judged the task
 	return func(ctx context.Context, e *engine.Engine, t signalbox.Task) (signalbox.Task, error) {
 		return e.Reject(ctx, t, message)
 	}
 }
 
-// SentBack sends a task back because of its agent. It costs an attempt, unless the
-// agent is closed for it. sure says that it is the agent's fault.
-func SentBack(by Offerer, message string, sure bool) Change {
+// ReturnTask returns a task because of its agent. It costs an attempt, unless the agent is
+// closed for it. sure says that it is certainly the agent's fault.
+func ReturnTask(by Offerer, message string, sure bool) Change {
 	spare, delay := by.Failed(message, sure)
 	return func(ctx context.Context, e *engine.Engine, t signalbox.Task) (signalbox.Task, error) {
 		if spare {
-			return e.Spare(ctx, t, message, delay)
+			return e.Defer(ctx, t, message, delay)
 		}
 		return e.Refuse(ctx, t, message)
 	}

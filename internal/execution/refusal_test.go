@@ -15,7 +15,7 @@ type offerer struct{ told []string }
 func (o *offerer) RaiseFence(int64)      { o.told = append(o.told, "fence") }
 func (o *offerer) Hold(why string)       { o.told = append(o.told, "hold: "+why) }
 func (o *offerer) TurnedAway(why string) { o.told = append(o.told, "turned away: "+why) }
-func (o *offerer) Well()                 { o.told = append(o.told, "well") }
+func (o *offerer) Healthy()              { o.told = append(o.told, "well") }
 func (o *offerer) Failed(why string, sure bool) (bool, time.Duration) {
 	if sure {
 		why = "surely " + why

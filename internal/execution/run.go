@@ -11,63 +11,63 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/tail"
 )
 
-// Run is what is known of one execution. Whoever follows it guards it, but for what
-// never changes; the tail guards itself.
+// Run is the state of one execution. Its transport guards it, except fields that never
+// change; Tail has its own lock.
 type Run struct {
-	ID       string // of the task; it, the fence and the slot never change
+	ID       string // of the task; ID, Fence and Slot never change
 	Fence    int64
 	Slot     int
-	Isolated bool // the slot is one of the bypass
+	Isolated bool // it has a bypass slot
 
-	Task    signalbox.Task // the row as it was last seen
+	Task    signalbox.Task // the row as last seen
 	Tail    *tail.Tail
-	Mask    Mask          // of what its agent says of it
-	Timeout time.Duration // timeout_seconds; 0: it has none
-	Heard   time.Time     // monotonic: when its agent spoke of it last
-	Printed time.Time     // when it printed something last, by the wall clock; zero: not yet
-	Note    string        // the trouble that its agent tells of, as people may read it
-	Renewed bool          // its lease was renewed from here since that was looked at
+	Mask    Mask          // for what its agent says about it
+	Timeout time.Duration // timeout_seconds; 0: none
+	Heard   time.Time     // monotonic: when its agent last reported on it
+	Printed time.Time     // wall clock: when it last printed something; zero: not yet
+	Note    string        // the problem that its agent reports, masked
+	Renewed bool          // its lease was renewed here since the flag was last cleared
 }
 
-// NewRun is an execution that was heard of now.
+// NewRun returns the run of a claimed task, heard of now.
 func NewRun(c engine.Claimed, now time.Time) Run {
 	t := &c.Task
 	r := Run{ID: t.ID, Fence: t.Fence, Slot: t.Slot, Isolated: signalbox.Isolated(t.Slot), Task: *t, Tail: tail.New(), Heard: now}
-	r.Learn(&c)
+	r.SetRequest(&c)
 	return r
 }
 
-// Learn takes in what the request of the task says.
-func (r *Run) Learn(c *engine.Claimed) {
+// SetRequest takes mask and timeout from the task's request.
+func (r *Run) SetRequest(c *engine.Claimed) {
 	r.Mask, r.Timeout = MaskOf(c), time.Duration(c.Request.TimeoutSeconds)*time.Second
 }
 
-// Is reports whether a row is that of this execution, and of no other of the
+// Matches reports whether a row is that of this execution, and not of another one of the
 // same task.
-func (r *Run) Is(t *signalbox.Task) bool { return t.ID == r.ID && t.Fence == r.Fence }
+func (r *Run) Matches(t *signalbox.Task) bool { return t.ID == r.ID && t.Fence == r.Fence }
 
-// Take takes in a newer row. One of another execution is not taken: this one must
-// not come to speak with the other's fence.
-func (r *Run) Take(t signalbox.Task) {
-	if r.Is(&t) && t.Rev > r.Task.Rev {
+// Update stores a newer row. A row of another execution is ignored: this run must never
+// write with the other's fence.
+func (r *Run) Update(t signalbox.Task) {
+	if r.Matches(&t) && t.Rev > r.Task.Rev {
 		r.Task = t
 	}
 }
 
-// Tell takes in what trouble the agent says that the run has, "" for none.
-func (r *Run) Tell(note string) { r.Note = r.Mask.Hide(Sayable(note)) }
+// SetNote records the problem that the agent reports for the run, "" for none.
+func (r *Run) SetNote(note string) { r.Note = r.Mask.Hide(SanitizeText(note)) }
 
-// Lost is the result of a run that nobody will report on: what it printed.
-func (r *Run) Lost() *signalbox.Result {
+// LostResult is the result of a run without a final report: its output so far.
+func (r *Run) LostResult() *signalbox.Result {
 	result := &signalbox.Result{}
 	r.Tail.Result(result)
 	result.Output = strings.TrimSpace(result.Tail)
 	return result
 }
 
-// Output is what is known of the log of a run from byte after. While there is
-// nothing it waits until there is, the run ends, wait is over or ctx ends. ok is
-// false once the run has ended: then the stored result is the truth.
+// Output returns the log of a run from byte after. Without new output it waits until there
+// is some, the run ends, wait is over or ctx ends. ok is false once the run has ended: then
+// the stored result counts.
 func Output(ctx context.Context, t *signalbox.Task, log *tail.Tail, after int64, wait time.Duration) (out api.Output, ok bool) {
 	p := log.Read(ctx, after, wait)
 	return api.Output{
@@ -75,13 +75,12 @@ func Output(ctx context.Context, t *signalbox.Task, log *tail.Tail, after int64,
 	}, !p.Done
 }
 
-// Results reads what is stored of a task's log.
 type Results interface {
 	Result(ctx context.Context, id string) (signalbox.Result, error)
 }
 
-// FollowEarlier begins a log behind that of an attempt that was lost.
-func FollowEarlier(ctx context.Context, from Results, t *signalbox.Task, log *tail.Tail) error {
+// ContinueLog makes a log continue that of an earlier, lost attempt.
+func ContinueLog(ctx context.Context, from Results, t *signalbox.Task, log *tail.Tail) error {
 	if t.Attempts == 0 {
 		return nil
 	}
@@ -92,21 +91,20 @@ func FollowEarlier(ctx context.Context, from Results, t *signalbox.Task, log *ta
 	return err
 }
 
-// Follower is a transport's own run, with a Run in it.
+// Follower is a transport's own run, which embeds a Run.
 type Follower interface{ Execution() *Run }
 
-// Execution implements Follower for whatever a Run is embedded in.
+// Execution implements Follower.
 func (r *Run) Execution() *Run { return r }
 
-// InFlight reads what is in flight.
 type InFlight interface {
 	InFlight(ctx context.Context) ([]signalbox.Task, error)
 }
 
-// Compare looks at the rows of runs. over is told of those that somebody else ended
-// or that the store forgot, cancel of those that are to be cancelled. Where the rows
-// cannot be read, the next look finds out.
-func Compare[R Follower](ctx context.Context, from InFlight, runs []R, over func(R), cancel func(R, *signalbox.Task)) {
+// CompareRows compares runs with their rows. gone is called for runs that someone else
+// ended or that the store lost, cancel for those to be cancelled. If the rows cannot be
+// read, it does nothing.
+func CompareRows[R Follower](ctx context.Context, from InFlight, runs []R, gone func(R), cancel func(R, *signalbox.Task)) {
 	tasks, err := from.InFlight(ctx)
 	if err != nil {
 		return
@@ -118,8 +116,8 @@ func Compare[R Follower](ctx context.Context, from InFlight, runs []R, over func
 	for _, f := range runs {
 		r := f.Execution()
 		switch t := rows[r.ID]; {
-		case t == nil || !r.Is(t):
-			over(f)
+		case t == nil || !r.Matches(t):
+			gone(f)
 		case t.CancelRequested || t.State == signalbox.Cancelling:
 			cancel(f, t)
 		}

@@ -6,8 +6,8 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// Decided reports whether err says that somebody else decided about an execution
-// before: its own word counts no more.
+// Decided reports whether err means that an earlier change decided about an execution: this
+// one no longer counts.
 func Decided(err error) bool {
 	switch signalbox.CodeOf(err) {
 	case signalbox.CodeStaleFence, signalbox.CodeAlreadyEnded, signalbox.CodeNotFound, signalbox.CodeConflict:
@@ -16,35 +16,36 @@ func Decided(err error) bool {
 	return false
 }
 
-// Undecided is err, or nil where somebody else decided before: what was wanted of
-// them has been done, or no longer matters.
-func Undecided(err error) error {
+// UnlessDecided returns err, or nil if Decided: someone else has already done it, or it no
+// longer matters.
+func UnlessDecided(err error) error {
 	if Decided(err) {
 		return nil
 	}
 	return err
 }
 
-// Settled says what became of a change.
-type Settled int
+// SettleResult says what became of a change.
+type SettleResult int
 
 // What becomes of a change.
 const (
-	Stored      Settled = iota
-	Void                // somebody else decided about this execution: its word counts no more
-	Interrupted         // given up before it could be stored
+	// Results of Settle.
+	Stored      SettleResult = iota
+	Void                     // someone else decided about this execution first
+	Interrupted              // given up before it could be stored
 )
 
 // The pauses of Settle grow from settleFirst to settleLast.
 const (
+	// The retry delay of Settle grows from settleFirst to settleLast.
 	settleFirst = 50 * time.Millisecond
 	settleLast  = 5 * time.Second
 )
 
-// Settle makes a change that must not get lost: while the store cannot take it, it
-// is tried again. failed is told of each failure and reports whether to go on
-// after a pause.
-func Settle(change func() error, failed func(err error, pause time.Duration) (again bool)) (Settled, error) {
+// Settle retries a change that must not get lost until the store accepts it. failed is
+// called after each failure; it waits for pause and reports whether to retry.
+func Settle(change func() error, failed func(err error, pause time.Duration) (again bool)) (SettleResult, error) {
 	for pause := settleFirst; ; pause = min(2*pause, settleLast) {
 		err := change()
 		switch {

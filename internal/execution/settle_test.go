@@ -16,7 +16,7 @@ func TestSettle(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers []error
 		until   int // failures after which it is given up
-		want    execution.Settled
+		want    execution.SettleResult
 		pauses  []time.Duration
 	}{
 		"stored at once": {[]error{nil}, 9, execution.Stored, nil},

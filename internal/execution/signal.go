@@ -5,14 +5,12 @@ import (
 	"time"
 )
 
-// Signal wakes whoever waits for it. One that is not taken yet stands for all
-// that are sent meanwhile.
+// Signal wakes its receiver. Sends coalesce while one is pending.
 type Signal chan struct{}
 
-// NewSignal returns a Signal that nobody has sent.
 func NewSignal() Signal { return make(Signal, 1) }
 
-// Send leaves a sign, unless there is no room for one more.
+// Send never blocks.
 func (s Signal) Send() {
 	select {
 	case s <- struct{}{}:
@@ -20,7 +18,7 @@ func (s Signal) Send() {
 	}
 }
 
-// Taken takes what lies in a channel, and reports whether there was anything.
+// Taken receives from a channel if a value is pending, and reports whether there was one.
 func Taken[T any, C ~chan T | ~<-chan T](c C) bool {
 	select {
 	case <-c:
@@ -30,7 +28,7 @@ func Taken[T any, C ~chan T | ~<-chan T](c C) bool {
 	}
 }
 
-// Sleep waits, and reports false when ctx ended first.
+// Sleep waits for d, and reports false if ctx ended first.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

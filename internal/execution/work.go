@@ -5,25 +5,24 @@ import (
 	"sync"
 )
 
-// Work counts the runs and the claims under way, for those who wait until none is
-// left. Whether more may begin is for its owner to say.
+// Work counts runs and claims in progress, so that callers can wait until none is left. Its
+// owner decides whether more may start.
 type Work struct {
 	mu      sync.Mutex
 	n       int
 	changed Signal
 }
 
-// NewWork counts from nothing.
 func NewWork() *Work { return &Work{changed: NewSignal()} }
 
-// Begin counts one more.
+// Begin adds one.
 func (w *Work) Begin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.n++
 }
 
-// Done counts one less.
+// Done subtracts one.
 func (w *Work) Done() {
 	w.mu.Lock()
 	w.n--
@@ -31,15 +30,15 @@ func (w *Work) Done() {
 	w.changed.Send()
 }
 
-// Left is how much is under way.
+// Left is how much is in progress.
 func (w *Work) Left() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.n
 }
 
-// Wait returns when nothing is left, or ctx ends, with how much is. One at a time
-// may wait.
+// Wait waits until nothing is in progress or ctx ends, and returns how much is left. Only
+// one caller may wait at a time.
 func (w *Work) Wait(ctx context.Context) (left int) {
 	for {
 		if left = w.Left(); left == 0 {

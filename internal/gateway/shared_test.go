@@ -37,7 +37,7 @@ func shared(t *testing.T, s tickets.Store, p gateway.Provider) *gateway.Gateway 
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	queues := toolqueue.New(gateway.Hooks(log))
-	if err := queues.Share(toolqueue.Sharing{Far: tickets.New(s, time.Now), Owner: "d1"}); err != nil {
+	if err := queues.Share(toolqueue.Sharing{Backend: tickets.New(s, time.Now), Owner: "d1"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := queues.Configure(map[string]toolqueue.Config{"browser": {Concurrent: 1, Shared: true}}); err != nil {

@@ -94,9 +94,9 @@ func (d *Server) bulkTasks(r *http.Request, q *signalbox.Query, action string) (
 	}
 	s := scanOf(q, callerOf(r).who, bulkRows, func() int { return httpio.MaxLimit })
 	if action == bulkCancel {
-		s.Could = func(state signalbox.State) bool { return !state.Terminal() && q.Could(state) }
+		s.MayMatch = func(state signalbox.State) bool { return !state.Terminal() && q.Could(state) }
 	}
-	err = d.engine.Scan(r.Context(), &s, engine.Place{}, func(t *signalbox.Task, _ engine.Place) bool {
+	err = d.engine.Scan(r.Context(), &s, engine.ScanCursor{}, func(t *signalbox.Task, _ engine.ScanCursor) bool {
 		if can(t) {
 			tasks = append(tasks, *t)
 		}
@@ -106,7 +106,7 @@ func (d *Server) bulkTasks(r *http.Request, q *signalbox.Query, action string) (
 		tasks = tasks[:maxBulk]
 	}
 	slices.SortFunc(tasks, func(a, b signalbox.Task) int { return bulkOrder(&a, &b, action) })
-	if err == nil && s.Cut {
+	if err == nil && s.Truncated {
 		return nil, false, httpio.Refuse(signalbox.CodeValidation, "narrow the query, for example with since:7d", "the query would have to look at more than %d tasks", bulkRows)
 	}
 	return tasks, more, err

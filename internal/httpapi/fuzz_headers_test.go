@@ -28,7 +28,7 @@ func FuzzCursors(f *testing.F) {
 		if c, err := parseCursor(s); !refused(err) && s != "" && formatCursor(c) != s {
 			t.Fatalf("%q is read as %+v", s, c)
 		}
-		if p, ok := engine.ParsePlace(s, ""); ok && s != "" && p.String() != s {
+		if p, ok := engine.ParseScanCursor(s, ""); ok && s != "" && p.String() != s {
 			t.Fatalf("%q is read as %+v", s, p)
 		}
 		live, past, err := parseActivityCursor(s)

@@ -27,7 +27,7 @@ func TestSubmitSaysThatTheAgentOfTheConversationIsGone(t *testing.T) {
 	if there.Message != "" {
 		t.Errorf("the agent is there: %q", there.Message)
 	}
-	b.Live.Set(engine.LiveAgent{Agent: a, DownSince: c.Now().Add(-15 * time.Second), StrandAt: c.Now().Add(45 * time.Second)})
+	b.Live.Set(engine.LiveAgent{Agent: a, DownSince: c.Now().Add(-15 * time.Second), StrandedAt: c.Now().Add(45 * time.Second)})
 	const told = "gent coder, which holds conversation s1, has been gone since 2025-01-17T09:59:45Z; unless it is back, the task fails at 2025-01-17T10:00:45Z (dispatch_failed)"
 	var got api.SubmitResponse
 	b.Do("POST", "/api/queue/task", `{"prompt":"p","session_id":"s1"}`).Want(t, http.StatusCreated, &got)

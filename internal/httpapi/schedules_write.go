@@ -160,7 +160,7 @@ func (d *Server) triggerSchedule(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := d.engine.Count(callerOf(r).who, len(s.Prompt)); err != nil {
+	if err := d.engine.ChargeRate(callerOf(r).who, len(s.Prompt)); err != nil {
 		return err
 	}
 	// Once begun it is carried to its end: who went away would not know of it.

@@ -26,7 +26,7 @@ func (d *Server) search(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	after := httpio.Param(r, "after")
-	from, ok := engine.ParsePlace(after, q.Only("queue"))
+	from, ok := engine.ParseScanCursor(after, q.Only("queue"))
 	if !ok {
 		return signalbox.Invalid("after", "after must be the next of the page before, not %q", httpio.Clip(after))
 	}
@@ -35,8 +35,8 @@ func (d *Server) search(w http.ResponseWriter, r *http.Request) error {
 	if err := d.engine.Scan(r.Context(), &s, from, page.take); err != nil {
 		return err
 	}
-	out := api.Search{Query: q.String(), Tasks: d.rows(r.Context(), page.tasks), Total: page.total, Approximate: page.approximate || page.counting && s.Cut}
-	if page.next != nil || s.Cut {
+	out := api.Search{Query: q.String(), Tasks: d.rows(r.Context(), page.tasks), Total: page.total, Approximate: page.approximate || page.counting && s.Truncated}
+	if page.next != nil || s.Truncated {
 		next := s.At
 		if page.next != nil {
 			next = *page.next
@@ -53,13 +53,13 @@ type searchPage struct {
 	tasks       []signalbox.Task
 	total       int
 	approximate bool
-	counting    bool          // the first page counts all that match
-	last        engine.Place  // of the last task of the page
-	next        *engine.Place // set where there is more
+	counting    bool               // the first page counts all that match
+	last        engine.ScanCursor  // of the last task of the page
+	next        *engine.ScanCursor // set where there is more
 }
 
 // take adds a task; it returns false where the rest need not be looked at.
-func (p *searchPage) take(t *signalbox.Task, at engine.Place) bool {
+func (p *searchPage) take(t *signalbox.Task, at engine.ScanCursor) bool {
 	if p.counting {
 		p.total++
 	}
@@ -102,8 +102,8 @@ func (d *Server) rows(ctx context.Context, tasks []signalbox.Task) []api.LiveTas
 // scanOf goes through the tasks that match a query and that somebody may see.
 func scanOf(q *signalbox.Query, who signalbox.Principal, rows int, step func() int) engine.Scan {
 	return engine.Scan{
-		Takes: func(t *signalbox.Task) bool { return q.Takes(t) && who.SeesTask(t) }, Could: q.Could,
-		Queues: []string{q.Only("queue")}, Ended: historyQuery(q), Rows: rows, Step: step,
+		Match: func(t *signalbox.Task) bool { return q.Takes(t) && who.SeesTask(t) }, MayMatch: q.Could,
+		Queues: []string{q.Only("queue")}, Ended: historyQuery(q), Budget: rows, PageSize: step,
 	}
 }
 

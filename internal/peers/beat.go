@@ -11,18 +11,16 @@ import (
 )
 
 const (
-	// beatLimit bounds one beat: a store that is slow is given the time that
-	// there is, and there is a second try within Safe. leaveLimit bounds the
-	// last one.
+	// beatLimit is the timeout of a beat: there is time for a second attempt within Safe.
+	// leaveLimit is that of the last beat.
 	beatLimit  = 5 * time.Second
 	leaveLimit = 3 * time.Second
-	// again is the pause after a beat that failed, wants that between two
-	// while another director still holds what this one is to take.
-	again = 300 * time.Millisecond
-	wants = 300 * time.Millisecond
-	// sureFor is how long what the store thinks is held here is taken to be
-	// what is held.
-	sureFor = time.Minute
+	// retryInterval is the delay after a failed beat, wantInterval that between beats while
+	// another director still holds a wanted agent.
+	retryInterval = 300 * time.Millisecond
+	wantInterval  = 300 * time.Millisecond
+	// recheckInterval is how often the agents held here are compared with the store.
+	recheckInterval = time.Minute
 )
 
 // loop beats until ctx ends.
@@ -34,14 +32,14 @@ func (p *Peers) loop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
-		case <-p.soon:
+		case <-p.beatNow:
 		}
 		timer.Reset(p.round(ctx))
 	}
 }
 
-// round gives up what should be another's, takes what should be ours, and
-// says when the next one is due.
+// round hands over agents that should be another's, takes those that should be ours, and
+// returns the time until the next round.
 func (p *Peers) round(ctx context.Context) time.Duration {
 	take, drop := p.plan(ctx)
 	err := p.beat(ctx, take, drop)
@@ -49,26 +47,26 @@ func (p *Peers) round(ctx context.Context) time.Duration {
 	defer p.mu.Unlock()
 	switch {
 	case p.ended:
-		return time.Hour // nothing is beaten any more
+		return time.Hour // no more beats
 	case err != nil:
-		return again
+		return retryInterval
 	}
 	next := Every
 	if p.wanting {
-		next = wants
+		next = wantInterval
 	}
-	if end, known := p.soonestEnd(); known {
+	if end, known := p.nextExpiry(); known {
 		next = min(next, max(end.Sub(p.o.Monotonic())+time.Millisecond, 20*time.Millisecond))
 	}
 	return next
 }
 
-// plan decides what to take and what to give up with the next beat. What is
-// handed over is left first, and goes with a later beat.
+// plan decides what to take and what to drop with the next beat. Agents to hand over are
+// released first, and dropped with a later beat.
 func (p *Peers) plan(ctx context.Context) (take, drop []string) {
 	agents := p.o.Agents()
 	p.mu.Lock()
-	able := p.able()
+	able := p.eligible()
 	mine := make(map[string]bool, len(agents))
 	for _, a := range agents {
 		if first(able, a) == p.me.ID {
@@ -92,13 +90,13 @@ func (p *Peers) plan(ctx context.Context) (take, drop []string) {
 		}
 	}
 	now := p.o.Monotonic()
-	look := len(want) > 0 || p.unsure || now.Sub(p.looked) >= sureFor
-	quiet := now.Before(p.quiet)
+	look := len(want) > 0 || p.recheckHeld || now.Sub(p.recheckedAt) >= recheckInterval
+	quiet := now.Before(p.noTakeBefore)
 	p.wanting = len(want) > 0
 	p.mu.Unlock()
 	p.release(lose, handingOver)
 	if look && !quiet {
-		more, less := p.compare(ctx, want, mine)
+		more, less := p.compareHolders(ctx, want, mine)
 		take, drop = more, append(drop, less...)
 	}
 	slices.Sort(take)
@@ -106,27 +104,27 @@ func (p *Peers) plan(ctx context.Context) (take, drop []string) {
 	return take, drop
 }
 
-// compare reads who holds what in the store: only what nobody holds that may
-// live is taken, and what the store thinks is held here and is not is handed over
-// or taken again.
-func (p *Peers) compare(ctx context.Context, want []string, mine map[string]bool) (take, drop []string) {
+// compareHolders compares with the holders in the store: an agent is taken only if no
+// director that may be alive holds it, and one that the store says is held here and is not
+// is dropped or taken again.
+func (p *Peers) compareHolders(ctx context.Context, want []string, mine map[string]bool) (take, drop []string) {
 	holders, err := p.store.Holders(ctx)
 	if err == nil {
-		err = p.meet(ctx, want, holders)
+		err = p.addUnknownHolders(ctx, want, holders)
 	}
 	if err != nil {
-		return nil, nil // the beat says why
+		return nil, nil // the beat will fail, too
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.unsure, p.looked = false, p.o.Monotonic()
+	p.recheckHeld, p.recheckedAt = false, p.o.Monotonic()
 	for _, a := range want {
 		if holder := holders[a]; holder == "" || holder == p.me.ID || p.gone(holder) {
 			take = append(take, a)
 		}
 	}
 	for a := range p.held {
-		if holders[a] != p.me.ID { // its row went, and came back
+		if holders[a] != p.me.ID { // our row was lost and restored
 			take = append(take, a)
 		}
 	}
@@ -138,43 +136,43 @@ func (p *Peers) compare(ctx context.Context, want []string, mine map[string]bool
 	return take, drop
 }
 
-// beat says that this director lives, and takes in the answer.
+// beat sends a beat and processes the answer.
 func (p *Peers) beat(ctx context.Context, take, drop []string) error {
 	p.mu.Lock()
-	ended, stood := p.ended, p.entered && !p.lapsed && !p.o.Monotonic().Before(p.until)
+	ended, paused := p.ended, p.entered && !p.lapsed && !p.o.Monotonic().Before(p.until)
 	p.mu.Unlock()
 	if ended {
 		return nil
 	}
-	if stood { // this process, or its machine, stood still
-		p.over()
+	if paused { // this process or its machine was paused
+		p.expireLease()
 	}
-	return p.tell(ctx, take, drop, false)
+	return p.sendBeat(ctx, take, drop, false)
 }
 
-// tell sends a beat. anew says that the store has forgotten what is held here.
-func (p *Peers) tell(ctx context.Context, take, drop []string, anew bool) error {
-	forgot := anew
-	b, sent := p.word(take, drop, &anew)
+// sendBeat sends a beat. retake: the store has lost what is held here.
+func (p *Peers) sendBeat(ctx context.Context, take, drop []string, retake bool) error {
+	forgot := retake
+	b, sent := p.newBeat(take, drop, &retake)
 	asking, cancel := context.WithTimeout(ctx, beatLimit)
 	answer, err := p.store.Beat(asking, b)
 	cancel()
 	if err != nil {
-		p.unheard(ctx, err)
+		p.beatFailed(ctx, err)
 		if forgot {
-			p.over() // others may take what the store does not know to be ours
+			p.expireLease() // others may take what the store does not know as ours
 		}
 		return err
 	}
-	if answer.Lapsed && !anew && p.goesOn() {
-		return p.tell(ctx, take, drop, true) // our row went
+	if answer.Lapsed && !retake && p.leaseValid() {
+		return p.sendBeat(ctx, take, drop, true) // our row was lost
 	}
-	if anew && p.goesOn() {
+	if retake && p.leaseValid() {
 		p.log.Warn("the store's clock was set, or it lost the row of this director: what is held here was taken anew", "agents", len(answer.Taken))
 		p.o.Doubt()
 	}
-	p.lives(&b, sent)
-	p.take(b.Take, answer.Taken, drop, answer.Lapsed)
+	p.leaseRenewed(&b, sent)
+	p.applyHoldings(b.Take, answer.Taken, drop, answer.Lapsed)
 	if p.o.News != nil && len(answer.Heard) > 0 {
 		p.o.News(answer.Heard)
 	}
@@ -182,10 +180,10 @@ func (p *Peers) tell(ctx context.Context, take, drop []string, anew bool) error 
 	return nil
 }
 
-// word is what a beat says, and when it was said by our own clock. Where the
-// lease is over by the server's clock, and holds by ours, anew becomes true:
-// what is held here is taken again with the same beat, before any other can.
-func (p *Peers) word(take, drop []string, anew *bool) (b store.Beat, sent time.Time) {
+// newBeat builds a beat, and returns when by our own clock. If the lease is over by the
+// server's clock and valid by ours, retake becomes true: what is held here is taken again
+// with the same beat, before another can.
+func (p *Peers) newBeat(take, drop []string, retake *bool) (b store.Beat, sent time.Time) {
 	var heard []store.Heard
 	if p.o.Heard != nil {
 		heard = p.o.Heard()
@@ -194,11 +192,11 @@ func (p *Peers) word(take, drop []string, anew *bool) (b store.Beat, sent time.T
 	defer p.mu.Unlock()
 	b = store.Beat{Director: p.me, Take: take, Drop: drop, Heard: heard, Silent: p.silent(), Dead: p.dead(), Now: p.o.Now()}
 	b.Director.Expires = b.Now.Add(Lease)
-	*anew = *anew || (p.entered && !p.lapsed && !p.me.Alive(b.Now))
-	if *anew {
+	*retake = *retake || (p.entered && !p.lapsed && !p.me.Alive(b.Now))
+	if *retake {
 		again := slices.Collect(maps.Keys(p.held))
 		for a, what := range p.released {
-			if what == handingOver { // nobody else's before Lost is done
+			if what == handingOver { // still ours until Lost has returned
 				again = append(again, a)
 			}
 		}
@@ -208,18 +206,18 @@ func (p *Peers) word(take, drop []string, anew *bool) (b store.Beat, sent time.T
 	return b, p.o.Monotonic()
 }
 
-// goesOn reports whether the lease holds by our own clock.
-func (p *Peers) goesOn() bool {
+// leaseValid reports whether the lease is valid by our own clock.
+func (p *Peers) leaseValid() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.entered && !p.lapsed && p.o.Monotonic().Before(p.until)
 }
 
-// unheard takes in that a beat was refused, or had no answer: it may have been
-// stored all the same.
-func (p *Peers) unheard(ctx context.Context, err error) {
+// beatFailed handles a beat that was refused or got no answer: it may have been stored all
+// the same.
+func (p *Peers) beatFailed(ctx context.Context, err error) {
 	p.mu.Lock()
-	p.unsure = true
+	p.recheckHeld = true
 	refused := signalbox.CodeOf(err) == signalbox.CodeConflict && !p.ended
 	p.ended = p.ended || refused
 	entered := p.entered
@@ -227,15 +225,15 @@ func (p *Peers) unheard(ctx context.Context, err error) {
 	switch {
 	case refused && entered:
 		p.log.Error("this director may not go on", "error", err)
-		p.over()
+		p.expireLease()
 		p.o.Superseded(err)
 	case entered && ctx.Err() == nil:
 		p.log.Warn("beat not stored, trying again", "error", err)
 	}
 }
 
-// lives takes in that the lease holds.
-func (p *Peers) lives(b *store.Beat, sent time.Time) {
+// leaseRenewed records a successful beat.
+func (p *Peers) leaseRenewed(b *store.Beat, sent time.Time) {
 	p.mu.Lock()
 	back := p.lapsed
 	p.entered, p.lapsed = true, false
@@ -251,34 +249,34 @@ func (p *Peers) lives(b *store.Beat, sent time.Time) {
 	}
 }
 
-// expire looks whether the lease is over by our own clock.
+// expire checks whether the lease is over by our own clock.
 func (p *Peers) expire() {
 	p.mu.Lock()
 	live := p.o.Monotonic().Before(p.until) || p.ended
 	p.mu.Unlock()
 	if !live {
-		p.over()
+		p.expireLease()
 	}
 }
 
-// over lets go of everything: another director may take it soon.
-func (p *Peers) over() {
+// expireLease releases everything: another director may take it soon.
+func (p *Peers) expireLease() {
 	p.mu.Lock()
 	was := p.lapsed
-	p.lapsed, p.unsure, p.until = true, true, time.Time{}
+	p.lapsed, p.recheckHeld, p.until = true, true, time.Time{}
 	p.mu.Unlock()
 	if was {
 		return
 	}
 	held := p.all()
 	p.log.Error("the lease of this director is over: nothing is dispatched from here until it holds again", "agents", len(held))
-	p.release(held, forGood)
+	p.release(held, releasing)
 	p.o.Lapse(true)
 }
 
-// membershipChanged takes in which directors joined and which died.
+// membershipChanged handles directors that joined or died.
 func (p *Peers) membershipChanged(ctx context.Context, living []store.Director) {
-	came, missing := p.see(living)
+	came, missing := p.updatePeers(living)
 	dead, err := p.confirmDead(ctx, missing)
 	if err != nil && ctx.Err() == nil {
 		p.log.Warn("directors not looked at, trying again", "error", err)
@@ -288,6 +286,6 @@ func (p *Peers) membershipChanged(ctx context.Context, living []store.Director) 
 		p.o.Dead(dead)
 	}
 	if came || len(dead) > 0 {
-		p.poke() // who is to hold what has changed
+		p.requestBeat() // the ranking has changed
 	}
 }

@@ -8,18 +8,18 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Two processes of one name would end each other. One that begins takes the
-// name of another over only where that has stopped: it was restarted elsewhere.
+// Two processes of one name would supersede each other in turn. A new one takes over a name
+// only if the other process has stopped: it was restarted elsewhere.
 
 const (
-	// duplicateWatch is for how long whoever has our name is looked at: one that lives
-	// beats at least once in it.
+	// duplicateWatch is how long a process with our name is watched: a live one sends at
+	// least one beat in that time.
 	duplicateWatch = 2*Every + time.Second
 	duplicatePause = 250 * time.Millisecond
 )
 
-// refuseDuplicate refuses to begin while another process goes by our name, at
-// another address. Whoever has our address is gone, for we have it.
+// refuseDuplicate returns an error if a live process has our name at another address. An
+// entry with our own address is stale, since we are bound to it.
 func (p *Peers) refuseDuplicate(ctx context.Context) error {
 	first, found, err := p.duplicate(ctx)
 	if err != nil || !found {
@@ -47,8 +47,8 @@ func (p *Peers) refuseDuplicate(ctx context.Context) error {
 	return nil
 }
 
-// duplicate is the director that has our name and may live, at another address, and
-// means to go on.
+// duplicate returns a director with our name at another address that may be alive and is
+// not draining.
 func (p *Peers) duplicate(ctx context.Context) (d store.Director, found bool, err error) {
 	rows, err := p.store.Directors(ctx)
 	if err != nil {

@@ -9,23 +9,22 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// peer is another director, as far as this one knows.
+// peer is this director's view of another one.
 //
-// It is dead when the server's clock says that its lease is over, and no beat
-// of it was seen for as long as it itself holds on to what it holds (Safe) by
-// our own clock, too: a server whose clock jumps ends no lease before its time.
-// Where that clock went back, so that the lease is not over for long, it is dead
-// when no beat of it was seen for Lease.
+// It is dead when its lease is over by the server's clock and no beat of it was seen for
+// Safe by our own clock: a jump of the server's clock ends no lease early. If that clock
+// was set back, so that the lease is valid for long, it is dead when no beat of it was seen
+// for Lease.
 type peer struct {
 	row     store.Director
-	changed time.Time // when a beat of it was last seen, by our own clock
-	missing bool      // the server's clock says that its lease is over
+	changed time.Time // when a beat of it was last seen, monotonic
+	missing bool      // its lease is over by the server's clock
 	dead    bool
 }
 
-// see takes in who lives by the server's clock. It reports whether someone
-// came or begins to drain, and who is missing that lived until now.
-func (p *Peers) see(living []store.Director) (came bool, missing []string) {
+// updatePeers records which directors are alive by the server's clock. It reports whether
+// one joined or started to drain, and which ones are newly or still missing.
+func (p *Peers) updatePeers(living []store.Director) (joined bool, missing []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.o.Monotonic()
@@ -39,9 +38,9 @@ func (p *Peers) see(living []store.Director) (came bool, missing []string) {
 		if s == nil || s.dead {
 			s = &peer{changed: now}
 			p.peers[d.ID] = s
-			came = true
+			joined = true
 		}
-		came = came || s.row.Draining != d.Draining
+		joined = joined || s.row.Draining != d.Draining
 		if !s.row.Expires.Equal(d.Expires) || s.row.Run != d.Run {
 			s.changed = now
 		}
@@ -53,13 +52,13 @@ func (p *Peers) see(living []store.Director) (came bool, missing []string) {
 			missing = append(missing, id)
 		}
 	}
-	return came, missing
+	return joined, missing
 }
 
-// meet takes note of those who hold what this director wants and were not seen
-// yet: one that joined as the server's clock was set is not dead because its
-// lease is over by that clock.
-func (p *Peers) meet(ctx context.Context, want []string, holders map[string]string) error {
+// addUnknownHolders adds directors that hold wanted agents and were not seen yet: one that
+// joined while the server's clock was set is not dead just because its lease is over by
+// that clock.
+func (p *Peers) addUnknownHolders(ctx context.Context, want []string, holders map[string]string) error {
 	p.mu.Lock()
 	stranger := slices.ContainsFunc(want, func(a string) bool {
 		h := holders[a]
@@ -83,7 +82,7 @@ func (p *Peers) meet(ctx context.Context, want []string, holders map[string]stri
 	return nil
 }
 
-// confirmDead finds out which of those that are missing are dead. It returns them.
+// confirmDead returns which of the missing directors are dead.
 func (p *Peers) confirmDead(ctx context.Context, missing []string) (dead []string, err error) {
 	if len(missing) == 0 {
 		return nil, nil
@@ -98,9 +97,9 @@ func (p *Peers) confirmDead(ctx context.Context, missing []string) (dead []strin
 	for _, id := range missing {
 		s := p.peers[id]
 		at := slices.IndexFunc(rows, func(d store.Director) bool { return d.ID == id })
-		left := at < 0 // its row went: it said itself that it leaves, and let go of everything before
+		left := at < 0 // its row is gone: it left, and had given up everything before
 		if at >= 0 && (!rows[at].Expires.Equal(s.row.Expires) || rows[at].Run != s.row.Run) {
-			s.row, s.changed = rows[at], now // a beat came in between
+			s.row, s.changed = rows[at], now // it sent a beat in between
 		}
 		if left || now.Sub(s.changed) >= Safe {
 			s.dead = true
@@ -111,8 +110,8 @@ func (p *Peers) confirmDead(ctx context.Context, missing []string) (dead []strin
 	return dead, nil
 }
 
-// silent lists the directors of which no beat was seen for a whole lease by our
-// own clock, whatever the server's says. p.mu is held.
+// silent lists the directors without a beat for Lease by our own clock, whatever the
+// server's clock says. p.mu is held.
 func (p *Peers) silent() (list []store.Director) {
 	now := p.o.Monotonic()
 	for _, s := range p.peers {
@@ -133,9 +132,9 @@ func (p *Peers) dead() (list []store.Director) {
 	return list
 }
 
-// able are the directors that an agent may belong to: all that are not known
-// to be dead, this one among them, and take agents. p.mu is held.
-func (p *Peers) able() (list []store.Director) {
+// eligible are the directors that may hold agents: this one and all others that are not
+// known to be dead, unless draining. p.mu is held.
+func (p *Peers) eligible() (list []store.Director) {
 	if !p.me.Draining {
 		list = append(list, p.me)
 	}
@@ -147,13 +146,13 @@ func (p *Peers) able() (list []store.Director) {
 	return list
 }
 
-// gone reports whether what a director holds is free to take. p.mu is held.
+// gone reports whether what a director holds is free. p.mu is held.
 func (p *Peers) gone(id string) bool {
 	s := p.peers[id]
 	return id != p.me.ID && (s == nil || s.dead)
 }
 
-// Others lists the directors that live, this one apart, by ID.
+// Others lists the other live directors, by ID.
 func (p *Peers) Others() []store.Director {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,16 +166,16 @@ func (p *Peers) Others() []store.Director {
 	return list
 }
 
-// Gone reports whether no director of that ID lives, as far as is known here.
-// It is false until the directors were looked at for the first time.
+// Gone reports whether no director of that ID is alive, as far as is known here. It is
+// false until the directors have been read once.
 func (p *Peers) Gone(id string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.entered && p.gone(id)
 }
 
-// ConfirmGone is Gone, by what the store says now: one that has just started, or
-// come back, was not seen yet. What it looks after must not be put away.
+// ConfirmGone is Gone, checked against the store now: a director that has just started, or
+// come back, was not seen yet, and its tasks must not be recovered.
 func (p *Peers) ConfirmGone(ctx context.Context, id string) bool {
 	if !p.Gone(id) {
 		return false
@@ -187,21 +186,21 @@ func (p *Peers) ConfirmGone(ctx context.Context, id string) bool {
 	}
 	now := p.o.Now()
 	if slices.ContainsFunc(rows, func(d store.Director) bool { return d.ID == id && d.Alive(now) }) {
-		p.poke()
+		p.requestBeat()
 		return false
 	}
 	return true
 }
 
-// First reports whether this director is the one of those that live whose turn
-// it is to look after what bears that name and nobody holds.
+// First reports whether, of all live directors, this one is responsible for what belongs to
+// name and is held by nobody.
 func (p *Peers) First(name string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.entered && p.o.Monotonic().Before(p.until) && first(p.able(), name) == p.me.ID
+	return p.entered && p.o.Monotonic().Before(p.until) && first(p.eligible(), name) == p.me.ID
 }
 
-// Alone reports whether no other director lives.
+// Alone reports whether no other director is alive.
 func (p *Peers) Alone() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -213,9 +212,9 @@ func (p *Peers) Alone() bool {
 	return true
 }
 
-// soonestEnd is when the next lease of another is over, if no beat comes, by
-// our own clock. p.mu is held.
-func (p *Peers) soonestEnd() (at time.Time, known bool) {
+// nextExpiry is when the next peer would be dead without another beat, by our own clock.
+// p.mu is held.
+func (p *Peers) nextExpiry() (at time.Time, known bool) {
 	now, server := p.o.Monotonic(), p.o.Now()
 	for _, s := range p.peers {
 		if s.dead {

@@ -18,6 +18,9 @@ import (
 // one that lives after a beat that succeeded: what is left of the lease is for
 // stopping what it does, and for clocks that differ.
 const (
+	// Lease is how long a director counts as alive after its last beat, Every the interval
+	// of beats (design §3). Safe is how long a director considers its own lease valid after
+	// a beat: the rest of the lease is for stopping its work, and for clock differences.
 	Lease = 10 * time.Second
 	Every = 2 * time.Second
 	Safe  = 8 * time.Second
@@ -28,36 +31,34 @@ type Options struct {
 	Director store.Director // ID, Run, URL, Version, Key; the rest is set here
 	// Agents lists the agents that some director must hold.
 	Agents func() []string
-	// Gained and Lost are told which agents this director holds from now on,
-	// and no longer. Gained does not wait for anything; Lost returns when
-	// nothing is done for them any more. Nothing is said of an agent while
-	// Lost is at it.
+	// Gained and Lost are called with the agents that this director holds from now on, and
+	// no longer. Gained must not block; Lost returns when nothing is done for them any
+	// more. An agent is not gained again before Lost has returned.
 	Gained, Lost func(agents []string)
-	// Lapse is told that the lease is over by our own clock: whatever must not
-	// go on beside another director is to be stopped at once; and, with false,
-	// that it holds again.
+	// Lapse is called when the lease is over by our own clock: whatever must not run beside
+	// another director is to be stopped at once; and, with false, when the lease is valid
+	// again.
 	Lapse func(over bool)
-	// Dead is told once of each director that died or left: its ID.
+	// Dead is called once with the IDs of directors that died or left.
 	Dead func(ids []string)
-	// Heard is what to pass on with the next beat, and News what others heard.
+	// Heard returns what to pass on with the next beat; News gets what others passed on.
 	Heard func() []store.Heard
 	News  func([]store.Heard)
-	// Superseded is called once if another process goes by this one's name, or
-	// may not live beside it: it must end.
+	// Superseded is called once if another process has this one's name, or it may not run
+	// beside another: it must end.
 	Superseded func(error)
-	Now        func() time.Time // the time that all directors go by
+	Now        func() time.Time // the clock shared by all directors
 	Log        *slog.Logger
-	// Doubt is told that the store had forgotten what this director holds, while
-	// its lease holds by our own clock: it goes on, and whatever others may have
-	// put away meanwhile is to be looked for at once. It does not wait.
+	// Doubt is called when the store had lost what this director holds, while its lease is
+	// valid by our own clock: it continues, and must check at once what others may have
+	// recovered meanwhile. It must not block.
 	Doubt func()
-	// Monotonic is the clock by which this director's own lease is measured; it
-	// counts the time in which the machine sleeps, too. nil: time.Now, whose
-	// readings carry the monotonic clock, which may not.
+	// Monotonic is the clock of this director's own lease, including time in which the
+	// machine sleeps. nil: time.Now, whose monotonic reading may not include that.
 	Monotonic func() time.Time
 }
 
-// Peers is a director's place among the others.
+// Peers is a director's membership.
 type Peers struct {
 	store store.Store
 	o     Options
@@ -65,34 +66,34 @@ type Peers struct {
 
 	stop      context.CancelFunc // of the loop
 	group     sync.WaitGroup
-	soon      chan struct{}  // capacity 1: a beat is wanted now
-	releasing sync.WaitGroup // Lost at work
+	beatNow   chan struct{}  // capacity 1: send a beat now
+	releasing sync.WaitGroup // calls of Lost
 
-	mu        sync.Mutex
-	me        store.Director // Expires is that of the last beat that succeeded
-	until     time.Time      // the lease holds until then by our own clock
-	lapsed    bool           // Lapse was told so
-	watch     *time.Timer    // fires at until
-	entered   bool
-	quiet     time.Time               // nothing is taken before: another process of this name may still be at it
-	held      map[string]bool         // agents
-	released  map[string]releaseState // agents that Lost is told of, or that are to be handed over
-	peers     map[string]*peer        // others, by ID
-	unsure    bool                    // what the store thinks is held here is to be looked at
-	looked    time.Time               // when that was done last
-	wanting   bool                    // an agent is wanted that another still holds
-	ended     bool                    // superseded, or left
-	holders   map[string]string       // of HolderOf, by agent
-	holdersAt time.Time
+	mu           sync.Mutex
+	me           store.Director // Expires is that of the last successful beat
+	until        time.Time      // the lease is valid until then by our own clock
+	lapsed       bool           // Lapse(true) was called last
+	watch        *time.Timer    // fires at until
+	entered      bool
+	noTakeBefore time.Time               // nothing is taken before: another process of this name may still run
+	held         map[string]bool         // agents
+	released     map[string]releaseState // agents that are being released or handed over
+	peers        map[string]*peer        // others, by ID
+	recheckHeld  bool                    // what the store says is held here must be compared
+	recheckedAt  time.Time               // when that was last done
+	wanting      bool                    // an agent is wanted that another still holds
+	ended        bool                    // superseded, or left
+	holders      map[string]string       // of HolderOf, by agent
+	holdersAt    time.Time
 }
 
-// releaseState is what becomes of an agent after Lost.
+// releaseState is the state of an agent that is being given up.
 type releaseState int
 
 const (
-	forGood     releaseState = iota + 1 // Lost is being told; after that nothing is left to do
-	handingOver                         // Lost is being told; after that it is handed over
-	handedOver                          // to be handed over with the next beat
+	releasing   releaseState = iota + 1 // Lost is running; nothing follows
+	handingOver                         // Lost is running; then it is handed over
+	handedOver                          // handed over with the next beat
 )
 
 // New returns Peers that hold nothing until Start.
@@ -122,19 +123,19 @@ func New(s store.Store, o Options) *Peers {
 	}
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	p := &Peers{
-		store: s, o: o, log: o.Log, soon: make(chan struct{}, 1), stop: func() {},
+		store: s, o: o, log: o.Log, beatNow: make(chan struct{}, 1), stop: func() {},
 		me: o.Director, held: map[string]bool{}, released: map[string]releaseState{}, peers: map[string]*peer{},
 	}
 	p.me.StartedAt = o.Now().UTC().Truncate(time.Millisecond)
 	return p
 }
 
-// longAgo is how long ago a lease must have ended for a director to be dead at
-// the first look: no server's clock is set by so much while one starts.
-const longAgo = time.Minute
+// certainlyDead is how long ago a lease must have ended for a director to be dead at the
+// first read: no server's clock is set by that much while one starts.
+const certainlyDead = time.Minute
 
-// Start enters and takes what it can; an error means that this director may
-// not be one of those that live, or that the store cannot be reached.
+// Start joins and takes what it can. On an error this director may not join, or the store
+// cannot be reached.
 func (p *Peers) Start(ctx context.Context) error {
 	if err := p.refuseDuplicate(ctx); err != nil {
 		return err
@@ -149,14 +150,14 @@ func (p *Peers) Start(ctx context.Context) error {
 		switch {
 		case d.ID != p.me.ID:
 			over := p.o.Now().Sub(d.Expires)
-			p.peers[d.ID] = &peer{row: d, changed: now, missing: over >= 0, dead: over > longAgo}
+			p.peers[d.ID] = &peer{row: d, changed: now, missing: over >= 0, dead: over > certainlyDead}
 		case d.Alive(p.o.Now()) && d.URL != p.me.URL:
 			// Whoever has our address is gone, for we have it. Another one may
 			// not have heard yet that it is superseded.
-			p.quiet = now.Add(Safe)
+			p.noTakeBefore = now.Add(Safe)
 		}
 	}
-	p.unsure = true
+	p.recheckHeld = true
 	p.mu.Unlock()
 	if err := p.beat(ctx, nil, nil); err != nil {
 		return err
@@ -171,25 +172,25 @@ func (p *Peers) Start(ctx context.Context) error {
 // Soon asks for a beat now: the agents may be others than before.
 func (p *Peers) Soon() {
 	p.mu.Lock()
-	p.unsure = true
+	p.recheckHeld = true
 	p.mu.Unlock()
-	p.poke()
+	p.requestBeat()
 }
 
-func (p *Peers) poke() {
+func (p *Peers) requestBeat() {
 	select {
-	case p.soon <- struct{}{}:
+	case p.beatNow <- struct{}{}:
 	default:
 	}
 }
 
-// Yield gives all agents to the others and takes none any more; it returns
-// when that is done, or ctx ends.
+// Yield hands all agents to the others and takes none any more; it returns when that is
+// done, or ctx ends.
 func (p *Peers) Yield(ctx context.Context) {
 	p.mu.Lock()
 	p.me.Draining = true
 	p.mu.Unlock()
-	p.poke()
+	p.requestBeat()
 	tick := time.Tick(20 * time.Millisecond)
 	for {
 		p.mu.Lock()
@@ -206,7 +207,8 @@ func (p *Peers) Yield(ctx context.Context) {
 	}
 }
 
-// Leave gives everything up, so that others need not wait for the lease.
+// Leave gives everything up and removes this director, so that others need not wait for its
+// lease.
 func (p *Peers) Leave(ctx context.Context) {
 	p.stop()
 	p.group.Wait()
@@ -214,7 +216,7 @@ func (p *Peers) Leave(ctx context.Context) {
 	ended := p.ended || !p.entered
 	p.ended = true
 	p.mu.Unlock()
-	p.release(p.all(), forGood)
+	p.release(p.all(), releasing)
 	p.releasing.Wait()
 	p.mu.Lock()
 	if p.watch != nil {
@@ -240,22 +242,22 @@ func (p *Peers) Holds(agent string) bool {
 	return p.held[agent] && p.o.Monotonic().Before(p.until)
 }
 
-// Self is this director. Its Expires is that of the last beat that succeeded.
+// Self is this director. Its Expires is that of the last successful beat.
 func (p *Peers) Self() store.Director {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.me
 }
 
-// holdersFor is how long HolderOf goes by what it read.
-const holdersFor = time.Second
+// holdersTTL is how long HolderOf caches holders.
+const holdersTTL = time.Second
 
-// HolderOf returns the living director that dispatches to an agent, or whose
-// own executor has that name; it may be this one.
+// HolderOf returns the live director that holds an agent, or whose own executor has that
+// name; it may be this one.
 func (p *Peers) HolderOf(ctx context.Context, agent string) (store.Director, bool) {
 	p.mu.Lock()
 	held := p.held[agent]
-	fresh := p.holders != nil && p.o.Monotonic().Sub(p.holdersAt) < holdersFor
+	fresh := p.holders != nil && p.o.Monotonic().Sub(p.holdersAt) < holdersTTL
 	id := p.holders[agent]
 	p.mu.Unlock()
 	switch kind, instance, own := strings.Cut(agent, "@"); {
@@ -273,11 +275,11 @@ func (p *Peers) HolderOf(ctx context.Context, agent string) (store.Director, boo
 		p.mu.Unlock()
 		id = holders[agent]
 	}
-	return p.living(id)
+	return p.live(id)
 }
 
-// living returns the director of that ID, if it lives.
-func (p *Peers) living(id string) (store.Director, bool) {
+// live returns the director of that ID, if it is alive.
+func (p *Peers) live(id string) (store.Director, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if id == p.me.ID {
@@ -289,7 +291,7 @@ func (p *Peers) living(id string) (store.Director, bool) {
 	return store.Director{}, false
 }
 
-// all lists what is held.
+// all lists the held agents.
 func (p *Peers) all() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

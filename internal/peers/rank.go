@@ -7,16 +7,13 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// rank says how high a director stands for an agent: with the same two names
-// everyone comes to the same number, and those of one director are spread as
-// if they were drawn.
+// rank is the score of a director for an agent: deterministic, and uniformly distributed.
 func rank(director, agent string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(director)) // a hash never fails
 	_, _ = h.Write([]byte{0})
 	_, _ = h.Write([]byte(agent))
-	// FNV leaves the high bits of short names alike: they are mixed once more
-	// (the finisher of MurmurHash3).
+	// FNV mixes the high bits of short names poorly: apply the finisher of MurmurHash3.
 	x := h.Sum64()
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd

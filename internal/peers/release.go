@@ -2,7 +2,7 @@ package peers
 
 import "slices"
 
-// release leaves agents, each of which goes on as what says when that is done.
+// release gives up agents asynchronously; what is their state meanwhile.
 func (p *Peers) release(agents []string, what releaseState) {
 	p.mu.Lock()
 	agents = slices.DeleteFunc(agents, func(a string) bool { return !p.held[a] })
@@ -25,23 +25,23 @@ func (p *Peers) release(agents []string, what releaseState) {
 			}
 		}
 		p.mu.Unlock()
-		p.poke()
+		p.requestBeat()
 	})
 }
 
-// take takes in which of the agents that were asked for are ours, and that what
-// was dropped is not.
-func (p *Peers) take(asked, taken, dropped []string, lapsed bool) {
+// applyHoldings applies the answer to a beat: which of the requested agents are ours, and
+// that the dropped ones are not.
+func (p *Peers) applyHoldings(asked, taken, dropped []string, lapsed bool) {
 	ours := make(map[string]bool, len(taken))
 	for _, a := range taken {
 		ours[a] = true
 	}
-	p.release(slices.DeleteFunc(slices.Clone(asked), func(a string) bool { return ours[a] }), forGood) // another's
+	p.release(slices.DeleteFunc(slices.Clone(asked), func(a string) bool { return ours[a] }), releasing) // another's
 	p.mu.Lock()
 	for _, a := range dropped {
 		delete(p.released, a)
 	}
-	if lapsed { // all else that was held is free
+	if lapsed { // everything else is free
 		for a, what := range p.released {
 			if what == handedOver && !ours[a] {
 				delete(p.released, a)

@@ -77,8 +77,8 @@ func Stop(g *lifecycle.Group, log *slog.Logger) {
 }
 
 // Keep is what a configuration says of the retention of ended tasks.
-func Keep(q *config.Queue) engine.Keep {
-	return engine.Keep{For: q.Retention, Bytes: int64(q.RetentionBytes), OwnerBytes: int64(q.CallerRetentionBytes)}
+func Keep(q *config.Queue) engine.Retention {
+	return engine.Retention{For: q.Retention, Bytes: int64(q.RetentionBytes), OwnerBytes: int64(q.CallerRetentionBytes)}
 }
 
 // List joins words to a list that fits on a line.

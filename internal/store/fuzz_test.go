@@ -15,14 +15,14 @@ func FuzzSessionSpot(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		at, err := store.ParseSessionSpot(s)
+		at, err := store.ParseSessionCursor(s)
 		if err != nil {
 			if signalbox.CodeOf(err) != signalbox.CodeValidation || len(err.Error()) > 1000 {
 				t.Fatalf("%d bytes of cursor are refused with %d: %v", len(s), len(err.Error()), err)
 			}
 			return
 		}
-		if again, err := store.ParseSessionSpot(at.Cursor()); s != "" && (err != nil || again != at) {
+		if again, err := store.ParseSessionCursor(at.Cursor()); s != "" && (err != nil || again != at) {
 			t.Fatalf("%q is read as %+v, and that as %+v, %v", s, at, again, err)
 		}
 	})

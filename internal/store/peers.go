@@ -8,76 +8,76 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// DirectorWriter renews what directors hold: their leases, and tickets of the tool queues that they share.
+// DirectorWriter renews the leases of directors, and tickets of the tool queues that they
+// share.
 type DirectorWriter interface {
-	// Beat renews the lease of a director and says who else lives. It is
-	// refused with CodeConflict where CheckBeat says so; then nothing is done.
-	// No journal entry is written.
+	// Beat renews the lease of a director and returns the other live directors.
+	// CodeConflict if CheckBeat refuses it; then nothing is done. No journal entry is
+	// written.
 	Beat(ctx context.Context, b Beat) (Peers, error)
 
-	// Tickets takes one step of a shared tool queue, as StepTickets says, and
-	// returns its tickets after it: holders by Fence, then those in line by
-	// Place. Who finds no place in line is not among them. No journal entry is
-	// written; a step that changes nothing writes nothing.
+	// Tickets takes one step of a shared tool queue, as defined by StepTickets, and returns
+	// its tickets after it: holders by Fence, then waiting ones by Place. A ticket that
+	// found no place is not among them. No journal entry is written; a step without a
+	// change writes nothing.
 	Tickets(ctx context.Context, s TicketStep) ([]Ticket, error)
 }
 
-// DirectorReader reads which directors there are, and what they hold.
+// DirectorReader reads directors and the agents that they hold.
 type DirectorReader interface {
-	// Directors lists the directors over the store, dead ones too, by ID.
+	// Directors lists the directors over the store, dead ones included, by ID.
 	Directors(ctx context.Context) ([]Director, error)
 
-	// Holders says which director holds each agent, by agent; of agents that
-	// nobody ever held there is nothing. A holder may be dead.
+	// Holders returns which director holds each agent, by agent; agents never held are
+	// missing. A holder may be dead.
 	Holders(ctx context.Context) (map[string]string, error)
 }
 
 // Director is one of the directors over a store.
 type Director struct {
-	// ID names the instance. It is the same after a restart, so that what it
-	// followed is its own again at once.
+	// ID names the instance. It survives a restart, so that the director gets its agents
+	// back at once.
 	ID string
-	// Run is random for each process: two that go by one ID are told apart.
+	// Run is random for each process, to tell apart two with one ID.
 	Run string
-	// URL is where the other directors reach it.
+	// URL is its address for the other directors.
 	URL string
 	// Version is that of its program, Key the fingerprint of its secret key.
 	Version, Key string
 	StartedAt    time.Time
 	// Expires is when it counts as dead: the director lease (design §3).
 	Expires time.Time
-	// Draining says that it takes no agents any more: they are for the others,
-	// while it still lives.
+	// Draining: it takes no agents any more, and others take its agents while it is still
+	// alive.
 	Draining bool
-	// Since is when its first lease began, or the one after its lease was over
-	// and it went on all the same: the store's to set.
+	// Since is when its current series of uninterrupted leases started; set by the store.
 	Since time.Time
 }
 
-// Alive reports whether the director's lease holds.
+// Alive reports whether the director's lease is valid.
 func (d *Director) Alive(now time.Time) bool { return now.Before(d.Expires) }
 
-// Beat is what a director says while it lives, several times within its lease.
+// Beat is a director's heartbeat, sent several times per lease.
 type Beat struct {
-	// Director is its row. Where Expires is not after Now it leaves: the row
-	// goes, and all that it held is free.
+	// Director is its row. If Expires is not after Now, it leaves: the row is deleted, and
+	// all that it held is free.
 	Director Director
-	// Take are agents that it wants to dispatch to, Drop those that it gives
-	// up. An agent is dispatched to by the one director that holds it; what a
-	// dead or unknown director holds is free.
+	// Take are agents that it wants to hold, Drop those that it gives up. An agent is
+	// dispatched to by the one director that holds it; what a dead or unknown director
+	// holds is free.
 	Take, Drop []string
-	// Heard are agents that spoke to this director and that no other can ask:
-	// those that pull.
+	// Heard are agents that sent requests to this director and that no other can ask: pull
+	// agents.
 	Heard []Heard
-	// Silent are others as they were read, whose rows did not change for a whole
-	// lease by the clock of who beats. One whose row still is like that (Run,
-	// Expires) is dead, however far ahead its Expires lies: the row goes. So a
-	// server whose clock went back keeps nobody alive.
+	// Silent are other directors as they were read, whose rows did not change for a whole
+	// lease by the sender's clock. One whose row is unchanged (Run, Expires) is dead, even
+	// if its Expires is far ahead: the row is deleted. So a server clock that was set back
+	// keeps nobody alive.
 	Silent []Director
-	// Dead are others as they were read, of which who beats knows that they are
-	// dead. The row of one that still is like that goes ForgetAfter after its
-	// end. Age alone says nothing: one that beats may know of a server's clock
-	// that was set back, while who beats here does not yet.
+	// Dead are other directors as they were read that the sender knows to be dead. The row
+	// of one that is unchanged is deleted ForgetAfter after its end. Age alone is not
+	// enough: a live one may have noticed that the server's clock was set back before the
+	// sender has.
 	Dead []Director
 	Now  time.Time
 }
@@ -93,7 +93,7 @@ func unchanged(d *Director, read []Director) bool {
 	})
 }
 
-// Heard is when an agent that cannot be asked last spoke, and what it said.
+// Heard is when an agent that cannot be asked last sent a request, and its status then.
 type Heard struct {
 	Agent  string
 	At     time.Time
@@ -102,21 +102,21 @@ type Heard struct {
 
 // Peers is the answer to a Beat.
 type Peers struct {
-	// Directors are those that live, the one that asks among them, by ID.
+	// Directors are the live ones, the sender included, by ID.
 	Directors []Director
-	// Taken are those of Beat.Take that are held by the director now, those
-	// that it held already among them.
+	// Taken are those of Beat.Take that the director holds now, including those that it
+	// held already.
 	Taken []string
-	// Lapsed says that no lease of this process held when this beat came: it
-	// was over, or this is its first beat. Whatever it held it holds no more,
-	// but for what this beat took.
+	// Lapsed: no lease of this process was valid when this beat came: it had expired, or
+	// this is its first beat. It no longer holds what it held before, except what this beat
+	// took.
 	Lapsed bool
-	// Heard is the newest word of all agents that pull, by name.
+	// Heard is the newest message of each pull agent, by name.
 	Heard []Heard
 }
 
-// CheckBeat refuses a director that may not be one of those that live: stored
-// is the row with its ID, where there is one, others are the rest.
+// CheckBeat refuses a director that may not join: stored is the row with its ID, if any,
+// others are the rest.
 func CheckBeat(stored *Director, others []Director, b *Beat) error {
 	me := &b.Director
 	if stored != nil && stored.Run != me.Run && stored.Alive(b.Now) && !toMS(stored.StartedAt).Before(toMS(me.StartedAt)) {

@@ -8,39 +8,38 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// Pruning says which ended tasks are to be forgotten. They are looked at from the
-// oldest end on, by EndedAt, then Seq, and each goes that one of the rules takes.
+// Pruning selects ended tasks to delete. They are read from the oldest on, by EndedAt, then
+// Seq; a task is deleted if any of the rules applies.
 type Pruning struct {
-	// Ended: those that ended before, whoever's.
+	// Ended: tasks that ended before, whoever owns them.
 	Ended time.Time
-	// Bytes: of whoever's, until so much is gone that they had kept. What counts
-	// nothing stays (signalbox.Task.Kept).
+	// Bytes: the oldest tasks, whoever owns them, until that many bytes are freed
+	// (signalbox.Task.Kept; tasks that count 0 bytes stay).
 	Bytes int64
-	// Owners: likewise of each of these, by signalbox.Task.Owner.
+	// Owners: the same for each of these, by signalbox.Task.Owner.
 	Owners map[string]int64
-	// After is where the search goes on; the zero EndedSpot stands before all.
-	After EndedSpot
-	// Limit bounds how many are looked at.
+	// After is where the search continues; the zero EndedCursor is the start.
+	After EndedCursor
+	// Limit bounds how many are read.
 	Limit int
 }
 
-// Pruned is what Prune did.
+// Pruned is the result of Prune.
 type Pruned struct {
-	Tasks int   // that went
-	Bytes int64 // that they had kept
-	// Next is the last that was looked at, where there may be more that go; else
-	// the zero EndedSpot.
-	Next EndedSpot
+	Tasks int   // deleted
+	Bytes int64 // freed
+	// Next is the last task read, if there may be more to delete; else the zero
+	// EndedCursor.
+	Next EndedCursor
 }
 
-// EndedSpot is a place among ended tasks; the zero EndedSpot stands before all.
-type EndedSpot struct{ EndedMS, Seq int64 }
+// EndedCursor is a position among ended tasks; the zero EndedCursor is before all.
+type EndedCursor struct{ EndedMS, Seq int64 }
 
-// EndedSpotOf returns the place of an ended task.
-func EndedSpotOf(t *signalbox.Task) EndedSpot { return EndedSpot{t.EndedAt.UnixMilli(), t.Seq} }
+// EndedCursorOf returns the position of an ended task.
+func EndedCursorOf(t *signalbox.Task) EndedCursor { return EndedCursor{t.EndedAt.UnixMilli(), t.Seq} }
 
-// Before is the instant in Unix milliseconds before which a task ended that may
-// go: none that ended later need be looked at.
+// Before is the end time, in Unix milliseconds, from which on no task can be deleted.
 func (p *Pruning) Before() int64 {
 	if p.Bytes > 0 || len(p.Owners) > 0 {
 		return math.MaxInt64
@@ -48,8 +47,8 @@ func (p *Pruning) Before() int64 {
 	return p.Ended.UnixMilli()
 }
 
-// Choose returns which of the ended tasks go. They are the first behind p.After
-// that ended before p.Before, in order, p.Limit of them or all that there are.
+// Choose returns which of the ended tasks to delete. ended are the first ones after p.After
+// that ended before p.Before, in order, at most p.Limit.
 func (p *Pruning) Choose(ended []*signalbox.Task) (going []*signalbox.Task, done Pruned) {
 	whoevers, owners := p.Bytes, maps.Clone(p.Owners)
 	maps.DeleteFunc(owners, func(_ string, more int64) bool { return more <= 0 })
@@ -58,7 +57,7 @@ func (p *Pruning) Choose(ended []*signalbox.Task) (going []*signalbox.Task, done
 		if !old && whoevers <= 0 && len(owners) == 0 {
 			return going, done
 		}
-		done.Next = EndedSpotOf(t)
+		done.Next = EndedCursorOf(t)
 		size := t.Kept()
 		if !old && (size == 0 || whoevers <= 0 && owners[t.Owner] == 0) {
 			continue
@@ -74,7 +73,7 @@ func (p *Pruning) Choose(ended []*signalbox.Task) (going []*signalbox.Task, done
 		}
 	}
 	if len(ended) < p.Limit {
-		done.Next = EndedSpot{}
+		done.Next = EndedCursor{}
 	}
 	return going, done
 }

@@ -42,34 +42,34 @@ func (q *AuditQuery) Takes(a *signalbox.Audit) bool {
 // among reports whether the value passes a filter; an empty one passes all.
 func among[T ~string](filter, value T) bool { return filter == "" || filter == value }
 
-// SessionSpot is a place in the list of sessions, the last used first.
-type SessionSpot struct {
+// SessionCursor is a position in the list of sessions, last used first.
+type SessionCursor struct {
 	Used int64 // Unix milliseconds
 	ID   string
 }
 
 // SpotOf returns the place of s.
-func SpotOf(s *signalbox.Session) SessionSpot { return SessionSpot{s.LastUsed.UnixMilli(), s.ID} }
+func SpotOf(s *signalbox.Session) SessionCursor { return SessionCursor{s.LastUsed.UnixMilli(), s.ID} }
 
 // Compare is below 0 where the spot comes before other.
-func (p SessionSpot) Compare(other SessionSpot) int {
+func (p SessionCursor) Compare(other SessionCursor) int {
 	return cmp.Or(cmp.Compare(other.Used, p.Used), cmp.Compare(other.ID, p.ID))
 }
 
 // Cursor names the place to who asks for the page behind it.
-func (p SessionSpot) Cursor() string { return fmt.Sprintf("%d_%s", p.Used, p.ID) }
+func (p SessionCursor) Cursor() string { return fmt.Sprintf("%d_%s", p.Used, p.ID) }
 
 // ParseSessionSpot reads a cursor; "" is the place before all.
-func ParseSessionSpot(cursor string) (SessionSpot, error) {
+func ParseSessionCursor(cursor string) (SessionCursor, error) {
 	if cursor == "" {
-		return SessionSpot{Used: math.MaxInt64}, nil
+		return SessionCursor{Used: math.MaxInt64}, nil
 	}
 	used, id, cut := strings.Cut(cursor, "_")
 	ms, err := strconv.ParseInt(used, 10, 64)
 	if !cut || err != nil {
-		return SessionSpot{}, signalbox.Invalid("before", "%.100q is not the cursor of an earlier page", cursor)
+		return SessionCursor{}, signalbox.Invalid("before", "%.100q is not the cursor of an earlier page", cursor)
 	}
-	return SessionSpot{ms, id}, nil
+	return SessionCursor{ms, id}, nil
 }
 
 // Replay answers a submission whose idempotency key is that of a known task.

@@ -6,11 +6,11 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// Restored is a task as another store had it.
+// Restored is a task from another store.
 type Restored struct {
 	Task    signalbox.Task // pending or ended
 	Request signalbox.Request
-	Result  *signalbox.Result // of one that ended; nil: it left nothing behind
+	Result  *signalbox.Result // of an ended task; nil: it has none
 	Now     time.Time
 }
 
@@ -37,12 +37,12 @@ func RestoreEntry(t *signalbox.Task, now time.Time) signalbox.Entry {
 	return e
 }
 
-// Stored says that a task is there already, by its id or its idempotency key.
-func Stored(t *signalbox.Task) error {
+// AlreadyStored is the error for a task whose id or idempotency key exists already.
+func AlreadyStored(t *signalbox.Task) error {
 	return signalbox.Errorf(signalbox.CodeConflict, "there is a task %s already, or one with its idempotency key", t.ID)
 }
 
-// UnknownKey says that no task has an idempotency key.
+// UnknownKey is the error for an idempotency key without a task.
 func UnknownKey(key string) error {
 	return signalbox.Errorf(signalbox.CodeNotFound, "no task has the idempotency key %q", key)
 }

@@ -6,31 +6,33 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// Crowd is what stands before a task where it would run, as a store counts it
-// within the step that stores the task.
-type Crowd struct {
+// Occupancy is what is ahead of a task where it would run, as counted within the step that
+// stores it.
+type Occupancy struct {
 	Slots   int // of the room's agents
 	Used    int // of those, in use
-	Free    int // of those, free; not the difference where an agent has fewer slots than it uses
+	Free    int // those that are free; not the difference if an agent uses more slots than it has
 	Fleet   int // slots of that sort in use over all agents
 	Ready   int // tasks in the room's queues that could start now
-	Waiting int // all tasks that wait in the queue of the task
-	Turn    bool
-	Later   bool
+	Waiting int // all waiting tasks in the task's queue
+	// another turn of the session is ready or in flight
+	TurnBusy bool
+	// its NotBefore has not passed
+	NotDue  bool
 	Paused  bool
-	Drained int // of the room's agents, those whose own queue is paused: none of their slots is counted
+	Drained int // agents of the room whose own queue is paused: their slots are not counted
 }
 
-// AddAgent counts an agent that uses so many slots of the room's sort.
-func (c *Crowd) AddAgent(slots, used int) {
+// AddAgent adds an agent with slots of the room's sort, used of them in use.
+func (c *Occupancy) AddAgent(slots, used int) {
 	c.Slots += slots
 	c.Used += used
 	c.Free += max(0, slots-used)
 }
 
-// Admit sets how the task fares: whether it could start at once, or its place
-// in line. It refuses the task where there is no room and there must be.
-func (r *Room) Admit(t *signalbox.Task, c *Crowd) error {
+// Admit sets whether the task could start at once, or its position. If it could not and
+// Must is set, it refuses the task with CodeAgentBusy.
+func (r *Room) Admit(t *signalbox.Task, c *Occupancy) error {
 	why := r.blocked(c)
 	if why == "" {
 		t.QueuedAs = 0
@@ -43,10 +45,9 @@ func (r *Room) Admit(t *signalbox.Task, c *Crowd) error {
 	return nil
 }
 
-// Starting is how many of the tasks that wait have a slot free for them: a
-// claim will take them in a moment. They stand in nobody's way and fill no
-// limit.
-func (r *Room) Starting(c *Crowd) int {
+// Starting is how many waiting tasks have a free slot: a claim will take them in a moment.
+// They are not ahead of others and do not count towards a limit.
+func (r *Room) Starting(c *Occupancy) int {
 	n := min(c.Ready, c.Free)
 	if r.Fleet > 0 {
 		n = min(n, max(0, r.Fleet-c.Fleet))
@@ -58,7 +59,7 @@ func (r *Room) Starting(c *Crowd) int {
 }
 
 // blocked says why the task could not start at once; "" if it could.
-func (r *Room) blocked(c *Crowd) string {
+func (r *Room) blocked(c *Occupancy) string {
 	who := "no agent is free"
 	if len(r.Agents) == 1 {
 		who = "agent " + r.Agents[0].Name + " is busy"
@@ -73,9 +74,9 @@ func (r *Room) blocked(c *Crowd) string {
 	switch {
 	case c.Paused:
 		return "the queue is paused: " + count
-	case c.Later:
+	case c.NotDue:
 		return "its time has not come: " + count
-	case c.Turn:
+	case c.TurnBusy:
 		return who + " with another turn of the session: " + count
 	case c.Ready >= c.Free:
 		return who + ": " + count
@@ -85,7 +86,7 @@ func (r *Room) blocked(c *Crowd) string {
 	return ""
 }
 
-// drained says that all agents of the room are paused.
+// drained says that all agents of the room are drained.
 func (r *Room) drained() string {
 	if len(r.Agents) == 1 {
 		name := r.Agents[0].Name
@@ -97,12 +98,13 @@ func (r *Room) drained() string {
 // The sorts of slots: those for isolated executions are counted and numbered
 // apart from the others.
 const (
+	// The sorts of slots. Slots for isolated executions are counted and numbered
+	// separately.
 	CommonSlots = iota
 	IsolatedSlots
 	SlotSorts // how many sorts there are
 )
 
-// SlotSort is the sort of slots that are for isolated executions, or are not.
 func SlotSort(isolated bool) int {
 	if isolated {
 		return IsolatedSlots
@@ -111,19 +113,18 @@ func SlotSort(isolated bool) int {
 }
 
 const (
-	// FenceStep is how far above what the store has given a report of an agent
-	// raises the next fence. An agent whose fences are further ahead, as after a
-	// restore, is caught up with by its next claims.
+	// FenceStep is how far an agent's report can raise the next fence above what the store
+	// has given. An agent whose fences are further ahead, as after a restore, is caught up
+	// with by its next claims.
 	FenceStep = 1 << 20
-	// FenceAhead is how far ahead a report is believed at all: what this store
-	// gave before a restore is not further. At a thousand claims a second it is
-	// 35 years.
+	// FenceAhead is how far ahead a reported fence is accepted: a store's fences before a
+	// restore are not further ahead. At a thousand claims a second it is 35 years.
 	FenceAhead = 1 << 40
 )
 
-// NextFence returns the fence of a claim: one that is above last, the highest
-// that the store has given, and above what the agent has seen, as far as that is
-// believed. Otherwise one agent could use up the numbers of all.
+// NextFence returns the fence of a claim: above last, the highest that the store has given,
+// and above what the agent has seen, within FenceStep. Otherwise one agent could use up the
+// numbers of all.
 //
 // Errors: CodeValidation with the field highest_fence.
 func NextFence(last, above int64) (int64, error) {

@@ -10,12 +10,11 @@ import (
 
 // SessionWriter changes sessions.
 type SessionWriter interface {
-	// PutSession stores after by its id where the stored row is still before
-	// (the zero before: where there is none), else ErrStale. One that is not
-	// to be active is refused with CodeConflict while a turn of it is pending
-	// or in flight. One that is Current takes that from the agent's other
-	// sessions; one without a State is active. The entry is written when it is
-	// new or differs from what was stored.
+	// PutSession stores after by its id if the stored row is still before (the zero before:
+	// if there is none), else ErrStale. If after is not active, it is refused with
+	// CodeConflict while a turn of it is pending or in flight. If it is Current, the
+	// agent's other sessions no longer are; without a State it is active. The entry is
+	// written if the session is new or has changed.
 	PutSession(ctx context.Context, before, after signalbox.Session, entry signalbox.Entry) error
 }
 
@@ -24,15 +23,15 @@ type SessionReader interface {
 	// Session returns the row of a session, or CodeNotFound.
 	Session(ctx context.Context, id string) (signalbox.Session, error)
 
-	// Sessions lists sessions, the last used first; of those used at the same
-	// time the one with the highest id, byte by byte.
+	// Sessions lists sessions, last used first; at equal times the highest id, byte by
+	// byte, first.
 	Sessions(ctx context.Context, q SessionQuery) (SessionPage, error)
 
 	// SessionTasks lists pending and in-flight tasks of a session by order.
 	SessionTasks(ctx context.Context, sessionID string, limit int) ([]signalbox.Task, error)
 }
 
-// BeginSession is the row of a conversation that a task begins at an agent.
+// BeginSession returns the row of a session that a task starts at an agent.
 func BeginSession(t *signalbox.Task, agent string, now time.Time) signalbox.Session {
 	return signalbox.Session{
 		ID: t.SessionID, Agent: agent, Source: t.Source, Owner: t.Owner, Title: t.Preview,
@@ -40,9 +39,9 @@ func BeginSession(t *signalbox.Task, agent string, now time.Time) signalbox.Sess
 	}
 }
 
-// CheckTalk refuses a chat in a conversation that was put away, or that its
-// agent no longer has.
-func CheckTalk(s *signalbox.Session) error {
+// CheckChatSession refuses a chat in a session that was archived, or that its agent no
+// longer has.
+func CheckChatSession(s *signalbox.Session) error {
 	switch s.State {
 	case signalbox.SessionArchived:
 		return signalbox.Errorf(signalbox.CodeConflict, "session %s is archived: restore it first (signalbox sessions restore %s)", s.ID, s.ID)
@@ -52,9 +51,9 @@ func CheckTalk(s *signalbox.Session) error {
 	return nil
 }
 
-// PutSession is what Store.PutSession does to the row of a session: was is the
-// stored one, where there is one, and busy whether a turn of it is under way.
-// It returns the row to store; write is false where that is the stored one.
+// PutSession implements the rules of Store.PutSession: was is the stored row, if any, and
+// busy whether a turn of it is under way. It returns the row to store; write is false if it
+// equals the stored one.
 func PutSession(was *signalbox.Session, before, after signalbox.Session, busy bool) (row signalbox.Session, write bool, err error) {
 	after.State = cmp.Or(after.State, signalbox.SessionActive)
 	var stored signalbox.Session
@@ -70,7 +69,7 @@ func PutSession(was *signalbox.Session, before, after signalbox.Session, busy bo
 	return after, !sameSession(stored, after), nil
 }
 
-// sameSession compares times as times: a caller may have them in its own zone.
+// sameSession compares times as instants, since a caller may use its own zone.
 func sameSession(a, b signalbox.Session) bool {
 	if !a.CreatedAt.Equal(b.CreatedAt) || !a.LastUsed.Equal(b.LastUsed) {
 		return false
@@ -79,23 +78,20 @@ func sameSession(a, b signalbox.Session) bool {
 	return a == b
 }
 
-// NotTheirs reports whether an agent names, for a task that came without a
-// conversation, one that another agent holds. It is not believed: an agent
-// could have the turns of any conversation sent to it whose id it knows. The
-// task stays without one, and the session as it was.
-func NotTheirs(held *signalbox.Session, before, after *signalbox.Task) bool {
+// HeldByOther reports whether an agent names, for a task that came without a session, one
+// that another agent holds. It is not believed, or an agent could divert the turns of any
+// session whose id it knows. The task stays without a session, and the session unchanged.
+func HeldByOther(held *signalbox.Session, before, after *signalbox.Task) bool {
 	return held != nil && before.SessionID == "" && held.Agent != after.Agent
 }
 
-// BindSession is the row of a session after a change bound it: before and
-// after are the rows of the task, was is the session's row, where there is
-// one.
+// BindSession returns the row of a session after a change bound it: before and after are
+// the rows of the task, was is the session's row, if any.
 //
-// A turn is counted once: when the agent accepts it, or when it names the
-// session later, at the end. A session that its agent runs is active again,
-// whatever was thought of it. One that another agent holds from now on is no
-// longer the current one of its old agent; one that an agent chose for a chat
-// is the one that its chats go on with.
+// A turn is counted once: when the agent accepts it, or when the agent names the session
+// later, at the end. A session that its agent runs becomes active again. If another agent
+// holds it from now on, it is no longer the current one of its old agent; a session that an
+// agent chose for a chat becomes its current one.
 func BindSession(was *signalbox.Session, before, after *signalbox.Task, now time.Time) signalbox.Session {
 	var s signalbox.Session
 	if was != nil {

@@ -10,22 +10,21 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// ErrStale is returned by Apply and PutSession when the row is no longer the
-// one that the change was made from: read it again, decide again.
+// ErrStale is returned by Apply and PutSession if the row has changed since the change was
+// made from it: read it again, decide again.
 var ErrStale = errors.New("the row changed in the meantime")
 
-// Store keeps everything that must outlive the process.
+// Store keeps everything that must survive the process.
 type Store interface {
 	Writer
 	Reader
-	// Info says what the store is and what it promises.
+	// Info describes the store and its guarantees.
 	Info() Info
-	// Close waits for running verbs and lets go of the store.
+	// Close waits for running verbs and closes the store.
 	Close() error
 }
 
-// Writer holds the verbs that change something. All are safe for concurrent
-// use.
+// Writer holds the verbs that change something. All are safe for concurrent use.
 type Writer interface {
 	TaskWriter
 	AgentWriter
@@ -36,8 +35,7 @@ type Writer interface {
 	JournalWriter
 }
 
-// Reader holds the reads. They see every write that was acknowledged before
-// they began.
+// Reader holds the reads. They see every write acknowledged before they started.
 type Reader interface {
 	TaskReader
 	AgentReader
@@ -48,32 +46,30 @@ type Reader interface {
 	JournalReader
 }
 
-// Shared is what a store has beyond Store where several directors use it.
+// Shared is a store that several directors use.
 type Shared interface {
 	Store
-	// Time is the time by the server's clock, to the millisecond. All directors
-	// go by it, so that leases mean the same to all.
+	// Time is the server's time, to the millisecond. All directors use it, so that leases
+	// mean the same to all.
 	Time(ctx context.Context) (time.Time, error)
-	// Changed gets a sign, which stands for any number of changes, when
-	// another process may have changed something. It is a hint: signs may be
-	// missed, and who needs to know looks now and then all the same.
+	// Changed is signalled when another process may have changed something; one signal
+	// stands for any number of changes. It is a hint: signals may be missed, so poll as
+	// well.
 	Changed() <-chan struct{}
-	// Others returns journal entries with a Seq above after that other
-	// processes wrote, oldest first, and up to which Seq that is all there is:
-	// the after of the next call. At most limit entries are looked at.
+	// Others returns journal entries of other processes with a Seq above after, oldest
+	// first, and the Seq up to which that is complete: the after of the next call. It reads
+	// at most limit entries.
 	Others(ctx context.Context, after int64, limit int) (entries []signalbox.Entry, through int64, err error)
-	// Generation grows when the server turns out to have lost what it had
-	// acknowledged. Numbers given before are never given again, so no fence of
-	// before is accepted; but an agent may be at work of which the store knows
-	// nothing any more.
+	// Generation increases when the server turns out to have lost acknowledged data.
+	// Numbers given before are never given again, so no earlier fence is accepted; but an
+	// agent may be running a task that the store no longer knows.
 	Generation() int64
 }
 
 var release = regexp.MustCompile(`^v?(\d+)\.(\d+)\.\d+$`)
 
-// SameMinor reports whether two versions may run side by side over one store:
-// those of one minor. What is no release ("dev", a commit) is compared with
-// nothing: who builds it knows what it is.
+// SameMinor reports whether two versions may share one store: releases of the same minor
+// version. Versions that are not releases ("dev", a commit) are not compared.
 func SameMinor(a, b string) bool {
 	x, y := release.FindStringSubmatch(a), release.FindStringSubmatch(b)
 	return x == nil || y == nil || (number(x[1]) == number(y[1]) && number(x[2]) == number(y[2]))
@@ -82,7 +78,7 @@ func SameMinor(a, b string) bool {
 func number(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {
-		return -1 // too great for an int: equal only to another such
+		return -1 // overflow: equal only to another overflow
 	}
 	return n
 }

@@ -8,15 +8,15 @@ import (
 
 // Snapshot is a store's queue at one moment.
 type Snapshot struct {
-	Entry    int64 // Seq of the newest journal entry at that moment, pruned or not; 0: there was none
+	Entry    int64 // Seq of the newest journal entry at that moment, pruned or not; 0: none
 	Counts   Counts
 	InFlight []signalbox.Task            // in the order of their claims
 	Slots    []signalbox.Slot            // by agent and slot
-	Heads    map[string][]signalbox.Task // by queue, in the order in which they will be taken; no empty ones
+	Heads    map[string][]signalbox.Task // by queue, in claim order; no empty ones
 	Pauses   []signalbox.Pause           // by queue
 }
 
-// MaxExactPosition is the position up to which Position counts.
+// MaxExactPosition is the position up to which positions are exact.
 const MaxExactPosition = 1000
 
 // Submission is a task to be stored.
@@ -25,34 +25,32 @@ type Submission struct {
 	// Ready are the store's to set.
 	Task    signalbox.Task
 	Request signalbox.Request
-	// Cap is the number of pending tasks that Task.Limit allows; 0: no limit.
+	// Cap is the maximum number of pending tasks under Task.Limit; 0: no limit.
 	Cap int
-	// FollowSession lets the agent that holds Task.SessionID decide the
-	// queue.
+	// FollowSession: the agent that holds Task.SessionID decides the queue.
 	FollowSession bool
-	// Room, if set, is where the task would run.
+	// Room, if set, is where the task could start at once.
 	Room *Room
-	// Talk, if set, chooses the session of a chat.
-	Talk *Talk
+	// Chat, if set, chooses the session of a chat.
+	Chat *ChatSession
 	Now  time.Time
 }
 
-// Room is where a task could start at once. It has room while fewer tasks of
-// Queues could start now than slots are free at Agents, and, with a Fleet,
-// than may yet be taken over all agents. Of the slots only those are counted
-// that are isolated, or only those that are not, and of these none of an agent
-// that is drained. There is no room while the task's queue is paused, its time
-// has not come, or another turn of its session is ready or in flight.
+// Room is where a task could start at once. It has room while fewer tasks of Queues could
+// start now than slots are free at Agents and, with a Fleet, than may still start over all
+// agents. Only slots that are isolated, or only those that are not, count, and none of a
+// drained agent. There is no room while the task's queue is paused, the task is not due, or
+// another turn of its session is ready or in flight.
 //
-// Task.QueuedAs becomes 0 where there is room, else one more than the number
-// of tasks that wait in Task.Queue, less those that a slot is free for. Those
-// do not count against Submission.Cap either.
+// Task.QueuedAs becomes 0 if there is room, else one more than the number of tasks that
+// wait in Task.Queue without a free slot. Those with a free slot do not count towards
+// Submission.Cap either.
 type Room struct {
 	Queues   []string
 	Agents   []RoomAgent
 	Isolated bool
-	Fleet    int // 0: no ceiling
-	// Must refuses the task with CodeAgentBusy where there is no room.
+	Fleet    int // 0: no limit
+	// Must refuses the task with CodeAgentBusy if there is no room.
 	Must bool
 }
 
@@ -62,28 +60,26 @@ type RoomAgent struct {
 	Slots int
 }
 
-// Talk says in which conversation of an agent a chat takes place. The session
-// becomes Task.SessionID and the agent's current one. A Task.SessionID that
-// was asked for stays: the session becomes current if that agent holds it,
-// and is begun if nobody does; one that another agent holds is left alone.
-// One that is archived or gone is refused with CodeConflict, whoever holds it.
-type Talk struct {
+// ChatSession says in which session of an agent a chat takes place. That session becomes
+// Task.SessionID and the agent's current one. A requested Task.SessionID is kept: the
+// session becomes current if the agent holds it, and is started if nobody does; if another
+// agent holds it, it stays unchanged. One that is archived or gone is refused with
+// CodeConflict, whoever holds it.
+type ChatSession struct {
 	Agent string
-	// Continue goes on with the agent's current session, if it has one that is
-	// active.
+	// Continue the agent's current session, if it has an active one.
 	Continue bool
-	// New is the id of the session that is begun otherwise, active, with the
-	// task's Source, Owner and Preview; "" begins none.
+	// New is the id of the session to start otherwise, active, with the task's Source,
+	// Owner and Preview; "" starts none.
 	New string
 }
 
 // Submitted is the answer to a Submission.
 type Submitted struct {
 	Task     signalbox.Task
-	Replayed bool // the idempotency key was known; Task is the task of that time
-	Depth    int  // pending tasks under its Limit, itself included; 0 where Replayed
-	// Position is its place in line, where the store knows it without looking;
-	// else its N is 0, and Reader.Position tells.
+	Replayed bool // the idempotency key was known; Task is the existing task
+	Depth    int  // pending tasks under its Limit, itself included; 0 if Replayed
+	// Position in its queue, if known without a read; else its N is 0, see Reader.Position.
 	Position Position
 }
 
@@ -93,14 +89,14 @@ type ClaimRequest struct {
 	AgentURL   string
 	Slots      int      // how many the agent has
 	Queues     []string // that it serves
-	FenceAbove int64    // highest fence the agent says it has seen, believed as NextFence does; 0 if unknown
-	Isolated   bool     // a slot for an isolated execution: Slots is the number of those
-	Fleet      int      // slots of that sort that may be in use over all agents, the director's own executor apart; 0: no ceiling
+	FenceAbove int64    // highest fence that the agent reports, bounded by NextFence; 0: unknown
+	Isolated   bool     // claim a slot for an isolated execution: Slots is the number of those
+	Fleet      int      // limit on slots of that sort in use over all agents, the director's own executor excluded; 0: none
 	Expires    time.Time
 	Now        time.Time
 }
 
-// Claimed is a task in the hands of the caller, state dispatching.
+// Claimed is a claimed task, state dispatching.
 type Claimed struct {
 	Found   bool
 	Task    signalbox.Task
@@ -115,20 +111,19 @@ type Lease struct {
 	Expires time.Time
 }
 
-// Position is a place in line, from 1.
+// Position is a place in a queue, from 1.
 type Position struct {
 	N           int
 	Approximate bool
 }
 
-// Counts says how many tasks wait and run.
+// Counts are the numbers of waiting and running tasks.
 type Counts struct {
 	Queues   map[string]int // pending tasks by queue; no zero entries
 	Limits   map[string]int // pending tasks by limit; no zero entries
 	Pending  int
 	InFlight map[signalbox.State]int // dispatching, working, cancelling; no zero entries
-	// Oldest is when the longest waiting pending task was created; zero if
-	// none waits.
+	// Oldest is when the longest waiting pending task was created; zero: none waits.
 	Oldest time.Time
 }
 

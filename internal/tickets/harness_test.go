@@ -39,7 +39,7 @@ func join(t testing.TB, s tickets.Store, name string, configs map[string]toolque
 func joinWithin(t testing.TB, s tickets.Store, name string, lasts time.Duration, hooks toolqueue.Hooks, configs map[string]toolqueue.Config) *process {
 	t.Helper()
 	p := &process{Queues: toolqueue.New(hooks), name: name, wire: &wire{store: s}}
-	if err := p.Share(toolqueue.Sharing{Far: tickets.New(p.wire, p.wire.now), Owner: name, Lease: lasts}); err != nil {
+	if err := p.Share(toolqueue.Sharing{Backend: tickets.New(p.wire, p.wire.now), Owner: name, Lease: lasts}); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range configs {

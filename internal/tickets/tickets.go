@@ -1,8 +1,8 @@
-// Package tickets keeps the slots and the line of shared tool queues in the
-// store of the directors: it is the toolqueue.Far of a director.
+// Package tickets keeps the slots and waiters of shared tool queues in the directors'
+// store: it implements toolqueue.SharedBackend.
 //
-// A session's id is as good as a password, so that the store gets what stands
-// for it (Session), and so do those who look at a queue.
+// A session id is as secret as a password, so the store, and whoever lists a queue, gets a
+// key derived from it (gateway.SessionKey).
 package tickets
 
 import (
@@ -14,36 +14,35 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// Store is what of a store is needed.
+// Store is the part of a store that is needed.
 type Store interface {
 	Tickets(ctx context.Context, s store.TicketStep) ([]store.Ticket, error)
 }
 
-// Far is a toolqueue.Far over a store.
-type Far struct {
+// Backend is a toolqueue.SharedBackend over a store.
+type Backend struct {
 	store  Store
 	now    func() time.Time
-	sights sights
+	expiry expiryTracker
 }
 
-var _ toolqueue.Far = (*Far)(nil)
+var _ toolqueue.SharedBackend = (*Backend)(nil)
 
-// New keeps tickets in a store. now is the time that all directors over it go
-// by.
-func New(s Store, now func() time.Time) *Far { return &Far{store: s, now: now} }
+// New returns a Backend over a store. now is the clock shared by all directors.
+func New(s Store, now func() time.Time) *Backend { return &Backend{store: s, now: now} }
 
-// Step takes one step of a queue.
-func (f *Far) Step(ctx context.Context, s toolqueue.Step) ([]toolqueue.Ticket, error) {
+// Step implements toolqueue.SharedBackend.
+func (f *Backend) Step(ctx context.Context, s toolqueue.Step) ([]toolqueue.Ticket, error) {
 	now := f.now()
 	rows, err := f.store.Tickets(ctx, store.TicketStep{
 		Queue: s.Queue, Concurrent: s.Concurrent, MaxWaiters: s.MaxWaiters, LeaseIdle: s.Lease.Idle, LeaseHold: s.Lease.MaxHold,
 		Enter: entering(&s), Leave: s.Leave, EndSessions: keys(s.EndSessions), Keep: s.Keep, Idle: s.Idle, Unused: s.Unused,
-		Over: f.sights.over(s.Queue, s.Lasts), Now: now, Expires: now.Add(s.Lasts),
+		Over: f.expiry.expired(s.Queue, s.Lasts), Now: now, Expires: now.Add(s.Lasts),
 	})
 	if err != nil {
 		return nil, err
 	}
-	f.sights.see(s.Queue, rows)
+	f.expiry.record(s.Queue, rows)
 	out := make([]toolqueue.Ticket, len(rows))
 	for i := range rows {
 		r := &rows[i]

@@ -37,7 +37,7 @@ var askedMutants = []Mutant{
 		Text: "the next turn of a session may run while one runs",
 		File: "internal/store/verbs/turns.go",
 		Edits: []Edit{{
-			"if len(k.flying.spots) > 0 {\n\t\treturn nil\n\t}\n\tfor i",
+			"if len(k.inFlight.items) > 0 {\n\t\treturn nil\n\t}\n\tfor i",
 			"for i",
 		}},
 		Package: "internal/store/memory", Tests: []string{"TestConformance/rules/session"},
@@ -90,7 +90,7 @@ var askedMutants = []Mutant{
 			"Must: n.Overflow == signalbox.OverflowReject,",
 			"Must: n.Overflow != signalbox.OverflowPersist,",
 		}},
-		Package: "internal/engine", Tests: []string{"TestOverflowPolicies", "TestChatIsToldHowItStands"},
+		Package: "internal/engine", Tests: []string{"TestOverflowPolicies", "TestChatReceiptTellsItsPosition"},
 	},
 	{
 		Name: "wait-never-ends", Fault: "asked bounded wait",
@@ -127,7 +127,7 @@ var askedMutants = []Mutant{
 		Text: "an estimate does not know of the slots that are free",
 		File: "internal/engine/eta.go",
 		Edits: []Edit{{
-			"if ahead := pos.N - f.free; ahead > 0 {",
+			"if ahead := pos.N - stats.free; ahead > 0 {",
 			"if ahead := pos.N; ahead > 0 {",
 		}},
 		Package: "internal/engine", Tests: []string{"TestETA"},
@@ -137,7 +137,7 @@ var askedMutants = []Mutant{
 		Text: "the agent of a running task does not hear that it is cancelled",
 		File: "internal/execution/push/wake.go",
 		Edits: []Edit{{
-			"if t.State == signalbox.Cancelling {\n\t\t\td.tellCancelOf(t)\n\t\t}",
+			"if t.State == signalbox.Cancelling {\n\t\t\td.sendCancelFor(t)\n\t\t}",
 			"d.Mu.Lock()\n\t\td.Mu.Unlock()",
 		}},
 		Package: "internal/execution/push", Tests: []string{"TestCancelWorking"},

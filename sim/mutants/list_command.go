@@ -27,7 +27,7 @@ var commandMutants = []Mutant{
 		Text: "pruning leaves the journal as it is",
 		File: "internal/store/verbs/prune.go",
 		Edits: []Edit{{
-			"if x.answered.cut > 0 {",
+			"if x.results.cut > 0 {",
 			"if false {",
 		}},
 		Package: "internal/store/memory", Tests: []string{"TestConformance/rules/prune"},

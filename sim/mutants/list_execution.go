@@ -10,7 +10,7 @@ var executionMutants = []Mutant{
 			"case n.Mode == signalbox.ModeBypass:\n\t\treturn signalbox.BypassQueue(n.Agent)",
 			"case n.Mode == signalbox.ModeBypass || n.Mode == signalbox.ModeChat:\n\t\treturn signalbox.BypassQueue(n.Agent)",
 		}},
-		Package: "internal/engine", Tests: []string{"TestChatIsToldHowItStands", "TestOverflowPolicies"},
+		Package: "internal/engine", Tests: []string{"TestChatReceiptTellsItsPosition", "TestOverflowPolicies"},
 	},
 	{
 		Name: "anyone-frees-the-slot", Fault: "execution-queue complete",
@@ -87,7 +87,7 @@ var executionMutants = []Mutant{
 		Text: "a run that was cut short counts as completed, because its program ended well",
 		File: "internal/execution/outcome.go",
 		Edits: []Edit{{
-			"case s.State == \"completed\" && !cutShort[kind]:",
+			"case s.State == \"completed\" && !abortedKinds[kind]:",
 			"case s.State == \"completed\":",
 		}},
 		Package: "internal/execution/push", Tests: []string{"TestIncidentCancelledRecordedAsSuccess"},

@@ -5,7 +5,7 @@ var lostMutants = []Mutant{
 	{
 		Name: "outcome-forgotten-at-once", Fault: "work-queue 7",
 		Text: "ended tasks are pruned with the next round, whatever the retention",
-		File: "internal/engine/care.go",
+		File: "internal/engine/maintenance.go",
 		Edits: []Edit{{
 			"e.Now().Add(-keep.For)",
 			"e.Now().Add(keep.For-keep.For)",
@@ -87,7 +87,7 @@ var lostMutants = []Mutant{
 		Text: "what an agent quotes of the environment goes into the row, the journal and the log",
 		File: "internal/execution/mask.go",
 		Edits: []Edit{{
-			"return len(v) < maskFrom",
+			"return len(v) < minMaskedBytes",
 			"return len(v) < 100*maskFrom",
 		}},
 		Package: "internal/execution/push", Tests: []string{"TestFault09EnvStaysOutOfLogsAndJournal"},
@@ -107,8 +107,8 @@ var lostMutants = []Mutant{
 		Text: "an offer without an answer is made again, though the agent may have it",
 		File: "internal/execution/push/run.go",
 		Edits: []Edit{{
-			"default: // sent, and no answer that says anything\n\t\tr.ask(ctx, err)",
-			"default: // sent, and no answer that says anything\n\t\tr.refuse(ctx, err.Error())",
+			"default: // sent, without a conclusive answer\n\t\tr.ask(ctx, err)",
+			"default: // sent, without a conclusive answer\n\t\tr.refuse(ctx, err.Error())",
 		}},
 		Package: "internal/execution/push", Tests: []string{"TestFault10LostResponseRunsOnce", "TestLostReplyIsAskedFor"},
 	},

@@ -38,7 +38,7 @@ var peerMutants = []Mutant{
 		File: "internal/execution/claim.go",
 		Edits: []Edit{{
 			"(t.Ready || a.Partial) {\n\t\tb.Kick(t.Queue)",
-			"(t.Ready || a.Partial) {\n\t\tb.Maintenance.Early()",
+			"(t.Ready || a.Partial) {\n\t\tb.Maintenance.RunNow()",
 		}},
 		Package: "internal/execution/push", Tests: []string{"TestFault02NoDoubleDispatchFromStaleIdleCache", "TestNobodyWaitsBesideAFreeSlot"},
 	},

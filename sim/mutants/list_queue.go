@@ -7,8 +7,8 @@ var queueMutants = []Mutant{
 		Text: "of the tasks of a session only the first is looked at, so one whose time is to come stops the others",
 		File: "internal/store/verbs/turns.go",
 		Edits: []Edit{{
-			"for i := range k.pending.spots {\n\t\tif r := k.pending.spots[i].row; due(",
-			"for i := range k.pending.spots[:min(1, len(k.pending.spots))] {\n\t\tif r := k.pending.spots[i].row; due(",
+			"for i := range k.pending.items {\n\t\tif r := k.pending.items[i].row; due(",
+			"for i := range k.pending.items[:min(1, len(k.pending.items))] {\n\t\tif r := k.pending.items[i].row; due(",
 		}},
 		Package: "internal/store/memory", Tests: []string{"TestConformance/rules/session", "TestConformance/rules/wake"},
 	},
@@ -25,12 +25,12 @@ var queueMutants = []Mutant{
 	{
 		Name: "vanished-holder-keeps-its-turns", Fault: "work-queue 1",
 		Text: "the turns of a session wait for ever for an agent that is gone",
-		File: "internal/engine/strand.go",
+		File: "internal/engine/stranded.go",
 		Edits: []Edit{{
 			"case signalbox.SessionRequire:\n\t\t\tev = ",
 			"case signalbox.SessionRequire:\n\t\t\tcontinue\n\t\t\tev = ",
 		}},
-		Package: "internal/engine", Tests: []string{"TestStrand"},
+		Package: "internal/engine", Tests: []string{"TestResolveStranded"},
 	},
 	{
 		Name: "no-reservation", Fault: "work-queue 2",
@@ -67,7 +67,7 @@ var queueMutants = []Mutant{
 		Text: "an agent that no longer knows a task is asked for it again and again",
 		File: "internal/execution/push/follow.go",
 		Edits: []Edit{{
-			"case statusOf(err) == http.StatusNotFound && !r.elsewhere(ctx, err):",
+			"case statusOf(err) == http.StatusNotFound && !r.mayBeElsewhere(ctx, err):",
 			"case statusOf(err) == http.StatusNotFound && r.silence() < 0:",
 		}},
 		Package: "internal/execution/push", Tests: []string{"TestFault03LostTaskIsNotPolledForEver"},
@@ -97,7 +97,7 @@ var queueMutants = []Mutant{
 		Text: "an agent that accepts a task which was cancelled meanwhile is not told",
 		File: "internal/execution/push/run.go",
 		Edits: []Edit{{
-			"if r.row().State == signalbox.Cancelling {\n\t\tr.d.tellCancel(r)\n\t}\n",
+			"if r.row().State == signalbox.Cancelling {\n\t\tr.d.sendCancel(r)\n\t}\n",
 			"",
 		}},
 		Package: "internal/execution/push", Tests: []string{"TestFault04CancelWhileDispatchingStopsTheAgent"},

@@ -1,17 +1,16 @@
-// Package callgraph answers one question about agents that call one another:
-// would a call wait for its own caller, directly or by way of others?
+// Package callgraph detects whether a call between agents would wait for its own caller,
+// directly or through others.
 //
-// An execution waits for the calls that it has made and waits for. A call that
-// waits in a queue waits for all agents that serve it; an agent for all
-// executions that hold its slots, if none is free; and a call of a conversation
-// for the turn that is running. Whatever waits only for what cannot go on is
-// stuck.
+// An execution is stuck while any call that it waits for is stuck. A call in a queue is
+// stuck while all agents that serve the queue are, and a call of a conversation also while
+// its running turn is. An agent is stuck while all of its slots are held by stuck
+// executions.
 //
 //	execution ──any──▶ its calls ──▶ the execution of a call that has begun
 //	                       └──▶ queue ──all──▶ agents ──all──▶ executions
 //
-// The graph is read once, as far as the call can reach, and each edge is looked
-// at twice: the answer takes linear time.
+// The part of the graph that the call can reach is read once, and each edge is visited
+// twice, so the search takes linear time.
 package callgraph
 
 import "slices"
@@ -19,20 +18,20 @@ import "slices"
 // Run is an execution that holds a slot of an agent.
 type Run struct{ ID, Agent, Session string }
 
-// Call is a task that an execution called and waits for.
+// Call is a task that an execution has submitted and waits for.
 type Call struct {
 	ID      string
 	Queue   string
 	Session string // the conversation whose turn it waits for; "" for none
-	Agent   string // that runs it: the call is an execution itself; "" while it waits
+	Agent   string // the agent that runs it: the call is itself an execution; "" while it waits
 }
 
 // Graph is who waits for whom at one moment.
 type Graph interface {
-	// Servers returns the agents that may take what waits in a queue.
+	// Servers returns the agents that may claim from a queue.
 	Servers(queue string) []string
-	// Slots returns how many executions an agent may run at once; known is false
-	// where nobody can say.
+	// Slots returns how many executions an agent may run at once; known is false if that is
+	// unknown.
 	Slots(agent string) (n int, known bool)
 	// Holders returns the executions that hold the slots of an agent.
 	Holders(agent string) []Run
@@ -42,46 +41,46 @@ type Graph interface {
 	Calls(run string) ([]Call, error)
 }
 
-// Circle reports whether a call of the execution caller could not begin before
-// caller has ended: then it returns the executions on the way from the call to
-// caller, or into a circle of others that it would wait for.
-func Circle(g Graph, caller string, call Call) (path []Run, err error) {
-	s := search{g: g, caller: caller, index: map[key]int{}, runs: map[string]int{}, full: map[string]int{}}
-	from := s.line(call.Queue, call.Session)
+// FindCycle reports whether a call of the execution caller could not start before caller
+// has ended. Then it returns the executions on the path from the call to caller, or into
+// another cycle that it would wait for.
+func FindCycle(g Graph, caller string, call Call) (path []Run, err error) {
+	s := search{g: g, caller: caller, index: map[key]int{}, runs: map[string]int{}, agents: map[string]int{}}
+	start := s.queueNode(call.Queue, call.Session)
 	for i := 0; i < len(s.nodes); i++ {
 		if err := s.read(i); err != nil {
 			return nil, err
 		}
 	}
-	s.free()
-	if s.nodes[from].free {
+	s.markFree()
+	if s.nodes[start].free {
 		return nil, nil
 	}
-	return s.path(from), nil
+	return s.path(start), nil
 }
 
 type kind int8
 
 const (
-	ofRun  kind = iota // stuck while any of its calls is
-	ofLine             // a queue: stuck while all agents that serve it are
-	ofTurn             // an agent and a conversation: stuck while a turn of it is, or the agent
-	ofFull             // an agent: stuck while all executions that hold its slots are
+	kindRun   kind = iota // stuck while any of its calls is
+	kindQueue             // stuck while all agents that serve it are
+	kindTurn              // an agent and a session: stuck while a turn of the session is, or the agent
+	kindAgent             // stuck while all executions that hold its slots are
 )
 
 type key struct {
-	kind kind
-	name string // of the execution, queue or agent
-	with string // the conversation
+	kind    kind
+	name    string // of the execution, queue or agent
+	session string
 }
 
 type node struct {
 	key
-	run  *Run  // of ofRun
-	on   []int // what it waits for
-	by   []int // who waits for it
-	left int   // of on, those that are not free; for ofRun and ofTurn
-	free bool  // it can go on
+	run      *Run // of kindRun
+	waitsFor []int
+	waiters  []int
+	blocked  int  // number of waitsFor that are not free; for kindRun and kindTurn
+	free     bool // not stuck
 }
 
 // search is the part of the graph that a call can reach.
@@ -90,13 +89,13 @@ type search struct {
 	caller string
 	nodes  []node
 	index  map[key]int
-	runs   map[string]int // of index, those by one name: most nodes
-	full   map[string]int
+	runs   map[string]int // part of index: executions by id, the most frequent nodes
+	agents map[string]int
 }
 
 func (s *search) node(k key) int { return find(s, s.index, k, k, nil) }
 
-// find returns the node of a key, and makes it where it is new.
+// find returns the node of a key, creating it if needed.
 func find[K comparable](s *search, index map[K]int, at K, k key, r *Run) int {
 	i, known := index[at]
 	if !known {
@@ -107,27 +106,27 @@ func find[K comparable](s *search, index map[K]int, at K, k key, r *Run) int {
 	return i
 }
 
-func (s *search) agent(name string) int {
-	return find(s, s.full, name, key{kind: ofFull, name: name}, nil)
+func (s *search) agentNode(name string) int {
+	return find(s, s.agents, name, key{kind: kindAgent, name: name}, nil)
 }
 
-func (s *search) run(r *Run) int { return find(s, s.runs, r.ID, key{kind: ofRun, name: r.ID}, r) }
+func (s *search) runNode(r *Run) int { return find(s, s.runs, r.ID, key{kind: kindRun, name: r.ID}, r) }
 
-// line is the node of a queue. A conversation counts only where a turn of it is
-// running: otherwise all calls that wait in a queue share a node.
-func (s *search) line(queue, session string) int {
+// queueNode returns the node of a queue. The session counts only while a turn of it is
+// running; otherwise all calls in a queue share a node.
+func (s *search) queueNode(queue, session string) int {
 	if session != "" && len(s.g.Turns(session)) == 0 {
 		session = ""
 	}
-	return s.node(key{kind: ofLine, name: queue, with: session})
+	return s.node(key{kind: kindQueue, name: queue, session: session})
 }
 
-// read finds what a node waits for.
+// read determines what a node waits for.
 func (s *search) read(i int) error {
 	n := s.nodes[i]
 	var on []int
 	switch n.kind {
-	case ofRun:
+	case kindRun:
 		if n.name == s.caller {
 			return nil
 		}
@@ -137,99 +136,99 @@ func (s *search) read(i int) error {
 		}
 		for _, c := range calls {
 			if c.Agent != "" {
-				on = append(on, s.run(&Run{ID: c.ID, Agent: c.Agent, Session: c.Session}))
+				on = append(on, s.runNode(&Run{ID: c.ID, Agent: c.Agent, Session: c.Session}))
 			} else {
-				on = append(on, s.line(c.Queue, c.Session))
+				on = append(on, s.queueNode(c.Queue, c.Session))
 			}
 		}
-	case ofLine:
+	case kindQueue:
 		servers := s.g.Servers(n.name)
 		on = make([]int, 0, len(servers))
 		for _, agent := range servers {
-			if n.with == "" {
-				on = append(on, s.agent(agent))
+			if n.session == "" {
+				on = append(on, s.agentNode(agent))
 			} else {
-				on = append(on, s.node(key{kind: ofTurn, name: agent, with: n.with}))
+				on = append(on, s.node(key{kind: kindTurn, name: agent, session: n.session}))
 			}
 		}
-	case ofTurn:
-		turns := s.g.Turns(n.with)
+	case kindTurn:
+		turns := s.g.Turns(n.session)
 		for i := range turns {
 			if turns[i].Agent == n.name {
-				on = append(on, s.run(&turns[i]))
+				on = append(on, s.runNode(&turns[i]))
 			}
 		}
-		on = append(on, s.agent(n.name))
-	case ofFull:
+		on = append(on, s.agentNode(n.name))
+	case kindAgent:
 		holders := s.g.Holders(n.name)
 		if slots, known := s.g.Slots(n.name); known && len(holders) >= slots {
 			for i := range holders {
-				on = append(on, s.run(&holders[i]))
+				on = append(on, s.runNode(&holders[i]))
 			}
 		}
 	}
-	s.nodes[i].on, s.nodes[i].left = on, len(on)
+	s.nodes[i].waitsFor, s.nodes[i].blocked = on, len(on)
 	for _, j := range on {
-		s.nodes[j].by = append(s.nodes[j].by, i)
+		s.nodes[j].waiters = append(s.nodes[j].waiters, i)
 	}
 	return nil
 }
 
-// free takes all for stuck, and strikes out whatever can go on until nothing
-// changes. What waits for nothing can; caller cannot.
-func (s *search) free() {
+// markFree starts with every node stuck and frees nodes until nothing changes. A node that
+// waits for nothing is free, except caller.
+func (s *search) markFree() {
 	var next []int
-	strike := func(i int) {
+	free := func(i int) {
 		if !s.nodes[i].free {
 			s.nodes[i].free = true
 			next = append(next, i)
 		}
 	}
 	for i := range s.nodes {
-		if len(s.nodes[i].on) == 0 && !s.isCaller(i) {
-			strike(i)
+		if len(s.nodes[i].waitsFor) == 0 && !s.isCaller(i) {
+			free(i)
 		}
 	}
 	for len(next) > 0 {
 		i := next[len(next)-1]
 		next = next[:len(next)-1]
-		for _, j := range s.nodes[i].by {
+		for _, j := range s.nodes[i].waiters {
 			n := &s.nodes[j]
-			n.left--
-			if n.kind == ofLine || n.kind == ofFull || n.left == 0 {
-				strike(j)
+			n.blocked--
+			if n.kind == kindQueue || n.kind == kindAgent || n.blocked == 0 {
+				free(j)
 			}
 		}
 	}
 }
 
 func (s *search) isCaller(i int) bool {
-	return s.nodes[i].kind == ofRun && s.nodes[i].name == s.caller
+	return s.nodes[i].kind == kindRun && s.nodes[i].name == s.caller
 }
 
-// path returns the executions on the shortest way from a stuck node to caller;
-// where there is none, on a way into another circle.
-func (s *search) path(from int) []Run {
-	came := map[int]int{from: -1}
-	last := from // execution that was come by
-	for next := []int{from}; len(next) > 0; next = next[1:] {
+// path returns the executions on the shortest path from a stuck node to caller or, if there
+// is none, into another cycle.
+func (s *search) path(start int) []Run {
+	from := map[int]int{start: -1}
+	last := start // the last execution visited
+	for next := []int{start}; len(next) > 0; next = next[1:] {
 		at := next[0]
-		if s.nodes[at].kind == ofRun {
+		if s.nodes[at].kind == kindRun {
 			last = at
 		}
 		if s.isCaller(at) {
 			break
 		}
-		for _, j := range s.nodes[at].on {
-			if _, met := came[j]; !met && !s.nodes[j].free {
-				came[j] = at
+		for _, j := range s.nodes[at].waitsFor {
+			if _, seen := from[j]; !seen && !s.nodes[j].free {
+				from[j] = at
 				next = append(next, j)
 			}
 		}
 	}
 	var path []Run
-	for i := last; i >= 0; i = came[i] {
-		if s.nodes[i].kind == ofRun {
+	for i := last; i >= 0; i = from[i] {
+		if s.nodes[i].kind == kindRun {
 			path = append(path, *s.nodes[i].run)
 		}
 	}

@@ -90,10 +90,10 @@ func (w *walk) run(id string) bool {
 	return false
 }
 
-// TestCircleIsWhatTheDefinitionSays compares the answer with the definition on
+// TestCycleMatchesTheDefinition compares the answer with the definition on
 // small graphs of all shapes.
-func TestCircleIsWhatTheDefinitionSays(t *testing.T) {
-	circles, free := 0, 0
+func TestCycleMatchesTheDefinition(t *testing.T) {
+	cycles, free := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		agents := rapid.IntRange(1, 4).Draw(t, "agents")
 		g := &graph{servers: map[string][]string{}, slots: map[string]int{}, calls: map[string][]callgraph.Call{}}
@@ -134,7 +134,7 @@ func TestCircleIsWhatTheDefinitionSays(t *testing.T) {
 			caller = rapid.SampledFrom(g.runs).Draw(t, "caller").ID
 		}
 		call := wait()
-		path, err := callgraph.Circle(g, caller, call)
+		path, err := callgraph.FindCycle(g, caller, call)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,19 +143,19 @@ func TestCircleIsWhatTheDefinitionSays(t *testing.T) {
 			t.Fatalf("the path is %v; stuck by the definition: %v\n%+v\ncaller %s calls %+v", path, want, g, caller, call)
 		}
 		if want {
-			circles++
+			cycles++
 		} else {
 			free++
 		}
 	})
-	if circles == 0 || free == 0 {
-		t.Errorf("%d graphs have a circle, %d have none", circles, free)
+	if cycles == 0 || free == 0 {
+		t.Errorf("%d graphs have a cycle, %d have none", cycles, free)
 	}
 }
 
-// A circle among others holds up whoever waits for it, also where that has two
+// A cycle among others holds up whoever waits for it, also where that has two
 // ways in: by the turns of a conversation and by the slots of its agent.
-func TestCircleOfOthers(t *testing.T) {
+func TestCycleAmongOthers(t *testing.T) {
 	r := []callgraph.Run{{ID: "r0", Agent: "a", Session: "s"}, {ID: "r1", Agent: "a", Session: "s"}}
 	g := &graph{
 		servers: map[string][]string{"agent:a": {"a"}}, slots: map[string]int{"a": 2}, runs: r,
@@ -164,7 +164,7 @@ func TestCircleOfOthers(t *testing.T) {
 			"r1": {{ID: "r0", Agent: "a", Session: "s"}},
 		},
 	}
-	path, err := callgraph.Circle(g, "elsewhere", callgraph.Call{ID: "w", Queue: "agent:a", Session: "s"})
+	path, err := callgraph.FindCycle(g, "elsewhere", callgraph.Call{ID: "w", Queue: "agent:a", Session: "s"})
 	if err != nil || len(path) == 0 {
 		t.Errorf("the path is %v: %v", path, err)
 	}
@@ -206,7 +206,7 @@ func TestCircleTakesLinearTime(t *testing.T) {
 	const agents = 100_000
 	g := index(crowd(agents))
 	begun := time.Now()
-	path, err := callgraph.Circle(g, fmt.Sprint("run-a", agents-1), callgraph.Call{Queue: "work"})
+	path, err := callgraph.FindCycle(g, fmt.Sprint("run-a", agents-1), callgraph.Call{Queue: "work"})
 	took := time.Since(begun)
 	if err != nil || len(path) != 1 {
 		t.Fatalf("the path is %v: %v", path, err)
@@ -221,7 +221,7 @@ func BenchmarkCircle(b *testing.B) {
 		b.Run(fmt.Sprint("agents=", n), func(b *testing.B) {
 			g := index(crowd(n))
 			for b.Loop() {
-				if path, err := callgraph.Circle(g, fmt.Sprint("run-a", n-1), callgraph.Call{Queue: "work"}); path == nil || err != nil {
+				if path, err := callgraph.FindCycle(g, fmt.Sprint("run-a", n-1), callgraph.Call{Queue: "work"}); path == nil || err != nil {
 					b.Fatal(path, err)
 				}
 			}

@@ -7,44 +7,43 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 )
 
-// wire is how an answer is stored: an MCP CallToolResult with the key metadata of
-// the seed, or the JSON-RPC error that came in its place.
-type wire struct {
+// storedAnswer is the stored form of an answer: an MCP CallToolResult with the seed's key
+// metadata, or a JSON-RPC error.
+type storedAnswer struct {
 	Content    json.RawMessage `json:"content"`
 	Structured json.RawMessage `json:"structuredContent,omitempty"`
 	IsError    bool            `json:"isError,omitempty"`
 	Meta       json.RawMessage `json:"_meta,omitempty"`
 	Metadata   json.RawMessage `json:"metadata,omitempty"`
-	Error      *wireError      `json:"error,omitempty"`
+	Error      *storedError    `json:"error,omitempty"`
 }
 
-type wireError struct {
+type storedError struct {
 	Code    int64           `json:"code"`
 	Message string          `json:"message"`
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
-// answerOf is the answer as it is stored; nil where the tool said what is no
-// JSON.
-func answerOf(res *gateway.Result) []byte {
+// encodeResult encodes a result; nil if the tool's answer is not JSON.
+func encodeResult(res *gateway.Result) []byte {
 	content := res.Content
 	if len(content) == 0 {
 		content = json.RawMessage("[]")
 	}
-	return stored(wire{Content: content, Structured: res.Structured, IsError: res.IsError, Meta: res.Meta, Metadata: res.Metadata})
+	return encodeAnswer(storedAnswer{Content: content, Structured: res.Structured, IsError: res.IsError, Meta: res.Meta, Metadata: res.Metadata})
 }
 
-// refusalOf is the JSON-RPC error of the tool's server as it is stored; nil where
-// the call failed in another way.
-func refusalOf(err error) []byte {
+// encodeRefusal encodes the JSON-RPC error of the tool's server; nil if the call failed
+// otherwise.
+func encodeRefusal(err error) []byte {
 	var said *gateway.ProtocolError
 	if !errors.As(err, &said) {
 		return nil
 	}
-	return stored(wire{Content: json.RawMessage("[]"), Error: &wireError{said.Code, said.Message, said.Data}})
+	return encodeAnswer(storedAnswer{Content: json.RawMessage("[]"), Error: &storedError{said.Code, said.Message, said.Data}})
 }
 
-func stored(w wire) []byte {
+func encodeAnswer(w storedAnswer) []byte {
 	b, err := json.Marshal(w)
 	if err != nil {
 		return nil
@@ -52,9 +51,9 @@ func stored(w wire) []byte {
 	return b
 }
 
-// answered reads what is stored of an answer. Both are nil if there is none.
-func answered(answer string) (*gateway.Result, *gateway.ProtocolError) {
-	var w wire
+// decodeAnswer decodes a stored answer. Both are nil if there is none.
+func decodeAnswer(answer string) (*gateway.Result, *gateway.ProtocolError) {
+	var w storedAnswer
 	if read := answer != "" && json.Unmarshal([]byte(answer), &w) == nil; !read {
 		return nil, nil
 	}

@@ -20,7 +20,7 @@ func (x *Executor) applied(a *engine.Applied) {
 		return
 	}
 	if t.CancelRequested || t.State.Terminal() {
-		x.heardEnd(t)
+		x.taskEnded(t)
 	}
 	p := x.poolOf(t.Queue)
 	if p == nil {
@@ -33,14 +33,14 @@ func (x *Executor) applied(a *engine.Applied) {
 
 // heardEnd ends the run of a task that is to be stopped, or the call of one that
 // ended while it waited.
-func (x *Executor) heardEnd(t *signalbox.Task) {
+func (x *Executor) taskEnded(t *signalbox.Task) {
 	x.mu.Lock()
 	r, w := x.runs[t.ID], x.waiters[t.ID]
 	switch {
 	case t.State.Terminal():
-		delete(x.early, t.ID)
+		delete(x.cancelledEarly, t.ID)
 	case r == nil && t.State.InFlight() && x.started:
-		x.early[t.ID] = true
+		x.cancelledEarly[t.ID] = true
 	}
 	x.mu.Unlock()
 	if r != nil && r.Fence == t.Fence {
@@ -60,12 +60,11 @@ func (x *Executor) poolOf(queue string) *pool {
 	return nil
 }
 
-// claimLoop claims whenever it is woken, until nothing is left or no slot is
-// free.
+// claimLoop claims whenever it is woken, until no task is left or no slot is free.
 func (x *Executor) claimLoop(p *pool, slots int) {
 	for {
 		select {
-		case <-x.working.Done():
+		case <-x.claimCtx.Done():
 			return
 		case <-p.wake:
 		}
@@ -75,28 +74,28 @@ func (x *Executor) claimLoop(p *pool, slots int) {
 	}
 }
 
-// claimOne claims one task and sees to it that it is run: on a goroutine of its
-// own, or by the call that waits for it. It reports whether it is worth to go on.
+// claimOne claims one task and starts it, on its own goroutine or on that of the waiting
+// call. It reports whether to continue.
 func (x *Executor) claimOne(p *pool, slots int) bool {
 	if !x.begin(p) {
 		return false
 	}
 	row := p.row
 	row.Slots = slots
-	// A claim that is given up might have been made all the same.
-	c, found, err := x.engine.Claim(context.WithoutCancel(x.working), row, 0)
+	// A cancelled claim might have been made all the same.
+	c, found, err := x.engine.Claim(context.WithoutCancel(x.claimCtx), row, 0)
 	if err != nil {
-		x.unbusy(p, holds)
-		if x.working.Err() == nil {
+		x.done(p, slotHeld)
+		if x.claimCtx.Err() == nil {
 			x.log.Error("claim of a tool task failed, trying again", "queue", row.Queues()[0], "error", err)
 		}
-		return execution.Sleep(x.working, execution.StoreRetry)
+		return execution.Sleep(x.claimCtx, execution.StoreRetry)
 	}
 	if !found {
-		x.unbusy(p, holds)
+		x.done(p, slotHeld)
 		return false
 	}
-	r, w := x.enroll(p, c)
+	r, w := x.addRun(p, c)
 	if w != nil {
 		w.claimed <- r
 		return true
@@ -105,37 +104,35 @@ func (x *Executor) claimOne(p *pool, slots int) bool {
 	return true
 }
 
-// begin notes that someone is about to claim, unless no more is to be claimed or
-// no slot is free.
+// begin registers a claim, unless claiming has stopped or no slot is free.
 func (x *Executor) begin(p *pool) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.draining || x.lapsed || !p.take() {
+	if x.draining || x.lapsed || !p.acquire() {
 		return false
 	}
 	x.work.Begin()
 	return true
 }
 
-// unbusy notes that a run or a claim is over, and what it had of the pool.
-func (x *Executor) unbusy(p *pool, had holding) {
-	if had == holds {
+// done unregisters a run or claim, and frees its slot of the pool.
+func (x *Executor) done(p *pool, had slotState) {
+	if had == slotHeld {
 		x.mu.Lock()
-		p.give()
+		p.release()
 		x.mu.Unlock()
 	}
 	x.work.Done()
 }
 
-// enroll makes the run of a task that was claimed. w is the call that waits for
-// it, if one does.
-func (x *Executor) enroll(p *pool, c engine.Claimed) (r *run, w *waiter) {
+// addRun makes the run of a claimed task. w is the call that waits for it, if any.
+func (x *Executor) addRun(p *pool, c engine.Claimed) (r *run, w *waiter) {
 	r = newRun(x, p, c)
 	x.mu.Lock()
 	x.runs[r.ID] = r
 	p.used++
-	cancelled := x.early[r.ID]
-	delete(x.early, r.ID)
+	cancelled := x.cancelledEarly[r.ID]
+	delete(x.cancelledEarly, r.ID)
 	if w = x.waiters[r.ID]; w != nil {
 		delete(x.waiters, r.ID)
 		r.line.Store(w.line.Load())
@@ -152,19 +149,19 @@ func (x *Executor) enroll(p *pool, c engine.Claimed) (r *run, w *waiter) {
 	return r, w
 }
 
-// leave takes a run off the books.
-func (x *Executor) leave(r *run) {
+// removeRun unregisters a run.
+func (x *Executor) removeRun(r *run) {
 	r.Tail.End()
 	x.mu.Lock()
 	if x.runs[r.ID] == r {
 		delete(x.runs, r.ID)
 	}
-	had := r.has
-	if had == holds {
+	had := r.slot
+	if had == slotHeld {
 		r.pool.used--
 	}
 	x.mu.Unlock()
 	r.stop(nil)
-	x.unbusy(r.pool, had)
+	x.done(r.pool, had)
 	r.pool.wake.Send()
 }

@@ -18,40 +18,40 @@ import (
 // Defaults.
 const (
 	DefaultConcurrent = 10   // seed async-task-queue: maxConcurrent
-	DefaultCalls      = 1000 // calls that became tasks, side by side
+	DefaultCalls      = 1000 // promoted calls in parallel
 	DefaultTaskAfter  = 5 * time.Second
 )
 
-// Interrupted is the seed's text for a task that a restart ended.
+// Interrupted is the seed's message of a task that a restart ended.
 const Interrupted = "Task interrupted before completion (agent restart)"
 
 const (
-	// claimers is how many goroutines claim for a pool; each call then has its own.
+	// claimers is the number of claiming goroutines of a pool; each call gets its own.
 	claimers = 4
-	// storeRetry is the first pause after something that the store could not do.
+	// storeRetry is the first retry delay after a store error.
 	storeRetry = 100 * time.Millisecond
-	// backstop is how often it is looked for what no event named: what waits, and
-	// claims whose answer was lost.
-	backstop = 5 * time.Second
-	// lookEvery is how often it is looked whether what cannot be killed has died.
-	lookEvery = time.Second
-	// storeGrace is how long Stop lets the store take in how a run ended.
+	// backstopInterval is how often waiting tasks and lost claims are looked for without an
+	// event.
+	backstopInterval = 5 * time.Second
+	// killCheckInterval is how often unkillable processes are checked.
+	killCheckInterval = time.Second
+	// storeGrace is how long Stop lets the store record ends of runs.
 	storeGrace = 5 * time.Second
-	// toolGrace is how long a task waits for its tool where the tool's server
-	// has not said yet which tools it has.
+	// toolGrace is how long a task waits for its tool while the tool's server has not
+	// listed its tools yet.
 	toolGrace = time.Minute
 )
 
-// The causes for which the executor ends a run.
+// Causes for which the executor ends a run.
 var (
 	errCancelled = errors.New("the task is being cancelled")
 	errStopping  = errors.New("the director is stopping")
 	errUnclaimed = errors.New("the task of the call was not to be had: its queue is paused")
-	errNotOurs   = errors.New("the task is no longer in our hands")
+	errLost      = errors.New("the task is no longer in our hands")
 	errLapsed    = errors.New("the director could not reach the store for so long that others may take its tasks")
 )
 
-// Gateway is what runs the calls; *gateway.Gateway does.
+// Gateway runs the calls; *gateway.Gateway implements it.
 type Gateway interface {
 	Tools() []gateway.Tool
 	Tool(name string) (gateway.Tool, bool)
@@ -65,19 +65,19 @@ type Options struct {
 	Engine     *engine.Engine // required
 	Gateway    Gateway        // required
 	Instance   string         // of the director; signalbox.DefaultInstance
-	Concurrent int            // async commands side by side, 1 to signalbox.MaxAgentSlots
-	Calls      int            // other calls that became tasks, side by side
-	Retention  time.Duration  // for which ended tasks stay readable
-	Look       time.Duration  // between two looks for what no event named; 5 s
-	Peers      Peers          // nil: no other director is over the store
-	// Trace puts the trace of the run of a task into a context, for the call
-	// that it makes. nil: the call has that of its _meta, if any.
+	Concurrent int            // async commands in parallel, 1 to signalbox.MaxAgentSlots
+	Calls      int            // promoted calls in parallel
+	Retention  time.Duration  // of ended tasks
+	Look       time.Duration  // backstop interval; 5 s
+	Peers      Peers          // nil: this is the only director over the store
+	// Trace puts the trace of a task's run into the context of its call. nil: the call has
+	// that of its _meta, if any.
 	Trace func(ctx context.Context, queueID string) context.Context
 	Log   *slog.Logger
 }
 
-// Executor runs the tasks of tools. It implements gateway.Tasks, engine.Live
-// and engine.Teller.
+// Executor runs tool calls. It implements gateway.Tasks, engine.Live and
+// engine.WaitExplainer.
 type Executor struct {
 	engine   *engine.Engine
 	gateway  Gateway
@@ -87,38 +87,38 @@ type Executor struct {
 	calls    *pool
 	pools    []*pool // both
 
-	working context.Context // of those who claim; ends first
-	rest    context.CancelFunc
-	life    context.Context // of what runs
-	end     context.CancelCauseFunc
-	late    context.Context // ends when the store has had its time, after Stop
-	group   sync.WaitGroup
+	claimCtx     context.Context // of claims; ends first
+	stopClaiming context.CancelFunc
+	runCtx       context.Context // of runs
+	stopRuns     context.CancelCauseFunc
+	storeCtx     context.Context // ends storeGrace after Stop
+	group        sync.WaitGroup
 
-	mu       sync.Mutex
-	runs     map[string]*run    // that hold a slot, by task
-	waiters  map[string]*waiter // calls that become tasks, or have, and whose task nobody has claimed yet
-	early    map[string]bool    // tasks that were cancelled between their claim and their run
-	started  bool
-	draining bool
-	stopped  bool
-	lapsed   bool            // the director lease is over: nothing is claimed
-	work     *execution.Work // runs, and claims under way
+	mu             sync.Mutex
+	runs           map[string]*run    // that hold a slot, by task id
+	waiters        map[string]*waiter // calls that are or become tasks nobody has claimed yet
+	cancelledEarly map[string]bool    // tasks cancelled between their claim and their run
+	started        bool
+	draining       bool
+	stopped        bool
+	lapsed         bool            // the director lease has expired: no claims
+	work           *execution.Work // runs and claims in progress
 
-	others []signalbox.Agent // the rows of other directors' executors, as last seen
+	others []signalbox.Agent // rows of other directors' executors, as last seen
 
-	doors map[string]*door // to the lines of tool queues, guarded by mu
+	gates map[string]*queueGate // admission to tool queues, guarded by mu
 
 	maintenance execution.Maintenance
 	renewed     execution.Every
-	recheck     *execution.Chore // tasks may be in other hands than before
+	recheck     *execution.Chore // tasks may have changed hands
 
-	unheard map[string]int64 // of the rounds: claims that were seen with a slot and without a run, with their fences
+	unclaimed map[string]int64 // of the rounds: claims seen with a slot and without a run, with their fences
 }
 
 var (
-	_ gateway.Tasks = (*Executor)(nil)
-	_ engine.Live   = (*Executor)(nil)
-	_ engine.Teller = (*Executor)(nil)
+	_ gateway.Tasks        = (*Executor)(nil)
+	_ engine.Live          = (*Executor)(nil)
+	_ engine.WaitExplainer = (*Executor)(nil)
 )
 
 // pool is the slots of one queue.
@@ -126,16 +126,15 @@ type pool struct {
 	kind  string // of the executor's row
 	queue string // that it serves
 	row   signalbox.Agent
-	wake  execution.Signal // a sign for each of those who claim
-	// limit is how many slots runs and claims under way may have, where runs
-	// yield theirs; else 0, and the rows of the store are the bound. The rest is
-	// guarded by Executor.mu.
+	wake  execution.Signal // one signal for each claimer
+	// limit is how many slots runs and claims may hold if runs yield theirs; else 0, and
+	// the store's rows are the limit. The rest is guarded by Executor.mu.
 	limit   int
-	taken   int             // slots that they have
-	wanted  []chan struct{} // runs that want theirs again, first come first served; closed as they get it
-	refused bool            // a claim was refused for want of a slot
-	used    int             // slots that runs hold
-	hung    int             // of these, those of runs that cannot be killed
+	taken   int             // slots held by runs and claims
+	wanted  []chan struct{} // runs that want their slot back, first come first served; closed when they get it
+	refused bool            // a claim was refused for lack of a slot
+	used    int             // slots held by runs
+	hung    int             // those of runs that cannot be killed
 }
 
 // New returns an executor that does nothing until Start.
@@ -143,31 +142,31 @@ func New(o Options) *Executor {
 	o.Instance = cmp.Or(o.Instance, signalbox.DefaultInstance)
 	o.Concurrent = cmp.Or(o.Concurrent, DefaultConcurrent)
 	o.Calls = cmp.Or(o.Calls, DefaultCalls)
-	o.Look = cmp.Or(o.Look, backstop)
+	o.Look = cmp.Or(o.Look, backstopInterval)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	x := &Executor{
 		engine: o.Engine, gateway: o.Gateway, opts: o, log: o.Log,
 		commands: &pool{kind: signalbox.ExecutorCommands, queue: signalbox.QueueCommands, wake: make(chan struct{}, claimers), limit: o.Concurrent},
 		calls:    &pool{kind: signalbox.ExecutorCalls, queue: signalbox.QueueCalls, wake: make(chan struct{}, claimers)},
-		runs:     map[string]*run{}, waiters: map[string]*waiter{}, early: map[string]bool{},
-		doors: map[string]*door{},
+		runs:     map[string]*run{}, waiters: map[string]*waiter{}, cancelledEarly: map[string]bool{},
+		gates: map[string]*queueGate{},
 		work:  execution.NewWork(),
 	}
 	x.maintenance = execution.Maintenance{Log: o.Log, Round: x.round}
-	x.recheck = x.maintenance.Chore("", func(context.Context) error { x.lookAtHands(); return nil })
+	x.recheck = x.maintenance.Chore("", func(context.Context) error { x.checkOwnership(); return nil })
 	x.pools = []*pool{x.commands, x.calls}
 	x.commands.row = signalbox.Agent{Name: signalbox.ExecutorName(x.commands.kind, o.Instance), Slots: o.Concurrent}
 	x.calls.row = signalbox.Agent{Name: signalbox.ExecutorName(x.calls.kind, o.Instance), Slots: o.Calls}
-	x.working, x.rest = context.WithCancel(context.Background())
-	x.life, x.end = context.WithCancelCause(context.Background())
-	x.late = context.Background()
+	x.claimCtx, x.stopClaiming = context.WithCancel(context.Background())
+	x.runCtx, x.stopRuns = context.WithCancelCause(context.Background())
+	x.storeCtx = context.Background()
 	x.engine.Observe(x.applied)
 	return x
 }
 
-// Start takes up what a predecessor left, by the tools' restart policies, and
-// begins to run tasks. Nothing of a run of before lives when it returns, but
-// for what cannot be killed: that keeps its slot.
+// Start recovers the tasks of a predecessor by the tools' restart policies, and starts to
+// run tasks. When it returns no process of an earlier run is left, except unkillable ones,
+// which keep their slots.
 func (x *Executor) Start(ctx context.Context) error {
 	for _, p := range x.pools {
 		row, err := x.engine.PutExecutor(ctx, p.kind, x.opts.Instance, p.row.Slots)
@@ -178,7 +177,7 @@ func (x *Executor) Start(ctx context.Context) error {
 		p.row = row
 		x.mu.Unlock()
 	}
-	if err := x.takeUp(ctx); err != nil {
+	if err := x.recover(ctx); err != nil {
 		return err
 	}
 	x.mu.Lock()
@@ -188,66 +187,64 @@ func (x *Executor) Start(ctx context.Context) error {
 		x.group.Go(func() { x.claimLoop(x.commands, x.opts.Concurrent+maxYielded) })
 		x.group.Go(func() { x.claimLoop(x.calls, x.opts.Calls) })
 	}
-	x.Recheck()
-	x.group.Go(func() { x.maintenance.Run(x.working, x.opts.Look) })
+	x.RecheckOwnership()
+	x.group.Go(func() { x.maintenance.Run(x.claimCtx, x.opts.Look) })
 	x.kickAll()
 	return nil
 }
 
-// Drain ends claiming, puts back what has not begun and returns when nothing
-// runs or ctx ends, with the number of runs that are left.
+// Drain stops claiming, returns what has not started, and waits until nothing runs or ctx
+// ends. It returns the number of runs left.
 func (x *Executor) Drain(ctx context.Context) int {
 	x.mu.Lock()
 	x.draining = true
-	x.setAside()
+	x.deferWaiting()
 	x.mu.Unlock()
 	return x.work.Wait(ctx)
 }
 
-// Stop ends what runs, by the tools' restart policies, and returns when
-// nothing of it lives, but for what cannot be killed. Calls that are no tasks
-// yet end with their callers.
+// Stop ends all runs by the tools' restart policies, and returns when no process of them is
+// left, except unkillable ones. Calls that are not tasks yet end with their callers.
 func (x *Executor) Stop() {
 	x.mu.Lock()
 	first := !x.stopped
 	x.draining, x.stopped = true, true
 	if first {
 		var cancel context.CancelFunc
-		x.late, cancel = context.WithCancel(context.Background())
+		x.storeCtx, cancel = context.WithCancel(context.Background())
 		time.AfterFunc(storeGrace, cancel)
 	}
 	x.mu.Unlock()
-	x.rest()
-	x.end(errStopping)
+	x.stopClaiming()
+	x.stopRuns(errStopping)
 	x.group.Wait()
 }
 
-// lastly is the context of what must still be written; it ends a while after
-// Stop.
-func (x *Executor) lastly() context.Context {
+// writeCtx is the context of final writes; it ends storeGrace after Stop.
+func (x *Executor) writeCtx() context.Context {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.late
+	return x.storeCtx
 }
 
-func (x *Executor) stopping() bool { return x.life.Err() != nil }
+func (x *Executor) stopping() bool { return x.runCtx.Err() != nil }
 
 // round is the backstop behind the events.
 func (x *Executor) round(ctx context.Context) time.Duration {
 	x.putBackLostClaims()
-	x.lookAtHands()
+	x.checkOwnership()
 	x.kickWaiting()
 	if x.renewed.Due(time.Now(), x.engine.RenewInterval()) {
-		x.maintenance.Complain(ctx, "leases of tool tasks not renewed", x.engine.Renew(ctx, x.held()))
+		x.maintenance.LogError(ctx, "leases of tool tasks not renewed", x.engine.Renew(ctx, x.held()))
 	}
 	return x.opts.Look
 }
 
-// lookAtHands looks whose hands tasks are in: those that run here, and those of
+// checkOwnership stops runs that this director no longer owns, and recovers tasks of
 // directors that are gone.
-func (x *Executor) lookAtHands() {
+func (x *Executor) checkOwnership() {
 	x.compareRuns()
-	x.lookAfterOthers()
+	x.recoverOthers()
 }
 
 func (x *Executor) held() []signalbox.Task {
@@ -260,9 +257,9 @@ func (x *Executor) held() []signalbox.Task {
 	return held
 }
 
-// kickWaiting wakes those who claim where something waits.
+// kickWaiting wakes the claimers of queues with waiting tasks.
 func (x *Executor) kickWaiting() {
-	lengths, err := x.engine.Read().Lengths(x.working, signalbox.QueueCommands, signalbox.QueueCalls)
+	lengths, err := x.engine.Read().Lengths(x.claimCtx, signalbox.QueueCommands, signalbox.QueueCalls)
 	if err != nil {
 		return // the next round finds out
 	}

@@ -28,17 +28,17 @@ func (x *Executor) List(ctx context.Context, q gateway.TaskQuery) (page gateway.
 		return page, signalbox.Invalid("status", "status must be one of %s, not %q", strings.Join(statuses, ", "), clipText(q.Status, 64))
 	}
 	queues := []string{signalbox.QueueCommands, signalbox.QueueCalls}
-	from, ok := engine.ParsePlace(q.Before, queues...)
+	from, ok := engine.ParseScanCursor(q.Before, queues...)
 	if !ok {
 		return page, signalbox.Invalid("before", "%q is not the cursor of an earlier page", clipText(q.Before, 64))
 	}
 	could := func(s signalbox.State) bool { return q.Status == "" || gateway.SeedStatus(s) == q.Status }
 	s := engine.Scan{
-		Takes: func(t *signalbox.Task) bool {
+		Match: func(t *signalbox.Task) bool {
 			return t.Mode == signalbox.ModeTool && (q.Tool == "" || t.Tool == q.Tool) && could(t.State) && (q.Sees == nil || q.Sees(t))
 		},
-		Could: could, Queues: queues, Ended: store.HistoryQuery{Mode: signalbox.ModeTool, Tool: q.Tool},
-		Rows: listRows, Step: func() int { return q.Limit - len(page.Tasks) },
+		MayMatch: could, Queues: queues, Ended: store.HistoryQuery{Mode: signalbox.ModeTool, Tool: q.Tool},
+		Budget: listRows, PageSize: func() int { return q.Limit - len(page.Tasks) },
 	}
 	switch q.Status {
 	case "completed":
@@ -46,9 +46,9 @@ func (x *Executor) List(ctx context.Context, q gateway.TaskQuery) (page gateway.
 	case "cancelled":
 		s.Ended.State = signalbox.Cancelled
 	}
-	var last engine.Place
+	var last engine.ScanCursor
 	var viewErr error
-	err = x.engine.Scan(ctx, &s, from, func(t *signalbox.Task, at engine.Place) bool {
+	err = x.engine.Scan(ctx, &s, from, func(t *signalbox.Task, at engine.ScanCursor) bool {
 		if len(page.Tasks) == q.Limit {
 			page.Next = last.String()
 			return false
@@ -65,7 +65,7 @@ func (x *Executor) List(ctx context.Context, q gateway.TaskQuery) (page gateway.
 	if err == nil {
 		err = viewErr
 	}
-	if s.Cut && page.Next == "" {
+	if s.Truncated && page.Next == "" {
 		page.Next = s.At.String()
 	}
 	return page, err

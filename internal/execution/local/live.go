@@ -50,7 +50,7 @@ func (x *Executor) live(p *pool) engine.LiveAgent {
 	return a
 }
 
-// WaitsFor implements engine.Teller.
+// WaitsFor implements engine.WaitExplainer.
 func (x *Executor) WaitsFor(id string) string {
 	if r := x.runOf(id); r != nil {
 		text, _ := r.waitsFor()
@@ -59,8 +59,7 @@ func (x *Executor) WaitsFor(id string) string {
 	return ""
 }
 
-// Output is what is known of the log of a task that runs here, as push.Output is
-// of the tasks of agents.
+// Output returns the log of a task that runs here, like execution.Registry.Output.
 func (x *Executor) Output(ctx context.Context, id string, after int64, wait time.Duration) (out api.Output, ok bool) {
 	r := x.runOf(id)
 	if r == nil {

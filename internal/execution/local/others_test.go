@@ -51,7 +51,7 @@ func two(t *testing.T, tools ...gateway.Tool) (a, b *rig, o *others) {
 		(*h).options.Instance, (*h).options.Peers, (*h).options.Look = o.alive[i], o, 5*time.Millisecond
 		ctx, stop := context.WithCancel(context.Background())
 		t.Cleanup(stop)
-		(*h).must((*h).engine.Follow(ctx, view, engine.Following{}))
+		(*h).must((*h).engine.Follow(ctx, view, engine.FollowOptions{}))
 	}
 	return a, b, o
 }

@@ -23,18 +23,18 @@ func (r *run) conclude(res gateway.Result, err error) {
 	r.line.Store(nil)
 	t := r.row()
 	switch {
-	case r.notOur:
+	case r.lost:
 		r.x.log.Warn("a tool task was taken away before it began", "queue_id", r.ID, "tool", t.Tool)
 		return
-	case res.Run != nil && res.Run.Alive != nil && !r.outlive(res.Run.Alive):
+	case res.Run != nil && res.Run.Alive != nil && !r.awaitKilled(res.Run.Alive):
 		return // the next director looks after it
-	case r.aside(err) && !r.cutShort():
+	case r.deferred(err) && !r.stoppedByUs():
 		r.putBack()
 		return
-	case err != nil && r.cutShort() && interrupted(err):
+	case err != nil && r.stoppedByUs() && interrupted(err):
 		r.interrupt()
 		return
-	case res.Run != nil && res.Run.Reason == signalbox.ReasonCancelled && r.cutShort():
+	case res.Run != nil && res.Run.Reason == signalbox.ReasonCancelled && r.stoppedByUs():
 		r.interrupt()
 		return
 	}
@@ -43,7 +43,7 @@ func (r *run) conclude(res gateway.Result, err error) {
 
 // cutShort reports whether the executor itself ended the run: because it stops,
 // or because the director lease is over.
-func (r *run) cutShort() bool {
+func (r *run) stoppedByUs() bool {
 	return !r.cancelAsked() && (r.x.stopping() || errors.Is(context.Cause(r.ctx), errLapsed))
 }
 
@@ -63,13 +63,13 @@ func (r *run) interrupt() {
 	t := r.row()
 	result := &signalbox.Result{}
 	r.Tail.Result(result)
-	r.write("tool task not put away", func(ctx context.Context) error {
-		return r.x.putAway(ctx, t, result, r.why())
+	r.persist("tool task not put away", func(ctx context.Context) error {
+		return r.x.applyRestartPolicy(ctx, t, result, r.interruptMessage())
 	})
 }
 
 // why is what is said of a task that the executor itself cut short.
-func (r *run) why() string {
+func (r *run) interruptMessage() string {
 	if errors.Is(context.Cause(r.ctx), errLapsed) {
 		return fmt.Sprintf("Task interrupted before completion (director %s could not reach the store)", r.x.opts.Instance)
 	}
@@ -78,20 +78,20 @@ func (r *run) why() string {
 
 // outlive waits until nothing lives of a run that could not be killed; false
 // when the executor stops before.
-func (r *run) outlive(alive func() []int) bool {
+func (r *run) awaitKilled(alive func() []int) bool {
 	pids := alive()
 	if len(pids) == 0 {
 		return true
 	}
 	t := r.row()
 	r.x.log.Error("processes of a tool task cannot be killed: its slot stays taken until they are dead", "queue_id", r.ID, "tool", t.Tool, "pids", pids)
-	r.hang(1)
-	defer r.hang(-1)
-	tick := time.NewTicker(lookEvery)
+	r.addHung(1)
+	defer r.addHung(-1)
+	tick := time.NewTicker(killCheckInterval)
 	defer tick.Stop()
 	for len(pids) > 0 {
 		select {
-		case <-r.x.life.Done():
+		case <-r.x.runCtx.Done():
 			return false
 		case <-tick.C:
 		}
@@ -102,7 +102,7 @@ func (r *run) outlive(alive func() []int) bool {
 }
 
 // hang counts the slots that nobody can free.
-func (r *run) hang(n int) {
+func (r *run) addHung(n int) {
 	r.x.mu.Lock()
 	defer r.x.mu.Unlock()
 	r.pool.hung += n
@@ -111,7 +111,7 @@ func (r *run) hang(n int) {
 // finish writes the end of a task, until it is durable: before that its slot is
 // not free.
 func (r *run) finish(o engine.Outcome) {
-	r.write("end of a tool task not stored", func(ctx context.Context) error {
+	r.persist("end of a tool task not stored", func(ctx context.Context) error {
 		t, err := r.x.engine.Finish(ctx, r.row(), o)
 		if err == nil {
 			r.setRow(t)
@@ -121,10 +121,10 @@ func (r *run) finish(o engine.Outcome) {
 }
 
 // write tries until the store has it, or has had its time after Stop.
-func (r *run) write(what string, put func(context.Context) error) {
+func (r *run) persist(what string, put func(context.Context) error) {
 	how, err := execution.Settle(func() error { return put(context.Background()) }, func(err error, pause time.Duration) bool {
 		r.x.log.Error(what+", trying again", "queue_id", r.ID, "error", err)
-		return r.x.patience(pause)
+		return r.x.pauseForStore(pause)
 	})
 	if how == execution.Void {
 		r.x.log.Warn(what+": the task is no longer in our hands", "queue_id", r.ID, "error", err)
@@ -133,15 +133,15 @@ func (r *run) write(what string, put func(context.Context) error) {
 
 // patience waits before the store is asked again; false when it has had its
 // time after Stop.
-func (x *Executor) patience(pause time.Duration) bool {
+func (x *Executor) pauseForStore(pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-x.life.Done(): // Stop has begun: from now on there is an end to it
+	case <-x.runCtx.Done(): // Stop has begun: from now on there is an end to it
 		<-timer.C
 	}
-	return x.lastly().Err() == nil
+	return x.writeCtx().Err() == nil
 }
 
 // outcome says what a call came to, in the words of the engine.
@@ -149,14 +149,14 @@ func (r *run) outcome(res gateway.Result, err error) engine.Outcome {
 	o, text := engine.Outcome{Result: &signalbox.Result{}}, ""
 	if err != nil {
 		o.Reason, o.Message = r.reasonOf(err)
-		o.Result.Answer = string(refusalOf(err))
+		o.Result.Answer = string(encodeRefusal(err))
 	} else {
 		o.Reason, o.Message = reasonOf(&res)
-		o.Result.Answer = string(answerOf(&res))
+		o.Result.Answer = string(encodeResult(&res))
 		text = gateway.TextOf(res.Content)
 		o.Result.Output = clipText(text, signalbox.OutputBytes)
 	}
-	if !r.told && o.Result.Output != "" {
+	if !r.printed && o.Result.Output != "" {
 		r.Tail.Append(o.Result.Output) // of a tool that prints nothing while it runs
 	}
 	r.Tail.Result(o.Result)

@@ -33,7 +33,7 @@ type waiter struct {
 	state   waiterState
 	settled chan struct{} // closed when it is no longer becoming; nil while it is attached
 
-	talk     sync.Mutex // held while the caller is told how its call fares
+	callerMu sync.Mutex // held while the caller is told how its call fares
 	detached bool       // guarded by talk: the caller hears no more
 
 	// Of the goroutine that makes the call.
@@ -115,7 +115,7 @@ func (x *Executor) launch(w *waiter, ctx context.Context, call gateway.Call, gra
 		})
 	}
 	x.group.Go(func() {
-		stopped := context.AfterFunc(x.life, func() { w.stop(errStopping) })
+		stopped := context.AfterFunc(x.runCtx, func() { w.stop(errStopping) })
 		defer stopped()
 		defer w.stop(nil)
 		res, err := x.gateway.Call(ctx, call)
@@ -209,8 +209,8 @@ func (w *waiter) submit(ctx context.Context, tool *gateway.Tool, c *gateway.Task
 
 // tell hands on how a call fares while its caller is there.
 func (w *waiter) tell(f func(gateway.Progress), p gateway.Progress) {
-	w.talk.Lock()
-	defer w.talk.Unlock()
+	w.callerMu.Lock()
+	defer w.callerMu.Unlock()
 	if !w.detached {
 		f(p)
 	}
@@ -218,7 +218,7 @@ func (w *waiter) tell(f func(gateway.Progress), p gateway.Progress) {
 
 // detach returns when the caller will hear no more.
 func (w *waiter) detach() {
-	w.talk.Lock()
-	defer w.talk.Unlock()
+	w.callerMu.Lock()
+	defer w.callerMu.Unlock()
 	w.detached = true
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // clearers is how many tasks of a predecessor are put away side by side.
-const clearers = 16
+const recoverers = 16
 
 // takeUp deals with what a predecessor left: nothing of it may live, and then
 // the restart policies say what becomes of each task.
@@ -25,22 +25,22 @@ const clearers = 16
 //	dispatching kept      failed         kept              it has not run
 //	working     failed    failed         to the back, an attempt
 //	cancelling  cancelled cancelled      cancelled
-func (x *Executor) takeUp(ctx context.Context) error {
-	if x.alone() { // else what waits is for all directors, and most of them were not restarted
+func (x *Executor) recover(ctx context.Context) error {
+	if x.single() { // else what waits is for all directors, and most of them were not restarted
 		if err := x.failPending(ctx); err != nil { // first: what is requeued below waits anew
 			return err
 		}
 	}
-	flying, err := x.engine.Read().InFlight(ctx)
+	inFlight, err := x.engine.Read().InFlight(ctx)
 	if err != nil {
 		return err
 	}
-	stuck := proc.ClearMarks(x.marksOf(flying))
+	stuck := proc.ClearMarks(x.marksOf(inFlight))
 	var group sync.WaitGroup
 	var mu sync.Mutex
 	var errs []error
-	places := make(chan struct{}, clearers)
-	for _, t := range flying {
+	places := make(chan struct{}, recoverers)
+	for _, t := range inFlight {
 		p := x.poolOfAgent(t.Agent)
 		if p == nil {
 			continue
@@ -48,7 +48,7 @@ func (x *Executor) takeUp(ctx context.Context) error {
 		places <- struct{}{}
 		group.Go(func() {
 			defer func() { <-places }()
-			if err := x.takeUpOne(ctx, p, t, len(stuck[markOf(&t)]) > 0); err != nil {
+			if err := x.recoverTask(ctx, p, t, len(stuck[markOf(&t)]) > 0); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				errs = append(errs, err)
@@ -69,28 +69,28 @@ func (x *Executor) poolOfAgent(agent string) *pool {
 }
 
 // marksOf are the marks of the executor's tasks that may have processes.
-func (x *Executor) marksOf(flying []signalbox.Task) []string {
-	own := slices.Clone(flying)
+func (x *Executor) marksOf(inFlight []signalbox.Task) []string {
+	own := slices.Clone(inFlight)
 	return x.marksAmong(slices.DeleteFunc(own, func(t signalbox.Task) bool { return x.poolOfAgent(t.Agent) == nil }))
 }
 
-func (x *Executor) marksAmong(flying []signalbox.Task) []string {
+func (x *Executor) marksAmong(inFlight []signalbox.Task) []string {
 	var marks []string
-	for i := range flying {
-		if t := &flying[i]; x.hasProcesses(t.Tool) && t.State != signalbox.Dispatching {
+	for i := range inFlight {
+		if t := &inFlight[i]; x.hasProcesses(t.Tool) && t.State != signalbox.Dispatching {
 			marks = append(marks, markOf(t))
 		}
 	}
 	return marks
 }
 
-func (x *Executor) takeUpOne(ctx context.Context, p *pool, t signalbox.Task, stuck bool) error {
+func (x *Executor) recoverTask(ctx context.Context, p *pool, t signalbox.Task, stuck bool) error {
 	if stuck {
 		x.keepStuck(p, t, func() []int { return proc.Alive(proc.Ident{Mark: markOf(&t)}) })
 		return nil
 	}
 	x.log.Info("", "queue", "adopt", "queue_id", t.ID, "agent", t.Agent, "state", string(t.State))
-	return execution.Undecided(x.putAway(ctx, t, nil, Interrupted))
+	return execution.UnlessDecided(x.applyRestartPolicy(ctx, t, nil, Interrupted))
 }
 
 // hasProcesses reports whether the runs of a tool are processes of this
@@ -102,7 +102,7 @@ func (x *Executor) hasProcesses(name string) bool {
 
 // putAway does to a task whose execution is over, and nothing of which lives,
 // what its tool's restart policy says.
-func (x *Executor) putAway(ctx context.Context, t signalbox.Task, result *signalbox.Result, message string) error {
+func (x *Executor) applyRestartPolicy(ctx context.Context, t signalbox.Task, result *signalbox.Result, message string) error {
 	var err error
 	switch {
 	case t.State == signalbox.Dispatching && x.failsPending(&t) && !t.CancelRequested:
@@ -141,7 +141,7 @@ func (x *Executor) failPending(ctx context.Context) error {
 					continue
 				}
 				_, err := x.engine.Interrupt(ctx, t, Interrupted)
-				if execution.Undecided(err) != nil {
+				if execution.UnlessDecided(err) != nil {
 					return err
 				}
 			}
@@ -160,10 +160,10 @@ func (x *Executor) keepStuck(p *pool, t signalbox.Task, alive func() []int) {
 	x.work.Begin()
 	p.taken++
 	x.mu.Unlock()
-	r, _ := x.enroll(p, engine.Claimed{Task: t})
+	r, _ := x.addRun(p, engine.Claimed{Task: t})
 	x.group.Go(func() {
-		defer x.leave(r)
-		if r.outlive(alive) {
+		defer x.removeRun(r)
+		if r.awaitKilled(alive) {
 			r.interrupt()
 		}
 	})

@@ -16,40 +16,40 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// run is a task that has a slot.
+// run is a task that has, or had, a slot.
 type run struct {
 	execution.Run // but for the tail, guarded by Executor.mu
 
 	x    *Executor
 	pool *pool
 
-	has     holding // of its pool, guarded by Executor.mu
+	slot    slotState // of its pool, guarded by Executor.mu
 	request signalbox.Request
 	secrets map[string]string
 
-	ctx  context.Context
-	stop context.CancelCauseFunc
-	told bool                              // the tool printed something while it ran
-	line atomic.Pointer[toolqueue.Waiting] // its place in its tool queue, once it stands there
+	ctx     context.Context
+	stop    context.CancelCauseFunc
+	printed bool                              // the tool printed something while it ran
+	line    atomic.Pointer[toolqueue.Waiting] // its place in its tool queue
 
-	begun  time.Time // when it became working; zero before
-	notOur bool      // the task was taken away
+	begun time.Time // when it became working; zero before
+	lost  bool      // the task was taken away
 }
 
 func newRun(x *Executor, p *pool, c engine.Claimed) *run {
 	r := &run{
 		Run: execution.NewRun(c, time.Now()), x: x, pool: p, request: c.Request, secrets: c.Env,
 	}
-	r.ctx, r.stop = context.WithCancelCause(x.life)
+	r.ctx, r.stop = context.WithCancelCause(x.runCtx)
 	return r
 }
 
-// markOf names the processes of a run.
+// markOf identifies the processes of a run.
 func markOf(t *signalbox.Task) string { return fmt.Sprintf("%s.%d", t.ID, t.Fence) }
 
 // heard is gateway.Call.Log.
-func (r *run) heard(_ string, text []byte) {
-	r.told = true
+func (r *run) appendLog(_ string, text []byte) {
+	r.printed = true
 	r.Tail.Append(string(text))
 }
 
@@ -63,19 +63,19 @@ func (r *run) row() signalbox.Task {
 func (r *run) setRow(t signalbox.Task) {
 	r.x.mu.Lock()
 	defer r.x.mu.Unlock()
-	r.Take(t)
+	r.Update(t)
 }
 
-// run makes the call of a task that was claimed and stays with it to its end.
+// run makes the call of a claimed task and stays until its end.
 func (x *Executor) run(r *run) {
-	defer x.leave(r)
+	defer x.removeRun(r)
 	args, err := withSecrets(r.request.Arguments, r.secrets)
 	if err == nil {
 		err = x.awaitTool(r)
 	}
 	var place *place
 	if err == nil {
-		place, err = r.lineUp()
+		place, err = r.enterQueue()
 	}
 	if err != nil {
 		r.conclude(gateway.Result{}, err)
@@ -83,7 +83,7 @@ func (x *Executor) run(r *run) {
 	}
 	t := r.row()
 	agent, _ := signalbox.OwnerAgent(t.Owner)
-	ctx, meta := r.traced()
+	ctx, meta := r.withTrace()
 	res, err := x.gateway.Call(ctx, gateway.Call{
 		Tool: t.Tool, Arguments: args, Meta: meta,
 		Caller:  gateway.Caller{Principal: t.Owner, Agent: agent, Execution: t.ParentID},
@@ -92,7 +92,7 @@ func (x *Executor) run(r *run) {
 		Secrets: slices.Collect(maps.Keys(r.secrets)),
 		Limit:   time.Duration(r.request.TimeoutMS) * time.Millisecond,
 		Patient: true,
-		Log:     r.heard,
+		Log:     r.appendLog,
 		Waits:   func(w toolqueue.Waiting) { r.line.Store(&w); r.yield(); place.join() },
 		Begun:   func(*gateway.Call) error { place.leave(); return r.begin() },
 	})
@@ -100,9 +100,8 @@ func (x *Executor) run(r *run) {
 	r.conclude(res, err)
 }
 
-// traced returns the context and the _meta of the run's call: it is a part of
-// the trace of the task.
-func (r *run) traced() (context.Context, json.RawMessage) {
+// withTrace returns context and _meta of the call, as part of the task's trace.
+func (r *run) withTrace() (context.Context, json.RawMessage) {
 	if r.x.opts.Trace == nil {
 		return r.ctx, r.request.Metadata
 	}
@@ -110,7 +109,7 @@ func (r *run) traced() (context.Context, json.RawMessage) {
 	return ctx, gateway.MetaTrace(ctx, r.request.Metadata)
 }
 
-// awaitTool waits for a tool whose server is still starting, as after a restart.
+// awaitTool waits for a tool whose server is still starting.
 func (x *Executor) awaitTool(r *run) error {
 	until := time.Now().Add(toolGrace)
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
@@ -131,11 +130,11 @@ func (x *Executor) awaitTool(r *run) error {
 	}
 }
 
-// accept makes the task working, durably, before anything of it runs.
+// accept makes the task working, durably, before any of it runs.
 func (r *run) accept() error {
 	for pause := storeRetry; ; pause = min(2*pause, storeGrace) {
 		switch {
-		case r.x.stopping(): // its own context may not have heard of it yet, while another run gave its slot up for that
+		case r.x.stopping(): // its own context may not have ended yet
 			return errStopping
 		case r.ctx.Err() != nil:
 			return context.Cause(r.ctx)
@@ -145,8 +144,8 @@ func (r *run) accept() error {
 		case err == nil:
 			return r.accepted(t)
 		case execution.Decided(err):
-			r.notOur = true
-			return errNotOurs
+			r.lost = true
+			return errLost
 		}
 		r.x.log.Error("start of a tool task not stored, trying again", "queue_id", r.ID, "error", err)
 		if !execution.Sleep(r.ctx, pause) {
@@ -155,8 +154,8 @@ func (r *run) accept() error {
 	}
 }
 
-// tryAccept accepts the task. An earlier try may have been stored though the
-// store said that it was not: then the task is working in our hands already.
+// tryAccept accepts the task. An earlier attempt may have been stored despite an error:
+// then the task is working and ours already.
 func (r *run) tryAccept(again bool) (signalbox.Task, error) {
 	t, err := r.x.engine.Accept(context.WithoutCancel(r.ctx), r.row(), "", "")
 	if err == nil || !again {
@@ -173,7 +172,7 @@ func (r *run) accepted(t signalbox.Task) error {
 	r.setRow(t)
 	r.line.Store(nil)
 	r.begun = time.Now()
-	_ = execution.FollowEarlier(r.ctx, r.x.engine.Read(), &t, r.Tail) // else the log of this attempt stands alone
+	_ = execution.ContinueLog(r.ctx, r.x.engine.Read(), &t, r.Tail) // on an error the log starts with this attempt
 	if t.CancelRequested {
 		r.stop(errCancelled)
 		return errCancelled
@@ -181,10 +180,10 @@ func (r *run) accepted(t signalbox.Task) error {
 	return nil
 }
 
-// waitsFor says for people what a run waits for before it begins.
+// waitsFor describes what a run waits for before it starts.
 func (r *run) waitsFor() (text string, position int) {
-	w, has := r.line.Load(), r.holding()
-	if w == nil && has == holds {
+	w, has := r.line.Load(), r.slotState()
+	if w == nil && has == slotHeld {
 		return "", 0
 	}
 	queue := "its tool queue"
@@ -197,7 +196,7 @@ func (r *run) waitsFor() (text string, position int) {
 	switch {
 	case position > 0:
 		return fmt.Sprintf("queued, position %d in %s", position, queue), position
-	case has == wants:
+	case has == slotWanted:
 		return fmt.Sprintf("its turn in %s has come: waits for a slot of the queue %s, which has %d", queue, r.row().Queue, r.pool.limit), 0
 	case w == nil:
 		return "queued behind others for " + queue, 0

@@ -23,10 +23,10 @@ func (x *Executor) Task(ctx context.Context, id string) (gateway.ToolTask, error
 	if err != nil {
 		return gateway.ToolTask{}, err
 	}
-	return x.full(ctx, &t)
+	return x.viewWithResult(ctx, &t)
 }
 
-// find reads a task of a tool.
+// find reads a tool call's task.
 func (x *Executor) find(ctx context.Context, id string) (signalbox.Task, error) {
 	t, err := x.engine.Read().Task(ctx, id)
 	if err == nil && t.Mode != signalbox.ModeTool {
@@ -35,8 +35,7 @@ func (x *Executor) find(ctx context.Context, id string) (signalbox.Task, error) 
 	return t, err
 }
 
-// full is the view of a task with its result.
-func (x *Executor) full(ctx context.Context, t *signalbox.Task) (gateway.ToolTask, error) {
+func (x *Executor) viewWithResult(ctx context.Context, t *signalbox.Task) (gateway.ToolTask, error) {
 	v, err := x.view(ctx, t, nil)
 	if err != nil || !t.State.Terminal() {
 		return v, err
@@ -45,7 +44,7 @@ func (x *Executor) full(ctx context.Context, t *signalbox.Task) (gateway.ToolTas
 	if err != nil {
 		return v, err
 	}
-	v.Result, v.Error = answered(r.Answer)
+	v.Result, v.Error = decodeAnswer(r.Answer)
 	return v, nil
 }
 
@@ -58,7 +57,7 @@ func (x *Executor) Wait(ctx context.Context, id string, wait time.Duration) (gat
 	if err != nil {
 		return gateway.ToolTask{}, err
 	}
-	return x.full(context.WithoutCancel(ctx), &t) // a wait that is cut short answers with what there is
+	return x.viewWithResult(context.WithoutCancel(ctx), &t) // even if ctx has ended, return the current state
 }
 
 // Cancel implements gateway.Tasks.
@@ -70,15 +69,15 @@ func (x *Executor) Cancel(ctx context.Context, id, by string) (gateway.ToolTask,
 	if err != nil && signalbox.CodeOf(err) != signalbox.CodeAlreadyEnded {
 		return gateway.ToolTask{}, err
 	}
-	v, viewErr := x.full(ctx, &t)
+	v, viewErr := x.viewWithResult(ctx, &t)
 	if err == nil {
 		err = viewErr
 	}
 	return v, err
 }
 
-// view is a task as its caller sees it, without a result. pos is its place in
-// its queue, if that is known.
+// view returns a task as its caller sees it, without a result. pos is its position, if
+// known.
 func (x *Executor) view(ctx context.Context, t *signalbox.Task, pos *store.Position) (gateway.ToolTask, error) {
 	v := gateway.ToolTask{Task: *t}
 	switch {
@@ -99,7 +98,7 @@ func (x *Executor) view(ctx context.Context, t *signalbox.Task, pos *store.Posit
 
 func (x *Executor) viewPending(ctx context.Context, v *gateway.ToolTask, pos *store.Position) error {
 	t := &v.Task
-	if w := x.waiterOf(t.ID); w != nil { // its place is in another line
+	if w := x.waiterOf(t.ID); w != nil { // its place is in its tool queue
 		v.Wait, v.Poll = "about to be claimed", minPoll
 		if place := w.line.Load(); place != nil {
 			v.Position = place.Position()
@@ -159,9 +158,8 @@ func (x *Executor) viewDispatching(v *gateway.ToolTask) {
 
 func clampPoll(d time.Duration) time.Duration { return min(max(d, minPoll), maxPoll) }
 
-// pollPlace is for those who wait and of whose time nothing is known.
+// pollPlace is the poll interval of a waiting task without an estimate.
 func pollPlace(position int) time.Duration { return clampPoll(time.Duration(position) * minPoll) }
 
-// pollRunning asks less often of what has run for longer: it is likely to go on
-// for as long again.
+// pollRunning grows with the run time: what has run for long is likely to run on.
 func pollRunning(ran time.Duration) time.Duration { return clampPoll(ran / 4) }

@@ -66,7 +66,7 @@ func (w *waiter) begun(c *gateway.Call) error {
 		return errUnclaimed
 	}
 	t := r.row()
-	c.Task, c.Mark, c.Log = r.ID, markOf(&t), r.heard
+	c.Task, c.Mark, c.Log = r.ID, markOf(&t), r.appendLog
 	return r.accept()
 }
 
@@ -103,7 +103,7 @@ func (w *waiter) ended(res gateway.Result, err error) {
 		return
 	}
 	if r := w.claim(); r != nil {
-		defer w.x.leave(r)
+		defer w.x.removeRun(r)
 		r.conclude(res, err)
 	}
 }

@@ -7,30 +7,30 @@ import (
 	"slices"
 )
 
-// A call that waits for its tool queue leaves its slot of commands to others,
-// and takes one again when the tool queue's slot is its own:
+// A call that waits for its tool queue yields its command slot, and takes one again when it
+// has a slot of the tool queue:
 //
-//	claimed ─▶ its slot ─▶ in line of the tool queue, without it ─▶ a slot again ─▶ runs
+//	claimed ─▶ its slot ─▶ waits in the tool queue, without it ─▶ a slot again ─▶ runs
 //
-// So calls of one narrow tool queue keep no others from running.
+// So calls of one narrow tool queue do not block others.
 
-// maxYielded is how many calls may have left their slots at a time.
+// maxYielded bounds the calls that have yielded their slots.
 const maxYielded = 1000
 
-// errAside is why a call that has not begun gives its claim back.
-var errAside = errors.New("the call has not begun, and is not to begin now")
+// errDeferred: a call that has not started returns its claim.
+var errDeferred = errors.New("the call has not begun, and is not to begin now")
 
-// holding says what a run has of its pool.
-type holding int
+// slotState says whether a run has a slot of its pool.
+type slotState int
 
 const (
-	holds   holding = iota // a slot
-	yielded                // none: it waits for its tool queue
-	wants                  // none: it has its tool queue's slot and waits for one
+	slotHeld    slotState = iota
+	slotYielded           // it waits for its tool queue
+	slotWanted            // it has its tool queue's slot and waits for one of the pool
 )
 
-// take takes a slot of the pool for a claim. It needs Executor.mu.
-func (p *pool) take() bool {
+// acquire takes a slot for a claim. Executor.mu is held.
+func (p *pool) acquire() bool {
 	if p.limit > 0 && p.taken >= p.limit {
 		p.refused = true
 		return false
@@ -39,9 +39,9 @@ func (p *pool) take() bool {
 	return true
 }
 
-// give gives a slot back: to the first of those that want one again, else to
-// whoever claims. It needs Executor.mu.
-func (p *pool) give() {
+// release gives a slot to the first run that wants one back, else to the next claim.
+// Executor.mu is held.
+func (p *pool) release() {
 	if len(p.wanted) > 0 && p.taken <= p.limit {
 		first := p.wanted[0]
 		p.wanted = p.wanted[1:]
@@ -55,23 +55,23 @@ func (p *pool) give() {
 	}
 }
 
-// yield leaves the slot of a run to others while it waits for its tool queue.
+// yield releases the slot of a run while it waits for its tool queue.
 func (r *run) yield() {
 	r.x.mu.Lock()
 	defer r.x.mu.Unlock()
-	if r.pool.limit == 0 || r.has != holds {
+	if r.pool.limit == 0 || r.slot != slotHeld {
 		return
 	}
-	r.has = yielded
+	r.slot = slotYielded
 	r.pool.used--
-	r.pool.give()
+	r.pool.release()
 }
 
-// regain takes a slot again for a run that has yielded its own, unless it is not
-// to begin now.
+// regain takes a slot again for a run that has yielded its own, unless it must not start
+// any more.
 func (r *run) regain() error {
 	r.x.mu.Lock()
-	if r.has == holds {
+	if r.slot == slotHeld {
 		r.x.mu.Unlock()
 		return nil
 	}
@@ -81,7 +81,7 @@ func (r *run) regain() error {
 	} else {
 		turn = make(chan struct{})
 		p.wanted = append(p.wanted, turn)
-		r.has = wants
+		r.slot = slotWanted
 	}
 	r.x.mu.Unlock()
 	if turn != nil {
@@ -93,56 +93,55 @@ func (r *run) regain() error {
 	return r.regained(turn)
 }
 
-// regained takes in that the run has a slot, or that it ended before.
+// regained records that the run has a slot, or that it ended before.
 func (r *run) regained(turn chan struct{}) error {
 	r.x.mu.Lock()
 	defer r.x.mu.Unlock()
 	p := r.pool
 	if i := slices.Index(p.wanted, turn); turn != nil && i >= 0 {
 		p.wanted = slices.Delete(p.wanted, i, i+1)
-		r.has = yielded
+		r.slot = slotYielded
 		return context.Cause(r.ctx)
 	}
-	r.has = holds
+	r.slot = slotHeld
 	p.used++
 	return context.Cause(r.ctx)
 }
 
-// door lets calls into the line of a tool queue, in the order of their claims and
-// never more of the pool than it has slots: the bounds of that line are for
-// callers, and a task can wait outside.
-type door struct {
-	in      int  // calls in the line
-	joining bool // one of them is on its way to its place there
-	outside []outside
+// queueGate admits calls to a tool queue in the order of their claims, and never more than
+// the pool has slots: the tool queue's depth is for callers, and a task can wait outside.
+type queueGate struct {
+	inside  int  // calls in the tool queue
+	joining bool // one of them is just entering
+	waiting []queued
 }
 
-type outside struct {
+type queued struct {
 	fence int64
-	turn  chan struct{} // closed when it may go in
+	turn  chan struct{} // closed when it may enter
 }
 
-// next lets the next call in, if it may. It needs Executor.mu.
-func (d *door) next(most int) {
-	if len(d.outside) == 0 || d.joining || d.in >= most {
+// admit admits the next call, if it may enter. Executor.mu is held.
+func (d *queueGate) admit(most int) {
+	if len(d.waiting) == 0 || d.joining || d.inside >= most {
 		return
 	}
-	d.in, d.joining = d.in+1, true
-	close(d.outside[0].turn)
-	d.outside = d.outside[1:]
+	d.inside, d.joining = d.inside+1, true
+	close(d.waiting[0].turn)
+	d.waiting = d.waiting[1:]
 }
 
-// place is what a call has of the door of its tool queue; nil where there is none.
+// place is a call's position at the gate of its tool queue; nil if it has none.
 type place struct {
 	r      *run
-	door   *door
+	gate   *queueGate
 	turn   chan struct{}
 	joined bool
 	left   bool
 }
 
-// lineUp waits until the run may stand in the line of its tool queue.
-func (r *run) lineUp() (*place, error) {
+// enterQueue waits until the run may enter its tool queue.
+func (r *run) enterQueue() (*place, error) {
 	tool, _ := r.x.gateway.Tool(r.row().Tool)
 	if r.pool.limit == 0 || tool.Queue == "" {
 		return nil, nil
@@ -166,19 +165,19 @@ func (r *run) lineUp() (*place, error) {
 func (r *run) place(queue string) *place {
 	r.x.mu.Lock()
 	defer r.x.mu.Unlock()
-	d := r.x.doors[queue]
+	d := r.x.gates[queue]
 	if d == nil {
-		d = &door{}
-		r.x.doors[queue] = d
+		d = &queueGate{}
+		r.x.gates[queue] = d
 	}
-	p := &place{r: r, door: d, turn: make(chan struct{})}
-	at, _ := slices.BinarySearchFunc(d.outside, r.Fence, func(o outside, fence int64) int { return cmp.Compare(o.fence, fence) })
-	d.outside = slices.Insert(d.outside, at, outside{r.Fence, p.turn})
-	d.next(r.pool.limit)
+	p := &place{r: r, gate: d, turn: make(chan struct{})}
+	at, _ := slices.BinarySearchFunc(d.waiting, r.Fence, func(o queued, fence int64) int { return cmp.Compare(o.fence, fence) })
+	d.waiting = slices.Insert(d.waiting, at, queued{r.Fence, p.turn})
+	d.admit(r.pool.limit)
 	return p
 }
 
-// join takes in that the call has its place in the line, or its slot.
+// join records that the call has its place in the tool queue, or its slot.
 func (p *place) join() {
 	if p == nil {
 		return
@@ -190,75 +189,75 @@ func (p *place) join() {
 
 func (p *place) joinLocked() {
 	if !p.joined {
-		p.joined, p.door.joining = true, false
-		p.door.next(p.r.pool.limit)
+		p.joined, p.gate.joining = true, false
+		p.gate.admit(p.r.pool.limit)
 	}
 }
 
-// leave takes in that the call has left the line, or never was let into it.
+// leave records that the call has left the tool queue, or was never admitted.
 func (p *place) leave() {
 	if p == nil {
 		return
 	}
 	p.r.x.mu.Lock()
 	defer p.r.x.mu.Unlock()
-	d := p.door
-	if i := slices.IndexFunc(d.outside, func(o outside) bool { return o.turn == p.turn }); i >= 0 {
-		d.outside = slices.Delete(d.outside, i, i+1)
+	d := p.gate
+	if i := slices.IndexFunc(d.waiting, func(o queued) bool { return o.turn == p.turn }); i >= 0 {
+		d.waiting = slices.Delete(d.waiting, i, i+1)
 		p.joined, p.left = true, true
 	}
 	if p.left {
 		return
 	}
 	p.left = true
-	d.in--
+	d.inside--
 	p.joinLocked()
-	d.next(p.r.pool.limit)
+	d.admit(p.r.pool.limit)
 }
 
-// begin takes in that the run has its tool queue's slot, and makes it working.
+// begin is called when the run has its tool queue's slot; it makes the task working.
 func (r *run) begin() error {
-	waited := r.holding() != holds
+	waited := r.slotState() != slotHeld
 	if err := r.regain(); err != nil {
 		return err
 	}
 	if waited && r.x.paused(r.row().Queue) {
-		return errAside
+		return errDeferred
 	}
 	return r.accept()
 }
 
-func (r *run) holding() holding {
+func (r *run) slotState() slotState {
 	r.x.mu.Lock()
 	defer r.x.mu.Unlock()
-	return r.has
+	return r.slot
 }
 
-// paused reports whether a queue is paused: what was claimed long ago and has
-// not begun goes back to its place.
+// paused reports whether a queue is paused: then tasks that were claimed long ago and have
+// not started are returned.
 func (x *Executor) paused(queue string) bool {
-	is, err := x.engine.Paused(x.working, queue)
+	is, err := x.engine.Paused(x.claimCtx, queue)
 	return err == nil && is
 }
 
-// setAside has the runs that wait for their tool queue give their claims back.
-// It needs Executor.mu, so that none of them begins meanwhile.
-func (x *Executor) setAside() {
+// deferWaiting has the runs that wait for their tool queue return their claims. Executor.mu
+// is held, so that none of them starts meanwhile.
+func (x *Executor) deferWaiting() {
 	for _, r := range x.runs {
-		if r.has != holds {
-			r.stop(errAside)
+		if r.slot != slotHeld {
+			r.stop(errDeferred)
 		}
 	}
 }
 
-// aside reports whether a call that ended with err has only been set aside.
-func (r *run) aside(err error) bool {
-	return err != nil && r.begun.IsZero() && (errors.Is(err, errAside) || errors.Is(context.Cause(r.ctx), errAside))
+// deferred reports whether a call that ended with err was only deferred.
+func (r *run) deferred(err error) bool {
+	return err != nil && r.begun.IsZero() && (errors.Is(err, errDeferred) || errors.Is(context.Cause(r.ctx), errDeferred))
 }
 
-// putBack puts the task of a run that was set aside back in its place.
+// putBack returns the task of a deferred run to its place.
 func (r *run) putBack() {
-	r.write("a tool task that has not begun not put back", func(ctx context.Context) error {
+	r.persist("a tool task that has not begun not put back", func(ctx context.Context) error {
 		_, err := r.x.engine.PutBack(ctx, r.row(), "its queue was paused, or the director stopped, before the call ran")
 		return err
 	})

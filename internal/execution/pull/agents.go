@@ -13,9 +13,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// loadAgents makes the lanes agree with the stored agents.
+// loadAgents updates the lanes to the stored agents.
 func (l *Lanes) loadAgents(ctx context.Context) error {
-	l.loading.Lock() // what was read earlier must not be put in later
+	l.loading.Lock() // so that older rows do not overwrite newer ones
 	defer l.loading.Unlock()
 	rows, err := l.Engine.Read().Agents(ctx)
 	if err != nil {
@@ -47,22 +47,21 @@ func (l *Lanes) putLane(row signalbox.Agent) {
 	switch {
 	case a == nil:
 		a = &lane{Lane: execution.NewLane[*run](row, l.opts.Monotonic())}
-		a.Bypass.Look()
+		a.Bypass.Check()
 		l.Put(a)
 		return
-	case a.Row.URL != row.URL: // another instance has the name now
+	case a.Row.URL != row.URL: // another instance has the name
 		l.supersede(a)
-		a.Presence, a.said, a.Isolated, a.HighestFence = execution.NewPresence(l.opts.Monotonic()), said{}, 0, 0
-		a.Health.Well()
-	case a.said.slots > 0:
-		row.Slots = a.said.slots
+		a.Presence, a.reported, a.Isolated, a.HighestFence = execution.NewPresence(l.opts.Monotonic()), report{}, 0, 0
+		a.Health.Recover()
+	case a.reported.slots > 0:
+		row.Slots = a.reported.slots
 	}
 	a.Row = row
-	l.Mark(a)
+	l.Update(a)
 }
 
-// loadRuns looks at what is in flight: at the start, and as the backstop for
-// changes that nothing told of.
+// loadRuns reads what is in flight: at the start, and as the backstop for missed changes.
 func (l *Lanes) loadRuns(ctx context.Context) error {
 	tasks, err := l.Engine.Read().InFlight(ctx)
 	if err != nil {
@@ -75,14 +74,14 @@ func (l *Lanes) loadRuns(ctx context.Context) error {
 		if a := l.Lanes[t.Agent]; a != nil {
 			there[t.ID] = true
 			if l.Runs[t.ID] == nil {
-				a.Wake.Send() // it may have to be given again, or stopped
+				a.Wake.Send() // it may have to be delivered again, or stopped
 			}
 			l.putRun(a, t)
 		}
 	}
 	for id, r := range l.Runs {
-		// One that was claimed while we read is taken off only when the next
-		// look does not find it either.
+		// One claimed during the read is dropped only if the next read does not find it
+		// either.
 		if !there[id] && l.opts.Monotonic().Sub(r.Heard) > l.opts.Tick {
 			l.dropRun(r)
 		}
@@ -92,8 +91,8 @@ func (l *Lanes) loadRuns(ctx context.Context) error {
 
 func (l *Lanes) putRun(a *lane, t signalbox.Task) *run {
 	r := l.Runs[t.ID]
-	if r != nil && r.Is(&t) && r.Task.Agent == t.Agent {
-		r.Take(t)
+	if r != nil && r.Matches(&t) && r.Task.Agent == t.Agent {
+		r.Update(t)
 		return r
 	}
 	if r != nil {
@@ -102,29 +101,29 @@ func (l *Lanes) putRun(a *lane, t signalbox.Task) *run {
 		}
 		l.dropRun(r)
 	}
-	// Until its request is known, nothing is told of a task that has an env.
+	// Until its request is read, messages about a task with an env are withheld.
 	c := engine.Claimed{Task: t, Request: signalbox.Request{HadEnv: t.HasEnv}}
 	r = &run{Run: execution.NewRun(c, l.opts.Monotonic())}
 	l.Runs[t.ID] = r
 	a.PutRun(r)
-	l.Mark(a)
+	l.Update(a)
 	return r
 }
 
 func (l *Lanes) dropRun(r *run) {
-	if r.learned && !r.Mask.Empty() {
+	if r.requestLoaded && !r.Mask.Empty() {
 		l.keepMask(r.ID, r.Mask)
 	}
 	if l.Runs[r.ID] == r {
 		delete(l.Runs, r.ID)
 	}
-	if a := l.Lanes[r.Task.Agent]; a != nil && a.TakeRun(&r.Run) {
-		l.Untried(a) // where nothing was heard of it, it decided nothing
+	if a := l.Lanes[r.Task.Agent]; a != nil && a.RemoveRun(&r.Run) {
+		l.OfferUndecided(a) // in case its offer decided nothing
 	}
 	r.Tail.End()
 }
 
-// laneOf returns the lane of an agent for a request of an instance of it.
+// laneOf returns the lane of an agent, for a request of an instance of it.
 func (l *Lanes) laneOf(ctx context.Context, name, instance string) (*lane, error) {
 	for again := false; ; again = true {
 		l.Mu.Lock()
@@ -145,16 +144,16 @@ func (l *Lanes) laneOf(ctx context.Context, name, instance string) (*lane, error
 	}
 }
 
-// hear takes in that an agent spoke, and what it said it runs. It returns the
-// runs that have reached a limit.
-func (l *Lanes) hear(a *lane, s said, runs []api.PullRun) []execution.StopOrder {
+// recordHeard records that an agent sent a request, and the runs that it named. It returns
+// the runs that exceed a limit.
+func (l *Lanes) recordHeard(a *lane, s report, runs []api.PullRun) []execution.StopOrder {
 	now, wall := l.opts.Monotonic(), l.Engine.Now()
 	l.Mu.Lock()
-	came := a.Presence.Heard(now)
-	a.at, a.fresh = wall, true
+	cameUp := a.Presence.Heard(now)
+	a.lastHeard, a.heardHere = wall, true
 	if s.slots > 0 {
-		a.says(s)
-		a.refused, a.barred = a.refused && s.held > 0, ""
+		a.setReported(s)
+		a.refused, a.claimRefused = a.refused && s.held > 0, ""
 	}
 	if len(runs) > 0 || s.held > 0 {
 		a.Health.AtWork()
@@ -169,26 +168,26 @@ func (l *Lanes) hear(a *lane, s said, runs []api.PullRun) []execution.StopOrder 
 		if said.Ended {
 			continue
 		}
-		r.Tell(said.Note)
+		r.SetNote(said.Note)
 		silent := time.Duration(said.SilentMS) * time.Millisecond
 		if printed := wall.Add(-silent); said.RanMS > said.SilentMS && printed.After(r.Printed) {
 			r.Printed = printed
-			a.Progress = later(a.Progress, printed)
+			a.Progress = latest(a.Progress, printed)
 		}
 		if o, over := l.overLimit(r, said); over {
 			due = append(due, o)
 		}
 	}
-	l.Mark(a)
+	l.Update(a)
 	l.Mu.Unlock()
-	if came {
+	if cameUp {
 		l.Log.Info("", "agent", "up", "name", a.Name, "pulls", true)
 		l.Engine.NoteAgent(l.Ctx, signalbox.EventAgentUp, a.Name, "it asks for its tasks")
 	}
 	return due
 }
 
-func later(a, b time.Time) time.Time {
+func latest(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
@@ -200,8 +199,8 @@ func (l *Lanes) noteGone(name, why string) {
 	l.Engine.NoteAgent(l.Ctx, signalbox.EventAgentDown, name, why)
 }
 
-// Heartbeat is of an agent that claims nothing now, or that stops. ok is false
-// where the agent is none of these.
+// Heartbeat handles a heartbeat of an agent that does not claim now, or that stops. ok is
+// false if it is not a pull agent.
 func (l *Lanes) Heartbeat(ctx context.Context, name string, b api.Heartbeat) (stop []api.PullStop, ok bool, err error) {
 	l.Mu.Lock()
 	_, ok = l.Lanes[name]
@@ -213,9 +212,9 @@ func (l *Lanes) Heartbeat(ctx context.Context, name string, b api.Heartbeat) (st
 	if err != nil {
 		return nil, true, err
 	}
-	l.enforce(ctx, l.hear(a, said{}, b.Runs))
+	l.enforce(ctx, l.recordHeard(a, report{}, b.Runs))
 	if b.State == "stopping" {
-		if err := l.leave(ctx, a, b.Runs); err != nil {
+		if err := l.agentStopping(ctx, a, b.Runs); err != nil {
 			return nil, true, err
 		}
 	}
@@ -223,17 +222,17 @@ func (l *Lanes) Heartbeat(ctx context.Context, name string, b api.Heartbeat) (st
 	return answer.Stop, true, err
 }
 
-// leave takes in that an agent stops: it claims nothing more. What it was given
-// and does not name did not reach it.
-func (l *Lanes) leave(ctx context.Context, a *lane, runs []api.PullRun) error {
+// agentStopping handles that an agent stops: it claims nothing more. Tasks given to it that
+// it does not name did not reach it.
+func (l *Lanes) agentStopping(ctx context.Context, a *lane, runs []api.PullRun) error {
 	named := map[string]bool{}
 	for _, s := range runs {
 		named[s.QueueID] = true
 	}
 	var missed []signalbox.Task
 	l.Mu.Lock()
-	news := a.Presence.Leave(l.opts.Monotonic(), time.Time{}, execution.ItStops) // what it says next brings it up again
-	l.Mark(a)
+	news := a.Presence.Leave(l.opts.Monotonic(), time.Time{}, execution.StoppingMessage) // its next request brings it up again
+	l.Update(a)
 	l.supersede(a)
 	for id, r := range a.Runs {
 		if r.Task.State == signalbox.Dispatching && !named[id] {
@@ -242,25 +241,24 @@ func (l *Lanes) leave(ctx context.Context, a *lane, runs []api.PullRun) error {
 	}
 	l.Mu.Unlock()
 	if news {
-		l.noteGone(a.Name, execution.ItStops)
+		l.noteGone(a.Name, execution.StoppingMessage)
 	}
 	slices.SortFunc(missed, func(x, y signalbox.Task) int { return cmp.Compare(x.Fence, y.Fence) })
 	for _, t := range missed {
-		if err := l.unreached(ctx, t); err != nil {
+		if err := l.returnUndelivered(ctx, t); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// unreached gives back a task whose agent stopped before it got it.
-func (l *Lanes) unreached(ctx context.Context, t signalbox.Task) error {
+// returnUndelivered returns a task whose agent stopped before it got it.
+func (l *Lanes) returnUndelivered(ctx context.Context, t signalbox.Task) error {
 	_, err := l.Engine.Unsent(ctx, t, "agent "+t.Agent+" stopped before the task reached it")
-	return execution.Undecided(err)
+	return execution.UnlessDecided(err)
 }
 
-// Answers reports whether an agent is there, as far as it was heard; ok is
-// false where the agent is none of these.
+// Answers reports whether an agent is up; ok is false if it is not a pull agent.
 func (l *Lanes) Answers(name string) (there, ok bool) {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()

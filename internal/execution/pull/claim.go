@@ -11,8 +11,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// Claim answers an agent that asks for a task: with one, with what to stop or
-// what it is asked about, or with nothing once the wait is over.
+// Claim answers an agent that asks for a task: with one, with runs to stop or to report on,
+// or with nothing once the wait is over.
 func (l *Lanes) Claim(ctx context.Context, name string, c api.PullClaim, wait time.Duration) (api.PullAnswer, error) {
 	if err := checkClaim(&c); err != nil {
 		return api.PullAnswer{}, err
@@ -21,14 +21,14 @@ func (l *Lanes) Claim(ctx context.Context, name string, c api.PullClaim, wait ti
 	if err != nil {
 		return api.PullAnswer{}, err
 	}
-	if err := l.learn(ctx, a); err != nil {
+	if err := l.loadRequests(ctx, a); err != nil {
 		return api.PullAnswer{}, err
 	}
-	s := said{slots: c.Slots, isolated: c.IsolatedSlots, held: c.Held, steps: c.Steps}
+	s := report{slots: c.Slots, isolated: c.IsolatedSlots, held: c.Held, steps: c.Steps}
 	if c.Director == "" || c.Director == l.ID {
 		s.fence = c.HighestFence
 	}
-	l.enforce(ctx, l.hear(a, s, c.Runs))
+	l.enforce(ctx, l.recordHeard(a, s, c.Runs))
 	p, err := l.enter(a, c.Runs)
 	if err != nil {
 		return api.PullAnswer{}, err
@@ -36,12 +36,12 @@ func (l *Lanes) Claim(ctx context.Context, name string, c api.PullClaim, wait ti
 	defer l.exit(p)
 	wait = l.waitOf(wait)
 	if c.Held > 0 {
-		wait = min(wait, heldWait) // what holds its slots may end, which nobody tells but the agent
+		wait = min(wait, heldWait) // the foreign work in its slots may end, which only the agent knows
 	}
 	return l.answer(ctx, p, wait)
 }
 
-// heldWait bounds the wait of an agent with slots that are held.
+// heldWait bounds the wait of an agent with slots in use by foreign work.
 const heldWait = 5 * time.Second
 
 func checkClaim(c *api.PullClaim) error {
@@ -63,8 +63,8 @@ func checkClaim(c *api.PullClaim) error {
 	return nil
 }
 
-// waitOf bounds a wait: an agent that asks no oftener must look neither silent
-// nor stalled.
+// waitOf bounds a wait, so that an agent that only asks that often looks neither silent nor
+// stalled.
 func (l *Lanes) waitOf(wait time.Duration) time.Duration {
 	wait = min(wait, MaxWait, l.Engine.ExecutionTTL()/4)
 	if l.opts.StallLimit > 0 {
@@ -73,7 +73,7 @@ func (l *Lanes) waitOf(wait time.Duration) time.Duration {
 	return wait
 }
 
-// answer waits until there is something to say.
+// answer waits until there is something to answer.
 func (l *Lanes) answer(ctx context.Context, p *poll, wait time.Duration) (api.PullAnswer, error) {
 	over := time.NewTimer(wait)
 	defer over.Stop()
@@ -92,13 +92,12 @@ func (l *Lanes) answer(ctx context.Context, p *poll, wait time.Duration) (api.Pu
 	}
 }
 
-// await waits until the claim has to look again. It returns false where it is
-// over.
+// await waits until the claim must check again, and returns false if it is over.
 func (l *Lanes) await(ctx context.Context, p *poll, over <-chan time.Time) bool {
 	late := false
 	select {
 	case <-p.wake:
-	case <-p.over:
+	case <-p.superseded:
 	case <-over:
 		late = true
 	case <-ctx.Done():
@@ -111,9 +110,9 @@ func (l *Lanes) await(ctx context.Context, p *poll, over <-chan time.Time) bool 
 	return !late && !p.ended && ctx.Err() == nil
 }
 
-// waits reports whether anything waits in the queues of an agent: most who ask
-// ask in vain, and need not ask the store's writer.
-func (l *Lanes) waits(ctx context.Context, row *signalbox.Agent, isolated bool) (bool, error) {
+// anyWaiting reports whether a task waits in the queues of an agent: most claims find none,
+// and need no write.
+func (l *Lanes) anyWaiting(ctx context.Context, row *signalbox.Agent, isolated bool) (bool, error) {
 	if isolated {
 		return true, nil
 	}
@@ -121,38 +120,38 @@ func (l *Lanes) waits(ctx context.Context, row *signalbox.Agent, isolated bool) 
 	return slices.ContainsFunc(lengths, func(n int) bool { return n > 0 }), err
 }
 
-// offer gives the agent a task if it can take one and one waits.
+// offer claims a task for the agent, if there is one and it has room.
 func (l *Lanes) offer(ctx context.Context, p *poll) (answer api.PullAnswer, something bool, err error) {
 	a := p.lane
-	ctx = context.WithoutCancel(ctx) // a claim that was begun is made; if nobody hears of it, it is given again
-	c, found, again, err := l.book.Claim(ctx, a, false)
+	ctx = context.WithoutCancel(ctx) // a claim is completed even if the caller is gone: the task is then delivered again
+	c, found, again, err := l.registry.Claim(ctx, a, false)
 	if err == nil && !found && !again {
-		c, found, again, err = l.book.Claim(ctx, a, true)
+		c, found, again, err = l.registry.Claim(ctx, a, true)
 	}
 	l.Mu.Lock()
 	if signalbox.FieldOf(err) == "highest_fence" {
-		a.barred = err.Error()
-		l.Mark(a)
+		a.claimRefused = err.Error()
+		l.Update(a)
 	}
-	left := a.Presence.Leaving() // while the claim was under way
+	left := a.Presence.Leaving() // it stopped during the claim
 	l.Mu.Unlock()
 	switch {
 	case again:
 		p.wake.Send()
 	case found && left:
-		return answer, true, l.unreached(ctx, c.Task)
+		return answer, true, l.returnUndelivered(ctx, c.Task)
 	case found:
-		return l.give(a, c, false), true, nil
+		return l.deliver(a, c, false), true, nil
 	}
 	return answer, false, err
 }
 
-// give is the answer with a claimed task.
-func (l *Lanes) give(a *lane, c engine.Claimed, again bool) api.PullAnswer {
+// deliver returns the answer with a claimed task.
+func (l *Lanes) deliver(a *lane, c engine.Claimed, again bool) api.PullAnswer {
 	l.Mu.Lock()
 	r := l.putRun(a, c.Task)
-	r.Learn(&c)
-	r.learned = true
+	r.SetRequest(&c)
+	r.requestLoaded = true
 	r.Heard = l.opts.Monotonic()
 	trace := r.trace
 	l.Mu.Unlock()

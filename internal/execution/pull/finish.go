@@ -9,10 +9,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// finished brings the agent's last word to the engine.
-func (h *held) finished(ctx context.Context, rep *api.PullReport) (api.PullReported, error) {
-	log, whole, err := h.wholeLog(ctx, rep.Output)
-	if err != nil || !whole {
+// finished stores the agent's final report.
+func (h *runReport) finished(ctx context.Context, rep *api.PullReport) (api.PullReported, error) {
+	log, complete, err := h.finalLog(ctx, rep.Output)
+	if err != nil || !complete {
 		return api.PullReported{Next: h.run.Tail.Position(), Again: true}, err
 	}
 	o, lost := h.l.outcome(ctx, &h.task, rep.Finished)
@@ -20,7 +20,7 @@ func (h *held) finished(ctx context.Context, rep *api.PullReport) (api.PullRepor
 	if signalbox.Isolated(h.task.Slot) {
 		o.SessionID = ""
 	}
-	h.settled(rep.Fence)
+	h.removeFromPoll(rep.Fence)
 	was := h.task
 	if lost {
 		_, err = h.l.Engine.Lose(ctx, h.task, o.Reason, o.Message, false, o.Result)
@@ -29,40 +29,38 @@ func (h *held) finished(ctx context.Context, rep *api.PullReport) (api.PullRepor
 	}
 	switch signalbox.CodeOf(err) {
 	case "":
-		h.l.took(ctx, &was, o.SessionID)
+		h.l.noteSession(ctx, &was, o.SessionID)
 		return api.PullReported{}, nil
-	case signalbox.CodeAlreadyEnded, signalbox.CodeStaleFence, signalbox.CodeConflict: // someone was first: perhaps this very report, which came twice
+	case signalbox.CodeAlreadyEnded, signalbox.CodeStaleFence, signalbox.CodeConflict: // decided already, perhaps by a duplicate of this report
 		t, rerr := h.l.Engine.Read().Task(ctx, h.task.ID)
 		if rerr != nil {
 			return api.PullReported{}, rerr
 		}
-		return api.PullReported{}, h.l.late(ctx, h.lane, &t, rep)
+		return api.PullReported{}, h.l.lateReport(ctx, h.lane, &t, rep)
 	}
 	return api.PullReported{}, err
 }
 
-// outcome reads the agent's last word, with the values of the task's env
-// hidden where people read it.
+// outcome parses the agent's final report, with env values masked in its message.
 func (l *Lanes) outcome(ctx context.Context, t *signalbox.Task, f *api.AgentTaskStatus) (engine.Outcome, bool) {
 	o, lost := execution.Outcome(*f)
 	o.Message = l.hide(ctx, t, o.Message)
 	return o, lost
 }
 
-// late answers a report of an execution that is over here: nil where it says
-// again what was taken from it, else CodeStaleFence, with its last word kept
-// aside.
-func (l *Lanes) late(ctx context.Context, a *lane, t *signalbox.Task, rep *api.PullReport) error {
+// lateReport answers a report on an execution that is over here: nil if it repeats what was
+// stored, else CodeStaleFence; its final report is kept aside.
+func (l *Lanes) lateReport(ctx context.Context, a *lane, t *signalbox.Task, rep *api.PullReport) error {
 	f := rep.Finished
 	if f != nil && t.Fence == rep.Fence && t.TaskID == f.TaskID && t.Reason.AgentSays() {
 		return nil
 	}
-	if f != nil && !execution.CutOff(f) {
+	if f != nil && !execution.Aborted(f) {
 		o, _ := l.outcome(ctx, t, f)
 		if out := rep.Output; out != nil {
 			o.Result.Tail, o.Result.TailSeq, o.Result.Truncated = out.Text, out.Seq, out.Truncated
 		}
-		err := l.Engine.KeepStale(ctx, t.ID, execution.LastWord(rep.Fence, a.Name, l.Engine.Now(), f.State, o))
+		err := l.Engine.KeepStale(ctx, t.ID, execution.StaleReport(rep.Fence, a.Name, l.Engine.Now(), f.State, o))
 		if err != nil {
 			return err
 		}

@@ -12,37 +12,36 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// reloadEvery is how often it is looked for what nothing told of.
-const reloadEvery = 10 * time.Second
+// reloadInterval is the interval of the backstop reads.
+const reloadInterval = 10 * time.Second
 
-// rounds do what is due by time.
 type rounds struct {
-	l                         *Lanes
-	reloaded, renewed, judged execution.Every
+	l                                 *Lanes
+	reloaded, renewed, silenceChecked execution.Every
 }
 
 func (c *rounds) round(ctx context.Context) time.Duration {
 	l := c.l
-	l.missSilent()
+	l.markSilentDown()
 	l.Backstop(ctx)
 	now := l.opts.Monotonic()
-	if c.reloaded.Due(now, reloadEvery) {
-		l.complain("agents not loaded", l.loadAgents(ctx))
-		l.complain("tasks in flight not read", l.loadRuns(ctx))
+	if c.reloaded.Due(now, reloadInterval) {
+		l.logError("agents not loaded", l.loadAgents(ctx))
+		l.logError("tasks in flight not read", l.loadRuns(ctx))
 	}
 	if c.renewed.Due(now, l.Engine.RenewInterval()) {
-		l.complain("leases not renewed", l.Renew(ctx))
+		l.logError("leases not renewed", l.Renew(ctx))
 	}
-	if c.judged.Due(now, l.Engine.ExecutionTTL()/10) {
-		l.complain("leases not read", l.loseSilent(ctx))
+	if c.silenceChecked.Due(now, l.Engine.ExecutionTTL()/10) {
+		l.logError("leases not read", l.loseSilent(ctx))
 	}
 	return l.opts.Tick
 }
 
-func (l *Lanes) complain(what string, err error) { l.Maintenance.Complain(l.Ctx, what, err) }
+func (l *Lanes) logError(what string, err error) { l.Maintenance.LogError(l.Ctx, what, err) }
 
-// missSilent marks down the agents that have said nothing for too long.
-func (l *Lanes) missSilent() {
+// markSilentDown marks agents down that have been silent for too long.
+func (l *Lanes) markSilentDown() {
 	lost := map[string]string{}
 	now := l.opts.Monotonic()
 	l.Mu.Lock()
@@ -50,28 +49,27 @@ func (l *Lanes) missSilent() {
 		if d := a.Presence.Silence(now); a.Presence.Up() && a.poll == nil && d >= l.opts.Silence {
 			lost[name] = silentFor(d)
 			a.Presence.Gone(now, lost[name])
-			l.Mark(a)
+			l.Update(a)
 		}
 	}
 	l.Mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(lost)) {
-		if l.Holds(name) { // one director says it for all
+		if l.Holds(name) { // one director journals it for all
 			l.noteGone(name, lost[name])
 		}
 	}
 }
 
-// loseSilent ends the executions whose agents have named them to nobody for the
-// slot lease: neither to this director nor, as the leases show, to another. How
-// long that is is measured by the monotonic clock, from when this director began
-// to look.
+// loseSilent ends executions that their agents have not named for the slot lease, neither
+// to this director nor, as the leases show, to another. The time is measured by the
+// monotonic clock, from when this director started to watch.
 func (l *Lanes) loseSilent(ctx context.Context) error {
 	slots, err := l.Engine.Read().Slots(ctx)
 	if err != nil {
 		return err
 	}
 	ttl := l.Engine.ExecutionTTL()
-	var silent []*held
+	var silent []*runReport
 	l.Mu.Lock()
 	now := l.opts.Monotonic()
 	for _, s := range slots {
@@ -86,7 +84,7 @@ func (l *Lanes) loseSilent(ctx context.Context) error {
 			r.expires, r.Renewed = s.Expires, false
 		}
 		if now.Sub(r.Heard) >= ttl {
-			silent = append(silent, &held{l, a, r, r.Task})
+			silent = append(silent, &runReport{l, a, r, r.Task})
 		}
 	}
 	l.Mu.Unlock()
@@ -95,14 +93,14 @@ func (l *Lanes) loseSilent(ctx context.Context) error {
 			continue
 		}
 		message := fmt.Sprintf("agent %s has said nothing of the task for %s: the slot lease (execution_ttl) ran out", h.lane.Name, ttl)
-		if err := execution.Undecided(h.lose(ctx, message)); err != nil {
+		if err := execution.UnlessDecided(h.lose(ctx, message)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// overLimit says which limit a run has reached, by what its agent says of it.
+// overLimit returns the limit that a run has exceeded, by its agent's report.
 func (l *Lanes) overLimit(r *run, said api.PullRun) (o execution.StopOrder, over bool) {
 	if r.Task.State != signalbox.Working || said.Stopping {
 		return o, false
@@ -115,33 +113,33 @@ func (l *Lanes) overLimit(r *run, said api.PullRun) (o execution.StopOrder, over
 	return execution.StopOrder{Task: r.Task, Reason: reason, Message: message}, reason != ""
 }
 
-// learn reads the requests of runs that this director did not give out.
-func (l *Lanes) learn(ctx context.Context, a *lane) error {
+// loadRequests reads the requests of runs that this director did not deliver.
+func (l *Lanes) loadRequests(ctx context.Context, a *lane) error {
 	var unknown []string
 	l.Mu.Lock()
 	for id, r := range a.Runs {
-		if !r.learned {
+		if !r.requestLoaded {
 			unknown = append(unknown, id)
 		}
 	}
 	l.Mu.Unlock()
 	slices.Sort(unknown)
 	for _, id := range unknown {
-		if _, err := l.learnOf(ctx, id); execution.Undecided(err) != nil {
+		if _, err := l.loadRequest(ctx, id); execution.UnlessDecided(err) != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// enforce stops the runs that have reached a limit.
+// enforce stops runs that exceed a limit.
 func (l *Lanes) enforce(ctx context.Context, orders []execution.StopOrder) {
 	for _, o := range orders {
 		if execution.Enforce(ctx, l.Engine, l.Log, o) != execution.InCall {
 			continue
 		}
 		l.Mu.Lock()
-		if r := l.Runs[o.Task.ID]; r != nil && r.Is(&o.Task) {
+		if r := l.Runs[o.Task.ID]; r != nil && r.Matches(&o.Task) {
 			r.inCall = l.opts.Monotonic()
 		}
 		l.Mu.Unlock()

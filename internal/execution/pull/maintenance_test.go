@@ -146,8 +146,8 @@ func TestSessionGraceOfAnAgentThatPulls(t *testing.T) {
 	}
 	h.eventually("the agent is known", func() bool { _, known := h.lanes.LiveAgent("far"); return known })
 	gone, _ := h.lanes.LiveAgent("far")
-	if grace := gone.StrandAt.Sub(gone.DownSince); grace != execution.DefaultSessionGrace || gone.DownSince.After(h.engine.Now()) {
-		t.Errorf("gone since %s, dealt with at %s", gone.DownSince, gone.StrandAt)
+	if grace := gone.StrandedAt.Sub(gone.DownSince); grace != execution.DefaultSessionGrace || gone.DownSince.After(h.engine.Now()) {
+		t.Errorf("gone since %s, dealt with at %s", gone.DownSince, gone.StrandedAt)
 	}
 	h.pass(2 * time.Minute)
 	h.eventually("it is for all", func() bool { return h.task(id).Queue == signalbox.QueueWork })
@@ -180,7 +180,7 @@ func TestLimitsOfPulledRuns(t *testing.T) {
 func TestWedgedPulledRun(t *testing.T) {
 	h := newRig(t, noTick, func(o *pull.Options, _ *engine.Options) { o.StallLimit = signalbox.StallByProgress })
 	calling := true
-	h.engine.SetCalls(func(string) bool { return calling })
+	h.engine.SetInCall(func(string) bool { return calling })
 	a := h.agent("far", 1)
 	id := h.submit(engine.NewTask{TimeoutSeconds: 7200})
 	a.accepts(a.begins())
@@ -218,18 +218,18 @@ func TestHeardOfByOtherDirectors(t *testing.T) {
 	if len(news) != 1 || len(h.lanes.Heard()) != 0 {
 		t.Fatalf("%+v", news)
 	}
-	other.lanes.News(news)
+	other.lanes.HeardElsewhere(news)
 	if live, _ := other.lanes.LiveAgent("far"); !live.Up || live.Slots != 3 || live.IsolatedSlots != 2 {
 		t.Errorf("%+v", live)
 	}
 	h.pass(time.Second)
 	_, _, err := h.lanes.Heartbeat(t.Context(), "far", api.Heartbeat{State: "stopping", Instance: a.c.Instance})
 	h.must(err)
-	other.lanes.News(h.lanes.Heard())
+	other.lanes.HeardElsewhere(h.lanes.Heard())
 	if live, _ := other.lanes.LiveAgent("far"); live.Up {
 		t.Errorf("%+v", live)
 	}
-	other.lanes.News(news) // an older word changes nothing
+	other.lanes.HeardElsewhere(news) // an older word changes nothing
 	if live, _ := other.lanes.LiveAgent("far"); live.Up {
 		t.Errorf("%+v", live)
 	}

@@ -8,39 +8,38 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// maxVoid is how many masks of runs that are over here are kept.
-const maxVoid = 256
+// maxEndedMasks bounds the masks kept of runs that have ended here.
+const maxEndedMasks = 256
 
-// voidMask is the mask of a run that is over here and may still be heard of: the
-// store erases the env of a task that has ended.
-type voidMask struct {
+// endedMask is the mask of a run that has ended here and may still be reported on: the
+// store erases the env of an ended task.
+type endedMask struct {
 	id   string
 	mask execution.Mask
-	at   time.Time // monotonic: since then
+	at   time.Time // monotonic: when the run ended here
 }
 
-// hide returns what an agent says of a task as it may be stored and logged.
+// hide masks an agent's message about a task.
 func (l *Lanes) hide(ctx context.Context, t *signalbox.Task, text string) string {
 	if text == "" || (!t.HasEnv && !t.State.Terminal()) {
 		return text
 	}
-	return l.maskOf(ctx, t.ID).Hide(text)
+	return l.maskFor(ctx, t.ID).Hide(text)
 }
 
-func (l *Lanes) maskOf(ctx context.Context, id string) execution.Mask {
+func (l *Lanes) maskFor(ctx context.Context, id string) execution.Mask {
 	l.Mu.Lock()
 	m, known := l.knownMask(id)
 	l.Mu.Unlock()
 	if !known {
-		m, _ = l.learnOf(ctx, id)
+		m, _ = l.loadRequest(ctx, id)
 	}
 	return m
 }
 
-// learnOf reads the request of a run that this director did not give out, once,
-// and returns its mask: where its env cannot be opened, all that its agent says
-// is withheld.
-func (l *Lanes) learnOf(ctx context.Context, id string) (execution.Mask, error) {
+// loadRequest reads the request of a run that this director did not deliver, once, and
+// returns its mask: if its env cannot be decrypted, all messages are withheld.
+func (l *Lanes) loadRequest(ctx context.Context, id string) (execution.Mask, error) {
 	c, err := l.Engine.Load(ctx, id)
 	if c.Task.ID == "" {
 		return execution.NoMask, err
@@ -48,9 +47,9 @@ func (l *Lanes) learnOf(ctx context.Context, id string) (execution.Mask, error) 
 	m := execution.MaskOf(&c)
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
-	if r := l.Runs[id]; r != nil && r.Is(&c.Task) {
-		r.Learn(&c)
-		r.learned = true
+	if r := l.Runs[id]; r != nil && r.Matches(&c.Task) {
+		r.SetRequest(&c)
+		r.requestLoaded = true
 	} else {
 		l.keepMask(id, m)
 	}
@@ -58,23 +57,23 @@ func (l *Lanes) learnOf(ctx context.Context, id string) (execution.Mask, error) 
 }
 
 func (l *Lanes) knownMask(id string) (m execution.Mask, known bool) {
-	if r := l.Runs[id]; r != nil && r.learned {
+	if r := l.Runs[id]; r != nil && r.requestLoaded {
 		return r.Mask, true
 	}
-	for i := len(l.voids) - 1; i >= 0; i-- {
-		if v := &l.voids[i]; v.id == id {
+	for i := len(l.endedMasks) - 1; i >= 0; i-- {
+		if v := &l.endedMasks[i]; v.id == id {
 			return v.mask, true
 		}
 	}
 	return m, false
 }
 
-// keepMask keeps the mask of a run that is not known here, or not any more, for as
-// long as its last word may come. Mu is held.
+// keepMask keeps the mask of a run that is not, or no longer, known here for as long as its
+// final report may come. Mu is held.
 func (l *Lanes) keepMask(id string, m execution.Mask) {
 	now := l.opts.Monotonic()
-	l.voids = append(l.voids, voidMask{id, m, now})
-	for len(l.voids) > maxVoid || now.Sub(l.voids[0].at) > l.Engine.ExecutionTTL() {
-		l.voids = l.voids[1:]
+	l.endedMasks = append(l.endedMasks, endedMask{id, m, now})
+	for len(l.endedMasks) > maxEndedMasks || now.Sub(l.endedMasks[0].at) > l.Engine.ExecutionTTL() {
+		l.endedMasks = l.endedMasks[1:]
 	}
 }

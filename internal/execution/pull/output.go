@@ -9,9 +9,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/tail"
 )
 
-// print takes in a piece of the log, unless something between is missing here:
-// the agent then sends it from the position that it is answered.
-func (h *held) print(o *api.PullOutput) {
+// appendOutput appends a piece of the log, unless something before it is missing here: the
+// agent then resends from the position in the answer.
+func (h *runReport) appendOutput(o *api.PullOutput) {
 	at := h.run.Tail.Position()
 	if o.Seq != at && (o.Seq < at || !o.Truncated) {
 		return
@@ -22,29 +22,29 @@ func (h *held) print(o *api.PullOutput) {
 	h.run.Tail.Add(o.Seq, o.Text, o.Next)
 	now := h.l.Engine.Now()
 	h.l.Mu.Lock()
-	h.run.Printed, h.lane.Progress = now, later(h.lane.Progress, now)
-	h.l.Mark(h.lane)
+	h.run.Printed, h.lane.Progress = now, latest(h.lane.Progress, now)
+	h.l.Update(h.lane)
 	h.l.Mu.Unlock()
 }
 
-// wholeLog is the log of a run that has ended, as far as it is kept. whole is
-// false where what the agent sent does not follow what is here.
-func (h *held) wholeLog(ctx context.Context, o *api.PullOutput) (log *tail.Tail, whole bool, err error) {
+// finalLog returns the log of an ended run, as far as it is kept. complete is false if what
+// the agent sent leaves a gap.
+func (h *runReport) finalLog(ctx context.Context, o *api.PullOutput) (log *tail.Tail, complete bool, err error) {
 	if o == nil {
 		return h.run.Tail, true, nil
 	}
 	at := h.run.Tail.Position()
 	switch {
 	case o.Seq == at || o.Next == at:
-		h.print(o)
+		h.appendOutput(o)
 		return h.run.Tail, true, nil
 	case o.Seq > at && !o.Truncated:
 		return nil, false, nil
 	}
-	// The agent sent more than was missing here, from an earlier position. Where
-	// to join the two is not known in characters: what it sent stands for itself.
+	// The agent sent more than was missing, from an earlier position. Where the two overlap
+	// is not known in characters: use what it sent.
 	log = tail.New()
-	if err := execution.FollowEarlier(ctx, h.l.Engine.Read(), &h.task, log); err != nil {
+	if err := execution.ContinueLog(ctx, h.l.Engine.Read(), &h.task, log); err != nil {
 		return nil, false, err
 	}
 	if o.Seq > 0 || o.Text != "" {
@@ -53,8 +53,8 @@ func (h *held) wholeLog(ctx context.Context, o *api.PullOutput) (log *tail.Tail,
 	return log, true, nil
 }
 
-// Output returns what was reported here of the log of a running task. ok is false
-// where another director has that: the log goes to the one that holds the agent.
+// Output returns the log of a running task as reported here. ok is false if another
+// director has it: agents send logs to the director that holds them.
 func (l *Lanes) Output(ctx context.Context, id string, after int64, wait time.Duration) (out api.Output, ok bool) {
 	agent := ""
 	l.Mu.Lock()
@@ -65,5 +65,5 @@ func (l *Lanes) Output(ctx context.Context, id string, after int64, wait time.Du
 	if agent == "" || !l.Holds(agent) {
 		return out, false
 	}
-	return l.book.Output(ctx, id, after, wait)
+	return l.registry.Output(ctx, id, after, wait)
 }

@@ -8,20 +8,20 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Heard says which agents spoke to this director since it was last asked: it
-// is passed on to the others, which cannot ask them.
+// Heard returns the agents that sent requests to this director since the last call, for the
+// other directors, which cannot ask them.
 func (l *Lanes) Heard() []store.Heard {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
 	var all []store.Heard
 	for _, a := range l.Lanes {
-		if !a.fresh {
+		if !a.heardHere {
 			continue
 		}
-		a.fresh = false
+		a.heardHere = false
 		s := api.AgentStatus{
-			Type: "agent", Name: a.Name, AgentKind: a.Row.Kind, State: "idle", Slots: a.said.slots, IsolatedSlots: a.said.isolated,
-			HighestFence: a.said.fence, Director: l.ID, Fencing: true, Sessions: true,
+			Type: "agent", Name: a.Name, AgentKind: a.Row.Kind, State: "idle", Slots: a.reported.slots, IsolatedSlots: a.reported.isolated,
+			HighestFence: a.reported.fence, Director: l.ID, Fencing: true, Sessions: true,
 		}
 		switch {
 		case a.Presence.Leaving():
@@ -30,22 +30,22 @@ func (l *Lanes) Heard() []store.Heard {
 			s.State = "working"
 		}
 		status, err := json.Marshal(s)
-		if err != nil { // the types of the api package always marshal
+		if err != nil { // cannot happen
 			continue
 		}
-		all = append(all, store.Heard{Agent: a.Name, At: a.at, Status: status})
+		all = append(all, store.Heard{Agent: a.Name, At: a.lastHeard, Status: status})
 	}
 	return all
 }
 
-// News takes in when these agents last spoke to any director.
-func (l *Lanes) News(news []store.Heard) {
+// HeardElsewhere records when these agents last sent requests to any director.
+func (l *Lanes) HeardElsewhere(news []store.Heard) {
 	wall, now := l.Engine.Now(), l.opts.Monotonic()
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
 	for _, h := range news {
 		a := l.Lanes[h.Agent]
-		if a == nil || !h.At.After(a.at) {
+		if a == nil || !h.At.After(a.lastHeard) {
 			continue
 		}
 		var s api.AgentStatus
@@ -53,18 +53,18 @@ func (l *Lanes) News(news []store.Heard) {
 			continue
 		}
 		age := max(0, wall.Sub(h.At))
-		a.at = h.At
+		a.lastHeard = h.At
 		if s.Slots > 0 {
-			a.says(said{slots: s.Slots, isolated: s.IsolatedSlots, fence: s.HighestFence, held: a.said.held, steps: a.said.steps})
+			a.setReported(report{slots: s.Slots, isolated: s.IsolatedSlots, fence: s.HighestFence, held: a.reported.held, steps: a.reported.steps})
 		}
 		switch {
 		case s.State == "stopping":
-			a.Presence.Gone(now, execution.ItStops)
+			a.Presence.Gone(now, execution.StoppingMessage)
 		case age < l.opts.Silence:
 			a.Presence.Heard(now.Add(-age))
 		default:
 			a.Presence.Gone(now, silentFor(age))
 		}
-		l.Mark(a)
+		l.Update(a)
 	}
 }

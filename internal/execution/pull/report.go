@@ -11,11 +11,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// Report takes in how a task of an agent fares. It returns when that is stored.
+// Report handles an agent's report on a task. It returns when the report is stored.
 //
-// Errors: CodeNotFound where there is no such task, or the agent never had it;
-// CodeStaleFence where the execution has been taken away; CodeConflict where
-// another instance has the agent's name.
+// Errors: CodeNotFound if there is no such task, or the agent never had it; CodeStaleFence
+// if the execution was taken away; CodeConflict if another instance has the agent's name.
 func (l *Lanes) Report(ctx context.Context, name, id string, rep api.PullReport) (api.PullReported, error) {
 	if err := checkReport(&rep); err != nil {
 		return api.PullReported{}, err
@@ -32,9 +31,9 @@ func (l *Lanes) Report(ctx context.Context, name, id string, rep api.PullReport)
 	case t.Agent != name && (t.Claims < 2 || rep.Fence >= t.Fence), rep.Fence > t.Fence:
 		return api.PullReported{}, signalbox.Errorf(signalbox.CodeNotFound, "agent %s was never given task %s with fence %d", name, id, rep.Fence)
 	case !holds(name, rep.Fence, &t):
-		return api.PullReported{}, l.late(ctx, a, &t, &rep)
+		return api.PullReported{}, l.lateReport(ctx, a, &t, &rep)
 	}
-	h, err := l.hold(ctx, a, t)
+	h, err := l.openReport(ctx, a, t)
 	if err != nil {
 		return api.PullReported{}, err
 	}
@@ -55,14 +54,14 @@ func checkReport(rep *api.PullReport) error {
 		return signalbox.Invalid("fence", "fence must be 0 or more, not %d", rep.Fence)
 	case o != nil && (o.Seq < 0 || o.Next < o.Seq || o.Next > maxPosition):
 		return signalbox.Invalid("output", "output must have 0 <= seq <= next <= %d, not %d and %d", int64(maxPosition), o.Seq, o.Next)
-	case o != nil && !spans(o):
+	case o != nil && !plausibleSpan(o):
 		return signalbox.Invalid("output", "output goes from seq %d to next %d, and its text has %d bytes: next must be seq and the bytes that text stands for", o.Seq, o.Next, len(o.Text))
 	case rep.Refused != nil && rep.Refused.HighestFence < 0:
 		return signalbox.Invalid("refused.highest_fence", "refused.highest_fence must be 0 or more, not %d", rep.Refused.HighestFence)
 	case rep.Accepted != nil && (rep.Accepted.TaskID == "" || len(rep.Accepted.TaskID) > execution.MaxAgentID):
 		return signalbox.Invalid("accepted.task_id", "accepted.task_id must have 1 to %d bytes", execution.MaxAgentID)
 	case rep.Finished != nil && !execution.Ended(rep.Finished.State):
-		return signalbox.Invalid("finished.state", "finished.state must be completed, failed, cancelled or timeout, not %q", execution.Sayable(rep.Finished.State))
+		return signalbox.Invalid("finished.state", "finished.state must be completed, failed, cancelled or timeout, not %q", execution.SanitizeText(rep.Finished.State))
 	case rep.Refused != nil && (rep.Refused.Status < 400 || rep.Refused.Status > 599):
 		return signalbox.Invalid("refused.status", "refused.status must be 400 to 599, not %d", rep.Refused.Status)
 	}
@@ -72,13 +71,15 @@ func checkReport(rep *api.PullReport) error {
 // maxPosition is the highest position in a log that is believed, maxPiece how
 // many bytes that are no text a piece of it may stand for.
 const (
+	// Bounds of a piece of a log: its highest position, and how many bytes that are not
+	// text it may stand for.
 	maxPosition = 1 << 53
 	maxPiece    = 1 << 20
 )
 
-// spans reports whether a piece of a log can be from seq to next. What is no
-// text comes as U+FFFD, one for each byte or one for many.
-func spans(o *api.PullOutput) bool {
+// plausibleSpan reports whether a piece of a log can span seq to next. Invalid UTF-8
+// arrives as U+FFFD, one for each byte or one for several.
+func plausibleSpan(o *api.PullOutput) bool {
 	n, text := o.Next-o.Seq, int64(len(o.Text))
 	if n == text {
 		return true
@@ -86,19 +87,19 @@ func spans(o *api.PullOutput) bool {
 	return strings.ContainsRune(o.Text, utf8.RuneError) && text <= 3*n && n <= max(text, maxPiece)
 }
 
-// held is a report on an execution that its agent has in hand.
-type held struct {
+// runReport is a report on an execution that its agent has.
+type runReport struct {
 	l    *Lanes
 	lane *lane
 	run  *run
 	task signalbox.Task
 }
 
-func (l *Lanes) hold(ctx context.Context, a *lane, t signalbox.Task) (*held, error) {
+func (l *Lanes) openReport(ctx context.Context, a *lane, t signalbox.Task) (*runReport, error) {
 	l.Mu.Lock()
 	r := l.putRun(a, t)
 	r.Heard = l.opts.Monotonic()
-	follows := r.follows
+	follows := r.logContinued
 	l.Mu.Unlock()
 	if !follows && t.Attempts > 0 {
 		earlier, err := l.Engine.Read().Result(ctx, t.ID)
@@ -106,36 +107,36 @@ func (l *Lanes) hold(ctx context.Context, a *lane, t signalbox.Task) (*held, err
 			return nil, err
 		}
 		l.Mu.Lock()
-		if !r.follows {
+		if !r.logContinued {
 			r.Tail.Follow(earlier)
-			r.follows = true
+			r.logContinued = true
 		}
 		l.Mu.Unlock()
 	}
-	return &held{l, a, r, t}, nil
+	return &runReport{l, a, r, t}, nil
 }
 
-func (h *held) report(ctx context.Context, rep *api.PullReport) (api.PullReported, error) {
+func (h *runReport) report(ctx context.Context, rep *api.PullReport) (api.PullReported, error) {
 	switch {
 	case rep.Finished != nil:
 		return h.finished(ctx, rep)
 	case rep.Refused != nil:
-		h.settled(rep.Fence)
-		return api.PullReported{}, execution.Undecided(h.refused(ctx, rep.Refused))
+		h.removeFromPoll(rep.Fence)
+		return api.PullReported{}, execution.UnlessDecided(h.refused(ctx, rep.Refused))
 	case rep.Unknown:
-		h.settled(rep.Fence)
-		return api.PullReported{}, execution.Undecided(h.unknown(ctx))
+		h.removeFromPoll(rep.Fence)
+		return api.PullReported{}, execution.UnlessDecided(h.unknown(ctx))
 	case rep.Accepted != nil:
 		if err := h.accepted(ctx, rep.Accepted); err != nil {
 			return api.PullReported{}, err
 		}
 	}
 	h.l.Mu.Lock()
-	h.run.Tell(rep.Note)
-	h.l.Mark(h.lane)
+	h.run.SetNote(rep.Note)
+	h.l.Update(h.lane)
 	h.l.Mu.Unlock()
 	if rep.Output != nil {
-		h.print(rep.Output)
+		h.appendOutput(rep.Output)
 	}
 	out := api.PullReported{Next: h.run.Tail.Position()}
 	if h.task.CancelRequested {
@@ -144,9 +145,9 @@ func (h *held) report(ctx context.Context, rep *api.PullReport) (api.PullReporte
 	return out, nil
 }
 
-// settled takes a run that its agent has nothing more to do with off what its
-// claim named.
-func (h *held) settled(fence int64) {
+// removeFromPoll removes the run from those that its agent's current claim named: the agent
+// is done with it.
+func (h *runReport) removeFromPoll(fence int64) {
 	h.l.Mu.Lock()
 	defer h.l.Mu.Unlock()
 	if p := h.lane.poll; p != nil {
@@ -154,7 +155,7 @@ func (h *held) settled(fence int64) {
 	}
 }
 
-func (h *held) accepted(ctx context.Context, acc *api.PullAccepted) error {
+func (h *runReport) accepted(ctx context.Context, acc *api.PullAccepted) error {
 	session := acc.SessionID
 	if !signalbox.ValidSessionID(session) || signalbox.Isolated(h.task.Slot) {
 		session = ""
@@ -162,16 +163,16 @@ func (h *held) accepted(ctx context.Context, acc *api.PullAccepted) error {
 	was := h.task
 	t, err := h.l.Engine.Accept(ctx, h.task, acc.TaskID, session)
 	if err != nil {
-		return stale(err)
+		return staleError(err)
 	}
 	h.task = t
-	h.l.took(ctx, &was, session)
+	h.l.noteSession(ctx, &was, session)
 	return nil
 }
 
-// stale is an error of the engine as the agent hears it: what was decided
-// about its execution in the meantime makes it void.
-func stale(err error) error {
+// staleError is an error of the engine as the agent gets it: an execution about which
+// something was decided meanwhile is void.
+func staleError(err error) error {
 	switch signalbox.CodeOf(err) {
 	case signalbox.CodeAlreadyEnded, signalbox.CodeConflict:
 		return signalbox.Errorf(signalbox.CodeStaleFence, "%v", err)
@@ -179,30 +180,30 @@ func stale(err error) error {
 	return err
 }
 
-// took notes in which conversation the agent ran a chat, as it said, where it
-// was given none.
-func (l *Lanes) took(ctx context.Context, t *signalbox.Task, session string) {
+// noteSession records the session in which the agent says it ran a chat, if the chat named
+// none.
+func (l *Lanes) noteSession(ctx context.Context, t *signalbox.Task, session string) {
 	if t.Mode != signalbox.ModeChat || session == "" || t.SessionID != "" {
 		return
 	}
-	if err := l.Engine.TakeSession(ctx, *t, session); err != nil && ctx.Err() == nil {
+	if err := l.Engine.AdoptSession(ctx, *t, session); err != nil && ctx.Err() == nil {
 		l.Log.Error("conversation not made the current one", "queue_id", t.ID, "agent", t.Agent, "session", session, "error", err)
 	}
 }
 
-// refused takes in that the agent did not take a task.
-func (h *held) refused(ctx context.Context, no *api.PullRefused) error {
+// refused handles that the agent did not take a task.
+func (h *runReport) refused(ctx context.Context, no *api.PullRefused) error {
 	r := execution.Refusal{Status: no.Status, AgentRefusal: api.AgentRefusal{
 		Error: no.Error, Message: no.Message, HighestFence: no.HighestFence, CurrentTask: &api.AgentCurrentTask{ID: no.BusyWith},
 	}}
-	by := execution.Offered[*lane, *run]{Book: &h.l.book, Agent: h.lane, Run: &h.run.Run, Busy: func(string) { h.lane.refused = true }}
+	by := execution.OfferReply[*lane, *run]{Registry: &h.l.registry, Agent: h.lane, Run: &h.run.Run, Busy: func(string) { h.lane.refused = true }}
 	hide := func(text string) string { return h.l.hide(ctx, &h.task, text) }
 	_, err := r.Refused(&by, hide)(ctx, h.l.Engine, h.task)
 	return err
 }
 
-// unknown takes in the agent's word that it does not know the execution.
-func (h *held) unknown(ctx context.Context) error {
+// unknown handles that the agent does not know the execution.
+func (h *runReport) unknown(ctx context.Context) error {
 	if h.task.State == signalbox.Dispatching {
 		_, err := h.l.Engine.Unsent(ctx, h.task, "the task did not reach its agent")
 		return err
@@ -210,8 +211,8 @@ func (h *held) unknown(ctx context.Context) error {
 	return h.lose(ctx, "agent "+h.lane.Name+" no longer knows the task: it was restarted or its history is gone")
 }
 
-// lose ends an execution that nobody will report on.
-func (h *held) lose(ctx context.Context, message string) error {
-	_, err := h.l.Engine.Lose(ctx, h.task, signalbox.ReasonLost, message, false, h.run.Lost())
+// lose ends an execution without a final report.
+func (h *runReport) lose(ctx context.Context, message string) error {
+	_, err := h.l.Engine.Lose(ctx, h.task, signalbox.ReasonLost, message, false, h.run.LostResult())
 	return err
 }

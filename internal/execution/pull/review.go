@@ -10,18 +10,18 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// review says what an agent must know about what it has in hand: runs to stop,
-// and, where give says so, what it should have and does not name.
+// review returns what an agent must know about its runs: runs to stop and, with give, tasks
+// that it should have and does not name.
 func (l *Lanes) review(ctx context.Context, a *lane, runs []api.PullRun, give bool) (answer api.PullAnswer, something bool, err error) {
 	l.Mu.Lock()
-	var strange []api.PullRun
+	var unknown []api.PullRun
 	named := map[string]bool{}
 	for _, s := range runs {
 		r := a.Runs[s.QueueID]
 		switch {
 		case r == nil || r.Task.Fence != s.Fence:
 			if !s.Stopping && !s.Ended {
-				strange = append(strange, s)
+				unknown = append(unknown, s)
 			}
 			continue
 		case r.Task.CancelRequested && !s.Stopping && !s.Ended:
@@ -36,15 +36,15 @@ func (l *Lanes) review(ctx context.Context, a *lane, runs []api.PullRun, give bo
 		}
 	}
 	l.Mu.Unlock()
-	for _, s := range strange {
-		if err := l.judge(ctx, a, s, &answer); err != nil {
+	for _, s := range unknown {
+		if err := l.reviewUnknown(ctx, a, s, &answer); err != nil {
 			return answer, false, err
 		}
 	}
 	if give {
 		slices.SortFunc(missing, func(x, y signalbox.Task) int { return cmp.Compare(x.Fence, y.Fence) })
 		for _, t := range missing {
-			if err := l.miss(ctx, a, t, &answer); err != nil {
+			if err := l.reviewMissing(ctx, a, t, &answer); err != nil {
 				return answer, false, err
 			}
 		}
@@ -52,9 +52,8 @@ func (l *Lanes) review(ctx context.Context, a *lane, runs []api.PullRun, give bo
 	return answer, answer.Task != nil || len(answer.Stop) > 0 || len(answer.Ask) > 0, nil
 }
 
-// judge decides about a run that the agent names and that is not known here to
-// be its own.
-func (l *Lanes) judge(ctx context.Context, a *lane, s api.PullRun, answer *api.PullAnswer) error {
+// reviewUnknown decides about a run that the agent names and that is not known here.
+func (l *Lanes) reviewUnknown(ctx context.Context, a *lane, s api.PullRun, answer *api.PullAnswer) error {
 	t, err := l.Engine.Read().Task(ctx, s.QueueID)
 	if signalbox.CodeOf(err) == signalbox.CodeNotFound {
 		t, err = signalbox.Task{}, nil
@@ -77,21 +76,21 @@ func (l *Lanes) judge(ctx context.Context, a *lane, s api.PullRun, answer *api.P
 	return nil
 }
 
-// holds reports whether an agent has the task in hand by that fence.
+// holds reports whether an agent has the task with that fence.
 func holds(agent string, fence int64, t *signalbox.Task) bool {
 	return t.State.InFlight() && t.Agent == agent && t.Fence == fence
 }
 
-// miss decides about a task that the agent should have in hand and does not
-// name: what it has not accepted is given again, about the rest it is asked.
-func (l *Lanes) miss(ctx context.Context, a *lane, was signalbox.Task, answer *api.PullAnswer) error {
+// reviewMissing decides about a task that the agent should have and does not name: it is
+// delivered again if not accepted yet, else the agent is asked about it.
+func (l *Lanes) reviewMissing(ctx context.Context, a *lane, was signalbox.Task, answer *api.PullAnswer) error {
 	t, err := l.Engine.Read().Task(ctx, was.ID)
 	missing := signalbox.CodeOf(err) == signalbox.CodeNotFound
 	switch {
 	case err != nil && !missing:
 		return err
 	case missing || !holds(a.Name, was.Fence, &t):
-		l.lookedAway(a, &was)
+		l.dropStale(a, &was)
 		return nil
 	case t.State != signalbox.Dispatching || t.CancelRequested:
 		answer.Ask = append(answer.Ask, api.PullAsk{QueueID: was.ID, Fence: was.Fence})
@@ -103,20 +102,20 @@ func (l *Lanes) miss(ctx context.Context, a *lane, was signalbox.Task, answer *a
 	switch {
 	case c.Task.ID == "":
 		return err
-	case c.Task.Rev != t.Rev: // the next poll finds out
-	case err != nil: // what it needs cannot be opened here
+	case c.Task.Rev != t.Rev: // the next poll handles it
+	case err != nil: // its env cannot be decrypted here
 		_, err = l.Engine.Reject(ctx, c.Task, err.Error()+"; submit the task again")
-		return execution.Undecided(err)
+		return execution.UnlessDecided(err)
 	default:
-		again := l.give(a, c, true)
+		again := l.deliver(a, c, true)
 		answer.Task, answer.Traceparent, answer.RunToken, answer.EnvBy = again.Task, again.Traceparent, again.RunToken, again.EnvBy
 		l.Log.Info("", "queue", "given_again", "queue_id", was.ID, "agent", a.Name, "fence", was.Fence)
 	}
 	return nil
 }
 
-// lookedAway forgets a task that the agent turned out not to have in hand.
-func (l *Lanes) lookedAway(a *lane, was *signalbox.Task) {
+// dropStale drops the run of a task that the agent turned out not to have.
+func (l *Lanes) dropStale(a *lane, was *signalbox.Task) {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
 	if r := a.Runs[was.ID]; r != nil && r.Task.Fence == was.Fence {

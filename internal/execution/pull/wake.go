@@ -9,19 +9,19 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// poll is a claim that waits.
+// poll is a waiting claim request.
 type poll struct {
-	lane *lane
-	wake execution.Signal // the lane's, while this is its claim
-	over chan struct{}    // closed when another claim of the agent has come
-	n    int64            // counts claims
+	lane       *lane
+	wake       execution.Signal // the lane's, while this is its current claim
+	superseded chan struct{}    // closed when another claim of the agent has come
+	n          int64            // counts claims
 
-	// Guarded by Mu.
+	// as named by the agent, without those whose end it has reported since
 	runs  []api.PullRun // as the agent said, without those that it reported the end of since
-	ended bool          // over is closed
+	ended bool          // superseded is closed
 }
 
-// enter makes a claim the one of its agent.
+// enter makes a claim the current one of its agent.
 func (l *Lanes) enter(a *lane, runs []api.PullRun) (*poll, error) {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
@@ -30,26 +30,26 @@ func (l *Lanes) enter(a *lane, runs []api.PullRun) (*poll, error) {
 	}
 	l.supersede(a)
 	l.polls++
-	a.Wake = execution.NewSignal() // of this claim alone: the one before may not have gone yet
-	p := &poll{lane: a, wake: a.Wake, n: l.polls, over: make(chan struct{}), runs: slices.Clone(runs)}
+	a.Wake = execution.NewSignal() // separate from the previous claim's, which may not have returned yet
+	p := &poll{lane: a, wake: a.Wake, n: l.polls, superseded: make(chan struct{}), runs: slices.Clone(runs)}
 	a.poll = p
-	l.Mark(a)
+	l.Update(a)
 	return p, nil
 }
 
-// supersede ends the claim of an agent; the caller holds Mu.
+// supersede ends the current claim of an agent. Mu is held.
 func (l *Lanes) supersede(a *lane) {
 	p := a.poll
 	if p == nil {
 		return
 	}
 	p.ended = true
-	close(p.over)
+	close(p.superseded)
 	a.poll = nil
 	l.PassOn(a)
 }
 
-// exit takes a claim off the books. What it was woken for is for others.
+// exit ends a claim. What it was woken for is passed on.
 func (l *Lanes) exit(p *poll) {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
@@ -65,26 +65,26 @@ func (l *Lanes) runsOf(p *poll) []api.PullRun {
 	return slices.Clone(p.runs)
 }
 
-// applied hears of every durable change. It runs on the goroutine that made
-// the change: it only leaves signs.
+// applied observes durable changes. It runs on the goroutine that made the change, so it
+// only sends signals.
 func (l *Lanes) applied(c *engine.Applied) {
 	t := c.Task
 	if c.Kind == signalbox.EventAgentAdded || c.Kind == signalbox.EventAgentRemoved {
-		l.forget(t.Agent) // until it has been read again
-		l.refresh.Ask()
+		l.invalidate(t.Agent) // until it has been read again
+		l.refresh.Request()
 		return
 	}
 	l.Mu.Lock()
 	if a := l.Lanes[t.Agent]; a != nil && t.ID != "" {
-		l.take(a, c)
+		l.applyChange(a, c)
 	}
 	l.Mu.Unlock()
 	l.Applied(c)
 }
 
-// forget drops what is known of an agent that was removed, or is now another
-// one: its next request reads it anew.
-func (l *Lanes) forget(name string) {
+// invalidate marks the lane of an agent that was removed or replaced: its row is read
+// before its next request.
+func (l *Lanes) invalidate(name string) {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
 	if a := l.Lanes[name]; a != nil {
@@ -93,21 +93,21 @@ func (l *Lanes) forget(name string) {
 	}
 }
 
-// take takes in a change of a task that an agent had or has in hand.
-func (l *Lanes) take(a *lane, c *engine.Applied) {
+// applyChange records a change of a task that an agent had or has.
+func (l *Lanes) applyChange(a *lane, c *engine.Applied) {
 	t := c.Task
 	r := a.Runs[t.ID]
 	switch {
 	case t.State.InFlight() && !c.Partial:
 		if l.putRun(a, t); c.From == signalbox.Dispatching && t.State == signalbox.Working {
-			l.WellLocked(a)
+			l.MarkHealthyLocked(a)
 		}
 	case t.State.InFlight() && (r == nil || r.Task.Fence != t.Fence):
-		l.reload.Ask() // who it is about is not told
+		l.reload.Request() // the entry does not name its execution
 		return
 	case t.State.InFlight():
 		if earlier(t.State, r.Task.State) {
-			return // than the row that was read since
+			return // than a row read since
 		}
 		r.Task.State, r.Task.CancelRequested = t.State, r.Task.CancelRequested || t.CancelRequested || t.State == signalbox.Cancelling
 	case r != nil && t.Fence >= r.Task.Fence:
@@ -118,25 +118,24 @@ func (l *Lanes) take(a *lane, c *engine.Applied) {
 	a.Wake.Send()
 }
 
-// earlier reports whether an execution passes through a state before another: it
-// never goes back.
+// earlier reports whether an execution passes through s before than; it never goes back.
 func earlier(s, than signalbox.State) bool {
 	order := []signalbox.State{signalbox.Dispatching, signalbox.Working, signalbox.Cancelling}
 	return slices.Index(order, s) < slices.Index(order, than)
 }
 
-// Wants reports whether the row of the task that a journal entry is about is
-// needed here, where another director wrote it.
-func (l *Lanes) Wants(e *signalbox.Entry) bool {
+// NeedsRow reports whether the row of the task that a foreign journal entry is about is
+// needed here.
+func (l *Lanes) NeedsRow(e *signalbox.Entry) bool {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
 	return l.Lanes[e.Agent] != nil
 }
 
-// Behind has everything looked at anew: changes of others were left out.
-func (l *Lanes) Behind() {
-	l.refresh.Ask()
-	l.reload.Ask()
+// Resync recovers from missed journal entries.
+func (l *Lanes) Resync() {
+	l.refresh.Request()
+	l.reload.Request()
 	l.WakeAll()
-	l.Recheck.Ask()
+	l.Recheck.Request()
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// adopt takes up what was in flight at agents whose terms begin, when the last
-// director ended or gave them up. Each agent is asked about its tasks before
-// anything is decided; until then their slots stay taken.
+// adopt takes over what was in flight at agents whose terms start, when the last director
+// ended or gave them up. Each agent is asked about its tasks before anything is decided;
+// until then their slots stay taken.
 func (d *Dispatcher) adopt(ctx context.Context, taken map[string]*term) error {
-	if err := d.keepWithheld(ctx); err != nil {
+	if err := d.restoreWithheld(ctx); err != nil {
 		return err
 	}
 	tasks, err := d.Engine.Read().InFlight(ctx)
@@ -21,10 +21,10 @@ func (d *Dispatcher) adopt(ctx context.Context, taken map[string]*term) error {
 		return err
 	}
 	for _, t := range tasks {
-		// One whose agent nobody knows belongs to whoever is alone; where there
-		// are several directors, reconcile finds it.
+		// A task of an unknown agent is adopted here only by a single director; with
+		// several, reconcile finds it.
 		known, unfollowed := d.unfollowed(&t)
-		if !unfollowed || (taken[t.Agent] == nil && (known || !d.alone())) {
+		if !unfollowed || (taken[t.Agent] == nil && (known || !d.single())) {
 			continue
 		}
 		if err := d.adoptTask(ctx, t); err != nil {
@@ -34,9 +34,9 @@ func (d *Dispatcher) adopt(ctx context.Context, taken map[string]*term) error {
 	return d.adoptOrphans(ctx, taken)
 }
 
-// unfollowed reports whether nobody here follows a task in flight that should be:
-// not one of the executor, of an agent that pulls or, but for those whose terms
-// begin, of another director's agent. known says that its agent has a lane.
+// unfollowed reports whether a task in flight should be followed here and is not: tasks of
+// executors, pull agents and other directors' agents are not followed here. known says that
+// its agent has a lane.
 func (d *Dispatcher) unfollowed(t *signalbox.Task) (known, unfollowed bool) {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
@@ -48,44 +48,43 @@ func (d *Dispatcher) unfollowed(t *signalbox.Task) (known, unfollowed bool) {
 	return true, l.term != nil && (r == nil || r.Fence != t.Fence)
 }
 
-// keepWithheld goes on withholding the slots that nobody keeps: at the start, and
-// where a director that stood still withheld one when another had taken its agent
-// already. The row of a slot's task tells what the agent calls it, unless the task
-// has been given to someone else since.
-func (d *Dispatcher) keepWithheld(ctx context.Context) error {
+// restoreWithheld withholds slots whose rows say so and that are not withheld here yet: at
+// the start, and if a paused director withheld one when another had taken its agent
+// already. The agent's id of the task comes from the task's row, unless the task has been
+// claimed again.
+func (d *Dispatcher) restoreWithheld(ctx context.Context) error {
 	slots, err := d.Engine.Read().Slots(ctx)
 	for _, s := range slots {
-		if !s.Withheld || !d.keep(withheld{Slot: s}, false) {
+		if !s.Withheld || !d.withhold(withheld{Slot: s}, false) {
 			continue
 		}
 		w := withheld{Slot: s}
 		if t, err := d.Engine.Read().Task(ctx, s.TaskID); err == nil && t.Fence == s.Fence {
 			w.id = t.TaskID
 		}
-		d.keep(w, true)
+		d.withhold(w, true)
 	}
 	return err
 }
 
-// keep withholds a slot, where put says so, and reports whether it is to be: it is
-// of an agent that this director dispatches to, and not withheld here yet.
-func (d *Dispatcher) keep(w withheld, put bool) bool {
+// withhold withholds a slot, if put is set, and reports whether it should be: it is of an
+// agent of this director, and not withheld here yet.
+func (d *Dispatcher) withhold(w withheld, put bool) bool {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
 	l := d.Lanes[w.Agent]
-	if l == nil || l.term == nil || l.keeps(w.Fence) {
+	if l == nil || l.term == nil || l.withholdsFence(w.Fence) {
 		return false
 	}
 	if put {
 		l.withheld = append(l.withheld, w)
-		d.Mark(l)
+		d.Update(l)
 		l.probing.Send()
 	}
 	return true
 }
 
-// keeps reports whether the slot of that fence is withheld already.
-func (l *lane) keeps(fence int64) bool {
+func (l *lane) withholdsFence(fence int64) bool {
 	return slices.ContainsFunc(l.withheld, func(w withheld) bool { return w.Fence == fence })
 }
 
@@ -98,11 +97,11 @@ func (d *Dispatcher) adoptTask(ctx context.Context, t signalbox.Task) error {
 	}
 	d.Mu.Unlock()
 	if l != nil && in == nil {
-		return nil // it went to another director in the meantime
+		return nil // it went to another director
 	}
-	if l == nil { // its agent was forgotten with the task in hand: nobody can be asked
+	if l == nil { // its agent was removed while it had the task: nobody can be asked
 		_, err := d.Engine.Lose(ctx, t, signalbox.ReasonLost, "agent "+t.Agent+" is no longer known", false, nil)
-		return execution.Undecided(err)
+		return execution.UnlessDecided(err)
 	}
 	c, err := d.Engine.Load(ctx, t.ID)
 	if c.Task.ID == "" {
@@ -111,36 +110,35 @@ func (d *Dispatcher) adoptTask(ctx context.Context, t signalbox.Task) error {
 	d.Log.Info("", "queue", "adopt", "queue_id", t.ID, "agent", l.Name, "state", string(t.State))
 	r := d.newRun(l, in, c)
 	r.adopted = true
-	r.traced()
+	r.startTrace()
 	r.startClocks()
 	d.start(r, (*run).resume)
 	return nil
 }
 
-// resume goes on with a task that was given to the agent before this run.
+// resume follows a task that was offered to the agent before this run.
 func (r *run) resume(ctx context.Context) {
 	switch r.row().State {
 	case signalbox.Dispatching:
 		r.ask(ctx, nil)
 		return
 	case signalbox.Cancelling:
-		r.d.tellCancel(r)
+		r.d.sendCancel(r)
 	}
 	r.follow(ctx)
 }
 
-// suspect is a task in flight that nobody followed when it was first seen so.
+// suspect is an unfollowed task in flight, as first seen.
 type suspect struct {
 	rev   int64
 	since time.Time // monotonic
 }
 
-// reconcile takes up tasks in flight that nobody follows. There should be
-// none; it is the backstop for what nobody thought of. A task is taken up
-// when it was the same for long enough that another director, which may just
-// be sending it, would have had its answer.
+// reconcile adopts tasks in flight that nobody follows. There should be none; it is a
+// backstop for bugs. A task is adopted after it was unchanged long enough that another
+// director, which may just be sending it, would have had its answer.
 func (d *Dispatcher) reconcile(ctx context.Context, before map[string]suspect) map[string]suspect {
-	_ = d.keepWithheld(ctx) // else the next look finds them
+	_ = d.restoreWithheld(ctx) // on an error the next round finds them
 	suspects := map[string]suspect{}
 	tasks, err := d.Engine.Read().InFlight(ctx)
 	if err != nil {

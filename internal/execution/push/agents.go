@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/handshake"
 )
 
-// loadAgents makes the lanes agree with the stored agents.
+// loadAgents updates the lanes to the stored agents.
 func (d *Dispatcher) loadAgents(ctx context.Context) error {
 	rows, err := d.Engine.Read().Agents(ctx)
 	if err != nil {
@@ -25,7 +25,7 @@ func (d *Dispatcher) loadAgents(ctx context.Context) error {
 			pulls[row.Name] = true
 		case !signalbox.IsExecutor(row.Name):
 			known[row.Name] = true
-			d.putLane(row)
+			d.loadAgent(row)
 		}
 	}
 	if d.opts.Relisted != nil {
@@ -36,7 +36,7 @@ func (d *Dispatcher) loadAgents(ctx context.Context) error {
 	d.pulls = pulls
 	for _, l := range slices.Clone(d.Order) {
 		l.Removed = !known[l.Name]
-		d.Mark(l)
+		d.Update(l)
 		if !l.Removed || len(l.Runs) > 0 {
 			continue
 		}
@@ -45,20 +45,20 @@ func (d *Dispatcher) loadAgents(ctx context.Context) error {
 			l.term.stop()
 			l.term = nil
 		}
-		l.returned()
+		l.notifyUp()
 		d.Remove(l)
 	}
 	return nil
 }
 
-// putLane adds a lane for an agent, or takes in that its row changed.
-func (d *Dispatcher) putLane(row signalbox.Agent) {
+// loadAgent adds or updates the lane of an agent.
+func (d *Dispatcher) loadAgent(row signalbox.Agent) {
 	d.Mu.Lock()
 	l := d.Lanes[row.Name]
-	unchanged := l != nil && same(&l.stored, &row)
+	unchanged := l != nil && sameAgent(&l.stored, &row)
 	d.Mu.Unlock()
 	if unchanged {
-		return // each of many agents that register one after another touches only its own lane
+		return // when many agents register at once, each touches only its own lane
 	}
 	token, err := d.Engine.AgentToken(row)
 	if err != nil {
@@ -66,26 +66,26 @@ func (d *Dispatcher) putLane(row signalbox.Agent) {
 	}
 	c := newConn(row.URL, token, d.opts.AskTimeout, handshake.ToAgent(d.opts.Transport, row.URL, token, row.Proof))
 	c.proved = row.Proof
-	d.takeOver(d.lay(row, c))
+	d.adoptAgents(d.upsertLane(row, c))
 }
 
-// lay makes the lane of an agent, or changes it, and returns its term where
-// what is in flight there is yet to be taken up.
-func (d *Dispatcher) lay(row signalbox.Agent, c *conn) map[string]*term {
+// upsertLane adds or updates the lane of an agent, and returns its term if the tasks in
+// flight there are yet to be adopted.
+func (d *Dispatcher) upsertLane(row signalbox.Agent, c *conn) map[string]*term {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
 	if l := d.Lanes[row.Name]; l != nil {
 		l.change(row, c, d.opts.Monotonic())
-		d.Mark(l)
+		d.Update(l)
 		return nil
 	}
 	ctx, stop := context.WithCancel(d.Ctx)
-	adopted := execution.Taken(d.adopted) // what was in flight at the start was taken up
+	adopted := execution.Taken(d.adopted) // the adoption at the start is over
 	l := &lane{Lane: execution.NewLane[*run](row, d.opts.Monotonic()), stored: row, conn: c, stop: stop, probing: execution.NewSignal()}
 	d.Put(l)
-	if d.alone() || d.mine[l.Name] {
+	if d.single() || d.mine[l.Name] {
 		l.begin(ctx)
-		l.term.ready = d.alone() && adopted
+		l.term.ready = d.single() && adopted
 	}
 	d.Group.Go(func() { d.laneLoop(ctx, l) })
 	d.Group.Go(func() { d.probeLoop(ctx, l) })
@@ -95,20 +95,20 @@ func (d *Dispatcher) lay(row signalbox.Agent, c *conn) map[string]*term {
 	return nil
 }
 
-func same(a, b *signalbox.Agent) bool {
+func sameAgent(a, b *signalbox.Agent) bool {
 	return a.Name == b.Name && a.Kind == b.Kind && a.URL == b.URL && a.Slots == b.Slots && a.Fencing == b.Fencing && a.Proof == b.Proof &&
 		a.Source == b.Source && bytes.Equal(a.SealedToken, b.SealedToken) && a.WorkDir == b.WorkDir &&
 		a.Version == b.Version && a.CreatedAt.Equal(b.CreatedAt)
 }
 
-// change takes in another row of the agent. What it said of itself counts
-// more than its row, as long as it is still the same agent.
+// change applies a changed row. What the agent reports overrides its row, as long as it is
+// still the same agent.
 func (l *lane) change(row signalbox.Agent, c *conn, now time.Time) {
 	l.stored = row
 	if l.conn.base != c.base || l.conn.token != c.token {
 		l.conn, l.status = c, api.AgentStatus{}
 		l.Presence.Gone(now, "it moved to "+row.URL)
-		l.Health.Well()
+		l.Health.Recover()
 		l.epoch++
 	} else if l.conn.proved != c.proved {
 		l.conn = c

@@ -12,43 +12,42 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// errNeverSeen is the agent's word that it does not know the task.
+// errNeverSeen: the agent says that it does not know the task.
 var errNeverSeen = errors.New("agent has never seen it")
 
-// The pause between two questions that were not answered grows from
-// firstDelay to maxDelay.
+// The delay between unanswered requests grows from firstDelay to maxDelay.
 const (
 	firstDelay = 100 * time.Millisecond
 	maxDelay   = 2 * time.Second
 )
 
-// errElsewhere is the word of an agent at another address than the one that
-// got the task.
+// errElsewhere: an agent at another address than the one that got the offer does not know
+// the task.
 var errElsewhere = errors.New("the agent that has the name now does not know the task, and the address that got it is still in use")
 
-// ask finds out what became of a task that was sent without an answer, or
-// claimed by a director that is gone. cause says what happened to the answer;
-// nil means that nobody knows whether it was sent.
+// ask finds out what became of a task that was sent without a conclusive answer, or claimed
+// by a director that is gone. cause is the error of the offer; nil means that it is unknown
+// whether it was sent.
 //
-// An agent without queue_id may leave it unknown whether the task is what it runs
-// (plain.go): it is asked again while that runs, for up to the slot lease.
+// A plain agent, which knows no queue_id, may leave it open whether what it runs is the
+// task (plain.go): it is asked again while that runs, for up to the slot lease.
 //
-// "Never seen" is believed the second time: an offer that was sent can still
-// lie in the queue of a socket when the first question is answered. One that
-// comes later than that is refused by an agent that knows fences; see believed.
+// "Never seen" must be confirmed: an offer that was sent may still be in a socket's buffer
+// when the first request is answered. An offer that arrives even later is refused by an
+// agent that understands fences; see believed.
 func (r *run) ask(ctx context.Context, cause error) {
 	unseen, unsure := 0, 0
-	var doubt unsureError
+	var doubt ambiguousError
 	doubted := false
 	for delay := firstDelay; ctx.Err() == nil; delay = min(2*delay, maxDelay) {
 		s, err := r.find(ctx)
 		switch {
 		case err == nil:
-			r.heard()
+			r.markHeard()
 			r.found(ctx, s)
 			return
 		case errors.Is(err, errNeverSeen):
-			r.heard()
+			r.markHeard()
 			unsure, doubted = 0, false
 			if unseen++; unseen > 1 && r.believed(ctx, unseen) {
 				r.neverSeen(ctx, cause)
@@ -59,9 +58,9 @@ func (r *run) ask(ctx context.Context, cause error) {
 			}
 			continue
 		case errors.As(err, &doubt):
-			// The agent was heard, and yet it said nothing about this task.
+			// The agent was heard from, but said nothing about this task.
 			r.d.Mu.Lock()
-			r.d.hearsFrom(r.lane, true)()
+			r.d.agentHeard(r.lane, true)()
 			doubted, unseen = true, 0
 			if unsure++; doubt.running {
 				unsure = 0
@@ -85,24 +84,24 @@ func (r *run) ask(ctx context.Context, cause error) {
 	}
 }
 
-// maxUnheard is how often an agent is asked in vain for its promise.
+// maxUnheard bounds failed requests for the agent's promise.
 const maxUnheard = 10
 
-// believed reports whether the task can be sent back after an agent has said so
-// often that it never saw it. Whoever sent the offer may have stood still since
-// it decided to, and may send it yet: an agent that knows fences promises to
-// refuse it. One that cannot promise is believed as it is.
+// believed reports whether the task can be sent back after the agent has said times times
+// that it never saw it. The sender of the offer may have been paused, and may still send
+// it: an agent that understands fences promises to refuse that. One that cannot promise is
+// believed.
 func (r *run) believed(ctx context.Context, times int) bool {
-	if !r.way().fencing {
+	if !r.endpoint().fencing {
 		return true
 	}
 	v := api.AgentVoid{Fence: r.Fence, Slot: r.Slot, Director: r.d.ID, Isolated: r.Isolated}
 	if r.Isolated {
 		v.Slot -= signalbox.FirstIsolatedSlot
 	}
-	err := r.way().conn.void(ctx, r.ID, v)
+	err := r.endpoint().conn.void(ctx, r.ID, v)
 	// Otherwise the offer came in between, or nobody knows.
-	return err == nil || unknown(err) || times > maxUnheard
+	return err == nil || unknownTask(err) || times > maxUnheard
 }
 
 func (r *run) silenceMessage(err error) string {
@@ -111,18 +110,18 @@ func (r *run) silenceMessage(err error) string {
 		r.lane.Name, max(r.silence(), ttl).Round(time.Second), ttl, err)
 }
 
-// found goes on with a task that the agent knows.
+// found continues with a task that the agent knows.
 func (r *run) found(ctx context.Context, s api.AgentTaskStatus) {
 	if execution.Ended(s.State) {
-		r.d.Well(r.lane)
+		r.d.MarkHealthy(r.lane)
 		r.ended(ctx, s)
 		return
 	}
 	r.accept(ctx, s.TaskID, s.SessionID)
 }
 
-// neverSeen sends the task back. It costs an attempt where it was sent from
-// here; where the director that claimed it is gone, it may never have been.
+// neverSeen sends the task back. It costs an attempt if it was sent from here; if the
+// director that claimed it is gone, it may never have been sent.
 func (r *run) neverSeen(ctx context.Context, cause error) {
 	if cause == nil {
 		r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) {
@@ -133,29 +132,29 @@ func (r *run) neverSeen(ctx context.Context, cause error) {
 	r.refuse(ctx, fmt.Sprintf("%v, and the agent has never seen the task", cause))
 }
 
-// find asks the agent about the task: by queue_id, or, of an agent that does
-// not know those, by what it runs and ran.
+// find asks the agent about the task by queue_id, or a plain agent by its status and
+// history.
 func (r *run) find(ctx context.Context) (api.AgentTaskStatus, error) {
 	t := r.row()
-	s, err := r.way().conn.task(ctx, t.ID, 0)
+	s, err := r.endpoint().conn.task(ctx, t.ID, 0)
 	switch {
 	case err == nil && (s.Fence == t.Fence || s.Fence == 0) && s.TaskID != "":
 		return s, nil
-	case err == nil: // an earlier attempt of the same task
+	case err == nil:
 		return s, errNeverSeen
-	case !unknown(err):
+	case !unknownTask(err):
 		return s, err
-	case r.elsewhere(ctx, err):
+	case r.mayBeElsewhere(ctx, err):
 		return s, errElsewhere
-	case r.way().fencing:
+	case r.endpoint().fencing:
 		return s, errNeverSeen
 	}
 	return r.findPlain(ctx, t)
 }
 
-// unknown reports whether an agent said that it knows no task of that id.
-// One that checks the form of its ids does not say 404 to a queue_id.
-func unknown(err error) bool {
+// unknownTask reports whether an agent said that it does not know the id. An agent that
+// validates ids may answer a queue_id with something other than 404.
+func unknownTask(err error) bool {
 	switch statusOf(err) {
 	case http.StatusNotFound, http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusGone, http.StatusUnprocessableEntity:
 		return true

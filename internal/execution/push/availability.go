@@ -4,30 +4,30 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// availability says whether an agent is offered tasks, by its own word.
+// availability says whether an agent is offered tasks, by its own report.
 //
-//	free ─works at others' tasks, in all slots─▶ occupied ─▶ free
+//	free ─runs others' tasks, in all slots─▶ occupied ─▶ free
 //	  │ says busy to an offer
 //	  ▼
-//	refusing ─idle, or works at nothing but ours─▶ free
+//	refusing ─idle, or runs only our tasks─▶ free
 //	  │ released by someone
 //	  ▼
 //	forced ─idle─▶ free; its next refusal makes it refusing
 //
-//	the store lost data: dataLoss, until it is idle, works at nothing but ours, or is released
+//	the store lost data: dataLoss, until it is idle, runs only our tasks, or is released
 type availability struct {
 	state availabilityState
-	why   string // it is offered nothing
+	why   string // why nothing is offered
 }
 
 type availabilityState int
 
 const (
 	free     availabilityState = iota
-	occupied                   // at work on what is not from here
+	occupied                   // it runs tasks that are not from here
 	refusing                   // it said busy to an offer, whatever its status says
-	forced                     // someone had it released: what it works at does not count
-	dataLoss                   // the store forgot what it may be at, so only what is known counts as ours
+	forced                     // someone released it: what it runs does not count
+	dataLoss                   // the store lost data: only known tasks count as ours
 )
 
 // withheld reports whether it is offered nothing.
@@ -35,10 +35,10 @@ func (a *availability) withheld() bool {
 	return a.state == occupied || a.state == refusing || a.state == dataLoss
 }
 
-// lostData reports whether it must first say what it runs.
+// lostData reports whether it must first report what it runs.
 func (a *availability) lostData() bool { return a.state == dataLoss }
 
-// refused takes in that it said busy to an offer, or cannot be made one.
+// refused: it said busy to an offer, or cannot be made one.
 func (a *availability) refused(why string) {
 	if a.state != dataLoss {
 		a.state = refusing
@@ -46,24 +46,23 @@ func (a *availability) refused(why string) {
 	a.why = why
 }
 
-// onDataLoss takes in that the store lost what it had acknowledged.
 func (a *availability) onDataLoss() { a.state, a.why = dataLoss, reasonDataLoss }
 
-// force lets it be offered tasks, whatever it works at.
+// force allows offers, whatever it runs.
 func (a *availability) force() { *a = availability{state: forced} }
 
-// givenUp takes in that another director dispatches to it.
-func (a *availability) givenUp() {
+// handedOver: another director now dispatches to it.
+func (a *availability) handedOver() {
 	if a.state != dataLoss {
 		*a = availability{}
 	}
 }
 
-// idle takes in that it works at nothing.
+// idle: it runs nothing.
 func (a *availability) idle() { *a = availability{} }
 
-// working takes in what it works at. foreign are the tasks that are not from here,
-// as far as it lists any; full says that they leave no slot.
+// working: it runs something. foreign are the tasks that are not from here, listed whether
+// it lists its tasks at all, full whether foreign tasks leave no slot.
 func (a *availability) working(foreign []string, listed, full bool) {
 	insists := a.state == refusing || a.state == dataLoss
 	switch {
@@ -73,7 +72,7 @@ func (a *availability) working(foreign []string, listed, full bool) {
 			a.state = occupied
 		}
 		a.why = "busy with " + foreign[0] + ", which is not from this queue"
-	case insists && !listed: // it does not say at what: it said busy, so it is until it is idle
+	case insists && !listed: // it does not list its tasks: after a busy it stays busy until it is idle
 	default:
 		*a = availability{}
 	}
@@ -85,7 +84,7 @@ func (l *lane) hold(why string) {
 	l.epoch++
 }
 
-// updateAvailability decides by the agent's own word whether offers are withheld.
+// updateAvailability decides by the agent's status whether offers are withheld.
 func (l *lane) updateAvailability(director string) {
 	if l.status.State == "idle" {
 		l.offers.idle()
@@ -95,10 +94,10 @@ func (l *lane) updateAvailability(director string) {
 	l.offers.working(foreign, listed, len(foreign) >= l.Row.Slots-l.inUse(false))
 }
 
-// foreign names what the agent runs that is not from here, as far as it
-// lists what it runs.
+// foreign names the tasks of the agent that are not from here; listed says whether it lists
+// its tasks.
 func (l *lane) foreign(director string) (names []string, listed bool) {
-	live, unknown := 0, 0 // runs; those whose id at the agent is not known yet: it may list them
+	live, unknown := 0, 0 // runs, and those whose id at the agent is not known yet
 	for _, r := range l.Runs {
 		if r.refused {
 			continue
@@ -130,7 +129,7 @@ func (l *lane) foreign(director string) (names []string, listed bool) {
 	return names, true
 }
 
-// runOf returns the run that the agent speaks of.
+// runOf returns the run that the agent's entry is about.
 func (l *lane) runOf(c api.AgentCurrentTask) *run {
 	if c.QueueID != "" {
 		if r := l.Runs[c.QueueID]; r != nil && r.Fence == c.Fence {
@@ -146,8 +145,7 @@ func (l *lane) runOf(c api.AgentCurrentTask) *run {
 	return nil
 }
 
-// withholds reports whether a slot is withheld for the task that the agent
-// speaks of.
+// withholds reports whether a slot is withheld for the task of an entry.
 func (l *lane) withholds(c api.AgentCurrentTask) bool {
 	for _, w := range l.withheld {
 		if w.id == c.ID && c.ID != "" {

@@ -24,7 +24,7 @@ func TestAvailability(t *testing.T) {
 		"says busy":                       {func(a *availability) { a.refused("busy") }, "refusing refusing refusing refusing dataLoss"},
 		"data was lost":                   {func(a *availability) { a.onDataLoss() }, "dataLoss dataLoss dataLoss dataLoss dataLoss"},
 		"released":                        {func(a *availability) { a.force() }, "forced forced forced forced forced"},
-		"another director has it":         {func(a *availability) { a.givenUp() }, "free free free free dataLoss"},
+		"another director has it":         {func(a *availability) { a.handedOver() }, "free free free free dataLoss"},
 		"idle":                            {func(a *availability) { a.idle() }, "free free free free free"},
 		"works at others', no slot left":  {func(a *availability) { a.working(other, true, true) }, "occupied occupied refusing forced dataLoss"},
 		"works at others', a slot left":   {func(a *availability) { a.working(other, true, false) }, "free free refusing forced dataLoss"},
@@ -50,19 +50,19 @@ func TestAvailability(t *testing.T) {
 }
 
 func TestConversationsAreAskedForOnceMore(t *testing.T) {
-	var c conversations
+	var c sessionSync
 	steps := []struct {
 		what string
 		do   func()
 		due  bool
 	}{
 		{"known", func() {}, false},
-		{"came up", c.want, true},
-		{"asked", c.ask, false},
-		{"came up meanwhile", c.want, false},
-		{"answered", c.answered, true},
-		{"asked again", c.ask, false},
-		{"answered again", c.answered, false},
+		{"came up", c.request, true},
+		{"asked", c.start, false},
+		{"came up meanwhile", c.request, false},
+		{"answered", c.finished, true},
+		{"asked again", c.start, false},
+		{"answered again", c.finished, false},
 	}
 	for _, s := range steps {
 		if s.do(); c.due() != s.due {
@@ -77,7 +77,7 @@ func TestAnAgentThatMovedIsGoneFromThenOn(t *testing.T) {
 	known := time.Unix(1_000_000, 0)
 	moved := known.Add(time.Hour)
 	l := &lane{conn: &conn{base: "http://127.0.0.1:1"}, Lane: execution.NewLane[*run](signalbox.Agent{}, known), probing: execution.NewSignal()}
-	l.heard(known.Add(time.Second))
+	l.markHeard(known.Add(time.Second))
 	l.change(signalbox.Agent{URL: "http://127.0.0.1:2"}, &conn{base: "http://127.0.0.1:2"}, moved)
 	if away := l.Presence.Away(moved.Add(time.Minute)); away != time.Minute {
 		t.Errorf("a minute after it moved it has been gone for %s", away)

@@ -9,11 +9,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// cancelTimeout is how long an agent may take to answer a request to cancel: it does
-// when nothing of the run lives, or says that it is still at it.
+// cancelTimeout bounds the agent's answer to a cancel: it answers when no process of the
+// run is left, or that some still are.
 const cancelTimeout = 10 * time.Second
 
-// runOf returns the run of exactly this execution.
+// runOf returns the run of an execution.
 func (d *Dispatcher) runOf(t signalbox.Task) *run {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
@@ -25,27 +25,27 @@ func (d *Dispatcher) runOf(t signalbox.Task) *run {
 	return nil
 }
 
-func (d *Dispatcher) tellCancelOf(t signalbox.Task) {
+func (d *Dispatcher) sendCancelFor(t signalbox.Task) {
 	if r := d.runOf(t); r != nil {
 		r.setRow(t)
-		d.tellCancel(r)
+		d.sendCancel(r)
 	}
 }
 
-// tellCancel tells the agent to stop a task, until it has heard it or the run is
-// over. The task ends by what the agent says of it, not by its answer here.
-func (d *Dispatcher) tellCancel(r *run) {
+// sendCancel tells the agent to stop a task, with retries until it has answered or the run
+// is over. The task ends by the agent's report on it, not by this answer.
+func (d *Dispatcher) sendCancel(r *run) {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
 	if r.cancelling {
 		return
 	}
 	r.cancelling = true
-	d.in(r.lane, r.term, func() {
+	d.goInTerm(r.lane, r.term, func() {
 		r.turn("tell")
-		for delay := firstDelay; d.runs(r); delay = min(2*delay, maxDelay) {
-			if d.tellOnce(r) {
-				r.again.Send()
+		for delay := firstDelay; d.isFollowed(r); delay = min(2*delay, maxDelay) {
+			if d.sendCancelOnce(r) {
+				r.pollNow.Send()
 				return
 			}
 			slept := execution.Sleep(r.term.ctx, delay)
@@ -57,19 +57,19 @@ func (d *Dispatcher) tellCancel(r *run) {
 	})
 }
 
-// runs reports whether a run is on the books still.
-func (d *Dispatcher) runs(r *run) bool {
+// isFollowed reports whether a run is still registered.
+func (d *Dispatcher) isFollowed(r *run) bool {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
 	return r.lane.Runs[r.ID] == r
 }
 
-// tellOnce reports whether the agent has heard it.
-func (d *Dispatcher) tellOnce(r *run) bool {
-	w := r.way()
+// sendCancelOnce reports whether the agent got the cancel.
+func (d *Dispatcher) sendCancelOnce(r *run) bool {
+	w := r.endpoint()
 	answer, err := w.conn.cancel(r.term.ctx, w.id)
 	switch statusOf(err) {
-	case http.StatusNotFound, http.StatusConflict: // it has ended, or is not known: following finds out
+	case http.StatusNotFound, http.StatusConflict: // ended or unknown: following finds out
 		return true
 	}
 	if err != nil {
@@ -82,21 +82,21 @@ func (d *Dispatcher) tellOnce(r *run) bool {
 	return true
 }
 
-// released takes in that someone took slots of an agent away. What the
-// execution may still say is stale; its agent is told to stop it.
+// released handles that slots of an agent were taken away. Later reports of the execution
+// are stale; its agent is told to stop it.
 func (d *Dispatcher) released(t signalbox.Task) {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
 	l := d.Lanes[t.Agent]
 	if l == nil || l.term == nil {
-		return // the director that dispatches to it hears of it
+		return // the director that dispatches to it handles it
 	}
 	defer func() {
-		l.Bypass.Look()
-		d.Mark(l)
+		l.Bypass.Check()
+		d.Update(l)
 		l.Wake.Send()
 	}()
-	if t.ID == "" && t.Fence == 0 { // nothing held a slot: someone wants the agent to be offered tasks all the same
+	if t.ID == "" && t.Fence == 0 { // no slot was held: someone wants the agent to be offered tasks all the same
 		l.offers.force()
 		return
 	}
@@ -105,14 +105,14 @@ func (d *Dispatcher) released(t signalbox.Task) {
 	if r == nil || r.Fence != t.Fence {
 		return
 	}
-	d.drop(r)
+	d.remove(r)
 	if !l.Row.Fencing && !r.Isolated {
 		// It would answer busy, and the next task would lose its place.
 		l.hold("asked to stop " + t.ID + ", and has not said yet that it is free")
 		l.probing.Send()
 	}
 	if r.agentTask == "" {
-		return // the offer is under way: its answer finds out, and stops the agent then
+		return // the offer is in flight: its answer stops the agent
 	}
 	d.trackLocked(r)
 }

@@ -22,23 +22,22 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// maxAnswer bounds what is read of an agent's answer: an answer holds up to
-// 1 MiB of output, which JSON can make six times as long.
+// maxAnswer bounds an agent's answer, in bytes: it holds up to 1 MiB of output, which JSON
+// can expand sixfold.
 const maxAnswer = 8 << 20
 
-// conn speaks the agent HTTP API to one agent.
+// conn is a client of one agent's HTTP API.
 type conn struct {
 	base  string
 	token string
-	// proved says that each connection is proved before anything is sent over it.
+	// proved: each connection is authenticated before anything is sent over it.
 	proved bool
-	ask    time.Duration // for the answer to one question, beside the time that it may wait
+	ask    time.Duration // timeout of a request, in addition to its long-poll wait
 	http   *http.Client
 }
 
-// NewTransport is shared by all agents of a dispatcher. Proxies are not used
-// and redirects not followed: the director speaks to the address it was
-// given, and sends its token nowhere else.
+// NewTransport returns the transport shared by all agents of a dispatcher. It uses no
+// proxy: the director sends its token only to the address that it was given.
 func NewTransport() *http.Transport {
 	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second, Control: agentaddr.Control(true)}
 	return &http.Transport{
@@ -81,23 +80,23 @@ func unsent(err error) bool {
 	return errors.As(err, &u)
 }
 
-// refused reports whether nobody listens at the address.
+// refused reports whether the connection was refused.
 func refused(err error) bool {
 	const onWindows = syscall.Errno(10061) // WSAECONNREFUSED: syscall.ECONNREFUSED is made up there
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, onWindows)
 }
 
-// call asks one question, which may wait for so long on the agent. A non-nil answer
-// is filled from the JSON of a 2xx answer.
+// call makes a request that may wait on the agent for wait. A non-nil answer is filled from
+// the JSON of a 2xx response.
 func (c *conn) call(ctx context.Context, wait time.Duration, method, path string, body, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, wait+c.ask)
 	defer cancel()
 	return c.callOnce(ctx, method, path, nil, body, answer)
 }
 
-// callOnce is call with more headers. With an Idempotency-Key the agent
-// recognises the request when it comes twice: the transport may then send it
-// again on a new connection when an idle one turns out to be dead.
+// callOnce is call with headers and the timeout of ctx. With an Idempotency-Key the
+// transport may send the request again on a new connection when an idle one turns out to be
+// dead.
 func (c *conn) callOnce(ctx context.Context, method, path string, headers map[string]string, body, answer any) error {
 	if c.base == "" {
 		return unsentError{errors.New("its address is not http://HOST:PORT: register the agent again")}
@@ -110,8 +109,8 @@ func (c *conn) callOnce(ctx context.Context, method, path string, headers map[st
 		}
 		sent = bytes.NewReader(data)
 	}
-	// Whether a connection was had tells a refused connection from a reply
-	// that got lost. A connection that is had may have carried the request.
+	// Without a connection nothing was sent; with one, the request may have reached the
+	// agent although the reply was lost.
 	var connected atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, sent)
@@ -143,24 +142,23 @@ func (c *conn) callOnce(ctx context.Context, method, path string, headers map[st
 	return err
 }
 
-// plainError drops the URL that net/http puts before each error: the caller
-// names the agent.
+// plainError removes the URL that net/http prepends: callers name the agent.
 func plainError(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
 		err = u.Err
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return lateError{err}
+		return timeoutError{err}
 	}
 	return err
 }
 
-// lateError is a deadline that passed, in words for people.
-type lateError struct{ error }
+// timeoutError is an exceeded deadline, with a readable message.
+type timeoutError struct{ error }
 
-func (lateError) Error() string   { return "timeout: no answer in time" }
-func (e lateError) Unwrap() error { return e.error }
+func (timeoutError) Error() string   { return "timeout: no answer in time" }
+func (e timeoutError) Unwrap() error { return e.error }
 
 func read(resp *http.Response, answer any) error {
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
@@ -172,7 +170,7 @@ func read(resp *http.Response, answer any) error {
 	}
 	if resp.StatusCode/100 != 2 {
 		r := &execution.Refusal{Status: resp.StatusCode}
-		_ = json.Unmarshal(data, &r.AgentRefusal) // a refusal without a body is one all the same
+		_ = json.Unmarshal(data, &r.AgentRefusal) // the body is optional
 		return r
 	}
 	if answer == nil {
@@ -187,9 +185,8 @@ func read(resp *http.Response, answer any) error {
 	return nil
 }
 
-// start offers a task. once says that the agent understands fences, so that
-// the same offer twice is one execution, and that it may have a token for it;
-// trace is the traceparent of that.
+// start offers a task. once: the agent understands fences, so the same offer twice is one
+// execution, and it may get a run token. trace is the traceparent.
 func (c *conn) start(ctx context.Context, t api.AgentTask, once bool, trace string) (a api.AgentTaskAccepted, err error) {
 	headers := map[string]string{}
 	if once {
@@ -230,7 +227,7 @@ func (c *conn) cancel(ctx context.Context, id string) (a api.AgentCancelled, err
 	return a, c.call(ctx, cancelTimeout, http.MethodPost, "/task/"+url.PathEscape(id)+"/cancel", nil, &a)
 }
 
-// void has an agent promise never to take an offer that it has not seen.
+// void has an agent promise never to accept an offer that it has not seen.
 func (c *conn) void(ctx context.Context, queueID string, v api.AgentVoid) error {
 	var a api.AgentVoided
 	err := c.call(ctx, 0, http.MethodPost, "/task/"+url.PathEscape(queueID)+"/void", v, &a)
@@ -240,18 +237,18 @@ func (c *conn) void(ctx context.Context, queueID string, v api.AgentVoid) error 
 	return err
 }
 
-// errNoAgent is of a server that is no agent. What it said is not repeated: it may
-// be for anybody else.
-var errNoAgent = errors.New("it answers /status, but not as an agent")
+// errNotAnAgent: the server is not an agent. Its response is not quoted, since it may be
+// confidential.
+var errNotAnAgent = errors.New("it answers /status, but not as an agent")
 
 func (c *conn) status(ctx context.Context) (s api.AgentStatus, err error) {
 	err = c.call(ctx, 0, http.MethodGet, "/status", nil, &s)
 	var no *execution.Refusal
 	switch {
-	case errors.As(err, &no): // it may be no agent: what it says is not for who registered it
+	case errors.As(err, &no): // it may not be an agent: do not show its response to whoever registered it
 		return s, &execution.Refusal{Status: no.Status, From: no.From}
 	case err == nil && s.State != "idle" && s.State != "working":
-		return s, errNoAgent
+		return s, errNotAnAgent
 	}
 	return s, err
 }
@@ -264,7 +261,7 @@ func (c *conn) history(ctx context.Context, limit int) ([]plainTask, error) {
 	return h.Entries, err
 }
 
-// maxSessions is how many conversations an agent lists: the newest.
+// maxSessions is how many sessions an agent lists: the newest.
 const maxSessions = 10_000
 
 func (c *conn) sessions(ctx context.Context) ([]api.AgentSession, error) {

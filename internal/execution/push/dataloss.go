@@ -7,13 +7,12 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// reasonDataLoss is why agents are held after their store lost something.
+// reasonDataLoss is why agents are held after the store has lost data.
 const reasonDataLoss = "the store lost what it had acknowledged last: it is offered nothing until it is idle, or runs only what is known"
 
-// OnDataLoss takes in that the store lost what it had acknowledged: agents may be
-// at work of which nobody knows any more. Each is held until it says that it is
-// idle, or what it runs; and what was followed here and is no longer in the
-// store's hands is told to stop.
+// OnDataLoss handles that the store lost acknowledged data: agents may run tasks that it no
+// longer knows. Each agent is held until it reports that it is idle, or what it runs; runs
+// here that the store lost are told to stop.
 func (d *Dispatcher) OnDataLoss() {
 	d.Mu.Lock()
 	n := 0
@@ -23,7 +22,7 @@ func (d *Dispatcher) OnDataLoss() {
 			n++
 			l.epoch++
 			l.stale = true
-			d.Mark(l)
+			d.Update(l)
 			l.probing.Send()
 		}
 	}
@@ -32,22 +31,22 @@ func (d *Dispatcher) OnDataLoss() {
 	d.Spawn(func() { d.compareRuns(d.Ctx) })
 }
 
-// compareRuns looks at the rows of all runs: one that another director ended or
-// that the store forgot is void, and a cancel that nobody told of is heard.
+// compareRuns compares all runs with their rows: runs that another director ended or the
+// store lost become orphans, and missed cancels are sent.
 func (d *Dispatcher) compareRuns(ctx context.Context) {
 	d.Turn("compare", "", 0)
 	var void []*run
-	runs := d.running() // before the rows: what begins in between is not among them
-	execution.Compare(ctx, d.Engine.Read(), runs, func(r *run) { void = append(void, r) }, func(r *run, t *signalbox.Task) {
+	runs := d.running() // read before the rows, so that new runs are not compared
+	execution.CompareRows(ctx, d.Engine.Read(), runs, func(r *run) { void = append(void, r) }, func(r *run, t *signalbox.Task) {
 		if t.State == signalbox.Cancelling {
 			r.setRow(*t)
-			d.tellCancel(r)
+			d.sendCancel(r)
 		}
 	})
 	if len(void) == 0 {
 		return
 	}
-	slept := execution.Sleep(ctx, d.opts.Confirm) // one that has just ended by itself is about to leave
+	slept := execution.Sleep(ctx, d.opts.Confirm) // one that has just ended is about to be removed
 	d.Turn("compare", "", 0)
 	if !slept {
 		return
@@ -59,15 +58,14 @@ func (d *Dispatcher) compareRuns(ctx context.Context) {
 			continue
 		}
 		d.Log.Warn("an execution is no longer in our hands", "queue_id", r.ID, "agent", r.lane.Name, "fence", r.Fence)
-		d.drop(r)
-		d.Mark(r.lane)
+		d.remove(r)
+		d.Update(r.lane)
 		d.trackLocked(r)
 	}
 }
 
-// endedElsewhere takes in that another director ended an execution, or took it
-// from its agent.
-func (d *Dispatcher) endedElsewhere(t signalbox.Task, kind signalbox.EventKind) {
+// foreignEnd handles that another director ended an execution, or took it from its agent.
+func (d *Dispatcher) foreignEnd(t signalbox.Task, kind signalbox.EventKind) {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
 	l := d.Lanes[t.Agent]
@@ -78,8 +76,8 @@ func (d *Dispatcher) endedElsewhere(t signalbox.Task, kind signalbox.EventKind) 
 	if r == nil || r.Fence != t.Fence {
 		return
 	}
-	d.drop(r)
-	d.Mark(l)
+	d.remove(r)
+	d.Update(l)
 	if kind != signalbox.EventFinish && r.agentTask != "" {
 		d.trackLocked(r)
 		return
@@ -87,9 +85,8 @@ func (d *Dispatcher) endedElsewhere(t signalbox.Task, kind signalbox.EventKind) 
 	r.stop()
 }
 
-// Remembers looks whether the store has begun a new generation, and takes that
-// in (OnDataLoss).
-func (d *Dispatcher) Remembers() {
+// CheckGeneration calls OnDataLoss if the store has started a new generation.
+func (d *Dispatcher) CheckGeneration() {
 	if d.opts.Generation == nil {
 		return
 	}
@@ -98,11 +95,10 @@ func (d *Dispatcher) Remembers() {
 	}
 }
 
-// doubtful reports whether what was just claimed for an agent must not be sent:
-// the claim itself may have been the one that found out that the store had
-// lost something.
-func (d *Dispatcher) doubtful(l *lane) bool {
-	d.Remembers()
+// dataLossSuspected reports whether a task just claimed for an agent must not be sent: the
+// claim itself may have discovered that the store had lost data.
+func (d *Dispatcher) dataLossSuspected(l *lane) bool {
+	d.CheckGeneration()
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
 	return l.offers.lostData()

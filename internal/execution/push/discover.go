@@ -22,9 +22,8 @@ const (
 // Ports is a range of ports to scan for agents, both ends included.
 type Ports struct{ First, Last int }
 
-// Discover scans a range of ports of the loopback interface for agents that
-// nobody registered, until ctx ends. Addresses other than loopback are never
-// scanned.
+// Discover scans a range of loopback ports for unregistered agents, until ctx ends. Other
+// addresses are never scanned.
 func (d *Dispatcher) Discover(ctx context.Context, ports Ports) {
 	tick := time.NewTicker(discoverEvery)
 	defer tick.Stop()
@@ -38,7 +37,7 @@ func (d *Dispatcher) Discover(ctx context.Context, ports Ports) {
 	}
 }
 
-// scan asks every port that no known agent has, a few at a time.
+// scan probes every port that no known agent uses, up to 16 at a time.
 func (d *Dispatcher) scan(ctx context.Context, ports Ports) {
 	known := map[string]bool{}
 	d.Mu.Lock()
@@ -76,7 +75,7 @@ func (d *Dispatcher) scanOne(ctx context.Context, url string, port int) {
 	taken := l != nil && (l.Presence.Up() || l.Row.Source != signalbox.AgentDiscovered)
 	d.Mu.Unlock()
 	if taken {
-		return // the name belongs to an agent that lives elsewhere, or was given by someone
+		return // another agent has the name, or it was registered by someone
 	}
 	if _, err := d.Engine.PutAgent(ctx, a, ""); err != nil {
 		d.Log.Warn("agent found but not taken in", "url", url, "error", err)

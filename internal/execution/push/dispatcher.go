@@ -25,45 +25,43 @@ const (
 	DefaultProbe           = 5 * time.Second
 )
 
-// Options configures a Dispatcher. Zero fields take the defaults.
+// Options configures a Dispatcher. Zero fields take the defaults. If Holds is set, Gained
+// and Lost say when an agent starts and ceases to be this director's.
 type Options struct {
-	// Options are those of all transports. Where Holds is given, Gained and Lost say
-	// when an agent begins and ceases to be this director's.
 	execution.Options
-	DispatchTimeout time.Duration // for an agent's answer to an offer
-	PollInterval    time.Duration // for agents without long poll
-	FollowWait      time.Duration // how long one long poll lasts
-	AskTimeout      time.Duration // for one question to an agent
-	Confirm         time.Duration // after which "never seen" is asked for again, and then believed
-	Probe           time.Duration // silence of an agent after which it is asked for its status
-	Keep            engine.Keep   // of ended tasks
-	// Transport carries the requests. It must tell httptrace when it has got a
-	// connection, as http.Transport does: a request that ended before that is
-	// known not to have reached its agent.
+	DispatchTimeout time.Duration    // for an agent's answer to an offer
+	PollInterval    time.Duration    // for agents without long poll
+	FollowWait      time.Duration    // how long one long poll lasts
+	AskTimeout      time.Duration    // for one request to an agent
+	Confirm         time.Duration    // delay before "never seen" is confirmed with a second request
+	Probe           time.Duration    // silence of an agent after which its status is requested
+	Keep            engine.Retention // of ended tasks
+	// Transport carries the requests. It must report connections to httptrace, as
+	// http.Transport does: a request that failed before it had a connection certainly did
+	// not reach its agent.
 	Transport http.RoundTripper
-	// Generation is that of the store (store.Shared). nil: it has but one.
+	// Generation is store.Shared.Generation; nil: the store has no generations.
 	Generation func() int64
-	// Relisted is told that the agents may be others than before (Names). It
-	// must not wait.
+	// Relisted is called when Names may have changed. It must not block.
 	Relisted func()
 }
 
-type book = execution.Book[*lane, *run]
+type registry = execution.Registry[*lane, *run]
 
-// Dispatcher gives waiting tasks to agents and follows them. It implements
-// engine.Live and the director's Runs.
+// Dispatcher gives waiting tasks to agents and follows them. It implements engine.Live and
+// httpapi.Runs.
 type Dispatcher struct {
-	book // its Mu guards what is not said otherwise
-	opts Options
+	registry // its Mu guards what is not said otherwise
+	opts     Options
 
-	generation atomic.Int64 // of the store, as it was looked at last
+	generation atomic.Int64 // of the store, as last seen
 
-	pulls   map[string]bool // agents that pull: they have no lane
-	mine    map[string]bool // agents that this director dispatches to, where there are several
+	pulls   map[string]bool // pull agents, which have no lane here
+	mine    map[string]bool // agents that this director holds, if there are several
 	started time.Time       // monotonic
 
-	adopted chan struct{}   // closed when the tasks in flight have been taken up
-	work    *execution.Work // runs, and claims under way
+	adopted chan struct{}   // closed when the tasks in flight at the start have been adopted
+	work    *execution.Work // runs and claims in progress
 
 	refresh *execution.Chore // the list of agents changed
 }
@@ -77,7 +75,7 @@ func New(e *engine.Engine, opts Options) *Dispatcher {
 	opts.AskTimeout = cmp.Or(opts.AskTimeout, DefaultAskTimeout)
 	opts.Confirm = cmp.Or(opts.Confirm, DefaultConfirm)
 	opts.Probe = cmp.Or(opts.Probe, DefaultProbe)
-	// An agent that is heard once in a long poll must not look silent.
+	// An agent that answers once per long poll must not look silent.
 	opts.FollowWait = min(opts.FollowWait, e.ExecutionTTL()/4)
 	opts.PollInterval = min(opts.PollInterval, e.ExecutionTTL()/4)
 	if opts.Transport == nil {
@@ -85,28 +83,28 @@ func New(e *engine.Engine, opts Options) *Dispatcher {
 	}
 	d := &Dispatcher{mine: map[string]bool{}, adopted: make(chan struct{}), work: execution.NewWork()}
 	opts.Options = d.Open(e, opts.Options, "maintenance")
-	d.opts, d.Strange = opts, d.strange
-	d.Worth = func(_ context.Context, row *signalbox.Agent, _ bool) (bool, error) {
-		return d.Holds(row.Name), nil // else Lost is about to say so
+	d.opts, d.UnknownAway = opts, d.unknownAway
+	d.ShouldClaim = func(_ context.Context, row *signalbox.Agent, _ bool) (bool, error) {
+		return d.Holds(row.Name), nil // else Lost is about to be called
 	}
 	r := rounds{d: d}
 	d.Maintenance.Round = r.round
 	d.refresh = d.Maintenance.Chore("agents not loaded", d.loadAgents)
-	d.Recheck = d.Maintenance.Chore("waiting tasks not looked for", d.Look)
+	d.Recheck = d.Maintenance.Chore("waiting tasks not looked for", d.WakeForWaiting)
 	if opts.Generation != nil {
 		d.generation.Store(opts.Generation())
 	}
 	e.SetLive(d)
 	e.Observe(d.applied)
-	if opts.Turn == nil { // else nothing goes on beside the one whose turn it is
-		e.SetAhead(d.ahead)
+	if opts.Turn == nil { // in a simulation only one goroutine runs at a time
+		e.SetEarlyWake(d.earlyWake)
 	}
 	return d
 }
 
-// ahead returns what wakes an agent for a task that is about to wait in queue, nil
-// where none could take it now.
-func (d *Dispatcher) ahead(queue string) (wake func()) {
+// earlyWake returns a function that wakes an agent for a task about to be queued; nil if
+// none could claim it now.
+func (d *Dispatcher) earlyWake(queue string) (wake func()) {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
 	if !d.WantsOf(queue) {
@@ -115,29 +113,29 @@ func (d *Dispatcher) ahead(queue string) (wake func()) {
 	return func() { d.Kick(queue) }
 }
 
-// Start takes up the tasks that were in flight when the last director ended,
-// asking each agent before it decides, and begins to dispatch. An error means
-// that the store cannot be read, and nothing was started.
+// Start adopts the tasks that were in flight when the last director ended, asking each
+// agent before it decides, and starts dispatching. On an error the store cannot be read,
+// and nothing was started.
 func (d *Dispatcher) Start(ctx context.Context) error {
 	d.started = d.opts.Monotonic()
 	err := d.loadAgents(ctx)
-	if err == nil && d.alone() {
+	if err == nil && d.single() {
 		err = d.adopt(ctx, d.terms())
 	}
 	if err != nil {
 		d.Stop()
 		return err
 	}
-	if d.alone() {
-		d.ready(d.terms())
+	if d.single() {
+		d.startTerms(d.terms())
 	}
 	close(d.adopted)
 	d.Spawn(func() { d.Maintenance.Run(d.Ctx, 0) })
 	return nil
 }
 
-// Drain ends dispatching: no new claims. It returns when no run is left or
-// ctx ends, with the number of runs that are left.
+// Drain stops claiming. It returns when no run is left or ctx ends, with the number of runs
+// left.
 func (d *Dispatcher) Drain(ctx context.Context) int {
 	d.Mu.Lock()
 	d.Draining = true
@@ -145,8 +143,7 @@ func (d *Dispatcher) Drain(ctx context.Context) int {
 	return d.work.Wait(ctx)
 }
 
-// CancelRunning asks every agent to stop what it runs, as at a shutdown that
-// leaves nothing behind.
+// CancelRunning cancels all running tasks, for a shutdown that leaves nothing running.
 func (d *Dispatcher) CancelRunning(ctx context.Context, by string) {
 	for _, r := range d.running() {
 		_, err := d.Engine.Cancel(ctx, r.ID, by)
@@ -156,8 +153,8 @@ func (d *Dispatcher) CancelRunning(ctx context.Context, by string) {
 	}
 }
 
-// Stop ends all goroutines. What runs is left to its agents; the next
-// director takes it up.
+// Stop stops all goroutines. Running tasks are left to their agents; the next director
+// adopts them.
 func (d *Dispatcher) Stop() {
 	d.Close()
 	if t, ok := d.opts.Transport.(interface{ CloseIdleConnections() }); ok {

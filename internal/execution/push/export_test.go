@@ -66,7 +66,7 @@ func HoldsLate() (theirs, anew bool) {
 // when its row has changed after that.
 func SlotsOf(n int) (before, after int) {
 	l := &lane{conn: &conn{}, probing: execution.NewSignal()}
-	l.learn(api.AgentStatus{AgentKind: "demo", Slots: n})
+	l.applyStatus(api.AgentStatus{AgentKind: "demo", Slots: n})
 	before = l.Row.Slots
 	l.change(signalbox.Agent{Slots: 1}, &conn{}, time.Time{})
 	return before, l.Row.Slots

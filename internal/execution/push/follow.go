@@ -10,25 +10,25 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// follow stays with a running task until the agent says how it ended, no
-// longer knows it, or has been silent for the slot lease.
+// follow follows a running task until the agent reports its end, no longer knows it, or has
+// been silent for the slot lease.
 func (r *run) follow(ctx context.Context) {
 	for delay := firstDelay; ctx.Err() == nil; {
 		s, err := r.step(ctx)
 		switch {
-		case ctx.Err() != nil: // we stop, or the task was taken away
+		case ctx.Err() != nil: // shutting down, or the task was taken away
 			return
 		case err == nil && execution.Ended(s.State):
 			r.ended(ctx, s)
 			return
-		case err == nil && r.keepsOn():
+		case err == nil && r.overstaysStop():
 			r.lose(ctx, signalbox.ReasonLost, "agent "+r.lane.Name+" was told to stop the run, and says that it goes on")
 			return
 		case err == nil:
 			delay = firstDelay
 			continue
-		case statusOf(err) == http.StatusNotFound && !r.elsewhere(ctx, err):
-			if r.forgotten(ctx) {
+		case statusOf(err) == http.StatusNotFound && !r.mayBeElsewhere(ctx, err):
+			if r.lostByAgent(ctx) {
 				return
 			}
 			if r.silence() >= r.d.Engine.ExecutionTTL() {
@@ -47,9 +47,10 @@ func (r *run) follow(ctx context.Context) {
 	}
 }
 
-// step waits for news of the task, and takes them in: its state, once it has ended.
+// step waits for news of the task and records it. It returns the state once the task has
+// ended.
 func (r *run) step(ctx context.Context) (api.AgentTaskStatus, error) {
-	w, err := r.knownWay(ctx)
+	w, err := r.knownEndpoint(ctx)
 	if err != nil {
 		return api.AgentTaskStatus{}, err
 	}
@@ -59,27 +60,27 @@ func (r *run) step(ctx context.Context) (api.AgentTaskStatus, error) {
 	begun := time.Now()
 	s, news, err := r.listen(ctx, w)
 	if err == nil && !news && time.Since(begun) < firstDelay {
-		r.sleep(ctx, firstDelay) // it does not wait as it said it would
+		r.sleep(ctx, firstDelay) // it does not support long polls after all
 	}
 	return s, err
 }
 
-// listen makes one long poll: of the log, and of the state when the log is at
-// its end. news says whether anything came of it.
-func (r *run) listen(ctx context.Context, w way) (s api.AgentTaskStatus, news bool, err error) {
+// listen makes one long poll: of the log, and of the state at the end of the log. news says
+// whether there was any.
+func (r *run) listen(ctx context.Context, w endpoint) (s api.AgentTaskStatus, news bool, err error) {
 	wait := r.d.opts.FollowWait
-	var quiet *api.AgentOutput // a piece that says nothing new: only with its state the run is heard of
+	var quiet *api.AgentOutput // an empty piece: only together with the state does it count as a report
 	if !r.noOutput {
 		o, err := w.conn.output(ctx, w.id, r.Tail.Position(), wait)
 		news = err == nil && o.Next > r.Tail.Position()
 		ended := err == nil && o.Done && o.Final != nil && execution.Ended(o.Final.State)
 		switch {
 		case statusOf(err) == http.StatusNotFound:
-			r.noOutput = true // or the task is not known: its state says which
+			r.noOutput = true // or the task is unknown: its state will tell
 		case err != nil:
 			return s, false, err
 		case news || ended:
-			r.hear(&o, nil)
+			r.recordReply(&o, nil)
 		default:
 			quiet = &o
 		}
@@ -90,39 +91,38 @@ func (r *run) listen(ctx context.Context, w way) (s api.AgentTaskStatus, news bo
 		case !o.Done && news:
 			return api.AgentTaskStatus{State: "working"}, true, nil
 		case !o.Done:
-			wait = 0 // a log that stays empty proves little: its state says that it runs
+			wait = 0 // an empty log proves little: request the state
 		}
 	}
 	if s, err = w.conn.task(ctx, w.id, wait); err == nil {
-		r.hear(quiet, &s)
+		r.recordReply(quiet, &s)
 	}
 	return s, news || execution.Ended(s.State), err
 }
 
-// poll asks an agent that has no long poll, every PollInterval (the seed: 5 s).
-func (r *run) poll(ctx context.Context, w way) (api.AgentTaskStatus, error) {
+// poll queries an agent without long polls, every PollInterval (the seed: 5 s).
+func (r *run) poll(ctx context.Context, w endpoint) (api.AgentTaskStatus, error) {
 	s, err := w.conn.task(ctx, w.id, 0)
 	if err != nil {
 		return s, err
 	}
-	r.hear(r.answerOf(s), &s)
+	r.recordReply(r.outputOf(s), &s)
 	if !execution.Ended(s.State) {
 		timer := time.NewTimer(r.d.opts.PollInterval)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-		case <-r.again:
+		case <-r.pollNow:
 		case <-ctx.Done():
 		}
 		r.turn("run")
-		execution.Taken(r.again)
+		execution.Taken(r.pollNow)
 	}
 	return s, nil
 }
 
-// answerOf takes the answer so far of a plain agent for its log; nil where it says
-// nothing new.
-func (r *run) answerOf(s api.AgentTaskStatus) *api.AgentOutput {
+// outputOf treats a plain agent's answer so far as its log; nil if it has not grown.
+func (r *run) outputOf(s api.AgentTaskStatus) *api.AgentOutput {
 	at, n := r.Tail.Position(), int64(len(s.Output))
 	if n <= at {
 		return nil
@@ -130,22 +130,21 @@ func (r *run) answerOf(s api.AgentTaskStatus) *api.AgentOutput {
 	return &api.AgentOutput{Seq: at, Text: s.Output[at:], Next: n}
 }
 
-// knownWay is the way to an agent of which it is known what it is: it is asked
-// where it is not.
-func (r *run) knownWay(ctx context.Context) (way, error) {
-	w := r.way()
+// knownEndpoint returns the endpoint of an agent, after its status if that was not known.
+func (r *run) knownEndpoint(ctx context.Context) (endpoint, error) {
+	w := r.endpoint()
 	if w.known {
 		return w, nil
 	}
 	s, err := w.conn.status(ctx)
 	if err == nil {
-		r.d.learn(r.lane, s)
+		r.d.applyStatus(r.lane, s)
 		w.longPoll = s.LongPoll
 	}
 	return w, err
 }
 
-// ended brings the agent's last word to the engine.
+// ended stores the agent's final report.
 func (r *run) ended(ctx context.Context, s api.AgentTaskStatus) {
 	r.catchUp(ctx, s)
 	o, lost := execution.Outcome(s)
@@ -154,7 +153,7 @@ func (r *run) ended(ctx context.Context, s api.AgentTaskStatus) {
 		o.SessionID = ""
 	}
 	r.Tail.Result(o.Result)
-	var how execution.Settled
+	var how execution.SettleResult
 	if lost {
 		how = r.loseWith(ctx, o.Reason, o.Message, o.Result)
 	} else {
@@ -162,84 +161,81 @@ func (r *run) ended(ctx context.Context, s api.AgentTaskStatus) {
 		how = r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.Engine.Finish(finish, t, o) })
 	}
 	if how != execution.Stored {
-		r.d.notEnding(r)
+		r.d.cancelEnding(r)
 	}
 	switch how {
 	case execution.Stored:
-		r.took(ctx, o.SessionID)
+		r.noteSession(ctx, o.SessionID)
 	case execution.Void:
-		r.keep(s, o)
+		r.keepStale(s, o)
 	}
 }
 
-// catchUp reads what was not yet read of the log of a run that ended while
-// nobody followed it.
+// catchUp reads the rest of the log of a run that ended while nobody followed it.
 func (r *run) catchUp(ctx context.Context, s api.AgentTaskStatus) {
-	w, err := r.knownWay(ctx)
+	w, err := r.knownEndpoint(ctx)
 	if err != nil {
 		return
 	}
 	if !w.longPoll {
-		r.hear(r.answerOf(s), nil)
+		r.recordReply(r.outputOf(s), nil)
 		return
 	}
 	from := max(r.Tail.Position(), s.OutputSeq-signalbox.TailBytes)
 	for from < s.OutputSeq && !r.noOutput {
 		o, err := w.conn.output(ctx, s.TaskID, from, 0)
 		if err != nil || o.Next <= from {
-			return // the answer itself is in s; the log stays on the agent
+			return // s has the answer; the log stays on the agent
 		}
-		r.hear(&o, nil)
+		r.recordReply(&o, nil)
 		from = o.Next
 	}
 }
 
-// forgotten deals with a running task that its agent no longer knows by its
-// id. A plain agent may have put it into its history. over is false where it
-// could not be asked for that.
-func (r *run) forgotten(ctx context.Context) (over bool) {
-	if !r.way().fencing {
+// lostByAgent handles a running task that its agent no longer knows by its id. A plain
+// agent may list it in its history. over is false if that could not be read.
+func (r *run) lostByAgent(ctx context.Context) (over bool) {
+	if !r.endpoint().fencing {
 		s, found, err := r.inHistory(ctx)
 		switch {
 		case err != nil:
-			return false // nothing was learnt: it is asked again
+			return false // no result: ask again
 		case found:
-			r.heard()
+			r.markHeard()
 			r.ended(ctx, s)
 			return true
 		}
 	}
-	r.heard()
+	r.markHeard()
 	r.lose(ctx, signalbox.ReasonLost, "agent "+r.lane.Name+" no longer knows the task: it was restarted or its history is gone")
 	return true
 }
 
-// lose ends an execution that nobody will report on.
+// lose ends an execution without a final report.
 func (r *run) lose(ctx context.Context, reason signalbox.Reason, message string) {
 	if !r.d.Holds(r.lane.Name) {
-		return // it was this process that was silent: whoever has the agent now follows the task
+		return // this process was paused: the director that holds the agent now follows the task
 	}
 	mayRun := r.mayRun()
-	if how := r.loseWith(ctx, reason, message, r.Lost()); how != execution.Interrupted && mayRun {
-		r.d.track(r) // when it comes back it is told to stop, and its last word is kept
+	if how := r.loseWith(ctx, reason, message, r.LostResult()); how != execution.Interrupted && mayRun {
+		r.d.track(r) // when the agent is back it is told to stop, and its final report is kept
 	}
 }
 
-// mayRun reports whether nobody knows that the run is over: its agent is silent, or
-// says that it goes on.
-func (r *run) mayRun() bool { return r.silence() >= r.d.Engine.ExecutionTTL() || r.keepsOn() }
+// mayRun reports whether the run may not be over: its agent is silent, or says that it
+// continues.
+func (r *run) mayRun() bool { return r.silence() >= r.d.Engine.ExecutionTTL() || r.overstaysStop() }
 
-func (r *run) loseWith(ctx context.Context, reason signalbox.Reason, message string, result *signalbox.Result) execution.Settled {
+func (r *run) loseWith(ctx context.Context, reason signalbox.Reason, message string, result *signalbox.Result) execution.SettleResult {
 	return r.loseAs(ctx, func(t signalbox.Task, withhold bool) (signalbox.Task, error) {
 		return r.d.Engine.Lose(ctx, t, reason, message, withhold, result)
 	})
 }
 
-// loseAs stores a loss, which is told whether to withhold the slot.
-func (r *run) loseAs(ctx context.Context, lose func(t signalbox.Task, withhold bool) (signalbox.Task, error)) execution.Settled {
-	// An agent that ignores fences may still be at it: its slot is not free
-	// before it says so.
-	withhold := !r.way().fencing && r.mayRun()
+// loseAs stores a loss; lose is told whether to withhold the slot.
+func (r *run) loseAs(ctx context.Context, lose func(t signalbox.Task, withhold bool) (signalbox.Task, error)) execution.SettleResult {
+	// An agent that ignores fences may still run it: its slot is not free until it says so.
+	withhold := !r.endpoint().fencing && r.mayRun()
 	how := r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return lose(t, withhold) })
 	if how == execution.Stored && withhold {
 		r.d.Mu.Lock()

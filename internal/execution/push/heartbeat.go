@@ -8,13 +8,13 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// hearsFrom takes in that an agent answered. Where it was away, what it does is not
-// known until a status says it: ask has it asked. It is called with Mu held, and
-// what it returns once, which gives Mu back and tells of an agent that came up.
-func (d *Dispatcher) hearsFrom(l *lane, ask bool) (tell func()) {
-	news, url, told := l.heard(d.opts.Monotonic()), l.Row.URL, l.term != nil
+// agentHeard records that an agent answered. If it was down, ask requests its status. Mu is
+// held; the returned function must be called once: it unlocks Mu and reports an agent that
+// came up.
+func (d *Dispatcher) agentHeard(l *lane, ask bool) (tell func()) {
+	news, url, told := l.markHeard(d.opts.Monotonic()), l.Row.URL, l.term != nil
 	l.stale = l.stale || (news && ask)
-	d.Mark(l)
+	d.Update(l)
 	return func() {
 		d.Mu.Unlock()
 		if !news {
@@ -29,49 +29,47 @@ func (d *Dispatcher) hearsFrom(l *lane, ask bool) (tell func()) {
 	}
 }
 
-// learn takes in a status. What the agent says it runs was heard of, too.
-func (d *Dispatcher) learn(l *lane, s api.AgentStatus) {
+// applyStatus records a status, which also counts as hearing of the tasks in it.
+func (d *Dispatcher) applyStatus(l *lane, s api.AgentStatus) {
 	wall := d.Engine.Now()
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
 	slots, isolated := l.Row.Slots, l.Isolated
-	l.learn(s)
-	l.hear(currentTasks(&s), d.opts.Monotonic(), wall)
-	d.Mark(l)
-	if l.Row.Slots > slots || l.Isolated > isolated { // somebody may wait for them
-		l.Bypass.Look()
+	l.applyStatus(s)
+	l.recordTasks(currentTasks(&s), d.opts.Monotonic(), wall)
+	d.Update(l)
+	if l.Row.Slots > slots || l.Isolated > isolated { // tasks may be waiting for them
+		l.Bypass.Check()
 		l.Wake.Send()
 	}
 }
 
-// offered takes in what the agent's answer to an offer says of the agent.
-func (r *run) offered() *execution.Offered[*lane, *run] {
-	return &execution.Offered[*lane, *run]{
-		Book: &r.d.book, Agent: r.lane, Run: &r.Run, Over: func() bool { return r.lane.term != r.term }, Busy: r.busy,
+// offered receives what the agent's answer to an offer says about the agent.
+func (r *run) offered() *execution.OfferReply[*lane, *run] {
+	return &execution.OfferReply[*lane, *run]{
+		Registry: &r.d.registry, Agent: r.lane, Run: &r.Run, Superseded: func() bool { return r.lane.term != r.term }, Busy: r.busy,
 	}
 }
 
-// busy withholds offers from an agent that said busy, until it is free. Mu is held.
+// busy holds an agent that said busy. Mu is held.
 func (r *run) busy(why string) {
 	r.refused = true
-	if r.lane.term == r.term { // else it is another director's by now, and nobody here asks whether it is free
+	if r.lane.term == r.term { // else another director holds it, and nobody here would ask whether it is free
 		r.lane.hold(why)
 	}
 	r.lane.probing.Send()
 }
 
-// sameURL compares addresses of agents, also as releases before 2026-11 stored
-// them.
+// sameURL compares agent addresses, including those stored by releases before 2026-11.
 func sameURL(a, b string) bool {
 	x, _ := signalbox.AgentURL(a)
 	y, _ := signalbox.AgentURL(b)
 	return x == y
 }
 
-// Heartbeat notes that an agent was heard, and what it says of itself. A beat
-// does not bring an agent up: it may speak from where it cannot be reached. ok
-// is false where the agent of that name is known at another address: then
-// another one speaks, or this one must register again.
+// Heartbeat records a heartbeat. It does not bring an agent up, since the agent may not be
+// reachable from here. ok is false if the agent of that name is registered at another
+// address.
 func (d *Dispatcher) Heartbeat(name string, beat api.Heartbeat) (ok bool) {
 	wall := d.Engine.Now()
 	d.Mu.Lock()
@@ -79,27 +77,27 @@ func (d *Dispatcher) Heartbeat(name string, beat api.Heartbeat) (ok bool) {
 	switch {
 	case l == nil || (beat.URL != "" && !sameURL(beat.URL, l.Row.URL)):
 		d.Mu.Unlock()
-		return l == nil // it was registered a moment ago
+		return l == nil // it may have registered a moment ago
 	case beat.State == "stopping":
 		d.Mu.Unlock()
-		d.unreachable(l, execution.ItStops)
+		d.unreachable(l, execution.StoppingMessage)
 		return true
 	}
-	l.Presence.Stay()
+	l.Presence.CancelLeave()
 	if !l.Presence.Up() || l.status.AgentKind == "" {
 		d.Mu.Unlock()
 		l.probing.Send()
 		return true
 	}
 	l.status.State, l.status.CurrentTasks, l.status.CurrentTask = beat.State, beat.CurrentTasks, nil
-	l.hear(beat.CurrentTasks, d.opts.Monotonic(), wall)
-	l.heard(d.opts.Monotonic())
+	l.recordTasks(beat.CurrentTasks, d.opts.Monotonic(), wall)
+	l.markHeard(d.opts.Monotonic())
 	wasHeld := l.Withheld() != ""
 	if l.ours() {
 		l.updateAvailability(d.ID)
 	}
 	free := wasHeld && l.Withheld() == ""
-	d.Mark(l)
+	d.Update(l)
 	d.Mu.Unlock()
 	if free {
 		l.Wake.Send()
@@ -107,8 +105,7 @@ func (d *Dispatcher) Heartbeat(name string, beat api.Heartbeat) (ok bool) {
 	return true
 }
 
-// Answers asks an agent, at the address that is known of it, whether it is
-// there.
+// Answers reports whether an agent answers at its known address.
 func (d *Dispatcher) Answers(ctx context.Context, name string) bool {
 	d.Mu.Lock()
 	l := d.Lanes[name]

@@ -9,39 +9,37 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// lane is what the dispatcher knows of one agent. All fields but name, wake
-// and stop are guarded by its Mu.
+// lane is what the dispatcher knows of one agent, guarded by Mu except Name, Wake and stop.
 type lane struct {
 	execution.Lane[*run]
-	stop func() // ends its goroutines
+	stop func() // stops its goroutines
 
 	stored signalbox.Agent // the row as it is stored
 	conn   *conn
 
-	failures int // probes that failed in a row
+	failures int // failed probes in a row
 	status   api.AgentStatus
 	offers   availability
-	// epoch counts the events after which an older status says nothing about
-	// whether the agent is free: a run that began or left, a refusal.
+	// epoch counts events that outdate an earlier status with regard to whether the agent
+	// is free: a run that started or ended, a refusal.
 	epoch int64
-	// stale asks for a fresh status though the agent is heard of anyway.
+	// stale requests a fresh status although the agent is heard from.
 	stale bool
-	// term is the time in which this director dispatches to it; nil where
-	// another one does.
+	// term is set while this director dispatches to the agent, else nil.
 	term *term
 
-	ending   int // how many runs have a slot that may be claimed already
+	ending   int // number of runs whose slot may already be claimed
 	withheld []withheld
-	earlier  []string // what a plain agent called the runs that left
+	endedIDs []string // ids that a plain agent gave to runs that have ended here
 	probing  execution.Signal
 
-	conversations conversations // whether its list of them is to be asked for
+	sessionSync sessionSync // whether its list of sessions is to be read
 
-	orphans int           // executions that were taken away and are followed to their end
-	upAgain chan struct{} // closed when it comes up or goes for good; nil while nobody waits
+	orphans int           // number of executions that were taken away and are followed to their end
+	upAgain chan struct{} // closed when it comes up or is removed; nil while nobody waits
 }
 
-// inUse counts the slots that are taken, or those for isolated executions.
+// inUse counts its slots, or isolated slots, that are taken, withheld ones included.
 func (l *lane) inUse(isolated bool) int {
 	n := l.InUse(isolated)
 	for _, w := range l.withheld {
@@ -52,10 +50,10 @@ func (l *lane) inUse(isolated bool) int {
 	return n
 }
 
-// put adds a run. One of the same task that is about to leave gives way.
+// put adds a run. It replaces one of the same task that is about to end.
 func (l *lane) put(r *run) {
 	if before := l.Runs[r.ID]; before != nil {
-		l.take(before)
+		l.remove(before)
 	}
 	l.PutRun(r)
 	if !r.Isolated {
@@ -63,16 +61,16 @@ func (l *lane) put(r *run) {
 	}
 }
 
-// take removes a run, if it is still there.
-func (l *lane) take(r *run) {
-	if !l.TakeRun(&r.Run) || r.Isolated {
+// remove removes a run, if it is still there.
+func (l *lane) remove(r *run) {
+	if !l.RemoveRun(&r.Run) || r.Isolated {
 		return
 	}
-	l.end(r, false)
+	l.setEnding(r, false)
 	l.epoch++
 }
 
-// Room implements a part of execution.Agent.
+// Room implements execution.Agent.
 func (l *lane) Room(isolated bool) int {
 	switch {
 	case !l.ours(), isolated && l.offers.lostData():
@@ -83,10 +81,10 @@ func (l *lane) Room(isolated bool) int {
 	return l.Row.Slots - l.inUse(false) + l.ending
 }
 
-// Takes implements a part of execution.Agent: it claims until it is full.
-func (l *lane) Takes() int { return signalbox.MaxAgentSlots }
+// ClaimsPerWake implements execution.Agent: it claims until it is full.
+func (l *lane) ClaimsPerWake() int { return signalbox.MaxAgentSlots }
 
-// Withheld implements a part of execution.Agent.
+// Withheld implements execution.Agent.
 func (l *lane) Withheld() string {
 	if l.ours() && l.offers.withheld() {
 		return l.offers.why
@@ -94,9 +92,9 @@ func (l *lane) Withheld() string {
 	return ""
 }
 
-// end says whether the slot of a run may be claimed though the run is not over
-// here: its end is on the way into the store.
-func (l *lane) end(r *run, ending bool) {
+// setEnding says whether the slot of a run may be claimed although its end is still being
+// stored.
+func (l *lane) setEnding(r *run, ending bool) {
 	if r.Isolated || r.ending == ending {
 		return
 	}
@@ -108,30 +106,28 @@ func (l *lane) end(r *run, ending bool) {
 	}
 }
 
-// heard notes that the agent answered something. It reports whether that is
-// news.
-func (l *lane) heard(now time.Time) (cameUp bool) {
+// markHeard records that the agent answered, and reports whether it came up.
+func (l *lane) markHeard(now time.Time) (cameUp bool) {
 	l.failures = 0
 	if !l.Presence.Heard(now) {
 		return false
 	}
-	l.conversations.want()
-	l.Bypass.Look()
-	l.returned()
+	l.sessionSync.request()
+	l.Bypass.Check()
+	l.notifyUp()
 	return true
 }
 
-// returned tells those who wait for the agent that it is up, or that it is no
-// longer worth to wait.
-func (l *lane) returned() {
+// notifyUp wakes those who wait for the agent to come up or be removed.
+func (l *lane) notifyUp() {
 	if l.upAgain != nil {
 		close(l.upAgain)
 		l.upAgain = nil
 	}
 }
 
-// learn takes in what the agent says of itself.
-func (l *lane) learn(s api.AgentStatus) {
+// applyStatus records what the agent reports about itself.
+func (l *lane) applyStatus(s api.AgentStatus) {
 	s.Slots = min(s.Slots, signalbox.MaxAgentSlots)
 	s.IsolatedSlots = min(max(0, s.IsolatedSlots), signalbox.MaxAgentSlots)
 	l.status = s
@@ -146,8 +142,8 @@ func (l *lane) learn(s api.AgentStatus) {
 	}
 }
 
-// knownKind is the kind of the row, or, where nobody said one, the agent's own
-// word.
+// knownKind returns the kind of the row or, if that is unknown, the one that the agent
+// reports.
 func knownKind(row string, s api.AgentStatus) string {
 	if row == signalbox.KindUnknown && signalbox.ValidName(s.AgentKind) {
 		return s.AgentKind
@@ -155,7 +151,7 @@ func knownKind(row string, s api.AgentStatus) string {
 	return row
 }
 
-// currentTasks lists what an agent says it runs: a plain one names one task.
+// currentTasks lists what an agent says it runs; a plain agent names one task.
 func currentTasks(s *api.AgentStatus) []api.AgentCurrentTask {
 	if len(s.CurrentTasks) == 0 && s.CurrentTask != nil {
 		return []api.AgentCurrentTask{*s.CurrentTask}
@@ -163,22 +159,22 @@ func currentTasks(s *api.AgentStatus) []api.AgentCurrentTask {
 	return s.CurrentTasks
 }
 
-// hear notes that the agent spoke of these tasks: it is not silent about them.
-func (l *lane) hear(tasks []api.AgentCurrentTask, now, wall time.Time) {
+// recordTasks records that the agent reported on these tasks.
+func (l *lane) recordTasks(tasks []api.AgentCurrentTask, now, wall time.Time) {
 	for _, c := range tasks {
 		if c.LastProgressAt != nil && c.LastProgressAt.After(l.Progress) {
 			l.Progress = *c.LastProgressAt
 		}
 		if r := l.runOf(c); r != nil {
 			r.Heard = now
-			r.progressSaid(c, now, wall)
-			r.Tell(c.Note)
+			r.recordProgress(c, now, wall)
+			r.SetNote(c.Note)
 		}
 	}
 }
 
-// says is how many executions it runs by its own word.
-func (l *lane) says() (slots, isolated int) {
+// reportedRuns is how many executions the agent says it runs.
+func (l *lane) reportedRuns() (slots, isolated int) {
 	for _, c := range currentTasks(&l.status) {
 		if c.Isolated {
 			isolated++
@@ -187,17 +183,17 @@ func (l *lane) says() (slots, isolated int) {
 		}
 	}
 	if slots+isolated == 0 && l.status.State == "working" {
-		slots = 1 // it does not say what
+		slots = 1 // it does not name it
 	}
 	return min(slots, l.Row.Slots), isolated
 }
 
-// Show implements a part of execution.Agent.
-func (l *lane) Show(a *engine.LiveAgent) {
+// Describe implements execution.Agent.
+func (l *lane) Describe(a *engine.LiveAgent) {
 	a.Sessions, a.TaskEnv, a.Steps = l.status.Sessions, l.status.TaskEnv, execution.StepsOf(l.status.Steps)
 	a.InUse, a.IsolatedInUse = l.inUse(false), l.inUse(true)
-	if l.term == nil { // another director has its runs, and counts
-		a.InUse, a.IsolatedInUse = l.says()
-		a.DownSince, a.StrandAt = time.Time{}, time.Time{}
+	if l.term == nil { // another director follows its runs
+		a.InUse, a.IsolatedInUse = l.reportedRuns()
+		a.DownSince, a.StrandedAt = time.Time{}, time.Time{}
 	}
 }

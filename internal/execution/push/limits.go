@@ -8,19 +8,18 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// clocks of a run that its agent accepted. They are monotonic, but for said.
+// clocks of an accepted run. All but agentProgress are monotonic.
 type clocks struct {
-	began      time.Time // when it began to run
-	progressAt time.Time // when it last printed something
-	said       time.Time // last_progress_at, as the agent last said it
-	fired      bool      // a limit fired, and the task is being stopped
-	stopping   time.Time // since when it is known that a limit fired; zero: none did
+	began         time.Time // when it began to run
+	progressAt    time.Time // when it last printed something
+	agentProgress time.Time // last_progress_at, as last reported
+	fired         bool      // a limit was exceeded, and the task is being stopped
+	stopping      time.Time // since when a stop is known; zero: none
 }
 
-// startClocks begins to measure, before the run is known to work: its limits
-// hold from then on. The run timeout counts from the start of the
-// run, also where another director saw that; the stall limit from now, until
-// the agent says when it printed last.
+// startClocks starts the clocks before the task is known to be working, so that its limits
+// apply from then on. The run timeout counts from the start of the run, even if another
+// director saw it; the stall limit from now, until the agent reports its last progress.
 func (r *run) startClocks() {
 	d := r.d
 	wall := d.Engine.Now()
@@ -33,18 +32,17 @@ func (r *run) startClocks() {
 	}
 }
 
-// progressSaid takes in when the run printed last, in the agent's word.
-// Mu is held.
-func (r *run) progressSaid(c api.AgentCurrentTask, now, wall time.Time) {
-	if c.LastProgressAt == nil || !c.LastProgressAt.After(r.clocks.said) {
+// recordProgress records the last progress that the agent reports. Mu is held.
+func (r *run) recordProgress(c api.AgentCurrentTask, now, wall time.Time) {
+	if c.LastProgressAt == nil || !c.LastProgressAt.After(r.clocks.agentProgress) {
 		return
 	}
-	first := r.clocks.said.IsZero()
-	r.clocks.said = *c.LastProgressAt
+	first := r.clocks.agentProgress.IsZero()
+	r.clocks.agentProgress = *c.LastProgressAt
 	r.clocks.progressAt = now
 	if first && r.adopted {
-		// It may have been long ago. How long after its start is measured by
-		// one clock, the agent's, which may differ from ours.
+		// It may have been long ago. The time since its start is measured by one clock, the
+		// agent's, which may differ from ours.
 		after := max(0, c.LastProgressAt.Sub(c.StartedAt))
 		age := wall.Sub(r.Task.StartedAt.Add(after))
 		r.clocks.progressAt = now.Add(-max(0, age))
@@ -52,7 +50,7 @@ func (r *run) progressSaid(c api.AgentCurrentTask, now, wall time.Time) {
 	r.Printed = wall.Add(-now.Sub(r.clocks.progressAt))
 }
 
-// limit says which limit a run has reached.
+// limit returns the limit that a run has exceeded.
 func (r *run) limit(now time.Time) (reason signalbox.Reason, message string) {
 	c, limits := &r.clocks, r.d.Limits()
 	if c.fired || r.Task.State != signalbox.Working || c.progressAt.IsZero() {
@@ -60,7 +58,7 @@ func (r *run) limit(now time.Time) (reason signalbox.Reason, message string) {
 	}
 	still := now.Sub(c.progressAt)
 	if limits.Stall == signalbox.StallByProgress {
-		still = r.Heard.Sub(c.progressAt) // what an agent that is silent has not told counts as its silence
+		still = r.Heard.Sub(c.progressAt) // a silent agent cannot report progress: that counts as its silence
 	}
 	return limits.Over(r.Timeout, execution.Pace{Ran: now.Sub(c.began), Still: still, Reported: r.lane.status.Progress})
 }
@@ -69,9 +67,9 @@ func (d *Dispatcher) limits() execution.Limits {
 	return execution.Limits{Stall: d.opts.StallLimit, Grace: d.opts.RunGrace, TTL: d.Engine.ExecutionTTL()}
 }
 
-// keepsOn reports whether the agent says that the run goes on although a limit
-// fired, and it was told to stop, RunGrace ago.
-func (r *run) keepsOn() bool {
+// overstaysStop reports whether the agent says that the run continues although it was told
+// to stop it for a limit, RunGrace ago.
+func (r *run) overstaysStop() bool {
 	r.d.Mu.Lock()
 	defer r.d.Mu.Unlock()
 	t, c := &r.Task, &r.clocks
@@ -85,7 +83,7 @@ func (r *run) keepsOn() bool {
 	return now.Sub(c.stopping) >= r.d.opts.RunGrace
 }
 
-// enforceLimits stops the runs that have reached a limit.
+// enforceLimits stops the runs that exceed a limit.
 func (d *Dispatcher) enforceLimits() {
 	runs, orders := d.overLimit()
 	for _, o := range orders {

@@ -7,14 +7,14 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// How often the slower parts of a round are due.
+// Intervals of the slower parts of a round.
 const (
 	reconcileEvery = 10 * time.Second
 	pruneEvery     = time.Minute
 )
 
-// rounds do what is due by time: waking tasks whose time has come, ending
-// overdue ones, renewing leases, pruning.
+// rounds does what is due by time: waking due tasks, ending overdue ones, renewing leases,
+// pruning.
 type rounds struct {
 	d          *Dispatcher
 	renewed    execution.Every
@@ -22,17 +22,17 @@ type rounds struct {
 	pruned     execution.Every
 	ticked     execution.Every
 	suspects   map[string]suspect
-	next       time.Time // when a task is due, as it was last known
+	next       time.Time // when the next task is due, as last known
 }
 
 // round does what is due and returns when the next round is.
 func (c *rounds) round(ctx context.Context) time.Duration {
 	d, now := c.d, c.d.opts.Monotonic()
-	complain := func(what string, err error) { d.Maintenance.Complain(ctx, what, err) }
-	_, next, err := d.Engine.Wake(ctx) // applied hears of each
+	complain := func(what string, err error) { d.Maintenance.LogError(ctx, what, err) }
+	_, next, err := d.Engine.Wake(ctx) // applied sees each
 	complain("due tasks not woken", err)
-	if !d.alone() && !c.next.IsZero() && !d.Engine.Now().Before(c.next) {
-		d.Recheck.Ask() // another director may have woken it, which is told to nobody
+	if !d.single() && !c.next.IsZero() && !d.Engine.Now().Before(c.next) {
+		d.Recheck.Request() // another director may have woken it, which is not journalled
 	}
 	c.next = next
 	if c.ticked.Due(now, d.opts.Tick) {
@@ -47,7 +47,7 @@ func (c *rounds) round(ctx context.Context) time.Duration {
 	}
 	if c.reconciled.Due(now, reconcileEvery) {
 		c.suspects = d.reconcile(ctx, c.suspects)
-		if !d.alone() {
+		if !d.single() {
 			d.compareRuns(ctx)
 		}
 	}
@@ -57,20 +57,19 @@ func (c *rounds) round(ctx context.Context) time.Duration {
 	if next.IsZero() {
 		return d.opts.Tick
 	}
-	// A task that is due in the past was left by a full batch: go on at once.
+	// A due time in the past was left over by a full batch: continue at once.
 	return min(max(next.Sub(d.Engine.Now()), time.Millisecond), d.opts.Tick)
 }
 
-// strange counts the absence of agents that hold sessions and are not even known
-// from the start on.
-func (d *Dispatcher) strange(name string, now time.Time) time.Duration {
+// unknownAway counts the absence of unknown agents from the start of this director.
+func (d *Dispatcher) unknownAway(name string, now time.Time) time.Duration {
 	if d.pulls[name] {
 		return 0
 	}
 	return now.Sub(d.started)
 }
 
-// pruneSteps bounds one round of prune: each step looks at some 500 tasks.
+// pruneSteps bounds one round of prune; each step handles up to 500 tasks.
 const pruneSteps = 100
 
 func (d *Dispatcher) prune(ctx context.Context) {

@@ -12,11 +12,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// An orphan is an execution that was taken away, by a release or a loss, while
-// its agent may still be at it. It has no say any more. Its agent is told to
-// stop it, and what it says at last is kept aside.
+// An orphan is an execution that was taken away, by a release or a loss, while its agent
+// may still run it. It cannot change its task. Its agent is told to stop it, and its final
+// report is kept aside.
 
-// maxOrphans bounds those of one agent: each keeps the end of its log.
+// maxOrphans bounds the orphans of one agent, since each keeps the tail of its log.
 const maxOrphans = 64
 
 // track follows an orphan on a goroutine of its own.
@@ -36,15 +36,15 @@ func (d *Dispatcher) trackLocked(r *run) {
 		d.Log.Warn("void execution is not followed, there are too many of its agent", "queue_id", r.ID, "agent", l.Name)
 		return
 	}
-	begun := d.in(l, r.term, func() {
+	begun := d.goInTerm(l, r.term, func() {
 		r.stop()
-		<-r.done // its own goroutine may be at its log still
+		<-r.done // its own goroutine may still be writing its log
 		r.turn("run")
 		r.awaitExit(r.term.ctx)
 		d.Mu.Lock()
 		l.orphans--
 		d.Mu.Unlock()
-		l.probing.Send() // the agent may be free now
+		l.probing.Send() // the agent may be free
 	})
 	if begun {
 		r.tracked = true
@@ -52,9 +52,9 @@ func (d *Dispatcher) trackLocked(r *run) {
 	}
 }
 
-// adoptOrphans takes up the executions that were taken away within the last
-// slot lease: whether their agents heard of it, the director that did it can
-// no longer say. What said its last word is left alone.
+// adoptOrphans adopts executions that were taken away within the last slot lease: the
+// director that did so may have ended before it told their agents. Executions with a final
+// report are skipped.
 func (d *Dispatcher) adoptOrphans(ctx context.Context, taken map[string]*term) error {
 	since := d.Engine.Now().Add(-d.Engine.ExecutionTTL())
 	for _, reason := range []signalbox.Reason{signalbox.ReasonReleased, signalbox.ReasonLost} {
@@ -77,9 +77,9 @@ func (d *Dispatcher) adoptOrphan(ctx context.Context, t signalbox.Task, in *term
 	d.Mu.Unlock()
 	stales, err := d.Engine.Read().Stales(ctx, t.ID)
 	if l == nil || t.TaskID == "" || err != nil || slices.ContainsFunc(stales, func(s signalbox.Stale) bool { return s.Fence == t.Fence }) {
-		return // it is a kindness to its agent, not a duty: no reason not to start
+		return // best effort: no reason not to start
 	}
-	c, err := d.Engine.Load(ctx, t.ID) // what it may quote is erased, but whether there was any is known
+	c, err := d.Engine.Load(ctx, t.ID) // its env is erased, but whether it had one is known
 	if err != nil {
 		c.Request.HadEnv = true
 	}
@@ -89,8 +89,8 @@ func (d *Dispatcher) adoptOrphan(ctx context.Context, t signalbox.Task, in *term
 	d.track(r)
 }
 
-// awaitExit tells the agent to stop an orphan and stays with it to its end: for as
-// long as the slot lease while the agent is there.
+// awaitExit tells the agent to stop an orphan and follows it to its end, for at most the
+// slot lease while the agent is up.
 func (r *run) awaitExit(ctx context.Context) {
 	d := r.d
 	begun, told := d.opts.Monotonic(), false
@@ -110,7 +110,7 @@ func (r *run) awaitExit(ctx context.Context) {
 			return
 		}
 		if known && !told {
-			told = d.tellOnce(r)
+			told = d.sendCancelOnce(r)
 		}
 		if told {
 			over, news := r.lastWord(ctx)
@@ -129,8 +129,8 @@ func (r *run) awaitExit(ctx context.Context) {
 	}
 }
 
-// lastWord waits a while for the end of an orphan. over says that there is no
-// more to come, news that the agent answered.
+// lastWord waits for the end of an orphan, up to one long poll. over: nothing more will
+// come; news: the agent answered.
 func (r *run) lastWord(ctx context.Context) (over, news bool) {
 	s, err := r.step(ctx)
 	switch {
@@ -141,38 +141,38 @@ func (r *run) lastWord(ctx context.Context) (over, news bool) {
 		o, _ := execution.Outcome(s)
 		o.Message = r.Mask.Hide(o.Message)
 		r.Tail.Result(o.Result)
-		r.keep(s, o)
+		r.keepStale(s, o)
 		return true, true
-	case statusOf(err) == http.StatusNotFound && !r.elsewhere(ctx, err):
+	case statusOf(err) == http.StatusNotFound && !r.mayBeElsewhere(ctx, err):
 		return true, true
 	}
 	return false, err == nil
 }
 
-// identify finds out what the agent calls an orphan whose offer it never
-// answered. By its queue_id it may know a newer execution of the same task:
-// the fence tells them apart, so that the wrong one is not stopped.
+// identify finds out the agent's id of an orphan whose offer it never answered. Under its
+// queue_id the agent may know a newer execution of the same task, so the fence is compared,
+// and the wrong one is not stopped.
 func (r *run) identify(ctx context.Context) (known bool, err error) {
 	r.d.Mu.Lock()
 	known = r.agentTask != ""
 	r.d.Mu.Unlock()
-	if known || !r.way().fencing {
+	if known || !r.endpoint().fencing {
 		return known, nil
 	}
-	s, err := r.way().conn.task(ctx, r.ID, 0)
+	s, err := r.endpoint().conn.task(ctx, r.ID, 0)
 	switch {
 	case err == nil && s.Fence == r.Fence && s.TaskID != "":
 		r.d.Mu.Lock()
 		r.agentTask = s.TaskID
 		r.d.Mu.Unlock()
 		return true, nil
-	case err == nil, unknown(err):
+	case err == nil, unknownTask(err):
 		return false, nil
 	}
 	return false, err
 }
 
-// awaitUp waits until the agent is up. there is false when it went for good.
+// awaitUp waits until the agent is up. there is false if it was removed.
 func (d *Dispatcher) awaitUp(ctx context.Context, l *lane) (waited, there bool) {
 	for {
 		d.Mu.Lock()
@@ -194,17 +194,17 @@ func (d *Dispatcher) awaitUp(ctx context.Context, l *lane) (waited, there bool) 
 	}
 }
 
-// keep keeps aside how an execution ended that no longer holds its slot.
-func (r *run) keep(s api.AgentTaskStatus, o engine.Outcome) {
+// keepStale stores the final report of an execution that no longer holds its slot.
+func (r *run) keepStale(s api.AgentTaskStatus, o engine.Outcome) {
 	r.d.Mu.Lock()
-	was := r.kept
-	r.kept = true
+	was := r.staleKept
+	r.staleKept = true
 	r.d.Mu.Unlock()
 	if was {
 		return
 	}
-	o.TaskID = r.way().id
-	stale := execution.LastWord(r.Fence, r.lane.Name, r.d.Engine.Now(), s.State, o)
+	o.TaskID = r.endpoint().id
+	stale := execution.StaleReport(r.Fence, r.lane.Name, r.d.Engine.Now(), s.State, o)
 	how, _ := execution.Settle(func() error { return r.d.Engine.KeepStale(r.term.ctx, r.ID, stale) },
 		r.tryAgain(r.term.ctx, "word of a void execution not kept, trying again"))
 	if how == execution.Stored { // else the task was pruned

@@ -17,44 +17,42 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// An agent that does not know queue_id cannot say which of its runs is a task
-// whose reply was lost. A run there is believed to be the task only where that is
-// proven: it shows the whole prompt, it began in the time of the offer, and no
-// other run can be meant. What cannot be excluded either leaves the outcome
-// unknown.
+// A plain agent does not know queue_id, so it cannot say which of its runs is a task whose
+// reply was lost. A run is taken for the task only if that is certain: it shows the whole
+// prompt, started within the time of the offer, and no other run is possible. If a run
+// cannot be excluded either, the outcome is unknown.
 
-// plainTask is what an agent without queue_id tells of a run: a list shows the
-// beginning of its prompt, and some show all of it with the run itself.
+// plainTask is a plain agent's entry for a run: lists show the beginning of the prompt,
+// some agents show all of it with the run itself.
 type plainTask struct {
 	api.AgentTaskStatus
 	Prompt        string `json:"prompt"`
 	PromptPreview string `json:"prompt_preview"`
 }
 
-// unsureError says that the agent ran something since the offer that may be
-// the task, and does not tell whether it is.
-type unsureError struct {
+// ambiguousError: since the offer the agent has run something that may be the task.
+type ambiguousError struct {
 	run     string // the agent's id of it, "" where it named none
-	running bool   // it still runs
+	running bool   // it is still running
 }
 
-func (e unsureError) Error() string {
+func (e ambiguousError) Error() string {
 	what := "something that it does not name"
 	if e.run != "" {
 		what = e.run
 	}
-	return "its agent ran " + execution.Sayable(what) + " since the offer, which may be this task, and does not tell whether it is"
+	return "its agent ran " + execution.SanitizeText(what) + " since the offer, which may be this task, and does not tell whether it is"
 }
 
-// findPlain looks for the task at an agent without queue_id among what it runs
-// and ran. Apart from the proven one its answer is errNeverSeen or unsureError.
+// findPlain looks for the task at a plain agent among its current and past runs. Unless one
+// is certainly the task it returns errNeverSeen or ambiguousError.
 func (r *run) findPlain(ctx context.Context, t signalbox.Task) (api.AgentTaskStatus, error) {
-	s, err := r.way().conn.status(ctx)
+	s, err := r.endpoint().conn.status(ctx)
 	if err != nil {
 		return api.AgentTaskStatus{}, err
 	}
 	if s.Fencing {
-		r.d.learn(r.lane, s)
+		r.d.applyStatus(r.lane, s)
 		return api.AgentTaskStatus{}, errNeverSeen
 	}
 	others, err := r.othersAtAgent(ctx, t)
@@ -87,15 +85,15 @@ func (r *run) findPlain(ctx context.Context, t signalbox.Task) (api.AgentTaskSta
 		return candidates[0].AgentTaskStatus, nil
 	}
 	first := candidates[0]
-	return api.AgentTaskStatus{}, unsureError{first.TaskID, slices.ContainsFunc(candidates, func(c plainTask) bool { return !execution.Ended(c.State) })}
+	return api.AgentTaskStatus{}, ambiguousError{first.TaskID, slices.ContainsFunc(candidates, func(c plainTask) bool { return !execution.Ended(c.State) })}
 }
 
-// historyDepth is how much is asked for of an agent's history: all that the
-// work-queue seed keeps.
+// historyDepth is how much of an agent's history is read: all that the work-queue seed
+// keeps.
 const historyDepth = 100
 
-// runsAtAgent lists what a plain agent runs and ran, as far as it tells: what
-// its status names, what its status named before, and its history.
+// runsAtAgent lists the known runs of a plain agent: those in its status, those that its
+// status named before, and its history.
 func (r *run) runsAtAgent(ctx context.Context, s api.AgentStatus) (list []plainTask, err error) {
 	known := map[string]bool{}
 	for _, c := range currentTasks(&s) {
@@ -106,8 +104,8 @@ func (r *run) runsAtAgent(ctx context.Context, s api.AgentStatus) (list []plainT
 		}
 		list, known[c.ID] = append(list, p), true
 	}
-	h, err := r.way().conn.history(ctx, historyDepth)
-	keeps := !unkept(err)
+	h, err := r.endpoint().conn.history(ctx, historyDepth)
+	keeps := !keepsNoHistory(err)
 	if err != nil && keeps {
 		return nil, err
 	}
@@ -122,12 +120,12 @@ func (r *run) runsAtAgent(ctx context.Context, s api.AgentStatus) (list []plainT
 		list = append(list, p)
 		r.seenBefore[""] = true
 	} else if keeps {
-		delete(r.seenBefore, "") // its history names by now what it did not
+		delete(r.seenBefore, "") // its history now names what its status did not
 	}
 	for _, id := range slices.Sorted(maps.Keys(r.seenBefore)) {
 		if !known[id] && (id != "" || s.State != "working") {
 			p := plainTask{}
-			p.TaskID, p.State = id, "completed" // it is asked for, if it has a name
+			p.TaskID, p.State = id, "completed" // it is looked up, if it has an id
 			list = append(list, p)
 		}
 	}
@@ -137,8 +135,8 @@ func (r *run) runsAtAgent(ctx context.Context, s api.AgentStatus) (list []plainT
 	return list, nil
 }
 
-// unkept reports whether an agent said that it keeps no history.
-func unkept(err error) bool {
+// keepsNoHistory reports whether an agent said that it keeps no history.
+func keepsNoHistory(err error) bool {
 	status := statusOf(err)
 	return status/100 == 4 || status == http.StatusNotImplemented
 }
@@ -148,12 +146,12 @@ type fit int
 
 const (
 	excluded fit = iota
-	possible     // nothing excludes it
+	possible     // not excluded
 	matches      // whole prompt, within the time of the offer
 )
 
-// compare decides whether a run is the task, asking for the whole of it where
-// what was listed does not exclude it.
+// compare decides whether a run is the task. It looks the run up if its listing does not
+// exclude it.
 func (r *run) compare(ctx context.Context, t signalbox.Task, c plainTask) (plainTask, fit, error) {
 	fits := r.fits(t, c)
 	if fits == excluded || c.TaskID == "" {
@@ -172,17 +170,17 @@ func (r *run) compare(ctx context.Context, t signalbox.Task, c plainTask) (plain
 	return whole, r.fits(t, whole), nil
 }
 
-// lookUp asks a plain agent for one of its runs, by GET /task/{id}, and where
-// that shows no prompt and prompt asks for it, by GET /history/{id}.
+// lookUp reads one run of a plain agent from /task/{id}, and, if that shows no prompt and
+// one is wanted, from /history/{id}.
 func (r *run) lookUp(ctx context.Context, id string, prompt bool) (p plainTask, known bool, err error) {
 	for _, where := range []string{"/task/", "/history/"} {
-		q, err := r.way().conn.plainTask(ctx, where, id)
+		q, err := r.endpoint().conn.plainTask(ctx, where, id)
 		switch {
 		case err == nil && !known:
 			p, known = q, true
 		case err == nil:
 			p.Prompt, p.PromptPreview = q.Prompt, cmp.Or(p.PromptPreview, q.PromptPreview)
-		case !known && !unkept(err):
+		case !known && !keepsNoHistory(err):
 			return p, false, err
 		}
 		if known && (p.Prompt != "" || !prompt || !execution.Ended(p.State)) {
@@ -192,40 +190,42 @@ func (r *run) lookUp(ctx context.Context, id string, prompt bool) (p plainTask, 
 	return p, known, nil
 }
 
-// fits compares what is known of a run with the task.
+// fits compares a run with the task.
 func (r *run) fits(t signalbox.Task, c plainTask) fit {
 	prompt := r.request.Prompt
 	switch {
-	case c.StartedAt != nil && !began(*c.StartedAt, t):
+	case c.StartedAt != nil && !mayHaveStarted(*c.StartedAt, t):
 		return excluded
-	case c.Prompt != "" && c.Prompt != prompt, !shows(c.PromptPreview, prompt):
+	case c.Prompt != "" && c.Prompt != prompt, !previewMatches(c.PromptPreview, prompt):
 		return excluded
 	case c.Prompt != prompt && c.PromptPreview != prompt:
 		return possible
 	case c.StartedAt == nil || c.StartedAt.After(t.DispatchedAt.Add(r.d.opts.DispatchTimeout+skew)):
-		return possible // someone may have sent the same prompt
+		return possible // someone else may have sent the same prompt
 	}
 	return matches
 }
 
-// skew is how far two clocks may be apart.
+// skew is the assumed maximum difference between two clocks.
 const skew = 2 * time.Second
 
-// began reports whether something that an agent started at this time can be
-// the task: after its claim, as far as two clocks can tell.
-func began(at time.Time, t signalbox.Task) bool { return !at.Before(t.DispatchedAt.Add(-skew)) }
+// mayHaveStarted reports whether a run started at this time can be the task: after its
+// claim, allowing for skew.
+func mayHaveStarted(at time.Time, t signalbox.Task) bool {
+	return !at.Before(t.DispatchedAt.Add(-skew))
+}
 
-// shows reports whether a preview can be that of a prompt. Agents cut it where
-// they like, in the middle of a character too, and mark that with dots.
-func shows(preview, prompt string) bool {
+// previewMatches reports whether a preview can be that of a prompt. Agents cut previews
+// anywhere, even within a character, and append dots.
+func previewMatches(preview, prompt string) bool {
 	preview = strings.TrimRight(strings.TrimSpace(preview), ".… \uFFFD")
 	words := func(s string) string { return strings.Join(strings.Fields(s), " ") }
 	return strings.HasPrefix(words(prompt), words(preview))
 }
 
-// othersAtAgent lists the agent's ids of other tasks that it got from here.
+// othersAtAgent lists the agent's ids of other tasks from here.
 func (r *run) othersAtAgent(ctx context.Context, t signalbox.Task) (map[string]bool, error) {
-	flying, err := r.d.Engine.Read().InFlight(ctx)
+	inFlight, err := r.d.Engine.Read().InFlight(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -235,11 +235,11 @@ func (r *run) othersAtAgent(ctx context.Context, t signalbox.Task) (map[string]b
 	}
 	others := map[string]bool{}
 	r.d.Mu.Lock()
-	for _, id := range r.lane.earlier {
+	for _, id := range r.lane.endedIDs {
 		others[id] = true
 	}
 	r.d.Mu.Unlock()
-	for _, o := range append(flying, page.Tasks...) {
+	for _, o := range append(inFlight, page.Tasks...) {
 		if o.ID != t.ID && o.Agent == t.Agent && o.TaskID != "" {
 			others[o.TaskID] = true
 		}
@@ -247,33 +247,31 @@ func (r *run) othersAtAgent(ctx context.Context, t signalbox.Task) (map[string]b
 	return others, nil
 }
 
-// maxPast is how many executions of an agent are remembered: as many as are
-// asked for of its history.
-const maxPast = historyDepth
+// maxEndedIDs is as many as are read of an agent's history.
+const maxEndedIDs = historyDepth
 
-// past notes what the agent called a run that leaves. The row does not say it any
-// more where the task goes back to its line. Mu is held.
-func (l *lane) past(r *run) {
+// recordEnded remembers the agent's id of a run that ends here; the row loses it when the
+// task is requeued. Mu is held.
+func (l *lane) recordEnded(r *run) {
 	if r.agentTask == "" || l.Row.Fencing {
-		return // who knows fences is asked by them
+		return // agents with fences are asked by fence
 	}
-	if l.earlier = append(l.earlier, r.agentTask); len(l.earlier) > maxPast {
-		l.earlier = l.earlier[1:]
+	if l.endedIDs = append(l.endedIDs, r.agentTask); len(l.endedIDs) > maxEndedIDs {
+		l.endedIDs = l.endedIDs[1:]
 	}
 }
 
-// unknownOutcome ends an execution of which nobody can say whether it was: its
-// task may have run, so on_lost decides.
-func (r *run) unknownOutcome(ctx context.Context, unsure unsureError) {
+// unknownOutcome ends an execution that may or may not have run: on_lost decides.
+func (r *run) unknownOutcome(ctx context.Context, unsure ambiguousError) {
 	message := fmt.Sprintf("the reply of agent %s was lost, and whether the task ran is not known: %v; look there before you submit it again",
 		r.lane.Name, unsure)
 	r.loseAs(ctx, func(t signalbox.Task, withhold bool) (signalbox.Task, error) {
-		return r.d.Engine.Unsure(ctx, t, message, withhold)
+		return r.d.Engine.LoseUnaccepted(ctx, t, message, withhold)
 	})
 }
 
-// fromHistory completes the last word on a run that stands in the history of a
-// plain agent, whose list has no answers.
+// fromHistory completes a final report from a plain agent's history, whose list lacks
+// answers.
 func (r *run) fromHistory(ctx context.Context, listed plainTask) (api.AgentTaskStatus, error) {
 	whole, known, err := r.lookUp(ctx, listed.TaskID, false)
 	if err != nil || !known || !execution.Ended(whole.State) {
@@ -282,18 +280,17 @@ func (r *run) fromHistory(ctx context.Context, listed plainTask) (api.AgentTaskS
 	return whole.AgentTaskStatus, nil
 }
 
-// inHistory looks for a run that its agent no longer knows by its id among what
-// it keeps of the past.
+// inHistory looks in the agent's history for a run that it no longer knows by its id.
 func (r *run) inHistory(ctx context.Context) (s api.AgentTaskStatus, found bool, err error) {
-	h, err := r.way().conn.history(ctx, historyDepth)
-	if unkept(err) {
+	h, err := r.endpoint().conn.history(ctx, historyDepth)
+	if keepsNoHistory(err) {
 		return s, false, nil
 	}
 	if err != nil {
 		return s, false, err
 	}
 	for _, e := range h {
-		if e.TaskID == r.way().id && execution.Ended(e.State) {
+		if e.TaskID == r.endpoint().id && execution.Ended(e.State) {
 			s, err = r.fromHistory(ctx, e)
 			return s, err == nil, err
 		}
@@ -301,7 +298,7 @@ func (r *run) inHistory(ctx context.Context) (s api.AgentTaskStatus, found bool,
 	return s, false, nil
 }
 
-// plainTask asks for a run at path /task/ or /history/.
+// plainTask reads a run from path, /task/ or /history/.
 func (c *conn) plainTask(ctx context.Context, path, id string) (p plainTask, err error) {
 	err = c.call(ctx, 0, http.MethodGet, path+url.PathEscape(id), nil, &p)
 	if err == nil && p.State == "" {

@@ -9,28 +9,28 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// How often an agent is asked for its status, in parts of Options.Probe. One
-// that is heard anyway, by its heartbeats or its runs, is not asked.
+// The interval of status requests, as divisors of Options.Probe. An agent that is heard
+// from anyway, through heartbeats or runs, is not asked.
 const (
-	probeHeld     = 10 // held, or with slots withheld: it should be noticed soon that it is free
+	probeHeld     = 10 // held, or with slots withheld: notice soon that it is free
 	probeDown     = 5  // the seed's discovery interval of 1 s
-	probeFailures = 3  // after this many in a row an agent is gone (seed)
+	probeFailures = 3  // failures in a row after which an agent is down (seed)
 	probeTimeout  = 2 * time.Second
 )
 
-// How often agents that registered beat: every minHeartbeat, and less often
-// where there are so many that more than maxBeats a second would come.
+// Registered agents send a heartbeat every minHeartbeat, or less often if there are so many
+// that more than maxBeats a second would arrive.
 const (
 	minHeartbeat = 10 * time.Second
 	maxHeartbeat = 30 * time.Second
 	maxBeats     = 30
 )
 
-// leavingFor is how long an agent that said that it stops is not offered
-// anything though it still answers.
+// leavingFor is how long an agent that announced that it stops gets no offers though it
+// still answers.
 const leavingFor = time.Minute
 
-// HeartbeatInterval is how often agents that registered should beat.
+// HeartbeatInterval is how often registered agents should send a heartbeat.
 func (d *Dispatcher) HeartbeatInterval() time.Duration {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
@@ -42,7 +42,7 @@ func (d *Dispatcher) heartbeat() time.Duration {
 	return min(max(each, minHeartbeat), maxHeartbeat)
 }
 
-// probeLoop keeps knowing whether the agent is there and what it does.
+// probeLoop keeps an agent's status up to date.
 func (d *Dispatcher) probeLoop(ctx context.Context, l *lane) {
 	select {
 	case <-ctx.Done():
@@ -59,7 +59,7 @@ func (d *Dispatcher) probeLoop(ctx context.Context, l *lane) {
 		case <-l.probing:
 		}
 		d.Turn("probe", l.Name, 0)
-		execution.Taken(l.probing) // one look is enough for all who want one by now
+		execution.Taken(l.probing) // one probe serves all requests so far
 		if d.due(l) {
 			d.probeOnce(ctx, l)
 		}
@@ -67,15 +67,15 @@ func (d *Dispatcher) probeLoop(ctx context.Context, l *lane) {
 	}
 }
 
-// due reports whether asking could tell anything new.
+// due reports whether a status request could tell anything new.
 func (d *Dispatcher) due(l *lane) bool {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
-	return !l.Presence.Up() || l.stale || l.Withheld() != "" || len(l.withheld) > 0 || l.Presence.Silence(d.opts.Monotonic()) >= d.patience(l)
+	return !l.Presence.Up() || l.stale || l.Withheld() != "" || len(l.withheld) > 0 || l.Presence.Silence(d.opts.Monotonic()) >= d.silenceLimit(l)
 }
 
-// patience is how long an agent may say nothing before it is asked.
-func (d *Dispatcher) patience(l *lane) time.Duration {
+// silenceLimit is how long an agent may be silent before it is asked.
+func (d *Dispatcher) silenceLimit(l *lane) time.Duration {
 	if l.Row.Source == signalbox.AgentRegistered || l.Row.Source == signalbox.AgentChild {
 		return d.heartbeat() + d.opts.Probe
 	}
@@ -91,13 +91,12 @@ func (d *Dispatcher) probeInterval(l *lane) time.Duration {
 	case l.Withheld() != "" || len(l.withheld) > 0:
 		return d.opts.Probe / probeHeld
 	}
-	return d.together(max(d.patience(l)-l.Presence.Silence(d.opts.Monotonic()), d.opts.Probe/probeHeld))
+	return d.alignProbe(max(d.silenceLimit(l)-l.Presence.Silence(d.opts.Monotonic()), d.opts.Probe/probeHeld))
 }
 
-// together puts off a look at an agent that is there, a little, to a moment
-// that all lanes share: to wake an idle process costs more than the look, and
-// thousands that beat are looked at as often as they beat.
-func (d *Dispatcher) together(wait time.Duration) time.Duration {
+// alignProbe delays the probe of a connected agent slightly, to a moment shared by all
+// lanes: waking an idle process costs more than the probe.
+func (d *Dispatcher) alignProbe(wait time.Duration) time.Duration {
 	every := d.opts.Probe / probeHeld
 	if every <= 0 {
 		return wait
@@ -105,14 +104,14 @@ func (d *Dispatcher) together(wait time.Duration) time.Duration {
 	return wait + every - (d.opts.Monotonic().Sub(d.started)+wait)%every
 }
 
-// reask wants a fresh status of an agent that has just registered: it may have
+// requestStatus requests the status of an agent that has just registered, since it may have
 // been restarted.
-func (d *Dispatcher) reask(name string) {
+func (d *Dispatcher) requestStatus(name string) {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
 	if l := d.Lanes[name]; l != nil {
 		l.stale = true
-		l.Presence.Stay()
+		l.Presence.CancelLeave()
 		l.probing.Send()
 	}
 }
@@ -120,7 +119,7 @@ func (d *Dispatcher) reask(name string) {
 func (d *Dispatcher) probeOnce(ctx context.Context, l *lane) {
 	d.Mu.Lock()
 	conn, epoch, lost := l.conn, l.epoch, slices.Clone(l.withheld)
-	l.stale = false // who wants a fresh status from now on wants the next one
+	l.stale = false // requests from now on need the next one
 	d.Mu.Unlock()
 	asking, cancel := context.WithTimeout(ctx, min(probeTimeout, d.opts.AskTimeout))
 	s, err := conn.status(asking)
@@ -132,26 +131,26 @@ func (d *Dispatcher) probeOnce(ctx context.Context, l *lane) {
 		d.probeFailed(l, err)
 		return
 	}
-	d.learn(l, s)
+	d.applyStatus(l, s)
 	d.keepProof(ctx, l, conn, s.Proof)
 	d.Mu.Lock()
-	d.hearsFrom(l, false)()
+	d.agentHeard(l, false)()
 	d.freeWithheld(ctx, l, s, lost)
 	d.Mu.Lock()
-	if l.epoch == epoch && l.ours() { // else the status may be older than what happened since
+	if l.epoch == epoch && l.ours() { // else the status may be outdated
 		l.updateAvailability(d.ID)
 	}
 	if l.Isolated > 0 {
-		l.Bypass.Look()
+		l.Bypass.Check()
 	}
-	d.Mark(l)
+	d.Update(l)
 	d.Mu.Unlock()
-	d.askSessions(l)
+	d.syncSessions(l)
 	l.Wake.Send()
 }
 
-// keepProof remembers of an agent that says so that it proves itself: from then
-// on nothing is sent to its address before it has.
+// keepProof records that an agent proves its identity: from then on nothing is sent to its
+// address before it has.
 func (d *Dispatcher) keepProof(ctx context.Context, l *lane, c *conn, proves bool) {
 	d.Mu.Lock()
 	row := l.stored
@@ -170,7 +169,7 @@ func (d *Dispatcher) probeFailed(l *lane, err error) {
 	d.Mu.Lock()
 	l.failures++
 	l.stale = true
-	l.Presence.Stay()
+	l.Presence.CancelLeave()
 	gone := unsent(err) || l.failures >= probeFailures || statusOf(err) != 0
 	d.Mu.Unlock()
 	if gone {
@@ -182,8 +181,8 @@ func (d *Dispatcher) probeFailed(l *lane, err error) {
 func (d *Dispatcher) unreachable(l *lane, why string) {
 	d.Mu.Lock()
 	news, url := l.gone(d.opts.Monotonic(), why), l.Row.URL
-	told := l.term != nil || why == execution.ItStops // else the director that dispatches to it tells
-	d.Mark(l)
+	told := l.term != nil || why == execution.StoppingMessage // else the director that dispatches to it journals it
+	d.Update(l)
 	d.Mu.Unlock()
 	if !news {
 		return
@@ -194,17 +193,17 @@ func (d *Dispatcher) unreachable(l *lane, why string) {
 	}
 }
 
-// gone takes in that the agent is not there. It reports whether that is news.
+// gone records that the agent is unreachable, and reports whether it was up.
 func (l *lane) gone(now time.Time, why string) (news bool) {
-	if why == execution.ItStops {
+	if why == execution.StoppingMessage {
 		return l.Presence.Leave(now, now.Add(leavingFor), why)
 	}
 	return l.Presence.Gone(now, why)
 }
 
-// downElsewhere takes in that another director finds an agent down: it is asked
-// from here, unless it said itself that it stops.
-func (d *Dispatcher) downElsewhere(name, why string) {
+// foreignDown handles another director's report that an agent is down: its status is
+// requested from here, unless it announced itself that it stops.
+func (d *Dispatcher) foreignDown(name, why string) {
 	d.Mu.Lock()
 	l := d.Lanes[name]
 	if l == nil {
@@ -212,9 +211,9 @@ func (d *Dispatcher) downElsewhere(name, why string) {
 		return
 	}
 	l.stale = true
-	if why == execution.ItStops {
+	if why == execution.StoppingMessage {
 		l.gone(d.opts.Monotonic(), why)
-		d.Mark(l)
+		d.Update(l)
 	}
 	d.Mu.Unlock()
 	l.probing.Send()

@@ -13,68 +13,67 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// run is one execution, from the claim or the adoption to its end.
+// run is one execution, from its claim or adoption to its end.
 type run struct {
-	execution.Run // but for the tail, guarded by Mu
+	execution.Run // guarded by Mu, except the tail
 
-	d     *Dispatcher
-	lane  *lane
-	term  *term // in which it was begun
-	ctx   context.Context
-	stop  context.CancelFunc // ends the following
-	again execution.Signal   // capacity 1: a plain agent is worth asking now
-	done  chan struct{}      // closed when its own goroutine has ended
+	d       *Dispatcher
+	lane    *lane
+	term    *term // in which it was begun
+	ctx     context.Context
+	stop    context.CancelFunc // stops following
+	pollNow execution.Signal   // capacity 1: poll a plain agent now
+	done    chan struct{}      // closed when its own goroutine has ended
 
-	adopted bool   // another director began the execution
-	talk    string // the conversation of its row when it was claimed or adopted
+	adopted bool   // started by another director
+	session string // the session of its row when it was claimed or adopted
 
 	trace   string // traceparent for the agent
 	request signalbox.Request
 	env     map[string]string // of the task
 
-	agentTask  string // the agent's own id for it, once known; guarded by Mu
-	cancelling bool   // a goroutine tells the agent to stop; guarded by Mu
+	agentTask  string // the agent's own id for it, "" until known; guarded by Mu
+	cancelling bool   // a goroutine is sending a cancel to the agent; guarded by Mu
 	refused    bool   // the agent said busy; guarded by Mu
-	withheld   bool   // it ended as lost and keeps its slot; guarded by Mu
-	tracked    bool   // it was taken away and is followed to its end all the same; guarded by Mu
-	kept       bool   // what it said then is kept; guarded by Mu
-	ending     bool   // its end is being stored, and its slot may be claimed behind that; guarded by Mu
+	withheld   bool   // it ended as lost and its slot is withheld; guarded by Mu
+	tracked    bool   // it is followed as an orphan; guarded by Mu
+	staleKept  bool   // its final report is stored; guarded by Mu
+	ending     bool   // its end is being stored, and its slot may already be claimed; guarded by Mu
 	clocks     clocks // guarded by Mu
-	noOutput   bool   // the agent has no log to read; used by the run's own goroutine
-	// seenBefore are the runs that a plain agent was seen at when it was asked
-	// about this one, "" for one that it did not name; of the run's own goroutine.
+	noOutput   bool   // the agent serves no log; used by the run's own goroutine
+	// seenBefore are the runs that a plain agent reported when it was asked about this one,
+	// "" for an unnamed one; used by the run's own goroutine.
 	seenBefore map[string]bool
 }
 
-// way is what a run needs to ask its agent.
-type way struct {
-	conn     *conn  // it changes when the agent moves
-	id       string // the name by which the agent knows the task best
+// endpoint is what a run needs to query its agent.
+type endpoint struct {
+	conn     *conn  // changes when the agent moves
+	id       string // the agent's id for the task, else its queue_id
 	fencing  bool   // the agent understands fences
-	known    bool   // what the agent is and does
-	longPoll bool   // the agent has it
+	known    bool   // the agent has reported its status
+	longPoll bool   // the agent supports long polls
 }
 
-func (r *run) way() way {
+func (r *run) endpoint() endpoint {
 	r.d.Mu.Lock()
 	defer r.d.Mu.Unlock()
 	l := r.lane
-	return way{
+	return endpoint{
 		conn: l.conn, id: cmp.Or(r.agentTask, r.ID), fencing: l.Row.Fencing, known: l.status.AgentKind != "", longPoll: l.status.LongPoll,
 	}
 }
 
-// elsewhere reports whether the agent that does not know the task speaks from
-// another address than the one that got it, while somebody is still there.
-// Then its word proves nothing: the other one may have it. An address that
-// refuses connections has nobody.
-func (r *run) elsewhere(ctx context.Context, word error) bool {
+// mayBeElsewhere reports whether the answer that the task is unknown came from another
+// address than the one that got the offer, while something still listens there. Then the
+// answer proves nothing: the other agent may have the task.
+func (r *run) mayBeElsewhere(ctx context.Context, word error) bool {
 	var no *execution.Refusal
 	first := strings.TrimRight(r.row().AgentURL, "/")
 	if !errors.As(word, &no) || no.From == first {
 		return false
 	}
-	_, err := newConn(first, "", discoverTimeout, r.d.opts.Transport).status(ctx) // without the token: it may be a stranger by now
+	_, err := newConn(first, "", discoverTimeout, r.d.opts.Transport).status(ctx) // without the token: it may belong to someone else now
 	return !refused(err)
 }
 
@@ -84,23 +83,23 @@ func (r *run) row() signalbox.Task {
 	return r.Task
 }
 
-// setRow takes in a newer row, unless it is that of another execution: this
-// one must not come to speak with the other's fence.
+// setRow stores a newer row, unless it is that of another execution: this one must never
+// write with the other's fence.
 func (r *run) setRow(t signalbox.Task) {
 	r.d.Mu.Lock()
 	defer r.d.Mu.Unlock()
-	r.Take(t)
+	r.Update(t)
 	if t.TaskID != "" && t.Fence == r.Fence {
 		r.agentTask = t.TaskID
 	}
 }
 
-// heard notes that the agent said something about this task.
-func (r *run) heard() { r.hear(nil, nil) }
+// markHeard records that the agent reported on this task.
+func (r *run) markHeard() { r.recordReply(nil, nil) }
 
-// hear takes in what the agent said about this task: a piece of its log, and its
-// state. It reports whether there is more of the log than before.
-func (r *run) hear(o *api.AgentOutput, s *api.AgentTaskStatus) (news bool) {
+// recordReply records what the agent reported on this task: a piece of its log, its state,
+// or neither. It reports whether the log has grown.
+func (r *run) recordReply(o *api.AgentOutput, s *api.AgentTaskStatus) (news bool) {
 	d := r.d
 	wall := d.Engine.Now()
 	if o != nil && o.Next > r.Tail.Position() {
@@ -111,19 +110,19 @@ func (r *run) hear(o *api.AgentOutput, s *api.AgentTaskStatus) (news bool) {
 	now := d.opts.Monotonic()
 	r.Heard = now
 	if o != nil {
-		r.Tell(o.Note)
+		r.SetNote(o.Note)
 	}
 	if news {
 		r.lane.Progress, r.Printed, r.clocks.progressAt = wall, wall, now
 	}
 	if s != nil && s.StartedAt != nil {
-		r.progressSaid(api.AgentCurrentTask{StartedAt: *s.StartedAt, LastProgressAt: s.LastProgressAt}, now, wall)
+		r.recordProgress(api.AgentCurrentTask{StartedAt: *s.StartedAt, LastProgressAt: s.LastProgressAt}, now, wall)
 	}
-	d.hearsFrom(r.lane, true)()
+	d.agentHeard(r.lane, true)()
 	return news
 }
 
-// silence is how long the agent has said nothing about this task.
+// silence is the time since the agent last reported on this task.
 func (r *run) silence() time.Duration {
 	r.d.Mu.Lock()
 	defer r.d.Mu.Unlock()
@@ -138,8 +137,8 @@ func (r *run) offer() api.AgentTask {
 	return offer
 }
 
-// traced finds of which trace the execution is a part.
-func (r *run) traced() {
+// startTrace sets the traceparent of the execution.
+func (r *run) startTrace() {
 	if r.d.opts.Traces != nil {
 		t := r.Task
 		r.trace = r.d.opts.Traces.Execution(&t, r.request.Trace, r.adopted)
@@ -149,44 +148,43 @@ func (r *run) traced() {
 // dispatch sends a claimed task and follows it to its end.
 func (r *run) dispatch(ctx context.Context) {
 	if !r.d.Holds(r.lane.Name) {
-		return // this process stood still: whoever has the agent now asks it, and finds that it got nothing
+		return // this process was paused; the director that holds the agent now asks it, and finds that it got nothing
 	}
 	offer := r.offer()
-	r.goOn(ctx, &offer)
+	r.continueSession(ctx, &offer)
 	sending, cancel := context.WithTimeout(ctx, r.d.opts.DispatchTimeout)
-	w := r.way()
+	w := r.endpoint()
 	accepted, err := w.conn.start(sending, offer, w.fencing, r.trace)
 	cancel()
 	var no *execution.Refusal
 	switch {
 	case err == nil:
-		r.heard()
+		r.markHeard()
 		r.accept(ctx, accepted.TaskID, accepted.SessionID)
-	case ctx.Err() != nil: // we stop: whoever comes next asks the agent
+	case ctx.Err() != nil: // shutting down: the next director asks the agent
 	case unsent(err):
 		r.d.unreachable(r.lane, err.Error())
 		r.lane.probing.Send()
 		r.refuse(ctx, "agent unreachable: "+err.Error())
 	case errors.As(err, &no):
-		r.heard()
+		r.markHeard()
 		r.change(ctx, no.Refused(r.offered(), r.Mask.Hide))
-	default: // sent, and no answer that says anything
+	default: // sent, without a conclusive answer
 		r.ask(ctx, err)
 	}
 }
 
-// refuse sends the task back because of its agent.
+// refuse returns the task because of its agent.
 func (r *run) refuse(ctx context.Context, message string) {
-	r.change(ctx, execution.SentBack(r.offered(), r.Mask.Hide(message), false))
+	r.change(ctx, execution.ReturnTask(r.offered(), r.Mask.Hide(message), false))
 }
 
 func (r *run) change(ctx context.Context, change execution.Change) {
 	r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return change(ctx, r.d.Engine, t) })
 }
 
-// settle makes a change that must not get lost: while the store cannot take
-// it, it is tried again.
-func (r *run) settle(ctx context.Context, change func(signalbox.Task) (signalbox.Task, error)) execution.Settled {
+// settle makes a change that must not get lost, with retries (execution.Settle).
+func (r *run) settle(ctx context.Context, change func(signalbox.Task) (signalbox.Task, error)) execution.SettleResult {
 	how, err := execution.Settle(func() error {
 		t, err := change(r.row())
 		if err == nil {
@@ -200,7 +198,7 @@ func (r *run) settle(ctx context.Context, change func(signalbox.Task) (signalbox
 	return how
 }
 
-// tryAgain waits before something is stored once more, until ctx ends.
+// tryAgain returns the failed callback of execution.Settle.
 func (r *run) tryAgain(ctx context.Context, what string) func(error, time.Duration) bool {
 	return func(err error, pause time.Duration) bool {
 		if ctx.Err() != nil {
@@ -211,17 +209,17 @@ func (r *run) tryAgain(ctx context.Context, what string) func(error, time.Durati
 	}
 }
 
-// accept notes that the agent runs the task, and follows it. If the task was
-// taken away in the meantime, the agent is told to stop what nobody waits for.
+// accept records that the agent runs the task, and follows it. If the task was taken away
+// meanwhile, the agent is told to stop it.
 func (r *run) accept(ctx context.Context, taskID, sessionID string) {
 	if r.Isolated {
 		sessionID = ""
 	}
-	r.d.Well(r.lane)
+	r.d.MarkHealthy(r.lane)
 	r.d.Mu.Lock()
 	r.agentTask = taskID
 	if r.Isolated {
-		r.lane.Bypass.Taken()
+		r.lane.Bypass.Accepted()
 	}
 	r.d.Mu.Unlock()
 	r.startClocks()
@@ -235,17 +233,16 @@ func (r *run) accept(ctx context.Context, taskID, sessionID string) {
 		r.d.track(r)
 		return
 	}
-	r.took(ctx, sessionID)
+	r.noteSession(ctx, sessionID)
 	if r.row().State == signalbox.Cancelling {
-		r.d.tellCancel(r)
+		r.d.sendCancel(r)
 	}
 	r.follow(ctx)
 }
 
-// turn is where a goroutine of the run goes on.
 func (r *run) turn(what string) { r.d.Turn(what, r.ID, r.Fence) }
 
-// sleep is sleep on the run's own goroutine.
+// sleep is execution.Sleep on the run's own goroutine.
 func (r *run) sleep(ctx context.Context, d time.Duration) bool {
 	ok := execution.Sleep(ctx, d)
 	r.turn("run")

@@ -63,7 +63,7 @@ func newRigPair(t *testing.T, settings ...setting) *rigPair {
 		ctx, stop := context.WithCancel(context.Background())
 		t.Cleanup(stop)
 		d := h.d
-		if err := h.engine.Follow(ctx, view, engine.Following{Rows: d.Wants, Behind: d.Behind}); err != nil {
+		if err := h.engine.Follow(ctx, view, engine.FollowOptions{NeedsRow: d.NeedsRow, OnGap: d.Resync}); err != nil {
 			t.Fatal(err)
 		}
 		if i == 0 {

@@ -124,7 +124,7 @@ func TestRunThatWaitsForItsCallIsNotWedged(t *testing.T) {
 	h := newRig(t, byProgress)
 	var inCall atomic.Value
 	inCall.Store("")
-	h.engine.SetCalls(func(id string) bool { return inCall.Load() == id })
+	h.engine.SetInCall(func(id string) bool { return inCall.Load() == id })
 	h.agent(Options{})
 	h.agent(Options{Name: "other"})
 	h.start()

@@ -8,14 +8,14 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// A chat goes on with its agent's current conversation. Where the agent
-// begins conversations under the id it is given, the row has it. Any other
-// agent names its conversations itself: a chat is offered to it with the one
-// that is current then, and what it answers is the one to go on with.
+// A chat continues its agent's current session. If the agent starts sessions under the id
+// it is given, the row has that id. Any other agent chooses ids itself: a chat is offered
+// to it with the session that is current then, and the one it answers is the one to
+// continue.
 
-// goOn puts the conversation to go on with into the offer of a chat that names
-// none and was given none that is sure to last.
-func (r *run) goOn(ctx context.Context, offer *api.AgentTask) {
+// continueSession sets the session of an offer for a chat that names none, unless the agent
+// starts sessions under the id it is given.
+func (r *run) continueSession(ctx context.Context, offer *api.AgentTask) {
 	t, q := r.row(), r.request
 	r.d.Mu.Lock()
 	lasts := r.lane.status.Sessions && t.SessionID != ""
@@ -31,77 +31,75 @@ func (r *run) goOn(ctx context.Context, offer *api.AgentTask) {
 	offer.SessionID = id
 }
 
-// took notes in which conversation the agent ran a chat, as it said.
-func (r *run) took(ctx context.Context, session string) {
+// noteSession records the session in which the agent says it ran a chat.
+func (r *run) noteSession(ctx context.Context, session string) {
 	t := r.row()
 	r.d.Mu.Lock()
-	named := r.lane.status.Sessions && r.talk != ""
+	named := r.lane.status.Sessions && r.session != ""
 	r.d.Mu.Unlock()
-	if t.Mode != signalbox.ModeChat || session == "" || session == r.talk || named {
+	if t.Mode != signalbox.ModeChat || session == "" || session == r.session || named {
 		return
 	}
-	r.talk = session
-	if err := r.d.Engine.TakeSession(ctx, t, session); err != nil && ctx.Err() == nil {
+	r.session = session
+	if err := r.d.Engine.AdoptSession(ctx, t, session); err != nil && ctx.Err() == nil {
 		r.d.Log.Error("conversation not made the current one", "queue_id", t.ID, "agent", r.lane.Name, "session", session, "error", err)
 	}
 }
 
-// conversations says whether the list of an agent's conversations is to be asked
-// for: once each time that it comes up, one question at a time.
-type conversations int
+// sessionSync says whether an agent's list of sessions is to be read: once each time it
+// comes up, one request at a time.
+type sessionSync int
 
 const (
-	reconciled conversations = iota
-	toAsk
-	asking
-	toAskAgain // asking; it came up anew meanwhile
+	synced sessionSync = iota
+	syncDue
+	syncing
+	syncAgain // syncing, and it came up again meanwhile
 )
 
-func (c *conversations) due() bool { return *c == toAsk }
-func (c *conversations) ask()      { *c = asking }
+func (c *sessionSync) due() bool { return *c == syncDue }
+func (c *sessionSync) start()    { *c = syncing }
 
-// want has it asked for.
-func (c *conversations) want() {
+func (c *sessionSync) request() {
 	switch *c {
-	case reconciled:
-		*c = toAsk
-	case asking:
-		*c = toAskAgain
+	case synced:
+		*c = syncDue
+	case syncing:
+		*c = syncAgain
 	}
 }
 
-// answered takes in that the question is over, with an answer or without.
-func (c *conversations) answered() {
+// finished ends a sync, successful or not.
+func (c *sessionSync) finished() {
 	switch *c {
-	case asking:
-		*c = reconciled
-	case toAskAgain:
-		*c = toAsk
+	case syncing:
+		*c = synced
+	case syncAgain:
+		*c = syncDue
 	}
 }
 
-// askSessions begins to reconcile the stored conversations of an agent with
-// those it has, where it came up and was not asked since. One question at a
-// time; nothing else waits for it.
-func (d *Dispatcher) askSessions(l *lane) {
+// syncSessions starts to reconcile the stored sessions of an agent with its own list, if it
+// came up since the last time. One request at a time; nothing else waits for it.
+func (d *Dispatcher) syncSessions(l *lane) {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
-	if !l.conversations.due() || !l.Presence.Up() || !l.status.Sessions || !l.ours() {
+	if !l.sessionSync.due() || !l.Presence.Up() || !l.status.Sessions || !l.ours() {
 		return
 	}
 	conn, t := l.conn, l.term
-	begun := d.in(l, t, func() {
+	begun := d.goInTerm(l, t, func() {
 		d.Turn("sessions", l.Name, 0)
 		if err := d.reconcileSessions(t.ctx, l.Name, conn); err != nil && t.ctx.Err() == nil {
 			d.Log.Warn("conversations of an agent not reconciled, tried again when it comes up next", "agent", l.Name, "error", err)
 		}
 		d.Mu.Lock()
-		l.conversations.answered()
+		l.sessionSync.finished()
 		d.Mu.Unlock()
-		d.askSessions(l) // it came up anew in the meantime
+		d.syncSessions(l) // in case it came up again
 	})
 	if begun {
-		l.conversations.ask()
+		l.sessionSync.start()
 	}
 }
 
@@ -120,9 +118,9 @@ func (d *Dispatcher) reconcileSessions(ctx context.Context, agent string, c *con
 		if !signalbox.ValidSessionID(s.SessionID) {
 			continue
 		}
-		used := s.LastUsed.UTC().Truncate(time.Millisecond) // a store keeps no more
+		used := s.LastUsed.UTC().Truncate(time.Millisecond) // stores keep milliseconds
 		if used.IsZero() || used.After(asked) {
-			used = asked // its clock is ahead, or it does not say
+			used = asked // its clock is ahead, or it does not report it
 		}
 		has = append(has, signalbox.Session{ID: s.SessionID, LastUsed: used})
 	}

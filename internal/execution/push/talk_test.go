@@ -90,7 +90,7 @@ func TestTakenSessionStaysArchived(t *testing.T) {
 	if _, err := h.engine.ArchiveSession(t.Context(), session, "tester"); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.engine.TakeSession(t.Context(), h.task(id), session); err != nil {
+	if err := h.engine.AdoptSession(t.Context(), h.task(id), session); err != nil {
 		t.Fatal(err)
 	}
 	if got := h.current("fake"); got != "" {

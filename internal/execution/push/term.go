@@ -11,37 +11,34 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// Where several directors are over one store, each agent has one that
-// dispatches to it. The others have a lane for it as well, and ask it for its
-// status, so that they can say how it is; but they offer it nothing, follow
-// nothing at it, and judge nothing.
+// If several directors share a store, each agent is dispatched to by one of them. The
+// others have a lane for it as well, and request its status to show it, but offer it
+// nothing, follow nothing there, and decide nothing.
 
-// term is the time in which this director dispatches to an agent.
+// term is a period in which this director dispatches to an agent.
 type term struct {
-	ctx  context.Context // of all that is done for it
+	ctx  context.Context // of everything done in the term
 	stop context.CancelFunc
-	// group is all that is done for it, claims included. It grows only under
-	// Mu, while the lane has this term.
+	// group counts everything done in the term, claims included. It grows only under Mu,
+	// while the lane has this term.
 	group sync.WaitGroup
-	// ready says that what was in flight at its beginning has been taken up;
-	// guarded by Mu.
+	// ready: the tasks in flight at its start have been adopted; guarded by Mu.
 	ready bool
 }
 
-// begin begins a term. Mu is held.
+// begin starts a term. Mu is held.
 func (l *lane) begin(ctx context.Context) {
 	t := &term{}
 	t.ctx, t.stop = context.WithCancel(ctx)
 	l.term = t
 }
 
-// ours reports whether this director dispatches to the agent, and has taken up
-// what was in flight there.
+// ours reports whether this director dispatches to the agent, and has adopted the tasks in
+// flight there.
 func (l *lane) ours() bool { return l.term != nil && l.term.ready }
 
-// in runs f as a part of a term of the lane, unless that is over. Mu
-// is held.
-func (d *Dispatcher) in(l *lane, t *term, f func()) bool {
+// goInTerm runs f on a goroutine of a term, unless the term is over. Mu is held.
+func (d *Dispatcher) goInTerm(l *lane, t *term, f func()) bool {
 	if d.Stopped || t == nil || l.term != t {
 		return false
 	}
@@ -53,11 +50,10 @@ func (d *Dispatcher) in(l *lane, t *term, f func()) bool {
 	return true
 }
 
-// alone reports whether no other director is over the store.
-func (d *Dispatcher) alone() bool { return d.opts.Holds == nil }
+// single reports whether this is the only director over the store.
+func (d *Dispatcher) single() bool { return d.opts.Holds == nil }
 
-// Names lists the agents of which each must be some director's: those that pull,
-// too.
+// Names lists the agents that some director must hold, pull agents included.
 func (d *Dispatcher) Names() []string {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
@@ -70,8 +66,8 @@ func (d *Dispatcher) Names() []string {
 	return names
 }
 
-// Gained takes over agents: it goes on with what is in flight there, and then
-// offers them tasks.
+// Gained starts terms for agents: their tasks in flight are adopted, then they are offered
+// tasks.
 func (d *Dispatcher) Gained(agents []string) {
 	d.Mu.Lock()
 	taken := map[string]*term{}
@@ -83,11 +79,11 @@ func (d *Dispatcher) Gained(agents []string) {
 		}
 	}
 	d.Mu.Unlock()
-	d.takeOver(taken)
+	d.adoptAgents(taken)
 }
 
-// takeOver takes up what is in flight at agents whose terms begin.
-func (d *Dispatcher) takeOver(taken map[string]*term) {
+// adoptAgents adopts the tasks in flight at agents whose terms start.
+func (d *Dispatcher) adoptAgents(taken map[string]*term) {
 	if len(taken) == 0 {
 		return
 	}
@@ -103,12 +99,12 @@ func (d *Dispatcher) takeOver(taken map[string]*term) {
 			execution.Sleep(d.Ctx, execution.StoreRetry)
 			d.Turn("take over", who, 0)
 		}
-		d.ready(taken)
+		d.startTerms(taken)
 	})
 }
 
-// ready lets agents be offered tasks.
-func (d *Dispatcher) ready(taken map[string]*term) {
+// startTerms allows offers to agents.
+func (d *Dispatcher) startTerms(taken map[string]*term) {
 	var lanes []*lane
 	d.Mu.Lock()
 	for _, name := range slices.Sorted(maps.Keys(taken)) {
@@ -118,24 +114,24 @@ func (d *Dispatcher) ready(taken map[string]*term) {
 		}
 		t.ready = true
 		l.stale = true
-		l.Bypass.Look()
-		l.conversations.want()
+		l.Bypass.Check()
+		l.sessionSync.request()
 		if l.offers.lostData() {
 			l.hold(reasonDataLoss)
 		}
-		d.Mark(l)
+		d.Update(l)
 		l.probing.Send()
 		l.Wake.Send()
 		lanes = append(lanes, l)
 	}
 	d.Mu.Unlock()
 	for _, l := range lanes {
-		d.askSessions(l)
+		d.syncSessions(l)
 	}
 }
 
-// Lost gives up agents that another director takes over, and returns when
-// nothing is done for them here any more. What runs there is left as it is.
+// Lost ends the terms of agents that another director takes over, and returns when nothing
+// is done for them here any more. Their runs continue.
 func (d *Dispatcher) Lost(agents []string) {
 	var over []*term
 	d.Mu.Lock()
@@ -149,7 +145,7 @@ func (d *Dispatcher) Lost(agents []string) {
 		l.term.stop()
 		l.term = nil
 		l.withheld = nil
-		l.offers.givenUp()
+		l.offers.handedOver()
 		d.PassOn(l)
 	}
 	d.Mu.Unlock()
@@ -159,9 +155,9 @@ func (d *Dispatcher) Lost(agents []string) {
 	d.Turn("lost", strings.Join(agents, " "), 0)
 }
 
-// Wants reports whether the row of the task that an entry of another director
-// is about is needed here.
-func (d *Dispatcher) Wants(e *signalbox.Entry) bool {
+// NeedsRow reports whether the row of the task that a foreign journal entry is about is
+// needed here.
+func (d *Dispatcher) NeedsRow(e *signalbox.Entry) bool {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
 	switch {
@@ -174,15 +170,15 @@ func (d *Dispatcher) Wants(e *signalbox.Entry) bool {
 	return e.State.Terminal() && d.AnyReady()
 }
 
-// Behind has all look for what they were not told of.
-func (d *Dispatcher) Behind() {
+// Resync recovers from missed journal entries.
+func (d *Dispatcher) Resync() {
 	d.WakeAll()
-	d.refresh.Ask()
-	d.Maintenance.Early()
+	d.refresh.Request()
+	d.Maintenance.RunNow()
 	d.Spawn(func() { d.compareRuns(d.Ctx) })
 }
 
-// terms are the terms of all lanes that have one.
+// terms returns all current terms, by agent.
 func (d *Dispatcher) terms() map[string]*term {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()

@@ -10,34 +10,34 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// applied hears of every durable change. It runs on the goroutine that made
-// the change: it only leaves signs.
+// applied observes durable changes. It runs on the goroutine that made the change, so it
+// only sends signals.
 func (d *Dispatcher) applied(a *engine.Applied) {
 	t := a.Task
 	switch a.Kind {
 	case signalbox.EventAgentDown:
-		d.downElsewhere(t.Agent, t.Message)
+		d.foreignDown(t.Agent, t.Message)
 		return
 	case signalbox.EventAgentUp:
 		return
 	case signalbox.EventAgentAdded, signalbox.EventAgentRemoved:
-		d.reask(t.Agent)
-		d.refresh.Ask()
+		d.requestStatus(t.Agent)
+		d.refresh.Request()
 		return
 	case signalbox.EventRelease:
 		d.released(t)
 	case signalbox.EventCancel:
 		if t.State == signalbox.Cancelling {
-			d.tellCancelOf(t)
+			d.sendCancelFor(t)
 		}
 	case signalbox.EventStop:
-		d.tellCancelOf(t)
+		d.sendCancelFor(t)
 	}
 	if a.Foreign && a.From.InFlight() && !t.State.InFlight() && a.Kind != signalbox.EventRelease {
-		d.endedElsewhere(t, a.Kind)
+		d.foreignEnd(t, a.Kind)
 	}
 	if t.State == signalbox.Pending && !t.Ready && !a.Partial {
-		d.Maintenance.Early() // it waits for its time: the timer may be set too late
+		d.Maintenance.RunNow() // it is due later, perhaps before the timer fires
 	}
 	d.Applied(a)
 }
@@ -78,8 +78,8 @@ func (d *Dispatcher) laneLoop(ctx context.Context, l *lane) {
 	}
 }
 
-// claim gives the agent one task, or one of its bypass queue, if it has room and
-// one waits.
+// claim gives the agent one task, or one of its bypass queue, if it has room and a task
+// waits.
 func (d *Dispatcher) claim(ctx context.Context, l *lane, isolated bool) (more bool, err error) {
 	d.Mu.Lock()
 	t := l.term
@@ -97,27 +97,26 @@ func (d *Dispatcher) claim(ctx context.Context, l *lane, isolated bool) (more bo
 		d.Mu.Lock()
 		defer d.Mu.Unlock()
 		l.hold(err.Error())
-		d.Mark(l)
+		d.Update(l)
 		return false, nil
 	}
 	if found && !d.begin(l, t, c) {
 		d.Mu.Lock()
-		d.Untried(l)
+		d.OfferUndecided(l)
 		d.Mu.Unlock()
 	}
 	return more || found, err
 }
 
-// begin starts the run of a task that was claimed in a term, and reports whether
-// it did. Where the term is over by now, or the agent must be asked first, the
-// claim is given back.
+// begin starts the run of a task that was claimed in a term, and reports whether it did. If
+// the term is over, or the agent must be asked first, the claim is returned.
 func (d *Dispatcher) begin(l *lane, t *term, c engine.Claimed) bool {
 	why := "the agent went to another director before the task was sent"
-	if !signalbox.Isolated(c.Task.Slot) && d.doubtful(l) {
+	if !signalbox.Isolated(c.Task.Slot) && d.dataLossSuspected(l) {
 		why = reasonDataLoss
 	} else {
 		r := d.newRun(l, t, c)
-		r.traced()
+		r.startTrace()
 		if d.start(r, (*run).dispatch) {
 			return true
 		}
@@ -133,34 +132,33 @@ func (d *Dispatcher) begin(l *lane, t *term, c engine.Claimed) bool {
 	return false
 }
 
-// giveBackFor bounds how long a claim is given back for which it is too late.
+// giveBackFor bounds the attempt to return a claim.
 const giveBackFor = 5 * time.Second
 
-// newRun makes the run of a task. ctx ends when the dispatcher stops, the agent
+// newRun makes the run of a task. Its context ends when the dispatcher stops, the agent
 // goes to another director, or the execution is taken away.
 func (d *Dispatcher) newRun(l *lane, t *term, c engine.Claimed) *run {
 	r := &run{
-		Run: execution.NewRun(c, d.opts.Monotonic()), d: d, lane: l, term: t, again: execution.NewSignal(), done: make(chan struct{}),
-		talk: c.Task.SessionID, request: c.Request, env: c.Env, agentTask: c.Task.TaskID, seenBefore: map[string]bool{},
+		Run: execution.NewRun(c, d.opts.Monotonic()), d: d, lane: l, term: t, pollNow: execution.NewSignal(), done: make(chan struct{}),
+		session: c.Task.SessionID, request: c.Request, env: c.Env, agentTask: c.Task.TaskID, seenBefore: map[string]bool{},
 	}
 	r.ctx, r.stop = context.WithCancel(t.ctx)
 	return r
 }
 
-// start puts a run on the books, on a goroutine of its own, unless its term is
-// over.
+// start registers a run and starts its goroutine, unless its term is over.
 func (d *Dispatcher) start(r *run, first func(*run, context.Context)) bool {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
-	begun := d.in(r.lane, r.term, func() {
+	begun := d.goInTerm(r.lane, r.term, func() {
 		defer close(r.done)
 		defer d.work.Done()
 		defer r.stop()
 		r.turn("run")
 		t := r.row()
-		_ = execution.FollowEarlier(r.ctx, d.Engine.Read(), &t, r.Tail) // else the log of this attempt stands alone
+		_ = execution.ContinueLog(r.ctx, d.Engine.Read(), &t, r.Tail) // on an error the log starts with this attempt
 		first(r, r.ctx)
-		d.leave(r)
+		d.runEnded(r)
 	})
 	if !begun {
 		r.stop()
@@ -168,23 +166,23 @@ func (d *Dispatcher) start(r *run, first func(*run, context.Context)) bool {
 	}
 	r.lane.put(r)
 	d.Runs[r.ID] = r
-	d.Mark(r.lane)
+	d.Update(r.lane)
 	d.work.Begin()
 	return true
 }
 
-// drop takes a run off the books, if it is still there. Mu is held.
-func (d *Dispatcher) drop(r *run) {
-	r.lane.take(r)
+// remove unregisters a run. Mu is held.
+func (d *Dispatcher) remove(r *run) {
+	r.lane.remove(r)
 	if d.Runs[r.ID] == r {
 		delete(d.Runs, r.ID)
 	}
 }
 
-// claimBehind returns the context for the change that ends a run: the agent's next
-// task is claimed behind it, in the same commit where the store can do that. Of an
-// agent without fences it must first be noted here what the run was called, and of
-// one that names its conversations itself, in which one it ended.
+// claimBehind returns the context for the change that ends a run: the agent's next claim
+// follows it in the same commit, if the store supports that. Not for an agent without
+// fences, whose id for the run must be recorded first, nor for one that names its sessions
+// itself.
 func (d *Dispatcher) claimBehind(ctx context.Context, r *run) context.Context {
 	if d.opts.Turn != nil || r.Isolated {
 		return ctx
@@ -193,30 +191,30 @@ func (d *Dispatcher) claimBehind(ctx context.Context, r *run) context.Context {
 		d.Mu.Lock()
 		defer d.Mu.Unlock()
 		if l := r.lane; l.Runs[r.ID] == r && l.Row.Fencing && l.status.Sessions {
-			r.lane.end(r, true)
-			d.Mark(r.lane)
+			r.lane.setEnding(r, true)
+			d.Update(r.lane)
 			r.lane.Wake.Send()
 		}
 	})
 }
 
-// notEnding takes back that the slot of a run may be claimed.
-func (d *Dispatcher) notEnding(r *run) {
+// cancelEnding withdraws that the slot of a run may be claimed.
+func (d *Dispatcher) cancelEnding(r *run) {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
-	r.lane.end(r, false)
-	d.Mark(r.lane)
+	r.lane.setEnding(r, false)
+	d.Update(r.lane)
 }
 
-// leave takes a run off its lane and lets the lane look for more.
-func (d *Dispatcher) leave(r *run) {
+// runEnded removes a run from its lane and has the lane claim again.
+func (d *Dispatcher) runEnded(r *run) {
 	r.Tail.End()
 	d.Mu.Lock()
 	l := r.lane
-	d.drop(r)
-	l.past(r)
-	d.Untried(l) // its offer decided nothing
-	if r.withheld && l.term == r.term && !l.keeps(r.Fence) {
+	d.remove(r)
+	l.recordEnded(r)
+	d.OfferUndecided(l) // in case its offer decided nothing
+	if r.withheld && l.term == r.term && !l.withholdsFence(r.Fence) {
 		r.withheld = false
 		l.withheld = append(l.withheld, withheld{
 			Slot: signalbox.Slot{Agent: l.Name, Slot: r.Slot, TaskID: r.ID, Fence: r.Fence, Withheld: true}, id: r.agentTask,
@@ -224,12 +222,12 @@ func (d *Dispatcher) leave(r *run) {
 		l.probing.Send()
 	}
 	if l.Removed {
-		d.refresh.Ask()
+		d.refresh.Request()
 	}
 	if r.Isolated {
-		l.Bypass.Look()
+		l.Bypass.Check()
 	}
-	d.Mark(l)
+	d.Update(l)
 	d.Mu.Unlock()
 	l.Wake.Send()
 }

@@ -370,8 +370,8 @@ func TestSessionGrace(t *testing.T) {
 	prefer := h.submit(engine.NewTask{SessionID: "two", Session: signalbox.SessionPrefer})
 	named := h.submit(engine.NewTask{Agent: "a"})
 	gone := h.live("a")
-	if grace := gone.StrandAt.Sub(gone.DownSince); grace != execution.DefaultSessionGrace || gone.DownSince.After(h.engine.Now()) {
-		t.Errorf("gone since %s, dealt with at %s", gone.DownSince, gone.StrandAt)
+	if grace := gone.StrandedAt.Sub(gone.DownSince); grace != execution.DefaultSessionGrace || gone.DownSince.After(h.engine.Now()) {
+		t.Errorf("gone since %s, dealt with at %s", gone.DownSince, gone.StrandedAt)
 	}
 	row := h.task(require)
 	if got := h.engine.Trouble(&row); !strings.Contains(got, "the task fails at ") {
@@ -395,7 +395,7 @@ func TestSessionGrace(t *testing.T) {
 	}
 	a.Up()
 	h.ends(named, signalbox.ReasonCompleted)
-	if back := h.live("a"); !back.DownSince.IsZero() || !back.StrandAt.IsZero() {
+	if back := h.live("a"); !back.DownSince.IsZero() || !back.StrandedAt.IsZero() {
 		t.Errorf("it is up: %+v", back)
 	}
 }

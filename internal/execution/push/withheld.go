@@ -10,14 +10,14 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// withheld is a slot whose task was lost while its agent may still be at it.
+// withheld is a slot whose task was lost while its agent may still run it.
 type withheld struct {
 	signalbox.Slot
-	id string // the agent's own id of the task, "" if it never told
+	id string // the agent's own id of the task, "" if unknown
 }
 
-// freeWithheld gives back the slots of lost tasks that the agent no longer
-// runs. lost are those that were withheld before its status s was asked for.
+// freeWithheld frees the slots of lost tasks that the agent no longer runs. lost are those
+// that were withheld before its status s was requested.
 func (d *Dispatcher) freeWithheld(ctx context.Context, l *lane, s api.AgentStatus, lost []withheld) {
 	for _, w := range lost {
 		if s.State != "idle" && d.stillRuns(ctx, l, w) {
@@ -30,17 +30,17 @@ func (d *Dispatcher) freeWithheld(ctx context.Context, l *lane, s api.AgentStatu
 		d.Mu.Lock()
 		l.withheld = slices.DeleteFunc(l.withheld, func(o withheld) bool { return o == w })
 		if signalbox.Isolated(w.Slot.Slot) {
-			l.Bypass.Look()
+			l.Bypass.Check()
 		}
-		d.Mark(l)
+		d.Update(l)
 		d.SlotFreed()
 		d.Mu.Unlock()
 		d.Log.Info("", "agent", "slot_freed", "name", l.Name, "slot", w.Slot.Slot, "queue_id", w.TaskID)
 	}
 }
 
-// stillRuns asks whether the agent is still at a lost task. Of one whose id
-// it never told, only its idleness says that it is over.
+// stillRuns asks whether the agent still runs a lost task. Without the agent's id for it,
+// only an idle status ends it.
 func (d *Dispatcher) stillRuns(ctx context.Context, l *lane, w withheld) bool {
 	if w.id == "" {
 		return true

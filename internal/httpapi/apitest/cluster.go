@@ -120,7 +120,7 @@ func (r *Cluster) Add(name string, change ...func(*Options)) *Member {
 	m.Serve.Store(&handler)
 	m.Beat()
 	ctx, cancel := context.WithCancel(context.Background())
-	if err := m.Engine.Follow(ctx, m.View, engine.Following{Rows: func(*signalbox.Entry) bool { return true }}); err != nil {
+	if err := m.Engine.Follow(ctx, m.View, engine.FollowOptions{NeedsRow: func(*signalbox.Entry) bool { return true }}); err != nil {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(func() {

@@ -46,8 +46,8 @@ func (d *Director) newCluster(ctx context.Context, shared store.Shared, sealer *
 	c.peers = peers.New(shared, peers.Options{
 		Director: self, Now: c.clock.Now, Monotonic: proc.SinceBoot, Log: d.Log, Agents: func() []string { return d.push.Names() },
 		Gained: func(agents []string) { d.push.Gained(agents) }, Lost: func(agents []string) { d.push.Lost(agents) },
-		Lapse: func(over bool) { d.tools.Tasks.Lapse(over) }, Doubt: func() { d.tools.Tasks.Recheck() }, Dead: func([]string) { d.tools.Tasks.Recheck() },
-		Heard: func() []store.Heard { return d.pull.Heard() }, News: func(news []store.Heard) { d.pull.News(news) },
+		Lapse: func(over bool) { d.tools.Tasks.Lapse(over) }, Doubt: func() { d.tools.Tasks.RecheckOwnership() }, Dead: func([]string) { d.tools.Tasks.RecheckOwnership() },
+		Heard: func() []store.Heard { return d.pull.Heard() }, News: func(news []store.Heard) { d.pull.HeardElsewhere(news) },
 		Superseded: func(err error) { c.ended <- fmt.Errorf("this director may not go on: %w", err) },
 	})
 	d.opened.Defer(func() { c.peers.Leave(context.Background()) }) // all that this director ran has ended
@@ -142,12 +142,14 @@ func (d *Director) joinCluster(ctx context.Context) error {
 	if err := c.peers.Start(ctx); err != nil {
 		return err
 	}
-	return d.Engine.Follow(c.follow, c.store, engine.Following{
-		Rows:   func(e *signalbox.Entry) bool { return d.push.Wants(e) || d.pull.Wants(e) || d.tools.Tasks.Wants(e) },
-		Behind: func() { d.push.Behind(); d.pull.Behind() },
-		Sign: func() {
+	return d.Engine.Follow(c.follow, c.store, engine.FollowOptions{
+		NeedsRow: func(e *signalbox.Entry) bool {
+			return d.push.NeedsRow(e) || d.pull.NeedsRow(e) || d.tools.Tasks.NeedsRow(e)
+		},
+		OnGap: func() { d.push.Resync(); d.pull.Resync() },
+		OnPoll: func() {
 			d.tools.Wake()
-			d.push.Remembers()
+			d.push.CheckGeneration()
 		},
 	})
 }

@@ -181,7 +181,7 @@ func (d *Director) assemble(ctx context.Context, sealer *seal.Sealer) (err error
 		Pages: dashboard.New(),
 	}
 	if cluster := d.cluster; cluster != nil {
-		o.Peers, o.Share = cluster.peers, &toolqueue.Sharing{Far: tickets.New(timed, cluster.clock.Now), Owner: o.Instance}
+		o.Peers, o.Share = cluster.peers, &toolqueue.Sharing{Backend: tickets.New(timed, cluster.clock.Now), Owner: o.Instance}
 		c.Peers = cluster.peers
 	}
 	if d.tools, err = tools.New(*cfg, o); err != nil {

@@ -180,7 +180,7 @@ func (b *Backend) Before(_ context.Context, id string, _ int) (n int, exact bool
 }
 
 // Ended lists ended tasks that stand before a place, newest end first.
-func (b *Backend) Ended(_ context.Context, before store.EndedSpot, limit int) (ended []signalbox.Task, err error) {
+func (b *Backend) Ended(_ context.Context, before store.EndedCursor, limit int) (ended []signalbox.Task, err error) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	for _, p := range slices.Backward(b.ended[:b.ended.rank(before.EndedMS, before.Seq)]) {

@@ -167,7 +167,7 @@ func TestBatchComesBack(t *testing.T) {
 	d = p.delta()
 	ended := p.finish(d, running)
 	p.commit(d)
-	if got, err := p.Ended(t.Context(), store.EndedSpot{EndedMS: 1 << 60}, 10); err != nil || len(got) != 1 || got[0] != *ended {
+	if got, err := p.Ended(t.Context(), store.EndedCursor{EndedMS: 1 << 60}, 10); err != nil || len(got) != 1 || got[0] != *ended {
 		t.Errorf("ended %+v (%v)", got, err)
 	}
 	if w, err := p.Whole(t.Context(), ended.ID); err != nil || w.Result == nil || w.Result.Output == "" {

@@ -78,8 +78,8 @@ func (c *delta) write(x *exchange, d *verbs.Delta) {
 	}
 	f, t := &d.From, &d.To
 	var upon, last []byte
-	if d.Upon != nil {
-		upon, last = text(d.Upon.Writer), number(d.Upon.Number)
+	if d.Parent != nil {
+		upon, last = text(d.Parent.Writer), number(d.Parent.Number)
 	}
 	x.do(stMetaStep, number(f.Moment), number(t.Moment), number(t.Generation), number(t.Seq), number(t.Place), number(t.Fence),
 		number(t.Entry), number(t.EnqueuedMS), number(t.WokenMS), number(int64(d.InUse[0])), number(int64(d.InUse[1])), number(d.Cut),

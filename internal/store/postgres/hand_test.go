@@ -85,7 +85,7 @@ func (h *handing) end(stored bool) error {
 func (h *handing) upon(b *verbs.Handed) *verbs.Delta {
 	h.two.at, h.two.queued = h.batch.To, 2
 	d := h.two.delta()
-	d.Upon = &b.BatchID
+	d.Parent = &b.BatchID
 	h.two.submit(d, 1)
 	return d
 }
@@ -134,7 +134,7 @@ func TestABatchIsStoredOnlyUponTheOneThatItNames(t *testing.T) {
 	}
 	for _, upon := range []verbs.BatchID{{Writer: "nobody", Number: 2}, {Writer: "one", Number: 1}, {Writer: "one", Number: 3}, {Writer: "one", Number: 2}} {
 		d := p.delta()
-		d.Upon = &upon
+		d.Parent = &upon
 		err := p.try(d)
 		if want := upon.Writer == "one" && upon.Number == 2; want != (err == nil) || !want && !errors.Is(err, verbs.ErrMoved) {
 			t.Errorf("upon %+v: %v", upon, err)
@@ -153,7 +153,7 @@ func TestWhatIsReadUponABatchIsReadOnceItIsStored(t *testing.T) {
 			var l *verbs.Loaded
 			go func() {
 				var err error
-				l, err = h.two.Load(context.Background(), &verbs.Want{Writer: "two", Upon: &b.BatchID, Tasks: []string{h.made[0].ID}})
+				l, err = h.two.Load(context.Background(), &verbs.Want{Writer: "two", Parent: &b.BatchID, Tasks: []string{h.made[0].ID}})
 				loaded <- err
 			}()
 			_ = h.end(stored)

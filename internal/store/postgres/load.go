@@ -20,11 +20,11 @@ func load(x *exchange, w *verbs.Want) *verbs.Loaded {
 	if w.Since != 0 {
 		loadLogs(x, w.Since, l)
 	}
-	if w.Upon != nil {
+	if w.Parent != nil {
 		stored := int64(0)
-		x.ask(stNumber, func(r row) error { stored = r.int(0); return nil }, text(w.Upon.Writer))
+		x.ask(stNumber, func(r row) error { stored = r.int(0); return nil }, text(w.Parent.Writer))
 		x.then(func() error {
-			if stored != w.Upon.Number {
+			if stored != w.Parent.Number {
 				return verbs.ErrMoved
 			}
 			return nil

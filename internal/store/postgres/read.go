@@ -144,7 +144,7 @@ func (g *Backend) Children(ctx context.Context, parent string, limit int) ([]sig
 }
 
 // Ended lists ended tasks that stand before a place, newest end first.
-func (g *Backend) Ended(ctx context.Context, before store.EndedSpot, limit int) ([]signalbox.Task, error) {
+func (g *Backend) Ended(ctx context.Context, before store.EndedCursor, limit int) ([]signalbox.Task, error) {
 	return g.tasks(ctx, stEnded, number(before.EndedMS), number(before.Seq), number(int64(limit)))
 }
 

@@ -143,7 +143,7 @@ func (g *backend) Children(ctx context.Context, parent string, limit int) ([]sig
 }
 
 // Ended lists ended tasks that stand before a place, newest end first.
-func (g *backend) Ended(ctx context.Context, at store.EndedSpot, limit int) ([]signalbox.Task, error) {
+func (g *backend) Ended(ctx context.Context, at store.EndedCursor, limit int) ([]signalbox.Task, error) {
 	return g.listed(ctx, inEnded, "", "ZREVRANGEBYLEX", before(spot(at.EndedMS, at.Seq)), "-", "LIMIT", "0", strconv.Itoa(limit))
 }
 

@@ -239,7 +239,7 @@ func (b *Backend) Children(ctx context.Context, parent string, limit int) ([]sig
 }
 
 // Ended lists ended tasks that stand before a place, newest end first.
-func (b *Backend) Ended(ctx context.Context, before store.EndedSpot, limit int) ([]signalbox.Task, error) {
+func (b *Backend) Ended(ctx context.Context, before store.EndedCursor, limit int) ([]signalbox.Task, error) {
 	return b.list(ctx, stEnded, func(q *query) *query { return q.int(before.EndedMS).int(before.Seq).most(int64(limit)) })
 }
 

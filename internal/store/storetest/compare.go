@@ -78,7 +78,7 @@ type pair struct {
 	called int                // calls that stood in line of a tool queue
 	old    []signalbox.Change // made at some time, stored or not
 	seen   map[string]any     // what the reads said when the invariants were last checked
-	pruned store.EndedSpot    // where the last Prune stopped
+	pruned store.EndedCursor  // where the last Prune stopped
 	steps  int
 }
 

@@ -37,7 +37,7 @@ func (p *pair) chat(t *rapid.T) {
 			Owner: pick(t, "owner", "", "user:ann"), Source: signalbox.SourceWeb, Preview: "hello", CreatedAt: p.now,
 		},
 		Request: signalbox.Request{Prompt: "hello"}, Cap: pick(t, "cap", 0, 3), Room: p.room(t), Now: p.now,
-		Talk: &store.Talk{Agent: agent, Continue: rapid.Bool().Draw(t, "continue"), New: pick(t, "new", "", "s", "r", id(p.n))},
+		Chat: &store.ChatSession{Agent: agent, Continue: rapid.Bool().Draw(t, "continue"), New: pick(t, "new", "", "s", "r", id(p.n))},
 	})
 }
 

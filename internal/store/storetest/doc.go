@@ -31,12 +31,12 @@
 //     Ready tasks that a slot is free for are about to start: they count
 //     neither in QueuedAs nor against the cap. Without a Room, QueuedAs is
 //     stored as it came.
-//   - A Talk chooses the session before the room is looked at, and writes it
+//   - A Chat chooses the session before the room is checked, and writes it
 //     after the task is accepted, without an entry. It goes on with no session
 //     that is archived or gone: a current one is passed over, one that was
 //     asked for is refused (CodeConflict), whichever agent holds it. One that
 //     was asked for is not changed but for Current, and LastUsed stays until a
-//     turn is accepted. A task without a Talk may wait in any session.
+//     turn is accepted. A task without a Chat may wait in any session.
 //   - Readiness in a session is a function of its tasks: none while one is in
 //     flight, else the first by order whose time has come. So a task that is
 //     ready gives way to one that comes to stand before it, and to a turn

@@ -249,9 +249,9 @@ func pruneOwnerLimit(b *box) {
 	}
 	b.same("left", b.listed(), []string{id(9), id(8), id(7), id(5), id(4), id(2), id(1)})
 	p.Owners["token:ci"] = 100 * size
-	for p.After = (store.EndedSpot{}); ; {
+	for p.After = (store.EndedCursor{}); ; {
 		did := b.pruning(p)
-		if p.After = did.Next; p.After == (store.EndedSpot{}) {
+		if p.After = did.Next; p.After == (store.EndedCursor{}) {
 			break
 		}
 	}

@@ -197,7 +197,7 @@ func roomMustNoEffect(b *box) {
 	b.call(roomAt("a", 1))
 	b.claim("a")
 	before := everything(b)
-	b.turnedAway(roomAt("a", 1), keyed("k", "h"), talking(store.Talk{Agent: "a", New: "s"}))
+	b.turnedAway(roomAt("a", 1), keyed("k", "h"), talking(store.ChatSession{Agent: "a", New: "s"}))
 	b.same("what is stored", everything(b), before)
 	_, err := b.Session(b.ctx, "s")
 	b.refused(err, signalbox.CodeNotFound)

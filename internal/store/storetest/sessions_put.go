@@ -100,7 +100,7 @@ func sessionsRace(b *box) {
 		s := b.session("s")
 		away := s
 		away.State = signalbox.SessionArchived
-		chat := b.submission(inSession("s"), talking(store.Talk{Agent: "a"}))
+		chat := b.submission(inSession("s"), talking(store.ChatSession{Agent: "a"}))
 		errs := together(2, func(i int) error {
 			if i == 0 {
 				return b.changeSession(s, away)

@@ -30,17 +30,17 @@ func talkRules() []rule {
 }
 
 // talking makes a submission a chat with agent a.
-func talking(k store.Talk) option {
+func talking(k store.ChatSession) option {
 	return func(s *store.Submission) {
 		s.Task.Mode, s.Task.Queue = signalbox.ModeChat, signalbox.AgentQueue(k.Agent)
-		s.Talk = &k
+		s.Chat = &k
 	}
 }
 
 // chat submits a chat with agent a that goes on, or begins a session.
 func (b *box) chat(begin string) signalbox.Task {
 	b.Helper()
-	return b.submit(talking(store.Talk{Agent: "a", Continue: true, New: begin}))
+	return b.submit(talking(store.ChatSession{Agent: "a", Continue: true, New: begin}))
 }
 
 func (b *box) session(id string) signalbox.Session {
@@ -66,7 +66,7 @@ func (b *box) current(agent, want string) {
 }
 
 func talkBegins(b *box) {
-	t := b.submit(talking(store.Talk{Agent: "a", Continue: true, New: "s"}), func(s *store.Submission) {
+	t := b.submit(talking(store.ChatSession{Agent: "a", Continue: true, New: "s"}), func(s *store.Submission) {
 		s.Task.Owner, s.Task.Preview, s.Task.Source = "user:ann", "Guten Tag", signalbox.SourceWeb
 	})
 	b.same("session of the task", [2]string{t.SessionID, t.Queue}, [2]string{"s", "agent:a"})
@@ -89,7 +89,7 @@ func talkContinues(b *box) {
 
 func talkNew(b *box) {
 	b.chat("s")
-	t := b.submit(talking(store.Talk{Agent: "a", New: "r"}))
+	t := b.submit(talking(store.ChatSession{Agent: "a", New: "r"}))
 	b.same("session", t.SessionID, "r")
 	b.current("a", "r")
 	b.same("the old one", [2]any{b.session("s").Current, b.session("s").State}, [2]any{false, signalbox.SessionActive})
@@ -103,7 +103,7 @@ func talkNeither(b *box) {
 
 func talkOwn(b *box) {
 	b.chat("s")
-	t := b.submit(talking(store.Talk{Agent: "b", Continue: true, New: "r"}))
+	t := b.submit(talking(store.ChatSession{Agent: "b", Continue: true, New: "r"}))
 	b.same("session", t.SessionID, "r")
 	b.current("a", "s")
 	b.current("b", "r")
@@ -114,7 +114,7 @@ func talkAsked(b *box) {
 	was := b.session("s")
 	b.chat("r")
 	b.pass(time.Minute)
-	t := b.submit(inSession("s"), talking(store.Talk{Agent: "a", Continue: true, New: "q"}))
+	t := b.submit(inSession("s"), talking(store.ChatSession{Agent: "a", Continue: true, New: "q"}))
 	b.same("session of the task", t.SessionID, "s")
 	was.Current = true
 	b.same("session", b.session("s"), was)
@@ -123,7 +123,7 @@ func talkAsked(b *box) {
 
 func talkAskedUnknown(b *box) {
 	b.chat("r")
-	b.submit(inSession("s"), talking(store.Talk{Agent: "a", Continue: true}))
+	b.submit(inSession("s"), talking(store.ChatSession{Agent: "a", Continue: true}))
 	b.current("a", "s")
 	b.same("title", b.session("s").Title, "task 2")
 }
@@ -135,7 +135,7 @@ func talkAskedAway(b *box) {
 			s.Agent, s.State = agent, state
 			b.putSession(s)
 			before := everything(b)
-			ask := []option{inSession("s"), talking(store.Talk{Agent: "a", Continue: true, New: "q"}), capped("chat:a", 1)}
+			ask := []option{inSession("s"), talking(store.ChatSession{Agent: "a", Continue: true, New: "q"}), capped("chat:a", 1)}
 			_, err := b.Submit(b.ctx, b.submission(ask...))
 			b.refused(err, signalbox.CodeConflict)
 			b.same("what is stored", everything(b), before)
@@ -160,15 +160,15 @@ func talkAskedElsewhere(b *box) {
 	b.finish(b.bind("b", "s").ID)
 	was := b.session("s")
 	b.chat("r")
-	b.same("session of the task", b.submit(inSession("s"), talking(store.Talk{Agent: "a"})).SessionID, "s")
+	b.same("session of the task", b.submit(inSession("s"), talking(store.ChatSession{Agent: "a"})).SessionID, "s")
 	b.same("session", b.session("s"), was)
 	b.current("a", "r")
 	b.current("b", "")
 }
 
 func talkReplay(b *box) {
-	first := b.submit(keyed("k", "h"), talking(store.Talk{Agent: "a", New: "s"}))
-	got, err := b.Submit(b.ctx, b.submission(keyed("k", "h"), talking(store.Talk{Agent: "a", New: "r"})))
+	first := b.submit(keyed("k", "h"), talking(store.ChatSession{Agent: "a", New: "s"}))
+	got, err := b.Submit(b.ctx, b.submission(keyed("k", "h"), talking(store.ChatSession{Agent: "a", New: "r"})))
 	b.must(err)
 	b.same("replay", got, store.Submitted{Task: first, Replayed: true})
 	_, err = b.Session(b.ctx, "r")
@@ -177,8 +177,8 @@ func talkReplay(b *box) {
 }
 
 func talkRefused(b *box) {
-	b.submit(talking(store.Talk{Agent: "a", New: "s"}), capped("chat:a", 1))
-	_, err := b.Submit(b.ctx, b.submission(talking(store.Talk{Agent: "a", New: "r"}), capped("chat:a", 1)))
+	b.submit(talking(store.ChatSession{Agent: "a", New: "s"}), capped("chat:a", 1))
+	_, err := b.Submit(b.ctx, b.submission(talking(store.ChatSession{Agent: "a", New: "r"}), capped("chat:a", 1)))
 	b.refused(err, signalbox.CodeQueueFull)
 	_, err = b.Session(b.ctx, "r")
 	b.refused(err, signalbox.CodeNotFound)
@@ -199,7 +199,7 @@ func talkRace(b *box) {
 	const n = 64
 	var subs []store.Submission
 	for i := range n {
-		subs = append(subs, b.submission(talking(store.Talk{Agent: "a", Continue: true, New: id(1000 + i)})))
+		subs = append(subs, b.submission(talking(store.ChatSession{Agent: "a", Continue: true, New: id(1000 + i)})))
 	}
 	got := make([]store.Submitted, n)
 	for _, err := range together(n, func(i int) (err error) { got[i], err = b.Submit(b.ctx, subs[i]); return err }) {
@@ -244,7 +244,7 @@ func talkNotCurrent(b *box) {
 
 func talkOlderTurn(b *box) {
 	first := b.chat("s")
-	b.submit(talking(store.Talk{Agent: "a", New: "r"}))
+	b.submit(talking(store.ChatSession{Agent: "a", New: "r"}))
 	b.claimID("a", first.ID)
 	b.acceptIn(first.ID, "s")
 	b.current("a", "r")

@@ -15,8 +15,8 @@ type apply struct {
 	got    signalbox.Task
 }
 
-// Apply writes a change where the row still has the revision that the change
-// was made from.
+// Apply writes a change if the row still has the revision that the change was made from,
+// else ErrStale.
 func (s *Store) Apply(ctx context.Context, c signalbox.Change, now time.Time) (signalbox.Task, error) {
 	v := applies.Get().(*apply)
 	v.change, v.now = c, now
@@ -39,23 +39,23 @@ var applies = sync.Pool{New: func() any { return new(apply) }}
 func (v *apply) run(x *workingSet) error {
 	c := &v.change
 	r := x.byID(c.Task.ID)
-	var u *usage
+	var u *agentSlots
 	if c.Slot == signalbox.SlotFree || c.Slot == signalbox.SlotWithhold {
-		u = x.usage(c.Task.Agent)
+		u = x.agentSlots(c.Task.Agent)
 	}
 	if c.Task.SessionID != "" {
-		x.headTurn(c.Task.SessionID)
+		x.nextTurn(c.Task.SessionID)
 	}
 	if c.Session {
 		x.doc(kindSession, c.Task.SessionID)
 	}
-	if x.short {
+	if x.missing {
 		if c.Task.State == signalbox.Pending {
-			x.guess([]string{c.Task.Queue}, c.Task.Limit)
+			x.prefetchCounts([]string{c.Task.Queue}, c.Task.Limit)
 		} else if c.Task.State.Terminal() {
-			x.wantCounter(x.kept(c.Task.Owner))
+			x.wantCounter(x.keptBytes(c.Task.Owner))
 		}
-		return errShort
+		return errMissing
 	}
 	if err := v.refused(r); err != nil {
 		return err
@@ -94,15 +94,15 @@ func (v *apply) refused(r *row) error {
 	return nil
 }
 
-// merge returns the row that the change makes of before. What the store sets
-// is taken from the stored row, never from the caller.
+// merge returns the changed row. What the store sets comes from the stored row, never from
+// the caller.
 func (v *apply) merge(x *workingSet, before *signalbox.Task, denied bool) *signalbox.Task {
 	c := &v.change
 	t := new(signalbox.Task)
 	*t = c.Task
 	t.Seq, t.Rev = before.Seq, x.nextRev(before)
 	t.Place, t.EnqueuedAt = before.Place, before.EnqueuedAt
-	t.IdempotencyKey = before.IdempotencyKey // the index of keys stands on it
+	t.IdempotencyKey = before.IdempotencyKey // the key index depends on it
 	if denied {
 		t.SessionID = ""
 	}
@@ -116,9 +116,9 @@ func (v *apply) merge(x *workingSet, before *signalbox.Task, denied bool) *signa
 	return t
 }
 
-// applySlot does to the slot of the changed task what the change says. A slot
-// that is gone, or has another fence by now, is left alone.
-func (v *apply) applySlot(x *workingSet, u *usage) {
+// applySlot applies the change to the task's slot, unless the slot is gone or has another
+// fence.
+func (v *apply) applySlot(x *workingSet, u *agentSlots) {
 	if u == nil {
 		return
 	}
@@ -136,16 +136,15 @@ func (v *apply) applySlot(x *workingSet, u *usage) {
 	x.setSlot(u, c.Task.Slot, &kept)
 }
 
-// binding is what a change does to a session.
+// binding is the effect of a change on a session.
 type binding struct {
 	binds  bool
 	denied bool               // the agent may not name it
-	held   *signalbox.Session // as it was
+	held   *signalbox.Session // before
 	bound  signalbox.Session
 }
 
-// binding prepares the binding of a session, so that nothing can be short of
-// it any more.
+// binding prepares the binding of a session, so that everything it needs is loaded.
 func (v *apply) binding(x *workingSet, before *signalbox.Task) (b binding, err error) {
 	c := &v.change
 	if !c.Session {
@@ -155,29 +154,29 @@ func (v *apply) binding(x *workingSet, before *signalbox.Task) (b binding, err e
 	if b.held, err = x.session(after.SessionID); err != nil {
 		return b, err
 	}
-	if store.NotTheirs(b.held, before, &after) {
+	if store.HeldByOther(b.held, before, &after) {
 		b.denied = true
 		return b, nil
 	}
 	if after.SessionID == "" || after.Agent == "" {
 		return b, nil
 	}
-	if x.wholeTurn(after.SessionID); x.short {
-		return b, errShort
+	if x.allTurns(after.SessionID); x.missing {
+		return b, errMissing
 	}
 	b.binds, b.bound = true, store.BindSession(b.held, before, &after, v.now)
-	return b, x.readyToKeep(b.held, &b.bound)
+	return b, x.prepareStore(b.held, &b.bound)
 }
 
-// bind notes which agent holds a task's session. Its tasks that wait where any
-// agent could take them move to that agent's queue: each a change of the row,
-// so that a change made from an older reading is stale.
+// bind stores which agent holds a task's session. Waiting tasks of the session that any
+// agent could take move to that agent's queue. This changes their revision, so that a
+// change made from an older read is stale.
 func (x *workingSet) bind(held *signalbox.Session, bound signalbox.Session, t *signalbox.Task) error {
-	if err := x.keepSession(held, bound); err != nil {
+	if err := x.storeSession(held, bound); err != nil {
 		return err
 	}
-	k := x.turn(t.SessionID)
-	waiting := append([]spot(nil), k.pending.spots...)
+	k := x.sessionTurns(t.SessionID)
+	waiting := append([]item(nil), k.pending.items...)
 	for i := range waiting {
 		r := waiting[i].row
 		if _, own := signalbox.QueueAgent(r.task.Queue); own {

@@ -5,8 +5,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/pack"
 )
 
-// What a backend had in tables of its own is carried over to docs by these, as
-// the verbs would have written them.
+// Docs for rows that a backend used to have in tables of its own, as the verbs would have
+// written them.
 
 func doc(kind, id string, sort int64, body []byte) Doc {
 	return Doc{DocKey: DocKey{kind, id}, Sort: sort, Body: body}
@@ -73,4 +73,4 @@ func CountDocs(schedules, ticketPlace, ticketFence int64) []Doc {
 func BiasedDoc(queue string, n int64) Doc { return doc(kindBiased, queue, n, []byte{1}) }
 
 // KeptDoc is how many bytes ended tasks of an owner take.
-func KeptDoc(owner string, bytes int64) Doc { return doc(kindKept, keptBy+owner, bytes, []byte{1}) }
+func KeptDoc(owner string, bytes int64) Doc { return doc(kindKept, keptPrefix+owner, bytes, []byte{1}) }

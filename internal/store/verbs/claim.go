@@ -40,16 +40,16 @@ var claims = sync.Pool{New: func() any { return new(claim) }}
 func (v *claim) run(x *workingSet) error {
 	c := &v.request
 	v.got, v.row, v.asked = store.Claimed{}, nil, false
-	u := x.usage(c.Agent)
+	u := x.agentSlots(c.Agent)
 	slot, free := x.freeSlot(u, c)
 	free = free && (c.Isolated || !x.drained(c.Agent, c.Now))
 	if x.known && u.known && !free {
 		return nil
 	}
 	r := x.best(c.Queues, c.Now)
-	if x.short {
-		x.guess(c.Queues, v.limits()...)
-		return errShort
+	if x.missing {
+		x.prefetchCounts(c.Queues, v.limits()...)
+		return errMissing
 	}
 	if r == nil {
 		return nil
@@ -77,21 +77,21 @@ func (v *claim) run(x *workingSet) error {
 	return nil
 }
 
-// foresee wants the heads of the lines of which the set knows the beginning
-// only: where others write all the time it is most likely gone.
+// foresee wants the heads of queues of which only the beginning is known: with other
+// writers it is most likely gone.
 func (v *claim) foresee(x *workingSet) {
-	if x.ahead > 0 {
+	if x.prefetch > 0 {
 		return
 	}
 	for _, q := range v.request.Queues {
-		if l := x.lines[q]; l != nil && !l.whole {
+		if l := x.readyQueues[q]; l != nil && !l.complete {
 			l.need++
-			x.want.line(l)
+			x.want.readyQueue(l)
 		}
 	}
 }
 
-// limits are those that the tasks of an agent's queues count against.
+// limits are those that the tasks of the agent's queues count against.
 func (v *claim) limits() []string {
 	agent := v.request.Agent
 	switch kind, _ := signalbox.ExecutorKind(agent); kind {
@@ -106,11 +106,10 @@ func (v *claim) limits() []string {
 	return []string{signalbox.LimitWork, signalbox.LimitChat(agent)}
 }
 
-// freeSlot returns the agent's lowest free slot of the sort that is asked for,
-// unless the fleet's ceiling is reached. Every row of that sort counts,
-// withheld ones and those above a lowered number of slots too: each may be an
-// execution.
-func (x *workingSet) freeSlot(u *usage, c *store.ClaimRequest) (int, bool) {
+// freeSlot returns the agent's lowest free slot of the requested sort, unless the fleet
+// limit is reached. Every row of that sort counts, including withheld ones and those above
+// a lowered number of slots: each may be an execution.
+func (x *workingSet) freeSlot(u *agentSlots, c *store.ClaimRequest) (int, bool) {
 	sort, first, slots := store.SlotSort(c.Isolated), 0, min(c.Slots, signalbox.FirstIsolatedSlot)
 	if c.Isolated {
 		first, slots = signalbox.FirstIsolatedSlot, c.Slots
@@ -121,8 +120,8 @@ func (x *workingSet) freeSlot(u *usage, c *store.ClaimRequest) (int, bool) {
 	return u.free(sort, first+slots)
 }
 
-// best returns the best ready task of the queues that are not paused. Where the
-// set does not know the head of one it is short.
+// best returns the first ready task of the queues that are not paused. If the head of one
+// is unknown, missing is set.
 func (x *workingSet) best(queues []string, now time.Time) *row {
 	if x.paused("", now) {
 		return nil

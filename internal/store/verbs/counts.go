@@ -5,17 +5,17 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// queueCount is how many tasks of a queue wait: of all directors where it is
-// known, else what the batch changed of that.
+// queueCount is the number of waiting tasks of a queue: the total if known, else the change
+// by this batch.
 type queueCount struct {
 	queue string
 	QueueCount
 	known, changed bool
-	biased         *counter // of those that wait: the ones with a priority other than the usual one
+	biased         *counter // waiting tasks with a non-default priority
 }
 
-// counter is a number that is kept in a doc where it is not 0: of all directors
-// where it is known, else what the batch changed of it.
+// counter is a number stored in a doc unless it is 0: the total if known, else the change
+// by this batch.
 type counter struct {
 	key            DocKey
 	n              int64
@@ -46,50 +46,49 @@ func (x *workingSet) limit(name string) *limitCount {
 	return c
 }
 
-// depth returns the counts of a queue, if the set knows them; else it is short.
+// depth returns the counts of a queue; missing is set if they are not loaded.
 func (x *workingSet) depth(queue string) QueueCount {
 	c := x.queue(queue)
 	if !c.known {
 		x.want.queue(queue)
-		x.short = true
+		x.missing = true
 	}
 	return c.QueueCount
 }
 
-// waiting returns how many wait under a limit, likewise.
+// waiting returns how many tasks wait under a limit, likewise.
 func (x *workingSet) waiting(limit string) int {
 	c := x.limit(limit)
 	if !c.known {
 		x.want.limit(limit)
-		x.short = true
+		x.missing = true
 	}
 	return c.n
 }
 
-func (x *workingSet) bump(queue string, waiting, ready int) *queueCount {
+func (x *workingSet) addQueueCount(queue string, waiting, ready int) *queueCount {
 	c := x.queue(queue)
 	c.Waiting += waiting
 	c.Ready += ready
 	if !c.changed {
 		c.changed = true
-		x.bumped = append(x.bumped, c)
+		x.changedQueues = append(x.changedQueues, c)
 	}
 	return c
 }
 
-func (x *workingSet) bumpLimit(limit string, n int) {
+func (x *workingSet) addLimitCount(limit string, n int) {
 	c := x.limit(limit)
 	c.n += n
 	if !c.changed {
 		c.changed = true
-		x.limited = append(x.limited, c)
+		x.changedLimits = append(x.changedLimits, c)
 	}
 }
 
-// guess wants counts that a verb will change if it comes to something. It is
-// called by one that is short anyway: what is loaded with the rest costs
-// nothing.
-func (x *workingSet) guess(queues []string, limits ...string) {
+// prefetchCounts wants counts that a verb will change if it succeeds. It is called by verbs
+// that miss something anyway, so loading more costs nothing.
+func (x *workingSet) prefetchCounts(queues []string, limits ...string) {
 	for _, q := range queues {
 		c := x.queue(q)
 		if !c.known {
@@ -114,16 +113,16 @@ func (x *workingSet) counter(kind, id string) *counter {
 	return c
 }
 
-func (x *workingSet) add(c *counter, n int64) {
+func (x *workingSet) addCounter(c *counter, n int64) {
 	c.n += n
 	if !c.changed {
 		c.changed = true
-		x.counted = append(x.counted, c)
+		x.changedCounters = append(x.changedCounters, c)
 	}
 }
 
-// knows reports whether the set knows a number as it is over all directors.
-func (x *workingSet) knows(c *counter) bool {
+// knowsCounter reports whether the total of a counter is known.
+func (x *workingSet) knowsCounter(c *counter) bool {
 	if c.known {
 		return true
 	}
@@ -138,14 +137,12 @@ func (x *workingSet) knows(c *counter) bool {
 	return true
 }
 
-// wantCounter wants to know it.
 func (x *workingSet) wantCounter(c *counter) {
-	if !x.knows(c) {
+	if !x.knowsCounter(c) {
 		x.want.doc(c.key)
 	}
 }
 
-// putCounter stores it.
 func (x *workingSet) putCounter(c *counter) {
 	if c.n == 0 {
 		x.drop(c.key.Kind, c.key.ID)
@@ -154,12 +151,12 @@ func (x *workingSet) putCounter(c *counter) {
 	}
 }
 
-// standsLast returns the place of a task that was just stored, where all that
-// wait in its queue stand before it: none of them has a priority of its own,
-// and so their order is that of their places.
-func (x *workingSet) standsLast(t *signalbox.Task) store.Position {
+// lastPosition returns the position of a task just stored, if it is known to be last: no
+// waiting task of its queue has a priority of its own, so their order is that of their
+// places.
+func (x *workingSet) lastPosition(t *signalbox.Task) store.Position {
 	c := x.queue(t.Queue)
-	if t.Bias != 0 || !c.known || !x.knows(c.biased) || c.biased.n > 0 {
+	if t.Bias != 0 || !c.known || !x.knowsCounter(c.biased) || c.biased.n > 0 {
 		return store.Position{}
 	}
 	return store.Position{N: c.Waiting, Approximate: c.Waiting > store.MaxExactPosition}

@@ -6,19 +6,18 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// needs wants what the batch, all of whose verbs have run, must know before it
-// can be written: the counts that it changed, and what was asked for of the
-// tasks that were claimed.
+// needs wants what the batch must know before it can be written, once all of its verbs have
+// run: the counts that it changed, and the requests of claimed tasks.
 func (x *workingSet) needs() {
-	for _, c := range x.bumped {
+	for _, c := range x.changedQueues {
 		if !c.known {
 			x.want.queue(c.queue)
 		}
 	}
-	for _, c := range x.counted {
+	for _, c := range x.changedCounters {
 		x.wantCounter(c)
 	}
-	for _, c := range x.limited {
+	for _, c := range x.changedLimits {
 		if !c.known {
 			x.want.limit(c.limit)
 		}
@@ -31,7 +30,7 @@ func (x *workingSet) needs() {
 		}
 		seq := v.got.Task.Seq
 		if _, looked := x.fetched[seq]; looked {
-			continue // the backend has none: it stays empty
+			continue // there is none: it stays empty
 		}
 		open = append(open, v)
 		if !v.asked {
@@ -53,32 +52,30 @@ func (x *workingSet) requestOf(r *row) *signalbox.Request {
 	return x.requests.get(r.task.Seq)
 }
 
-// momentStep bounds how far a batch moves the moment. How far is random: a
-// server that lost batches and went on with others does not come to a moment
-// again that somebody knows.
+// momentStep bounds how far a batch advances the moment. The step is random: a server that
+// lost batches and continued does not reach a known moment again.
 const momentStep = 1 << 16
 
 func nextMoment(after int64) int64 { return after + 1 + rand.Int64N(momentStep) } //nolint:gosec // no secret
 
-// delta puts into d what the batch changed, with a log of it if others are to
-// follow.
+// delta fills d with the changes of the batch, with a log if other processes follow.
 func (x *workingSet) delta(d *Delta, writer string, number int64, followed bool) {
 	x.Moment = nextMoment(x.stored.Moment)
 	x.Generation = max(1, x.Generation)
 	d.clear()
 	d.Writer, d.Number, d.From, d.To = writer, number, x.stored, x.Counters
-	d.InUse, d.Cut = x.inUse, x.cut
-	d.Entries, x.entries = x.entries, d.Entries // which are none, but for their room
+	d.InUse, d.Cut = x.inUse, x.journalCut
+	d.Entries, x.entries = x.entries, d.Entries // swap buffers: d.Entries is empty
 	for _, r := range x.changed {
 		d.task(r)
 	}
-	for _, c := range x.bumped {
+	for _, c := range x.changedQueues {
 		d.Queues = append(d.Queues, QueueChange{c.queue, c.QueueCount})
 	}
-	for _, c := range x.counted {
+	for _, c := range x.changedCounters {
 		x.putCounter(c)
 	}
-	for _, c := range x.limited {
+	for _, c := range x.changedLimits {
 		d.Limits = append(d.Limits, LimitChange{c.limit, c.n})
 	}
 	for _, s := range x.slots {

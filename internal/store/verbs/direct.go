@@ -7,9 +7,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/group"
 )
 
-// direct runs verbs one by one, each in the goroutine of its caller, for a
-// backend whose commits take no time: there is nothing that callers could
-// share, and no goroutine that outlives a call.
+// direct runs verbs one by one on their callers' goroutines, for a backend whose commits
+// take no time: batching would gain nothing.
 type direct struct {
 	mu  sync.Mutex
 	job group.Job[verb]

@@ -1,32 +1,30 @@
-// Package verbs makes a store.Store of a server that keeps rows: a Backend,
-// such as PostgreSQL or Redis.
+// Package verbs implements store.Store over a Backend, a server that keeps rows, such as
+// PostgreSQL or Redis.
 //
 //	verbs ──inbox──▶ writer ──Want──▶ Backend.Load or Lock ──Loaded──▶ workingSet
 //	                   │  the verbs run over the set, one after the other
-//	                   └──Delta──▶ Backend.Commit ──▶ all who wait are answered
+//	                   └──Delta──▶ Backend.Commit ──▶ all callers are answered
 //
-// The rules of the verbs are written once, in Go, here. All verbs that wait in
-// a process go into one batch: what they need is read in one exchange, what
-// they changed is written in one. A batch is one atomic step of the server, and
-// the batches of all processes have one order, their Moment: that is what makes
-// limits, places, fences and the journal exact over any number of directors.
+// The rules of the verbs are written once, in Go, here. All verbs that wait in a process
+// form one batch: what they need is read in one exchange, what they changed is written in
+// one. A batch is one atomic step of the server, and the batches of all processes are
+// totally ordered by their Moment: this makes limits, places, fences and the journal exact
+// over any number of directors.
 //
-// The writer has two modes. A process that is alone (alone.go) keeps what it
-// read in the working set for the next batch: Commit refuses a batch that began
-// at an older Moment (ErrMoved). So it needs one exchange for a batch, and makes
-// the next one ready while that is in flight. A Backend that no other process
-// writes to never knows another mode.
+// The writer has two modes. A process that is the only writer (exclusive_mode.go) keeps
+// what it read in the working set for the next batch: Commit refuses a batch based on an
+// older Moment (ErrMoved). So a batch needs one exchange, and the next one is prepared
+// while it is in flight. A Backend that no other process writes to is always in this mode.
 //
-// Over a SharedBackend, where others write, too (among.go), a batch takes the
-// lock first; then nobody can be refused for ever. With the lock come the logs of what the others did since, by which
-// the set follows them (follow.go), so that a batch is two exchanges. A process
-// that missed a log forgets what it knew and loads what it needs. A backend may
-// hand a batch on while it is stored (Loaded.Handed): the next process makes its
-// own upon it, which is stored only if that one is.
+// Over a SharedBackend with other writers (shared_mode.go), a batch takes the lock first,
+// so that none can be refused for ever. The lock comes with the logs of what the others
+// have done since, by which the set is brought up to date (follow.go); a batch is two
+// exchanges. A process that missed a log discards its set and loads what it needs. A
+// backend may pass the lock on while a batch is being stored (Loaded.Handed): the next
+// process builds its own batch on it, which is stored only if that one is.
 //
-// An answer that never came is asked for, not guessed: each batch leaves its
-// number with its writer's name, in the same step (SharedBackend.Committed). The same
-// number shows when a server has lost what it acknowledged: then a new
-// generation begins (generation.go), whose numbers lie above all that were
-// ever given.
+// A lost answer is resolved, not guessed: each batch stores its number with its writer's
+// name, in the same step (SharedBackend.Committed). The same number shows when a server has
+// lost acknowledged data: then a new generation starts (generation.go), whose numbers are
+// above all that were ever given.
 package verbs

@@ -76,8 +76,7 @@ func (d *documents) remove(r *docRow) {
 	}
 }
 
-// doc returns a doc, nil if there is none, or if the set does not know: then
-// it is short.
+// doc returns a doc, nil if there is none, or if that is unknown: then missing is set.
 func (x *workingSet) doc(kind, id string) *docRow {
 	k := x.docs.kind(kind)
 	if r := k.rows[id]; r != nil {
@@ -88,18 +87,17 @@ func (x *workingSet) doc(kind, id string) *docRow {
 	}
 	if !k.whole {
 		x.want.doc(DocKey{kind, id})
-		x.short = true
+		x.missing = true
 	}
 	return nil
 }
 
-// page returns all docs of a kind by ID, if the set knows them; else it is
-// short.
+// page returns all docs of a kind by ID; missing is set if they are not loaded.
 func (x *workingSet) page(kind string) []*docRow {
 	k := x.docs.kind(kind)
 	if !k.whole {
 		x.want.page(kind)
-		x.short = true
+		x.missing = true
 		return nil
 	}
 	list := make([]*docRow, 0, len(k.rows))
@@ -112,7 +110,7 @@ func (x *workingSet) page(kind string) []*docRow {
 	return list
 }
 
-// put stores a doc; body is not nil. value is what it says.
+// put stores a doc; body is not nil. value is its decoded form.
 func (x *workingSet) put(kind, id string, sort int64, body []byte, value any) {
 	k := x.docs.kind(kind)
 	r := k.rows[id]
@@ -124,7 +122,7 @@ func (x *workingSet) put(kind, id string, sort int64, body []byte, value any) {
 	x.docChanged(r)
 }
 
-// drop removes a doc, whether it is there or not.
+// drop deletes a doc, if it exists.
 func (x *workingSet) drop(kind, id string) {
 	k := x.docs.kind(kind)
 	r := k.rows[id]
@@ -147,8 +145,7 @@ func (x *workingSet) docChanged(r *docRow) {
 	x.wrote = true
 }
 
-// adoptDoc takes a doc as the backend has it, nil if it has none, unless the
-// batch changed it.
+// adoptDoc adds a loaded doc, nil if it does not exist, unless the batch changed it.
 func (x *workingSet) adoptDoc(key DocKey, doc *Doc) {
 	k := x.docs.kind(key.Kind)
 	if k.rows[key.ID] != nil {
@@ -164,7 +161,7 @@ func (x *workingSet) adoptDoc(key DocKey, doc *Doc) {
 	}
 }
 
-// adoptPage takes all docs of a kind.
+// adoptPage adds all docs of a kind.
 func (x *workingSet) adoptPage(kind string, docs []Doc) {
 	for i := range docs {
 		x.adoptDoc(docs[i].DocKey, &docs[i])
@@ -172,9 +169,8 @@ func (x *workingSet) adoptPage(kind string, docs []Doc) {
 	x.docs.kind(kind).whole = true
 }
 
-// said returns what a doc says, which must not be changed; nil if there is
-// none.
-func said[T any](r *docRow, read func(id string, body []byte) (T, error)) (*T, error) {
+// decodeDoc decodes a doc, cached; the result must not be changed. nil if there is no doc.
+func decodeDoc[T any](r *docRow, read func(id string, body []byte) (T, error)) (*T, error) {
 	if r == nil {
 		return nil, nil
 	}
@@ -189,8 +185,7 @@ func said[T any](r *docRow, read func(id string, body []byte) (T, error)) (*T, e
 	return &v, nil
 }
 
-// sayAll reads what docs say.
-func sayAll[T any](docs []Doc, read func(id string, body []byte) (T, error)) ([]T, error) {
+func decodeAll[T any](docs []Doc, read func(id string, body []byte) (T, error)) ([]T, error) {
 	if len(docs) == 0 {
 		return nil, nil
 	}
@@ -205,7 +200,7 @@ func sayAll[T any](docs []Doc, read func(id string, body []byte) (T, error)) ([]
 	return list, nil
 }
 
-// names are docs whose body is a name.
+// nameBody is the body of a doc that holds a name.
 func nameBody(name string) []byte { return append([]byte{1}, name...) }
 
 func nameOf(r *docRow) string {

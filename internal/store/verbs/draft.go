@@ -2,33 +2,31 @@ package verbs
 
 import "github.com/signalbox-ai/signalbox"
 
-// Drafting is a Backend that can write rows of a batch while more verbs are on
-// their way to it: so the time in which callers come back is not lost.
+// Drafting is a Backend that can write rows of a batch while more verbs are arriving, to
+// use the time in which callers come back.
 //
-// Between a Draft and the Commit of its batch the writer calls nothing but Draft,
-// or Undraft.
+// Between a Draft and the Commit of its batch the writer calls only Draft or Undraft.
 type Drafting interface {
 	Backend
 
-	// Draft writes the tasks, requests and results of d, which nobody sees and
-	// which are not durable before the batch is. What goes wrong is the answer to
-	// its Commit, whose TaskChanges say what was drafted. Nothing of d is kept.
+	// Draft writes the tasks, requests and results of d, invisible and not durable before
+	// the Commit of the batch, whose TaskChanges name what was drafted. Errors are returned
+	// by that Commit. It must not retain d.
 	Draft(d *Delta)
-	// Undraft takes back what was drafted. It does no harm where nothing was.
+	// Undraft discards drafts. It is a no-op without any.
 	Undraft()
 }
 
-// draft is what of a row was drafted.
+// draft is what was drafted of a row.
 type draft struct {
 	task   *signalbox.Task
 	result *signalbox.Result
 }
 
-// draft writes what the batch changed so far, if more verbs are expected and the
-// backend has nothing else to do.
+// draft drafts the changes so far, if more verbs are expected and the backend is idle.
 func (w *writer) draft() {
 	x := &w.set
-	if w.store.drafting == nil || w.alone.pipeline.stage == inFlight {
+	if w.store.drafting == nil || w.exclusive.pipeline.stage == inFlight {
 		return
 	}
 	if (len(w.batch.Jobs) >= w.callers || w.batch.Full()) && !w.store.opts.drafts {
@@ -49,8 +47,8 @@ func (w *writer) draft() {
 	w.store.drafting.Draft(d)
 }
 
-// undraft takes back what was drafted: the batch is done anew, or needs to know
-// more, and the backend reads what is stored.
+// undraft discards drafts: the batch is retried, or needs a load, for which the backend
+// must read what is stored.
 func (w *writer) undraft() {
 	x := &w.set
 	if x.drafted == 0 {

@@ -15,7 +15,7 @@ func Forgetful(o Options) Options {
 
 // Narrow makes a store keep but the heads of its lines.
 func Narrow(o Options) Options {
-	o.keep = wide
+	o.keep = defaultBounds
 	o.keep.ready = 2
 	return o
 }
@@ -23,7 +23,7 @@ func Narrow(o Options) Options {
 // ShortTurns makes a store keep but the heads of its sessions, and forget all now
 // and then.
 func ShortTurns(o Options) Options {
-	o.keep = wide
+	o.keep = defaultBounds
 	o.keep.rows, o.keep.turns = 6, 2
 	return o
 }

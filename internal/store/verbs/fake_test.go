@@ -195,7 +195,7 @@ func (c *conn) Load(ctx context.Context, w *verbs.Want) (*verbs.Loaded, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.stored(w.Upon) {
+	if !c.stored(w.Parent) {
 		return nil, verbs.ErrMoved
 	}
 	return c.load(w), nil
@@ -284,7 +284,7 @@ func (c *conn) Commit(ctx context.Context, d *verbs.Delta) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.stored(d.Upon) {
+	if !c.stored(d.Parent) {
 		return verbs.ErrMoved
 	}
 	if err := c.checked(d); err != nil {

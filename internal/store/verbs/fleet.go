@@ -14,18 +14,18 @@ type putAgent struct {
 	entry signalbox.Entry
 }
 
-// PutAgent stores an agent by name. Its CreatedAt is that of the first time.
+// PutAgent stores an agent by name. CreatedAt is kept from the first time.
 func (s *Store) PutAgent(ctx context.Context, a signalbox.Agent, e signalbox.Entry) error {
 	return s.do(ctx, &putAgent{a, e}, 0)
 }
 
 func (v *putAgent) run(x *workingSet) error {
-	was, err := said(x.doc(kindAgent, v.agent.Name), pack.ReadAgent)
+	was, err := decodeDoc(x.doc(kindAgent, v.agent.Name), pack.ReadAgent)
 	if err != nil {
 		return err
 	}
-	if x.short {
-		return errShort
+	if x.missing {
+		return errMissing
 	}
 	a := v.agent
 	if was != nil {
@@ -44,16 +44,15 @@ type removeAgent struct {
 	entry signalbox.Entry
 }
 
-// RemoveAgent forgets an agent that holds no slots, and which director held
-// it.
+// RemoveAgent deletes an agent that holds no slots, and which director held it.
 func (s *Store) RemoveAgent(ctx context.Context, name string, e signalbox.Entry) error {
 	return s.do(ctx, &removeAgent{name, e}, 0)
 }
 
 func (v *removeAgent) run(x *workingSet) error {
-	was, u := x.doc(kindAgent, v.name), x.usage(v.name)
-	if x.short {
-		return errShort
+	was, u := x.doc(kindAgent, v.name), x.agentSlots(v.name)
+	if x.missing {
+		return errMissing
 	}
 	if was == nil {
 		return signalbox.Errorf(signalbox.CodeNotFound, "there is no agent %q", v.name)
@@ -79,8 +78,8 @@ func (s *Store) SetPause(ctx context.Context, p signalbox.Pause, e signalbox.Ent
 }
 
 func (v *setPause) run(x *workingSet) error {
-	if x.short {
-		return errShort
+	if x.missing {
+		return errMissing
 	}
 	p := v.pause
 	x.put(KindPause, p.Queue, 0, pack.Pause(&p), &p)
@@ -105,8 +104,8 @@ func (s *Store) Resume(ctx context.Context, queue string, e signalbox.Entry) (wa
 
 func (v *resume) run(x *workingSet) error {
 	was := x.doc(KindPause, v.queue)
-	if x.short {
-		return errShort
+	if x.missing {
+		return errMissing
 	}
 	if v.was = was != nil; v.was {
 		x.drop(KindPause, v.queue)
@@ -115,13 +114,13 @@ func (v *resume) run(x *workingSet) error {
 	return nil
 }
 
-// paused reports whether a pause of exactly that queue is in force: one whose
-// time is over holds nothing back, even while its row still stands.
+// paused reports whether a pause of exactly that queue is in force; an expired one is not,
+// even if its row still exists.
 func (x *workingSet) paused(queue string, now time.Time) bool {
 	if x.unpaused() {
 		return false
 	}
-	p, err := said(x.doc(KindPause, queue), pack.ReadPause)
+	p, err := decodeDoc(x.doc(KindPause, queue), pack.ReadPause)
 	return err == nil && p != nil && (p.UntilMS == 0 || now.UnixMilli() < p.UntilMS)
 }
 
@@ -131,19 +130,19 @@ func (x *workingSet) unpaused() bool {
 	return k.whole && len(k.rows) == 0
 }
 
-// drained reports whether an agent is kept from all queues: its own is paused.
+// drained reports whether an agent's own queue is paused, which keeps it from all queues.
 func (x *workingSet) drained(agent string, now time.Time) bool {
 	return !x.unpaused() && x.paused(signalbox.AgentQueue(agent), now)
 }
 
 type note struct{ entry signalbox.Entry }
 
-// Note writes a journal entry that belongs to no change.
+// Note writes a journal entry without a change.
 func (s *Store) Note(ctx context.Context, e signalbox.Entry) error { return s.do(ctx, &note{e}, 0) }
 
 func (v *note) run(x *workingSet) error {
-	if x.short {
-		return errShort
+	if x.missing {
+		return errMissing
 	}
 	x.note(v.entry)
 	return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/pack"
 )
 
-// follow takes what other processes changed into the set, which has no changes
-// of its own. Where not all logs are there the set is forgotten.
+// follow applies the changes of other processes to the set, which has no changes of its
+// own. If a log is missing, the set is discarded.
 func (x *workingSet) follow(l *Loaded) {
 	at := x.stored.Moment
 	if at == l.Moment {
@@ -31,8 +31,7 @@ func (x *workingSet) follow(l *Loaded) {
 	x.followed(l.Counters, l.InUse)
 }
 
-// followHanded takes a batch into the set that is not stored yet. Where it
-// cannot the set is forgotten.
+// followHanded applies a batch that is not stored yet. If it cannot, the set is discarded.
 func (x *workingSet) followHanded(h *Handed) {
 	d := pack.Read(h.Log[logHead:])
 	from, to := LogSpan(h.Log)
@@ -50,22 +49,22 @@ func (x *workingSet) followHanded(h *Handed) {
 	}
 }
 
-// followed notes what the set is now: what was looked up before may be there.
+// followed sets the new state: what was absent may exist now.
 func (x *workingSet) followed(c Counters, inUse [store.SlotSorts]int) {
 	x.stored, x.Counters, x.inUse = c, c, inUse
-	clear(x.noID)
-	clear(x.noKey)
+	clear(x.absentIDs)
+	clear(x.absentKeys)
 	x.bound()
 }
 
-// apply takes the changes of one batch into the set. It reports whether the
-// log could be read: if not, the set is wrong.
+// apply applies the changes of one batch. It reports whether the log could be read: if not,
+// the set is invalid.
 func (x *workingSet) apply(d *pack.Reader) bool {
 	var queues []QueueChange
 	for n := d.Int(); n > 0 && !d.Bad; n-- {
 		c := QueueChange{Queue: d.Text(), QueueCount: QueueCount{int(d.Int()), int(d.Int())}}
-		if l := x.lines[c.Queue]; l != nil {
-			x.complete(l) // as it was
+		if l := x.readyQueues[c.Queue]; l != nil {
+			x.updateComplete(l) // as it was
 		}
 		queues = append(queues, c)
 	}
@@ -92,16 +91,15 @@ func (x *workingSet) apply(d *pack.Reader) bool {
 		if c := x.queues[queues[i].Queue]; c != nil {
 			c.QueueCount, c.known = queues[i].QueueCount, true
 		}
-		x.trim(x.lines[queues[i].Queue])
+		x.trim(x.readyQueues[queues[i].Queue])
 	}
 	return !d.Bad
 }
 
-// applyTask takes a task as it is now, if the set knew it, or would be wrong
-// without it.
+// applyTask updates a task if the set has it, or must have it.
 func (x *workingSet) applyTask(d *pack.Reader) bool {
 	if !d.Bool() {
-		x.gone(d.Int())
+		x.taskGone(d.Int())
 		return true
 	}
 	var pending, ready, ended, placed bool
@@ -112,7 +110,7 @@ func (x *workingSet) applyTask(d *pack.Reader) bool {
 	if placed {
 		queue, session, at := d.Bytes(), d.Bytes(), store.Cursor{OrderKey: d.Int(), Place: d.Int()}
 		body = d.Bytes()
-		matters = x.matters(queue, session, ready, at)
+		matters = x.relevant(queue, session, ready, at)
 	}
 	if !pending {
 		x.requests.drop(seq)
@@ -122,7 +120,7 @@ func (x *workingSet) applyTask(d *pack.Reader) bool {
 		return !d.Bad
 	}
 	if r != nil && (ended || len(body) == 0 || (pending && !matters)) {
-		x.drops(r)
+		x.dropChanged(r)
 		return true
 	}
 	t, err := pack.ReadTask(body)
@@ -130,51 +128,49 @@ func (x *workingSet) applyTask(d *pack.Reader) bool {
 		return false
 	}
 	if r == nil {
-		x.adopt(&t)
+		x.addLoaded(&t)
 		return true
 	}
-	x.unlist(r)
+	x.removeFromIndexes(r)
 	r.task = &t
-	x.list(r)
+	x.addToIndexes(r)
 	return true
 }
 
-// matters reports whether the set would be wrong without a task that has not
-// ended, since it says that it knows all of a session, or of the beginning of a
-// line.
-func (x *workingSet) matters(queue, session []byte, ready bool, at store.Cursor) bool {
+// relevant reports whether the set must have a task that has not ended, because it claims
+// to know all of its session, or of the beginning of its queue.
+func (x *workingSet) relevant(queue, session []byte, ready bool, at store.Cursor) bool {
 	if k := x.turns[string(session)]; len(session) > 0 && k != nil && k.whole() {
 		return true
 	}
-	l := x.lines[string(queue)]
-	return ready && l != nil && (l.whole || !l.upTo.Before(at))
+	l := x.readyQueues[string(queue)]
+	return ready && l != nil && (l.complete || !l.upTo.Before(at))
 }
 
-// gone forgets a task that is forgotten.
-func (x *workingSet) gone(seq int64) {
+// taskGone removes a deleted task.
+func (x *workingSet) taskGone(seq int64) {
 	if r := x.rows[seq]; r != nil {
-		x.drops(r)
+		x.dropChanged(r)
 	}
 	x.requests.drop(seq)
 }
 
-// drops makes the set know nothing of a task that is not what it was. It stays
-// right for all else: the session is as whole as before.
-func (x *workingSet) drops(r *row) {
+// dropChanged unloads a task that has changed. The session stays as complete as before.
+func (x *workingSet) dropChanged(r *row) {
 	t := r.task
 	k := x.turns[t.SessionID]
 	known := k != nil && k.known
-	x.release(r, t)
+	x.unload(r, t)
 	if t.SessionID == "" {
 		return
 	}
 	if k != nil {
 		k.known = known
 	}
-	x.dropTurn(t.SessionID)
+	x.dropTurns(t.SessionID)
 }
 
-// applyRequests keeps what was asked for of the tasks that the set knows now.
+// applyRequests keeps the requests of tasks that are now in the set.
 func (x *workingSet) applyRequests(d *pack.Reader) bool {
 	for seq := d.Int(); seq > 0 && !d.Bad; seq = d.Int() {
 		prompt, rest := d.Bytes(), d.Bytes()
@@ -214,7 +210,7 @@ func (x *workingSet) applySlot(d *pack.Reader) {
 	}
 	if s == nil {
 		delete(u.rows, n)
-		u.low[sort] = min(u.low[sort], n)
+		u.firstFree[sort] = min(u.firstFree[sort], n)
 		return
 	}
 	u.rows[n] = &slotRow{agent: agent, n: n, slot: s}

@@ -18,8 +18,8 @@ type putDoc struct {
 }
 
 func (v *putDoc) run(x *workingSet) error {
-	if x.short {
-		return errShort
+	if x.missing {
+		return errMissing
 	}
 	x.put(v.kind, v.id, 0, v.body, nil)
 	return nil
@@ -33,8 +33,8 @@ type deleteDoc struct {
 
 func (v *deleteDoc) run(x *workingSet) error {
 	was := x.doc(v.kind, v.id)
-	if x.short {
-		return errShort
+	if x.missing {
+		return errMissing
 	}
 	if v.was = was != nil; v.was {
 		x.drop(v.kind, v.id)
@@ -97,12 +97,12 @@ func (s *Store) AppendAudit(ctx context.Context, a signalbox.Audit) (signalbox.A
 }
 
 func (v *appendAudit) run(x *workingSet) error {
-	head, err := said(x.doc(kindAuditHead, auditHead), readHead)
+	head, err := decodeDoc(x.doc(kindAuditHead, auditHead), readHead)
 	if err != nil {
 		return err
 	}
-	if x.short {
-		return errShort
+	if x.missing {
+		return errMissing
 	}
 	a := v.row
 	a.At = a.At.UTC().Truncate(time.Millisecond)

@@ -8,112 +8,111 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// spot is a row's place in a sorted list: the lowest key is first, then the
-// lowest tie. The two are unique in a list.
-type spot struct {
+// item is a row's position in a sorted list, by key, then tie. The two are unique in a
+// list.
+type item struct {
 	key, tie int64
 	row      *row
 }
 
-func compareSpots(a, b spot) int {
+func compareItems(a, b item) int {
 	if c := cmp.Compare(a.key, b.key); c != 0 {
 		return c
 	}
 	return cmp.Compare(a.tie, b.tie)
 }
 
-// sorted is a sorted list of rows. Nearly all that happens to one happens at
-// one of its ends.
-type sorted struct{ spots []spot }
+// sortedRows is a sorted list of rows. Nearly all changes are at its ends.
+type sortedRows struct{ items []item }
 
-// rank returns how many spots stand before (key, tie).
-func (l *sorted) rank(key, tie int64) int {
-	at := spot{key: key, tie: tie}
-	if n := len(l.spots); n == 0 || compareSpots(l.spots[n-1], at) < 0 {
+// rank returns how many items are before (key, tie).
+func (l *sortedRows) rank(key, tie int64) int {
+	at := item{key: key, tie: tie}
+	if n := len(l.items); n == 0 || compareItems(l.items[n-1], at) < 0 {
 		return n
 	}
-	if compareSpots(l.spots[0], at) >= 0 {
+	if compareItems(l.items[0], at) >= 0 {
 		return 0
 	}
-	n, _ := slices.BinarySearchFunc(l.spots, at, compareSpots)
+	n, _ := slices.BinarySearchFunc(l.items, at, compareItems)
 	return n
 }
 
-func (l *sorted) add(key, tie int64, r *row) {
+func (l *sortedRows) add(key, tie int64, r *row) {
 	n := l.rank(key, tie)
-	if n == len(l.spots) {
-		l.spots = append(l.spots, spot{key, tie, r})
+	if n == len(l.items) {
+		l.items = append(l.items, item{key, tie, r})
 		return
 	}
-	l.spots = slices.Insert(l.spots, n, spot{key, tie, r})
+	l.items = slices.Insert(l.items, n, item{key, tie, r})
 }
 
-func (l *sorted) remove(key, tie int64) {
+func (l *sortedRows) remove(key, tie int64) {
 	n := l.rank(key, tie)
-	if len(l.spots) == 1 { // its room stays
-		l.spots[0] = spot{}
-		l.spots = l.spots[:0]
+	if len(l.items) == 1 { // keep the capacity
+		l.items[0] = item{}
+		l.items = l.items[:0]
 		return
 	}
-	if n < len(l.spots)/2 || n == 0 { // those before it are fewer than those behind it; the head goes most often
-		copy(l.spots[1:n+1], l.spots[:n])
-		l.spots[0] = spot{}
-		l.spots = l.spots[1:]
+	if n < len(l.items)/2 || n == 0 { // shift the shorter side; the head is removed most often
+		copy(l.items[1:n+1], l.items[:n])
+		l.items[0] = item{}
+		l.items = l.items[1:]
 		return
 	}
-	l.spots = slices.Delete(l.spots, n, n+1)
+	l.items = slices.Delete(l.items, n, n+1)
 }
 
-// line is the ready tasks of a queue that the set knows.
-type line struct {
-	sorted
-	queue string
-	whole bool         // they are all
-	upTo  store.Cursor // else: they are all up to this place; beyond it there may be others
-	need  int          // claims that wait for more
-	asked bool         // it is in the want
+// readyQueue is the ready tasks of a queue that the set knows.
+type readyQueue struct {
+	sortedRows
+	queue    string
+	complete bool         // all ready tasks are known
+	upTo     store.Cursor // otherwise: all up to this cursor are known
+	need     int          // claims that wait for more
+	wanted   bool         // it is in the want
 }
 
-func (x *workingSet) line(queue string) *line {
-	l := x.lines[queue]
+func (x *workingSet) readyQueue(queue string) *readyQueue {
+	l := x.readyQueues[queue]
 	if l == nil {
-		l = &line{queue: queue}
-		x.lines[queue] = l
+		l = &readyQueue{queue: queue}
+		x.readyQueues[queue] = l
 	}
 	return l
 }
 
-// head returns the best ready task of a queue; nil if there is none, or if the
-// set does not know: then it is short.
+// head returns the first ready task of a queue; nil if there is none, or if that is
+// unknown: then missing is set.
 func (x *workingSet) head(queue string) *row {
-	l := x.line(queue)
-	x.complete(l)
-	if len(l.spots) > 0 && (l.whole || !l.upTo.Before(cursorOf(&l.spots[0]))) {
-		return l.spots[0].row
+	l := x.readyQueue(queue)
+	x.updateComplete(l)
+	if len(l.items) > 0 && (l.complete || !l.upTo.Before(cursorOf(&l.items[0]))) {
+		return l.items[0].row
 	}
-	if !l.whole {
+	if !l.complete {
 		l.need++
-		x.want.line(l)
-		x.short = true
+		x.want.readyQueue(l)
+		x.missing = true
 	}
 	return nil
 }
 
-// complete notes that a line is whole where it has as many tasks as are ready.
-func (x *workingSet) complete(l *line) {
-	if !l.whole {
+// updateComplete marks a queue as complete if it has as many tasks as are ready.
+func (x *workingSet) updateComplete(l *readyQueue) {
+	if !l.complete {
 		c := x.queues[l.queue]
-		l.whole = c != nil && c.known && c.Ready == len(l.spots)
+		l.complete = c != nil && c.known && c.Ready == len(l.items)
 	}
 }
 
-func cursorOf(p *spot) store.Cursor { return store.Cursor{OrderKey: p.key, Place: p.tie} }
+func cursorOf(p *item) store.Cursor { return store.Cursor{OrderKey: p.key, Place: p.tie} }
 
-// loaded notes that the first n ready tasks behind upTo, or a place before it,
-// are in the set now: got are those, as the backend has them.
-func (l *line) loaded(got []*signalbox.Task, n int) {
+// loaded records that the first n ready tasks after upTo, or after an earlier cursor, were
+// loaded: got.
+func (l *readyQueue) loaded(got []*signalbox.Task, n int) {
 	if len(got) < n {
-		l.whole = true
+		l.complete = true
 		return
 	}
 	if last := store.CursorOf(got[len(got)-1]); l.upTo == (store.Cursor{}) || l.upTo.Before(last) {

@@ -54,6 +54,8 @@ func (s *Store) Children(ctx context.Context, id string, limit int) ([]signalbox
 // historyRows is how many rows History looks at for one page, and historyPage
 // how many it reads at once.
 const (
+	// historyRows bounds the rows that History reads for one page, historyPage those it
+	// reads at once.
 	historyRows = 10_000
 	historyPage = 1000
 )
@@ -70,7 +72,7 @@ func (s *Store) History(ctx context.Context, q store.HistoryQuery) (page store.H
 	if err != nil {
 		return page, err
 	}
-	at := store.EndedSpot{EndedMS: ended, Seq: seq}
+	at := store.EndedCursor{EndedMS: ended, Seq: seq}
 	for looked, limit := 0, q.Limit+1; ; limit = historyPage {
 		rows, err := s.tasks(ctx, limit, func(ctx context.Context) ([]signalbox.Task, error) { return s.backend.Ended(ctx, at, limit) })
 		if err != nil {
@@ -83,7 +85,7 @@ func (s *Store) History(ctx context.Context, q store.HistoryQuery) (page store.H
 			}
 			looked++
 			t := &rows[i]
-			at = store.EndedSpotOf(t)
+			at = store.EndedCursorOf(t)
 			if q.Takes(t) {
 				page.Tasks = append(page.Tasks, *t)
 			}

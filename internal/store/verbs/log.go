@@ -7,21 +7,19 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/pack"
 )
 
-// A log says what a batch changed, so that another process need not forget what
-// it knows: it follows (follow.go). It is written only where others write, too.
+// A log is the changes of a batch, for other processes to follow (follow.go). It is written
+// only if there are other writers.
 //
-// It has the moments that it leads from and to, 8 bytes each; then, packed, the
-// counts of queues and limits after it, the tasks, slots and docs, what was
-// asked for of new tasks, and the counters. Who knows less than that ignores
-// what follows.
+// It starts with the moments from and to, 8 bytes each; then, packed, the counts of queues
+// and limits after it, the tasks, slots and docs, the requests of new tasks, and the
+// counters. Older readers ignore what follows after what they know.
 
-// logMost bounds a log. What is larger is not worth it: others load what they
-// need.
-const logMost = 256 << 10
+// maxLogBytes bounds a log. For larger changes, others load what they need.
+const maxLogBytes = 256 << 10
 
 // log packs what a delta changes; nil if that is too much.
 func (x *workingSet) log(d *Delta) []byte {
-	b := binary.BigEndian.AppendUint64(x.logged[:0], uint64(d.From.Moment)) //nolint:gosec // never negative
+	b := binary.BigEndian.AppendUint64(x.logBuf[:0], uint64(d.From.Moment)) //nolint:gosec // never negative
 	b = binary.BigEndian.AppendUint64(b, uint64(d.To.Moment))               //nolint:gosec // never negative
 	p := pack.Append(b)
 	p.Int(int64(len(d.Queues)))
@@ -40,22 +38,22 @@ func (x *workingSet) log(d *Delta) []byte {
 	logRequests(&p, d)
 	t := &d.To
 	p.Ints(t.Generation, t.Seq, t.Place, t.Fence, t.Entry, t.EnqueuedMS, t.WokenMS, int64(d.InUse[0]), int64(d.InUse[1]))
-	x.logged = p.Packed()
-	if len(x.logged) > logMost {
+	x.logBuf = p.Packed()
+	if len(x.logBuf) > maxLogBytes {
 		return nil
 	}
-	return x.logged
+	return x.logBuf
 }
 
-// matters reports whether a set may be wrong without knowing where a task stands.
-func matters(t *signalbox.Task) bool {
+// relevant reports whether a set may need to know the position of a task.
+func relevant(t *signalbox.Task) bool {
 	return t.State == signalbox.Pending || (t.SessionID != "" && !t.State.Terminal())
 }
 
-// logTasks leads each task by what tells whether a set needs it: most do not
-// need most, and reading a whole one takes longer than all else. One that runs
-// or has ended is left out but for that, unless it is a turn of a session: who
-// has it under way knows it, and others forget it.
+// logTasks precedes each task with what tells whether a set needs it: most are not needed,
+// and decoding a task is expensive. Tasks that run or have ended are left out otherwise,
+// unless they are turns of a session: the process that follows one knows it, and others
+// drop it.
 func (x *workingSet) logTasks(p *pack.Packer, d *Delta) {
 	p.Int(int64(len(d.Tasks)))
 	for i := range d.Tasks {
@@ -67,14 +65,14 @@ func (x *workingSet) logTasks(p *pack.Packer, d *Delta) {
 		}
 		t := c.After
 		p.Int(t.Seq)
-		p.Flags(t.State == signalbox.Pending, t.Ready, t.State.Terminal(), matters(t))
-		if !matters(t) {
+		p.Flags(t.State == signalbox.Pending, t.Ready, t.State.Terminal(), relevant(t))
+		if !relevant(t) {
 			continue
 		}
 		p.Texts(t.Queue, t.SessionID)
 		p.Ints(t.OrderKey(), t.Place)
-		x.scratch = pack.Task(x.scratch[:0], t)
-		p.Bytes(x.scratch)
+		x.taskBuf = pack.Task(x.taskBuf[:0], t)
+		p.Bytes(x.taskBuf)
 	}
 }
 
@@ -94,16 +92,14 @@ func logSlots(p *pack.Packer, d *Delta) {
 	}
 }
 
-// requestMost bounds what was asked for of a task in a log: most of the others
-// do not claim it.
-const requestMost = 2 << 10
+// maxLoggedRequest bounds a request in a log, in bytes: most readers do not claim its task.
+const maxLoggedRequest = 2 << 10
 
-// logRequests lists what was asked for of new tasks, where that is little: whoever
-// claims one need not read it. Secrets are left out, which go when their task
-// ends, and a log may stay.
+// logRequests adds small requests of new tasks, so that a claim need not read them. Secrets
+// are left out: they must be erased when their task ends, and a log may be kept longer.
 func logRequests(p *pack.Packer, d *Delta) {
 	for i := range d.Requests {
-		if r := &d.Requests[i].Request; sizeOf(r) <= requestMost && len(r.SealedEnv) == 0 {
+		if r := &d.Requests[i].Request; sizeOf(r) <= maxLoggedRequest && len(r.SealedEnv) == 0 {
 			p.Int(d.Requests[i].Seq)
 			p.Texts(r.Prompt)
 			p.Bytes(pack.Request(r))
@@ -112,18 +108,18 @@ func logRequests(p *pack.Packer, d *Delta) {
 	p.Int(0)
 }
 
-// logDocs leaves out what no set keeps.
+// logDocs leaves out docs that sets do not cache.
 func logDocs(p *pack.Packer, d *Delta) {
 	n := int64(0)
 	for i := range d.Docs {
-		if kept(d.Docs[i].Kind) {
+		if cached(d.Docs[i].Kind) {
 			n++
 		}
 	}
 	p.Int(n)
 	for i := range d.Docs {
 		doc := &d.Docs[i]
-		if !kept(doc.Kind) {
+		if !cached(doc.Kind) {
 			continue
 		}
 		p.Texts(doc.Kind, doc.ID)
@@ -133,5 +129,5 @@ func logDocs(p *pack.Packer, d *Delta) {
 	}
 }
 
-// kept reports whether the set keeps docs of a kind from batch to batch.
-func kept(kind string) bool { return kind != kindAudit && kind != KindStale }
+// cached reports whether the set keeps docs of a kind between batches.
+func cached(kind string) bool { return kind != kindAudit && kind != KindStale }

@@ -4,20 +4,21 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// readAhead is how many ready tasks are loaded beyond those that are claimed,
-// where the set will be of use for the next batch.
-const readAhead = 256
+// prefetchReady is how many ready tasks are loaded beyond those that are claimed, if the
+// set will be used by the next batch.
+const prefetchReady = 256
 
 // readWhole bounds the lines that are read as a whole where a batch has many
 // verbs, busyVerbs: what others do to one can be followed then, and it need not
 // be read again.
 const (
-	readWhole = 2048
-	busyVerbs = 16
+	// maxFullRead bounds the queues that are read completely in a batch of largeBatch verbs
+	// or more: changes by others can then be followed without another read.
+	maxFullRead = 2048
+	largeBatch  = 16
 )
 
-// ask finishes the want of a batch of so many verbs: with what each set needs
-// at its beginning, and how many tasks of each line.
+// ask completes the want of a batch of that many verbs.
 func (x *workingSet) ask(writer string, verbs int) *Want {
 	w := &x.want.Want
 	w.Writer = writer
@@ -25,31 +26,30 @@ func (x *workingSet) ask(writer string, verbs int) *Want {
 		w.InUse = true
 		x.want.page(KindPause)
 	}
-	for _, l := range x.want.lines {
-		w.Lines = append(w.Lines, LineWant{Queue: l.queue, After: l.upTo, N: l.need + x.beyond(l, verbs)})
+	for _, l := range x.want.readyQueues {
+		w.Lines = append(w.Lines, LineWant{Queue: l.queue, After: l.upTo, N: l.need + x.prefetchOf(l, verbs)})
 	}
 	return w
 }
 
-// beyond is how many tasks of a line are loaded beyond those that are needed. Where
-// a load costs no exchange it is an eighth of the line: of many short lines most
-// are not needed soon.
-func (x *workingSet) beyond(l *line, verbs int) int {
+// prefetchOf is how many tasks of a queue are loaded beyond those needed. If loads are
+// cheap it is an eighth of the queue: of many short queues most are not needed soon.
+func (x *workingSet) prefetchOf(l *readyQueue, verbs int) int {
 	ready := 0
 	if c := x.queues[l.queue]; c != nil && c.known {
 		ready = c.Ready
 	}
 	switch {
-	case x.near:
-		return min(max(l.need, ready/8), readAhead)
-	case verbs >= busyVerbs && ready > 0 && ready < readWhole:
-		return max(x.ahead, ready+1-l.need)
+	case x.local:
+		return min(max(l.need, ready/8), prefetchReady)
+	case verbs >= largeBatch && ready > 0 && ready < maxFullRead:
+		return max(x.prefetch, ready+1-l.need)
 	}
-	return x.ahead
+	return x.prefetch
 }
 
-// merge takes what was loaded into the set. What the set knows stands: the
-// backend has it as it was before the batch.
+// merge adds what was loaded to the set. What the set already has takes precedence: the
+// backend has the state before the batch.
 func (x *workingSet) merge(l *Loaded) {
 	w := &x.want.Want
 	if !x.known {
@@ -64,7 +64,7 @@ func (x *workingSet) merge(l *Loaded) {
 		if p := &w.Pages[i]; p.Limit == 0 && p.After == nil {
 			x.adoptPage(p.Kind, l.Pages[i])
 		} else {
-			x.answered.page, x.answered.has = l.Pages[i], true
+			x.results.page, x.results.has = l.Pages[i], true
 		}
 	}
 	x.mergeAnswers(w, l)
@@ -74,39 +74,39 @@ func (x *workingSet) merge(l *Loaded) {
 func (x *workingSet) mergeTasks(w *Want, l *Loaded) {
 	for i, id := range w.Tasks {
 		if t := l.Tasks[i]; t != nil {
-			x.adopt(t)
+			x.addLoaded(t)
 		} else if x.ids[id] == nil {
-			x.noID[id] = struct{}{}
+			x.absentIDs[id] = struct{}{}
 		}
 	}
 	for i, key := range w.Keys {
 		if t := l.Keys[i]; t != nil {
-			x.adopt(t)
+			x.addLoaded(t)
 		} else if x.keys[key] == nil {
-			x.noKey[key] = struct{}{}
+			x.absentKeys[key] = struct{}{}
 		}
 	}
 	for i := range w.Lines {
-		rows := x.adoptAll(l.Lines[i])
+		rows := x.addAllLoaded(l.Lines[i])
 		if len(l.LineRequests) > 0 {
 			x.keepRequests(rows, l.LineRequests[i])
 		}
-		x.line(w.Lines[i].Queue).loaded(l.Lines[i], w.Lines[i].N)
+		x.readyQueue(w.Lines[i].Queue).loaded(l.Lines[i], w.Lines[i].N)
 	}
 	for i, session := range w.Turns {
-		x.adoptAll(l.Turns[i])
-		x.turn(session).know(EndOfLine)
+		x.addAllLoaded(l.Turns[i])
+		x.sessionTurns(session).setKnown(EndOfLine)
 	}
 	for i, want := range w.Heads {
-		x.adoptAll(l.Heads[i].Tasks)
-		x.turn(want.Session).know(l.Heads[i].UpTo)
+		x.addAllLoaded(l.Heads[i].Tasks)
+		x.sessionTurns(want.Session).setKnown(l.Heads[i].UpTo)
 	}
 	for i, seq := range w.Requests {
 		x.fetched[seq] = l.Requests[i]
 	}
 }
 
-// keepRequests keeps what came with the tasks of a line that still wait.
+// keepRequests keeps the requests loaded with tasks that still wait.
 func (x *workingSet) keepRequests(rows []*row, requests []*signalbox.Request) {
 	for i, q := range requests {
 		if r := rows[i]; q != nil && r.task != nil && r.task.State == signalbox.Pending && r.request == nil {
@@ -115,10 +115,10 @@ func (x *workingSet) keepRequests(rows []*row, requests []*signalbox.Request) {
 	}
 }
 
-func (x *workingSet) adoptAll(tasks []*signalbox.Task) []*row {
+func (x *workingSet) addAllLoaded(tasks []*signalbox.Task) []*row {
 	rows := make([]*row, 0, len(tasks))
 	for _, t := range tasks {
-		rows = append(rows, x.adopt(t))
+		rows = append(rows, x.addLoaded(t))
 	}
 	return rows
 }
@@ -145,12 +145,12 @@ func (x *workingSet) mergeCounts(w *Want, l *Loaded) {
 }
 
 func (x *workingSet) mergeAnswers(w *Want, l *Loaded) {
-	a := &x.answered
+	a := &x.results
 	if w.Due != nil {
-		a.due, a.nextDue, a.has = x.adoptAll(l.Due), l.NextDue, true
+		a.due, a.nextDue, a.has = x.addAllLoaded(l.Due), l.NextDue, true
 	}
 	if w.Ended != nil {
-		a.ended, a.has = x.adoptAll(l.Ended), true
+		a.ended, a.has = x.addAllLoaded(l.Ended), true
 	}
 	if w.Cut != nil {
 		a.cut, a.has = l.Cut, true

@@ -29,17 +29,17 @@ func (v *beat) run(x *workingSet) error {
 	for _, agents := range [][]string{v.beat.Take, v.beat.Drop} {
 		for _, agent := range agents {
 			r := x.doc(kindHolding, agent)
-			switch held, err := said(r, readHolding); {
+			switch held, err := decodeDoc(r, readHolding); {
 			case err != nil:
-				v.quarantine.tell(r.doc.DocKey, err)
+				v.quarantine.report(r.doc.DocKey, err)
 				bad = append(bad, r)
 			case held != nil:
 				rows.Holdings = append(rows.Holdings, *held)
 			}
 		}
 	}
-	if x.short {
-		return errShort
+	if x.missing {
+		return errMissing
 	}
 	c, answer, err := store.StepBeat(rows, v.beat)
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *Store) Tickets(ctx context.Context, step store.TicketStep) ([]store.Tic
 
 const countTickets = "tickets"
 
-// looksOnly: who waits looks now and then whether it is its turn.
+// most often it is not the caller's turn yet
 func (v *tickets) looksOnly() bool {
 	s := &v.step
 	return len(s.Enter)+len(s.Leave)+len(s.EndSessions)+len(s.Keep)+len(s.Idle)+len(s.Unused) == 0
@@ -122,12 +122,12 @@ func (v *tickets) looksOnly() bool {
 func (v *tickets) run(x *workingSet) error {
 	kind := kindTickets + v.step.Queue
 	rows, bad := all(x, v.quarantine, kind, readTicket)
-	last, err := said(x.doc(kindCount, countTickets), readGiven)
+	last, err := decodeDoc(x.doc(kindCount, countTickets), readGiven)
 	if err != nil {
 		return err
 	}
-	if x.short {
-		return errShort
+	if x.missing {
+		return errMissing
 	}
 	if last == nil {
 		last = &given{}

@@ -18,11 +18,11 @@ const pruneSessionsMost = 1000
 // journal.
 func (s *Store) Prune(ctx context.Context, p store.Pruning) (store.Pruned, error) {
 	tasks := &pruneTasks{pruning: p}
-	if err := s.alone(ctx, tasks); err != nil || p.Ended.IsZero() {
+	if err := s.doAlone(ctx, tasks); err != nil || p.Ended.IsZero() {
 		return tasks.done, err
 	}
 	// The sessions come after the tasks that named them are gone.
-	return tasks.done, s.alone(ctx, &pruneSessions{unused: p.Ended, from: &s.pruned})
+	return tasks.done, s.doAlone(ctx, &pruneSessions{unused: p.Ended, from: &s.pruned})
 }
 
 type pruneTasks struct {
@@ -32,18 +32,18 @@ type pruneTasks struct {
 
 func (v *pruneTasks) run(x *workingSet) error {
 	p := &v.pruning
-	if !x.answered.has {
+	if !x.results.has {
 		if !x.known {
-			return errShort
+			return errMissing
 		}
 		x.want.any, x.want.Cut = true, &p.Ended
 		if p.Limit > 0 {
 			x.want.Ended = &EndedWant{After: p.After, Before: p.Before(), N: p.Limit}
 		}
-		return errShort
+		return errMissing
 	}
-	ended := make([]*signalbox.Task, len(x.answered.ended))
-	for i, r := range x.answered.ended {
+	ended := make([]*signalbox.Task, len(x.results.ended))
+	for i, r := range x.results.ended {
 		ended[i] = r.task
 	}
 	var going []*signalbox.Task
@@ -52,8 +52,8 @@ func (v *pruneTasks) run(x *workingSet) error {
 		x.drop(KindStale, staleID(t.Seq))
 		x.change(x.rows[t.Seq], nil)
 	}
-	if x.answered.cut > 0 {
-		x.cut, x.wrote = x.answered.cut, true
+	if x.results.cut > 0 {
+		x.journalCut, x.wrote = x.results.cut, true
 	}
 	return nil
 }
@@ -73,22 +73,22 @@ func (v *pruneSessions) run(x *workingSet) error {
 	if v.begun != x.run {
 		v.begun, v.old, v.last = x.run, nil, nil
 	}
-	if !x.answered.has {
+	if !x.results.has {
 		if !x.known {
-			return errShort
+			return errMissing
 		}
 		x.want.any = true
 		x.want.Pages = append(x.want.Pages, Page{Kind: kindSession, BySort: true, After: *v.from, Limit: pruneSessionsMost})
-		return errShort
+		return errMissing
 	}
-	if x.answered.named == nil {
+	if x.results.named == nil {
 		if err := v.choose(x); err != nil || len(v.old) > 0 {
 			return err
 		}
 	}
 	for i := range v.old {
 		held := &v.old[i]
-		if x.answered.named[held.ID] {
+		if x.results.named[held.ID] {
 			continue
 		}
 		x.drop(kindSession, held.ID)
@@ -102,7 +102,7 @@ func (v *pruneSessions) run(x *workingSet) error {
 
 // choose asks which of the sessions that nobody used are named by a task.
 func (v *pruneSessions) choose(x *workingSet) error {
-	page := x.answered.page
+	page := x.results.page
 	for i := range page {
 		if page[i].Sort >= v.unused.UnixMilli() {
 			break
@@ -121,5 +121,5 @@ func (v *pruneSessions) choose(x *workingSet) error {
 		return nil
 	}
 	x.want.any = true
-	return errShort
+	return errMissing
 }

@@ -13,18 +13,18 @@ import (
 )
 
 // said collects what was logged.
-type said struct {
+type decodeDoc struct {
 	mu   sync.Mutex
 	text strings.Builder
 }
 
-func (s *said) Write(p []byte) (int, error) {
+func (s *decodeDoc) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text.Write(p)
 }
 
-func (s *said) times(what string) int {
+func (s *decodeDoc) times(what string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Count(s.text.String(), what)
@@ -77,7 +77,7 @@ func TestIncidentADamagedRowOfADirectorStopsNoOther(t *testing.T) {
 	srv.damage(t, "lease", "c")
 	srv.damage(t, "heard", "far-x")
 
-	var log said
+	var log decodeDoc
 	s := srv.open(t, verbs.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	for range 2 {
 		answer := mustBeat(t, s, beat("y", "c"))
@@ -122,7 +122,7 @@ func TestIncidentADamagedTicketDoesNotBlockItsQueue(t *testing.T) {
 	}
 	enter(srv.open(t, verbs.Options{}), "one")
 	srv.damage(t, "ticket/db", "one")
-	var log said
+	var log decodeDoc
 	s := srv.open(t, verbs.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if list := enter(s, "two"); len(list) != 1 || list[0].ID != "two" || list[0].Fence == 0 {
 		t.Errorf("tickets: %+v", list)

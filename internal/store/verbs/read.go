@@ -82,7 +82,7 @@ func readAll[T any](ctx context.Context, s *Store, kind string, read func(id str
 	if err != nil {
 		return nil, err
 	}
-	return sayAll(docs, read)
+	return decodeAll(docs, read)
 }
 
 // Task returns the row of id, or CodeNotFound.
@@ -236,7 +236,7 @@ func (s *Store) Kept(ctx context.Context) (map[string]int64, error) {
 	}
 	kept := make(map[string]int64, len(docs))
 	for i := range docs {
-		kept[strings.TrimPrefix(docs[i].ID, keptBy)] = docs[i].Sort
+		kept[strings.TrimPrefix(docs[i].ID, keptPrefix)] = docs[i].Sort
 	}
 	return kept, nil
 }
@@ -259,7 +259,7 @@ func (s *Store) Snapshot(ctx context.Context, heads int) (store.Snapshot, error)
 	if err != nil {
 		return store.Snapshot{}, err
 	}
-	if shot.Pauses, err = sayAll(docs, pack.ReadPause); err != nil {
+	if shot.Pauses, err = decodeAll(docs, pack.ReadPause); err != nil {
 		return store.Snapshot{}, err
 	}
 	return shot, nil
@@ -283,8 +283,8 @@ func (v *byKey) looksOnly() bool { return true }
 func (v *byKey) run(x *workingSet) error {
 	r := x.byKey(v.key)
 	switch {
-	case x.short:
-		return errShort
+	case x.missing:
+		return errMissing
 	case r == nil || r.task == nil:
 		return store.UnknownKey(v.key)
 	}

@@ -33,14 +33,14 @@ func (v *restore) run(x *workingSet) error {
 	*t = v.row.Task
 	stored, known := x.byID(t.ID), x.byKey(t.IdempotencyKey)
 	if t.SessionID != "" {
-		x.headTurn(t.SessionID)
+		x.nextTurn(t.SessionID)
 	}
-	if x.short {
-		x.guess([]string{t.Queue}, t.Limit)
-		return errShort
+	if x.missing {
+		x.prefetchCounts([]string{t.Queue}, t.Limit)
+		return errMissing
 	}
 	if stored != nil || known != nil {
-		return store.Stored(t)
+		return store.AlreadyStored(t)
 	}
 	x.Seq++
 	t.Seq, t.Rev, t.Ready = x.Seq, 1, false

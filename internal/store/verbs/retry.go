@@ -10,12 +10,12 @@ import (
 
 // Bounds on the time between two attempts to reach a server.
 const (
+	// Bounds of the delay between attempts to reach a server.
 	retryFirst = 5 * time.Millisecond
 	retryLast  = 250 * time.Millisecond
 )
 
-// retry runs the verbs of the batch again, which was not stored because of an
-// error, until they are stored or cannot be.
+// retry runs the verbs of a batch that failed again, until they are stored or cannot be.
 func (w *writer) retry(err error) {
 	deadline := time.Now().Add(w.store.opts.Patience)
 	for wait := retryFirst; err != nil; {
@@ -27,32 +27,31 @@ func (w *writer) retry(err error) {
 			}
 		case errors.Is(err, errLost):
 			w.set.forget()
-			w.among.unlock()
-			err = w.beginAnew()
+			w.sharing.unlock()
+			err = w.beginGeneration()
 		}
 		w.set.forget()
 		if err != errMovedUnderLock { //nolint:errorlint // our own sign, never wrapped
-			w.among.unlock()
+			w.sharing.unlock()
 		}
 		if errors.Is(err, ErrValue) && len(w.batch.Jobs) > 1 {
 			w.oneByOne()
 			return
 		}
-		if err != nil && (!again(err) || time.Now().After(deadline)) {
+		if err != nil && (!retryable(err) || time.Now().After(deadline)) {
 			w.fail(err)
 			return
 		}
 		if signalbox.CodeOf(err) == signalbox.CodeUnavailable {
-			wait = pause(wait)
+			wait = backoff(wait)
 		}
 		err = w.attempt()
 	}
 }
 
-// oneByOne runs the verbs of the batch each in a batch of its own, and waits for
-// it.
+// oneByOne runs each verb of the batch in a batch of its own.
 func (w *writer) oneByOne() {
-	jobs, p := w.batch.Jobs, &w.alone.pipeline
+	jobs, p := w.batch.Jobs, &w.exclusive.pipeline
 	stage := p.stage
 	p.stage = redone
 	for n, j := range jobs {
@@ -63,10 +62,9 @@ func (w *writer) oneByOne() {
 	w.batch.Jobs, p.stage = jobs, stage
 }
 
-// resolve asks what became of a batch whose commit had no answer, until the
-// server says it. It returns nil if the batch is stored, ErrMoved if it is not
-// and can be done again. A caller who does not want to wait is told that
-// nobody knows (group.Unsure).
+// resolve asks the server whether a batch without an answer was stored, until it answers.
+// It returns nil if the batch is stored, ErrMoved if it is not and can be retried. A caller
+// that gives up waiting gets group.Unsure.
 func (w *writer) resolve() error {
 	deadline := time.Now().Add(w.store.opts.Patience)
 	w.store.log.Warn("the answer to a commit was lost: asking the server what became of it", "verbs", len(w.batch.Jobs))
@@ -81,7 +79,7 @@ func (w *writer) resolve() error {
 		case time.Now().After(deadline):
 			return group.Unsure(err)
 		}
-		wait = pause(wait)
+		wait = backoff(wait)
 	}
 }
 
@@ -91,20 +89,20 @@ func (w *writer) committed() (bool, error) {
 	return w.store.shared.Committed(ctx, w.store.opts.Writer, w.number)
 }
 
-func pause(wait time.Duration) time.Duration {
+func backoff(wait time.Duration) time.Duration {
 	time.Sleep(wait)
 	return min(2*wait, retryLast)
 }
 
-// fail tells the callers that their batch is not stored.
+// fail answers the callers that their batch is not stored.
 func (w *writer) fail(err error) {
-	w.among.unlock()
+	w.sharing.unlock()
 	w.store.log.Error("a batch was not stored", "verbs", len(w.batch.Jobs), "error", err)
 	w.batch.Fail(refusal(err))
 }
 
-// again reports whether a batch can come to be stored at another attempt.
-func again(err error) bool {
+// retryable reports whether another attempt may succeed.
+func retryable(err error) bool {
 	return wasOvertaken(err) || signalbox.CodeOf(err) == signalbox.CodeUnavailable
 }
 
@@ -113,7 +111,7 @@ func wasOvertaken(err error) bool {
 		errors.Is(err, errMovedUnderLock) || errors.Is(err, errPrevFailed)
 }
 
-// refusal is the answer to those whose batch was not stored.
+// refusal is the error for the callers of a failed batch.
 func refusal(err error) error {
 	var own *signalbox.Error
 	switch {

@@ -4,32 +4,32 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// row is a task that the set knows.
+// row is a task in the set.
 type row struct {
-	task *signalbox.Task // never changed in place; nil: it is forgotten
+	task *signalbox.Task // immutable; nil: it is deleted
 
-	// Of the batch at hand.
+	// Of the current batch.
 	changed bool
-	before  *signalbox.Task    // when it began; nil: it is new
-	request *signalbox.Request // of a new one
-	result  *signalbox.Result  // in place of the stored one
+	before  *signalbox.Task    // at the start of the batch; nil: it is new
+	request *signalbox.Request // of a new task
+	result  *signalbox.Result  // replaces the stored one
 	draft   draft
 }
 
-// byID returns the row of a task, nil if there is none, or if the set does not
-// know: then it is short.
+// byID returns the row of a task, nil if there is none, or if that is unknown: then missing
+// is set.
 func (x *workingSet) byID(id string) *row {
 	if r := x.ids[id]; r != nil {
 		return r
 	}
-	if _, none := x.noID[id]; !none {
+	if _, none := x.absentIDs[id]; !none {
 		x.want.task(id)
-		x.short = true
+		x.missing = true
 	}
 	return nil
 }
 
-// byKey does the same by the idempotency key.
+// byKey is byID for an idempotency key.
 func (x *workingSet) byKey(key string) *row {
 	if key == "" {
 		return nil
@@ -37,55 +37,55 @@ func (x *workingSet) byKey(key string) *row {
 	if r := x.keys[key]; r != nil {
 		return r
 	}
-	if _, none := x.noKey[key]; !none {
+	if _, none := x.absentKeys[key]; !none {
 		x.want.key(key)
-		x.short = true
+		x.missing = true
 	}
 	return nil
 }
 
-// newID and newKey are for what is most likely new.
+// newID and newKey are byID and byKey for values that are most likely new.
 func (x *workingSet) newID(id string) *row {
-	if x.look == lookAll {
+	if x.lookup == lookAll {
 		return x.byID(id)
 	}
 	return x.ids[id]
 }
 
 func (x *workingSet) newKey(key string) *row {
-	if x.look != lookNothing {
+	if x.lookup != lookNothing {
 		return x.byKey(key)
 	}
 	return x.keys[key]
 }
 
-// adopt puts a loaded row into the set, unless it knows it already.
-func (x *workingSet) adopt(t *signalbox.Task) *row {
+// addLoaded adds a loaded row, unless the set has it already.
+func (x *workingSet) addLoaded(t *signalbox.Task) *row {
 	if r := x.rows[t.Seq]; r != nil {
 		return r
 	}
 	r := &row{task: t}
-	x.hold(r)
-	x.list(r)
+	x.index(r)
+	x.addToIndexes(r)
 	return r
 }
 
-// hold makes the row known by its number, id and key.
-func (x *workingSet) hold(r *row) {
+// index adds the row by Seq, id and key.
+func (x *workingSet) index(r *row) {
 	t := r.task
 	x.rows[t.Seq] = r
 	x.ids[t.ID] = r
-	delete(x.noID, t.ID)
+	delete(x.absentIDs, t.ID)
 	if t.IdempotencyKey != "" {
 		x.keys[t.IdempotencyKey] = r
-		delete(x.noKey, t.IdempotencyKey)
+		delete(x.absentKeys, t.IdempotencyKey)
 	}
 }
 
-// release makes the set know nothing of a row.
-func (x *workingSet) release(r *row, t *signalbox.Task) {
+// unload removes a row from the set.
+func (x *workingSet) unload(r *row, t *signalbox.Task) {
 	if r.task != nil {
-		x.unlist(r)
+		x.removeFromIndexes(r)
 		if t.SessionID != "" && !t.State.Terminal() {
 			if k := x.turns[t.SessionID]; k != nil && k.covers(t) {
 				k.known = false
@@ -99,75 +99,72 @@ func (x *workingSet) release(r *row, t *signalbox.Task) {
 	}
 }
 
-// insert makes a new row.
+// insert adds a new row.
 func (x *workingSet) insert(t *signalbox.Task, request *signalbox.Request) *row {
 	r := &row{task: t, changed: true, request: request}
 	x.changed = append(x.changed, r)
 	x.wrote = true
-	x.hold(r)
-	x.list(r)
+	x.index(r)
+	x.addToIndexes(r)
 	x.count(t, 1)
 	return r
 }
 
-// change gives a row new contents, and its new place in every index; nil
-// forgets it.
+// change replaces the contents of a row and updates every index; nil deletes it.
 func (x *workingSet) change(r *row, t *signalbox.Task) {
 	if !r.changed {
 		r.changed, r.before = true, r.task
 		x.changed = append(x.changed, r)
 	}
 	x.wrote = true
-	x.unlist(r)
+	x.removeFromIndexes(r)
 	x.count(r.task, -1)
 	r.task = t
 	if t == nil {
 		return
 	}
-	x.list(r)
+	x.addToIndexes(r)
 	x.count(t, 1)
 }
 
-// list puts a row into every index that it belongs to.
-func (x *workingSet) list(r *row) {
+func (x *workingSet) addToIndexes(r *row) {
 	t := r.task
 	if t.State.Terminal() {
 		return
 	}
 	if t.SessionID != "" {
-		x.turn(t.SessionID).add(r)
+		x.sessionTurns(t.SessionID).add(r)
 	}
 	if t.Ready && t.State == signalbox.Pending {
-		x.line(t.Queue).add(t.OrderKey(), t.Place, r)
+		x.readyQueue(t.Queue).add(t.OrderKey(), t.Place, r)
 	}
 }
 
-// unlist takes a row out of every index that list put it into.
-func (x *workingSet) unlist(r *row) {
+func (x *workingSet) removeFromIndexes(r *row) {
 	t := r.task
 	if t.State.Terminal() {
 		return
 	}
 	if t.SessionID != "" {
-		x.turn(t.SessionID).remove(r)
+		x.sessionTurns(t.SessionID).remove(r)
 	}
 	if t.Ready && t.State == signalbox.Pending {
-		x.line(t.Queue).remove(t.OrderKey(), t.Place)
+		x.readyQueue(t.Queue).remove(t.OrderKey(), t.Place)
 	}
 }
 
-// kept is how many bytes the ended tasks of an owner take.
-func (x *workingSet) kept(owner string) *counter { return x.counter(kindKept, keptBy+owner) }
+// keptBytes counts the bytes of an owner's ended tasks.
+func (x *workingSet) keptBytes(owner string) *counter { return x.counter(kindKept, keptPrefix+owner) }
 
-// keptBy leads the owner in the id of such a doc: that of nobody is "".
-const keptBy = "by "
+// keptPrefix precedes the owner in the id of such a doc; an empty owner is allowed.
+const keptPrefix = "by "
 
 // count counts a task among those that wait, or what is kept of it once it has
 // ended.
 func (x *workingSet) count(t *signalbox.Task, n int) {
 	if t.State.Terminal() {
 		if size := t.Kept(); size != 0 {
-			x.add(x.kept(t.Owner), int64(n)*size)
+			x.addCounter(x.keptBytes(t.Owner), int64(n)*size)
 		}
 		return
 	}
@@ -178,22 +175,22 @@ func (x *workingSet) count(t *signalbox.Task, n int) {
 	if t.Ready {
 		ready = n
 	} else if n > 0 && t.SessionID == "" && !t.NotBefore.IsZero() && t.NotBefore.UnixMilli() <= x.WokenMS {
-		// A verb with an earlier time than Wake's: it must be looked at again.
+		// Its time is before what Wake has checked: check it again.
 		x.WokenMS = t.NotBefore.UnixMilli() - 1
 	}
-	c := x.bump(t.Queue, n, ready)
+	c := x.addQueueCount(t.Queue, n, ready)
 	if t.Bias != 0 {
-		x.add(c.biased, int64(n))
+		x.addCounter(c.biased, int64(n))
 	}
-	x.bumpLimit(t.Limit, n)
+	x.addLimitCount(t.Limit, n)
 }
 
-// find returns the row of a task, or CodeNotFound, or errShort.
+// find returns the row of a task, CodeNotFound, or errMissing.
 func (x *workingSet) find(id string) (*row, error) {
 	r := x.byID(id)
 	switch {
-	case x.short:
-		return nil, errShort
+	case x.missing:
+		return nil, errMissing
 	case r == nil || r.task == nil:
 		return nil, unknownTask(id)
 	}

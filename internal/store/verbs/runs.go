@@ -17,11 +17,11 @@ type runList struct {
 	runs     []signalbox.ScheduleRun
 }
 
-// runs returns the runs of a schedule, if the set knows them; else it is short.
+// runs returns the runs of a schedule; missing is set if they are not loaded.
 func (x *workingSet) runs(schedule string) (*runList, error) {
 	l := &runList{schedule: schedule}
 	for _, r := range x.page(kindRuns + schedule) {
-		run, err := said(r, readRun(schedule))
+		run, err := decodeDoc(r, readRun(schedule))
 		if err != nil {
 			return nil, err
 		}
@@ -113,7 +113,7 @@ func (s *Store) ScheduleRuns(ctx context.Context, id string, limit int) ([]signa
 	if err != nil {
 		return nil, err
 	}
-	return sayAll(docs, readRun(id))
+	return decodeAll(docs, readRun(id))
 }
 
 // OpenRuns lists the runs of all schedules that are open.

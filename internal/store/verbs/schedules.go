@@ -29,7 +29,7 @@ func (s *Store) PutSchedule(ctx context.Context, row signalbox.Schedule, runs []
 
 func (v *putSchedule) run(x *workingSet) error {
 	row := v.row.Clone()
-	stored, err := said(x.doc(kindSchedule, row.ID), readSchedule)
+	stored, err := decodeDoc(x.doc(kindSchedule, row.ID), readSchedule)
 	if err != nil {
 		return err
 	}
@@ -41,8 +41,8 @@ func (v *putSchedule) run(x *workingSet) error {
 			return err
 		}
 	}
-	if x.short {
-		return errShort
+	if x.missing {
+		return errMissing
 	}
 	if err := v.refused(stored, &row, named, count, runs); err != nil {
 		return err
@@ -114,13 +114,13 @@ func (v *deleteSchedule) run(x *workingSet) error {
 	doc := x.doc(kindSchedule, v.id)
 	count := x.doc(kindCount, countSchedules)
 	runs := x.page(kindRuns + v.id)
-	if x.short {
-		return errShort
+	if x.missing {
+		return errMissing
 	}
 	if v.was = doc != nil; !v.was {
 		return nil
 	}
-	if stored, err := said(doc, readSchedule); err == nil {
+	if stored, err := decodeDoc(doc, readSchedule); err == nil {
 		x.drop(kindScheduleName, stored.Name)
 	}
 	for _, r := range runs {

@@ -8,14 +8,14 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/pack"
 )
 
-// session returns the row of a session, nil if there is none, or if the set
-// does not know: then it is short.
+// session returns the row of a session, nil if there is none, or if that is unknown: then
+// missing is set.
 func (x *workingSet) session(id string) (*signalbox.Session, error) {
-	return said(x.doc(kindSession, id), pack.ReadSession)
+	return decodeDoc(x.doc(kindSession, id), pack.ReadSession)
 }
 
 // chooseSession sets the session of a chat that names none.
-func (x *workingSet) chooseSession(t *signalbox.Task, k *store.Talk) error {
+func (x *workingSet) chooseSession(t *signalbox.Task, k *store.ChatSession) error {
 	if k == nil || t.SessionID != "" {
 		return nil
 	}
@@ -34,27 +34,27 @@ func (x *workingSet) chooseSession(t *signalbox.Task, k *store.Talk) error {
 	return err
 }
 
-// converse returns the session of a chat as the agent's current one, begun
-// where there is none; nil if it stays as it is.
-func (x *workingSet) converse(t *signalbox.Task, held *signalbox.Session, sub *store.Submission) (*signalbox.Session, error) {
-	if sub.Talk == nil || t.SessionID == "" {
+// chatSession returns the session of a chat as its agent's current one, new if there is
+// none; nil if it stays unchanged.
+func (x *workingSet) chatSession(t *signalbox.Task, held *signalbox.Session, sub *store.Submission) (*signalbox.Session, error) {
+	if sub.Chat == nil || t.SessionID == "" {
 		return nil, nil
 	}
 	var kept signalbox.Session
 	switch {
 	case held == nil:
-		kept = store.BeginSession(t, sub.Talk.Agent, sub.Now)
-	case held.Agent != sub.Talk.Agent || held.Current:
+		kept = store.BeginSession(t, sub.Chat.Agent, sub.Now)
+	case held.Agent != sub.Chat.Agent || held.Current:
 		return nil, nil
 	default:
 		kept = *held
 	}
 	kept.Current = true
-	return &kept, x.readyToKeep(held, &kept)
+	return &kept, x.prepareStore(held, &kept)
 }
 
-// readyToKeep makes sure that keepSession finds what it needs, or is short.
-func (x *workingSet) readyToKeep(was, s *signalbox.Session) error {
+// prepareStore makes sure that everything storeSession needs is loaded.
+func (x *workingSet) prepareStore(was, s *signalbox.Session) error {
 	if was != nil && was.Current {
 		x.doc(kindCurrent, was.Agent)
 	}
@@ -65,15 +65,15 @@ func (x *workingSet) readyToKeep(was, s *signalbox.Session) error {
 			}
 		}
 	}
-	if x.short {
-		return errShort
+	if x.missing {
+		return errMissing
 	}
 	return nil
 }
 
-// keepSession stores the row of a session. A current one takes that from the
-// agent's others.
-func (x *workingSet) keepSession(was *signalbox.Session, s signalbox.Session) error {
+// storeSession stores the row of a session. If it is current, the agent's other session no
+// longer is.
+func (x *workingSet) storeSession(was *signalbox.Session, s signalbox.Session) error {
 	if was != nil && was.Current && (was.Agent != s.Agent || !s.Current) {
 		x.drop(kindCurrent, was.Agent)
 	}
@@ -107,7 +107,7 @@ type putSession struct {
 	entry         signalbox.Entry
 }
 
-// PutSession stores a session where it is still as it was.
+// PutSession stores a session if it is unchanged since before was read, else ErrStale.
 func (s *Store) PutSession(ctx context.Context, before, after signalbox.Session, e signalbox.Entry) error {
 	return s.do(ctx, &putSession{before, after, e}, len(after.Title))
 }
@@ -117,18 +117,18 @@ func (v *putSession) run(x *workingSet) error {
 	if err != nil {
 		return err
 	}
-	busy := v.after.ID != "" && x.headTurn(v.after.ID).underWay()
-	if x.short {
-		return errShort
+	busy := v.after.ID != "" && x.nextTurn(v.after.ID).any()
+	if x.missing {
+		return errMissing
 	}
 	row, write, err := store.PutSession(was, v.before, v.after, busy)
 	if err != nil || !write {
 		return err
 	}
-	if err := x.readyToKeep(was, &row); err != nil {
+	if err := x.prepareStore(was, &row); err != nil {
 		return err
 	}
-	if err := x.keepSession(was, row); err != nil {
+	if err := x.storeSession(was, row); err != nil {
 		return err
 	}
 	x.note(v.entry)
@@ -150,6 +150,8 @@ func (s *Store) Session(ctx context.Context, id string) (signalbox.Session, erro
 // sessionRows is how many rows Sessions looks at for one page, and sessionPage
 // how many it reads at once.
 const (
+	// sessionRows bounds the rows that Sessions reads for one page, sessionPage those it
+	// reads at once.
 	sessionRows = 10_000
 	sessionPage = 1000
 )
@@ -162,7 +164,7 @@ func (s *Store) Sessions(ctx context.Context, q store.SessionQuery) (page store.
 	if q.Limit < 1 || q.Limit > 1000 {
 		return page, signalbox.Invalid("limit", "the limit of a page is 1 to 1000, not %d", q.Limit)
 	}
-	from, err := store.ParseSessionSpot(q.Before)
+	from, err := store.ParseSessionCursor(q.Before)
 	if err != nil {
 		return page, err
 	}
@@ -175,13 +177,13 @@ func (s *Store) Sessions(ctx context.Context, q store.SessionQuery) (page store.
 		if err != nil {
 			return store.SessionPage{}, err
 		}
-		list, err := sayAll(docs, pack.ReadSession)
+		list, err := decodeAll(docs, pack.ReadSession)
 		if err != nil {
 			return store.SessionPage{}, err
 		}
 		for i := range list {
 			if len(page.Sessions) == q.Limit || looked == sessionRows {
-				page.Next = store.SessionSpot{Used: ask.After.Sort, ID: ask.After.ID}.Cursor()
+				page.Next = store.SessionCursor{Used: ask.After.Sort, ID: ask.After.ID}.Cursor()
 				return page, nil
 			}
 			looked++

@@ -7,42 +7,42 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// usage is the slots of an agent that are in use.
-type usage struct {
-	agent string
-	known bool
-	rows  map[int]*slotRow
-	count [store.SlotSorts]int
-	low   [store.SlotSorts]int // all slots of the sort below it are in use
-	own   bool                 // the director's own executor: no fleet counts its slots
+// agentSlots is the slots of an agent that are in use.
+type agentSlots struct {
+	agent     string
+	known     bool
+	rows      map[int]*slotRow
+	count     [store.SlotSorts]int
+	firstFree [store.SlotSorts]int // all slots of the sort below it are in use
+	executor  bool                 // the director's own executor: its slots do not count towards the fleet limit
 }
 
 type slotRow struct {
 	agent   string
 	n       int
-	slot    *signalbox.Slot // never changed in place; nil: it is free
-	before  *signalbox.Slot // when the batch began
+	slot    *signalbox.Slot // immutable; nil: it is free
+	before  *signalbox.Slot // at the start of the batch
 	changed bool
 }
 
-// usage returns the slots of an agent, if the set knows them; else it is
-// short, and the answer is not to be used.
-func (x *workingSet) usage(agent string) *usage {
+// agentSlots returns the slots of an agent. If they are not loaded, missing is set and the
+// result is not valid.
+func (x *workingSet) agentSlots(agent string) *agentSlots {
 	u := x.agents[agent]
 	if u == nil {
-		u = &usage{agent: agent, rows: map[int]*slotRow{}, low: [store.SlotSorts]int{0, signalbox.FirstIsolatedSlot}}
-		_, u.own = signalbox.ExecutorKind(agent)
+		u = &agentSlots{agent: agent, rows: map[int]*slotRow{}, firstFree: [store.SlotSorts]int{0, signalbox.FirstIsolatedSlot}}
+		_, u.executor = signalbox.ExecutorKind(agent)
 		x.agents[agent] = u
 	}
 	if !u.known {
 		x.want.slots(agent)
-		x.short = true
+		x.missing = true
 	}
 	return u
 }
 
-// loaded takes the rows of the backend: the batch has not changed any before.
-func (u *usage) loaded(rows []signalbox.Slot) {
+// loaded sets the rows of the backend; the batch has not changed any yet.
+func (u *agentSlots) loaded(rows []signalbox.Slot) {
 	u.known = true
 	for i := range rows {
 		s := &rows[i]
@@ -51,30 +51,30 @@ func (u *usage) loaded(rows []signalbox.Slot) {
 	}
 }
 
-// slot returns a slot row, if it is still there with that fence.
-func (u *usage) slot(n int, fence int64) *signalbox.Slot {
+// slot returns a slot row, if it still has that fence.
+func (u *agentSlots) slot(n int, fence int64) *signalbox.Slot {
 	if r := u.rows[n]; r != nil && r.slot != nil && r.slot.Fence == fence {
 		return r.slot
 	}
 	return nil
 }
 
-// used is how many slots there are rows of.
-func (u *usage) used() int { return u.count[store.CommonSlots] + u.count[store.IsolatedSlots] }
+// used is the number of slot rows.
+func (u *agentSlots) used() int { return u.count[store.CommonSlots] + u.count[store.IsolatedSlots] }
 
-// free returns the lowest free slot of a sort below an end.
-func (u *usage) free(sort, end int) (int, bool) {
-	for n := u.low[sort]; n < end; n++ {
+// free returns the lowest free slot of a sort below end.
+func (u *agentSlots) free(sort, end int) (int, bool) {
+	for n := u.firstFree[sort]; n < end; n++ {
 		if r := u.rows[n]; r == nil || r.slot == nil {
 			return n, true
 		}
-		u.low[sort] = n + 1
+		u.firstFree[sort] = n + 1
 	}
 	return 0, false
 }
 
-// setSlot puts a slot row in place of what there is; nil frees it.
-func (x *workingSet) setSlot(u *usage, n int, s *signalbox.Slot) {
+// setSlot replaces a slot row; nil frees the slot.
+func (x *workingSet) setSlot(u *agentSlots, n int, s *signalbox.Slot) {
 	r := u.rows[n]
 	if r == nil {
 		r = &slotRow{agent: u.agent, n: n}
@@ -91,11 +91,11 @@ func (x *workingSet) setSlot(u *usage, n int, s *signalbox.Slot) {
 		more = 1
 	case r.slot != nil && s == nil:
 		more = -1
-		u.low[sort] = min(u.low[sort], n)
+		u.firstFree[sort] = min(u.firstFree[sort], n)
 	}
 	r.slot = s
 	u.count[sort] += more
-	if !u.own {
+	if !u.executor {
 		x.inUse[sort] += more
 	}
 }
@@ -105,7 +105,7 @@ type renew struct {
 	n      int
 }
 
-// Renew moves the end of slot leases and returns how many of them exist.
+// Renew extends slot leases and returns how many of them exist.
 func (s *Store) Renew(ctx context.Context, leases []store.Lease) (int, error) {
 	v := &renew{leases: leases}
 	if err := s.do(ctx, v, 0); err != nil {
@@ -116,15 +116,15 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) (int, error) {
 
 func (v *renew) run(x *workingSet) error {
 	for i := range v.leases {
-		x.usage(v.leases[i].Agent)
+		x.agentSlots(v.leases[i].Agent)
 	}
-	if x.short {
-		return errShort
+	if x.missing {
+		return errMissing
 	}
 	v.n = 0
 	for i := range v.leases {
 		l := &v.leases[i]
-		u := x.usage(l.Agent)
+		u := x.agentSlots(l.Agent)
 		if held := u.slot(l.Slot, l.Fence); held != nil {
 			moved := *held
 			moved.Expires = l.Expires
@@ -142,7 +142,7 @@ type freeSlot struct {
 	freed bool
 }
 
-// FreeSlot removes a withheld slot row, if it is still there with that fence.
+// FreeSlot removes a withheld slot row, if it still has that fence.
 func (s *Store) FreeSlot(ctx context.Context, agent string, slot int, fence int64) (bool, error) {
 	v := &freeSlot{agent: agent, slot: slot, fence: fence}
 	if err := s.do(ctx, v, 0); err != nil {
@@ -152,9 +152,9 @@ func (s *Store) FreeSlot(ctx context.Context, agent string, slot int, fence int6
 }
 
 func (v *freeSlot) run(x *workingSet) error {
-	u := x.usage(v.agent)
-	if x.short {
-		return errShort
+	u := x.agentSlots(v.agent)
+	if x.missing {
+		return errMissing
 	}
 	held := u.slot(v.slot, v.fence)
 	if v.freed = held != nil && held.Withheld; v.freed {

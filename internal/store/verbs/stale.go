@@ -26,12 +26,12 @@ func (v *keepStale) run(x *workingSet) error {
 	if err != nil {
 		return err
 	}
-	kept, err := said(x.doc(KindStale, staleID(r.task.Seq)), pack.ReadStales)
+	kept, err := decodeDoc(x.doc(KindStale, staleID(r.task.Seq)), pack.ReadStales)
 	if err != nil {
 		return err
 	}
-	if x.short {
-		return errShort
+	if x.missing {
+		return errMissing
 	}
 	var list []signalbox.Stale
 	if kept != nil {

@@ -15,16 +15,15 @@ import (
 
 // Options are the settings of a store.
 type Options struct {
-	// Writer names this process among those that write. It is another one for
-	// each process; empty: a random one.
+	// Writer identifies this process among the writers; it must be unique. Empty: a random
+	// one.
 	Writer string
 	Log    *slog.Logger
-	// Patience is how long a verb or a read waits for a server that cannot be
-	// reached, or does not answer, unless its caller gives up before;
-	// DefaultPatience if 0.
+	// Patience is how long a verb or read waits for a server that cannot be reached, unless
+	// its caller gives up earlier; 0: DefaultPatience.
 	Patience time.Duration
-	// Direct runs each verb by itself in the goroutine of its caller: for a
-	// backend whose commits take no time, and that no other process writes to.
+	// Direct runs each verb on its caller's goroutine: for a backend whose commits take no
+	// time, and that no other process writes to.
 	Direct bool
 
 	keep   bounds // tests
@@ -35,9 +34,9 @@ type Options struct {
 // DefaultPatience outlasts the restart of a server.
 const DefaultPatience = 10 * time.Second
 
-// asked is how long a caller who gave up waits for the answer to a commit that
-// is on its way: nearly always it comes within that.
-const asked = 250 * time.Millisecond
+// answerGrace is how long a cancelled caller waits for the answer to a commit in flight;
+// nearly always it comes within that time.
+const answerGrace = 250 * time.Millisecond
 
 // Store is a store.Store over a Backend. Make one with New.
 type Store struct {
@@ -51,10 +50,10 @@ type Store struct {
 	direct     direct
 	generation atomic.Int64
 	quarantine quarantine
-	pruned     *Doc            // where the search for unused sessions goes on; the writer's
-	reads      sync.RWMutex    // held by reads; Close waits for them
-	stopped    chan struct{}   // the writer has ended
-	ctx        context.Context // of calls of the backend
+	pruned     *Doc            // where the search for unused sessions continues; used by the writer
+	reads      sync.RWMutex    // read-locked by reads; Close waits for them
+	stopped    chan struct{}   // closed when the writer has ended
+	ctx        context.Context // of backend calls
 	cancel     context.CancelFunc
 }
 
@@ -66,15 +65,15 @@ var (
 	_ store.Shared = (*Shared)(nil)
 )
 
-// verb is a call of a store.Writer. run does it over the set; the answer stays
-// in the verb. It may be run more than once, and begins anew each time.
+// verb is a call of a store.Writer method. run executes it over the set and keeps the
+// result in the verb. It may be run more than once, and starts again each time.
 type verb interface{ run(x *workingSet) error }
 
-// New makes a store of a backend that no other process writes to. The store
-// closes it with itself, and also where there comes to be no store.
+// New returns a store over a backend that no other process writes to. The store closes the
+// backend, also if New fails.
 func New(ctx context.Context, g Backend, o Options) (*Store, error) { return open(ctx, g, nil, o) }
 
-// NewShared does the same with one that other processes may write to.
+// NewShared is New for a backend that other processes may write to.
 func NewShared(ctx context.Context, g SharedBackend, o Options) (*Shared, error) {
 	s, err := open(ctx, g, g, o)
 	if err != nil {
@@ -92,23 +91,23 @@ func open(ctx context.Context, g Backend, shared SharedBackend, o Options) (*Sto
 		o.Patience = DefaultPatience
 	}
 	if o.keep == (bounds{}) {
-		o.keep = wide
+		o.keep = defaultBounds
 		switch {
 		case o.Direct:
 			o.keep = boundless
 		case shared == nil:
-			o.keep.turns = nearTurns
+			o.keep.turns = localTurns
 		}
 	}
 	o.many = cmp.Or(o.many, manyVerbs)
 	s := &Store{backend: g, shared: shared, opts: o, log: o.Log, inbox: group.New[verb](), stopped: make(chan struct{}), quarantine: quarantine{log: o.Log}}
 	s.drafting, _ = g.(Drafting)
-	s.inbox.Patience = asked
+	s.inbox.Patience = answerGrace
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.writer = newWriter(s)
-	if err := s.writer.first(ctx); err != nil {
+	if err := s.writer.loadFirst(ctx); err != nil {
 		s.cancel()
-		_ = g.Close() // what went wrong before says more
+		_ = g.Close() // the first error says more
 		return nil, err
 	}
 	if o.Direct {
@@ -122,8 +121,7 @@ func open(ctx context.Context, g Backend, shared SharedBackend, o Options) (*Sto
 // Info says what the store is and what it promises.
 func (s *Store) Info() store.Info { return s.backend.Info() }
 
-// Close waits for running verbs and lets go of the server. Closing twice does
-// no harm.
+// Close waits for running verbs and closes the backend. Closing twice is a no-op.
 func (s *Store) Close() error {
 	if !s.inbox.Close() {
 		<-s.stopped
@@ -138,7 +136,7 @@ func (s *Store) Close() error {
 	return s.backend.Close()
 }
 
-// do hands a verb to the writer and waits until it is durable.
+// do passes a verb to the writer and waits until it is durable.
 func (s *Store) do(ctx context.Context, v verb, size int) error {
 	if s.opts.Direct {
 		return s.doDirect(ctx, v)
@@ -146,8 +144,8 @@ func (s *Store) do(ctx context.Context, v verb, size int) error {
 	return s.inbox.Do(ctx, v, size, false)
 }
 
-// alone does a verb that shares its batch with no other.
-func (s *Store) alone(ctx context.Context, v verb) error {
+// doAlone is do for a verb that must be alone in its batch.
+func (s *Store) doAlone(ctx context.Context, v verb) error {
 	if s.opts.Direct {
 		return s.doDirect(ctx, v)
 	}

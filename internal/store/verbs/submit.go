@@ -12,11 +12,11 @@ import (
 type submit struct {
 	sub  store.Submission
 	got  store.Submitted
-	sure bool // id and key are looked up
+	sure bool // id and key have been looked up
 }
 
-// Submit stores a new pending task. A known idempotency key is answered
-// before the limit is looked at: what was accepted once stays accepted.
+// Submit stores a new pending task. A known idempotency key is answered before limits are
+// checked: what was accepted once stays accepted.
 func (s *Store) Submit(ctx context.Context, sub store.Submission) (store.Submitted, error) {
 	v := submits.Get().(*submit)
 	v.sub = sub
@@ -33,21 +33,21 @@ var submits = sync.Pool{New: func() any { return new(submit) }}
 
 func (v *submit) run(x *workingSet) error {
 	sub := &v.sub
-	known, taken := v.known(x)
+	known, taken := v.lookup(x)
 	t := new(signalbox.Task)
 	*t = sub.Task
-	held, err := x.conversation(t, sub)
+	held, err := x.resolveSession(t, sub)
 	if err != nil {
 		return err
 	}
-	var crowd *store.Crowd
+	var crowd *store.Occupancy
 	if sub.Room != nil {
-		crowd = x.crowd(t, sub.Room, sub.Now)
+		crowd = x.occupancy(t, sub.Room, sub.Now)
 	}
 	n := x.waiting(t.Limit)
-	if x.short {
-		x.guess([]string{t.Queue}, t.Limit)
-		return errShort
+	if x.missing {
+		x.prefetchCounts([]string{t.Queue}, t.Limit)
+		return errMissing
 	}
 	if known != nil {
 		v.got, err = store.Replay(known.task, &sub.Task)
@@ -59,8 +59,8 @@ func (v *submit) run(x *workingSet) error {
 	return v.store(x, t, held, n)
 }
 
-// known returns the tasks that have the key and the id.
-func (v *submit) known(x *workingSet) (byKey, byID *row) {
+// lookup returns the tasks that have the key and the id.
+func (v *submit) lookup(x *workingSet) (byKey, byID *row) {
 	key, id := v.sub.Task.IdempotencyKey, v.sub.Task.ID
 	if v.sure {
 		return x.byKey(key), x.byID(id)
@@ -68,35 +68,35 @@ func (v *submit) known(x *workingSet) (byKey, byID *row) {
 	return x.newKey(key), x.newID(id)
 }
 
-// foresee wants the key, which another process may have stored. Who joins the
-// batch while it waits for the lock is not looked up for that: a key that is
-// taken after all is found as it is stored.
+// foresee wants the key, which another process may have stored. Keys of verbs that join the
+// batch while it waits for the lock are not looked up: a duplicate is then found at the
+// commit.
 func (v *submit) foresee(x *workingSet) {
 	if key := v.sub.Task.IdempotencyKey; key != "" && x.keys[key] == nil {
 		x.want.key(key)
 	}
 }
 
-// refuse refuses the task, unless its key or its id turns out to be known,
-// which counts for more.
+// refuse refuses the task, unless its key or id turns out to be known, which takes
+// precedence.
 func (v *submit) refuse(x *workingSet, err error) error {
 	if v.sure {
 		return err
 	}
 	v.sure = true
-	if v.known(x); x.short {
-		return errShort
+	if v.lookup(x); x.missing {
+		return errMissing
 	}
 	return v.run(x)
 }
 
-// admit refuses a task for which there is no place.
-func (v *submit) admit(t *signalbox.Task, taken *row, held *signalbox.Session, crowd *store.Crowd, n int) error {
+// admit refuses a task for which there is no room.
+func (v *submit) admit(t *signalbox.Task, taken *row, held *signalbox.Session, crowd *store.Occupancy, n int) error {
 	if taken != nil {
 		return signalbox.Errorf(signalbox.CodeConflict, "there is a task %s already", t.ID)
 	}
-	if held != nil && v.sub.Talk != nil {
-		if err := store.CheckTalk(held); err != nil {
+	if held != nil && v.sub.Chat != nil {
+		if err := store.CheckChatSession(held); err != nil {
 			return err
 		}
 	}
@@ -115,36 +115,35 @@ func (v *submit) admit(t *signalbox.Task, taken *row, held *signalbox.Session, c
 // store makes the rows of the task.
 func (v *submit) store(x *workingSet, t *signalbox.Task, held *signalbox.Session, waiting int) error {
 	sub := &v.sub
-	begins, err := x.converse(t, held, sub)
+	begins, err := x.chatSession(t, held, sub)
 	if err != nil {
 		return err
 	}
 	x.Seq++
 	t.Seq, t.Rev = x.Seq, 1
-	t.HasEnv = t.HasEnv || len(sub.Request.SealedEnv) > 0 // it is what gets the environment erased
+	t.HasEnv = t.HasEnv || len(sub.Request.SealedEnv) > 0 // it causes the environment to be erased at the end
 	x.enqueue(t, sub.Now)
 	t.Ready = t.SessionID == "" && !t.NotBefore.After(sub.Now)
 	r := x.insert(t, sub.Request.Clone())
 	if begins != nil {
-		if err := x.keepSession(held, *begins); err != nil {
+		if err := x.storeSession(held, *begins); err != nil {
 			return err
 		}
 	}
 	x.settle(r, sub.Now)
 	x.note(signalbox.SubmitEntry(r.task, sub.Now))
-	v.got = store.Submitted{Task: *r.task, Depth: waiting + 1, Position: x.standsLast(r.task)}
+	v.got = store.Submitted{Task: *r.task, Depth: waiting + 1, Position: x.lastPosition(r.task)}
 	return nil
 }
 
-// conversation chooses the session of a task, and its queue where that follows
-// the session. It returns the session's row, where there is one and it is
-// needed.
-func (x *workingSet) conversation(t *signalbox.Task, sub *store.Submission) (*signalbox.Session, error) {
-	if err := x.chooseSession(t, sub.Talk); err != nil || t.SessionID == "" {
+// resolveSession chooses the session of a task, and its queue if that follows the session.
+// It returns the session's row, if there is one and it is needed.
+func (x *workingSet) resolveSession(t *signalbox.Task, sub *store.Submission) (*signalbox.Session, error) {
+	if err := x.chooseSession(t, sub.Chat); err != nil || t.SessionID == "" {
 		return nil, err
 	}
-	x.headTurn(t.SessionID)
-	if sub.Talk == nil && !sub.FollowSession {
+	x.nextTurn(t.SessionID)
+	if sub.Chat == nil && !sub.FollowSession {
 		return nil, nil
 	}
 	held, err := x.session(t.SessionID)
@@ -154,11 +153,11 @@ func (x *workingSet) conversation(t *signalbox.Task, sub *store.Submission) (*si
 	return held, err
 }
 
-// crowd counts what stands before a task.
-func (x *workingSet) crowd(t *signalbox.Task, r *store.Room, now time.Time) *store.Crowd {
+// occupancy counts what is ahead of a task.
+func (x *workingSet) occupancy(t *signalbox.Task, r *store.Room, now time.Time) *store.Occupancy {
 	sort := store.SlotSort(r.Isolated)
-	c := &store.Crowd{
-		Fleet: x.inUse[sort], Waiting: x.depth(t.Queue).Waiting, Later: t.NotBefore.After(now),
+	c := &store.Occupancy{
+		Fleet: x.inUse[sort], Waiting: x.depth(t.Queue).Waiting, NotDue: t.NotBefore.After(now),
 		Paused: x.paused("", now) || x.paused(t.Queue, now),
 	}
 	for _, a := range r.Agents {
@@ -166,13 +165,13 @@ func (x *workingSet) crowd(t *signalbox.Task, r *store.Room, now time.Time) *sto
 			c.Drained++
 			continue
 		}
-		c.AddAgent(a.Slots, x.usage(a.Name).count[sort])
+		c.AddAgent(a.Slots, x.agentSlots(a.Name).count[sort])
 	}
 	for _, queue := range r.Queues {
 		c.Ready += x.depth(queue).Ready
 	}
 	if t.SessionID != "" {
-		c.Turn = x.headTurn(t.SessionID).busy()
+		c.TurnBusy = x.nextTurn(t.SessionID).busy()
 	}
 	return c
 }

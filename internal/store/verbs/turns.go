@@ -8,39 +8,36 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// turn is what is going on in one session: one turn of it runs at a time.
-type turn struct {
-	// known says that the set knows all its tasks that are ready or in flight, and
-	// those that wait up to a place.
+// sessionTurns are the tasks of one session; one turn runs at a time.
+type sessionTurns struct {
+	// known: all tasks that are ready or in flight are loaded, and waiting ones up to upTo.
 	known bool
 	upTo  store.Cursor
 
-	pending sorted // OrderKey, Place
-	flying  sorted // OrderKey, Place
-	ready   *row   // the pending one that may be claimed, if any
+	pending  sortedRows // OrderKey, Place
+	inFlight sortedRows // OrderKey, Place
+	ready    *row       // the pending one that may be claimed, if any
 }
 
-// know notes up to where the set knows the session.
-func (k *turn) know(upTo store.Cursor) { k.known, k.upTo = true, upTo }
+func (k *sessionTurns) setKnown(upTo store.Cursor) { k.known, k.upTo = true, upTo }
 
-// whole reports whether the set knows all tasks of the session that wait or run.
-func (k *turn) whole() bool { return k.known && k.upTo == EndOfLine }
+// whole reports whether all waiting and running tasks of the session are loaded.
+func (k *sessionTurns) whole() bool { return k.known && k.upTo == EndOfLine }
 
-// covers reports whether the set would be wrong about the session without t, which
-// has not ended.
-func (k *turn) covers(t *signalbox.Task) bool {
+// covers reports whether t, which has not ended, must be in the set.
+func (k *sessionTurns) covers(t *signalbox.Task) bool {
 	return k.known && (t.Ready || t.State.InFlight() || !k.upTo.Before(store.CursorOf(t)))
 }
 
-// enough reports whether the set knows whose turn it is, also when one of the
-// tasks that it knows has gone.
-func (k *turn) enough() bool {
+// headKnown reports whether it is known whose turn it is, even if one of the loaded tasks
+// is removed.
+func (k *sessionTurns) headKnown() bool {
 	if !k.known || k.whole() {
 		return k.known
 	}
 	due := 0
-	for i := range k.pending.spots {
-		r := k.pending.spots[i].row
+	for i := range k.pending.items {
+		r := k.pending.items[i].row
 		if k.upTo.Before(store.CursorOf(r.task)) {
 			break
 		}
@@ -53,45 +50,45 @@ func (k *turn) enough() bool {
 	return false
 }
 
-func (x *workingSet) turn(session string) *turn {
+func (x *workingSet) sessionTurns(session string) *sessionTurns {
 	k := x.turns[session]
 	if k == nil {
-		k = &turn{}
+		k = &sessionTurns{}
 		x.turns[session] = k
 	}
 	return k
 }
 
-// wholeTurn returns all of a session, if the set knows it; else it is short.
-func (x *workingSet) wholeTurn(session string) *turn {
-	k := x.turn(session)
+// allTurns returns all turns of a session; missing is set if they are not loaded.
+func (x *workingSet) allTurns(session string) *sessionTurns {
+	k := x.sessionTurns(session)
 	if !k.whole() {
 		x.want.turn(session)
-		x.short = true
+		x.missing = true
 	}
 	return k
 }
 
-// headTurn returns a session of which the set knows whose turn it is, also after
-// a change of one of its tasks; else it is short.
-func (x *workingSet) headTurn(session string) *turn {
-	k := x.turn(session)
-	if k.enough() {
+// nextTurn returns the turns of a session for which headKnown holds; missing is set if they
+// are not loaded.
+func (x *workingSet) nextTurn(session string) *sessionTurns {
+	k := x.sessionTurns(session)
+	if k.headKnown() {
 		return k
 	}
-	x.short = true
-	if k.known || x.keep.turns == math.MaxInt {
+	x.missing = true
+	if k.known || x.caps.turns == math.MaxInt {
 		x.want.turn(session)
 	} else {
-		x.want.head(session, x.keep.turns)
+		x.want.head(session, x.caps.turns)
 	}
 	return k
 }
 
-func (k *turn) add(r *row) {
+func (k *sessionTurns) add(r *row) {
 	t := r.task
 	if t.State.InFlight() {
-		k.flying.add(t.OrderKey(), t.Place, r)
+		k.inFlight.add(t.OrderKey(), t.Place, r)
 		return
 	}
 	k.pending.add(t.OrderKey(), t.Place, r)
@@ -100,10 +97,10 @@ func (k *turn) add(r *row) {
 	}
 }
 
-func (k *turn) remove(r *row) {
+func (k *sessionTurns) remove(r *row) {
 	t := r.task
 	if t.State.InFlight() {
-		k.flying.remove(t.OrderKey(), t.Place)
+		k.inFlight.remove(t.OrderKey(), t.Place)
 	} else {
 		k.pending.remove(t.OrderKey(), t.Place)
 	}
@@ -113,31 +110,30 @@ func (k *turn) remove(r *row) {
 }
 
 // busy reports whether a turn is ready or in flight.
-func (k *turn) busy() bool { return k.ready != nil || len(k.flying.spots) > 0 }
+func (k *sessionTurns) busy() bool { return k.ready != nil || len(k.inFlight.items) > 0 }
 
-// underWay reports whether a turn is pending or in flight.
-func (k *turn) underWay() bool { return len(k.pending.spots)+len(k.flying.spots) > 0 }
+// any reports whether a turn is pending or in flight.
+func (k *sessionTurns) any() bool { return len(k.pending.items)+len(k.inFlight.items) > 0 }
 
-// next returns the task whose turn it is: none while one is in flight, else
-// the first whose time has come.
-func (k *turn) next(now time.Time) *row {
-	if len(k.flying.spots) > 0 {
+// next returns the task whose turn it is: none while one is in flight, else the first that
+// is due.
+func (k *sessionTurns) next(now time.Time) *row {
+	if len(k.inFlight.items) > 0 {
 		return nil
 	}
-	for i := range k.pending.spots {
-		if r := k.pending.spots[i].row; due(r.task, now) {
+	for i := range k.pending.items {
+		if r := k.pending.items[i].row; due(r.task, now) {
 			return r
 		}
 	}
 	return nil
 }
 
-// due reports whether a pending task's time has come. What has been ready
-// stays so when the clock goes back.
+// due reports whether a pending task is due. A ready task stays ready when the clock goes
+// back.
 func due(t *signalbox.Task, now time.Time) bool { return t.Ready || !t.NotBefore.After(now) }
 
-// settle makes ready what should be, after r has changed. Where it is in a
-// session, the set knows enough of that.
+// settle updates readiness after r has changed. What it needs of r's session is loaded.
 func (x *workingSet) settle(r *row, now time.Time) {
 	t := r.task
 	if t.SessionID != "" {
@@ -151,10 +147,10 @@ func (x *workingSet) settle(r *row, now time.Time) {
 
 func (x *workingSet) settleSession(session string, now time.Time) {
 	if now.UnixMilli() < x.WokenMS {
-		// The clock went back: what Wake found due then is not due for us.
+		// The clock went back: what was due for Wake is not due now.
 		x.WokenMS = now.UnixMilli()
 	}
-	k := x.turn(session)
+	k := x.sessionTurns(session)
 	next, was := k.next(now), k.ready
 	if next == was {
 		return

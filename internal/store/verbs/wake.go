@@ -8,61 +8,59 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// wakeChunk is how many rows Wake looks at between two looks at the backend.
+// wakeChunk is how many rows Wake loads at once.
 const wakeChunk = 256
 
 type wake struct {
 	now   time.Time
 	limit int
 
-	begun int // x.run of the batch that it goes on in
+	begun int // x.run of the attempt that it is part of
 	after DueWant
 	woken []string
 	next  time.Time
 }
 
-// Wake makes due tasks ready, those first whose time came first. A task that
-// waits for the turn before it in its session is not due: the end of that
-// turn readies it.
+// Wake makes due tasks ready, earliest NotBefore first. A task that waits for an earlier
+// turn of its session is not due: the end of that turn makes it ready.
 //
-// Such tasks stay in the index of what waits for its time. So that they are
-// not looked at again and again, the counters remember up to which time all
-// has been looked at; a verb that comes with an earlier time sets it back.
+// Such tasks stay in the timed index. To skip them, WokenMS records up to which NotBefore
+// all have been checked; a verb with an earlier time lowers it.
 func (s *Store) Wake(ctx context.Context, now time.Time, limit int) (woken []string, next time.Time, err error) {
 	v := &wake{now: now, limit: limit}
-	if err := s.alone(ctx, v); err != nil {
+	if err := s.doAlone(ctx, v); err != nil {
 		return nil, time.Time{}, err
 	}
 	return v.woken, v.next, nil
 }
 
-// looksOnly: most often nothing is due.
-func (v *wake) looksOnly() bool { return true }
+// most often nothing is due
+func (v *wake) likelyReadOnly() bool { return true }
 
 func (v *wake) run(x *workingSet) error {
 	if v.begun != x.run {
 		v.begun, v.woken, v.next, v.after = x.run, nil, time.Time{}, DueWant{}
 	}
-	if !x.answered.has {
+	if !x.results.has {
 		return v.ask(x)
 	}
-	due := x.answered.due
+	due := x.results.due
 	for _, r := range due {
 		if r.task.SessionID != "" {
-			x.headTurn(r.task.SessionID)
+			x.nextTurn(r.task.SessionID)
 		}
 	}
-	if x.short {
-		return errShort
+	if x.missing {
+		return errMissing
 	}
-	x.answered.has = false
+	x.results.has = false
 	for _, r := range due {
 		if r.task.Ready || r.task.State != signalbox.Pending || !x.mayBeReady(r, v.now) {
 			continue
 		}
 		if len(v.woken) >= v.limit {
 			v.next = r.task.NotBefore
-			x.looked(v.next.UnixMilli() - 1)
+			x.advanceWoken(v.next.UnixMilli() - 1)
 			return nil
 		}
 		x.settle(r, v.now)
@@ -73,31 +71,30 @@ func (v *wake) run(x *workingSet) error {
 		v.after.After, v.after.AfterPlace = last.NotBefore, last.Place
 		return v.ask(x)
 	}
-	x.looked(v.now.UnixMilli())
-	v.next = x.answered.nextDue
+	x.advanceWoken(v.now.UnixMilli())
+	v.next = x.results.nextDue
 	return nil
 }
 
-// ask wants the next tasks whose time has come.
+// ask wants the next due tasks.
 func (v *wake) ask(x *workingSet) error {
 	if !x.known {
-		return errShort
+		return errMissing
 	}
 	if v.after.N == 0 {
 		v.after = DueWant{After: time.UnixMilli(x.WokenMS).UTC(), AfterPlace: math.MaxInt64, Until: v.now, N: wakeChunk}
 	}
 	due := v.after
 	x.want.any, x.want.Due = true, &due
-	return errShort
+	return errMissing
 }
 
-// looked notes that all up to a time has been looked at.
-func (x *workingSet) looked(ms int64) { x.WokenMS = max(x.WokenMS, ms) }
+func (x *workingSet) advanceWoken(ms int64) { x.WokenMS = max(x.WokenMS, ms) }
 
 // mayBeReady reports whether the pending task r would be ready at now.
 func (x *workingSet) mayBeReady(r *row, now time.Time) bool {
 	if r.task.SessionID == "" {
 		return due(r.task, now)
 	}
-	return x.turn(r.task.SessionID).next(now) == r
+	return x.sessionTurns(r.task.SessionID).next(now) == r
 }

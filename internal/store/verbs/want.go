@@ -9,16 +9,16 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Want is what a batch needs to know. The same thing may be named twice.
+// Want is what a batch needs to load. The same item may be named twice.
 type Want struct {
-	Writer string // who asks: Loaded.Number is of its last batch
-	// Since is a moment: the logs of the batches since then are wanted, where
-	// they are all kept still. 0: none.
+	Writer string // Loaded.Number is that of its last batch
+	// Since is a moment: the logs of the batches since then are wanted, if all are still
+	// kept. 0: none.
 	Since int64
-	// Upon is the batch that the asker, who has the lock, stands on though it
-	// was not stored when it was handed on: Load waits until it is, and answers
-	// ErrMoved where it does not come to be. nil: there is none.
-	Upon *BatchID
+	// Parent is the batch that the caller, who has the lock, builds on though it was not
+	// stored when the lock was passed on: Load waits until it is, and returns ErrMoved if
+	// it fails. nil: none.
+	Parent *BatchID
 
 	Tasks    []string   // by id
 	Keys     []string   // by idempotency key
@@ -27,20 +27,20 @@ type Want struct {
 	Queues   []string   // how many wait, and are ready
 	Limits   []string   // how many wait
 	Turns    []string   // pending and in-flight tasks of a session
-	// Heads ask for less of sessions. Only a backend that shares with no other
-	// process is asked.
+	// Heads ask for a part of sessions. Only used with a backend that no other process
+	// writes to.
 	Heads []HeadWant
 	Named []string // whether any task names a session
 	Slots []string // slot rows of an agent
 	InUse bool     // slots in use over all agents
 	Due   *DueWant
 	Ended *EndedWant
-	Cut   *time.Time // the journal: what is older, from its beginning
+	Cut   *time.Time // the journal: entries older than this
 	Docs  []DocKey
 	Pages []Page
 }
 
-// LineWant asks for the first ready tasks of a queue behind a place.
+// LineWant asks for the first ready tasks of a queue after a cursor.
 type LineWant struct {
 	Queue string
 	After store.Cursor // the zero Cursor: from the head
@@ -58,38 +58,37 @@ type HeadWant struct {
 // at or before Until, and for the first NotBefore above Until.
 type DueWant struct {
 	After, Until time.Time
-	AfterPlace   int64 // of those at After exactly, the ones with a higher place come too
+	AfterPlace   int64 // of those at exactly After, the ones with a higher place are included
 	N            int
 }
 
-// EndedWant asks for the tasks that ended first, behind a place and before a time
-// in Unix milliseconds.
+// EndedWant asks for the tasks that ended first, after a cursor and before a time in Unix
+// milliseconds.
 type EndedWant struct {
-	After  store.EndedSpot
+	After  store.EndedCursor
 	Before int64
 	N      int
 }
 
-// Loaded answers a Want: its lists have the order and length of those asked
-// for. Who gets it may change it.
+// Loaded answers a Want: its lists have the order and length of those asked for. The
+// receiver may modify it.
 type Loaded struct {
 	Counters
-	// Number is that of the last batch of Want.Writer; 0: none. It is kept for
-	// a week at least: if it goes back the server has lost batches.
+	// Number is that of the last batch of Want.Writer; 0: none. It is kept for at least a
+	// week: if it decreases, the server has lost batches.
 	Number int64
-	Logs   [][]byte // Delta.Log of each batch since Want.Since, in order; none if one of them is missing
-	// Handed is a batch that begins where all else in here is: its process has
-	// given the lock away with it, and is storing it. Only Lock with a Since may
-	// give it; without, it waits until there is none.
+	Logs   [][]byte // Delta.Log of each batch since Want.Since, in order; empty if one is missing
+	// Handed is a batch based on everything else in here: its process has passed the lock
+	// on and is still storing it. Only Lock with a Since may return it; without, Lock waits
+	// until there is none.
 	Handed *Handed
 
 	Tasks    []*signalbox.Task // nil: there is none
 	Keys     []*signalbox.Task
 	Requests []*signalbox.Request
 	Lines    [][]*signalbox.Task
-	// LineRequests are what was asked for of the tasks in Lines, as far as the
-	// backend can give that at little cost; nil where it is not given. A list may
-	// be missing as a whole.
+	// LineRequests are the requests of the tasks in Lines, as far as the backend has them
+	// at little cost; nil otherwise. A whole list may be missing.
 	LineRequests [][]*signalbox.Request
 	Queues       []QueueCount
 	Limits       []int
@@ -150,14 +149,14 @@ type Page struct {
 	Limit   int  // 0: all
 }
 
-// Delta is what a batch changed.
+// Delta is the changes of a batch.
 type Delta struct {
 	Writer   string // who commits, and
-	Number   int64  // the number of its batch: only grows, from 1
+	Number   int64  // number of the batch of this writer: increasing, from 1
 	From, To Counters
-	// Upon is the batch that From is of, where it was handed on and may not be
-	// stored: then this one cannot be either (ErrMoved). nil: From was stored.
-	Upon *BatchID
+	// Parent is the batch that From is of, if it was passed on and may not be stored: if it
+	// fails, this one must fail, too (ErrMoved). nil: From is stored.
+	Parent *BatchID
 
 	Tasks    []TaskChange // one for each task
 	Requests []RequestRow // of new tasks
@@ -166,12 +165,12 @@ type Delta struct {
 	Limits   []LimitChange
 	Slots    []SlotChange
 	InUse    [2]int // after it
-	Docs     []Doc  // put; those with a nil Body go, if they are there
+	Docs     []Doc  // put; one with a nil Body is deleted if it exists
 	Entries  []signalbox.Entry
-	Cut      int64 // journal entries up to this Seq go; 0: none
-	// Log is what the batch changed, for processes that know what was before
-	// (LogSpan). The newest LogsKept are kept, also apart from the rows, where
-	// they may be lost; nil: there is none.
+	Cut      int64 // journal entries up to this Seq are deleted; 0: none
+	// Log is the changes of the batch for processes that know the state before it
+	// (LogSpan). The newest LogsKept are kept, possibly less durably than the rows; nil:
+	// there is none.
 	Log []byte
 }
 
@@ -186,42 +185,38 @@ func LogSpan(log []byte) (from, to int64) {
 	return int64(binary.BigEndian.Uint64(log)), int64(binary.BigEndian.Uint64(log[8:])) //nolint:gosec // as they were written
 }
 
-// TaskChange is a task before and after: Before is nil for a new one, which may
-// have ended already, After for one that is forgotten, with its request and
-// result. A task that ended loses the SealedEnv of its request, if it HasEnv
-// before.
+// TaskChange is a task before and after: Before is nil for a new one, which may have ended
+// already, After for a deleted one, whose request and result are deleted, too. When a task
+// ends, the SealedEnv of its request is erased, if it had HasEnv before.
 type TaskChange struct {
 	Before, After *signalbox.Task
 	Drafted       *signalbox.Task // as it was drafted; nil: it was not
 }
 
-// RequestRow is what was asked for.
 type RequestRow struct {
 	Seq     int64
 	Request signalbox.Request
 }
 
-// ResultRow is what a task left behind.
 type ResultRow struct {
 	Seq    int64
 	Result signalbox.Result
 }
 
-// QueueChange and LimitChange are counts after the batch; of a queue of which
-// nothing waits the row goes. A backend that can count at no cost need not keep
-// them.
+// QueueChange is the counts of a queue after the batch; without waiting tasks the row is
+// deleted. A backend that can count cheaply need not store them.
 type QueueChange struct {
 	Queue string
 	QueueCount
 }
 
-// LimitChange is the same of a limit.
+// LimitChange is the count under a limit after the batch, likewise.
 type LimitChange struct {
 	Limit string
 	N     int
 }
 
-// SlotChange is a slot before and after: nil where there is no row.
+// SlotChange is a slot before and after; nil: there is no row.
 type SlotChange struct {
 	Agent         string
 	Slot          int

@@ -1,11 +1,11 @@
 package verbs
 
-// wants collects what verbs need, each thing once.
+// wants collects what verbs need, each item once.
 type wants struct {
 	Want
-	asked map[wanted]struct{}
-	lines []*line
-	any   bool
+	asked       map[wanted]struct{}
+	readyQueues []*readyQueue
+	any         bool
 }
 
 type wanted struct {
@@ -17,13 +17,13 @@ func (w *wants) clear() {
 	if !w.any {
 		return
 	}
-	for _, l := range w.lines {
-		l.need, l.asked = 0, false
+	for _, l := range w.readyQueues {
+		l.need, l.wanted = 0, false
 	}
 	*w = wants{}
 }
 
-// once reports whether a thing is wanted for the first time.
+// once reports whether an item is wanted for the first time.
 func (w *wants) once(what byte, a, b string) bool {
 	w.any = true
 	key := wanted{what, a, b}
@@ -91,11 +91,11 @@ func (w *wants) page(kind string) {
 	}
 }
 
-func (w *wants) line(l *line) {
+func (w *wants) readyQueue(l *readyQueue) {
 	w.any = true
-	if !l.asked {
-		l.asked = true
-		w.lines = append(w.lines, l)
+	if !l.wanted {
+		l.wanted = true
+		w.readyQueues = append(w.readyQueues, l)
 	}
 }
 

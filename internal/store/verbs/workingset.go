@@ -8,67 +8,67 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// workingSet is what the writer knows of the backend, as of one moment, with the
-// changes of the batch at hand on top. It is a part of the backend's rows: each
-// index holds those that it has, and knows whether these are all.
+// workingSet is the writer's cache of the backend, as of one moment, plus the changes of
+// the current batch. It holds a part of the backend's rows; each index knows whether what
+// it holds is complete.
 //
-// A verb first asks the set for all that it needs. What is not there is noted
-// in want, and makes the verb short: it is run again when that was loaded, and
-// must not have changed anything before. What the batch changed wins over what
-// is loaded later, which is as the backend has it, before the batch.
+// A verb first asks the set for all that it needs. A miss is recorded in want and sets
+// missing: the verb is run again after a load, and must not have changed anything before.
+// Changes of the batch take precedence over rows loaded later, which are as they were
+// before the batch.
 //
-// There is no way back from a change: where a batch does not come to be stored
-// the whole set is forgotten, with what the next batch made of it.
+// Changes cannot be undone: if a batch is not stored, the whole set is discarded, including
+// what the next batch made of it.
 type workingSet struct {
-	known  bool     // it has a moment
-	stored Counters // as they are in the backend
+	known  bool     // it is as of a moment
+	stored Counters // as in the backend
 	Counters
 	inUse [store.SlotSorts]int
 
 	rows map[int64]*row // by Seq
 	ids  map[string]*row
 	keys map[string]*row
-	// noID and noKey were looked up in this batch, and there is none.
-	noID, noKey map[string]struct{}
+	// absentIDs and absentKeys were looked up in this batch and do not exist.
+	absentIDs, absentKeys map[string]struct{}
 
-	lines  map[string]*line
-	turns  map[string]*turn
-	queues map[string]*queueCount
-	limits map[string]*limitCount
-	// counters are numbers that are kept in docs.
+	readyQueues map[string]*readyQueue
+	turns       map[string]*sessionTurns
+	queues      map[string]*queueCount
+	limits      map[string]*limitCount
+	// counters are numbers stored in docs.
 	counters map[DocKey]*counter
-	agents   map[string]*usage
+	agents   map[string]*agentSlots
 	docs     documents
 
-	requests requests // outlives what the set forgets: a request does not change
+	requests requests // survives forget: a request does not change
 
-	want  wants
-	keep  bounds
-	short bool // the verb at hand needs something that is not there
-	look  look
-	ahead int  // ready tasks to load beyond those that are claimed
-	near  bool // a load costs no exchange with a server
-	run   int  // counts the runs of batches, so that a verb knows when it begins anew
+	want     wants
+	caps     bounds
+	missing  bool // the current verb needs something that is not loaded
+	lookup   lookup
+	prefetch int  // ready tasks to load beyond those that are claimed
+	local    bool // the backend is in this process: a load is cheap
+	run      int  // counts attempts, so that a verb knows when it starts again
 
-	// What the batch changed, and needs before it can be written.
-	changed  []*row
-	drafted  int // how many of them
-	slots    []*slotRow
-	bumped   []*queueCount
-	limited  []*limitCount
-	counted  []*counter
-	entries  []signalbox.Entry
-	claims   []*claim                     // without their requests
-	fetched  map[int64]*signalbox.Request // what was loaded for them
-	cut      int64
-	wrote    bool
-	answered answers
-	logged   []byte // the room of a log, and of a task in it
-	scratch  []byte
+	// Changes of the batch, and what it needs before it can be written.
+	changed         []*row
+	drafted         int // how many of them
+	slots           []*slotRow
+	changedQueues   []*queueCount
+	changedLimits   []*limitCount
+	changedCounters []*counter
+	entries         []signalbox.Entry
+	claims          []*claim                     // without their requests
+	fetched         map[int64]*signalbox.Request // requests loaded for claims
+	journalCut      int64
+	wrote           bool
+	results         singleResults
+	logBuf          []byte // reused buffers of a log, and of a task in it
+	taskBuf         []byte
 }
 
-// answers are loaded for a verb that is alone in its batch.
-type answers struct {
+// singleResults are loaded for a verb that is alone in its batch.
+type singleResults struct {
 	due     []*row
 	nextDue time.Time
 	ended   []*row
@@ -78,39 +78,39 @@ type answers struct {
 	has     bool
 }
 
-// look is what of new tasks is looked up, and taken to be new otherwise: the
-// backend refuses the batch where that is not so.
-type look int
+// lookup says what is looked up of new tasks. What is not is taken to be new; the backend
+// refuses the batch if it is not.
+type lookup int
 
 const (
-	lookNothing look = iota
+	lookNothing lookup = iota
 	lookKeys
 	lookAll // ids, too
 )
 
-// errShort says that a verb needs what the set has not.
-var errShort = errors.New("something must be loaded first")
+// errMissing: the verb needs something that is not loaded.
+var errMissing = errors.New("something must be loaded first")
 
-// forget empties the set. A request cannot change, and stays.
+// forget empties the set, except requests, which cannot change.
 func (x *workingSet) forget() {
 	*x = workingSet{
-		rows: map[int64]*row{}, ids: map[string]*row{}, keys: map[string]*row{}, noID: map[string]struct{}{}, noKey: map[string]struct{}{},
-		lines: map[string]*line{}, turns: map[string]*turn{}, queues: map[string]*queueCount{}, limits: map[string]*limitCount{}, counters: map[DocKey]*counter{},
-		agents: map[string]*usage{}, docs: newDocuments(), fetched: map[int64]*signalbox.Request{},
-		requests: x.requests, keep: x.keep, run: x.run, ahead: x.ahead, near: x.near, look: x.look,
-		changed: x.changed[:0], slots: x.slots[:0], bumped: x.bumped[:0], limited: x.limited[:0], counted: x.counted[:0], claims: x.claims[:0], entries: x.entries[:0],
-		logged: x.logged, scratch: x.scratch,
+		rows: map[int64]*row{}, ids: map[string]*row{}, keys: map[string]*row{}, absentIDs: map[string]struct{}{}, absentKeys: map[string]struct{}{},
+		readyQueues: map[string]*readyQueue{}, turns: map[string]*sessionTurns{}, queues: map[string]*queueCount{}, limits: map[string]*limitCount{}, counters: map[DocKey]*counter{},
+		agents: map[string]*agentSlots{}, docs: newDocuments(), fetched: map[int64]*signalbox.Request{},
+		requests: x.requests, caps: x.caps, run: x.run, prefetch: x.prefetch, local: x.local, lookup: x.lookup,
+		changed: x.changed[:0], slots: x.slots[:0], changedQueues: x.changedQueues[:0], changedLimits: x.changedLimits[:0], changedCounters: x.changedCounters[:0], claims: x.claims[:0], entries: x.entries[:0],
+		logBuf: x.logBuf, taskBuf: x.taskBuf,
 	}
 }
 
-// begin readies the set for a batch.
+// begin prepares the set for an attempt.
 func (x *workingSet) begin() {
 	x.run++
-	x.short, x.answered = false, answers{}
+	x.missing, x.results = false, singleResults{}
 	x.want.clear()
 }
 
-// note writes a journal entry.
+// note adds a journal entry.
 func (x *workingSet) note(e signalbox.Entry) {
 	x.Entry++
 	e.Seq = x.Entry
@@ -118,8 +118,8 @@ func (x *workingSet) note(e signalbox.Entry) {
 	x.wrote = true
 }
 
-// enqueue gives t the next place. Its time never lies before that of an
-// earlier enqueueing, so a clock that jumps back lets nobody jump the line.
+// enqueue gives t the next place. EnqueuedAt never decreases, so a clock that jumps back
+// lets no task jump the queue.
 func (x *workingSet) enqueue(t *signalbox.Task, now time.Time) {
 	x.EnqueuedMS = max(x.EnqueuedMS, now.UnixMilli())
 	x.Place++

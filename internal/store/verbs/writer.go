@@ -9,56 +9,55 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/group"
 )
 
-// writer runs the batches. It is one goroutine.
+// writer runs the batches, on one goroutine.
 type writer struct {
 	store *Store
 	set   workingSet
 	batch group.Batch[verb]
-	done  []bool // of the batch's jobs: which have their answer
-	// compared says that the set was compared with the backend since the last
-	// verb came.
+	done  []bool // which jobs of the batch have their answer
+	// compared: the set was compared with the backend since the last verb joined.
 	compared bool
 
-	mode  mode // alone, or among
-	alone alone
-	among among
+	mode      mode // exclusive or sharing
+	exclusive exclusiveMode
+	sharing   sharedMode
 
-	callers  int // how many were around the last commit
-	keyLooks int // batches to come that look keys up, since one was known
-	number   int64
-	deltas   [2]Delta // of the newest two batches, by turns
-	drafts   Delta    // what is drafted
-	ledger   ledger
+	callers    int // number of callers around the last commit
+	keyLookups int // batches to come that look keys up, after one was known
+	number     int64
+	deltas     [2]Delta // of the newest two batches, alternating
+	drafts     Delta    // what is drafted
+	ledger     ledger
 }
 
 // mode is how a batch is read and stored.
 type mode interface {
-	// plan readies the mode for a batch, before the first attempt at it.
+	// plan prepares the mode for a batch, before the first attempt.
 	plan()
-	// begin readies the set for an attempt.
+	// begin prepares the set for an attempt.
 	begin() error
 	// load loads what the set wants.
 	load() error
-	// await is called when all verbs of the batch have run. It reports whether
-	// more joined the batch while it had to wait.
+	// await is called when all verbs of the batch have run. It reports whether more joined
+	// while it waited.
 	await() (more bool, err error)
-	// settle ends a batch that changed nothing.
+	// settle ends a batch without changes.
 	settle() error
-	// commit stores what the batch changed.
+	// commit stores the changes of the batch.
 	commit() error
 	// finished counts a batch that ended.
 	finished()
 }
 
-// keyLookBatches is how many batches look keys up after one that was known.
-const keyLookBatches = 16
+// keyLookupBatches is how many batches look keys up after one was known.
+const keyLookupBatches = 16
 
 func newWriter(s *Store) *writer {
 	w := &writer{store: s}
-	w.alone = alone{writer: w, pipeline: pipeline{committed: make(chan error, 1)}}
-	w.among = among{writer: w}
-	w.mode = &w.alone
-	w.set.keep, w.set.near = s.opts.keep, s.shared == nil
+	w.exclusive = exclusiveMode{writer: w, pipeline: pipeline{committed: make(chan error, 1)}}
+	w.sharing = sharedMode{writer: w}
+	w.mode = &w.exclusive
+	w.set.caps, w.set.local = s.opts.keep, s.shared == nil
 	w.set.forget()
 	return w
 }
@@ -66,11 +65,11 @@ func newWriter(s *Store) *writer {
 // loop runs batches until the inbox is closed and empty.
 func (w *writer) loop() {
 	defer close(w.store.stopped)
-	for !w.store.inbox.Finished() || w.alone.pipeline.stage == inFlight {
+	for !w.store.inbox.Finished() || w.exclusive.pipeline.stage == inFlight {
 		select {
-		case err := <-w.alone.pipeline.committed:
-			_ = w.alone.finish(err) // no other batch stands on it
-			w.alone.ack()
+		case err := <-w.exclusive.pipeline.committed:
+			_ = w.exclusive.finish(err) // no other batch is built on it
+			w.exclusive.ack()
 			continue
 		case <-w.store.inbox.Sign():
 		}
@@ -81,7 +80,7 @@ func (w *writer) loop() {
 	}
 }
 
-// answer tells the callers of the batch what became of it.
+// answer answers the callers of the batch.
 func (w *writer) answer() {
 	if n := len(w.batch.Jobs); n > 0 {
 		w.callers = n + w.store.inbox.Len()
@@ -89,12 +88,12 @@ func (w *writer) answer() {
 	}
 }
 
-// runBatch runs the verbs until they are stored, in flight, or cannot be stored.
+// runBatch runs the verbs until they are stored, in flight, or have failed.
 func (w *writer) runBatch() {
 	w.mode.plan()
-	w.set.look = lookNothing
-	if w.keyLooks > 0 {
-		w.set.look = lookKeys
+	w.set.lookup = lookNothing
+	if w.keyLookups > 0 {
+		w.set.lookup = lookKeys
 	}
 	if err := w.attempt(); err != nil {
 		w.retry(err)
@@ -129,9 +128,8 @@ func (w *writer) attempt() error {
 	}
 }
 
-// runAll runs the verbs that have no answer yet, and those that join them
-// meanwhile. open says that some have none still: what they need stands in the
-// set's want.
+// runAll runs the verbs without an answer, and those that join meanwhile. open says that
+// some still have none: the set's want has what they need.
 func (w *writer) runAll() (open bool) {
 	x := &w.set
 	for first := 0; ; {
@@ -140,7 +138,7 @@ func (w *writer) runAll() (open bool) {
 			if w.done[n] {
 				continue
 			}
-			if err := w.runOne(n); err == errShort { //nolint:errorlint // our own sign, never wrapped
+			if err := w.runOne(n); err == errMissing { //nolint:errorlint // our own sign, never wrapped
 				open = true
 			}
 		}
@@ -160,9 +158,9 @@ func (w *writer) runAll() (open bool) {
 
 func (w *writer) runOne(n int) error {
 	j := w.batch.Jobs[n]
-	w.set.short = !w.set.known
+	w.set.missing = !w.set.known
 	err := j.Verb.run(&w.set)
-	if err == errShort { //nolint:errorlint // our own sign, never wrapped
+	if err == errMissing { //nolint:errorlint // our own sign, never wrapped
 		return err
 	}
 	if err != nil && !isRefusal(err) {
@@ -172,18 +170,18 @@ func (w *writer) runOne(n int) error {
 	return nil
 }
 
-// isRefusal reports whether err is the verb's own answer.
+// isRefusal reports whether err is the verb's own result.
 func isRefusal(err error) bool {
 	var own *signalbox.Error
 	return errors.Is(err, store.ErrStale) || errors.As(err, &own)
 }
 
-// joined takes verbs that came meanwhile. Nobody waits for them while the
-// backend is locked: others wait for that; nor while a batch is in flight: they
-// have until it is stored.
+// joined adds verbs that have arrived. It does not wait for more while the backend is
+// locked, since others wait for it, nor while a batch is in flight: they have until it is
+// stored.
 func (w *writer) joined() bool {
 	came := false
-	if w.among.lock == locked || w.alone.pipeline.stage == inFlight {
+	if w.sharing.lock == locked || w.exclusive.pipeline.stage == inFlight {
 		came = w.store.inbox.Take(&w.batch)
 	} else {
 		came = w.store.inbox.Joined(&w.batch, w.callers)
@@ -195,7 +193,7 @@ func (w *writer) joined() bool {
 	return true
 }
 
-// extend notes that the batch's newest jobs have no answer yet.
+// extend marks the batch's newest jobs as unanswered.
 func (w *writer) extend() {
 	for len(w.done) < len(w.batch.Jobs) {
 		w.done = append(w.done, false)
@@ -203,14 +201,13 @@ func (w *writer) extend() {
 	w.compared = false
 }
 
-// call bounds a call of the backend.
+// call returns the context of a backend call.
 func (w *writer) call() (context.Context, context.CancelFunc) { return w.store.within(w.store.ctx) }
 
-// want is what the set wants to know.
+// want is what the set needs to load.
 func (w *writer) want() *Want { return w.set.ask(w.store.opts.Writer, len(w.batch.Jobs)) }
 
-// fetch reads what is wanted, and looks whether the backend still has what it
-// acknowledged.
+// fetch reads what is wanted, and checks that the backend has not lost acknowledged data.
 func (w *writer) fetch(read func(context.Context, *Want) (*Loaded, error), want *Want) (*Loaded, error) {
 	ctx, cancel := w.call()
 	defer cancel()
@@ -221,8 +218,8 @@ func (w *writer) fetch(read func(context.Context, *Want) (*Loaded, error), want 
 	return l, w.check(l)
 }
 
-// merge takes what was loaded into the set, unless another process wrote since
-// the set was read.
+// merge adds what was loaded to the set, unless another process has written since the set
+// was read.
 func (w *writer) merge(l *Loaded) error {
 	if w.set.known && l.Moment != w.set.stored.Moment {
 		w.overtaken()
@@ -233,18 +230,18 @@ func (w *writer) merge(l *Loaded) error {
 	return nil
 }
 
-// seal makes the delta of the batch. From here on the set is what the backend
-// will be.
+// seal makes the delta of the batch. From here on the set is the predicted state of the
+// backend.
 func (w *writer) seal(log bool) *Delta {
 	w.number++
 	d := &w.deltas[w.number%2]
 	w.set.delta(d, w.store.opts.Writer, w.number, log)
 	w.ledger.sent = d.To
-	w.set.settled()
+	w.set.committed()
 	return d
 }
 
-// send stores a sealed batch, and waits for it.
+// send commits a sealed batch.
 func (w *writer) send(d *Delta) error {
 	ctx, cancel := w.call()
 	defer cancel()
@@ -255,37 +252,37 @@ func (w *writer) send(d *Delta) error {
 	return nil
 }
 
-// stored notes that the batch that was sealed last is in the backend.
+// stored records that the last sealed batch is stored.
 func (w *writer) stored() {
 	w.ledger.confirmed, w.ledger.seen = w.number, w.ledger.sent
 	w.deltas[w.number%2].clear()
 	w.finished()
 }
 
-// failed notes that a batch is not stored, as far as is known.
+// failed records that a batch is not stored, as far as is known.
 func (w *writer) failed(d *Delta, err error) error {
 	for i := range d.Requests {
-		w.set.requests.drop(d.Requests[i].Seq) // another task may get the number
+		w.set.requests.drop(d.Requests[i].Seq) // another task may get the Seq
 	}
 	switch {
 	case errors.Is(err, ErrMoved):
 		w.overtaken()
 	case errors.Is(err, ErrTaken):
-		w.set.look, w.keyLooks = lookAll, keyLookBatches
+		w.set.lookup, w.keyLookups = lookAll, keyLookupBatches
 	}
 	return err
 }
 
-// overtaken notes that another process wrote since the set was loaded.
+// overtaken records that another process has written since the set was loaded.
 func (w *writer) overtaken() {
 	if w.store.shared != nil {
-		w.mode = &w.among
-		w.among.overtaken()
+		w.mode = &w.sharing
+		w.sharing.overtaken()
 	}
 }
 
-// finished counts a batch that ended.
+// finished counts a completed batch.
 func (w *writer) finished() {
-	w.keyLooks = max(0, w.keyLooks-1)
+	w.keyLookups = max(0, w.keyLookups-1)
 	w.mode.finished()
 }

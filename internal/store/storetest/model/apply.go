@@ -27,7 +27,7 @@ func (s *Store) Apply(ctx context.Context, c signalbox.Change, now time.Time) (s
 	}
 	before := r.task
 	after := s.merge(&before, &c)
-	if held, known := s.sessions[after.SessionID]; c.Session && known && store.NotTheirs(&held, &before, &after) {
+	if held, known := s.sessions[after.SessionID]; c.Session && known && store.HeldByOther(&held, &before, &after) {
 		after.SessionID, c.Session = "", false
 	}
 	s.replace(r, after)

@@ -18,7 +18,7 @@ func (s *Store) Restore(ctx context.Context, r store.Restored) (signalbox.Task, 
 	}
 	t := r.Task
 	if s.rows[t.ID] != nil || s.known(&t) != nil {
-		return signalbox.Task{}, store.Stored(&t)
+		return signalbox.Task{}, store.AlreadyStored(&t)
 	}
 	s.lastSeq++
 	t.Seq, t.Rev, t.Ready = s.lastSeq, 1, false

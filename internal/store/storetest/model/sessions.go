@@ -10,7 +10,7 @@ import (
 )
 
 // chooseSession sets the session of a chat that names none.
-func (s *Store) chooseSession(t *signalbox.Task, k *store.Talk) {
+func (s *Store) chooseSession(t *signalbox.Task, k *store.ChatSession) {
 	if k == nil || t.SessionID != "" {
 		return
 	}
@@ -27,7 +27,7 @@ func (s *Store) chooseSession(t *signalbox.Task, k *store.Talk) {
 
 // converse makes the session of a chat the agent's current one, and begins it
 // where there is none.
-func (s *Store) converse(t *signalbox.Task, k *store.Talk, now time.Time) {
+func (s *Store) converse(t *signalbox.Task, k *store.ChatSession, now time.Time) {
 	if k == nil || t.SessionID == "" {
 		return
 	}
@@ -57,9 +57,9 @@ func (s *Store) keepSession(held signalbox.Session) {
 }
 
 // checkTalk refuses a chat in a session that is not active.
-func (s *Store) checkTalk(t *signalbox.Task, k *store.Talk) error {
+func (s *Store) checkTalk(t *signalbox.Task, k *store.ChatSession) error {
 	if held, known := s.sessions[t.SessionID]; known && k != nil {
-		return store.CheckTalk(&held)
+		return store.CheckChatSession(&held)
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ func (s *Store) Sessions(ctx context.Context, q store.SessionQuery) (store.Sessi
 	if q.Limit < 1 || q.Limit > 1000 {
 		return page, signalbox.Invalid("limit", "the limit of a page is 1 to 1000, not %d", q.Limit)
 	}
-	from, err := store.ParseSessionSpot(q.Before)
+	from, err := store.ParseSessionCursor(q.Before)
 	if err != nil {
 		return page, err
 	}
@@ -124,7 +124,7 @@ func (s *Store) Sessions(ctx context.Context, q store.SessionQuery) (store.Sessi
 }
 
 // sessionsBefore returns the sessions that the list has behind a place.
-func (s *Store) sessionsBefore(from store.SessionSpot) []signalbox.Session {
+func (s *Store) sessionsBefore(from store.SessionCursor) []signalbox.Session {
 	var list []signalbox.Session
 	for _, held := range s.sessions {
 		if from.Compare(store.SpotOf(&held)) < 0 {

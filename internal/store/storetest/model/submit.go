@@ -18,7 +18,7 @@ func (s *Store) Submit(ctx context.Context, sub store.Submission) (store.Submitt
 	if known := s.known(&sub.Task); known != nil {
 		return store.Replay(&known.task, &sub.Task)
 	}
-	s.chooseSession(&sub.Task, sub.Talk)
+	s.chooseSession(&sub.Task, sub.Chat)
 	if sub.FollowSession {
 		s.followSession(&sub.Task)
 	}
@@ -29,7 +29,7 @@ func (s *Store) Submit(ctx context.Context, sub store.Submission) (store.Submitt
 	s.lastSeq++
 	r.task.Seq, r.task.Rev, r.task.Ready = s.lastSeq, 1, false
 	s.enqueue(&r.task, sub.Now)
-	s.converse(&r.task, sub.Talk, sub.Now)
+	s.converse(&r.task, sub.Chat, sub.Now)
 	s.rows[r.task.ID] = r
 	s.submitted.add(r.task.Seq, 0, r)
 	if r.task.IdempotencyKey != "" {
@@ -52,7 +52,7 @@ func (s *Store) admit(sub *store.Submission) error {
 	if s.rows[sub.Task.ID] != nil {
 		return signalbox.Errorf(signalbox.CodeConflict, "there is a task %s already", sub.Task.ID)
 	}
-	if err := s.checkTalk(&sub.Task, sub.Talk); err != nil {
+	if err := s.checkTalk(&sub.Task, sub.Chat); err != nil {
 		return err
 	}
 	n := s.limits[sub.Task.Limit]
@@ -70,10 +70,10 @@ func (s *Store) admit(sub *store.Submission) error {
 }
 
 // crowd counts what stands before a task.
-func (s *Store) crowd(t *signalbox.Task, r *store.Room, now time.Time) *store.Crowd {
+func (s *Store) crowd(t *signalbox.Task, r *store.Room, now time.Time) *store.Occupancy {
 	sort := store.SlotSort(r.Isolated)
-	c := &store.Crowd{
-		Fleet: s.inUse[sort], Waiting: len(s.waiting.get(t.Queue).spots), Later: t.NotBefore.After(now),
+	c := &store.Occupancy{
+		Fleet: s.inUse[sort], Waiting: len(s.waiting.get(t.Queue).spots), NotDue: t.NotBefore.After(now),
 		Paused: s.paused("", now) || s.paused(t.Queue, now),
 	}
 	for _, a := range r.Agents {
@@ -87,7 +87,7 @@ func (s *Store) crowd(t *signalbox.Task, r *store.Room, now time.Time) *store.Cr
 		c.Ready += len(s.ready.get(queue).spots)
 	}
 	if k := s.talk[t.SessionID]; k != nil {
-		c.Turn = k.ready != nil || !k.flying.empty()
+		c.TurnBusy = k.ready != nil || !k.flying.empty()
 	}
 	return c
 }

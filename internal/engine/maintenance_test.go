@@ -12,7 +12,7 @@ import (
 )
 
 func TestWakeMakesDueTasksReady(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.agent("coder", "demo", 9)
 	soon := b.submit(engine.NewTask{NotBefore: b.Now().Add(time.Minute)})
 	b.submit(engine.NewTask{NotBefore: b.Now().Add(time.Hour), Kind: "demo"})
@@ -33,8 +33,8 @@ func TestWakeMakesDueTasksReady(t *testing.T) {
 	}
 }
 
-func TestATaskThatFailedToStartComesBackLater(t *testing.T) {
-	b := newBox(t)
+func TestTaskThatFailedToStartIsRetriedWithBackoff(t *testing.T) {
+	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
 	id := b.submit(engine.NewTask{}).ID
 	var last time.Duration
@@ -65,7 +65,7 @@ func TestATaskThatFailedToStartComesBackLater(t *testing.T) {
 }
 
 func TestBusyGoesToTheBackAndCostsNothing(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
 	first, second := b.submit(engine.NewTask{}), b.submit(engine.NewTask{})
 	for range 20 {
@@ -83,7 +83,7 @@ func TestBusyGoesToTheBackAndCostsNothing(t *testing.T) {
 }
 
 func TestClaimsWithoutAnAnswerAreBounded(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
 	id := b.submit(engine.NewTask{}).ID
 	for range signalbox.MaxNoAnswers {
@@ -96,7 +96,7 @@ func TestClaimsWithoutAnAnswerAreBounded(t *testing.T) {
 }
 
 func TestOverdueTasksEnd(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
 	started := b.submit(engine.NewTask{WaitTimeout: time.Minute})
 	b.work(a)
@@ -120,7 +120,7 @@ func TestOverdueTasksEnd(t *testing.T) {
 }
 
 func TestPauseAndResume(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.agent("coder", "demo", 9)
 	ctx := t.Context()
 	b.submit(engine.NewTask{})
@@ -156,8 +156,8 @@ func TestPauseAndResume(t *testing.T) {
 
 // The agent that holds a session is gone: its tasks end or move, as they
 // said; tasks that named the agent go on waiting.
-func TestStrand(t *testing.T) {
-	b := newBox(t)
+func TestResolveStranded(t *testing.T) {
+	b := newFixture(t)
 	a := b.agent("coder", "demo", 9)
 	for _, session := range []string{"s1", "s2"} {
 		b.submit(engine.NewTask{SessionID: session})
@@ -172,7 +172,7 @@ func TestStrand(t *testing.T) {
 	if must.Queue != "agent:coder" || may.Queue != "agent:coder" {
 		t.Fatalf("%s, %s", must.Queue, may.Queue)
 	}
-	b.must(b.Strand(t.Context(), "coder", 75*time.Second))
+	b.must(b.ResolveStranded(t.Context(), "coder", 75*time.Second))
 	if got := b.task(must.ID); got.State != signalbox.Failed || got.Reason != signalbox.ReasonDispatchFailed ||
 		!strings.Contains(got.Message, "start coder again and retry") || !strings.Contains(got.Message, "1m15s") {
 		t.Errorf("%+v", got)
@@ -185,11 +185,11 @@ func TestStrand(t *testing.T) {
 	}
 }
 
-// A gone agent's queue of any length is looked through a page at a time, and
-// then left alone until a task of a session comes.
-func TestStrandReadsNoQueueWhole(t *testing.T) {
-	s := &asked{Store: openStore(t)}
-	b := newBoxOver(t, s, func(o *engine.Options) { o.MaxSize = 1000 })
+// However long a disconnected agent's queue is, it is read a page at a time, and only again
+// when a session task has entered it.
+func TestResolveStrandedReadsOnePage(t *testing.T) {
+	s := &countingStore{Store: openStore(t)}
+	b := newFixtureOver(t, s, func(o *engine.Options) { o.MaxSize = 1000 })
 	a := b.agent("coder", "demo", 9)
 	b.submit(engine.NewTask{SessionID: "s1"})
 	got, err := b.Accept(t.Context(), b.claim(a).Task, "t", "s1")
@@ -202,7 +202,7 @@ func TestStrandReadsNoQueueWhole(t *testing.T) {
 	strand := func(pages int64) {
 		t.Helper()
 		before := s.rows.Load()
-		b.must(b.Strand(t.Context(), "coder", time.Hour))
+		b.must(b.ResolveStranded(t.Context(), "coder", time.Hour))
 		if got := s.rows.Load() - before; got != pages {
 			t.Errorf("%d rows were read, want %d", got, pages)
 		}
@@ -230,7 +230,7 @@ func TestStrandReadsNoQueueWhole(t *testing.T) {
 }
 
 func TestLoss(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
 	lose := func(task signalbox.Task, withhold bool) signalbox.Task {
 		t.Helper()
@@ -261,8 +261,8 @@ func TestLoss(t *testing.T) {
 	b.must(err)
 }
 
-func TestRenewMovesTheLease(t *testing.T) {
-	b := newBox(t)
+func TestRenewExtendsTheLease(t *testing.T) {
+	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
 	b.submit(engine.NewTask{})
 	task := b.work(a)
@@ -277,13 +277,13 @@ func TestRenewMovesTheLease(t *testing.T) {
 }
 
 func TestPrune(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
 	old := b.submit(engine.NewTask{})
 	b.run(a, time.Second)
 	waiting := b.submit(engine.NewTask{})
 	b.pass(23 * time.Hour)
-	keep := engine.Keep{For: 24 * time.Hour}
+	keep := engine.Retention{For: 24 * time.Hour}
 	if did, err := b.Prune(t.Context(), keep); err != nil || did.Tasks != 0 || did.More {
 		t.Errorf("%+v pruned within the retention, %v", did, err)
 	}
@@ -298,7 +298,7 @@ func TestPrune(t *testing.T) {
 }
 
 // ended is what is stored of ended tasks, oldest first.
-func (b *box) ended() (ids []string) {
+func (b *fixture) ended() (ids []string) {
 	b.t.Helper()
 	page, err := b.Read().History(b.t.Context(), store.HistoryQuery{Limit: 1000})
 	b.must(err)
@@ -309,7 +309,7 @@ func (b *box) ended() (ids []string) {
 }
 
 // flood is what a caller submits and cancels, so many bytes a task.
-func (b *box) flood(who signalbox.Principal, tasks, size int) (ids []string) {
+func (b *fixture) flood(who signalbox.Principal, tasks, size int) (ids []string) {
 	b.t.Helper()
 	for range tasks {
 		b.pass(time.Millisecond)
@@ -321,7 +321,7 @@ func (b *box) flood(who signalbox.Principal, tasks, size int) (ids []string) {
 	return ids
 }
 
-func (b *box) prune(keep engine.Keep) (did engine.Pruned) {
+func (b *fixture) prune(keep engine.Retention) (did engine.Pruned) {
 	b.t.Helper()
 	for n := 0; ; n++ {
 		step, err := b.Prune(b.t.Context(), keep)
@@ -340,10 +340,10 @@ func (b *box) prune(keep engine.Keep) (did engine.Pruned) {
 // A caller with the right submit alone cannot fill the store, and pushes out no
 // task but its own.
 func TestEndedTasksOfACallerAreBounded(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	ci := signalbox.Principal{Kind: signalbox.PrincipalService, ID: "ci", Scopes: []signalbox.Scope{signalbox.ScopeSubmit}}
 	ann := signalbox.Principal{Kind: signalbox.PrincipalUser, ID: "ann", Scopes: []signalbox.Scope{signalbox.ScopeSubmit}}
-	keep := engine.Keep{For: 24 * time.Hour, Bytes: 1 << 20, OwnerBytes: 100 << 10}
+	keep := engine.Retention{For: 24 * time.Hour, Bytes: 1 << 20, OwnerBytes: 100 << 10}
 	annes := b.flood(ann, 40, 100)
 	nobodys := b.flood(signalbox.Principal{}, 600, 10)
 	flood := b.flood(ci, 150, 1000)
@@ -381,18 +381,18 @@ func TestEndedTasksOfACallerAreBounded(t *testing.T) {
 }
 
 func TestEndedTasksAreBoundedInAll(t *testing.T) {
-	b := newBox(t)
+	b := newFixture(t)
 	all := b.flood(signalbox.Principal{}, 1500, 10)
 	first := b.task(all[0])
 	one := first.Kept()
-	did := b.prune(engine.Keep{For: 24 * time.Hour, Bytes: 100 * one, OwnerBytes: one})
+	did := b.prune(engine.Retention{For: 24 * time.Hour, Bytes: 100 * one, OwnerBytes: one})
 	if did.Over != 1400*one || did.Tasks != 1400 {
 		t.Errorf("%+v", did)
 	}
 	if left := b.ended(); !slices.Equal(left, all[1400:]) {
 		t.Errorf("%d are left", len(left))
 	}
-	if did := b.prune(engine.Keep{For: 24 * time.Hour}); did.Tasks != 0 {
+	if did := b.prune(engine.Retention{For: 24 * time.Hour}); did.Tasks != 0 {
 		t.Errorf("%+v went without a bound", did)
 	}
 }

@@ -59,7 +59,7 @@ func askAnyone(i int) engine.NewTask {
 	return engine.NewTask{Prompt: "help", Waits: true, By: agentPrincipal(crowdName(i))}
 }
 
-// TestManyAgentsThatWait: the call that closes a circle of 1,000 agents is
+// TestManyAgentsThatWait: the call that closes a cycle of 1,000 agents is
 // refused at once. To try every way round took 7 s at nine of them, and hours at
 // twelve.
 func TestManyAgentsThatWait(t *testing.T) {
@@ -71,7 +71,7 @@ func TestManyAgentsThatWait(t *testing.T) {
 		_, err := e.Submit(t.Context(), askAnyone(agents-1))
 		fastest = min(fastest, time.Since(begun))
 		if code := signalbox.CodeOf(err); code != signalbox.CodeCallCycle {
-			t.Fatalf("the call that closes the circle: %v", err)
+			t.Fatalf("the call that closes the cycle: %v", err)
 		}
 	}
 	t.Logf("%d agents: %s", agents, fastest)
@@ -80,12 +80,12 @@ func TestManyAgentsThatWait(t *testing.T) {
 	}
 }
 
-// TestCircleIsSeenAfterARestart: what waited when the director was started counts
+// TestCycleIsDetectedAfterARestart: what waited when the director was started counts
 // too.
-func TestCircleIsSeenAfterARestart(t *testing.T) {
+func TestCycleIsDetectedAfterARestart(t *testing.T) {
 	s := memory.New(memory.Options{})
 	waitingCrowd(t, s, 3)
-	b := newBoxOver(t, s)
+	b := newFixtureOver(t, s)
 	for i := range 3 {
 		b.see(engine.LiveAgent{Agent: signalbox.Agent{Name: crowdName(i), Kind: "demo", Slots: 1, Fencing: true}, Up: true, InUse: 1})
 	}
@@ -108,11 +108,11 @@ func (s *stuckStore) Submit(ctx context.Context, sub store.Submission) (store.Su
 	return s.Store.Submit(ctx, sub)
 }
 
-// TestCallThatIsBeingStoredHoldsUpNoOther: while one call is written, another is
+// TestCallBeingStoredBlocksNoOther: while one call is written, another is
 // looked at, and already sees the first.
-func TestCallThatIsBeingStoredHoldsUpNoOther(t *testing.T) {
+func TestCallBeingStoredBlocksNoOther(t *testing.T) {
 	s := &stuckStore{Store: memory.New(memory.Options{}), prompt: "slow", entered: make(chan struct{}), release: make(chan struct{})}
-	b := newBoxOver(t, s)
+	b := newFixtureOver(t, s)
 	for _, name := range []string{"one", "two", "three"} {
 		a := b.talker(name, 1)
 		b.submit(chat(name, "begin"))
@@ -142,10 +142,10 @@ func TestCallThatIsBeingStoredHoldsUpNoOther(t *testing.T) {
 	<-others
 }
 
-// TestCallThatWasNotStoredIsForgotten: a call that the store refused closes no
-// circle.
-func TestCallThatWasNotStoredIsForgotten(t *testing.T) {
-	b := newBox(t, func(o *engine.Options) { o.MaxSize = 1 })
+// TestUnstoredCallIsForgotten: a call that the store refused closes no
+// cycle.
+func TestUnstoredCallIsForgotten(t *testing.T) {
+	b := newFixture(t, func(o *engine.Options) { o.MaxSize = 1 })
 	for _, name := range []string{"one", "two"} {
 		a := b.talker(name, 1)
 		b.submit(chat(name, "begin"))
@@ -157,18 +157,18 @@ func TestCallThatWasNotStoredIsForgotten(t *testing.T) {
 }
 
 // oneRow is a store in which a read of all that is in flight is a fault.
-type oneRow struct {
+type singleReadStore struct {
 	store.Store
 	t *testing.T
 }
 
-func (s oneRow) InFlight(ctx context.Context) ([]signalbox.Task, error) {
+func (s singleReadStore) InFlight(ctx context.Context) ([]signalbox.Task, error) {
 	s.t.Error("all tasks in flight were read")
 	return s.Store.InFlight(ctx)
 }
 
-func TestExecutionThatIsNamedIsOneRead(t *testing.T) {
-	b := newBoxOver(t, oneRow{memory.New(memory.Options{}), t})
+func TestNamedExecutionTakesOneRead(t *testing.T) {
+	b := newFixtureOver(t, singleReadStore{memory.New(memory.Options{}), t})
 	one := b.talker("one", 1)
 	b.submit(chat("one", "begin"))
 	run := b.work(one)

@@ -1,0 +1,279 @@
+package engine
+
+import (
+	"context"
+	"sync"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/engine/callgraph"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// callIndex is an in-memory index of who waits for whom, used while this is the only
+// director over its store: it sees every durable change before anyone else does.
+type callIndex struct {
+	loading    chan struct{} // capacity 1: a mutex that a context can leave
+	mu         sync.Mutex
+	loaded     bool
+	rows       *callRows
+	removed    map[string]int64 // newest revision of removed rows, since changes may arrive out of order
+	removedIDs []string         // its keys, oldest first
+}
+
+// maxRemoved bounds how many removed rows are remembered. Changes arrive out of order only
+// while the goroutines that made them are between two statements.
+const maxRemoved = 4096
+
+func (b *callIndex) init() {
+	b.loading = make(chan struct{}, 1)
+	b.rows = newCallRows()
+	b.removed = map[string]int64{}
+}
+
+// load reads what is in flight from the store, once.
+func (b *callIndex) load(ctx context.Context, e *Engine) error {
+	select {
+	case b.loading <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-b.loading }()
+	if b.loaded {
+		return nil
+	}
+	inFlight, err := e.store.InFlight(ctx)
+	if err != nil {
+		return err
+	}
+	rows := inFlight
+	for _, t := range inFlight {
+		children, err := e.store.Children(ctx, t.ID, batchSize)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, children...)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range rows {
+		b.update(&rows[i])
+	}
+	b.loaded = true
+	return nil
+}
+
+func (b *callIndex) taskChanged(t *signalbox.Task) {
+	b.mu.Lock()
+	b.update(t)
+	b.mu.Unlock()
+}
+
+func (b *callIndex) update(t *signalbox.Task) {
+	was, known := b.rows.byID[t.ID]
+	switch {
+	case t.Mode == signalbox.ModeTool: // tools wait for no agent
+	case known && was.rev >= t.Rev || b.removed[t.ID] >= t.Rev: // an older revision
+	case t.State.InFlight() || t.State == signalbox.Pending && t.Waits:
+		b.rows.put(callRowOf(t))
+	case t.Rev > 1:
+		b.rows.remove(t.ID)
+		b.markRemoved(t)
+	}
+}
+
+func (b *callIndex) markRemoved(t *signalbox.Task) {
+	if b.removed[t.ID] == 0 {
+		b.removedIDs = append(b.removedIDs, t.ID)
+	}
+	b.removed[t.ID] = t.Rev
+	if len(b.removedIDs) > maxRemoved {
+		delete(b.removed, b.removedIDs[0])
+		b.removedIDs = b.removedIDs[1:]
+	}
+}
+
+// dropUnstored removes a call that was not stored.
+func (b *callIndex) dropUnstored(id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if r, known := b.rows.byID[id]; known && r.rev == 0 {
+		b.rows.remove(id)
+	}
+}
+
+// sessionBound records that an agent now holds a conversation: the store moves tasks
+// waiting for its turns to the agent's queue, without a change event for each.
+func (b *callIndex) sessionBound(session, agent string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for id := range b.rows.bySession[session] {
+		r := b.rows.byID[id]
+		if _, own := signalbox.QueueAgent(r.Queue); r.Agent == "" && !own {
+			r.Queue = signalbox.AgentQueue(agent)
+			b.rows.byID[id] = r
+		}
+	}
+}
+
+// callRow is an execution or a waiting call, with what the call graph needs of it.
+type callRow struct {
+	callgraph.Call        // Agent is "" while it waits
+	parent         string // execution that waits for it; "" for none
+	isolated       bool   // bypass: it holds no slot that others wait for
+	rev            int64  // 0: not stored yet
+}
+
+func callRowOf(t *signalbox.Task) callRow {
+	r := callRow{
+		Call: callgraph.Call{ID: t.ID, Queue: t.Queue, Session: t.SessionID, Agent: t.Agent},
+		rev:  t.Rev, isolated: signalbox.Isolated(t.Slot),
+	}
+	if !t.State.InFlight() {
+		r.Agent = ""
+	}
+	if t.Waits {
+		r.parent = t.ParentID
+	}
+	return r
+}
+
+// callRows are the rows of a call graph, with indexes.
+type callRows struct {
+	byID      map[string]callRow
+	byAgent   idSets // executions that hold one of its slots
+	bySession idSets
+	byParent  idSets // calls that the execution waits for
+}
+
+func newCallRows() *callRows {
+	return &callRows{byID: map[string]callRow{}, byAgent: idSets{}, bySession: idSets{}, byParent: idSets{}}
+}
+
+func (r *callRows) put(row callRow) {
+	r.remove(row.ID)
+	r.byID[row.ID] = row
+	if !row.isolated {
+		r.byAgent.add(row.Agent, row.ID)
+	}
+	r.bySession.add(row.Session, row.ID)
+	r.byParent.add(row.parent, row.ID)
+}
+
+func (r *callRows) remove(id string) {
+	row, known := r.byID[id]
+	if !known {
+		return
+	}
+	delete(r.byID, id)
+	r.byAgent.remove(row.Agent, id)
+	r.bySession.remove(row.Session, id)
+	r.byParent.remove(row.parent, id)
+}
+
+func (r *callRows) runs(ids map[string]struct{}) []callgraph.Run {
+	var runs []callgraph.Run
+	for id := range ids {
+		if row := r.byID[id]; row.Agent != "" && !row.isolated {
+			runs = append(runs, callgraph.Run{ID: id, Agent: row.Agent, Session: row.Session})
+		}
+	}
+	return runs
+}
+
+// idSets are sets of ids by name; "" is not a name.
+type idSets map[string]map[string]struct{}
+
+func (x idSets) add(name, id string) {
+	if name == "" {
+		return
+	}
+	if x[name] == nil {
+		x[name] = map[string]struct{}{}
+	}
+	x[name][id] = struct{}{}
+}
+
+func (x idSets) remove(name, id string) {
+	if delete(x[name], id); len(x[name]) == 0 {
+		delete(x, name)
+	}
+}
+
+// callAgents are the agents of a call graph, as they are now.
+type callAgents struct {
+	agents  []LiveAgent
+	slots   map[string]int
+	serving map[string][]string // cache of Servers
+}
+
+func newCallAgents(agents []LiveAgent) callAgents {
+	f := callAgents{agents: agents, slots: make(map[string]int, len(agents)), serving: map[string][]string{}}
+	for i := range agents {
+		f.slots[agents[i].Name] = agents[i].Slots
+	}
+	return f
+}
+
+// Servers returns the owner of an agent queue, else the agents that are up and serve the
+// queue. The owner counts even if it is down, since it may come back.
+func (f callAgents) Servers(queue string) []string {
+	if name, own := signalbox.QueueAgent(queue); own {
+		return []string{name}
+	}
+	names, known := f.serving[queue]
+	if !known {
+		for i := range f.agents {
+			if a := &f.agents[i]; a.Up && a.Serves(queue) {
+				names = append(names, a.Name)
+			}
+		}
+		f.serving[queue] = names
+	}
+	return names
+}
+
+func (f callAgents) Slots(agent string) (n int, known bool) {
+	n, known = f.slots[agent]
+	return n, known
+}
+
+// indexGraph is the call graph as the index has it.
+type indexGraph struct {
+	callAgents
+	rows *callRows
+}
+
+func (g indexGraph) Holders(agent string) []callgraph.Run { return g.rows.runs(g.rows.byAgent[agent]) }
+func (g indexGraph) Turns(session string) []callgraph.Run {
+	return g.rows.runs(g.rows.bySession[session])
+}
+
+func (g indexGraph) Calls(run string) ([]callgraph.Call, error) {
+	var calls []callgraph.Call
+	for id := range g.rows.byParent[run] {
+		calls = append(calls, g.rows.byID[id].Call)
+	}
+	return calls, nil
+}
+
+// storeGraph is the call graph over a shared store: rows has what is in flight, and the
+// calls of an execution are read when the search reaches it.
+type storeGraph struct {
+	indexGraph
+	ctx   context.Context
+	store store.Reader
+}
+
+func (g storeGraph) Calls(run string) ([]callgraph.Call, error) {
+	children, err := g.store.Children(g.ctx, run, batchSize)
+	if err != nil {
+		return nil, err
+	}
+	var calls []callgraph.Call
+	for i := range children {
+		if c := &children[i]; c.Waits && !c.State.Terminal() {
+			calls = append(calls, callRowOf(c).Call)
+		}
+	}
+	return calls, nil
+}
