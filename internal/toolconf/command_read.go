@@ -30,109 +30,128 @@ var takenNames = []string{
 }
 
 var (
-	propertyName = rule{want: "the name of a property of the input", ok: func(s string) bool { return s != "" && len(s) <= 256 && !strings.ContainsFunc(s, control) }}
+	propertyName = rule{want: "the name of a property of the input", ok: shortLine}
 	folderName   = rule{want: "a folder", secret: true, ok: notEmpty.ok}
+	// words are for people, as they are written: a description may well have a
+	// ${NAME} that is no variable of ours.
+	words = rule{want: "a text", raw: true}
 )
 
 // commandTool reads one command tool of the section commandTools.
-func (r *reader) commandTool(name string, s *section) {
-	before := len(r.merge.problems)
-	r.filled = nil
-	t := CommandTool{Name: name, Where: r.where(s.line)}
-	s.commandName(name, s.line)
-	if _, given := s.given("command"); !given {
+func (r *reader) commandTool(name string, s *section) func() {
+	t := s.newCommand(name)
+	if !s.has("command") {
 		s.problem(s.line, s.key, "it has no command: want the program to run")
 	}
-	t.Command, t.Args = s.command()
-	t.Command = s.programPath(t.Command)
-	t.Cwd = s.folder(r.base, "cwd")
-	s.sayUnit("timeoutMs")
-	t.Timeout, _ = s.duration(0, longestRun, "timeout", "timeoutMs")
-	s.commandRest(&t)
-	s.finish(foreignCommand)
-	if len(r.merge.problems) == before {
-		s.addCommand(t)
-	}
-}
-
-// has reports whether there is something under one of the keys.
-func (s *section) has(names ...string) bool {
-	_, ok := s.given(names...)
-	return ok
+	s.command(&t.Command, &t.Args)
+	s.folder(&t.Cwd, "cwd")
+	s.noteUnit("timeoutMs")
+	s.duration(&t.Timeout, 0, longestRun, "timeout", "timeoutMs")
+	return s.commandRest(t)
 }
 
 // folder reads a folder, relative to that of the file.
-func (s *section) folder(otherwise string, names ...string) string {
-	if text := s.text(folderName, names...); text != "" {
-		return s.path(text)
+func (s *section) folder(to *string, names ...string) {
+	text := ""
+	if s.text(&text, folderName, names...); text != "" {
+		*to = s.path(text)
 	}
-	return otherwise
 }
 
-// commandName checks a name.
-func (s *section) commandName(name string, line int) {
+// newCommand checks a name, and is a tool with what holds where nothing is said.
+func (s *section) newCommand(name string) *CommandTool {
 	switch {
 	case !commandName.MatchString(name):
-		s.problem(line, s.key, "want 1 to 128 letters, digits, dots, underscores or hyphens as its name")
+		s.problem(s.line, s.key, "want 1 to 128 letters, digits, dots, underscores or hyphens as its name")
 	case slices.Contains(takenNames, name):
-		s.problem(line, s.key, "want another name: "+name+" is one of Signalbox's own")
+		s.problem(s.line, s.key, "want another name: "+name+" is one of Signalbox's own")
 	case strings.HasPrefix(name, reserved+"__"):
-		s.problem(line, s.key, "want another name: those of the REST tools begin with "+reserved+"__")
+		s.problem(s.line, s.key, "want another name: those of the REST tools begin with "+reserved+"__")
+	}
+	return &CommandTool{
+		Name: name, Where: s.where(s.line), Cwd: s.base, Restart: Restart{Pending: Keep, Running: Fail}, Limits: CommandLimits{Output: DefaultOutput},
+		Sandbox: Sandbox{Mode: SandboxOff},
 	}
 }
 
 // commandRest reads what both shapes of a command tool have alike.
-func (s *section) commandRest(t *CommandTool) {
-	t.Title, t.Description = s.words("title"), s.words("description")
-	t.Env = s.commandEnv()
-	t.CwdRoot = s.folder("", "cwdRoot", "cwd_root")
-	t.CwdFrom = s.text(propertyName, "cwdFrom", "cwd_from")
+func (s *section) commandRest(t *CommandTool) func() {
+	if t.Command = strings.TrimSpace(t.Command); strings.Contains(t.Command, "/") {
+		t.Command = s.path(t.Command) // else it is looked for on PATH
+	}
+	s.text(&t.Title, words, "title")
+	s.text(&t.Description, words, "description")
+	s.table(&t.Env, envEntry, anyText, "env")
+	if _, ok := t.Env[markVariable]; ok {
+		s.problem(s.pairs["env"].Line, s.sub("env")+"."+markVariable, "this variable is set by Signalbox for each run: want another name")
+	}
+	s.folder(&t.CwdRoot, "cwdRoot", "cwd_root")
+	s.text(&t.CwdFrom, propertyName, "cwdFrom", "cwd_from")
 	if t.CwdFrom != "" && t.CwdRoot == "" {
 		t.CwdRoot = t.Cwd // a caller who names the folder may not name any
 	}
-	schema := s.inputSchema()
-	t.InputSchema = schema.text
-	t.Secrets = s.secrets(schema)
-	if t.CwdFrom != "" && !schema.knows(t.CwdFrom) {
+	input := s.inputSchema()
+	t.InputSchema = input.text
+	t.Secrets = s.secrets(input)
+	if t.CwdFrom != "" && !input.knows(t.CwdFrom) {
 		s.odd(s.line, s.key, "cwdFrom names the property "+shownName(t.CwdFrom)+", which inputSchema does not have")
 	}
-	t.Async = s.boolean(false, "async")
-	t.Queue = s.commandQueue(t.Async)
-	t.Restart = s.restart()
-	t.Limits = s.limits()
-	t.Sandbox = s.sandbox()
-}
-
-// words reads a text for people, as it is written: a description may well have
-// a ${NAME} that is no variable of ours.
-func (s *section) words(name string) string {
-	pair, key, ok := s.take(name)
-	if !ok {
-		return ""
-	}
-	if pair.Value.Form != conffile.Text {
-		s.wrong(pair.Value, key, "a text", false)
-		return ""
-	}
-	return pair.Value.Text
-}
-
-func (s *section) commandEnv() map[string]string {
-	env := s.table(envEntry, anyText, "env")
-	if _, ok := env[markVariable]; ok {
-		s.problem(s.pairs["env"].Line, s.sub("env")+"."+markVariable, "this variable is set by Signalbox for each run: want another name")
-	}
-	return env
-}
-
-// commandQueue is the tool queue of a command. An async one waits in the queue
-// commands already and has none unless it asks for it.
-func (s *section) commandQueue(async bool) string {
-	if async && !s.has("queue") {
+	s.boolean(&t.Async, "async")
+	if t.Async && !s.has("queue") { // it waits in the queue commands already
 		s.known = append(s.known, "queue")
-		return ""
+	} else {
+		s.queueOf(&t.Queue)
 	}
-	return s.binding()
+	s.restart(&t.Restart)
+	s.limits(&t.Limits)
+	s.sandbox(&t.Sandbox)
+	return func() { s.addCommand(*t) }
+}
+
+// restart reads what becomes of a tool's tasks at a restart: one word for both
+// kinds of them, or a section.
+func (s *section) restart(to *Restart) {
+	s.inside("restart", func(n *conffile.Node, key string) {
+		word := ""
+		switch s.textOf(&word, n, key, oneOf(Fail, Requeue, Keep)); word {
+		case Fail:
+			to.Pending = Fail // seed async-task-queue: both end
+		case Requeue:
+			to.Running = Requeue
+		}
+	}, func(in *section) {
+		in.text(&to.Pending, oneOf(Keep, Fail), "pending")
+		in.text(&to.Running, oneOf(Fail, Requeue), "running")
+	})
+}
+
+func (s *section) limits(to *CommandLimits) {
+	s.inside("limits", nil, func(in *section) {
+		in.size(&to.Memory, 1<<20, 1<<50, "memory")
+		in.cores(&to.CPUs, "cpus")
+		in.duration(&to.CPUTime, time.Millisecond, longestRun, "cpuTime", "cpu_time", "cpuTimeMs")
+		in.whole(&to.Processes, 1, 1_000_000, "processes")
+		in.size(&to.FileSize, 1, 1<<50, "fileSize", "file_size")
+		in.whole(&to.OpenFiles, 8, 1_000_000, "openFiles", "open_files")
+		in.size(&to.Output, 1, 1<<40, "output")
+	})
+}
+
+// sandbox reads what a run may reach: a word, or a section that has one.
+func (s *section) sandbox(to *Sandbox) {
+	modes := oneOf(SandboxOff, SandboxAuto, SandboxRequired)
+	s.inside("sandbox", func(n *conffile.Node, key string) { s.textOf(&to.Mode, n, key, modes) }, func(in *section) {
+		// Who writes down what a run may reach means it to hold, and which of both
+		// ways is not for us to guess.
+		if !in.has("mode") {
+			in.problem(in.line, in.key, "it has no mode: want auto (where this machine has a sandbox) or required (a run without it is refused)")
+		}
+		in.text(&to.Mode, modes, "mode")
+		in.text(&to.Kind, oneOf("bubblewrap", "landlock"), "kind")
+		in.folders(&to.Read, "read")
+		in.folders(&to.Write, "write")
+		in.boolean(&to.Network, "network")
+	})
 }
 
 // addCommand takes a tool in that has no mistake.
@@ -141,7 +160,7 @@ func (s *section) addCommand(t CommandTool) {
 	s.outside(t)
 	s.missing(t)
 	section, _, _ := strings.Cut(s.key, ".")
-	s.merge.addCommand(t, section)
+	add(s.merge, s.merge.commands, t, t.Name, section, "another tool")
 }
 
 // outside reports a working folder that cannot be, as far as one can tell by
@@ -160,56 +179,40 @@ func (s *section) outside(t CommandTool) {
 // missing says that a program is not there now. That is no mistake: it may come
 // to be before somebody calls the tool.
 func (s *section) missing(t CommandTool) {
-	const cure = ": calls fail until it is"
+	text := ""
+	switch info, err := os.Stat(t.Command); {
+	case !filepath.IsAbs(t.Command):
+		path, _ := s.env("PATH")
+		if !slices.ContainsFunc(filepath.SplitList(path), func(dir string) bool {
+			info, err := os.Stat(filepath.Join(dir, t.Command))
+			return filepath.IsAbs(dir) && err == nil && runnable(info)
+		}) {
+			text = "it is not on PATH now"
+		}
+	case err != nil:
+		text = "there is no such file now"
+	case !runnable(info):
+		text = "it is not a program that can be run"
+	}
+	if text == "" {
+		return
+	}
 	line := s.line
 	if pair, ok := s.given("command"); ok {
 		line = pair.Line
 	}
-	text := ""
-	switch {
-	case filepath.IsAbs(t.Command):
-		info, err := os.Stat(t.Command)
-		switch {
-		case err != nil:
-			text = "there is no such file now" + cure
-		case info.IsDir() || info.Mode()&0o111 == 0:
-			text = "it is not a program that can be run" + cure
-		}
-	case !s.onPath(t.Command):
-		text = "it is not on PATH now" + cure
-	}
-	if text != "" {
-		s.merge.note(s.where(line), s.sub("command"), text, true)
-	}
+	s.merge.note(s.where(line), s.sub("command"), text+": calls fail until it is", true)
 }
 
-// onPath reports whether a folder of PATH has such a program.
-func (s *section) onPath(name string) bool {
-	path, _ := s.env("PATH")
-	for _, dir := range filepath.SplitList(path) {
-		if info, err := os.Stat(filepath.Join(dir, name)); filepath.IsAbs(dir) && err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// programPath is a command as it is run: a path relative to the file, or a name
-// that is looked for on PATH.
-func (s *section) programPath(text string) string {
-	text = strings.TrimSpace(text)
-	if strings.Contains(text, "/") {
-		return s.path(text)
-	}
-	return text
-}
+func runnable(info os.FileInfo) bool { return !info.IsDir() && info.Mode()&0o111 != 0 }
 
 // keyList is where a mcp-config.json has its tools, a list of them.
 const keyList = "tools"
 
 // atOnce reads how many async commands a file lets run side by side.
 func (r *reader) atOnce(top *section) {
-	n := top.whole(1, signalbox.MaxAgentSlots, "maxConcurrent", "maxParallelTasks")
+	n := 0
+	top.whole(&n, 1, signalbox.MaxAgentSlots, "maxConcurrent", "maxParallelTasks")
 	r.merge.maxConcurrent = max(r.merge.maxConcurrent, n)
 }
 
@@ -217,16 +220,17 @@ func (r *reader) atOnce(top *section) {
 // key of that name that holds no list of sections is of another program.
 func (r *reader) toolList(top *section) bool {
 	pair, ok := top.given(keyList)
-	if ok && !r.strict && pair.Value.Form == conffile.Section {
+	switch {
+	case !ok:
+		return false
+	case !r.strict && pair.Value.Form == conffile.Section:
 		// Another program may well mean something by it, so it is no mistake.
 		top.known = append(top.known, keyList)
 		r.odd(pair.Line, keyList, "want a list of tools, each a section with a name and a command, got "+form(pair.Value))
 		return false
-	}
-	if !ok || pair.Value.Form != conffile.List || !sections(pair.Value.Items) {
+	case pair.Value.Form != conffile.List || len(pair.Value.Items) > 0 && !slices.ContainsFunc(pair.Value.Items, isTool):
 		return false
-	}
-	if r.strict {
+	case r.strict:
 		r.problem(pair.Line, keyList, "want the tools under "+keyCommands+", each by its name, such as "+keyCommands+": {NAME: {command: …}}")
 	}
 	top.known = append(top.known, keyList)
@@ -237,14 +241,7 @@ func (r *reader) toolList(top *section) bool {
 	return len(pair.Value.Items) > 0
 }
 
-func sections(items []*conffile.Node) bool {
-	for _, item := range items {
-		if item.Form == conffile.Section || item.Fault != "" {
-			return true
-		}
-	}
-	return len(items) == 0
-}
+func isTool(n *conffile.Node) bool { return n.Form == conffile.Section || n.Fault != "" }
 
 // listed reads one tool of the list. What that program would pass over is left
 // out here too, and said.
@@ -253,15 +250,15 @@ func (r *reader) listed(item *conffile.Node, key string, first map[string]string
 	if s == nil {
 		return
 	}
-	name := s.words("name")
-	if name != "" {
+	name := ""
+	if s.text(&name, words, "name"); name != "" {
 		s.key = keyList + "." + shownName(name)
+	}
+	if s.off() {
+		return
 	}
 	left := ""
 	switch {
-	case s.off():
-		r.merge.note(r.where(s.line), s.key, "it is switched off and left out", false)
-		return
 	case s.has("providerExecution"):
 		left = "it is run by a provider of that program, which there is none of here"
 	case name == "":
@@ -278,39 +275,34 @@ func (r *reader) listed(item *conffile.Node, key string, first map[string]string
 		return
 	}
 	first[name] = r.where(s.line)
-	r.listedTool(name, s)
+	s.entry(name, foreignCommand, r.listedTool)
 }
 
-func (r *reader) listedTool(name string, s *section) {
-	before := len(r.merge.problems)
-	r.filled = nil
-	t := CommandTool{Name: name, Where: r.where(s.line)}
-	s.commandName(name, s.line)
-	t.Command = s.programPath(s.text(notEmpty, "command"))
-	t.Args = s.listedArgs()
-	t.Cwd = s.listedCwd()
-	t.Timeout = s.listedTimeout()
-	s.commandRest(&t)
-	s.finish(foreignCommand)
-	if len(r.merge.problems) == before {
-		s.addCommand(t)
+func (r *reader) listedTool(name string, s *section) func() {
+	t := s.newCommand(name)
+	s.text(&t.Command, notEmpty, "command")
+	s.listedArgs(&t.Args)
+	// The word workspace is where that program was started: here, where the
+	// director was.
+	cwd := ""
+	switch s.text(&cwd, folderName, "cwd"); {
+	case cwd == "workspace" && s.dir != "":
+		t.Cwd = s.dir
+	case cwd != "":
+		t.Cwd = s.path(cwd)
 	}
+	s.listedTimeout(&t.Timeout)
+	return s.commandRest(t)
 }
 
 // listedArgs reads the arguments as that program does: all are texts, and
 // those that are empty are left out.
-func (s *section) listedArgs() []string {
+func (s *section) listedArgs(to *[]string) {
 	pair, key, ok := s.take("args")
 	if !ok {
-		return nil
+		return
 	}
-	if pair.Value.Form != conffile.List {
-		s.problem(pair.Value.Line, key, "want a list, each item a text, got "+form(pair.Value))
-		return nil
-	}
-	var out []string
-	for i, item := range pair.Value.Items {
-		sub := fmt.Sprintf("%s[%d]", key, i)
+	s.items(pair.Value, key, anyText, func(item *conffile.Node, sub string) {
 		text, good := "", true
 		if item.Form != conffile.Nothing || item.Fault != "" {
 			text, good = s.scalar(item, sub, anyText)
@@ -320,37 +312,23 @@ func (s *section) listedArgs() []string {
 		case text == "":
 			s.merge.note(s.where(item.Line), sub, "it is empty and left out", false)
 		default:
-			out = append(out, text)
+			*to = append(*to, text)
 		}
-	}
-	return out
-}
-
-// listedCwd reads the working folder. The word workspace is where that program
-// was started: here, where the director was.
-func (s *section) listedCwd() string {
-	text := s.text(folderName, "cwd")
-	switch {
-	case text == "workspace" && s.dir != "":
-		return s.dir
-	case text == "":
-		return s.base
-	}
-	return s.path(text)
+	})
 }
 
 // listedTimeout reads the limit of a run. A plain number is of milliseconds
 // under both keys, as that program has it.
-func (s *section) listedTimeout() time.Duration {
+func (s *section) listedTimeout(to *time.Duration) {
 	s.millis = true
-	s.sayUnit("timeoutMs")
-	exact, first := s.duration(0, longestRun, "timeoutMs")
-	loose, second := s.duration(0, longestRun, "timeout")
-	if !first {
-		return loose
-	}
-	if second && loose != exact {
+	s.noteUnit("timeoutMs")
+	exact, loose := time.Duration(-1), time.Duration(-1)
+	s.duration(&exact, 0, longestRun, "timeoutMs")
+	s.duration(&loose, 0, longestRun, "timeout")
+	if exact >= 0 && loose >= 0 && loose != exact {
 		s.problem(s.pairs["timeout"].Line, s.sub("timeout"), "it says another time than timeoutMs, which stands at "+s.where(s.pairs["timeoutMs"].Line)+": give one of them")
 	}
-	return exact
+	if *to = exact; exact < 0 {
+		*to = max(loose, 0)
+	}
 }

@@ -75,6 +75,14 @@ func entry(key string, v *conffile.Node) conffile.Pair {
 	return conffile.Pair{Key: key, Line: v.Line, Value: v}
 }
 
+func list(line int, items ...*conffile.Node) *conffile.Node {
+	return &conffile.Node{Form: conffile.List, Line: line, Items: items}
+}
+
+func pairs(line int, pairs ...conffile.Pair) *conffile.Node {
+	return &conffile.Node{Form: conffile.Section, Line: line, Pairs: pairs}
+}
+
 // object makes the schema of an object of a section of fields: each is
 // required, unless it says optional. nil: a mistake has been reported.
 func (f *fields) object(n *conffile.Node, key string) *conffile.Node {
@@ -82,8 +90,7 @@ func (f *fields) object(n *conffile.Node, key string) *conffile.Node {
 		f.problem(n.Line, key, "it has too many fields")
 		return nil
 	}
-	properties := &conffile.Node{Form: conffile.Section, Line: n.Line}
-	required := &conffile.Node{Form: conffile.List, Line: n.Line}
+	properties, required := pairs(n.Line), list(n.Line)
 	for _, pair := range n.Pairs {
 		schema, optional := f.field(pair.Value, key+"."+shownName(pair.Key))
 		if schema == nil {
@@ -94,7 +101,7 @@ func (f *fields) object(n *conffile.Node, key string) *conffile.Node {
 			required.Items = append(required.Items, text(pair.Key, pair.Line))
 		}
 	}
-	out := &conffile.Node{Form: conffile.Section, Line: n.Line, Pairs: []conffile.Pair{entry("type", text("object", n.Line)), entry("properties", properties)}}
+	out := pairs(n.Line, entry("type", text("object", n.Line)), entry("properties", properties))
 	if len(required.Items) > 0 {
 		out.Pairs = append(out.Pairs, entry("required", required))
 	}
@@ -117,7 +124,7 @@ func (f *fields) field(n *conffile.Node, key string) (schema *conffile.Node, opt
 		f.problem(n.Line, key, n.Fault)
 		return nil, false
 	case n.Form == conffile.Text:
-		n = &conffile.Node{Form: conffile.Section, Line: n.Line, Pairs: []conffile.Pair{entry("type", n)}}
+		n = pairs(n.Line, entry("type", n))
 	case n.Form != conffile.Section:
 		f.wrong(n, key, "a type, or a section with one", false)
 		return nil, false
@@ -128,12 +135,17 @@ func (f *fields) field(n *conffile.Node, key string) (schema *conffile.Node, opt
 	}
 	f.seen++
 	kind := s.fieldType()
-	out := &conffile.Node{Form: conffile.Section, Line: n.Line}
-	optional = s.boolean(false, "optional")
+	out := pairs(n.Line)
+	s.boolean(&optional, "optional")
 	if pair, ok := s.given("required"); ok && pair.Value.Form == conffile.Boolean {
-		optional = !s.boolean(!optional, "required")
+		required := !optional
+		s.boolean(&required, "required")
+		optional = !required
 	}
-	many, nullable := s.boolean(false, "isArray") && kind != "array", s.boolean(false, "nullable")
+	many, nullable := false, false
+	s.boolean(&many, "isArray")
+	many = many && kind != "array"
+	s.boolean(&nullable, "nullable")
 	if kind != "any" {
 		out.Pairs = append(out.Pairs, entry("type", text(kind, n.Line)))
 	}
@@ -146,11 +158,7 @@ func (f *fields) field(n *conffile.Node, key string) (schema *conffile.Node, opt
 		out = s.listOf(out)
 	}
 	if nullable {
-		out = &conffile.Node{Form: conffile.Section, Line: n.Line, Pairs: []conffile.Pair{
-			entry("anyOf", &conffile.Node{Form: conffile.List, Line: n.Line, Items: []*conffile.Node{
-				out, {Form: conffile.Section, Line: n.Line, Pairs: []conffile.Pair{entry("type", text("null", n.Line))}},
-			}}),
-		}}
+		out = pairs(n.Line, entry("anyOf", list(n.Line, out, pairs(n.Line, entry("type", text("null", n.Line))))))
 	}
 	return out, optional
 }
@@ -219,7 +227,7 @@ func (s *section) copyWords(out *conffile.Node, many bool) {
 }
 
 func (s *section) listOf(item *conffile.Node) *conffile.Node {
-	out := &conffile.Node{Form: conffile.Section, Line: item.Line, Pairs: []conffile.Pair{entry("type", text("array", item.Line)), entry("items", item)}}
+	out := pairs(item.Line, entry("type", text("array", item.Line)), entry("items", item))
 	for _, word := range []string{"minItems", "maxItems"} {
 		if pair, ok := s.given(word); ok {
 			out.Pairs = append(out.Pairs, entry(word, pair.Value))

@@ -2,6 +2,7 @@ package toolconf
 
 import (
 	"errors"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -61,7 +62,7 @@ func Load(src Source) (Config, conffile.Problems) {
 // file reads a file of tools.
 func (m *merge) file(file File, src Source) {
 	root, format, err := conffile.Read(file.Path)
-	r := reader{name: file.Name, strict: format == conffile.YAML, base: folder(file.Path), home: src.Home, dir: src.Dir, env: src.Env, merge: m}
+	r := reader{name: file.Name, strict: format == conffile.YAML, base: filepath.Dir(file.Path), home: src.Home, dir: src.Dir, env: src.Env, merge: m}
 	var bad *conffile.Error
 	switch {
 	case errors.As(err, &bad) && bad.Line > 0:
@@ -82,15 +83,11 @@ func (r *reader) read(root *conffile.Node) {
 		return
 	}
 	before := len(r.merge.problems)
-	named := false
-	each := func(key string, f func(name string, s *section)) {
-		named = r.each(top, key, f) || named
-	}
 	r.queues(top)
-	each(keyServers, r.server)
-	each(keyRest, r.rest)
-	each(keyOpenAPI, r.openapi)
-	each(keyCommands, r.commandTool)
+	named := r.each(top, keyServers, foreignServer, r.server)
+	named = r.each(top, keyRest, foreignRest, r.rest) || named
+	named = r.each(top, keyOpenAPI, foreignRest, r.openapi) || named
+	named = r.each(top, keyCommands, foreignCommand, r.commandTool) || named
 	named = r.toolList(top) || named
 	r.atOnce(top)
 	r.elsewhere(top)
@@ -100,29 +97,53 @@ func (r *reader) read(root *conffile.Node) {
 	}
 }
 
-// each calls f for the entries of a section that are not switched off, and
-// reports whether there were any entries.
-func (r *reader) each(top *section, key string, f func(string, *section)) bool {
-	pair, _, ok := top.take(key)
+// entries calls f for the entries of the section of a key, and reports whether
+// there are any.
+func (s *section) entries(key string, f func(p conffile.Pair, key string)) bool {
+	pair, _, ok := s.take(key)
 	if !ok {
 		return false
 	}
-	all := r.open(pair.Value, pair.Line, key)
+	all := s.open(pair.Value, pair.Line, key)
 	if all == nil {
-		return true
+		return false
 	}
 	for _, p := range all.list {
-		s := r.open(p.Value, p.Line, key+"."+shownName(p.Key))
-		if s == nil {
-			continue
-		}
-		if s.off() {
-			r.merge.note(r.where(p.Line), s.key, "it is switched off and left out", false)
-			continue
-		}
-		f(p.Key, s)
+		f(p, all.sub(p.Key))
 	}
 	return len(all.list) > 0
+}
+
+// each reads the entries of a section that are not switched off.
+func (r *reader) each(top *section, key string, foreign map[string]string, read func(name string, s *section) (add func())) bool {
+	return top.entries(key, func(p conffile.Pair, key string) {
+		if s := r.open(p.Value, p.Line, key); s != nil && !s.off() {
+			s.entry(p.Key, foreign, read)
+		}
+	})
+}
+
+// off reports whether an entry is switched off. The keys of one that is are
+// not looked at: its variables may well not be set.
+func (s *section) off() bool {
+	on, off := true, false
+	s.boolean(&off, "disabled")
+	s.boolean(&on, "enabled")
+	if off = off || !on; off {
+		s.merge.note(s.where(s.line), s.key, "it is switched off and left out", false)
+	}
+	return off
+}
+
+// entry reads an entry, and takes it in where it has no mistake.
+func (s *section) entry(name string, foreign map[string]string, read func(name string, s *section) (add func())) {
+	before := len(s.merge.problems)
+	s.filled = nil
+	add := read(name, s)
+	s.finish(foreign)
+	if len(s.merge.problems) == before {
+		add()
+	}
 }
 
 // Retired says what replaces a key of the seed's system that is no more, or

@@ -1,6 +1,10 @@
 package toolconf
 
-import "time"
+import (
+	"time"
+
+	"github.com/signalbox-ai/signalbox/internal/conffile"
+)
 
 // Config is all that the gateway is configured with. The zero Config has no
 // tools.
@@ -27,10 +31,7 @@ type Note struct {
 }
 
 func (n Note) String() string {
-	if n.Key == "" {
-		return n.Where + ": " + n.Text
-	}
-	return n.Where + ": " + n.Key + ": " + n.Text
+	return conffile.Problem{Where: n.Where, Key: n.Key, Text: n.Text}.String()
 }
 
 // Empty reports whether there is nothing to serve.
@@ -177,3 +178,14 @@ type Sandbox struct {
 // DefaultConcurrent is how many async commands run side by side (seed:
 // maxConcurrent).
 const DefaultConcurrent = 10
+
+// The words of a restart policy and of a sandbox.
+const (
+	Keep    = "keep"
+	Fail    = "fail"
+	Requeue = "requeue"
+
+	SandboxOff      = "off"
+	SandboxAuto     = "auto"
+	SandboxRequired = "required"
+)

@@ -12,50 +12,68 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/conffile"
 )
 
-// inputSchema is the schema of a command's input.
-type inputSchema struct {
-	text []byte // JSON Schema; empty: an object of anything
+// schema is the JSON Schema of an object.
+type schema struct {
+	text []byte // empty: an object of anything
 	root map[string]any
 }
 
 // properties are those at the top, or nil where it names none.
-func (i inputSchema) properties() map[string]any {
-	out, _ := i.root["properties"].(map[string]any)
+func (x schema) properties() map[string]any {
+	out, _ := x.root["properties"].(map[string]any)
 	return out
 }
 
-// knows reports whether an input may have the property.
-func (i inputSchema) knows(name string) bool {
-	properties := i.properties()
+// knows reports whether an object may have the property.
+func (x schema) knows(name string) bool {
+	properties := x.properties()
 	_, ok := properties[name]
 	return ok || properties == nil
 }
 
-// inputSchema reads the schema: JSON Schema, or the short form of it that a
-// mcp-config.json has, a section of fields.
-func (s *section) inputSchema() inputSchema {
+// argumentsSchema reads the schema of a REST tool's arguments, as it is written.
+func (s *section) argumentsSchema() (out schema) {
+	pair, key, ok := s.take("parametersSchema")
+	if !ok {
+		return out
+	}
+	if pair.Value.Form != conffile.Section {
+		s.wrong(pair.Value, key, "a JSON Schema of an object", false)
+		return out
+	}
+	out.text = s.json(pair.Value, key, nil)
+	_ = json.Unmarshal(out.text, &out.root) // what cannot be decoded is no property that is missed
+	if t := out.root["type"]; t != nil && t != "object" {
+		s.problem(pair.Value.Line, key+".type", "want object: the arguments of a tool are one")
+	}
+	return out
+}
+
+// inputSchema reads the schema of a command's input: JSON Schema, or the short
+// form of it that a mcp-config.json has, a section of fields.
+func (s *section) inputSchema() schema {
 	pair, key, ok := s.take("inputSchema", "input_schema")
 	if !ok {
-		return inputSchema{}
+		return schema{}
 	}
 	node := pair.Value
 	if node.Form != conffile.Section {
 		s.wrong(node, key, "a JSON Schema of an object, or a section of fields", false)
-		return inputSchema{}
+		return schema{}
 	}
 	if isFields(node) {
 		f := fields{section: s}
 		if node = f.object(node, key); node == nil {
-			return inputSchema{}
+			return schema{}
 		}
 	}
-	out := inputSchema{text: s.json(node, key, nil)}
+	out := schema{text: s.json(node, key, nil)}
 	if out.text == nil || json.Unmarshal(out.text, &out.root) != nil {
-		return inputSchema{}
+		return schema{}
 	}
 	if t, ok := out.root["type"]; ok && t != "object" {
 		s.problem(pair.Value.Line, key+".type", "want object: the input of a tool is one")
-		return inputSchema{}
+		return schema{}
 	}
 	if at, err := wrongSchema(out.root, ""); err != nil {
 		s.problem(lineOf(pair.Value, at), key+at, "it is not a JSON Schema: "+conffile.Cut(err.Error()))
@@ -138,17 +156,18 @@ func plainSchemaError(err error) error {
 // secrets are the properties that the key secrets names, and those that the
 // schema marks (writeOnly, or the format password), at the top or anywhere below
 // one.
-func (s *section) secrets(schema inputSchema) []string {
-	var out []string
+func (s *section) secrets(input schema) []string {
+	var named, out []string
 	pair, _ := s.given("secrets")
-	for _, name := range s.texts(propertyName, "secrets") {
-		if !schema.knows(name) {
+	s.texts(&named, propertyName, "secrets")
+	for _, name := range named {
+		if !input.knows(name) {
 			s.odd(pair.Line, s.sub("secrets"), "it names the property "+shownName(name)+", which inputSchema does not have")
 			continue
 		}
 		out = append(out, name)
 	}
-	for name, property := range schema.properties() {
+	for name, property := range input.properties() {
 		if marked(property) {
 			out = append(out, name)
 		}
