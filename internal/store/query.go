@@ -2,7 +2,6 @@ package store
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -46,14 +45,6 @@ func among[T ~string](filter, value T) bool { return filter == "" || filter == v
 type SessionSpot struct {
 	Used int64 // Unix milliseconds
 	ID   string
-}
-
-// SpotOf returns the place of s.
-func SpotOf(s *signalbox.Session) SessionSpot { return SessionSpot{s.LastUsed.UnixMilli(), s.ID} }
-
-// Compare is below 0 where the spot comes before other.
-func (p SessionSpot) Compare(other SessionSpot) int {
-	return cmp.Or(cmp.Compare(other.Used, p.Used), cmp.Compare(other.ID, p.ID))
 }
 
 // Cursor names the place to who asks for the page behind it.

@@ -106,14 +106,6 @@ func (q *query) null() *query {
 	return q
 }
 
-// some binds an integer that is NULL where it is 0.
-func (q *query) some(v int64) *query {
-	if v == 0 {
-		return q.null()
-	}
-	return q.int(v)
-}
-
 // text binds a string; an empty one is NULL, which is read back as empty.
 func (q *query) text(v string) *query {
 	if v == "" {
