@@ -10,11 +10,6 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// SecretKeyEnv names the environment variable with the key that encrypts
-// tasks' env values where several directors share a store. Its value is a
-// secret and no part of a Config.
-const SecretKeyEnv = "SIGNALBOX_SECRET_KEY"
-
 // Config is the whole configuration. Load fills in the defaults given here.
 type Config struct {
 	File string // the file that was read; "": none

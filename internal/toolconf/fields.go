@@ -7,54 +7,33 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/conffile"
 )
 
-// isFields tells the short form of a schema from JSON Schema. The short form may
-// have a field with the name of any word of JSON Schema, so it is by the value of
-// such a word that one can tell.
-func isFields(n *conffile.Node) bool {
-	for _, pair := range n.Pairs {
-		v := pair.Value
-		switch pair.Key {
-		case "required", "allOf", "anyOf", "oneOf":
-			if v.Form == conffile.List {
-				return false
-			}
-		case "additionalProperties":
-			if v.Form == conffile.Boolean {
-				return false
-			}
-		case "minProperties", "maxProperties":
-			if v.Form == conffile.Number {
-				return false
-			}
-		}
-		if strings.HasPrefix(pair.Key, "$") {
-			return false
-		}
-	}
-	return !isObjectSchema(n)
+// schemaForms are words of JSON Schema with what they hold there, which no field
+// of the short form is.
+var schemaForms = map[string]conffile.Form{
+	"required": conffile.List, "allOf": conffile.List, "anyOf": conffile.List, "oneOf": conffile.List,
+	"additionalProperties": conffile.Boolean, "minProperties": conffile.Number, "maxProperties": conffile.Number,
 }
 
-// isObjectSchema reports whether type is object as JSON Schema has it: with
-// properties that are no field of that name, or with nothing but words about it.
-func isObjectSchema(n *conffile.Node) bool {
+// isFields tells the short form of a schema from JSON Schema. The short form may
+// have a field with the name of any word of JSON Schema, so it is by the value of
+// such a word that one can tell; and a type is object as JSON Schema has it beside
+// properties that are no field of that name, or nothing but words about it.
+func isFields(n *conffile.Node) bool {
 	typed, plain := false, true
 	for _, pair := range n.Pairs {
-		switch pair.Key {
-		case "type":
-			typed = pair.Value.Form == conffile.Text && pair.Value.Text == "object"
-		case "properties":
-			if pair.Value.Form != conffile.Section {
-				plain = false
-			}
-			for _, p := range pair.Value.Pairs {
-				plain = plain && (p.Key != "type" || p.Value.Form != conffile.Text)
-			}
-		case "title", "description", "additionalProperties", "default", "examples":
-		default:
+		switch v := pair.Value; {
+		case strings.HasPrefix(pair.Key, "$") || schemaForms[pair.Key] == v.Form:
+			return false
+		case pair.Key == "type":
+			typed = v.Form == conffile.Text && v.Text == "object"
+		case pair.Key == "properties":
+			named := func(p conffile.Pair) bool { return p.Key == "type" && p.Value.Form == conffile.Text }
+			plain = plain && v.Form == conffile.Section && !slices.ContainsFunc(v.Pairs, named)
+		case !slices.Contains([]string{"title", "description", "additionalProperties", "default", "examples"}, pair.Key):
 			plain = false
 		}
 	}
-	return typed && plain
+	return !typed || !plain
 }
 
 // fields makes JSON Schema of the short form.
@@ -108,10 +87,11 @@ func (f *fields) object(n *conffile.Node, key string) *conffile.Node {
 	return out
 }
 
-// fieldWords are those of a field that JSON Schema has too.
+// fieldWords are those of a field that JSON Schema has too, and two that are short
+// for minimum and maximum.
 var fieldWords = []string{
 	"description", "title", "default", "examples", "enum", "format", "maxItems", "maxLength", "maximum", "minItems", "minLength", "minimum", "multipleOf",
-	"pattern", "uniqueItems", "writeOnly",
+	"pattern", "uniqueItems", "writeOnly", "min", "max",
 }
 
 // fieldTypes are the types that a field may have; any is of no JSON Schema.
@@ -120,12 +100,9 @@ var fieldTypes = []string{"string", "number", "integer", "boolean", "array", "ob
 // field makes the schema of one field. One that is only a text is its type.
 func (f *fields) field(n *conffile.Node, key string) (schema *conffile.Node, optional bool) {
 	switch {
-	case n.Fault != "":
-		f.problem(n.Line, key, n.Fault)
-		return nil, false
 	case n.Form == conffile.Text:
 		n = pairs(n.Line, entry("type", n))
-	case n.Form != conffile.Section:
+	case n.Form != conffile.Section && n.Fault == "":
 		f.wrong(n, key, "a type, or a section with one", false)
 		return nil, false
 	}
@@ -152,10 +129,23 @@ func (f *fields) field(n *conffile.Node, key string) (schema *conffile.Node, opt
 	if !f.parts(s, kind, out) {
 		return nil, false
 	}
-	s.copyWords(out, many)
+	for _, word := range fieldWords {
+		pair, _, ok := s.take(word)
+		if word == "min" || word == "max" {
+			word += "imum"
+		}
+		if ok && (!many || word != "minItems" && word != "maxItems") { // those are of the list
+			out.Pairs = append(out.Pairs, entry(word, pair.Value))
+		}
+	}
 	s.finish(nil)
 	if many {
-		out = s.listOf(out)
+		out = pairs(n.Line, entry("type", text("array", n.Line)), entry("items", out))
+		for _, word := range []string{"minItems", "maxItems"} {
+			if pair, ok := s.given(word); ok {
+				out.Pairs = append(out.Pairs, entry(word, pair.Value))
+			}
+		}
 	}
 	if nullable {
 		out = pairs(n.Line, entry("anyOf", list(n.Line, out, pairs(n.Line, entry("type", text("null", n.Line))))))
@@ -183,11 +173,10 @@ func (f *fields) parts(s *section, kind string, out *conffile.Node) bool {
 	switch kind {
 	case "array":
 		pair, key, ok := s.take("items")
-		item := &conffile.Node{Form: conffile.Text, Text: "string", Line: s.line}
-		if ok {
-			item = pair.Value
+		if !ok {
+			pair.Value = text("string", s.line)
 		}
-		schema, _ := f.field(item, key)
+		schema, _ := f.field(pair.Value, key)
 		if schema == nil {
 			return false
 		}
@@ -209,29 +198,4 @@ func (f *fields) parts(s *section, kind string, out *conffile.Node) bool {
 		}
 	}
 	return true
-}
-
-// copyWords takes over what JSON Schema has too. The bounds of a list that is
-// written as its item stay for listOf.
-func (s *section) copyWords(out *conffile.Node, many bool) {
-	for _, word := range fieldWords {
-		if pair, _, ok := s.take(word); ok && !(many && (word == "minItems" || word == "maxItems")) {
-			out.Pairs = append(out.Pairs, entry(word, pair.Value))
-		}
-	}
-	for _, short := range [][2]string{{"min", "minimum"}, {"max", "maximum"}} {
-		if pair, _, ok := s.take(short[0]); ok {
-			out.Pairs = append(out.Pairs, entry(short[1], pair.Value))
-		}
-	}
-}
-
-func (s *section) listOf(item *conffile.Node) *conffile.Node {
-	out := pairs(item.Line, entry("type", text("array", item.Line)), entry("items", item))
-	for _, word := range []string{"minItems", "maxItems"} {
-		if pair, ok := s.given(word); ok {
-			out.Pairs = append(out.Pairs, entry(word, pair.Value))
-		}
-	}
-	return out
 }

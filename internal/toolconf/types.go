@@ -175,10 +175,6 @@ type Sandbox struct {
 	Network bool     // it may use the network
 }
 
-// DefaultConcurrent is how many async commands run side by side (seed:
-// maxConcurrent).
-const DefaultConcurrent = 10
-
 // The words of a restart policy and of a sandbox.
 const (
 	Keep    = "keep"
