@@ -63,8 +63,7 @@ func newConn(base, token string, ask time.Duration, transport http.RoundTripper)
 
 // statusOf returns the HTTP status of an agent's refusal, 0 for other errors.
 func statusOf(err error) int {
-	var r *execution.Refusal
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*execution.Refusal](err); ok {
 		return r.Status
 	}
 	return 0
@@ -136,8 +135,7 @@ func (c *conn) callOnce(ctx context.Context, method, path string, headers map[st
 	}
 	defer resp.Body.Close()
 	err = read(resp, answer)
-	var no *execution.Refusal
-	if errors.As(err, &no) {
+	if no, ok := errors.AsType[*execution.Refusal](err); ok {
 		no.From = c.base
 	}
 	return err
@@ -146,8 +144,7 @@ func (c *conn) callOnce(ctx context.Context, method, path string, headers map[st
 // plainError drops the URL that net/http puts before each error: the caller
 // names the agent.
 func plainError(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
 	if errors.Is(err, context.DeadlineExceeded) {

@@ -73,8 +73,7 @@ func startChild(s toolconf.Server, t *tap, said *budget) (*child, error) {
 
 // bare leaves the path out of an error where it only says the same again.
 func bare(err error) error {
-	var p *os.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*os.PathError](err); ok {
 		return p.Err
 	}
 	return err
