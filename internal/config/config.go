@@ -244,7 +244,7 @@ type Problems = conffile.Problems
 // SecretVariables returns the environment variables that hold secret settings
 // whose keys begin with prefix, such as "agent."; "" for all.
 func SecretVariables(prefix string) (names []string) {
-	for _, x := range settings {
+	for _, x := range settings(new(Config)) {
 		if x.secret && strings.HasPrefix(x.key, prefix) {
 			names = append(names, x.env...)
 		}

@@ -239,6 +239,7 @@ func (u *Untrusted) trust() error {
 // guardedKeys are the keys of a file that are asked about, in its order.
 func guardedKeys(root node) []string {
 	var out []string
+	all := settings(new(Config))
 	var walk func(n node, prefix string)
 	walk = func(n node, prefix string) {
 		if n == nil || n.Form != conffile.Section {
@@ -248,7 +249,7 @@ func guardedKeys(root node) []string {
 			key := prefix + pair.Key
 			switch {
 			case slices.Contains(harmless, key) || pair.Value.Form == conffile.Nothing:
-			case settings.section(key) && settings.find(key) == nil:
+			case all.section(key) && all.find(key) == nil:
 				walk(pair.Value, key+".")
 			default:
 				out = append(out, key)
