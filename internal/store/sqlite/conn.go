@@ -14,7 +14,7 @@ import (
 // a time.
 type conn struct {
 	db     *sqlite.Conn
-	st     [numStatements]*sqlite.Stmt
+	st     []*sqlite.Stmt // by number
 	key    key
 	row    []byte         // room for a packed row
 	bare   signalbox.Task // room for what is packed of a task
@@ -30,7 +30,7 @@ func openConn(path string, flags sqlite.OpenFlags) (*conn, error) {
 		return nil, err
 	}
 	db.SetBusyTimeout(busyTimeout)
-	return &conn{db: db}, nil
+	return &conn{db: db, st: make([]*sqlite.Stmt, len(statements))}, nil
 }
 
 func (c *conn) close() error { return c.db.Close() }
