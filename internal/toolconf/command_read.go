@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/conffile"
 )
 
@@ -209,27 +208,20 @@ func runnable(info os.FileInfo) bool { return !info.IsDir() && info.Mode()&0o111
 // keyList is where a mcp-config.json has its tools, a list of them.
 const keyList = "tools"
 
-// atOnce reads how many async commands a file lets run side by side.
-func (r *reader) atOnce(top *section) {
-	n := 0
-	top.whole(&n, 1, signalbox.MaxAgentSlots, "maxConcurrent", "maxParallelTasks")
-	r.merge.maxConcurrent = max(r.merge.maxConcurrent, n)
-}
-
-// toolList reads the tools of a mcp-config.json and reports whether it has some. A
-// key of that name that holds no list of sections is of another program.
-func (r *reader) toolList(top *section) bool {
+// toolList reads the tools of a mcp-config.json. A key of that name that holds no
+// list of sections is of another program.
+func (r *reader) toolList(top *section) {
 	pair, ok := top.given(keyList)
 	switch {
 	case !ok:
-		return false
+		return
 	case !r.strict && pair.Value.Form == conffile.Section:
 		// Another program may well mean something by it, so it is no mistake.
 		top.known = append(top.known, keyList)
 		r.odd(pair.Line, keyList, "want a list of tools, each a section with a name and a command, got "+form(pair.Value))
-		return false
+		return
 	case pair.Value.Form != conffile.List || len(pair.Value.Items) > 0 && !slices.ContainsFunc(pair.Value.Items, isTool):
-		return false
+		return
 	case r.strict:
 		r.problem(pair.Line, keyList, "want the tools under "+keyCommands+", each by its name, such as "+keyCommands+": {NAME: {command: …}}")
 	}
@@ -238,7 +230,7 @@ func (r *reader) toolList(top *section) bool {
 	for i, item := range pair.Value.Items {
 		r.listed(item, fmt.Sprintf("%s[%d]", keyList, i), first)
 	}
-	return len(pair.Value.Items) > 0
+	r.named += len(pair.Value.Items)
 }
 
 func isTool(n *conffile.Node) bool { return n.Form == conffile.Section || n.Fault != "" }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/conffile"
 )
 
@@ -84,39 +85,38 @@ func (r *reader) read(root *conffile.Node) {
 	}
 	before := len(r.merge.problems)
 	r.queues(top)
-	named := r.each(top, keyServers, foreignServer, r.server)
-	named = r.each(top, keyRest, foreignRest, r.rest) || named
-	named = r.each(top, keyOpenAPI, foreignRest, r.openapi) || named
-	named = r.each(top, keyCommands, foreignCommand, r.commandTool) || named
-	named = r.toolList(top) || named
-	r.atOnce(top)
+	r.each(top, keyServers, foreignServer, r.server)
+	r.each(top, keyRest, foreignRest, r.rest)
+	r.each(top, keyOpenAPI, foreignRest, r.openapi)
+	r.each(top, keyCommands, foreignCommand, r.commandTool)
+	r.toolList(top)
+	concurrent := 0 // async commands
+	top.whole(&concurrent, 1, signalbox.MaxAgentSlots, "maxConcurrent", "maxParallelTasks")
+	r.merge.maxConcurrent = max(r.merge.maxConcurrent, concurrent)
 	r.elsewhere(top)
 	top.finish(foreignTop)
-	if _, queues := top.pairs[keyQueues]; !named && !queues && !r.strict && len(r.merge.problems) == before {
+	if _, queues := top.pairs[keyQueues]; r.named == 0 && !queues && !r.strict && len(r.merge.problems) == before {
 		r.merge.note(r.name, "", "the file names no tools: want them under "+keyServers+", "+keyRest+", "+keyOpenAPI+" or "+keyCommands, true)
 	}
 }
 
-// entries calls f for the entries of the section of a key, and reports whether
-// there are any.
-func (s *section) entries(key string, f func(p conffile.Pair, key string)) bool {
+// entries calls f for the entries of the section of a key.
+func (s *section) entries(key string, f func(p conffile.Pair, key string)) {
 	pair, _, ok := s.take(key)
 	if !ok {
-		return false
+		return
 	}
-	all := s.open(pair.Value, pair.Line, key)
-	if all == nil {
-		return false
+	if all := s.open(pair.Value, pair.Line, key); all != nil {
+		s.named += len(all.list)
+		for _, p := range all.list {
+			f(p, all.sub(p.Key))
+		}
 	}
-	for _, p := range all.list {
-		f(p, all.sub(p.Key))
-	}
-	return len(all.list) > 0
 }
 
 // each reads the entries of a section that are not switched off.
-func (r *reader) each(top *section, key string, foreign map[string]string, read func(name string, s *section) (add func())) bool {
-	return top.entries(key, func(p conffile.Pair, key string) {
+func (r *reader) each(top *section, key string, foreign map[string]string, read readEntry) {
+	top.entries(key, func(p conffile.Pair, key string) {
 		if s := r.open(p.Value, p.Line, key); s != nil && !s.off() {
 			s.entry(p.Key, foreign, read)
 		}
@@ -135,8 +135,11 @@ func (s *section) off() bool {
 	return off
 }
 
+// readEntry reads an entry and returns what takes it in.
+type readEntry func(name string, s *section) (add func())
+
 // entry reads an entry, and takes it in where it has no mistake.
-func (s *section) entry(name string, foreign map[string]string, read func(name string, s *section) (add func())) {
+func (s *section) entry(name string, foreign map[string]string, read readEntry) {
 	before := len(s.merge.problems)
 	s.filled = nil
 	add := read(name, s)

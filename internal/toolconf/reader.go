@@ -18,6 +18,7 @@ type reader struct {
 	env    conffile.Env
 	merge  *merge
 	filled []string // the values of the variables that were filled in
+	named  int      // how many entries there are
 }
 
 func (r *reader) where(line int) string { return conffile.Where(r.name, line) }

@@ -2,6 +2,7 @@ package toolconf
 
 import (
 	"errors"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -102,10 +103,7 @@ func (s *section) json(n *conffile.Node, key string, fill func(*conffile.Node) s
 
 // parameters checks that the templates name parameters that there are.
 func (s *section) parameters(t RestTool, parameters schema) {
-	texts := []string{t.URL, string(t.BodyTemplate)}
-	for _, value := range t.Headers {
-		texts = append(texts, value)
-	}
+	texts := slices.AppendSeq([]string{t.URL, string(t.BodyTemplate)}, maps.Values(t.Headers))
 	var missing []string
 	for _, m := range placeholder.FindAllStringSubmatch(strings.Join(texts, "\n"), -1) {
 		if !parameters.knows(m[1]) {
