@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// Form is what a node is by its own look.
+// Form is the kind of a node as it is written.
 type Form string
 
 // The forms, in the words of errors.
@@ -25,7 +25,7 @@ const (
 )
 
 // Node is a value in a file. A file is a tree of at most maxDepth levels; an
-// alias of YAML is a further node with the same children.
+// alias of YAML is another node with the same children.
 type Node struct {
 	Form  Form
 	Line  int

@@ -17,9 +17,9 @@ type setting struct {
 	secret bool // its value is not shown in errors
 	commas bool // its variables hold a list
 	set    func(value) bool
-	// tell is set for those that can say better what is wrong; "" is nothing.
+	// tell is used instead of set by keys with more specific errors; "": none.
 	tell func(value) string
-	// nested takes a value that is not one scalar or one plain list.
+	// nested reads a value that is neither a scalar nor a plain list.
 	nested func(*file, conffile.Pair)
 }
 
@@ -114,7 +114,7 @@ func paths(key string, to *[]string) setting {
 	})
 }
 
-// typed is a key whose value get takes.
+// typed is a key whose value is converted by get.
 func typed[V any](key, want string, to *V, get func(value) (V, bool)) setting {
 	return setting{key: key, want: want, set: func(v value) bool {
 		got, ok := get(v)
@@ -137,7 +137,7 @@ func validToken(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-// value is a value before it is known what it should be.
+// value is a value before it is converted to the type of its key.
 type value struct {
 	conffile.Value
 	list  []string
@@ -146,13 +146,13 @@ type value struct {
 	base, home string
 }
 
-// duration takes a number of seconds in quotes too.
+// duration also accepts a number of seconds in quotes.
 func (v value) duration(lo, hi time.Duration) (time.Duration, bool) {
 	v.Untyped = true
 	return v.Duration(lo, hi, time.Second)
 }
 
-// asList takes a list, or from a flag or variable a text as a list of one.
+// asList accepts a list, and from a flag or variable also a single text.
 func (v value) asList() ([]string, bool) {
 	switch {
 	case v.Form == conffile.List, v.Form == conffile.Nothing:

@@ -21,7 +21,7 @@ const (
 
 var logLevels = []string{"debug", "verbose", "info", "warn", "error"}
 
-// settings are all the keys of the file, as they set c.
+// settings are all the keys of the file. They set fields of c.
 func settings(c *Config) schema {
 	return schema{
 		text("director", wantURL, &c.Director, validDirector).from("SIGNALBOX_DIRECTOR"),
@@ -148,7 +148,7 @@ func agentSettings(a *RemoteAgent) schema {
 
 var hostForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?$`)
 
-// validDirector takes what client.New takes.
+// validDirector accepts what client.New accepts.
 func validDirector(s string) bool {
 	return validURL(s) || !strings.Contains(s, "://") && validURL("http://"+s)
 }
@@ -178,8 +178,8 @@ func validStore(s string) bool {
 	return false
 }
 
-// priority is the key of the priority of one source. The seeds say schedule
-// for what is scheduler here.
+// priority is the key of the priority of one source. Its name may differ from that of
+// the source: the seeds say schedule, not scheduler.
 func priority(name string, c *Config, source signalbox.Source) setting {
 	const most = 10
 	return setting{key: "priorities." + name, want: conffile.WantWhole(-most, most), set: func(v value) bool {

@@ -7,17 +7,17 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/conffile"
 )
 
-// schemaForms are words of JSON Schema with what they hold there, which no field
-// of the short form is.
+// schemaForms are keywords of JSON Schema and the form of their values there, which a
+// field of the short form never has.
 var schemaForms = map[string]conffile.Form{
 	"required": conffile.List, "allOf": conffile.List, "anyOf": conffile.List, "oneOf": conffile.List,
 	"additionalProperties": conffile.Boolean, "minProperties": conffile.Number, "maxProperties": conffile.Number,
 }
 
-// isFields tells the short form of a schema from JSON Schema. The short form may
-// have a field with the name of any word of JSON Schema, so it is by the value of
-// such a word that one can tell; and a type is object as JSON Schema has it beside
-// properties that are no field of that name, or nothing but words about it.
+// isFields reports whether a schema is in the short form and not JSON Schema. A field
+// of the short form may have the name of any keyword, so the values decide. type:
+// object means JSON Schema if properties is not itself a field and nothing else but
+// annotations is given.
 func isFields(n *conffile.Node) bool {
 	typed, plain := false, true
 	for _, pair := range n.Pairs {
@@ -36,20 +36,20 @@ func isFields(n *conffile.Node) bool {
 	return !typed || !plain
 }
 
-// fields makes JSON Schema of the short form.
+// fields converts the short form to JSON Schema.
 type fields struct {
 	*section
 	seen int
 }
 
-// maxFields bounds what aliases of YAML can make of a few fields.
+// maxFields limits how many fields YAML aliases can produce.
 const maxFields = 10_000
 
 func text(s string, line int) *conffile.Node {
 	return &conffile.Node{Form: conffile.Text, Text: s, Line: line}
 }
 
-// entry is a pair of a schema, on the line of what it is made of.
+// entry is a pair of a schema with the line of its value.
 func entry(key string, v *conffile.Node) conffile.Pair {
 	return conffile.Pair{Key: key, Line: v.Line, Value: v}
 }
@@ -62,8 +62,8 @@ func pairs(line int, pairs ...conffile.Pair) *conffile.Node {
 	return &conffile.Node{Form: conffile.Section, Line: line, Pairs: pairs}
 }
 
-// object makes the schema of an object of a section of fields: each is
-// required, unless it says optional. nil: a mistake has been reported.
+// object converts a section of fields to the schema of an object. Each field is
+// required unless it is marked optional. nil: an error has been reported.
 func (f *fields) object(n *conffile.Node, key string) *conffile.Node {
 	if f.seen += 1 + len(n.Pairs); f.seen > maxFields {
 		f.problem(n.Line, key, "it has too many fields")
@@ -87,17 +87,17 @@ func (f *fields) object(n *conffile.Node, key string) *conffile.Node {
 	return out
 }
 
-// fieldWords are those of a field that JSON Schema has too, and two that are short
-// for minimum and maximum.
+// fieldWords are the keys of a field that are keywords of JSON Schema, and min and
+// max, which are short for minimum and maximum.
 var fieldWords = []string{
 	"description", "title", "default", "examples", "enum", "format", "maxItems", "maxLength", "maximum", "minItems", "minLength", "minimum", "multipleOf",
 	"pattern", "uniqueItems", "writeOnly", "min", "max",
 }
 
-// fieldTypes are the types that a field may have; any is of no JSON Schema.
+// fieldTypes are the types that a field may have. JSON Schema has no any.
 var fieldTypes = []string{"string", "number", "integer", "boolean", "array", "object", "null", "any"}
 
-// field makes the schema of one field. One that is only a text is its type.
+// field converts one field. If it is only a text, the text is its type.
 func (f *fields) field(n *conffile.Node, key string) (schema *conffile.Node, optional bool) {
 	switch {
 	case n.Form == conffile.Text:
@@ -153,8 +153,8 @@ func (f *fields) field(n *conffile.Node, key string) (schema *conffile.Node, opt
 	return out, optional
 }
 
-// fieldType reads the type of a field. That program takes a field of none for a
-// string and one of a type that it does not know for anything.
+// fieldType reads the type of a field. As in the other program, a field without a
+// type is a string, and one with an unknown type can be anything.
 func (s *section) fieldType() string {
 	pair, key, ok := s.take("type")
 	if !ok {
@@ -168,7 +168,7 @@ func (s *section) fieldType() string {
 	return kind
 }
 
-// parts reads what a list or an object is made of.
+// parts converts the items of a list or the properties of an object.
 func (f *fields) parts(s *section, kind string, out *conffile.Node) bool {
 	switch kind {
 	case "array":

@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/conffile"
 )
 
-// Source says where tools are named.
+// Source says where tools are configured.
 type Source struct {
 	Own   Own
 	Files []File
@@ -19,7 +19,7 @@ type Source struct {
 	Dir   string // the folder in which the program was started
 }
 
-// Own are the sections of signalbox.yaml, as far as they are of tools.
+// Own are the sections of signalbox.yaml that configure tools.
 type Own struct {
 	Name  string // of the file, as the person knows it
 	Base  string // its folder
@@ -42,8 +42,8 @@ const (
 	keyCommands = "commandTools"
 )
 
-// Load reads and merges all sources and returns all that is wrong with them.
-// With a mistake, the Config is the zero one.
+// Load reads and merges all sources and returns all errors in them. If there is one,
+// the Config is zero.
 func Load(src Source) (Config, conffile.Problems) {
 	m := newMerge()
 	if len(src.Own.Pairs) > 0 {
@@ -77,7 +77,7 @@ func (m *merge) file(file File, src Source) {
 	}
 }
 
-// read takes a whole file in.
+// read reads a whole file.
 func (r *reader) read(root *conffile.Node) {
 	top := r.open(root, root.Line, "")
 	if top == nil {
@@ -123,8 +123,8 @@ func (r *reader) each(top *section, key string, foreign map[string]string, read 
 	})
 }
 
-// off reports whether an entry is switched off. The keys of one that is are
-// not looked at: its variables may well not be set.
+// off reports whether an entry is switched off. Its other keys are then not read:
+// their variables need not be set.
 func (s *section) off() bool {
 	on, off := true, false
 	s.boolean(&off, "disabled")
@@ -135,10 +135,10 @@ func (s *section) off() bool {
 	return off
 }
 
-// readEntry reads an entry and returns what takes it in.
+// readEntry reads an entry and returns a function that adds it.
 type readEntry func(name string, s *section) (add func())
 
-// entry reads an entry, and takes it in where it has no mistake.
+// entry reads an entry, and adds it if it has no errors.
 func (s *section) entry(name string, foreign map[string]string, read readEntry) {
 	before := len(s.merge.problems)
 	s.filled = nil
@@ -149,8 +149,8 @@ func (s *section) entry(name string, foreign map[string]string, read readEntry) 
 	}
 }
 
-// Retired says what replaces a key of the seed's system that is no more, or
-// "" for all other keys.
+// Retired says what replaces a retired key of the seed's system, or "" for all other
+// keys.
 func Retired(key string) string {
 	switch plainKey(key) {
 	case "maxconcurrenttools":
@@ -161,20 +161,20 @@ func Retired(key string) string {
 	return ""
 }
 
-// plainKey is a key in whichever way it is spelt: maxConcurrentTools,
+// plainKey is the same for all spellings of a key: maxConcurrentTools,
 // max-concurrent-tools, max_concurrent_tools.
 func plainKey(key string) string {
 	return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(key))
 }
 
-// otherSections are those of .ai-agent.json and of coding CLIs' settings that
-// are no matter of tools.
+// otherSections are the sections of .ai-agent.json and of coding CLIs' settings that
+// have nothing to do with tools.
 var otherSections = []string{
 	"$schema", "accounting", "api", "cache", "defaults", "embed", "inputs", "logging", "models", "persistence", "pricing", "providers", "slack", "structuredOutput",
 	"telemetry", "webSearch",
 }
 
-// elsewhere passes over the sections of other programs, with one line for all.
+// elsewhere skips the sections of other programs, with one note for all.
 func (r *reader) elsewhere(top *section) {
 	if r.strict {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// merge puts together what the files say.
+// merge collects what the files say.
 type merge struct {
 	problems conffile.Problems
 	notes    []Note
@@ -46,8 +46,8 @@ func (m *merge) note(where, key, text string, warning bool) {
 	m.notes = append(m.notes, Note{Where: where, Key: key, Text: text, Warning: warning})
 }
 
-// addQueue keeps the greater of each bound: a file can only raise what
-// another one gives. One that is shared by a file is shared.
+// addQueue keeps the greater of each limit: a file can only raise the limits of
+// another one. A queue is shared if any file says so.
 func (m *merge) addQueue(name string, q Queue) {
 	if have, ok := m.queues[name]; ok {
 		q = Queue{
@@ -74,8 +74,8 @@ func (m *merge) addOpenAPI(o OpenAPI) {
 	}
 }
 
-// add takes an entry in, unless there is another one of its name: one that is
-// defined in the same way elsewhere is the same.
+// add adds an entry. Another one with the same name is an error unless it is
+// identical.
 func add[T any, P interface {
 	*T
 	place() *string
@@ -100,7 +100,7 @@ func (m *merge) taken(where, key, what, first string) {
 	m.problem(where, key, fmt.Sprintf("there is already %s of that name, at %s: give one of them another name, or switch it off with enabled: false", what, first))
 }
 
-// finish checks what only all files together can tell.
+// finish makes the checks that need all files.
 func (m *merge) finish() (Config, conffile.Problems) {
 	tools := len(m.servers)+len(m.rest)+len(m.openapi)+len(m.commands) > 0
 	switch {
@@ -130,7 +130,7 @@ func (m *merge) finish() (Config, conffile.Problems) {
 	return c, nil
 }
 
-// prefixes reports commands that a server's tool could have the name of.
+// prefixes reports commands whose names begin with the prefix of a server's tools.
 func (m *merge) prefixes() {
 	for _, t := range sorted(m.commands) {
 		server, _, ok := strings.Cut(t.Name, "__")

@@ -25,7 +25,8 @@ func (r *reader) where(line int) string { return conffile.Where(r.name, line) }
 
 func (r *reader) problem(line int, key, text string) { r.merge.problem(r.where(line), key, text) }
 
-// odd is a mistake in a file of ours, and a note on one that others read too.
+// odd reports an error in a file of our own, and a note in one that other programs
+// read too.
 func (r *reader) odd(line int, key, text string) {
 	if r.strict {
 		r.problem(line, key, text)
@@ -45,8 +46,8 @@ type section struct {
 	millis bool            // plain numbers count milliseconds
 }
 
-// open makes a section of a node, or reports why it is none. Retired keys are
-// found here, wherever they stand.
+// open makes a section of a node, or reports that it is not one. It also reports
+// retired keys.
 func (r *reader) open(n *conffile.Node, line int, key string) *section {
 	if n.Fault != "" {
 		r.problem(n.Line, key, n.Fault)
@@ -68,15 +69,15 @@ func (r *reader) open(n *conffile.Node, line int, key string) *section {
 	return s
 }
 
-// once calls f for the pairs of a section with their whole keys, and reports
-// those whose key stood before.
+// once calls f for each pair of a section with its full key, and reports duplicate
+// keys.
 func (r *reader) once(n *conffile.Node, key string, f func(pair conffile.Pair, sub string)) {
 	for p := range n.Once(r.name, func(p conffile.Pair, text string) { r.problem(p.Line, sub(key, p.Key), text) }) {
 		f(p, sub(key, p.Key))
 	}
 }
 
-// form is what a node is, without its value: that may be a secret.
+// form is the form of a node without its value, which may be secret.
 func form(n *conffile.Node) string { return strings.Replace(string(n.Form), "the ", "a ", 1) }
 
 func (s *section) sub(name string) string { return sub(s.key, name) }
@@ -89,7 +90,7 @@ func sub(key, name string) string {
 	return key + "." + shownName(name)
 }
 
-// shownName is a name from a file as a part of a key in an error.
+// shownName is a name from a file as part of a key in an error.
 func shownName(name string) string {
 	name = conffile.Cut(name)
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == '"' || r == 0x7f }) {
@@ -98,8 +99,8 @@ func shownName(name string) string {
 	return name
 }
 
-// take returns the entry of the first of several names for one key. What
-// holds nothing counts as not there.
+// take returns the entry of a key that may have several names. An entry without a
+// value counts as absent.
 func (s *section) take(names ...string) (found conffile.Pair, key string, ok bool) {
 	for _, name := range names {
 		s.known = append(s.known, name)
@@ -118,7 +119,7 @@ func (s *section) take(names ...string) (found conffile.Pair, key string, ok boo
 	return found, key, ok && found.Value.Form != conffile.Nothing
 }
 
-// given is take for those who only want to know whether there is something.
+// given is take without marking the key as known or reporting errors.
 func (s *section) given(names ...string) (conffile.Pair, bool) {
 	for _, name := range names {
 		if pair, ok := s.pairs[name]; ok && (pair.Value.Form != conffile.Nothing || pair.Value.Fault != "") {
@@ -133,8 +134,8 @@ func (s *section) has(names ...string) bool {
 	return ok
 }
 
-// inside reads the section under a key. word, which may be nil, takes a value
-// that is no section.
+// inside reads the section under a key. word, which may be nil, reads a value that is
+// not a section.
 func (s *section) inside(name string, word func(n *conffile.Node, key string), read func(in *section)) {
 	pair, key, ok := s.take(name)
 	switch {
@@ -149,8 +150,8 @@ func (s *section) inside(name string, word func(n *conffile.Node, key string), r
 	}
 }
 
-// wrong reports a value. Its text is shown as the file has it, where it is no
-// secret.
+// wrong reports a value that is not what was wanted. Its text is shown as in the file
+// unless it may be secret.
 func (s *section) wrong(n *conffile.Node, key, want string, secret bool) {
 	got := n.Shown()
 	switch {
@@ -165,12 +166,12 @@ func (s *section) wrong(n *conffile.Node, key, want string, secret bool) {
 // path makes a path absolute.
 func (s *section) path(text string) string { return conffile.Path(s.base, s.home, text) }
 
-// capacityKeys are never taken for keys of other programs when they are misspelt:
-// without them calls would have no bound but that of default.
+// capacityKeys are errors when they are misspelt, also in files of other programs:
+// without them calls would have only the limit of the queue default.
 var capacityKeys = []string{"queue", keyQueues, "toolQueues"}
 
-// finish reports the keys that nobody asked for. foreign are those of other
-// programs, with what to know of each.
+// finish reports unknown keys. foreign are keys of other programs with an
+// explanation for each.
 func (s *section) finish(foreign map[string]string) {
 	for _, pair := range s.list {
 		if slices.Contains(s.known, pair.Key) {

@@ -13,7 +13,7 @@ import (
 
 var placeholder = regexp.MustCompile(`\$\{parameters\.([^}.\[]*)[^}]*\}`)
 
-// isParameter keeps what a call fills in.
+// isParameter reports whether a placeholder is filled in by a call.
 func isParameter(inner string) bool { return strings.HasPrefix(inner, "parameters.") }
 
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
@@ -57,8 +57,8 @@ func (r *reader) rest(name string, s *section) func() {
 	}
 }
 
-// besidesPlace leaves out the values of variables that say where a URL leads:
-// answers may name that. What stands in its query, or is a password, is secret.
+// besidesPlace removes the values that are part of a URL's host or path: answers may
+// contain those. Values in its query, and passwords, are secret.
 func besidesPlace(url string, values []string) []string {
 	place, _, _ := strings.Cut(url, "?")
 	if scheme, rest, ok := strings.Cut(place, "://"); ok {
@@ -101,7 +101,7 @@ func (s *section) json(n *conffile.Node, key string, fill func(*conffile.Node) s
 	return out
 }
 
-// parameters checks that the templates name parameters that there are.
+// parameters checks that the templates use only parameters of the schema.
 func (s *section) parameters(t RestTool, parameters schema) {
 	texts := slices.AppendSeq([]string{t.URL, string(t.BodyTemplate)}, maps.Values(t.Headers))
 	var missing []string
@@ -141,8 +141,7 @@ func (r *reader) openapi(name string, s *section) func() {
 	return func() { r.merge.addOpenAPI(o) }
 }
 
-// spec reads where the description is: a URL, or a file relative to the one
-// that names it.
+// spec reads the location of the description: a URL, or a path relative to this file.
 func (s *section) spec(to *string) {
 	pair, given := s.given("spec")
 	if !given {

@@ -18,7 +18,7 @@ type schema struct {
 	root map[string]any
 }
 
-// properties are those at the top, or nil where it names none.
+// properties are the top-level properties, or nil if it has none.
 func (x schema) properties() map[string]any {
 	out, _ := x.root["properties"].(map[string]any)
 	return out
@@ -42,15 +42,15 @@ func (s *section) argumentsSchema() (out schema) {
 		return out
 	}
 	out.text = s.json(pair.Value, key, nil)
-	_ = json.Unmarshal(out.text, &out.root) // what cannot be decoded is no property that is missed
+	_ = json.Unmarshal(out.text, &out.root) // the check of parameters is skipped for what cannot be decoded
 	if t := out.root["type"]; t != nil && t != "object" {
 		s.problem(pair.Value.Line, key+".type", "want object: the arguments of a tool are one")
 	}
 	return out
 }
 
-// inputSchema reads the schema of a command's input: JSON Schema, or the short
-// form of it that a mcp-config.json has, a section of fields.
+// inputSchema reads the schema of a command's input: JSON Schema, or the short form
+// of mcp-config.json, a section of fields.
 func (s *section) inputSchema() schema {
 	pair, key, ok := s.take("inputSchema", "input_schema")
 	if !ok {
@@ -81,8 +81,7 @@ func (s *section) inputSchema() schema {
 	return out
 }
 
-// wrongSchema finds what is wrong with a schema, and where: in the innermost
-// property that has it.
+// wrongSchema returns the error of a schema and the innermost property that has it.
 func wrongSchema(root map[string]any, at string) (string, error) {
 	err := checkSchema(root)
 	if err == nil {
@@ -97,8 +96,8 @@ func wrongSchema(root map[string]any, at string) (string, error) {
 			}
 			continue
 		}
-		// What a property refers to stands outside it, so that alone it may fail
-		// by a reference that is well.
+		// A property may refer to definitions outside it, so on its own it may fail
+		// although the reference is correct.
 		if property = maps.Clone(property); property["$defs"] == nil && root["$defs"] != nil {
 			property["$defs"] = root["$defs"]
 		}
@@ -110,7 +109,7 @@ func wrongSchema(root map[string]any, at string) (string, error) {
 	return at, err
 }
 
-// lineOf is the line of a place in a schema, or that of the schema.
+// lineOf is the line of a place in a schema, or of the schema itself.
 func lineOf(n *conffile.Node, at string) int {
 	for name := range strings.SplitSeq(strings.TrimPrefix(at, "."), ".") {
 		i := slices.IndexFunc(n.Pairs, func(p conffile.Pair) bool { return shownName(p.Key) == name })
@@ -125,7 +124,7 @@ func lineOf(n *conffile.Node, at string) int {
 // checkSchema reports what is wrong with a JSON Schema.
 func checkSchema(root map[string]any) error {
 	root = maps.Clone(root)
-	delete(root, "$schema") // an older version than the library knows differs in nothing that tools use
+	delete(root, "$schema") // older versions do not differ in anything that tools use
 	text, err := json.Marshal(root)
 	if err != nil {
 		return err
@@ -134,15 +133,15 @@ func checkSchema(root map[string]any) error {
 	if err := json.Unmarshal(text, &parsed); err != nil {
 		return plainSchemaError(err)
 	}
-	// A pattern that Go cannot check, such as one with a look-ahead, is no
-	// mistake: it stands in the schema for callers, and is left out of the check.
+	// A pattern that Go does not support, such as one with a look-ahead, is not an
+	// error: callers may support it.
 	if _, err := parsed.Resolve(nil); err != nil && !strings.Contains(err.Error(), "regexp") {
 		return err
 	}
 	return nil
 }
 
-// plainSchemaError is an error of decoding without the terms of Go.
+// plainSchemaError is a decoding error without the names of Go types.
 func plainSchemaError(err error) error {
 	if bad, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		err = errors.New("a " + bad.Value + " stands where it cannot")

@@ -12,11 +12,11 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// reserved is what the names of REST tools begin with.
+// reserved is the prefix of the names of REST tools.
 const reserved = "rest"
 
-// ownServers are names of what Signalbox itself has: the command tools and the
-// queue as tools.
+// ownServers are the servers that Signalbox itself provides: the command tools and the
+// tools of the queue.
 var ownServers = []string{"commands", "signalbox"}
 
 var (
@@ -44,7 +44,7 @@ func shortLine(s string) bool { return s != "" && len(s) <= 256 && oneLine(s) }
 
 const wantEntryName = "want 1 to 64 letters, digits, underscores or hyphens as its name"
 
-// provider checks the name of a server or of a description: it stands before
+// provider checks the name of a server or of a description, which is the prefix of
 // the names of its tools.
 func (s *section) provider(name string) {
 	switch {
@@ -77,7 +77,8 @@ func (r *reader) server(name string, s *section) func() {
 	return func() { r.merge.addServer(srv) }
 }
 
-// names are those of a key: ours, and in a file that others read too theirs.
+// names are the names of a key: ours, and in a file that other programs read too also
+// theirs.
 func (s *section) names(ours string, theirs ...string) []string {
 	if s.strict {
 		return []string{ours}
@@ -85,7 +86,7 @@ func (s *section) names(ours string, theirs ...string) []string {
 	return append([]string{ours}, theirs...)
 }
 
-// timeout reads the limit of one call.
+// timeout reads the timeout of one call.
 func (s *section) timeout(to *time.Duration) {
 	s.noteUnit("requestTimeoutMs")
 	s.duration(to, time.Millisecond, longest, "timeout", "requestTimeoutMs", "timeoutMs")
@@ -119,7 +120,7 @@ func (s *section) reach(srv *Server) {
 	}
 }
 
-// guess tells the transport of a server that does not name it.
+// guess returns the transport of a server that does not name one.
 func (s *section) guess(address string, urls []string) Transport {
 	command, elsewhere := s.has("command"), s.has(urls...)
 	scheme, _, _ := strings.Cut(strings.ToLower(address), ":")
@@ -138,14 +139,14 @@ func (s *section) guess(address string, urls []string) Transport {
 	return ""
 }
 
-// transports are the words for them, those of other programs included.
+// transports are the names of the transports, including those of other programs.
 var transports = map[string]Transport{
 	"stdio": Stdio, "local": Stdio,
 	"http": HTTP, "streamable-http": HTTP, "streamablehttp": HTTP, "streamable_http": HTTP, "remote": HTTP,
 	"sse": SSE, "websocket": WebSocket, "ws": WebSocket,
 }
 
-// fitsCommand checks that the keys are those of a server that is started here.
+// fitsCommand checks the keys of a server that is started here.
 func (s *section) fitsCommand(srv *Server, urls []string) {
 	if !s.has("command") {
 		s.problem(s.line, s.key, "it has no command: want the one that starts the server")
@@ -156,7 +157,7 @@ func (s *section) fitsCommand(srv *Server, urls []string) {
 	}
 }
 
-// fitsURL checks that the keys are those of a server elsewhere.
+// fitsURL checks the keys of a server that runs elsewhere.
 func (s *section) fitsURL(srv *Server, urls []string) {
 	if s.has("command") || srv.Args != nil || srv.Env != nil || srv.Cwd != "" {
 		s.odd(s.line, s.key, "it is reached by its url: command, args, env and cwd are for servers that are started here")
@@ -205,8 +206,7 @@ const (
 	maxConcurrent = 1_000_000
 	longest       = 24 * time.Hour // of a timeout, a wait or a lease
 
-	// A session lease that is asked for with no figures ends soon enough for
-	// others to have their turn.
+	// The default limits of a session lease.
 	defaultIdle = time.Minute
 	defaultHold = 10 * time.Minute
 )
@@ -269,7 +269,7 @@ func (s *section) queueOf(to *string) {
 	s.refer(line, s.key+".queue", *to)
 }
 
-// queuesOf reads the queues of single tools.
+// queuesOf reads the queues of individual tools.
 func (s *section) queuesOf(to *map[string]string) {
 	s.table(to, toolName, queueName, "toolQueues")
 	if pair, ok := s.given("toolQueues"); ok {

@@ -11,17 +11,17 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/conffile"
 )
 
-// The methods text, texts, table, whole, duration, boolean, cores and size read
-// one key each, under the first of its names. Where there is none, or a mistake,
-// which is reported, the target stays as it is.
+// The methods text, texts, table, whole, duration, boolean, cores and size each read
+// one key, which may have several names. If the key is absent, or has an error, which
+// is reported, the target keeps its value.
 
-// rule says what a text must be.
+// rule says which texts are valid.
 type rule struct {
 	want   string
 	ok     func(string) bool // nil: anything
 	secret bool
-	raw    bool              // variables are not filled in
-	keep   func(string) bool // what stands between braces and is no variable
+	raw    bool              // variables are not expanded
+	keep   func(string) bool // accepts what stands between ${ and } and is not a variable
 }
 
 // oneOf takes one of several words.
@@ -35,7 +35,7 @@ func (s *section) text(to *string, r rule, names ...string) {
 	}
 }
 
-// textOf reads a text that follows a rule, and fills in its variables.
+// textOf reads a text and expands its variables.
 func (s *section) textOf(to *string, n *conffile.Node, key string, r rule) bool {
 	text, ok := n.Text, n.Form == conffile.Text
 	if ok && !r.raw {
@@ -51,8 +51,8 @@ func (s *section) textOf(to *string, n *conffile.Node, key string, r rule) bool 
 	return true
 }
 
-// scalar takes numbers and booleans for texts, as the values of variables and
-// arguments often are written.
+// scalar also accepts numbers and booleans as texts: environment variables and
+// arguments are often written so.
 func (s *section) scalar(n *conffile.Node, key string, r rule) (text string, ok bool) {
 	switch {
 	case n.Fault != "":
@@ -116,7 +116,7 @@ func (s *section) table(to *map[string]string, name, value rule, names ...string
 	}
 }
 
-// plainVariables are no secrets: to hide them would hide where a file is.
+// plainVariables are not secret: hiding their values would hide paths.
 var plainVariables = []string{"HOME", "PATH", "PWD", "SHELL", "TMPDIR", "USER"}
 
 // fill expands the variables of a text.
@@ -140,7 +140,7 @@ func (s *section) fill(n *conffile.Node, key string, keep func(string) bool) (te
 	return "", used, false
 }
 
-// typed reads a value that is no text, which a variable may hold.
+// typed reads a value other than a text. It may come from a variable.
 func typed[T any](s *section, to *T, want string, get func(conffile.Value) (T, bool), names []string) {
 	pair, key, ok := s.take(names...)
 	if !ok {
@@ -167,8 +167,8 @@ func (s *section) boolean(to *bool, names ...string) {
 	typed(s, to, "true or false", conffile.Value.Boolean, names)
 }
 
-// duration takes a Go duration or a number, of milliseconds where the key
-// says so and else of seconds.
+// duration reads a Go duration or a number. A number counts milliseconds if the key
+// ends in Ms, else seconds.
 func (s *section) duration(to *time.Duration, lo, hi time.Duration, names ...string) {
 	want := conffile.WantDuration(lo, hi)
 	pair, _ := s.given(names...)
@@ -178,8 +178,8 @@ func (s *section) duration(to *time.Duration, lo, hi time.Duration, names ...str
 	typed(s, to, want, func(v conffile.Value) (time.Duration, bool) { return v.Duration(lo, hi, s.unit(pair)) }, names)
 }
 
-// unit is what a plain number counts. Coding CLIs write timeout in seconds or
-// in milliseconds, with an hour as the most that any of the former take.
+// unit is the unit of a plain number. Some coding CLIs give timeout in seconds, at most
+// an hour, others in milliseconds.
 func (s *section) unit(pair conffile.Pair) time.Duration {
 	const hour = 3600
 	n, err := strconv.ParseFloat(pair.Value.Text, 64)
@@ -189,8 +189,8 @@ func (s *section) unit(pair conffile.Pair) time.Duration {
 	return time.Second
 }
 
-// noteUnit notes what a plain number of timeout is taken for in a file that
-// others read too, and the key that leaves no doubt.
+// noteUnit notes how a plain number of timeout is understood in a file that other
+// programs read too, and which key is unambiguous.
 func (s *section) noteUnit(clear string) {
 	if pair, ok := s.given("timeout"); ok && !s.strict && pair.Value.Form == conffile.Number {
 		word := "seconds"
@@ -209,8 +209,7 @@ func (s *section) cores(to *float64, name string) {
 	}, []string{name})
 }
 
-// units are those of sizes. Those of ten come after those of two that end in
-// the same letter.
+// units are the units of sizes. B is the last, since all others end in it.
 var units = []struct {
 	name  string
 	bytes float64

@@ -15,14 +15,13 @@ import (
 // longestRun bounds the timeout of a command: an async one may take days.
 const longestRun = 7 * 24 * time.Hour
 
-// markVariable is how all that a run starts is found. It is set for each run.
+// markVariable is set for each run, so that every process of the run can be found.
 const markVariable = "SIGNALBOX_RUN"
 
 var commandName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 
-// takenNames cannot be those of command tools, which have nothing in front:
-// routes stand in the place of the first two, and the queue's own tools have the
-// others.
+// takenNames are not available for command tools, whose names have no prefix: the
+// first two are parts of HTTP routes, the others are the tools of the queue itself.
 var takenNames = []string{
 	"tasks", "queues",
 	"submit_task", "task_status", "task_output", "cancel_task", "list_agents", "queue_status", "chat_with_agent",
@@ -31,8 +30,8 @@ var takenNames = []string{
 var (
 	propertyName = rule{want: "the name of a property of the input", ok: shortLine}
 	folderName   = rule{want: "a folder", secret: true, ok: notEmpty.ok}
-	// words are for people, as they are written: a description may well have a
-	// ${NAME} that is no variable of ours.
+	// words are texts for people. Variables are not expanded: a description may
+	// contain ${NAME} for another purpose.
 	words = rule{want: "a text", raw: true}
 )
 
@@ -49,7 +48,7 @@ func (r *reader) commandTool(name string, s *section) func() {
 	return s.commandRest(t)
 }
 
-// folder reads a folder, relative to that of the file.
+// folder reads a path to a folder, relative to the folder of the file.
 func (s *section) folder(to *string, names ...string) {
 	text := ""
 	if s.text(&text, folderName, names...); text != "" {
@@ -57,7 +56,7 @@ func (s *section) folder(to *string, names ...string) {
 	}
 }
 
-// newCommand checks a name, and is a tool with what holds where nothing is said.
+// newCommand checks the name and returns a tool with the default values.
 func (s *section) newCommand(name string) *CommandTool {
 	switch {
 	case !commandName.MatchString(name):
@@ -73,7 +72,7 @@ func (s *section) newCommand(name string) *CommandTool {
 	}
 }
 
-// commandRest reads what both shapes of a command tool have alike.
+// commandRest reads the keys that both forms of a command tool share.
 func (s *section) commandRest(t *CommandTool) func() {
 	if t.Command = strings.TrimSpace(t.Command); strings.Contains(t.Command, "/") {
 		t.Command = s.path(t.Command) // else it is looked for on PATH
@@ -107,8 +106,8 @@ func (s *section) commandRest(t *CommandTool) func() {
 	return func() { s.addCommand(*t) }
 }
 
-// restart reads what becomes of a tool's tasks at a restart: one word for both
-// kinds of them, or a section.
+// restart reads what happens to a tool's tasks at a restart: one word for pending
+// and running tasks, or a section.
 func (s *section) restart(to *Restart) {
 	s.inside("restart", func(n *conffile.Node, key string) {
 		word := ""
@@ -136,12 +135,12 @@ func (s *section) limits(to *CommandLimits) {
 	})
 }
 
-// sandbox reads what a run may reach: a word, or a section that has one.
+// sandbox reads what a run may access: a mode, or a section with a mode.
 func (s *section) sandbox(to *Sandbox) {
 	modes := oneOf(SandboxOff, SandboxAuto, SandboxRequired)
 	s.inside("sandbox", func(n *conffile.Node, key string) { s.textOf(&to.Mode, n, key, modes) }, func(in *section) {
-		// Who writes down what a run may reach means it to hold, and which of both
-		// ways is not for us to guess.
+		// Someone who lists what a run may access expects it to be enforced. Whether
+		// it must be is not guessed.
 		if !in.has("mode") {
 			in.problem(in.line, in.key, "it has no mode: want auto (where this machine has a sandbox) or required (a run without it is refused)")
 		}
@@ -153,7 +152,7 @@ func (s *section) sandbox(to *Sandbox) {
 	})
 }
 
-// addCommand takes a tool in that has no mistake.
+// addCommand adds a tool without errors.
 func (s *section) addCommand(t CommandTool) {
 	t.Values = s.filled // so that no output shows them
 	s.outside(t)
@@ -162,8 +161,8 @@ func (s *section) addCommand(t CommandTool) {
 	add(s.merge, s.merge.commands, t, t.Name, section, "another tool")
 }
 
-// outside reports a working folder that cannot be, as far as one can tell by
-// now: folders may be made and linked anew before a run, which checks itself.
+// outside reports a working folder outside of cwdRoot, as far as that is known now:
+// folders and links may change before a run, which checks again.
 func (s *section) outside(t CommandTool) {
 	cwd, err1 := filepath.EvalSymlinks(t.Cwd)
 	root, err2 := filepath.EvalSymlinks(t.CwdRoot)
@@ -175,8 +174,8 @@ func (s *section) outside(t CommandTool) {
 	}
 }
 
-// missing says that a program is not there now. That is no mistake: it may come
-// to be before somebody calls the tool.
+// missing notes that a program does not exist now. That is not an error: it may be
+// installed before somebody calls the tool.
 func (s *section) missing(t CommandTool) {
 	text := ""
 	switch info, err := os.Stat(t.Command); {
@@ -205,18 +204,18 @@ func (s *section) missing(t CommandTool) {
 
 func runnable(info os.FileInfo) bool { return !info.IsDir() && info.Mode()&0o111 != 0 }
 
-// keyList is where a mcp-config.json has its tools, a list of them.
+// keyList is the key of the list of tools in a mcp-config.json.
 const keyList = "tools"
 
-// toolList reads the tools of a mcp-config.json. A key of that name that holds no
-// list of sections is of another program.
+// toolList reads the tools of a mcp-config.json. If the key is not a list of
+// sections, it belongs to another program.
 func (r *reader) toolList(top *section) {
 	pair, ok := top.given(keyList)
 	switch {
 	case !ok:
 		return
 	case !r.strict && pair.Value.Form == conffile.Section:
-		// Another program may well mean something by it, so it is no mistake.
+		// It may have a meaning for another program, so it is not an error.
 		top.known = append(top.known, keyList)
 		r.odd(pair.Line, keyList, "want a list of tools, each a section with a name and a command, got "+form(pair.Value))
 		return
@@ -235,8 +234,8 @@ func (r *reader) toolList(top *section) {
 
 func isTool(n *conffile.Node) bool { return n.Form == conffile.Section || n.Fault != "" }
 
-// listed reads one tool of the list. What that program would pass over is left
-// out here too, and said.
+// listed reads one tool of the list. An entry that the other program would skip is
+// skipped here too, with a note.
 func (r *reader) listed(item *conffile.Node, key string, first map[string]string) {
 	s := r.open(item, item.Line, key)
 	if s == nil {
@@ -274,8 +273,8 @@ func (r *reader) listedTool(name string, s *section) func() {
 	t := s.newCommand(name)
 	s.text(&t.Command, notEmpty, "command")
 	s.listedArgs(&t.Args)
-	// The word workspace is where that program was started: here, where the
-	// director was.
+	// workspace is the folder in which the other program was started; here, the
+	// folder in which the director was started.
 	cwd := ""
 	switch s.text(&cwd, folderName, "cwd"); {
 	case cwd == "workspace" && s.dir != "":
@@ -287,8 +286,8 @@ func (r *reader) listedTool(name string, s *section) func() {
 	return s.commandRest(t)
 }
 
-// listedArgs reads the arguments as that program does: all are texts, and
-// those that are empty are left out.
+// listedArgs reads the arguments as the other program does: all are texts, and empty
+// ones are left out.
 func (s *section) listedArgs(to *[]string) {
 	pair, key, ok := s.take("args")
 	if !ok {
@@ -309,8 +308,8 @@ func (s *section) listedArgs(to *[]string) {
 	})
 }
 
-// listedTimeout reads the limit of a run. A plain number is of milliseconds
-// under both keys, as that program has it.
+// listedTimeout reads the timeout of a run. A plain number counts milliseconds under
+// both keys, as in the other program.
 func (s *section) listedTimeout(to *time.Duration) {
 	s.millis = true
 	s.noteUnit("timeoutMs")
