@@ -52,9 +52,6 @@ func Where(file string, line int) string {
 	return fmt.Sprintf("%s:%d", file, line)
 }
 
-// Shown is the value as an error cites it.
-func (n *Node) Shown() string { return Shown(n.Form, n.Text) }
-
 // Shown is a value as an error cites it.
 func Shown(form Form, text string) string {
 	switch form {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -220,7 +221,7 @@ func Default(home string) Config {
 		origins: map[string]string{},
 	}
 	if home != "" {
-		c.Data = dataFolder(home)
+		c.Data = filepath.Join(home, "data")
 	}
 	return c
 }

@@ -355,5 +355,3 @@ func SchedulerFile(home string) string { return filepath.Join(home, "scheduler.j
 
 // SchedulerTokenFile is the same for a scheduler that stands alone.
 func SchedulerTokenFile(home string) string { return filepath.Join(home, "scheduler-token") }
-
-func dataFolder(home string) string { return filepath.Join(home, "data") }

@@ -153,7 +153,7 @@ func (s *section) inside(name string, word func(n *conffile.Node, key string), r
 // wrong reports a value that is not what was wanted. Its text is shown as in the file
 // unless it may be secret.
 func (s *section) wrong(n *conffile.Node, key, want string, secret bool) {
-	got := n.Shown()
+	got := conffile.Shown(n.Form, n.Text)
 	switch {
 	case secret && n.Form == conffile.Text && n.Text != "":
 		got = "another text"
