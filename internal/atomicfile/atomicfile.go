@@ -7,10 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"syscall"
 )
 
 // Write puts a file, mode 0600, in the place of another. It is on the disk when
-// Write returns.
+// Write returns, as far as the file system can sync folders.
 func Write(path string, data []byte) error {
 	draft, err := Draft(path, data)
 	if err != nil {
@@ -20,7 +21,10 @@ func Write(path string, data []byte) error {
 		_ = os.Remove(draft)
 		return err
 	}
-	return SyncFolder(filepath.Dir(path))
+	if err := SyncFolder(filepath.Dir(path)); !errors.Is(err, syscall.EINVAL) { // some network file systems cannot
+		return err
+	}
+	return nil
 }
 
 // Draft writes a file, mode 0600, under a new name beside path, puts it on the
