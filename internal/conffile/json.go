@@ -7,12 +7,12 @@ import (
 	"strconv"
 )
 
-// maxJSON bounds the nodes of a value that becomes JSON again: aliases of YAML
-// can make many out of few.
+// maxJSON limits the nodes of a value that is written as JSON: YAML aliases can expand
+// a few nodes to very many.
 const maxJSON = 10_000
 
-// ToJSON writes a node as JSON. fill, which may be nil, makes of each text
-// what is to stand there; keys stay.
+// ToJSON writes a node as JSON. fill, which may be nil, replaces each text that is not
+// a key.
 func ToJSON(n *Node, fill func(*Node) string) ([]byte, error) {
 	w := jsonWriter{fill: fill}
 	if err := w.write(n, 0); err != nil {
@@ -94,8 +94,7 @@ func (w *jsonWriter) text(s string) {
 	w.out.Truncate(w.out.Len() - 1)
 }
 
-// number writes what YAML knows and JSON does not, such as 1. or +3, as JSON
-// has it.
+// number writes a number. Forms that only YAML has, such as 1. or +3, are converted.
 func (w *jsonWriter) number(n *Node) error {
 	if json.Valid([]byte(n.Text)) {
 		w.out.WriteString(n.Text)

@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// Form is what a node is by its own look.
+// Form is the kind of a node as it is written.
 type Form string
 
 // The forms, in the words of errors.
@@ -25,7 +25,7 @@ const (
 )
 
 // Node is a value in a file. A file is a tree of at most maxDepth levels; an
-// alias of YAML is a further node with the same children.
+// alias of YAML is another node with the same children.
 type Node struct {
 	Form  Form
 	Line  int
@@ -51,9 +51,6 @@ func Where(file string, line int) string {
 	}
 	return fmt.Sprintf("%s:%d", file, line)
 }
-
-// Shown is the value as an error cites it.
-func (n *Node) Shown() string { return Shown(n.Form, n.Text) }
 
 // Shown is a value as an error cites it.
 func Shown(form Form, text string) string {

@@ -79,7 +79,7 @@ func checkJSON(data []byte) ([]byte, error) {
 	return data, nil
 }
 
-// deepLine is the line on which brackets or dashes get too deep for the
+// deepLine is the line on which brackets or dashes are nested too deep for the
 // parser, whose time grows with the square of the depth, or 0.
 func deepLine(data []byte) int {
 	const most = 1000
@@ -126,7 +126,7 @@ func lineOf(n ast.Node) int {
 	return 0
 }
 
-// reader makes nodes of the parser's.
+// reader converts the nodes of the parser.
 type reader struct {
 	format  Format
 	anchors map[string]*Node // those whose value has been read
@@ -193,8 +193,8 @@ func (r *reader) section(out *Node, pairs []*ast.MappingValueNode, depth int) er
 }
 
 func (r *reader) scalar(out *Node, n ast.Node) {
-	// What is neither quoted nor a word is a number in JSON. YAML takes some for
-	// texts, such as 1e3 and what is longer than 64 bits.
+	// In JSON, what is neither quoted nor a word is a number. YAML reads some numbers
+	// as texts, such as 1e3 and those longer than 64 bits.
 	if tok := n.GetToken(); r.format == JSON && tok.Type != token.DoubleQuoteType && tok.Type != token.NullType && tok.Type != token.BoolType {
 		out.Form, out.Text = Number, tok.Value
 		return

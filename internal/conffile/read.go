@@ -87,7 +87,7 @@ func Bytes(path string) ([]byte, error) {
 		return nil, plain(err)
 	}
 	defer f.Close()
-	// A device or a file that grows has another size than it says.
+	// The size of a device, or of a file that grows, is not the one in info.
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return nil, plain(err)
@@ -100,7 +100,7 @@ func Bytes(path string) ([]byte, error) {
 
 func tooLarge() error { return &Error{Text: fmt.Sprintf("it is larger than %d bytes", maxFile)} }
 
-// plain is an error of the system without the path, which the caller names.
+// plain is a system error without the path, which the caller adds.
 func plain(err error) error {
 	if inner := errors.Unwrap(err); inner != nil {
 		err = inner

@@ -2,6 +2,7 @@ package config
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -9,11 +10,6 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/conffile"
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
-
-// SecretKeyEnv names the environment variable with the key that encrypts
-// tasks' env values where several directors share a store. Its value is a
-// secret and no part of a Config.
-const SecretKeyEnv = "SIGNALBOX_SECRET_KEY"
 
 // Config is the whole configuration. Load fills in the defaults given here.
 type Config struct {
@@ -225,7 +221,7 @@ func Default(home string) Config {
 		origins: map[string]string{},
 	}
 	if home != "" {
-		c.Data = dataFolder(home)
+		c.Data = filepath.Join(home, "data")
 	}
 	return c
 }
@@ -249,7 +245,7 @@ type Problems = conffile.Problems
 // SecretVariables returns the environment variables that hold secret settings
 // whose keys begin with prefix, such as "agent."; "" for all.
 func SecretVariables(prefix string) (names []string) {
-	for _, x := range settings {
+	for _, x := range settings(new(Config)) {
 		if x.secret && strings.HasPrefix(x.key, prefix) {
 			names = append(names, x.env...)
 		}

@@ -64,7 +64,7 @@ func TestDocs(t *testing.T) {
 			}
 		}
 	}
-	for _, x := range settings {
+	for _, x := range settings(new(Config)) {
 		row, ok := documented[x.key]
 		if !ok {
 			t.Errorf("%s is not in docs/configuration.md", x.key)
@@ -76,7 +76,7 @@ func TestDocs(t *testing.T) {
 		}
 	}
 	for key := range documented {
-		if !slices.ContainsFunc(settings, func(x setting[Config]) bool { return x.key == key }) {
+		if settings(new(Config)).find(key) == nil {
 			t.Errorf("docs/configuration.md has the key %s, which does not exist", key)
 		}
 	}

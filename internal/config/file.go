@@ -16,6 +16,7 @@ type node = *conffile.Node
 // file is a configuration file while it is read.
 type file struct {
 	name  string // as the person knows it
+	c     *Config
 	env   conffile.Env
 	base  string
 	home  string
@@ -30,8 +31,8 @@ type file struct {
 	tools []conffile.Pair
 }
 
-// read reads the file and applies it to c.
-func (f *file) read(path string, c *Config) {
+// read reads the file and applies it.
+func (f *file) read(path string) {
 	data, err := conffile.Bytes(path)
 	var root node
 	if err == nil {
@@ -46,7 +47,7 @@ func (f *file) read(path string, c *Config) {
 		return
 	}
 	if f.root, f.data = root, data; root != nil {
-		walk(f, root, "", settings, c)
+		f.walk(root, "", settings(f.c))
 	}
 }
 
@@ -56,14 +57,14 @@ func (f *file) add(line int, key, text string) {
 	f.found = append(f.found, Problem{Where: f.where(line), Key: key, Text: text})
 }
 
-// walk applies a section to target. prefix is "" or the section with its dot.
-func walk[T any](f *file, n node, prefix string, s schema[T], target *T) {
+// walk applies a section. prefix is "" or the section with its dot.
+func (f *file) walk(n node, prefix string, s schema) {
 	if n.Form != conffile.Section {
 		f.add(n.Line, strings.TrimSuffix(prefix, "."), "want a section of keys and values, got "+f.value(n).Shown())
 		return
 	}
 	for pair := range f.once(n, prefix) {
-		walkPair(f, pair, prefix+pair.Key, s, target)
+		f.walkPair(pair, prefix+pair.Key, s)
 	}
 }
 
@@ -72,17 +73,17 @@ func (f *file) once(n node, prefix string) iter.Seq[conffile.Pair] {
 	return n.Once(f.name, func(p conffile.Pair, text string) { f.add(p.Line, prefix+p.Key, text) })
 }
 
-func walkPair[T any](f *file, pair conffile.Pair, key string, s schema[T], target *T) {
+func (f *file) walkPair(pair conffile.Pair, key string, s schema) {
 	x := s.find(key)
 	switch {
 	case x == nil && s.section(key):
 		if pair.Value.Form != conffile.Nothing { // a section whose keys are all commented out
-			walk(f, pair.Value, key+".", s, target)
+			f.walk(pair.Value, key+".", s)
 		}
 	case x == nil:
 		f.add(pair.Line, key, unknown(key, s))
 	case x.nested != nil:
-		x.nested(f, pair, target)
+		x.nested(f, pair)
 	default:
 		before := len(f.found)
 		v := f.value(pair.Value)
@@ -92,7 +93,7 @@ func walkPair[T any](f *file, pair conffile.Pair, key string, s schema[T], targe
 			}
 			return
 		}
-		if text := x.apply(target, v); text != "" {
+		if text := x.apply(v); text != "" {
 			f.add(pair.Value.Line, key, text)
 			return
 		}
@@ -100,7 +101,7 @@ func walkPair[T any](f *file, pair conffile.Pair, key string, s schema[T], targe
 	}
 }
 
-func unknown[T any](key string, s schema[T]) string {
+func unknown(key string, s schema) string {
 	if text := toolconf.Retired(key[strings.LastIndex(key, ".")+1:]); text != "" {
 		return text
 	}
@@ -116,17 +117,17 @@ func unknown[T any](key string, s schema[T]) string {
 
 // keepForTools leaves a section to toolconf, which reads it with the files
 // that name tools.
-func keepForTools(f *file, pair conffile.Pair, _ *Config) { f.tools = append(f.tools, pair) }
+func keepForTools(f *file, pair conffile.Pair) { f.tools = append(f.tools, pair) }
 
 // decodeAgents decodes the list of agents elsewhere, or the options of each kind.
-func decodeAgents(f *file, pair conffile.Pair, c *Config) {
+func decodeAgents(f *file, pair conffile.Pair) {
 	n := pair.Value
 	switch n.Form {
 	case conffile.Nothing:
 		return
 	case conffile.List:
 	case conffile.Section:
-		decodeKinds(f, pair, c)
+		decodeKinds(f, pair)
 		return
 	default:
 		f.add(n.Line, "agents", "want a list of agents elsewhere, or a section of kinds and their options, got "+f.value(n).Shown())
@@ -135,18 +136,17 @@ func decodeAgents(f *file, pair conffile.Pair, c *Config) {
 	for i, item := range n.Items {
 		var agent RemoteAgent
 		key := fmt.Sprintf("agents[%d]", i)
-		if walkEntry(f, item, key, agentSettings, &agent) {
-			f.checkAgent(item, key, agent, c)
+		if f.entry(item, key, agentSettings(&agent)) {
+			f.checkAgent(item, key, agent)
 		}
 	}
 }
 
-// walkEntry applies an entry of a list to target, and reports whether there was
-// no mistake in it.
-func walkEntry[T any](f *file, n node, key string, s schema[T], target *T) bool {
+// entry applies an entry of a list, and reports whether there was no mistake in it.
+func (f *file) entry(n node, key string, s schema) bool {
 	one := *f
 	one.found, one.seen = nil, map[string]string{}
-	walk(&one, n, "", s, target)
+	one.walk(n, "", s)
 	f.addBelow(key, one.found)
 	return len(one.found) == 0
 }
@@ -159,18 +159,18 @@ func (f *file) addBelow(key string, found Problems) {
 	}
 }
 
-func (f *file) checkAgent(n node, key string, agent RemoteAgent, c *Config) {
+func (f *file) checkAgent(n node, key string, agent RemoteAgent) {
 	switch {
 	case agent.Name == "":
 		f.add(n.Line, key, "it has no name")
 	case agent.URL == "":
 		f.add(n.Line, key, fmt.Sprintf("agent %s has no url", agent.Name))
-	case slices.ContainsFunc(c.Agents, func(a RemoteAgent) bool { return a.Name == agent.Name }):
+	case slices.ContainsFunc(f.c.Agents, func(a RemoteAgent) bool { return a.Name == agent.Name }):
 		f.add(n.Line, key, fmt.Sprintf("there is already an agent named %s", agent.Name))
 	case agent.Proof && agent.Token == "":
 		f.add(n.Line, key, fmt.Sprintf("agent %s has no token that it could prove", agent.Name))
 	default:
-		c.Agents = append(c.Agents, agent)
+		f.c.Agents = append(f.c.Agents, agent)
 	}
 }
 

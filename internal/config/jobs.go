@@ -15,51 +15,48 @@ import (
 
 // jobSettings are the keys of one entry of jobs: those of the seed work-queue,
 // and ours.
-var jobSettings = schema[Job]{
-	text("name", wantName, func(j *Job) *string { return &j.Name }, signalbox.ValidName),
-	{key: "schedule", tell: setCron},
-	text("prompt", "a text", func(j *Job) *string { return &j.Prompt }, notEmpty),
-	text("model", "a model's name", func(j *Job) *string { return &j.Model }, notEmpty),
-	{key: "timeout", want: "a duration from 1s to 168h, such as 30m or a number of seconds", set: setJobTimeout},
-	zone("timezone", func(j *Job) *string { return &j.Timezone }),
-	text("description", "a text", func(j *Job) *string { return &j.Description }, notEmpty),
-	boolean("enabled", func(j *Job) *bool { return &j.Enabled }),
-	text("agent", wantName, func(j *Job) *string { return &j.Agent }, signalbox.ValidName),
-	text("kind", wantName, func(j *Job) *string { return &j.Kind }, signalbox.ValidName),
-	text("tier", "a tier's name", func(j *Job) *string { return &j.Tier }, notEmpty),
-	text("session_id", "1 to 128 letters, digits, dots, underscores or hyphens, the first a letter or digit", func(j *Job) *string { return &j.SessionID }, signalbox.ValidSessionID),
-	whole("priority", signalbox.MinPriority, signalbox.MaxPriority, func(j *Job) *int { return &j.Priority }),
-	{key: "thinking", want: "true or false", set: setThinking},
-	{key: "project", want: "a folder, or a section with name and path", set: setProject},
-	oneOf("on_lost", func(j *Job) *signalbox.OnLost { return &j.OnLost }, signalbox.LostFail, signalbox.LostRequeue),
-	oneOf("overlap", func(j *Job) *signalbox.Overlap { return &j.Overlap }, signalbox.Overlaps()...),
-	oneOf("missed", func(j *Job) *signalbox.Missed { return &j.Missed }, signalbox.MissedPolicies()...),
-	duration("missed_window", time.Minute, 366*day, func(j *Job) *time.Duration { return &j.MissedWindow }),
-	oneOf("on_full", func(j *Job) *signalbox.OnFull { return &j.OnFull }, signalbox.OnFulls()...),
+func jobSettings(j *Job) schema {
+	return schema{
+		text("name", wantName, &j.Name, signalbox.ValidName),
+		{key: "schedule", tell: j.setCron},
+		text("prompt", "a text", &j.Prompt, notEmpty),
+		text("model", "a model's name", &j.Model, notEmpty),
+		{key: "timeout", want: "a duration from 1s to 168h, such as 30m or a number of seconds", set: j.setTimeout},
+		zone("timezone", &j.Timezone),
+		text("description", "a text", &j.Description, notEmpty),
+		boolean("enabled", &j.Enabled),
+		text("agent", wantName, &j.Agent, signalbox.ValidName),
+		text("kind", wantName, &j.Kind, signalbox.ValidName),
+		text("tier", "a tier's name", &j.Tier, notEmpty),
+		text("session_id", "1 to 128 letters, digits, dots, underscores or hyphens, the first a letter or digit", &j.SessionID, signalbox.ValidSessionID),
+		whole("priority", signalbox.MinPriority, signalbox.MaxPriority, &j.Priority),
+		{key: "thinking", want: "true or false", set: j.setThinking},
+		{key: "project", want: "a folder, or a section with name and path", set: j.setProject},
+		oneOf("on_lost", &j.OnLost, signalbox.LostFail, signalbox.LostRequeue),
+		oneOf("overlap", &j.Overlap, signalbox.Overlaps()...),
+		oneOf("missed", &j.Missed, signalbox.MissedPolicies()...),
+		duration("missed_window", time.Minute, 366*day, &j.MissedWindow),
+		oneOf("on_full", &j.OnFull, signalbox.OnFulls()...),
+	}
 }
 
 // zone is a key that takes a time zone.
-func zone[T any](key string, p func(*T) *string) setting[T] {
+func zone(key string, to *string) setting {
 	const want = "want the IANA name of a time zone, such as Europe/Berlin or UTC, got "
-	return setting[T]{key: key, tell: func(c *T, v value) string {
-		name, ok := v.asText()
-		if !ok || name == "" {
+	return setting{key: key, tell: func(v value) string {
+		if _, err := cron.Zone(v.Text); err != nil || v.Form != conffile.Text || v.Text == "" {
 			return want + v.Shown()
 		}
-		if _, err := cron.Zone(name); err != nil {
-			return want + v.Shown()
-		}
-		*p(c) = name
+		*to = v.Text
 		return ""
 	}}
 }
 
-func setCron(j *Job, v value) string {
-	s, ok := v.asText()
-	if !ok {
+func (j *Job) setCron(v value) string {
+	if v.Form != conffile.Text {
 		return "want a cron expression in quotes, such as \"0 1 * * *\" or \"@daily\", got " + v.Shown()
 	}
-	expr, err := cron.Parse(s)
+	expr, err := cron.Parse(v.Text)
 	if err != nil {
 		return err.Error()
 	}
@@ -67,7 +64,7 @@ func setCron(j *Job, v value) string {
 	return ""
 }
 
-func setJobTimeout(j *Job, v value) bool {
+func (j *Job) setTimeout(v value) bool {
 	d, ok := v.duration(time.Second, 168*time.Hour)
 	if ok {
 		j.TimeoutSeconds = int((d + time.Second - 1) / time.Second) // tasks count in seconds
@@ -75,7 +72,7 @@ func setJobTimeout(j *Job, v value) bool {
 	return ok
 }
 
-func setThinking(j *Job, v value) bool {
+func (j *Job) setThinking(v value) bool {
 	on, ok := v.Boolean()
 	if ok = ok && v.Form == conffile.Boolean; ok {
 		j.Thinking = &on
@@ -83,7 +80,7 @@ func setThinking(j *Job, v value) bool {
 	return ok
 }
 
-func setProject(j *Job, v value) bool {
+func (j *Job) setProject(v value) bool {
 	if v.Form == conffile.Text && v.Text != "" {
 		j.Project = &signalbox.Project{Path: v.Text}
 		return true
@@ -101,7 +98,7 @@ func setProject(j *Job, v value) bool {
 }
 
 // setSchedulerPort takes the port of the seed's scheduler.yaml.
-func setSchedulerPort(c *Config, v value) bool {
+func (c *Config) setSchedulerPort(v value) bool {
 	ok := v.Form == conffile.Number && validPort(v.Text, 0)
 	if ok {
 		c.Scheduler.Addr = net.JoinHostPort("127.0.0.1", v.Text)
@@ -110,7 +107,7 @@ func setSchedulerPort(c *Config, v value) bool {
 }
 
 // decodeJobs decodes the list of schedules.
-func decodeJobs(f *file, pair conffile.Pair, c *Config) {
+func decodeJobs(f *file, pair conffile.Pair) {
 	n := pair.Value
 	switch {
 	case n.Form == conffile.Nothing || f.noJobs:
@@ -126,14 +123,14 @@ func decodeJobs(f *file, pair conffile.Pair, c *Config) {
 			Overlap: signalbox.OverlapQueue, Missed: signalbox.MissedOnce, MissedWindow: signalbox.DefaultMissedWindow, OnFull: signalbox.FullSkip,
 		}}
 		key := fmt.Sprintf("jobs[%d]", i)
-		if walkEntry(f, item, key, jobSettings, &job) {
-			f.checkJob(key, job, c)
+		if f.entry(item, key, jobSettings(&job)) {
+			f.checkJob(key, job)
 		}
 	}
 }
 
-func (f *file) checkJob(key string, job Job, c *Config) {
-	for _, before := range c.Jobs {
+func (f *file) checkJob(key string, job Job) {
+	for _, before := range f.c.Jobs {
 		if before.Name == job.Name {
 			f.add(job.Line, key+".name", fmt.Sprintf("there is already a job named %s, at %s: give this one another name", job.Name, f.where(before.Line)))
 			return
@@ -152,7 +149,7 @@ func (f *file) checkJob(key string, job Job, c *Config) {
 	case executor:
 		f.add(job.Line, key+".agent", fmt.Sprintf("%s is the director's own executor, which takes tool calls and no prompts", job.Agent))
 	default:
-		c.Jobs = append(c.Jobs, job)
+		f.c.Jobs = append(f.c.Jobs, job)
 	}
 }
 
@@ -170,21 +167,21 @@ var agentKinds = []string{"claude", "codex", "opencode", "command", "llm", "demo
 
 // kindSettings are the keys of agent that may be another for each kind: what
 // tells one agent from all others is not among them.
-var kindSettings schema[Config]
-
-func init() { // settings themselves lead here
-	for _, x := range settings {
+func kindSettings(c *Config) (out schema) {
+	for _, x := range settings(c) {
 		key, of := strings.CutPrefix(x.key, "agent.")
 		if of && !slices.Contains([]string{"name", "kind", "addr", "token", "pull", "directors"}, key) {
 			x.key = key
-			kindSettings = append(kindSettings, x)
+			out = append(out, x)
 		}
 	}
+	return out
 }
 
 // decodeKinds decodes the options of each kind. They are kept as they stand, and
 // applied by For.
-func decodeKinds(f *file, pair conffile.Pair, c *Config) {
+func decodeKinds(f *file, pair conffile.Pair) {
+	c := f.c
 	for one := range f.once(pair.Value, "agents.") {
 		key := "agents." + one.Key
 		if !slices.Contains(agentKinds, one.Key) {
@@ -199,7 +196,7 @@ func decodeKinds(f *file, pair conffile.Pair, c *Config) {
 		apply := func(target *Config) Problems {
 			f := options
 			f.found, f.seen = nil, map[string]string{}
-			walk(&f, one.Value, "", kindSettings, target)
+			f.walk(one.Value, "", kindSettings(target))
 			for key, at := range f.seen {
 				target.origins["agent."+key] = at
 			}

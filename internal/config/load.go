@@ -91,7 +91,7 @@ func loadFile(c *Config, src Sources, home string) (toolconf.Own, Problems) {
 		return toolconf.Own{}, nil
 	}
 	f := file{
-		name: name, env: src.Env, base: filepath.Dir(path), home: userHome(src.Env), seen: c.origins, noJobs: src.NoTools && !src.Scheduler,
+		name: name, c: c, env: src.Env, base: filepath.Dir(path), home: userHome(src.Env), seen: c.origins, noJobs: src.NoTools && !src.Scheduler,
 	}
 	found := src.found || src.File == "" && name == workFile
 	if found {
@@ -100,7 +100,7 @@ func loadFile(c *Config, src Sources, home string) (toolconf.Own, Problems) {
 		}
 	}
 	c.read, _ = os.Stat(path) // before: what changes while it is read is found by FollowJobs
-	f.read(path, c)
+	f.read(path)
 	c.File = path
 	if found {
 		c.confirm = func() error { return confirmWorkFile(path, f.data, f.root, src) }
@@ -162,8 +162,7 @@ func ownConfig(home string) string { return filepath.Join(home, "config.yaml") }
 // names for a key the first that is set wins.
 func loadEnv(c *Config, src Sources) Problems {
 	var found Problems
-	for i := range settings {
-		x := &settings[i]
+	for _, x := range settings(c) {
 		for _, name := range x.env {
 			text, ok := src.Env(name)
 			if !ok || text == "" {
@@ -173,7 +172,7 @@ func loadEnv(c *Config, src Sources) Problems {
 			if x.commas {
 				v.Form, v.list = conffile.List, words(text)
 			}
-			if bad := x.apply(c, v); bad != "" {
+			if bad := x.apply(v); bad != "" {
 				found = append(found, Problem{Where: name, Key: x.key, Text: bad})
 			} else {
 				c.origins[x.key] = name
@@ -193,8 +192,8 @@ func loadRedisURL(c *Config, src Sources) Problems {
 	if _, given := c.origins["store"]; given || !ok || text == "" {
 		return nil
 	}
-	x := settings.find("store")
-	if bad := x.apply(c, src.untyped(text)); bad != "" {
+	x := settings(c).find("store")
+	if bad := x.apply(src.untyped(text)); bad != "" {
 		return Problems{{Where: redisURL, Key: x.key, Text: bad + "; where it is meant for another program, give --store sqlite:"}}
 	}
 	c.origins[x.key] = redisURL
@@ -250,8 +249,9 @@ func words(text string) []string {
 
 func loadFlags(c *Config, src Sources) Problems {
 	var found Problems
+	all := settings(c)
 	for _, flag := range src.Flags {
-		x := settings.find(flag.Key)
+		x := all.find(flag.Key)
 		if x == nil || x.set == nil && x.tell == nil {
 			panic("config: flag " + flag.Name + " sets " + flag.Key + ", which is no key")
 		}
@@ -262,7 +262,7 @@ func loadFlags(c *Config, src Sources) Problems {
 		if len(flag.Values) > 1 {
 			v.Form, v.list = conffile.List, flag.Values
 		}
-		if bad := x.apply(c, v); bad != "" {
+		if bad := x.apply(v); bad != "" {
 			found = append(found, Problem{Where: flag.Name, Text: bad})
 		} else {
 			c.origins[x.key] = flag.Name
@@ -355,5 +355,3 @@ func SchedulerFile(home string) string { return filepath.Join(home, "scheduler.j
 
 // SchedulerTokenFile is the same for a scheduler that stands alone.
 func SchedulerTokenFile(home string) string { return filepath.Join(home, "scheduler-token") }
-
-func dataFolder(home string) string { return filepath.Join(home, "data") }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/signalbox-ai/signalbox/internal/atomicfile"
 	"github.com/signalbox-ai/signalbox/internal/conffile"
 )
 
@@ -31,16 +32,12 @@ func EnsureSecret(path string) (string, error) {
 	if err := ownFolder(filepath.Dir(path)); err != nil {
 		return "", err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // 0600, O_EXCL
+	draft, err := atomicfile.Draft(path, []byte(rand.Text()+rand.Text()+"\n")) // 260 bits
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = os.Remove(f.Name()) }()
-	_, err = f.WriteString(rand.Text() + rand.Text() + "\n") // 260 bits
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return "", err
-	}
-	if err := os.Link(f.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) { // whole or not at all; the first stays
+	defer func() { _ = os.Remove(draft) }()
+	if err := os.Link(draft, path); err != nil && !errors.Is(err, fs.ErrExist) { // whole or not at all; the first stays
 		return "", err
 	}
 	return ownSecret(path)
@@ -242,6 +239,7 @@ func (u *Untrusted) trust() error {
 // guardedKeys are the keys of a file that are asked about, in its order.
 func guardedKeys(root node) []string {
 	var out []string
+	all := settings(new(Config))
 	var walk func(n node, prefix string)
 	walk = func(n node, prefix string) {
 		if n == nil || n.Form != conffile.Section {
@@ -251,7 +249,7 @@ func guardedKeys(root node) []string {
 			key := prefix + pair.Key
 			switch {
 			case slices.Contains(harmless, key) || pair.Value.Form == conffile.Nothing:
-			case settings.section(key) && settings.find(key) == nil:
+			case all.section(key) && all.find(key) == nil:
 				walk(pair.Value, key+".")
 			default:
 				out = append(out, key)

@@ -10,23 +10,23 @@ import (
 )
 
 // setting is one key: what it takes and where that goes.
-type setting[T any] struct {
+type setting struct {
 	key    string
 	want   string // what is expected, for people
 	env    []string
 	secret bool // its value is not shown in errors
 	commas bool // its variables hold a list
-	set    func(*T, value) bool
-	// tell is set for those that can say better what is wrong; "" is nothing.
-	tell func(*T, value) string
-	// nested takes a value that is not one scalar or one plain list.
-	nested func(*file, conffile.Pair, *T)
+	set    func(value) bool
+	// tell is used instead of set by keys with more specific errors; "": none.
+	tell func(value) string
+	// nested reads a value that is neither a scalar nor a plain list.
+	nested func(*file, conffile.Pair)
 }
 
-type schema[T any] []setting[T]
+type schema []setting
 
-func (s schema[T]) find(key string) *setting[T] {
-	i := slices.IndexFunc(s, func(x setting[T]) bool { return x.key == key })
+func (s schema) find(key string) *setting {
+	i := slices.IndexFunc(s, func(x setting) bool { return x.key == key })
 	if i < 0 {
 		return nil
 	}
@@ -34,16 +34,16 @@ func (s schema[T]) find(key string) *setting[T] {
 }
 
 // section reports whether key has keys below it.
-func (s schema[T]) section(key string) bool {
-	return slices.ContainsFunc(s, func(x setting[T]) bool { return strings.HasPrefix(x.key, key+".") })
+func (s schema) section(key string) bool {
+	return slices.ContainsFunc(s, func(x setting) bool { return strings.HasPrefix(x.key, key+".") })
 }
 
 // apply sets a value and returns what is wrong with it, or "".
-func (x *setting[T]) apply(target *T, v value) string {
+func (x *setting) apply(v value) string {
 	if x.tell != nil {
-		return x.tell(target, v)
+		return x.tell(v)
 	}
-	if x.set != nil && x.set(target, v) {
+	if x.set != nil && x.set(v) {
 		return ""
 	}
 	if x.secret && v.Form == conffile.Text {
@@ -52,99 +52,76 @@ func (x *setting[T]) apply(target *T, v value) string {
 	return "want " + x.want + ", got " + v.Shown()
 }
 
-func (x setting[T]) from(env ...string) setting[T] { x.env = env; return x }
-func (x setting[T]) hidden() setting[T]            { x.secret = true; return x }
-func (x setting[T]) several() setting[T]           { x.commas = true; return x }
+func (x setting) from(env ...string) setting { x.env = env; return x }
+func (x setting) hidden() setting            { x.secret = true; return x }
+func (x setting) several() setting           { x.commas = true; return x }
 
-func text[T any](key, want string, p func(*T) *string, ok func(string) bool) setting[T] {
-	return setting[T]{key: key, want: want, set: func(c *T, v value) bool {
-		s, isText := v.asText()
-		if !isText || ok != nil && !ok(s) {
-			return false
-		}
-		*p(c) = s
-		return true
-	}}
+func text(key, want string, to *string, valid func(string) bool) setting {
+	return typed(key, want, to, func(v value) (string, bool) { return v.Text, v.Form == conffile.Text && valid(v.Text) })
 }
 
-func oneOf[T any, W ~string](key string, p func(*T) *W, words ...W) setting[T] {
+func oneOf[W ~string](key string, to *W, words ...W) setting {
 	names := make([]string, len(words))
 	for i, w := range words {
 		names[i] = string(w)
 	}
-	return setting[T]{key: key, want: conffile.WantOneOf(names...), set: func(c *T, v value) bool {
-		s, ok := v.asText()
-		if ok = ok && slices.Contains(words, W(s)); ok {
-			*p(c) = W(s)
-		}
-		return ok
-	}}
+	return typed(key, conffile.WantOneOf(names...), to, func(v value) (W, bool) {
+		return W(v.Text), v.Form == conffile.Text && slices.Contains(names, v.Text)
+	})
 }
 
-func path[T any](key string, p func(*T) *string) setting[T] {
-	return setting[T]{key: key, want: "a path", set: func(c *T, v value) bool {
-		s, ok := v.asText()
-		if ok = ok && s != "" && !strings.ContainsRune(s, 0); ok {
-			*p(c) = v.asPath(s)
-		}
-		return ok
-	}}
+func path(key string, to *string) setting {
+	return typed(key, "a path", to, func(v value) (string, bool) {
+		return v.asPath(v.Text), v.Form == conffile.Text && v.Text != "" && !strings.ContainsRune(v.Text, 0)
+	})
 }
 
-func whole[T any](key string, lo, hi int, p func(*T) *int) setting[T] {
-	return typed(key, conffile.WantWhole(lo, hi), p, func(v value) (int, bool) { return v.Whole(lo, hi) })
+func whole(key string, lo, hi int, to *int) setting {
+	return typed(key, conffile.WantWhole(lo, hi), to, func(v value) (int, bool) { return v.Whole(lo, hi) })
 }
 
-func boolean[T any](key string, p func(*T) *bool) setting[T] {
-	return typed(key, "true or false", p, func(v value) (bool, bool) { return v.Boolean() })
+func boolean(key string, to *bool) setting {
+	return typed(key, "true or false", to, func(v value) (bool, bool) { return v.Boolean() })
 }
 
-func duration[T any](key string, lo, hi time.Duration, p func(*T) *time.Duration) setting[T] {
-	return typed(key, conffile.WantDuration(lo, hi), p, func(v value) (time.Duration, bool) { return v.duration(lo, hi) })
+func duration(key string, lo, hi time.Duration, to *time.Duration) setting {
+	return typed(key, conffile.WantDuration(lo, hi), to, func(v value) (time.Duration, bool) { return v.duration(lo, hi) })
 }
 
 // limit is a duration that may also be 0, for none.
-func limit[T any](key string, lo, hi time.Duration, p func(*T) *time.Duration) setting[T] {
-	return typed(key, conffile.WantDuration(lo, hi)+", or 0 for none", p, func(v value) (time.Duration, bool) {
+func limit(key string, lo, hi time.Duration, to *time.Duration) setting {
+	return typed(key, conffile.WantDuration(lo, hi)+", or 0 for none", to, func(v value) (time.Duration, bool) {
 		d, ok := v.duration(0, hi)
 		return d, ok && (d == 0 || d >= lo)
 	})
 }
 
-// typed is a key whose value get takes.
-func typed[T, V any](key, want string, p func(*T) *V, get func(value) (V, bool)) setting[T] {
-	return setting[T]{key: key, want: want, set: func(c *T, v value) bool {
-		got, ok := get(v)
-		if ok {
-			*p(c) = got
-		}
-		return ok
-	}}
-}
-
-func list[T any](key, want string, p func(*T) *[]string, ok func(string) bool) setting[T] {
-	return setting[T]{key: key, want: "a list of " + want, set: func(c *T, v value) bool {
-		items, isList := v.asList()
-		if !isList || slices.ContainsFunc(items, func(s string) bool { return !ok(s) }) {
-			return false
-		}
-		*p(c) = items
-		return true
-	}}
-}
-
-func paths[T any](key string, p func(*T) *[]string) setting[T] {
-	return setting[T]{key: key, want: "a list of paths", set: func(c *T, v value) bool {
+func list(key, want string, to *[]string, valid func(string) bool) setting {
+	return typed(key, "a list of "+want, to, func(v value) ([]string, bool) {
 		items, ok := v.asList()
-		if !ok || slices.Contains(items, "") {
-			return false
-		}
+		return items, ok && !slices.ContainsFunc(items, func(s string) bool { return !valid(s) })
+	})
+}
+
+func paths(key string, to *[]string) setting {
+	return typed(key, "a list of paths", to, func(v value) ([]string, bool) {
+		items, ok := v.asList()
 		out := make([]string, len(items))
 		for i, item := range items {
 			out[i] = v.asPath(item)
 		}
-		*p(c) = out
-		return true
+		return out, ok && !slices.Contains(items, "")
+	})
+}
+
+// typed is a key whose value is converted by get.
+func typed[V any](key, want string, to *V, get func(value) (V, bool)) setting {
+	return setting{key: key, want: want, set: func(v value) bool {
+		got, ok := get(v)
+		if ok {
+			*to = got
+		}
+		return ok
 	}}
 }
 
@@ -160,7 +137,7 @@ func validToken(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-// value is a value before it is known what it should be.
+// value is a value before it is converted to the type of its key.
 type value struct {
 	conffile.Value
 	list  []string
@@ -169,15 +146,13 @@ type value struct {
 	base, home string
 }
 
-func (v value) asText() (string, bool) { return v.Text, v.Form == conffile.Text }
-
-// duration takes a number of seconds in quotes too.
+// duration also accepts a number of seconds in quotes.
 func (v value) duration(lo, hi time.Duration) (time.Duration, bool) {
 	v.Untyped = true
 	return v.Duration(lo, hi, time.Second)
 }
 
-// asList takes a list, or from a flag or variable a text as a list of one.
+// asList accepts a list, and from a flag or variable also a single text.
 func (v value) asList() ([]string, bool) {
 	switch {
 	case v.Form == conffile.List, v.Form == conffile.Nothing:

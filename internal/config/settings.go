@@ -21,140 +21,134 @@ const (
 
 var logLevels = []string{"debug", "verbose", "info", "warn", "error"}
 
-// settings are all the keys of the file.
-var settings = schema[Config]{
-	text("director", wantURL, func(c *Config) *string { return &c.Director }, validDirector).from("SIGNALBOX_DIRECTOR"),
-	text("token", wantToken, func(c *Config) *string { return &c.Token }, validToken).hidden().from("SIGNALBOX_TOKEN"),
-	path("token_file", func(c *Config) *string { return &c.TokenFile }).from("SIGNALBOX_TOKEN_FILE"),
-	boolean("open", func(c *Config) *bool { return &c.Open }),
-	text("addr", wantAddr, func(c *Config) *string { return &c.Addr }, validAddr).from("SIGNALBOX_ADDR"),
-	path("data", func(c *Config) *string { return &c.Data }).from("SIGNALBOX_DATA", "AG_QUEUE_DIR"),
-	text("store", "sqlite:[FILE], postgres://…, redis://… or memory:", func(c *Config) *string { return &c.Store }, validStore).hidden().from("SIGNALBOX_STORE"),
-	text("instance", wantName, func(c *Config) *string { return &c.Instance }, signalbox.ValidName).from("SIGNALBOX_INSTANCE"),
-	text("advertise", wantURL, func(c *Config) *string { return &c.Advertise }, validURL).from("SIGNALBOX_ADVERTISE"),
-	list("hosts", "host names", func(c *Config) *[]string { return &c.Hosts }, validHost),
-	list("public_hosts", "host names", func(c *Config) *[]string { return &c.Hosts }, validHost), // the same as hosts
-	oneOf("log.format", func(c *Config) *string { return &c.Log.Format }, "text", "json"),
-	oneOf("log.level", func(c *Config) *string { return &c.Log.Level }, logLevels...),
+// settings are all the keys of the file. They set fields of c.
+func settings(c *Config) schema {
+	return schema{
+		text("director", wantURL, &c.Director, validDirector).from("SIGNALBOX_DIRECTOR"),
+		text("token", wantToken, &c.Token, validToken).hidden().from("SIGNALBOX_TOKEN"),
+		path("token_file", &c.TokenFile).from("SIGNALBOX_TOKEN_FILE"),
+		boolean("open", &c.Open),
+		text("addr", wantAddr, &c.Addr, validAddr).from("SIGNALBOX_ADDR"),
+		path("data", &c.Data).from("SIGNALBOX_DATA", "AG_QUEUE_DIR"),
+		text("store", "sqlite:[FILE], postgres://…, redis://… or memory:", &c.Store, validStore).hidden().from("SIGNALBOX_STORE"),
+		text("instance", wantName, &c.Instance, signalbox.ValidName).from("SIGNALBOX_INSTANCE"),
+		text("advertise", wantURL, &c.Advertise, validURL).from("SIGNALBOX_ADVERTISE"),
+		list("hosts", "host names", &c.Hosts, validHost),
+		list("public_hosts", "host names", &c.Hosts, validHost), // the same as hosts
+		oneOf("log.format", &c.Log.Format, "text", "json"),
+		oneOf("log.level", &c.Log.Level, logLevels...),
 
-	boolean("scheduler.enabled", func(c *Config) *bool { return &c.Scheduler.Enabled }).from("SIGNALBOX_SCHEDULER_ENABLED"),
-	zone("scheduler.timezone", func(c *Config) *string { return &c.Scheduler.Timezone }).from("SIGNALBOX_SCHEDULER_TIMEZONE"),
-	text("scheduler.addr", wantAddr, func(c *Config) *string { return &c.Scheduler.Addr }, validAddr).from("SIGNALBOX_SCHEDULER_ADDR"),
-	text("scheduler.token", wantToken, func(c *Config) *string { return &c.Scheduler.Token }, validToken).hidden().from("SIGNALBOX_SCHEDULER_TOKEN"),
-	{key: "jobs", nested: decodeJobs},
-	// As the seed work-queue has them in its scheduler.yaml.
-	{key: "port", want: "a port from 0 to 65535", set: setSchedulerPort},
-	oneOf("log_level", func(c *Config) *string { return &c.Log.Level }, logLevels...),
-	text("director_url", wantURL, func(c *Config) *string { return &c.Director }, validDirector),
+		boolean("scheduler.enabled", &c.Scheduler.Enabled).from("SIGNALBOX_SCHEDULER_ENABLED"),
+		zone("scheduler.timezone", &c.Scheduler.Timezone).from("SIGNALBOX_SCHEDULER_TIMEZONE"),
+		text("scheduler.addr", wantAddr, &c.Scheduler.Addr, validAddr).from("SIGNALBOX_SCHEDULER_ADDR"),
+		text("scheduler.token", wantToken, &c.Scheduler.Token, validToken).hidden().from("SIGNALBOX_SCHEDULER_TOKEN"),
+		{key: "jobs", nested: decodeJobs},
+		// As the seed work-queue has them in its scheduler.yaml.
+		{key: "port", want: "a port from 0 to 65535", set: c.setSchedulerPort},
+		oneOf("log_level", &c.Log.Level, logLevels...),
+		text("director_url", wantURL, &c.Director, validDirector),
 
-	whole("queue.max_size", 1, 1_000_000, func(c *Config) *int { return &c.Queue.MaxSize }).
-		from("SIGNALBOX_QUEUE_MAX_SIZE", "AG_QUEUE_MAX_SIZE"),
-	whole("queue.chat_max_size", 1, 10_000, func(c *Config) *int { return &c.Queue.ChatMaxSize }).
-		from("SIGNALBOX_CHAT_MAX_SIZE", "MAX_QUEUE_SIZE"),
-	duration("queue.wait_timeout", time.Second, 30*day, func(c *Config) *time.Duration { return &c.Queue.WaitTimeout }).
-		from("SIGNALBOX_QUEUE_WAIT_TIMEOUT", "QUEUE_WAIT_TIMEOUT"),
-	whole("queue.fleet", 0, 1_000_000, func(c *Config) *int { return &c.Queue.Fleet }),
-	whole("queue.max_attempts", 1, 1000, func(c *Config) *int { return &c.Queue.MaxAttempts }).
-		from("SIGNALBOX_QUEUE_MAX_ATTEMPTS", "AG_QUEUE_MAX_ATTEMPTS"),
-	oneOf("queue.on_lost", func(c *Config) *signalbox.OnLost { return &c.Queue.OnLost }, signalbox.LostFail, signalbox.LostRequeue).
-		from("SIGNALBOX_QUEUE_ON_LOST"),
-	duration("queue.dispatch_timeout", time.Millisecond, time.Hour, func(c *Config) *time.Duration { return &c.Queue.DispatchTimeout }).
-		from("SIGNALBOX_QUEUE_DISPATCH_TIMEOUT", "AG_QUEUE_DISPATCH_TIMEOUT"),
-	duration("queue.age_step", 0, day, func(c *Config) *time.Duration { return &c.Queue.AgeStep }),
-	whole("queue.submit_tasks", 0, 1_000_000, func(c *Config) *int { return &c.Queue.SubmitTasks }),
-	whole("queue.submit_bytes", 0, 1<<40, func(c *Config) *int { return &c.Queue.SubmitBytes }),
-	whole("queue.retention_bytes", 0, 1<<50, func(c *Config) *int { return &c.Queue.RetentionBytes }),
-	whole("queue.caller_retention_bytes", 0, 1<<50, func(c *Config) *int { return &c.Queue.CallerRetentionBytes }),
-	duration("queue.retention", time.Minute, 3650*day, func(c *Config) *time.Duration { return &c.Queue.Retention }),
+		whole("queue.max_size", 1, 1_000_000, &c.Queue.MaxSize).from("SIGNALBOX_QUEUE_MAX_SIZE", "AG_QUEUE_MAX_SIZE"),
+		whole("queue.chat_max_size", 1, 10_000, &c.Queue.ChatMaxSize).from("SIGNALBOX_CHAT_MAX_SIZE", "MAX_QUEUE_SIZE"),
+		duration("queue.wait_timeout", time.Second, 30*day, &c.Queue.WaitTimeout).from("SIGNALBOX_QUEUE_WAIT_TIMEOUT", "QUEUE_WAIT_TIMEOUT"),
+		whole("queue.fleet", 0, 1_000_000, &c.Queue.Fleet),
+		whole("queue.max_attempts", 1, 1000, &c.Queue.MaxAttempts).from("SIGNALBOX_QUEUE_MAX_ATTEMPTS", "AG_QUEUE_MAX_ATTEMPTS"),
+		oneOf("queue.on_lost", &c.Queue.OnLost, signalbox.LostFail, signalbox.LostRequeue).from("SIGNALBOX_QUEUE_ON_LOST"),
+		duration("queue.dispatch_timeout", time.Millisecond, time.Hour, &c.Queue.DispatchTimeout).from("SIGNALBOX_QUEUE_DISPATCH_TIMEOUT", "AG_QUEUE_DISPATCH_TIMEOUT"),
+		duration("queue.age_step", 0, day, &c.Queue.AgeStep),
+		whole("queue.submit_tasks", 0, 1_000_000, &c.Queue.SubmitTasks),
+		whole("queue.submit_bytes", 0, 1<<40, &c.Queue.SubmitBytes),
+		whole("queue.retention_bytes", 0, 1<<50, &c.Queue.RetentionBytes),
+		whole("queue.caller_retention_bytes", 0, 1<<50, &c.Queue.CallerRetentionBytes),
+		duration("queue.retention", time.Minute, 3650*day, &c.Queue.Retention),
 
-	whole("bypass.slots", 0, signalbox.MaxAgentSlots, func(c *Config) *int { return &c.Bypass.Slots }),
-	whole("bypass.fleet", 1, 1_000_000, func(c *Config) *int { return &c.Bypass.Fleet }),
+		whole("bypass.slots", 0, signalbox.MaxAgentSlots, &c.Bypass.Slots),
+		whole("bypass.fleet", 1, 1_000_000, &c.Bypass.Fleet),
 
-	priority("user", signalbox.SourceUser),
-	priority("schedule", signalbox.SourceScheduler),
-	priority("agent", signalbox.SourceAgent),
-	priority("web", signalbox.SourceWeb),
-	priority("cli", signalbox.SourceCLI),
-	priority("api", signalbox.SourceAPI),
+		priority("user", c, signalbox.SourceUser),
+		priority("schedule", c, signalbox.SourceScheduler),
+		priority("agent", c, signalbox.SourceAgent),
+		priority("web", c, signalbox.SourceWeb),
+		priority("cli", c, signalbox.SourceCLI),
+		priority("api", c, signalbox.SourceAPI),
 
-	duration("execution_ttl", time.Second, day, func(c *Config) *time.Duration { return &c.ExecutionTTL }).
-		from("SIGNALBOX_EXECUTION_TTL", "EXECUTION_TTL"),
-	limit("stall_limit", time.Second, 168*time.Hour, func(c *Config) *time.Duration { return &c.StallLimit }),
-	duration("run_grace", time.Second, time.Hour, func(c *Config) *time.Duration { return &c.RunGrace }),
-	boolean("terminal", func(c *Config) *bool { return &c.Terminal }),
-	duration("session_grace", 0, day, func(c *Config) *time.Duration { return &c.SessionGrace }),
-	duration("grace", 0, day, func(c *Config) *time.Duration { return &c.Grace }),
-	oneOf("on_shutdown", func(c *Config) *string { return &c.OnShutdown }, "leave", "stop"),
-	{key: "agents", nested: decodeAgents},
-	paths("tools", func(c *Config) *[]string { return &c.ToolFiles }).from("SIGNALBOX_TOOLS").several(),
-	{key: "queues", nested: keepForTools},
-	{key: "mcpServers", nested: keepForTools},
-	{key: "restTools", nested: keepForTools},
-	{key: "openapiSpecs", nested: keepForTools},
-	whole("commands.max_concurrent", 1, signalbox.MaxAgentSlots, func(c *Config) *int { return &c.Commands.MaxConcurrent }).from("SIGNALBOX_COMMANDS_MAX_CONCURRENT"),
-	whole("commands.max_waiting", 0, 1_000_000, func(c *Config) *int { return &c.Commands.MaxWaiting }).from("SIGNALBOX_COMMANDS_MAX_WAITING"),
-	text("commands.agent_name", "a name", func(c *Config) *string { return &c.Commands.AgentName }, notEmpty).from("SIGNALBOX_COMMANDS_AGENT_NAME", "AGENT_NAME"),
-	oneOf("commands.limits", func(c *Config) *string { return &c.Commands.Limits }, "auto", "cgroup2", "rlimit"),
-	duration("commands.task_after", 0, time.Hour, func(c *Config) *time.Duration { return &c.Commands.TaskAfter }),
-	{key: "commandTools", nested: keepForTools},
-	boolean("seed_metrics", func(c *Config) *bool { return &c.SeedMetrics }),
-	{key: "discover", want: "a range of ports such as 9000-9010, at most 100 of them, or off", set: setPorts},
+		duration("execution_ttl", time.Second, day, &c.ExecutionTTL).from("SIGNALBOX_EXECUTION_TTL", "EXECUTION_TTL"),
+		limit("stall_limit", time.Second, 168*time.Hour, &c.StallLimit),
+		duration("run_grace", time.Second, time.Hour, &c.RunGrace),
+		boolean("terminal", &c.Terminal),
+		duration("session_grace", 0, day, &c.SessionGrace),
+		duration("grace", 0, day, &c.Grace),
+		oneOf("on_shutdown", &c.OnShutdown, "leave", "stop"),
+		{key: "agents", nested: decodeAgents},
+		paths("tools", &c.ToolFiles).from("SIGNALBOX_TOOLS").several(),
+		{key: "queues", nested: keepForTools},
+		{key: "mcpServers", nested: keepForTools},
+		{key: "restTools", nested: keepForTools},
+		{key: "openapiSpecs", nested: keepForTools},
+		whole("commands.max_concurrent", 1, signalbox.MaxAgentSlots, &c.Commands.MaxConcurrent).from("SIGNALBOX_COMMANDS_MAX_CONCURRENT"),
+		whole("commands.max_waiting", 0, 1_000_000, &c.Commands.MaxWaiting).from("SIGNALBOX_COMMANDS_MAX_WAITING"),
+		text("commands.agent_name", "a name", &c.Commands.AgentName, notEmpty).from("SIGNALBOX_COMMANDS_AGENT_NAME", "AGENT_NAME"),
+		oneOf("commands.limits", &c.Commands.Limits, "auto", "cgroup2", "rlimit"),
+		duration("commands.task_after", 0, time.Hour, &c.Commands.TaskAfter),
+		{key: "commandTools", nested: keepForTools},
+		boolean("seed_metrics", &c.SeedMetrics),
+		{key: "discover", want: "a range of ports such as 9000-9010, at most 100 of them, or off", set: c.setPorts},
 
-	text("agent.name", wantName, func(c *Config) *string { return &c.Agent.Name }, signalbox.ValidName),
-	oneOf("agent.kind", func(c *Config) *string { return &c.Agent.Kind }, "claude", "codex", "opencode", "command", "llm", "demo"),
-	text("agent.addr", wantAddr, func(c *Config) *string { return &c.Agent.Addr }, validAddr),
-	text("agent.token", wantToken, func(c *Config) *string { return &c.Agent.Token }, validToken).hidden().from("SIGNALBOX_AGENT_TOKEN"),
-	boolean("agent.pull", func(c *Config) *bool { return &c.Agent.Pull }),
-	list("agent.directors", "URLs such as https://director-2.example", func(c *Config) *[]string { return &c.Agent.Directors }, validURL),
-	path("agent.workdir", func(c *Config) *string { return &c.Agent.WorkDir }),
-	path("agent.home", func(c *Config) *string { return &c.Agent.Home }),
-	whole("agent.slots", 1, 64, func(c *Config) *int { return &c.Agent.Slots }),
-	whole("agent.isolated_slots", 1, 64, func(c *Config) *int { return &c.Agent.IsolatedSlots }),
-	text("agent.model", "a model's name", func(c *Config) *string { return &c.Agent.Model }, notEmpty),
-	duration("agent.timeout", time.Second, 168*time.Hour, func(c *Config) *time.Duration { return &c.Agent.Timeout }),
-	text("agent.permission_mode", "a mode of the CLI, such as acceptEdits", func(c *Config) *string { return &c.Agent.PermissionMode }, notEmpty),
-	{key: "agent.tiers", want: "a section of tiers and their models", set: setTiers},
-	oneOf("agent.tools", func(c *Config) *string { return &c.Agent.Tools }, "auto", "director", "none"),
-	list("agent.command", "arguments, the program first", func(c *Config) *[]string { return &c.Agent.Command }, func(string) bool { return true }),
-	list("agent.args", "arguments", func(c *Config) *[]string { return &c.Agent.Args }, func(string) bool { return true }),
-	paths("agent.project_roots", func(c *Config) *[]string { return &c.Agent.ProjectRoots }),
-	list("agent.pass_env", "names of variables", func(c *Config) *[]string { return &c.Agent.PassEnv }, conffile.ValidEnvName),
-	list("agent.task_env", "names of variables, with * for any characters, such as CALENDAR_*", func(c *Config) *[]string { return &c.Agent.TaskEnv }, signalbox.ValidEnvPattern),
-	oneOf("agent.llm.provider", func(c *Config) *string { return &c.Agent.LLM.Provider }, "openai", "anthropic"),
-	text("agent.llm.base_url", wantURL, func(c *Config) *string { return &c.Agent.LLM.BaseURL }, validURL),
-	text("agent.llm.api_key", wantToken, func(c *Config) *string { return &c.Agent.LLM.APIKey }, validToken).hidden().from("SIGNALBOX_LLM_API_KEY"),
-	text("agent.llm.system", "a system prompt", func(c *Config) *string { return &c.Agent.LLM.System }, notEmpty),
-	whole("agent.llm.max_tokens", 1, 1_000_000, func(c *Config) *int { return &c.Agent.LLM.MaxTokens }),
-	whole("agent.llm.max_turns", 1, 1000, func(c *Config) *int { return &c.Agent.LLM.MaxTurns }).from("SIGNALBOX_MAX_TURNS", "NEUROAGENT_AGENT__MAX_TURNS"),
-	whole("agent.llm.max_parallel_tool_calls", 1, 1000, func(c *Config) *int { return &c.Agent.LLM.MaxParallelToolCalls }).
-		from("SIGNALBOX_MAX_PARALLEL_TOOL_CALLS", "NEUROAGENT_AGENT__MAX_PARALLEL_TOOL_CALLS"),
-	whole("agent.llm.min_parallel_tool_calls", 0, 1000, func(c *Config) *int { return &c.Agent.LLM.MinParallelToolCalls }),
-	oneOf("agent.llm.over_limit", func(c *Config) *string { return &c.Agent.LLM.OverLimit }, "reject", "queue"),
-	list("agent.llm.allowed_tools", "names of tools", func(c *Config) *[]string { return &c.Agent.LLM.Allowed }, notEmpty),
-	list("agent.llm.exempt", "names of tools", func(c *Config) *[]string { return &c.Agent.LLM.Exempt }, notEmpty),
-	list("agent.llm.approval", "names of tools", func(c *Config) *[]string { return &c.Agent.LLM.Approval }, notEmpty),
-	text("agent.llm.tools", "a URL such as http://127.0.0.1:8080/mcp, auto, director or none", func(c *Config) *string { return &c.Agent.LLM.Tools },
-		func(s string) bool { return s == "auto" || s == "director" || s == "none" || validURL(s) }),
-	boolean("agent.terminal", func(c *Config) *bool { return &c.Agent.Terminal }),
-	list("agent.terminal_command", "arguments, the program first", func(c *Config) *[]string { return &c.Agent.TerminalCommand }, func(string) bool { return true }),
-	duration("agent.terminal_idle", 10*time.Second, day, func(c *Config) *time.Duration { return &c.Agent.TerminalIdle }),
+		text("agent.name", wantName, &c.Agent.Name, signalbox.ValidName),
+		oneOf("agent.kind", &c.Agent.Kind, "claude", "codex", "opencode", "command", "llm", "demo"),
+		text("agent.addr", wantAddr, &c.Agent.Addr, validAddr),
+		text("agent.token", wantToken, &c.Agent.Token, validToken).hidden().from("SIGNALBOX_AGENT_TOKEN"),
+		boolean("agent.pull", &c.Agent.Pull),
+		list("agent.directors", "URLs such as https://director-2.example", &c.Agent.Directors, validURL),
+		path("agent.workdir", &c.Agent.WorkDir),
+		path("agent.home", &c.Agent.Home),
+		whole("agent.slots", 1, 64, &c.Agent.Slots),
+		whole("agent.isolated_slots", 1, 64, &c.Agent.IsolatedSlots),
+		text("agent.model", "a model's name", &c.Agent.Model, notEmpty),
+		duration("agent.timeout", time.Second, 168*time.Hour, &c.Agent.Timeout),
+		text("agent.permission_mode", "a mode of the CLI, such as acceptEdits", &c.Agent.PermissionMode, notEmpty),
+		{key: "agent.tiers", want: "a section of tiers and their models", set: c.setTiers},
+		oneOf("agent.tools", &c.Agent.Tools, "auto", "director", "none"),
+		list("agent.command", "arguments, the program first", &c.Agent.Command, func(string) bool { return true }),
+		list("agent.args", "arguments", &c.Agent.Args, func(string) bool { return true }),
+		paths("agent.project_roots", &c.Agent.ProjectRoots),
+		list("agent.pass_env", "names of variables", &c.Agent.PassEnv, conffile.ValidEnvName),
+		list("agent.task_env", "names of variables, with * for any characters, such as CALENDAR_*", &c.Agent.TaskEnv, signalbox.ValidEnvPattern),
+		oneOf("agent.llm.provider", &c.Agent.LLM.Provider, "openai", "anthropic"),
+		text("agent.llm.base_url", wantURL, &c.Agent.LLM.BaseURL, validURL),
+		text("agent.llm.api_key", wantToken, &c.Agent.LLM.APIKey, validToken).hidden().from("SIGNALBOX_LLM_API_KEY"),
+		text("agent.llm.system", "a system prompt", &c.Agent.LLM.System, notEmpty),
+		whole("agent.llm.max_tokens", 1, 1_000_000, &c.Agent.LLM.MaxTokens),
+		whole("agent.llm.max_turns", 1, 1000, &c.Agent.LLM.MaxTurns).from("SIGNALBOX_MAX_TURNS", "NEUROAGENT_AGENT__MAX_TURNS"),
+		whole("agent.llm.max_parallel_tool_calls", 1, 1000, &c.Agent.LLM.MaxParallelToolCalls).from("SIGNALBOX_MAX_PARALLEL_TOOL_CALLS", "NEUROAGENT_AGENT__MAX_PARALLEL_TOOL_CALLS"),
+		whole("agent.llm.min_parallel_tool_calls", 0, 1000, &c.Agent.LLM.MinParallelToolCalls),
+		oneOf("agent.llm.over_limit", &c.Agent.LLM.OverLimit, "reject", "queue"),
+		list("agent.llm.allowed_tools", "names of tools", &c.Agent.LLM.Allowed, notEmpty),
+		list("agent.llm.exempt", "names of tools", &c.Agent.LLM.Exempt, notEmpty),
+		list("agent.llm.approval", "names of tools", &c.Agent.LLM.Approval, notEmpty),
+		text("agent.llm.tools", "a URL such as http://127.0.0.1:8080/mcp, auto, director or none", &c.Agent.LLM.Tools,
+			func(s string) bool { return s == "auto" || s == "director" || s == "none" || validURL(s) }),
+		boolean("agent.terminal", &c.Agent.Terminal),
+		list("agent.terminal_command", "arguments, the program first", &c.Agent.TerminalCommand, func(string) bool { return true }),
+		duration("agent.terminal_idle", 10*time.Second, day, &c.Agent.TerminalIdle),
+	}
 }
 
 // agentSettings are the keys of one entry of agents.
-var agentSettings = schema[RemoteAgent]{
-	text("name", wantName, func(a *RemoteAgent) *string { return &a.Name }, signalbox.ValidName),
-	text("kind", wantName, func(a *RemoteAgent) *string { return &a.Kind }, signalbox.ValidName),
-	text("url", wantURL, func(a *RemoteAgent) *string { return &a.URL }, validURL),
-	text("token", wantToken, func(a *RemoteAgent) *string { return &a.Token }, validToken).hidden(),
-	boolean("proof", func(a *RemoteAgent) *bool { return &a.Proof }),
-	whole("slots", 1, signalbox.MaxAgentSlots, func(a *RemoteAgent) *int { return &a.Slots }),
+func agentSettings(a *RemoteAgent) schema {
+	return schema{
+		text("name", wantName, &a.Name, signalbox.ValidName),
+		text("kind", wantName, &a.Kind, signalbox.ValidName),
+		text("url", wantURL, &a.URL, validURL),
+		text("token", wantToken, &a.Token, validToken).hidden(),
+		boolean("proof", &a.Proof),
+		whole("slots", 1, signalbox.MaxAgentSlots, &a.Slots),
+	}
 }
 
-var (
-	hostForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?$`)
-)
+var hostForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?$`)
 
-// validDirector takes what client.New takes.
+// validDirector accepts what client.New accepts.
 func validDirector(s string) bool {
 	return validURL(s) || !strings.Contains(s, "://") && validURL("http://"+s)
 }
@@ -184,23 +178,23 @@ func validStore(s string) bool {
 	return false
 }
 
-// priority is the key of the priority of one source. The seeds say schedule
-// for what is scheduler here.
-func priority(name string, source signalbox.Source) setting[Config] {
+// priority is the key of the priority of one source. Its name may differ from that of
+// the source: the seeds say schedule, not scheduler.
+func priority(name string, c *Config, source signalbox.Source) setting {
 	const most = 10
-	return setting[Config]{key: "priorities." + name, want: conffile.WantWhole(-most, most), set: func(c *Config, v value) bool {
+	return setting{key: "priorities." + name, want: conffile.WantWhole(-most, most), set: func(v value) bool {
 		n, ok := v.Whole(-most, most)
+		if ok && c.Priorities == nil {
+			c.Priorities = map[signalbox.Source]int{}
+		}
 		if ok {
-			if c.Priorities == nil {
-				c.Priorities = map[signalbox.Source]int{}
-			}
 			c.Priorities[source] = n
 		}
 		return ok
 	}}
 }
 
-func setTiers(c *Config, v value) bool {
+func (c *Config) setTiers(v value) bool {
 	if v.Form != conffile.Section && v.Form != conffile.Nothing {
 		return false
 	}
@@ -216,7 +210,7 @@ func setTiers(c *Config, v value) bool {
 // maxPorts bounds the scan: each port is asked every second.
 const maxPorts = 100
 
-func setPorts(c *Config, v value) bool {
+func (c *Config) setPorts(v value) bool {
 	if v.Form != conffile.Text && v.Form != conffile.Number {
 		return false
 	}

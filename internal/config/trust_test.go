@@ -134,11 +134,11 @@ func TestAFileThatOthersCanWriteDoesNotCount(t *testing.T) {
 // it harmless: a key that is new is asked about.
 func TestAKeyIsAskedAboutUnlessItIsHarmless(t *testing.T) {
 	for _, key := range harmless {
-		if settings.find(key) == nil {
+		if settings(new(Config)).find(key) == nil {
 			t.Errorf("%s is no key", key)
 		}
 	}
-	for _, x := range settings {
+	for _, x := range settings(new(Config)) {
 		var root node = &conffile.Node{Form: conffile.Text, Text: "x"}
 		parts := strings.Split(x.key, ".")
 		slices.Reverse(parts)

@@ -17,8 +17,8 @@ func TestEveryKeySaysWhatItWants(t *testing.T) {
 		"[a, [b]]", "{a: 1, a: {b: 2}}", "true", "yes", "-7", "010", "0x1F", "1e3", "1.5", ".nan", "-.inf", "99999999999999999999", "1e400", "''", "' '", `"\0"`, "\"\\n\"",
 		"!!binary x", "*gone", "\"${GONE}\"", "\"${\"", "2001-01-01", "~",
 	}
-	for i := range settings {
-		key := settings[i].key
+	for _, x := range settings(new(Config)) {
+		key := x.key
 		refused := 0
 		for _, value := range values {
 			text := "# first\n" + strings.ReplaceAll(key, ".", ": {") + ": " + value + strings.Repeat("}", strings.Count(key, ".")) + "\n"

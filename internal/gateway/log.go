@@ -51,19 +51,32 @@ const (
 // too. The line queued is written when the wait begins, so that one who waits
 // for ever is seen; a call that does not wait has none.
 func Hooks(log *slog.Logger, others ...toolqueue.Hooks) toolqueue.Hooks {
-	var h toolqueue.Hooks
-	for _, o := range others {
-		h = joined(h, o)
-	}
-	return joined(toolqueue.Hooks{
+	return toolqueue.Hooks{
+		Depth: func(queue string, depth int) {
+			for _, o := range others {
+				if o.Depth != nil {
+					o.Depth(queue, depth)
+				}
+			}
+		},
 		Queued: func(queue string, who toolqueue.Who, depth, concurrent int) {
 			if log.Enabled(context.Background(), LevelVerbose) {
 				write(log, LevelVerbose, "queued", who, "reason", "capacity", "queue", queue, "queued_at_depth", depth, "max_concurrent", concurrent)
+			}
+			for _, o := range others {
+				if o.Queued != nil {
+					o.Queued(queue, who, depth, concurrent)
+				}
 			}
 		},
 		Waited: func(queue string, who toolqueue.Who, wait time.Duration) {
 			if log.Enabled(context.Background(), LevelVerbose) {
 				write(log, LevelVerbose, "waited", who, "queue", queue, "wait_ms", wait.Milliseconds())
+			}
+			for _, o := range others {
+				if o.Waited != nil {
+					o.Waited(queue, who, wait)
+				}
 			}
 		},
 		Refused: func(queue string, who toolqueue.Who, r toolqueue.Reason, wait time.Duration) {
@@ -74,8 +87,13 @@ func Hooks(log *slog.Logger, others ...toolqueue.Hooks) toolqueue.Hooks {
 			if log.Enabled(context.Background(), level) {
 				write(log, level, "refused", who, "reason", string(r), "queue", queue, "wait_ms", wait.Milliseconds())
 			}
+			for _, o := range others {
+				if o.Refused != nil {
+					o.Refused(queue, who, r, wait)
+				}
+			}
 		},
-	}, h)
+	}
 }
 
 func write(log *slog.Logger, level slog.Level, msg string, who toolqueue.Who, args ...any) {
@@ -87,40 +105,6 @@ func write(log *slog.Logger, level slog.Level, msg string, who toolqueue.Who, ar
 		args = append(args, "agent", who.Agent)
 	}
 	log.Log(context.Background(), level, msg, args...)
-}
-
-// joined calls a, then b. A hook that neither has stays nil, which costs the
-// queue nothing.
-func joined(a, b toolqueue.Hooks) toolqueue.Hooks {
-	h := a
-	if f, g := a.Depth, b.Depth; g != nil {
-		h.Depth = g
-		if f != nil {
-			h.Depth = func(queue string, depth int) { f(queue, depth); g(queue, depth) }
-		}
-	}
-	if f, g := a.Queued, b.Queued; g != nil {
-		h.Queued = g
-		if f != nil {
-			h.Queued = func(q string, w toolqueue.Who, depth, concurrent int) {
-				f(q, w, depth, concurrent)
-				g(q, w, depth, concurrent)
-			}
-		}
-	}
-	if f, g := a.Waited, b.Waited; g != nil {
-		h.Waited = g
-		if f != nil {
-			h.Waited = func(q string, w toolqueue.Who, d time.Duration) { f(q, w, d); g(q, w, d) }
-		}
-	}
-	if f, g := a.Refused, b.Refused; g != nil {
-		h.Refused = g
-		if f != nil {
-			h.Refused = func(q string, w toolqueue.Who, r toolqueue.Reason, d time.Duration) { f(q, w, r, d); g(q, w, r, d) }
-		}
-	}
-	return h
 }
 
 // logStarted and logFinished are the seed's lines of every call.

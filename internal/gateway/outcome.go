@@ -37,13 +37,11 @@ func (g *Gateway) judge(caller, running context.Context, u *underway, r Result, 
 	if running.Err() != nil {
 		return Result{}, endedBy(caller, running, u)
 	}
-	var protocol *ProtocolError
-	var ours *signalbox.Error
-	if errors.As(err, &protocol) {
+	if protocol, ok := errors.AsType[*ProtocolError](err); ok {
 		protocol.Data = valid(protocol.Data)
 		return Result{}, protocol
 	}
-	if errors.As(err, &ours) {
+	if _, ok := errors.AsType[*signalbox.Error](err); ok {
 		return Result{}, err
 	}
 	failed := signalbox.Errorf(signalbox.CodeToolFailed, "The tool %q failed, and its server %s did not say how; the gateway's log may have more.", u.entry.tool.Name, u.entry.tool.Server)

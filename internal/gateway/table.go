@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -115,10 +116,7 @@ func (g *Gateway) rebuild() {
 		return
 	}
 	g.mu.Lock()
-	listeners := make([]func(), 0, len(g.listeners))
-	for _, f := range g.listeners {
-		listeners = append(listeners, f)
-	}
+	listeners := slices.Collect(maps.Values(g.listeners))
 	g.mu.Unlock()
 	for _, f := range listeners {
 		f()

@@ -230,25 +230,19 @@ func (k *Keeper) RevokeToken(ctx context.Context, id string) (signalbox.Token, e
 var errLast = signalbox.Errorf(signalbox.CodeConflict,
 	"it is the last admin credential: nobody could manage this director without it. Make another one first, or start the director with a static token (--token-file)")
 
-// upName names the token that signalbox up makes for an agent.
-func upName(agent string) string { return "up:" + agent }
-
-// upBy says who made it.
-const upBy = signalbox.TokenByUp
-
 // EnsureAgentToken makes a fresh token for an agent that the same process
 // starts, and forgets the one that it made before: its holder is gone.
 func (k *Keeper) EnsureAgentToken(ctx context.Context, agent string) (secret string, err error) {
-	n := NewToken{Name: "up:agent", Agent: agent, By: upBy}
+	n := NewToken{Name: "up:agent", Agent: agent, By: signalbox.TokenByUp}
 	t, err := n.row(k.now())
 	if err != nil {
 		return "", err
 	}
-	t.Name = upName(agent)
+	t.Name = "up:" + agent
 	err = k.alter(ctx, func(v *view) error {
 		var old []string
 		for _, c := range v.tokens {
-			if c.row.Kind == signalbox.PrincipalAgent && c.row.Principal == agent && c.row.Name == t.Name && c.row.CreatedBy == upBy {
+			if c.row.Kind == signalbox.PrincipalAgent && c.row.Principal == agent && c.row.Name == t.Name && c.row.CreatedBy == t.CreatedBy {
 				old = append(old, c.row.ID)
 			}
 		}

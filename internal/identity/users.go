@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -168,11 +169,8 @@ func (k *Keeper) RemoveUser(ctx context.Context, id string) error {
 
 // Users lists the users, by id.
 func (k *Keeper) Users() []signalbox.User {
-	v := k.current()
-	list := make([]signalbox.User, 0, len(v.users))
-	for _, u := range v.users {
-		list = append(list, u)
-	}
+	users := k.current().users
+	list := slices.AppendSeq(make([]signalbox.User, 0, len(users)), maps.Values(users))
 	slices.SortFunc(list, func(a, b signalbox.User) int { return strings.Compare(a.ID, b.ID) })
 	return list
 }

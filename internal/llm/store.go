@@ -11,9 +11,10 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"time"
+
+	"github.com/signalbox-ai/signalbox/internal/atomicfile"
 )
 
 // Store keeps conversations, one file each: a line that says whose it is and
@@ -191,18 +192,5 @@ func replace(path string, b []byte) error {
 		os.Remove(draft)
 		return err
 	}
-	return syncFolder(filepath.Dir(path))
-}
-
-// syncFolder puts the new name on the disk.
-func syncFolder(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil // a folder cannot be synced there
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
+	return atomicfile.SyncFolder(filepath.Dir(path))
 }

@@ -17,6 +17,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/signalbox-ai/signalbox/internal/atomicfile"
 )
 
 // KeyBytes is the length of the key.
@@ -127,17 +129,7 @@ func Load(dir, env string) (*Sealer, error) {
 // create writes a new key so that it is either there whole or not at all.
 func create(path string) ([]byte, error) {
 	text := []byte(hex.EncodeToString(random(KeyBytes)) + "\n")
-	f, err := os.CreateTemp(filepath.Dir(path), ".secret-*") // mode 0600
-	if err != nil {
-		return nil, err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	return text, err
+	return text, atomicfile.Write(path, text)
 }
 
 func random(n int) []byte {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -48,18 +47,10 @@ type SessionCursor struct {
 	ID   string
 }
 
-// SpotOf returns the place of s.
-func SpotOf(s *signalbox.Session) SessionCursor { return SessionCursor{s.LastUsed.UnixMilli(), s.ID} }
-
-// Compare is below 0 where the spot comes before other.
-func (p SessionCursor) Compare(other SessionCursor) int {
-	return cmp.Or(cmp.Compare(other.Used, p.Used), cmp.Compare(other.ID, p.ID))
-}
-
 // Cursor names the place to who asks for the page behind it.
 func (p SessionCursor) Cursor() string { return fmt.Sprintf("%d_%s", p.Used, p.ID) }
 
-// ParseSessionSpot reads a cursor; "" is the place before all.
+// ParseSessionCursor reads a cursor; "" is the place before all.
 func ParseSessionCursor(cursor string) (SessionCursor, error) {
 	if cursor == "" {
 		return SessionCursor{Used: math.MaxInt64}, nil

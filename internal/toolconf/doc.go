@@ -1,14 +1,14 @@
-// Package toolconf reads which tools there are and how many calls each may
-// run side by side: the keys queues, mcpServers, restTools and openapiSpecs of
-// signalbox.yaml, and whole files that others wrote.
+// Package toolconf reads the configuration of tools and of their queues: the keys
+// queues, mcpServers, restTools, openapiSpecs and commandTools of signalbox.yaml,
+// and separate tools files.
 //
-// A file of tools in YAML holds the same four keys as signalbox.yaml and is
-// read as strictly: what is not known is a mistake. One in JSON has the shape
-// of .mcp.json or of .ai-agent.json, which other programs read too. Their keys
-// are used where they mean something here and noted where they do not.
+// A tools file in YAML has the same keys as signalbox.yaml and is read as strictly:
+// an unknown key is an error. One in JSON has the format of .mcp.json,
+// .ai-agent.json or mcp-config.json, which other programs read too. Keys that only
+// those programs use are ignored with a note.
 //
-// Several files are merged: the capacity of a queue is the greatest that any of
-// them gives, and two servers, tools or descriptions of one name must be the
-// same. All mistakes are reported together, each with its file, line and key,
-// and none with a value that may be a secret.
+// Several files are merged: a queue gets the greatest capacity that any of them
+// gives it, and two servers, tools or descriptions with the same name must be
+// identical. All errors are reported together, each with its file, line and key;
+// none shows a value that may be secret.
 package toolconf

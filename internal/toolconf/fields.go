@@ -7,83 +7,69 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/conffile"
 )
 
-// isFields tells the short form of a schema from JSON Schema. The short form may
-// have a field with the name of any word of JSON Schema, so it is by the value of
-// such a word that one can tell.
-func isFields(n *conffile.Node) bool {
-	for _, pair := range n.Pairs {
-		v := pair.Value
-		switch pair.Key {
-		case "required", "allOf", "anyOf", "oneOf":
-			if v.Form == conffile.List {
-				return false
-			}
-		case "additionalProperties":
-			if v.Form == conffile.Boolean {
-				return false
-			}
-		case "minProperties", "maxProperties":
-			if v.Form == conffile.Number {
-				return false
-			}
-		}
-		if strings.HasPrefix(pair.Key, "$") {
-			return false
-		}
-	}
-	return !isObjectSchema(n)
+// schemaForms are keywords of JSON Schema and the form of their values there, which a
+// field of the short form never has.
+var schemaForms = map[string]conffile.Form{
+	"required": conffile.List, "allOf": conffile.List, "anyOf": conffile.List, "oneOf": conffile.List,
+	"additionalProperties": conffile.Boolean, "minProperties": conffile.Number, "maxProperties": conffile.Number,
 }
 
-// isObjectSchema reports whether type is object as JSON Schema has it: with
-// properties that are no field of that name, or with nothing but words about it.
-func isObjectSchema(n *conffile.Node) bool {
+// isFields reports whether a schema is in the short form and not JSON Schema. A field
+// of the short form may have the name of any keyword, so the values decide. type:
+// object means JSON Schema if properties is not itself a field and nothing else but
+// annotations is given.
+func isFields(n *conffile.Node) bool {
 	typed, plain := false, true
 	for _, pair := range n.Pairs {
-		switch pair.Key {
-		case "type":
-			typed = pair.Value.Form == conffile.Text && pair.Value.Text == "object"
-		case "properties":
-			if pair.Value.Form != conffile.Section {
-				plain = false
-			}
-			for _, p := range pair.Value.Pairs {
-				plain = plain && (p.Key != "type" || p.Value.Form != conffile.Text)
-			}
-		case "title", "description", "additionalProperties", "default", "examples":
-		default:
+		switch v := pair.Value; {
+		case strings.HasPrefix(pair.Key, "$") || schemaForms[pair.Key] == v.Form:
+			return false
+		case pair.Key == "type":
+			typed = v.Form == conffile.Text && v.Text == "object"
+		case pair.Key == "properties":
+			named := func(p conffile.Pair) bool { return p.Key == "type" && p.Value.Form == conffile.Text }
+			plain = plain && v.Form == conffile.Section && !slices.ContainsFunc(v.Pairs, named)
+		case !slices.Contains([]string{"title", "description", "additionalProperties", "default", "examples"}, pair.Key):
 			plain = false
 		}
 	}
-	return typed && plain
+	return !typed || !plain
 }
 
-// fields makes JSON Schema of the short form.
+// fields converts the short form to JSON Schema.
 type fields struct {
 	*section
 	seen int
 }
 
-// maxFields bounds what aliases of YAML can make of a few fields.
+// maxFields limits how many fields YAML aliases can produce.
 const maxFields = 10_000
 
 func text(s string, line int) *conffile.Node {
 	return &conffile.Node{Form: conffile.Text, Text: s, Line: line}
 }
 
-// entry is a pair of a schema, on the line of what it is made of.
+// entry is a pair of a schema with the line of its value.
 func entry(key string, v *conffile.Node) conffile.Pair {
 	return conffile.Pair{Key: key, Line: v.Line, Value: v}
 }
 
-// object makes the schema of an object of a section of fields: each is
-// required, unless it says optional. nil: a mistake has been reported.
+func list(line int, items ...*conffile.Node) *conffile.Node {
+	return &conffile.Node{Form: conffile.List, Line: line, Items: items}
+}
+
+func pairs(line int, pairs ...conffile.Pair) *conffile.Node {
+	return &conffile.Node{Form: conffile.Section, Line: line, Pairs: pairs}
+}
+
+// object converts a section of fields to the schema of an object. Each field is
+// required unless it is marked optional. nil: an error has been reported.
 func (f *fields) object(n *conffile.Node, key string) *conffile.Node {
 	if f.seen += 1 + len(n.Pairs); f.seen > maxFields {
 		f.problem(n.Line, key, "it has too many fields")
 		return nil
 	}
-	properties := &conffile.Node{Form: conffile.Section, Line: n.Line}
-	required := &conffile.Node{Form: conffile.List, Line: n.Line}
+	properties, required := pairs(n.Line), list(n.Line)
 	for _, pair := range n.Pairs {
 		schema, optional := f.field(pair.Value, key+"."+shownName(pair.Key))
 		if schema == nil {
@@ -94,31 +80,29 @@ func (f *fields) object(n *conffile.Node, key string) *conffile.Node {
 			required.Items = append(required.Items, text(pair.Key, pair.Line))
 		}
 	}
-	out := &conffile.Node{Form: conffile.Section, Line: n.Line, Pairs: []conffile.Pair{entry("type", text("object", n.Line)), entry("properties", properties)}}
+	out := pairs(n.Line, entry("type", text("object", n.Line)), entry("properties", properties))
 	if len(required.Items) > 0 {
 		out.Pairs = append(out.Pairs, entry("required", required))
 	}
 	return out
 }
 
-// fieldWords are those of a field that JSON Schema has too.
+// fieldWords are the keys of a field that are keywords of JSON Schema, and min and
+// max, which are short for minimum and maximum.
 var fieldWords = []string{
 	"description", "title", "default", "examples", "enum", "format", "maxItems", "maxLength", "maximum", "minItems", "minLength", "minimum", "multipleOf",
-	"pattern", "uniqueItems", "writeOnly",
+	"pattern", "uniqueItems", "writeOnly", "min", "max",
 }
 
-// fieldTypes are the types that a field may have; any is of no JSON Schema.
+// fieldTypes are the types that a field may have. JSON Schema has no any.
 var fieldTypes = []string{"string", "number", "integer", "boolean", "array", "object", "null", "any"}
 
-// field makes the schema of one field. One that is only a text is its type.
+// field converts one field. If it is only a text, the text is its type.
 func (f *fields) field(n *conffile.Node, key string) (schema *conffile.Node, optional bool) {
 	switch {
-	case n.Fault != "":
-		f.problem(n.Line, key, n.Fault)
-		return nil, false
 	case n.Form == conffile.Text:
-		n = &conffile.Node{Form: conffile.Section, Line: n.Line, Pairs: []conffile.Pair{entry("type", n)}}
-	case n.Form != conffile.Section:
+		n = pairs(n.Line, entry("type", n))
+	case n.Form != conffile.Section && n.Fault == "":
 		f.wrong(n, key, "a type, or a section with one", false)
 		return nil, false
 	}
@@ -128,35 +112,49 @@ func (f *fields) field(n *conffile.Node, key string) (schema *conffile.Node, opt
 	}
 	f.seen++
 	kind := s.fieldType()
-	out := &conffile.Node{Form: conffile.Section, Line: n.Line}
-	optional = s.boolean(false, "optional")
+	out := pairs(n.Line)
+	s.boolean(&optional, "optional")
 	if pair, ok := s.given("required"); ok && pair.Value.Form == conffile.Boolean {
-		optional = !s.boolean(!optional, "required")
+		required := !optional
+		s.boolean(&required, "required")
+		optional = !required
 	}
-	many, nullable := s.boolean(false, "isArray") && kind != "array", s.boolean(false, "nullable")
+	many, nullable := false, false
+	s.boolean(&many, "isArray")
+	many = many && kind != "array"
+	s.boolean(&nullable, "nullable")
 	if kind != "any" {
 		out.Pairs = append(out.Pairs, entry("type", text(kind, n.Line)))
 	}
 	if !f.parts(s, kind, out) {
 		return nil, false
 	}
-	s.copyWords(out, many)
+	for _, word := range fieldWords {
+		pair, _, ok := s.take(word)
+		if word == "min" || word == "max" {
+			word += "imum"
+		}
+		if ok && (!many || word != "minItems" && word != "maxItems") { // those are of the list
+			out.Pairs = append(out.Pairs, entry(word, pair.Value))
+		}
+	}
 	s.finish(nil)
 	if many {
-		out = s.listOf(out)
+		out = pairs(n.Line, entry("type", text("array", n.Line)), entry("items", out))
+		for _, word := range []string{"minItems", "maxItems"} {
+			if pair, ok := s.given(word); ok {
+				out.Pairs = append(out.Pairs, entry(word, pair.Value))
+			}
+		}
 	}
 	if nullable {
-		out = &conffile.Node{Form: conffile.Section, Line: n.Line, Pairs: []conffile.Pair{
-			entry("anyOf", &conffile.Node{Form: conffile.List, Line: n.Line, Items: []*conffile.Node{
-				out, {Form: conffile.Section, Line: n.Line, Pairs: []conffile.Pair{entry("type", text("null", n.Line))}},
-			}}),
-		}}
+		out = pairs(n.Line, entry("anyOf", list(n.Line, out, pairs(n.Line, entry("type", text("null", n.Line))))))
 	}
 	return out, optional
 }
 
-// fieldType reads the type of a field. That program takes a field of none for a
-// string and one of a type that it does not know for anything.
+// fieldType reads the type of a field. As in the other program, a field without a
+// type is a string, and one with an unknown type can be anything.
 func (s *section) fieldType() string {
 	pair, key, ok := s.take("type")
 	if !ok {
@@ -170,16 +168,15 @@ func (s *section) fieldType() string {
 	return kind
 }
 
-// parts reads what a list or an object is made of.
+// parts converts the items of a list or the properties of an object.
 func (f *fields) parts(s *section, kind string, out *conffile.Node) bool {
 	switch kind {
 	case "array":
 		pair, key, ok := s.take("items")
-		item := &conffile.Node{Form: conffile.Text, Text: "string", Line: s.line}
-		if ok {
-			item = pair.Value
+		if !ok {
+			pair.Value = text("string", s.line)
 		}
-		schema, _ := f.field(item, key)
+		schema, _ := f.field(pair.Value, key)
 		if schema == nil {
 			return false
 		}
@@ -201,29 +198,4 @@ func (f *fields) parts(s *section, kind string, out *conffile.Node) bool {
 		}
 	}
 	return true
-}
-
-// copyWords takes over what JSON Schema has too. The bounds of a list that is
-// written as its item stay for listOf.
-func (s *section) copyWords(out *conffile.Node, many bool) {
-	for _, word := range fieldWords {
-		if pair, _, ok := s.take(word); ok && !(many && (word == "minItems" || word == "maxItems")) {
-			out.Pairs = append(out.Pairs, entry(word, pair.Value))
-		}
-	}
-	for _, short := range [][2]string{{"min", "minimum"}, {"max", "maximum"}} {
-		if pair, _, ok := s.take(short[0]); ok {
-			out.Pairs = append(out.Pairs, entry(short[1], pair.Value))
-		}
-	}
-}
-
-func (s *section) listOf(item *conffile.Node) *conffile.Node {
-	out := &conffile.Node{Form: conffile.Section, Line: item.Line, Pairs: []conffile.Pair{entry("type", text("array", item.Line)), entry("items", item)}}
-	for _, word := range []string{"minItems", "maxItems"} {
-		if pair, ok := s.given(word); ok {
-			out.Pairs = append(out.Pairs, entry(word, pair.Value))
-		}
-	}
-	return out
 }

@@ -2,13 +2,15 @@ package toolconf
 
 import (
 	"errors"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/conffile"
 )
 
-// Source says where tools are named.
+// Source says where tools are configured.
 type Source struct {
 	Own   Own
 	Files []File
@@ -17,7 +19,7 @@ type Source struct {
 	Dir   string // the folder in which the program was started
 }
 
-// Own are the sections of signalbox.yaml, as far as they are of tools.
+// Own are the sections of signalbox.yaml that configure tools.
 type Own struct {
 	Name  string // of the file, as the person knows it
 	Base  string // its folder
@@ -40,8 +42,8 @@ const (
 	keyCommands = "commandTools"
 )
 
-// Load reads and merges all sources and returns all that is wrong with them.
-// With a mistake, the Config is the zero one.
+// Load reads and merges all sources and returns all errors in them. If there is one,
+// the Config is zero.
 func Load(src Source) (Config, conffile.Problems) {
 	m := newMerge()
 	if len(src.Own.Pairs) > 0 {
@@ -61,7 +63,7 @@ func Load(src Source) (Config, conffile.Problems) {
 // file reads a file of tools.
 func (m *merge) file(file File, src Source) {
 	root, format, err := conffile.Read(file.Path)
-	r := reader{name: file.Name, strict: format == conffile.YAML, base: folder(file.Path), home: src.Home, dir: src.Dir, env: src.Env, merge: m}
+	r := reader{name: file.Name, strict: format == conffile.YAML, base: filepath.Dir(file.Path), home: src.Home, dir: src.Dir, env: src.Env, merge: m}
 	var bad *conffile.Error
 	switch {
 	case errors.As(err, &bad) && bad.Line > 0:
@@ -75,58 +77,80 @@ func (m *merge) file(file File, src Source) {
 	}
 }
 
-// read takes a whole file in.
+// read reads a whole file.
 func (r *reader) read(root *conffile.Node) {
 	top := r.open(root, root.Line, "")
 	if top == nil {
 		return
 	}
 	before := len(r.merge.problems)
-	named := false
-	each := func(key string, f func(name string, s *section)) {
-		named = r.each(top, key, f) || named
-	}
 	r.queues(top)
-	each(keyServers, r.server)
-	each(keyRest, r.rest)
-	each(keyOpenAPI, r.openapi)
-	each(keyCommands, r.commandTool)
-	named = r.toolList(top) || named
-	r.atOnce(top)
+	r.each(top, keyServers, foreignServer, r.server)
+	r.each(top, keyRest, foreignRest, r.rest)
+	r.each(top, keyOpenAPI, foreignRest, r.openapi)
+	r.each(top, keyCommands, foreignCommand, r.commandTool)
+	r.toolList(top)
+	concurrent := 0 // async commands
+	top.whole(&concurrent, 1, signalbox.MaxAgentSlots, "maxConcurrent", "maxParallelTasks")
+	r.merge.maxConcurrent = max(r.merge.maxConcurrent, concurrent)
 	r.elsewhere(top)
 	top.finish(foreignTop)
-	if _, queues := top.pairs[keyQueues]; !named && !queues && !r.strict && len(r.merge.problems) == before {
+	if _, queues := top.pairs[keyQueues]; r.named == 0 && !queues && !r.strict && len(r.merge.problems) == before {
 		r.merge.note(r.name, "", "the file names no tools: want them under "+keyServers+", "+keyRest+", "+keyOpenAPI+" or "+keyCommands, true)
 	}
 }
 
-// each calls f for the entries of a section that are not switched off, and
-// reports whether there were any entries.
-func (r *reader) each(top *section, key string, f func(string, *section)) bool {
-	pair, _, ok := top.take(key)
+// entries calls f for the entries of the section of a key.
+func (s *section) entries(key string, f func(p conffile.Pair, key string)) {
+	pair, _, ok := s.take(key)
 	if !ok {
-		return false
+		return
 	}
-	all := r.open(pair.Value, pair.Line, key)
-	if all == nil {
-		return true
-	}
-	for _, p := range all.list {
-		s := r.open(p.Value, p.Line, key+"."+shownName(p.Key))
-		if s == nil {
-			continue
+	if all := s.open(pair.Value, pair.Line, key); all != nil {
+		s.named += len(all.list)
+		for _, p := range all.list {
+			f(p, all.sub(p.Key))
 		}
-		if s.off() {
-			r.merge.note(r.where(p.Line), s.key, "it is switched off and left out", false)
-			continue
-		}
-		f(p.Key, s)
 	}
-	return len(all.list) > 0
 }
 
-// Retired says what replaces a key of the seed's system that is no more, or
-// "" for all other keys.
+// each reads the entries of a section that are not switched off.
+func (r *reader) each(top *section, key string, foreign map[string]string, read readEntry) {
+	top.entries(key, func(p conffile.Pair, key string) {
+		if s := r.open(p.Value, p.Line, key); s != nil && !s.off() {
+			s.entry(p.Key, foreign, read)
+		}
+	})
+}
+
+// off reports whether an entry is switched off. Its other keys are then not read:
+// their variables need not be set.
+func (s *section) off() bool {
+	on, off := true, false
+	s.boolean(&off, "disabled")
+	s.boolean(&on, "enabled")
+	if off = off || !on; off {
+		s.merge.note(s.where(s.line), s.key, "it is switched off and left out", false)
+	}
+	return off
+}
+
+// readEntry reads an entry and returns a function that adds it.
+type readEntry func(name string, s *section) (add func())
+
+// entry reads an entry, and adds it if it has no errors.
+func (s *section) entry(name string, foreign map[string]string, read readEntry) {
+	before := len(s.merge.problems)
+	s.filled = nil
+	add := read(name, s)
+	s.finish(foreign)
+	if len(s.merge.problems) == before {
+		add()
+	}
+}
+
+// Retired says what replaces a retired key of the seed's system, or "" for all other
+// keys.
 func Retired(key string) string {
 	switch plainKey(key) {
 	case "maxconcurrenttools":
@@ -137,20 +161,20 @@ func Retired(key string) string {
 	return ""
 }
 
-// plainKey is a key in whichever way it is spelt: maxConcurrentTools,
+// plainKey is the same for all spellings of a key: maxConcurrentTools,
 // max-concurrent-tools, max_concurrent_tools.
 func plainKey(key string) string {
 	return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(key))
 }
 
-// otherSections are those of .ai-agent.json and of coding CLIs' settings that
-// are no matter of tools.
+// otherSections are the sections of .ai-agent.json and of coding CLIs' settings that
+// have nothing to do with tools.
 var otherSections = []string{
 	"$schema", "accounting", "api", "cache", "defaults", "embed", "inputs", "logging", "models", "persistence", "pricing", "providers", "slack", "structuredOutput",
 	"telemetry", "webSearch",
 }
 
-// elsewhere passes over the sections of other programs, with one line for all.
+// elsewhere skips the sections of other programs, with one note for all.
 func (r *reader) elsewhere(top *section) {
 	if r.strict {
 		return

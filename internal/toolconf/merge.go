@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// merge puts together what the files say.
+// merge collects what the files say.
 type merge struct {
 	problems conffile.Problems
 	notes    []Note
@@ -46,70 +46,61 @@ func (m *merge) note(where, key, text string, warning bool) {
 	m.notes = append(m.notes, Note{Where: where, Key: key, Text: text, Warning: warning})
 }
 
-// addQueue keeps the greater of each bound: a file can only raise what
-// another one gives. One that is shared by a file is shared.
+// addQueue keeps the greater of each limit: a file can only raise the limits of
+// another one. A queue is shared if any file says so.
 func (m *merge) addQueue(name string, q Queue) {
-	have, ok := m.queues[name]
-	if !ok {
-		m.queues[name] = q
-		return
+	if have, ok := m.queues[name]; ok {
+		q = Queue{
+			Concurrent: max(have.Concurrent, q.Concurrent), MaxWait: max(have.MaxWait, q.MaxWait), MaxWaiters: max(have.MaxWaiters, q.MaxWaiters),
+			LeaseIdle: max(have.LeaseIdle, q.LeaseIdle), LeaseHold: max(have.LeaseHold, q.LeaseHold), Shared: have.Shared || q.Shared, Where: have.Where,
+		}
 	}
-	have.Concurrent = max(have.Concurrent, q.Concurrent)
-	have.MaxWait = max(have.MaxWait, q.MaxWait)
-	have.MaxWaiters = max(have.MaxWaiters, q.MaxWaiters)
-	have.LeaseIdle = max(have.LeaseIdle, q.LeaseIdle)
-	have.LeaseHold = max(have.LeaseHold, q.LeaseHold)
-	have.Shared = have.Shared || q.Shared
-	m.queues[name] = have
+	m.queues[name] = q
 }
 
 func (m *merge) addServer(s Server) {
 	if other, ok := m.openapi[s.Name]; ok {
 		m.taken(s.Where, keyServers+"."+s.Name, "a description", other.Where)
-		return
+	} else {
+		add(m, m.servers, s, s.Name, keyServers, "another server")
 	}
-	add(m, m.servers, s, func(s *Server) (string, *string) { return s.Name, &s.Where }, keyServers, "another server")
-}
-
-func (m *merge) addRest(t RestTool) {
-	add(m, m.rest, t, func(t *RestTool) (string, *string) { return t.Name, &t.Where }, keyRest, "another tool")
 }
 
 func (m *merge) addOpenAPI(o OpenAPI) {
 	if other, ok := m.servers[o.Name]; ok {
 		m.taken(o.Where, keyOpenAPI+"."+o.Name, "a server", other.Where)
-		return
+	} else {
+		add(m, m.openapi, o, o.Name, keyOpenAPI, "another description")
 	}
-	add(m, m.openapi, o, func(o *OpenAPI) (string, *string) { return o.Name, &o.Where }, keyOpenAPI, "another description")
 }
 
-// addCommand takes a tool in that stands in the section of that key.
-func (m *merge) addCommand(t CommandTool, key string) {
-	add(m, m.commands, t, func(t *CommandTool) (string, *string) { return t.Name, &t.Where }, key, "another tool")
-}
-
-// add takes an entry in, unless there is another one of its name: one that is
-// defined in the same way elsewhere is the same.
-func add[T any](m *merge, all map[string]T, entry T, of func(*T) (name string, where *string), key, what string) {
-	name, where := of(&entry)
+// add adds an entry. Another one with the same name is an error unless it is
+// identical.
+func add[T any, P interface {
+	*T
+	place() *string
+}](m *merge, all map[string]T, entry T, name, key, what string) {
 	have, ok := all[name]
 	if !ok {
 		all[name] = entry
 		return
 	}
-	_, at := of(&have)
-	first := *at
-	*at = *where
-	if !reflect.DeepEqual(have, entry) {
-		m.taken(*where, key+"."+name, what, first)
+	first, where := *P(&have).place(), *P(&entry).place()
+	if *P(&have).place() = where; !reflect.DeepEqual(have, entry) {
+		m.taken(where, key+"."+name, what, first)
 	}
 }
+
+func (s *Server) place() *string      { return &s.Where }
+func (t *RestTool) place() *string    { return &t.Where }
+func (o *OpenAPI) place() *string     { return &o.Where }
+func (t *CommandTool) place() *string { return &t.Where }
 
 func (m *merge) taken(where, key, what, first string) {
 	m.problem(where, key, fmt.Sprintf("there is already %s of that name, at %s: give one of them another name, or switch it off with enabled: false", what, first))
 }
 
-// finish checks what only all files together can tell.
+// finish makes the checks that need all files.
 func (m *merge) finish() (Config, conffile.Problems) {
 	tools := len(m.servers)+len(m.rest)+len(m.openapi)+len(m.commands) > 0
 	switch {
@@ -139,7 +130,7 @@ func (m *merge) finish() (Config, conffile.Problems) {
 	return c, nil
 }
 
-// prefixes reports commands that a server's tool could have the name of.
+// prefixes reports commands whose names begin with the prefix of a server's tools.
 func (m *merge) prefixes() {
 	for _, t := range sorted(m.commands) {
 		server, _, ok := strings.Cut(t.Name, "__")

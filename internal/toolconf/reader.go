@@ -1,8 +1,6 @@
 package toolconf
 
 import (
-	"iter"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,42 +11,43 @@ import (
 // reader reads one file.
 type reader struct {
 	name   string // as the person knows it
-	strict bool   // the file is ours alone: what is not known is a mistake
+	strict bool   // the file is ours alone: an unknown key is a mistake
 	base   string // relative paths are relative to it
 	home   string
 	dir    string // where the program was started
 	env    conffile.Env
 	merge  *merge
 	filled []string // the values of the variables that were filled in
+	named  int      // how many entries there are
 }
 
 func (r *reader) where(line int) string { return conffile.Where(r.name, line) }
 
 func (r *reader) problem(line int, key, text string) { r.merge.problem(r.where(line), key, text) }
 
-// odd is a mistake in a file of ours, and a note on one that others read too.
+// odd reports an error in a file of our own, and a note in one that other programs
+// read too.
 func (r *reader) odd(line int, key, text string) {
 	if r.strict {
 		r.problem(line, key, text)
-		return
+	} else {
+		r.merge.note(r.where(line), key, text+" (ignored)", true)
 	}
-	r.merge.note(r.where(line), key, text+" (ignored)", true)
 }
 
 // section is a section while it is read.
 type section struct {
 	*reader
-	key   string
-	line  int
-	pairs map[string]conffile.Pair
-	list  []conffile.Pair // in order, each key once
-	known []string        // what was asked for
-	// millis has plain numbers count milliseconds.
-	millis bool
+	key    string
+	line   int
+	pairs  map[string]conffile.Pair
+	list   []conffile.Pair // in order, each key once
+	known  []string        // the keys that were asked for
+	millis bool            // plain numbers count milliseconds
 }
 
-// open makes a section of a node, or reports why it is none. Retired keys are
-// found here, wherever they stand.
+// open makes a section of a node, or reports that it is not one. It also reports
+// retired keys.
 func (r *reader) open(n *conffile.Node, line int, key string) *section {
 	if n.Fault != "" {
 		r.problem(n.Line, key, n.Fault)
@@ -59,30 +58,27 @@ func (r *reader) open(n *conffile.Node, line int, key string) *section {
 		return nil
 	}
 	s := &section{reader: r, key: key, line: line, pairs: map[string]conffile.Pair{}}
-	for pair := range r.once(n, key) {
+	s.once(n, key, func(pair conffile.Pair, sub string) {
 		s.pairs[pair.Key] = pair
 		if text := Retired(pair.Key); text != "" {
-			r.problem(pair.Line, sub(key, pair.Key), text)
-			continue
+			r.problem(pair.Line, sub, text)
+		} else {
+			s.list = append(s.list, pair)
 		}
-		s.list = append(s.list, pair)
-	}
+	})
 	return s
 }
 
-// form is what a node is, without its value: that may be a secret.
-func form(n *conffile.Node) string {
-	switch n.Form {
-	case conffile.Text, conffile.Number, conffile.Boolean:
-		return strings.Replace(string(n.Form), "the ", "a ", 1)
+// once calls f for each pair of a section with its full key, and reports duplicate
+// keys.
+func (r *reader) once(n *conffile.Node, key string, f func(pair conffile.Pair, sub string)) {
+	for p := range n.Once(r.name, func(p conffile.Pair, text string) { r.problem(p.Line, sub(key, p.Key), text) }) {
+		f(p, sub(key, p.Key))
 	}
-	return string(n.Form)
 }
 
-// once yields the pairs of a section, and reports those whose key stood before.
-func (r *reader) once(n *conffile.Node, key string) iter.Seq[conffile.Pair] {
-	return n.Once(r.name, func(p conffile.Pair, text string) { r.problem(p.Line, sub(key, p.Key), text) })
-}
+// form is the form of a node without its value, which may be secret.
+func form(n *conffile.Node) string { return strings.Replace(string(n.Form), "the ", "a ", 1) }
 
 func (s *section) sub(name string) string { return sub(s.key, name) }
 
@@ -94,7 +90,7 @@ func sub(key, name string) string {
 	return key + "." + shownName(name)
 }
 
-// shownName is a name from a file as a part of a key in an error.
+// shownName is a name from a file as part of a key in an error.
 func shownName(name string) string {
 	name = conffile.Cut(name)
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == '"' || r == 0x7f }) {
@@ -103,34 +99,27 @@ func shownName(name string) string {
 	return name
 }
 
-// take returns the entry of the first of several names for one key. What
-// holds nothing counts as not there.
-func (s *section) take(names ...string) (conffile.Pair, string, bool) {
-	var found conffile.Pair
-	ok := false
+// take returns the entry of a key that may have several names. An entry without a
+// value counts as absent.
+func (s *section) take(names ...string) (found conffile.Pair, key string, ok bool) {
 	for _, name := range names {
 		s.known = append(s.known, name)
 		pair, here := s.pairs[name]
 		switch {
-		case !here:
-		case ok:
+		case here && ok:
 			s.problem(pair.Line, s.sub(name), "it is the same as "+found.Key+", which stands at "+s.where(found.Line)+": give one of them")
-		default:
-			found, ok = pair, true
+		case here:
+			found, key, ok = pair, s.sub(name), true
 		}
 	}
-	if !ok {
-		return found, "", false
-	}
-	key := s.sub(found.Key)
-	if found.Value.Fault != "" {
+	if ok && found.Value.Fault != "" {
 		s.problem(found.Value.Line, key, found.Value.Fault)
 		return found, key, false
 	}
-	return found, key, found.Value.Form != conffile.Nothing
+	return found, key, ok && found.Value.Form != conffile.Nothing
 }
 
-// given is take for those who only want to know whether there is something.
+// given is take without marking the key as known or reporting errors.
 func (s *section) given(names ...string) (conffile.Pair, bool) {
 	for _, name := range names {
 		if pair, ok := s.pairs[name]; ok && (pair.Value.Form != conffile.Nothing || pair.Value.Fault != "") {
@@ -140,34 +129,31 @@ func (s *section) given(names ...string) (conffile.Pair, bool) {
 	return conffile.Pair{}, false
 }
 
-// plainVariables are no secrets: to hide them would hide where a file is.
-var plainVariables = []string{"HOME", "PATH", "PWD", "SHELL", "TMPDIR", "USER"}
-
-// fill expands the variables of a text.
-func (s *section) fill(n *conffile.Node, key string, keep func(string) bool) (text string, used, ok bool) {
-	env := func(name string) (string, bool) {
-		value, set := s.env(name)
-		if set && value != "" && !slices.Contains(plainVariables, name) && !slices.Contains(s.filled, value) {
-			s.filled = append(s.filled, value)
-		}
-		return value, set
-	}
-	text, used, err := conffile.Expand(n.Text, env, keep)
-	if err != nil {
-		s.problem(n.Line, key, err.Error())
-		return "", used, false
-	}
-	if strings.ContainsRune(text, 0) {
-		s.problem(n.Line, key, "it holds a zero byte")
-		return "", used, false
-	}
-	return text, used, true
+func (s *section) has(names ...string) bool {
+	_, ok := s.given(names...)
+	return ok
 }
 
-// wrong reports a value. Its text is shown as the file has it, where it is no
-// secret.
+// inside reads the section under a key. word, which may be nil, reads a value that is
+// not a section.
+func (s *section) inside(name string, word func(n *conffile.Node, key string), read func(in *section)) {
+	pair, key, ok := s.take(name)
+	switch {
+	case !ok:
+	case word != nil && pair.Value.Form != conffile.Section:
+		word(pair.Value, key)
+	default:
+		if in := s.open(pair.Value, pair.Line, key); in != nil {
+			read(in)
+			in.finish(nil)
+		}
+	}
+}
+
+// wrong reports a value that is not what was wanted. Its text is shown as in the file
+// unless it may be secret.
 func (s *section) wrong(n *conffile.Node, key, want string, secret bool) {
-	got := n.Shown()
+	got := conffile.Shown(n.Form, n.Text)
 	switch {
 	case secret && n.Form == conffile.Text && n.Text != "":
 		got = "another text"
@@ -177,39 +163,28 @@ func (s *section) wrong(n *conffile.Node, key, want string, secret bool) {
 	s.problem(n.Line, key, "want "+want+", got "+got)
 }
 
-// off reports whether an entry is switched off. The keys of one that is are
-// not looked at: its variables may well not be set.
-func (s *section) off() bool {
-	off := s.boolean(false, "disabled")
-	return !s.boolean(true, "enabled") || off
-}
-
 // path makes a path absolute.
 func (s *section) path(text string) string { return conffile.Path(s.base, s.home, text) }
 
-func folder(path string) string { return filepath.Dir(path) }
-
-// capacityKeys are misspelt in no other program's file: without them calls would
-// have no bound but that of default.
+// capacityKeys are errors when they are misspelt, also in files of other programs:
+// without them calls would have only the limit of the queue default.
 var capacityKeys = []string{"queue", keyQueues, "toolQueues"}
 
-// finish reports the keys that nobody asked for. foreign are those of other
-// programs, with what to know of each.
+// finish reports unknown keys. foreign are keys of other programs with an
+// explanation for each.
 func (s *section) finish(foreign map[string]string) {
 	for _, pair := range s.list {
 		if slices.Contains(s.known, pair.Key) {
 			continue
 		}
-		if text, ok := foreign[pair.Key]; ok && !s.strict {
-			s.merge.note(s.where(pair.Line), s.sub(pair.Key), text+" (ignored)", true)
-			continue
-		}
 		near := conffile.Suggest(pair.Key, s.known)
-		text := "there is no such key" + near
-		if slices.ContainsFunc(capacityKeys, func(k string) bool { return near == conffile.Suggest(k, []string{k}) }) {
-			s.problem(pair.Line, s.sub(pair.Key), text)
-			continue
+		switch text, ok := foreign[pair.Key]; {
+		case ok && !s.strict:
+			s.odd(pair.Line, s.sub(pair.Key), text)
+		case slices.ContainsFunc(capacityKeys, func(k string) bool { return near == conffile.Suggest(k, []string{k}) }):
+			s.problem(pair.Line, s.sub(pair.Key), "there is no such key"+near)
+		default:
+			s.odd(pair.Line, s.sub(pair.Key), "there is no such key"+near)
 		}
-		s.odd(pair.Line, s.sub(pair.Key), text)
 	}
 }

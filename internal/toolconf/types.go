@@ -1,9 +1,12 @@
 package toolconf
 
-import "time"
+import (
+	"time"
 
-// Config is all that the gateway is configured with. The zero Config has no
-// tools.
+	"github.com/signalbox-ai/signalbox/internal/conffile"
+)
+
+// Config is the configuration of the gateway. The zero Config has no tools.
 type Config struct {
 	Queues  map[string]Queue // has "default" whenever there is a tool
 	Servers []Server         // by name, as are the others
@@ -11,34 +14,31 @@ type Config struct {
 	OpenAPI []OpenAPI
 	// Commands are the command tools, by name.
 	Commands []CommandTool
-	// MaxConcurrent is how many async commands may run side by side, as a file of
-	// tools says (maxConcurrent, maxParallelTasks); 0: none says.
+	// MaxConcurrent is how many async commands may run at a time, as given by a tools
+	// file (maxConcurrent, maxParallelTasks); 0: not given.
 	MaxConcurrent int
-	Notes         []Note // for the log of whoever serves the tools
+	Notes         []Note // for the log
 }
 
-// Note is something in a file that is no mistake and that a person should
-// know, such as a key of another program that means nothing here.
+// Note is something in a file that is not an error but that a person should know,
+// such as an ignored key of another program.
 type Note struct {
 	Where   string // file:line
 	Key     string
 	Text    string
-	Warning bool // something that was set does not hold
+	Warning bool // a setting has no effect
 }
 
 func (n Note) String() string {
-	if n.Key == "" {
-		return n.Where + ": " + n.Text
-	}
-	return n.Where + ": " + n.Key + ": " + n.Text
+	return conffile.Problem{Where: n.Where, Key: n.Key, Text: n.Text}.String()
 }
 
 // Empty reports whether there is nothing to serve.
 func (c Config) Empty() bool { return len(c.Servers)+len(c.Rest)+len(c.OpenAPI)+len(c.Commands) == 0 }
 
-// Queue is a named capacity.
+// Queue is a tool queue.
 type Queue struct {
-	Concurrent int           // calls side by side, 1 to 1000000
+	Concurrent int           // calls at a time, 1 to 1000000
 	MaxWait    time.Duration // 0: a tool's own timeout
 	MaxWaiters int           // 0: any number
 	LeaseIdle  time.Duration // session lease: ends without a call for that long; 0: no lease
@@ -64,16 +64,16 @@ type Server struct {
 	Transport Transport
 	Command   string            // of stdio
 	Args      []string          // of stdio
-	Env       map[string]string // of stdio, on top of a small environment
+	Env       map[string]string // of stdio, added to a small environment
 	Cwd       string            // of stdio; "": the gateway's
 	URL       string            // of the others
 	Headers   map[string]string // of the others
-	Secrets   []string          // values of variables that stand in any of these: never to be shown
+	Secrets   []string          // values of variables in any of these: never to be shown
 
 	ToolsAllowed []string // by the server's own names, * stands for any text; empty: all
-	ToolsDenied  []string // is stronger
-	// Shared servers serve all sessions with one connection or process; the
-	// others have one for each session.
+	ToolsDenied  []string // takes precedence
+	// Shared servers have one connection or process for all sessions, others have one
+	// for each session.
 	Shared         bool
 	HealthProbe    string            // ping, listTools or off
 	RequestTimeout time.Duration     // of one call; 0: the gateway's
@@ -88,13 +88,13 @@ type RestTool struct {
 	Name         string
 	Description  string
 	Method       string // upper case
-	URL          string // its scheme and host are free of parameters
+	URL          string // its scheme and host contain no parameters
 	Headers      map[string]string
 	Parameters   []byte        // JSON Schema of the arguments; empty: an object of anything
 	BodyTemplate []byte        // JSON; empty: no body, unless the method has one: then the arguments as JSON
 	Queue        string        // never empty
 	Timeout      time.Duration // 0: the gateway's
-	Secrets      []string      // values of variables in any of these but the place that the URL leads to: never to be shown
+	Secrets      []string      // values of variables in any of these, except in the host and path of the URL: never to be shown
 	Where        string
 }
 
@@ -117,7 +117,7 @@ type OpenAPI struct {
 // CommandTool is a program as a tool (seed async-task-queue). It is given one
 // line of JSON on its input: {tool, input, metadata, taskId}.
 type CommandTool struct {
-	Name        string // as callers name it: nothing is put in front
+	Name        string // as callers name it: without a prefix
 	Title       string
 	Description string
 
@@ -141,14 +141,14 @@ type CommandTool struct {
 	Where   string // file:line
 }
 
-// Restart is what becomes of a tool's tasks at a restart of the director.
+// Restart is what happens to a tool's tasks when the director restarts.
 type Restart struct {
 	Pending string // keep (default) or fail
 	Running string // fail (default) or requeue
 }
 
-// CommandLimits bound a run with all that it starts. 0 is no limit, but for
-// Output.
+// CommandLimits limit a run with all processes that it starts. 0 is no limit, except
+// for Output.
 type CommandLimits struct {
 	Memory    int64         // bytes
 	CPUs      float64       // cores' worth of time, such as 0.5
@@ -159,21 +159,28 @@ type CommandLimits struct {
 	Output    int64         // bytes of both outputs together; 0: DefaultOutput
 }
 
-// DefaultOutput bounds what a run may print, 64 MiB. Of that the first 1 MiB of
-// each output is kept as its result.
+// DefaultOutput limits what a run may print, 64 MiB. The first 1 MiB of each output is
+// kept as its result.
 const DefaultOutput = 64 << 20
 
-// Sandbox is what a run may reach.
+// Sandbox is what a run may access.
 type Sandbox struct {
 	// Mode is off (default), auto (where this machine has one; a warning where
 	// not) or required (a run without it is refused).
 	Mode    string
 	Kind    string   // "" any, bubblewrap or landlock
-	Read    []string // absolute; more than the system's folders, the command and its working folder
-	Write   []string // absolute; more than a temporary folder of the run
+	Read    []string // absolute; in addition to the system's folders, the command and its working folder
+	Write   []string // absolute; in addition to a temporary folder of the run
 	Network bool     // it may use the network
 }
 
-// DefaultConcurrent is how many async commands run side by side (seed:
-// maxConcurrent).
-const DefaultConcurrent = 10
+// The words of a restart policy and of a sandbox.
+const (
+	Keep    = "keep"
+	Fail    = "fail"
+	Requeue = "requeue"
+
+	SandboxOff      = "off"
+	SandboxAuto     = "auto"
+	SandboxRequired = "required"
+)

@@ -62,8 +62,7 @@ func newConn(base, token string, ask time.Duration, transport http.RoundTripper)
 
 // statusOf returns the HTTP status of an agent's refusal, 0 for other errors.
 func statusOf(err error) int {
-	var r *execution.Refusal
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*execution.Refusal](err); ok {
 		return r.Status
 	}
 	return 0
@@ -135,8 +134,7 @@ func (c *conn) callOnce(ctx context.Context, method, path string, headers map[st
 	}
 	defer resp.Body.Close()
 	err = read(resp, answer)
-	var no *execution.Refusal
-	if errors.As(err, &no) {
+	if no, ok := errors.AsType[*execution.Refusal](err); ok {
 		no.From = c.base
 	}
 	return err
@@ -144,8 +142,7 @@ func (c *conn) callOnce(ctx context.Context, method, path string, headers map[st
 
 // plainError removes the URL that net/http prepends: callers name the agent.
 func plainError(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
 	if errors.Is(err, context.DeadlineExceeded) {

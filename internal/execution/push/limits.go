@@ -63,10 +63,6 @@ func (r *run) limit(now time.Time) (reason signalbox.Reason, message string) {
 	return limits.Over(r.Timeout, execution.Pace{Ran: now.Sub(c.began), Still: still, Reported: r.lane.status.Progress})
 }
 
-func (d *Dispatcher) limits() execution.Limits {
-	return execution.Limits{Stall: d.opts.StallLimit, Grace: d.opts.RunGrace, TTL: d.Engine.ExecutionTTL()}
-}
-
 // overstaysStop reports whether the agent says that the run continues although it was told
 // to stop it for a limit, RunGrace ago.
 func (r *run) overstaysStop() bool {

@@ -101,7 +101,7 @@ func New(gw Gateway, o Options) *Endpoint {
 	o.fill()
 	e := &Endpoint{opts: o, server: newServer(gw, o)}
 	e.life, e.end = context.WithCancel(context.Background())
-	e.sessions = newSessions(o, gw.EndSession)
+	e.sessions = &sessions{idle: o.SessionIdle, max: o.MaxSessions, maxEach: o.MaxPerPrincipal, ended: gw.EndSession, all: map[string]*session{}}
 	e.server.from = e.find
 	e.server.opened = func(r *request, ss *mcp.ServerSession) error { return e.sessions.begin(r.caller.Principal, ss) }
 	one := func(*http.Request) *mcp.Server { return e.server.sdk }

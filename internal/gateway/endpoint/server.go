@@ -263,8 +263,7 @@ func (r *request) beat() (stop func()) {
 // upstream said as it said it, an unknown tool as the protocol has it, and all
 // else as a result, which the model gets to read.
 func (s *server) failed(ctx context.Context, tool string, modern bool, err error) (result, error) {
-	var said *gateway.ProtocolError
-	if errors.As(err, &said) {
+	if said, ok := errors.AsType[*gateway.ProtocolError](err); ok {
 		return nil, &jsonrpc.Error{Code: said.Code, Message: said.Message, Data: said.Data}
 	}
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {

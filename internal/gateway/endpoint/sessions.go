@@ -39,10 +39,6 @@ type session struct {
 	expiry    *time.Timer // runs while no request is under way
 }
 
-func newSessions(o Options, ended func(string)) *sessions {
-	return &sessions{idle: o.SessionIdle, max: o.MaxSessions, maxEach: o.MaxPerPrincipal, ended: ended, all: map[string]*session{}}
-}
-
 // begin takes a new session in. Where there are as many as may be, one that
 // nobody uses makes room; where all are in use the error says so.
 func (t *sessions) begin(principal string, ss *mcp.ServerSession) error {

@@ -213,8 +213,6 @@ func isCode(err error, code signalbox.Code) bool {
 // lines reads server-sent events. Of an event only its data counts here.
 type lines struct{ from *bufio.Reader }
 
-func newLines(r io.Reader) *lines { return &lines{bufio.NewReader(r)} }
-
 var errTooLong = errors.New("an event of it is too long")
 
 // event returns the data of the next event that has any.

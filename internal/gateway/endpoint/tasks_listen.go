@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -250,7 +251,7 @@ const maxRelayed = 20 << 20
 
 // follow reads a stream of events up to the answer.
 func (l *Relay) follow(ctx context.Context, body io.Reader, progress func(*mcp.ProgressNotificationParams)) (mcp.Result, error) {
-	lines := newLines(body)
+	lines := &lines{bufio.NewReader(body)}
 	for {
 		data, err := lines.event()
 		if err != nil {

@@ -223,8 +223,7 @@ func (i *instance) unknown(why error) error {
 // it was no request of its own that failed, the connection has ended, and the
 // word of that is on its way.
 func (i *instance) isDown(err error) bool {
-	var own *url.Error
-	if errors.As(err, &own) {
+	if _, ok := errors.AsType[*url.Error](err); ok {
 		return i.ctx.Err() != nil
 	}
 	t := time.NewTimer(settleWait)

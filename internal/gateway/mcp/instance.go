@@ -259,8 +259,7 @@ func (i *instance) explain(err error) error {
 	if i.child != nil {
 		err = i.child.reason(err)
 	} else {
-		var u *url.Error
-		if errors.As(err, &u) {
+		if u, ok := errors.AsType[*url.Error](err); ok {
 			err = u.Err // the rest is its address, which may carry a secret
 		}
 	}

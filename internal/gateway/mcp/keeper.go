@@ -35,10 +35,6 @@ type keeper struct {
 	restarts int
 }
 
-func newKeeper(p *Provider) *keeper {
-	return &keeper{p: p, state: gateway.StateStopped, since: time.Now(), news: make(chan struct{})}
-}
-
 func (k *keeper) set(state gateway.State, inst *instance, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

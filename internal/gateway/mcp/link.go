@@ -111,12 +111,9 @@ func (l *link) watchDiscover(msg jsonrpc.Message) {
 		l.discover = nil
 	}
 	if req.Method == "server/discover" {
-		l.discover = time.AfterFunc(discoverWait, func() { l.deliver(unknownMethod(req.ID)) })
+		unknown := &jsonrpc.Response{ID: req.ID, Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no answer"}}
+		l.discover = time.AfterFunc(discoverWait, func() { l.deliver(unknown) })
 	}
-}
-
-func unknownMethod(id jsonrpc.ID) *jsonrpc.Response {
-	return &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no answer"}}
 }
 
 // fail closes the link for a reason.

@@ -67,7 +67,7 @@ func New(server toolconf.Server, opts Options) *Provider {
 	or(&opts.Backoff, time.Second)
 	or(&opts.SessionIdle, 5*time.Minute)
 	p := &Provider{server: server, opts: opts, log: opts.Log, mask: newMask(server)}
-	p.keeper = newKeeper(p)
+	p.keeper = &keeper{p: p, state: gateway.StateStopped, since: time.Now(), news: make(chan struct{})}
 	p.said = &budget{tell: func(left int) {
 		p.log.Debug("lines that a tool server wrote to stderr were left out", "server", server.Name, "lines", left)
 	}}
@@ -87,7 +87,7 @@ func (p *Provider) Start(ctx context.Context, changed func()) error {
 	ctx, p.cancel = context.WithCancel(ctx)
 	p.changed = changed
 	if !p.server.Shared {
-		p.sessions = newSessions(ctx, p)
+		p.sessions = &sessions{p: p, ctx: ctx, open: map[string]*own{}}
 	}
 	p.keeper.set(gateway.StateStarting, nil, nil)
 	p.all.Go(func() { p.keeper.run(ctx) })

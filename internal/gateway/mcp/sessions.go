@@ -42,10 +42,6 @@ type own struct {
 	idle    *time.Timer // runs while there are none
 }
 
-func newSessions(ctx context.Context, p *Provider) *sessions {
-	return &sessions{p: p, ctx: ctx, open: map[string]*own{}}
-}
-
 // call calls a tool in the caller's own instance. A caller without a session
 // has one for this call.
 func (s *sessions) call(ctx context.Context, name string, c gateway.Call) (gateway.Result, error) {

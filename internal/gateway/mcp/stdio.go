@@ -51,7 +51,7 @@ func startChild(s toolconf.Server, t *tap, said *budget) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &child{stdin: ours, stderr: newTail(t, said), ended: make(chan struct{})}
+	c := &child{stdin: ours, stderr: &tail{tap: t, said: said}, ended: make(chan struct{})}
 	c.link = newLink(t, func() { c.stdin.Close() })
 	out := &gather{tap: t, deliver: c.deliver}
 	c.proc, err = proc.Start(proc.Spec{
@@ -73,8 +73,7 @@ func startChild(s toolconf.Server, t *tap, said *budget) (*child, error) {
 
 // bare leaves the path out of an error where it only says the same again.
 func bare(err error) error {
-	var p *os.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*os.PathError](err); ok {
 		return p.Err
 	}
 	return err
@@ -320,8 +319,6 @@ type tail struct {
 	line []byte
 	kept []string
 }
-
-func newTail(t *tap, said *budget) *tail { return &tail{tap: t, said: said} }
 
 // Write takes what the program writes.
 func (t *tail) Write(p []byte) (int, error) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -176,9 +177,7 @@ func newRequest(ctx context.Context, r *Request) (*http.Request, error) {
 	if err != nil {
 		return nil, signalbox.Invalid("arguments", "the arguments make no valid request")
 	}
-	for name, values := range r.Header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, r.Header)
 	if host := req.Header.Get("Host"); host != "" {
 		req.Host = host
 		req.Header.Del("Host")
@@ -198,14 +197,12 @@ func setDefault(h http.Header, name, value string) {
 // failure is the error of a request that got no answer of use.
 func failure(ctx context.Context, u *url.URL, err error, connected bool) error {
 	if cause := context.Cause(ctx); cause != nil {
-		var e *signalbox.Error
-		if errors.As(cause, &e) {
+		if e, ok := errors.AsType[*signalbox.Error](cause); ok {
 			return e
 		}
 		return ctx.Err()
 	}
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err // without the URL, in whose query a secret may stand
 	}
 	var refused *refusedError

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -141,12 +142,8 @@ func (s *Schema) validate(raw json.RawMessage) (err error) {
 // schema says they are.
 func (s *Schema) withDefaults(args map[string]any) map[string]any {
 	all := make(map[string]any, len(args)+len(s.defaults))
-	for name, v := range s.defaults {
-		all[name] = v
-	}
-	for name, v := range args {
-		all[name] = v
-	}
+	maps.Copy(all, s.defaults)
+	maps.Copy(all, args)
 	return all
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/atomicfile"
 	"github.com/signalbox-ai/signalbox/internal/schedule"
 )
 
@@ -62,7 +63,7 @@ func OpenBook(folder string, log *slog.Logger) (*Book, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Book{path: filepath.Join(folder, bookFile), lock: lock, write: replaceFile}
+	b := &Book{path: filepath.Join(folder, bookFile), lock: lock, write: atomicfile.Write}
 	if b.pages, err = readBook(b.path, log); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}

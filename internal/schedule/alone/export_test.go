@@ -1,10 +1,12 @@
 package alone
 
+import "github.com/signalbox-ai/signalbox/internal/atomicfile"
+
 // FailWrites has writes of the book fail; nil: no longer.
 func (b *Book) FailWrites(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.write = replaceFile
+	b.write = atomicfile.Write
 	if err != nil {
 		b.write = func(string, []byte) error { return err }
 	}

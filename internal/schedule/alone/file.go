@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -108,35 +107,6 @@ func parseBook(data []byte) (map[string]*page, error) {
 		pages[p.row.ID], names[p.row.Name] = p, true
 	}
 	return pages, nil
-}
-
-// replaceFile puts a file in the place of another, whole or not at all, and on
-// the disk when it returns.
-func replaceFile(path string, data []byte) error {
-	folder := filepath.Dir(path)
-	f, err := os.CreateTemp(folder, ".new-*") // mode 0600: it has prompts
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(f.Name()) }() // gone already where all went well
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	if runtime.GOOS == "windows" {
-		return nil // a folder cannot be synced there
-	}
-	d, err := os.Open(folder)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // lockFile takes an exclusive lock, which ends with the process.

@@ -131,25 +131,7 @@ func ReadUser(id string, body []byte) (signalbox.User, error) {
 	return u, nil
 }
 
-// Extra packs what is fixed at submit and few tasks have; nil for the
-// others.
-func Extra(t *signalbox.Task) []byte {
-	if t.Mode == "" && t.Owner == "" && t.OwnerEmail == "" && t.Depth == 0 && !t.Waits && t.QueuedAs == 0 && t.Tool == "" {
-		return nil
-	}
-	p := Packer{make([]byte, 0, 16+len(t.Mode)+len(t.Owner)+len(t.OwnerEmail))}
-	p.b = append(p.b, firstVersion)
-	p.Texts(string(t.Mode), t.Owner, t.OwnerEmail)
-	p.Int(int64(t.Depth))
-	p.Bool(t.Waits)
-	p.Int(int64(t.QueuedAs))
-	if t.Tool != "" { // rows of before have none
-		p.Texts(t.Tool)
-	}
-	return p.b
-}
-
-// ReadExtra reads what Extra wrote into a task.
+// ReadExtra reads into a task what older versions kept of few tasks, fixed at submit.
 func ReadExtra(t *signalbox.Task, extra []byte) error {
 	if len(extra) == 0 {
 		return nil

@@ -78,7 +78,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 // Damaged lists tasks whose rows are not as they were written, and were set
 // aside, the oldest first.
 func (s *Store) Damaged(ctx context.Context) ([]store.Damaged, error) {
-	return s.backend.damagedTasks(ctx)
+	return fetch(ctx, s.backend, (*conn).damagedRows)
 }
 
 // Examine reads all that is kept of each task, so that Damaged lists all rows that

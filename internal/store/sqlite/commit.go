@@ -125,7 +125,7 @@ func writeTasks(c *conn, d *verbs.Delta) error {
 				return taken(err)
 			}
 		case after == nil:
-			if err := c.forget(before.Seq); err != nil {
+			if err := c.erase(before.Seq, stRequestDelete, stResultDelete, stTaskDelete); err != nil {
 				return err
 			}
 		default:
@@ -151,23 +151,10 @@ func taken(err error) error {
 	return err
 }
 
-// forget deletes a task.
-func (c *conn) forget(seq int64) error {
-	if err := c.erase(seq); err != nil {
-		return err
-	}
-	for _, id := range [...]stmtID{stRequestDelete, stResultDelete, stTaskDelete} {
-		q := c.on(id)
-		if err := q.int(seq).run(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// erase overwrites the environment of a task, and deletes it.
-func (c *conn) erase(seq int64) error {
-	for _, id := range [...]stmtID{stEnvBlank, stEnvDelete} {
+// erase deletes the environment of a task, after it has overwritten it, and what the
+// other statements delete.
+func (c *conn) erase(seq int64, others ...stmtID) error {
+	for _, id := range append([]stmtID{stEnvBlank, stEnvDelete}, others...) {
 		q := c.on(id)
 		if err := q.int(seq).run(); err != nil {
 			return err

@@ -14,7 +14,7 @@ import (
 // a time.
 type conn struct {
 	db     *sqlite.Conn
-	st     [numStatements]*sqlite.Stmt
+	st     []*sqlite.Stmt // by number
 	key    key
 	row    []byte         // room for a packed row
 	bare   signalbox.Task // room for what is packed of a task
@@ -30,7 +30,7 @@ func openConn(path string, flags sqlite.OpenFlags) (*conn, error) {
 		return nil, err
 	}
 	db.SetBusyTimeout(busyTimeout)
-	return &conn{db: db}, nil
+	return &conn{db: db, st: make([]*sqlite.Stmt, len(statements))}, nil
 }
 
 func (c *conn) close() error { return c.db.Close() }
@@ -104,14 +104,6 @@ func (q *query) null() *query {
 		q.st.BindNull(q.param)
 	}
 	return q
-}
-
-// some binds an integer that is NULL where it is 0.
-func (q *query) some(v int64) *query {
-	if v == 0 {
-		return q.null()
-	}
-	return q.int(v)
 }
 
 // text binds a string; an empty one is NULL, which is read back as empty.

@@ -23,15 +23,6 @@ import (
 // mostDamaged bounds a list of them.
 const mostDamaged = 100
 
-// damagedTasks lists them, the oldest first.
-func (b *Backend) damagedTasks(ctx context.Context) (list []store.Damaged, err error) {
-	err = b.read(ctx, func(c *conn) error {
-		list, err = c.damagedRows()
-		return err
-	})
-	return list, err
-}
-
 // examineAll looks at all that is kept of each task, and sets aside what is
 // damaged.
 func (b *Backend) examineAll(ctx context.Context) (n int, err error) {

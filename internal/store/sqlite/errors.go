@@ -42,8 +42,7 @@ func unsure(err error) error {
 
 // unread is the answer to a read that failed.
 func unread(err error) error {
-	var own *signalbox.Error
-	if errors.As(err, &own) {
+	if _, ok := errors.AsType[*signalbox.Error](err); ok {
 		return err
 	}
 	if isCorrupt(err) {

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 
 	"zombiezen.com/go/sqlite"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/atomicfile"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -134,7 +134,7 @@ func create(path string, given []byte) error {
 	if err := os.Rename(fresh, path); err != nil {
 		return err
 	}
-	return syncFolder(filepath.Dir(path))
+	return atomicfile.SyncFolder(filepath.Dir(path))
 }
 
 func build(fresh string, given []byte) error {
@@ -210,18 +210,6 @@ func (c *conn) execAll(list []string) error {
 		}
 	}
 	return nil
-}
-
-func syncFolder(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil // a folder cannot be synced there
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }
 
 func (b *Backend) openReaders() error {

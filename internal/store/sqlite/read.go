@@ -3,6 +3,7 @@ package sqlite
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,16 +34,27 @@ func (b *Backend) read(ctx context.Context, f func(c *conn) error) error {
 	return nil
 }
 
-// snapshot runs f in one view of the file.
-func (c *conn) snapshot(f func() error) error {
-	if err := c.do(stReadBegin); err != nil {
+// view is read in one view of the file.
+func (b *Backend) view(ctx context.Context, f func(c *conn) error) error {
+	return b.read(ctx, func(c *conn) error {
+		if err := c.do(stReadBegin); err != nil {
+			return err
+		}
+		err := f(c)
+		if end := c.do(stReadEnd); err == nil {
+			err = end
+		}
 		return err
-	}
-	err := f()
-	if end := c.do(stReadEnd); err == nil {
-		err = end
-	}
-	return err
+	})
+}
+
+// fetch returns what f reads on a connection of its own.
+func fetch[T any](ctx context.Context, b *Backend, f func(c *conn) (T, error)) (out T, err error) {
+	err = b.read(ctx, func(c *conn) (err error) {
+		out, err = f(c)
+		return err
+	})
+	return out, err
 }
 
 // task reads a row, nil if there is none. One that is damaged is an error.
@@ -64,21 +76,15 @@ func (c *conn) sound(before int, id string) error {
 }
 
 // Task returns a row.
-func (b *Backend) Task(ctx context.Context, id string) (t *signalbox.Task, err error) {
-	err = b.read(ctx, func(c *conn) (err error) {
-		t, err = c.task(id)
-		return err
-	})
-	return t, err
+func (b *Backend) Task(ctx context.Context, id string) (*signalbox.Task, error) {
+	return fetch(ctx, b, func(c *conn) (*signalbox.Task, error) { return c.task(id) })
 }
 
 // Tasks returns rows, nil where there is none that can be read.
 func (b *Backend) Tasks(ctx context.Context, ids []string) (list []*signalbox.Task, err error) {
-	err = b.read(ctx, func(c *conn) error {
-		return c.snapshot(func() (err error) {
-			list, err = c.there(ids)
-			return err
-		})
+	err = b.view(ctx, func(c *conn) (err error) {
+		list, err = c.there(ids)
+		return err
 	})
 	return list, err
 }
@@ -100,27 +106,25 @@ func (c *conn) there(ids []string) ([]*signalbox.Task, error) {
 
 // Whole returns all that is kept of a task.
 func (b *Backend) Whole(ctx context.Context, id string) (w verbs.Whole, err error) {
-	err = b.read(ctx, func(c *conn) error {
-		return c.snapshot(func() (err error) {
-			if w.Task, err = c.task(id); err != nil || w.Task == nil {
-				return err
-			}
-			before := len(c.damage)
-			if w.Request, err = c.request(w.Task.Seq); err != nil {
-				return err
-			}
-			if w.Result, err = c.result(w.Task.Seq); err != nil {
-				return err
-			}
-			if err := c.sound(before, id); err != nil {
-				return err
-			}
-			stales, err := c.doc(verbs.DocKey{Kind: verbs.KindStale, ID: strconv.FormatInt(w.Task.Seq, 10)})
-			if stales != nil {
-				w.Stales = stales.Body
-			}
+	err = b.view(ctx, func(c *conn) (err error) {
+		if w.Task, err = c.task(id); err != nil || w.Task == nil {
 			return err
-		})
+		}
+		before := len(c.damage)
+		if w.Request, err = c.request(w.Task.Seq); err != nil {
+			return err
+		}
+		if w.Result, err = c.result(w.Task.Seq); err != nil {
+			return err
+		}
+		if err := c.sound(before, id); err != nil {
+			return err
+		}
+		stales, err := c.doc(verbs.DocKey{Kind: verbs.KindStale, ID: strconv.FormatInt(w.Task.Seq, 10)})
+		if stales != nil {
+			w.Stales = stales.Body
+		}
+		return err
 	})
 	return w, err
 }
@@ -159,11 +163,7 @@ func (b *Backend) Find(ctx context.Context, part string, limit int) (ids []strin
 	if err != nil {
 		return nil, err
 	}
-	seqs := make([]int64, 0, len(found))
-	for seq := range found {
-		seqs = append(seqs, seq)
-	}
-	slices.Sort(seqs)
+	seqs := slices.Sorted(maps.Keys(found))
 	slices.Reverse(seqs)
 	for _, seq := range seqs[:min(limit, len(seqs))] {
 		ids = append(ids, found[seq])
@@ -213,13 +213,11 @@ func (b *Backend) Durations(_ context.Context, agent string, limit int) ([]time.
 }
 
 // list runs a statement that returns tasks.
-func (b *Backend) list(ctx context.Context, id stmtID, bind func(q *query) *query) (list []signalbox.Task, err error) {
-	err = b.read(ctx, func(c *conn) (err error) {
+func (b *Backend) list(ctx context.Context, id stmtID, bind func(q *query) *query) ([]signalbox.Task, error) {
+	return fetch(ctx, b, func(c *conn) ([]signalbox.Task, error) {
 		q := c.on(id)
-		list, err = c.all(bind(&q))
-		return err
+		return c.all(bind(&q))
 	})
-	return list, err
 }
 
 // Overdue lists pending tasks that have waited too long, the longest overdue
@@ -245,11 +243,9 @@ func (b *Backend) Ended(ctx context.Context, before store.EndedCursor, limit int
 
 // InFlight lists the tasks that hold a slot, in the order of their claims.
 func (b *Backend) InFlight(ctx context.Context) (list []signalbox.Task, err error) {
-	err = b.read(ctx, func(c *conn) error {
-		return c.snapshot(func() (err error) {
-			list, err = c.inFlight()
-			return err
-		})
+	err = b.view(ctx, func(c *conn) (err error) {
+		list, err = c.inFlight()
+		return err
 	})
 	return list, err
 }
@@ -274,31 +270,21 @@ func (c *conn) inFlight() (list []signalbox.Task, err error) {
 }
 
 // Slots lists the slots in use by agent and slot.
-func (b *Backend) Slots(ctx context.Context) (list []signalbox.Slot, err error) {
-	err = b.read(ctx, func(c *conn) (err error) {
+func (b *Backend) Slots(ctx context.Context) ([]signalbox.Slot, error) {
+	return fetch(ctx, b, func(c *conn) ([]signalbox.Slot, error) {
 		q := c.on(stSlotsAll)
-		list, err = slotRows(&q)
-		return err
+		return slotRows(&q)
 	})
-	return list, err
 }
 
 // Doc returns a doc.
-func (b *Backend) Doc(ctx context.Context, k verbs.DocKey) (doc *verbs.Doc, err error) {
-	err = b.read(ctx, func(c *conn) (err error) {
-		doc, err = c.doc(k)
-		return err
-	})
-	return doc, err
+func (b *Backend) Doc(ctx context.Context, k verbs.DocKey) (*verbs.Doc, error) {
+	return fetch(ctx, b, func(c *conn) (*verbs.Doc, error) { return c.doc(k) })
 }
 
 // Docs lists docs of a kind.
-func (b *Backend) Docs(ctx context.Context, p verbs.Page) (docs []verbs.Doc, err error) {
-	err = b.read(ctx, func(c *conn) (err error) {
-		docs, err = c.page(&p)
-		return err
-	})
-	return docs, err
+func (b *Backend) Docs(ctx context.Context, p verbs.Page) ([]verbs.Doc, error) {
+	return fetch(ctx, b, func(c *conn) ([]verbs.Doc, error) { return c.page(&p) })
 }
 
 // Entries returns journal entries, oldest first.

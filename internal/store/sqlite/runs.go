@@ -51,7 +51,7 @@ func (b *totals) ran(before, after *signalbox.Task) {
 	switch {
 	case after != nil && after.State == signalbox.Completed && (before == nil || before.State != signalbox.Completed):
 		took := max(0, after.EndedAt.Sub(after.StartedAt)).Truncate(time.Millisecond)
-		b.addRun(after.Agent, run{spot{after.EndedAt.UnixMilli(), after.Seq}, took})
+		b.runs[after.Agent] = b.runs[after.Agent].add(run{spot{after.EndedAt.UnixMilli(), after.Seq}, took})
 	case after == nil && before.State == signalbox.Completed:
 		left := b.runs[before.Agent].remove(spot{before.EndedAt.UnixMilli(), before.Seq})
 		b.runs[before.Agent] = left
@@ -60,8 +60,6 @@ func (b *totals) ran(before, after *signalbox.Task) {
 		}
 	}
 }
-
-func (b *totals) addRun(agent string, r run) { b.runs[agent] = b.runs[agent].add(r) }
 
 func (b *board) durations(agent string, limit int) (took []time.Duration) {
 	b.mu.RLock()

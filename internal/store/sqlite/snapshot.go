@@ -20,24 +20,22 @@ import (
 
 // Snapshot returns what waits and runs at one moment.
 func (b *Backend) Snapshot(ctx context.Context, heads int) (shot store.Snapshot, pauses []verbs.Doc, err error) {
-	err = b.read(ctx, func(c *conn) error {
-		return c.snapshot(func() (err error) {
-			if shot.Counts, shot.Entry, err = b.countsOf(ctx, c); err != nil {
-				return err
-			}
-			if shot.InFlight, err = c.inFlight(); err != nil {
-				return err
-			}
-			q := c.on(stSlotsAll)
-			if shot.Slots, err = slotRows(&q); err != nil {
-				return err
-			}
-			if pauses, err = c.page(&verbs.Page{Kind: verbs.KindPause}); err != nil {
-				return err
-			}
-			shot.Heads, err = c.heads(shot.Counts.Queues, heads)
+	err = b.view(ctx, func(c *conn) (err error) {
+		if shot.Counts, shot.Entry, err = b.countsOf(ctx, c); err != nil {
 			return err
-		})
+		}
+		if shot.InFlight, err = c.inFlight(); err != nil {
+			return err
+		}
+		q := c.on(stSlotsAll)
+		if shot.Slots, err = slotRows(&q); err != nil {
+			return err
+		}
+		if pauses, err = c.page(&verbs.Page{Kind: verbs.KindPause}); err != nil {
+			return err
+		}
+		shot.Heads, err = c.heads(shot.Counts.Queues, heads)
+		return err
 	})
 	return shot, pauses, err
 }
@@ -121,15 +119,13 @@ type waiter struct {
 
 // Waiting lists pending tasks in the order in which they will be taken.
 func (b *Backend) Waiting(ctx context.Context, queue string, after store.Cursor, limit int) (list []signalbox.Task, err error) {
-	err = b.read(ctx, func(c *conn) error {
-		return c.snapshot(func() error {
-			first, err := c.firstOf(queue, spotOf(after), limit)
-			if err != nil {
-				return err
-			}
-			list, err = c.tasks(first)
+	err = b.view(ctx, func(c *conn) error {
+		first, err := c.firstOf(queue, spotOf(after), limit)
+		if err != nil {
 			return err
-		})
+		}
+		list, err = c.tasks(first)
+		return err
 	})
 	return list, err
 }

@@ -3,90 +3,14 @@ package sqlite
 // stmtID names a prepared statement.
 type stmtID int
 
-// The statements. Each is prepared at most once in a connection.
-const (
-	stBegin stmtID = iota
-	stCommit
-	stRollback
-	stReadBegin
-	stReadEnd
+// statements are the texts of all, by number. Each is prepared at most once in a
+// connection.
+var statements []string
 
-	stTaskInsert
-	stTaskUpdate
-	stTaskState
-	stTaskReady
-	stTaskEnd
-	stTaskDelete
-	stTaskByID
-	stTaskBySeq
-	stTaskByKey
-	stTaskPlace
-	stHeads
-	stPending
-
-	stRequestPut
-	stRequestGet
-	stRequestDelete
-	stEnvPut
-	stEnvBlank
-	stEnvDelete
-	stResultPut
-	stResultGet
-	stResultDelete
-
-	stSlotPut
-	stSlotDelete
-	stSlotsAll
-	stSlotsOf
-	stSlotWithhold
-	stInFlight
-
-	stTurn
-	stNamed
-	stDue
-	stNextDue
-	stOverdue
-	stQueueNext
-	stWaiting
-	stEnded
-	stEndedFirst
-	stChildren
-	stIDsFrom
-	stIDsNewest
-	stStrays
-
-	stDocGet
-	stDocPut
-	stDocDelete
-	stPageID
-	stPageIDFalling
-	stPageSort
-	stPageSortFalling
-
-	stJournalInsert
-	stJournalAfter
-	stJournalDelete
-
-	stSeqs
-	stSetAside
-	stDamagedPut
-	stDamagedGet
-	stDamagedAll
-
-	stMetaGet
-	stMetaPut
-	stMetaSeen
-	stMetaCheck
-
-	stSumTasks
-	stSumTask
-	stSumRequests
-	stSumRequest
-	stSumResults
-	stSumResult
-
-	numStatements
-)
+func statement(sql string) stmtID {
+	statements = append(statements, sql)
+	return stmtID(len(statements) - 1)
+}
 
 // taskColumns is the order in which rows of tasks are written and read; see
 // bindTask and scanTask.
@@ -114,102 +38,102 @@ const selectTask = `SELECT ` + taskColumns + ` FROM tasks `
 
 const page = `SELECT id, sort, body FROM docs WHERE kind = ?1 AND `
 
-// statements is every statement that the package prepares.
-var statements = [numStatements]string{
-	stBegin:     `BEGIN IMMEDIATE`,
-	stCommit:    `COMMIT`,
-	stRollback:  `ROLLBACK`,
-	stReadBegin: `BEGIN`,
-	stReadEnd:   `COMMIT`,
+// Every statement that the package prepares.
+var (
+	stBegin     = statement(`BEGIN IMMEDIATE`)
+	stCommit    = statement(`COMMIT`)
+	stRollback  = statement(`ROLLBACK`)
+	stReadBegin = statement(`BEGIN`)
+	stReadEnd   = statement(`COMMIT`)
 
-	stTaskInsert: `INSERT INTO tasks(` + taskColumns + `) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)`,
+	stTaskInsert = statement(`INSERT INTO tasks(` + taskColumns + `) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)`)
 	// All that a change can change, and the changes of every life, which touch
 	// fewer indexes: updateOf.
-	stTaskUpdate: `UPDATE tasks SET id = ?2, state = ?3, queue = ?4, ready = ?5, order_key = ?6, place = ?7, session = ?8,
-		not_before_ms = ?9, wait_until_ms = ?10, ended_ms = ?11, parent = ?12, key = ?13, body = ?14 WHERE seq = ?1`,
-	stTaskState:  `UPDATE tasks SET state = ?2, body = ?3 WHERE seq = ?1`,
-	stTaskReady:  `UPDATE tasks SET state = ?2, body = ?3, ready = ?4 WHERE seq = ?1`,
-	stTaskEnd:    `UPDATE tasks SET state = ?2, body = ?3, ended_ms = ?4 WHERE seq = ?1`,
-	stTaskDelete: `DELETE FROM tasks WHERE seq = ?1`,
-	stTaskByID:   selectTask + `WHERE id = ?1`,
-	stTaskBySeq:  selectTask + `WHERE seq = ?1`,
-	stTaskByKey:  selectTask + `WHERE key = ?1`,
-	stTaskPlace:  `SELECT state, queue, order_key, place FROM tasks WHERE id = ?1`,
-	stHeads: selectTask + `WHERE queue = ?1 AND ready = 1 AND (order_key, place) > (?2, ?3)
-		ORDER BY order_key, place`,
-	stPending: selectTask + `WHERE ready IS NOT NULL`,
+	stTaskUpdate = statement(`UPDATE tasks SET id = ?2, state = ?3, queue = ?4, ready = ?5, order_key = ?6, place = ?7, session = ?8,
+		not_before_ms = ?9, wait_until_ms = ?10, ended_ms = ?11, parent = ?12, key = ?13, body = ?14 WHERE seq = ?1`)
+	stTaskState  = statement(`UPDATE tasks SET state = ?2, body = ?3 WHERE seq = ?1`)
+	stTaskReady  = statement(`UPDATE tasks SET state = ?2, body = ?3, ready = ?4 WHERE seq = ?1`)
+	stTaskEnd    = statement(`UPDATE tasks SET state = ?2, body = ?3, ended_ms = ?4 WHERE seq = ?1`)
+	stTaskDelete = statement(`DELETE FROM tasks WHERE seq = ?1`)
+	stTaskByID   = statement(selectTask + `WHERE id = ?1`)
+	stTaskBySeq  = statement(selectTask + `WHERE seq = ?1`)
+	stTaskByKey  = statement(selectTask + `WHERE key = ?1`)
+	stTaskPlace  = statement(`SELECT state, queue, order_key, place FROM tasks WHERE id = ?1`)
+	stHeads      = statement(selectTask + `WHERE queue = ?1 AND ready = 1 AND (order_key, place) > (?2, ?3)
+		ORDER BY order_key, place`)
+	stPending = statement(selectTask + `WHERE ready IS NOT NULL`)
 
-	stRequestPut:    `INSERT INTO requests(seq, body) VALUES(?1, ?2)`,
-	stRequestGet:    `SELECT r.body, e.sealed FROM requests r LEFT JOIN envs e ON e.seq = r.seq WHERE r.seq = ?1`,
-	stRequestDelete: `DELETE FROM requests WHERE seq = ?1`,
-	stEnvPut:        `INSERT INTO envs(seq, sealed) VALUES(?1, ?2)`,
+	stRequestPut    = statement(`INSERT INTO requests(seq, body) VALUES(?1, ?2)`)
+	stRequestGet    = statement(`SELECT r.body, e.sealed FROM requests r LEFT JOIN envs e ON e.seq = r.seq WHERE r.seq = ?1`)
+	stRequestDelete = statement(`DELETE FROM requests WHERE seq = ?1`)
+	stEnvPut        = statement(`INSERT INTO envs(seq, sealed) VALUES(?1, ?2)`)
 	// Zeros of the same length go where the secret was; a row that is only
 	// deleted leaves its bytes in the file.
-	stEnvBlank:  `UPDATE envs SET sealed = zeroblob(length(sealed)) WHERE seq = ?1`,
-	stEnvDelete: `DELETE FROM envs WHERE seq = ?1`,
-	stResultPut: `INSERT INTO results(seq, body) VALUES(?1, ?2) ON CONFLICT(seq) DO UPDATE SET body = ?2`,
-	stResultGet: `SELECT body FROM results WHERE seq = ?1`,
+	stEnvBlank  = statement(`UPDATE envs SET sealed = zeroblob(length(sealed)) WHERE seq = ?1`)
+	stEnvDelete = statement(`DELETE FROM envs WHERE seq = ?1`)
+	stResultPut = statement(`INSERT INTO results(seq, body) VALUES(?1, ?2) ON CONFLICT(seq) DO UPDATE SET body = ?2`)
+	stResultGet = statement(`SELECT body FROM results WHERE seq = ?1`)
 
-	stResultDelete: `DELETE FROM results WHERE seq = ?1`,
+	stResultDelete = statement(`DELETE FROM results WHERE seq = ?1`)
 
-	stSlotPut: `INSERT INTO slots(agent, slot, task, fence, expires_ms, withheld) VALUES(?1, ?2, ?3, ?4, ?5, ?6)
-		ON CONFLICT(agent, slot) DO UPDATE SET task = ?3, fence = ?4, expires_ms = ?5, withheld = ?6`,
-	stSlotDelete:   `DELETE FROM slots WHERE agent = ?1 AND slot = ?2`,
-	stSlotsAll:     `SELECT agent, slot, task, fence, expires_ms, withheld FROM slots ORDER BY agent, slot`,
-	stSlotsOf:      `SELECT agent, slot, task, fence, expires_ms, withheld FROM slots WHERE agent = ?1 ORDER BY slot`,
-	stSlotWithhold: `UPDATE slots SET withheld = 1 WHERE task = ?1`,
-	stInFlight:     `SELECT task FROM slots WHERE withheld = 0`,
+	stSlotPut = statement(`INSERT INTO slots(agent, slot, task, fence, expires_ms, withheld) VALUES(?1, ?2, ?3, ?4, ?5, ?6)
+		ON CONFLICT(agent, slot) DO UPDATE SET task = ?3, fence = ?4, expires_ms = ?5, withheld = ?6`)
+	stSlotDelete   = statement(`DELETE FROM slots WHERE agent = ?1 AND slot = ?2`)
+	stSlotsAll     = statement(`SELECT agent, slot, task, fence, expires_ms, withheld FROM slots ORDER BY agent, slot`)
+	stSlotsOf      = statement(`SELECT agent, slot, task, fence, expires_ms, withheld FROM slots WHERE agent = ?1 ORDER BY slot`)
+	stSlotWithhold = statement(`UPDATE slots SET withheld = 1 WHERE task = ?1`)
+	stInFlight     = statement(`SELECT task FROM slots WHERE withheld = 0`)
 
-	stTurn:  selectTask + `WHERE session = ?1 AND ended_ms IS NULL ORDER BY order_key, place`,
-	stNamed: `SELECT 1 FROM tasks WHERE session = ?1 LIMIT 1`,
-	stDue: selectTask + `WHERE ready = 0 AND not_before_ms IS NOT NULL AND (not_before_ms, place) > (?1, ?2)
-		AND not_before_ms <= ?3 ORDER BY not_before_ms, place`,
-	stNextDue: `SELECT not_before_ms FROM tasks WHERE ready = 0 AND not_before_ms IS NOT NULL
-		AND not_before_ms > ?1 ORDER BY not_before_ms LIMIT 1`,
-	stOverdue: selectTask + `WHERE ready IS NOT NULL AND wait_until_ms IS NOT NULL AND wait_until_ms <= ?1
-		ORDER BY wait_until_ms, place`,
-	stQueueNext: `SELECT queue FROM tasks WHERE ready IS NOT NULL AND queue > ?1 ORDER BY queue LIMIT 1`,
-	stWaiting: `SELECT order_key, place, seq FROM tasks WHERE queue = ?1 AND ready = 0 AND (order_key, place) > (?2, ?3)
+	stTurn  = statement(selectTask + `WHERE session = ?1 AND ended_ms IS NULL ORDER BY order_key, place`)
+	stNamed = statement(`SELECT 1 FROM tasks WHERE session = ?1 LIMIT 1`)
+	stDue   = statement(selectTask + `WHERE ready = 0 AND not_before_ms IS NOT NULL AND (not_before_ms, place) > (?1, ?2)
+		AND not_before_ms <= ?3 ORDER BY not_before_ms, place`)
+	stNextDue = statement(`SELECT not_before_ms FROM tasks WHERE ready = 0 AND not_before_ms IS NOT NULL
+		AND not_before_ms > ?1 ORDER BY not_before_ms LIMIT 1`)
+	stOverdue = statement(selectTask + `WHERE ready IS NOT NULL AND wait_until_ms IS NOT NULL AND wait_until_ms <= ?1
+		ORDER BY wait_until_ms, place`)
+	stQueueNext = statement(`SELECT queue FROM tasks WHERE ready IS NOT NULL AND queue > ?1 ORDER BY queue LIMIT 1`)
+	stWaiting   = statement(`SELECT order_key, place, seq FROM tasks WHERE queue = ?1 AND ready = 0 AND (order_key, place) > (?2, ?3)
 		UNION ALL SELECT order_key, place, seq FROM tasks WHERE queue = ?1 AND ready = 1 AND (order_key, place) > (?2, ?3)
-		ORDER BY order_key, place`,
-	stEnded:      selectTask + `WHERE ended_ms IS NOT NULL AND (ended_ms, seq) < (?1, ?2) ORDER BY ended_ms DESC, seq DESC`,
-	stEndedFirst: selectTask + `WHERE ended_ms IS NOT NULL AND (ended_ms, seq) > (?1, ?2) AND ended_ms < ?3 ORDER BY ended_ms, seq`,
-	stChildren:   selectTask + `WHERE parent = ?1 ORDER BY seq`,
-	stIDsFrom:    `SELECT id, seq FROM tasks WHERE id >= ?1 AND id < ?2 ORDER BY id DESC`,
-	stIDsNewest:  `SELECT id, seq FROM tasks WHERE seq <= ?1 ORDER BY seq DESC`,
-	stStrays: `SELECT id FROM tasks WHERE seq > (SELECT coalesce(max(seq), 0) FROM tasks) - ?1 AND state IN (?2, ?3, ?4)
-		AND id NOT IN (SELECT task FROM slots) ORDER BY seq LIMIT 100`,
+		ORDER BY order_key, place`)
+	stEnded      = statement(selectTask + `WHERE ended_ms IS NOT NULL AND (ended_ms, seq) < (?1, ?2) ORDER BY ended_ms DESC, seq DESC`)
+	stEndedFirst = statement(selectTask + `WHERE ended_ms IS NOT NULL AND (ended_ms, seq) > (?1, ?2) AND ended_ms < ?3 ORDER BY ended_ms, seq`)
+	stChildren   = statement(selectTask + `WHERE parent = ?1 ORDER BY seq`)
+	stIDsFrom    = statement(`SELECT id, seq FROM tasks WHERE id >= ?1 AND id < ?2 ORDER BY id DESC`)
+	stIDsNewest  = statement(`SELECT id, seq FROM tasks WHERE seq <= ?1 ORDER BY seq DESC`)
+	stStrays     = statement(`SELECT id FROM tasks WHERE seq > (SELECT coalesce(max(seq), 0) FROM tasks) - ?1 AND state IN (?2, ?3, ?4)
+		AND id NOT IN (SELECT task FROM slots) ORDER BY seq LIMIT 100`)
 
-	stDocGet:          `SELECT sort, body FROM docs WHERE kind = ?1 AND id = ?2`,
-	stDocPut:          `INSERT INTO docs(kind, id, sort, body) VALUES(?1, ?2, ?3, ?4) ON CONFLICT(kind, id) DO UPDATE SET sort = ?3, body = ?4`,
-	stDocDelete:       `DELETE FROM docs WHERE kind = ?1 AND id = ?2`,
-	stPageID:          page + `id >= ?2 AND (id > ?2 OR ?3) ORDER BY id`,
-	stPageIDFalling:   page + `id < ?2 ORDER BY id DESC`,
-	stPageSort:        page + `(sort, id) > (?2, ?3) ORDER BY sort, id`,
-	stPageSortFalling: page + `(sort, id) < (?2, ?3) ORDER BY sort DESC, id DESC`,
+	stDocGet          = statement(`SELECT sort, body FROM docs WHERE kind = ?1 AND id = ?2`)
+	stDocPut          = statement(`INSERT INTO docs(kind, id, sort, body) VALUES(?1, ?2, ?3, ?4) ON CONFLICT(kind, id) DO UPDATE SET sort = ?3, body = ?4`)
+	stDocDelete       = statement(`DELETE FROM docs WHERE kind = ?1 AND id = ?2`)
+	stPageID          = statement(page + `id >= ?2 AND (id > ?2 OR ?3) ORDER BY id`)
+	stPageIDFalling   = statement(page + `id < ?2 ORDER BY id DESC`)
+	stPageSort        = statement(page + `(sort, id) > (?2, ?3) ORDER BY sort, id`)
+	stPageSortFalling = statement(page + `(sort, id) < (?2, ?3) ORDER BY sort DESC, id DESC`)
 
-	stJournalInsert: `INSERT INTO journal(last, first, newest_ms, body) VALUES(?1, ?2, ?3, ?4)`,
-	stJournalAfter:  `SELECT last, first, newest_ms, body FROM journal WHERE last > ?1 ORDER BY last`,
-	stJournalDelete: `DELETE FROM journal WHERE last <= ?1`,
+	stJournalInsert = statement(`INSERT INTO journal(last, first, newest_ms, body) VALUES(?1, ?2, ?3, ?4)`)
+	stJournalAfter  = statement(`SELECT last, first, newest_ms, body FROM journal WHERE last > ?1 ORDER BY last`)
+	stJournalDelete = statement(`DELETE FROM journal WHERE last <= ?1`)
 
-	stSeqs: `SELECT seq FROM tasks WHERE seq > ?1 ORDER BY seq`,
+	stSeqs = statement(`SELECT seq FROM tasks WHERE seq > ?1 ORDER BY seq`)
 	// A row that is set aside stands in no index but those that are unique.
-	stSetAside: `UPDATE tasks SET state = ?2, ready = NULL, session = NULL, not_before_ms = NULL, wait_until_ms = NULL,
-		ended_ms = NULL, parent = NULL WHERE seq = ?1`,
-	stDamagedPut: `INSERT INTO damaged(seq, id, what) VALUES(?1, ?2, ?3) ON CONFLICT(seq) DO NOTHING`,
-	stDamagedGet: `SELECT what FROM damaged WHERE seq = ?1`,
-	stDamagedAll: `SELECT id, what FROM damaged ORDER BY seq`,
+	stSetAside = statement(`UPDATE tasks SET state = ?2, ready = NULL, session = NULL, not_before_ms = NULL, wait_until_ms = NULL,
+		ended_ms = NULL, parent = NULL WHERE seq = ?1`)
+	stDamagedPut = statement(`INSERT INTO damaged(seq, id, what) VALUES(?1, ?2, ?3) ON CONFLICT(seq) DO NOTHING`)
+	stDamagedGet = statement(`SELECT what FROM damaged WHERE seq = ?1`)
+	stDamagedAll = statement(`SELECT id, what FROM damaged ORDER BY seq`)
 
-	stMetaGet: `SELECT store_id, sum_key, sum_check, moment, seq, place, fence, entry, enqueued_ms, woken_ms, cut FROM meta WHERE id = 1`,
-	stMetaPut: `UPDATE meta SET moment = ?1, seq = ?2, place = ?3, fence = ?4, entry = ?5, enqueued_ms = ?6, woken_ms = ?7,
-		cut = ?8 WHERE id = 1`,
-	stMetaSeen:  `SELECT moment, entry FROM meta WHERE id = 1`,
-	stMetaCheck: `UPDATE meta SET sum_check = ?1 WHERE id = 1`,
+	stMetaGet = statement(`SELECT store_id, sum_key, sum_check, moment, seq, place, fence, entry, enqueued_ms, woken_ms, cut FROM meta WHERE id = 1`)
+	stMetaPut = statement(`UPDATE meta SET moment = ?1, seq = ?2, place = ?3, fence = ?4, entry = ?5, enqueued_ms = ?6, woken_ms = ?7,
+		cut = ?8 WHERE id = 1`)
+	stMetaSeen  = statement(`SELECT moment, entry FROM meta WHERE id = 1`)
+	stMetaCheck = statement(`UPDATE meta SET sum_check = ?1 WHERE id = 1`)
 
-	stSumTasks:    `SELECT seq, body, id, queue, session, parent, key FROM tasks WHERE seq > ?1 ORDER BY seq`, // the text columns behind the body
-	stSumTask:     `UPDATE tasks SET body = ?2 WHERE seq = ?1`,
-	stSumRequests: `SELECT seq, body FROM requests WHERE seq > ?1 ORDER BY seq`,
-	stSumRequest:  `UPDATE requests SET body = ?2 WHERE seq = ?1`,
-	stSumResults:  `SELECT seq, body FROM results WHERE seq > ?1 ORDER BY seq`,
-	stSumResult:   `UPDATE results SET body = ?2 WHERE seq = ?1`,
-}
+	stSumTasks    = statement(`SELECT seq, body, id, queue, session, parent, key FROM tasks WHERE seq > ?1 ORDER BY seq`) // the text columns behind the body
+	stSumTask     = statement(`UPDATE tasks SET body = ?2 WHERE seq = ?1`)
+	stSumRequests = statement(`SELECT seq, body FROM requests WHERE seq > ?1 ORDER BY seq`)
+	stSumRequest  = statement(`UPDATE requests SET body = ?2 WHERE seq = ?1`)
+	stSumResults  = statement(`SELECT seq, body FROM results WHERE seq > ?1 ORDER BY seq`)
+	stSumResult   = statement(`UPDATE results SET body = ?2 WHERE seq = ?1`)
+)

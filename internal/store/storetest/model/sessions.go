@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -115,7 +116,7 @@ func (s *Store) Sessions(ctx context.Context, q store.SessionQuery) (store.Sessi
 			continue
 		}
 		if len(page.Sessions) == q.Limit {
-			page.Next = store.SpotOf(&page.Sessions[q.Limit-1]).Cursor()
+			page.Next = placeOf(page.Sessions[q.Limit-1]).Cursor()
 			break
 		}
 		page.Sessions = append(page.Sessions, held)
@@ -127,10 +128,20 @@ func (s *Store) Sessions(ctx context.Context, q store.SessionQuery) (store.Sessi
 func (s *Store) sessionsBefore(from store.SessionCursor) []signalbox.Session {
 	var list []signalbox.Session
 	for _, held := range s.sessions {
-		if from.Compare(store.SpotOf(&held)) < 0 {
+		if comparePlaces(from, placeOf(held)) < 0 {
 			list = append(list, held)
 		}
 	}
-	slices.SortFunc(list, func(a, b signalbox.Session) int { return store.SpotOf(&a).Compare(store.SpotOf(&b)) })
+	slices.SortFunc(list, func(a, b signalbox.Session) int { return comparePlaces(placeOf(a), placeOf(b)) })
 	return list
+}
+
+// placeOf is the place of a session in the list.
+func placeOf(s signalbox.Session) store.SessionCursor {
+	return store.SessionCursor{Used: s.LastUsed.UnixMilli(), ID: s.ID}
+}
+
+// comparePlaces is below 0 where a comes before b: the last used is first.
+func comparePlaces(a, b store.SessionCursor) int {
+	return cmp.Or(cmp.Compare(b.Used, a.Used), cmp.Compare(b.ID, a.ID))
 }

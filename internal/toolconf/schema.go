@@ -12,50 +12,68 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/conffile"
 )
 
-// inputSchema is the schema of a command's input.
-type inputSchema struct {
-	text []byte // JSON Schema; empty: an object of anything
+// schema is the JSON Schema of an object.
+type schema struct {
+	text []byte // empty: an object of anything
 	root map[string]any
 }
 
-// properties are those at the top, or nil where it names none.
-func (i inputSchema) properties() map[string]any {
-	out, _ := i.root["properties"].(map[string]any)
+// properties are the top-level properties, or nil if it has none.
+func (x schema) properties() map[string]any {
+	out, _ := x.root["properties"].(map[string]any)
 	return out
 }
 
-// knows reports whether an input may have the property.
-func (i inputSchema) knows(name string) bool {
-	properties := i.properties()
+// knows reports whether an object may have the property.
+func (x schema) knows(name string) bool {
+	properties := x.properties()
 	_, ok := properties[name]
 	return ok || properties == nil
 }
 
-// inputSchema reads the schema: JSON Schema, or the short form of it that a
-// mcp-config.json has, a section of fields.
-func (s *section) inputSchema() inputSchema {
+// argumentsSchema reads the schema of a REST tool's arguments, as it is written.
+func (s *section) argumentsSchema() (out schema) {
+	pair, key, ok := s.take("parametersSchema")
+	if !ok {
+		return out
+	}
+	if pair.Value.Form != conffile.Section {
+		s.wrong(pair.Value, key, "a JSON Schema of an object", false)
+		return out
+	}
+	out.text = s.json(pair.Value, key, nil)
+	_ = json.Unmarshal(out.text, &out.root) // the check of parameters is skipped for what cannot be decoded
+	if t := out.root["type"]; t != nil && t != "object" {
+		s.problem(pair.Value.Line, key+".type", "want object: the arguments of a tool are one")
+	}
+	return out
+}
+
+// inputSchema reads the schema of a command's input: JSON Schema, or the short form
+// of mcp-config.json, a section of fields.
+func (s *section) inputSchema() schema {
 	pair, key, ok := s.take("inputSchema", "input_schema")
 	if !ok {
-		return inputSchema{}
+		return schema{}
 	}
 	node := pair.Value
 	if node.Form != conffile.Section {
 		s.wrong(node, key, "a JSON Schema of an object, or a section of fields", false)
-		return inputSchema{}
+		return schema{}
 	}
 	if isFields(node) {
 		f := fields{section: s}
 		if node = f.object(node, key); node == nil {
-			return inputSchema{}
+			return schema{}
 		}
 	}
-	out := inputSchema{text: s.json(node, key, nil)}
+	out := schema{text: s.json(node, key, nil)}
 	if out.text == nil || json.Unmarshal(out.text, &out.root) != nil {
-		return inputSchema{}
+		return schema{}
 	}
 	if t, ok := out.root["type"]; ok && t != "object" {
 		s.problem(pair.Value.Line, key+".type", "want object: the input of a tool is one")
-		return inputSchema{}
+		return schema{}
 	}
 	if at, err := wrongSchema(out.root, ""); err != nil {
 		s.problem(lineOf(pair.Value, at), key+at, "it is not a JSON Schema: "+conffile.Cut(err.Error()))
@@ -63,8 +81,7 @@ func (s *section) inputSchema() inputSchema {
 	return out
 }
 
-// wrongSchema finds what is wrong with a schema, and where: in the innermost
-// property that has it.
+// wrongSchema returns the error of a schema and the innermost property that has it.
 func wrongSchema(root map[string]any, at string) (string, error) {
 	err := checkSchema(root)
 	if err == nil {
@@ -79,8 +96,8 @@ func wrongSchema(root map[string]any, at string) (string, error) {
 			}
 			continue
 		}
-		// What a property refers to stands outside it, so that alone it may fail
-		// by a reference that is well.
+		// A property may refer to definitions outside it, so on its own it may fail
+		// although the reference is correct.
 		if property = maps.Clone(property); property["$defs"] == nil && root["$defs"] != nil {
 			property["$defs"] = root["$defs"]
 		}
@@ -92,7 +109,7 @@ func wrongSchema(root map[string]any, at string) (string, error) {
 	return at, err
 }
 
-// lineOf is the line of a place in a schema, or that of the schema.
+// lineOf is the line of a place in a schema, or of the schema itself.
 func lineOf(n *conffile.Node, at string) int {
 	for name := range strings.SplitSeq(strings.TrimPrefix(at, "."), ".") {
 		i := slices.IndexFunc(n.Pairs, func(p conffile.Pair) bool { return shownName(p.Key) == name })
@@ -107,7 +124,7 @@ func lineOf(n *conffile.Node, at string) int {
 // checkSchema reports what is wrong with a JSON Schema.
 func checkSchema(root map[string]any) error {
 	root = maps.Clone(root)
-	delete(root, "$schema") // an older version than the library knows differs in nothing that tools use
+	delete(root, "$schema") // older versions do not differ in anything that tools use
 	text, err := json.Marshal(root)
 	if err != nil {
 		return err
@@ -116,15 +133,15 @@ func checkSchema(root map[string]any) error {
 	if err := json.Unmarshal(text, &parsed); err != nil {
 		return plainSchemaError(err)
 	}
-	// A pattern that Go cannot check, such as one with a look-ahead, is no
-	// mistake: it stands in the schema for callers, and is left out of the check.
+	// A pattern that Go does not support, such as one with a look-ahead, is not an
+	// error: callers may support it.
 	if _, err := parsed.Resolve(nil); err != nil && !strings.Contains(err.Error(), "regexp") {
 		return err
 	}
 	return nil
 }
 
-// plainSchemaError is an error of decoding without the terms of Go.
+// plainSchemaError is a decoding error without the names of Go types.
 func plainSchemaError(err error) error {
 	if bad, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		err = errors.New("a " + bad.Value + " stands where it cannot")
@@ -138,17 +155,18 @@ func plainSchemaError(err error) error {
 // secrets are the properties that the key secrets names, and those that the
 // schema marks (writeOnly, or the format password), at the top or anywhere below
 // one.
-func (s *section) secrets(schema inputSchema) []string {
-	var out []string
+func (s *section) secrets(input schema) []string {
+	var named, out []string
 	pair, _ := s.given("secrets")
-	for _, name := range s.texts(propertyName, "secrets") {
-		if !schema.knows(name) {
+	s.texts(&named, propertyName, "secrets")
+	for _, name := range named {
+		if !input.knows(name) {
 			s.odd(pair.Line, s.sub("secrets"), "it names the property "+shownName(name)+", which inputSchema does not have")
 			continue
 		}
 		out = append(out, name)
 	}
-	for name, property := range schema.properties() {
+	for name, property := range input.properties() {
 		if marked(property) {
 			out = append(out, name)
 		}
