@@ -1,3 +1,6 @@
+// Package queuetools is the queue itself as MCP tools: submit a task, follow it,
+// chat with an agent. A call asks the HTTP API, in process, as the same caller,
+// so that rights, limits, audit and texts are those of the API.
 package queuetools
 
 import (

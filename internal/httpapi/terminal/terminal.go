@@ -1,3 +1,8 @@
+// Package terminal opens terminals of agents in a browser: a ticket, asked for
+// with a token, opens one WebSocket, which is carried to the agent and back.
+//
+// Tickets and open terminals live in memory, and end with the process. A
+// terminal ends when its user loses the right to it.
 package terminal
 
 import (
