@@ -8,6 +8,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,6 +50,18 @@ func TestDoctor(t *testing.T) {
 	t.Cleanup(holding.Close)
 	if said := b.doctorOf(1, "--director", holding.URL); !strings.Contains(said, "fail  events    events do not come as they are sent") {
 		t.Errorf("a proxy that holds events back:\n%s", said)
+	}
+	var held atomic.Bool
+	once := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/live" && !held.Swap(true) {
+			holding.Config.Handler.ServeHTTP(w, r)
+			return
+		}
+		plain.Config.Handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(once.Close)
+	if said := b.doctorOf(0, "--director", once.URL); !strings.Contains(said, "events come one by one") || !held.Load() {
+		t.Errorf("events that were late once, as on a busy machine:\n%s", said)
 	}
 	late := fakeStatus(t, -time.Hour)
 	if _, err := b.client(d.url).RegisterAgent(b.ctx(), api.RegisterAgent{Name: "late", Kind: "other", URL: late}); err != nil {

@@ -230,7 +230,17 @@ type arrival struct{ sent, received time.Time }
 
 // checkStream checks that the director's events arrive one by one, which a proxy
 // that buffers prevents, and compares the clocks.
+// A client that is busy reads an event late, once: a proxy that buffers does it again.
 func (a *app) checkStream(ctx context.Context) []api.Check {
+	checks := a.readStream(ctx)
+	if len(checks) > 0 && checks[0].State == checkFail && ctx.Err() == nil {
+		return a.readStream(ctx)
+	}
+	return checks
+}
+
+// readStream reads a few events of the live stream and evaluates when they came.
+func (a *app) readStream(ctx context.Context) []api.Check {
 	c, err := a.client(client.Options{Tries: 1})
 	if err != nil {
 		return nil // directorChecks has reported it
