@@ -45,10 +45,13 @@ func (d *Server) events(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s, err := d.streams.Open(w)
-	if err != nil || r.Method == http.MethodHead {
+	if err != nil {
 		return err
 	}
 	defer s.Close()
+	if r.Method == http.MethodHead {
+		return nil
+	}
 	reader := eventReader{feed: &d.feed, stream: s, filter: filter, moments: extra, now: d.engine.Now}
 	if err := reader.begin(after, oldest, newest); err != nil {
 		return nil

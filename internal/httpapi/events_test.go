@@ -344,3 +344,15 @@ func TestAGapInTheMiddleOfABatchIsToldOf(t *testing.T) {
 		t.Errorf("more than one reset: %s", got)
 	}
 }
+
+// A HEAD request has no body, and leaves no stream open.
+func TestHeadOpensNoStream(t *testing.T) {
+	b := apitest.New(t)
+	task := b.Submit(`{"prompt":"p"}`).QueueID
+	for _, path := range []string{"/api/events", "/api/live", "/api/queue/" + task + "/output"} {
+		b.Do("HEAD", path, "", apitest.Header("Accept", "text/event-stream")).Want(t, 200, nil)
+		if n := b.Server.OpenStreams(); n != 0 {
+			t.Errorf("%s: %d streams are open", path, n)
+		}
+	}
+}

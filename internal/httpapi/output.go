@@ -67,10 +67,13 @@ func (d *Server) streamOutput(w http.ResponseWriter, r *http.Request, id string,
 		after = seen
 	}
 	s, err := d.streams.Open(w)
-	if err != nil || r.Method == http.MethodHead {
+	if err != nil {
 		return err
 	}
 	defer s.Close()
+	if r.Method == http.MethodHead {
+		return nil
+	}
 	ctx, cancel := d.untilStopped(r.Context())
 	defer cancel()
 	told := "" // the message that was told last
