@@ -88,7 +88,7 @@ var lostMutants = []Mutant{
 		File: "internal/execution/mask.go",
 		Edits: []Edit{{
 			"return len(v) < minMaskedBytes",
-			"return len(v) < 100*maskFrom",
+			"return len(v) < 100*minMaskedBytes",
 		}},
 		Package: "internal/execution/push", Tests: []string{"TestFault09EnvStaysOutOfLogsAndJournal"},
 	},
