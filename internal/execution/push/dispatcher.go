@@ -134,12 +134,17 @@ func (d *Dispatcher) Start(ctx context.Context) error {
 	return nil
 }
 
+// StopClaiming makes no more claims; what runs goes on.
+func (d *Dispatcher) StopClaiming() {
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
+	d.Draining = true
+}
+
 // Drain stops claiming. It returns when no run is left or ctx ends, with the number of runs
 // left.
 func (d *Dispatcher) Drain(ctx context.Context) int {
-	d.Mu.Lock()
-	d.Draining = true
-	d.Mu.Unlock()
+	d.StopClaiming()
 	return d.work.Wait(ctx)
 }
 

@@ -311,6 +311,7 @@ func (d *Director) Run(ctx context.Context, ready func(ctx context.Context) erro
 func (d *Director) drain(ctx context.Context) {
 	d.api.SetDraining(true)
 	d.pull.Drain()
+	d.push.StopClaiming() // before the log says so
 	impatient, done := signal.NotifyContext(context.WithoutCancel(ctx), os.Interrupt, syscall.SIGTERM)
 	defer done()
 	grace, cancel := context.WithTimeout(impatient, d.Config.Grace)
