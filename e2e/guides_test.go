@@ -274,21 +274,21 @@ func (g *guide) play(at string, s step) {
 	command := g.here(s.command)
 	g.t.Logf("%s: $ %s", at, command)
 	want := strings.ReplaceAll(s.want, shownAddr, g.addr)
-	out, both, err := g.shell(command)
-	for deadline := time.Now().Add(long / 3); readOnly.MatchString(s.command) && !shows(want, out, both) && time.Now().Before(deadline); {
+	printed, err := g.shell(command)
+	for deadline := time.Now().Add(long / 3); readOnly.MatchString(s.command) && !printed.shows(want) && time.Now().Before(deadline); {
 		time.Sleep(100 * time.Millisecond)
-		out, both, err = g.shell(command)
+		printed, err = g.shell(command)
 	}
 	if err != nil {
 		g.t.Errorf("%s: %s: %v", at, command, err)
 	}
-	if !shows(want, out, both) {
-		g.t.Fatalf("%s: %s printed\n%s\nthe page shows\n%s", at, command, both, s.want)
+	if !printed.shows(want) {
+		g.t.Fatalf("%s: %s printed\n%s\nthe page shows\n%s", at, command, printed.both.text(), s.want)
 	}
 	if strings.HasPrefix(command, "kill ") && g.up != nil {
 		g.up.exits() // a reader sees it end before starting it again
 	}
-	if ids := fullID.FindAllString(both, -1); len(ids) > 0 {
+	if ids := fullID.FindAllString(printed.both.text(), -1); len(ids) > 0 {
 		g.last = ids[len(ids)-1]
 	}
 }
@@ -297,21 +297,42 @@ func (g *guide) play(at string, s step) {
 // the next than a test, so these are tried until they show what the page shows.
 var readOnly = regexp.MustCompile(`^(signalbox (status|agents|why|history|tools queues|tools tasks)\b|cat )`)
 
-// shows reports whether a page shows what a command printed, on standard output
-// alone or on both.
-func shows(want, out, both string) bool { return matches(want, out) || matches(want, both) }
+// printed is what a command printed, by two pipes: where its errors stood among
+// its output is not known for sure.
+type printed struct{ out, errs, both *tape }
+
+func newPrinted() printed { return printed{newTape(), newTape(), newTape()} }
+
+// to has a command print there.
+func (p printed) to(cmd *exec.Cmd) {
+	cmd.Stdout, cmd.Stderr = io.MultiWriter(p.out, p.both), io.MultiWriter(p.errs, p.both)
+}
+
+// shows reports whether a page shows what was printed: the output alone, or the
+// errors somewhere in it.
+func (p printed) shows(want string) bool {
+	if matches(want, p.out.text()) || matches(want, p.both.text()) {
+		return true
+	}
+	lines := strings.SplitAfter(p.out.text(), "\n")
+	for i := range len(lines) + 1 {
+		if matches(want, strings.Join(lines[:i], "")+p.errs.text()+strings.Join(lines[i:], "")) {
+			return true
+		}
+	}
+	return false
+}
 
 // shell runs one command with the variables and in the folder that the one
 // before left.
-func (g *guide) shell(command string) (out, both string, err error) {
+func (g *guide) shell(command string) (printed, error) {
 	ctx, cancel := context.WithTimeout(g.t.Context(), long)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", fmt.Sprintf("%s%s\ncode=$?\n{ export -p; echo cd \"'$PWD'\"; } > %s\nexit $code\n", g.before(), command, g.state))
 	cmd.Dir, cmd.Env, cmd.WaitDelay = g.work, g.environ(), time.Second
-	stdout, all := newTape(), newTape()
-	cmd.Stdout, cmd.Stderr = io.MultiWriter(stdout, all), all
-	err = cmd.Run()
-	return stdout.text(), all.text(), err
+	p := newPrinted()
+	p.to(cmd)
+	return p, cmd.Run()
 }
 
 // unit has systemd look at a unit, where it is there.

@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -90,15 +89,15 @@ func (b *box) play(s step) string {
 	b.t.Logf("README.md:%d: $ %s", s.line, s.command)
 	cmd := exec.CommandContext(b.ctx(), "/bin/sh", "-c", s.command)
 	cmd.Dir, cmd.Env = b.work, b.environ()
-	out, both := newTape(), newTape()
-	cmd.Stdout, cmd.Stderr = io.MultiWriter(out, both), both
+	p := newPrinted()
+	p.to(cmd)
 	if err := cmd.Run(); err != nil {
 		b.t.Errorf("README.md:%d: %s: %v", s.line, s.command, err)
 	}
-	if !matches(s.want, out.text()) && !matches(s.want, both.text()) {
-		b.t.Errorf("README.md:%d: %s printed\n%s\nthe README shows\n%s", s.line, s.command, both.text(), s.want)
+	if !p.shows(s.want) {
+		b.t.Errorf("README.md:%d: %s printed\n%s\nthe README shows\n%s", s.line, s.command, p.both.text(), s.want)
 	}
-	return out.text()
+	return p.out.text()
 }
 
 func TestTranscriptsAreReadAndCompared(t *testing.T) {
