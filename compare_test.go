@@ -22,7 +22,7 @@ var harmless = map[string]string{
 	"audit.go: row.Prev != hash":                                                   "the chain is public to whoever may read it",
 	"audit.go: row.Sum != row.Hash":                                                "as above",
 	"internal/cli/audit.go: row.Hash == want.Hash":                                 "as above",
-	"internal/httpapi/gate.go: route.Scope == api.ScopeTicket":                     "the name of a scope",
+	"internal/httpapi/access/gate.go: route.Scope == api.ScopeTicket":                     "the name of a scope",
 	"internal/httpapi/mount.go: route.Scope != api.ScopeTicket":                    "the name of a scope",
 	"internal/httpapi/openapi.go: route.Scope != api.ScopeTicket":                  "the name of a scope",
 	"internal/execution/push/agents.go: bytes.Equal(a.SealedToken, b.SealedToken)": "two rows of the store",

@@ -10,6 +10,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/store"
@@ -79,7 +80,7 @@ func (d *Server) activities(w http.ResponseWriter, r *http.Request) error {
 }
 
 func activityFilterOf(r *http.Request) (activityFilter, error) {
-	f := activityFilter{who: callerOf(r).who, agent: httpio.Param(r, "agent"), kind: httpio.Param(r, "type"), state: httpio.Param(r, "state")}
+	f := activityFilter{who: access.CallerOf(r).Who, agent: httpio.Param(r, "agent"), kind: httpio.Param(r, "type"), state: httpio.Param(r, "state")}
 	types := []string{typeChat, typeTask, typeSchedule, typeCollaboration, typeTool}
 	states := []string{activityQueued, activityStarted, activityCompleted, activityFailed}
 	if f.kind != "" && !slices.Contains(types, f.kind) {
@@ -217,7 +218,7 @@ func (d *Server) activity(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	who := callerOf(r).who
+	who := access.CallerOf(r).Who
 	if !who.SeesTask(&t) {
 		return signalbox.Errorf(signalbox.CodeNotFound, "there is no task %s", id)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
@@ -21,7 +22,7 @@ func (d *Server) agents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	who := callerOf(r).who
+	who := access.CallerOf(r).Who
 	rows = slices.DeleteFunc(slices.Clone(rows), func(a signalbox.Agent) bool { return !who.MayUse(a.Name) })
 	views, err := d.agentViews(r.Context(), rows)
 	if err != nil {
@@ -160,11 +161,11 @@ func (d *Server) removeAgent(w http.ResponseWriter, r *http.Request) error {
 		return httpio.Refuse(signalbox.CodeConflict, "take it out of the configuration and restart the director",
 			"agent %s stands in the configuration: it would come back", name)
 	}
-	if err := d.engine.RemoveAgent(r.Context(), name, callerOf(r).String()); err != nil {
+	if err := d.engine.RemoveAgent(r.Context(), name, access.CallerOf(r).String()); err != nil {
 		return err
 	}
 	d.names.forget()
-	return d.recorded(w, r, signalbox.Audit{EventType: "agent", Action: "remove", AgentName: name, Resource: row.URL}, http.StatusNoContent, nil)
+	return d.audit.WriteAndAnswer(w, r, signalbox.Audit{EventType: "agent", Action: "remove", AgentName: name, Resource: row.URL}, http.StatusNoContent, nil)
 }
 
 // agentRow reads an agent. What cannot be a name names no agent.
@@ -184,12 +185,12 @@ func (d *Server) clearLane(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	n, failed := d.engine.ClearLane(r.Context(), row.Name, callerOf(r).String())
+	n, failed := d.engine.ClearLane(r.Context(), row.Name, access.CallerOf(r).String())
 	if failed != nil && n == 0 {
 		return failed
 	}
-	if err := d.audit(r, signalbox.Audit{ // what was done before it failed, too
-		EventType: "agent_queue", Action: "clear_queue", AgentName: row.Name, Resource: signalbox.AgentQueue(row.Name), Result: resultOf(failed),
+	if err := d.audit.Write(r, signalbox.Audit{ // what was done before it failed, too
+		EventType: "agent_queue", Action: "clear_queue", AgentName: row.Name, Resource: signalbox.AgentQueue(row.Name), Result: access.ResultOf(failed),
 		Details: signalbox.AuditDetails(map[string]any{"cleared_count": n}),
 	}); err != nil || failed != nil {
 		return cmp.Or(failed, err)
@@ -206,13 +207,13 @@ func (d *Server) releaseLane(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ids, failed := d.engine.ReleaseLane(r.Context(), row.Name, callerOf(r).String())
+	ids, failed := d.engine.ReleaseLane(r.Context(), row.Name, access.CallerOf(r).String())
 	if failed != nil && len(ids) == 0 {
 		return failed
 	}
-	if err := d.audit(r, signalbox.Audit{ // what was done before it failed, too
+	if err := d.audit.Write(r, signalbox.Audit{ // what was done before it failed, too
 		EventType: "agent_queue", Action: "force_release", AgentName: row.Name, Resource: signalbox.AgentQueue(row.Name), Severity: signalbox.AuditWarning,
-		Result: resultOf(failed), Details: signalbox.AuditDetails(map[string]any{"was_running": len(ids) > 0, "queue_ids": ids}),
+		Result: access.ResultOf(failed), Details: signalbox.AuditDetails(map[string]any{"was_running": len(ids) > 0, "queue_ids": ids}),
 	}); err != nil || failed != nil {
 		return cmp.Or(failed, err)
 	}

@@ -29,7 +29,7 @@ func TestAttackManyReadersThatNeverRead(t *testing.T) {
 					conns = append(conns, c)
 				}
 				synctest.Wait()
-				if n := b.Server.Streams(); n != readers {
+				if n := b.Server.OpenStreams(); n != readers {
 					t.Fatalf("%d streams", n)
 				}
 				before := heap()
@@ -46,7 +46,7 @@ func TestAttackManyReadersThatNeverRead(t *testing.T) {
 				}
 				time.Sleep(httpapi.WriteTimeout + httpapi.Heartbeat)
 				synctest.Wait()
-				if n := b.Server.Streams(); n != 0 {
+				if n := b.Server.OpenStreams(); n != 0 {
 					t.Errorf("%d streams are still open", n)
 				}
 				for _, c := range conns {

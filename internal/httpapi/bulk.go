@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
@@ -64,9 +65,9 @@ func (d *Server) bulkQuery(r *http.Request, req *api.BulkRequest) (*signalbox.Qu
 	if doneWord[req.Action] == "" {
 		return nil, signalbox.Invalid("action", "action must be cancel or retry, not %q", httpio.Clip(req.Action))
 	}
-	if who := callerOf(r).who; req.Action == bulkRetry && !who.Has(signalbox.ScopeSubmit) {
+	if who := access.CallerOf(r).Who; req.Action == bulkRetry && !who.Has(signalbox.ScopeSubmit) {
 		return nil, httpio.Refuse(signalbox.CodeForbidden, "show a token that has it", "to retry needs the scope %s, and %s has %s",
-			signalbox.ScopeSubmit, who.String(), scopeWords(who.Scopes))
+			signalbox.ScopeSubmit, who.String(), access.ScopeWords(who.Scopes))
 	}
 	q, err := signalbox.ParseQuery(req.Query, d.engine.Now())
 	var wrong *signalbox.Error
@@ -92,7 +93,7 @@ func (d *Server) bulkTasks(r *http.Request, q *signalbox.Query, action string) (
 		}
 		return t.State.Terminal() && (completed || t.State != signalbox.Completed)
 	}
-	s := scanOf(q, callerOf(r).who, bulkRows, func() int { return httpio.MaxLimit })
+	s := scanOf(q, access.CallerOf(r).Who, bulkRows, func() int { return httpio.MaxLimit })
 	if action == bulkCancel {
 		s.MayMatch = func(state signalbox.State) bool { return !state.Terminal() && q.Could(state) }
 	}
@@ -160,7 +161,7 @@ func (d *Server) doAll(r *http.Request, tasks []signalbox.Task, out *api.Bulk) e
 		result = signalbox.AuditFailed
 	}
 	// What was done is recorded though its caller went away.
-	return d.audit(r.WithContext(context.WithoutCancel(r.Context())), signalbox.Audit{
+	return d.audit.Write(r.WithContext(context.WithoutCancel(r.Context())), signalbox.Audit{
 		EventType: "task", Action: "bulk_" + out.Action, Resource: httpio.Clip(out.Query), Severity: signalbox.AuditWarning, Result: result,
 		Details: signalbox.AuditDetails(map[string]any{"query": out.Query, "count": out.Count, "done": out.Done, "failed": out.Failed}),
 	})
@@ -173,7 +174,7 @@ func (d *Server) doOne(r *http.Request, t *signalbox.Task, action string) api.Bu
 	switch {
 	case err != nil: // the caller went away
 	case action == bulkCancel:
-		_, err = d.cancelTask(r.Context(), t, callerOf(r).who.String())
+		_, err = d.cancelTask(r.Context(), t, access.CallerOf(r).Who.String())
 	default:
 		o.NewID, err = d.retryTask(r, t)
 	}
@@ -187,7 +188,7 @@ func (d *Server) doOne(r *http.Request, t *signalbox.Task, action string) api.Bu
 // retryTask makes an ended task anew, as it was.
 func (d *Server) retryTask(r *http.Request, t *signalbox.Task) (id string, err error) {
 	if t.Mode != signalbox.ModeTool {
-		got, err := d.engine.Retry(r.Context(), t.ID, engine.Edit{By: callerOf(r).who})
+		got, err := d.engine.Retry(r.Context(), t.ID, engine.Edit{By: access.CallerOf(r).Who})
 		return got.Task.ID, err
 	}
 	call, err := d.callAgain(r, t, api.RetryRequest{})

@@ -9,6 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
@@ -108,14 +109,14 @@ func (d *Server) bypass(w http.ResponseWriter, r *http.Request) error {
 // newCall reads what chats and bypass tasks share: who calls which agent, and
 // what is to become of the answer.
 func (d *Server) newCall(r *http.Request, mode signalbox.Mode, onDisconnect string) (*call, error) {
-	name, who := r.PathValue("name"), callerOf(r).who
+	name, who := r.PathValue("name"), access.CallerOf(r).Who
 	if signalbox.IsExecutor(name) {
 		return nil, noAgent(name)
 	}
 	if !signalbox.ValidName(name) {
 		return nil, signalbox.Errorf(signalbox.CodeNotFound, "%q is not the name of an agent", httpio.Clip(name))
 	}
-	caller, err := callOf(r)
+	caller, err := access.ExecutionOf(r)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/store"
@@ -18,7 +19,7 @@ import (
 
 // directors is GET /api/directors.
 func (d *Server) directors(w http.ResponseWriter, r *http.Request) error {
-	who := callerOf(r).who
+	who := access.CallerOf(r).Who
 	var out api.Directors
 	var err error
 	if d.cfg.Peers == nil {

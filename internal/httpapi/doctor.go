@@ -13,6 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/store"
@@ -30,8 +31,8 @@ const doctorTimeout = 20 * time.Second
 func (d *Server) doctor(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), doctorTimeout)
 	defer cancel()
-	c := callerOf(r)
-	admin := d.cfg.ToolsOnly || c.who.Has(signalbox.ScopeAdmin)
+	c := access.CallerOf(r)
+	admin := d.cfg.ToolsOnly || c.Who.Has(signalbox.ScopeAdmin)
 	out := api.Doctor{Checks: []api.Check{d.checkSelf()}}
 	add := func(checks ...api.Check) { out.Checks = append(out.Checks, checks...) }
 	add(d.checkAccess())
@@ -41,7 +42,7 @@ func (d *Server) doctor(w http.ResponseWriter, r *http.Request) error {
 		add(d.checkStore(ctx, c)...)
 		add(d.checkWaits(ctx)...)
 		add(d.checkDirectors(ctx)...)
-		add(d.checkAgents(c.who)...)
+		add(d.checkAgents(c.Who)...)
 	}
 	add(d.checkTools(ctx, admin)...)
 	for _, check := range d.cfg.Doctor {
@@ -83,7 +84,7 @@ func (d *Server) checkAccess() api.Check {
 }
 
 // checkStore looks at the store and, as far as it answers, at the queue in it.
-func (d *Server) checkStore(ctx context.Context, c caller) []api.Check {
+func (d *Server) checkStore(ctx context.Context, c access.Caller) []api.Check {
 	const cure = "see the director's log, and whether the disk is full"
 	info := d.engine.Info()
 	counts, err := d.engine.Read().Counts(ctx)
@@ -96,7 +97,7 @@ func (d *Server) checkStore(ctx context.Context, c caller) []api.Check {
 		d.log.Error("store does not answer", "error", err)
 		return []api.Check{failure("store", cure, "the store (%s) does not answer", info.Kind)}
 	}
-	return append([]api.Check{checkGrade(info), d.checkDepth(counts), d.checkStarts(counts)}, checkPauses(view.VisiblePauses(pauses, c.who))...)
+	return append([]api.Check{checkGrade(info), d.checkDepth(counts), d.checkStarts(counts)}, checkPauses(view.VisiblePauses(pauses, c.Who))...)
 }
 
 // checkGrade says how durable the store is. One that loses what it acknowledged

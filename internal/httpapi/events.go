@@ -7,6 +7,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
@@ -82,7 +83,7 @@ type eventFilter struct {
 }
 
 func (d *Server) eventFilter(r *http.Request) (eventFilter, error) {
-	f := eventFilter{who: callerOf(r).who, task: httpio.Param(r, "queue_id"), agent: httpio.Param(r, "agent")}
+	f := eventFilter{who: access.CallerOf(r).Who, task: httpio.Param(r, "queue_id"), agent: httpio.Param(r, "agent")}
 	if f.agent != "" && !signalbox.ValidName(f.agent) {
 		return f, signalbox.Invalid("agent", "%q is not the name of an agent", httpio.Clip(f.agent))
 	}
@@ -96,7 +97,7 @@ func (d *Server) eventFilter(r *http.Request) (eventFilter, error) {
 	if f.task = id; !signalbox.ValidID(id) {
 		return f, signalbox.Invalid("queue_id", "%q is not the id of a task", httpio.Clip(f.task))
 	}
-	return f, d.seesTask(r.Context(), f.task, f.who)
+	return f, d.gate.SeesTask(r.Context(), f.task, f.who)
 }
 
 func (f *eventFilter) takes(e *framed) bool {

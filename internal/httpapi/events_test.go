@@ -185,7 +185,7 @@ func TestAttackReaderThatNeverReads(t *testing.T) {
 		b.AddEvents(10)
 		time.Sleep(httpapi.WriteTimeout + httpapi.Heartbeat)
 		synctest.Wait()
-		if n := b.Server.Streams(); n != 0 {
+		if n := b.Server.OpenStreams(); n != 0 {
 			t.Errorf("%d streams are still open", n)
 		}
 		stop()

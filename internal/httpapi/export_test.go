@@ -9,6 +9,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
@@ -24,9 +25,6 @@ const (
 	Heartbeat     = httpio.KeepAliveEvery
 	MaxStreams    = httpio.MaxStreams
 	CancelWait    = cancelWait
-	BadBurst      = badBurst
-	BadRefill     = badRefill
-	AllDenials    = allDenials
 )
 
 // SetLookup makes hosts resolve as a test wants.
@@ -36,9 +34,6 @@ func (d *Server) SetLookup(f func(ctx context.Context, host string) ([]netip.Add
 
 // AddStream takes one of the places for open streams.
 func (d *Server) AddStream() { _, _ = d.streams.Reserve() }
-
-// Streams is the number of open streams.
-func (d *Server) Streams() int64 { return int64(d.streams.Count()) }
 
 // MountRoutes mounts another table; handlers named in drop are left out.
 func (d *Server) MountRoutes(routes []api.Route, drop ...string) (*http.ServeMux, error) {
@@ -68,7 +63,7 @@ func (d *Server) HandlerAs(who signalbox.Principal) http.Handler {
 			continue
 		}
 		mux.HandleFunc(route.Method+" "+route.Path, func(w http.ResponseWriter, r *http.Request) {
-			if err := h(w, r.WithContext(withCaller(r.Context(), caller{who: who, trusted: true}))); err != nil {
+			if err := h(w, r.WithContext(access.WithCaller(r.Context(), access.Caller{Who: who, Trusted: true}))); err != nil {
 				d.answerError(w, r, err)
 			}
 		})
@@ -79,5 +74,5 @@ func (d *Server) HandlerAs(who signalbox.Principal) http.Handler {
 // Narrowed reports whether it is said how a route is narrowed for a caller
 // that is limited to some agents.
 func Narrowed(route string) bool {
-	return new(Server).endpoints()[route].narrow != narrowClosed
+	return new(Server).endpoints()[route].narrow != access.Closed
 }

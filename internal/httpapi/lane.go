@@ -6,6 +6,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/store"
@@ -104,7 +105,7 @@ func (d *Server) sessions(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	who := callerOf(r).who
+	who := access.CallerOf(r).Who
 	out := api.Sessions{Sessions: []api.Session{}, Next: page.Next}
 	for i := range page.Sessions {
 		if s := &page.Sessions[i]; seesSession(who, s) {
@@ -159,17 +160,17 @@ func (d *Server) changeSession(w http.ResponseWriter, r *http.Request, action st
 	if err != nil {
 		return err
 	}
-	if !seesSession(callerOf(r).who, &s) {
+	if !seesSession(access.CallerOf(r).Who, &s) {
 		return unknown
 	}
-	if who := callerOf(r).who; !who.MayRead(s.Owner) {
+	if who := access.CallerOf(r).Who; !who.MayRead(s.Owner) {
 		return httpio.Refuse(signalbox.CodeForbidden, "show a token that has it, or that of who began the conversation",
-			"session %s is somebody else's: to %s it needs the scope %s, and %s has %s", httpio.Clip(id), action, signalbox.ScopeRead, who.String(), scopeWords(who.Scopes))
+			"session %s is somebody else's: to %s it needs the scope %s, and %s has %s", httpio.Clip(id), action, signalbox.ScopeRead, who.String(), access.ScopeWords(who.Scopes))
 	}
-	if s, err = change(r.Context(), id, callerOf(r).String()); err != nil {
+	if s, err = change(r.Context(), id, access.CallerOf(r).String()); err != nil {
 		return err
 	}
-	return d.recorded(w, r, signalbox.Audit{EventType: "session", Action: action, AgentName: s.Agent, Resource: s.ID}, http.StatusOK, sessionView(&s))
+	return d.audit.WriteAndAnswer(w, r, signalbox.Audit{EventType: "session", Action: action, AgentName: s.Agent, Resource: s.ID}, http.StatusOK, sessionView(&s))
 }
 
 func sessionView(s *signalbox.Session) api.Session {

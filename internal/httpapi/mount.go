@@ -9,6 +9,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
@@ -42,8 +43,8 @@ func (d *Server) mountRoutes(routes []api.Route, endpoints map[string]endpoint) 
 func (d *Server) guard(route api.Route, e endpoint) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		httpio.NoteRoute(w, route.Name)
-		c, err := d.gate.admit(r, route)
-		r = traced(r.WithContext(withCaller(r.Context(), c)))
+		c, err := d.gate.Admit(r, route)
+		r = traced(r.WithContext(access.WithCaller(r.Context(), c)))
 		if err == nil {
 			err = d.pass(w, r, route, e)
 		}
@@ -51,15 +52,15 @@ func (d *Server) guard(route api.Route, e endpoint) http.Handler {
 			return
 		}
 		if signalbox.CodeOf(err) == signalbox.CodeForbidden {
-			d.auditDenied(r, route.Name)
+			d.audit.WriteDenied(r, route.Name)
 		}
-		d.answerError(w, r, discreet(err, r, c))
+		d.answerError(w, r, access.Discreet(err, r, c))
 	})
 }
 
 // pass hands a request of a caller with the right to the handler.
 func (d *Server) pass(w http.ResponseWriter, r *http.Request, route api.Route, e endpoint) error {
-	c := callerOf(r)
+	c := access.CallerOf(r)
 	if err := httpio.CheckQuery(r, route); err != nil {
 		return err
 	}
@@ -67,14 +68,14 @@ func (d *Server) pass(w http.ResponseWriter, r *http.Request, route api.Route, e
 		return err
 	}
 	if route.Scope != api.ScopePublic && route.Scope != api.ScopeTicket && !d.cfg.ToolsOnly { // there nobody was asked who they are, or could prove to be an agent
-		if _, err := callOf(r); err != nil {
+		if _, err := access.ExecutionOf(r); err != nil {
 			return err
 		}
 	}
 	if err := d.findImported(r, route); err != nil {
 		return err
 	}
-	if err := d.narrow(r, route, e.narrow, c); err != nil {
+	if err := d.gate.Narrow(r, route, e.narrow, c); err != nil {
 		return err
 	}
 	if route.Request == nil && httpio.HasBody(r) && httpio.IsWrite(r) && route.Path != mcpPath {
@@ -82,8 +83,12 @@ func (d *Server) pass(w http.ResponseWriter, r *http.Request, route api.Route, e
 			return err
 		}
 	}
-	during, done := d.whileAllowed(r, e, c)
-	defer done()
+	during := r
+	if e.lasting {
+		var done func()
+		during, done = d.gate.WhileAllowed(r, c)
+		defer done()
+	}
 	err := e.handle(w, during)
 	if during.Context().Err() != nil && r.Context().Err() == nil && !httpio.HasAnswered(w) {
 		return signalbox.Errorf(signalbox.CodeUnauthorized, "what was shown is no longer in force")
@@ -106,13 +111,10 @@ func (d *Server) unmatched(w http.ResponseWriter, r *http.Request, allow string)
 	d.answerError(w, r, httpio.Refuse(signalbox.CodeNotFound, "GET /openapi.json lists all paths", what, httpio.Clip(r.URL.Path)))
 }
 
-// handler answers a request or returns why it did not.
-type handler func(w http.ResponseWriter, r *http.Request) error
-
 // endpoint is what the director has for a route of api.Routes.
 type endpoint struct {
-	handle handler
-	narrow narrowing // for callers that are limited to some agents; admins have no limits
+	handle httpio.Handler
+	narrow access.Narrowing // for callers that are limited to some agents; admins have no limits
 	// lasting answers may take long. They end when what their caller showed is
 	// no longer in force, not only when it comes again.
 	lasting bool
@@ -123,95 +125,95 @@ type endpoint struct {
 // whole (depth, counts, positions) are shown to callers with limits, too.
 func (d *Server) endpoints() map[string]endpoint {
 	return map[string]endpoint{
-		"submit":     {handle: d.submit, narrow: narrowHandler},
-		"submitTask": {handle: d.submitTask, narrow: narrowHandler},
-		"queue":      {handle: d.queue, narrow: narrowHandler},
-		"task":       {handle: d.task, narrow: narrowTask, lasting: true},
-		"find":       {handle: d.find, narrow: narrowHandler},
-		"cancel":     {handle: d.cancel, narrow: narrowTask},
-		"retry":      {handle: d.retry, narrow: narrowTask},
-		"why":        {handle: d.why, narrow: narrowTask},
-		"output":     {handle: d.output, narrow: narrowTask, lasting: true},
+		"submit":     {handle: d.submit, narrow: access.ByHandler},
+		"submitTask": {handle: d.submitTask, narrow: access.ByHandler},
+		"queue":      {handle: d.queue, narrow: access.ByHandler},
+		"task":       {handle: d.task, narrow: access.OfTask, lasting: true},
+		"find":       {handle: d.find, narrow: access.ByHandler},
+		"cancel":     {handle: d.cancel, narrow: access.OfTask},
+		"retry":      {handle: d.retry, narrow: access.OfTask},
+		"why":        {handle: d.why, narrow: access.OfTask},
+		"output":     {handle: d.output, narrow: access.OfTask, lasting: true},
 		"pause":      {handle: d.pause},
 		"resume":     {handle: d.resume},
-		"history":    {handle: d.history, narrow: narrowHandler},
-		"search":     {handle: d.search, narrow: narrowHandler},
-		"bulk":       {handle: d.bulk, narrow: narrowHandler},
+		"history":    {handle: d.history, narrow: access.ByHandler},
+		"search":     {handle: d.search, narrow: access.ByHandler},
+		"bulk":       {handle: d.bulk, narrow: access.ByHandler},
 		"export":     {handle: d.export},
 		"import":     {handle: d.importTasks},
 
-		"events":     {handle: d.events, narrow: narrowHandler, lasting: true},
-		"live":       {handle: d.live, narrow: narrowHandler, lasting: true},
-		"activities": {handle: d.activities, narrow: narrowHandler},
-		"activity":   {handle: d.activity, narrow: narrowTask},
+		"events":     {handle: d.events, narrow: access.ByHandler, lasting: true},
+		"live":       {handle: d.live, narrow: access.ByHandler, lasting: true},
+		"activities": {handle: d.activities, narrow: access.ByHandler},
+		"activity":   {handle: d.activity, narrow: access.OfTask},
 
-		"agents":         {handle: d.agents, narrow: narrowHandler},
-		"registerAgent":  {handle: d.registerAgent, narrow: narrowHandler},
-		"heartbeat":      {handle: d.heartbeat, narrow: narrowAgent},
-		"claim":          {handle: d.claim, narrow: narrowAgent, lasting: true},
-		"report":         {handle: d.report, narrow: narrowAgent},
+		"agents":         {handle: d.agents, narrow: access.ByHandler},
+		"registerAgent":  {handle: d.registerAgent, narrow: access.ByHandler},
+		"heartbeat":      {handle: d.heartbeat, narrow: access.OfAgent},
+		"claim":          {handle: d.claim, narrow: access.OfAgent, lasting: true},
+		"report":         {handle: d.report, narrow: access.OfAgent},
 		"removeAgent":    {handle: d.removeAgent},
-		"clearLane":      {handle: d.clearLane, narrow: narrowAgent},
-		"releaseLane":    {handle: d.releaseLane, narrow: narrowAgent},
-		"lane":           {handle: d.lane, narrow: narrowAgent},
-		"chat":           {handle: d.chat, narrow: narrowAgent, lasting: true},
-		"bypass":         {handle: d.bypass, narrow: narrowAgent, lasting: true},
-		"openTerminal":   {handle: d.openTerminal, narrow: narrowAgent},
-		"terminal":       {handle: d.terminal, narrow: narrowFree}, // its ticket was given to one that may
-		"sessions":       {handle: d.sessions, narrow: narrowHandler},
-		"archiveSession": {handle: d.archiveSession, narrow: narrowHandler},
-		"restoreSession": {handle: d.restoreSession, narrow: narrowHandler},
+		"clearLane":      {handle: d.clearLane, narrow: access.OfAgent},
+		"releaseLane":    {handle: d.releaseLane, narrow: access.OfAgent},
+		"lane":           {handle: d.lane, narrow: access.OfAgent},
+		"chat":           {handle: d.chat, narrow: access.OfAgent, lasting: true},
+		"bypass":         {handle: d.bypass, narrow: access.OfAgent, lasting: true},
+		"openTerminal":   {handle: d.openTerminal, narrow: access.OfAgent},
+		"terminal":       {handle: d.terminal, narrow: access.Free}, // its ticket was given to one that may
+		"sessions":       {handle: d.sessions, narrow: access.ByHandler},
+		"archiveSession": {handle: d.archiveSession, narrow: access.ByHandler},
+		"restoreSession": {handle: d.restoreSession, narrow: access.ByHandler},
 
-		"schedules":       {handle: d.schedules, narrow: narrowHandler},
-		"createSchedule":  {handle: d.createSchedule, narrow: narrowHandler},
-		"schedule":        {handle: d.schedule, narrow: narrowHandler},
-		"putSchedule":     {handle: d.putSchedule, narrow: narrowHandler},
-		"removeSchedule":  {handle: d.removeSchedule, narrow: narrowHandler},
-		"enableSchedule":  {handle: d.enableSchedule, narrow: narrowHandler},
-		"disableSchedule": {handle: d.disableSchedule, narrow: narrowHandler},
-		"triggerSchedule": {handle: d.triggerSchedule, narrow: narrowHandler},
-		"executions":      {handle: d.executions, narrow: narrowHandler},
-		"checkCron":       {handle: d.checkCron, narrow: narrowFree},
+		"schedules":       {handle: d.schedules, narrow: access.ByHandler},
+		"createSchedule":  {handle: d.createSchedule, narrow: access.ByHandler},
+		"schedule":        {handle: d.schedule, narrow: access.ByHandler},
+		"putSchedule":     {handle: d.putSchedule, narrow: access.ByHandler},
+		"removeSchedule":  {handle: d.removeSchedule, narrow: access.ByHandler},
+		"enableSchedule":  {handle: d.enableSchedule, narrow: access.ByHandler},
+		"disableSchedule": {handle: d.disableSchedule, narrow: access.ByHandler},
+		"triggerSchedule": {handle: d.triggerSchedule, narrow: access.ByHandler},
+		"executions":      {handle: d.executions, narrow: access.ByHandler},
+		"checkCron":       {handle: d.checkCron, narrow: access.Free},
 
-		"tools":          {handle: d.tools, narrow: narrowFree, gateway: true},
-		"toolQueues":     {handle: d.toolQueues, narrow: narrowHandler, gateway: true},
-		"callTool":       {handle: d.callTool, narrow: narrowFree, lasting: true, gateway: true},
-		"createToolTask": {handle: d.createToolTask, narrow: narrowFree, gateway: true},
-		"toolTasks":      {handle: d.toolTasks, narrow: narrowHandler, gateway: true},
-		"toolTask":       {handle: d.toolTask, narrow: narrowHandler, lasting: true, gateway: true},
-		"cancelToolTask": {handle: d.cancelToolTask, narrow: narrowHandler, gateway: true},
-		"getTaskStatus":  {handle: d.getTaskStatus, narrow: narrowHandler, gateway: true},
-		"mcp":            {handle: d.mcp, narrow: narrowFree, lasting: true, gateway: true},
-		"mcpStream":      {handle: d.mcp, narrow: narrowFree, lasting: true, gateway: true},
-		"mcpEnd":         {handle: d.mcp, narrow: narrowFree, gateway: true},
+		"tools":          {handle: d.tools, narrow: access.Free, gateway: true},
+		"toolQueues":     {handle: d.toolQueues, narrow: access.ByHandler, gateway: true},
+		"callTool":       {handle: d.callTool, narrow: access.Free, lasting: true, gateway: true},
+		"createToolTask": {handle: d.createToolTask, narrow: access.Free, gateway: true},
+		"toolTasks":      {handle: d.toolTasks, narrow: access.ByHandler, gateway: true},
+		"toolTask":       {handle: d.toolTask, narrow: access.ByHandler, lasting: true, gateway: true},
+		"cancelToolTask": {handle: d.cancelToolTask, narrow: access.ByHandler, gateway: true},
+		"getTaskStatus":  {handle: d.getTaskStatus, narrow: access.ByHandler, gateway: true},
+		"mcp":            {handle: d.mcp, narrow: access.Free, lasting: true, gateway: true},
+		"mcpStream":      {handle: d.mcp, narrow: access.Free, lasting: true, gateway: true},
+		"mcpEnd":         {handle: d.mcp, narrow: access.Free, gateway: true},
 
-		"audit":       {handle: d.auditLog},
-		"auditHead":   {handle: d.auditHead},
-		"me":          {handle: d.me, narrow: narrowFree, gateway: true},
-		"prove":       {handle: d.prove, narrow: narrowFree, gateway: true},
-		"login":       {handle: d.login, narrow: narrowFree},
-		"useLink":     {handle: d.useLink, narrow: narrowFree},
-		"makeLink":    {handle: d.makeLink},
-		"logout":      {handle: d.logout, narrow: narrowFree},
-		"loginPage":   {handle: d.loginPage, narrow: narrowFree},
-		"loginScript": {handle: d.loginScript, narrow: narrowFree},
-		"tokens":      {handle: d.tokens},
-		"createToken": {handle: d.fresh(d.createToken)},
-		"revokeToken": {handle: d.fresh(d.revokeToken)},
-		"users":       {handle: d.users},
-		"putUser":     {handle: d.fresh(d.putUser)},
-		"removeUser":  {handle: d.fresh(d.removeUser)},
+		"audit":       {handle: d.audit.List},
+		"auditHead":   {handle: d.audit.Head},
+		"me":          {handle: d.logins.Me, narrow: access.Free, gateway: true},
+		"prove":       {handle: d.gate.Prove, narrow: access.Free, gateway: true},
+		"login":       {handle: d.logins.Login, narrow: access.Free},
+		"useLink":     {handle: d.logins.UseLink, narrow: access.Free},
+		"makeLink":    {handle: d.logins.MakeLink},
+		"logout":      {handle: d.logins.Logout, narrow: access.Free},
+		"loginPage":   {handle: d.logins.Page, narrow: access.Free},
+		"loginScript": {handle: d.logins.Script, narrow: access.Free},
+		"tokens":      {handle: d.credentials.Tokens},
+		"createToken": {handle: d.logins.Fresh(d.credentials.CreateToken)},
+		"revokeToken": {handle: d.logins.Fresh(d.credentials.RevokeToken)},
+		"users":       {handle: d.credentials.Users},
+		"putUser":     {handle: d.logins.Fresh(d.credentials.PutUser)},
+		"removeUser":  {handle: d.logins.Fresh(d.credentials.RemoveUser)},
 
-		"home":  {handle: d.home, narrow: narrowFree},
-		"page":  {handle: d.page, narrow: narrowFree},
-		"asset": {handle: d.page, narrow: narrowFree},
+		"home":  {handle: d.home, narrow: access.Free},
+		"page":  {handle: d.page, narrow: access.Free},
+		"asset": {handle: d.page, narrow: access.Free},
 
-		"directors": {handle: d.directors, narrow: narrowHandler},
-		"doctor":    {handle: d.doctor, narrow: narrowFree, gateway: true},
-		"status":    {handle: d.status, narrow: narrowFree},
-		"openapi":   {handle: d.describe, narrow: narrowFree, gateway: true},
-		"healthz":   {handle: d.healthz, narrow: narrowFree, gateway: true},
-		"readyz":    {handle: d.readyz, narrow: narrowFree, gateway: true},
+		"directors": {handle: d.directors, narrow: access.ByHandler},
+		"doctor":    {handle: d.doctor, narrow: access.Free, gateway: true},
+		"status":    {handle: d.status, narrow: access.Free},
+		"openapi":   {handle: d.describe, narrow: access.Free, gateway: true},
+		"healthz":   {handle: d.healthz, narrow: access.Free, gateway: true},
+		"readyz":    {handle: d.readyz, narrow: access.Free, gateway: true},
 		"metrics":   {handle: d.metrics, gateway: true},
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
@@ -43,7 +44,7 @@ func describe(version string, routes []api.Route) ([]byte, error) {
 			"schemas": s.all,
 			"securitySchemes": node{
 				"bearer": node{"type": "http", "scheme": "bearer"},
-				"login":  node{"type": "apiKey", "in": "cookie", "name": loginCookie},
+				"login":  node{"type": "apiKey", "in": "cookie", "name": access.LoginCookie},
 			},
 		},
 	}, "", "  ")

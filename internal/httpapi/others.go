@@ -18,6 +18,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/handshake"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
@@ -34,16 +35,9 @@ type Peers interface {
 	HolderOf(ctx context.Context, agent string) (store.Director, bool)
 }
 
-// forwardedHeader is on a request that a director makes on behalf of a caller:
-// it names that director. What comes with it is not passed on a second time, so
-// that two directors of which each takes the other for the holder do not ask
-// each other for ever. Whoever sets it without being a director gets what this
-// director knows by itself, and nothing else.
-const forwardedHeader = "Signalbox-Forwarded"
-
 // others are the directors that a caller's request may be passed on to.
 func (d *Server) others(ctx context.Context) []store.Director {
-	if d.cfg.Peers == nil || callerIn(ctx).forwarded {
+	if d.cfg.Peers == nil || access.CallerIn(ctx).Forwarded {
 		return nil
 	}
 	return d.cfg.Peers.Others()
@@ -53,7 +47,7 @@ func (d *Server) others(ctx context.Context) []store.Director {
 // executor with that name is a part, where that is another one that can be
 // asked.
 func (d *Server) otherHolder(ctx context.Context, agent string) (store.Director, bool) {
-	if d.cfg.Peers == nil || agent == "" || callerIn(ctx).forwarded {
+	if d.cfg.Peers == nil || agent == "" || access.CallerIn(ctx).Forwarded {
 		return store.Director{}, false
 	}
 	if signalbox.IsExecutor(agent) {
@@ -104,7 +98,7 @@ func ownHost(p Peers) []string {
 // shown are the headers by which a caller proves who it is, or says in which
 // execution it asks. They go along to another director, which decides by them
 // for itself: nothing else vouches for the caller there.
-var shown = []string{"Authorization", loginHeader, httpio.SourceAgentHeader, httpio.ExecutionHeader, "User-Agent"}
+var shown = []string{"Authorization", access.LoginHeader, httpio.SourceAgentHeader, httpio.ExecutionHeader, "User-Agent"}
 
 // proofOf takes from a request what another director is to be shown. Of the
 // cookies that is the login alone.
@@ -115,8 +109,8 @@ func proofOf(r *http.Request) http.Header {
 			proof[name] = values
 		}
 	}
-	if login := cookieNamed(r, loginCookie); login != "" {
-		proof.Set("Cookie", loginCookie+"="+login) // as it came, so it needs no quotes
+	if login := access.Cookie(r, access.LoginCookie); login != "" {
+		proof.Set("Cookie", access.LoginCookie+"="+login) // as it came, so it needs no quotes
 	}
 	return proof
 }
@@ -226,17 +220,17 @@ func (d *Server) questionTo(ctx context.Context, other store.Director, q httpio.
 	if err != nil {
 		return nil, err
 	}
-	d.sign(r.Header, callerIn(ctx))
+	d.sign(r.Header, access.CallerIn(ctx))
 	return r, nil
 }
 
 // sign puts on a request who asks, and who passes it on.
-func (d *Server) sign(h http.Header, c caller) {
-	if c.from != nil {
-		maps.Copy(h, proofOf(c.from))
+func (d *Server) sign(h http.Header, c access.Caller) {
+	if c.From != nil {
+		maps.Copy(h, proofOf(c.From))
 	}
-	h.Set(forwardedHeader, d.cfg.Peers.Self().ID)
-	h.Set("X-Forwarded-For", c.addr) // so that nobody counts as local there
+	h.Set(httpio.ForwardedHeader, d.cfg.Peers.Self().ID)
+	h.Set("X-Forwarded-For", c.Addr) // so that nobody counts as local there
 }
 
 // noAnswer says that a director cannot be reached. What the transport says of
@@ -266,7 +260,7 @@ func (d *Server) passOn(w http.ResponseWriter, r *http.Request, to store.Directo
 	}
 	ctx, cancel := d.untilStopped(r.Context())
 	defer cancel()
-	c, id := callerOf(r), w.Header().Get(httpio.RequestIDHeader)
+	c, id := access.CallerOf(r), w.Header().Get(httpio.RequestIDHeader)
 	var failed error
 	proxy := httputil.ReverseProxy{
 		Transport:     d.far.client.Transport,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
@@ -123,17 +124,17 @@ func registerAgain(err error) error {
 // checkPlace refuses an agent that cannot be reached as it says, and returns
 // the row's source and URL.
 func (d *Server) checkPlace(r *http.Request, req *api.RegisterAgent) (signalbox.AgentSource, string, error) {
-	who := callerOf(r)
+	who := access.CallerOf(r)
 	if base, ok := signalbox.AgentURL(req.URL); ok {
 		req.URL = base
 	}
 	switch {
 	case !req.Pull && req.Instance != "":
 		return "", "", signalbox.Invalid("instance", "instance is of an agent that pulls: set pull too")
-	case !req.Pull && req.Child && who.loopback:
-		return signalbox.AgentChild, req.URL, d.checkAgentURL(r.Context(), req.URL, who.trusted)
+	case !req.Pull && req.Child && who.Loopback:
+		return signalbox.AgentChild, req.URL, d.checkAgentURL(r.Context(), req.URL, who.Trusted)
 	case !req.Pull:
-		return signalbox.AgentRegistered, req.URL, d.checkAgentURL(r.Context(), req.URL, who.trusted)
+		return signalbox.AgentRegistered, req.URL, d.checkAgentURL(r.Context(), req.URL, who.Trusted)
 	case req.URL != "":
 		return "", "", signalbox.Invalid("url", "url must be left out by an agent that pulls: nobody connects to it")
 	case d.cfg.Pull == nil:

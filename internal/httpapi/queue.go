@@ -9,6 +9,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/store"
@@ -41,7 +42,7 @@ func (d *Server) queue(w http.ResponseWriter, r *http.Request) error {
 	figures := view.QueueStatus(counts, d.engine.MaxSize(), d.engine.Now())
 	out := api.Queue{
 		Depth: figures.Depth, MaxSize: figures.MaxSize, OldestAgeSeconds: figures.OldestAgeSeconds,
-		DispatchedCount: figures.DispatchedCount, Tasks: []api.Task{}, Paused: view.Pauses(view.VisiblePauses(pauses, callerOf(r).who)),
+		DispatchedCount: figures.DispatchedCount, Tasks: []api.Task{}, Paused: view.Pauses(view.VisiblePauses(pauses, access.CallerOf(r).Who)),
 	}
 	if out.Tools, err = d.toolTaskCounts(r.Context(), counts, d.engine.LiveAgents()); err != nil {
 		return err
@@ -63,7 +64,7 @@ func (d *Server) queue(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	for i := range views { // numbered with those that the caller does not see
-		if callerOf(r).who.SeesTask(&waiting[i]) {
+		if access.CallerOf(r).Who.SeesTask(&waiting[i]) {
 			out.Tasks = append(out.Tasks, views[i])
 		}
 	}
@@ -75,7 +76,7 @@ func (d *Server) dispatching(r *http.Request, queue string) ([]api.Task, error) 
 	views := []api.Task{}
 	for i := range running {
 		t := &running[i]
-		if t.State == signalbox.Dispatching && (queue == "" || t.Queue == queue) && len(views) < httpio.MaxLimit && callerOf(r).who.SeesTask(t) {
+		if t.State == signalbox.Dispatching && (queue == "" || t.Queue == queue) && len(views) < httpio.MaxLimit && access.CallerOf(r).Who.SeesTask(t) {
 			views = append(views, view.Task(t))
 		}
 	}
@@ -136,7 +137,7 @@ func (d *Server) find(w http.ResponseWriter, r *http.Request) error {
 		return signalbox.Invalid("part", "a part of an id has at most 64 characters")
 	}
 	limit := most
-	if callerOf(r).who.Limited() { // of many it may see few
+	if access.CallerOf(r).Who.Limited() { // of many it may see few
 		limit = httpio.MaxLimit
 	}
 	ids, err := d.engine.Read().Find(r.Context(), part, limit)
@@ -150,7 +151,7 @@ func (d *Server) find(w http.ResponseWriter, r *http.Request) error {
 			ids = []string{id}
 		}
 	}
-	if ids, err = d.visibleIDs(r.Context(), ids, callerOf(r)); err != nil {
+	if ids, err = d.gate.VisibleIDs(r.Context(), ids, access.CallerOf(r)); err != nil {
 		return err
 	}
 	ids = ids[:min(len(ids), most)]
@@ -170,7 +171,7 @@ func (d *Server) history(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	tasks := visible(page.Tasks, callerOf(r))
+	tasks := access.VisibleTasks(page.Tasks, access.CallerOf(r))
 	out := api.History{Tasks: make([]api.Task, len(tasks)), Next: page.Next}
 	for i := range tasks {
 		out.Tasks[i] = view.Task(&tasks[i])
@@ -248,7 +249,7 @@ func (d *Server) auditPause(r *http.Request, action string, req api.PauseRequest
 	if req.Reason != "" {
 		said["reason"] = req.Reason
 	}
-	return d.audit(r, signalbox.Audit{
+	return d.audit.Write(r, signalbox.Audit{
 		EventType: "queue", Action: action, Resource: orAll(req.Queue), AgentName: queueAgent(req.Queue), Details: signalbox.AuditDetails(said),
 	})
 }

@@ -8,25 +8,22 @@ import (
 	"net/netip"
 	"net/url"
 	"reflect"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentaddr"
-	"github.com/signalbox-ai/signalbox/internal/engine"
-	"github.com/signalbox-ai/signalbox/internal/handshake"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
-	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
 // registerAgent is POST /api/agents. Whoever registers an agent decides
 // where prompts and their env go, so without a token only callers on this
 // host may, and only agents on this host.
 func (d *Server) registerAgent(w http.ResponseWriter, r *http.Request) error {
-	who := callerOf(r)
-	if !who.trusted && !who.loopback {
+	who := access.CallerOf(r)
+	if !who.Trusted && !who.Loopback {
 		return httpio.Refuse(signalbox.CodeForbidden, "start the director with a token and give it to the agent, or register on the director's own host",
 			"agents are registered from the director's own host unless a token authenticates the caller")
 	}
@@ -34,7 +31,7 @@ func (d *Server) registerAgent(w http.ResponseWriter, r *http.Request) error {
 	if err := httpio.Decode(w, r, &req, false); err != nil {
 		return err
 	}
-	if err := allowAgent(req.Name, who.who); err != nil {
+	if err := access.AllowAgent(req.Name, who.Who); err != nil {
 		return err
 	}
 	if signalbox.IsExecutor(req.Name) {
@@ -111,7 +108,7 @@ func (d *Server) auditRegistered(r *http.Request, known []signalbox.Agent, row s
 			action = "change"
 		}
 	}
-	return d.audit(r, signalbox.Audit{
+	return d.audit.Write(r, signalbox.Audit{
 		EventType: "agent", Action: action, AgentName: row.Name, Resource: row.URL,
 		Details: signalbox.AuditDetails(map[string]any{"kind": row.Kind, "slots": row.Slots, "source": string(row.Source)}),
 	})
@@ -212,47 +209,4 @@ func (d *Server) known(ctx context.Context, name string) error {
 	}
 	_, err = d.agentRow(ctx, name) // says what is wrong with the name
 	return err
-}
-
-// prove is POST /.well-known/signalbox/prove: the director proves that it knows
-// a token to who proves the same. Wrong questions count as wrong tokens do.
-func (d *Server) prove(w http.ResponseWriter, r *http.Request) error {
-	var q api.ProveRequest
-	if err := httpio.Decode(w, r, &q, false); err != nil {
-		return err
-	}
-	proof, err := d.gate.prove(r, q)
-	return httpio.AnswerOr(w, proof, err)
-}
-
-func (g gate) prove(r *http.Request, q api.ProveRequest) (api.Proof, error) {
-	key, guessable, err := g.connectionKey(q.Selector)
-	if err != nil {
-		return api.Proof{}, err
-	}
-	addr := callerFrom(r).addr
-	block := identity.AddrBlock(addr)
-	wait := g.bad.wait(block, time.Now())
-	proof, outcome := handshake.Answer(r, q, key)
-	switch {
-	case outcome != handshake.Unknown && guessable && wait > 0, outcome == handshake.Unknown && wait > 0:
-		return api.Proof{}, tooManyWrong(addr, wait)
-	case outcome == handshake.Proved:
-		return proof, nil
-	case outcome == handshake.Relayed:
-		return api.Proof{}, httpio.Refuse(signalbox.CodeConflict, "ask at the director's own address, or by https",
-			"the connection was made to another address than the one at which it arrived: something stands in between")
-	}
-	g.bad.note(block, time.Now())
-	return api.Proof{}, signalbox.Errorf(signalbox.CodeUnauthorized, "this director does not know that token")
-}
-
-// connectionKey returns the key of the token that a selector names, as
-// identity.Keeper.ConnectionKey does; that of a run's token is made from the
-// selector alone, also after the run, whose request then says that it is over.
-func (g gate) connectionKey(selector string) (handshake.Key, bool, error) {
-	if strings.HasPrefix(selector, engine.RunTokenPrefix) {
-		return handshake.KeyOf(g.engine.RunTokenOf(selector)), false, nil
-	}
-	return g.id.ConnectionKey(selector)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/cron"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
@@ -89,7 +90,7 @@ func (d *Server) scheduleOf(r *http.Request) (Schedules, signalbox.Schedule, err
 		return nil, signalbox.Schedule{}, unknown
 	}
 	s, err := all.Get(r.Context(), ref)
-	if signalbox.CodeOf(err) == signalbox.CodeNotFound || err == nil && !seesSchedule(callerOf(r).who, &s) {
+	if signalbox.CodeOf(err) == signalbox.CodeNotFound || err == nil && !seesSchedule(access.CallerOf(r).Who, &s) {
 		return nil, signalbox.Schedule{}, unknown
 	}
 	return all, s, err
@@ -109,7 +110,7 @@ func (d *Server) schedules(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	who := callerOf(r).who
+	who := access.CallerOf(r).Who
 	rows = slices.DeleteFunc(slices.Clone(rows), func(s signalbox.Schedule) bool { return !q.takes(&s) || !seesSchedule(who, &s) })
 	slices.SortFunc(rows, func(a, b signalbox.Schedule) int { return cmp.Compare(a.Name, b.Name) })
 	out := api.Schedules{Schedules: []api.Schedule{}}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
@@ -26,11 +27,11 @@ func (d *Server) createSchedule(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c := callerOf(r)
+	c := access.CallerOf(r)
 	if err := mayAimAt(c, &s); err != nil {
 		return asSent(err, &req)
 	}
-	s.Owner, s.OwnerEmail = c.who.Key(), c.who.Email
+	s.Owner, s.OwnerEmail = c.Who.Key(), c.Who.Email
 	if s, err = all.Add(r.Context(), s, c.String()); err != nil {
 		return asSent(err, &req)
 	}
@@ -42,15 +43,15 @@ func (d *Server) createSchedule(w http.ResponseWriter, r *http.Request) error {
 
 // mayAimAt refuses a schedule for an agent that the caller may not use, and one
 // for any agent to a caller that may use some only.
-func mayAimAt(c caller, s *signalbox.Schedule) error {
+func mayAimAt(c access.Caller, s *signalbox.Schedule) error {
 	switch {
-	case !c.who.Limited():
+	case !c.Who.Limited():
 		return nil
 	case s.Agent == "":
 		return &signalbox.Error{Code: signalbox.CodeForbidden, Field: "agent",
-			Message: fmt.Sprintf("this token is limited to %s: name one of them in agent_name", strings.Join(c.who.Agents, ", "))}
-	case !c.who.MayUse(s.Agent):
-		return c.who.NoAgent(httpio.Clip(s.Agent))
+			Message: fmt.Sprintf("this token is limited to %s: name one of them in agent_name", strings.Join(c.Who.Agents, ", "))}
+	case !c.Who.MayUse(s.Agent):
+		return c.Who.NoAgent(httpio.Clip(s.Agent))
 	}
 	return nil
 }
@@ -62,7 +63,7 @@ func (d *Server) ownScheduleOf(r *http.Request) (Schedules, signalbox.Schedule, 
 	if err != nil {
 		return nil, s, err
 	}
-	who := callerOf(r).who
+	who := access.CallerOf(r).Who
 	if who.Has(signalbox.ScopeAdmin) || s.Owner != "" && s.Owner == who.Key() {
 		return all, s, nil
 	}
@@ -84,7 +85,7 @@ func (d *Server) putSchedule(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c := callerOf(r)
+	c := access.CallerOf(r)
 	if err := mayAimAt(c, &s); err != nil {
 		return asSent(err, &req)
 	}
@@ -119,7 +120,7 @@ func (d *Server) removeSchedule(w http.ResponseWriter, r *http.Request) error {
 	if s.Source == signalbox.ScheduleFromConfig {
 		return fromFile(&s, "removed")
 	}
-	if err := all.Remove(r.Context(), s.ID, callerOf(r).String()); err != nil {
+	if err := all.Remove(r.Context(), s.ID, access.CallerOf(r).String()); err != nil {
 		return err
 	}
 	if err := d.auditSchedule(r, "removed", &s, map[string]any{"before": changeable(&s)}, nil); err != nil {
@@ -143,7 +144,7 @@ func (d *Server) setEnabled(w http.ResponseWriter, r *http.Request, action strin
 	if err != nil {
 		return err
 	}
-	s, err := all.SetEnabled(r.Context(), before.ID, on, callerOf(r).String())
+	s, err := all.SetEnabled(r.Context(), before.ID, on, access.CallerOf(r).String())
 	if err != nil {
 		return err
 	}
@@ -160,11 +161,11 @@ func (d *Server) triggerSchedule(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := d.engine.ChargeRate(callerOf(r).who, len(s.Prompt)); err != nil {
+	if err := d.engine.ChargeRate(access.CallerOf(r).Who, len(s.Prompt)); err != nil {
 		return err
 	}
 	// Once begun it is carried to its end: who went away would not know of it.
-	run, err := all.Trigger(context.WithoutCancel(r.Context()), s.ID, callerOf(r).String())
+	run, err := all.Trigger(context.WithoutCancel(r.Context()), s.ID, access.CallerOf(r).String())
 	if err == nil {
 		err = d.noTask(r, &run)
 	}
@@ -210,8 +211,8 @@ func (d *Server) auditSchedule(r *http.Request, action string, s *signalbox.Sche
 	if failed != nil {
 		more["error"] = signalbox.CodeOf(failed)
 	}
-	return d.audit(r, signalbox.Audit{
-		EventType: "schedule", Action: action, AgentName: s.Agent, Resource: s.ID, Result: resultOf(failed), Details: signalbox.AuditDetails(more),
+	return d.audit.Write(r, signalbox.Audit{
+		EventType: "schedule", Action: action, AgentName: s.Agent, Resource: s.ID, Result: access.ResultOf(failed), Details: signalbox.AuditDetails(more),
 	})
 }
 

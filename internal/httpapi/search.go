@@ -7,6 +7,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/store"
@@ -31,7 +32,7 @@ func (d *Server) search(w http.ResponseWriter, r *http.Request) error {
 		return signalbox.Invalid("after", "after must be the next of the page before, not %q", httpio.Clip(after))
 	}
 	page := searchPage{limit: limit, total: from.Total, approximate: from.Approximate, counting: from.Phase == ""}
-	s := scanOf(&q, callerOf(r).who, searchRows, page.wants)
+	s := scanOf(&q, access.CallerOf(r).Who, searchRows, page.wants)
 	if err := d.engine.Scan(r.Context(), &s, from, page.take); err != nil {
 		return err
 	}

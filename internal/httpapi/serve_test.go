@@ -122,7 +122,7 @@ func TestStreamsEndCleanlyOnShutdown(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Errorf("the stream was cut: %v", err)
 		}
-		if b.Server.Streams() != 0 {
+		if b.Server.OpenStreams() != 0 {
 			t.Error("a stream is still counted")
 		}
 	})

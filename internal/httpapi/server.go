@@ -16,6 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/gateway/queuetools"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/live"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/terminal"
@@ -93,11 +94,12 @@ type Server struct {
 	log    *slog.Logger
 	hosts  httpguard.Hosts
 
-	identity  *identity.Keeper
-	gate      gate
-	held      held
-	denials   denials
-	terminals *terminal.Terminals
+	identity    *identity.Keeper
+	gate        *access.Gate
+	audit       *access.AuditLog
+	logins      *access.Logins
+	credentials *access.Credentials
+	terminals   *terminal.Terminals
 
 	names      agentNames
 	feed       feed
@@ -131,6 +133,9 @@ func (d *Server) LiveReaders() int { return d.projection.Readers() }
 
 // Terminals are the terminals of the agents.
 func (d *Server) Terminals() *terminal.Terminals { return d.terminals }
+
+// LoginLink makes a link that logs the owner in at url, once.
+func (d *Server) LoginLink(url string) (string, error) { return d.logins.Link(url) }
 
 // Live is the live view.
 func (d *Server) Live() *live.Projection { return d.projection }
@@ -167,23 +172,25 @@ func New(cfg Config) (*Server, error) {
 	}
 	d := &Server{
 		cfg: cfg, engine: cfg.Engine, runs: allRuns{cfg.Runs, cfg.Pull, cfg.ToolTasks}, log: cfg.Log,
-		hosts: hostsOf(cfg.Addr, append(ownHost(cfg.Peers), cfg.Hosts...)), identity: cfg.Identity, gate: newGate(cfg.Identity, cfg.Engine),
-		held: newHeld(), denials: newDenials(),
+		hosts: hostsOf(cfg.Addr, append(ownHost(cfg.Peers), cfg.Hosts...)), identity: cfg.Identity, audit: access.NewAuditLog(cfg.Engine, cfg.Log),
 		cross: http.NewCrossOriginProtection(), lookup: systemLookup,
 		started: cfg.Engine.Now(), cancelWait: cancelWait,
 	}
 	d.life, d.end = context.WithCancel(context.Background())
+	d.gate = access.NewGate(d.life, cfg.Identity, cfg.Engine)
+	d.logins = access.NewLogins(cfg.Identity, d.audit, cfg.Engine.Now)
+	d.credentials = access.NewCredentials(cfg.Identity, d.audit)
 	if cfg.Peers != nil {
 		d.far = newFar(cfg.Engine.DirectorsToken())
 		context.AfterFunc(d.life, d.far.close)
 	}
 	d.feed.init(cfg.Engine, cfg.Log)
 	d.terminals = terminal.New(terminal.Config{
-		Enabled: cfg.Terminal, Engine: cfg.Engine, Identity: cfg.Identity, Audit: d.auditAs, Log: cfg.Log, Life: d.life,
-		Login: func(r *http.Request) string { return cfg.Identity.NamedBy(cookieNamed(r, loginCookie)) },
+		Enabled: cfg.Terminal, Engine: cfg.Engine, Identity: cfg.Identity, Audit: d.audit.WriteAs, Log: cfg.Log, Life: d.life,
+		Login: func(r *http.Request) string { return cfg.Identity.NamedBy(access.Cookie(r, access.LoginCookie)) },
 		Hold: func(ctx context.Context, who signalbox.Principal, end func()) func() {
-			d.untilExpiry(ctx, who, end)
-			return d.holdFor(who, end)
+			d.gate.UntilExpiry(ctx, who, end)
+			return d.gate.Hold(who, end)
 		},
 	})
 	d.projection = live.New(live.Config{
@@ -195,8 +202,6 @@ func New(cfg Config) (*Server, error) {
 			d.names.forget()
 		}
 	})
-	d.engine.Observe(d.endCallsOf)
-	cfg.Identity.OnChange(d.letGo)
 	mux, err := d.mount()
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
@@ -26,7 +27,7 @@ func (d *Server) status(w http.ResponseWriter, r *http.Request) error {
 		Agents: agentCounts(withoutExecutors(live)),
 		Store:  api.StoreStatus{Kind: info.Kind, Durability: info.Durability},
 		Open:   d.identity.Open(),
-		Health: d.projection.Health(r.Context(), callerOf(r).who),
+		Health: d.projection.Health(r.Context(), access.CallerOf(r).Who),
 	}
 	if out.Tools, err = d.toolTaskCounts(r.Context(), counts, live); err != nil {
 		return err
@@ -107,5 +108,5 @@ func (d *Server) metrics(w http.ResponseWriter, r *http.Request) error {
 
 // live is GET /api/live.
 func (d *Server) live(w http.ResponseWriter, r *http.Request) error {
-	return d.projection.Serve(w, r, callerOf(r).who)
+	return d.projection.Serve(w, r, access.CallerOf(r).Who)
 }

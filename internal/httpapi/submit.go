@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
@@ -49,8 +50,8 @@ func (d *Server) store(w http.ResponseWriter, r *http.Request, req api.SubmitReq
 		n.IdempotencyKey, err = idempotencyKey(r)
 	}
 	if err == nil {
-		n.By = callerOf(r).who
-		n.CallerID, err = callOf(r)
+		n.By = access.CallerOf(r).Who
+		n.CallerID, err = access.ExecutionOf(r)
 	}
 	if err != nil {
 		return d.refused(err)
@@ -80,7 +81,7 @@ func (d *Server) retry(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return d.refused(err)
 	}
-	caller, err := callOf(r)
+	caller, err := access.ExecutionOf(r)
 	if err != nil {
 		return d.refused(err)
 	}
@@ -89,7 +90,7 @@ func (d *Server) retry(w http.ResponseWriter, r *http.Request) error {
 	}
 	got, err := d.engine.RetryTask(r.Context(), &whole, engine.Edit{
 		Prompt: req.Prompt, Model: req.Model, TimeoutSeconds: req.TimeoutSeconds, Env: req.Env, IdempotencyKey: key,
-		By: callerOf(r).who, CallerID: caller,
+		By: access.CallerOf(r).Who, CallerID: caller,
 	})
 	if err != nil {
 		return d.submitError(r, err)

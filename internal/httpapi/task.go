@@ -7,6 +7,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
@@ -71,7 +72,7 @@ func (d *Server) cancel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	who := callerOf(r).who
+	who := access.CallerOf(r).Who
 	t, err := d.engine.Read().Task(r.Context(), id)
 	if err == nil {
 		t, err = d.cancelTask(r.Context(), &t, who.String())
@@ -80,7 +81,7 @@ func (d *Server) cancel(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if t.Owner != who.Key() {
-		if err := d.audit(r, signalbox.Audit{
+		if err := d.audit.Write(r, signalbox.Audit{
 			EventType: "task", Action: "cancel", AgentName: agentOf(&t), Resource: id, Details: signalbox.AuditDetails(map[string]any{"owner": t.Owner}),
 		}); err != nil {
 			return err
@@ -135,7 +136,7 @@ func (d *Server) why(w http.ResponseWriter, r *http.Request) error {
 	for _, g := range got.Gates {
 		out.Gates = append(out.Gates, api.Gate(g))
 	}
-	d.addCapacity(&out, got.Task.State, callerOf(r))
+	d.addCapacity(&out, got.Task.State, access.CallerOf(r))
 	d.addElsewhere(r.Context(), &out, &got.Task)
 	return httpio.Answer(w, http.StatusOK, out)
 }
@@ -154,7 +155,7 @@ func (d *Server) pause(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := d.engine.Pause(r.Context(), req.Queue, req.Reason, callerOf(r).String(), until); err != nil {
+	if err := d.engine.Pause(r.Context(), req.Queue, req.Reason, access.CallerOf(r).String(), until); err != nil {
 		return err
 	}
 	if err := d.auditPause(r, "pause", req, before); err != nil {
@@ -181,7 +182,7 @@ func (d *Server) resume(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := d.engine.Resume(r.Context(), req.Queue, callerOf(r).String()); err != nil {
+	if err := d.engine.Resume(r.Context(), req.Queue, access.CallerOf(r).String()); err != nil {
 		return err
 	}
 	if err := d.auditPause(r, "resume", req, before); err != nil {

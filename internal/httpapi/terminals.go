@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
@@ -22,7 +23,7 @@ func (d *Server) openTerminal(w http.ResponseWriter, r *http.Request) error {
 	if holder, elsewhere := d.otherHolder(r.Context(), row.Name); elsewhere { // there it is known who has which terminal
 		return d.passOn(w, withoutBody(r), holder, "agent "+row.Name)
 	}
-	ticket, err := d.terminals.Ticket(callerOf(r).who, row)
+	ticket, err := d.terminals.Ticket(access.CallerOf(r).Who, row)
 	if err != nil {
 		return err
 	}

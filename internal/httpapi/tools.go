@@ -15,6 +15,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/gateway/queuetools"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/store"
@@ -64,10 +65,10 @@ func (d *Server) toolQueues(w http.ResponseWriter, r *http.Request) error {
 	if d.cfg.Tools == nil {
 		return errNoTools()
 	}
-	queues, c := d.cfg.Tools.Queues(), callerOf(r)
+	queues, c := d.cfg.Tools.Queues(), access.CallerOf(r)
 	out := api.ToolQueues{Queues: make([]api.ToolQueue, len(queues))}
 	for i := range queues {
-		out.Queues[i] = view.ToolQueue(&queues[i], c.who)
+		out.Queues[i] = view.ToolQueue(&queues[i], c.Who)
 	}
 	return httpio.Answer(w, http.StatusOK, out)
 }
@@ -90,7 +91,7 @@ const maxSessionName = 128
 // of its token. An agent that runs several executions and does not say which
 // one calls has none: they would share what is held for one.
 func (d *Server) toolCaller(r *http.Request, named string) (gateway.Caller, error) {
-	who := callerOf(r).who
+	who := access.CallerOf(r).Who
 	c := gateway.Caller{Principal: who.Key(), Who: who}
 	several := false
 	switch {
@@ -98,7 +99,7 @@ func (d *Server) toolCaller(r *http.Request, named string) (gateway.Caller, erro
 		c.Agent, c.Execution = toldOf(r)
 	case who.Kind == signalbox.PrincipalAgent:
 		c.Agent = who.ID
-		execution, err := callOf(r)
+		execution, err := access.ExecutionOf(r)
 		if err != nil {
 			return c, err
 		}
@@ -270,7 +271,7 @@ func (d *Server) mcp(w http.ResponseWriter, r *http.Request) error {
 		}
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	}
-	ctx, cancel := d.untilStopped(d.within(queuetools.WithCaller(r, callerOf(r).who), who))
+	ctx, cancel := d.untilStopped(d.within(queuetools.WithCaller(r, access.CallerOf(r).Who), who))
 	defer cancel()
 	w.Header().Set("X-Accel-Buffering", "no") // a proxy that buffers would hold events back
 	d.cfg.MCP.ServeHTTP(w, r.WithContext(gateway.WithCaller(ctx, who)))

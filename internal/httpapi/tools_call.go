@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/gateway/queuetools"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
@@ -32,7 +33,7 @@ func (d *Server) callTool(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	call := gateway.Call{Tool: r.PathValue("tool"), Arguments: req.Arguments, Caller: who}
-	ctx, cancel := d.untilStopped(d.within(queuetools.WithCaller(r, callerOf(r).who), who))
+	ctx, cancel := d.untilStopped(d.within(queuetools.WithCaller(r, access.CallerOf(r).Who), who))
 	defer cancel()
 	if wantsStream(r) {
 		return d.streamTool(ctx, w, r, call)

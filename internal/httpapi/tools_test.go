@@ -184,7 +184,7 @@ func TestACallAsAStream(t *testing.T) {
 	want(t, lines, "event: error", `"tool_failed"`)
 	for lines.Scan() { // to the end, which comes when the handler has returned
 	}
-	if n := b.Server.Streams(); n != 0 {
+	if n := b.Server.OpenStreams(); n != 0 {
 		t.Errorf("%d streams are open", n)
 	}
 }

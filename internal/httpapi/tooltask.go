@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
@@ -160,7 +161,7 @@ func (d *Server) seenToolTask(r *http.Request, id string) (gateway.ToolTask, err
 		return gateway.ToolTask{}, none
 	}
 	t, err := tasks.Task(r.Context(), id)
-	if signalbox.CodeOf(err) == signalbox.CodeNotFound || err == nil && !seesToolTask(callerOf(r).who, &t.Task) {
+	if signalbox.CodeOf(err) == signalbox.CodeNotFound || err == nil && !seesToolTask(access.CallerOf(r).Who, &t.Task) {
 		return gateway.ToolTask{}, none
 	}
 	return t, err
@@ -183,17 +184,17 @@ func (d *Server) cancelToolTask(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	who := callerOf(r).who
+	who := access.CallerOf(r).Who
 	own := who.Key() == t.Task.Owner
 	if !own && !who.Has(signalbox.ScopeCancel) {
 		return httpio.Refuse(signalbox.CodeForbidden, "show a token that has it, or that of who called the tool",
-			"to cancel what someone else asked for needs the scope %s, and %s has %s", signalbox.ScopeCancel, who.String(), scopeWords(who.Scopes))
+			"to cancel what someone else asked for needs the scope %s, and %s has %s", signalbox.ScopeCancel, who.String(), access.ScopeWords(who.Scopes))
 	}
 	if t, err = d.cfg.ToolTasks.Cancel(r.Context(), id, who.String()); err != nil {
 		return err
 	}
 	if !own {
-		if err := d.audit(r, signalbox.Audit{
+		if err := d.audit.Write(r, signalbox.Audit{
 			EventType: "task", Action: "cancel", AgentName: agentOf(&t.Task), Resource: id, Details: signalbox.AuditDetails(map[string]any{"owner": t.Task.Owner, "tool": t.Task.Tool}),
 		}); err != nil {
 			return err
@@ -227,7 +228,7 @@ func (d *Server) toolTasks(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	who := callerOf(r).who
+	who := access.CallerOf(r).Who
 	q := gateway.TaskQuery{
 		Tool: httpio.Param(r, "tool"), Status: httpio.Param(r, "status"), Before: httpio.Param(r, "before"),
 		Sees: func(t *signalbox.Task) bool { return seesToolTask(who, t) },
@@ -276,13 +277,13 @@ func (d *Server) retryTool(w http.ResponseWriter, r *http.Request, t *signalbox.
 // callAgain makes the call that a task was, as its retrier may and wants to
 // make it.
 func (d *Server) callAgain(r *http.Request, t *signalbox.Task, edit api.RetryRequest) (call gateway.TaskCall, err error) {
-	if who := callerOf(r).who; !who.Has(signalbox.ScopeTool) {
+	if who := access.CallerOf(r).Who; !who.Has(signalbox.ScopeTool) {
 		return call, httpio.Refuse(signalbox.CodeForbidden, "show a token that has it", "task %s is a call of a tool: to make it anew needs the scope %s, and %s has %s",
-			t.ID, signalbox.ScopeTool, who.String(), scopeWords(who.Scopes))
+			t.ID, signalbox.ScopeTool, who.String(), access.ScopeWords(who.Scopes))
 	}
-	if who := callerOf(r).who; !seesToolTask(who, t) { // the arguments come with it, and what the tool says of them
+	if who := access.CallerOf(r).Who; !seesToolTask(who, t) { // the arguments come with it, and what the tool says of them
 		return call, httpio.Refuse(signalbox.CodeForbidden, "show a token that has it, or that of who called the tool",
-			"to make a call anew that someone else has made needs the scope %s, and %s has %s", signalbox.ScopeRead, who.String(), scopeWords(who.Scopes))
+			"to make a call anew that someone else has made needs the scope %s, and %s has %s", signalbox.ScopeRead, who.String(), access.ScopeWords(who.Scopes))
 	}
 	if !t.State.Terminal() {
 		return call, signalbox.Errorf(signalbox.CodeConflict, "task %s is %s: it can be retried when it has ended; cancel it first", t.ID, t.State)

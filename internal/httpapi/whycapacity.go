@@ -11,6 +11,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/toolqueue"
@@ -18,7 +19,7 @@ import (
 
 // addCapacity tells of a running task what it waits for or holds at the tool
 // queues: a task that runs can stand still all the same.
-func (d *Server) addCapacity(out *api.Why, state signalbox.State, c caller) {
+func (d *Server) addCapacity(out *api.Why, state signalbox.State, c access.Caller) {
 	if d.cfg.Tools == nil || state != signalbox.Working && state != signalbox.Cancelling {
 		return
 	}
@@ -54,7 +55,7 @@ func addGate(out *api.Why, g api.Gate) {
 }
 
 // waitingGate says what a call waits for, who has it, and what can be done.
-func waitingGate(q *toolqueue.Status, w toolqueue.Waiter, now time.Time, c caller) api.Gate {
+func waitingGate(q *toolqueue.Status, w toolqueue.Waiter, now time.Time, c access.Caller) api.Gate {
 	g := api.Gate{
 		Name: gateCapacity, Text: fmt.Sprintf("%s is full, %d of %d in use", q.Name, q.InUse, q.Concurrent),
 		Detail: fmt.Sprintf("waiting %s to call %s, position %d of %d", span(now, w.Since), w.Tool, w.Position, q.Depth),
@@ -62,7 +63,7 @@ func waitingGate(q *toolqueue.Status, w toolqueue.Waiter, now time.Time, c calle
 	}
 	var by []string
 	for _, h := range q.Holders {
-		if h.Agent == "" || !c.who.MayUse(h.Agent) {
+		if h.Agent == "" || !c.Who.MayUse(h.Agent) {
 			continue
 		}
 		by = append(by, h.Agent)

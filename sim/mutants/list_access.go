@@ -35,22 +35,22 @@ var accessMutants = []Mutant{
 	{
 		Name: "anyone-clears-any-queue", Fault: "execution-queue clear",
 		Text: "the right to clear and to release is asked of nobody",
-		File: "internal/httpapi/gate.go",
+		File: "internal/httpapi/access/gate.go",
 		Edits: []Edit{{
 			"if who.Has(signalbox.Scope(route.Scope)) || ",
 			"if signalbox.Scope(route.Scope) == signalbox.ScopeRelease || who.Has(signalbox.Scope(route.Scope)) || ",
 		}},
-		Package: "internal/httpapi", Tests: []string{"TestIncidentAnyUserCouldClearAnyQueue"},
+		Package: "internal/httpapi/access", Tests: []string{"TestIncidentAnyUserCouldClearAnyQueue"},
 	},
 	{
 		Name: "forged-agent-believed", Fault: "execution-queue forged",
 		Text: "a caller that is no agent may say that it is one",
-		File: "internal/httpapi/gate_call.go",
+		File: "internal/httpapi/access/caller.go",
 		Edits: []Edit{{
 			"says != \"\" && (!isAgent || who.ID != says) {",
 			"says != \"\" && isAgent && who.ID != says {",
 		}},
-		Package: "internal/httpapi", Tests: []string{"TestIncidentForgedSourceAgentCertified"},
+		Package: "internal/httpapi/access", Tests: []string{"TestIncidentForgedSourceAgentCertified"},
 	},
 	{
 		Name: "calls-without-end", Fault: "execution-queue depth",

@@ -14,6 +14,13 @@ const (
 	ExecutionHeader   = "X-Signalbox-Execution"
 )
 
+// ForwardedHeader is on a request that a director makes on behalf of a caller,
+// and names that director. Such a request is not passed on again, so that two
+// directors of which each takes the other for the holder do not ask each other
+// for ever. Whoever sets it without being a director gets what this director
+// knows by itself.
+const ForwardedHeader = "Signalbox-Forwarded"
+
 // Outgoing is a request that a director makes of this API, at itself or at
 // another director.
 type Outgoing struct {

@@ -16,6 +16,9 @@ const (
 	WriteTimeout = 30 * time.Second // for one write to be taken
 )
 
+// Handler answers a request or returns why it did not.
+type Handler func(w http.ResponseWriter, r *http.Request) error
+
 // IsWrite reports whether the method of a request may change something.
 func IsWrite(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions

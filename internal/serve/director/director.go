@@ -233,7 +233,7 @@ func (d *Director) DescribeAccess() {
 	if err != nil {
 		return // the owner has no token: people log in with a password
 	}
-	fmt.Fprintf(d.Out.Out, "Log in to the pages, once, within %d minutes: %s\n(signalbox login-link makes another link.)\n", httpapi.LinkFor/time.Minute, link)
+	fmt.Fprintf(d.Out.Out, "Log in to the pages, once, within %d minutes: %s\n(signalbox login-link makes another link.)\n", identity.LinkFor/time.Minute, link)
 }
 
 // DescribeTools prints which tools there are.

@@ -1,4 +1,4 @@
-package httpapi
+package access
 
 import (
 	"net/http"
@@ -11,10 +11,20 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
-// tokens is GET /api/tokens.
-func (d *Server) tokens(w http.ResponseWriter, _ *http.Request) error {
+// Credentials answers what is about tokens and users.
+type Credentials struct {
+	id    *identity.Keeper
+	audit *AuditLog
+}
+
+func NewCredentials(id *identity.Keeper, audit *AuditLog) *Credentials {
+	return &Credentials{id: id, audit: audit}
+}
+
+// Tokens is GET /api/tokens.
+func (a *Credentials) Tokens(w http.ResponseWriter, _ *http.Request) error {
 	out := api.Tokens{Tokens: []api.Token{}}
-	for _, t := range d.identity.Tokens() {
+	for _, t := range a.id.Tokens() {
 		out.Tokens = append(out.Tokens, tokenView(t))
 	}
 	return httpio.Answer(w, http.StatusOK, out)
@@ -27,8 +37,8 @@ func tokenView(t identity.Known) api.Token {
 	}
 }
 
-// createToken is POST /api/tokens.
-func (d *Server) createToken(w http.ResponseWriter, r *http.Request) error {
+// CreateToken is POST /api/tokens.
+func (a *Credentials) CreateToken(w http.ResponseWriter, r *http.Request) error {
 	var req api.NewToken
 	if err := httpio.Decode(w, r, &req, false); err != nil {
 		return err
@@ -37,14 +47,14 @@ func (d *Server) createToken(w http.ResponseWriter, r *http.Request) error {
 	for i, s := range req.Scopes {
 		scopes[i] = signalbox.Scope(s)
 	}
-	t, secret, err := d.identity.CreateToken(r.Context(), identity.NewToken{
+	t, secret, err := a.id.CreateToken(r.Context(), identity.NewToken{
 		Name: req.Name, User: req.User, Agent: req.Agent, Scopes: scopes, Agents: req.Agents,
-		Expires: lifeOf(req.ExpiresInSeconds), By: callerOf(r).String(),
+		Expires: lifeOf(req.ExpiresInSeconds), By: CallerOf(r).String(),
 	})
 	if err != nil {
 		return err
 	}
-	return d.recorded(w, r, signalbox.Audit{
+	return a.audit.WriteAndAnswer(w, r, signalbox.Audit{
 		EventType: "token", Action: "create", AgentName: agentOfToken(t.Token), Resource: t.ID,
 		Details: signalbox.AuditDetails(map[string]any{"name": t.Name, "principal": string(t.Kind) + ":" + t.Principal, "scopes": t.Scopes, "agents": t.Agents, "expires_in_seconds": req.ExpiresInSeconds}),
 	}, http.StatusCreated, api.TokenCreated{Token: tokenView(t), Secret: secret})
@@ -64,22 +74,22 @@ func agentOfToken(t signalbox.Token) string {
 	return ""
 }
 
-// revokeToken is DELETE /api/tokens/{id}.
-func (d *Server) revokeToken(w http.ResponseWriter, r *http.Request) error {
-	t, err := d.identity.RevokeToken(r.Context(), r.PathValue("id"))
+// RevokeToken is DELETE /api/tokens/{id}.
+func (a *Credentials) RevokeToken(w http.ResponseWriter, r *http.Request) error {
+	t, err := a.id.RevokeToken(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}
-	return d.recorded(w, r, signalbox.Audit{
+	return a.audit.WriteAndAnswer(w, r, signalbox.Audit{
 		EventType: "token", Action: "revoke", AgentName: agentOfToken(t), Resource: t.ID,
 		Details: signalbox.AuditDetails(map[string]any{"name": t.Name, "principal": string(t.Kind) + ":" + t.Principal}),
 	}, http.StatusNoContent, nil)
 }
 
-// users is GET /api/users.
-func (d *Server) users(w http.ResponseWriter, _ *http.Request) error {
+// Users is GET /api/users.
+func (a *Credentials) Users(w http.ResponseWriter, _ *http.Request) error {
 	out := api.Users{Users: []api.User{}}
-	for _, u := range d.identity.Users() {
+	for _, u := range a.id.Users() {
 		out.Users = append(out.Users, userView(u))
 	}
 	return httpio.Answer(w, http.StatusOK, out)
@@ -89,28 +99,28 @@ func userView(u signalbox.User) api.User {
 	return api.User{ID: u.ID, Email: u.Email, Role: string(u.Role), Agents: u.Agents, Disabled: u.Disabled, CreatedAt: u.CreatedAt}
 }
 
-// putUser is PUT /api/users/{id}.
-func (d *Server) putUser(w http.ResponseWriter, r *http.Request) error {
+// PutUser is PUT /api/users/{id}.
+func (a *Credentials) PutUser(w http.ResponseWriter, r *http.Request) error {
 	var req api.PutUser
 	if err := httpio.Decode(w, r, &req, false); err != nil {
 		return err
 	}
-	before := d.userWords(r.PathValue("id"))
-	u, created, err := d.identity.PutUser(r.Context(), identity.PutUser{
+	before := a.userWords(r.PathValue("id"))
+	u, created, err := a.id.PutUser(r.Context(), identity.PutUser{
 		ID: r.PathValue("id"), Email: req.Email, Password: req.Password, Role: signalbox.Role(req.Role), Agents: req.Agents, Disabled: req.Disabled,
 	})
 	if err != nil {
 		return err
 	}
-	return d.recorded(w, r, signalbox.Audit{
+	return a.audit.WriteAndAnswer(w, r, signalbox.Audit{
 		EventType: "user", Action: "put", Resource: "user:" + u.ID,
-		Details: signalbox.AuditDetails(map[string]any{"created": created, "before": before, "after": d.userWords(u.ID), "password_set": req.Password != ""}),
+		Details: signalbox.AuditDetails(map[string]any{"created": created, "before": before, "after": a.userWords(u.ID), "password_set": req.Password != ""}),
 	}, http.StatusOK, userView(u))
 }
 
 // userWords is what the audit log says of a user: nothing where there is none.
-func (d *Server) userWords(id string) map[string]any {
-	for _, u := range d.identity.Users() {
+func (a *Credentials) userWords(id string) map[string]any {
+	for _, u := range a.id.Users() {
 		if u.ID == id {
 			return map[string]any{"email": u.Email, "role": u.Role, "agents": u.Agents, "disabled": u.Disabled}
 		}
@@ -118,11 +128,11 @@ func (d *Server) userWords(id string) map[string]any {
 	return nil
 }
 
-// removeUser is DELETE /api/users/{id}.
-func (d *Server) removeUser(w http.ResponseWriter, r *http.Request) error {
+// RemoveUser is DELETE /api/users/{id}.
+func (a *Credentials) RemoveUser(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
-	if err := d.identity.RemoveUser(r.Context(), id); err != nil {
+	if err := a.id.RemoveUser(r.Context(), id); err != nil {
 		return err
 	}
-	return d.recorded(w, r, signalbox.Audit{EventType: "user", Action: "remove", Resource: "user:" + id}, http.StatusNoContent, nil)
+	return a.audit.WriteAndAnswer(w, r, signalbox.Audit{EventType: "user", Action: "remove", Resource: "user:" + id}, http.StatusNoContent, nil)
 }

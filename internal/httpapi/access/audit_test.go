@@ -1,4 +1,4 @@
-package httpapi_test
+package access_test
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 	"github.com/signalbox-ai/signalbox/internal/seal"
@@ -113,8 +114,8 @@ func TestRefusalsDoNotFloodTheLog(t *testing.T) {
 		for range 100 {
 			b.Do("POST", "/api/tokens", `{}`, show["user"]...).Want(t, http.StatusForbidden, nil)
 		}
-		if n := len(b.AuditRows()) - begun; n != httpapi.BadBurst {
-			t.Errorf("%d rows of 100 refusals, want %d", n, httpapi.BadBurst)
+		if n := len(b.AuditRows()) - begun; n != access.GuessBurst {
+			t.Errorf("%d rows of 100 refusals, want %d", n, access.GuessBurst)
 		}
 		b.Do("POST", "/api/tokens", `{}`, append(show["user"], apitest.From("192.0.2.1:1"))...).Want(t, http.StatusForbidden, nil)
 		if row := b.LastAudit(); row.Details != `{"left_out":90}` || row.IPAddress != "192.0.2.1" {
@@ -123,7 +124,7 @@ func TestRefusalsDoNotFloodTheLog(t *testing.T) {
 		for i := range 1000 {
 			b.Do("POST", "/api/tokens", `{}`, append(show["user"], apitest.From(fmt.Sprintf("198.51.%d.%d:1", i/250, i%250)))...).Want(t, http.StatusForbidden, nil)
 		}
-		if n := len(b.AuditRows()) - begun; n > httpapi.AllDenials+httpapi.BadBurst {
+		if n := len(b.AuditRows()) - begun; n > access.AllDenials+access.GuessBurst {
 			t.Errorf("%d rows from many addresses", n)
 		}
 		time.Sleep(time.Minute)

@@ -1,7 +1,8 @@
-package httpapi
+package access
 
 import (
 	"cmp"
+	"log/slog"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -11,14 +12,15 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// resultOf is the word for how a deed went.
-func resultOf(err error) string {
+// ResultOf is the word for how a deed went.
+func ResultOf(err error) string {
 	if err != nil {
 		return signalbox.AuditFailed
 	}
@@ -28,23 +30,34 @@ func resultOf(err error) string {
 // maxUserAgent is what is kept of a User-Agent header, in characters.
 const maxUserAgent = 200
 
-// audit writes a row about what the caller of r did. Who it was comes from
-// the identity that was proved, where it came from off the connection; the
-// handler says what was done.
-func (d *Server) audit(r *http.Request, row signalbox.Audit) error {
-	return d.auditAs(r, callerOf(r).who, row)
+// AuditLog writes the audit log, and answers what stands in it.
+type AuditLog struct {
+	engine  *engine.Engine
+	log     *slog.Logger
+	denials denials
 }
 
-// auditAs is audit for a caller that was proved in another way than by the
+func NewAuditLog(e *engine.Engine, log *slog.Logger) *AuditLog {
+	return &AuditLog{engine: e, log: log, denials: newDenials()}
+}
+
+// Write writes a row about what the caller of r did. Who it was comes from
+// the identity that was proved, where it came from off the connection; the
+// handler says what was done.
+func (a *AuditLog) Write(r *http.Request, row signalbox.Audit) error {
+	return a.WriteAs(r, CallerOf(r).Who, row)
+}
+
+// WriteAs is audit for a caller that was proved in another way than by the
 // headers of r, such as by a ticket.
-func (d *Server) auditAs(r *http.Request, who signalbox.Principal, row signalbox.Audit) error {
+func (a *AuditLog) WriteAs(r *http.Request, who signalbox.Principal, row signalbox.Audit) error {
 	row.Principal = who.Key()
 	if who.Kind == signalbox.PrincipalUser {
 		row.UserID = who.ID
 	}
-	row.IPAddress, row.UserAgent = callerFrom(r).addr, printable(r.UserAgent())
+	row.IPAddress, row.UserAgent = callerFrom(r).Addr, printable(r.UserAgent())
 	row.Result = cmp.Or(row.Result, signalbox.AuditSuccess)
-	if _, err := d.engine.Audit(r.Context(), row); err != nil {
+	if _, err := a.engine.Audit(r.Context(), row); err != nil {
 		return &httpio.Refusal{
 			Err:   &signalbox.Error{Code: signalbox.CodeInternal, Message: "it was done, but it could not be recorded in the audit log", Err: err},
 			Hint:  "look at the state before you try again; the director's log has the cause under the request id",
@@ -54,10 +67,10 @@ func (d *Server) auditAs(r *http.Request, who signalbox.Principal, row signalbox
 	return nil
 }
 
-// recorded writes a row about what was done, and answers; a v of nil is nothing to
+// WriteAndAnswer writes a row about what was done, and answers; a v of nil is nothing to
 // say.
-func (d *Server) recorded(w http.ResponseWriter, r *http.Request, row signalbox.Audit, status int, v any) error {
-	if err := d.audit(r, row); err != nil {
+func (a *AuditLog) WriteAndAnswer(w http.ResponseWriter, r *http.Request, row signalbox.Audit, status int, v any) error {
+	if err := a.Write(r, row); err != nil {
 		return err
 	}
 	if v == nil {
@@ -83,13 +96,13 @@ func printable(s string) string {
 	return out.String()
 }
 
-// auditLog is GET /api/audit.
-func (d *Server) auditLog(w http.ResponseWriter, r *http.Request) error {
-	q, err := d.auditQuery(r)
+// List is GET /api/audit.
+func (a *AuditLog) List(w http.ResponseWriter, r *http.Request) error {
+	q, err := a.query(r)
 	if err != nil {
 		return err
 	}
-	rows, err := d.engine.Read().AuditLog(r.Context(), q)
+	rows, err := a.engine.Read().AuditLog(r.Context(), q)
 	if err != nil {
 		return err
 	}
@@ -103,7 +116,7 @@ func (d *Server) auditLog(w http.ResponseWriter, r *http.Request) error {
 	return httpio.Answer(w, http.StatusOK, out)
 }
 
-func (d *Server) auditQuery(r *http.Request) (q store.AuditQuery, err error) {
+func (a *AuditLog) query(r *http.Request) (q store.AuditQuery, err error) {
 	q = store.AuditQuery{
 		EventType: httpio.Param(r, "event_type"), Action: httpio.Param(r, "action"), UserID: httpio.Param(r, "user_id"),
 		AgentName: httpio.Param(r, "agent"), Severity: httpio.Param(r, "severity"),
@@ -120,16 +133,16 @@ func (d *Server) auditQuery(r *http.Request) (q store.AuditQuery, err error) {
 	default:
 		return q, signalbox.Invalid("newest", "newest must be true or false, not %q", httpio.Clip(s))
 	}
-	if q.Since, err = httpio.When(r, "since", d.engine.Now()); err != nil {
+	if q.Since, err = httpio.When(r, "since", a.engine.Now()); err != nil {
 		return q, err
 	}
 	q.Limit, err = httpio.Limit(r)
 	return q, err
 }
 
-// auditHead is GET /api/audit/head.
-func (d *Server) auditHead(w http.ResponseWriter, r *http.Request) error {
-	head, err := d.engine.Read().AuditHead(r.Context())
+// Head is GET /api/audit/head.
+func (a *AuditLog) Head(w http.ResponseWriter, r *http.Request) error {
+	head, err := a.engine.Read().AuditHead(r.Context())
 	if err != nil {
 		return err
 	}
@@ -150,14 +163,14 @@ const (
 )
 
 type denials struct {
-	from *badTokens
+	from *guesses
 
 	mu   sync.Mutex
 	all  bucket
 	left int
 }
 
-func newDenials() denials { return denials{from: newBadTokens()} }
+func newDenials() denials { return denials{from: newGuesses()} }
 
 // take reports whether a refusal is to be recorded, and how many were left
 // out before it.
@@ -177,10 +190,10 @@ func (n *denials) take(from netip.Prefix, now time.Time) (left int, ok bool) {
 	return left, true
 }
 
-// auditDenied records a 403. The caller is told 403 whether or not it could
+// WriteDenied records a 403. The caller is told 403 whether or not it could
 // be recorded.
-func (d *Server) auditDenied(r *http.Request, action string) {
-	d.auditBounded(r, signalbox.Audit{
+func (a *AuditLog) WriteDenied(r *http.Request, action string) {
+	a.writeBounded(r, signalbox.Audit{
 		EventType: "access", Action: action, AgentName: deniedAgent(r), Resource: httpio.Clip(r.Method + " " + r.URL.Path), Result: signalbox.AuditDenied, Severity: signalbox.AuditWarning,
 	}, nil)
 }
@@ -193,9 +206,9 @@ func deniedAgent(r *http.Request) string {
 	return ""
 }
 
-// auditBounded records what strangers can bring about.
-func (d *Server) auditBounded(r *http.Request, row signalbox.Audit, more map[string]any) {
-	left, ok := d.denials.take(identity.AddrBlock(callerFrom(r).addr), time.Now())
+// writeBounded records what strangers can bring about.
+func (a *AuditLog) writeBounded(r *http.Request, row signalbox.Audit, more map[string]any) {
+	left, ok := a.denials.take(identity.AddrBlock(callerFrom(r).Addr), time.Now())
 	if !ok {
 		return
 	}
@@ -208,7 +221,7 @@ func (d *Server) auditBounded(r *http.Request, row signalbox.Audit, more map[str
 	if len(more) > 0 {
 		row.Details = signalbox.AuditDetails(more)
 	}
-	if err := d.audit(r, row); err != nil {
-		d.log.Error("a refusal was not recorded", "error", err)
+	if err := a.Write(r, row); err != nil {
+		a.log.Error("a refusal was not recorded", "error", err)
 	}
 }

@@ -1,4 +1,4 @@
-package httpapi
+package access
 
 import (
 	"cmp"
@@ -18,36 +18,45 @@ import (
 )
 
 const (
-	// LinkFor is how long a login link can be used.
-	LinkFor = identity.LinkFor
-	// loginCookie and deviceCookie are the names of the cookies that a login
+	// LoginCookie and deviceCookie are the names of the cookies that a login
 	// sets, loginHeader that of the header with its other half.
-	loginCookie  = "signalbox_login"
+	LoginCookie  = "signalbox_login"
 	deviceCookie = "signalbox_device"
-	loginHeader  = "Signalbox-Login"
+	LoginHeader  = "Signalbox-Login"
 	deviceFor    = 180 * 24 * time.Hour
 )
 
-// login is POST /api/login. The answer sets a cookie with a secret that is
+// Logins answers what begins and ends a login, and who a caller is.
+type Logins struct {
+	id    *identity.Keeper
+	now   func() time.Time
+	audit *AuditLog
+}
+
+func NewLogins(id *identity.Keeper, audit *AuditLog, now func() time.Time) *Logins {
+	return &Logins{id: id, now: now, audit: audit}
+}
+
+// Login is POST /api/login. The answer sets a cookie with a secret that is
 // always new, and has the key without which it is worth nothing; the login that
 // the browser had before ends.
-func (d *Server) login(w http.ResponseWriter, r *http.Request) error {
+func (h *Logins) Login(w http.ResponseWriter, r *http.Request) error {
 	var req api.LoginRequest
 	if err := httpio.Decode(w, r, &req, false); err != nil {
 		return err
 	}
-	l, err := d.identity.Login(r.Context(), identity.Attempt{
-		User: req.User, Password: req.Password, Addr: callerFrom(r).addr, Device: cookieNamed(r, deviceCookie),
+	l, err := h.id.Login(r.Context(), identity.Attempt{
+		User: req.User, Password: req.Password, Addr: callerFrom(r).Addr, Device: Cookie(r, deviceCookie),
 	})
 	if err != nil {
-		return d.loginFailed(r, req.User, err)
+		return h.loginFailed(r, req.User, err)
 	}
-	return d.loggedIn(w, r, l, "login")
+	return h.loggedIn(w, r, l, "login")
 }
 
-// useLink is POST /api/login/once: a login by the link that signalbox up
+// UseLink is POST /api/login/once: a login by the link that signalbox up
 // prints.
-func (d *Server) useLink(w http.ResponseWriter, r *http.Request) error {
+func (h *Logins) UseLink(w http.ResponseWriter, r *http.Request) error {
 	var req api.LoginOnce
 	if err := httpio.Decode(w, r, &req, false); err != nil {
 		return err
@@ -55,34 +64,34 @@ func (d *Server) useLink(w http.ResponseWriter, r *http.Request) error {
 	if req.Code == "" {
 		return signalbox.Invalid("code", "give the code of a login link")
 	}
-	l, err := d.identity.UseLink(r.Context(), req.Code)
+	l, err := h.id.UseLink(r.Context(), req.Code)
 	if err != nil {
 		if signalbox.CodeOf(err) == signalbox.CodeUnauthorized {
-			d.auditBounded(r, signalbox.Audit{
+			h.audit.writeBounded(r, signalbox.Audit{
 				EventType: "login", Action: "login_link", Resource: "a login link", Result: signalbox.AuditFailed, Severity: signalbox.AuditWarning,
 			}, nil)
 		}
 		return err
 	}
-	return d.loggedIn(w, r, l, "login_link")
+	return h.loggedIn(w, r, l, "login_link")
 }
 
-// makeLink is POST /api/login/link: a link for the owner, whose token alone
+// MakeLink is POST /api/login/link: a link for the owner, whose token alone
 // may ask for it.
-func (d *Server) makeLink(w http.ResponseWriter, r *http.Request) error {
-	if who := callerOf(r).who; !d.identity.IsStatic(who) {
+func (h *Logins) MakeLink(w http.ResponseWriter, r *http.Request) error {
+	if who := CallerOf(r).Who; !h.id.IsStatic(who) {
 		return httpio.Refuse(signalbox.CodeForbidden, "log in with your password", "a login link is for the owner of the director's own token, and %s is not", who.String())
 	}
-	code, ends, err := d.identity.NewLink()
+	code, ends, err := h.id.NewLink()
 	if err != nil {
 		return err
 	}
 	return httpio.Answer(w, http.StatusCreated, api.LoginLink{Path: linkPath(code), ExpiresAt: ends.UTC()})
 }
 
-// LoginLink makes a link that logs the owner in at url, once.
-func (d *Server) LoginLink(url string) (string, error) {
-	code, _, err := d.identity.NewLink()
+// Link makes a link that logs the owner in at url, once.
+func (h *Logins) Link(url string) (string, error) {
+	code, _, err := h.id.NewLink()
 	return url + linkPath(code), err
 }
 
@@ -90,33 +99,33 @@ func (d *Server) LoginLink(url string) (string, error) {
 func linkPath(code string) string { return "/login#once=" + code }
 
 // loggedIn answers with a login that was begun.
-func (d *Server) loggedIn(w http.ResponseWriter, r *http.Request, l identity.Login, action string) error {
-	l.Who.Addr = callerFrom(r).addr
-	if err := d.auditAs(r, l.Who, signalbox.Audit{EventType: "login", Action: action, Resource: l.Who.Key()}); err != nil {
-		return errors.Join(err, d.identity.Logout(r.Context(), l.Cookie, l.Key))
+func (h *Logins) loggedIn(w http.ResponseWriter, r *http.Request, l identity.Login, action string) error {
+	l.Who.Addr = callerFrom(r).Addr
+	if err := h.audit.WriteAs(r, l.Who, signalbox.Audit{EventType: "login", Action: action, Resource: l.Who.Key()}); err != nil {
+		return errors.Join(err, h.id.Logout(r.Context(), l.Cookie, l.Key))
 	}
-	if err := d.identity.Logout(r.Context(), cookieNamed(r, loginCookie), r.Header.Get(loginHeader)); err != nil {
+	if err := h.id.Logout(r.Context(), Cookie(r, LoginCookie), r.Header.Get(LoginHeader)); err != nil {
 		return err
 	}
-	setCookie(w, r, loginCookie, l.Cookie, l.Ends.Sub(d.engine.Now()))
+	setCookie(w, r, LoginCookie, l.Cookie, l.Ends.Sub(h.now()))
 	if l.Device != "" {
 		setCookie(w, r, deviceCookie, l.Device, deviceFor)
 	}
-	return httpio.Answer(w, http.StatusOK, api.LoggedIn{Me: d.meOf(l.Who), Key: l.Key})
+	return httpio.Answer(w, http.StatusOK, api.LoggedIn{Me: h.meOf(l.Who), Key: l.Key})
 }
 
 // loginFailed records a failure, and says when to try again. What was typed
 // as the user is recorded only if there is one: it may be a password.
-func (d *Server) loginFailed(r *http.Request, user string, err error) error {
+func (h *Logins) loginFailed(r *http.Request, user string, err error) error {
 	code := signalbox.CodeOf(err)
 	if code != signalbox.CodeUnauthorized && code != signalbox.CodeRateLimited {
 		return err
 	}
 	resource := "an unknown user"
-	if d.identity.HasUser(user) {
+	if h.id.HasUser(user) {
 		resource = "user:" + user
 	}
-	d.auditBounded(r, signalbox.Audit{
+	h.audit.writeBounded(r, signalbox.Audit{
 		EventType: "login", Action: "login", Resource: resource, Result: signalbox.AuditFailed, Severity: signalbox.AuditWarning,
 	}, map[string]any{"code": string(code)})
 	if blocked, ok := errors.AsType[*identity.Blocked](err); ok {
@@ -145,48 +154,48 @@ func setCookie(w http.ResponseWriter, r *http.Request, name, secret string, age 
 	})
 }
 
-// logout is POST /api/logout.
-func (d *Server) logout(w http.ResponseWriter, r *http.Request) error {
-	if cookie := cookieNamed(r, loginCookie); cookie != "" {
-		key := r.Header.Get(loginHeader)
-		who, err := d.identity.FromLogin(cookie, key)
+// Logout is POST /api/logout.
+func (h *Logins) Logout(w http.ResponseWriter, r *http.Request) error {
+	if cookie := Cookie(r, LoginCookie); cookie != "" {
+		key := r.Header.Get(LoginHeader)
+		who, err := h.id.FromLogin(cookie, key)
 		if err == nil {
-			if err := d.identity.Logout(r.Context(), cookie, key); err != nil {
+			if err := h.id.Logout(r.Context(), cookie, key); err != nil {
 				return err
 			}
-			if err := d.auditAs(r, who, signalbox.Audit{EventType: "login", Action: "logout", Resource: who.Key()}); err != nil {
+			if err := h.audit.WriteAs(r, who, signalbox.Audit{EventType: "login", Action: "logout", Resource: who.Key()}); err != nil {
 				return err
 			}
 		}
-		setCookie(w, r, loginCookie, "", -1)
+		setCookie(w, r, LoginCookie, "", -1)
 	}
 	return httpio.NoContent(w)
 }
 
-// fresh refuses a login that was begun too long ago for a change of who may do
+// Fresh refuses a login that was begun too long ago for a change of who may do
 // what.
-func (d *Server) fresh(h handler) handler {
+func (h *Logins) Fresh(handle httpio.Handler) httpio.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		if !d.identity.Fresh(callerOf(r).who) {
+		if !h.id.Fresh(CallerOf(r).Who) {
 			return httpio.Refuse(signalbox.CodeForbidden, "log in again at /login, with the password or with a link of signalbox login-link; or use a token",
 				"a login changes tokens and users only within %d minutes of its password", identity.FreshFor/time.Minute)
 		}
-		return h(w, r)
+		return handle(w, r)
 	}
 }
 
-// me is GET /api/me.
-func (d *Server) me(w http.ResponseWriter, r *http.Request) error {
-	return httpio.Answer(w, http.StatusOK, d.meOf(callerOf(r).who))
+// Me is GET /api/me.
+func (h *Logins) Me(w http.ResponseWriter, r *http.Request) error {
+	return httpio.Answer(w, http.StatusOK, h.meOf(CallerOf(r).Who))
 }
 
-func (d *Server) meOf(who signalbox.Principal) api.Me {
+func (h *Logins) meOf(who signalbox.Principal) api.Me {
 	v := api.Me{
 		Kind: string(who.Kind), ID: who.ID, Email: who.Email, Scopes: scopeList(who.Scopes), Agents: who.Agents,
-		TokenID: who.TokenID, Open: d.identity.Open(),
+		TokenID: who.TokenID, Open: h.id.Open(),
 	}
 	v.Kind = cmp.Or(v.Kind, "anonymous")
-	if t, ok := d.identity.Token(who.TokenID); ok {
+	if t, ok := h.id.Token(who.TokenID); ok {
 		v.ExpiresAt = view.Time(t.ExpiresAt)
 	}
 	return v
@@ -223,14 +232,14 @@ func hashOf(s string) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// loginPage is GET /login.
-func (d *Server) loginPage(w http.ResponseWriter, _ *http.Request) error {
+// Page is GET /login.
+func (h *Logins) Page(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Security-Policy", loginPagePolicy)
 	return page(w, "text/html; charset=utf-8", loginPageBody)
 }
 
-// loginScript is GET /login.js.
-func (d *Server) loginScript(w http.ResponseWriter, _ *http.Request) error {
+// Script is GET /login.js.
+func (h *Logins) Script(w http.ResponseWriter, _ *http.Request) error {
 	return page(w, "text/javascript; charset=utf-8", loginJS)
 }
 

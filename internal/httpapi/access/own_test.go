@@ -1,4 +1,4 @@
-package httpapi_test
+package access_test
 
 import (
 	"net/http"

@@ -1,4 +1,4 @@
-package httpapi_test
+package access_test
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
-	"github.com/signalbox-ai/signalbox/internal/httpapi"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
@@ -176,7 +176,7 @@ func TestAttackSessionFixation(t *testing.T) {
 func TestAttackUserEnumeration(t *testing.T) {
 	b, _ := apitest.NewWithUsers(t)
 	try := func(user, pass string) string {
-		got := b.Do("POST", "/api/login", fmt.Sprintf(`{"user":%q,"password":%q}`, user, pass), apitest.Header(requestID, "req-same"))
+		got := b.Do("POST", "/api/login", fmt.Sprintf(`{"user":%q,"password":%q}`, user, pass), apitest.Header("X-Request-Id", "req-same"))
 		got.WantError(t, http.StatusUnauthorized, signalbox.CodeUnauthorized)
 		if len(got.Cookies()) > 0 {
 			t.Errorf("a failed login of %s sets a cookie", user)
@@ -223,7 +223,7 @@ func TestARightTokenIsNeverHeldUp(t *testing.T) {
 	long := strings.Repeat("0123456789abcdef", 2)
 	b := apitest.New(t, func(o *apitest.Options) { o.Config.Token = long })
 	own := b.AddToken(identity.NewToken{Name: "ci", Scopes: []signalbox.Scope{signalbox.ScopeRead}})
-	for i := range 3 * httpapi.BadBurst {
+	for i := range 3 * access.GuessBurst {
 		b.Do("GET", "/status", "", apitest.Bearer(fmt.Sprint("guess", i)))
 	}
 	b.Do("GET", "/status", "", apitest.Bearer("guess")).WantError(t, http.StatusTooManyRequests, signalbox.CodeRateLimited)
@@ -249,7 +249,7 @@ func TestARevokedTokenEndsItsStreams(t *testing.T) {
 				ended := make(chan apitest.Reply, 1)
 				go func() { ended <- b.Do("GET", "/api/events", "", apitest.Bearer(own)) }()
 				synctest.Wait()
-				if b.Server.Streams() != 1 {
+				if b.Server.OpenStreams() != 1 {
 					t.Fatal("no stream")
 				}
 				switch how {
@@ -278,4 +278,29 @@ func TestARevokedTokenEndsItsStreams(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Guessing a token that can be guessed is slowed down, even if a guess is
+// right; others are not disturbed, and the address is free again later.
+func TestAttackGuessingTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := apitest.New(t, apitest.WithToken)
+		there := apitest.From("203.0.113.9:1000")
+		for i := range access.GuessBurst {
+			b.Do("GET", "/status", "", apitest.Bearer(fmt.Sprint("guess", i)), there).WantError(t, http.StatusUnauthorized, signalbox.CodeUnauthorized)
+		}
+		got := b.Do("GET", "/status", "", apitest.Bearer(apitest.Secret), apitest.From("203.0.113.9:2000"))
+		got.WantError(t, http.StatusTooManyRequests, signalbox.CodeRateLimited)
+		if got.Header.Get("Retry-After") == "" {
+			t.Error("no Retry-After")
+		}
+		b.Do("GET", "/status", "", apitest.Bearer(apitest.Secret), apitest.From("203.0.113.10:1")).Want(t, http.StatusOK, nil)
+		time.Sleep(access.GuessRefill)
+		b.Do("GET", "/status", "", apitest.Bearer(apitest.Secret), there).Want(t, http.StatusOK, nil)
+		// A caller has the whole /64 of its IPv6 address to choose from.
+		for i := range access.GuessBurst {
+			b.Do("GET", "/status", "", apitest.Bearer("guess"), apitest.From(fmt.Sprintf("[2001:db8::%d]:1", i+1)))
+		}
+		b.Do("GET", "/status", "", apitest.Bearer(apitest.Secret), apitest.From("[2001:db8::ffff]:1")).WantError(t, http.StatusTooManyRequests, signalbox.CodeRateLimited)
+	})
 }

@@ -1,4 +1,4 @@
-package httpapi_test
+package access_test
 
 import (
 	"context"
@@ -153,8 +153,8 @@ func TestALimitedCallerSeesItsAgentsAlone(t *testing.T) {
 		if id == q.Tasks[0].QueueID {
 			continue
 		}
-		theirs := b.Do("GET", "/api/queue/"+id, "", me, apitest.Header(requestID, "req-same")).Want(t, http.StatusNotFound, nil)
-		none := b.Do("GET", "/api/queue/"+never, "", me, apitest.Header(requestID, "req-same")).Want(t, http.StatusNotFound, nil)
+		theirs := b.Do("GET", "/api/queue/"+id, "", me, apitest.Header("X-Request-Id", "req-same")).Want(t, http.StatusNotFound, nil)
+		none := b.Do("GET", "/api/queue/"+never, "", me, apitest.Header("X-Request-Id", "req-same")).Want(t, http.StatusNotFound, nil)
 		if strings.ReplaceAll(string(theirs.Body), id, never) != string(none.Body) {
 			t.Errorf("%s\n%s", theirs.Body, none.Body)
 		}

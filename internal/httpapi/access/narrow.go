@@ -1,0 +1,117 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+)
+
+// How a route is narrowed for a caller that is limited to some agents.
+type Narrowing int
+
+const (
+	Closed    Narrowing = iota // not for such callers: deny by default
+	Free                       // it shows nothing of agents or tasks
+	OfTask                     // {id} is a task, which the caller must see
+	OfAgent                    // {name} is an agent, which the caller may use
+	ByHandler                  // the handler leaves out, or refuses, what is not the caller's
+)
+
+// Narrow refuses what lies beyond a caller's limits, and what is not its own
+// where it has the right to that alone. What one may not see is answered as if it
+// were not there.
+func (g *Gate) Narrow(r *http.Request, route api.Route, how Narrowing, c Caller) error {
+	if c.Who.Limited() {
+		if err := g.narrowToAgents(r, how, c); err != nil {
+			return err
+		}
+	}
+	if len(route.Own) > 0 && !c.Who.Has(signalbox.Scope(route.Scope)) {
+		return g.ownsTask(r, route, c.Who)
+	}
+	return nil
+}
+
+// ownsTask refuses the task of somebody else.
+func (g *Gate) ownsTask(r *http.Request, route api.Route, who signalbox.Principal) error {
+	id := r.PathValue("id")
+	if !signalbox.ValidID(id) {
+		return nil // the handler says so
+	}
+	t, err := g.engine.Read().Task(r.Context(), id)
+	if err != nil || who.Key() != "" && t.Owner == who.Key() {
+		return err
+	}
+	return httpio.Refuse(signalbox.CodeForbidden, "show a token that has it, or that of who asked for the task",
+		"this needs the scope %s where somebody else asked for the task, and %s has %s", route.Scope, who.String(), ScopeWords(who.Scopes))
+}
+
+func (g *Gate) narrowToAgents(r *http.Request, how Narrowing, c Caller) error {
+	switch how {
+	case Closed:
+		return httpio.Refuse(signalbox.CodeForbidden, "show a token without limits", "this is not for a caller that is limited to some agents (%s)", strings.Join(c.Who.Agents, ", "))
+	case OfAgent:
+		if name := r.PathValue("name"); !c.Who.MayUse(name) {
+			return c.Who.NoAgent(httpio.Clip(name))
+		}
+	case OfTask:
+		return g.SeesTask(r.Context(), r.PathValue("id"), c.Who)
+	case Free, ByHandler:
+	}
+	return nil
+}
+
+// SeesTask returns CodeNotFound, in the store's own words, for a task that the
+// principal does not see.
+func (g *Gate) SeesTask(ctx context.Context, id string, who signalbox.Principal) error {
+	if !signalbox.ValidID(id) {
+		return nil // the handler says so
+	}
+	t, err := g.engine.Read().Task(ctx, id)
+	if err == nil && !who.SeesTask(&t) {
+		err = signalbox.Errorf(signalbox.CodeNotFound, "there is no task %q: it never existed or has been pruned", id)
+	}
+	return err
+}
+
+// Discreet takes the names of other agents out of an error for a caller that
+// is not to know of them.
+func Discreet(err error, r *http.Request, c Caller) error {
+	var e *signalbox.Error
+	if c.Who.Limited() && errors.As(err, &e) && e.Code == signalbox.CodeNotFound && e.Field == "agent" && r.PathValue("name") != "" {
+		return c.Who.NoAgent(httpio.Clip(r.PathValue("name")))
+	}
+	return err
+}
+
+// VisibleTasks leaves out of a list of tasks what the caller does not see. A page
+// may become shorter by it, even empty, and still have a next.
+func VisibleTasks(tasks []signalbox.Task, c Caller) []signalbox.Task {
+	if !c.Who.Limited() {
+		return tasks
+	}
+	return slices.DeleteFunc(slices.Clone(tasks), func(t signalbox.Task) bool { return !c.Who.SeesTask(&t) })
+}
+
+// VisibleIDs is visible for ids.
+func (g *Gate) VisibleIDs(ctx context.Context, ids []string, c Caller) ([]string, error) {
+	if !c.Who.Limited() {
+		return ids, nil
+	}
+	var seen []string
+	for _, id := range ids {
+		err := g.SeesTask(ctx, id, c.Who)
+		if err == nil {
+			seen = append(seen, id)
+		} else if signalbox.CodeOf(err) != signalbox.CodeNotFound {
+			return nil, err
+		}
+	}
+	return seen, nil
+}

@@ -1,0 +1,57 @@
+package access
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/handshake"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/identity"
+)
+
+// prove is POST /.well-known/signalbox/prove: the director proves that it knows
+// a token to who proves the same. Wrong questions count as wrong tokens do.
+func (g *Gate) Prove(w http.ResponseWriter, r *http.Request) error {
+	var q api.ProveRequest
+	if err := httpio.Decode(w, r, &q, false); err != nil {
+		return err
+	}
+	proof, err := g.prove(r, q)
+	return httpio.AnswerOr(w, proof, err)
+}
+
+func (g *Gate) prove(r *http.Request, q api.ProveRequest) (api.Proof, error) {
+	key, guessable, err := g.connectionKey(q.Selector)
+	if err != nil {
+		return api.Proof{}, err
+	}
+	addr := callerFrom(r).Addr
+	block := identity.AddrBlock(addr)
+	wait := g.guesses.wait(block, time.Now())
+	proof, outcome := handshake.Answer(r, q, key)
+	switch {
+	case outcome != handshake.Unknown && guessable && wait > 0, outcome == handshake.Unknown && wait > 0:
+		return api.Proof{}, tooManyWrong(addr, wait)
+	case outcome == handshake.Proved:
+		return proof, nil
+	case outcome == handshake.Relayed:
+		return api.Proof{}, httpio.Refuse(signalbox.CodeConflict, "ask at the director's own address, or by https",
+			"the connection was made to another address than the one at which it arrived: something stands in between")
+	}
+	g.guesses.note(block, time.Now())
+	return api.Proof{}, signalbox.Errorf(signalbox.CodeUnauthorized, "this director does not know that token")
+}
+
+// connectionKey returns the key of the token that a selector names, as
+// identity.Keeper.ConnectionKey does; that of a run's token is made from the
+// selector alone, also after the run, whose request then says that it is over.
+func (g *Gate) connectionKey(selector string) (handshake.Key, bool, error) {
+	if strings.HasPrefix(selector, engine.RunTokenPrefix) {
+		return handshake.KeyOf(g.engine.RunTokenOf(selector)), false, nil
+	}
+	return g.id.ConnectionKey(selector)
+}
