@@ -10,6 +10,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
@@ -46,9 +47,12 @@ func (f *activityFilter) past() bool {
 	return f.state == "" || f.state == activityCompleted || f.state == activityFailed
 }
 
+// activityHandlers show tasks as activities, by who began what.
+type activityHandlers struct{ engine *engine.Engine }
+
 // activities is GET /api/activities: first what has not ended, then what has,
 // each newest first.
-func (d *Server) activities(w http.ResponseWriter, r *http.Request) error {
+func (h *activityHandlers) activities(w http.ResponseWriter, r *http.Request) error {
 	f, err := activityFilterOf(r)
 	if err != nil {
 		return err
@@ -63,7 +67,7 @@ func (d *Server) activities(w http.ResponseWriter, r *http.Request) error {
 	}
 	out := api.Activities{Activities: []api.Activity{}}
 	if past == nil && f.live() {
-		if err := d.liveActivities(r.Context(), &f, live, limit, &out); err != nil {
+		if err := h.liveActivities(r.Context(), &f, live, limit, &out); err != nil {
 			return err
 		}
 	}
@@ -72,7 +76,7 @@ func (d *Server) activities(w http.ResponseWriter, r *http.Request) error {
 		if past != nil {
 			from = *past
 		}
-		if err := d.pastActivities(r.Context(), &f, from, limit, &out); err != nil {
+		if err := h.pastActivities(r.Context(), &f, from, limit, &out); err != nil {
 			return err
 		}
 	}
@@ -94,8 +98,8 @@ func activityFilterOf(r *http.Request) (activityFilter, error) {
 
 // liveActivities adds what runs and waits and was submitted before seq (0:
 // all). Where the page is full it leaves a cursor.
-func (d *Server) liveActivities(ctx context.Context, f *activityFilter, seq int64, limit int, out *api.Activities) error {
-	tasks, err := d.unended(ctx, f.agent)
+func (h *activityHandlers) liveActivities(ctx context.Context, f *activityFilter, seq int64, limit int, out *api.Activities) error {
+	tasks, err := h.unended(ctx, f.agent)
 	if err != nil {
 		return err
 	}
@@ -117,8 +121,8 @@ func (d *Server) liveActivities(ctx context.Context, f *activityFilter, seq int6
 
 // unended reads the tasks in flight and the first that wait: all, or those
 // of an agent.
-func (d *Server) unended(ctx context.Context, agent string) ([]signalbox.Task, error) {
-	tasks, err := d.engine.Read().InFlight(ctx)
+func (h *activityHandlers) unended(ctx context.Context, agent string) ([]signalbox.Task, error) {
+	tasks, err := h.engine.Read().InFlight(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +136,7 @@ func (d *Server) unended(ctx context.Context, agent string) ([]signalbox.Task, e
 	}
 	for _, queue := range queues {
 		for after, n := (store.Cursor{}), 0; n < maxLiveActivities; n += httpio.MaxLimit {
-			page, err := d.engine.Read().Waiting(ctx, queue, after, httpio.MaxLimit)
+			page, err := h.engine.Read().Waiting(ctx, queue, after, httpio.MaxLimit)
 			if err != nil {
 				return nil, err
 			}
@@ -153,7 +157,7 @@ func (d *Server) unended(ctx context.Context, agent string) ([]signalbox.Task, e
 // pastActivities fills the page up with what has ended, behind cursor from.
 // It looks at a bounded number of rows, so that a page may be short and still
 // have a next.
-func (d *Server) pastActivities(ctx context.Context, f *activityFilter, from string, limit int, out *api.Activities) error {
+func (h *activityHandlers) pastActivities(ctx context.Context, f *activityFilter, from string, limit int, out *api.Activities) error {
 	// The store's own filter by agent would leave out what waited for it in vain.
 	q := store.HistoryQuery{Before: from}
 	if f.state == activityCompleted {
@@ -165,7 +169,7 @@ func (d *Server) pastActivities(ctx context.Context, f *activityFilter, from str
 			break
 		}
 		q.Limit = room
-		page, err := d.engine.Read().History(ctx, q)
+		page, err := h.engine.Read().History(ctx, q)
 		if err != nil {
 			return err
 		}
@@ -209,12 +213,12 @@ func parseActivityCursor(s string) (live int64, past *string, err error) {
 
 // activity is GET /api/activities/{id}: a task and the tree of those that its
 // execution called.
-func (d *Server) activity(w http.ResponseWriter, r *http.Request) error {
+func (h *activityHandlers) activity(w http.ResponseWriter, r *http.Request) error {
 	id, err := httpio.TaskID(r)
 	if err != nil {
 		return err
 	}
-	t, err := d.engine.Read().Task(r.Context(), id)
+	t, err := h.engine.Read().Task(r.Context(), id)
 	if err != nil {
 		return err
 	}
@@ -224,7 +228,7 @@ func (d *Server) activity(w http.ResponseWriter, r *http.Request) error {
 	}
 	v := activityView(&t)
 	left := maxActivityNodes - 1
-	if err := d.addChildren(r.Context(), who, &v, maxActivityDepth, &left); err != nil {
+	if err := h.addChildren(r.Context(), who, &v, maxActivityDepth, &left); err != nil {
 		return err
 	}
 	return httpio.Answer(w, http.StatusOK, v)
@@ -232,11 +236,11 @@ func (d *Server) activity(w http.ResponseWriter, r *http.Request) error {
 
 // addChildren adds the tree below an activity, at most left nodes of it,
 // level by level within each branch.
-func (d *Server) addChildren(ctx context.Context, who signalbox.Principal, v *api.Activity, depth int, left *int) error {
+func (h *activityHandlers) addChildren(ctx context.Context, who signalbox.Principal, v *api.Activity, depth int, left *int) error {
 	if depth == 0 || *left <= 0 {
 		return nil
 	}
-	children, err := d.engine.Read().Children(ctx, v.ID, *left)
+	children, err := h.engine.Read().Children(ctx, v.ID, *left)
 	if err != nil {
 		return err
 	}
@@ -247,7 +251,7 @@ func (d *Server) addChildren(ctx context.Context, who signalbox.Principal, v *ap
 		}
 	}
 	for i := range v.Children {
-		if err := d.addChildren(ctx, who, &v.Children[i], depth-1, left); err != nil {
+		if err := h.addChildren(ctx, who, &v.Children[i], depth-1, left); err != nil {
 			return err
 		}
 	}

@@ -31,17 +31,25 @@ const (
 	bulkRetry  = "retry"
 )
 
+// bulkHandler does the same with all tasks that match a query.
+type bulkHandler struct {
+	engine *engine.Engine
+	audit  *access.AuditLog
+	tasks  *taskHandlers
+	calls  *toolTaskHandlers
+}
+
 // bulk is POST /api/queue/bulk.
-func (d *Server) bulk(w http.ResponseWriter, r *http.Request) error {
+func (h *bulkHandler) bulk(w http.ResponseWriter, r *http.Request) error {
 	var req api.BulkRequest
 	if err := httpio.Decode(w, r, &req, false); err != nil {
 		return err
 	}
-	q, err := d.bulkQuery(r, &req)
+	q, err := h.bulkQuery(r, &req)
 	if err != nil {
 		return err
 	}
-	tasks, more, err := d.bulkTasks(r, q, req.Action)
+	tasks, more, err := h.bulkTasks(r, q, req.Action)
 	if err != nil {
 		return err
 	}
@@ -51,7 +59,7 @@ func (d *Server) bulk(w http.ResponseWriter, r *http.Request) error {
 			return httpio.Refuse(signalbox.CodeConflict, "look at what matches now, and ask again with that count",
 				"%s can be %s now, not the %d that were expected: nothing was done", view.Counted(len(tasks), "task that matches", "tasks that match"), doneWord[req.Action], *req.Expect)
 		}
-		if err := d.doAll(r, tasks, &out); err != nil {
+		if err := h.doAll(r, tasks, &out); err != nil {
 			return err
 		}
 	}
@@ -61,7 +69,7 @@ func (d *Server) bulk(w http.ResponseWriter, r *http.Request) error {
 var doneWord = map[string]string{bulkCancel: "cancelled", bulkRetry: "retried"}
 
 // bulkQuery checks a request.
-func (d *Server) bulkQuery(r *http.Request, req *api.BulkRequest) (*signalbox.Query, error) {
+func (h *bulkHandler) bulkQuery(r *http.Request, req *api.BulkRequest) (*signalbox.Query, error) {
 	if doneWord[req.Action] == "" {
 		return nil, signalbox.Invalid("action", "action must be cancel or retry, not %q", httpio.Clip(req.Action))
 	}
@@ -69,7 +77,7 @@ func (d *Server) bulkQuery(r *http.Request, req *api.BulkRequest) (*signalbox.Qu
 		return nil, httpio.Refuse(signalbox.CodeForbidden, "show a token that has it", "to retry needs the scope %s, and %s has %s",
 			signalbox.ScopeSubmit, who.String(), access.ScopeWords(who.Scopes))
 	}
-	q, err := signalbox.ParseQuery(req.Query, d.engine.Now())
+	q, err := signalbox.ParseQuery(req.Query, h.engine.Now())
 	var wrong *signalbox.Error
 	switch {
 	case errors.As(err, &wrong):
@@ -85,7 +93,7 @@ func (d *Server) bulkQuery(r *http.Request, req *api.BulkRequest) (*signalbox.Qu
 // bulkTasks are those that match and with which that can be done, at most
 // maxBulk, and whether there are more. What completed is made anew only where
 // the query says so.
-func (d *Server) bulkTasks(r *http.Request, q *signalbox.Query, action string) (tasks []signalbox.Task, more bool, err error) {
+func (h *bulkHandler) bulkTasks(r *http.Request, q *signalbox.Query, action string) (tasks []signalbox.Task, more bool, err error) {
 	completed := q.Names("state", string(signalbox.Completed)) || q.Names("reason", string(signalbox.ReasonCompleted)) || q.Only("id") != ""
 	can := func(t *signalbox.Task) bool {
 		if action == bulkCancel {
@@ -97,7 +105,7 @@ func (d *Server) bulkTasks(r *http.Request, q *signalbox.Query, action string) (
 	if action == bulkCancel {
 		s.MayMatch = func(state signalbox.State) bool { return !state.Terminal() && q.Could(state) }
 	}
-	err = d.engine.Scan(r.Context(), &s, engine.ScanCursor{}, func(t *signalbox.Task, _ engine.ScanCursor) bool {
+	err = h.engine.Scan(r.Context(), &s, engine.ScanCursor{}, func(t *signalbox.Task, _ engine.ScanCursor) bool {
 		if can(t) {
 			tasks = append(tasks, *t)
 		}
@@ -132,14 +140,14 @@ func inFlight(t *signalbox.Task) int {
 
 // doAll does it with all tasks, side by side, and records that in one row of
 // the audit log.
-func (d *Server) doAll(r *http.Request, tasks []signalbox.Task, out *api.Bulk) error {
+func (h *bulkHandler) doAll(r *http.Request, tasks []signalbox.Task, out *api.Bulk) error {
 	outcomes := make([]api.BulkOutcome, len(tasks))
 	var group sync.WaitGroup
 	next := make(chan int)
 	for range min(bulkWide, len(tasks)) {
 		group.Go(func() {
 			for i := range next {
-				outcomes[i] = d.doOne(r, &tasks[i], out.Action)
+				outcomes[i] = h.doOne(r, &tasks[i], out.Action)
 			}
 		})
 	}
@@ -161,22 +169,22 @@ func (d *Server) doAll(r *http.Request, tasks []signalbox.Task, out *api.Bulk) e
 		result = signalbox.AuditFailed
 	}
 	// What was done is recorded though its caller went away.
-	return d.audit.Write(r.WithContext(context.WithoutCancel(r.Context())), signalbox.Audit{
+	return h.audit.Write(r.WithContext(context.WithoutCancel(r.Context())), signalbox.Audit{
 		EventType: "task", Action: "bulk_" + out.Action, Resource: httpio.Clip(out.Query), Severity: signalbox.AuditWarning, Result: result,
 		Details: signalbox.AuditDetails(map[string]any{"query": out.Query, "count": out.Count, "done": out.Done, "failed": out.Failed}),
 	})
 }
 
 // doOne does it with one task, as its caller may.
-func (d *Server) doOne(r *http.Request, t *signalbox.Task, action string) api.BulkOutcome {
+func (h *bulkHandler) doOne(r *http.Request, t *signalbox.Task, action string) api.BulkOutcome {
 	o := api.BulkOutcome{QueueID: t.ID}
 	err := r.Context().Err()
 	switch {
 	case err != nil: // the caller went away
 	case action == bulkCancel:
-		_, err = d.cancelTask(r.Context(), t, access.CallerOf(r).Who.String())
+		_, err = h.tasks.cancelTask(r.Context(), t, access.CallerOf(r).Who.String())
 	default:
-		o.NewID, err = d.retryTask(r, t)
+		o.NewID, err = h.retryTask(r, t)
 	}
 	if err != nil {
 		body, _ := httpio.ErrorBody(err)
@@ -186,16 +194,16 @@ func (d *Server) doOne(r *http.Request, t *signalbox.Task, action string) api.Bu
 }
 
 // retryTask makes an ended task anew, as it was.
-func (d *Server) retryTask(r *http.Request, t *signalbox.Task) (id string, err error) {
+func (h *bulkHandler) retryTask(r *http.Request, t *signalbox.Task) (id string, err error) {
 	if t.Mode != signalbox.ModeTool {
-		got, err := d.engine.Retry(r.Context(), t.ID, engine.Edit{By: access.CallerOf(r).Who})
+		got, err := h.engine.Retry(r.Context(), t.ID, engine.Edit{By: access.CallerOf(r).Who})
 		return got.Task.ID, err
 	}
-	call, err := d.callAgain(r, t, api.RetryRequest{})
+	call, err := h.calls.callAgain(r, t, api.RetryRequest{})
 	if err != nil {
 		return "", err
 	}
-	tasks, err := d.toolTasksOr(signalbox.CodeUnsupported)
+	tasks, err := h.calls.tools.toolTasksOr(signalbox.CodeUnsupported)
 	if err != nil {
 		return "", err
 	}

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -27,20 +28,32 @@ type call struct {
 	startWithin time.Duration
 }
 
+// callHandlers answer requests that make a task and wait for its end.
+type callHandlers struct {
+	engine  *engine.Engine
+	metrics Metrics
+	outputs *outputHandlers
+	feed    *feed
+	callers callers
+	streams *httpio.Streams
+	log     *slog.Logger
+	life    context.Context
+}
+
 // chat is POST /api/agents/{name}/chat.
-func (d *Server) chat(w http.ResponseWriter, r *http.Request) error {
+func (h *callHandlers) chat(w http.ResponseWriter, r *http.Request) error {
 	var req api.ChatRequest
 	if err := httpio.Decode(w, r, &req, false); err != nil {
-		return d.refused(err)
+		return refused(h.metrics, err)
 	}
-	c, err := d.newCall(r, signalbox.ModeChat, req.OnDisconnect)
+	c, err := h.newCall(r, signalbox.ModeChat, req.OnDisconnect)
 	if err == nil {
-		err = c.chat(req, d.engine.WaitTimeout())
+		err = c.chat(req, h.engine.WaitTimeout())
 	}
 	if err != nil {
-		return d.refused(err)
+		return refused(h.metrics, err)
 	}
-	return d.call(w, r, c)
+	return h.call(w, r, c)
 }
 
 // chat takes over what a chat asks for. standard is the wait of one that does
@@ -88,27 +101,27 @@ func overflowOf(req api.ChatRequest) (signalbox.Overflow, error) {
 }
 
 // bypass is POST /api/agents/{name}/task.
-func (d *Server) bypass(w http.ResponseWriter, r *http.Request) error {
+func (h *callHandlers) bypass(w http.ResponseWriter, r *http.Request) error {
 	var req api.BypassRequest
 	if err := httpio.Decode(w, r, &req, false); err != nil {
-		return d.refused(err)
+		return refused(h.metrics, err)
 	}
-	c, err := d.newCall(r, signalbox.ModeBypass, req.OnDisconnect)
+	c, err := h.newCall(r, signalbox.ModeBypass, req.OnDisconnect)
 	if err == nil {
 		c.task.Prompt, err = promptOf(req.Prompt, req.Message)
 	}
 	if err != nil {
-		return d.refused(err)
+		return refused(h.metrics, err)
 	}
 	n := &c.task
 	n.Model, n.Tier, n.TimeoutSeconds, n.Thinking, n.Env = req.Model, req.Tier, req.TimeoutSeconds, req.Thinking, req.Env
 	n.AllowedTools, n.SystemPrompt = req.AllowedTools, req.SystemPrompt
-	return d.call(w, r, c)
+	return h.call(w, r, c)
 }
 
 // newCall reads what chats and bypass tasks share: who calls which agent, and
 // what is to become of the answer.
-func (d *Server) newCall(r *http.Request, mode signalbox.Mode, onDisconnect string) (*call, error) {
+func (h *callHandlers) newCall(r *http.Request, mode signalbox.Mode, onDisconnect string) (*call, error) {
 	name, who := r.PathValue("name"), access.CallerOf(r).Who
 	if signalbox.IsExecutor(name) {
 		return nil, noAgent(name)
@@ -160,20 +173,20 @@ func (c *call) name() string {
 
 // call stores the task of a call and answers as its caller prefers. From then
 // on every answer names the task.
-func (d *Server) call(w http.ResponseWriter, r *http.Request, c *call) error {
+func (h *callHandlers) call(w http.ResponseWriter, r *http.Request, c *call) error {
 	streams := wantsStream(r) && !c.prefer.async()
 	if streams { // before the task is stored: afterwards there is no refusal
-		leave, err := d.streams.Reserve()
+		leave, err := h.streams.Reserve()
 		if err != nil {
-			return d.refused(err)
+			return refused(h.metrics, err)
 		}
 		defer leave()
 	}
 	// A caller that goes away now must not leave open whether there is a task:
 	// it is stored or refused, and then dealt with as the caller wished.
-	got, err := d.engine.Submit(context.WithoutCancel(r.Context()), c.task)
+	got, err := h.engine.Submit(context.WithoutCancel(r.Context()), c.task)
 	if err != nil {
-		return d.callRefused(w, r, c, err)
+		return h.callRefused(w, r, c, err)
 	}
 	t := &got.Task
 	w.Header().Set(queueIDHeader, t.ID)
@@ -181,16 +194,16 @@ func (d *Server) call(w http.ResponseWriter, r *http.Request, c *call) error {
 	if got.Replayed {
 		w.Header().Set("Idempotency-Replayed", "true")
 	} else { // in the seed's words
-		d.log.Info(fmt.Sprintf("[%s] Agent '%s' execution %s: %s", c.name(), c.agent, t.ID, t.QueueStatus()))
+		h.log.Info(fmt.Sprintf("[%s] Agent '%s' execution %s: %s", c.name(), c.agent, t.ID, t.QueueStatus()))
 	}
 	switch {
 	case c.prefer.async():
 		w.Header().Set("Preference-Applied", "respond-async")
 		return httpio.Answer(w, http.StatusAccepted, acceptedView(c, t, got.Position, got.ETA, ""))
 	case streams:
-		return d.streamCall(w, r, c, got)
+		return h.streamCall(w, r, c, got)
 	}
-	return d.waitCall(w, r, c, *t)
+	return h.waitCall(w, r, c, *t)
 }
 
 // queueIDHeader names the task on every answer to a call that stored one.

@@ -39,7 +39,7 @@ type ending struct {
 }
 
 // answer writes the ending as an answer of its own.
-func (e *ending) answer(d *Server, w http.ResponseWriter) error {
+func (e *ending) answer(w http.ResponseWriter) error {
 	if e.response != nil {
 		return httpio.Answer(w, e.status, e.response)
 	}
@@ -50,11 +50,11 @@ func (e *ending) answer(d *Server, w http.ResponseWriter) error {
 }
 
 // endOf says how the call of a task that has ended ends.
-func (d *Server) endOf(ctx context.Context, c *call, t *signalbox.Task) (ending, error) {
+func (h *callHandlers) endOf(ctx context.Context, c *call, t *signalbox.Task) (ending, error) {
 	if t.State != signalbox.Completed {
 		return failedEnd(c, t), nil
 	}
-	res, err := d.engine.Read().Result(ctx, t.ID)
+	res, err := h.engine.Read().Result(ctx, t.ID)
 	if err != nil {
 		return ending{}, err
 	}
@@ -115,8 +115,8 @@ func failedEnd(c *call, t *signalbox.Task) ending {
 
 // callRefused answers a call whose task was not stored. What says something
 // of the agent has the seed's fields; the rest is an error as on every path.
-func (d *Server) callRefused(w http.ResponseWriter, r *http.Request, c *call, err error) error {
-	_ = d.refused(err)
+func (h *callHandlers) callRefused(w http.ResponseWriter, r *http.Request, c *call, err error) error {
+	_ = refused(h.metrics, err)
 	plain, what := httpio.ErrorBody(err)
 	end := ending{status: what.Status, body: api.ChatError{
 		Error: plain.Error, Code: plain.Error, Agent: c.agent, Message: plain.Message, Hint: plain.Hint, Retryable: plain.Retryable,
@@ -124,23 +124,23 @@ func (d *Server) callRefused(w http.ResponseWriter, r *http.Request, c *call, er
 	}}
 	switch signalbox.CodeOf(err) {
 	case signalbox.CodeAgentBusy:
-		err = d.busy(r.Context(), c, &end)
+		err = h.busy(r.Context(), c, &end)
 	case signalbox.CodeQueueFull:
-		err = d.full(r.Context(), c, &end)
+		err = h.full(r.Context(), c, &end)
 	case signalbox.CodeAgentDown:
 		end.body.RetryAfter, err = defaultRetryAfter, nil
 	case signalbox.CodeCallCycle, signalbox.CodeCallDepth, signalbox.CodeUnsupported:
 		err = nil
 	}
 	if err == nil {
-		_ = end.answer(d, w)
+		_ = end.answer(w)
 	}
 	return err
 }
 
 // busy is the seed's answer for an agent that has no slot free.
-func (d *Server) busy(ctx context.Context, c *call, end *ending) error {
-	lane, err := d.engine.Lane(ctx, c.agent)
+func (h *callHandlers) busy(ctx context.Context, c *call, end *ending) error {
+	lane, err := h.engine.Lane(ctx, c.agent)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (d *Server) busy(ctx context.Context, c *call, end *ending) error {
 		return nil
 	}
 	end.body.Error = "Agent is busy"
-	end.body.RetryAfter = d.retryAfter(ctx, signalbox.AgentQueue(c.agent))
+	end.body.RetryAfter = retryAfter(ctx, h.engine, signalbox.AgentQueue(c.agent))
 	if len(lane.Running) > 0 {
 		v := executionView(&lane.Running[0])
 		end.body.Current = &v
@@ -163,28 +163,18 @@ func (d *Server) busy(ctx context.Context, c *call, end *ending) error {
 // full is the seed's answer for an agent in whose line there is no place. For
 // the backlog, which others share, the limit is another and so is the status
 // (design §3).
-func (d *Server) full(ctx context.Context, c *call, end *ending) error {
-	n := d.engine.MaxSize()
+func (h *callHandlers) full(ctx context.Context, c *call, end *ending) error {
+	n := h.engine.MaxSize()
 	if c.task.Overflow != signalbox.OverflowPersist {
-		n = d.engine.MaxChats()
+		n = h.engine.MaxChats()
 		end.status = http.StatusTooManyRequests
 		end.body.Error = "Agent queue is full"
 		end.body.Message = fmt.Sprintf("Agent '%s' is busy with %d queued requests. Please try again later.", c.agent, n)
 		end.body.Hint = "try again later, or wait in the backlog with overflow persist"
 	}
 	end.body.QueueLen = &n
-	end.body.RetryAfter = d.retryAfter(ctx, signalbox.AgentQueue(c.agent))
+	end.body.RetryAfter = retryAfter(ctx, h.engine, signalbox.AgentQueue(c.agent))
 	return nil
-}
-
-// retryAfter estimates in seconds when the first waiting task of a queue
-// starts, which makes room; the seed's 30 where that is not known.
-func (d *Server) retryAfter(ctx context.Context, queue string) int {
-	eta := d.engine.ETA(ctx, &signalbox.Task{State: signalbox.Pending, Queue: queue}, store.Position{N: 1})
-	if eta == nil {
-		return defaultRetryAfter
-	}
-	return min(max(1, int(eta.High/time.Second)), maxRetryAfter)
 }
 
 // prefer is what the header Prefer (RFC 7240) says of when to answer. What is

@@ -18,43 +18,43 @@ import (
 
 // waitCall holds the answer to a call back until its task has ended, or the
 // caller, its preference or the director's end says otherwise.
-func (d *Server) waitCall(w http.ResponseWriter, r *http.Request, c *call, t signalbox.Task) error {
-	leave := d.callers.join(t.ID)
-	ctx, cancel := d.untilStopped(r.Context())
+func (h *callHandlers) waitCall(w http.ResponseWriter, r *http.Request, c *call, t signalbox.Task) error {
+	leave := h.callers.join(t.ID)
+	ctx, cancel := httpio.Until(r.Context(), h.life)
 	defer cancel()
-	now, err := d.hold(ctx, c, t.ID)
+	now, err := h.hold(ctx, c, t.ID)
 	last := leave()
 	if r.Context().Err() != nil {
-		d.callerGone(r, c, t.ID, last)
+		h.callerGone(r, c, t.ID, last)
 		return nil
 	}
 	if err != nil && ctx.Err() != nil { // the read that the director's end cut off
-		now, err = d.engine.Read().Task(r.Context(), t.ID)
+		now, err = h.engine.Read().Task(r.Context(), t.ID)
 	}
 	if err != nil {
 		return err
 	}
 	if !now.State.Terminal() {
-		return d.answerEarly(w, r, c, &now)
+		return h.answerEarly(w, r, c, &now)
 	}
-	end, err := d.endOf(r.Context(), c, &now)
+	end, err := h.endOf(r.Context(), c, &now)
 	if err != nil {
 		return err
 	}
 	end.body.RequestID = w.Header().Get(httpio.RequestIDHeader)
-	return end.answer(d, w)
+	return end.answer(w)
 }
 
 // hold waits for the end of a task, for as long as the call allows.
-func (d *Server) hold(ctx context.Context, c *call, id string) (signalbox.Task, error) {
+func (h *callHandlers) hold(ctx context.Context, c *call, id string) (signalbox.Task, error) {
 	over := time.Now().Add(c.prefer.patience())
 	if c.startWithin > 0 {
-		t, err := d.engine.Wait(ctx, id, min(c.startWithin, c.prefer.patience()), begun)
+		t, err := h.engine.Wait(ctx, id, min(c.startWithin, c.prefer.patience()), begun)
 		if err != nil || !begun(t) {
 			return t, err
 		}
 	}
-	return d.engine.Wait(ctx, id, time.Until(over), engine.Ended)
+	return h.engine.Wait(ctx, id, time.Until(over), engine.Ended)
 }
 
 // begun reports whether a task has left the line for good: it runs, or has
@@ -64,15 +64,15 @@ func begun(t signalbox.Task) bool {
 }
 
 // answerEarly is the 202 of a call whose task goes on without it.
-func (d *Server) answerEarly(w http.ResponseWriter, r *http.Request, c *call, t *signalbox.Task) error {
-	pos, err := d.placeOf(r.Context(), t)
+func (h *callHandlers) answerEarly(w http.ResponseWriter, r *http.Request, c *call, t *signalbox.Task) error {
+	pos, err := h.placeOf(r.Context(), t)
 	if err != nil {
 		return err
 	}
 	why := "it goes on"
 	applied := c.prefer.applied()
 	switch {
-	case d.life.Err() != nil:
+	case h.life.Err() != nil:
 		why, applied = "the director is stopping; the task goes on", ""
 	case c.startWithin > 0 && !begun(*t):
 		why = fmt.Sprintf("it has not started within %s and waits on in the backlog", c.startWithin)
@@ -80,15 +80,15 @@ func (d *Server) answerEarly(w http.ResponseWriter, r *http.Request, c *call, t 
 	if applied != "" {
 		w.Header().Set("Preference-Applied", applied)
 	}
-	return httpio.Answer(w, http.StatusAccepted, acceptedView(c, t, pos, d.engine.ETA(r.Context(), t, pos), why+": ask for its end at "+taskURL(t.ID)+"?wait=5m"))
+	return httpio.Answer(w, http.StatusAccepted, acceptedView(c, t, pos, h.engine.ETA(r.Context(), t, pos), why+": ask for its end at "+taskURL(t.ID)+"?wait=5m"))
 }
 
 // placeOf is the place in line of a task, zero where it does not wait.
-func (d *Server) placeOf(ctx context.Context, t *signalbox.Task) (store.Position, error) {
+func (h *callHandlers) placeOf(ctx context.Context, t *signalbox.Task) (store.Position, error) {
 	if t.State != signalbox.Pending {
 		return store.Position{}, nil
 	}
-	return d.engine.Read().Position(ctx, t.ID)
+	return h.engine.Read().Position(ctx, t.ID)
 }
 
 // goneCaller is who cancels a task whose caller did not wait for its end.
@@ -96,15 +96,15 @@ const goneCaller = "its caller, who went away"
 
 // callerGone notes that a caller has gone away before its answer, and cancels
 // its task where it asked for that and nobody else waits for the same task.
-func (d *Server) callerGone(r *http.Request, c *call, id string, last bool) {
+func (h *callHandlers) callerGone(r *http.Request, c *call, id string, last bool) {
 	cancels := c.cancelIfGone && last
-	d.log.Info("", c.name(), "caller_gone", "agent", c.agent, "execution", id, "cancels", cancels)
+	h.log.Info("", c.name(), "caller_gone", "agent", c.agent, "execution", id, "cancels", cancels)
 	if !cancels {
 		return
 	}
-	_, err := d.engine.Cancel(context.WithoutCancel(r.Context()), id, goneCaller)
+	_, err := h.engine.Cancel(context.WithoutCancel(r.Context()), id, goneCaller)
 	if err != nil && signalbox.CodeOf(err) != signalbox.CodeAlreadyEnded {
-		d.log.Error("task of a caller who went away not cancelled", "queue_id", id, "error", err)
+		h.log.Error("task of a caller who went away not cancelled", "queue_id", id, "error", err)
 	}
 }
 
@@ -150,7 +150,7 @@ type chatOutput struct {
 // position, started and output as they come, then result or error.
 type callStream struct {
 	*httpio.Stream
-	d        *Server
+	calls    *callHandlers
 	c        *call
 	task     signalbox.Task
 	place    api.ChatPosition // as last told
@@ -161,19 +161,19 @@ type callStream struct {
 
 // streamCall answers a call with a stream. A stream that ends without result
 // or error was ended by the director's stop; the task goes on.
-func (d *Server) streamCall(w http.ResponseWriter, r *http.Request, c *call, got engine.Receipt) error {
-	leave := d.callers.join(got.Task.ID)
-	ctx, cancel := d.untilStopped(r.Context())
+func (h *callHandlers) streamCall(w http.ResponseWriter, r *http.Request, c *call, got engine.Receipt) error {
+	leave := h.callers.join(got.Task.ID)
+	ctx, cancel := httpio.Until(r.Context(), h.life)
 	defer cancel()
-	s := &callStream{d: d, c: c, task: got.Task}
+	s := &callStream{calls: h, c: c, task: got.Task}
 	ended, err := s.run(ctx, w, got)
 	last := leave()
 	switch {
-	case ended, d.life.Err() != nil, queuetools.Left(r.Context()):
+	case ended, h.life.Err() != nil, queuetools.Left(r.Context()):
 	case err != nil && !s.Gone && r.Context().Err() == nil:
-		return s.Fail(d.log, err) // the store's fault: who comes back with the same key is told by a proper answer
+		return s.Fail(h.log, err) // the store's fault: who comes back with the same key is told by a proper answer
 	default:
-		d.callerGone(r, c, got.Task.ID, last)
+		h.callerGone(r, c, got.Task.ID, last)
 	}
 	return nil
 }
@@ -189,11 +189,11 @@ func (s *callStream) run(ctx context.Context, w http.ResponseWriter, got engine.
 	if err := s.SendTransient("accepted", first); err != nil {
 		return false, err
 	}
-	signs, stop := s.d.engine.WatchTask(got.Task.ID)
+	signs, stop := s.calls.engine.WatchTask(got.Task.ID)
 	defer stop()
-	journal, leave := s.d.feed.join()
+	journal, leave := s.calls.feed.join()
 	defer leave()
-	output := s.d.followOutput(ctx, got.Task.ID)
+	output := s.calls.followOutput(ctx, got.Task.ID)
 	if err := s.look(ctx, true); err != nil {
 		return false, err
 	}
@@ -237,7 +237,7 @@ func (s *callStream) follow(ctx context.Context, signs, journal <-chan struct{},
 // look reads the task and tells what changed: that it started, or its place in
 // line where something happened in its queue, or always where anew is set.
 func (s *callStream) look(ctx context.Context, anew bool) error {
-	t, err := s.d.engine.Read().Task(ctx, s.task.ID)
+	t, err := s.calls.engine.Read().Task(ctx, s.task.ID)
 	if err != nil {
 		return err
 	}
@@ -265,11 +265,11 @@ func (s *callStream) look(ctx context.Context, anew bool) error {
 }
 
 func (s *callStream) tellPlace(ctx context.Context, anew bool) error {
-	touched := s.d.feed.touched(s.task.Queue)
+	touched := s.calls.feed.touched(s.task.Queue)
 	if touched == s.touched && !anew {
 		return nil
 	}
-	pos, err := s.d.placeOf(ctx, &s.task)
+	pos, err := s.calls.placeOf(ctx, &s.task)
 	if err != nil || pos.N == 0 {
 		return err // 0: it was claimed in this moment, which has a sign of its own
 	}
@@ -280,7 +280,7 @@ func (s *callStream) tellPlace(ctx context.Context, anew bool) error {
 	if pos.N == s.place.Position {
 		return nil
 	}
-	s.place = api.ChatPosition{ID: s.task.ID, Position: pos.N, ETA: view.ETA(s.d.engine.ETA(ctx, &s.task, pos))}
+	s.place = api.ChatPosition{ID: s.task.ID, Position: pos.N, ETA: view.ETA(s.calls.engine.ETA(ctx, &s.task, pos))}
 	return s.SendTransient("position", s.place)
 }
 
@@ -292,10 +292,10 @@ type outputPart struct {
 
 // followOutput reads the log of a task, from before its start until its end,
 // one part ahead of who takes them.
-func (d *Server) followOutput(ctx context.Context, id string) <-chan outputPart {
+func (h *callHandlers) followOutput(ctx context.Context, id string) <-chan outputPart {
 	parts := make(chan outputPart)
 	go func() {
-		l := d.logOf(id)
+		l := h.outputs.logOf(id)
 		defer l.close()
 		after := int64(0)
 		for ctx.Err() == nil {
@@ -344,7 +344,7 @@ func (s *callStream) part(ctx context.Context, p outputPart) (ended bool, err er
 // rest is the end of the log of a task that has ended. For an agent that
 // keeps no log logReader gives the answer, which the result has.
 func (s *callStream) rest(ctx context.Context, p outputPart) (string, error) {
-	res, err := s.d.engine.Read().Result(ctx, s.task.ID)
+	res, err := s.calls.engine.Read().Result(ctx, s.task.ID)
 	if err != nil || res.Tail == "" {
 		return "", err
 	}
@@ -352,7 +352,7 @@ func (s *callStream) rest(ctx context.Context, p outputPart) (string, error) {
 }
 
 func (s *callStream) end(ctx context.Context) error {
-	end, err := s.d.endOf(ctx, s.c, &s.task)
+	end, err := s.calls.endOf(ctx, s.c, &s.task)
 	if err != nil {
 		return err
 	}

@@ -11,21 +11,30 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
+// directorHandlers list the directors over the store, and compare them.
+type directorHandlers struct {
+	peers   Peers // nil: there is none but this
+	engine  *engine.Engine
+	version string
+	started time.Time
+}
+
 // directors is GET /api/directors.
-func (d *Server) directors(w http.ResponseWriter, r *http.Request) error {
+func (h *directorHandlers) directors(w http.ResponseWriter, r *http.Request) error {
 	who := access.CallerOf(r).Who
 	var out api.Directors
 	var err error
-	if d.cfg.Peers == nil {
-		out, err = d.onlyDirector(r.Context(), who)
+	if h.peers == nil {
+		out, err = h.onlyDirector(r.Context(), who)
 	} else {
-		out, err = d.allDirectors(r.Context(), who)
+		out, err = h.allDirectors(r.Context(), who)
 	}
 	return httpio.AnswerOr(w, out, err)
 }
@@ -33,12 +42,12 @@ func (d *Server) directors(w http.ResponseWriter, r *http.Request) error {
 // aloneInstance names a director that has no others.
 const aloneInstance = "local"
 
-func (d *Server) onlyDirector(ctx context.Context, who signalbox.Principal) (api.Directors, error) {
-	rows, err := d.engine.Read().Agents(ctx)
+func (h *directorHandlers) onlyDirector(ctx context.Context, who signalbox.Principal) (api.Directors, error) {
+	rows, err := h.engine.Read().Agents(ctx)
 	if err != nil {
 		return api.Directors{}, err
 	}
-	only := api.Director{Instance: aloneInstance, Version: d.cfg.Version, StartedAt: d.started, Alive: true, This: true, Agents: []string{}}
+	only := api.Director{Instance: aloneInstance, Version: h.version, StartedAt: h.started, Alive: true, This: true, Agents: []string{}}
 	for _, a := range rows {
 		if !signalbox.IsExecutor(a.Name) && who.MayUse(a.Name) {
 			only.Agents = append(only.Agents, a.Name)
@@ -48,8 +57,8 @@ func (d *Server) onlyDirector(ctx context.Context, who signalbox.Principal) (api
 	return api.Directors{Directors: []api.Director{only}}, nil
 }
 
-func (d *Server) allDirectors(ctx context.Context, who signalbox.Principal) (api.Directors, error) {
-	read := d.engine.Read()
+func (h *directorHandlers) allDirectors(ctx context.Context, who signalbox.Principal) (api.Directors, error) {
+	read := h.engine.Read()
 	rows, err := read.Directors(ctx)
 	if err != nil {
 		return api.Directors{}, err
@@ -58,7 +67,7 @@ func (d *Server) allDirectors(ctx context.Context, who signalbox.Principal) (api
 	if err != nil {
 		return api.Directors{}, err
 	}
-	now, self := d.engine.Now(), d.cfg.Peers.Self().ID
+	now, self := h.engine.Now(), h.peers.Self().ID
 	out := api.Directors{Directors: make([]api.Director, len(rows))}
 	for i := range rows {
 		row := &rows[i]
@@ -78,13 +87,13 @@ func (d *Server) allDirectors(ctx context.Context, who signalbox.Principal) (api
 	return out, nil
 }
 
-// LiveDirectors is how many directors live, this one among them.
-func (d *Server) LiveDirectors() int {
-	if d.cfg.Peers == nil {
+// living is how many directors live, this one among them.
+func (h *directorHandlers) living() int {
+	if h.peers == nil {
 		return 1
 	}
-	n := len(d.cfg.Peers.Others())
-	if self := d.cfg.Peers.Self(); self.Alive(d.engine.Now()) {
+	n := len(h.peers.Others())
+	if self := h.peers.Self(); self.Alive(h.engine.Now()) {
 		n++
 	}
 	return n
@@ -95,23 +104,23 @@ func (d *Server) LiveDirectors() int {
 const clockOff = 2 * time.Second
 
 // checkDirectors looks at the directors over the store.
-func (d *Server) checkDirectors(ctx context.Context) []api.Check {
+func (h *directorHandlers) checkDirectors(ctx context.Context) []api.Check {
 	const area = "directors"
-	if d.cfg.Peers == nil {
+	if h.peers == nil {
 		return nil
 	}
-	rows, err := d.engine.Read().Directors(ctx)
+	rows, err := h.engine.Read().Directors(ctx)
 	if err != nil {
 		return nil // the look at the store says it
 	}
-	now, self := d.engine.Now(), d.cfg.Peers.Self()
+	now, self := h.engine.Now(), h.peers.Self()
 	var out []api.Check
 	var live []string
 	for i := range rows {
 		row := &rows[i]
 		if row.Alive(now) {
 			live = append(live, row.ID)
-			out = append(out, d.compare(row, self)...)
+			out = append(out, h.compare(row, self)...)
 			continue
 		}
 		out = append(out, warning(area, "start it again if it is to be there; it is forgotten by itself a day after its end",
@@ -135,7 +144,7 @@ func livingWords(n int) string {
 }
 
 // compare looks for what two directors must have in common, or should have.
-func (d *Server) compare(row *store.Director, self store.Director) []api.Check {
+func (h *directorHandlers) compare(row *store.Director, self store.Director) []api.Check {
 	const area = "directors"
 	switch {
 	case row.ID == self.ID:

@@ -3,10 +3,12 @@ package httpapi
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -16,6 +18,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
+	"github.com/signalbox-ai/signalbox/internal/identity"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -26,26 +29,41 @@ type DoctorCheck func(ctx context.Context, admin bool) []api.Check
 // doctorTimeout bounds all checks together: one that hangs is a finding.
 const doctorTimeout = 20 * time.Second
 
+// doctorHandlers look for what is wrong.
+type doctorHandlers struct {
+	checks    []DoctorCheck
+	toolsOnly bool
+	tools     Tools // nil: no tools
+	engine    *engine.Engine
+	identity  *identity.Keeper
+	directors *directorHandlers
+	forward   *forwarder
+	draining  *atomic.Bool
+	version   string
+	started   time.Time
+	log       *slog.Logger
+}
+
 // doctor is GET /api/doctor. A look that fails is a finding itself, so that the
 // answer is 200 as long as there is a director to give it.
-func (d *Server) doctor(w http.ResponseWriter, r *http.Request) error {
+func (h *doctorHandlers) doctor(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), doctorTimeout)
 	defer cancel()
 	c := access.CallerOf(r)
-	admin := d.cfg.ToolsOnly || c.Who.Has(signalbox.ScopeAdmin)
-	out := api.Doctor{Checks: []api.Check{d.checkSelf()}}
+	admin := h.toolsOnly || c.Who.Has(signalbox.ScopeAdmin)
+	out := api.Doctor{Checks: []api.Check{h.checkSelf()}}
 	add := func(checks ...api.Check) { out.Checks = append(out.Checks, checks...) }
-	add(d.checkAccess())
-	if d.cfg.ToolsOnly {
+	add(h.checkAccess())
+	if h.toolsOnly {
 		add(fine("store", "tasks of tools are kept in memory: they end with the gateway"))
 	} else {
-		add(d.checkStore(ctx, c)...)
-		add(d.checkWaits(ctx)...)
-		add(d.checkDirectors(ctx)...)
-		add(d.checkAgents(c.Who)...)
+		add(h.checkStore(ctx, c)...)
+		add(h.checkWaits(ctx)...)
+		add(h.directors.checkDirectors(ctx)...)
+		add(h.checkAgents(c.Who)...)
 	}
-	add(d.checkTools(ctx, admin)...)
-	for _, check := range d.cfg.Doctor {
+	add(h.checkTools(ctx, admin)...)
+	for _, check := range h.checks {
 		add(check(ctx, admin)...)
 	}
 	return httpio.Answer(w, http.StatusOK, out)
@@ -64,18 +82,18 @@ func failure(area, cure, format string, args ...any) api.Check {
 	return api.Check{Area: area, State: "fail", Text: fmt.Sprintf(format, args...), Cure: cure}
 }
 
-func (d *Server) checkSelf() api.Check {
-	up := d.engine.Now().Sub(d.started).Truncate(time.Second)
-	if d.draining.Load() {
+func (h *doctorHandlers) checkSelf() api.Check {
+	up := h.engine.Now().Sub(h.started).Truncate(time.Second)
+	if h.draining.Load() {
 		return warning("director", "wait for its end and start it again", "it is about to stop: it stores submits and makes no claims")
 	}
-	return fine("director", "version %s, up for %s", d.cfg.Version, max(0, up))
+	return fine("director", "version %s, up for %s", h.version, max(0, up))
 }
 
-func (d *Server) checkAccess() api.Check {
-	if d.identity.Open() {
+func (h *doctorHandlers) checkAccess() api.Check {
+	if h.identity.Open() {
 		cure := "signalbox tokens create admin --scope admin closes it"
-		if d.cfg.ToolsOnly {
+		if h.toolsOnly {
 			cure = "start it with --token-file FILE"
 		}
 		return warning("access", cure, "it is open: every program of this machine has every right")
@@ -84,20 +102,20 @@ func (d *Server) checkAccess() api.Check {
 }
 
 // checkStore looks at the store and, as far as it answers, at the queue in it.
-func (d *Server) checkStore(ctx context.Context, c access.Caller) []api.Check {
+func (h *doctorHandlers) checkStore(ctx context.Context, c access.Caller) []api.Check {
 	const cure = "see the director's log, and whether the disk is full"
-	info := d.engine.Info()
-	counts, err := d.engine.Read().Counts(ctx)
+	info := h.engine.Info()
+	counts, err := h.engine.Read().Counts(ctx)
 	if err != nil {
-		d.log.Error("store does not answer", "error", err)
+		h.log.Error("store does not answer", "error", err)
 		return []api.Check{failure("store", cure, "the store (%s) does not answer", info.Kind)}
 	}
-	pauses, err := d.engine.Read().Pauses(ctx)
+	pauses, err := h.engine.Read().Pauses(ctx)
 	if err != nil {
-		d.log.Error("store does not answer", "error", err)
+		h.log.Error("store does not answer", "error", err)
 		return []api.Check{failure("store", cure, "the store (%s) does not answer", info.Kind)}
 	}
-	return append([]api.Check{checkGrade(info), d.checkDepth(counts), d.checkStarts(counts)}, checkPauses(view.VisiblePauses(pauses, c.Who))...)
+	return append([]api.Check{checkGrade(info), h.checkDepth(counts), h.checkStarts(counts)}, checkPauses(view.VisiblePauses(pauses, c.Who))...)
 }
 
 // checkGrade says how durable the store is. One that loses what it acknowledged
@@ -114,9 +132,9 @@ func checkGrade(info store.Info) api.Check {
 }
 
 // checkDepth compares what waits with the limit of the backlog.
-func (d *Server) checkDepth(counts store.Counts) api.Check {
+func (h *doctorHandlers) checkDepth(counts store.Counts) api.Check {
 	const cure = "raise queue.max_size, add agents, or cancel what is no longer needed"
-	waiting, most := counts.Limits[signalbox.LimitWork], d.engine.MaxSize()
+	waiting, most := counts.Limits[signalbox.LimitWork], h.engine.MaxSize()
 	return checkFill("queue", cure, fmt.Sprintf("%d of %d places of the backlog are taken", waiting, most), "submits", waiting, most)
 }
 
@@ -133,8 +151,8 @@ func checkFill(area, cure, text, refused string, waiting, most int) api.Check {
 }
 
 // checkStarts looks for tasks that nobody could start.
-func (d *Server) checkStarts(counts store.Counts) api.Check {
-	live := d.engine.LiveAgents()
+func (h *doctorHandlers) checkStarts(counts store.Counts) api.Check {
+	live := h.engine.LiveAgents()
 	up := agentCounts(withoutExecutors(live)).Up
 	waiting := counts.Pending - counts.Queues[signalbox.QueueCommands] - counts.Queues[signalbox.QueueCalls]
 	if waiting > 0 && up == 0 {
@@ -167,10 +185,10 @@ func checkPauses(pauses []signalbox.Pause) []api.Check {
 }
 
 // checkAgents looks at the agents that the caller may know.
-func (d *Server) checkAgents(who signalbox.Principal) []api.Check {
+func (h *doctorHandlers) checkAgents(who signalbox.Principal) []api.Check {
 	var out []api.Check
 	var up []string
-	for _, a := range withoutExecutors(d.engine.LiveAgents()) {
+	for _, a := range withoutExecutors(h.engine.LiveAgents()) {
 		switch {
 		case !who.MayUse(a.Name):
 		case a.Up:
@@ -201,11 +219,11 @@ func downAgent(a engine.LiveAgent) api.Check {
 }
 
 // checkTools looks at the servers of tools, and at the calls that are tasks.
-func (d *Server) checkTools(ctx context.Context, admin bool) []api.Check {
-	if d.cfg.Tools == nil {
+func (h *doctorHandlers) checkTools(ctx context.Context, admin bool) []api.Check {
+	if h.tools == nil {
 		return nil
 	}
-	return append(checkServers(d.cfg.Tools.Servers(), admin), d.checkExecutors(ctx)...)
+	return append(checkServers(h.tools.Servers(), admin), h.checkExecutors(ctx)...)
 }
 
 // checkServers looks at the servers of tools. Their own words may hold paths
@@ -236,22 +254,22 @@ func checkServers(servers []gateway.Server, admin bool) []api.Check {
 
 // checkExecutors looks at the director's own executor, at what waits for it, and
 // at slots that nobody can free.
-func (d *Server) checkExecutors(ctx context.Context) []api.Check {
-	counts, err := d.engine.Read().Counts(ctx)
+func (h *doctorHandlers) checkExecutors(ctx context.Context) []api.Check {
+	counts, err := h.engine.Read().Counts(ctx)
 	if err != nil {
 		return nil // the look at the store says it
 	}
 	var out []api.Check
-	for _, a := range d.engine.LiveAgents() {
+	for _, a := range h.engine.LiveAgents() {
 		kind, own := signalbox.ExecutorKind(a.Name)
-		if !own || !d.ownExecutor(a.Name) { // each director looks at its own
+		if !own || !h.forward.ownExecutor(a.Name) { // each director looks at its own
 			continue
 		}
 		if a.Message != "" {
 			out = append(out, warning("tools", "see the director's log; a restart of the machine ends what hangs in the system", "%s: %s", kind, a.Message))
 		}
 		if kind == signalbox.ExecutorCommands {
-			out = append(out, d.checkCommands(counts.Limits[signalbox.LimitCommands], a))
+			out = append(out, h.checkCommands(counts.Limits[signalbox.LimitCommands], a))
 		}
 	}
 	return out
@@ -259,10 +277,10 @@ func (d *Server) checkExecutors(ctx context.Context) []api.Check {
 
 // checkCommands compares what waits with commands.max_waiting, as checkDepth
 // does for the backlog.
-func (d *Server) checkCommands(waiting int, a engine.LiveAgent) api.Check {
+func (h *doctorHandlers) checkCommands(waiting int, a engine.LiveAgent) api.Check {
 	const cure = "raise commands.max_waiting or commands.max_concurrent, or cancel what is no longer needed: signalbox tools tasks lists it"
 	text := fmt.Sprintf("%d of %d command slots are taken", a.InUse, a.Slots)
-	most := d.engine.MaxCommands()
+	most := h.engine.MaxCommands()
 	if most == 0 {
 		return fine("tools", "%s, %d commands wait", text, waiting)
 	}
@@ -281,14 +299,14 @@ const (
 
 // checkWaits looks for tasks that nobody takes though nothing stands in their
 // way (design §4, 9): the first of each line, by the same gates as why.
-func (d *Server) checkWaits(ctx context.Context) []api.Check {
-	shot, err := d.engine.Read().Snapshot(ctx, 1)
+func (h *doctorHandlers) checkWaits(ctx context.Context) []api.Check {
+	shot, err := h.engine.Read().Snapshot(ctx, 1)
 	if err != nil {
 		return nil // the look at the store says it
 	}
 	var over []string
 	for _, queue := range slices.Sorted(maps.Keys(shot.Heads)) {
-		if heads := shot.Heads[queue]; len(heads) > 0 && len(over) < mostLines && d.passedOver(ctx, &heads[0]) {
+		if heads := shot.Heads[queue]; len(heads) > 0 && len(over) < mostLines && h.passedOver(ctx, &heads[0]) {
 			over = append(over, heads[0].ID)
 		}
 	}
@@ -302,20 +320,20 @@ func (d *Server) checkWaits(ctx context.Context) []api.Check {
 	}
 	var out []api.Check
 	for _, id := range over {
-		t, err := d.engine.Read().Task(ctx, id)
-		if err == nil && d.passedOver(ctx, &t) {
+		t, err := h.engine.Read().Task(ctx, id)
+		if err == nil && h.passedOver(ctx, &t) {
 			out = append(out, failure("queue", "see the director's log; a restart of the director takes it up", "task %s has waited for %s in %s, nothing stands in its way, and nobody takes it",
-				t.ID, d.engine.Now().Sub(t.EnqueuedAt).Truncate(time.Second), t.Queue))
+				t.ID, h.engine.Now().Sub(t.EnqueuedAt).Truncate(time.Second), t.Queue))
 		}
 	}
 	return out
 }
 
 // passedOver reports whether a task could have started for a while.
-func (d *Server) passedOver(ctx context.Context, t *signalbox.Task) bool {
-	if t.State != signalbox.Pending || !t.Ready || d.engine.Now().Sub(t.EnqueuedAt) < passedOver || d.draining.Load() {
+func (h *doctorHandlers) passedOver(ctx context.Context, t *signalbox.Task) bool {
+	if t.State != signalbox.Pending || !t.Ready || h.engine.Now().Sub(t.EnqueuedAt) < passedOver || h.draining.Load() {
 		return false
 	}
-	w, err := d.engine.Why(ctx, t.ID)
+	w, err := h.engine.Why(ctx, t.ID)
 	return err == nil && len(w.Gates) > 0 && !slices.ContainsFunc(w.Gates, func(g engine.Gate) bool { return !g.OK })
 }

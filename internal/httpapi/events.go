@@ -2,11 +2,13 @@ package httpapi
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
@@ -15,8 +17,22 @@ import (
 // and this one will not come.
 const kindReset = "reset"
 
+// eventHandlers stream the journal, with the events of the moment.
+type eventHandlers struct {
+	engine  *engine.Engine
+	gate    *access.Gate
+	runs    Runs
+	forward *forwarder
+	outputs *outputHandlers
+	feed    *feed
+	heads   lineHeads
+	streams *httpio.Streams
+	log     *slog.Logger
+	life    context.Context
+}
+
 // events is GET /api/events.
-func (d *Server) events(w http.ResponseWriter, r *http.Request) error {
+func (h *eventHandlers) events(w http.ResponseWriter, r *http.Request) error {
 	after, err := httpio.Position("after", httpio.Param(r, "after"))
 	if err != nil {
 		return err
@@ -28,24 +44,24 @@ func (d *Server) events(w http.ResponseWriter, r *http.Request) error {
 	if seen >= 0 {
 		after = seen // a reader that comes back asks with the URL of its first time
 	}
-	filter, err := d.eventFilter(r)
+	filter, err := h.eventFilter(r)
 	if err != nil {
 		return err
 	}
-	extra, err := d.momentsOf(r, filter)
+	extra, err := h.momentsOf(r, filter)
 	if err != nil {
 		return err
 	}
-	signs, leave := d.feed.join() // before the range is read: nothing is missed in between
+	signs, leave := h.feed.join() // before the range is read: nothing is missed in between
 	defer leave()
-	oldest, newest, err := d.engine.Read().JournalRange(r.Context())
+	oldest, newest, err := h.engine.Read().JournalRange(r.Context())
 	if err == nil {
 		err = extra.begin(r.Context(), newest)
 	}
 	if err != nil {
 		return err
 	}
-	s, err := d.streams.Open(w)
+	s, err := h.streams.Open(w)
 	if err != nil {
 		return err
 	}
@@ -53,12 +69,12 @@ func (d *Server) events(w http.ResponseWriter, r *http.Request) error {
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	reader := eventReader{feed: &d.feed, stream: s, filter: filter, moments: extra, now: d.engine.Now}
+	reader := eventReader{feed: h.feed, stream: s, filter: filter, moments: extra, now: h.engine.Now}
 	if err := reader.begin(after, oldest, newest); err != nil {
 		return nil
 	}
-	if err := reader.follow(r.Context(), signs, d.life.Done()); err != nil {
-		return s.Fail(d.log, err)
+	if err := reader.follow(r.Context(), signs, h.life.Done()); err != nil {
+		return s.Fail(h.log, err)
 	}
 	return nil
 }
@@ -82,7 +98,7 @@ type eventFilter struct {
 	agent string // the only agent
 }
 
-func (d *Server) eventFilter(r *http.Request) (eventFilter, error) {
+func (h *eventHandlers) eventFilter(r *http.Request) (eventFilter, error) {
 	f := eventFilter{who: access.CallerOf(r).Who, task: httpio.Param(r, "queue_id"), agent: httpio.Param(r, "agent")}
 	if f.agent != "" && !signalbox.ValidName(f.agent) {
 		return f, signalbox.Invalid("agent", "%q is not the name of an agent", httpio.Clip(f.agent))
@@ -90,14 +106,14 @@ func (d *Server) eventFilter(r *http.Request) (eventFilter, error) {
 	if f.task == "" {
 		return f, nil
 	}
-	id, err := d.importedID(r.Context(), f.task)
+	id, err := importedID(r.Context(), h.engine, f.task)
 	if err != nil {
 		return f, err
 	}
 	if f.task = id; !signalbox.ValidID(id) {
 		return f, signalbox.Invalid("queue_id", "%q is not the id of a task", httpio.Clip(f.task))
 	}
-	return f, d.gate.SeesTask(r.Context(), f.task, f.who)
+	return f, h.gate.SeesTask(r.Context(), f.task, f.who)
 }
 
 func (f *eventFilter) takes(e *framed) bool {

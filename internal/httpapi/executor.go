@@ -45,17 +45,17 @@ func splitExecutors(views []api.Agent) (agents, executors []api.Agent) {
 }
 
 // ownExecutor reports whether an executor is a part of this director.
-func (d *Server) ownExecutor(name string) bool {
-	return d.cfg.Peers == nil || instanceOf(name) == d.cfg.Peers.Self().ID
+func (f *forwarder) ownExecutor(name string) bool {
+	return f.peers == nil || instanceOf(name) == f.peers.Self().ID
 }
 
 // ofOther says how the executor of another director is, of which only the lease
 // is known here.
-func (d *Server) ofOther(v *api.Agent) {
-	if !signalbox.IsExecutor(v.Name) || d.ownExecutor(v.Name) {
+func (f *forwarder) ofOther(v *api.Agent) {
+	if !signalbox.IsExecutor(v.Name) || f.ownExecutor(v.Name) {
 		return
 	}
-	if !d.aliveElsewhere(v.Name) {
+	if !f.aliveElsewhere(v.Name) {
 		v.State, v.Message = "down", "its director has died or left"
 		return
 	}
@@ -72,7 +72,7 @@ func withoutExecutors(live []engine.LiveAgent) []engine.LiveAgent {
 
 // toolTaskCounts is nil where no tool call can be a task, and none is. What runs
 // at other directors is known by its slots alone.
-func (d *Server) toolTaskCounts(ctx context.Context, c store.Counts, live []engine.LiveAgent) (*api.ToolTaskCounts, error) {
+func toolTaskCounts(ctx context.Context, e *engine.Engine, peers Peers, c store.Counts, live []engine.LiveAgent) (*api.ToolTaskCounts, error) {
 	out := api.ToolTaskCounts{Waiting: c.WaitingCalls()}
 	known := out.Waiting > 0
 	for _, a := range live {
@@ -84,10 +84,10 @@ func (d *Server) toolTaskCounts(ctx context.Context, c store.Counts, live []engi
 	if !known {
 		return nil, nil
 	}
-	if d.cfg.Peers == nil {
+	if peers == nil {
 		return &out, nil
 	}
-	slots, err := d.engine.Read().Slots(ctx)
+	slots, err := e.Read().Slots(ctx)
 	out.Running = 0
 	for i := range slots {
 		if signalbox.IsExecutor(slots[i].Agent) {

@@ -32,13 +32,16 @@ const (
 	partEnded   = "ended"
 )
 
+// transferHandlers export tasks, and import those of another queue.
+type transferHandlers struct{ engine *engine.Engine }
+
 // export is GET /api/export.
-func (d *Server) export(w http.ResponseWriter, r *http.Request) error {
+func (h *transferHandlers) export(w http.ResponseWriter, r *http.Request) error {
 	limit, err := httpio.Limit(r)
 	if err != nil {
 		return err
 	}
-	p := exporter{d: d, r: r, limit: limit, out: api.Export{Tasks: []api.ExportedTask{}}}
+	p := exporter{engine: h.engine, r: r, limit: limit, out: api.Export{Tasks: []api.ExportedTask{}}}
 	part, after, _ := strings.Cut(httpio.Param(r, "after"), ":")
 	switch part {
 	case "", partWaiting:
@@ -55,11 +58,11 @@ func (d *Server) export(w http.ResponseWriter, r *http.Request) error {
 
 // exporter makes one page of an export.
 type exporter struct {
-	d     *Server
-	r     *http.Request
-	limit int
-	out   api.Export
-	size  int
+	engine *engine.Engine
+	r      *http.Request
+	limit  int
+	out    api.Export
+	size   int
 }
 
 func (p *exporter) waiting(after string) error {
@@ -73,7 +76,7 @@ func (p *exporter) waiting(after string) error {
 			return signalbox.Invalid("after", "%q is not the cursor of an earlier page", after)
 		}
 	}
-	tasks, err := p.d.engine.Read().Waiting(p.r.Context(), "", at, p.limit)
+	tasks, err := p.engine.Read().Waiting(p.r.Context(), "", at, p.limit)
 	if err != nil {
 		return err
 	}
@@ -95,7 +98,7 @@ func (p *exporter) running(after string) error {
 			return signalbox.Invalid("after", "%q is not the cursor of an earlier page", after)
 		}
 	}
-	flying, err := p.d.engine.Read().InFlight(p.r.Context())
+	flying, err := p.engine.Read().InFlight(p.r.Context())
 	if err != nil {
 		return err
 	}
@@ -115,7 +118,7 @@ func (p *exporter) running(after string) error {
 
 func (p *exporter) ended(before string) error {
 	q := store.HistoryQuery{Limit: p.limit, Before: before}
-	page, err := p.d.engine.Read().History(p.r.Context(), q)
+	page, err := p.engine.Read().History(p.r.Context(), q)
 	if err != nil {
 		return err
 	}
@@ -128,7 +131,7 @@ func (p *exporter) ended(before string) error {
 	}
 	if n < len(page.Tasks) { // too large for one page: ask for the place at which it was cut
 		q.Limit = n
-		if page, err = p.d.engine.Read().History(p.r.Context(), q); err == nil && page.Next != "" {
+		if page, err = p.engine.Read().History(p.r.Context(), q); err == nil && page.Next != "" {
 			p.out.Next = partEnded + ":" + page.Next
 		}
 	}
@@ -138,7 +141,7 @@ func (p *exporter) ended(before string) error {
 // add takes tasks into the page until it is full, and at least one.
 func (p *exporter) add(tasks []signalbox.Task) (n int, err error) {
 	for i := range tasks {
-		t, err := p.d.engine.Transfer(p.r.Context(), tasks[i])
+		t, err := p.engine.Transfer(p.r.Context(), tasks[i])
 		if signalbox.CodeOf(err) == signalbox.CodeNotFound {
 			continue // pruned meanwhile
 		}
@@ -179,7 +182,7 @@ func exported(x *engine.Transfer) (api.ExportedTask, error) {
 }
 
 // importTasks is POST /api/import.
-func (d *Server) importTasks(w http.ResponseWriter, r *http.Request) error {
+func (h *transferHandlers) importTasks(w http.ResponseWriter, r *http.Request) error {
 	var req api.ImportRequest
 	if err := httpio.DecodeUpTo(w, r, maxImportBytes, &req, false); err != nil {
 		return err
@@ -194,11 +197,11 @@ func (d *Server) importTasks(w http.ResponseWriter, r *http.Request) error {
 	requeue := req.Running == "requeue"
 	for tasks := req.Tasks; len(tasks) > 0; {
 		n := sideBySide(tasks)
-		for i, err := range d.restore(r.Context(), tasks[:n], requeue) {
+		for i, err := range h.restore(r.Context(), tasks[:n], requeue) {
 			switch code := signalbox.CodeOf(err); {
 			case err == nil:
 				out.Imported++
-			case code == signalbox.CodeConflict && d.knows(r, tasks[i].QueueID):
+			case code == signalbox.CodeConflict && h.knows(r, tasks[i].QueueID):
 				out.Known++
 			case code == signalbox.CodeValidation || code == signalbox.CodeConflict || code == signalbox.CodeTooLarge:
 				out.Refused = append(out.Refused, api.ImportedRefusal{QueueID: tasks[i].QueueID, Message: err.Error()})
@@ -223,14 +226,14 @@ func sideBySide(tasks []api.ExportedTask) int {
 }
 
 // restore stores tasks side by side.
-func (d *Server) restore(ctx context.Context, tasks []api.ExportedTask, requeue bool) []error {
+func (h *transferHandlers) restore(ctx context.Context, tasks []api.ExportedTask, requeue bool) []error {
 	errs := make([]error, len(tasks))
 	var all sync.WaitGroup
 	for i := range tasks {
 		all.Go(func() {
 			t, err := imported(&tasks[i])
 			if err == nil {
-				_, err = d.engine.Restore(ctx, t, requeue)
+				_, err = h.engine.Restore(ctx, t, requeue)
 			}
 			errs[i] = err
 		})
@@ -239,8 +242,8 @@ func (d *Server) restore(ctx context.Context, tasks []api.ExportedTask, requeue 
 	return errs
 }
 
-func (d *Server) knows(r *http.Request, id string) bool {
-	_, err := d.engine.Read().Task(r.Context(), id)
+func (h *transferHandlers) knows(r *http.Request, id string) bool {
+	_, err := h.engine.Read().Task(r.Context(), id)
 	return err == nil
 }
 

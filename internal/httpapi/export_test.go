@@ -29,7 +29,7 @@ const (
 
 // SetLookup makes hosts resolve as a test wants.
 func (d *Server) SetLookup(f func(ctx context.Context, host string) ([]netip.Addr, error)) {
-	d.lookup = f
+	d.handlers.agents.lookup = f
 }
 
 // AddStream takes one of the places for open streams.
@@ -37,7 +37,7 @@ func (d *Server) AddStream() { _, _ = d.streams.Reserve() }
 
 // MountRoutes mounts another table; handlers named in drop are left out.
 func (d *Server) MountRoutes(routes []api.Route, drop ...string) (*http.ServeMux, error) {
-	endpoints := d.endpoints()
+	endpoints := d.handlers.endpoints()
 	for _, name := range drop {
 		delete(endpoints, name)
 	}
@@ -56,7 +56,7 @@ func Decode(data []byte, into any) error {
 // HandlerAs serves the whole API to a principal, without asking for its token.
 func (d *Server) HandlerAs(who signalbox.Principal) http.Handler {
 	mux := http.NewServeMux()
-	endpoints := d.endpoints()
+	endpoints := d.handlers.endpoints()
 	for _, route := range api.Routes() {
 		h := endpoints[route.Name].handle
 		if h == nil {
@@ -74,5 +74,5 @@ func (d *Server) HandlerAs(who signalbox.Principal) http.Handler {
 // Narrowed reports whether it is said how a route is narrowed for a caller
 // that is limited to some agents.
 func Narrowed(route string) bool {
-	return new(Server).endpoints()[route].narrow != access.Closed
+	return new(handlers).endpoints()[route].narrow != access.Closed
 }

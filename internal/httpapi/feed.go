@@ -47,10 +47,8 @@ type feed struct {
 	generation int64
 }
 
-func (f *feed) init(e *engine.Engine, log *slog.Logger) {
-	f.engine, f.log = e, log
-	f.readers = map[chan struct{}]struct{}{}
-	f.lines = map[string]int64{}
+func newFeed(e *engine.Engine, log *slog.Logger) *feed {
+	return &feed{engine: e, log: log, readers: map[chan struct{}]struct{}{}, lines: map[string]int64{}}
 }
 
 // join adds a reader, which gets a sign after the journal grew. Signs

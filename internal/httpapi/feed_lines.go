@@ -70,24 +70,24 @@ type lineHead struct {
 
 // lineHead returns the first tasks that wait in a queue. The caller follows
 // the feed, and does not change them.
-func (d *Server) lineHead(ctx context.Context, queue string) ([]signalbox.Task, error) {
-	touched := d.feed.touched(queue) // before the read: what changes during it is read again
-	h := &d.heads
-	h.mu.Lock()
-	head, ok := h.heads[queue]
-	h.mu.Unlock()
+func (h *eventHandlers) lineHead(ctx context.Context, queue string) ([]signalbox.Task, error) {
+	touched := h.feed.touched(queue) // before the read: what changes during it is read again
+	kept := &h.heads
+	kept.mu.Lock()
+	head, ok := kept.heads[queue]
+	kept.mu.Unlock()
 	if ok && head.touched == touched {
 		return head.tasks, nil
 	}
-	tasks, err := d.engine.Read().Waiting(ctx, queue, store.Cursor{}, lineLength)
+	tasks, err := h.engine.Read().Waiting(ctx, queue, store.Cursor{}, lineLength)
 	if err != nil {
 		return nil, err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.heads == nil || len(h.heads) >= maxHeads {
-		h.heads = map[string]lineHead{}
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	if kept.heads == nil || len(kept.heads) >= maxHeads {
+		kept.heads = map[string]lineHead{}
 	}
-	h.heads[queue] = lineHead{touched, tasks}
+	kept.heads[queue] = lineHead{touched, tasks}
 	return tasks, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
 // ofTasks begin the paths that have the id of a task in them.
@@ -15,22 +16,22 @@ var ofTasks = []string{"/api/queue/{id}", "/api/tools/tasks/{id}", "/api/activit
 
 // findImported replaces the id that a task had in the queue that it was imported
 // from, in the path, by the one that it has here. What is no such id stays.
-func (d *Server) findImported(r *http.Request, route api.Route) error {
+func findImported(e *engine.Engine, r *http.Request, route api.Route) error {
 	if !slices.ContainsFunc(ofTasks, func(path string) bool { return strings.HasPrefix(route.Path, path) }) {
 		return nil
 	}
-	id, err := d.importedID(r.Context(), r.PathValue("id"))
+	id, err := importedID(r.Context(), e, r.PathValue("id"))
 	r.SetPathValue("id", id)
 	return err
 }
 
 // importedID is the id here of a task that had that one in the queue that it was
 // imported from. An id of ours, and what no task had, is returned as it is.
-func (d *Server) importedID(ctx context.Context, id string) (string, error) {
+func importedID(ctx context.Context, e *engine.Engine, id string) (string, error) {
 	if signalbox.ValidID(id) {
 		return id, nil
 	}
-	t, err := d.engine.Imported(ctx, id)
+	t, err := e.Imported(ctx, id)
 	switch signalbox.CodeOf(err) {
 	case "":
 		return t.ID, nil

@@ -1,31 +1,37 @@
 package httpapi
 
 import (
-	"context"
+	"cmp"
 	"net/http"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
-	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
+// laneHandlers answer for the line of one agent, and clear and release it.
+type laneHandlers struct {
+	engine *engine.Engine
+	audit  *access.AuditLog
+}
+
 // lane is GET /api/agents/{name}/queue.
-func (d *Server) lane(w http.ResponseWriter, r *http.Request) error {
-	row, err := d.agentRow(r.Context(), r.PathValue("name"))
+func (h *laneHandlers) lane(w http.ResponseWriter, r *http.Request) error {
+	row, err := agentRow(r.Context(), h.engine, r.PathValue("name"))
 	if err != nil {
 		return err
 	}
-	l, err := d.engine.Lane(r.Context(), row.Name)
+	l, err := h.engine.Lane(r.Context(), row.Name)
 	if err != nil {
 		return err
 	}
 	out := api.Lane{
 		AgentName: row.Name, IsBusy: l.Busy(), QueueLength: l.Length, QueuedExecutions: executionViews(l.Waiting),
 		Executions: executionViews(l.Running), Bypass: executionViews(l.Isolated), Slots: l.Slots,
-		MaxQueueSize: d.engine.MaxChats(), Paused: view.Pauses(l.Pauses),
+		MaxQueueSize: h.engine.MaxChats(), Paused: view.Pauses(l.Pauses),
 	}
 	for i := range l.Withheld {
 		lost := executionView(&l.Withheld[i])
@@ -95,87 +101,45 @@ func seedStatus(s signalbox.State) string {
 	return string(s)
 }
 
-// sessions is GET /api/sessions.
-func (d *Server) sessions(w http.ResponseWriter, r *http.Request) error {
-	q, err := sessionQuery(r)
+// clearLane is POST /api/agents/{name}/queue/clear.
+func (h *laneHandlers) clearLane(w http.ResponseWriter, r *http.Request) error {
+	row, err := agentRow(r.Context(), h.engine, r.PathValue("name"))
 	if err != nil {
 		return err
 	}
-	page, err := d.engine.Read().Sessions(r.Context(), q)
+	n, failed := h.engine.ClearLane(r.Context(), row.Name, access.CallerOf(r).String())
+	if failed != nil && n == 0 {
+		return failed
+	}
+	if err := h.audit.Write(r, signalbox.Audit{ // what was done before it failed, too
+		EventType: "agent_queue", Action: "clear_queue", AgentName: row.Name, Resource: signalbox.AgentQueue(row.Name), Result: access.ResultOf(failed),
+		Details: signalbox.AuditDetails(map[string]any{"cleared_count": n}),
+	}); err != nil || failed != nil {
+		return cmp.Or(failed, err)
+	}
+	return httpio.Answer(w, http.StatusOK, api.LaneCleared{Status: "cleared", Agent: row.Name, ClearedCount: n})
+}
+
+// releaseWarning is the seed's text.
+const releaseWarning = "Agent queue state has been reset. Any in-progress execution may still be running."
+
+// releaseLane is POST /api/agents/{name}/queue/release.
+func (h *laneHandlers) releaseLane(w http.ResponseWriter, r *http.Request) error {
+	row, err := agentRow(r.Context(), h.engine, r.PathValue("name"))
 	if err != nil {
 		return err
 	}
-	who := access.CallerOf(r).Who
-	out := api.Sessions{Sessions: []api.Session{}, Next: page.Next}
-	for i := range page.Sessions {
-		if s := &page.Sessions[i]; seesSession(who, s) {
-			out.Sessions = append(out.Sessions, sessionView(s))
-		}
+	ids, failed := h.engine.ReleaseLane(r.Context(), row.Name, access.CallerOf(r).String())
+	if failed != nil && len(ids) == 0 {
+		return failed
 	}
-	return httpio.Answer(w, http.StatusOK, out)
-}
-
-func sessionQuery(r *http.Request) (q store.SessionQuery, err error) {
-	q = store.SessionQuery{
-		Agent: httpio.Param(r, "agent"), Owner: httpio.Param(r, "owner"), Source: signalbox.Source(httpio.Param(r, "source")),
-		State: signalbox.SessionActive, Before: httpio.Param(r, "before"),
+	if err := h.audit.Write(r, signalbox.Audit{ // what was done before it failed, too
+		EventType: "agent_queue", Action: "force_release", AgentName: row.Name, Resource: signalbox.AgentQueue(row.Name), Severity: signalbox.AuditWarning,
+		Result: access.ResultOf(failed), Details: signalbox.AuditDetails(map[string]any{"was_running": len(ids) > 0, "queue_ids": ids}),
+	}); err != nil || failed != nil {
+		return cmp.Or(failed, err)
 	}
-	switch state := signalbox.SessionState(httpio.Param(r, "state")); state {
-	case "":
-	case "all":
-		q.State = ""
-	case signalbox.SessionActive, signalbox.SessionArchived, signalbox.SessionGone:
-		q.State = state
-	default:
-		return q, signalbox.Invalid("state", "state must be active, archived, gone or all, not %q", httpio.Clip(string(state)))
-	}
-	q.Limit, err = httpio.Limit(r)
-	return q, err
-}
-
-func seesSession(who signalbox.Principal, s *signalbox.Session) bool {
-	return who.Sees(s.Owner, signalbox.AgentQueue(s.Agent), s.Agent)
-}
-
-// archiveSession is POST /api/sessions/{id}/archive.
-func (d *Server) archiveSession(w http.ResponseWriter, r *http.Request) error {
-	return d.changeSession(w, r, "archive", d.engine.ArchiveSession)
-}
-
-// restoreSession is POST /api/sessions/{id}/restore.
-func (d *Server) restoreSession(w http.ResponseWriter, r *http.Request) error {
-	return d.changeSession(w, r, "restore", d.engine.RestoreSession)
-}
-
-func (d *Server) changeSession(w http.ResponseWriter, r *http.Request, action string, change func(ctx context.Context, id, by string) (signalbox.Session, error)) error {
-	id := r.PathValue("id")
-	unknown := httpio.Refuse(signalbox.CodeNotFound, "GET /api/sessions lists them", "there is no session %s", httpio.Clip(id))
-	if !signalbox.ValidSessionID(id) {
-		return unknown
-	}
-	s, err := d.engine.Read().Session(r.Context(), id)
-	if signalbox.CodeOf(err) == signalbox.CodeNotFound {
-		return unknown
-	}
-	if err != nil {
-		return err
-	}
-	if !seesSession(access.CallerOf(r).Who, &s) {
-		return unknown
-	}
-	if who := access.CallerOf(r).Who; !who.MayRead(s.Owner) {
-		return httpio.Refuse(signalbox.CodeForbidden, "show a token that has it, or that of who began the conversation",
-			"session %s is somebody else's: to %s it needs the scope %s, and %s has %s", httpio.Clip(id), action, signalbox.ScopeRead, who.String(), access.ScopeWords(who.Scopes))
-	}
-	if s, err = change(r.Context(), id, access.CallerOf(r).String()); err != nil {
-		return err
-	}
-	return d.audit.WriteAndAnswer(w, r, signalbox.Audit{EventType: "session", Action: action, AgentName: s.Agent, Resource: s.ID}, http.StatusOK, sessionView(&s))
-}
-
-func sessionView(s *signalbox.Session) api.Session {
-	return api.Session{
-		SessionID: s.ID, Agent: s.Agent, State: string(s.State), Current: s.Current, Source: string(s.Source), Owner: s.Owner,
-		Title: s.Title, Turns: s.Turns, CreatedAt: s.CreatedAt, LastUsed: s.LastUsed,
-	}
+	return httpio.Answer(w, http.StatusOK, api.Released{
+		Status: "released", Agent: row.Name, WasRunning: len(ids) > 0, Warning: releaseWarning, QueueIDs: ids,
+	})
 }

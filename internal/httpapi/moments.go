@@ -22,19 +22,19 @@ const (
 // output, at most five times a second. They are not in the journal; a reader
 // that comes back gets what is so then. A nil *moments makes none.
 type moments struct {
-	d      *Server
+	events *eventHandlers
 	filter eventFilter
 	lines  *lineMoments // nil: not asked for
 	output *outputMoments
 }
 
 // momentsOf reads ?include=.
-func (d *Server) momentsOf(r *http.Request, f eventFilter) (*moments, error) {
+func (h *eventHandlers) momentsOf(r *http.Request, f eventFilter) (*moments, error) {
 	asked := httpio.Param(r, "include")
 	if asked == "" {
 		return nil, nil
 	}
-	m := &moments{d: d, filter: f}
+	m := &moments{events: h, filter: f}
 	for _, one := range strings.Split(asked, ",") {
 		switch strings.TrimSpace(one) {
 		case kindPosition:
@@ -98,7 +98,7 @@ func (m *moments) send(s *httpio.Stream, kind string, events []api.Event) error 
 	if len(events) == 0 {
 		return nil
 	}
-	now := m.d.engine.Now()
+	now := m.events.engine.Now()
 	var out []byte
 	for i := range events {
 		events[i].Kind, events[i].At = kind, now
@@ -140,7 +140,7 @@ func (l *lineMoments) changed(queue string, all bool) {
 func (m *moments) tellLines(ctx context.Context, s *httpio.Stream) error {
 	l := m.lines
 	if l.all {
-		counts, err := m.d.engine.Read().Counts(ctx)
+		counts, err := m.events.engine.Read().Counts(ctx)
 		if err != nil {
 			return err
 		}
@@ -168,7 +168,7 @@ func (m *moments) tellLines(ctx context.Context, s *httpio.Stream) error {
 }
 
 func (m *moments) lineEvents(ctx context.Context, queue string) ([]api.Event, error) {
-	waiting, err := m.d.lineHead(ctx, queue)
+	waiting, err := m.events.lineHead(ctx, queue)
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 
 // mount walks the route table: deny by default.
 func (d *Server) mount() (*http.ServeMux, error) {
-	endpoints := d.endpoints()
+	endpoints := d.handlers.endpoints()
 	if d.cfg.ToolsOnly {
 		maps.DeleteFunc(endpoints, func(_ string, e endpoint) bool { return !e.gateway })
 	}
@@ -72,7 +72,7 @@ func (d *Server) pass(w http.ResponseWriter, r *http.Request, route api.Route, e
 			return err
 		}
 	}
-	if err := d.findImported(r, route); err != nil {
+	if err := findImported(d.engine, r, route); err != nil {
 		return err
 	}
 	if err := d.gate.Narrow(r, route, e.narrow, c); err != nil {
@@ -111,113 +111,6 @@ func (d *Server) unmatched(w http.ResponseWriter, r *http.Request, allow string)
 	d.answerError(w, r, httpio.Refuse(signalbox.CodeNotFound, "GET /openapi.json lists all paths", what, httpio.Clip(r.URL.Path)))
 }
 
-// endpoint is what the director has for a route of api.Routes.
-type endpoint struct {
-	handle httpio.Handler
-	narrow access.Narrowing // for callers that are limited to some agents; admins have no limits
-	// lasting answers may take long. They end when what their caller showed is
-	// no longer in force, not only when it comes again.
-	lasting bool
-	gateway bool // a gateway alone has it, too
-}
-
-// endpoints has one endpoint for each route, by the route's name. Figures of the
-// whole (depth, counts, positions) are shown to callers with limits, too.
-func (d *Server) endpoints() map[string]endpoint {
-	return map[string]endpoint{
-		"submit":     {handle: d.submit, narrow: access.ByHandler},
-		"submitTask": {handle: d.submitTask, narrow: access.ByHandler},
-		"queue":      {handle: d.queue, narrow: access.ByHandler},
-		"task":       {handle: d.task, narrow: access.OfTask, lasting: true},
-		"find":       {handle: d.find, narrow: access.ByHandler},
-		"cancel":     {handle: d.cancel, narrow: access.OfTask},
-		"retry":      {handle: d.retry, narrow: access.OfTask},
-		"why":        {handle: d.why, narrow: access.OfTask},
-		"output":     {handle: d.output, narrow: access.OfTask, lasting: true},
-		"pause":      {handle: d.pause},
-		"resume":     {handle: d.resume},
-		"history":    {handle: d.history, narrow: access.ByHandler},
-		"search":     {handle: d.search, narrow: access.ByHandler},
-		"bulk":       {handle: d.bulk, narrow: access.ByHandler},
-		"export":     {handle: d.export},
-		"import":     {handle: d.importTasks},
-
-		"events":     {handle: d.events, narrow: access.ByHandler, lasting: true},
-		"live":       {handle: d.live, narrow: access.ByHandler, lasting: true},
-		"activities": {handle: d.activities, narrow: access.ByHandler},
-		"activity":   {handle: d.activity, narrow: access.OfTask},
-
-		"agents":         {handle: d.agents, narrow: access.ByHandler},
-		"registerAgent":  {handle: d.registerAgent, narrow: access.ByHandler},
-		"heartbeat":      {handle: d.heartbeat, narrow: access.OfAgent},
-		"claim":          {handle: d.claim, narrow: access.OfAgent, lasting: true},
-		"report":         {handle: d.report, narrow: access.OfAgent},
-		"removeAgent":    {handle: d.removeAgent},
-		"clearLane":      {handle: d.clearLane, narrow: access.OfAgent},
-		"releaseLane":    {handle: d.releaseLane, narrow: access.OfAgent},
-		"lane":           {handle: d.lane, narrow: access.OfAgent},
-		"chat":           {handle: d.chat, narrow: access.OfAgent, lasting: true},
-		"bypass":         {handle: d.bypass, narrow: access.OfAgent, lasting: true},
-		"openTerminal":   {handle: d.openTerminal, narrow: access.OfAgent},
-		"terminal":       {handle: d.terminal, narrow: access.Free}, // its ticket was given to one that may
-		"sessions":       {handle: d.sessions, narrow: access.ByHandler},
-		"archiveSession": {handle: d.archiveSession, narrow: access.ByHandler},
-		"restoreSession": {handle: d.restoreSession, narrow: access.ByHandler},
-
-		"schedules":       {handle: d.schedules, narrow: access.ByHandler},
-		"createSchedule":  {handle: d.createSchedule, narrow: access.ByHandler},
-		"schedule":        {handle: d.schedule, narrow: access.ByHandler},
-		"putSchedule":     {handle: d.putSchedule, narrow: access.ByHandler},
-		"removeSchedule":  {handle: d.removeSchedule, narrow: access.ByHandler},
-		"enableSchedule":  {handle: d.enableSchedule, narrow: access.ByHandler},
-		"disableSchedule": {handle: d.disableSchedule, narrow: access.ByHandler},
-		"triggerSchedule": {handle: d.triggerSchedule, narrow: access.ByHandler},
-		"executions":      {handle: d.executions, narrow: access.ByHandler},
-		"checkCron":       {handle: d.checkCron, narrow: access.Free},
-
-		"tools":          {handle: d.tools, narrow: access.Free, gateway: true},
-		"toolQueues":     {handle: d.toolQueues, narrow: access.ByHandler, gateway: true},
-		"callTool":       {handle: d.callTool, narrow: access.Free, lasting: true, gateway: true},
-		"createToolTask": {handle: d.createToolTask, narrow: access.Free, gateway: true},
-		"toolTasks":      {handle: d.toolTasks, narrow: access.ByHandler, gateway: true},
-		"toolTask":       {handle: d.toolTask, narrow: access.ByHandler, lasting: true, gateway: true},
-		"cancelToolTask": {handle: d.cancelToolTask, narrow: access.ByHandler, gateway: true},
-		"getTaskStatus":  {handle: d.getTaskStatus, narrow: access.ByHandler, gateway: true},
-		"mcp":            {handle: d.mcp, narrow: access.Free, lasting: true, gateway: true},
-		"mcpStream":      {handle: d.mcp, narrow: access.Free, lasting: true, gateway: true},
-		"mcpEnd":         {handle: d.mcp, narrow: access.Free, gateway: true},
-
-		"audit":       {handle: d.audit.List},
-		"auditHead":   {handle: d.audit.Head},
-		"me":          {handle: d.logins.Me, narrow: access.Free, gateway: true},
-		"prove":       {handle: d.gate.Prove, narrow: access.Free, gateway: true},
-		"login":       {handle: d.logins.Login, narrow: access.Free},
-		"useLink":     {handle: d.logins.UseLink, narrow: access.Free},
-		"makeLink":    {handle: d.logins.MakeLink},
-		"logout":      {handle: d.logins.Logout, narrow: access.Free},
-		"loginPage":   {handle: d.logins.Page, narrow: access.Free},
-		"loginScript": {handle: d.logins.Script, narrow: access.Free},
-		"tokens":      {handle: d.credentials.Tokens},
-		"createToken": {handle: d.logins.Fresh(d.credentials.CreateToken)},
-		"revokeToken": {handle: d.logins.Fresh(d.credentials.RevokeToken)},
-		"users":       {handle: d.credentials.Users},
-		"putUser":     {handle: d.logins.Fresh(d.credentials.PutUser)},
-		"removeUser":  {handle: d.logins.Fresh(d.credentials.RemoveUser)},
-
-		"home":  {handle: d.home, narrow: access.Free},
-		"page":  {handle: d.page, narrow: access.Free},
-		"asset": {handle: d.page, narrow: access.Free},
-
-		"directors": {handle: d.directors, narrow: access.ByHandler},
-		"doctor":    {handle: d.doctor, narrow: access.Free, gateway: true},
-		"status":    {handle: d.status, narrow: access.Free},
-		"openapi":   {handle: d.describe, narrow: access.Free, gateway: true},
-		"healthz":   {handle: d.healthz, narrow: access.Free, gateway: true},
-		"readyz":    {handle: d.readyz, narrow: access.Free, gateway: true},
-		"metrics":   {handle: d.metrics, gateway: true},
-	}
-}
-
 // served lists the routes that this director has: all, or those of a gateway
 // alone.
 func (d *Server) served() []api.Route {
@@ -225,6 +118,6 @@ func (d *Server) served() []api.Route {
 	if !d.cfg.ToolsOnly {
 		return routes
 	}
-	endpoints := d.endpoints()
+	endpoints := d.handlers.endpoints()
 	return slices.DeleteFunc(routes, func(r api.Route) bool { return !endpoints[r.Name].gateway })
 }

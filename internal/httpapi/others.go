@@ -17,6 +17,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/handshake"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
@@ -35,31 +36,40 @@ type Peers interface {
 	HolderOf(ctx context.Context, agent string) (store.Director, bool)
 }
 
+// forwarder asks the other directors over the store on behalf of callers, and
+// passes requests on to them.
+type forwarder struct {
+	peers  Peers // nil: there is no other director
+	client *http.Client
+	log    *slog.Logger
+	life   context.Context
+}
+
 // others are the directors that a caller's request may be passed on to.
-func (d *Server) others(ctx context.Context) []store.Director {
-	if d.cfg.Peers == nil || access.CallerIn(ctx).Forwarded {
+func (f *forwarder) others(ctx context.Context) []store.Director {
+	if f.peers == nil || access.CallerIn(ctx).Forwarded {
 		return nil
 	}
-	return d.cfg.Peers.Others()
+	return f.peers.Others()
 }
 
 // otherHolder returns the director that dispatches to an agent, or of which the
 // executor with that name is a part, where that is another one that can be
 // asked.
-func (d *Server) otherHolder(ctx context.Context, agent string) (store.Director, bool) {
-	if d.cfg.Peers == nil || agent == "" || access.CallerIn(ctx).Forwarded {
+func (f *forwarder) otherHolder(ctx context.Context, agent string) (store.Director, bool) {
+	if f.peers == nil || agent == "" || access.CallerIn(ctx).Forwarded {
 		return store.Director{}, false
 	}
 	if signalbox.IsExecutor(agent) {
-		return d.otherNamed(instanceOf(agent))
+		return f.otherNamed(instanceOf(agent))
 	}
-	holder, ok := d.cfg.Peers.HolderOf(ctx, agent)
-	return holder, ok && holder.ID != d.cfg.Peers.Self().ID && holder.URL != ""
+	holder, ok := f.peers.HolderOf(ctx, agent)
+	return holder, ok && holder.ID != f.peers.Self().ID && holder.URL != ""
 }
 
 // otherNamed is another living director, by its instance.
-func (d *Server) otherNamed(instance string) (store.Director, bool) {
-	for _, other := range d.cfg.Peers.Others() {
+func (f *forwarder) otherNamed(instance string) (store.Director, bool) {
+	for _, other := range f.peers.Others() {
 		if other.ID == instance {
 			return other, other.URL != ""
 		}
@@ -75,11 +85,11 @@ func instanceOf(executor string) string {
 
 // aliveElsewhere reports whether an executor is that of another director that
 // lives.
-func (d *Server) aliveElsewhere(executor string) bool {
-	if d.cfg.Peers == nil {
+func (f *forwarder) aliveElsewhere(executor string) bool {
+	if f.peers == nil {
 		return false
 	}
-	_, alive := d.otherNamed(instanceOf(executor))
+	_, alive := f.otherNamed(instanceOf(executor))
 	return alive
 }
 
@@ -132,13 +142,14 @@ const (
 	maxFarAnswer = 4 << 20
 )
 
-// far asks the other directors. It follows no redirect and no proxy of the
-// environment: what a caller has shown goes to that director and nowhere else.
-type far struct{ client *http.Client }
-
-// newFar returns far for the directors of a store, who all know token. What
-// listens where one of them was has to prove that it does.
-func newFar(token string) far {
+// newForwarder returns the forwarder of a director. What listens where another one
+// was has to prove that it knows the token that the directors of a store share. It follows no redirect
+// and no proxy of the environment: what a caller has shown goes to that director and
+// nowhere else.
+func newForwarder(peers Peers, e *engine.Engine, log *slog.Logger, life context.Context) *forwarder {
+	if peers == nil {
+		return &forwarder{log: log, life: life}
+	}
 	base := &http.Transport{
 		DialContext:            (&net.Dialer{Timeout: 2 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
 		TLSHandshakeTimeout:    2 * time.Second,
@@ -146,13 +157,13 @@ func newFar(token string) far {
 		IdleConnTimeout:        time.Minute,
 		MaxResponseHeaderBytes: 64 << 10,
 	}
-	return far{&http.Client{
-		Transport:     &farTransport{https: base, http: handshake.ToDirector(base, "http://", token)},
+	client := &http.Client{
+		Transport:     &farTransport{https: base, http: handshake.ToDirector(base, "http://", e.DirectorsToken())},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	}
+	context.AfterFunc(life, client.CloseIdleConnections)
+	return &forwarder{peers: peers, client: client, log: log, life: life}
 }
-
-func (f far) close() { f.client.CloseIdleConnections() }
 
 // farTransport proves connections by http; by https the certificate does.
 type farTransport struct{ http, https http.RoundTripper }
@@ -182,14 +193,14 @@ func (e *farRefusal) Error() string {
 // ask sends a caller's question to another director as that caller, and puts
 // the answer into what into points to. wait is how long it may take longer than
 // a plain one.
-func (d *Server) ask(ctx context.Context, other store.Director, q httpio.Outgoing, wait time.Duration, into any) error {
+func (f *forwarder) ask(ctx context.Context, other store.Director, q httpio.Outgoing, wait time.Duration, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout+wait)
 	defer cancel()
-	r, err := d.questionTo(ctx, other, q)
+	r, err := f.questionTo(ctx, other, q)
 	if err != nil {
 		return err
 	}
-	resp, err := d.far.client.Do(r) //nolint:gosec // to where a director of this store says that it is
+	resp, err := f.client.Do(r) //nolint:gosec // to where a director of this store says that it is
 	if err != nil {
 		return &noAnswer{err}
 	}
@@ -211,7 +222,7 @@ func (d *Server) ask(ctx context.Context, other store.Director, q httpio.Outgoin
 	return nil
 }
 
-func (d *Server) questionTo(ctx context.Context, other store.Director, q httpio.Outgoing) (*http.Request, error) {
+func (f *forwarder) questionTo(ctx context.Context, other store.Director, q httpio.Outgoing) (*http.Request, error) {
 	at := strings.TrimRight(other.URL, "/") + q.Path
 	if len(q.Query) > 0 {
 		at += "?" + q.Query.Encode()
@@ -220,16 +231,16 @@ func (d *Server) questionTo(ctx context.Context, other store.Director, q httpio.
 	if err != nil {
 		return nil, err
 	}
-	d.sign(r.Header, access.CallerIn(ctx))
+	f.sign(r.Header, access.CallerIn(ctx))
 	return r, nil
 }
 
 // sign puts on a request who asks, and who passes it on.
-func (d *Server) sign(h http.Header, c access.Caller) {
+func (f *forwarder) sign(h http.Header, c access.Caller) {
 	if c.From != nil {
 		maps.Copy(h, proofOf(c.From))
 	}
-	h.Set(httpio.ForwardedHeader, d.cfg.Peers.Self().ID)
+	h.Set(httpio.ForwardedHeader, f.peers.Self().ID)
 	h.Set("X-Forwarded-For", c.Addr) // so that nobody counts as local there
 }
 
@@ -246,7 +257,7 @@ const maxPassedBody = httpio.MaxCallBytes
 // passOn hands a request to another director, which answers it: streams and
 // WebSockets too. Where that director does not answer, the error says that what is
 // with it.
-func (d *Server) passOn(w http.ResponseWriter, r *http.Request, to store.Director, what string) error {
+func (f *forwarder) passOn(w http.ResponseWriter, r *http.Request, to store.Director, what string) error {
 	target, err := url.Parse(to.URL)
 	if err != nil {
 		return unreached(to, what)
@@ -258,21 +269,21 @@ func (d *Server) passOn(w http.ResponseWriter, r *http.Request, to store.Directo
 		}
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	}
-	ctx, cancel := d.untilStopped(r.Context())
+	ctx, cancel := httpio.Until(r.Context(), f.life)
 	defer cancel()
 	c, id := access.CallerOf(r), w.Header().Get(httpio.RequestIDHeader)
 	var failed error
 	proxy := httputil.ReverseProxy{
-		Transport:     d.far.client.Transport,
+		Transport:     f.client.Transport,
 		FlushInterval: -1,
-		ErrorLog:      slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
+		ErrorLog:      slog.NewLogLogger(f.log.Handler(), slog.LevelDebug),
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.SetURL(target)
 			// The origin was looked at here, where the browser's word for it fits.
 			for _, name := range []string{"Origin", "Referer", "Sec-Fetch-Site", "Sec-Fetch-Mode", "Sec-Fetch-Dest", "Cookie"} {
 				p.Out.Header.Del(name)
 			}
-			d.sign(p.Out.Header, c)
+			f.sign(p.Out.Header, c)
 			p.Out.Header.Set(httpio.RequestIDHeader, id)
 		},
 		ModifyResponse: func(resp *http.Response) error {
@@ -287,7 +298,7 @@ func (d *Server) passOn(w http.ResponseWriter, r *http.Request, to store.Directo
 	if failed == nil || r.Context().Err() != nil {
 		return nil
 	}
-	d.log.Warn("another director did not answer", "director", to.ID, "url", to.URL, "path", httpio.Clip(r.URL.Path), "error", failed)
+	f.log.Warn("another director did not answer", "director", to.ID, "url", to.URL, "path", httpio.Clip(r.URL.Path), "error", failed)
 	return unreached(to, what)
 }
 

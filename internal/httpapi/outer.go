@@ -179,15 +179,6 @@ func traced(r *http.Request) *http.Request {
 	return r.WithContext(gateway.WithTrace(r.Context(), r.Header))
 }
 
-// within makes what is called in an execution a part of its trace, where the
-// caller names no trace itself.
-func (d *Server) within(ctx context.Context, who gateway.Caller) context.Context {
-	if d.cfg.Traces == nil {
-		return ctx
-	}
-	return d.cfg.Traces.Context(ctx, who.Execution)
-}
-
 // answerError writes err as the answer. Internal text goes to the log.
 func (d *Server) answerError(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {

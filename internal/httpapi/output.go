@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/tail"
@@ -23,8 +25,18 @@ import (
 // nothing was announced: another director may follow its run.
 const outputBackstop = 2 * time.Second
 
+// outputHandlers answer what tasks print.
+type outputHandlers struct {
+	engine  *engine.Engine
+	runs    Runs
+	forward *forwarder
+	streams *httpio.Streams
+	log     *slog.Logger
+	life    context.Context
+}
+
 // output is GET /api/queue/{id}/output, as JSON or as a stream.
-func (d *Server) output(w http.ResponseWriter, r *http.Request) error {
+func (h *outputHandlers) output(w http.ResponseWriter, r *http.Request) error {
 	id, err := httpio.TaskID(r)
 	if err != nil {
 		return err
@@ -39,11 +51,11 @@ func (d *Server) output(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if wantsStream(r) {
-		return d.streamOutput(w, r, id, after)
+		return h.streamOutput(w, r, id, after)
 	}
-	ctx, cancel := d.untilStopped(r.Context())
+	ctx, cancel := httpio.Until(r.Context(), h.life)
 	defer cancel()
-	l := d.logOf(id)
+	l := h.logOf(id)
 	defer l.close()
 	out, err := l.next(ctx, after, wait, nil)
 	return httpio.AnswerOr(w, out, err)
@@ -55,8 +67,8 @@ func wantsStream(r *http.Request) bool {
 
 // streamOutput sends the log as events named output until the task has
 // ended, whose last has done set.
-func (d *Server) streamOutput(w http.ResponseWriter, r *http.Request, id string, after int64) error {
-	l := d.logOf(id)
+func (h *outputHandlers) streamOutput(w http.ResponseWriter, r *http.Request, id string, after int64) error {
+	l := h.logOf(id)
 	defer l.close()
 	if err := l.refresh(r.Context()); err != nil {
 		return err
@@ -66,7 +78,7 @@ func (d *Server) streamOutput(w http.ResponseWriter, r *http.Request, id string,
 	} else if seen >= 0 {
 		after = seen
 	}
-	s, err := d.streams.Open(w)
+	s, err := h.streams.Open(w)
 	if err != nil {
 		return err
 	}
@@ -74,13 +86,13 @@ func (d *Server) streamOutput(w http.ResponseWriter, r *http.Request, id string,
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	ctx, cancel := d.untilStopped(r.Context())
+	ctx, cancel := httpio.Until(r.Context(), h.life)
 	defer cancel()
 	told := "" // the message that was told last
 	for ctx.Err() == nil {
 		out, err := l.next(ctx, after, httpio.KeepAliveEvery, &told)
 		if err != nil {
-			return s.Fail(d.log, err)
+			return s.Fail(h.log, err)
 		}
 		news := out.Message != "" && out.Message != told
 		if told = out.Message; out.Text == "" && !out.Done && !out.Truncated && !news {
@@ -101,17 +113,17 @@ func (d *Server) streamOutput(w http.ResponseWriter, r *http.Request, id string,
 // when a change of it was announced, or none for a while: another director may follow
 // its run. Make one with logOf.
 type logReader struct {
-	d     *Server
-	id    string
-	signs <-chan struct{}
-	close func()
-	task  signalbox.Task
-	read  time.Time // when that was read; zero: it is another by now
+	outputs *outputHandlers
+	id      string
+	signs   <-chan struct{}
+	close   func()
+	task    signalbox.Task
+	read    time.Time // when that was read; zero: it is another by now
 }
 
-func (d *Server) logOf(id string) *logReader {
-	l := &logReader{d: d, id: id}
-	l.signs, l.close = d.engine.WatchTask(id)
+func (h *outputHandlers) logOf(id string) *logReader {
+	l := &logReader{outputs: h, id: id}
+	l.signs, l.close = h.engine.WatchTask(id)
 	return l
 }
 
@@ -123,7 +135,7 @@ func (l *logReader) refresh(ctx context.Context) (err error) {
 	default:
 	}
 	if begin := time.Now(); begin.Sub(l.read) >= outputBackstop {
-		if l.task, err = l.d.engine.Read().Task(ctx, l.id); err == nil {
+		if l.task, err = l.outputs.engine.Read().Task(ctx, l.id); err == nil {
 			l.read = begin
 		}
 	}
@@ -143,11 +155,11 @@ func (l *logReader) next(ctx context.Context, after int64, wait time.Duration, t
 		}
 		t := &l.task
 		if t.State.Terminal() {
-			return l.d.storedOutput(context.WithoutCancel(ctx), t, after)
+			return l.outputs.storedOutput(context.WithoutCancel(ctx), t, after)
 		}
 		out := api.Output{QueueID: l.id, State: string(t.State), Seq: after, Next: after}
 		if t.State.InFlight() {
-			live, again := l.d.liveOutput(ctx, t, after, time.Until(deadline))
+			live, again := l.outputs.liveOutput(ctx, t, after, time.Until(deadline))
 			if live.Text != "" {
 				live.QueueID, live.State = l.id, string(t.State)
 				live.Done = false // its end is not stored yet; the next read has it
@@ -184,8 +196,8 @@ func (l *logReader) news(ctx context.Context, within time.Duration) bool {
 
 // storedOutput reads the log of a task that has ended: its tail, or the
 // answer of an agent that keeps no log.
-func (d *Server) storedOutput(ctx context.Context, t *signalbox.Task, after int64) (api.Output, error) {
-	res, err := d.engine.Read().Result(ctx, t.ID)
+func (h *outputHandlers) storedOutput(ctx context.Context, t *signalbox.Task, after int64) (api.Output, error) {
+	res, err := h.engine.Read().Result(ctx, t.ID)
 	if err != nil {
 		return api.Output{}, err
 	}
@@ -216,19 +228,19 @@ const (
 // from its run here or from the director that follows it, and waits for it. The
 // message says why there may be more. again says that to ask again at once is
 // right: another director waited for output, and there was none.
-func (d *Server) liveOutput(ctx context.Context, t *signalbox.Task, after int64, wait time.Duration) (out api.Output, again bool) {
-	if live, ok := d.runs.Output(ctx, t.ID, after, wait); ok {
+func (h *outputHandlers) liveOutput(ctx context.Context, t *signalbox.Task, after int64, wait time.Duration) (out api.Output, again bool) {
+	if live, ok := h.runs.Output(ctx, t.ID, after, wait); ok {
 		return live, false
 	}
-	holder, ok := d.otherHolder(ctx, t.Agent)
+	holder, ok := h.forward.otherHolder(ctx, t.Agent)
 	if !ok {
 		return api.Output{}, false
 	}
 	begin := time.Now()
-	out, err := d.askOutput(ctx, holder, t.ID, after, min(wait, farPoll))
+	out, err := h.askOutput(ctx, holder, t.ID, after, min(wait, farPoll))
 	if err != nil {
 		if ctx.Err() == nil {
-			d.log.Debug("the output of a task is at another director, which does not say it", "queue_id", t.ID, "director", holder.ID, "error", err, "cause", errors.Unwrap(err))
+			h.log.Debug("the output of a task is at another director, which does not say it", "queue_id", t.ID, "director", holder.ID, "error", err, "cause", errors.Unwrap(err))
 		}
 		return api.Output{Message: farMessage(holder, err)}, false
 	}
@@ -241,9 +253,9 @@ func farMessage(holder store.Director, err error) string {
 }
 
 // askOutput asks another director for the output of a task.
-func (d *Server) askOutput(ctx context.Context, holder store.Director, id string, after int64, wait time.Duration) (out api.Output, err error) {
+func (h *outputHandlers) askOutput(ctx context.Context, holder store.Director, id string, after int64, wait time.Duration) (out api.Output, err error) {
 	wait = max(wait, 0)
-	err = d.ask(ctx, holder, httpio.Outgoing{Method: http.MethodGet, Path: taskURL(id) + "/output", Query: url.Values{
+	err = h.forward.ask(ctx, holder, httpio.Outgoing{Method: http.MethodGet, Path: taskURL(id) + "/output", Query: url.Values{
 		"after": {strconv.FormatInt(after, 10)}, "wait": {wait.Round(time.Millisecond).String()},
 	}}, wait, &out)
 	return out, err
@@ -259,13 +271,13 @@ type farLog struct {
 
 // followFar reads the log of a task that another director follows until ctx
 // ends, stop is called or the task is in flight no more.
-func (d *Server) followFar(ctx context.Context, id string) *farLog {
+func (h *outputHandlers) followFar(ctx context.Context, id string) *farLog {
 	ctx, stop := context.WithCancel(ctx)
 	l := &farLog{tail: tail.New(), stop: stop}
 	go func() {
 		defer stop()
 		for ctx.Err() == nil {
-			if !d.readFar(ctx, l, id) {
+			if !h.readFar(ctx, l, id) {
 				return
 			}
 		}
@@ -274,12 +286,12 @@ func (d *Server) followFar(ctx context.Context, id string) *farLog {
 }
 
 // readFar reads one piece. It reports whether there may be another.
-func (d *Server) readFar(ctx context.Context, l *farLog, id string) bool {
-	t, err := d.engine.Read().Task(ctx, id)
+func (h *outputHandlers) readFar(ctx context.Context, l *farLog, id string) bool {
+	t, err := h.engine.Read().Task(ctx, id)
 	if err == nil && !t.State.InFlight() {
 		return false
 	}
-	holder, ok := d.otherHolder(ctx, t.Agent)
+	holder, ok := h.forward.otherHolder(ctx, t.Agent)
 	wait := farPoll
 	if !l.seen.Load() {
 		wait = 0
@@ -287,7 +299,7 @@ func (d *Server) readFar(ctx context.Context, l *farLog, id string) bool {
 	begin := time.Now()
 	if err == nil && ok {
 		var out api.Output
-		if out, err = d.askOutput(ctx, holder, id, l.tail.Position(), wait); err == nil {
+		if out, err = h.askOutput(ctx, holder, id, l.tail.Position(), wait); err == nil {
 			if out.Text != "" {
 				l.tail.Add(out.Seq, out.Text, out.Next)
 			}

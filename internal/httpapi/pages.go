@@ -10,9 +10,12 @@ import (
 // pagesRoot is where the pages begin.
 const pagesRoot = "/ui/"
 
+// pageHandlers serve the dashboard.
+type pageHandlers struct{ pages http.Handler }
+
 // home is GET /: it leads to the pages.
-func (d *Server) home(w http.ResponseWriter, r *http.Request) error {
-	if d.cfg.Pages == nil {
+func (h *pageHandlers) home(w http.ResponseWriter, r *http.Request) error {
+	if h.pages == nil {
 		return signalbox.Errorf(signalbox.CodeNotFound, "this director has no pages")
 	}
 	http.Redirect(w, r, pagesRoot, http.StatusSeeOther)
@@ -20,11 +23,11 @@ func (d *Server) home(w http.ResponseWriter, r *http.Request) error {
 }
 
 // page is GET /ui/…: the pages and what they are made of.
-func (d *Server) page(w http.ResponseWriter, r *http.Request) error {
-	if d.cfg.Pages == nil {
+func (h *pageHandlers) page(w http.ResponseWriter, r *http.Request) error {
+	if h.pages == nil {
 		return signalbox.Errorf(signalbox.CodeNotFound, "this director has no pages")
 	}
 	httpio.ExtendWriteDeadline(w)
-	d.cfg.Pages.ServeHTTP(w, r)
+	h.pages.ServeHTTP(w, r)
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
-	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
@@ -35,9 +34,16 @@ const pullBeat = 5
 // each with its characters escaped.
 const maxReport = 8 << 20
 
+// pullHandlers serve the agents that ask for their tasks.
+type pullHandlers struct {
+	pull    Pull // nil: no agent can pull
+	forward *forwarder
+	life    context.Context
+}
+
 // claim is POST /api/agents/{name}/claim.
-func (d *Server) claim(w http.ResponseWriter, r *http.Request) error {
-	name, err := d.puller(r)
+func (h *pullHandlers) claim(w http.ResponseWriter, r *http.Request) error {
+	name, err := h.puller(r)
 	if err != nil {
 		return err
 	}
@@ -49,9 +55,9 @@ func (d *Server) claim(w http.ResponseWriter, r *http.Request) error {
 	if err := httpio.Decode(w, r, &c, false); err != nil {
 		return err
 	}
-	ctx, cancel := d.untilStopped(r.Context())
+	ctx, cancel := httpio.Until(r.Context(), h.life)
 	defer cancel()
-	claimed, err := d.cfg.Pull.Claim(ctx, name, c, wait)
+	claimed, err := h.pull.Claim(ctx, name, c, wait)
 	if err != nil {
 		return registerAgain(err)
 	}
@@ -59,8 +65,8 @@ func (d *Server) claim(w http.ResponseWriter, r *http.Request) error {
 }
 
 // report is POST /api/agents/{name}/tasks/{id}/report.
-func (d *Server) report(w http.ResponseWriter, r *http.Request) error {
-	name, err := d.puller(r)
+func (h *pullHandlers) report(w http.ResponseWriter, r *http.Request) error {
+	name, err := h.puller(r)
 	if err != nil {
 		return err
 	}
@@ -72,10 +78,10 @@ func (d *Server) report(w http.ResponseWriter, r *http.Request) error {
 	if err := httpio.DecodeUpTo(w, r, maxReport, &rep, false); err != nil {
 		return err
 	}
-	if reported, ok := d.reportToHolder(r, name, rep); ok {
+	if reported, ok := h.reportToHolder(r, name, rep); ok {
 		return httpio.Answer(w, http.StatusOK, reported)
 	}
-	reported, err := d.cfg.Pull.Report(r.Context(), name, id, rep)
+	reported, err := h.pull.Report(r.Context(), name, id, rep)
 	if err != nil {
 		return registerAgain(err)
 	}
@@ -85,27 +91,27 @@ func (d *Server) report(w http.ResponseWriter, r *http.Request) error {
 // reportToHolder hands a report of output alone to the director that holds the
 // agent, so that the log of a task is at one of them, whichever its agent speaks
 // to. Where that one does not answer, the log is kept here for the while.
-func (d *Server) reportToHolder(r *http.Request, name string, rep api.PullReport) (answer api.PullReported, ok bool) {
+func (h *pullHandlers) reportToHolder(r *http.Request, name string, rep api.PullReport) (answer api.PullReported, ok bool) {
 	if rep.Output == nil || rep.Accepted != nil || rep.Refused != nil || rep.Finished != nil || rep.Unknown {
 		return answer, false
 	}
-	holder, elsewhere := d.otherHolder(r.Context(), name)
+	holder, elsewhere := h.forward.otherHolder(r.Context(), name)
 	if !elsewhere {
 		return answer, false
 	}
-	err := d.ask(r.Context(), holder, httpio.Outgoing{Method: http.MethodPost, Path: r.URL.EscapedPath(), Body: rep}, 0, &answer)
+	err := h.forward.ask(r.Context(), holder, httpio.Outgoing{Method: http.MethodPost, Path: r.URL.EscapedPath(), Body: rep}, 0, &answer)
 	return answer, err == nil
 }
 
 // puller is the name of the agent that a request is about.
-func (d *Server) puller(r *http.Request) (string, error) {
+func (h *pullHandlers) puller(r *http.Request) (string, error) {
 	name := r.PathValue("name")
 	switch {
 	case signalbox.IsExecutor(name):
 		return "", noAgent(name)
 	case !signalbox.ValidName(name):
 		return "", signalbox.Errorf(signalbox.CodeNotFound, "%q is not the name of an agent", httpio.Clip(name))
-	case d.cfg.Pull == nil:
+	case h.pull == nil:
 		return "", httpio.Refuse(signalbox.CodeUnsupported, "ask another director", "this director serves no agents that pull")
 	}
 	return name, nil
@@ -119,28 +125,4 @@ func registerAgain(err error) error {
 		return httpio.Refuse(code, "register again", "%v", err)
 	}
 	return err
-}
-
-// checkPlace refuses an agent that cannot be reached as it says, and returns
-// the row's source and URL.
-func (d *Server) checkPlace(r *http.Request, req *api.RegisterAgent) (signalbox.AgentSource, string, error) {
-	who := access.CallerOf(r)
-	if base, ok := signalbox.AgentURL(req.URL); ok {
-		req.URL = base
-	}
-	switch {
-	case !req.Pull && req.Instance != "":
-		return "", "", signalbox.Invalid("instance", "instance is of an agent that pulls: set pull too")
-	case !req.Pull && req.Child && who.Loopback:
-		return signalbox.AgentChild, req.URL, d.checkAgentURL(r.Context(), req.URL, who.Trusted)
-	case !req.Pull:
-		return signalbox.AgentRegistered, req.URL, d.checkAgentURL(r.Context(), req.URL, who.Trusted)
-	case req.URL != "":
-		return "", "", signalbox.Invalid("url", "url must be left out by an agent that pulls: nobody connects to it")
-	case d.cfg.Pull == nil:
-		return "", "", httpio.Refuse(signalbox.CodeUnsupported, "register at another director", "this director serves no agents that pull")
-	case !signalbox.ValidInstance(req.Instance):
-		return "", "", signalbox.Invalid("instance", "instance must be 8 to 64 letters, digits or hyphens, not %q", httpio.Clip(req.Instance))
-	}
-	return signalbox.AgentPull, signalbox.PullURL(req.Instance), nil
 }

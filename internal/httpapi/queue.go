@@ -5,19 +5,26 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
+// queueHandlers list the tasks that wait and those that have ended.
+type queueHandlers struct {
+	engine *engine.Engine
+	gate   *access.Gate
+	peers  Peers
+}
+
 // queue is GET /api/queue: the tasks that are being handed to an agent, then
 // those that wait, in the order in which they will be taken.
-func (d *Server) queue(w http.ResponseWriter, r *http.Request) error {
+func (h *queueHandlers) queue(w http.ResponseWriter, r *http.Request) error {
 	limit, err := httpio.Limit(r)
 	if err != nil {
 		return err
@@ -30,7 +37,7 @@ func (d *Server) queue(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	read := d.engine.Read()
+	read := h.engine.Read()
 	counts, err := read.Counts(r.Context())
 	if err != nil {
 		return err
@@ -39,16 +46,16 @@ func (d *Server) queue(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	figures := view.QueueStatus(counts, d.engine.MaxSize(), d.engine.Now())
+	figures := view.QueueStatus(counts, h.engine.MaxSize(), h.engine.Now())
 	out := api.Queue{
 		Depth: figures.Depth, MaxSize: figures.MaxSize, OldestAgeSeconds: figures.OldestAgeSeconds,
 		DispatchedCount: figures.DispatchedCount, Tasks: []api.Task{}, Paused: view.Pauses(view.VisiblePauses(pauses, access.CallerOf(r).Who)),
 	}
-	if out.Tools, err = d.toolTaskCounts(r.Context(), counts, d.engine.LiveAgents()); err != nil {
+	if out.Tools, err = toolTaskCounts(r.Context(), h.engine, h.peers, counts, h.engine.LiveAgents()); err != nil {
 		return err
 	}
 	if after == (store.Cursor{}) {
-		if out.Tasks, err = d.dispatching(r, name); err != nil {
+		if out.Tasks, err = h.dispatching(r, name); err != nil {
 			return err
 		}
 	}
@@ -59,7 +66,7 @@ func (d *Server) queue(w http.ResponseWriter, r *http.Request) error {
 	if len(waiting) == limit {
 		out.Next = formatCursor(store.CursorOf(&waiting[limit-1]))
 	}
-	views, err := d.positioned(r.Context(), waiting, after == (store.Cursor{}))
+	views, err := h.positioned(r.Context(), waiting, after == (store.Cursor{}))
 	if err != nil {
 		return err
 	}
@@ -71,8 +78,8 @@ func (d *Server) queue(w http.ResponseWriter, r *http.Request) error {
 	return httpio.Answer(w, http.StatusOK, out)
 }
 
-func (d *Server) dispatching(r *http.Request, queue string) ([]api.Task, error) {
-	running, err := d.engine.Read().InFlight(r.Context())
+func (h *queueHandlers) dispatching(r *http.Request, queue string) ([]api.Task, error) {
+	running, err := h.engine.Read().InFlight(r.Context())
 	views := []api.Task{}
 	for i := range running {
 		t := &running[i]
@@ -86,7 +93,7 @@ func (d *Server) dispatching(r *http.Request, queue string) ([]api.Task, error) 
 // positioned numbers the tasks of a page, each within its own queue. They
 // come in order, so the store is asked at most once for each queue, and not
 // at all on the first page.
-func (d *Server) positioned(ctx context.Context, page []signalbox.Task, first bool) ([]api.Task, error) {
+func (h *queueHandlers) positioned(ctx context.Context, page []signalbox.Task, first bool) ([]api.Task, error) {
 	views := make([]api.Task, len(page))
 	next := map[string]store.Position{}
 	for i := range page {
@@ -96,7 +103,7 @@ func (d *Server) positioned(ctx context.Context, page []signalbox.Task, first bo
 			pos = store.Position{N: 1}
 			if !first {
 				var err error
-				if pos, err = d.engine.Read().Position(ctx, t.ID); err != nil && signalbox.CodeOf(err) != signalbox.CodeNotFound {
+				if pos, err = h.engine.Read().Position(ctx, t.ID); err != nil && signalbox.CodeOf(err) != signalbox.CodeNotFound {
 					return nil, err
 				}
 				pos.N = max(pos.N, 1) // it was taken since the page was read
@@ -130,7 +137,7 @@ func parseCursor(s string) (c store.Cursor, err error) {
 }
 
 // find is GET /api/find/{part}.
-func (d *Server) find(w http.ResponseWriter, r *http.Request) error {
+func (h *queueHandlers) find(w http.ResponseWriter, r *http.Request) error {
 	const most = 20
 	part := r.PathValue("part")
 	if len(part) > 64 {
@@ -140,18 +147,18 @@ func (d *Server) find(w http.ResponseWriter, r *http.Request) error {
 	if access.CallerOf(r).Who.Limited() { // of many it may see few
 		limit = httpio.MaxLimit
 	}
-	ids, err := d.engine.Read().Find(r.Context(), part, limit)
+	ids, err := h.engine.Read().Find(r.Context(), part, limit)
 	if err != nil {
 		return err
 	}
 	if len(ids) == 0 {
-		if id, err := d.importedID(r.Context(), part); err != nil {
+		if id, err := importedID(r.Context(), h.engine, part); err != nil {
 			return err
 		} else if id != part {
 			ids = []string{id}
 		}
 	}
-	if ids, err = d.gate.VisibleIDs(r.Context(), ids, access.CallerOf(r)); err != nil {
+	if ids, err = h.gate.VisibleIDs(r.Context(), ids, access.CallerOf(r)); err != nil {
 		return err
 	}
 	ids = ids[:min(len(ids), most)]
@@ -162,12 +169,12 @@ func (d *Server) find(w http.ResponseWriter, r *http.Request) error {
 }
 
 // history is GET /api/history.
-func (d *Server) history(w http.ResponseWriter, r *http.Request) error {
-	q, err := d.historyQuery(r)
+func (h *queueHandlers) history(w http.ResponseWriter, r *http.Request) error {
+	q, err := h.historyQuery(r)
 	if err != nil {
 		return err
 	}
-	page, err := d.engine.Read().History(r.Context(), q)
+	page, err := h.engine.Read().History(r.Context(), q)
 	if err != nil {
 		return err
 	}
@@ -179,7 +186,7 @@ func (d *Server) history(w http.ResponseWriter, r *http.Request) error {
 	return httpio.Answer(w, http.StatusOK, out)
 }
 
-func (d *Server) historyQuery(r *http.Request) (q store.HistoryQuery, err error) {
+func (h *queueHandlers) historyQuery(r *http.Request) (q store.HistoryQuery, err error) {
 	q = store.HistoryQuery{
 		State: signalbox.State(httpio.Param(r, "state")), Reason: signalbox.Reason(httpio.Param(r, "reason")),
 		Agent: httpio.Param(r, "agent"), Queue: httpio.Param(r, "queue"), Source: signalbox.Source(httpio.Param(r, "source")),
@@ -191,7 +198,7 @@ func (d *Server) historyQuery(r *http.Request) (q store.HistoryQuery, err error)
 	case q.Reason != "" && !q.Reason.Valid():
 		return q, signalbox.Invalid("reason", "reason must be one of %v, not %q", signalbox.Reasons(), httpio.Clip(string(q.Reason)))
 	}
-	now := d.engine.Now()
+	now := h.engine.Now()
 	if q.Since, err = httpio.When(r, "since", now); err != nil {
 		return q, err
 	}
@@ -200,56 +207,4 @@ func (d *Server) historyQuery(r *http.Request) (q store.HistoryQuery, err error)
 	}
 	q.Limit, err = httpio.Limit(r)
 	return q, err
-}
-
-// maxPauseSeconds bounds a pause by length, 366 days; a pause without an end
-// has none.
-const maxPauseSeconds = 366 * 24 * 3600
-
-// pauseEnd returns when a pause ends by itself; zero for never.
-func (d *Server) pauseEnd(req api.PauseRequest) (time.Time, error) {
-	switch {
-	case req.Until != nil && req.Seconds != 0:
-		return time.Time{}, signalbox.Invalid("seconds", "until and seconds both say when the pause ends: give one of them")
-	case req.Until != nil:
-		return *req.Until, nil
-	case req.Seconds < 0 || req.Seconds > maxPauseSeconds:
-		return time.Time{}, signalbox.Invalid("seconds", "seconds must be 0 to %d, not %d", maxPauseSeconds, req.Seconds)
-	case req.Seconds > 0:
-		return d.engine.Now().Add(time.Duration(req.Seconds) * time.Second), nil
-	}
-	return time.Time{}, nil
-}
-
-// pauseWords is how a queue stands, for the audit log: by a pause of its own,
-// not by one of all queues.
-func (d *Server) pauseWords(ctx context.Context, queue string) (map[string]any, error) {
-	pauses, err := d.engine.Read().Pauses(ctx)
-	for _, p := range pauses {
-		if p.Queue != queue {
-			continue
-		}
-		words := map[string]any{"paused": true, "reason": p.Reason, "by": p.By}
-		if p.UntilMS != 0 {
-			words["until"] = time.UnixMilli(p.UntilMS).UTC()
-		}
-		return words, err
-	}
-	return map[string]any{"paused": false}, err
-}
-
-// auditPause writes down a pause or a resume that was done, with what was
-// before and what is now.
-func (d *Server) auditPause(r *http.Request, action string, req api.PauseRequest, before map[string]any) error {
-	after, err := d.pauseWords(r.Context(), req.Queue)
-	if err != nil { // it was done all the same, and is to be written down
-		after = map[string]any{"paused": action == "pause"}
-	}
-	said := map[string]any{"before": before, "after": after}
-	if req.Reason != "" {
-		said["reason"] = req.Reason
-	}
-	return d.audit.Write(r, signalbox.Audit{
-		EventType: "queue", Action: action, Resource: orAll(req.Queue), AgentName: queueAgent(req.Queue), Details: signalbox.AuditDetails(said),
-	})
 }

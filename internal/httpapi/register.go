@@ -21,7 +21,7 @@ import (
 // registerAgent is POST /api/agents. Whoever registers an agent decides
 // where prompts and their env go, so without a token only callers on this
 // host may, and only agents on this host.
-func (d *Server) registerAgent(w http.ResponseWriter, r *http.Request) error {
+func (h *agentHandlers) registerAgent(w http.ResponseWriter, r *http.Request) error {
 	who := access.CallerOf(r)
 	if !who.Trusted && !who.Loopback {
 		return httpio.Refuse(signalbox.CodeForbidden, "start the director with a token and give it to the agent, or register on the director's own host",
@@ -37,16 +37,16 @@ func (d *Server) registerAgent(w http.ResponseWriter, r *http.Request) error {
 	if signalbox.IsExecutor(req.Name) {
 		return signalbox.Invalid("name", "%s is the director's own executor: give the agent another name", httpio.Clip(req.Name))
 	}
-	source, url, err := d.checkPlace(r, &req)
+	source, url, err := h.checkPlace(r, &req)
 	if err != nil {
 		return err
 	}
 	req.URL = url // of the row
-	known, err := d.engine.Read().Agents(r.Context())
+	known, err := h.engine.Read().Agents(r.Context())
 	if err != nil {
 		return err
 	}
-	status, err := d.registerStatus(r.Context(), known, &req)
+	status, err := h.registerStatus(r.Context(), known, &req)
 	if err != nil {
 		return err
 	}
@@ -54,14 +54,14 @@ func (d *Server) registerAgent(w http.ResponseWriter, r *http.Request) error {
 		Name: req.Name, Kind: req.Kind, URL: req.URL, Slots: req.Slots, Fencing: req.Fencing, Proof: req.Proof && req.Token != "",
 		Source: source, WorkDir: req.WorkDir, Version: req.Version,
 	}
-	row, err := d.engine.PutAgent(r.Context(), a, req.Token)
+	row, err := h.engine.PutAgent(r.Context(), a, req.Token)
 	if err != nil {
 		return err
 	}
-	if err := d.auditRegistered(r, known, row); err != nil {
+	if err := h.auditRegistered(r, known, row); err != nil {
 		return err
 	}
-	views, err := d.agentViews(r.Context(), []signalbox.Agent{row})
+	views, err := h.agentViews(r.Context(), []signalbox.Agent{row})
 	if err != nil {
 		return err
 	}
@@ -71,15 +71,15 @@ func (d *Server) registerAgent(w http.ResponseWriter, r *http.Request) error {
 // registerStatus is 201 for an agent that is new, 200 for one that was known.
 // A name does not change hands while the agent that has it answers: the
 // newcomer would get its tasks, and what it runs would be taken for lost.
-func (d *Server) registerStatus(ctx context.Context, known []signalbox.Agent, req *api.RegisterAgent) (int, error) {
+func (h *agentHandlers) registerStatus(ctx context.Context, known []signalbox.Agent, req *api.RegisterAgent) (int, error) {
 	for _, a := range known {
 		switch {
 		case a.Name != req.Name:
 		case a.URL == req.URL && a.Kind == req.Kind:
 			return http.StatusOK, nil
-		case d.sameAgent(a, req.Token): // it moved
+		case h.sameAgent(a, req.Token): // it moved
 			return http.StatusOK, nil
-		case d.runs.Answers(ctx, a.Name):
+		case h.runs.Answers(ctx, a.Name):
 			return 0, httpio.Refuse(signalbox.CodeConflict, "give one of them another --name, or stop the other first",
 				"another agent named %s (%s) %s", a.Name, a.Kind, answersAt(a.URL))
 		case a.Kind == req.Kind:
@@ -98,7 +98,7 @@ func answersAt(url string) string {
 
 // auditRegistered records an agent that is new, or not as it was known: agents
 // register again whenever they start.
-func (d *Server) auditRegistered(r *http.Request, known []signalbox.Agent, row signalbox.Agent) error {
+func (h *agentHandlers) auditRegistered(r *http.Request, known []signalbox.Agent, row signalbox.Agent) error {
 	action := "register"
 	for _, a := range known {
 		if a.Name == row.Name {
@@ -108,15 +108,15 @@ func (d *Server) auditRegistered(r *http.Request, known []signalbox.Agent, row s
 			action = "change"
 		}
 	}
-	return d.audit.Write(r, signalbox.Audit{
+	return h.audit.Write(r, signalbox.Audit{
 		EventType: "agent", Action: action, AgentName: row.Name, Resource: row.URL,
 		Details: signalbox.AuditDetails(map[string]any{"kind": row.Kind, "slots": row.Slots, "source": string(row.Source)}),
 	})
 }
 
 // sameAgent reports whether a token proves that it is the agent of this row.
-func (d *Server) sameAgent(a signalbox.Agent, token string) bool {
-	own, err := d.engine.AgentToken(a)
+func (h *agentHandlers) sameAgent(a signalbox.Agent, token string) bool {
+	own, err := h.engine.AgentToken(a)
 	return err == nil && own != "" && subtle.ConstantTimeCompare([]byte(own), []byte(token)) == 1
 }
 
@@ -131,7 +131,7 @@ func systemLookup(ctx context.Context, host string) ([]netip.Addr, error) {
 const lookupTimeout = 5 * time.Second
 
 // checkAgentURL decides on the resolved addresses, not on the name.
-func (d *Server) checkAgentURL(ctx context.Context, raw string, trusted bool) error {
+func (h *agentHandlers) checkAgentURL(ctx context.Context, raw string, trusted bool) error {
 	base, ok := signalbox.AgentURL(raw)
 	u, err := url.Parse(base)
 	if !ok || err != nil {
@@ -145,7 +145,7 @@ func (d *Server) checkAgentURL(ctx context.Context, raw string, trusted bool) er
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	addrs, err := d.lookup(ctx, u.Hostname())
+	addrs, err := h.lookup(ctx, u.Hostname())
 	if err != nil || len(addrs) == 0 {
 		return &signalbox.Error{Code: signalbox.CodeValidation, Field: "url", Err: err,
 			Message: "the host of url cannot be resolved: " + httpio.Clip(u.Hostname())}
@@ -195,18 +195,42 @@ func (n *agentNames) set(agents []signalbox.Agent, now time.Time) {
 }
 
 // known returns CodeNotFound for an agent that is not known.
-func (d *Server) known(ctx context.Context, name string) error {
-	now := d.engine.Now()
-	if d.names.has(name, now) {
+func (h *agentHandlers) known(ctx context.Context, name string) error {
+	now := h.engine.Now()
+	if h.names.has(name, now) {
 		return nil
 	}
-	agents, err := d.engine.Read().Agents(ctx)
+	agents, err := h.engine.Read().Agents(ctx)
 	if err != nil {
 		return err
 	}
-	if d.names.set(agents, now); d.names.has(name, now) {
+	if h.names.set(agents, now); h.names.has(name, now) {
 		return nil
 	}
-	_, err = d.agentRow(ctx, name) // says what is wrong with the name
+	_, err = agentRow(ctx, h.engine, name) // says what is wrong with the name
 	return err
+}
+
+// checkPlace refuses an agent that cannot be reached as it says, and returns
+// the row's source and URL.
+func (h *agentHandlers) checkPlace(r *http.Request, req *api.RegisterAgent) (signalbox.AgentSource, string, error) {
+	who := access.CallerOf(r)
+	if base, ok := signalbox.AgentURL(req.URL); ok {
+		req.URL = base
+	}
+	switch {
+	case !req.Pull && req.Instance != "":
+		return "", "", signalbox.Invalid("instance", "instance is of an agent that pulls: set pull too")
+	case !req.Pull && req.Child && who.Loopback:
+		return signalbox.AgentChild, req.URL, h.checkAgentURL(r.Context(), req.URL, who.Trusted)
+	case !req.Pull:
+		return signalbox.AgentRegistered, req.URL, h.checkAgentURL(r.Context(), req.URL, who.Trusted)
+	case req.URL != "":
+		return "", "", signalbox.Invalid("url", "url must be left out by an agent that pulls: nobody connects to it")
+	case h.pull == nil:
+		return "", "", httpio.Refuse(signalbox.CodeUnsupported, "register at another director", "this director serves no agents that pull")
+	case !signalbox.ValidInstance(req.Instance):
+		return "", "", signalbox.Invalid("instance", "instance must be 8 to 64 letters, digits or hyphens, not %q", httpio.Clip(req.Instance))
+	}
+	return signalbox.AgentPull, signalbox.PullURL(req.Instance), nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/cron"
+	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
@@ -53,12 +54,19 @@ const (
 	defaultInstants   = 3
 )
 
+// scheduleHandlers answer for schedules and their firings.
+type scheduleHandlers struct {
+	schedules Schedules // nil: this director runs no scheduler
+	engine    *engine.Engine
+	audit     *access.AuditLog
+}
+
 // scheduler is the scheduler of this director, if it has one.
-func (d *Server) scheduler() (Schedules, error) {
-	if d.cfg.Schedules == nil {
+func (h *scheduleHandlers) scheduler() (Schedules, error) {
+	if h.schedules == nil {
 		return nil, httpio.Refuse(signalbox.CodeNotFound, "start it with scheduler.enabled: true", "this director runs no scheduler, and has no schedules")
 	}
-	return d.cfg.Schedules, nil
+	return h.schedules, nil
 }
 
 // seesSchedule reports whether a caller may know of a schedule: its tasks are
@@ -79,8 +87,8 @@ func scheduleQueue(s *signalbox.Schedule) string {
 
 // scheduleOf finds the schedule that a path names. One that the caller may not
 // know of is answered as if it were not there.
-func (d *Server) scheduleOf(r *http.Request) (Schedules, signalbox.Schedule, error) {
-	all, err := d.scheduler()
+func (h *scheduleHandlers) scheduleOf(r *http.Request) (Schedules, signalbox.Schedule, error) {
+	all, err := h.scheduler()
 	if err != nil {
 		return nil, signalbox.Schedule{}, err
 	}
@@ -96,9 +104,9 @@ func (d *Server) scheduleOf(r *http.Request) (Schedules, signalbox.Schedule, err
 	return all, s, err
 }
 
-// schedules is GET /api/schedules.
-func (d *Server) schedules(w http.ResponseWriter, r *http.Request) error {
-	all, err := d.scheduler()
+// list is GET /api/schedules.
+func (h *scheduleHandlers) list(w http.ResponseWriter, r *http.Request) error {
+	all, err := h.scheduler()
 	if err != nil {
 		return err
 	}
@@ -119,7 +127,7 @@ func (d *Server) schedules(w http.ResponseWriter, r *http.Request) error {
 		out.Next = rows[q.limit-1].Name
 	}
 	for i := range rows {
-		v, err := d.scheduleView(r.Context(), all, rows[i], q.outcomes)
+		v, err := h.scheduleView(r.Context(), all, rows[i], q.outcomes)
 		if err != nil {
 			return err
 		}
@@ -152,26 +160,26 @@ func (q *scheduleQuery) takes(s *signalbox.Schedule) bool {
 }
 
 // schedule is GET /api/schedules/{id}.
-func (d *Server) schedule(w http.ResponseWriter, r *http.Request) error {
-	all, s, err := d.scheduleOf(r)
+func (h *scheduleHandlers) schedule(w http.ResponseWriter, r *http.Request) error {
+	all, s, err := h.scheduleOf(r)
 	if err != nil {
 		return err
 	}
-	v, err := d.scheduleView(r.Context(), all, s, maxOutcomes)
+	v, err := h.scheduleView(r.Context(), all, s, maxOutcomes)
 	return httpio.AnswerOr(w, v, err)
 }
 
 // executions is GET /api/schedules/{id}/executions.
-func (d *Server) executions(w http.ResponseWriter, r *http.Request) error {
+func (h *scheduleHandlers) executions(w http.ResponseWriter, r *http.Request) error {
 	limit, err := httpio.Number(r, "limit", defaultExecutions, 1, signalbox.MaxScheduleRuns)
 	if err != nil {
 		return err
 	}
-	all, s, err := d.scheduleOf(r)
+	all, s, err := h.scheduleOf(r)
 	if err != nil {
 		return err
 	}
-	list, err := d.executionViews(r.Context(), all, s.ID, limit)
+	list, err := h.executionViews(r.Context(), all, s.ID, limit)
 	if err != nil {
 		return err
 	}
@@ -179,7 +187,7 @@ func (d *Server) executions(w http.ResponseWriter, r *http.Request) error {
 }
 
 // checkCron is GET /api/cron.
-func (d *Server) checkCron(w http.ResponseWriter, r *http.Request) error {
+func (h *scheduleHandlers) checkCron(w http.ResponseWriter, r *http.Request) error {
 	n, err := httpio.Number(r, "n", defaultInstants, 1, maxInstants)
 	if err != nil {
 		return err
@@ -188,13 +196,13 @@ func (d *Server) checkCron(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return signalbox.Invalid("expression", "%s", err)
 	}
-	name := cmp.Or(httpio.Param(r, "timezone"), d.scheduleZone())
+	name := cmp.Or(httpio.Param(r, "timezone"), h.scheduleZone())
 	zone, err := cron.Zone(name)
 	if err != nil {
 		return signalbox.Invalid("timezone", "%s", err)
 	}
 	out := api.CronCheck{CronExpression: expr.String(), Timezone: name, Words: expr.Words()}
-	for at := d.engine.Now(); len(out.NextRuns) < n; out.NextRuns = append(out.NextRuns, at) {
+	for at := h.engine.Now(); len(out.NextRuns) < n; out.NextRuns = append(out.NextRuns, at) {
 		if at = expr.Next(at, zone); at.IsZero() {
 			break
 		}
@@ -203,20 +211,20 @@ func (d *Server) checkCron(w http.ResponseWriter, r *http.Request) error {
 }
 
 // scheduleZone is the time zone of schedules that name none.
-func (d *Server) scheduleZone() string {
-	if d.cfg.Schedules == nil {
+func (h *scheduleHandlers) scheduleZone() string {
+	if h.schedules == nil {
 		return "UTC"
 	}
-	return cmp.Or(d.cfg.Schedules.Zone(), "UTC")
+	return cmp.Or(h.schedules.Zone(), "UTC")
 }
 
 // schedulerCounts is the scheduler block of GET /status; nil where none runs
 // here.
-func (d *Server) schedulerCounts(ctx context.Context) (*api.SchedulerCounts, error) {
-	if d.cfg.Schedules == nil {
+func (h *scheduleHandlers) schedulerCounts(ctx context.Context) (*api.SchedulerCounts, error) {
+	if h.schedules == nil {
 		return nil, nil
 	}
-	rows, err := d.cfg.Schedules.All(ctx)
+	rows, err := h.schedules.All(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +238,7 @@ func (d *Server) schedulerCounts(ctx context.Context) (*api.SchedulerCounts, err
 		if rows[i].LastStatus.Failed() {
 			c.Failing++
 		}
-		if due := d.cfg.Schedules.Due(rows[i]); !due.IsZero() && (next.IsZero() || due.Before(next)) {
+		if due := h.schedules.Due(rows[i]); !due.IsZero() && (next.IsZero() || due.Before(next)) {
 			next = due
 		}
 	}
@@ -242,10 +250,10 @@ func (d *Server) schedulerCounts(ctx context.Context) (*api.SchedulerCounts, err
 const nextRuns = 3
 
 // scheduleView is a schedule as the API shows it, with its newest firings.
-func (d *Server) scheduleView(ctx context.Context, all Schedules, s signalbox.Schedule, outcomes int) (api.Schedule, error) {
+func (h *scheduleHandlers) scheduleView(ctx context.Context, all Schedules, s signalbox.Schedule, outcomes int) (api.Schedule, error) {
 	v := api.Schedule{
 		ID: s.ID, Name: s.Name, Description: s.Description, CronExpression: s.Cron, Words: wordsOf(s.Cron),
-		Timezone: cmp.Or(s.Timezone, d.scheduleZone()), Enabled: s.Enabled, Source: string(s.Source), OwnerID: s.Owner,
+		Timezone: cmp.Or(s.Timezone, h.scheduleZone()), Enabled: s.Enabled, Source: string(s.Source), OwnerID: s.Owner,
 		Message: s.Prompt, AgentName: s.Agent, Kind: s.Kind, Model: s.Model, Tier: s.Tier, TimeoutSeconds: s.TimeoutSeconds,
 		SessionID: s.SessionID, Thinking: s.Thinking, Priority: s.Priority, OnLost: string(s.OnLost),
 		Overlap: string(s.Overlap), Missed: string(s.Missed), MissedWindowSeconds: int64(s.MissedWindow / time.Second), OnFull: string(s.OnFull),
@@ -257,7 +265,7 @@ func (d *Server) scheduleView(ctx context.Context, all Schedules, s signalbox.Sc
 		v.NextRunAt = &v.NextRuns[0]
 	}
 	if due := all.Due(s); s.Enabled && !due.IsZero() {
-		if late := d.engine.Now().Sub(due); late > signalbox.OnTime {
+		if late := h.engine.Now().Sub(due); late > signalbox.OnTime {
 			v.OverdueSeconds = int64(late / time.Second)
 		}
 	}
@@ -265,7 +273,7 @@ func (d *Server) scheduleView(ctx context.Context, all Schedules, s signalbox.Sc
 		return v, nil
 	}
 	var err error
-	v.Outcomes, err = d.executionViews(ctx, all, s.ID, outcomes)
+	v.Outcomes, err = h.executionViews(ctx, all, s.ID, outcomes)
 	return v, err
 }
 
@@ -280,27 +288,27 @@ func wordsOf(expression string) string {
 }
 
 // executionViews are the newest firings of a schedule, newest first.
-func (d *Server) executionViews(ctx context.Context, all Schedules, id string, limit int) ([]api.ScheduleExecution, error) {
+func (h *scheduleHandlers) executionViews(ctx context.Context, all Schedules, id string, limit int) ([]api.ScheduleExecution, error) {
 	runs, err := all.Runs(ctx, id, limit)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]api.ScheduleExecution, len(runs))
 	for i := range runs {
-		if out[i], err = d.executionView(ctx, &runs[i]); err != nil {
+		if out[i], err = h.executionView(ctx, &runs[i]); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-func (d *Server) executionView(ctx context.Context, run *signalbox.ScheduleRun) (api.ScheduleExecution, error) {
+func (h *scheduleHandlers) executionView(ctx context.Context, run *signalbox.ScheduleRun) (api.ScheduleExecution, error) {
 	v := api.ScheduleExecution{
 		ID: run.ID, ScheduleID: run.ScheduleID, Nominal: run.Nominal, FiredAt: run.FiredAt, Trigger: string(run.Trigger), By: run.By,
 		Outcome: string(run.Status), QueueID: run.QueueID, Error: run.Error, Missed: run.Missed,
 	}
 	var err error
-	v.Status, err = d.executionStatus(ctx, run)
+	v.Status, err = h.executionStatus(ctx, run)
 	return v, err
 }
 
@@ -311,7 +319,7 @@ const (
 )
 
 // executionStatus says how a firing goes: its task says so itself.
-func (d *Server) executionStatus(ctx context.Context, run *signalbox.ScheduleRun) (string, error) {
+func (h *scheduleHandlers) executionStatus(ctx context.Context, run *signalbox.ScheduleRun) (string, error) {
 	switch {
 	case run.Status.Open():
 		return string(run.Status), nil
@@ -320,7 +328,7 @@ func (d *Server) executionStatus(ctx context.Context, run *signalbox.ScheduleRun
 	case run.Status != signalbox.RunQueued: // as the schedule wants it
 		return executionSkipped, nil
 	}
-	t, err := d.engine.Read().Task(ctx, run.QueueID)
+	t, err := h.engine.Read().Task(ctx, run.QueueID)
 	switch {
 	case signalbox.CodeOf(err) == signalbox.CodeNotFound: // pruned
 		return executionEnded, nil

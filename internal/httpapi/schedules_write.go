@@ -18,8 +18,8 @@ import (
 )
 
 // createSchedule is POST /api/schedules.
-func (d *Server) createSchedule(w http.ResponseWriter, r *http.Request) error {
-	all, err := d.scheduler()
+func (h *scheduleHandlers) createSchedule(w http.ResponseWriter, r *http.Request) error {
+	all, err := h.scheduler()
 	if err != nil {
 		return err
 	}
@@ -35,10 +35,10 @@ func (d *Server) createSchedule(w http.ResponseWriter, r *http.Request) error {
 	if s, err = all.Add(r.Context(), s, c.String()); err != nil {
 		return asSent(err, &req)
 	}
-	if err := d.auditSchedule(r, "created", &s, map[string]any{"after": changeable(&s)}, nil); err != nil {
+	if err := h.auditSchedule(r, "created", &s, map[string]any{"after": changeable(&s)}, nil); err != nil {
 		return err
 	}
-	return d.answerSchedule(w, r, http.StatusCreated, all, s)
+	return h.answerSchedule(w, r, http.StatusCreated, all, s)
 }
 
 // mayAimAt refuses a schedule for an agent that the caller may not use, and one
@@ -58,8 +58,8 @@ func mayAimAt(c access.Caller, s *signalbox.Schedule) error {
 
 // ownScheduleOf finds the schedule that a path names, and refuses it to whoever
 // is neither its owner nor an admin.
-func (d *Server) ownScheduleOf(r *http.Request) (Schedules, signalbox.Schedule, error) {
-	all, s, err := d.scheduleOf(r)
+func (h *scheduleHandlers) ownScheduleOf(r *http.Request) (Schedules, signalbox.Schedule, error) {
+	all, s, err := h.scheduleOf(r)
 	if err != nil {
 		return nil, s, err
 	}
@@ -73,8 +73,8 @@ func (d *Server) ownScheduleOf(r *http.Request) (Schedules, signalbox.Schedule, 
 
 // putSchedule is PUT /api/schedules/{id}. It stays whose it was, and enabled or
 // not where the body does not say.
-func (d *Server) putSchedule(w http.ResponseWriter, r *http.Request) error {
-	all, before, err := d.ownScheduleOf(r)
+func (h *scheduleHandlers) putSchedule(w http.ResponseWriter, r *http.Request) error {
+	all, before, err := h.ownScheduleOf(r)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (d *Server) putSchedule(w http.ResponseWriter, r *http.Request) error {
 	if req.Enabled == nil {
 		s.Enabled = before.Enabled
 	}
-	if before.Timezone == "" && s.Timezone == d.scheduleZone() { // it was shown so, and goes on following the configuration
+	if before.Timezone == "" && s.Timezone == h.scheduleZone() { // it was shown so, and goes on following the configuration
 		s.Timezone = ""
 	}
 	s.ID, s.Rev, s.Owner, s.OwnerEmail = before.ID, before.Rev, before.Owner, before.OwnerEmail
@@ -100,10 +100,10 @@ func (d *Server) putSchedule(w http.ResponseWriter, r *http.Request) error {
 		return asSent(err, &req)
 	}
 	was, is := difference(changeable(&before), changeable(&s))
-	if err := d.auditSchedule(r, "edited", &s, map[string]any{"before": was, "after": is}, nil); err != nil {
+	if err := h.auditSchedule(r, "edited", &s, map[string]any{"before": was, "after": is}, nil); err != nil {
 		return err
 	}
-	return d.answerSchedule(w, r, http.StatusOK, all, s)
+	return h.answerSchedule(w, r, http.StatusOK, all, s)
 }
 
 func fromFile(s *signalbox.Schedule, what string) error {
@@ -112,8 +112,8 @@ func fromFile(s *signalbox.Schedule, what string) error {
 }
 
 // removeSchedule is DELETE /api/schedules/{id}.
-func (d *Server) removeSchedule(w http.ResponseWriter, r *http.Request) error {
-	all, s, err := d.ownScheduleOf(r)
+func (h *scheduleHandlers) removeSchedule(w http.ResponseWriter, r *http.Request) error {
+	all, s, err := h.ownScheduleOf(r)
 	if err != nil {
 		return err
 	}
@@ -123,24 +123,24 @@ func (d *Server) removeSchedule(w http.ResponseWriter, r *http.Request) error {
 	if err := all.Remove(r.Context(), s.ID, access.CallerOf(r).String()); err != nil {
 		return err
 	}
-	if err := d.auditSchedule(r, "removed", &s, map[string]any{"before": changeable(&s)}, nil); err != nil {
+	if err := h.auditSchedule(r, "removed", &s, map[string]any{"before": changeable(&s)}, nil); err != nil {
 		return err
 	}
 	return httpio.NoContent(w)
 }
 
 // enableSchedule is POST /api/schedules/{id}/enable.
-func (d *Server) enableSchedule(w http.ResponseWriter, r *http.Request) error {
-	return d.setEnabled(w, r, "enabled", true)
+func (h *scheduleHandlers) enableSchedule(w http.ResponseWriter, r *http.Request) error {
+	return h.setEnabled(w, r, "enabled", true)
 }
 
 // disableSchedule is POST /api/schedules/{id}/disable.
-func (d *Server) disableSchedule(w http.ResponseWriter, r *http.Request) error {
-	return d.setEnabled(w, r, "disabled", false)
+func (h *scheduleHandlers) disableSchedule(w http.ResponseWriter, r *http.Request) error {
+	return h.setEnabled(w, r, "disabled", false)
 }
 
-func (d *Server) setEnabled(w http.ResponseWriter, r *http.Request, action string, on bool) error {
-	all, before, err := d.ownScheduleOf(r)
+func (h *scheduleHandlers) setEnabled(w http.ResponseWriter, r *http.Request, action string, on bool) error {
+	all, before, err := h.ownScheduleOf(r)
 	if err != nil {
 		return err
 	}
@@ -148,36 +148,36 @@ func (d *Server) setEnabled(w http.ResponseWriter, r *http.Request, action strin
 	if err != nil {
 		return err
 	}
-	if err := d.auditSchedule(r, action, &s, map[string]any{"before": map[string]any{"enabled": before.Enabled}, "after": map[string]any{"enabled": s.Enabled}}, nil); err != nil {
+	if err := h.auditSchedule(r, action, &s, map[string]any{"before": map[string]any{"enabled": before.Enabled}, "after": map[string]any{"enabled": s.Enabled}}, nil); err != nil {
 		return err
 	}
-	return d.answerSchedule(w, r, http.StatusOK, all, s)
+	return h.answerSchedule(w, r, http.StatusOK, all, s)
 }
 
 // triggerSchedule is POST /api/schedules/{id}/trigger. A firing that made no
 // task is an error to whoever wanted one; it is recorded all the same.
-func (d *Server) triggerSchedule(w http.ResponseWriter, r *http.Request) error {
-	all, s, err := d.ownScheduleOf(r)
+func (h *scheduleHandlers) triggerSchedule(w http.ResponseWriter, r *http.Request) error {
+	all, s, err := h.ownScheduleOf(r)
 	if err != nil {
 		return err
 	}
-	if err := d.engine.ChargeRate(access.CallerOf(r).Who, len(s.Prompt)); err != nil {
+	if err := h.engine.ChargeRate(access.CallerOf(r).Who, len(s.Prompt)); err != nil {
 		return err
 	}
 	// Once begun it is carried to its end: who went away would not know of it.
 	run, err := all.Trigger(context.WithoutCancel(r.Context()), s.ID, access.CallerOf(r).String())
 	if err == nil {
-		err = d.noTask(r, &run)
+		err = h.noTask(r, &run)
 	}
 	if signalbox.CodeOf(err) != signalbox.CodeNotFound {
-		if noted := d.auditSchedule(r, "triggered", &s, map[string]any{"execution": run.ID, "outcome": run.Status, "queue_id": run.QueueID}, err); err == nil {
+		if noted := h.auditSchedule(r, "triggered", &s, map[string]any{"execution": run.ID, "outcome": run.Status, "queue_id": run.QueueID}, err); err == nil {
 			err = noted
 		}
 	}
 	if err != nil {
 		return err
 	}
-	v, err := d.executionView(r.Context(), &run)
+	v, err := h.executionView(r.Context(), &run)
 	if err != nil {
 		return err
 	}
@@ -185,11 +185,11 @@ func (d *Server) triggerSchedule(w http.ResponseWriter, r *http.Request) error {
 }
 
 // noTask is the error of a firing that came to no task.
-func (d *Server) noTask(r *http.Request, run *signalbox.ScheduleRun) error {
+func (h *scheduleHandlers) noTask(r *http.Request, run *signalbox.ScheduleRun) error {
 	const record = "signalbox schedules executions has the record, as GET /api/schedules/{id}/executions does"
 	switch run.Status {
 	case signalbox.SkippedQueueFull:
-		return &httpio.Refusal{Err: signalbox.Errorf(signalbox.CodeQueueFull, "%s", run.Error), RetryAfter: d.retryAfter(r.Context(), signalbox.QueueWork)}
+		return &httpio.Refusal{Err: signalbox.Errorf(signalbox.CodeQueueFull, "%s", run.Error), RetryAfter: retryAfter(r.Context(), h.engine, signalbox.QueueWork)}
 	case signalbox.SkippedBusy:
 		return httpio.Refuse(signalbox.CodeConflict, "wait for its end, or cancel it", "%s", run.Error)
 	case signalbox.SkippedError, signalbox.SkippedMissed, signalbox.SkippedNoDirector:
@@ -198,20 +198,20 @@ func (d *Server) noTask(r *http.Request, run *signalbox.ScheduleRun) error {
 	return nil
 }
 
-func (d *Server) answerSchedule(w http.ResponseWriter, r *http.Request, status int, all Schedules, s signalbox.Schedule) error {
-	v, err := d.scheduleView(r.Context(), all, s, 0)
+func (h *scheduleHandlers) answerSchedule(w http.ResponseWriter, r *http.Request, status int, all Schedules, s signalbox.Schedule) error {
+	v, err := h.scheduleView(r.Context(), all, s, 0)
 	if err != nil {
 		return err
 	}
 	return httpio.Answer(w, status, v)
 }
 
-func (d *Server) auditSchedule(r *http.Request, action string, s *signalbox.Schedule, more map[string]any, failed error) error {
+func (h *scheduleHandlers) auditSchedule(r *http.Request, action string, s *signalbox.Schedule, more map[string]any, failed error) error {
 	more["name"] = s.Name
 	if failed != nil {
 		more["error"] = signalbox.CodeOf(failed)
 	}
-	return d.audit.Write(r, signalbox.Audit{
+	return h.audit.Write(r, signalbox.Audit{
 		EventType: "schedule", Action: action, AgentName: s.Agent, Resource: s.ID, Result: access.ResultOf(failed), Details: signalbox.AuditDetails(more),
 	})
 }

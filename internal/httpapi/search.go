@@ -9,6 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/live"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
@@ -16,9 +17,15 @@ import (
 // searchRows is how many rows one page of a search looks at.
 const searchRows = 10_000
 
+// searchHandler finds tasks by a query.
+type searchHandler struct {
+	engine     *engine.Engine
+	projection *live.Projection
+}
+
 // search is GET /api/search.
-func (d *Server) search(w http.ResponseWriter, r *http.Request) error {
-	q, err := signalbox.ParseQuery(httpio.Param(r, "q"), d.engine.Now())
+func (h *searchHandler) search(w http.ResponseWriter, r *http.Request) error {
+	q, err := signalbox.ParseQuery(httpio.Param(r, "q"), h.engine.Now())
 	if err != nil {
 		return err
 	}
@@ -33,10 +40,10 @@ func (d *Server) search(w http.ResponseWriter, r *http.Request) error {
 	}
 	page := searchPage{limit: limit, total: from.Total, approximate: from.Approximate, counting: from.Phase == ""}
 	s := scanOf(&q, access.CallerOf(r).Who, searchRows, page.wants)
-	if err := d.engine.Scan(r.Context(), &s, from, page.take); err != nil {
+	if err := h.engine.Scan(r.Context(), &s, from, page.take); err != nil {
 		return err
 	}
-	out := api.Search{Query: q.String(), Tasks: d.rows(r.Context(), page.tasks), Total: page.total, Approximate: page.approximate || page.counting && s.Truncated}
+	out := api.Search{Query: q.String(), Tasks: h.rows(r.Context(), page.tasks), Total: page.total, Approximate: page.approximate || page.counting && s.Truncated}
 	if page.next != nil || s.Truncated {
 		next := s.At
 		if page.next != nil {
@@ -85,15 +92,15 @@ func (p *searchPage) wants() int {
 }
 
 // rows describes tasks, with what the live stream knows of them.
-func (d *Server) rows(ctx context.Context, tasks []signalbox.Task) []api.LiveTask {
+func (h *searchHandler) rows(ctx context.Context, tasks []signalbox.Task) []api.LiveTask {
 	out := make([]api.LiveTask, len(tasks))
-	seen := d.projection.EnsureFresh(ctx) == nil
+	seen := h.projection.EnsureFresh(ctx) == nil
 	for i := range tasks {
 		out[i] = view.LiveTask(&tasks[i])
 		if !seen {
 			continue
 		}
-		if row := d.projection.Task(&tasks[i]); row != nil && row.State == out[i].State {
+		if row := h.projection.Task(&tasks[i]); row != nil && row.State == out[i].State {
 			out[i] = *row
 		}
 	}

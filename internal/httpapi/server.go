@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -93,32 +92,22 @@ type Server struct {
 	runs   Runs
 	log    *slog.Logger
 	hosts  httpguard.Hosts
+	cross  *http.CrossOriginProtection
 
-	identity    *identity.Keeper
-	gate        *access.Gate
-	audit       *access.AuditLog
-	logins      *access.Logins
-	credentials *access.Credentials
-	terminals   *terminal.Terminals
-
-	names      agentNames
-	feed       feed
+	identity   *identity.Keeper
+	gate       *access.Gate
+	audit      *access.AuditLog
+	terminals  *terminal.Terminals
+	feed       *feed
 	projection *live.Projection
-	callers    callers
-	heads      lineHeads
-	lookup     lookup
-	far        far
-	openapi    func() ([]byte, error) // made when it is first asked for
-	handler    http.Handler
-	cross      *http.CrossOriginProtection
+	handlers   *handlers
+	handler    http.Handler // all of it
 
 	started  time.Time
 	draining atomic.Bool
 	streams  httpio.Streams
 	life     context.Context // ends when open streams and long polls are to end
 	end      context.CancelFunc
-
-	cancelWait time.Duration // how long cancel waits for the agent's word
 }
 
 // cancelWait is how long a cancel of a running task waits for the agent's
@@ -135,7 +124,10 @@ func (d *Server) LiveReaders() int { return d.projection.Readers() }
 func (d *Server) Terminals() *terminal.Terminals { return d.terminals }
 
 // LoginLink makes a link that logs the owner in at url, once.
-func (d *Server) LoginLink(url string) (string, error) { return d.logins.Link(url) }
+func (d *Server) LoginLink(url string) (string, error) { return d.handlers.logins.Link(url) }
+
+// LiveDirectors is how many directors live, this one among them.
+func (d *Server) LiveDirectors() int { return d.handlers.directors.living() }
 
 // Live is the live view.
 func (d *Server) Live() *live.Projection { return d.projection }
@@ -172,19 +164,11 @@ func New(cfg Config) (*Server, error) {
 	}
 	d := &Server{
 		cfg: cfg, engine: cfg.Engine, runs: allRuns{cfg.Runs, cfg.Pull, cfg.ToolTasks}, log: cfg.Log,
-		hosts: hostsOf(cfg.Addr, append(ownHost(cfg.Peers), cfg.Hosts...)), identity: cfg.Identity, audit: access.NewAuditLog(cfg.Engine, cfg.Log),
-		cross: http.NewCrossOriginProtection(), lookup: systemLookup,
-		started: cfg.Engine.Now(), cancelWait: cancelWait,
+		hosts: hostsOf(cfg.Addr, append(ownHost(cfg.Peers), cfg.Hosts...)), cross: http.NewCrossOriginProtection(),
+		identity: cfg.Identity, audit: access.NewAuditLog(cfg.Engine, cfg.Log), feed: newFeed(cfg.Engine, cfg.Log), started: cfg.Engine.Now(),
 	}
 	d.life, d.end = context.WithCancel(context.Background())
 	d.gate = access.NewGate(d.life, cfg.Identity, cfg.Engine)
-	d.logins = access.NewLogins(cfg.Identity, d.audit, cfg.Engine.Now)
-	d.credentials = access.NewCredentials(cfg.Identity, d.audit)
-	if cfg.Peers != nil {
-		d.far = newFar(cfg.Engine.DirectorsToken())
-		context.AfterFunc(d.life, d.far.close)
-	}
-	d.feed.init(cfg.Engine, cfg.Log)
 	d.terminals = terminal.New(terminal.Config{
 		Enabled: cfg.Terminal, Engine: cfg.Engine, Identity: cfg.Identity, Audit: d.audit.WriteAs, Log: cfg.Log, Life: d.life,
 		Login: func(r *http.Request) string { return cfg.Identity.NamedBy(access.Cookie(r, access.LoginCookie)) },
@@ -197,19 +181,14 @@ func New(cfg Config) (*Server, error) {
 		Engine: cfg.Engine, Tools: cfg.Tools, Schedules: cfg.Schedules, HeartbeatInterval: d.runs.HeartbeatInterval, Terminals: d.terminals.Of,
 		Streams: &d.streams, Log: cfg.Log, Life: d.life, IdleRefresh: cfg.LiveIdle,
 	})
-	d.engine.Observe(func(a *engine.Applied) {
-		if a.Kind == signalbox.EventAgentRemoved { // here or by another director
-			d.names.forget()
-		}
-	})
+	d.handlers = d.newHandlers()
 	mux, err := d.mount()
 	if err != nil {
 		return nil, err
 	}
-	d.openapi = sync.OnceValues(func() ([]byte, error) { return describe(cfg.Version, d.served()) })
 	d.handler = d.outer(mux)
 	if cfg.QueueTools != nil {
-		cfg.QueueTools.Bind(queuetools.Director{Handler: d.handler, ImportedID: d.importedID, Engine: cfg.Engine, ToolTasks: cfg.ToolTasks != nil, Log: cfg.Log})
+		cfg.QueueTools.Bind(queuetools.Director{Handler: d.handler, ImportedID: func(ctx context.Context, id string) (string, error) { return importedID(ctx, cfg.Engine, id) }, Engine: cfg.Engine, ToolTasks: cfg.ToolTasks != nil, Log: cfg.Log})
 	}
 	return d, nil
 }

@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -10,32 +12,49 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/live"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
+	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
+// statusHandlers say how the director is.
+type statusHandlers struct {
+	engine     *engine.Engine
+	identity   *identity.Keeper
+	projection *live.Projection
+	schedules  *scheduleHandlers
+	peers      Peers // nil: there is no director but this
+	scrape     http.Handler
+	openapi    func() ([]byte, error)
+	draining   *atomic.Bool
+	version    string
+	started    time.Time
+	log        *slog.Logger
+}
+
 // status is GET /status.
-func (d *Server) status(w http.ResponseWriter, r *http.Request) error {
-	counts, err := d.engine.Read().Counts(r.Context())
+func (h *statusHandlers) status(w http.ResponseWriter, r *http.Request) error {
+	counts, err := h.engine.Read().Counts(r.Context())
 	if err != nil {
 		return err
 	}
-	now, info, live := d.engine.Now(), d.engine.Info(), d.engine.LiveAgents()
+	now, info, live := h.engine.Now(), h.engine.Info(), h.engine.LiveAgents()
 	out := api.Status{
-		Type: "view", Interfaces: []string{"statusable", "observable", "taskable"}, Version: d.cfg.Version,
-		State: "running", UptimeSeconds: max(0, now.Sub(d.started).Seconds()),
-		Queue:  view.QueueStatus(counts, d.engine.MaxSize(), now),
+		Type: "view", Interfaces: []string{"statusable", "observable", "taskable"}, Version: h.version,
+		State: "running", UptimeSeconds: max(0, now.Sub(h.started).Seconds()),
+		Queue:  view.QueueStatus(counts, h.engine.MaxSize(), now),
 		Agents: agentCounts(withoutExecutors(live)),
 		Store:  api.StoreStatus{Kind: info.Kind, Durability: info.Durability},
-		Open:   d.identity.Open(),
-		Health: d.projection.Health(r.Context(), access.CallerOf(r).Who),
+		Open:   h.identity.Open(),
+		Health: h.projection.Health(r.Context(), access.CallerOf(r).Who),
 	}
-	if out.Tools, err = d.toolTaskCounts(r.Context(), counts, live); err != nil {
+	if out.Tools, err = toolTaskCounts(r.Context(), h.engine, h.peers, counts, live); err != nil {
 		return err
 	}
-	if out.Scheduler, err = d.schedulerCounts(r.Context()); err != nil {
+	if out.Scheduler, err = h.schedules.schedulerCounts(r.Context()); err != nil {
 		return err
 	}
-	if d.draining.Load() {
+	if h.draining.Load() {
 		out.State = "draining"
 	}
 	return httpio.Answer(w, http.StatusOK, out)
@@ -60,8 +79,8 @@ func agentCounts(live []engine.LiveAgent) api.AgentCounts {
 }
 
 // describe is GET /openapi.json.
-func (d *Server) describe(w http.ResponseWriter, _ *http.Request) error {
-	page, err := d.openapi()
+func (h *statusHandlers) describe(w http.ResponseWriter, _ *http.Request) error {
+	page, err := h.openapi()
 	if err != nil {
 		return err
 	}
@@ -73,7 +92,7 @@ func (d *Server) describe(w http.ResponseWriter, _ *http.Request) error {
 
 // healthz is GET /healthz: it says that the process answers, and nothing of
 // the store, so that a full disk does not get the process killed.
-func (d *Server) healthz(w http.ResponseWriter, _ *http.Request) error {
+func (h *statusHandlers) healthz(w http.ResponseWriter, _ *http.Request) error {
 	return httpio.Answer(w, http.StatusOK, api.Health{Status: "ok"})
 }
 
@@ -81,32 +100,32 @@ func (d *Server) healthz(w http.ResponseWriter, _ *http.Request) error {
 const storeTimeout = 2 * time.Second
 
 // readyz is GET /readyz.
-func (d *Server) readyz(w http.ResponseWriter, r *http.Request) error {
-	if d.draining.Load() {
+func (h *statusHandlers) readyz(w http.ResponseWriter, r *http.Request) error {
+	if h.draining.Load() {
 		return &httpio.Refusal{Err: signalbox.Errorf(signalbox.CodeUnavailable, "draining: the director is about to stop and makes no new claims; submits are stored"), RetryAfter: 5}
 	}
-	if p := d.cfg.Peers; p != nil {
-		if self := p.Self(); !self.Alive(d.engine.Now()) {
+	if p := h.peers; p != nil {
+		if self := p.Self(); !self.Alive(h.engine.Now()) {
 			return &httpio.Refusal{Err: signalbox.Errorf(signalbox.CodeUnavailable, "the lease of this director (%s) is over: it has not reached the store, and dispatches nothing until it does", self.ID), RetryAfter: 2}
 		}
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), storeTimeout)
 	defer cancel()
-	if _, err := d.engine.Read().Counts(ctx); err != nil {
-		d.log.Error("store does not answer", "error", err)
+	if _, err := h.engine.Read().Counts(ctx); err != nil {
+		h.log.Error("store does not answer", "error", err)
 		return &httpio.Refusal{Err: &signalbox.Error{Code: signalbox.CodeUnavailable, Message: "the store does not answer", Err: err}, RetryAfter: 5}
 	}
 	return httpio.Answer(w, http.StatusOK, api.Health{Status: "ok"})
 }
 
 // metrics is GET /metrics.
-func (d *Server) metrics(w http.ResponseWriter, r *http.Request) error {
+func (h *statusHandlers) metrics(w http.ResponseWriter, r *http.Request) error {
 	httpio.ExtendWriteDeadline(w)
-	d.cfg.Metrics.ServeHTTP(w, r)
+	h.scrape.ServeHTTP(w, r)
 	return nil
 }
 
 // live is GET /api/live.
-func (d *Server) live(w http.ResponseWriter, r *http.Request) error {
-	return d.projection.Serve(w, r, access.CallerOf(r).Who)
+func (h *statusHandlers) live(w http.ResponseWriter, r *http.Request) error {
+	return h.projection.Serve(w, r, access.CallerOf(r).Who)
 }

@@ -15,13 +15,20 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
 
+// submitHandlers accept tasks.
+type submitHandlers struct {
+	engine  *engine.Engine
+	metrics Metrics
+	calls   *toolTaskHandlers // which retry the tasks of tools
+}
+
 // submit is POST /api/queue/task.
-func (d *Server) submit(w http.ResponseWriter, r *http.Request) error {
+func (h *submitHandlers) submit(w http.ResponseWriter, r *http.Request) error {
 	var req api.SubmitRequest
 	if err := httpio.Decode(w, r, &req, false); err != nil {
-		return d.refused(err)
+		return refused(h.metrics, err)
 	}
-	return d.store(w, r, req, http.StatusCreated, "")
+	return h.store(w, r, req, http.StatusCreated, "")
 }
 
 // The seed's texts of POST /api/task, which belongs to the web view.
@@ -31,20 +38,20 @@ const (
 )
 
 // submitTask is POST /api/task.
-func (d *Server) submitTask(w http.ResponseWriter, r *http.Request) error {
+func (h *submitHandlers) submitTask(w http.ResponseWriter, r *http.Request) error {
 	var req api.SubmitRequest
 	if err := httpio.Decode(w, r, &req, false); err != nil {
-		return d.refused(err)
+		return refused(h.metrics, err)
 	}
 	req.Source = cmp.Or(req.Source, string(signalbox.SourceWeb))
-	err := d.store(w, r, req, http.StatusAccepted, webQueued)
+	err := h.store(w, r, req, http.StatusAccepted, webQueued)
 	if full, ok := errors.AsType[*httpio.Refusal](err); ok && full.Err.Code == signalbox.CodeQueueFull {
 		full.Err.Message = webFull
 	}
 	return err
 }
 
-func (d *Server) store(w http.ResponseWriter, r *http.Request, req api.SubmitRequest, status int, message string) error {
+func (h *submitHandlers) store(w http.ResponseWriter, r *http.Request, req api.SubmitRequest, status int, message string) error {
 	n, err := newTask(req)
 	if err == nil {
 		n.IdempotencyKey, err = idempotencyKey(r)
@@ -54,55 +61,55 @@ func (d *Server) store(w http.ResponseWriter, r *http.Request, req api.SubmitReq
 		n.CallerID, err = access.ExecutionOf(r)
 	}
 	if err != nil {
-		return d.refused(err)
+		return refused(h.metrics, err)
 	}
-	got, err := d.engine.Submit(r.Context(), n)
+	got, err := h.engine.Submit(r.Context(), n)
 	if err != nil {
-		return d.submitError(r, err)
+		return h.submitError(r, err)
 	}
-	return d.receipt(w, got, status, message)
+	return h.receipt(w, got, status, message)
 }
 
 // retry is POST /api/queue/{id}/retry.
-func (d *Server) retry(w http.ResponseWriter, r *http.Request) error {
+func (h *submitHandlers) retry(w http.ResponseWriter, r *http.Request) error {
 	id, err := httpio.TaskID(r)
 	if err != nil {
 		return err
 	}
 	var req api.RetryRequest
 	if err := httpio.Decode(w, r, &req, true); err != nil {
-		return d.refused(err)
+		return refused(h.metrics, err)
 	}
-	whole, unread := d.engine.Read().Whole(r.Context(), id)
+	whole, unread := h.engine.Read().Whole(r.Context(), id)
 	if unread == nil && whole.Task.Mode == signalbox.ModeTool {
-		return d.retryTool(w, r, &whole.Task, req)
+		return h.calls.retryTool(w, r, &whole.Task, req)
 	}
 	key, err := idempotencyKey(r)
 	if err != nil {
-		return d.refused(err)
+		return refused(h.metrics, err)
 	}
 	caller, err := access.ExecutionOf(r)
 	if err != nil {
-		return d.refused(err)
+		return refused(h.metrics, err)
 	}
 	if unread != nil {
-		return d.submitError(r, unread)
+		return h.submitError(r, unread)
 	}
-	got, err := d.engine.RetryTask(r.Context(), &whole, engine.Edit{
+	got, err := h.engine.RetryTask(r.Context(), &whole, engine.Edit{
 		Prompt: req.Prompt, Model: req.Model, TimeoutSeconds: req.TimeoutSeconds, Env: req.Env, IdempotencyKey: key,
 		By: access.CallerOf(r).Who, CallerID: caller,
 	})
 	if err != nil {
-		return d.submitError(r, err)
+		return h.submitError(r, err)
 	}
-	return d.receipt(w, got, http.StatusCreated, "")
+	return h.receipt(w, got, http.StatusCreated, "")
 }
 
-func (d *Server) receipt(w http.ResponseWriter, got engine.Receipt, status int, message string) error {
+func (h *submitHandlers) receipt(w http.ResponseWriter, got engine.Receipt, status int, message string) error {
 	if got.Replayed {
 		w.Header().Set("Idempotency-Replayed", "true")
 	}
-	if gone := d.engine.Trouble(&got.Task); gone != "" {
+	if gone := h.engine.Trouble(&got.Task); gone != "" {
 		message = strings.TrimPrefix(message+": "+gone, ": ")
 	}
 	return httpio.Answer(w, status, api.SubmitResponse{
@@ -157,26 +164,13 @@ func idempotencyKey(r *http.Request) (string, error) {
 	return given[0], nil
 }
 
-// refused counts a submit that did not reach the engine.
-func (d *Server) refused(err error) error {
-	d.cfg.Metrics.Refused(signalbox.CodeOf(err))
-	return err
-}
-
 // submitError says when to come back to a queue that is full.
-func (d *Server) submitError(r *http.Request, err error) error {
-	_ = d.refused(err)
+func (h *submitHandlers) submitError(r *http.Request, err error) error {
+	_ = refused(h.metrics, err)
 	var full *signalbox.Error
 	if !errors.As(err, &full) || full.Code != signalbox.CodeQueueFull {
 		return err
 	}
 	copied := *full
-	return &httpio.Refusal{Err: &copied, RetryAfter: d.retryAfter(r.Context(), signalbox.QueueWork)}
+	return &httpio.Refusal{Err: &copied, RetryAfter: retryAfter(r.Context(), h.engine, signalbox.QueueWork)}
 }
-
-// Bounds of the Retry-After of a full queue, in seconds. The seed's answer
-// is 30.
-const (
-	defaultRetryAfter = 30
-	maxRetryAfter     = 300
-)

@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
@@ -12,8 +14,20 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
 
+// taskHandlers answer for one task: its state, why it waits, and its cancel.
+type taskHandlers struct {
+	engine     *engine.Engine
+	audit      *access.AuditLog
+	tools      Tools     // nil: no tools
+	toolTasks  ToolTasks // nil: no tool call is a task
+	forward    *forwarder
+	log        *slog.Logger
+	life       context.Context
+	cancelWait time.Duration
+}
+
 // task is GET /api/queue/{id}.
-func (d *Server) task(w http.ResponseWriter, r *http.Request) error {
+func (h *taskHandlers) task(w http.ResponseWriter, r *http.Request) error {
 	id, err := httpio.TaskID(r)
 	if err != nil {
 		return err
@@ -23,30 +37,19 @@ func (d *Server) task(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if wait > 0 {
-		ctx, cancel := d.untilStopped(r.Context())
+		ctx, cancel := httpio.Until(r.Context(), h.life)
 		defer cancel()
-		if _, err := d.engine.Wait(ctx, id, wait, engine.Ended); err != nil {
+		if _, err := h.engine.Wait(ctx, id, wait, engine.Ended); err != nil {
 			return err
 		}
 	}
-	v, err := d.detail(r.Context(), id)
+	v, err := h.detail(r.Context(), id)
 	return httpio.AnswerOr(w, v, err)
 }
 
-// untilStopped returns a context that also ends when the director stops:
-// then long polls answer with what there is.
-func (d *Server) untilStopped(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	unlink := context.AfterFunc(d.life, cancel)
-	return ctx, func() {
-		unlink()
-		cancel()
-	}
-}
-
 // detail reads all that there is to say about a task.
-func (d *Server) detail(ctx context.Context, id string) (api.Task, error) {
-	got, err := d.engine.Read().Whole(ctx, id)
+func (h *taskHandlers) detail(ctx context.Context, id string) (api.Task, error) {
+	got, err := h.engine.Read().Whole(ctx, id)
 	if err != nil {
 		return api.Task{}, err
 	}
@@ -58,30 +61,30 @@ func (d *Server) detail(ctx context.Context, id string) (api.Task, error) {
 	case t.State.Terminal():
 		v.Result = view.Result(t, &got.Result)
 	case t.State == signalbox.Working:
-		v.Note = d.engine.Trouble(t)
+		v.Note = h.engine.Trouble(t)
 	case t.State == signalbox.Pending:
 		v.Position, v.PositionApproximate = pos.N, pos.Approximate
-		v.ETA, v.Note = view.ETA(d.engine.ETA(ctx, t, pos)), d.engine.Trouble(t)
+		v.ETA, v.Note = view.ETA(h.engine.ETA(ctx, t, pos)), h.engine.Trouble(t)
 	}
 	return v, nil
 }
 
 // cancel is POST /api/queue/{id}/cancel.
-func (d *Server) cancel(w http.ResponseWriter, r *http.Request) error {
+func (h *taskHandlers) cancel(w http.ResponseWriter, r *http.Request) error {
 	id, err := httpio.TaskID(r)
 	if err != nil {
 		return err
 	}
 	who := access.CallerOf(r).Who
-	t, err := d.engine.Read().Task(r.Context(), id)
+	t, err := h.engine.Read().Task(r.Context(), id)
 	if err == nil {
-		t, err = d.cancelTask(r.Context(), &t, who.String())
+		t, err = h.cancelTask(r.Context(), &t, who.String())
 	}
 	if err != nil {
 		return err
 	}
 	if t.Owner != who.Key() {
-		if err := d.audit.Write(r, signalbox.Audit{
+		if err := h.audit.Write(r, signalbox.Audit{
 			EventType: "task", Action: "cancel", AgentName: agentOf(&t), Resource: id, Details: signalbox.AuditDetails(map[string]any{"owner": t.Owner}),
 		}); err != nil {
 			return err
@@ -89,9 +92,9 @@ func (d *Server) cancel(w http.ResponseWriter, r *http.Request) error {
 	}
 	dispatched := !t.State.Terminal()
 	if dispatched {
-		ctx, stop := d.untilStopped(r.Context())
+		ctx, stop := httpio.Until(r.Context(), h.life)
 		defer stop()
-		if t, err = d.engine.Wait(ctx, id, d.cancelWait, engine.Ended); err != nil {
+		if t, err = h.engine.Wait(ctx, id, h.cancelWait, engine.Ended); err != nil {
 			return err
 		}
 	}
@@ -114,21 +117,21 @@ func (d *Server) cancel(w http.ResponseWriter, r *http.Request) error {
 const stillStopping = "it has not ended yet: what it started is still being stopped"
 
 // cancelTask cancels a task where it runs.
-func (d *Server) cancelTask(ctx context.Context, t *signalbox.Task, by string) (signalbox.Task, error) {
-	if d.cfg.ToolTasks != nil && t.Mode == signalbox.ModeTool {
-		got, err := d.cfg.ToolTasks.Cancel(ctx, t.ID, by)
+func (h *taskHandlers) cancelTask(ctx context.Context, t *signalbox.Task, by string) (signalbox.Task, error) {
+	if h.toolTasks != nil && t.Mode == signalbox.ModeTool {
+		got, err := h.toolTasks.Cancel(ctx, t.ID, by)
 		return got.Task, err
 	}
-	return d.engine.CancelTask(ctx, t, by)
+	return h.engine.CancelTask(ctx, t, by)
 }
 
 // why is GET /api/queue/{id}/why.
-func (d *Server) why(w http.ResponseWriter, r *http.Request) error {
+func (h *taskHandlers) why(w http.ResponseWriter, r *http.Request) error {
 	id, err := httpio.TaskID(r)
 	if err != nil {
 		return err
 	}
-	got, err := d.engine.Why(r.Context(), id)
+	got, err := h.engine.Why(r.Context(), id)
 	if err != nil {
 		return err
 	}
@@ -136,78 +139,7 @@ func (d *Server) why(w http.ResponseWriter, r *http.Request) error {
 	for _, g := range got.Gates {
 		out.Gates = append(out.Gates, api.Gate(g))
 	}
-	d.addCapacity(&out, got.Task.State, access.CallerOf(r))
-	d.addElsewhere(r.Context(), &out, &got.Task)
+	h.addCapacity(&out, got.Task.State, access.CallerOf(r))
+	h.addElsewhere(r.Context(), &out, &got.Task)
 	return httpio.Answer(w, http.StatusOK, out)
-}
-
-// pause is POST /api/queue/pause.
-func (d *Server) pause(w http.ResponseWriter, r *http.Request) error {
-	var req api.PauseRequest
-	if err := httpio.Decode(w, r, &req, true); err != nil {
-		return err
-	}
-	until, err := d.pauseEnd(req)
-	if err != nil {
-		return err
-	}
-	before, err := d.pauseWords(r.Context(), req.Queue)
-	if err != nil {
-		return err
-	}
-	if err := d.engine.Pause(r.Context(), req.Queue, req.Reason, access.CallerOf(r).String(), until); err != nil {
-		return err
-	}
-	if err := d.auditPause(r, "pause", req, before); err != nil {
-		return err
-	}
-	return d.paused(w, r)
-}
-
-// resume is POST /api/queue/resume.
-func (d *Server) resume(w http.ResponseWriter, r *http.Request) error {
-	var req api.PauseRequest
-	if err := httpio.Decode(w, r, &req, true); err != nil {
-		return err
-	}
-	for _, f := range []struct {
-		name  string
-		given bool
-	}{{"reason", req.Reason != ""}, {"until", req.Until != nil}, {"seconds", req.Seconds != 0}} {
-		if f.given {
-			return signalbox.Invalid(f.name, "%s belongs to a pause; a resume takes queue alone", f.name)
-		}
-	}
-	before, err := d.pauseWords(r.Context(), req.Queue)
-	if err != nil {
-		return err
-	}
-	if err := d.engine.Resume(r.Context(), req.Queue, access.CallerOf(r).String()); err != nil {
-		return err
-	}
-	if err := d.auditPause(r, "resume", req, before); err != nil {
-		return err
-	}
-	return d.paused(w, r)
-}
-
-// orAll names the queue of a pause for the audit log.
-func orAll(queue string) string {
-	if queue == "" {
-		return "all queues"
-	}
-	return queue
-}
-
-func queueAgent(queue string) string {
-	name, _ := signalbox.OnlyAgent(queue)
-	return name
-}
-
-func (d *Server) paused(w http.ResponseWriter, r *http.Request) error {
-	pauses, err := d.engine.Read().Pauses(r.Context())
-	if err != nil {
-		return err
-	}
-	return httpio.Answer(w, http.StatusOK, api.Paused{Paused: view.Pauses(pauses)})
 }

@@ -8,11 +8,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/gateway/queuetools"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
@@ -34,18 +36,33 @@ type Tools interface {
 	Call(ctx context.Context, c gateway.Call) (gateway.Result, error)
 }
 
+// toolHandlers list and call the tools behind the gateway.
+type toolHandlers struct {
+	tools     Tools        // nil: there are none
+	server    http.Handler // the MCP server with them; nil: there is none
+	tasks     ToolTasks    // nil: no call can be a task
+	toolsOnly bool
+	agentName string
+	engine    *engine.Engine
+	forward   *forwarder
+	traces    Traces // nil: calls are traced as their callers say
+	streams   *httpio.Streams
+	log       *slog.Logger
+	life      context.Context
+}
+
 // errNoTools answers for the tools of a director that has none.
 func errNoTools() error {
 	return httpio.Refuse(signalbox.CodeNotFound, "name MCP servers, REST tools or commands in its configuration (mcpServers, restTools, openapiSpecs, commandTools), or start it with --tools FILE",
 		"this director has no tools")
 }
 
-// tools is GET /api/tools.
-func (d *Server) tools(w http.ResponseWriter, _ *http.Request) error {
-	if d.cfg.Tools == nil {
+// list is GET /api/tools.
+func (h *toolHandlers) list(w http.ResponseWriter, _ *http.Request) error {
+	if h.tools == nil {
 		return errNoTools()
 	}
-	tools, servers := d.cfg.Tools.Tools(), d.cfg.Tools.Servers()
+	tools, servers := h.tools.Tools(), h.tools.Servers()
 	out := api.Tools{Tools: make([]api.Tool, len(tools)), Servers: make([]api.ToolServer, len(servers))}
 	for i := range tools {
 		out.Tools[i] = toolView(&tools[i])
@@ -61,11 +78,11 @@ func (d *Server) tools(w http.ResponseWriter, _ *http.Request) error {
 }
 
 // toolQueues is GET /api/tools/queues.
-func (d *Server) toolQueues(w http.ResponseWriter, r *http.Request) error {
-	if d.cfg.Tools == nil {
+func (h *toolHandlers) toolQueues(w http.ResponseWriter, r *http.Request) error {
+	if h.tools == nil {
 		return errNoTools()
 	}
-	queues, c := d.cfg.Tools.Queues(), access.CallerOf(r)
+	queues, c := h.tools.Queues(), access.CallerOf(r)
 	out := api.ToolQueues{Queues: make([]api.ToolQueue, len(queues))}
 	for i := range queues {
 		out.Queues[i] = view.ToolQueue(&queues[i], c.Who)
@@ -90,12 +107,12 @@ const maxSessionName = 128
 // caller names, else that of the execution in which the call is made, else that
 // of its token. An agent that runs several executions and does not say which
 // one calls has none: they would share what is held for one.
-func (d *Server) toolCaller(r *http.Request, named string) (gateway.Caller, error) {
+func (h *toolHandlers) toolCaller(r *http.Request, named string) (gateway.Caller, error) {
 	who := access.CallerOf(r).Who
 	c := gateway.Caller{Principal: who.Key(), Who: who}
 	several := false
 	switch {
-	case d.cfg.ToolsOnly:
+	case h.toolsOnly:
 		c.Agent, c.Execution = toldOf(r)
 	case who.Kind == signalbox.PrincipalAgent:
 		c.Agent = who.ID
@@ -103,7 +120,7 @@ func (d *Server) toolCaller(r *http.Request, named string) (gateway.Caller, erro
 		if err != nil {
 			return c, err
 		}
-		if c.Execution, several, err = d.engine.ExecutionOf(r.Context(), who.ID, execution); err != nil {
+		if c.Execution, several, err = h.engine.ExecutionOf(r.Context(), who.ID, execution); err != nil {
 			return c, err
 		}
 	}
@@ -176,8 +193,8 @@ func markOf(director string) string {
 
 // sessionAt is where the MCP session of a request lives, and the name that it
 // has there.
-func (d *Server) sessionAt(ctx context.Context, name string) (other store.Director, own string, elsewhere bool) {
-	if d.cfg.Peers == nil {
+func (h *toolHandlers) sessionAt(ctx context.Context, name string) (other store.Director, own string, elsewhere bool) {
+	if h.forward.peers == nil {
 		return other, name, false
 	}
 	at := strings.LastIndexByte(name, '.')
@@ -185,10 +202,10 @@ func (d *Server) sessionAt(ctx context.Context, name string) (other store.Direct
 		return other, name, false
 	}
 	own, mark := name[:at], name[at+1:]
-	if mark == markOf(d.cfg.Peers.Self().ID) {
+	if mark == markOf(h.forward.peers.Self().ID) {
 		return other, own, false
 	}
-	for _, other := range d.others(ctx) {
+	for _, other := range h.forward.others(ctx) {
 		if mark == markOf(other.ID) && other.URL != "" {
 			return other, name, true
 		}
@@ -237,28 +254,28 @@ const mcpPath = "/mcp"
 
 // mcp is all methods of /mcp. The gate has been passed; from here the protocol
 // has its own rules and its own errors.
-func (d *Server) mcp(w http.ResponseWriter, r *http.Request) error {
-	if d.cfg.MCP == nil {
+func (h *toolHandlers) mcp(w http.ResponseWriter, r *http.Request) error {
+	if h.server == nil {
 		return errNoTools()
 	}
 	if r.Method == http.MethodGet { // it stays open for as long as the client likes
-		leave, err := d.streams.Reserve()
+		leave, err := h.streams.Reserve()
 		if err != nil {
 			return err
 		}
 		defer leave()
 	}
-	if d.cfg.Peers != nil {
-		other, name, elsewhere := d.sessionAt(r.Context(), r.Header.Get(mcpSessionHeader))
+	if h.forward.peers != nil {
+		other, name, elsewhere := h.sessionAt(r.Context(), r.Header.Get(mcpSessionHeader))
 		if elsewhere {
-			return d.passOn(w, r, other, "this MCP session")
+			return h.forward.passOn(w, r, other, "this MCP session")
 		}
 		if name != "" {
 			r.Header.Set(mcpSessionHeader, name)
 		}
-		w = &sessionMarker{ResponseWriter: w, mark: markOf(d.cfg.Peers.Self().ID)}
+		w = &sessionMarker{ResponseWriter: w, mark: markOf(h.forward.peers.Self().ID)}
 	}
-	who, err := d.toolCaller(r, "")
+	who, err := h.toolCaller(r, "")
 	if err != nil {
 		return err
 	}
@@ -271,9 +288,18 @@ func (d *Server) mcp(w http.ResponseWriter, r *http.Request) error {
 		}
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	}
-	ctx, cancel := d.untilStopped(d.within(queuetools.WithCaller(r, access.CallerOf(r).Who), who))
+	ctx, cancel := httpio.Until(h.within(queuetools.WithCaller(r, access.CallerOf(r).Who), who), h.life)
 	defer cancel()
 	w.Header().Set("X-Accel-Buffering", "no") // a proxy that buffers would hold events back
-	d.cfg.MCP.ServeHTTP(w, r.WithContext(gateway.WithCaller(ctx, who)))
+	h.server.ServeHTTP(w, r.WithContext(gateway.WithCaller(ctx, who)))
 	return nil
+}
+
+// within makes what is called in an execution a part of its trace, where the
+// caller names no trace itself.
+func (h *toolHandlers) within(ctx context.Context, who gateway.Caller) context.Context {
+	if h.traces == nil {
+		return ctx
+	}
+	return h.traces.Context(ctx, who.Execution)
 }

@@ -17,8 +17,8 @@ import (
 
 // callTool is POST /api/tools/{tool}/call. Whoever goes away meanwhile leaves
 // the tool's queue, or ends the call.
-func (d *Server) callTool(w http.ResponseWriter, r *http.Request) error {
-	if d.cfg.Tools == nil {
+func (h *toolHandlers) callTool(w http.ResponseWriter, r *http.Request) error {
+	if h.tools == nil {
 		return errNoTools()
 	}
 	var req api.ToolCall
@@ -28,30 +28,30 @@ func (d *Server) callTool(w http.ResponseWriter, r *http.Request) error {
 	if header := r.Header.Get(sessionHeader); req.Session != "" && header != "" && header != req.Session {
 		return signalbox.Invalid("session", "session contradicts the header %s: leave one of them out", sessionHeader)
 	}
-	who, err := d.toolCaller(r, req.Session)
+	who, err := h.toolCaller(r, req.Session)
 	if err != nil {
 		return err
 	}
 	call := gateway.Call{Tool: r.PathValue("tool"), Arguments: req.Arguments, Caller: who}
-	ctx, cancel := d.untilStopped(d.within(queuetools.WithCaller(r, access.CallerOf(r).Who), who))
+	ctx, cancel := httpio.Until(h.within(queuetools.WithCaller(r, access.CallerOf(r).Who), who), h.life)
 	defer cancel()
 	if wantsStream(r) {
-		return d.streamTool(ctx, w, r, call)
+		return h.streamTool(ctx, w, r, call)
 	}
-	res, err := d.callOrQueue(ctx, call)
+	res, err := h.callOrQueue(ctx, call)
 	if err != nil {
-		return d.toolError(r, err)
+		return h.toolError(r, err)
 	}
 	return httpio.Answer(w, http.StatusOK, view.ToolResult(res))
 }
 
 // callOrQueue calls a tool. An async one is answered at once: its call is a
 // task by then, and the answer has its id (seed async-task-queue).
-func (d *Server) callOrQueue(ctx context.Context, call gateway.Call) (gateway.Result, error) {
-	if tool, ok := d.cfg.Tools.Tool(call.Tool); !ok || !tool.Async {
-		return d.cfg.Tools.Call(ctx, call)
+func (h *toolHandlers) callOrQueue(ctx context.Context, call gateway.Call) (gateway.Result, error) {
+	if tool, ok := h.tools.Tool(call.Tool); !ok || !tool.Async {
+		return h.tools.Call(ctx, call)
 	}
-	tasks, err := d.toolTasksOr(signalbox.CodeUnsupported)
+	tasks, err := h.toolTasksOr(signalbox.CodeUnsupported)
 	if err != nil {
 		return gateway.Result{}, err
 	}
@@ -60,18 +60,18 @@ func (d *Server) callOrQueue(ctx context.Context, call gateway.Call) (gateway.Re
 	if err != nil {
 		return gateway.Result{}, err
 	}
-	return gateway.Queued(t, d.cfg.AgentName), nil
+	return gateway.Queued(t, h.agentName), nil
 }
 
 // toolError is what a caller is told of a call that came to nothing.
-func (d *Server) toolError(r *http.Request, err error) error {
+func (h *toolHandlers) toolError(r *http.Request, err error) error {
 	var said *gateway.ProtocolError
 	switch {
 	case errors.As(err, &said):
 		return signalbox.Errorf(signalbox.CodeToolFailed, "the tool's server answered with the error %d: %s", said.Code, clipText(said.Message))
 	case r.Context().Err() != nil:
 		return context.Canceled
-	case d.life.Err() != nil:
+	case h.life.Err() != nil:
 		return &httpio.Refusal{Err: signalbox.Errorf(signalbox.CodeUnavailable, "the director is stopping: call the tool again when it is back"), RetryAfter: 5}
 	}
 	return err
@@ -103,8 +103,8 @@ type toolEnd struct {
 
 // streamTool answers a call with a stream. Errors that are known before it
 // waits are in the stream as well: it has begun by then.
-func (d *Server) streamTool(ctx context.Context, w http.ResponseWriter, r *http.Request, call gateway.Call) error {
-	out, err := d.streams.Open(w)
+func (h *toolHandlers) streamTool(ctx context.Context, w http.ResponseWriter, r *http.Request, call gateway.Call) error {
+	out, err := h.streams.Open(w)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (d *Server) streamTool(ctx context.Context, w http.ResponseWriter, r *http.
 	call.Progress = s.take
 	go func() {
 		defer close(s.done)
-		res, err := d.callOrQueue(ctx, call)
+		res, err := h.callOrQueue(ctx, call)
 		s.end <- toolEnd{res, err}
 	}()
 	end, err := s.follow()
@@ -127,14 +127,14 @@ func (d *Server) streamTool(ctx context.Context, w http.ResponseWriter, r *http.
 		_ = s.SendTransient("result", view.ToolResult(end.res)) // who does not take it has gone
 		return nil
 	}
-	err = d.toolError(r, end.err)
+	err = h.toolError(r, end.err)
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}
 	body, what := httpio.ErrorBody(err)
 	body.RequestID = w.Header().Get(httpio.RequestIDHeader)
 	if what.Hidden {
-		d.log.Error("tool call failed", "request_id", body.RequestID, "tool", httpio.Clip(call.Tool), "error", end.err)
+		h.log.Error("tool call failed", "request_id", body.RequestID, "tool", httpio.Clip(call.Tool), "error", end.err)
 	}
 	_ = s.SendTransient("error", body) // as above
 	return nil
@@ -182,4 +182,16 @@ func (s *toolStream) rest() error {
 			return nil
 		}
 	}
+}
+
+// toolTasksOr returns who makes tool calls into tasks, or why nobody does.
+func (h *toolHandlers) toolTasksOr(code signalbox.Code) (ToolTasks, error) {
+	switch {
+	case h.tasks != nil:
+		return h.tasks, nil
+	case h.tools == nil:
+		return nil, errNoTools()
+	}
+	return nil, httpio.Refuse(code, "call the tool and wait for its answer (POST /api/tools/{tool}/call), or start signalbox up or signalbox director, which have a queue",
+		"this gateway has no queue in which a call could wait as a task")
 }

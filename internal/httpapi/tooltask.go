@@ -24,40 +24,38 @@ type ToolTasks interface {
 	Output(ctx context.Context, id string, after int64, wait time.Duration) (out api.Output, ok bool)
 }
 
-// toolTasksOr returns who makes tool calls into tasks, or why nobody does.
-func (d *Server) toolTasksOr(code signalbox.Code) (ToolTasks, error) {
-	switch {
-	case d.cfg.ToolTasks != nil:
-		return d.cfg.ToolTasks, nil
-	case d.cfg.Tools == nil:
-		return nil, errNoTools()
-	}
-	return nil, httpio.Refuse(code, "call the tool and wait for its answer (POST /api/tools/{tool}/call), or start signalbox up or signalbox director, which have a queue",
-		"this gateway has no queue in which a call could wait as a task")
+// toolTaskHandlers answer for calls of tools that are tasks.
+type toolTaskHandlers struct {
+	tools      *toolHandlers
+	engine     *engine.Engine
+	audit      *access.AuditLog
+	metrics    Metrics
+	life       context.Context
+	cancelWait time.Duration
 }
 
 // createToolTask is POST /api/tools/{tool}/tasks.
-func (d *Server) createToolTask(w http.ResponseWriter, r *http.Request) error {
-	tasks, err := d.toolTasksOr(signalbox.CodeUnsupported)
+func (h *toolTaskHandlers) createToolTask(w http.ResponseWriter, r *http.Request) error {
+	tasks, err := h.tools.toolTasksOr(signalbox.CodeUnsupported)
 	if err != nil {
 		return err
 	}
 	var req api.NewToolTask
 	if err := httpio.DecodeCall(w, r, &req); err != nil {
-		return d.refused(err)
+		return refused(h.metrics, err)
 	}
-	call, err := d.taskCall(r, req)
+	call, err := h.taskCall(r, req)
 	if err != nil {
-		return d.refused(err)
+		return refused(h.metrics, err)
 	}
 	t, err := tasks.Submit(gateway.WithTrace(r.Context(), r.Header), call)
 	if err != nil {
-		return d.toolTaskError(r, err)
+		return h.toolTaskError(r, err)
 	}
 	if t.Replayed {
 		w.Header().Set("Idempotency-Replayed", "true")
 	}
-	v, err := d.toolTaskView(r.Context(), &t)
+	v, err := h.toolTaskView(r.Context(), &t)
 	if err != nil {
 		return err
 	}
@@ -68,7 +66,7 @@ func (d *Server) createToolTask(w http.ResponseWriter, r *http.Request) error {
 const toolTaskPath = "/api/tools/tasks/"
 
 // taskCall makes a call of what was asked for.
-func (d *Server) taskCall(r *http.Request, req api.NewToolTask) (gateway.TaskCall, error) {
+func (h *toolTaskHandlers) taskCall(r *http.Request, req api.NewToolTask) (gateway.TaskCall, error) {
 	if req.TimeoutMS < 0 || req.TimeoutMS > engine.MaxToolTimeoutMS {
 		return gateway.TaskCall{}, signalbox.Invalid("timeout_ms", "timeout_ms must be 1 to %d, or 0 for the tool's own, not %d", engine.MaxToolTimeoutMS, req.TimeoutMS)
 	}
@@ -79,7 +77,7 @@ func (d *Server) taskCall(r *http.Request, req api.NewToolTask) (gateway.TaskCal
 	if err != nil {
 		return gateway.TaskCall{}, err
 	}
-	who, err := d.toolCaller(r, "")
+	who, err := h.tools.toolCaller(r, "")
 	if err != nil {
 		return gateway.TaskCall{}, err
 	}
@@ -93,35 +91,35 @@ func (d *Server) taskCall(r *http.Request, req api.NewToolTask) (gateway.TaskCal
 }
 
 // toolTaskError is what a caller is told of a task that was not stored.
-func (d *Server) toolTaskError(r *http.Request, err error) error {
-	_ = d.refused(err)
+func (h *toolTaskHandlers) toolTaskError(r *http.Request, err error) error {
+	_ = refused(h.metrics, err)
 	if full, ok := errors.AsType[*signalbox.Error](err); ok && full.Code == signalbox.CodeQueueFull {
 		copied := *full
 		return &httpio.Refusal{
-			Err: &copied, RetryAfter: d.retryAfter(r.Context(), signalbox.QueueCommands),
+			Err: &copied, RetryAfter: retryAfter(r.Context(), h.engine, signalbox.QueueCommands),
 			Hint: "try again later, or cancel what is no longer needed: signalbox tools tasks lists it",
 		}
 	}
-	return d.toolError(r, err)
+	return h.tools.toolError(r, err)
 }
 
 // toolTask is GET /api/tools/tasks/{id}.
-func (d *Server) toolTask(w http.ResponseWriter, r *http.Request) error {
-	v, err := d.waitedToolTask(r, r.PathValue("id"))
+func (h *toolTaskHandlers) toolTask(w http.ResponseWriter, r *http.Request) error {
+	v, err := h.waitedToolTask(r, r.PathValue("id"))
 	return httpio.AnswerOr(w, v, err)
 }
 
 // getTaskStatus is GET /getTaskStatus (seed async-task-queue).
-func (d *Server) getTaskStatus(w http.ResponseWriter, r *http.Request) error {
+func (h *toolTaskHandlers) getTaskStatus(w http.ResponseWriter, r *http.Request) error {
 	id := httpio.Param(r, "taskId")
 	if id == "" {
 		return &httpio.Refusal{Err: signalbox.Invalid("taskId", "Missing taskId"), Hint: "GET /getTaskStatus?taskId=ID"}
 	}
-	id, err := d.importedID(r.Context(), id)
+	id, err := importedID(r.Context(), h.engine, id)
 	if err != nil {
 		return err
 	}
-	v, err := d.waitedToolTask(r, id)
+	v, err := h.waitedToolTask(r, id)
 	if err != nil {
 		return err
 	}
@@ -130,29 +128,29 @@ func (d *Server) getTaskStatus(w http.ResponseWriter, r *http.Request) error {
 
 // waitedToolTask reads a task that the caller sees, once it has ended or the
 // wait that the caller asked for is over.
-func (d *Server) waitedToolTask(r *http.Request, id string) (api.ToolTask, error) {
+func (h *toolTaskHandlers) waitedToolTask(r *http.Request, id string) (api.ToolTask, error) {
 	wait, err := httpio.Wait(r)
 	if err != nil {
 		return api.ToolTask{}, err
 	}
-	t, err := d.seenToolTask(r, id)
+	t, err := h.seenToolTask(r, id)
 	if err != nil {
 		return api.ToolTask{}, err
 	}
 	if wait > 0 && !t.Task.State.Terminal() {
-		ctx, cancel := d.untilStopped(r.Context())
+		ctx, cancel := httpio.Until(r.Context(), h.life)
 		defer cancel()
-		if t, err = d.cfg.ToolTasks.Wait(ctx, id, wait); err != nil {
+		if t, err = h.tools.tasks.Wait(ctx, id, wait); err != nil {
 			return api.ToolTask{}, err
 		}
 	}
-	return d.toolTaskView(r.Context(), &t)
+	return h.toolTaskView(r.Context(), &t)
 }
 
 // seenToolTask returns a task of a tool, or CodeNotFound in the same words for
 // one that is not there, is none of a tool, or is not for the caller to see.
-func (d *Server) seenToolTask(r *http.Request, id string) (gateway.ToolTask, error) {
-	tasks, err := d.toolTasksOr(signalbox.CodeNotFound)
+func (h *toolTaskHandlers) seenToolTask(r *http.Request, id string) (gateway.ToolTask, error) {
+	tasks, err := h.tools.toolTasksOr(signalbox.CodeNotFound)
 	if err != nil {
 		return gateway.ToolTask{}, err
 	}
@@ -178,9 +176,9 @@ func seesToolTask(who signalbox.Principal, t *signalbox.Task) bool {
 }
 
 // cancelToolTask is POST /api/tools/tasks/{id}/cancel.
-func (d *Server) cancelToolTask(w http.ResponseWriter, r *http.Request) error {
+func (h *toolTaskHandlers) cancelToolTask(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
-	t, err := d.seenToolTask(r, id)
+	t, err := h.seenToolTask(r, id)
 	if err != nil {
 		return err
 	}
@@ -190,24 +188,24 @@ func (d *Server) cancelToolTask(w http.ResponseWriter, r *http.Request) error {
 		return httpio.Refuse(signalbox.CodeForbidden, "show a token that has it, or that of who called the tool",
 			"to cancel what someone else asked for needs the scope %s, and %s has %s", signalbox.ScopeCancel, who.String(), access.ScopeWords(who.Scopes))
 	}
-	if t, err = d.cfg.ToolTasks.Cancel(r.Context(), id, who.String()); err != nil {
+	if t, err = h.tools.tasks.Cancel(r.Context(), id, who.String()); err != nil {
 		return err
 	}
 	if !own {
-		if err := d.audit.Write(r, signalbox.Audit{
+		if err := h.audit.Write(r, signalbox.Audit{
 			EventType: "task", Action: "cancel", AgentName: agentOf(&t.Task), Resource: id, Details: signalbox.AuditDetails(map[string]any{"owner": t.Task.Owner, "tool": t.Task.Tool}),
 		}); err != nil {
 			return err
 		}
 	}
 	if !t.Task.State.Terminal() {
-		ctx, stop := d.untilStopped(r.Context())
+		ctx, stop := httpio.Until(r.Context(), h.life)
 		defer stop()
-		if t, err = d.cfg.ToolTasks.Wait(ctx, id, d.cancelWait); err != nil {
+		if t, err = h.tools.tasks.Wait(ctx, id, h.cancelWait); err != nil {
 			return err
 		}
 	}
-	v, err := d.toolTaskView(r.Context(), &t)
+	v, err := h.toolTaskView(r.Context(), &t)
 	if err != nil {
 		return err
 	}
@@ -223,8 +221,8 @@ func (d *Server) cancelToolTask(w http.ResponseWriter, r *http.Request) error {
 var seedStatuses = []string{"pending", "running", "completed", "failed", "cancelled"}
 
 // toolTasks is GET /api/tools/tasks.
-func (d *Server) toolTasks(w http.ResponseWriter, r *http.Request) error {
-	tasks, err := d.toolTasksOr(signalbox.CodeNotFound)
+func (h *toolTaskHandlers) toolTasks(w http.ResponseWriter, r *http.Request) error {
+	tasks, err := h.tools.toolTasksOr(signalbox.CodeNotFound)
 	if err != nil {
 		return err
 	}
@@ -252,18 +250,18 @@ func (d *Server) toolTasks(w http.ResponseWriter, r *http.Request) error {
 
 // retryTool makes the call of an ended task of a tool anew. It goes through
 // the gateway as a new call does: what the tool asks for may have changed.
-func (d *Server) retryTool(w http.ResponseWriter, r *http.Request, t *signalbox.Task, edit api.RetryRequest) error {
-	call, err := d.callAgain(r, t, edit)
+func (h *toolTaskHandlers) retryTool(w http.ResponseWriter, r *http.Request, t *signalbox.Task, edit api.RetryRequest) error {
+	call, err := h.callAgain(r, t, edit)
 	if err != nil {
-		return d.refused(err)
+		return refused(h.metrics, err)
 	}
-	tasks, err := d.toolTasksOr(signalbox.CodeUnsupported)
+	tasks, err := h.tools.toolTasksOr(signalbox.CodeUnsupported)
 	if err != nil {
-		return d.refused(err)
+		return refused(h.metrics, err)
 	}
 	got, err := tasks.Submit(gateway.WithTrace(r.Context(), r.Header), call)
 	if err != nil {
-		return d.toolTaskError(r, err)
+		return h.toolTaskError(r, err)
 	}
 	if got.Replayed {
 		w.Header().Set("Idempotency-Replayed", "true")
@@ -276,7 +274,7 @@ func (d *Server) retryTool(w http.ResponseWriter, r *http.Request, t *signalbox.
 
 // callAgain makes the call that a task was, as its retrier may and wants to
 // make it.
-func (d *Server) callAgain(r *http.Request, t *signalbox.Task, edit api.RetryRequest) (call gateway.TaskCall, err error) {
+func (h *toolTaskHandlers) callAgain(r *http.Request, t *signalbox.Task, edit api.RetryRequest) (call gateway.TaskCall, err error) {
 	if who := access.CallerOf(r).Who; !who.Has(signalbox.ScopeTool) {
 		return call, httpio.Refuse(signalbox.CodeForbidden, "show a token that has it", "task %s is a call of a tool: to make it anew needs the scope %s, and %s has %s",
 			t.ID, signalbox.ScopeTool, who.String(), access.ScopeWords(who.Scopes))
@@ -296,7 +294,7 @@ func (d *Server) callAgain(r *http.Request, t *signalbox.Task, edit api.RetryReq
 			return call, httpio.Refuse(signalbox.CodeValidation, "call it with other arguments: POST /api/tools/{tool}/tasks", "task %s is a call of the tool %s, which has no %s", t.ID, t.Tool, f.name)
 		}
 	}
-	req, err := d.engine.Read().Request(r.Context(), t.ID)
+	req, err := h.engine.Read().Request(r.Context(), t.ID)
 	if err != nil {
 		return call, err
 	}
@@ -311,7 +309,7 @@ func (d *Server) callAgain(r *http.Request, t *signalbox.Task, edit api.RetryReq
 	if edit.TimeoutSeconds > 0 {
 		again.TimeoutMS = (time.Duration(edit.TimeoutSeconds) * time.Second).Milliseconds()
 	}
-	if call, err = d.taskCall(r, again); err != nil {
+	if call, err = h.taskCall(r, again); err != nil {
 		return call, err
 	}
 	call.Tool, call.RetryOf = t.Tool, t.ID
@@ -340,9 +338,9 @@ func plainToolTask(t *gateway.ToolTask) api.ToolTask {
 }
 
 // toolTaskView adds what lists leave out.
-func (d *Server) toolTaskView(ctx context.Context, t *gateway.ToolTask) (api.ToolTask, error) {
+func (h *toolTaskHandlers) toolTaskView(ctx context.Context, t *gateway.ToolTask) (api.ToolTask, error) {
 	v := plainToolTask(t)
-	got, err := d.engine.Read().Whole(ctx, v.ID)
+	got, err := h.engine.Read().Whole(ctx, v.ID)
 	if err != nil {
 		return v, err
 	}

@@ -19,12 +19,12 @@ import (
 
 // addCapacity tells of a running task what it waits for or holds at the tool
 // queues: a task that runs can stand still all the same.
-func (d *Server) addCapacity(out *api.Why, state signalbox.State, c access.Caller) {
-	if d.cfg.Tools == nil || state != signalbox.Working && state != signalbox.Cancelling {
+func (h *taskHandlers) addCapacity(out *api.Why, state signalbox.State, c access.Caller) {
+	if h.tools == nil || state != signalbox.Working && state != signalbox.Cancelling {
 		return
 	}
-	now := d.engine.Now()
-	queues := d.cfg.Tools.Queues()
+	now := h.engine.Now()
+	queues := h.tools.Queues()
 	for i := range queues {
 		q := &queues[i]
 		for _, w := range q.Waiters {
@@ -83,28 +83,28 @@ const whyTimeout = 1500 * time.Millisecond
 // addElsewhere tells of a task in flight what only other directors know: where
 // a call of a tool stands of which it is the task, or which it makes; an agent
 // calls tools at whichever director it reaches.
-func (d *Server) addElsewhere(ctx context.Context, out *api.Why, t *signalbox.Task) {
+func (h *taskHandlers) addElsewhere(ctx context.Context, out *api.Why, t *signalbox.Task) {
 	if !t.State.InFlight() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, whyTimeout)
 	defer cancel()
 	if t.Mode == signalbox.ModeTool {
-		if holder, elsewhere := d.otherHolder(ctx, t.Agent); elsewhere {
-			if got, ok := d.askWhy(ctx, holder, t.ID); ok && got.State == out.State {
+		if holder, elsewhere := h.forward.otherHolder(ctx, t.Agent); elsewhere {
+			if got, ok := h.askWhy(ctx, holder, t.ID); ok && got.State == out.State {
 				*out = got
 			}
 		}
 		return
 	}
-	if d.cfg.Tools == nil {
+	if h.tools == nil {
 		return
 	}
-	others := d.others(ctx)
+	others := h.forward.others(ctx)
 	said := make([]api.Why, len(others))
 	var asking sync.WaitGroup
 	for i := range others {
-		asking.Go(func() { said[i], _ = d.askWhy(ctx, others[i], t.ID) })
+		asking.Go(func() { said[i], _ = h.askWhy(ctx, others[i], t.ID) })
 	}
 	asking.Wait()
 	for i := range said {
@@ -112,10 +112,10 @@ func (d *Server) addElsewhere(ctx context.Context, out *api.Why, t *signalbox.Ta
 	}
 }
 
-func (d *Server) askWhy(ctx context.Context, other store.Director, id string) (got api.Why, ok bool) {
-	err := d.ask(ctx, other, httpio.Outgoing{Method: http.MethodGet, Path: taskURL(id) + "/why"}, 0, &got)
+func (h *taskHandlers) askWhy(ctx context.Context, other store.Director, id string) (got api.Why, ok bool) {
+	err := h.forward.ask(ctx, other, httpio.Outgoing{Method: http.MethodGet, Path: taskURL(id) + "/why"}, 0, &got)
 	if err != nil && ctx.Err() == nil {
-		d.log.Debug("another director did not say why", "queue_id", id, "director", other.ID, "error", err)
+		h.log.Debug("another director did not say why", "queue_id", id, "director", other.ID, "error", err)
 	}
 	return got, err == nil
 }

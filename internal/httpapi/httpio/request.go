@@ -1,6 +1,7 @@
 package httpio
 
 import (
+	"context"
 	"mime"
 	"net/http"
 	"strings"
@@ -50,4 +51,15 @@ func CheckMedia(r *http.Request) error {
 		return signalbox.Errorf(signalbox.CodeUnsupportedMedia, "the body has no content type; it must be application/json")
 	}
 	return signalbox.Errorf(signalbox.CodeUnsupportedMedia, "the content type must be application/json, not %q", Clip(strings.Join(given, ", ")))
+}
+
+// Until returns a context that also ends when life does: then long polls answer
+// with what there is.
+func Until(ctx, life context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	unlink := context.AfterFunc(life, cancel)
+	return ctx, func() {
+		unlink()
+		cancel()
+	}
 }

@@ -1,0 +1,206 @@
+package httpapi
+
+import (
+	"sync"
+
+	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+)
+
+// handlers answer the routes, a noun each.
+type handlers struct {
+	submits    *submitHandlers
+	queues     *queueHandlers
+	tasks      *taskHandlers
+	outputs    *outputHandlers
+	pauses     *pauseHandlers
+	searches   *searchHandler
+	bulk       *bulkHandler
+	transfers  *transferHandlers
+	events     *eventHandlers
+	activities *activityHandlers
+	agents     *agentHandlers
+	pulls      *pullHandlers
+	lanes      *laneHandlers
+	calls      *callHandlers
+	terminals  *terminalHandlers
+	sessions   *sessionHandlers
+	schedules  *scheduleHandlers
+	tools      *toolHandlers
+	toolTasks  *toolTaskHandlers
+	pages      *pageHandlers
+	directors  *directorHandlers
+	doctor     *doctorHandlers
+	status     *statusHandlers
+
+	logins      *access.Logins
+	credentials *access.Credentials
+	audit       *access.AuditLog
+	gate        *access.Gate
+}
+
+// newHandlers makes the handlers of a server, whose parts are there.
+func (d *Server) newHandlers() *handlers {
+	cfg, e := &d.cfg, d.engine
+	forward := newForwarder(cfg.Peers, e, cfg.Log, d.life)
+	outputs := &outputHandlers{engine: e, runs: d.runs, forward: forward, streams: &d.streams, log: cfg.Log, life: d.life}
+	tools := &toolHandlers{
+		tools: cfg.Tools, server: cfg.MCP, tasks: cfg.ToolTasks, toolsOnly: cfg.ToolsOnly, agentName: cfg.AgentName, engine: e,
+		forward: forward, traces: cfg.Traces, streams: &d.streams, log: cfg.Log, life: d.life,
+	}
+	toolTasks := &toolTaskHandlers{tools: tools, engine: e, audit: d.audit, metrics: cfg.Metrics, life: d.life, cancelWait: cancelWait}
+	tasks := &taskHandlers{
+		engine: e, audit: d.audit, tools: cfg.Tools, toolTasks: cfg.ToolTasks, forward: forward, log: cfg.Log, life: d.life, cancelWait: cancelWait,
+	}
+	schedules := &scheduleHandlers{schedules: cfg.Schedules, engine: e, audit: d.audit}
+	directors := &directorHandlers{peers: cfg.Peers, engine: e, version: cfg.Version, started: d.started}
+	return &handlers{
+		submits:   &submitHandlers{engine: e, metrics: cfg.Metrics, calls: toolTasks},
+		queues:    &queueHandlers{engine: e, gate: d.gate, peers: cfg.Peers},
+		tasks:     tasks,
+		outputs:   outputs,
+		pauses:    &pauseHandlers{engine: e, audit: d.audit},
+		searches:  &searchHandler{engine: e, projection: d.projection},
+		bulk:      &bulkHandler{engine: e, audit: d.audit, tasks: tasks, calls: toolTasks},
+		transfers: &transferHandlers{engine: e},
+		events: &eventHandlers{
+			engine: e, gate: d.gate, runs: d.runs, forward: forward, outputs: outputs, feed: d.feed, streams: &d.streams, log: cfg.Log, life: d.life,
+		},
+		activities: &activityHandlers{engine: e},
+		agents: newAgentHandlers(&agentHandlers{
+			engine: e, audit: d.audit, runs: d.runs, pull: cfg.Pull, terminals: d.terminals, forward: forward, log: cfg.Log, lookup: systemLookup,
+		}),
+		pulls: &pullHandlers{pull: cfg.Pull, forward: forward, life: d.life},
+		lanes: &laneHandlers{engine: e, audit: d.audit},
+		calls: &callHandlers{
+			engine: e, metrics: cfg.Metrics, outputs: outputs, feed: d.feed, streams: &d.streams, log: cfg.Log, life: d.life,
+		},
+		terminals: &terminalHandlers{engine: e, terminals: d.terminals, forward: forward},
+		sessions:  &sessionHandlers{engine: e, audit: d.audit},
+		schedules: schedules,
+		tools:     tools,
+		toolTasks: toolTasks,
+		pages:     &pageHandlers{cfg.Pages},
+		directors: directors,
+		doctor: &doctorHandlers{
+			checks: cfg.Doctor, toolsOnly: cfg.ToolsOnly, tools: cfg.Tools, engine: e, identity: d.identity, directors: directors, forward: forward,
+			draining: &d.draining, version: cfg.Version, started: d.started, log: cfg.Log,
+		},
+		status: &statusHandlers{
+			engine: e, identity: d.identity, projection: d.projection, schedules: schedules, peers: cfg.Peers, scrape: cfg.Metrics,
+			openapi:  sync.OnceValues(func() ([]byte, error) { return describe(cfg.Version, d.served()) }),
+			draining: &d.draining, version: cfg.Version, started: d.started, log: cfg.Log,
+		},
+		logins:      access.NewLogins(d.identity, d.audit, e.Now),
+		credentials: access.NewCredentials(d.identity, d.audit),
+		audit:       d.audit,
+		gate:        d.gate,
+	}
+}
+
+// endpoint is what the director has for a route of api.Routes.
+type endpoint struct {
+	handle httpio.Handler
+	narrow access.Narrowing // for callers that are limited to some agents; admins have no limits
+	// lasting answers may take long. They end when what their caller showed is
+	// no longer in force, not only when it comes again.
+	lasting bool
+	gateway bool // a gateway alone has it, too
+}
+
+// endpoints has one endpoint for each route, by the route's name. Figures of the
+// whole (depth, counts, positions) are shown to callers with limits, too.
+func (h *handlers) endpoints() map[string]endpoint {
+	return map[string]endpoint{
+		"submit":     {handle: h.submits.submit, narrow: access.ByHandler},
+		"submitTask": {handle: h.submits.submitTask, narrow: access.ByHandler},
+		"queue":      {handle: h.queues.queue, narrow: access.ByHandler},
+		"task":       {handle: h.tasks.task, narrow: access.OfTask, lasting: true},
+		"find":       {handle: h.queues.find, narrow: access.ByHandler},
+		"cancel":     {handle: h.tasks.cancel, narrow: access.OfTask},
+		"retry":      {handle: h.submits.retry, narrow: access.OfTask},
+		"why":        {handle: h.tasks.why, narrow: access.OfTask},
+		"output":     {handle: h.outputs.output, narrow: access.OfTask, lasting: true},
+		"pause":      {handle: h.pauses.pause},
+		"resume":     {handle: h.pauses.resume},
+		"history":    {handle: h.queues.history, narrow: access.ByHandler},
+		"search":     {handle: h.searches.search, narrow: access.ByHandler},
+		"bulk":       {handle: h.bulk.bulk, narrow: access.ByHandler},
+		"export":     {handle: h.transfers.export},
+		"import":     {handle: h.transfers.importTasks},
+
+		"events":     {handle: h.events.events, narrow: access.ByHandler, lasting: true},
+		"live":       {handle: h.status.live, narrow: access.ByHandler, lasting: true},
+		"activities": {handle: h.activities.activities, narrow: access.ByHandler},
+		"activity":   {handle: h.activities.activity, narrow: access.OfTask},
+
+		"agents":         {handle: h.agents.agents, narrow: access.ByHandler},
+		"registerAgent":  {handle: h.agents.registerAgent, narrow: access.ByHandler},
+		"heartbeat":      {handle: h.agents.heartbeat, narrow: access.OfAgent},
+		"claim":          {handle: h.pulls.claim, narrow: access.OfAgent, lasting: true},
+		"report":         {handle: h.pulls.report, narrow: access.OfAgent},
+		"removeAgent":    {handle: h.agents.removeAgent},
+		"clearLane":      {handle: h.lanes.clearLane, narrow: access.OfAgent},
+		"releaseLane":    {handle: h.lanes.releaseLane, narrow: access.OfAgent},
+		"lane":           {handle: h.lanes.lane, narrow: access.OfAgent},
+		"chat":           {handle: h.calls.chat, narrow: access.OfAgent, lasting: true},
+		"bypass":         {handle: h.calls.bypass, narrow: access.OfAgent, lasting: true},
+		"openTerminal":   {handle: h.terminals.openTerminal, narrow: access.OfAgent},
+		"terminal":       {handle: h.terminals.terminal, narrow: access.Free}, // its ticket was given to one that may
+		"sessions":       {handle: h.sessions.sessions, narrow: access.ByHandler},
+		"archiveSession": {handle: h.sessions.archiveSession, narrow: access.ByHandler},
+		"restoreSession": {handle: h.sessions.restoreSession, narrow: access.ByHandler},
+
+		"schedules":       {handle: h.schedules.list, narrow: access.ByHandler},
+		"createSchedule":  {handle: h.schedules.createSchedule, narrow: access.ByHandler},
+		"schedule":        {handle: h.schedules.schedule, narrow: access.ByHandler},
+		"putSchedule":     {handle: h.schedules.putSchedule, narrow: access.ByHandler},
+		"removeSchedule":  {handle: h.schedules.removeSchedule, narrow: access.ByHandler},
+		"enableSchedule":  {handle: h.schedules.enableSchedule, narrow: access.ByHandler},
+		"disableSchedule": {handle: h.schedules.disableSchedule, narrow: access.ByHandler},
+		"triggerSchedule": {handle: h.schedules.triggerSchedule, narrow: access.ByHandler},
+		"executions":      {handle: h.schedules.executions, narrow: access.ByHandler},
+		"checkCron":       {handle: h.schedules.checkCron, narrow: access.Free},
+
+		"tools":          {handle: h.tools.list, narrow: access.Free, gateway: true},
+		"toolQueues":     {handle: h.tools.toolQueues, narrow: access.ByHandler, gateway: true},
+		"callTool":       {handle: h.tools.callTool, narrow: access.Free, lasting: true, gateway: true},
+		"createToolTask": {handle: h.toolTasks.createToolTask, narrow: access.Free, gateway: true},
+		"toolTasks":      {handle: h.toolTasks.toolTasks, narrow: access.ByHandler, gateway: true},
+		"toolTask":       {handle: h.toolTasks.toolTask, narrow: access.ByHandler, lasting: true, gateway: true},
+		"cancelToolTask": {handle: h.toolTasks.cancelToolTask, narrow: access.ByHandler, gateway: true},
+		"getTaskStatus":  {handle: h.toolTasks.getTaskStatus, narrow: access.ByHandler, gateway: true},
+		"mcp":            {handle: h.tools.mcp, narrow: access.Free, lasting: true, gateway: true},
+		"mcpStream":      {handle: h.tools.mcp, narrow: access.Free, lasting: true, gateway: true},
+		"mcpEnd":         {handle: h.tools.mcp, narrow: access.Free, gateway: true},
+
+		"audit":       {handle: h.audit.List},
+		"auditHead":   {handle: h.audit.Head},
+		"me":          {handle: h.logins.Me, narrow: access.Free, gateway: true},
+		"prove":       {handle: h.gate.Prove, narrow: access.Free, gateway: true},
+		"login":       {handle: h.logins.Login, narrow: access.Free},
+		"useLink":     {handle: h.logins.UseLink, narrow: access.Free},
+		"makeLink":    {handle: h.logins.MakeLink},
+		"logout":      {handle: h.logins.Logout, narrow: access.Free},
+		"loginPage":   {handle: h.logins.Page, narrow: access.Free},
+		"loginScript": {handle: h.logins.Script, narrow: access.Free},
+		"tokens":      {handle: h.credentials.Tokens},
+		"createToken": {handle: h.logins.Fresh(h.credentials.CreateToken)},
+		"revokeToken": {handle: h.logins.Fresh(h.credentials.RevokeToken)},
+		"users":       {handle: h.credentials.Users},
+		"putUser":     {handle: h.logins.Fresh(h.credentials.PutUser)},
+		"removeUser":  {handle: h.logins.Fresh(h.credentials.RemoveUser)},
+
+		"home":  {handle: h.pages.home, narrow: access.Free},
+		"page":  {handle: h.pages.page, narrow: access.Free},
+		"asset": {handle: h.pages.page, narrow: access.Free},
+
+		"directors": {handle: h.directors.directors, narrow: access.ByHandler},
+		"doctor":    {handle: h.doctor.doctor, narrow: access.Free, gateway: true},
+		"status":    {handle: h.status.status, narrow: access.Free},
+		"openapi":   {handle: h.status.describe, narrow: access.Free, gateway: true},
+		"healthz":   {handle: h.status.healthz, narrow: access.Free, gateway: true},
+		"readyz":    {handle: h.status.readyz, narrow: access.Free, gateway: true},
+		"metrics":   {handle: h.status.metrics, gateway: true},
+	}
+}
