@@ -34,7 +34,7 @@ type activityFilter struct {
 }
 
 func (f *activityFilter) takes(t *signalbox.Task) bool {
-	return (f.agent == "" || agentOf(t) == f.agent) && (f.kind == "" || activityType(t) == f.kind) &&
+	return (f.agent == "" || view.AgentOf(t) == f.agent) && (f.kind == "" || activityType(t) == f.kind) &&
 		(f.state == "" || activityState(t.State) == f.state) && f.who.SeesTask(t)
 }
 
@@ -275,8 +275,8 @@ const (
 // activityView is a task in the words of the seed's activity stream.
 func activityView(t *signalbox.Task) api.Activity {
 	v := api.Activity{
-		ID: t.ID, Type: activityType(t), State: activityState(t.State), AgentName: agentOf(t), ParentActivityID: t.ParentID,
-		TriggeredBy: seedSource(t), RelatedExecutionID: t.ID, CreatedAt: t.CreatedAt, CompletedAt: view.Time(t.EndedAt),
+		ID: t.ID, Type: activityType(t), State: activityState(t.State), AgentName: view.AgentOf(t), ParentActivityID: t.ParentID,
+		TriggeredBy: view.SeedSource(t), RelatedExecutionID: t.ID, CreatedAt: t.CreatedAt, CompletedAt: view.Time(t.EndedAt),
 		Details: api.ActivityDetails{
 			ExecutionID: t.ID, QueueStatus: t.QueueStatus(), WasQueued: t.WasQueued(), Message: t.Preview,
 			Tool: t.Tool, SessionID: t.SessionID, Job: t.SourceJob, Depth: t.Depth, Reason: string(t.Reason),

@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/forward"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/terminal"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
@@ -24,7 +25,7 @@ type agentHandlers struct {
 	runs      Runs
 	pull      Pull // nil: no agent can pull
 	terminals *terminal.Terminals
-	forward   *forwarder
+	forward   *forward.Forwarder
 	log       *slog.Logger
 	lookup    lookup
 	names     agentNames
@@ -82,7 +83,7 @@ func (h *agentHandlers) agentViews(ctx context.Context, rows []signalbox.Agent) 
 		views[i] = view.Agent(&rows[i], live[rows[i].Name], running[rows[i].Name])
 		views[i].Waiting = waiting[i]
 		views[i].Terminals = h.terminals.Of(rows[i].Name)
-		h.forward.ofOther(&views[i])
+		h.forward.OfOther(&views[i])
 	}
 	slices.SortFunc(views, func(a, b api.Agent) int { return strings.Compare(a.Name, b.Name) })
 	return views, nil
@@ -160,14 +161,14 @@ func (h *agentHandlers) heartbeat(w http.ResponseWriter, r *http.Request) error 
 // passBeat tells the director that dispatches to an agent what it said. Where
 // that one does not hear it, it finds out by itself.
 func (h *agentHandlers) passBeat(ctx context.Context, name string, beat api.Heartbeat) {
-	holder, elsewhere := h.forward.otherHolder(ctx, name)
+	holder, elsewhere := h.forward.HolderElsewhere(ctx, name)
 	if !elsewhere {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, beatPassTimeout)
 	defer cancel()
 	q := httpio.Outgoing{Method: http.MethodPost, Path: "/api/agents/" + name + "/heartbeat", Body: beat}
-	if err := h.forward.ask(ctx, holder, q, 0, &api.HeartbeatAnswer{}); err != nil {
+	if err := h.forward.Ask(ctx, holder, q, 0, &api.HeartbeatAnswer{}); err != nil {
 		h.log.Debug("what an agent said was not passed on", "agent", name, "director", holder.ID, "error", err)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/stream"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
 
 // call is a request that makes a task and waits for its end: a chat or a
@@ -32,8 +34,8 @@ type call struct {
 type callHandlers struct {
 	engine  *engine.Engine
 	metrics Metrics
-	outputs *outputHandlers
-	feed    *feed
+	outputs *stream.Outputs
+	feed    *stream.Feed
 	callers callers
 	streams *httpio.Streams
 	log     *slog.Logger
@@ -133,7 +135,7 @@ func (h *callHandlers) newCall(r *http.Request, mode signalbox.Mode, onDisconnec
 	if err != nil {
 		return nil, err
 	}
-	key, err := idempotencyKey(r)
+	key, err := httpio.IdempotencyKey(r)
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +162,7 @@ func sourceOf(who signalbox.Principal) signalbox.Source {
 
 // promptOf joins the two names of what is to be done.
 func promptOf(prompt, message string) (string, error) {
-	return eitherName("prompt", prompt, "message", message)
+	return httpio.EitherName("prompt", prompt, "message", message)
 }
 
 // name is the word for such calls in the log.
@@ -174,7 +176,7 @@ func (c *call) name() string {
 // call stores the task of a call and answers as its caller prefers. From then
 // on every answer names the task.
 func (h *callHandlers) call(w http.ResponseWriter, r *http.Request, c *call) error {
-	streams := wantsStream(r) && !c.prefer.async()
+	streams := httpio.WantsStream(r) && !c.prefer.async()
 	if streams { // before the task is stored: afterwards there is no refusal
 		leave, err := h.streams.Reserve()
 		if err != nil {
@@ -190,7 +192,7 @@ func (h *callHandlers) call(w http.ResponseWriter, r *http.Request, c *call) err
 	}
 	t := &got.Task
 	w.Header().Set(queueIDHeader, t.ID)
-	w.Header().Set("Location", taskURL(t.ID))
+	w.Header().Set("Location", view.TaskURL(t.ID))
 	if got.Replayed {
 		w.Header().Set("Idempotency-Replayed", "true")
 	} else { // in the seed's words
@@ -208,5 +210,3 @@ func (h *callHandlers) call(w http.ResponseWriter, r *http.Request, c *call) err
 
 // queueIDHeader names the task on every answer to a call that stored one.
 const queueIDHeader = "X-Signalbox-Queue-Id"
-
-func taskURL(id string) string { return "/api/queue/" + id }

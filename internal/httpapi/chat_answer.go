@@ -23,7 +23,7 @@ func refView(t *signalbox.Task) api.ExecutionRef {
 func acceptedView(c *call, t *signalbox.Task, pos store.Position, eta *engine.ETA, message string) api.ChatAccepted {
 	v := api.ChatAccepted{
 		Agent: c.agent, Execution: refView(t), State: string(t.State), SessionID: t.SessionID, ETA: view.ETA(eta),
-		URL: taskURL(t.ID), Message: message,
+		URL: view.TaskURL(t.ID), Message: message,
 	}
 	if t.State == signalbox.Pending && (t.QueuedAs > 0 || t.Claims > 0) {
 		v.Position = pos.N // one for whom a slot was free stands in no line, though its claim takes a moment
@@ -105,7 +105,7 @@ func failedEnd(c *call, t *signalbox.Task) ending {
 		Error: string(t.Reason), Code: string(t.Reason), Agent: c.agent, Message: message, State: string(t.State), Execution: &ref,
 		// What never ran can be sent again; what ran may have had effects.
 		Retryable: t.StartedAt.IsZero() && t.Reason != signalbox.ReasonRejected && t.Reason != signalbox.ReasonCancelled,
-		Hint:      "GET " + taskURL(t.ID) + " has what it left behind; POST " + taskURL(t.ID) + "/retry runs it anew",
+		Hint:      "GET " + view.TaskURL(t.ID) + " has what it left behind; POST " + view.TaskURL(t.ID) + "/retry runs it anew",
 	}
 	if t.Reason == signalbox.ReasonWaitTimeout {
 		e.Hint = "try again later, wait longer with wait_timeout, or wait in the backlog with overflow persist"
@@ -128,7 +128,7 @@ func (h *callHandlers) callRefused(w http.ResponseWriter, r *http.Request, c *ca
 	case signalbox.CodeQueueFull:
 		err = h.full(r.Context(), c, &end)
 	case signalbox.CodeAgentDown:
-		end.body.RetryAfter, err = defaultRetryAfter, nil
+		end.body.RetryAfter, err = view.DefaultRetryAfter, nil
 	case signalbox.CodeCallCycle, signalbox.CodeCallDepth, signalbox.CodeUnsupported:
 		err = nil
 	}
@@ -148,13 +148,13 @@ func (h *callHandlers) busy(ctx context.Context, c *call, end *ending) error {
 		end.status = http.StatusTooManyRequests
 		end.body.Error = "Bypass is full"
 		end.body.Message = fmt.Sprintf("%s (%d of its isolated executions run now)", end.body.Message, len(lane.Isolated))
-		end.body.RetryAfter = defaultRetryAfter
+		end.body.RetryAfter = view.DefaultRetryAfter
 		return nil
 	}
 	end.body.Error = "Agent is busy"
-	end.body.RetryAfter = retryAfter(ctx, h.engine, signalbox.AgentQueue(c.agent))
+	end.body.RetryAfter = view.RetryAfter(ctx, h.engine, signalbox.AgentQueue(c.agent))
 	if len(lane.Running) > 0 {
-		v := executionView(&lane.Running[0])
+		v := view.Execution(&lane.Running[0])
 		end.body.Current = &v
 	}
 	return nil
@@ -173,7 +173,7 @@ func (h *callHandlers) full(ctx context.Context, c *call, end *ending) error {
 		end.body.Hint = "try again later, or wait in the backlog with overflow persist"
 	}
 	end.body.QueueLen = &n
-	end.body.RetryAfter = retryAfter(ctx, h.engine, signalbox.AgentQueue(c.agent))
+	end.body.RetryAfter = view.RetryAfter(ctx, h.engine, signalbox.AgentQueue(c.agent))
 	return nil
 }
 

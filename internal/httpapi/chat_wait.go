@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/gateway/queuetools"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/stream"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
@@ -80,7 +81,7 @@ func (h *callHandlers) answerEarly(w http.ResponseWriter, r *http.Request, c *ca
 	if applied != "" {
 		w.Header().Set("Preference-Applied", applied)
 	}
-	return httpio.Answer(w, http.StatusAccepted, acceptedView(c, t, pos, h.engine.ETA(r.Context(), t, pos), why+": ask for its end at "+taskURL(t.ID)+"?wait=5m"))
+	return httpio.Answer(w, http.StatusAccepted, acceptedView(c, t, pos, h.engine.ETA(r.Context(), t, pos), why+": ask for its end at "+view.TaskURL(t.ID)+"?wait=5m"))
 }
 
 // placeOf is the place in line of a task, zero where it does not wait.
@@ -135,10 +136,6 @@ func (c *callers) join(id string) (leave func() (last bool)) {
 	}
 }
 
-// coalesce is how often at most a stream tells of what changes all the time:
-// places in line and output.
-const coalesce = 200 * time.Millisecond
-
 // chatOutput is the data of the event "output" of a call's stream.
 type chatOutput struct {
 	After     int64  `json:"after"` // position of text in the whole log
@@ -155,7 +152,7 @@ type callStream struct {
 	task     signalbox.Task
 	place    api.ChatPosition // as last told
 	started  bool             // as last told
-	touched  touch            // the last change of its queue that place takes into account
+	touched  stream.Touch     // the last change of its queue that place takes into account
 	lastLook time.Time
 }
 
@@ -191,7 +188,7 @@ func (s *callStream) run(ctx context.Context, w http.ResponseWriter, got engine.
 	}
 	signs, stop := s.calls.engine.WatchTask(got.Task.ID)
 	defer stop()
-	journal, leave := s.calls.feed.join()
+	journal, leave := s.calls.feed.Join()
 	defer leave()
 	output := s.calls.followOutput(ctx, got.Task.ID)
 	if err := s.look(ctx, true); err != nil {
@@ -212,7 +209,7 @@ func (s *callStream) follow(ctx context.Context, signs, journal <-chan struct{},
 		case <-journal:
 			if !armed && s.task.State == signalbox.Pending {
 				armed = true
-				due.Reset(max(0, coalesce-time.Since(s.lastLook)))
+				due.Reset(max(0, stream.Coalesce-time.Since(s.lastLook)))
 			}
 		case <-due.C:
 			armed = false
@@ -265,7 +262,7 @@ func (s *callStream) look(ctx context.Context, anew bool) error {
 }
 
 func (s *callStream) tellPlace(ctx context.Context, anew bool) error {
-	touched := s.calls.feed.touched(s.task.Queue)
+	touched := s.calls.feed.Touched(s.task.Queue)
 	if touched == s.touched && !anew {
 		return nil
 	}
@@ -295,11 +292,11 @@ type outputPart struct {
 func (h *callHandlers) followOutput(ctx context.Context, id string) <-chan outputPart {
 	parts := make(chan outputPart)
 	go func() {
-		l := h.outputs.logOf(id)
-		defer l.close()
+		l := h.outputs.Log(id)
+		defer l.Close()
 		after := int64(0)
 		for ctx.Err() == nil {
-			out, err := l.next(ctx, after, httpio.KeepAliveEvery, nil)
+			out, err := l.Next(ctx, after, httpio.KeepAliveEvery, nil)
 			if err == nil && out.Text == "" && !out.Done && !out.Truncated {
 				continue
 			}

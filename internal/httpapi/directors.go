@@ -13,6 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/forward"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/store"
@@ -20,7 +21,7 @@ import (
 
 // directorHandlers list the directors over the store, and compare them.
 type directorHandlers struct {
-	peers   Peers // nil: there is none but this
+	peers   forward.Peers // nil: there is none but this
 	engine  *engine.Engine
 	version string
 	started time.Time

@@ -19,7 +19,7 @@
 //
 // # Streams
 //
-// One goroutine tails the journal for all readers of GET /api/events (feed).
+// One goroutine tails the journal for all readers of GET /api/events (stream.Feed).
 // It keeps the newest entries in a ring; older ones are read from the store. A
 // reader holds one batch at a time and ends when a write takes longer than
 // httpio.WriteTimeout. A stream has no gaps, or says reset.
@@ -27,12 +27,13 @@
 // # Other directors
 //
 // Over PostgreSQL or Redis any director answers for any task. What only one of
-// them knows is asked of it, as the caller who asks (others.go): either its
+// them knows is asked of it, as the caller who asks (forward): either its
 // answer becomes a part of ours, or the request is passed on whole.
 //
 // # Packages
 //
-// httpio reads requests and writes answers. view shows rows as wire types. live
-// is the projection behind GET /api/live, and terminal the WebSockets to agents.
-// apitest is the fixture of the tests.
+// httpio reads requests and writes answers. access decides who may do what. view
+// shows rows as wire types. live is the projection behind GET /api/live, stream
+// has events and output, schedules the schedules, and terminal the WebSockets to
+// agents. forward asks other directors. apitest is the fixture of the tests.
 package httpapi

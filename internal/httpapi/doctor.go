@@ -16,6 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/forward"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/identity"
@@ -37,7 +38,7 @@ type doctorHandlers struct {
 	engine    *engine.Engine
 	identity  *identity.Keeper
 	directors *directorHandlers
-	forward   *forwarder
+	forward   *forward.Forwarder
 	draining  *atomic.Bool
 	version   string
 	started   time.Time
@@ -262,7 +263,7 @@ func (h *doctorHandlers) checkExecutors(ctx context.Context) []api.Check {
 	var out []api.Check
 	for _, a := range h.engine.LiveAgents() {
 		kind, own := signalbox.ExecutorKind(a.Name)
-		if !own || !h.forward.ownExecutor(a.Name) { // each director looks at its own
+		if !own || !h.forward.OwnExecutor(a.Name) { // each director looks at its own
 			continue
 		}
 		if a.Message != "" {

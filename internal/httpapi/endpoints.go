@@ -4,7 +4,10 @@ import (
 	"sync"
 
 	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/forward"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/schedules"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/stream"
 )
 
 // handlers answer the routes, a noun each.
@@ -12,12 +15,12 @@ type handlers struct {
 	submits    *submitHandlers
 	queues     *queueHandlers
 	tasks      *taskHandlers
-	outputs    *outputHandlers
+	outputs    *stream.Outputs
 	pauses     *pauseHandlers
 	searches   *searchHandler
 	bulk       *bulkHandler
 	transfers  *transferHandlers
-	events     *eventHandlers
+	events     *stream.Events
 	activities *activityHandlers
 	agents     *agentHandlers
 	pulls      *pullHandlers
@@ -25,7 +28,7 @@ type handlers struct {
 	calls      *callHandlers
 	terminals  *terminalHandlers
 	sessions   *sessionHandlers
-	schedules  *scheduleHandlers
+	schedules  *schedules.Handlers
 	tools      *toolHandlers
 	toolTasks  *toolTaskHandlers
 	pages      *pageHandlers
@@ -42,8 +45,8 @@ type handlers struct {
 // newHandlers makes the handlers of a server, whose parts are there.
 func (d *Server) newHandlers() *handlers {
 	cfg, e := &d.cfg, d.engine
-	forward := newForwarder(cfg.Peers, e, cfg.Log, d.life)
-	outputs := &outputHandlers{engine: e, runs: d.runs, forward: forward, streams: &d.streams, log: cfg.Log, life: d.life}
+	forward := forward.New(cfg.Peers, e, cfg.Log, d.life)
+	outputs := &stream.Outputs{Engine: e, Runs: d.runs, Forwarder: forward, Streams: &d.streams, Logger: cfg.Log, Life: d.life}
 	tools := &toolHandlers{
 		tools: cfg.Tools, server: cfg.MCP, tasks: cfg.ToolTasks, toolsOnly: cfg.ToolsOnly, agentName: cfg.AgentName, engine: e,
 		forward: forward, traces: cfg.Traces, streams: &d.streams, log: cfg.Log, life: d.life,
@@ -52,7 +55,7 @@ func (d *Server) newHandlers() *handlers {
 	tasks := &taskHandlers{
 		engine: e, audit: d.audit, tools: cfg.Tools, toolTasks: cfg.ToolTasks, forward: forward, log: cfg.Log, life: d.life, cancelWait: cancelWait,
 	}
-	schedules := &scheduleHandlers{schedules: cfg.Schedules, engine: e, audit: d.audit}
+	schedules := &schedules.Handlers{Scheduler: cfg.Schedules, Engine: e, Audit: d.audit}
 	directors := &directorHandlers{peers: cfg.Peers, engine: e, version: cfg.Version, started: d.started}
 	return &handlers{
 		submits:   &submitHandlers{engine: e, metrics: cfg.Metrics, calls: toolTasks},
@@ -63,8 +66,8 @@ func (d *Server) newHandlers() *handlers {
 		searches:  &searchHandler{engine: e, projection: d.projection},
 		bulk:      &bulkHandler{engine: e, audit: d.audit, tasks: tasks, calls: toolTasks},
 		transfers: &transferHandlers{engine: e},
-		events: &eventHandlers{
-			engine: e, gate: d.gate, runs: d.runs, forward: forward, outputs: outputs, feed: d.feed, streams: &d.streams, log: cfg.Log, life: d.life,
+		events: &stream.Events{
+			Engine: e, Gate: d.gate, Runs: d.runs, Forwarder: forward, Tails: outputs, Journal: d.feed, Streams: &d.streams, Logger: cfg.Log, Life: d.life,
 		},
 		activities: &activityHandlers{engine: e},
 		agents: newAgentHandlers(&agentHandlers{
@@ -120,7 +123,7 @@ func (h *handlers) endpoints() map[string]endpoint {
 		"cancel":     {handle: h.tasks.cancel, narrow: access.OfTask},
 		"retry":      {handle: h.submits.retry, narrow: access.OfTask},
 		"why":        {handle: h.tasks.why, narrow: access.OfTask},
-		"output":     {handle: h.outputs.output, narrow: access.OfTask, lasting: true},
+		"output":     {handle: h.outputs.Serve, narrow: access.OfTask, lasting: true},
 		"pause":      {handle: h.pauses.pause},
 		"resume":     {handle: h.pauses.resume},
 		"history":    {handle: h.queues.history, narrow: access.ByHandler},
@@ -129,7 +132,7 @@ func (h *handlers) endpoints() map[string]endpoint {
 		"export":     {handle: h.transfers.export},
 		"import":     {handle: h.transfers.importTasks},
 
-		"events":     {handle: h.events.events, narrow: access.ByHandler, lasting: true},
+		"events":     {handle: h.events.Serve, narrow: access.ByHandler, lasting: true},
 		"live":       {handle: h.status.live, narrow: access.ByHandler, lasting: true},
 		"activities": {handle: h.activities.activities, narrow: access.ByHandler},
 		"activity":   {handle: h.activities.activity, narrow: access.OfTask},
@@ -151,16 +154,16 @@ func (h *handlers) endpoints() map[string]endpoint {
 		"archiveSession": {handle: h.sessions.archiveSession, narrow: access.ByHandler},
 		"restoreSession": {handle: h.sessions.restoreSession, narrow: access.ByHandler},
 
-		"schedules":       {handle: h.schedules.list, narrow: access.ByHandler},
-		"createSchedule":  {handle: h.schedules.createSchedule, narrow: access.ByHandler},
-		"schedule":        {handle: h.schedules.schedule, narrow: access.ByHandler},
-		"putSchedule":     {handle: h.schedules.putSchedule, narrow: access.ByHandler},
-		"removeSchedule":  {handle: h.schedules.removeSchedule, narrow: access.ByHandler},
-		"enableSchedule":  {handle: h.schedules.enableSchedule, narrow: access.ByHandler},
-		"disableSchedule": {handle: h.schedules.disableSchedule, narrow: access.ByHandler},
-		"triggerSchedule": {handle: h.schedules.triggerSchedule, narrow: access.ByHandler},
-		"executions":      {handle: h.schedules.executions, narrow: access.ByHandler},
-		"checkCron":       {handle: h.schedules.checkCron, narrow: access.Free},
+		"schedules":       {handle: h.schedules.List, narrow: access.ByHandler},
+		"createSchedule":  {handle: h.schedules.Create, narrow: access.ByHandler},
+		"schedule":        {handle: h.schedules.Get, narrow: access.ByHandler},
+		"putSchedule":     {handle: h.schedules.Put, narrow: access.ByHandler},
+		"removeSchedule":  {handle: h.schedules.Remove, narrow: access.ByHandler},
+		"enableSchedule":  {handle: h.schedules.Enable, narrow: access.ByHandler},
+		"disableSchedule": {handle: h.schedules.Disable, narrow: access.ByHandler},
+		"triggerSchedule": {handle: h.schedules.Trigger, narrow: access.ByHandler},
+		"executions":      {handle: h.schedules.Executions, narrow: access.ByHandler},
+		"checkCron":       {handle: h.schedules.CheckCron, narrow: access.Free},
 
 		"tools":          {handle: h.tools.list, narrow: access.Free, gateway: true},
 		"toolQueues":     {handle: h.tools.toolQueues, narrow: access.ByHandler, gateway: true},

@@ -7,6 +7,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/forward"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
@@ -44,27 +45,6 @@ func splitExecutors(views []api.Agent) (agents, executors []api.Agent) {
 	return agents, executors
 }
 
-// ownExecutor reports whether an executor is a part of this director.
-func (f *forwarder) ownExecutor(name string) bool {
-	return f.peers == nil || instanceOf(name) == f.peers.Self().ID
-}
-
-// ofOther says how the executor of another director is, of which only the lease
-// is known here.
-func (f *forwarder) ofOther(v *api.Agent) {
-	if !signalbox.IsExecutor(v.Name) || f.ownExecutor(v.Name) {
-		return
-	}
-	if !f.aliveElsewhere(v.Name) {
-		v.State, v.Message = "down", "its director has died or left"
-		return
-	}
-	v.Message, v.State = "", "idle"
-	if len(v.Running) > 0 {
-		v.State = "working"
-	}
-}
-
 // withoutExecutors leaves the director's own executor out of what is alive.
 func withoutExecutors(live []engine.LiveAgent) []engine.LiveAgent {
 	return slices.DeleteFunc(slices.Clone(live), func(a engine.LiveAgent) bool { return signalbox.IsExecutor(a.Name) })
@@ -72,7 +52,7 @@ func withoutExecutors(live []engine.LiveAgent) []engine.LiveAgent {
 
 // toolTaskCounts is nil where no tool call can be a task, and none is. What runs
 // at other directors is known by its slots alone.
-func toolTaskCounts(ctx context.Context, e *engine.Engine, peers Peers, c store.Counts, live []engine.LiveAgent) (*api.ToolTaskCounts, error) {
+func toolTaskCounts(ctx context.Context, e *engine.Engine, peers forward.Peers, c store.Counts, live []engine.LiveAgent) (*api.ToolTaskCounts, error) {
 	out := api.ToolTaskCounts{Waiting: c.WaitingCalls()}
 	known := out.Waiting > 0
 	for _, a := range live {

@@ -16,8 +16,6 @@ import (
 // What tests need to see of the inside.
 
 const (
-	RingEntries   = ringEntries
-	FeedBatch     = feedBatch
 	MaxHeader     = maxHeaderBytes
 	HeaderTimeout = readHeaderTimeout
 	BodyTimeout   = httpio.BodyTimeout

@@ -72,7 +72,7 @@ func (d *Server) pass(w http.ResponseWriter, r *http.Request, route api.Route, e
 			return err
 		}
 	}
-	if err := findImported(d.engine, r, route); err != nil {
+	if err := access.ResolveImported(d.engine, r, route); err != nil {
 		return err
 	}
 	if err := d.gate.Narrow(r, route, e.narrow, c); err != nil {

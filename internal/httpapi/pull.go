@@ -7,6 +7,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/forward"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
@@ -37,7 +38,7 @@ const maxReport = 8 << 20
 // pullHandlers serve the agents that ask for their tasks.
 type pullHandlers struct {
 	pull    Pull // nil: no agent can pull
-	forward *forwarder
+	forward *forward.Forwarder
 	life    context.Context
 }
 
@@ -95,11 +96,11 @@ func (h *pullHandlers) reportToHolder(r *http.Request, name string, rep api.Pull
 	if rep.Output == nil || rep.Accepted != nil || rep.Refused != nil || rep.Finished != nil || rep.Unknown {
 		return answer, false
 	}
-	holder, elsewhere := h.forward.otherHolder(r.Context(), name)
+	holder, elsewhere := h.forward.HolderElsewhere(r.Context(), name)
 	if !elsewhere {
 		return answer, false
 	}
-	err := h.forward.ask(r.Context(), holder, httpio.Outgoing{Method: http.MethodPost, Path: r.URL.EscapedPath(), Body: rep}, 0, &answer)
+	err := h.forward.Ask(r.Context(), holder, httpio.Outgoing{Method: http.MethodPost, Path: r.URL.EscapedPath(), Body: rep}, 0, &answer)
 	return answer, err == nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/forward"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/store"
@@ -19,7 +20,7 @@ import (
 type queueHandlers struct {
 	engine *engine.Engine
 	gate   *access.Gate
-	peers  Peers
+	peers  forward.Peers
 }
 
 // queue is GET /api/queue: the tasks that are being handed to an agent, then
@@ -152,7 +153,7 @@ func (h *queueHandlers) find(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if len(ids) == 0 {
-		if id, err := importedID(r.Context(), h.engine, part); err != nil {
+		if id, err := access.ImportedID(r.Context(), h.engine, part); err != nil {
 			return err
 		} else if id != part {
 			ids = []string{id}

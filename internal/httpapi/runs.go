@@ -5,15 +5,12 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/stream"
 )
 
 // Runs is what the dispatcher knows of executions under way.
 type Runs interface {
-	// Output returns what is known of the log of a running task from byte
-	// after. When nothing is there yet it waits until there is, the run ends,
-	// wait is over or ctx ends. ok is false if no run of that task is
-	// followed (the stored result is the truth then).
-	Output(ctx context.Context, id string, after int64, wait time.Duration) (out api.Output, ok bool)
+	stream.Runs
 	// Heartbeat notes that an agent was heard, and what it says of itself. ok
 	// is false where the agent of that name lives at another address.
 	Heartbeat(name string, beat api.Heartbeat) (ok bool)

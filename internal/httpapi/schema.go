@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/schedules"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
@@ -184,11 +185,11 @@ var rules = map[string]node{
 	"NewSchedule.on_lost":               {"enum": []signalbox.OnLost{signalbox.LostFail, signalbox.LostRequeue}},
 	"NewSchedule.overlap":               {"enum": signalbox.Overlaps()},
 	"NewSchedule.missed":                {"enum": signalbox.MissedPolicies()},
-	"NewSchedule.missed_window_seconds": {"minimum": 0, "maximum": maxMissedWindow},
+	"NewSchedule.missed_window_seconds": {"minimum": 0, "maximum": schedules.MaxMissedWindow},
 	"NewSchedule.on_full":               {"enum": signalbox.OnFulls()},
 	"Schedule.source":                   {"enum": []signalbox.ScheduleSource{signalbox.ScheduleFromAPI, signalbox.ScheduleFromConfig}},
 	"ScheduleExecution.status": {"enum": []string{
-		"held", "firing", "queued", "running", "completed", "failed", "cancelled", "timeout", executionSkipped, executionEnded,
+		"held", "firing", "queued", "running", "completed", "failed", "cancelled", "timeout", schedules.ExecutionSkipped, schedules.ExecutionEnded,
 	}},
 	"ScheduleExecution.trigger": {"enum": []signalbox.RunTrigger{signalbox.TriggerCron, signalbox.TriggerMissed, signalbox.TriggerManual}},
 

@@ -16,8 +16,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/gateway/queuetools"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/forward"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/live"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/schedules"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/stream"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/terminal"
 	"github.com/signalbox-ai/signalbox/internal/httpguard"
 	"github.com/signalbox-ai/signalbox/internal/identity"
@@ -66,7 +69,7 @@ type Config struct {
 	// Doctor are more looks that GET /api/doctor takes.
 	Doctor []DoctorCheck
 	// Schedules is the scheduler; nil: there is none, and its routes answer 404.
-	Schedules Schedules
+	Schedules schedules.Scheduler
 	// Pages are the dashboard; nil: there is none. It sets the headers of its
 	// answers itself, and sees only GET and HEAD of /ui/.
 	Pages http.Handler
@@ -82,7 +85,7 @@ type Config struct {
 	Metrics  Metrics
 	Traces   Traces // nil: calls are traced as their callers say
 	// Peers are the directors over the same store; nil: there is none but this.
-	Peers Peers
+	Peers forward.Peers
 }
 
 // Server answers the HTTP API. Make one with New.
@@ -98,7 +101,7 @@ type Server struct {
 	gate       *access.Gate
 	audit      *access.AuditLog
 	terminals  *terminal.Terminals
-	feed       *feed
+	feed       *stream.Feed
 	projection *live.Projection
 	handlers   *handlers
 	handler    http.Handler // all of it
@@ -164,8 +167,8 @@ func New(cfg Config) (*Server, error) {
 	}
 	d := &Server{
 		cfg: cfg, engine: cfg.Engine, runs: allRuns{cfg.Runs, cfg.Pull, cfg.ToolTasks}, log: cfg.Log,
-		hosts: hostsOf(cfg.Addr, append(ownHost(cfg.Peers), cfg.Hosts...)), cross: http.NewCrossOriginProtection(),
-		identity: cfg.Identity, audit: access.NewAuditLog(cfg.Engine, cfg.Log), feed: newFeed(cfg.Engine, cfg.Log), started: cfg.Engine.Now(),
+		hosts: hostsOf(cfg.Addr, append(forward.OwnHost(cfg.Peers), cfg.Hosts...)), cross: http.NewCrossOriginProtection(),
+		identity: cfg.Identity, audit: access.NewAuditLog(cfg.Engine, cfg.Log), feed: stream.NewFeed(cfg.Engine, cfg.Log), started: cfg.Engine.Now(),
 	}
 	d.life, d.end = context.WithCancel(context.Background())
 	d.gate = access.NewGate(d.life, cfg.Identity, cfg.Engine)
@@ -188,7 +191,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	d.handler = d.outer(mux)
 	if cfg.QueueTools != nil {
-		cfg.QueueTools.Bind(queuetools.Director{Handler: d.handler, ImportedID: func(ctx context.Context, id string) (string, error) { return importedID(ctx, cfg.Engine, id) }, Engine: cfg.Engine, ToolTasks: cfg.ToolTasks != nil, Log: cfg.Log})
+		cfg.QueueTools.Bind(queuetools.Director{Handler: d.handler, ImportedID: func(ctx context.Context, id string) (string, error) { return access.ImportedID(ctx, cfg.Engine, id) }, Engine: cfg.Engine, ToolTasks: cfg.ToolTasks != nil, Log: cfg.Log})
 	}
 	return d, nil
 }

@@ -11,8 +11,10 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/forward"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/live"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/schedules"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
@@ -22,8 +24,8 @@ type statusHandlers struct {
 	engine     *engine.Engine
 	identity   *identity.Keeper
 	projection *live.Projection
-	schedules  *scheduleHandlers
-	peers      Peers // nil: there is no director but this
+	schedules  *schedules.Handlers
+	peers      forward.Peers // nil: there is no director but this
 	scrape     http.Handler
 	openapi    func() ([]byte, error)
 	draining   *atomic.Bool
@@ -51,7 +53,7 @@ func (h *statusHandlers) status(w http.ResponseWriter, r *http.Request) error {
 	if out.Tools, err = toolTaskCounts(r.Context(), h.engine, h.peers, counts, live); err != nil {
 		return err
 	}
-	if out.Scheduler, err = h.schedules.schedulerCounts(r.Context()); err != nil {
+	if out.Scheduler, err = h.schedules.Counts(r.Context()); err != nil {
 		return err
 	}
 	if h.draining.Load() {

@@ -54,7 +54,7 @@ func (h *submitHandlers) submitTask(w http.ResponseWriter, r *http.Request) erro
 func (h *submitHandlers) store(w http.ResponseWriter, r *http.Request, req api.SubmitRequest, status int, message string) error {
 	n, err := newTask(req)
 	if err == nil {
-		n.IdempotencyKey, err = idempotencyKey(r)
+		n.IdempotencyKey, err = httpio.IdempotencyKey(r)
 	}
 	if err == nil {
 		n.By = access.CallerOf(r).Who
@@ -84,7 +84,7 @@ func (h *submitHandlers) retry(w http.ResponseWriter, r *http.Request) error {
 	if unread == nil && whole.Task.Mode == signalbox.ModeTool {
 		return h.calls.retryTool(w, r, &whole.Task, req)
 	}
-	key, err := idempotencyKey(r)
+	key, err := httpio.IdempotencyKey(r)
 	if err != nil {
 		return refused(h.metrics, err)
 	}
@@ -151,19 +151,6 @@ func waitTimeout(seconds int) time.Duration {
 	return time.Duration(max(-1, min(seconds, most+1))) * time.Second
 }
 
-func idempotencyKey(r *http.Request) (string, error) {
-	given := r.Header.Values("Idempotency-Key")
-	switch {
-	case len(given) == 0:
-		return "", nil
-	case len(given) > 1:
-		return "", signalbox.Invalid("Idempotency-Key", "Idempotency-Key is given twice")
-	case given[0] == "":
-		return "", signalbox.Invalid("Idempotency-Key", "Idempotency-Key must be 1 to %d printable characters", signalbox.MaxIdempotencyBytes)
-	}
-	return given[0], nil
-}
-
 // submitError says when to come back to a queue that is full.
 func (h *submitHandlers) submitError(r *http.Request, err error) error {
 	_ = refused(h.metrics, err)
@@ -172,5 +159,5 @@ func (h *submitHandlers) submitError(r *http.Request, err error) error {
 		return err
 	}
 	copied := *full
-	return &httpio.Refusal{Err: &copied, RetryAfter: retryAfter(r.Context(), h.engine, signalbox.QueueWork)}
+	return &httpio.Refusal{Err: &copied, RetryAfter: view.RetryAfter(r.Context(), h.engine, signalbox.QueueWork)}
 }

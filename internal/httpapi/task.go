@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/forward"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
@@ -20,7 +21,7 @@ type taskHandlers struct {
 	audit      *access.AuditLog
 	tools      Tools     // nil: no tools
 	toolTasks  ToolTasks // nil: no tool call is a task
-	forward    *forwarder
+	forward    *forward.Forwarder
 	log        *slog.Logger
 	life       context.Context
 	cancelWait time.Duration
@@ -85,7 +86,7 @@ func (h *taskHandlers) cancel(w http.ResponseWriter, r *http.Request) error {
 	}
 	if t.Owner != who.Key() {
 		if err := h.audit.Write(r, signalbox.Audit{
-			EventType: "task", Action: "cancel", AgentName: agentOf(&t), Resource: id, Details: signalbox.AuditDetails(map[string]any{"owner": t.Owner}),
+			EventType: "task", Action: "cancel", AgentName: view.AgentOf(&t), Resource: id, Details: signalbox.AuditDetails(map[string]any{"owner": t.Owner}),
 		}); err != nil {
 			return err
 		}

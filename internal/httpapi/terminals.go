@@ -7,6 +7,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/forward"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/terminal"
 )
@@ -16,7 +17,7 @@ import (
 type terminalHandlers struct {
 	engine    *engine.Engine
 	terminals *terminal.Terminals
-	forward   *forwarder
+	forward   *forward.Forwarder
 }
 
 // openTerminal is POST /api/agents/{name}/terminal: a ticket, which opens one
@@ -30,8 +31,8 @@ func (h *terminalHandlers) openTerminal(w http.ResponseWriter, r *http.Request) 
 	if err := h.terminals.Enabled(); err != nil {
 		return err
 	}
-	if holder, elsewhere := h.forward.otherHolder(r.Context(), row.Name); elsewhere { // there it is known who has which terminal
-		return h.forward.passOn(w, withoutBody(r), holder, "agent "+row.Name)
+	if holder, elsewhere := h.forward.HolderElsewhere(r.Context(), row.Name); elsewhere { // there it is known who has which terminal
+		return h.forward.PassOn(w, forward.WithoutBody(r), holder, "agent "+row.Name)
 	}
 	ticket, err := h.terminals.Ticket(access.CallerOf(r).Who, row)
 	if err != nil {
@@ -49,8 +50,8 @@ func (h *terminalHandlers) terminal(w http.ResponseWriter, r *http.Request) erro
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return signalbox.Invalid("Upgrade", "a terminal is a WebSocket: ask for it with Connection: Upgrade and Upgrade: websocket")
 	}
-	if holder, elsewhere := h.forward.otherHolder(r.Context(), r.PathValue("name")); elsewhere { // its ticket is from there
-		return h.forward.passOn(w, r, holder, "agent "+httpio.Clip(r.PathValue("name")))
+	if holder, elsewhere := h.forward.HolderElsewhere(r.Context(), r.PathValue("name")); elsewhere { // its ticket is from there
+		return h.forward.PassOn(w, r, holder, "agent "+httpio.Clip(r.PathValue("name")))
 	}
 	h.terminals.Serve(w, r)
 	return nil

@@ -18,6 +18,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/gateway/queuetools"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/forward"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/store"
@@ -44,7 +45,7 @@ type toolHandlers struct {
 	toolsOnly bool
 	agentName string
 	engine    *engine.Engine
-	forward   *forwarder
+	forward   *forward.Forwarder
 	traces    Traces // nil: calls are traced as their callers say
 	streams   *httpio.Streams
 	log       *slog.Logger
@@ -194,7 +195,7 @@ func markOf(director string) string {
 // sessionAt is where the MCP session of a request lives, and the name that it
 // has there.
 func (h *toolHandlers) sessionAt(ctx context.Context, name string) (other store.Director, own string, elsewhere bool) {
-	if h.forward.peers == nil {
+	if h.forward.Peers == nil {
 		return other, name, false
 	}
 	at := strings.LastIndexByte(name, '.')
@@ -202,10 +203,10 @@ func (h *toolHandlers) sessionAt(ctx context.Context, name string) (other store.
 		return other, name, false
 	}
 	own, mark := name[:at], name[at+1:]
-	if mark == markOf(h.forward.peers.Self().ID) {
+	if mark == markOf(h.forward.Peers.Self().ID) {
 		return other, own, false
 	}
-	for _, other := range h.forward.others(ctx) {
+	for _, other := range h.forward.Others(ctx) {
 		if mark == markOf(other.ID) && other.URL != "" {
 			return other, name, true
 		}
@@ -265,15 +266,15 @@ func (h *toolHandlers) mcp(w http.ResponseWriter, r *http.Request) error {
 		}
 		defer leave()
 	}
-	if h.forward.peers != nil {
+	if h.forward.Peers != nil {
 		other, name, elsewhere := h.sessionAt(r.Context(), r.Header.Get(mcpSessionHeader))
 		if elsewhere {
-			return h.forward.passOn(w, r, other, "this MCP session")
+			return h.forward.PassOn(w, r, other, "this MCP session")
 		}
 		if name != "" {
 			r.Header.Set(mcpSessionHeader, name)
 		}
-		w = &sessionMarker{ResponseWriter: w, mark: markOf(h.forward.peers.Self().ID)}
+		w = &sessionMarker{ResponseWriter: w, mark: markOf(h.forward.Peers.Self().ID)}
 	}
 	who, err := h.toolCaller(r, "")
 	if err != nil {

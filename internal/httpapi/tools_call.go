@@ -35,7 +35,7 @@ func (h *toolHandlers) callTool(w http.ResponseWriter, r *http.Request) error {
 	call := gateway.Call{Tool: r.PathValue("tool"), Arguments: req.Arguments, Caller: who}
 	ctx, cancel := httpio.Until(h.within(queuetools.WithCaller(r, access.CallerOf(r).Who), who), h.life)
 	defer cancel()
-	if wantsStream(r) {
+	if httpio.WantsStream(r) {
 		return h.streamTool(ctx, w, r, call)
 	}
 	res, err := h.callOrQueue(ctx, call)

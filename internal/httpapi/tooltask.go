@@ -73,7 +73,7 @@ func (h *toolTaskHandlers) taskCall(r *http.Request, req api.NewToolTask) (gatew
 	if req.Priority < signalbox.MinPriority || req.Priority > signalbox.MaxPriority {
 		return gateway.TaskCall{}, signalbox.Invalid("priority", "priority must be %d to %d, not %d", signalbox.MinPriority, signalbox.MaxPriority, req.Priority)
 	}
-	key, err := idempotencyKey(r)
+	key, err := httpio.IdempotencyKey(r)
 	if err != nil {
 		return gateway.TaskCall{}, err
 	}
@@ -96,7 +96,7 @@ func (h *toolTaskHandlers) toolTaskError(r *http.Request, err error) error {
 	if full, ok := errors.AsType[*signalbox.Error](err); ok && full.Code == signalbox.CodeQueueFull {
 		copied := *full
 		return &httpio.Refusal{
-			Err: &copied, RetryAfter: retryAfter(r.Context(), h.engine, signalbox.QueueCommands),
+			Err: &copied, RetryAfter: view.RetryAfter(r.Context(), h.engine, signalbox.QueueCommands),
 			Hint: "try again later, or cancel what is no longer needed: signalbox tools tasks lists it",
 		}
 	}
@@ -115,7 +115,7 @@ func (h *toolTaskHandlers) getTaskStatus(w http.ResponseWriter, r *http.Request)
 	if id == "" {
 		return &httpio.Refusal{Err: signalbox.Invalid("taskId", "Missing taskId"), Hint: "GET /getTaskStatus?taskId=ID"}
 	}
-	id, err := importedID(r.Context(), h.engine, id)
+	id, err := access.ImportedID(r.Context(), h.engine, id)
 	if err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func (h *toolTaskHandlers) cancelToolTask(w http.ResponseWriter, r *http.Request
 	}
 	if !own {
 		if err := h.audit.Write(r, signalbox.Audit{
-			EventType: "task", Action: "cancel", AgentName: agentOf(&t.Task), Resource: id, Details: signalbox.AuditDetails(map[string]any{"owner": t.Task.Owner, "tool": t.Task.Tool}),
+			EventType: "task", Action: "cancel", AgentName: view.AgentOf(&t.Task), Resource: id, Details: signalbox.AuditDetails(map[string]any{"owner": t.Task.Owner, "tool": t.Task.Tool}),
 		}); err != nil {
 			return err
 		}

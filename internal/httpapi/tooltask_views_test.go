@@ -100,7 +100,7 @@ func TestEventsWithOutputOfATool(t *testing.T) {
 		b.AnswerTool(f, row, "half way\ndone\n", "")
 		time.Sleep(time.Second)
 		text := ""
-		for _, e := range of(t, s.Events(), "output") {
+		for _, e := range apitest.Moments(t, s.Events(), "output") {
 			if e.QueueID != id || e.Queue != "commands" {
 				t.Errorf("%+v", e)
 			}

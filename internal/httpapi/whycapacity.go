@@ -13,6 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
@@ -90,7 +91,7 @@ func (h *taskHandlers) addElsewhere(ctx context.Context, out *api.Why, t *signal
 	ctx, cancel := context.WithTimeout(ctx, whyTimeout)
 	defer cancel()
 	if t.Mode == signalbox.ModeTool {
-		if holder, elsewhere := h.forward.otherHolder(ctx, t.Agent); elsewhere {
+		if holder, elsewhere := h.forward.HolderElsewhere(ctx, t.Agent); elsewhere {
 			if got, ok := h.askWhy(ctx, holder, t.ID); ok && got.State == out.State {
 				*out = got
 			}
@@ -100,7 +101,7 @@ func (h *taskHandlers) addElsewhere(ctx context.Context, out *api.Why, t *signal
 	if h.tools == nil {
 		return
 	}
-	others := h.forward.others(ctx)
+	others := h.forward.Others(ctx)
 	said := make([]api.Why, len(others))
 	var asking sync.WaitGroup
 	for i := range others {
@@ -113,7 +114,7 @@ func (h *taskHandlers) addElsewhere(ctx context.Context, out *api.Why, t *signal
 }
 
 func (h *taskHandlers) askWhy(ctx context.Context, other store.Director, id string) (got api.Why, ok bool) {
-	err := h.forward.ask(ctx, other, httpio.Outgoing{Method: http.MethodGet, Path: taskURL(id) + "/why"}, 0, &got)
+	err := h.forward.Ask(ctx, other, httpio.Outgoing{Method: http.MethodGet, Path: view.TaskURL(id) + "/why"}, 0, &got)
 	if err != nil && ctx.Err() == nil {
 		h.log.Debug("another director did not say why", "queue_id", id, "director", other.ID, "error", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
@@ -159,4 +160,19 @@ func (b *Fixture) AcceptIsolated(a signalbox.Agent) signalbox.Task {
 func (b *Fixture) Complete(t signalbox.Task, output string) {
 	b.T.Helper()
 	b.FinishTask(t, signalbox.ReasonCompleted, signalbox.Result{Output: output})
+}
+
+// Moments picks the events of one name, which are of the moment: they have no id.
+func Moments(t *testing.T, list []Event, name string) []api.Event {
+	t.Helper()
+	var got []api.Event
+	for _, e := range list {
+		if e.Name == name {
+			if e.ID != "" {
+				t.Errorf("an event of the moment has a place: %+v", e)
+			}
+			got = append(got, e.Decoded(t))
+		}
+	}
+	return got
 }

@@ -137,3 +137,30 @@ func TaskID(r *http.Request) (string, error) {
 	}
 	return id, nil
 }
+
+// EitherName takes a field that the seeds call differently.
+func EitherName(one, first, other, second string) (string, error) {
+	if first != "" && second != "" {
+		return "", signalbox.Invalid(other, "%s is another name for %s: give one of them", other, one)
+	}
+	return first + second, nil
+}
+
+// IdempotencyKey is the value of the header of that name; "": none.
+func IdempotencyKey(r *http.Request) (string, error) {
+	given := r.Header.Values("Idempotency-Key")
+	switch {
+	case len(given) == 0:
+		return "", nil
+	case len(given) > 1:
+		return "", signalbox.Invalid("Idempotency-Key", "Idempotency-Key is given twice")
+	case given[0] == "":
+		return "", signalbox.Invalid("Idempotency-Key", "Idempotency-Key must be 1 to %d printable characters", signalbox.MaxIdempotencyBytes)
+	}
+	return given[0], nil
+}
+
+// WantsStream reports whether the answer is to be a stream of events.
+func WantsStream(r *http.Request) bool {
+	return strings.Contains(strings.ToLower(r.Header.Get("Accept")), "text/event-stream")
+}

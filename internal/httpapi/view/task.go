@@ -155,3 +155,6 @@ func VisiblePauses(pauses []signalbox.Pause, who signalbox.Principal) []signalbo
 		return ok && !who.MayUse(name)
 	})
 }
+
+// TaskURL is the path of a task.
+func TaskURL(id string) string { return "/api/queue/" + id }

@@ -1,4 +1,4 @@
-package httpapi
+package stream
 
 import (
 	"context"
@@ -20,7 +20,7 @@ func framesOf(seqs []int64) []framed {
 
 // AfterInRing says what the feed has behind a place when it took in batches.
 func AfterInRing(seq int64, batches ...[]int64) (got []int64, ok bool) {
-	f := &feed{lines: map[string]int64{}}
+	f := &Feed{lines: map[string]int64{}}
 	for _, b := range batches {
 		f.wake(context.Background(), framesOf(b))
 	}

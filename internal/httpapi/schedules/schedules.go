@@ -1,4 +1,4 @@
-package httpapi
+package schedules
 
 import (
 	"cmp"
@@ -17,11 +17,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
 
-// Schedules is the scheduler as the director asks it; *schedule.Scheduler does.
+// Scheduler is the scheduler as the director asks it; *schedule.Scheduler does.
 // ref is an id or a name; what does not exist is CodeNotFound, and what comes
 // from the configuration is not changed here (CodeConflict), but for
 // SetEnabled and Trigger.
-type Schedules interface {
+type Scheduler interface {
 	// All lists the schedules by name.
 	All(ctx context.Context) ([]signalbox.Schedule, error)
 	Get(ctx context.Context, ref string) (signalbox.Schedule, error)
@@ -54,19 +54,19 @@ const (
 	defaultInstants   = 3
 )
 
-// scheduleHandlers answer for schedules and their firings.
-type scheduleHandlers struct {
-	schedules Schedules // nil: this director runs no scheduler
-	engine    *engine.Engine
-	audit     *access.AuditLog
+// Handlers answer for schedules and their firings.
+type Handlers struct {
+	Scheduler Scheduler // nil: this director runs no scheduler
+	Engine    *engine.Engine
+	Audit     *access.AuditLog
 }
 
-// scheduler is the scheduler of this director, if it has one.
-func (h *scheduleHandlers) scheduler() (Schedules, error) {
-	if h.schedules == nil {
+// required is the scheduler of this director, if it has one.
+func (h *Handlers) required() (Scheduler, error) {
+	if h.Scheduler == nil {
 		return nil, httpio.Refuse(signalbox.CodeNotFound, "start it with scheduler.enabled: true", "this director runs no scheduler, and has no schedules")
 	}
-	return h.schedules, nil
+	return h.Scheduler, nil
 }
 
 // seesSchedule reports whether a caller may know of a schedule: its tasks are
@@ -87,8 +87,8 @@ func scheduleQueue(s *signalbox.Schedule) string {
 
 // scheduleOf finds the schedule that a path names. One that the caller may not
 // know of is answered as if it were not there.
-func (h *scheduleHandlers) scheduleOf(r *http.Request) (Schedules, signalbox.Schedule, error) {
-	all, err := h.scheduler()
+func (h *Handlers) scheduleOf(r *http.Request) (Scheduler, signalbox.Schedule, error) {
+	all, err := h.required()
 	if err != nil {
 		return nil, signalbox.Schedule{}, err
 	}
@@ -104,9 +104,9 @@ func (h *scheduleHandlers) scheduleOf(r *http.Request) (Schedules, signalbox.Sch
 	return all, s, err
 }
 
-// list is GET /api/schedules.
-func (h *scheduleHandlers) list(w http.ResponseWriter, r *http.Request) error {
-	all, err := h.scheduler()
+// List is GET /api/schedules.
+func (h *Handlers) List(w http.ResponseWriter, r *http.Request) error {
+	all, err := h.required()
 	if err != nil {
 		return err
 	}
@@ -159,8 +159,8 @@ func (q *scheduleQuery) takes(s *signalbox.Schedule) bool {
 		(q.enabled == "" || strconv.FormatBool(s.Enabled) == q.enabled)
 }
 
-// schedule is GET /api/schedules/{id}.
-func (h *scheduleHandlers) schedule(w http.ResponseWriter, r *http.Request) error {
+// Get is GET /api/schedules/{id}.
+func (h *Handlers) Get(w http.ResponseWriter, r *http.Request) error {
 	all, s, err := h.scheduleOf(r)
 	if err != nil {
 		return err
@@ -169,8 +169,8 @@ func (h *scheduleHandlers) schedule(w http.ResponseWriter, r *http.Request) erro
 	return httpio.AnswerOr(w, v, err)
 }
 
-// executions is GET /api/schedules/{id}/executions.
-func (h *scheduleHandlers) executions(w http.ResponseWriter, r *http.Request) error {
+// Executions is GET /api/schedules/{id}/executions.
+func (h *Handlers) Executions(w http.ResponseWriter, r *http.Request) error {
 	limit, err := httpio.Number(r, "limit", defaultExecutions, 1, signalbox.MaxScheduleRuns)
 	if err != nil {
 		return err
@@ -186,8 +186,8 @@ func (h *scheduleHandlers) executions(w http.ResponseWriter, r *http.Request) er
 	return httpio.Answer(w, http.StatusOK, api.Executions{Executions: list})
 }
 
-// checkCron is GET /api/cron.
-func (h *scheduleHandlers) checkCron(w http.ResponseWriter, r *http.Request) error {
+// CheckCron is GET /api/cron.
+func (h *Handlers) CheckCron(w http.ResponseWriter, r *http.Request) error {
 	n, err := httpio.Number(r, "n", defaultInstants, 1, maxInstants)
 	if err != nil {
 		return err
@@ -202,7 +202,7 @@ func (h *scheduleHandlers) checkCron(w http.ResponseWriter, r *http.Request) err
 		return signalbox.Invalid("timezone", "%s", err)
 	}
 	out := api.CronCheck{CronExpression: expr.String(), Timezone: name, Words: expr.Words()}
-	for at := h.engine.Now(); len(out.NextRuns) < n; out.NextRuns = append(out.NextRuns, at) {
+	for at := h.Engine.Now(); len(out.NextRuns) < n; out.NextRuns = append(out.NextRuns, at) {
 		if at = expr.Next(at, zone); at.IsZero() {
 			break
 		}
@@ -211,20 +211,20 @@ func (h *scheduleHandlers) checkCron(w http.ResponseWriter, r *http.Request) err
 }
 
 // scheduleZone is the time zone of schedules that name none.
-func (h *scheduleHandlers) scheduleZone() string {
-	if h.schedules == nil {
+func (h *Handlers) scheduleZone() string {
+	if h.Scheduler == nil {
 		return "UTC"
 	}
-	return cmp.Or(h.schedules.Zone(), "UTC")
+	return cmp.Or(h.Scheduler.Zone(), "UTC")
 }
 
-// schedulerCounts is the scheduler block of GET /status; nil where none runs
+// Counts is the scheduler block of GET /status; nil where none runs
 // here.
-func (h *scheduleHandlers) schedulerCounts(ctx context.Context) (*api.SchedulerCounts, error) {
-	if h.schedules == nil {
+func (h *Handlers) Counts(ctx context.Context) (*api.SchedulerCounts, error) {
+	if h.Scheduler == nil {
 		return nil, nil
 	}
-	rows, err := h.schedules.All(ctx)
+	rows, err := h.Scheduler.All(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +238,7 @@ func (h *scheduleHandlers) schedulerCounts(ctx context.Context) (*api.SchedulerC
 		if rows[i].LastStatus.Failed() {
 			c.Failing++
 		}
-		if due := h.schedules.Due(rows[i]); !due.IsZero() && (next.IsZero() || due.Before(next)) {
+		if due := h.Scheduler.Due(rows[i]); !due.IsZero() && (next.IsZero() || due.Before(next)) {
 			next = due
 		}
 	}
@@ -250,7 +250,7 @@ func (h *scheduleHandlers) schedulerCounts(ctx context.Context) (*api.SchedulerC
 const nextRuns = 3
 
 // scheduleView is a schedule as the API shows it, with its newest firings.
-func (h *scheduleHandlers) scheduleView(ctx context.Context, all Schedules, s signalbox.Schedule, outcomes int) (api.Schedule, error) {
+func (h *Handlers) scheduleView(ctx context.Context, all Scheduler, s signalbox.Schedule, outcomes int) (api.Schedule, error) {
 	v := api.Schedule{
 		ID: s.ID, Name: s.Name, Description: s.Description, CronExpression: s.Cron, Words: wordsOf(s.Cron),
 		Timezone: cmp.Or(s.Timezone, h.scheduleZone()), Enabled: s.Enabled, Source: string(s.Source), OwnerID: s.Owner,
@@ -265,7 +265,7 @@ func (h *scheduleHandlers) scheduleView(ctx context.Context, all Schedules, s si
 		v.NextRunAt = &v.NextRuns[0]
 	}
 	if due := all.Due(s); s.Enabled && !due.IsZero() {
-		if late := h.engine.Now().Sub(due); late > signalbox.OnTime {
+		if late := h.Engine.Now().Sub(due); late > signalbox.OnTime {
 			v.OverdueSeconds = int64(late / time.Second)
 		}
 	}
@@ -288,7 +288,7 @@ func wordsOf(expression string) string {
 }
 
 // executionViews are the newest firings of a schedule, newest first.
-func (h *scheduleHandlers) executionViews(ctx context.Context, all Schedules, id string, limit int) ([]api.ScheduleExecution, error) {
+func (h *Handlers) executionViews(ctx context.Context, all Scheduler, id string, limit int) ([]api.ScheduleExecution, error) {
 	runs, err := all.Runs(ctx, id, limit)
 	if err != nil {
 		return nil, err
@@ -302,7 +302,7 @@ func (h *scheduleHandlers) executionViews(ctx context.Context, all Schedules, id
 	return out, nil
 }
 
-func (h *scheduleHandlers) executionView(ctx context.Context, run *signalbox.ScheduleRun) (api.ScheduleExecution, error) {
+func (h *Handlers) executionView(ctx context.Context, run *signalbox.ScheduleRun) (api.ScheduleExecution, error) {
 	v := api.ScheduleExecution{
 		ID: run.ID, ScheduleID: run.ScheduleID, Nominal: run.Nominal, FiredAt: run.FiredAt, Trigger: string(run.Trigger), By: run.By,
 		Outcome: string(run.Status), QueueID: run.QueueID, Error: run.Error, Missed: run.Missed,
@@ -314,26 +314,26 @@ func (h *scheduleHandlers) executionView(ctx context.Context, run *signalbox.Sch
 
 // What a firing is that made no task, and one whose task nobody knows any more.
 const (
-	executionSkipped = "skipped"
-	executionEnded   = "ended"
+	ExecutionSkipped = "skipped"
+	ExecutionEnded   = "ended"
 )
 
 // executionStatus says how a firing goes: its task says so itself.
-func (h *scheduleHandlers) executionStatus(ctx context.Context, run *signalbox.ScheduleRun) (string, error) {
+func (h *Handlers) executionStatus(ctx context.Context, run *signalbox.ScheduleRun) (string, error) {
 	switch {
 	case run.Status.Open():
 		return string(run.Status), nil
 	case run.Status.Failed():
 		return string(signalbox.Failed), nil
 	case run.Status != signalbox.RunQueued: // as the schedule wants it
-		return executionSkipped, nil
+		return ExecutionSkipped, nil
 	}
-	t, err := h.engine.Read().Task(ctx, run.QueueID)
+	t, err := h.Engine.Read().Task(ctx, run.QueueID)
 	switch {
 	case signalbox.CodeOf(err) == signalbox.CodeNotFound: // pruned
-		return executionEnded, nil
+		return ExecutionEnded, nil
 	case err != nil:
 		return "", err
 	}
-	return seedStatus(t.State), nil
+	return view.SeedStatus(t.State), nil
 }

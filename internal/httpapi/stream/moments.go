@@ -1,4 +1,4 @@
-package httpapi
+package stream
 
 import (
 	"context"
@@ -22,14 +22,14 @@ const (
 // output, at most five times a second. They are not in the journal; a reader
 // that comes back gets what is so then. A nil *moments makes none.
 type moments struct {
-	events *eventHandlers
+	events *Events
 	filter eventFilter
 	lines  *lineMoments // nil: not asked for
 	output *outputMoments
 }
 
 // momentsOf reads ?include=.
-func (h *eventHandlers) momentsOf(r *http.Request, f eventFilter) (*moments, error) {
+func (h *Events) momentsOf(r *http.Request, f eventFilter) (*moments, error) {
 	asked := httpio.Param(r, "include")
 	if asked == "" {
 		return nil, nil
@@ -63,7 +63,7 @@ func (m *moments) ticks() (due <-chan time.Time, stop func()) {
 	if m == nil {
 		return nil, func() {}
 	}
-	t := time.NewTicker(coalesce)
+	t := time.NewTicker(Coalesce)
 	return t.C, t.Stop
 }
 
@@ -98,7 +98,7 @@ func (m *moments) send(s *httpio.Stream, kind string, events []api.Event) error 
 	if len(events) == 0 {
 		return nil
 	}
-	now := m.events.engine.Now()
+	now := m.events.Engine.Now()
 	var out []byte
 	for i := range events {
 		events[i].Kind, events[i].At = kind, now
@@ -140,7 +140,7 @@ func (l *lineMoments) changed(queue string, all bool) {
 func (m *moments) tellLines(ctx context.Context, s *httpio.Stream) error {
 	l := m.lines
 	if l.all {
-		counts, err := m.events.engine.Read().Counts(ctx)
+		counts, err := m.events.Engine.Read().Counts(ctx)
 		if err != nil {
 			return err
 		}

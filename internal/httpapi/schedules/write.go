@@ -1,4 +1,4 @@
-package httpapi
+package schedules
 
 import (
 	"context"
@@ -15,11 +15,12 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
 
-// createSchedule is POST /api/schedules.
-func (h *scheduleHandlers) createSchedule(w http.ResponseWriter, r *http.Request) error {
-	all, err := h.scheduler()
+// Create is POST /api/schedules.
+func (h *Handlers) Create(w http.ResponseWriter, r *http.Request) error {
+	all, err := h.required()
 	if err != nil {
 		return err
 	}
@@ -58,7 +59,7 @@ func mayAimAt(c access.Caller, s *signalbox.Schedule) error {
 
 // ownScheduleOf finds the schedule that a path names, and refuses it to whoever
 // is neither its owner nor an admin.
-func (h *scheduleHandlers) ownScheduleOf(r *http.Request) (Schedules, signalbox.Schedule, error) {
+func (h *Handlers) ownScheduleOf(r *http.Request) (Scheduler, signalbox.Schedule, error) {
 	all, s, err := h.scheduleOf(r)
 	if err != nil {
 		return nil, s, err
@@ -71,9 +72,9 @@ func (h *scheduleHandlers) ownScheduleOf(r *http.Request) (Schedules, signalbox.
 		"schedule %s is not that of %s: only its owner and admins change or trigger it", s.Name, who.String())
 }
 
-// putSchedule is PUT /api/schedules/{id}. It stays whose it was, and enabled or
+// Put is PUT /api/schedules/{id}. It stays whose it was, and enabled or
 // not where the body does not say.
-func (h *scheduleHandlers) putSchedule(w http.ResponseWriter, r *http.Request) error {
+func (h *Handlers) Put(w http.ResponseWriter, r *http.Request) error {
 	all, before, err := h.ownScheduleOf(r)
 	if err != nil {
 		return err
@@ -111,8 +112,8 @@ func fromFile(s *signalbox.Schedule, what string) error {
 		"schedule %s stands in the director's configuration, and cannot be %s here", s.Name, what)
 }
 
-// removeSchedule is DELETE /api/schedules/{id}.
-func (h *scheduleHandlers) removeSchedule(w http.ResponseWriter, r *http.Request) error {
+// Remove is DELETE /api/schedules/{id}.
+func (h *Handlers) Remove(w http.ResponseWriter, r *http.Request) error {
 	all, s, err := h.ownScheduleOf(r)
 	if err != nil {
 		return err
@@ -129,17 +130,17 @@ func (h *scheduleHandlers) removeSchedule(w http.ResponseWriter, r *http.Request
 	return httpio.NoContent(w)
 }
 
-// enableSchedule is POST /api/schedules/{id}/enable.
-func (h *scheduleHandlers) enableSchedule(w http.ResponseWriter, r *http.Request) error {
+// Enable is POST /api/schedules/{id}/enable.
+func (h *Handlers) Enable(w http.ResponseWriter, r *http.Request) error {
 	return h.setEnabled(w, r, "enabled", true)
 }
 
-// disableSchedule is POST /api/schedules/{id}/disable.
-func (h *scheduleHandlers) disableSchedule(w http.ResponseWriter, r *http.Request) error {
+// Disable is POST /api/schedules/{id}/disable.
+func (h *Handlers) Disable(w http.ResponseWriter, r *http.Request) error {
 	return h.setEnabled(w, r, "disabled", false)
 }
 
-func (h *scheduleHandlers) setEnabled(w http.ResponseWriter, r *http.Request, action string, on bool) error {
+func (h *Handlers) setEnabled(w http.ResponseWriter, r *http.Request, action string, on bool) error {
 	all, before, err := h.ownScheduleOf(r)
 	if err != nil {
 		return err
@@ -154,14 +155,14 @@ func (h *scheduleHandlers) setEnabled(w http.ResponseWriter, r *http.Request, ac
 	return h.answerSchedule(w, r, http.StatusOK, all, s)
 }
 
-// triggerSchedule is POST /api/schedules/{id}/trigger. A firing that made no
+// Trigger is POST /api/schedules/{id}/trigger. A firing that made no
 // task is an error to whoever wanted one; it is recorded all the same.
-func (h *scheduleHandlers) triggerSchedule(w http.ResponseWriter, r *http.Request) error {
+func (h *Handlers) Trigger(w http.ResponseWriter, r *http.Request) error {
 	all, s, err := h.ownScheduleOf(r)
 	if err != nil {
 		return err
 	}
-	if err := h.engine.ChargeRate(access.CallerOf(r).Who, len(s.Prompt)); err != nil {
+	if err := h.Engine.ChargeRate(access.CallerOf(r).Who, len(s.Prompt)); err != nil {
 		return err
 	}
 	// Once begun it is carried to its end: who went away would not know of it.
@@ -185,11 +186,11 @@ func (h *scheduleHandlers) triggerSchedule(w http.ResponseWriter, r *http.Reques
 }
 
 // noTask is the error of a firing that came to no task.
-func (h *scheduleHandlers) noTask(r *http.Request, run *signalbox.ScheduleRun) error {
+func (h *Handlers) noTask(r *http.Request, run *signalbox.ScheduleRun) error {
 	const record = "signalbox schedules executions has the record, as GET /api/schedules/{id}/executions does"
 	switch run.Status {
 	case signalbox.SkippedQueueFull:
-		return &httpio.Refusal{Err: signalbox.Errorf(signalbox.CodeQueueFull, "%s", run.Error), RetryAfter: retryAfter(r.Context(), h.engine, signalbox.QueueWork)}
+		return &httpio.Refusal{Err: signalbox.Errorf(signalbox.CodeQueueFull, "%s", run.Error), RetryAfter: view.RetryAfter(r.Context(), h.Engine, signalbox.QueueWork)}
 	case signalbox.SkippedBusy:
 		return httpio.Refuse(signalbox.CodeConflict, "wait for its end, or cancel it", "%s", run.Error)
 	case signalbox.SkippedError, signalbox.SkippedMissed, signalbox.SkippedNoDirector:
@@ -198,7 +199,7 @@ func (h *scheduleHandlers) noTask(r *http.Request, run *signalbox.ScheduleRun) e
 	return nil
 }
 
-func (h *scheduleHandlers) answerSchedule(w http.ResponseWriter, r *http.Request, status int, all Schedules, s signalbox.Schedule) error {
+func (h *Handlers) answerSchedule(w http.ResponseWriter, r *http.Request, status int, all Scheduler, s signalbox.Schedule) error {
 	v, err := h.scheduleView(r.Context(), all, s, 0)
 	if err != nil {
 		return err
@@ -206,12 +207,12 @@ func (h *scheduleHandlers) answerSchedule(w http.ResponseWriter, r *http.Request
 	return httpio.Answer(w, status, v)
 }
 
-func (h *scheduleHandlers) auditSchedule(r *http.Request, action string, s *signalbox.Schedule, more map[string]any, failed error) error {
+func (h *Handlers) auditSchedule(r *http.Request, action string, s *signalbox.Schedule, more map[string]any, failed error) error {
 	more["name"] = s.Name
 	if failed != nil {
 		more["error"] = signalbox.CodeOf(failed)
 	}
-	return h.audit.Write(r, signalbox.Audit{
+	return h.Audit.Write(r, signalbox.Audit{
 		EventType: "schedule", Action: action, AgentName: s.Agent, Resource: s.ID, Result: access.ResultOf(failed), Details: signalbox.AuditDetails(more),
 	})
 }
@@ -274,13 +275,13 @@ func newSchedule(req *api.NewSchedule) (s signalbox.Schedule, err error) {
 	if s.MissedWindow, err = missedWindow(req.MissedWindowSeconds); err != nil {
 		return s, err
 	}
-	if s.Cron, err = eitherName("cron_expression", req.CronExpression, "schedule", req.Schedule); err != nil {
+	if s.Cron, err = httpio.EitherName("cron_expression", req.CronExpression, "schedule", req.Schedule); err != nil {
 		return s, err
 	}
-	if s.Prompt, err = eitherName("message", req.Message, "prompt", req.Prompt); err != nil {
+	if s.Prompt, err = httpio.EitherName("message", req.Message, "prompt", req.Prompt); err != nil {
 		return s, err
 	}
-	s.Agent, err = eitherName("agent_name", req.AgentName, "agent", req.Agent)
+	s.Agent, err = httpio.EitherName("agent_name", req.AgentName, "agent", req.Agent)
 	switch {
 	case err != nil:
 		return s, err
@@ -296,18 +297,10 @@ func newSchedule(req *api.NewSchedule) (s signalbox.Schedule, err error) {
 	return s, nil
 }
 
-// eitherName takes a field that the seeds call differently.
-func eitherName(one, first, other, second string) (string, error) {
-	if first != "" && second != "" {
-		return "", signalbox.Invalid(other, "%s is another name for %s: give one of them", other, one)
-	}
-	return first + second, nil
-}
-
 // Bounds of missed_window_seconds.
 const (
 	minMissedWindow = 60
-	maxMissedWindow = 366 * 24 * 3600
+	MaxMissedWindow = 366 * 24 * 3600
 )
 
 // missedWindow makes a duration of seconds; 0 is the default.
@@ -315,8 +308,8 @@ func missedWindow(seconds int64) (time.Duration, error) {
 	if seconds == 0 {
 		return signalbox.DefaultMissedWindow, nil
 	}
-	if seconds < minMissedWindow || seconds > maxMissedWindow {
-		return 0, signalbox.Invalid("missed_window_seconds", "missed_window_seconds must be %d to %d, not %d", minMissedWindow, maxMissedWindow, seconds)
+	if seconds < minMissedWindow || seconds > MaxMissedWindow {
+		return 0, signalbox.Invalid("missed_window_seconds", "missed_window_seconds must be %d to %d, not %d", minMissedWindow, MaxMissedWindow, seconds)
 	}
 	return time.Duration(seconds) * time.Second, nil
 }

@@ -1,4 +1,4 @@
-package httpapi_test
+package forward_test
 
 import (
 	"bytes"
@@ -16,8 +16,8 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/handshake"
-	"github.com/signalbox-ai/signalbox/internal/httpapi"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/forward"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
@@ -195,8 +195,8 @@ func TestReadyOnlyWithALeaseAndAStore(t *testing.T) {
 func TestADirectorAnswersUnderTheNameThatItAdvertises(t *testing.T) {
 	named := &apitest.Peers{Row: store.Director{ID: "delta", URL: "http://delta.internal:8080"}}
 	b := apitest.New(t, func(o *apitest.Options) { o.Config.Peers = deadPeers{named} })
-	b.Do("GET", "/healthz", "", host("delta.internal:8080")).Want(t, 200, nil)
-	b.Do("GET", "/healthz", "", host("echo.internal:8080")).WantError(t, http.StatusForbidden, signalbox.CodeForbidden)
+	b.Do("GET", "/healthz", "", func(r *http.Request) { r.Host = "delta.internal:8080" }).Want(t, 200, nil)
+	b.Do("GET", "/healthz", "", func(r *http.Request) { r.Host = "echo.internal:8080" }).WantError(t, http.StatusForbidden, signalbox.CodeForbidden)
 }
 
 // deadPeers has nobody beside itself.
@@ -204,7 +204,7 @@ type deadPeers struct{ *apitest.Peers }
 
 func (deadPeers) Others() []store.Director { return nil }
 
-var _ httpapi.Peers = deadPeers{}
+var _ forward.Peers = deadPeers{}
 
 // The executor of another director is shown as its lease says.
 func TestExecutorsOfOtherDirectors(t *testing.T) {

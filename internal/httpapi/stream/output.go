@@ -1,4 +1,4 @@
-package httpapi
+package stream
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
@@ -16,7 +15,9 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/forward"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/tail"
 )
@@ -25,18 +26,27 @@ import (
 // nothing was announced: another director may follow its run.
 const outputBackstop = 2 * time.Second
 
-// outputHandlers answer what tasks print.
-type outputHandlers struct {
-	engine  *engine.Engine
-	runs    Runs
-	forward *forwarder
-	streams *httpio.Streams
-	log     *slog.Logger
-	life    context.Context
+// Runs knows what running tasks have printed.
+type Runs interface {
+	// Output returns what is known of the log of a running task from byte
+	// after. When nothing is there yet it waits until there is, the run ends,
+	// wait is over or ctx ends. ok is false if no run of that task is
+	// followed (the stored result is the truth then).
+	Output(ctx context.Context, id string, after int64, wait time.Duration) (out api.Output, ok bool)
 }
 
-// output is GET /api/queue/{id}/output, as JSON or as a stream.
-func (h *outputHandlers) output(w http.ResponseWriter, r *http.Request) error {
+// Outputs answer what tasks print.
+type Outputs struct {
+	Engine    *engine.Engine
+	Runs      Runs
+	Forwarder *forward.Forwarder
+	Streams   *httpio.Streams
+	Logger    *slog.Logger
+	Life      context.Context
+}
+
+// Serve is GET /api/queue/{id}/output, as JSON or as a stream.
+func (h *Outputs) Serve(w http.ResponseWriter, r *http.Request) error {
 	id, err := httpio.TaskID(r)
 	if err != nil {
 		return err
@@ -50,26 +60,22 @@ func (h *outputHandlers) output(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if wantsStream(r) {
+	if httpio.WantsStream(r) {
 		return h.streamOutput(w, r, id, after)
 	}
-	ctx, cancel := httpio.Until(r.Context(), h.life)
+	ctx, cancel := httpio.Until(r.Context(), h.Life)
 	defer cancel()
-	l := h.logOf(id)
-	defer l.close()
-	out, err := l.next(ctx, after, wait, nil)
+	l := h.Log(id)
+	defer l.Close()
+	out, err := l.Next(ctx, after, wait, nil)
 	return httpio.AnswerOr(w, out, err)
-}
-
-func wantsStream(r *http.Request) bool {
-	return strings.Contains(strings.ToLower(r.Header.Get("Accept")), "text/event-stream")
 }
 
 // streamOutput sends the log as events named output until the task has
 // ended, whose last has done set.
-func (h *outputHandlers) streamOutput(w http.ResponseWriter, r *http.Request, id string, after int64) error {
-	l := h.logOf(id)
-	defer l.close()
+func (h *Outputs) streamOutput(w http.ResponseWriter, r *http.Request, id string, after int64) error {
+	l := h.Log(id)
+	defer l.Close()
 	if err := l.refresh(r.Context()); err != nil {
 		return err
 	}
@@ -78,7 +84,7 @@ func (h *outputHandlers) streamOutput(w http.ResponseWriter, r *http.Request, id
 	} else if seen >= 0 {
 		after = seen
 	}
-	s, err := h.streams.Open(w)
+	s, err := h.Streams.Open(w)
 	if err != nil {
 		return err
 	}
@@ -86,13 +92,13 @@ func (h *outputHandlers) streamOutput(w http.ResponseWriter, r *http.Request, id
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	ctx, cancel := httpio.Until(r.Context(), h.life)
+	ctx, cancel := httpio.Until(r.Context(), h.Life)
 	defer cancel()
 	told := "" // the message that was told last
 	for ctx.Err() == nil {
-		out, err := l.next(ctx, after, httpio.KeepAliveEvery, &told)
+		out, err := l.Next(ctx, after, httpio.KeepAliveEvery, &told)
 		if err != nil {
-			return s.Fail(h.log, err)
+			return s.Fail(h.Logger, err)
 		}
 		news := out.Message != "" && out.Message != told
 		if told = out.Message; out.Text == "" && !out.Done && !out.Truncated && !news {
@@ -109,44 +115,44 @@ func (h *outputHandlers) streamOutput(w http.ResponseWriter, r *http.Request, id
 	return nil
 }
 
-// logReader reads the log of a task, piece by piece. The task itself it reads again
+// LogReader reads the log of a task, piece by piece. The task itself it reads again
 // when a change of it was announced, or none for a while: another director may follow
 // its run. Make one with logOf.
-type logReader struct {
-	outputs *outputHandlers
+type LogReader struct {
+	outputs *Outputs
 	id      string
 	signs   <-chan struct{}
-	close   func()
+	Close   func()
 	task    signalbox.Task
 	read    time.Time // when that was read; zero: it is another by now
 }
 
-func (h *outputHandlers) logOf(id string) *logReader {
-	l := &logReader{outputs: h, id: id}
-	l.signs, l.close = h.engine.WatchTask(id)
+func (h *Outputs) Log(id string) *LogReader {
+	l := &LogReader{outputs: h, id: id}
+	l.signs, l.Close = h.Engine.WatchTask(id)
 	return l
 }
 
 // refresh reads the task, unless it is as it was.
-func (l *logReader) refresh(ctx context.Context) (err error) {
+func (l *LogReader) refresh(ctx context.Context) (err error) {
 	select {
 	case <-l.signs:
 		l.read = time.Time{}
 	default:
 	}
 	if begin := time.Now(); begin.Sub(l.read) >= outputBackstop {
-		if l.task, err = l.outputs.engine.Read().Task(ctx, l.id); err == nil {
+		if l.task, err = l.outputs.Engine.Read().Task(ctx, l.id); err == nil {
 			l.read = begin
 		}
 	}
 	return err
 }
 
-// next returns what there is of the log from byte after. When nothing is there yet it
+// Next returns what there is of the log from byte after. When nothing is there yet it
 // waits until there is, the task ends or wait is over; with told also until there is a
 // message that is another one. The log of a task that another director follows comes
 // from there.
-func (l *logReader) next(ctx context.Context, after int64, wait time.Duration, told *string) (api.Output, error) {
+func (l *LogReader) Next(ctx context.Context, after int64, wait time.Duration, told *string) (api.Output, error) {
 	deadline := time.Now().Add(wait)
 	for {
 		// A context that has ended must not fail the reads of the last answer.
@@ -181,7 +187,7 @@ func (l *logReader) next(ctx context.Context, after int64, wait time.Duration, t
 }
 
 // news waits for a change of the task, and reports whether one was announced.
-func (l *logReader) news(ctx context.Context, within time.Duration) bool {
+func (l *LogReader) news(ctx context.Context, within time.Duration) bool {
 	t := time.NewTimer(within)
 	defer t.Stop()
 	select {
@@ -196,8 +202,8 @@ func (l *logReader) news(ctx context.Context, within time.Duration) bool {
 
 // storedOutput reads the log of a task that has ended: its tail, or the
 // answer of an agent that keeps no log.
-func (h *outputHandlers) storedOutput(ctx context.Context, t *signalbox.Task, after int64) (api.Output, error) {
-	res, err := h.engine.Read().Result(ctx, t.ID)
+func (h *Outputs) storedOutput(ctx context.Context, t *signalbox.Task, after int64) (api.Output, error) {
+	res, err := h.Engine.Read().Result(ctx, t.ID)
 	if err != nil {
 		return api.Output{}, err
 	}
@@ -228,11 +234,11 @@ const (
 // from its run here or from the director that follows it, and waits for it. The
 // message says why there may be more. again says that to ask again at once is
 // right: another director waited for output, and there was none.
-func (h *outputHandlers) liveOutput(ctx context.Context, t *signalbox.Task, after int64, wait time.Duration) (out api.Output, again bool) {
-	if live, ok := h.runs.Output(ctx, t.ID, after, wait); ok {
+func (h *Outputs) liveOutput(ctx context.Context, t *signalbox.Task, after int64, wait time.Duration) (out api.Output, again bool) {
+	if live, ok := h.Runs.Output(ctx, t.ID, after, wait); ok {
 		return live, false
 	}
-	holder, ok := h.forward.otherHolder(ctx, t.Agent)
+	holder, ok := h.Forwarder.HolderElsewhere(ctx, t.Agent)
 	if !ok {
 		return api.Output{}, false
 	}
@@ -240,7 +246,7 @@ func (h *outputHandlers) liveOutput(ctx context.Context, t *signalbox.Task, afte
 	out, err := h.askOutput(ctx, holder, t.ID, after, min(wait, farPoll))
 	if err != nil {
 		if ctx.Err() == nil {
-			h.log.Debug("the output of a task is at another director, which does not say it", "queue_id", t.ID, "director", holder.ID, "error", err, "cause", errors.Unwrap(err))
+			h.Logger.Debug("the output of a task is at another director, which does not say it", "queue_id", t.ID, "director", holder.ID, "error", err, "cause", errors.Unwrap(err))
 		}
 		return api.Output{Message: farMessage(holder, err)}, false
 	}
@@ -253,9 +259,9 @@ func farMessage(holder store.Director, err error) string {
 }
 
 // askOutput asks another director for the output of a task.
-func (h *outputHandlers) askOutput(ctx context.Context, holder store.Director, id string, after int64, wait time.Duration) (out api.Output, err error) {
+func (h *Outputs) askOutput(ctx context.Context, holder store.Director, id string, after int64, wait time.Duration) (out api.Output, err error) {
 	wait = max(wait, 0)
-	err = h.forward.ask(ctx, holder, httpio.Outgoing{Method: http.MethodGet, Path: taskURL(id) + "/output", Query: url.Values{
+	err = h.Forwarder.Ask(ctx, holder, httpio.Outgoing{Method: http.MethodGet, Path: view.TaskURL(id) + "/output", Query: url.Values{
 		"after": {strconv.FormatInt(after, 10)}, "wait": {wait.Round(time.Millisecond).String()},
 	}}, wait, &out)
 	return out, err
@@ -271,7 +277,7 @@ type farLog struct {
 
 // followFar reads the log of a task that another director follows until ctx
 // ends, stop is called or the task is in flight no more.
-func (h *outputHandlers) followFar(ctx context.Context, id string) *farLog {
+func (h *Outputs) followFar(ctx context.Context, id string) *farLog {
 	ctx, stop := context.WithCancel(ctx)
 	l := &farLog{tail: tail.New(), stop: stop}
 	go func() {
@@ -286,12 +292,12 @@ func (h *outputHandlers) followFar(ctx context.Context, id string) *farLog {
 }
 
 // readFar reads one piece. It reports whether there may be another.
-func (h *outputHandlers) readFar(ctx context.Context, l *farLog, id string) bool {
-	t, err := h.engine.Read().Task(ctx, id)
+func (h *Outputs) readFar(ctx context.Context, l *farLog, id string) bool {
+	t, err := h.Engine.Read().Task(ctx, id)
 	if err == nil && !t.State.InFlight() {
 		return false
 	}
-	holder, ok := h.forward.otherHolder(ctx, t.Agent)
+	holder, ok := h.Forwarder.HolderElsewhere(ctx, t.Agent)
 	wait := farPoll
 	if !l.seen.Load() {
 		wait = 0

@@ -1,4 +1,4 @@
-package httpapi_test
+package stream_test
 
 import (
 	"fmt"
@@ -12,21 +12,6 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
-// of picks the events of one name.
-func of(t *testing.T, list []apitest.Event, name string) []api.Event {
-	t.Helper()
-	var got []api.Event
-	for _, e := range list {
-		if e.Name == name {
-			if e.ID != "" {
-				t.Errorf("an event of the moment has a place: %+v", e)
-			}
-			got = append(got, e.Decoded(t))
-		}
-	}
-	return got
-}
-
 func TestEventsOfOneAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t)
@@ -38,7 +23,7 @@ func TestEventsOfOneAgent(t *testing.T) {
 		id := b.Submit(`{"prompt":"p"}`).QueueID // for any agent
 		b.Complete(b.Run(a), "")
 		b.Submit(`{"prompt":"p","agent":"coder"}`)
-		bypass := b.Start("POST", taskPath, `{"message":"m"}`)
+		bypass := b.Start("POST", "/api/agents/coder/task", `{"message":"m"}`)
 		synctest.Wait()
 		b.Server.Stop()
 		bypass.Reply()
@@ -53,45 +38,6 @@ func TestEventsOfOneAgent(t *testing.T) {
 	apitest.New(t).Do("GET", "/api/events?agent=co%20der", "").WantError(t, 400, signalbox.CodeValidation)
 }
 
-// Who is limited to an agent is told of nothing else, and its place moves on
-// all the same.
-func TestEventsShowWhatTheReaderMaySee(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := apitest.New(t)
-		a, w := b.AddChatAgent("coder", 1), b.AddChatAgent("writer", 1)
-		h := b.Server.HandlerAs(apitest.LimitedUser)
-		s := apitest.StartOn(t, h, "GET", "/api/events?include=position,output", "")
-		synctest.Wait()
-		hidden := b.Submit(`{"prompt":"secret","agent":"writer"}`).QueueID
-		b.Submit(`{"prompt":"p","agent":"writer"}`)
-		b.Runs.Print(hidden, "secret")
-		b.Run(w)
-		b.Submit(`{"prompt":"p","agent":"coder"}`)
-		second := b.Submit(`{"prompt":"p","agent":"coder"}`).QueueID
-		task := b.Claim(a)
-		b.Runs.Print(task.ID, "open")
-		if _, err := b.Engine.Accept(t.Context(), task, "task-1", ""); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(20 * time.Second)
-		s.Cancel()
-		got := s.Reply()
-		if strings.Contains(string(got.Body), "secret") || strings.Contains(string(got.Body), "writer") || strings.Contains(string(got.Body), hidden) {
-			t.Errorf("%s", got.Body)
-		}
-		if !strings.Contains(string(got.Body), fmt.Sprintf("id: %d\n", b.NewestEvent())) {
-			t.Errorf("the place %d is not told: %s", b.NewestEvent(), got.Body)
-		}
-		if out := of(t, s.Events(), "output"); len(out) != 1 || out[0].Text != "open" || out[0].QueueID != task.ID {
-			t.Errorf("%+v", out)
-		}
-		if places := of(t, s.Events(), "position"); len(places) == 0 || places[len(places)-1].QueueID != second || places[len(places)-1].Position != 1 {
-			t.Errorf("%+v of %s", places, got.Body)
-		}
-		apitest.StartOn(t, h, "GET", "/api/events?queue_id="+hidden, "").Reply().Want(t, 404, nil)
-	})
-}
-
 func TestEventsWithPositions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t, func(o *apitest.Options) { o.Engine.MaxSize = 1000 })
@@ -102,20 +48,20 @@ func TestEventsWithPositions(t *testing.T) {
 		}
 		s := b.Start("GET", "/api/events?include=position", "")
 		time.Sleep(time.Second)
-		got := of(t, s.Events(), "position") // a snapshot for one that has just come
+		got := apitest.Moments(t, s.Events(), "position") // a snapshot for one that has just come
 		if len(got) != 3 || got[0].QueueID != ids[0] || got[2].Position != 3 || got[1].Queue != "work" || got[1].State != "pending" || got[1].At.IsZero() {
 			t.Fatalf("%+v", got)
 		}
 		b.Run(a)
 		time.Sleep(time.Second)
-		got = of(t, s.Events(), "position")[3:]
+		got = apitest.Moments(t, s.Events(), "position")[3:]
 		if len(got) != 2 || got[0].QueueID != ids[1] || got[0].Position != 1 || got[1].QueueID != ids[2] || got[1].Position != 2 {
 			t.Fatalf("%+v", got)
 		}
 		// One more at the end moves nobody else.
 		id := b.Submit(`{"prompt":"p"}`).QueueID
 		time.Sleep(time.Second)
-		got = of(t, s.Events(), "position")[5:]
+		got = apitest.Moments(t, s.Events(), "position")[5:]
 		if len(got) != 1 || got[0].QueueID != id || got[0].Position != 3 {
 			t.Fatalf("%+v", got)
 		}
@@ -124,7 +70,7 @@ func TestEventsWithPositions(t *testing.T) {
 			b.Submit(`{"prompt":"p"}`)
 		}
 		time.Sleep(time.Second)
-		if got = of(t, s.Events(), "position")[6:]; len(got) != 197 {
+		if got = apitest.Moments(t, s.Events(), "position")[6:]; len(got) != 197 {
 			t.Errorf("%d places", len(got))
 		}
 		s.Cancel()
@@ -150,7 +96,7 @@ func TestEventsWithOutput(t *testing.T) {
 		told := func() string {
 			var all strings.Builder
 			var last api.Event
-			for _, e := range of(t, s.Events(), "output") {
+			for _, e := range apitest.Moments(t, s.Events(), "output") {
 				if e.QueueID != last.QueueID || e.After != last.After+int64(len(last.Text)) {
 					fmt.Fprintf(&all, "%s+%d:", e.QueueID[len(e.QueueID)-4:], e.After)
 				}
@@ -197,7 +143,7 @@ func TestEventsWithTooMuchOutput(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		told, cut, at := 0, 0, int64(0)
-		for _, e := range of(t, s.Events(), "output") {
+		for _, e := range apitest.Moments(t, s.Events(), "output") {
 			told += len(e.Text)
 			if e.Truncated {
 				cut++
@@ -233,7 +179,7 @@ func TestEventsWithOutputOfManyTasks(t *testing.T) {
 		time.Sleep(time.Second)
 		told := func() map[string]bool {
 			set := map[string]bool{}
-			for _, e := range of(t, s.Events(), "output") {
+			for _, e := range apitest.Moments(t, s.Events(), "output") {
 				set[e.QueueID] = true
 			}
 			return set
@@ -260,47 +206,4 @@ func TestEventsWithOutputOfManyTasks(t *testing.T) {
 		s.Cancel()
 		s.Reply()
 	})
-}
-
-func TestTaskShowsWhoAskedAndWhatIsStale(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := apitest.New(t)
-		a := b.AddChatAgent("coder", 1)
-		chat := apitest.StartOn(t, b.Server.HandlerAs(apitest.LimitedUser), "POST", chatPath, `{"message":"m"}`)
-		synctest.Wait()
-		task := b.Accept(a)
-		if _, err := b.Engine.ReleaseLane(t.Context(), "coder", "someone"); err != nil {
-			t.Fatal(err)
-		}
-		stale := signalbox.Stale{Fence: task.Fence, Agent: "coder", TaskID: "task-1", At: b.Engine.Now(), State: "completed", Message: "completed", Result: signalbox.Result{Output: "too late", DurationSeconds: 3}}
-		if err := b.Engine.KeepStale(t.Context(), task.ID, stale); err != nil {
-			t.Fatal(err)
-		}
-		chat.Reply().Want(t, 409, nil)
-		var v api.Task
-		b.Do("GET", "/api/queue/"+task.ID, "").Want(t, 200, &v)
-		if v.Mode != "chat" || v.SourceUserID != "someone" || v.SourceUserEmail != "someone@example.com" || v.SourceAgent != "" || v.SourceService != "" || v.Source != "user" {
-			t.Errorf("%+v", v)
-		}
-		if len(v.Stale) != 1 || v.Stale[0].Result.Output != "too late" || v.Stale[0].Fence != task.Fence || v.State != "failed" || v.Result == nil || v.Result.Output != "" {
-			t.Errorf("%+v", v)
-		}
-	})
-	for who, source := range map[signalbox.PrincipalKind]string{signalbox.PrincipalUser: "user", signalbox.PrincipalAgent: "agent", signalbox.PrincipalService: "api", "": "user"} {
-		b := apitest.New(t)
-		a := b.AddChatAgent("coder", 1)
-		h := b.Server.HandlerAs(signalbox.Principal{Kind: who, ID: "x", Scopes: signalbox.Scopes()})
-		apitest.StartOn(t, h, "POST", chatPath, `{"message":"m"}`, apitest.Header("Prefer", "respond-async")).Reply().Want(t, 202, nil)
-		var v api.Task
-		b.Do("GET", "/api/queue/"+b.Accept(a).ID, "").Want(t, 200, &v)
-		got := map[signalbox.PrincipalKind]string{signalbox.PrincipalUser: v.SourceUserID, signalbox.PrincipalAgent: v.SourceAgent, signalbox.PrincipalService: v.SourceService}
-		for kind, id := range got {
-			if (id == "x") != (kind == who) {
-				t.Errorf("%s: %+v", who, got)
-			}
-		}
-		if v.Source != source {
-			t.Errorf("%s: source %s", who, v.Source)
-		}
-	}
 }

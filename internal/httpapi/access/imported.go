@@ -1,4 +1,4 @@
-package httpapi
+package access
 
 import (
 	"context"
@@ -14,20 +14,20 @@ import (
 // ofTasks begin the paths that have the id of a task in them.
 var ofTasks = []string{"/api/queue/{id}", "/api/tools/tasks/{id}", "/api/activities/{id}"}
 
-// findImported replaces the id that a task had in the queue that it was imported
+// ResolveImported replaces the id that a task had in the queue that it was imported
 // from, in the path, by the one that it has here. What is no such id stays.
-func findImported(e *engine.Engine, r *http.Request, route api.Route) error {
+func ResolveImported(e *engine.Engine, r *http.Request, route api.Route) error {
 	if !slices.ContainsFunc(ofTasks, func(path string) bool { return strings.HasPrefix(route.Path, path) }) {
 		return nil
 	}
-	id, err := importedID(r.Context(), e, r.PathValue("id"))
+	id, err := ImportedID(r.Context(), e, r.PathValue("id"))
 	r.SetPathValue("id", id)
 	return err
 }
 
-// importedID is the id here of a task that had that one in the queue that it was
+// ImportedID is the id here of a task that had that one in the queue that it was
 // imported from. An id of ours, and what no task had, is returned as it is.
-func importedID(ctx context.Context, e *engine.Engine, id string) (string, error) {
+func ImportedID(ctx context.Context, e *engine.Engine, id string) (string, error) {
 	if signalbox.ValidID(id) {
 		return id, nil
 	}

@@ -1,4 +1,4 @@
-package httpapi
+package stream
 
 import (
 	"context"
@@ -11,27 +11,27 @@ import (
 // maxLines bounds the queues whose last change is remembered.
 const maxLines = 2 * signalbox.MaxAgents
 
-// touch stands for the last change of places in a queue. Two that are equal
+// Touch stands for the last change of places in a queue. Two that are equal
 // say that there was none in between; two that differ say nothing.
-type touch struct{ generation, seq int64 }
+type Touch struct{ generation, seq int64 }
 
-// touched says when somebody's place in a queue last changed. It means
+// Touched says when somebody's place in a queue last changed. It means
 // something only to those who follow the feed.
-func (f *feed) touched(queue string) touch {
+func (f *Feed) Touched(queue string) Touch {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return touch{f.generation, f.lines[queue]}
+	return Touch{f.generation, f.lines[queue]}
 }
 
 // forgetLines says that any place in any queue may have changed; the caller
 // holds mu.
-func (f *feed) forgetLines() {
+func (f *Feed) forgetLines() {
 	clear(f.lines)
 	f.generation++
 }
 
 // noteLines notes what changed somebody's place; the caller holds mu.
-func (f *feed) noteLines(entries []framed) {
+func (f *Feed) noteLines(entries []framed) {
 	for i := range entries {
 		e := &entries[i]
 		switch {
@@ -64,14 +64,14 @@ type lineHeads struct {
 }
 
 type lineHead struct {
-	touched touch // when it was read
+	touched Touch // when it was read
 	tasks   []signalbox.Task
 }
 
 // lineHead returns the first tasks that wait in a queue. The caller follows
 // the feed, and does not change them.
-func (h *eventHandlers) lineHead(ctx context.Context, queue string) ([]signalbox.Task, error) {
-	touched := h.feed.touched(queue) // before the read: what changes during it is read again
+func (h *Events) lineHead(ctx context.Context, queue string) ([]signalbox.Task, error) {
+	touched := h.Journal.Touched(queue) // before the read: what changes during it is read again
 	kept := &h.heads
 	kept.mu.Lock()
 	head, ok := kept.heads[queue]
@@ -79,7 +79,7 @@ func (h *eventHandlers) lineHead(ctx context.Context, queue string) ([]signalbox
 	if ok && head.touched == touched {
 		return head.tasks, nil
 	}
-	tasks, err := h.engine.Read().Waiting(ctx, queue, store.Cursor{}, lineLength)
+	tasks, err := h.Engine.Read().Waiting(ctx, queue, store.Cursor{}, lineLength)
 	if err != nil {
 		return nil, err
 	}

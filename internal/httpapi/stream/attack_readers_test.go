@@ -1,4 +1,4 @@
-package httpapi_test
+package stream_test
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/signalbox-ai/signalbox/internal/httpapi"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 // However many read a stream and take nothing of it, what they cost is bounded:
@@ -44,7 +44,7 @@ func TestAttackManyReadersThatNeverRead(t *testing.T) {
 				if grown := heap() - before; grown > most {
 					t.Errorf("%d readers that take nothing cost %d MiB", readers, grown>>20)
 				}
-				time.Sleep(httpapi.WriteTimeout + httpapi.Heartbeat)
+				time.Sleep(httpio.WriteTimeout + httpio.KeepAliveEvery)
 				synctest.Wait()
 				if n := b.Server.OpenStreams(); n != 0 {
 					t.Errorf("%d streams are still open", n)

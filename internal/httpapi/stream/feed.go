@@ -1,4 +1,4 @@
-package httpapi
+package stream
 
 import (
 	"context"
@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// ringEntries is how many of the newest entries are at hand for readers;
+	// RingEntries is how many of the newest entries are at hand for readers;
 	// older ones come from the store.
-	ringEntries = 4096
-	// feedBatch bounds what is read at once, by the feed and by a reader.
-	feedBatch = 256
+	RingEntries = 4096
+	// FeedBatch bounds what is read at once, by the feed and by a reader.
+	FeedBatch = 256
 	// feedBackstop is how often the feed looks though nothing was announced:
 	// another director may have written.
 	feedBackstop = time.Second
@@ -31,9 +31,9 @@ type framed struct {
 	bytes                        []byte
 }
 
-// feed tails the journal once for all readers. It runs while there are
+// Feed tails the journal once for all readers. It runs while there are
 // readers.
-type feed struct {
+type Feed struct {
 	engine *engine.Engine
 	log    *slog.Logger
 
@@ -47,13 +47,13 @@ type feed struct {
 	generation int64
 }
 
-func newFeed(e *engine.Engine, log *slog.Logger) *feed {
-	return &feed{engine: e, log: log, readers: map[chan struct{}]struct{}{}, lines: map[string]int64{}}
+func NewFeed(e *engine.Engine, log *slog.Logger) *Feed {
+	return &Feed{engine: e, log: log, readers: map[chan struct{}]struct{}{}, lines: map[string]int64{}}
 }
 
-// join adds a reader, which gets a sign after the journal grew. Signs
+// Join adds a reader, which gets a sign after the journal grew. Signs
 // coalesce.
-func (f *feed) join() (signs <-chan struct{}, leave func()) {
+func (f *Feed) Join() (signs <-chan struct{}, leave func()) {
 	c := make(chan struct{}, 1)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,7 +76,7 @@ func (f *feed) join() (signs <-chan struct{}, leave func()) {
 }
 
 // run tails the journal until ctx ends.
-func (f *feed) run(ctx context.Context) {
+func (f *Feed) run(ctx context.Context) {
 	signs, stop := f.engine.WatchJournal()
 	defer stop()
 	backstop := time.NewTicker(feedBackstop)
@@ -105,7 +105,7 @@ func (f *feed) run(ctx context.Context) {
 }
 
 // begin tells the readers that the feed stands at its beginning.
-func (f *feed) begin(ctx context.Context) {
+func (f *Feed) begin(ctx context.Context) {
 	f.mu.Lock()
 	if ctx.Err() == nil {
 		f.forgetLines() // what changed before it is not known
@@ -115,8 +115,8 @@ func (f *feed) begin(ctx context.Context) {
 }
 
 // tail reads one batch behind at. more says that there may be another.
-func (f *feed) tail(ctx context.Context, at int64) (next int64, more bool, err error) {
-	entries, err := f.engine.Read().Journal(ctx, at, feedBatch)
+func (f *Feed) tail(ctx context.Context, at int64) (next int64, more bool, err error) {
+	entries, err := f.engine.Read().Journal(ctx, at, FeedBatch)
 	if err != nil || len(entries) == 0 {
 		return at, false, err
 	}
@@ -125,11 +125,11 @@ func (f *feed) tail(ctx context.Context, at int64) (next int64, more bool, err e
 		return at, false, err
 	}
 	f.wake(ctx, frames)
-	return entries[len(entries)-1].Seq, len(entries) == feedBatch, nil
+	return entries[len(entries)-1].Seq, len(entries) == FeedBatch, nil
 }
 
 // wake adds entries to the ring and tells the readers.
-func (f *feed) wake(ctx context.Context, add []framed) {
+func (f *Feed) wake(ctx context.Context, add []framed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if ctx.Err() != nil {
@@ -139,7 +139,7 @@ func (f *feed) wake(ctx context.Context, add []framed) {
 		f.ring = append(f.ring, add...)
 		f.ring = f.ring[lastGap(f.ring, len(add)):] // the ring has no gaps
 		f.noteLines(add)
-		if over := len(f.ring) - ringEntries; over > 0 {
+		if over := len(f.ring) - RingEntries; over > 0 {
 			f.ring = append(f.ring[:0:0], f.ring[over:]...)
 		}
 	}
@@ -165,25 +165,25 @@ func lastGap(list []framed, added int) int {
 
 // after returns the entries that follow seq, at most feedBatch: from the
 // ring, or from the store what is older than that.
-func (f *feed) after(ctx context.Context, seq int64) ([]framed, error) {
+func (f *Feed) after(ctx context.Context, seq int64) ([]framed, error) {
 	if got, ok := f.fromRing(seq); ok {
 		return got, nil
 	}
-	entries, err := f.engine.Read().Journal(ctx, seq, feedBatch)
+	entries, err := f.engine.Read().Journal(ctx, seq, FeedBatch)
 	if err != nil {
 		return nil, err
 	}
 	return frames(entries)
 }
 
-func (f *feed) fromRing(seq int64) ([]framed, bool) {
+func (f *Feed) fromRing(seq int64) ([]framed, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.ring) == 0 || seq+1 < f.ring[0].seq {
 		return nil, false
 	}
 	from := min(seq+1-f.ring[0].seq, int64(len(f.ring)))
-	to := min(from+feedBatch, int64(len(f.ring)))
+	to := min(from+FeedBatch, int64(len(f.ring)))
 	return append([]framed(nil), f.ring[from:to]...), true
 }
 
@@ -199,3 +199,7 @@ func frames(entries []signalbox.Entry) ([]framed, error) {
 	}
 	return out, nil
 }
+
+// Coalesce is how often at most a stream tells of what changes all the time:
+// places in line and output.
+const Coalesce = 200 * time.Millisecond

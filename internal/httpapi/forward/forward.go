@@ -1,4 +1,4 @@
-package httpapi
+package forward
 
 import (
 	"bytes"
@@ -36,40 +36,40 @@ type Peers interface {
 	HolderOf(ctx context.Context, agent string) (store.Director, bool)
 }
 
-// forwarder asks the other directors over the store on behalf of callers, and
+// Forwarder asks the other directors over the store on behalf of callers, and
 // passes requests on to them.
-type forwarder struct {
-	peers  Peers // nil: there is no other director
+type Forwarder struct {
+	Peers  Peers // nil: there is no other director
 	client *http.Client
 	log    *slog.Logger
 	life   context.Context
 }
 
-// others are the directors that a caller's request may be passed on to.
-func (f *forwarder) others(ctx context.Context) []store.Director {
-	if f.peers == nil || access.CallerIn(ctx).Forwarded {
+// Others are the directors that a caller's request may be passed on to.
+func (f *Forwarder) Others(ctx context.Context) []store.Director {
+	if f.Peers == nil || access.CallerIn(ctx).Forwarded {
 		return nil
 	}
-	return f.peers.Others()
+	return f.Peers.Others()
 }
 
-// otherHolder returns the director that dispatches to an agent, or of which the
+// HolderElsewhere returns the director that dispatches to an agent, or of which the
 // executor with that name is a part, where that is another one that can be
 // asked.
-func (f *forwarder) otherHolder(ctx context.Context, agent string) (store.Director, bool) {
-	if f.peers == nil || agent == "" || access.CallerIn(ctx).Forwarded {
+func (f *Forwarder) HolderElsewhere(ctx context.Context, agent string) (store.Director, bool) {
+	if f.Peers == nil || agent == "" || access.CallerIn(ctx).Forwarded {
 		return store.Director{}, false
 	}
 	if signalbox.IsExecutor(agent) {
 		return f.otherNamed(instanceOf(agent))
 	}
-	holder, ok := f.peers.HolderOf(ctx, agent)
-	return holder, ok && holder.ID != f.peers.Self().ID && holder.URL != ""
+	holder, ok := f.Peers.HolderOf(ctx, agent)
+	return holder, ok && holder.ID != f.Peers.Self().ID && holder.URL != ""
 }
 
 // otherNamed is another living director, by its instance.
-func (f *forwarder) otherNamed(instance string) (store.Director, bool) {
-	for _, other := range f.peers.Others() {
+func (f *Forwarder) otherNamed(instance string) (store.Director, bool) {
+	for _, other := range f.Peers.Others() {
 		if other.ID == instance {
 			return other, other.URL != ""
 		}
@@ -85,16 +85,16 @@ func instanceOf(executor string) string {
 
 // aliveElsewhere reports whether an executor is that of another director that
 // lives.
-func (f *forwarder) aliveElsewhere(executor string) bool {
-	if f.peers == nil {
+func (f *Forwarder) aliveElsewhere(executor string) bool {
+	if f.Peers == nil {
 		return false
 	}
 	_, alive := f.otherNamed(instanceOf(executor))
 	return alive
 }
 
-// ownHost is the host under which the other directors ask this one.
-func ownHost(p Peers) []string {
+// OwnHost is the host under which the other directors ask this one.
+func OwnHost(p Peers) []string {
 	if p == nil {
 		return nil
 	}
@@ -142,13 +142,13 @@ const (
 	maxFarAnswer = 4 << 20
 )
 
-// newForwarder returns the forwarder of a director. What listens where another one
+// New returns the forwarder of a director. What listens where another one
 // was has to prove that it knows the token that the directors of a store share. It follows no redirect
 // and no proxy of the environment: what a caller has shown goes to that director and
 // nowhere else.
-func newForwarder(peers Peers, e *engine.Engine, log *slog.Logger, life context.Context) *forwarder {
+func New(peers Peers, e *engine.Engine, log *slog.Logger, life context.Context) *Forwarder {
 	if peers == nil {
-		return &forwarder{log: log, life: life}
+		return &Forwarder{log: log, life: life}
 	}
 	base := &http.Transport{
 		DialContext:            (&net.Dialer{Timeout: 2 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
@@ -162,7 +162,7 @@ func newForwarder(peers Peers, e *engine.Engine, log *slog.Logger, life context.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	context.AfterFunc(life, client.CloseIdleConnections)
-	return &forwarder{peers: peers, client: client, log: log, life: life}
+	return &Forwarder{Peers: peers, client: client, log: log, life: life}
 }
 
 // farTransport proves connections by http; by https the certificate does.
@@ -190,10 +190,10 @@ func (e *farRefusal) Error() string {
 	return fmt.Sprintf("it answers %s: %s", httpio.Clip(e.said.Error), httpio.Clip(e.said.Message))
 }
 
-// ask sends a caller's question to another director as that caller, and puts
+// Ask sends a caller's question to another director as that caller, and puts
 // the answer into what into points to. wait is how long it may take longer than
 // a plain one.
-func (f *forwarder) ask(ctx context.Context, other store.Director, q httpio.Outgoing, wait time.Duration, into any) error {
+func (f *Forwarder) Ask(ctx context.Context, other store.Director, q httpio.Outgoing, wait time.Duration, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout+wait)
 	defer cancel()
 	r, err := f.questionTo(ctx, other, q)
@@ -222,7 +222,7 @@ func (f *forwarder) ask(ctx context.Context, other store.Director, q httpio.Outg
 	return nil
 }
 
-func (f *forwarder) questionTo(ctx context.Context, other store.Director, q httpio.Outgoing) (*http.Request, error) {
+func (f *Forwarder) questionTo(ctx context.Context, other store.Director, q httpio.Outgoing) (*http.Request, error) {
 	at := strings.TrimRight(other.URL, "/") + q.Path
 	if len(q.Query) > 0 {
 		at += "?" + q.Query.Encode()
@@ -236,11 +236,11 @@ func (f *forwarder) questionTo(ctx context.Context, other store.Director, q http
 }
 
 // sign puts on a request who asks, and who passes it on.
-func (f *forwarder) sign(h http.Header, c access.Caller) {
+func (f *Forwarder) sign(h http.Header, c access.Caller) {
 	if c.From != nil {
 		maps.Copy(h, proofOf(c.From))
 	}
-	h.Set(httpio.ForwardedHeader, f.peers.Self().ID)
+	h.Set(httpio.ForwardedHeader, f.Peers.Self().ID)
 	h.Set("X-Forwarded-For", c.Addr) // so that nobody counts as local there
 }
 
@@ -249,15 +249,16 @@ func (f *forwarder) sign(h http.Header, c access.Caller) {
 type noAnswer struct{ err error }
 
 func (e *noAnswer) Error() string { return "it does not answer" }
+
 func (e *noAnswer) Unwrap() error { return e.err }
 
 // maxPassedBody bounds the body of a request that is passed on.
 const maxPassedBody = httpio.MaxCallBytes
 
-// passOn hands a request to another director, which answers it: streams and
+// PassOn hands a request to another director, which answers it: streams and
 // WebSockets too. Where that director does not answer, the error says that what is
 // with it.
-func (f *forwarder) passOn(w http.ResponseWriter, r *http.Request, to store.Director, what string) error {
+func (f *Forwarder) PassOn(w http.ResponseWriter, r *http.Request, to store.Director, what string) error {
 	target, err := url.Parse(to.URL)
 	if err != nil {
 		return unreached(to, what)
@@ -302,8 +303,8 @@ func (f *forwarder) passOn(w http.ResponseWriter, r *http.Request, to store.Dire
 	return unreached(to, what)
 }
 
-// withoutBody is a request whose body was read, and holds nothing.
-func withoutBody(r *http.Request) *http.Request {
+// WithoutBody is a request whose body was read, and holds nothing.
+func WithoutBody(r *http.Request) *http.Request {
 	r = r.Clone(r.Context())
 	r.Body, r.ContentLength = http.NoBody, 0
 	return r
@@ -320,3 +321,24 @@ func (w passedOn) Write(b []byte) (int, error) {
 
 // Unwrap lets http.ResponseController reach the connection.
 func (w passedOn) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// OwnExecutor reports whether an executor is a part of this director.
+func (f *Forwarder) OwnExecutor(name string) bool {
+	return f.Peers == nil || instanceOf(name) == f.Peers.Self().ID
+}
+
+// OfOther says how the executor of another director is, of which only the lease
+// is known here.
+func (f *Forwarder) OfOther(v *api.Agent) {
+	if !signalbox.IsExecutor(v.Name) || f.OwnExecutor(v.Name) {
+		return
+	}
+	if !f.aliveElsewhere(v.Name) {
+		v.State, v.Message = "down", "its director has died or left"
+		return
+	}
+	v.Message, v.State = "", "idle"
+	if len(v.Running) > 0 {
+		v.State = "working"
+	}
+}

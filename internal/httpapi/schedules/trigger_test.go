@@ -1,4 +1,4 @@
-package httpapi_test
+package schedules_test
 
 import (
 	"net/http"

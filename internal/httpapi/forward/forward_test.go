@@ -1,4 +1,4 @@
-package httpapi_test
+package forward_test
 
 import (
 	"context"

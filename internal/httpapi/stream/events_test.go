@@ -1,4 +1,4 @@
-package httpapi_test
+package stream_test
 
 import (
 	"fmt"
@@ -13,8 +13,9 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
-	"github.com/signalbox-ai/signalbox/internal/httpapi"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/stream"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -37,7 +38,7 @@ func TestEventsBeginNow(t *testing.T) {
 // twice, whether what it missed lies in the ring or in the store only.
 func TestEventsResumeWithoutAGap(t *testing.T) {
 	b := apitest.New(t).Serve()
-	const all = httpapi.RingEntries + 2*httpapi.FeedBatch + 17
+	const all = stream.RingEntries + 2*stream.FeedBatch + 17
 	var wg sync.WaitGroup
 	wg.Go(func() { b.AddEvents(all) })
 	last := int64(0)
@@ -148,7 +149,7 @@ func TestASlowReaderIsToldOfTheGap(t *testing.T) {
 		slow := p.Dial(t) // an unbuffered pipe: nothing is taken unless it is read
 		apitest.WriteString(t, slow, "GET /api/events?after=0 HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		synctest.Wait()
-		b.AddEvents(3 * httpapi.RingEntries)
+		b.AddEvents(3 * stream.RingEntries)
 		c.Advance(time.Hour)
 		b.AddEvents(1)
 		for {
@@ -167,7 +168,7 @@ func TestASlowReaderIsToldOfTheGap(t *testing.T) {
 		synctest.Wait()
 		stop()
 		<-read
-		if got := text.String(); !strings.Contains(got, "event: reset") || !strings.Contains(got, fmt.Sprintf("id: %d\nevent: agent_up", 3*httpapi.RingEntries+1)) {
+		if got := text.String(); !strings.Contains(got, "event: reset") || !strings.Contains(got, fmt.Sprintf("id: %d\nevent: agent_up", 3*stream.RingEntries+1)) {
 			t.Errorf("no reset, or nothing after it: …%s", got[max(0, len(got)-300):])
 		}
 	})
@@ -183,7 +184,7 @@ func TestAttackReaderThatNeverReads(t *testing.T) {
 		apitest.WriteString(t, c, "GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		synctest.Wait()
 		b.AddEvents(10)
-		time.Sleep(httpapi.WriteTimeout + httpapi.Heartbeat)
+		time.Sleep(httpio.WriteTimeout + httpio.KeepAliveEvery)
 		synctest.Wait()
 		if n := b.Server.OpenStreams(); n != 0 {
 			t.Errorf("%d streams are still open", n)
@@ -214,10 +215,10 @@ func TestEventsHeartbeatMovesThePlace(t *testing.T) {
 				}
 			}
 		}()
-		time.Sleep(httpapi.Heartbeat)
+		time.Sleep(httpio.KeepAliveEvery)
 		synctest.Wait()
 		b.AddEvents(7)
-		time.Sleep(httpapi.Heartbeat)
+		time.Sleep(httpio.KeepAliveEvery)
 		synctest.Wait()
 		mu.Lock()
 		got := text.String()
@@ -324,14 +325,14 @@ func TestAGapInTheMiddleOfABatchIsToldOf(t *testing.T) {
 		{{6, 7}, {anew, anew + 1, anew + 2}},
 		{{6}, {7, anew}, {anew + 1, anew + 2}},
 	} {
-		if got, ok := httpapi.AfterInRing(anew, batches...); !ok || !slices.Equal(got, []int64{anew + 1, anew + 2}) {
+		if got, ok := stream.AfterInRing(anew, batches...); !ok || !slices.Equal(got, []int64{anew + 1, anew + 2}) {
 			t.Errorf("%v: behind %d there is %v (%t)", batches, anew, got, ok)
 		}
-		if got, ok := httpapi.AfterInRing(7, batches...); ok {
+		if got, ok := stream.AfterInRing(7, batches...); ok {
 			t.Errorf("%v: behind 7 it has %v, and something is missing", batches, got)
 		}
 	}
-	got := httpapi.SentBehind(5, 6, 7, anew, anew+1)
+	got := stream.SentBehind(5, 6, 7, anew, anew+1)
 	at := 0
 	for _, part := range []string{"id: 6\n", "id: 7\n", "id: 1000007\nevent: reset\n", "id: 1000008\n", "id: 1000009\n"} {
 		i := strings.Index(got[at:], part)

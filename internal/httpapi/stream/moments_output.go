@@ -1,4 +1,4 @@
-package httpapi
+package stream
 
 import (
 	"context"
@@ -21,7 +21,7 @@ func (m *moments) tellOutput(ctx context.Context, s *httpio.Stream) error {
 			return err
 		}
 	}
-	o.budget = min(o.budget+outputRate*int(coalesce/time.Millisecond)/1000, outputRate)
+	o.budget = min(o.budget+outputRate*int(Coalesce/time.Millisecond)/1000, outputRate)
 	var events []api.Event
 	var ended []*followed
 	for i := range o.followed {
@@ -47,7 +47,7 @@ func (m *moments) tellOutput(ctx context.Context, s *httpio.Stream) error {
 // room.
 func (m *moments) lookForRuns(ctx context.Context) error {
 	o := m.output
-	running, err := m.events.engine.Read().InFlight(ctx)
+	running, err := m.events.Engine.Read().InFlight(ctx)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (m *moments) lookForRuns(ctx context.Context) error {
 // that nothing more will come.
 func (m *moments) printed(ctx context.Context, f *followed) (e api.Event, done bool, err error) {
 	e = api.Event{QueueID: f.id, Queue: f.queue, Agent: f.agent}
-	out, ok := m.events.runs.Output(ctx, f.id, f.after, 0)
+	out, ok := m.events.Runs.Output(ctx, f.id, f.after, 0)
 	if !ok && !f.ended {
 		out, ok = m.printedFar(ctx, f)
 	}
@@ -95,10 +95,10 @@ func (m *moments) printed(ctx context.Context, f *followed) (e api.Event, done b
 // false where that is not known yet, or nobody is to be asked.
 func (m *moments) printedFar(ctx context.Context, f *followed) (out api.Output, ok bool) {
 	if f.far == nil {
-		if len(m.events.forward.others(ctx)) == 0 {
+		if len(m.events.Forwarder.Others(ctx)) == 0 {
 			return out, false
 		}
-		f.far = m.events.outputs.followFar(ctx, f.id)
+		f.far = m.events.Tails.followFar(ctx, f.id)
 	}
 	if !f.far.seen.Load() {
 		return out, false
@@ -126,18 +126,18 @@ func (o *outputMoments) cut(out api.Output) (text string, from int64, truncated 
 // no log has no output of the moment: its answer is in its result.
 func (m *moments) lastOutput(ctx context.Context, f *followed) (api.Output, error) {
 	none := api.Output{Seq: f.after, Next: f.after, Done: true}
-	t, err := m.events.engine.Read().Task(ctx, f.id)
+	t, err := m.events.Engine.Read().Task(ctx, f.id)
 	if signalbox.CodeOf(err) == signalbox.CodeNotFound || (err == nil && !t.State.Terminal()) {
 		return none, nil // pruned, or requeued
 	}
 	if err != nil {
 		return none, err
 	}
-	res, err := m.events.engine.Read().Result(ctx, f.id)
+	res, err := m.events.Engine.Read().Result(ctx, f.id)
 	if err != nil || res.Tail == "" {
 		return none, err
 	}
-	return m.events.outputs.storedOutput(ctx, &t, f.after)
+	return m.events.Tails.storedOutput(ctx, &t, f.after)
 }
 
 // wholeEnd leaves out a character that was cut through.

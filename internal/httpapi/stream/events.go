@@ -1,4 +1,4 @@
-package httpapi
+package stream
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/forward"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
@@ -17,22 +18,22 @@ import (
 // and this one will not come.
 const kindReset = "reset"
 
-// eventHandlers stream the journal, with the events of the moment.
-type eventHandlers struct {
-	engine  *engine.Engine
-	gate    *access.Gate
-	runs    Runs
-	forward *forwarder
-	outputs *outputHandlers
-	feed    *feed
-	heads   lineHeads
-	streams *httpio.Streams
-	log     *slog.Logger
-	life    context.Context
+// Events stream the journal, with the events of the moment.
+type Events struct {
+	Engine    *engine.Engine
+	Gate      *access.Gate
+	Runs      Runs
+	Forwarder *forward.Forwarder
+	Tails     *Outputs
+	Journal   *Feed
+	heads     lineHeads
+	Streams   *httpio.Streams
+	Logger    *slog.Logger
+	Life      context.Context
 }
 
-// events is GET /api/events.
-func (h *eventHandlers) events(w http.ResponseWriter, r *http.Request) error {
+// Serve is GET /api/events.
+func (h *Events) Serve(w http.ResponseWriter, r *http.Request) error {
 	after, err := httpio.Position("after", httpio.Param(r, "after"))
 	if err != nil {
 		return err
@@ -52,16 +53,16 @@ func (h *eventHandlers) events(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	signs, leave := h.feed.join() // before the range is read: nothing is missed in between
+	signs, leave := h.Journal.Join() // before the range is read: nothing is missed in between
 	defer leave()
-	oldest, newest, err := h.engine.Read().JournalRange(r.Context())
+	oldest, newest, err := h.Engine.Read().JournalRange(r.Context())
 	if err == nil {
 		err = extra.begin(r.Context(), newest)
 	}
 	if err != nil {
 		return err
 	}
-	s, err := h.streams.Open(w)
+	s, err := h.Streams.Open(w)
 	if err != nil {
 		return err
 	}
@@ -69,19 +70,19 @@ func (h *eventHandlers) events(w http.ResponseWriter, r *http.Request) error {
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	reader := eventReader{feed: h.feed, stream: s, filter: filter, moments: extra, now: h.engine.Now}
+	reader := eventReader{feed: h.Journal, stream: s, filter: filter, moments: extra, now: h.Engine.Now}
 	if err := reader.begin(after, oldest, newest); err != nil {
 		return nil
 	}
-	if err := reader.follow(r.Context(), signs, h.life.Done()); err != nil {
-		return s.Fail(h.log, err)
+	if err := reader.follow(r.Context(), signs, h.Life.Done()); err != nil {
+		return s.Fail(h.Logger, err)
 	}
 	return nil
 }
 
 // eventReader is one reader of the journal. It holds one batch at a time.
 type eventReader struct {
-	feed    *feed
+	feed    *Feed
 	stream  *httpio.Stream
 	filter  eventFilter
 	moments *moments // nil: the reader asked for none
@@ -98,7 +99,7 @@ type eventFilter struct {
 	agent string // the only agent
 }
 
-func (h *eventHandlers) eventFilter(r *http.Request) (eventFilter, error) {
+func (h *Events) eventFilter(r *http.Request) (eventFilter, error) {
 	f := eventFilter{who: access.CallerOf(r).Who, task: httpio.Param(r, "queue_id"), agent: httpio.Param(r, "agent")}
 	if f.agent != "" && !signalbox.ValidName(f.agent) {
 		return f, signalbox.Invalid("agent", "%q is not the name of an agent", httpio.Clip(f.agent))
@@ -106,14 +107,14 @@ func (h *eventHandlers) eventFilter(r *http.Request) (eventFilter, error) {
 	if f.task == "" {
 		return f, nil
 	}
-	id, err := importedID(r.Context(), h.engine, f.task)
+	id, err := access.ImportedID(r.Context(), h.Engine, f.task)
 	if err != nil {
 		return f, err
 	}
 	if f.task = id; !signalbox.ValidID(id) {
 		return f, signalbox.Invalid("queue_id", "%q is not the id of a task", httpio.Clip(f.task))
 	}
-	return f, h.gate.SeesTask(r.Context(), f.task, f.who)
+	return f, h.Gate.SeesTask(r.Context(), f.task, f.who)
 }
 
 func (f *eventFilter) takes(e *framed) bool {
@@ -173,7 +174,7 @@ func (e *eventReader) follow(ctx context.Context, signs, stopping <-chan struct{
 			if e.send(batch) != nil {
 				return nil
 			}
-			if len(batch) < feedBatch {
+			if len(batch) < FeedBatch {
 				break
 			}
 			if httpio.Ended(ctx, stopping) {
