@@ -94,7 +94,7 @@ test-alone: # what the race detector is not for, or does not bear
 	$(GO) test $(FLAGS) -v ./sim
 	cd bench && $(GO) test -vet=off ./internal/measure ./internal/results ./internal/page # docs/benchmarks.md is what its figures make
 
-soak: setup check ## every test in its long form; docs/reliability.md says what only that finds
+soak: setup check ## every test in its long form; docs/development/tests.md says what only that finds
 	GOOS=windows GOARCH=amd64 $(GO) vet ./cmd/signalbox ./internal/demo ./internal/httpapi ./internal/execution/... ./internal/gateway/... ./internal/serve/... ./internal/store/sqlite
 	GOOS=windows GOARCH=amd64 $(GO) build -o /dev/null ./cmd/signalbox
 	SIGNALBOX_SOAK=1 $(REAL) $(GO) test -race -timeout 8h $(PACKAGES)
@@ -102,8 +102,8 @@ soak: setup check ## every test in its long form; docs/reliability.md says what 
 	SIGNALBOX_SOAK=1 $(GO) test -timeout 8h -v ./sim
 	$(GO) test -tags mutants -timeout 3h ./sim/mutants
 
-mutants: ## every hand-made bug against the tests that must catch it, for docs/mutants.md
-	$(GO) test -tags mutants -timeout 3h -v -run 'TestMutants|TestTheRunner' ./sim/mutants -args -mutants.page $(CURDIR)/docs/mutants.md
+mutants: ## every hand-made bug against the tests that must catch it, for docs/development/mutants.md
+	$(GO) test -tags mutants -timeout 3h -v -run 'TestMutants|TestTheRunner' ./sim/mutants -args -mutants.page $(CURDIR)/docs/development/mutants.md
 
 bench: ## the figures of docs/benchmarks.md, measured here
 	cd bench && $(GO) run . && $(GO) run . -docs ../docs/benchmarks.md

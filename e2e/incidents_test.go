@@ -16,9 +16,9 @@ var namedTest = regexp.MustCompile("`([a-z0-9/.]+)` ((?:Test|Fuzz)[A-Za-z0-9]+)"
 
 var incidentForm = regexp.MustCompile("`([a-z0-9/]+)` (TestIncident[A-Za-z0-9]+)")
 
-// docs/incidents.md names every test of an incident, and no other.
+// docs/development/incidents.md names every test of an incident, and no other.
 func TestIncidentsHaveTheirTests(t *testing.T) {
-	page, err := os.ReadFile("../docs/incidents.md")
+	page, err := os.ReadFile("../docs/development/incidents.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,19 +38,19 @@ func TestIncidentsHaveTheirTests(t *testing.T) {
 	there := incidentTests(t)
 	for name := range named {
 		if !there[name] {
-			t.Errorf("docs/incidents.md names %s, and there is no such test", name)
+			t.Errorf("docs/development/incidents.md names %s, and there is no such test", name)
 		}
 	}
 	for name := range there {
 		if !named[name] {
-			t.Errorf("docs/incidents.md does not name %s", name)
+			t.Errorf("docs/development/incidents.md does not name %s", name)
 		}
 	}
 }
 
 // What was found from outside names tests that are there.
 func TestFaultsFoundFromOutsideHaveTheirTests(t *testing.T) {
-	page, err := os.ReadFile("../docs/incidents.md")
+	page, err := os.ReadFile("../docs/development/incidents.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestFaultsFoundFromOutsideHaveTheirTests(t *testing.T) {
 		}
 		for _, m := range tests {
 			if !there[m[1]+" "+m[2]] {
-				t.Errorf("docs/incidents.md names %s %s, and there is no such test", m[1], m[2])
+				t.Errorf("docs/development/incidents.md names %s %s, and there is no such test", m[1], m[2])
 			}
 		}
 	}

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// docs/reliability.md names tests that are there, and at least one in each row
+// docs/development/tests.md names tests that are there, and at least one in each row
 // of its tables.
 func TestProofsHaveTheirTests(t *testing.T) {
-	page, err := os.ReadFile("../docs/reliability.md")
+	page, err := os.ReadFile("../docs/development/tests.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,7 +19,7 @@ func TestProofsHaveTheirTests(t *testing.T) {
 		tests := proofForm.FindAllStringSubmatch(line, -1)
 		for _, m := range tests {
 			if !there[m[1]+" "+m[2]] {
-				t.Errorf("docs/reliability.md names %s of %s, and there is no such test", m[2], m[1])
+				t.Errorf("docs/development/tests.md names %s of %s, and there is no such test", m[2], m[1])
 			}
 		}
 		inTable := strings.HasPrefix(line, "| ") && !strings.Contains(line, "| shown by |")

@@ -13,7 +13,7 @@ const base = process.env.SITE_URL ? process.env.SITE_URL.replace(/\/*$/, "/") : 
 function words(site) {
 	const few = new Set(site.sections.at(-1).pages.map((p) => p.source));
 	const reference = new Set(site.sections.find((s) => s.name === "Reference").pages.map((p) => p.source));
-	const evidence = new Set(["incidents", "seeds", "reliability", "benchmarks", "threat-model"].map((p) => `docs/${p}.md`));
+	const evidence = new Set(["seeds", "benchmarks", "threat-model"].map((p) => `docs/${p}.md`));
 	const weight = (source) => (few.has(source) || source.startsWith("docs/decisions/") ? 0.3 : evidence.has(source) ? 0.5 : reference.has(source) ? 1.5 : 1);
 	const all = [];
 	for (const [source, parts] of sections) {

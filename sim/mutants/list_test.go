@@ -56,10 +56,10 @@ func TestEachFaultHasItsMutant(t *testing.T) {
 	}
 }
 
-// TestThePageHasEachMutant compares the list with docs/mutants.md, which is
+// TestThePageHasEachMutant compares the list with docs/development/mutants.md, which is
 // generated from a run.
 func TestThePageHasEachMutant(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(root, "docs", "mutants.md"))
+	page, err := os.ReadFile(filepath.Join(root, "docs", "development", "mutants.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,6 +71,6 @@ func TestThePageHasEachMutant(t *testing.T) {
 		listed = append(listed, m.Name)
 	}
 	if !slices.Equal(onPage, listed) {
-		t.Errorf("docs/mutants.md has other mutants than the list: make mutants writes it anew\npage %q\nlist %q", onPage, listed)
+		t.Errorf("docs/development/mutants.md has other mutants than the list: make mutants writes it anew\npage %q\nlist %q", onPage, listed)
 	}
 }

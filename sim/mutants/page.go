@@ -12,7 +12,7 @@ const pageHead = `# Mutants
 A test is worth what it catches. Each row is a bug that was made by hand, one at least for each fault that was seen in
 the systems this one grew out of and in its peers; each was put into the sources, and the tests of one package were run
 on them. The product's code holds none of these bugs: a mutant is a snippet and what stands in its place, in
-[sim/mutants](../sim/mutants), and the go tool is handed the changed file as an overlay.
+[sim/mutants](../../sim/mutants), and the go tool is handed the changed file as an overlay.
 
 ` + "`make mutants`" + ` runs all of them again, fails where one is not caught, and writes this page. Before that the same tests
 are run without a bug, and must pass. A mutant that does not compile, or only hangs where it is not meant to, is not
@@ -20,7 +20,7 @@ caught. The time is that of the tests until one failed, on the machine and under
 
 `
 
-// Page is docs/mutants.md.
+// Page is docs/development/mutants.md.
 func Page(results []Result) string {
 	var b strings.Builder
 	b.WriteString(pageHead)
@@ -46,7 +46,7 @@ func Page(results []Result) string {
 	return b.String()
 }
 
-// where names a package as docs/incidents.md does.
+// where names a package as docs/development/incidents.md does.
 func where(pkg string) string {
 	if pkg == "." {
 		return "signalbox"
