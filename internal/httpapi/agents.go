@@ -28,7 +28,7 @@ type agentHandlers struct {
 	forward   *forward.Forwarder
 	log       *slog.Logger
 	lookup    lookup
-	names     agentNames
+	names     agentNameCache
 }
 
 // newAgentHandlers forgets the names of agents that are removed, here or by another
@@ -83,7 +83,7 @@ func (h *agentHandlers) agentViews(ctx context.Context, rows []signalbox.Agent) 
 		views[i] = view.Agent(&rows[i], live[rows[i].Name], running[rows[i].Name])
 		views[i].Waiting = waiting[i]
 		views[i].Terminals = h.terminals.Of(rows[i].Name)
-		h.forward.OfOther(&views[i])
+		h.forward.SetExecutorState(&views[i])
 	}
 	slices.SortFunc(views, func(a, b api.Agent) int { return strings.Compare(a.Name, b.Name) })
 	return views, nil
@@ -136,7 +136,7 @@ func (h *agentHandlers) heartbeat(w http.ResponseWriter, r *http.Request) error 
 	if !slices.Contains([]string{"idle", "working", "stopping"}, beat.State) {
 		return signalbox.Invalid("state", "state must be idle or working, or stopping at the end, not %q", httpio.Clip(beat.State))
 	}
-	if err := h.known(r.Context(), name); err != nil {
+	if err := h.checkKnown(r.Context(), name); err != nil {
 		return err
 	}
 	if h.pull != nil {
@@ -145,11 +145,11 @@ func (h *agentHandlers) heartbeat(w http.ResponseWriter, r *http.Request) error 
 			return registerAgain(err)
 		}
 		if pulls {
-			return httpio.Answer(w, http.StatusOK, api.HeartbeatAnswer{IntervalSeconds: pullBeat, Stop: stop})
+			return httpio.Answer(w, http.StatusOK, api.HeartbeatAnswer{IntervalSeconds: pullHeartbeatSeconds, Stop: stop})
 		}
 	}
 	if beat.State == "stopping" { // who dispatches to it need not find out by itself
-		h.passBeat(r.Context(), name, beat)
+		h.forwardHeartbeat(r.Context(), name, beat)
 	}
 	if !h.runs.Heartbeat(name, beat) {
 		return httpio.Refuse(signalbox.CodeConflict, "register again", "agent %s is known at another address than %s", name, httpio.Clip(beat.URL))
@@ -158,14 +158,14 @@ func (h *agentHandlers) heartbeat(w http.ResponseWriter, r *http.Request) error 
 	return httpio.Answer(w, http.StatusOK, api.HeartbeatAnswer{IntervalSeconds: every})
 }
 
-// passBeat tells the director that dispatches to an agent what it said. Where
+// forwardHeartbeat tells the director that dispatches to an agent what it said. Where
 // that one does not hear it, it finds out by itself.
-func (h *agentHandlers) passBeat(ctx context.Context, name string, beat api.Heartbeat) {
-	holder, elsewhere := h.forward.HolderElsewhere(ctx, name)
+func (h *agentHandlers) forwardHeartbeat(ctx context.Context, name string, beat api.Heartbeat) {
+	holder, elsewhere := h.forward.RemoteHolder(ctx, name)
 	if !elsewhere {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, beatPassTimeout)
+	ctx, cancel := context.WithTimeout(ctx, forwardTimeout)
 	defer cancel()
 	q := httpio.Outgoing{Method: http.MethodPost, Path: "/api/agents/" + name + "/heartbeat", Body: beat}
 	if err := h.forward.Ask(ctx, holder, q, 0, &api.HeartbeatAnswer{}); err != nil {
@@ -173,8 +173,8 @@ func (h *agentHandlers) passBeat(ctx context.Context, name string, beat api.Hear
 	}
 }
 
-// beatPassTimeout bounds it: the agent is about to stop.
-const beatPassTimeout = time.Second
+// forwardTimeout bounds it: the agent is about to stop.
+const forwardTimeout = time.Second
 
 // removeAgent is DELETE /api/agents/{name}.
 func (h *agentHandlers) removeAgent(w http.ResponseWriter, r *http.Request) error {

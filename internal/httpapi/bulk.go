@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	maxBulk  = 10_000 // tasks of one bulk action
-	bulkWide = 16     // of them side by side
+	maxBulk      = 10_000 // tasks of one bulk action
+	bulkParallel = 16     // of them side by side
 	// bulkRows bounds the rows that are looked at: what would need more is
 	// refused rather than done in part.
 	bulkRows = 100_000
@@ -144,7 +144,7 @@ func (h *bulkHandler) doAll(r *http.Request, tasks []signalbox.Task, out *api.Bu
 	outcomes := make([]api.BulkOutcome, len(tasks))
 	var group sync.WaitGroup
 	next := make(chan int)
-	for range min(bulkWide, len(tasks)) {
+	for range min(bulkParallel, len(tasks)) {
 		group.Go(func() {
 			for i := range next {
 				outcomes[i] = h.doOne(r, &tasks[i], out.Action)

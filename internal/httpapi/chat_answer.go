@@ -210,8 +210,8 @@ func preferOf(r *http.Request) (p prefer) {
 // async reports whether the answer is to come as soon as the task is stored.
 func (p prefer) async() bool { return (p.respondAsync && !p.limited) || (p.limited && p.wait == 0) }
 
-// patience is how long the caller wants to wait at most.
-func (p prefer) patience() time.Duration {
+// maxWait is how long the caller wants to wait at most.
+func (p prefer) maxWait() time.Duration {
 	if p.limited {
 		return p.wait
 	}

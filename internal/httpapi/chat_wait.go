@@ -48,9 +48,9 @@ func (h *callHandlers) waitCall(w http.ResponseWriter, r *http.Request, c *call,
 
 // hold waits for the end of a task, for as long as the call allows.
 func (h *callHandlers) hold(ctx context.Context, c *call, id string) (signalbox.Task, error) {
-	over := time.Now().Add(c.prefer.patience())
+	over := time.Now().Add(c.prefer.maxWait())
 	if c.startWithin > 0 {
-		t, err := h.engine.Wait(ctx, id, min(c.startWithin, c.prefer.patience()), begun)
+		t, err := h.engine.Wait(ctx, id, min(c.startWithin, c.prefer.maxWait()), begun)
 		if err != nil || !begun(t) {
 			return t, err
 		}
@@ -66,7 +66,7 @@ func begun(t signalbox.Task) bool {
 
 // answerEarly is the 202 of a call whose task goes on without it.
 func (h *callHandlers) answerEarly(w http.ResponseWriter, r *http.Request, c *call, t *signalbox.Task) error {
-	pos, err := h.placeOf(r.Context(), t)
+	pos, err := h.positionOf(r.Context(), t)
 	if err != nil {
 		return err
 	}
@@ -84,8 +84,8 @@ func (h *callHandlers) answerEarly(w http.ResponseWriter, r *http.Request, c *ca
 	return httpio.Answer(w, http.StatusAccepted, acceptedView(c, t, pos, h.engine.ETA(r.Context(), t, pos), why+": ask for its end at "+view.TaskURL(t.ID)+"?wait=5m"))
 }
 
-// placeOf is the place in line of a task, zero where it does not wait.
-func (h *callHandlers) placeOf(ctx context.Context, t *signalbox.Task) (store.Position, error) {
+// positionOf is the place in line of a task, zero where it does not wait.
+func (h *callHandlers) positionOf(ctx context.Context, t *signalbox.Task) (store.Position, error) {
 	if t.State != signalbox.Pending {
 		return store.Position{}, nil
 	}
@@ -150,10 +150,10 @@ type callStream struct {
 	calls    *callHandlers
 	c        *call
 	task     signalbox.Task
-	place    api.ChatPosition // as last told
-	started  bool             // as last told
-	touched  stream.Touch     // the last change of its queue that place takes into account
-	lastLook time.Time
+	position api.ChatPosition   // as last told
+	started  bool               // as last told
+	version  stream.LineVersion // the last change of its queue that place takes into account
+	lastRead time.Time
 }
 
 // streamCall answers a call with a stream. A stream that ends without result
@@ -182,7 +182,7 @@ func (s *callStream) run(ctx context.Context, w http.ResponseWriter, got engine.
 		return false, err
 	}
 	first := acceptedView(s.c, &got.Task, got.Position, got.ETA, "")
-	s.place = api.ChatPosition{ID: got.Task.ID, Position: first.Position, ETA: first.ETA}
+	s.position = api.ChatPosition{ID: got.Task.ID, Position: first.Position, ETA: first.ETA}
 	if err := s.SendTransient("accepted", first); err != nil {
 		return false, err
 	}
@@ -191,7 +191,7 @@ func (s *callStream) run(ctx context.Context, w http.ResponseWriter, got engine.
 	journal, leave := s.calls.feed.Join()
 	defer leave()
 	output := s.calls.followOutput(ctx, got.Task.ID)
-	if err := s.look(ctx, true); err != nil {
+	if err := s.readTask(ctx, true); err != nil {
 		return false, err
 	}
 	return s.follow(ctx, signs, journal, output)
@@ -205,18 +205,18 @@ func (s *callStream) follow(ctx context.Context, signs, journal <-chan struct{},
 	for {
 		select {
 		case <-signs:
-			err = s.look(ctx, false)
+			err = s.readTask(ctx, false)
 		case <-journal:
 			if !armed && s.task.State == signalbox.Pending {
 				armed = true
-				due.Reset(max(0, stream.Coalesce-time.Since(s.lastLook)))
+				due.Reset(max(0, stream.CoalesceInterval-time.Since(s.lastRead)))
 			}
 		case <-due.C:
 			armed = false
-			err = s.look(ctx, false)
+			err = s.readTask(ctx, false)
 		case <-beat:
 			if err = s.KeepAlive(); err == nil {
-				err = s.look(ctx, true)
+				err = s.readTask(ctx, true)
 			}
 		case part := <-output:
 			if ended, err = s.part(ctx, part); ended {
@@ -231,24 +231,24 @@ func (s *callStream) follow(ctx context.Context, signs, journal <-chan struct{},
 	}
 }
 
-// look reads the task and tells what changed: that it started, or its place in
+// readTask reads the task and tells what changed: that it started, or its place in
 // line where something happened in its queue, or always where anew is set.
-func (s *callStream) look(ctx context.Context, anew bool) error {
+func (s *callStream) readTask(ctx context.Context, anew bool) error {
 	t, err := s.calls.engine.Read().Task(ctx, s.task.ID)
 	if err != nil {
 		return err
 	}
-	s.task, s.lastLook = t, time.Now()
+	s.task, s.lastRead = t, time.Now()
 	switch {
 	case t.State == signalbox.Pending:
 		s.started = false // an execution that came to nothing is followed by another
-		return s.tellPlace(ctx, anew)
+		return s.sendPosition(ctx, anew)
 	case t.State == signalbox.Dispatching:
 		return nil // the agent can still say no
 	}
-	if s.place.Position != 0 {
-		s.place = api.ChatPosition{ID: t.ID}
-		if err := s.SendTransient("position", s.place); err != nil {
+	if s.position.Position != 0 {
+		s.position = api.ChatPosition{ID: t.ID}
+		if err := s.SendTransient("position", s.position); err != nil {
 			return err
 		}
 	}
@@ -261,24 +261,24 @@ func (s *callStream) look(ctx context.Context, anew bool) error {
 	return s.SendTransient("started", begun)
 }
 
-func (s *callStream) tellPlace(ctx context.Context, anew bool) error {
-	touched := s.calls.feed.Touched(s.task.Queue)
-	if touched == s.touched && !anew {
+func (s *callStream) sendPosition(ctx context.Context, anew bool) error {
+	touched := s.calls.feed.LineVersion(s.task.Queue)
+	if touched == s.version && !anew {
 		return nil
 	}
-	pos, err := s.calls.placeOf(ctx, &s.task)
+	pos, err := s.calls.positionOf(ctx, &s.task)
 	if err != nil || pos.N == 0 {
 		return err // 0: it was claimed in this moment, which has a sign of its own
 	}
-	s.touched = touched
+	s.version = touched
 	if s.task.QueuedAs == 0 && s.task.Claims == 0 && pos.N == 1 {
 		return nil // a slot is free for it: it does not stand in line
 	}
-	if pos.N == s.place.Position {
+	if pos.N == s.position.Position {
 		return nil
 	}
-	s.place = api.ChatPosition{ID: s.task.ID, Position: pos.N, ETA: view.ETA(s.calls.engine.ETA(ctx, &s.task, pos))}
-	return s.SendTransient("position", s.place)
+	s.position = api.ChatPosition{ID: s.task.ID, Position: pos.N, ETA: view.ETA(s.calls.engine.ETA(ctx, &s.task, pos))}
+	return s.SendTransient("position", s.position)
 }
 
 // outputPart is a part of a log, or why there is no more of it.
@@ -319,7 +319,7 @@ func (s *callStream) part(ctx context.Context, p outputPart) (ended bool, err er
 	if p.err != nil {
 		return false, p.err
 	}
-	if err := s.look(ctx, false); err != nil { // what is printed comes after the start
+	if err := s.readTask(ctx, false); err != nil { // what is printed comes after the start
 		return false, err
 	}
 	if p.Done {

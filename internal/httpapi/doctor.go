@@ -293,9 +293,9 @@ const (
 	// before that is worth a word: a claim takes milliseconds.
 	passedOver = 10 * time.Second
 	// lookAgain is what lies between two looks at such a task.
-	lookAgain = time.Second
+	recheckDelay = time.Second
 	// mostLines bounds the lines that are looked at.
-	mostLines = 50
+	maxCheckedQueues = 50
 )
 
 // checkWaits looks for tasks that nobody takes though nothing stands in their
@@ -307,7 +307,7 @@ func (h *doctorHandlers) checkWaits(ctx context.Context) []api.Check {
 	}
 	var over []string
 	for _, queue := range slices.Sorted(maps.Keys(shot.Heads)) {
-		if heads := shot.Heads[queue]; len(heads) > 0 && len(over) < mostLines && h.passedOver(ctx, &heads[0]) {
+		if heads := shot.Heads[queue]; len(heads) > 0 && len(over) < maxCheckedQueues && h.passedOver(ctx, &heads[0]) {
 			over = append(over, heads[0].ID)
 		}
 	}
@@ -317,7 +317,7 @@ func (h *doctorHandlers) checkWaits(ctx context.Context) []api.Check {
 	select {
 	case <-ctx.Done():
 		return nil
-	case <-time.After(lookAgain):
+	case <-time.After(recheckDelay):
 	}
 	var out []api.Check
 	for _, id := range over {

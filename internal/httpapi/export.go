@@ -196,7 +196,7 @@ func (h *transferHandlers) importTasks(w http.ResponseWriter, r *http.Request) e
 	out := api.Imported{Refused: []api.ImportedRefusal{}}
 	requeue := req.Running == "requeue"
 	for tasks := req.Tasks; len(tasks) > 0; {
-		n := sideBySide(tasks)
+		n := parallelImports(tasks)
 		for i, err := range h.restore(r.Context(), tasks[:n], requeue) {
 			switch code := signalbox.CodeOf(err); {
 			case err == nil:
@@ -214,10 +214,10 @@ func (h *transferHandlers) importTasks(w http.ResponseWriter, r *http.Request) e
 	return httpio.Answer(w, http.StatusOK, out)
 }
 
-// sideBySide is how many of the next tasks may be stored side by side, so that
+// parallelImports is how many of the next tasks may be stored side by side, so that
 // the store makes one commit of them: those that have ended. What waits is
 // stored one by one, for that is its order.
-func sideBySide(tasks []api.ExportedTask) int {
+func parallelImports(tasks []api.ExportedTask) int {
 	n := 0
 	for n < min(len(tasks), importsAtOnce) && signalbox.State(tasks[n].State).Terminal() {
 		n++

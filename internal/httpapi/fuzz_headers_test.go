@@ -53,7 +53,7 @@ func FuzzHeaders(f *testing.F) {
 		r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:8080/api/queue/task", strings.NewReader("{}"))
 		r.Header["Prefer"], r.Header["Content-Type"] = []string{s}, []string{s}
 		p := preferOf(r)
-		if p.wait < 0 || p.wait > 1<<31*time.Second || p.patience() < 0 {
+		if p.wait < 0 || p.wait > 1<<31*time.Second || p.maxWait() < 0 {
 			t.Fatalf("%q: %+v", s, p)
 		}
 		if httpio.CheckMedia(r) == nil && !strings.HasPrefix(strings.ToLower(strings.TrimSpace(s)), "application/json") {

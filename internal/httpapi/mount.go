@@ -54,7 +54,7 @@ func (d *Server) guard(route api.Route, e endpoint) http.Handler {
 		if signalbox.CodeOf(err) == signalbox.CodeForbidden {
 			d.audit.WriteDenied(r, route.Name)
 		}
-		d.answerError(w, r, access.Discreet(err, r, c))
+		d.answerError(w, r, access.HideAgentNames(err, r, c))
 	})
 }
 

@@ -27,9 +27,9 @@ type Pull interface {
 	Output(ctx context.Context, id string, after int64, wait time.Duration) (out api.Output, ok bool)
 }
 
-// pullBeat is how often, in seconds, an agent that pulls beats while it claims
+// pullHeartbeatSeconds is how often, in seconds, an agent that pulls beats while it claims
 // nothing.
-const pullBeat = 5
+const pullHeartbeatSeconds = 5
 
 // maxReport bounds a report in bytes: an answer of 1 MiB and the end of a log,
 // each with its characters escaped.
@@ -96,7 +96,7 @@ func (h *pullHandlers) reportToHolder(r *http.Request, name string, rep api.Pull
 	if rep.Output == nil || rep.Accepted != nil || rep.Refused != nil || rep.Finished != nil || rep.Unknown {
 		return answer, false
 	}
-	holder, elsewhere := h.forward.HolderElsewhere(r.Context(), name)
+	holder, elsewhere := h.forward.RemoteHolder(r.Context(), name)
 	if !elsewhere {
 		return answer, false
 	}

@@ -159,32 +159,32 @@ func (h *agentHandlers) checkAgentURL(ctx context.Context, raw string, trusted b
 	return nil
 }
 
-// namesFor is how long the names of agents are good for: one that another
+// nameCacheTTL is how long the names of agents are good for: one that another
 // director removed may beat on for so long. Thousands of agents beat; each beat
 // must not read them all.
-const namesFor = 10 * time.Second
+const nameCacheTTL = 10 * time.Second
 
-// agentNames remembers which agents are known.
-type agentNames struct {
+// agentNameCache remembers which agents are known.
+type agentNameCache struct {
 	mu   sync.Mutex
 	at   time.Time
 	seen map[string]bool
 }
 
-func (n *agentNames) forget() {
+func (n *agentNameCache) forget() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.seen = nil
 }
 
-func (n *agentNames) has(name string, now time.Time) bool {
+func (n *agentNameCache) has(name string, now time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	age := now.Sub(n.at)
-	return n.seen[name] && age >= 0 && age < namesFor
+	return n.seen[name] && age >= 0 && age < nameCacheTTL
 }
 
-func (n *agentNames) set(agents []signalbox.Agent, now time.Time) {
+func (n *agentNameCache) set(agents []signalbox.Agent, now time.Time) {
 	seen := make(map[string]bool, len(agents))
 	for _, a := range agents {
 		seen[a.Name] = !signalbox.IsExecutor(a.Name)
@@ -194,8 +194,8 @@ func (n *agentNames) set(agents []signalbox.Agent, now time.Time) {
 	n.seen, n.at = seen, now
 }
 
-// known returns CodeNotFound for an agent that is not known.
-func (h *agentHandlers) known(ctx context.Context, name string) error {
+// checkKnown returns CodeNotFound for an agent that is not known.
+func (h *agentHandlers) checkKnown(ctx context.Context, name string) error {
 	now := h.engine.Now()
 	if h.names.has(name, now) {
 		return nil

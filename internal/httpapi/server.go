@@ -177,7 +177,7 @@ func New(cfg Config) (*Server, error) {
 		Login: func(r *http.Request) string { return cfg.Identity.NamedBy(access.Cookie(r, access.LoginCookie)) },
 		Hold: func(ctx context.Context, who signalbox.Principal, end func()) func() {
 			d.gate.UntilExpiry(ctx, who, end)
-			return d.gate.Hold(who, end)
+			return d.gate.OnRevoked(who, end)
 		},
 	})
 	d.projection = live.New(live.Config{
@@ -189,7 +189,7 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.handler = d.outer(mux)
+	d.handler = d.middleware(mux)
 	if cfg.QueueTools != nil {
 		cfg.QueueTools.Bind(queuetools.Director{Handler: d.handler, ImportedID: func(ctx context.Context, id string) (string, error) { return access.ImportedID(ctx, cfg.Engine, id) }, Engine: cfg.Engine, ToolTasks: cfg.ToolTasks != nil, Log: cfg.Log})
 	}

@@ -31,8 +31,8 @@ func (h *terminalHandlers) openTerminal(w http.ResponseWriter, r *http.Request) 
 	if err := h.terminals.Enabled(); err != nil {
 		return err
 	}
-	if holder, elsewhere := h.forward.HolderElsewhere(r.Context(), row.Name); elsewhere { // there it is known who has which terminal
-		return h.forward.PassOn(w, forward.WithoutBody(r), holder, "agent "+row.Name)
+	if holder, elsewhere := h.forward.RemoteHolder(r.Context(), row.Name); elsewhere { // there it is known who has which terminal
+		return h.forward.Proxy(w, forward.WithoutBody(r), holder, "agent "+row.Name)
 	}
 	ticket, err := h.terminals.Ticket(access.CallerOf(r).Who, row)
 	if err != nil {
@@ -50,8 +50,8 @@ func (h *terminalHandlers) terminal(w http.ResponseWriter, r *http.Request) erro
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return signalbox.Invalid("Upgrade", "a terminal is a WebSocket: ask for it with Connection: Upgrade and Upgrade: websocket")
 	}
-	if holder, elsewhere := h.forward.HolderElsewhere(r.Context(), r.PathValue("name")); elsewhere { // its ticket is from there
-		return h.forward.PassOn(w, r, holder, "agent "+httpio.Clip(r.PathValue("name")))
+	if holder, elsewhere := h.forward.RemoteHolder(r.Context(), r.PathValue("name")); elsewhere { // its ticket is from there
+		return h.forward.Proxy(w, r, holder, "agent "+httpio.Clip(r.PathValue("name")))
 	}
 	h.terminals.Serve(w, r)
 	return nil

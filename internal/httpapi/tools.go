@@ -114,7 +114,7 @@ func (h *toolHandlers) toolCaller(r *http.Request, named string) (gateway.Caller
 	several := false
 	switch {
 	case h.toolsOnly:
-		c.Agent, c.Execution = toldOf(r)
+		c.Agent, c.Execution = claimedAgent(r)
 	case who.Kind == signalbox.PrincipalAgent:
 		c.Agent = who.ID
 		execution, err := access.ExecutionOf(r)
@@ -142,9 +142,9 @@ func (h *toolHandlers) toolCaller(r *http.Request, named string) (gateway.Caller
 	return c, nil
 }
 
-// toldOf is what a caller says of the agent that it is. A gateway alone knows
+// claimedAgent is what a caller says of the agent that it is. A gateway alone knows
 // no agents whose token could prove it, and nothing hangs on it there.
-func toldOf(r *http.Request) (agent, execution string) {
+func claimedAgent(r *http.Request) (agent, execution string) {
 	if name := r.Header.Get(httpio.SourceAgentHeader); signalbox.ValidName(name) {
 		agent = name
 	}
@@ -269,7 +269,7 @@ func (h *toolHandlers) mcp(w http.ResponseWriter, r *http.Request) error {
 	if h.forward.Peers != nil {
 		other, name, elsewhere := h.sessionAt(r.Context(), r.Header.Get(mcpSessionHeader))
 		if elsewhere {
-			return h.forward.PassOn(w, r, other, "this MCP session")
+			return h.forward.Proxy(w, r, other, "this MCP session")
 		}
 		if name != "" {
 			r.Header.Set(mcpSessionHeader, name)

@@ -91,7 +91,7 @@ func (h *taskHandlers) addElsewhere(ctx context.Context, out *api.Why, t *signal
 	ctx, cancel := context.WithTimeout(ctx, whyTimeout)
 	defer cancel()
 	if t.Mode == signalbox.ModeTool {
-		if holder, elsewhere := h.forward.HolderElsewhere(ctx, t.Agent); elsewhere {
+		if holder, elsewhere := h.forward.RemoteHolder(ctx, t.Agent); elsewhere {
 			if got, ok := h.askWhy(ctx, holder, t.ID); ok && got.State == out.State {
 				*out = got
 			}

@@ -84,7 +84,7 @@ func ExecutionOf(r *http.Request) (executionID string, err error) {
 	isAgent := who.Kind == signalbox.PrincipalAgent
 	if says := r.Header.Get(httpio.SourceAgentHeader); says != "" && (!isAgent || who.ID != says) {
 		return "", httpio.Refuse(signalbox.CodeForbidden, "leave "+httpio.SourceAgentHeader+" out, or show the token of that agent",
-			"%s says %s, but the token shown is that of %s", httpio.SourceAgentHeader, httpio.Clip(says), shownBy(who))
+			"%s says %s, but the token shown is that of %s", httpio.SourceAgentHeader, httpio.Clip(says), tokenHolder(who))
 	}
 	id := r.Header.Get(httpio.ExecutionHeader)
 	switch {
@@ -97,14 +97,14 @@ func ExecutionOf(r *http.Request) (executionID string, err error) {
 		return "", nil
 	case !isAgent:
 		return "", httpio.Refuse(signalbox.CodeForbidden, "leave "+httpio.ExecutionHeader+" out, or show the token of the agent that runs it",
-			"%s is believed from the token of an agent alone, and the token shown is that of %s", httpio.ExecutionHeader, shownBy(who))
+			"%s is believed from the token of an agent alone, and the token shown is that of %s", httpio.ExecutionHeader, tokenHolder(who))
 	case !signalbox.ValidID(id):
 		return "", signalbox.Invalid(httpio.ExecutionHeader, "%q is not the id of an execution", httpio.Clip(id))
 	}
 	return id, nil
 }
 
-func shownBy(who signalbox.Principal) string {
+func tokenHolder(who signalbox.Principal) string {
 	if who.Kind == "" {
 		return "nobody"
 	}

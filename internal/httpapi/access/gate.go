@@ -23,14 +23,14 @@ type Gate struct {
 	engine  *engine.Engine // which knows the executions, whose runs have tokens of their own
 	life    context.Context
 	guesses *guesses
-	held    held
+	open    openRequests
 }
 
 // NewGate makes a gate. Nothing is read on behalf of a caller once life ends.
 func NewGate(life context.Context, id *identity.Keeper, e *engine.Engine) *Gate {
-	g := &Gate{id: id, engine: e, life: life, guesses: newGuesses(), held: newHeld()}
-	e.Observe(g.endCallsOf)
-	id.OnChange(g.letGo)
+	g := &Gate{id: id, engine: e, life: life, guesses: newGuesses(), open: newOpenRequests()}
+	e.Observe(g.endRequestsOf)
+	id.OnChange(g.endRevoked)
 	return g
 }
 

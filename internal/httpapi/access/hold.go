@@ -10,31 +10,31 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// held are the answers under way that last. As long as there are some, the
+// openRequests are the answers under way that last. As long as there are some, the
 // identities are looked at again and again, also when nobody asks anything:
 // another director may have taken rights away.
-type held struct {
-	mu      sync.Mutex
-	all     map[*hold]struct{}
-	runs    map[string]map[*hold]struct{} // those of runs, by execution
-	looking bool
+type openRequests struct {
+	mu       sync.Mutex
+	all      map[*openRequest]struct{}
+	runs     map[string]map[*openRequest]struct{} // those of runs, by execution
+	checking bool
 }
 
-func newHeld() held {
-	return held{all: map[*hold]struct{}{}, runs: map[string]map[*hold]struct{}{}}
+func newOpenRequests() openRequests {
+	return openRequests{all: map[*openRequest]struct{}{}, runs: map[string]map[*openRequest]struct{}{}}
 }
 
-func (l *held) add(h *hold) {
+func (l *openRequests) add(h *openRequest) {
 	l.all[h] = struct{}{}
 	if run := h.who.Run; run != "" {
 		if l.runs[run] == nil {
-			l.runs[run] = map[*hold]struct{}{}
+			l.runs[run] = map[*openRequest]struct{}{}
 		}
 		l.runs[run][h] = struct{}{}
 	}
 }
 
-func (l *held) remove(h *hold) {
+func (l *openRequests) remove(h *openRequest) {
 	delete(l.all, h)
 	if run := h.who.Run; run != "" {
 		if delete(l.runs[run], h); len(l.runs[run]) == 0 {
@@ -43,7 +43,7 @@ func (l *held) remove(h *hold) {
 	}
 }
 
-type hold struct {
+type openRequest struct {
 	who signalbox.Principal
 	end func()
 }
@@ -53,32 +53,32 @@ type hold struct {
 func (g *Gate) WhileAllowed(r *http.Request, c Caller) (*http.Request, func()) {
 	ctx, cancel := context.WithCancel(r.Context())
 	g.UntilExpiry(ctx, c.Who, cancel)
-	leave := g.Hold(c.Who, cancel)
+	leave := g.OnRevoked(c.Who, cancel)
 	return r.WithContext(ctx), func() {
 		leave()
 		cancel()
 	}
 }
 
-// Hold calls end when a caller loses the rights with which it came, until
+// OnRevoked calls end when a caller loses the rights with which it came, until
 // leave is called.
-func (g *Gate) Hold(who signalbox.Principal, end func()) (leave func()) {
-	h := &hold{who: who, end: end}
-	g.held.mu.Lock()
-	g.held.add(h)
-	begin := !g.held.looking
-	g.held.looking = true
-	g.held.mu.Unlock()
+func (g *Gate) OnRevoked(who signalbox.Principal, end func()) (leave func()) {
+	h := &openRequest{who: who, end: end}
+	g.open.mu.Lock()
+	g.open.add(h)
+	begin := !g.open.checking
+	g.open.checking = true
+	g.open.mu.Unlock()
 	if begin {
-		time.AfterFunc(g.id.Every(), g.look)
+		time.AfterFunc(g.id.Every(), g.recheck)
 	}
 	if !g.inForce(who) { // it was taken away since it was looked at
 		end()
 	}
 	return func() {
-		g.held.mu.Lock()
-		g.held.remove(h)
-		g.held.mu.Unlock()
+		g.open.mu.Lock()
+		g.open.remove(h)
+		g.open.mu.Unlock()
 	}
 }
 
@@ -95,11 +95,11 @@ func (g *Gate) inForce(who signalbox.Principal) bool {
 	return err != nil || t.State.InFlight() && runTokenID(&t) == who.TokenID
 }
 
-// endCallsOf ends what a run began, once its execution is over.
-func (g *Gate) endCallsOf(a *engine.Applied) {
-	g.held.mu.Lock()
-	defer g.held.mu.Unlock()
-	for h := range g.held.runs[a.Task.ID] {
+// endRequestsOf ends what a run began, once its execution is over.
+func (g *Gate) endRequestsOf(a *engine.Applied) {
+	g.open.mu.Lock()
+	defer g.open.mu.Unlock()
+	for h := range g.open.runs[a.Task.ID] {
 		if !a.Task.State.InFlight() || runTokenID(&a.Task) != h.who.TokenID {
 			h.end()
 		}
@@ -117,24 +117,24 @@ func (g *Gate) UntilExpiry(ctx context.Context, who signalbox.Principal, end fun
 	context.AfterFunc(ctx, func() { over.Stop() })
 }
 
-// look has the identities read anew where they are old, and comes again while
+// recheck has the identities read anew where they are old, and comes again while
 // something is held.
-func (g *Gate) look() {
+func (g *Gate) recheck() {
 	g.id.Refresh()
-	g.held.mu.Lock()
-	g.held.looking = len(g.held.all) > 0
-	again := g.held.looking
-	g.held.mu.Unlock()
+	g.open.mu.Lock()
+	g.open.checking = len(g.open.all) > 0
+	again := g.open.checking
+	g.open.mu.Unlock()
 	if again {
-		time.AfterFunc(g.id.Every(), g.look)
+		time.AfterFunc(g.id.Every(), g.recheck)
 	}
 }
 
-// letGo ends what callers began who may no longer do it.
-func (g *Gate) letGo() {
-	g.held.mu.Lock()
-	defer g.held.mu.Unlock()
-	for h := range g.held.all {
+// endRevoked ends what callers began who may no longer do it.
+func (g *Gate) endRevoked() {
+	g.open.mu.Lock()
+	defer g.open.mu.Unlock()
+	for h := range g.open.all {
 		if !g.id.InForce(h.who) {
 			h.end()
 		}

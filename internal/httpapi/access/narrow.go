@@ -80,9 +80,9 @@ func (g *Gate) SeesTask(ctx context.Context, id string, who signalbox.Principal)
 	return err
 }
 
-// Discreet takes the names of other agents out of an error for a caller that
+// HideAgentNames takes the names of other agents out of an error for a caller that
 // is not to know of them.
-func Discreet(err error, r *http.Request, c Caller) error {
+func HideAgentNames(err error, r *http.Request, c Caller) error {
 	var e *signalbox.Error
 	if c.Who.Limited() && errors.As(err, &e) && e.Code == signalbox.CodeNotFound && e.Field == "agent" && r.PathValue("name") != "" {
 		return c.Who.NoAgent(httpio.Clip(r.PathValue("name")))

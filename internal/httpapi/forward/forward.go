@@ -53,22 +53,22 @@ func (f *Forwarder) Others(ctx context.Context) []store.Director {
 	return f.Peers.Others()
 }
 
-// HolderElsewhere returns the director that dispatches to an agent, or of which the
+// RemoteHolder returns the director that dispatches to an agent, or of which the
 // executor with that name is a part, where that is another one that can be
 // asked.
-func (f *Forwarder) HolderElsewhere(ctx context.Context, agent string) (store.Director, bool) {
+func (f *Forwarder) RemoteHolder(ctx context.Context, agent string) (store.Director, bool) {
 	if f.Peers == nil || agent == "" || access.CallerIn(ctx).Forwarded {
 		return store.Director{}, false
 	}
 	if signalbox.IsExecutor(agent) {
-		return f.otherNamed(instanceOf(agent))
+		return f.peer(instanceOf(agent))
 	}
 	holder, ok := f.Peers.HolderOf(ctx, agent)
 	return holder, ok && holder.ID != f.Peers.Self().ID && holder.URL != ""
 }
 
-// otherNamed is another living director, by its instance.
-func (f *Forwarder) otherNamed(instance string) (store.Director, bool) {
+// peer is another living director, by its instance.
+func (f *Forwarder) peer(instance string) (store.Director, bool) {
 	for _, other := range f.Peers.Others() {
 		if other.ID == instance {
 			return other, other.URL != ""
@@ -89,7 +89,7 @@ func (f *Forwarder) aliveElsewhere(executor string) bool {
 	if f.Peers == nil {
 		return false
 	}
-	_, alive := f.otherNamed(instanceOf(executor))
+	_, alive := f.peer(instanceOf(executor))
 	return alive
 }
 
@@ -105,16 +105,16 @@ func OwnHost(p Peers) []string {
 	return []string{u.Hostname()}
 }
 
-// shown are the headers by which a caller proves who it is, or says in which
+// forwardedHeaders are the headers by which a caller proves who it is, or says in which
 // execution it asks. They go along to another director, which decides by them
 // for itself: nothing else vouches for the caller there.
-var shown = []string{"Authorization", access.LoginHeader, httpio.SourceAgentHeader, httpio.ExecutionHeader, "User-Agent"}
+var forwardedHeaders = []string{"Authorization", access.LoginHeader, httpio.SourceAgentHeader, httpio.ExecutionHeader, "User-Agent"}
 
-// proofOf takes from a request what another director is to be shown. Of the
+// credentialsOf takes from a request what another director is to be shown. Of the
 // cookies that is the login alone.
-func proofOf(r *http.Request) http.Header {
+func credentialsOf(r *http.Request) http.Header {
 	proof := http.Header{}
-	for _, name := range shown {
+	for _, name := range forwardedHeaders {
 		if values := r.Header.Values(name); len(values) > 0 {
 			proof[name] = values
 		}
@@ -125,9 +125,9 @@ func proofOf(r *http.Request) http.Header {
 	return proof
 }
 
-// unreached is what a caller is told where only another director could answer,
+// unreachable is what a caller is told where only another director could answer,
 // and that one does not.
-func unreached(holder store.Director, what string) *httpio.Refusal {
+func unreachable(holder store.Director, what string) *httpio.Refusal {
 	return &httpio.Refusal{
 		Err:        signalbox.Errorf(signalbox.CodeUnavailable, "%s is with director %s (%s), which does not answer", what, httpio.Clip(holder.ID), httpio.Clip(holder.URL)),
 		Hint:       "try again: where that director has died, another one takes over within 11 seconds; signalbox directors shows who lives",
@@ -139,7 +139,7 @@ const (
 	// askTimeout bounds a question to another director, its wait apart.
 	askTimeout = 3 * time.Second
 	// maxFarAnswer bounds an answer to one: a log and what is around it.
-	maxFarAnswer = 4 << 20
+	maxAnswer = 4 << 20
 )
 
 // New returns the forwarder of a director. What listens where another one
@@ -158,24 +158,24 @@ func New(peers Peers, e *engine.Engine, log *slog.Logger, life context.Context) 
 		MaxResponseHeaderBytes: 64 << 10,
 	}
 	client := &http.Client{
-		Transport:     &farTransport{https: base, http: handshake.ToDirector(base, "http://", e.DirectorsToken())},
+		Transport:     &provingTransport{https: base, http: handshake.ToDirector(base, "http://", e.DirectorsToken())},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	context.AfterFunc(life, client.CloseIdleConnections)
 	return &Forwarder{Peers: peers, client: client, log: log, life: life}
 }
 
-// farTransport proves connections by http; by https the certificate does.
-type farTransport struct{ http, https http.RoundTripper }
+// provingTransport proves connections by http; by https the certificate does.
+type provingTransport struct{ http, https http.RoundTripper }
 
-func (t *farTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t *provingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Scheme == "https" {
 		return t.https.RoundTrip(r)
 	}
 	return t.http.RoundTrip(r)
 }
 
-func (t *farTransport) CloseIdleConnections() {
+func (t *provingTransport) CloseIdleConnections() {
 	for _, under := range []http.RoundTripper{t.http, t.https} {
 		if c, ok := under.(interface{ CloseIdleConnections() }); ok {
 			c.CloseIdleConnections()
@@ -183,11 +183,11 @@ func (t *farTransport) CloseIdleConnections() {
 	}
 }
 
-// farRefusal is an error that another director answered with.
-type farRefusal struct{ said api.Error }
+// remoteError is an error that another director answered with.
+type remoteError struct{ body api.Error }
 
-func (e *farRefusal) Error() string {
-	return fmt.Sprintf("it answers %s: %s", httpio.Clip(e.said.Error), httpio.Clip(e.said.Message))
+func (e *remoteError) Error() string {
+	return fmt.Sprintf("it answers %s: %s", httpio.Clip(e.body.Error), httpio.Clip(e.body.Message))
 }
 
 // Ask sends a caller's question to another director as that caller, and puts
@@ -196,23 +196,23 @@ func (e *farRefusal) Error() string {
 func (f *Forwarder) Ask(ctx context.Context, other store.Director, q httpio.Outgoing, wait time.Duration, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout+wait)
 	defer cancel()
-	r, err := f.questionTo(ctx, other, q)
+	r, err := f.request(ctx, other, q)
 	if err != nil {
 		return err
 	}
 	resp, err := f.client.Do(r) //nolint:gosec // to where a director of this store says that it is
 	if err != nil {
-		return &noAnswer{err}
+		return &unreachableError{err}
 	}
 	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxFarAnswer))
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return &noAnswer{err}
+		return &unreachableError{err}
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		var said api.Error
 		if json.Unmarshal(data, &said) == nil && said.Error != "" {
-			return &farRefusal{said}
+			return &remoteError{said}
 		}
 		return fmt.Errorf("it answers with status %d", resp.StatusCode)
 	}
@@ -222,7 +222,7 @@ func (f *Forwarder) Ask(ctx context.Context, other store.Director, q httpio.Outg
 	return nil
 }
 
-func (f *Forwarder) questionTo(ctx context.Context, other store.Director, q httpio.Outgoing) (*http.Request, error) {
+func (f *Forwarder) request(ctx context.Context, other store.Director, q httpio.Outgoing) (*http.Request, error) {
 	at := strings.TrimRight(other.URL, "/") + q.Path
 	if len(q.Query) > 0 {
 		at += "?" + q.Query.Encode()
@@ -238,33 +238,33 @@ func (f *Forwarder) questionTo(ctx context.Context, other store.Director, q http
 // sign puts on a request who asks, and who passes it on.
 func (f *Forwarder) sign(h http.Header, c access.Caller) {
 	if c.From != nil {
-		maps.Copy(h, proofOf(c.From))
+		maps.Copy(h, credentialsOf(c.From))
 	}
 	h.Set(httpio.ForwardedHeader, f.Peers.Self().ID)
 	h.Set("X-Forwarded-For", c.Addr) // so that nobody counts as local there
 }
 
-// noAnswer says that a director cannot be reached. What the transport says of
+// unreachableError says that a director cannot be reached. What the transport says of
 // it is for the log.
-type noAnswer struct{ err error }
+type unreachableError struct{ err error }
 
-func (e *noAnswer) Error() string { return "it does not answer" }
+func (e *unreachableError) Error() string { return "it does not answer" }
 
-func (e *noAnswer) Unwrap() error { return e.err }
+func (e *unreachableError) Unwrap() error { return e.err }
 
-// maxPassedBody bounds the body of a request that is passed on.
-const maxPassedBody = httpio.MaxCallBytes
+// maxProxiedBody bounds the body of a request that is passed on.
+const maxProxiedBody = httpio.MaxCallBytes
 
-// PassOn hands a request to another director, which answers it: streams and
+// Proxy hands a request to another director, which answers it: streams and
 // WebSockets too. Where that director does not answer, the error says that what is
 // with it.
-func (f *Forwarder) PassOn(w http.ResponseWriter, r *http.Request, to store.Director, what string) error {
+func (f *Forwarder) Proxy(w http.ResponseWriter, r *http.Request, to store.Director, what string) error {
 	target, err := url.Parse(to.URL)
 	if err != nil {
-		return unreached(to, what)
+		return unreachable(to, what)
 	}
 	if httpio.HasBody(r) { // its deadline must not end what follows
-		body, err := httpio.ReadBody(w, r, maxPassedBody)
+		body, err := httpio.ReadBody(w, r, maxProxiedBody)
 		if err != nil {
 			return err
 		}
@@ -295,12 +295,12 @@ func (f *Forwarder) PassOn(w http.ResponseWriter, r *http.Request, to store.Dire
 		},
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
 	}
-	proxy.ServeHTTP(passedOn{w}, r.WithContext(ctx))
+	proxy.ServeHTTP(proxyWriter{w}, r.WithContext(ctx))
 	if failed == nil || r.Context().Err() != nil {
 		return nil
 	}
 	f.log.Warn("another director did not answer", "director", to.ID, "url", to.URL, "path", httpio.Clip(r.URL.Path), "error", failed)
-	return unreached(to, what)
+	return unreachable(to, what)
 }
 
 // WithoutBody is a request whose body was read, and holds nothing.
@@ -310,26 +310,26 @@ func WithoutBody(r *http.Request) *http.Request {
 	return r
 }
 
-// passedOn is the writer of an answer that is passed on: each write has its own
+// proxyWriter is the writer of an answer that is passed on: each write has its own
 // deadline.
-type passedOn struct{ http.ResponseWriter }
+type proxyWriter struct{ http.ResponseWriter }
 
-func (w passedOn) Write(b []byte) (int, error) {
+func (w proxyWriter) Write(b []byte) (int, error) {
 	httpio.ExtendWriteDeadline(w.ResponseWriter)
 	return w.ResponseWriter.Write(b)
 }
 
 // Unwrap lets http.ResponseController reach the connection.
-func (w passedOn) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w proxyWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // OwnExecutor reports whether an executor is a part of this director.
 func (f *Forwarder) OwnExecutor(name string) bool {
 	return f.Peers == nil || instanceOf(name) == f.Peers.Self().ID
 }
 
-// OfOther says how the executor of another director is, of which only the lease
+// SetExecutorState says how the executor of another director is, of which only the lease
 // is known here.
-func (f *Forwarder) OfOther(v *api.Agent) {
+func (f *Forwarder) SetExecutorState(v *api.Agent) {
 	if !signalbox.IsExecutor(v.Name) || f.OwnExecutor(v.Name) {
 		return
 	}

@@ -14,11 +14,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
-// kindReset names the event that says: what lies between the event before
-// and this one will not come.
+// kindReset is the event that says that entries between the event before and this
+// one will not come.
 const kindReset = "reset"
 
-// Events stream the journal, with the events of the moment.
+// Events streams the journal, with transient events.
 type Events struct {
 	Engine    *engine.Engine
 	Gate      *access.Gate
@@ -26,7 +26,7 @@ type Events struct {
 	Forwarder *forward.Forwarder
 	Tails     *Outputs
 	Journal   *Feed
-	heads     lineHeads
+	heads     lineCache
 	Streams   *httpio.Streams
 	Logger    *slog.Logger
 	Life      context.Context
@@ -43,13 +43,13 @@ func (h *Events) Serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if seen >= 0 {
-		after = seen // a reader that comes back asks with the URL of its first time
+		after = seen // a reader that reconnects repeats its first URL
 	}
 	filter, err := h.eventFilter(r)
 	if err != nil {
 		return err
 	}
-	extra, err := h.momentsOf(r, filter)
+	extra, err := h.transientsOf(r, filter)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (h *Events) Serve(w http.ResponseWriter, r *http.Request) error {
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	reader := eventReader{feed: h.Journal, stream: s, filter: filter, moments: extra, now: h.Engine.Now}
+	reader := eventReader{feed: h.Journal, stream: s, filter: filter, transients: extra, now: h.Engine.Now}
 	if err := reader.begin(after, oldest, newest); err != nil {
 		return nil
 	}
@@ -82,17 +82,17 @@ func (h *Events) Serve(w http.ResponseWriter, r *http.Request) error {
 
 // eventReader is one reader of the journal. It holds one batch at a time.
 type eventReader struct {
-	feed    *Feed
-	stream  *httpio.Stream
-	filter  eventFilter
-	moments *moments // nil: the reader asked for none
-	now     func() time.Time
-	at      int64 // seq of the last entry that was sent or passed over
-	told    int64 // the last place that the reader was told
+	feed       *Feed
+	stream     *httpio.Stream
+	filter     eventFilter
+	transients *transients // nil: the reader asked for none
+	now        func() time.Time
+	at         int64 // seq of the last entry sent or filtered out
+	sent       int64 // the last seq that the reader was sent
 }
 
-// eventFilter says which events a reader gets: those that it asked for, of
-// what it may see.
+// eventFilter decides which events a reader gets: those it asked for, of what it
+// may see.
 type eventFilter struct {
 	who   signalbox.Principal
 	task  string // id of the only task
@@ -117,7 +117,7 @@ func (h *Events) eventFilter(r *http.Request) (eventFilter, error) {
 	return f, h.Gate.SeesTask(r.Context(), f.task, f.who)
 }
 
-func (f *eventFilter) takes(e *framed) bool {
+func (f *eventFilter) takes(e *frame) bool {
 	return (f.task == "" || e.queueID == f.task) && f.ofAgent(e.queue, e.agent) && f.who.Sees(e.owner, e.queue, e.agent)
 }
 
@@ -129,8 +129,8 @@ func (f *eventFilter) takesTask(t *signalbox.Task) bool {
 	return (f.task == "" || t.ID == f.task) && f.ofAgent(t.Queue, t.Agent) && f.who.SeesTask(t)
 }
 
-// begin finds the place from which to go on, and tells the reader where that
-// is when it is not the one asked for. asked is -1 for "now".
+// begin finds the seq to continue from, and sends it to the reader where it is not
+// the one asked for. asked is -1 for "now".
 func (e *eventReader) begin(asked, oldest, newest int64) error {
 	switch {
 	case asked < 0:
@@ -142,25 +142,25 @@ func (e *eventReader) begin(asked, oldest, newest int64) error {
 	default:
 		e.at = asked
 	}
-	e.told = e.at
+	e.sent = e.at
 	return e.stream.SendID(e.at)
 }
 
-// reset says that the stream goes on behind seq at, whatever came before.
-// The id is the place from which a reader that comes back goes on.
+// reset tells the reader that the stream continues after seq at, whatever came
+// before. A reader that reconnects continues from the id.
 func (e *eventReader) reset(at int64) error {
-	e.at, e.told = at, at
+	e.at, e.sent = at, at
 	return e.stream.Send(at, kindReset, api.Event{
 		Seq: at + 1, At: e.now(), Kind: kindReset, Message: "events before this one are not available: read the state anew",
 	})
 }
 
-// follow sends what comes until the reader goes away or the director stops,
-// which are no errors.
+// follow sends new entries until the reader disconnects or the director stops,
+// neither of which is an error.
 func (e *eventReader) follow(ctx context.Context, signs, stopping <-chan struct{}) error {
 	beat := time.NewTicker(httpio.KeepAliveEvery)
 	defer beat.Stop()
-	due, stop := e.moments.ticks()
+	due, stop := e.transients.ticks()
 	defer stop()
 	for {
 		for {
@@ -184,14 +184,14 @@ func (e *eventReader) follow(ctx context.Context, signs, stopping <-chan struct{
 		select {
 		case <-signs:
 		case <-due:
-			if err := e.moments.tell(ctx, e.stream); err != nil {
+			if err := e.transients.flush(ctx, e.stream); err != nil {
 				if e.stream.Gone || ctx.Err() != nil {
 					return nil
 				}
 				return err
 			}
 		case <-beat.C:
-			if e.beat() != nil {
+			if e.keepAlive() != nil {
 				return nil
 			}
 		case <-stopping:
@@ -202,10 +202,9 @@ func (e *eventReader) follow(ctx context.Context, signs, stopping <-chan struct{
 	}
 }
 
-// send writes a batch with one flush. Where it does not go on behind the last
-// entry sent, entries were pruned while the reader was slow, or the store lost
-// some: the reader is told so.
-func (e *eventReader) send(batch []framed) error {
+// send writes a batch with one flush. A gap before the batch (entries pruned while
+// the reader was slow, or lost by the store) sends a reset first.
+func (e *eventReader) send(batch []frame) error {
 	var out []byte
 	for _, f := range batch {
 		if f.seq != e.at+1 {
@@ -218,10 +217,10 @@ func (e *eventReader) send(batch []framed) error {
 			out = nil
 		}
 		e.at = f.seq
-		e.moments.note(&f)
+		e.transients.record(&f)
 		if e.filter.takes(&f) {
 			out = append(out, f.bytes...)
-			e.told = f.seq
+			e.sent = f.seq
 		}
 	}
 	return e.write(out)
@@ -234,12 +233,12 @@ func (e *eventReader) write(out []byte) error {
 	return e.stream.Write(out)
 }
 
-// beat keeps the connection alive, and moves the place of a reader for whom
-// nothing was, so that it need not be looked for again.
-func (e *eventReader) beat() error {
-	if e.told == e.at {
+// keepAlive keeps the connection alive, and advances the seq of a reader whose
+// filter took nothing, so that these entries are not read again.
+func (e *eventReader) keepAlive() error {
+	if e.sent == e.at {
 		return e.stream.KeepAlive()
 	}
-	e.told = e.at
+	e.sent = e.at
 	return e.stream.SendID(e.at)
 }

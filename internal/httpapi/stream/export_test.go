@@ -9,11 +9,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
-func framesOf(seqs []int64) []framed {
-	list := make([]framed, len(seqs))
+func framesOf(seqs []int64) []frame {
+	list := make([]frame, len(seqs))
 	for i, seq := range seqs {
 		b, _ := httpio.Event(seq, "note", struct{}{})
-		list[i] = framed{seq: seq, bytes: b}
+		list[i] = frame{seq: seq, bytes: b}
 	}
 	return list
 }

@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// RingEntries is how many of the newest entries are at hand for readers;
-	// older ones come from the store.
+	// RingEntries is how many of the newest entries are kept in memory for
+	// readers; older ones come from the store.
 	RingEntries = 4096
-	// FeedBatch bounds what is read at once, by the feed and by a reader.
+	// FeedBatch is the maximum of entries per read, by the feed and by a reader.
 	FeedBatch = 256
-	// feedBackstop is how often the feed looks though nothing was announced:
-	// another director may have written.
+	// feedBackstop is how often the feed polls without a notification: another
+	// director may have written.
 	feedBackstop = time.Second
 )
 
-// framed is a journal entry, ready to be sent, with what decides who gets it.
-type framed struct {
+// frame is an encoded journal entry, with the fields that decide who gets it.
+type frame struct {
 	seq                          int64
 	kind                         signalbox.EventKind
 	state                        signalbox.State
@@ -39,10 +39,10 @@ type Feed struct {
 
 	mu      sync.Mutex
 	readers map[chan struct{}]struct{}
-	ring    []framed // oldest first, without gaps
+	ring    []frame // oldest first, without gaps
 	stop    context.CancelFunc
-	// lines has the last entry that changed who stands where in a queue,
-	// since all were forgotten, which the generation counts.
+	// lines has the last entry that changed positions in a queue, since the last
+	// invalidation, which generation counts.
 	lines      map[string]int64
 	generation int64
 }
@@ -51,7 +51,7 @@ func NewFeed(e *engine.Engine, log *slog.Logger) *Feed {
 	return &Feed{engine: e, log: log, readers: map[chan struct{}]struct{}{}, lines: map[string]int64{}}
 }
 
-// Join adds a reader, which gets a sign after the journal grew. Signs
+// Join adds a reader, which is notified after the journal grew. Notifications
 // coalesce.
 func (f *Feed) Join() (signs <-chan struct{}, leave func()) {
 	c := make(chan struct{}, 1)
@@ -61,7 +61,7 @@ func (f *Feed) Join() (signs <-chan struct{}, leave func()) {
 	if f.stop == nil {
 		ctx, cancel := context.WithCancel(context.Background())
 		f.stop, f.ring = cancel, nil
-		f.forgetLines()
+		f.invalidateLines()
 		go f.run(ctx)
 	}
 	return c, func() {
@@ -86,7 +86,7 @@ func (f *Feed) run(ctx context.Context) {
 		var err error
 		if at < 0 {
 			_, at, err = f.engine.Read().JournalRange(ctx)
-			f.begin(ctx) // what came before is read from the store
+			f.begin(ctx) // older entries are read from the store
 		}
 		for more := err == nil; more; {
 			at, more, err = f.tail(ctx, at)
@@ -104,17 +104,17 @@ func (f *Feed) run(ctx context.Context) {
 	}
 }
 
-// begin tells the readers that the feed stands at its beginning.
+// begin notifies the readers that the feed has started.
 func (f *Feed) begin(ctx context.Context) {
 	f.mu.Lock()
 	if ctx.Err() == nil {
-		f.forgetLines() // what changed before it is not known
+		f.invalidateLines() // changes before this are unknown
 	}
 	f.mu.Unlock()
 	f.wake(ctx, nil)
 }
 
-// tail reads one batch behind at. more says that there may be another.
+// tail reads one batch after at. more: there may be another.
 func (f *Feed) tail(ctx context.Context, at int64) (next int64, more bool, err error) {
 	entries, err := f.engine.Read().Journal(ctx, at, FeedBatch)
 	if err != nil || len(entries) == 0 {
@@ -128,17 +128,17 @@ func (f *Feed) tail(ctx context.Context, at int64) (next int64, more bool, err e
 	return entries[len(entries)-1].Seq, len(entries) == FeedBatch, nil
 }
 
-// wake adds entries to the ring and tells the readers.
-func (f *Feed) wake(ctx context.Context, add []framed) {
+// wake adds entries to the ring and notifies the readers.
+func (f *Feed) wake(ctx context.Context, add []frame) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if ctx.Err() != nil {
-		return // another run may have begun a ring of its own
+		return // a later run may have started its own ring
 	}
 	if len(add) > 0 {
 		f.ring = append(f.ring, add...)
 		f.ring = f.ring[lastGap(f.ring, len(add)):] // the ring has no gaps
-		f.noteLines(add)
+		f.recordLineChanges(add)
 		if over := len(f.ring) - RingEntries; over > 0 {
 			f.ring = append(f.ring[:0:0], f.ring[over:]...)
 		}
@@ -151,10 +151,9 @@ func (f *Feed) wake(ctx context.Context, add []framed) {
 	}
 }
 
-// lastGap is where the entries begin that follow each other up to the end, of
-// which so many are new. A store that lost something goes on far above what it
-// had.
-func lastGap(list []framed, added int) int {
+// lastGap returns the index where the gapless rest of a list begins, of which added
+// entries are new. A store that lost entries continues far above the last one.
+func lastGap(list []frame, added int) int {
 	for i := len(list) - 1; i > 0 && i >= len(list)-added; i-- {
 		if list[i-1].seq+1 != list[i].seq {
 			return i
@@ -163,9 +162,9 @@ func lastGap(list []framed, added int) int {
 	return 0
 }
 
-// after returns the entries that follow seq, at most feedBatch: from the
-// ring, or from the store what is older than that.
-func (f *Feed) after(ctx context.Context, seq int64) ([]framed, error) {
+// after returns at most FeedBatch entries behind seq, from the ring or, where they
+// are older, from the store.
+func (f *Feed) after(ctx context.Context, seq int64) ([]frame, error) {
 	if got, ok := f.fromRing(seq); ok {
 		return got, nil
 	}
@@ -176,7 +175,7 @@ func (f *Feed) after(ctx context.Context, seq int64) ([]framed, error) {
 	return frames(entries)
 }
 
-func (f *Feed) fromRing(seq int64) ([]framed, bool) {
+func (f *Feed) fromRing(seq int64) ([]frame, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.ring) == 0 || seq+1 < f.ring[0].seq {
@@ -184,22 +183,22 @@ func (f *Feed) fromRing(seq int64) ([]framed, bool) {
 	}
 	from := min(seq+1-f.ring[0].seq, int64(len(f.ring)))
 	to := min(from+FeedBatch, int64(len(f.ring)))
-	return append([]framed(nil), f.ring[from:to]...), true
+	return append([]frame(nil), f.ring[from:to]...), true
 }
 
-func frames(entries []signalbox.Entry) ([]framed, error) {
-	out := make([]framed, len(entries))
+func frames(entries []signalbox.Entry) ([]frame, error) {
+	out := make([]frame, len(entries))
 	for i := range entries {
 		e := &entries[i]
 		b, err := httpio.Event(e.Seq, string(e.Kind), e)
 		if err != nil {
 			return nil, err
 		}
-		out[i] = framed{seq: e.Seq, kind: e.Kind, state: e.State, queueID: e.QueueID, queue: e.Queue, agent: e.Agent, owner: e.Owner, bytes: b}
+		out[i] = frame{seq: e.Seq, kind: e.Kind, state: e.State, queueID: e.QueueID, queue: e.Queue, agent: e.Agent, owner: e.Owner, bytes: b}
 	}
 	return out, nil
 }
 
-// Coalesce is how often at most a stream tells of what changes all the time:
-// places in line and output.
-const Coalesce = 200 * time.Millisecond
+// CoalesceInterval is the least time between two events about what changes all the
+// time: positions in line and output.
+const CoalesceInterval = 200 * time.Millisecond

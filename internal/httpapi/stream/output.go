@@ -22,8 +22,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/tail"
 )
 
-// outputBackstop is how often a reader of a log looks at the task though
-// nothing was announced: another director may follow its run.
+// outputBackstop is how often a reader of a log polls the task without a
+// notification: another director may follow its run.
 const outputBackstop = 2 * time.Second
 
 // Runs knows what running tasks have printed.
@@ -94,7 +94,7 @@ func (h *Outputs) streamOutput(w http.ResponseWriter, r *http.Request, id string
 	}
 	ctx, cancel := httpio.Until(r.Context(), h.Life)
 	defer cancel()
-	told := "" // the message that was told last
+	told := "" // the message sent last
 	for ctx.Err() == nil {
 		out, err := l.Next(ctx, after, httpio.KeepAliveEvery, &told)
 		if err != nil {
@@ -115,16 +115,15 @@ func (h *Outputs) streamOutput(w http.ResponseWriter, r *http.Request, id string
 	return nil
 }
 
-// LogReader reads the log of a task, piece by piece. The task itself it reads again
-// when a change of it was announced, or none for a while: another director may follow
-// its run. Make one with logOf.
+// LogReader reads the log of a task, piece by piece. It reads the task again after a
+// notification, or after outputBackstop without one. Make one with Outputs.Log.
 type LogReader struct {
 	outputs *Outputs
 	id      string
 	signs   <-chan struct{}
 	Close   func()
 	task    signalbox.Task
-	read    time.Time // when that was read; zero: it is another by now
+	read    time.Time // when task was read; zero: it is stale
 }
 
 func (h *Outputs) Log(id string) *LogReader {
@@ -133,7 +132,7 @@ func (h *Outputs) Log(id string) *LogReader {
 	return l
 }
 
-// refresh reads the task, unless it is as it was.
+// refresh reads the task if it may have changed.
 func (l *LogReader) refresh(ctx context.Context) (err error) {
 	select {
 	case <-l.signs:
@@ -148,10 +147,9 @@ func (l *LogReader) refresh(ctx context.Context) (err error) {
 	return err
 }
 
-// Next returns what there is of the log from byte after. When nothing is there yet it
-// waits until there is, the task ends or wait is over; with told also until there is a
-// message that is another one. The log of a task that another director follows comes
-// from there.
+// Next returns the log from byte after. While there is nothing it waits until there
+// is, the task ends or wait is over; with told also until there is a new message.
+// The log of a task that another director follows comes from there.
 func (l *LogReader) Next(ctx context.Context, after int64, wait time.Duration, told *string) (api.Output, error) {
 	deadline := time.Now().Add(wait)
 	for {
@@ -180,14 +178,14 @@ func (l *LogReader) Next(ctx context.Context, after int64, wait time.Duration, t
 				return out, nil
 			}
 		}
-		if over := time.Until(deadline); over <= 0 || !l.news(ctx, min(over, outputBackstop)) && ctx.Err() != nil {
+		if over := time.Until(deadline); over <= 0 || !l.waitForChange(ctx, min(over, outputBackstop)) && ctx.Err() != nil {
 			return out, nil
 		}
 	}
 }
 
-// news waits for a change of the task, and reports whether one was announced.
-func (l *LogReader) news(ctx context.Context, within time.Duration) bool {
+// waitForChange waits for a notification about the task, and reports whether one came.
+func (l *LogReader) waitForChange(ctx context.Context, within time.Duration) bool {
 	t := time.NewTimer(within)
 	defer t.Stop()
 	select {
@@ -200,8 +198,8 @@ func (l *LogReader) news(ctx context.Context, within time.Duration) bool {
 	return false
 }
 
-// storedOutput reads the log of a task that has ended: its tail, or the
-// answer of an agent that keeps no log.
+// storedOutput reads the log of a task that has ended: its tail, or the answer of an
+// agent that keeps no log.
 func (h *Outputs) storedOutput(ctx context.Context, t *signalbox.Task, after int64) (api.Output, error) {
 	res, err := h.Engine.Read().Result(ctx, t.ID)
 	if err != nil {
@@ -223,38 +221,38 @@ func (h *Outputs) storedOutput(ctx context.Context, t *signalbox.Task, after int
 }
 
 const (
-	// farPoll is how long one question for the output of a task at another
-	// director lasts: within it that director may die and a third one take over.
-	farPoll = 5 * time.Second
-	// farRest is the least time between two such questions that brought nothing.
-	farRest = time.Second
+	// remotePollTimeout bounds one request for output to another director, which may
+	// die meanwhile, and a third one take over.
+	remotePollTimeout = 5 * time.Second
+	// remotePollPause is the least time between two such requests without output.
+	remotePollPause = time.Second
 )
 
-// liveOutput returns what a task in flight has printed behind position after,
-// from its run here or from the director that follows it, and waits for it. The
-// message says why there may be more. again says that to ask again at once is
-// right: another director waited for output, and there was none.
+// liveOutput waits for and returns what a task in flight has printed after position
+// after, from its run here or from the director that follows it. The message says
+// why output may be missing. again: the caller may ask again at once, because
+// another director has waited already.
 func (h *Outputs) liveOutput(ctx context.Context, t *signalbox.Task, after int64, wait time.Duration) (out api.Output, again bool) {
 	if live, ok := h.Runs.Output(ctx, t.ID, after, wait); ok {
 		return live, false
 	}
-	holder, ok := h.Forwarder.HolderElsewhere(ctx, t.Agent)
+	holder, ok := h.Forwarder.RemoteHolder(ctx, t.Agent)
 	if !ok {
 		return api.Output{}, false
 	}
 	begin := time.Now()
-	out, err := h.askOutput(ctx, holder, t.ID, after, min(wait, farPoll))
+	out, err := h.askOutput(ctx, holder, t.ID, after, min(wait, remotePollTimeout))
 	if err != nil {
 		if ctx.Err() == nil {
 			h.Logger.Debug("the output of a task is at another director, which does not say it", "queue_id", t.ID, "director", holder.ID, "error", err, "cause", errors.Unwrap(err))
 		}
-		return api.Output{Message: farMessage(holder, err)}, false
+		return api.Output{Message: remoteMessage(holder, err)}, false
 	}
-	return out, out.Text == "" && (out.Done || time.Since(begin) > farRest)
+	return out, out.Text == "" && (out.Done || time.Since(begin) > remotePollPause)
 }
 
-// farMessage is what is shown in place of output.
-func farMessage(holder store.Director, err error) string {
+// remoteMessage is shown in place of output that cannot be read.
+func remoteMessage(holder store.Director, err error) string {
 	return fmt.Sprintf("what it prints is at director %s (%s): %s; it is shown when that director answers, or when the task has ended", httpio.Clip(holder.ID), httpio.Clip(holder.URL), err)
 }
 
@@ -267,23 +265,23 @@ func (h *Outputs) askOutput(ctx context.Context, holder store.Director, id strin
 	return out, err
 }
 
-// farLog is the log of a task that runs at another director, kept at hand for a
-// reader that looks often.
-type farLog struct {
+// remoteLog caches the log of a task that another director follows, for readers that
+// poll often.
+type remoteLog struct {
 	tail *tail.Tail
-	seen atomic.Bool // it has been read once: the tail is as long as the log
+	seen atomic.Bool // it was read at least once
 	stop context.CancelFunc
 }
 
-// followFar reads the log of a task that another director follows until ctx
-// ends, stop is called or the task is in flight no more.
-func (h *Outputs) followFar(ctx context.Context, id string) *farLog {
+// followRemote reads the log of a task that another director follows, until ctx
+// ends, stop is called or the task is no longer in flight.
+func (h *Outputs) followRemote(ctx context.Context, id string) *remoteLog {
 	ctx, stop := context.WithCancel(ctx)
-	l := &farLog{tail: tail.New(), stop: stop}
+	l := &remoteLog{tail: tail.New(), stop: stop}
 	go func() {
 		defer stop()
 		for ctx.Err() == nil {
-			if !h.readFar(ctx, l, id) {
+			if !h.readRemote(ctx, l, id) {
 				return
 			}
 		}
@@ -291,14 +289,14 @@ func (h *Outputs) followFar(ctx context.Context, id string) *farLog {
 	return l
 }
 
-// readFar reads one piece. It reports whether there may be another.
-func (h *Outputs) readFar(ctx context.Context, l *farLog, id string) bool {
+// readRemote reads one piece. It reports whether there may be another.
+func (h *Outputs) readRemote(ctx context.Context, l *remoteLog, id string) bool {
 	t, err := h.Engine.Read().Task(ctx, id)
 	if err == nil && !t.State.InFlight() {
 		return false
 	}
-	holder, ok := h.Forwarder.HolderElsewhere(ctx, t.Agent)
-	wait := farPoll
+	holder, ok := h.Forwarder.RemoteHolder(ctx, t.Agent)
+	wait := remotePollTimeout
 	if !l.seen.Load() {
 		wait = 0
 	}
@@ -314,12 +312,12 @@ func (h *Outputs) readFar(ctx context.Context, l *farLog, id string) bool {
 			}
 		}
 	}
-	rest(ctx, farRest-time.Since(begin))
+	sleep(ctx, remotePollPause-time.Since(begin))
 	return true
 }
 
-// rest waits, or until ctx ends.
-func rest(ctx context.Context, d time.Duration) {
+// sleep waits for d, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
 	case <-ctx.Done():

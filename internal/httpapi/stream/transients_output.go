@@ -11,22 +11,22 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
-// tellOutput sends what the followed tasks have printed since, as far as the
-// reader's share of this moment goes. What does not fit comes later, or is
-// left out and marked where it has become too much.
-func (m *moments) tellOutput(ctx context.Context, s *httpio.Stream) error {
+// flushOutput sends what the followed tasks have printed since, within the budget
+// of this tick. The rest comes later; where it has become too much, output is
+// skipped and the event is marked as truncated.
+func (m *transients) flushOutput(ctx context.Context, s *httpio.Stream) error {
 	o := m.output
 	if o.crowded && len(o.followed) < maxFollowed {
-		if err := m.lookForRuns(ctx); err != nil {
+		if err := m.followRunning(ctx); err != nil {
 			return err
 		}
 	}
-	o.budget = min(o.budget+outputRate*int(Coalesce/time.Millisecond)/1000, outputRate)
+	o.budget = min(o.budget+outputRate*int(CoalesceInterval/time.Millisecond)/1000, outputRate)
 	var events []api.Event
 	var ended []*followed
 	for i := range o.followed {
 		f := o.followed[(o.next+i)%len(o.followed)]
-		e, done, err := m.printed(ctx, f)
+		e, done, err := m.outputSince(ctx, f)
 		if err != nil {
 			return err
 		}
@@ -40,12 +40,12 @@ func (m *moments) tellOutput(ctx context.Context, s *httpio.Stream) error {
 	}
 	o.next++
 	o.followed = slices.DeleteFunc(o.followed, func(f *followed) bool { return slices.Contains(ended, f) })
-	return m.send(s, kindOutput, events)
+	return m.write(s, kindOutput, events)
 }
 
-// lookForRuns follows what runs and is not followed yet, as far as there is
-// room.
-func (m *moments) lookForRuns(ctx context.Context) error {
+// followRunning follows the running tasks that are not followed yet, up to
+// maxFollowed.
+func (m *transients) followRunning(ctx context.Context) error {
 	o := m.output
 	running, err := m.events.Engine.Read().InFlight(ctx)
 	if err != nil {
@@ -66,17 +66,17 @@ func (m *moments) lookForRuns(ctx context.Context) error {
 	return nil
 }
 
-// printed returns what a task has printed since, within the budget. done says
-// that nothing more will come.
-func (m *moments) printed(ctx context.Context, f *followed) (e api.Event, done bool, err error) {
+// outputSince returns what a task has printed since, within the budget. done:
+// nothing more will come.
+func (m *transients) outputSince(ctx context.Context, f *followed) (e api.Event, done bool, err error) {
 	e = api.Event{QueueID: f.id, Queue: f.queue, Agent: f.agent}
 	out, ok := m.events.Runs.Output(ctx, f.id, f.after, 0)
 	if !ok && !f.ended {
-		out, ok = m.printedFar(ctx, f)
+		out, ok = m.remoteOutputSince(ctx, f)
 	}
 	if !ok {
 		if !f.ended {
-			return e, false, nil // nobody follows it here; its end will be in the journal
+			return e, false, nil // not followed here; its end will be in the journal
 		}
 		if out, err = m.lastOutput(ctx, f); err != nil {
 			return e, true, err
@@ -91,25 +91,24 @@ func (m *moments) printed(ctx context.Context, f *followed) (e api.Event, done b
 	return e, !ok && f.after >= out.Next, nil
 }
 
-// printedFar is what a task that another director follows has printed. ok is
-// false where that is not known yet, or nobody is to be asked.
-func (m *moments) printedFar(ctx context.Context, f *followed) (out api.Output, ok bool) {
-	if f.far == nil {
+// remoteOutputSince returns what a task that another director follows has printed.
+// ok is false while that is unknown, or where there is no other director.
+func (m *transients) remoteOutputSince(ctx context.Context, f *followed) (out api.Output, ok bool) {
+	if f.remote == nil {
 		if len(m.events.Forwarder.Others(ctx)) == 0 {
 			return out, false
 		}
-		f.far = m.events.Tails.followFar(ctx, f.id)
+		f.remote = m.events.Tails.followRemote(ctx, f.id)
 	}
-	if !f.far.seen.Load() {
+	if !f.remote.seen.Load() {
 		return out, false
 	}
-	p := f.far.tail.Read(ctx, f.after, 0)
+	p := f.remote.tail.Read(ctx, f.after, 0)
 	return api.Output{Text: p.Text, Seq: p.Seq, Next: p.Next, Truncated: p.Truncated}, true
 }
 
-// cut takes as much of an output as the reader can be told now, and takes it
-// off the budget.
-func (o *outputMoments) cut(out api.Output) (text string, from int64, truncated bool) {
+// cut takes as much of an output as the budget allows, and charges it.
+func (o *outputEvents) cut(out api.Output) (text string, from int64, truncated bool) {
 	text, from, truncated = out.Text, out.Seq, out.Truncated
 	if over := len(text) - maxOutputGap; over > 0 {
 		text, from, truncated = text[over:], from+int64(over), true
@@ -122,9 +121,9 @@ func (o *outputMoments) cut(out api.Output) (text string, from int64, truncated 
 	return text, from, truncated
 }
 
-// lastOutput is the rest of the log of a task that has ended. One that keeps
-// no log has no output of the moment: its answer is in its result.
-func (m *moments) lastOutput(ctx context.Context, f *followed) (api.Output, error) {
+// lastOutput returns the rest of the log of a task that has ended. A task without a
+// log has no output events: its answer is in its result.
+func (m *transients) lastOutput(ctx context.Context, f *followed) (api.Output, error) {
 	none := api.Output{Seq: f.after, Next: f.after, Done: true}
 	t, err := m.events.Engine.Read().Task(ctx, f.id)
 	if signalbox.CodeOf(err) == signalbox.CodeNotFound || (err == nil && !t.State.Terminal()) {
@@ -140,7 +139,7 @@ func (m *moments) lastOutput(ctx context.Context, f *followed) (api.Output, erro
 	return m.events.Tails.storedOutput(ctx, &t, f.after)
 }
 
-// wholeEnd leaves out a character that was cut through.
+// wholeEnd drops a character that was cut in half.
 func wholeEnd(s string) string {
 	for n := 0; n < utf8.UTFMax && len(s) > 0; n++ {
 		if r, size := utf8.DecodeLastRuneInString(s); r != utf8.RuneError || size > 1 {

@@ -24,8 +24,8 @@ import (
 
 var requestIDForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// outer is what every request passes first, whatever its path.
-func (d *Server) outer(mux *http.ServeMux) http.Handler {
+// middleware is what every request passes first, whatever its path.
+func (d *Server) middleware(mux *http.ServeMux) http.Handler {
 	mux.HandleFunc(anyPath, func(w http.ResponseWriter, r *http.Request) { d.unmatched(w, r, allowed(mux, r)) })
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rec := httpio.NewRecorder(w)
@@ -34,7 +34,7 @@ func (d *Server) outer(mux *http.ServeMux) http.Handler {
 		if httpio.HasBody(r) {
 			http.NewResponseController(w).SetReadDeadline(time.Now().Add(httpio.BodyTimeout)) // slowloris; not possible on every writer
 		}
-		if err := d.screen(r); err != nil {
+		if err := d.checkRequest(r); err != nil {
 			d.answerError(rec, r, err)
 			return
 		}
@@ -73,8 +73,8 @@ func (d *Server) setHeaders(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 }
 
-// screen refuses what no route is to see.
-func (d *Server) screen(r *http.Request) error {
+// checkRequest refuses what no route is to see.
+func (d *Server) checkRequest(r *http.Request) error {
 	if len(r.RequestURI) > httpio.MaxURLBytes {
 		return signalbox.Errorf(signalbox.CodeTooLarge, "the URL has %d bytes; at most %d are allowed", len(r.RequestURI), httpio.MaxURLBytes)
 	}
