@@ -87,6 +87,14 @@ func (p *tab) types(text string) {
 	}))
 }
 
+// does runs a script in the page.
+func (p *tab) does(what, script string) {
+	p.t.Helper()
+	if err := p.ask("(() => { "+script+"; return true; })()", new(bool)); err != nil {
+		p.t.Fatalf("%s: %v", what, err)
+	}
+}
+
 // choose takes one of a list by its words.
 func (p *tab) choose(label, words string) {
 	p.t.Helper()

@@ -4,6 +4,7 @@ import { html, render, useEffect, useErrorBoundary, useState, useStore, cx } fro
 import { attention, connect, link, togglePause, useAge } from "./lib/live.js";
 import { go, useRoute } from "./lib/router.js";
 import { useKeys } from "./lib/keys.js";
+import { subject } from "./lib/place.js";
 import { loadMe } from "./lib/me.js";
 import { toggleTheme } from "./lib/prefs.js";
 import { DialogHost } from "./parts/dialog.js";
@@ -53,11 +54,11 @@ const Guarded = ({ View, route }) => {
 
 // useTitle says in the tab whether a person is needed.
 const useTitle = () => {
-  const { name } = useRoute(), needs = useStore(attention), { state } = useAge();
+  const { name } = useRoute(), needs = useStore(attention), { state } = useAge(), about = useStore(subject);
   useEffect(() => {
     const mark = state === "dead" ? "(!) " : needs > 0 ? `(${needs}) ` : "";
-    document.title = mark + "Signalbox" + (titles[name] ? ` · ${titles[name]}` : "");
-  }, [name, needs, state]);
+    document.title = mark + [about || titles[name], "Signalbox"].filter(Boolean).join(" · ");
+  }, [name, needs, state, about]);
 };
 
 const App = () => {

@@ -1,5 +1,6 @@
 // Real paths below /ui/: each page can be linked to, kept and gone back to.
 import { store, useStore } from "./dom.js";
+import { arrive, leave } from "./place.js";
 
 const root = "/ui/";
 
@@ -37,19 +38,30 @@ export const useRoute = () => useStore(route);
 // one before, as for each letter typed into a search.
 export const go = (to, { replace = false } = {}) => {
   const moved = new URL(to, location.href).pathname !== location.pathname;
+  if (!replace) leave(address);
   history[replace ? "replaceState" : "pushState"](null, "", to);
+  address = location.pathname + location.search;
+  arrive(false);
   route.set(read());
-  if (moved) arrive();
+  if (moved) begin();
 };
 
-// arrive begins at the top, with the focus on what is new: a reader that speaks
-// says where one is.
-const arrive = () => {
+// begin is at the top, with the focus on what is new: a screen reader says where
+// one is.
+const begin = () => {
   scrollTo(0, 0);
   requestAnimationFrame(() => document.querySelector("main")?.focus({ preventScroll: true }));
 };
 
-addEventListener("popstate", () => route.set(read()));
+// place.js scrolls to where a page was left, once the page is as long as it was.
+history.scrollRestoration = "manual";
+let address = location.pathname + location.search;
+addEventListener("popstate", () => {
+  leave(address);
+  address = location.pathname + location.search;
+  arrive(true);
+  route.set(read());
+});
 
 // Links of these pages do not load them anew.
 document.addEventListener("click", (e) => {

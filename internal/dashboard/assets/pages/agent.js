@@ -3,6 +3,7 @@
 import { html, useRef, useState } from "../lib/dom.js";
 import { useLive } from "../lib/live.js";
 import { useMay } from "../lib/me.js";
+import { useSubject } from "../lib/place.js";
 import { searchPath } from "../lib/router.js";
 import { age, full, since, span, useNow } from "../lib/time.js";
 import { AgentMenu, forceRelease, pause, resume } from "../parts/agentactions.js";
@@ -20,6 +21,7 @@ import { Sessions } from "./agent-sessions.js";
 export default ({ name }) => {
   const agent = useLive((board) => board.agents.get(name));
   const ready = useLive((board) => board.ready);
+  useSubject(name);
   if (agent) return html`<${Whole} key=${agent.name} agent=${agent} />`;
   return ready ? html`<${Missing} name=${name} />` : html`<p class="quiet">Loading ${name}…</p>`;
 };

@@ -3,6 +3,8 @@
 import { html, useCallback } from "../lib/dom.js";
 import { useLive, useOnTask } from "../lib/live.js";
 import { useKeys } from "../lib/keys.js";
+import { neighbours, useSubject } from "../lib/place.js";
+import { go, taskPath } from "../lib/router.js";
 import { full, since, span, useNow } from "../lib/time.js";
 import { isEnded } from "../lib/board.js";
 import { useLoad } from "../parts/load.js";
@@ -27,7 +29,13 @@ export default ({ id }) => {
   const path = `/api/queue/${encodeURIComponent(id)}`;
   const { data: task, error, again } = useLoad(path, every);
   useOnTask(id, useCallback(() => { again(); }, [again]));
-  useKeys({ w: ["why it is not running", showWhy] });
+  const { before, after } = neighbours(id);
+  useKeys({
+    w: ["why it is not running", showWhy],
+    "[": ["the task before, in the list", () => (before ? (go(taskPath(before), { replace: true }), true) : false)],
+    "]": ["the next task in the list", () => (after ? (go(taskPath(after), { replace: true }), true) : false)],
+  });
+  useSubject(task ? titleOf(task).slice(0, 80) : "");
   if (!task) return error ? html`<${Missing} id=${id} error=${error} again=${again} />` : html`<p class="quiet">Loading ${id}…</p>`;
   return html`<${Whole} key=${id} task=${task} error=${error} again=${again} />`;
 };
@@ -76,17 +84,30 @@ const Whole = ({ task, error, again }) => {
 const Head = ({ task, again }) => html`
   <header class="page-head">
     <div class="head-title">
-      <h1 class="cut" title=${task.prompt_preview}>${task.mode === "tool" ? task.tool : firstLine(task.prompt_preview)}</h1>
+      <h1 class="cut" title=${task.prompt_preview}>${titleOf(task)}</h1>
       <p class="head-line">
         <${State} state=${task.state} />
         <span><code class="task-id">${task.queue_id}</code> <${Copy} text=${task.queue_id} label="Copy the id" /></span>
         ${task.agent && html`<span>on <${AgentLink} name=${task.agent} /></span>`}
         <${Clock} task=${task} />
+        <${Neighbours} id=${task.queue_id} />
       </p>
     </div>
     <${TaskActions} task=${task} again=${again} />
   </header>`;
 
+// Neighbours lead to the tasks before and after in the list from which this one was
+// opened.
+const Neighbours = ({ id }) => {
+  const { before, after } = neighbours(id);
+  if (!before && !after) return null;
+  const step = (to, text, key) => (to
+    ? html`<a href=${taskPath(to)} title=${`${text} (${key})`} onClick=${(e) => { if (e.button === 0 && !e.metaKey && !e.ctrlKey && !e.shiftKey) { e.preventDefault(); go(taskPath(to), { replace: true }); } }}>${text}</a>`
+    : html`<span class="quiet">${text}</span>`);
+  return html`<span class="neighbours" role="group" aria-label="In the list">${step(before, "Previous", "[")} ${step(after, "Next", "]")}</span>`;
+};
+
+const titleOf = (task) => (task.mode === "tool" ? task.tool : firstLine(task.prompt_preview));
 const firstLine = (text) => text.split("\n", 1)[0] || "(an empty prompt)";
 
 // Clock is the one time that matters now.

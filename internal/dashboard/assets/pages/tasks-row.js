@@ -7,6 +7,7 @@ import { AgentLink } from "../parts/agentlink.js";
 import { CancelButton, retryTask } from "../parts/cancel.js";
 import { doingOf, whoOf } from "../parts/doing.js";
 import { State } from "../parts/state.js";
+import { taskPath } from "../lib/router.js";
 import { shortId, TaskLink } from "../parts/tasklink.js";
 
 export const columns = [
@@ -28,7 +29,7 @@ const What = ({ task: t }) => {
   const now = useNow();
   const doing = !isEnded(t.state) && t.state !== "pending" ? doingOf(t, null, now) : null;
   const failed = (t.state === "failed" || t.state === "timeout") && t.message;
-  return html`<p class="cut" title=${t.prompt_preview}>${t.tool && html`<code>${t.tool}</code> `}${t.prompt_preview}${doing && html` <span class=${`tone-${doing.tone} small-text`}>${doing.text}</span>`}${failed && html` <span class="tone-bad small-text">${t.message}</span>`}</p>`;
+  return html`<p class="cut" dir="auto" title=${t.prompt_preview}><a class="row-title" href=${taskPath(t.queue_id)}>${t.tool && html`<code>${t.tool}</code> `}${t.prompt_preview}</a>${doing && html` <span class=${`tone-${doing.tone} small-text`}>${doing.text}</span>`}${failed && html` <span class="tone-bad small-text">${t.message}</span>`}</p>`;
 };
 
 const Where = ({ task: t }) => html`<p class="cut small-text quiet">${t.agent && t.state !== "pending" ? html`<${AgentLink} name=${t.agent} />` : html`${t.position ? `#${t.position} in ` : ""}${t.queue}`}${whoOf(t) && ` · ${whoOf(t)}`}</p>`;

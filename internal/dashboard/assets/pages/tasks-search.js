@@ -5,13 +5,15 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "../lib/dom.js
 import { get, query } from "../lib/api.js";
 import { current, onChange, useLive } from "../lib/live.js";
 import { useHold } from "../lib/hold.js";
+import { kept } from "../lib/place.js";
 
 const page = 200, again = 2000; // rows; ms between two searches for what came
 
 const none = { tasks: [], first: [], next: "", total: 0, approximate: false, busy: true, error: null };
 
 export const useSearch = (q) => {
-  const [state, setState] = useState(none);
+  const [state, setState] = useState(() => kept()?.found ?? none);
+  const came = useRef(state !== none); // with what it showed when it was left
   const asking = useRef(null);
   const load = useCallback(async () => {
     asking.current?.abort();
@@ -24,7 +26,8 @@ export const useSearch = (q) => {
     }
   }, [q]);
   useEffect(() => {
-    setState((was) => ({ ...none, total: was.total, approximate: was.approximate }));
+    if (!came.current) setState((was) => ({ ...none, total: was.total, approximate: was.approximate }));
+    came.current = false;
     load();
     return () => asking.current?.abort();
   }, [load]);
@@ -45,7 +48,7 @@ export const useSearch = (q) => {
   // While there is none it cannot be asked for. An answer that a new first page
   // ended, or that joins on to nothing any more, is asked for again by that.
   const more = after && !state.busy && !state.error ? fetchMore : undefined;
-  return { ...state, tasks: hold.items.map((e) => e.item), more, changes: hold.changes, refresh: () => { hold.release(); load(); }, props: hold.props };
+  return { ...state, state, tasks: hold.items.map((e) => e.item), more, changes: hold.changes, refresh: () => { hold.release(); load(); }, props: hold.props };
 };
 
 // renewed puts a new first page before what was fetched after it: the whole of

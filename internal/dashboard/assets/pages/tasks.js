@@ -3,6 +3,7 @@
 import { html, useEffect, useRef, useState } from "../lib/dom.js";
 import { useKeys } from "../lib/keys.js";
 import { useMay } from "../lib/me.js";
+import { kept, useKept } from "../lib/place.js";
 import { go, searchPath, taskPath } from "../lib/router.js";
 import { isEnded } from "../lib/board.js";
 import { cancelTask, retryTask } from "../parts/cancel.js";
@@ -20,9 +21,16 @@ export default ({ query }) => {
   const q = query.get("q") ?? "";
   const found = useSearch(q);
   const cancel = useMay("cancel"), retry = useMay("submit");
-  const [cursor, setCursor] = useState(-1);
-  const [picked, setPicked] = useState(new Map());
-  useEffect(() => { setCursor(-1); setPicked(new Map()); }, [q]);
+  const [cursor, setCursor] = useState(() => kept()?.cursor ?? -1);
+  const [picked, setPicked] = useState(() => kept()?.picked ?? new Map());
+  const first = useRef(q); // the query that the page came with
+  useEffect(() => {
+    if (first.current === q) return;
+    first.current = null;
+    setCursor(-1);
+    setPicked(new Map());
+  }, [q]);
+  useKept(() => ({ cursor, picked, found: found.state }));
   const tasks = found.tasks;
   const at = Math.min(cursor, tasks.length - 1), task = tasks[at];
   const toggle = (t) => {
@@ -47,7 +55,7 @@ export default ({ query }) => {
     <${BulkBar} q=${q} found=${found} picked=${picked} clear=${() => setPicked(new Map())} />
     ${found.error && found.error.field !== "q" && html`<${ErrorBox} error=${found.error} title="The search did not work" retry=${found.refresh} />`}
     ${!found.busy && !found.error && tasks.length === 0 && html`<${Nothing} q=${q} />`}
-    ${tasks.length > 0 && html`<div class="card" ...${found.props}><${Table} label="Tasks" name="tasks" columns=${columns} items=${tasks} keyOf=${(t) => t.queue_id} cursor=${at} onEnd=${found.more}
+    ${tasks.length > 0 && html`<div class="card" ...${found.props}><${Table} label="Tasks" name="tasks" columns=${columns} items=${tasks} keyOf=${(t) => t.queue_id} cursor=${at} onEnd=${found.more} open=${(t) => go(taskPath(t.queue_id))}
       classOf=${(t) => (picked.has(t.queue_id) ? "is-picked" : "")} row=${(t) => cells(t, { picked: picked.has(t.queue_id), toggle })} height=${38} phoneHeight=${92} /></div>`}
     ${found.busy && html`<p class="quiet" aria-busy="true">Searching…</p>`}`;
 };

@@ -13,7 +13,7 @@ export const Output = ({ id, state, failed }) => {
   const box = useRef(null), screen = useRef(null);
   const [view, setView] = useState({ follow: true, unseen: 0, left: 0, any: false, done: false, broken: null, failure: null });
   useEffect(() => {
-    const s = open(id, box.current, setView);
+    const s = open(id, box.current, setView, failed);
     screen.current = s;
     return s.close;
   }, [id]);
@@ -49,11 +49,22 @@ const noneText = (state, view) => {
   return state === "pending" ? "It has not started. What it prints will stand here." : "It has printed nothing yet.";
 };
 
-// open follows the output of a task into an element.
-const open = (id, box, tell) => {
+// open follows the output of a task into an element. That of a task that had failed
+// opens at the line that says why, any other at its end.
+const open = (id, box, tell, failed) => {
   const s = { lines: new Lines(), shown: 0, following: true, done: false, next: 0, broken: null, box, open: null, top: 0 };
+  let opened = false; // once: after that a person scrolls
   let timer = 0, stop = () => {};
-  const soon = () => { timer ||= setTimeout(() => { timer = 0; draw(s); tell(viewOf(s)); }, tick); };
+  const soon = () => { timer ||= setTimeout(() => { timer = 0; draw(s); openAtFailure(); tell(viewOf(s)); }, tick); };
+  const openAtFailure = () => {
+    if (opened || !s.done) return;
+    opened = true;
+    const failure = failed && s.lines.failure();
+    if (!failure) return;
+    const one = mark(s, failure.n);
+    if (one) box.scrollTop = one.offsetTop - box.offsetTop - box.clientHeight / 2; // the page itself stays where it is
+    s.top = box.scrollTop;
+  };
   const take = ({ event, data }) => {
     if (event !== "output") return true;
     if (data.truncated) s.lines.gap();
@@ -84,7 +95,7 @@ const open = (id, box, tell) => {
   start();
   return {
     follow(on) { s.following = on; draw(s); tell(viewOf(s)); },
-    show(n) { s.following = false; draw(s, true); mark(s, n); tell(viewOf(s)); },
+    show(n) { s.following = false; draw(s, true); mark(s, n)?.scrollIntoView({ block: "center" }); tell(viewOf(s)); },
     close() {
       stop();
       clearTimeout(timer);
@@ -103,6 +114,7 @@ const viewOf = (s) => ({
 // draw brings the element up to date. While it is paused nothing moves, but
 // for the first screen and the end.
 const draw = (s, always) => {
+  if (s.lines.count > 0 || s.lines.last !== "") s.box.classList.remove("is-empty"); // what is not shown has no end to scroll to
   if (!s.following && !s.done && !always && s.shown > 0) return;
   const first = s.lines.lines[0]?.n ?? s.lines.count + 1;
   const stay = s.box.scrollHeight - s.box.scrollTop;
@@ -132,7 +144,7 @@ const mark = (s, n) => {
   for (const old of s.box.querySelectorAll(".is-marked")) old.classList.remove("is-marked");
   const one = s.box.querySelector(`[data-n="${Number(n)}"]`);
   one?.classList.add("is-marked");
-  one?.scrollIntoView({ block: "center" });
+  return one;
 };
 
 const mostPages = 512; // of a download

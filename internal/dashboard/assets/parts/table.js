@@ -19,8 +19,9 @@ const usePhone = () => {
 // child a column. height and phoneHeight are of a row in px. cursor is the
 // index that keys stand at, or -1; onEnd is called near the last row, whenever
 // there comes to be one.
-// classOf(item) names further classes of a row.
-export const Table = ({ label, columns, items, keyOf, row, name, height = 40, phoneHeight = 76, cursor = -1, onEnd, classOf }) => {
+// classOf(item) names further classes of a row; open(item) is called for a click
+// anywhere on it that is meant for nothing else.
+export const Table = ({ label, columns, items, keyOf, row, name, height = 40, phoneHeight = 76, cursor = -1, onEnd, classOf, open }) => {
   const box = useRef(null);
   const each = usePhone() ? phoneHeight : height;
   const [from, to] = useWindow(box, items.length, each);
@@ -30,13 +31,16 @@ export const Table = ({ label, columns, items, keyOf, row, name, height = 40, ph
   return html`<div class=${cx("table", `table-${name}`)} role="table" aria-label=${label} aria-rowcount=${items.length + 1}>
     <div role="rowgroup" class="table-head"><div role="row" aria-rowindex="1">${columns.map((c) => html`<div key=${c.name} role="columnheader" class=${`col-${c.name}`}>${c.label}</div>`)}</div></div>
     <div role="rowgroup" class="table-body" ref=${box} style=${{ height: `${items.length * each}px` }}>
-      ${items.slice(from, to).map((item, i) => html`<div key=${keyOf(item)} role="row" aria-rowindex=${from + i + 2} tabindex="-1" class=${cx("row", cursor === from + i && "row-cursor", classOf?.(item))}
+      ${items.slice(from, to).map((item, i) => html`<div key=${keyOf(item)} role="row" aria-rowindex=${from + i + 2} tabindex="-1" onClick=${open && ((e) => { if (isPlain(e)) open(item); })} class=${cx("row", open && "row-opens", cursor === from + i && "row-cursor", classOf?.(item))}
         style=${{ height: `${each}px`, transform: `translateY(${(from + i) * each}px)` }}>
         ${row(item, from + i).map((cell, c) => html`<div key=${columns[c].name} role="cell" class=${`col-${columns[c].name}`}>${cell}</div>`)}
       </div>`)}
     </div>
   </div>`;
 };
+
+// isPlain says that a click is on the row itself, and no text is being picked.
+const isPlain = (e) => e.button === 0 && !e.metaKey && !e.ctrlKey && !e.shiftKey && !e.altKey && !e.target.closest("a, button, input, label, select, summary") && !String(getSelection());
 
 // useWindow is which rows are in sight as the page stands.
 const useWindow = (box, count, each) => {

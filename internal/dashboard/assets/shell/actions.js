@@ -4,12 +4,34 @@ import { go, route } from "../lib/router.js";
 // newTask opens the dialog, which is only fetched then.
 export const newTask = (given) => import("./newtask.js").then((m) => m.openNewTask(given));
 
-// find leads to the search box.
+const patience = 2000; // ms for the page of the search box to come
+
+// find leads to the search box. What is typed before it is there goes into it.
 export const find = () => {
-  if (route.get().name !== "tasks") go("/ui/tasks");
-  const focus = (tries) => {
-    const box = document.getElementById("search");
-    if (box) { box.focus(); box.select(); } else if (tries > 0) setTimeout(() => focus(tries - 1), 50);
+  const here = document.getElementById("search");
+  if (here) { here.focus(); here.select(); return; }
+  let typed = "", timer = 0;
+  const hear = (e) => {
+    if (e.ctrlKey || e.metaKey || e.altKey || (e.key.length !== 1 && e.key !== "Backspace")) return;
+    e.preventDefault();
+    e.stopImmediatePropagation();
+    if (e.type === "keydown") typed = e.key === "Backspace" ? typed.slice(0, -1) : typed + e.key;
   };
-  setTimeout(() => focus(40), 0); // the page may have to be fetched first
+  const until = performance.now() + patience;
+  const look = () => {
+    const box = document.getElementById("search");
+    if (!box && performance.now() < until) return;
+    clearInterval(timer);
+    removeEventListener("keydown", hear, true);
+    removeEventListener("keypress", hear, true);
+    if (!box) return;
+    box.focus();
+    if (!typed) return box.select();
+    box.value = typed;
+    box.dispatchEvent(new Event("input", { bubbles: true }));
+  };
+  addEventListener("keydown", hear, true);
+  addEventListener("keypress", hear, true);
+  timer = setInterval(look, 16);
+  if (route.get().name !== "tasks") go("/ui/tasks");
 };

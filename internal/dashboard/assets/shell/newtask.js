@@ -1,6 +1,6 @@
 // The dialog for a new task. It has one idempotency key for each text that is
 // sent, so that pressing twice, or again after no answer came, makes one task.
-import { html, useState, useId } from "../lib/dom.js";
+import { html, useId, useState } from "../lib/dom.js";
 import { newKey, post } from "../lib/api.js";
 import { useLive } from "../lib/live.js";
 import { taskPath, go } from "../lib/router.js";
@@ -18,13 +18,38 @@ export const openNewTask = (given = {}) => {
   openDialog((close) => html`<${NewTask} given=${given} onClose=${close} />`);
 };
 
+// draft keeps what was typed, until it is sent or discarded: also over Esc, a click
+// beside the dialog, and a login that is over.
+const draft = {
+  key: "signalbox.draft",
+  read() { try { return JSON.parse(sessionStorage.getItem(this.key)); } catch { return null; } },
+  write(form) {
+    try {
+      if (form?.prompt.trim()) sessionStorage.setItem(this.key, JSON.stringify(form));
+      else sessionStorage.removeItem(this.key);
+    } catch { /* not allowed here */ }
+  },
+};
+
 const begin = { prompt: "", who: "", model: "", priority: "0", minutes: "", notBefore: "", open: false };
 
 const NewTask = ({ given, onClose }) => {
-  const [form, setForm] = useState({ ...begin, prompt: given.prompt ?? "", who: given.agent ? `agent:${given.agent}` : "" });
+  const [form, setForm] = useState(() => {
+    const blank = { ...begin, prompt: given.prompt ?? "", who: given.agent ? `agent:${given.agent}` : "" };
+    return given.prompt ? blank : { ...blank, ...draft.read(), ...(given.agent && { who: blank.who }) };
+  });
   const [sent, setSent] = useState({ text: "", key: "" });
   const [state, setState] = useState({ busy: false, error: null });
-  const set = (name) => ({ target: { value } }) => setForm((was) => ({ ...was, [name]: value }));
+  const set = (name) => ({ target: { value } }) => setForm((was) => {
+    const now = { ...was, [name]: value };
+    if (!given.prompt) draft.write(now);
+    return now;
+  });
+  const keep = () => {
+    onClose();
+    if (form.prompt.trim() && !given.prompt) toast("The draft is kept: New task goes on with it.");
+  };
+  const discard = () => { draft.write(null); onClose(); };
   const submit = async () => {
     const { body, wrong } = bodyOf(form);
     if (state.busy) return;
@@ -35,7 +60,7 @@ const NewTask = ({ given, onClose }) => {
     setState({ busy: true, error: null });
     try {
       const made = await post("/api/queue/task", body, { headers: { "Idempotency-Key": key } });
-      onClose();
+      discard();
       toast(`${shortId(made.queue_id)} is queued${made.position ? `, position ${made.position} in ${made.queue}` : ""}${made.eta ? `, starts ${range(made.eta)}` : ""}.`);
       go(taskPath(made.queue_id));
     } catch (error) {
@@ -43,8 +68,8 @@ const NewTask = ({ given, onClose }) => {
     }
     return undefined;
   };
-  const foot = html`<button type="button" onClick=${onClose}>Discard</button><button type="submit" class="primary" disabled=${state.busy}>${state.busy ? "Sending…" : "Queue it"}</button>`;
-  return html`<${Dialog} title="New task" wide onClose=${onClose} onSubmit=${submit} foot=${foot}>
+  const foot = html`<button type="button" onClick=${discard}>Discard</button><button type="submit" class="primary" disabled=${state.busy}>${state.busy ? "Sending…" : "Queue it"}</button>`;
+  return html`<${Dialog} title="New task" wide onClose=${keep} onSubmit=${submit} foot=${foot}>
     <${Field} label="Prompt" error=${state.error} name="prompt">${(p) => html`<textarea ...${p} data-first="" rows="6" value=${form.prompt} onInput=${set("prompt")} onKeyDown=${(e) => { if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) submit(); }}></textarea>`}</${Field}>
     <div class="fields">
       <${Field} label="Who may take it" error=${state.error} name="agent">${(p) => html`<${Who} props=${p} value=${form.who} onChange=${set("who")} />`}</${Field}>
