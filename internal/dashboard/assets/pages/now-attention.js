@@ -4,7 +4,7 @@ import { html, useState, cx } from "../lib/dom.js";
 import { useLive } from "../lib/live.js";
 import { agentPath, capacityPath, schedulePath, searchPath } from "../lib/router.js";
 import { clock, span } from "../lib/time.js";
-import { Copy } from "../parts/copy.js";
+import { Cure } from "../parts/cure.js";
 import { Icon } from "../parts/icon.js";
 import { TaskLink } from "../parts/tasklink.js";
 
@@ -29,11 +29,9 @@ export const Attention = () => {
   </section>`;
 };
 
-const isCommand = (cure) => /^signalbox [a-z]/.test(cure);
-
 const Item = ({ item }) => html`<li class="attention-item">
   <span><${Subject} item=${item} /> ${item.text}${item.queue_id ? html` · <${TaskLink} id=${item.queue_id} />` : null}</span>
-  ${item.cure && (isCommand(item.cure) ? html`<span class="cure"><code>${item.cure}</code><${Copy} text=${item.cure} /></span>` : html`<span class="cure quiet">${item.cure}</span>`)}
+  <${Cure} text=${item.cure} />
 </li>`;
 
 // Subject leads to where the thing can be seen and cured.
@@ -52,9 +50,10 @@ const placeOf = ({ kind, subject, cure }) => {
 };
 
 const Figures = ({ totals: t }) => {
-  const parts = [`${t.running} running`, `${t.pending} waiting`];
+  const to = (query, text) => html`<a href=${searchPath(query)}>${text}</a>`;
+  const parts = [to("state:working,dispatching,cancelling", `${t.running} running`), to("state:pending", `${t.pending} waiting`)];
   if (t.pending > 0) parts.push(`oldest ${span(t.oldest_age_seconds)}`);
   if (t.tools_running + t.tools_waiting > 0) parts.push(`${t.tools_running} tool calls, ${t.tools_waiting} waiting`);
-  parts.push(`${t.done_24h} done, ${t.failed_24h} failed (${t.ended_since_ms ? `since ${clock(t.ended_since_ms)}` : "24h"})`);
-  return html`<p class="figures" title=${`${t.running} of ${t.slots} slots in use, ${t.agents_up} of ${t.agents} agents up`}>${parts.join(" · ")}</p>`;
+  parts.push(html`${to("state:completed since:24h", `${t.done_24h} done`)}, ${to("state:failed,timeout since:24h", `${t.failed_24h} failed`)} (${t.ended_since_ms ? `since ${clock(t.ended_since_ms)}` : "24h"})`);
+  return html`<p class="figures" title=${`${t.running} of ${t.slots} slots in use, ${t.agents_up} of ${t.agents} agents up`}>${parts.map((part, i) => html`${i > 0 && " · "}${part}`)}</p>`;
 };

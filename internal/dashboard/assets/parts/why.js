@@ -3,12 +3,10 @@
 import { cx, html, useCallback } from "../lib/dom.js";
 import { isEnded } from "../lib/board.js";
 import { useOnTask } from "../lib/live.js";
-import { useMay } from "../lib/me.js";
 import { range } from "../lib/time.js";
 import { useLoad } from "./load.js";
-import { resume } from "./agentactions.js";
 import { AgentLink } from "./agentlink.js";
-import { Command } from "./command.js";
+import { Cure } from "./cure.js";
 import { ErrorBox } from "./errorbox.js";
 import { TaskLink } from "./tasklink.js";
 
@@ -65,13 +63,3 @@ const Gate = ({ gate }) => html`
       ${gate.cure && html`<${Cure} text=${gate.cure} />`}
     </div>
   </li>`;
-
-// Cure is what a person can do: a command to copy where it is one, else a
-// sentence. A pause can be ended here too.
-const Cure = ({ text }) => {
-  const may = useMay("admin");
-  const [, paused] = /^signalbox resume(?: (\S+))?$/.exec(text) ?? [null, null];
-  if (!/^signalbox [a-z]/.test(text)) return html`<p class="why-cure">${text}</p>`;
-  return html`<${Command} text=${text} />
-    ${paused !== null && may.ok && html`<p><button type="button" class="small" onClick=${() => resume(paused ?? "")}>Resume ${paused ?? "everything"}</button></p>`}`;
-};

@@ -1,0 +1,36 @@
+// What a person can do about something, in the director's words: a command to copy
+// where the words are one, and the buttons that do the same here, for those who may.
+import { html } from "../lib/dom.js";
+import { get } from "../lib/api.js";
+import { current } from "../lib/live.js";
+import { useMay } from "../lib/me.js";
+import { forceRelease, resume } from "./agentactions.js";
+import { cancelTask } from "./cancel.js";
+import { Command } from "./command.js";
+import { shortId } from "./tasklink.js";
+import { toast } from "./toast.js";
+
+// isCommand: all of it can be pasted into a terminal.
+const isCommand = (text) => /^signalbox( [\w:@./=…-]+)+$/.test(text);
+
+export const Cure = ({ text }) => {
+  const admin = useMay("admin"), cancel = useMay("cancel"), release = useMay("release");
+  if (!text) return null;
+  const [, queue] = /^signalbox resume(?: (\S+))?$/.exec(text) ?? [null, null];
+  const [, task] = /signalbox cancel (queue-\w+)/.exec(text) ?? [];
+  const [, agent] = /signalbox release (\S+?)[,;]?(?: |$)/.exec(text) ?? [];
+  const buttons = [
+    queue !== null && admin.ok && html`<button type="button" class="small" onClick=${() => resume(queue ?? "")}>Resume ${queue ?? "everything"}</button>`,
+    task && cancel.ok && html`<button type="button" class="small" onClick=${() => cancelById(task)}>Cancel ${shortId(task)}</button>`,
+    agent && release.ok && current().agents.has(agent) && html`<button type="button" class="small" onClick=${() => forceRelease(agent)}>Force release…</button>`,
+  ].filter(Boolean);
+  return html`<div class="cure">${isCommand(text) ? html`<${Command} text=${text} />` : html`<p class="quiet">${text}</p>`}${buttons}</div>`;
+};
+
+const cancelById = async (id) => {
+  try {
+    await cancelTask(current().tasks.get(id) ?? await get(`/api/queue/${encodeURIComponent(id)}`));
+  } catch (error) {
+    toast(`${shortId(id)} is not cancelled: ${error.message}.`, "bad");
+  }
+};
