@@ -210,8 +210,10 @@ func checkSystemPrompt(text string) error {
 
 // claudeTool is a tool's name, of the CLI's own or of an MCP server, and a
 // pattern of what it may be used for. None can be read as an option, and none
-// can be read as two.
-var claudeTool = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9]{0,63}|mcp__[A-Za-z0-9_.*-]{1,190})(\([^(),\x00-\x1f\x7f]{1,200}\))?$`)
+// can be read as two. It is compiled where it is used: that takes long.
+var claudeTool = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([A-Za-z][A-Za-z0-9]{0,63}|mcp__[A-Za-z0-9_.*-]{1,190})(\([^(),\x00-\x1f\x7f]{1,200}\))?$`)
+})
 
 func (c claudeRunner) CheckExtras(allowedTools []string, systemPrompt string) error {
 	if len(allowedTools) > maxAllowedTools {
@@ -220,7 +222,7 @@ func (c claudeRunner) CheckExtras(allowedTools []string, systemPrompt string) er
 	for _, tool := range allowedTools {
 		name, pattern := splitTool(tool)
 		switch {
-		case !claudeTool.MatchString(tool):
+		case !claudeTool().MatchString(tool):
 			return fmt.Errorf("allowed_tools: %q is not the name of a tool, such as Read, Bash(git *) or mcp__server__tool", clip(tool))
 		case pattern && c.opt.Permission == "bypassPermissions":
 			return fmt.Errorf("allowed_tools: %q cannot be held to its pattern, because this agent runs with bypassPermissions: name %s as a whole, or leave it out", clip(tool), name)
