@@ -67,7 +67,7 @@ type window struct {
 // window opens one. Without Chromium the test is skipped with the reason.
 func (b *box) window(url string) *window {
 	b.t.Helper()
-	path := onPath(b.t, "chromium")
+	path := chromium(b.t)
 	chrome.once.Do(func() { startChrome(path) })
 	if chrome.err != nil {
 		b.t.Fatalf("Chromium: %v", chrome.err)

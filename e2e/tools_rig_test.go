@@ -51,6 +51,16 @@ func onPath(t *testing.T, name string) string {
 	return path
 }
 
+// chromium is the path of the browser: Debian's headless shell where it is
+// installed, which takes a third of the processor time of the whole program.
+func chromium(t *testing.T) string {
+	t.Helper()
+	if path, err := exec.LookPath("chromium-headless-shell"); err == nil {
+		return path
+	}
+	return onPath(t, "chromium")
+}
+
 // lacking skips a test for what the machine lacks, or fails it where all is to
 // be there.
 func lacking(t *testing.T, what string) {
