@@ -77,7 +77,9 @@ func newerNode(t *testing.T) string {
 
 // compileCache is where Node.js, from 22.1 on, keeps what it has compiled for
 // the next process of this run of the tests: a third of a start.
-func compileCache() string { return "NODE_COMPILE_CACHE=" + filepath.Join(filepath.Dir(binary), "node") }
+func compileCache() string {
+	return "NODE_COMPILE_CACHE=" + filepath.Join(filepath.Dir(binary), "node")
+}
 
 // lacking skips a test for what the machine lacks, or fails it where all is to
 // be there.
