@@ -20,14 +20,13 @@ import (
 
 // Found is a coding CLI on this machine.
 type Found struct {
-	Kind    string `json:"kind"` // claude, codex or opencode
-	Path    string `json:"path"`
-	Version string `json:"version"` // empty when it would not say
+	Kind string // claude, codex or opencode
+	Path string
 }
 
 var versionForm = regexp.MustCompile(`[0-9]+\.[0-9]+[0-9A-Za-z.+-]*`)
 
-// OnPath finds the coding CLIs on PATH, without their versions.
+// OnPath finds the coding CLIs on PATH.
 func OnPath() (found []Found) {
 	for _, kind := range []string{"claude", "codex", "opencode"} {
 		if path, err := exec.LookPath(kind); err == nil {
@@ -37,22 +36,12 @@ func OnPath() (found []Found) {
 	return found
 }
 
-// Detect asks each of them for its version besides, for at most 10 s: it starts
-// them.
-func Detect() []Found {
-	found := OnPath()
-	var wg sync.WaitGroup
-	for i := range found {
-		wg.Go(func() { found[i].Version = version(found[i].Path) })
-	}
-	wg.Wait()
-	return found
-}
-
-func version(path string) string {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+// Version asks the CLI for its version, for at most 10 s; it is empty when the CLI
+// would not say. Some take seconds to start.
+func (f Found) Version(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, "--version")
+	cmd := exec.CommandContext(ctx, f.Path, "--version")
 	cmd.WaitDelay = time.Second
 	out, err := cmd.Output()
 	if err != nil {
