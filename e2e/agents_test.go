@@ -226,6 +226,9 @@ func TestRealCLIsOutliveTheDirector(t *testing.T) {
 	models := b.withCLIs()
 	if !soak.On() {
 		delete(models, "opencode")
+		if err := os.Remove(filepath.Join(b.bin, "opencode")); err != nil {
+			t.Fatal(err)
+		}
 	}
 	release := make(chan struct{})
 	var once sync.Once

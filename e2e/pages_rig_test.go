@@ -67,7 +67,7 @@ type window struct {
 // window opens one. Without Chromium the test is skipped with the reason.
 func (b *box) window(url string) *window {
 	b.t.Helper()
-	path := onPath(b.t, "chromium")
+	path := chromium(b.t)
 	chrome.once.Do(func() { startChrome(path) })
 	if chrome.err != nil {
 		b.t.Fatalf("Chromium: %v", chrome.err)
@@ -135,10 +135,6 @@ func (p *tab) set(o tabOptions) {
 	if o.width == 0 {
 		o.width, o.height = 1280, 900
 	}
-	scheme := "light"
-	if o.dark {
-		scheme = "dark"
-	}
 	p.run("prepare the tab", chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: tabScript})
 		if err == nil && o.tool != "" {
@@ -158,11 +154,22 @@ func (p *tab) set(o tabOptions) {
 				Width: o.width, Height: o.height, DeviceScaleFactor: 1, Mobile: o.width < 640,
 			})
 		}
-		if err == nil {
-			_, err = cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
-				{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
-			}})
-		}
+		return err
+	}))
+	p.dark(o.dark)
+}
+
+// dark says which colours its person prefers.
+func (p *tab) dark(is bool) {
+	p.t.Helper()
+	scheme := "light"
+	if is {
+		scheme = "dark"
+	}
+	p.run("prefer "+scheme, chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+			{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+		}})
 		return err
 	}))
 }

@@ -24,7 +24,7 @@ type stage struct {
 // to.
 func newStage(t *testing.T, agents ...string) *stage {
 	t.Helper()
-	onPath(t, "chromium") // before anything is started for nothing
+	chromium(t) // before anything is started for nothing
 	b := newBox(t)
 	tool := func(queue string) object {
 		return object{

@@ -9,7 +9,7 @@ import (
 // A terminal in a page: it is opened by who asked for it alone, types both
 // ways under the policy of the pages, and says how it ended.
 func TestTerminalInThePage(t *testing.T) {
-	onPath(t, "chromium")
+	chromium(t)
 	b := newBox(t)
 	b.vars["SHELL"] = "/bin/sh"
 	up := b.up("--agents", "demo", "--terminal")

@@ -25,7 +25,7 @@ const pageForm = `<!doctype html><title>page of %[1]s</title><h1>%[1]s</h1><inpu
 
 func (b *box) browser(queue object) *browser {
 	b.t.Helper()
-	node, chromium := onPath(b.t, "node"), onPath(b.t, "chromium")
+	node := onPath(b.t, "node")
 	b.withSystemPath()
 	tmp, err := os.MkdirTemp("", "b") // short: Chromium puts a socket into it
 	if err != nil {
@@ -36,7 +36,7 @@ func (b *box) browser(queue object) *browser {
 		"command": node, "cwd": b.work, "queue": "browser",
 		"args": []string{
 			fromNPM(b.t, "@playwright/mcp/cli.js"), "--headless", "--isolated", "--no-sandbox", "--browser", "chromium",
-			"--executable-path", chromium, "--snapshot-mode", "none", "--timeout-settle", "50",
+			"--executable-path", chromium(b.t), "--snapshot-mode", "none", "--timeout-settle", "50",
 		},
 		// By this HOME the test knows its processes.
 		"env": object{"HOME": b.home, "TMPDIR": tmp, "XDG_CONFIG_HOME": b.home + "/.config", "XDG_CACHE_HOME": b.home + "/.cache"},

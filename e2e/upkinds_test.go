@@ -97,8 +97,9 @@ func TestSeveralSlotsInOneFolderAreRefused(t *testing.T) {
 	}
 }
 
-// Each start of a CLI takes seconds: up asks each one once for its version, and
-// the agents that it starts, and one by itself, ask none.
+// Each start of a CLI takes seconds: up asks each one that it is to run once for
+// its version; the agents that it starts, and one by itself, ask none, and so
+// does doctor.
 func TestCLIsAreAskedForTheirVersionOnce(t *testing.T) {
 	b := newBox(t)
 	asked := filepath.Join(b.root, "asked")
@@ -114,10 +115,18 @@ echo 1.2.3
 	if text := b.read(asked); text != "" {
 		t.Errorf("agents asked %q", text)
 	}
-	b.up().stop()
-	lines := strings.Fields(b.read(asked))
-	slices.Sort(lines)
-	if !slices.Equal(lines, []string{"claude", "codex", "opencode"}) {
-		t.Errorf("up asked %q", lines)
+	for _, kinds := range [][]string{{"codex"}, {"claude", "codex", "opencode"}} {
+		b.file(asked, "", 0o600)
+		up := b.up("--agents", strings.Join(kinds, ","))
+		if strings.Count(up.out.text(), "1.2.3 (") != len(kinds) {
+			t.Errorf("it does not say the version of each:\n%s", up.out.text())
+		}
+		b.cli("doctor")
+		up.stop()
+		lines := strings.Fields(b.read(asked))
+		slices.Sort(lines)
+		if !slices.Equal(lines, kinds) {
+			t.Errorf("up of %q asked %q", kinds, lines)
+		}
 	}
 }

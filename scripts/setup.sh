@@ -16,7 +16,8 @@ need mkfs.ext4 e2fsprogs # a disk of its own, whose power is cut
 need python3 python3
 need sqlite3 sqlite3 # the guides in docs/ back a database up with it
 need curl curl
-need chromium chromium # what the Playwright MCP server and the tests of the pages drive
+need chromium chromium # what make bench drives, and without the next one also the tests of the pages and the Playwright MCP server
+! grep -qsx ID=debian /etc/os-release || need chromium-headless-shell chromium-headless-shell
 need groff groff-base # the manual pages
 need bwrap bubblewrap  # the sandbox of command tools
 # The servers of the stores that several directors share. The tests start their

@@ -1,12 +1,14 @@
 // A client of tasks, made with the official TypeScript libraries: the client of
 // the protocol and the tasks extension. It prints what it hears. Arguments: the
-// folder node_modules, the URL of the MCP endpoint, a token or "", then
+// folder node_modules, the URL of the MCP endpoint, a token or "", then what it is
+// to do, one after the other, with a comma between them:
 //
 //	call TOOL ARGUMENTS    calls the tool and waits for what it comes to
 //	cancel TOOL ARGUMENTS  calls it and cancels the task once it has one
 //	leave TOOL ARGUMENTS   calls it and goes, once it has a task
 //	get ID, stop ID        asks for a task, or cancels it, by its id
-const [modules, url, token, mode, what, json] = process.argv.slice(2);
+//	follow ID              asks for a task until it has ended
+const [modules, url, token, ...line] = process.argv.slice(2);
 const { Client, StreamableHTTPClientTransport } = await import(`${modules}/@modelcontextprotocol/client/dist/index.mjs`);
 const { createTaskSessionFromClient } = await import(`${modules}/@modelcontextprotocol/ext-tasks/dist/client/index.js`);
 
@@ -47,9 +49,13 @@ const session = createTaskSessionFromClient(client, {
 });
 const told = (task) => `${task.status} ${task.statusMessage ?? ""}`.trim();
 
-try {
+async function run(mode, what, json) {
   if (mode === "get") {
     console.log(`task ${told(await session.task(what).snapshot())}`);
+  } else if (mode === "follow") {
+    let task;
+    while ((task = await session.task(what).snapshot()).status === "working") await new Promise((next) => setTimeout(next, 50));
+    console.log(`task ${told(task)}`);
   } else if (mode === "stop") {
     await session.task(what).cancel();
     console.log("asked to stop");
@@ -72,8 +78,15 @@ try {
       else console.log("cancelled");
     }
   }
-} catch (e) {
-  console.log(`error ${e.code ?? ""} ${e.message}`);
+}
+
+while (line.length > 0) {
+  const next = line.splice(0, line.includes(",") ? line.indexOf(",") + 1 : line.length);
+  try {
+    await run(...next.filter((word) => word !== ","));
+  } catch (e) {
+    console.log(`error ${e.code ?? ""} ${e.message}`);
+  }
 }
 await session.close();
 await client.close();

@@ -120,7 +120,7 @@ func (c *Config) check() error {
 		return fmt.Errorf("tools is %q: auto, director or none", c.Tools)
 	case len(c.TerminalCommand) > 0 && c.TerminalCommand[0] == "":
 		return fmt.Errorf("the terminal command has no program")
-	case c.Model != "" && !modelForm.MatchString(c.Model):
+	case c.Model != "" && !validModel(c.Model):
 		return fmt.Errorf("model %q is not a model name", c.Model)
 	}
 	return nil

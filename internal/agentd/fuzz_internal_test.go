@@ -92,7 +92,7 @@ func FuzzTask(f *testing.F) {
 				}
 			}
 		}
-		if task.Model != "" && modelForm.MatchString(task.Model) && (strings.HasPrefix(task.Model, "-") || strings.ContainsAny(task.Model, " \n\x00")) {
+		if task.Model != "" && validModel(task.Model) && (strings.HasPrefix(task.Model, "-") || strings.ContainsAny(task.Model, " \n\x00")) {
 			t.Fatalf("%q is a model", task.Model)
 		}
 		if validSession(task.SessionID) && (strings.Contains(task.SessionID, "..") || strings.ContainsAny(task.SessionID, "/\\\x00\n") || strings.HasPrefix(task.SessionID, "-")) {

@@ -308,7 +308,7 @@ func (d *Daemon) Void(queueID string, v api.AgentVoid) (api.AgentVoided, error) 
 
 func (d *Daemon) checkVoid(queueID string, v *api.AgentVoid) *refusal {
 	switch {
-	case !queueForm.MatchString(queueID):
+	case !validQueueID(queueID):
 		return invalid("the task is named by its queue_id: 1 to 200 letters, digits, '.', '_', ':' or '-'")
 	case v.Fence < 1:
 		return invalid("fence is required, from 1")

@@ -232,7 +232,7 @@ func (d *Daemon) passes(name string) bool {
 		slices.ContainsFunc(passKind[d.cfg.Kind], func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-var envForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+var envForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // refusedNames and refusedPrefixes change which code runs, where it is looked
 // for, or whom the agent's own credentials are sent to.
@@ -255,7 +255,7 @@ func checkEnv(env map[string]string) *refusal {
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		upper := strings.ToUpper(name)
 		switch {
-		case !envForm.MatchString(name):
+		case len(name) > 128 || !envForm.MatchString(name):
 			return invalid("env: %q is not a variable name", preview(name))
 		case strings.ContainsRune(env[name], 0):
 			return invalid("env.%s may not contain NUL characters", name)

@@ -19,9 +19,9 @@ import (
 )
 
 var (
-	sessionForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
-	queueForm   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$`)
-	modelForm   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+\[\]-]{0,199}$`)
+	sessionForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+	queueForm   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*$`)
+	modelForm   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+\[\]-]*$`)
 )
 
 // job is what follows from a task and the configuration.
@@ -53,9 +53,9 @@ func (d *Daemon) check(t api.AgentTask) (job, *refusal) {
 		return j, invalid("allowed_tools needs isolated: a conversation has the tools of its agent")
 	case !t.Isolated && t.SystemPrompt != "":
 		return j, invalid("system_prompt needs isolated: a conversation has the system prompt that it began with")
-	case t.Model != "" && !modelForm.MatchString(t.Model):
+	case t.Model != "" && !validModel(t.Model):
 		return j, invalid("model is not a model name: letters, digits and . _ : / @ + [ ] -, at most 200")
-	case t.QueueID != "" && !queueForm.MatchString(t.QueueID):
+	case t.QueueID != "" && !validQueueID(t.QueueID):
 		return j, invalid("queue_id must be 1 to 200 letters, digits, '.', '_', ':' or '-'")
 	case t.Fence < 0 || t.Slot < 0:
 		return j, invalid("fence and slot may not be negative")
@@ -92,8 +92,12 @@ func (d *Daemon) check(t api.AgentTask) (job, *refusal) {
 }
 
 func validSession(id string) bool {
-	return sessionForm.MatchString(id) && !strings.Contains(id, "..")
+	return len(id) <= 128 && sessionForm.MatchString(id) && !strings.Contains(id, "..")
 }
+
+func validQueueID(id string) bool { return len(id) <= 200 && queueForm.MatchString(id) }
+
+func validModel(name string) bool { return len(name) <= 200 && modelForm.MatchString(name) }
 
 // projectDir resolves the folder of a project through its symlinks, and
 // refuses one outside the allowed roots.

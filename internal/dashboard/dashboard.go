@@ -13,6 +13,7 @@ package dashboard
 import (
 	"net/http"
 	"strings"
+	"sync"
 )
 
 const (
@@ -30,15 +31,13 @@ const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 
 // pages answers for all below root.
 type pages struct {
-	index  *file
-	assets map[string]*file // by path, as it is asked for
+	// load returns the assets, by path as it is asked for, and the document. The
+	// first who asks for a page waits for it, not the start of a director.
+	load func() (assets map[string]*file, index *file)
 }
 
 // New returns the handler of /ui/ and all below it.
-func New() http.Handler {
-	assets, index := load()
-	return &pages{index: index, assets: assets}
-}
+func New() http.Handler { return &pages{load: sync.OnceValues(load)} }
 
 func (p *pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
@@ -52,12 +51,13 @@ func (p *pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the pages are only read", http.StatusMethodNotAllowed)
 		return
 	}
+	assets, index := p.load()
 	if !strings.HasPrefix(r.URL.Path, assetsRoot) {
 		h.Set("Cache-Control", "no-cache") // asked for each time, answered 304 as long as it is the same
-		p.index.serve(w, r)
+		index.serve(w, r)
 		return
 	}
-	f, ok := p.assets[r.URL.Path]
+	f, ok := assets[r.URL.Path]
 	if !ok {
 		h.Set("Cache-Control", "no-store") // another version's: this director may be that version tomorrow
 		http.Error(w, "there is no such file; the page that asks is perhaps of another version: load it anew", http.StatusNotFound)

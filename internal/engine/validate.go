@@ -184,7 +184,7 @@ func (n *NewTask) checkTimes() error {
 }
 
 // envName is the form that agents accept, too.
-var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // clip shortens caller input for error messages, at a rune boundary.
 func clip(s string) string {
@@ -205,7 +205,7 @@ func (n *NewTask) checkEnv() error {
 	size := 0
 	for key, value := range n.Env {
 		size += len(key) + len(value)
-		if !envName.MatchString(key) {
+		if len(key) > 128 || !envName.MatchString(key) {
 			return signalbox.Invalid("env", "env: %q cannot be the name of an environment variable: use 1 to 128 letters, digits or underscores, the first not a digit", clip(key))
 		}
 		if strings.ContainsRune(value, 0) {

@@ -22,7 +22,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpguard"
 )
 
-var requestIDForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+var requestIDForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // middleware is what every request passes first, whatever its path.
 func (d *Server) middleware(mux *http.ServeMux) http.Handler {
@@ -61,7 +61,7 @@ func allowed(mux *http.ServeMux, r *http.Request) string {
 // an API answer is no page, is not to be sniffed, framed or kept.
 func (d *Server) setHeaders(w http.ResponseWriter, r *http.Request) {
 	id := r.Header.Get(httpio.RequestIDHeader)
-	if !requestIDForm.MatchString(id) {
+	if len(id) > 64 || !requestIDForm.MatchString(id) {
 		id = "req-" + strings.ToLower(rand.Text()[:20])
 	}
 	h := w.Header()

@@ -57,13 +57,13 @@ func OpenStore(dir string) (*Store, error) {
 	return &Store{dir: dir}, nil
 }
 
-var plainSession = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,99}$`)
+var plainSession = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)
 
 // path is the file of a session. Names that a file system might take for
 // another one, or for a way out of the folder, are hashed.
 func (s *Store) path(session string) string {
 	name := session
-	if !plainSession.MatchString(session) || strings.Contains(session, "..") {
+	if len(session) > 100 || !plainSession.MatchString(session) || strings.Contains(session, "..") {
 		sum := sha256.Sum256([]byte(session))
 		name = "~" + hex.EncodeToString(sum[:16])
 	}

@@ -18,7 +18,7 @@ const longestRun = 7 * 24 * time.Hour
 // markVariable is set for each run, so that every process of the run can be found.
 const markVariable = "SIGNALBOX_RUN"
 
-var commandName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
+var commandName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
 // takenNames are not available for command tools, whose names have no prefix: the
 // first two are parts of HTTP routes, the others are the tools of the queue itself.
@@ -59,7 +59,7 @@ func (s *section) folder(to *string, names ...string) {
 // newCommand checks the name and returns a tool with the default values.
 func (s *section) newCommand(name string) *CommandTool {
 	switch {
-	case !commandName.MatchString(name):
+	case len(name) > 128 || !commandName.MatchString(name):
 		s.problem(s.line, s.key, "want 1 to 128 letters, digits, dots, underscores or hyphens as its name")
 	case slices.Contains(takenNames, name):
 		s.problem(s.line, s.key, "want another name: "+name+" is one of Signalbox's own")

@@ -23,11 +23,11 @@ var (
 	urlForm    = rule{want: notEmpty.want, ok: notEmpty.ok, secret: true, keep: isParameter}
 	headerForm = rule{want: headerVal.want, ok: headerVal.ok, secret: true, keep: isParameter}
 	tagName    = rule{want: "a tag", ok: notEmpty.ok}
-	toolPrefix = rule{want: "at most 32 letters, digits, underscores or hyphens", ok: regexp.MustCompile(`^[A-Za-z0-9_-]{0,32}$`).MatchString}
+	toolPrefix = rule{want: "at most 32 letters, digits, underscores or hyphens", ok: func(s string) bool { return s == "" || len(s) <= 32 && entryForm.MatchString(s) }}
 )
 
 func (r *reader) rest(name string, s *section) func() {
-	if !entryName.MatchString(name) {
+	if !entryName(name) {
 		s.problem(s.line, s.key, wantEntryName)
 	}
 	t := RestTool{Name: name, Method: "GET", Where: r.where(s.line)}

@@ -20,8 +20,8 @@ const reserved = "rest"
 var ownServers = []string{"commands", "signalbox"}
 
 var (
-	// entryName is the name of a server, a description or a REST tool.
-	entryName  = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+	// entryForm is the name of a server, a description or a REST tool.
+	entryForm  = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 	headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 )
 
@@ -36,6 +36,8 @@ var (
 	transport = rule{want: "stdio, http, sse or websocket", ok: func(s string) bool { return transports[strings.ToLower(s)] != "" }}
 )
 
+func entryName(s string) bool { return len(s) <= 64 && entryForm.MatchString(s) }
+
 func oneLine(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
 }
@@ -48,7 +50,7 @@ const wantEntryName = "want 1 to 64 letters, digits, underscores or hyphens as i
 // the names of its tools.
 func (s *section) provider(name string) {
 	switch {
-	case !entryName.MatchString(name):
+	case !entryName(name):
 		s.problem(s.line, s.key, wantEntryName)
 	case strings.Contains(name, "__") || strings.HasSuffix(name, "_"):
 		s.problem(s.line, s.key, "want a name without two underscores in a row, and none at its end: they stand between it and a tool's name")

@@ -70,10 +70,10 @@ func (*codexStream) Complaint(line []byte) (text string, pulse bool) {
 	return "", bytes.Contains(line, []byte(" TRACE ")) && bytes.Contains(line, []byte(codexPulse+": SSE event: "))
 }
 
-var codexSessionForm = regexp.MustCompile(`^[0-9a-fA-F-]{36}$`)
+var codexSessionForm = regexp.MustCompile(`^[0-9a-fA-F-]+$`)
 
 func (c codexRunner) SessionExists(home, id string) bool {
-	if !codexSessionForm.MatchString(id) {
+	if len(id) != 36 || !codexSessionForm.MatchString(id) {
 		return false
 	}
 	m, _ := filepath.Glob(filepath.Join(c.StateDir(home), "sessions", "*", "*", "*", "rollout-*-"+id+".jsonl"))

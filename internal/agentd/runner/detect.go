@@ -20,14 +20,13 @@ import (
 
 // Found is a coding CLI on this machine.
 type Found struct {
-	Kind    string `json:"kind"` // claude, codex or opencode
-	Path    string `json:"path"`
-	Version string `json:"version"` // empty when it would not say
+	Kind string // claude, codex or opencode
+	Path string
 }
 
 var versionForm = regexp.MustCompile(`[0-9]+\.[0-9]+[0-9A-Za-z.+-]*`)
 
-// OnPath finds the coding CLIs on PATH, without their versions.
+// OnPath finds the coding CLIs on PATH.
 func OnPath() (found []Found) {
 	for _, kind := range []string{"claude", "codex", "opencode"} {
 		if path, err := exec.LookPath(kind); err == nil {
@@ -37,22 +36,12 @@ func OnPath() (found []Found) {
 	return found
 }
 
-// Detect asks each of them for its version besides, for at most 10 s: it starts
-// them.
-func Detect() []Found {
-	found := OnPath()
-	var wg sync.WaitGroup
-	for i := range found {
-		wg.Go(func() { found[i].Version = version(found[i].Path) })
-	}
-	wg.Wait()
-	return found
-}
-
-func version(path string) string {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+// Version asks the CLI for its version, for at most 10 s; it is empty when the CLI
+// would not say. Some take seconds to start.
+func (f Found) Version(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, "--version")
+	cmd := exec.CommandContext(ctx, f.Path, "--version")
 	cmd.WaitDelay = time.Second
 	out, err := cmd.Output()
 	if err != nil {
@@ -210,8 +199,10 @@ func checkSystemPrompt(text string) error {
 
 // claudeTool is a tool's name, of the CLI's own or of an MCP server, and a
 // pattern of what it may be used for. None can be read as an option, and none
-// can be read as two.
-var claudeTool = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9]{0,63}|mcp__[A-Za-z0-9_.*-]{1,190})(\([^(),\x00-\x1f\x7f]{1,200}\))?$`)
+// can be read as two. It is compiled where it is used: that takes long.
+var claudeTool = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([A-Za-z][A-Za-z0-9]{0,63}|mcp__[A-Za-z0-9_.*-]{1,190})(\([^(),\x00-\x1f\x7f]{1,200}\))?$`)
+})
 
 func (c claudeRunner) CheckExtras(allowedTools []string, systemPrompt string) error {
 	if len(allowedTools) > maxAllowedTools {
@@ -220,7 +211,7 @@ func (c claudeRunner) CheckExtras(allowedTools []string, systemPrompt string) er
 	for _, tool := range allowedTools {
 		name, pattern := splitTool(tool)
 		switch {
-		case !claudeTool.MatchString(tool):
+		case !claudeTool().MatchString(tool):
 			return fmt.Errorf("allowed_tools: %q is not the name of a tool, such as Read, Bash(git *) or mcp__server__tool", clip(tool))
 		case pattern && c.opt.Permission == "bypassPermissions":
 			return fmt.Errorf("allowed_tools: %q cannot be held to its pattern, because this agent runs with bypassPermissions: name %s as a whole, or leave it out", clip(tool), name)

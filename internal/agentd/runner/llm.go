@@ -121,11 +121,11 @@ func (llmRunner) Forget(home, id string) error {
 }
 
 // mcpTool is the name of a tool, or a pattern in which * stands for any text.
-var mcpTool = regexp.MustCompile(`^[A-Za-z0-9_*][A-Za-z0-9_./:*-]{0,199}$`)
+var mcpTool = regexp.MustCompile(`^[A-Za-z0-9_*][A-Za-z0-9_./:*-]*$`)
 
 func checkToolNames(key string, names []string) error {
 	for _, tool := range names {
-		if !mcpTool.MatchString(tool) {
+		if len(tool) > 200 || !mcpTool.MatchString(tool) {
 			return fmt.Errorf("%s: %q is not the name of a tool, such as server__tool, or server__* for all of a server", key, clip(tool))
 		}
 	}

@@ -219,9 +219,9 @@ func FuzzStreams(f *testing.F) {
 	})
 }
 
-func TestDetectIsWellFormed(t *testing.T) {
+func TestAnEmptyPathHasNoCLI(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	if found := runner.Detect(); len(found) != 0 {
+	if found := runner.OnPath(); len(found) != 0 {
 		t.Errorf("found %v on an empty PATH", found)
 	}
 }

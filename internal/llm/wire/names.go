@@ -12,7 +12,9 @@ import (
 // maxName is how long a tool's name may be at the stricter vendor.
 const maxName = 64
 
-var vendorName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+var vendorForm = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+
+func vendorName(name string) bool { return len(name) <= maxName && vendorForm.MatchString(name) }
 
 // Names gives tools names that vendors take (1 to 64 letters, digits, hyphens
 // and underscores) and finds them back. A name that is fit stays as it is. The
@@ -27,7 +29,7 @@ func NewNames(tools []llm.Tool) *Names {
 	n := &Names{to: map[string]string{}, from: map[string]string{}}
 	var odd []string
 	for _, t := range tools {
-		if vendorName.MatchString(t.Name) {
+		if vendorName(t.Name) {
 			n.to[t.Name], n.from[t.Name] = t.Name, t.Name
 		} else {
 			odd = append(odd, t.Name)
@@ -57,7 +59,7 @@ func (n *Names) Vendor(name string) string {
 	if v, ok := n.to[name]; ok {
 		return v
 	}
-	if vendorName.MatchString(name) {
+	if vendorName(name) {
 		return name
 	}
 	return fitted(name, maxName, 8)
@@ -75,7 +77,7 @@ func (n *Names) Tool(vendor string) string {
 // ID makes the id of a call fit for both vendors (1 to 40 of the same
 // characters as names): a conversation may have begun at another one.
 func ID(id string) string {
-	if vendorName.MatchString(id) && len(id) <= 40 {
+	if len(id) <= 40 && vendorName(id) {
 		return id
 	}
 	return fitted(id, 40, 16)
@@ -88,7 +90,7 @@ func fitted(s string, most, digits int) string {
 	b := make([]byte, 0, most)
 	for i := 0; i < len(s) && len(b) < most-len(tail); i++ {
 		c := s[i]
-		if !vendorName.Match([]byte{c}) {
+		if !vendorForm.Match([]byte{c}) {
 			c = '_'
 		}
 		b = append(b, c)

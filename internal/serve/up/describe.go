@@ -31,7 +31,7 @@ func (c *local) describe(out io.Writer) {
 	case "command":
 		what = "runs " + strings.Join(a.Command, " ")
 	default:
-		what = fmt.Sprintf("%s (%s)", cmp.Or(c.found.Version, "version unknown"), c.found.Path)
+		what = fmt.Sprintf("%s (%s)", cmp.Or(c.version, "version unknown"), c.found.Path)
 	}
 	workDir := a.WorkDir
 	if workDir == "" {
@@ -150,7 +150,7 @@ func loginOf(ctx context.Context, a config.Agent, found runner.Found) runner.Log
 // Examine is what doctor says of the coding CLIs that signalbox up would start: those on
 // PATH, and those with options in the configuration.
 func Examine(ctx context.Context, cfg config.Config) []api.Check {
-	found := runner.Detect()
+	found := runner.OnPath()
 	for _, kind := range cfg.Kinds {
 		if runner.SpeaksMCP(kind) && !slices.ContainsFunc(found, func(f runner.Found) bool { return f.Kind == kind }) {
 			found = append(found, runner.Found{Kind: kind})

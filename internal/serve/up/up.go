@@ -75,15 +75,16 @@ func Command(arg0 string, look func(string) (string, error)) string {
 // local is an agent of up.
 type local struct {
 	*child.Child
-	found runner.Found // CLI; the zero Found: another kind of agent
-	login runner.Login // of the CLI, once it is started
+	found   runner.Found // CLI; the zero Found: another kind of agent
+	version string       // of the CLI, once it is started
+	login   runner.Login // likewise
 }
 
 // choose makes an agent for each kind asked for; for nil, the one of the configuration,
 // else one for each kind that has options there and for each coding CLI on PATH, else
 // the demo agent.
 func choose(d *director.Director, kinds []string) []*local {
-	found := runner.Detect()
+	found := runner.OnPath()
 	if kinds == nil && d.Config.Agent.Kind != "" {
 		kinds = []string{d.Config.Agent.Kind}
 	}
@@ -113,15 +114,16 @@ func choose(d *director.Director, kinds []string) []*local {
 // out, and does not affect the others; it is an error if all fail.
 func start(ctx context.Context, d *director.Director, agents []*local) (running []*local, err error) {
 	children := make([]*child.Child, len(agents))
-	var logins sync.WaitGroup
+	var questions sync.WaitGroup // to the CLIs, which take seconds to answer
 	for i, a := range agents {
 		children[i] = a.Child
 		if a.found.Path != "" {
-			logins.Go(func() { a.login = loginOf(ctx, a.Config.Agent, a.found) })
+			questions.Go(func() { a.version = a.found.Version(ctx) })
+			questions.Go(func() { a.login = loginOf(ctx, a.Config.Agent, a.found) })
 		}
 	}
 	errs := child.StartAll(ctx, children)
-	logins.Wait()
+	questions.Wait()
 	for i, a := range agents {
 		if errs[i] == nil {
 			running = append(running, a)

@@ -41,7 +41,7 @@ type params struct {
 // timeouts are those that tests set.
 type timeouts struct{ idle, lock, still time.Duration }
 
-var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,49}$`) // and room for the name of a channel
+var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
 
 // parse takes a URL apart. What is ours in it is kept from the server, which
 // would refuse it. No error names the URL: it can hold a password.
@@ -78,7 +78,7 @@ func parse(address string) (*params, error) {
 func (p *params) take(values url.Values) error {
 	if values.Has("schema") {
 		p.schema = values.Get("schema")
-		if !schemaName.MatchString(p.schema) {
+		if len(p.schema) > 50 || !schemaName.MatchString(p.schema) { // and room for the name of a channel
 			return wrongURL("schema=" + strconv.Quote(p.schema) + " is no name of at most 50 small letters, digits and _")
 		}
 	}

@@ -129,7 +129,7 @@ func refuse(message string, err error) error {
 // DefaultPrefix is the hash tag of all keys where the URL names none.
 const DefaultPrefix = "signalbox"
 
-var prefixes = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+var prefixes = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 
 // settings are what a URL may have in its query.
 var settings = []string{"prefix", "db", "addr", "dial_timeout", "write_timeout", "skip_verify", "protocol", "client_name", "master_set"}
@@ -154,7 +154,7 @@ func (g *backend) parse(text string) error {
 	if query.Has("prefix") {
 		prefix = query.Get("prefix")
 	}
-	if !prefixes.MatchString(prefix) {
+	if len(prefix) > 64 || !prefixes.MatchString(prefix) {
 		return refuse("the prefix in the store's URL must be of letters, digits, dots, dashes and underscores, 64 at most", nil)
 	}
 	g.prefix = "{" + prefix + "}:"

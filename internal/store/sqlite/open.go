@@ -143,7 +143,11 @@ func build(fresh string, given []byte) error {
 		return err
 	}
 	defer func() { _ = c.close() }()
-	for _, pragma := range []string{"PRAGMA page_size = 4096", "PRAGMA application_id = " + strconv.Itoa(applicationID)} {
+	for _, pragma := range []string{
+		// A crash now costs the whole file, and create syncs it when it is complete.
+		"PRAGMA synchronous = OFF", "PRAGMA journal_mode = MEMORY",
+		"PRAGMA page_size = 4096", "PRAGMA application_id = " + strconv.Itoa(applicationID),
+	} {
 		if _, err := c.exec(pragma); err != nil {
 			return err
 		}
