@@ -100,7 +100,7 @@ var lostMutants = []Mutant{
 			"Key(t.row.ID, f.run.ID)",
 			"Key(t.row.ID, fmt.Sprint(f.run.ID, f.run.Attempts))",
 		}},
-		Package: "internal/schedule", Tests: []string{"TestIncidentALostResponseRunsTheJobTwice"},
+		Package: "internal/schedule", Tests: []string{"TestIncidentLostResponseRunsJobTwice"},
 	},
 	{
 		Name: "no-answer-taken-for-a-no", Fault: "work-queue 10",
@@ -130,7 +130,7 @@ var lostMutants = []Mutant{
 			"const maxTurns = 1000",
 			"const maxTurns = 1",
 		}},
-		Package: "internal/schedule", Tests: []string{"TestOneSlowSubmissionDelaysNone"},
+		Package: "internal/schedule", Tests: []string{"TestSlowSubmissionDelaysNoOtherJob"},
 	},
 	{
 		Name: "missed-runs-dropped", Fault: "work-queue 12",

@@ -1,4 +1,4 @@
-package alone_test
+package standalone_test
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/schedule"
-	"github.com/signalbox-ai/signalbox/internal/schedule/alone"
+	"github.com/signalbox-ai/signalbox/internal/schedule/standalone"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -25,9 +25,9 @@ var quiet = slog.New(slog.DiscardHandler)
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-func openBook(t *testing.T, folder string) *alone.Book {
+func openStore(t *testing.T, folder string) *standalone.Store {
 	t.Helper()
-	b, err := alone.OpenBook(folder, quiet)
+	b, err := standalone.OpenStore(folder, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func openBook(t *testing.T, folder string) *alone.Book {
 	return b
 }
 
-func put(t *testing.T, b *alone.Book, s signalbox.Schedule, runs ...signalbox.ScheduleRun) signalbox.Schedule {
+func put(t *testing.T, b *standalone.Store, s signalbox.Schedule, runs ...signalbox.ScheduleRun) signalbox.Schedule {
 	t.Helper()
 	got, err := b.Put(t.Context(), s, runs, signalbox.Entry{})
 	if err != nil {
@@ -57,10 +57,9 @@ func run(n int, status signalbox.RunStatus) signalbox.ScheduleRun {
 	return signalbox.ScheduleRun{ID: signalbox.RunID(at), Nominal: at, FiredAt: at, Trigger: signalbox.TriggerCron, Status: status}
 }
 
-// What was acknowledged is there after a restart.
-func TestTheBookKeepsWhatItAcknowledged(t *testing.T) {
+func TestAcknowledgedWritesSurviveRestart(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "new", "scheduler")
-	b, err := alone.OpenBook(folder, quiet)
+	b, err := standalone.OpenStore(folder, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +82,7 @@ func TestTheBookKeepsWhatItAcknowledged(t *testing.T) {
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	b = openBook(t, folder)
+	b = openStore(t, folder)
 	rows, err := b.Schedules(t.Context())
 	if err != nil || len(rows) != 2 || rows[0].Name != "a" || rows[0].Rev != 2 || rows[0].LastStatus != signalbox.RunQueued || !rows[0].Cursor.Equal(noon) ||
 		!*rows[0].Thinking || rows[0].Project.Path != "/srv" || rows[0].MissedWindow != time.Hour {
@@ -99,9 +98,9 @@ func TestTheBookKeepsWhatItAcknowledged(t *testing.T) {
 	}
 }
 
-// A row is compared before it is set, and an instant is decided once.
-func TestTheBookComparesAndSets(t *testing.T) {
-	b := openBook(t, t.TempDir())
+// TestPutComparesRevision, and an instant is decided once.
+func TestPutComparesRevision(t *testing.T) {
+	b := openStore(t, t.TempDir())
 	a := put(t, b, row("a"), run(1, signalbox.RunFiring))
 	for _, stale := range []signalbox.Schedule{row("a"), func() signalbox.Schedule { s := row("new"); s.Rev = 1; return s }()} {
 		if _, err := b.Put(t.Context(), stale, nil, signalbox.Entry{}); !errors.Is(err, schedule.ErrStale) {
@@ -131,10 +130,10 @@ func TestTheBookComparesAndSets(t *testing.T) {
 	}
 }
 
-// Writers side by side share writes; none of them is lost.
-func TestTheBookTakesManyWritersAtOnce(t *testing.T) {
+// TestConcurrentWritesAreBatched, and none is lost.
+func TestConcurrentWritesAreBatched(t *testing.T) {
 	folder := t.TempDir()
-	b := openBook(t, folder)
+	b := openStore(t, folder)
 	var group sync.WaitGroup
 	for i := range 8 {
 		group.Go(func() {
@@ -151,7 +150,7 @@ func TestTheBookTakesManyWritersAtOnce(t *testing.T) {
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	rows, _ := openBook(t, folder).Schedules(t.Context())
+	rows, _ := openStore(t, folder).Schedules(t.Context())
 	for _, s := range rows {
 		if s.Rev != 10 {
 			t.Errorf("%s: revision %d", s.Name, s.Rev)
@@ -162,9 +161,8 @@ func TestTheBookTakesManyWritersAtOnce(t *testing.T) {
 	}
 }
 
-// What cannot be written is an error, and did not happen.
-func TestTheBookSaysThatItCouldNotBeWritten(t *testing.T) {
-	b := openBook(t, t.TempDir())
+func TestFailedWriteChangesNothing(t *testing.T) {
+	b := openStore(t, t.TempDir())
 	a := put(t, b, row("a"))
 	b.FailWrites(errors.New("no space left on device"))
 	if _, err := b.Put(t.Context(), a, []signalbox.ScheduleRun{run(1, signalbox.RunFiring)}, signalbox.Entry{}); signalbox.CodeOf(err) != signalbox.CodeStoreFailed {
@@ -182,20 +180,20 @@ func TestTheBookSaysThatItCouldNotBeWritten(t *testing.T) {
 	put(t, b, a, run(1, signalbox.RunFiring))
 }
 
-func TestOneProcessHasTheBook(t *testing.T) {
+func TestStoreIsLockedByOneProcess(t *testing.T) {
 	folder := t.TempDir()
-	b := openBook(t, folder)
-	if _, err := alone.OpenBook(folder, quiet); err == nil || !strings.Contains(err.Error(), "another scheduler uses the folder "+folder) {
+	b := openStore(t, folder)
+	if _, err := standalone.OpenStore(folder, quiet); err == nil || !strings.Contains(err.Error(), "another scheduler uses the folder "+folder) {
 		t.Errorf("%v", err)
 	}
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	openBook(t, folder)
+	openStore(t, folder)
 }
 
-// A file that cannot be understood is kept aside, and no reason not to start.
-func TestABookThatIsCorruptIsSetAside(t *testing.T) {
+// TestCorruptFileIsSetAside, and the store starts empty.
+func TestCorruptFileIsSetAside(t *testing.T) {
 	for name, text := range map[string]string{
 		"cut off": `{"version":1,"schedules":[{"schedule":{"ID":"a"`, "empty": "", "no version": `{}`,
 		"no id": `{"version":1,"schedules":[{"schedule":{"Name":"a","Rev":1},"runs":[]}]}`,
@@ -208,7 +206,7 @@ func TestABookThatIsCorruptIsSetAside(t *testing.T) {
 				t.Fatal(err)
 			}
 			var log strings.Builder
-			b, err := alone.OpenBook(folder, slog.New(slog.NewTextHandler(&log, nil)))
+			b, err := standalone.OpenStore(folder, slog.New(slog.NewTextHandler(&log, nil)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -228,7 +226,7 @@ func TestABookThatIsCorruptIsSetAside(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "scheduler.json"), []byte(`{"version":2}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := alone.OpenBook(folder, quiet); err == nil || !strings.Contains(err.Error(), "of version 2") {
+	if _, err := standalone.OpenStore(folder, quiet); err == nil || !strings.Contains(err.Error(), "of version 2") {
 		t.Errorf("a newer file: %v", err)
 	}
 	if aside, _ := filepath.Glob(filepath.Join(folder, "*.corrupt-*")); len(aside) > 0 {

@@ -1,4 +1,4 @@
-package inside
+package embedded
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/schedule"
 )
 
-// Queue submits to the engine, as the owner of the schedule.
+// Queue implements schedule.Queue: it submits to the engine as the owner of the schedule.
 type Queue struct {
 	engine *engine.Engine
 	owners *owners
@@ -21,14 +21,13 @@ type Queue struct {
 
 var _ schedule.Queue = (*Queue)(nil)
 
-// NewQueue returns the queue of an engine. Call it before the engine is used.
+// NewQueue returns a queue. Call it before the engine is used.
 func NewQueue(e *engine.Engine) *Queue {
 	q := &Queue{engine: e, owners: &owners{engine: e}, signs: map[chan struct{}]struct{}{}}
 	e.Observe(q.observe)
 	return q
 }
 
-// task is what the schedule submits.
 func (q *Queue) task(ctx context.Context, s *signalbox.Schedule) (engine.NewTask, error) {
 	by, err := q.owners.find(ctx, s)
 	return engine.NewTask{
@@ -38,8 +37,7 @@ func (q *Queue) task(ctx context.Context, s *signalbox.Schedule) (engine.NewTask
 	}, err
 }
 
-// Check refuses a schedule whose task would be refused: by its own fields, for
-// its agent, or because its owner may not have it (any more).
+// Check refuses a schedule whose task the engine would refuse.
 func (q *Queue) Check(ctx context.Context, s signalbox.Schedule) error {
 	n, err := q.task(ctx, &s)
 	if err != nil {
@@ -48,7 +46,6 @@ func (q *Queue) Check(ctx context.Context, s signalbox.Schedule) error {
 	return q.engine.Check(ctx, n)
 }
 
-// Submit submits what the schedule says.
 func (q *Queue) Submit(ctx context.Context, s signalbox.Schedule, key string) (schedule.Submitted, error) {
 	n, err := q.task(ctx, &s)
 	if err != nil {
@@ -57,16 +54,16 @@ func (q *Queue) Submit(ctx context.Context, s signalbox.Schedule, key string) (s
 	n.IdempotencyKey = key
 	got, err := q.engine.Submit(ctx, n)
 	if signalbox.CodeOf(err) == signalbox.CodeQueueFull {
-		err = &schedule.Full{Waiting: q.depth(ctx), Err: err}
+		err = &schedule.FullError{Waiting: q.depth(ctx), Err: err}
 	}
 	return schedule.Submitted{QueueID: got.Task.ID, Known: got.Replayed}, err
 }
 
-// depth is how many tasks wait under the limit that schedules count against.
+// depth returns how many tasks wait under the limit that schedules count against.
 func (q *Queue) depth(ctx context.Context) int {
 	counts, err := q.engine.Read().Counts(ctx)
 	if err != nil {
-		return q.engine.MaxSize() // it was full
+		return q.engine.MaxSize() // the queue was full
 	}
 	return counts.Limits[signalbox.LimitWork]
 }
@@ -90,7 +87,7 @@ func (q *Queue) Cancel(ctx context.Context, queueID, by string) error {
 	return err
 }
 
-// Ends gives a sign after tasks of schedules have ended.
+// Ends signals that tasks of schedules have ended.
 func (q *Queue) Ends() (<-chan struct{}, func()) {
 	c := make(chan struct{}, 1)
 	q.mu.Lock()
@@ -117,26 +114,24 @@ func (q *Queue) observe(a *engine.Applied) {
 	}
 }
 
-// staticService is the owner of what the token of the configuration makes.
+// staticService owns what was made with the configured token.
 const staticService = "static"
 
-// rightsFor is how long rights that were read are gone by: a schedule of an
-// owner who lost them fires no later than that.
-const rightsFor = 5 * time.Second
+// rightsTTL is how long rights are cached.
+const rightsTTL = 5 * time.Second
 
-// owners finds the rights of those who own schedules: their tasks may do what
-// the owner may do now, not what was allowed when the schedule was made.
+// owners finds the current rights of the owners of schedules.
 type owners struct {
 	engine *engine.Engine
 
 	mu     sync.Mutex
-	readAt time.Time // by the real time; zero: never
+	readAt time.Time // monotonic; zero: never
 	users  map[string]signalbox.User
 	tokens map[string]signalbox.Token // in force, by Principal.Key
 }
 
-// find returns the owner of a schedule, or CodeForbidden for one who is no
-// longer there. Nobody in particular has no limits, as a local caller.
+// find returns the owner of a schedule, or CodeForbidden if it was removed or disabled. A
+// schedule without owner has no limits, as a local caller.
 func (o *owners) find(ctx context.Context, s *signalbox.Schedule) (signalbox.Principal, error) {
 	if s.Owner == "" {
 		return signalbox.Principal{}, nil
@@ -149,7 +144,7 @@ func (o *owners) find(ctx context.Context, s *signalbox.Schedule) (signalbox.Pri
 	if id, ok := signalbox.OwnerUser(s.Owner); ok {
 		u, known := o.users[id]
 		if !known || u.Disabled {
-			return signalbox.Principal{}, gone(s)
+			return signalbox.Principal{}, errOwnerGone(s)
 		}
 		return signalbox.Principal{Kind: signalbox.PrincipalUser, ID: id, Email: u.Email, Scopes: u.Role.Scopes(), Agents: u.Agents}, nil
 	}
@@ -160,15 +155,15 @@ func (o *owners) find(ctx context.Context, s *signalbox.Schedule) (signalbox.Pri
 	case s.Owner == string(signalbox.PrincipalService)+":"+staticService:
 		return signalbox.Principal{Kind: signalbox.PrincipalService, ID: staticService, Scopes: signalbox.Scopes()}, nil
 	}
-	return signalbox.Principal{}, gone(s)
+	return signalbox.Principal{}, errOwnerGone(s)
 }
 
-func gone(s *signalbox.Schedule) error {
+func errOwnerGone(s *signalbox.Schedule) error {
 	return signalbox.Errorf(signalbox.CodeForbidden, "the owner of schedule %s, %s, is no longer there or was disabled: an admin can make the schedule anew", s.Name, s.Owner)
 }
 
 func (o *owners) read(ctx context.Context) error {
-	if !o.readAt.IsZero() && time.Since(o.readAt) < rightsFor {
+	if !o.readAt.IsZero() && time.Since(o.readAt) < rightsTTL {
 		return nil
 	}
 	users, err := o.engine.Read().Users(ctx)
@@ -198,7 +193,7 @@ func (o *owners) read(ctx context.Context) error {
 	return nil
 }
 
-// wider returns the one of two tokens of a principal that is limited less.
+// wider returns the less restricted of two tokens of a principal.
 func wider(a, b signalbox.Token) signalbox.Token {
 	if len(b.Agents) == 0 || (len(a.Agents) > 0 && len(b.Agents) > len(a.Agents)) {
 		return b

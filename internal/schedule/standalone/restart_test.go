@@ -1,4 +1,4 @@
-package alone_test
+package standalone_test
 
 import (
 	"context"
@@ -10,24 +10,23 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/schedule"
-	"github.com/signalbox-ai/signalbox/internal/schedule/alone"
+	"github.com/signalbox-ai/signalbox/internal/schedule/standalone"
 )
 
-// life is one run of the program: a scheduler with its book, from its start to
-// its stop.
-type life struct {
+// instance is one run of the program.
+type instance struct {
 	*schedule.Scheduler
 	stop func()
 }
 
-// live starts a scheduler whose clock is ahead of the real one.
-func live(t *testing.T, folder string, d *director, ahead func() time.Duration, jobs ...signalbox.Schedule) *life {
+// startInstance starts a scheduler whose clock is ahead.
+func startInstance(t *testing.T, folder string, d *director, ahead func() time.Duration, jobs ...signalbox.Schedule) *instance {
 	t.Helper()
-	book, err := alone.OpenBook(folder, quiet)
+	store, err := standalone.OpenStore(folder, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := schedule.New(book, d.queue(), schedule.Options{Now: func() time.Time { return time.Now().Add(ahead()) }})
+	s, err := schedule.New(store, d.queue(), schedule.Options{Now: func() time.Time { return time.Now().Add(ahead()) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,12 +35,12 @@ func live(t *testing.T, folder string, d *director, ahead func() time.Duration, 
 	}
 	ran := make(chan error, 1)
 	go func() { ran <- s.Run(context.Background()) }()
-	l := &life{s, sync.OnceFunc(func() {
+	l := &instance{s, sync.OnceFunc(func() {
 		s.Close()
 		if err := <-ran; err != nil {
 			t.Error(err)
 		}
-		if err := book.Close(); err != nil {
+		if err := store.Close(); err != nil {
 			t.Error(err)
 		}
 	})}
@@ -50,7 +49,7 @@ func live(t *testing.T, folder string, d *director, ahead func() time.Duration, 
 }
 
 // fire fires a job, once the scheduler has started.
-func (l *life) fire(ctx context.Context, name string) {
+func (l *instance) fire(ctx context.Context, name string) {
 	for ctx.Err() == nil {
 		if _, err := l.Trigger(ctx, name, "me"); signalbox.CodeOf(err) != signalbox.CodeUnavailable {
 			return
@@ -59,8 +58,8 @@ func (l *life) fire(ctx context.Context, name string) {
 	}
 }
 
-// last waits until the newest firing of a job has come to that.
-func (l *life) last(t *testing.T, name string, want signalbox.RunStatus) signalbox.Schedule {
+// last waits until the newest firing of a job has the status want.
+func (l *instance) last(t *testing.T, name string, want signalbox.RunStatus) signalbox.Schedule {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		s, err := l.Get(t.Context(), name)
@@ -73,14 +72,13 @@ func (l *life) last(t *testing.T, name string, want signalbox.RunStatus) signalb
 	}
 }
 
-// What was firing when the scheduler stopped is gone on with after a restart,
-// with the same key.
-func TestARestartTakesUpWhatWasFiring(t *testing.T) {
+// TestRestartResumesOpenFiring: with the same key.
+func TestRestartResumesOpenFiring(t *testing.T) {
 	d, folder := newDirector(t), t.TempDir()
 	d.refuse = &api.Error{Error: "unavailable", Message: "draining", RetryAfter: 503}
 	var ahead atomic.Int64
 	clock := func() time.Duration { return time.Duration(ahead.Load()) }
-	first := live(t, folder, d, clock, job("nightly", ""))
+	first := startInstance(t, folder, d, clock, job("nightly", ""))
 	asked, forget := context.WithCancel(t.Context())
 	defer forget()
 	go first.fire(asked, "nightly")
@@ -90,7 +88,7 @@ func TestARestartTakesUpWhatWasFiring(t *testing.T) {
 
 	d.set(func() { d.refuse = nil })
 	ahead.Store(int64(31 * time.Second)) // when another may take it up
-	second := live(t, folder, d, clock, job("nightly", ""))
+	second := startInstance(t, folder, d, clock, job("nightly", ""))
 	s := second.last(t, "nightly", signalbox.RunQueued)
 	runs, err := second.Runs(t.Context(), s.ID, 10)
 	if err != nil || len(runs) != 1 || runs[0].QueueID != s.LastQueueID || runs[0].By != "me" {
@@ -103,7 +101,6 @@ func TestARestartTakesUpWhatWasFiring(t *testing.T) {
 	})
 }
 
-// Two schedulers on two hosts with the same jobs make one task of an instant.
 func TestTwoSchedulersWithTheSameJobsMakeOneTask(t *testing.T) {
 	d := newDirector(t)
 	minutely := job("minutely", signalbox.OverlapAllow)
@@ -112,7 +109,7 @@ func TestTwoSchedulersWithTheSameJobsMakeOneTask(t *testing.T) {
 	var ahead atomic.Int64
 	ahead.Store(int64(time.Until(time.Now().Truncate(time.Minute).Add(2*time.Minute - 30*time.Second))))
 	clock := func() time.Duration { return time.Duration(ahead.Load()) }
-	one, two := live(t, t.TempDir(), d, clock, minutely), live(t, t.TempDir(), d, clock, minutely)
+	one, two := startInstance(t, t.TempDir(), d, clock, minutely), startInstance(t, t.TempDir(), d, clock, minutely)
 	ahead.Add(int64(40 * time.Second))
 	a, b := one.last(t, "minutely", signalbox.RunQueued), two.last(t, "minutely", signalbox.RunQueued)
 	if a.LastQueueID != b.LastQueueID || a.LastQueueID == "" {

@@ -1,4 +1,4 @@
-package alone
+package standalone
 
 import (
 	"bytes"
@@ -15,92 +15,89 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/filelock"
 )
 
-// bookVersion is the form of the file. It changes where an older program would
-// misread it.
-const bookVersion = 1
+// fileVersion is the version of the file format. It changes if an older program would misread
+// it.
+const fileVersion = 1
 
-// bookForm is the file.
-type bookForm struct {
-	Version   int        `json:"version"`
-	Schedules []pageForm `json:"schedules"`
+type fileForm struct {
+	Version   int          `json:"version"`
+	Schedules []recordForm `json:"schedules"`
 }
 
-type pageForm struct {
+type recordForm struct {
 	Schedule signalbox.Schedule      `json:"schedule"`
 	Runs     []signalbox.ScheduleRun `json:"runs"`
 }
 
-func (p *page) encode() error {
+func (p *record) encode() error {
 	var err error
-	p.text, err = json.Marshal(pageForm{p.row, p.runs})
+	p.line, err = json.Marshal(recordForm{p.row, p.runs})
 	return err
 }
 
-// bookText is the file with these pages, one a line.
-func bookText(pages map[string]*page) []byte {
+// encodeFile encodes the file, one record a line.
+func encodeFile(pages map[string]*record) []byte {
 	var out bytes.Buffer
-	fmt.Fprintf(&out, `{"version":%d,"schedules":[`, bookVersion)
+	fmt.Fprintf(&out, `{"version":%d,"schedules":[`, fileVersion)
 	sep := "\n"
 	for _, p := range pages {
 		out.WriteString(sep)
-		out.Write(p.text)
+		out.Write(p.line)
 		sep = ",\n"
 	}
 	out.WriteString("\n]}\n")
 	return out.Bytes()
 }
 
-// readBook reads the file. One that is not there is an empty book; one that
-// cannot be understood is set aside.
-func readBook(path string, log *slog.Logger) (map[string]*page, error) {
+// readFile reads the file. A missing file is an empty store; a corrupt one is renamed.
+func readFile(path string, log *slog.Logger) (map[string]*record, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return map[string]*page{}, nil
+		return map[string]*record{}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the scheduler's book: %w", err)
+		return nil, fmt.Errorf("the scheduler's file: %w", err)
 	}
-	pages, err := parseBook(data)
+	pages, err := parseFile(data)
 	var newer *newerError
 	if err == nil || errors.As(err, &newer) {
 		return pages, err
 	}
 	aside := fmt.Sprintf("%s.corrupt-%s", path, time.Now().UTC().Format("20060102T150405.000Z"))
 	if moved := os.Rename(path, aside); moved != nil {
-		return nil, fmt.Errorf("the scheduler's book %s cannot be understood (%w), nor set aside: %w", path, err, moved)
+		return nil, fmt.Errorf("the scheduler's file %s cannot be understood (%w), nor set aside: %w", path, err, moved)
 	}
-	log.Error("the scheduler's book could not be understood and was set aside; it begins anew, and makes up for nothing that was missed",
+	log.Error("the scheduler's file is corrupt and was renamed; the schedules' history starts again, missed runs are not made up for",
 		"file", path, "set_aside", aside, "error", err)
-	return map[string]*page{}, nil
+	return map[string]*record{}, nil
 }
 
-// newerError says that a newer program wrote the file, which must not be
-// thrown away.
+// newerError says that a newer program wrote the file, which must be kept.
 type newerError struct{ version int }
 
 func (e *newerError) Error() string {
-	return fmt.Sprintf("the scheduler's book is of version %d, and this program knows %d: use the program that wrote it, or another --data", e.version, bookVersion)
+	return fmt.Sprintf("the scheduler's file is of version %d, and this program knows %d: use the program that wrote it, or another --data", e.version, fileVersion)
 }
 
-func parseBook(data []byte) (map[string]*page, error) {
-	var form bookForm
+func parseFile(data []byte) (map[string]*record, error) {
+	var form fileForm
 	if err := json.Unmarshal(data, &form); err != nil {
 		return nil, err
 	}
 	switch {
-	case form.Version > bookVersion:
+	case form.Version > fileVersion:
 		return nil, &newerError{form.Version}
 	case form.Version < 1:
 		return nil, errors.New("it has no version")
 	}
-	pages := map[string]*page{}
+	pages := map[string]*record{}
 	names := map[string]bool{}
 	for i := range form.Schedules {
 		f := &form.Schedules[i]
 		if f.Schedule.ID == "" || f.Schedule.Rev < 1 || pages[f.Schedule.ID] != nil || names[f.Schedule.Name] {
 			return nil, fmt.Errorf("schedule %d has no id or revision, or stands there twice", i+1)
 		}
-		p := &page{row: f.Schedule, runs: f.Runs}
+		p := &record{row: f.Schedule, runs: f.Runs}
 		if err := p.encode(); err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package inside_test
+package embedded_test
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package alone_test
+package standalone_test
 
 import (
 	"context"
@@ -13,23 +13,23 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/schedule"
-	"github.com/signalbox-ai/signalbox/internal/schedule/alone"
+	"github.com/signalbox-ai/signalbox/internal/schedule/standalone"
 	"github.com/signalbox-ai/signalbox/internal/telemetry"
 )
 
-// rig is a scheduler that stands alone, with a director.
-type rig struct {
+// fixture is a standalone scheduler with a director.
+type fixture struct {
 	t        *testing.T
 	director *director
 	handler  http.Handler
 }
 
-func newRig(t *testing.T, change func(*alone.ServerOptions), jobs ...signalbox.Schedule) *rig {
+func newFixture(t *testing.T, change func(*standalone.ServerOptions), jobs ...signalbox.Schedule) *fixture {
 	t.Helper()
-	r := &rig{t: t, director: newDirector(t)}
-	book, queue := openBook(t, t.TempDir()), r.director.queue()
+	r := &fixture{t: t, director: newDirector(t)}
+	store, queue := openStore(t, t.TempDir()), r.director.queue()
 	counted := telemetry.NewScheduleMetrics(time.Now)
-	s, err := schedule.New(counted.Book(book), queue, schedule.Options{Zone: "Europe/Berlin"})
+	s, err := schedule.New(counted.Store(store), queue, schedule.Options{Zone: "Europe/Berlin"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,18 +45,18 @@ func newRig(t *testing.T, change func(*alone.ServerOptions), jobs ...signalbox.S
 			t.Error(err)
 		}
 	})
-	o := alone.ServerOptions{Scheduler: s, Book: book, Queue: queue, Version: "1.0.0", Metrics: counted, Log: quiet, Hosts: []string{"jobs.example"}}
+	o := standalone.ServerOptions{Scheduler: s, Store: store, Queue: queue, Version: "1.0.0", Metrics: counted, Log: quiet, Hosts: []string{"jobs.example"}}
 	if change != nil {
 		change(&o)
 	}
-	server := alone.NewServer(o)
-	server.AskAlways()
+	server := standalone.NewServer(o)
+	server.DisableEndedCache()
 	r.handler = server.Handler()
 	return r
 }
 
 // do sends a request and returns the status and what was answered.
-func (r *rig) do(method, path string, edits ...func(*http.Request)) (status int, body string) {
+func (r *fixture) do(method, path string, edits ...func(*http.Request)) (status int, body string) {
 	r.t.Helper()
 	req := httptest.NewRequestWithContext(r.t.Context(), method, "http://127.0.0.1:9100"+path, nil)
 	req.RemoteAddr = "127.0.0.1:40000"
@@ -69,7 +69,7 @@ func (r *rig) do(method, path string, edits ...func(*http.Request)) (status int,
 	return w.Code, string(data)
 }
 
-func (r *rig) status() api.SchedulerStatus {
+func (r *fixture) status() api.SchedulerStatus {
 	r.t.Helper()
 	code, body := r.do("GET", "/status")
 	var out api.SchedulerStatus
@@ -79,8 +79,8 @@ func (r *rig) status() api.SchedulerStatus {
 	return out
 }
 
-// trigger fires a job, whose answer must have those parts.
-func (r *rig) trigger(job string, want int, parts ...string) {
+// trigger fires a job; the answer must contain parts.
+func (r *fixture) trigger(job string, want int, parts ...string) {
 	r.t.Helper()
 	code, body := r.do("POST", "/trigger/"+job)
 	for _, part := range parts {
@@ -97,11 +97,10 @@ func job(name string, overlap signalbox.Overlap) signalbox.Schedule {
 	return signalbox.Schedule{Name: name, Cron: "0 1 29 2 *", Prompt: "p", Enabled: true, Overlap: overlap}
 }
 
-// The seed's status, and what a job comes to in it.
-func TestStatusIsTheSeeds(t *testing.T) {
+func TestStatusMatchesSeed(t *testing.T) {
 	off := job("off", "")
 	off.Enabled = false
-	r := newRig(t, nil, job("nightly", ""), off)
+	r := newFixture(t, nil, job("nightly", ""), off)
 	s := r.status()
 	if s.Type != "helper" || strings.Join(s.Interfaces, " ") != "statusable observable" || s.Version != "1.0.0" || s.State != "running" || s.Director != r.director.URL || len(s.Jobs) != 2 {
 		t.Fatalf("%+v", s)
@@ -131,9 +130,8 @@ func TestStatusIsTheSeeds(t *testing.T) {
 	})
 }
 
-// Each way in which a trigger ends, in the seed's error shape.
-func TestATriggerIsAnsweredInTheSeedsWords(t *testing.T) {
-	r := newRig(t, nil, job("skip", signalbox.OverlapSkip), job("queue", signalbox.OverlapQueue), job("full", ""), job("bad", ""))
+func TestTriggerAnswersMatchSeed(t *testing.T) {
+	r := newFixture(t, nil, job("skip", signalbox.OverlapSkip), job("queue", signalbox.OverlapQueue), job("full", ""), job("bad", ""))
 	r.trigger("nope", 404, `"error":"job_not_found"`, `"message":`)
 	r.trigger(strings.Repeat("x", 300), 404, `"error":"job_not_found"`)
 	r.trigger("skip", 201)
@@ -163,8 +161,8 @@ func TestATriggerIsAnsweredInTheSeedsWords(t *testing.T) {
 	}
 }
 
-func TestTheSchedulerIsGuarded(t *testing.T) {
-	r := newRig(t, func(o *alone.ServerOptions) { o.Token = "sesame" }, job("a", ""))
+func TestHostTokenAndOriginAreChecked(t *testing.T) {
+	r := newFixture(t, func(o *standalone.ServerOptions) { o.Token = "sesame" }, job("a", ""))
 	at := func(host string) func(*http.Request) { return func(q *http.Request) { q.Host = host } }
 	with := func(name, value string) func(*http.Request) {
 		return func(q *http.Request) { q.Header.Set(name, value) }

@@ -1,4 +1,4 @@
-package alone_test
+package standalone_test
 
 import (
 	"encoding/json"
@@ -14,11 +14,10 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/handshake"
 	"github.com/signalbox-ai/signalbox/internal/schedule"
-	"github.com/signalbox-ai/signalbox/internal/schedule/alone"
+	"github.com/signalbox-ai/signalbox/internal/schedule/standalone"
 )
 
-// director is a director that takes submissions, or refuses them as a test
-// says.
+// director accepts or refuses submissions as a test sets.
 type director struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -47,7 +46,7 @@ func newDirector(t *testing.T) *director {
 	return d
 }
 
-func say(w http.ResponseWriter, status int, v any) {
+func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	json.NewEncoder(w).Encode(v)
@@ -63,10 +62,10 @@ func (d *director) submit(w http.ResponseWriter, r *http.Request) {
 	id, known := d.keys[key]
 	switch {
 	case d.token != "" && r.Header.Get("Authorization") != "Bearer "+d.token:
-		say(w, 401, api.Error{Error: "unauthorized", Message: "a token is required"})
+		writeJSON(w, 401, api.Error{Error: "unauthorized", Message: "a token is required"})
 		return
 	case d.refuse != nil:
-		say(w, d.refuse.RetryAfter, d.refuse)
+		writeJSON(w, d.refuse.RetryAfter, d.refuse)
 		return
 	case !known:
 		id = fmt.Sprintf("queue-%026d", len(d.keys)+1)
@@ -76,7 +75,7 @@ func (d *director) submit(w http.ResponseWriter, r *http.Request) {
 		d.lose--
 		panic(http.ErrAbortHandler)
 	}
-	say(w, 201, api.SubmitResponse{QueueID: id, State: "pending", Position: 1, Replayed: known})
+	writeJSON(w, 201, api.SubmitResponse{QueueID: id, State: "pending", Position: 1, Replayed: known})
 }
 
 func (d *director) task(w http.ResponseWriter, r *http.Request) {
@@ -84,10 +83,10 @@ func (d *director) task(w http.ResponseWriter, r *http.Request) {
 	defer d.mu.Unlock()
 	d.asked[r.PathValue("id")]++
 	if state, ok := d.tasks[r.PathValue("id")]; ok {
-		say(w, 200, api.Task{QueueID: r.PathValue("id"), State: state})
+		writeJSON(w, 200, api.Task{QueueID: r.PathValue("id"), State: state})
 		return
 	}
-	say(w, 404, api.Error{Error: "not_found", Message: "there is no such task"})
+	writeJSON(w, 404, api.Error{Error: "not_found", Message: "there is no such task"})
 }
 
 func (d *director) cancel(w http.ResponseWriter, r *http.Request) {
@@ -97,12 +96,12 @@ func (d *director) cancel(w http.ResponseWriter, r *http.Request) {
 	d.cancels = append(d.cancels, id)
 	switch d.tasks[id] {
 	case "":
-		say(w, 404, api.Error{Error: "not_found", Message: "there is no such task"})
+		writeJSON(w, 404, api.Error{Error: "not_found", Message: "there is no such task"})
 	case "pending":
 		d.tasks[id] = "cancelled"
-		say(w, 200, api.Cancelled{QueueID: id, State: "cancelled"})
+		writeJSON(w, 200, api.Cancelled{QueueID: id, State: "cancelled"})
 	default:
-		say(w, 409, api.Error{Error: "already_ended", Message: "it has ended"})
+		writeJSON(w, 409, api.Error{Error: "already_ended", Message: "it has ended"})
 	}
 }
 
@@ -112,12 +111,13 @@ func (d *director) set(change func()) {
 	change()
 }
 
-func (d *director) queue() *alone.Queue {
-	return alone.NewQueue(func() (alone.Director, bool, error) { return alone.Director{URL: d.URL, Token: "sesame"}, true, nil }, "test/1")
+func (d *director) queue() *standalone.Queue {
+	return standalone.NewQueue(func() (standalone.Director, bool, error) {
+		return standalone.Director{URL: d.URL, Token: "sesame"}, true, nil
+	}, "test/1")
 }
 
-// A reply that is lost is asked for again with the same key: one task.
-func TestAFiringIsSubmittedOnce(t *testing.T) {
+func TestLostReplyIsRetriedWithSameKey(t *testing.T) {
 	d := newDirector(t)
 	d.lose, d.token = 1, "sesame"
 	s := row("nightly")
@@ -138,8 +138,7 @@ func TestAFiringIsSubmittedOnce(t *testing.T) {
 	}
 }
 
-// Each refusal is what the scheduler decides by.
-func TestRefusalsAreWordedForTheScheduler(t *testing.T) {
+func TestDirectorErrorsAreMapped(t *testing.T) {
 	d := newDirector(t)
 	for _, x := range []struct {
 		status int
@@ -163,7 +162,7 @@ func TestRefusalsAreWordedForTheScheduler(t *testing.T) {
 			d.refuse = &api.Error{Error: x.code, Message: "no", Field: x.field, RetryAfter: x.status}
 		})
 		_, err := d.queue().Submit(t.Context(), row("a"), "key")
-		var full *schedule.Full
+		var full *schedule.FullError
 		if got := signalbox.CodeOf(err); got != x.want || errors.As(err, &full) != (x.want == signalbox.CodeQueueFull) {
 			t.Errorf("%d %s: %s %v, want %s", x.status, x.code, got, err, x.want)
 		}
@@ -172,7 +171,7 @@ func TestRefusalsAreWordedForTheScheduler(t *testing.T) {
 	if _, err := d.queue().Submit(t.Context(), row("a"), "key"); signalbox.CodeOf(err) != signalbox.CodeUnavailable {
 		t.Errorf("a director that is away: %v", err)
 	}
-	none := alone.NewQueue(func() (alone.Director, bool, error) { return alone.Director{}, false, nil }, "")
+	none := standalone.NewQueue(func() (standalone.Director, bool, error) { return standalone.Director{}, false, nil }, "")
 	var e *signalbox.Error
 	if _, err := none.Submit(t.Context(), row("a"), "key"); !errors.As(err, &e) || e.Code != signalbox.CodeNotFound || e.Field != "" {
 		t.Errorf("no director: %v", err)
@@ -180,13 +179,15 @@ func TestRefusalsAreWordedForTheScheduler(t *testing.T) {
 	if none.URL() != "" {
 		t.Error(none.URL())
 	}
-	lost := alone.NewQueue(func() (alone.Director, bool, error) { return alone.Director{}, false, errors.New("unreadable") }, "")
+	lost := standalone.NewQueue(func() (standalone.Director, bool, error) {
+		return standalone.Director{}, false, errors.New("unreadable")
+	}, "")
 	if _, err := lost.Submit(t.Context(), row("a"), "key"); signalbox.CodeOf(err) != signalbox.CodeUnavailable {
 		t.Errorf("a director that cannot be looked for: %v", err)
 	}
 }
 
-func TestTasksAreAskedForAndCancelled(t *testing.T) {
+func TestEndedAndCancel(t *testing.T) {
 	d := newDirector(t)
 	q := d.queue()
 	got, err := q.Submit(t.Context(), row("a"), "key")
@@ -212,8 +213,7 @@ func TestTasksAreAskedForAndCancelled(t *testing.T) {
 	}
 }
 
-// While the end of a task is waited for, there are signs; without, none.
-func TestSignsComeWhileAnEndIsWaitedFor(t *testing.T) {
+func TestEndsSignalsWhileTaskIsOpen(t *testing.T) {
 	d := newDirector(t)
 	q := d.queue()
 	got, err := q.Submit(t.Context(), row("a"), "key")

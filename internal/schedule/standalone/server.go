@@ -1,4 +1,4 @@
-package alone
+package standalone
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpguard"
 )
 
-// Scheduler is what the API shows; *schedule.Scheduler is one.
+// Scheduler is implemented by *schedule.Scheduler.
 type Scheduler interface {
 	All(ctx context.Context) ([]signalbox.Schedule, error)
 	Get(ctx context.Context, ref string) (signalbox.Schedule, error)
@@ -28,13 +28,13 @@ type Scheduler interface {
 // ServerOptions configure a Server.
 type ServerOptions struct {
 	Scheduler Scheduler
-	Book      *Book
+	Store     *Store
 	Queue     *Queue
-	Token     string   // that callers must present; "": none
-	Hosts     []string // names in the Host header that are accepted beside the loopback ones
-	AnyIP     bool     // it listens beyond loopback: plain addresses in the Host header are accepted
+	Token     string   // required of callers; "": none
+	Hosts     []string // accepted Host headers besides loopback names
+	AnyIP     bool     // listens beyond loopback: IP addresses in the Host header are accepted
 	Version   string
-	Metrics   http.Handler // answers GET /metrics; nil: there are none
+	Metrics   http.Handler // GET /metrics; nil: none
 	Log       *slog.Logger
 }
 
@@ -46,24 +46,24 @@ type ServerOptions struct {
 //	GET  /metrics        for Prometheus
 type Server struct {
 	o        ServerOptions
-	ended    endings
+	ended    endedCache
 	stopping atomic.Bool
 }
 
 // NewServer makes a Server.
 func NewServer(o ServerOptions) *Server {
-	return &Server{o: o, ended: endings{queue: o.Queue, fresh: askFresh}}
+	return &Server{o: o, ended: endedCache{queue: o.Queue, recheckAfter: recheckAfter}}
 }
 
 // Times of the server.
 const (
-	headerTimeout = 10 * time.Second
-	idleTimeout   = 2 * time.Minute
-	lastAnswers   = 5 * time.Second // what a stop waits for answers that are under way
-	triggerWait   = 10 * time.Second
+	headerTimeout   = 10 * time.Second
+	idleTimeout     = 2 * time.Minute
+	shutdownTimeout = 5 * time.Second // for requests in flight
+	triggerWait     = 10 * time.Second
 )
 
-// Serve answers until ctx ends, and then what is under way.
+// Serve serves until ctx ends, then completes requests in flight.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler: s.Handler(), ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: 32 << 10,
@@ -77,7 +77,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	case <-ctx.Done():
 	}
 	s.stopping.Store(true)
-	short, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastAnswers)
+	short, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	err := server.Shutdown(short)
 	if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {
@@ -96,8 +96,8 @@ func (s *Server) Handler() http.Handler {
 	}
 	open := http.NewServeMux()
 	open.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, api.Health{Status: "ok"}) })
-	open.Handle("/", s.asksForToken(inJSON(mux)))
-	return s.guard(inJSON(open))
+	open.Handle("/", s.requireToken(jsonErrors(mux)))
+	return s.guard(jsonErrors(open))
 }
 
 // status is GET /status.
@@ -108,7 +108,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	open := map[string]bool{}
-	runs, err := s.o.Book.Open(r.Context())
+	runs, err := s.o.Store.Open(r.Context())
 	if err != nil {
 		s.refuse(w, err)
 		return
@@ -116,7 +116,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 	for _, run := range runs {
 		open[run.ScheduleID] = true
 	}
-	s.ended.ask(r.Context(), rows)
+	s.ended.refresh(r.Context(), rows)
 	out := api.SchedulerStatus{
 		Type: "helper", Interfaces: []string{"statusable", "observable"}, Version: s.o.Version, State: "running", Director: s.o.Queue.URL(),
 		Jobs: make([]api.SchedulerJob, len(rows)),
@@ -126,12 +126,12 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 	}
 	for i := range rows {
 		out.Jobs[i] = s.job(&rows[i])
-		out.Jobs[i].IsRunning = open[rows[i].ID] || rows[i].LastQueueID != "" && !s.ended.known(rows[i].LastQueueID)
+		out.Jobs[i].IsRunning = open[rows[i].ID] || rows[i].LastQueueID != "" && !s.ended.has(rows[i].LastQueueID)
 	}
 	answer(w, http.StatusOK, out)
 }
 
-// nextRuns is how many instants of a job are shown.
+// nextRuns is how many next instants of a job are shown.
 const nextRuns = 3
 
 func (s *Server) job(row *signalbox.Schedule) api.SchedulerJob {
@@ -158,13 +158,13 @@ type triggered struct {
 	QueueID string `json:"queue_id,omitempty"` // of the task, once there is one
 }
 
-// trigger is POST /trigger/{job}. It answers when the firing is decided or
-// held, and with 202 where that takes long: GET /status tells it then.
+// trigger is POST /trigger/{job}. It answers when the firing is decided or held, or with 202
+// after triggerWait.
 func (s *Server) trigger(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("job")
 	row, err := s.o.Scheduler.Get(r.Context(), name)
 	if signalbox.CodeOf(err) == signalbox.CodeNotFound || err == nil && row.Name != name && row.ID != name {
-		fail(w, http.StatusNotFound, "job_not_found", "there is no job "+shown(name)+": GET /status lists them")
+		fail(w, http.StatusNotFound, "job_not_found", "there is no job "+quoted(name)+": GET /status lists them")
 		return
 	}
 	var run signalbox.ScheduleRun
@@ -174,7 +174,7 @@ func (s *Server) trigger(w http.ResponseWriter, r *http.Request) {
 		run, err = s.fire(ctx, row.ID, "a caller at "+host(r.RemoteAddr))
 	}
 	switch {
-	case errors.Is(err, context.DeadlineExceeded): // it goes on without who asked for it
+	case errors.Is(err, context.DeadlineExceeded): // the firing goes on
 		answer(w, http.StatusAccepted, triggered{Job: row.Name, Status: string(signalbox.RunFiring)})
 	case signalbox.CodeOf(err) == signalbox.CodeConflict:
 		fail(w, http.StatusConflict, "job_already_running", "job "+row.Name+" is being submitted already: "+err.Error())
@@ -185,11 +185,11 @@ func (s *Server) trigger(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// startWait is how often a scheduler is tried that is about to run: the API
-// answers a moment before.
+// startWait is how often a scheduler that is starting is retried: the API answers before it
+// runs.
 const startWait = 20 * time.Millisecond
 
-// fire fires a job, of a scheduler that is starting when it has started.
+// fire fires a job, and waits for a scheduler that is starting.
 func (s *Server) fire(ctx context.Context, id, by string) (signalbox.ScheduleRun, error) {
 	for {
 		run, err := s.o.Scheduler.Trigger(ctx, id, by)
@@ -204,7 +204,7 @@ func (s *Server) fire(ctx context.Context, id, by string) (signalbox.ScheduleRun
 	}
 }
 
-// decided answers with what a firing came to.
+// decided writes the outcome of a firing.
 func decided(w http.ResponseWriter, name string, run *signalbox.ScheduleRun) {
 	switch run.Status {
 	case signalbox.RunQueued:
@@ -222,7 +222,7 @@ func decided(w http.ResponseWriter, name string, run *signalbox.ScheduleRun) {
 	}
 }
 
-// refuse answers an error of the scheduler.
+// refuse writes an error of the scheduler.
 func (s *Server) refuse(w http.ResponseWriter, err error) {
 	if signalbox.CodeOf(err) == signalbox.CodeUnavailable || s.stopping.Load() {
 		fail(w, http.StatusServiceUnavailable, string(signalbox.CodeUnavailable), "the scheduler is starting, or about to stop: try again")
@@ -241,16 +241,15 @@ func answer(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(data, '\n')) // an error here is the caller's: it went away
+	_, _ = w.Write(append(data, '\n')) // a failed write: the caller has gone
 }
 
-// fail answers in the error shape of the seeds.
+// fail writes an error in the format of the seeds.
 func fail(w http.ResponseWriter, status int, code, message string) {
 	answer(w, status, api.Error{Error: code, Message: message})
 }
 
-// guard refuses what must not reach the API: an unknown Host (a rebound DNS
-// name) and pages of other sites.
+// guard rejects unknown Host headers (DNS rebinding) and cross-origin requests.
 func (s *Server) guard(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -274,8 +273,7 @@ func host(addr string) string {
 	return addr
 }
 
-// asksForToken lets callers with the token pass, where there is one.
-func (s *Server) asksForToken(next http.Handler) http.Handler {
+func (s *Server) requireToken(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.o.Token != "" && !httpguard.SameToken(r.Header.Get("Authorization"), s.o.Token) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="signalbox scheduler"`)
@@ -286,23 +284,23 @@ func (s *Server) asksForToken(next http.Handler) http.Handler {
 	})
 }
 
-// inJSON has a mux's own refusals (no such path, wrong method) speak JSON too.
-func inJSON(mux *http.ServeMux) http.Handler {
+// jsonErrors makes the mux's own errors (no such path, wrong method) JSON.
+func jsonErrors(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch allow, none := httpguard.Unmatched(mux, r); {
 		case !none:
 			mux.ServeHTTP(w, r)
 		case allow != "":
 			w.Header().Set("Allow", allow)
-			fail(w, http.StatusMethodNotAllowed, string(signalbox.CodeMethodNotAllowed), shown(r.Method)+" is not possible here: use "+allow)
+			fail(w, http.StatusMethodNotAllowed, string(signalbox.CodeMethodNotAllowed), quoted(r.Method)+" is not possible here: use "+allow)
 		default:
 			fail(w, http.StatusNotFound, string(signalbox.CodeNotFound), "there is nothing here: GET /status, POST /trigger/{job}, GET /healthz and GET /metrics are what there is")
 		}
 	})
 }
 
-// shown is a caller's text as an error cites it: bounded, in quotes.
-func shown(s string) string {
+// quoted quotes a caller's text for an error, shortened.
+func quoted(s string) string {
 	if len(s) > 100 {
 		s = s[:100] + "..."
 	}

@@ -1,4 +1,4 @@
-package alone
+package standalone
 
 import (
 	"context"
@@ -14,15 +14,15 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/schedule"
 )
 
-// Director is where to submit to.
+// Director is the address of a director.
 type Director struct {
 	URL   string
 	Token string
 }
 
-// Queue submits to a director.
+// Queue implements schedule.Queue on a director's API.
 type Queue struct {
-	// find returns the director, or false where there is none to be found.
+	// find returns the director, or false if none is found.
 	find      func() (Director, bool, error)
 	userAgent string
 
@@ -30,11 +30,11 @@ type Queue struct {
 	at     Director
 	client *client.Client
 
-	held atomic.Int64 // when a task was last found not to have ended, Unix ns
+	lastOpen atomic.Int64 // when a task was last found open, Unix ns
 }
 
-// NewQueue makes a queue of the director that find returns whenever it is
-// needed: one that is started later is found then.
+// NewQueue makes a queue. find is called for each request, so a director started later is
+// found.
 func NewQueue(find func() (Director, bool, error), userAgent string) *Queue {
 	return &Queue{find: find, userAgent: userAgent}
 }
@@ -42,11 +42,12 @@ func NewQueue(find func() (Director, bool, error), userAgent string) *Queue {
 // Bounds of one call of the director. What has no answer is tried again by the
 // scheduler, with the same key.
 const (
+	// Bounds of one call. The scheduler retries with the same key.
 	callTimeout = 20 * time.Second
 	callTries   = 2
 )
 
-// director makes a client of the director that there is now.
+// director returns a client of the current director.
 func (q *Queue) director() (*client.Client, error) {
 	at, ok, err := q.find()
 	if err != nil {
@@ -67,7 +68,7 @@ func (q *Queue) director() (*client.Client, error) {
 	return q.client, nil
 }
 
-// URL is the address of the director that there is now, or "".
+// URL returns the address of the current director, or "".
 func (q *Queue) URL() string {
 	if at, ok, err := q.find(); ok && err == nil {
 		return at.URL
@@ -75,7 +76,6 @@ func (q *Queue) URL() string {
 	return ""
 }
 
-// Submit submits what a schedule says.
 func (q *Queue) Submit(ctx context.Context, s signalbox.Schedule, key string) (schedule.Submitted, error) {
 	c, err := q.director()
 	if err != nil {
@@ -88,7 +88,7 @@ func (q *Queue) Submit(ctx context.Context, s signalbox.Schedule, key string) (s
 	req.Project = (*api.Project)(s.Project)
 	got, err := c.Submit(ctx, req, client.SubmitOptions{IdempotencyKey: key})
 	if err != nil {
-		return schedule.Submitted{}, refusal(err)
+		return schedule.Submitted{}, asScheduleError(err)
 	}
 	return schedule.Submitted{QueueID: got.QueueID, Known: got.Replayed}, nil
 }
@@ -104,11 +104,11 @@ func (q *Queue) Ended(ctx context.Context, queueID string) (bool, error) {
 	case client.Code(err) == string(signalbox.CodeNotFound):
 		return true, nil
 	case err != nil:
-		return false, refusal(err)
+		return false, asScheduleError(err)
 	}
 	ended := client.Ended(t.State)
 	if !ended {
-		q.held.Store(time.Now().UnixNano())
+		q.lastOpen.Store(time.Now().UnixNano())
 	}
 	return ended, nil
 }
@@ -125,7 +125,7 @@ func (q *Queue) Cancel(ctx context.Context, queueID, _ string) error {
 		return nil
 	}
 	if err != nil {
-		return refusal(err)
+		return asScheduleError(err)
 	}
 	return nil
 }
@@ -133,26 +133,26 @@ func (q *Queue) Cancel(ctx context.Context, queueID, _ string) error {
 // How often a task is asked for whose end is waited for, and for how long after
 // it was last asked for.
 const (
-	askEvery = 2 * time.Second
-	askFor   = 15 * time.Second
+	// How often Ends signals, and for how long after an open task was last seen.
+	endsInterval = 2 * time.Second
+	endsWindow   = 15 * time.Second
 )
 
-// Ends gives a sign now and then while somebody waits for the end of a task:
-// the scheduler then asks for it. A stream of the director's events for that
-// would be open all the time, and needs more rights.
+// Ends signals periodically while the scheduler waits for a task. A stream of the director's
+// events would stay open all the time and need more rights.
 func (q *Queue) Ends() (signs <-chan struct{}, stop func()) {
 	out := make(chan struct{}, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
 	group.Go(func() {
-		tick := time.Tick(askEvery)
+		tick := time.Tick(endsInterval)
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-tick:
 			}
-			if time.Since(time.Unix(0, q.held.Load())) > askFor {
+			if time.Since(time.Unix(0, q.lastOpen.Load())) > endsWindow {
 				continue
 			}
 			select {
@@ -164,8 +164,8 @@ func (q *Queue) Ends() (signs <-chan struct{}, stop func()) {
 	return out, func() { cancel(); group.Wait() }
 }
 
-// refusal words an error of the client for the scheduler.
-func refusal(err error) error {
+// asScheduleError converts a client error for the scheduler.
+func asScheduleError(err error) error {
 	var e *client.Error
 	if client.IsUnreachable(err) || client.Code(err) == client.CodeUnproved || !errors.As(err, &e) {
 		return &signalbox.Error{Code: signalbox.CodeUnavailable, Message: err.Error()}
@@ -173,13 +173,13 @@ func refusal(err error) error {
 	out := &signalbox.Error{Code: signalbox.Code(e.Body.Error), Field: e.Body.Field, Message: e.Error()}
 	switch {
 	case out.Code == signalbox.CodeQueueFull:
-		return &schedule.Full{Err: out}
+		return &schedule.FullError{Err: out}
 	case out.Code == signalbox.CodeIdempotency, out.Code == signalbox.CodeRateLimited:
 	case out.Code == client.CodeUnexpectedAnswer && e.Status >= http.StatusInternalServerError, e.Status == http.StatusBadGateway,
 		e.Status == http.StatusServiceUnavailable, e.Status == http.StatusGatewayTimeout, e.Status >= 500 && e.Body.Retryable:
-		out.Code = signalbox.CodeUnavailable // also what a proxy says whose director is away
+		out.Code = signalbox.CodeUnavailable // also of a proxy whose director is down
 	case out.Code == signalbox.CodeNotFound && out.Field == "":
-		out.Code = signalbox.CodeValidation // there is a director; what is not found is something that the job names
+		out.Code = signalbox.CodeValidation // there is a director; something the job names does not exist
 	}
 	return out
 }
