@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// maxTimes is how many times of day are named one by one.
+// maxTimes is how many times of day are listed individually.
 const maxTimes = 6
 
-// Words says the expression in plain words, without the zone. They are made of
-// the sets: expressions that mean the same read the same.
-func (e Expr) Words() string {
+// Describe describes the expression in English, without the zone. It is derived from the sets:
+// equivalent expressions have equal descriptions.
+func (e Expr) Describe() string {
 	if e.minutes == 0 {
 		return "never"
 	}
-	times, at := e.timeWords()
-	days := e.dayWords()
+	times, at := e.timesText()
+	days := e.daysText()
 	switch {
 	case days != "":
 		return times + " " + days
@@ -32,10 +32,10 @@ func (e Expr) Words() string {
 	return times + " in " + list(e.monthNames())
 }
 
-// timeWords says the times of day; at says that they are named one by one.
-func (e *Expr) timeWords() (words string, at bool) {
+// timesText describes the times of day; at: they are listed individually.
+func (e *Expr) timesText() (words string, at bool) {
 	minutes, hours := values(e.minutes), values(e.hours)
-	regular := regularly(minutes, 60)
+	regular := evenly(minutes, 60)
 	switch {
 	case len(minutes)*len(hours) <= maxTimes:
 		return "at " + list(clockTimes(hours, minutes)), true
@@ -47,9 +47,9 @@ func (e *Expr) timeWords() (words string, at bool) {
 		return "every hour at minutes " + list(runs(minutes)), false
 	}
 	switch {
-	case len(minutes) == 1 && regularly(hours, 24):
+	case len(minutes) == 1 && evenly(hours, 24):
 		return every(hours, 24, "hour") + atMinute(minutes[0]), false
-	case (regular || len(minutes) == 1) && straight(hours):
+	case (regular || len(minutes) == 1) && contiguous(hours):
 		step := "every hour"
 		if regular {
 			step = every(minutes, 60, "minute")
@@ -61,8 +61,8 @@ func (e *Expr) timeWords() (words string, at bool) {
 	return "at minutes " + list(runs(minutes)) + " of the hours " + list(runs(hours)), false
 }
 
-// regularly reports whether values go round a field in equal steps from 0.
-func regularly(v []int, size int) bool {
+// evenly reports whether values divide a field in equal steps from 0.
+func evenly(v []int, size int) bool {
 	if len(v) < 2 || size%len(v) != 0 {
 		return false
 	}
@@ -74,7 +74,7 @@ func regularly(v []int, size int) bool {
 	return true
 }
 
-// every says the steps of values that go round a field regularly.
+// every describes the step of evenly spaced values.
 func every(v []int, size int, unit string) string {
 	if n := size / len(v); n > 1 {
 		return fmt.Sprintf("every %d %ss", n, unit)
@@ -89,8 +89,8 @@ func atMinute(m int) string {
 	return " at minute " + strconv.Itoa(m)
 }
 
-// straight reports whether values follow each other without a gap.
-func straight(v []int) bool { return v[len(v)-1]-v[0] == len(v)-1 }
+// contiguous reports whether values have no gap.
+func contiguous(v []int) bool { return v[len(v)-1]-v[0] == len(v)-1 }
 
 func clock(hour, minute int) string { return fmt.Sprintf("%02d:%02d", hour, minute) }
 
@@ -104,30 +104,29 @@ func clockTimes(hours, minutes []int) []string {
 	return times
 }
 
-// dayWords says the days, "" for every day of the months. It names the months
-// where it names days.
-func (e *Expr) dayWords() string {
+// daysText describes the days, with their months; "" for every day of the months.
+func (e *Expr) daysText() string {
 	days, named := e.days != firstDays(31), e.week != 1<<7-1
 	either := !e.anyDay && !e.anyWeek
 	if either && (!days || !named) {
-		return "" // one of the two fits every day
+		return "" // one of the two matches every day
 	}
 	switch {
 	case days && named && either:
-		return "on " + e.datesWords() + " and on every " + e.oneOfWeek("and") + e.inMonths()
+		return "on " + e.datesText() + " and on every " + e.weekdayNames("and") + e.inMonths()
 	case days && named:
-		return "on " + e.datesWords() + e.ofMonths() + ", if that is a " + e.oneOfWeek("or")
+		return "on " + e.datesText() + e.ofMonths() + ", if that is a " + e.weekdayNames("or")
 	case days && bits.OnesCount64(e.months) == 1:
 		return "on " + list(runs(values(e.days))) + " " + e.monthNames()[0]
 	case days:
-		return "on " + e.datesWords() + e.ofMonths()
+		return "on " + e.datesText() + e.ofMonths()
 	case named:
-		return "on " + e.weekWords() + e.inMonths()
+		return "on " + e.weekdaysText() + e.inMonths()
 	}
 	return ""
 }
 
-func (e *Expr) datesWords() string {
+func (e *Expr) datesText() string {
 	v := values(e.days)
 	if len(v) == 1 {
 		return "day " + strconv.Itoa(v[0])
@@ -135,8 +134,8 @@ func (e *Expr) datesWords() string {
 	return "days " + list(runs(v))
 }
 
-// weekWords names days of the week in the plural.
-func (e *Expr) weekWords() string {
+// weekdaysText names days of the week in the plural.
+func (e *Expr) weekdaysText() string {
 	const workdays, weekend = 0b0111110, 0b1000001
 	switch e.week {
 	case workdays:
@@ -151,8 +150,8 @@ func (e *Expr) weekWords() string {
 	return list(names)
 }
 
-// oneOfWeek names days of the week in the singular.
-func (e *Expr) oneOfWeek(word string) string {
+// weekdayNames names days of the week in the singular.
+func (e *Expr) weekdayNames(word string) string {
 	var names []string
 	for _, d := range values(e.week) {
 		names = append(names, time.Weekday(d).String())
@@ -193,7 +192,7 @@ func values(set uint64) []int {
 	return v
 }
 
-// runs names values, and those that follow each other by their ends.
+// runs describes values, consecutive ones as ranges.
 func runs(v []int) []string {
 	if step, ok := steps(v); ok {
 		return []string{fmt.Sprintf("%d to %d in steps of %d", v[0], v[len(v)-1], step)}
@@ -217,7 +216,7 @@ func runs(v []int) []string {
 	return words
 }
 
-// steps reports whether many values lie equally far apart.
+// steps reports whether at least five values are evenly spaced, by more than 1.
 func steps(v []int) (step int, ok bool) {
 	if len(v) < 5 || v[1]-v[0] == 1 {
 		return 0, false
@@ -233,10 +232,10 @@ func steps(v []int) (step int, ok bool) {
 
 func list(words []string) string { return join(words, "and") }
 
-// join makes one phrase of words, with a word before the last.
-func join(words []string, word string) string {
+// join joins words with commas, and conj before the last.
+func join(words []string, conj string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
 	}
-	return strings.Join(words[:len(words)-1], ", ") + " " + word + " " + words[len(words)-1]
+	return strings.Join(words[:len(words)-1], ", ") + " " + conj + " " + words[len(words)-1]
 }
