@@ -127,8 +127,8 @@ var peerMutants = []Mutant{
 		Text: "a permit that is given back twice frees the slot of whoever has it by then",
 		File: "toolqueue/queue.go",
 		Edits: []Edit{{
-			"if p.slot.state.CompareAndSwap(p.state, p.state-held+oneUse) && p.slot.queue.closed.Load() != 0 {",
-			"if p.slot.state.Add(oneUse-held); p.slot.queue.closed.Load() != 0 {",
+			"if p.slot.state.CompareAndSwap(p.state, p.state-held+nextUse) && p.slot.queue.lockReasons.Load() != 0 {",
+			"if p.slot.state.Add(nextUse-held); p.slot.queue.lockReasons.Load() != 0 {",
 		}},
 		Package: "toolqueue", Tests: []string{"TestReleaseCountsOnce"},
 	},
@@ -157,10 +157,10 @@ var peerMutants = []Mutant{
 		Text: "a session gives its slot away after each call",
 		File: "toolqueue/lease.go",
 		Edits: []Edit{{
-			"if s.over || !s.used || now >= held {",
-			"if s.over || !s.used || now >= held || !s.busy {",
+			"if s.ending || !s.used || now >= held {",
+			"if s.ending || !s.used || now >= held || !s.busy {",
 		}},
-		Package: "toolqueue", Tests: []string{"TestLeaseKeepsTheSlotFromCallToCall", "TestLeaseRunsCallsOfASessionInTurn"},
+		Package: "toolqueue", Tests: []string{"TestLeaseKeepsTheSlotFromCallToCall", "TestLeaseSerializesCallsOfSession"},
 	},
 	{
 		Name: "waiting-caller-hears-nothing", Fault: "peer gateway position",

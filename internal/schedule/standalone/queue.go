@@ -39,10 +39,8 @@ func NewQueue(find func() (Director, bool, error), userAgent string) *Queue {
 	return &Queue{find: find, userAgent: userAgent}
 }
 
-// Bounds of one call of the director. What has no answer is tried again by the
-// scheduler, with the same key.
+// Bounds of one call. The scheduler retries with the same key.
 const (
-	// Bounds of one call. The scheduler retries with the same key.
 	callTimeout = 20 * time.Second
 	callTries   = 2
 )
@@ -130,10 +128,8 @@ func (q *Queue) Cancel(ctx context.Context, queueID, _ string) error {
 	return nil
 }
 
-// How often a task is asked for whose end is waited for, and for how long after
-// it was last asked for.
+// How often Ends signals, and for how long after an open task was last seen.
 const (
-	// How often Ends signals, and for how long after an open task was last seen.
 	endsInterval = 2 * time.Second
 	endsWindow   = 15 * time.Second
 )

@@ -264,9 +264,8 @@ type endedCache struct {
 	asked map[string]time.Time
 }
 
-// Bounds of what one look at the status asks the director.
+// Bounds of the director calls for one status request.
 const (
-	// Bounds of the director calls for one status request.
 	maxParallel    = 8
 	recheckAfter   = time.Second
 	refreshTimeout = 2 * time.Second
