@@ -28,7 +28,7 @@ var harmless = map[string]string{
 	"internal/execution/push/agents.go: bytes.Equal(a.SealedToken, b.SealedToken)": "two rows of the store",
 	"internal/execution/push/agents.go: l.conn.token != c.token":                   "two rows of the store, opened",
 	"internal/engine/submit.go: old != sub.Task.IdempotencyHash":                   "two digests of one request, to whoever sent it",
-	"internal/gateway/mcp/tap.go: r.token == token":                                "the token of MCP's progress, a number of ours",
+	"internal/gateway/mcp/interceptor.go: r.token == token":                        "the token of MCP's progress, a number of ours",
 	"internal/gateway/openapi/body.go: p.In == openapi3.ParameterInCookie":         "the name of a place",
 	"internal/gateway/openapi/operation.go: a.in == openapi3.ParameterInCookie":    "the name of a place",
 	"internal/identity/login.go: latest.Password != u.Password":                    "two rows of the store, both hashes",

@@ -167,10 +167,10 @@ var peerMutants = []Mutant{
 		Text: "a caller that waits is not told its place in line",
 		File: "internal/gateway/call.go",
 		Edits: []Edit{{
-			"\t\tnews.follow(w)\n",
+			"\t\tprogress.follow(w)\n",
 			"",
 		}},
-		Package: "internal/gateway", Tests: []string{"TestACallerHearsItsPlaceInLine"}, Hangs: true,
+		Package: "internal/gateway", Tests: []string{"TestProgressReportsQueuePosition"}, Hangs: true,
 	},
 	{
 		Name: "call-never-becomes-a-task", Fault: "peer gateway overflow",

@@ -17,10 +17,10 @@ var toolQueueMutants = []Mutant{
 		Text: "a tool's own timeout does not bound how long its call waits for a slot",
 		File: "internal/gateway/call.go",
 		Edits: []Edit{{
-			"if within := u.entry.within; within",
-			"if within := u.entry.within * 0; within",
+			"if within := u.entry.waitBound; within",
+			"if within := u.entry.waitBound * 0; within",
 		}},
-		Package: "internal/gateway", Tests: []string{"TestIncidentTheWaitStoodOutsideTheToolsTimeout"}, Hangs: true,
+		Package: "internal/gateway", Tests: []string{"TestIncidentWaitOutsideToolTimeout"}, Hangs: true,
 	},
 	{
 		Name: "line-without-end", Fault: "tool-queue-manager waiters",

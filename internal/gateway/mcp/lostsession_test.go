@@ -44,9 +44,9 @@ func rawHTTP(t *testing.T, seen func(w http.ResponseWriter, r *http.Request, req
 	return toolconf.Server{Name: "srv", Transport: toolconf.HTTP, URL: srv.URL, Shared: true, HealthProbe: "off"}
 }
 
-// TestAForgottenSessionIsTakenUpAnew: a server that was started again knows no
+// TestLostSessionIsReopened: a server that was started again knows no
 // session; the call is sent once more, in a new one.
-func TestAForgottenSessionIsTakenUpAnew(t *testing.T) {
+func TestLostSessionIsReopened(t *testing.T) {
 	var h atomic.Value
 	fresh := func() {
 		s := newServer()
@@ -79,9 +79,9 @@ func TestAForgottenSessionIsTakenUpAnew(t *testing.T) {
 	}
 }
 
-// TestA404FailsItsCallAlone: where the server knows the session all the same,
+// Test404FailsOnlyItsCall: where the server knows the session all the same,
 // that call has failed, and the others go on.
-func TestA404FailsItsCallAlone(t *testing.T) {
+func Test404FailsOnlyItsCall(t *testing.T) {
 	for _, c := range []struct{ name, body, also string }{
 		{"plain", "no such page", ""},
 		{"in the protocol", `{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"no such thing"}}`, ""},
@@ -141,9 +141,9 @@ func is404(t *testing.T, err error, body string) {
 	}
 }
 
-// TestASessionThatIsForgottenAtOnceFailsItsCallClearly: the call is sent twice
+// TestCallFailsIfNewSessionIsLostToo: the call is sent twice
 // and no more.
-func TestASessionThatIsForgottenAtOnceFailsItsCallClearly(t *testing.T) {
+func TestCallFailsIfNewSessionIsLostToo(t *testing.T) {
 	var broken atomic.Bool
 	var calls atomic.Int32
 	s := rawHTTP(t, func(w http.ResponseWriter, _ *http.Request, req request) bool {

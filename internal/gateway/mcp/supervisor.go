@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	longestWait = time.Minute     // between two starts
-	goodLife    = time.Minute     // after which a server starts anew as if for the first time
-	restartWait = 3 * time.Second // what a call waits for a server that is being restarted
+	maxRestartDelay = time.Minute     // between two starts
+	stableAfter     = time.Minute     // uptime that resets the restart delay
+	restartWait     = 3 * time.Second // how long a call waits for a restart
 )
 
-// keeper keeps one instance of a server running, or for a server that is not
-// shared learns its tools from one.
-type keeper struct {
+// supervisor keeps one instance of a server running, or, if the server is not shared, lists its
+// tools once.
+type supervisor struct {
 	p *Provider
 
 	mu       sync.Mutex
@@ -30,12 +30,12 @@ type keeper struct {
 	state    gateway.State
 	since    time.Time
 	err      string
-	next     time.Time     // of a failed server, when it is tried again
-	news     chan struct{} // closed at the next change of state
+	next     time.Time     // of a failed server: the next start
+	changed  chan struct{} // closed at the next change of state
 	restarts int
 }
 
-func (k *keeper) set(state gateway.State, inst *instance, err error) {
+func (k *supervisor) set(state gateway.State, inst *instance, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.state, k.inst, k.since = state, inst, time.Now()
@@ -45,18 +45,18 @@ func (k *keeper) set(state gateway.State, inst *instance, err error) {
 	case state == gateway.StateReady || state == gateway.StateStopped:
 		k.err = ""
 	}
-	close(k.news)
-	k.news = make(chan struct{})
+	close(k.changed)
+	k.changed = make(chan struct{})
 }
 
-// run starts the server again and again until ctx ends.
-func (k *keeper) run(ctx context.Context) {
+// run restarts the server until ctx ends.
+func (k *supervisor) run(ctx context.Context) {
 	wait := k.p.opts.Backoff
 	legacy := false
 	for {
 		k.set(gateway.StateStarting, nil, nil)
 		born := time.Now()
-		heard, err := k.once(ctx, legacy)
+		heard, err := k.runOnce(ctx, legacy)
 		if ctx.Err() != nil {
 			break
 		}
@@ -64,7 +64,7 @@ func (k *keeper) run(ctx context.Context) {
 			<-ctx.Done()
 			break
 		}
-		if time.Since(born) > goodLife {
+		if time.Since(born) > stableAfter {
 			wait = k.p.opts.Backoff
 		}
 		if !heard && k.p.server.Transport == toolconf.Stdio {
@@ -79,20 +79,19 @@ func (k *keeper) run(ctx context.Context) {
 		if !sleep(ctx, pause) {
 			break
 		}
-		wait = min(2*wait, longestWait)
+		wait = min(2*wait, maxRestartDelay)
 	}
 	k.set(gateway.StateStopped, nil, nil)
 }
 
-// once starts the server and, where it is shared, stays until it is down. It
-// returns when nothing of it is left.
-func (k *keeper) once(ctx context.Context, legacy bool) (heard bool, err error) {
+// runOnce starts the server and, if it is shared, returns when it is down and gone.
+func (k *supervisor) runOnce(ctx context.Context, legacy bool) (heard bool, err error) {
 	inst, err := k.p.connect(ctx, legacy)
 	if err != nil {
 		return false, err
 	}
 	defer inst.end()
-	news, err := k.p.learn(inst)
+	news, err := k.p.setTools(inst)
 	if err != nil {
 		inst.fail(err)
 		inst.end()
@@ -118,8 +117,8 @@ func (k *keeper) once(ctx context.Context, legacy bool) (heard bool, err error) 
 	return true, inst.explain(cause)
 }
 
-// down notes why the server is not there and when it is tried again.
-func (k *keeper) down(err error, pause time.Duration) {
+// down records the reason and the next start.
+func (k *supervisor) down(err error, pause time.Duration) {
 	k.mu.Lock()
 	k.restarts++
 	k.next = time.Now().Add(pause)
@@ -128,34 +127,33 @@ func (k *keeper) down(err error, pause time.Duration) {
 	k.p.log.Warn("a tool server is down", "server", k.p.server.Name, "reason", err.Error(), "again_in_ms", pause.Milliseconds())
 }
 
-// ready returns the instance, waiting a little for a server that is just being
-// started again.
-func (k *keeper) ready(ctx context.Context) (*instance, error) {
+// ready returns the instance, and waits shortly for one that is being restarted.
+func (k *supervisor) ready(ctx context.Context) (*instance, error) {
 	until := time.Now().Add(restartWait)
 	t := time.NewTimer(restartWait)
 	defer t.Stop()
 	for {
 		k.mu.Lock()
-		inst, state, why, next, news := k.inst, k.state, k.err, k.next, k.news
+		inst, state, why, next, news := k.inst, k.state, k.err, k.next, k.changed
 		k.mu.Unlock()
 		if inst != nil && inst.ctx.Err() == nil {
 			return inst, nil
 		}
 		if state == gateway.StateStopped || state == gateway.StateFailed && next.After(until) {
-			return nil, k.p.notThere(why)
+			return nil, k.p.downError(why)
 		}
 		select {
 		case <-news:
 		case <-t.C:
-			return nil, k.p.notThere(why)
+			return nil, k.p.downError(why)
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
 }
 
-// notThere is the error of a call to a server that is down.
-func (p *Provider) notThere(why string) error {
+// downError is the error of a call to a server that is down.
+func (p *Provider) downError(why string) error {
 	if why != "" {
 		why = ": " + why
 	}
@@ -177,13 +175,12 @@ func sleep(ctx context.Context, d time.Duration) bool {
 const (
 	// probeTimeout bounds one health probe.
 	probeTimeout = 10 * time.Second
-	// secondLook is the time from a probe that failed to the next.
-	secondLook = time.Second
+	// reprobeDelay is the delay after a failed probe.
+	reprobeDelay = time.Second
 )
 
-// look keeps an eye on the instance while it lives: it probes it when nobody
-// calls, and learns its tools anew when they change.
-func (i *instance) look() {
+// monitor probes the instance while it is idle, and lists its tools again when they change.
+func (i *instance) monitor() {
 	failed := 0
 	every := i.p.opts.ProbeEvery
 	t := time.NewTimer(every)
@@ -193,10 +190,10 @@ func (i *instance) look() {
 		select {
 		case <-i.ctx.Done():
 			return
-		case <-i.relist:
-			i.p.relearn(i)
+		case <-i.toolsChanged:
+			i.p.refreshTools(i)
 			continue
-		case <-i.kick: // by a call that may not be quite over
+		case <-i.probeNow: // by a call that may not be quite over
 			suspect = true
 		case <-t.C:
 		}
@@ -211,13 +208,13 @@ func (i *instance) look() {
 				i.fail(errNoAnswer)
 				return
 			}
-			t.Reset(min(every, secondLook))
+			t.Reset(min(every, reprobeDelay))
 		}
 	}
 }
 
-// probe reports whether the server answers. An error of the protocol is an
-// answer too: servers of the newer era no longer know ping.
+// probe reports whether the server answers. A protocol error is an answer too: servers of the
+// newer era have no ping.
 func (i *instance) probe() bool {
 	ctx, cancel := context.WithTimeout(i.ctx, i.p.opts.ProbeTimeout)
 	defer cancel()
@@ -232,41 +229,40 @@ func (i *instance) probe() bool {
 	if _, _, _, got := r.answer(); !got && err == nil { // not asked to list, or answered from the SDK's memory
 		_ = i.session.Ping(asked, &sdk.PingParams{}) // the reply says how it went
 	}
-	if r.forgotten.Load() {
-		i.isForgotten(ctx)
+	if r.got404.Load() {
+		i.checkSessionLost(ctx)
 		return true // it answers; and where the session is forgotten, its end is on the way
 	}
 	_, _, fault, got := r.answer()
 	return got && fault == nil || i.ctx.Err() != nil
 }
 
-// isForgotten reports whether the server has forgotten the session, and ends
-// the instance if so. One 404 does not say it: it may be about a single tool.
-// A server that knows the session answers something else to one of two things
-// that all servers know.
-func (i *instance) isForgotten(ctx context.Context) bool {
+// checkSessionLost reports whether the server has lost the session, and ends the instance if
+// so. One 404 is no proof: it may be about a tool. A server that knows the session answers one
+// of two well-known requests.
+func (i *instance) checkSessionLost(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, i.p.opts.ProbeTimeout)
 	defer cancel()
 	defer context.AfterFunc(i.ctx, cancel)()
-	denied, _ := i.word(ctx, func(ctx context.Context) { _ = i.session.Ping(ctx, &sdk.PingParams{}) })
+	denied, _ := i.probeKnown(ctx, func(ctx context.Context) { _ = i.session.Ping(ctx, &sdk.PingParams{}) })
 	if denied {
-		_, known := i.word(ctx, func(ctx context.Context) { _, _ = i.session.ListTools(ctx, &sdk.ListToolsParams{}) })
+		_, known := i.probeKnown(ctx, func(ctx context.Context) { _, _ = i.session.ListTools(ctx, &sdk.ListToolsParams{}) })
 		if !known && ctx.Err() == nil {
 			i.fail(errSessionLost)
 		}
 	}
-	return i.forgotten() // also by what another call has found
+	return i.sessionLost() // also by what another call has found
 }
 
-// forgotten reports whether the instance has ended with its session.
-func (i *instance) forgotten() bool { return errors.Is(context.Cause(i.ctx), errSessionLost) }
+// sessionLost reports whether the instance ended because its session was lost.
+func (i *instance) sessionLost() bool { return errors.Is(context.Cause(i.ctx), errSessionLost) }
 
-// word asks the server something: denied is a 404, known any other answer.
-func (i *instance) word(ctx context.Context, ask func(context.Context)) (denied, known bool) {
+// probeKnown sends a well-known request: denied is a 404, known any other answer.
+func (i *instance) probeKnown(ctx context.Context, ask func(context.Context)) (denied, known bool) {
 	r := newReply()
 	defer i.tap.forget(r)
 	ask(withReply(ctx, r))
 	_, _, _, got := r.answer()
-	denied = r.forgotten.Load()
+	denied = r.got404.Load()
 	return denied, got && !denied
 }

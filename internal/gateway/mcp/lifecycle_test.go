@@ -40,7 +40,7 @@ func itoa(n int) string { b, _ := json.Marshal(n); return string(b) }
 
 // A server is said to be ready when its tools can be called, not a moment before:
 // whoever waited for that and called was told that there is no such tool.
-func TestToolsAreThereBeforeTheServerIsReady(t *testing.T) {
+func TestToolsAreListedBeforeServerIsReady(t *testing.T) {
 	p := mcp.New(child("raw"), mcp.Options{})
 	states := make(chan gateway.State, 10) // of the server, each time that its tools are told of
 	if err := p.Start(context.Background(), func() { states <- p.Server().State }); err != nil {
@@ -86,7 +86,7 @@ func TestIncidentServerDiesMidCall(t *testing.T) {
 	}
 }
 
-func TestAServerThatDoesNotStartSaysWhy(t *testing.T) {
+func TestStartErrorIsReported(t *testing.T) {
 	h := start(t, child("refuses", "API_KEY=hunter2hunter2"), mcp.Options{Backoff: time.Hour})
 	s := h.until(func(s gateway.Server) bool { return s.State == gateway.StateFailed })
 	if !strings.Contains(s.Error, "exit status 3") || !strings.Contains(s.Error, "cannot open the key [hidden]") {
@@ -113,15 +113,15 @@ func TestAServerThatDoesNotStartSaysWhy(t *testing.T) {
 	}
 }
 
-func TestAServerThatDiesOfTheNewerEraIsAskedInTheOlder(t *testing.T) {
+func TestServerThatCrashesOnNewProtocolGetsOldOne(t *testing.T) {
 	t.Parallel()
 	h := ready(t, child("bare"), mcp.Options{})
 	h.must("a", do("args", nil))
 }
 
-// TestIncidentChildrenOutliveTheServer: everything a server started ends with
+// TestIncidentChildrenOutliveServer: everything a server started ends with
 // it, also what left its group and its session.
-func TestIncidentChildrenOutliveTheServer(t *testing.T) {
+func TestIncidentChildrenOutliveServer(t *testing.T) {
 	t.Parallel()
 	h := ready(t, child("family"), mcp.Options{})
 	pids := h.until(func(s gateway.Server) bool { return len(s.PIDs) == 3 }).PIDs
@@ -138,7 +138,7 @@ func TestIncidentChildrenOutliveTheServer(t *testing.T) {
 	}
 }
 
-func TestAStubbornServerIsKilled(t *testing.T) {
+func TestServerIgnoringSIGTERMIsKilled(t *testing.T) {
 	t.Parallel()
 	h := ready(t, child("stubborn"), mcp.Options{})
 	pids := h.Server().PIDs
@@ -151,9 +151,9 @@ func TestAStubbornServerIsKilled(t *testing.T) {
 	}
 }
 
-// TestTheHealthProbeFindsAServerThatHangs: two probes without an answer, and
+// TestHealthProbeRestartsHangingServer: two probes without an answer, and
 // it is started anew.
-func TestTheHealthProbeFindsAServerThatHangs(t *testing.T) {
+func TestHealthProbeRestartsHangingServer(t *testing.T) {
 	t.Parallel()
 	for _, probe := range []string{"ping", "listTools"} {
 		t.Run(probe, func(t *testing.T) {
@@ -177,9 +177,9 @@ func TestTheHealthProbeFindsAServerThatHangs(t *testing.T) {
 	}
 }
 
-// TestACallWithoutAnAnswerHasItsServerProbed: also while others call it, which
+// TestCallWithoutAnswerTriggersProbe: also while others call it, which
 // else is taken for a sign of life.
-func TestACallWithoutAnAnswerHasItsServerProbed(t *testing.T) {
+func TestCallWithoutAnswerTriggersProbe(t *testing.T) {
 	t.Parallel()
 	h := ready(t, child("sdk"), mcp.Options{ProbeEvery: time.Hour, ProbeTimeout: 500 * time.Millisecond})
 	file, other := t.TempDir()+"/notes", make(chan error, 1)
@@ -202,7 +202,7 @@ func TestACallWithoutAnAnswerHasItsServerProbed(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentOfAProgramIsSmall(t *testing.T) {
+func TestProgramEnvironmentIsMinimal(t *testing.T) {
 	t.Setenv("SIGNALBOX_TOKEN", "top-secret")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "top-secret")
 	h := ready(t, child("raw", "MINE=yes"), mcp.Options{})
@@ -212,7 +212,7 @@ func TestTheEnvironmentOfAProgramIsSmall(t *testing.T) {
 	}
 }
 
-func TestChangedToolsAreLearnt(t *testing.T) {
+func TestChangedToolsAreRelisted(t *testing.T) {
 	for _, kind := range []string{"stdio", "http", "http-new", "sse", "websocket"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

@@ -15,8 +15,8 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// books is a gateway.Tasks that keeps its tasks in memory and runs each at once.
-type books struct {
+// memoryTasks is a gateway.Tasks that keeps its tasks in memory and runs each at once.
+type memoryTasks struct {
 	gw    *gateway.Gateway
 	full  bool               // nothing more is taken
 	slow  bool               // CallOrPromote and Submit return when the caller has gone
@@ -30,13 +30,13 @@ type books struct {
 	end   map[string]context.CancelFunc
 }
 
-func newBooks() *books {
-	b := &books{all: map[string]*gateway.ToolTask{}, end: map[string]context.CancelFunc{}, calls: make(chan gateway.Call, 100), ended: make(chan string, 100)}
+func newMemoryTasks() *memoryTasks {
+	b := &memoryTasks{all: map[string]*gateway.ToolTask{}, end: map[string]context.CancelFunc{}, calls: make(chan gateway.Call, 100), ended: make(chan string, 100)}
 	b.life, b.stop = context.WithCancel(context.Background())
 	return b
 }
 
-func (b *books) Submit(ctx context.Context, c gateway.TaskCall) (gateway.ToolTask, error) {
+func (b *memoryTasks) Submit(ctx context.Context, c gateway.TaskCall) (gateway.ToolTask, error) {
 	if b.full {
 		return gateway.ToolTask{}, signalbox.Errorf(signalbox.CodeQueueFull, "10 tasks wait already")
 	}
@@ -59,7 +59,7 @@ func (b *books) Submit(ctx context.Context, c gateway.TaskCall) (gateway.ToolTas
 	return t, nil
 }
 
-func (b *books) put(id string, c gateway.Call) gateway.ToolTask {
+func (b *memoryTasks) put(id string, c gateway.Call) gateway.ToolTask {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	t := &gateway.ToolTask{Poll: 750 * time.Millisecond, TTL: time.Hour, Task: signalbox.Task{
@@ -70,7 +70,7 @@ func (b *books) put(id string, c gateway.Call) gateway.ToolTask {
 	return *t
 }
 
-func (b *books) finish(id string, res gateway.Result, err error) {
+func (b *memoryTasks) finish(id string, res gateway.Result, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	t := b.all[id]
@@ -87,7 +87,7 @@ func (b *books) finish(id string, res gateway.Result, err error) {
 }
 
 // CallOrPromote makes a task of what has not ended after the grace.
-func (b *books) CallOrPromote(ctx context.Context, c gateway.TaskCall, grace time.Duration) (gateway.Result, *gateway.ToolTask, error) {
+func (b *memoryTasks) CallOrPromote(ctx context.Context, c gateway.TaskCall, grace time.Duration) (gateway.Result, *gateway.ToolTask, error) {
 	for _, tool := range b.gw.Tools() {
 		if tool.Name == c.Tool && tool.Async {
 			t, err := b.Submit(ctx, c)
@@ -137,7 +137,7 @@ func (b *books) CallOrPromote(ctx context.Context, c gateway.TaskCall, grace tim
 	return gateway.Result{}, &t, nil
 }
 
-func (b *books) Task(_ context.Context, id string) (gateway.ToolTask, error) {
+func (b *memoryTasks) Task(_ context.Context, id string) (gateway.ToolTask, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if t := b.all[id]; t != nil {
@@ -146,7 +146,7 @@ func (b *books) Task(_ context.Context, id string) (gateway.ToolTask, error) {
 	return gateway.ToolTask{}, signalbox.Errorf(signalbox.CodeNotFound, "no task %s", id)
 }
 
-func (b *books) Cancel(_ context.Context, id, by string) (gateway.ToolTask, error) {
+func (b *memoryTasks) Cancel(_ context.Context, id, by string) (gateway.ToolTask, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	t := b.all[id]
@@ -162,7 +162,7 @@ func (b *books) Cancel(_ context.Context, id, by string) (gateway.ToolTask, erro
 }
 
 // Wait looks at the task from time to time.
-func (b *books) Wait(ctx context.Context, id string, wait time.Duration) (gateway.ToolTask, error) {
+func (b *memoryTasks) Wait(ctx context.Context, id string, wait time.Duration) (gateway.ToolTask, error) {
 	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
 		t, err := b.Task(ctx, id)
 		if err != nil || ctx.Err() != nil || t.Task.State.Terminal() || time.Since(begin) > wait {
@@ -171,19 +171,19 @@ func (b *books) Wait(ctx context.Context, id string, wait time.Duration) (gatewa
 	}
 }
 
-func (b *books) List(context.Context, gateway.TaskQuery) (gateway.TaskPage, error) {
+func (b *memoryTasks) List(context.Context, gateway.TaskQuery) (gateway.TaskPage, error) {
 	return gateway.TaskPage{}, nil
 }
 
 // set changes a task.
-func (b *books) set(id string, f func(*gateway.ToolTask)) {
+func (b *memoryTasks) set(id string, f func(*gateway.ToolTask)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f(b.all[id])
 }
 
 // only is the id of the one task there is.
-func (b *books) only(t *testing.T) string {
+func (b *memoryTasks) only(t *testing.T) string {
 	t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -196,13 +196,13 @@ func (b *books) only(t *testing.T) string {
 	return ""
 }
 
-// newTaskRig is a rig with an async tool s__job, which does what s__hold does,
+// newTaskFixture is a rig with an async tool s__job, which does what s__hold does,
 // and one that ends at once, s__quick.
-func newTaskRig(t *testing.T, o endpoint.Options) (*rig, *books) {
+func newTaskFixture(t *testing.T, o endpoint.Options) (*fixture, *memoryTasks) {
 	t.Helper()
-	b := newBooks()
+	b := newMemoryTasks()
 	o.Tasks = b
-	r := newRig(t, o, func(s *scripted) {
+	r := newFixture(t, o, func(s *scripted) {
 		s.add("s__job", toolqueue.Default, s.hold)
 		s.tools[len(s.tools)-1].Async = true
 		s.add("s__quick", toolqueue.Default, func(context.Context, gateway.Call) (gateway.Result, error) {
@@ -220,7 +220,7 @@ func newTaskRig(t *testing.T, o endpoint.Options) (*rig, *books) {
 const declaring = `,"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 
 // about sends a request about a task, of a client that declared tasks.
-func (r *rig) about(method, id string, headers ...string) reply {
+func (r *fixture) about(method, id string, headers ...string) reply {
 	r.t.Helper()
 	return r.sendModern(method, `"taskId":"`+id+`"`, declaring, append([]string{"Mcp-Name", id}, headers...)...)
 }
@@ -253,7 +253,7 @@ type wire struct {
 }
 
 // read reads an answer, a stream or a single one.
-func (r *rig) read(got reply) wire {
+func (r *fixture) read(got reply) wire {
 	r.t.Helper()
 	text := got.body
 	if at := strings.LastIndex(text, "data: "); at >= 0 {

@@ -112,8 +112,8 @@ func (s *scripted) Server() gateway.Server {
 }
 func (s *scripted) Close() error { return nil }
 
-// rig is a gateway with a scripted provider behind a real listener.
-type rig struct {
+// fixture is a gateway with a scripted provider behind a real listener.
+type fixture struct {
 	t        *testing.T
 	script   *scripted
 	gateway  *gateway.Gateway
@@ -124,9 +124,9 @@ type rig struct {
 // principalHeader says who asks, in place of a gate.
 const principalHeader = "Test-Principal"
 
-func newRig(t *testing.T, o endpoint.Options, more ...func(*scripted)) *rig {
+func newFixture(t *testing.T, o endpoint.Options, more ...func(*scripted)) *fixture {
 	t.Helper()
-	r := &rig{t: t, script: newScripted()}
+	r := &fixture{t: t, script: newScripted()}
 	for _, f := range more {
 		f(r.script)
 	}
@@ -170,7 +170,7 @@ type client struct {
 	cut      func() // breaks all its connections
 }
 
-func (r *rig) connect(version string, headers ...string) *client {
+func (r *fixture) connect(version string, headers ...string) *client {
 	r.t.Helper()
 	c, err := r.tryConnect(version, headers...)
 	if err != nil {
@@ -179,7 +179,7 @@ func (r *rig) connect(version string, headers ...string) *client {
 	return c
 }
 
-func (r *rig) tryConnect(version string, headers ...string) (*client, error) {
+func (r *fixture) tryConnect(version string, headers ...string) (*client, error) {
 	transport := &http.Transport{}
 	life, cut := context.WithCancel(context.Background())
 	c := &client{progress: make(chan *mcp.ProgressNotificationParams, 1000), changed: make(chan struct{}, 10), cut: cut}
@@ -241,7 +241,7 @@ func take[T any](t *testing.T, what string, c <-chan T) T {
 }
 
 // queue is a tool queue as it is now.
-func (r *rig) queue(name string) toolqueue.Status {
+func (r *fixture) queue(name string) toolqueue.Status {
 	for _, q := range r.gateway.Queues() {
 		if q.Name == name {
 			return q

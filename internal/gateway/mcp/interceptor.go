@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// maxMessage bounds one message of a server.
+	// maxMessage is the maximum size of a server's message.
 	maxMessage = 16 << 20
-	// maxGarbage is how many messages in a row may be of no use.
+	// maxGarbage is how many consecutive malformed messages are tolerated.
 	maxGarbage = 1000
-	// loggedGarbage is how many of them are worth a line each.
+	// loggedGarbage is how many of them are logged individually.
 	loggedGarbage = 5
-	// maxAsked is how many requests of a server may be without their answer.
-	maxAsked = 1000
+	// maxServerRequests is how many requests of a server may be unanswered.
+	maxServerRequests = 1000
 )
 
 var errGarbage = errors.New("it writes other things than MCP messages where those belong (programs log to stderr)")
 
-var errAsks = fmt.Errorf("it asks more than %d things at a time without reading the answers", maxAsked)
+var errServerRequests = fmt.Errorf("it asks more than %d things at a time without reading the answers", maxServerRequests)
 
 // message is a JSON-RPC message in its parts, each as it was written.
 type message struct {
@@ -40,36 +40,35 @@ type message struct {
 	Error  json.RawMessage `json:"error"`
 }
 
-// reply takes what a server says to one request.
+// reply collects the server's messages about one request.
 type reply struct {
-	passOn   bool                  // the SDK is to see the result too
-	progress func(json.RawMessage) // must not block; nil: nobody wants to know
+	passOn   bool                  // the SDK also needs the result
+	progress func(json.RawMessage) // must not block; nil: not wanted
 	token    string                // of its progress
-	settled  chan struct{}         // closed once got
+	settled  chan struct{}         // closed once isSettled
 
-	forgotten atomic.Bool   // 404: the server may know no such session, and ran nothing
-	told      chan struct{} // closed once the server was told that nobody waits any more
+	got404     atomic.Bool   // the server may have lost the session, and ran nothing
+	cancelSent chan struct{} // closed once the cancel was sent
 
-	mu     sync.Mutex
-	hushed bool // told is closed
-	id     jsonrpc.ID
-	got    bool // the rest says what
-	result json.RawMessage
-	error  json.RawMessage
-	fault  *signalbox.Error // of the answer, or of the way it came
+	mu           sync.Mutex
+	cancelClosed bool // cancelSent is closed
+	id           jsonrpc.ID
+	isSettled    bool // with the fields below
+	result       json.RawMessage
+	error        json.RawMessage
+	fault        *signalbox.Error // in the answer or its transport
 }
 
 func newReply() *reply {
-	return &reply{settled: make(chan struct{}), told: make(chan struct{})}
+	return &reply{settled: make(chan struct{}), cancelSent: make(chan struct{})}
 }
 
-// sent is told of what has just gone out. Where that is the cancel of the call
-// that waits for r, it closes told: the SDK sends it with that call's context,
-// on its own time.
-func (t *tap) sent(ctx context.Context, msg jsonrpc.Message) {
+// sent is called for each message sent. On the cancel of the call that waits for r it closes
+// cancelSent: the SDK sends it asynchronously with that call's context.
+func (t *interceptor) sent(ctx context.Context, msg jsonrpc.Message) {
 	if answer, ok := msg.(*jsonrpc.Response); ok {
 		t.mu.Lock()
-		delete(t.asked, answer.ID)
+		delete(t.pending, answer.ID)
 		t.mu.Unlock()
 		return
 	}
@@ -80,58 +79,57 @@ func (t *tap) sent(ctx context.Context, msg jsonrpc.Message) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.hushed {
-		r.hushed = true
-		close(r.told)
+	if !r.cancelClosed {
+		r.cancelClosed = true
+		close(r.cancelSent)
 	}
 }
 
 func (r *reply) settle(result, rpcError json.RawMessage, fault *signalbox.Error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.got {
-		r.got, r.result, r.error, r.fault = true, result, rpcError, fault
+	if !r.isSettled {
+		r.isSettled, r.result, r.error, r.fault = true, result, rpcError, fault
 		close(r.settled)
 	}
 }
 
-// answer is what was settled, if anything was.
+// answer is the settled answer, if any.
 func (r *reply) answer() (result, rpcError json.RawMessage, fault *signalbox.Error, got bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.result, r.error, r.fault, r.got
+	return r.result, r.error, r.fault, r.isSettled
 }
 
 type replyKey struct{}
 
-// withReply has the answer to the request that is sent with the context put
-// into r.
+// withReply puts the answer of the request sent with the context into r.
 func withReply(ctx context.Context, r *reply) context.Context {
 	return context.WithValue(ctx, replyKey{}, r)
 }
 
-// tap stands between a transport and the SDK: see the package's description.
-type tap struct {
+// interceptor is between a transport and the SDK: see the package's description.
+type interceptor struct {
 	name string
 	log  *slog.Logger
 	mask *mask
-	bad  func(error) // the server is of no use
+	bad  func(error) // called when the server is unusable
 
-	over    atomic.Bool  // nothing is taken from the server any more
-	garbage atomic.Int32 // messages of no use in a row
+	closed  atomic.Bool  // messages are no longer accepted
+	garbage atomic.Int32 // consecutive malformed messages
 	tokens  atomic.Int64
 
-	mu    sync.Mutex
-	open  map[jsonrpc.ID]*reply
-	asked map[jsonrpc.ID]bool // by the server, and not answered yet
+	mu      sync.Mutex
+	open    map[jsonrpc.ID]*reply
+	pending map[jsonrpc.ID]bool // unanswered requests of the server
 }
 
-func newTap(name string, log *slog.Logger, m *mask, bad func(error)) *tap {
-	return &tap{name: name, log: log, mask: m, bad: bad, open: map[jsonrpc.ID]*reply{}, asked: map[jsonrpc.ID]bool{}}
+func newInterceptor(name string, log *slog.Logger, m *mask, bad func(error)) *interceptor {
+	return &interceptor{name: name, log: log, mask: m, bad: bad, open: map[jsonrpc.ID]*reply{}, pending: map[jsonrpc.ID]bool{}}
 }
 
-// outgoing notes to which request of the SDK the reply in its context belongs.
-func (t *tap) outgoing(ctx context.Context, msg jsonrpc.Message) *reply {
+// outgoing associates a request of the SDK with the reply in its context.
+func (t *interceptor) outgoing(ctx context.Context, msg jsonrpc.Message) *reply {
 	r, _ := ctx.Value(replyKey{}).(*reply)
 	req, ok := msg.(*jsonrpc.Request)
 	if r == nil || !ok || !req.IsCall() {
@@ -146,8 +144,8 @@ func (t *tap) outgoing(ctx context.Context, msg jsonrpc.Message) *reply {
 	return r
 }
 
-// forget lets go of a request that is over, answered or not.
-func (t *tap) forget(r *reply) {
+// forget removes a finished request, answered or not.
+func (t *interceptor) forget(r *reply) {
 	r.mu.Lock()
 	id := r.id
 	r.mu.Unlock()
@@ -158,16 +156,16 @@ func (t *tap) forget(r *reply) {
 	}
 }
 
-func (t *tap) reply(id jsonrpc.ID) *reply {
+func (t *interceptor) reply(id jsonrpc.ID) *reply {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.open[id]
 }
 
-// incoming takes one message of the server, and returns what the SDK is to
-// read instead: nil for nothing. It keeps nothing of data.
-func (t *tap) incoming(data []byte) jsonrpc.Message {
-	if t.over.Load() {
+// incoming handles a message of the server, and returns what the SDK reads instead: nil for
+// nothing. It does not keep data.
+func (t *interceptor) incoming(data []byte) jsonrpc.Message {
+	if t.closed.Load() {
 		return nil
 	}
 	var m message
@@ -194,31 +192,31 @@ func (t *tap) incoming(data []byte) jsonrpc.Message {
 		return nil
 	}
 	t.good()
-	if req, ok := msg.(*jsonrpc.Request); ok && req.IsCall() && !t.asks(req.ID) {
+	if req, ok := msg.(*jsonrpc.Request); ok && req.IsCall() && !t.trackRequest(req.ID) {
 		return nil
 	}
 	return msg
 }
 
-// asks counts a request of the server in. The SDK would keep any number of
-// them in memory; a server that sends so many and reads no answer is of no
-// use. One whose id is taken is dropped: its answer could not be told apart.
-func (t *tap) asks(id jsonrpc.ID) bool {
+// trackRequest counts a request of the server. The SDK would keep any number in memory; a
+// server that sends too many and reads no answer is unusable. A request with a used ID is
+// dropped.
+func (t *interceptor) trackRequest(id jsonrpc.ID) bool {
 	t.mu.Lock()
-	taken, full := t.asked[id], len(t.asked) >= maxAsked
+	taken, full := t.pending[id], len(t.pending) >= maxServerRequests
 	if !taken && !full {
-		t.asked[id] = true
+		t.pending[id] = true
 	}
 	t.mu.Unlock()
 	if !taken && full {
-		t.over.Store(true)
-		t.bad(errAsks)
+		t.closed.Store(true)
+		t.bad(errServerRequests)
 	}
 	return !taken && !full
 }
 
-// tooLarge is told of a message beyond the limit that answers a request.
-func (t *tap) tooLarge(id jsonrpc.ID) jsonrpc.Message {
+// tooLarge fails the request of an oversized answer.
+func (t *interceptor) tooLarge(id jsonrpc.ID) jsonrpc.Message {
 	r := t.reply(id)
 	if r == nil {
 		t.log.Warn("a message is larger than 16 MiB and was skipped", "server", t.name)
@@ -233,9 +231,8 @@ func errTooLarge(server string) *signalbox.Error {
 	return signalbox.Errorf(signalbox.CodeTooLarge, "The answer of the server %q is larger than 16 MiB, which is the limit. Ask for less at a time.", server)
 }
 
-// progress hands a word on to the call it belongs to. It reports whether there
-// is one.
-func (t *tap) progress(params json.RawMessage) bool {
+// progress passes progress to its call. It reports whether there is one.
+func (t *interceptor) progress(params json.RawMessage) bool {
 	var p struct {
 		Token any `json:"progressToken"`
 	}
@@ -254,22 +251,22 @@ func (t *tap) progress(params json.RawMessage) bool {
 	return false
 }
 
-func (t *tap) good() {
+func (t *interceptor) good() {
 	t.garbage.Store(0)
 }
 
-func (t *tap) skip(data []byte) {
+func (t *interceptor) skip(data []byte) {
 	n := t.garbage.Add(1)
 	if n <= loggedGarbage {
 		t.log.Warn("skipped what is no MCP message", "server", t.name, "text", t.mask.hide(string(data[:min(len(data), 200)])))
 	}
 	if n == maxGarbage {
-		t.over.Store(true)
+		t.closed.Store(true)
 		t.bad(errGarbage)
 	}
 }
 
-// idOf reads an id; the zero ID stands for none and for a wrong one.
+// idOf parses an ID; the zero ID stands for none or an invalid one.
 func idOf(raw json.RawMessage) jsonrpc.ID {
 	var v any
 	if len(raw) == 0 || json.Unmarshal(raw, &v) != nil {
@@ -279,7 +276,7 @@ func idOf(raw json.RawMessage) jsonrpc.ID {
 	return id
 }
 
-// stub is an answer without content that every method of ours accepts.
+// stub is an empty answer that every method of ours accepts.
 func stub(id jsonrpc.ID) *jsonrpc.Response {
 	return &jsonrpc.Response{ID: id, Result: json.RawMessage(`{"content":[],"tools":[]}`)}
 }
@@ -291,12 +288,12 @@ func notNull(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// maxSaid is how many lines of a server's stderr are logged in a second.
-const maxSaid = 100
+// maxStderrLines is how many stderr lines of a server are logged per second.
+const maxStderrLines = 100
 
-// budget bounds what is logged of what a server says, over all its processes.
-type budget struct {
-	tell func(left int) // of a second in which lines were left out
+// logBudget limits the logged stderr lines of a server, over all its processes.
+type logBudget struct {
+	reportTimer func(left int) // of a second with dropped lines
 
 	mu   sync.Mutex
 	end  time.Time // of the second
@@ -304,15 +301,15 @@ type budget struct {
 	left int
 }
 
-// take reports whether one line more may be logged now.
-func (b *budget) take() bool {
+// take reports whether one more line may be logged now.
+func (b *logBudget) take() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
 	if b.left == 0 && !now.Before(b.end) {
 		b.end, b.used = now.Add(time.Second), 0
 	}
-	if b.used < maxSaid {
+	if b.used < maxStderrLines {
 		b.used++
 		return true
 	}
@@ -322,11 +319,11 @@ func (b *budget) take() bool {
 	return false
 }
 
-// over ends a second in which lines were left out.
-func (b *budget) over() {
+// over ends a second with dropped lines.
+func (b *logBudget) over() {
 	b.mu.Lock()
 	left := b.left
 	b.left, b.end = 0, time.Time{}
 	b.mu.Unlock()
-	b.tell(left)
+	b.reportTimer(left)
 }

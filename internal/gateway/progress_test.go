@@ -11,28 +11,28 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 )
 
-// told is what a caller heard, with when.
-type told struct {
+// recorder records progress with its time.
+type recorder struct {
 	mu    sync.Mutex
 	begin time.Time
 	words []string
 }
 
-func newTold() *told { return &told{begin: time.Now()} }
+func newRecorder() *recorder { return &recorder{begin: time.Now()} }
 
-func (h *told) hear(p gateway.Progress) {
+func (h *recorder) record(p gateway.Progress) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.words = append(h.words, fmt.Sprintf("%v %d %s", time.Since(h.begin), p.Position, p.Message))
 }
 
-func (h *told) all() []string {
+func (h *recorder) all() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return append([]string(nil), h.words...)
 }
 
-func TestACallerHearsItsPlaceInLine(t *testing.T) {
+func TestProgressReportsQueuePosition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, letGo, _ := holder("s", tool("s__click", "browser"))
 		inner := p.onCall
@@ -47,8 +47,8 @@ func TestACallerHearsItsPlaceInLine(t *testing.T) {
 			b.call(t.Context(), gateway.Call{Tool: "s__click"})
 			synctest.Wait()
 		}
-		h := newTold()
-		last := b.call(t.Context(), gateway.Call{Tool: "s__click", Progress: h.hear})
+		h := newRecorder()
+		last := b.call(t.Context(), gateway.Call{Tool: "s__click", Progress: h.record})
 		time.Sleep(6050 * time.Millisecond)
 		letGo <- struct{}{}
 		time.Sleep(950 * time.Millisecond)
@@ -63,17 +63,15 @@ func TestACallerHearsItsPlaceInLine(t *testing.T) {
 	})
 }
 
-// A call that does not wait hears nothing of a queue.
-func TestNoPlaceWithoutAWait(t *testing.T) {
+func TestNoPositionWithoutWait(t *testing.T) {
 	b := open(t, one("browser"), gateway.Options{}, &scripted{name: "s", tools: []gateway.Tool{tool("s__click", "browser")}})
-	h := newTold()
-	if _, err := b.Call(t.Context(), gateway.Call{Tool: "s__click", Progress: h.hear}); err != nil || len(h.all()) != 0 {
+	h := newRecorder()
+	if _, err := b.Call(t.Context(), gateway.Call{Tool: "s__click", Progress: h.record}); err != nil || len(h.all()) != 0 {
 		t.Errorf("%q %v", h.all(), err)
 	}
 }
 
-// A caller that does not take in what it is told holds up nobody's slot.
-func TestASlowListenerDoesNotHoldASlot(t *testing.T) {
+func TestSlowProgressListenerDoesNotHoldSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, letGo, _ := holder("s", tool("s__click", "browser"))
 		b := open(t, one("browser"), gateway.Options{}, p)
@@ -98,16 +96,15 @@ func TestASlowListenerDoesNotHoldASlot(t *testing.T) {
 	})
 }
 
-// What an upstream says after its answer reaches nobody.
-func TestNoWordAfterTheAnswer(t *testing.T) {
+func TestNoProgressAfterAnswer(t *testing.T) {
 	var late func(gateway.Progress)
 	p := &scripted{name: "s", tools: []gateway.Tool{tool("s__click", "browser")}, onCall: func(_ context.Context, c gateway.Call) (gateway.Result, error) {
 		late = c.Progress
 		return gateway.Result{}, nil
 	}}
 	b := open(t, one("browser"), gateway.Options{}, p)
-	h := newTold()
-	r, err := b.Call(t.Context(), gateway.Call{Tool: "s__click", Progress: h.hear})
+	h := newRecorder()
+	r, err := b.Call(t.Context(), gateway.Call{Tool: "s__click", Progress: h.record})
 	if err != nil || string(r.Content) != "[]" {
 		t.Errorf("an answer without content is %q, %v", r.Content, err)
 	}
