@@ -20,7 +20,7 @@ var keptMutants = []Mutant{
 			"if err == nil && within(d.cfg.ProjectRoots, real) {",
 			"if err == nil && (real != \"\" || within(d.cfg.ProjectRoots, real)) {",
 		}},
-		Package: "internal/agentd", Tests: []string{"TestProjectCannotLeaveItsRoots"},
+		Package: "internal/agentd", Tests: []string{"TestProjectCannotEscapeRoots"},
 	},
 	{
 		Name: "link-outside-of-the-folder", Fault: "work-queue paths",

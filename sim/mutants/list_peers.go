@@ -67,8 +67,8 @@ var peerMutants = []Mutant{
 		Text: "a restarted agent takes the offer that it promised to refuse",
 		File: "internal/agentd/recover.go",
 		Edits: []Edit{{
-			"range past.voids {",
-			"range past.voids[:0] {",
+			"range past.voided {",
+			"range past.voided[:0] {",
 		}},
 		Package: "internal/agentd", Tests: []string{"TestVoid(ClaimIsRefused|OutlivesAKill)"},
 	},

@@ -18,8 +18,8 @@ import (
 	"unicode"
 )
 
-// Found is a coding CLI on this machine.
-type Found struct {
+// DetectedCLI is a coding CLI on this machine.
+type DetectedCLI struct {
 	Kind    string `json:"kind"` // claude, codex or opencode
 	Path    string `json:"path"`
 	Version string `json:"version"` // empty when it would not say
@@ -28,10 +28,10 @@ type Found struct {
 var versionForm = regexp.MustCompile(`[0-9]+\.[0-9]+[0-9A-Za-z.+-]*`)
 
 // OnPath finds the coding CLIs on PATH, without their versions.
-func OnPath() (found []Found) {
+func OnPath() (found []DetectedCLI) {
 	for _, kind := range []string{"claude", "codex", "opencode"} {
 		if path, err := exec.LookPath(kind); err == nil {
-			found = append(found, Found{Kind: kind, Path: path})
+			found = append(found, DetectedCLI{Kind: kind, Path: path})
 		}
 	}
 	return found
@@ -39,7 +39,7 @@ func OnPath() (found []Found) {
 
 // Detect asks each of them for its version besides, for at most 10 s: it starts
 // them.
-func Detect() []Found {
+func Detect() []DetectedCLI {
 	found := OnPath()
 	var wg sync.WaitGroup
 	for i := range found {
@@ -89,9 +89,9 @@ func LoginOf(ctx context.Context, kind, path, home string, environ []string) Log
 	return Login{Text: "its account is not known"}
 }
 
-// say runs a command of a CLI and returns what it prints on both outputs. An
+// runCommand runs a command of a CLI and returns what it prints on both outputs. An
 // exit status of its own is no error.
-func say(ctx context.Context, environ []string, argv ...string) (out, complaint string, status int, err error) {
+func runCommand(ctx context.Context, environ []string, argv ...string) (out, complaint string, status int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, loginTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
@@ -106,7 +106,7 @@ func say(ctx context.Context, environ []string, argv ...string) (out, complaint 
 }
 
 func claudeLogin(ctx context.Context, path string, environ []string) Login {
-	out, _, _, err := say(ctx, environ, path, "auth", "status")
+	out, _, _, err := runCommand(ctx, environ, path, "auth", "status")
 	var s struct {
 		In       *bool  `json:"loggedIn"`
 		Method   string `json:"authMethod"`
@@ -154,7 +154,7 @@ func codexLoginOf(ctx context.Context, path, folder string, environ []string) Lo
 	if env(environ, "CODEX_API_KEY") != "" {
 		return Login{Known: true, In: true, Text: "spends the account of CODEX_API_KEY"}
 	}
-	out, complaint, status, err := say(ctx, environ, path, "login", "status")
+	out, complaint, status, err := runCommand(ctx, environ, path, "login", "status")
 	for line := range strings.Lines(Plain(out + complaint)) {
 		switch line = strings.TrimSpace(line); {
 		case status == 0 && strings.HasPrefix(line, "Logged in"):
@@ -239,7 +239,7 @@ func (c claudeRunner) toolArgs(only []string, gateway bool) []string {
 	var args []string
 	if len(only) > 0 {
 		args = append(args, "--tools="+strings.Join(builtin(only), ","))
-		allowed = narrow(allowed, only)
+		allowed = intersect(allowed, only)
 	}
 	switch {
 	case gateway && len(only) > 0:
@@ -264,8 +264,8 @@ func builtin(tools []string) []string {
 	return names
 }
 
-// narrow is what both lists allow: a name with a pattern is part of the name.
-func narrow(granted, only []string) []string {
+// intersect is what both lists allow: a name with a pattern is part of the name.
+func intersect(granted, only []string) []string {
 	var both []string
 	for _, g := range granted {
 		for _, o := range only {

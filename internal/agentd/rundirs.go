@@ -17,18 +17,18 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
-// place is where a run happens.
-type place struct {
+// runDirs are the folders of a run.
+type runDirs struct {
 	home string // HOME of the program
 	dir  string // its working directory
 }
 
-// place finds the folders of a run. Slot 0 uses the configured ones; every
-// further slot and every isolated run has its own, so that no two runs share
-// a CLI's state. A conversation goes on where it was held.
-func (r *run) place() place {
+// dirs returns the folders of a run. Slot 0 uses the configured ones; every other slot and
+// every isolated run has its own, so that no two runs share a CLI's state. A conversation
+// continues where it was held.
+func (r *run) dirs() runDirs {
 	d, rec := r.d, r.record()
-	p := place{home: d.cfg.Home, dir: d.cfg.WorkDir}
+	p := runDirs{home: d.cfg.Home, dir: d.cfg.WorkDir}
 	own := ""
 	switch {
 	case rec.Isolated:
@@ -37,7 +37,7 @@ func (r *run) place() place {
 		own = filepath.Join(d.cfg.DataDir, "slots", strconv.Itoa(rec.Slot))
 	}
 	if own != "" {
-		p = place{home: filepath.Join(own, "home"), dir: filepath.Join(own, "work")}
+		p = runDirs{home: filepath.Join(own, "home"), dir: filepath.Join(own, "work")}
 	}
 	if !rec.Isolated {
 		if s, ok := d.disk.loadSession(rec.SessionID); ok {
@@ -53,23 +53,23 @@ func (r *run) place() place {
 	return p
 }
 
-// fromWorkDir finds a program that is given from the agent's working directory,
-// such as ./job.sh, also for a run that has a directory of its own.
+// fromWorkDir resolves a program relative to the agent's working directory, such as ./job.sh,
+// also for a run with another directory.
 func (r *run) fromWorkDir(argv []string, dir string) []string {
 	name := argv[0]
 	if filepath.IsAbs(name) || !strings.ContainsRune(name, filepath.Separator) {
 		return argv
 	}
 	if r.job.dir != "" {
-		if _, err := os.Stat(filepath.Join(dir, name)); err == nil { // the project has one of that name
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil { // exists in the project
 			return argv
 		}
 	}
 	return append([]string{filepath.Join(r.d.cfg.WorkDir, name)}, argv[1:]...)
 }
 
-// prepare makes the folders of a place and returns those to lock.
-func (r *run) prepare(p place) ([]string, error) {
+// prepare creates the folders and returns those to lock.
+func (r *run) prepare(p runDirs) ([]string, error) {
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -89,8 +89,8 @@ func (r *run) prepare(p place) ([]string, error) {
 	return locks, nil
 }
 
-// linkLogins lets a CLI with a home of its own use the login of the
-// configured home. Links, not copies: a refreshed login stays one login.
+// linkLogins links the login of the configured home into a run's own home. A link stays valid
+// when the login is refreshed.
 func (r *run) linkLogins(home string) {
 	for _, name := range r.d.runner.LoginFiles() {
 		from, to := filepath.Join(r.d.cfg.Home, name), filepath.Join(home, name)
@@ -98,14 +98,13 @@ func (r *run) linkLogins(home string) {
 			continue
 		}
 		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-			continue // the CLI will say that it is not logged in
+			continue // the CLI reports that it is not logged in
 		}
-		_ = os.Symlink(from, to) // it may be there from the last run
+		_ = os.Symlink(from, to) // may exist from the last run
 	}
 }
 
-// conversation tells how the CLI knows the run's conversation, and whether it
-// exists already.
+// conversation returns the CLI's ID of the run's conversation, and whether it exists.
 func (r *run) conversation(home string) (cli string, resume bool) {
 	rec := r.record()
 	if rec.Isolated {
@@ -120,57 +119,56 @@ func (r *run) conversation(home string) (cli string, resume bool) {
 	return r.d.runner.NewSession(rec.SessionID), false
 }
 
-// secrets are what must not stand in what a run prints, answers or is recorded
-// with: others may read that.
+// secrets are values to redact in output, answers and records, which others may read.
 func (r *run) secrets() []mask.Pattern { return mask.Patterns(nil, r.task.RunToken) }
 
-// readable is what a CLI says, as it may stand in a message: on a terminal too.
-func (r *run) readable(text string) string {
-	return mask.Text(r.secrets(), runner.Plain(clean([]byte(text))))
+// printableText makes a CLI's text safe for messages and terminals.
+func (r *run) printableText(text string) string {
+	return mask.Text(r.secrets(), runner.Plain(validText([]byte(text))))
 }
 
-// hiding is a writer with the secrets taken out of what comes in pieces. What
-// may be the beginning of one is held back until more comes, or the end.
-type hiding struct {
+// redactor is a writer that redacts secrets in a stream. A possible beginning of one is held
+// back until more is written.
+type redactor struct {
 	to   io.Writer
 	mask *mask.Masker
 }
 
-func (r *run) hiding(to io.Writer) *hiding { return &hiding{to: to, mask: mask.New(r.secrets())} }
+func (r *run) newRedactor(to io.Writer) *redactor {
+	return &redactor{to: to, mask: mask.New(r.secrets())}
+}
 
-func (h *hiding) Write(b []byte) (int, error) {
+func (h *redactor) Write(b []byte) (int, error) {
 	if _, err := h.to.Write(h.mask.Feed(b, false)); err != nil {
 		return 0, err
 	}
 	return len(b), nil
 }
 
-// end writes what was held back.
-func (h *hiding) end() { _, _ = h.to.Write(h.mask.End()) } // what a run's output goes to never fails
+// end flushes what was held back.
+func (h *redactor) end() { _, _ = h.to.Write(h.mask.End()) } // what a run's output goes to never fails
 
-// passNames and passPrefixes are the allow-list: what a CLI gets of the
-// daemon's own environment. Everything else stays with the daemon.
-var passNames = []string{
+// allowedVars is the allow-list of the daemon's environment variables for CLIs.
+var allowedVars = []string{
 	"PATH", "HOME", "LANG", "LANGUAGE", "TERM", "TMPDIR", "TZ", "USER", "LOGNAME", "SHELL",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
 	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS",
 }
 
-// passKind adds the variables by which each CLI is logged in and configured.
-var passKind = map[string][]string{
+// kindVars adds the login and configuration variables of each CLI.
+var kindVars = map[string][]string{
 	"claude":   {"ANTHROPIC_", "CLAUDE_", "DISABLE_", "API_TIMEOUT_MS", "MAX_THINKING_TOKENS", "BASH_DEFAULT_TIMEOUT_MS", "BASH_MAX_TIMEOUT_MS"},
 	"codex":    {"OPENAI_", "CODEX_", "AZURE_OPENAI_"},
 	"opencode": {"OPENCODE_", "ANTHROPIC_", "OPENAI_", "OPENROUTER_", "GEMINI_", "GOOGLE_GENERATIVE_AI_", "GROQ_", "MISTRAL_", "DEEPSEEK_", "XAI_"},
 	"llm":      {"OPENAI_", "ANTHROPIC_"},
 }
 
-// keepOut are names with a passed prefix that would tie a run to the session
-// in which the daemon itself was started, or move the CLI's state out of the
-// home that the daemon locks.
-var keepOut = []string{"CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "CODEX_SANDBOX", "OPENCODE_CONFIG_DIR"}
+// excludedVars have an allowed prefix, but would tie a run to the session in which the daemon
+// was started, or move the CLI's state out of the locked home.
+var excludedVars = []string{"CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "CODEX_SANDBOX", "OPENCODE_CONFIG_DIR"}
 
-// self tells a program whose agent it runs in, and where its director is.
-func (d *Daemon) self() []string {
+// selfEnv identifies the agent and its director to a program.
+func (d *Daemon) selfEnv() []string {
 	env := []string{"SIGNALBOX_AGENT=" + d.cfg.Name}
 	if d.cfg.Director != "" {
 		env = append(env, "SIGNALBOX_DIRECTOR="+d.cfg.Director)
@@ -178,10 +176,10 @@ func (d *Daemon) self() []string {
 	return env
 }
 
-// identity lets a run call other agents as this agent, within its execution:
-// with the token that the director made for it. The daemon's own stays with it.
+// identity lets a run call other agents as this agent, with the token that the director made
+// for the run. The daemon's own token is not passed.
 func (r *run) identity() []string {
-	env := r.d.self()
+	env := r.d.selfEnv()
 	if id := r.record().QueueID; id != "" {
 		env = append(env, "SIGNALBOX_QUEUE_ID="+id)
 	}
@@ -194,13 +192,13 @@ func (r *run) identity() []string {
 	return env
 }
 
-// buildEnv makes the environment of a run from the allow-list, the runner's
-// own variables and the task's, which may not be dangerous (checkEnv).
+// buildEnv returns the environment of a run: the allow-list, the runner's variables and the
+// task's, which checkEnv has checked.
 func (d *Daemon) buildEnv(home string, plan []string, task map[string]string) []string {
 	vars := map[string]string{}
 	for _, kv := range d.cfg.Environ {
 		name, value, ok := strings.Cut(kv, "=")
-		if name = proc.VariableName(name); ok && d.passes(name) {
+		if name = proc.VariableName(name); ok && d.isAllowed(name) {
 			vars[name] = value
 		}
 	}
@@ -221,21 +219,21 @@ func (d *Daemon) buildEnv(home string, plan []string, task map[string]string) []
 	return env
 }
 
-func (d *Daemon) passes(name string) bool {
+func (d *Daemon) isAllowed(name string) bool {
 	if slices.Contains(d.cfg.PassEnv, name) {
 		return true
 	}
-	if slices.Contains(keepOut, name) {
+	if slices.Contains(excludedVars, name) {
 		return false
 	}
-	return slices.Contains(passNames, name) || slices.Contains(proc.SystemVariables, name) || strings.HasPrefix(name, "LC_") ||
-		slices.ContainsFunc(passKind[d.cfg.Kind], func(p string) bool { return strings.HasPrefix(name, p) })
+	return slices.Contains(allowedVars, name) || slices.Contains(proc.SystemVariables, name) || strings.HasPrefix(name, "LC_") ||
+		slices.ContainsFunc(kindVars[d.cfg.Kind], func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
 var envForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
-// refusedNames and refusedPrefixes change which code runs, where it is looked
-// for, or whom the agent's own credentials are sent to.
+// refusedNames and refusedPrefixes change which code runs, or to whom the agent's credentials
+// are sent.
 var refusedNames = []string{
 	"PATH", "HOME", "SHELL", "USER", "LOGNAME", "TMPDIR", "IFS", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "PS4", "PROMPT_COMMAND", "CDPATH", "ZDOTDIR",
 	"NODE_OPTIONS", "NODE_PATH", "NODE_EXTRA_CA_CERTS", "NODE_TLS_REJECT_UNAUTHORIZED", "BUN_OPTIONS", "BUN_CONFIG_REGISTRY",
@@ -247,7 +245,7 @@ var refusedNames = []string{
 
 var refusedPrefixes = []string{"LD_", "DYLD_", "BASH_FUNC_", "GIT_", "SIGNALBOX_", "XDG_", "NPM_CONFIG_", "UV_", "PIP_", "GLIBC_", "MALLOC_"}
 
-// checkEnv refuses variables that a task may not set.
+// checkEnv refuses variables that no task may set.
 func checkEnv(env map[string]string) *refusal {
 	if len(env) > 200 {
 		return invalid("env has %d variables: 200 at most", len(env))
@@ -273,9 +271,9 @@ func checkEnv(env map[string]string) *refusal {
 	return nil
 }
 
-// checkEnvBy refuses variables of a task that came by a director from somebody
-// who is no admin there, but for those that the configuration allows. A director
-// that does not say who it was may be one that asks nobody.
+// checkEnvBy refuses variables of tasks from non-admins of a director, except those that the
+// configuration allows. A director that does not name the submitter may have asked for no
+// login.
 func (d *Daemon) checkEnvBy(t *api.AgentTask) *refusal {
 	if t.Director == "" || t.EnvBy == string(signalbox.EnvByAdmin) {
 		return nil
