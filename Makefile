@@ -26,7 +26,7 @@ RACE      = -race -gcflags=modernc.org/...=-race=false
 # own; the contract of all stores but one and random histories, a caller at a
 # time; a crowd of calls, one after the other; answers and bodies of many MB;
 # simulated hours of schedules; hundreds of programs that are ended.
-NORACE    = ^TestSuiteOnEveryStore$$|^TestManyAgentsThatWait$$|^TestHistoriesAre|^TestCompare|^TestContract(Pipelined|Drafted|WithoutMemory|AmongProcessesThatHandOn|OfABackendOfOnesOwn)?$$|^TestFullOfSchedules$$|^TestScheduleLimit$$|^TestA(List|nAnswer)BeyondTheLimit|^TestIncidentHugeResult$$|^TestAttackBombs|^TestEveryInstantIsAccountedFor$$|^TestIncidentClockJumpFiresTwice$$|^TestKillsOfDoubleForkers$$|^TestNothingSurvivesTheEnd$$|^TestANeighbourStartsAgain$$
+NORACE    = ^TestSuiteOnEveryStore$$|^TestManyAgentsThatWait$$|^TestHistoriesAre|^TestCompare|^TestContract(Pipelined|Drafted|WithoutMemory|HandingOver|CustomBackend)?$$|^TestFullOfSchedules$$|^TestScheduleLimit$$|^Test(ToolList|Answer)BeyondLimit|^TestIncidentHugeResult$$|^TestAttackBombs|^TestEveryInstantIsAccountedFor$$|^TestIncidentClockJumpFiresTwice$$|^TestKillsOfDoubleForkers$$|^TestNothingSurvivesTheEnd$$|^TestANeighbourStartsAgain$$
 # Simulated time with many goroutines, which the race detector's runtime does
 # not bear (golang/go#78156); sim has nothing else.
 BUBBLES   = ^TestBubble

@@ -100,7 +100,7 @@ var executionMutants = []Mutant{
 			"} else if queue != signalbox.QueueWork {",
 			"} else if queue != \"backlog\" {",
 		}},
-		Package: "internal/execution/push", Tests: []string{"TestNobodyWaitsBesideAFreeSlot"},
+		Package: "internal/execution/push", Tests: []string{"TestNoTaskWaitsBesideFreeSlot"},
 	},
 	{
 		Name: "backlog-shut-to-chats", Fault: "execution-queue refusals",

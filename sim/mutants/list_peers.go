@@ -20,7 +20,7 @@ var peerMutants = []Mutant{
 			"if earlier(t.State, r.Task.State) {",
 			"if earlier(t.State, t.State) {",
 		}},
-		Package: "internal/execution/pull", Tests: []string{"TestALateWordOfAClaim"},
+		Package: "internal/execution/pull", Tests: []string{"TestLateReportOfClaim"},
 	},
 	{
 		Name: "rescue-after-an-hour", Fault: "peer River rescue",
@@ -40,7 +40,7 @@ var peerMutants = []Mutant{
 			"(t.Ready || a.Partial) {\n\t\tb.Kick(t.Queue)",
 			"(t.Ready || a.Partial) {\n\t\tb.Maintenance.RunNow()",
 		}},
-		Package: "internal/execution/push", Tests: []string{"TestFault02NoDoubleDispatchFromStaleIdleCache", "TestNobodyWaitsBesideAFreeSlot"},
+		Package: "internal/execution/push", Tests: []string{"TestFault02NoDoubleDispatchFromStaleIdleCache", "TestNoTaskWaitsBesideFreeSlot"},
 	},
 	{
 		Name: "due-turn-unnoticed", Fault: "peer River cooldown",
@@ -50,7 +50,7 @@ var peerMutants = []Mutant{
 			"(a.Kind != signalbox.EventSubmit || !t.Ready)",
 			"a.Kind != signalbox.EventSubmit",
 		}},
-		Package: "internal/execution/push", Tests: []string{"TestASubmitMakesAnotherTurnReady"},
+		Package: "internal/execution/push", Tests: []string{"TestSubmitReadiesAnotherSessionTurn"},
 	},
 	{
 		Name: "late-offer-runs", Fault: "peer fence unsent",
@@ -60,7 +60,7 @@ var peerMutants = []Mutant{
 			"unseen > 1 && r.believed(ctx, unseen)",
 			"unseen > 1",
 		}},
-		Package: "internal/execution/push", Tests: []string{"TestIncidentOfferAfterTheTaskWasSentBack"},
+		Package: "internal/execution/push", Tests: []string{"TestIncidentOfferArrivesAfterRequeue"},
 	},
 	{
 		Name: "promise-forgotten", Fault: "peer fence unsent",
@@ -180,7 +180,7 @@ var peerMutants = []Mutant{
 			"timer = time.AfterFunc(grace, func() {",
 			"timer = time.AfterFunc(1_000_000*grace, func() {",
 		}},
-		Package: "internal/execution/local", Tests: []string{"TestCallOrKeepsItsPlace"}, Hangs: true,
+		Package: "internal/execution/local", Tests: []string{"TestCallOrPromoteKeepsPosition"}, Hangs: true,
 	},
 	{
 		Name: "one-too-many-in-a-shared-queue", Fault: "peer gateway shared",

@@ -30,8 +30,8 @@ const long = time.Minute
 // ttl is the slot lease in the tests.
 const ttl = 600 * time.Second
 
-// rig is a director without its HTTP, with agents that pull.
-type rig struct {
+// fixture is a director without its HTTP, with agents that pull.
+type fixture struct {
 	t       *testing.T
 	store   store.Store
 	engine  *engine.Engine
@@ -47,20 +47,20 @@ func noTick(o *pull.Options, _ *engine.Options) { o.Tick = time.Hour }
 // brisk has what is due by time looked at often.
 func brisk(o *pull.Options, _ *engine.Options) { o.Tick = 5 * time.Millisecond }
 
-func newRig(t *testing.T, settings ...setting) *rig {
+func newFixture(t *testing.T, settings ...setting) *fixture {
 	t.Helper()
-	return newRigOver(t, memory.New(memory.Options{ID: "rig"}), settings...)
+	return newFixtureOver(t, memory.New(memory.Options{ID: "rig"}), settings...)
 }
 
-func newRigOver(t *testing.T, s store.Store, settings ...setting) *rig {
+func newFixtureOver(t *testing.T, s store.Store, settings ...setting) *fixture {
 	t.Helper()
-	return newRigLater(t, s, 0, settings...)
+	return newFixtureLater(t, s, 0, settings...)
 }
 
-// newRigLater is one whose clocks are ahead from the beginning.
-func newRigLater(t *testing.T, s store.Store, ahead time.Duration, settings ...setting) *rig {
+// newFixtureLater is one whose clocks are ahead from the beginning.
+func newFixtureLater(t *testing.T, s store.Store, ahead time.Duration, settings ...setting) *fixture {
 	t.Helper()
-	h := &rig{t: t, store: s}
+	h := &fixture{t: t, store: s}
 	h.pass(ahead)
 	sealer, err := seal.New(make([]byte, seal.KeyBytes))
 	h.must(err)
@@ -88,17 +88,17 @@ func (w testWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (h *rig) now() time.Time       { return time.Now().Add(time.Duration(h.skipped.Load())) }
-func (h *rig) pass(d time.Duration) { h.skipped.Add(int64(d)) }
+func (h *fixture) now() time.Time       { return time.Now().Add(time.Duration(h.skipped.Load())) }
+func (h *fixture) pass(d time.Duration) { h.skipped.Add(int64(d)) }
 
-func (h *rig) must(err error) {
+func (h *fixture) must(err error) {
 	h.t.Helper()
 	if err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-func (h *rig) eventually(what string, ok func() bool) {
+func (h *fixture) eventually(what string, ok func() bool) {
 	h.t.Helper()
 	for end := time.Now().Add(long); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
@@ -110,12 +110,12 @@ func (h *rig) eventually(what string, ok func() bool) {
 // puller is an agent as a director sees it: what it has in hand is what the test
 // says.
 type puller struct {
-	h    *rig
+	h    *fixture
 	name string
 	c    api.PullClaim
 }
 
-func (h *rig) agent(name string, slots int) *puller {
+func (h *fixture) agent(name string, slots int) *puller {
 	h.t.Helper()
 	a := &puller{h, name, api.PullClaim{Instance: "instance-of-" + name, Slots: slots}}
 	_, err := h.engine.PutAgent(h.t.Context(), signalbox.Agent{
@@ -148,7 +148,7 @@ func (a *puller) claiming(wait time.Duration) <-chan api.PullAnswer {
 }
 
 // parked waits until so many agents wait for a task.
-func (h *rig) parked(n int) {
+func (h *fixture) parked(n int) {
 	h.t.Helper()
 	h.eventually(fmt.Sprintf("%d wait", n), func() bool { return h.lanes.Parked() == n })
 }
@@ -190,7 +190,7 @@ func (a *puller) completes(t *api.AgentTask, answer string) {
 	a.h.must(err)
 }
 
-func (h *rig) submit(n engine.NewTask) string {
+func (h *fixture) submit(n engine.NewTask) string {
 	h.t.Helper()
 	if n.Prompt == "" {
 		n.Prompt = "p"
@@ -200,14 +200,14 @@ func (h *rig) submit(n engine.NewTask) string {
 	return got.Task.ID
 }
 
-func (h *rig) task(id string) signalbox.Task {
+func (h *fixture) task(id string) signalbox.Task {
 	h.t.Helper()
 	t, err := h.store.Task(h.t.Context(), id)
 	h.must(err)
 	return t
 }
 
-func (h *rig) reaches(id string, s signalbox.State) signalbox.Task {
+func (h *fixture) reaches(id string, s signalbox.State) signalbox.Task {
 	h.t.Helper()
 	h.eventually(id+" is "+string(s), func() bool { return h.task(id).State == s })
 	return h.task(id)

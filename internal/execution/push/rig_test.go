@@ -71,8 +71,8 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// rig is a director without its HTTP: a store, an engine and dispatchers.
-type rig struct {
+// fixture is a director without its HTTP: a store, an engine and dispatchers.
+type fixture struct {
 	t      testing.TB
 	store  store.Store
 	engine *engine.Engine
@@ -84,35 +84,35 @@ type rig struct {
 }
 
 // setting changes how a rig is built.
-type setting func(h *rig, eo *engine.Options)
+type setting func(h *fixture, eo *engine.Options)
 
 // noTick leaves nothing but events to bring tasks and slots together: agents
 // are not asked for their status again and again either.
-func noTick(h *rig, _ *engine.Options) { h.opts.Tick, h.opts.Probe = time.Hour, time.Hour }
+func noTick(h *fixture, _ *engine.Options) { h.opts.Tick, h.opts.Probe = time.Hour, time.Hour }
 
 // fast makes backoffs and the like pass a thousand times as fast.
-func fast(h *rig, _ *engine.Options) { h.clock.scale = 1000 }
+func fast(h *fixture, _ *engine.Options) { h.clock.scale = 1000 }
 
-// impatient gives up on an answer soon.
-func impatient(h *rig, _ *engine.Options) {
+// shortTimeouts gives up on an answer soon.
+func shortTimeouts(h *fixture, _ *engine.Options) {
 	h.opts.DispatchTimeout, h.opts.AskTimeout = 400*time.Millisecond, 400*time.Millisecond // a well-behaved agent answers within it on a busy machine
 }
 
 // freshConnections makes a connection for every request: that an agent refuses
 // one is never hidden by an old one.
-func freshConnections(h *rig, _ *engine.Options) {
+func freshConnections(h *fixture, _ *engine.Options) {
 	h.opts.Transport = &http.Transport{DisableKeepAlives: true}
 }
 
 // on builds the rig over a store.
-func on(s store.Store) setting { return func(h *rig, _ *engine.Options) { h.store = s } }
+func on(s store.Store) setting { return func(h *fixture, _ *engine.Options) { h.store = s } }
 
-func attempts(n int) setting { return func(_ *rig, eo *engine.Options) { eo.MaxAttempts = n } }
+func attempts(n int) setting { return func(_ *fixture, eo *engine.Options) { eo.MaxAttempts = n } }
 
-// newRig builds a rig and checks at its end what must always hold.
-func newRig(t testing.TB, settings ...setting) *rig {
+// newFixture builds a rig and checks at its end what must always hold.
+func newFixture(t testing.TB, settings ...setting) *fixture {
 	t.Helper()
-	h := &rig{t: t, clock: &clock{begun: time.Now(), scale: 1}, log: &lines{}, store: memory.New(memory.Options{ID: "rig"})}
+	h := &fixture{t: t, clock: &clock{begun: time.Now(), scale: 1}, log: &lines{}, store: memory.New(memory.Options{ID: "rig"})}
 	h.opts = push.Options{
 		DispatchTimeout: 10 * time.Second, AskTimeout: 5 * time.Second, PollInterval: 5 * time.Millisecond, FollowWait: 5 * time.Second,
 		Confirm: 5 * time.Millisecond, Probe: 50 * time.Millisecond, Options: execution.Options{Tick: 5 * time.Millisecond},
@@ -144,7 +144,7 @@ func newRig(t testing.TB, settings ...setting) *rig {
 }
 
 // rekey makes an engine that cannot open what was sealed before.
-func (h *rig) rekey() {
+func (h *fixture) rekey() {
 	h.t.Helper()
 	sealer, err := seal.New(bytes.Repeat([]byte{1}, seal.KeyBytes))
 	if err != nil {
@@ -155,7 +155,7 @@ func (h *rig) rekey() {
 }
 
 // start lets a new dispatcher work.
-func (h *rig) start() *rig {
+func (h *fixture) start() *fixture {
 	h.t.Helper()
 	h.d = push.New(h.engine, h.opts)
 	if err := h.d.Start(context.Background()); err != nil {
@@ -164,7 +164,7 @@ func (h *rig) start() *rig {
 	return h
 }
 
-func (h *rig) stop() {
+func (h *fixture) stop() {
 	if h.d != nil {
 		if err := h.d.CheckBooks(); err != nil {
 			h.t.Errorf("books: %v", err)
@@ -175,14 +175,14 @@ func (h *rig) stop() {
 }
 
 // restart ends the dispatcher as a crash does, and starts another one.
-func (h *rig) restart() {
+func (h *fixture) restart() {
 	h.t.Helper()
 	h.stop()
 	h.start()
 }
 
 // agent starts a fake agent and makes it known.
-func (h *rig) agent(o agenttest.Options) *agenttest.Agent {
+func (h *fixture) agent(o agenttest.Options) *agenttest.Agent {
 	h.t.Helper()
 	a := agenttest.New(h.t, o)
 	a.SetClock(h.clock.now)
@@ -190,7 +190,7 @@ func (h *rig) agent(o agenttest.Options) *agenttest.Agent {
 	return a
 }
 
-func (h *rig) put(row signalbox.Agent, token string) {
+func (h *fixture) put(row signalbox.Agent, token string) {
 	h.t.Helper()
 	if _, err := h.engine.PutAgent(context.Background(), row, token); err != nil {
 		h.t.Fatalf("put agent: %v", err)
@@ -198,7 +198,7 @@ func (h *rig) put(row signalbox.Agent, token string) {
 }
 
 // submit stores a task and returns its id.
-func (h *rig) submit(n engine.NewTask) string {
+func (h *fixture) submit(n engine.NewTask) string {
 	h.t.Helper()
 	if n.Prompt == "" {
 		n.Prompt = "do it"
@@ -210,7 +210,7 @@ func (h *rig) submit(n engine.NewTask) string {
 	return r.Task.ID
 }
 
-func (h *rig) task(id string) signalbox.Task {
+func (h *fixture) task(id string) signalbox.Task {
 	h.t.Helper()
 	t, err := h.store.Task(context.Background(), id)
 	if err != nil {
@@ -220,7 +220,7 @@ func (h *rig) task(id string) signalbox.Task {
 }
 
 // until waits until the task is as ok says.
-func (h *rig) until(id, what string, ok func(signalbox.Task) bool) signalbox.Task {
+func (h *fixture) until(id, what string, ok func(signalbox.Task) bool) signalbox.Task {
 	h.t.Helper()
 	t, err := h.engine.Wait(context.Background(), id, 20*time.Second, ok)
 	if err != nil || !ok(t) {
@@ -229,13 +229,13 @@ func (h *rig) until(id, what string, ok func(signalbox.Task) bool) signalbox.Tas
 	return t
 }
 
-func (h *rig) untilState(id string, s signalbox.State) signalbox.Task {
+func (h *fixture) untilState(id string, s signalbox.State) signalbox.Task {
 	h.t.Helper()
 	return h.until(id, string(s), func(t signalbox.Task) bool { return t.State == s })
 }
 
 // ends waits for the end of a task and checks how it was.
-func (h *rig) ends(id string, want signalbox.Reason) signalbox.Task {
+func (h *fixture) ends(id string, want signalbox.Reason) signalbox.Task {
 	h.t.Helper()
 	t := h.until(id, "ended", engine.Ended)
 	if t.Reason != want || t.Message == "" {
@@ -246,7 +246,7 @@ func (h *rig) ends(id string, want signalbox.Reason) signalbox.Task {
 
 // await waits until ok says so. It looks when the journal grew, and now and
 // then for what is not written there.
-func (h *rig) await(what string, ok func() bool) {
+func (h *fixture) await(what string, ok func() bool) {
 	h.t.Helper()
 	signs, stop := h.engine.WatchJournal()
 	defer stop()
@@ -265,7 +265,7 @@ func (h *rig) await(what string, ok func() bool) {
 }
 
 // live is what the dispatcher knows of an agent.
-func (h *rig) live(name string) engine.LiveAgent {
+func (h *fixture) live(name string) engine.LiveAgent {
 	for _, a := range h.engine.LiveAgents() {
 		if a.Name == name {
 			return a
@@ -274,12 +274,12 @@ func (h *rig) live(name string) engine.LiveAgent {
 	return engine.LiveAgent{}
 }
 
-func (h *rig) untilUp(name string) {
+func (h *fixture) untilUp(name string) {
 	h.t.Helper()
 	h.await(name+" is up", func() bool { return h.live(name).Up })
 }
 
-func (h *rig) cancel(id string) signalbox.Task {
+func (h *fixture) cancel(id string) signalbox.Task {
 	h.t.Helper()
 	t, err := h.engine.Cancel(context.Background(), id, "tester")
 	if err != nil {
@@ -288,7 +288,7 @@ func (h *rig) cancel(id string) signalbox.Task {
 	return t
 }
 
-func (h *rig) release(agent string) []string {
+func (h *fixture) release(agent string) []string {
 	h.t.Helper()
 	ids, err := h.engine.ReleaseLane(context.Background(), agent, "tester")
 	if err != nil {
@@ -297,7 +297,7 @@ func (h *rig) release(agent string) []string {
 	return ids
 }
 
-func (h *rig) journal() []signalbox.Entry {
+func (h *fixture) journal() []signalbox.Entry {
 	h.t.Helper()
 	entries, err := h.store.Journal(context.Background(), 0, 1_000_000)
 	if err != nil {
@@ -308,7 +308,7 @@ func (h *rig) journal() []signalbox.Entry {
 
 // checkJournal proves that every task ended at most once, and that nothing
 // happened to it afterwards.
-func (h *rig) checkJournal() {
+func (h *fixture) checkJournal() {
 	h.t.Helper()
 	ended := map[string]signalbox.Entry{}
 	for _, e := range h.journal() {

@@ -15,7 +15,7 @@ func chat() engine.NewTask {
 	return engine.NewTask{Agent: "fake", Mode: signalbox.ModeChat, Overflow: signalbox.OverflowWait, Source: signalbox.SourceUser}
 }
 
-func (h *rig) current(agent string) string {
+func (h *fixture) current(agent string) string {
 	h.t.Helper()
 	id, err := h.engine.CurrentSession(h.t.Context(), agent)
 	if err != nil {
@@ -27,7 +27,7 @@ func (h *rig) current(agent string) string {
 // A chat with an agent that begins conversations under the id it is given goes
 // on with the one that the director chose.
 func TestChatsShareASession(t *testing.T) {
-	h := newRig(t)
+	h := newFixture(t)
 	a := h.agent(Options{Auto: true, Sessions: true})
 	h.start()
 	h.untilUp("fake")
@@ -43,9 +43,9 @@ func TestChatsShareASession(t *testing.T) {
 // Of an agent that names its conversations itself, what it answers is the one
 // to go on with, also when it goes on under another name each time, and also
 // for a chat that was waiting when the first one had none.
-func TestChatsOfAPlainAgentGoOnWithWhatItAnswers(t *testing.T) {
+func TestPlainAgentChatsContinueItsSession(t *testing.T) {
 	for _, renames := range []bool{false, true} {
-		h := newRig(t)
+		h := newFixture(t)
 		a := h.agent(Options{Plain: true, Renames: renames})
 		h.start()
 		h.untilUp("fake")
@@ -79,7 +79,7 @@ func TestChatsOfAPlainAgentGoOnWithWhatItAnswers(t *testing.T) {
 
 // A chat that named no session leaves one alone that someone has archived.
 func TestTakenSessionStaysArchived(t *testing.T) {
-	h := newRig(t)
+	h := newFixture(t)
 	h.agent(Options{Auto: true, Plain: true})
 	h.start()
 	h.untilUp("fake")
@@ -98,15 +98,15 @@ func TestTakenSessionStaysArchived(t *testing.T) {
 	}
 }
 
-func (h *rig) sessionState(id string) signalbox.SessionState {
+func (h *fixture) sessionState(id string) signalbox.SessionState {
 	s, _ := h.store.Session(h.t.Context(), id)
 	return s.State
 }
 
 // When an agent comes up its conversations are compared with those that are
 // stored: after our start, after it was away, after it moved.
-func TestSessionsAreReconciledWhenAnAgentComesUp(t *testing.T) {
-	h := newRig(t)
+func TestSessionsAreReconciledWhenAgentStarts(t *testing.T) {
+	h := newFixture(t)
 	a := h.agent(Options{Auto: true, Sessions: true})
 	h.start()
 	h.untilUp("fake")
@@ -138,7 +138,7 @@ func TestSessionsAreReconciledWhenAnAgentComesUp(t *testing.T) {
 // A list that cannot be had changes nothing, holds up nobody, and is asked for
 // again when the agent comes up next. One question is under way at a time.
 func TestSessionsThatCannotBeListed(t *testing.T) {
-	h := newRig(t, impatient)
+	h := newFixture(t, shortTimeouts)
 	a := h.agent(Options{Auto: true, Sessions: true})
 	h.start()
 	h.untilUp("fake")
@@ -180,8 +180,8 @@ func TestSessionsThatCannotBeListed(t *testing.T) {
 }
 
 // A conversation that began after the agent was asked is not taken for gone.
-func TestSessionThatBeganMeanwhileIsNotGone(t *testing.T) {
-	h := newRig(t)
+func TestNewSessionIsNotRemovedByReconcile(t *testing.T) {
+	h := newFixture(t)
 	a := h.agent(Options{Auto: true, Sessions: true})
 	sign := make(chan struct{})
 	a.Script(Sessions, After(sign, Say(200, api.AgentSessions{Sessions: []api.AgentSession{{SessionID: "by-hand", LastUsed: time.Now()}}})))

@@ -11,44 +11,42 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Nobody waits beside a free slot that they may use (9). A dispatcher has a
-// backstop that looks each second, which hides a sign that was never given: a
-// task has to be taken sooner than that.
+// No task waits beside a free slot it may use (9). The dispatcher's backstop, which runs every
+// second, would hide a lost signal: a task must be taken sooner than that.
 
-// atOnce is how soon: a claim that the store could not make is made again after
-// 200 ms. Where a sign was lost because the store could not be read, the
-// backstop has to do, for so long.
+// promptly: a claim that the store could not make is retried after 200 ms. If a signal was lost
+// because the store could not be read, only the backstop helps, after so long.
 const (
-	atOnce   = 300 * time.Millisecond
-	backstop = exec.DefaultTick + atOnce
+	promptly = 300 * time.Millisecond
+	backstop = exec.DefaultTick + promptly
 )
 
-// excuse lets those who wait wait for the backstop: the store failed just now.
-func (w *world) excuse() { w.excused = time.Now().Add(backstop) }
+// allowBackstop extends the allowed wait to the backstop after a store failure.
+func (w *world) allowBackstop() { w.backstopUntil = time.Now().Add(backstop) }
 
-// rest lets time go on where nobody can, and looks who waits meanwhile.
-func (w *world) rest() {
-	waits := w.beside()
+// advanceIdle advances time while no actor can run, and checks for starvation.
+func (w *world) advanceIdle() {
+	waits := w.waitingBesideFreeSlot()
 	begun := time.Now()
-	w.pass(w.between(time.Millisecond, 2*time.Second))
+	w.advance(w.between(time.Millisecond, 2*time.Second))
 	took := time.Since(begun)
-	before := w.waited
-	w.waited = map[string]time.Duration{}
-	if begun.Before(w.excused) {
+	before := w.starved
+	w.starved = map[string]time.Duration{}
+	if begun.Before(w.backstopUntil) {
 		return
 	}
 	for id, agent := range waits {
-		w.waited[id] = before[id] + took
-		if w.waited[id] >= atOnce {
+		w.starved[id] = before[id] + took
+		if w.starved[id] >= promptly {
 			t, _ := w.task(id)
-			w.fail("task %s waits in %s for %s beside a free slot of agent %s", id, t.Queue, w.waited[id], agent)
+			w.fail("task %s waits in %s for %s beside a free slot of agent %s", id, t.Queue, w.starved[id], agent)
 		}
 	}
 }
 
-// beside lists the tasks that wait though an agent has a slot for them, with
-// that agent. Where several directors are, one hears late of what another did.
-func (w *world) beside() map[string]string {
+// waitingBesideFreeSlot lists the tasks that wait although an agent has a free slot for them,
+// with that agent. With several directors, changes of one are seen late by others.
+func (w *world) waitingBesideFreeSlot() map[string]string {
 	if len(w.directors) > 1 || len(w.alive()) == 0 {
 		return nil
 	}
@@ -71,7 +69,7 @@ func (w *world) beside() map[string]string {
 		paused[p.Queue] = true // until somebody looks whether its time is over, too
 	}
 	waits := map[string]string{}
-	for _, a := range w.directors[0].offered() {
+	for _, a := range w.directors[0].offerable() {
 		for i := range waiting {
 			if t := &waiting[i]; !paused[""] && !paused[t.Queue] && w.couldTake(&a, t, slots, paused) {
 				waits[t.ID] = a.Name
@@ -81,23 +79,22 @@ func (w *world) beside() map[string]string {
 	return waits
 }
 
-// offered lists the agents that can be given a task at once: those that pull,
-// where they ask for one. Under a ceiling over all agents those hear from the
-// backstop alone that a slot is free which was withheld elsewhere.
-func (d *director) offered() []engine.LiveAgent {
+// offerable lists the agents that can get a task at once: pulling ones only while they claim.
+// Under a fleet ceiling, other agents learn only by the backstop that a withheld slot is free.
+func (d *director) offerable() []engine.LiveAgent {
 	list := d.d.Agents()
 	if d.w.book.fleet > 0 {
 		return list
 	}
 	for _, pulls := range d.lanes.Agents() {
-		if slices.ContainsFunc(d.w.agents, func(a *agent) bool { return a.name == pulls.Name && a.parked.Load() > 0 }) {
+		if slices.ContainsFunc(d.w.agents, func(a *agent) bool { return a.name == pulls.Name && a.heldClaims.Load() > 0 }) {
 			list = append(list, pulls)
 		}
 	}
 	return list
 }
 
-// couldTake reports whether an agent has a slot for a task that waits.
+// couldTake reports whether an agent has a slot for a waiting task.
 func (w *world) couldTake(a *engine.LiveAgent, t *signalbox.Task, slots []signalbox.Slot, paused map[string]bool) bool {
 	if !a.Up {
 		return false

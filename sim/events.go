@@ -9,20 +9,20 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// happen lets something happen that no director decides.
-func (w *world) happen() {
+// randomEvent makes something happen that no director decides.
+func (w *world) randomEvent() {
 	for _, d := range w.directors {
-		if d.isDead() && (w.one(3) || (w.town != nil && w.one(2))) {
+		if d.isDead() && (w.oneIn(3) || (w.town != nil && w.oneIn(2))) {
 			w.note("launch", d.name())
-			w.launch(d.n)
+			w.startDirector(d.n)
 			return
 		}
 	}
 	switch n := w.rng.IntN(32); {
 	case n < 11:
-		w.ask(submit{n: w.newTask()})
+		w.submitTask(submit{n: w.newTask()})
 	case n < 13:
-		w.again()
+		w.resubmit()
 	case n < 16:
 		w.onTask("cancel", func(ctx context.Context, d *director, id string) error {
 			_, err := d.engine.Cancel(ctx, id, "tester")
@@ -43,30 +43,30 @@ func (w *world) happen() {
 	case n < 21:
 		w.pause()
 	case n < 22:
-		if w.one(2) {
+		if w.oneIn(2) {
 			w.jump()
 		}
-	case n < 23 && w.one(3):
+	case n < 23 && w.oneIn(3):
 		w.fault("kill")
 		d := w.directors[w.rng.IntN(len(w.directors))]
 		w.note("kill", d.name())
 		w.kill(d)
-	case n < 24 && len(w.directors) > 1 && w.one(2):
-		w.standStill()
+	case n < 24 && len(w.directors) > 1 && w.oneIn(2):
+		w.pauseDirector()
 	case n < 24 && len(w.directors) > 1:
-		w.onDirector("hand over", func(_ context.Context, d *director) { w.handOver(d) })
+		w.onDirector("hand over", func(_ context.Context, d *director) { w.moveAgent(d) })
 	case n < 27:
-		w.trouble(w.agents[w.rng.IntN(len(w.agents))])
-	case n < 29 && len(w.mail) > 0:
+		w.agentFault(w.agents[w.rng.IntN(len(w.agents))])
+	case n < 29 && len(w.delayed) > 0:
 		w.deliver()
 	case n < 30:
-		w.beat(w.agents[w.rng.IntN(len(w.agents))])
+		w.sendHeartbeat(w.agents[w.rng.IntN(len(w.agents))])
 	default:
-		w.pass(w.between(time.Millisecond, 10*time.Second))
+		w.advance(w.between(time.Millisecond, 10*time.Second))
 	}
 }
 
-// newTask is something to do, of any sort.
+// newTask makes a random task.
 func (w *world) newTask() engine.NewTask {
 	n := engine.NewTask{Prompt: fmt.Sprintf("task %d", w.steps)}
 	any := func() string { return w.agents[w.rng.IntN(len(w.agents))].name }
@@ -76,7 +76,7 @@ func (w *world) newTask() engine.NewTask {
 	case 1:
 		n.Kind = "red"
 	case 2, 3:
-		n.Agent, n.Mode, n.NewSession = any(), signalbox.ModeChat, w.one(3)
+		n.Agent, n.Mode, n.NewSession = any(), signalbox.ModeChat, w.oneIn(3)
 	case 4:
 		n.Agent, n.Mode = any(), signalbox.ModeBypass
 	case 5:
@@ -84,22 +84,22 @@ func (w *world) newTask() engine.NewTask {
 	case 6:
 		n.Priority = w.rng.IntN(7) - 3
 	}
-	if n.Mode != signalbox.ModeBypass && w.one(6) {
+	if n.Mode != signalbox.ModeBypass && w.oneIn(6) {
 		n.NotBefore = w.wall().Add(w.between(0, 30*time.Second))
 	}
-	if w.one(5) {
+	if w.oneIn(5) {
 		n.WaitTimeout = w.between(time.Second, 20*time.Second).Truncate(time.Second)
 	}
-	if w.one(3) {
+	if w.oneIn(3) {
 		n.OnLost = signalbox.LostRequeue
 	}
-	if w.one(8) {
+	if w.oneIn(8) {
 		n.TimeoutSeconds = 1 + w.rng.IntN(10)
 	}
-	if w.one(8) {
+	if w.oneIn(8) {
 		n.Prompt += " fails"
 	}
-	if w.one(2) {
+	if w.oneIn(2) {
 		n.IdempotencyKey = fmt.Sprintf("key-%d", w.steps)
 	}
 	return n

@@ -7,23 +7,23 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// clerks is how many verbs of a store can be under way at a time.
-const clerks = 16
+// maxProxies is the maximum number of concurrent store operations.
+const maxProxies = 16
 
-// clerk does for a goroutine within a bubble what can only be done outside. Its
-// channels are made there.
-type clerk struct {
+// proxy executes calls outside of the bubble for a goroutine inside. Its channels are made
+// outside.
+type proxy struct {
 	do   chan func() error
 	done chan error
 }
 
-// Outside lets a history use a store that was opened outside of its bubble, with
-// its own goroutines, files and connections: what a verb of it makes is made
-// outside, too. Time stands still meanwhile. stop ends what it began.
+// Outside wraps a store that was opened outside of the bubble, with its own goroutines, files
+// and connections: its operations run outside, too, while the bubble's time is stopped. stop
+// ends the proxies.
 func Outside(s store.Store) (out store.Store, stop func()) {
-	idle, over := make(chan *clerk, clerks), make(chan struct{})
-	for range clerks {
-		c := &clerk{do: make(chan func() error), done: make(chan error)}
+	idle, over := make(chan *proxy, maxProxies), make(chan struct{})
+	for range maxProxies {
+		c := &proxy{do: make(chan func() error), done: make(chan error)}
 		idle <- c
 		go func() {
 			for {

@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// What happens to clocks, directors and agents.
+// Faults of clocks, directors and agents.
 
 // jump sets the directors' wall clock.
 func (w *world) jump() {
@@ -18,20 +18,19 @@ func (w *world) jump() {
 	w.note("clock", w.skew.String())
 }
 
-// standStill lets a director stand still, or the one that does go on.
-func (w *world) standStill() {
+// pauseDirector pauses a director, or lets a paused one resume.
+func (w *world) pauseDirector() {
 	alive := w.alive()
 	switch {
-	case w.still != nil:
-		w.goOn()
+	case w.paused != nil:
+		w.resumeDirector()
 	case len(alive) > 1:
 		w.stop(alive[w.rng.IntN(len(alive))], &signalbox.Task{})
 	}
 }
 
-// stop stops the process of a director, as SIGSTOP does, for so long that the
-// other one takes its agents. When it goes on, it finds its lease over. It was
-// about to say something of that task.
+// stop stops a director's process, as SIGSTOP does, until another has its agents and its lease
+// has expired. It was about to act on that task.
 func (w *world) stop(d *director, about *signalbox.Task) {
 	var other *director
 	for _, o := range w.alive() {
@@ -39,12 +38,12 @@ func (w *world) stop(d *director, about *signalbox.Task) {
 			other = o
 		}
 	}
-	if other == nil || w.still != nil || w.handing.Load() {
+	if other == nil || w.paused != nil || w.moveRate.Load() {
 		return
 	}
 	w.fault("director stands still")
 	w.note(d.name(), "stands still")
-	w.still, w.about, w.until = d, about.ID, w.now().Add(w.between(time.Second, 3*ttl))
+	w.paused, w.pausedTask, w.pausedUntil = d, about.ID, w.now().Add(w.between(time.Second, 3*ttl))
 	w.scheduler.freeze(d.name() + " ")
 	var gained []string
 	for _, a := range w.agents {
@@ -53,7 +52,7 @@ func (w *world) stop(d *director, about *signalbox.Task) {
 			other.take(a.name, true)
 			w.holder[a.name] = other.n
 			gained = append(gained, a.name)
-			if w.one(4) || (a.name == about.Agent && !w.one(3)) { // what it had goes out once more, under a new fence
+			if w.oneIn(4) || (a.name == about.Agent && !w.oneIn(3)) { // its task is offered again, with a new fence
 				w.note("agent", a.name, "restarts and has forgotten")
 				a.restart(false)
 			}
@@ -65,29 +64,27 @@ func (w *world) stop(d *director, about *signalbox.Task) {
 	}()
 }
 
-// givenAgain has the director that stands still go on soon, now that the task which it
-// had in hand has been given out once more.
-func (w *world) givenAgain(id string) {
-	if w.still != nil && id == w.about {
-		w.until = w.now().Add(w.between(0, time.Second))
+// resumeAfterReoffer resumes the paused director soon, now that its task was claimed again.
+func (w *world) resumeAfterReoffer(id string) {
+	if w.paused != nil && id == w.pausedTask {
+		w.pausedUntil = w.now().Add(w.between(0, time.Second))
 	}
 }
 
-// goOnInTime is goOn once it has stood still for long enough.
-func (w *world) goOnInTime() {
-	if w.still != nil && w.now().After(w.until) {
-		w.goOn()
+// resumeIfDue resumes the director once it was paused for long enough.
+func (w *world) resumeIfDue() {
+	if w.paused != nil && w.now().After(w.pausedUntil) {
+		w.resumeDirector()
 	}
 }
 
-// goOn lets the process go on that stood still. It learns soon that others have
-// its agents.
-func (w *world) goOn() {
-	d := w.still
+// resumeDirector resumes the paused process. It learns soon that others have its agents.
+func (w *world) resumeDirector() {
+	d := w.paused
 	if d == nil {
 		return
 	}
-	w.still = nil
+	w.paused = nil
 	w.note(d.name(), "goes on")
 	w.scheduler.freeze("")
 	go func() {
@@ -98,20 +95,20 @@ func (w *world) goOn() {
 				lost = append(lost, a.name)
 			}
 		}
-		w.scheduler.hand()
+		w.scheduler.publish()
 		d.d.Lost(lost)
 	}()
 }
 
-// trouble happens to an agent.
-func (w *world) trouble(a *agent) {
+// agentFault makes an agent fail.
+func (w *world) agentFault(a *agent) {
 	what := ""
 	switch n := w.rng.IntN(8); {
-	case a.silent && w.now().Before(a.hung.Add(2*ttl)) && !w.one(4):
+	case a.silent && w.now().Before(a.hung.Add(2*ttl)) && !w.oneIn(4):
 		return // not yet: its leases run out
-	case a.down || a.silent || a.liar:
+	case a.down || a.silent || a.claimsIdle:
 		what = "recovers"
-		a.down, a.silent, a.liar = false, false, false
+		a.down, a.silent, a.claimsIdle = false, false, false
 		a.change()
 	case n < 2:
 		what = "restarts"
@@ -121,24 +118,23 @@ func (w *world) trouble(a *agent) {
 		a.restart(false)
 	case n < 5:
 		what = "is down"
-		a.restart(w.one(2))
+		a.restart(w.oneIn(2))
 		a.down = true
 	case n < 7:
 		what = "hangs"
 		a.hang()
 	default:
 		what = "lies"
-		a.liar, a.told = true, true
+		a.claimsIdle, a.overlapAllowed = true, true
 	}
 	w.fault("agent " + what)
 	w.note("agent", a.name, what)
 }
 
-// hang lets an agent answer nothing, and what it is at take longer than a lease:
-// its directors have to do without its word.
+// hang makes an agent unresponsive, with runs longer than a lease.
 func (a *agent) hang() {
 	a.silent, a.hung = true, a.w.now()
-	if a.plain || a.w.one(2) {
+	if a.plain || a.w.oneIn(2) {
 		for _, e := range a.live() {
 			e.until = a.w.now().Add(a.w.between(ttl, 4*ttl))
 		}
@@ -146,10 +142,10 @@ func (a *agent) hang() {
 	a.change()
 }
 
-// beat is a heartbeat of an agent, or what somebody takes for one.
-func (w *world) beat(a *agent) {
+// sendHeartbeat sends a heartbeat of an agent, or a forged one.
+func (w *world) sendHeartbeat(a *agent) {
 	if a.pulls {
-		w.onDirector("beat "+a.name, a.beats)
+		w.onDirector("beat "+a.name, a.heartbeat)
 		return
 	}
 	if a.down || a.silent || a.plain {
@@ -157,7 +153,7 @@ func (w *world) beat(a *agent) {
 	}
 	s := a.status()
 	b := api.Heartbeat{State: s.State, CurrentTasks: s.CurrentTasks, URL: a.url()}
-	if w.one(5) {
+	if w.oneIn(5) {
 		b.State = "stopping"
 	}
 	w.onDirector("beat "+a.name, func(_ context.Context, d *director) { d.d.Heartbeat(a.name, b) })
