@@ -160,6 +160,6 @@ var askedMutants = []Mutant{
 			{"\"PRAGMA synchronous = FULL\"", "\"PRAGMA synchronous = NORMAL\""},
 			{"\"PRAGMA synchronous\": \"2\"", "\"PRAGMA synchronous\": \"1\""},
 		},
-		Package: "internal/store/sqlite", Tests: []string{"TestLoneVerbCostsOneSyncAndAnEmptyOneNone", "TestFailedSyncIsFatalAndAcknowledgesNothing"},
+		Package: "internal/store/sqlite", Tests: []string{"TestSyncsPerVerb", "TestFailedSyncIsFatalAndAcknowledgesNothing"},
 	},
 }

@@ -100,7 +100,7 @@ var peerMutants = []Mutant{
 			"`DELETE FROM slots WHERE agent = ?1 AND slot = ?2`",
 			"`DELETE FROM slots WHERE agent || '' = ?1 AND slot = ?2`",
 		}},
-		Package: "internal/store/sqlite", Tests: []string{"TestEveryStatementGoesByAnIndex"},
+		Package: "internal/store/sqlite", Tests: []string{"TestEveryStatementUsesAnIndex"},
 	},
 	{
 		Name: "claim-without-a-slot-row", Fault: "peer Hatchet order",
@@ -190,6 +190,6 @@ var peerMutants = []Mutant{
 			"case at == nil && len(t.holders) < t.step.Concurrent ||",
 			"case at == nil && len(t.holders) <= t.step.Concurrent ||",
 		}},
-		Package: "internal/store", Tests: []string{"TestTicketSteps", "TestTicketStepKeepsItsPromises"},
+		Package: "internal/store", Tests: []string{"TestTicketSteps", "TestTicketStepInvariants"},
 	},
 }

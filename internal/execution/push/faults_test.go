@@ -210,7 +210,7 @@ func TestFault06BusyCostsNoAttemptAnd4xxFailsAtOnce(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	a := h.agent(Options{})
-	for range 2 { // of the third in a row the agent is backed off: TestAgentThatTurnsAllAwayIsBackedOff
+	for range 2 { // of the third in a row the agent is backed off: TestRefusingAgentIsBackedOff
 		a.Script(Offer, Busy(nil))
 	}
 	a.Script(Offer, Say(400, api.AgentRefusal{Error: "validation_error", Message: "no"}))

@@ -75,8 +75,8 @@ func Command(arg0 string, look func(string) (string, error)) string {
 // local is an agent of up.
 type local struct {
 	*child.Child
-	found runner.DetectedCLI // CLI; the zero Found: another kind of agent
-	login runner.Login // of the CLI, once it is started
+	found runner.DetectedCLI // CLI; the zero value: another kind of agent
+	login runner.Login       // of the CLI, once it is started
 }
 
 // choose makes an agent for each kind asked for; for nil, the one of the configuration,

@@ -7,13 +7,12 @@ import (
 	"strconv"
 )
 
-// Files of the schemas before this one are carried over as they are opened: in
-// one transaction, so that a process which ends in the middle leaves the file
-// as it was. Directors, what agents said to them, and tickets are left behind:
-// they are of processes that had the file open, and are gone.
+// Files of older schemas are upgraded when they are opened, in one transaction, so that a crash
+// leaves the file unchanged. Directors, agent reports and tickets are dropped: they belong to
+// processes that had the file open, and are gone.
 
-// carryOver brings a file up to date.
-func carryOver(ctx context.Context, c *conn, path string, given []byte, log *slog.Logger) error {
+// upgrade upgrades a file to the current schema.
+func upgrade(ctx context.Context, c *conn, path string, given []byte, log *slog.Logger) error {
 	text, err := c.exec("PRAGMA user_version")
 	if err != nil {
 		return err
@@ -26,7 +25,7 @@ func carryOver(ctx context.Context, c *conn, path string, given []byte, log *slo
 		return checkVersion(path, int64(was), version)
 	}
 	log.Info("the database is carried over to a new schema", "path", path, "from", was, "to", version)
-	if err := c.transaction(func() error { return c.carry(ctx, was, given) }); err != nil {
+	if err := c.transaction(func() error { return c.upgrade(ctx, was, given) }); err != nil {
 		return fmt.Errorf("bring %s from schema %d to %d: %w", path, was, version, err)
 	}
 	// The version must stand in the header, where check reads it.
@@ -34,8 +33,8 @@ func carryOver(ctx context.Context, c *conn, path string, given []byte, log *slo
 	return err
 }
 
-// carry does so within a transaction.
-func (c *conn) carry(ctx context.Context, was int, given []byte) error {
+// upgrade does so within a transaction.
+func (c *conn) upgrade(ctx context.Context, was int, given []byte) error {
 	for n, step := range oldSteps {
 		if n+firstStep > was {
 			if err := c.execAll(step); err != nil {
@@ -43,30 +42,30 @@ func (c *conn) carry(ctx context.Context, was int, given []byte) error {
 			}
 		}
 	}
-	for _, list := range [...][]string{putAway, schema, carried} {
+	for _, list := range [...][]string{renameOldTables, schema, keptTables} {
 		if err := c.execAll(list); err != nil {
 			return err
 		}
 	}
-	if err := c.carryMeta(given); err != nil {
+	if err := c.upgradeMeta(given); err != nil {
 		return err
 	}
 	for _, carry := range [...]func(context.Context) error{
-		c.carryTasks, c.carryRequests, c.carryResults, c.carrySessions, c.carryStales, c.carryFleet, c.carryIdentity,
-		c.carryAudit, c.carrySchedules, c.carryCounts,
+		c.upgradeTasks, c.upgradeRequests, c.upgradeResults, c.upgradeSessions, c.upgradeStales, c.upgradeFleet, c.upgradeIdentity,
+		c.upgradeAudit, c.upgradeSchedules, c.upgradeCounts,
 	} {
 		if err := carry(ctx); err != nil {
 			return err
 		}
 	}
-	if err := c.execAll(dropped); err != nil {
+	if err := c.execAll(droppedTables); err != nil {
 		return err
 	}
 	return c.setVersion()
 }
 
-// carryMeta carries over the counters.
-func (c *conn) carryMeta(given []byte) error {
+// upgradeMeta carries over the counters.
+func (c *conn) upgradeMeta(given []byte) error {
 	q := c.once(`SELECT store_id, seq, place, fence, entry, enqueued_ms, commits FROM old_meta WHERE id = 1`)
 	if !q.next() {
 		if err := q.end(); err != nil {
@@ -89,7 +88,7 @@ func (c *conn) carryMeta(given []byte) error {
 	return err
 }
 
-// every runs a statement and gives each row to f.
+// every runs a statement and calls f with each row.
 func (c *conn) every(ctx context.Context, sql string, f func(q *query) error) error {
 	q := c.once(sql)
 	for q.next() {

@@ -11,42 +11,41 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// board is what would have to be counted in the file otherwise. It is made from
-// the file when that is opened, and changes only after a commit, before those
-// who wait for the commit are answered.
-type board struct {
+// liveTotals are counts and orders that would be expensive to query. They are computed when the
+// file is opened, and updated after a commit, before its callers are answered.
+type liveTotals struct {
 	mu sync.RWMutex
 	totals
 	verbs.Counters
 	inUse                 [store.SlotSorts]int
 	firstEntry, lastEntry int64 // both 0 if the journal is empty
-	cut                   int64 // what stands in the journal up to it has been pruned
+	prunedUpTo            int64 // journal entries up to it have been pruned
 
-	asking sync.Mutex
-	asked  []chan store.Counts // readers that see the next moment already, see snapshot.go
+	readersMu      sync.Mutex
+	waitingReaders []chan store.Counts // readers whose snapshot is one batch ahead, see snapshot.go
 }
 
-// totals are counts over the rows of tasks.
+// totals are counts over the tasks.
 type totals struct {
-	lines  map[string]*line // pending tasks by queue: order key, place; no empty ones
-	ready  map[string]int   // ready tasks by queue; no zeros
-	limits map[string]int   // pending tasks by limit; no zeros
-	flight map[signalbox.State]int
-	turns  map[string][]int64 // Seq of tasks that are ready or in flight, by session; no empty ones
-	oldest line               // pending tasks: created, seq
-	runs   map[string]runs    // by agent
+	lines    map[string]*rankedList // pending tasks by queue: order key, place; no empty ones
+	ready    map[string]int         // ready tasks by queue; no zeros
+	limits   map[string]int         // pending tasks by limit; no zeros
+	inFlight map[signalbox.State]int
+	turns    map[string][]int64 // Seq of tasks that are ready or in flight, by session; no empty ones
+	oldest   rankedList         // pending tasks: created, seq
+	runs     map[string]runs    // by agent
 }
 
 func newTotals() totals {
 	return totals{
-		lines: map[string]*line{}, ready: map[string]int{}, limits: map[string]int{}, flight: map[signalbox.State]int{},
+		lines: map[string]*rankedList{}, ready: map[string]int{}, limits: map[string]int{}, inFlight: map[signalbox.State]int{},
 		turns: map[string][]int64{}, runs: map[string]runs{},
 	}
 }
 
-// row moves a task from where it stood to where it stands; nil is nowhere.
-func (b *totals) row(before, after *signalbox.Task) {
-	b.ran(before, after)
+// move moves a task from its old row to its new one; nil: none.
+func (b *totals) move(before, after *signalbox.Task) {
+	b.countRun(before, after)
 	if before != nil {
 		b.count(before, -1)
 	}
@@ -63,7 +62,7 @@ func (b *totals) count(t *signalbox.Task, n int) {
 	case t.State == signalbox.Pending:
 		b.countPending(t, n)
 	case t.State.InFlight():
-		bump(b.flight, t.State, n)
+		bump(b.inFlight, t.State, n)
 	}
 }
 
@@ -86,11 +85,11 @@ func (b *totals) countPending(t *signalbox.Task, n int) {
 	if t.Ready {
 		bump(b.ready, t.Queue, n)
 	}
-	at, born := spot{t.OrderKey(), t.Place}, spot{t.CreatedAt.UnixMilli(), t.Seq}
+	at, born := position{t.OrderKey(), t.Place}, position{t.CreatedAt.UnixMilli(), t.Seq}
 	l := b.lines[t.Queue]
 	if n > 0 {
 		if l == nil {
-			l = &line{}
+			l = &rankedList{}
 			b.lines[t.Queue] = l
 		}
 		l.add(at)
@@ -106,54 +105,54 @@ func (b *totals) countPending(t *signalbox.Task, n int) {
 	}
 }
 
-// bump adds to a count, which goes when it is zero.
+// bump adds to a count, which is deleted at zero.
 func bump[K comparable](m map[K]int, key K, n int) {
 	if m[key] += n; m[key] == 0 {
 		delete(m, key)
 	}
 }
 
-// apply shows what a commit changed.
-func (b *board) apply(d *verbs.Delta) {
+// apply applies a commit.
+func (b *liveTotals) apply(d *verbs.Delta) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range d.Tasks {
-		b.row(d.Tasks[i].Before, d.Tasks[i].After)
+		b.move(d.Tasks[i].Before, d.Tasks[i].After)
 	}
 	if n := int64(len(d.Entries)); n > 0 {
 		if b.lastEntry = d.To.Entry; b.firstEntry == 0 {
 			b.firstEntry = d.To.Entry - n + 1
 		}
 	}
-	if b.cut = max(b.cut, d.Cut); b.cut >= b.lastEntry {
+	if b.prunedUpTo = max(b.prunedUpTo, d.Cut); b.prunedUpTo >= b.lastEntry {
 		b.firstEntry, b.lastEntry = 0, 0
 	} else {
-		b.firstEntry = max(b.firstEntry, b.cut+1)
+		b.firstEntry = max(b.firstEntry, b.prunedUpTo+1)
 	}
 	b.Counters, b.inUse = d.To, d.InUse
-	b.answer()
+	b.sendCounts()
 }
 
-// replace shows what the file holds after rows were set aside.
-func (b *board) replace(t totals, moment int64) {
+// replace replaces the totals after rows were quarantined.
+func (b *liveTotals) replace(t totals, moment int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.totals, b.Moment = t, moment
-	b.answer()
+	b.sendCounts()
 }
 
-func (b *board) counts() store.Counts {
+func (b *liveTotals) counts() store.Counts {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return b.countsHeld()
 }
 
 // countsHeld counts; the lock is held.
-func (b *board) countsHeld() store.Counts {
+func (b *liveTotals) countsHeld() store.Counts {
 	c := store.Counts{
 		Queues:   make(map[string]int, len(b.lines)),
 		Limits:   maps.Clone(b.limits),
-		InFlight: maps.Clone(b.flight),
+		InFlight: maps.Clone(b.inFlight),
 		Pending:  b.oldest.n,
 	}
 	for queue, l := range b.lines {
@@ -173,7 +172,7 @@ func (b *totals) length(queue string) int {
 	return 0
 }
 
-func (b *board) lengths(queues []string) []int {
+func (b *liveTotals) lengths(queues []string) []int {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	n := make([]int, len(queues))
@@ -183,9 +182,9 @@ func (b *board) lengths(queues []string) []int {
 	return n
 }
 
-// rank returns how many stand before a place in a queue, and whether anybody
-// stands there.
-func (b *board) rank(queue string, at spot) (before int, found bool) {
+// rank returns how many tasks are before a position in a queue, and whether the position is
+// taken.
+func (b *liveTotals) rank(queue string, at position) (before int, found bool) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	if l := b.lines[queue]; l != nil {
@@ -194,7 +193,7 @@ func (b *board) rank(queue string, at spot) (before int, found bool) {
 	return 0, false
 }
 
-func (b *board) journalRange() (oldest, newest int64) {
+func (b *liveTotals) journalRange() (oldest, newest int64) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return b.firstEntry, b.lastEntry

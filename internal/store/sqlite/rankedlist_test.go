@@ -8,13 +8,13 @@ import (
 
 // A line must agree with a plain sorted list, through growth at its end, in
 // the middle and at its beginning, and through shrinking to nothing.
-func TestLineAgreesWithASortedList(t *testing.T) {
+func TestRankedListMatchesSortedSlice(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	var l line
-	var want []spot
-	check := func(s spot) {
+	var l rankedList
+	var want []position
+	check := func(s position) {
 		t.Helper()
-		n, found := slices.BinarySearchFunc(want, s, compareSpots)
+		n, found := slices.BinarySearchFunc(want, s, comparePositions)
 		before, there := l.rank(s)
 		if before != n || there != found || l.n != len(want) {
 			t.Fatalf("of %d: %v stands at %d (%v), want %d (%v)", len(want), s, before, there, n, found)
@@ -22,14 +22,14 @@ func TestLineAgreesWithASortedList(t *testing.T) {
 	}
 	for step := range 60_000 {
 		grow := step < 40_000
-		s := spot{int64(r.IntN(3000)), int64(step)}
+		s := position{int64(r.IntN(3000)), int64(step)}
 		switch {
 		case grow && r.IntN(3) > 0:
 			s.key += int64(step) // mostly at the end
 			fallthrough
 		case grow:
 			l.add(s)
-			n, _ := slices.BinarySearchFunc(want, s, compareSpots)
+			n, _ := slices.BinarySearchFunc(want, s, comparePositions)
 			want = slices.Insert(want, n, s)
 		}
 		if len(want) > 0 && (!grow || r.IntN(3) == 0) {
@@ -50,8 +50,8 @@ func TestLineAgreesWithASortedList(t *testing.T) {
 	for _, s := range want {
 		l.remove(s)
 	}
-	if _, ok := l.first(); ok || l.n != 0 || len(l.parts) != 0 {
-		t.Fatalf("%d are left in %d parts", l.n, len(l.parts))
+	if _, ok := l.first(); ok || l.n != 0 || len(l.chunks) != 0 {
+		t.Fatalf("%d are left in %d parts", l.n, len(l.chunks))
 	}
-	l.remove(spot{1, 1}) // nobody stands there
+	l.remove(position{1, 1}) // nobody stands there
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// docs carries over the rows of a table, each as the docs that f makes of it.
+// docs converts the rows of a table to docs by f.
 func (c *conn) docs(ctx context.Context, sql string, f func(q *query) ([]verbs.Doc, error)) error {
 	return c.every(ctx, sql, func(q *query) error {
 		docs, err := f(q)
@@ -21,7 +21,7 @@ func (c *conn) docs(ctx context.Context, sql string, f func(q *query) ([]verbs.D
 	})
 }
 
-func (c *conn) carrySessions(ctx context.Context) error {
+func (c *conn) upgradeSessions(ctx context.Context) error {
 	const all = `SELECT id, agent, source, owner, title, state, turns, created_ms, last_used_ms, current FROM sessions`
 	return c.docs(ctx, all, func(q *query) ([]verbs.Doc, error) {
 		s := signalbox.Session{
@@ -42,7 +42,7 @@ const (
 	traitProof   = 2
 )
 
-func (c *conn) carryFleet(ctx context.Context) error {
+func (c *conn) upgradeFleet(ctx context.Context) error {
 	const agents = `SELECT name, kind, url, slots, fencing, source, sealed_token, work_dir, version, created_ms FROM agents`
 	err := c.docs(ctx, agents, func(q *query) ([]verbs.Doc, error) {
 		a := signalbox.Agent{
@@ -64,8 +64,8 @@ func (c *conn) carryFleet(ctx context.Context) error {
 	})
 }
 
-// carryIdentity carries over tokens and users, which are packed already.
-func (c *conn) carryIdentity(ctx context.Context) error {
+// upgradeIdentity converts tokens and users, which are packed already.
+func (c *conn) upgradeIdentity(ctx context.Context) error {
 	for table, doc := range map[string]func(id string, packed []byte) verbs.Doc{"tokens": verbs.TokenDoc, "users": verbs.UserDoc} {
 		err := c.docs(ctx, `SELECT id, body FROM `+table, func(q *query) ([]verbs.Doc, error) {
 			return []verbs.Doc{doc(q.textAt(0), q.bytesAt(1))}, nil
@@ -77,7 +77,7 @@ func (c *conn) carryIdentity(ctx context.Context) error {
 	return nil
 }
 
-func (c *conn) carryAudit(ctx context.Context) error {
+func (c *conn) upgradeAudit(ctx context.Context) error {
 	const all = `SELECT seq, at_ms, event_type, action, principal, user_id, agent_name, resource, result, ip_address,
 		user_agent, details, severity, prev, hash FROM audit ORDER BY seq`
 	return c.docs(ctx, all, func(q *query) ([]verbs.Doc, error) {
@@ -89,7 +89,7 @@ func (c *conn) carryAudit(ctx context.Context) error {
 	})
 }
 
-func (c *conn) carrySchedules(ctx context.Context) error {
+func (c *conn) upgradeSchedules(ctx context.Context) error {
 	err := c.docs(ctx, `SELECT id, rev, name, body FROM schedules`, func(q *query) ([]verbs.Doc, error) {
 		s, err := pack.ReadSchedule(q.textAt(0), q.bytesAt(3))
 		s.Rev, s.Name = q.intAt(1), q.textAt(2)
@@ -105,7 +105,7 @@ func (c *conn) carrySchedules(ctx context.Context) error {
 	})
 }
 
-func (c *conn) carryCounts(ctx context.Context) error {
+func (c *conn) upgradeCounts(ctx context.Context) error {
 	const counts = `SELECT (SELECT count(*) FROM schedules), ticket_place, ticket_fence FROM old_meta`
 	err := c.docs(ctx, counts, func(q *query) ([]verbs.Doc, error) {
 		return verbs.CountDocs(q.intAt(0), q.intAt(1), q.intAt(2)), nil

@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// oldTasks reads tasks as they were kept, a column for each value.
+// oldTasks reads tasks with a column for each value.
 const oldTasks = `SELECT seq, id, state, rev, queue, ready, place, session_id, not_before_ms, wait_until_ms,
 	ended_ms, agent, reason, message, agent_url, slot, fence, task_id, dispatched_ms, started_ms, attempts, claims,
 	no_answers, last_error, has_env, cancel_requested, cancelled_by, limit_name, priority, bias_ns, enqueued_ms,
@@ -47,12 +47,12 @@ func stateOf(number int64) (signalbox.State, bool) {
 	return "", false
 }
 
-func (c *conn) carryTasks(ctx context.Context) error {
+func (c *conn) upgradeTasks(ctx context.Context) error {
 	biased := map[string]int64{}
 	err := c.every(ctx, oldTasks, func(q *query) error {
 		t, err := scanOldTask(q)
 		if err != nil {
-			return c.carryAside(q.intAt(0), q.textAt(1), err)
+			return c.upgradeQuarantined(q.intAt(0), q.textAt(1), err)
 		}
 		if t.State == signalbox.Pending && t.Bias != 0 {
 			biased[t.Queue]++
@@ -69,19 +69,18 @@ func (c *conn) carryTasks(ctx context.Context) error {
 	return err
 }
 
-// carryAside carries over a task that cannot be read, as one that is set aside.
-func (c *conn) carryAside(seq int64, id string, why error) error {
+// upgradeQuarantined keeps an unreadable task as quarantined.
+func (c *conn) upgradeQuarantined(seq int64, id string, why error) error {
 	put := c.on(stTaskInsert)
 	put.int(seq).exact(id).int(rowDamaged).exact("").null().int(0).int(0).null().null().null().null().null().null()
 	if err := put.bytes(nil).run(); err != nil {
 		return err
 	}
-	return c.moveAside(seq, id, why.Error())
+	return c.quarantine(seq, id, why.Error())
 }
 
-// carryLarge carries over a value that stands apart; a task of which it cannot
-// be read is set aside.
-func (c *conn) carryLarge(seq int64, wrong error, put func() error) error {
+// upgradeLarge converts a large value; a task with an unreadable one is quarantined.
+func (c *conn) upgradeLarge(seq int64, wrong error, put func() error) error {
 	if wrong == nil {
 		return put()
 	}
@@ -93,24 +92,24 @@ func (c *conn) carryLarge(seq int64, wrong error, put func() error) error {
 	if err := q.end(); err != nil || id == "" {
 		return err
 	}
-	return c.moveAside(seq, id, wrong.Error())
+	return c.quarantine(seq, id, wrong.Error())
 }
 
-func (c *conn) carryRequests(ctx context.Context) error {
+func (c *conn) upgradeRequests(ctx context.Context) error {
 	return c.every(ctx, `SELECT seq, prompt, rest FROM old_requests ORDER BY seq`, func(q *query) error {
 		r, err := pack.ReadRequest(q.textAt(1), q.bytesAt(2), nil)
-		return c.carryLarge(q.intAt(0), err, func() error { return c.putRequest(q.intAt(0), &r) })
+		return c.upgradeLarge(q.intAt(0), err, func() error { return c.putRequest(q.intAt(0), &r) })
 	})
 }
 
-func (c *conn) carryResults(ctx context.Context) error {
+func (c *conn) upgradeResults(ctx context.Context) error {
 	return c.every(ctx, `SELECT seq, output, tail, rest FROM old_results ORDER BY seq`, func(q *query) error {
 		r, err := pack.ReadResult(q.textAt(1), q.textAt(2), q.bytesAt(3))
-		return c.carryLarge(q.intAt(0), err, func() error { return c.putResult(q.intAt(0), &r) })
+		return c.upgradeLarge(q.intAt(0), err, func() error { return c.putResult(q.intAt(0), &r) })
 	})
 }
 
-func (c *conn) carryStales(ctx context.Context) error {
+func (c *conn) upgradeStales(ctx context.Context) error {
 	said, last := []signalbox.Stale(nil), int64(0)
 	put := func() error {
 		if len(said) == 0 {

@@ -17,9 +17,9 @@ import (
 // start is when every case begins.
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// box is a store under test with a clock and the words to speak to it. Its
+// fixture is a store under test with a clock and the words to speak to it. Its
 // methods fail the test where the store errs.
-type box struct {
+type fixture struct {
 	*testing.T
 	store.Store
 	ctx context.Context
@@ -27,10 +27,10 @@ type box struct {
 	n   int // tasks submitted
 }
 
-// newBox checks the invariants and closes the store at the end of the test.
+// newFixture checks the invariants and closes the store at the end of the test.
 // A case that closed its store itself leaves none to check.
-func newBox(t *testing.T, s store.Store) *box {
-	b := &box{T: t, Store: s, ctx: context.Background(), now: start}
+func newFixture(t *testing.T, s store.Store) *fixture {
+	b := &fixture{T: t, Store: s, ctx: context.Background(), now: start}
 	t.Cleanup(func() {
 		if b.Store == nil {
 			return
@@ -46,7 +46,7 @@ func newBox(t *testing.T, s store.Store) *box {
 }
 
 // must fails the test on an error.
-func (b *box) must(err error) {
+func (b *fixture) must(err error) {
 	b.Helper()
 	if err != nil {
 		b.Fatal(err)
@@ -54,7 +54,7 @@ func (b *box) must(err error) {
 }
 
 // refused wants an error with a code.
-func (b *box) refused(err error, code signalbox.Code) {
+func (b *fixture) refused(err error, code signalbox.Code) {
 	b.Helper()
 	if signalbox.CodeOf(err) != code {
 		b.Fatalf("got error %v with code %q, want code %q", err, signalbox.CodeOf(err), code)
@@ -62,7 +62,7 @@ func (b *box) refused(err error, code signalbox.Code) {
 }
 
 // same wants two values to be equal; nil and empty lists are.
-func (b *box) same(what string, got, want any) {
+func (b *fixture) same(what string, got, want any) {
 	b.Helper()
 	if d := diff(want, got); d != "" {
 		b.Fatalf("%s (-want +got):\n%s", what, d)
@@ -79,7 +79,7 @@ func diff(want, got any) string {
 }
 
 // pass moves the clock; back too.
-func (b *box) pass(d time.Duration) { b.now = b.now.Add(d) }
+func (b *fixture) pass(d time.Duration) { b.now = b.now.Add(d) }
 
 // option changes a submission.
 type option func(*store.Submission)
@@ -87,7 +87,7 @@ type option func(*store.Submission)
 func id(n int) string { return fmt.Sprintf("queue-%026d", n) }
 
 // submission makes a plain one for the queue "work".
-func (b *box) submission(options ...option) store.Submission {
+func (b *fixture) submission(options ...option) store.Submission {
 	b.n++
 	s := store.Submission{
 		Task: signalbox.Task{
@@ -106,7 +106,7 @@ func (b *box) submission(options ...option) store.Submission {
 }
 
 // submit stores a task.
-func (b *box) submit(options ...option) signalbox.Task {
+func (b *fixture) submit(options ...option) signalbox.Task {
 	b.Helper()
 	got, err := b.Submit(b.ctx, b.submission(options...))
 	b.must(err)
@@ -114,7 +114,7 @@ func (b *box) submit(options ...option) signalbox.Task {
 }
 
 // submits stores several tasks that are alike.
-func (b *box) submits(n int, options ...option) []signalbox.Task {
+func (b *fixture) submits(n int, options ...option) []signalbox.Task {
 	b.Helper()
 	var list []signalbox.Task
 	for range n {
@@ -151,7 +151,7 @@ func withEnv(sealed string) option {
 
 // offer is the claim of an agent with one slot that serves its own queue and
 // "work".
-func (b *box) offer(agent string) store.ClaimRequest {
+func (b *fixture) offer(agent string) store.ClaimRequest {
 	return store.ClaimRequest{
 		Agent: agent, AgentURL: "http://" + agent, Slots: 1, Queues: []string{signalbox.AgentQueue(agent), signalbox.QueueWork},
 		Expires: b.now.Add(10 * time.Minute), Now: b.now,
@@ -159,19 +159,19 @@ func (b *box) offer(agent string) store.ClaimRequest {
 }
 
 // offerSlots is an offer of an agent with several slots.
-func (b *box) offerSlots(agent string, slots int) store.ClaimRequest {
+func (b *fixture) offerSlots(agent string, slots int) store.ClaimRequest {
 	c := b.offer(agent)
 	c.Slots = slots
 	return c
 }
 
 // claim wants the agent to get a task.
-func (b *box) claim(agent string) signalbox.Task {
+func (b *fixture) claim(agent string) signalbox.Task {
 	b.Helper()
 	return b.claimed(b.offer(agent))
 }
 
-func (b *box) claimed(c store.ClaimRequest) signalbox.Task {
+func (b *fixture) claimed(c store.ClaimRequest) signalbox.Task {
 	b.Helper()
 	got, err := b.Claim(b.ctx, c)
 	b.must(err)
@@ -182,7 +182,7 @@ func (b *box) claimed(c store.ClaimRequest) signalbox.Task {
 }
 
 // noClaim wants the agent to get nothing.
-func (b *box) noClaim(c store.ClaimRequest) {
+func (b *fixture) noClaim(c store.ClaimRequest) {
 	b.Helper()
 	got, err := b.Claim(b.ctx, c)
 	b.must(err)
@@ -192,7 +192,7 @@ func (b *box) noClaim(c store.ClaimRequest) {
 }
 
 // claimID wants the agent to get that task.
-func (b *box) claimID(agent string, want string) signalbox.Task {
+func (b *fixture) claimID(agent string, want string) signalbox.Task {
 	b.Helper()
 	t := b.claim(agent)
 	b.same("claimed task of "+agent, t.ID, want)
@@ -201,7 +201,7 @@ func (b *box) claimID(agent string, want string) signalbox.Task {
 
 // change makes the change of an event, without storing it. The event's fence
 // is the task's unless it says another.
-func (b *box) change(t signalbox.Task, ev signalbox.Event) signalbox.Change {
+func (b *fixture) change(t signalbox.Task, ev signalbox.Event) signalbox.Change {
 	b.Helper()
 	ev.Now = b.now
 	if ev.Fence == 0 {
@@ -213,32 +213,32 @@ func (b *box) change(t signalbox.Task, ev signalbox.Event) signalbox.Change {
 }
 
 // happen stores what an event makes of the task as it is now.
-func (b *box) happen(id string, ev signalbox.Event) signalbox.Task {
+func (b *fixture) happen(id string, ev signalbox.Event) signalbox.Task {
 	b.Helper()
 	t, err := b.Apply(b.ctx, b.change(b.task(id), ev), b.now)
 	b.must(err)
 	return t
 }
 
-func (b *box) accept(id string) signalbox.Task {
+func (b *fixture) accept(id string) signalbox.Task {
 	b.Helper()
 	return b.happen(id, signalbox.Event{Kind: signalbox.EventAccept, TaskID: "task-" + id})
 }
 
-func (b *box) finish(id string) signalbox.Task {
+func (b *fixture) finish(id string) signalbox.Task {
 	b.Helper()
 	return b.happen(id, signalbox.Event{Kind: signalbox.EventFinish, Reason: signalbox.ReasonCompleted})
 }
 
 // run claims the best task for an agent, accepts and finishes it.
-func (b *box) run(agent string) signalbox.Task {
+func (b *fixture) run(agent string) signalbox.Task {
 	b.Helper()
 	t := b.claim(agent)
 	b.accept(t.ID)
 	return b.finish(t.ID)
 }
 
-func (b *box) task(id string) signalbox.Task {
+func (b *fixture) task(id string) signalbox.Task {
 	b.Helper()
 	t, err := b.Task(b.ctx, id)
 	b.must(err)
@@ -246,7 +246,7 @@ func (b *box) task(id string) signalbox.Task {
 }
 
 // ready wants exactly these of the waiting tasks to be ready, in that order.
-func (b *box) ready(want ...string) {
+func (b *fixture) ready(want ...string) {
 	b.Helper()
 	list, err := b.Waiting(b.ctx, "", store.Cursor{}, 1000)
 	b.must(err)
@@ -259,14 +259,14 @@ func (b *box) ready(want ...string) {
 	b.same("ready tasks", got, want)
 }
 
-func (b *box) slots() []signalbox.Slot {
+func (b *fixture) slots() []signalbox.Slot {
 	b.Helper()
 	list, err := b.Slots(b.ctx)
 	b.must(err)
 	return list
 }
 
-func (b *box) journal() []signalbox.Entry {
+func (b *fixture) journal() []signalbox.Entry {
 	b.Helper()
 	list, err := b.Journal(b.ctx, 0, 100_000)
 	b.must(err)

@@ -4,11 +4,11 @@ import "github.com/signalbox-ai/signalbox"
 
 var errNoCounters = signalbox.Errorf(signalbox.CodeStoreCorrupt, "the counters of the database are missing: it is damaged; restore it from a backup")
 
-// firstStep is the version that the first of oldSteps leads to.
+// firstStep is the version after the first of oldSteps.
 const firstStep = 2
 
-// oldSteps led from each version of the schema to the next, as they were
-// released. They end at the last one that had a column for each value.
+// oldSteps are the released steps between old versions, up to the last one with a column for
+// each value.
 var oldSteps = [...][]string{
 	{ // 2: chats, bypass tasks, identity and audit
 		`ALTER TABLE tasks ADD COLUMN parent_id TEXT`,
@@ -51,9 +51,8 @@ var oldSteps = [...][]string{
 	},
 }
 
-// putAway makes room for the tables and indexes of the new schema that have an
-// old name.
-var putAway = []string{
+// renameOldTables renames old tables and indexes whose names the new schema uses.
+var renameOldTables = []string{
 	`DROP INDEX tasks_id`, `DROP INDEX tasks_idempotency`, `DROP INDEX tasks_line`, `DROP INDEX tasks_timed`, `DROP INDEX tasks_bounded`,
 	`DROP INDEX tasks_session`, `DROP INDEX tasks_ended`, `DROP INDEX tasks_parent`,
 	`ALTER TABLE meta RENAME TO old_meta`, `ALTER TABLE tasks RENAME TO old_tasks`, `ALTER TABLE requests RENAME TO old_requests`,
@@ -61,15 +60,15 @@ var putAway = []string{
 	`ALTER TABLE journal RENAME TO old_journal`,
 }
 
-// carried carries over what stays as it is.
-var carried = []string{
+// keptTables copies what is unchanged.
+var keptTables = []string{
 	`INSERT INTO envs SELECT seq, sealed FROM old_envs WHERE sealed IS NOT NULL`,
 	`INSERT INTO slots SELECT agent, slot, task_id, fence, expires_ms, withheld FROM old_slots`,
 	`INSERT INTO journal SELECT last, first, newest_ms, body FROM old_journal`,
 }
 
-// dropped drops the old tables; of environments nothing stays in the file.
-var dropped = []string{
+// droppedTables drops the old tables; no bytes of environments stay in the file.
+var droppedTables = []string{
 	`UPDATE old_envs SET sealed = zeroblob(length(sealed))`,
 	`DROP TABLE old_meta`, `DROP TABLE old_tasks`, `DROP TABLE old_requests`, `DROP TABLE old_results`, `DROP TABLE old_envs`,
 	`DROP TABLE old_slots`, `DROP TABLE old_journal`, `DROP TABLE sessions`, `DROP TABLE agents`, `DROP TABLE pauses`,
