@@ -101,9 +101,9 @@ func work(e *engine.Engine, m *telemetry.Metrics, tools *telemetry.ToolMetrics) 
 // fire has schedules of every state, and firings of every status.
 func fire(m *telemetry.ScheduleMetrics) {
 	m.Watch(calendar{})
-	book := m.Store(fakeStore{})
+	counting := m.Store(fakeStore{})
 	for _, status := range []signalbox.RunStatus{signalbox.RunFiring, signalbox.RunQueued, signalbox.SkippedBusy} {
-		_, _ = book.Put(context.Background(), signalbox.Schedule{}, []signalbox.ScheduleRun{{Status: status}}, signalbox.Entry{}) // freeBook refuses nothing
+		_, _ = counting.Put(context.Background(), signalbox.Schedule{}, []signalbox.ScheduleRun{{Status: status}}, signalbox.Entry{}) // fakeStore refuses nothing
 	}
 }
 

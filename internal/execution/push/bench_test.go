@@ -32,7 +32,7 @@ func openSQLite(t testing.TB) store.Store {
 	return s
 }
 
-// quiet is a rig as it is in production but for the log.
+// quiet is a fixture as it is in production but for the log.
 func quiet(b *testing.B, s store.Store) *fixture {
 	h := newFixture(b, on(s), func(h *fixture, eo *engine.Options) {
 		h.opts.Tick, h.opts.Probe, h.opts.PollInterval = time.Second, 5*time.Second, 5*time.Second

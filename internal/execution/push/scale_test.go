@@ -25,7 +25,7 @@ func (i *idleAgents) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, err
 }
 
-// idlers makes a rig as it is in production, with n agents of that transport.
+// idlers makes a fixture as it is in production, with n agents of that transport.
 func idlers(t *testing.T, n int) (*fixture, *idleAgents) {
 	t.Helper()
 	agents := &idleAgents{}

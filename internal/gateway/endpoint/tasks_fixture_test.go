@@ -196,7 +196,7 @@ func (b *memoryTasks) only(t *testing.T) string {
 	return ""
 }
 
-// newTaskFixture is a rig with an async tool s__job, which does what s__hold does,
+// newTaskFixture is a fixture with an async tool s__job, which does what s__hold does,
 // and one that ends at once, s__quick.
 func newTaskFixture(t *testing.T, o endpoint.Options) (*fixture, *memoryTasks) {
 	t.Helper()

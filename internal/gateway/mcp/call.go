@@ -42,7 +42,7 @@ func (i *instance) call(ctx context.Context, tool string, c gateway.Call) (gatew
 	i.calls.Add(1)
 	defer i.calls.Add(-1)
 	r := newReply()
-	defer i.tap.forget(r)
+	defer i.interceptor.forget(r)
 	params := &sdk.CallToolParams{Meta: forwardedMeta(c.Meta), Name: tool, Arguments: json.RawMessage("{}")}
 	if len(c.Arguments) > 0 {
 		params.Arguments = c.Arguments
@@ -50,7 +50,7 @@ func (i *instance) call(ctx context.Context, tool string, c gateway.Call) (gatew
 	var words chan json.RawMessage
 	if c.Progress != nil {
 		words = make(chan json.RawMessage, progressBuffer)
-		r.token = "p" + strconv.FormatInt(i.tap.tokens.Add(1), 10)
+		r.token = "p" + strconv.FormatInt(i.interceptor.tokens.Add(1), 10)
 		r.progress = func(p json.RawMessage) { pushDroppingOldest(words, p) }
 		params.SetProgressToken(r.token)
 	}

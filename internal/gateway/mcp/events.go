@@ -39,7 +39,7 @@ type events struct {
 
 func newEvents(from io.ReadCloser, t *interceptor, old bool) *events {
 	e := &events{from: from, oldSSE: old, in: bufio.NewReader(from)}
-	e.data = messageReader{tap: t, deliver: e.emit}
+	e.data = messageReader{interceptor: t, deliver: e.emit}
 	return e
 }
 

@@ -36,7 +36,7 @@ func FuzzLines(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		read := func(in io.Reader) (said []string) {
-			g := &messageReader{tap: fuzzTap(&said), deliver: told(&said)}
+			g := &messageReader{interceptor: fuzzTap(&said), deliver: told(&said)}
 			if _, err := io.Copy(struct{ io.Writer }{g}, in); err != nil {
 				t.Fatal(err)
 			}

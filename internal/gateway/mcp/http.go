@@ -31,12 +31,12 @@ const (
 // web is the HTTP client of an instance: it passes answers through the interceptor and adds the
 // configured headers. It connects only to the configured origin.
 type web struct {
-	base    http.RoundTripper
-	tap     *interceptor
-	origin  *url.URL
-	headers map[string]string
-	ctx     context.Context // ends all requests
-	posts   bool            // answers come on another stream: HTTP with SSE
+	base        http.RoundTripper
+	interceptor *interceptor
+	origin      *url.URL
+	headers     map[string]string
+	ctx         context.Context // ends all requests
+	posts       bool            // answers come on another stream: HTTP with SSE
 }
 
 func newWeb(ctx context.Context, addr string, headers map[string]string, prove string, t *interceptor) (*web, error) {
@@ -45,7 +45,7 @@ func newWeb(ctx context.Context, addr string, headers map[string]string, prove s
 		return nil, errors.New("its url cannot be read")
 	}
 	return &web{
-		ctx: ctx, tap: t, origin: origin, headers: headers,
+		ctx: ctx, interceptor: t, origin: origin, headers: headers,
 		base: handshake.ToDirector(&http.Transport{
 			Proxy:                  http.ProxyFromEnvironment,
 			DialContext:            dialer(origin).DialContext,
@@ -92,7 +92,7 @@ func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if msg != nil {
-		defer w.tap.sent(ctx, msg)
+		defer w.interceptor.sent(ctx, msg)
 	}
 	call, _ := msg.(*jsonrpc.Request)
 	slow := w.headerTimeout(req, call, cancel)
@@ -154,7 +154,7 @@ func empty(req *http.Request, status int) *http.Response {
 // request finds the message of an HTTP request and the reply that waits for it.
 func (w *web) request(req *http.Request) (jsonrpc.Message, *reply, error) {
 	if msg, ok := req.Context().Value(sentKey{}).(jsonrpc.Message); ok {
-		return msg, w.tap.outgoing(req.Context(), msg), nil
+		return msg, w.interceptor.outgoing(req.Context(), msg), nil
 	}
 	if req.Method != http.MethodPost || req.Body == nil || req.GetBody == nil {
 		return nil, nil, nil
@@ -179,7 +179,7 @@ func (w *web) request(req *http.Request) (jsonrpc.Message, *reply, error) {
 		return &jsonrpc.Response{ID: idOf(m.ID)}, nil, nil
 	}
 	call := &jsonrpc.Request{ID: idOf(m.ID), Method: m.Method}
-	return call, w.tap.outgoing(req.Context(), call), nil
+	return call, w.interceptor.outgoing(req.Context(), call), nil
 }
 
 // answer replaces the response to a call by one that the SDK accepts: the reply has the
@@ -191,7 +191,7 @@ func (w *web) answer(resp *http.Response, call *jsonrpc.Request, r *reply) *http
 		case w.posts:
 			return w.limitBody(resp)
 		case kind == "text/event-stream":
-			resp.Body = newEvents(resp.Body, w.tap, w.posts)
+			resp.Body = newEvents(resp.Body, w.interceptor, w.posts)
 			return resp
 		case kind == "application/json":
 			return w.readWhole(resp, call, r, maxMessage, w.readError())
@@ -208,10 +208,10 @@ func (w *web) readWhole(resp *http.Response, call *jsonrpc.Request, r *reply, li
 	var msg jsonrpc.Message
 	switch {
 	case int64(len(data)) > limit && limit == maxMessage:
-		fault = errTooLarge(w.tap.name)
+		fault = errTooLarge(w.interceptor.name)
 	case int64(len(data)) > limit:
 	case err != nil:
-		fault = signalbox.Errorf(signalbox.CodeToolLost, "The connection to the server %q was lost while it answered.", w.tap.name)
+		fault = signalbox.Errorf(signalbox.CodeToolLost, "The connection to the server %q was lost while it answered.", w.interceptor.name)
 	default:
 		msg = w.parse(data, call.ID)
 	}
@@ -237,7 +237,7 @@ func (w *web) parse(data []byte, id jsonrpc.ID) jsonrpc.Message {
 	if len(data) == 0 || data[0] != '{' {
 		return nil
 	}
-	msg, ok := w.tap.incoming(data).(*jsonrpc.Response)
+	msg, ok := w.interceptor.incoming(data).(*jsonrpc.Response)
 	if !ok || msg.ID != id {
 		return nil
 	}
@@ -249,7 +249,7 @@ func (w *web) limitBody(resp *http.Response) *http.Response {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
 	case success(resp.StatusCode) && kind == "text/event-stream":
-		resp.Body = newEvents(resp.Body, w.tap, w.posts)
+		resp.Body = newEvents(resp.Body, w.interceptor, w.posts)
 	case success(resp.StatusCode):
 		resp.Body = &limitedBody{ReadCloser: resp.Body, left: maxMessage}
 	default:
@@ -323,7 +323,7 @@ func (w *web) checkRedirect(resp *http.Response) error {
 
 // redirectError is the error of a call answered with a redirect that is not followed.
 func (w *web) redirectError(why error) *signalbox.Error {
-	return signalbox.Errorf(signalbox.CodeToolFailed, "The server %q answered with %s.", w.tap.name, printable(w.tap.mask.hide(why.Error())))
+	return signalbox.Errorf(signalbox.CodeToolFailed, "The server %q answered with %s.", w.interceptor.name, printable(w.interceptor.mask.hide(why.Error())))
 }
 
 func keepsMethod(status int) bool {

@@ -31,10 +31,10 @@ var (
 // instance is one connection to a server, with its program if it has one. It is usable while
 // ctx lives, and gone once end returns.
 type instance struct {
-	p    *Provider
-	ctx  context.Context
-	fail context.CancelCauseFunc // keeps the first cause
-	tap  *interceptor
+	p           *Provider
+	ctx         context.Context
+	fail        context.CancelCauseFunc // keeps the first cause
+	interceptor *interceptor
 
 	session    *sdk.ClientSession
 	child      *child  // of stdio
@@ -56,7 +56,7 @@ type instance struct {
 func (p *Provider) connect(ctx context.Context, legacy bool) (*instance, error) {
 	i := &instance{p: p, probeNow: make(chan struct{}, 1), toolsChanged: make(chan struct{}, 1), ended: make(chan struct{})}
 	i.ctx, i.fail = context.WithCancelCause(ctx)
-	i.tap = newInterceptor(p.server.Name, p.log, p.mask, i.fail)
+	i.interceptor = newInterceptor(p.server.Name, p.log, p.mask, i.fail)
 	slow := time.AfterFunc(p.opts.StartTimeout, func() { i.fail(errSlow) })
 	defer slow.Stop()
 	err := i.negotiate(legacy)
@@ -141,16 +141,16 @@ func (i *instance) open(version string) (*sdk.ClientSession, error) {
 func (i *instance) transport() (t sdk.Transport, old bool, err error) {
 	s := i.p.server
 	if s.Transport == toolconf.Stdio {
-		if i.child, err = startChild(s, i.tap, i.p.stderrBudget); err != nil {
+		if i.child, err = startChild(s, i.interceptor, i.p.stderrBudget); err != nil {
 			return nil, false, err
 		}
 		return fixedTransport{i.child.link}, false, nil
 	}
 	if i.web == nil {
 		// Requests outlive ctx until the session is closed.
-		net, hangUp := context.WithCancel(context.WithoutCancel(i.ctx))
-		i.disconnect = hangUp
-		if i.web, err = newWeb(net, s.URL, s.Headers, i.p.opts.Prove, i.tap); err != nil {
+		net, cancel := context.WithCancel(context.WithoutCancel(i.ctx))
+		i.disconnect = cancel
+		if i.web, err = newWeb(net, s.URL, s.Headers, i.p.opts.Prove, i.interceptor); err != nil {
 			return nil, false, err
 		}
 	}
@@ -164,7 +164,7 @@ func (i *instance) transport() (t sdk.Transport, old bool, err error) {
 		i.web.posts = true
 		return &sdk.SSEClientTransport{Endpoint: s.URL, HTTPClient: i.web.client(), MaxEventSize: -1}, true, nil
 	case toolconf.WebSocket:
-		if i.link, err = dialWebSocket(i.ctx, i.web.ctx, s.URL, i.web.client(), i.tap); err != nil {
+		if i.link, err = dialWebSocket(i.ctx, i.web.ctx, s.URL, i.web.client(), i.interceptor); err != nil {
 			return nil, true, err
 		}
 		return fixedTransport{i.link}, true, nil

@@ -65,11 +65,11 @@ func newReply() *reply {
 
 // sent is called for each message sent. On the cancel of the call that waits for r it closes
 // cancelSent: the SDK sends it asynchronously with that call's context.
-func (t *interceptor) sent(ctx context.Context, msg jsonrpc.Message) {
+func (ic *interceptor) sent(ctx context.Context, msg jsonrpc.Message) {
 	if answer, ok := msg.(*jsonrpc.Response); ok {
-		t.mu.Lock()
-		delete(t.pending, answer.ID)
-		t.mu.Unlock()
+		ic.mu.Lock()
+		delete(ic.pending, answer.ID)
+		ic.mu.Unlock()
 		return
 	}
 	r, _ := ctx.Value(replyKey{}).(*reply)
@@ -129,7 +129,7 @@ func newInterceptor(name string, log *slog.Logger, m *mask, bad func(error)) *in
 }
 
 // outgoing associates a request of the SDK with the reply in its context.
-func (t *interceptor) outgoing(ctx context.Context, msg jsonrpc.Message) *reply {
+func (ic *interceptor) outgoing(ctx context.Context, msg jsonrpc.Message) *reply {
 	r, _ := ctx.Value(replyKey{}).(*reply)
 	req, ok := msg.(*jsonrpc.Request)
 	if r == nil || !ok || !req.IsCall() {
@@ -138,49 +138,49 @@ func (t *interceptor) outgoing(ctx context.Context, msg jsonrpc.Message) *reply 
 	r.mu.Lock()
 	r.id = req.ID
 	r.mu.Unlock()
-	t.mu.Lock()
-	t.open[req.ID] = r
-	t.mu.Unlock()
+	ic.mu.Lock()
+	ic.open[req.ID] = r
+	ic.mu.Unlock()
 	return r
 }
 
 // forget removes a finished request, answered or not.
-func (t *interceptor) forget(r *reply) {
+func (ic *interceptor) forget(r *reply) {
 	r.mu.Lock()
 	id := r.id
 	r.mu.Unlock()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.open[id] == r {
-		delete(t.open, id)
+	ic.mu.Lock()
+	defer ic.mu.Unlock()
+	if ic.open[id] == r {
+		delete(ic.open, id)
 	}
 }
 
-func (t *interceptor) reply(id jsonrpc.ID) *reply {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.open[id]
+func (ic *interceptor) reply(id jsonrpc.ID) *reply {
+	ic.mu.Lock()
+	defer ic.mu.Unlock()
+	return ic.open[id]
 }
 
 // incoming handles a message of the server, and returns what the SDK reads instead: nil for
 // nothing. It does not keep data.
-func (t *interceptor) incoming(data []byte) jsonrpc.Message {
-	if t.closed.Load() {
+func (ic *interceptor) incoming(data []byte) jsonrpc.Message {
+	if ic.closed.Load() {
 		return nil
 	}
 	var m message
 	if err := json.Unmarshal(data, &m); err != nil {
-		t.skip(data)
+		ic.skip(data)
 		return nil
 	}
-	if m.Method != nil && *m.Method == "notifications/progress" && t.progress(m.Params) {
-		t.good()
+	if m.Method != nil && *m.Method == "notifications/progress" && ic.progress(m.Params) {
+		ic.good()
 		return nil
 	}
 	id := idOf(m.ID)
-	r := t.reply(id)
+	r := ic.reply(id)
 	if m.Method == nil && r != nil && id.IsValid() {
-		t.good()
+		ic.good()
 		r.settle(m.Result, notNull(m.Error), nil)
 		if !r.passOn || len(m.Result) == 0 {
 			return stub(id)
@@ -188,11 +188,11 @@ func (t *interceptor) incoming(data []byte) jsonrpc.Message {
 	}
 	msg, err := jsonrpc.DecodeMessage(bytes.Clone(data)) // it keeps parts of what it is given
 	if err != nil {
-		t.skip(data)
+		ic.skip(data)
 		return nil
 	}
-	t.good()
-	if req, ok := msg.(*jsonrpc.Request); ok && req.IsCall() && !t.trackRequest(req.ID) {
+	ic.good()
+	if req, ok := msg.(*jsonrpc.Request); ok && req.IsCall() && !ic.trackRequest(req.ID) {
 		return nil
 	}
 	return msg
@@ -201,29 +201,29 @@ func (t *interceptor) incoming(data []byte) jsonrpc.Message {
 // trackRequest counts a request of the server. The SDK would keep any number in memory; a
 // server that sends too many and reads no answer is unusable. A request with a used ID is
 // dropped.
-func (t *interceptor) trackRequest(id jsonrpc.ID) bool {
-	t.mu.Lock()
-	taken, full := t.pending[id], len(t.pending) >= maxServerRequests
+func (ic *interceptor) trackRequest(id jsonrpc.ID) bool {
+	ic.mu.Lock()
+	taken, full := ic.pending[id], len(ic.pending) >= maxServerRequests
 	if !taken && !full {
-		t.pending[id] = true
+		ic.pending[id] = true
 	}
-	t.mu.Unlock()
+	ic.mu.Unlock()
 	if !taken && full {
-		t.closed.Store(true)
-		t.bad(errServerRequests)
+		ic.closed.Store(true)
+		ic.bad(errServerRequests)
 	}
 	return !taken && !full
 }
 
 // tooLarge fails the request of an oversized answer.
-func (t *interceptor) tooLarge(id jsonrpc.ID) jsonrpc.Message {
-	r := t.reply(id)
+func (ic *interceptor) tooLarge(id jsonrpc.ID) jsonrpc.Message {
+	r := ic.reply(id)
 	if r == nil {
-		t.log.Warn("a message is larger than 16 MiB and was skipped", "server", t.name)
+		ic.log.Warn("a message is larger than 16 MiB and was skipped", "server", ic.name)
 		return nil
 	}
-	t.good()
-	r.settle(nil, nil, errTooLarge(t.name))
+	ic.good()
+	r.settle(nil, nil, errTooLarge(ic.name))
 	return stub(id)
 }
 
@@ -232,7 +232,7 @@ func errTooLarge(server string) *signalbox.Error {
 }
 
 // progress passes progress to its call. It reports whether there is one.
-func (t *interceptor) progress(params json.RawMessage) bool {
+func (ic *interceptor) progress(params json.RawMessage) bool {
 	var p struct {
 		Token any `json:"progressToken"`
 	}
@@ -240,9 +240,9 @@ func (t *interceptor) progress(params json.RawMessage) bool {
 		return false
 	}
 	token, ok := p.Token.(string)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, r := range t.open {
+	ic.mu.Lock()
+	defer ic.mu.Unlock()
+	for _, r := range ic.open {
 		if ok && r.progress != nil && r.token == token {
 			r.progress(params)
 			return true
@@ -251,18 +251,18 @@ func (t *interceptor) progress(params json.RawMessage) bool {
 	return false
 }
 
-func (t *interceptor) good() {
-	t.garbage.Store(0)
+func (ic *interceptor) good() {
+	ic.garbage.Store(0)
 }
 
-func (t *interceptor) skip(data []byte) {
-	n := t.garbage.Add(1)
+func (ic *interceptor) skip(data []byte) {
+	n := ic.garbage.Add(1)
 	if n <= loggedGarbage {
-		t.log.Warn("skipped what is no MCP message", "server", t.name, "text", t.mask.hide(string(data[:min(len(data), 200)])))
+		ic.log.Warn("skipped what is no MCP message", "server", ic.name, "text", ic.mask.hide(string(data[:min(len(data), 200)])))
 	}
 	if n == maxGarbage {
-		t.closed.Store(true)
-		t.bad(errGarbage)
+		ic.closed.Store(true)
+		ic.bad(errGarbage)
 	}
 }
 

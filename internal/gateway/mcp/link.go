@@ -28,10 +28,10 @@ var errLinkClosed = errors.New("the connection is closed")
 // link is an SDK connection for transports of one message after another. Neither an ended call
 // nor a server that does not read blocks others: a goroutine of the transport reads out.
 type link struct {
-	tap  *interceptor
-	in   chan jsonrpc.Message
-	out  chan []byte
-	done chan struct{}
+	interceptor *interceptor
+	in          chan jsonrpc.Message
+	out         chan []byte
+	done        chan struct{}
 
 	once    sync.Once
 	err     error // why done is closed
@@ -42,8 +42,8 @@ type link struct {
 }
 
 // newLink makes a link; onClose is called once when it closes and must be quick.
-func newLink(t *interceptor, hang func()) *link {
-	return &link{tap: t, in: make(chan jsonrpc.Message, linkBuffer), out: make(chan []byte, linkBuffer), done: make(chan struct{}), onClose: hang}
+func newLink(t *interceptor, onClose func()) *link {
+	return &link{interceptor: t, in: make(chan jsonrpc.Message, linkBuffer), out: make(chan []byte, linkBuffer), done: make(chan struct{}), onClose: onClose}
 }
 
 // deliver hands a message to the SDK.
@@ -77,7 +77,7 @@ func (l *link) Write(ctx context.Context, msg jsonrpc.Message) error {
 	if err != nil {
 		return err
 	}
-	l.tap.outgoing(ctx, msg)
+	l.interceptor.outgoing(ctx, msg)
 	l.watchDiscover(msg)
 	select {
 	case <-l.done:
@@ -86,7 +86,7 @@ func (l *link) Write(ctx context.Context, msg jsonrpc.Message) error {
 	}
 	select {
 	case l.out <- data:
-		l.tap.sent(ctx, msg) // what comes later comes behind it
+		l.interceptor.sent(ctx, msg) // what comes later comes behind it
 		return nil
 	case <-l.done:
 		return l.err
@@ -124,7 +124,7 @@ func (l *link) fail(err error) {
 		l.mu.Unlock()
 		l.err = err
 		if !errors.Is(err, io.EOF) { // which is the SDK's way to close it
-			l.tap.bad(err) // before any call can see that it failed
+			l.interceptor.bad(err) // before any call can see that it failed
 		}
 		close(l.done)
 		l.onClose()
@@ -168,7 +168,7 @@ func dialWebSocket(dial, ctx context.Context, addr string, client *http.Client, 
 		}
 		return nil, err
 	}
-	conn.SetReadLimit(-1) // gather keeps no more than it may
+	conn.SetReadLimit(-1) // messageReader enforces the limit
 	ctx, cancel := context.WithCancel(ctx)
 	l := newLink(t, func() {
 		go func() {
@@ -177,7 +177,7 @@ func dialWebSocket(dial, ctx context.Context, addr string, client *http.Client, 
 		}()
 	})
 	go l.writeLoop(func(data []byte) error { return conn.Write(ctx, websocket.MessageText, data) })
-	go func() { l.fail(readWebSocket(ctx, conn, &messageReader{tap: t, deliver: l.deliver})) }()
+	go func() { l.fail(readWebSocket(ctx, conn, &messageReader{interceptor: t, deliver: l.deliver})) }()
 	return l, nil
 }
 
@@ -246,7 +246,7 @@ func statusText(status int) string {
 }
 
 func (w *web) readError() *signalbox.Error {
-	return signalbox.Errorf(signalbox.CodeToolFailed, "The server %q answered with something that is no MCP message.", w.tap.name)
+	return signalbox.Errorf(signalbox.CodeToolFailed, "The server %q answered with something that is no MCP message.", w.interceptor.name)
 }
 
 // statusError is the error of an HTTP status.
@@ -264,5 +264,5 @@ func (w *web) statusError(status int) *signalbox.Error {
 	if success(status) {
 		return w.readError()
 	}
-	return signalbox.Errorf(code, "The server %q answered HTTP %s to the call.%s", w.tap.name, statusText(status), hint)
+	return signalbox.Errorf(code, "The server %q answered HTTP %s to the call.%s", w.interceptor.name, statusText(status), hint)
 }

@@ -50,9 +50,9 @@ func startChild(s toolconf.Server, t *interceptor, said *logBudget) (*child, err
 	if err != nil {
 		return nil, err
 	}
-	c := &child{stdin: ours, stderr: &tail{tap: t, said: said}, ended: make(chan struct{})}
+	c := &child{stdin: ours, stderr: &tail{interceptor: t, said: said}, ended: make(chan struct{})}
 	c.link = newLink(t, func() { c.stdin.Close() })
-	out := &messageReader{tap: t, deliver: c.deliver}
+	out := &messageReader{interceptor: t, deliver: c.deliver}
 	c.proc, err = proc.Start(proc.Spec{
 		Argv: append([]string{s.Command}, s.Args...), Dir: s.Cwd, Env: childEnv(os.Environ(), s.Env),
 		Input: theirs, Stdout: out, Stderr: c.stderr,
@@ -138,12 +138,12 @@ var errEndless = errors.New("it sent a message without an end")
 
 // messageReader collects one message up to the limit.
 type messageReader struct {
-	tap     *interceptor
-	deliver func(jsonrpc.Message)
-	buf     []byte
-	skipped *idScanner // not nil: the message exceeds the limit
-	failed  bool       // its call has been failed
-	skimmed int64
+	interceptor *interceptor
+	deliver     func(jsonrpc.Message)
+	buf         []byte
+	skipped     *idScanner // not nil: the message exceeds the limit
+	failed      bool       // its call has been failed
+	skimmed     int64
 }
 
 // add takes some more of the message.
@@ -161,7 +161,7 @@ func (g *messageReader) add(p []byte) {
 	g.failEarly()
 	g.skimmed += int64(len(p))
 	if g.skimmed > maxSkipped {
-		g.tap.bad(errEndless)
+		g.interceptor.bad(errEndless)
 	}
 }
 
@@ -172,7 +172,7 @@ func (g *messageReader) failEarly() {
 		return
 	}
 	g.failed = true
-	if msg := g.tap.tooLarge(id); msg != nil {
+	if msg := g.interceptor.tooLarge(id); msg != nil {
 		g.deliver(msg)
 	}
 }
@@ -184,7 +184,7 @@ func (g *messageReader) end() {
 			g.take(msg)
 		}
 	} else if !g.failed {
-		g.tap.log.Warn("a message is larger than 16 MiB and was skipped", "server", g.tap.name)
+		g.interceptor.log.Warn("a message is larger than 16 MiB and was skipped", "server", g.interceptor.name)
 	}
 	g.skipped, g.failed, g.skimmed = nil, false, 0
 	g.buf = g.buf[:0]
@@ -197,18 +197,18 @@ func (g *messageReader) end() {
 // send them.
 func (g *messageReader) take(data []byte) {
 	if data[0] != '[' {
-		if msg := g.tap.incoming(data); msg != nil {
+		if msg := g.interceptor.incoming(data); msg != nil {
 			g.deliver(msg)
 		}
 		return
 	}
 	batch, err := elements(data)
 	if err != nil || len(batch) == 0 {
-		g.tap.skip(data)
+		g.interceptor.skip(data)
 		return
 	}
 	for _, one := range batch {
-		if msg := g.tap.incoming(one); msg != nil {
+		if msg := g.interceptor.incoming(one); msg != nil {
 			g.deliver(msg)
 		}
 	}
@@ -311,11 +311,11 @@ const (
 
 // tail logs stderr of a program and keeps its last lines.
 type tail struct {
-	tap  *interceptor
-	said *logBudget
-	mu   sync.Mutex
-	line []byte
-	kept []string
+	interceptor *interceptor
+	said        *logBudget
+	mu          sync.Mutex
+	line        []byte
+	kept        []string
 }
 
 // Write takes what the program writes.
@@ -335,7 +335,7 @@ func (t *tail) Write(p []byte) (int, error) {
 
 // keep ends a line. It is masked as a whole, so that no secret is split.
 func (t *tail) keep() {
-	text := strings.TrimSpace(printable(t.tap.mask.hide(string(t.line))))
+	text := strings.TrimSpace(printable(t.interceptor.mask.hide(string(t.line))))
 	t.line = t.line[:0]
 	if text == "" {
 		return
@@ -343,8 +343,8 @@ func (t *tail) keep() {
 	if len(text) > tailWidth {
 		text = text[:tailWidth] + "…"
 	}
-	if ctx := context.Background(); t.tap.log.Enabled(ctx, slog.LevelDebug) && t.said.take() {
-		t.tap.log.Log(ctx, slog.LevelDebug, "a tool server wrote to stderr", "server", t.tap.name, "text", text)
+	if ctx := context.Background(); t.interceptor.log.Enabled(ctx, slog.LevelDebug) && t.said.take() {
+		t.interceptor.log.Log(ctx, slog.LevelDebug, "a tool server wrote to stderr", "server", t.interceptor.name, "text", text)
 	}
 	t.kept = append(t.kept, text)
 	if len(t.kept) > tailLines {

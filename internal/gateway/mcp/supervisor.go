@@ -219,7 +219,7 @@ func (i *instance) probe() bool {
 	ctx, cancel := context.WithTimeout(i.ctx, i.p.opts.ProbeTimeout)
 	defer cancel()
 	r := newReply()
-	defer i.tap.forget(r)
+	defer i.interceptor.forget(r)
 	asked := withReply(ctx, r)
 	var err error
 	if i.p.server.HealthProbe == "listTools" {
@@ -260,7 +260,7 @@ func (i *instance) sessionLost() bool { return errors.Is(context.Cause(i.ctx), e
 // probeKnown sends a well-known request: denied is a 404, known any other answer.
 func (i *instance) probeKnown(ctx context.Context, ask func(context.Context)) (denied, known bool) {
 	r := newReply()
-	defer i.tap.forget(r)
+	defer i.interceptor.forget(r)
 	ask(withReply(ctx, r))
 	_, _, _, got := r.answer()
 	denied = r.got404.Load()

@@ -70,7 +70,7 @@ type page struct {
 func (i *instance) page(ctx context.Context, params *sdk.ListToolsParams) (page, error) {
 	r := newReply()
 	r.passOn = true
-	defer i.tap.forget(r)
+	defer i.interceptor.forget(r)
 	_, err := i.session.ListTools(withReply(ctx, r), params)
 	result, rpcError, fault, got := r.answer()
 	var p page

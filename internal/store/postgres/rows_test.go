@@ -12,7 +12,7 @@ func TestNoStatementScansARange(t *testing.T) {
 	rows := regexp.MustCompile(`\)\s+BETWEEN\s+\(`)
 	for _, sql := range statements {
 		if rows.MatchString(sql) {
-			t.Errorf("name each column on its own (sameRow): %s", sql)
+			t.Errorf("compare each column separately (seekEqualRow): %s", sql)
 		}
 	}
 }

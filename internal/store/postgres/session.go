@@ -83,7 +83,7 @@ func (s *session) collect(pipeline *pgconn.Pipeline, wanted []stmtID) error {
 		got, err := pipeline.GetResults()
 		switch got := got.(type) {
 		case *pgconn.ResultReader:
-			_, _ = got.Close() // one of the hopes
+			_, _ = got.Close() // an optional setting
 		case *pgconn.StatementDescription:
 			got.Name = name(wanted[done])
 			s.statements[wanted[done]] = got

@@ -47,8 +47,7 @@ func TestTooLargeValueFailsOnlyItsVerb(t *testing.T) {
 	exact(t, s)
 }
 
-// What the board keeps in memory must never part from the file, whatever
-// verbs come together and fail together.
+// The live totals must always equal the file, whichever verbs share a batch and fail.
 func TestLiveTotalsAreExactAfterManyVerbs(t *testing.T) {
 	s := openTest(t, Options{})
 	seed := rand.Uint64()

@@ -62,12 +62,12 @@ func changed(t *testing.T, path, sql string) {
 func TestChangedRowIsQuarantinedAndNeverClaimed(t *testing.T) {
 	for name, sql := range changes {
 		for when, live := range map[string]bool{"while closed": false, "while open": true} {
-			t.Run(name+" "+when, func(t *testing.T) { setAside(t, sql, live) })
+			t.Run(name+" "+when, func(t *testing.T) { quarantined(t, sql, live) })
 		}
 	}
 }
 
-func setAside(t *testing.T, sql string, live bool) {
+func quarantined(t *testing.T, sql string, live bool) {
 	ctx, path, key := context.Background(), filepath.Join(t.TempDir(), "x.db"), keyOfAll(3)
 	open := func() *Store { return openTest(t, Options{Path: path, Key: key}) }
 	first := open()

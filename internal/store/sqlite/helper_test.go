@@ -58,7 +58,7 @@ func apply(s *Store, t signalbox.Task, ev signalbox.Event) (signalbox.Task, erro
 	return s.Apply(context.Background(), c, ev.Now)
 }
 
-// exact wants the board to be what a new open would make of the file.
+// exact checks that the live totals equal those of a new open.
 func exact(t *testing.T, s *Store) {
 	t.Helper()
 	b := s.backend
@@ -66,7 +66,7 @@ func exact(t *testing.T, s *Store) {
 	if _, err := fresh.fill(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	same(t, "board", boardView(&b.totals), boardView(&fresh.totals))
+	same(t, "live totals", boardView(&b.totals), boardView(&fresh.totals))
 }
 
 func same(t *testing.T, what string, got, want any) {

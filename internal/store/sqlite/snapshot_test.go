@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// A reader that sees a commit of which the board does not know yet waits for
-// the board, but not longer than its caller does, and holds up nobody.
+// A reader that sees a commit not yet in the live totals waits for them, but not longer
+// than its caller, and blocks nobody.
 func TestSnapshotEndsWithContext(t *testing.T) {
 	s := openTest(t, Options{})
 	mustSubmit(t, s)
@@ -25,7 +25,7 @@ func TestSnapshotEndsWithContext(t *testing.T) {
 	if _, err := s.Snapshot(ctx, 1); !errors.Is(err, context.DeadlineExceeded) || signalbox.CodeOf(err) != signalbox.CodeStoreFailed {
 		t.Errorf("got %v", err)
 	}
-	mustSubmit(t, s) // the board is right again, and the one who asked is gone
+	mustSubmit(t, s) // the live totals are right again, and the waiting reader is gone
 	shot, err := s.Snapshot(context.Background(), 1)
 	if err != nil || shot.Counts.Pending != 2 || len(shot.Heads["work"]) != 1 {
 		t.Errorf("%+v, %v", shot, err)

@@ -50,11 +50,11 @@ func (c *conn) upgrade(ctx context.Context, was int, given []byte) error {
 	if err := c.upgradeMeta(given); err != nil {
 		return err
 	}
-	for _, carry := range [...]func(context.Context) error{
+	for _, step := range [...]func(context.Context) error{
 		c.upgradeTasks, c.upgradeRequests, c.upgradeResults, c.upgradeSessions, c.upgradeStales, c.upgradeFleet, c.upgradeIdentity,
 		c.upgradeAudit, c.upgradeSchedules, c.upgradeCounts,
 	} {
-		if err := carry(ctx); err != nil {
+		if err := step(ctx); err != nil {
 			return err
 		}
 	}

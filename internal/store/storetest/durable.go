@@ -27,7 +27,7 @@ func RunDurable(t *testing.T, open func(t *testing.T, dir string) store.Store) {
 	count.check(t)
 }
 
-// reopened is a box that can be closed and opened again.
+// reopened is a fixture that can be closed and opened again.
 type reopened struct {
 	*fixture
 	open func() store.Store

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 // ttl is the slot lease in the tests.
 const ttl = 600 * time.Second
 
-// clock is the time as a rig knows it. It runs like the real one, the wall
+// clock is the time as a fixture knows it. It runs like the real one, the wall
 // clock scale times as fast, and can be made to jump.
 type clock struct {
 	begun      time.Time
@@ -83,7 +83,7 @@ type fixture struct {
 	eo     engine.Options
 }
 
-// setting changes how a rig is built.
+// setting changes how a fixture is built.
 type setting func(h *fixture, eo *engine.Options)
 
 // noTick leaves nothing but events to bring tasks and slots together: agents
@@ -104,12 +104,12 @@ func freshConnections(h *fixture, _ *engine.Options) {
 	h.opts.Transport = &http.Transport{DisableKeepAlives: true}
 }
 
-// on builds the rig over a store.
+// on builds the fixture over a store.
 func on(s store.Store) setting { return func(h *fixture, _ *engine.Options) { h.store = s } }
 
 func attempts(n int) setting { return func(_ *fixture, eo *engine.Options) { eo.MaxAttempts = n } }
 
-// newFixture builds a rig and checks at its end what must always hold.
+// newFixture builds a fixture and checks at its end what must always hold.
 func newFixture(t testing.TB, settings ...setting) *fixture {
 	t.Helper()
 	h := &fixture{t: t, clock: &clock{begun: time.Now(), scale: 1}, log: &lines{}, store: memory.New(memory.Options{ID: "rig"})}
