@@ -26,14 +26,14 @@ RACE      = -race -gcflags=modernc.org/...=-race=false
 # own; the contract of all stores but one and random histories, a caller at a
 # time; a crowd of calls, one after the other; answers and bodies of many MB;
 # simulated hours of schedules; hundreds of programs that are ended.
-NORACE    = ^TestSuiteOnEveryStore$$|^TestManyAgentsThatWait$$|^TestHistoriesAre|^TestCompare|^TestContract(Pipelined|Drafted|WithoutMemory|AmongProcessesThatHandOn|OfABackendOfOnesOwn)?$$|^TestFullOfSchedules$$|^TestScheduleLimit$$|^TestA(List|nAnswer)BeyondTheLimit|^TestIncidentHugeResult$$|^TestAttackBombs|^TestEveryInstantIsAccountedFor$$|^TestIncidentAClockThatJumpsFiresTwice$$|^TestKillsOfDoubleForkers$$|^TestNothingSurvivesTheEnd$$|^TestANeighbourStartsAgain$$
+NORACE    = ^TestSuiteOnEveryStore$$|^TestManyAgentsThatWait$$|^TestHistoriesAre|^TestCompare|^TestContract(Pipelined|Drafted|WithoutMemory|HandingOver|CustomBackend)?$$|^TestFullOfSchedules$$|^TestScheduleLimit$$|^Test(ToolList|Answer)BeyondLimit|^TestIncidentHugeResult$$|^TestAttackBombs|^TestEveryInstantIsAccountedFor$$|^TestIncidentClockJumpFiresTwice$$|^TestKillsOfDoubleForkers$$|^TestNothingSurvivesTheEnd$$|^TestANeighbourStartsAgain$$
 # Simulated time with many goroutines, which the race detector's runtime does
 # not bear (golang/go#78156); sim has nothing else.
 BUBBLES   = ^TestBubble
 # What has code of its own for Windows, with its tests, but for what wants SQLite, which
 # would have to be compiled once more for it. make soak has the rest.
 WINDOWS   = $(addprefix ./internal/,agentd agentd/runner cli command config doctor failpoint filelock gateway/command gateway/mcp llm proc \
-	schedule/alone seal serve testport testserver)
+	schedule/standalone seal serve testport testserver)
 # What make check-fast tests: rules and readers, in memory.
 FAST      = . ./api ./client ./steplimit ./toolqueue $(addprefix ./internal/,agentaddr cli conffile config cron engine/... execution/local \
 	gateway httpguard identity lifecycle mask peers port schedule seal serve store store/memory store/pack store/verbs strictjson toolconf)

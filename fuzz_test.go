@@ -86,7 +86,7 @@ var readElsewhere = map[string]string{
 	"internal/llm/wire":                 "read by internal/llm FuzzAnswers",
 	"internal/proc":                     "reads the kernel's tables of processes",
 	"internal/dashboard":                "reads its own files",
-	"internal/schedule/alone":           "reads what the SDK has read",
+	"internal/schedule/standalone":      "reads what the SDK has read",
 	"internal/store/storetest":          "tests only",
 	"toolqueue":                         "reads no text",
 	"scripts/release":                   "reads what git and go print",

@@ -11,40 +11,40 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// agent is a simulated agent: all of its state, and what it answers. It has no
-// goroutine. Its runs end by the clock, which it looks at whenever it is asked.
+// agent is a simulated agent with its state and answers. It has no goroutine: runs end by the
+// clock, which is checked at every request.
 type agent struct {
-	w        *world
-	name     string
-	sloppy   bool // never says busy: what is offered runs, whatever else does
-	plain    bool // of the work-queue seed: no queue_id, no fence, no wait, one task at a time
-	deaf     bool // answers a cancel with 202, and takes its time
-	slots    int
-	isolated int
-	sessions bool
-	pulls    bool         // it asks for its tasks: nobody can connect to it
-	parked   atomic.Int32 // its claims that a director has in hand
-	leaving  atomic.Int32 // its words that it stops
-	lives    int
+	w             *world
+	name          string
+	sloppy        bool // never answers busy: every offer runs
+	plain         bool // of the work-queue seed: no queue_id, no fence, no wait, one task at a time
+	cancelsSlowly bool // answers a cancel with 202 and ends later
+	slots         int
+	isolated      int
+	sessions      bool
+	pulls         bool         // claims its tasks: nobody can connect to it
+	heldClaims    atomic.Int32 // claims that a director holds
+	goodbyes      atomic.Int32 // its notifications that it stops
+	incarnation   int
 
-	down   bool      // refuses connections
-	silent bool      // takes requests and answers nothing
-	hung   time.Time // since when, if it does
-	liar   bool      // says that it is idle, whatever it runs
-	// told says that someone freed a slot of it without its word, or that it lied
-	// or forgot: then another task may be offered while it is still at one.
-	told bool
+	down       bool      // refuses connections
+	silent     bool      // accepts requests and does not answer
+	hung       time.Time // since when, if it is hung
+	claimsIdle bool      // reports idle, whatever it runs
+	// a slot was freed without the agent's answer, or the agent lied or lost its memory:
+	// another task may be offered while one runs.
+	overlapAllowed bool
 
 	director string
 	runs     []*execution
-	fences   map[place]int64
+	fences   map[slot]int64
 	talks    map[string]time.Time
 	serial   int
-	changed  chan struct{} // closed with each change that a long poll may wait for
+	changed  chan struct{} // closed at each change that a long poll waits for
 }
 
-// place is a slot; those of isolated runs are apart.
-type place struct {
+// slot identifies a slot; isolated runs have their own.
+type slot struct {
 	isolated bool
 	slot     int
 }
@@ -59,16 +59,16 @@ type execution struct {
 	failure   *api.AgentError
 	ended     time.Time
 	forgotten bool
-	late      bool // of an agent without fences: whoever sent it was told that it never came
-	// Of one that pulls: its end is stored, somebody reports on it.
+	late      bool // of an agent without fences: the sender was told that the offer never arrived
+	// of a pulling agent: its end is stored; a goroutine reports on it
 	reported, followed bool
 }
 
-func (e *execution) live() bool   { return e.state == "working" }
-func (e *execution) place() place { return place{e.Isolated, e.Slot} }
+func (e *execution) live() bool { return e.state == "working" }
+func (e *execution) slot() slot { return slot{e.Isolated, e.Slot} }
 
-// answer is an HTTP answer. A wait says that the agent holds the request for so
-// long, unless something changes.
+// answer is an HTTP answer. A wait means that the agent holds the request for so long, unless
+// something changes.
 type answer struct {
 	status int
 	body   any
@@ -76,34 +76,34 @@ type answer struct {
 	wake   <-chan struct{}
 }
 
-func say(status int, body any) answer { return answer{status: status, body: body} }
+func respondJSON(status int, body any) answer { return answer{status: status, body: body} }
 
 func no(status int, code string) answer {
-	return say(status, api.AgentRefusal{Error: code, Message: strings.ReplaceAll(code, "_", " ")})
+	return respondJSON(status, api.AgentRefusal{Error: code, Message: strings.ReplaceAll(code, "_", " ")})
 }
 
-// request is what came over the network.
+// request is a delivered request.
 type request struct {
 	method, path string
-	wait         time.Duration // what is left of it
+	wait         time.Duration // remaining long poll time
 	after        int
 	task         api.AgentTask
-	late         bool // it comes so late that its sender was told that it never came
+	late         bool // its sender was told that it never arrived
 }
 
 // handle answers a request now.
 func (a *agent) handle(r *request) answer {
-	a.look()
+	a.endDueRuns()
 	parts := strings.Split(strings.Trim(r.path, "/"), "/")
 	switch {
 	case r.path == "/task":
 		return a.offer(r)
 	case r.path == "/status":
-		return say(http.StatusOK, a.status())
+		return respondJSON(http.StatusOK, a.status())
 	case r.path == "/history":
-		return say(http.StatusOK, a.history())
+		return respondJSON(http.StatusOK, a.history())
 	case r.path == "/sessions" && a.sessions:
-		return say(http.StatusOK, a.conversations())
+		return respondJSON(http.StatusOK, a.conversations())
 	case parts[0] != "task" || len(parts) < 2:
 		return no(http.StatusNotFound, "not_found")
 	}
@@ -114,19 +114,19 @@ func (a *agent) handle(r *request) answer {
 	case e == nil:
 		return no(http.StatusNotFound, "not_found")
 	case len(parts) == 2:
-		return a.hold(e, r, say(http.StatusOK, a.state(e)))
+		return a.hold(e, r, respondJSON(http.StatusOK, a.state(e)))
 	case parts[2] == "cancel":
 		return a.cancel(e)
 	case parts[2] == "output" && !a.plain:
 		text := a.output(e)
 		after := min(r.after, len(text))
 		o := api.AgentOutput{Seq: int64(after), Text: text[after:], Next: int64(len(text)), Done: !e.live()}
-		return a.hold(e, r, say(http.StatusOK, o))
+		return a.hold(e, r, respondJSON(http.StatusOK, o))
 	}
 	return no(http.StatusNotFound, "not_found")
 }
 
-// hold makes a request about a run that goes on wait.
+// hold makes a long poll about a running task wait.
 func (a *agent) hold(e *execution, r *request, now answer) answer {
 	if a.plain || !e.live() || r.wait <= 0 {
 		return now
@@ -138,8 +138,8 @@ func (a *agent) hold(e *execution, r *request, now answer) answer {
 	return now
 }
 
-// look ends the runs whose time has come.
-func (a *agent) look() {
+// endDueRuns ends the runs whose time is over.
+func (a *agent) endDueRuns() {
 	for _, e := range a.runs {
 		if e.live() && !a.w.now().Before(e.until) {
 			state, failure := "completed", (*api.AgentError)(nil)
@@ -190,7 +190,7 @@ func (a *agent) limit(isolated bool) int {
 func (a *agent) start(r *request) *execution {
 	t := r.task
 	if len(a.live()) == 0 {
-		a.told = a.liar // nothing is left of what was hidden
+		a.overlapAllowed = a.claimsIdle // nothing is left of what was hidden
 	}
 	a.serial++
 	now := a.w.now()
@@ -206,7 +206,7 @@ func (a *agent) start(r *request) *execution {
 	}
 	a.runs = append(a.runs, e)
 	a.change()
-	a.w.started(a, e)
+	a.w.checkStart(a, e)
 	return e
 }
 
@@ -221,13 +221,13 @@ func (a *agent) accepted(e *execution) api.AgentTaskAccepted {
 func (a *agent) cancel(e *execution) answer {
 	switch {
 	case !e.live():
-		return say(http.StatusConflict, api.AgentRefusal{Error: "already_completed", Message: "it has ended", FinalState: e.state})
-	case a.deaf:
+		return respondJSON(http.StatusConflict, api.AgentRefusal{Error: "already_completed", Message: "it has ended", FinalState: e.state})
+	case a.cancelsSlowly:
 		e.until = minTime(e.until, a.w.now().Add(3*time.Second))
-		return say(http.StatusAccepted, api.AgentCancelled{TaskID: e.taskID, State: "cancelling", Message: "it is being stopped"})
+		return respondJSON(http.StatusAccepted, api.AgentCancelled{TaskID: e.taskID, State: "cancelling", Message: "it is being stopped"})
 	}
 	a.end(e, "cancelled", &api.AgentError{Type: "cancelled", Message: "cancelled while it ran"})
-	return say(http.StatusOK, api.AgentCancelled{TaskID: e.taskID, State: "cancelled", Message: "it was cancelled"})
+	return respondJSON(http.StatusOK, api.AgentCancelled{TaskID: e.taskID, State: "cancelled", Message: "it was cancelled"})
 }
 
 func minTime(a, b time.Time) time.Time {
@@ -237,8 +237,7 @@ func minTime(a, b time.Time) time.Time {
 	return a
 }
 
-// restart is the end of its process and the next one. What ran is interrupted;
-// without memory it knows no task any more.
+// restart restarts the process. Runs are interrupted; without memory it knows no task any more.
 func (a *agent) restart(memory bool) {
 	for _, e := range a.runs {
 		if e.live() {
@@ -246,7 +245,7 @@ func (a *agent) restart(memory bool) {
 		}
 		e.forgotten = e.forgotten || !memory
 	}
-	a.lives++
+	a.incarnation++
 	if !memory {
 		clear(a.talks)
 	}

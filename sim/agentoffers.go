@@ -6,7 +6,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// offer decides about a task. What is accepted is looked at by the world.
+// offer decides about a task. The world checks accepted ones.
 func (a *agent) offer(r *request) answer {
 	t := r.task
 	a.director = t.Director
@@ -14,11 +14,11 @@ func (a *agent) offer(r *request) answer {
 		t.Slot = 0
 	} else {
 		if old := a.find(t.QueueID); old != nil && old.Fence == t.Fence {
-			return say(http.StatusCreated, a.accepted(old))
+			return respondJSON(http.StatusCreated, a.accepted(old))
 		}
-		at := place{t.Isolated, t.Slot}
+		at := slot{t.Isolated, t.Slot}
 		if top := a.fences[at]; t.Fence <= top {
-			return say(http.StatusConflict, api.AgentRefusal{Error: "stale_fence", Message: "a higher fence was seen", HighestFence: top})
+			return respondJSON(http.StatusConflict, api.AgentRefusal{Error: "stale_fence", Message: "a higher fence was seen", HighestFence: top})
 		}
 		if limit := a.limit(t.Isolated); t.Slot >= limit {
 			return no(http.StatusBadRequest, "validation_error")
@@ -26,7 +26,7 @@ func (a *agent) offer(r *request) answer {
 		a.fences[at] = t.Fence
 	}
 	for _, e := range a.live() {
-		if e.place() != (place{t.Isolated, t.Slot}) {
+		if e.slot() != (slot{t.Isolated, t.Slot}) {
 			continue
 		}
 		switch {
@@ -34,20 +34,20 @@ func (a *agent) offer(r *request) answer {
 			continue
 		case a.plain:
 			c := a.current(e)
-			return say(http.StatusConflict, api.AgentRefusal{Error: "agent_busy", Message: "the agent is busy", CurrentTask: &c})
+			return respondJSON(http.StatusConflict, api.AgentRefusal{Error: "agent_busy", Message: "the agent is busy", CurrentTask: &c})
 		}
-		a.w.voided(a, e, t)
+		a.w.checkVoid(a, e, t)
 		a.end(e, "failed", &api.AgentError{Type: "stale_fence", Message: "a newer fence voided the run"})
 	}
-	return say(http.StatusCreated, a.accepted(a.start(r)))
+	return respondJSON(http.StatusCreated, a.accepted(a.start(r)))
 }
 
-// void has a claim that did not come taken no more.
+// void refuses a claim that has not arrived for good.
 func (a *agent) void(came *execution, id string, t api.AgentTask) answer {
 	if came != nil && came.Fence == t.Fence {
 		return no(http.StatusConflict, "task_in_progress")
 	}
-	at := place{t.Isolated, t.Slot}
+	at := slot{t.Isolated, t.Slot}
 	a.fences[at] = max(a.fences[at], t.Fence)
-	return say(http.StatusOK, api.AgentVoided{QueueID: id, Fence: t.Fence, Status: api.StatusVoid})
+	return respondJSON(http.StatusOK, api.AgentVoided{QueueID: id, Fence: t.Fence, Status: api.StatusVoid})
 }

@@ -8,11 +8,10 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// What an agent says of itself and of its runs.
+// Status, history and task views of an agent.
 
-// word is the answer of a run: it names the execution, so that an end which was
-// taken from another one is seen.
-func (e *execution) word() string { return fmt.Sprintf("%s under fence %d", e.Prompt, e.Fence) }
+// output is the answer of a run: it names the execution, so that a mix-up is detected.
+func (e *execution) output() string { return fmt.Sprintf("%s under fence %d", e.Prompt, e.Fence) }
 
 func (a *agent) output(e *execution) string {
 	if e.live() {
@@ -26,7 +25,7 @@ func (a *agent) state(e *execution) api.AgentTaskStatus {
 	s := api.AgentTaskStatus{TaskID: e.taskID, State: e.state, SessionID: e.SessionID, StartedAt: &begun, Error: e.failure}
 	if !e.live() {
 		ended := e.ended
-		s.Output, s.CompletedAt, s.DurationSeconds = e.word(), &ended, ended.Sub(begun).Seconds()
+		s.Output, s.CompletedAt, s.DurationSeconds = e.output(), &ended, ended.Sub(begun).Seconds()
 	}
 	if !a.plain {
 		s.QueueID, s.Fence, s.OutputSeq = e.QueueID, e.Fence, int64(len(a.output(e)))
@@ -53,7 +52,7 @@ func (a *agent) status() api.AgentStatus {
 			s.HighestFence = max(s.HighestFence, f)
 		}
 	}
-	if live := a.live(); len(live) > 0 && !a.liar {
+	if live := a.live(); len(live) > 0 && !a.claimsIdle {
 		s.State = "working"
 		c := a.current(live[0])
 		s.CurrentTask = &c

@@ -13,46 +13,43 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/storetest/invariant"
 )
 
-// ledger is what is known of the tasks beside the store: from its journal, which
-// tells of each change, and from those who made the changes.
+// ledger is what is known of the tasks independently of the store: from its journal, and from
+// the writers.
 type ledger struct {
-	seq    int64 // of the newest entry that was looked at
+	seq    int64 // newest journal entry read
 	ended  map[string]signalbox.EventKind
 	unsent map[string]int
-	top    int64 // the highest fence that was given
+	top    int64 // highest fence claimed
 	fleet  int
-	// dubious are the fences of executions that an agent without fences may be
-	// taken at its word for, or against: a clock had jumped when they were claimed,
-	// or their slot was freed by hand.
-	dubious map[int64]bool
-	dirty   bool // something was written since the last look
+	// ambiguousFences are executions for which an agent without fences may be taken at its word
+	// wrongly: the clock jumped at their claim, or their slot was freed by hand.
+	ambiguousFences map[int64]bool
+	changed         bool // something was written since the last check
 }
 
-// maxUnsent is how often a claim may end without any answer before its task does
-// (design §2).
+// maxUnsent is how many claims may end without any answer before the task ends (design §2).
 const maxUnsent = 10
 
 func (l *ledger) init() {
-	l.ended, l.unsent, l.dubious = map[string]signalbox.EventKind{}, map[string]int{}, map[int64]bool{}
+	l.ended, l.unsent, l.ambiguousFences = map[string]signalbox.EventKind{}, map[string]int{}, map[int64]bool{}
 }
 
-// check looks whether the invariants of the design (§4) hold after a step in
-// which something was stored.
+// check checks the invariants of the design (§4) after a step that stored something.
 func (w *world) check() {
-	if !w.book.dirty {
+	if !w.book.changed {
 		return
 	}
-	w.book.dirty = false
+	w.book.changed = false
 	ctx := context.Background()
 	if err := invariant.Check(ctx, w.store); err != nil {
 		w.fail("the store: %v", err)
 	}
 	w.readJournal(ctx)
-	w.covered(ctx)
+	w.checkSlotTaken(ctx)
 }
 
-// readJournal follows each task through its journal: terminal is final (5), the
-// claims of a task are bounded (10), an entry names the highest fence last (4).
+// readJournal follows each task through its journal: terminal is final (5), claims per task are
+// bounded (10), no entry names an older fence after a newer one (4).
 func (w *world) readJournal(ctx context.Context) {
 	entries, err := w.store.Journal(ctx, w.book.seq, 1000)
 	if err != nil {
@@ -84,9 +81,9 @@ func (w *world) readJournal(ctx context.Context) {
 	}
 }
 
-// best is the task that a claim must give, "" if none, and whether there is a
-// free slot for it (8, 9).
-func (w *world) best(r store.ClaimRequest) (id string, free bool) {
+// expectedClaim is the task that a claim must return, "" if none, and whether there is a free
+// slot for it (8, 9).
+func (w *world) expectedClaim(r store.ClaimRequest) (id string, free bool) {
 	ctx := context.Background()
 	slots, err1 := w.store.Slots(ctx)
 	pauses, err2 := w.store.Pauses(ctx)
@@ -120,9 +117,9 @@ func (w *world) best(r store.ClaimRequest) (id string, free bool) {
 	return "", free
 }
 
-// claimed compares a claim with what it must give.
-func (w *world) claimed(r store.ClaimRequest, got store.Claimed, best string, free bool) {
-	w.book.dirty = w.book.dirty || got.Found
+// checkClaim compares a claim with the expected one.
+func (w *world) checkClaim(r store.ClaimRequest, got store.Claimed, best string, free bool) {
+	w.book.changed = w.book.changed || got.Found
 	switch {
 	case got.Found && !free:
 		w.fail("agent %s was given %s though it has no free slot", r.Agent, got.Task.ID)
@@ -134,26 +131,26 @@ func (w *world) claimed(r store.ClaimRequest, got store.Claimed, best string, fr
 		w.fail("task %s got fence %d, its agent has seen %d", got.Task.ID, got.Task.Fence, r.FenceAbove)
 	}
 	if got.Found {
-		w.givenAgain(got.Task.ID)
+		w.resumeAfterReoffer(got.Task.ID)
 	}
 	if off := w.now().Sub(got.Task.DispatchedAt).Abs(); got.Found && off > time.Second {
-		w.book.dubious[got.Task.Fence] = true
+		w.book.ambiguousFences[got.Task.Fence] = true
 	}
 }
 
-// applied looks at a change of a task: what ended it is the word of exactly the
-// execution that holds its slot (4, 5).
-func (w *world) applied(c *signalbox.Change, t *signalbox.Task) {
-	w.book.dirty = true
+// checkChange checks a change of a task: only the execution that holds its slot may end it (4,
+// 5).
+func (w *world) checkChange(c *signalbox.Change, t *signalbox.Task) {
+	w.book.changed = true
 	switch c.Entry.Kind {
 	case signalbox.EventRefuse, signalbox.EventUnsent, signalbox.EventBusy:
-		w.sentBack(c.Entry.Kind, t)
+		w.checkRequeue(c.Entry.Kind, t)
 	case signalbox.EventLost:
 		if c.Slot == signalbox.SlotWithhold {
 			w.fault("slot withheld")
 		}
 	case signalbox.EventRelease:
-		w.book.dubious[t.Fence] = true
+		w.book.ambiguousFences[t.Fence] = true
 	}
 	if c.Entry.Kind != signalbox.EventFinish && c.Entry.Kind != signalbox.EventAccept || t.TaskID == "" {
 		return
@@ -165,9 +162,9 @@ func (w *world) applied(c *signalbox.Change, t *signalbox.Task) {
 	}
 }
 
-// spoken looks at whose word a change of a task is: what one execution says
-// changes no other one (4). The actor of a run has its fence in its name.
-func (w *world) spoken(c *signalbox.Change) {
+// checkActor checks the actor of a change: an execution changes only its own task (4). The
+// actor of a run has its fence in its name.
+func (w *world) checkActor(c *signalbox.Change) {
 	_, of, isRun := strings.Cut(w.scheduler.current(), " run ")
 	id, fence, _ := strings.Cut(of, "/")
 	if isRun && id == c.Task.ID && fence != strconv.FormatInt(c.Task.Fence, 10) {
@@ -175,9 +172,9 @@ func (w *world) spoken(c *signalbox.Change) {
 	}
 }
 
-// covered looks at agents that know no fences: as long as one is at a task, and
-// nobody freed its slot by hand, that slot is taken (3).
-func (w *world) covered(ctx context.Context) {
+// checkSlotTaken checks agents without fences: while one runs a task, and nobody freed its slot
+// by hand, the slot is taken (3).
+func (w *world) checkSlotTaken(ctx context.Context) {
 	slots, err := w.store.Slots(ctx)
 	if err != nil {
 		w.fail("the slots cannot be read: %v", err)
@@ -189,61 +186,60 @@ func (w *world) covered(ctx context.Context) {
 		}
 		for _, e := range a.live() {
 			holds := func(s signalbox.Slot) bool { return s.Agent == a.name && s.TaskID == e.QueueID && s.Fence == e.Fence }
-			if !e.late && !w.guessed(a, e.Fence) && w.now().Before(e.until) && !slices.ContainsFunc(slots, holds) {
+			if !e.late && !w.mayBeConfused(a, e.Fence) && w.now().Before(e.until) && !slices.ContainsFunc(slots, holds) {
 				w.fail("agent %s is at task %s (fence %d), and has no fences, and no slot is taken for it", a.name, e.QueueID, e.Fence)
 			}
 		}
 	}
 }
 
-// sentBack looks at a task that goes back in line because its agent did not get
-// it, or did not take it: nothing of it may run there.
-func (w *world) sentBack(kind signalbox.EventKind, t *signalbox.Task) {
+// checkRequeue checks a task that is requeued because its agent did not get or accept it:
+// nothing of it may run there.
+func (w *world) checkRequeue(kind signalbox.EventKind, t *signalbox.Task) {
 	for _, a := range w.agents {
 		for _, e := range a.live() {
-			if e.QueueID == t.ID && e.Fence == t.Fence && !e.late && !w.guessed(a, e.Fence) {
+			if e.QueueID == t.ID && e.Fence == t.Fence && !e.late && !w.mayBeConfused(a, e.Fence) {
 				w.fail("task %s was sent back (%s: %s) while agent %s runs it as %s", t.ID, kind, t.LastError, a.name, e.taskID)
 			}
 		}
 	}
 }
 
-// guessed reports whether a director can take the word of an agent about one task
-// for that about another: where the agent knows no queue_id, what it began after
-// the claim is the task, as far as two clocks can tell. And one that lied, or
-// whose slot was freed by hand, may have two.
-func (w *world) guessed(a *agent, fences ...int64) bool {
-	return a.told || (a.plain && slices.ContainsFunc(fences, func(f int64) bool { return w.book.dubious[f] }))
+// mayBeConfused reports whether a director may take an agent's answer about one task for
+// another: without queue_id, what began after the claim is the task, as far as two clocks can
+// tell. An agent that lied, or whose slot was freed by hand, may have two.
+func (w *world) mayBeConfused(a *agent, fences ...int64) bool {
+	return a.overlapAllowed || (a.plain && slices.ContainsFunc(fences, func(f int64) bool { return w.book.ambiguousFences[f] }))
 }
 
-// unfenced reports whether nobody can tell under which claim a run was sent: its
-// agent knows no fences, and read it after its sender was told that it never
-// came. It is still a run of its task, which a later claim does well to follow;
-// and one such agent that never says busy takes the next one beside it.
-func (a *agent) unfenced(e *execution) bool { return a.plain && e.late }
+// fenceUnknown reports whether the claim of a run is unknowable: its agent knows no fences, and
+// read the offer after its sender was told that it never arrived. It is still a run of its
+// task, which a later claim may follow; and an agent that never says busy runs the next one
+// besides.
+func (a *agent) fenceUnknown(e *execution) bool { return a.plain && e.late }
 
-// nameless reports whether nobody can tell whose run such a one was, either: it
-// has ended, and the history of its agent shows neither a queue_id nor a prompt.
-func (a *agent) nameless(e *execution) bool { return a.unfenced(e) && !e.live() }
+// ownerUnknown reports whether the task of such a run is unknowable, too: it has ended, and the
+// agent's history has neither queue_id nor prompt.
+func (a *agent) ownerUnknown(e *execution) bool { return a.fenceUnknown(e) && !e.live() }
 
 func (w *world) compare(a *agent, c *signalbox.Change, t *signalbox.Task) {
 	i := slices.IndexFunc(a.runs, func(e *execution) bool { return e.taskID == t.TaskID })
 	switch {
 	case i < 0:
 		w.fail("task %s: agent %s knows no %s", t.ID, a.name, t.TaskID)
-	case w.guessed(a, t.Fence, a.runs[i].Fence), a.nameless(a.runs[i]):
-	case a.runs[i].QueueID != t.ID || (a.runs[i].Fence != t.Fence && !a.unfenced(a.runs[i])):
+	case w.mayBeConfused(a, t.Fence, a.runs[i].Fence), a.ownerUnknown(a.runs[i]):
+	case a.runs[i].QueueID != t.ID || (a.runs[i].Fence != t.Fence && !a.fenceUnknown(a.runs[i])):
 		w.fail("task %s under fence %d was taken for %s, which is %s under fence %d", t.ID, t.Fence, t.TaskID, a.runs[i].QueueID, a.runs[i].Fence)
 	case t.State == signalbox.Completed && (a.runs[i].live() || a.runs[i].state != "completed"):
 		w.fail("task %s is completed, its execution is %s", t.ID, a.runs[i].state)
-	case t.State == signalbox.Completed && (c.Result == nil || c.Result.Output != a.runs[i].word()):
+	case t.State == signalbox.Completed && (c.Result == nil || c.Result.Output != a.runs[i].output()):
 		w.fail("task %s ended with the words of another execution", t.ID)
 	}
 }
 
-// submitted looks at what a submit stored: no more waits than may (9).
-func (w *world) submitted(s *store.Submission, got *store.Submitted, before *store.Counts) {
-	w.book.dirty = true
+// checkSubmit checks a submit: the limit of waiting tasks holds (9).
+func (w *world) checkSubmit(s *store.Submission, got *store.Submitted, before *store.Counts) {
+	w.book.changed = true
 	room := s.Cap
 	if s.Room != nil { // those do not count whom a free slot takes at once
 		for _, a := range s.Room.Agents {
@@ -255,23 +251,22 @@ func (w *world) submitted(s *store.Submission, got *store.Submitted, before *sto
 	}
 }
 
-// started looks at a run that begins at an agent which takes whatever it is
-// offered (3).
-func (w *world) started(a *agent, e *execution) {
+// checkStart checks a run that begins at an agent that takes every offer (3).
+func (w *world) checkStart(a *agent, e *execution) {
 	w.note("runs", a.name, e.taskID, e.QueueID)
-	if a.unfenced(e) {
-		return // nobody can tell its agent that what it reads now is over
+	if a.fenceUnknown(e) {
+		return // its agent cannot be told that the offer is void
 	}
 	for _, other := range a.live() {
-		if other != e && other.place() == e.place() && !w.guessed(a, e.Fence, other.Fence) && !a.unfenced(other) {
+		if other != e && other.slot() == e.slot() && !w.mayBeConfused(a, e.Fence, other.Fence) && !a.fenceUnknown(other) {
 			w.fail("agent %s was given %s (fence %d) while %s (fence %d) was under way", a.name, e.QueueID, e.Fence, other.QueueID, other.Fence)
 		}
 	}
 }
 
-// voided looks at a run that ends because a newer one takes its slot: it must
-// have been taken away before (3).
-func (w *world) voided(a *agent, e *execution, by api.AgentTask) {
+// checkVoid checks a run that ends because a newer one takes its slot: it must have been
+// revoked before (3).
+func (w *world) checkVoid(a *agent, e *execution, by api.AgentTask) {
 	t, err := w.task(e.QueueID)
 	if err == nil && t.State.InFlight() && t.Fence == e.Fence && t.Agent == a.name {
 		w.fail("agent %s was given %s (fence %d) in the slot that %s (fence %d) holds", a.name, by.QueueID, by.Fence, e.QueueID, e.Fence)

@@ -19,37 +19,36 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/seal"
 )
 
-// Times of the directors, short where a history would otherwise be long.
 const (
 	ttl          = 6 * time.Second
 	sessionGrace = 6 * time.Second
 	maxSize      = 8
 )
 
-// director is one life of a director: the real engine and the real dispatcher.
+// director is one incarnation of a director: the real engine and dispatcher.
 type director struct {
-	w      *world
-	n      int // which one of several
-	life   int
-	dead   atomic.Bool
-	ready  bool
-	engine *engine.Engine
-	d      *push.Dispatcher
-	lanes  *pull.Lanes
-	stop   context.CancelFunc
+	w           *world
+	n           int // which one of several
+	incarnation int
+	dead        atomic.Bool
+	ready       bool
+	engine      *engine.Engine
+	d           *push.Dispatcher
+	lanes       *pull.Lanes
+	stop        context.CancelFunc
 
-	mu   sync.Mutex
-	mine map[string]bool // agents
+	mu     sync.Mutex
+	agents map[string]bool // agents
 }
 
 func (d *director) isDead() bool { return d.dead.Load() }
 
 func (d *director) name() string { return "d" + strconv.Itoa(d.n) }
 
-// errGone is what a dead director gets from its store: nobody hears it.
+// errGone is what a dead director gets from its store.
 var errGone = signalbox.Errorf(signalbox.CodeStoreFailed, "the director is dead")
 
-// random gives the bytes for ids and jitter, the same ones for the same seed.
+// random is a seeded source for IDs and jitter.
 type random struct {
 	mu  sync.Mutex
 	src *rand.ChaCha8
@@ -61,49 +60,48 @@ func (r *random) Read(p []byte) (int, error) {
 	return r.src.Read(p)
 }
 
-// found makes the agents and the directors of a history.
-func (w *world) found() {
+// setUp makes the agents and directors of a history.
+func (w *world) setUp() {
 	shapes := []agent{
 		{name: "a", slots: 1, isolated: w.rng.IntN(3), sessions: true},
-		{name: "b", slots: 1, plain: true, sloppy: w.one(2)},
-		{name: "c", slots: 2, isolated: 1, deaf: w.one(2)},
+		{name: "b", slots: 1, plain: true, sloppy: w.oneIn(2)},
+		{name: "c", slots: 2, isolated: 1, cancelsSlowly: w.oneIn(2)},
 	}
-	if w.one(3) {
+	if w.oneIn(3) {
 		shapes = append(shapes, agent{name: "p", slots: 1 + w.rng.IntN(2), isolated: w.rng.IntN(2), pulls: true})
 	}
 	for i := range shapes {
 		a := &shapes[i]
-		a.w, a.fences, a.talks, a.changed = w, map[place]int64{}, map[string]time.Time{}, make(chan struct{})
+		a.w, a.fences, a.talks, a.changed = w, map[slot]int64{}, map[string]time.Time{}, make(chan struct{})
 		w.agents = append(w.agents, a)
 		row := signalbox.Agent{Name: a.name, Kind: []string{"red", "blue"}[i%2], URL: a.url(), Slots: a.slots, Fencing: !a.plain, Source: signalbox.AgentFromConfig, CreatedAt: w.now()}
 		if a.pulls {
 			row.URL, row.Source = signalbox.PullURL(instance), signalbox.AgentPull
-			go a.home()
+			go a.pullLoop()
 		}
 		if err := w.store.PutAgent(context.Background(), row, signalbox.Entry{At: w.now(), Kind: signalbox.EventAgentAdded, Agent: a.name}); err != nil {
 			w.fail("an agent was not stored: %v", err)
 		}
 	}
-	several := w.one(3)
+	several := w.oneIn(3)
 	if several {
-		w.town, w.halts = peerstest.New(w.store), []int{4, 40}[w.rng.IntN(2)]
+		w.town, w.pauseRate = peerstest.New(w.store), []int{4, 40}[w.rng.IntN(2)]
 	}
 	fleet := 0
-	if w.one(4) {
+	if w.oneIn(4) {
 		fleet = 2
 	}
 	w.book.fleet = fleet
-	w.launch(0)
+	w.startDirector(0)
 	if several {
-		w.launch(1)
+		w.startDirector(1)
 	}
 }
 
-// launch starts a director.
-func (w *world) launch(n int) *director {
-	d := &director{w: w, n: n, mine: map[string]bool{}}
+func (w *world) startDirector(n int) *director {
+	d := &director{w: w, n: n, agents: map[string]bool{}}
 	if len(w.directors) > n {
-		d.life = w.directors[n].life + 1
+		d.incarnation = w.directors[n].incarnation + 1
 		w.directors[n] = d
 	} else {
 		w.directors = append(w.directors, d)
@@ -121,8 +119,8 @@ func (w *world) launch(n int) *director {
 		panic(err) // the key is as long as keys are
 	}
 	var key [32]byte
-	copy(key[:], fmt.Sprintf("%d %d %d", w.rng.Uint64(), n, d.life))
-	d.engine = engine.New(&guarded{Store: failpoint.Wrap(under, d.write, d.read), d: d, under: under}, engine.Options{
+	copy(key[:], fmt.Sprintf("%d %d %d", w.rng.Uint64(), n, d.incarnation))
+	d.engine = engine.New(&checkedStore{Store: failpoint.Wrap(under, d.write, d.read), d: d, store: under}, engine.Options{
 		MaxSize: maxSize, ExecutionTTL: ttl, Fleet: w.book.fleet, Now: w.wall, Sealer: sealer, Random: &random{src: rand.NewChaCha8(key)},
 	})
 	both := exec.Options{SessionGrace: sessionGrace, RunGrace: 5 * time.Second, Turn: d.turn, Backstop: &exec.Backstop{}}
@@ -145,13 +143,13 @@ func (w *world) launch(n int) *director {
 // start begins to dispatch, unless the store fails.
 func (d *director) start(ctx context.Context, view *peerstest.View) {
 	w := d.w
-	defer w.scheduler.hand()
+	defer w.scheduler.publish()
 	w.scheduler.turn(d.name()+" start", "start", d.isDead)
 	if d.isDead() {
 		return
 	}
 	if view != nil {
-		follow := engine.FollowOptions{NeedsRow: d.wants, OnGap: d.behind, OnPoll: func() { w.scheduler.turn(d.name()+" follow", "look", d.isDead) }}
+		follow := engine.FollowOptions{NeedsRow: d.wantsAgent, OnGap: d.ownerOf, OnPoll: func() { w.scheduler.turn(d.name()+" follow", "look", d.isDead) }}
 		if err := d.engine.Follow(ctx, view, follow); err != nil {
 			w.kill(d)
 			return
@@ -170,25 +168,25 @@ func (d *director) start(ctx context.Context, view *peerstest.View) {
 	}
 	d.ready = true
 	if view != nil {
-		w.handOver(d)
+		w.moveAgent(d)
 	}
 }
 
-// wants and behind are for both who know agents.
-func (d *director) wants(e *signalbox.Entry) bool { return d.d.NeedsRow(e) || d.lanes.NeedsRow(e) }
+// wantsAgent and ownerOf are used if several directors know an agent.
+func (d *director) wantsAgent(e *signalbox.Entry) bool { return d.d.NeedsRow(e) || d.lanes.NeedsRow(e) }
 
-func (d *director) behind() {
+func (d *director) ownerOf() {
 	d.d.Resync()
 	d.lanes.Resync()
 }
 
-// handOver gives a director the agents that nobody alive holds, or, now and
-// then, one that another one has.
-func (w *world) handOver(to *director) {
-	if w.handing.Swap(true) {
+// moveAgent gives a director the agents without a live holder, or, now and then, one of another
+// director.
+func (w *world) moveAgent(to *director) {
+	if w.moveRate.Swap(true) {
 		return // one at a time, as directors agree by their beats; who is left is adopted
 	}
-	defer w.handing.Store(false)
+	defer w.moveRate.Store(false)
 	var gained []string
 	for _, a := range w.agents {
 		n, held := w.holder[a.name]
@@ -197,11 +195,11 @@ func (w *world) handOver(to *director) {
 		case held && n == to.n && to.holds(a.name):
 			continue
 		case held && n != to.n && !from.isDead() && from.holds(a.name):
-			if !w.one(2) || !from.ready {
+			if !w.oneIn(2) || !from.ready {
 				continue
 			}
 			from.take(a.name, false)
-			w.scheduler.hand()
+			w.scheduler.publish()
 			from.d.Lost([]string{a.name})
 			if to.isDead() {
 				return
@@ -218,16 +216,16 @@ func (w *world) handOver(to *director) {
 func (d *director) holds(agent string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.mine[agent]
+	return d.agents[agent]
 }
 
 func (d *director) take(agent string, held bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.mine[agent] = held
+	d.agents[agent] = held
 }
 
-// turn is where goroutines of the dispatcher go on.
+// turn is where goroutines of the dispatcher wait for the scheduler.
 func (d *director) turn(what, of string, fence int64) {
 	name := d.name() + " " + what + " " + of
 	if fence != 0 {
@@ -236,13 +234,13 @@ func (d *director) turn(what, of string, fence int64) {
 	d.w.scheduler.turn(name, "go on", d.isDead)
 }
 
-// kill ends a director as kill -9 does: nothing that it does counts any more.
+// kill ends a director as kill -9 does: nothing it does counts any more.
 func (w *world) kill(d *director) {
 	if d.dead.Swap(true) {
 		return
 	}
-	if w.still == d {
-		w.still = nil
+	if w.paused == d {
+		w.paused = nil
 		w.scheduler.freeze("")
 	}
 	d.stop()
@@ -250,7 +248,7 @@ func (w *world) kill(d *director) {
 	go d.lanes.Stop()
 }
 
-// alive lists the directors that can be asked.
+// alive lists the directors that can be called.
 func (w *world) alive() []*director {
 	var list []*director
 	for _, d := range w.directors {

@@ -7,15 +7,15 @@
 //	                    ├─ goroutines of the dispatchers (push.Options.Turn)
 //	                    ├─ verbs of the store: fail, or the director dies before or after
 //	                    ├─ agents that pull: claims, reports, beats
-//	                    ├─ requests: refused, lost, reset, late, twice, garbled, unheard
+//	                    ├─ requests: refused, lost, reset, late, twice, garbled, answers lost
 //	                    └─ users: submit, cancel, retry, release, clear, pause, come back with a key
 //
-// Agents restart, forget, hang and lie; directors die and stand still; clocks
+// Agents restart, forget, hang and lie; directors die and are paused; clocks
 // jump. After each step in which something was stored, the invariants of the
 // design (§4) are checked; then all faults stop, and everything must come to its
 // end. See docs/decisions/0022-simulation.md for how one seed stays one history.
 //
-//	go test ./sim -run TestHistories -seeds 2000              so many histories, from seed 1
+//	go test ./sim -run TestHistories -seeds 2000              that many histories, from seed 1
 //	go test ./sim -run TestHistories -seed 596 -seeds 1       one of them, again
 //	go test ./sim -run TestHistories -store sqlite -seeds 50
 //	SIGNALBOX_SIM_BUDGET=5m go test -v ./sim                  as many as there is time for

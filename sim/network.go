@@ -14,25 +14,25 @@ import (
 	"time"
 )
 
-// fate is what the network does with a request.
-type fate int
+// networkFault is what the network does with a request.
+type networkFault int
 
 const (
-	arrives   fate = iota
-	refused        // nobody listens, or the network says so before anything is sent
-	lost           // it never comes, and no word of that either
-	reset          // the connection breaks before the agent has it
-	unheard        // the agent has it, and its answer is lost
-	broken         // the agent has it, and the connection breaks
-	slow           // the connection breaks, and then the agent has it
-	late           // it comes when nobody waits for the answer any more
-	twice          // it comes once more, later
-	garbled        // the answer is no answer
-	failing        // the agent says 500 and has done nothing
-	fateCount      // how many there are
+	arrives    networkFault = iota
+	refused                 // connection refused, or an error before anything is sent
+	lost                    // it is lost without an answer
+	reset                   // the connection breaks before the agent has it
+	unheard                 // the agent has it, and its answer is lost
+	broken                  // the agent has it, and the connection breaks
+	slow                    // the connection breaks, and the agent gets it later
+	late                    // it arrives when nobody waits for the answer any more
+	twice                   // it arrives again later
+	garbled                 // the answer is malformed
+	failing                 // the agent answers 500 and does nothing
+	faultCount              // number of faults
 )
 
-var fateNames = [...]string{"", " refused", " lost", " reset", " unheard", " broken", " slow", " late", " twice", " garbled", " failing"}
+var faultNames = [...]string{"", " refused", " lost", " reset", " unheard", " broken", " slow", " late", " twice", " garbled", " failing"}
 
 // network carries the requests of one director.
 type network struct {
@@ -45,7 +45,7 @@ var errReset = errors.New("connection reset by peer")
 // RoundTrip implements http.RoundTripper.
 func (n *network) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := n.w
-	defer w.scheduler.hand()
+	defer w.scheduler.publish()
 	a := w.agentAt(r.URL.Host)
 	q := parse(r)
 	me := w.scheduler.current()
@@ -53,9 +53,9 @@ func (n *network) RoundTrip(r *http.Request) (*http.Response, error) {
 	if n.d.isDead() {
 		return nil, errReset
 	}
-	q.late = a.plain && w.town != nil && n.stoodStill(a, q)
-	f := w.fateOf(a)
-	w.note("net", me, r.Method, a.name+r.URL.Path+fateNames[f])
+	q.late = a.plain && w.town != nil && n.wasPaused(a, q)
+	f := w.chooseFault(a)
+	w.note("net", me, r.Method, a.name+r.URL.Path+faultNames[f])
 	if f == refused || a.down {
 		return nil, syscall.ECONNREFUSED
 	}
@@ -72,13 +72,13 @@ func (n *network) RoundTrip(r *http.Request) (*http.Response, error) {
 	case failing:
 		return respond(r, no(http.StatusInternalServerError, "storage_error"))
 	case lost:
-		return n.never(r, me)
+		return n.noAnswer(r, me)
 	case slow:
-		w.trickle(a, q)
+		w.deliverSlowly(a, q)
 		return nil, errReset
 	case late:
 		w.post(a, q)
-		return n.never(r, me)
+		return n.noAnswer(r, me)
 	case twice:
 		w.post(a, q)
 	}
@@ -87,7 +87,7 @@ func (n *network) RoundTrip(r *http.Request) (*http.Response, error) {
 	case err != nil:
 		return nil, err
 	case f == unheard:
-		return n.never(r, me)
+		return n.noAnswer(r, me)
 	case f == broken:
 		return nil, errReset
 	case f == garbled:
@@ -96,9 +96,9 @@ func (n *network) RoundTrip(r *http.Request) (*http.Response, error) {
 	return respond(r, got)
 }
 
-// stoodStill reports whether a director stood still between its decision to send
-// a task and this: it has the agent no more, or the task is in other hands.
-func (n *network) stoodStill(a *agent, q *request) bool {
+// wasPaused reports whether a director was paused between its decision to send a task and now:
+// it has lost the agent, or the task was claimed by another.
+func (n *network) wasPaused(a *agent, q *request) bool {
 	if q.task.QueueID == "" {
 		return false
 	}
@@ -106,7 +106,7 @@ func (n *network) stoodStill(a *agent, q *request) bool {
 	return !n.d.holds(a.name) || (err == nil && !(t.State.InFlight() && t.Fence == q.task.Fence))
 }
 
-// await brings the request to the agent, as often as the agent holds it back.
+// await delivers the request, repeatedly while the agent holds it.
 func (n *network) await(r *http.Request, a *agent, q *request, me string) (answer, error) {
 	for {
 		got := a.handle(q)
@@ -132,30 +132,30 @@ func (n *network) await(r *http.Request, a *agent, q *request, me string) (answe
 	}
 }
 
-// trickle brings a request that lies in the buffers of the network for a while.
-func (w *world) trickle(a *agent, q *request) {
-	name, l := fmt.Sprintf("mail %d", w.steps), letter{a, q, w.now()}
+// deliverSlowly delivers a request that is buffered in the network for a while.
+func (w *world) deliverSlowly(a *agent, q *request) {
+	name, l := fmt.Sprintf("mail %d", w.steps), delayedRequest{a, q, w.now()}
 	q.wait = 0
-	time.AfterFunc(w.between(0, inTime/2), func() {
-		defer w.scheduler.hand()
+	time.AfterFunc(w.between(0, maxDelay/2), func() {
+		defer w.scheduler.publish()
 		w.scheduler.turn(name, "arrives", w.isOver)
 		if !w.isOver() && !a.down && !a.silent {
 			w.note("slow", q.method, a.name+q.path)
-			q.late = q.late || w.now().Sub(l.sent) > inTime || a.mistaken()
+			q.late = q.late || w.now().Sub(l.sent) > maxDelay || a.mayBeMistaken()
 			a.handle(q)
 		}
 	})
 }
 
-// mistaken reports whether a task that is only just coming may have been taken for
-// another one: its agent knows no queue_id, and began that a moment before.
-func (a *agent) mistaken() bool {
+// mayBeMistaken reports whether an arriving task may be taken for another: its agent knows no
+// queue_id, and began that one a moment before.
+func (a *agent) mayBeMistaken() bool {
 	const moment = 3 * time.Second // two clocks, and the way
 	return a.plain && len(a.runs) > 0 && a.w.now().Sub(a.runs[len(a.runs)-1].begun) < moment
 }
 
-// never is an answer that does not come.
-func (n *network) never(r *http.Request, me string) (*http.Response, error) {
+// noAnswer waits for an answer that does not arrive.
+func (n *network) noAnswer(r *http.Request, me string) (*http.Response, error) {
 	<-r.Context().Done()
 	n.w.scheduler.turn(me, "give up", n.d.isDead)
 	return nil, r.Context().Err()

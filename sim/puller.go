@@ -9,37 +9,37 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// An agent that pulls: it asks any director for its tasks, and reports how they
-// fare. What it runs, and what it refuses, is as with the other agents.
+// A pulling agent: it claims tasks from any director, and reports on them. Its runs and
+// refusals are those of the other agents.
 
 const (
 	instance  = "p-1"
-	claimFor  = 2 * time.Second // how long a claim waits
-	answerFor = 5 * time.Second // and how long its agent, at most
+	claimFor  = 2 * time.Second // long poll time of a claim
+	answerFor = 5 * time.Second // how long its agent waits at most
 	askAgain  = 300 * time.Millisecond
 )
 
-// home asks for tasks until the history is over.
-func (a *agent) home() {
+// pullLoop claims tasks until the history ends.
+func (a *agent) pullLoop() {
 	w := a.w
-	defer w.scheduler.hand()
+	defer w.scheduler.publish()
 	w.scheduler.turn(a.name, "begins", w.isOver)
 	for !w.isOver() {
-		life := a.lives
-		c := api.PullClaim{Instance: instance, Slots: a.slots, IsolatedSlots: a.isolated, Runs: a.inHand()}
+		life := a.incarnation
+		c := api.PullClaim{Instance: instance, Slots: a.slots, IsolatedSlots: a.isolated, Runs: a.unreported()}
 		for _, f := range a.fences {
 			c.HighestFence = max(c.HighestFence, f)
 		}
 		answer, err := ask(a, a.name, "claim", func(ctx context.Context, d *director) (api.PullAnswer, error) {
-			a.parked.Add(1)
-			defer a.parked.Add(-1)
+			a.heldClaims.Add(1)
+			defer a.heldClaims.Add(-1)
 			return d.lanes.Claim(ctx, a.name, c, claimFor)
 		})
 		switch {
 		case w.isOver():
 			return
-		case err == nil && a.answers() && a.lives == life:
-			a.take(&answer)
+		case err == nil && a.processUp() && a.incarnation == life:
+			a.handleAnswer(&answer)
 		default:
 			w.sleep(askAgain)
 			w.scheduler.turn(a.name, "tries again", w.isOver)
@@ -47,13 +47,13 @@ func (a *agent) home() {
 	}
 }
 
-// answers reports whether its process is there and runs. The next one begins when
-// the last one has said that it stops.
-func (a *agent) answers() bool { return !a.down && !a.silent && a.leaving.Load() == 0 }
+// processUp reports whether its process runs. The next one starts when the last one has said
+// goodbye.
+func (a *agent) processUp() bool { return !a.down && !a.silent && a.goodbyes.Load() == 0 }
 
-// inHand lists the runs whose end it has not reported yet.
-func (a *agent) inHand() (runs []api.PullRun) {
-	a.look()
+// unreported lists runs whose end is not reported yet.
+func (a *agent) unreported() (runs []api.PullRun) {
+	a.endDueRuns()
 	for _, e := range a.runs {
 		if !e.forgotten && !e.reported {
 			ran := a.w.now().Sub(e.begun).Milliseconds()
@@ -63,33 +63,33 @@ func (a *agent) inHand() (runs []api.PullRun) {
 	return runs
 }
 
-// beats is a heartbeat of it: it has no slot to claim for, or has stopped.
-func (a *agent) beats(ctx context.Context, d *director) {
+// heartbeat sends a heartbeat without a claim: no free slot, or stopped.
+func (a *agent) heartbeat(ctx context.Context, d *director) {
 	if d.isDead() || a.silent {
 		return
 	}
-	b := api.Heartbeat{State: "working", Instance: instance, Runs: a.inHand()}
+	b := api.Heartbeat{State: "working", Instance: instance, Runs: a.unreported()}
 	if a.down {
 		b.State = "stopping"
-		a.leaving.Add(1)
-		defer a.leaving.Add(-1)
+		a.goodbyes.Add(1)
+		defer a.goodbyes.Add(-1)
 	}
-	if stop, _, err := d.lanes.Heartbeat(ctx, a.name, b); err == nil && a.answers() && !d.isDead() {
-		a.take(&api.PullAnswer{Stop: stop})
+	if stop, _, err := d.lanes.Heartbeat(ctx, a.name, b); err == nil && a.processUp() && !d.isDead() {
+		a.handleAnswer(&api.PullAnswer{Stop: stop})
 	}
 }
 
-// take does what a director says.
-func (a *agent) take(answer *api.PullAnswer) {
+// handleAnswer carries out a director's answer.
+func (a *agent) handleAnswer(answer *api.PullAnswer) {
 	for i := range answer.Stop {
-		a.halt(&answer.Stop[i])
+		a.stop(&answer.Stop[i])
 	}
 	for _, q := range answer.Ask {
 		if e := a.find(q.QueueID); e != nil && e.Fence == q.Fence {
 			a.follow(e) // from the beginning
 			continue
 		}
-		a.tell(q.QueueID, q.Fence, "unknown", api.PullReport{Unknown: true})
+		a.reportOnce(q.QueueID, q.Fence, "unknown", api.PullReport{Unknown: true})
 	}
 	if answer.Task == nil {
 		return
@@ -98,13 +98,13 @@ func (a *agent) take(answer *api.PullAnswer) {
 	switch said := a.offer(&request{task: *answer.Task}); no := said.body.(type) {
 	case api.AgentRefusal:
 		refused := api.PullRefused{Status: said.status, Error: no.Error, Message: no.Message, HighestFence: no.HighestFence}
-		a.tell(answer.Task.QueueID, answer.Task.Fence, "refused", api.PullReport{Refused: &refused})
+		a.reportOnce(answer.Task.QueueID, answer.Task.Fence, "refused", api.PullReport{Refused: &refused})
 	default:
 		a.follow(a.find(answer.Task.QueueID))
 	}
 }
 
-func (a *agent) halt(s *api.PullStop) {
+func (a *agent) stop(s *api.PullStop) {
 	e := a.find(s.QueueID)
 	switch {
 	case e == nil || e.Fence != s.Fence || !e.live():
@@ -115,17 +115,17 @@ func (a *agent) halt(s *api.PullStop) {
 	}
 }
 
-// tell reports once, and does not look what becomes of it: it is asked again.
-func (a *agent) tell(id string, fence int64, what string, rep api.PullReport) {
+// reportOnce sends a report without retry: the director asks again.
+func (a *agent) reportOnce(id string, fence int64, what string, rep api.PullReport) {
 	name := fmt.Sprintf("%s tells %d of %s", a.name, a.w.steps, id)
 	go func() {
-		defer a.w.scheduler.hand()
+		defer a.w.scheduler.publish()
 		a.w.scheduler.turn(name, what, a.w.isOver)
 		_, _ = a.report(name, id, fence, what, rep)
 	}()
 }
 
-// follow reports how a run fares until its end is stored, or nobody waits for it.
+// follow reports a run until its end is stored or no longer wanted.
 func (a *agent) follow(e *execution) {
 	e.reported = false
 	if e.followed {
@@ -134,12 +134,12 @@ func (a *agent) follow(e *execution) {
 	e.followed = true
 	w, name := a.w, fmt.Sprintf("%s follows %s", a.name, e.taskID)
 	go func() {
-		defer w.scheduler.hand()
+		defer w.scheduler.publish()
 		w.scheduler.turn(name, "accepted", w.isOver)
 		accepted := api.PullReport{Accepted: &api.PullAccepted{TaskID: e.taskID, SessionID: e.SessionID}}
-		if a.until(name, e, "accepted", func() api.PullReport { return accepted }) {
+		if a.reportUntilTaken(name, e, "accepted", func() api.PullReport { return accepted }) {
 			a.awaitEnd(name, e)
-			a.until(name, e, "finished", func() api.PullReport {
+			a.reportUntilTaken(name, e, "finished", func() api.PullReport {
 				state, text := a.state(e), a.output(e)
 				return api.PullReport{Finished: &state, Output: &api.PullOutput{Text: text, Next: int64(len(text))}}
 			})
@@ -148,20 +148,20 @@ func (a *agent) follow(e *execution) {
 	}()
 }
 
-// until reports something until it is taken. It returns false where there is
-// nothing more to report.
-func (a *agent) until(name string, e *execution, what string, rep func() api.PullReport) bool {
+// reportUntilTaken repeats a report until it is acknowledged. It returns false if nothing more
+// is to be reported.
+func (a *agent) reportUntilTaken(name string, e *execution, what string, rep func() api.PullReport) bool {
 	for !a.w.isOver() && !e.forgotten {
 		said, err := a.report(name, e.QueueID, e.Fence, what, rep())
 		switch code := signalbox.CodeOf(err); {
-		case !a.answers():
+		case !a.processUp():
 		case err == nil && !said.Again:
 			if said.Stop != nil {
-				a.halt(said.Stop)
+				a.stop(said.Stop)
 			}
 			return true
 		case code == signalbox.CodeStaleFence, code == signalbox.CodeNotFound:
-			a.halt(&api.PullStop{QueueID: e.QueueID, Fence: e.Fence, Void: true})
+			a.stop(&api.PullStop{QueueID: e.QueueID, Fence: e.Fence, Void: true})
 			return false
 		}
 		a.w.sleep(askAgain)
@@ -172,7 +172,7 @@ func (a *agent) until(name string, e *execution, what string, rep func() api.Pul
 
 // awaitEnd waits until a run has ended.
 func (a *agent) awaitEnd(name string, e *execution) {
-	for a.look(); e.live() && !a.w.isOver(); a.look() {
+	for a.endDueRuns(); e.live() && !a.w.isOver(); a.endDueRuns() {
 		changed, timer := a.changed, time.NewTimer(max(e.until.Sub(a.w.now()), time.Millisecond))
 		select {
 		case <-changed:
@@ -191,29 +191,29 @@ func (a *agent) report(name, id string, fence int64, what string, rep api.PullRe
 	})
 }
 
-// reply is what a director says to a request.
+// reply is a director's answer.
 type reply[T any] struct {
 	body T
 	err  error
 }
 
-// ask brings a request to one of the directors, and its answer back, or not.
+// ask sends a request to a director, and returns its answer unless it is lost.
 func ask[T any](a *agent, name, what string, f func(context.Context, *director) (T, error)) (none T, err error) {
 	w := a.w
 	w.scheduler.turn(name, "send "+what, w.isOver)
 	alive := w.alive()
-	if w.isOver() || len(alive) == 0 || !a.answers() {
+	if w.isOver() || len(alive) == 0 || !a.processUp() {
 		return none, errReset
 	}
-	d, how := alive[w.rng.IntN(len(alive))], w.fateOf(a)
-	w.note("net", name, what, d.name()+fateNames[how])
+	d, how := alive[w.rng.IntN(len(alive))], w.chooseFault(a)
+	w.note("net", name, what, d.name()+faultNames[how])
 	ctx, cancel := context.WithTimeout(w.ctx, answerFor)
 	defer cancel()
 	answers := make(chan reply[T], 2)
 	serve := func(ctx context.Context, after time.Duration) {
 		n := fmt.Sprintf("%s serves %d.%d %s", d.name(), w.steps, after, what)
 		go func() {
-			defer w.scheduler.hand()
+			defer w.scheduler.publish()
 			w.sleep(after)
 			w.scheduler.turn(n, "serve", d.isDead)
 			if d.isDead() {
@@ -239,7 +239,7 @@ func ask[T any](a *agent, name, what string, f func(context.Context, *director) 
 	return hear(ctx, w, name, answers, how == arrives || how == twice)
 }
 
-// hear waits for an answer, which may get lost on its way.
+// hear waits for an answer, which may be lost.
 func hear[T any](ctx context.Context, w *world, name string, answers <-chan reply[T], comes bool) (none T, err error) {
 	var got reply[T]
 	heard := false

@@ -7,32 +7,29 @@ import (
 	"sync"
 )
 
-// scheduler lets one actor at a time go on. An actor is a goroutine that stands at a
-// turn: where the dispatcher goes on after a wait, where a verb of the store is
-// about to happen, where something goes out to the network or comes in. Actors
-// that wake at the same moment, in whatever order, all stand at their turns
-// before one of them is chosen: what is chosen depends on their names and on the
-// seed, and on nothing else.
+// scheduler runs one actor at a time. An actor is a goroutine at a yield point: where the
+// dispatcher continues after a wait, before a store operation, before a request is sent or
+// received. Actors that wake at the same moment all reach their yield points before one is
+// chosen: the choice depends only on their names and the seed.
 type scheduler struct {
 	mu      sync.Mutex
 	waiting []*actor
-	now     string        // whose turn it is
-	frozen  string        // actors whose name begins so get no turn; "" for none
-	arrived chan struct{} // capacity 1: an actor has come
+	now     string        // the running actor
+	frozen  string        // name prefix of actors that are not scheduled; "": none
+	arrived chan struct{} // capacity 1: an actor has arrived
 }
 
-// actor is a goroutine that stands at a turn.
+// actor is a goroutine at a yield point.
 type actor struct {
-	name string // no two that stand at the same time have the same
-	what string // it is about to do
-	goOn chan struct{}
-	dead func() bool // it may go on without a turn: nothing it does counts
+	name   string // unique among waiting actors
+	what   string // its next operation
+	resume chan struct{}
+	dead   func() bool // it may go on at once: nothing it does counts
 }
 
 func newScheduler() *scheduler { return &scheduler{arrived: make(chan struct{}, 1)} }
 
-// turn waits until it is the turn of the actor. An empty name is that of the
-// actor whose turn it is: one goes from turn to turn under its name.
+// turn waits until the actor is chosen. An empty name is that of the running actor.
 func (l *scheduler) turn(name, what string, dead func() bool) {
 	if dead() {
 		return
@@ -41,38 +38,38 @@ func (l *scheduler) turn(name, what string, dead func() bool) {
 	if name == "" {
 		name = l.now
 	}
-	s := &actor{name: name, what: what, goOn: make(chan struct{}), dead: dead}
+	s := &actor{name: name, what: what, resume: make(chan struct{}), dead: dead}
 	l.waiting = append(l.waiting, s)
 	l.mu.Unlock()
 	select {
 	case l.arrived <- struct{}{}:
 	default:
 	}
-	<-s.goOn
+	<-s.resume
 }
 
-// hand lets whoever goes on next see what was done: where a goroutine ends, the
-// race detector does not know that the others waited for it.
-func (l *scheduler) hand() {
+// publish makes previous writes visible to the next actor: at the end of a goroutine the race
+// detector does not know that others waited for it.
+func (l *scheduler) publish() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 }
 
-// current is the name of the actor whose turn it is.
+// current is the name of the running actor.
 func (l *scheduler) current() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.now
 }
 
-// freeDead lets all go on that are dead, and reports whether there were any.
+// freeDead releases all dead actors, and reports whether there were any.
 func (l *scheduler) freeDead() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := len(l.waiting)
 	l.waiting = slices.DeleteFunc(l.waiting, func(s *actor) bool {
 		if s.dead() {
-			close(s.goOn)
+			close(s.resume)
 			return true
 		}
 		return false
@@ -80,16 +77,15 @@ func (l *scheduler) freeDead() bool {
 	return len(l.waiting) < n
 }
 
-// freeze keeps the turn from actors whose name begins so, as those of a process
-// that is stopped; "" from none.
+// freeze stops scheduling actors with a name prefix, as of a stopped process; "": none.
 func (l *scheduler) freeze(prefix string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.frozen = prefix
 }
 
-// able is how many actors wait for a turn that they can get.
-func (l *scheduler) able() (n int) {
+// runnable counts the actors that can be chosen.
+func (l *scheduler) runnable() (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, s := range l.waiting {
@@ -104,7 +100,7 @@ func (l *scheduler) still(s *actor) bool {
 	return l.frozen != "" && strings.HasPrefix(s.name, l.frozen)
 }
 
-// next gives the turn to the actor that pick chooses of n, and returns it.
+// next runs the actor that pick chooses of n, and returns it.
 func (l *scheduler) next(pick func(n int) int) *actor {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,7 +118,7 @@ func (l *scheduler) next(pick func(n int) int) *actor {
 	return s
 }
 
-// order puts those that are still behind the others.
+// order sorts frozen actors last.
 func order(a, b bool) int {
 	switch {
 	case a == b:

@@ -12,25 +12,25 @@ import (
 
 // The end of a history: all faults stop, and everything must come to its end.
 
-// settle ends all faults, and waits until everything has come to its end.
+// settle ends all faults, and waits until every task has ended.
 func (w *world) settle() {
 	if len(w.wrong) > 0 {
 		return
 	}
 	w.note("settle")
-	w.faulty, w.skew, w.mail = false, w.ahead, nil // what waits for its time was told to by a clock that was ahead
+	w.faultsEnabled, w.skew, w.delayed = false, w.ahead, nil // keep the skew: timers were set by the skewed clock
 	for _, a := range w.agents {
-		a.down, a.silent, a.liar = false, false, false
+		a.down, a.silent, a.claimsIdle = false, false, false
 		for _, e := range a.runs {
-			e.until = minTime(e.until, w.now().Add(time.Second)) // what ends when does not matter any more
+			e.until = minTime(e.until, w.now().Add(time.Second)) // the order of ends does not matter any more
 		}
 		a.change()
 	}
 	over := time.Now().Add(settleWithin)
 	for resumed := false; len(w.wrong) == 0; {
-		w.goOnInTime()
-		w.revive()
-		if all := len(w.alive()) == len(w.directors); all && !resumed && w.users == 0 { // after the last one who pauses
+		w.resumeIfDue()
+		w.restartAll()
+		if all := len(w.alive()) == len(w.directors); all && !resumed && w.users == 0 { // after the last pause
 			resumed = true
 			for _, queue := range []string{"", signalbox.QueueWork, "agent:a", "agent:c", "pool:red"} {
 				w.onDirector("resume "+queue, func(ctx context.Context, d *director) { _ = d.engine.Resume(ctx, queue, "tester") })
@@ -42,42 +42,41 @@ func (w *world) settle() {
 				break
 			}
 			if time.Now().After(over) {
-				w.fail("%s after %s without faults: %s", why, settleWithin, w.whatIsLeft())
+				w.fail("%s after %s without faults: %s", why, settleWithin, w.describeOpen())
 				return
 			}
-			w.again()
-			w.adopt()
+			w.resubmit()
+			w.reassignAgents()
 		}
 		w.step()
 	}
-	w.reckon()
+	w.checkEnd()
 }
 
-// revive starts what is dead.
-func (w *world) revive() {
+// restartAll starts what is dead.
+func (w *world) restartAll() {
 	for _, d := range w.directors {
 		if d.isDead() {
-			w.launch(d.n)
+			w.startDirector(d.n)
 		}
 	}
 }
 
-// adopt gives agents that nobody alive holds to somebody, as directors do that
-// look after each other.
-func (w *world) adopt() {
+// reassignAgents gives agents without a live holder to another director.
+func (w *world) reassignAgents() {
 	if w.town == nil || w.users > 0 {
 		return
 	}
 	for _, a := range w.agents {
 		if d := w.directors[w.holder[a.name]]; !d.holds(a.name) {
-			w.onDirector("adopt", func(_ context.Context, d *director) { w.handOver(d) })
+			w.onDirector("adopt", func(_ context.Context, d *director) { w.moveAgent(d) })
 			return
 		}
 	}
 }
 
-// whatIsLeft describes what never ended.
-func (w *world) whatIsLeft() (text string) {
+// describeOpen describes what never ended.
+func (w *world) describeOpen() (text string) {
 	for _, id := range w.tasks {
 		if t, err := w.task(id); err == nil && !t.State.Terminal() {
 			text += fmt.Sprintf("%s is %s at %q in %s (ready %v); ", id, t.State, t.Agent, t.Queue, t.Ready)
@@ -87,11 +86,11 @@ func (w *world) whatIsLeft() (text string) {
 	return text + fmt.Sprintf("slots %+v", slots)
 }
 
-// reckon looks at the end of a history: every acknowledged task is there and has
-// ended (1, 12), once (5), a key made one task (2), and no slot is held.
-func (w *world) reckon() {
+// checkEnd checks the end of a history: every acknowledged task exists and has ended (1, 12),
+// once (5), an idempotency key made one task (2), and no slot is held.
+func (w *world) checkEnd() {
 	ctx := context.Background()
-	w.book.dirty = true
+	w.book.changed = true
 	w.check()
 	byKey := map[string]string{}
 	page, err := w.store.History(ctx, store.HistoryQuery{Limit: 1000})
@@ -115,7 +114,7 @@ func (w *world) reckon() {
 	w.note("reckoned", strings.Join(w.tasks, " "))
 }
 
-// unsettled says what is not yet at rest; "" if all is.
+// unsettled describes what has not ended yet; "" if nothing.
 func (w *world) unsettled() string {
 	ctx := context.Background()
 	counts, err := w.store.Counts(ctx)
@@ -129,12 +128,12 @@ func (w *world) unsettled() string {
 		return "tasks are in flight"
 	case len(slots) > 0:
 		return "slots are held"
-	case len(w.open) > 0 || w.users > 0:
+	case len(w.unanswered) > 0 || w.users > 0:
 		return "submitters wait for an answer"
 	}
 	for _, d := range w.directors {
 		for _, a := range d.d.Agents() {
-			idle := a.Closed != nil && a.Closed.RetryAt.IsZero() // it is tried with the next task, and there is none
+			idle := a.Closed != nil && a.Closed.RetryAt.IsZero() // retried with the next task, and there is none
 			if !a.Up || a.Held && !idle || a.InUse > 0 {
 				return "director " + d.name() + " finds agent " + a.Name + " down, held or at work: " + a.Message
 			}
@@ -148,5 +147,5 @@ func (w *world) unsettled() string {
 	return ""
 }
 
-// settleWithin bounds how long that takes, whatever was done before.
+// settleWithin bounds how long that takes, whatever happened before.
 const settleWithin = 20 * time.Minute

@@ -35,12 +35,11 @@ var (
 	keep  = flag.Int("keep", 0, "how many of the last steps of a failing history to print; 0: 60")
 )
 
-// fewHistories are played in make test: always the same, however fast or busy
-// the machine is.
+// fewHistories are always played in make test, on any machine.
 const fewHistories = 300
 
-// budget is how many histories are played, and for how long: -seeds or
-// SIGNALBOX_SIM_BUDGET say so, or the form of the run does. 0 is no bound.
+// budget is how many histories are played, and for how long, by -seeds or SIGNALBOX_SIM_BUDGET,
+// else by the form of the run. 0: no bound.
 func budget(t *testing.T) (histories int, length time.Duration) {
 	text := os.Getenv("SIGNALBOX_SIM_BUDGET")
 	switch {
@@ -58,7 +57,7 @@ func budget(t *testing.T) (histories int, length time.Duration) {
 	return 0, length
 }
 
-// inMemory are the stores that a history opens in its bubble.
+// inMemory are the stores opened within the bubble.
 var inMemory = map[string]func() store.Store{
 	"model":  func() store.Store { return model.New(model.Options{}) },
 	"memory": func() store.Store { return memory.New(memory.Options{}) },
@@ -88,21 +87,21 @@ func play(t *testing.T, seed uint64, kind string) (r sim.Result) {
 	return r
 }
 
-// report prints what is wrong with a history, and how to play it again.
+// report prints what is wrong with a history, and how to replay it.
 func report(t *testing.T, seed uint64, kind string, r sim.Result) {
 	t.Errorf("seed %d: %s\nthe last steps:\n  %s\nplay it again: go test ./sim -run TestHistories -store %s -seed %d -seeds 1",
 		seed, strings.Join(r.Wrong, "\n"), strings.Join(r.Last, "\n  "), kind, seed)
 }
 
-// tally is what was played, by all who play.
-type tally struct {
+// totals counts what was played.
+type totals struct {
 	mu                           sync.Mutex
 	histories, steps, tasks, bad int
-	again                        int // histories that were played twice
+	replayed                     int // histories played twice
 	faults                       map[string]int
 }
 
-func (y *tally) add(r sim.Result) {
+func (y *totals) add(r sim.Result) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.histories++
@@ -116,22 +115,21 @@ func (y *tally) add(r sim.Result) {
 	}
 }
 
-// replayed is how often a history is played a second time, to the same hash.
+// replayed is how often a history is played twice, to compare the hash.
 const replayed = 20
 
-// common are faults that a hundred histories are not all without: where one
-// never happened, the histories show nothing about it.
+// common are faults that must occur in a hundred histories: otherwise the histories prove
+// nothing about them.
 var common = []string{
 	"agent hangs", "agent lies", "agent restarts", "agent restarts and has forgotten", "answer lost", "broken", "clock jumps",
 	"crash after Claim", "crash before Claim", "crash after Submit", "crash before Submit", "director stands still", "failing", "garbled",
 	"kill", "late", "lost", "read fails", "refused", "reset", "slot withheld", "slow", "store fails", "task pulled", "twice", "unheard", "word of a void execution",
 }
 
-// TestHistories plays histories, in a long run as many as there is time for. In
-// each of them the invariants hold after every step, everything comes to its end,
-// and a history that is played again goes the same way.
+// TestHistories plays histories. Invariants hold after every step, everything ends, and a
+// replayed history is equal.
 func TestHistories(t *testing.T) {
-	y := &tally{faults: map[string]int{}}
+	y := &totals{faults: map[string]int{}}
 	begun, from := time.Now(), *first
 	many, length := budget(t)
 	if from == 0 {
@@ -157,7 +155,7 @@ func TestHistories(t *testing.T) {
 	})
 	took := time.Since(begun)
 	t.Logf("%d histories from seed %d on %s in %s: %.0f a second; %d steps, %d tasks, %d played twice", y.histories, from, *kind,
-		took.Round(time.Millisecond), float64(y.histories)/took.Seconds(), y.steps, y.tasks, y.again)
+		took.Round(time.Millisecond), float64(y.histories)/took.Seconds(), y.steps, y.tasks, y.replayed)
 	for _, name := range slices.Sorted(maps.Keys(y.faults)) {
 		t.Logf("%7d %s", y.faults[name], name)
 	}
@@ -171,7 +169,7 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-func one(t *testing.T, y *tally, seed uint64) {
+func one(t *testing.T, y *totals, seed uint64) {
 	r := play(t, seed, *kind)
 	y.add(r)
 	if len(r.Wrong) > 0 {
@@ -181,15 +179,15 @@ func one(t *testing.T, y *tally, seed uint64) {
 		return
 	}
 	y.mu.Lock()
-	y.again++
+	y.replayed++
 	y.mu.Unlock()
 	if twin := play(t, seed, *kind); twin.Hash != r.Hash {
-		t.Errorf("seed %d went another way when it was played again: %s", seed, parted(r, twin))
+		t.Errorf("seed %d went another way when it was played again: %s", seed, firstDifference(r, twin))
 	}
 }
 
-// parted says where two histories part.
-func parted(a, b sim.Result) string {
+// firstDifference finds where two histories differ.
+func firstDifference(a, b sim.Result) string {
 	for i := range min(len(a.Last), len(b.Last)) {
 		if a.Last[i] != b.Last[i] {
 			return fmt.Sprintf("%d and %d steps, hashes %s and %s; first\n  %s\nthen\n  %s\nafter\n  %s", a.Steps, b.Steps, a.Hash, b.Hash, a.Last[i], b.Last[i],
@@ -199,8 +197,7 @@ func parted(a, b sim.Result) string {
 	return fmt.Sprintf("%d and %d steps, hashes %s and %s; more of it with -keep 100000", a.Steps, b.Steps, a.Hash, b.Hash)
 }
 
-// TestStoresPlayTheSameHistory: on each store a seed is played to the same hash
-// as on the model.
+// TestStoresPlayTheSameHistory: on each store a seed gives the same hash as on the model.
 func TestStoresPlayTheSameHistory(t *testing.T) {
 	for _, kind := range stores.Kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -215,7 +212,7 @@ func TestStoresPlayTheSameHistory(t *testing.T) {
 					report(t, seed, kind, got)
 				}
 				if got.Hash != want.Hash {
-					t.Errorf("seed %d went another way than on the model: %s", seed, parted(want, got))
+					t.Errorf("seed %d went another way than on the model: %s", seed, firstDifference(want, got))
 				}
 			}
 			if several == 0 {

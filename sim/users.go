@@ -9,15 +9,15 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// Whoever asks a director for something.
+// Requests of users.
 
-// submit is what somebody asks for, until it is acknowledged.
+// submit is a submission until it is acknowledged.
 type submit struct {
 	n     engine.NewTask
 	tries int
 }
 
-// onDirector lets somebody ask a director that lives.
+// onDirector calls a live director as a user.
 func (w *world) onDirector(what string, f func(ctx context.Context, d *director)) {
 	w.asUser(what, func(ctx context.Context, d *director, _ string) { f(ctx, d) })
 }
@@ -32,7 +32,7 @@ func (w *world) asUser(what string, f func(ctx context.Context, d *director, nam
 	name := fmt.Sprintf("%s user %d", d.name(), w.steps) // where that one stands still, nobody is answered
 	w.note(name, what)
 	go func() {
-		defer w.scheduler.hand()
+		defer w.scheduler.publish()
 		w.scheduler.turn(name, what, d.isDead)
 		f(context.Background(), d, name)
 		w.scheduler.turn(name, "answered", w.isOver)
@@ -50,20 +50,20 @@ func (w *world) onTask(what string, f func(context.Context, *director, string) e
 		return
 	}
 	id := w.tasks[w.rng.IntN(len(w.tasks))]
-	if w.one(2) { // the newest ones are the ones under way
+	if w.oneIn(2) { // the newest ones are the ones under way
 		id = w.tasks[len(w.tasks)-1-w.rng.IntN(min(4, len(w.tasks)))]
 	}
 	w.onDirector(what+" "+id, func(ctx context.Context, d *director) { _ = f(ctx, d, id) }) // it may have ended
 }
 
-// ask submits, and takes note of the answer. Where it is lost, the submitter
-// comes back, with the same key.
-func (w *world) ask(s submit) {
+// submitTask submits, and records the answer. If it is lost, the submitter retries with the
+// same key.
+func (w *world) submitTask(s submit) {
 	w.asUser("submit "+s.n.Prompt, func(ctx context.Context, d *director, name string) {
 		r, err := d.engine.Submit(ctx, s.n)
 		dead := d.isDead()
 		if !dead { // a dead one cannot answer; and what it makes of it is not looked at
-			if err == nil && w.one(10) && w.faulty {
+			if err == nil && w.oneIn(10) && w.faultsEnabled {
 				w.fault("answer lost")
 				err = errGone
 			}
@@ -73,24 +73,23 @@ func (w *world) ask(s submit) {
 		case !dead && err == nil:
 			w.acknowledged(r, s.n.IdempotencyKey)
 		case s.n.IdempotencyKey != "" && (dead || signalbox.CodeOf(err) == signalbox.CodeStoreFailed || signalbox.CodeOf(err) == signalbox.CodeUnavailable):
-			w.open = append(w.open, submit{s.n, s.tries + 1})
+			w.unanswered = append(w.unanswered, submit{s.n, s.tries + 1})
 		}
 	})
 }
 
-// again is a submitter who comes back: for the answer that was lost, or, for no
-// reason, for one that came.
-func (w *world) again() {
-	if len(w.open) == 0 || len(w.alive()) == 0 {
+// resubmit retries a submission whose answer was lost, or, needlessly, one that was answered.
+func (w *world) resubmit() {
+	if len(w.unanswered) == 0 || len(w.alive()) == 0 {
 		return
 	}
-	i := w.rng.IntN(len(w.open))
-	s := w.open[i]
-	w.open = append(w.open[:i], w.open[i+1:]...)
-	w.ask(s)
+	i := w.rng.IntN(len(w.unanswered))
+	s := w.unanswered[i]
+	w.unanswered = append(w.unanswered[:i], w.unanswered[i+1:]...)
+	w.submitTask(s)
 }
 
-// acknowledged takes note of a task that somebody was told is stored (1, 2).
+// acknowledged records an acknowledged task (1, 2).
 func (w *world) acknowledged(r engine.Receipt, key string) {
 	id := r.Task.ID
 	w.note("acknowledged", id)
@@ -111,20 +110,20 @@ func (w *world) release() {
 		if d.isDead() {
 			return
 		}
-		a.told = true // whoever frees a slot by hand knows better than the director
+		a.overlapAllowed = true // a release by hand overrides the director
 		_, _ = d.engine.ReleaseLane(ctx, a.name, "tester")
 	})
 }
 
 func (w *world) pause() {
 	queue := []string{"", signalbox.QueueWork, "agent:a", "agent:c", "pool:red"}[w.rng.IntN(5)]
-	if w.one(2) {
+	if w.oneIn(2) {
 		w.onDirector("resume "+queue, func(ctx context.Context, d *director) { _ = d.engine.Resume(ctx, queue, "tester") })
 		return
 	}
 	w.pauses++
 	until := time.Time{}
-	if w.one(2) {
+	if w.oneIn(2) {
 		until = w.wall().Add(w.between(time.Second, 20*time.Second))
 	}
 	w.onDirector("pause "+queue, func(ctx context.Context, d *director) { _ = d.engine.Pause(ctx, queue, "", "tester", until) })

@@ -20,58 +20,58 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Options says which history is played.
+// Options selects a history.
 type Options struct {
 	Seed uint64
-	// Store is a new, empty store. One that has goroutines of its own is opened
-	// outside of the bubble, and goes through Outside.
+	// Store is a new, empty store. One with goroutines of its own is opened outside of the
+	// bubble and wrapped by Outside.
 	Store store.Store
-	// Keep is how many of the last steps are kept for the report; 0: 60.
+	// Keep is how many of the last steps are reported; 0: 60.
 	Keep int
 }
 
-// Result is what became of a history.
+// Result is the outcome of a history.
 type Result struct {
-	Hash  string // of all that happened, in order
+	Hash  string // of all steps, in order
 	Steps int
 	Tasks int
-	// Directors is how many there were: one, or two.
+	// Directors is one or two.
 	Directors int
-	Faults    map[string]int // what was done to it, by name
-	Wrong     []string       // invariants that did not hold; empty: all is well
+	Faults    map[string]int // injected, by name
+	Wrong     []string       // violated invariants; empty: success
 	Last      []string       // the last steps
 }
 
-// world is one history under way.
+// world is one history in progress.
 type world struct {
 	rng       *rand.Rand
 	scheduler *scheduler
 	begun     time.Time
-	store     store.Store // for looking at it from outside
+	store     store.Store // for checks
 	town      *peerstest.World
 	skew      time.Duration // of the directors' wall clock
-	ahead     time.Duration // the most that it ever was
+	ahead     time.Duration // maximum skew so far
 
-	directors []*director
-	agents    []*agent
-	mail      []letter          // requests that come late
-	holder    map[string]int    // which director has an agent
-	still     *director         // stands still
-	until     time.Time         // for so long
-	about     string            // the task that it was about to say something of
-	halts     int               // one in so many changes finds it still
-	handing   atomic.Bool       // agents go over
-	faulty    bool              // faults happen
-	tasks     []string          // acknowledged, in the order of their acknowledgement
-	keys      map[string]string // idempotency key → acknowledged task
-	open      []submit          // whose answer was lost: to be sent again
-	users     int
-	faults    map[string]int
-	pauses    int
-	waited    map[string]time.Duration // tasks, beside a free slot
-	excused   time.Time                // until then, if anybody does
+	directors     []*director
+	agents        []*agent
+	delayed       []delayedRequest  // requests that arrive late
+	holder        map[string]int    // agent to director
+	paused        *director         // the paused director
+	pausedUntil   time.Time         // for so long
+	pausedTask    string            // the task it was about to act on
+	pauseRate     int               // one in so many changes pauses it
+	moveRate      atomic.Bool       // agents move between directors
+	faultsEnabled bool              // faults happen
+	tasks         []string          // in the order of their acknowledgement
+	keys          map[string]string // idempotency key → acknowledged task
+	unanswered    []submit          // submissions whose answer was lost: to retry
+	users         int
+	faults        map[string]int
+	pauses        int
+	starved       map[string]time.Duration // tasks beside a free slot
+	backstopUntil time.Time                // they may wait until then
 
-	over  atomic.Bool     // nothing counts any more
+	ended atomic.Bool     // nothing counts any more
 	ctx   context.Context // until then
 	hash  hash.Hash
 	steps int
@@ -81,17 +81,16 @@ type world struct {
 	wrong []string
 }
 
-// letter is a request that waits to be delivered.
-type letter struct {
+type delayedRequest struct {
 	to   *agent
 	q    *request
 	sent time.Time
 }
 
-// kept is Options.Keep where it is 0.
-const kept = 60
+// defaultKeep is Options.Keep if it is 0.
+const defaultKeep = 60
 
-// note writes down a step: it becomes a part of the hash.
+// note records a step, which becomes part of the hash.
 func (w *world) note(parts ...string) {
 	w.steps++
 	line := fmt.Sprintf("%d %s %s", w.steps, time.Since(w.begun), strings.Join(parts, " "))
@@ -102,24 +101,24 @@ func (w *world) note(parts ...string) {
 	w.last = append(w.last, line)
 }
 
-// fail notes that something that must hold does not.
+// fail records a violated invariant.
 func (w *world) fail(format string, args ...any) {
 	if len(w.wrong) < 5 {
 		w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
 	}
 }
 
-func (w *world) isOver() bool { return w.over.Load() }
+func (w *world) isOver() bool { return w.ended.Load() }
 
 func (w *world) fault(name string) { w.faults[name]++ }
 
-// now is the time that agents go by.
+// now is the agents' time.
 func (w *world) now() time.Time { return time.Now().UTC() }
 
-// wall is the time that directors go by. It can jump.
+// wall is the directors' time. It can jump.
 func (w *world) wall() time.Time { return time.Now().Add(w.skew) }
 
-// sleep waits, at most until nothing counts any more.
+// sleep waits, at most until the history has ended.
 func (w *world) sleep(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -129,38 +128,38 @@ func (w *world) sleep(d time.Duration) {
 	}
 }
 
-// one reports true once in n times.
-func (w *world) one(n int) bool { return w.rng.IntN(n) == 0 }
+// oneIn reports true once in n times.
+func (w *world) oneIn(n int) bool { return w.rng.IntN(n) == 0 }
 
-// between is a length of time, from a to less than b.
+// between is a random duration in [a, b).
 func (w *world) between(a, b time.Duration) time.Duration {
 	return a + time.Duration(w.rng.Int64N(int64(b-a)))
 }
 
-// runtime is how long a run will take.
+// runtime is the duration of a run.
 func (w *world) runtime() time.Duration {
 	switch {
-	case !w.faulty:
+	case !w.faultsEnabled:
 		return w.between(10*time.Millisecond, time.Second)
-	case w.one(6):
+	case w.oneIn(6):
 		return w.between(10*time.Second, 70*time.Second)
-	case w.one(3):
+	case w.oneIn(3):
 		return w.between(time.Millisecond, 50*time.Millisecond)
 	}
 	return w.between(50*time.Millisecond, 8*time.Second)
 }
 
-// fateOf decides about a request to an agent. A network delivers nothing twice
-// or late to an agent that cannot tell: to those it would be another request.
-func (w *world) fateOf(a *agent) fate {
-	if !w.faulty || !w.one(7) {
+// chooseFault decides about a request to an agent. Nothing is delivered twice or late to an
+// agent that cannot tell: to those it would be a new request.
+func (w *world) chooseFault(a *agent) networkFault {
+	if !w.faultsEnabled || !w.oneIn(7) {
 		return arrives
 	}
-	f := fate(1 + w.rng.IntN(int(fateCount)-1))
+	f := networkFault(1 + w.rng.IntN(int(faultCount)-1))
 	if a.plain && (f == late || f == twice) {
 		f = unheard
 	}
-	w.fault(strings.TrimSpace(fateNames[f]))
+	w.fault(strings.TrimSpace(faultNames[f]))
 	return f
 }
 
@@ -178,63 +177,61 @@ func (a *agent) url() string {
 	return u.String()
 }
 
-// post leaves a request for later.
+// post keeps a request for later.
 func (w *world) post(a *agent, q *request) {
 	again := *q
 	again.wait = 0
-	w.mail = append(w.mail, letter{a, &again, w.now()})
+	w.delayed = append(w.delayed, delayedRequest{a, &again, w.now()})
 }
 
-// inTime is how late a request may come so that whoever asks about it, and asks
-// again after a while as the dispatcher does, hears of it.
-const inTime = 900 * time.Millisecond
+// maxDelay is how late a request may arrive so that a sender that asks again after a while, as
+// the dispatcher does, learns of it.
+const maxDelay = 900 * time.Millisecond
 
-// deliver brings one of the late requests.
+// deliver delivers one of the delayed requests.
 func (w *world) deliver() {
-	i := w.rng.IntN(len(w.mail))
-	l := w.mail[i]
-	w.mail = append(w.mail[:i], w.mail[i+1:]...)
+	i := w.rng.IntN(len(w.delayed))
+	l := w.delayed[i]
+	w.delayed = append(w.delayed[:i], w.delayed[i+1:]...)
 	if l.to.down || l.to.silent {
 		return
 	}
 	w.note("late", l.q.method, l.to.name+l.q.path)
-	l.q.late = l.q.late || w.now().Sub(l.sent) > inTime
+	l.q.late = l.q.late || w.now().Sub(l.sent) > maxDelay
 	l.to.handle(l.q)
 }
 
-// Play plays the history of a seed to its end. It must be called within a bubble
-// of synctest: the time of the history is not real.
+// Play plays the history of a seed to its end. It must be called within a synctest bubble.
 func Play(o Options) Result {
 	w := &world{
-		rng: rand.New(rand.NewPCG(o.Seed, 0x51b0)), scheduler: newScheduler(), begun: time.Now(), hash: sha256.New(), faulty: true,
-		store: o.Store, keep: cmp.Or(o.Keep, kept),
+		rng: rand.New(rand.NewPCG(o.Seed, 0x51b0)), scheduler: newScheduler(), begun: time.Now(), hash: sha256.New(), faultsEnabled: true,
+		store: o.Store, keep: cmp.Or(o.Keep, defaultKeep),
 		holder: map[string]int{}, keys: map[string]string{}, faults: map[string]int{},
 	}
 	var end func()
 	w.ctx, end = context.WithCancel(context.Background())
 	w.book.init()
 	w.play()
-	w.over.Store(true)
+	w.ended.Store(true)
 	end()
 	for _, d := range w.directors {
 		w.kill(d)
 	}
-	w.freeAllDead()
+	w.drainDead()
 	return Result{
 		Hash: hex.EncodeToString(w.hash.Sum(nil)[:16]), Steps: w.steps, Tasks: len(w.tasks), Directors: len(w.directors), Faults: w.faults, Wrong: w.wrong, Last: w.last,
 	}
 }
 
-// play plays the faults, and then the time without any, in which everything must
-// come to its end.
+// play plays the faults, and then the fault-free time in which everything must end.
 func (w *world) play() {
-	w.found()
-	pace := []int{3, 5, 12, 30}[w.rng.IntN(4)] // one in so many steps is something that happens to it
+	w.setUp()
+	pace := []int{3, 5, 12, 30}[w.rng.IntN(4)] // one in so many steps is a random event
 	steps := 60 + w.rng.IntN(60*pace)
 	for i := 0; i < steps && len(w.wrong) == 0; i++ {
-		w.goOnInTime()
-		if w.one(pace) || (w.idle() && w.one(4)) {
-			w.happen()
+		w.resumeIfDue()
+		if w.oneIn(pace) || (w.idle() && w.oneIn(4)) {
+			w.randomEvent()
 		} else {
 			w.step()
 		}
@@ -242,8 +239,8 @@ func (w *world) play() {
 	w.settle()
 }
 
-// freeAllDead lets everything end that belongs to the dead.
-func (w *world) freeAllDead() {
+// drainDead lets the goroutines of the dead end.
+func (w *world) drainDead() {
 	for {
 		synctest.Wait()
 		if !w.scheduler.freeDead() {
@@ -252,34 +249,34 @@ func (w *world) freeAllDead() {
 	}
 }
 
-// idle reports whether nobody stands at a turn, after all have come to one.
+// idle reports whether no actor waits, after all have arrived.
 func (w *world) idle() bool {
-	w.freeAllDead()
-	return w.scheduler.able() == 0
+	w.drainDead()
+	return w.scheduler.runnable() == 0
 }
 
-// step lets one actor go on, or, where none stands at its turn, time.
+// step runs one actor, or advances time if there is none.
 func (w *world) step() {
 	if w.idle() {
-		w.rest()
+		w.advanceIdle()
 		return
 	}
 	s := w.scheduler.next(w.rng.IntN)
 	w.note(s.name, s.what)
-	close(s.goOn)
-	w.freeAllDead()
+	close(s.resume)
+	w.drainDead()
 	w.check()
-	if w.one(3) {
+	if w.oneIn(3) {
 		time.Sleep(w.between(time.Microsecond, 20*time.Millisecond))
-		synctest.Wait() // whoever it woke has come to a turn
+		synctest.Wait() // the actors it woke have arrived
 	}
 }
 
-// pass lets time go on until an actor comes to its turn, or it is over.
-func (w *world) pass(most time.Duration) {
-	synctest.Wait() // or whoever is about to come would be an old sign, or not
+// advance advances time until an actor arrives or the history ends.
+func (w *world) advance(most time.Duration) {
+	synctest.Wait() // or a stale signal could remain
 	select {
-	case <-w.scheduler.arrived: // an old sign, perhaps
+	case <-w.scheduler.arrived: // possibly a stale signal
 	default:
 	}
 	timer := time.NewTimer(most)
@@ -291,7 +288,7 @@ func (w *world) pass(most time.Duration) {
 	synctest.Wait()
 }
 
-// task is the row of a task, as it is stored.
+// task is the stored row of a task.
 func (w *world) task(id string) (signalbox.Task, error) {
 	return w.store.Task(context.Background(), id)
 }

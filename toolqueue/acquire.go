@@ -5,34 +5,34 @@ import (
 	"time"
 )
 
-// Acquire takes a slot of a queue, waiting in line where none is free. The
-// error is an *Error; after one, there is nothing to release.
+// Acquire takes a slot of a queue, and waits if none is free. The error is an *Error; after an
+// error there is nothing to release.
 func (q *Queues) Acquire(ctx context.Context, queue string, who Who) (Permit, error) {
-	return q.acquire(ctx, queue, who, untilItsTurn)
+	return q.acquire(ctx, queue, who, noBound)
 }
 
-// TryAcquire takes a slot if one is free now. It does not wait in line; a queue
-// that is shared is asked once where its slots are kept, which takes a moment.
+// TryAcquire takes a slot if one is free. It does not wait for one; for a shared queue it makes
+// one call to the backend.
 func (q *Queues) TryAcquire(queue string, who Who) (Permit, bool) {
 	p, err := q.AcquireWithin(context.Background(), queue, who, 0)
 	return p, err == nil
 }
 
-// AcquireWithin is Acquire with a bound on the wait, where it is shorter than
-// the queue's own. With 0 or less, as of a deadline that has passed, the call
-// does not wait at all: where no slot is free the error is ErrTimeout. A wait with
-// a bound allocates a timer; all else here allocates nothing in the long run.
+// AcquireWithin is Acquire with a bound on the wait, if it is shorter than that of the queue.
+// With 0 or less, as of an expired deadline, the call does not wait: if no slot is free the
+// error is ErrTimeout. A bounded wait allocates a timer; all else allocates nothing in the
+// steady state.
 func (q *Queues) AcquireWithin(ctx context.Context, queue string, who Who, maxWait time.Duration) (Permit, error) {
 	if maxWait <= 0 {
-		maxWait = notAtAll
+		maxWait = noWait
 	}
 	return q.acquire(ctx, queue, who, maxWait)
 }
 
 func (q *Queues) acquire(ctx context.Context, queue string, who Who, maxWait time.Duration) (Permit, error) {
 	in := q.queues.Load().find(queue)
-	if in != nil && in.closed.Load() == 0 && ctx.Err() == nil {
-		if p, ok := in.tryOpen(&who); ok {
+	if in != nil && in.lockReasons.Load() == 0 && ctx.Err() == nil {
+		if p, ok := in.tryFast(&who); ok {
 			return p, nil
 		}
 	}
@@ -42,11 +42,10 @@ func (q *Queues) acquire(ctx context.Context, queue string, who Who, maxWait tim
 	return in.acquire(ctx, who, maxWait)
 }
 
-// How long a call waits that sets no time for it. The queue may set one for the
-// first.
+// Values of maxWait. noBound leaves the bound to the queue.
 const (
-	untilItsTurn time.Duration = 0
-	notAtAll     time.Duration = -1
+	noBound time.Duration = 0
+	noWait  time.Duration = -1
 )
 
 func (q *Queues) unknown(queue string, who Who) error {
@@ -54,7 +53,7 @@ func (q *Queues) unknown(queue string, who Who) error {
 	return &Error{Queue: queue, Reason: ReasonUnknown, Err: ErrUnknown}
 }
 
-// acquire is Acquire with the queue's lock.
+// acquire acquires under the lock.
 func (q *queue) acquire(ctx context.Context, who Who, maxWait time.Duration) (Permit, error) {
 	if q.shared != nil {
 		return q.shared.acquire(ctx, who, maxWait)
@@ -64,16 +63,16 @@ func (q *queue) acquire(ctx context.Context, who Who, maxWait time.Duration) (Pe
 	}
 	now := q.now() // not under the lock: others want it
 	q.mu.Lock()
-	p, next, s := q.enter(&who, now)
+	p, next, s := q.tryEnter(&who, now)
 	if p.slot != nil {
 		q.mu.Unlock()
 		next.wake()
 		return p, nil
 	}
-	if why, err := q.barred(maxWait); err != nil {
+	if why, err := q.checkLimits(maxWait); err != nil {
 		q.forget(s)
-		if q.line.first == nil {
-			q.open(closedLine)
+		if q.waiters.first == nil {
+			q.allowFast(lockWaiters)
 		}
 		q.mu.Unlock()
 		next.wake()
@@ -81,16 +80,16 @@ func (q *queue) acquire(ctx context.Context, who Who, maxWait time.Duration) (Pe
 	}
 	w := q.newWaiter(&who, s, now)
 	q.enqueue(w)
-	t := wait{queue: q, waiter: w, who: who, use: w.use, depth: q.depth, concurrent: q.config.Concurrent, most: q.config.within(maxWait)}
+	t := wait{queue: q, waiter: w, who: who, generation: w.generation, depth: q.depth, concurrent: q.config.Concurrent, timeout: q.config.boundWait(maxWait)}
 	q.mu.Unlock()
 	next.wake()
 	return t.run(ctx)
 }
 
-// barred is why a call may not line up, if it may not. It needs the lock.
-func (q *queue) barred(maxWait time.Duration) (Reason, error) {
+// checkLimits returns why a call may not wait, if so. It needs the lock.
+func (q *queue) checkLimits(maxWait time.Duration) (Reason, error) {
 	switch most := q.config.MaxWaiters; {
-	case maxWait == notAtAll:
+	case maxWait == noWait:
 		return ReasonTimeout, ErrTimeout
 	case most > 0 && q.depth >= most:
 		return ReasonFull, ErrFull
@@ -98,10 +97,10 @@ func (q *queue) barred(maxWait time.Duration) (Reason, error) {
 	return "", nil
 }
 
-// within is how long a call may wait that itself would wait for at most maxWait.
-func (c *Config) within(maxWait time.Duration) time.Duration {
-	if maxWait == notAtAll {
-		return notAtAll
+// boundWait returns the lower of the bounds of a call and the queue.
+func (c *Config) boundWait(maxWait time.Duration) time.Duration {
+	if maxWait == noWait {
+		return noWait
 	}
 	if c.MaxWait > 0 && (maxWait <= 0 || c.MaxWait < maxWait) {
 		return c.MaxWait
@@ -109,9 +108,9 @@ func (c *Config) within(maxWait time.Duration) time.Duration {
 	return maxWait
 }
 
-// enter takes a slot for a call where it need not wait. Else it returns its
-// session, if it has one. The waiter is one to be woken.
-func (q *queue) enter(who *Who, now time.Duration) (Permit, *waiter, *session) {
+// tryEnter takes a slot if the call need not wait, else it returns the call's session, if any.
+// The waiter must be woken.
+func (q *queue) tryEnter(who *Who, now time.Duration) (Permit, *waiter, *session) {
 	s := q.sessionOf(who)
 	var next *waiter
 	if s != nil && s.slot != nil && !s.busy {
@@ -121,41 +120,41 @@ func (q *queue) enter(who *Who, now time.Duration) (Permit, *waiter, *session) {
 		}
 		s = q.sessionOf(who)
 	}
-	if q.line.first != nil || s != nil && s.slot != nil {
+	if q.waiters.first != nil || s != nil && s.slot != nil {
 		return Permit{}, next, s
 	}
-	q.close(closedLine) // who gives a slot back from now on will look for us
+	q.requireLock(lockWaiters) // releases from now on take the lock
 	slot := q.takeFree()
 	if slot == nil {
 		return Permit{}, next, s
 	}
-	q.open(closedLine)
+	q.allowFast(lockWaiters)
 	if s == nil {
 		return slot.occupy(who), next, s
 	}
 	who.Since = q.at(now)
-	q.grant(s, slot, now)
+	q.startLease(s, slot, now)
 	return slot.occupy(who), next, s
 }
 
-// wait is one call's wait in line.
+// wait is the wait of one call.
 type wait struct {
 	queue             *queue
 	waiter            *waiter
 	who               Who
-	use               uint64 // of the waiter
-	depth, concurrent int    // when it began
-	most              time.Duration
+	generation        uint64 // of the waiter
+	depth, concurrent int    // at the start
+	timeout           time.Duration
 }
 
-// run stays in line until the call has its slot, or may wait no longer.
+// run waits until the call has its slot or gives up.
 func (t *wait) run(ctx context.Context) (Permit, error) {
 	q, w := t.queue, t.waiter
 	returns := false
 	defer func() {
-		if !returns { // a hook panicked: the line must not hand a slot to nobody
-			if p := t.leave(); p.slot != nil {
-				p.giveBack(true)
+		if !returns { // a hook panicked: release the slot, if assigned
+			if p := t.cancel(); p.slot != nil {
+				p.release(true)
 			}
 		}
 	}()
@@ -163,23 +162,23 @@ func (t *wait) run(ctx context.Context) (Permit, error) {
 		q.hooks.Queued(q.name, t.who, t.depth, t.concurrent)
 	}
 	if t.who.Waits != nil {
-		t.who.Waits(Waiting{w: w, use: t.use})
+		t.who.Waits(Waiting{w: w, generation: t.generation})
 	}
-	p, err := t.end(ctx, t.sleep(ctx))
+	p, err := t.finish(ctx, t.sleep(ctx))
 	returns = true
 	return p, err
 }
 
-// sleep returns once the slot is there, or with why the wait is over.
+// sleep returns when the slot is assigned, or the reason to give up.
 func (t *wait) sleep(ctx context.Context) Reason {
 	done := ctx.Done()
-	if t.most <= 0 && done == nil { // much cheaper than a select
+	if t.timeout <= 0 && done == nil { // cheaper than a select
 		<-t.waiter.ready
 		return ""
 	}
 	var timeout <-chan time.Time
-	if t.most > 0 {
-		timeout = time.After(t.most)
+	if t.timeout > 0 {
+		timeout = time.After(t.timeout)
 	}
 	select {
 	case <-t.waiter.ready:
@@ -191,20 +190,19 @@ func (t *wait) sleep(ctx context.Context) Reason {
 	}
 }
 
-// end is the outcome of a wait that is over for a reason, or for none because
-// the slot is there. A call that gives up may have been handed a slot at the
-// last moment: one that was cancelled hands it on, any other is glad of it.
-func (t *wait) end(ctx context.Context, reason Reason) (Permit, error) {
+// finish returns the outcome of a wait; reason "": the slot is assigned. A slot assigned at the
+// last moment is kept, except by a cancelled call, which passes it on.
+func (t *wait) finish(ctx context.Context, reason Reason) (Permit, error) {
 	q, w := t.queue, t.waiter
 	var p Permit
 	if reason == "" {
 		p = w.permit
 	} else {
-		p = t.leave()
+		p = t.cancel()
 	}
 	if p.slot != nil && ctx.Err() == nil {
 		if q.hooks.Waited != nil {
-			q.hooks.Waited(q.name, t.who, w.handed-w.since)
+			q.hooks.Waited(q.name, t.who, w.grantedAt-w.since)
 		}
 		return p, nil
 	}
@@ -213,29 +211,29 @@ func (t *wait) end(ctx context.Context, reason Reason) (Permit, error) {
 		return Permit{}, q.refuse(t.who, reason, ErrTimeout, waited)
 	}
 	if p.slot != nil {
-		p.giveBack(true)
+		p.release(true)
 	}
 	return Permit{}, q.refuse(t.who, ReasonCancelled, cancelled(ctx), waited)
 }
 
-// leave takes the call out of line, or returns what it was handed.
-func (t *wait) leave() Permit {
+// cancel dequeues the call, or returns the permit it was assigned.
+func (t *wait) cancel() Permit {
 	q, w := t.queue, t.waiter
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if w.use != t.use {
-		return Permit{} // another call's by now
+	if w.generation != t.generation {
+		return Permit{} // reused by another call
 	}
-	if w.waits {
-		q.leave(w)
+	if w.waiting {
+		q.dequeue(w)
 		q.forget(w.session)
 	} else if s := w.permit.slot; s != nil {
-		s.waiter = nil // not to be used again: its token may still be on the way
+		s.waiter = nil // not recycled: its token may still arrive
 	}
 	return w.permit
 }
 
-// refuse says why a call gets no slot.
+// refuse reports why a call gets no slot.
 func (q *queue) refuse(who Who, reason Reason, err error, waited time.Duration) error {
 	q.hooks.refused(q.name, who, reason, waited)
 	q.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// The comparison with a semaphore, in turns within one run, is bench/toolqueue.
+// The comparison with a semaphore, alternating within one run, is bench/toolqueue.
 
 func benchQueues(b *testing.B) *toolqueue.Queues {
 	return newQueues(b, toolqueue.Hooks{
@@ -46,8 +46,8 @@ func BenchmarkNobodyWaitsChannel(b *testing.B) {
 	}
 }
 
-// crowd has 64 callers share b.N turns. Each yields while it has its slot, so
-// that all slots are always taken.
+// crowd has 64 callers share b.N turns. Each yields while it has its slot, so that all slots
+// are always taken.
 func crowd(b *testing.B, turn func(context.Context)) {
 	b.ReportAllocs()
 	var all sync.WaitGroup
@@ -88,7 +88,7 @@ func BenchmarkCrowdChannel(b *testing.B) {
 	})
 }
 
-// TestTakingAllocatesNothing: neither with a free slot nor by waiting.
+// TestTakingAllocatesNothing, with a free slot or by waiting.
 func TestTakingAllocatesNothing(t *testing.T) {
 	q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 2}))
 	ctx := context.Background()

@@ -8,15 +8,13 @@ import (
 	"time"
 )
 
-// MaxConcurrent is the greatest capacity of a queue.
+// MaxConcurrent is the maximum capacity of a queue.
 const MaxConcurrent = 1_000_000
 
-// Configure makes the queues that are not there yet and raises the bounds of
-// those that are: the greater value stands for each field, and what is smaller
-// or zero changes nothing. A raised capacity lets waiting calls in at once; a
-// raised wait is for the calls that come after. A queue is shared with other
-// processes from its beginning or not at all. Mistakes are reported all
-// together and then nothing is changed.
+// Configure adds queues and raises the bounds of existing ones: each field takes the greater
+// value; a smaller or zero value changes nothing. A raised capacity admits waiting calls at
+// once; a raised wait applies to later calls. A queue is shared from its creation or not at
+// all. All mistakes are reported together, and then nothing is changed.
 func (q *Queues) Configure(configs map[string]Config) error {
 	var mistakes []error
 	names := slices.Sorted(maps.Keys(configs))
@@ -52,12 +50,12 @@ func (q *Queues) newQueue(name string, c Config) *queue {
 	in := newQueue(name, &q.hooks, q.start, c)
 	if c.Shared && q.sharing != nil {
 		in.shared = newShared(in, q.sharing, q.process)
-		in.close(closedShared)
+		in.requireLock(lockShared)
 	}
 	return in
 }
 
-// raise takes the greater of each bound and lets in who now finds room.
+// raise raises the bounds and admits waiters.
 func (q *queue) raise(to Config) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -69,21 +67,21 @@ func (q *queue) raise(to Config) {
 	c.Lease.MaxHold = max(c.Lease.MaxHold, to.Lease.MaxHold)
 	c.Shared = c.Shared || to.Shared
 	if c.Lease.Idle > 0 {
-		q.close(closedLease)
+		q.requireLock(lockLeases)
 	}
-	for i := range min(c.Concurrent, openSlots) {
-		if s := &q.first[i]; s.state.Load() == absent {
-			s.state.Store(oneUse)
+	for i := range min(c.Concurrent, fastSlots) {
+		if s := &q.fast[i]; s.state.Load() == absent {
+			s.state.Store(nextUse)
 		}
 	}
-	q.letIn()
-	if s := q.shared; s != nil && s.driving {
-		s.stirred = true // who waits finds room with the next step
-		s.nudge()
+	q.admit()
+	if s := q.shared; s != nil && s.running {
+		s.signalled = true // the next step admits waiters
+		s.notify()
 	}
 }
 
-// check reports all that is wrong with a queue.
+// check returns all mistakes of a configuration.
 func check(name string, c Config) error {
 	var mistakes []error
 	bad := func(format string, args ...any) {

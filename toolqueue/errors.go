@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// Reason says why a call got no slot.
+// Reason is why a call got no slot.
 type Reason string
 
 // The reasons.
 const (
-	ReasonFull      Reason = "full"      // as many wait as may
-	ReasonTimeout   Reason = "timeout"   // it waited for as long as it may
+	ReasonFull      Reason = "full"      // the queue has MaxWaiters
+	ReasonTimeout   Reason = "timeout"   // its maximum wait is over
 	ReasonCancelled Reason = "cancelled" // its context ended
 	ReasonUnknown   Reason = "unknown_queue"
-	ReasonAway      Reason = "away" // a shared queue's slots are kept where nobody answers
+	ReasonAway      Reason = "away" // the backend of a shared queue does not answer
 )
 
-// The errors of Acquire, for errors.Is. What Acquire returns is an *Error,
-// which has the figures. One that was cancelled is also the context's error.
+// The errors of Acquire, for errors.Is. Acquire returns an *Error with the figures. A
+// cancelled call's error also matches the context's error.
 var (
 	ErrFull      = errors.New("the tool queue is full")
 	ErrTimeout   = errors.New("waited too long in the tool queue")
@@ -32,16 +32,16 @@ var (
 )
 
 var (
-	errSilent = errors.New("no answer came in time")
-	errClosed = errors.New("this process gives its slots back, because it ends")
+	errNoAnswer = errors.New("no answer came in time")
+	errClosed   = errors.New("this process gives its slots back, because it ends")
 )
 
-// Error is why a call got no slot.
+// Error is the error of Acquire.
 type Error struct {
 	Queue      string
 	Reason     Reason
 	Waited     time.Duration
-	Depth      int // calls that wait, without this one
+	Depth      int // other waiting calls
 	Concurrent int
 	Err        error // one of the package's errors, joined with the context's
 }
@@ -58,15 +58,15 @@ func (e *Error) Error() string {
 				count(e.Concurrent, "slot"), e.Queue, e.Depth)
 		}
 		return fmt.Sprintf("waited %s for %s of tool queue %q, as long as it may (others in line: %d); call again later, or raise its capacity or its maximum wait",
-			brief(e.Waited), oneOf(e.Concurrent), e.Queue, e.Depth)
+			formatDuration(e.Waited), oneOf(e.Concurrent), e.Queue, e.Depth)
 	case ReasonUnknown:
 		return fmt.Sprintf("there is no tool queue %q: add it to the queues, or bind the tool to one that is there", e.Queue)
 	case ReasonAway:
 		return fmt.Sprintf("no word for %s about a slot of tool queue %q, which is shared with other processes: what keeps its slots cannot be reached, or this process ends; call again later",
-			brief(e.Waited), e.Queue)
+			formatDuration(e.Waited), e.Queue)
 	}
 	return fmt.Sprintf("gave up after %s in line for %s of tool queue %q (others in line: %d): the call was cancelled or its time was over",
-		brief(e.Waited), oneOf(e.Concurrent), e.Queue, e.Depth)
+		formatDuration(e.Waited), oneOf(e.Concurrent), e.Queue, e.Depth)
 }
 
 // Unwrap returns Err.
@@ -86,16 +86,15 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// brief is a duration as people say it.
-func brief(d time.Duration) string {
+// formatDuration rounds a duration for people.
+func formatDuration(d time.Duration) string {
 	if d < time.Second {
 		return d.Round(time.Millisecond).String()
 	}
 	return d.Round(100 * time.Millisecond).String()
 }
 
-// cancelled joins our word with the context's own error, and with the cause
-// that was given to it, if there is one.
+// cancelled joins ErrCancelled with the context's error and its cause, if any.
 func cancelled(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {
@@ -111,71 +110,67 @@ const DefaultTicketLease = 15 * time.Second
 // SharedBackend stores the holders and waiters of queues that several processes share: one
 // ticket per call that waits or holds a slot, never a counter.
 type SharedBackend interface {
-	// Step takes one atomic step of a queue, and returns its tickets after it: holders in the order in which they got
-	// their slots, then those in line, in order. The step is, in this order:
+	// Step executes one atomic step of a queue, and returns its tickets after it: holders in
+	// the order in which they got their slots, then the waiters, in order. The step does, in
+	// this order:
 	//
-	//   - tickets that nobody kept for as long as they last go, and idle ones
-	//     whose lease is over;
-	//   - those of Leave go, and the leases of the sessions of EndSessions end,
-	//     those with a call under way with that call;
-	//   - those of Keep last for Lasts from now; the calls of Idle end, and
-	//     those of Unused;
-	//   - slots are given to those in line: first come, first served, where a
-	//     session that holds a slot gets that and no other;
-	//   - Enter lines up, one after the other: who finds neither a slot nor a
-	//     place in line is not among the tickets afterwards.
+	//   - removes tickets that have expired, and idle ones whose lease is over;
+	//   - removes those of Leave, and ends the leases of the sessions of EndSessions, those with
+	//     a running call with that call;
+	//   - renews those of Keep for Lasts from now; ends the calls of Idle and of Unused;
+	//   - assigns slots to waiters: first come, first served, but a session that holds a slot
+	//     gets that and no other;
+	//   - queues Enter one after another: one that finds neither a slot nor room to wait is not
+	//     among the returned tickets.
 	//
-	// What names a ticket that is not there does nothing, nor does an Enter of
-	// one that is there: after an error nobody knows whether the step was
-	// taken, and it is taken again.
+	// Unknown IDs are ignored, and so is an Enter of a ticket that exists: after an error the
+	// outcome is unknown, and the step is repeated.
 	Step(ctx context.Context, s Step) ([]Ticket, error)
 }
 
-// Step is what a process does in a shared queue.
+// Step is a request of a process for a shared queue.
 type Step struct {
 	Queue      string
 	Concurrent int // slots
-	MaxWaiters int // 0: any number
+	MaxWaiters int // 0: no limit
 	Lease      Lease
 
-	Enter       []Ticket // ID, Owner, Session, Agent, Tool, Execution and Leased are given
-	Leave       []string // IDs, as in what follows
+	Enter       []Ticket // ID, Owner, Session, Agent, Tool, Execution and Leased are set
+	Leave       []string // IDs, as below
 	Keep        []string
 	Idle        []string // leased ones whose call ended
-	Unused      []string // the same of calls that made no use of their slot: they leave no lease where there was none
+	Unused      []string // leased ones whose call never ran: they start no lease
 	EndSessions []string
-	Lasts       time.Duration // how long those of Enter and Keep last
+	Lasts       time.Duration // lifetime of the tickets of Enter and Keep
 }
 
-// Ticket is a call that waits for a slot of a shared queue, or has one.
+// Ticket is a call that waits for or holds a slot of a shared queue.
 type Ticket struct {
-	ID    string // no other ticket ever has it
-	Owner string // the process that keeps it
-	// Session is that of Who or stands for it: it is equal for the calls of one
-	// session.
+	ID    string // never reused
+	Owner string // the process that renews it
+	// Session is that of Who or a stand-in: it is equal for the calls of one session.
 	Session, Agent, Tool, Execution string
 
 	Holds   bool
-	Leased  bool      // its session keeps the slot from call to call
-	Idle    bool      // no call is under way in it
-	Since   time.Time // it lined up
-	Granted time.Time // its slot was taken: of a lease, by its first call
-	Ends    time.Time // its lease ends unless a call is under way; zero: never
+	Leased  bool      // its session keeps the slot between calls
+	Idle    bool      // no call runs in it
+	Since   time.Time // when it was queued
+	Granted time.Time // when its slot was taken: of a lease, by its first call
+	Ends    time.Time // when its lease ends unless a call runs; zero: never
 }
 
-// Sharing says how a process shares queues with others.
+// Sharing configures shared queues.
 type Sharing struct {
 	Backend SharedBackend
-	Owner   string // this process, for people: Holder.Owner
-	// Lease is how long a ticket lasts that is not kept; 0: DefaultTicketLease.
-	// It is kept every third of that time. A process that could not keep one
-	// for four fifths of it counts it as lost (Permit.Lost), before any other
-	// process can have its slot.
+	Owner   string // this process, shown as Holder.Owner
+	// Lease is the lifetime of a ticket without renewal; 0: DefaultTicketLease. Tickets are
+	// renewed every third of it. A process that could not renew one for four fifths of it
+	// counts it as lost (Permit.Lost), before another process can have its slot.
 	Lease time.Duration
 }
 
-// Share has the queues that are configured with Shared from now on share their
-// slots and their line with other processes. Without it, they are as any other.
+// Share enables sharing for queues configured with Shared from now on. Without it, they are
+// local.
 func (q *Queues) Share(s Sharing) error {
 	switch {
 	case s.Backend == nil:
@@ -190,19 +185,18 @@ func (q *Queues) Share(s Sharing) error {
 	return nil
 }
 
-// Stir says that another process may have done something in a shared queue:
-// those who wait here look at once. It does not block.
+// Stir signals that another process may have changed a shared queue: waiting calls poll at
+// once. It does not block.
 func (q *Queues) Stir() {
 	for _, in := range q.queues.Load().list {
 		if in.shared != nil {
-			in.shared.stir()
+			in.shared.signal()
 		}
 	}
 }
 
-// Close gives back what this process has of shared queues, where nobody else
-// would before it runs out, and ends their waits. It returns when all is told,
-// or with ctx. Queues of this process alone go on.
+// Close releases what this process holds of shared queues and ends its waits. It returns when
+// the backend knows, or with ctx. Local queues continue to work.
 func (q *Queues) Close(ctx context.Context) error {
 	var open []*shared
 	for _, in := range q.queues.Load().list {

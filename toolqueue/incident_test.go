@@ -12,10 +12,9 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// What went wrong in the seed's own system.
+// Incidents of the seed's own system.
 
-// TestIncidentAbortLeavesDepthStale: the depth gauge kept a waiter that had
-// gone.
+// TestIncidentAbortLeavesDepthStale: the depth gauge kept counting a waiter that had given up.
 func TestIncidentAbortLeavesDepthStale(t *testing.T) {
 	var gauge atomic.Int64
 	q := newQueues(t, toolqueue.Hooks{Depth: func(_ string, depth int) { gauge.Store(int64(depth)) }}, one("a", toolqueue.Config{Concurrent: 1}))
@@ -37,8 +36,8 @@ func TestIncidentAbortLeavesDepthStale(t *testing.T) {
 	counts(t, q, "a", 1, 0)
 }
 
-// TestIncidentRaisedCapacityWakesNobody: those in line went on waiting for a
-// release, though there was room.
+// TestIncidentRaisedCapacityWakesNobody: waiters waited for a release although the capacity had
+// been raised.
 func TestIncidentRaisedCapacityWakesNobody(t *testing.T) {
 	q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 1}))
 	Take(t, q, "a", Tool("holder"))
@@ -50,7 +49,6 @@ func TestIncidentRaisedCapacityWakesNobody(t *testing.T) {
 	second.Has()
 }
 
-// TestIncidentUnboundedWait: nothing bounded how long a call waited.
 func TestIncidentUnboundedWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueues(t, toolqueue.Hooks{}, map[string]toolqueue.Config{"own": {Concurrent: 1, MaxWait: time.Minute}, "none": {Concurrent: 1}})
@@ -68,7 +66,6 @@ func TestIncidentUnboundedWait(t *testing.T) {
 	})
 }
 
-// TestIncidentUnboundedWaiters: nothing bounded how many calls waited.
 func TestIncidentUnboundedWaiters(t *testing.T) {
 	q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 1, MaxWaiters: 3}))
 	Take(t, q, "a", Tool("stuck"))
@@ -83,8 +80,8 @@ func TestIncidentUnboundedWaiters(t *testing.T) {
 	counts(t, q, "a", 1, 3)
 }
 
-// TestIncidentQueuedLineAfterTheWait: "queued" was said when the wait was
-// over, so that one who was stuck was never seen.
+// TestIncidentQueuedLineAfterTheWait: "queued" was logged after the wait, so a stuck call was
+// never logged.
 func TestIncidentQueuedLineAfterTheWait(t *testing.T) {
 	queued := make(chan int, 1)
 	q := newQueues(t, toolqueue.Hooks{Queued: func(_ string, _ toolqueue.Who, depth, _ int) { queued <- depth }}, one("a", toolqueue.Config{Concurrent: 1}))
@@ -100,8 +97,7 @@ func TestIncidentQueuedLineAfterTheWait(t *testing.T) {
 	c.Has()
 }
 
-// TestIncidentResetAbandonsWaiters: a new configuration left those in line
-// behind, never to be woken.
+// TestIncidentResetAbandonsWaiters: a new configuration dropped waiters without waking them.
 func TestIncidentResetAbandonsWaiters(t *testing.T) {
 	q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 1}))
 	held := Take(t, q, "a", Tool("holder"))

@@ -2,21 +2,19 @@ package toolqueue
 
 import "time"
 
-// session is what a queue knows of a session: which of its calls wait, and the
-// slot that it leases, if it does.
+// session is the state of a session in a queue: its waiting calls, and its leased slot.
 //
-// A session without a lease stands in line with each of its calls. When the
-// first of them gets a slot, the others leave the line: from then on they wait
-// for that slot, in the same order. When the lease ends before their turn,
-// they queue anew, at the back.
+// Without a lease, each call waits for any slot. When the first gets one, the others wait for
+// that slot, in the same order. When the lease ends before their turn, they are queued again,
+// at the back.
 type session struct {
 	name    string
-	waits   line
+	waiters waitList
 	slot    *slot // leased; nil: none
-	busy    bool  // a call is under way in it
-	over    bool  // the lease ends with that call
-	used    bool  // a call has made use of it
-	taken   time.Duration
+	busy    bool  // a call runs in it
+	ending  bool  // the lease ends with that call
+	used    bool  // a call has run in it
+	takenAt time.Duration
 	expires time.Duration // while idle
 	timer   *time.Timer
 }
@@ -28,7 +26,7 @@ func (q *queue) sessionOf(who *Who) *session {
 	}
 	s := q.sessions[who.Session]
 	if s == nil {
-		s = &session{name: who.Session, waits: line{by: bySession}}
+		s = &session{name: who.Session, waiters: waitList{by: bySession}}
 		if q.sessions == nil {
 			q.sessions = map[string]*session{}
 		}
@@ -37,27 +35,26 @@ func (q *queue) sessionOf(who *Who) *session {
 	return s
 }
 
-// forget drops a session that neither waits nor holds.
+// forget deletes a session without waiters and lease.
 func (q *queue) forget(s *session) {
-	if s != nil && s.slot == nil && s.waits.first == nil {
+	if s != nil && s.slot == nil && s.waiters.first == nil {
 		delete(q.sessions, s.name)
 	}
 }
 
-// grant begins a lease with a call.
-func (q *queue) grant(s *session, slot *slot, now time.Duration) {
+func (q *queue) startLease(s *session, slot *slot, now time.Duration) {
 	s.slot, slot.session = slot, s
-	s.busy, s.over, s.used = true, false, false
-	s.taken = now
-	for w := s.waits.first; w != nil; w = w.links[bySession].next {
-		q.unstand(w)
+	s.busy, s.ending, s.used = true, false, false
+	s.takenAt = now
+	for w := s.waiters.first; w != nil; w = w.links[bySession].next {
+		q.removeWaiter(w)
 	}
 }
 
-// resume begins a call in the lease of its session, if that is idle.
+// resume starts a call in the idle lease of its session.
 func (q *queue) resume(s *session, who *Who, now time.Duration) (Permit, *waiter) {
-	if now >= s.expires { // its timer is late
-		return Permit{}, q.end(s, now)
+	if now >= s.expires { // the timer is late
+		return Permit{}, q.endLease(s, now)
 	}
 	s.timer.Stop()
 	s.busy = true
@@ -65,22 +62,21 @@ func (q *queue) resume(s *session, who *Who, now time.Duration) (Permit, *waiter
 	return s.slot.occupy(who), nil
 }
 
-// callEnded is told of the end of a call in a lease. It returns who is to be
-// woken.
+// callEnded handles the end of a call in a lease. It returns the waiter to wake.
 func (q *queue) callEnded(s *session, now time.Duration, unused bool) *waiter {
 	s.busy = false
 	s.used = s.used || !unused
 	held := q.heldUntil(s)
-	if w := s.waits.first; w != nil && !s.over && now < held {
-		q.leave(w)
-		q.hand(w, s.slot, now)
+	if w := s.waiters.first; w != nil && !s.ending && now < held {
+		q.dequeue(w)
+		q.assign(w, s.slot, now)
 		s.busy = true
 		return w
 	}
-	if s.over || !s.used || now >= held {
-		return q.end(s, now)
+	if s.ending || !s.used || now >= held {
+		return q.endLease(s, now)
 	}
-	s.expires = min(held, later(now, q.config.Lease.Idle))
+	s.expires = min(held, addSaturated(now, q.config.Lease.Idle))
 	if s.timer == nil {
 		s.timer = time.AfterFunc(s.expires-now, func() { q.expire(s) })
 	} else {
@@ -89,66 +85,64 @@ func (q *queue) callEnded(s *session, now time.Duration, unused bool) *waiter {
 	return nil
 }
 
-const always = time.Duration(1<<63 - 1)
+const forever = time.Duration(1<<63 - 1)
 
-// later is d after now; what is too far off to say is always.
-func later(now, d time.Duration) time.Duration {
-	if now > always-d {
-		return always
+// addSaturated returns now + d, or forever on overflow.
+func addSaturated(now, d time.Duration) time.Duration {
+	if now > forever-d {
+		return forever
 	}
 	return now + d
 }
 
-// heldUntil is when the lease is over whatever its calls do.
+// heldUntil returns when MaxHold ends the lease.
 func (q *queue) heldUntil(s *session) time.Duration {
 	if hold := q.config.Lease.MaxHold; hold > 0 {
-		return later(s.taken, hold)
+		return addSaturated(s.takenAt, hold)
 	}
-	return always
+	return forever
 }
 
-// end takes the slot from an idle lease and hands it on. The session's calls
-// that wait for it queue anew.
-func (q *queue) end(s *session, now time.Duration) *waiter {
+// endLease takes the slot from an idle lease and passes it on. The session's waiters are queued
+// again.
+func (q *queue) endLease(s *session, now time.Duration) *waiter {
 	slot := s.slot
 	s.slot, slot.session = nil, nil
 	if s.timer != nil {
 		s.timer.Stop()
 	}
-	for w := s.waits.first; w != nil; w = w.links[bySession].next {
-		q.stand(w)
+	for w := s.waiters.first; w != nil; w = w.links[bySession].next {
+		q.pushWaiter(w)
 	}
 	q.forget(s)
-	return q.pass(slot, now)
+	return q.handOn(slot, now)
 }
 
-// expire is what the timer of an idle lease does. A call may have come first,
-// and the lease may have become idle again since.
+// expire ends an idle lease, unless a call was faster or it became idle again.
 func (q *queue) expire(s *session) {
 	q.mu.Lock()
 	var next *waiter
 	if now := q.now(); s.slot != nil && !s.busy && now >= s.expires {
-		next = q.end(s, now)
+		next = q.endLease(s, now)
 	}
 	q.mu.Unlock()
 	next.wake()
 }
 
-// endSession ends the lease of a session, at once or with the call under way.
+// endSession ends the lease of a session, at once or with the running call.
 func (q *queue) endSession(name string) {
 	q.mu.Lock()
 	var next *waiter
 	if s := q.sessions[name]; s != nil && s.slot != nil {
-		if s.over = s.busy; !s.over {
-			next = q.end(s, q.now())
+		if s.ending = s.busy; !s.ending {
+			next = q.endLease(s, q.now())
 		}
 	}
 	q.mu.Unlock()
 	next.wake()
 }
 
-// A waiter can stand in two lines at once: in that of the queue and in that of
-// its session.
+// A waiter can be in two lists: that of the queue and that of its session.
 const (
 	byQueue = iota
 	bySession
@@ -156,14 +150,13 @@ const (
 
 type links struct{ prev, next *waiter }
 
-// line is a list of waiters that runs through the waiters themselves, so that
-// one can leave from anywhere in one step and nothing is allocated.
-type line struct {
+// waitList is an intrusive list of waiters: removal is O(1) and nothing is allocated.
+type waitList struct {
 	first, last *waiter
-	by          int // which of the waiter's links it uses
+	by          int // index of waiter.links
 }
 
-func (l *line) push(w *waiter) {
+func (l *waitList) push(w *waiter) {
 	w.links[l.by] = links{prev: l.last}
 	if l.last == nil {
 		l.first = w
@@ -173,7 +166,7 @@ func (l *line) push(w *waiter) {
 	l.last = w
 }
 
-func (l *line) remove(w *waiter) {
+func (l *waitList) remove(w *waiter) {
 	at := w.links[l.by]
 	if at.prev == nil {
 		l.first = at.next
@@ -188,86 +181,82 @@ func (l *line) remove(w *waiter) {
 	w.links[l.by] = links{}
 }
 
-// position is a waiter's place, from 1.
-func (l *line) position(w *waiter) (n int) {
+// position returns the position of a waiter, from 1.
+func (l *waitList) position(w *waiter) (n int) {
 	for ; w != nil; w = w.links[l.by].prev {
 		n++
 	}
 	return n
 }
 
-// waiter is a call that waits. Its fields are guarded by the queue's lock.
+// waiter is a call that waits. It is guarded by the queue's lock.
 type waiter struct {
-	links   [2]links
-	queue   *queue
-	who     caller
-	since   time.Duration // on the queue's clock
-	handed  time.Duration // when it got its slot
-	session *session      // nil: a call for itself
-	// inLine says that it waits for any slot, else for the one that its
-	// session holds. waits says that it waits at all.
-	inLine, waits bool
-	permit        Permit // what it was handed
-	// ready receives one token when the permit is there.
+	links     [2]links
+	queue     *queue
+	who       caller
+	since     time.Duration // on the queue's clock
+	grantedAt time.Duration
+	session   *session // nil: the call can have no lease
+	// inQueue: it waits for any slot, else for that of its session. waiting: it waits at all.
+	inQueue, waiting bool
+	permit           Permit // as assigned
+	// ready receives one token when the permit is assigned.
 	ready chan struct{}
-	// use counts the calls that this waiter was used for: a Waiting of an
-	// earlier one knows by it that its call waits no more.
-	use  uint64
-	next *waiter // in the queue's list of waiters to use again
+	// generation is incremented when the waiter is recycled: an old Waiting detects that its
+	// call waits no more.
+	generation uint64
+	next       *waiter // in waiterPool
 }
 
-// spareWaiters is how many waiters a queue keeps to use again. A rush of more
-// is left to the garbage collector.
-const spareWaiters = 256
+// maxPooled is the maximum number of pooled waiters; more are left to the garbage collector.
+const maxPooled = 256
 
-// newWaiter returns one that stands in no line yet.
+// newWaiter returns a waiter that is in no list yet.
 func (q *queue) newWaiter(who *Who, s *session, now time.Duration) *waiter {
-	w := q.spare
+	w := q.waiterPool
 	if w == nil {
 		w = &waiter{queue: q, ready: make(chan struct{}, 1)}
 	} else {
-		q.spare, w.next = w.next, nil
-		q.spares--
+		q.waiterPool, w.next = w.next, nil
+		q.pooled--
 	}
 	w.who.set(who)
 	w.session, w.since = s, now
 	return w
 }
 
-// keep takes back the waiter that was last handed a slot, when the use of the
-// slot is over: by then its call has long looked at it for the last time. One
-// that gave up is left to the garbage collector.
-func (q *queue) keep(s *slot) {
+// recycle pools the waiter of a slot when the use of the slot is over: its call no longer reads
+// it. Waiters that gave up are left to the garbage collector.
+func (q *queue) recycle(s *slot) {
 	w := s.waiter
 	if w == nil {
 		return
 	}
 	s.waiter = nil
-	if s.session != nil && w.permit.state+oneUse == s.state.Load() {
-		s.by = w.who // an idle lease shows whose call was the last
+	if s.session != nil && w.permit.state+nextUse == s.state.Load() {
+		s.caller = w.who // an idle lease shows its last caller
 	}
 	w.session, w.permit = nil, Permit{}
-	w.use++
-	if q.spares < spareWaiters {
-		w.next, q.spare = q.spare, w
-		q.spares++
+	w.generation++
+	if q.pooled < maxPooled {
+		w.next, q.waiterPool = q.waiterPool, w
+		q.pooled++
 	}
 }
 
-// Waiting is a call that stands in line.
+// Waiting is a call that waits.
 type Waiting struct {
-	w   *waiter
-	use uint64
-	far *farCall // of a shared queue
+	w          *waiter
+	generation uint64
+	remote     *remoteCall // of a shared queue
 }
 
-// Position is its place in line, from 1, or 0 once it no longer waits. A call
-// that waits for the slot that its own session holds has its place among the
-// calls of that session.
+// Position is the position in the queue, from 1, or 0 if the call no longer waits. A call that
+// waits for the slot of its own session has its position among the calls of that session.
 func (w Waiting) Position() int {
 	switch {
-	case w.far != nil:
-		return w.far.position()
+	case w.remote != nil:
+		return w.remote.position()
 	case w.w == nil:
 		return 0
 	}
@@ -275,10 +264,10 @@ func (w Waiting) Position() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
-	case w.w.use != w.use || !w.w.waits:
+	case w.w.generation != w.generation || !w.w.waiting:
 		return 0
-	case w.w.inLine:
-		return q.line.position(w.w)
+	case w.w.inQueue:
+		return q.waiters.position(w.w)
 	}
-	return w.w.session.waits.position(w.w)
+	return w.w.session.waiters.position(w.w)
 }

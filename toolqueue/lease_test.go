@@ -10,8 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// leased is a queue of capacity 1 with a lease that ends after 10 s without a
-// call and after a minute in any case.
+// leased is a queue of capacity 1 with a lease of 10 s idle time and a minute in total.
 var leased = toolqueue.Config{Concurrent: 1, Lease: toolqueue.Lease{Idle: 10 * time.Second, MaxHold: time.Minute}}
 
 func bubble(t *testing.T, c toolqueue.Config, f func(t *testing.T, q *toolqueue.Queues)) {
@@ -21,7 +20,7 @@ func bubble(t *testing.T, c toolqueue.Config, f func(t *testing.T, q *toolqueue.
 	})
 }
 
-// drain lets all leases run out, so that the bubble can end.
+// drain lets all leases expire, so that the bubble can end.
 func drain(t *testing.T, q *toolqueue.Queues) {
 	t.Helper()
 	time.Sleep(time.Hour)
@@ -54,7 +53,7 @@ func TestLeaseKeepsTheSlotFromCallToCall(t *testing.T) {
 	})
 }
 
-func TestLeaseRunsCallsOfASessionInTurn(t *testing.T) {
+func TestLeaseSerializesCallsOfSession(t *testing.T) {
 	c := leased
 	c.Concurrent = 2
 	bubble(t, c, func(t *testing.T, q *toolqueue.Queues) {
@@ -82,9 +81,9 @@ func TestLeaseRunsCallsOfASessionInTurn(t *testing.T) {
 	})
 }
 
-// TestLeaseTakesItsWaitersAlong: a session that waited with several calls does
-// not wait in line again once the first has a slot.
-func TestLeaseTakesItsWaitersAlong(t *testing.T) {
+// TestLeaseMovesWaitersOfItsSession: the waiting calls of a session do not wait for another
+// slot once the first has one.
+func TestLeaseMovesWaitersOfItsSession(t *testing.T) {
 	bubble(t, leased, func(t *testing.T, q *toolqueue.Queues) {
 		held := Take(t, q, "tab", Tool("no session"))
 		a := Start(t, q, "tab", In("s1", "a"), 0)
@@ -173,8 +172,7 @@ func TestLeaseNeedsASession(t *testing.T) {
 	})
 }
 
-// TestLeaseCountsAllThatWait: bounds hold also for calls behind their session.
-func TestLeaseCountsAllThatWait(t *testing.T) {
+func TestMaxWaitersCountsCallsBehindLease(t *testing.T) {
 	c := leased
 	c.MaxWaiters, c.MaxWait = 1, time.Second
 	bubble(t, c, func(t *testing.T, q *toolqueue.Queues) {
@@ -194,7 +192,7 @@ func TestLeaseCountsAllThatWait(t *testing.T) {
 	})
 }
 
-func TestLeaseComesWithConfigure(t *testing.T) {
+func TestConfigureAddsLease(t *testing.T) {
 	bubble(t, toolqueue.Config{Concurrent: 1}, func(t *testing.T, q *toolqueue.Queues) {
 		before := Take(t, q, "tab", In("s1", "a"))
 		if err := q.Configure(one("tab", leased)); err != nil {
@@ -208,7 +206,7 @@ func TestLeaseComesWithConfigure(t *testing.T) {
 	})
 }
 
-func TestLeaseWithoutEndInSight(t *testing.T) {
+func TestLeaseWithHugeDurations(t *testing.T) {
 	c := toolqueue.Config{Concurrent: 1, Lease: toolqueue.Lease{Idle: 1<<63 - 1}}
 	bubble(t, c, func(t *testing.T, q *toolqueue.Queues) {
 		time.Sleep(time.Second)
@@ -221,8 +219,7 @@ func TestLeaseWithoutEndInSight(t *testing.T) {
 	})
 }
 
-// TestManyLeases: sessions that come and go leave nothing behind.
-func TestManyLeases(t *testing.T) {
+func TestEndedLeasesAreForgotten(t *testing.T) {
 	c := leased
 	c.Concurrent = 20
 	bubble(t, c, func(t *testing.T, q *toolqueue.Queues) {
@@ -238,7 +235,7 @@ func TestManyLeases(t *testing.T) {
 	})
 }
 
-// TestIdleLeaseShowsItsLastCall: also one that had waited for the slot.
+// TestIdleLeaseShowsItsLastCall, also one that had waited for the slot.
 func TestIdleLeaseShowsItsLastCall(t *testing.T) {
 	bubble(t, leased, func(t *testing.T, q *toolqueue.Queues) {
 		p := Take(t, q, "tab", Tool("holder"))

@@ -8,14 +8,14 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// model is a queue as one would describe it, slow and plain: lists that are
-// searched, and time that passes from one event to the next.
+// model is a simple, slow queue: lists that are searched, and time that advances from event to
+// event.
 type model struct {
-	config toolqueue.Config
-	now    time.Duration
-	holds  []*hold
-	line   []*modelCall            // those that wait for any slot
-	behind map[string][]*modelCall // those that wait for their session's slot
+	config  toolqueue.Config
+	now     time.Duration
+	holds   []*hold
+	waiters []*modelCall            // those that wait for any slot
+	behind  map[string][]*modelCall // those that wait for their session's slot
 }
 
 // hold is a slot in use.
@@ -30,11 +30,11 @@ type hold struct {
 type modelCall struct {
 	id, session string
 	deadline    time.Duration // 0: none
-	outcome     string        // "": waits; else "in", "out", or why it got no slot
+	outcome     string        // "": waits; else "in", "out", or the reason
 }
 
 func (m *model) depth() int {
-	n := len(m.line)
+	n := len(m.waiters)
 	for _, b := range m.behind {
 		n += len(b)
 	}
@@ -64,19 +64,18 @@ func (m *model) acquire(c *modelCall) {
 	switch {
 	case h != nil && h.call == nil:
 		h.call, c.outcome = c, "in"
-	case h == nil && len(m.line) == 0 && len(m.holds) < m.config.Concurrent:
+	case h == nil && len(m.waiters) == 0 && len(m.holds) < m.config.Concurrent:
 		m.give(c)
 	case m.config.MaxWaiters > 0 && m.depth() >= m.config.MaxWaiters:
 		c.outcome = string(toolqueue.ReasonFull)
 	case h != nil:
 		m.behind[s] = append(m.behind[s], c)
 	default:
-		m.line = append(m.line, c)
+		m.waiters = append(m.waiters, c)
 	}
 }
 
-// give gives a call a slot of its own. The others of its session leave the
-// line for it.
+// give gives a call a new slot. The other calls of its session then wait for it.
 func (m *model) give(c *modelCall) {
 	h := &hold{call: c, session: m.sessionOf(c), taken: m.now}
 	c.outcome = "in"
@@ -85,20 +84,20 @@ func (m *model) give(c *modelCall) {
 		return
 	}
 	var others []*modelCall
-	for _, w := range m.line {
+	for _, w := range m.waiters {
 		if w.session == h.session {
 			m.behind[h.session] = append(m.behind[h.session], w)
 		} else {
 			others = append(others, w)
 		}
 	}
-	m.line = others
+	m.waiters = others
 }
 
-func (m *model) letIn() {
-	for len(m.line) > 0 && len(m.holds) < m.config.Concurrent {
-		c := m.line[0]
-		m.line = m.line[1:]
+func (m *model) admit() {
+	for len(m.waiters) > 0 && len(m.holds) < m.config.Concurrent {
+		c := m.waiters[0]
+		m.waiters = m.waiters[1:]
 		m.give(c)
 	}
 }
@@ -106,10 +105,10 @@ func (m *model) letIn() {
 func (m *model) drop(h *hold) {
 	m.holds = slices.DeleteFunc(m.holds, func(x *hold) bool { return x == h })
 	if h.session != "" {
-		m.line = append(m.line, m.behind[h.session]...)
+		m.waiters = append(m.waiters, m.behind[h.session]...)
 		delete(m.behind, h.session)
 	}
-	m.letIn()
+	m.admit()
 }
 
 func (m *model) release(c *modelCall) {
@@ -133,7 +132,7 @@ func (m *model) release(c *modelCall) {
 
 func (m *model) giveUp(c *modelCall, why toolqueue.Reason) {
 	is := func(x *modelCall) bool { return x == c }
-	m.line = slices.DeleteFunc(m.line, is)
+	m.waiters = slices.DeleteFunc(m.waiters, is)
 	for s := range m.behind {
 		m.behind[s] = slices.DeleteFunc(m.behind[s], is)
 	}
@@ -150,10 +149,10 @@ func (m *model) endSession(s string) {
 
 func (m *model) raise(concurrent int) {
 	m.config.Concurrent = max(m.config.Concurrent, concurrent)
-	m.letIn()
+	m.admit()
 }
 
-// pass lets time pass, event by event.
+// pass advances the time, event by event.
 func (m *model) pass(d time.Duration) {
 	for end := m.now + d; ; {
 		at, happen := m.next()
@@ -166,14 +165,14 @@ func (m *model) pass(d time.Duration) {
 	}
 }
 
-// next is the earliest thing that happens by itself.
+// next returns the next timed event.
 func (m *model) next() (at time.Duration, happen func()) {
 	earlier := func(t time.Duration, f func()) {
 		if happen == nil || t < at {
 			at, happen = t, f
 		}
 	}
-	waiting := slices.Clone(m.line)
+	waiting := slices.Clone(m.waiters)
 	for _, b := range m.behind {
 		waiting = append(waiting, b...)
 	}
@@ -194,7 +193,7 @@ func (m *model) next() (at time.Duration, happen func()) {
 	return at, happen
 }
 
-// summary is what can be seen of the queue from outside.
+// summary is the observable state of the queue.
 func (m *model) summary() string {
 	var holders, line []string
 	for _, h := range m.holds {
@@ -204,7 +203,7 @@ func (m *model) summary() string {
 		}
 		holders = append(holders, fmt.Sprintf("%s/%s+%d", id, h.session, len(m.behind[h.session])))
 	}
-	for _, c := range m.line {
+	for _, c := range m.waiters {
 		line = append(line, c.id)
 	}
 	slices.Sort(holders)

@@ -13,14 +13,14 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// Odd times, so that no two things happen at one moment.
+// Odd times, so that no two events coincide.
 const (
 	oddIdle = 3*time.Second + 211_003
 	oddHold = 7*time.Second + 307_019
 	oddWait = 2*time.Second + 101_057
 )
 
-// action is one thing that is done to the queue. n picks whom it concerns.
+// action is an operation on the queue. n selects the call.
 type action struct {
 	what string
 	n    int
@@ -28,10 +28,8 @@ type action struct {
 
 func (a action) String() string { return fmt.Sprintf("%s %d", a.what, a.n) }
 
-// TestMatchesModel does the same things to a queue and to the model, and after
-// each compares all that can be seen: who has a slot, who waits in which
-// order, how many wait, and how each call ended. So never are more in than
-// may, nobody overtakes, and nobody waits beside a free slot.
+// TestMatchesModel applies the same operations to a queue and to the model, and compares after
+// each the holders, the waiters in order, the depth and the outcome of each call.
 func TestMatchesModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		config := toolqueue.Config{
@@ -83,16 +81,16 @@ func (p *pair) do(a action) error {
 	case "acquire":
 		p.acquire(a.n)
 	case "release":
-		if c := p.pick(a.n, "in"); c != nil {
+		if c := p.find(a.n, "in"); c != nil {
 			c.Permit.Release()
 			p.model.release(c.modelCall)
 		}
 	case "release again":
-		if c := p.pick(a.n, "out"); c != nil {
+		if c := p.find(a.n, "out"); c != nil {
 			c.Permit.Release()
 		}
 	case "cancel":
-		if c := p.pick(a.n, ""); c != nil {
+		if c := p.find(a.n, ""); c != nil {
 			c.Cancel()
 			p.model.giveUp(c.modelCall, toolqueue.ReasonCancelled)
 		}
@@ -136,8 +134,8 @@ func (p *pair) acquire(n int) {
 	p.calls = append(p.calls, &pairCall{Start(p.t, p.queue, "a", In(m.session, m.id), maxWait), m})
 }
 
-// pick returns one of the calls that are so.
-func (p *pair) pick(n int, outcome string) *pairCall {
+// find returns one of the calls with that outcome.
+func (p *pair) find(n int, outcome string) *pairCall {
 	var some []*pairCall
 	for _, c := range p.calls {
 		if c.outcome == outcome {
@@ -159,15 +157,15 @@ func (p *pair) compare() error {
 		return fmt.Errorf("the queue has  %s\nthe model has %s", got, want)
 	}
 	for _, c := range p.calls {
-		if got := c.seen(); got != c.outcome && (got != "in" || c.outcome != "out") {
+		if got := c.state(); got != c.outcome && (got != "in" || c.outcome != "out") {
 			return fmt.Errorf("%s is %q; the model says %q", c.id, got, c.outcome)
 		}
 	}
 	return nil
 }
 
-// seen is how a call is: it waits, is in, or was refused.
-func (c *pairCall) seen() string {
+// state is waiting, in, or the reason it was refused.
+func (c *pairCall) state() string {
 	var e *toolqueue.Error
 	switch {
 	case c.Waits():

@@ -8,33 +8,33 @@ import (
 	"time"
 )
 
-// queue is one named queue. Nobody stands in its line beside a free slot: who
-// gives up a slot, or makes one, sees to it that the first in line has it.
+// queue is one named queue. Invariant: nobody waits while a slot is free; whoever frees or adds
+// a slot passes it to the first waiter.
 type queue struct {
 	name  string
 	hooks *Hooks
-	start time.Time // its clock is the time since then, which no one can set back
+	start time.Time // its clock is the monotonic time since
 
-	closed atomic.Uint32 // why the lock is needed; 0: it is not
-	first  [openSlots]slot
-	shared *shared // nil: the slots are those of this process alone
+	lockReasons atomic.Uint32 // why the lock is needed; 0: it is not
+	fast        [fastSlots]slot
+	shared      *shared // nil: a local queue
 
-	mu       sync.Mutex
-	config   Config
-	more     []*slot // beyond the first, made when needed
-	free     *slot   // of these
-	line     line
-	depth    int // calls that wait, in line or for their own session's slot
-	sessions map[string]*session
-	spare    *waiter
-	spares   int
+	mu         sync.Mutex
+	config     Config
+	extra      []*slot // beyond fast, allocated on demand
+	freeList   *slot   // of extra
+	waiters    waitList
+	depth      int // waiting calls, for any slot or for that of their session
+	sessions   map[string]*session
+	waiterPool *waiter
+	pooled     int
 }
 
 func newQueue(name string, hooks *Hooks, start time.Time, c Config) *queue {
 	q := &queue{name: name, hooks: hooks, start: start}
-	for i := range q.first {
-		s := &q.first[i]
-		s.queue, s.open = q, true
+	for i := range q.fast {
+		s := &q.fast[i]
+		s.queue, s.fast = q, true
 		s.state.Store(absent)
 	}
 	q.raise(c)
@@ -45,7 +45,7 @@ func (q *queue) now() time.Duration { return time.Since(q.start) }
 
 func (q *queue) at(d time.Duration) time.Time { return q.start.Add(d) }
 
-// setDepth keeps the depth and those who look at it the same at every moment.
+// setDepth sets the depth and calls the hook under the lock, in order.
 func (q *queue) setDepth(depth int) {
 	q.depth = depth
 	if q.hooks.Depth != nil {
@@ -53,153 +53,151 @@ func (q *queue) setDepth(depth int) {
 	}
 }
 
-// enqueue puts a call at the end: behind its session's slot where the session
-// holds one, else in line.
+// enqueue adds a call to the waiters of its session's slot if the session holds one, else to
+// those of the queue.
 func (q *queue) enqueue(w *waiter) {
-	w.waits = true
+	w.waiting = true
 	if s := w.session; s != nil {
-		s.waits.push(w)
+		s.waiters.push(w)
 	}
 	if w.session == nil || w.session.slot == nil {
-		q.stand(w)
+		q.pushWaiter(w)
 	}
 	q.setDepth(q.depth + 1)
 }
 
-func (q *queue) stand(w *waiter) {
-	w.inLine = true
-	if q.line.first == nil {
-		q.close(closedLine)
+func (q *queue) pushWaiter(w *waiter) {
+	w.inQueue = true
+	if q.waiters.first == nil {
+		q.requireLock(lockWaiters)
 	}
-	q.line.push(w)
+	q.waiters.push(w)
 }
 
-func (q *queue) unstand(w *waiter) {
-	w.inLine = false
-	q.line.remove(w)
-	if q.line.first == nil {
-		q.open(closedLine)
+func (q *queue) removeWaiter(w *waiter) {
+	w.inQueue = false
+	q.waiters.remove(w)
+	if q.waiters.first == nil {
+		q.allowFast(lockWaiters)
 	}
 }
 
-// leave takes a call out of all lines.
-func (q *queue) leave(w *waiter) {
-	w.waits = false
-	if w.inLine {
-		q.unstand(w)
+// dequeue removes a call from all lists.
+func (q *queue) dequeue(w *waiter) {
+	w.waiting = false
+	if w.inQueue {
+		q.removeWaiter(w)
 	}
 	if w.session != nil {
-		w.session.waits.remove(w)
+		w.session.waiters.remove(w)
 	}
 	q.setDepth(q.depth - 1)
 }
 
-// Permit is the right to one slot, for one call. The zero Permit holds none.
+// Permit is the right of one call to one slot. The zero Permit holds none.
 type Permit struct {
 	slot  *slot
-	state uint64 // of the slot while the permit holds
+	state uint64 // of the slot while the permit is valid
 }
 
-// Release gives the slot back, or to the session's lease. It may be called
-// more than once, also of a copy: only the first counts.
+// Release returns the slot to the queue, or to the session's lease. Only the first call counts,
+// also of a copy.
 func (p Permit) Release() {
 	s := p.slot
 	if s == nil {
 		return
 	}
-	if s.open && s.queue.closed.Load() == 0 {
-		p.giveOpen()
+	if s.fast && s.queue.lockReasons.Load() == 0 {
+		p.releaseFast()
 	} else {
-		p.giveBack(false)
+		p.release(false)
 	}
 }
 
-// Lost is closed if the slot, which is one of a shared queue, may be another
-// call's although it was not given back: this process could not keep it. Of
-// other queues it is nil.
+// Lost is closed if the slot of a shared queue could not be renewed and may be given to another
+// call. It is nil for local queues.
 func (p Permit) Lost() <-chan struct{} {
-	if p.slot == nil || p.slot.far == nil {
+	if p.slot == nil || p.slot.remote == nil {
 		return nil
 	}
-	return p.slot.far.lost
+	return p.slot.remote.lost
 }
 
-// giveOpen ends a permit without the lock. Somebody may have lined up since it
-// was seen that nobody does.
-func (p Permit) giveOpen() {
-	if p.slot.state.CompareAndSwap(p.state, p.state-held+oneUse) && p.slot.queue.closed.Load() != 0 {
+// releaseFast releases without the lock. A call may have been queued since lockReasons was
+// read.
+func (p Permit) releaseFast() {
+	if p.slot.state.CompareAndSwap(p.state, p.state-held+nextUse) && p.slot.queue.lockReasons.Load() != 0 {
 		p.slot.queue.sweep()
 	}
 }
 
-// giveBack ends a permit under the lock. A call that never made use of it
-// leaves no lease.
-func (p Permit) giveBack(unused bool) {
+// release releases under the lock. unused: the call never ran, so it starts no lease.
+func (p Permit) release(unused bool) {
 	s := p.slot
-	if s.far != nil {
-		s.far.giveBack(p, unused)
+	if s.remote != nil {
+		s.remote.giveBack(p, unused)
 		return
 	}
 	q := s.queue
-	now := q.now() // not under the lock: others want it
+	now := q.now() // read before locking, to keep the lock short
 	q.mu.Lock()
 	var next *waiter
 	if s.reuse(p) {
-		q.keep(s)
+		q.recycle(s)
 		if s.session != nil {
 			next = q.callEnded(s.session, now, unused)
 		} else {
-			next = q.pass(s, now)
+			next = q.handOn(s, now)
 		}
 	}
 	q.mu.Unlock()
 	next.wake()
 }
 
-// pass hands a slot to the first in line, or to nobody.
-func (q *queue) pass(s *slot, now time.Duration) *waiter {
-	w := q.line.first
+// handOn passes a slot to the first waiter, or frees it.
+func (q *queue) handOn(s *slot, now time.Duration) *waiter {
+	w := q.waiters.first
 	if w == nil {
 		q.putFree(s)
 		return nil
 	}
-	q.leave(w)
-	q.hand(w, s, now)
+	q.dequeue(w)
+	q.assign(w, s, now)
 	if w.session != nil {
-		q.grant(w.session, s, now)
+		q.startLease(w.session, s, now)
 	}
 	return w
 }
 
-// hand gives a call that has left the line its slot.
-func (q *queue) hand(w *waiter, s *slot, now time.Duration) {
-	w.handed = max(now, w.since)
-	s.waiter = w // has the caller: it is not copied while others want the lock
+// assign assigns a slot to a dequeued call.
+func (q *queue) assign(w *waiter, s *slot, now time.Duration) {
+	w.grantedAt = max(now, w.since)
+	s.waiter = w // has the caller, which is not copied under the lock
 	w.permit = Permit{s, s.state.Load()}
 }
 
-// wake tells a call that it has its slot. Nobody waits for room in ready.
+// wake signals a call that it has its slot. ready has room, so it does not block.
 func (w *waiter) wake() {
 	if w != nil {
 		w.ready <- struct{}{}
 	}
 }
 
-// Queues are the named queues of a process. Make one with New; all methods
-// are safe for use from several goroutines.
+// Queues are the named queues of a process. Make one with New. All methods are safe for
+// concurrent use.
 type Queues struct {
 	hooks  Hooks
 	start  time.Time
-	mu     sync.Mutex // one Configure at a time
+	mu     sync.Mutex // serializes Configure
 	queues atomic.Pointer[directory]
 
-	sharing *Sharing // nil: no queue is shared with other processes
-	process string   // random: what the IDs of its tickets begin with
+	sharing *Sharing // nil: no queue is shared
+	process string   // random prefix of ticket IDs
 }
 
-// directory is all queues at one moment. It is replaced, never changed.
+// directory is an immutable snapshot of all queues.
 type directory struct {
-	few   [fewQueues]named // where there are no more
+	small [maxSmall]named // if there are at most maxSmall
 	index map[string]*queue
 	list  []*queue // by name
 }
@@ -209,26 +207,26 @@ type named struct {
 	queue *queue
 }
 
-// fewQueues is up to how many queues looking at each is faster than a map.
-const fewQueues = 8
+// maxSmall is the number of queues up to which a linear search is faster than a map.
+const maxSmall = 8
 
 func newDirectory(queues map[string]*queue) *directory {
 	d := &directory{index: queues}
 	for i, name := range slices.Sorted(maps.Keys(queues)) {
 		d.list = append(d.list, queues[name])
-		if len(queues) <= fewQueues {
-			d.few[i] = named{name, queues[name]}
+		if len(queues) <= maxSmall {
+			d.small[i] = named{name, queues[name]}
 		}
 	}
 	return d
 }
 
 func (d *directory) find(name string) *queue {
-	for i := range d.few {
-		if d.few[i].name == name {
-			return d.few[i].queue
+	for i := range d.small {
+		if d.small[i].name == name {
+			return d.small[i].queue
 		}
-		if d.few[i].queue == nil {
+		if d.small[i].queue == nil {
 			break
 		}
 	}
@@ -242,8 +240,8 @@ func New(hooks Hooks) *Queues {
 	return q
 }
 
-// EndSession ends all leases of a session and hands their slots on, those of
-// shared queues soon after. One whose call is under way ends with that call.
+// EndSession ends all leases of a session and passes on their slots, those of shared queues
+// soon after. A lease with a running call ends with the call.
 func (q *Queues) EndSession(session string) {
 	for _, in := range q.queues.Load().list {
 		if in.shared != nil {

@@ -21,7 +21,7 @@ import (
 // semantics, timeout while queued, isolation, depth accounting, release
 // ordering, hooks, double configure.
 
-func TestCapacityOneRunsOneAfterTheOther(t *testing.T) {
+func TestCapacityOneSerializesCalls(t *testing.T) {
 	q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 1}))
 	first := Take(t, q, "a", Tool("first"))
 	second := Start(t, q, "a", Tool("second"), 0)
@@ -154,7 +154,7 @@ func TestTimeoutWhileQueued(t *testing.T) {
 }
 
 // A deadline that has passed is no time to wait, and not any time.
-func TestNoTimeToWait(t *testing.T) {
+func TestExpiredDeadlineDoesNotWait(t *testing.T) {
 	for _, within := range []time.Duration{0, -1, -time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
 			q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 1, MaxWait: time.Minute}))

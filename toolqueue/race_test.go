@@ -15,10 +15,10 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// TestHammer has many callers take, give back, give up and look at once. No
-// more may be in than the capacity, nobody may be left waiting, and all must
-// be free at the end.
-func TestHammer(t *testing.T) {
+// TestConcurrentUse has many callers acquire, release, give up and read the status
+// concurrently. Holders never exceed the capacity, no call waits for ever, and all slots are
+// free at the end.
+func TestConcurrentUse(t *testing.T) {
 	for _, c := range []toolqueue.Config{
 		{Concurrent: 1},
 		{Concurrent: 3, MaxWaiters: 20},
@@ -26,7 +26,7 @@ func TestHammer(t *testing.T) {
 		{Concurrent: 2, Lease: toolqueue.Lease{Idle: 20 * time.Microsecond, MaxHold: 100 * time.Microsecond}},
 	} {
 		t.Run(fmt.Sprintf("%d,%t", c.Concurrent, c.Lease.Idle > 0), func(t *testing.T) {
-			h := &hammer{depth: new(atomic.Int64), limit: int64(c.Concurrent)}
+			h := &stress{depth: new(atomic.Int64), limit: int64(c.Concurrent)}
 			h.queues = newQueues(t, toolqueue.Hooks{Depth: func(_ string, depth int) { h.depth.Store(int64(depth)) }}, one("a", c))
 			h.run(t)
 			testkit.Wait(t, "all is free: leases run out", func() bool {
@@ -43,14 +43,14 @@ func TestHammer(t *testing.T) {
 	}
 }
 
-type hammer struct {
+type stress struct {
 	queues    *toolqueue.Queues
 	depth     *atomic.Int64
 	in, limit int64
 	got       atomic.Int64
 }
 
-func (h *hammer) run(t *testing.T) {
+func (h *stress) run(t *testing.T) {
 	var all, lookers sync.WaitGroup
 	stop := make(chan struct{})
 	lookers.Go(func() {
@@ -79,7 +79,7 @@ func (h *hammer) run(t *testing.T) {
 	lookers.Wait()
 }
 
-func (h *hammer) once(t *testing.T, i, n int) {
+func (h *stress) once(t *testing.T, i, n int) {
 	ctx := context.Background()
 	switch n % 3 {
 	case 1:
@@ -116,9 +116,9 @@ func (h *hammer) once(t *testing.T, i, n int) {
 	again.Release()
 }
 
-// TestCancelledJustAsItIsHandedItsSlot: such a call hands it on. Which of the
-// two it sees first is a matter of chance.
-func TestCancelledJustAsItIsHandedItsSlot(t *testing.T) {
+// TestCancelRacesWithGrant: a call cancelled while it is assigned a slot passes it on. Which of
+// the two it sees first is random.
+func TestCancelRacesWithGrant(t *testing.T) {
 	q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 1}))
 	for range 20 {
 		holder := Take(t, q, "a", Tool("holder"))

@@ -8,187 +8,183 @@ import (
 )
 
 const (
-	// pollEvery is how often those who wait look, should no sign come.
-	pollEvery = 250 * time.Millisecond
-	// Should signs come all the time, they look every stirFirst, and every
-	// stirMost where nothing that they find has changed.
-	stirFirst = 10 * time.Millisecond
-	stirMost  = 80 * time.Millisecond
-	// retryFirst and retryMost bound the pause after a step that failed.
-	retryFirst = 100 * time.Millisecond
-	retryMost  = time.Second
+	// pollInterval is how often waiters poll without a signal.
+	pollInterval = 250 * time.Millisecond
+	// With signals they poll after minPollDelay, and up to maxPollDelay while nothing changes.
+	minPollDelay = 10 * time.Millisecond
+	maxPollDelay = 80 * time.Millisecond
+	// Bounds of the delay after a failed step.
+	minBackoff = 100 * time.Millisecond
+	maxBackoff = time.Second
 )
 
-// shared is a queue whose slots and line are kept far. Its fields are guarded
+// shared is a queue whose holders and waiters are stored in a backend. Its fields are guarded
 // by the queue's lock.
 //
-// All that the calls of this process want goes into one step after the other,
-// taken by one goroutine (step.go), which is there while there is something to
-// do or to keep. A step of which nobody knows whether it was taken is taken
-// again; a process that cannot take any counts as lost what it holds.
+// One goroutine (shared_step.go) sends the requests of this process in consecutive steps; it
+// runs while there is something to do or to renew. A step with an unknown outcome is repeated;
+// a process that cannot complete one counts its slots as lost.
 type shared struct {
-	queue *queue
-	far   SharedBackend
-	owner string
-	lease time.Duration
-	ids   string // what the IDs of its tickets begin with
-	last  int64  // number of the newest
+	queue   *queue
+	backend SharedBackend
+	owner   string
+	lease   time.Duration
+	ids     string // prefix of its ticket IDs
+	last    int64  // number of the newest ticket
 
-	calls  map[string]*farCall // tickets of this process: in line, in use or idle
-	enters []*farCall          // of which no step has told yet
-	leave  []farewell
-	idles  []farewell // leased ones whose call ended
-	unused []farewell
-	ends   []farewell // sessions
+	calls    map[string]*remoteCall // tickets of this process: waiting, in use or idle
+	entering []*remoteCall          // calls not in an answer yet
+	leaving  []pendingOp
+	idling   []pendingOp // leased ones whose call ended
+	unused   []pendingOp
+	ends     []pendingOp // sessions
 
-	rows    []Ticket // as last heard
-	seen    time.Time
-	trouble error         // of the newest step; nil: it was taken
-	heard   chan struct{} // closed by the next answer, good or bad
+	tickets  []Ticket // as of seenAt
+	seenAt   time.Time
+	lastErr  error         // of the newest step; nil: success
+	answered chan struct{} // closed by the next answer, success or not
 
-	driving bool          // the goroutine is there
-	wake    chan struct{} // has it look again
-	gone    chan struct{} // closed when it ends
-	stirred bool
-	calm    time.Duration // what stirs is not looked at before that time
-	look    bool          // someone wants to see the queue
-	closed  bool
-	stepped time.Time // when the newest step was taken
-	retry   time.Time // not before
-	pause   time.Duration
-	lapse   *time.Timer // counts as lost what could not be kept
+	running    bool          // the goroutine runs
+	wake       chan struct{} // wakes it
+	stopped    chan struct{} // closed when it ends
+	signalled  bool
+	pollDelay  time.Duration // minimum delay of polls due to signals
+	wantStatus bool          // a status request waits for a step
+	closed     bool
+	steppedAt  time.Time // end of the newest step
+	retryAt    time.Time // not before
+	backoff    time.Duration
+	lossTimer  *time.Timer // runs checkLoss
 }
 
-// farewell is a word about a ticket that matters for as long as the ticket
-// could be there.
-type farewell struct {
+// pendingOp is a request about a ticket or session, repeated until the ticket would have
+// expired.
+type pendingOp struct {
 	id    string
 	until time.Time
 }
 
-// farCall is a ticket of this process.
-type farCall struct {
-	shared *shared
-	id     string
-	who    Who
-	leased bool
-	state  farState
-	sent   bool      // a step with it was tried
-	kept   time.Time // from when on it lasts for the lease: when the step was sent that kept it
-	keeps  bool      // the step under way keeps it
-	lost   chan struct{}
-	gone   bool // lost is closed
-	reason Reason
-	err    error
-	waited bool          // it was told that it waits
-	slot   slot          // that of its permit
-	news   chan struct{} // one token whenever the state is another
+// remoteCall is a ticket of this process.
+type remoteCall struct {
+	shared    *shared
+	id        string
+	who       Who
+	leased    bool
+	state     remoteState
+	sent      bool      // a step with it was sent
+	renewedAt time.Time // when the last step that renewed it was sent
+	renewing  bool      // the step in flight renews it
+	lost      chan struct{}
+	isLost    bool // lost is closed
+	reason    Reason
+	err       error
+	waited    bool          // the wait was reported
+	slot      slot          // of its permit
+	changed   chan struct{} // one token per state change
 }
 
-type farState int
+type remoteState int
 
 const (
-	farEnters farState = iota // no step has told of it
-	farWaits
-	farHolds
-	farIdles // a lease without a call
-	farOut   // no ticket: refused, given up or given back
+	remoteEntering remoteState = iota // not in an answer yet
+	remoteWaiting
+	remoteHolding
+	remoteIdle // a lease without a call
+	remoteDone // no ticket: refused, given up or released
 )
 
 func newShared(q *queue, s *Sharing, process string) *shared {
 	return &shared{
-		queue: q, far: s.Backend, owner: s.Owner, lease: s.Lease, ids: process + "." + q.name + ".",
-		calls: map[string]*farCall{}, heard: make(chan struct{}), wake: make(chan struct{}, 1),
+		queue: q, backend: s.Backend, owner: s.Owner, lease: s.Lease, ids: process + "." + q.name + ".",
+		calls: map[string]*remoteCall{}, answered: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
 }
 
-// within is for how long after a step was sent its tickets are surely there.
-// The rest of the lease is for the calls under way to end in, and for clocks
-// that do not agree.
-func (s *shared) within() time.Duration { return s.lease / 5 * 4 }
+// lossAfter is how long after a renewal a ticket surely exists. The rest of the lease is for
+// running calls to end, and for clock differences.
+func (s *shared) lossAfter() time.Duration { return s.lease / 5 * 4 }
 
-// enter puts a call into the next step.
-func (s *shared) enter(who Who) *farCall {
+// enter adds a call to the next step.
+func (s *shared) enter(who Who) *remoteCall {
 	s.last++
-	c := &farCall{
+	c := &remoteCall{
 		shared: s, id: s.ids + strconv.FormatInt(s.last, 36), who: who, leased: s.queue.config.Lease.Idle > 0 && who.Session != "",
-		kept: time.Now(), lost: make(chan struct{}), news: make(chan struct{}, 1),
+		renewedAt: time.Now(), lost: make(chan struct{}), changed: make(chan struct{}, 1),
 	}
-	c.slot.queue, c.slot.far = s.queue, c
-	c.slot.state.Store(oneUse + held)
+	c.slot.queue, c.slot.remote = s.queue, c
+	c.slot.state.Store(nextUse + held)
 	s.calls[c.id] = c
-	s.enters = append(s.enters, c)
-	s.watch()
-	s.drive()
+	s.entering = append(s.entering, c)
+	s.armLossTimer()
+	s.ensureRunning()
 	return c
 }
 
-func (c *farCall) permit() Permit { return Permit{&c.slot, oneUse + held} }
+func (c *remoteCall) permit() Permit { return Permit{&c.slot, nextUse + held} }
 
-// ticket is what enters.
-func (c *farCall) ticket() Ticket {
+func (c *remoteCall) ticket() Ticket {
 	w := &c.who
 	return Ticket{ID: c.id, Owner: c.shared.owner, Session: w.Session, Agent: w.Agent, Tool: w.Tool, Execution: w.Execution, Leased: c.leased}
 }
 
-// turn changes the state of a call and tells it. The depth that hooks are told
-// is that of this process.
-func (s *shared) turn(c *farCall, to farState) {
+// setState changes the state of a call and signals it. The depth given to hooks is that of this
+// process.
+func (s *shared) setState(c *remoteCall, to remoteState) {
 	from := c.state
 	c.state = to
-	if (from == farWaits) != (to == farWaits) {
-		s.queue.setDepth(s.queue.depth + map[bool]int{true: 1, false: -1}[to == farWaits])
+	if (from == remoteWaiting) != (to == remoteWaiting) {
+		s.queue.setDepth(s.queue.depth + map[bool]int{true: 1, false: -1}[to == remoteWaiting])
 	}
-	if to == farOut {
+	if to == remoteDone {
 		delete(s.calls, c.id)
 	}
 	select {
-	case c.news <- struct{}{}:
+	case c.changed <- struct{}{}:
 	default:
 	}
 }
 
 // giveBack ends the use of a permit.
-func (c *farCall) giveBack(p Permit, unused bool) {
+func (c *remoteCall) giveBack(p Permit, unused bool) {
 	s := c.shared
 	s.queue.mu.Lock()
 	defer s.queue.mu.Unlock()
 	if !c.slot.reuse(p) || s.calls[c.id] != c {
-		return // there is no ticket any more
+		return // the ticket no longer exists
 	}
-	if c.leased && !unused && !c.gone && !s.closed {
-		s.turn(c, farIdles)
-		s.idles = append(s.idles, s.farewell(c.id))
-		s.drive()
+	if c.leased && !unused && !c.isLost && !s.closed {
+		s.setState(c, remoteIdle)
+		s.idling = append(s.idling, s.newOp(c.id))
+		s.ensureRunning()
 		return
 	}
-	s.forget(c)
+	s.drop(c)
 }
 
-// forget takes back a ticket, wherever it is. A leased one whose call never
-// was leaves the slot to the other calls of its session.
-func (s *shared) forget(c *farCall) {
+// drop removes a ticket. An unused leased one leaves the slot to the other calls of its
+// session.
+func (s *shared) drop(c *remoteCall) {
 	switch {
-	case !c.sent: // nobody has heard of it
-	case c.leased && !c.gone && !s.closed:
-		s.unused = append(s.unused, s.farewell(c.id))
+	case !c.sent: // the backend does not know it
+	case c.leased && !c.isLost && !s.closed:
+		s.unused = append(s.unused, s.newOp(c.id))
 	default:
-		s.leave = append(s.leave, s.farewell(c.id))
+		s.leaving = append(s.leaving, s.newOp(c.id))
 	}
-	if c.state == farEnters {
-		s.enters = without(s.enters, c)
+	if c.state == remoteEntering {
+		s.entering = without(s.entering, c)
 	}
-	s.turn(c, farOut)
-	s.drive()
+	s.setState(c, remoteDone)
+	s.ensureRunning()
 }
 
-// refuse ends the wait of a call.
-func (s *shared) refuse(c *farCall, why Reason, err error) {
+// refuse ends the wait of a call with an error.
+func (s *shared) refuse(c *remoteCall, why Reason, err error) {
 	c.reason, c.err = why, err
-	s.forget(c)
+	s.drop(c)
 }
 
-func without(calls []*farCall, c *farCall) []*farCall {
+func without(calls []*remoteCall, c *remoteCall) []*remoteCall {
 	for i := range calls {
 		if calls[i] == c {
 			return append(calls[:i:i], calls[i+1:]...)
@@ -197,90 +193,89 @@ func without(calls []*farCall, c *farCall) []*farCall {
 	return calls
 }
 
-func (s *shared) farewell(id string) farewell { return farewell{id, time.Now().Add(s.lease)} }
+func (s *shared) newOp(id string) pendingOp { return pendingOp{id, time.Now().Add(s.lease)} }
 
-// lose tells a call under way that its slot may be another's, and refuses one
-// that waits and has heard nothing for so long.
-func (s *shared) lose(c *farCall) {
+// markLost tells a running call that its slot may be lost, and refuses a waiting one.
+func (s *shared) markLost(c *remoteCall) {
 	switch c.state {
-	case farHolds:
-		if !c.gone {
-			c.gone = true
+	case remoteHolding:
+		if !c.isLost {
+			c.isLost = true
 			close(c.lost)
 		}
-	case farEnters, farWaits:
-		s.refuse(c, ReasonAway, cmp.Or(s.trouble, errSilent))
+	case remoteEntering, remoteWaiting:
+		s.refuse(c, ReasonAway, cmp.Or(s.lastErr, errNoAnswer))
 	}
 }
 
-// watch has lose called in time. Tickets that are kept move it on.
-func (s *shared) watch() {
+// armLossTimer sets the timer for the ticket that was renewed first.
+func (s *shared) armLossTimer() {
 	var first time.Time
 	for _, c := range s.calls {
-		if c.state != farIdles && !c.gone && (first.IsZero() || c.kept.Before(first)) {
-			first = c.kept
+		if c.state != remoteIdle && !c.isLost && (first.IsZero() || c.renewedAt.Before(first)) {
+			first = c.renewedAt
 		}
 	}
 	switch {
 	case first.IsZero():
-		if s.lapse != nil {
-			s.lapse.Stop()
+		if s.lossTimer != nil {
+			s.lossTimer.Stop()
 		}
-	case s.lapse == nil:
-		s.lapse = time.AfterFunc(time.Until(first.Add(s.within())), s.lapsed)
+	case s.lossTimer == nil:
+		s.lossTimer = time.AfterFunc(time.Until(first.Add(s.lossAfter())), s.checkLoss)
 	default:
-		s.lapse.Reset(time.Until(first.Add(s.within())))
+		s.lossTimer.Reset(time.Until(first.Add(s.lossAfter())))
 	}
 }
 
-func (s *shared) lapsed() {
+func (s *shared) checkLoss() {
 	s.queue.mu.Lock()
 	defer s.queue.mu.Unlock()
 	for _, c := range s.calls {
-		if time.Since(c.kept) >= s.within() {
-			s.lose(c)
+		if time.Since(c.renewedAt) >= s.lossAfter() {
+			s.markLost(c)
 		}
 	}
-	s.watch()
+	s.armLossTimer()
 }
 
-func (s *shared) stir() {
+func (s *shared) signal() {
 	s.queue.mu.Lock()
 	defer s.queue.mu.Unlock()
-	if s.driving && !s.stirred {
-		s.stirred = true
-		s.nudge()
+	if s.running && !s.signalled {
+		s.signalled = true
+		s.notify()
 	}
 }
 
-// endSession ends the lease of a session, in whatever process it is.
+// endSession ends the lease of a session, in whichever process.
 func (s *shared) endSession(session string) {
 	s.queue.mu.Lock()
 	defer s.queue.mu.Unlock()
 	if s.queue.config.Lease.Idle > 0 && !s.closed {
-		s.ends = append(s.ends, s.farewell(session))
-		s.drive()
+		s.ends = append(s.ends, s.newOp(session))
+		s.ensureRunning()
 	}
 }
 
-// close gives everything back: nobody will do it after us.
+// close drops all tickets.
 func (s *shared) close() {
 	s.queue.mu.Lock()
 	defer s.queue.mu.Unlock()
 	s.closed = true
 	for _, c := range s.calls {
-		if c.state == farHolds {
-			s.lose(c) // it is still under way, and hears of it
+		if c.state == remoteHolding {
+			s.markLost(c) // a running call is told
 		}
 		s.refuse(c, ReasonAway, errClosed)
 	}
-	s.watch()
+	s.armLossTimer()
 }
 
-// idle returns when there is nothing more to tell, or with ctx.
+// idle waits until all requests are sent, or ctx ends.
 func (s *shared) idle(ctx context.Context) error {
 	s.queue.mu.Lock()
-	driving, gone := s.driving, s.gone
+	driving, gone := s.running, s.stopped
 	s.queue.mu.Unlock()
 	if !driving {
 		return nil

@@ -7,36 +7,35 @@ import (
 )
 
 const (
-	// freshFor is how old what is shown may be before it is asked for anew,
-	// and staleAfter from when on who looks waits for that, for at most
-	// lookFor.
-	freshFor   = 500 * time.Millisecond
-	staleAfter = 2 * time.Second
-	lookFor    = 200 * time.Millisecond
+	// A status older than refreshAfter is refreshed; a reader of one older than staleAfter
+	// waits for that, at most refreshTimeout.
+	refreshAfter   = 500 * time.Millisecond
+	staleAfter     = 2 * time.Second
+	refreshTimeout = 200 * time.Millisecond
 )
 
-// refresh asks for the queue as it is, where that was some time ago, and
-// returns what to wait for where it was too long ago.
+// refresh requests a step if the status is old, and returns a channel to wait for if it is
+// stale.
 func (s *shared) refresh() (heard <-chan struct{}) {
 	s.queue.mu.Lock()
 	defer s.queue.mu.Unlock()
-	age := time.Since(s.seen)
-	if age < freshFor || s.closed {
+	age := time.Since(s.seenAt)
+	if age < refreshAfter || s.closed {
 		return nil
 	}
-	s.look = true
-	s.drive()
-	if age < staleAfter || s.trouble != nil {
+	s.wantStatus = true
+	s.ensureRunning()
+	if age < staleAfter || s.lastErr != nil {
 		return nil
 	}
-	return s.heard
+	return s.answered
 }
 
 func (s *shared) status(maxWaiters int) Status {
 	if heard := s.refresh(); heard != nil {
 		select {
 		case <-heard:
-		case <-time.After(lookFor):
+		case <-time.After(refreshTimeout):
 		}
 	}
 	q := s.queue
@@ -45,17 +44,17 @@ func (s *shared) status(maxWaiters int) Status {
 	c := q.config
 	out := Status{
 		Name: q.name, Concurrent: c.Concurrent, MaxWait: c.MaxWait, MaxWaiters: c.MaxWaiters, Lease: c.Lease,
-		Shared: true, Heard: s.seen, Depth: s.depth(nil),
+		Shared: true, Heard: s.seenAt, Depth: s.depth(nil),
 	}
 	behind := s.leases()
-	for i := range s.rows {
-		t := &s.rows[i]
+	for i := range s.tickets {
+		t := &s.tickets[i]
 		if lease := behind[t.Session]; !t.Holds && t.Leased && lease != nil {
 			lease.behind++
 		}
 	}
-	for i := range s.rows {
-		t := &s.rows[i]
+	for i := range s.tickets {
+		t := &s.tickets[i]
 		switch {
 		case t.Holds:
 			out.Holders = append(out.Holders, holderOf(t, behind))
@@ -68,24 +67,24 @@ func (s *shared) status(maxWaiters int) Status {
 	return out
 }
 
-// farLease is a slot that a session keeps.
-type farLease struct{ behind int }
+// sharedLease is a slot leased by a session.
+type sharedLease struct{ behind int }
 
-// leases are those of the sessions that hold a slot.
-func (s *shared) leases() map[string]*farLease {
-	var out map[string]*farLease
-	for i := range s.rows {
-		if t := &s.rows[i]; t.Holds && t.Leased {
+// leases returns the sessions that hold a slot.
+func (s *shared) leases() map[string]*sharedLease {
+	var out map[string]*sharedLease
+	for i := range s.tickets {
+		if t := &s.tickets[i]; t.Holds && t.Leased {
 			if out == nil {
-				out = map[string]*farLease{}
+				out = map[string]*sharedLease{}
 			}
-			out[t.Session] = &farLease{}
+			out[t.Session] = &sharedLease{}
 		}
 	}
 	return out
 }
 
-func holderOf(t *Ticket, behind map[string]*farLease) Holder {
+func holderOf(t *Ticket, behind map[string]*sharedLease) Holder {
 	h := Holder{Session: t.Session, Agent: t.Agent, Tool: t.Tool, Execution: t.Execution, Since: t.Granted, Owner: t.Owner}
 	if t.Leased {
 		h.Leased, h.Idle, h.Expires, h.Behind = true, t.Idle, t.Ends, behind[t.Session].behind
@@ -93,26 +92,26 @@ func holderOf(t *Ticket, behind map[string]*farLease) Holder {
 	return h
 }
 
-// depth is how many calls of all processes wait, one of ours left out.
-func (s *shared) depth(but *farCall) (n int) {
-	for i := range s.rows {
-		if t := &s.rows[i]; !t.Holds && (but == nil || t.ID != but.id) {
+// depth counts the waiting calls of all processes, except one.
+func (s *shared) depth(but *remoteCall) (n int) {
+	for i := range s.tickets {
+		if t := &s.tickets[i]; !t.Holds && (but == nil || t.ID != but.id) {
 			n++
 		}
 	}
 	return n
 }
 
-// position is the place of a call among those that wait for the same: for any
-// slot, or for that of its session.
-func (c *farCall) position() int {
+// position returns the position among calls that wait for the same: any slot, or that of the
+// session.
+func (c *remoteCall) position() int {
 	s := c.shared
 	s.queue.mu.Lock()
 	defer s.queue.mu.Unlock()
 	switch {
-	case c.state == farEnters && c.waited: // it lost its place, and gets the last
+	case c.state == remoteEntering && c.waited: // its ticket was lost: it is queued again, last
 		return s.depth(c) + 1
-	case c.state != farWaits:
+	case c.state != remoteWaiting:
 		return 0
 	}
 	leases := s.leases()
@@ -123,8 +122,8 @@ func (c *farCall) position() int {
 		return ""
 	}
 	places := map[string]int{}
-	for i := range s.rows {
-		if t := &s.rows[i]; !t.Holds {
+	for i := range s.tickets {
+		if t := &s.tickets[i]; !t.Holds {
 			places[of(t)]++
 			if t.ID == c.id {
 				return places[of(t)]
@@ -134,15 +133,15 @@ func (c *farCall) position() int {
 	return s.depth(c) + 1
 }
 
-// acquire is Acquire in a queue that is shared.
+// acquire acquires in a shared queue.
 func (s *shared) acquire(ctx context.Context, who Who, maxWait time.Duration) (Permit, error) {
 	q := s.queue
-	w := farWait{shared: s, who: who, since: q.now()}
+	w := remoteWait{shared: s, who: who, since: q.now()}
 	if ctx.Err() != nil {
 		return Permit{}, w.refused(ReasonCancelled, cancelled(ctx))
 	}
 	q.mu.Lock()
-	most := q.config.within(maxWait)
+	most := q.config.boundWait(maxWait)
 	if s.closed {
 		q.mu.Unlock()
 		return Permit{}, w.refused(ReasonAway, away(errClosed))
@@ -152,7 +151,7 @@ func (s *shared) acquire(ctx context.Context, who Who, maxWait time.Duration) (P
 
 	returns := false
 	defer func() {
-		if !returns { // a hook panicked: nobody must keep its place
+		if !returns { // a hook panicked
 			w.leave()
 		}
 	}()
@@ -161,17 +160,17 @@ func (s *shared) acquire(ctx context.Context, who Who, maxWait time.Duration) (P
 	return p, err
 }
 
-// farWait is one call's wait for a ticket that holds a slot.
-type farWait struct {
+// remoteWait is the wait of one call in a shared queue.
+type remoteWait struct {
 	shared *shared
-	call   *farCall
+	call   *remoteCall
 	who    Who
 	since  time.Duration
 }
 
-func (w *farWait) run(ctx context.Context, most time.Duration) (Permit, error) {
+func (w *remoteWait) run(ctx context.Context, most time.Duration) (Permit, error) {
 	var timeout <-chan time.Time
-	if most == notAtAll { // but for one answer about the slots
+	if most == noWait { // bounds the one step needed
 		timer := time.NewTimer(w.shared.lease * 2 / 3)
 		defer timer.Stop()
 		timeout = timer.C
@@ -180,41 +179,41 @@ func (w *farWait) run(ctx context.Context, most time.Duration) (Permit, error) {
 	}
 	for {
 		select {
-		case <-w.call.news:
+		case <-w.call.changed:
 		case <-ctx.Done():
 			w.leave()
 			return Permit{}, w.refused(ReasonCancelled, cancelled(ctx))
 		case <-timeout:
-			if state, _ := w.state(); state == farEnters || state == farWaits {
+			if state, _ := w.state(); state == remoteEntering || state == remoteWaiting {
 				why, err := w.timedOut()
 				w.leave()
 				return Permit{}, w.refused(why, err)
 			}
 		}
 		switch state, waited := w.state(); state {
-		case farHolds:
-			return w.got(ctx, waited)
-		case farOut:
+		case remoteHolding:
+			return w.granted(ctx, waited)
+		case remoteDone:
 			return Permit{}, w.refused(w.reasonOf())
-		case farWaits:
-			if most == notAtAll {
+		case remoteWaiting:
+			if most == noWait {
 				w.leave()
 				return Permit{}, w.refused(ReasonTimeout, ErrTimeout)
 			}
 			if !waited {
-				w.begin()
+				w.reportWaiting()
 			}
 		}
 	}
 }
 
-func (w *farWait) state() (now farState, waited bool) {
+func (w *remoteWait) state() (now remoteState, waited bool) {
 	w.shared.queue.mu.Lock()
 	defer w.shared.queue.mu.Unlock()
 	return w.call.state, w.call.waited
 }
 
-func (w *farWait) reasonOf() (Reason, error) {
+func (w *remoteWait) reasonOf() (Reason, error) {
 	w.shared.queue.mu.Lock()
 	defer w.shared.queue.mu.Unlock()
 	if w.call.reason == ReasonAway {
@@ -223,21 +222,20 @@ func (w *farWait) reasonOf() (Reason, error) {
 	return w.call.reason, w.call.err
 }
 
-// timedOut is why a wait was too long: for those before it, or for what keeps
-// the slots.
-func (w *farWait) timedOut() (Reason, error) {
+// timedOut returns the reason of a timeout: other calls, or a failing backend.
+func (w *remoteWait) timedOut() (Reason, error) {
 	w.shared.queue.mu.Lock()
 	defer w.shared.queue.mu.Unlock()
-	if w.shared.trouble != nil {
-		return ReasonAway, away(w.shared.trouble)
+	if w.shared.lastErr != nil {
+		return ReasonAway, away(w.shared.lastErr)
 	}
 	return ReasonTimeout, ErrTimeout
 }
 
 func away(err error) error { return errors.Join(ErrAway, err) }
 
-// begin tells that the call stands in line.
-func (w *farWait) begin() {
+// reportWaiting calls the hooks.
+func (w *remoteWait) reportWaiting() {
 	q := w.shared.queue
 	q.mu.Lock()
 	w.call.waited = true
@@ -247,13 +245,12 @@ func (w *farWait) begin() {
 		q.hooks.Queued(q.name, w.who, depth, concurrent)
 	}
 	if w.who.Waits != nil {
-		w.who.Waits(Waiting{far: w.call})
+		w.who.Waits(Waiting{remote: w.call})
 	}
 }
 
-// got is the outcome of a call that has its slot. One that was cancelled at
-// that moment hands it on.
-func (w *farWait) got(ctx context.Context, waited bool) (Permit, error) {
+// granted returns the outcome of a call with a slot. A cancelled one releases it.
+func (w *remoteWait) granted(ctx context.Context, waited bool) (Permit, error) {
 	if ctx.Err() != nil {
 		w.leave()
 		return Permit{}, w.refused(ReasonCancelled, cancelled(ctx))
@@ -264,16 +261,16 @@ func (w *farWait) got(ctx context.Context, waited bool) (Permit, error) {
 	return w.call.permit(), nil
 }
 
-// leave gives up the place in line, or the slot.
-func (w *farWait) leave() {
+// leave drops the ticket.
+func (w *remoteWait) leave() {
 	w.shared.queue.mu.Lock()
 	defer w.shared.queue.mu.Unlock()
-	if w.call.state != farOut {
-		w.shared.forget(w.call)
+	if w.call.state != remoteDone {
+		w.shared.drop(w.call)
 	}
 }
 
-func (w *farWait) refused(why Reason, err error) error {
+func (w *remoteWait) refused(why Reason, err error) error {
 	q := w.shared.queue
 	waited := q.now() - w.since
 	q.hooks.refused(q.name, w.who, why, waited)

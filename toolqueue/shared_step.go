@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// drive sees to it that what is to be done is done. It needs the lock.
-func (s *shared) drive() {
-	if s.driving {
-		s.nudge()
+// ensureRunning starts or wakes the goroutine. It needs the lock.
+func (s *shared) ensureRunning() {
+	if s.running {
+		s.notify()
 		return
 	}
-	s.driving, s.gone = true, make(chan struct{})
+	s.running, s.stopped = true, make(chan struct{})
 	go s.run()
 }
 
-func (s *shared) nudge() {
+func (s *shared) notify() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
 }
 
-// run takes steps until there is nothing to do, and nothing to keep.
+// run executes steps until there is nothing to do or to renew.
 func (s *shared) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -33,8 +33,8 @@ func (s *shared) run() {
 		q.mu.Lock()
 		at, any := s.due()
 		if !any {
-			s.driving, s.stirred = false, false
-			close(s.gone)
+			s.running, s.signalled = false, false
+			close(s.stopped)
 			q.mu.Unlock()
 			return
 		}
@@ -47,18 +47,18 @@ func (s *shared) run() {
 			}
 			continue
 		}
-		step := s.gather()
+		step := s.nextStep()
 		q.mu.Unlock()
-		s.take(step)
+		s.execute(step)
 	}
 }
 
-// due is when the next step is to be taken, if ever.
+// due returns when the next step is due, if any.
 func (s *shared) due() (at time.Time, any bool) {
 	waits := false
 	for _, c := range s.calls {
-		waits = waits || c.state == farWaits
-		if keep := c.kept.Add(s.lease / 3); !any || keep.Before(at) {
+		waits = waits || c.state == remoteWaiting
+		if keep := c.renewedAt.Add(s.lease / 3); !any || keep.Before(at) {
 			at, any = keep, true
 		}
 	}
@@ -68,58 +68,57 @@ func (s *shared) due() (at time.Time, any bool) {
 		}
 	}
 	if waits {
-		soon(s.stepped.Add(pollEvery))
-		if s.stirred {
-			soon(s.stepped.Add(s.calm))
+		soon(s.steppedAt.Add(pollInterval))
+		if s.signalled {
+			soon(s.steppedAt.Add(s.pollDelay))
 		}
 	}
 	s.prune()
-	if s.look || len(s.enters)+len(s.leave)+len(s.idles)+len(s.unused)+len(s.ends) > 0 {
+	if s.wantStatus || len(s.entering)+len(s.leaving)+len(s.idling)+len(s.unused)+len(s.ends) > 0 {
 		soon(time.Time{})
 	}
-	if any && at.Before(s.retry) {
-		at = s.retry
+	if any && at.Before(s.retryAt) {
+		at = s.retryAt
 	}
 	return at, any
 }
 
-// prune forgets what is of no use any more: by now the tickets have run out.
+// prune deletes requests whose tickets have expired by now.
 func (s *shared) prune() {
 	now := time.Now()
-	for _, list := range []*[]farewell{&s.leave, &s.idles, &s.unused, &s.ends} {
-		*list = slices.DeleteFunc(*list, func(f farewell) bool { return !now.Before(f.until) })
+	for _, list := range []*[]pendingOp{&s.leaving, &s.idling, &s.unused, &s.ends} {
+		*list = slices.DeleteFunc(*list, func(f pendingOp) bool { return !now.Before(f.until) })
 	}
 }
 
-// gather puts together the next step. All that is kept soon is kept now, so
-// that there are few steps for it.
-func (s *shared) gather() Step {
+// nextStep builds the next step. All tickets due soon are renewed together, so that there are
+// few steps.
+func (s *shared) nextStep() Step {
 	c := s.queue.config
 	step := Step{
 		Queue: s.queue.name, Concurrent: c.Concurrent, MaxWaiters: c.MaxWaiters, Lease: c.Lease, Lasts: s.lease,
-		Leave: ids(s.leave), Idle: ids(s.idles), Unused: ids(s.unused), EndSessions: ids(s.ends),
+		Leave: ids(s.leaving), Idle: ids(s.idling), Unused: ids(s.unused), EndSessions: ids(s.ends),
 	}
 	now, keep := time.Now(), false
 	for _, c := range s.calls {
-		keep = keep || c.sent && now.Sub(c.kept) >= s.lease/3
+		keep = keep || c.sent && now.Sub(c.renewedAt) >= s.lease/3
 	}
 	for _, c := range s.calls {
-		// One that entered with a step of which nobody knows is kept, should it
-		// be there.
-		c.keeps = c.state == farEnters
-		if c.sent && (c.keeps || keep && now.Sub(c.kept) >= s.lease/6) {
-			step.Keep, c.keeps = append(step.Keep, c.id), true
+		// One whose entering step had no answer is renewed, in case it exists.
+		c.renewing = c.state == remoteEntering
+		if c.sent && (c.renewing || keep && now.Sub(c.renewedAt) >= s.lease/6) {
+			step.Keep, c.renewing = append(step.Keep, c.id), true
 		}
 	}
-	for _, c := range s.enters {
+	for _, c := range s.entering {
 		step.Enter = append(step.Enter, c.ticket())
 		c.sent = true
 	}
-	s.look, s.stirred = false, false
+	s.wantStatus, s.signalled = false, false
 	return step
 }
 
-func ids(list []farewell) []string {
+func ids(list []pendingOp) []string {
 	var out []string
 	for _, f := range list {
 		out = append(out, f.id)
@@ -127,87 +126,87 @@ func ids(list []farewell) []string {
 	return out
 }
 
-// take takes a step and deals with what it says.
-func (s *shared) take(step Step) {
+// execute executes a step and applies the answer.
+func (s *shared) execute(step Step) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.lease*2/3)
 	defer cancel()
 	sent := time.Now()
-	rows, err := s.far.Step(ctx, step)
+	rows, err := s.backend.Step(ctx, step)
 
 	s.queue.mu.Lock()
 	defer s.queue.mu.Unlock()
-	s.stepped, s.trouble = time.Now(), err
+	s.steppedAt, s.lastErr = time.Now(), err
 	if err != nil {
-		s.pause = min(max(2*s.pause, retryFirst), retryMost)
-		s.retry = s.stepped.Add(s.pause)
+		s.backoff = min(max(2*s.backoff, minBackoff), maxBackoff)
+		s.retryAt = s.steppedAt.Add(s.backoff)
 	} else {
-		s.pause, s.retry = 0, time.Time{}
-		s.leave, s.idles = s.leave[len(step.Leave):], s.idles[len(step.Idle):]
+		s.backoff, s.retryAt = 0, time.Time{}
+		s.leaving, s.idling = s.leaving[len(step.Leave):], s.idling[len(step.Idle):]
 		s.unused, s.ends = s.unused[len(step.Unused):], s.ends[len(step.EndSessions):]
-		s.calmer(rows)
-		s.rows, s.seen = rows, s.stepped
-		s.learn(sent)
+		s.adjustPollDelay(rows)
+		s.tickets, s.seenAt = rows, s.steppedAt
+		s.applyTickets(sent)
 	}
-	close(s.heard)
-	s.heard = make(chan struct{})
-	s.watch()
+	close(s.answered)
+	s.answered = make(chan struct{})
+	s.armLossTimer()
 }
 
-// calmer has signs looked at the less often, the less they mean.
-func (s *shared) calmer(rows []Ticket) {
-	same := slices.EqualFunc(s.rows, rows, func(a, b Ticket) bool { return a.ID == b.ID && a.Holds == b.Holds })
-	if s.calm = min(2*s.calm, stirMost); !same || s.calm == 0 {
-		s.calm = stirFirst
+// adjustPollDelay doubles the poll delay while nothing changes.
+func (s *shared) adjustPollDelay(rows []Ticket) {
+	same := slices.EqualFunc(s.tickets, rows, func(a, b Ticket) bool { return a.ID == b.ID && a.Holds == b.Holds })
+	if s.pollDelay = min(2*s.pollDelay, maxPollDelay); !same || s.pollDelay == 0 {
+		s.pollDelay = minPollDelay
 	}
 }
 
-// learn has the calls of this process be what their tickets say.
-func (s *shared) learn(sent time.Time) {
+// applyTickets updates the calls of this process from their tickets.
+func (s *shared) applyTickets(sent time.Time) {
 	own := map[string]*Ticket{}
-	for i := range s.rows {
-		if t := &s.rows[i]; strings.HasPrefix(t.ID, s.ids) {
+	for i := range s.tickets {
+		if t := &s.tickets[i]; strings.HasPrefix(t.ID, s.ids) {
 			own[t.ID] = t
 		}
 	}
 	for _, c := range s.calls {
 		t := own[c.id]
 		switch {
-		case !c.sent: // it came since the step was sent
+		case !c.sent: // added since the step was sent
 		case t == nil:
-			s.missing(c)
+			s.ticketMissing(c)
 		default:
-			if c.keeps {
-				c.kept = sent
+			if c.renewing {
+				c.renewedAt = sent
 			}
-			s.present(c, t)
+			s.ticketPresent(c, t)
 		}
 	}
-	s.enters = slices.DeleteFunc(s.enters, func(c *farCall) bool { return c.state != farEnters })
+	s.entering = slices.DeleteFunc(s.entering, func(c *remoteCall) bool { return c.state != remoteEntering })
 }
 
-func (s *shared) present(c *farCall, t *Ticket) {
+func (s *shared) ticketPresent(c *remoteCall, t *Ticket) {
 	switch {
-	case c.state != farEnters && c.state != farWaits:
+	case c.state != remoteEntering && c.state != remoteWaiting:
 	case t.Holds:
-		s.turn(c, farHolds)
-	case c.state == farEnters:
-		s.turn(c, farWaits)
+		s.setState(c, remoteHolding)
+	case c.state == remoteEntering:
+		s.setState(c, remoteWaiting)
 	}
 }
 
-// missing deals with a call that has no ticket.
-func (s *shared) missing(c *farCall) {
+// ticketMissing handles a call without a ticket.
+func (s *shared) ticketMissing(c *remoteCall) {
 	switch c.state {
-	case farEnters: // neither a slot nor a place in line
+	case remoteEntering: // refused: the queue is full
 		c.reason, c.err = ReasonFull, ErrFull
-		s.turn(c, farOut)
-	case farWaits: // its place was lost while this process stood still
-		s.turn(c, farEnters)
-		s.enters = append(s.enters, c)
-	case farHolds:
-		s.lose(c)
+		s.setState(c, remoteDone)
+	case remoteWaiting: // expired while this process was paused
+		s.setState(c, remoteEntering)
+		s.entering = append(s.entering, c)
+	case remoteHolding:
+		s.markLost(c)
 		delete(s.calls, c.id)
-	case farIdles: // its lease is over, or another call of the session has the slot
-		s.turn(c, farOut)
+	case remoteIdle: // the lease ended, or another call of the session has the slot
+		s.setState(c, remoteDone)
 	}
 }

@@ -14,18 +14,18 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// A shared queue over many processes is tried in internal/tickets, with the
-// stores that keep its tickets. What is here is what one process sees.
+// Shared queues of several processes are tested in internal/tickets, with the stores. Here one
+// process is tested.
 
-// alone is a Far of one process, with one slot.
-type alone struct {
+// fakeBackend is a SharedBackend of one process, with one slot.
+type fakeBackend struct {
 	mu    sync.Mutex
 	line  []toolqueue.Ticket
 	err   error
 	steps []toolqueue.Step
 }
 
-func (f *alone) Step(_ context.Context, s toolqueue.Step) ([]toolqueue.Ticket, error) {
+func (f *fakeBackend) Step(_ context.Context, s toolqueue.Step) ([]toolqueue.Ticket, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.steps = append(f.steps, s)
@@ -58,9 +58,9 @@ func sharing(t *testing.T, f toolqueue.SharedBackend, hooks toolqueue.Hooks, c t
 	return q
 }
 
-func TestASharedQueueIsUsedAsAnyOther(t *testing.T) {
+func TestSharedQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &alone{}
+		f := &fakeBackend{}
 		q := sharing(t, f, toolqueue.Hooks{}, toolqueue.Config{Concurrent: 1})
 		first := Take(t, q, "a", In("s", "first"))
 		second := Start(t, q, "a", Tool("second"), 0)
@@ -80,10 +80,9 @@ func TestASharedQueueIsUsedAsAnyOther(t *testing.T) {
 	})
 }
 
-// While nothing waits and nothing is held, nothing is asked.
-func TestAnIdleSharedQueueAsksNothing(t *testing.T) {
+func TestIdleSharedQueueMakesNoSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &alone{}
+		f := &fakeBackend{}
 		q := sharing(t, f, toolqueue.Hooks{}, toolqueue.Config{Concurrent: 1})
 		Take(t, q, "a", Tool("first")).Release()
 		synctest.Wait()
@@ -100,9 +99,9 @@ func TestAnIdleSharedQueueAsksNothing(t *testing.T) {
 	})
 }
 
-func TestAPanicInAHookOfASharedQueueLeavesTheLine(t *testing.T) {
+func TestPanicInHookLeavesSharedQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &alone{}
+		f := &fakeBackend{}
 		q := sharing(t, f, toolqueue.Hooks{}, toolqueue.Config{Concurrent: 1})
 		held := Take(t, q, "a", Tool("holder"))
 		func() {
@@ -114,10 +113,9 @@ func TestAPanicInAHookOfASharedQueueLeavesTheLine(t *testing.T) {
 	})
 }
 
-// Only shared queues are out of reach with what keeps them.
-func TestOtherQueuesGoOnWhereSharedOnesCannot(t *testing.T) {
+func TestLocalQueuesWorkWithoutBackend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &alone{err: errors.New("refused")}
+		f := &fakeBackend{err: errors.New("refused")}
 		var reasons []toolqueue.Reason
 		hooks := toolqueue.Hooks{Refused: func(_ string, _ toolqueue.Who, r toolqueue.Reason, _ time.Duration) { reasons = append(reasons, r) }}
 		q := sharing(t, f, hooks, toolqueue.Config{Concurrent: 1})
@@ -145,10 +143,10 @@ func TestOtherQueuesGoOnWhereSharedOnesCannot(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeShared(t *testing.T) {
+func TestShareIsValidated(t *testing.T) {
 	for want, s := range map[string]toolqueue.Sharing{
 		"Backend is missing": {},
-		"too short":          {Backend: &alone{}, Lease: time.Millisecond},
+		"too short":          {Backend: &fakeBackend{}, Lease: time.Millisecond},
 	} {
 		if err := toolqueue.New(toolqueue.Hooks{}).Share(s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
@@ -160,7 +158,7 @@ func TestWhatCannotBeShared(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	p.Release()
-	if err := q.Share(toolqueue.Sharing{Backend: &alone{}}); err != nil {
+	if err := q.Share(toolqueue.Sharing{Backend: &fakeBackend{}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := q.Configure(one("a", toolqueue.Config{Concurrent: 2, Shared: true})); err == nil || !strings.Contains(err.Error(), "cannot be shared any more") {
@@ -168,10 +166,10 @@ func TestWhatCannotBeShared(t *testing.T) {
 	}
 }
 
-// A raised capacity lets in who waits.
-func TestASharedQueueIsRaised(t *testing.T) {
+// TestConfigureRaisesSharedQueue and admits waiters.
+func TestConfigureRaisesSharedQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &alone{}
+		f := &fakeBackend{}
 		q := sharing(t, f, toolqueue.Hooks{}, toolqueue.Config{Concurrent: 1})
 		p := Take(t, q, "a", Tool("x"))
 		Start(t, q, "a", Tool("y"), 0)

@@ -6,132 +6,128 @@ import (
 	"time"
 )
 
-// openSlots is how many slots of a queue can be taken and given back without
-// its lock, while nobody waits. The others, of greater queues, are taken under
-// the lock.
-const openSlots = 8
+// fastSlots is how many slots of a queue can be taken and released without the lock while
+// nobody waits. The others need the lock.
+const fastSlots = 8
 
-// slot is one place in a queue.
+// slot is one unit of capacity of a queue.
 //
-// Its state is a number that only grows. The two lowest bits say what it is
-// doing; the rest counts its uses, so that a permit, which names the state it
-// was given for, can end its own use and no other.
+// Its state only grows. The two lowest bits are the phase; the rest counts its uses, so that a
+// permit, which has the state it was issued for, can end only its own use.
 //
 //	free ─▶ entering ─▶ held ─▶ free
 //
-// Whoever makes it entering may write by, and nobody else looks there before
+// Only the caller that moved it to entering may write slot.caller, and nobody reads that before
 // it is held.
 type slot struct {
 	state   atomic.Uint64
-	by      caller // unless the permit was handed to a waiter, who has it then
+	caller  caller // unless the permit was assigned to a waiter, which has it then
 	queue   *queue
-	session *session // whose lease it is; nil: held for one call
-	waiter  *waiter  // who was handed it last, to be used again
-	next    *slot    // in the queue's list of free slots
-	open    bool     // one of the openSlots
-	far     *farCall // whose slot in a shared queue it stands for
+	session *session    // whose lease it is; nil: held for one call
+	waiter  *waiter     // the last one it was assigned to, to be recycled
+	next    *slot       // in freeList
+	fast    bool        // one of the fastSlots
+	remote  *remoteCall // the call of a shared queue
 }
 
-// caller is who has a slot. It is left there when the slot becomes free, so it
-// has nothing that keeps much alive.
+// caller is the caller of a slot. It stays after the release, so it must not keep much alive.
 type caller struct {
 	session, agent, tool, execution string
-	since                           time.Time // when the slot was taken, if that is known
+	since                           time.Time // when the slot was taken, if known
 }
 
 func (c *caller) set(who *Who) {
 	c.session, c.agent, c.tool, c.execution, c.since = who.Session, who.Agent, who.Tool, who.Execution, who.Since
 }
 
-// holder is who has the slot.
+// holder returns the caller that holds the slot.
 func (s *slot) holder() caller {
 	w := s.waiter
 	if w == nil || w.permit != (Permit{s, s.state.Load()}) {
-		return s.by
+		return s.caller
 	}
 	by := w.who
-	by.since = s.queue.at(w.handed)
+	by.since = s.queue.at(w.grantedAt)
 	return by
 }
 
-// What a slot is doing.
+// Phases of a slot.
 const (
-	free     = 0
-	entering = 1
-	held     = 2
-	absent   = 3 // the queue's capacity is smaller
-	doing    = 3 // the bits
-	oneUse   = 4
+	free      = 0
+	entering  = 1
+	held      = 2
+	absent    = 3 // beyond the capacity
+	stateMask = 3 // the bits
+	nextUse   = 4
 )
 
-// take makes a free slot entering, if it is free.
+// take moves a free slot to entering.
 func (s *slot) take() (state uint64, ok bool) {
 	state = s.state.Load()
-	return state + entering, state&doing == free && s.state.CompareAndSwap(state, state+entering)
+	return state + entering, state&stateMask == free && s.state.CompareAndSwap(state, state+entering)
 }
 
-// reuse ends the use of a permit and leaves the slot held, for whoever holds
-// the queue's lock. It reports false if the use had ended before.
-func (s *slot) reuse(p Permit) bool { return s.state.CompareAndSwap(p.state, p.state+oneUse) }
+// reuse ends the use of a permit and leaves the slot held, for the caller with the lock. It
+// returns false if the use has already ended.
+func (s *slot) reuse(p Permit) bool { return s.state.CompareAndSwap(p.state, p.state+nextUse) }
 
-// occupy gives a call a slot that is held for it, with the queue locked.
+// occupy issues a permit for a slot held under the lock.
 func (s *slot) occupy(who *Who) Permit {
-	s.by.set(who)
+	s.caller.set(who)
 	return Permit{s, s.state.Load()}
 }
 
-// Why a queue is closed to those without its lock.
+// Reasons why the lock is needed.
 const (
-	closedLine   = 1 << iota // calls wait: the slots are theirs
-	closedLease              // sessions may hold slots
-	closedLook               // someone reads who holds the slots
-	closedShared             // the slots are kept elsewhere
+	lockWaiters = 1 << iota // calls wait
+	lockLeases              // sessions may hold slots
+	lockStatus              // holders are being read
+	lockShared              // a shared queue
 )
 
-// close has all who come from now on take the lock, and open ends that. Both
-// need the lock. What those do who came before is settled by the order of two
-// writes and two reads: they change the state of a slot and then look whether
-// the queue is closed; here it is closed and then the states are looked at. So
-// at least one sees the other.
-func (q *queue) close(why uint32) { q.closed.Store(q.closed.Load() | why) }
+// requireLock makes callers take the lock from now on, and allowFast ends that; both need the
+// lock. Concurrent fast callers are ordered by two writes and two reads: they change the state
+// of a slot and then read lockReasons; here lockReasons is written and then the states are
+// read. So at least one side sees the other.
+func (q *queue) requireLock(why uint32) { q.lockReasons.Store(q.lockReasons.Load() | why) }
 
-func (q *queue) open(why uint32) { q.closed.Store(q.closed.Load() &^ why) }
+func (q *queue) allowFast(why uint32) { q.lockReasons.Store(q.lockReasons.Load() &^ why) }
 
-// tryOpen takes a slot without the lock.
-func (q *queue) tryOpen(who *Who) (Permit, bool) {
-	for i := range q.first {
-		s := &q.first[i]
+// tryFast takes a slot without the lock.
+func (q *queue) tryFast(who *Who) (Permit, bool) {
+	for i := range q.fast {
+		s := &q.fast[i]
 		state, ok := s.take()
 		if !ok {
 			continue
 		}
-		if q.closed.Load() != 0 { // since we looked: it is not ours to write to
-			s.state.Store(state - entering + oneUse)
+		if q.lockReasons.Load() != 0 { // changed meanwhile: undo
+			s.state.Store(state - entering + nextUse)
 			q.sweep()
 			return Permit{}, false
 		}
-		s.by.set(who)
+		s.caller.set(who)
 		s.state.Store(state + 1)
 		return Permit{s, state + 1}, true
 	}
 	return Permit{}, false
 }
 
-// takeFree takes a slot that nobody holds, if there is one. It needs the lock.
+// takeFree takes a free slot, if any. It needs the lock.
 func (q *queue) takeFree() *slot {
-	for i := range q.first {
-		if state, ok := q.first[i].take(); ok {
-			q.first[i].state.Store(state + 1)
-			return &q.first[i]
+	for i := range q.fast {
+		if state, ok := q.fast[i].take(); ok {
+			q.fast[i].state.Store(state + 1)
+			return &q.fast[i]
 		}
 	}
-	s := q.free
+	s := q.freeList
 	switch {
 	case s != nil:
-		q.free, s.next = s.next, nil
-	case len(q.more) < q.config.Concurrent-openSlots:
+		q.freeList, s.next = s.next, nil
+	case len(q.extra) < q.config.Concurrent-fastSlots:
 		s = &slot{queue: q}
-		q.more = append(q.more, s)
+		q.extra = append(q.extra, s)
 	default:
 		return nil
 	}
@@ -139,46 +135,46 @@ func (q *queue) takeFree() *slot {
 	return s
 }
 
-// putFree gives back a slot that is held by whoever holds the lock.
+// putFree frees a held slot. It needs the lock.
 func (q *queue) putFree(s *slot) {
-	if !s.open {
-		s.next, q.free = q.free, s
+	if !s.fast {
+		s.next, q.freeList = q.freeList, s
 	}
-	s.state.Add(oneUse - held)
+	s.state.Add(nextUse - held)
 }
 
-// sweep gives free slots to those who wait. It is for who made a slot free
-// without the lock and then saw that the queue is closed.
+// sweep assigns free slots to waiters after a slot was freed without the lock while the lock
+// was required.
 func (q *queue) sweep() {
 	q.mu.Lock()
-	q.letIn()
+	q.admit()
 	q.mu.Unlock()
 }
 
-func (q *queue) letIn() {
-	for q.line.first != nil {
+func (q *queue) admit() {
+	for q.waiters.first != nil {
 		s := q.takeFree()
 		if s == nil {
 			return
 		}
-		q.keep(s)
-		q.pass(s, q.now()).wake()
+		q.recycle(s)
+		q.handOn(s, q.now()).wake()
 	}
 }
 
-// holders calls f with each slot that is held. The queue must be closed.
-func (q *queue) holders(f func(*slot)) {
-	for i := range q.first {
-		s := &q.first[i]
-		for s.state.Load()&doing == entering { // a few instructions from held
+// eachHeld calls f with each held slot. The lock must be required.
+func (q *queue) eachHeld(f func(*slot)) {
+	for i := range q.fast {
+		s := &q.fast[i]
+		for s.state.Load()&stateMask == entering { // a few instructions before held
 			runtime.Gosched()
 		}
-		if s.state.Load()&doing == held {
+		if s.state.Load()&stateMask == held {
 			f(s)
 		}
 	}
-	for _, s := range q.more {
-		if s.state.Load()&doing == held {
+	for _, s := range q.extra {
+		if s.state.Load()&stateMask == held {
 			f(s)
 		}
 	}

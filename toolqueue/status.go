@@ -2,35 +2,35 @@ package toolqueue
 
 import "time"
 
-// Status is a queue at one moment.
+// Status is a snapshot of a queue.
 type Status struct {
 	Name       string
 	Concurrent int
-	InUse      int // slots that are taken, by a call or by a lease
-	Depth      int // calls that wait: those in line, and those behind their own session's slot
+	InUse      int // slots held by calls or leases
+	Depth      int // waiting calls, for any slot or for that of their session
 	MaxWait    time.Duration
 	MaxWaiters int
 	Lease      Lease
 	Holders    []Holder // one for each slot in use
-	Waiters    []Waiter // those in line, in order
-	// Shared says that the queue is that of several processes, of all of which
-	// this is; Heard is when it was like this, zero if that is not known yet.
+	Waiters    []Waiter // those waiting for any slot, in order
+	// Shared: the queue is shared by several processes, and this is the status of all. Heard is
+	// the time of the snapshot, zero if there is none yet.
 	Shared bool
 	Heard  time.Time
 }
 
-// Holder is who has a slot.
+// Holder is a held slot.
 type Holder struct {
 	Session, Agent, Tool, Execution string
-	Since                           time.Time // when the slot was taken; zero if it was not noted
-	Leased                          bool      // held by the session from call to call
-	Idle                            bool      // a lease with no call under way
-	Expires                         time.Time // of a lease: when it ends if nothing happens; zero: it does not
-	Behind                          int       // calls of that session that wait for their own slot
-	Owner                           string    // of a shared queue: whose call it is (Sharing.Owner)
+	Since                           time.Time // when the slot was taken; zero: unknown
+	Leased                          bool      // held by the session between calls
+	Idle                            bool      // a lease without a running call
+	Expires                         time.Time // when the idle lease or its maximum hold ends; zero: never
+	Behind                          int       // calls of the session that wait for this slot
+	Owner                           string    // of a shared queue: the process (Sharing.Owner)
 }
 
-// Waiter is who stands in line.
+// Waiter is a waiting call.
 type Waiter struct {
 	Session, Agent, Tool, Execution string
 	Since                           time.Time
@@ -38,7 +38,7 @@ type Waiter struct {
 	Owner                           string // as Holder.Owner
 }
 
-// Status is a queue at this moment, with at most maxWaiters of its waiters.
+// Status returns the status of a queue, with at most maxWaiters of its waiters.
 func (q *Queues) Status(queue string, maxWaiters int) (Status, bool) {
 	in := q.queues.Load().find(queue)
 	if in == nil {
@@ -47,12 +47,12 @@ func (q *Queues) Status(queue string, maxWaiters int) (Status, bool) {
 	return in.status(maxWaiters), true
 }
 
-// All is the Status of all queues, by name.
+// All returns the status of all queues, by name.
 func (q *Queues) All(maxWaiters int) []Status {
 	queues := q.queues.Load().list
 	for _, in := range queues {
 		if in.shared != nil {
-			in.shared.refresh() // all of them at once
+			in.shared.refresh() // requests all of them in parallel
 		}
 	}
 	all := make([]Status, 0, len(queues))
@@ -70,11 +70,11 @@ func (q *queue) status(maxWaiters int) Status {
 	defer q.mu.Unlock()
 	c := q.config
 	s := Status{Name: q.name, Concurrent: c.Concurrent, Depth: q.depth, MaxWait: c.MaxWait, MaxWaiters: c.MaxWaiters, Lease: c.Lease}
-	q.close(closedLook)
-	q.holders(func(slot *slot) { s.Holders = append(s.Holders, q.holder(slot)) })
-	q.open(closedLook)
+	q.requireLock(lockStatus)
+	q.eachHeld(func(slot *slot) { s.Holders = append(s.Holders, q.holder(slot)) })
+	q.allowFast(lockStatus)
 	s.InUse = len(s.Holders)
-	for w := q.line.first; w != nil && len(s.Waiters) < maxWaiters; w = w.links[byQueue].next {
+	for w := q.waiters.first; w != nil && len(s.Waiters) < maxWaiters; w = w.links[byQueue].next {
 		s.Waiters = append(s.Waiters, Waiter{w.who.session, w.who.agent, w.who.tool, w.who.execution, q.at(w.since), len(s.Waiters) + 1, ""})
 	}
 	return s
@@ -87,77 +87,75 @@ func (q *queue) holder(slot *slot) Holder {
 	if s == nil {
 		return h
 	}
-	h.Session, h.Leased, h.Idle, h.Since = s.name, true, !s.busy, q.at(s.taken)
-	for w := s.waits.first; w != nil; w = w.links[bySession].next {
+	h.Session, h.Leased, h.Idle, h.Since = s.name, true, !s.busy, q.at(s.takenAt)
+	for w := s.waiters.first; w != nil; w = w.links[bySession].next {
 		h.Behind++
 	}
 	ends := q.heldUntil(s)
 	if h.Idle {
 		ends = s.expires
 	}
-	if ends != always {
+	if ends != forever {
 		h.Expires = q.at(ends)
 	}
 	return h
 }
 
-// Default is the name of the queue of tools that name none, DefaultConcurrent
-// the capacity that Signalbox gives it where nobody configures queues (seed
-// tool-queue-manager). New makes neither: pass them to Configure.
+// Default is the name of the queue of tools that name none, DefaultConcurrent its capacity
+// in Signalbox if no queues are configured (seed tool-queue-manager). New adds no queue:
+// pass them to Configure.
 const (
 	Default           = "default"
 	DefaultConcurrent = 64
 )
 
-// Config says what a queue allows.
+// Config is the configuration of a queue.
 type Config struct {
-	Concurrent int           // calls side by side, at least 1
-	MaxWait    time.Duration // how long a call may wait; 0: as long as its context lasts
-	MaxWaiters int           // how many calls may wait; 0: any number
-	Lease      Lease         // zero: a slot is held for one call at a time
-	// Shared says that the slots and the line are those of several processes
-	// (Queues.Share). Where this process shares none, it says nothing.
+	Concurrent int           // concurrent calls, at least 1
+	MaxWait    time.Duration // maximum wait of a call; 0: until its context ends
+	MaxWaiters int           // maximum number of waiting calls; 0: no limit
+	Lease      Lease         // zero: a slot is held for one call
+	// Shared shares the queue with other processes (Queues.Share). It has no effect without
+	// Share.
 	Shared bool
 }
 
-// Lease makes a session keep its slot from call to call, until it has been
-// idle for Idle or has held it for MaxHold, whichever is first, or hands it
-// on. The calls of one session in one queue then run one after the other. A
-// call under way is never cut off: a lease that is over ends with it, and the
-// session's calls that waited for it queue anew, at the back.
+// Lease makes a session keep its slot between calls, until it has been idle for Idle, has held
+// it for MaxHold or is ended. The calls of one session in one queue then run one after another.
+// A running call is never interrupted: an expired lease ends with it, and the session's calls
+// that waited for it are queued again, at the back.
 //
-// A call that waits behind another of its own session waits as any other: the
-// queue's bounds hold for it, and the depth counts it.
+// The queue's bounds also apply to calls that wait behind another of their own session, and the
+// depth counts them.
 //
-// Capacity 1 for each call alone does not keep two sessions from taking
-// turns in one browser tab; a lease does.
+// Capacity 1 for single calls does not keep two sessions from alternating in one browser tab; a
+// lease does.
 type Lease struct {
-	Idle    time.Duration // without a call; 0: no lease
-	MaxHold time.Duration // from when the slot was taken; 0: no bound
+	Idle    time.Duration // time without a call; 0: no lease
+	MaxHold time.Duration // since the slot was taken; 0: no bound
 }
 
-// Who is the caller, for those who look at the queue. Session also is the key
-// of a lease: calls without one never hold a lease.
+// Who is the caller, shown in the status. Session is also the key of a lease: calls without one
+// never hold a lease.
 type Who struct {
 	Session string
 	Agent   string
 	Tool    string
-	// Execution names the piece of work that the call is a part of.
+	// Execution identifies the execution that the call is a part of.
 	Execution string
-	// Since is when the call began, if the caller knows: reading a clock costs
-	// more than taking a free slot. It is what Holder shows of a call that did
-	// not have to wait; for one that did, the queue has read its own clock.
+	// Since is the start of the call, if known: reading a clock costs more than taking a free
+	// slot. Holder shows it for a call that did not wait; for one that did, the queue has read
+	// its own clock.
 	Since time.Time
-	// Waits is called once if the call has to wait, in the goroutine that
-	// called Acquire and before it waits. It must return soon.
+	// Waits is called once if the call has to wait, in the goroutine of Acquire and before the
+	// wait. It must return soon.
 	Waits func(Waiting)
 }
 
-// Hooks are told what happens. Each may be nil. Depth is called in the order
-// of the changes and with the queue locked: it must be quick and must not use
-// the queue. The others are called with nothing locked. Of a shared queue they
-// are told what happens to the calls of this process; the depth that Queued is
-// told is that of all.
+// Hooks are called on events. Each may be nil. Depth is called in the order of the changes,
+// under the queue's lock: it must be quick and must not use the queue. The others are called
+// without a lock. For a shared queue they report the calls of this process; the depth given to
+// Queued is that of all processes.
 type Hooks struct {
 	Depth   func(queue string, depth int)                          // calls that wait, whenever that changes
 	Queued  func(queue string, who Who, depth, concurrent int)     // a call begins to wait; depth counts it

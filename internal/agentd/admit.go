@@ -15,7 +15,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
 )
 
-// refusal is an answer that is not a success.
+// refusal is an error response.
 type refusal struct {
 	status int
 	body   api.AgentRefusal
@@ -31,9 +31,9 @@ func invalid(format string, args ...any) *refusal {
 	return refuse(http.StatusBadRequest, "validation_error", format, args...)
 }
 
-// Accept takes a task as POST /task does, as a part of the trace in ctx. It returns once the run is on disk,
-// and before the program has started. When ctx ends earlier the task
-// may still be accepted; ask by its queue_id.
+// Accept takes a task as POST /task does, as part of the trace in ctx. It returns once the run
+// is durable and before the program has started. If ctx ends earlier the task may still be
+// accepted: ask by its queue_id.
 func (d *Daemon) Accept(ctx context.Context, t api.AgentTask) (api.AgentTaskAccepted, error) {
 	r, ref := d.reserve(t, trace.SpanContextFromContext(ctx))
 	if ref != nil {
@@ -54,8 +54,8 @@ func (d *Daemon) Accept(ctx context.Context, t api.AgentTask) (api.AgentTaskAcce
 	}, nil
 }
 
-// reserve decides under one lock what becomes of a task: an earlier run of
-// the same identity, a new run that holds its lane, or a refusal.
+// reserve decides under one lock: an earlier run of the same identity, a new run that holds its
+// lane, or a refusal.
 func (d *Daemon) reserve(t api.AgentTask, caller trace.SpanContext) (*run, *refusal) {
 	job, ref := d.check(t)
 	if ref != nil {
@@ -99,7 +99,7 @@ func (d *Daemon) reserve(t api.AgentTask, caller trace.SpanContext) (*run, *refu
 		d.raiseFence(&r.rec)
 	}
 	d.notify()
-	d.wg.Go(func() { d.admit(r) })
+	d.wg.Go(func() { d.acceptReserved(r) })
 	return r, nil
 }
 
@@ -112,15 +112,15 @@ func stale(highest int64) *refusal {
 func busy(holder *run) *refusal {
 	cur := holder.current()
 	ref := refuse(http.StatusConflict, "agent_busy", "the agent is busy with %s", cur.ID)
-	if rec := holder.record(); rec.terminal() && rec.Error != nil { // else it is just leaving its lane
+	if rec := holder.record(); rec.terminal() && rec.Error != nil { // else it is ending
 		ref.body.Message = fmt.Sprintf("%s has ended, but its processes cannot be killed: %s", cur.ID, rec.Error.Message)
 	}
 	ref.body.CurrentTask = &cur
 	return ref
 }
 
-// checkFence compares with the highest fence of the lane. The same fence for
-// another task is as stale as a lower one.
+// checkFence compares with the highest fence of the lane. The same fence for another task is as
+// stale as a lower one.
 func (d *Daemon) checkFence(r *run) *refusal {
 	if r.rec.Fence == 0 {
 		return nil
@@ -132,8 +132,8 @@ func (d *Daemon) checkFence(r *run) *refusal {
 	return nil
 }
 
-// chooseLane takes the lane that the task names. A task without a fence is
-// from a director that knows no slots, and gets any free one.
+// chooseLane takes the lane that the task names. A task without a fence, from a director
+// without slots, gets any free one.
 func (d *Daemon) chooseLane(t api.AgentTask) (laneID, *refusal) {
 	named := laneID{t.Isolated, t.Slot}
 	if ref := d.checkLane(named); ref != nil {
@@ -150,7 +150,7 @@ func (d *Daemon) chooseLane(t api.AgentTask) (laneID, *refusal) {
 	return laneID{}, busy(d.lanes[named])
 }
 
-// slots is how many lanes of a sort there are.
+// slots returns the number of lanes of a kind.
 func (d *Daemon) slots(isolated bool) int {
 	if isolated {
 		return d.cfg.IsolatedSlots
@@ -171,7 +171,7 @@ func (d *Daemon) newRun(t api.AgentTask, job job, lane laneID) *run {
 	_, _ = rand.Read(id[:]) // never fails
 	r := &run{
 		d: d, task: t, job: job,
-		admitted: make(chan struct{}), stopping: make(chan struct{}), done: make(chan struct{}), told: make(chan struct{}),
+		admitted: make(chan struct{}), stopping: make(chan struct{}), done: make(chan struct{}), endKnown: make(chan struct{}),
 	}
 	r.rec = record{
 		Slot: lane.Slot, Isolated: lane.Isolated, Director: t.Director, PromptPreview: preview(t.Prompt),
@@ -186,40 +186,39 @@ func (d *Daemon) newRun(t api.AgentTask, job job, lane laneID) *run {
 	return r
 }
 
-// admit makes a reserved run real: the old run of its lane is gone, and the
-// ledger has the new one. It goes on when the caller hangs up, so that the
-// director's question by queue_id has one answer.
-func (d *Daemon) admit(r *run) {
-	ref := d.takeOver(r)
+// acceptReserved accepts a reserved run: stops the old run of its lane and writes the ledger.
+// It goes on when the caller disconnects, so that a question by queue_id has one answer.
+func (d *Daemon) acceptReserved(r *run) {
+	ref := d.stopVoided(r)
 	if ref == nil {
-		if err := d.store(r.enter); err != nil {
+		if err := d.store(r.writeLedger); err != nil {
 			ref = refuse(http.StatusInternalServerError, "storage_error", "the task could not be stored and was not accepted: %v", err)
 		}
 	}
 	if ref != nil {
-		d.withdraw(r, ref)
+		d.cancelReservation(r, ref)
 		return
 	}
 	close(r.admitted)
 	r.execute()
-	d.tidy()
+	d.maintain()
 }
 
-// store makes an entry in the ledger, where the disk takes any.
+// store writes a ledger entry.
 func (d *Daemon) store(enter func() error) error {
 	if err := d.disk.ready(); err != nil {
 		return err
 	}
 	err := enter()
 	if errors.Is(err, errLedgerFull) {
-		d.tidy() // it has failed before, or there would be room
+		d.maintain() // it has failed before, or there would be room
 		err = enter()
 	}
 	return err
 }
 
-// enter puts the run into the ledger.
-func (r *run) enter() error {
+// writeLedger writes the run to the ledger.
+func (r *run) writeLedger() error {
 	r.stored.Lock()
 	defer r.stored.Unlock()
 	rec := r.record()
@@ -228,9 +227,8 @@ func (r *run) enter() error {
 	return err
 }
 
-// takeOver stops the run that r voids. Where that one was itself refused, the
-// one before it still counts.
-func (d *Daemon) takeOver(r *run) *refusal {
+// stopVoided stops the run that r voids, and the one before it if that one was refused itself.
+func (d *Daemon) stopVoided(r *run) *refusal {
 	for r.prev != nil {
 		old := r.prev
 		old.requestStop(stop{stateFailed, "stale_fence", fmt.Sprintf("a newer claim with fence %d voided this run", r.rec.Fence)})
@@ -246,7 +244,7 @@ func (d *Daemon) takeOver(r *run) *refusal {
 		break
 	}
 	select {
-	case <-r.stopping: // voided or cancelled while it waited
+	case <-r.stopping: // voided or cancelled meanwhile
 		if s := r.stopReason(); s != nil && s.errType == "stale_fence" {
 			d.mu.Lock()
 			defer d.mu.Unlock()
@@ -257,8 +255,7 @@ func (d *Daemon) takeOver(r *run) *refusal {
 	return nil
 }
 
-// withdraw undoes a reservation.
-func (d *Daemon) withdraw(r *run, ref *refusal) {
+func (d *Daemon) cancelReservation(r *run, ref *refusal) {
 	d.mu.Lock()
 	delete(d.runs, r.rec.TaskID)
 	if q := r.rec.QueueID; q != "" && d.byQueue[q] == r {

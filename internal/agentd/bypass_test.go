@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd"
 )
 
-func TestStatusSaysWhatIsOffered(t *testing.T) {
+func TestStatusListsCapabilities(t *testing.T) {
 	cfg := config(t, "demo")
 	cfg.IsolatedSlots = 7
 	s := start(t, cfg).daemon.Status()
@@ -22,7 +22,7 @@ func TestStatusSaysWhatIsOffered(t *testing.T) {
 
 // A run can call other agents as its own, with the token that the director made
 // for it. What it prints of that is hidden.
-func TestRunsKnowWhoTheyAre(t *testing.T) {
+func TestRunEnvironmentIdentifiesRun(t *testing.T) {
 	cfg := command(t, "env")
 	cfg.Name, cfg.Director = "coder", "http://127.0.0.1:8080"
 	cfg.Environ = append(cfg.Environ, "SIGNALBOX_TOKEN=sbxa_of_the_daemon")
@@ -51,7 +51,7 @@ func TestRunsKnowWhoTheyAre(t *testing.T) {
 	}
 }
 
-func TestExtrasNeedIsolatedAndARunnerThatHasThem(t *testing.T) {
+func TestExtrasNeedIsolatedRunAndSupport(t *testing.T) {
 	demo := start(t, config(t, "demo"))
 	for _, c := range []struct {
 		task api.AgentTask

@@ -169,7 +169,7 @@ func forgetConversations(t *testing.T, home string) {
 }
 
 func TestCLIReportsAModelError(t *testing.T) {
-	for _, kind := range []string{"claude", "codex"} { // opencode: TestOpencodesLogIsHeard
+	for _, kind := range []string{"claude", "codex"} { // opencode: TestOpencodeLogErrorsAreReported
 		t.Run(kind, func(t *testing.T) {
 			a, m := cli(t, kind, nil)
 			m.Use(model.Replies(model.Reply{Status: 400, Message: "the model has no such thing"}))

@@ -16,9 +16,9 @@ import (
 // Limits that are part of the contract rather than of the configuration.
 const (
 	historySize    = 100
-	tailSize       = 128 << 10 // bytes of output at hand in memory
-	resultCap      = 1 << 20   // bytes of the answer that are kept
-	resultInRecord = 64 << 10  // bytes of an answer that needs no file of its own
+	tailSize       = 128 << 10 // bytes of output in memory
+	resultCap      = 1 << 20   // bytes of a stored answer
+	resultInRecord = 64 << 10  // bytes of an answer stored in the record
 	runningOutput  = 32 << 10  // bytes of output in the status of a running task
 	maxWait        = 60 * time.Second
 	maxTimeout     = 7 * 24 * 3600 // seconds
@@ -35,8 +35,8 @@ type Config struct {
 	ProjectRoots []string // folders that project.path must lie in; default: WorkDir
 	Home         string   // HOME of the CLI; default: the user's
 
-	Slots         int    // executions side by side, 1 to 64; default 1
-	IsolatedSlots int    // isolated executions on top; default 4
+	Slots         int    // concurrent executions, 1 to 64; default 1
+	IsolatedSlots int    // additional isolated executions; default 4
 	Model         string // model of tasks that name neither model nor tier
 
 	Token string   // bearer token that every request must carry; required off loopback
@@ -44,37 +44,36 @@ type Config struct {
 
 	DefaultTimeout time.Duration // of tasks without timeout_seconds; default 30 min
 	KillGrace      time.Duration // from SIGTERM to SIGKILL; default 5 s
-	CancelWait     time.Duration // how long a cancel request waits for the proof; default 5 s
-	OutputCheck    time.Duration // of an agent that pulls: how often a run that prints nothing asks whether its log is at hand; default 5 s
-	LockWait       time.Duration // how long a run waits for a folder in use elsewhere; default 10 min
-	SettleWait     time.Duration // how long a CLI may take to exit after its terminal event; default 10 s
+	CancelWait     time.Duration // how long a cancel request waits for proof; default 5 s
+	OutputCheck    time.Duration // of a pulling agent: how often a run without output checks that the director has its log; default 5 s
+	LockWait       time.Duration // maximum wait for a folder in use elsewhere; default 10 min
+	SettleWait     time.Duration // time for a CLI to exit after its terminal event; default 10 s
 	LogCap         int64         // bytes of output.log and of events.jsonl, each; default 64 MiB
 	BodyLimit      int64         // bytes of a request body; default 2 MiB
 
 	Runner  runner.Options
 	Environ []string // environment to take the allow-list from; default os.Environ()
 	PassEnv []string // names to pass to the CLI besides the allow-list
-	TaskEnv []string // names that tasks of others than admins may set, with * for any characters
+	TaskEnv []string // names that tasks of non-admins may set; * is a wildcard
 
-	Pull bool // Pull is called rather than Serve: the end of a run is kept until a director has taken it
+	Pull bool // Pull is set if Pull is called rather than Serve: the end of a run is kept until a director has acknowledged it
 
-	// Tools says whether coding CLIs are connected to the director's gateway:
-	// auto (default) where it has tools, director always, none never.
+	// Tools says whether coding CLIs are connected to the director's gateway: auto (default) if
+	// it has tools, director always, none never.
 	Tools string
 
-	Director string // URL that runs are told, so that they can call other agents; "" if not known
+	Director string // URL given to runs, to call other agents; "": unknown
 
-	Terminal        bool          // offer terminals; they also need Token
+	Terminal        bool          // offer terminals; needs Token
 	TerminalCommand []string      // what runs in one; default: the CLI, for the kinds command, llm and demo $SHELL
-	TerminalIdle    time.Duration // without input or output a terminal ends; default 15 min
+	TerminalIdle    time.Duration // idle timeout of a terminal; default 15 min
 
-	Traces  trace.TracerProvider // takes a span for each execution; nil: none are made
+	Traces  trace.TracerProvider // creates a span per execution; nil: none
 	ExecLog string               // file that gets a JSON line at start and end of each execution
 	Logger  *slog.Logger
 }
 
-// withDefaults fills what is unset and checks the rest. An error names the
-// field and its range.
+// withDefaults applies defaults and validates. Errors name the field and its range.
 func (c Config) withDefaults() (Config, error) {
 	if c.Kind == "" {
 		return c, fmt.Errorf("kind is required: claude, codex, opencode, command, llm or demo")

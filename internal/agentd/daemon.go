@@ -17,40 +17,40 @@ import (
 
 // Daemon is one agent.
 type Daemon struct {
-	cfg     Config
-	runner  runner.Runner
-	disk    *disk
-	exec    execLog
-	tracer  trace.Tracer // nil: no spans
-	started time.Time
-	lock    *dirLock // on the data folder
-	ledger  *ledger
-	listing sync.Mutex // held by who lists the conversations
-	talks   talks      // conversations that runs within this process go on with
-	keeping sync.Mutex // held by who puts the data folder in order; taken before stored and mu
+	cfg           Config
+	runner        runner.Runner
+	disk          *disk
+	exec          execLog
+	tracer        trace.Tracer // nil: no spans
+	started       time.Time
+	lock          *dirLock // on the data folder
+	ledger        *ledger
+	listMu        sync.Mutex        // serializes listing of conversations
+	conversations conversationLocks // of runs within this process
+	maintainMu    sync.Mutex        // serializes maintenance of the data folder; taken before stored and mu
 
-	quit      chan time.Duration // POST /shutdown: how long running tasks may go on
+	quit      chan time.Duration // POST /shutdown: the drain time
 	quitOnce  sync.Once
 	wg        sync.WaitGroup // runs and admissions
 	closed    chan struct{}
 	closeOnce sync.Once
 
-	mu        sync.Mutex
-	lanes     map[laneID]*run
-	runs      map[string]*run      // by task_id: running and the newest ended
-	byQueue   map[string]*run      // newest of each queue_id
-	ended     []*run               // oldest first
-	forgotten []*run               // no longer known, and still on the disk
-	terminals map[string]*terminal // open, by id
-	fences    map[string]fenceMark
-	serving   string // director of the newest fence, and that fence
-	highest   int64
-	changed   chan struct{}
-	port      int
-	closing   bool
+	mu              sync.Mutex
+	lanes           map[laneID]*run
+	runs            map[string]*run      // by task_id: running and the newest ended
+	byQueue         map[string]*run      // newest of each queue_id
+	ended           []*run               // oldest first
+	forgotten       []*run               // unknown to callers, still on disk
+	terminals       map[string]*terminal // open, by id
+	fences          map[string]fenceMark
+	servingDirector string // director of the newest fence, and that fence
+	highest         int64
+	changed         chan struct{}
+	port            int
+	closing         bool
 }
 
-// laneID names a place where at most one run lives.
+// laneID identifies a lane, which has at most one live run.
 type laneID struct {
 	Isolated bool
 	Slot     int
@@ -63,10 +63,9 @@ func (l laneID) String() string {
 	return fmt.Sprintf("slot-%d", l.Slot)
 }
 
-// New opens the data folder and ends what an earlier life of the daemon left
-// running, with proof; that takes up to KillGrace and some seconds. Errors are
-// those of the configuration and of the disk, or that another daemon uses the
-// folder.
+// New opens the data folder and ends runs left by an earlier process, with proof; that takes up
+// to KillGrace and some seconds. It fails on configuration and disk errors, and if another
+// daemon uses the folder.
 func New(cfg Config) (*Daemon, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -106,10 +105,9 @@ func New(cfg Config) (*Daemon, error) {
 	return d, nil
 }
 
-// Serve answers on ln until ctx ends or POST /shutdown is called. Then no task
-// is accepted any more, running ones are stopped with proof and recorded as
-// interrupted, and the listener is closed. It refuses a listener beyond
-// loopback without a token.
+// Serve serves ln until ctx ends or POST /shutdown. Then it refuses tasks, stops running ones
+// with proof, records them as interrupted, and closes the listener. A listener beyond loopback
+// needs a token.
 func (d *Daemon) Serve(ctx context.Context, ln net.Listener) error {
 	local := loopback(ln.Addr())
 	if !local && d.cfg.Token == "" {
@@ -137,7 +135,7 @@ func (d *Daemon) Serve(ctx context.Context, ln net.Listener) error {
 	case <-ctx.Done():
 	case drain = <-d.quit:
 	}
-	awaitTold(d.stopAll(ctx, drain))
+	waitEndKnown(d.stopAll(ctx, drain))
 	end, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
 	if err := srv.Shutdown(end); err != nil {
@@ -147,9 +145,8 @@ func (d *Daemon) Serve(ctx context.Context, ln net.Listener) error {
 	return d.Close()
 }
 
-// stopAll ends the service: no new tasks, running ones may go on for drain
-// and are then stopped. It returns, with those that ran, once nothing runs, or
-// cannot be stopped.
+// stopAll refuses new tasks, lets running ones go on for drain and stops them. It returns those
+// that ran, once nothing runs or cannot be stopped.
 func (d *Daemon) stopAll(ctx context.Context, drain time.Duration) []*run {
 	d.mu.Lock()
 	d.closing = true
@@ -179,8 +176,8 @@ func (d *Daemon) stopAll(ctx context.Context, drain time.Duration) []*run {
 	return live
 }
 
-// Close stops everything that runs, with proof, and gives the data folder
-// free. Serve calls it; a program that uses Handler calls it itself.
+// Close stops all runs with proof and unlocks the data folder. Serve calls it; users of Handler
+// must call it.
 func (d *Daemon) Close() error {
 	d.stopAll(context.Background(), 0)
 	d.closeOnce.Do(func() {
@@ -191,21 +188,21 @@ func (d *Daemon) Close() error {
 	return nil
 }
 
-// Changed returns a channel that is closed at the next change of Status, such
-// as from working to idle. Take the channel before reading Status.
+// Changed returns a channel that is closed at the next change of Status. Get the channel before
+// reading Status.
 func (d *Daemon) Changed() <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.changed
 }
 
-// notify tells Changed; the caller holds mu.
+// notify closes the channel of Changed; the caller holds mu.
 func (d *Daemon) notify() {
 	close(d.changed)
 	d.changed = make(chan struct{})
 }
 
-// Status is what GET /status answers.
+// Status is the answer of GET /status.
 func (d *Daemon) Status() api.AgentStatus {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -215,7 +212,7 @@ func (d *Daemon) Status() api.AgentStatus {
 		UptimeSeconds: time.Since(d.started).Seconds(),
 		Config:        api.AgentConfig{Port: d.port, Model: d.cfg.Model},
 		Name:          d.cfg.Name, Slots: d.cfg.Slots, Fencing: true, Proof: d.cfg.Token != "", LongPoll: true, Progress: true,
-		HighestFence: d.highest, Director: d.serving, WorkDir: d.cfg.WorkDir,
+		HighestFence: d.highest, Director: d.servingDirector, WorkDir: d.cfg.WorkDir,
 		IsolatedSlots: d.cfg.IsolatedSlots, Sessions: true,
 		Terminal: d.cfg.Terminal && d.cfg.Token != "", Terminals: d.openTerminals(), TaskEnv: d.cfg.TaskEnv,
 		Steps: d.cfg.Runner.LLM.Steps.Told(),

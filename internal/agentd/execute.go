@@ -11,46 +11,46 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
-// verdict is how a run ended.
-type verdict struct {
+// outcome is how a run ended.
+type outcome struct {
 	state   string
 	errType string
 	message string
 	out     runner.Outcome
-	lives   func() []int // set when it could not be killed
+	alive   func() []int // processes that could not be killed
 }
 
-func natural(o runner.Outcome) verdict {
+func completedOutcome(o runner.Outcome) outcome {
 	if o.ErrType != "" {
-		return verdict{stateFailed, o.ErrType, o.ErrMessage, o, nil}
+		return outcome{stateFailed, o.ErrType, o.ErrMessage, o, nil}
 	}
-	return verdict{state: stateCompleted, out: o}
+	return outcome{state: stateCompleted, out: o}
 }
 
-func notStarted(err error) verdict {
-	return verdict{state: stateFailed, errType: "start_error", message: "the task could not be started: " + err.Error()}
+func notStarted(err error) outcome {
+	return outcome{state: stateFailed, errType: "start_error", message: "the task could not be started: " + err.Error()}
 }
 
-func (s *stop) verdict(o runner.Outcome) verdict {
-	return verdict{s.state, s.errType, s.message, o, nil}
+func (s *stop) verdict(o runner.Outcome) outcome {
+	return outcome{s.state, s.errType, s.message, o, nil}
 }
 
-// execute carries an accepted run to its end.
+// execute runs an accepted run to its end.
 func (r *run) execute() {
 	r.trace.begin(r)
-	v := r.perform()
+	v := r.executeLocked()
 	r.trace.end(r, &v)
 	r.finish(v)
 }
 
-func (r *run) perform() verdict {
+func (r *run) executeLocked() outcome {
 	if s := r.stopReason(); s != nil {
 		return s.verdict(runner.Outcome{})
 	}
 	if r.d.runner.Inside() {
-		return r.performInside()
+		return r.executeInProcess()
 	}
-	p := r.place()
+	p := r.dirs()
 	dirs, err := r.prepare(p)
 	if err != nil {
 		return notStarted(err)
@@ -68,14 +68,14 @@ func (r *run) perform() verdict {
 	return r.runProcess(p)
 }
 
-// performInside executes a run that uses no folder but the agent's own: all it
-// may have to wait for is another turn of its conversation.
-func (r *run) performInside() verdict {
-	p := place{home: r.d.cfg.DataDir, dir: r.d.cfg.WorkDir}
+// executeInProcess executes a run within the daemon's own folder: it waits only for another run
+// of its conversation.
+func (r *run) executeInProcess() outcome {
+	p := runDirs{home: r.d.cfg.DataDir, dir: r.d.cfg.WorkDir}
 	if rec := r.record(); !rec.Isolated && r.d.tellsSession() {
-		ctx, cancel := r.patience()
+		ctx, cancel := r.waitDeadline()
 		defer cancel()
-		err := r.d.talks.take(ctx, rec.SessionID, func() {
+		err := r.d.conversations.acquire(ctx, rec.SessionID, func() {
 			fmt.Fprintf(r.log, "[signalbox] waiting for another turn of %s\n", rec.SessionID)
 		})
 		if s := r.stopReason(); s != nil && err != nil {
@@ -83,17 +83,16 @@ func (r *run) performInside() verdict {
 		} else if err != nil {
 			return notStarted(err)
 		}
-		defer r.d.talks.give(rec.SessionID)
+		defer r.d.conversations.release(rec.SessionID)
 	}
 	return r.runFunc(p)
 }
 
 var errLockWait = errors.New("waited too long")
 
-// patience is how long a run waits for what another one uses: until it is
-// stopped or LockWait is over. The task's own limit counts from the start of
-// the program.
-func (r *run) patience() (context.Context, context.CancelFunc) {
+// waitDeadline bounds waits for resources of other runs: until the run is stopped or LockWait
+// is over. The task's timeout counts from the start of the program.
+func (r *run) waitDeadline() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), r.d.cfg.LockWait, errLockWait)
 	go func() {
 		select {
@@ -105,16 +104,16 @@ func (r *run) patience() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// lock waits for the run's folders.
+// lock locks the run's folders.
 func (r *run) lock(dirs []string) ([]*dirLock, error) {
-	ctx, cancel := r.patience()
+	ctx, cancel := r.waitDeadline()
 	defer cancel()
 	return lockDirs(ctx, dirs, func(dir string) {
 		fmt.Fprintf(r.log, "[signalbox] waiting for %s, which another run is using\n", dir)
 	})
 }
 
-func (r *run) plan(p place) (runner.Plan, error) {
+func (r *run) plan(p runDirs) (runner.Plan, error) {
 	rec := r.record()
 	cli, resume := r.conversation(p.home)
 	plan, err := r.d.runner.Plan(runner.Task{
@@ -124,24 +123,24 @@ func (r *run) plan(p place) (runner.Plan, error) {
 		Env: r.d.buildEnv(p.home, r.identity(), r.task.Env), Brought: r.task.Env, Dir: p.dir, Gateway: r.gateway(),
 	})
 	for _, note := range plan.Notes {
-		r.remark("%s", note)
+		r.logNote("%s", note)
 	}
 	return plan, err
 }
 
 // runFunc executes within this process.
-func (r *run) runFunc(p place) verdict {
+func (r *run) runFunc(p runDirs) outcome {
 	plan, err := r.plan(p)
 	if err != nil {
 		return notStarted(err)
 	}
-	r.noteNamed(p)
+	r.rememberNamed(p)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	r.logExecution("start", time.Now(), os.Getpid())
 	defer func() { r.logExecution("end", time.Now(), os.Getpid()) }()
 	ended := make(chan runner.Outcome, 1)
-	log := r.hiding(r.log)
+	log := r.newRedactor(r.log)
 	go func() {
 		o := plan.Func(ctx, log)
 		log.end()
@@ -149,7 +148,7 @@ func (r *run) runFunc(p place) verdict {
 	}()
 	select {
 	case o := <-ended:
-		return natural(o)
+		return completedOutcome(o)
 	case <-time.After(r.job.timeout):
 		r.requestStop(r.overLimit())
 	case <-r.stopping:
@@ -160,19 +159,19 @@ func (r *run) runFunc(p place) verdict {
 
 func (r *run) overLimit() stop {
 	message := fmt.Sprintf("the task was stopped at its run timeout of %s (%s)", r.job.timeout, r.job.limit)
-	if heard := r.trouble(); heard != "" {
+	if heard := r.lastTroubleText(); heard != "" {
 		message += "; the last that was heard: " + heard
 	}
 	return stop{stateFailed, "timeout", message}
 }
 
-// cannotGoOn ends a run whose CLI would only try again what cannot succeed.
-func (r *run) cannotGoOn() stop {
-	return stop{stateFailed, "login_refused", fmt.Sprintf("%s was stopped, because trying again cannot help: %s; see its key or login", r.d.cfg.Kind, r.trouble())}
+// failHopeless ends a run whose CLI retries what cannot succeed.
+func (r *run) failHopeless() stop {
+	return stop{stateFailed, "login_refused", fmt.Sprintf("%s was stopped, because trying again cannot help: %s; see its key or login", r.d.cfg.Kind, r.lastTroubleText())}
 }
 
 // runProcess executes a program.
-func (r *run) runProcess(p place) verdict {
+func (r *run) runProcess(p runDirs) outcome {
 	plan, err := r.plan(p)
 	if err != nil {
 		return notStarted(err)
@@ -192,13 +191,13 @@ func (r *run) runProcess(p place) verdict {
 		r.logExecution("end", time.Now(), 0)
 		return notStarted(err)
 	}
-	r.notePID(child.Ident())
-	r.noteNamed(p)
+	r.savePID(child.Ident())
+	r.rememberNamed(p)
 	finished := r.await(child, out)
 	exit, err := child.End()
 	out.flush()
 	if err != nil {
-		v := verdict{stateFailed, "unkillable", "the run was stopped, but " + err.Error() + "; the slot stays occupied until they end", runner.Outcome{}, child.Alive}
+		v := outcome{stateFailed, "unkillable", "the run was stopped, but " + err.Error() + "; the slot stays occupied until they end", runner.Outcome{}, child.Alive}
 		return v
 	}
 	r.logExecution("end", time.Now(), child.Ident().PID)
@@ -206,11 +205,11 @@ func (r *run) runProcess(p place) verdict {
 	if s := r.stopReason(); s != nil && !finished {
 		return s.verdict(o)
 	}
-	return natural(o)
+	return completedOutcome(o)
 }
 
-// await returns when the program has ended or must end. It reports whether it
-// came to its own end, which then stands over a later request to stop.
+// await returns when the program has ended or must end. It reports whether the program ended by
+// itself, which prevails over a later stop.
 func (r *run) await(child *proc.Process, out *stdio) bool {
 	limit := time.NewTimer(r.job.timeout)
 	defer limit.Stop()
@@ -221,7 +220,7 @@ func (r *run) await(child *proc.Process, out *stdio) bool {
 		case <-child.Exited():
 			return r.stopReason() == nil || terminal == nil
 		case <-terminal:
-			// It has said all; some CLIs linger over their children.
+			// The CLI is done; some wait for their children.
 			terminal = nil
 			settled = time.After(r.d.cfg.SettleWait)
 		case <-settled:
@@ -230,7 +229,7 @@ func (r *run) await(child *proc.Process, out *stdio) bool {
 			r.requestStop(r.overLimit())
 		case <-hopeless:
 			hopeless = nil
-			r.requestStop(r.cannotGoOn())
+			r.requestStop(r.failHopeless())
 		case <-r.stopping:
 			select {
 			case <-out.terminal:
@@ -242,10 +241,9 @@ func (r *run) await(child *proc.Process, out *stdio) bool {
 	}
 }
 
-// notePID puts the program's identity on disk, for a daemon that comes after
-// a crash of this one. Until then the mark in its environment finds it. It is
-// not synced: a power cut ends the program too.
-func (r *run) notePID(id proc.Ident) {
+// savePID writes the program's identity, for the next start after a crash. Until then the mark
+// in its environment finds it. It is not synced: a power cut ends the program too.
+func (r *run) savePID(id proc.Ident) {
 	rec := r.record()
 	rec.Process = &id
 	if err := r.store(rec); err != nil {

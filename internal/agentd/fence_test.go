@@ -174,7 +174,7 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-func TestSlotsAndIsolatedRunsAreApart(t *testing.T) {
+func TestSlotsAndIsolatedRunsAreIndependent(t *testing.T) {
 	cfg := config(t, "demo")
 	cfg.Slots, cfg.IsolatedSlots = 2, 1
 	a := start(t, cfg)

@@ -11,7 +11,7 @@ import (
 )
 
 // A real disk without room, and one that became read-only.
-func TestDiskThatTakesNothing(t *testing.T) {
+func TestFullDiskRefusesTasks(t *testing.T) {
 	dir := testdisk.New(t, "size=4m,mode=0700")
 	cfg := config(t, "demo")
 	cfg.DataDir = filepath.Join(dir, "data")

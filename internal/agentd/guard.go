@@ -15,8 +15,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpguard"
 )
 
-// guard refuses what must not reach the API: an unknown Host (a rebound DNS
-// name), a page of another site, a missing token.
+// guard refuses an unknown Host (DNS rebinding), cross-origin requests and missing tokens.
 func (d *Daemon) guard(next http.Handler, anyIP bool) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -53,8 +52,7 @@ func loopback(a net.Addr) bool {
 	return false
 }
 
-// jsonErrors has the mux's own refusals (no such path, wrong method) speak
-// JSON as well.
+// jsonErrors makes the mux's own errors JSON.
 func jsonErrors(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		switch allow, none := httpguard.Unmatched(mux, req); {
@@ -71,15 +69,15 @@ func jsonErrors(mux *http.ServeMux) http.Handler {
 
 // What Config.Tools may say of the director's tools.
 const (
-	toolsAuto     = "auto"     // where it has any behind its gateway
-	toolsDirector = "director" // always: the queue is there as tools
+	toolsAuto     = "auto"     // if it has any behind its gateway
+	toolsDirector = "director" // always: the queue itself provides tools
 	toolsNone     = "none"     // never
 )
 
-// gatewayWait is how long a run waits to be told which tools its director has.
+// gatewayWait bounds the question which tools the director has.
 const gatewayWait = 5 * time.Second
 
-// gateway is what the run is told of its director's tools, or nil.
+// gateway describes the director's tools for the run, or nil.
 func (r *run) gateway() *runner.Gateway {
 	d := r.d
 	if !runner.SpeaksMCP(d.cfg.Kind) || d.cfg.Director == "" || d.cfg.Tools == toolsNone {
@@ -87,7 +85,7 @@ func (r *run) gateway() *runner.Gateway {
 	}
 	servers, any, err := d.directorTools(r.task.RunToken)
 	if err != nil {
-		r.remark("the director's tools could not be listed, and this run goes without: %v", err)
+		r.logNote("the director's tools could not be listed, and this run goes without: %v", err)
 		return nil
 	}
 	if !any && d.cfg.Tools != toolsDirector {
@@ -96,8 +94,8 @@ func (r *run) gateway() *runner.Gateway {
 	return &runner.Gateway{Servers: servers, Dir: d.disk.runDir(r.record().TaskID)}
 }
 
-// directorTools lists the MCP servers behind the director's gateway that a
-// run's token may use, and reports whether there is any tool there besides the director's own.
+// directorTools lists the MCP servers behind the director's gateway that a run's token may use,
+// and reports whether there are tools besides the director's own.
 func (d *Daemon) directorTools(token string) (servers []string, any bool, err error) {
 	c, err := client.New(d.cfg.Director, client.Options{Token: token})
 	if err != nil {
@@ -119,7 +117,7 @@ func (d *Daemon) directorTools(token string) (servers []string, any bool, err er
 	return servers, any, err
 }
 
-// remark writes a line of our own to the run's log.
-func (r *run) remark(format string, args ...any) {
+// logNote writes a note of the daemon to the run's log.
+func (r *run) logNote(format string, args ...any) {
 	fmt.Fprintf(r.log, "[signalbox] "+format+"\n", args...)
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/strictjson"
 )
 
-// Handler serves the agent HTTP API with all its checks, for requests whose
-// Host is a loopback name or configured.
+// Handler serves the agent HTTP API, for requests with a loopback or configured Host.
 func (d *Daemon) Handler() http.Handler { return d.handler(false) }
 
+// handler answers a request or returns an error.
 func (d *Daemon) handler(anyIP bool) http.Handler {
 	mux := http.NewServeMux()
 	for pattern, h := range map[string]handler{
@@ -67,7 +67,7 @@ func (d *Daemon) postTask(w http.ResponseWriter, req *http.Request) error {
 	return reply(w, http.StatusCreated, acc)
 }
 
-// find looks a run up by task_id or queue_id.
+// find finds a run by task_id or queue_id.
 func (d *Daemon) find(id string) *run {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -107,8 +107,7 @@ func replyStatus(w http.ResponseWriter, r *run) error {
 	return reply(w, http.StatusOK, s)
 }
 
-// wait returns when the run has ended, its output is longer than after, or d
-// is over.
+// wait returns when the run has ended, its output exceeds after, or d is over.
 func (r *run) wait(ctx context.Context, d time.Duration, after int64) {
 	if d <= 0 {
 		return
@@ -118,7 +117,7 @@ func (r *run) wait(ctx context.Context, d time.Duration, after int64) {
 	for {
 		var more <-chan struct{}
 		if after < math.MaxInt64 {
-			if more = r.log.ahead(after); more == nil {
+			if more = r.log.waitAfter(after); more == nil {
 				if total, _ := r.log.progress(); total > after {
 					return
 				}
@@ -144,9 +143,9 @@ func (d *Daemon) getOutput(w http.ResponseWriter, req *http.Request, r *run) err
 	r.wait(req.Context(), wait, after)
 	out, err := r.log.read(after)
 	if err == nil && out.Done {
-		out.Final, err = r.final(req.Context())
+		out.Final, err = r.finalStatus(req.Context())
 	} else {
-		out.Note = r.trouble()
+		out.Note = r.lastTroubleText()
 	}
 	if err != nil {
 		return err
@@ -154,9 +153,8 @@ func (d *Daemon) getOutput(w http.ResponseWriter, req *http.Request, r *run) err
 	return reply(w, http.StatusOK, out)
 }
 
-// final is the status of a run whose output is at its end; what is left of
-// the run is to write that down.
-func (r *run) final(ctx context.Context) (*api.AgentTaskStatus, error) {
+// finalStatus is the status of a run whose output is complete, before it is recorded.
+func (r *run) finalStatus(ctx context.Context) (*api.AgentTaskStatus, error) {
 	select {
 	case <-r.done:
 	case <-ctx.Done():
@@ -166,8 +164,7 @@ func (r *run) final(ctx context.Context) (*api.AgentTaskStatus, error) {
 	return &s, err
 }
 
-// waitParams reads ?wait=30s (a Go duration or seconds, at most maxWait) and
-// ?after=N.
+// waitParams parses ?wait=30s (a Go duration or seconds, at most maxWait) and ?after=N.
 func waitParams(req *http.Request) (time.Duration, int64, *refusal) {
 	q := req.URL.Query()
 	var wait time.Duration
@@ -255,8 +252,7 @@ func (d *Daemon) shutdown(w http.ResponseWriter, req *http.Request) error {
 	return reply(w, http.StatusAccepted, map[string]string{"status": "shutting_down", "message": "the agent takes no more tasks and ends"})
 }
 
-// decode reads a JSON body strictly. Where optional, an absent body is as
-// good as {}.
+// decode decodes a JSON body strictly. If optional, an absent body equals {}.
 func (d *Daemon) decode(w http.ResponseWriter, req *http.Request, into any, optional bool) *refusal {
 	if optional && req.ContentLength == 0 {
 		return nil
@@ -264,7 +260,7 @@ func (d *Daemon) decode(w http.ResponseWriter, req *http.Request, into any, opti
 	if !isJSON(req.Header.Get("Content-Type")) {
 		return refuse(http.StatusUnsupportedMediaType, "validation_error", "Content-Type must be application/json")
 	}
-	// The deadline is for the body alone; an answer may take as long as ?wait.
+	// The deadline is for the body; an answer may take as long as ?wait.
 	ctl := http.NewResponseController(w)
 	_ = ctl.SetReadDeadline(time.Now().Add(10 * time.Second)) // not every writer has one
 	defer ctl.SetReadDeadline(time.Time{})
@@ -287,7 +283,7 @@ func (d *Daemon) decode(w http.ResponseWriter, req *http.Request, into any, opti
 	return invalid("the body is not what is expected here: %v", err)
 }
 
-// reply writes an answer. It returns nil, for a handler to return.
+// reply writes an answer. It always returns nil, for handlers.
 func reply(w http.ResponseWriter, status int, body any) error {
 	b, err := json.Marshal(body)
 	if err != nil {

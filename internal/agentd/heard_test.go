@@ -17,7 +17,7 @@ import (
 
 // A key that is refused is said within five seconds of the first answer, by each
 // CLI. Claude Code left alone tries ten times, in silence, for minutes.
-func TestARefusedKeyIsSaidAtOnce(t *testing.T) {
+func TestRefusedKeyEndsRunAtOnce(t *testing.T) {
 	for _, kind := range clis {
 		t.Run(kind, func(t *testing.T) {
 			if kind == "opencode" { // it takes seconds to start
@@ -44,7 +44,7 @@ func TestARefusedKeyIsSaidAtOnce(t *testing.T) {
 
 // codex prints a message when it is whole; that its model writes counts as
 // progress before that.
-func TestCodexIsNotSilentWhileItsModelWrites(t *testing.T) {
+func TestCodexIsActiveWhileModelWrites(t *testing.T) {
 	a, m := cli(t, "codex", nil)
 	var asked atomic.Int64
 	m.Use(func(model.Request) model.Reply {
@@ -71,7 +71,7 @@ func TestCodexIsNotSilentWhileItsModelWrites(t *testing.T) {
 }
 
 // The timeout of a run tells what its CLI tried again and again.
-func TestATimeoutTellsWhatWasHeardLast(t *testing.T) {
+func TestTimeoutMessageHasLastTrouble(t *testing.T) {
 	a, m := cli(t, "claude", func(c *agentd.Config) { c.Environ = append(c.Environ, "CLAUDE_CODE_MAX_RETRIES=10") })
 	m.Use(model.Replies(model.Reply{Status: 500, Message: "out of order"}))
 	for seconds := 4; ; seconds *= 2 { // the CLI may start slowly
@@ -90,7 +90,7 @@ func TestATimeoutTellsWhatWasHeardLast(t *testing.T) {
 
 // opencode prints nothing while it tries its model again: its log tells. An
 // error that it does not try again ends the task.
-func TestOpencodesLogIsHeard(t *testing.T) {
+func TestOpencodeLogErrorsAreReported(t *testing.T) {
 	a, m := cli(t, "opencode", nil)
 	m.Use(model.Replies(model.Reply{Status: 529, Message: "overloaded just now"}))
 	id := a.submit(api.AgentTask{Prompt: "hello"}).TaskID
@@ -103,7 +103,7 @@ func TestOpencodesLogIsHeard(t *testing.T) {
 }
 
 // The text of a model shows as it is written, and once.
-func TestClaudeShowsTextAsItIsWritten(t *testing.T) {
+func TestClaudeStreamsPartialText(t *testing.T) {
 	a, m := cli(t, "claude", nil)
 	m.Use(model.Replies(model.Reply{Text: "One two three.", Chunks: 3, Hang: true}))
 	id := a.submit(api.AgentTask{Prompt: "count"}).TaskID
@@ -123,7 +123,7 @@ func TestClaudeShowsTextAsItIsWritten(t *testing.T) {
 }
 
 // A task in which a tool was refused says so, also where the model went on.
-func TestARefusedToolIsTold(t *testing.T) {
+func TestRefusedToolIsReported(t *testing.T) {
 	a, m := cli(t, "claude", func(c *agentd.Config) { c.Runner.Permission = "default" })
 	m.Use(model.Replies(model.Reply{Tool: &model.Tool{Name: "Write", Input: map[string]any{"file_path": "/tmp/no-such-folder/x", "content": "x"}}}, model.Reply{Text: "I could not."}))
 	id := a.submit(api.AgentTask{Prompt: "write"}).TaskID
@@ -137,7 +137,7 @@ func TestARefusedToolIsTold(t *testing.T) {
 }
 
 // The token of a run is in nothing that others read, however it is printed.
-func TestTheTokenOfARunIsHidden(t *testing.T) {
+func TestRunTokenIsRedacted(t *testing.T) {
 	const token = "sbxr_0123456789abcdef"
 	cfg := config(t, "command")
 	cfg.Runner.Command = []string{"/bin/sh", "-c", `printf 'it is sbxr_01234'; sleep 0.2; printf '56789abcdef, sbxr_0 and '; echo "$SIGNALBOX_TOKEN"; sleep 0.2; echo "$SIGNALBOX_TOKEN" >&2; sleep 0.2; printf 'the end s' >&2; exit 3`}

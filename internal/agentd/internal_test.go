@@ -38,7 +38,7 @@ func endedInItsLane(t *testing.T) (*Daemon, *run) {
 
 // A run that has ended has its lane until its end is written down: who comes in
 // between is told that the agent is busy, and who asks for a promise that it came.
-func TestARunThatIsJustEnding(t *testing.T) {
+func TestEndingRunIsReportedAsEnded(t *testing.T) {
 	d, _ := endedInItsLane(t)
 	var ref *refusal
 	if _, err := d.Accept(t.Context(), api.AgentTask{Prompt: "x"}); !errors.As(err, &ref) || ref.body.Error != "agent_busy" {
@@ -54,13 +54,13 @@ func TestARunThatIsJustEnding(t *testing.T) {
 
 // A run whose processes cannot be killed keeps its slot, and says so to who
 // wants it, until they end. No test can make such a process, so it is made up.
-func TestUnkillableRunKeepsItsSlot(t *testing.T) {
+func TestUnkillableRunHoldsSlot(t *testing.T) {
 	d, r := endedInItsLane(t)
 	var dead atomic.Bool
 	r.mu.Lock()
 	r.rec.State, r.rec.Error = stateFailed, &api.AgentError{Type: "unkillable", Message: "processes [7] live on after SIGKILL"}
 	r.mu.Unlock()
-	d.linger(r, func() []int {
+	d.holdLane(r, func() []int {
 		if dead.Load() {
 			return nil
 		}

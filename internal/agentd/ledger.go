@@ -17,11 +17,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/filelock"
 )
 
-// ledger is what makes a 201 durable: a file of fixed size in which each
-// accept overwrites a slot. Its size, its name and its blocks never change, so
-// one fdatasync suffices, and other programs' syncs have no journal of ours to
-// write. A slot is overwritten only once its entry is needed no more; see
-// keep.go.
+// ledger makes a 201 durable: a file of fixed size in which each accept overwrites a slot. Its
+// size and blocks never change, so one fdatasync suffices and does not wait for the file
+// system's journal. A slot is overwritten only once its entry is no longer needed; see
+// recover.go.
 type ledger struct {
 	file ledgerFile
 
@@ -29,12 +28,12 @@ type ledger struct {
 	next int64 // sequence number of the next entry, from 1
 	safe int64 // entries below may be overwritten
 
-	syncMu sync.Mutex
-	synced int64 // entries up to here are on the disk
-	lost   int64 // entries up to here that were not synced then are in doubt
+	syncMu    sync.Mutex
+	synced    int64 // entries up to here are durable
+	failedSeq int64 // the sync of entries up to here failed
 }
 
-// ledgerFile is the file, or a disk that fails in a test.
+// ledgerFile is replaced by a failing disk in tests.
 type ledgerFile interface {
 	WriteAt(b []byte, at int64) (int, error)
 	Sync() error
@@ -45,24 +44,24 @@ type dataFile struct{ *os.File }
 
 func (f dataFile) Sync() error { return syncData(f.File) }
 
-// past is what the ledger tells of earlier lives of the daemon.
-type past struct {
+// history is what the ledger has of earlier processes.
+type history struct {
 	accepted  map[string]record
-	seqs      map[string]int64 // of the accepted
+	seqs      map[string]int64 // of accepted
 	forgotten map[string]bool
-	newest    map[laneID]int64 // accepted last in each lane
-	voids     []record         // claims that are taken no more: their fences and lanes
+	newest    map[laneID]int64 // newest accept of each lane
+	voided    []record         // void claims: their fences and lanes
 }
 
-// over reports whether a run had ended for certain, with all its processes: a
-// later one was accepted in its lane.
-func (p past) over(r record) bool {
+// surelyEnded reports whether a run and its processes have surely ended: a later one was
+// accepted in its lane.
+func (p history) surelyEnded(r record) bool {
 	seq := p.seqs[r.TaskID]
 	return seq > 0 && seq < p.newest[r.lane()]
 }
 
-// order returns the accepted, oldest first.
-func (p past) order() []string {
+// order returns the accepted runs, oldest first.
+func (p history) order() []string {
 	return slices.SortedFunc(maps.Keys(p.accepted), func(a, b string) int { return cmp.Compare(p.seqs[a], p.seqs[b]) })
 }
 
@@ -71,31 +70,30 @@ var (
 	errLedgerLost = errors.New("the entry may not have reached the disk")
 )
 
-// openLedger makes the ledger or reads it. A torn slot is one whose accept
-// was never answered, and is passed over.
-func openLedger(path string) (*ledger, past, error) {
+// openLedger creates or reads the ledger. A torn slot was never acknowledged and is skipped.
+func openLedger(path string) (*ledger, history, error) {
 	b, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, past{}, err
+		return nil, history{}, err
 	}
 	if want := ledgerSlots * slotSize; len(b) != want {
-		whole := make([]byte, want) // written out: a block that was only reserved would change its state later
+		whole := make([]byte, want) // written, not only reserved: the block's state must not change later
 		copy(whole, b)
 		b = whole
 		if err := writeDurable(path, b); err != nil {
-			return nil, past{}, err
+			return nil, history{}, err
 		}
 	}
 	f, err := os.OpenFile(path, os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, past{}, err
+		return nil, history{}, err
 	}
 	l := &ledger{file: dataFile{f}, next: 1, safe: 1}
 	return l, l.load(b), nil
 }
 
-func (l *ledger) load(b []byte) past {
-	p := past{accepted: map[string]record{}, seqs: map[string]int64{}, forgotten: map[string]bool{}, newest: map[laneID]int64{}}
+func (l *ledger) load(b []byte) history {
+	p := history{accepted: map[string]record{}, seqs: map[string]int64{}, forgotten: map[string]bool{}, newest: map[laneID]int64{}}
 	first := int64(0)
 	for i := range int64(ledgerSlots) {
 		seq, e, ok := decodeSlot(b[i*slotSize : (i+1)*slotSize])
@@ -111,7 +109,7 @@ func (l *ledger) load(b []byte) past {
 			p.newest[r.lane()] = max(p.newest[r.lane()], seq)
 		}
 		if e.Void != nil {
-			p.voids = append(p.voids, *e.Void)
+			p.voided = append(p.voided, *e.Void)
 		}
 		for _, id := range e.Forgotten {
 			p.forgotten[id] = true
@@ -121,8 +119,7 @@ func (l *ledger) load(b []byte) past {
 	return p
 }
 
-// append returns once the entry would survive a power cut. After an error it
-// counts as not written.
+// append returns once the entry is durable. After an error it counts as not written.
 func (l *ledger) append(e entry) (int64, error) {
 	seq, err := l.write(e)
 	if err != nil {
@@ -153,11 +150,11 @@ func (l *ledger) write(e entry) (int64, error) {
 	return seq, nil
 }
 
-// sync has one call to the disk serve all entries written before it.
+// sync syncs all entries written before it with one call.
 func (l *ledger) sync(seq int64) error {
 	l.syncMu.Lock()
 	defer l.syncMu.Unlock()
-	if seq <= l.lost { // the system tells of a failed write once; a later sync would not repeat it
+	if seq <= l.failedSeq { // the system reports a failed write once
 		return errLedgerLost
 	}
 	if seq <= l.synced {
@@ -167,16 +164,15 @@ func (l *ledger) sync(seq int64) error {
 	upTo := l.next - 1
 	l.mu.Unlock()
 	if err := l.file.Sync(); err != nil {
-		l.lost = upTo
+		l.failedSeq = upTo
 		return fmt.Errorf("%w: %w", errLedgerLost, err)
 	}
 	l.synced = upTo
 	return nil
 }
 
-// void takes back an entry whose sync failed, as far as the disk lets it. If
-// it does not, a later start shows a run that was refused as interrupted,
-// which repeats nothing.
+// void overwrites an entry whose sync failed, if possible. Otherwise the next start shows a
+// refused run as interrupted, which repeats nothing.
 func (l *ledger) void(seq int64) {
 	if b, err := encodeSlot(seq, entry{}); err == nil {
 		_, _ = l.file.WriteAt(b, seq%ledgerSlots*slotSize)
@@ -190,9 +186,9 @@ const (
 	ledgerKeep = ledgerSlots / 2
 )
 
-// due returns the sequence number below which entries should become
-// unnecessary now; 0 when there is room.
-func (l *ledger) due() int64 {
+// compactBelow returns the sequence number below which entries should be made unnecessary now;
+// 0: there is room.
+func (l *ledger) compactBelow() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.next-l.safe < ledgerDue {
@@ -201,15 +197,15 @@ func (l *ledger) due() int64 {
 	return l.next - ledgerKeep
 }
 
-// release lets the entries below seq be overwritten.
+// release allows entries below seq to be overwritten.
 func (l *ledger) release(seq int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.safe = max(l.safe, seq)
 }
 
-// dirLock is an exclusive lock on a folder itself: it leaves no file in it,
-// every daemon that uses the folder sees it, and it ends with its holder.
+// dirLock is an exclusive lock on a folder itself: it leaves no file, every daemon sees it, and
+// it ends with its holder.
 type dirLock struct{ f *os.File }
 
 func (l *dirLock) release() { l.f.Close() }
@@ -231,9 +227,8 @@ func tryLockDir(dir string) (*dirLock, bool, error) {
 	return nil, false, fmt.Errorf("lock %s: %w", dir, err)
 }
 
-// lockDirs takes the locks of all folders, in one order so that two runs
-// cannot wait for each other, and gives up when ctx ends. waiting is called
-// once for each folder that is in use.
+// lockDirs locks all folders, in a fixed order against deadlocks, until ctx ends. waiting is
+// called once for each folder in use.
 func lockDirs(ctx context.Context, dirs []string, waiting func(dir string)) ([]*dirLock, error) {
 	slices.Sort(dirs)
 	var held []*dirLock
@@ -287,9 +282,8 @@ func (d *Daemon) postVoid(w http.ResponseWriter, req *http.Request) error {
 	return reply(w, http.StatusOK, done)
 }
 
-// Void promises that a claim which never came here is taken no more, as
-// POST /task/{queue_id}/void does. It returns once the promise is on disk. A
-// claim that did come is refused: ask what became of it.
+// Void promises that a claim that never arrived will be refused, as POST /task/{queue_id}/void
+// does. It returns once that is durable. A claim that arrived is refused: ask for its state.
 func (d *Daemon) Void(queueID string, v api.AgentVoid) (api.AgentVoided, error) {
 	ref := d.checkVoid(queueID, &v)
 	mark := record{Slot: v.Slot, Isolated: v.Isolated, Director: v.Director}
@@ -318,22 +312,22 @@ func (d *Daemon) checkVoid(queueID string, v *api.AgentVoid) *refusal {
 	return d.checkLane(laneID{v.Isolated, v.Slot})
 }
 
-// raiseVoid counts the fence as seen, under the lock under which offers are
-// decided about. A mark without a task lets no task have that fence.
+// raiseVoid marks the fence as seen, under the lock of offers. A mark without a task refuses
+// every task with that fence.
 func (d *Daemon) raiseVoid(queueID string, mark *record) *refusal {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if r := d.byQueue[queueID]; r != nil {
 		if rec := r.record(); rec.Fence == mark.Fence && rec.Director == mark.Director {
-			return inHand(r)
+			return refuseActive(r)
 		}
 	}
 	d.raiseFence(mark)
 	return nil
 }
 
-// inHand refuses what only a task that never began, or has ended, allows.
-func inHand(r *run) *refusal {
+// refuseActive refuses what needs a task that never began or has ended.
+func refuseActive(r *run) *refusal {
 	if rec := r.record(); rec.terminal() {
 		return alreadyEnded(rec)
 	}

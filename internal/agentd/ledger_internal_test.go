@@ -28,7 +28,7 @@ func mustAppend(t *testing.T, l *ledger, e entry) int64 {
 	return seq
 }
 
-func reopen(t *testing.T, path string) (*ledger, past) {
+func reopen(t *testing.T, path string) (*ledger, history) {
 	t.Helper()
 	l, p, err := openLedger(path)
 	if err != nil {
@@ -88,7 +88,7 @@ func TestTornSlot(t *testing.T) {
 }
 
 // A ledger of another size is filled up, and keeps what it has.
-func TestShortLedgerKeepsWhatItHas(t *testing.T) {
+func TestShortLedgerFileIsExtended(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger")
 	l, _ := reopen(t, path)
 	mustAppend(t, l, accepted("a"))
@@ -105,7 +105,7 @@ func TestShortLedgerKeepsWhatItHas(t *testing.T) {
 }
 
 // No entry is overwritten before it is released, also not after a restart.
-func TestLedgerDoesNotWrapOverWhatIsNeeded(t *testing.T) {
+func TestLedgerDoesNotOverwriteNeededEntries(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger")
 	l, _ := reopen(t, path)
 	l.file = &brokenFile{ledgerFile: l.file} // syncs are not what this is about
@@ -120,7 +120,7 @@ func TestLedgerDoesNotWrapOverWhatIsNeeded(t *testing.T) {
 		}
 		l, _ = reopen(t, path)
 	}
-	l.release(l.due())
+	l.release(l.compactBelow())
 	if seq := mustAppend(t, l, accepted("b")); seq != ledgerSlots+1 {
 		t.Errorf("number %d", seq)
 	}
@@ -160,7 +160,7 @@ func (f *brokenFile) Sync() error {
 
 // What the disk does not take is refused, leaves no trace, and may be tried
 // again with the same fence; a failed sync counts for all that waited for it.
-func TestDiskThatFailsAtAnAccept(t *testing.T) {
+func TestDiskFailureDuringAccept(t *testing.T) {
 	disk := errors.New("input/output error")
 	for name, fail := range map[string][2]error{"write": {disk, nil}, "sync": {nil, disk}} {
 		t.Run(name, func(t *testing.T) {

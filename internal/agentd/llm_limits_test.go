@@ -63,7 +63,7 @@ func TestLLMAllowedToolsOfTheAgent(t *testing.T) {
 }
 
 // What is wrong is said with what to do, and no key is in it.
-func TestLLMFailsReadably(t *testing.T) {
+func TestLLMErrorsAreReadable(t *testing.T) {
 	const down = "http://127.0.0.1:1" // another process may take a port that was just free
 	without := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(404)
@@ -206,7 +206,7 @@ func TestLLMTokenGoesToTheDirectorAlone(t *testing.T) {
 }
 
 // A gateway serves before its servers do: the first turn waits for their tools.
-func TestLLMWaitsForToolsThatAreStarting(t *testing.T) {
+func TestLLMWaitsForStartingTools(t *testing.T) {
 	s := newToolServer(t)
 	m := llmtest.New(t, llmtest.OpenAI, llmtest.Script(llmtest.Reply{Text: "ok"}))
 	a := start(t, withTools(llmConfig(t, m), s))

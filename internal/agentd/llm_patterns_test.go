@@ -15,7 +15,7 @@ import (
 )
 
 // approval and exempt take the patterns that allowed_tools takes.
-func TestLLMListsTakePatterns(t *testing.T) {
+func TestLLMToolListsAcceptPatterns(t *testing.T) {
 	s := newToolServer(t)
 	var deleted atomic.Int64
 	s.tool("rest__delete", func(context.Context, string) string { deleted.Add(1); return "deleted" })
@@ -40,7 +40,7 @@ func TestLLMListsTakePatterns(t *testing.T) {
 
 // A pattern that matches no tool fails the run before the model is asked: a
 // misspelt approval must not leave its tool unguarded.
-func TestLLMListThatMatchesNoTool(t *testing.T) {
+func TestLLMToolListWithoutMatchFails(t *testing.T) {
 	for key, change := range map[string]func(*[]string, *[]string){
 		"agent.llm.approval": func(approval, _ *[]string) { *approval = []string{"fs__*", "rest__delte"} },
 		"agent.llm.exempt":   func(_, exempt *[]string) { *exempt = []string{"rest__delte"} },
@@ -62,7 +62,7 @@ func TestLLMListThatMatchesNoTool(t *testing.T) {
 }
 
 // A task that narrows its tools does not make the agent's lists wrong.
-func TestLLMListsAreOfAllTools(t *testing.T) {
+func TestLLMToolListsApplyToAllTools(t *testing.T) {
 	s := newToolServer(t)
 	s.tool("rest__delete", echo)
 	s.tool("fs__read", echo)
@@ -77,7 +77,7 @@ func TestLLMListsAreOfAllTools(t *testing.T) {
 }
 
 // A text that cannot be the name of a tool is refused when the agent starts.
-func TestLLMListsAreReadAtStart(t *testing.T) {
+func TestLLMToolListsAreCheckedAtStart(t *testing.T) {
 	for _, bad := range []string{"rest delete", "", "Bash(git *)"} {
 		m := llmtest.New(t, llmtest.OpenAI, llmtest.Script())
 		cfg := llmConfig(t, m)

@@ -16,31 +16,31 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// logShape says which bytes of an output the log file holds: its first Head
-// bytes, and, where the rest did not fit, a note and the last Tail bytes.
+// logShape says which part of an output is in the log file: the first Head bytes and, if the
+// rest did not fit, a note and the last Tail bytes.
 type logShape struct {
 	Head int64 `json:"head"`
 	Tail int64 `json:"tail,omitempty"`
 }
 
-// outLog is the output of one run: the whole of it, up to a cap, in a file,
-// the end of it in memory, and a signal for who waits for more.
+// outLog is the output of one run: all of it, up to a cap, in a file, its end in memory, and a
+// signal for readers.
 type outLog struct {
-	mu    sync.Mutex
-	path  string
-	file  *os.File
-	cap   int64
-	shape logShape
-	total int64
-	tail  []byte // the last tailSize bytes, or fewer
-	last  time.Time
-	more  chan struct{} // closed at the next write, and at the end
-	done  bool
-	err   error // of writing the file; the run goes on without it
+	mu      sync.Mutex
+	path    string
+	file    *os.File
+	cap     int64
+	shape   logShape
+	total   int64
+	tail    []byte // the last tailSize bytes at most
+	last    time.Time
+	changed chan struct{} // closed at the next write, and at the end
+	done    bool
+	err     error // of writing the file; the run continues without it
 }
 
 func newOutLog(path string, limit int64) *outLog {
-	return &outLog{path: path, cap: limit, more: make(chan struct{})}
+	return &outLog{path: path, cap: limit, changed: make(chan struct{})}
 }
 
 // open creates the file, at the first byte; the caller holds mu.
@@ -53,13 +53,12 @@ func (l *outLog) open() error {
 	return err
 }
 
-// endedLog is the log of a run of an earlier life of the daemon.
+// endedLog is the log of a run of an earlier process.
 func endedLog(path string, shape logShape, total int64) *outLog {
 	return &outLog{path: path, shape: shape, total: total, done: true}
 }
 
-// Write never fails: a run does not end because a disk is full. The reader is
-// told by Truncated.
+// Write never fails: a full disk does not end a run. Readers see Truncated.
 func (l *outLog) Write(b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
@@ -83,13 +82,12 @@ func (l *outLog) Write(b []byte) (int, error) {
 		l.tail = append(l.tail[:0], l.tail[len(l.tail)-tailSize:]...)
 	}
 	l.last = time.Now()
-	close(l.more)
-	l.more = make(chan struct{})
+	close(l.changed)
+	l.changed = make(chan struct{})
 	return len(b), nil
 }
 
-// finish closes the log. Where the cap cut it, the file gets a note that says
-// so, and the end of the output.
+// finish closes the log. If it was capped, the file gets a note and the end of the output.
 func (l *outLog) finish() (logShape, int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,7 +109,7 @@ func (l *outLog) finish() (logShape, int64) {
 	if l.file != nil {
 		l.file.Close()
 	}
-	close(l.more)
+	close(l.changed)
 	return l.shape, l.total
 }
 
@@ -121,8 +119,8 @@ func (l *outLog) trim() {
 	}
 }
 
-// touch notes that the run is at work, although it printed nothing.
-func (l *outLog) touch() {
+// markActive records activity without output.
+func (l *outLog) markActive() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.done {
@@ -130,22 +128,22 @@ func (l *outLog) touch() {
 	}
 }
 
-// progress tells how much was written and when last.
+// progress returns how much was written, and when last.
 func (l *outLog) progress() (int64, time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.total, l.last
 }
 
-// ahead returns a channel that is closed once there is more than after bytes,
-// or the end; nil when that is so now.
-func (l *outLog) ahead(after int64) <-chan struct{} {
+// waitAfter returns a channel that is closed once there are more than after bytes or the output
+// ends; nil: now.
+func (l *outLog) waitAfter(after int64) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.done || l.total > after {
 		return nil
 	}
-	return l.more
+	return l.changed
 }
 
 var now = func() <-chan struct{} {
@@ -154,9 +152,9 @@ var now = func() <-chan struct{} {
 	return c
 }()
 
-// aheadOr is ahead with a closed channel where that is so now.
-func (l *outLog) aheadOr(after int64) <-chan struct{} {
-	if c := l.ahead(after); c != nil {
+// waitAfterOrClosed is waitAfter with a closed channel instead of nil.
+func (l *outLog) waitAfterOrClosed(after int64) <-chan struct{} {
+	if c := l.waitAfter(after); c != nil {
 		return c
 	}
 	return now
@@ -167,7 +165,7 @@ func (l *outLog) recent(n int) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := l.tail[max(0, len(l.tail)-n):]
-	return clean(b)
+	return validText(b)
 }
 
 // read returns what follows byte after, at most tailSize bytes.
@@ -185,7 +183,7 @@ func (l *outLog) read(after int64) (api.AgentOutput, error) {
 		l.mu.Unlock()
 		return l.readFile(after, after, n)
 	case l.shape.Tail > 0 && len(l.tail) == 0:
-		// Ended in an earlier life: the file has the end behind its note.
+		// Of an earlier process: the file has the end after its note.
 		seq = max(after, l.total-l.shape.Tail)
 		l.mu.Unlock()
 		return l.readEnd(after, seq)
@@ -199,13 +197,12 @@ func (l *outLog) read(after int64) (api.AgentOutput, error) {
 		b, done = b[:tailSize], false
 	}
 	if !done {
-		b = whole(b)
+		b = wholeRunes(b)
 	}
-	return api.AgentOutput{Seq: seq, Text: clean(b), Next: seq + int64(len(b)), Truncated: seq > after, Done: done}, nil
+	return api.AgentOutput{Seq: seq, Text: validText(b), Next: seq + int64(len(b)), Truncated: seq > after, Done: done}, nil
 }
 
-// readFile returns n bytes of the file from position pos, which are the bytes
-// of the output from seq on.
+// readFile returns n bytes of the file at pos, which are the output from seq on.
 func (l *outLog) readFile(seq, pos, n int64) (api.AgentOutput, error) {
 	f, err := os.Open(l.path)
 	if err != nil {
@@ -222,9 +219,9 @@ func (l *outLog) readFile(seq, pos, n int64) (api.AgentOutput, error) {
 	done := l.done && seq+int64(got) >= l.total
 	l.mu.Unlock()
 	if !done {
-		b = whole(b)
+		b = wholeRunes(b)
 	}
-	return api.AgentOutput{Seq: seq, Text: clean(b), Next: seq + int64(len(b)), Done: done}, nil
+	return api.AgentOutput{Seq: seq, Text: validText(b), Next: seq + int64(len(b)), Done: done}, nil
 }
 
 func (l *outLog) readEnd(after, seq int64) (api.AgentOutput, error) {
@@ -238,8 +235,8 @@ func (l *outLog) readEnd(after, seq int64) (api.AgentOutput, error) {
 	return out, err
 }
 
-// whole drops an incomplete character at the end, for the next read to have.
-func whole(b []byte) []byte {
+// wholeRunes drops an incomplete character at the end, for the next read.
+func wholeRunes(b []byte) []byte {
 	for i := 1; i <= min(utf8.UTFMax, len(b)); i++ {
 		c := b[len(b)-i]
 		if utf8.RuneStart(c) {
@@ -252,10 +249,10 @@ func whole(b []byte) []byte {
 	return b
 }
 
-// clean makes bytes valid UTF-8 text.
-func clean(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
+// validText makes bytes valid UTF-8.
+func validText(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
 
-// cappedFile keeps the beginning of what is written to it.
+// cappedFile keeps the beginning of what is written.
 type cappedFile struct {
 	f    *os.File
 	left int64
@@ -315,10 +312,10 @@ func (t *tailBuf) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// maxLine is the longest event line that is read; a longer one is left out.
+// maxLine is the maximum length of an event line; longer ones are skipped.
 const maxLine = 16 << 20
 
-// lineSplitter hands on lines without their end, but for blank ones.
+// lineSplitter passes on lines without their end, except blank ones.
 type lineSplitter struct {
 	line func([]byte)
 	buf  []byte
@@ -348,7 +345,7 @@ func (s *lineSplitter) add(b []byte) {
 	s.buf = append(s.buf, b...)
 }
 
-// flush ends the line, also one that the program did not end itself.
+// flush ends an unterminated last line.
 func (s *lineSplitter) flush() {
 	if line := bytes.TrimRight(s.buf, " \t\r"); len(line) > 0 {
 		s.line(line)
@@ -356,8 +353,8 @@ func (s *lineSplitter) flush() {
 	s.buf, s.skip = s.buf[:0], false
 }
 
-// execLog writes the line at start and end of each execution, by which a test
-// proves that no two overlapped.
+// execLog writes a line at start and end of each execution, with which tests prove that none
+// overlap.
 type execLog struct {
 	mu   sync.Mutex
 	path string

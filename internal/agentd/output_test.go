@@ -35,7 +35,7 @@ func (a *agent) collect(id string) (text string, truncated bool) {
 	}
 }
 
-func TestOutputIsWhole(t *testing.T) {
+func TestOutputIsComplete(t *testing.T) {
 	a := start(t, command(t, "flood", "1048576"))
 	acc := a.submit(api.AgentTask{Prompt: "x"})
 	if text, cut := a.collect(acc.TaskID); len(text) != 1<<20 || cut || strings.Trim(text, "x\n") != "" {
@@ -156,7 +156,7 @@ func TestHistory(t *testing.T) {
 }
 
 // Who reads to the end of the output learns with it how the run ended.
-func TestOutputEndsWithTheState(t *testing.T) {
+func TestOutputEndsWithFinalState(t *testing.T) {
 	a := start(t, command(t, "flood", "200000"))
 	acc := a.submit(api.AgentTask{Prompt: "x"})
 	for round, after := 0, int64(0); ; round++ {
@@ -179,7 +179,7 @@ func TestOutputEndsWithTheState(t *testing.T) {
 }
 
 // An answer is kept with the record or, when it is long, beside it.
-func TestAnswersOfAllSizesOutliveTheDaemon(t *testing.T) {
+func TestAnswersOfAllSizesSurviveRestart(t *testing.T) {
 	for _, size := range []string{"64", "65536", "65600", "1048576", "1100032"} {
 		a := start(t, command(t, "flood", size))
 		acc := a.submit(api.AgentTask{Prompt: "x"})

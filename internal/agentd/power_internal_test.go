@@ -14,7 +14,7 @@ import (
 func afterCut(t *testing.T, d *Daemon, synced ...string) *Daemon {
 	t.Helper()
 	root := t.TempDir()
-	d.keeping.Lock() // an instant, not half of a checkpoint
+	d.maintainMu.Lock() // an instant, not half of a checkpoint
 	for _, name := range append(synced, "ledger", "fences.json") {
 		b, err := os.ReadFile(filepath.Join(d.cfg.DataDir, name))
 		if os.IsNotExist(err) {
@@ -30,7 +30,7 @@ func afterCut(t *testing.T, d *Daemon, synced ...string) *Daemon {
 			t.Fatal(err)
 		}
 	}
-	d.keeping.Unlock()
+	d.maintainMu.Unlock()
 	return open(t, Config{Kind: "demo", DataDir: root, WorkDir: d.cfg.WorkDir, Home: d.cfg.Home, Slots: d.cfg.Slots})
 }
 
@@ -119,7 +119,7 @@ func TestPowerCutAtEachStep(t *testing.T) {
 // The ledger wraps, again and again, and at every point what is synced is
 // enough: no fence goes back, no claim runs twice, nothing comes back that was
 // forgotten, and a run that outlasts its ledger entry is still known.
-func TestPowerCutAfterTheLedgerWraps(t *testing.T) {
+func TestPowerCutAfterLedgerWraps(t *testing.T) {
 	d := demo(t, 2)
 	long := claim(1, "queue-long", 5, "sleep 1h")
 	longID := accept(t, d, long)
@@ -149,7 +149,7 @@ func TestPowerCutAfterTheLedgerWraps(t *testing.T) {
 // The fence of a lane that has been quiet since is in fences.json before its
 // entry goes, and a folder whose fences cannot be stored takes no more tasks
 // than the ledger has room for.
-func TestLedgerStopsWhereFencesCannotBeStored(t *testing.T) {
+func TestLedgerIsFullWhileFencesCannotBeStored(t *testing.T) {
 	d := demo(t, 2)
 	accept(t, d, claim(1, "queue-quiet", 9, "sleep 0s"))
 	<-d.find("queue-quiet").done

@@ -21,34 +21,33 @@ import (
 
 const (
 	claimWait = 30 * time.Second
-	// hasty is how soon an empty answer to a claim comes that was not waited for.
-	hasty = 500 * time.Millisecond
-	// handIn bounds how long an agent that stops tries to say how its runs ended.
-	// What it could not say it says when it is started again.
-	handIn = 3 * time.Second
-	// farewell bounds how long it tries to say that it stops.
-	farewell = 2 * time.Second
+	// immediateAnswer is the time below which an empty claim answer did not wait.
+	immediateAnswer = 500 * time.Millisecond
+	// finalReportTimeout bounds the final reports of an agent that stops. The rest is reported
+	// after the next start.
+	finalReportTimeout = 3 * time.Second
+	// goodbyeTimeout bounds the notification that it stops.
+	goodbyeTimeout = 2 * time.Second
 )
 
-// puller asks directors for tasks.
+// puller claims tasks from directors.
 type puller struct {
 	d         *Daemon
 	directors *directors
 	instance  string
 	wait      time.Duration
-	reporting context.Context // of the reports; it outlives the asking
+	reporting context.Context // context of reports; outlives the claims
 	group     sync.WaitGroup
 
-	mu       sync.Mutex
-	hands    map[*run]bool        // runs whose end is still to be reported
-	answered map[api.PullAsk]bool // other reports under way: of what was refused, or is not known
-	told     map[string]bool      // errors that were logged already, since the last success
+	mu           sync.Mutex
+	following    map[*run]bool        // runs whose end is not yet acknowledged
+	answered     map[api.PullAsk]bool // other reports in flight: refused or unknown executions
+	loggedErrors map[string]bool      // since the last success
 }
 
-// Pull asks the directors for tasks until ctx ends. Then none is taken any more,
-// running ones are stopped with proof and recorded as interrupted, and a
-// director is told. Of several directors it goes on with the next where one does
-// not answer. It returns at once where a director says that it will never do.
+// Pull claims tasks from the directors until ctx ends. Then running tasks are stopped with
+// proof and recorded as interrupted, and a director is notified. If a director does not answer,
+// the next is used. It returns at once if a director refuses for good.
 func (d *Daemon) Pull(ctx context.Context, at []*client.Client) error {
 	instance, err := d.disk.instance()
 	if err != nil {
@@ -58,19 +57,19 @@ func (d *Daemon) Pull(ctx context.Context, at []*client.Client) error {
 	defer end()
 	p := &puller{
 		d: d, directors: &directors{all: at}, instance: instance, wait: claimWait, reporting: reporting,
-		hands: map[*run]bool{}, answered: map[api.PullAsk]bool{}, told: map[string]bool{},
+		following: map[*run]bool{}, answered: map[api.PullAsk]bool{}, loggedErrors: map[string]bool{},
 	}
-	for _, r := range d.untold() {
+	for _, r := range d.unreportedRuns() {
 		p.follow(r)
 	}
-	p.ask(ctx)
+	p.claimLoop(ctx)
 	p.stop(end)
 	return d.Close()
 }
 
-// stop says that the agent stops, and ends what runs.
+// stop notifies the director and ends all runs.
 func (p *puller) stop(end func()) {
-	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	ctx, cancel := context.WithTimeout(context.Background(), goodbyeTimeout)
 	defer cancel()
 	beat := api.Heartbeat{State: "stopping", Instance: p.instance, Runs: p.claim().Runs}
 	err := p.directors.once(func(c *client.Client) error {
@@ -81,13 +80,13 @@ func (p *puller) stop(end func()) {
 		p.d.cfg.Logger.Info("the director was not told that this agent stops", "error", err)
 	}
 	p.d.stopAll(context.Background(), 0)
-	over := time.AfterFunc(handIn, end)
+	over := time.AfterFunc(finalReportTimeout, end)
 	defer over.Stop()
 	p.group.Wait()
 }
 
-// ask registers and claims, again and again.
-func (p *puller) ask(ctx context.Context) {
+// claimLoop registers and claims repeatedly.
+func (p *puller) claimLoop(ctx context.Context) {
 	known, tries := false, 0
 	for ctx.Err() == nil {
 		if !known {
@@ -103,12 +102,12 @@ func (p *puller) ask(ctx context.Context) {
 		case err == nil:
 			tries = 0
 			p.reached()
-			if !p.take(answer) && time.Since(begun) < hasty {
-				pause(ctx, hasty/2+rand.N(hasty))
+			if !p.handleAnswer(answer) && time.Since(begun) < immediateAnswer {
+				pause(ctx, immediateAnswer/2+rand.N(immediateAnswer))
 			}
 		case client.Code(err) == "not_found" || client.Code(err) == "conflict":
 			known = false
-			pause(ctx, rand.N(hasty))
+			pause(ctx, rand.N(immediateAnswer))
 		default:
 			p.failed(ctx, &tries, "no tasks were asked for, trying again", err)
 		}
@@ -138,14 +137,14 @@ func (p *puller) claimOnce(ctx context.Context) (answer api.PullAnswer, err erro
 	return answer, err
 }
 
-// failed waits before the next try, longer each time, and says once why.
+// failed waits before the next attempt, with backoff, and logs each reason once.
 func (p *puller) failed(ctx context.Context, tries *int, what string, err error) {
 	if ctx.Err() != nil {
 		return
 	}
 	p.mu.Lock()
-	said := p.told[err.Error()]
-	p.told[err.Error()] = true
+	said := p.loggedErrors[err.Error()]
+	p.loggedErrors[err.Error()] = true
 	p.mu.Unlock()
 	if !said {
 		p.d.cfg.Logger.Warn(what, "director", p.directors.current().URL(), "error", err, "cure", Cure(err, p.d.cfg.Name))
@@ -154,8 +153,7 @@ func (p *puller) failed(ctx context.Context, tries *int, what string, err error)
 	pause(ctx, backoff(*tries))
 }
 
-// Cure says what a person can do about a director that refuses an agent of that
-// name.
+// Cure says what a person can do if a director refuses an agent of that name.
 func Cure(err error, name string) string {
 	switch client.Code(err) {
 	case "unauthorized", "forbidden":
@@ -166,15 +164,14 @@ func Cure(err error, name string) string {
 	return "check --director, and that a director runs there"
 }
 
-// reached forgets what was said about directors that were not.
+// reached resets the logged errors.
 func (p *puller) reached() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	clear(p.told)
+	clear(p.loggedErrors)
 }
 
-// backoff spreads the agents of a director that comes back: all of them lost it
-// at the same moment.
+// backoff is randomized: all agents of a director lose it at the same time.
 func backoff(try int) time.Duration {
 	const first, most = 100 * time.Millisecond, 5 * time.Second
 	d := most
@@ -191,13 +188,13 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// take does what a director says. It reports whether that was anything.
-func (p *puller) take(a api.PullAnswer) bool {
+// handleAnswer carries out an answer. It reports whether there was anything.
+func (p *puller) handleAnswer(a api.PullAnswer) bool {
 	for _, s := range a.Stop {
 		p.end(s)
 	}
 	for _, q := range a.Ask {
-		p.tell(q)
+		p.reportOn(q)
 	}
 	if a.Task != nil {
 		a.Task.RunToken, a.Task.EnvBy = a.RunToken, a.EnvBy
@@ -206,7 +203,7 @@ func (p *puller) take(a api.PullAnswer) bool {
 	return a.Task != nil || len(a.Stop) > 0 || len(a.Ask) > 0
 }
 
-// execute begins a task, or says why not.
+// execute starts a task or reports the refusal.
 func (p *puller) execute(t api.AgentTask, traceparent string) {
 	ctx := w3c.Extract(context.Background(), propagation.MapCarrier{"traceparent": traceparent})
 	r, ref := p.d.reserve(t, trace.SpanContextFromContext(ctx))
@@ -217,7 +214,7 @@ func (p *puller) execute(t api.AgentTask, traceparent string) {
 	p.follow(r)
 }
 
-// end stops a run that a director wants stopped.
+// end stops a run for the director.
 func (p *puller) end(s api.PullStop) {
 	p.d.mu.Lock()
 	r := p.d.byQueue[s.QueueID]
@@ -232,20 +229,19 @@ func (p *puller) end(s api.PullStop) {
 	r.requestStop(stop{stateCancelled, "cancelled", "the task was cancelled while it ran"})
 }
 
-// tell answers what a director asks about an execution.
-func (p *puller) tell(q api.PullAsk) {
+// reportOn answers a director's question about an execution.
+func (p *puller) reportOn(q api.PullAsk) {
 	p.d.mu.Lock()
 	r := p.d.byQueue[q.QueueID]
 	p.d.mu.Unlock()
 	if r != nil && r.record().Fence == q.Fence {
-		p.follow(r) // from the beginning: the director may have lost what it was told
+		p.follow(r) // from the beginning: the director may have lost it
 		return
 	}
-	p.answer(q, api.PullReport{Instance: p.instance, Fence: q.Fence, Unknown: true})
+	p.sendUntilTaken(q, api.PullReport{Instance: p.instance, Fence: q.Fence, Unknown: true})
 }
 
-// directors are those that an agent may ask, one of them at a time: they share
-// a store, and any of them does.
+// directors are the directors over one store, one of which is used at a time.
 type directors struct {
 	all []*client.Client
 
@@ -259,8 +255,8 @@ func (d *directors) current() *client.Client {
 	return d.all[d.now]
 }
 
-// do asks the current director. Where it does not answer, or not as one, the
-// next call asks the next one.
+// do calls the current director. If it does not answer properly, the next call uses the next
+// one.
 func (d *directors) do(f func(*client.Client) error) error {
 	c := d.current()
 	err := f(c)
@@ -274,7 +270,7 @@ func (d *directors) do(f func(*client.Client) error) error {
 	return err
 }
 
-// once asks each director in turn until one has answered.
+// once calls each director in turn until one answers.
 func (d *directors) once(f func(*client.Client) error) (err error) {
 	for range d.all {
 		if err = d.do(f); err == nil || !elsewhere(err) {
@@ -284,7 +280,7 @@ func (d *directors) once(f func(*client.Client) error) (err error) {
 	return err
 }
 
-// elsewhere reports whether another director may answer otherwise.
+// elsewhere reports whether another director may answer differently.
 func elsewhere(err error) bool {
 	var e *client.Error
 	return client.IsUnreachable(err) || (errors.As(err, &e) && (e.Status >= 500 || e.Body.Error == client.CodeUnexpectedAnswer))

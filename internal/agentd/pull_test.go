@@ -20,9 +20,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// desk is a director as an agent that pulls sees it: it says what the test
+// director is a director as an agent that pulls sees it: it says what the test
 // says, and writes down what it hears.
-type desk struct {
+type director struct {
 	t      *testing.T
 	server *httptest.Server
 	say    chan api.PullAnswer // answers to claims, one each
@@ -42,8 +42,8 @@ type told struct {
 	api.PullReport
 }
 
-func newDesk(t *testing.T) *desk {
-	d := &desk{t: t, say: make(chan api.PullAnswer, 10), refuse: map[string]int{}, logs: map[string]int64{}, news: make(chan struct{})}
+func newDirector(t *testing.T) *director {
+	d := &director{t: t, say: make(chan api.PullAnswer, 10), refuse: map[string]int{}, logs: map[string]int64{}, news: make(chan struct{})}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /api/agents", func(w http.ResponseWriter, _ *http.Request) { d.answer(w, http.StatusCreated, api.Agent{}) })
 	mux.HandleFunc("POST /api/agents/{name}/claim", d.claim)
@@ -63,13 +63,13 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-func (d *desk) read(r *http.Request, into any) {
+func (d *director) read(r *http.Request, into any) {
 	if err := json.NewDecoder(r.Body).Decode(into); err != nil {
 		d.t.Error(err)
 	}
 }
 
-func (d *desk) answer(w http.ResponseWriter, status int, v any) {
+func (d *director) answer(w http.ResponseWriter, status int, v any) {
 	d.mu.Lock()
 	closed := d.closed
 	d.mu.Unlock()
@@ -81,7 +81,7 @@ func (d *desk) answer(w http.ResponseWriter, status int, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-func (d *desk) note(f func()) {
+func (d *director) note(f func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	f()
@@ -89,7 +89,7 @@ func (d *desk) note(f func()) {
 	d.news = make(chan struct{})
 }
 
-func (d *desk) claim(w http.ResponseWriter, r *http.Request) {
+func (d *director) claim(w http.ResponseWriter, r *http.Request) {
 	var c api.PullClaim
 	d.read(r, &c)
 	d.note(func() { d.claims = append(d.claims, c) })
@@ -103,7 +103,7 @@ func (d *desk) claim(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (d *desk) report(w http.ResponseWriter, r *http.Request) {
+func (d *director) report(w http.ResponseWriter, r *http.Request) {
 	var rep api.PullReport
 	d.read(r, &rep)
 	id := r.PathValue("id")
@@ -129,10 +129,10 @@ func (d *desk) report(w http.ResponseWriter, r *http.Request) {
 	d.answer(w, http.StatusOK, out)
 }
 
-func (d *desk) shut(closed bool) { d.note(func() { d.closed = closed }) }
+func (d *director) shut(closed bool) { d.note(func() { d.closed = closed }) }
 
 // hears waits for a report.
-func (d *desk) hears(what string, is func(told) bool) told {
+func (d *director) hears(what string, is func(told) bool) told {
 	d.t.Helper()
 	over := time.After(long)
 	for {
@@ -154,17 +154,17 @@ func (d *desk) hears(what string, is func(told) bool) told {
 	}
 }
 
-func (d *desk) finished(id string) api.AgentTaskStatus {
+func (d *director) finished(id string) api.AgentTaskStatus {
 	d.t.Helper()
 	return *d.hears("the end of "+id, func(r told) bool { return r.id == id && r.Finished != nil }).Finished
 }
 
-func (d *desk) accepted(id string) {
+func (d *director) accepted(id string) {
 	d.t.Helper()
 	d.hears("that "+id+" is accepted", func(r told) bool { return r.id == id && r.Accepted != nil })
 }
 
-func (d *desk) count(is func(told) bool) (n int) {
+func (d *director) count(is func(told) bool) (n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, r := range d.reports {
@@ -215,7 +215,7 @@ func task(n int, script string) *api.AgentTask {
 }
 
 func TestPullExecutesAndReports(t *testing.T) {
-	d := newDesk(t)
+	d := newDirector(t)
 	stop := pulls(t, pulling(t), d.server.URL)
 	d.say <- api.PullAnswer{Task: task(1, "echo one; echo two")}
 	end := d.finished("queue-1")
@@ -245,8 +245,8 @@ func TestPullExecutesAndReports(t *testing.T) {
 }
 
 // The same execution given twice is one, and one that runs is named in claims.
-func TestPullGivenTwiceIsOneExecution(t *testing.T) {
-	d := newDesk(t)
+func TestPullSameTaskTwiceIsOneExecution(t *testing.T) {
+	d := newDirector(t)
 	cfg := pulling(t)
 	pulls(t, cfg, d.server.URL)
 	for range 3 {
@@ -266,10 +266,10 @@ func TestPullGivenTwiceIsOneExecution(t *testing.T) {
 	}
 }
 
-func TestPullStopsARun(t *testing.T) {
+func TestPullStopsRun(t *testing.T) {
 	for name, want := range map[string]string{"cancelled": "cancelled", "void": "stale_fence"} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newDirector(t)
 			pulls(t, pulling(t), d.server.URL)
 			d.say <- api.PullAnswer{Task: task(1, "sleep 100")}
 			d.accepted("queue-1")
@@ -284,8 +284,8 @@ func TestPullStopsARun(t *testing.T) {
 
 // A run that a director says it has taken away is stopped, and its last word is
 // not told for ever.
-func TestPullReportThatIsStale(t *testing.T) {
-	d := newDesk(t)
+func TestPullStaleReportStopsRun(t *testing.T) {
+	d := newDirector(t)
 	d.refuse["queue-1"] = http.StatusConflict
 	pulls(t, pulling(t), d.server.URL)
 	d.say <- api.PullAnswer{Task: task(1, "sleep 100")}
@@ -301,8 +301,8 @@ func TestPullReportThatIsStale(t *testing.T) {
 
 // The end of a run is kept until a director has taken it, also across a restart
 // of the agent; what was taken is not told again.
-func TestPullKeepsTheEndOfARun(t *testing.T) {
-	d := newDesk(t)
+func TestPullReportsEndUntilAcknowledged(t *testing.T) {
+	d := newDirector(t)
 	cfg := pulling(t)
 	stop := pulls(t, cfg, d.server.URL)
 	d.say <- api.PullAnswer{Task: task(1, "sleep 0.2; echo kept")}
@@ -330,8 +330,8 @@ func TestPullKeepsTheEndOfARun(t *testing.T) {
 }
 
 // Of several directors the next one is asked where one does not answer.
-func TestPullGoesOnWithTheNextDirector(t *testing.T) {
-	d, away := newDesk(t), newDesk(t)
+func TestPullFailsOverToNextDirector(t *testing.T) {
+	d, away := newDirector(t), newDirector(t)
 	away.server.Close()
 	pulls(t, pulling(t), away.server.URL, d.server.URL)
 	d.say <- api.PullAnswer{Task: task(1, "echo there")}
@@ -341,7 +341,7 @@ func TestPullGoesOnWithTheNextDirector(t *testing.T) {
 // What a run prints is reported while it runs, each part once, and what is
 // longer than what is kept ends with its end.
 func TestPullReportsOutput(t *testing.T) {
-	d := newDesk(t)
+	d := newDirector(t)
 	pulls(t, pulling(t), d.server.URL)
 	d.say <- api.PullAnswer{Task: task(1, "echo first; sleep 0.5; echo second; sleep 0.3")}
 	d.hears("the first line", func(r told) bool {
@@ -368,8 +368,8 @@ func TestPullReportsOutput(t *testing.T) {
 
 // A director that has nothing of the log of a run which prints no more, because
 // another one followed it until now, is sent it.
-func TestPullReportsOutputAnew(t *testing.T) {
-	d := newDesk(t)
+func TestPullResendsOutputToNewDirector(t *testing.T) {
+	d := newDirector(t)
 	cfg := pulling(t)
 	cfg.OutputCheck = 50 * time.Millisecond
 	pulls(t, cfg, d.server.URL)
@@ -389,7 +389,7 @@ func TestPullReportsOutputAnew(t *testing.T) {
 
 // An agent that is stopped says how what it ran ended.
 func TestPullStopsWithItsRuns(t *testing.T) {
-	d := newDesk(t)
+	d := newDirector(t)
 	stop := pulls(t, pulling(t), d.server.URL)
 	d.say <- api.PullAnswer{Task: task(1, "sleep 100")}
 	d.accepted("queue-1")

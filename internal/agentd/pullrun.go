@@ -13,11 +13,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
 )
 
-// outputEvery is how often the output of a run is reported at most.
+// outputEvery is the minimum interval of output reports.
 const outputEvery = 200 * time.Millisecond
 
-// untold lists the runs whose end no director has taken yet.
-func (d *Daemon) untold() (list []*run) {
+// unreportedRuns lists the runs whose end no director has acknowledged.
+func (d *Daemon) unreportedRuns() (list []*run) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, r := range d.ended {
@@ -28,12 +28,12 @@ func (d *Daemon) untold() (list []*run) {
 	return list
 }
 
-// follow reports how a run fares until a director has taken its end.
+// follow reports a run until a director has acknowledged its end.
 func (p *puller) follow(r *run) {
-	startOnce(p, p.hands, r, func() { p.accompany(p.reporting, r) })
+	startOnce(p, p.following, r, func() { p.reportRun(p.reporting, r) })
 }
 
-// startOnce runs f in a goroutine of its own, unless it runs already for that key.
+// startOnce runs f in a goroutine, unless one runs for that key.
 func startOnce[K comparable](p *puller, underWay map[K]bool, key K, f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -51,7 +51,7 @@ func startOnce[K comparable](p *puller, underWay map[K]bool, key K, f func()) {
 	})
 }
 
-func (p *puller) accompany(ctx context.Context, r *run) {
+func (p *puller) reportRun(ctx context.Context, r *run) {
 	<-r.admitted
 	rec := r.record()
 	if r.refused != nil {
@@ -59,23 +59,23 @@ func (p *puller) accompany(ctx context.Context, r *run) {
 		return
 	}
 	if p.accept(ctx, r, rec) {
-		p.print(ctx, r)
+		p.reportOutput(ctx, r)
 	}
 	select {
 	case <-r.done:
 	case <-ctx.Done():
 		return
 	}
-	p.finish(ctx, r)
+	p.reportEnd(ctx, r)
 }
 
-// accept reports that the run is on the disk. It returns false when there is
-// nothing to say before the end: it has ended meanwhile, or it is void.
+// accept reports that the run is durable. It returns false if nothing is to be reported before
+// the end: the run has ended or is void.
 func (p *puller) accept(ctx context.Context, r *run, rec record) bool {
 	rep := api.PullReport{Accepted: &api.PullAccepted{TaskID: rec.TaskID, SessionID: rec.SessionID}}
 	for try := 1; ; try++ {
 		select {
-		case <-r.done: // the end says it all
+		case <-r.done: // the end includes it
 			return false
 		case <-ctx.Done():
 			return false
@@ -84,27 +84,26 @@ func (p *puller) accept(ctx context.Context, r *run, rec record) bool {
 		answer, err := p.report(ctx, r, rep)
 		switch {
 		case err == nil:
-			p.heed(r, answer)
+			p.handleReply(r, answer)
 			return true
 		case void(err):
 			p.voided(r)
 			return false
 		}
-		p.rest(ctx, r, backoff(try))
+		p.sleep(ctx, r, backoff(try))
 	}
 }
 
-// print reports the output of a run while it runs.
-// print reports what a run prints. Now and then it asks whether what it reported
-// is still there: another director may follow the run by now, which has nothing
-// of its log and is sent it anew.
-func (p *puller) print(ctx context.Context, r *run) {
+// reportOutput reports the output of a run. Without output it regularly checks that the
+// director still has the log: another director may follow the run by now, and gets the log
+// again.
+func (p *puller) reportOutput(ctx context.Context, r *run) {
 	at, try := int64(0), 0
 	check := time.Tick(p.d.cfg.OutputCheck)
 	for {
 		asks := false
 		select {
-		case <-r.log.aheadOr(at):
+		case <-r.log.waitAfterOrClosed(at):
 		case <-check:
 			asks = at > 0
 		case <-r.done:
@@ -118,21 +117,21 @@ func (p *puller) print(ctx context.Context, r *run) {
 			return
 		}
 		if out.Next <= at && !out.Truncated && !asks {
-			p.rest(ctx, r, outputEvery) // part of a character, or the end
+			p.sleep(ctx, r, outputEvery) // part of a character, or the end
 			continue
 		}
 		answer, err := p.report(ctx, r, api.PullReport{Output: piece(out)})
 		switch {
 		case err == nil:
-			p.heed(r, answer)
+			p.handleReply(r, answer)
 			at, try = answer.Next, 0
-			p.rest(ctx, r, outputEvery)
+			p.sleep(ctx, r, outputEvery)
 		case void(err):
 			p.voided(r)
 			return
 		default:
 			try++
-			p.rest(ctx, r, backoff(try))
+			p.sleep(ctx, r, backoff(try))
 		}
 	}
 }
@@ -141,14 +140,14 @@ func piece(out api.AgentOutput) *api.PullOutput {
 	return &api.PullOutput{Seq: out.Seq, Text: out.Text, Next: out.Next, Truncated: out.Truncated}
 }
 
-// finish reports how the run ended, for as long as it takes.
-func (p *puller) finish(ctx context.Context, r *run) {
-	at := int64(-1) // from where the director wants the log: it is not known
+// reportEnd reports the end of the run, with retries.
+func (p *puller) reportEnd(ctx context.Context, r *run) {
+	at := int64(-1) // the log position of the director is unknown
 	for try := 1; ctx.Err() == nil; try++ {
 		rep, err := r.lastReport(at)
 		if err != nil {
 			p.d.cfg.Logger.Error("the end of a run could not be read", "task", r.record().TaskID, "error", err)
-			p.rest(ctx, r, backoff(try))
+			p.sleep(ctx, r, backoff(try))
 			continue
 		}
 		answer, err := p.report(ctx, r, rep)
@@ -164,8 +163,8 @@ func (p *puller) finish(ctx context.Context, r *run) {
 	}
 }
 
-// lastReport is the end of the run, with the log from byte at on as far as it
-// is kept. A director that has less of it says so.
+// lastReport is the end of the run, with the log from byte at on as far as it is kept. A
+// director that has less of it says so.
 func (r *run) lastReport(at int64) (api.PullReport, error) {
 	s, err := r.status(resultCap)
 	if err != nil {
@@ -182,21 +181,20 @@ func (r *run) lastReport(at int64) (api.PullReport, error) {
 	return api.PullReport{Finished: &s, Output: o}, nil
 }
 
-// heed does what the answer to a report says.
-func (p *puller) heed(r *run, a api.PullReported) {
+// handleReply carries out the answer to a report.
+func (p *puller) handleReply(r *run, a api.PullReported) {
 	if a.Stop != nil {
 		p.end(*a.Stop)
 	}
 }
 
-// voided stops a run that was taken away.
+// voided stops a run that was revoked.
 func (p *puller) voided(r *run) {
 	r.requestStop(stop{stateFailed, "stale_fence", "the director took the task away while it ran"})
 }
 
-// void reports whether an error says that a director wants to hear no more of
-// an execution. That the agent is not known, or another has its name, does not:
-// it registers again.
+// void reports whether an error means that a director wants no more reports of an execution. An
+// unknown agent or name conflict does not: the agent registers again.
 func void(err error) bool {
 	var e *client.Error
 	return errors.As(err, &e) && (e.Body.Error == "stale_fence" || (e.Body.Error == "not_found" && e.Body.Field != "agent"))
@@ -206,7 +204,7 @@ func (p *puller) report(ctx context.Context, r *run, rep api.PullReport) (api.Pu
 	rec := r.record()
 	rep.Fence = rec.Fence
 	if rep.Finished == nil {
-		rep.Note = r.trouble()
+		rep.Note = r.lastTroubleText()
 	}
 	return p.send(ctx, rec.QueueID, rep)
 }
@@ -220,8 +218,8 @@ func (p *puller) send(ctx context.Context, id string, rep api.PullReport) (answe
 	return answer, err
 }
 
-// rest waits, less where the run ends.
-func (p *puller) rest(ctx context.Context, r *run, d time.Duration) {
+// sleep waits, shorter if the run ends.
+func (p *puller) sleep(ctx context.Context, r *run, d time.Duration) {
 	select {
 	case <-time.After(d):
 	case <-r.done:
@@ -229,7 +227,7 @@ func (p *puller) rest(ctx context.Context, r *run, d time.Duration) {
 	}
 }
 
-// refuse says that a task was not taken.
+// refuse reports that a task was refused.
 func (p *puller) refuse(q api.PullAsk, cause error) {
 	no := api.PullRefused{Status: 500, Message: cause.Error()}
 	if ref, ok := errors.AsType[*refusal](cause); ok {
@@ -238,11 +236,11 @@ func (p *puller) refuse(q api.PullAsk, cause error) {
 			no.BusyWith = ref.body.CurrentTask.ID
 		}
 	}
-	p.answer(q, api.PullReport{Fence: q.Fence, Refused: &no})
+	p.sendUntilTaken(q, api.PullReport{Fence: q.Fence, Refused: &no})
 }
 
-// answer sends a report that is about no run, until a director has taken it.
-func (p *puller) answer(q api.PullAsk, rep api.PullReport) {
+// sendUntilTaken sends a report without a run until it is acknowledged.
+func (p *puller) sendUntilTaken(q api.PullAsk, rep api.PullReport) {
 	startOnce(p, p.answered, q, func() {
 		for try := 1; p.reporting.Err() == nil; try++ {
 			if _, err := p.send(p.reporting, q.QueueID, rep); err == nil || void(err) {
@@ -253,43 +251,42 @@ func (p *puller) answer(q api.PullAsk, rep api.PullReport) {
 	})
 }
 
-// reported notes that a director has taken the end of the run. It is not
-// synced: what is reported twice changes nothing.
+// reported records that the end was acknowledged. It is not synced: reports are idempotent.
 func (r *run) reported() {
 	rec := r.record()
 	rec.Reported = true
 	if err := r.store(rec); err != nil {
 		r.d.cfg.Logger.Error("that a run was reported could not be stored", "task", rec.TaskID, "error", err)
 	}
-	r.tell()
+	r.markEndKnown()
 }
 
-// lingers reports whether the run could not be killed when it ended.
-func (r *run) lingers() bool {
+// isUnkillable reports whether the run could not be killed at its end.
+func (r *run) isUnkillable() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.lives != nil
+	return r.survivors != nil
 }
 
-// isTold reports whether someone was told of the end.
-func (r *run) isTold() bool {
+// endIsKnown reports whether somebody has read the end.
+func (r *run) endIsKnown() bool {
 	select {
-	case <-r.told:
+	case <-r.endKnown:
 		return true
 	default:
 		return false
 	}
 }
 
-// claim is what the agent says of itself when it asks.
+// claim is the agent's part of a claim request.
 func (p *puller) claim() api.PullClaim {
 	d := p.d
 	c := api.PullClaim{Instance: p.instance, Slots: d.cfg.Slots, IsolatedSlots: d.cfg.IsolatedSlots, Steps: d.cfg.Runner.LLM.Steps.Told()}
 	d.mu.Lock()
-	c.HighestFence, c.Director = d.highest, d.serving
+	c.HighestFence, c.Director = d.highest, d.servingDirector
 	var live []*run
 	for lane, r := range d.lanes {
-		if r.record().Director != d.serving || r.lingers() { // another director's, or it cannot be killed
+		if r.record().Director != d.servingDirector || r.isUnkillable() { // of another director, or it cannot be killed
 			if !lane.Isolated {
 				c.Held++
 			}
@@ -303,11 +300,11 @@ func (p *puller) claim() api.PullClaim {
 	named := map[*run]bool{}
 	for _, r := range live {
 		named[r] = true
-		c.Runs = append(c.Runs, r.pulled())
+		c.Runs = append(c.Runs, r.claimView())
 	}
-	for r := range p.hands {
+	for r := range p.following {
 		if !named[r] {
-			c.Runs = append(c.Runs, r.pulled())
+			c.Runs = append(c.Runs, r.claimView())
 		}
 	}
 	for a := range p.answered {
@@ -316,8 +313,8 @@ func (p *puller) claim() api.PullClaim {
 	return c
 }
 
-// pulled is the run as a claim names it.
-func (r *run) pulled() api.PullRun {
+// claimView is the run in a claim request.
+func (r *run) claimView() api.PullRun {
 	rec := r.record()
 	ran := time.Since(*rec.StartedAt)
 	silent := ran
@@ -327,12 +324,11 @@ func (r *run) pulled() api.PullRun {
 	return api.PullRun{
 		QueueID: rec.QueueID, Fence: rec.Fence, Slot: rec.Slot, Isolated: rec.Isolated, Ended: rec.terminal(), Stopping: r.stopReason() != nil,
 		RanMS: max(0, ran.Milliseconds()), SilentMS: max(0, silent.Milliseconds()),
-		Note: r.trouble(),
+		Note: r.lastTroubleText(),
 	}
 }
 
-// instance is what tells the agent from others that go by its name, and stays
-// the same as long as the data folder does.
+// instance distinguishes agents of the same name; it is as durable as the data folder.
 func (d *disk) instance() (string, error) {
 	path := filepath.Join(d.dir, "instance")
 	b, err := os.ReadFile(path)

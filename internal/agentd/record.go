@@ -17,9 +17,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
-// record is what is kept on disk of a run: all that its status needs, except
-// a long answer, which lies in a file of its own. It has neither prompt nor
-// env.
+// record is the stored state of a run: its status, except a long answer, which has its own
+// file. It contains neither prompt nor env.
 type record struct {
 	api.AgentTaskStatus
 	Slot          int         `json:"slot"`
@@ -28,7 +27,7 @@ type record struct {
 	PromptPreview string      `json:"prompt_preview"`
 	Process       *proc.Ident `json:"process,omitempty"`
 	Log           logShape    `json:"log"`
-	Reported      bool        `json:"reported,omitempty"` // of an agent that pulls: a director has taken its end
+	Reported      bool        `json:"reported,omitempty"` // of a pulling agent: a director has acknowledged the end
 }
 
 func (r record) lane() laneID     { return laneID{Isolated: r.Isolated, Slot: r.Slot} }
@@ -42,8 +41,8 @@ const (
 	stateCancelled = "cancelled"
 )
 
-// fenceMark is the highest fence seen in a lane from a director, and the task
-// that had it: none where the claim was void before it came.
+// fenceMark is the highest fence seen in a lane from a director, and its task: none if the
+// claim was voided before it arrived.
 type fenceMark struct {
 	Fence   int64  `json:"fence"`
 	QueueID string `json:"queue_id"`
@@ -76,12 +75,11 @@ func (d *disk) recordPath(taskID string) string {
 	return filepath.Join(d.dir, "records", taskID+".json")
 }
 
-// saveRecord returns once the record would survive a power cut.
+// saveRecord returns once the record is durable.
 func (d *disk) saveRecord(r record) error { return d.putRecord(r, writeDurable) }
 
-// newRecord and replaceRecord return once the record would survive the end of
-// the process, however hard. A power cut may leave nothing of it or a part,
-// for which the ledger stands in, or the one before it.
+// newRecord and replaceRecord survive a crash of the process. After a power cut the record may
+// be missing or torn; then the ledger or the previous record replaces it.
 func (d *disk) newRecord(r record) error     { return d.putRecord(r, createFile) }
 func (d *disk) replaceRecord(r record) error { return d.putRecord(r, replaceFile) }
 
@@ -93,9 +91,9 @@ func (d *disk) putRecord(r record, write func(string, []byte) error) error {
 	return write(d.recordPath(r.TaskID), b)
 }
 
-// loadRecords reads all records. One that cannot be read is left to the
-// ledger, where known says that it can stand in; otherwise it is renamed to
-// *.corrupt and named in the second result. It is never a reason not to start.
+// loadRecords reads all records. An unreadable one is left to the ledger if known says so;
+// otherwise it is renamed to *.corrupt and returned in the second result. It never prevents a
+// start.
 func (d *disk) loadRecords(known func(taskID string) bool) ([]record, []string, error) {
 	dir := filepath.Join(d.dir, "records")
 	names, err := os.ReadDir(dir)
@@ -107,7 +105,7 @@ func (d *disk) loadRecords(known func(taskID string) bool) ([]record, []string, 
 	for _, n := range names {
 		path := filepath.Join(dir, n.Name())
 		if strings.HasPrefix(n.Name(), tempPrefix) {
-			os.Remove(path) // a write that a crash cut short; it was never acknowledged
+			os.Remove(path) // an interrupted write, never acknowledged
 			continue
 		}
 		if !strings.HasSuffix(n.Name(), ".json") {
@@ -156,20 +154,19 @@ func (d *disk) saveFences(b []byte) error {
 	return writeDurable(filepath.Join(d.dir, "fences.json"), b)
 }
 
-// minRoom is what must be free for a task to be accepted: enough to write
-// down how it ended.
-const minRoom = 1 << 20
+// minFreeSpace is the free space needed to accept a task: enough to record its end.
+const minFreeSpace = 1 << 20
 
-// ready says why a run could not be recorded. The ledger alone would not
-// notice: its room is its own.
+// ready returns why a run could not be recorded. The ledger alone would not notice, since its
+// space is reserved.
 func (d *disk) ready() error {
 	if _, err := os.Stat(d.ledgerPath()); err != nil {
 		return err
 	}
-	return roomIn(filepath.Join(d.dir, "records"))
+	return checkWritable(filepath.Join(d.dir, "records"))
 }
 
-// remove takes a run off the disk.
+// remove deletes the files of a run.
 func (d *disk) remove(taskID string) error {
 	if err := os.Remove(d.recordPath(taskID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -179,8 +176,8 @@ func (d *disk) remove(taskID string) error {
 
 const tempPrefix = ".new-"
 
-// writeDurable replaces a file as a whole: written beside it, synced, renamed,
-// and the folder synced.
+// writeDurable replaces a file atomically and durably: temporary file, sync, rename, sync of
+// the folder.
 func writeDurable(path string, b []byte) error {
 	if err := replace(path, b, (*os.File).Sync); err != nil {
 		return err
@@ -188,8 +185,7 @@ func writeDurable(path string, b []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// createFile writes a file that is not there yet, in one go. A crash may leave
-// a part of it.
+// createFile creates a file. A crash may leave a part of it.
 func createFile(path string, b []byte) error {
 	return create(path, b, func(*os.File) error { return nil })
 }
@@ -209,8 +205,7 @@ func create(path string, b []byte, sync func(*os.File) error) error {
 	return err
 }
 
-// replaceFile replaces a file as a whole, and leaves it to the system when it
-// reaches the disk.
+// replaceFile replaces a file atomically, without a sync.
 func replaceFile(path string, b []byte) error {
 	return replace(path, b, func(*os.File) error { return nil })
 }
@@ -250,7 +245,7 @@ func (d *Daemon) getHistory(w http.ResponseWriter, req *http.Request) error {
 	return reply(w, http.StatusOK, h)
 }
 
-// historyPreview bounds the answers in a list; each is whole under its id.
+// historyPreview bounds the answers in a list; GET by ID has all of it.
 const historyPreview = 2 << 10
 
 // history lists ended runs, newest first.

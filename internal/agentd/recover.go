@@ -13,8 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
-// recover loads what earlier lives of the daemon left, and ends the runs that
-// were cut off.
+// recover loads the state of earlier processes, and ends interrupted runs.
 func (d *Daemon) recover() error {
 	fences, err := d.disk.loadFences()
 	if err != nil {
@@ -36,14 +35,14 @@ func (d *Daemon) recover() error {
 		rec := past.accepted[id]
 		d.raiseFence(&rec)
 	}
-	for _, mark := range past.voids {
+	for _, mark := range past.voided {
 		d.raiseFence(&mark)
 	}
 	recs, err := d.loadRuns(past)
 	if err != nil {
 		return fmt.Errorf("data folder: %w", err)
 	}
-	if err := d.takeUp(recs, past); err != nil {
+	if err := d.restoreRuns(recs, past); err != nil {
 		return err
 	}
 	d.mu.Lock()
@@ -55,11 +54,11 @@ func (d *Daemon) recover() error {
 	return nil
 }
 
-// loadRuns returns the records, with the ledger's entries for those that are
-// missing or torn. They are in the order of their beginnings.
-func (d *Daemon) loadRuns(p past) ([]record, error) {
+// loadRuns returns the records, with the ledger's entries for missing or torn ones, in order of
+// their start.
+func (d *Daemon) loadRuns(p history) ([]record, error) {
 	for id := range p.forgotten {
-		if err := d.disk.remove(id); err != nil { // a crash came between the word and the deed
+		if err := d.disk.remove(id); err != nil { // a crash came between ledger and deletion
 			return nil, err
 		}
 		delete(p.accepted, id)
@@ -81,8 +80,8 @@ func (d *Daemon) loadRuns(p past) ([]record, error) {
 	return recs, nil
 }
 
-// takeUp makes runs of the records, ended all of them.
-func (d *Daemon) takeUp(recs []record, p past) error {
+// restoreRuns makes ended runs of the records.
+func (d *Daemon) restoreRuns(recs []record, p history) error {
 	errs := d.interruptAll(recs, p)
 	var alive *proc.UnkillableError
 	for i, rec := range recs {
@@ -96,7 +95,7 @@ func (d *Daemon) takeUp(recs []record, p past) error {
 		}
 		if errors.As(errs[i], &alive) {
 			d.lanes[rec.lane()] = r
-			d.linger(r, func() []int { return proc.Alive(*rec.Process) })
+			d.holdLane(r, func() []int { return proc.Alive(*rec.Process) })
 		} else if errs[i] != nil {
 			return errs[i]
 		}
@@ -105,7 +104,7 @@ func (d *Daemon) takeUp(recs []record, p past) error {
 	return nil
 }
 
-func (d *Daemon) interruptAll(recs []record, p past) []error {
+func (d *Daemon) interruptAll(recs []record, p history) []error {
 	var wg sync.WaitGroup
 	errs := make([]error, len(recs))
 	for i := range recs {
@@ -117,23 +116,22 @@ func (d *Daemon) interruptAll(recs []record, p past) []error {
 	return errs
 }
 
-// endedAt is when a run ended, for which to forget first. Of one whose end was
-// lost that is near its beginning, rather than now.
-func endedAt(r record, p past) time.Time {
-	if r.CompletedAt == nil || (p.over(r) && r.Error != nil && r.Error.Type == "interrupted") {
+// endedAt is when a run ended, to order pruning. If unknown, it is near its start.
+func endedAt(r record, p history) time.Time {
+	if r.CompletedAt == nil || (p.surelyEnded(r) && r.Error != nil && r.Error.Type == "interrupted") {
 		return *r.StartedAt
 	}
 	return *r.CompletedAt
 }
 
-// interrupt ends what lives of a run that the daemon's own end cut off, and
-// records it. What the ledger has need not be synced.
-func (d *Daemon) interrupt(rec *record, p past) error {
-	if rec.Process == nil { // cut off before the pid was written: the mark still finds it
+// interrupt kills what is left of an interrupted run, and records it. What the ledger has need
+// not be synced.
+func (d *Daemon) interrupt(rec *record, p history) error {
+	if rec.Process == nil { // interrupted before the PID was written: the mark finds it
 		rec.Process = &proc.Ident{Mark: rec.TaskID}
 	}
 	var err error
-	if !p.over(*rec) {
+	if !p.surelyEnded(*rec) {
 		err = proc.Clear(*rec.Process, d.cfg.KillGrace)
 	}
 	now := time.Now().UTC()
@@ -157,8 +155,8 @@ func (d *Daemon) interrupt(rec *record, p past) error {
 	return err
 }
 
-// raiseFence notes the fence of a record; the caller holds mu or is alone. One
-// without a task is of a void claim: no task has that fence then.
+// raiseFence records a fence; the caller holds mu or runs alone. Without a task it is of a void
+// claim: no task may have that fence.
 func (d *Daemon) raiseFence(rec *record) {
 	if rec.Fence <= 0 {
 		return
@@ -167,32 +165,30 @@ func (d *Daemon) raiseFence(rec *record) {
 	if top := d.fences[key].Fence; rec.Fence > top || (rec.Fence == top && rec.QueueID == "") {
 		d.fences[key] = fenceMark{rec.Fence, rec.QueueID}
 	}
-	if rec.Director != d.serving || rec.Fence > d.highest {
-		d.serving, d.highest = rec.Director, rec.Fence
+	if rec.Director != d.servingDirector || rec.Fence > d.highest {
+		d.servingDirector, d.highest = rec.Director, rec.Fence
 	}
 }
 
 // What a run leaves behind is put in order after its end has been told, so
 // that no task waits for it.
 
-// forgetBatch is how many runs are removed from the disk at a time.
+// forgetBatch is how many runs are deleted at a time.
 const forgetBatch = 20
 
-// tidy makes ledger slots free and removes what is forgotten, when enough of
-// either has come together.
-func (d *Daemon) tidy() {
-	d.keeping.Lock()
-	defer d.keeping.Unlock()
+// maintain frees ledger slots and deletes forgotten runs, in batches.
+func (d *Daemon) maintain() {
+	d.maintainMu.Lock()
+	defer d.maintainMu.Unlock()
 	if err := errors.Join(d.checkpoint(), d.forget(forgetBatch)); err != nil {
 		d.cfg.Logger.Error("old runs could not be put in order", "error", err)
 	}
 }
 
-// checkpoint puts on the disk, elsewhere, what old entries of the ledger hold
-// up: the fences, and the runs that are not forgotten. The caller holds
-// keeping or is alone.
+// checkpoint stores elsewhere what old ledger entries are needed for: the fences, and runs that
+// are not forgotten. The caller holds maintainMu or runs alone.
 func (d *Daemon) checkpoint() error {
-	upTo := d.ledger.due()
+	upTo := d.ledger.compactBelow()
 	if upTo == 0 {
 		return nil
 	}
@@ -210,7 +206,7 @@ func (d *Daemon) checkpoint() error {
 		return err
 	}
 	for _, r := range old {
-		if err := r.settleBelow(upTo); err != nil {
+		if err := r.syncBelow(upTo); err != nil {
 			return err
 		}
 	}
@@ -218,8 +214,8 @@ func (d *Daemon) checkpoint() error {
 	return nil
 }
 
-// settleBelow makes a run durable whose entry has a sequence number below upTo.
-func (r *run) settleBelow(upTo int64) error {
+// syncBelow makes a run durable whose entry has a sequence number below upTo.
+func (r *run) syncBelow(upTo int64) error {
 	r.stored.Lock()
 	defer r.stored.Unlock()
 	if r.seq == 0 || r.seq >= upTo {
@@ -236,17 +232,17 @@ func (r *run) settleBelow(upTo int64) error {
 	return nil
 }
 
-// prune keeps the newest ended runs; the caller holds mu. The others are gone
-// for who asks, and leave the disk with the next batch.
+// prune keeps the newest ended runs; the caller holds mu. Others are unknown to callers from
+// now on, and deleted with the next batch.
 func (d *Daemon) prune() {
 	for len(d.ended) > historySize {
 		old := d.ended[0]
 		rec := old.record()
 		if d.lanes[rec.lane()] == old {
-			return // it cannot be killed; all that is younger stays as well
+			return // cannot be killed: newer ones are kept as well
 		}
-		if d.cfg.Pull && rec.QueueID != "" && !old.isTold() {
-			return // no director has taken its end yet
+		if d.cfg.Pull && rec.QueueID != "" && !old.endIsKnown() {
+			return // its end is not acknowledged
 		}
 		delete(d.runs, rec.TaskID)
 		if d.byQueue[rec.QueueID] == old {
@@ -257,10 +253,9 @@ func (d *Daemon) prune() {
 	}
 }
 
-// forget removes the forgotten runs from the disk when there are at least
-// that many. The ledger says so first: it would take a run without a record
-// for one that a power cut had cut off. Fences outlive their runs in the
-// ledger, and beyond it by checkpoint.
+// forget deletes the forgotten runs when there are enough. The ledger is written first: without
+// that, a missing record would look like a power cut. Fences outlive their runs in the ledger,
+// and beyond it through checkpoint.
 func (d *Daemon) forget(least int) error {
 	d.mu.Lock()
 	gone := d.forgotten

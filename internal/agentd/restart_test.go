@@ -47,7 +47,7 @@ func process(t *testing.T, cfg agentd.Config) (*agent, *exec.Cmd) {
 	return &agent{t: t, cfg: cfg, url: "http://" + strings.TrimSpace(line), client: &http.Client{Transport: tr}}, cmd
 }
 
-func TestKilledDaemonEndsItsRunsAtTheNextStart(t *testing.T) {
+func TestRestartAfterKillEndsLeftoverRuns(t *testing.T) {
 	for _, role := range []string{"stubborn", "escape"} {
 		t.Run(role, func(t *testing.T) {
 			a, cmd := process(t, command(t, role))
@@ -138,7 +138,7 @@ func TestCorruptRecord(t *testing.T) {
 }
 
 // What cannot be stored is not accepted.
-func TestStorageErrorIsNoAcceptance(t *testing.T) {
+func TestStorageErrorRefusesTask(t *testing.T) {
 	a := start(t, config(t, "demo"))
 	dir := filepath.Join(a.cfg.DataDir, "records")
 	if err := os.Rename(dir, dir+"-away"); err != nil {
@@ -155,7 +155,7 @@ func TestStorageErrorIsNoAcceptance(t *testing.T) {
 	a.end("queue-a")
 }
 
-func TestFilesArePrivateAndHoldNoSecrets(t *testing.T) {
+func TestFilesArePrivateWithoutSecrets(t *testing.T) {
 	a := start(t, command(t, "echo", "nothing of it")) // what is printed is kept, whatever it is
 	acc := a.submit(api.AgentTask{Prompt: strings.Repeat("word ", 100) + "prompt-secret", Env: map[string]string{"KEY": "env-secret"}})
 	a.end(acc.TaskID)
@@ -181,7 +181,7 @@ func TestFilesArePrivateAndHoldNoSecrets(t *testing.T) {
 
 // Records are not synced and the first of them comes with the program or the
 // end; a kill at any time loses none of it.
-func TestKilledDaemonForgetsNothing(t *testing.T) {
+func TestRestartAfterKillKeepsHistory(t *testing.T) {
 	a, cmd := process(t, config(t, "demo"))
 	var ids []string
 	for i := int64(1); i <= 5; i++ {

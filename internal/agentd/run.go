@@ -22,50 +22,50 @@ import (
 // run is one execution, from its reservation until it is forgotten.
 type run struct {
 	d        *Daemon
-	task     api.AgentTask // prompt and env are dropped at the end
+	task     api.AgentTask // prompt and env are cleared at the end
 	job      job
 	prev     *run // the run in the same lane that this one voids
 	replaced *run // the run that had the queue_id before
 
-	admitted chan struct{} // closed once accepted or refused
-	refused  error         // set before admitted is closed
-	stopping chan struct{} // closed by the first requestStop
-	stopOnce sync.Once
-	done     chan struct{} // closed once terminal, and written down
-	log      *outLog
-	told     chan struct{} // closed once someone was told of the end
-	toldOnce sync.Once
+	admitted     chan struct{} // closed once accepted or refused
+	refused      error         // set before admitted is closed
+	stopping     chan struct{} // closed by the first requestStop
+	stopOnce     sync.Once
+	done         chan struct{} // closed once terminal and recorded
+	log          *outLog
+	endKnown     chan struct{} // closed once somebody has read the end
+	endKnownOnce sync.Once
 
 	trace runTrace
 
-	stored sync.Mutex // held while the record on disk changes; taken before mu
-	seq    int64      // of the entry in the ledger, 0 if it has none
+	stored sync.Mutex // guards the record on disk; taken before mu
+	seq    int64      // of the ledger entry, 0: none
 	onDisk bool       // there is a record file
 
-	mu    sync.Mutex
-	rec   record
-	why   *stop
-	heard string       // the last trouble that the CLI told of and has not got over
-	lives func() []int // of a run that could not be killed
-	locks []*dirLock
+	mu          sync.Mutex
+	rec         record
+	why         *stop
+	lastTrouble string       // last problem reported by the CLI and not resolved
+	survivors   func() []int // of a run that could not be killed
+	locks       []*dirLock
 }
 
-// stop says why a run is ended from outside, and how it is recorded.
+// stop is why a run is stopped from outside, and how it is recorded.
 type stop struct {
 	state   string
 	errType string
 	message string
 }
 
-// endedRun is a run of an earlier life of the daemon.
+// endedRun is a run of an earlier process.
 func (d *Daemon) endedRun(rec record) *run {
-	r := &run{d: d, rec: rec, admitted: make(chan struct{}), stopping: make(chan struct{}), done: make(chan struct{}), told: make(chan struct{})}
+	r := &run{d: d, rec: rec, admitted: make(chan struct{}), stopping: make(chan struct{}), done: make(chan struct{}), endKnown: make(chan struct{})}
 	r.onDisk = true
 	r.log = endedLog(d.outputPath(rec.TaskID), rec.Log, rec.OutputSeq)
 	close(r.admitted)
 	close(r.done)
 	if rec.Reported {
-		r.tell()
+		r.markEndKnown()
 	}
 	return r
 }
@@ -84,7 +84,7 @@ func (r *run) record() record {
 	return r.rec
 }
 
-// requestStop asks the run to end; the first reason stands.
+// requestStop asks the run to end; the first reason is kept.
 func (r *run) requestStop(s stop) {
 	r.stopOnce.Do(func() {
 		r.mu.Lock()
@@ -100,26 +100,25 @@ func (r *run) stopReason() *stop {
 	return r.why
 }
 
-// note keeps what trouble the CLI has, "" for none.
-func (r *run) note(heard string) {
+// setTrouble records the CLI's current problem, "": none.
+func (r *run) setTrouble(heard string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if heard != r.heard {
-		r.heard = r.readable(heard)
+	if heard != r.lastTrouble {
+		r.lastTrouble = r.printableText(heard)
 	}
 }
 
-// trouble is what was noted last.
-func (r *run) trouble() string {
+func (r *run) lastTroubleText() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.heard
+	return r.lastTrouble
 }
 
-// alive reports whether processes of the run are known to live after its end.
+// alive reports whether processes of the run are known to have survived its end.
 func (r *run) alive() bool {
 	r.mu.Lock()
-	lives := r.lives
+	lives := r.survivors
 	r.mu.Unlock()
 	return lives != nil && len(lives()) > 0
 }
@@ -129,7 +128,7 @@ func (r *run) current() api.AgentCurrentTask {
 	rec := r.record()
 	c := api.AgentCurrentTask{
 		ID: rec.TaskID, QueueID: rec.QueueID, Fence: rec.Fence, Slot: rec.Slot, Isolated: rec.Isolated,
-		StartedAt: *rec.StartedAt, PromptPreview: rec.PromptPreview, Note: r.trouble(),
+		StartedAt: *rec.StartedAt, PromptPreview: rec.PromptPreview, Note: r.lastTroubleText(),
 	}
 	if _, last := r.log.progress(); !last.IsZero() {
 		c.LastProgressAt = &last
@@ -143,13 +142,13 @@ func (r *run) status(limit int64) (api.AgentTaskStatus, error) {
 	rec := r.record()
 	s := rec.AgentTaskStatus
 	if rec.terminal() {
-		if !r.d.cfg.Pull { // else it is told when a director has taken it
-			r.tell()
+		if !r.d.cfg.Pull { // else endKnown is closed when a director has acknowledged it
+			r.markEndKnown()
 		}
 		return r.withAnswer(s, limit)
 	}
 	total, last := r.log.progress()
-	s.OutputSeq, s.Note = total, r.trouble()
+	s.OutputSeq, s.Note = total, r.lastTroubleText()
 	s.DurationSeconds = max(0, time.Since(*rec.StartedAt).Seconds())
 	s.Output = r.log.recent(int(min(limit, runningOutput)))
 	if !last.IsZero() {
@@ -158,10 +157,10 @@ func (r *run) status(limit int64) (api.AgentTaskStatus, error) {
 	return s, nil
 }
 
-// withAnswer adds the beginning of the answer to the status of an ended run.
+// withAnswer adds the beginning of the answer of an ended run.
 func (r *run) withAnswer(s api.AgentTaskStatus, limit int64) (api.AgentTaskStatus, error) {
 	if n := int64(len(s.Output)); n > limit {
-		s.Output = string(whole([]byte(s.Output[:limit])))
+		s.Output = string(wholeRunes([]byte(s.Output[:limit])))
 	} else if n == 0 {
 		var err error
 		s.Output, err = readHead(r.d.resultPath(s.TaskID), limit)
@@ -170,7 +169,7 @@ func (r *run) withAnswer(s api.AgentTaskStatus, limit int64) (api.AgentTaskStatu
 	return s, nil
 }
 
-// store changes the record on disk, and then in memory: what is told is there.
+// store changes the record on disk, and then in memory: what readers see is stored.
 func (r *run) store(rec record) error {
 	r.stored.Lock()
 	defer r.stored.Unlock()
@@ -186,7 +185,7 @@ func (r *run) store(rec record) error {
 	return err
 }
 
-// readHead returns the beginning of a file; one that does not exist is empty.
+// readHead returns the beginning of a file; a missing one is empty.
 func readHead(path string, limit int64) (string, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -197,7 +196,7 @@ func readHead(path string, limit int64) (string, error) {
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, limit))
-	return clean(whole(b)), err
+	return validText(wholeRunes(b)), err
 }
 
 func (r *run) logExecution(event string, at time.Time, pid int) {
@@ -208,18 +207,17 @@ func (r *run) logExecution(event string, at time.Time, pid int) {
 	}
 }
 
-// finish records the end, then frees the lane. The record is not synced: it
-// survives the end of the daemon, and after a power cut, when nobody can have
-// seen the answer but a director that keeps it, the run reads as interrupted.
-// The next task need not wait for the disk.
-func (r *run) finish(v verdict) {
+// finish records the end, then frees the lane. The record is not synced: it survives a crash of
+// the daemon; after a power cut the run reads as interrupted, unless a director has its end. So
+// the next task need not wait for the disk.
+func (r *run) finish(v outcome) {
 	d := r.d
-	v.message, v.out.Output = r.readable(v.message), mask.Text(r.secrets(), v.out.Output)
-	refused := r.readable(v.out.Refusals())
+	v.message, v.out.Output = r.printableText(v.message), mask.Text(r.secrets(), v.out.Output)
+	refused := r.printableText(v.out.Refusals())
 	rec := r.record()
 	now := time.Now().UTC()
 	if refused != "" {
-		r.remark("%s", refused)
+		r.logNote("%s", refused)
 	}
 	_, last := r.log.progress()
 	rec.Log, rec.OutputSeq = r.log.finish()
@@ -239,10 +237,10 @@ func (r *run) finish(v verdict) {
 	if err := r.store(rec); err != nil {
 		d.cfg.Logger.Error("the end of a run could not be stored", "task", rec.TaskID, "error", err)
 	}
-	if rec.Isolated && v.lives == nil {
+	if rec.Isolated && v.alive == nil {
 		os.RemoveAll(filepath.Join(d.disk.runDir(rec.TaskID), "home")) // it links to the login
 	}
-	r.settle(rec, v.lives)
+	r.settle(rec, v.alive)
 }
 
 func (r *run) settle(rec record, lives func() []int) {
@@ -263,7 +261,7 @@ func (r *run) settle(rec record, lives func() []int) {
 	d.notify()
 	d.mu.Unlock()
 	if lives != nil {
-		d.linger(r, lives)
+		d.holdLane(r, lives)
 	}
 	close(r.done)
 }
@@ -275,11 +273,10 @@ func (r *run) unlock() {
 	r.locks = nil
 }
 
-// linger keeps the lane of a run that could not be killed until nothing of it
-// lives.
-func (d *Daemon) linger(r *run, lives func() []int) {
+// holdLane keeps the lane of a run that could not be killed until its processes are dead.
+func (d *Daemon) holdLane(r *run, lives func() []int) {
 	r.mu.Lock()
-	r.lives = lives
+	r.survivors = lives
 	r.mu.Unlock()
 	go func() {
 		t := time.Tick(time.Second)
@@ -300,14 +297,14 @@ func (d *Daemon) linger(r *run, lives func() []int) {
 	}()
 }
 
-// saveResult puts the answer into the record or, when it is long, into a file.
+// saveResult stores the answer in the record or, if it is long, in a file.
 func (r *run) saveResult(rec *record, text string) error {
 	b := []byte(text)
 	if len(b) > resultCap {
-		b = whole(b[:resultCap])
+		b = wholeRunes(b[:resultCap])
 	}
 	if len(b) <= resultInRecord {
-		rec.Output = clean(b)
+		rec.Output = validText(b)
 		return nil
 	}
 	path := r.d.resultPath(rec.TaskID)

@@ -119,7 +119,7 @@ func TestDangerousEnvIsRefused(t *testing.T) {
 	}
 }
 
-func TestProjectCannotLeaveItsRoots(t *testing.T) {
+func TestProjectCannotEscapeRoots(t *testing.T) {
 	cfg := command(t, "pwd")
 	outside := t.TempDir()
 	for link, target := range map[string]string{"escape": outside, "etc": "/etc"} {
@@ -163,7 +163,7 @@ func TestContentTypeIsRequired(t *testing.T) {
 }
 
 // A page on another site, by name (DNS rebinding) or by fetch.
-func TestOtherSitesAreRefused(t *testing.T) {
+func TestCrossOriginIsRefused(t *testing.T) {
 	cfg := config(t, "demo")
 	cfg.Hosts = []string{"agent.internal"}
 	a := start(t, cfg)
@@ -205,7 +205,7 @@ func TestTokenGuardsEveryPath(t *testing.T) {
 	}
 }
 
-func TestPublicAddressNeedsAToken(t *testing.T) {
+func TestPublicAddressNeedsToken(t *testing.T) {
 	for _, addr := range []string{"0.0.0.0:0", "[::]:0"} {
 		ln, err := net.Listen("tcp", addr)
 		if err != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// session is what is remembered of a conversation.
+// session is a stored conversation.
 type session struct {
-	CLI  string `json:"cli"`  // the CLI's own id of it
+	CLI  string `json:"cli"`  // the CLI's own ID
 	Home string `json:"home"` // HOME it was held in
 	Dir  string `json:"dir"`  // working directory it was held in
 }
@@ -36,11 +36,10 @@ func (d *disk) loadSession(name string) (session, bool) {
 	return s, s.CLI != ""
 }
 
-// sessionsKept bounds the conversations that are remembered.
+// sessionsKept bounds the stored conversations.
 const sessionsKept = 10_000
 
-// pruneSessions forgets the conversations that were used least recently, and
-// has what is kept of them removed.
+// pruneSessions deletes the conversations used least recently.
 func (d *disk) pruneSessions(forget func(name string) error) error {
 	dir := filepath.Join(d.dir, "sessions")
 	names, err := os.ReadDir(dir)
@@ -76,23 +75,23 @@ func (d *disk) saveSession(name string, s session) error {
 	return writeDurable(d.sessionPath(name), b)
 }
 
-// noteNamed remembers a conversation of a kind whose program keeps none that
-// could be asked for: the director named it, or the program is told its name.
-func (r *run) noteNamed(p place) {
+// rememberNamed stores a conversation of a kind whose program cannot list its own: the director
+// named it, or the program is given its name.
+func (r *run) rememberNamed(p runDirs) {
 	if r.d.runner.StateDir(p.home) != "" || r.task.Isolated || (r.task.SessionID == "" && !r.d.tellsSession()) {
 		return
 	}
 	rec := r.record()
 	b, err := json.Marshal(session{CLI: rec.SessionID, Home: p.home, Dir: p.dir})
 	if err == nil {
-		err = replaceFile(r.d.disk.sessionPath(rec.SessionID), b) // after a power cut the conversation begins anew
+		err = replaceFile(r.d.disk.sessionPath(rec.SessionID), b) // after a power cut the conversation starts again
 	}
 	if err != nil {
 		r.d.cfg.Logger.Error("a conversation could not be remembered", "session", rec.SessionID, "error", err)
 	}
 }
 
-// tellsSession reports that each run is told the name of its conversation.
+// tellsSession reports that runs are given the name of their conversation.
 func (d *Daemon) tellsSession() bool {
 	return d.cfg.Kind == "llm" || slices.ContainsFunc(d.cfg.Runner.Command, func(a string) bool { return strings.Contains(a, "{session_id}") })
 }
@@ -106,11 +105,11 @@ func (d *Daemon) getSessions(w http.ResponseWriter, _ *http.Request) error {
 	return reply(w, http.StatusOK, api.AgentSessions{Sessions: list})
 }
 
-// sessions lists the conversations that a task could go on with, the last used
-// first. One at a time: it reads up to sessionsKept files.
+// sessions lists the conversations that a task can continue, last used first. Calls are
+// serialized: it reads up to sessionsKept files.
 func (d *Daemon) sessions() ([]api.AgentSession, error) {
-	d.listing.Lock()
-	defer d.listing.Unlock()
+	d.listMu.Lock()
+	defer d.listMu.Unlock()
 	files, err := os.ReadDir(filepath.Join(d.disk.dir, "sessions"))
 	if err == nil && len(files) > sessionsKept+sessionsKept/10 {
 		err = d.disk.pruneSessions(d.forgetSession) // a daemon that runs for years
@@ -143,16 +142,15 @@ func (d *Daemon) sessions() ([]api.AgentSession, error) {
 	}), nil
 }
 
-// talks are the conversations that runs within this process go on with: one
-// run each at a time. Programs are kept apart by locks on their folders.
-type talks struct {
+// conversationLocks serialize runs of a conversation within this process. Programs are kept
+// apart by locks on their folders.
+type conversationLocks struct {
 	mu   sync.Mutex
-	held map[string]chan struct{} // by session; closed when it is given up
+	held map[string]chan struct{} // by session; closed when released
 }
 
-// take waits until no other run has the conversation. waiting is called once
-// where there is one.
-func (t *talks) take(ctx context.Context, session string, waiting func()) error {
+// acquire waits until no other run has the conversation. waiting is called once if it has to.
+func (t *conversationLocks) acquire(ctx context.Context, session string, waiting func()) error {
 	for said := false; ; said = true {
 		t.mu.Lock()
 		if t.held == nil {
@@ -177,32 +175,31 @@ func (t *talks) take(ctx context.Context, session string, waiting func()) error 
 	}
 }
 
-func (t *talks) give(session string) {
+func (t *conversationLocks) release(session string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	close(t.held[session])
 	delete(t.held, session)
 }
 
-// toldFor bounds how long an agent that stops waits for its followers.
-const toldFor = time.Second
+// endKnownTimeout bounds how long a stopping agent waits for its followers.
+const endKnownTimeout = time.Second
 
-// tell notes that someone asked and was told how the run ended.
-func (r *run) tell() { r.toldOnce.Do(func() { close(r.told) }) }
+// markEndKnown records that somebody has read how the run ended.
+func (r *run) markEndKnown() { r.endKnownOnce.Do(func() { close(r.endKnown) }) }
 
-// awaitTold waits until the directors of runs that were stopped have heard of
-// it. A director may be between two questions; the next one would meet a
-// closed door, and the task would wait for the slot lease of an agent that may
-// never come back.
-func awaitTold(stopped []*run) {
-	over := time.NewTimer(toldFor)
+// waitEndKnown waits until directors have read the end of stopped runs. A director may be
+// between two polls; the next would fail, and the task would wait for the slot lease of an
+// agent that may never come back.
+func waitEndKnown(stopped []*run) {
+	over := time.NewTimer(endKnownTimeout)
 	defer over.Stop()
 	for _, r := range stopped {
 		if r.record().Director == "" {
 			continue // nobody follows it
 		}
 		select {
-		case <-r.told:
+		case <-r.endKnown:
 		case <-over.C:
 			return
 		}

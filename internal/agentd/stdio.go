@@ -10,33 +10,33 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
-// stdio carries what a program prints to where it belongs: text for people to
-// the log, events to events.jsonl, errors to stderr.log.
+// stdio routes the output of a program: text for people to the log, events to events.jsonl,
+// errors to stderr.log.
 type stdio struct {
-	r        *run
-	plan     runner.Plan
-	place    place
-	head     headBuf // of a raw program's standard output: its answer
-	errTail  tailBuf
-	log      *hiding    // the run's log, for the text of events: a secret may stand in two of them
-	mu       sync.Mutex // the stream reads one line at a time
-	lines    lineSplitter
-	errLines lineSplitter
-	hopeless chan struct{} // closed when the CLI tells of trouble that stays
-	stuck    bool          // it has
-	events   *cappedFile
-	errFile  *cappedFile
-	hidden   []*hiding     // the program's two outputs
-	terminal chan struct{} // closed at the terminal event
-	ended    bool
-	session  string
+	r          *run
+	plan       runner.Plan
+	dirs       runDirs
+	head       headBuf // of a raw program's standard output: its answer
+	errTail    tailBuf
+	log        *redactor  // the run's log, for the text of events: a secret may stand in two of them
+	mu         sync.Mutex // the stream reads one line at a time
+	lines      lineSplitter
+	errLines   lineSplitter
+	hopeless   chan struct{} // closed when the CLI reports a permanent problem
+	isHopeless bool          // it is closed
+	events     *cappedFile
+	errFile    *cappedFile
+	hidden     []*redactor   // redactors of the two outputs
+	terminal   chan struct{} // closed at the terminal event
+	ended      bool
+	session    string
 }
 
-func newStdio(r *run, plan runner.Plan, p place) (*stdio, error) {
-	s := &stdio{r: r, plan: plan, place: p, terminal: make(chan struct{}), hopeless: make(chan struct{})}
-	s.log = r.hiding(r.log)
+func newStdio(r *run, plan runner.Plan, p runDirs) (*stdio, error) {
+	s := &stdio{r: r, plan: plan, dirs: p, terminal: make(chan struct{}), hopeless: make(chan struct{})}
+	s.log = r.newRedactor(r.log)
 	s.head.max, s.errTail.max = resultCap, 8<<10
-	s.lines.line, s.errLines.line = s.event, s.complaint
+	s.lines.line, s.errLines.line = s.event, s.stderrLine
 	if plan.Raw {
 		return s, nil
 	}
@@ -70,17 +70,17 @@ func (s *stdio) stderr() io.Writer {
 }
 
 func (s *stdio) hide(to ...io.Writer) io.Writer {
-	h := s.r.hiding(io.MultiWriter(to...))
+	h := s.r.newRedactor(io.MultiWriter(to...))
 	s.hidden = append(s.hidden, h)
 	return h
 }
 
-// event handles one line of a CLI's events.
+// event handles an event line.
 func (s *stdio) event(line []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.say(s.plan.Stream.Line(line))
-	s.r.log.touch() // also where it only writes the arguments of a tool, or thinks
+	s.writeText(s.plan.Stream.Line(line))
+	s.r.log.markActive() // also where it only writes the arguments of a tool, or thinks
 	if id := s.plan.Stream.Session(); id != s.session {
 		s.session = id
 		s.noteSession()
@@ -91,48 +91,48 @@ func (s *stdio) event(line []byte) {
 	}
 }
 
-// complaint handles one line of a CLI's errors.
-func (s *stdio) complaint(line []byte) {
+// stderrLine handles a line of stderr.
+func (s *stdio) stderrLine(line []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text, pulse := s.plan.Stream.Complaint(line)
+	text, pulse := s.plan.Stream.StderrLine(line)
 	if pulse {
-		s.r.log.touch()
+		s.r.log.markActive()
 		return
 	}
 	line = append(line, '\n')
 	_, _ = s.errFile.Write(line) // it never fails, nor does the other
 	_, _ = s.errTail.Write(line)
-	s.say(text)
+	s.writeText(text)
 }
 
-// say writes text for people, and notes what trouble there is.
-func (s *stdio) say(text string) {
-	heard, hopeless := s.plan.Stream.Heard()
-	s.r.note(heard) // before the text: who reads that asks for the note
+// writeText writes text for people, and records the current problem.
+func (s *stdio) writeText(text string) {
+	heard, hopeless := s.plan.Stream.Trouble()
+	s.r.setTrouble(heard) // before the text: who reads that asks for the note
 	if text != "" {
 		_, _ = io.WriteString(s.log, runner.Plain(text)) // an output log never fails
 	}
-	if hopeless && !s.stuck {
-		s.stuck = true
+	if hopeless && !s.isHopeless {
+		s.isHopeless = true
 		close(s.hopeless)
 	}
 }
 
-// noteSession remembers the conversation as soon as it has a name, so that it
-// can go on after a cancel or a crash too.
+// noteSession stores the conversation as soon as it has an ID, so that it can continue after a
+// cancel or crash too.
 func (s *stdio) noteSession() {
 	rec := s.r.record()
 	if rec.Isolated {
 		return
 	}
-	err := s.r.d.disk.saveSession(rec.SessionID, session{CLI: s.session, Home: s.place.home, Dir: s.place.dir})
+	err := s.r.d.disk.saveSession(rec.SessionID, session{CLI: s.session, Home: s.dirs.home, Dir: s.dirs.dir})
 	if err != nil {
 		s.r.d.cfg.Logger.Error("a conversation could not be remembered", "session", rec.SessionID, "error", err)
 	}
 }
 
-// flush ends the last line; the program's output is at its end.
+// flush ends the last line.
 func (s *stdio) flush() {
 	for _, h := range s.hidden {
 		h.end()
@@ -143,7 +143,7 @@ func (s *stdio) flush() {
 }
 
 func (s *stdio) exit(e proc.Exit) runner.Exit {
-	return runner.Exit{Code: e.Code, Text: e.String(), Stdout: clean(s.head.b), Stderr: clean(s.errTail.b)}
+	return runner.Exit{Code: e.Code, Text: e.String(), Stdout: validText(s.head.b), Stderr: validText(s.errTail.b)}
 }
 
 func (s *stdio) close() {

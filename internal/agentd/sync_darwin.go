@@ -8,6 +8,5 @@ import (
 
 const readOnlyFlag = unix.MNT_RDONLY
 
-// syncData puts what was written on the disk; macOS has no lesser call that
-// reaches the platter.
+// syncData makes written data durable; macOS has no weaker call that reaches the platter.
 func syncData(f *os.File) error { return f.Sync() }

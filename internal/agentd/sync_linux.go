@@ -9,9 +9,8 @@ import (
 
 const readOnlyFlag = unix.ST_RDONLY
 
-// syncData puts what was written on the disk. For bytes that were overwritten
-// in place it has no journal to wait for, which a sync of the whole file has
-// for its times.
+// syncData makes written data durable. For bytes overwritten in place it need not wait for the
+// journal, which a sync of the whole file does for its times.
 func syncData(f *os.File) error {
 	for {
 		err := unix.Fdatasync(int(f.Fd()))

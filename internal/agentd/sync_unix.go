@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// homeVariable names the folder of the user.
+// homeVariable is the environment variable of the user's home.
 const homeVariable = "HOME"
 
 func syncDir(dir string) error { return syncFile(dir) }
@@ -22,8 +22,8 @@ func syncFile(path string) error {
 	return f.Sync()
 }
 
-// roomIn says why nothing more can be written to a folder.
-func roomIn(dir string) error {
+// checkWritable returns why nothing can be written to a folder.
+func checkWritable(dir string) error {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {
 		return &os.PathError{Op: "statfs", Path: dir, Err: err}
@@ -31,7 +31,7 @@ func roomIn(dir string) error {
 	switch {
 	case int64(fs.Flags)&readOnlyFlag != 0: //nolint:unconvert // other systems have other types
 		return &os.PathError{Op: "write", Path: dir, Err: unix.EROFS}
-	case uint64(fs.Bavail)*uint64(fs.Bsize) < minRoom || (fs.Files > 0 && fs.Ffree == 0): //nolint:unconvert // as above
+	case uint64(fs.Bavail)*uint64(fs.Bsize) < minFreeSpace || (fs.Files > 0 && fs.Ffree == 0): //nolint:unconvert // as above
 		return &os.PathError{Op: "write", Path: dir, Err: unix.ENOSPC}
 	}
 	return nil

@@ -6,17 +6,17 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// homeVariable names the folder of the user.
+// homeVariable is the environment variable of the user's home.
 const homeVariable = "USERPROFILE"
 
-// syncData puts what was written on the disk.
+// syncData makes written data durable.
 func syncData(f *os.File) error { return f.Sync() }
 
-// syncDir does nothing: a folder cannot be synced here, and the journal of NTFS has
-// the new name.
+// syncDir does nothing: a folder cannot be synced here, and the journal of NTFS has the new
+// name.
 func syncDir(string) error { return nil }
 
-// syncFile opens the file to be written, without which it cannot be synced here.
+// syncFile opens the file for writing, which a sync needs here.
 func syncFile(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -26,9 +26,9 @@ func syncFile(path string) error {
 	return f.Sync()
 }
 
-// roomIn says why nothing more can be written to a folder. Whether its disk is
-// read-only shows with the first write.
-func roomIn(dir string) error {
+// checkWritable returns why nothing can be written to a folder. Whether its disk is read-only
+// shows with the first write.
+func checkWritable(dir string) error {
 	name, err := windows.UTF16PtrFromString(dir)
 	if err != nil {
 		return &os.PathError{Op: "write", Path: dir, Err: err}
@@ -37,7 +37,7 @@ func roomIn(dir string) error {
 	if err := windows.GetDiskFreeSpaceEx(name, &free, nil, nil); err != nil {
 		return &os.PathError{Op: "GetDiskFreeSpaceEx", Path: dir, Err: err}
 	}
-	if free < minRoom {
+	if free < minFreeSpace {
 		return &os.PathError{Op: "write", Path: dir, Err: windows.ERROR_DISK_FULL}
 	}
 	return nil

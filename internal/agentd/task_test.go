@@ -83,7 +83,7 @@ func TestCommandOutcomes(t *testing.T) {
 	b.idle()
 }
 
-func TestMissingCLIIsAStartError(t *testing.T) {
+func TestMissingCLIFailsStart(t *testing.T) {
 	for _, kind := range clis {
 		cfg := config(t, kind)
 		cfg.Runner.Binary = "/nonexistent/" + kind
@@ -135,7 +135,7 @@ func TestIncidentGrandchildHoldsStdout(t *testing.T) {
 
 // A process that has let go of its session, its parents, its environment and its
 // outputs is ended with its run, before the slot is free.
-func TestASlotIsFreeOfWhatShedAllSigns(t *testing.T) {
+func TestSlotIsHeldForProcessWithoutMarks(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("finding it needs Linux")
 	}
@@ -206,7 +206,7 @@ func TestWorkingFolders(t *testing.T) {
 
 // A program that is given from the working directory is found by every run,
 // also by one that has a directory of its own; a project may have its own.
-func TestAProgramOfTheWorkingFolderIsFoundEverywhere(t *testing.T) {
+func TestRelativeProgramIsFoundFromAnyDirectory(t *testing.T) {
 	cfg := config(t, "command")
 	cfg.Slots, cfg.IsolatedSlots = 2, 1
 	cfg.Runner.Command = []string{"./job.sh", "{prompt}"}
@@ -295,7 +295,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-func TestConfigErrorsNameTheField(t *testing.T) {
+func TestConfigErrorsNameField(t *testing.T) {
 	good := config(t, "demo")
 	for field, change := range map[string]func(*agentd.Config){
 		"kind":         func(c *agentd.Config) { c.Kind = "" },

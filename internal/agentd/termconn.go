@@ -15,32 +15,31 @@ import (
 )
 
 const (
-	// typeWait is how long a program may leave input unread before the input
-	// is dropped, and typeWaitStuck the same once it has.
-	typeWait      = 5 * time.Second
-	typeWaitStuck = 20 * time.Millisecond
-	// drainTerminal is how long the end of the output may take to reach the
-	// client when the program has ended.
+	// inputTimeout is how long a program may leave input unread before the input is dropped,
+	// and inputTimeoutStuck the same after it has.
+	inputTimeout      = 5 * time.Second
+	inputTimeoutStuck = 20 * time.Millisecond
+	// drainTerminal is the time for the rest of the output to reach the client after the
+	// program has ended.
 	drainTerminal = 5 * time.Second
 )
 
-// termConn carries a terminal between its program and its client. A client
-// that does not read holds up the program, as a terminal does: nothing is
-// buffered beyond one message.
+// termConn connects a terminal's program with its client. A client that does not read blocks
+// the program, as a terminal does: at most one message is buffered.
 type termConn struct {
-	d     *Daemon
-	t     *terminal
-	conn  *websocket.Conn
-	ready chan struct{} // closed once the client was told that output follows
-	ctx   context.Context
-	end   context.CancelCauseFunc // its cause is told to the client
-	out   context.Context         // of writes: outlives ctx a little, because who cuts a write cuts the connection
-	cut   context.CancelFunc
-	idle  *time.Timer
-	stuck bool // the program did not read the last input
+	d            *Daemon
+	t            *terminal
+	conn         *websocket.Conn
+	ready        chan struct{} // closed once the client knows that output follows
+	ctx          context.Context
+	end          context.CancelCauseFunc // its cause is sent to the client
+	out          context.Context         // context of writes: outlives ctx a little, because cancelling a write closes the connection
+	cut          context.CancelFunc
+	idle         *time.Timer
+	inputBlocked bool // the program did not read the last input
 }
 
-// errClientGone ends a terminal whose client needs not be told why.
+// errClientGone ends a terminal whose client is gone.
 var errClientGone = errors.New("the client has gone")
 
 func newTermConn(d *Daemon, t *terminal, conn *websocket.Conn) *termConn {
@@ -50,21 +49,20 @@ func newTermConn(d *Daemon, t *terminal, conn *websocket.Conn) *termConn {
 	return c
 }
 
-// serve starts the program and returns when nothing of it lives and the client
-// knows.
+// serve runs the program and returns when its processes are dead and the client knows.
 func (c *termConn) serve() {
 	defer c.idle.Stop()
 	defer c.end(nil)
 	defer c.cut()
-	context.AfterFunc(c.ctx, func() { time.AfterFunc(terminalFarewell, c.cut) })
+	context.AfterFunc(c.ctx, func() { time.AfterFunc(terminalCloseTimeout, c.cut) })
 	child, err := c.d.startTerminal(c.t, c)
 	if err != nil {
 		close(c.ready)
-		c.farewell(api.TerminalMessage{Type: "error", Reason: "the terminal could not be started: " + err.Error()})
+		c.sendEnd(api.TerminalMessage{Type: "error", Reason: "the terminal could not be started: " + err.Error()})
 		return
 	}
 	c.d.cfg.Logger.Info("terminal opened", "by", c.t.view.By)
-	if err := c.say(api.TerminalMessage{Type: "ready"}); err != nil {
+	if err := c.sendControl(api.TerminalMessage{Type: "ready"}); err != nil {
 		c.end(errClientGone)
 	}
 	close(c.ready)
@@ -76,13 +74,13 @@ func (c *termConn) serve() {
 	}()
 	c.await(child)
 	exit := c.endProgram(child)
-	c.d.leaveTerminal(c.t) // before the last word: who hears it may open another
+	c.d.removeTerminal(c.t) // before the end message: its reader may open another
 	c.d.cfg.Logger.Info("terminal closed", "by", c.t.view.By)
 	switch cause := context.Cause(c.ctx); {
 	case cause == nil:
-		c.farewell(api.TerminalMessage{Type: "exit", Code: exit.Code, Reason: exit.String()})
+		c.sendEnd(api.TerminalMessage{Type: "exit", Code: exit.Code, Reason: exit.String()})
 	case !errors.Is(cause, errClientGone):
-		c.farewell(api.TerminalMessage{Type: "error", Reason: cause.Error()})
+		c.sendEnd(api.TerminalMessage{Type: "error", Reason: cause.Error()})
 	}
 	_ = c.conn.CloseNow()
 	<-reading
@@ -98,8 +96,7 @@ func (c *termConn) await(child *proc.Process) {
 	}
 }
 
-// endProgram ends what lives. The rest of the output still goes to a client
-// that takes it.
+// endProgram kills what is left. The rest of the output is still sent.
 func (c *termConn) endProgram(child *proc.Process) proc.Exit {
 	ended := make(chan proc.Exit, 1)
 	go func() { ended <- c.d.endTerminal(c.t, child) }()
@@ -127,8 +124,8 @@ func (c *termConn) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// read takes what the client sends until it is gone, and returns why it ends.
-// Its reads end with the connection alone, so that the last word can be said.
+// read handles the client's messages until it is gone, and returns why. Its reads end only with
+// the connection, so that the end can be sent.
 func (c *termConn) read(child *proc.Process) error {
 	for {
 		kind, b, err := c.conn.Read(context.Background())
@@ -137,7 +134,7 @@ func (c *termConn) read(child *proc.Process) error {
 		}
 		c.idle.Reset(c.d.cfg.TerminalIdle)
 		if kind == websocket.MessageBinary {
-			c.typed(child, b)
+			c.writeInput(child, b)
 			continue
 		}
 		if err := c.resize(child, b); err != nil {
@@ -146,14 +143,14 @@ func (c *termConn) read(child *proc.Process) error {
 	}
 }
 
-// typed passes on input. A program that does not read its input loses it,
-// rather than that the client could no longer be heard.
-func (c *termConn) typed(child *proc.Process, b []byte) {
-	wait := typeWait
-	if c.stuck {
-		wait = typeWaitStuck
+// writeInput passes on input. A program that does not read loses it, so that the client's other
+// messages are still handled.
+func (c *termConn) writeInput(child *proc.Process, b []byte) {
+	wait := inputTimeout
+	if c.inputBlocked {
+		wait = inputTimeoutStuck
 	}
-	c.stuck = errors.Is(child.Type(b, wait), os.ErrDeadlineExceeded)
+	c.inputBlocked = errors.Is(child.Type(b, wait), os.ErrDeadlineExceeded)
 }
 
 func (c *termConn) resize(child *proc.Process, b []byte) error {
@@ -174,9 +171,8 @@ func (c *termConn) resize(child *proc.Process, b []byte) error {
 	return nil
 }
 
-// ping keeps proxies from closing a quiet connection. A peer that is gone is
-// found by the system's keepalive, or by the idle limit: one that is slow to
-// read could not answer a ping in time either.
+// ping keeps proxies from closing an idle connection. A dead peer is detected by TCP keepalive
+// or the idle timeout: a slow reader could not answer a ping in time either.
 func (c *termConn) ping() {
 	t := time.Tick(terminalPing)
 	for {
@@ -191,19 +187,19 @@ func (c *termConn) ping() {
 	}
 }
 
-func (c *termConn) say(m api.TerminalMessage) error {
+func (c *termConn) sendControl(m api.TerminalMessage) error {
 	b, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), terminalFarewell)
+	ctx, cancel := context.WithTimeout(context.Background(), terminalCloseTimeout)
 	defer cancel()
 	return c.conn.Write(ctx, websocket.MessageText, b)
 }
 
-// farewell says the last word, and closes.
-func (c *termConn) farewell(m api.TerminalMessage) {
-	if c.say(m) == nil {
+// sendEnd sends the end message and closes.
+func (c *termConn) sendEnd(m api.TerminalMessage) {
+	if c.sendControl(m) == nil {
 		_ = c.conn.Close(websocket.StatusNormalClosure, "")
 	}
 }

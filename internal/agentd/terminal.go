@@ -23,20 +23,19 @@ import (
 )
 
 const (
-	maxTerminals     = 4
-	terminalMessage  = 64 << 10 // bytes of one message from the client
-	maxTerminalSide  = 1000     // columns or rows
-	terminalPing     = 30 * time.Second
-	terminalFarewell = 2 * time.Second // for the last word to a client that may be gone
+	maxTerminals         = 4
+	terminalMessage      = 64 << 10 // bytes of one message from the client
+	maxTerminalSide      = 1000     // columns or rows
+	terminalPing         = 30 * time.Second
+	terminalCloseTimeout = 2 * time.Second // for the last word to a client that may be gone
 )
 
-// terminal is an open one. It takes no slot: a person is at it, and sees for
-// themselves what else the agent does.
+// terminal is an open terminal. It takes no slot.
 type terminal struct {
 	id   string // also the mark of its processes
 	view api.AgentTerminal
 	size proc.Size
-	end  context.Context // its cause says why the daemon ends it
+	end  context.Context // its cause is why the daemon ends it
 	stop context.CancelCauseFunc
 }
 
@@ -50,7 +49,7 @@ func (d *Daemon) getTerminal(w http.ResponseWriter, req *http.Request) error {
 		return ref
 	}
 	defer d.wg.Done()
-	defer d.leaveTerminal(t)
+	defer d.removeTerminal(t)
 	defer t.stop(nil)
 	conn, err := websocket.Accept(w, req, nil) // answers by itself when it fails; refuses other origins
 	if err != nil {
@@ -62,7 +61,7 @@ func (d *Daemon) getTerminal(w http.ResponseWriter, req *http.Request) error {
 	return nil
 }
 
-// checkTerminal refuses a terminal that could not be opened as asked.
+// checkTerminal refuses a terminal that could not be opened as requested.
 func (d *Daemon) checkTerminal(req *http.Request) (*terminal, *refusal) {
 	q := req.URL.Query()
 	by := cmp.Or(q.Get("by"), "someone")
@@ -88,7 +87,7 @@ func printable(s string, most int) bool {
 	return utf8.ValidString(s) && utf8.RuneCountInString(s) <= most && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// reserveTerminal counts it as open, if one more may be.
+// reserveTerminal counts a terminal, if the limit allows.
 func (d *Daemon) reserveTerminal(t *terminal) *refusal {
 	var id [8]byte
 	_, _ = rand.Read(id[:]) // never fails
@@ -108,8 +107,8 @@ func (d *Daemon) reserveTerminal(t *terminal) *refusal {
 	return nil
 }
 
-// leaveTerminal makes room for another; nothing of it lives.
-func (d *Daemon) leaveTerminal(t *terminal) {
+// removeTerminal removes an ended terminal.
+func (d *Daemon) removeTerminal(t *terminal) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.terminals[t.id] == t {
@@ -118,7 +117,7 @@ func (d *Daemon) leaveTerminal(t *terminal) {
 	}
 }
 
-// openTerminals lists the open ones, the oldest first; the caller holds mu.
+// openTerminals lists the open ones, oldest first; the caller holds mu.
 func (d *Daemon) openTerminals() []api.AgentTerminal {
 	var list []api.AgentTerminal
 	for _, t := range d.terminals {
@@ -128,16 +127,15 @@ func (d *Daemon) openTerminals() []api.AgentTerminal {
 	return list
 }
 
-// stopTerminals has all of them end; the caller holds mu and set closing.
+// stopTerminals ends all of them; the caller holds mu and has set closing.
 func (d *Daemon) stopTerminals() {
 	for _, t := range d.terminals {
 		t.stop(errors.New("the agent was shut down"))
 	}
 }
 
-// terminalArgv is what runs in a terminal, and what its environment gets.
-// A person acts under their own name there: the agent's own token is not in
-// it.
+// terminalArgv is the program of a terminal and its environment. The agent's own token is not
+// in it: a person acts under their own name.
 func (d *Daemon) terminalArgv() (argv, env []string, err error) {
 	argv, env, err = d.runner.Terminal(d.cfg.Home)
 	switch {
@@ -148,17 +146,17 @@ func (d *Daemon) terminalArgv() (argv, env []string, err error) {
 	case len(argv) == 0:
 		argv = []string{cmp.Or(envValue(d.cfg.Environ, "SHELL"), "/bin/sh")}
 	}
-	return argv, append(append(env, d.self()...), "TERM=xterm-256color"), err
+	return argv, append(append(env, d.selfEnv()...), "TERM=xterm-256color"), err
 }
 
-// startTerminal starts the program. Its mark is on the disk first, by which a
-// start after a crash finds what is left of it.
+// startTerminal starts the program. Its mark is stored first, so that it is found after a
+// crash.
 func (d *Daemon) startTerminal(t *terminal, out *termConn) (*proc.Process, error) {
 	argv, env, err := d.terminalArgv()
 	if err != nil {
 		return nil, err
 	}
-	if err := d.disk.noteTerminal(t.id, proc.Ident{Mark: t.id}); err != nil {
+	if err := d.disk.saveTerminal(t.id, proc.Ident{Mark: t.id}); err != nil {
 		return nil, err
 	}
 	child, err := proc.Start(proc.Spec{
@@ -168,14 +166,14 @@ func (d *Daemon) startTerminal(t *terminal, out *termConn) (*proc.Process, error
 		os.Remove(d.disk.terminalPath(t.id))
 		return nil, err
 	}
-	if err := d.disk.noteTerminal(t.id, child.Ident()); err != nil {
+	if err := d.disk.saveTerminal(t.id, child.Ident()); err != nil {
 		d.cfg.Logger.Error("the process of a terminal could not be recorded", "error", err)
 	}
 	return child, nil
 }
 
-// endTerminal ends the program with all it started. What cannot be killed is
-// left to the next start of the daemon, by the mark on the disk.
+// endTerminal kills the program and its children. What cannot be killed is left to the next
+// start, by the stored mark.
 func (d *Daemon) endTerminal(t *terminal, child *proc.Process) proc.Exit {
 	exit, err := child.End()
 	if err != nil {
@@ -188,7 +186,7 @@ func (d *Daemon) endTerminal(t *terminal, child *proc.Process) proc.Exit {
 
 func (d *disk) terminalPath(id string) string { return filepath.Join(d.dir, "terminals", id) }
 
-func (d *disk) noteTerminal(id string, who proc.Ident) error {
+func (d *disk) saveTerminal(id string, who proc.Ident) error {
 	b, err := json.Marshal(who)
 	if err != nil {
 		return err
@@ -196,8 +194,7 @@ func (d *disk) noteTerminal(id string, who proc.Ident) error {
 	return os.WriteFile(d.terminalPath(id), b, 0o600)
 }
 
-// clearTerminals ends what an earlier life of the daemon left of its
-// terminals.
+// clearTerminals ends terminals left by an earlier process.
 func (d *Daemon) clearTerminals() error {
 	files, err := os.ReadDir(filepath.Join(d.disk.dir, "terminals"))
 	if err != nil {
@@ -206,7 +203,7 @@ func (d *Daemon) clearTerminals() error {
 	for _, f := range files {
 		who := proc.Ident{Mark: f.Name()}
 		if b, err := os.ReadFile(d.disk.terminalPath(f.Name())); err == nil {
-			_ = json.Unmarshal(b, &who) // of a torn one the mark remains
+			_ = json.Unmarshal(b, &who) // of a torn file the mark is enough
 		}
 		if err := proc.Clear(who, d.cfg.KillGrace); err != nil {
 			d.cfg.Logger.Error("a terminal of before the restart is still alive", "terminal", f.Name(), "error", err)

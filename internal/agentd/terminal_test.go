@@ -331,7 +331,7 @@ func TestTerminalBadMessages(t *testing.T) {
 	a.until("closed", noTerminals)
 }
 
-func TestTerminalThatCannotStart(t *testing.T) {
+func TestTerminalStartError(t *testing.T) {
 	cfg := terminals(t)
 	cfg.TerminalCommand = []string{"/nonexistent/shell"}
 	a := start(t, cfg)
@@ -372,7 +372,7 @@ func TestTerminalBackpressure(t *testing.T) {
 }
 
 // A terminal of a daemon that was killed is ended by the next one.
-func TestTerminalOfACrashedDaemonIsEnded(t *testing.T) {
+func TestTerminalIsEndedAfterCrash(t *testing.T) {
 	a, cmd := process(t, terminals(t))
 	c := a.open("")
 	pid := c.background(t.TempDir())

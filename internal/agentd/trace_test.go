@@ -48,7 +48,7 @@ func (a *agent) submitTraced(task api.AgentTask, parent string) (taken api.Agent
 }
 
 // The daemon makes a span of each run, and what runs goes on with it.
-func TestARunIsASpanThatItsProgramKnows(t *testing.T) {
+func TestRunSpanIsPassedToProgram(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
 	cfg := command(t, "env")
 	cfg.Traces = sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
@@ -79,7 +79,7 @@ func TestARunIsASpanThatItsProgramKnows(t *testing.T) {
 	}
 }
 
-func TestTheSpanOfARunThatFailsSaysSo(t *testing.T) {
+func TestRunSpanRecordsFailure(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
 	cfg := command(t, "fail")
 	cfg.Traces = sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
@@ -93,7 +93,7 @@ func TestTheSpanOfARunThatFailsSaysSo(t *testing.T) {
 
 // A daemon that sends no spans hands the trace on as it is; without one there
 // is none to hand on, and what a task brings is its own.
-func TestATraceIsHandedOnByADaemonWithoutSpans(t *testing.T) {
+func TestTraceIsPropagatedWithoutSpans(t *testing.T) {
 	a := start(t, command(t, "env"))
 	for parent, want := range map[string]bool{callersParent: true, "": false, "nonsense": false} {
 		out := a.end(a.submitTraced(api.AgentTask{Prompt: "p"}, parent).TaskID).Output

@@ -24,16 +24,15 @@ var (
 	modelForm   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+\[\]-]*$`)
 )
 
-// job is what follows from a task and the configuration.
+// job is derived from a task and the configuration.
 type job struct {
 	model   string
 	timeout time.Duration
-	limit   string // who set the timeout, for people
-	dir     string // of the project; empty: the slot's own
+	limit   string // who set the timeout, for messages
+	dir     string // of the project; "": the slot's own
 }
 
-// check refuses what could not be executed as asked. Each message names the
-// field.
+// check refuses what could not be executed as requested. Messages name the field.
 func (d *Daemon) check(t api.AgentTask) (job, *refusal) {
 	j := job{timeout: d.cfg.DefaultTimeout, limit: "this agent's default, agent.timeout"}
 	switch {
@@ -106,7 +105,7 @@ func (d *Daemon) projectDir(p *api.Project) (string, error) {
 		return "", nil
 	}
 	if strings.ContainsRune(p.Path, 0) {
-		return "", errText("it may not contain NUL characters")
+		return "", fieldError("it may not contain NUL characters")
 	}
 	path := p.Path
 	if !filepath.IsAbs(path) {
@@ -116,8 +115,8 @@ func (d *Daemon) projectDir(p *api.Project) (string, error) {
 	if err == nil && within(d.cfg.ProjectRoots, real) {
 		return real, nil
 	}
-	// What lies outside is not told apart from what does not exist.
-	return "", errText("there is no folder " + p.Path + " in what this agent may use")
+	// Outside of the roots and missing give the same error.
+	return "", fieldError("there is no folder " + p.Path + " in what this agent may use")
 }
 
 func within(roots []string, path string) bool {
@@ -130,9 +129,9 @@ func within(roots []string, path string) bool {
 	return false
 }
 
-type errText string
+type fieldError string
 
-func (e errText) Error() string { return string(e) }
+func (e fieldError) Error() string { return string(e) }
 
 // preview is the beginning of a prompt on one line, at most 100 characters.
 func preview(prompt string) string {
@@ -147,18 +146,18 @@ const tracerName = "github.com/signalbox-ai/signalbox/internal/agentd"
 
 var w3c propagation.TraceContext
 
-// withTrace takes over the trace of a request.
+// withTrace takes the trace of a request.
 func withTrace(req *http.Request) context.Context {
 	return w3c.Extract(req.Context(), propagation.HeaderCarrier(req.Header))
 }
 
 // runTrace is the trace of a run. Its span has neither prompt nor message.
 type runTrace struct {
-	caller trace.SpanContext // of who gave the task
+	caller trace.SpanContext // of the submitter
 	span   trace.Span        // nil: none is made
 }
 
-// begin starts the span of a run, before anything of it is.
+// begin starts the span of a run.
 func (t *runTrace) begin(r *run) {
 	if r.d.tracer == nil {
 		return
@@ -177,7 +176,7 @@ func (t *runTrace) begin(r *run) {
 	))
 }
 
-func (t *runTrace) end(r *run, v *verdict) {
+func (t *runTrace) end(r *run, v *outcome) {
 	if t.span == nil {
 		return
 	}
@@ -198,7 +197,7 @@ func (t *runTrace) end(r *run, v *verdict) {
 	t.span.End()
 }
 
-// parent is what a run's program goes on with: its traceparent, "" for none.
+// parent is the traceparent for a run's program, "": none.
 func (t *runTrace) parent() string {
 	sc := t.caller
 	if t.span != nil {

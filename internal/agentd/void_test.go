@@ -54,7 +54,7 @@ func TestVoidClaimIsRefused(t *testing.T) {
 	a.end("queue-c")
 }
 
-func TestVoidOutlivesAKill(t *testing.T) {
+func TestVoidSurvivesKill(t *testing.T) {
 	a, cmd := process(t, config(t, "demo"))
 	a.voids("queue-a", 3)
 	if err := cmd.Process.Kill(); err != nil {
@@ -79,7 +79,7 @@ func TestManyVoidClaims(t *testing.T) {
 }
 
 // What came is not void: its director is told to ask.
-func TestVoidOfWhatCame(t *testing.T) {
+func TestVoidOfReceivedClaimIsRefused(t *testing.T) {
 	a := start(t, config(t, "demo"))
 	acc := a.submit(fenced("queue-a", 5, "sleep 1m"))
 	var ref api.AgentRefusal
@@ -103,7 +103,7 @@ func TestVoidOfWhatCame(t *testing.T) {
 }
 
 // A promise and an offer at one time: one of them holds.
-func TestVoidBesideItsOffer(t *testing.T) {
+func TestVoidRacesWithOffer(t *testing.T) {
 	a := start(t, config(t, "demo"))
 	for i := range int64(20) {
 		id := "queue-" + itoa(i)

@@ -197,7 +197,7 @@ func (a *app) checkCron(expression, zoneName string, n int) error {
 	if err != nil {
 		return usage("--timezone: %s", err)
 	}
-	out := api.CronCheck{CronExpression: expr.String(), Timezone: zone.String(), Words: expr.Words(), NextRuns: []time.Time{}}
+	out := api.CronCheck{CronExpression: expr.String(), Timezone: zone.String(), Words: expr.Describe(), NextRuns: []time.Time{}}
 	for at := a.io.Now(); len(out.NextRuns) < n; out.NextRuns = append(out.NextRuns, at) {
 		if at = expr.Next(at, zone); at.IsZero() {
 			break

@@ -1,12 +1,10 @@
-// Package cron says when a job is due: five fields or an @form, in a time
-// zone. It is pure: the time is handed in.
+// Package cron computes when a job is due: five fields or an @form, in a time zone. It is pure:
+// the time is a parameter.
 //
-// What a clock that is put forward or back does to an instant is a rule, not
-// an accident. An expression whose hour field has all 24 hours is an interval:
-// it is due at each real instant that matches, so in a repeated hour twice and
-// in a missing one never. Any other is a time of day: where the clock leaves it
-// out it is due once, in the moment of the jump; where the clock shows it
-// twice, it is due the first time.
+// Daylight saving: an expression whose hour field has all 24 hours is an interval: it is due at
+// each real instant that matches, so twice in a repeated hour and never in a skipped one. Any
+// other is a time of day: if the clock skips it, it is due once, at the jump; if the clock
+// shows it twice, it is due the first time.
 package cron
 
 import (
@@ -16,11 +14,11 @@ import (
 	"strings"
 )
 
-// MaxBytes is the length of the longest expression.
+// MaxBytes is the maximum length of an expression.
 const MaxBytes = 256
 
-// Expr is a parsed expression. The zero Expr is never due. Its sets are bits:
-// bit n stands for the value n.
+// Expr is a parsed expression. The zero Expr is never due. Its sets are bit sets: bit n stands
+// for the value n.
 type Expr struct {
 	text    string
 	minutes uint64 // 0 to 59
@@ -28,15 +26,13 @@ type Expr struct {
 	days    uint64 // 1 to 31
 	months  uint64 // 1 to 12
 	week    uint64 // 0, Sunday, to 6
-	// anyDay and anyWeek say that the field has a *: it does not choose days by
-	// itself. Where neither has one, a day that either field has fits; else both
-	// must have it.
+	// The field has a *: it does not select days by itself. If neither has one, a day that
+	// matches either field matches; else both must.
 	anyDay, anyWeek bool
 }
 
-// forms are the short forms. @midnight and @annually are the second names that
-// cron gave them.
-var forms = map[string]string{
+// shortForms includes the aliases @midnight and @annually.
+var shortForms = map[string]string{
 	"@yearly":   "0 0 1 1 *",
 	"@annually": "0 0 1 1 *",
 	"@monthly":  "0 0 1 * *",
@@ -46,7 +42,7 @@ var forms = map[string]string{
 	"@hourly":   "0 * * * *",
 }
 
-// Error says what is wrong with an expression, and what to write instead.
+// Error describes what is wrong with an expression, and what to write instead.
 type Error struct {
 	Field string // minute, hour, day of month, month, day of week, timezone; "" is the whole
 	Text  string
@@ -54,7 +50,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Text }
 
-func refuse(field, format string, args ...any) *Error {
+func errorf(field, format string, args ...any) *Error {
 	return &Error{Field: field, Text: fmt.Sprintf(format, args...)}
 }
 
@@ -63,68 +59,66 @@ const fiveFields = "write five fields, minute, hour, day of month, month and day
 // Parse reads an expression. Errors are *Error.
 func Parse(text string) (Expr, error) {
 	if len(text) > MaxBytes {
-		return Expr{}, refuse("", "the expression has %d bytes; at most %d are allowed", len(text), MaxBytes)
+		return Expr{}, errorf("", "the expression has %d bytes; at most %d are allowed", len(text), MaxBytes)
 	}
 	words := strings.Fields(text)
 	if len(words) == 0 {
-		return Expr{}, refuse("", "the expression is empty: %s", fiveFields)
+		return Expr{}, errorf("", "the expression is empty: %s", fiveFields)
 	}
 	e := Expr{text: strings.Join(words, " ")}
 	if err := refuseZone(words[0]); err != nil {
 		return Expr{}, err
 	}
 	if strings.HasPrefix(words[0], "@") {
-		long, err := short(words)
+		long, err := expandShortForm(words)
 		if err != nil {
 			return Expr{}, err
 		}
 		words = strings.Fields(long)
 	}
-	if err := e.read(words); err != nil {
+	if err := e.parseFields(words); err != nil {
 		return Expr{}, err
 	}
 	return e, nil
 }
 
-// refuseZone refuses the prefix by which some crons set the time zone: it
-// would be a second place that says it.
+// refuseZone refuses the time zone prefix of some crons: the zone is set elsewhere.
 func refuseZone(word string) error {
 	name, zone, ok := strings.Cut(word, "=")
 	if name = strings.ToUpper(name); !ok || (name != "TZ" && name != "CRON_TZ") {
 		return nil
 	}
 	zone = cmp.Or(zone, "Europe/Berlin")
-	return refuse("", "%s= is not part of an expression: leave it out and set timezone to %s", name, clip(zone))
+	return errorf("", "%s= is not part of an expression: leave it out and set timezone to %s", name, clip(zone))
 }
 
-// short returns the five fields of a short form.
-func short(words []string) (string, error) {
+// expandShortForm returns the five fields of a short form.
+func expandShortForm(words []string) (string, error) {
 	form := strings.ToLower(words[0])
-	switch long, ok := forms[form]; {
+	switch long, ok := shortForms[form]; {
 	case form == "@every":
-		return "", refuse("", "@every is not known, for it says no instant: write */15 * * * * for every 15 minutes, 0 */2 * * * for every 2 hours")
+		return "", errorf("", "@every is not known, for it says no instant: write */15 * * * * for every 15 minutes, 0 */2 * * * for every 2 hours")
 	case form == "@reboot":
-		return "", refuse("", "@reboot is not known, for it is no instant: submit the task from what starts the machine")
+		return "", errorf("", "@reboot is not known, for it is no instant: submit the task from what starts the machine")
 	case !ok:
-		return "", refuse("", "%s is not known: write @hourly, @daily, @weekly, @monthly or @yearly, or five fields", clip(words[0]))
+		return "", errorf("", "%s is not known: write @hourly, @daily, @weekly, @monthly or @yearly, or five fields", clip(words[0]))
 	case len(words) > 1:
-		return "", refuse("", "%s stands alone: leave out what follows, or write five fields", form)
+		return "", errorf("", "%s stands alone: leave out what follows, or write five fields", form)
 	default:
 		return long, nil
 	}
 }
 
-// read fills the sets from five fields.
-func (e *Expr) read(words []string) error {
+func (e *Expr) parseFields(words []string) error {
 	switch {
 	case len(words) == 6 || len(words) == 7:
-		return refuse("", "the expression has %d fields, and seconds and years are not known: %s", len(words), fiveFields)
+		return errorf("", "the expression has %d fields, and seconds and years are not known: %s", len(words), fiveFields)
 	case len(words) != 5:
 		fields := "fields"
 		if len(words) == 1 {
 			fields = "field"
 		}
-		return refuse("", "the expression has %d %s instead of five: %s", len(words), fields, fiveFields)
+		return errorf("", "the expression has %d %s instead of five: %s", len(words), fields, fiveFields)
 	}
 	sets := [5]*uint64{&e.minutes, &e.hours, &e.days, &e.months, &e.week}
 	for i, word := range words {
@@ -140,12 +134,12 @@ func (e *Expr) read(words []string) error {
 		if e.months != 1<<2 {
 			last = 30
 		}
-		return refuse("day of month", "the expression is never due, for none of its months has such a day: the last that any of them has is the %dth", last)
+		return errorf("day of month", "the expression is never due, for none of its months has such a day: the last that any of them has is the %dth", last)
 	}
 	return nil
 }
 
-// possibleDays are the days that at least one of the months has, in some year.
+// possibleDays are the days that at least one of the months has in some year.
 func (e *Expr) possibleDays() uint64 {
 	var days uint64
 	for m := e.months; m != 0; m &= m - 1 {
@@ -154,14 +148,13 @@ func (e *Expr) possibleDays() uint64 {
 	return days
 }
 
-// interval reports whether the expression is due at real instants rather than
-// at times of day.
+// interval reports whether the expression is due at real instants rather than times of day.
 func (e *Expr) interval() bool { return e.hours == 1<<24-1 }
 
-// String is the expression as it was written, its blanks made one.
+// String is the expression as written, with single spaces.
 func (e Expr) String() string { return e.text }
 
-// clip cuts what was written for an error to show.
+// clip quotes input in an error, shortened.
 func clip(s string) string {
 	const most = 40
 	if r := []rune(s); len(r) > most {

@@ -8,9 +8,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/cron"
 )
 
-// FuzzParse asserts what holds of any text: it is refused with a sentence, or
-// it is due at instants that grow, whole minutes all of them, and reads the same
-// when it is written down and read again.
+// FuzzParse asserts that any text is refused with a message, or is due at increasing instants
+// in whole minutes, and parses the same after String.
 func FuzzParse(f *testing.F) {
 	for _, text := range hostile {
 		f.Add(text, int64(1_774_746_000), "Europe/Berlin")
@@ -27,7 +26,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil || again != e {
 			t.Fatalf("%q is read as %q, and that not again: %v", text, e, err)
 		}
-		if w := e.Words(); w == "" || strings.Contains(w, "  ") || len(w) > 2000 {
+		if w := e.Describe(); w == "" || strings.Contains(w, "  ") || len(w) > 2000 {
 			t.Fatalf("%q: words %q", text, w)
 		}
 		z, err := cron.Zone(name)

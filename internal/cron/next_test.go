@@ -25,8 +25,8 @@ func zone(t testing.TB, name string) *time.Location {
 	return z
 }
 
-// clockForm is how the tables write an instant: what the clock shows, and its
-// offset, which tells the first pass of a repeated hour from the second.
+// clockForm is the layout of instants in the tables: local time with its offset, which
+// distinguishes the passes of a repeated hour.
 const clockForm = "2006-01-02 15:04 -0700"
 
 func at(t testing.TB, text string) time.Time {
@@ -38,8 +38,7 @@ func at(t testing.TB, text string) time.Time {
 	return v
 }
 
-// TestClocksPutForwardAndBack is the table of the rule about daylight saving.
-func TestClocksPutForwardAndBack(t *testing.T) {
+func TestDaylightSaving(t *testing.T) {
 	for _, c := range []struct {
 		what, expr, zone, after string
 		want                    []string
@@ -151,7 +150,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-func TestNextOfMomentsBetweenSeconds(t *testing.T) {
+func TestNextWithFractionalSeconds(t *testing.T) {
 	start := at(t, "2026-01-01 00:00 +0000")
 	e := parse(t, "* * * * *")
 	if got := e.Next(start.Add(-time.Nanosecond), time.UTC); !got.Equal(start) {
@@ -162,7 +161,7 @@ func TestNextOfMomentsBetweenSeconds(t *testing.T) {
 	}
 }
 
-func TestNothingIsDueOutsideOfTime(t *testing.T) {
+func TestNextOutsideOfYearRange(t *testing.T) {
 	for name, got := range map[string]time.Time{
 		"the zero expression": (cron.Expr{}).Next(time.Unix(0, 0), time.UTC),
 		"the far future":      parse(t, "* * * * *").Next(time.Unix(1<<50, 0), time.UTC),
@@ -172,20 +171,20 @@ func TestNothingIsDueOutsideOfTime(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	if got := (cron.Expr{}).Words(); got != "never" {
+	if got := (cron.Expr{}).Describe(); got != "never" {
 		t.Errorf("words of the zero expression: %q", got)
 	}
 }
 
-// hostile expressions are those that send a search far.
+// hostile expressions need a long search.
 var hostile = []string{
 	"0 0 29 2 */7", "* * 29 2 */7", "59 23 31 12 *", "* * * * *", "0 0 30 2 1", "59 * 31 12 *", "* * 29 2 *",
 	"0-59/1,0-59/2,0-59/3,0-59/4,0-59/5 0-23,0-22,0-21,0-20 1-31/1,1-31/2,1-31/3 1-12,2-12,3-12 0-6",
 }
 
-// TestHostileExpressionsCostLittle allows a thousand times what is measured,
-// for machines that are busy: it finds a search that walks.
-func TestHostileExpressionsCostLittle(t *testing.T) {
+// TestHostileExpressionsAreCheap allows a thousand times the measured cost, for busy machines:
+// it detects a linear search.
+func TestHostileExpressionsAreCheap(t *testing.T) {
 	for _, text := range hostile {
 		e := parse(t, text)
 		for _, name := range []string{"UTC", "Europe/Berlin", "Africa/Casablanca", "Pacific/Apia"} {

@@ -9,8 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/cron"
 )
 
-// TestRefusalsSayWhatToWrite has every refusal with its cure.
-func TestRefusalsSayWhatToWrite(t *testing.T) {
+func TestParseErrorsSayWhatToWrite(t *testing.T) {
 	for _, c := range []struct{ expr, field, says string }{
 		{"", "", "write five fields"},
 		{" \t\n", "", "write five fields"},
@@ -87,8 +86,8 @@ func TestRefusalsSayWhatToWrite(t *testing.T) {
 	}
 }
 
-// TestIncidentImpossibleDatesFireDaily: in the system behind the seed
-// work-queue 31 February fired every day.
+// TestIncidentImpossibleDatesFireDaily: in the system of the seed work-queue 31 February fired
+// every day.
 func TestIncidentImpossibleDatesFireDaily(t *testing.T) {
 	for expr, says := range map[string]string{
 		"0 0 31 2 *":           "the last that any of them has is the 29th",
@@ -120,7 +119,7 @@ func TestIncidentImpossibleDatesFireDaily(t *testing.T) {
 	}
 }
 
-func TestStringIsWhatWasWritten(t *testing.T) {
+func TestStringReturnsInput(t *testing.T) {
 	for in, want := range map[string]string{
 		"  30  9\t* * mon-FRI ": "30 9 * * mon-FRI",
 		"@daily":                "@daily",
@@ -132,7 +131,7 @@ func TestStringIsWhatWasWritten(t *testing.T) {
 	}
 }
 
-func TestWords(t *testing.T) {
+func TestDescribe(t *testing.T) {
 	for expr, want := range map[string]string{
 		"0 1 * * *":           "every day at 01:00",
 		"30 9 * * 1-5":        "at 09:30 on weekdays",
@@ -170,7 +169,7 @@ func TestWords(t *testing.T) {
 		"0 0 */2 * 1":         "at 00:00 on days 1 to 31 in steps of 2 of the month, if that is a Monday",
 		"0 0 1 3 1,*/7":       "at 00:00 on day 1 of March, if that is a Sunday or Monday",
 	} {
-		if got := parse(t, expr).Words(); got != want {
+		if got := parse(t, expr).Describe(); got != want {
 			t.Errorf("%q: %q, want %q", expr, got, want)
 		}
 	}

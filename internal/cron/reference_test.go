@@ -12,9 +12,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/cron"
 )
 
-// reference says what is due by walking through every minute of the world and
-// looking at the clock. It shares nothing with the package: its fields are sets
-// of its own, and it does not know when clocks are put forward or back.
+// reference computes instants by checking every minute of real time against the clock. It
+// shares no code with the package and knows nothing of daylight saving.
 type reference struct {
 	minutes, hours, days, months, week map[int]bool
 	anyDay, anyWeek                    bool
@@ -29,8 +28,7 @@ func (r *reference) matches(reading time.Time) bool {
 	return fits && r.minutes[reading.Minute()] && r.hours[reading.Hour()] && r.months[int(reading.Month())]
 }
 
-// due lists the instants after a moment, as far as a walk of so many days
-// comes.
+// due lists the instants after a time, within so many days.
 func (r *reference) due(after time.Time, zone *time.Location, days int) []time.Time {
 	const before = 3 * 24 * time.Hour // the clock may have shown readings before
 	shown := reading(after.Add(-before), zone)
@@ -54,7 +52,7 @@ func reading(t time.Time, zone *time.Location) time.Time {
 	return t.UTC().Add(time.Duration(offset) * time.Second).Truncate(time.Minute)
 }
 
-// referenceZones are zones that do something odd.
+// referenceZones are zones with unusual transitions.
 var referenceZones = []string{
 	"UTC", "Europe/Berlin", "Europe/London", "America/New_York", "America/Sao_Paulo", "America/St_Johns", "Australia/Lord_Howe",
 	"Pacific/Apia", "Pacific/Chatham", "Asia/Kathmandu", "Asia/Tehran", "Asia/Gaza", "Africa/Casablanca", "Antarctica/Troll",
@@ -95,8 +93,8 @@ func drawEntry(t *rapid.T, name string, lo, hi int) (text string, from, to, step
 	return fmt.Sprintf("%d-%d/%d", from, to, step), from, to, step, false
 }
 
-// drawExpression draws an expression as text and as what the reference makes
-// of it. Most have few restrictions on days, so that a walk of days finds some.
+// drawExpression draws an expression as text and as a reference. Most restrict days little, so
+// that a search of some days finds instants.
 func drawExpression(t *rapid.T) (string, *reference) {
 	r := &reference{}
 	texts := make([]string, 5)
@@ -124,8 +122,7 @@ func drawExpression(t *rapid.T) (string, *reference) {
 	return strings.Join(texts, " "), r
 }
 
-// drawMoment draws a moment, mostly a little before the clock of the zone is put
-// forward or back.
+// drawMoment draws a time, mostly shortly before a daylight saving transition.
 func drawMoment(t *rapid.T, zone *time.Location) time.Time {
 	at := time.Date(1996, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(rapid.Int64Range(0, 40*365*24*60).Draw(t, "minute")) * time.Minute)
 	if _, end := at.In(zone).ZoneBounds(); !end.IsZero() && rapid.IntRange(0, 3).Draw(t, "near a jump") > 0 {
@@ -134,9 +131,7 @@ func drawMoment(t *rapid.T, zone *time.Location) time.Time {
 	return at.Add(-time.Duration(rapid.Int64Range(-4*3600, 24*3600).Draw(t, "before")) * time.Second)
 }
 
-// TestNextAgreesWithAWalkThroughEveryMinute compares every instant of some days
-// with those of the reference.
-func TestNextAgreesWithAWalkThroughEveryMinute(t *testing.T) {
+func TestNextMatchesReference(t *testing.T) {
 	const days = 3
 	rapid.Check(t, func(t *rapid.T) {
 		text, ref := drawExpression(t)

@@ -16,10 +16,10 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// Begun is called when the slot is held and before anything runs, and may say
-// what is known only then.
+// TestBegun: Begun is called when the slot is held and before anything runs, and may set fields
+// of the call.
 func TestBegun(t *testing.T) {
-	var b *box
+	var b *fixture
 	calls := make(chan gateway.Call, 4)
 	p := &scripted{name: "s", tools: []gateway.Tool{tool("s__click", "browser")}, onCall: func(_ context.Context, c gateway.Call) (gateway.Result, error) {
 		calls <- c
@@ -49,8 +49,7 @@ func TestBegun(t *testing.T) {
 	b.free(t, "browser")
 }
 
-// Whoever waits is told its place, to ask for when it is wanted; a call that
-// does not wait has none.
+// TestWaits: a waiting call has a position; a call that does not wait has none.
 func TestWaits(t *testing.T) {
 	hold := make(chan struct{})
 	p := &scripted{name: "s", tools: []gateway.Tool{tool("s__click", "browser")}, onCall: func(context.Context, gateway.Call) (gateway.Result, error) {
@@ -75,9 +74,9 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// A task's own limit goes before the tool's; an async tool without one has no
-// bound, on its run or its wait.
-func TestLimits(t *testing.T) {
+// TestCallLimit: a task's own limit goes before the tool's; an async tool without one has no
+// bound on its run or wait.
+func TestCallLimit(t *testing.T) {
 	for name, c := range map[string]struct {
 		tool  gateway.Tool
 		limit time.Duration
@@ -124,8 +123,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// Of a task, and of an async tool, only the queue's own bound ends the wait.
-func TestPatience(t *testing.T) {
+func TestPatientCallIgnoresToolTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		short, holder, background := tool("short", "browser"), tool("holder", "browser"), tool("background", "browser")
 		short.Timeout, background.Timeout, background.Async = time.Second, time.Second, true
@@ -150,9 +148,9 @@ func TestPatience(t *testing.T) {
 	})
 }
 
-// metadata and the end of a run pass through; a run that was cancelled because
-// its caller has gone is no answer to a caller that waits.
-func TestAnswerOfARun(t *testing.T) {
+// TestRunEndPassesThrough, with metadata; a run cancelled because its caller has gone is no
+// answer to a waiting caller.
+func TestRunEndPassesThrough(t *testing.T) {
 	end := &gateway.RunEnd{Reason: signalbox.ReasonExitNonzero, Message: "m"}
 	p := &scripted{name: "s", tools: []gateway.Tool{tool("t", "")}, onCall: func(ctx context.Context, c gateway.Call) (gateway.Result, error) {
 		if string(c.Arguments) == `{"wait":1}` {
@@ -178,9 +176,7 @@ func TestAnswerOfARun(t *testing.T) {
 	}
 }
 
-// The slot of a run that left something which cannot be killed is given to
-// nobody before that is dead.
-func TestUnkillableHoldsItsSlot(t *testing.T) {
+func TestUnkillableProcessHoldsSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lives atomic.Bool
 		lives.Store(true)

@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// What the core alone costs: everything but the way in and the provider.
+// BenchmarkCall measures the gateway without frontend and provider.
 func BenchmarkCall(b *testing.B) {
 	queues := toolqueue.New(toolqueue.Hooks{})
 	if err := queues.Configure(map[string]toolqueue.Config{"default": {Concurrent: 64}}); err != nil {

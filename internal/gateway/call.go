@@ -16,58 +16,58 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// Ended tells of a call that is over.
+// Ended describes a finished call.
 type Ended struct {
 	Server  string // "": no server has such a tool
-	Tool    string // "" as well then: it is a caller's word
+	Tool    string // "" as well then: the name is the caller's
 	Outcome string // an Outcome constant or an error code
 	Took    time.Duration
-	Waited  time.Duration // in line; 0 if it did not have to wait
+	Waited  time.Duration // for a slot; 0: it did not have to wait
 }
 
-// The outcomes of a call that are no error codes.
+// Outcomes of a call that are not error codes.
 const (
 	OutcomeOK        = "ok"
 	OutcomeError     = "error"          // the tool itself failed: isError
 	OutcomeProtocol  = "protocol_error" // the upstream answered with a JSON-RPC error
-	OutcomeCancelled = "cancelled"      // the caller went away
+	OutcomeCancelled = "cancelled"      // by the caller
 )
 
-// Call takes a call through its tool's queue and runs it. A failure of the
-// tool itself is a Result with IsError; an error is a *ProtocolError of the
-// upstream or a *signalbox.Error: not_found, validation_error, tool_down,
-// tool_lost, tool_timeout, tool_failed, tool_queue_full, tool_queue_timeout, store_failed
-// (of a shared queue), too_large, unavailable; or it is the context's. An Async tool is run as any other: those
-// ways in that make tasks of its calls call Tasks.
+// Call runs a call through its tool's queue. A failure of the tool itself is a Result with
+// IsError; an error is a *ProtocolError of the upstream, the context's error, or a
+// *signalbox.Error: not_found, validation_error, tool_down, tool_lost, tool_timeout,
+// tool_failed, tool_queue_full, tool_queue_timeout, store_failed (of a shared queue),
+// too_large, unavailable. An Async tool is run as any other: frontends that make tasks of its
+// calls use Tasks.
 func (g *Gateway) Call(ctx context.Context, c Call) (Result, error) {
 	begin := time.Now()
 	e := g.table.Load().entries[c.Tool]
 	if e == nil {
 		err := g.unknown(c.Tool)
-		g.tell(Ended{Outcome: outcomeOf(Result{}, err), Took: time.Since(begin)})
+		g.reportEnded(Ended{Outcome: outcomeOf(Result{}, err), Took: time.Since(begin)})
 		return Result{}, err
 	}
 	ctx, span := g.startSpan(ctx, e, &c)
-	u := &underway{entry: e, call: &c, span: span, begin: begin}
-	r, err := g.guide(ctx, u)
+	u := &inFlightCall{entry: e, call: &c, span: span, begin: begin}
+	r, err := g.process(ctx, u)
 	took, outcome := time.Since(begin), outcomeOf(r, err)
 	span.end(r, err, outcome)
 	g.logFinished(u, outcome, took-u.waited, err)
-	g.tell(Ended{Server: e.tool.Server, Tool: e.tool.Name, Outcome: outcome, Took: took, Waited: u.waited})
+	g.reportEnded(Ended{Server: e.tool.Server, Tool: e.tool.Name, Outcome: outcome, Took: took, Waited: u.waited})
 	if err != nil {
 		return Result{}, err
 	}
 	return r, nil
 }
 
-func (g *Gateway) tell(e Ended) {
+func (g *Gateway) reportEnded(e Ended) {
 	if g.ended != nil {
 		g.ended(e)
 	}
 }
 
-// Check returns what Call would refuse at once: a tool that is not there
-// (not_found), arguments that do not fit it (validation_error).
+// Check returns the error with which Call would refuse at once: an unknown tool (not_found),
+// invalid arguments (validation_error).
 func (g *Gateway) Check(c Call) error {
 	e := g.table.Load().entries[c.Tool]
 	if e == nil {
@@ -76,7 +76,7 @@ func (g *Gateway) Check(c Call) error {
 	return check(e.provider, &c)
 }
 
-// check is made before a call waits for anything.
+// check is done before a call waits for anything.
 func check(p Provider, c *Call) error {
 	if err := checkArguments(c); err != nil {
 		return err
@@ -87,23 +87,22 @@ func check(p Provider, c *Call) error {
 	return nil
 }
 
-// guide takes a call through its tool's queue. What is deferred comes undone
-// in this order: the slot is given up, the caller hears no more, the call is
-// no longer under way.
-func (g *Gateway) guide(ctx context.Context, u *underway) (Result, error) {
+// process takes a slot and runs the call. Deferred in this order: release the slot, stop
+// progress, unregister the call.
+func (g *Gateway) process(ctx context.Context, u *inFlightCall) (Result, error) {
 	if err := check(u.entry.provider, u.call); err != nil {
 		return Result{}, err
 	}
-	if err := g.enter(ctx, u); err != nil {
+	if err := g.register(ctx, u); err != nil {
 		return Result{}, err
 	}
-	defer g.leave(u)
-	news := newNews(u.call.Progress)
-	defer news.end()
-	if news != nil {
-		u.call.Progress = news.upstream
+	defer g.unregister(u)
+	progress := newProgressReporter(u.call.Progress)
+	defer progress.close()
+	if progress != nil {
+		u.call.Progress = progress.forward
 	}
-	permit, err := g.acquire(u, news)
+	permit, err := g.acquire(u, progress)
 	if err != nil {
 		return Result{}, g.notAcquired(ctx, u, err)
 	}
@@ -113,8 +112,8 @@ func (g *Gateway) guide(ctx context.Context, u *underway) (Result, error) {
 			permit.Release()
 		}
 	}()
-	defer u.holds(permit)()
-	if err := g.begin(u); err != nil {
+	defer u.watchPermit(permit)()
+	if err := g.markRunning(u); err != nil {
 		return Result{}, err
 	}
 	if u.call.Begun != nil {
@@ -123,18 +122,18 @@ func (g *Gateway) guide(ctx context.Context, u *underway) (Result, error) {
 		}
 	}
 	g.logStarted(u)
-	running, cancel := u.timed()
+	running, cancel := u.withTimeout()
 	defer cancel()
 	r, err := g.run(running, u)
 	if living = r.Run != nil && r.Run.Alive != nil; living {
-		g.holdOn(u, r.Run.Alive, permit)
+		g.holdSlot(u, r.Run.Alive, permit)
 	}
-	return g.judge(ctx, running, u, r, err)
+	return g.outcome(ctx, running, u, r, err)
 }
 
-// timed bounds the run. A command's provider does that itself: a context that
-// ended would be a cancel to it, and no timeout.
-func (u *underway) timed() (context.Context, context.CancelFunc) {
+// withTimeout bounds the run. A command's provider bounds it itself, since it would take an
+// expired context for a cancel.
+func (u *inFlightCall) withTimeout() (context.Context, context.CancelFunc) {
 	if u.call.Limit <= 0 {
 		u.call.Limit = u.entry.tool.Timeout
 	}
@@ -144,18 +143,18 @@ func (u *underway) timed() (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(u.ctx, u.call.Limit, errTimeout)
 }
 
-// lookEvery is how often it is looked whether what cannot be killed has died.
-const lookEvery = time.Second
+// aliveInterval is how often processes that cannot be killed are checked.
+const aliveInterval = time.Second
 
-// holdOn keeps the slot of a run of which something lives that cannot be
-// killed, until nothing does: the next call must not run beside it.
-func (g *Gateway) holdOn(u *underway, alive func() []int, permit toolqueue.Permit) {
+// holdSlot keeps the slot of a run while processes of it that cannot be killed are alive: the
+// next call must not run beside them.
+func (g *Gateway) holdSlot(u *inFlightCall, alive func() []int, permit toolqueue.Permit) {
 	g.log.Error("processes of a tool cannot be killed: its slot stays taken until they are dead",
 		"tool", u.entry.tool.Name, "queue", u.entry.tool.Queue, "pids", alive())
 	stop := g.closed
 	g.background.Go(func() {
 		defer permit.Release()
-		tick := time.NewTicker(lookEvery)
+		tick := time.NewTicker(aliveInterval)
 		defer tick.Stop()
 		for len(alive()) > 0 {
 			select {
@@ -168,8 +167,8 @@ func (g *Gateway) holdOn(u *underway, alive func() []int, permit toolqueue.Permi
 	})
 }
 
-// acquire takes a slot of the tool's queue. Internal tools take none.
-func (g *Gateway) acquire(u *underway, news *news) (toolqueue.Permit, error) {
+// acquire takes a slot of the tool's queue. Internal tools need none.
+func (g *Gateway) acquire(u *inFlightCall, progress *progressReporter) (toolqueue.Permit, error) {
 	e, caller := u.entry, u.call.Caller
 	if e.tool.Queue == "" {
 		return toolqueue.Permit{}, u.ctx.Err()
@@ -178,16 +177,16 @@ func (g *Gateway) acquire(u *underway, news *news) (toolqueue.Permit, error) {
 	who := toolqueue.Who{Session: caller.Session, Agent: caller.Agent, Tool: e.tool.Name, Execution: cmp.Or(u.call.Task, caller.Execution), Since: u.begin}
 	who.Waits = func(w toolqueue.Waiting) {
 		since = time.Now()
-		g.callMoved(u)
+		g.notifyCall(u)
 		u.span.waits(u.ctx, e.tool.Queue, since)
 		if u.call.Waits != nil {
 			u.call.Waits(w)
 		}
-		news.follow(w)
+		progress.follow(w)
 	}
 	permit, err := g.takeSlot(u, who)
-	g.callMoved(u)
-	news.waitOver()
+	g.notifyCall(u)
+	progress.waitOver()
 	if !since.IsZero() {
 		u.waited = time.Since(since)
 		u.span.waitOver(err)
@@ -195,17 +194,16 @@ func (g *Gateway) acquire(u *underway, news *news) (toolqueue.Permit, error) {
 	return permit, err
 }
 
-// takeSlot waits for a slot for as long as the call may: without a bound of its
-// own where it is patient or its tool has none.
-func (g *Gateway) takeSlot(u *underway, who toolqueue.Who) (toolqueue.Permit, error) {
-	if within := u.entry.within; within > 0 && !u.call.Patient {
+// takeSlot waits for a slot. The tool's timeout bounds the wait, unless the call is Patient.
+func (g *Gateway) takeSlot(u *inFlightCall, who toolqueue.Who) (toolqueue.Permit, error) {
+	if within := u.entry.waitBound; within > 0 && !u.call.Patient {
 		return g.queues.AcquireWithin(u.ctx, u.entry.tool.Queue, who, within)
 	}
 	return g.queues.Acquire(u.ctx, u.entry.tool.Queue, who)
 }
 
-// run calls the provider. One that panics has failed, and nothing else has.
-func (g *Gateway) run(ctx context.Context, u *underway) (r Result, err error) {
+// run calls the provider. A panic becomes an error of this call.
+func (g *Gateway) run(ctx context.Context, u *inFlightCall) (r Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			g.logPanic(u, p)
@@ -215,7 +213,7 @@ func (g *Gateway) run(ctx context.Context, u *underway) (r Result, err error) {
 	return u.entry.provider.Call(ctx, *u.call)
 }
 
-// checkArguments accepts an object, or nothing.
+// checkArguments accepts an object or nothing.
 func checkArguments(c *Call) error {
 	args := bytes.TrimSpace(c.Arguments)
 	switch {
@@ -224,7 +222,7 @@ func checkArguments(c *Call) error {
 		return nil
 	case !isObject(args):
 		return signalbox.Invalid("arguments", "The arguments of a tool must be a JSON object such as {\"name\": \"value\"}, not %s.", jsonKind(args))
-	case !utf8.Valid(args): // upstreams that read text end by it
+	case !utf8.Valid(args): // some upstreams fail on it
 		return signalbox.Invalid("arguments", "The arguments are not valid UTF-8.")
 	}
 	return nil
@@ -244,7 +242,7 @@ func jsonKind(raw json.RawMessage) string {
 	return "a number"
 }
 
-// Calling tells of each execution whether a tool call of it waits or is under way.
+// Calling returns a function that reports whether a tool call of an execution waits or runs.
 func Calling(queues *toolqueue.Queues) func(execution string) bool {
 	return func(execution string) bool {
 		return slices.ContainsFunc(queues.All(math.MaxInt), func(s toolqueue.Status) bool {
@@ -255,23 +253,21 @@ func Calling(queues *toolqueue.Queues) func(execution string) bool {
 }
 
 const (
-	// cancelBound is how long Close waits for calls that it has cancelled: a
-	// provider returns soon after.
+	// cancelBound is how long Close waits for the calls it has cancelled.
 	cancelBound = 3 * time.Second
-	// closeBound is how long Close waits for the providers, which have
-	// processes to end.
+	// closeBound is how long Close waits for the providers, which have processes to end.
 	closeBound = 20 * time.Second
 )
 
-// The causes for which the gateway itself ends a call.
+// Causes for which the gateway ends a call.
 var (
 	errTimeout = errors.New("the tool's time is over")
 	errLost    = errors.New("the slot of the shared tool queue is lost")
 	errClosing = signalbox.Errorf(signalbox.CodeUnavailable, "The gateway is shutting down: call the tool again when it is back.")
 )
 
-// underway is a call between its coming and its answer.
-type underway struct {
+// inFlightCall is a call that waits or runs.
+type inFlightCall struct {
 	entry *entry
 	call  *Call
 	span  *span
@@ -279,12 +275,12 @@ type underway struct {
 
 	ctx     context.Context // ends with the caller, or when the gateway closes
 	cancel  context.CancelCauseFunc
-	running bool // guarded by Gateway.mu; false: it waits in line
+	running bool // guarded by Gateway.mu; false: it waits
 	waited  time.Duration
 }
 
-// enter takes note of a call, unless the gateway is closing.
-func (g *Gateway) enter(ctx context.Context, u *underway) error {
+// register adds a call, unless the gateway is closing.
+func (g *Gateway) register(ctx context.Context, u *inFlightCall) error {
 	u.ctx, u.cancel = context.WithCancelCause(ctx)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -292,13 +288,13 @@ func (g *Gateway) enter(ctx context.Context, u *underway) error {
 		u.cancel(nil)
 		return errClosing
 	}
-	g.under[u] = struct{}{}
+	g.inFlight[u] = struct{}{}
 	return nil
 }
 
-// begin says that a call waits no more. One that gets its slot while the
-// gateway closes does not start.
-func (g *Gateway) begin(u *underway) error {
+// markRunning marks a call as running. A call that gets its slot while the gateway closes does
+// not start.
+func (g *Gateway) markRunning(u *inFlightCall) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closing {
@@ -308,9 +304,8 @@ func (g *Gateway) begin(u *underway) error {
 	return nil
 }
 
-// holds ends a call whose slot of a shared queue is lost: another call may have
-// it. stop says that the call is over.
-func (u *underway) holds(permit toolqueue.Permit) (stop func()) {
+// watchPermit cancels the call if its slot of a shared queue is lost, until stop is called.
+func (u *inFlightCall) watchPermit(permit toolqueue.Permit) (stop func()) {
 	lost := permit.Lost()
 	if lost == nil {
 		return func() {}
@@ -326,20 +321,20 @@ func (u *underway) holds(permit toolqueue.Permit) (stop func()) {
 	return func() { close(over) }
 }
 
-func (g *Gateway) leave(u *underway) {
+func (g *Gateway) unregister(u *inFlightCall) {
 	u.cancel(nil)
-	g.callMoved(u)
+	g.notifyCall(u)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.under, u)
-	if g.closing && len(g.under) == 0 {
+	delete(g.inFlight, u)
+	if g.closing && len(g.inFlight) == 0 {
 		close(g.idle)
 	}
 }
 
-// Close takes no more calls, sends away those that wait, lets those that run
-// go on for the grace, cancels what is left, and then closes all providers side
-// by side. All that is bounded; the error names what did not end in time.
+// Close refuses new calls, refuses those that wait, lets running ones go on for the grace
+// period, cancels the rest, and then closes all providers in parallel. All of it is bounded;
+// the error names what did not end in time.
 func (g *Gateway) Close() error {
 	g.closeOnce.Do(func() { g.closeErr = g.close() })
 	return g.closeErr
@@ -348,10 +343,10 @@ func (g *Gateway) Close() error {
 func (g *Gateway) close() error {
 	g.mu.Lock()
 	g.closing = true
-	if len(g.under) == 0 {
+	if len(g.inFlight) == 0 {
 		close(g.idle)
 	}
-	for u := range g.under {
+	for u := range g.inFlight {
 		if !u.running {
 			u.cancel(errClosing)
 		}
@@ -359,13 +354,13 @@ func (g *Gateway) close() error {
 	stop := g.stop
 	g.mu.Unlock()
 	var errs []error
-	if !g.idleWithin(g.grace) {
+	if !g.waitIdle(g.grace) {
 		g.mu.Lock()
-		for u := range g.under {
+		for u := range g.inFlight {
 			u.cancel(errClosing)
 		}
 		g.mu.Unlock()
-		if !g.idleWithin(cancelBound) {
+		if !g.waitIdle(cancelBound) {
 			errs = append(errs, fmt.Errorf("tool calls did not end within %v of being cancelled", cancelBound))
 		}
 	}
@@ -376,8 +371,8 @@ func (g *Gateway) close() error {
 	return errors.Join(errs...)
 }
 
-// idleWithin waits until no call is under way.
-func (g *Gateway) idleWithin(d time.Duration) bool {
+// waitIdle waits until no call is in flight.
+func (g *Gateway) waitIdle(d time.Duration) bool {
 	if d < 0 {
 		d = 0
 	}

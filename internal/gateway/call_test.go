@@ -20,9 +20,9 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// Whatever the provider does, the caller gets an error it can act on and the
-// slot is free again.
-func TestWhatAProviderCanDo(t *testing.T) {
+// TestProviderFailuresReleaseSlot: whatever the provider does, the caller gets a useful error
+// and the slot is released.
+func TestProviderFailuresReleaseSlot(t *testing.T) {
 	big := json.RawMessage(`["` + strings.Repeat("x", gateway.MaxAnswer) + `"]`)
 	for name, c := range map[string]struct {
 		answer  func(ctx context.Context) (gateway.Result, error)
@@ -78,7 +78,7 @@ func TestWhatAProviderCanDo(t *testing.T) {
 	}
 }
 
-func TestAnUpstreamsJSONRPCErrorIsHandedOn(t *testing.T) {
+func TestUpstreamJSONRPCErrorIsPassedThrough(t *testing.T) {
 	want := &gateway.ProtocolError{Code: -32602, Message: "no such page", Data: json.RawMessage(`{"n":12345678901234567890}`)}
 	p := &scripted{name: "s", tools: []gateway.Tool{tool("s__click", "browser")}, onCall: func(context.Context, gateway.Call) (gateway.Result, error) {
 		return gateway.Result{}, want
@@ -92,9 +92,9 @@ func TestAnUpstreamsJSONRPCErrorIsHandedOn(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoUTF8DoesNotReachClients: one bad byte of an upstream would make
-// the whole message unreadable to them.
-func TestWhatIsNoUTF8DoesNotReachClients(t *testing.T) {
+// TestInvalidUTF8IsReplaced: one bad byte of an upstream would make the whole message
+// unreadable to clients.
+func TestInvalidUTF8IsReplaced(t *testing.T) {
 	bad, good := json.RawMessage("[{\"type\":\"text\",\"text\":\"a\xffb\"}]"), "[{\"type\":\"text\",\"text\":\"a\uFFFDb\"}]"
 	click := tool("s__click", "browser")
 	click.Definition = json.RawMessage("{\"name\":\"s__click\",\"description\":\"\xff\"}")
@@ -117,7 +117,7 @@ func TestWhatIsNoUTF8DoesNotReachClients(t *testing.T) {
 	}
 }
 
-func TestACallerThatGoesAwayEndsItsCall(t *testing.T) {
+func TestCallerCancelEndsCall(t *testing.T) {
 	p, _, _ := holder("s", tool("s__click", "browser"))
 	var ended atomic.Value
 	b := open(t, one("browser"), gateway.Options{Ended: func(e gateway.Ended) { ended.Store(e.Outcome) }}, p)
@@ -140,7 +140,7 @@ func TestACallerThatGoesAwayEndsItsCall(t *testing.T) {
 	b.free(t, "browser")
 }
 
-func TestArgumentsAreAnObjectOrNothing(t *testing.T) {
+func TestArgumentsMustBeObject(t *testing.T) {
 	var seen string
 	p := &scripted{name: "s", tools: []gateway.Tool{tool("s__click", "browser")}, onCall: func(_ context.Context, c gateway.Call) (gateway.Result, error) {
 		seen = string(c.Arguments)
@@ -161,7 +161,7 @@ func TestArgumentsAreAnObjectOrNothing(t *testing.T) {
 	}
 }
 
-func TestAnUnknownToolSaysWhatMayHelp(t *testing.T) {
+func TestUnknownToolSuggestsNames(t *testing.T) {
 	p := &scripted{name: "s", tools: []gateway.Tool{tool("s__Click", "browser")}}
 	away := &scripted{name: "away", state: gateway.Server{State: gateway.StateFailed, Error: "exit status 1"}}
 	described := &scripted{name: "shop", state: gateway.Server{Kind: gateway.KindOpenAPI, State: gateway.StateStarting}}
@@ -191,8 +191,8 @@ func TestAnUnknownToolSaysWhatMayHelp(t *testing.T) {
 	}
 }
 
-// Thousands of callers of four slots: never more than four at once, none lost.
-func TestThousandsOfCallers(t *testing.T) {
+// TestThousandsOfCallersShareFourSlots: never more than four run, and none is lost.
+func TestThousandsOfCallersShareFourSlots(t *testing.T) {
 	var now, most, done atomic.Int64
 	p := &scripted{name: "s", tools: []gateway.Tool{tool("s__click", "browser")}, onCall: func(context.Context, gateway.Call) (gateway.Result, error) {
 		if n := now.Add(1); n > most.Load() {
@@ -235,7 +235,7 @@ func TestThousandsOfCallers(t *testing.T) {
 }
 
 // takeAll takes all slots of the queue browser.
-func takeAll(t *testing.T, b *box, n int) (out []toolqueue.Permit, err error) {
+func takeAll(t *testing.T, b *fixture, n int) (out []toolqueue.Permit, err error) {
 	for range n {
 		p, e := b.queues.Acquire(t.Context(), "browser", toolqueue.Who{})
 		out, err = append(out, p), errors.Join(err, e)
@@ -243,17 +243,16 @@ func takeAll(t *testing.T, b *box, n int) (out []toolqueue.Permit, err error) {
 	return out, err
 }
 
-// A mix of all that can befall calls, side by side: afterwards no slot is lost
-// and nobody is in line.
+// TestNoSlotIsLost runs calls with random outcomes concurrently.
 func TestNoSlotIsLost(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		concurrent := rapid.IntRange(1, 3).Draw(rt, "concurrent")
 		fates := rapid.SliceOfN(rapid.IntRange(0, 6), 1, 25).Draw(rt, "fates")
-		noSlotIsLost(t, rt, concurrent, fates, rapid.Bool().Draw(rt, "lease"))
+		checkNoSlotLost(t, rt, concurrent, fates, rapid.Bool().Draw(rt, "lease"))
 	})
 }
 
-func noSlotIsLost(t *testing.T, rt *rapid.T, concurrent int, fates []int, lease bool) {
+func checkNoSlotLost(t *testing.T, rt *rapid.T, concurrent int, fates []int, lease bool) {
 	var now atomic.Int64
 	hurried := tool("s__click", "browser")
 	hurried.Timeout = 5 * time.Millisecond
@@ -262,7 +261,7 @@ func noSlotIsLost(t *testing.T, rt *rapid.T, concurrent int, fates []int, lease 
 			rt.Errorf("%d at once", n)
 		}
 		defer now.Add(-1)
-		return befall(ctx, string(c.Meta))
+		return randomCall(ctx, string(c.Meta))
 	}}
 	config := toolqueue.Config{Concurrent: concurrent, MaxWaiters: 20}
 	if lease {
@@ -292,8 +291,7 @@ func noSlotIsLost(t *testing.T, rt *rapid.T, concurrent int, fates []int, lease 
 	}
 }
 
-// befall is one of the fates of a call.
-func befall(ctx context.Context, fate string) (gateway.Result, error) {
+func randomCall(ctx context.Context, fate string) (gateway.Result, error) {
 	switch fate {
 	case "0":
 		return gateway.Result{Content: text}, nil

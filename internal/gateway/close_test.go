@@ -13,8 +13,8 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// closable is open without the Close at the end.
-func closable(t *testing.T, o gateway.Options, providers ...gateway.Provider) *gateway.Gateway {
+// openWithoutCleanup is open without Close at the end.
+func openWithoutCleanup(t *testing.T, o gateway.Options, providers ...gateway.Provider) *gateway.Gateway {
 	t.Helper()
 	o.Queues, o.Providers = toolqueue.New(toolqueue.Hooks{}), providers
 	if err := o.Queues.Configure(one("browser")); err != nil {
@@ -30,14 +30,14 @@ func closable(t *testing.T, o gateway.Options, providers ...gateway.Provider) *g
 	return g
 }
 
-// Those in line are sent away, the one that runs may end in peace, and only
+// TestCloseLetsRunningCallsEnd: waiting calls are refused, the running one completes, and only
 // then the providers are closed.
-func TestCloseLetsCallsEnd(t *testing.T) {
+func TestCloseLetsRunningCallsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, letGo, _ := holder("s", tool("s__click", "browser"))
 		closed := make(chan struct{})
 		p.onClose = func() error { close(closed); return nil }
-		b := &box{Gateway: closable(t, gateway.Options{}, p)}
+		b := &fixture{Gateway: openWithoutCleanup(t, gateway.Options{}, p)}
 		running := b.call(t.Context(), gateway.Call{Tool: "s__click"})
 		synctest.Wait()
 		waiting := b.call(t.Context(), gateway.Call{Tool: "s__click", Progress: func(gateway.Progress) {}})
@@ -70,10 +70,10 @@ func TestCloseLetsCallsEnd(t *testing.T) {
 	})
 }
 
-func TestCloseCancelsWhatDoesNotEnd(t *testing.T) {
+func TestCloseCancelsCallsAfterGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, _, _ := holder("s", tool("s__click", "browser"))
-		b := &box{Gateway: closable(t, gateway.Options{Grace: time.Second}, p)}
+		b := &fixture{Gateway: openWithoutCleanup(t, gateway.Options{Grace: time.Second}, p)}
 		running := b.call(t.Context(), gateway.Call{Tool: "s__click"})
 		synctest.Wait()
 		begin := time.Now()
@@ -86,8 +86,7 @@ func TestCloseCancelsWhatDoesNotEnd(t *testing.T) {
 	})
 }
 
-// A provider that does not end, and a call that does not either: Close says so
-// and returns.
+// TestCloseIsBounded: by a provider and a call that do not end.
 func TestCloseIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stuck := make(chan struct{})
@@ -95,7 +94,7 @@ func TestCloseIsBounded(t *testing.T) {
 			onCall:  func(context.Context, gateway.Call) (gateway.Result, error) { <-stuck; return gateway.Result{}, nil },
 			onClose: func() error { <-stuck; return nil }}
 		other := &scripted{name: "other", onClose: func() error { return errors.New("exit status 1") }}
-		b := &box{Gateway: closable(t, gateway.Options{Grace: -1}, p, other)}
+		b := &fixture{Gateway: openWithoutCleanup(t, gateway.Options{Grace: -1}, p, other)}
 		running := b.call(t.Context(), gateway.Call{Tool: "s__click"})
 		synctest.Wait()
 		begin := time.Now()
@@ -113,9 +112,9 @@ func TestCloseIsBounded(t *testing.T) {
 	})
 }
 
-// What the providers do in the background outlives the context of Start: they
-// are ended by Close, after the calls.
-func TestTheBackgroundEndsWithClose(t *testing.T) {
+// TestProviderContextEndsWithClose: background work of providers outlives the context of Start,
+// and ends after the calls.
+func TestProviderContextEndsWithClose(t *testing.T) {
 	p := &started{scripted: scripted{name: "s"}}
 	ctx, cancel := context.WithCancel(t.Context())
 	queues := toolqueue.New(toolqueue.Hooks{})

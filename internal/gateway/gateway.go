@@ -17,25 +17,25 @@ import (
 )
 
 const (
-	// DefaultTimeout bounds a call of a tool that sets no timeout of its own.
+	// DefaultTimeout bounds a call of a tool without a timeout.
 	DefaultTimeout = 5 * time.Minute
-	// DefaultGrace is how long Close lets calls under way go on.
+	// DefaultGrace is how long Close lets running calls go on.
 	DefaultGrace = 5 * time.Second
-	// MaxAnswer bounds one answer of an upstream, in bytes.
+	// MaxAnswer is the maximum size of one answer of an upstream, in bytes.
 	MaxAnswer = 16 << 20
 )
 
-// Options are what a Gateway is made of.
+// Options configure a Gateway.
 type Options struct {
 	Queues    *toolqueue.Queues // required, with every queue that a tool names
 	Providers []Provider
 	Log       *slog.Logger
-	// Grace is how long Close lets calls under way go on: 0 is DefaultGrace,
-	// less than 0 not at all.
+	// Grace is how long Close lets running calls go on: 0 is DefaultGrace, less than 0 not at
+	// all.
 	Grace time.Duration
-	// Ended is told of every call that is over. It must return soon.
+	// Ended is called for every finished call. It must return soon.
 	Ended func(Ended)
-	// Traces takes a span for each call; nil: none are made.
+	// Traces creates a span for each call; nil: no spans.
 	Traces trace.TracerProvider
 }
 
@@ -48,35 +48,35 @@ type Gateway struct {
 	ended     func(Ended)
 	tracer    trace.Tracer // nil: no spans
 
-	table atomic.Pointer[table]  // what can be called; a lookup takes no lock
-	moved atomic.Pointer[func()] // told of calls; nil: nobody is
+	table  atomic.Pointer[table]  // the tools; a lookup takes no lock
+	onCall atomic.Pointer[func()] // nil: none
 
-	rebuilding sync.Mutex // one rebuild at a time, so that the newest stands
+	rebuilding sync.Mutex // serializes rebuild
 
 	mu        sync.Mutex
-	under     map[*underway]struct{} // calls that wait or run
+	inFlight  map[*inFlightCall]struct{} // waiting and running calls
 	closing   bool
-	idle      chan struct{} // closed when closing and no call is under way
+	idle      chan struct{} // closed when closing and no call is in flight
 	listeners map[int]func()
 	nextID    int
-	stop      context.CancelFunc // ends what the providers do in the background
+	stop      context.CancelFunc // ends background work of the providers
 
 	closed     chan struct{}  // closed by Close
-	background sync.WaitGroup // what holds slots for runs that cannot be killed
+	background sync.WaitGroup // goroutines that hold slots of runs that cannot be killed
 
 	closeOnce sync.Once
 	closeErr  error
 }
 
-// New makes a Gateway. Every queue that a tool is bound to must be there, and
-// no two tools may have one name: all mistakes are reported together.
+// New makes a Gateway. Every queue that a tool is bound to must exist, and tool names must be
+// unique: all mistakes are reported together.
 func New(o Options) (*Gateway, error) {
 	if o.Queues == nil {
 		return nil, errors.New("gateway: the tool queues are missing")
 	}
 	g := &Gateway{
 		queues: o.Queues, providers: slices.Clone(o.Providers), log: o.Log, grace: o.Grace, ended: o.Ended,
-		under: map[*underway]struct{}{}, idle: make(chan struct{}), closed: make(chan struct{}), listeners: map[int]func(){}, stop: func() {},
+		inFlight: map[*inFlightCall]struct{}{}, idle: make(chan struct{}), closed: make(chan struct{}), listeners: map[int]func(){}, stop: func() {},
 	}
 	if g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)
@@ -104,8 +104,8 @@ func sameNames(providers []Provider) []error {
 	return errs
 }
 
-// Start starts the providers. What takes time goes on in the background until
-// Close, whatever becomes of ctx.
+// Start starts the providers. Slow work continues in the background until Close, independently
+// of ctx.
 func (g *Gateway) Start(ctx context.Context) error {
 	g.mu.Lock()
 	if g.closing {
@@ -124,11 +124,10 @@ func (g *Gateway) Start(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Tools are those that can be called now, by name. The caller must not change
-// what their definitions point to.
+// Tools lists the callable tools by name. Their definitions must not be modified.
 func (g *Gateway) Tools() []Tool { return slices.Clone(g.table.Load().tools) }
 
-// Tool returns the tool of that name, if it can be called now.
+// Tool returns a callable tool.
 func (g *Gateway) Tool(name string) (Tool, bool) {
 	e := g.table.Load().entries[name]
 	if e == nil {
@@ -137,8 +136,7 @@ func (g *Gateway) Tool(name string) (Tool, bool) {
 	return e.tool, true
 }
 
-// Servers are the providers, by name. One whose tools are left out says so in
-// its Error, whatever its state.
+// Servers lists the providers by name. Skipped tools are reported in Error, whatever the state.
 func (g *Gateway) Servers() []Server {
 	problems := g.table.Load().problems
 	out := make([]Server, 0, len(g.providers))
@@ -155,16 +153,14 @@ func (g *Gateway) Servers() []Server {
 	return out
 }
 
-// maxShown bounds how many waiters of a queue Queues shows.
+// maxShown is the maximum number of waiters per queue in Queues.
 const maxShown = 1000
 
-// Queues are the tool queues at this moment, with the first 1,000 waiters of
-// each. Their sessions are as callers gave them, which may be as good as a
-// password: show Mark of them.
+// Queues returns the status of the tool queues, with the first 1,000 waiters of each. Their
+// session IDs are secrets of the callers: show Mark of them.
 func (g *Gateway) Queues() []toolqueue.Status { return g.queues.All(maxShown) }
 
-// OnChange has f called whenever Tools changes, until stop is called. It must
-// return soon.
+// OnChange has f called whenever Tools changes, until stop is called. f must return soon.
 func (g *Gateway) OnChange(f func()) (stop func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -178,17 +174,17 @@ func (g *Gateway) OnChange(f func()) (stop func()) {
 	}
 }
 
-// OnCall has f called after a call has got its slot, begun to wait for one or given
-// it back: Queues says otherwise then. It must return soon.
-func (g *Gateway) OnCall(f func()) { g.moved.Store(&f) }
+// OnCall has f called after a call has begun to wait, got its slot or released it: Queues has
+// changed then. f must return soon.
+func (g *Gateway) OnCall(f func()) { g.onCall.Store(&f) }
 
-func (g *Gateway) callMoved(u *underway) {
-	if f := g.moved.Load(); f != nil && u.entry.tool.Queue != "" {
+func (g *Gateway) notifyCall(u *inFlightCall) {
+	if f := g.onCall.Load(); f != nil && u.entry.tool.Queue != "" {
 		(*f)()
 	}
 }
 
-// EndSession hands on what a session holds: its leases, its servers of its own.
+// EndSession releases what a session holds: its leases and its own servers.
 func (g *Gateway) EndSession(session string) {
 	if session == "" {
 		return
@@ -201,12 +197,12 @@ func (g *Gateway) EndSession(session string) {
 
 type callerKey struct{}
 
-// WithCaller says who calls, for a way in that hands a context on.
+// WithCaller puts the caller into a context.
 func WithCaller(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-// CallerOf returns who calls, as WithCaller said.
+// CallerOf returns the caller from a context.
 func CallerOf(ctx context.Context) Caller {
 	c, _ := ctx.Value(callerKey{}).(Caller)
 	return c

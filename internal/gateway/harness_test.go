@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// scripted is a provider that does what a test says.
+// scripted is a provider with scripted behaviour.
 type scripted struct {
 	name    string
 	onCall  func(ctx context.Context, c gateway.Call) (gateway.Result, error)
@@ -50,7 +50,7 @@ func (s *scripted) Tools() []gateway.Tool {
 	return append([]gateway.Tool(nil), s.tools...)
 }
 
-// offer puts tools in place of those that were there.
+// offer replaces the tools.
 func (s *scripted) offer(tools ...gateway.Tool) {
 	s.mu.Lock()
 	s.tools = tools
@@ -94,8 +94,8 @@ func tool(name, queue string) gateway.Tool {
 	return gateway.Tool{Name: name, Server: "s", Kind: gateway.KindMCP, Queue: queue, Timeout: time.Hour, Definition: json.RawMessage(`{"name":"` + name + `"}`)}
 }
 
-// box is a gateway with its log.
-type box struct {
+// fixture is a gateway with its log.
+type fixture struct {
 	*gateway.Gateway
 	queues *toolqueue.Queues
 	log    *logged
@@ -126,9 +126,9 @@ func (l *logged) lines(message string) []string {
 }
 
 // open makes a gateway that is closed with the test.
-func open(t *testing.T, queues map[string]toolqueue.Config, o gateway.Options, providers ...gateway.Provider) *box {
+func open(t *testing.T, queues map[string]toolqueue.Config, o gateway.Options, providers ...gateway.Provider) *fixture {
 	t.Helper()
-	b := &box{log: &logged{}}
+	b := &fixture{log: &logged{}}
 	log, err := telemetry.NewLogger(b.log, "text", slog.LevelDebug)
 	if err != nil {
 		t.Fatal(err)
@@ -152,13 +152,13 @@ func open(t *testing.T, queues map[string]toolqueue.Config, o gateway.Options, p
 	return b
 }
 
-// one is a queue of one slot.
+// one configures a queue of one slot.
 func one(name string) map[string]toolqueue.Config {
 	return map[string]toolqueue.Config{name: {Concurrent: 1}}
 }
 
 // call calls a tool in the background.
-func (b *box) call(ctx context.Context, c gateway.Call) <-chan answer {
+func (b *fixture) call(ctx context.Context, c gateway.Call) <-chan answer {
 	done := make(chan answer, 1)
 	go func() {
 		r, err := b.Call(ctx, c)
@@ -181,15 +181,15 @@ func code(t *testing.T, err error) signalbox.Code {
 	return signalbox.CodeOf(err)
 }
 
-// free fails unless the queue has no call in it.
-func (b *box) free(t *testing.T, queue string) {
+// free fails unless the queue is unused.
+func (b *fixture) free(t *testing.T, queue string) {
 	t.Helper()
 	if s, ok := b.queues.Status(queue, 0); !ok || s.InUse != 0 || s.Depth != 0 {
 		t.Errorf("queue %s: %d slots in use, %d calls in line", queue, s.InUse, s.Depth)
 	}
 }
 
-func (b *box) depth(queue string) int {
+func (b *fixture) depth(queue string) int {
 	s, _ := b.queues.Status(queue, 0)
 	return s.Depth
 }

@@ -15,12 +15,12 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// LevelVerbose is the level VRB of the seed (tool-queue-manager, step 6), for
-// what happens to each call: between debug and info.
+// LevelVerbose is the level VRB of the seed (tool-queue-manager, step 6), for the events of
+// each call: between debug and info.
 const LevelVerbose = slog.Level(-2)
 
-// Mark stands for a session, or for its SessionKey, where people look: whoever
-// knows an MCP session's id could speak for it.
+// Mark is a short display label of a session or its SessionKey: whoever knows an MCP session's
+// ID could act as it.
 func Mark(session string) string {
 	key := session
 	if !strings.HasPrefix(key, keyPrefix) || len(key) != keyLength {
@@ -32,8 +32,7 @@ func Mark(session string) string {
 	return key[len(keyPrefix):][:8]
 }
 
-// SessionKey stands for a session where programs must know it again: in the
-// store, and among several directors.
+// SessionKey is the hash that identifies a session in the store and among several directors.
 func SessionKey(session string) string {
 	if session == "" {
 		return ""
@@ -47,9 +46,9 @@ const (
 	keyLength = len(keyPrefix) + 2*sha256.Size
 )
 
-// Hooks writes the seed's log lines about waiting, and calls those of others
-// too. The line queued is written when the wait begins, so that one who waits
-// for ever is seen; a call that does not wait has none.
+// Hooks writes the seed's log lines about waiting, and calls other hooks. The line queued is
+// written when the wait begins, so that a stuck call is visible; a call that does not wait has
+// none.
 func Hooks(log *slog.Logger, others ...toolqueue.Hooks) toolqueue.Hooks {
 	return toolqueue.Hooks{
 		Depth: func(queue string, depth int) {
@@ -107,15 +106,15 @@ func write(log *slog.Logger, level slog.Level, msg string, who toolqueue.Who, ar
 	log.Log(context.Background(), level, msg, args...)
 }
 
-// logStarted and logFinished are the seed's lines of every call.
-func (g *Gateway) logStarted(u *underway) {
+// logStarted and logFinished write the seed's lines of every call.
+func (g *Gateway) logStarted(u *inFlightCall) {
 	if g.log.Enabled(context.Background(), LevelVerbose) {
 		g.logCall(u, "started")
 	}
 }
 
-// The time of a call is that since it was started; the line waited has the wait.
-func (g *Gateway) logFinished(u *underway, outcome string, took time.Duration, err error) {
+// logFinished logs the time since the start; the line waited has the wait.
+func (g *Gateway) logFinished(u *inFlightCall, outcome string, took time.Duration, err error) {
 	if !g.log.Enabled(context.Background(), LevelVerbose) {
 		return
 	}
@@ -126,7 +125,7 @@ func (g *Gateway) logFinished(u *underway, outcome string, took time.Duration, e
 	g.logCall(u, "finished", args...)
 }
 
-func (g *Gateway) logCall(u *underway, msg string, args ...any) {
+func (g *Gateway) logCall(u *inFlightCall, msg string, args ...any) {
 	args = append(args, "server", u.entry.tool.Server)
 	if e := u.call.Caller.Execution; e != "" {
 		args = append(args, "queue_id", e)
@@ -135,40 +134,39 @@ func (g *Gateway) logCall(u *underway, msg string, args ...any) {
 	write(g.log, LevelVerbose, msg, toolqueue.Who{Session: caller.Session, Agent: caller.Agent, Tool: u.entry.tool.Name}, args...)
 }
 
-// logPanic writes what no caller is told.
-func (g *Gateway) logPanic(u *underway, p any) {
+// logPanic logs what callers are not told.
+func (g *Gateway) logPanic(u *inFlightCall, p any) {
 	g.log.Error("a provider panicked", "server", u.entry.tool.Server, "tool", u.entry.tool.Name, "panic", p, "stack", string(debug.Stack()))
 }
 
-// keepTelling is the longest silence of a call that waits. Clients give up
-// between 60 and 300 s without a word, some sooner.
-const keepTelling = 5 * time.Second
+// progressInterval is the longest time without progress while a call waits. Clients time out
+// after 60 to 300 s of silence, some sooner.
+const progressInterval = 5 * time.Second
 
-// news tells a caller how its call fares: its place in line, then what the
-// upstream says. A nil news tells nothing.
+// progressReporter reports the progress of a call: its position in the queue, then what the
+// upstream reports. A nil reporter does nothing.
 //
-// A caller that is slow to take in what it is told must not hold up its call:
-// the slot is used at once, whether or not the last place in line has been
-// told. Only the end of the call waits for it, when the slot is free again.
-type news struct {
-	mu      sync.Mutex // one word at a time
+// A slow listener must not delay its call: the slot is used at once, even if the last position
+// is not delivered yet. Only the end of the call waits for the listener, when the slot is free
+// again.
+type progressReporter struct {
+	mu      sync.Mutex // one report at a time
 	f       func(Progress)
-	over    bool          // guarded by mu
-	waiting atomic.Bool   // else its place in line is of no interest any more
-	stop    chan struct{} // ends the goroutine that follows the place
-	done    chan struct{} // nil: there is none
+	closed  bool          // guarded by mu
+	waiting atomic.Bool   // else the position is no longer reported
+	stop    chan struct{} // ends the goroutine of follow
+	done    chan struct{} // nil: not started
 }
 
-func newNews(f func(Progress)) *news {
+func newProgressReporter(f func(Progress)) *progressReporter {
 	if f == nil {
 		return nil
 	}
-	return &news{f: f}
+	return &progressReporter{f: f}
 }
 
-// follow tells the place in line until waitOver: at once, when it changes, and
-// every few seconds.
-func (n *news) follow(w toolqueue.Waiting) {
+// follow reports the position until waitOver: at once, on change, and every few seconds.
+func (n *progressReporter) follow(w toolqueue.Waiting) {
 	if n == nil {
 		return
 	}
@@ -176,11 +174,11 @@ func (n *news) follow(w toolqueue.Waiting) {
 	n.stop, n.done = make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(n.done)
-		n.places(w)
+		n.reportPositions(w)
 	}()
 }
 
-func (n *news) places(w toolqueue.Waiting) {
+func (n *progressReporter) reportPositions(w toolqueue.Waiting) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	told, last := time.Time{}, 0
@@ -194,27 +192,27 @@ func (n *news) places(w toolqueue.Waiting) {
 		if place == 0 {
 			return
 		}
-		if place != last || time.Since(told) >= keepTelling {
+		if place != last || time.Since(told) >= progressInterval {
 			told, last = time.Now(), place
-			n.place(place)
+			n.reportPosition(place)
 		}
-		timer.Reset(lookAgain(place))
+		timer.Reset(nextPositionCheck(place))
 	}
 }
 
-// lookAgain is how soon a place is looked up again. A look walks the line up to
-// there with the queue locked, so that those far back look less often.
-func lookAgain(place int) time.Duration {
+// nextPositionCheck returns the delay to the next check of a position. A check walks the queue
+// up to there under its lock, so far positions are checked less often.
+func nextPositionCheck(place int) time.Duration {
 	switch {
 	case place <= 100:
 		return 100 * time.Millisecond
 	case place <= 1000:
 		return time.Second
 	}
-	return keepTelling
+	return progressInterval
 }
 
-func (n *news) place(place int) {
+func (n *progressReporter) reportPosition(place int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.waiting.Load() {
@@ -222,26 +220,26 @@ func (n *news) place(place int) {
 	}
 }
 
-// waitOver ends the news of the place.
-func (n *news) waitOver() {
+// waitOver ends the reports of the position.
+func (n *progressReporter) waitOver() {
 	if n != nil && n.stop != nil {
 		n.waiting.Store(false)
 		close(n.stop)
 	}
 }
 
-// upstream hands on what the upstream says, until the call is over.
-func (n *news) upstream(p Progress) {
+// forward forwards progress of the upstream until the call ends.
+func (n *progressReporter) forward(p Progress) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.over {
+	if !n.closed {
 		p.Position = 0
 		n.f(p)
 	}
 }
 
-// end returns when the caller will hear no more.
-func (n *news) end() {
+// close returns when no more progress will be reported.
+func (n *progressReporter) close() {
 	if n == nil {
 		return
 	}
@@ -250,5 +248,5 @@ func (n *news) end() {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.over = true
+	n.closed = true
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// judge says what a call came to. Once its context has ended, whatever error the
-// provider gives for that is ours to put into words.
-func (g *Gateway) judge(caller, running context.Context, u *underway, r Result, err error) (Result, error) {
+// outcome converts what the provider returned. Once the context has ended, the error is ours,
+// whatever the provider returned.
+func (g *Gateway) outcome(caller, running context.Context, u *inFlightCall, r Result, err error) (Result, error) {
 	if err == nil && errors.Is(context.Cause(running), errLost) && r.Run != nil && r.Run.Reason == signalbox.ReasonCancelled {
-		return Result{}, endedBy(caller, running, u) // nobody cancelled it, whose task it may be
+		return Result{}, contextError(caller, running, u) // not a cancel: it may be a task
 	}
 	if err == nil && running.Err() != nil && u.call.Task == "" && r.Run != nil && r.Run.Reason == signalbox.ReasonCancelled {
-		return Result{}, endedBy(caller, running, u)
+		return Result{}, contextError(caller, running, u)
 	}
 	if err == nil {
 		if n := len(r.Content) + len(r.Structured) + len(r.Meta) + len(r.Metadata); n > MaxAnswer {
@@ -30,15 +30,15 @@ func (g *Gateway) judge(caller, running context.Context, u *underway, r Result, 
 			r.Content = json.RawMessage("[]")
 		}
 		return Result{
-			Content: valid(r.Content), Structured: valid(r.Structured), Meta: valid(r.Meta), IsError: r.IsError,
-			Metadata: valid(r.Metadata), Run: r.Run,
+			Content: validUTF8(r.Content), Structured: validUTF8(r.Structured), Meta: validUTF8(r.Meta), IsError: r.IsError,
+			Metadata: validUTF8(r.Metadata), Run: r.Run,
 		}, nil
 	}
 	if running.Err() != nil {
-		return Result{}, endedBy(caller, running, u)
+		return Result{}, contextError(caller, running, u)
 	}
 	if protocol, ok := errors.AsType[*ProtocolError](err); ok {
-		protocol.Data = valid(protocol.Data)
+		protocol.Data = validUTF8(protocol.Data)
 		return Result{}, protocol
 	}
 	if _, ok := errors.AsType[*signalbox.Error](err); ok {
@@ -49,23 +49,23 @@ func (g *Gateway) judge(caller, running context.Context, u *underway, r Result, 
 	return Result{}, failed
 }
 
-// valid has U+FFFD for what is no UTF-8 in JSON of an upstream, which clients
-// would refuse with all that stands around it.
-func valid(raw json.RawMessage) json.RawMessage {
+// validUTF8 replaces invalid UTF-8 in JSON of an upstream by U+FFFD: clients would refuse the
+// whole message.
+func validUTF8(raw json.RawMessage) json.RawMessage {
 	if utf8.Valid(raw) {
 		return raw
 	}
 	return bytes.ToValidUTF8(raw, []byte("\uFFFD"))
 }
 
-// endedBy is the error of a call whose context has ended while it ran.
-func endedBy(caller, running context.Context, u *underway) error {
+// contextError is the error of a call whose context ended while it ran.
+func contextError(caller, running context.Context, u *inFlightCall) error {
 	cause := context.Cause(running)
 	switch {
 	case caller.Err() != nil:
 		return caller.Err()
 	case errors.Is(cause, errTimeout):
-		return signalbox.Errorf(signalbox.CodeToolTimeout, "The tool %q did not answer within %v, so the call was cancelled. It may have had an effect all the same. Ask it for less, or raise its timeout.", u.entry.tool.Name, plain(u.call.Limit))
+		return signalbox.Errorf(signalbox.CodeToolTimeout, "The tool %q did not answer within %v, so the call was cancelled. It may have had an effect all the same. Ask it for less, or raise its timeout.", u.entry.tool.Name, formatDuration(u.call.Limit))
 	case errors.Is(cause, errLost):
 		return signalbox.Errorf(signalbox.CodeToolFailed, "The call of tool %q was ended: the director could not keep its slot of tool queue %q, which is shared with other directors, because it did not reach the store in time. "+
 			"It may have had an effect all the same.", u.entry.tool.Name, u.entry.tool.Queue)
@@ -74,7 +74,7 @@ func endedBy(caller, running context.Context, u *underway) error {
 }
 
 // notAcquired is the error of a call that got no slot.
-func (g *Gateway) notAcquired(caller context.Context, u *underway, err error) error {
+func (g *Gateway) notAcquired(caller context.Context, u *inFlightCall, err error) error {
 	if caller.Err() == nil && errors.Is(context.Cause(u.ctx), errClosing) {
 		return errClosing
 	}
@@ -95,10 +95,10 @@ func (g *Gateway) notAcquired(caller context.Context, u *underway, err error) er
 	return &signalbox.Error{Code: code, Message: "The tool \"" + u.entry.tool.Name + "\" was not called: " + err.Error(), Err: why}
 }
 
-// unknown is the error for a name that no tool has. A server that has not said
-// yet which tools it has may have it.
+// unknown is the error for an unknown tool. A server that has not listed its tools yet may have
+// it.
 func (g *Gateway) unknown(name string) error {
-	shown := cut(name, 128)
+	shown := truncate(name, 128)
 	for _, p := range g.providers {
 		own := strings.HasPrefix(name, p.Name()+"__")
 		if !own && !strings.HasPrefix(name, "rest__") {
@@ -115,15 +115,15 @@ func (g *Gateway) unknown(name string) error {
 		return signalbox.Errorf(signalbox.CodeToolDown, "The tool %q cannot be called yet: its server %s is %s. Try again in a moment.", shown, s.Name, why)
 	}
 	hint := "signalbox tools lists those that there are"
-	if near := g.table.Load().near(name); near != "" {
+	if near := g.table.Load().suggest(name); near != "" {
 		hint = "did you mean \"" + near + "\"?"
 	}
 	return signalbox.Errorf(signalbox.CodeNotFound, "There is no tool %q: %s", shown, hint)
 }
 
-// near finds the one tool that a wrong name may mean: in another case, or
-// without its server.
-func (t *table) near(name string) string {
+// suggest finds the one tool that a wrong name may mean: in another case, or without its
+// server.
+func (t *table) suggest(name string) string {
 	found := ""
 	if name == "" {
 		return ""
@@ -139,7 +139,7 @@ func (t *table) near(name string) string {
 	return found
 }
 
-// outcomeOf is the word for how a call ended: one of a fixed set.
+// outcomeOf returns the outcome of a call, one of a fixed set.
 func outcomeOf(r Result, err error) string {
 	var protocol *ProtocolError
 	var ours *signalbox.Error
@@ -156,8 +156,8 @@ func outcomeOf(r Result, err error) string {
 	return OutcomeCancelled
 }
 
-// plain writes a time as people do: 5m, not 5m0s.
-func plain(d time.Duration) string {
+// formatDuration writes 5m, not 5m0s.
+func formatDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")

@@ -14,7 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// holder is a provider whose calls last until they are let go.
+// holder is a provider whose calls last until they are released.
 func holder(name string, tools ...gateway.Tool) (*scripted, chan struct{}, *atomic.Int64) {
 	letGo, most := make(chan struct{}), &atomic.Int64{}
 	var running atomic.Int64
@@ -32,8 +32,8 @@ func holder(name string, tools ...gateway.Tool) (*scripted, chan struct{}, *atom
 	}}, letGo, most
 }
 
-// Seed tool-queue-manager, step 9: capacity 1, a queued line, one after the other.
-func TestCallsOfAQueueOfOneRunOneAfterTheOther(t *testing.T) {
+// TestCapacityOneSerializesCalls (seed tool-queue-manager, step 9).
+func TestCapacityOneSerializesCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, letGo, most := holder("s", tool("s__click", "browser"))
 		b := open(t, one("browser"), gateway.Options{}, p)
@@ -76,8 +76,8 @@ func equal(t *testing.T, got []string, want ...string) {
 	}
 }
 
-// The line queued stood after the wait: one who waited for ever was not seen
-// (notes on tool-queue-manager).
+// TestIncidentQueuedLineOnlyAfterTheWait: a stuck call was not visible (notes on
+// tool-queue-manager).
 func TestIncidentQueuedLineOnlyAfterTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, letGo, _ := holder("s", tool("s__click", "browser"))
@@ -93,8 +93,8 @@ func TestIncidentQueuedLineOnlyAfterTheWait(t *testing.T) {
 	})
 }
 
-// Seed, step 9: the one that gives up leaves, the next one proceeds.
-func TestACallThatIsCancelledInLineLeavesIt(t *testing.T) {
+// TestCancelledWaiterLeavesQueue (seed, step 9).
+func TestCancelledWaiterLeavesQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, letGo, _ := holder("s", tool("s__click", "browser"))
 		b := open(t, one("browser"), gateway.Options{}, p)
@@ -121,9 +121,9 @@ func TestACallThatIsCancelledInLineLeavesIt(t *testing.T) {
 	})
 }
 
-// Seed, step 9: the tool's time is over while it waits. In the seed's system
-// the wait stood before the tool's own timeout and had no bound.
-func TestIncidentTheWaitStoodOutsideTheToolsTimeout(t *testing.T) {
+// TestIncidentWaitOutsideToolTimeout (seed, step 9): in the seed's system the wait was before
+// the tool's timeout and had no bound.
+func TestIncidentWaitOutsideToolTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		click := tool("s__click", "browser")
 		click.Timeout = time.Minute
@@ -146,9 +146,8 @@ func TestIncidentTheWaitStoodOutsideTheToolsTimeout(t *testing.T) {
 	})
 }
 
-// A queue's max_wait stands in the place of the tools' timeouts, and a call
-// that has its slot has all of its own.
-func TestTheQueuesOwnBoundOnTheWait(t *testing.T) {
+// TestQueueMaxWaitReplacesToolTimeout: and a call with its slot has the whole tool timeout.
+func TestQueueMaxWaitReplacesToolTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		click := tool("s__click", "browser")
 		click.Timeout = time.Minute
@@ -175,7 +174,7 @@ func TestTheQueuesOwnBoundOnTheWait(t *testing.T) {
 	})
 }
 
-func TestAFullLineIsRefusedAtOnce(t *testing.T) {
+func TestFullQueueIsRefusedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, letGo, _ := holder("s", tool("s__click", "browser"))
 		b := open(t, map[string]toolqueue.Config{"browser": {Concurrent: 1, MaxWaiters: 1}}, gateway.Options{}, p)
@@ -193,8 +192,8 @@ func TestAFullLineIsRefusedAtOnce(t *testing.T) {
 	})
 }
 
-// Seed, step 9: A is saturated, B is free.
-func TestQueuesDoNotDisturbEachOther(t *testing.T) {
+// TestQueuesAreIsolated (seed, step 9).
+func TestQueuesAreIsolated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow, letGo, _ := holder("s", tool("s__click", "browser"), tool("s__note", ""))
 		quick := &scripted{name: "q", tools: []gateway.Tool{tool("q__get", "default")}}
@@ -222,8 +221,7 @@ func TestQueuesDoNotDisturbEachOther(t *testing.T) {
 	})
 }
 
-// A session lease keeps another session out between two calls, until it ends.
-func TestTheEndOfASessionHandsItsLeaseOn(t *testing.T) {
+func TestEndSessionReleasesLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &scripted{name: "s", tools: []gateway.Tool{tool("s__click", "browser")}}
 		b := open(t, map[string]toolqueue.Config{"browser": {Concurrent: 1, Lease: toolqueue.Lease{Idle: time.Hour}}}, gateway.Options{}, p)

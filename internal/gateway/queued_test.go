@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 )
 
-// The answer to a call that became a task is the seed's, to the letter.
+// TestSeedQueuedAnswer: the answer to a call that became a task equals the seed's.
 func TestSeedQueuedAnswer(t *testing.T) {
 	at := time.Date(2025, 1, 17, 11, 0, 0, 5_000_000, time.FixedZone("", 3600))
 	task := gateway.ToolTask{Task: signalbox.Task{

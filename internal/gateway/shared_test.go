@@ -18,22 +18,21 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// away is a store of tickets that can be out of reach.
-type away struct {
+// unreachableStore is a ticket store that can be unreachable.
+type unreachableStore struct {
 	store.Store
-	gone atomic.Bool
+	unreachable atomic.Bool
 }
 
-func (a *away) Tickets(ctx context.Context, s store.TicketStep) ([]store.Ticket, error) {
-	if a.gone.Load() {
+func (a *unreachableStore) Tickets(ctx context.Context, s store.TicketStep) ([]store.Ticket, error) {
+	if a.unreachable.Load() {
 		return nil, errors.New("connection refused")
 	}
 	return a.Store.Tickets(ctx, s)
 }
 
-// shared makes a gateway whose queue browser has one slot for all gateways
-// over a store.
-func shared(t *testing.T, s tickets.Store, p gateway.Provider) *gateway.Gateway {
+// openShared makes a gateway whose queue browser has one slot for all gateways over a store.
+func openShared(t *testing.T, s tickets.Store, p gateway.Provider) *gateway.Gateway {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	queues := toolqueue.New(gateway.Hooks(log))
@@ -58,11 +57,11 @@ func shared(t *testing.T, s tickets.Store, p gateway.Provider) *gateway.Gateway 
 	return g
 }
 
-func TestASharedQueueBoundsTheCallsOfAllGateways(t *testing.T) {
+func TestSharedQueueBoundsAllGateways(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.New(memory.Options{})
 		p, letGo, most := holder("s", tool("s__click", "browser"))
-		a, b := shared(t, s, p), shared(t, s, p)
+		a, b := openShared(t, s, p), openShared(t, s, p)
 		done := make(chan error, 2)
 		for _, g := range []*gateway.Gateway{a, b} {
 			go func() {
@@ -83,13 +82,12 @@ func TestASharedQueueBoundsTheCallsOfAllGateways(t *testing.T) {
 	})
 }
 
-// A director that cannot keep a slot ends the call that has it: another
-// director's call may run by now.
-func TestACallEndsWhenItsSharedSlotIsLost(t *testing.T) {
+// TestCallEndsWhenSharedSlotIsLost: another director's call may run by now.
+func TestCallEndsWhenSharedSlotIsLost(t *testing.T) {
 	for name, task := range map[string]string{"a call": "", "a task": "queue-1"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &away{Store: memory.New(memory.Options{})}
+				s := &unreachableStore{Store: memory.New(memory.Options{})}
 				p := &scripted{name: "s", tools: []gateway.Tool{tool("s__click", "browser")}, onCall: func(ctx context.Context, _ gateway.Call) (gateway.Result, error) {
 					<-ctx.Done()
 					if task == "" {
@@ -97,14 +95,14 @@ func TestACallEndsWhenItsSharedSlotIsLost(t *testing.T) {
 					}
 					return gateway.Result{Run: &gateway.RunEnd{Reason: signalbox.ReasonCancelled}}, nil // as commands do
 				}}
-				g := shared(t, s, p)
+				g := openShared(t, s, p)
 				done := make(chan error, 1)
 				go func() {
 					_, err := g.Call(t.Context(), gateway.Call{Tool: "s__click", Task: task})
 					done <- err
 				}()
 				time.Sleep(time.Minute)
-				s.gone.Store(true)
+				s.unreachable.Store(true)
 				began := time.Now()
 				err := <-done
 				if code(t, err) != signalbox.CodeToolFailed || !strings.Contains(err.Error(), "may have had an effect") || !strings.Contains(err.Error(), `"browser"`) {
@@ -117,7 +115,7 @@ func TestACallEndsWhenItsSharedSlotIsLost(t *testing.T) {
 				if code(t, err) != signalbox.CodeStoreFailed {
 					t.Fatal(err)
 				}
-				s.gone.Store(false)
+				s.unreachable.Store(false)
 			})
 		})
 	}

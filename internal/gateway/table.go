@@ -15,24 +15,24 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// entry is a tool with all that a call of it needs.
+// entry is a tool with its provider.
 type entry struct {
 	tool     Tool
 	provider Provider
-	// within bounds the wait in line: the tool's timeout, or 0 where the queue
-	// has a bound of its own, and for an async tool.
-	within time.Duration
+	// waitBound bounds the wait for a slot: the tool's timeout, or 0 if the queue has a bound
+	// of its own or the tool is async.
+	waitBound time.Duration
 }
 
-// table is what can be called. It is never changed: a new one takes its place.
+// table is an immutable snapshot of the tools.
 type table struct {
 	entries  map[string]*entry
 	tools    []Tool              // by name
-	problems map[string][]string // by server: which of its tools are left out, and why
+	problems map[string][]string // by server: skipped tools, and why
 }
 
-// makeTable asks all providers. Of two tools with one name the one stands whose
-// provider comes first, so that it does not depend on which server is up first.
+// makeTable asks all providers. Of two tools with one name that of the first provider is used,
+// so that it does not depend on which server starts first.
 func makeTable(providers []Provider, queues *toolqueue.Queues) *table {
 	t := &table{entries: map[string]*entry{}, problems: map[string][]string{}}
 	waits := map[string]time.Duration{}
@@ -50,7 +50,7 @@ func makeTable(providers []Provider, queues *toolqueue.Queues) *table {
 	return t
 }
 
-// add takes a tool in, or says why not.
+// add adds a tool, or returns why not.
 func (t *table) add(p Provider, tool Tool, waits map[string]time.Duration) string {
 	if tool.Timeout <= 0 {
 		tool.Timeout = DefaultTimeout
@@ -58,13 +58,13 @@ func (t *table) add(p Provider, tool Tool, waits map[string]time.Duration) strin
 			tool.Timeout = 0
 		}
 	}
-	tool.Definition = valid(tool.Definition)
-	e := &entry{tool: tool, provider: p, within: tool.Timeout}
+	tool.Definition = validUTF8(tool.Definition)
+	e := &entry{tool: tool, provider: p, waitBound: tool.Timeout}
 	if tool.Async {
-		e.within = 0
+		e.waitBound = 0
 	}
 	if !validName(tool.Name) {
-		return fmt.Sprintf("a tool is left out: its name must be 1 to 256 printable characters, not %q", cut(tool.Name, 64))
+		return fmt.Sprintf("a tool is left out: its name must be 1 to 256 printable characters, not %q", truncate(tool.Name, 64))
 	}
 	if other := t.entries[tool.Name]; other != nil {
 		return fmt.Sprintf("the tool %q is left out: server %s has one of that name; rename one of the servers", tool.Name, other.provider.Name())
@@ -75,7 +75,7 @@ func (t *table) add(p Provider, tool Tool, waits map[string]time.Duration) strin
 			return fmt.Sprintf("the tool %q is left out: its queue %q is not configured; add it under queues", tool.Name, tool.Queue)
 		}
 		if wait > 0 {
-			e.within = 0
+			e.waitBound = 0
 		}
 	}
 	if !isObject(tool.Definition) {
@@ -97,8 +97,7 @@ func (t *table) errors() []error {
 	return errs
 }
 
-// rebuild puts a new table in place and tells the listeners if the tools are
-// others than before.
+// rebuild replaces the table and notifies the listeners if the tools have changed.
 func (g *Gateway) rebuild() {
 	g.rebuilding.Lock()
 	old := g.table.Load()
@@ -138,22 +137,21 @@ func isObject(raw json.RawMessage) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{")) && json.Valid(raw)
 }
 
-// cut bounds text of others that an error repeats.
-func cut(s string, n int) string {
+// truncate shortens text quoted in an error.
+func truncate(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
 	return strings.ToValidUTF8(s[:n], "") + "..."
 }
 
-// TextOf is what a tool answered, as far as it is text: the text blocks of a
-// Result's Content, each from a line of its own.
+// TextOf is the text of an answer: the text blocks of a Result's Content, each on a new line.
 func TextOf(content json.RawMessage) string {
 	var blocks []struct {
 		Type string `json:"type"`
 		Text string `json:"text"`
 	}
-	_ = json.Unmarshal(content, &blocks) // what is no list of blocks has no text
+	_ = json.Unmarshal(content, &blocks) // other content has no text
 	var all []string
 	for _, b := range blocks {
 		if b.Type == "text" {
@@ -163,18 +161,16 @@ func TextOf(content json.RawMessage) string {
 	return strings.Join(all, "\n")
 }
 
-// MinSecret is the length from which a provider hides a secret of its
-// configuration in what callers read: hiding every "1" and "true" would hide
-// what people need to read.
+// MinSecret is the minimum length of a configured secret that is masked in output: masking
+// every "1" and "true" would make it unreadable.
 const MinSecret = 6
 
-// seedTime is how the seed async-task-queue writes times.
+// seedTime is the time format of the seed async-task-queue.
 const seedTime = "2006-01-02T15:04:05.000Z"
 
-// Queued is the answer to a call that became a task, in the words of the seed
-// async-task-queue. It is what a caller is told who was not promised a task:
-// the text names the id, and metadata has it for programs. agentName is whose
-// tools these are; "" is the tool itself.
+// Queued is the answer to a call that became a task, as in the seed async-task-queue, for
+// callers without the tasks extension: the text names the ID, and metadata has it for programs.
+// agentName is the owner of the tools; "" is the tool itself.
 func Queued(t ToolTask, agentName string) Result {
 	row := &t.Task
 	meta := struct {
@@ -194,7 +190,7 @@ func Queued(t ToolTask, agentName string) Result {
 
 func seedTimeOf(t time.Time) string { return t.UTC().Format(seedTime) }
 
-// plainContent is one text as the content of a result.
+// plainContent returns a content array with one text.
 func plainContent(text string) json.RawMessage {
 	return mustMarshal([]struct {
 		Type string `json:"type"`
@@ -202,7 +198,7 @@ func plainContent(text string) json.RawMessage {
 	}{{"text", text}})
 }
 
-// mustMarshal is for strings in structs, which always marshal.
+// mustMarshal marshals structs of strings, which cannot fail.
 func mustMarshal(v any) json.RawMessage {
 	data, err := json.Marshal(v)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-func TestAllMistakesAreReportedTogether(t *testing.T) {
+func TestNewReportsAllMistakes(t *testing.T) {
 	queues := toolqueue.New(toolqueue.Hooks{})
 	if err := queues.Configure(one("default")); err != nil {
 		t.Fatal(err)
@@ -42,9 +42,9 @@ func TestAllMistakesAreReportedTogether(t *testing.T) {
 	}
 }
 
-// Tools that come while the gateway runs: listeners hear of them, a name that
-// is taken is left out and shown, and goes in once it is free.
-func TestToolsComeAndGo(t *testing.T) {
+// TestToolChangesNotifyListeners: a name that is taken is skipped and reported, and added once
+// it is free.
+func TestToolChangesNotifyListeners(t *testing.T) {
 	first, second := &scripted{name: "first"}, &scripted{name: "second"}
 	b := open(t, one("default"), gateway.Options{}, second, first)
 	heard := 0
@@ -91,8 +91,7 @@ func names(tools []gateway.Tool) (out []string) {
 	return out
 }
 
-// A tool without a timeout has the default one.
-func TestATimeoutIsAlwaysThere(t *testing.T) {
+func TestDefaultTimeout(t *testing.T) {
 	bare := tool("s__x", "default")
 	bare.Timeout = 0
 	b := open(t, one("default"), gateway.Options{}, &scripted{name: "s", tools: []gateway.Tool{bare}})
@@ -101,7 +100,6 @@ func TestATimeoutIsAlwaysThere(t *testing.T) {
 	}
 }
 
-// Calls go on while tools come and go.
 func TestCallsWhileToolsChange(t *testing.T) {
 	p := &scripted{name: "s", tools: []gateway.Tool{tool("s__x", "default")}}
 	b := open(t, map[string]toolqueue.Config{"default": {Concurrent: 64}}, gateway.Options{}, p)

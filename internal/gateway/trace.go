@@ -15,24 +15,21 @@ import (
 
 const tracerName = "github.com/signalbox-ai/signalbox/internal/gateway"
 
-// w3c is the form in which a trace travels: traceparent and tracestate, as HTTP
-// headers or in _meta.
+// w3c propagates traces as traceparent and tracestate, in HTTP headers or in _meta.
 var w3c propagation.TraceContext
 
-// WithTrace takes over the trace of a caller's HTTP request. One that stands in
-// the _meta of a call goes before it.
+// WithTrace takes the trace of a caller's HTTP request. A trace in the _meta of a call has
+// precedence.
 func WithTrace(ctx context.Context, h http.Header) context.Context {
 	return w3c.Extract(ctx, propagation.HeaderCarrier(h))
 }
 
-// WithMetaTrace takes over the trace that stands in the _meta of a call, for
-// those who do something about the call before they make it.
+// WithMetaTrace takes the trace in the _meta of a call, for work done before the call.
 func WithMetaTrace(ctx context.Context, meta json.RawMessage) context.Context {
 	return w3c.Extract(ctx, metaCarrier(meta))
 }
 
-// MetaTrace puts the trace of ctx into a _meta, in place of one that is there.
-// Without a trace the _meta stays as it is.
+// MetaTrace sets the trace of ctx in a _meta. Without a trace the _meta is unchanged.
 func MetaTrace(ctx context.Context, meta json.RawMessage) json.RawMessage {
 	if !trace.SpanContextFromContext(ctx).IsValid() {
 		return meta
@@ -40,18 +37,18 @@ func MetaTrace(ctx context.Context, meta json.RawMessage) json.RawMessage {
 	return setMeta(ctx, meta, true)
 }
 
-// SetTrace hands the trace on to an HTTP upstream.
+// SetTrace propagates the trace to an HTTP upstream.
 func SetTrace(ctx context.Context, h http.Header) { w3c.Inject(ctx, propagation.HeaderCarrier(h)) }
 
-// span is the trace of a call. A nil span is none.
+// span is the span of a call; nil: none.
 type span struct {
 	tracer trace.Tracer
 	span   trace.Span
 	wait   trace.Span // nil: it has not waited
 }
 
-// startSpan begins the span of a call, as the MCP conventions of OpenTelemetry
-// name it, and puts the trace into the _meta that the upstream will see.
+// startSpan starts the span of a call, named by the MCP conventions of OpenTelemetry, and puts
+// the trace into the _meta for the upstream.
 func (g *Gateway) startSpan(ctx context.Context, e *entry, c *Call) (context.Context, *span) {
 	ctx = WithMetaTrace(ctx, c.Meta)
 	if g.tracer == nil {
@@ -84,7 +81,7 @@ func (g *Gateway) startSpan(ctx context.Context, e *entry, c *Call) (context.Con
 	return ctx, &span{tracer: g.tracer, span: s}
 }
 
-// waits begins the span of the wait in line.
+// waits starts the span of the wait.
 func (s *span) waits(ctx context.Context, queue string, since time.Time) {
 	if s != nil {
 		_, s.wait = s.tracer.Start(ctx, "tool queue wait", trace.WithTimestamp(since), trace.WithAttributes(attribute.String("signalbox.tool.queue", queue)))
@@ -118,12 +115,12 @@ func (s *span) end(r Result, err error, outcome string) {
 	s.span.End()
 }
 
-// setMeta puts the trace of ctx into a _meta object; replace says whether one
-// that is there gives way. What else stands there stays as it is written.
+// setMeta sets the trace of ctx in a _meta object; replace: also if there is one. All else is
+// unchanged.
 func setMeta(ctx context.Context, meta json.RawMessage, replace bool) json.RawMessage {
 	fields := map[string]json.RawMessage{}
 	if len(meta) > 0 && (json.Unmarshal(meta, &fields) != nil || fields == nil) {
-		return meta // no object: not ours to mend
+		return meta // not an object: left as it is
 	}
 	if _, there := fields["traceparent"]; there && !replace {
 		return meta
@@ -144,7 +141,7 @@ func setMeta(ctx context.Context, meta json.RawMessage, replace bool) json.RawMe
 	return out
 }
 
-// metaCarrier reads the trace out of a _meta object.
+// metaCarrier reads the trace from a _meta object.
 func metaCarrier(meta json.RawMessage) propagation.TextMapCarrier {
 	carrier := propagation.MapCarrier{}
 	if !bytes.Contains(meta, []byte(`"traceparent"`)) {

@@ -31,9 +31,9 @@ func traced(t *testing.T) (*sdktrace.TracerProvider, *tracetest.SpanRecorder) {
 	return p, r
 }
 
-// A call that waits gives two spans: the call, below the caller's, and the
-// wait, below the call. The upstream is handed the call's.
-func TestACallIsASpanAndItsWaitAnother(t *testing.T) {
+// TestCallAndWaitSpans: the call's span is a child of the caller's, the wait's a child of the
+// call's. The upstream gets the call's.
+func TestCallAndWaitSpans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		spans, got := traced(t)
 		p, letGo, _ := holder("s", tool("s__hold", "browser"), tool("s__click", "browser"))
@@ -90,7 +90,7 @@ func TestACallIsASpanAndItsWaitAnother(t *testing.T) {
 	})
 }
 
-func TestASpanHasTheError(t *testing.T) {
+func TestSpanRecordsError(t *testing.T) {
 	spans, got := traced(t)
 	var r gateway.Result
 	var err error
@@ -116,8 +116,7 @@ func TestASpanHasTheError(t *testing.T) {
 	}
 }
 
-// A wait that came to nothing says so in its own span.
-func TestTheSpanOfAWaitHasItsEnd(t *testing.T) {
+func TestWaitSpanRecordsError(t *testing.T) {
 	spans, got := traced(t)
 	b := open(t, one("browser"), gateway.Options{Traces: spans}, &scripted{name: "s", tools: []gateway.Tool{tool("s__x", "browser")}})
 	held, err := takeAll(t, b, 1)
@@ -138,8 +137,8 @@ func TestTheSpanOfAWaitHasItsEnd(t *testing.T) {
 	t.Errorf("no span of the wait with its error: %v", got.Ended())
 }
 
-// The trace of a caller reaches the upstream also when no spans are made here.
-func TestATraceIsHandedOn(t *testing.T) {
+// TestTraceIsPropagated to the upstream also without spans here.
+func TestTraceIsPropagated(t *testing.T) {
 	var meta, header string
 	p := &scripted{name: "s", tools: []gateway.Tool{tool("s__x", "browser")}, onCall: func(ctx context.Context, c gateway.Call) (gateway.Result, error) {
 		h := http.Header{}

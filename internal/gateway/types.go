@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// Kind says what provides a tool.
+// Kind is the kind of provider of a tool.
 type Kind string
 
 // The kinds. Internal tools are Signalbox's own and bypass all tool queues.
@@ -21,38 +21,37 @@ const (
 	KindInternal Kind = "internal"
 )
 
-// Tool is what callers can call.
+// Tool is a callable tool.
 type Tool struct {
 	Name   string // as callers name it: server__tool, rest__name
-	Server string // of which provider it is: the server's name, "rest", the description's name
+	Server string // its provider: the server's name, "rest", the description's name
 	Kind   Kind
 	Queue  string // "": it bypasses all queues
-	// Definition is the MCP Tool object as the upstream wrote it, but for its name.
+	// Definition is the MCP Tool object of the upstream, with the name replaced.
 	Definition json.RawMessage
-	Timeout    time.Duration // of one call, and of its wait in line; 0 for an Async one: no limit. An Async one waits without regard to it
-	// Async says that a call becomes a task and is answered with its id.
+	Timeout    time.Duration // of one call and of its wait; 0 for an Async tool: no limit. An Async tool waits without limit
+	// Async makes every call a task, answered with its ID.
 	Async bool
-	// Restart says what becomes of its tasks when the director restarts.
+	// Restart is what happens to its tasks when the director restarts.
 	Restart RestartPolicy
-	// Secrets are the properties of the arguments whose values are kept
-	// encrypted and hidden in all output.
+	// Secrets are the arguments whose values are encrypted at rest and masked in all output.
 	Secrets []string
 }
 
-// RestartPolicy says what becomes of a tool's tasks when the director
-// restarts (seed async-task-queue: both fail).
+// RestartPolicy is what happens to a tool's tasks when the director restarts (seed
+// async-task-queue: both fail).
 type RestartPolicy struct {
-	FailPending    bool // what waits fails, else it is kept; false by default
-	RequeueRunning bool // what ran starts anew, else it fails; false by default
+	FailPending    bool // waiting tasks fail, else they are kept; false by default
+	RequeueRunning bool // running tasks start again, else they fail; false by default
 }
 
-// Caller is who calls.
+// Caller is the caller of a tool.
 type Caller struct {
-	Session   string // keeps a session lease; "": every call is for itself
+	Session   string // key of a session lease; "": none
 	Principal string // signalbox.Principal.Key of it
 	Agent     string // the agent in whose execution the call is made, if known
 	Execution string // its queue_id, if known
-	// Who is the principal itself, where tasks can be made.
+	// Who is the principal itself, if tasks can be made.
 	Who signalbox.Principal
 }
 
@@ -62,60 +61,56 @@ type Call struct {
 	Arguments json.RawMessage // a JSON object, or empty
 	Meta      json.RawMessage // the request's _meta without its progress token, or empty
 	Caller    Caller
-	// Progress takes what the caller is to be told while it waits: its place in
-	// line, then what the upstream says. nil: the caller does not want to know.
-	// It is called from one goroutine at a time.
+	// Progress is called with the progress: the position in the queue, then what the upstream
+	// reports. nil: none. It is called from one goroutine at a time.
 	Progress func(Progress)
-	// Task is the id of the task that the call is part of, "" if it is none.
+	// Task is the ID of the task that the call is part of, or "".
 	Task string
-	// Mark names the run among all processes of the machine (SIGNALBOX_RUN in
-	// their environment), so that what is left of it can be found when this
-	// process is gone. "": whoever starts a process makes one.
+	// Mark identifies the run among all processes of the machine (SIGNALBOX_RUN in their
+	// environment), so that leftovers are found when this process is gone. "": the provider
+	// generates one.
 	Mark string
-	// Secrets are arguments that are not to be shown, beside those that the tool
-	// names: it may have named them when the call was made, and no longer does.
+	// Secrets are arguments to mask besides those that the tool names now: it may have named
+	// them when the call was made.
 	Secrets []string
-	// Limit, if above 0, is the task's own limit on the run, before the tool's.
-	// A provider of KindCommand keeps that time by itself, because its runs end
-	// with proof: for it Limit is the time that holds, the tool's own where the
-	// caller gave none, and 0 where there is none.
+	// Limit, if above 0, is the task's own timeout of the run, before the tool's. A provider of
+	// KindCommand enforces it itself, because its runs end with proof: for it Limit is the
+	// effective timeout, 0 is none.
 	Limit time.Duration
-	// Patient says that only the queue's own bound ends the wait in line, and
-	// not the tool's timeout: nobody holds a connection for it.
+	// Patient says that only the queue's own bound ends the wait, not the tool's timeout: no
+	// connection is open for it.
 	Patient bool
-	// Log, if set, takes what the tool prints while it runs, as it comes: whole
-	// characters of UTF-8. It is called from one goroutine at a time.
+	// Log, if set, receives the output of the tool while it runs: whole UTF-8 characters. It is
+	// called from one goroutine at a time.
 	Log func(stream string, text []byte)
-	// Waits, if set, is told once when the call has to stand in line, before it
-	// does. It must return soon.
+	// Waits, if set, is called once before the call waits for a slot. It must return soon.
 	Waits func(toolqueue.Waiting)
-	// Begun, if set, is called when the call has its slot and before it runs. It
-	// may fill in Task, Mark and Log, for those who know them only then. An error
-	// ends the call with it, and nothing runs.
+	// Begun, if set, is called when the call has its slot and before it runs. It may set Task,
+	// Mark and Log. An error ends the call, and nothing runs.
 	Begun func(*Call) error
 }
 
-// Progress is a word on how far a call is.
+// Progress is a progress report of a call.
 type Progress struct {
 	Progress float64
 	Total    float64 // 0: unknown
 	Message  string
-	// Position is the place in line while the call waits, else 0.
+	// Position is the position in the queue while the call waits, else 0.
 	Position int
 }
 
-// Result is what a tool answered: an MCP CallToolResult in its parts, each as
-// the upstream wrote it.
+// Result is the answer of a tool: the parts of an MCP CallToolResult, each as the upstream
+// wrote it.
 type Result struct {
 	Content    json.RawMessage // an array of content blocks
 	Structured json.RawMessage // structuredContent, or empty
 	Meta       json.RawMessage // _meta, or empty
 	IsError    bool
-	// Metadata is the key metadata beside the content, as the seed
-	// async-task-queue has it; or empty.
+	// Metadata is the key metadata beside the content, as in the seed async-task-queue; or
+	// empty.
 	Metadata json.RawMessage
-	// Run is how the run ended, where a provider of KindCommand made one,
-	// whether or not it completed. Nobody outside of the process is told it.
+	// Run is how the run of a command ended, completed or not. It is not shown outside of the
+	// process.
 	Run *RunEnd
 }
 
@@ -123,15 +118,15 @@ type Result struct {
 type RunEnd struct {
 	Reason    signalbox.Reason // completed, exit_nonzero, run_timeout, cancelled or agent_error
 	Message   string           // why it did not complete
-	ExitCode  *int             // nil where a signal ended it, or nothing was started
-	Truncated bool             // more was printed than the answer holds
+	ExitCode  *int             // nil: ended by a signal, or not started
+	Truncated bool             // the output is longer than the answer
 	Took      time.Duration
-	// Alive lists what could not be killed and lives on; nil: nothing does. The
-	// slot of the run is given to nobody else before Alive returns none.
+	// Alive lists processes that could not be killed; nil: none. The slot is held until Alive
+	// returns none.
 	Alive func() []int
 }
 
-// ProtocolError is a JSON-RPC error of an upstream; it is handed on unchanged.
+// ProtocolError is a JSON-RPC error of an upstream, passed on unchanged.
 type ProtocolError struct {
 	Code    int64
 	Message string
@@ -140,56 +135,52 @@ type ProtocolError struct {
 
 func (e *ProtocolError) Error() string { return e.Message }
 
-// State is how a provider's server is.
+// State is the state of a provider's server.
 type State string
 
-// The states of a server.
 const (
 	StateStarting State = "starting"
 	StateReady    State = "ready"
-	StateFailed   State = "failed" // it is tried again after a while
+	StateFailed   State = "failed" // retried after a while
 	StateStopped  State = "stopped"
 )
 
-// Server is one provider, for those who look at the gateway.
+// Server is the status of a provider.
 type Server struct {
 	Name     string
 	Kind     Kind
 	State    State
-	Error    string    // why it is not ready, or what is wrong although it is
+	Error    string    // why it is not ready, or a problem although it is
 	Restarts int       // since the start
 	PIDs     []int     // of the processes it started
 	Tools    int       // how many it offers
 	Since    time.Time // of the state
 }
 
-// Provider has tools. All methods are safe for use from several goroutines.
+// Provider provides tools. All methods are safe for concurrent use.
 type Provider interface {
-	// Name names the provider among all of them.
+	// Name is unique among the providers.
 	Name() string
-	// Start connects. It returns soon: what takes time goes on in the
-	// background until ctx ends, and shows in Server. changed is called
-	// whenever the tools are others than before, with nothing locked.
+	// Start connects. It returns soon: slow work goes on in the background until ctx ends,
+	// visible in Server. changed is called without locks whenever the tools change.
 	Start(ctx context.Context, changed func()) error
-	// Tools are those that can be called now or that could be called before
-	// the server went away. Queue and Timeout are filled in.
+	// Tools lists the tools that can be called now or could before the server went down. Queue
+	// and Timeout are set.
 	Tools() []Tool
-	// Call calls one of Tools by its Name; the slot is held already. It
-	// returns soon after ctx ends, having told the upstream. Errors are
-	// *ProtocolError for what the upstream said, else *signalbox.Error.
+	// Call calls one of Tools by its Name, while the slot is held. When ctx ends it notifies
+	// the upstream and returns soon. Errors are *ProtocolError for JSON-RPC errors, else
+	// *signalbox.Error.
 	Call(ctx context.Context, c Call) (Result, error)
-	// EndSession is told that a session will not call again.
+	// EndSession is called when a session will make no more calls.
 	EndSession(session string)
-	// Server describes it.
+	// Server returns the status.
 	Server() Server
-	// Close ends all connections and processes, with their children, and
-	// returns when they are gone.
+	// Close ends all connections and processes, with their children, and waits for that.
 	Close() error
 }
 
-// Checker is a Provider that can tell a call that does not fit its tool from
-// one that does without asking anyone. It is asked before the call waits for
-// a slot.
+// Checker is a Provider that can validate a call without asking anyone, before the call waits
+// for a slot.
 type Checker interface {
 	// Check returns a validation_error, or nil.
 	Check(c Call) error

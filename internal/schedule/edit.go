@@ -26,11 +26,10 @@ func newID(prefix string) (string, error) {
 	return prefix + idEncoding.EncodeToString(b[:]), nil
 }
 
-// Add stores a new schedule of the API. Its id, times and outcomes are made
-// here; what passed before is no missed instant.
+// Add stores a new schedule from the API, with a new ID. Instants before now are not missed.
 //
-// Errors: CodeValidation and CodeTooLarge with the field, those of
-// Options.Check, CodeConflict where the name is taken.
+// Errors: CodeValidation and CodeTooLarge with the field, those of Options.Check, CodeConflict
+// if the name is taken.
 func (s *Scheduler) Add(ctx context.Context, row signalbox.Schedule, by string) (signalbox.Schedule, error) {
 	id, err := newID(idPrefix)
 	if err != nil {
@@ -53,7 +52,7 @@ func (s *Scheduler) check(ctx context.Context, row signalbox.Schedule) error {
 	return s.opts.Check(ctx, row)
 }
 
-// accept fills in defaults and refuses what cannot be.
+// accept applies defaults and validates.
 func (s *Scheduler) accept(row signalbox.Schedule) (signalbox.Schedule, error) {
 	row = withDefaults(row)
 	return row, Validate(row)
@@ -63,24 +62,23 @@ func (s *Scheduler) insert(ctx context.Context, row signalbox.Schedule, by strin
 	now := s.now()
 	row.Rev, row.CreatedAt, row.UpdatedAt, row.Cursor = 0, now, now, now
 	row.LastRun, row.LastStatus, row.LastQueueID, row.LastError = time.Time{}, "", "", ""
-	stored, err := s.book.Put(ctx, row, nil, changed(&row, "added", by, s))
+	stored, err := s.store.Put(ctx, row, nil, changedEntry(&row, "added", by, s))
 	if err != nil {
 		return row, err
 	}
-	s.adopt(stored)
+	s.applyStored(stored)
 	return stored, nil
 }
 
-func changed(row *signalbox.Schedule, what, by string, s *Scheduler) signalbox.Entry {
+func changedEntry(row *signalbox.Schedule, what, by string, s *Scheduler) signalbox.Entry {
 	return signalbox.Entry{
 		At: s.now(), Kind: signalbox.EventScheduleChanged, Schedule: row.Name, Message: what, By: by, Owner: row.Owner, Agent: row.Agent,
 	}
 }
 
-// Edit stores what a person can change of a schedule, by its ID. Its owner,
-// source, times and outcomes stay.
+// Edit replaces the fields of a schedule that users can change, by its ID.
 //
-// Errors: those of Add; CodeNotFound; CodeConflict for one of the configuration.
+// Errors: those of Add; CodeNotFound; CodeConflict for a configured job.
 func (s *Scheduler) Edit(ctx context.Context, row signalbox.Schedule, by string) (signalbox.Schedule, error) {
 	after, err := s.accept(row)
 	if err != nil {
@@ -88,18 +86,18 @@ func (s *Scheduler) Edit(ctx context.Context, row signalbox.Schedule, by string)
 	}
 	return s.alter(ctx, row.ID, by, func(now signalbox.Schedule) (signalbox.Schedule, string, error) {
 		if now.Source == signalbox.ScheduleFromConfig {
-			return now, "", fromFile(&now, "edited")
+			return now, "", errFromConfig(&now, "edited")
 		}
 		edited := changeable(now, after)
 		return edited, "edited", s.check(ctx, edited)
 	})
 }
 
-func fromFile(row *signalbox.Schedule, what string) error {
+func errFromConfig(row *signalbox.Schedule, what string) error {
 	return signalbox.Errorf(signalbox.CodeConflict, "schedule %s stands in the configuration and cannot be %s here: change it in the file", row.Name, what)
 }
 
-// changeable is now with what a person can change as in after.
+// changeable returns after with the fields of now that users cannot change.
 func changeable(now, after signalbox.Schedule) signalbox.Schedule {
 	after.ID, after.Rev, after.Source, after.Owner, after.OwnerEmail = now.ID, now.Rev, now.Source, now.Owner, now.OwnerEmail
 	after.CreatedAt, after.UpdatedAt, after.Cursor = now.CreatedAt, now.UpdatedAt, now.Cursor
@@ -107,16 +105,16 @@ func changeable(now, after signalbox.Schedule) signalbox.Schedule {
 	return after
 }
 
-// alter changes a schedule as it is now: what a firing writes at the same time
-// is not undone. told is "" where there is nothing to change.
-func (s *Scheduler) alter(ctx context.Context, id, by string, change func(signalbox.Schedule) (after signalbox.Schedule, told string, err error)) (signalbox.Schedule, error) {
-	for range maxTries {
-		before, err := s.book.Schedule(ctx, id)
+// alter changes the current row, and retries if it changes meanwhile. action "" means no
+// change.
+func (s *Scheduler) alter(ctx context.Context, id, by string, change func(signalbox.Schedule) (after signalbox.Schedule, action string, err error)) (signalbox.Schedule, error) {
+	for range maxRetries {
+		before, err := s.store.Schedule(ctx, id)
 		if err != nil {
 			return before, err
 		}
-		after, told, err := change(before)
-		if err != nil || told == "" {
+		after, action, err := change(before)
+		if err != nil || action == "" {
 			return before, err
 		}
 		now := s.now()
@@ -124,21 +122,20 @@ func (s *Scheduler) alter(ctx context.Context, id, by string, change func(signal
 		if after.Cron != before.Cron || after.Timezone != before.Timezone || (after.Enabled && !before.Enabled) {
 			after.Cursor = now
 		}
-		stored, err := s.book.Put(ctx, after, nil, changed(&after, told, by, s))
+		stored, err := s.store.Put(ctx, after, nil, changedEntry(&after, action, by, s))
 		if errors.Is(err, ErrStale) {
 			continue
 		}
 		if err != nil {
 			return before, err
 		}
-		s.adopt(stored)
+		s.applyStored(stored)
 		return stored, nil
 	}
 	return signalbox.Schedule{}, signalbox.Errorf(signalbox.CodeConflict, "schedule %s is changed by others all the time: try again", id)
 }
 
-// SetEnabled lets a schedule fire from now on, or no more. What it is already is
-// no error, and changes nothing.
+// SetEnabled enables or disables a schedule.
 //
 // Error: CodeNotFound.
 func (s *Scheduler) SetEnabled(ctx context.Context, ref string, on bool, by string) (signalbox.Schedule, error) {
@@ -146,40 +143,39 @@ func (s *Scheduler) SetEnabled(ctx context.Context, ref string, on bool, by stri
 	if err != nil {
 		return row, err
 	}
-	told := "disabled"
+	action := "disabled"
 	if on {
-		told = "enabled"
+		action = "enabled"
 	}
 	return s.alter(ctx, row.ID, by, func(now signalbox.Schedule) (signalbox.Schedule, string, error) {
 		if now.Enabled == on {
 			return now, "", nil
 		}
 		now.Enabled = on
-		return now, told, nil
+		return now, action, nil
 	})
 }
 
-// Remove forgets a schedule with its firings, those that are held among them.
-// Its tasks stay.
+// Remove deletes a schedule with its firings, also held ones. Its tasks remain.
 //
-// Errors: CodeNotFound; CodeConflict for one of the configuration.
+// Errors: CodeNotFound; CodeConflict for a configured job.
 func (s *Scheduler) Remove(ctx context.Context, ref, by string) error {
 	row, err := s.Get(ctx, ref)
 	if err != nil {
 		return err
 	}
 	if row.Source == signalbox.ScheduleFromConfig {
-		return fromFile(&row, "removed")
+		return errFromConfig(&row, "removed")
 	}
 	return s.remove(ctx, &row, by)
 }
 
 func (s *Scheduler) remove(ctx context.Context, row *signalbox.Schedule, by string) error {
-	was, err := s.book.Delete(ctx, row.ID, changed(row, "removed", by, s))
+	was, err := s.store.Delete(ctx, row.ID, changedEntry(row, "removed", by, s))
 	if err != nil {
 		return err
 	}
-	s.leave(row.ID)
+	s.forget(row.ID)
 	if !was {
 		return notFound(row.Name)
 	}
@@ -193,7 +189,6 @@ const (
 	MaxMissedWindow     = 366 * 24 * time.Hour
 )
 
-// withDefaults fills in what is not given.
 func withDefaults(s signalbox.Schedule) signalbox.Schedule {
 	s.Overlap = cmp.Or(s.Overlap, signalbox.OverlapQueue)
 	s.Missed = cmp.Or(s.Missed, signalbox.MissedOnce)
@@ -203,8 +198,7 @@ func withDefaults(s signalbox.Schedule) signalbox.Schedule {
 	return s
 }
 
-// Validate refuses a schedule that cannot be. The error names the field as the
-// API has it. Empty choices are those of the default.
+// Validate validates a schedule. Errors name the API field. Empty choices mean the default.
 func Validate(s signalbox.Schedule) error {
 	s = withDefaults(s)
 	for _, check := range []func(*signalbox.Schedule) error{checkName, checkTimes, checkPrompt, checkWords, checkRoute, checkChoices} {
@@ -286,12 +280,12 @@ func checkChoices(s *signalbox.Schedule) error {
 	return nil
 }
 
-// readable is printable text that may have several lines.
+// readable reports whether s is printable text, possibly of several lines.
 func readable(s string) bool {
 	return signalbox.Printable(strings.NewReplacer("\n", " ", "\t", " ", "\r", " ").Replace(s))
 }
 
-// clip cuts what was sent for an error to show.
+// clip shortens input quoted in an error.
 func clip(s string) string {
 	if r := []rune(s); len(r) > 80 {
 		return string(r[:80]) + "..."

@@ -9,16 +9,16 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/schedule"
 )
 
-func TestRefusedSchedulesNameTheField(t *testing.T) {
-	within(t, func(t *testing.T, w *world) {
-		s := w.start()
-		w.refuse(func(s signalbox.Schedule) error {
+func TestInvalidScheduleErrorNamesField(t *testing.T) {
+	withFixture(t, func(t *testing.T, fx *fixture) {
+		s := fx.start()
+		fx.refuse(func(s signalbox.Schedule) error {
 			if s.Agent == "nobody" {
 				return &signalbox.Error{Code: signalbox.CodeNotFound, Field: "agent", Message: "no agent is named nobody"}
 			}
 			return nil
 		})
-		w.add(s, "@daily", named("taken"))
+		fx.add(s, "@daily", named("taken"))
 		for field, change := range map[string]func(*signalbox.Schedule){
 			"name":                  func(s *signalbox.Schedule) { s.Name = "" },
 			"name ":                 func(s *signalbox.Schedule) { s.Name = "../x" },
@@ -74,10 +74,10 @@ func TestRefusedSchedulesNameTheField(t *testing.T) {
 	})
 }
 
-func TestASchedulesLife(t *testing.T) {
-	within(t, func(t *testing.T, w *world) {
-		s := w.start()
-		row := w.add(s, " 0  6 * * * ")
+func TestScheduleLifecycle(t *testing.T) {
+	withFixture(t, func(t *testing.T, fx *fixture) {
+		s := fx.start()
+		row := fx.add(s, " 0  6 * * * ")
 		if row.ID == "" || row.Cron != "0 6 * * *" || row.Overlap != signalbox.OverlapQueue || row.Missed != signalbox.MissedOnce ||
 			row.MissedWindow != 24*time.Hour || row.OnFull != signalbox.FullSkip || row.Source != signalbox.ScheduleFromAPI || row.CreatedAt.IsZero() {
 			t.Errorf("made: %+v", row)
@@ -90,8 +90,8 @@ func TestASchedulesLife(t *testing.T) {
 		if err != nil || row.Owner != "user:kim" || row.LastStatus != "" || row.CreatedAt.IsZero() {
 			t.Fatalf("edited: %+v, %v", row, err)
 		}
-		pass(2*time.Hour + time.Second)
-		w.wantTasks("01T02:00:00")
+		advance(2*time.Hour + time.Second)
+		fx.wantTasks("01T02:00:00")
 		if row, err = s.SetEnabled(t.Context(), "nightly", false, "kim"); err != nil || row.Enabled || s.Next(row, 3) != nil || !s.Due(row).IsZero() {
 			t.Errorf("disabled: %+v, %v", row, err)
 		}
@@ -99,21 +99,21 @@ func TestASchedulesLife(t *testing.T) {
 		if err != nil || again.Rev != row.Rev {
 			t.Errorf("disabled twice: %+v, %v", again, err)
 		}
-		pass(48 * time.Hour)
-		w.wantTasks("01T02:00:00")
+		advance(48 * time.Hour)
+		fx.wantTasks("01T02:00:00")
 		if row, err = s.SetEnabled(t.Context(), row.ID, true, "kim"); err != nil || !row.Enabled {
 			t.Errorf("enabled: %+v, %v", row, err)
 		}
-		w.queue.end("queue-1")
-		w.wantTasks("01T02:00:00") // what passed meanwhile was not missed
+		fx.queue.end("queue-1")
+		fx.wantTasks("01T02:00:00") // what passed meanwhile was not missed
 		if err := s.Remove(t.Context(), "nightly", "kim"); err != nil {
 			t.Fatal(err)
 		}
 		wantField(t, s.Remove(t.Context(), "nightly", "kim"), signalbox.CodeNotFound, "schedule")
-		pass(48 * time.Hour)
-		w.wantTasks("01T02:00:00")
+		advance(48 * time.Hour)
+		fx.wantTasks("01T02:00:00")
 		var told []string
-		for _, e := range w.events() {
+		for _, e := range fx.events() {
 			if e.Kind == signalbox.EventScheduleChanged {
 				told = append(told, e.Message+" by "+e.By)
 			}
@@ -124,29 +124,29 @@ func TestASchedulesLife(t *testing.T) {
 	})
 }
 
-func TestAnOwnerWhoLostTheRightFiresNothing(t *testing.T) {
-	within(t, func(t *testing.T, w *world) {
-		row := w.add(w.start(), "0 1 * * *")
-		w.refuse(func(signalbox.Schedule) error {
+func TestOwnerWithoutRightsFiresNothing(t *testing.T) {
+	withFixture(t, func(t *testing.T, fx *fixture) {
+		row := fx.add(fx.start(), "0 1 * * *")
+		fx.refuse(func(signalbox.Schedule) error {
 			return signalbox.Errorf(signalbox.CodeForbidden, "its owner was disabled")
 		})
-		pass(time.Hour + time.Second)
-		w.wantTasks("")
-		w.wantStory(row.ID, "01T01:00 skipped_error")
-		if got := w.get(row.ID); got.LastError != "its owner was disabled" {
+		advance(time.Hour + time.Second)
+		fx.wantTasks("")
+		fx.wantHistory(row.ID, "01T01:00 skipped_error")
+		if got := fx.get(row.ID); got.LastError != "its owner was disabled" {
 			t.Errorf("row: %+v", got)
 		}
 	})
 }
 
-func TestZoneOfSchedulesThatNameNone(t *testing.T) {
-	within(t, func(t *testing.T, w *world) {
-		w.zone = "America/New_York"
-		s := w.start()
+func TestDefaultTimezone(t *testing.T) {
+	withFixture(t, func(t *testing.T, fx *fixture) {
+		fx.zone = "America/New_York"
+		s := fx.start()
 		if s.Zone() != "America/New_York" {
 			t.Error(s.Zone())
 		}
-		row := w.add(s, "0 1 * * *")
+		row := fx.add(s, "0 1 * * *")
 		if due := s.Due(row); !due.Equal(time.Date(2000, 1, 1, 6, 0, 0, 0, time.UTC)) {
 			t.Errorf("due %s", due)
 		}
@@ -160,33 +160,31 @@ func TestZoneOfSchedulesThatNameNone(t *testing.T) {
 	}
 }
 
-// TestADamagedScheduleStopsNoOther: one that cannot be due is said aloud, the
-// others go on.
-func TestADamagedScheduleStopsNoOther(t *testing.T) {
-	within(t, func(t *testing.T, w *world) {
+// TestInvalidStoredScheduleDoesNotStopOthers: a stored schedule that cannot be parsed is
+// logged, the others fire.
+func TestInvalidStoredScheduleDoesNotStopOthers(t *testing.T) {
+	withFixture(t, func(t *testing.T, fx *fixture) {
 		bad := signalbox.Schedule{ID: "sched-bad", Name: "bad", Cron: "what", Timezone: "Mars/Olympus", Enabled: true, Prompt: "go"}
-		if _, err := w.book.Put(t.Context(), bad, nil, signalbox.Entry{}); err != nil {
+		if _, err := fx.store.Put(t.Context(), bad, nil, signalbox.Entry{}); err != nil {
 			t.Fatal(err)
 		}
-		s := w.start()
-		w.wantLine("a schedule is never due: edit it")
-		w.add(s, "0 1 * * *")
-		pass(2 * time.Hour)
-		w.wantTasks("01T01:00:00")
+		s := fx.start()
+		fx.wantLog("a schedule is never due: edit it")
+		fx.add(s, "0 1 * * *")
+		advance(2 * time.Hour)
+		fx.wantTasks("01T01:00:00")
 		if s.Next(bad, 3) != nil || !s.Due(bad).IsZero() {
 			t.Error("it is due")
 		}
 	})
 }
 
-// An edit between whose reading and writing another change came is made on what
-// that one left, not dropped.
-func TestAnEditThatMeetsAnotherChangeIsMade(t *testing.T) {
-	within(t, func(t *testing.T, w *world) {
-		s := w.start()
-		row := w.add(s, "0 1 * * *")
+func TestEditIsRetriedAfterConcurrentChange(t *testing.T) {
+	withFixture(t, func(t *testing.T, fx *fixture) {
+		s := fx.start()
+		row := fx.add(s, "0 1 * * *")
 		meanwhile := 3
-		w.refuse(func(signalbox.Schedule) error { // it is asked between the two
+		fx.refuse(func(signalbox.Schedule) error { // it is asked between the two
 			if meanwhile--; meanwhile >= 0 {
 				if _, err := s.SetEnabled(t.Context(), row.ID, meanwhile%2 == 1, "lee"); err != nil {
 					t.Error(err)
@@ -198,7 +196,7 @@ func TestAnEditThatMeetsAnotherChangeIsMade(t *testing.T) {
 		if got, err := s.Edit(t.Context(), row, "kim"); err != nil || got.Description != "another" {
 			t.Errorf("%+v, %v", got, err)
 		}
-		if got := w.get(row.ID); got.Description != "another" || meanwhile >= 0 {
+		if got := fx.get(row.ID); got.Description != "another" || meanwhile >= 0 {
 			t.Errorf("stored as %+v", got)
 		}
 	})

@@ -9,62 +9,62 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/cron"
 )
 
-// entry is what is known of a schedule. It is guarded by Scheduler.mu; open
-// is changed by the schedule's turn alone, and by load while there is none.
+// entry is the in-memory state of a schedule. It is guarded by Scheduler.mu; open is changed
+// only by the schedule's turn, and by load while no turn runs.
 type entry struct {
 	row  signalbox.Schedule // without its prompt: there may be many
 	expr cron.Expr
 	zone *time.Location
-	next time.Time // its next instant; zero: none
+	next time.Time // next instant; zero: none
 
 	open []firing // oldest first
 
-	busy    bool // a turn runs, or waits for its place
-	skipped bool // there is a revision that was not read: its runs are not in open
-	ends    bool // ends were announced while it was busy
-	trigger *trigger
-	waiters map[string]*trigger // by the run whose decision they wait for
+	busy        bool // a turn runs, or waits for one of maxTurns
+	runsStale   bool // a revision was not read: its runs are not in open
+	endsPending bool // Queue.Ends signalled while a turn ran
+	trigger     *trigger
+	waiters     map[string]*trigger // by run ID
 
-	failed  int       // turns in a row that could not read or write
-	retryAt time.Time // not before, because of that
+	failures int       // consecutive failed turns
+	retryAt  time.Time // after a failed turn
 
-	wake  time.Time // when a turn has to begin; zero: never
-	index int       // in wakes; -1: not there
+	wakeAt time.Time // when the next turn is due; zero: never
+	index  int       // in wakes; -1: not there
 }
 
-// firing is an open run as its scheduler sees it.
+// firing is an open run.
 type firing struct {
 	run signalbox.ScheduleRun
-	// mine says that this scheduler goes on with it; recovered that another, or
-	// this one before a restart, had begun.
-	mine, recovered bool
-	retryAt         time.Time
-	failure         signalbox.RunStatus // what it comes to where its time is over; "" before the first failure
-	asked           string              // the task that was asked to end
+	// owned: this scheduler completes it. recovered: another scheduler, or this one before a
+	// restart, began it.
+	owned, recovered bool
+	retryAt          time.Time
+	failure          signalbox.RunStatus // status if it is not submitted in time; "" before the first failure
+	cancelSent       string              // the task that was asked to cancel
 }
 
-// wake is when something is to be done about the firing.
+// wake returns when the firing is due for work.
 func (f *firing) wake(now time.Time) time.Time {
-	if f.mine {
+	if f.owned {
 		return f.retryAt
 	}
 	if f.abandoned(now) {
 		return now
 	}
-	return f.run.FiredAt.Add(takeOver)
+	return f.run.FiredAt.Add(takeoverDelay)
 }
 
-// abandoned reports whether whoever began the firing had its time to end it. A
-// firing of the future is one from before the clock was put back.
-func (f *firing) abandoned(now time.Time) bool { return now.Sub(f.run.FiredAt).Abs() >= takeOver }
+// abandoned reports whether the takeover delay is over. A firing from the future was begun
+// before the clock was set back.
+func (f *firing) abandoned(now time.Time) bool { return now.Sub(f.run.FiredAt).Abs() >= takeoverDelay }
 
-// slim is a row without what takes room.
-func slim(s signalbox.Schedule) signalbox.Schedule {
+// withoutText drops the long texts of a row.
+func withoutText(s signalbox.Schedule) signalbox.Schedule {
 	s.Prompt, s.Description = "", ""
 	return s
 }
 
-// set makes row what is known of the schedule, and finds its next instant.
+// set updates the row of an entry and computes its next instant.
 func (s *Scheduler) set(e *entry, row signalbox.Schedule) {
 	first := e.zone == nil
 	changed := first || row.Cron != e.row.Cron || row.Timezone != e.row.Timezone
@@ -72,7 +72,7 @@ func (s *Scheduler) set(e *entry, row signalbox.Schedule) {
 	if !first && s.names[e.row.Name] == row.ID {
 		delete(s.names, e.row.Name)
 	}
-	e.row = slim(row)
+	e.row = withoutText(row)
 	s.names[row.Name] = row.ID
 	if changed {
 		var err error
@@ -88,8 +88,7 @@ func (s *Scheduler) set(e *entry, row signalbox.Schedule) {
 	}
 }
 
-// times reads the expression and the zone of a schedule. With an error the
-// expression is one that is never due.
+// times parses the expression and zone of a schedule. On error, the expression is never due.
 func (s *Scheduler) times(row *signalbox.Schedule) (cron.Expr, *time.Location, error) {
 	expr, err := cron.Parse(row.Cron)
 	if err != nil {
@@ -105,9 +104,8 @@ func (s *Scheduler) times(row *signalbox.Schedule) (cron.Expr, *time.Location, e
 	return expr, zone, nil
 }
 
-// arrange finds out when the schedule has to be worked on next, and puts it
-// there.
-func (s *Scheduler) arrange(e *entry) {
+// rearm computes when the next turn of the schedule is due.
+func (s *Scheduler) rearm(e *entry) {
 	now := s.now()
 	held := slices.ContainsFunc(e.open, func(f firing) bool { return f.run.Status == signalbox.RunHeld })
 	delete(s.holding, e.row.ID)
@@ -115,54 +113,54 @@ func (s *Scheduler) arrange(e *entry) {
 		s.holding[e.row.ID] = e
 	}
 	if e.busy {
-		return // it is arranged when its turn ends
+		return // finish rearms it
 	}
-	if e.ends {
-		e.ends = false
-		e.heldNow()
+	if e.endsPending {
+		e.endsPending = false
+		e.wakeHeld()
 	}
-	e.wake = e.next
+	e.wakeAt = e.next
 	for i := range e.open {
-		if w := e.open[i].wake(now); e.wake.IsZero() || w.Before(e.wake) {
-			e.wake = w
+		if w := e.open[i].wake(now); e.wakeAt.IsZero() || w.Before(e.wakeAt) {
+			e.wakeAt = w
 			if w.IsZero() {
-				e.wake = now
+				e.wakeAt = now
 			}
 		}
 	}
 	if e.trigger != nil {
-		e.wake = now
-	} else if !e.wake.IsZero() && e.wake.Before(e.retryAt) {
-		e.wake = e.retryAt
+		e.wakeAt = now
+	} else if !e.wakeAt.IsZero() && e.wakeAt.Before(e.retryAt) {
+		e.wakeAt = e.retryAt
 	}
 	s.wakes.put(e)
 }
 
-// heldNow lets held firings be looked at now.
-func (e *entry) heldNow() {
+// wakeHeld makes held firings due now.
+func (e *entry) wakeHeld() {
 	for i := range e.open {
-		if f := &e.open[i]; f.mine && f.run.Status == signalbox.RunHeld {
+		if f := &e.open[i]; f.owned && f.run.Status == signalbox.RunHeld {
 			f.retryAt = time.Time{}
 		}
 	}
 }
 
-// lookAtHeld looks at all held firings: tasks of schedules may have ended.
-func (s *Scheduler) lookAtHeld() {
+// checkHeld makes all held firings due: tasks of schedules may have ended.
+func (s *Scheduler) checkHeld() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.holding {
-		if e.ends = true; !e.busy {
-			s.arrange(e)
+		if e.endsPending = true; !e.busy {
+			s.rearm(e)
 		}
 	}
 }
 
-// rearrange looks at all schedules anew after the clock jumped.
-func (s *Scheduler) rearrange() {
+// rearmAll recomputes all wake times after a clock jump.
+func (s *Scheduler) rearmAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	latest := s.now().Add(mostBackoff)
+	latest := s.now().Add(maxBackoff)
 	for _, e := range s.entries {
 		if e.busy {
 			continue
@@ -175,11 +173,11 @@ func (s *Scheduler) rearrange() {
 				f.retryAt = latest
 			}
 		}
-		s.arrange(e)
+		s.rearm(e)
 	}
 }
 
-// drop forgets a schedule. Whoever waits for a firing of it is told so.
+// drop removes a schedule and answers its triggers with an error.
 func (s *Scheduler) drop(e *entry) {
 	id := e.row.ID
 	if s.entries[id] == e {
@@ -201,24 +199,24 @@ func (s *Scheduler) drop(e *entry) {
 	}
 }
 
-// wakes is a heap of schedules by their wake.
+// wakes is a heap of schedules by wakeAt.
 type wakes []*entry
 
 func (w wakes) Len() int           { return len(w) }
-func (w wakes) Less(i, j int) bool { return w[i].wake.Before(w[j].wake) }
+func (w wakes) Less(i, j int) bool { return w[i].wakeAt.Before(w[j].wakeAt) }
 func (w wakes) Swap(i, j int) {
 	w[i], w[j] = w[j], w[i]
 	w[i].index, w[j].index = i, j
 }
 
-// Push is for package heap.
+// Push implements heap.Interface.
 func (w *wakes) Push(x any) {
 	e := x.(*entry)
 	e.index = len(*w)
 	*w = append(*w, e)
 }
 
-// Pop is for package heap.
+// Pop implements heap.Interface.
 func (w *wakes) Pop() any {
 	last := len(*w) - 1
 	e := (*w)[last]
@@ -228,10 +226,10 @@ func (w *wakes) Pop() any {
 	return e
 }
 
-// put makes room for the wake of an entry.
+// put inserts, moves or removes an entry by its wakeAt.
 func (w *wakes) put(e *entry) {
 	switch {
-	case e.wake.IsZero():
+	case e.wakeAt.IsZero():
 		w.remove(e)
 	case e.index < 0:
 		heap.Push(w, e)
@@ -246,18 +244,18 @@ func (w *wakes) remove(e *entry) {
 	}
 }
 
-// due takes the first entry out whose wake has come.
+// due pops the first entry if its wakeAt has passed.
 func (w *wakes) due(now time.Time) *entry {
-	if len(*w) == 0 || (*w)[0].wake.After(now) {
+	if len(*w) == 0 || (*w)[0].wakeAt.After(now) {
 		return nil
 	}
 	return heap.Pop(w).(*entry)
 }
 
-// next is the first wake; zero: none.
+// next returns the first wakeAt; zero: none.
 func (w *wakes) next() time.Time {
 	if len(*w) == 0 {
 		return time.Time{}
 	}
-	return (*w)[0].wake
+	return (*w)[0].wakeAt
 }

@@ -10,18 +10,18 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// manualSlot is how long a firing that somebody asked for is tried.
-const manualSlot = 30 * time.Second
+// manualWindow is how long a manual firing is retried.
+const manualWindow = 30 * time.Second
 
-// step goes on with an open firing as far as it comes now. Errors are those of
-// the book alone: they end the turn.
+// step advances an open firing as far as possible now. Errors are those of the store; they end
+// the turn.
 func (t *turn) step(f *firing) error {
 	now := t.s.now()
 	if f.wake(now).After(now) {
 		return nil
 	}
-	if !f.mine {
-		f.mine, f.recovered = true, true
+	if !f.owned {
+		f.owned, f.recovered = true, true
 	}
 	if status, text := t.overdue(f, now); status != "" {
 		return t.end(f, status, "", text)
@@ -34,7 +34,7 @@ func (t *turn) step(f *firing) error {
 	return t.submit(f)
 }
 
-// overdue says what a firing comes to for which it is too late.
+// overdue returns the final status of a firing that is too late; "" if it is not.
 func (t *turn) overdue(f *firing, now time.Time) (signalbox.RunStatus, string) {
 	r := &f.run
 	late := now.Sub(r.Nominal)
@@ -43,18 +43,17 @@ func (t *turn) overdue(f *firing, now time.Time) (signalbox.RunStatus, string) {
 		return signalbox.SkippedBusy, "the schedule was disabled while this firing waited for the task before it"
 	case r.Trigger != signalbox.TriggerManual && !t.row.Enabled && f.failure != "":
 		return f.failure, r.Error
-	case r.Status == signalbox.RunFiring && f.failure != "" && !now.Before(t.slotEnd(f)):
+	case r.Status == signalbox.RunFiring && f.failure != "" && !now.Before(t.deadline(f)):
 		return f.failure, r.Error
-	case f.recovered && r.Status == signalbox.RunFiring && late > t.lateness(r):
+	case f.recovered && r.Status == signalbox.RunFiring && late > t.maxLateness(r):
 		return signalbox.SkippedMissed, fmt.Sprintf("the scheduler ended while it submitted this firing, and came back too late to go on: if a task was made, its source_job is %s", t.row.Name)
 	}
 	return "", ""
 }
 
-// lateness is how late a firing may still be submitted that was begun before a
-// restart: as late as one that was missed, and only while the queue would know
-// its key.
-func (t *turn) lateness(r *signalbox.ScheduleRun) time.Duration {
+// maxLateness returns how late a recovered firing may be submitted: as late as a missed one,
+// and only while the queue still knows its key.
+func (t *turn) maxLateness(r *signalbox.ScheduleRun) time.Duration {
 	late := max(t.row.MissedWindow, signalbox.OnTime)
 	if t.row.Missed == signalbox.MissedSkip && r.Trigger != signalbox.TriggerManual {
 		late = signalbox.OnTime
@@ -65,21 +64,21 @@ func (t *turn) lateness(r *signalbox.ScheduleRun) time.Duration {
 	return late
 }
 
-// slotEnd is until when a firing is tried: the next instant. Who took it over
-// leaves the last word to the one before, which may still be there.
-func (t *turn) slotEnd(f *firing) time.Time {
-	end := f.run.FiredAt.Add(manualSlot)
+// deadline returns until when a firing is retried: the next instant. A recovered firing gets
+// longer, since its first scheduler may still decide it.
+func (t *turn) deadline(f *firing) time.Time {
+	end := f.run.FiredAt.Add(manualWindow)
 	if f.run.Trigger != signalbox.TriggerManual {
 		end = t.due.expr.Next(latest(f.run.Nominal, f.run.FiredAt), t.due.zone)
 	}
 	if f.recovered {
-		end = end.Add(takeOver)
+		end = end.Add(takeoverDelay)
 	}
 	return end
 }
 
-// overlap asks for the task before. free says that the firing may be submitted;
-// otherwise it is held, or decided.
+// overlap checks the previous task. free: the firing may be submitted; otherwise it was held or
+// decided.
 func (t *turn) overlap(f *firing, now time.Time) (free bool, err error) {
 	before := t.row.LastQueueID
 	if before == "" {
@@ -87,7 +86,7 @@ func (t *turn) overlap(f *firing, now time.Time) (free bool, err error) {
 	}
 	ended, err := t.s.queue.Ended(t.ctx, before)
 	if err != nil {
-		t.later(f, err)
+		t.retryLater(f, err)
 		return false, nil
 	}
 	if ended {
@@ -100,12 +99,12 @@ func (t *turn) overlap(f *firing, now time.Time) (free bool, err error) {
 		if f.run.ID != t.open[len(t.open)-1].run.ID {
 			return false, t.end(f, signalbox.SkippedBusy, "", fmt.Sprintf("a newer firing takes its place: the task before, %s, has not ended", before))
 		}
-		if f.asked != before {
+		if f.cancelSent != before {
 			if err := t.s.queue.Cancel(t.ctx, before, "schedule "+t.row.Name); err != nil {
-				t.later(f, err)
+				t.retryLater(f, err)
 				return false, nil
 			}
-			f.asked = before
+			f.cancelSent = before
 		}
 	default:
 		if t.held() >= signalbox.MaxHeld && f.run.Status != signalbox.RunHeld && f.run.Trigger != signalbox.TriggerMissed {
@@ -125,36 +124,34 @@ func (t *turn) held() int {
 	return n
 }
 
-// hold lets a firing wait for the end of a task.
+// hold holds a firing until a task has ended.
 func (t *turn) hold(f *firing, before string, now time.Time) error {
 	if f.run.Status == signalbox.RunHeld && f.run.Previous == before {
-		f.retryAt = now.Add(heldEvery)
+		f.retryAt = now.Add(heldInterval)
 		return nil
 	}
-	// The task may have ended since it was asked for, and its sign come while
-	// nothing was held: once it is, it is asked for again.
+	// The task may have ended between the check and the hold, with its signal ignored: it is
+	// checked once more.
 	f.retryAt = time.Time{}
 	return t.change(f, func(_ *signalbox.Schedule, r *signalbox.ScheduleRun) {
 		r.Status, r.Previous = signalbox.RunHeld, before
 	})
 }
 
-// later tries a firing again after a while: nothing is known that would be
-// worth writing down.
-func (t *turn) later(f *firing, err error) {
+// retryLater retries a firing after a while. There is nothing to store.
+func (t *turn) retryLater(f *firing, err error) {
 	f.retryAt = t.s.now().Add(firstBackoff)
 	if t.ctx.Err() == nil {
 		t.s.log.Warn("the task before a firing cannot be asked for", "job", t.row.Name, "error", err, "again_in", firstBackoff.String())
 	}
 }
 
-// submit submits a firing.
 func (t *turn) submit(f *firing) error {
-	got, err := t.ask(f)
+	got, err := t.trySubmit(f)
 	if err != nil && t.ctx.Err() != nil {
-		return t.ctx.Err() // whoever runs next goes on with it
+		return t.ctx.Err() // the next scheduler resumes it
 	}
-	var full *Full
+	var full *FullError
 	switch code := signalbox.CodeOf(err); {
 	case err == nil:
 		return t.end(f, signalbox.RunQueued, got.QueueID, "")
@@ -166,18 +163,17 @@ func (t *turn) submit(f *firing) error {
 			waiting = full.Waiting
 		}
 		again := t.row.OnFull == signalbox.FullRetry && f.run.Trigger != signalbox.TriggerManual
-		return t.unsubmitted(f, signalbox.SkippedQueueFull, fullText(t.row.Agent, waiting), again)
+		return t.submitFailed(f, signalbox.SkippedQueueFull, fullText(t.row.Agent, waiting), again)
 	case code == signalbox.CodeNotFound && fieldOf(err) == "":
-		return t.end(f, signalbox.SkippedNoDirector, "", sentence(err))
+		return t.end(f, signalbox.SkippedNoDirector, "", publicMessage(err))
 	default:
-		return t.unsubmitted(f, signalbox.SkippedError, sentence(err), passing(code))
+		return t.submitFailed(f, signalbox.SkippedError, publicMessage(err), transient(code))
 	}
 }
 
-// ask checks and submits. A submission that takes too long counts as one that
-// nobody answered.
-func (t *turn) ask(f *firing) (Submitted, error) {
-	ctx, cancel := context.WithTimeout(t.ctx, slowest)
+// trySubmit checks and submits. A timeout counts as no answer.
+func (t *turn) trySubmit(f *firing) (Submitted, error) {
+	ctx, cancel := context.WithTimeout(t.ctx, callTimeout)
 	defer cancel()
 	got, err := Submitted{}, error(nil)
 	if t.s.opts.Check != nil {
@@ -187,17 +183,17 @@ func (t *turn) ask(f *firing) (Submitted, error) {
 		got, err = t.s.queue.Submit(ctx, t.row, Key(t.row.ID, f.run.ID))
 	}
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		err = &signalbox.Error{Code: signalbox.CodeUnavailable, Message: fmt.Sprintf("the submission had no answer within %s", slowest), Err: err}
+		err = &signalbox.Error{Code: signalbox.CodeUnavailable, Message: fmt.Sprintf("the submission had no answer within %s", callTimeout), Err: err}
 	}
 	return got, err
 }
 
-// passing reports whether an error may be gone by the next try.
-func passing(code signalbox.Code) bool {
+// transient reports whether a retry may succeed.
+func transient(code signalbox.Code) bool {
 	return slices.Contains([]signalbox.Code{signalbox.CodeUnavailable, signalbox.CodeStoreFailed, signalbox.CodeStoreFull, signalbox.CodeRateLimited}, code)
 }
 
-// fullText is what the seed execution-queue writes into the record.
+// fullText is the error text of the seed execution-queue.
 func fullText(agent string, waiting int) string {
 	queue := "Queue full"
 	if agent != "" {
@@ -216,19 +212,19 @@ func fieldOf(err error) string {
 	return ""
 }
 
-// sentence is what people are shown of an error: its cause is for logs.
-func sentence(err error) string {
+// publicMessage is the part of an error that users may see.
+func publicMessage(err error) string {
 	if e, ok := errors.AsType[*signalbox.Error](err); ok && e.Message != "" {
 		return e.Message
 	}
 	return "the submission failed: the log of the scheduler has the cause"
 }
 
-// unsubmitted writes down a try that failed, and tries again where that may help
-// and there is time; else the firing comes to status.
-func (t *turn) unsubmitted(f *firing, status signalbox.RunStatus, text string, again bool) error {
+// submitFailed records a failed attempt and schedules a retry, if that may help and there is
+// time; else the firing ends with status.
+func (t *turn) submitFailed(f *firing, status signalbox.RunStatus, text string, again bool) error {
 	now := t.s.now()
-	end := t.slotEnd(f)
+	end := t.deadline(f)
 	if !again || !now.Before(end) {
 		return t.end(f, status, "", text)
 	}
@@ -254,11 +250,11 @@ func (t *turn) end(f *firing, status signalbox.RunStatus, queueID, text string) 
 	})
 }
 
-// change writes a firing, and into its row what the newest firing has come to.
-// Where another scheduler decided it in the meantime, it is let go of.
+// change stores a change of a firing, and the outcome of the newest firing in its row. If
+// another scheduler decided the firing in the meantime, it is dropped.
 func (t *turn) change(f *firing, alter func(*signalbox.Schedule, *signalbox.ScheduleRun)) error {
 	id := f.run.ID
-	for range maxTries {
+	for range maxRetries {
 		row, r := t.row, f.run
 		alter(&row, &r)
 		if !r.FiredAt.Before(row.LastRun) {
@@ -279,5 +275,5 @@ func (t *turn) change(f *firing, alter func(*signalbox.Schedule, *signalbox.Sche
 			return nil
 		}
 	}
-	return fmt.Errorf("others changed the schedule %d times meanwhile", maxTries)
+	return fmt.Errorf("others changed the schedule %d times meanwhile", maxRetries)
 }

@@ -16,26 +16,26 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/schedule"
-	"github.com/signalbox-ai/signalbox/internal/schedule/inside"
+	"github.com/signalbox-ai/signalbox/internal/schedule/embedded"
 	"github.com/signalbox-ai/signalbox/internal/seal"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 )
 
-// world is a store with a queue and a clock, in which schedulers live and die.
-// It is made within a synctest bubble: time passes when nobody has anything to
-// do, from midnight of 1 January 2000, a Saturday, UTC.
-type world struct {
-	t       *testing.T
-	book    *book
-	queue   *queue
-	shift   atomic.Int64 // of the clock against the time that really passed
-	keyLife time.Duration
-	log     *lines
-	mu      sync.Mutex
-	check   func(signalbox.Schedule) error
-	alive   []*running
-	zone    string
-	events  func() []signalbox.Entry
+// fixture is a store with a queue and a clock, in which schedulers are started and stopped. It
+// is made within a synctest bubble: time advances when all goroutines are blocked, from
+// midnight of 1 January 2000, a Saturday, UTC.
+type fixture struct {
+	t           *testing.T
+	store       *failingStore
+	queue       *queue
+	clockOffset atomic.Int64 // of the clock against the elapsed time
+	keyLife     time.Duration
+	log         *logLines
+	mu          sync.Mutex
+	check       func(signalbox.Schedule) error
+	schedulers  []*running
+	zone        string
+	events      func() []signalbox.Entry
 }
 
 type running struct {
@@ -43,18 +43,18 @@ type running struct {
 	stop func()
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	sealer, err := seal.New(make([]byte, seal.KeyBytes))
 	if err != nil {
 		t.Fatal(err)
 	}
 	st := memory.New(memory.Options{})
-	w := &world{t: t, log: &lines{}}
-	e := engine.New(st, engine.Options{Sealer: sealer, Now: w.now})
-	w.book = &book{Book: inside.NewBook(e, nil)}
-	w.queue = &queue{w: w, byKey: map[string]*task{}, byID: map[string]*task{}}
-	w.events = func() []signalbox.Entry {
+	fx := &fixture{t: t, log: &logLines{}}
+	e := engine.New(st, engine.Options{Sealer: sealer, Now: fx.now})
+	fx.store = &failingStore{Store: embedded.NewStore(e, nil)}
+	fx.queue = &queue{fx: fx, byKey: map[string]*task{}, byID: map[string]*task{}}
+	fx.events = func() []signalbox.Entry {
 		entries, err := st.Journal(t.Context(), 0, 1000)
 		if err != nil {
 			t.Fatal(err)
@@ -62,45 +62,45 @@ func newWorld(t *testing.T) *world {
 		return entries
 	}
 	t.Cleanup(func() {
-		if len(w.alive) > 0 {
+		if len(fx.schedulers) > 0 {
 			t.Error("a scheduler was not stopped")
 		}
 	})
-	return w
+	return fx
 }
 
-// refuse sets what the owners of schedules may not have.
-func (w *world) refuse(check func(signalbox.Schedule) error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.check = check
+// refuse sets Options.Check.
+func (fx *fixture) refuse(check func(signalbox.Schedule) error) {
+	fx.mu.Lock()
+	defer fx.mu.Unlock()
+	fx.check = check
 }
 
-func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.shift.Load())) }
+func (fx *fixture) now() time.Time { return time.Now().Add(time.Duration(fx.clockOffset.Load())) }
 
-// jump moves the clock without that time passes.
-func (w *world) jump(by time.Duration) { w.shift.Add(int64(by)) }
+// jumpClock sets the clock without advancing time.
+func (fx *fixture) jumpClock(by time.Duration) { fx.clockOffset.Add(int64(by)) }
 
-// start lets a scheduler live.
-func (w *world) start() *running {
-	w.t.Helper()
-	return w.startWith(w.book, w.queue)
+// start starts a scheduler.
+func (fx *fixture) start() *running {
+	fx.t.Helper()
+	return fx.startWith(fx.store, fx.queue)
 }
 
-func (w *world) startWith(b schedule.Book, q schedule.Queue) *running {
-	w.t.Helper()
-	opts := schedule.Options{Zone: w.zone, Now: w.now, KeyLife: w.keyLife, Log: slog.New(slog.NewTextHandler(w.log, nil))}
+func (fx *fixture) startWith(b schedule.Store, q schedule.Queue) *running {
+	fx.t.Helper()
+	opts := schedule.Options{Zone: fx.zone, Now: fx.now, KeyLife: fx.keyLife, Log: slog.New(slog.NewTextHandler(fx.log, nil))}
 	opts.Check = func(_ context.Context, s signalbox.Schedule) error {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if w.check == nil {
+		fx.mu.Lock()
+		defer fx.mu.Unlock()
+		if fx.check == nil {
 			return nil
 		}
-		return w.check(s)
+		return fx.check(s)
 	}
 	s, err := schedule.New(b, q, opts)
 	if err != nil {
-		w.t.Fatal(err)
+		fx.t.Fatal(err)
 	}
 	done := make(chan error, 1)
 	go func() { done <- s.Run(context.Background()) }()
@@ -108,69 +108,69 @@ func (w *world) startWith(b schedule.Book, q schedule.Queue) *running {
 	r.stop = func() {
 		s.Close()
 		if err := <-done; err != nil {
-			w.t.Error(err)
+			fx.t.Error(err)
 		}
-		w.alive = slices.DeleteFunc(w.alive, func(a *running) bool { return a == r })
+		fx.schedulers = slices.DeleteFunc(fx.schedulers, func(a *running) bool { return a == r })
 	}
-	w.alive = append(w.alive, r)
+	fx.schedulers = append(fx.schedulers, r)
 	synctest.Wait()
 	return r
 }
 
-// within runs a test in a world of its own, and ends its schedulers.
-func within(t *testing.T, f func(t *testing.T, w *world)) {
+// withFixture runs a test with a fixture, and stops its schedulers.
+func withFixture(t *testing.T, f func(t *testing.T, fx *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		fx := newFixture(t)
 		defer func() {
-			for _, r := range slices.Clone(w.alive) {
+			for _, r := range slices.Clone(fx.schedulers) {
 				r.stop()
 			}
 		}()
-		f(t, w)
+		f(t, fx)
 	})
 }
 
-// add makes a schedule of an expression.
-func (w *world) add(s *running, expr string, more ...func(*signalbox.Schedule)) signalbox.Schedule {
-	w.t.Helper()
+// add adds a schedule.
+func (fx *fixture) add(s *running, expr string, more ...func(*signalbox.Schedule)) signalbox.Schedule {
+	fx.t.Helper()
 	row := signalbox.Schedule{Name: "nightly", Cron: expr, Prompt: "look after it", Enabled: true, Owner: "user:kim", Agent: "coder"}
 	for _, m := range more {
 		m(&row)
 	}
-	row, err := s.Add(w.t.Context(), row, "kim")
+	row, err := s.Add(fx.t.Context(), row, "kim")
 	if err != nil {
-		w.t.Fatal(err)
+		fx.t.Fatal(err)
 	}
 	return row
 }
 
-func (w *world) get(id string) signalbox.Schedule {
-	w.t.Helper()
-	row, err := w.book.Schedule(w.t.Context(), id)
+func (fx *fixture) get(id string) signalbox.Schedule {
+	fx.t.Helper()
+	row, err := fx.store.Schedule(fx.t.Context(), id)
 	if err != nil {
-		w.t.Fatal(err)
+		fx.t.Fatal(err)
 	}
 	return row
 }
 
 // runs lists the firings of a schedule, the oldest first.
-func (w *world) runs(id string) []signalbox.ScheduleRun {
-	w.t.Helper()
-	runs, err := w.book.Runs(w.t.Context(), id, 2000)
+func (fx *fixture) runs(id string) []signalbox.ScheduleRun {
+	fx.t.Helper()
+	runs, err := fx.store.Runs(fx.t.Context(), id, 2000)
 	if err != nil {
-		w.t.Fatal(err)
+		fx.t.Fatal(err)
 	}
 	slices.Reverse(runs)
 	return runs
 }
 
-// story is what the firings of a schedule came to, the oldest first, as
-// "15:04 status".
-func (w *world) story(id string) string {
-	w.t.Helper()
+// history lists the firings of a schedule, oldest first, as "02T15:04 status", with the number
+// of missed instants.
+func (fx *fixture) history(id string) string {
+	fx.t.Helper()
 	var words []string
-	for _, r := range w.runs(id) {
+	for _, r := range fx.runs(id) {
 		word := r.Nominal.Format("02T15:04") + " " + string(r.Status)
 		if r.Missed > 0 {
 			word += fmt.Sprintf(" -%d", r.Missed)
@@ -180,72 +180,72 @@ func (w *world) story(id string) string {
 	return strings.Join(words, ", ")
 }
 
-func (w *world) wantStory(id, want string) {
-	w.t.Helper()
-	if got := w.story(id); got != want {
-		w.t.Errorf("firings at %s:\n got  %s\n want %s", w.now().UTC().Format("02T15:04:05"), got, want)
+func (fx *fixture) wantHistory(id, want string) {
+	fx.t.Helper()
+	if got := fx.history(id); got != want {
+		fx.t.Errorf("firings at %s:\n got  %s\n want %s", fx.now().UTC().Format("02T15:04:05"), got, want)
 	}
 }
 
-// pass lets time pass, and what it brings be done.
-func pass(d time.Duration) {
+// advance advances the time, and waits for what that triggers.
+func advance(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-func (w *world) wantTasks(want string) {
-	w.t.Helper()
-	if got := w.queue.tasks(); got != want {
-		w.t.Errorf("tasks:\n got  %s\n want %s", got, want)
+func (fx *fixture) wantTasks(want string) {
+	fx.t.Helper()
+	if got := fx.queue.tasks(); got != want {
+		fx.t.Errorf("tasks:\n got  %s\n want %s", got, want)
 	}
 }
 
-func full(waiting int) error {
-	return &schedule.Full{Waiting: waiting, Err: signalbox.Errorf(signalbox.CodeQueueFull, "Queue is at capacity")}
+func queueFull(waiting int) error {
+	return &schedule.FullError{Waiting: waiting, Err: signalbox.Errorf(signalbox.CodeQueueFull, "Queue is at capacity")}
 }
 
-// book is a book that can fail and forget.
-type book struct {
-	schedule.Book
+// failingStore fails writes with err, if set.
+type failingStore struct {
+	schedule.Store
 	mu   sync.Mutex
 	fail error
 }
 
-func (b *book) set(err error) {
+func (b *failingStore) set(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.fail = err
 }
 
-func (b *book) Put(ctx context.Context, s signalbox.Schedule, runs []signalbox.ScheduleRun, e signalbox.Entry) (signalbox.Schedule, error) {
+func (b *failingStore) Put(ctx context.Context, s signalbox.Schedule, runs []signalbox.ScheduleRun, e signalbox.Entry) (signalbox.Schedule, error) {
 	b.mu.Lock()
 	err := b.fail
 	b.mu.Unlock()
 	if err != nil {
 		return s, err
 	}
-	return b.Book.Put(ctx, s, runs, e)
+	return b.Store.Put(ctx, s, runs, e)
 }
 
-// lines keeps what was logged.
-type lines struct {
+// logLines collects the log.
+type logLines struct {
 	mu  sync.Mutex
 	all []string
 }
 
-func (l *lines) Write(p []byte) (int, error) {
+func (l *logLines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.all = append(l.all, strings.TrimSpace(string(p)))
 	return len(p), nil
 }
 
-func (w *world) wantLine(part string) {
-	w.t.Helper()
-	w.log.mu.Lock()
-	defer w.log.mu.Unlock()
-	if !slices.ContainsFunc(w.log.all, func(line string) bool { return strings.Contains(line, part) }) {
-		w.t.Errorf("no line of the log has %q:\n%s", part, strings.Join(w.log.all, "\n"))
+func (fx *fixture) wantLog(part string) {
+	fx.t.Helper()
+	fx.log.mu.Lock()
+	defer fx.log.mu.Unlock()
+	if !slices.ContainsFunc(fx.log.all, func(line string) bool { return strings.Contains(line, part) }) {
+		fx.t.Errorf("no line of the log has %q:\n%s", part, strings.Join(fx.log.all, "\n"))
 	}
 }
 

@@ -10,10 +10,9 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// load reads all schedules and open runs. What was changed here while it read is
-// newer than what it read, and stays; whole is false where that leaves it open
-// whether there are schedules that are not known.
-func (s *Scheduler) load(ctx context.Context) (whole bool, err error) {
+// load reads all schedules and open runs. Local changes made meanwhile are kept; complete is
+// false if schedules may be missing because of them.
+func (s *Scheduler) load(ctx context.Context) (complete bool, err error) {
 	s.mu.Lock()
 	before := s.changes
 	revs := make(map[string]int64, len(s.entries))
@@ -21,11 +20,11 @@ func (s *Scheduler) load(ctx context.Context) (whole bool, err error) {
 		revs[id] = e.row.Rev
 	}
 	s.mu.Unlock()
-	rows, err := s.book.Schedules(ctx)
+	rows, err := s.store.Schedules(ctx)
 	if err != nil {
 		return false, err
 	}
-	runs, err := s.book.Open(ctx)
+	runs, err := s.store.Open(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -37,29 +36,29 @@ func (s *Scheduler) load(ctx context.Context) (whole bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	seen := make(map[string]bool, len(rows))
-	quiet := s.changes == before
-	whole = true
+	unchanged := s.changes == before
+	complete = true
 	for i := range rows {
 		id := rows[i].ID
 		seen[id] = true
-		s.learn(&rows[i], open[id], revs, quiet)
-		whole = whole && s.entries[id] != nil
+		s.mergeRow(&rows[i], open[id], revs, unchanged)
+		complete = complete && s.entries[id] != nil
 	}
-	if quiet { // else one may be new
+	if unchanged { // else it may have been added meanwhile
 		for id, e := range s.entries {
 			if !seen[id] {
 				s.drop(e)
 			}
 		}
 	}
-	return whole, nil
+	return complete, nil
 }
 
-// learn takes over what was read of one schedule.
-func (s *Scheduler) learn(row *signalbox.Schedule, open []signalbox.ScheduleRun, revs map[string]int64, quiet bool) {
+// mergeRow applies one schedule that was read.
+func (s *Scheduler) mergeRow(row *signalbox.Schedule, open []signalbox.ScheduleRun, revs map[string]int64, unchanged bool) {
 	e := s.entries[row.ID]
 	if e == nil {
-		if !quiet { // it may have been removed since: the next reading tells
+		if !unchanged { // it may have been removed meanwhile: the next load shows
 			return
 		}
 		e = &entry{index: -1}
@@ -70,12 +69,11 @@ func (s *Scheduler) learn(row *signalbox.Schedule, open []signalbox.ScheduleRun,
 	if row.Rev != e.row.Rev {
 		s.set(e, *row)
 	}
-	e.open, e.skipped = merge(e.open, open), false
-	s.arrange(e)
+	e.open, e.runsStale = merge(e.open, open), false
+	s.rearm(e)
 }
 
-// merge makes firings of open runs; of those that are known stays what is known
-// beside the run.
+// merge converts open runs to firings, and keeps the state of known ones.
 func merge(known []firing, runs []signalbox.ScheduleRun) []firing {
 	open := make([]firing, 0, len(runs))
 	for _, r := range runs {
@@ -95,13 +93,13 @@ func merge(known []firing, runs []signalbox.ScheduleRun) []firing {
 	return open
 }
 
-// adopt takes over a row that was written here.
-func (s *Scheduler) adopt(row signalbox.Schedule) {
+// applyStored applies a row that was stored here.
+func (s *Scheduler) applyStored(row signalbox.Schedule) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changes++
 	e := s.entries[row.ID]
-	if e != nil && !e.row.CreatedAt.Equal(row.CreatedAt) { // another of that id was removed elsewhere
+	if e != nil && !e.row.CreatedAt.Equal(row.CreatedAt) { // another scheduler replaced it
 		s.drop(e)
 		e = nil
 	}
@@ -110,15 +108,15 @@ func (s *Scheduler) adopt(row signalbox.Schedule) {
 		s.entries[row.ID] = e
 	}
 	if row.Rev > e.row.Rev {
-		e.skipped = e.skipped || row.Rev > e.row.Rev+1
+		e.runsStale = e.runsStale || row.Rev > e.row.Rev+1
 		s.set(e, row)
 	}
-	s.arrange(e)
-	s.look()
+	s.rearm(e)
+	s.wakeLoop()
 }
 
-// leave forgets a schedule that was removed.
-func (s *Scheduler) leave(id string) {
+// forget drops a schedule that was removed here.
+func (s *Scheduler) forget(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changes++
@@ -127,8 +125,8 @@ func (s *Scheduler) leave(id string) {
 	}
 }
 
-// logRun writes the seed's log lines (work-queue, Scheduler Integration). The
-// message is empty: the line is its fields.
+// logRun writes the log lines of the seed (work-queue, Scheduler Integration). Their message is
+// empty.
 func (s *Scheduler) logRun(row *signalbox.Schedule, r *signalbox.ScheduleRun) {
 	skipped := func(reason string, more ...any) {
 		s.log.Warn("", append([]any{"job", row.Name, "action", "skipped", "reason", reason}, more...)...)
@@ -142,7 +140,7 @@ func (s *Scheduler) logRun(row *signalbox.Schedule, r *signalbox.ScheduleRun) {
 		s.log.Info("", "job", row.Name, "action", "held", "queue_id", r.Previous)
 	case signalbox.RunQueued:
 		s.log.Info("", "job", row.Name, "action", "queued", "queue_id", r.QueueID)
-		if row.Agent != "" { // the line of the seed execution-queue besides
+		if row.Agent != "" { // the seed execution-queue has this line
 			s.log.Info(fmt.Sprintf("[Schedule] Agent '%s' execution %s: queued", row.Agent, r.QueueID))
 		}
 	case signalbox.SkippedQueueFull:
@@ -160,12 +158,12 @@ func (s *Scheduler) logRun(row *signalbox.Schedule, r *signalbox.ScheduleRun) {
 
 // All lists the schedules by name.
 func (s *Scheduler) All(ctx context.Context) ([]signalbox.Schedule, error) {
-	return s.book.Schedules(ctx)
+	return s.store.Schedules(ctx)
 }
 
-// Get returns a schedule by its id or its name. Error: CodeNotFound.
+// Get returns a schedule by ID or name. Error: CodeNotFound.
 func (s *Scheduler) Get(ctx context.Context, ref string) (signalbox.Schedule, error) {
-	row, err := s.book.Schedule(ctx, ref)
+	row, err := s.store.Schedule(ctx, ref)
 	if signalbox.CodeOf(err) != signalbox.CodeNotFound {
 		return row, err
 	}
@@ -173,14 +171,14 @@ func (s *Scheduler) Get(ctx context.Context, ref string) (signalbox.Schedule, er
 	id := s.names[ref]
 	s.mu.Unlock()
 	if id != "" {
-		if row, err = s.book.Schedule(ctx, id); err == nil && row.Name == ref {
+		if row, err = s.store.Schedule(ctx, id); err == nil && row.Name == ref {
 			return row, nil
 		}
 	}
 	if !signalbox.ValidName(ref) {
 		return signalbox.Schedule{}, notFound(ref)
 	}
-	rows, err := s.book.Schedules(ctx) // it may have been made a moment ago, elsewhere
+	rows, err := s.store.Schedules(ctx) // another scheduler may have added it just now
 	if err != nil {
 		return signalbox.Schedule{}, err
 	}
@@ -198,11 +196,10 @@ func notFound(ref string) *signalbox.Error {
 
 // Runs lists the newest firings of a schedule, at most limit.
 func (s *Scheduler) Runs(ctx context.Context, id string, limit int) ([]signalbox.ScheduleRun, error) {
-	return s.book.Runs(ctx, id, limit)
+	return s.store.Runs(ctx, id, limit)
 }
 
-// Next returns the instants of a schedule at which it will fire, n at most:
-// none while it is disabled.
+// Next returns the next n instants at most: none while the schedule is disabled.
 func (s *Scheduler) Next(row signalbox.Schedule, n int) []time.Time {
 	expr, zone, err := s.times(&row)
 	if err != nil || !row.Enabled {
@@ -215,8 +212,8 @@ func (s *Scheduler) Next(row signalbox.Schedule, n int) []time.Time {
 	return list
 }
 
-// Due returns the next instant of a schedule, which lies in the past where
-// nobody fired it; zero while it is disabled.
+// Due returns the next instant after the cursor, which is in the past if no scheduler ran; zero
+// while disabled.
 func (s *Scheduler) Due(row signalbox.Schedule) time.Time {
 	expr, zone, err := s.times(&row)
 	if err != nil || !row.Enabled {

@@ -10,13 +10,12 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/cron"
 )
 
-// maxCounted is how many instants that are left out are counted; beyond it the
-// count stands for "so many or more".
+// maxCounted is how many skipped instants are counted: a count that reaches it means "or more".
 const maxCounted = 10_000
 
-// plan is what is decided about the instants of a schedule that have passed.
+// plan is the decision about the instants of a schedule that have passed.
 type plan struct {
-	cursor time.Time // the newest of them; zero: none has passed
+	cursor time.Time // the newest of them; zero: none
 	runs   []signalbox.ScheduleRun
 }
 
@@ -26,9 +25,8 @@ type instants struct {
 	zone *time.Location
 }
 
-// between lists the instants after one moment and not after another, at most
-// so many, the newest. It looks back in steps, so that a long time with many
-// instants costs no more than those that are wanted.
+// between lists the newest instants in (after, until], at most so many. It searches backwards
+// in growing steps, so a long span costs no more than the result.
 func (i instants) between(after, until time.Time, most int) []time.Time {
 	for back := time.Hour; ; back *= 4 {
 		from := until.Add(-back)
@@ -38,7 +36,7 @@ func (i instants) between(after, until time.Time, most int) []time.Time {
 		var list []time.Time
 		for t := i.expr.Next(from, i.zone); !t.IsZero() && !t.After(until); t = i.expr.Next(t, i.zone) {
 			list = append(list, t)
-			if len(list) > 2*most { // of the newest there are enough
+			if len(list) > 2*most { // keep the newest
 				list = append(list[:0], list[len(list)-most:]...)
 			}
 		}
@@ -48,7 +46,7 @@ func (i instants) between(after, until time.Time, most int) []time.Time {
 	}
 }
 
-// count counts the instants after one moment and before another.
+// count counts the instants in (after, before), up to maxCounted.
 func (i instants) count(after, before time.Time) int {
 	n := 0
 	for t := i.expr.Next(after, i.zone); !t.IsZero() && t.Before(before) && n < maxCounted; t = i.expr.Next(t, i.zone) {
@@ -57,9 +55,9 @@ func (i instants) count(after, before time.Time) int {
 	return n
 }
 
-// planOf decides about the instants after the cursor of a schedule. Those that
-// were decided before, by their run ids, are left alone.
-func planOf(row *signalbox.Schedule, due instants, now time.Time, decided map[string]bool) plan {
+// newPlan decides about the instants after the cursor of a schedule, except those decided
+// before, by run ID.
+func newPlan(row *signalbox.Schedule, due instants, now time.Time, decided map[string]bool) plan {
 	if !row.Enabled {
 		return plan{}
 	}
@@ -67,7 +65,7 @@ func planOf(row *signalbox.Schedule, due instants, now time.Time, decided map[st
 	if first.IsZero() || first.After(now) {
 		return plan{}
 	}
-	late := now.Add(-signalbox.OnTime - time.Millisecond) // the newest moment that is too late
+	late := now.Add(-signalbox.OnTime - time.Millisecond) // the newest instant that is too late
 	onTime := due.between(latest(row.Cursor, late), now, signalbox.MaxMissed)
 	p := plan{cursor: row.Cursor}
 	if len(onTime) > 0 {
@@ -87,8 +85,8 @@ func planOf(row *signalbox.Schedule, due instants, now time.Time, decided map[st
 	return p
 }
 
-// missed decides about the instants that passed too long ago. It returns how
-// many are left out and not told of: the firing that comes next tells it.
+// missed decides about the instants that passed too long ago. It returns how many were skipped
+// and not recorded: the next firing records them.
 func (p *plan) missed(row *signalbox.Schedule, due instants, now, late time.Time, decided map[string]bool, more bool) int {
 	var fire []time.Time
 	window := latest(row.Cursor, now.Add(-row.MissedWindow-time.Millisecond))
@@ -97,7 +95,7 @@ func (p *plan) missed(row *signalbox.Schedule, due instants, now, late time.Time
 		fire = undecided(due.between(window, late, signalbox.MaxMissed), decided)
 	case row.Missed == signalbox.MissedOnce && !more && window.Before(late):
 		fire = undecided(due.between(window, late, 1), decided)
-	case row.Missed == signalbox.MissedOnce && more: // the one that is on time stands for them
+	case row.Missed == signalbox.MissedOnce && more: // the firing that is on time replaces them
 		return due.count(row.Cursor, late.Add(time.Millisecond))
 	}
 	if len(fire) == 0 {
@@ -118,8 +116,7 @@ func (p *plan) missed(row *signalbox.Schedule, due instants, now, late time.Time
 	return 0
 }
 
-// add adds a run. Those of one plan are told apart by a millisecond, which
-// keeps their order.
+// add adds a run. Runs of one plan are a millisecond apart, which keeps their order.
 func (p *plan) add(r signalbox.ScheduleRun, now time.Time) {
 	r.ID = signalbox.RunID(r.Nominal)
 	r.FiredAt = now.Add(time.Duration(len(p.runs)) * time.Millisecond)
@@ -129,7 +126,7 @@ func (p *plan) add(r signalbox.ScheduleRun, now time.Time) {
 	p.runs = append(p.runs, r)
 }
 
-// apply writes the plan into the row.
+// apply applies the plan to the row.
 func (p *plan) apply(row *signalbox.Schedule) {
 	row.Cursor = latest(row.Cursor, p.cursor)
 	if len(p.runs) == 0 {
@@ -156,23 +153,20 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// idPrefix begins the ids of schedules.
 const idPrefix = "sched-"
 
-// configID is the id of a job of the configuration.
+// configID is the ID of a configured job.
 func configID(name string) string { return idPrefix + name }
 
-// byConfig is who changes jobs that follow the configuration.
+// byConfig is the actor of changes by Sync.
 const byConfig = "the configuration"
 
-// Sync makes the schedules of the configuration those of jobs: new ones are
-// added, changed ones edited, those that are no longer there removed. If one
-// of them is wrong, nothing is changed; one whose name a schedule of the API
-// has is left out, and that is the error. An agent need not be known yet.
+// Sync makes the configured schedules equal to jobs: it adds, edits and removes. If a job is
+// invalid, nothing is changed; a job whose name an API schedule has is skipped and reported. An
+// agent need not exist yet.
 //
-// Enabled is followed where the file changes it while the scheduler runs, and
-// where it says false at the start. Otherwise what somebody set through the
-// API stands: one who disabled a job wants it to stay so over a restart.
+// Enabled follows the file if it changes there while the scheduler runs, and if it is false at
+// the start. Otherwise a value set through the API is kept, also over a restart.
 func (s *Scheduler) Sync(ctx context.Context, jobs []signalbox.Schedule) error {
 	wanted := make(map[string]signalbox.Schedule, len(jobs))
 	for _, j := range jobs {
@@ -186,14 +180,14 @@ func (s *Scheduler) Sync(ctx context.Context, jobs []signalbox.Schedule) error {
 		}
 		wanted[j.ID] = j
 	}
-	rows, err := s.book.Schedules(ctx)
+	rows, err := s.store.Schedules(ctx)
 	if err != nil {
 		return err
 	}
 	known := make(map[string]bool, len(rows))
 	for i := range rows {
 		known[rows[i].ID] = true
-		if _, stays := wanted[rows[i].ID]; !stays && rows[i].Source == signalbox.ScheduleFromConfig { // first, for their names may be wanted
+		if _, stays := wanted[rows[i].ID]; !stays && rows[i].Source == signalbox.ScheduleFromConfig { // removed first: a new job may take the name
 			if err := s.remove(ctx, &rows[i], byConfig); err != nil && signalbox.CodeOf(err) != signalbox.CodeNotFound {
 				return err
 			}
@@ -204,7 +198,7 @@ func (s *Scheduler) Sync(ctx context.Context, jobs []signalbox.Schedule) error {
 	}
 	var failed []error
 	for _, j := range jobs {
-		if err := s.follow(ctx, wanted[configID(j.Name)], known[configID(j.Name)]); err != nil {
+		if err := s.syncJob(ctx, wanted[configID(j.Name)], known[configID(j.Name)]); err != nil {
 			failed = append(failed, jobError(j.Name, err))
 		}
 	}
@@ -218,15 +212,15 @@ func jobError(name string, err error) error {
 	return err
 }
 
-// follow stores a job as the file has it.
-func (s *Scheduler) follow(ctx context.Context, job signalbox.Schedule, known bool) error {
+// syncJob stores a job as configured.
+func (s *Scheduler) syncJob(ctx context.Context, job signalbox.Schedule, known bool) error {
 	s.mu.Lock()
 	was, seen := s.files[job.ID]
 	s.mu.Unlock()
 	err := error(nil)
 	if !known {
 		_, err = s.insert(ctx, job, byConfig)
-		if errors.Is(err, ErrStale) { // another director follows the same file
+		if errors.Is(err, ErrStale) { // another director syncs the same file
 			known = true
 		}
 	}

@@ -25,30 +25,30 @@ func named(name string) func(*signalbox.Schedule) {
 }
 
 func TestSeedJobIsQueuedAndRecorded(t *testing.T) {
-	within(t, func(t *testing.T, w *world) {
-		s := w.start()
-		row := w.add(s, "0 1 * * *", named("nightly-maintenance"))
-		pass(90 * time.Minute)
-		w.wantTasks("01T01:00:00")
-		w.wantStory(row.ID, "01T01:00 queued")
-		row = w.get(row.ID)
+	withFixture(t, func(t *testing.T, fx *fixture) {
+		s := fx.start()
+		row := fx.add(s, "0 1 * * *", named("nightly-maintenance"))
+		advance(90 * time.Minute)
+		fx.wantTasks("01T01:00:00")
+		fx.wantHistory(row.ID, "01T01:00 queued")
+		row = fx.get(row.ID)
 		if row.LastStatus != signalbox.RunQueued || row.LastQueueID != "queue-1" || !row.LastRun.Equal(time.Date(2000, 1, 1, 1, 0, 0, 0, time.UTC)) || row.LastError != "" {
 			t.Errorf("row: %+v", row)
 		}
-		run := w.runs(row.ID)[0]
+		run := fx.runs(row.ID)[0]
 		if run.ID != "at-20000101T010000Z" || run.Trigger != signalbox.TriggerCron || run.QueueID != "queue-1" || run.EndedAt.IsZero() || run.ScheduleID != row.ID {
 			t.Errorf("run: %+v", run)
 		}
-		if key := w.queue.at(0).key; key != "schedule:"+row.ID+":"+run.ID {
+		if key := fx.queue.at(0).key; key != "schedule:"+row.ID+":"+run.ID {
 			t.Errorf("key %q", key)
 		}
-		w.wantLine(`level=INFO msg="" job=nightly-maintenance action=queued queue_id=queue-1`)
-		w.wantLine(`level=INFO msg="[Schedule] Agent 'coder' execution queue-1: queued"`)
+		fx.wantLog(`level=INFO msg="" job=nightly-maintenance action=queued queue_id=queue-1`)
+		fx.wantLog(`level=INFO msg="[Schedule] Agent 'coder' execution queue-1: queued"`)
 		next := s.Next(row, 3)
 		if len(next) != 3 || !next[0].Equal(time.Date(2000, 1, 2, 1, 0, 0, 0, time.UTC)) || !next[2].Equal(time.Date(2000, 1, 4, 1, 0, 0, 0, time.UTC)) {
 			t.Errorf("next: %v", next)
 		}
-		events := w.events()
+		events := fx.events()
 		last := events[len(events)-1]
 		if last.Kind != signalbox.EventScheduleFired || last.Message != "queued" || last.QueueID != "queue-1" || last.Schedule != row.Name || last.Owner != "user:kim" || last.Agent != "coder" {
 			t.Errorf("event: %+v", last)
@@ -57,80 +57,80 @@ func TestSeedJobIsQueuedAndRecorded(t *testing.T) {
 }
 
 func TestSeedSkippedQueueFull(t *testing.T) {
-	within(t, func(t *testing.T, w *world) {
-		s := w.start()
-		w.queue.set(func(q *queue) { q.fail = full(3) })
-		row := w.add(s, "0 * * * *")
-		any := w.add(s, "0 * * * *", named("any"), func(s *signalbox.Schedule) { s.Agent = "" })
-		pass(90 * time.Minute)
-		w.wantStory(row.ID, "01T01:00 skipped_queue_full")
-		if got := w.runs(row.ID)[0].Error; got != "Agent queue full (3 waiting), skipping scheduled execution" {
+	withFixture(t, func(t *testing.T, fx *fixture) {
+		s := fx.start()
+		fx.queue.set(func(q *queue) { q.fail = queueFull(3) })
+		row := fx.add(s, "0 * * * *")
+		any := fx.add(s, "0 * * * *", named("any"), func(s *signalbox.Schedule) { s.Agent = "" })
+		advance(90 * time.Minute)
+		fx.wantHistory(row.ID, "01T01:00 skipped_queue_full")
+		if got := fx.runs(row.ID)[0].Error; got != "Agent queue full (3 waiting), skipping scheduled execution" {
 			t.Errorf("error %q", got)
 		}
-		if got := w.get(any.ID).LastError; got != "Queue full (3 waiting), skipping scheduled execution" {
+		if got := fx.get(any.ID).LastError; got != "Queue full (3 waiting), skipping scheduled execution" {
 			t.Errorf("error %q", got)
 		}
-		if got := w.get(row.ID).LastStatus; got != signalbox.SkippedQueueFull {
+		if got := fx.get(row.ID).LastStatus; got != signalbox.SkippedQueueFull {
 			t.Errorf("last status %q", got)
 		}
-		if n := w.queue.tries(); n != 2 {
+		if n := fx.queue.tries(); n != 2 {
 			t.Errorf("%d submissions of two schedules", n)
 		}
-		w.wantLine(`level=WARN msg="" job=nightly action=skipped reason=queue_full`)
-		w.queue.set(func(q *queue) { q.fail = nil })
-		pass(time.Hour)
-		w.wantStory(row.ID, "01T01:00 skipped_queue_full, 01T02:00 queued")
+		fx.wantLog(`level=WARN msg="" job=nightly action=skipped reason=queue_full`)
+		fx.queue.set(func(q *queue) { q.fail = nil })
+		advance(time.Hour)
+		fx.wantHistory(row.ID, "01T01:00 skipped_queue_full, 01T02:00 queued")
 	})
 }
 
-func TestAFullQueueIsTriedUntilTheNextInstant(t *testing.T) {
-	within(t, func(t *testing.T, w *world) {
-		s := w.start()
-		w.queue.set(func(q *queue) { q.fail = full(50) })
-		row := w.add(s, "0 * * * *", onFull(signalbox.FullRetry))
-		pass(80 * time.Minute)
-		w.wantStory(row.ID, "01T01:00 firing")
-		if run := w.runs(row.ID)[0]; run.Attempts < 10 || run.Attempts > 40 || !strings.HasPrefix(run.Error, "Agent queue full (50 waiting)") {
+func TestFullQueueIsRetriedUntilNextInstant(t *testing.T) {
+	withFixture(t, func(t *testing.T, fx *fixture) {
+		s := fx.start()
+		fx.queue.set(func(q *queue) { q.fail = queueFull(50) })
+		row := fx.add(s, "0 * * * *", onFull(signalbox.FullRetry))
+		advance(80 * time.Minute)
+		fx.wantHistory(row.ID, "01T01:00 firing")
+		if run := fx.runs(row.ID)[0]; run.Attempts < 10 || run.Attempts > 40 || !strings.HasPrefix(run.Error, "Agent queue full (50 waiting)") {
 			t.Errorf("run: %+v", run)
 		}
-		w.queue.set(func(q *queue) { q.fail = nil })
-		pass(2 * time.Minute)
-		w.wantStory(row.ID, "01T01:00 queued")
-		w.queue.set(func(q *queue) { q.fail, q.byID["queue-1"].ended = full(50), true })
-		pass(98 * time.Minute) // 02:00 has no room, at 03:00 the next comes
-		w.wantStory(row.ID, "01T01:00 queued, 01T02:00 skipped_queue_full, 01T03:00 firing")
-		if n := w.queue.made(); n != 1 {
+		fx.queue.set(func(q *queue) { q.fail = nil })
+		advance(2 * time.Minute)
+		fx.wantHistory(row.ID, "01T01:00 queued")
+		fx.queue.set(func(q *queue) { q.fail, q.byID["queue-1"].ended = queueFull(50), true })
+		advance(98 * time.Minute) // 02:00 has no room, at 03:00 the next comes
+		fx.wantHistory(row.ID, "01T01:00 queued, 01T02:00 skipped_queue_full, 01T03:00 firing")
+		if n := fx.queue.made(); n != 1 {
 			t.Errorf("%d tasks", n)
 		}
-		w.queue.set(func(q *queue) { q.fail = nil })
+		fx.queue.set(func(q *queue) { q.fail = nil })
 	})
 }
 
-// TestIncidentSilentSkipAtTheScheduleBoundary: firings that came to nothing left
-// no record. Here each instant has one, whatever it came to.
+// TestIncidentSilentSkipAtTheScheduleBoundary: skipped firings left no record. Here each
+// instant has one.
 func TestIncidentSilentSkipAtTheScheduleBoundary(t *testing.T) {
-	within(t, func(t *testing.T, w *world) {
-		s := w.start()
-		row := w.add(s, "0 * * * *", missed(signalbox.MissedAll, 24*time.Hour), overlap(signalbox.OverlapSkip))
-		for n, answer := range []error{nil, full(50), nil, signalbox.Errorf(signalbox.CodeForbidden, "no"), full(50), signalbox.Errorf(signalbox.CodeNotFound, "no director"), nil} {
-			w.queue.set(func(q *queue) {
+	withFixture(t, func(t *testing.T, fx *fixture) {
+		s := fx.start()
+		row := fx.add(s, "0 * * * *", missed(signalbox.MissedAll, 24*time.Hour), overlap(signalbox.OverlapSkip))
+		for n, answer := range []error{nil, queueFull(50), nil, signalbox.Errorf(signalbox.CodeForbidden, "no"), queueFull(50), signalbox.Errorf(signalbox.CodeNotFound, "no director"), nil} {
+			fx.queue.set(func(q *queue) {
 				q.fail = answer
 				for _, task := range q.order[:min(n/3, len(q.order))] {
 					task.ended = true
 				}
 			})
-			pass(time.Hour)
+			advance(time.Hour)
 		}
-		w.queue.set(func(q *queue) { q.fail = nil })
-		pass(2 * time.Second)
-		w.wantStory(row.ID, "01T01:00 queued, 01T02:00 skipped_busy, 01T03:00 skipped_busy, 01T04:00 skipped_error, 01T05:00 skipped_queue_full, 01T06:00 skipped_no_director, 01T07:00 queued")
-		for _, r := range w.runs(row.ID) {
+		fx.queue.set(func(q *queue) { q.fail = nil })
+		advance(2 * time.Second)
+		fx.wantHistory(row.ID, "01T01:00 queued, 01T02:00 skipped_busy, 01T03:00 skipped_busy, 01T04:00 skipped_error, 01T05:00 skipped_queue_full, 01T06:00 skipped_no_director, 01T07:00 queued")
+		for _, r := range fx.runs(row.ID) {
 			if r.Status != signalbox.RunQueued && r.Error == "" {
 				t.Errorf("%s says not why", r.ID)
 			}
 		}
 		events := 0
-		for _, e := range w.events() {
+		for _, e := range fx.events() {
 			if e.Kind == signalbox.EventScheduleFired {
 				events++
 			}
@@ -141,8 +141,8 @@ func TestIncidentSilentSkipAtTheScheduleBoundary(t *testing.T) {
 	})
 }
 
-// TestIncidentRunsOverlap: in the system behind the seed work-queue a job was
-// running only while it was submitted, so that its tasks ran side by side.
+// TestIncidentRunsOverlap: in the system of the seed work-queue, a job was running only while
+// it was submitted, so that its tasks overlapped.
 func TestIncidentRunsOverlap(t *testing.T) {
 	for _, c := range []struct {
 		policy       signalbox.Overlap
@@ -155,17 +155,17 @@ func TestIncidentRunsOverlap(t *testing.T) {
 		{signalbox.OverlapAllow, "01T01:00 queued, 01T02:00 queued, 01T03:00 queued", "01T01:00 queued, 01T02:00 queued, 01T03:00 queued", "01T01:00:00 01T02:00:00 01T03:00:00", ""},
 	} {
 		t.Run(string(c.policy), func(t *testing.T) {
-			within(t, func(t *testing.T, w *world) {
-				row := w.add(w.start(), "0 1,2,3 * * *", overlap(c.policy))
-				pass(3*time.Hour + 30*time.Minute)
-				w.wantStory(row.ID, c.busy)
-				if cancelled := w.queue.at(0).cancelled; (cancelled != "") != (c.policy == signalbox.OverlapCancel) {
+			withFixture(t, func(t *testing.T, fx *fixture) {
+				row := fx.add(fx.start(), "0 1,2,3 * * *", overlap(c.policy))
+				advance(3*time.Hour + 30*time.Minute)
+				fx.wantHistory(row.ID, c.busy)
+				if cancelled := fx.queue.at(0).cancelled; (cancelled != "") != (c.policy == signalbox.OverlapCancel) {
 					t.Errorf("the task before was cancelled by %q", cancelled)
 				}
-				w.queue.end("queue-1")
-				w.wantStory(row.ID, c.after)
-				w.wantTasks(c.tasks)
-				for _, r := range w.runs(row.ID) {
+				fx.queue.end("queue-1")
+				fx.wantHistory(row.ID, c.after)
+				fx.wantTasks(c.tasks)
+				for _, r := range fx.runs(row.ID) {
 					if r.Status == signalbox.SkippedBusy && r.Error != c.error {
 						t.Errorf("error %q", r.Error)
 					}
@@ -179,30 +179,30 @@ func TestIncidentRunsOverlap(t *testing.T) {
 }
 
 func TestHeldFiringsAreBounded(t *testing.T) {
-	within(t, func(t *testing.T, w *world) {
-		s := w.start()
-		row := w.add(s, "* * * * *")
-		pass(20*time.Minute + time.Second)
-		held := strings.Count(w.story(row.ID), "held")
-		busy := strings.Count(w.story(row.ID), "skipped_busy")
+	withFixture(t, func(t *testing.T, fx *fixture) {
+		s := fx.start()
+		row := fx.add(s, "* * * * *")
+		advance(20*time.Minute + time.Second)
+		held := strings.Count(fx.history(row.ID), "held")
+		busy := strings.Count(fx.history(row.ID), "skipped_busy")
 		if held != signalbox.MaxHeld || busy != 20-1-signalbox.MaxHeld {
-			t.Errorf("%d held, %d skipped: %s", held, busy, w.story(row.ID))
+			t.Errorf("%d held, %d skipped: %s", held, busy, fx.history(row.ID))
 		}
-		w.wantLine("action=skipped reason=busy")
+		fx.wantLog("action=skipped reason=busy")
 		if _, err := s.SetEnabled(t.Context(), row.ID, false, "kim"); err != nil {
 			t.Fatal(err)
 		}
-		pass(11 * time.Second)
-		if got := w.story(row.ID); strings.Contains(got, "held") {
+		advance(11 * time.Second)
+		if got := fx.history(row.ID); strings.Contains(got, "held") {
 			t.Errorf("disabled, and firings are held: %s", got)
 		}
-		w.queue.end("queue-1")
-		w.wantTasks("01T00:01:00")
+		fx.queue.end("queue-1")
+		fx.wantTasks("01T00:01:00")
 	})
 }
 
-// TestIncidentMissedRunsAreDropped: what passed while the scheduler was away was
-// dropped without a word.
+// TestIncidentMissedRunsAreDropped: instants that passed while the scheduler was down were
+// dropped silently.
 func TestIncidentMissedRunsAreDropped(t *testing.T) {
 	const window = 3*time.Hour + 30*time.Minute
 	for _, c := range []struct {
@@ -224,62 +224,61 @@ func TestIncidentMissedRunsAreDropped(t *testing.T) {
 		{"nothing", missed(signalbox.MissedAll, window), 59 * time.Minute, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			within(t, func(t *testing.T, w *world) {
-				s := w.start()
-				row := w.add(s, "0 * * * *", overlap(signalbox.OverlapAllow), c.with)
+			withFixture(t, func(t *testing.T, fx *fixture) {
+				s := fx.start()
+				row := fx.add(s, "0 * * * *", overlap(signalbox.OverlapAllow), c.with)
 				s.stop()
-				pass(c.away)
-				w.start()
-				pass(0)
-				w.wantStory(row.ID, c.story)
+				advance(c.away)
+				fx.start()
+				advance(0)
+				fx.wantHistory(row.ID, c.story)
 				want := strings.Count(c.story, "queued")
-				if w.queue.made() != want {
-					t.Errorf("%d tasks, want %d", w.queue.made(), want)
+				if fx.queue.made() != want {
+					t.Errorf("%d tasks, want %d", fx.queue.made(), want)
 				}
 				if strings.Contains(c.story, "skipped_missed") {
-					w.wantLine("action=skipped reason=missed")
+					fx.wantLog("action=skipped reason=missed")
 				}
-				if got := w.runs(row.ID); len(got) > 0 && w.get(row.ID).LastStatus != got[len(got)-1].Status {
-					t.Errorf("last status %s", w.get(row.ID).LastStatus)
+				if got := fx.runs(row.ID); len(got) > 0 && fx.get(row.ID).LastStatus != got[len(got)-1].Status {
+					t.Errorf("last status %s", fx.get(row.ID).LastStatus)
 				}
 			})
 		})
 	}
 }
 
-// TestAllMissedFiringsComeOneAfterTheOther: those that are made up for are not
-// left out because many wait.
-func TestAllMissedFiringsComeOneAfterTheOther(t *testing.T) {
-	within(t, func(t *testing.T, w *world) {
-		s := w.start()
-		row := w.add(s, "0 * * * *", missed(signalbox.MissedAll, 24*time.Hour))
+// TestMissedFiringsRunInOrder: missed firings are not bounded by MaxHeld.
+func TestMissedFiringsRunInOrder(t *testing.T) {
+	withFixture(t, func(t *testing.T, fx *fixture) {
+		s := fx.start()
+		row := fx.add(s, "0 * * * *", missed(signalbox.MissedAll, 24*time.Hour))
 		s.stop()
-		pass(20*time.Hour + 30*time.Minute)
-		w.start()
+		advance(20*time.Hour + 30*time.Minute)
+		fx.start()
 		for n := 1; n <= 20; n++ {
-			if got := w.queue.made(); got != n {
+			if got := fx.queue.made(); got != n {
 				t.Fatalf("%d tasks side by side, want %d after each other", got, n)
 			}
-			w.queue.end(w.queue.at(n - 1).id)
+			fx.queue.end(fx.queue.at(n - 1).id)
 		}
-		if got := w.story(row.ID); strings.Count(got, "queued") != 20 {
+		if got := fx.history(row.ID); strings.Count(got, "queued") != 20 {
 			t.Errorf("firings: %s", got)
 		}
 	})
 }
 
 func TestMissedInstantsAreBounded(t *testing.T) {
-	within(t, func(t *testing.T, w *world) {
-		s := w.start()
-		row := w.add(s, "* * * * *", overlap(signalbox.OverlapAllow), missed(signalbox.MissedAll, 366*24*time.Hour))
+	withFixture(t, func(t *testing.T, fx *fixture) {
+		s := fx.start()
+		row := fx.add(s, "* * * * *", overlap(signalbox.OverlapAllow), missed(signalbox.MissedAll, 366*24*time.Hour))
 		s.stop()
-		w.jump(300 * 24 * time.Hour)
-		w.start()
-		pass(0)
-		if n := w.queue.made(); n != signalbox.MaxMissed+2 { // and two that are on time
+		fx.jumpClock(300 * 24 * time.Hour)
+		fx.start()
+		advance(0)
+		if n := fx.queue.made(); n != signalbox.MaxMissed+2 { // and two that are on time
 			t.Errorf("%d tasks", n)
 		}
-		if runs := w.runs(row.ID); len(runs) != signalbox.MaxScheduleRuns {
+		if runs := fx.runs(row.ID); len(runs) != signalbox.MaxScheduleRuns {
 			t.Errorf("%d runs are kept", len(runs))
 		}
 	})

@@ -11,17 +11,17 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/schedule"
 )
 
-// queue is a queue that makes a task of each key.
+// queue makes one task of each key.
 type queue struct {
-	w     *world
+	fx    *fixture
 	mu    sync.Mutex
 	byKey map[string]*task
 	byID  map[string]*task
 	order []*task
-	asked []time.Time // every submission that came
-	fail  error       // what submissions are answered, if anything
+	asked []time.Time // times of submissions
+	fail  error       // error of submissions
 	slow  chan struct{}
-	lost  bool // submissions make a task, and the answer does not arrive
+	lost  bool // submissions make a task, and the reply is lost
 	signs []chan struct{}
 }
 
@@ -30,12 +30,12 @@ type task struct {
 	at              time.Time
 	ended           bool
 	cancelled       string
-	lost            bool // nobody was told of it
+	lost            bool // its reply was lost
 }
 
 func (q *queue) Submit(ctx context.Context, s signalbox.Schedule, key string) (schedule.Submitted, error) {
 	q.mu.Lock()
-	q.asked = append(q.asked, q.w.now())
+	q.asked = append(q.asked, q.fx.now())
 	slow := q.slow
 	q.mu.Unlock()
 	if slow != nil && s.Name == "slow" {
@@ -59,7 +59,7 @@ func (q *queue) Submit(ctx context.Context, s signalbox.Schedule, key string) (s
 	if q.byKey[key] != nil {
 		return schedule.Submitted{}, errNoAnswer
 	}
-	t := &task{id: fmt.Sprintf("queue-%d", len(q.order)+1), key: key, prompt: s.Prompt, at: q.w.now()}
+	t := &task{id: fmt.Sprintf("queue-%d", len(q.order)+1), key: key, prompt: s.Prompt, at: q.fx.now()}
 	q.byKey[key], q.byID[t.id] = t, t
 	q.order = append(q.order, t)
 	if t.lost = q.lost; t.lost {
@@ -92,22 +92,21 @@ func (q *queue) Ends() (<-chan struct{}, func()) {
 	return c, func() {}
 }
 
-// set changes how the queue answers.
+// set changes the queue under its lock.
 func (q *queue) set(f func(*queue)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	f(q)
 }
 
-// made is how many tasks there are, tries how many submissions came, at the
-// n-th task.
+// made counts the tasks.
 func (q *queue) made() (n int) { q.set(func(q *queue) { n = len(q.order) }); return n }
 
 func (q *queue) tries() (n int) { q.set(func(q *queue) { n = len(q.asked) }); return n }
 
 func (q *queue) at(n int) (t task) { q.set(func(q *queue) { t = *q.order[n] }); return t }
 
-// end ends a task and says so.
+// end ends a task and signals it.
 func (q *queue) end(id string) {
 	q.mu.Lock()
 	q.byID[id].ended = true
@@ -118,7 +117,7 @@ func (q *queue) end(id string) {
 		}
 	}
 	q.mu.Unlock()
-	pass(time.Second)
+	advance(time.Second)
 }
 
 // tasks lists when tasks were made, as "02T15:04:05".

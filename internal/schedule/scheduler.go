@@ -14,11 +14,10 @@ import (
 
 // Scheduler fires schedules. Make one with New.
 //
-// One goroutine keeps the time: it knows of each schedule when it has to be
-// worked on next, and sleeps until then. The work on a schedule is a turn, on a
-// goroutine of its own; two turns of one schedule never run side by side.
+// One goroutine, the timeLoop, sleeps until the next schedule is due. The work on a schedule is
+// a turn, in its own goroutine; turns of one schedule never overlap.
 type Scheduler struct {
-	book  Book
+	store Store
 	queue Queue
 	opts  Options
 	log   *slog.Logger
@@ -26,28 +25,26 @@ type Scheduler struct {
 
 	mu      sync.Mutex
 	entries map[string]*entry // by id
-	names   map[string]string // ids by name, as last heard
-	holding map[string]*entry // those with held firings
-	wakes   wakes             // those that are not being worked on
-	turns   int               // that run
-	waiting []*entry          // for one of maxTurns
-	// changes counts what this scheduler changed in entries: what was read before
-	// may be older than what is known.
+	names   map[string]string // name to ID, as last read
+	holding map[string]*entry // entries with held firings
+	wakes   wakes             // entries without a turn
+	turns   int               // running turns
+	waiting []*entry          // entries waiting for one of maxTurns
+	// changes counts local changes of entries, to detect that what was read is outdated.
 	changes int64
-	files   map[string]bool // Enabled of the jobs of the configuration, as last read
+	files   map[string]bool // Enabled of the configured jobs, as last synced
 	running bool
 	closed  bool
 
-	sign   chan struct{} // the time keeper has to look anew
+	wakeup chan struct{} // wakes the timeLoop
 	ctx    context.Context
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 	ended  chan struct{}
 }
 
-// New returns a scheduler. It fires nothing before Run. It fails where
-// Options.Zone is no time zone.
-func New(book Book, queue Queue, opts Options) (*Scheduler, error) {
+// New returns a scheduler, which fires nothing before Run. It fails if Options.Zone is invalid.
+func New(store Store, queue Queue, opts Options) (*Scheduler, error) {
 	zone, err := cron.Zone(opts.Zone)
 	if err != nil {
 		return nil, signalbox.Invalid("scheduler.timezone", "%v", err)
@@ -58,22 +55,22 @@ func New(book Book, queue Queue, opts Options) (*Scheduler, error) {
 	}
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	s := &Scheduler{
-		book: book, queue: queue, opts: opts, log: opts.Log, zone: zone,
+		store: store, queue: queue, opts: opts, log: opts.Log, zone: zone,
 		entries: map[string]*entry{}, names: map[string]string{}, holding: map[string]*entry{},
-		sign: make(chan struct{}, 1), ended: make(chan struct{}),
+		wakeup: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil
 }
 
-// now is the scheduler's clock, UTC, cut to the millisecond as times are stored.
+// now is the scheduler's clock in UTC, truncated to milliseconds as times are stored.
 func (s *Scheduler) now() time.Time { return s.opts.Now().UTC().Truncate(time.Millisecond) }
 
-// Run fires schedules until the context ends or Close is called. Firings that
-// are under way then stay open, and are taken up by whoever runs next.
+// Run fires schedules until the context ends or Close is called. Open firings are left to the
+// next scheduler.
 func (s *Scheduler) Run(ctx context.Context) error {
 	s.mu.Lock()
-	if s.closed && !s.running { // it was told to end before it came to begin
+	if s.closed && !s.running { // closed before it started
 		s.mu.Unlock()
 		return nil
 	}
@@ -88,7 +85,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	defer close(s.ended)
 	defer s.work.Wait()
 	defer s.cancel()
-	newKeeper(s).keep()
+	newTimeLoop(s).run()
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
@@ -107,101 +104,99 @@ func (s *Scheduler) Close() {
 	}
 }
 
-// look lets the time keeper look anew.
-func (s *Scheduler) look() {
+// wakeLoop wakes the timeLoop.
+func (s *Scheduler) wakeLoop() {
 	select {
-	case s.sign <- struct{}{}:
+	case s.wakeup <- struct{}{}:
 	default:
 	}
 }
 
-// keeper keeps the time of a scheduler.
-type keeper struct {
+// timeLoop starts turns when they are due, reloads schedules and checks the clock.
+type timeLoop struct {
 	s *Scheduler
-	// The clock, and what really passed, when they were looked at last.
+	// The wall clock and the monotonic clock at the last check.
 	clock, real time.Time
-	readAt      time.Time // when all is read next, by the real time
+	reloadAt    time.Time // monotonic
 	backoff     time.Duration
-	endsAt      time.Time // when ends were looked at last, by the real time
-	ends        bool      // and some were announced since
+	endsAt      time.Time // when ends were last handled, monotonic
+	ends        bool      // Queue.Ends signalled since
 }
 
-func newKeeper(s *Scheduler) *keeper {
+func newTimeLoop(s *Scheduler) *timeLoop {
 	now := time.Now()
-	return &keeper{s: s, clock: s.now(), real: now, readAt: now, backoff: firstBackoff}
+	return &timeLoop{s: s, clock: s.now(), real: now, reloadAt: now, backoff: firstBackoff}
 }
 
-// keep runs until the scheduler's context ends.
-func (k *keeper) keep() {
-	changes, stopChanges := k.s.book.Changes()
+// run runs until the scheduler's context ends.
+func (l *timeLoop) run() {
+	changes, stopChanges := l.s.store.Changes()
 	defer stopChanges()
-	ends, stopEnds := k.s.queue.Ends()
+	ends, stopEnds := l.s.queue.Ends()
 	defer stopEnds()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
-		case <-k.s.ctx.Done():
+		case <-l.s.ctx.Done():
 			return
 		case <-timer.C:
-		case <-k.s.sign:
+		case <-l.s.wakeup:
 		case <-changes:
-			k.readAt = time.Time{}
+			l.reloadAt = time.Time{}
 		case <-ends:
-			k.ends = true
+			l.ends = true
 		}
-		k.lookAtClock()
-		k.read()
-		k.lookAtEnds()
-		sleep := k.s.startDue()
-		if k.ends {
-			sleep = min(sleep, endsEvery)
+		l.checkClock()
+		l.reload()
+		l.checkEnds()
+		sleep := l.s.startDue()
+		if l.ends {
+			sleep = min(sleep, minEndsInterval)
 		}
 		timer.Reset(sleep)
 	}
 }
 
-// lookAtClock finds out whether the clock jumped: times at which something is
-// tried again are of the clock before.
-func (k *keeper) lookAtClock() {
-	clock, real := k.s.now(), time.Now()
-	by := clock.Sub(k.clock) - real.Sub(k.real)
-	k.clock, k.real = clock, real
+// checkClock detects a clock jump: retry times are of the clock before.
+func (l *timeLoop) checkClock() {
+	clock, real := l.s.now(), time.Now()
+	by := clock.Sub(l.clock) - real.Sub(l.real)
+	l.clock, l.real = clock, real
 	if by.Abs() > 5*time.Second {
-		k.s.log.Warn("the clock jumped", "by", by.Round(time.Second).String())
-		k.s.rearrange()
+		l.s.log.Warn("the clock jumped", "by", by.Round(time.Second).String())
+		l.s.rearmAll()
 	}
 }
 
-func (k *keeper) read() {
-	if time.Now().Before(k.readAt) {
+func (l *timeLoop) reload() {
+	if time.Now().Before(l.reloadAt) {
 		return
 	}
-	whole, err := k.s.load(k.s.ctx)
+	complete, err := l.s.load(l.s.ctx)
 	if err == nil {
-		k.readAt, k.backoff = time.Now().Add(readEvery), firstBackoff
-		if !whole {
-			k.readAt = time.Now().Add(firstBackoff)
+		l.reloadAt, l.backoff = time.Now().Add(reloadInterval), firstBackoff
+		if !complete {
+			l.reloadAt = time.Now().Add(firstBackoff)
 		}
 		return
 	}
-	if k.s.ctx.Err() == nil {
-		k.s.log.Error("schedules cannot be read, what is known of them goes on", "error", err, "again_in", k.backoff.String())
+	if l.s.ctx.Err() == nil {
+		l.s.log.Error("schedules cannot be read, what is known of them goes on", "error", err, "again_in", l.backoff.String())
 	}
-	k.readAt = time.Now().Add(k.backoff)
-	k.backoff = min(2*k.backoff, mostBackoff)
+	l.reloadAt = time.Now().Add(l.backoff)
+	l.backoff = min(2*l.backoff, maxBackoff)
 }
 
-func (k *keeper) lookAtEnds() {
-	if !k.ends || time.Since(k.endsAt) < endsEvery {
-		return // the timer comes soon enough
+func (l *timeLoop) checkEnds() {
+	if !l.ends || time.Since(l.endsAt) < minEndsInterval {
+		return // the timer fires soon enough
 	}
-	k.ends, k.endsAt = false, time.Now()
-	k.s.lookAtHeld()
+	l.ends, l.endsAt = false, time.Now()
+	l.s.checkHeld()
 }
 
-// startDue starts a turn of each schedule that has to be worked on, and says
-// how long to sleep.
+// startDue starts a turn of each schedule that is due, and returns how long to sleep.
 func (s *Scheduler) startDue() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,14 +204,14 @@ func (s *Scheduler) startDue() time.Duration {
 	for e := s.wakes.due(now); e != nil; e = s.wakes.due(now) {
 		s.start(e)
 	}
-	sleep := lookEvery
+	sleep := clockInterval
 	if next := s.wakes.next(); !next.IsZero() {
 		sleep = min(sleep, max(next.Sub(now), time.Millisecond))
 	}
 	return sleep
 }
 
-// start begins a turn, or lets it wait for a place.
+// start starts a turn, or queues it if maxTurns run.
 func (s *Scheduler) start(e *entry) {
 	e.busy = true
 	if s.turns == maxTurns {
@@ -231,15 +226,15 @@ func (s *Scheduler) start(e *entry) {
 	})
 }
 
-// finish ends a turn and returns the next schedule that waits for one.
+// finish ends a turn and returns the next entry that waits for one.
 func (s *Scheduler) finish(e *entry) *entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e.busy = false
 	if s.entries[e.row.ID] == e {
-		s.arrange(e)
+		s.rearm(e)
 	}
-	s.look()
+	s.wakeLoop()
 	if len(s.waiting) > 0 && s.ctx.Err() == nil {
 		next := s.waiting[0]
 		s.waiting = s.waiting[1:]

@@ -7,11 +7,11 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// TestIncidentATriggerRacesAReload: a trigger while the configuration was read
-// anew brought the scheduler behind the seed work-queue down.
-func TestIncidentATriggerRacesAReload(t *testing.T) {
-	within(t, func(t *testing.T, w *world) {
-		s := w.start()
+// TestIncidentTriggerRacesReload: a trigger during a reload of the configuration crashed the
+// scheduler of the seed work-queue.
+func TestIncidentTriggerRacesReload(t *testing.T) {
+	withFixture(t, func(t *testing.T, fx *fixture) {
+		s := fx.start()
 		jobs := []signalbox.Schedule{{Name: "job", Cron: "* * * * *", Prompt: "go", Enabled: true, Overlap: signalbox.OverlapAllow}}
 		if err := s.Sync(t.Context(), jobs); err != nil {
 			t.Fatal(err)
@@ -39,15 +39,15 @@ func TestIncidentATriggerRacesAReload(t *testing.T) {
 	})
 }
 
-func TestJobsFollowTheConfiguration(t *testing.T) {
-	within(t, func(t *testing.T, w *world) {
+func TestSyncFollowsConfiguration(t *testing.T) {
+	withFixture(t, func(t *testing.T, fx *fixture) {
 		job := func(name, expr string, enabled bool) signalbox.Schedule {
 			return signalbox.Schedule{Name: name, Cron: expr, Prompt: "go", Enabled: enabled, Agent: "coder", Overlap: signalbox.OverlapAllow}
 		}
-		w.refuse(func(s signalbox.Schedule) error {
+		fx.refuse(func(s signalbox.Schedule) error {
 			return &signalbox.Error{Code: signalbox.CodeNotFound, Field: "agent", Message: "it is not there yet"}
 		})
-		s := w.start()
+		s := fx.start()
 		sync := func(jobs ...signalbox.Schedule) {
 			t.Helper()
 			if err := s.Sync(t.Context(), jobs); err != nil {
@@ -110,13 +110,13 @@ func TestJobsFollowTheConfiguration(t *testing.T) {
 			t.Error(err)
 		}
 		s.stop()
-		s = w.start()
+		s = fx.start()
 		sync(job("one", "@hourly", true), job("three", "@daily", true))
 		want("one @hourly off, three @daily") // over a restart too
-		w.wantLine("a job is enabled in the configuration, but was disabled since")
+		fx.wantLog("a job is enabled in the configuration, but was disabled since")
 
-		w.refuse(nil)
-		w.add(s, "@daily", named("mine"))
+		fx.refuse(nil)
+		fx.add(s, "@daily", named("mine"))
 		wantField(t, s.Sync(t.Context(), []signalbox.Schedule{job("mine", "@daily", true)}), signalbox.CodeConflict, "name")
 		sync()
 		want("mine @daily")

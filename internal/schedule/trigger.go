@@ -8,38 +8,37 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// trigger is somebody who wants a firing now and waits for what it comes to.
+// trigger is a request for a firing now.
 type trigger struct {
 	by   string
-	run  signalbox.ScheduleRun // once it is made
+	run  signalbox.ScheduleRun // set when it is stored
 	done chan struct{}
 	err  error
 }
 
-// answer tells what the firing came to. It is called once.
+// answer completes the request. It is called once.
 func (t *trigger) answer(r signalbox.ScheduleRun, err error) {
 	t.run, t.err = r, err
 	close(t.done)
 }
 
-// Trigger fires a schedule now, enabled or not. It returns when the firing is
-// decided or held; where the queue does not answer, as it is after a while or
-// when the context ends: the firing goes on without who asked for it.
+// Trigger fires a schedule now, enabled or not. It returns when the firing is decided or held,
+// or, if the queue does not answer, when the context ends: the firing goes on.
 //
-// Errors: CodeNotFound; CodeConflict while a firing of it is open;
-// CodeUnavailable while the scheduler does not run.
+// Errors: CodeNotFound; CodeConflict while a firing of it is open; CodeUnavailable while the
+// scheduler does not run.
 func (s *Scheduler) Trigger(ctx context.Context, ref, by string) (signalbox.ScheduleRun, error) {
 	row, err := s.Get(ctx, ref)
 	if err != nil {
 		return signalbox.ScheduleRun{}, err
 	}
 	t := &trigger{by: by, done: make(chan struct{})}
-	if err := s.ask(row, t); err != nil {
+	if err := s.setTrigger(row, t); err != nil {
 		return signalbox.ScheduleRun{}, err
 	}
 	select {
 	case <-t.done:
-		return s.settled(ctx, row.ID, t)
+		return s.result(ctx, row.ID, t)
 	case <-ctx.Done():
 		return signalbox.ScheduleRun{}, ctx.Err()
 	case <-s.ctx.Done():
@@ -51,8 +50,8 @@ func notRunning() error {
 	return signalbox.Errorf(signalbox.CodeUnavailable, "the scheduler is not running: start it, or try again when it has started")
 }
 
-// ask hands a trigger to the schedule's next turn.
-func (s *Scheduler) ask(row signalbox.Schedule, t *trigger) error {
+// setTrigger passes a trigger to the schedule's next turn.
+func (s *Scheduler) setTrigger(row signalbox.Schedule, t *trigger) error {
 	s.mu.Lock()
 	known := s.entries[row.ID] != nil
 	running := s.running && !s.closed
@@ -61,7 +60,7 @@ func (s *Scheduler) ask(row signalbox.Schedule, t *trigger) error {
 		return notRunning()
 	}
 	if !known {
-		s.adopt(row)
+		s.applyStored(row)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,28 +69,28 @@ func (s *Scheduler) ask(row signalbox.Schedule, t *trigger) error {
 	case e == nil:
 		return notFound(row.Name)
 	case e.trigger != nil:
-		return underWay(row.Name, "")
-	case e.busy && len(e.open) > 0: // it may be in a slow submission
-		return underWay(row.Name, e.open[0].run.Status)
+		return errUnderWay(row.Name, "")
+	case e.busy && len(e.open) > 0: // a submission may be in flight
+		return errUnderWay(row.Name, e.open[0].run.Status)
 	}
 	e.trigger = t
-	s.arrange(e)
-	s.look()
+	s.rearm(e)
+	s.wakeLoop()
 	return nil
 }
 
-func underWay(name string, status signalbox.RunStatus) error {
+func errUnderWay(name string, status signalbox.RunStatus) error {
 	status = cmp.Or(status, signalbox.RunFiring)
 	return signalbox.Errorf(signalbox.CodeConflict, "a firing of schedule %s is under way (%s): wait until it is decided", name, status)
 }
 
-// settled is the record of a triggered firing: as it is kept, where another
-// scheduler decided it.
-func (s *Scheduler) settled(ctx context.Context, id string, t *trigger) (signalbox.ScheduleRun, error) {
+// result returns the record of a triggered firing, from the store if another scheduler decided
+// it.
+func (s *Scheduler) result(ctx context.Context, id string, t *trigger) (signalbox.ScheduleRun, error) {
 	if t.err != nil || t.run.Status != signalbox.RunFiring {
 		return t.run, t.err
 	}
-	runs, err := s.book.Runs(ctx, id, signalbox.MaxScheduleRuns)
+	runs, err := s.store.Runs(ctx, id, signalbox.MaxScheduleRuns)
 	for _, r := range runs {
 		if r.ID == t.run.ID {
 			return r, nil
@@ -100,8 +99,8 @@ func (s *Scheduler) settled(ctx context.Context, id string, t *trigger) (signalb
 	return t.run, err
 }
 
-// manual begins the firing that somebody asked for.
-func (t *turn) manual() {
+// startManual starts the firing of a pending trigger.
+func (t *turn) startManual() {
 	t.s.mu.Lock()
 	tr := t.e.trigger
 	t.e.trigger = nil
@@ -109,7 +108,7 @@ func (t *turn) manual() {
 	if tr == nil {
 		return
 	}
-	err := t.begin(tr)
+	err := t.startFiring(tr)
 	if errors.Is(err, errGone) {
 		err = notFound(t.e.row.Name)
 	}
@@ -118,14 +117,14 @@ func (t *turn) manual() {
 	}
 }
 
-func (t *turn) begin(tr *trigger) error {
+func (t *turn) startFiring(tr *trigger) error {
 	id, err := newID("run-")
 	if err != nil {
 		return err
 	}
-	for range maxTries {
+	for range maxRetries {
 		if len(t.open) > 0 {
-			return underWay(t.row.Name, t.open[0].run.Status)
+			return errUnderWay(t.row.Name, t.open[0].run.Status)
 		}
 		now := t.s.now()
 		tr.run = signalbox.ScheduleRun{
@@ -150,5 +149,5 @@ func (t *turn) begin(tr *trigger) error {
 		}
 		return err
 	}
-	return underWay(t.row.Name, "")
+	return errUnderWay(t.row.Name, "")
 }

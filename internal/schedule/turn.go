@@ -10,10 +10,9 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// turn is the work on one schedule: first the instants that have passed are
-// decided upon, and that is written; then what is open is gone on with. Nothing
-// is submitted of which it is not written that it fires, so whatever crash comes
-// between, an instant fires once.
+// turn is the work on one schedule: decide what to do about the instants that have passed and
+// store that, then advance the open firings. Nothing is submitted before its firing is stored,
+// so an instant fires once whatever crash comes between.
 type turn struct {
 	s    *Scheduler
 	e    *entry
@@ -21,42 +20,41 @@ type turn struct {
 	row  signalbox.Schedule
 	due  instants
 	open []firing
-	// decided are instants that were decided before the cursor was put back.
+	// IDs of runs decided before the cursor was set back
 	decided map[string]bool
 }
 
-// maxTries bounds how often a decision is made anew because others write too.
-const maxTries = 50
+// maxRetries bounds how often a decision is repeated because of concurrent changes.
+const maxRetries = 50
 
-// errGone ends a turn: there is nothing left to work on.
+// errGone ends the turn of a schedule that was removed.
 var errGone = errors.New("the schedule is gone")
 
 func (s *Scheduler) turn(e *entry) {
 	t := &turn{s: s, e: e, ctx: s.ctx}
 	err := t.read(false)
 	if err == nil {
-		t.manual()
+		t.startManual()
 		err = t.decide()
 	}
 	if err == nil {
-		err = t.goOn()
+		err = t.advance()
 	}
 	t.failed(err)
 }
 
-// failed lets the schedule be worked on again after a while where something
-// could not be read or written.
+// failed schedules a retry after a failed read or write.
 func (t *turn) failed(err error) {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	if err == nil || errors.Is(err, errGone) {
-		t.e.failed, t.e.retryAt = 0, time.Time{}
+		t.e.failures, t.e.retryAt = 0, time.Time{}
 		return
 	}
-	wait := backoff(t.e.failed)
-	t.e.failed++
+	wait := backoff(t.e.failures)
+	t.e.failures++
 	t.e.retryAt = t.s.now().Add(wait)
-	if tr := t.e.trigger; tr != nil { // it is not kept for later
+	if tr := t.e.trigger; tr != nil { // a trigger is not retried
 		t.e.trigger = nil
 		tr.answer(signalbox.ScheduleRun{}, err)
 	}
@@ -65,13 +63,12 @@ func (t *turn) failed(err error) {
 	}
 }
 
-// backoff is how long to wait after the n-th failure in a row, from 0.
-func backoff(n int) time.Duration { return min(firstBackoff<<min(n, 10), mostBackoff) }
+// backoff returns the delay after the n-th consecutive failure, from 0.
+func backoff(n int) time.Duration { return min(firstBackoff<<min(n, 10), maxBackoff) }
 
-// read reads the schedule anew, and its open runs where another may have
-// changed them.
+// read reads the schedule, and its runs if another scheduler may have changed them.
 func (t *turn) read(stale bool) error {
-	row, err := t.s.book.Schedule(t.ctx, t.e.row.ID)
+	row, err := t.s.store.Schedule(t.ctx, t.e.row.ID)
 	if signalbox.CodeOf(err) == signalbox.CodeNotFound {
 		t.s.mu.Lock()
 		t.s.drop(t.e)
@@ -86,16 +83,16 @@ func (t *turn) read(stale bool) error {
 	if !stale {
 		known = slices.Clone(t.e.open)
 	}
-	stale = stale || row.Rev != t.e.row.Rev || t.e.skipped
-	t.e.skipped = false
+	stale = stale || row.Rev != t.e.row.Rev || t.e.runsStale
+	t.e.runsStale = false
 	t.s.mu.Unlock()
 	t.open = known
 	if stale {
 		// Every change of a run changes the revision of its row.
-		runs, err := t.s.book.Runs(t.ctx, row.ID, signalbox.MaxScheduleRuns+signalbox.MaxMissed+signalbox.MaxHeld)
+		runs, err := t.s.store.Runs(t.ctx, row.ID, signalbox.MaxScheduleRuns+signalbox.MaxMissed+signalbox.MaxHeld)
 		if err != nil {
 			t.s.mu.Lock()
-			t.e.skipped = true
+			t.e.runsStale = true
 			t.s.mu.Unlock()
 			return err
 		}
@@ -106,8 +103,8 @@ func (t *turn) read(stale bool) error {
 	return nil
 }
 
-// commit makes what the turn knows the scheduler's, and tells those who wait for
-// the decision of the runs that were written: what they do next must find it.
+// commit publishes the state of the turn to the entry, and answers the triggers of written runs
+// after that: their next call must see the result.
 func (t *turn) commit(written ...signalbox.ScheduleRun) {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
@@ -122,12 +119,12 @@ func (t *turn) commit(written ...signalbox.ScheduleRun) {
 			tr.answer(r, nil)
 		}
 	}
-	t.tellDropped()
+	t.answerDropped()
 }
 
-// tellDropped answers those who wait for a firing that is no longer open here:
-// another scheduler decided it.
-func (t *turn) tellDropped() {
+// answerDropped answers triggers whose firing is no longer open here: another scheduler decided
+// it.
+func (t *turn) answerDropped() {
 	for run, tr := range t.e.waiters {
 		if t.find(run) == nil {
 			delete(t.e.waiters, run)
@@ -145,16 +142,16 @@ func (t *turn) find(run string) *firing {
 	return nil
 }
 
-// put writes the row with runs, of which those that are open are gone on with.
+// put stores the row with runs, and keeps the open ones as owned.
 func (t *turn) put(row signalbox.Schedule, runs []signalbox.ScheduleRun, entry signalbox.Entry) error {
 	for i := range runs {
 		runs[i].ScheduleID = row.ID
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), slowest)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), callTimeout)
 	defer cancel()
-	stop := context.AfterFunc(t.ctx, func() { time.AfterFunc(lastWords, cancel) })
+	stop := context.AfterFunc(t.ctx, func() { time.AfterFunc(finalWriteTimeout, cancel) })
 	defer stop()
-	stored, err := t.s.book.Put(ctx, row, runs, entry)
+	stored, err := t.s.store.Put(ctx, row, runs, entry)
 	if err != nil {
 		return err
 	}
@@ -166,7 +163,7 @@ func (t *turn) put(row signalbox.Schedule, runs []signalbox.ScheduleRun, entry s
 		}
 		t.open = slices.DeleteFunc(t.open, func(f firing) bool { return f.run.ID == r.ID })
 		if r.Status.Open() {
-			t.open = append(t.open, firing{run: r, mine: true})
+			t.open = append(t.open, firing{run: r, owned: true})
 		}
 	}
 	for _, r := range runs {
@@ -178,9 +175,9 @@ func (t *turn) put(row signalbox.Schedule, runs []signalbox.ScheduleRun, entry s
 
 // decide decides about the instants that have passed.
 func (t *turn) decide() error {
-	for range maxTries {
+	for range maxRetries {
 		now := t.s.now()
-		p := planOf(&t.row, t.due, now, t.decided)
+		p := newPlan(&t.row, t.due, now, t.decided)
 		if p.cursor.IsZero() {
 			return nil
 		}
@@ -193,19 +190,19 @@ func (t *turn) decide() error {
 		case errors.Is(err, ErrStale):
 			err = t.read(true)
 		case signalbox.CodeOf(err) == signalbox.CodeConflict:
-			err = t.learnDecided()
+			err = t.loadDecided()
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("others changed the schedule %d times meanwhile", maxTries)
+	return fmt.Errorf("others changed the schedule %d times meanwhile", maxRetries)
 }
 
-// learnDecided finds the instants that have been decided upon: the cursor was
-// put back, by an edit while the clock stood behind.
-func (t *turn) learnDecided() error {
-	runs, err := t.s.book.Runs(t.ctx, t.row.ID, signalbox.MaxScheduleRuns+signalbox.MaxMissed+signalbox.MaxHeld)
+// loadDecided loads the instants already decided: the cursor was set back by an edit while the
+// clock was behind.
+func (t *turn) loadDecided() error {
+	runs, err := t.s.store.Runs(t.ctx, t.row.ID, signalbox.MaxScheduleRuns+signalbox.MaxMissed+signalbox.MaxHeld)
 	if err != nil {
 		return err
 	}
@@ -216,38 +213,38 @@ func (t *turn) learnDecided() error {
 	return t.read(true)
 }
 
-// entryOf is the journal's entry of runs that were decided at once.
+// entryOf returns the journal entry of runs that were decided at once.
 func (t *turn) entryOf(runs []signalbox.ScheduleRun) signalbox.Entry {
 	for i := range runs {
 		if runs[i].Status != signalbox.RunFiring {
-			return fired(&t.row, &runs[i], t.s.now())
+			return firedEntry(&t.row, &runs[i], t.s.now())
 		}
 	}
 	return signalbox.Entry{}
 }
 
-// fired is the journal's entry of a firing.
-func fired(row *signalbox.Schedule, r *signalbox.ScheduleRun, now time.Time) signalbox.Entry {
+// firedEntry returns the journal entry of a firing.
+func firedEntry(row *signalbox.Schedule, r *signalbox.ScheduleRun, now time.Time) signalbox.Entry {
 	return signalbox.Entry{
 		At: now, Kind: signalbox.EventScheduleFired, Schedule: row.Name, Message: string(r.Status), QueueID: r.QueueID,
 		Owner: row.Owner, Agent: row.Agent, By: r.By,
 	}
 }
 
-// goOn goes on with what is open, the oldest first.
-func (t *turn) goOn() error {
+// advance advances the open firings, oldest first.
+func (t *turn) advance() error {
 	defer t.commit()
 	ids := make([]string, len(t.open))
 	for i := range t.open {
 		ids[i] = t.open[i].run.ID
 	}
-	first := "" // in line, where there is one
+	first := "" // the first held firing, if any
 	for _, id := range ids {
 		f := t.find(id)
 		if f == nil {
 			continue
 		}
-		if before := t.find(first); before != nil && t.inLine(f) {
+		if before := t.find(first); before != nil && t.heldInQueue(f) {
 			f.retryAt = before.retryAt
 			continue
 		}
@@ -259,30 +256,30 @@ func (t *turn) goOn() error {
 			t.block(f)
 			break
 		}
-		if f != nil && first == "" && t.inLine(f) {
+		if f != nil && first == "" && t.heldInQueue(f) {
 			first = id
 		}
 	}
 	return nil
 }
 
-// inLine reports whether a firing is held in a line, in which nobody need be
-// looked at but the first: its task is what the next one then waits for.
-func (t *turn) inLine(f *firing) bool {
-	return f.mine && f.run.Status == signalbox.RunHeld && t.row.Enabled && t.row.Overlap == signalbox.OverlapQueue
+// heldInQueue reports whether a firing is held by the queue policy: only the first one needs a
+// check, the next waits for its task.
+func (t *turn) heldInQueue(f *firing) bool {
+	return f.owned && f.run.Status == signalbox.RunHeld && t.row.Enabled && t.row.Overlap == signalbox.OverlapQueue
 }
 
-// block lets what comes after a firing that is not decided wait for it.
+// block delays the firings after one that is not decided.
 func (t *turn) block(first *firing) {
 	now := t.s.now()
 	until := first.wake(now)
 	after := 1 + slices.IndexFunc(t.open, func(f firing) bool { return f.run.ID == first.run.ID })
 	for i := after; i < len(t.open); i++ {
 		f := &t.open[i]
-		if !f.mine && f.abandoned(now) { // it is this scheduler's to go on with, when its turn comes
-			f.mine, f.recovered = true, true
+		if !f.owned && f.abandoned(now) { // taken over here, after first
+			f.owned, f.recovered = true, true
 		}
-		if f.mine && f.retryAt.Before(until) {
+		if f.owned && f.retryAt.Before(until) {
 			f.retryAt = until
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 // A director whose lease was over holds nothing any more, though the clock went
 // back behind the moment at which it began.
-func TestBeatAfterTheClockWentBack(t *testing.T) {
+func TestBeatAfterClockWentBack(t *testing.T) {
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	old := store.Director{ID: "x", Run: "r", StartedAt: began, Since: began, Expires: began.Add(-time.Hour)}
 	now := began.Add(-time.Minute) // its lease was over by then
@@ -25,7 +25,7 @@ func TestBeatAfterTheClockWentBack(t *testing.T) {
 	}
 }
 
-func TestStepBeatChangesNothingThatItIsHanded(t *testing.T) {
+func TestStepBeatDoesNotModifyItsInput(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	rows := store.BeatRows{
 		Directors: []store.Director{{ID: "x", Run: "r", Since: now, Expires: now.Add(time.Second)}},
@@ -62,7 +62,7 @@ func TestSameMinor(t *testing.T) {
 
 // One that is silent is dead though its lease is not over, unless its row is
 // another one by now.
-func TestBeatOfOneWhoSeesThatAnotherIsSilent(t *testing.T) {
+func TestBeatReportsSilentDirector(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	far := store.Director{ID: "x", Run: "r", Key: "k", StartedAt: now, Since: now, Expires: now.Add(time.Hour)}
 	holdings := []store.Holding{{Agent: "a", Director: "x", Run: "r", Since: now}}

@@ -186,7 +186,7 @@ func TestTicketSteps(t *testing.T) {
 }
 
 // A step is compared with what must be true of it, whatever came before.
-func TestTicketStepKeepsItsPromises(t *testing.T) {
+func TestTicketStepInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := line{
 			now: stepBegan, concurrent: rapid.IntRange(1, 3).Draw(t, "concurrent"), maxWaiters: rapid.IntRange(0, 4).Draw(t, "max waiters"),

@@ -101,9 +101,9 @@ func work(e *engine.Engine, m *telemetry.Metrics, tools *telemetry.ToolMetrics) 
 // fire has schedules of every state, and firings of every status.
 func fire(m *telemetry.ScheduleMetrics) {
 	m.Watch(calendar{})
-	book := m.Book(freeBook{})
+	counting := m.Store(fakeStore{})
 	for _, status := range []signalbox.RunStatus{signalbox.RunFiring, signalbox.RunQueued, signalbox.SkippedBusy} {
-		_, _ = book.Put(context.Background(), signalbox.Schedule{}, []signalbox.ScheduleRun{{Status: status}}, signalbox.Entry{}) // freeBook refuses nothing
+		_, _ = counting.Put(context.Background(), signalbox.Schedule{}, []signalbox.ScheduleRun{{Status: status}}, signalbox.Entry{}) // fakeStore refuses nothing
 	}
 }
 
@@ -114,9 +114,9 @@ func (readers) LiveReaders() int { return 2 }
 
 func (readers) LiveDirectors() int { return 3 }
 
-type freeBook struct{ schedule.Book }
+type fakeStore struct{ schedule.Store }
 
-func (freeBook) Put(_ context.Context, s signalbox.Schedule, _ []signalbox.ScheduleRun, _ signalbox.Entry) (signalbox.Schedule, error) {
+func (fakeStore) Put(_ context.Context, s signalbox.Schedule, _ []signalbox.ScheduleRun, _ signalbox.Entry) (signalbox.Schedule, error) {
 	return s, nil
 }
 

@@ -286,8 +286,8 @@ func newScheduleMetrics(reg prometheus.Registerer, now func() time.Time) *Schedu
 	return m
 }
 
-// Book counts the firings that are decided in a book.
-func (m *ScheduleMetrics) Book(b schedule.Book) schedule.Book { return countedBook{b, m} }
+// Store wraps a store to count the decided firings.
+func (m *ScheduleMetrics) Store(b schedule.Store) schedule.Store { return countingStore{b, m} }
 
 // Watch has the gauges read a scheduler.
 func (m *ScheduleMetrics) Watch(s ScheduleSource) { m.source.Store(&s) }
@@ -300,16 +300,15 @@ func (m *ScheduleMetrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.handler.ServeHTTP(w, r)
 }
 
-// countedBook counts what is written into a book. A firing is written once as
-// decided: the book refuses a second time.
-type countedBook struct {
-	schedule.Book
+// countingStore counts decided runs. The store refuses to decide a run twice.
+type countingStore struct {
+	schedule.Store
 	metrics *ScheduleMetrics
 }
 
-// Put implements schedule.Book.
-func (b countedBook) Put(ctx context.Context, s signalbox.Schedule, runs []signalbox.ScheduleRun, e signalbox.Entry) (signalbox.Schedule, error) {
-	stored, err := b.Book.Put(ctx, s, runs, e)
+// Put implements schedule.Store.
+func (b countingStore) Put(ctx context.Context, s signalbox.Schedule, runs []signalbox.ScheduleRun, e signalbox.Entry) (signalbox.Schedule, error) {
+	stored, err := b.Store.Put(ctx, s, runs, e)
 	if err == nil {
 		for i := range runs {
 			count(b.metrics.firings, runs[i].Status)

@@ -10,7 +10,7 @@ var askedMutants = []Mutant{
 			"d.enforceLimits()\n",
 			"",
 		}},
-		Package: "internal/execution/push", Tests: []string{"TestRunThatOverstaysItsTimeoutIsStopped", "TestStallLimit"},
+		Package: "internal/execution/push", Tests: []string{"TestRunBeyondTimeoutIsStopped", "TestStallLimit"},
 	},
 	{
 		Name: "waiting-lost-at-the-start", Fault: "asked recovery",
@@ -60,7 +60,7 @@ var askedMutants = []Mutant{
 			"c.suspects = d.reconcile(ctx, c.suspects)\n",
 			"",
 		}},
-		Package: "internal/execution/push", Tests: []string{"TestATaskThatNobodyFollowsIsTakenUp"},
+		Package: "internal/execution/push", Tests: []string{"TestUnfollowedTaskIsAdopted"},
 	},
 	{
 		Name: "half-of-the-slots", Fault: "asked throughput",
@@ -150,7 +150,7 @@ var askedMutants = []Mutant{
 			"if l := d.Lanes[name]; l != nil {\n\t\tl.stale = true",
 			"for _, l := range d.Order {\n\t\tl.stale = true",
 		}},
-		Package: "internal/execution/push", Tests: []string{"TestAgentsThatRegisterCostNothingToTheOthers"},
+		Package: "internal/execution/push", Tests: []string{"TestRegisteringAgentsDoNotLoadOthers"},
 	},
 	{
 		Name: "commit-without-sync", Fault: "asked durable",
@@ -160,6 +160,6 @@ var askedMutants = []Mutant{
 			{"\"PRAGMA synchronous = FULL\"", "\"PRAGMA synchronous = NORMAL\""},
 			{"\"PRAGMA synchronous\": \"2\"", "\"PRAGMA synchronous\": \"1\""},
 		},
-		Package: "internal/store/sqlite", Tests: []string{"TestLoneVerbCostsOneSyncAndAnEmptyOneNone", "TestFailedSyncIsFatalAndAcknowledgesNothing"},
+		Package: "internal/store/sqlite", Tests: []string{"TestSyncsPerVerb", "TestFailedSyncIsFatalAndAcknowledgesNothing"},
 	},
 }

@@ -20,7 +20,7 @@ var commandMutants = []Mutant{
 			"`UPDATE tasks SET state = ?2, body = ?3, ready = ?4 WHERE seq = ?1`",
 			"`UPDATE tasks SET state = ?2, body = ?3, ready = ?4 WHERE seq + 0 = ?1`",
 		}},
-		Package: "internal/store/sqlite", Tests: []string{"TestEveryStatementGoesByAnIndex"},
+		Package: "internal/store/sqlite", Tests: []string{"TestEveryStatementUsesAnIndex"},
 	},
 	{
 		Name: "journal-grows-for-ever", Fault: "async-task-queue growth",

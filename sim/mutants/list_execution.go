@@ -100,7 +100,7 @@ var executionMutants = []Mutant{
 			"} else if queue != signalbox.QueueWork {",
 			"} else if queue != \"backlog\" {",
 		}},
-		Package: "internal/execution/push", Tests: []string{"TestNobodyWaitsBesideAFreeSlot"},
+		Package: "internal/execution/push", Tests: []string{"TestNoTaskWaitsBesideFreeSlot"},
 	},
 	{
 		Name: "backlog-shut-to-chats", Fault: "execution-queue refusals",
@@ -158,7 +158,7 @@ var executionMutants = []Mutant{
 		File: "internal/schedule/firing.go",
 		Edits: []Edit{{
 			"case signalbox.OverlapSkip:\n\t\treturn false, t.end(f, signalbox.SkippedBusy, \"\", fmt.Sprintf(\"the task before, %s, has not ended\", before))",
-			"case signalbox.OverlapSkip:\n\t\tf.retryAt = now.Add(heldEvery)\n\t\treturn false, nil",
+			"case signalbox.OverlapSkip:\n\t\tf.retryAt = now.Add(heldInterval)\n\t\treturn false, nil",
 		}},
 		Package: "internal/schedule", Tests: []string{"TestIncidentSilentSkipAtTheScheduleBoundary"},
 	},

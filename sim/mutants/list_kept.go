@@ -20,7 +20,7 @@ var keptMutants = []Mutant{
 			"if err == nil && within(d.cfg.ProjectRoots, real) {",
 			"if err == nil && (real != \"\" || within(d.cfg.ProjectRoots, real)) {",
 		}},
-		Package: "internal/agentd", Tests: []string{"TestProjectCannotLeaveItsRoots"},
+		Package: "internal/agentd", Tests: []string{"TestProjectCannotEscapeRoots"},
 	},
 	{
 		Name: "link-outside-of-the-folder", Fault: "work-queue paths",
@@ -70,7 +70,7 @@ var keptMutants = []Mutant{
 			"if errors.Is(err, ErrStale) {\n\t\t\tcontinue\n\t\t}",
 			"if errors.Is(err, ErrStale) {\n\t\t\treturn before, nil\n\t\t}",
 		}},
-		Package: "internal/schedule", Tests: []string{"TestAnEditThatMeetsAnotherChangeIsMade"},
+		Package: "internal/schedule", Tests: []string{"TestEditIsRetriedAfterConcurrentChange"},
 	},
 	{
 		Name: "folder-of-the-user", Fault: "work-queue folder",

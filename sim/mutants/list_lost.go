@@ -27,10 +27,10 @@ var lostMutants = []Mutant{
 		Text: "who waits for a commit that fails is told that all is well",
 		File: "internal/store/sqlite/commit.go",
 		Edits: []Edit{{
-			"return b.failed(err, onCommit)\n\t}\n\tb.board",
-			"_ = b.failed(err, onCommit)\n\t\treturn nil\n\t}\n\tb.board",
+			"return b.failed(err, onCommit)\n\t}\n\tb.totals",
+			"_ = b.failed(err, onCommit)\n\t\treturn nil\n\t}\n\tb.totals",
 		}},
-		Package: "internal/store/sqlite", Tests: []string{"TestFullDatabaseRefusesAndTheStoreGoesOn", "TestFailedSyncIsFatalAndAcknowledgesNothing", "TestWriteErrorOnCommitIsFatal"},
+		Package: "internal/store/sqlite", Tests: []string{"TestFullDatabaseRefusesAndStoreContinues", "TestFailedSyncIsFatalAndAcknowledgesNothing", "TestWriteErrorOnCommitIsFatal"},
 	},
 	{
 		Name: "drafted-row-stays-as-it-was", Fault: "work-queue 8",
@@ -40,7 +40,7 @@ var lostMutants = []Mutant{
 			"case before == after: // as it was drafted",
 			"case d.Tasks[i].Drafted != nil:",
 		}},
-		Package: "internal/store/sqlite", Tests: []string{"TestADraftedRowIsWrittenAsItBecame"},
+		Package: "internal/store/sqlite", Tests: []string{"TestDraftedRowIsWrittenInItsLastState"},
 	},
 	{
 		Name: "failed-draft-forgotten", Fault: "work-queue 8",
@@ -50,7 +50,7 @@ var lostMutants = []Mutant{
 			"if b.draft.begun || b.draft.err != nil {\n\t\treturn b.draft.err\n",
 			"if b.draft.begun || b.draft.err != nil {\n\t\treturn nil\n",
 		}},
-		Package: "internal/store/sqlite", Tests: []string{"TestADraftThatFailsFailsItsCommit"},
+		Package: "internal/store/sqlite", Tests: []string{"TestFailedDraftFailsItsCommit"},
 	},
 	{
 		Name: "one-value-refuses-all", Fault: "work-queue 8",
@@ -60,7 +60,7 @@ var lostMutants = []Mutant{
 			"if errors.Is(err, ErrValue) && len(w.batch.Jobs) > 1 {",
 			"if errors.Is(err, ErrValue) && len(w.batch.Jobs) > 1<<20 {",
 		}},
-		Package: "internal/store/verbs", Tests: []string{"TestOnlyWhoseValueIsRefusedIsRefused"},
+		Package: "internal/store/verbs", Tests: []string{"TestRefusedValueFailsOnlyItsVerb"},
 	},
 	{
 		Name: "changed-row-runs", Fault: "work-queue 8",
@@ -70,7 +70,7 @@ var lostMutants = []Mutant{
 			"return rest, binary.LittleEndian.Uint64(b) == k.sum(kind, seq, rest)",
 			"return rest, len(rest) > 0",
 		}},
-		Package: "internal/store/sqlite", Tests: []string{"TestChangedRowIsSetAsideAndNeverClaimed"},
+		Package: "internal/store/sqlite", Tests: []string{"TestChangedRowIsQuarantinedAndNeverClaimed"},
 	},
 	{
 		Name: "env-outlives-its-task", Fault: "work-queue 9",
@@ -100,7 +100,7 @@ var lostMutants = []Mutant{
 			"Key(t.row.ID, f.run.ID)",
 			"Key(t.row.ID, fmt.Sprint(f.run.ID, f.run.Attempts))",
 		}},
-		Package: "internal/schedule", Tests: []string{"TestIncidentALostResponseRunsTheJobTwice"},
+		Package: "internal/schedule", Tests: []string{"TestIncidentLostResponseRunsJobTwice"},
 	},
 	{
 		Name: "no-answer-taken-for-a-no", Fault: "work-queue 10",
@@ -130,7 +130,7 @@ var lostMutants = []Mutant{
 			"const maxTurns = 1000",
 			"const maxTurns = 1",
 		}},
-		Package: "internal/schedule", Tests: []string{"TestOneSlowSubmissionDelaysNone"},
+		Package: "internal/schedule", Tests: []string{"TestSlowSubmissionDelaysNoOtherJob"},
 	},
 	{
 		Name: "missed-runs-dropped", Fault: "work-queue 12",

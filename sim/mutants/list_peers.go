@@ -20,7 +20,7 @@ var peerMutants = []Mutant{
 			"if earlier(t.State, r.Task.State) {",
 			"if earlier(t.State, t.State) {",
 		}},
-		Package: "internal/execution/pull", Tests: []string{"TestALateWordOfAClaim"},
+		Package: "internal/execution/pull", Tests: []string{"TestLateReportOfClaim"},
 	},
 	{
 		Name: "rescue-after-an-hour", Fault: "peer River rescue",
@@ -40,7 +40,7 @@ var peerMutants = []Mutant{
 			"(t.Ready || a.Partial) {\n\t\tb.Kick(t.Queue)",
 			"(t.Ready || a.Partial) {\n\t\tb.Maintenance.RunNow()",
 		}},
-		Package: "internal/execution/push", Tests: []string{"TestFault02NoDoubleDispatchFromStaleIdleCache", "TestNobodyWaitsBesideAFreeSlot"},
+		Package: "internal/execution/push", Tests: []string{"TestFault02NoDoubleDispatchFromStaleIdleCache", "TestNoTaskWaitsBesideFreeSlot"},
 	},
 	{
 		Name: "due-turn-unnoticed", Fault: "peer River cooldown",
@@ -50,7 +50,7 @@ var peerMutants = []Mutant{
 			"(a.Kind != signalbox.EventSubmit || !t.Ready)",
 			"a.Kind != signalbox.EventSubmit",
 		}},
-		Package: "internal/execution/push", Tests: []string{"TestASubmitMakesAnotherTurnReady"},
+		Package: "internal/execution/push", Tests: []string{"TestSubmitReadiesAnotherSessionTurn"},
 	},
 	{
 		Name: "late-offer-runs", Fault: "peer fence unsent",
@@ -60,15 +60,15 @@ var peerMutants = []Mutant{
 			"unseen > 1 && r.believed(ctx, unseen)",
 			"unseen > 1",
 		}},
-		Package: "internal/execution/push", Tests: []string{"TestIncidentOfferAfterTheTaskWasSentBack"},
+		Package: "internal/execution/push", Tests: []string{"TestIncidentOfferArrivesAfterRequeue"},
 	},
 	{
 		Name: "promise-forgotten", Fault: "peer fence unsent",
 		Text: "a restarted agent takes the offer that it promised to refuse",
 		File: "internal/agentd/recover.go",
 		Edits: []Edit{{
-			"range past.voids {",
-			"range past.voids[:0] {",
+			"range past.voided {",
+			"range past.voided[:0] {",
 		}},
 		Package: "internal/agentd", Tests: []string{"TestVoid(ClaimIsRefused|OutlivesAKill)"},
 	},
@@ -100,7 +100,7 @@ var peerMutants = []Mutant{
 			"`DELETE FROM slots WHERE agent = ?1 AND slot = ?2`",
 			"`DELETE FROM slots WHERE agent || '' = ?1 AND slot = ?2`",
 		}},
-		Package: "internal/store/sqlite", Tests: []string{"TestEveryStatementGoesByAnIndex"},
+		Package: "internal/store/sqlite", Tests: []string{"TestEveryStatementUsesAnIndex"},
 	},
 	{
 		Name: "claim-without-a-slot-row", Fault: "peer Hatchet order",
@@ -127,8 +127,8 @@ var peerMutants = []Mutant{
 		Text: "a permit that is given back twice frees the slot of whoever has it by then",
 		File: "toolqueue/queue.go",
 		Edits: []Edit{{
-			"if p.slot.state.CompareAndSwap(p.state, p.state-held+oneUse) && p.slot.queue.closed.Load() != 0 {",
-			"if p.slot.state.Add(oneUse-held); p.slot.queue.closed.Load() != 0 {",
+			"if p.slot.state.CompareAndSwap(p.state, p.state-held+nextUse) && p.slot.queue.lockReasons.Load() != 0 {",
+			"if p.slot.state.Add(nextUse-held); p.slot.queue.lockReasons.Load() != 0 {",
 		}},
 		Package: "toolqueue", Tests: []string{"TestReleaseCountsOnce"},
 	},
@@ -157,20 +157,20 @@ var peerMutants = []Mutant{
 		Text: "a session gives its slot away after each call",
 		File: "toolqueue/lease.go",
 		Edits: []Edit{{
-			"if s.over || !s.used || now >= held {",
-			"if s.over || !s.used || now >= held || !s.busy {",
+			"if s.ending || !s.used || now >= held {",
+			"if s.ending || !s.used || now >= held || !s.busy {",
 		}},
-		Package: "toolqueue", Tests: []string{"TestLeaseKeepsTheSlotFromCallToCall", "TestLeaseRunsCallsOfASessionInTurn"},
+		Package: "toolqueue", Tests: []string{"TestLeaseKeepsTheSlotFromCallToCall", "TestLeaseSerializesCallsOfSession"},
 	},
 	{
 		Name: "waiting-caller-hears-nothing", Fault: "peer gateway position",
 		Text: "a caller that waits is not told its place in line",
 		File: "internal/gateway/call.go",
 		Edits: []Edit{{
-			"\t\tnews.follow(w)\n",
+			"\t\tprogress.follow(w)\n",
 			"",
 		}},
-		Package: "internal/gateway", Tests: []string{"TestACallerHearsItsPlaceInLine"}, Hangs: true,
+		Package: "internal/gateway", Tests: []string{"TestProgressReportsQueuePosition"}, Hangs: true,
 	},
 	{
 		Name: "call-never-becomes-a-task", Fault: "peer gateway overflow",
@@ -180,7 +180,7 @@ var peerMutants = []Mutant{
 			"timer = time.AfterFunc(grace, func() {",
 			"timer = time.AfterFunc(1_000_000*grace, func() {",
 		}},
-		Package: "internal/execution/local", Tests: []string{"TestCallOrKeepsItsPlace"}, Hangs: true,
+		Package: "internal/execution/local", Tests: []string{"TestCallOrPromoteKeepsPosition"}, Hangs: true,
 	},
 	{
 		Name: "one-too-many-in-a-shared-queue", Fault: "peer gateway shared",
@@ -190,6 +190,6 @@ var peerMutants = []Mutant{
 			"case at == nil && len(t.holders) < t.step.Concurrent ||",
 			"case at == nil && len(t.holders) <= t.step.Concurrent ||",
 		}},
-		Package: "internal/store", Tests: []string{"TestTicketSteps", "TestTicketStepKeepsItsPromises"},
+		Package: "internal/store", Tests: []string{"TestTicketSteps", "TestTicketStepInvariants"},
 	},
 }

@@ -100,7 +100,7 @@ var queueMutants = []Mutant{
 			"if r.row().State == signalbox.Cancelling {\n\t\tr.d.sendCancel(r)\n\t}\n",
 			"",
 		}},
-		Package: "internal/execution/push", Tests: []string{"TestFault04CancelWhileDispatchingStopsTheAgent"},
+		Package: "internal/execution/push", Tests: []string{"TestFault04CancelWhileDispatchingStopsAgent"},
 	},
 	{
 		Name: "recovery-asks-nobody", Fault: "work-queue 5",
@@ -110,7 +110,7 @@ var queueMutants = []Mutant{
 			"r.ask(ctx, nil)\n\t\treturn",
 			"r.neverSeen(ctx, nil)\n\t\treturn",
 		}},
-		Package: "internal/execution/push", Tests: []string{"TestFault05RecoveryAsksTheAgentBeforeItRequeues"},
+		Package: "internal/execution/push", Tests: []string{"TestFault05RecoveryAsksAgentBeforeRequeue"},
 	},
 	{
 		Name: "bad-request-tried-again", Fault: "work-queue 6",

@@ -17,10 +17,10 @@ var toolQueueMutants = []Mutant{
 		Text: "a tool's own timeout does not bound how long its call waits for a slot",
 		File: "internal/gateway/call.go",
 		Edits: []Edit{{
-			"if within := u.entry.within; within",
-			"if within := u.entry.within * 0; within",
+			"if within := u.entry.waitBound; within",
+			"if within := u.entry.waitBound * 0; within",
 		}},
-		Package: "internal/gateway", Tests: []string{"TestIncidentTheWaitStoodOutsideTheToolsTimeout"}, Hangs: true,
+		Package: "internal/gateway", Tests: []string{"TestIncidentWaitOutsideToolTimeout"}, Hangs: true,
 	},
 	{
 		Name: "line-without-end", Fault: "tool-queue-manager waiters",
@@ -38,7 +38,7 @@ var toolQueueMutants = []Mutant{
 		File: "toolqueue/acquire.go",
 		Edits: []Edit{
 			{"if q.hooks.Queued != nil {\n\t\tq.hooks.Queued(q.name, t.who, t.depth, t.concurrent)\n\t}\n", ""},
-			{"p, err := t.end(ctx, t.sleep(ctx))\n", "p, err := t.end(ctx, t.sleep(ctx))\n\tif q.hooks.Queued != nil {\n\t\tq.hooks.Queued(q.name, t.who, t.depth, t.concurrent)\n\t}\n"},
+			{"p, err := t.finish(ctx, t.sleep(ctx))\n", "p, err := t.finish(ctx, t.sleep(ctx))\n\tif q.hooks.Queued != nil {\n\t\tq.hooks.Queued(q.name, t.who, t.depth, t.concurrent)\n\t}\n"},
 		},
 		Package: "toolqueue", Tests: []string{"TestIncidentQueuedLineAfterTheWait"},
 	},
@@ -47,8 +47,8 @@ var toolQueueMutants = []Mutant{
 		Text: "a call that gives up is counted among those that wait for ever",
 		File: "toolqueue/acquire.go",
 		Edits: []Edit{{
-			"q.leave(w)\n\t\tq.forget(w.session)",
-			"q.leave(w)\n\t\tq.setDepth(q.depth + 1)\n\t\tq.forget(w.session)",
+			"q.dequeue(w)\n\t\tq.forget(w.session)",
+			"q.dequeue(w)\n\t\tq.setDepth(q.depth + 1)\n\t\tq.forget(w.session)",
 		}},
 		Package: "toolqueue", Tests: []string{"TestIncidentAbortLeavesDepthStale"},
 	},
@@ -57,7 +57,7 @@ var toolQueueMutants = []Mutant{
 		Text: "who waits does not hear that there are more slots",
 		File: "toolqueue/configure.go",
 		Edits: []Edit{{
-			"\tq.letIn()\n\tif s := q.shared;",
+			"\tq.admit()\n\tif s := q.shared;",
 			"\tif s := q.shared;",
 		}},
 		Package: "toolqueue", Tests: []string{"TestIncidentRaisedCapacityWakesNobody", "TestRaisingWakesWaiters"},

@@ -20,7 +20,7 @@ var claudeModes = []string{"acceptEdits", "auto", "bypassPermissions", "default"
 
 var uuidForm = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
-type claudeRunner struct{ base }
+type claudeRunner struct{ commonRunner }
 
 func newClaude(o Options) (Runner, error) {
 	o.Permission = cmp.Or(o.Permission, "acceptEdits")
@@ -28,7 +28,7 @@ func newClaude(o Options) (Runner, error) {
 		return nil, err
 	}
 	tiers := map[string]string{"fast": "haiku", "standard": "sonnet", "heavy": "opus"}
-	return claudeRunner{base{kind: "claude", opt: o, tiers: tiers}}, nil
+	return claudeRunner{commonRunner{kind: "claude", opt: o, tiers: tiers}}, nil
 }
 
 func (c claudeRunner) Plan(t Task) (Plan, error) {
@@ -120,12 +120,12 @@ func NewUUID() string {
 
 type claudeStream struct {
 	trouble
-	session string
-	partial string // of the text block that is being written
-	lastSay string
-	login   bool // it says itself that its login was refused
-	tools   int64
-	result  *claudeEvent
+	session  string
+	partial  string // of the text block that is being written
+	lastText string
+	login    bool // it says itself that its login was refused
+	tools    int64
+	result   *claudeEvent
 }
 
 type claudeEvent struct {
@@ -291,8 +291,8 @@ func (s *claudeStream) assistant(e claudeEvent) string {
 			if strings.TrimSpace(b.Text) != "" && e.Parent != nil {
 				out.WriteString(s.fresh() + strings.TrimRight(b.Text, "\n") + "\n")
 			} else if strings.TrimSpace(b.Text) != "" {
-				s.lastSay = b.Text
-				out.WriteString(s.rest(b.Text))
+				s.lastText = b.Text
+				out.WriteString(s.unshown(b.Text))
 			}
 		case "tool_use", "server_tool_use", "mcp_tool_use":
 			s.tools++
@@ -303,8 +303,8 @@ func (s *claudeStream) assistant(e claudeEvent) string {
 	return out.String()
 }
 
-// rest is what of a whole text has not been shown as it was written.
-func (s *claudeStream) rest(text string) string {
+// unshown is what of a whole text has not been shown as it was written.
+func (s *claudeStream) unshown(text string) string {
 	shown := s.partial
 	s.partial = ""
 	if after, ok := strings.CutPrefix(text, shown); ok {
@@ -335,7 +335,7 @@ func (s *claudeStream) Outcome(x Exit) Outcome {
 	case r.Subtype == "error_max_turns":
 		return failed("max_turns", "claude stopped at its limit of turns before it was done", x, o)
 	case r.IsError || r.Subtype != "success":
-		msg := firstText(r.Result, errorTexts(r.Errors), s.lastSay)
+		msg := firstText(r.Result, errorTexts(r.Errors), s.lastText)
 		if msg == "" {
 			msg = withStderr("claude reported "+firstText(r.Subtype, "an error"), x.Stderr)
 		}

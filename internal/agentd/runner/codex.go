@@ -13,14 +13,14 @@ import (
 
 var codexSandboxes = []string{"read-only", "workspace-write", "danger-full-access"}
 
-type codexRunner struct{ base }
+type codexRunner struct{ commonRunner }
 
 func newCodex(o Options) (Runner, error) {
 	o.Permission = cmp.Or(o.Permission, "workspace-write")
 	if err := oneOf("codex sandbox", o.Permission, codexSandboxes); err != nil {
 		return nil, err
 	}
-	return codexRunner{base{kind: "codex", opt: o}}, nil
+	return codexRunner{commonRunner{kind: "codex", opt: o}}, nil
 }
 
 func (c codexRunner) Plan(t Task) (Plan, error) {
@@ -56,18 +56,18 @@ func (c codexRunner) Plan(t Task) (Plan, error) {
 	args = append(args, "-")
 	vars := []string{"CODEX_HOME=" + c.StateDir(t.Home)}
 	if env(t.Env, "RUST_LOG") == "" {
-		vars = append(vars, "RUST_LOG=error,"+codexPulse+"=trace")
+		vars = append(vars, "RUST_LOG=error,"+codexActivity+"=trace")
 	}
 	return Plan{Argv: args, Env: vars, Stdin: t.Prompt, Stream: &codexStream{}, Notes: notes}, nil
 }
 
-// codexPulse is where codex logs each piece that its model writes: it prints
+// codexActivity is where codex logs each piece that its model writes: it prints
 // messages and uses of tools when they are whole, and nothing before that.
-const codexPulse = "codex_api::sse::responses"
+const codexActivity = "codex_api::sse::responses"
 
-// Complaint hears that the model is writing.
-func (*codexStream) Complaint(line []byte) (text string, pulse bool) {
-	return "", bytes.Contains(line, []byte(" TRACE ")) && bytes.Contains(line, []byte(codexPulse+": SSE event: "))
+// StderrLine hears that the model is writing.
+func (*codexStream) StderrLine(line []byte) (text string, pulse bool) {
+	return "", bytes.Contains(line, []byte(" TRACE ")) && bytes.Contains(line, []byte(codexActivity+": SSE event: "))
 }
 
 var codexSessionForm = regexp.MustCompile(`^[0-9a-fA-F-]+$`)
@@ -95,7 +95,7 @@ func (c codexRunner) SessionsIn(home string) func(string) bool {
 // CheckExtras takes a system prompt, which the CLI calls developer
 // instructions.
 func (c codexRunner) CheckExtras(allowedTools []string, systemPrompt string) error {
-	if err := c.base.CheckExtras(allowedTools, ""); err != nil {
+	if err := c.commonRunner.CheckExtras(allowedTools, ""); err != nil {
 		return err
 	}
 	return checkSystemPrompt(systemPrompt)
@@ -113,14 +113,14 @@ func (codexRunner) LoginFiles() []string {
 
 type codexStream struct {
 	trouble
-	session string
-	lastSay string
-	lastErr string
-	usage   *api.TokenUsage
-	tools   int64
-	refused []string
-	done    bool
-	failed  bool
+	session  string
+	lastText string
+	lastErr  string
+	usage    *api.TokenUsage
+	tools    int64
+	refused  []string
+	done     bool
+	failed   bool
 }
 
 type codexEvent struct {
@@ -194,7 +194,7 @@ func (s *codexStream) item(e codexEvent) string {
 	}
 	switch it := e.Item; it.Type {
 	case "agent_message":
-		s.lastSay = it.Text
+		s.lastText = it.Text
 		return strings.TrimRight(it.Text, "\n") + "\n"
 	case "file_change":
 		var out strings.Builder
@@ -224,7 +224,7 @@ func (s *codexStream) Done() bool      { return s.done }
 
 func (s *codexStream) Outcome(x Exit) Outcome {
 	code := x.Code
-	o := Outcome{Output: s.lastSay, Usage: s.usage, ExitCode: &code, ToolCount: s.tools, Refused: s.refused}
+	o := Outcome{Output: s.lastText, Usage: s.usage, ExitCode: &code, ToolCount: s.tools, Refused: s.refused}
 	switch {
 	case (s.failed || !s.done) && codexLogin.MatchString(s.lastErr):
 		return loginRefused("codex", apiErrorText(s.lastErr), x, o)

@@ -14,7 +14,7 @@ const maxArg = 128<<10 - 1
 // {model} and {session_id} fill whole arguments or parts of one; nothing is
 // split and no shell sees them. A template without {prompt} gets the prompt
 // on standard input.
-type commandRunner struct{ base }
+type commandRunner struct{ commonRunner }
 
 func newCommand(o Options) (Runner, error) {
 	if len(o.Command) == 0 || o.Command[0] == "" {
@@ -23,7 +23,7 @@ func newCommand(o Options) (Runner, error) {
 	if strings.Contains(o.Command[0], "{") {
 		return nil, fmt.Errorf("the program %q of a command agent may not be a placeholder", o.Command[0])
 	}
-	return commandRunner{base{kind: "command", opt: o}}, nil
+	return commandRunner{commonRunner{kind: "command", opt: o}}, nil
 }
 
 func (c commandRunner) Plan(t Task) (Plan, error) {

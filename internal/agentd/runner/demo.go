@@ -25,7 +25,7 @@ import (
 //	call browse for 3s
 //	              half-way, call the director's tool of that name, with the
 //	              seconds that it is to take; repeatable, one after the other
-type Demo struct{ base }
+type Demo struct{ commonRunner }
 
 var (
 	demoSleep = regexp.MustCompile(`\bsleep ([0-9][0-9.a-zµ]*)\b`)

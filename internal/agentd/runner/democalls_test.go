@@ -100,9 +100,9 @@ func TestDemoCallFails(t *testing.T) {
 	}
 }
 
-// TestDemoCallOutlivesTheDirector shows that a call is made again when its
+// TestDemoCallSurvivesDirectorRestart shows that a call is made again when its
 // director is back.
-func TestDemoCallOutlivesTheDirector(t *testing.T) {
+func TestDemoCallSurvivesDirectorRestart(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -18,8 +18,8 @@ import (
 	"unicode"
 )
 
-// Found is a coding CLI on this machine.
-type Found struct {
+// DetectedCLI is a coding CLI on this machine.
+type DetectedCLI struct {
 	Kind string // claude, codex or opencode
 	Path string
 }
@@ -27,10 +27,10 @@ type Found struct {
 var versionForm = regexp.MustCompile(`[0-9]+\.[0-9]+[0-9A-Za-z.+-]*`)
 
 // OnPath finds the coding CLIs on PATH.
-func OnPath() (found []Found) {
+func OnPath() (found []DetectedCLI) {
 	for _, kind := range []string{"claude", "codex", "opencode"} {
 		if path, err := exec.LookPath(kind); err == nil {
-			found = append(found, Found{Kind: kind, Path: path})
+			found = append(found, DetectedCLI{Kind: kind, Path: path})
 		}
 	}
 	return found
@@ -38,7 +38,7 @@ func OnPath() (found []Found) {
 
 // Version asks the CLI for its version, for at most 10 s; it is empty when the CLI
 // would not say. Some take seconds to start.
-func (f Found) Version(ctx context.Context) string {
+func (f DetectedCLI) Version(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, f.Path, "--version")
@@ -78,9 +78,9 @@ func LoginOf(ctx context.Context, kind, path, home string, environ []string) Log
 	return Login{Text: "its account is not known"}
 }
 
-// say runs a command of a CLI and returns what it prints on both outputs. An
+// runCommand runs a command of a CLI and returns what it prints on both outputs. An
 // exit status of its own is no error.
-func say(ctx context.Context, environ []string, argv ...string) (out, complaint string, status int, err error) {
+func runCommand(ctx context.Context, environ []string, argv ...string) (out, complaint string, status int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, loginTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
@@ -95,7 +95,7 @@ func say(ctx context.Context, environ []string, argv ...string) (out, complaint 
 }
 
 func claudeLogin(ctx context.Context, path string, environ []string) Login {
-	out, _, _, err := say(ctx, environ, path, "auth", "status")
+	out, _, _, err := runCommand(ctx, environ, path, "auth", "status")
 	var s struct {
 		In       *bool  `json:"loggedIn"`
 		Method   string `json:"authMethod"`
@@ -143,7 +143,7 @@ func codexLoginOf(ctx context.Context, path, folder string, environ []string) Lo
 	if env(environ, "CODEX_API_KEY") != "" {
 		return Login{Known: true, In: true, Text: "spends the account of CODEX_API_KEY"}
 	}
-	out, complaint, status, err := say(ctx, environ, path, "login", "status")
+	out, complaint, status, err := runCommand(ctx, environ, path, "login", "status")
 	for line := range strings.Lines(Plain(out + complaint)) {
 		switch line = strings.TrimSpace(line); {
 		case status == 0 && strings.HasPrefix(line, "Logged in"):
@@ -230,7 +230,7 @@ func (c claudeRunner) toolArgs(only []string, gateway bool) []string {
 	var args []string
 	if len(only) > 0 {
 		args = append(args, "--tools="+strings.Join(builtin(only), ","))
-		allowed = narrow(allowed, only)
+		allowed = intersect(allowed, only)
 	}
 	switch {
 	case gateway && len(only) > 0:
@@ -255,8 +255,8 @@ func builtin(tools []string) []string {
 	return names
 }
 
-// narrow is what both lists allow: a name with a pattern is part of the name.
-func narrow(granted, only []string) []string {
+// intersect is what both lists allow: a name with a pattern is part of the name.
+func intersect(granted, only []string) []string {
 	var both []string
 	for _, g := range granted {
 		for _, o := range only {

@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
 )
 
-func TestExtrasAreNoFlags(t *testing.T) {
+func TestExtrasCannotInjectFlags(t *testing.T) {
 	r := must(t, "claude", runner.Options{})
 	p := plan(t, r, runner.Task{AllowedTools: []string{"Read"}, SystemPrompt: "--dangerously-skip-permissions"})
 	for _, a := range p.Argv {
@@ -38,7 +38,7 @@ func TestExtrasAreNoFlags(t *testing.T) {
 }
 
 // A task may use fewer tools than its agent, never more.
-func TestAllowedToolsOnlyNarrow(t *testing.T) {
+func TestAllowedToolsOnlyRestrict(t *testing.T) {
 	for _, c := range []struct {
 		granted, only []string
 		want          []string
@@ -63,7 +63,7 @@ func TestAllowedToolsOnlyNarrow(t *testing.T) {
 	}
 }
 
-func TestExtrasThatARunnerLacks(t *testing.T) {
+func TestUnsupportedExtrasAreRefused(t *testing.T) {
 	for _, kind := range []string{"codex", "opencode", "command", "demo"} {
 		r := must(t, kind, runner.Options{Command: []string{"true"}})
 		if err := r.CheckExtras([]string{"Read"}, ""); err == nil || !strings.Contains(err.Error(), kind) {

@@ -35,7 +35,7 @@ func listingCodex(t *testing.T, answer string) runner.Options {
 
 // The token of a run is on no command line and in no file: the CLIs take it
 // from the environment.
-func TestGatewayTokenIsInTheEnvironmentAlone(t *testing.T) {
+func TestGatewayTokenIsOnlyInEnvironment(t *testing.T) {
 	for _, kind := range []string{"claude", "codex", "opencode"} {
 		o := runner.Options{}
 		if kind == "codex" {

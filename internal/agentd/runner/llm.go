@@ -50,7 +50,7 @@ type LLM struct {
 
 // llmRunner answers a prompt within this process: the model decides, the
 // tools are those of an MCP endpoint. It uses no working folder and no CLI.
-type llmRunner struct{ base }
+type llmRunner struct{ commonRunner }
 
 func newLLM(o Options) (Runner, error) {
 	l := &o.LLM
@@ -70,16 +70,16 @@ func newLLM(o Options) (Runner, error) {
 	if err := oneOf("llm over_limit", l.OverLimit, []string{"reject", "queue"}); err != nil {
 		return nil, err
 	}
-	for _, list := range append(l.lists(), toolList{"agent.llm.allowed_tools", l.Allowed}) {
+	for _, list := range append(l.toolLists(), toolList{"agent.llm.allowed_tools", l.Allowed}) {
 		if err := checkToolNames(list.key, list.entries); err != nil {
 			return nil, err
 		}
 	}
-	return llmRunner{base{kind: "llm", opt: o}}, nil
+	return llmRunner{commonRunner{kind: "llm", opt: o}}, nil
 }
 
-// lists are those whose every entry must name a tool.
-func (l *LLM) lists() []toolList {
+// toolLists are those whose every entry must name a tool.
+func (l *LLM) toolLists() []toolList {
 	return []toolList{{"agent.llm.approval", l.Approval}, {"agent.llm.exempt", l.Exempt}}
 }
 
@@ -87,7 +87,7 @@ func (llmRunner) Inside() bool { return true }
 
 // Model wants one: no endpoint has a model of its own.
 func (l llmRunner) Model(model, tier, fallback string) (string, error) {
-	m, err := l.base.Model(model, tier, fallback)
+	m, err := l.commonRunner.Model(model, tier, fallback)
 	if err == nil && m == "" {
 		err = errors.New("there is none: name one in the task, or set agent.model for this agent")
 	}
@@ -153,7 +153,7 @@ func (l llmRunner) Plan(t Task) (Plan, error) {
 	if err := r.findTools(); err != nil {
 		return Plan{}, err
 	}
-	return Plan{Func: func(ctx context.Context, out io.Writer) Outcome { return r.do(ctx, out) }}, nil
+	return Plan{Func: func(ctx context.Context, out io.Writer) Outcome { return r.run(ctx, out) }}, nil
 }
 
 // findModel prepares the model's endpoint and the key for it: what the task

@@ -80,7 +80,7 @@ func TestLLMExtras(t *testing.T) {
 
 // An agent that is told no kind is never one that spends an account by itself.
 func TestNoLLMIsOnPath(t *testing.T) {
-	if slices.ContainsFunc(runner.OnPath(), func(f runner.Found) bool { return f.Kind == "llm" }) {
+	if slices.ContainsFunc(runner.OnPath(), func(f runner.DetectedCLI) bool { return f.Kind == "llm" }) {
 		t.Error("llm is found like a CLI")
 	}
 }

@@ -35,20 +35,20 @@ type llmRun struct {
 	uses  int64         // of tools
 }
 
-func (r *llmRun) say(format string, args ...any) {
+func (r *llmRun) emit(format string, args ...any) {
 	r.lines.line("[signalbox] " + fmt.Sprintf(format, args...))
 }
 
 // progress shows how far a tool call is, such as its place in line.
 func (r *llmRun) progress(c llm.ToolCall, text string) {
-	if !r.lines.often(c.ID) {
+	if !r.lines.tooSoon(c.ID) {
 		r.lines.line(fmt.Sprintf("[%s] %s (ID: %s)", c.Name, text, c.ID))
 	}
 }
 
-// do runs the task to its end. What is wrong within it is an outcome, never a
+// run runs the task to its end. What is wrong within it is an outcome, never a
 // crash of the agent with all that it runs.
-func (r *llmRun) do(ctx context.Context, out io.Writer) (o Outcome) {
+func (r *llmRun) run(ctx context.Context, out io.Writer) (o Outcome) {
 	r.lines = &lines{out: out}
 	defer r.transport.CloseIdleConnections()
 	if r.tools != nil {
@@ -56,7 +56,7 @@ func (r *llmRun) do(ctx context.Context, out io.Writer) (o Outcome) {
 	}
 	defer func() {
 		if v := recover(); v != nil {
-			r.say("panic: %v\n%s", v, debug.Stack())
+			r.emit("panic: %v\n%s", v, debug.Stack())
 			o.ErrType, o.ErrMessage = "no_result", fmt.Sprintf("the run failed in a way that it was not made for: %v", v)
 		}
 	}()
@@ -64,7 +64,7 @@ func (r *llmRun) do(ctx context.Context, out io.Writer) (o Outcome) {
 		return Outcome{ErrType: "storage_error", ErrMessage: err.Error()}
 	}
 	if r.without != "" {
-		r.say(noToolsText, r.without)
+		r.emit(noToolsText, r.without)
 	}
 	res, err := r.loop().Run(ctx, llm.Input{
 		Model: r.task.Model, System: r.system(), MaxTokens: r.o.MaxTokens, History: r.past, Prompt: r.task.Prompt,
@@ -72,7 +72,7 @@ func (r *llmRun) do(ctx context.Context, out io.Writer) (o Outcome) {
 	r.lines.end()
 	o = r.outcome(res, err)
 	if err := r.close(res); err != nil {
-		r.say("%v", err)
+		r.emit("%v", err)
 		o.ErrType = cmp.Or(o.ErrType, "storage_error")
 		o.ErrMessage = cmp.Or(o.ErrMessage, "the task was carried out, but "+err.Error())
 	}
@@ -119,7 +119,7 @@ func (r *llmRun) open() error {
 	}
 	r.past, err = r.store.Load(r.task.CLISession)
 	if damaged, ok := errors.AsType[*llm.CorruptError](err); ok {
-		r.say("%v", damaged)
+		r.emit("%v", damaged)
 	} else if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (r *llmRun) turnEnded(_ int, t llm.Turn, _ llm.Usage) {
 	}
 	r.said = append(r.said, t.Message)
 	if err := r.save(); err != nil {
-		r.say("%v", err) // the end of the run will tell whether it matters
+		r.emit("%v", err) // the end of the run will tell whether it matters
 	}
 }
 
@@ -154,7 +154,7 @@ func (r *llmRun) toolEnded(_ int, e steplimit.Result) {
 	}
 	r.uses++
 	if err := r.save(); err != nil { // what was done is not to be called aborted after a crash
-		r.say("%v", err)
+		r.emit("%v", err)
 	}
 }
 
@@ -196,7 +196,7 @@ func (r *llmRun) outcome(res llm.Outcome, err error) Outcome {
 		if errors.As(err, &model) {
 			o.ErrType = "model_error"
 		} else if r.tools != nil && !errors.As(err, &list) {
-			o.ErrMessage += "; " + toolsCure(err)
+			o.ErrMessage += "; " + toolsHint(err)
 		}
 	}
 	return o
@@ -251,8 +251,8 @@ func (l *lines) end() {
 	}
 }
 
-// often reports whether a word on a call comes too soon after the last one.
-func (l *lines) often(call string) bool {
+// tooSoon reports whether a word on a call comes too soon after the last one.
+func (l *lines) tooSoon(call string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	last, ok := l.told[call]

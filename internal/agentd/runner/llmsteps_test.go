@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/steplimit"
 )
 
-func TestLimitOfAStepFollowsTheLoad(t *testing.T) {
+func TestStepLimitFollowsLoad(t *testing.T) {
 	load := 0.0
 	s := &Steps{load: func() (float64, error) { return load, nil }}
 	s.Set(10, 2)
@@ -39,13 +39,13 @@ func TestLimitOfAStepFollowsTheLoad(t *testing.T) {
 	}
 }
 
-func TestLoadOfThisMachine(t *testing.T) {
+func TestLoadPerCPU(t *testing.T) {
 	if load, err := loadPerCPU(); err != nil || load < 0 || load > 1e6 {
 		t.Errorf("%v %v", load, err)
 	}
 }
 
-func TestWhatBecameOfTheCallsOfAStepIsCounted(t *testing.T) {
+func TestStepCallOutcomesAreCounted(t *testing.T) {
 	s := NewSteps(1, 0)
 	l, err := steplimit.New(steplimit.Options{MaxFunc: s.begin, Hooks: s.hooks(), Policy: steplimit.Queue,
 		Exempt: steplimit.Named("exempt"), NeedsApproval: steplimit.Named("asks")})

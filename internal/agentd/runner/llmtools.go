@@ -59,7 +59,7 @@ func (r *llmRun) findTools() error {
 		return fmt.Errorf("agent.llm.tools: %w", err)
 	}
 	r.tools = &startingTools{
-		set: tools, auto: auto, say: r.say, wants: r.task.AllowedTools, lists: r.o.lists(),
+		set: tools, auto: auto, say: r.emit, wants: r.task.AllowedTools, lists: r.o.toolLists(),
 		wait: cmp.Or(r.o.Patience, listWait),
 	}
 	return nil
@@ -74,11 +74,11 @@ func sameOrigin(a, b string) bool {
 // allows reports whether the agent has a tool and the task lets the run have
 // it: a task may narrow what the agent has, not widen it.
 func (r *llmRun) allows(name string) bool {
-	return among(r.o.Allowed, name) && among(r.task.AllowedTools, name)
+	return inList(r.o.Allowed, name) && inList(r.task.AllowedTools, name)
 }
 
-// among reports whether a list of tools, if there is one, has a tool.
-func among(list []string, name string) bool { return len(list) == 0 || matches(list, name) }
+// inList reports whether a list of tools, if there is one, has a tool.
+func inList(list []string, name string) bool { return len(list) == 0 || matches(list, name) }
 
 // matches reports whether a pattern of a list names a tool.
 func matches(list []string, name string) bool {
@@ -163,7 +163,7 @@ func (s *startingTools) Tools(ctx context.Context) (list []llm.Tool, err error) 
 		s.say(noToolsText, "the director has none")
 		return nil, nil
 	}
-	for began := time.Now(); err == nil && s.awaited(list, time.Since(began)); {
+	for began := time.Now(); err == nil && s.mayStillStart(list, time.Since(began)); {
 		if !pause(ctx, 200*time.Millisecond) {
 			return nil, context.Cause(ctx)
 		}
@@ -178,10 +178,10 @@ func (s *startingTools) Tools(ctx context.Context) (list []llm.Tool, err error) 
 	return list, err
 }
 
-// awaited reports whether servers that are still starting may have more of
+// mayStillStart reports whether servers that are still starting may have more of
 // what is wanted: what a list of the agent names is waited for longer, because
 // the run fails without it.
-func (s *startingTools) awaited(list []llm.Tool, waited time.Duration) bool {
+func (s *startingTools) mayStillStart(list []llm.Tool, waited time.Duration) bool {
 	return s.missing(list) != "" && waited < toolsWait || s.check() != nil && waited < s.wait
 }
 
@@ -217,8 +217,8 @@ func (s *startingTools) missing(list []llm.Tool) string {
 	return ""
 }
 
-// toolsCure says what a person can do about tools that cannot be had.
-func toolsCure(err error) string {
+// toolsHint says what a person can do about tools that cannot be had.
+func toolsHint(err error) string {
 	var refused *mcptools.Refused
 	if !errors.As(err, &refused) {
 		return "see that the director, or what agent.llm.tools names, runs; or set agent.llm.tools to none"

@@ -11,14 +11,14 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-type opencodeRunner struct{ base }
+type opencodeRunner struct{ commonRunner }
 
 func newOpencode(o Options) (Runner, error) {
 	o.Permission = cmp.Or(o.Permission, "ask")
 	if err := oneOf("opencode permission", o.Permission, []string{"ask", "allow"}); err != nil {
 		return nil, err
 	}
-	return opencodeRunner{base{kind: "opencode", opt: o}}, nil
+	return opencodeRunner{commonRunner{kind: "opencode", opt: o}}, nil
 }
 
 func (c opencodeRunner) Plan(t Task) (Plan, error) {
@@ -151,9 +151,9 @@ var (
 	opencodeRefusal = regexp.MustCompile(`permission requested: ([a-z_]+) .*auto-rejecting`)
 )
 
-// Complaint hears what opencode tells nowhere else: that it tries its model
+// StderrLine hears what opencode tells nowhere else: that it tries its model
 // again and again, and what it refused.
-func (s *opencodeStream) Complaint(line []byte) (string, bool) {
+func (s *opencodeStream) StderrLine(line []byte) (string, bool) {
 	text := Plain(string(line))
 	if m := opencodeLog.FindStringSubmatch(text); m != nil {
 		s.text = "the model's API fails: " + strings.TrimPrefix(m[1], "AI_APICallError: ")

@@ -78,13 +78,13 @@ type Plan struct {
 type Stream interface {
 	// Line takes one line and returns text for people, or "".
 	Line(line []byte) string
-	// Complaint takes one line of standard error and returns text for people, or
+	// StderrLine takes one line of standard error and returns text for people, or
 	// "". A pulse says only that the CLI is at work; it is kept nowhere.
-	Complaint(line []byte) (text string, pulse bool)
-	// Heard is the last trouble that the CLI told of and has not got over, such
+	StderrLine(line []byte) (text string, pulse bool)
+	// Trouble is the last trouble that the CLI told of and has not got over, such
 	// as that its model answers 529, in words; "" for none. Hopeless is set when
 	// trying again cannot help: the run is then ended.
-	Heard() (trouble string, hopeless bool)
+	Trouble() (trouble string, hopeless bool)
 	// Session is the CLI's id of the conversation once it has named it.
 	Session() string
 	// Done reports whether the terminal event has been seen.
@@ -134,8 +134,8 @@ type trouble struct {
 	hopeless bool
 }
 
-func (t *trouble) Heard() (string, bool)           { return t.text, t.hopeless }
-func (t *trouble) Complaint([]byte) (string, bool) { return "", false }
+func (t *trouble) Trouble() (string, bool)          { return t.text, t.hopeless }
+func (t *trouble) StderrLine([]byte) (string, bool) { return "", false }
 
 // Runner makes plans.
 type Runner interface {
@@ -190,35 +190,35 @@ func New(kind string, o Options) (Runner, error) {
 	case "llm":
 		return newLLM(o)
 	case "demo":
-		return Demo{base{kind: "demo"}}, nil
+		return Demo{commonRunner{kind: "demo"}}, nil
 	}
 	return nil, fmt.Errorf("unknown kind %q: claude, codex, opencode, command, llm or demo", kind)
 }
 
-// base has what the runners share and defaults for what most do not need.
-type base struct {
+// commonRunner has what the runners share and defaults for what most do not need.
+type commonRunner struct {
 	kind  string
 	opt   Options
 	tiers map[string]string
 }
 
-func (b base) Kind() string                      { return b.kind }
-func (b base) Inside() bool                      { return false }
-func (b base) NewSession(string) string          { return "" }
-func (b base) SessionExists(string, string) bool { return false }
-func (b base) Forget(string, string) error       { return nil }
-func (b base) StateDir(string) string            { return "" }
-func (b base) LoginFiles() []string              { return nil }
+func (b commonRunner) Kind() string                      { return b.kind }
+func (b commonRunner) Inside() bool                      { return false }
+func (b commonRunner) NewSession(string) string          { return "" }
+func (b commonRunner) SessionExists(string, string) bool { return false }
+func (b commonRunner) Forget(string, string) error       { return nil }
+func (b commonRunner) StateDir(string) string            { return "" }
+func (b commonRunner) LoginFiles() []string              { return nil }
 
-func (b base) OwnServers(string, string, []string) ([]OwnServer, error) { return nil, nil }
+func (b commonRunner) OwnServers(string, string, []string) ([]OwnServer, error) { return nil, nil }
 
 // SessionsIn is for kinds whose program has no conversations of its own: what
 // it is told by the name of one is its own business.
-func (b base) SessionsIn(string) func(string) bool { return func(string) bool { return true } }
+func (b commonRunner) SessionsIn(string) func(string) bool { return func(string) bool { return true } }
 
-func (b base) Terminal(string) (argv, env []string, err error) { return nil, nil, nil }
+func (b commonRunner) Terminal(string) (argv, env []string, err error) { return nil, nil, nil }
 
-func (b base) CheckExtras(allowedTools []string, systemPrompt string) error {
+func (b commonRunner) CheckExtras(allowedTools []string, systemPrompt string) error {
 	switch {
 	case len(allowedTools) > 0:
 		return fmt.Errorf("allowed_tools cannot be used with a %s agent: it has no such option", b.kind)
@@ -228,7 +228,7 @@ func (b base) CheckExtras(allowedTools []string, systemPrompt string) error {
 	return nil
 }
 
-func (b base) Model(model, tier, fallback string) (string, error) {
+func (b commonRunner) Model(model, tier, fallback string) (string, error) {
 	if model != "" {
 		return model, nil
 	}
@@ -258,7 +258,7 @@ func (b base) Model(model, tier, fallback string) (string, error) {
 }
 
 // binary finds the CLI's executable.
-func (b base) binary() (string, error) {
+func (b commonRunner) binary() (string, error) {
 	name := cmp.Or(b.opt.Binary, b.kind)
 	path, err := exec.LookPath(name)
 	if err != nil {

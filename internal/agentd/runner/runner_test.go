@@ -122,7 +122,7 @@ func TestClaudeEvents(t *testing.T) {
 }
 
 // Whatever a CLI says or leaves out, a failure has a type and a message.
-func TestFailuresSayWhy(t *testing.T) {
+func TestFailureMessages(t *testing.T) {
 	crash := runner.Exit{Code: -1, Text: "ended by signal: killed", Stderr: "warning\nfatal: out of memory\n"}
 	for _, c := range []struct {
 		kind      string
@@ -173,7 +173,7 @@ func TestCodexEvents(t *testing.T) {
 }
 
 // Every use of a tool counts once, and what only begins or is said does not.
-func TestToolsAreCounted(t *testing.T) {
+func TestToolUsesAreCounted(t *testing.T) {
 	claude := []string{
 		`{"type":"assistant","message":{"content":[{"type":"text","text":"Look."},{"type":"tool_use","name":"Read"},{"type":"tool_use","name":"Bash"}]}}`,
 		`{"type":"user","message":{"content":[{"type":"tool_result"},{"type":"tool_result"}]}}`,
@@ -251,7 +251,7 @@ func TestClaudePartialText(t *testing.T) {
 	}
 }
 
-func TestTroubleIsHeard(t *testing.T) {
+func TestTroubleIsReported(t *testing.T) {
 	retry := func(n int, status, why string) string {
 		return fmt.Sprintf(`{"type":"system","subtype":"api_retry","attempt":%d,"max_retries":10,"error_status":%s,"error":%s}`, n, status, why)
 	}
@@ -272,11 +272,11 @@ func TestTroubleIsHeard(t *testing.T) {
 		s := plan(t, must(t, c.kind, runner.Options{}), runner.Task{Prompt: "x"}).Stream
 		text := ""
 		if c.complaint {
-			text, _ = s.Complaint([]byte(c.line))
+			text, _ = s.StderrLine([]byte(c.line))
 		} else {
 			text = s.Line([]byte(c.line))
 		}
-		if heard, hopeless := s.Heard(); heard != c.heard || hopeless != c.hopeless || (c.heard == "") != (text == "") {
+		if heard, hopeless := s.Trouble(); heard != c.heard || hopeless != c.hopeless || (c.heard == "") != (text == "") {
 			t.Errorf("%s: %q %v, it says %q", c.line, heard, hopeless, text)
 		}
 	}
@@ -286,14 +286,14 @@ func TestTroubleIsHeard(t *testing.T) {
 		`2026-11-23T01:08:48.855079Z ERROR codex_api::sse::responses: stream closed`:                                                  false,
 		"thread 'main' panicked": false,
 	} {
-		if text, pulse := codex.Complaint([]byte(line)); text != "" || pulse != is {
+		if text, pulse := codex.StderrLine([]byte(line)); text != "" || pulse != is {
 			t.Errorf("%s: %q %v", line, text, pulse)
 		}
 	}
 	s := plan(t, must(t, "claude", runner.Options{}), runner.Task{Prompt: "x"}).Stream
 	s.Line([]byte(retry(1, "529", `"overloaded"`)))
 	s.Line([]byte(`{"type":"assistant","message":{"content":[]}}`))
-	if heard, _ := s.Heard(); heard != "" {
+	if heard, _ := s.Trouble(); heard != "" {
 		t.Errorf("what is over is still heard: %q", heard)
 	}
 	_, _, o := events(t, "opencode", runner.Exit{Text: "exit status 0"}, `{"type":"step_start"}`)
@@ -301,7 +301,7 @@ func TestTroubleIsHeard(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	s = plan(t, must(t, "opencode", runner.Options{}), runner.Task{Prompt: "x"}).Stream
-	s.Complaint([]byte("\x1b[93m\x1b[1m! \x1b[0mpermission requested: external_directory (/x/*); auto-rejecting"))
+	s.StderrLine([]byte("\x1b[93m\x1b[1m! \x1b[0mpermission requested: external_directory (/x/*); auto-rejecting"))
 	if o := s.Outcome(runner.Exit{Text: "exit status 0"}); !strings.Contains(o.ErrMessage, "refused by the permission mode: external_directory") {
 		t.Errorf("%+v", o)
 	}

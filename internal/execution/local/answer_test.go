@@ -12,8 +12,8 @@ import (
 
 // What a tool's server says instead of an answer stays as it said it, also over
 // a restart: a client that would have had it of a call has it of the task.
-func TestAJSONRPCErrorIsKept(t *testing.T) {
-	h := newRigOver(t, openStore(t), async("tool"), async("plain"))
+func TestJSONRPCErrorIsStored(t *testing.T) {
+	h := newFixtureOver(t, openStore(t), async("tool"), async("plain"))
 	want := &gateway.ProtocolError{Code: -32042, Message: "not <now>", Data: json.RawMessage(`{"n":12345678901234567890}`)}
 	h.play("tool", func(context.Context, gateway.Call) (gateway.Result, error) { return gateway.Result{}, want })
 	h.play("plain", func(context.Context, gateway.Call) (gateway.Result, error) {

@@ -12,7 +12,7 @@ import (
 
 // A cancel ends a task wherever it is, and what was not to run has not run.
 func TestCancel(t *testing.T) {
-	h := newRig(t, async("tool"), async("lined", inQueue("one")), plain("holder", "one"))
+	h := newFixture(t, async("tool"), async("lined", inQueue("one")), plain("holder", "one"))
 	h.options.Concurrent = 2
 	ran := make(chan string, 8)
 	hang := func(ctx context.Context, c gateway.Call) (gateway.Result, error) {
@@ -63,8 +63,8 @@ func TestCancel(t *testing.T) {
 }
 
 // A tool that is no command is cancelled by the end of its context.
-func TestCancelOfACallWithoutProcesses(t *testing.T) {
-	h := newRig(t, plain("slow", "one"))
+func TestCancelCallWithoutProcesses(t *testing.T) {
+	h := newFixture(t, plain("slow", "one"))
 	ran := make(chan struct{}, 1)
 	h.play("slow", func(ctx context.Context, _ gateway.Call) (gateway.Result, error) {
 		ran <- struct{}{}
@@ -84,8 +84,8 @@ func TestCancelOfACallWithoutProcesses(t *testing.T) {
 
 // A cancel that races with the end takes what came first, and never leaves a
 // slot or a task behind.
-func TestCancelRacesWithTheEnd(t *testing.T) {
-	h := newRig(t, async("tool"), async("lined", inQueue("one")))
+func TestCancelRacesWithEnd(t *testing.T) {
+	h := newFixture(t, async("tool"), async("lined", inQueue("one")))
 	for _, tool := range []string{"tool", "lined"} {
 		h.play(tool, func(ctx context.Context, _ gateway.Call) (gateway.Result, error) {
 			if ctx.Err() != nil {

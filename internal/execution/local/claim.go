@@ -31,7 +31,7 @@ func (x *Executor) applied(a *engine.Applied) {
 	}
 }
 
-// heardEnd ends the run of a task that is to be stopped, or the call of one that
+// taskEnded ends the run of a task that is to be stopped, or the call of one that
 // ended while it waited.
 func (x *Executor) taskEnded(t *signalbox.Task) {
 	x.mu.Lock()

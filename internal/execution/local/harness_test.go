@@ -91,9 +91,9 @@ func plain(name, queue string) gateway.Tool {
 
 func inQueue(queue string) func(*gateway.Tool) { return func(t *gateway.Tool) { t.Queue = queue } }
 
-// rig is a store with what outlives an executor: a test may put one executor
+// fixture is a store with what outlives an executor: a test may put one executor
 // after another over it.
-type rig struct {
+type fixture struct {
 	t        *testing.T
 	store    store.Store
 	engine   *engine.Engine
@@ -122,9 +122,9 @@ func (l *logged) String() string {
 	return l.buf.String()
 }
 
-func newRig(t *testing.T, tools ...gateway.Tool) *rig {
+func newFixture(t *testing.T, tools ...gateway.Tool) *fixture {
 	t.Helper()
-	return newRigOver(t, memory.New(memory.Options{}), tools...)
+	return newFixtureOver(t, memory.New(memory.Options{}), tools...)
 }
 
 // openStore is the store that a director has unless told otherwise.
@@ -142,9 +142,9 @@ func openStore(t *testing.T) store.Store {
 	return s
 }
 
-func newRigOver(t *testing.T, s store.Store, tools ...gateway.Tool) *rig {
+func newFixtureOver(t *testing.T, s store.Store, tools ...gateway.Tool) *fixture {
 	t.Helper()
-	h := &rig{t: t, store: s, log: &logged{}, provider: &provider{tools: tools, play: map[string]func(context.Context, gateway.Call) (gateway.Result, error){}}}
+	h := &fixture{t: t, store: s, log: &logged{}, provider: &provider{tools: tools, play: map[string]func(context.Context, gateway.Call) (gateway.Result, error){}}}
 	h.queues = toolqueue.New(toolqueue.Hooks{})
 	if err := h.queues.Configure(map[string]toolqueue.Config{"one": {Concurrent: 1}}); err != nil {
 		t.Fatal(err)
@@ -159,7 +159,7 @@ func newRigOver(t *testing.T, s store.Store, tools ...gateway.Tool) *rig {
 	return h
 }
 
-func (h *rig) newEngine(o engine.Options) *engine.Engine {
+func (h *fixture) newEngine(o engine.Options) *engine.Engine {
 	sealer, err := seal.New(bytes.Repeat([]byte{3}, seal.KeyBytes))
 	h.must(err)
 	o.Sealer, o.Log = sealer, slog.New(slog.NewTextHandler(h.log, nil))
@@ -167,21 +167,21 @@ func (h *rig) newEngine(o engine.Options) *engine.Engine {
 }
 
 // play says what a tool does.
-func (h *rig) play(tool string, f func(ctx context.Context, c gateway.Call) (gateway.Result, error)) {
+func (h *fixture) play(tool string, f func(ctx context.Context, c gateway.Call) (gateway.Result, error)) {
 	h.provider.mu.Lock()
 	defer h.provider.mu.Unlock()
 	h.provider.play[tool] = f
 }
 
 // open starts an executor that is stopped with the test.
-func (h *rig) open() *local.Executor {
+func (h *fixture) open() *local.Executor {
 	h.t.Helper()
 	x := h.make()
 	h.must(x.Start(h.t.Context()))
 	return x
 }
 
-func (h *rig) make() *local.Executor {
+func (h *fixture) make() *local.Executor {
 	o := h.options
 	o.Engine, o.Gateway, o.Log = h.engine, h.gateway, slog.New(slog.NewTextHandler(h.log, nil))
 	x := local.New(o)
@@ -190,7 +190,7 @@ func (h *rig) make() *local.Executor {
 	return x
 }
 
-func (h *rig) must(err error) {
+func (h *fixture) must(err error) {
 	h.t.Helper()
 	if err != nil {
 		h.t.Fatal(err)
@@ -209,7 +209,7 @@ func with(args string) func(*gateway.TaskCall) {
 	return func(c *gateway.TaskCall) { c.Arguments = json.RawMessage(args) }
 }
 
-func (h *rig) submit(x *local.Executor, tool string, change ...func(*gateway.TaskCall)) string {
+func (h *fixture) submit(x *local.Executor, tool string, change ...func(*gateway.TaskCall)) string {
 	h.t.Helper()
 	v, err := x.Submit(h.t.Context(), call(tool, change...))
 	h.must(err)
@@ -217,7 +217,7 @@ func (h *rig) submit(x *local.Executor, tool string, change ...func(*gateway.Tas
 }
 
 // end waits for the end of a task.
-func (h *rig) end(x *local.Executor, id string) gateway.ToolTask {
+func (h *fixture) end(x *local.Executor, id string) gateway.ToolTask {
 	h.t.Helper()
 	v, err := x.Wait(h.t.Context(), id, patience)
 	h.must(err)
@@ -228,7 +228,7 @@ func (h *rig) end(x *local.Executor, id string) gateway.ToolTask {
 }
 
 // reaches waits until a task is in a state.
-func (h *rig) reaches(id string, state signalbox.State) signalbox.Task {
+func (h *fixture) reaches(id string, state signalbox.State) signalbox.Task {
 	h.t.Helper()
 	t, err := h.engine.Wait(h.t.Context(), id, patience, func(t signalbox.Task) bool { return t.State == state })
 	h.must(err)
@@ -238,14 +238,14 @@ func (h *rig) reaches(id string, state signalbox.State) signalbox.Task {
 	return t
 }
 
-func (h *rig) task(id string) signalbox.Task {
+func (h *fixture) task(id string) signalbox.Task {
 	h.t.Helper()
 	t, err := h.engine.Read().Task(h.t.Context(), id)
 	h.must(err)
 	return t
 }
 
-func (h *rig) result(id string) signalbox.Result {
+func (h *fixture) result(id string) signalbox.Result {
 	h.t.Helper()
 	r, err := h.engine.Read().Result(h.t.Context(), id)
 	h.must(err)
@@ -253,7 +253,7 @@ func (h *rig) result(id string) signalbox.Result {
 }
 
 // slots fails unless so many slots are in use.
-func (h *rig) slots(want int) {
+func (h *fixture) slots(want int) {
 	h.t.Helper()
 	slots, err := h.engine.Read().Slots(h.t.Context())
 	h.must(err)
@@ -263,7 +263,7 @@ func (h *rig) slots(want int) {
 }
 
 // eventually waits for something that no signal names.
-func (h *rig) eventually(what string, f func() bool) {
+func (h *fixture) eventually(what string, f func() bool) {
 	h.t.Helper()
 	for until := time.Now().Add(patience); !f(); time.Sleep(time.Millisecond) {
 		if time.Now().After(until) {
@@ -273,7 +273,7 @@ func (h *rig) eventually(what string, f func() bool) {
 }
 
 // got receives what must come.
-func got[T any](h *rig, c <-chan T) T {
+func got[T any](h *fixture, c <-chan T) T {
 	h.t.Helper()
 	select {
 	case v := <-c:

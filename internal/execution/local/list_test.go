@@ -13,7 +13,7 @@ import (
 )
 
 // pages reads a list to its end, that many at a time.
-func (h *rig) pages(x *local.Executor, q gateway.TaskQuery, limit int) (ids []string) {
+func (h *fixture) pages(x *local.Executor, q gateway.TaskQuery, limit int) (ids []string) {
 	h.t.Helper()
 	q.Limit = limit
 	for range 1000 {
@@ -37,7 +37,7 @@ func (h *rig) pages(x *local.Executor, q gateway.TaskQuery, limit int) (ids []st
 // A list has what runs, what waits and what has ended, whatever the size of its
 // pages, and nothing that is no call of a tool.
 func TestList(t *testing.T) {
-	h := newRig(t, async("tool"), async("other"), plain("plain", "one"))
+	h := newFixture(t, async("tool"), async("other"), plain("plain", "one"))
 	h.options.Concurrent = 2
 	_, err := h.engine.Submit(t.Context(), engine.NewTask{Prompt: "no tool"})
 	h.must(err)
@@ -108,7 +108,7 @@ func TestList(t *testing.T) {
 
 // What is no call of a tool is none to those who ask for one.
 func TestTaskOfNoTool(t *testing.T) {
-	h := newRig(t, async("tool"))
+	h := newFixture(t, async("tool"))
 	r, err := h.engine.Submit(t.Context(), engine.NewTask{Prompt: "p"})
 	h.must(err)
 	x := h.open()
@@ -130,7 +130,7 @@ func TestTaskOfNoTool(t *testing.T) {
 // When to ask again follows from the place in line, the time it has run, and
 // what runs before took.
 func TestPoll(t *testing.T) {
-	h := newRig(t, async("tool"))
+	h := newFixture(t, async("tool"))
 	h.options.Concurrent, h.options.Retention = 1, time.Hour
 	begun, goOn := h.hangs("tool")
 	x := h.open()

@@ -42,12 +42,12 @@ func (o *others) lives(instance string) {
 }
 
 // two are executors of two directors, a and b, over one store.
-func two(t *testing.T, tools ...gateway.Tool) (a, b *rig, o *others) {
+func two(t *testing.T, tools ...gateway.Tool) (a, b *fixture, o *others) {
 	t.Helper()
 	w, o := peerstest.New(memory.New(memory.Options{})), &others{alive: []string{"a", "b"}}
-	for i, h := range []**rig{&a, &b} {
+	for i, h := range []**fixture{&a, &b} {
 		view := w.View()
-		*h = newRigOver(t, view, tools...)
+		*h = newFixtureOver(t, view, tools...)
 		(*h).options.Instance, (*h).options.Peers, (*h).options.Look = o.alive[i], o, 5*time.Millisecond
 		ctx, stop := context.WithCancel(context.Background())
 		t.Cleanup(stop)
@@ -57,7 +57,7 @@ func two(t *testing.T, tools ...gateway.Tool) (a, b *rig, o *others) {
 }
 
 // agentNames lists the rows of executors.
-func (h *rig) agentNames() (names []string) {
+func (h *fixture) agentNames() (names []string) {
 	h.t.Helper()
 	rows, err := h.engine.Read().Agents(h.t.Context())
 	h.must(err)
@@ -68,7 +68,7 @@ func (h *rig) agentNames() (names []string) {
 }
 
 // wakes makes a task ready when its time has come: the dispatcher's work.
-func (h *rig) wakes(id string) {
+func (h *fixture) wakes(id string) {
 	h.t.Helper()
 	h.eventually("it is ready", func() bool {
 		_, _, err := h.engine.Wake(h.t.Context())
@@ -79,7 +79,7 @@ func (h *rig) wakes(id string) {
 }
 
 // stuckAt plays a tool that runs until its context ends, or for good.
-func (h *rig) stuckAt(tool string, deaf bool) (begun chan struct{}, goOn func()) {
+func (h *fixture) stuckAt(tool string, deaf bool) (begun chan struct{}, goOn func()) {
 	begun, end := make(chan struct{}, 10), make(chan struct{})
 	h.play(tool, func(ctx context.Context, c gateway.Call) (gateway.Result, error) {
 		begun <- struct{}{}
@@ -97,7 +97,7 @@ func (h *rig) stuckAt(tool string, deaf bool) (begun chan struct{}, goOn func())
 	return begun, sync.OnceFunc(func() { close(end) })
 }
 
-func TestTasksOfADeadDirectorArePutAwayByAnother(t *testing.T) {
+func TestTasksOfDeadDirectorAreEndedByAnother(t *testing.T) {
 	keep := async("keep", func(tool *gateway.Tool) { tool.Restart.RequeueRunning = true })
 	a, b, o := two(t, async("tool"), keep)
 	begun, goOn := a.stuckAt("tool", true)
@@ -126,7 +126,7 @@ func TestTasksOfADeadDirectorArePutAwayByAnother(t *testing.T) {
 
 // A director that starts beside others does not fail what waits, whatever the
 // tool's restart policy: that is for a restart of all.
-func TestOneThatJoinsFailsNothingThatWaits(t *testing.T) {
+func TestJoiningDirectorFailsNoPendingTask(t *testing.T) {
 	a, b, _ := two(t, async("tool", func(tool *gateway.Tool) { tool.Restart.FailPending = true }))
 	a.options.Concurrent, b.options.Concurrent = 1, 1
 	begun, goOn := a.stuckAt("tool", false)
@@ -144,7 +144,7 @@ func TestOneThatJoinsFailsNothingThatWaits(t *testing.T) {
 	a.end(xa, first)
 }
 
-func TestACancelAtAnotherDirectorStopsTheRun(t *testing.T) {
+func TestCancelAtOtherDirectorStopsRun(t *testing.T) {
 	a, b, _ := two(t, async("tool"))
 	begun, goOn := a.stuckAt("tool", false)
 	defer goOn()
@@ -183,10 +183,10 @@ func TestIncidentLapsedDirectorRunsNothing(t *testing.T) {
 	a.end(xa, id)
 }
 
-// TestIncidentExecutorThatWasForgottenIsKnownAgain: a director that stood still
+// TestIncidentForgottenExecutorRegistersAgain: a director that stood still
 // for longer than its lease was forgotten by the others, and goes on. When it
 // dies later they must still find what it leaves behind.
-func TestIncidentExecutorThatWasForgottenIsKnownAgain(t *testing.T) {
+func TestIncidentForgottenExecutorRegistersAgain(t *testing.T) {
 	a, b, o := two(t, async("tool"))
 	xa := a.open()
 	b.open()
@@ -207,9 +207,9 @@ func TestIncidentExecutorThatWasForgottenIsKnownAgain(t *testing.T) {
 
 // A director that was not told of a cancel, because there was too much to tell
 // or the store lost it, finds out by itself.
-func TestACancelOfWhichNobodyToldStopsTheRun(t *testing.T) {
+func TestMissedCancelStopsRun(t *testing.T) {
 	w := peerstest.New(memory.New(memory.Options{}))
-	a, b := newRigOver(t, w.View(), async("tool")), newRigOver(t, w.View(), async("tool"))
+	a, b := newFixtureOver(t, w.View(), async("tool")), newFixtureOver(t, w.View(), async("tool"))
 	a.options.Instance, a.options.Look = "a", 5*time.Millisecond
 	b.options.Instance = "b"
 	begun, goOn := a.stuckAt("tool", false)

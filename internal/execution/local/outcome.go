@@ -41,7 +41,7 @@ func (r *run) conclude(res gateway.Result, err error) {
 	r.finish(r.outcome(res, err))
 }
 
-// cutShort reports whether the executor itself ended the run: because it stops,
+// stoppedByUs reports whether the executor itself ended the run: because it stops,
 // or because the director lease is over.
 func (r *run) stoppedByUs() bool {
 	return !r.cancelAsked() && (r.x.stopping() || errors.Is(context.Cause(r.ctx), errLapsed))

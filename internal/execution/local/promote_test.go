@@ -22,11 +22,11 @@ type outcome struct {
 	err  error
 }
 
-// lineRig has the tool "tool" in a queue of one slot, which is taken until
+// newQueueFixture has the tool "tool" in a queue of one slot, which is taken until
 // the test lets go of it.
-func lineRig(t *testing.T, s store.Store, tools ...gateway.Tool) (h *rig, release func()) {
+func newQueueFixture(t *testing.T, s store.Store, tools ...gateway.Tool) (h *fixture, release func()) {
 	t.Helper()
-	h = newRigOver(t, s, append(tools, plain("tool", "one"), plain("holder", "one"))...)
+	h = newFixtureOver(t, s, append(tools, plain("tool", "one"), plain("holder", "one"))...)
 	held := make(chan struct{})
 	h.play("holder", func(ctx context.Context, _ gateway.Call) (gateway.Result, error) {
 		close(held)
@@ -41,7 +41,7 @@ func lineRig(t *testing.T, s store.Store, tools ...gateway.Tool) (h *rig, releas
 }
 
 // callOr calls in the background.
-func (h *rig) callOr(ctx context.Context, x *local.Executor, c gateway.TaskCall, grace time.Duration) <-chan outcome {
+func (h *fixture) callOr(ctx context.Context, x *local.Executor, c gateway.TaskCall, grace time.Duration) <-chan outcome {
 	done := make(chan outcome, 1)
 	go func() {
 		r, task, err := x.CallOrPromote(ctx, c, grace)
@@ -51,15 +51,15 @@ func (h *rig) callOr(ctx context.Context, x *local.Executor, c gateway.TaskCall,
 }
 
 // stands waits until n calls stand in line.
-func (h *rig) stands(n int) {
+func (h *fixture) stands(n int) {
 	h.t.Helper()
 	h.eventually(fmt.Sprintf("%d stand in line", n), func() bool { s, _ := h.queues.Status("one", 0); return s.Depth == n })
 }
 
 // A call that has waited for its grace becomes a task and keeps its place in
 // line, before those that came after it, tasks and calls.
-func TestCallOrKeepsItsPlace(t *testing.T) {
-	h, release := lineRig(t, openStore(t))
+func TestCallOrPromoteKeepsPosition(t *testing.T) {
+	h, release := newQueueFixture(t, openStore(t))
 	order := make(chan string, 8)
 	h.play("tool", func(_ context.Context, c gateway.Call) (gateway.Result, error) {
 		order <- string(c.Arguments)
@@ -122,8 +122,8 @@ func TestCallOrKeepsItsPlace(t *testing.T) {
 type valueKey struct{}
 
 // A call that gets its slot within the grace, or waits for nothing, is a call.
-func TestCallOrWithinTheGrace(t *testing.T) {
-	h, release := lineRig(t, memory.New(memory.Options{}), plain("free", ""))
+func TestCallOrPromoteWithinGrace(t *testing.T) {
+	h, release := newQueueFixture(t, memory.New(memory.Options{}), plain("free", ""))
 	x := h.open()
 	if r, task, err := x.CallOrPromote(t.Context(), call("free"), 0); err != nil || task != nil || string(r.Content) != string(said("done").Content) {
 		t.Errorf("%v %+v", err, task)
@@ -157,8 +157,8 @@ func TestCallOrWithinTheGrace(t *testing.T) {
 }
 
 // An async tool becomes a task at once.
-func TestCallOrOfAnAsyncTool(t *testing.T) {
-	h := newRig(t, async("tool"))
+func TestCallOrPromoteAsyncTool(t *testing.T) {
+	h := newFixture(t, async("tool"))
 	x := h.open()
 	_, task, err := x.CallOrPromote(t.Context(), call("tool"), time.Hour)
 	h.must(err)
@@ -172,8 +172,8 @@ func TestCallOrOfAnAsyncTool(t *testing.T) {
 }
 
 // A client that goes away while its call is a call ends it, and nothing is left.
-func TestCallOrClientGoesBefore(t *testing.T) {
-	h, release := lineRig(t, memory.New(memory.Options{}))
+func TestCallOrPromoteClientLeavesBefore(t *testing.T) {
+	h, release := newQueueFixture(t, memory.New(memory.Options{}))
 	ran := make(chan struct{}, 1)
 	h.play("tool", func(ctx context.Context, _ gateway.Call) (gateway.Result, error) {
 		ran <- struct{}{}
@@ -200,14 +200,14 @@ func TestCallOrClientGoesBefore(t *testing.T) {
 	}
 }
 
-// gate is a store whose submits wait for the test, or fail.
-type gate struct {
+// gatedProvider is a store whose submits wait for the test, or fail.
+type gatedProvider struct {
 	store.Store
 	enter, leave chan struct{}
 	fail         error
 }
 
-func (g *gate) Submit(ctx context.Context, s store.Submission) (store.Submitted, error) {
+func (g *gatedProvider) Submit(ctx context.Context, s store.Submission) (store.Submitted, error) {
 	if g.fail != nil {
 		return store.Submitted{}, g.fail
 	}
@@ -220,9 +220,9 @@ func (g *gate) Submit(ctx context.Context, s store.Submission) (store.Submitted,
 
 // A client that goes away in the moment in which its call becomes a task does
 // not know its id: the task is cancelled.
-func TestCallOrClientGoesMeanwhile(t *testing.T) {
-	g := &gate{Store: memory.New(memory.Options{}), enter: make(chan struct{}), leave: make(chan struct{})}
-	h, release := lineRig(t, g)
+func TestCallOrPromoteClientLeavesDuringSubmit(t *testing.T) {
+	g := &gatedProvider{Store: memory.New(memory.Options{}), enter: make(chan struct{}), leave: make(chan struct{})}
+	h, release := newQueueFixture(t, g)
 	ran := make(chan struct{}, 1)
 	h.play("tool", func(context.Context, gateway.Call) (gateway.Result, error) {
 		ran <- struct{}{}
@@ -253,9 +253,9 @@ func TestCallOrClientGoesMeanwhile(t *testing.T) {
 
 // A call that gets its slot while it becomes a task runs when the task is
 // durable, and not before.
-func TestCallOrSlotComesMeanwhile(t *testing.T) {
-	g := &gate{Store: memory.New(memory.Options{}), enter: make(chan struct{}), leave: make(chan struct{})}
-	h, release := lineRig(t, g)
+func TestCallOrPromoteSlotFreedDuringSubmit(t *testing.T) {
+	g := &gatedProvider{Store: memory.New(memory.Options{}), enter: make(chan struct{}), leave: make(chan struct{})}
+	h, release := newQueueFixture(t, g)
 	ran := make(chan string, 1)
 	h.play("tool", func(_ context.Context, c gateway.Call) (gateway.Result, error) {
 		ran <- c.Task
@@ -285,9 +285,9 @@ func TestCallOrSlotComesMeanwhile(t *testing.T) {
 }
 
 // Where the task cannot be stored the call goes on as it was.
-func TestCallOrSubmitFails(t *testing.T) {
-	g := &gate{Store: memory.New(memory.Options{}), fail: signalbox.Errorf(signalbox.CodeStoreFailed, "disk full")}
-	h, release := lineRig(t, g)
+func TestCallOrPromoteSubmitFails(t *testing.T) {
+	g := &gatedProvider{Store: memory.New(memory.Options{}), fail: signalbox.Errorf(signalbox.CodeStoreFailed, "disk full")}
+	h, release := newQueueFixture(t, g)
 	x := h.open()
 	waits := h.callOr(t.Context(), x, call("tool"), 0)
 	h.eventually("it is said in the log", func() bool { return strings.Contains(h.log.String(), "disk full") })
@@ -300,8 +300,8 @@ func TestCallOrSubmitFails(t *testing.T) {
 
 // While its queue is paused a call that became a task does not run. It is made
 // anew when the queue goes on.
-func TestCallOrWhilePaused(t *testing.T) {
-	h, release := lineRig(t, memory.New(memory.Options{}))
+func TestCallOrPromoteWhilePaused(t *testing.T) {
+	h, release := newQueueFixture(t, memory.New(memory.Options{}))
 	ran := make(chan struct{}, 4)
 	h.play("tool", func(context.Context, gateway.Call) (gateway.Result, error) {
 		ran <- struct{}{}
@@ -326,8 +326,8 @@ func TestCallOrWhilePaused(t *testing.T) {
 }
 
 // A task that was cancelled while its call stands in line leaves the line.
-func TestCallOrCancelled(t *testing.T) {
-	h, release := lineRig(t, memory.New(memory.Options{}))
+func TestCallOrPromoteCancelled(t *testing.T) {
+	h, release := newQueueFixture(t, memory.New(memory.Options{}))
 	x := h.open()
 	defer release()
 	o := got(h, h.callOr(t.Context(), x, call("tool"), 0))
@@ -343,8 +343,8 @@ func TestCallOrCancelled(t *testing.T) {
 // More calls than the executor has slots wait in line, each as a task, before
 // others of that queue: a call that has its tool's slot never waits for one
 // that waits for that slot.
-func TestIncidentCallsWaitForNoSlotOfTheirOwn(t *testing.T) {
-	h, release := lineRig(t, memory.New(memory.Options{}))
+func TestIncidentPromotedCallNeedsNoSecondSlot(t *testing.T) {
+	h, release := newQueueFixture(t, memory.New(memory.Options{}))
 	h.options.Calls = 2
 	x := h.open()
 	var ids []string
@@ -370,13 +370,13 @@ func TestIncidentCallsWaitForNoSlotOfTheirOwn(t *testing.T) {
 }
 
 // After a restart a call that became a task is made anew.
-func TestCallOrSurvivesARestart(t *testing.T) {
+func TestCallOrPromoteSurvivesRestart(t *testing.T) {
 	s := openStore(t)
-	h, _ := lineRig(t, s)
+	h, _ := newQueueFixture(t, s)
 	o := got(h, h.callOr(t.Context(), h.open(), call("tool", with(`{"n":1}`)), 0))
 	h.reaches(o.task.Task.ID, signalbox.Dispatching)
 	h.engine = h.newEngine(engine.Options{}) // the first is gone without a word
-	next := newRigOver(t, s, plain("tool", "one"))
+	next := newFixtureOver(t, s, plain("tool", "one"))
 	next.engine = next.newEngine(engine.Options{})
 	args := make(chan string, 1)
 	next.play("tool", func(_ context.Context, c gateway.Call) (gateway.Result, error) {

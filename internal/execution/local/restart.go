@@ -17,7 +17,7 @@ import (
 // clearers is how many tasks of a predecessor are put away side by side.
 const recoverers = 16
 
-// takeUp deals with what a predecessor left: nothing of it may live, and then
+// recover deals with what a predecessor left: nothing of it may live, and then
 // the restart policies say what becomes of each task.
 //
 //	            default   fail_pending   requeue_running
@@ -100,7 +100,7 @@ func (x *Executor) hasProcesses(name string) bool {
 	return !known || tool.Kind == gateway.KindCommand
 }
 
-// putAway does to a task whose execution is over, and nothing of which lives,
+// applyRestartPolicy does to a task whose execution is over, and nothing of which lives,
 // what its tool's restart policy says.
 func (x *Executor) applyRestartPolicy(ctx context.Context, t signalbox.Task, result *signalbox.Result, message string) error {
 	var err error

@@ -19,7 +19,7 @@ import (
 func TestRestartWhileCancelling(t *testing.T) {
 	for name, policy := range map[string]gateway.RestartPolicy{"default": {}, "fail": {FailPending: true}, "requeue": {RequeueRunning: true}} {
 		t.Run(name, func(t *testing.T) {
-			h := newRig(t, async("tool", func(tool *gateway.Tool) { tool.Restart = policy }))
+			h := newFixture(t, async("tool", func(tool *gateway.Tool) { tool.Restart = policy }))
 			begun, goOn := make(chan struct{}, 1), make(chan struct{})
 			h.play("tool", func(context.Context, gateway.Call) (gateway.Result, error) { // it hears nothing
 				begun <- struct{}{}
@@ -47,11 +47,11 @@ func TestRestartWhileCancelling(t *testing.T) {
 
 // What a run of a director that died has left is dead before its task is dealt
 // with, whatever session and parent it has.
-func TestIncidentStartEndsWhatARunLeft(t *testing.T) {
+func TestIncidentStartEndsLeftoverProcesses(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the environment of other processes is read on Linux alone")
 	}
-	h := newRig(t, async("tool", func(tool *gateway.Tool) { tool.Kind, tool.Restart.RequeueRunning = gateway.KindCommand, true }))
+	h := newFixture(t, async("tool", func(tool *gateway.Tool) { tool.Kind, tool.Restart.RequeueRunning = gateway.KindCommand, true }))
 	goOn, pids, dead := make(chan struct{}), make(chan int, 1), make(chan struct{})
 	h.play("tool", func(_ context.Context, c gateway.Call) (gateway.Result, error) {
 		cmd := exec.Command("sleep", "600")
@@ -87,7 +87,7 @@ func TestIncidentStartEndsWhatARunLeft(t *testing.T) {
 
 // A director that stops ends a call that is no task yet, and says why.
 func TestStopEndsCalls(t *testing.T) {
-	h, _ := lineRig(t, openStore(t))
+	h, _ := newQueueFixture(t, openStore(t))
 	x := h.open()
 	waits := h.callOr(t.Context(), x, call("tool"), time.Hour)
 	h.stands(1)

@@ -16,7 +16,7 @@ import (
 // Seed async-task-queue, "Task States": pending → running → completed or
 // failed. It is read here by the seed's own words.
 func TestSeedStates(t *testing.T) {
-	h := newRigOver(t, openStore(t), async("tool"))
+	h := newFixtureOver(t, openStore(t), async("tool"))
 	h.options.Concurrent = 1
 	begun, goOn := make(chan string), make(chan bool)
 	h.play("tool", func(_ context.Context, c gateway.Call) (gateway.Result, error) {
@@ -99,7 +99,7 @@ func TestSeedErrorTable(t *testing.T) {
 		"exit 0": {ended(signalbox.ReasonCompleted, "fine", new(int)), 0, "completed", signalbox.ReasonCompleted, "completed", new(int), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newRigOver(t, openStore(t), async("tool"))
+			h := newFixtureOver(t, openStore(t), async("tool"))
 			h.play("tool", c.play)
 			x := h.open()
 			id := h.submit(x, "tool", func(call *gateway.TaskCall) { call.Limit = c.limit })
@@ -122,7 +122,7 @@ func TestSeedErrorTable(t *testing.T) {
 // Seed async-task-queue, "Result Format", and that it survives a restart, which
 // it did not in the seed's system.
 func TestSeedResultFormat(t *testing.T) {
-	h := newRigOver(t, openStore(t), async("tool"))
+	h := newFixtureOver(t, openStore(t), async("tool"))
 	want := gateway.Result{
 		Content:  json.RawMessage(`[{"type":"text","text":"Command output"},{"type":"text","text":"stderr:\nWarning message"}]`),
 		Metadata: json.RawMessage(`{"agent":"agent-name"}`),
@@ -160,7 +160,7 @@ func TestSeedRestart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			policy := func(tool *gateway.Tool) { tool.Restart = c.policy }
-			h := newRigOver(t, openStore(t), async("tool", policy), async("lined", policy, inQueue("one")), plain("holder", "one"))
+			h := newFixtureOver(t, openStore(t), async("tool", policy), async("lined", policy, inQueue("one")), plain("holder", "one"))
 			h.options.Concurrent = 1
 			begun, goOn := make(chan string, 8), make(chan struct{})
 			hang := func(ctx context.Context, c gateway.Call) (gateway.Result, error) {
@@ -217,7 +217,7 @@ func TestSeedRestart(t *testing.T) {
 // What was asked for reaches the tool as the seed says: its input, metadata and
 // the id of its task.
 func TestSeedPayload(t *testing.T) {
-	h := newRigOver(t, openStore(t), async("tool"))
+	h := newFixtureOver(t, openStore(t), async("tool"))
 	calls := make(chan gateway.Call, 1)
 	h.play("tool", func(_ context.Context, c gateway.Call) (gateway.Result, error) {
 		calls <- c

@@ -16,9 +16,9 @@ import (
 
 // However many are submitted, cancelled and ended at once: never more than the
 // slots run, all come to their end, and no slot is left behind.
-func TestNeverMoreThanTheSlotsRun(t *testing.T) {
+func TestRunsNeverExceedSlots(t *testing.T) {
 	const slots, tasks = 3, 90
-	h := newRig(t, async("tool"), async("lined", inQueue("one")))
+	h := newFixture(t, async("tool"), async("lined", inQueue("one")))
 	h.options.Concurrent = slots
 	var running, most, lined, mostLined atomic.Int32
 	play := func(n, most *atomic.Int32) func(context.Context, gateway.Call) (gateway.Result, error) {
@@ -60,7 +60,7 @@ func TestNeverMoreThanTheSlotsRun(t *testing.T) {
 
 // First come, first served.
 func TestFIFO(t *testing.T) {
-	h := newRig(t, async("tool"))
+	h := newFixture(t, async("tool"))
 	h.options.Concurrent = 1
 	h.must(h.engine.Pause(t.Context(), signalbox.QueueCommands, "", "", time.Time{}))
 	var mu sync.Mutex
@@ -86,8 +86,8 @@ func TestFIFO(t *testing.T) {
 }
 
 // Fewer slots than a predecessor had, with tasks in them, are no error.
-func TestFewerSlotsThanBefore(t *testing.T) {
-	h := newRig(t, async("tool", func(tool *gateway.Tool) { tool.Restart.RequeueRunning = true }))
+func TestSlotsLoweredAtRestart(t *testing.T) {
+	h := newFixture(t, async("tool", func(tool *gateway.Tool) { tool.Restart.RequeueRunning = true }))
 	h.options.Concurrent = 4
 	var first atomic.Bool
 	first.Store(true)
@@ -127,7 +127,7 @@ func TestFewerSlotsThanBefore(t *testing.T) {
 // A slot whose run left something that cannot be killed is given to nobody
 // before that is dead; nor is the slot of its tool queue.
 func TestIncidentUnkillableKeepsItsSlot(t *testing.T) {
-	h := newRig(t, async("tool", inQueue("one")))
+	h := newFixture(t, async("tool", inQueue("one")))
 	h.options.Concurrent = 1
 	var lives atomic.Bool
 	lives.Store(true)
@@ -173,9 +173,9 @@ func TestIncidentUnkillableKeepsItsSlot(t *testing.T) {
 
 // Calls that wait for a narrow tool queue hold no slot: calls of others run
 // beside them, and those run when their turn comes, first come first served.
-func TestACallThatWaitsForItsToolQueueHoldsNoSlot(t *testing.T) {
+func TestCallWaitingForToolQueueHoldsNoSlot(t *testing.T) {
 	const waiting = 40
-	h := newRig(t, async("free"), async("lined", inQueue("one")), plain("holder", "one"))
+	h := newFixture(t, async("free"), async("lined", inQueue("one")), plain("holder", "one"))
 	h.options.Concurrent = 2
 	begun, goOn := h.hangs("holder")
 	var mu sync.Mutex
@@ -222,8 +222,8 @@ func TestACallThatWaitsForItsToolQueueHoldsNoSlot(t *testing.T) {
 
 // A call whose turn in its tool queue has come waits for a slot, and gets the
 // next one before what is claimed later.
-func TestACallWhoseTurnHasComeGetsTheNextSlot(t *testing.T) {
-	h := newRig(t, async("tool"), async("lined", inQueue("one")), plain("holder", "one"))
+func TestFirstWaiterGetsNextSlot(t *testing.T) {
+	h := newFixture(t, async("tool"), async("lined", inQueue("one")), plain("holder", "one"))
 	h.options.Concurrent = 1
 	held, letGo := h.hangs("holder")
 	begun, goOn := make(chan string, 8), make(chan struct{})
@@ -269,8 +269,8 @@ func TestACallWhoseTurnHasComeGetsTheNextSlot(t *testing.T) {
 
 // What waits for its tool queue while commands is paused does not begin when its
 // turn comes: it goes back to its place, however often.
-func TestAPauseHoldsWhatWaitsForItsToolQueue(t *testing.T) {
-	h := newRig(t, async("lined", inQueue("one")), plain("holder", "one"))
+func TestPauseHoldsCallsWaitingForToolQueue(t *testing.T) {
+	h := newFixture(t, async("lined", inQueue("one")), plain("holder", "one"))
 	var ran atomic.Int32
 	h.play("lined", func(context.Context, gateway.Call) (gateway.Result, error) {
 		ran.Add(1)

@@ -23,7 +23,7 @@ func contains(s string, parts ...string) bool {
 }
 
 // hangs is a tool that runs until it is told to end, as a command does.
-func (h *rig) hangs(tools ...string) (begun chan string, goOn chan struct{}) {
+func (h *fixture) hangs(tools ...string) (begun chan string, goOn chan struct{}) {
 	begun, goOn = make(chan string, 100), make(chan struct{})
 	for _, tool := range tools {
 		h.play(tool, func(ctx context.Context, c gateway.Call) (gateway.Result, error) {
@@ -45,7 +45,7 @@ func (h *rig) hangs(tools ...string) (begun chan string, goOn chan struct{}) {
 // Draining claims nothing more, puts back what stands in line of its tool queue
 // and waits for what runs; what is left then ends as a restart would end it.
 func TestDrainAndStop(t *testing.T) {
-	h := newRig(t, async("fails"), async("again", func(tool *gateway.Tool) { tool.Restart.RequeueRunning = true }), async("ends"), plain("calls", "one"), async("lined", inQueue("one")))
+	h := newFixture(t, async("fails"), async("again", func(tool *gateway.Tool) { tool.Restart.RequeueRunning = true }), async("ends"), plain("calls", "one"), async("lined", inQueue("one")))
 	h.options.Concurrent = 4
 	begun, _ := h.hangs("fails", "again", "calls", "lined")
 	_, end := h.hangs("ends")
@@ -100,8 +100,8 @@ func TestDrainAndStop(t *testing.T) {
 
 // What a stop put back in line is not failed by the next start as if it had
 // waited: its tool says that what ran is to run again.
-func TestRequeuedByAStopRunsAgain(t *testing.T) {
-	h := newRig(t, async("tool", func(tool *gateway.Tool) {
+func TestTaskRequeuedByStopRunsAgain(t *testing.T) {
+	h := newFixture(t, async("tool", func(tool *gateway.Tool) {
 		tool.Restart = gateway.RestartPolicy{FailPending: true, RequeueRunning: true}
 	}))
 	h.options.Concurrent = 1
@@ -126,8 +126,8 @@ func TestRequeuedByAStopRunsAgain(t *testing.T) {
 }
 
 // The log of an attempt follows that of the one before.
-func TestRequeuedLogGoesOn(t *testing.T) {
-	h := newRig(t, async("tool", func(tool *gateway.Tool) { tool.Restart.RequeueRunning = true }))
+func TestRequeuedTaskLogContinues(t *testing.T) {
+	h := newFixture(t, async("tool", func(tool *gateway.Tool) { tool.Restart.RequeueRunning = true }))
 	begun, goOn := h.hangs("tool")
 	x := h.open()
 	id := h.submit(x, "tool")
@@ -165,14 +165,14 @@ func (b *broken) Apply(ctx context.Context, c signalbox.Change, now time.Time) (
 	return b.Store.Apply(ctx, c, now)
 }
 
-// deaf is a store that makes the next claims, or the next starts, and says that
+// unresponsive is a store that makes the next claims, or the next starts, and says that
 // it has not.
-type deaf struct {
+type unresponsive struct {
 	store.Store
 	claims, starts atomic.Int32
 }
 
-func (d *deaf) Apply(ctx context.Context, c signalbox.Change, now time.Time) (signalbox.Task, error) {
+func (d *unresponsive) Apply(ctx context.Context, c signalbox.Change, now time.Time) (signalbox.Task, error) {
 	t, err := d.Store.Apply(ctx, c, now)
 	if err == nil && t.State == signalbox.Working && d.starts.Add(-1) >= 0 {
 		return signalbox.Task{}, signalbox.Errorf(signalbox.CodeStoreFailed, "connection lost")
@@ -180,7 +180,7 @@ func (d *deaf) Apply(ctx context.Context, c signalbox.Change, now time.Time) (si
 	return t, err
 }
 
-func (d *deaf) Claim(ctx context.Context, r store.ClaimRequest) (store.Claimed, error) {
+func (d *unresponsive) Claim(ctx context.Context, r store.ClaimRequest) (store.Claimed, error) {
 	c, err := d.Store.Claim(ctx, r)
 	if err == nil && c.Found && d.claims.Add(-1) >= 0 {
 		return store.Claimed{}, signalbox.Errorf(signalbox.CodeStoreFailed, "connection lost")
@@ -190,9 +190,9 @@ func (d *deaf) Claim(ctx context.Context, r store.ClaimRequest) (store.Claimed, 
 
 // A claim whose answer was lost holds a slot without a run: it is given back, and
 // the task runs once.
-func TestAClaimWhoseAnswerIsLost(t *testing.T) {
-	d := &deaf{Store: openStore(t)}
-	h := newRigOver(t, d, async("tool"))
+func TestLostClaimAnswer(t *testing.T) {
+	d := &unresponsive{Store: openStore(t)}
+	h := newFixtureOver(t, d, async("tool"))
 	h.options.Concurrent, h.options.Look = 1, 20*time.Millisecond
 	x := h.open()
 	d.claims.Store(2)
@@ -208,9 +208,9 @@ func TestAClaimWhoseAnswerIsLost(t *testing.T) {
 
 // A start that was stored, though the store said that it was not, is a start: the
 // task runs once.
-func TestAStartWhoseAnswerIsLost(t *testing.T) {
-	d := &deaf{Store: openStore(t)}
-	h := newRigOver(t, d, async("tool"))
+func TestLostStartAnswer(t *testing.T) {
+	d := &unresponsive{Store: openStore(t)}
+	h := newFixtureOver(t, d, async("tool"))
 	var runs atomic.Int32
 	h.play("tool", func(context.Context, gateway.Call) (gateway.Result, error) {
 		runs.Add(1)
@@ -226,9 +226,9 @@ func TestAStartWhoseAnswerIsLost(t *testing.T) {
 
 // Nothing runs whose start is not stored, and a slot is not free before the end
 // is stored.
-func TestStoreFailsMeanwhile(t *testing.T) {
+func TestStoreFailsDuringRun(t *testing.T) {
 	b := &broken{Store: openStore(t)}
-	h := newRigOver(t, b, async("tool"))
+	h := newFixtureOver(t, b, async("tool"))
 	begun, goOn := h.hangs("tool")
 	x := h.open()
 	b.broken.Store(true)
@@ -252,8 +252,8 @@ func TestStoreFailsMeanwhile(t *testing.T) {
 
 // A task that was taken from a run, as by a second director that thought it
 // lost, is left alone by it.
-func TestTakenAway(t *testing.T) {
-	h := newRig(t, async("tool"))
+func TestRevokedRunIsStopped(t *testing.T) {
+	h := newFixture(t, async("tool"))
 	begun, goOn := h.hangs("tool")
 	x := h.open()
 	id := h.submit(x, "tool")

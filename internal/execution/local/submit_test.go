@@ -19,7 +19,7 @@ import (
 // Nothing is stored that does not fit the tool, and who may not be a task is
 // told so.
 func TestSubmitRefuses(t *testing.T) {
-	h := newRig(t, async("tool"), async("own", func(tool *gateway.Tool) { tool.Kind, tool.Async = gateway.KindInternal, false }))
+	h := newFixture(t, async("tool"), async("own", func(tool *gateway.Tool) { tool.Kind, tool.Async = gateway.KindInternal, false }))
 	h.provider.check = func(c gateway.Call) error {
 		if strings.Contains(string(c.Arguments), "wrong") {
 			return signalbox.Invalid("arguments.wrong", "there is no property wrong")
@@ -51,7 +51,7 @@ func TestSubmitRefuses(t *testing.T) {
 }
 
 func TestSubmitIsIdempotent(t *testing.T) {
-	h := newRig(t, async("tool", func(tool *gateway.Tool) { tool.Secrets = []string{"key"} }))
+	h := newFixture(t, async("tool", func(tool *gateway.Tool) { tool.Secrets = []string{"key"} }))
 	x := h.open()
 	again := func(args string) (gateway.ToolTask, error) {
 		return x.Submit(t.Context(), call("tool", with(args), func(c *gateway.TaskCall) { c.IdempotencyKey = "k" }))
@@ -74,7 +74,7 @@ func TestSubmitIsIdempotent(t *testing.T) {
 // The limit on waiting commands holds; calls have none but that of their tool
 // queue.
 func TestQueueFull(t *testing.T) {
-	h := newRig(t, async("tool"), plain("plain", "one"))
+	h := newFixture(t, async("tool"), plain("plain", "one"))
 	h.engine = h.newEngine(engine.Options{MaxCommands: 2})
 	h.must(h.engine.Pause(t.Context(), "", "", "", time.Time{}))
 	x := h.open()
@@ -99,7 +99,7 @@ func TestIncidentSecretsAreNotStoredInClear(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	h := newRigOver(t, s, async("tool", func(tool *gateway.Tool) { tool.Secrets = []string{"key", "absent"} }))
+	h := newFixtureOver(t, s, async("tool", func(tool *gateway.Tool) { tool.Secrets = []string{"key", "absent"} }))
 	args := make(chan string, 2)
 	h.play("tool", func(_ context.Context, c gateway.Call) (gateway.Result, error) {
 		args <- string(c.Arguments) + strings.Join(c.Secrets, " ")
@@ -135,8 +135,8 @@ func TestIncidentSecretsAreNotStoredInClear(t *testing.T) {
 
 // The engine alone makes no call again: what the tool asks for may be another
 // thing by then, and only the gateway knows it.
-func TestRetryIsForTheGateway(t *testing.T) {
-	h := newRig(t, async("tool"))
+func TestRetryUsesGateway(t *testing.T) {
+	h := newFixture(t, async("tool"))
 	x := h.open()
 	id := h.submit(x, "tool")
 	h.end(x, id)
@@ -147,12 +147,12 @@ func TestRetryIsForTheGateway(t *testing.T) {
 
 // A task whose tool is no longer configured ends when it is claimed, and says so.
 func TestToolIsGone(t *testing.T) {
-	h := newRig(t, async("tool"), async("other"))
+	h := newFixture(t, async("tool"), async("other"))
 	h.must(h.engine.Pause(t.Context(), "", "", "", time.Time{}))
 	x := h.open()
 	id := h.submit(x, "tool")
 	x.Stop()
-	next := newRigOver(t, h.store, async("other"))
+	next := newFixtureOver(t, h.store, async("other"))
 	y := next.open()
 	h.must(next.engine.Resume(t.Context(), "", ""))
 	if v := next.end(y, id); v.Task.State != signalbox.Failed || !strings.HasPrefix(v.Task.Message, "tool tool is no longer there: ") {
@@ -162,12 +162,12 @@ func TestToolIsGone(t *testing.T) {
 
 // A tool whose server has not said yet what it has is waited for.
 func TestToolIsNotThereYet(t *testing.T) {
-	h := newRig(t, plain("s__tool", "one"))
+	h := newFixture(t, plain("s__tool", "one"))
 	h.must(h.engine.Pause(t.Context(), "", "", "", time.Time{}))
 	x := h.open()
 	id := h.submit(x, "s__tool")
 	x.Stop()
-	next := newRigOver(t, h.store)
+	next := newFixtureOver(t, h.store)
 	next.provider.state = gateway.StateStarting
 	y := next.open()
 	h.must(next.engine.Resume(t.Context(), "", ""))

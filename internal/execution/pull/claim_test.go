@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-func TestPulledTaskRunsToItsEnd(t *testing.T) {
-	h := newRig(t, noTick)
+func TestPulledTaskCompletes(t *testing.T) {
+	h := newFixture(t, noTick)
 	a := h.agent("far", 1)
 	id := h.submit(engine.NewTask{Prompt: "count", TimeoutSeconds: 60, Env: map[string]string{"KEY": "secret-value"}})
 	got := a.begins()
@@ -51,7 +51,7 @@ func TestPulledTaskRunsToItsEnd(t *testing.T) {
 
 // A submit reaches one of many idle agents at once, and wakes no other.
 func TestSubmitWakesOneOfManyWaitingAgents(t *testing.T) {
-	h := newRig(t, noTick)
+	h := newFixture(t, noTick)
 	const agents = 200
 	var group sync.WaitGroup
 	got := make(chan string, agents)
@@ -83,7 +83,7 @@ func TestSubmitWakesOneOfManyWaitingAgents(t *testing.T) {
 // Each of many tasks finds an agent though all are submitted at once, and
 // nothing but events wakes anyone.
 func TestNoWakeUpIsLost(t *testing.T) {
-	h := newRig(t, noTick)
+	h := newFixture(t, noTick)
 	const agents, tasks = 10, 200
 	var group sync.WaitGroup
 	done := make(chan struct{}, tasks)
@@ -116,8 +116,8 @@ func TestNoWakeUpIsLost(t *testing.T) {
 
 // A turn of a session that waits for its time can be made ready by the submit of
 // another one, whose event names only itself.
-func TestASubmitMakesAnotherTurnReady(t *testing.T) {
-	h := newRig(t, noTick)
+func TestSubmitReadiesAnotherSessionTurn(t *testing.T) {
+	h := newFixture(t, noTick)
 	a := h.agent("far", 1)
 	first := h.submit(engine.NewTask{SessionID: "talk", Agent: "far", NotBefore: h.engine.Now().Add(time.Hour)})
 	claimed := a.claiming(long)
@@ -131,8 +131,8 @@ func TestASubmitMakesAnotherTurnReady(t *testing.T) {
 
 // What a task may be taken by is as with other agents: its own queue, the pool
 // of its kind, all.
-func TestQueuesOfAnAgentThatPulls(t *testing.T) {
-	h := newRig(t, noTick)
+func TestQueuesOfPullAgent(t *testing.T) {
+	h := newFixture(t, noTick)
 	a, b := h.agent("one", 1), h.agent("two", 1)
 	second := b.claiming(long)
 	h.parked(1)
@@ -150,8 +150,8 @@ func TestQueuesOfAnAgentThatPulls(t *testing.T) {
 
 // A claim whose answer got lost is answered again, with the same execution,
 // while the agent has not accepted it.
-func TestLostAnswerIsGivenAgain(t *testing.T) {
-	h := newRig(t, noTick)
+func TestLostClaimAnswerIsRepeated(t *testing.T) {
+	h := newFixture(t, noTick)
 	a := h.agent("far", 2)
 	id := h.submit(engine.NewTask{})
 	lost := a.claim(0)
@@ -182,7 +182,7 @@ func TestLostAnswerIsGivenAgain(t *testing.T) {
 
 // A second claim of an agent ends the first, and no two of them get tasks.
 func TestOneClaimAtATime(t *testing.T) {
-	h := newRig(t, noTick)
+	h := newFixture(t, noTick)
 	a := h.agent("far", 1)
 	first := a.claiming(long)
 	h.parked(1)
@@ -198,7 +198,7 @@ func TestOneClaimAtATime(t *testing.T) {
 }
 
 func TestTwoAgentsWithOneName(t *testing.T) {
-	h := newRig(t, noTick)
+	h := newFixture(t, noTick)
 	h.agent("far", 1)
 	_, err := h.lanes.Claim(t.Context(), "far", api.PullClaim{Instance: "another-instance", Slots: 1}, 0)
 	refusedWith(t, err, signalbox.CodeConflict)
@@ -210,8 +210,8 @@ func TestTwoAgentsWithOneName(t *testing.T) {
 
 // An agent that is drained by a pause of its queue does not stand before others,
 // and takes tasks again when that is over.
-func TestDrainedAgentPassesOn(t *testing.T) {
-	h := newRig(t, noTick)
+func TestDrainedAgentLeavesTasksToOthers(t *testing.T) {
+	h := newFixture(t, noTick)
 	a, b := h.agent("one", 1), h.agent("two", 1)
 	h.must(h.engine.Pause(t.Context(), signalbox.AgentQueue("one"), "", "", time.Time{}))
 	first := a.claiming(long)
@@ -231,7 +231,7 @@ func TestDrainedAgentPassesOn(t *testing.T) {
 
 // A director that drains gives out nothing, and takes reports.
 func TestDrain(t *testing.T) {
-	h := newRig(t, noTick)
+	h := newFixture(t, noTick)
 	a, b := h.agent("one", 1), h.agent("two", 1)
 	id := h.submit(engine.NewTask{})
 	got := a.begins()
@@ -248,8 +248,8 @@ func TestDrain(t *testing.T) {
 }
 
 // The bypass has slots of its own.
-func TestBypassOfAnAgentThatPulls(t *testing.T) {
-	h := newRig(t, noTick)
+func TestBypassOfPullAgent(t *testing.T) {
+	h := newFixture(t, noTick)
 	a := h.agent("far", 1)
 	a.c.IsolatedSlots = 1
 	waits := a.claiming(long)
@@ -266,11 +266,11 @@ func TestBypassOfAnAgentThatPulls(t *testing.T) {
 	}
 }
 
-// TestAgentThatReportsAnAbsurdFence: it gets nothing and says why, and the fences
+// TestAbsurdReportedFenceIsIgnored: it gets nothing and says why, and the fences
 // of all others stay as they were. One agent could use up the numbers of the
 // fleet.
-func TestAgentThatReportsAnAbsurdFence(t *testing.T) {
-	h := newRig(t, noTick)
+func TestAbsurdReportedFenceIsIgnored(t *testing.T) {
+	h := newFixture(t, noTick)
 	evil, good := h.agent("evil", 1), h.agent("good", 1)
 	evil.c.HighestFence = 1 << 53
 	h.submit(engine.NewTask{Agent: "evil"})
@@ -298,8 +298,8 @@ func TestAgentThatReportsAnAbsurdFence(t *testing.T) {
 
 // What an agent tells of its steps is known while it is there; figures that
 // cannot be are none.
-func TestStepsOfAnAgentThatPulls(t *testing.T) {
-	h := newRig(t)
+func TestStepsOfPullAgent(t *testing.T) {
+	h := newFixture(t)
 	a := h.agent("far", 1)
 	a.c.Steps = &api.AgentSteps{Limit: 3, Executed: 7, Refused: -2, Exempt: 1}
 	a.claim(0)

@@ -29,7 +29,7 @@ func (a *puller) given() bool {
 	return got.Task != nil
 }
 
-func (h *rig) live(name string) engine.LiveAgent {
+func (h *fixture) live(name string) engine.LiveAgent {
 	h.t.Helper()
 	live, ok := h.lanes.LiveAgent(name)
 	if !ok {
@@ -39,8 +39,8 @@ func (h *rig) live(name string) engine.LiveAgent {
 }
 
 // An agent that fails is given nothing for a while, then one task, which decides.
-func TestAnAgentThatFailsIsGivenLess(t *testing.T) {
-	h := newRig(t, brisk)
+func TestFailingAgentGetsFewerTasks(t *testing.T) {
+	h := newFixture(t, brisk)
 	a := h.agent("far", 2)
 	var ids []string
 	for range 5 {
@@ -80,8 +80,8 @@ func TestAnAgentThatFailsIsGivenLess(t *testing.T) {
 
 // The task that was to decide comes back without a word of its agent: another
 // one decides.
-func TestATrialThatDecidesNothingIsMadeAgain(t *testing.T) {
-	h := newRig(t, brisk)
+func TestUndecidedTrialIsRepeated(t *testing.T) {
+	h := newFixture(t, brisk)
 	a := h.agent("far", 1)
 	for range 3 { // the one that was refused waits longer than the pause
 		h.submit(engine.NewTask{})
@@ -100,8 +100,8 @@ func TestATrialThatDecidesNothingIsMadeAgain(t *testing.T) {
 }
 
 // Who asks for tasks and turns each away is backed off; one that works is not.
-func TestAnAgentThatTurnsAllAwayIsBackedOff(t *testing.T) {
-	h := newRig(t, noTick)
+func TestRefusingAgentIsBackedOff(t *testing.T) {
+	h := newFixture(t, noTick)
 	a := h.agent("far", 1)
 	id := h.submit(engine.NewTask{})
 	a.refuses(409, "agent_busy")
@@ -120,8 +120,8 @@ func TestAnAgentThatTurnsAllAwayIsBackedOff(t *testing.T) {
 }
 
 // A new instance under the name of one that is closed begins as well.
-func TestANewInstanceOfAClosedAgentIsWell(t *testing.T) {
-	h := newRig(t, brisk)
+func TestNewInstanceResetsHealth(t *testing.T) {
+	h := newFixture(t, brisk)
 	h.submit(engine.NewTask{})
 	h.submit(engine.NewTask{})
 	h.agent("far", 1).refuses(507, "")

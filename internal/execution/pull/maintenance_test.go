@@ -13,8 +13,8 @@ import (
 
 // An agent that says nothing of its task for the slot lease loses it, and no
 // sooner: another director may have heard it.
-func TestSilenceForTheSlotLease(t *testing.T) {
-	h := newRig(t, brisk)
+func TestSilentRunIsLostAfterSlotLease(t *testing.T) {
+	h := newFixture(t, brisk)
 	a := h.agent("far", 1)
 	id := h.submit(engine.NewTask{OnLost: signalbox.LostRequeue})
 	run := a.begins()
@@ -41,8 +41,8 @@ func TestSilenceForTheSlotLease(t *testing.T) {
 }
 
 // A task that its agent never accepted is for others when the lease is over.
-func TestSilenceBeforeItAccepted(t *testing.T) {
-	h := newRig(t, brisk)
+func TestSilentOfferIsRequeued(t *testing.T) {
+	h := newFixture(t, brisk)
 	a := h.agent("far", 1)
 	id := h.submit(engine.NewTask{})
 	a.begins()
@@ -54,8 +54,8 @@ func TestSilenceBeforeItAccepted(t *testing.T) {
 
 // What another director wrote may be told of later than the row is read: an
 // execution that has begun is not taken for one that has not.
-func TestALateWordOfAClaim(t *testing.T) {
-	h := newRig(t, brisk)
+func TestLateReportOfClaim(t *testing.T) {
+	h := newFixture(t, brisk)
 	a := h.agent("far", 1)
 	id := h.submit(engine.NewTask{})
 	run := a.begins()
@@ -72,15 +72,15 @@ func TestALateWordOfAClaim(t *testing.T) {
 }
 
 // A director that comes up gives the agents of the one before it their time.
-func TestDirectorsThatTakeOver(t *testing.T) {
-	h := newRig(t, noTick)
+func TestDirectorTakesOverRuns(t *testing.T) {
+	h := newFixture(t, noTick)
 	a := h.agent("far", 1)
 	id := h.submit(engine.NewTask{})
 	run := a.begins()
 	a.accepts(run)
 	h.lanes.Stop()
-	last := newRigLater(t, h.store, 5*ttl, brisk) // nobody was there for long
-	time.Sleep(20 * time.Millisecond)             // let the round look
+	last := newFixtureLater(t, h.store, 5*ttl, brisk) // nobody was there for long
+	time.Sleep(20 * time.Millisecond)                 // let the round look
 	if row := h.task(id); row.State != signalbox.Working {
 		t.Fatalf("%+v", row)
 	}
@@ -91,8 +91,8 @@ func TestDirectorsThatTakeOver(t *testing.T) {
 
 // An agent that went away is down; one that says that it stops is at once, and
 // what it was given and did not get is for others.
-func TestAgentThatStops(t *testing.T) {
-	h := newRig(t, noTick)
+func TestStoppingAgent(t *testing.T) {
+	h := newFixture(t, noTick)
 	a := h.agent("far", 2)
 	id, lost := h.submit(engine.NewTask{}), h.submit(engine.NewTask{})
 	a.begins()
@@ -121,8 +121,8 @@ func TestAgentThatStops(t *testing.T) {
 	}
 }
 
-func TestAgentThatFallsSilentIsDown(t *testing.T) {
-	h := newRig(t, brisk)
+func TestSilentAgentIsDown(t *testing.T) {
+	h := newFixture(t, brisk)
 	a := h.agent("far", 1)
 	a.claim(0)
 	if there, ok := h.lanes.Answers("far"); !there || !ok {
@@ -136,8 +136,8 @@ func TestAgentThatFallsSilentIsDown(t *testing.T) {
 }
 
 // The tasks of its sessions are dealt with when it has been gone for the grace.
-func TestSessionGraceOfAnAgentThatPulls(t *testing.T) {
-	h := newRig(t, brisk)
+func TestSessionGraceOfPullAgent(t *testing.T) {
+	h := newFixture(t, brisk)
 	h.agent("far", 1)
 	h.must(h.store.PutSession(t.Context(), signalbox.Session{}, signalbox.Session{ID: "talk", Agent: "far", State: signalbox.SessionActive}, signalbox.Entry{Kind: signalbox.EventSession}))
 	id := h.submit(engine.NewTask{SessionID: "talk", Session: signalbox.SessionPrefer})
@@ -155,7 +155,7 @@ func TestSessionGraceOfAnAgentThatPulls(t *testing.T) {
 
 // Limits go by the agent's own clock.
 func TestLimitsOfPulledRuns(t *testing.T) {
-	h := newRig(t, noTick, func(o *pull.Options, _ *engine.Options) { o.StallLimit = time.Minute })
+	h := newFixture(t, noTick, func(o *pull.Options, _ *engine.Options) { o.StallLimit = time.Minute })
 	a := h.agent("far", 2)
 	long, silent := h.submit(engine.NewTask{TimeoutSeconds: 10}), h.submit(engine.NewTask{})
 	a.accepts(a.begins())
@@ -178,7 +178,7 @@ func TestLimitsOfPulledRuns(t *testing.T) {
 // TestWedgedPulledRun: whoever pulls reports progress, so the slot lease bounds the
 // time without any, but for a run that waits for a call.
 func TestWedgedPulledRun(t *testing.T) {
-	h := newRig(t, noTick, func(o *pull.Options, _ *engine.Options) { o.StallLimit = signalbox.StallByProgress })
+	h := newFixture(t, noTick, func(o *pull.Options, _ *engine.Options) { o.StallLimit = signalbox.StallByProgress })
 	calling := true
 	h.engine.SetInCall(func(string) bool { return calling })
 	a := h.agent("far", 1)
@@ -208,10 +208,10 @@ func TestWedgedPulledRun(t *testing.T) {
 }
 
 // Directors tell each other of the agents that only one of them hears.
-func TestHeardOfByOtherDirectors(t *testing.T) {
-	h := newRig(t, noTick)
+func TestLastSeenIsSharedWithOtherDirectors(t *testing.T) {
+	h := newFixture(t, noTick)
 	a := h.agent("far", 3)
-	other := newRigOver(t, h.store, noTick)
+	other := newFixtureOver(t, h.store, noTick)
 	a.c.IsolatedSlots = 2
 	a.claim(0)
 	news := h.lanes.Heard()

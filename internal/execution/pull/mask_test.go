@@ -22,8 +22,8 @@ func quotesSecret() *api.AgentTaskStatus {
 
 // voidRun is a task with a secret in its env whose run was released before it
 // ended; first may restart the director. It returns what is kept of its last word.
-func voidRun(t *testing.T, between func(*rig) *rig) string {
-	h := newRig(t, noTick)
+func voidRun(t *testing.T, between func(*fixture) *fixture) string {
+	h := newFixture(t, noTick)
 	a := h.agent("far", 1)
 	id := h.submit(engine.NewTask{Env: map[string]string{"API_KEY": secretValue}})
 	run := a.begins()
@@ -44,18 +44,18 @@ func voidRun(t *testing.T, between func(*rig) *rig) string {
 	return stales[0].Message
 }
 
-// TestLastWordOfAVoidRunIsMasked: it came after the task had ended and its env
+// TestLateReportIsMasked: it came after the task had ended and its env
 // was erased, and was stored in plain.
-func TestLastWordOfAVoidRunIsMasked(t *testing.T) {
-	if got := voidRun(t, func(h *rig) *rig { return h }); got != "401 for key ***" {
+func TestLateReportIsMasked(t *testing.T) {
+	if got := voidRun(t, func(h *fixture) *fixture { return h }); got != "401 for key ***" {
 		t.Errorf("it is kept as %q", got)
 	}
 }
 
-// TestLastWordThatCannotBeMaskedIsWithheld: a director that never knew the env
+// TestUnmaskableLateReportIsWithheld: a director that never knew the env
 // cannot tell what to hide.
-func TestLastWordThatCannotBeMaskedIsWithheld(t *testing.T) {
-	got := voidRun(t, func(h *rig) *rig { return newRigOver(t, h.store, noTick) })
+func TestUnmaskableLateReportIsWithheld(t *testing.T) {
+	got := voidRun(t, func(h *fixture) *fixture { return newFixtureOver(t, h.store, noTick) })
 	if strings.Contains(got, secretValue) || !strings.Contains(got, "withheld: the task had an env") {
 		t.Errorf("it is kept as %q", got)
 	}
@@ -68,16 +68,16 @@ func (noRequests) Request(context.Context, string) (signalbox.Request, error) {
 	return signalbox.Request{}, signalbox.Errorf(signalbox.CodeStoreFailed, "%v", errors.New("no such page"))
 }
 
-// TestLastWordIsWithheldWhereTheStoreFails: an error is no reason to store it in
+// TestLateReportIsWithheldIfStoreFails: an error is no reason to store it in
 // plain.
-func TestLastWordIsWithheldWhereTheStoreFails(t *testing.T) {
+func TestLateReportIsWithheldIfStoreFails(t *testing.T) {
 	s := memory.New(memory.Options{ID: "rig"})
-	h := newRigOver(t, s, noTick)
+	h := newFixtureOver(t, s, noTick)
 	a := h.agent("far", 1)
 	id := h.submit(engine.NewTask{Env: map[string]string{"API_KEY": secretValue}})
 	run := a.begins()
 	a.accepts(run)
-	a.h = newRigOver(t, noRequests{s}, noTick) // a director that did not give it
+	a.h = newFixtureOver(t, noRequests{s}, noTick) // a director that did not give it
 	f := quotesSecret()
 	f.TaskID = "task-of-" + id
 	_, err := a.report(id, api.PullReport{Fence: run.Fence, Finished: f})
@@ -89,15 +89,15 @@ func TestLastWordIsWithheldWhereTheStoreFails(t *testing.T) {
 	}
 }
 
-// TestTroubleOfARunThatAnotherDirectorGave: it is withheld until the env of the
+// TestTroubleOfRunOfferedByOtherDirector: it is withheld until the env of the
 // task is known here, and then told with the values hidden.
-func TestTroubleOfARunThatAnotherDirectorGave(t *testing.T) {
-	h := newRig(t, noTick)
+func TestTroubleOfRunOfferedByOtherDirector(t *testing.T) {
+	h := newFixture(t, noTick)
 	a := h.agent("far", 1)
 	id := h.submit(engine.NewTask{Env: map[string]string{"API_KEY": secretValue}})
 	run := a.begins()
 	a.accepts(run)
-	h = newRigOver(t, h.store, noTick)
+	h = newFixtureOver(t, h.store, noTick)
 	a.h = h
 	note := "401 for key " + secretValue
 	told := func(want string) {
@@ -128,7 +128,7 @@ func (s *readRequests) Request(ctx context.Context, id string) (signalbox.Reques
 // TestMaskIsReadOnce: what is not known here of a run was read, with its prompt, for
 // each word that came late.
 func TestMaskIsReadOnce(t *testing.T) {
-	h := newRig(t, noTick)
+	h := newFixture(t, noTick)
 	a := h.agent("far", 1)
 	id := h.submit(engine.NewTask{Env: map[string]string{"API_KEY": secretValue}})
 	run := a.begins()
@@ -136,7 +136,7 @@ func TestMaskIsReadOnce(t *testing.T) {
 	_, err := h.engine.ReleaseLane(t.Context(), "far", "anna")
 	h.must(err)
 	s := &readRequests{Store: h.store}
-	a.h = newRigOver(t, s, noTick)
+	a.h = newFixtureOver(t, s, noTick)
 	for range 3 {
 		_, err := a.report(id, api.PullReport{Fence: run.Fence, Finished: quotesSecret()})
 		refusedWith(t, err, signalbox.CodeStaleFence)

@@ -13,8 +13,8 @@ import (
 )
 
 // A cancel reaches an agent that waits for a task at once.
-func TestCancelReachesTheAgentAtOnce(t *testing.T) {
-	h := newRig(t, noTick)
+func TestCancelReachesAgentAtOnce(t *testing.T) {
+	h := newFixture(t, noTick)
 	a := h.agent("far", 2)
 	id := h.submit(engine.NewTask{})
 	run := a.begins()
@@ -43,7 +43,7 @@ func TestCancelReachesTheAgentAtOnce(t *testing.T) {
 // A cancel that comes before the agent has accepted wins when it does; of one
 // that never reached the agent it wins when that says so.
 func TestCancelWhileDispatching(t *testing.T) {
-	h := newRig(t, noTick)
+	h := newFixture(t, noTick)
 	a := h.agent("far", 2)
 	accepted, missed := h.submit(engine.NewTask{}), h.submit(engine.NewTask{})
 	run := a.begins()
@@ -70,7 +70,7 @@ func TestCancelWhileDispatching(t *testing.T) {
 // A run that was released is void: it is stopped, and what it says at last is
 // kept aside.
 func TestReleasedRunIsStoppedAndKept(t *testing.T) {
-	h := newRig(t, noTick)
+	h := newFixture(t, noTick)
 	a := h.agent("far", 1)
 	id := h.submit(engine.NewTask{})
 	run := a.begins()
@@ -100,7 +100,7 @@ func TestReleasedRunIsStoppedAndKept(t *testing.T) {
 // The report of a fence that the task has outlived changes nothing, also where
 // another agent has it by now.
 func TestStaleFence(t *testing.T) {
-	h := newRig(t, noTick)
+	h := newFixture(t, noTick)
 	a := h.agent("one", 1)
 	id := h.submit(engine.NewTask{OnLost: signalbox.LostRequeue})
 	old := a.begins()
@@ -136,8 +136,8 @@ func TestStaleFence(t *testing.T) {
 }
 
 // An agent has no word about a task that it was never given.
-func TestReportOfAnotherAgent(t *testing.T) {
-	h := newRig(t, noTick)
+func TestReportOfOtherAgentIsRefused(t *testing.T) {
+	h := newFixture(t, noTick)
 	a, b := h.agent("one", 1), h.agent("two", 1)
 	id := h.submit(engine.NewTask{})
 	run := a.begins()
@@ -173,7 +173,7 @@ func TestRefusals(t *testing.T) {
 		"wrong prompt": {api.PullRefused{Status: 400, Error: "validation_error", Message: "bad model"}, signalbox.Failed, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newRig(t, noTick)
+			h := newFixture(t, noTick)
 			a := h.agent("far", 1)
 			id := h.submit(engine.NewTask{})
 			run := a.begins()
@@ -200,7 +200,7 @@ func TestRefusals(t *testing.T) {
 // An agent that said busy, and says that something holds its slot, is offered
 // nothing until nothing does.
 func TestHeldSlots(t *testing.T) {
-	h := newRig(t, noTick)
+	h := newFixture(t, noTick)
 	a := h.agent("far", 1)
 	h.submit(engine.NewTask{})
 	a.c.Held = 1
@@ -217,7 +217,7 @@ func TestHeldSlots(t *testing.T) {
 // The log of a run is put together in order, whichever director gets which part
 // of it, and the result has the end of it.
 func TestOutputOverTwoDirectors(t *testing.T) {
-	h := newRig(t, noTick)
+	h := newFixture(t, noTick)
 	a := h.agent("far", 1)
 	id := h.submit(engine.NewTask{})
 	run := a.begins()
@@ -228,7 +228,7 @@ func TestOutputOverTwoDirectors(t *testing.T) {
 		h.must(err)
 		return got
 	}
-	other := newRigOver(t, h.store, noTick)
+	other := newFixtureOver(t, h.store, noTick)
 	if got := prints(h.lanes, 0, "abc"); got.Next != 3 {
 		t.Errorf("%+v", got)
 	}
@@ -264,7 +264,7 @@ func TestOutputOverTwoDirectors(t *testing.T) {
 
 // What an agent says for people does not show the values of the task's env.
 func TestReportHidesSecrets(t *testing.T) {
-	h := newRig(t, noTick)
+	h := newFixture(t, noTick)
 	a := h.agent("far", 1)
 	id := h.submit(engine.NewTask{Env: map[string]string{"KEY": "secret-value"}})
 	run := a.begins()
@@ -279,8 +279,8 @@ func TestReportHidesSecrets(t *testing.T) {
 
 // The trouble that a run has comes with the next report, or the next claim, and
 // shows no value of the task's env.
-func TestTroubleOfAPulledRun(t *testing.T) {
-	h := newRig(t, noTick)
+func TestTroubleOfPulledRun(t *testing.T) {
+	h := newFixture(t, noTick)
 	a := h.agent("far", 1)
 	id := h.submit(engine.NewTask{Env: map[string]string{"KEY": "secret-value"}})
 	run := a.begins()
@@ -304,8 +304,8 @@ func TestTroubleOfAPulledRun(t *testing.T) {
 	notes("")
 }
 
-func TestReportsThatMakeNoSense(t *testing.T) {
-	h := newRig(t, noTick)
+func TestInvalidReports(t *testing.T) {
+	h := newFixture(t, noTick)
 	a := h.agent("far", 1)
 	id := h.submit(engine.NewTask{})
 	run := a.begins()

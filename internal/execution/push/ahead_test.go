@@ -80,10 +80,10 @@ func (s *oneCommit) Claim(ctx context.Context, r store.ClaimRequest) (store.Clai
 // A submit that finds an idle agent, and the end of a run behind which a task waits,
 // are each committed together with the claim, and observers hear of a task's submit
 // before its claim.
-func TestAClaimSharesTheCommitOfWhatMakesItPossible(t *testing.T) {
+func TestClaimSharesCommitOfSubmit(t *testing.T) {
 	t.Parallel()
 	s := &oneCommit{Store: memory.New(memory.Options{ID: "rig"})}
-	h := newRig(t, noTick, on(s))
+	h := newFixture(t, noTick, on(s))
 	var mu sync.Mutex
 	heard := map[string][]signalbox.EventKind{}
 	h.engine.Observe(func(a *engine.Applied) {

@@ -49,7 +49,7 @@ func TestAvailability(t *testing.T) {
 	}
 }
 
-func TestConversationsAreAskedForOnceMore(t *testing.T) {
+func TestConversationsAreListedOnceMore(t *testing.T) {
 	var c sessionSync
 	steps := []struct {
 		what string
@@ -71,9 +71,9 @@ func TestConversationsAreAskedForOnceMore(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatMovedIsGoneFromThenOn: its sessions were dealt with at once, as if
+// TestMovedAgentIsGone: its sessions were dealt with at once, as if
 // it had been gone since it came up.
-func TestAnAgentThatMovedIsGoneFromThenOn(t *testing.T) {
+func TestMovedAgentIsGone(t *testing.T) {
 	known := time.Unix(1_000_000, 0)
 	moved := known.Add(time.Hour)
 	l := &lane{conn: &conn{base: "http://127.0.0.1:1"}, Lane: execution.NewLane[*run](signalbox.Agent{}, known), probing: execution.NewSignal()}

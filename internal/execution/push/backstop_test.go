@@ -14,10 +14,10 @@ import (
 
 // What waits is counted once a tick for both transports, also while an agent that
 // pulls waits for a task, and what is counted reaches that one.
-func TestTransportsCountTheQueuesTogether(t *testing.T) {
+func TestTransportsShareQueueCounts(t *testing.T) {
 	t.Parallel()
 	s := &counted{Store: memory.New(memory.Options{ID: "rig"})}
-	h := newRig(t, on(s))
+	h := newFixture(t, on(s))
 	h.opts.Backstop = &execution.Backstop{}
 	h.agent(Options{Name: "a"})
 	h.start()

@@ -40,9 +40,9 @@ var faults = map[string]fault{
 // patience is short where the fault takes as long as it is waited for.
 func (f fault) patience() setting {
 	if slices.Contains(f.named, late) {
-		return impatient
+		return shortTimeouts
 	}
-	return func(*rig, *engine.Options) {}
+	return func(*fixture, *engine.Options) {}
 }
 
 func (f fault) namedIn(text string) bool {
@@ -57,13 +57,13 @@ func (f fault) namedIn(text string) bool {
 // An agent that answers badly to whatever it is asked is silent about what it
 // runs: the task is lost when the lease is over, and the slot is
 // given back by rule.
-func TestAgentThatAnswersBadlyAboutARun(t *testing.T) {
+func TestInvalidRunStatusAnswers(t *testing.T) {
 	t.Parallel()
 	for name, f := range faults {
 		for _, plain := range []bool{false, true} {
 			t.Run(name+map[bool]string{true: "/plain"}[plain], func(t *testing.T) {
 				t.Parallel()
-				h := newRig(t, f.patience(), func(h *rig, _ *engine.Options) { h.opts.FollowWait = 50 * time.Millisecond })
+				h := newFixture(t, f.patience(), func(h *fixture, _ *engine.Options) { h.opts.FollowWait = 50 * time.Millisecond })
 				a := h.agent(Options{Plain: plain})
 				h.start()
 				id := h.submit(engine.NewTask{})
@@ -99,12 +99,12 @@ func TestAgentThatAnswersBadlyAboutARun(t *testing.T) {
 
 // An offer that is answered badly is asked about; the agent has not seen it,
 // and it is offered again.
-func TestAgentThatAnswersBadlyToAnOffer(t *testing.T) {
+func TestInvalidOfferAnswers(t *testing.T) {
 	t.Parallel()
 	for name, f := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newRig(t, f.patience(), fast)
+			h := newFixture(t, f.patience(), fast)
 			a := h.agent(Options{Plain: true, Auto: true}) // the transport repeats no offer to a plain agent
 			a.Script(Offer, f.step)
 			id := h.submit(engine.NewTask{})
@@ -118,12 +118,12 @@ func TestAgentThatAnswersBadlyToAnOffer(t *testing.T) {
 }
 
 // An agent whose status is none is down, and its state says why.
-func TestAgentThatAnswersBadlyToStatus(t *testing.T) {
+func TestInvalidStatusAnswers(t *testing.T) {
 	t.Parallel()
 	for name, f := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newRig(t, f.patience())
+			h := newFixture(t, f.patience())
 			a := h.agent(Options{Auto: true})
 			a.Always(Status, f.step)
 			h.start()
@@ -138,9 +138,9 @@ func TestAgentThatAnswersBadlyToStatus(t *testing.T) {
 }
 
 // Words of an agent that are stored or logged are bounded, whatever it says.
-func TestAgentThatSaysTooMuch(t *testing.T) {
+func TestOversizedAnswers(t *testing.T) {
 	t.Parallel()
-	h := newRig(t, func(h *rig, _ *engine.Options) { h.opts.AskTimeout = time.Minute }) // a busy machine takes long to read 6 MiB
+	h := newFixture(t, func(h *fixture, _ *engine.Options) { h.opts.AskTimeout = time.Minute }) // a busy machine takes long to read 6 MiB
 	a := h.agent(Options{})
 	h.start()
 	id := h.submit(engine.NewTask{})
@@ -156,9 +156,9 @@ func TestAgentThatSaysTooMuch(t *testing.T) {
 
 // An agent that says that it stops is offered nothing from then on, though it
 // still answers, until it beats or registers again.
-func TestAgentThatSaysThatItStops(t *testing.T) {
+func TestStoppingAgent(t *testing.T) {
 	for _, back := range []string{"beats", "registers", "was gone"} {
-		h := newRig(t)
+		h := newFixture(t)
 		a := h.agent(Options{Auto: true})
 		h.start()
 		h.untilUp("fake")
@@ -190,8 +190,8 @@ func TestAgentThatSaysThatItStops(t *testing.T) {
 }
 
 // What an agent that stops still runs is followed to its end.
-func TestFarewellLosesNoRun(t *testing.T) {
-	h := newRig(t)
+func TestStoppingAgentLosesNoRun(t *testing.T) {
+	h := newFixture(t)
 	a := h.agent(Options{})
 	h.start()
 	id := h.submit(engine.NewTask{})

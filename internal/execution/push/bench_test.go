@@ -32,9 +32,9 @@ func openSQLite(t testing.TB) store.Store {
 	return s
 }
 
-// quiet is a rig as it is in production but for the log.
-func quiet(b *testing.B, s store.Store) *rig {
-	h := newRig(b, on(s), func(h *rig, eo *engine.Options) {
+// quiet is a fixture as it is in production but for the log.
+func quiet(b *testing.B, s store.Store) *fixture {
+	h := newFixture(b, on(s), func(h *fixture, eo *engine.Options) {
 		h.opts.Tick, h.opts.Probe, h.opts.PollInterval = time.Second, 5*time.Second, 5*time.Second
 		eo.Log = slog.New(slog.DiscardHandler)
 	})

@@ -54,7 +54,7 @@ func TestBubbleThousandIdleAgentsForTenMinutes(t *testing.T) {
 }
 
 // An idle agent that stops beating is asked, and found to be gone.
-func TestBubbleAgentThatStopsBeatingIsAsked(t *testing.T) {
+func TestBubbleAgentWithoutHeartbeatsIsPolled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, agents := idlers(t, 1)
 		time.Sleep(time.Second)

@@ -17,12 +17,12 @@ func aside() engine.NewTask {
 	return engine.NewTask{Agent: "fake", Mode: signalbox.ModeBypass, AllowedTools: []string{"Read"}, SystemPrompt: "be brief"}
 }
 
-func fleetOf(n int) setting       { return func(_ *rig, eo *engine.Options) { eo.Fleet = n } }
-func bypassFleetOf(n int) setting { return func(_ *rig, eo *engine.Options) { eo.BypassFleet = n } }
+func fleetOf(n int) setting       { return func(_ *fixture, eo *engine.Options) { eo.Fleet = n } }
+func bypassFleetOf(n int) setting { return func(_ *fixture, eo *engine.Options) { eo.BypassFleet = n } }
 
 // Isolated executions run beside the slots: neither counts against the other.
 func TestBypassRunsBesideTheSlots(t *testing.T) {
-	h := newRig(t, noTick)
+	h := newFixture(t, noTick)
 	a := h.agent(Options{Isolated: 2})
 	h.start()
 	h.untilUp("fake")
@@ -68,8 +68,8 @@ func TestBypassRunsBesideTheSlots(t *testing.T) {
 
 // What runs isolated does not hold an agent, and is not mistaken for something
 // foreign.
-func TestBypassDoesNotHoldTheAgent(t *testing.T) {
-	h := newRig(t)
+func TestBypassDoesNotBlockAgent(t *testing.T) {
+	h := newFixture(t)
 	a := h.agent(Options{Isolated: 1})
 	h.start()
 	h.untilUp("fake")
@@ -90,7 +90,7 @@ func TestBypassDoesNotHoldTheAgent(t *testing.T) {
 // A 409 to an isolated offer holds isolated offers for a moment and nothing
 // else.
 func TestBypassRefusedAsBusy(t *testing.T) {
-	h := newRig(t)
+	h := newFixture(t)
 	a := h.agent(Options{Isolated: 1})
 	h.start()
 	h.untilUp("fake")
@@ -114,7 +114,7 @@ func TestBypassRefusedAsBusy(t *testing.T) {
 }
 
 func TestBypassCancelAndRestart(t *testing.T) {
-	h := newRig(t)
+	h := newFixture(t)
 	a := h.agent(Options{Isolated: 3})
 	h.start()
 	h.untilUp("fake")
@@ -138,7 +138,7 @@ func TestBypassCancelAndRestart(t *testing.T) {
 // A release leaves isolated runs alone, but for one that was asked to stop and
 // does not.
 func TestBypassRelease(t *testing.T) {
-	h := newRig(t)
+	h := newFixture(t)
 	a := h.agent(Options{Isolated: 2, Deaf: true})
 	h.start()
 	h.untilUp("fake")
@@ -161,7 +161,7 @@ func TestBypassRelease(t *testing.T) {
 // slot is given back by the same rules.
 func TestBypassLost(t *testing.T) {
 	for _, plain := range []bool{false, true} {
-		h := newRig(t, impatient, func(h *rig, _ *engine.Options) { h.opts.FollowWait = 50 * time.Millisecond })
+		h := newFixture(t, shortTimeouts, func(h *fixture, _ *engine.Options) { h.opts.FollowWait = 50 * time.Millisecond })
 		a := h.agent(Options{Isolated: 1, Plain: plain, Deaf: true, Sloppy: true})
 		h.start()
 		h.untilUp("fake")
@@ -185,8 +185,8 @@ func TestBypassLost(t *testing.T) {
 
 // A bypass task whose agent could not be reached is offered again though
 // nothing else happens, and an agent that offers no isolated slots gets none.
-func TestBypassIsTriedAgain(t *testing.T) {
-	h := newRig(t, noTick, fast)
+func TestBypassIsRetried(t *testing.T) {
+	h := newFixture(t, noTick, fast)
 	a := h.agent(Options{Isolated: 1, Auto: true})
 	h.start()
 	h.untilUp("fake")
@@ -204,7 +204,7 @@ func TestBypassIsTriedAgain(t *testing.T) {
 // The ceiling over all agents leaves nobody waiting beside a free slot: who
 // frees one makes the others look again, without a tick.
 func TestFleetCeilingLeavesNobodyWaiting(t *testing.T) {
-	h := newRig(t, noTick, fleetOf(2))
+	h := newFixture(t, noTick, fleetOf(2))
 	agents := map[string]*Agent{}
 	for _, name := range []string{"a", "b", "c", "d"} {
 		agents[name] = h.agent(Options{Name: name, NoSession: true})
@@ -241,8 +241,8 @@ func TestFleetCeilingLeavesNobodyWaiting(t *testing.T) {
 
 // An agent that pulls counts under the ceiling, and has no lane here: its end
 // makes the others look as well.
-func TestFleetCeilingHearsOfAgentsThatPull(t *testing.T) {
-	h := newRig(t, noTick, fleetOf(1))
+func TestFleetCeilingIncludesPullAgents(t *testing.T) {
+	h := newFixture(t, noTick, fleetOf(1))
 	away := signalbox.Agent{Name: "away", Kind: "demo", URL: signalbox.PullURL("the-only-one"), Slots: 1, Fencing: true, Source: signalbox.AgentPull}
 	h.put(away, "")
 	h.agent(Options{Name: "here"})
@@ -267,7 +267,7 @@ func TestFleetCeilingHearsOfAgentsThatPull(t *testing.T) {
 // The same for the ceiling over all isolated executions, where a task came to
 // wait since its agent did not take it at first.
 func TestBypassCeilingLeavesNobodyWaiting(t *testing.T) {
-	h := newRig(t, noTick, bypassFleetOf(1))
+	h := newFixture(t, noTick, bypassFleetOf(1))
 	a := h.agent(Options{Name: "fake", Isolated: 2})
 	b := h.agent(Options{Name: "other", Isolated: 2})
 	h.start()

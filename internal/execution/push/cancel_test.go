@@ -10,7 +10,7 @@ import (
 )
 
 func TestCancelPending(t *testing.T) {
-	h := newRig(t)
+	h := newFixture(t)
 	id := h.submit(engine.NewTask{})
 	h.start()
 	if got := h.cancel(id); got.State != signalbox.Cancelled {
@@ -26,7 +26,7 @@ func TestCancelPending(t *testing.T) {
 
 func TestCancelWorking(t *testing.T) {
 	for _, plain := range []bool{true, false} {
-		h := newRig(t)
+		h := newFixture(t)
 		a := h.agent(Options{Plain: plain})
 		id := h.submit(engine.NewTask{})
 		h.start()
@@ -44,7 +44,7 @@ func TestCancelWorking(t *testing.T) {
 // A plain agent's word is asked for when it has heard of the cancel, not at
 // the next poll.
 func TestCancelOfPlainAgentIsNoticedAtOnce(t *testing.T) {
-	h := newRig(t, func(h *rig, _ *engine.Options) { h.opts.PollInterval = ttl })
+	h := newFixture(t, func(h *fixture, _ *engine.Options) { h.opts.PollInterval = ttl })
 	h.agent(Options{Plain: true})
 	id := h.submit(engine.NewTask{})
 	h.start()
@@ -55,7 +55,7 @@ func TestCancelOfPlainAgentIsNoticedAtOnce(t *testing.T) {
 
 // What the agent says first counts: a task may complete while it is cancelled.
 func TestCancelLosesAgainstCompletion(t *testing.T) {
-	h := newRig(t)
+	h := newFixture(t)
 	a := h.agent(Options{Deaf: true})
 	id := h.submit(engine.NewTask{})
 	h.start()
@@ -66,8 +66,8 @@ func TestCancelLosesAgainstCompletion(t *testing.T) {
 	h.ends(id, signalbox.ReasonCompleted)
 }
 
-func TestCancelIsToldUntilItIsHeard(t *testing.T) {
-	h := newRig(t)
+func TestCancelIsRepeatedUntilAcknowledged(t *testing.T) {
+	h := newFixture(t)
 	a := h.agent(Options{})
 	a.Script(Cancel, Say(500, nil), Reset())
 	id := h.submit(engine.NewTask{})
@@ -92,7 +92,7 @@ func TestCancelWhileDispatching(t *testing.T) {
 		"reply lost, unseen": Reset(),
 	} {
 		for _, plain := range []bool{true, false} {
-			h := newRig(t)
+			h := newFixture(t)
 			a := h.agent(Options{Plain: plain})
 			sign := make(chan struct{})
 			a.Script(Offer, After(sign, reply))
@@ -119,9 +119,9 @@ func TestCancelWhileDispatching(t *testing.T) {
 	}
 }
 
-func TestReleaseTellsTheAgentToStop(t *testing.T) {
+func TestReleaseStopsAgent(t *testing.T) {
 	for _, plain := range []bool{true, false} {
-		h := newRig(t)
+		h := newFixture(t)
 		a := h.agent(Options{Plain: plain, Sloppy: true})
 		a.Script(Cancel, Say(503, nil)) // it is told again
 		id := h.submit(engine.NewTask{})
@@ -146,9 +146,9 @@ func TestReleaseTellsTheAgentToStop(t *testing.T) {
 
 // A task that is released while its offer is under way is stopped when the
 // agent's answer tells what to stop.
-func TestReleaseWhileDispatchingStopsTheAgent(t *testing.T) {
+func TestReleaseWhileDispatchingStopsAgent(t *testing.T) {
 	for _, plain := range []bool{true, false} {
-		h := newRig(t)
+		h := newFixture(t)
 		a := h.agent(Options{Plain: plain})
 		sign := make(chan struct{})
 		a.Script(Offer, After(sign, Well()))
@@ -164,7 +164,7 @@ func TestReleaseWhileDispatchingStopsTheAgent(t *testing.T) {
 
 // The late result of an execution that was lost here counts no more.
 func TestLateResultIsDiscarded(t *testing.T) {
-	h := newRig(t)
+	h := newFixture(t)
 	a := h.agent(Options{Deaf: true})
 	id := h.submit(engine.NewTask{})
 	h.start()
@@ -182,8 +182,8 @@ func TestLateResultIsDiscarded(t *testing.T) {
 
 // An agent that has seen a higher fence, as after a restored backup, is
 // offered one above it.
-func TestStaleFenceIsOvertaken(t *testing.T) {
-	h := newRig(t)
+func TestStaleFenceIsRaised(t *testing.T) {
+	h := newFixture(t)
 	a := h.agent(Options{Auto: true})
 	a.Script(Offer, Stale(1_000_000))
 	id := h.submit(engine.NewTask{})
@@ -195,8 +195,8 @@ func TestStaleFenceIsOvertaken(t *testing.T) {
 
 // A fence near the end of the numbers would leave no room for the next one:
 // an agent that names it is not believed.
-func TestAbsurdFenceIsNotBelieved(t *testing.T) {
-	h := newRig(t)
+func TestAbsurdFenceIsIgnored(t *testing.T) {
+	h := newFixture(t)
 	a := h.agent(Options{Auto: true})
 	a.Script(Status, Say(200, api.AgentStatus{Type: "agent", AgentKind: "demo", State: "idle", Fencing: true, LongPoll: true, HighestFence: 1<<63 - 1}))
 	a.Script(Offer, Stale(1<<63-1))

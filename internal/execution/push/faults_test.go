@@ -21,7 +21,7 @@ import (
 // Fault 1: only the first pending task is looked at, so a busy or vanished
 // session agent stalls all behind it.
 func TestFault01NoHeadOfLineBlocking(t *testing.T) {
-	h := newRig(t, noTick)
+	h := newFixture(t, noTick)
 	gone := h.agent(Options{Name: "gone"})
 	h.start()
 	turn := h.submit(engine.NewTask{Agent: "gone", SessionID: "talk"})
@@ -46,7 +46,7 @@ func TestFault01NoHeadOfLineBlocking(t *testing.T) {
 // and a reload by creation time undoes the order that a 409 made.
 func TestFault02NoDoubleDispatchFromStaleIdleCache(t *testing.T) {
 	for _, o := range []Options{{Sloppy: true, Plain: true}, {Sloppy: true}} {
-		h := newRig(t, noTick)
+		h := newFixture(t, noTick)
 		a := h.agent(o)
 		h.start()
 		h.untilUp("fake")
@@ -67,7 +67,7 @@ func TestFault02NoDoubleDispatchFromStaleIdleCache(t *testing.T) {
 }
 
 func TestFault02BackOfQueueSurvivesRestart(t *testing.T) {
-	h := newRig(t)
+	h := newFixture(t)
 	a := h.agent(Options{})
 	foreign := a.RunForeign("something else")
 	a.Script(Status, Say(200, api.AgentStatus{Type: "agent", AgentKind: "demo", State: "idle", Slots: 1, Fencing: true, LongPoll: true}))
@@ -86,7 +86,7 @@ func TestFault02BackOfQueueSurvivesRestart(t *testing.T) {
 // refusals do not chase through the queue meanwhile.
 func TestFault02BusyAgentIsNotOfferedUntilIdle(t *testing.T) {
 	for _, plain := range []bool{true, false} {
-		h := newRig(t)
+		h := newFixture(t)
 		a := h.agent(Options{Plain: plain})
 		h.start()
 		h.untilUp("fake")
@@ -109,10 +109,10 @@ func TestFault02BusyAgentIsNotOfferedUntilIdle(t *testing.T) {
 
 // The agent stays held while the refusal itself cannot be stored: the refused
 // run, which is still on its lane then, is not what the agent works at.
-func TestFault02BusyAgentIsHeldWhileTheRefusalIsStored(t *testing.T) {
+func TestFault02BusyAgentIsHeldWhileRefusalIsStored(t *testing.T) {
 	for _, plain := range []bool{true, false} {
 		var f *failing
-		h := newRig(t, func(h *rig, _ *engine.Options) { f = h.failing() })
+		h := newFixture(t, func(h *fixture, _ *engine.Options) { f = h.failing() })
 		a := h.agent(Options{Plain: plain})
 		h.start()
 		h.untilUp("fake")
@@ -140,7 +140,7 @@ func TestFault02BusyAgentIsHeldWhileTheRefusalIsStored(t *testing.T) {
 // Fault 3: an agent that loses a task is polled for ever as working.
 func TestFault03LostTaskIsNotPolledForEver(t *testing.T) {
 	for _, plain := range []bool{true, false} {
-		h := newRig(t)
+		h := newFixture(t)
 		a := h.agent(Options{Plain: plain})
 		id := h.submit(engine.NewTask{})
 		h.start()
@@ -158,8 +158,8 @@ func TestFault03LostTaskIsNotPolledForEver(t *testing.T) {
 
 // Fault 4: cancel during dispatching leaves the agent running, and the
 // cancelled task runs again after a restart.
-func TestFault04CancelWhileDispatchingStopsTheAgent(t *testing.T) {
-	h := newRig(t)
+func TestFault04CancelWhileDispatchingStopsAgent(t *testing.T) {
+	h := newFixture(t)
 	a := h.agent(Options{})
 	sign := make(chan struct{})
 	a.Script(Offer, After(sign, Well()))
@@ -184,8 +184,8 @@ func TestFault04CancelWhileDispatchingStopsTheAgent(t *testing.T) {
 }
 
 // Fault 5: recovery requeues everything dispatched without asking the agent.
-func TestFault05RecoveryAsksTheAgentBeforeItRequeues(t *testing.T) {
-	h := newRig(t)
+func TestFault05RecoveryAsksAgentBeforeRequeue(t *testing.T) {
+	h := newFixture(t)
 	a := h.agent(Options{})
 	// The director ends while the offer is under way: the task runs, and no
 	// row says so.
@@ -208,9 +208,9 @@ func TestFault05RecoveryAsksTheAgentBeforeItRequeues(t *testing.T) {
 // Fault 6: 4xx is retried, and 409s use up attempts.
 func TestFault06BusyCostsNoAttemptAnd4xxFailsAtOnce(t *testing.T) {
 	t.Parallel()
-	h := newRig(t)
+	h := newFixture(t)
 	a := h.agent(Options{})
-	for range 2 { // of the third in a row the agent is backed off: TestAgentThatTurnsAllAwayIsBackedOff
+	for range 2 { // of the third in a row the agent is backed off: TestRefusingAgentIsBackedOff
 		a.Script(Offer, Busy(nil))
 	}
 	a.Script(Offer, Say(400, api.AgentRefusal{Error: "validation_error", Message: "no"}))
@@ -224,7 +224,7 @@ func TestFault06BusyCostsNoAttemptAnd4xxFailsAtOnce(t *testing.T) {
 
 // Fault 7: terminal tasks vanish, and with them the outcome.
 func TestFault07OutcomeStaysReadable(t *testing.T) {
-	h := newRig(t)
+	h := newFixture(t)
 	a := h.agent(Options{})
 	id := h.submit(engine.NewTask{})
 	h.start()
@@ -242,9 +242,9 @@ func TestFault07OutcomeStaysReadable(t *testing.T) {
 
 // The trouble that an agent tells of is known as soon as it is told, without the
 // values of the task's env, and until it is over.
-func TestTroubleOfARunIsHeard(t *testing.T) {
+func TestTroubleOfRunIsReported(t *testing.T) {
 	t.Parallel()
-	h := newRig(t, func(h *rig, _ *engine.Options) { h.opts.Probe, h.opts.FollowWait = time.Hour, 50*time.Millisecond })
+	h := newFixture(t, func(h *fixture, _ *engine.Options) { h.opts.Probe, h.opts.FollowWait = time.Hour, 50*time.Millisecond })
 	a := h.agent(Options{})
 	id := h.submit(engine.NewTask{Env: map[string]string{"KEY": "secret-value"}})
 	h.start()
@@ -306,16 +306,16 @@ func (f *failing) Apply(ctx context.Context, c signalbox.Change, now time.Time) 
 	return f.Store.Apply(ctx, c, now)
 }
 
-func (h *rig) failing() *failing {
+func (h *fixture) failing() *failing {
 	f := &failing{Store: h.store}
 	h.store = f
 	return f
 }
 
 // Fault 8: a failed persist is acknowledged.
-func TestFault08NothingIsAcknowledgedThatWasNotStored(t *testing.T) {
+func TestFault08NothingIsAcknowledgedUnstored(t *testing.T) {
 	var f *failing
-	h := newRig(t, noTick, func(h *rig, _ *engine.Options) { f = h.failing() })
+	h := newFixture(t, noTick, func(h *fixture, _ *engine.Options) { f = h.failing() })
 	a := h.agent(Options{})
 	h.start()
 	h.untilUp("fake")
@@ -364,9 +364,9 @@ func (c *claimless) Claim(ctx context.Context, r store.ClaimRequest) (store.Clai
 }
 
 // A claim that fails is tried again without a tick.
-func TestFailedClaimIsTriedAgain(t *testing.T) {
+func TestFailedClaimIsRetried(t *testing.T) {
 	var c *claimless
-	h := newRig(t, noTick, func(h *rig, _ *engine.Options) {
+	h := newFixture(t, noTick, func(h *fixture, _ *engine.Options) {
 		c = &claimless{Store: h.store}
 		h.store = c
 	})
@@ -387,7 +387,7 @@ func TestFault09EnvStaysOutOfLogsAndJournal(t *testing.T) {
 	for n := range 5 { // the secret begins with these, and its end is not to stay when they are hidden
 		env[fmt.Sprint("PART_", n)] = secret[:7+n]
 	}
-	h := newRig(t, fast)
+	h := newFixture(t, fast)
 	a := h.agent(Options{})
 	a.Script(Offer, Say(500, api.AgentRefusal{Message: "no room for " + secret}), Busy(nil))
 	id := h.submit(engine.NewTask{Env: env})
@@ -417,7 +417,7 @@ func TestFault09EnvStaysOutOfLogsAndJournal(t *testing.T) {
 // Fault 10: a lost response makes the caller run the task a second time.
 func TestFault10LostResponseRunsOnce(t *testing.T) {
 	for _, plain := range []bool{true, false} {
-		h := newRig(t)
+		h := newFixture(t)
 		a := h.agent(Options{Plain: plain, Sloppy: true})
 		a.Script(Offer, Taking(Reset()))
 		id := h.submit(engine.NewTask{})
@@ -436,7 +436,7 @@ func TestFault10LostResponseRunsOnce(t *testing.T) {
 // Fault 13: the transition table exists but nothing calls it. Here every line
 // of the journal is a step of it.
 func TestFault13EveryChangeIsATransition(t *testing.T) {
-	h := newRig(t, fast)
+	h := newFixture(t, fast)
 	a := h.agent(Options{})
 	a.Script(Offer, Busy(nil), Say(500, nil))
 	id := h.submit(engine.NewTask{})

@@ -30,15 +30,15 @@ func (f *failingOffers) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // offersFail lets every offer fail, of agents that are well otherwise.
-func offersFail(h *rig, _ *engine.Options) {
+func offersFail(h *fixture, _ *engine.Options) {
 	h.opts.Tick, h.opts.Probe, h.opts.Transport = time.Second, 5*time.Second, &failingOffers{}
 }
 
 // A task whose own prompt makes a lone agent answer 5xx ends: not within seconds,
 // since the agent may be at fault, and not never.
-func TestTaskThatBreaksALoneAgentEnds(t *testing.T) {
+func TestTaskFailingOnOnlyAgentEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newRig(t, offersFail)
+		h := newFixture(t, offersFail)
 		h.put(idler(0), "")
 		h.start()
 		id := h.submit(engine.NewTask{})
@@ -59,9 +59,9 @@ func TestTaskThatBreaksALoneAgentEnds(t *testing.T) {
 
 // An agent whose pause is over, and for which nothing waits, is not said to be
 // tried at a time that has passed.
-func TestClosedAgentWithoutWorkNamesNoPastTime(t *testing.T) {
+func TestIdleClosedAgentHasNoPastRetryTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newRig(t, offersFail)
+		h := newFixture(t, offersFail)
 		h.put(idler(0), "")
 		h.start()
 		id := h.submit(engine.NewTask{})
@@ -88,9 +88,9 @@ func TestClosedAgentWithoutWorkNamesNoPastTime(t *testing.T) {
 }
 
 // Among others, such a task uses up its attempts, and they complete.
-func TestTaskThatBreaksAnAgentSpoilsNoOther(t *testing.T) {
+func TestFailingTaskDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
-	h := newRig(t)
+	h := newFixture(t)
 	a := h.agent(Options{Auto: true})
 	a.Always(Offer, func(x *Exchange) {
 		if strings.Contains(x.Task.Prompt, "breaks it") {
@@ -116,8 +116,8 @@ func TestTaskThatBreaksAnAgentSpoilsNoOther(t *testing.T) {
 }
 
 // A wrong token is the agent's fault: no task is rejected for it.
-func TestAgentThatRefusesTheTokenIsClosedAtOnce(t *testing.T) {
-	h := newRig(t)
+func TestAgentRefusingTokenIsClosedAtOnce(t *testing.T) {
+	h := newFixture(t)
 	h.agent(Options{Name: "a-shut"}).Always(Offer, Say(http.StatusUnauthorized, nil))
 	h.agent(Options{Name: "b-well", Auto: true})
 	h.start()
@@ -135,11 +135,11 @@ func TestAgentThatRefusesTheTokenIsClosedAtOnce(t *testing.T) {
 
 // An agent that says idle and turns away all it is offered is offered less and
 // less, and says why it gets nothing.
-func TestAgentThatTurnsAllAwayIsBackedOff(t *testing.T) {
+func TestRefusingAgentIsBackedOff(t *testing.T) {
 	t.Parallel()
 	for what, step := range map[string]Step{"busy": Busy(nil), "stale fence": Stale(1)} {
 		t.Run(what, func(t *testing.T) {
-			h := newRig(t)
+			h := newFixture(t)
 			a := h.agent(Options{})
 			a.Always(Offer, step)
 			h.start()
@@ -156,10 +156,10 @@ func TestAgentThatTurnsAllAwayIsBackedOff(t *testing.T) {
 }
 
 // Offers that fail together are one pause, not one for each.
-func TestFailuresTogetherAreOnePause(t *testing.T) {
+func TestConcurrentFailuresAreOneBackoff(t *testing.T) {
 	t.Parallel()
 	const together = 8
-	h := newRig(t)
+	h := newFixture(t)
 	a := h.agent(Options{Slots: together})
 	full := Say(http.StatusInsufficientStorage, nil)
 	var all sync.WaitGroup
@@ -194,10 +194,10 @@ func (b besidePulling) Agents() []engine.LiveAgent { return append(b.Live.Agents
 
 // A task that a closed agent failed to take waits for its next try, and beyond the
 // pause of that agent only where no other may take it, also one that pulls.
-func TestAPullingAgentMayTakeWhatAnotherFailed(t *testing.T) {
+func TestPullAgentTakesTaskThatOtherAgentFailed(t *testing.T) {
 	for _, up := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			h := newRig(t, offersFail)
+			h := newFixture(t, offersFail)
 			h.put(idler(0), "")
 			h.d = push.New(h.engine, h.opts)
 			far := signalbox.Agent{Name: "far", Kind: "demo", Slots: 1, Source: signalbox.AgentPull}

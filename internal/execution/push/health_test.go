@@ -13,8 +13,8 @@ import (
 
 // An agent with a full disk spoils no backlog: each task completes at the other
 // one, and the sick one is closed and says why.
-func TestOneSickAgentSpoilsNoBacklog(t *testing.T) {
-	h := newRig(t)
+func TestFailingAgentDoesNotFailBacklog(t *testing.T) {
+	h := newFixture(t)
 	sick := h.agent(Options{Name: "a-full"})
 	sick.Always(Offer, Say(500, api.AgentRefusal{Error: "storage_error", Message: "no space left on device"}))
 	h.agent(Options{Name: "b-well", Auto: true})
@@ -36,9 +36,9 @@ func TestOneSickAgentSpoilsNoBacklog(t *testing.T) {
 }
 
 // It is opened again by a task that it takes, and by nothing else.
-func TestClosedAgentIsOpenedByATaskThatItTakes(t *testing.T) {
+func TestClosedAgentIsOpenedByAcceptedTask(t *testing.T) {
 	t.Parallel()
-	h := newRig(t)
+	h := newFixture(t)
 	a := h.agent(Options{Auto: true})
 	a.Script(Offer, Say(507, nil), Say(507, nil))
 	h.start()
@@ -55,7 +55,7 @@ func TestClosedAgentIsOpenedByATaskThatItTakes(t *testing.T) {
 
 // The attempts of a task go to another agent where one may take it.
 func TestNextAttemptGoesToAnotherAgent(t *testing.T) {
-	h := newRig(t)
+	h := newFixture(t)
 	h.agent(Options{Name: "a-sick"}).Always(Offer, Say(503, nil))
 	h.agent(Options{Name: "b-well", Auto: true})
 	h.start()

@@ -30,10 +30,10 @@ func (s *slowClaim) Claim(ctx context.Context, c store.ClaimRequest) (store.Clai
 
 // A task that comes while an agent looks for the one that tries it after a pause is
 // taken, without a tick.
-func TestTaskThatComesWhileAnAgentIsTriedIsTaken(t *testing.T) {
+func TestTaskSubmittedDuringTrialIsTaken(t *testing.T) {
 	t.Parallel()
 	s := &slowClaim{Store: memory.New(memory.Options{ID: "rig"}), looked: make(chan struct{}), answer: make(chan struct{})}
-	h := newRig(t, noTick, on(s))
+	h := newFixture(t, noTick, on(s))
 	a := h.agent(Options{Auto: true})
 	a.Script(Offer, Say(507, nil))
 	h.start()

@@ -17,10 +17,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/storetest/invariant"
 )
 
-// story is a random history: agents with random faults, and random submits,
+// historyPlayer is a random history: agents with random faults, and random submits,
 // cancels, releases and restarts, until all is quiet again.
-type story struct {
-	*rig
+type historyPlayer struct {
+	*fixture
 	r      *rand.Rand
 	agents []*Agent
 	ids    []string
@@ -39,9 +39,9 @@ func TestRandomHistories(t *testing.T) {
 			if seed%5 == 4 {
 				open = stores["sqlite"]
 			}
-			s := &story{
+			s := &historyPlayer{
 				r: rand.New(rand.NewPCG(seed, 7)), freed: map[string]bool{},
-				rig: newRig(t, fast, attempts(6), on(open(t)), func(h *rig, _ *engine.Options) {
+				fixture: newFixture(t, fast, attempts(6), on(open(t)), func(h *fixture, _ *engine.Options) {
 					h.opts.DispatchTimeout, h.opts.AskTimeout, h.opts.FollowWait = 150*time.Millisecond, 150*time.Millisecond, 100*time.Millisecond
 				}, fleetOf([]int{0, 2}[seed%2]), bypassFleetOf(2)),
 			}
@@ -64,7 +64,7 @@ func TestRandomHistories(t *testing.T) {
 	}
 }
 
-func (s *story) step() {
+func (s *historyPlayer) step() {
 	a := s.agents[s.r.IntN(len(s.agents))]
 	switch s.r.IntN(17) {
 	case 0, 1, 2, 3, 4, 5:
@@ -99,7 +99,7 @@ func (s *story) step() {
 	time.Sleep(time.Duration(s.r.IntN(3)) * time.Millisecond) // so that things are under way when the next thing happens
 }
 
-func (s *story) submitOne() {
+func (s *historyPlayer) submitOne() {
 	n := engine.NewTask{Prompt: fmt.Sprint("task ", len(s.ids))}
 	switch s.r.IntN(8) {
 	case 6:
@@ -121,7 +121,7 @@ func (s *story) submitOne() {
 	}
 }
 
-func (s *story) finishOne(a *Agent) {
+func (s *historyPlayer) finishOne(a *Agent) {
 	for _, e := range a.Executions() {
 		if e.End == 0 {
 			end := End{Output: "fine"}
@@ -135,7 +135,7 @@ func (s *story) finishOne(a *Agent) {
 }
 
 // fault is a way to answer an offer badly.
-func (s *story) fault() Step {
+func (s *historyPlayer) fault() Step {
 	faults := []Step{
 		Busy(nil), Say(500, nil), Say(503, nil), Garbage(200), Taking(Garbage(201)), Reset(), Taking(Reset()), Hang(), Taking(Hang()),
 		Say(400, api.AgentRefusal{Message: "no"}), Redirect("http://127.0.0.1:1/"), Drip(201),
@@ -144,7 +144,7 @@ func (s *story) fault() Step {
 }
 
 // settleDown lets everything come to its end.
-func (s *story) settleDown() {
+func (s *historyPlayer) settleDown() {
 	signs, stop := s.engine.WatchJournal()
 	defer stop()
 	over := time.Now().Add(60 * time.Second)
@@ -174,7 +174,7 @@ func (s *story) settleDown() {
 	}
 }
 
-func (s *story) check() {
+func (s *historyPlayer) check() {
 	if err := invariant.Check(context.Background(), s.store); err != nil {
 		s.t.Error(err)
 	}
@@ -191,7 +191,7 @@ func (s *story) check() {
 
 // checkStale proves that nothing is kept aside of an execution whose word
 // counted.
-func (s *story) checkStale() {
+func (s *historyPlayer) checkStale() {
 	for _, id := range s.ids {
 		t := s.task(id)
 		list, err := s.store.Stales(context.Background(), id)
@@ -207,7 +207,7 @@ func (s *story) checkStale() {
 }
 
 // checkOnce proves that every task ended exactly once.
-func (s *story) checkOnce() {
+func (s *historyPlayer) checkOnce() {
 	ends := map[string]int{}
 	for _, e := range s.journal() {
 		if e.State.Terminal() {
@@ -223,7 +223,7 @@ func (s *story) checkOnce() {
 
 // checkOrder proves that tasks of a queue that were claimed once were claimed
 // in the order in which they came.
-func (s *story) checkOrder() {
+func (s *historyPlayer) checkOrder() {
 	page, err := s.store.History(context.Background(), store.HistoryQuery{Limit: 1000})
 	if err != nil {
 		s.t.Fatal(err)

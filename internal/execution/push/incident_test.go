@@ -77,7 +77,7 @@ func (c *checked) PutAgent(ctx context.Context, a signalbox.Agent, entry signalb
 func TestIncidentSlotFreedWhileRowSaysRunning(t *testing.T) {
 	t.Parallel()
 	for _, plain := range []bool{false, true} {
-		h := newRig(t, impatient, fast, func(h *rig, _ *engine.Options) {
+		h := newFixture(t, shortTimeouts, fast, func(h *fixture, _ *engine.Options) {
 			h.store = &checked{Store: h.store, t: t}
 			h.opts.FollowWait = 50 * time.Millisecond
 		})
@@ -115,7 +115,7 @@ func TestIncidentSlotFreedWhileRowSaysRunning(t *testing.T) {
 // slot can be released.
 func TestIncidentReclaimDeferredWhileAgentUnreachable(t *testing.T) {
 	for _, plain := range []bool{false, true} {
-		h := newRig(t, fast)
+		h := newFixture(t, fast)
 		gone := h.agent(Options{Name: "gone", Plain: plain})
 		h.start()
 		stays := h.submit(engine.NewTask{})
@@ -143,7 +143,7 @@ func TestIncidentReclaimDeferredWhileAgentUnreachable(t *testing.T) {
 // of silence.
 func TestIncidentFixedTTLKillsHonestLongRun(t *testing.T) {
 	for _, plain := range []bool{false, true} {
-		h := newRig(t)
+		h := newFixture(t)
 		a := h.agent(Options{Plain: plain})
 		h.start()
 		id := h.submit(engine.NewTask{})
@@ -166,7 +166,7 @@ func TestIncidentFixedTTLKillsHonestLongRun(t *testing.T) {
 
 // A stall was labelled a timeout.
 func TestIncidentStallLabelledTimeout(t *testing.T) {
-	h := newRig(t, stallLimit(5*time.Minute))
+	h := newFixture(t, stallLimit(5*time.Minute))
 	h.agent(Options{})
 	h.start()
 	id := h.submit(engine.NewTask{TimeoutSeconds: 3600})
@@ -181,7 +181,7 @@ func TestIncidentStallLabelledTimeout(t *testing.T) {
 // Of two timeouts the smaller one counted, and nobody was told. Here the one
 // that was asked for counts, whatever the lease is, and the message names it.
 func TestIncidentSilentMinOfTimeouts(t *testing.T) {
-	h := newRig(t)
+	h := newFixture(t)
 	a := h.agent(Options{})
 	h.start()
 	id := h.submit(engine.NewTask{TimeoutSeconds: 1200}) // longer than the lease of 600 s
@@ -212,7 +212,7 @@ func TestIncidentCancelledRecordedAsSuccess(t *testing.T) {
 		"failed as cancelled":    {State: "failed", Error: cut},
 		"completed as cancelled": {State: "completed", Output: "half of it", Error: cut},
 	} {
-		h := newRig(t)
+		h := newFixture(t)
 		a := h.agent(Options{Deaf: true})
 		h.start()
 		id := h.submit(engine.NewTask{})
@@ -229,7 +229,7 @@ func TestIncidentCancelledRecordedAsSuccess(t *testing.T) {
 // A task was failed and a moment later a success. Here the first end is final,
 // and what comes later is kept aside.
 func TestIncidentFailedThenSuccessFlicker(t *testing.T) {
-	h := newRig(t, fast)
+	h := newFixture(t, fast)
 	a := h.agent(Options{Deaf: true, Slots: 2})
 	h.start()
 	id := h.submit(engine.NewTask{})
@@ -258,7 +258,7 @@ func TestIncidentFailedThenSuccessFlicker(t *testing.T) {
 // The time that a task was parked in a second, hidden queue counted as its run
 // time. Here a run begins when its agent accepts it.
 func TestIncidentWaitCountedAsRunTime(t *testing.T) {
-	h := newRig(t)
+	h := newFixture(t)
 	a := h.agent(Options{})
 	h.start()
 	first := h.submit(engine.NewTask{})

@@ -13,12 +13,12 @@ import (
 
 // stallLimit stops what prints nothing for so long.
 func stallLimit(d time.Duration) setting {
-	return func(h *rig, _ *engine.Options) { h.opts.StallLimit = d }
+	return func(h *fixture, _ *engine.Options) { h.opts.StallLimit = d }
 }
 
 // beats makes an agent say that it is there and runs this task, which printed
 // last at that time (zero: it does not say).
-func (h *rig) beats(a *Agent, id string, printed time.Time) {
+func (h *fixture) beats(a *Agent, id string, printed time.Time) {
 	h.t.Helper()
 	for _, e := range a.Executions() {
 		if e.QueueID != id || e.End != 0 {
@@ -34,9 +34,9 @@ func (h *rig) beats(a *Agent, id string, printed time.Time) {
 
 // A run that its agent lets overstay its timeout is stopped from here, and the
 // message says which limit that was, with its number.
-func TestRunThatOverstaysItsTimeoutIsStopped(t *testing.T) {
+func TestRunBeyondTimeoutIsStopped(t *testing.T) {
 	for _, plain := range []bool{false, true} {
-		h := newRig(t)
+		h := newFixture(t)
 		a := h.agent(Options{Plain: plain})
 		h.start()
 		id := h.submit(engine.NewTask{TimeoutSeconds: 60})
@@ -60,8 +60,8 @@ func TestRunThatOverstaysItsTimeoutIsStopped(t *testing.T) {
 }
 
 // The run timeout counts from the start of the run, whoever saw that.
-func TestRunTimeoutOutlivesTheDirector(t *testing.T) {
-	h := newRig(t)
+func TestRunTimeoutSurvivesRestart(t *testing.T) {
+	h := newFixture(t)
 	a := h.agent(Options{})
 	h.start()
 	id := h.submit(engine.NewTask{TimeoutSeconds: 60})
@@ -78,7 +78,7 @@ func TestRunTimeoutOutlivesTheDirector(t *testing.T) {
 
 // A wall clock that jumps stops nobody.
 func TestWallClockJumpFiresNoLimit(t *testing.T) {
-	h := newRig(t, stallLimit(time.Minute))
+	h := newFixture(t, stallLimit(time.Minute))
 	a := h.agent(Options{})
 	h.start()
 	id := h.submit(engine.NewTask{TimeoutSeconds: 60})
@@ -100,7 +100,7 @@ func TestWallClockJumpFiresNoLimit(t *testing.T) {
 func TestStallLimit(t *testing.T) {
 	for _, how := range []string{"log", "heartbeat", "answer of a plain agent"} {
 		t.Run(how, func(t *testing.T) {
-			h := newRig(t, stallLimit(5*time.Minute))
+			h := newFixture(t, stallLimit(5*time.Minute))
 			plain := how == "answer of a plain agent"
 			a := h.agent(Options{Plain: plain, NoOutput: how == "heartbeat"})
 			h.start()
@@ -131,7 +131,7 @@ func TestStallLimit(t *testing.T) {
 // printed last.
 func TestStallClockAfterRestart(t *testing.T) {
 	for _, says := range []bool{true, false} {
-		h := newRig(t, stallLimit(5*time.Minute))
+		h := newFixture(t, stallLimit(5*time.Minute))
 		a := h.agent(Options{NoOutput: true, Quiet: true})
 		h.start()
 		id := h.submit(engine.NewTask{})
@@ -160,8 +160,8 @@ func TestStallClockAfterRestart(t *testing.T) {
 
 // A limit that fires while the agent is away ends the task with its reason all
 // the same, when the lease is over.
-func TestLimitFiresWhileTheAgentIsAway(t *testing.T) {
-	h := newRig(t, impatient, func(h *rig, _ *engine.Options) { h.opts.FollowWait = 50 * time.Millisecond })
+func TestLimitFiresWhileAgentIsUnreachable(t *testing.T) {
+	h := newFixture(t, shortTimeouts, func(h *fixture, _ *engine.Options) { h.opts.FollowWait = 50 * time.Millisecond })
 	a := h.agent(Options{})
 	h.start()
 	id := h.submit(engine.NewTask{TimeoutSeconds: 60})
@@ -176,9 +176,9 @@ func TestLimitFiresWhileTheAgentIsAway(t *testing.T) {
 }
 
 // A stop that the store cannot take is tried again.
-func TestStopIsTriedAgain(t *testing.T) {
+func TestStopIsRetried(t *testing.T) {
 	var f *failing
-	h := newRig(t, func(h *rig, _ *engine.Options) { f = h.failing() })
+	h := newFixture(t, func(h *fixture, _ *engine.Options) { f = h.failing() })
 	h.agent(Options{})
 	h.start()
 	id := h.submit(engine.NewTask{TimeoutSeconds: 60})

@@ -32,10 +32,10 @@ func TestLostReplyIsAskedFor(t *testing.T) {
 				o.Sloppy = true // a second execution would be seen
 				settings := []setting{}
 				if how == "hang" || how == "drip" || how == "flood" {
-					settings = append(settings, impatient)
+					settings = append(settings, shortTimeouts)
 				}
 				t.Run("taken", func(t *testing.T) {
-					h := newRig(t, settings...)
+					h := newFixture(t, settings...)
 					a := h.agent(o)
 					a.Script(Offer, Taking(step))
 					id := h.submit(engine.NewTask{})
@@ -47,7 +47,7 @@ func TestLostReplyIsAskedFor(t *testing.T) {
 					}
 				})
 				t.Run("not taken", func(t *testing.T) {
-					h := newRig(t, append(settings, fast)...)
+					h := newFixture(t, append(settings, fast)...)
 					a := h.agent(o)
 					a.Script(Offer, step)
 					id := h.submit(engine.NewTask{})
@@ -68,7 +68,7 @@ func TestLostReplyIsAskedFor(t *testing.T) {
 
 // A plain agent may have ended the task before it is asked.
 func TestLostReplyFoundInHistoryOfPlainAgent(t *testing.T) {
-	h := newRig(t)
+	h := newFixture(t)
 	a := h.agent(Options{Plain: true})
 	// The task before it ended a moment ago and stands in the history too.
 	before := h.submit(engine.NewTask{Prompt: "before"})
@@ -92,7 +92,7 @@ func TestLostReplyFoundInHistoryOfPlainAgent(t *testing.T) {
 
 // What a plain agent ran before, or runs for someone else, is not the task.
 func TestLostReplyIsNotMistakenForAnotherTask(t *testing.T) {
-	h := newRig(t, fast)
+	h := newFixture(t, fast)
 	a := h.agent(Options{Plain: true})
 	before := h.submit(engine.NewTask{Prompt: "before"})
 	h.start()
@@ -117,7 +117,7 @@ func TestLostReplyIsNotMistakenForAnotherTask(t *testing.T) {
 // Nor is what it ran of a task that goes to the line once more, whose row no
 // longer says what the agent called it.
 func TestLostReplyIsNotMistakenForALostAttempt(t *testing.T) {
-	h := newRig(t)
+	h := newFixture(t)
 	a := h.agent(Options{Plain: true})
 	before := h.submit(engine.NewTask{Prompt: "before", OnLost: signalbox.LostRequeue})
 	h.start()
@@ -137,7 +137,7 @@ func TestLostReplyIsNotMistakenForALostAttempt(t *testing.T) {
 // An offer can lie unread in a stopped agent while the first question is
 // answered: "never seen" is believed the second time only.
 func TestNeverSeenIsConfirmed(t *testing.T) {
-	h := newRig(t, impatient, func(h *rig, _ *engine.Options) { h.opts.Confirm = 300 * time.Millisecond })
+	h := newFixture(t, shortTimeouts, func(h *fixture, _ *engine.Options) { h.opts.Confirm = 300 * time.Millisecond })
 	a := h.agent(Options{Sloppy: true})
 	sign := make(chan struct{})
 	a.Script(Offer, func(x *Exchange) {
@@ -154,9 +154,9 @@ func TestNeverSeenIsConfirmed(t *testing.T) {
 	}
 }
 
-func TestInterruptedTaskIsRequeuedWhereItSaysSo(t *testing.T) {
+func TestInterruptedTaskIsRequeuedIfRequested(t *testing.T) {
 	for _, memory := range []bool{true, false} {
-		h := newRig(t, fast)
+		h := newFixture(t, fast)
 		a := h.agent(Options{})
 		id := h.submit(engine.NewTask{OnLost: signalbox.LostRequeue})
 		h.start()
@@ -172,7 +172,7 @@ func TestInterruptedTaskIsRequeuedWhereItSaysSo(t *testing.T) {
 }
 
 // silent lets the slot lease pass while an agent that runs a task is silent.
-func (h *rig) silent(a *Agent) {
+func (h *fixture) silent(a *Agent) {
 	h.t.Helper()
 	a.Silence()
 	asked := func() int { return len(a.Requests(State)) + len(a.Requests(Output)) }
@@ -186,7 +186,7 @@ func (h *rig) silent(a *Agent) {
 // offered the next one, with a higher fence, as soon as it is back, and stops
 // the old run for it.
 func TestSilentFencingAgentIsOfferedAHigherFenceWhenBack(t *testing.T) {
-	h := newRig(t, impatient, func(h *rig, _ *engine.Options) { h.opts.FollowWait = 50 * time.Millisecond })
+	h := newFixture(t, shortTimeouts, func(h *fixture, _ *engine.Options) { h.opts.FollowWait = 50 * time.Millisecond })
 	a := h.agent(Options{Deaf: true})
 	id := h.submit(engine.NewTask{})
 	h.start()
@@ -216,7 +216,7 @@ func TestSilentFencingAgentIsOfferedAHigherFenceWhenBack(t *testing.T) {
 func TestSilentPlainAgentKeepsItsSlotUntilItIsFree(t *testing.T) {
 	for _, how := range []string{"idle", "forgot", "released"} {
 		t.Run(how, func(t *testing.T) {
-			h := newRig(t, impatient)
+			h := newFixture(t, shortTimeouts)
 			a := h.agent(Options{Plain: true, Sloppy: true, Deaf: true})
 			id := h.submit(engine.NewTask{})
 			h.start()
@@ -261,8 +261,8 @@ func TestSilentPlainAgentKeepsItsSlotUntilItIsFree(t *testing.T) {
 
 // A second agent of the same name, at another address, loses nobody's task by
 // not knowing it while the first is still there.
-func TestNewcomerOfTheSameNameLosesNoTask(t *testing.T) {
-	h := newRig(t)
+func TestNewAgentOfSameNameLosesNoTask(t *testing.T) {
+	h := newFixture(t)
 	first := h.agent(Options{})
 	id := h.submit(engine.NewTask{})
 	h.start()
@@ -290,8 +290,8 @@ func TestNewcomerOfTheSameNameLosesNoTask(t *testing.T) {
 
 // The log of a task that was lost and runs again goes on behind that of the
 // attempt before: a reader's position stays good.
-func TestLogOfASecondAttemptFollowsTheFirst(t *testing.T) {
-	h := newRig(t)
+func TestLogOfSecondAttemptFollowsFirst(t *testing.T) {
+	h := newFixture(t)
 	a := h.agent(Options{})
 	id := h.submit(engine.NewTask{OnLost: signalbox.LostRequeue})
 	h.start()
@@ -317,8 +317,8 @@ func TestLogOfASecondAttemptFollowsTheFirst(t *testing.T) {
 
 // The slot of a lost task that was requeued and runs elsewhere is freed by
 // what its own agent says, not by what another agent calls the task.
-func TestWithheldSlotAsksForItsOwnExecution(t *testing.T) {
-	h := newRig(t, impatient, fast)
+func TestWithheldSlotChecksItsOwnExecution(t *testing.T) {
+	h := newFixture(t, shortTimeouts, fast)
 	a := h.agent(Options{Name: "a", Plain: true, Sloppy: true, Deaf: true})
 	id := h.submit(engine.NewTask{OnLost: signalbox.LostRequeue})
 	h.start()
@@ -342,9 +342,9 @@ func TestWithheldSlotAsksForItsOwnExecution(t *testing.T) {
 }
 
 // A wall clock that jumps loses nobody.
-func TestWallClockJumpLosesNobody(t *testing.T) {
+func TestWallClockJumpLosesNoAgent(t *testing.T) {
 	for _, day := range []time.Duration{24 * time.Hour, -24 * time.Hour} {
-		h := newRig(t, impatient)
+		h := newFixture(t, shortTimeouts)
 		a := h.agent(Options{})
 		id := h.submit(engine.NewTask{})
 		h.start()
@@ -364,8 +364,8 @@ func TestWallClockJumpLosesNobody(t *testing.T) {
 }
 
 // States that are not final, the seed's queued for one, do not end a task.
-func TestUnknownAgentStatesAreNotAnEnd(t *testing.T) {
-	h := newRig(t)
+func TestUnknownAgentStateIsNotTerminal(t *testing.T) {
+	h := newFixture(t)
 	a := h.agent(Options{Plain: true})
 	a.Script(State, Say(200, api.AgentTaskStatus{State: "queued"}), Say(200, struct{}{}), Say(200, api.AgentTaskStatus{State: "cancelling"}))
 	id := h.submit(engine.NewTask{})
@@ -380,7 +380,7 @@ func TestUnknownAgentStatesAreNotAnEnd(t *testing.T) {
 
 // An agent that offers long polls need not serve a log.
 func TestLongPollWithoutOutput(t *testing.T) {
-	h := newRig(t)
+	h := newFixture(t)
 	a := h.agent(Options{NoOutput: true})
 	id := h.submit(engine.NewTask{})
 	h.start()
@@ -391,7 +391,7 @@ func TestLongPollWithoutOutput(t *testing.T) {
 
 // A plain agent that moved the task to its history has not lost it.
 func TestEndedTaskIsFoundInHistory(t *testing.T) {
-	h := newRig(t)
+	h := newFixture(t)
 	a := h.agent(Options{Plain: true})
 	id := h.submit(engine.NewTask{})
 	h.start()

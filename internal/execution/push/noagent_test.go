@@ -9,9 +9,9 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// TestWhatAServerSaysThatIsNoAgentIsNotShown: whoever registers an address learns
+// TestAnswerOfNonAgentIsNotShown: whoever registers an address learns
 // whether an agent answers there, and nothing else.
-func TestWhatAServerSaysThatIsNoAgentIsNotShown(t *testing.T) {
+func TestAnswerOfNonAgentIsNotShown(t *testing.T) {
 	const secret = "INTERNAL-ONLY-DATA"
 	for name, answer := range map[string]http.HandlerFunc{
 		"error": func(w http.ResponseWriter, _ *http.Request) {
@@ -28,7 +28,7 @@ func TestWhatAServerSaysThatIsNoAgentIsNotShown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(answer)
 			defer server.Close()
-			h := newRig(t)
+			h := newFixture(t)
 			h.put(signalbox.Agent{Name: "rogue", Kind: "demo", URL: server.URL}, "")
 			h.start()
 			h.await("it was asked", func() bool { m := h.live("rogue").Message; return m != "" && m != "not heard from yet" })

@@ -11,7 +11,7 @@ import (
 )
 
 // stale waits until what n void executions of a task said is kept.
-func (h *rig) stale(id string, n int) []signalbox.Stale {
+func (h *fixture) stale(id string, n int) []signalbox.Stale {
 	h.t.Helper()
 	var list []signalbox.Stale
 	h.await("what the void execution said is kept", func() bool {
@@ -26,10 +26,10 @@ func (h *rig) stale(id string, n int) []signalbox.Stale {
 
 // What a released execution still says is kept aside, with its log, and
 // changes nothing.
-func TestReleasedExecutionIsFollowedToItsEnd(t *testing.T) {
+func TestReleasedExecutionIsFollowedUntilEnd(t *testing.T) {
 	const secret = "hunter2-is-my-password"
 	for _, plain := range []bool{false, true} {
-		h := newRig(t)
+		h := newFixture(t)
 		a := h.agent(Options{Plain: plain, Deaf: true})
 		h.start()
 		id := h.submit(engine.NewTask{Env: map[string]string{"PASSWORD": secret}})
@@ -60,8 +60,8 @@ func TestReleasedExecutionIsFollowedToItsEnd(t *testing.T) {
 }
 
 // The agent ends the run by itself between the release and our telling it.
-func TestReleasedExecutionThatEndedMeanwhile(t *testing.T) {
-	h := newRig(t)
+func TestReleasedExecutionAlreadyEnded(t *testing.T) {
+	h := newFixture(t)
 	a := h.agent(Options{})
 	h.start()
 	id := h.submit(engine.NewTask{})
@@ -78,8 +78,8 @@ func TestReleasedExecutionThatEndedMeanwhile(t *testing.T) {
 }
 
 // The answer to an offer that was released meanwhile tells what to stop.
-func TestReleasedOfferIsFollowedToItsEnd(t *testing.T) {
-	h := newRig(t)
+func TestReleasedOfferIsFollowedUntilEnd(t *testing.T) {
+	h := newFixture(t)
 	a := h.agent(Options{})
 	sign := make(chan struct{})
 	a.Script(Offer, After(sign, Well()))
@@ -96,8 +96,8 @@ func TestReleasedOfferIsFollowedToItsEnd(t *testing.T) {
 // An agent that was silent for the slot lease comes back: the old execution is
 // told to stop, and what it says is kept; the task that was requeued has gone
 // on under a higher fence.
-func TestLostExecutionIsToldToStopWhenItsAgentIsBack(t *testing.T) {
-	h := newRig(t, impatient, fast, func(h *rig, _ *engine.Options) { h.opts.FollowWait = 50 * time.Millisecond })
+func TestLostExecutionIsStoppedWhenAgentReturns(t *testing.T) {
+	h := newFixture(t, shortTimeouts, fast, func(h *fixture, _ *engine.Options) { h.opts.FollowWait = 50 * time.Millisecond })
 	a := h.agent(Options{})
 	id := h.submit(engine.NewTask{OnLost: signalbox.LostRequeue})
 	h.start()
@@ -132,8 +132,8 @@ func TestLostExecutionIsToldToStopWhenItsAgentIsBack(t *testing.T) {
 // An agent that took a task and fell silent before it answered is found out by
 // the fence when it comes back: the newer execution of the same task is not
 // stopped in its place.
-func TestUnansweredOfferIsToldToStopByItsFence(t *testing.T) {
-	h := newRig(t, impatient, fast)
+func TestUnansweredOfferIsStoppedByFence(t *testing.T) {
+	h := newFixture(t, shortTimeouts, fast)
 	a := h.agent(Options{})
 	a.Script(Offer, Taking(func(x *Exchange) {
 		go x.Agent.Down() // waits for this request
@@ -157,8 +157,8 @@ func TestUnansweredOfferIsToldToStopByItsFence(t *testing.T) {
 
 // An agent that never says how an orphan ended is left alone when the slot lease
 // is over.
-func TestStrayIsFollowedForTheLeaseOnly(t *testing.T) {
-	h := newRig(t, func(h *rig, _ *engine.Options) { h.opts.FollowWait = 20 * time.Millisecond })
+func TestOrphanIsFollowedForLeaseOnly(t *testing.T) {
+	h := newFixture(t, func(h *fixture, _ *engine.Options) { h.opts.FollowWait = 20 * time.Millisecond })
 	a := h.agent(Options{Deaf: true, Slots: 2})
 	h.start()
 	id := h.submit(engine.NewTask{})
@@ -179,9 +179,9 @@ func TestStrayIsFollowedForTheLeaseOnly(t *testing.T) {
 }
 
 // A store that is down does not lose the word.
-func TestStaleWordIsKeptWhenTheStoreIsBack(t *testing.T) {
+func TestStaleReportIsStoredWhenStoreReturns(t *testing.T) {
 	var f *failing
-	h := newRig(t, func(h *rig, _ *engine.Options) { f = h.failing() })
+	h := newFixture(t, func(h *fixture, _ *engine.Options) { f = h.failing() })
 	h.agent(Options{})
 	h.start()
 	id := h.submit(engine.NewTask{})
@@ -196,8 +196,8 @@ func TestStaleWordIsKeptWhenTheStoreIsBack(t *testing.T) {
 
 // A director that ended before the agent heard of a release tells it when it
 // is back; one whose word is kept already is left alone.
-func TestStrayOutlivesTheDirector(t *testing.T) {
-	h := newRig(t, func(h *rig, _ *engine.Options) { h.opts.FollowWait = 20 * time.Millisecond })
+func TestOrphanSurvivesRestart(t *testing.T) {
+	h := newFixture(t, func(h *fixture, _ *engine.Options) { h.opts.FollowWait = 20 * time.Millisecond })
 	a := h.agent(Options{Slots: 2})
 	h.start()
 	told, untold := h.submit(engine.NewTask{}), h.submit(engine.NewTask{})

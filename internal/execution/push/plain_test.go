@@ -15,7 +15,7 @@ import (
 const longPrompt = "Summarise the incident of the night and write down what each of us did"
 
 // result is the stored answer of a task.
-func (h *rig) result(id string) string {
+func (h *fixture) result(id string) string {
 	h.t.Helper()
 	r, err := h.store.Result(h.t.Context(), id)
 	if err != nil {
@@ -26,7 +26,7 @@ func (h *rig) result(id string) string {
 
 // What someone else ran at a plain agent since the offer is not the task, however
 // it begins: a task whose offer never came does not end with a stranger's answer.
-func TestStrangersRunIsNotTakenForATaskThatNeverRan(t *testing.T) {
+func TestForeignRunIsNotMistakenForTask(t *testing.T) {
 	t.Parallel()
 	for name, stranger := range map[string]string{
 		"another prompt":                     "what is 2+2",
@@ -34,7 +34,7 @@ func TestStrangersRunIsNotTakenForATaskThatNeverRan(t *testing.T) {
 		"shorter than what is shown of ours": longPrompt[:20],
 	} {
 		for _, over := range []bool{true, false} {
-			h := newRig(t)
+			h := newFixture(t)
 			a := h.agent(Options{Plain: true})
 			a.Script(Offer, func(x *Exchange) {
 				foreign := x.Agent.RunForeign(stranger)
@@ -67,10 +67,10 @@ func TestStrangersRunIsNotTakenForATaskThatNeverRan(t *testing.T) {
 
 // A run that ended before its reply was lost, or while there was no director, is
 // found by its whole prompt, and its answer is fetched: the list has none.
-func TestAnswerOfALostReplyIsFetched(t *testing.T) {
+func TestResultAfterLostReplyIsFetched(t *testing.T) {
 	for _, prompt := range []string{"short", longPrompt, strings.Repeat("ü", 40)} {
 		for _, killed := range []bool{false, true} {
-			h := newRig(t)
+			h := newFixture(t)
 			a := h.agent(Options{Plain: true})
 			id := h.submit(engine.NewTask{Prompt: prompt})
 			finish := func(x *Exchange) { x.Agent.Finish(x.Agent.Executions()[0].TaskID, End{Output: "what it said"}) }
@@ -94,8 +94,8 @@ func TestAnswerOfALostReplyIsFetched(t *testing.T) {
 
 // An agent that forgot a run which the director followed may have kept it in its
 // history: the answer comes from there.
-func TestAnswerOfAForgottenRunIsFetchedFromHistory(t *testing.T) {
-	h := newRig(t)
+func TestResultOfForgottenRunIsFetchedFromHistory(t *testing.T) {
+	h := newFixture(t)
 	a := h.agent(Options{Plain: true})
 	id := h.submit(engine.NewTask{Prompt: longPrompt})
 	h.start()
@@ -112,7 +112,7 @@ func TestAnswerOfAForgottenRunIsFetchedFromHistory(t *testing.T) {
 // It is asked while that goes on, then on_lost decides.
 func TestUnknownOutcomeIsDecidedByOnLost(t *testing.T) {
 	for _, onLost := range []signalbox.OnLost{signalbox.LostFail, signalbox.LostRequeue} {
-		h := newRig(t)
+		h := newFixture(t)
 		a := h.agent(Options{Plain: true, Preview: -1, NoHistory: true, Sloppy: true})
 		a.Script(Offer, Taking(Reset()))
 		id := h.submit(engine.NewTask{OnLost: onLost})
@@ -142,7 +142,7 @@ func TestUnknownOutcomeIsDecidedByOnLost(t *testing.T) {
 // The question has an end: an agent that works for longer than the slot lease at
 // what may be the task is asked no more, and offered nothing before it is idle.
 func TestUnknownOutcomeIsBoundedByTheSlotLease(t *testing.T) {
-	h := newRig(t)
+	h := newFixture(t)
 	a := h.agent(Options{Plain: true, Preview: -1, NoHistory: true, Sloppy: true})
 	a.Script(Offer, Taking(Reset()))
 	id := h.submit(engine.NewTask{})
@@ -162,7 +162,7 @@ func TestUnknownOutcomeIsBoundedByTheSlotLease(t *testing.T) {
 // Two runs of the same prompt in the time of the offer: neither is proven to be
 // the task.
 func TestTwoCandidatesProveNothing(t *testing.T) {
-	h := newRig(t)
+	h := newFixture(t)
 	a := h.agent(Options{Plain: true, Sloppy: true})
 	a.Script(Offer, Taking(func(x *Exchange) {
 		x.Agent.RunForeign("do it")
@@ -178,7 +178,7 @@ func TestTwoCandidatesProveNothing(t *testing.T) {
 
 // The same prompt, sent by someone long after the offer, is no proof.
 func TestSamePromptLongAfterTheOfferProvesNothing(t *testing.T) {
-	h := newRig(t, impatient, func(h *rig, _ *engine.Options) { h.opts.Confirm = time.Hour })
+	h := newFixture(t, shortTimeouts, func(h *fixture, _ *engine.Options) { h.opts.Confirm = time.Hour })
 	a := h.agent(Options{Plain: true})
 	a.Script(Offer, func(x *Exchange) {
 		h.clock.jumpWall(time.Minute)
@@ -198,10 +198,10 @@ func TestSamePromptLongAfterTheOfferProvesNothing(t *testing.T) {
 // A plain agent that answers each question in time is asked as many as it takes: all
 // together were given the time of one, so that a task whose reply was lost at an
 // agent that had run much meanwhile stayed where it was.
-func TestManyQuestionsToASlowPlainAgent(t *testing.T) {
+func TestManyRequestsToSlowPlainAgent(t *testing.T) {
 	t.Parallel()
 	const runs, answersIn = 8, 200 * time.Millisecond
-	h := newRig(t, func(h *rig, _ *engine.Options) { h.opts.AskTimeout = time.Second })
+	h := newFixture(t, func(h *fixture, _ *engine.Options) { h.opts.AskTimeout = time.Second })
 	a := h.agent(Options{Plain: true})
 	a.Script(Offer, func(x *Exchange) {
 		for n := range runs {

@@ -31,10 +31,10 @@ func (s *counted) Counts(ctx context.Context) (store.Counts, error) {
 
 // A round that finds nothing to do counts the queues once, whatever it wants to know
 // of them.
-func TestARoundCountsTheQueuesOnce(t *testing.T) {
+func TestRoundCountsQueuesOnce(t *testing.T) {
 	t.Parallel()
 	s := &counted{Store: memory.New(memory.Options{ID: "rig"})}
-	h := newRig(t, on(s))
+	h := newFixture(t, on(s))
 	h.agent(Options{Name: "a"})
 	h.start()
 	h.untilUp("a")

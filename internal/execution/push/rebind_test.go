@@ -12,11 +12,11 @@ import (
 // The name of an agent that comes to lead to an address where clouds hand out
 // credentials is not asked there: what is decided on is where each connection
 // goes.
-func TestAttackAnAgentWhoseNameLeadsToMetadata(t *testing.T) {
+func TestAttackAgentNameResolvesToMetadataAddress(t *testing.T) {
 	for _, to := range []string{"169.254.169.254", "fd00:ec2::254", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1"} {
 		t.Run(to, func(t *testing.T) {
 			names := addrtest.Use(t, netip.MustParseAddr(to))
-			h := newRig(t)
+			h := newFixture(t)
 			h.put(signalbox.Agent{Name: "moved", Kind: "demo", URL: "http://agent.evil.example:1", Slots: 1}, "")
 			h.start()
 			h.await("it is refused", func() bool { return strings.Contains(h.live("moved").Message, "nobody may be asked") })

@@ -14,13 +14,13 @@ import (
 
 // A restarted director takes up what was in flight, in each state, with the
 // agent up, and back later.
-func TestRestartTakesUpWhatIsInFlight(t *testing.T) {
+func TestRestartAdoptsInFlight(t *testing.T) {
 	for _, back := range []string{"up", "later", "moved"} {
 		for _, state := range []signalbox.State{signalbox.Dispatching, signalbox.Working, signalbox.Cancelling} {
 			for _, plain := range []bool{true, false} {
 				t.Run(back+"/"+string(state), func(t *testing.T) {
 					t.Parallel()
-					h := newRig(t)
+					h := newFixture(t)
 					a := h.agent(Options{Plain: plain, Sloppy: true, Deaf: true})
 					if state == signalbox.Dispatching {
 						a.Script(Offer, Taking(Hang()))
@@ -60,8 +60,8 @@ func TestRestartTakesUpWhatIsInFlight(t *testing.T) {
 }
 
 // What was claimed and never sent goes back to its place, at no attempt.
-func TestRestartGivesBackWhatWasNeverSent(t *testing.T) {
-	h := newRig(t)
+func TestRestartRequeuesUnsent(t *testing.T) {
+	h := newFixture(t)
 	a := h.agent(Options{})
 	row := a.Row()
 	id := h.submit(engine.NewTask{})
@@ -77,8 +77,8 @@ func TestRestartGivesBackWhatWasNeverSent(t *testing.T) {
 }
 
 // A task whose agent nobody knows any more cannot be asked about.
-func TestRestartLosesTasksOfForgottenAgents(t *testing.T) {
-	h := newRig(t)
+func TestRestartLosesTasksOfRemovedAgents(t *testing.T) {
+	h := newFixture(t)
 	row := signalbox.Agent{Name: "ghost", Kind: "demo", URL: "http://127.0.0.1:1", Slots: 1}
 	id := h.submit(engine.NewTask{})
 	c, found, err := h.engine.Claim(context.Background(), row, 0)
@@ -93,8 +93,8 @@ func TestRestartLosesTasksOfForgottenAgents(t *testing.T) {
 }
 
 // A withheld slot is withheld by the next director too.
-func TestRestartGoesOnWithholding(t *testing.T) {
-	h := newRig(t, impatient)
+func TestRestartKeepsSlotsWithheld(t *testing.T) {
+	h := newFixture(t, shortTimeouts)
 	a := h.agent(Options{Plain: true, Sloppy: true, Deaf: true})
 	id := h.submit(engine.NewTask{})
 	h.start()
@@ -116,7 +116,7 @@ func TestRestartGoesOnWithholding(t *testing.T) {
 // An agent that moves while it runs a task is followed to where it is.
 func TestAgentMovesMidRun(t *testing.T) {
 	for _, plain := range []bool{true, false} {
-		h := newRig(t)
+		h := newFixture(t)
 		a := h.agent(Options{Plain: plain})
 		id := h.submit(engine.NewTask{})
 		h.start()
@@ -132,7 +132,7 @@ func TestAgentMovesMidRun(t *testing.T) {
 
 // Drain takes no new tasks and leaves running ones to their agents.
 func TestDrainLeavesRunningTasks(t *testing.T) {
-	h := newRig(t)
+	h := newFixture(t)
 	a := h.agent(Options{Slots: 2})
 	id := h.submit(engine.NewTask{})
 	h.start()
@@ -154,7 +154,7 @@ func TestDrainLeavesRunningTasks(t *testing.T) {
 }
 
 func TestStopLeavesRowsInFlight(t *testing.T) {
-	h := newRig(t)
+	h := newFixture(t)
 	a := h.agent(Options{})
 	id := h.submit(engine.NewTask{})
 	h.start()
@@ -170,7 +170,7 @@ func TestStopLeavesRowsInFlight(t *testing.T) {
 }
 
 func TestCancelRunning(t *testing.T) {
-	h := newRig(t)
+	h := newFixture(t)
 	h.agent(Options{Slots: 3})
 	h.start()
 	var ids []string
@@ -191,7 +191,7 @@ func TestCancelRunning(t *testing.T) {
 
 // Two dispatchers over one store do not dispatch a task twice.
 func TestTwoDispatchersDoNotDoubleDispatch(t *testing.T) {
-	h := newRig(t)
+	h := newFixture(t)
 	a := h.agent(Options{Name: "a", Slots: 2, Auto: true})
 	b := h.agent(Options{Name: "b", Auto: true})
 	h.start()
@@ -220,7 +220,7 @@ func TestTwoDispatchersDoNotDoubleDispatch(t *testing.T) {
 
 // A start over a store that cannot be read starts nothing.
 func TestStartFailsWhole(t *testing.T) {
-	h := newRig(t)
+	h := newFixture(t)
 	h.agent(Options{})
 	d := push.New(h.engine, h.opts)
 	over, cancel := context.WithCancel(context.Background())
@@ -232,7 +232,7 @@ func TestStartFailsWhole(t *testing.T) {
 
 // A removed agent is offered nothing, not even by a run that just left.
 func TestRemovedAgentIsOfferedNothing(t *testing.T) {
-	h := newRig(t)
+	h := newFixture(t)
 	a := h.agent(Options{})
 	id := h.submit(engine.NewTask{})
 	h.start()
@@ -250,8 +250,8 @@ func TestRemovedAgentIsOfferedNothing(t *testing.T) {
 
 // The director's own executor follows its tasks by itself: it is no agent to be
 // asked, and its tasks are neither taken up nor lost, however long they run.
-func TestExecutorsAreLeftAlone(t *testing.T) {
-	h := newRig(t)
+func TestExecutorAgentsAreIgnored(t *testing.T) {
+	h := newFixture(t)
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -297,8 +297,8 @@ func TestExecutorsAreLeftAlone(t *testing.T) {
 
 // A task in flight that nobody follows, which should not be, is taken up when it
 // was so for long enough, and its agent is asked about it.
-func TestATaskThatNobodyFollowsIsTakenUp(t *testing.T) {
-	h := newRig(t)
+func TestUnfollowedTaskIsAdopted(t *testing.T) {
+	h := newFixture(t)
 	a := h.agent(Options{})
 	foreign := a.RunForeign("so that nothing is offered")
 	h.start()
@@ -326,8 +326,8 @@ func TestATaskThatNobodyFollowsIsTakenUp(t *testing.T) {
 
 // A director that stood still may withhold a slot when another one has its agent
 // already: that one gives it back when the agent is idle.
-func TestSlotThatSomebodyElseWithheldIsGivenBack(t *testing.T) {
-	h := newRig(t)
+func TestSlotWithheldElsewhereIsReleased(t *testing.T) {
+	h := newFixture(t)
 	a := h.agent(Options{Plain: true})
 	h.start()
 	h.untilUp("fake")

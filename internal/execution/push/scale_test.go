@@ -25,11 +25,11 @@ func (i *idleAgents) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, err
 }
 
-// idlers makes a rig as it is in production, with n agents of that transport.
-func idlers(t *testing.T, n int) (*rig, *idleAgents) {
+// idlers makes a fixture as it is in production, with n agents of that transport.
+func idlers(t *testing.T, n int) (*fixture, *idleAgents) {
 	t.Helper()
 	agents := &idleAgents{}
-	h := newRig(t, func(h *rig, eo *engine.Options) {
+	h := newFixture(t, func(h *fixture, eo *engine.Options) {
 		h.opts.Tick, h.opts.Probe, h.opts.PollInterval, h.opts.Confirm = time.Second, 5*time.Second, 5*time.Second, time.Second
 		h.opts.Transport = agents
 		eo.Log = slog.New(slog.DiscardHandler)
@@ -53,7 +53,7 @@ func idler(i int) signalbox.Agent {
 
 // Agents that register one after another are asked for their status each for
 // themselves: one that comes makes nobody ask the others.
-func TestAgentsThatRegisterCostNothingToTheOthers(t *testing.T) {
+func TestRegisteringAgentsDoNotLoadOthers(t *testing.T) {
 	const n = 200
 	h, agents := idlers(t, 0)
 	for i := range n {
@@ -100,7 +100,7 @@ func TestThousandIdleAgents(t *testing.T) {
 // costOfBeats has some of n idle agents beat, as often as all of them come
 // together, and returns the share of a processor that the process took
 // meanwhile.
-func (h *rig) costOfBeats(some, n int) float64 {
+func (h *fixture) costOfBeats(some, n int) float64 {
 	pause := h.d.HeartbeatInterval() / time.Duration(n)
 	used, begun := cpu(h.t), time.Now()
 	for i := range some {
@@ -112,7 +112,7 @@ func (h *rig) costOfBeats(some, n int) float64 {
 	return float64(cpu(h.t)-used) / float64(time.Since(begun))
 }
 
-func TestHeartbeatIntervalGrowsWithTheAgents(t *testing.T) {
+func TestHeartbeatIntervalGrowsWithAgents(t *testing.T) {
 	for n, want := range map[int]time.Duration{
 		0: 10 * time.Second, 1: 10 * time.Second, 300: 10 * time.Second, 450: 15 * time.Second, 900: 30 * time.Second, 1200: 30 * time.Second,
 	} {

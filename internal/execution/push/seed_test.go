@@ -14,7 +14,7 @@ import (
 // TestQueueSubmitAndDispatch is the seed's integration test of this name: a
 // task submitted while the only agent is busy waits, and runs when it is idle.
 func TestQueueSubmitAndDispatch(t *testing.T) {
-	h := newRig(t)
+	h := newFixture(t)
 	a := h.agent(Options{Plain: true})
 	blocking := a.RunForeign("blocking task")
 	h.start()
@@ -38,7 +38,7 @@ func TestQueueSubmitAndDispatch(t *testing.T) {
 func TestDispatchFailureAgentReturns409RequeuesAtBack(t *testing.T) {
 	for name, current := range map[string]*api.AgentCurrentTask{"with current_task": {ID: "task-other"}, "without": nil} {
 		t.Run(name, func(t *testing.T) {
-			h := newRig(t)
+			h := newFixture(t)
 			a := h.agent(Options{})
 			a.Script(Offer, Busy(current))
 			first := h.submit(engine.NewTask{Prompt: "first"})
@@ -58,7 +58,7 @@ func TestDispatchFailureAgentReturns409RequeuesAtBack(t *testing.T) {
 }
 
 func TestDispatchFailureAgentUnreachableRequeuesAndCountsAttempt(t *testing.T) {
-	h := newRig(t, fast, freshConnections)
+	h := newFixture(t, fast, freshConnections)
 	a := h.agent(Options{Auto: true})
 	h.start()
 	h.untilUp("fake")
@@ -74,7 +74,7 @@ func TestDispatchFailureAgentUnreachableRequeuesAndCountsAttempt(t *testing.T) {
 func TestDispatchFailureAgentReturns4xxFailsTask(t *testing.T) {
 	for _, status := range []int{400, 403, 404, 405, 410, 413, 415, 422, 429} {
 		t.Run(http.StatusText(status), func(t *testing.T) {
-			h := newRig(t)
+			h := newFixture(t)
 			a := h.agent(Options{})
 			a.Script(Offer, Say(status, api.AgentRefusal{Error: "validation_error", Message: "the model is unknown"}))
 			id := h.submit(engine.NewTask{})
@@ -94,7 +94,7 @@ func TestDispatchFailureAgentReturns5xxRequeuesAndCountsAttempt(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{500, 502, 503, 504} {
 		t.Run(http.StatusText(status), func(t *testing.T) {
-			h := newRig(t, fast)
+			h := newFixture(t, fast)
 			a := h.agent(Options{Auto: true})
 			a.Script(Offer, Say(status, api.AgentRefusal{Error: "internal_error", Message: "disk full"}))
 			id := h.submit(engine.NewTask{})
@@ -107,7 +107,7 @@ func TestDispatchFailureAgentReturns5xxRequeuesAndCountsAttempt(t *testing.T) {
 }
 
 func TestDispatchFailureMaxAttemptsFailsTask(t *testing.T) {
-	h := newRig(t, fast)
+	h := newFixture(t, fast)
 	a, b := h.agent(Options{Name: "a"}), h.agent(Options{Name: "b"}) // one alone would be closed by its third failure in a row
 	for _, g := range []*Agent{a, b} {
 		g.Script(Offer, Say(500, nil), Say(502, nil), Say(503, nil))
@@ -128,7 +128,7 @@ func TestDispatchFailureMaxAttemptsFailsTask(t *testing.T) {
 // The seed's table "Recovery Scenarios", row by row.
 
 func TestRecoveryDirectorRestartRechecksDispatchedTasks(t *testing.T) {
-	h := newRig(t)
+	h := newFixture(t)
 	a := h.agent(Options{})
 	running := h.submit(engine.NewTask{Prompt: "running"})
 	h.start()
@@ -146,7 +146,7 @@ func TestRecoveryDirectorRestartRechecksDispatchedTasks(t *testing.T) {
 func TestRecoveryAgentRestartMidTaskFailsTask(t *testing.T) {
 	for name, memory := range map[string]bool{"it remembers": true, "it forgot": false} {
 		t.Run(name, func(t *testing.T) {
-			h := newRig(t)
+			h := newFixture(t)
 			a := h.agent(Options{})
 			id := h.submit(engine.NewTask{})
 			h.start()
@@ -164,7 +164,7 @@ func TestRecoveryAgentRestartMidTaskFailsTask(t *testing.T) {
 }
 
 func TestRecoveryNetworkPartitionRequeuesTask(t *testing.T) {
-	h := newRig(t, fast, impatient)
+	h := newFixture(t, fast, shortTimeouts)
 	a := h.agent(Options{Auto: true})
 	a.Script(Offer, Hang())
 	id := h.submit(engine.NewTask{})

@@ -8,15 +8,15 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 )
 
-// TestIncidentDirectorsThatDieAfterTheClaimClaimNoTaskForEver: a task that each
+// TestIncidentClaimsOfDyingDirectorsAreBounded: a task that each
 // director dies of, right after its claim and before its offer, ends: the count
 // of its claims goes from one director to the next.
-func TestIncidentDirectorsThatDieAfterTheClaimClaimNoTaskForEver(t *testing.T) {
-	s := newRigPair(t)
+func TestIncidentClaimsOfDyingDirectorsAreBounded(t *testing.T) {
+	s := newFixturePair(t)
 	agent := s.agent(agenttest.Options{Name: "one"})
 	s.take(s.a, "one")
 	id := s.a.submit(engine.NewTask{})
-	directors := []*rig{s.a, s.b}
+	directors := []*fixture{s.a, s.b}
 	ended := func() bool { return s.a.task(id).State.Terminal() }
 	for turn := 0; !ended(); turn++ {
 		if turn > 2*signalbox.MaxNoAnswers {

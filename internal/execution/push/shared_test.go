@@ -16,12 +16,12 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 )
 
-// rigPair is two rigs, directors over one store. Who holds which agent is said
+// fixturePair is two rigs, directors over one store. Who holds which agent is said
 // by the test.
-type rigPair struct {
+type fixturePair struct {
 	t     *testing.T
 	world *peerstest.World
-	a, b  *rig
+	a, b  *fixture
 	books [2]*holding
 }
 
@@ -51,14 +51,14 @@ func (h *holding) set(agent string, held bool) {
 	h.names[agent] = held
 }
 
-func newRigPair(t *testing.T, settings ...setting) *rigPair {
+func newFixturePair(t *testing.T, settings ...setting) *fixturePair {
 	t.Helper()
-	s := &rigPair{t: t, world: peerstest.New(memory.New(memory.Options{ID: "pair"}))}
+	s := &fixturePair{t: t, world: peerstest.New(memory.New(memory.Options{ID: "pair"}))}
 	for i := range s.books {
 		s.books[i] = &holding{names: map[string]bool{}}
 		view := s.world.View()
-		all := append([]setting{on(view), func(h *rig, _ *engine.Options) { h.opts.Holds, h.opts.Generation = s.books[i].has, view.Generation }}, settings...)
-		h := newRig(t, all...)
+		all := append([]setting{on(view), func(h *fixture, _ *engine.Options) { h.opts.Holds, h.opts.Generation = s.books[i].has, view.Generation }}, settings...)
+		h := newFixture(t, all...)
 		h.start()
 		ctx, stop := context.WithCancel(context.Background())
 		t.Cleanup(stop)
@@ -77,7 +77,7 @@ func newRigPair(t *testing.T, settings ...setting) *rigPair {
 }
 
 // agent starts an agent that both know and a holds.
-func (s *rigPair) agent(o agenttest.Options) *agenttest.Agent {
+func (s *fixturePair) agent(o agenttest.Options) *agenttest.Agent {
 	s.t.Helper()
 	a := s.a.agent(o)
 	name := a.Row().Name
@@ -89,31 +89,31 @@ func (s *rigPair) agent(o agenttest.Options) *agenttest.Agent {
 	return a
 }
 
-func (s *rigPair) bookOf(h *rig) *holding {
+func (s *fixturePair) bookOf(h *fixture) *holding {
 	if h == s.a {
 		return s.books[0]
 	}
 	return s.books[1]
 }
 
-func (s *rigPair) give(to *rig, agent string) {
+func (s *fixturePair) give(to *fixture, agent string) {
 	s.bookOf(to).set(agent, true)
 	to.d.Gained([]string{agent})
 }
 
-func (s *rigPair) take(from *rig, agent string) {
+func (s *fixturePair) take(from *fixture, agent string) {
 	s.bookOf(from).set(agent, false)
 	from.d.Lost([]string{agent})
 }
 
 // goOver hands an agent from one director to the other.
-func (s *rigPair) goOver(from, to *rig, agent string) {
+func (s *fixturePair) goOver(from, to *fixture, agent string) {
 	s.take(from, agent)
 	s.give(to, agent)
 }
 
-func TestOnlyTheDirectorThatHoldsAnAgentOffersIt(t *testing.T) {
-	s := newRigPair(t)
+func TestOnlyHolderOffersToAgent(t *testing.T) {
+	s := newFixturePair(t)
 	agent := s.agent(agenttest.Options{Name: "one"})
 	id := s.b.submit(engine.NewTask{}) // at the one that does not hold it
 	run := agent.AwaitStart(1)
@@ -128,12 +128,12 @@ func TestOnlyTheDirectorThatHoldsAnAgentOffersIt(t *testing.T) {
 
 // What runs while an agent goes to another director is followed to its end
 // there, and nothing of it happens twice.
-func TestARunGoesOnWhileItsAgentGoesToAnotherDirector(t *testing.T) {
+func TestRunContinuesWhileAgentMovesToOtherDirector(t *testing.T) {
 	for name, o := range map[string]agenttest.Options{
 		"daemon": {Name: "one"}, "plain": {Name: "one", Plain: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newRigPair(t)
+			s := newFixturePair(t)
 			agent := s.agent(o)
 			id := s.a.submit(engine.NewTask{})
 			run := agent.AwaitStart(1)
@@ -160,15 +160,15 @@ func TestARunGoesOnWhileItsAgentGoesToAnotherDirector(t *testing.T) {
 
 // An agent that goes to and fro between directors while tasks come in runs each
 // of them once, one at a time.
-func TestAnAgentThatGoesToAndFroRunsEachTaskOnce(t *testing.T) {
-	s := newRigPair(t)
+func TestAgentMovingBetweenDirectorsRunsEachTaskOnce(t *testing.T) {
+	s := newFixturePair(t)
 	agent := s.agent(agenttest.Options{Name: "one", Auto: true})
 	ids := make([]string, 60)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for i := range ids {
-			ids[i] = []*rig{s.a, s.b}[i%2].submit(engine.NewTask{})
+			ids[i] = []*fixture{s.a, s.b}[i%2].submit(engine.NewTask{})
 		}
 	}()
 	holder, other := s.a, s.b
@@ -193,8 +193,8 @@ func TestAnAgentThatGoesToAndFroRunsEachTaskOnce(t *testing.T) {
 
 // A director that died with an offer under way is followed by another, which
 // asks the agent.
-func TestTheOffersOfADeadDirectorAreAskedFor(t *testing.T) {
-	s := newRigPair(t)
+func TestOffersOfDeadDirectorAreChecked(t *testing.T) {
+	s := newFixturePair(t)
 	agent := s.agent(agenttest.Options{Name: "one"})
 	hold := make(chan struct{})
 	agent.Script(agenttest.Offer, agenttest.Taking(func(x *agenttest.Exchange) { <-hold }))
@@ -212,8 +212,8 @@ func TestTheOffersOfADeadDirectorAreAskedFor(t *testing.T) {
 
 // An agent whose lease lapses just when a task is to try whether it is well again
 // is offered tasks when the director has the lease anew.
-func TestAnAgentIsTriedAgainAfterItsLeaseLapsed(t *testing.T) {
-	s := newRigPair(t)
+func TestAgentIsRetriedAfterLeaseLapsed(t *testing.T) {
+	s := newFixturePair(t)
 	agent := s.agent(agenttest.Options{Name: "one", Auto: true})
 	agent.Script(agenttest.Offer, agenttest.Say(503, nil))
 	id := s.a.submit(engine.NewTask{})
@@ -230,7 +230,7 @@ func TestAnAgentIsTriedAgainAfterItsLeaseLapsed(t *testing.T) {
 // between its claim and its offer does not make the offer when it wakes: the
 // task may be elsewhere by then.
 func TestIncidentPausedDirectorOffersNothingLate(t *testing.T) {
-	s := newRigPair(t)
+	s := newFixturePair(t)
 	agent := s.agent(agenttest.Options{Name: "one"})
 	s.books[0].lapses(func() bool { // once it has claimed
 		tasks, err := s.a.store.InFlight(context.Background())
@@ -249,8 +249,8 @@ func TestIncidentPausedDirectorOffersNothingLate(t *testing.T) {
 	}
 }
 
-func TestACancelAtAnotherDirectorReachesTheAgent(t *testing.T) {
-	s := newRigPair(t)
+func TestCancelAtOtherDirectorReachesAgent(t *testing.T) {
+	s := newFixturePair(t)
 	agent := s.agent(agenttest.Options{Name: "one"})
 	id := s.a.submit(engine.NewTask{})
 	agent.AwaitStart(1)
@@ -260,8 +260,8 @@ func TestACancelAtAnotherDirectorReachesTheAgent(t *testing.T) {
 	s.b.ends(id, signalbox.ReasonCancelled)
 }
 
-func TestAReleaseAtAnotherDirectorFreesTheAgent(t *testing.T) {
-	s := newRigPair(t)
+func TestReleaseAtOtherDirectorFreesAgent(t *testing.T) {
+	s := newFixturePair(t)
 	agent := s.agent(agenttest.Options{Name: "one"})
 	id := s.a.submit(engine.NewTask{})
 	agent.AwaitStart(1)
@@ -276,8 +276,8 @@ func TestAReleaseAtAnotherDirectorFreesTheAgent(t *testing.T) {
 
 // One that said busy and is held for that is offered tasks again when someone
 // releases it at another director.
-func TestAReleaseAtAnotherDirectorLetsOffersGo(t *testing.T) {
-	s := newRigPair(t)
+func TestReleaseAtOtherDirectorResumesOffers(t *testing.T) {
+	s := newFixturePair(t)
 	agent := s.agent(agenttest.Options{Name: "one", Plain: true})
 	foreign := agent.RunForeign("somebody's")
 	id := s.a.submit(engine.NewTask{})
@@ -294,8 +294,8 @@ func TestAReleaseAtAnotherDirectorLetsOffersGo(t *testing.T) {
 
 // An agent that says to one director that it stops is offered nothing by the
 // one that dispatches to it.
-func TestAnAgentThatStopsIsHeardOfElsewhere(t *testing.T) {
-	s := newRigPair(t)
+func TestStoppingAgentIsKnownToOtherDirectors(t *testing.T) {
+	s := newFixturePair(t)
 	s.agent(agenttest.Options{Name: "one"})
 	if !s.b.d.Heartbeat("one", api.Heartbeat{State: "stopping"}) {
 		t.Fatal("the beat was not taken")
@@ -305,8 +305,8 @@ func TestAnAgentThatStopsIsHeardOfElsewhere(t *testing.T) {
 
 // A retry whose time has come is taken by the director that holds the agent,
 // whichever of them woke it.
-func TestADueTaskIsTakenWhoeverWokeIt(t *testing.T) {
-	s := newRigPair(t)
+func TestDueTaskIsTakenWhicheverDirectorWokeIt(t *testing.T) {
+	s := newFixturePair(t)
 	agent := s.agent(agenttest.Options{Name: "one", Auto: true})
 	for range 20 {
 		id := s.b.submit(engine.NewTask{NotBefore: time.Now().Add(50 * time.Millisecond)})
@@ -319,12 +319,12 @@ func TestADueTaskIsTakenWhoeverWokeIt(t *testing.T) {
 
 // The turns of a session go on though they end at one director and are
 // submitted at another.
-func TestTurnsOfASessionGoOnAcrossDirectors(t *testing.T) {
-	s := newRigPair(t, noTick)
+func TestSessionTurnsContinueAcrossDirectors(t *testing.T) {
+	s := newFixturePair(t, noTick)
 	agent := s.agent(agenttest.Options{Name: "one", Slots: 3, Auto: true})
 	var ids []string
 	for i := range 9 {
-		ids = append(ids, []*rig{s.a, s.b}[i%2].submit(engine.NewTask{SessionID: "talk", Agent: "one"}))
+		ids = append(ids, []*fixture{s.a, s.b}[i%2].submit(engine.NewTask{SessionID: "talk", Agent: "one"}))
 	}
 	for _, id := range ids {
 		s.b.ends(id, signalbox.ReasonCompleted)
@@ -338,7 +338,7 @@ func TestTurnsOfASessionGoOnAcrossDirectors(t *testing.T) {
 // knows nothing any more. They are offered nothing before they have said that
 // they are idle.
 func TestIncidentStoreLostItsLastSecond(t *testing.T) {
-	s := newRigPair(t)
+	s := newFixturePair(t)
 	agent := s.agent(agenttest.Options{Name: "one"})
 	foreign := agent.RunForeign("what the store forgot")
 	s.a.d.OnDataLoss()
@@ -353,8 +353,8 @@ func TestIncidentStoreLostItsLastSecond(t *testing.T) {
 }
 
 // Nor by the very claim that finds out.
-func TestIncidentTheClaimThatFindsALossIsNotSent(t *testing.T) {
-	s := newRigPair(t)
+func TestIncidentClaimThatFindsLossIsNotSent(t *testing.T) {
+	s := newFixturePair(t)
 	agent := s.agent(agenttest.Options{Name: "one"})
 	foreign := agent.RunForeign("what the store forgot")
 	s.world.Forget()
@@ -370,8 +370,8 @@ func TestIncidentTheClaimThatFindsALossIsNotSent(t *testing.T) {
 }
 
 // An execution that is no longer in the store's hands is told to stop.
-func TestARunThatTheStoreForgotIsToldToStop(t *testing.T) {
-	s := newRigPair(t)
+func TestRunLostByStoreIsStopped(t *testing.T) {
+	s := newFixturePair(t)
 	agent := s.agent(agenttest.Options{Name: "one"})
 	id := s.a.submit(engine.NewTask{})
 	agent.AwaitStart(1)
@@ -379,7 +379,7 @@ func TestARunThatTheStoreForgotIsToldToStop(t *testing.T) {
 	task := s.a.task(id)
 	s.b.d.Stop() // it shall not tell of what is done behind the directors' backs
 	plain := s.world.View()
-	e := newRig(t, on(plain)).engine
+	e := newFixture(t, on(plain)).engine
 	s.a.stop()
 	s.a.start() // without ears
 	s.give(s.a, "one")
@@ -394,8 +394,8 @@ func TestARunThatTheStoreForgotIsToldToStop(t *testing.T) {
 
 // A fleet's ceiling holds over all directors, and a slot that is freed at one
 // of them is of use to another.
-func TestTheCeilingOfTheFleetHoldsOverAllDirectors(t *testing.T) {
-	s := newRigPair(t, func(_ *rig, eo *engine.Options) { eo.Fleet = 1 })
+func TestFleetCeilingHoldsOverAllDirectors(t *testing.T) {
+	s := newFixturePair(t, func(_ *fixture, eo *engine.Options) { eo.Fleet = 1 })
 	one := s.agent(agenttest.Options{Name: "one"})
 	two := s.agent(agenttest.Options{Name: "two"})
 	s.goOver(s.a, s.b, "two")
@@ -412,8 +412,8 @@ func TestTheCeilingOfTheFleetHoldsOverAllDirectors(t *testing.T) {
 }
 
 // Lost waits for a claim that is under way: what it comes to is given back.
-func TestAClaimUnderWayIsGivenBack(t *testing.T) {
-	s := newRigPair(t)
+func TestClaimInFlightIsReturned(t *testing.T) {
+	s := newFixturePair(t)
 	agent := s.agent(agenttest.Options{Name: "one", Auto: true})
 	view, _ := s.a.store.(*peerstest.View)
 	for range 10 {
@@ -437,7 +437,7 @@ func TestAClaimUnderWayIsGivenBack(t *testing.T) {
 
 // That an agent is busy, said to an offer of a term that is over, holds it no
 // more: where it is another director's, nobody here would ask until it is free.
-func TestABusyAnswerOfAnEarlierTermHoldsNothing(t *testing.T) {
+func TestBusyAnswerOfEarlierTermIsIgnored(t *testing.T) {
 	if theirs, anew := push.HoldsLate(); theirs || anew {
 		t.Errorf("held where another director has it: %v, where this one has it again: %v", theirs, anew)
 	}

@@ -14,7 +14,7 @@ import (
 var byProgress = stallLimit(signalbox.StallByProgress)
 
 // staysWorking fails unless the task still runs after the limits were looked at.
-func (h *rig) staysWorking(id string) {
+func (h *fixture) staysWorking(id string) {
 	h.t.Helper()
 	over := h.submit(engine.NewTask{Agent: "fake", WaitTimeout: time.Second}) // ended by the same round of care
 	h.clock.jumpWall(2 * time.Second)
@@ -24,9 +24,9 @@ func (h *rig) staysWorking(id string) {
 	}
 }
 
-// TestWedgedRunThatItsAgentAnswersFor: where an agent reports progress, execution_ttl
+// TestWedgedRunOfResponsiveAgent: where an agent reports progress, execution_ttl
 // bounds the time without any; elsewhere an hour does, and a timeout of its own.
-func TestWedgedRunThatItsAgentAnswersFor(t *testing.T) {
+func TestWedgedRunOfResponsiveAgent(t *testing.T) {
 	const hour, second = time.Hour, time.Second
 	for name, c := range map[string]struct {
 		agent Options
@@ -41,7 +41,7 @@ func TestWedgedRunThatItsAgentAnswersFor(t *testing.T) {
 		"it reports progress and does not stop": {Options{Deaf: true}, engine.NewTask{}, ttl, "tells of no progress"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newRig(t, byProgress)
+			h := newFixture(t, byProgress)
 			a := h.agent(c.agent)
 			h.start()
 			h.untilUp("fake")
@@ -70,7 +70,7 @@ func TestWedgedRunThatItsAgentAnswersFor(t *testing.T) {
 
 // keepsTheSlotUntilIdle fails unless the slot of a run that its agent does not stop
 // is given to another task when the agent has ended it, and not before.
-func (h *rig) keepsTheSlotUntilIdle(a *Agent, id string) {
+func (h *fixture) keepsTheSlotUntilIdle(a *Agent, id string) {
 	h.t.Helper()
 	if slots, err := h.store.Slots(h.t.Context()); err != nil || len(slots) != 1 || !slots[0].Withheld {
 		h.t.Fatalf("the slot is not withheld: %+v, %v", slots, err)
@@ -86,10 +86,10 @@ func (h *rig) keepsTheSlotUntilIdle(a *Agent, id string) {
 	}
 }
 
-// TestLongRunThatGoesOnIsNotWedged: what is printed puts the limit off, for as long
+// TestActiveLongRunIsNotWedged: what is printed puts the limit off, for as long
 // as it takes; a timeout of its own takes the place of the hour.
-func TestLongRunThatGoesOnIsNotWedged(t *testing.T) {
-	h := newRig(t, byProgress)
+func TestActiveLongRunIsNotWedged(t *testing.T) {
+	h := newFixture(t, byProgress)
 	a := h.agent(Options{})
 	h.start()
 	h.untilUp("fake")
@@ -107,8 +107,8 @@ func TestLongRunThatGoesOnIsNotWedged(t *testing.T) {
 	h.ends(id, signalbox.ReasonCompleted)
 }
 
-func TestTimeoutTakesThePlaceOfTheHour(t *testing.T) {
-	h := newRig(t, byProgress)
+func TestTimeoutReplacesStallLimit(t *testing.T) {
+	h := newFixture(t, byProgress)
 	h.agent(Options{Plain: true})
 	h.start()
 	id := h.submit(engine.NewTask{TimeoutSeconds: 7200})
@@ -119,9 +119,9 @@ func TestTimeoutTakesThePlaceOfTheHour(t *testing.T) {
 	h.ends(id, signalbox.ReasonRunTimeout)
 }
 
-// TestRunThatWaitsForItsCallIsNotWedged: neither for a tool, nor for another agent.
-func TestRunThatWaitsForItsCallIsNotWedged(t *testing.T) {
-	h := newRig(t, byProgress)
+// TestRunWaitingForToolCallIsNotWedged: neither for a tool, nor for another agent.
+func TestRunWaitingForToolCallIsNotWedged(t *testing.T) {
+	h := newFixture(t, byProgress)
 	var inCall atomic.Value
 	inCall.Store("")
 	h.engine.SetInCall(func(id string) bool { return inCall.Load() == id })
@@ -150,8 +150,8 @@ func TestRunThatWaitsForItsCallIsNotWedged(t *testing.T) {
 
 // An agent that says nothing is lost with its run, as on_lost wants it: that its
 // run stands still is not known.
-func TestRunOfASilentAgentIsLostAndNotWedged(t *testing.T) {
-	h := newRig(t, byProgress, impatient)
+func TestRunOfSilentAgentIsLostNotWedged(t *testing.T) {
+	h := newFixture(t, byProgress, shortTimeouts)
 	a := h.agent(Options{})
 	h.start()
 	id := h.submit(engine.NewTask{})

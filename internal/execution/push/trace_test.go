@@ -32,9 +32,9 @@ func (m *marks) told() []string {
 
 // An agent is told of which trace an execution is a part, each attempt anew,
 // and of one that is taken up the traces are told too.
-func TestAnAgentIsToldOfTheTrace(t *testing.T) {
+func TestTraceIsPropagatedToAgent(t *testing.T) {
 	traces := &marks{}
-	h := newRig(t, func(h *rig, _ *engine.Options) { h.opts.Traces = traces })
+	h := newFixture(t, func(h *fixture, _ *engine.Options) { h.opts.Traces = traces })
 	a := h.agent(Options{})
 	a.Script(Offer, Nothing(503))
 	id := h.submit(engine.NewTask{Trace: "submit"})

@@ -25,8 +25,8 @@ func heldOffer(t *testing.T, sign <-chan struct{}, had chan<- struct{}) Step {
 // A director decides to send a task and stands still. Another one takes the
 // agent over, is told that it never saw the task, and sends it back. Whatever
 // of the first offer comes then runs no more.
-func TestIncidentOfferAfterTheTaskWasSentBack(t *testing.T) {
-	s := newRigPair(t)
+func TestIncidentOfferArrivesAfterRequeue(t *testing.T) {
+	s := newFixturePair(t)
 	agent := s.agent(Options{Name: "one", Slots: 2})
 	sign, had := make(chan struct{}), make(chan struct{})
 	agent.Script(Offer, heldOffer(t, sign, had))
@@ -53,8 +53,8 @@ func TestIncidentOfferAfterTheTaskWasSentBack(t *testing.T) {
 }
 
 // The place of an isolated run has a count of its own, and the promise is for it.
-func TestThePromiseNamesThePlaceOfTheOffer(t *testing.T) {
-	h := newRig(t) // an agent's pause is real time, which a fast clock would take for the task's wait
+func TestVoidNamesSlotOfOffer(t *testing.T) {
+	h := newFixture(t) // an agent's pause is real time, which a fast clock would take for the task's wait
 	a := h.agent(Options{Isolated: 1})
 	a.Script(Offer, Garbage(200))
 	h.start()
@@ -71,14 +71,14 @@ func TestThePromiseNamesThePlaceOfTheOffer(t *testing.T) {
 
 // An offer that comes between the last question and the promise is the run, also
 // where the agent could not say that it came.
-func TestAnOfferBeforeThePromiseIsFollowed(t *testing.T) {
+func TestOfferBeforeVoidIsFollowed(t *testing.T) {
 	for how, answer := range map[string]Step{"conflict": Well(), "disk full": Say(500, nil), "lost": Taking(Reset())} {
-		t.Run(how, func(t *testing.T) { offerBeforeThePromise(t, answer) })
+		t.Run(how, func(t *testing.T) { offerBeforeVoid(t, answer) })
 	}
 }
 
-func offerBeforeThePromise(t *testing.T, answer Step) {
-	h := newRig(t, impatient)
+func offerBeforeVoid(t *testing.T, answer Step) {
+	h := newFixture(t, shortTimeouts)
 	a := h.agent(Options{Sloppy: true})
 	sign, had := make(chan struct{}), make(chan struct{})
 	a.Script(Offer, heldOffer(t, sign, had))
@@ -98,7 +98,7 @@ func offerBeforeThePromise(t *testing.T, answer Step) {
 
 // An agent that promises nothing is believed as it is; one that is not heard is
 // asked again. Either way the task goes on.
-func TestAPromiseThatIsNotMade(t *testing.T) {
+func TestVoidIsRefused(t *testing.T) {
 	t.Parallel()
 	for how, steps := range map[string][]Step{
 		"unknown path":         {Say(404, nil)},
@@ -114,7 +114,7 @@ func TestAPromiseThatIsNotMade(t *testing.T) {
 	} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			h := newRig(t, fast)
+			h := newFixture(t, fast)
 			a := h.agent(Options{})
 			a.Script(Offer, Garbage(200)) // nothing was taken, and nobody can tell
 			a.Script(Void, steps...)

@@ -20,7 +20,7 @@ import (
 )
 
 // idlers lists what waits beside a free slot that may take it.
-func (h *rig) idlers() []string {
+func (h *fixture) idlers() []string {
 	ctx := context.Background()
 	waiting, err := h.store.Waiting(ctx, "", store.Cursor{}, 10_000)
 	if err != nil {
@@ -41,13 +41,13 @@ func (h *rig) idlers() []string {
 
 // Nobody waits beside a free slot that may take the task, and no tick is
 // needed for that (design §4.9).
-func TestNobodyWaitsBesideAFreeSlot(t *testing.T) {
+func TestNoTaskWaitsBesideFreeSlot(t *testing.T) {
 	seeds := 3 * soak.Pick(1, 50)
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(seed, 1))
-			h := newRig(t, noTick)
+			h := newFixture(t, noTick)
 			agents := map[string]*Agent{}
 			kinds := []string{"red", "green", "red", "blue", "green"}
 			for i, kind := range kinds {
@@ -117,7 +117,7 @@ func finishSome(agents map[string]*Agent, r *rand.Rand) {
 	}
 }
 
-func (h *rig) allEnded(ids []string) bool {
+func (h *fixture) allEnded(ids []string) bool {
 	for _, id := range ids {
 		if !h.task(id).State.Terminal() {
 			return false
@@ -147,7 +147,7 @@ func (g *gated) Claim(ctx context.Context, r store.ClaimRequest) (store.Claimed,
 // a tick: here it takes a task of higher priority from its own queue.
 func TestWakeUpIsPassedOn(t *testing.T) {
 	g := &gated{agent: "a", arrived: make(chan struct{}), sign: make(chan struct{})}
-	h := newRig(t, noTick, func(h *rig, _ *engine.Options) {
+	h := newFixture(t, noTick, func(h *fixture, _ *engine.Options) {
 		g.Store, h.store = h.store, g
 	})
 	h.agent(Options{Name: "a", Kind: "red", NoSession: true})
@@ -176,7 +176,7 @@ func TestWakeUpIsPassedOn(t *testing.T) {
 }
 
 func TestSlotsRunSideBySide(t *testing.T) {
-	h := newRig(t, noTick)
+	h := newFixture(t, noTick)
 	a := h.agent(Options{Slots: 3})
 	h.start()
 	h.untilUp("fake")
@@ -199,7 +199,7 @@ func TestSlotsRunSideBySide(t *testing.T) {
 
 func TestPauseAndResume(t *testing.T) {
 	ctx := context.Background()
-	h := newRig(t, noTick)
+	h := newFixture(t, noTick)
 	h.agent(Options{Slots: 2})
 	h.start()
 	h.untilUp("fake")
@@ -221,9 +221,9 @@ func TestPauseAndResume(t *testing.T) {
 // A task that becomes ready wakes an agent with a free slot. Where that one is
 // drained another must take the task, without waiting for the backstop; and a
 // drained agent is back at work as soon as it is resumed.
-func TestDrainedAgentLeavesItsWorkToOthers(t *testing.T) {
+func TestDrainedAgentLeavesTasksToOthers(t *testing.T) {
 	ctx := context.Background()
-	h := newRig(t, noTick)
+	h := newFixture(t, noTick)
 	h.agent(Options{Name: "a", Slots: 2})
 	h.agent(Options{Name: "b", Slots: 2})
 	h.start()
@@ -252,7 +252,7 @@ func TestDrainedAgentLeavesItsWorkToOthers(t *testing.T) {
 // One turn of a session runs at a time, and the next begins when it has ended,
 // wherever it waits.
 func TestSessionTurnsRunOneAtATime(t *testing.T) {
-	h := newRig(t, noTick)
+	h := newFixture(t, noTick)
 	a := h.agent(Options{Name: "a", Slots: 3, Auto: true})
 	b := h.agent(Options{Name: "b", Slots: 3, Auto: true})
 	h.start()
@@ -279,7 +279,7 @@ func TestSessionTurnsRunOneAtATime(t *testing.T) {
 // When the turn that was sent back by a busy agent stands behind the others,
 // they begin without a tick.
 func TestSessionTurnAfterBusy(t *testing.T) {
-	h := newRig(t, noTick)
+	h := newFixture(t, noTick)
 	a := h.agent(Options{Name: "a", Kind: "one", Auto: true})
 	b := h.agent(Options{Name: "b", Kind: "two", Auto: true})
 	first := h.submit(engine.NewTask{SessionID: "talk", Kind: "one"})
@@ -301,8 +301,8 @@ func TestSessionTurnAfterBusy(t *testing.T) {
 
 // A status that is older than the end of what it speaks of does not hold the
 // agent.
-func TestOldStatusHoldsNobody(t *testing.T) {
-	h := newRig(t, noTick)
+func TestOutdatedStatusBlocksNoOffer(t *testing.T) {
+	h := newFixture(t, noTick)
 	a := h.agent(Options{Plain: true})
 	id := h.submit(engine.NewTask{})
 	h.start()
@@ -328,8 +328,8 @@ func TestOldStatusHoldsNobody(t *testing.T) {
 
 // Who asks for a fresh status while another one is under way gets the next
 // one: that one may have been written before.
-func TestStatusAskedForWhileAskingIsAskedAgain(t *testing.T) {
-	h := newRig(t, noTick)
+func TestStatusRequestedDuringPollIsPolledAgain(t *testing.T) {
+	h := newFixture(t, noTick)
 	a := h.agent(Options{})
 	sign := make(chan struct{})
 	a.Script(Status, After(sign, Say(200, api.AgentStatus{Type: "agent", AgentKind: "demo", State: "idle"})))
@@ -345,8 +345,8 @@ func TestStatusAskedForWhileAskingIsAskedAgain(t *testing.T) {
 
 // An agent of the configuration that was given no kind serves the pool of the
 // kind that it says it is.
-func TestKindIsLearntFromTheAgent(t *testing.T) {
-	h := newRig(t, noTick)
+func TestKindIsTakenFromAgent(t *testing.T) {
+	h := newFixture(t, noTick)
 	a := h.agent(Options{Kind: "two", Auto: true})
 	row := a.Row()
 	row.Kind = signalbox.KindUnknown
@@ -358,7 +358,7 @@ func TestKindIsLearntFromTheAgent(t *testing.T) {
 // The session of an agent that has been gone for the grace: require ends,
 // prefer moves, a task that named the agent waits.
 func TestSessionGrace(t *testing.T) {
-	h := newRig(t)
+	h := newFixture(t)
 	a := h.agent(Options{Name: "a", Auto: true})
 	h.start()
 	for _, s := range []string{"one", "two"} {
@@ -402,7 +402,7 @@ func TestSessionGrace(t *testing.T) {
 
 // not_before is kept by a timer, not by the tick.
 func TestNotBeforeWakesByTimer(t *testing.T) {
-	h := newRig(t, noTick)
+	h := newFixture(t, noTick)
 	h.agent(Options{Auto: true})
 	h.start()
 	h.untilUp("fake")
@@ -415,9 +415,9 @@ func TestNotBeforeWakesByTimer(t *testing.T) {
 
 // A turn of a session that waits for its time can be made ready by the submit of
 // another one, whose event names only itself.
-func TestASubmitMakesAnotherTurnReady(t *testing.T) {
+func TestSubmitReadiesAnotherSessionTurn(t *testing.T) {
 	var still sync.Mutex // who looks after what is due waits for it
-	h := newRig(t, noTick, func(h *rig, _ *engine.Options) {
+	h := newFixture(t, noTick, func(h *fixture, _ *engine.Options) {
 		h.opts.Turn = func(what, _ string, _ int64) {
 			if what == "maintenance" {
 				still.Lock()
@@ -440,7 +440,7 @@ func TestASubmitMakesAnotherTurnReady(t *testing.T) {
 }
 
 func TestBackoffWakesByTimer(t *testing.T) {
-	h := newRig(t, noTick, fast, func(h *rig, _ *engine.Options) { h.clock.scale = 4 })
+	h := newFixture(t, noTick, fast, func(h *fixture, _ *engine.Options) { h.clock.scale = 4 })
 	a := h.agent(Options{Auto: true})
 	a.Script(Offer, Say(500, nil))
 	h.start()
@@ -449,7 +449,7 @@ func TestBackoffWakesByTimer(t *testing.T) {
 }
 
 func TestWaitTimeoutEndsTask(t *testing.T) {
-	h := newRig(t)
+	h := newFixture(t)
 	h.start()
 	id := h.submit(engine.NewTask{WaitTimeout: time.Minute})
 	h.clock.jumpWall(time.Minute)
@@ -457,8 +457,8 @@ func TestWaitTimeoutEndsTask(t *testing.T) {
 }
 
 // An env that cannot be opened fails its task, and the next one is claimed.
-func TestUnreadableEnvDoesNotStopTheLane(t *testing.T) {
-	h := newRig(t, noTick)
+func TestUnreadableEnvDoesNotBlockLane(t *testing.T) {
+	h := newFixture(t, noTick)
 	h.agent(Options{Auto: true})
 	id := h.submit(engine.NewTask{Env: map[string]string{"KEY": "value"}})
 	next := h.submit(engine.NewTask{})

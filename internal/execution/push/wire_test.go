@@ -23,7 +23,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	var reached atomic.Int64
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
 	defer other.Close()
-	h := newRig(t, fast, attempts(2)) // the third in a row would close the agent
+	h := newFixture(t, fast, attempts(2)) // the third in a row would close the agent
 	a := h.agent(Options{Token: "the-token-of-the-agent"})
 	a.Script(Offer, Redirect(other.URL), Redirect(other.URL))
 	id := h.submit(engine.NewTask{})
@@ -44,7 +44,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 
 // Link-local and metadata addresses are refused whatever name leads there.
 func TestMetadataAddressesAreRefused(t *testing.T) {
-	h := newRig(t)
+	h := newFixture(t)
 	for i, host := range []string{"169.254.169.254", "[fe80::1]", "[fd00:ec2::254]", "100.100.100.200", "[::ffff:169.254.169.254]"} {
 		h.put(signalbox.Agent{Name: "m" + strconv.Itoa(i), Kind: "demo", URL: "http://" + host + ":80", Slots: 1}, "")
 	}
@@ -56,7 +56,7 @@ func TestMetadataAddressesAreRefused(t *testing.T) {
 }
 
 func TestDiscoveryFindsAgentsOnLoopbackPorts(t *testing.T) {
-	h := newRig(t)
+	h := newFixture(t)
 	a := New(t, Options{Name: "found", Slots: 2})
 	plain := New(t, Options{Plain: true})
 	named := h.agent(Options{Name: "configured"})
@@ -105,8 +105,8 @@ func beat(state string, tasks ...api.AgentCurrentTask) api.Heartbeat {
 }
 
 // A heartbeat tells that a busy agent is free, without a probe.
-func TestHeartbeatFreesAHeldAgent(t *testing.T) {
-	h := newRig(t, noTick)
+func TestHeartbeatFreesHeldAgent(t *testing.T) {
+	h := newFixture(t, noTick)
 	a := h.agent(Options{})
 	h.start()
 	h.untilUp("fake")
@@ -125,8 +125,8 @@ func TestHeartbeatFreesAHeldAgent(t *testing.T) {
 
 // A beat does not bring an agent up that cannot be reached: its tasks would
 // use up their attempts on it.
-func TestHeartbeatOfUnreachableAgentBringsNoTasks(t *testing.T) {
-	h := newRig(t, freshConnections)
+func TestHeartbeatOfUnreachableAgentGetsNoTasks(t *testing.T) {
+	h := newFixture(t, freshConnections)
 	a := h.agent(Options{})
 	h.start()
 	h.untilUp("fake")
@@ -146,7 +146,7 @@ func TestHeartbeatOfUnreachableAgentBringsNoTasks(t *testing.T) {
 // What an agent says it runs was heard of: beats keep its tasks alive.
 func TestHeartbeatKeepsTasksAlive(t *testing.T) {
 	t.Parallel()
-	h := newRig(t, func(h *rig, _ *engine.Options) {
+	h := newFixture(t, func(h *fixture, _ *engine.Options) {
 		h.opts.FollowWait = 20 * time.Millisecond
 	})
 	a := h.agent(Options{})
@@ -168,9 +168,9 @@ func TestHeartbeatKeepsTasksAlive(t *testing.T) {
 }
 
 // A dead agent is asked now and then, not without a pause.
-func TestDeadAgentIsNotHammered(t *testing.T) {
+func TestPollsOfDeadAgentAreBounded(t *testing.T) {
 	var dials atomic.Int64
-	h := newRig(t, func(h *rig, _ *engine.Options) {
+	h := newFixture(t, func(h *fixture, _ *engine.Options) {
 		dialer := &net.Dialer{}
 		h.opts.Transport = &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			dials.Add(1)
@@ -190,8 +190,8 @@ func TestDeadAgentIsNotHammered(t *testing.T) {
 }
 
 // An agent whose long poll does not wait is not asked without a pause.
-func TestImpatientLongPollIsNotHammered(t *testing.T) {
-	h := newRig(t)
+func TestEarlyLongPollAnswersAreBounded(t *testing.T) {
+	h := newFixture(t)
 	a := h.agent(Options{})
 	for range 10_000 {
 		a.Script(Output, Say(200, api.AgentOutput{}))
@@ -207,8 +207,8 @@ func TestImpatientLongPollIsNotHammered(t *testing.T) {
 }
 
 // What an agent says for people is cut before it is stored and logged.
-func TestEndlessMessagesAreCut(t *testing.T) {
-	h := newRig(t)
+func TestLongMessagesAreTruncated(t *testing.T) {
+	h := newFixture(t)
 	a := h.agent(Options{})
 	a.Script(Offer, Say(400, api.AgentRefusal{Message: strings.Repeat("no ", 100_000)}))
 	id := h.submit(engine.NewTask{})
@@ -221,7 +221,7 @@ func TestEndlessMessagesAreCut(t *testing.T) {
 // The log of a run can be read while it runs.
 func TestOutputWhileItRuns(t *testing.T) {
 	ctx := context.Background()
-	h := newRig(t)
+	h := newFixture(t)
 	a := h.agent(Options{})
 	id := h.submit(engine.NewTask{})
 	h.start()
@@ -242,7 +242,7 @@ func TestOutputWhileItRuns(t *testing.T) {
 }
 
 // An agent's figures go into sums and into whole numbers of milliseconds.
-func TestFiguresThatCannotBeAreNotStored(t *testing.T) {
+func TestInvalidFiguresAreNotStored(t *testing.T) {
 	for _, seconds := range []float64{-1, 1e12, 1e308} {
 		got := push.ResultOf(api.AgentTaskStatus{
 			DurationSeconds: seconds, CostUSD: -0.5, ToolCount: -1, TokenUsage: &api.TokenUsage{Input: -1, Output: -1},
@@ -258,7 +258,7 @@ func TestFiguresThatCannotBeAreNotStored(t *testing.T) {
 
 // More slots than there can be would reach into the numbers of the isolated
 // ones.
-func TestSlotsThatAnAgentClaimsAreBounded(t *testing.T) {
+func TestSlotsReportedByAgentAreBounded(t *testing.T) {
 	for said, want := range map[int]int{4: 4, 1_000_000_000: signalbox.MaxAgentSlots} {
 		if before, after := push.SlotsOf(said); before != want || after != want {
 			t.Errorf("an agent that says %d has %d slots, and %d when its row has changed; want %d", said, before, after, want)

@@ -18,7 +18,7 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-func through(t *testing.T, conf ...toolconf.CommandTool) *gateway.Gateway {
+func openGateway(t *testing.T, conf ...toolconf.CommandTool) *gateway.Gateway {
 	t.Helper()
 	queues := toolqueue.New(toolqueue.Hooks{})
 	if err := queues.Configure(map[string]toolqueue.Config{"default": {Concurrent: 1}}); err != nil {
@@ -40,27 +40,27 @@ func through(t *testing.T, conf ...toolconf.CommandTool) *gateway.Gateway {
 }
 
 func TestTimeoutThroughTheGateway(t *testing.T) {
-	g := through(t, toolconf.CommandTool{Name: "t", Command: script(t, "exec sleep 60\n"), Timeout: 100 * time.Millisecond})
+	g := openGateway(t, toolconf.CommandTool{Name: "t", Command: script(t, "exec sleep 60\n"), Timeout: 100 * time.Millisecond})
 	r, err := g.Call(t.Context(), gateway.Call{Tool: "t"})
 	if err != nil || !r.IsError || string(r.Content) != `[{"type":"text","text":"Task timed out after 100ms"}]` {
 		t.Errorf("%s, %v", r.Content, err)
 	}
 }
 
-func TestBadInputTakesNoSlot(t *testing.T) {
-	g := through(t, toolconf.CommandTool{Name: "t", Command: "/bin/true", InputSchema: []byte(`{"type":"object","properties":{"n":{"type":"integer"}}}`)})
+func TestInvalidInputTakesNoSlot(t *testing.T) {
+	g := openGateway(t, toolconf.CommandTool{Name: "t", Command: "/bin/true", InputSchema: []byte(`{"type":"object","properties":{"n":{"type":"integer"}}}`)})
 	_, err := g.Call(t.Context(), gateway.Call{Tool: "t", Arguments: json.RawMessage(`{"n":"x"}`)})
 	if signalbox.CodeOf(err) != signalbox.CodeValidation || !strings.Contains(err.Error(), "n must be an integer, not a string") {
 		t.Errorf("%v", err)
 	}
 }
 
-// A call whose caller has gone holds its slot until nothing of its run lives:
-// here a child that ignores SIGTERM and says by a file that it lives.
-func TestASlotIsFreeWhenNothingLives(t *testing.T) {
+// TestSlotIsHeldUntilProcessesEnd: here a child ignores SIGTERM and writes a file while it is
+// alive.
+func TestSlotIsHeldUntilProcessesEnd(t *testing.T) {
 	alive := filepath.Join(t.TempDir(), "alive")
 	path, said := pipe(t)
-	g := through(t,
+	g := openGateway(t,
 		toolconf.CommandTool{Name: "stays", Command: script(t, "trap '' TERM\n(trap '' TERM; echo $$ > "+path+"; while :; do echo x >> "+alive+"; sleep 0.02; done)\n")},
 		toolconf.CommandTool{Name: "next", Command: script(t, "wc -l < "+alive+"; sleep 0.2; wc -l < "+alive+"\n")},
 	)

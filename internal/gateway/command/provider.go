@@ -1,4 +1,4 @@
-// Package command makes a provider of command tools.
+// Package command provides command tools.
 package command
 
 import (
@@ -20,18 +20,17 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// Name is the provider's name among all servers.
+// Name is the provider's name.
 const Name = "commands"
 
-// Options say how a provider is made.
+// Options configure a provider.
 type Options struct{ Log *slog.Logger }
 
-// New makes a provider of the tools, which have names of their own.
+// New makes a provider of the tools, which have unique names.
 //
-// A call whose command did not complete is a Result with IsError, and no error;
-// Result.Run says how it ended, of every run. Only a call that is no task and
-// whose context ended, or whose provider was closed, is answered with an error
-// beside the Result: nobody is there to be told what the command said.
+// A call whose command did not complete is a Result with IsError and no error; Result.Run says
+// how every run ended. Only a call that is no task and whose context ended, or whose provider
+// was closed, has an error besides the Result.
 func New(tools []*command.Tool, o Options) gateway.Provider {
 	p := &provider{tools: make(map[string]*command.Tool, len(tools)), runs: map[*run]struct{}{}, since: time.Now(), log: o.Log}
 	if p.log == nil {
@@ -45,7 +44,6 @@ func New(tools []*command.Tool, o Options) gateway.Provider {
 	return p
 }
 
-// toolOf is a tool as the gateway offers it.
 func toolOf(t *command.Tool) gateway.Tool {
 	c := t.Config()
 	queue := c.Queue
@@ -78,17 +76,17 @@ type provider struct {
 	offered []gateway.Tool
 	log     *slog.Logger
 
-	mu      sync.Mutex
-	runs    map[*run]struct{} // under way
-	running sync.WaitGroup
-	since   time.Time
-	closed  bool
-	left    []func() []int // of runs that could not be killed: what lives of them
+	mu   sync.Mutex
+	runs map[*run]struct{} // under way
+	// runs in progress
+	running    sync.WaitGroup
+	since      time.Time
+	closed     bool
+	unkillable []func() []int // surviving processes of runs that could not be killed
 }
 
 var _ gateway.Checker = (*provider)(nil)
 
-// run is a run under way.
 type run struct {
 	cancel context.CancelFunc
 	pid    int
@@ -100,11 +98,10 @@ func (p *provider) Name() string { return Name }
 // Start does nothing: each call starts its own program.
 func (p *provider) Start(context.Context, func()) error { return nil }
 
-// Tools are all of them, whether their programs are there or not: that is known
-// run by run.
+// Tools lists all tools, whether their programs exist or not: each run finds out.
 func (p *provider) Tools() []gateway.Tool { return p.offered }
 
-// Check says whether a call fits its tool, before it takes a slot or is stored.
+// Check validates a call before it takes a slot or is stored.
 func (p *provider) Check(c gateway.Call) error {
 	t, err := p.tool(c.Tool)
 	if err != nil {
@@ -120,13 +117,13 @@ func (p *provider) tool(name string) (*command.Tool, error) {
 	return nil, signalbox.Errorf(signalbox.CodeNotFound, "there is no tool %s", name)
 }
 
-// Call runs the command. What it is given as metadata is the call's Meta.
+// Call runs the command. Its metadata is the call's Meta.
 func (p *provider) Call(ctx context.Context, c gateway.Call) (gateway.Result, error) {
 	t, err := p.tool(c.Tool)
 	if err != nil {
 		return gateway.Result{}, err
 	}
-	running, r := p.begin(ctx)
+	running, r := p.register(ctx)
 	if r == nil {
 		return gateway.Result{}, errClosed
 	}
@@ -136,7 +133,7 @@ func (p *provider) Call(ctx context.Context, c gateway.Call) (gateway.Result, er
 		Log:     c.Log, Started: func(pid int) { p.started(r, pid) },
 	})
 	ended := running.Err() != nil
-	p.end(r, o)
+	p.unregister(r, o)
 	result := resultOf(t, o)
 	if c.Task != "" || !ended || o.Reason == signalbox.ReasonCompleted {
 		return result, nil
@@ -157,8 +154,8 @@ func resultOf(t *command.Tool, o command.Outcome) gateway.Result {
 	return r
 }
 
-// begin takes note of a run, unless the provider is closed.
-func (p *provider) begin(ctx context.Context) (context.Context, *run) {
+// register adds a run, unless the provider is closed.
+func (p *provider) register(ctx context.Context) (context.Context, *run) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -177,22 +174,21 @@ func (p *provider) started(r *run, pid int) {
 	r.pid = pid
 }
 
-func (p *provider) end(r *run, o command.Outcome) {
+func (p *provider) unregister(r *run, o command.Outcome) {
 	r.cancel()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.runs, r)
 	if o.Still != nil {
-		p.left = append(p.left, o.Still)
+		p.unkillable = append(p.unkillable, o.Still)
 	}
 	p.running.Done()
 }
 
-// EndSession does nothing: commands know no session.
+// EndSession does nothing: commands have no sessions.
 func (p *provider) EndSession(string) {}
 
-// Server describes it. It is ready until its end; the processes are those of
-// the runs under way.
+// Server is ready until Close; its processes are those of the current runs.
 func (p *provider) Server() gateway.Server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -200,7 +196,7 @@ func (p *provider) Server() gateway.Server {
 	if p.closed {
 		s.State = gateway.StateStopped
 	}
-	if err := p.living(); err != nil {
+	if err := p.stillAlive(); err != nil {
 		s.Error = err.Error()
 	}
 	for r := range maps.Keys(p.runs) {
@@ -212,8 +208,8 @@ func (p *provider) Server() gateway.Server {
 	return s
 }
 
-// Close cancels all runs and returns when nothing of them lives; the error
-// names what cannot be killed.
+// Close cancels all runs and waits until their processes are dead; the error names those that
+// cannot be killed.
 func (p *provider) Close() error {
 	p.mu.Lock()
 	if !p.closed {
@@ -226,14 +222,13 @@ func (p *provider) Close() error {
 	p.running.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.living()
+	return p.stillAlive()
 }
 
-// living names what could not be killed and lives on, and forgets the runs of
-// which nothing does.
-func (p *provider) living() error {
+// stillAlive lists processes that could not be killed, and forgets runs without any.
+func (p *provider) stillAlive() error {
 	var alive []int
-	p.left = slices.DeleteFunc(p.left, func(still func() []int) bool {
+	p.unkillable = slices.DeleteFunc(p.unkillable, func(still func() []int) bool {
 		pids := still()
 		alive = append(alive, pids...)
 		return len(pids) == 0

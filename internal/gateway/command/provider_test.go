@@ -58,7 +58,7 @@ func open(t *testing.T, conf ...toolconf.CommandTool) gateway.Provider {
 	return p
 }
 
-// pipe is a FIFO that a program writes to when it has come so far.
+// pipe is a FIFO to which a program reports its progress.
 func pipe(t *testing.T) (path string, said func(t *testing.T) string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "pipe")
@@ -129,9 +129,7 @@ func TestToolsAreAsDeclared(t *testing.T) {
 	}
 }
 
-// A command is told the task that it runs for, and what the request had beside
-// its arguments; its answer says how it ended.
-func TestACallOfATask(t *testing.T) {
+func TestTaskCallMetadataAndRunEnd(t *testing.T) {
 	p := open(t, toolconf.CommandTool{Name: "t", Command: script(t, "cat\necho $SIGNALBOX_RUN\nexit 3\n")})
 	var log []string
 	r, err := p.Call(t.Context(), gateway.Call{
@@ -153,9 +151,9 @@ func TestACallOfATask(t *testing.T) {
 	}
 }
 
-// The text of the seed for a run that is out of time stands whoever set the
-// limit: the task, the tool, or the deadline of the call.
-func TestTheLimitOfACall(t *testing.T) {
+// TestCallLimit: the error text of the seed is the same for the limit of the task, the tool and
+// the deadline of the call.
+func TestCallLimit(t *testing.T) {
 	p := open(t, toolconf.CommandTool{Name: "t", Command: script(t, "exec /bin/sleep 60\n"), Timeout: time.Minute})
 	r, err := p.Call(t.Context(), gateway.Call{Tool: "t", Task: "queue-1", Limit: 50 * time.Millisecond})
 	if err != nil || r.Run.Reason != signalbox.ReasonRunTimeout || r.Run.Message != "Task timed out after 50ms" {
@@ -169,9 +167,7 @@ func TestTheLimitOfACall(t *testing.T) {
 	}
 }
 
-// Close ends what a task runs as well, and says of the run that it was
-// cancelled.
-func TestCloseEndsTheRunsOfTasks(t *testing.T) {
+func TestCloseCancelsTaskRuns(t *testing.T) {
 	path, said := pipe(t)
 	p := open(t, toolconf.CommandTool{Name: "t", Async: true, Command: script(t, "trap '' TERM\necho $$ > "+path+"\nwhile :; do /bin/sleep 1; done\n")})
 	type answer struct {

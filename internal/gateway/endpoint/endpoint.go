@@ -28,27 +28,26 @@ const (
 	MaxBody = 4 << 20
 )
 
-// Options are how tools are served. All may be left out.
+// Options configure an Endpoint. All are optional.
 type Options struct {
 	Version      string
 	Instructions string // for the model, on how to use the tools
 	Log          *slog.Logger
 
-	SessionIdle     time.Duration // a session without a request ends after that long
-	MaxSessions     int           // at once
-	MaxPerPrincipal int           // of them, of one principal
+	SessionIdle     time.Duration // idle timeout of a session
+	MaxSessions     int           // concurrent sessions
+	MaxPerPrincipal int           // of them, per principal
 
-	// Tasks makes calls into tasks: those of async tools, and for clients that
-	// declared tasks also those that wait in their tool queue for longer than
-	// TaskAfter. nil: none are.
+	// Tasks makes calls into tasks: those of async tools, and for clients with the tasks
+	// extension also those that wait in their tool queue for longer than TaskAfter. nil: none.
 	Tasks     gateway.Tasks
 	TaskAfter time.Duration // 0: as soon as a call has to wait
-	AgentName string        // metadata.agent of what is said of a task; "": the tool's name
-	// Relay, in place of Tasks, is the endpoint whose tools these are: the calls
-	// of clients that declared tasks go on to it as they are.
+	AgentName string        // metadata.agent of a task; "": the tool's name
+	// Relay, instead of Tasks, is the endpoint that has the tools: calls of clients with the
+	// tasks extension are forwarded to it.
 	Relay *Relay
 
-	beat time.Duration // for tests
+	keepAlive time.Duration // for tests
 }
 
 func (o *Options) fill() {
@@ -64,8 +63,8 @@ func (o *Options) fill() {
 	if o.MaxPerPrincipal <= 0 {
 		o.MaxPerPrincipal = DefaultMaxPerPrincipal
 	}
-	if o.beat <= 0 {
-		o.beat = beatEvery
+	if o.keepAlive <= 0 {
+		o.keepAlive = keepAliveInterval
 	}
 }
 
@@ -77,7 +76,7 @@ const (
 	requestHeader = "X-Signalbox-Request"
 )
 
-// Endpoint is an http.Handler for one path. Who calls is known before: see
+// Endpoint is an http.Handler for one path. The caller is in the context: see
 // gateway.WithCaller. Make one with New.
 type Endpoint struct {
 	opts     Options
@@ -85,25 +84,25 @@ type Endpoint struct {
 	legacy   http.Handler
 	modern   http.Handler
 	sessions *sessions
-	stop     func() // to hear of changes
+	stop     func() // unregisters from the gateway
 
 	requests sync.Map // key → *request
 	keys     atomic.Uint64
 
-	life context.Context //nolint:containedctx // that of the endpoint: it ends what is under way
+	ctx  context.Context //nolint:containedctx // that of the endpoint: it ends what is under way
 	end  context.CancelFunc
 	busy sync.WaitGroup
-	mu   sync.Mutex // guards busy against a Close that waits already
+	mu   sync.Mutex // guards busy against a concurrent Close
 }
 
 // New returns the endpoint of a gateway.
 func New(gw Gateway, o Options) *Endpoint {
 	o.fill()
 	e := &Endpoint{opts: o, server: newServer(gw, o)}
-	e.life, e.end = context.WithCancel(context.Background())
+	e.ctx, e.end = context.WithCancel(context.Background())
 	e.sessions = &sessions{idle: o.SessionIdle, max: o.MaxSessions, maxEach: o.MaxPerPrincipal, ended: gw.EndSession, all: map[string]*session{}}
 	e.server.from = e.find
-	e.server.opened = func(r *request, ss *mcp.ServerSession) error { return e.sessions.begin(r.caller.Principal, ss) }
+	e.server.allowSession = func(r *request, ss *mcp.ServerSession) error { return e.sessions.open(r.caller.Principal, ss) }
 	one := func(*http.Request) *mcp.Server { return e.server.sdk }
 	// Names of hosts are the business of what is around this handler. Sessions
 	// expire here and not in the SDK, for which one with an open stream is idle.
@@ -117,7 +116,7 @@ func New(gw Gateway, o Options) *Endpoint {
 	return e
 }
 
-// find returns the request that brought a message, while that is under way.
+// find returns the request in flight that carried a message.
 func (e *Endpoint) find(extra *mcp.RequestExtra) *request {
 	if extra == nil {
 		return nil
@@ -129,15 +128,15 @@ func (e *Endpoint) find(extra *mcp.RequestExtra) *request {
 
 // ServeHTTP answers one request of a client.
 func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !e.enter() {
+	if !e.register() {
 		refuse(w, http.StatusServiceUnavailable, "unavailable: the gateway is stopping")
 		return
 	}
 	defer e.busy.Done()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	defer context.AfterFunc(e.life, cancel)()
-	from := &request{ctx: ctx, caller: gateway.CallerOf(ctx), answer: &answer{ResponseWriter: w, every: e.opts.beat}}
+	defer context.AfterFunc(e.ctx, cancel)()
+	from := &request{ctx: ctx, caller: gateway.CallerOf(ctx), answer: &answer{ResponseWriter: w, every: e.opts.keepAlive}}
 	defer from.answer.end()
 
 	r = r.WithContext(ctx)
@@ -147,7 +146,7 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	handler, session := e.legacy, ""
 	if isModern(r.Header.Get(versionHeader)) {
-		if e.server.hasTasks() && !aboutTasks(from, r, body) {
+		if e.server.hasTasks() && !checkTaskRequest(from, r, body) {
 			return
 		}
 		handler = e.modern
@@ -161,7 +160,7 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		from.caller.Session = sessionPrefix + session
 		switch {
 		case r.Method == http.MethodDelete:
-			e.sessions.cut(session, from)
+			e.sessions.cancelRequests(session, from)
 		case tree != nil && tree.Values["method"] == methodCancelled: // the SDK takes it too, for its own calls
 			e.sessions.cancel(session, idOf(strictjson.Members(strictjson.Members(body)["params"])["requestId"]))
 		}
@@ -178,11 +177,11 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	handler.ServeHTTP(from.answer, r)
 }
 
-// enter counts a request in, unless the endpoint has been closed.
-func (e *Endpoint) enter() bool {
+// register counts a request, unless the endpoint is closed.
+func (e *Endpoint) register() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.life.Err() != nil {
+	if e.ctx.Err() != nil {
 		return false
 	}
 	e.busy.Add(1)
@@ -201,9 +200,9 @@ func (e *Endpoint) Close() error {
 	return nil
 }
 
-// refuse answers what does not reach the SDK, as the protocol has errors.
+// refuse writes a protocol error without the SDK.
 func refuse(w http.ResponseWriter, status int, message string) {
-	refuseWith(w, status, json.RawMessage("null"), codeRefused, message)
+	refuseWith(w, status, json.RawMessage("null"), codeSessionRefused, message)
 }
 
 func refuseWith(w http.ResponseWriter, status int, id json.RawMessage, code int64, message string) {
@@ -218,8 +217,8 @@ func refuseWith(w http.ResponseWriter, status int, id json.RawMessage, code int6
 	_, _ = w.Write(body) // an error here is the client's, which has gone
 }
 
-// ServeStdio serves one client over in and out, in either era, until in ends or
-// ctx does. Calls under way end then. The caller's Session is that of all calls.
+// ServeStdio serves one client over in and out, in either era, until in or ctx ends, which ends
+// running calls. All calls have the caller's Session.
 func ServeStdio(ctx context.Context, gw Gateway, caller gateway.Caller, in io.ReadCloser, out io.WriteCloser, o Options) error {
 	o.fill()
 	s := newServer(gw, o)
@@ -229,20 +228,20 @@ func ServeStdio(ctx context.Context, gw Gateway, caller gateway.Caller, in io.Re
 	s.from = func(*mcp.RequestExtra) *request { return from }
 	defer gw.OnChange(s.changed)()
 	defer gw.EndSession(caller.Session)
-	err := s.sdk.Run(ctx, &mcp.IOTransport{Reader: &ending{ReadCloser: in, gone: gone}, Writer: out})
+	err := s.sdk.Run(ctx, &mcp.IOTransport{Reader: &eofReader{ReadCloser: in, gone: gone}, Writer: out})
 	if err != nil && (ctx.Err() != nil || errors.Is(err, io.EOF)) {
 		return nil // it was told to stop, or its client has gone
 	}
 	return err
 }
 
-// ending tells when there is nothing more to read: the client has gone.
-type ending struct {
+// eofReader signals the end of the input: the client has gone.
+type eofReader struct {
 	io.ReadCloser
 	gone func()
 }
 
-func (e *ending) Read(b []byte) (int, error) {
+func (e *eofReader) Read(b []byte) (int, error) {
 	n, err := e.ReadCloser.Read(b)
 	if err != nil {
 		e.gone()
@@ -250,13 +249,13 @@ func (e *ending) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// inHeader marks a property of a tool's input that clients of the newer protocol
-// repeat in a header, for what is on the way.
+// inHeader marks an input property that clients of the newer protocol repeat in a header, for
+// proxies.
 const inHeader = `"x-mcp-header"`
 
-// watchHeaders has the SDK compare those headers with the arguments, which it
-// does for tools of its own. So tools with such properties are put there; they
-// are called and listed as all others.
+// watchHeaders has the SDK compare those headers with the arguments, which it does only for its
+// own tools: so tools with such properties are registered there, and still listed and called by
+// us.
 func (s *server) watchHeaders() {
 	s.watchMu.Lock()
 	defer s.watchMu.Unlock()
@@ -278,9 +277,8 @@ func (s *server) watchHeaders() {
 	s.watched = now
 }
 
-// watch puts one there. A tool whose schema is against the rules for these
-// headers is one that clients leave out: the SDK panics about it, and nothing of
-// it is compared.
+// watch registers one. Clients skip a tool with invalid header rules: the SDK panics about it,
+// and nothing is compared.
 func (s *server) watch(tool gateway.Tool) (ok bool) {
 	var d struct {
 		InputSchema json.RawMessage `json:"inputSchema"`
@@ -295,12 +293,12 @@ func (s *server) watch(tool gateway.Tool) (ok bool) {
 		}
 	}()
 	s.sdk.AddTool(&mcp.Tool{Name: tool.Name, InputSchema: d.InputSchema},
-		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return nil, errNoOwn })
+		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return nil, errNoOwnTools })
 	return true
 }
 
-// headered says whether calls of a tool carry arguments in headers.
-func (s *server) headered(tool string) bool {
+// hasHeaderParams reports whether calls of a tool carry arguments in headers.
+func (s *server) hasHeaderParams(tool string) bool {
 	s.watchMu.Lock()
 	defer s.watchMu.Unlock()
 	return s.watched[tool] != ""

@@ -27,9 +27,9 @@ func inEachEra(t *testing.T, f func(t *testing.T, version string)) {
 	}
 }
 
-func TestToolsAreListedInPages(t *testing.T) {
+func TestListToolsPages(t *testing.T) {
 	inEachEra(t, func(t *testing.T, version string) {
-		r := newRig(t, endpoint.Options{}, func(s *scripted) {
+		r := newFixture(t, endpoint.Options{}, func(s *scripted) {
 			for i := range 1200 {
 				s.add(fmt.Sprintf("s__t%04d", i), "default", nil)
 			}
@@ -63,9 +63,9 @@ func wantCode(t *testing.T, err error, code int64) *jsonrpc.Error {
 	return e
 }
 
-func TestAChangeOfTheToolsIsTold(t *testing.T) {
+func TestToolChangeIsNotified(t *testing.T) {
 	inEachEra(t, func(t *testing.T, version string) {
-		r := newRig(t, endpoint.Options{})
+		r := newFixture(t, endpoint.Options{})
 		c := r.connect(version)
 		// The client's stream may not be open yet: it is told of the next change.
 		testkit.Wait(t, "the client is told", func() bool {
@@ -85,9 +85,9 @@ func TestAChangeOfTheToolsIsTold(t *testing.T) {
 	})
 }
 
-func TestErrorsAreThoseOfTheProtocol(t *testing.T) {
+func TestProtocolErrors(t *testing.T) {
 	inEachEra(t, func(t *testing.T, version string) {
-		r := newRig(t, endpoint.Options{}, func(s *scripted) {
+		r := newFixture(t, endpoint.Options{}, func(s *scripted) {
 			s.add("s__broken", "default", func(context.Context, gateway.Call) (gateway.Result, error) {
 				return gateway.Result{}, &gateway.ProtocolError{Code: -32042, Message: "not <now>", Data: json.RawMessage(`{"n":12345678901234567890}`)}
 			})
@@ -116,9 +116,9 @@ func TestErrorsAreThoseOfTheProtocol(t *testing.T) {
 	})
 }
 
-func TestAWaitingCallIsToldItsPlace(t *testing.T) {
+func TestWaitingCallGetsProgress(t *testing.T) {
 	inEachEra(t, func(t *testing.T, version string) {
-		r := newRig(t, endpoint.Options{}, func(s *scripted) {
+		r := newFixture(t, endpoint.Options{}, func(s *scripted) {
 			s.add("s__steps", "one", func(ctx context.Context, c gateway.Call) (gateway.Result, error) {
 				for _, p := range []float64{1, 2, 2, 3} { // one of them is against the rule
 					c.Progress(gateway.Progress{Progress: p, Total: 3, Message: "step"})
@@ -164,7 +164,7 @@ func TestAWaitingCallIsToldItsPlace(t *testing.T) {
 
 // Whoever cancels a call, or goes away, leaves the line at once and never
 // touches a slot; a call under way is cancelled at its provider.
-func TestWhoGoesAwayLeavesTheLine(t *testing.T) {
+func TestDisconnectedCallerLeavesQueue(t *testing.T) {
 	ways := map[string]func(c *client, cancel func()){
 		"by cancelling":      func(_ *client, cancel func()) { cancel() },
 		"by its connections": func(c *client, _ func()) { c.cut() },
@@ -172,7 +172,7 @@ func TestWhoGoesAwayLeavesTheLine(t *testing.T) {
 	inEachEra(t, func(t *testing.T, version string) {
 		for name, leave := range ways {
 			t.Run(name, func(t *testing.T) {
-				r := newRig(t, endpoint.Options{})
+				r := newFixture(t, endpoint.Options{})
 				holder, waiter, last := r.connect(version), r.connect(version), r.connect(version)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
@@ -205,8 +205,8 @@ func TestWhoGoesAwayLeavesTheLine(t *testing.T) {
 	})
 }
 
-func TestTheEndOfASessionHandsItsLeaseOn(t *testing.T) {
-	r := newRig(t, endpoint.Options{})
+func TestEndOfSessionReleasesLease(t *testing.T) {
+	r := newFixture(t, endpoint.Options{})
 	one, two := r.connect("2025-06-18"), r.connect("2025-06-18")
 	if _, err := one.CallTool(t.Context(), &mcp.CallToolParams{Name: "s__leased"}); err != nil {
 		t.Fatal(err)
@@ -228,8 +228,8 @@ func TestTheEndOfASessionHandsItsLeaseOn(t *testing.T) {
 }
 
 // A session that ends while its call runs does not wait for it.
-func TestTheEndOfASessionEndsItsCalls(t *testing.T) {
-	r := newRig(t, endpoint.Options{})
+func TestEndOfSessionCancelsCalls(t *testing.T) {
+	r := newFixture(t, endpoint.Options{})
 	c := r.connect("2025-11-25")
 	id := c.ID()
 	done := c.call(t.Context(), "s__hold", nil)
@@ -246,10 +246,10 @@ func TestTheEndOfASessionEndsItsCalls(t *testing.T) {
 	}
 }
 
-func TestTwentySessionsShareATool(t *testing.T) {
+func TestTwentySessionsShareOneTool(t *testing.T) {
 	inEachEra(t, func(t *testing.T, version string) {
 		var now, most atomic.Int64
-		r := newRig(t, endpoint.Options{}, func(s *scripted) {
+		r := newFixture(t, endpoint.Options{}, func(s *scripted) {
 			s.add("s__two", "two", func(context.Context, gateway.Call) (gateway.Result, error) {
 				n := now.Add(1)
 				for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
@@ -277,9 +277,9 @@ func TestTwentySessionsShareATool(t *testing.T) {
 }
 
 // Close ends what is under way and lets nothing begin.
-func TestCloseEndsAll(t *testing.T) {
+func TestCloseEndsRequestsAndSessions(t *testing.T) {
 	inEachEra(t, func(t *testing.T, version string) {
-		r := newRig(t, endpoint.Options{})
+		r := newFixture(t, endpoint.Options{})
 		c := r.connect(version)
 		done := c.call(t.Context(), "s__hold", nil)
 		take(t, "the call runs", r.script.came)

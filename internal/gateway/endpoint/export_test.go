@@ -3,4 +3,4 @@ package endpoint
 import "time"
 
 // Beating are options with which a silent answer says so that often.
-func Beating(every time.Duration) Options { return Options{beat: every} }
+func Beating(every time.Duration) Options { return Options{keepAlive: every} }

@@ -11,8 +11,8 @@ import (
 
 // Where a tool has clients repeat an argument in a header, both must be the
 // same: what is on the way goes by the header.
-func TestHeadersOfArguments(t *testing.T) {
-	r := newRig(t, endpoint.Options{})
+func TestParameterHeaders(t *testing.T) {
+	r := newFixture(t, endpoint.Options{})
 	tool := func(name, schema string) gateway.Tool {
 		return gateway.Tool{
 			Name: name, Server: "s", Kind: gateway.KindMCP, Queue: "default",
@@ -54,7 +54,7 @@ func TestHeadersOfArguments(t *testing.T) {
 
 // What the capabilities do not name is not there, in no version.
 func TestOnlyToolsAreServed(t *testing.T) {
-	r := newRig(t, endpoint.Options{})
+	r := newFixture(t, endpoint.Options{})
 	for _, method := range []string{"prompts/list", "resources/list", "resources/templates/list"} {
 		if got := r.sendModern(method, "", ""); got.status != http.StatusNotFound || r.read(got).Error.Code != -32601 {
 			t.Errorf("%s: %+v", method, got)

@@ -15,9 +15,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/strictjson"
 )
 
-// plainCall is a tools/call over HTTP that is answered here. The SDK decodes each
-// message a dozen times, with a fresh buffer of 32 KB each time. What is in any way
-// not as the protocol has it goes to the SDK, which says what is wrong.
+// plainCall is a tools/call over HTTP answered without the SDK, which decodes each message a
+// dozen times with a new buffer of 32 KB each. Anything unusual goes to the SDK, which reports
+// what is wrong.
 type plainCall struct {
 	toolCall
 	id    jsonrpc.ID
@@ -27,7 +27,7 @@ type plainCall struct {
 // legacyVersions are those that have sessions.
 var legacyVersions = []string{"", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
 
-// plain returns the call that a request makes; nil: it is for the SDK.
+// plain parses the call of a request; nil: it is for the SDK.
 func (s *server) plain(r *http.Request, body []byte, tree *strictjson.Object) *plainCall {
 	if r.Method != http.MethodPost || tree == nil || tree.Values["method"] != methodCallTool || tree.Values["jsonrpc"] != "2.0" || len(tree.Keys) != 4 ||
 		r.Header.Get("Content-Type") != "application/json" || !acceptsBoth(r.Header.Values("Accept")) || r.Header["Last-Event-Id"] != nil {
@@ -56,12 +56,12 @@ func (s *server) plain(r *http.Request, body []byte, tree *strictjson.Object) *p
 	return c
 }
 
-// plainEra says whether a call is as its version of the protocol has it.
+// plainEra reports whether a call conforms to its protocol version.
 func (s *server) plainEra(h http.Header, c *plainCall, meta *strictjson.Object, raw json.RawMessage) bool {
 	if !isModern(c.version) {
 		return h.Get(sessionHeader) != "" && slices.Contains(legacyVersions, c.version) && c.meta[mcp.MetaKeyProtocolVersion] == nil
 	}
-	if c.version != modern || h.Get(methodHeader) != methodCallTool || h.Get(nameHeader) != c.name || s.headered(c.name) ||
+	if c.version != modern || h.Get(methodHeader) != methodCallTool || h.Get(nameHeader) != c.name || s.hasHeaderParams(c.name) ||
 		meta == nil || meta.Values[mcp.MetaKeyProtocolVersion] != modern {
 		return false
 	}
@@ -84,8 +84,7 @@ func (s *server) plainEra(h http.Header, c *plainCall, meta *strictjson.Object, 
 	return !has || json.Unmarshal(info, &named) == nil && named != nil
 }
 
-// acceptsBoth says whether a client takes an answer in one piece and as events, in
-// the words that clients have for it.
+// acceptsBoth reports whether a client accepts both JSON and events.
 func acceptsBoth(accept []string) bool {
 	whole, events := false, false
 	for _, line := range accept {
@@ -111,12 +110,12 @@ func idOf(raw json.RawMessage) jsonrpc.ID {
 	return id
 }
 
-// answerPlain makes the call and answers it, as an event.
+// answerPlain makes the call and writes the answer as an event.
 func (e *Endpoint) answerPlain(from *request, c *plainCall, session string) {
 	ctx, cancel := context.WithCancel(from.ctx)
 	defer cancel()
 	if session != "" {
-		done, ok := e.sessions.calls(session, c.id, cancel)
+		done, ok := e.sessions.trackCall(session, c.id, cancel)
 		if !ok {
 			refuseWith(from.answer, http.StatusBadRequest, c.rawID, jsonrpc.CodeInvalidRequest, fmt.Sprintf("duplicate in-flight request ID %v", c.id.Raw()))
 			return
@@ -130,7 +129,7 @@ func (e *Endpoint) answerPlain(from *request, c *plainCall, session string) {
 	if token := c.meta["progressToken"]; token != nil {
 		c.progress = progress(token, func(p *mcp.ProgressNotificationParams) {
 			if message, err := marshal(notification{"2.0", "notifications/progress", p}); err == nil {
-				_ = from.answer.tell(message) // an error is that of a client that has gone
+				_ = from.answer.writeEvent(message) // an error is that of a client that has gone
 			}
 		})
 	}

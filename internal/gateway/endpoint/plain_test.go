@@ -14,10 +14,10 @@ import (
 // bySDK has the SDK read a call: its content type is not in the usual words.
 var bySDK = []string{"Content-Type", "application/json;charset=utf-8"}
 
-// TestACallIsAnsweredAsTheSDKDoes: with or without the SDK, the answer is the same
+// TestPlainCallAnswerEqualsSDK: with or without the SDK, the answer is the same
 // to the byte, and so are status and headers.
-func TestACallIsAnsweredAsTheSDKDoes(t *testing.T) {
-	r := newRig(t, endpoint.Options{Version: "9"}, func(s *scripted) {
+func TestPlainCallAnswerEqualsSDK(t *testing.T) {
+	r := newFixture(t, endpoint.Options{Version: "9"}, func(s *scripted) {
 		s.add("s__told", "default", func(_ context.Context, c gateway.Call) (gateway.Result, error) {
 			if c.Progress != nil {
 				c.Progress(gateway.Progress{Progress: 1, Total: 3, Message: "a <b> & c"})
@@ -72,10 +72,10 @@ func TestACallIsAnsweredAsTheSDKDoes(t *testing.T) {
 	}
 }
 
-// TestACallIsCancelledByItsID: in the protocol with sessions a message of its own
+// TestPlainCallIsCancelledByID: in the protocol with sessions a message of its own
 // says so, and two calls of one id cannot be told apart.
-func TestACallIsCancelledByItsID(t *testing.T) {
-	r := newRig(t, endpoint.Options{})
+func TestPlainCallIsCancelledByID(t *testing.T) {
+	r := newFixture(t, endpoint.Options{})
 	id := r.open()
 	answers := make(chan reply, 1)
 	hold := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"s__hold"}}`

@@ -23,7 +23,7 @@ type reply struct {
 
 // send sends a request as it is. Accept and the content type are right unless
 // said otherwise.
-func (r *rig) send(method, body string, headers ...string) reply {
+func (r *fixture) send(method, body string, headers ...string) reply {
 	r.t.Helper()
 	q, err := http.NewRequestWithContext(r.t.Context(), method, r.url, strings.NewReader(body))
 	if err != nil {
@@ -49,7 +49,7 @@ func (r *rig) send(method, body string, headers ...string) reply {
 }
 
 // open begins a session of the older protocol and returns its id.
-func (r *rig) open(headers ...string) string {
+func (r *fixture) open(headers ...string) string {
 	r.t.Helper()
 	got := r.send("POST", initialize, headers...)
 	if got.status != 200 || got.header.Get("Mcp-Session-Id") == "" {
@@ -61,7 +61,7 @@ func (r *rig) open(headers ...string) string {
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 
 // ask sends a request in either era and returns the whole answer to it.
-func (r *rig) ask(version, method, params string) string {
+func (r *fixture) ask(version, method, params string) string {
 	r.t.Helper()
 	if version != modern {
 		got := r.send("POST", `{"jsonrpc":"2.0","id":7,"method":"`+method+`","params":{`+params+`}}`, "Mcp-Session-Id", r.open())
@@ -81,7 +81,7 @@ func metaOf(more string) string {
 	return modernMeta + more
 }
 
-func (r *rig) sendModern(method, params, meta string, headers ...string) reply {
+func (r *fixture) sendModern(method, params, meta string, headers ...string) reply {
 	if params != "" {
 		params += ","
 	}
@@ -105,12 +105,12 @@ func data(t *testing.T, got reply) string {
 
 // What upstreams write goes out to the byte: numbers beyond a float64, unknown
 // fields and kinds of content, text that JSON encoders like to escape.
-func TestDefinitionsAndResultsGoOutAsTheyAre(t *testing.T) {
+func TestDefinitionsAndResultsPassUnchanged(t *testing.T) {
 	definition := `{"name":"s__raw","title":"<raw> & \"so\"","inputSchema":{"type":"object","properties":{"n":{"const":12345678901234567890}},"$defs":{"x":true},"x-unknown":[1.0,1e400]},"annotations":{"readOnlyHint":true,"odd":null},"execution":{"taskSupport":"optional"},"x-more":{"z":1,"a":2}}`
 	content := `[{"type":"hologram","n":12345678901234567890,"t":"a<b>&c\u2028"},{"type":"text","text":"x","annotations":{"priority":0.10}},{"type":"resource_link","uri":"file:///x"}]`
 	structured := `{"big":123456789012345678901234567890,"z":1.000,"a":[]}`
 	inEachEra(t, func(t *testing.T, version string) {
-		r := newRig(t, endpoint.Options{Version: "9"}, func(s *scripted) {
+		r := newFixture(t, endpoint.Options{Version: "9"}, func(s *scripted) {
 			s.add("s__raw", "default", func(context.Context, gateway.Call) (gateway.Result, error) {
 				return gateway.Result{Content: json.RawMessage(content), Structured: json.RawMessage(structured), Meta: json.RawMessage(`{"example.com/n":12345678901234567890}`), IsError: true}, nil
 			})
@@ -131,15 +131,15 @@ func TestDefinitionsAndResultsGoOutAsTheyAre(t *testing.T) {
 	})
 }
 
-func TestArgumentsGoInAsTheyAre(t *testing.T) {
+func TestArgumentsPassUnchanged(t *testing.T) {
 	args := `{"z":12345678901234567890,"a":[1.50,{"b":null}],"t":"<>&"}`
 	inEachEra(t, func(t *testing.T, version string) {
-		r := newRig(t, endpoint.Options{})
+		r := newFixture(t, endpoint.Options{})
 		if res := r.ask(version, "tools/call", `"name":"s__echo","arguments":`+args); !strings.Contains(res, `"structuredContent":`+args) {
 			t.Error(res)
 		}
 	})
-	r := newRig(t, endpoint.Options{})
+	r := newFixture(t, endpoint.Options{})
 	got := data(t, r.sendModern("tools/call", `"name":"s__echo"`, `,"example.com/trace":"t1","progressToken":"p"`))
 	if !strings.Contains(got, `"example.com/trace":"t1"`) || strings.Contains(got, "clientCapabilities") || strings.Contains(got, "progressToken") {
 		t.Errorf("of _meta the upstream got %s", got)
@@ -149,7 +149,7 @@ func TestArgumentsGoInAsTheyAre(t *testing.T) {
 // A client that names a session, or a request, that is not its own gets
 // nothing by it.
 func TestForgedHeaders(t *testing.T) {
-	r := newRig(t, endpoint.Options{})
+	r := newFixture(t, endpoint.Options{})
 	id := r.open(principalHeader, "user:anna")
 	list := `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
 	for _, method := range []string{"POST", "GET", "DELETE"} {
@@ -189,7 +189,7 @@ func TestForgedHeaders(t *testing.T) {
 }
 
 func TestHostileRequests(t *testing.T) {
-	r := newRig(t, endpoint.Options{})
+	r := newFixture(t, endpoint.Options{})
 	id := r.open()
 	deep := strings.Repeat("[", 5000) + strings.Repeat("]", 5000)
 	for name, c := range map[string]struct {
@@ -233,8 +233,8 @@ func TestHostileRequests(t *testing.T) {
 }
 
 // In the versions that have batches each call of one is a call.
-func TestABatch(t *testing.T) {
-	r := newRig(t, endpoint.Options{})
+func TestBatch(t *testing.T) {
+	r := newFixture(t, endpoint.Options{})
 	id := r.open()
 	got := r.send("POST", `[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"s__echo","arguments":{"n":1}}},{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"s__echo","arguments":{"n":2}}}]`,
 		"Mcp-Session-Id", id, "Mcp-Protocol-Version", "2025-03-26")
@@ -244,8 +244,8 @@ func TestABatch(t *testing.T) {
 }
 
 // A session that begins twice is refused the second time, and stays one.
-func TestASessionBeginsOnce(t *testing.T) {
-	r := newRig(t, endpoint.Options{MaxSessions: 1})
+func TestInitializeTwiceIsRefused(t *testing.T) {
+	r := newFixture(t, endpoint.Options{MaxSessions: 1})
 	id := r.open()
 	if got := r.send("POST", initialize, "Mcp-Session-Id", id); !strings.Contains(got.body, "duplicate") {
 		t.Errorf("%+v", got)
@@ -262,8 +262,8 @@ func TestASessionBeginsOnce(t *testing.T) {
 
 // The deadline of a write stays with the connection: every answer sets its
 // own, also one that has no body.
-func TestEveryAnswerHasItsOwnDeadline(t *testing.T) {
-	r := newRig(t, endpoint.Options{})
+func TestWriteDeadlinePerAnswer(t *testing.T) {
+	r := newFixture(t, endpoint.Options{})
 	id := r.open()
 	w := &deadlined{ResponseRecorder: httptest.NewRecorder()}
 	q := httptest.NewRequestWithContext(t.Context(), "POST", "/mcp", strings.NewReader(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
@@ -290,7 +290,7 @@ func (d *deadlined) WriteHeader(status int) {
 
 // Sessions are bounded. One that is in use is never ended for another.
 func TestSessionsAreBounded(t *testing.T) {
-	r := newRig(t, endpoint.Options{MaxSessions: 3, MaxPerPrincipal: 2})
+	r := newFixture(t, endpoint.Options{MaxSessions: 3, MaxPerPrincipal: 2})
 	anna := []string{principalHeader, "user:anna"}
 	r.open(anna...)
 	r.open(anna...)
@@ -310,7 +310,7 @@ func TestSessionsAreBounded(t *testing.T) {
 // A session that has been idle ends by itself, or sooner where another needs
 // its place; not while its client listens or calls.
 func TestIdleSessionsEnd(t *testing.T) {
-	r := newRig(t, endpoint.Options{SessionIdle: 50 * time.Millisecond, MaxPerPrincipal: 1})
+	r := newFixture(t, endpoint.Options{SessionIdle: 50 * time.Millisecond, MaxPerPrincipal: 1})
 	anna := []string{principalHeader, "user:anna"}
 	id := r.open(anna...)
 	take(t, "the idle session ends", r.script.ended)
@@ -332,10 +332,10 @@ func TestIdleSessionsEnd(t *testing.T) {
 
 // A call that takes long is not silent: there are comments until its answer.
 // An answer that would have another status is an event by then.
-func TestALongCallIsNotSilent(t *testing.T) {
+func TestLongCallSendsKeepAlives(t *testing.T) {
 	inEachEra(t, func(t *testing.T, version string) {
 		goOn := make(chan struct{})
-		r := newRig(t, endpoint.Beating(20*time.Millisecond), func(s *scripted) {
+		r := newFixture(t, endpoint.Beating(20*time.Millisecond), func(s *scripted) {
 			s.add("s__long", "default", func(ctx context.Context, _ gateway.Call) (gateway.Result, error) {
 				<-goOn
 				return gateway.Result{}, &gateway.ProtocolError{Code: -32602, Message: "no such page"}
@@ -347,7 +347,7 @@ func TestALongCallIsNotSilent(t *testing.T) {
 			t.Error(res)
 		}
 	})
-	r := newRig(t, endpoint.Beating(20*time.Millisecond))
+	r := newFixture(t, endpoint.Beating(20*time.Millisecond))
 	time.AfterFunc(150*time.Millisecond, func() { r.script.goOn <- struct{}{} })
 	got := r.sendModern("tools/call", `"name":"s__hold"`, "")
 	<-r.script.came

@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 )
 
-// callResult is an answer to tools/call that is written as the tool wrote it.
+// callResult is an answer to tools/call, unchanged from the tool.
 type callResult struct {
 	mcp.ResultBase
 	gateway.Result
@@ -61,9 +61,8 @@ type toolList struct {
 	modern bool
 }
 
-// MarshalJSON writes the definitions as they are. The newer protocol wants to
-// be told how long a list holds: no time at all, for a server may come or go;
-// and not for others, for it was asked for with a token.
+// MarshalJSON writes the definitions unchanged. The newer protocol asks for a cache lifetime:
+// none, since servers come and go; and private, since the request had a token.
 func (l *toolList) MarshalJSON() ([]byte, error) {
 	meta, err := merged(nil, l.GetMeta())
 	if err != nil {
@@ -90,8 +89,7 @@ func resultType(modern bool) string {
 	return ""
 }
 
-// merged is the upstream's _meta with what the SDK adds; where both have a key
-// the upstream's stands.
+// merged is the upstream's _meta with the SDK's additions; the upstream's keys win.
 func merged(upstream json.RawMessage, added map[string]any) (json.RawMessage, error) {
 	if len(added) == 0 {
 		return upstream, nil
@@ -116,59 +114,59 @@ func merged(upstream json.RawMessage, added map[string]any) (json.RawMessage, er
 }
 
 const (
-	// beatEvery is how often an answer that has nothing to say yet says so.
-	// Clients and proxies give up on a connection that is silent for minutes.
-	beatEvery = 15 * time.Second
-	// writeTimeout bounds one write: a client that takes nothing is gone.
+	// keepAliveInterval is how often a pending answer sends a keep-alive. Clients and proxies
+	// close connections that are silent for minutes.
+	keepAliveInterval = 15 * time.Second
+	// writeTimeout bounds one write: a client that reads nothing is gone.
 	writeTimeout = 30 * time.Second
 )
 
-// answer is the response to one request of a client.
+// answer is the response to one request.
 type answer struct {
 	http.ResponseWriter
 	every time.Duration
 
-	mu     sync.Mutex
-	begun  bool // the header is out
-	event  bool // the header is out and said that events follow
-	late   bool // the SDK wanted another header after that
-	paused bool // the header is the SDK's
-	over   bool
-	beat   *time.Timer
+	mu             sync.Mutex
+	headerSent     bool // the header is out
+	isStream       bool // the header announced events
+	lateHeader     bool // the SDK wanted another header afterwards
+	paused         bool // the SDK sets the header
+	closed         bool
+	keepAliveTimer *time.Timer
 }
 
 // Unwrap lets http.ResponseController reach the connection.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// WriteHeader begins the answer, unless a beat has begun it as a stream of
-// events: then an error that would be an answer of its own is made an event.
+// WriteHeader sends the header, unless a keep-alive has begun an event stream: then an error is
+// sent as an event.
 func (a *answer) WriteHeader(status int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.begun {
-		a.late = a.event && status != http.StatusOK
+	if a.headerSent {
+		a.lateHeader = a.isStream && status != http.StatusOK
 		return
 	}
 	a.head(status)
-	if a.event {
+	if a.isStream {
 		a.schedule()
 	}
 }
 
 func (a *answer) head(status int) {
-	a.begun = true
-	a.event = strings.HasPrefix(a.Header().Get("Content-Type"), "text/event-stream")
-	a.extend()
+	a.headerSent = true
+	a.isStream = strings.HasPrefix(a.Header().Get("Content-Type"), "text/event-stream")
+	a.extendDeadline()
 	a.ResponseWriter.WriteHeader(status)
 }
 
 func (a *answer) Write(b []byte) (int, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.begun {
+	if !a.headerSent {
 		a.head(http.StatusOK)
 	}
-	if !a.late {
+	if !a.lateHeader {
 		return a.write(b)
 	}
 	if _, err := a.write(eventOf(b)); err != nil {
@@ -181,17 +179,17 @@ func (a *answer) Write(b []byte) (int, error) {
 func (a *answer) notify(message []byte) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.over || !a.event {
+	if a.closed || !a.isStream {
 		return errNotAStream
 	}
 	return a.send(message)
 }
 
-// tell writes an event, which may be the first.
-func (a *answer) tell(message []byte) error {
+// writeEvent writes an event, which may be the first.
+func (a *answer) writeEvent(message []byte) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.begun {
+	if !a.headerSent {
 		a.head(http.StatusOK)
 	}
 	return a.send(message)
@@ -204,8 +202,7 @@ func (a *answer) send(message []byte) error {
 	return http.NewResponseController(a.ResponseWriter).Flush()
 }
 
-// complete writes the last that there is to say: as an event, or under a status of
-// its own, unless events have begun.
+// complete writes the end: as an event, or with its own status if no event was sent.
 func (a *answer) complete(status int, message []byte) {
 	if status != http.StatusOK {
 		a.Header().Set("Content-Type", "application/json")
@@ -224,14 +221,13 @@ func eventOf(message []byte) []byte {
 var errNotAStream = errors.New("endpoint: the answer is no stream of events")
 
 func (a *answer) write(b []byte) (int, error) {
-	a.extend()
+	a.extendDeadline()
 	return a.ResponseWriter.Write(b)
 }
 
-// extend gives the client time to take what is written next. The deadline stays
-// with the connection: where it was not extended, that of an answer before
-// would cut this one off. A writer without deadlines, as in tests, has none.
-func (a *answer) extend() {
+// extendDeadline extends the write deadline. Deadlines stay with the connection, so that of an
+// earlier answer would cut this one off. A writer without deadlines, as in tests, has none.
+func (a *answer) extendDeadline() {
 	_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTimeout))
 }
 
@@ -242,54 +238,53 @@ func (a *answer) FlushError() error {
 	return http.NewResponseController(a.ResponseWriter).Flush()
 }
 
-// begin has the answer say from time to time that it will come. Its header is set
-// by then, as that of a stream.
-func (a *answer) begin() {
+// startKeepAlive starts keep-alives. The header is set by then, as that of a stream.
+func (a *answer) startKeepAlive() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.paused = false
 	a.schedule()
 }
 
-// pause leaves the header to who now knows what to answer.
-func (a *answer) pause() {
+// stopKeepAlive leaves the header to the caller, which knows the answer now.
+func (a *answer) stopKeepAlive() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.paused = true
 }
 
 func (a *answer) schedule() {
-	if a.over || a.beat != nil {
+	if a.closed || a.keepAliveTimer != nil {
 		return
 	}
-	a.beat = time.AfterFunc(a.every, a.alive)
+	a.keepAliveTimer = time.AfterFunc(a.every, a.alive)
 }
 
 func (a *answer) alive() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.over {
+	if a.closed {
 		return
 	}
-	if !a.begun && !a.paused {
+	if !a.headerSent && !a.paused {
 		a.head(http.StatusOK)
 	}
-	if a.begun && a.event {
+	if a.headerSent && a.isStream {
 		if _, err := a.write([]byte(": alive\n\n")); err != nil {
 			return // the connection's end is told elsewhere
 		}
 		_ = http.NewResponseController(a.ResponseWriter).Flush()
 	}
-	a.beat.Reset(a.every)
+	a.keepAliveTimer.Reset(a.every)
 }
 
 // end is called when the answer is complete.
 func (a *answer) end() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.over = true
-	if a.beat != nil {
-		a.beat.Stop()
+	a.closed = true
+	if a.keepAliveTimer != nil {
+		a.keepAliveTimer.Stop()
 	}
-	a.extend() // for what the server writes behind it
+	a.extendDeadline() // for what the server writes behind it
 }

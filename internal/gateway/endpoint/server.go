@@ -31,8 +31,8 @@ type Gateway interface {
 const (
 	// modern is the first version of the protocol without sessions.
 	modern = "2026-07-28"
-	// pageSize is how many tools a page of tools/list has. Clients that do not
-	// turn pages are many, so it is large.
+	// pageSize is the number of tools per page of tools/list. It is large because many clients
+	// ignore further pages.
 	pageSize = 500
 
 	methodInitialize = "initialize"
@@ -41,7 +41,7 @@ const (
 	methodCancelled  = "notifications/cancelled"
 )
 
-// request is where a message of a client came from.
+// request is the origin of a client's message.
 type request struct {
 	ctx    context.Context //nolint:containedctx // the connection's: a call ends with it
 	caller gateway.Caller
@@ -49,14 +49,14 @@ type request struct {
 	listen *listen // of a request to listen that names tasks
 }
 
-// server is the MCP server behind every way in.
+// server is the MCP server of all transports.
 type server struct {
 	gw  Gateway
 	sdk *mcp.Server
 	log *slog.Logger
-	// info says in answers of the newer protocol which server this is.
+	// info is the server's name and version in answers of the newer protocol.
 	info json.RawMessage
-	// from finds where a message came from.
+	// from finds the origin of a message.
 	from func(*mcp.RequestExtra) *request
 	// Of tasks; both nil: there are none.
 	tasks     gateway.Tasks
@@ -66,8 +66,8 @@ type server struct {
 	// watched are the definitions of the tools whose headers are compared.
 	watchMu sync.Mutex
 	watched map[string]string
-	// opened is asked whether a session may begin; nil: any may.
-	opened func(*request, *mcp.ServerSession) error
+	// allowSession decides whether a session may begin; nil: any may.
+	allowSession func(*request, *mcp.ServerSession) error
 }
 
 func newServer(gw Gateway, o Options) *server {
@@ -92,17 +92,17 @@ func newServer(gw Gateway, o Options) *server {
 	return s
 }
 
-// changed tells all sessions that the tools are others. The SDK does so when a
-// tool of its own is put in place; no list shows that one, for none is its.
+// changed notifies all sessions that the tools changed. The SDK does so when a tool of its own
+// is replaced; it is not listed.
 func (s *server) changed() {
 	s.watchHeaders()
 	s.sdk.AddTool(&mcp.Tool{Name: "signalbox", InputSchema: json.RawMessage(`{"type":"object"}`)},
-		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return nil, errNoOwn })
+		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return nil, errNoOwnTools })
 }
 
-var errNoOwn = errors.New("endpoint: the SDK was asked for a tool")
+var errNoOwnTools = errors.New("endpoint: the SDK was asked for a tool")
 
-// middleware answers what is about tools in place of the SDK.
+// middleware handles tool methods in place of the SDK.
 func (s *server) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		switch r := req.(type) {
@@ -117,7 +117,7 @@ func (s *server) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 		case *mcp.SubscriptionsListenRequest:
 			return s.listen(ctx, next, r)
 		case *taskRequest:
-			return s.aboutTask(ctx, method, r)
+			return s.handleTask(ctx, method, r)
 		}
 		switch group, _, _ := strings.Cut(method, "/"); {
 		case method == methodInitialize:
@@ -129,15 +129,15 @@ func (s *server) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// notServed are the groups of methods that the capabilities do not name.
+// notServed are method groups without a capability.
 var notServed = map[string]bool{"prompts": true, "resources": true, "completion": true, "logging": true}
 
 // initialize begins a session of the older protocol.
 func (s *server) initialize(ctx context.Context, next mcp.MethodHandler, req mcp.Request) (mcp.Result, error) {
-	if s.opened != nil {
+	if s.allowSession != nil {
 		ss, _ := req.GetSession().(*mcp.ServerSession)
-		if err := s.opened(s.from(req.GetExtra()), ss); err != nil {
-			return nil, &jsonrpc.Error{Code: codeRefused, Message: err.Error()}
+		if err := s.allowSession(s.from(req.GetExtra()), ss); err != nil {
+			return nil, &jsonrpc.Error{Code: codeSessionRefused, Message: err.Error()}
 		}
 	}
 	res, err := next(ctx, methodInitialize, req)
@@ -147,9 +147,8 @@ func (s *server) initialize(ctx context.Context, next mcp.MethodHandler, req mcp
 	return res, err
 }
 
-// codeRefused is that of a session that is not begun, from the range that
-// JSON-RPC leaves to servers.
-const codeRefused = -32000
+// codeSessionRefused is from the range that JSON-RPC leaves to servers.
+const codeSessionRefused = -32000
 
 func isModern(version string) bool { return version >= modern }
 
@@ -181,16 +180,16 @@ func (s *server) listTools(r *mcp.ListToolsRequest) (mcp.Result, error) {
 	return list, nil
 }
 
-// toolCall is a tools/call, whoever has read it.
+// toolCall is a parsed tools/call.
 type toolCall struct {
 	name      string
 	arguments json.RawMessage
 	meta      mcp.Meta
 	version   string                 // of the protocol
-	progress  func(gateway.Progress) // nil: nobody asked for it
+	progress  func(gateway.Progress) // nil: not requested
 }
 
-// result is an answer that writes itself.
+// result is an answer that marshals itself.
 type result interface {
 	mcp.Result
 	json.Marshaler
@@ -208,8 +207,8 @@ func (s *server) callTool(ctx context.Context, r *mcp.CallToolRequest) (mcp.Resu
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
 	c := toolCall{name: r.Params.Name, arguments: r.Params.Arguments, meta: r.Params.Meta, version: r.ProtocolVersion()}
-	if declared(c.version, c.meta) && s.relay != nil && !s.headered(c.name) {
-		defer from.beat()()
+	if declared(c.version, c.meta) && s.relay != nil && !s.hasHeaderParams(c.name) {
+		defer from.keepAlive()()
 		return s.relay.callTool(during, r)
 	}
 	if token := r.Params.GetProgressToken(); token != nil {
@@ -237,8 +236,8 @@ func (s *server) call(ctx context.Context, from *request, c toolCall) (result, e
 	if err != nil {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "_meta: " + err.Error()}
 	}
-	defer from.beat()()
-	res, task, err := s.carryOut(ctx, gateway.Call{
+	defer from.keepAlive()()
+	res, task, err := s.execute(ctx, gateway.Call{
 		Tool: c.name, Arguments: args, Meta: meta, Caller: from.caller, Progress: c.progress,
 	}, declared(c.version, c.meta))
 	switch {
@@ -250,18 +249,17 @@ func (s *server) call(ctx context.Context, from *request, c toolCall) (result, e
 	return &callResult{Result: res, modern: isModern(c.version)}, nil
 }
 
-// beat has the answer say from time to time that it will come, until stop.
-func (r *request) beat() (stop func()) {
+// keepAlive sends keep-alives until stop.
+func (r *request) keepAlive() (stop func()) {
 	if r.answer == nil {
 		return func() {}
 	}
-	r.answer.begin()
-	return r.answer.pause
+	r.answer.startKeepAlive()
+	return r.answer.stopKeepAlive
 }
 
-// failed turns an error of the gateway into what a client expects: what the
-// upstream said as it said it, an unknown tool as the protocol has it, and all
-// else as a result, which the model gets to read.
+// failed converts an error of the gateway: upstream errors unchanged, an unknown tool as the
+// protocol has it, all others as a result that the model reads.
 func (s *server) failed(ctx context.Context, tool string, modern bool, err error) (result, error) {
 	if said, ok := errors.AsType[*gateway.ProtocolError](err); ok {
 		return nil, &jsonrpc.Error{Code: said.Code, Message: said.Message, Data: said.Data}
@@ -280,11 +278,10 @@ func (s *server) failed(ctx context.Context, tool string, modern bool, err error
 	return &callResult{Result: textResult(fmt.Sprintf("%s: %s", known.Code, known.Message), true), modern: modern}, nil
 }
 
-// logLevelKey asks for log messages, of which this endpoint has none.
+// logLevelKey asks for log messages, which this endpoint does not have.
 const logLevelKey = "io.modelcontextprotocol/logLevel"
 
-// metaOf is the request's _meta without what is between the client and this
-// endpoint alone.
+// metaOf is the request's _meta without fields for this endpoint.
 func metaOf(meta mcp.Meta) (json.RawMessage, error) {
 	var rest map[string]any
 	for k, v := range meta {

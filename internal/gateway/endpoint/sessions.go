@@ -13,8 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 )
 
-// sessionPrefix keeps the name of an MCP session from being that of a session
-// that another way in made.
+// sessionPrefix separates the names of MCP sessions from those of other frontends.
 const sessionPrefix = "mcp:"
 
 // sessions are those of the older protocol.
@@ -33,15 +32,14 @@ type session struct {
 	id        string
 	principal string
 	sdk       *mcp.ServerSession
-	open      map[*request]func()   // requests under way, with what ends each
-	plain     map[jsonrpc.ID]func() // and the calls among them that the SDK does not see
+	open      map[*request]func()   // requests in flight, with their cancels
+	plain     map[jsonrpc.ID]func() // calls in flight that the SDK does not see
 	lastUsed  time.Time
-	expiry    *time.Timer // runs while no request is under way
+	expiry    *time.Timer // runs while there is no request
 }
 
-// begin takes a new session in. Where there are as many as may be, one that
-// nobody uses makes room; where all are in use the error says so.
-func (t *sessions) begin(principal string, ss *mcp.ServerSession) error {
+// open adds a session. At the limit, an idle one is evicted; if all are in use it is an error.
+func (t *sessions) open(principal string, ss *mcp.ServerSession) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
@@ -67,8 +65,8 @@ func (t *sessions) begin(principal string, ss *mcp.ServerSession) error {
 	return nil
 }
 
-// makeRoom sees to it that one more session may begin. Without tokens all
-// callers are one principal, which then has all the room there is.
+// makeRoom evicts a session if needed. Without tokens all callers are one principal, which may
+// then use the whole limit.
 func (t *sessions) makeRoom(principal string) error {
 	each := 0
 	for _, s := range t.all {
@@ -88,8 +86,8 @@ func (t *sessions) makeRoom(principal string) error {
 	return nil
 }
 
-// evict ends the session that has been without a request for longest, of those
-// that may be ended. Its client is told by 404 to begin a new one.
+// evict ends the session idle for longest, of those that may be ended. A 404 tells its client
+// to begin a new one.
 func (t *sessions) evict(may func(*session) bool) bool {
 	var oldest *session
 	for _, s := range t.all {
@@ -105,8 +103,8 @@ func (t *sessions) evict(may func(*session) bool) bool {
 	return true
 }
 
-// minIdle is for how long a session that makes room for another one must have
-// been without a request: one between two calls is in use.
+// minIdle is how long a session must have been idle to be evicted: one between two calls is in
+// use.
 const minIdle = time.Minute
 
 func (t *sessions) expire(s *session) {
@@ -118,9 +116,8 @@ func (t *sessions) expire(s *session) {
 	}
 }
 
-// join notes a request to a session, which lives at least until leave. It is
-// refused where there is none, or where it is another's: to that one there is
-// none either.
+// join registers a request of a session, which lives at least until leave. A session of another
+// principal is not found.
 func (t *sessions) join(id, principal string, r *request, end func()) (leave func(), ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -141,9 +138,8 @@ func (t *sessions) join(id, principal string, r *request, end func()) (leave fun
 	}, true
 }
 
-// calls notes a call of a joined session that the SDK does not see, until done. It
-// is refused where one of that id is under way.
-func (t *sessions) calls(session string, id jsonrpc.ID, cancel func()) (done func(), ok bool) {
+// trackCall registers a call that the SDK does not see, until done. A used ID is refused.
+func (t *sessions) trackCall(session string, id jsonrpc.ID, cancel func()) (done func(), ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.all[session]
@@ -158,7 +154,7 @@ func (t *sessions) calls(session string, id jsonrpc.ID, cancel func()) (done fun
 	}, true
 }
 
-// cancel ends the call of that id that the SDK does not see, if there is one.
+// cancel cancels a call that the SDK does not see.
 func (t *sessions) cancel(session string, id jsonrpc.ID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -167,9 +163,8 @@ func (t *sessions) cancel(session string, id jsonrpc.ID) {
 	}
 }
 
-// cut ends the requests of a session: what they wait for is of no use to a
-// client that ends it.
-func (t *sessions) cut(id string, but *request) {
+// cancelRequests cancels the requests of a session that its client ends.
+func (t *sessions) cancelRequests(id string, but *request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if s := t.all[id]; s != nil {
@@ -181,7 +176,7 @@ func (t *sessions) cut(id string, but *request) {
 	}
 }
 
-// close ends all sessions and returns when they have ended.
+// close ends all sessions and waits for that.
 func (t *sessions) close() {
 	t.mu.Lock()
 	t.closed = true
@@ -199,12 +194,11 @@ func (t *sessions) close() {
 	t.ends.Wait()
 }
 
-// tiny is by how much progress grows while a call waits in line: the protocol
-// wants every value greater than the one before, and what the upstream says
-// afterwards, often from 1 on, shall go out as it is.
-const tiny = 1e-6
+// progressStep is the increment of progress while a call waits: the protocol requires
+// increasing values, and those of the upstream, often from 1, are passed on unchanged.
+const progressStep = 1e-6
 
-// progress hands on what is said of a call to a client that gave a token for it.
+// progress reports progress to a client that sent a token.
 func progress(token any, tell func(*mcp.ProgressNotificationParams)) func(gateway.Progress) {
 	said, begun := 0.0, false
 	return func(p gateway.Progress) {
@@ -213,15 +207,14 @@ func progress(token any, tell func(*mcp.ProgressNotificationParams)) func(gatewa
 			value = said
 		}
 		if begun && value <= said {
-			value = said + tiny
+			value = said + progressStep
 		}
 		begun, said = true, value
 		tell(&mcp.ProgressNotificationParams{ProgressToken: token, Progress: value, Total: p.Total, Message: p.Message})
 	}
 }
 
-// marshal writes JSON without turning <, > and & into escapes: text shall
-// arrive as it was written.
+// marshal encodes JSON without escaping <, > and &.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -13,7 +13,7 @@ import (
 )
 
 // stdio serves one client over pipes. hangUp closes the client's side.
-func (r *rig) stdio(version string, more ...endpoint.Options) (c *client, hangUp func(), served <-chan error) {
+func (r *fixture) stdio(version string, more ...endpoint.Options) (c *client, hangUp func(), served <-chan error) {
 	r.t.Helper()
 	var o endpoint.Options
 	if len(more) > 0 {
@@ -42,7 +42,7 @@ func (r *rig) stdio(version string, more ...endpoint.Options) (c *client, hangUp
 
 func TestStdioServesOneClient(t *testing.T) {
 	inEachEra(t, func(t *testing.T, version string) {
-		r := newRig(t, endpoint.Options{})
+		r := newFixture(t, endpoint.Options{})
 		c, hangUp, served := r.stdio(version)
 		if list, err := c.ListTools(t.Context(), nil); err != nil || len(list.Tools) != 3 {
 			t.Fatalf("%+v, %v", list, err)
@@ -81,8 +81,8 @@ func TestStdioServesOneClient(t *testing.T) {
 	})
 }
 
-func TestStdioEndsWhenItIsTold(t *testing.T) {
-	r := newRig(t, endpoint.Options{})
+func TestStdioEndsWithContext(t *testing.T) {
+	r := newFixture(t, endpoint.Options{})
 	c, _, served := r.stdio("2025-11-25")
 	done := c.call(t.Context(), "s__hold", nil)
 	take(t, "the call runs", r.script.came)

@@ -35,20 +35,19 @@ const (
 type taskParams struct {
 	mcp.ParamsBase
 	TaskID    string          `json:"taskId"`
-	Responses json.RawMessage `json:"inputResponses,omitempty"` // to questions, of which our tasks ask none
+	Responses json.RawMessage `json:"inputResponses,omitempty"` // to questions, which our tasks do not ask
 }
 
 type taskRequest = mcp.ServerRequest[*taskParams]
 
-// hasTasks says whether the extension is served at all.
+// hasTasks reports whether the extension is served.
 func (s *server) hasTasks() bool { return s.tasks != nil || s.relay != nil }
 
-// offerTasks makes the methods known to the SDK, which hands them to the
-// middleware as it does with its own.
+// offerTasks registers the methods with the SDK, which passes them to the middleware.
 func (s *server) offerTasks() error {
 	for _, method := range []string{methodGetTask, methodUpdateTask, methodCancelTask} {
 		if err := mcp.AddReceivingCustomMethod(s.sdk, method, func(context.Context, *mcp.ServerSession, *taskParams) (*ack, error) {
-			return nil, errNoOwn
+			return nil, errNoOwnTools
 		}); err != nil {
 			return err
 		}
@@ -56,9 +55,8 @@ func (s *server) offerTasks() error {
 	return nil
 }
 
-// declared says whether a request is of a client that can take a task for an
-// answer. It says so in each request, with an object of settings; what it said
-// before does not count, nor does any other value, such as false.
+// declared reports whether a request declares the tasks extension, with an object of settings.
+// Only the request itself counts.
 func declared(version string, meta mcp.Meta) bool {
 	if !isModern(version) {
 		return false
@@ -69,8 +67,7 @@ func declared(version string, meta mcp.Meta) bool {
 	return can
 }
 
-// errUndeclared is the answer to one who did not declare the extension and asks
-// for what it brings.
+// errUndeclared answers task methods of a client that did not declare the extension.
 func errUndeclared() error {
 	data, err := json.Marshal(map[string]any{"requiredCapabilities": map[string]any{"extensions": map[string]any{extension: struct{}{}}}})
 	if err != nil { // text always marshals
@@ -82,22 +79,21 @@ func errUndeclared() error {
 	}
 }
 
-// carryOut makes a call, or a task of it: for a client that declared tasks where
-// the tool is slow or its queue is, for any other where the tool is async. That
-// one is told the task's id in words.
-func (s *server) carryOut(ctx context.Context, c gateway.Call, tasks bool) (gateway.Result, *gateway.ToolTask, error) {
+// execute makes a call, or a task of it: for a client with the extension if the tool is async
+// or its queue is slow, for others if the tool is async. Those get the task's ID as text.
+func (s *server) execute(ctx context.Context, c gateway.Call, tasks bool) (gateway.Result, *gateway.ToolTask, error) {
 	switch {
 	case s.tasks == nil:
 	case tasks:
 		res, task, err := s.tasks.CallOrPromote(ctx, gateway.TaskCall{Call: c}, s.taskAfter)
 		if task != nil {
-			return gateway.Result{}, task, s.untold(ctx, task, c.Caller)
+			return gateway.Result{}, task, s.cancelUnannounced(ctx, task, c.Caller)
 		}
 		return res, nil, err
 	case s.async(c.Tool):
 		task, err := s.tasks.Submit(ctx, gateway.TaskCall{Call: c})
 		if err == nil {
-			err = s.untold(ctx, &task, c.Caller)
+			err = s.cancelUnannounced(ctx, &task, c.Caller)
 		}
 		if err != nil {
 			return gateway.Result{}, nil, err
@@ -108,9 +104,9 @@ func (s *server) carryOut(ctx context.Context, c gateway.Call, tasks bool) (gate
 	return res, nil, err
 }
 
-// untold cancels a task whose creator has gone before it was told the id: to
-// close the connection is to cancel the call, and nobody could ask for it.
-func (s *server) untold(ctx context.Context, t *gateway.ToolTask, by gateway.Caller) error {
+// cancelUnannounced cancels a task whose creator disconnected before it got the ID: that is a
+// cancel of the call, and nobody could ask for it.
+func (s *server) cancelUnannounced(ctx context.Context, t *gateway.ToolTask, by gateway.Caller) error {
 	gone := ctx.Err()
 	if gone == nil {
 		return nil
@@ -121,14 +117,14 @@ func (s *server) untold(ctx context.Context, t *gateway.ToolTask, by gateway.Cal
 	return gone
 }
 
-// finder is a Gateway that has tools by name, without a copy of their list.
-type finder interface {
+// toolFinder is a Gateway with a lookup by name.
+type toolFinder interface {
 	Tool(name string) (gateway.Tool, bool)
 }
 
-// async says whether a tool's calls are tasks.
+// async reports whether a tool's calls are tasks.
 func (s *server) async(name string) bool {
-	if f, ok := s.gw.(finder); ok {
+	if f, ok := s.gw.(toolFinder); ok {
 		tool, _ := f.Tool(name)
 		return tool.Async
 	}
@@ -137,8 +133,8 @@ func (s *server) async(name string) bool {
 	return i < len(tools) && tools[i].Name == name && tools[i].Async
 }
 
-// aboutTask answers the methods of the extension.
-func (s *server) aboutTask(ctx context.Context, method string, r *taskRequest) (mcp.Result, error) {
+// handleTask handles the methods of the extension.
+func (s *server) handleTask(ctx context.Context, method string, r *taskRequest) (mcp.Result, error) {
 	if !isModern(r.ProtocolVersion()) { // an older version has methods of that name that are others
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("%q is served from protocol version %s on", method, modern)}
 	}
@@ -150,7 +146,7 @@ func (s *server) aboutTask(ctx context.Context, method string, r *taskRequest) (
 		return nil, errUndeclared()
 	}
 	if s.relay != nil {
-		return s.relay.aboutTask(ctx, method, r.Params)
+		return s.relay.forwardTask(ctx, method, r.Params)
 	}
 	task, err := s.taskOf(ctx, from.caller, r.Params.TaskID)
 	if err != nil {
@@ -167,8 +163,7 @@ func (s *server) aboutTask(ctx context.Context, method string, r *taskRequest) (
 	return &ack{}, nil
 }
 
-// taskOf is a task of the caller's own. Another's is not there: who asks learns
-// the same of both, and after the same look into the store.
+// taskOf is a task of the caller. Another's is not found, after the same lookup.
 func (s *server) taskOf(ctx context.Context, who gateway.Caller, id string) (gateway.ToolTask, error) {
 	if !signalbox.ValidID(id) {
 		return gateway.ToolTask{}, errUnknownTask(id)
@@ -191,7 +186,7 @@ func errUnknownTask(id string) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("there is no task %q of yours: it never was, or it ended so long ago that it was pruned", id)}
 }
 
-// taskError is what a caller is told of a failure that is ours.
+// taskError is the protocol error of a failure of ours.
 func (s *server) taskError(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return err
@@ -210,13 +205,13 @@ func isCode(err error, code signalbox.Code) bool {
 	return errors.As(err, &known) && known.Code == code
 }
 
-// lines reads server-sent events. Of an event only its data counts here.
-type lines struct{ from *bufio.Reader }
+// eventReader reads the data of server-sent events.
+type eventReader struct{ from *bufio.Reader }
 
 var errTooLong = errors.New("an event of it is too long")
 
 // event returns the data of the next event that has any.
-func (l *lines) event() ([]byte, error) {
+func (l *eventReader) event() ([]byte, error) {
 	var data []byte
 	for {
 		line, err := l.line(maxRelayed - len(data))
@@ -238,8 +233,8 @@ func (l *lines) event() ([]byte, error) {
 	}
 }
 
-// line returns the next one without its end.
-func (l *lines) line(most int) ([]byte, error) {
+// line returns the next line without its end.
+func (l *eventReader) line(most int) ([]byte, error) {
 	var line []byte
 	for {
 		part, err := l.from.ReadSlice('\n')
@@ -258,11 +253,9 @@ const (
 	nameHeader   = "Mcp-Name"
 )
 
-// readBody reads the body of a request, and again for who reads on; tree is the
-// object that it is, if it is one by strictjson's rules. It has
-// answered those that it says no of: what is too large, and what gives a member
-// twice, of which a program on the way may have gone by the other one. What else
-// is wrong, the SDK says in words of its own, and a tool of its arguments.
+// readBody reads a request body, and restores it for the next reader; tree is the object if it
+// is valid by strictjson's rules. It refuses bodies that are too large or have duplicate
+// members, which a proxy may have read differently. The SDK reports other errors.
 func readBody(w http.ResponseWriter, r *http.Request) (body []byte, tree *strictjson.Object, ok bool) {
 	if r.Method != http.MethodPost || r.Body == nil {
 		return nil, nil, true
@@ -288,22 +281,21 @@ func readBody(w http.ResponseWriter, r *http.Request) (body []byte, tree *strict
 	return body, tree, true
 }
 
-// aboutTasks looks at a request for what of tasks the SDK does not look at. It
-// has answered those that it says no of.
-func aboutTasks(from *request, r *http.Request, body []byte) bool {
+// checkTaskRequest checks what the SDK does not check of task requests, and answers refused
+// ones.
+func checkTaskRequest(from *request, r *http.Request, body []byte) bool {
 	switch r.Header.Get(methodHeader) { // the SDK sees to it that the body says so too
 	case methodListen:
 		from.listen = listenOf(body)
 	case methodGetTask, methodUpdateTask, methodCancelTask:
-		return routedRight(from.answer, r.Header.Get(nameHeader), body)
+		return checkNameHeader(from.answer, r.Header.Get(nameHeader), body)
 	}
 	return true
 }
 
-// routedRight answers requests about tasks whose header Mcp-Name does not name
-// the task: what is on the way may have gone by it. The SDK compares that header
-// for its own methods only.
-func routedRight(w http.ResponseWriter, name string, body []byte) bool {
+// checkNameHeader refuses task requests whose header Mcp-Name does not name the task: a proxy
+// may have routed by it. The SDK compares that header only for its own methods.
+func checkNameHeader(w http.ResponseWriter, name string, body []byte) bool {
 	var m struct {
 		ID     json.RawMessage `json:"id"`
 		Params struct {

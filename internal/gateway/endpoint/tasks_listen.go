@@ -24,18 +24,17 @@ const (
 	notificationAck   = "notifications/subscriptions/acknowledged"
 	notificationTasks = "notifications/tasks"
 
-	// maxWatched bounds the tasks that one stream can ask for; those beyond are
-	// not agreed to, and can be polled.
+	// maxWatched is the maximum number of tasks per stream; more are not acknowledged, and can
+	// be polled.
 	maxWatched = 100
-	// leastPoll and mostPoll bound how often a watched task is looked at while it
-	// has not ended. Its end is told at once.
-	leastPoll = time.Second
-	mostPoll  = 30 * time.Second
+	// minPoll and maxPoll bound how often an open task is read. Its end is reported at once.
+	minPoll = time.Second
+	maxPoll = 30 * time.Second
 )
 
-// listen is what of a request to listen the SDK does not know: the tasks.
+// listen is the tasks part of a listen request, unknown to the SDK.
 type listen struct {
-	id      json.RawMessage // of the request, by which a client knows the stream
+	id      json.RawMessage // of the request, which identifies the stream
 	wanted  []string
 	agreed  []gateway.ToolTask
 	watches sync.WaitGroup
@@ -59,8 +58,8 @@ func listenOf(body []byte) *listen {
 
 type listenKey struct{}
 
-// listen answers a request to listen that names tasks. The SDK keeps the stream
-// and what else it is for; what is told of tasks is written beside it.
+// listen answers a listen request that names tasks. The SDK keeps the stream and its other
+// subscriptions; task notifications are written besides.
 func (s *server) listen(ctx context.Context, next mcp.MethodHandler, r *mcp.SubscriptionsListenRequest) (mcp.Result, error) {
 	from := s.from(r.Extra)
 	if from == nil || from.listen == nil || s.tasks == nil {
@@ -97,8 +96,8 @@ type ackParams struct {
 	} `json:"notifications"`
 }
 
-// acknowledge adds the tasks to that word, which is the first on the stream, and
-// then begins to tell of them.
+// acknowledge adds the tasks to the acknowledgement, the first message of the stream, and then
+// starts to watch them.
 func (s *server) acknowledge(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		from, _ := ctx.Value(listenKey{}).(*request)
@@ -123,15 +122,14 @@ func (s *server) acknowledge(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// watchTask tells how a task is: now, and whenever that is another way, until it
-// has ended.
+// watchTask reports a task now and at every change, until it has ended.
 func (s *server) watchTask(ctx context.Context, from *request, t *gateway.ToolTask) {
 	told := ""
 	for ctx.Err() == nil {
 		now := wireTask(t, true)
 		if state := now.Status + " " + now.Message; state != told {
 			told = state
-			note, err := marshal(map[string]any{"jsonrpc": "2.0", "method": notificationTasks, "params": taskNote{now, map[string]any{mcp.MetaKeySubscriptionID: from.listen.id}}})
+			note, err := marshal(map[string]any{"jsonrpc": "2.0", "method": notificationTasks, "params": taskNotification{now, map[string]any{mcp.MetaKeySubscriptionID: from.listen.id}}})
 			if err != nil || from.answer.notify(note) != nil {
 				return // the client has gone
 			}
@@ -139,7 +137,7 @@ func (s *server) watchTask(ctx context.Context, from *request, t *gateway.ToolTa
 		if t.Task.State.Terminal() {
 			return
 		}
-		next, err := s.tasks.Wait(ctx, t.Task.ID, min(max(t.Poll, leastPoll), mostPoll))
+		next, err := s.tasks.Wait(ctx, t.Task.ID, min(max(t.Poll, minPoll), maxPoll))
 		if err != nil {
 			return // it can still be polled, which says what is wrong
 		}
@@ -147,21 +145,20 @@ func (s *server) watchTask(ctx context.Context, from *request, t *gateway.ToolTa
 	}
 }
 
-type taskNote struct {
+type taskNotification struct {
 	task
 	Meta map[string]any `json:"_meta"`
 }
 
-// Relay hands requests on to another endpoint of Signalbox, as those of the same
-// client: what they say, and what is answered, stays as it is. Clients of the
-// SDK cannot be told of a task, so these requests do not go by one.
+// Relay forwards requests unchanged to another endpoint of Signalbox. Clients of the SDK cannot
+// receive tasks, so these requests do not use one.
 type Relay struct {
 	URL     string            // of the endpoint, with its path
 	Headers map[string]string // of every request: a token, a session
 	Client  *http.Client      // nil: the default one
 }
 
-// rawResult is an answer as another endpoint wrote it.
+// rawResult is an answer of another endpoint, unchanged.
 type rawResult struct {
 	mcp.ResultBase
 	raw json.RawMessage
@@ -170,7 +167,7 @@ type rawResult struct {
 // MarshalJSON writes it as it is.
 func (r *rawResult) MarshalJSON() ([]byte, error) { return r.raw, nil }
 
-// callTool hands a call on, and what is said of its progress back.
+// callTool forwards a call, and its progress back.
 func (l *Relay) callTool(ctx context.Context, r *mcp.CallToolRequest) (mcp.Result, error) {
 	params := struct {
 		Name      string          `json:"name"`
@@ -182,8 +179,8 @@ func (l *Relay) callTool(ctx context.Context, r *mcp.CallToolRequest) (mcp.Resul
 	})
 }
 
-// aboutTask hands on a request about a task.
-func (l *Relay) aboutTask(ctx context.Context, method string, p *taskParams) (mcp.Result, error) {
+// forwardTask forwards a task request.
+func (l *Relay) forwardTask(ctx context.Context, method string, p *taskParams) (mcp.Result, error) {
 	return l.send(ctx, method, p.TaskID, p, nil)
 }
 
@@ -245,13 +242,13 @@ func (l *Relay) post(ctx context.Context, method, name string, params any) (*htt
 	return client.Do(q)
 }
 
-// maxRelayed bounds an answer, and a line of a stream: the gateway behind it
-// answers with 16 MiB at most, and words around them.
+// maxRelayed bounds an answer and a line of a stream: the gateway behind answers with 16 MiB at
+// most, plus framing.
 const maxRelayed = 20 << 20
 
-// follow reads a stream of events up to the answer.
+// follow reads events up to the answer.
 func (l *Relay) follow(ctx context.Context, body io.Reader, progress func(*mcp.ProgressNotificationParams)) (mcp.Result, error) {
-	lines := &lines{bufio.NewReader(body)}
+	lines := &eventReader{bufio.NewReader(body)}
 	for {
 		data, err := lines.event()
 		if err != nil {
@@ -278,7 +275,7 @@ func (m *message) answer() (mcp.Result, error) {
 	return &rawResult{raw: m.Result}, nil
 }
 
-// lost is the error of a request that came to no answer.
+// lost is the error of a request without an answer.
 func (l *Relay) lost(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -14,7 +14,7 @@ import (
 )
 
 // listens opens a stream of notifications and returns their data.
-func (r *rig) listens(what, meta string, headers ...string) (events <-chan string, stop func()) {
+func (r *fixture) listens(what, meta string, headers ...string) (events <-chan string, stop func()) {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(r.t.Context())
 	body := `{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"notifications":{` + what + `},"_meta":{` + metaOf(meta) + `}}}`
@@ -45,8 +45,8 @@ func (r *rig) listens(what, meta string, headers ...string) (events <-chan strin
 }
 
 // A client that listens is told of its tasks as they change, and of no others.
-func TestTasksAreToldToWhoListens(t *testing.T) {
-	r, b := newTaskRig(t, endpoint.Options{})
+func TestListenReportsTasks(t *testing.T) {
+	r, b := newTaskFixture(t, endpoint.Options{})
 	ask := func(who string) string {
 		return r.read(r.sendModern("tools/call", `"name":"s__job"`, declaring, principalHeader, who)).Result.TaskID
 	}
@@ -98,7 +98,7 @@ func TestTasksAreToldToWhoListens(t *testing.T) {
 // Requests about tasks that are none end with an error that says so, and cost
 // little.
 func TestHostileTaskRequests(t *testing.T) {
-	r, b := newTaskRig(t, endpoint.Options{})
+	r, b := newTaskFixture(t, endpoint.Options{})
 	r.sendModern("tools/call", `"name":"s__job"`, declaring)
 	id := b.only(t)
 	for name, params := range map[string]string{

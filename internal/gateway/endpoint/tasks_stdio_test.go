@@ -18,7 +18,7 @@ import (
 )
 
 // line serves a client over pipes and returns what sends one request on it.
-func (r *rig) line(o endpoint.Options) (ask func(t *testing.T, method, params, meta string) wire, stop func()) {
+func (r *fixture) line(o endpoint.Options) (ask func(t *testing.T, method, params, meta string) wire, stop func()) {
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	ctx, cancel := context.WithCancel(r.t.Context())
@@ -52,7 +52,7 @@ func (r *rig) line(o endpoint.Options) (ask func(t *testing.T, method, params, m
 // On stdin and stdout tasks are as over HTTP, also where they are another
 // endpoint's.
 func TestTasksOverStdio(t *testing.T) {
-	r, b := newTaskRig(t, endpoint.Options{TaskAfter: 10 * time.Millisecond})
+	r, b := newTaskFixture(t, endpoint.Options{TaskAfter: 10 * time.Millisecond})
 	for name, o := range map[string]endpoint.Options{
 		"of its own": {Tasks: b, TaskAfter: time.Minute},
 		"of another": {Relay: &endpoint.Relay{URL: r.url, Headers: map[string]string{"Test-Session": "s"}, Client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}},
@@ -88,8 +88,8 @@ func TestTasksOverStdio(t *testing.T) {
 }
 
 // A relay hands progress back, and gives up a call that its client gives up.
-func TestARelayHandsProgressBack(t *testing.T) {
-	r, _ := newTaskRig(t, endpoint.Options{TaskAfter: time.Hour})
+func TestRelayForwardsProgress(t *testing.T) {
+	r, _ := newTaskFixture(t, endpoint.Options{TaskAfter: time.Hour})
 	holder := r.connect(modern)
 	_ = holder.call(t.Context(), "s__hold", nil)
 	take(t, "the queue is held", r.script.came)
@@ -113,8 +113,8 @@ func TestARelayHandsProgressBack(t *testing.T) {
 	}
 }
 
-func TestARelayToNobodySaysSo(t *testing.T) {
-	r, _ := newTaskRig(t, endpoint.Options{})
+func TestRelayToUnreachableEndpoint(t *testing.T) {
+	r, _ := newTaskFixture(t, endpoint.Options{})
 	line, stop := r.line(endpoint.Options{Relay: &endpoint.Relay{URL: "http://127.0.0.1:1/mcp"}})
 	defer stop()
 	w := line(t, "tools/call", `"name":"s__job"`, declaring)

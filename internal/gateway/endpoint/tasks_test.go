@@ -16,8 +16,8 @@ import (
 )
 
 // An async tool is answered with a task, whose result its creator asks for.
-func TestAnAsyncToolBecomesATask(t *testing.T) {
-	r, b := newTaskRig(t, endpoint.Options{})
+func TestAsyncToolBecomesTask(t *testing.T) {
+	r, b := newTaskFixture(t, endpoint.Options{})
 	got := r.sendModern("tools/call", `"name":"s__job","arguments":{"n":1}`, declaring)
 	made := r.read(got).Result
 	if made.Type != "task" || !signalbox.ValidID(made.TaskID) || made.Status != "working" || made.Poll != 750 || made.TTL == nil || *made.TTL != 3600000 ||
@@ -52,9 +52,9 @@ func TestAnAsyncToolBecomesATask(t *testing.T) {
 }
 
 // All others are answered at once, in the seed's words.
-func TestAnAsyncToolForOneWhoDidNotDeclareTasks(t *testing.T) {
+func TestAsyncToolWithoutTasksExtension(t *testing.T) {
 	inEachEra(t, func(t *testing.T, version string) {
-		r, b := newTaskRig(t, endpoint.Options{AgentName: "worker"})
+		r, b := newTaskFixture(t, endpoint.Options{AgentName: "worker"})
 		var w wire
 		if err := json.Unmarshal([]byte(r.ask(version, "tools/call", `"name":"s__job"`)), &w); err != nil {
 			t.Fatal(err)
@@ -76,8 +76,8 @@ func TestAnAsyncToolForOneWhoDidNotDeclareTasks(t *testing.T) {
 }
 
 // A task is its creator's. To another it is what one is that never was.
-func TestATaskIsItsCreators(t *testing.T) {
-	r, _ := newTaskRig(t, endpoint.Options{})
+func TestTaskIsVisibleToItsCreatorOnly(t *testing.T) {
+	r, _ := newTaskFixture(t, endpoint.Options{})
 	anna, ben := []string{principalHeader, "user:anna"}, []string{principalHeader, "user:ben"}
 	id := r.read(r.sendModern("tools/call", `"name":"s__job"`, declaring, anna...)).Result.TaskID
 	never := "queue-" + strings.Repeat("0", 26)
@@ -105,8 +105,8 @@ func TestATaskIsItsCreators(t *testing.T) {
 
 // Who did not declare tasks is told what to declare; older versions have no
 // such methods, nor has an endpoint without tasks.
-func TestTasksAreForThoseWhoDeclareThem(t *testing.T) {
-	r, b := newTaskRig(t, endpoint.Options{})
+func TestTasksNeedDeclaration(t *testing.T) {
+	r, b := newTaskFixture(t, endpoint.Options{})
 	r.sendModern("tools/call", `"name":"s__job"`, declaring)
 	id := b.only(t)
 	for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel"} {
@@ -129,7 +129,7 @@ func TestTasksAreForThoseWhoDeclareThem(t *testing.T) {
 			t.Errorf("%s: %+v", method, got)
 		}
 	}
-	without := newRig(t, endpoint.Options{})
+	without := newFixture(t, endpoint.Options{})
 	if got := without.about("tasks/get", id); got.status != 404 {
 		t.Errorf("%+v", got)
 	}
@@ -144,8 +144,8 @@ func TestTasksAreForThoseWhoDeclareThem(t *testing.T) {
 }
 
 // What is on the way goes by the headers, so they must say what the body says.
-func TestTheHeadersOfTasks(t *testing.T) {
-	r, b := newTaskRig(t, endpoint.Options{})
+func TestTaskHeaders(t *testing.T) {
+	r, b := newTaskFixture(t, endpoint.Options{})
 	r.sendModern("tools/call", `"name":"s__job"`, declaring)
 	id := b.only(t)
 	for name, headers := range map[string][]string{
@@ -163,8 +163,8 @@ func TestTheHeadersOfTasks(t *testing.T) {
 }
 
 // The states of a task, as the protocol says them.
-func TestTheStatesOfATask(t *testing.T) {
-	r, b := newTaskRig(t, endpoint.Options{})
+func TestTaskStates(t *testing.T) {
+	r, b := newTaskFixture(t, endpoint.Options{})
 	r.sendModern("tools/call", `"name":"s__job"`, declaring)
 	id := b.only(t)
 	words := &gateway.Result{Content: json.RawMessage(`[{"type":"text","text":"no such file"}]`), IsError: true, Metadata: json.RawMessage(`{"agent":"a"}`)}
@@ -208,8 +208,8 @@ func TestTheStatesOfATask(t *testing.T) {
 
 // A call that has waited for longer than its grace is a task from there on, for
 // one who declared tasks; another goes on waiting and is told its place.
-func TestACallThatWaitsBecomesATask(t *testing.T) {
-	r, b := newTaskRig(t, endpoint.Options{TaskAfter: 10 * time.Millisecond})
+func TestWaitingCallBecomesTask(t *testing.T) {
+	r, b := newTaskFixture(t, endpoint.Options{TaskAfter: 10 * time.Millisecond})
 	holder := r.connect(modern)
 	held := holder.call(t.Context(), "s__hold", nil)
 	take(t, "the queue is held", r.script.came)
@@ -238,7 +238,7 @@ func TestACallThatWaitsBecomesATask(t *testing.T) {
 		return r.read(r.about("tasks/get", b.only(t))).Result.Status == "completed"
 	})
 	// One that need not wait for as long as that is answered as ever.
-	r, _ = newTaskRig(t, endpoint.Options{TaskAfter: time.Minute})
+	r, _ = newTaskFixture(t, endpoint.Options{TaskAfter: time.Minute})
 	r.script.goOn <- struct{}{}
 	if w := r.read(r.sendModern("tools/call", `"name":"s__quick"`, declaring)).Result; w.Type != "complete" || string(w.Content) != `[{"type":"text","text":"quick"}]` {
 		t.Errorf("%+v", w)
@@ -247,13 +247,13 @@ func TestACallThatWaitsBecomesATask(t *testing.T) {
 
 // Who goes away before the answer has cancelled the call, also where it is a
 // task by then: nobody knows its id.
-func TestWhoGoesAwayBeforeTheIDIsToldCancels(t *testing.T) {
+func TestDisconnectBeforeTaskIDCancels(t *testing.T) {
 	for name, meta := range map[string]mcp.Meta{
 		"declared": {"io.modelcontextprotocol/clientCapabilities": map[string]any{"extensions": map[string]any{"io.modelcontextprotocol/tasks": map[string]any{}}}},
 		"not":      nil,
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, b := newTaskRig(t, endpoint.Options{})
+			r, b := newTaskFixture(t, endpoint.Options{})
 			b.slow = true
 			c := r.connect(modern)
 			done := c.call(t.Context(), "s__job", meta)
@@ -267,15 +267,15 @@ func TestWhoGoesAwayBeforeTheIDIsToldCancels(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeStoredIsSaid(t *testing.T) {
+func TestStoreErrorIsReported(t *testing.T) {
 	inEachEra(t, func(t *testing.T, version string) {
-		r, b := newTaskRig(t, endpoint.Options{})
+		r, b := newTaskFixture(t, endpoint.Options{})
 		b.full = true
 		if got := r.ask(version, "tools/call", `"name":"s__job"`); !strings.Contains(got, `"isError":true`) || !strings.Contains(got, "queue_full: 10 tasks wait already") {
 			t.Error(got)
 		}
 	})
-	r, b := newTaskRig(t, endpoint.Options{})
+	r, b := newTaskFixture(t, endpoint.Options{})
 	b.full = true
 	if w := r.read(r.sendModern("tools/call", `"name":"s__job"`, declaring)).Result; !w.IsError || w.Type != "complete" {
 		t.Errorf("%+v", w)

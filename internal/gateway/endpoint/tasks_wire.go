@@ -27,7 +27,7 @@ const (
 	statusCancelled = "cancelled"
 )
 
-// task is a task as the protocol writes it.
+// task is the wire format of a task.
 type task struct {
 	ID        string          `json:"taskId"`
 	Status    string          `json:"status"`
@@ -40,14 +40,14 @@ type task struct {
 	Error     *taskFailure    `json:"error,omitempty"`
 }
 
-// taskFailure is a JSON-RPC error: the call came to no answer of the tool.
+// taskFailure is a JSON-RPC error: the call got no answer of the tool.
 type taskFailure struct {
 	Code    int64  `json:"code"`
 	Message string `json:"message"`
 	Data    any    `json:"data,omitempty"`
 }
 
-// wireTask writes a task, whole or without what it came to.
+// wireTask converts a task, with or without its result.
 func wireTask(t *gateway.ToolTask, whole bool) task {
 	out := task{
 		ID: t.Task.ID, Status: statusOf(t), Message: messageOf(t),
@@ -72,8 +72,7 @@ func wireTask(t *gateway.ToolTask, whole bool) task {
 	return out
 }
 
-// failureOf is what the tool's server said instead of an answer, unchanged as a
-// call has it, or in words of ours why there was none.
+// failureOf is the error of the tool's server, unchanged, or ours.
 func failureOf(t *gateway.ToolTask) *taskFailure {
 	if e := t.Error; e != nil {
 		out := &taskFailure{Code: e.Code, Message: e.Message}
@@ -85,8 +84,8 @@ func failureOf(t *gateway.ToolTask) *taskFailure {
 	return &taskFailure{Code: jsonrpc.CodeInternalError, Message: t.Task.Message, Data: map[string]signalbox.Reason{"reason": t.Task.Reason}}
 }
 
-// statusOf says how a task is. One whose tool failed is completed, with a result
-// that says so: failed is for calls that came to no answer at all.
+// statusOf is the status of a task. If the tool failed it is completed, with an error result:
+// failed is for calls without an answer.
 func statusOf(t *gateway.ToolTask) string {
 	switch {
 	case !t.Task.State.Terminal():
@@ -120,7 +119,7 @@ func messageOf(t *gateway.ToolTask) string {
 	return t.Task.Message
 }
 
-// answerOf is what the tool answered, or the words for that it did not.
+// answerOf is the tool's answer, or a text that there is none.
 func answerOf(t *gateway.ToolTask) json.RawMessage {
 	res := callResult{modern: true}
 	if t.Result != nil {
@@ -135,7 +134,7 @@ func answerOf(t *gateway.ToolTask) json.RawMessage {
 	return data
 }
 
-// wireTime is the same length for every time, in UTC.
+// wireTime formats UTC times with a fixed length.
 func wireTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // taskResult is a task as an answer: to tools/call, or to tasks/get.
@@ -154,7 +153,7 @@ func (r *taskResult) MarshalJSON() ([]byte, error) {
 	}{r.GetMeta(), r.kind, r.task})
 }
 
-// ack is the answer that says only that a request was taken.
+// ack is an empty answer.
 type ack struct{ mcp.ResultBase }
 
 // MarshalJSON writes it as complete.

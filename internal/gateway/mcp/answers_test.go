@@ -17,9 +17,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway/mcp"
 )
 
-// TestAnswersPassAsTheyWereWritten: content that nobody knows, numbers beyond
+// TestAnswersPassUnchanged: content that nobody knows, numbers beyond
 // a float, the order of keys.
-func TestAnswersPassAsTheyWereWritten(t *testing.T) {
+func TestAnswersPassUnchanged(t *testing.T) {
 	h := ready(t, child("raw"), mcp.Options{})
 	content := `[{"type":"text","text":"a\u0041","annotations":{"priority":1.0}},{"type":"hologram","z":1,"a":12345678901234567890.10},` +
 		`{"type":"image","data":"aGk=","mimeType":"image/png"},{"type":"audio","data":"aGk=","mimeType":"audio/wav"},` +
@@ -39,7 +39,7 @@ func TestAnswersPassAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-func TestErrorsOfTheProtocolPassUnchanged(t *testing.T) {
+func TestProtocolErrorsPassUnchanged(t *testing.T) {
 	h := ready(t, child("raw"), mcp.Options{})
 	_, err := h.call("a", do("error", map[string]any{"Error": `{"code":-32042,"message":"no <luck>","data":{"n":1.0}}`}))
 	var p *gateway.ProtocolError
@@ -48,7 +48,7 @@ func TestErrorsOfTheProtocolPassUnchanged(t *testing.T) {
 	}
 }
 
-func TestAnswersOfNoUseFailTheirCallAlone(t *testing.T) {
+func TestMalformedAnswerFailsOnlyItsCall(t *testing.T) {
 	h := ready(t, child("raw"), mcp.Options{})
 	for _, result := range []string{`5`, `[]`, `{"content":"text"}`, `{"isError":"yes"}`, `{"resultType":"input_required","inputRequests":{}}`, `{"resultType":"task","taskId":"x"}`} {
 		h.fails(signalbox.CodeToolFailed, "a", do("result", map[string]any{"Result": result}))
@@ -75,7 +75,7 @@ func TestIncidentHugeResult(t *testing.T) {
 	}
 }
 
-func TestGarbageOnStdoutIsSkippedUpToABound(t *testing.T) {
+func TestGarbageOnStdoutIsSkippedUpToLimit(t *testing.T) {
 	h := ready(t, child("raw", "API_KEY=hunter2hunter2"), mcp.Options{})
 	h.must("a", do("garbage", map[string]any{"Size": 900}))
 	h.must("a", do("garbage", map[string]any{"Size": 900}))
@@ -91,9 +91,9 @@ func TestGarbageOnStdoutIsSkippedUpToABound(t *testing.T) {
 	}
 }
 
-// TestAServerThatOnlyAsksIsEnded: what it asks and does not let be answered
+// TestServerWithTooManyRequestsIsEnded: what it asks and does not let be answered
 // would fill the memory.
-func TestAServerThatOnlyAsksIsEnded(t *testing.T) {
+func TestServerWithTooManyRequestsIsEnded(t *testing.T) {
 	t.Parallel()
 	h := ready(t, child("raw"), mcp.Options{})
 	ask := func(n int) string { // it reads none of the answers before it has written all that
@@ -153,7 +153,7 @@ func TestCancellationReachesTheServer(t *testing.T) {
 	}
 }
 
-func TestMetaPassesWithoutWhatBelongsToTheHop(t *testing.T) {
+func TestMetaIsForwardedWithoutHopFields(t *testing.T) {
 	h := ready(t, child("raw", "MCP_TEST_META=1"), mcp.Options{})
 	r, err := h.Call(h.ctx(), gateway.Call{
 		Tool: "srv__a", Arguments: json.RawMessage(do("meta", nil)), Progress: func(gateway.Progress) {},
@@ -167,9 +167,9 @@ func TestMetaPassesWithoutWhatBelongsToTheHop(t *testing.T) {
 	}
 }
 
-// TestAServerThatDoesNotReadHoldsNobodyUp: what is sent to it waits, the
+// TestServerThatDoesNotReadBlocksNoOtherCall: what is sent to it waits, the
 // callers go when their time is over.
-func TestAServerThatDoesNotReadHoldsNobodyUp(t *testing.T) {
+func TestServerThatDoesNotReadBlocksNoOtherCall(t *testing.T) {
 	t.Parallel()
 	s := child("raw")
 	s.HealthProbe = "off"

@@ -13,9 +13,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// TestWhatAServerAsksIsAnswered: over HTTP too, in the stream of a call, as often as
+// TestServerRequestsAreAnswered: over HTTP too, in the stream of a call, as often as
 // it likes while it lets it be answered; and what is not served is refused.
-func TestWhatAServerAsksIsAnswered(t *testing.T) {
+func TestServerRequestsAreAnswered(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	answers, all := map[string]string{}, make(chan struct{}, 1)
@@ -84,9 +84,9 @@ func TestWhatAServerAsksIsAnswered(t *testing.T) {
 	}
 }
 
-// TestAStreamThatBreaksOffIsTakenUpAgain: a server may end the stream of a call
+// TestBrokenStreamIsResumed: a server may end the stream of a call
 // before the answer, and give that to who asks for what came behind the last event.
-func TestAStreamThatBreaksOffIsTakenUpAgain(t *testing.T) {
+func TestBrokenStreamIsResumed(t *testing.T) {
 	calls := make(chan string, 1)
 	resumed := 0
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -18,20 +18,20 @@ import (
 )
 
 const (
-	// progressRoom is how many words of progress may wait for a slow caller;
-	// of more, the oldest are dropped.
-	progressRoom = 64
-	// settleWait is what a call that is answered gets to come to its end. The SDK
-	// never sees one that only we can know of (a POST that was refused, its answer
-	// due on a stream), and a stream may stay open behind the answer.
-	settleWait = time.Second
-	// tellWait bounds the wait for a cancel to go out. Whoever gets the slot
-	// next must not come to the server before it.
-	tellWait = time.Second
+	// progressBuffer is how many progress reports are buffered for a slow caller; beyond it the
+	// oldest are dropped.
+	progressBuffer = 64
+	// settleTimeout is how long the SDK gets to see the end of an answered call. It never sees
+	// some that only we know of (a refused POST whose answer was due on a stream), and a stream
+	// may stay open after the answer.
+	settleTimeout = time.Second
+	// cancelTimeout bounds the wait until a cancel is sent. The next call must not reach the
+	// server before it.
+	cancelTimeout = time.Second
 )
 
-// errSessionLost is the end of an instance whose session the server has
-// forgotten: the call was not run and may be sent to the next one.
+// errSessionLost ends an instance whose session the server does not know any more: the call was
+// not run and is sent to the next instance.
 var errSessionLost = errors.New("it has forgotten the session")
 
 // call calls a tool by the server's own name for it.
@@ -42,44 +42,44 @@ func (i *instance) call(ctx context.Context, tool string, c gateway.Call) (gatew
 	i.calls.Add(1)
 	defer i.calls.Add(-1)
 	r := newReply()
-	defer i.tap.forget(r)
-	params := &sdk.CallToolParams{Meta: hopMeta(c.Meta), Name: tool, Arguments: json.RawMessage("{}")}
+	defer i.interceptor.forget(r)
+	params := &sdk.CallToolParams{Meta: forwardedMeta(c.Meta), Name: tool, Arguments: json.RawMessage("{}")}
 	if len(c.Arguments) > 0 {
 		params.Arguments = c.Arguments
 	}
 	var words chan json.RawMessage
 	if c.Progress != nil {
-		words = make(chan json.RawMessage, progressRoom)
-		r.token = "p" + strconv.FormatInt(i.tap.tokens.Add(1), 10)
-		r.progress = func(p json.RawMessage) { push(words, p) }
+		words = make(chan json.RawMessage, progressBuffer)
+		r.token = "p" + strconv.FormatInt(i.interceptor.tokens.Add(1), 10)
+		r.progress = func(p json.RawMessage) { pushDroppingOldest(words, p) }
 		params.SetProgressToken(r.token)
 	}
-	a := i.ask(ctx, r, params)
+	a := i.startCall(ctx, r, params)
 	if a.follow(r, c.Progress, words) {
 		return i.outcome(ctx, r, nil)
 	}
 	if _, _, _, got := r.answer(); !got && (ctx.Err() != nil || i.closing()) {
-		i.tell(r)
+		i.waitCancelSent(r)
 	}
 	return i.outcome(ctx, r, a.err)
 }
 
-// asked is a call that was sent.
-type asked struct {
-	cancel func()
-	keep   func() bool // leaves it to itself, unless its caller has gone
-	done   chan struct{}
-	err    error // once done
-	late   atomic.Pointer[time.Timer]
+// pendingCall is a call that was sent.
+type pendingCall struct {
+	cancel   func()
+	detached func() bool // not ended with it, unless its caller has gone
+	done     chan struct{}
+	err      error // once done
+	late     atomic.Pointer[time.Timer]
 }
 
-// ask sends a call, which ends with the caller or the instance.
-func (i *instance) ask(ctx context.Context, r *reply, params *sdk.CallToolParams) *asked {
+// startCall sends a call, which ends with the caller or the instance.
+func (i *instance) startCall(ctx context.Context, r *reply, params *sdk.CallToolParams) *pendingCall {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	a := &asked{cancel: cancel, keep: context.AfterFunc(ctx, cancel), done: make(chan struct{})}
+	a := &pendingCall{cancel: cancel, detached: context.AfterFunc(ctx, cancel), done: make(chan struct{})}
 	down := context.AfterFunc(i.ctx, func() {
-		if i.forgotten() { // as this call will hear in a moment, if the server has not run it
-			sleep(running, tellWait)
+		if i.sessionLost() { // as this call will hear in a moment, if the server has not run it
+			sleep(running, cancelTimeout)
 		}
 		cancel()
 	})
@@ -88,54 +88,53 @@ func (i *instance) ask(ctx context.Context, r *reply, params *sdk.CallToolParams
 		close(a.done)
 		a.stop()
 		down()
-		a.keep()
+		a.detached()
 		cancel()
 	}()
 	return a
 }
 
-// stop ends the wait for the SDK to see the answer, once it is over.
-func (a *asked) stop() {
+// stop ends the wait for the SDK.
+func (a *pendingCall) stop() {
 	if t := a.late.Load(); t != nil {
 		t.Stop()
 	}
 }
 
-// tell waits until the server has been told that a call was given up, which
-// the SDK does on its own time.
-func (i *instance) tell(r *reply) {
-	t := time.NewTimer(tellWait)
+// waitCancelSent waits until the server has been sent the cancel of a call, which the SDK does
+// asynchronously.
+func (i *instance) waitCancelSent(r *reply) {
+	t := time.NewTimer(cancelTimeout)
 	defer t.Stop()
 	down := i.ctx.Done()
 	if i.closing() {
 		down = nil
 	}
 	select {
-	case <-r.told:
+	case <-r.cancelSent:
 	case <-down:
 	case <-t.C:
 	}
 }
 
-// follow hands progress on until the call is answered, and what is left of it
-// then. It reports whether that is all: the SDK, which sees the answer a little
-// later, or the end of the stream behind it, need not be waited for unless the
+// follow reports progress until the call is answered. It reports whether that is all: the SDK,
+// which sees the answer later, or the end of the stream need not be waited for unless the
 // caller has gone.
-func (a *asked) follow(r *reply, tell func(gateway.Progress), words <-chan json.RawMessage) (answered bool) {
+func (a *pendingCall) follow(r *reply, tell func(gateway.Progress), words <-chan json.RawMessage) (answered bool) {
 	settled := r.settled
 	for over := false; !over; {
 		select {
 		case w := <-words:
-			tellProgress(tell, w)
+			reportProgress(tell, w)
 		case <-settled:
 			settled = nil
-			a.late.Store(time.AfterFunc(settleWait, a.cancel))
+			a.late.Store(time.AfterFunc(settleTimeout, a.cancel))
 			select {
 			case <-a.done:
 				a.stop()
 			default:
 			}
-			answered = a.keep()
+			answered = a.detached()
 			over = answered
 		case <-a.done:
 			over = true
@@ -144,16 +143,15 @@ func (a *asked) follow(r *reply, tell func(gateway.Progress), words <-chan json.
 	for {
 		select {
 		case w := <-words:
-			tellProgress(tell, w)
+			reportProgress(tell, w)
 		default:
 			return answered
 		}
 	}
 }
 
-// push puts a word at the end, dropping the oldest where there is no room. It
-// is called from one goroutine at a time.
-func push(words chan json.RawMessage, w json.RawMessage) {
+// pushDroppingOldest is called from one goroutine at a time.
+func pushDroppingOldest(words chan json.RawMessage, w json.RawMessage) {
 	for {
 		select {
 		case words <- w:
@@ -167,7 +165,7 @@ func push(words chan json.RawMessage, w json.RawMessage) {
 	}
 }
 
-func tellProgress(tell func(gateway.Progress), params json.RawMessage) {
+func reportProgress(tell func(gateway.Progress), params json.RawMessage) {
 	var p struct {
 		Progress float64 `json:"progress"`
 		Total    float64 `json:"total"`
@@ -178,21 +176,20 @@ func tellProgress(tell func(gateway.Progress), params json.RawMessage) {
 	}
 }
 
-// outcome is what became of a call: what the server said, else why it could
-// not.
+// outcome is the answer of the server, else the error.
 func (i *instance) outcome(ctx context.Context, r *reply, err error) (gateway.Result, error) {
 	result, rpcError, fault, got := r.answer()
 	switch {
 	case err != nil && ctx.Err() != nil: // also where the server answered to that
 		if !got && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			poke(i.kick) // it may hang; while others call it, nobody else would ask
+			notify(i.probeNow) // it may hang; while others call it, nobody else would ask
 		}
 		return gateway.Result{}, ctx.Err()
-	case r.forgotten.Load() && i.isForgotten(ctx):
+	case r.got404.Load() && i.checkSessionLost(ctx):
 		return gateway.Result{}, errSessionLost
 	case fault != nil:
 		if fault.Code == signalbox.CodeToolDown || fault.Code == signalbox.CodeToolLost {
-			poke(i.kick)
+			notify(i.probeNow)
 		}
 		return gateway.Result{}, fault
 	case got && rpcError != nil:
@@ -202,7 +199,7 @@ func (i *instance) outcome(ctx context.Context, r *reply, err error) (gateway.Re
 	case i.isDown(err):
 		return gateway.Result{}, i.lost()
 	}
-	poke(i.kick)
+	notify(i.probeNow)
 	if err == nil {
 		return gateway.Result{}, i.unknown(errors.New("no answer came"))
 	}
@@ -213,20 +210,18 @@ func (i *instance) outcome(ctx context.Context, r *reply, err error) (gateway.Re
 	return gateway.Result{}, i.unknown(i.explain(err))
 }
 
-// unknown is the error of a call that was sent, or may have been, and had no
-// answer.
+// unknown is the error of a call that was or may have been sent and got no answer.
 func (i *instance) unknown(why error) error {
 	return signalbox.Errorf(signalbox.CodeToolLost, "The server %q did not answer: %s. Whether the tool did its work is not known.", i.p.server.Name, why)
 }
 
-// isDown reports whether the call failed because the instance is down. Where
-// it was no request of its own that failed, the connection has ended, and the
-// word of that is on its way.
+// isDown reports whether the call failed because the instance is down. If it was not the call's
+// own request that failed, the connection has ended, and that will be noticed soon.
 func (i *instance) isDown(err error) bool {
 	if _, ok := errors.AsType[*url.Error](err); ok {
 		return i.ctx.Err() != nil
 	}
-	t := time.NewTimer(settleWait)
+	t := time.NewTimer(settleTimeout)
 	defer t.Stop()
 	select {
 	case <-i.ctx.Done():
@@ -236,7 +231,7 @@ func (i *instance) isDown(err error) bool {
 	}
 }
 
-// lost is the error of a call that was under way when the server went away.
+// lost is the error of a call in flight when the server went down.
 func (i *instance) lost() error {
 	why := i.explain(context.Cause(i.ctx)).Error()
 	return signalbox.Errorf(signalbox.CodeToolLost, "The server %q went away during the call (%s). Whether the tool did its work is not known.", i.p.server.Name, why)
@@ -288,9 +283,8 @@ func (i *instance) result(raw json.RawMessage) (gateway.Result, error) {
 	return gateway.Result{Content: content, Structured: notNull(p.Structured), Meta: notNull(p.Meta), IsError: p.IsError}, nil
 }
 
-// hopMeta is the request's _meta for the server: without what belongs to the
-// way from the caller to us.
-func hopMeta(raw json.RawMessage) sdk.Meta {
+// forwardedMeta is the request's _meta without the fields of the hop from the caller to us.
+func forwardedMeta(raw json.RawMessage) sdk.Meta {
 	var in map[string]json.RawMessage
 	_ = json.Unmarshal(raw, &in) // what is no object says nothing
 	out := sdk.Meta{}

@@ -18,29 +18,28 @@ import (
 )
 
 const (
-	// modernVersion is the first version of the protocol without sessions.
+	// modernVersion is the first protocol version without sessions.
 	modernVersion = "2026-07-28"
-	// firstID is that of the first call past the SDK, which counts from 1.
+	// firstID is the ID of the first direct call; the SDK counts from 1.
 	firstID = 1_000_000_000
-	// resumeWait is the pause before a stream that has broken off is taken up
-	// again, unless the server names another.
-	resumeWait = time.Second
+	// resumeDelay is the delay before a broken stream is resumed, unless the server gives one.
+	resumeDelay = time.Second
 )
 
-var errNoAnswerCame = errors.New("its stream of events ended without an answer")
+var errStreamEnded = errors.New("its stream of events ended without an answer")
 
-// direct carries calls over streamable HTTP past the SDK, in the versions of the
-// protocol that have sessions: the SDK decodes each message several times, each time
-// with a fresh buffer of 32 KB. All else that is said to the server, it says.
+// direct sends calls over streamable HTTP without the SDK, in the protocol versions with
+// sessions: the SDK decodes each message several times, each time with a new buffer of 32 KB.
+// The SDK sends all other messages.
 type direct struct {
 	i       *instance
 	version string
-	session string // "": the server gave out none
+	session string // "": the server has none
 	client  *http.Client
 	ids     atomic.Int64
 }
 
-// newDirect returns nil where all calls are for the SDK.
+// newDirect returns nil if the SDK must make all calls.
 func newDirect(i *instance) *direct {
 	version := i.session.InitializeResult().ProtocolVersion
 	if i.p.server.Transport != toolconf.HTTP || version >= modernVersion {
@@ -51,7 +50,7 @@ func newDirect(i *instance) *direct {
 	return d
 }
 
-// send makes a call; its answer is in the reply of ctx.
+// send makes a call; the answer goes to the reply of ctx.
 func (i *instance) send(ctx context.Context, r *reply, params *sdk.CallToolParams) error {
 	if i.direct == nil {
 		_, err := i.session.CallTool(ctx, params)
@@ -74,7 +73,7 @@ func (d *direct) call(ctx context.Context, r *reply, params *sdk.CallToolParams)
 	if err != nil {
 		return err
 	}
-	resp, err := d.say(ctx, &jsonrpc.Request{ID: rpcID, Method: "tools/call"}, outgoing{"2.0", id, "tools/call", params})
+	resp, err := d.post(ctx, &jsonrpc.Request{ID: rpcID, Method: "tools/call"}, outgoing{"2.0", id, "tools/call", params})
 	if err == nil {
 		err = d.follow(ctx, r, resp)
 	}
@@ -82,23 +81,23 @@ func (d *direct) call(ctx context.Context, r *reply, params *sdk.CallToolParams)
 		return err
 	}
 	if _, _, _, got := r.answer(); !got {
-		go d.giveUp(context.WithoutCancel(ctx), id, ctx.Err())
+		go d.sendCancel(context.WithoutCancel(ctx), id, ctx.Err())
 	}
 	return ctx.Err()
 }
 
-// giveUp tells the server that nobody waits for a call any more.
-func (d *direct) giveUp(ctx context.Context, id int64, why error) {
+// sendCancel cancels a call at the server.
+func (d *direct) sendCancel(ctx context.Context, id int64, why error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	const method = "notifications/cancelled"
-	resp, err := d.say(ctx, &jsonrpc.Request{Method: method}, outgoing{Version: "2.0", Method: method, Params: map[string]any{"requestId": id, "reason": why.Error()}})
+	resp, err := d.post(ctx, &jsonrpc.Request{Method: method}, outgoing{Version: "2.0", Method: method, Params: map[string]any{"requestId": id, "reason": why.Error()}})
 	if err == nil { // else the server has gone, or it does not matter to it
 		drain(resp)
 	}
 }
 
-// drain reads a response to its end, so that its connection can be used again.
+// drain reads a response to its end, so that its connection can be reused.
 func drain(resp *http.Response) {
 	_, _ = io.Copy(io.Discard, resp.Body) // of a broken one nothing is wanted
 	resp.Body.Close()
@@ -107,8 +106,8 @@ func drain(resp *http.Response) {
 // sentKey is that of the message that a request carries.
 type sentKey struct{}
 
-// say sends a message; msg is what of it the tap wants to know.
-func (d *direct) say(ctx context.Context, msg jsonrpc.Message, body any) (*http.Response, error) {
+// post sends a message; msg is the part of it that the interceptor needs.
+func (d *direct) post(ctx context.Context, msg jsonrpc.Message, body any) (*http.Response, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -137,8 +136,8 @@ func (d *direct) do(ctx context.Context, method string, body io.Reader, accept, 
 	return d.client.Do(req)
 }
 
-// follow reads the response to a call to its end. A stream that breaks off before
-// the answer is taken up again where the server has said how.
+// follow reads the response to a call. A stream that breaks before the answer is resumed if the
+// server supports it.
 func (d *direct) follow(ctx context.Context, r *reply, resp *http.Response) error {
 	for {
 		stream, ok := resp.Body.(*events)
@@ -146,13 +145,13 @@ func (d *direct) follow(ctx context.Context, r *reply, resp *http.Response) erro
 			drain(resp)
 			return nil
 		}
-		stream.take = d.take
+		stream.take = d.handle
 		stream.drain()
 		if _, _, _, got := r.answer(); got || ctx.Err() != nil {
 			return nil
 		}
 		if stream.last == "" {
-			return errNoAnswerCame
+			return errStreamEnded
 		}
 		var err error
 		if resp, err = d.resume(ctx, stream); err != nil {
@@ -161,22 +160,22 @@ func (d *direct) follow(ctx context.Context, r *reply, resp *http.Response) erro
 	}
 }
 
-// resume takes up a stream behind the last event that came.
+// resume resumes a stream after the last event.
 func (d *direct) resume(ctx context.Context, stream *events) (*http.Response, error) {
 	wait := stream.retry
 	if wait <= 0 {
-		wait = resumeWait + rand.N(resumeWait)
+		wait = resumeDelay + rand.N(resumeDelay)
 	}
 	for sleep(ctx, wait) {
 		resp, err := d.do(ctx, http.MethodGet, nil, "text/event-stream", stream.last)
 		if err != nil {
-			wait = min(2*max(wait, resumeWait), longestWait)
+			wait = min(2*max(wait, resumeDelay), maxRestartDelay)
 			continue
 		}
 		next, ok := resp.Body.(*events)
 		if !ok {
 			drain(resp)
-			return nil, errNoAnswerCame
+			return nil, errStreamEnded
 		}
 		next.last, next.retry = stream.last, stream.retry
 		return resp, nil
@@ -184,16 +183,16 @@ func (d *direct) resume(ctx context.Context, stream *events) (*http.Response, er
 	return nil, ctx.Err()
 }
 
-// take takes what the server says beside the answer to a call. Of what it may ask
-// a caller nothing passes the gateway.
-func (d *direct) take(msg jsonrpc.Message) {
+// handle handles other messages of the server during a call. Requests to the caller are
+// refused.
+func (d *direct) handle(msg jsonrpc.Message) {
 	req, ok := msg.(*jsonrpc.Request)
 	switch {
 	case !ok: // the answer to nothing that was asked here
 	case req.IsCall():
 		go d.answer(req)
 	case req.Method == "notifications/tools/list_changed":
-		poke(d.i.relist)
+		notify(d.i.toolsChanged)
 	}
 }
 
@@ -214,7 +213,7 @@ func (d *direct) answer(req *jsonrpc.Request) {
 	default:
 		out.Error = &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "the client does not support " + req.Method}
 	}
-	if resp, err := d.say(ctx, &jsonrpc.Response{ID: req.ID}, out); err == nil { // else the server waits in vain, as for any client that has gone
+	if resp, err := d.post(ctx, &jsonrpc.Response{ID: req.ID}, out); err == nil { // else the server waits in vain, as for any client that has gone
 		drain(resp)
 	}
 }

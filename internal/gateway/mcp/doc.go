@@ -18,8 +18,8 @@
 // (direct.go): it decodes each message several times.
 //
 // What the server answers never becomes a Go value on its way: each transport
-// leads what it reads through a tap, which keeps the answer to a call as the
-// server wrote it and shows the SDK an empty one. The tap also holds every
+// passes what it reads through an interceptor, which keeps the answer to a call as the
+// server wrote it and shows the SDK an empty one. The interceptor also holds every
 // message to 16 MiB. A longer one is read to its end but not kept: only the id
 // in it is looked for, so that the call it answers fails and no other.
 //

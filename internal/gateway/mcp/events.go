@@ -17,30 +17,29 @@ const maxField = 64 << 10
 
 var errLongField = errors.New("a line of its event stream is too long")
 
-// events leads the messages in a stream of server-sent events through the tap,
-// and is the stream of what the SDK is to read instead. Of a call past the SDK, take
-// has what is left of them.
+// events passes the messages of an SSE stream through the interceptor, and is the stream that
+// the SDK reads instead. For a direct call, take gets what is left of them.
 type events struct {
-	from io.ReadCloser
-	take func(jsonrpc.Message)
-	old  bool // HTTP with SSE, where the SDK takes every event for a message but the first
-	in   *bufio.Reader
-	out  bytes.Buffer
-	err  error
+	from   io.ReadCloser
+	take   func(jsonrpc.Message)
+	oldSSE bool // HTTP with SSE, where the SDK takes every event but the first for a message
+	in     *bufio.Reader
+	out    bytes.Buffer
+	err    error
 
-	data   gather
+	data   messageReader
 	fields bytes.Buffer // the event's other lines
 	name   string
 	lines  int  // of data
-	sent   bool // a message went out
+	sent   bool // a message was written
 
-	last  string        // the id of the last event that has one
-	retry time.Duration // what the server wants for a pause before the stream is taken up again
+	last  string        // the newest event ID
+	retry time.Duration // the server's delay before a resume
 }
 
-func newEvents(from io.ReadCloser, t *tap, old bool) *events {
-	e := &events{from: from, old: old, in: bufio.NewReader(from)}
-	e.data = gather{tap: t, deliver: e.emit}
+func newEvents(from io.ReadCloser, t *interceptor, old bool) *events {
+	e := &events{from: from, oldSSE: old, in: bufio.NewReader(from)}
+	e.data = messageReader{interceptor: t, deliver: e.emit}
 	return e
 }
 
@@ -67,7 +66,7 @@ func (e *events) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// drain reads the stream to its end, and closes it.
+// drain reads the stream to its end and closes it.
 func (e *events) drain() {
 	for e.err == nil {
 		e.err = e.line()
@@ -107,8 +106,8 @@ func (e *events) line() error {
 	return nil
 }
 
-// isMessage tells whether the event's data is an MCP message: the event of
-// HTTP with SSE that names the endpoint is not.
+// isMessage reports whether the event's data is an MCP message: the endpoint event of HTTP with
+// SSE is not.
 func (e *events) isMessage() bool { return e.name == "" || e.name == "message" }
 
 func (e *events) dataLine(start []byte, long bool) error {
@@ -127,7 +126,7 @@ func (e *events) dataLine(start []byte, long bool) error {
 	return nil
 }
 
-// field keeps a line that is no data; comments and unknown ones are dropped.
+// field keeps a line that is not data; comments and unknown fields are dropped.
 func (e *events) field(line []byte) {
 	name, value, _ := bytes.Cut(line, []byte{':'})
 	switch string(name) {
@@ -153,12 +152,12 @@ func (e *events) field(line []byte) {
 	}
 }
 
-// event is the end of an event: its message, if it has one that the SDK is to
-// see, goes out with its fields, else they go out alone, for the id in them.
+// event ends an event: its message, if the SDK is to see it, is written with its fields, else
+// the fields alone, for the ID.
 func (e *events) event() {
 	e.sent = false
 	e.data.end()
-	if !e.sent && e.fields.Len() > 0 && e.take == nil && (!e.old || e.name == "endpoint") {
+	if !e.sent && e.fields.Len() > 0 && e.take == nil && (!e.oldSSE || e.name == "endpoint") {
 		e.out.Write(e.fields.Bytes())
 		e.out.WriteByte('\n')
 	}
@@ -183,25 +182,25 @@ func (e *events) emit(msg jsonrpc.Message) {
 	e.out.WriteString("\n\n")
 }
 
-// scan looks for the id of a message that is too long to be kept, reading it
-// byte by byte: of the object's own keys only, not of those inside.
-type scan struct {
+// idScanner finds the ID of a message that is too long to keep, byte by byte: only top-level
+// keys count.
+type idScanner struct {
 	depth    int
 	inString bool
 	escaped  bool
 	wantKey  bool   // at depth 1, the next string is a key
-	text     []byte // of the key or the value that is read, as JSON
-	key      string // whose value comes next
+	text     []byte // of the current key or value, as JSON
+	key      string // of the next value
 	id       jsonrpc.ID
 	response bool // it has a result or an error
 	request  bool // it has a method
 }
 
-// maxScanned bounds a key or an id; longer ones are none of ours.
+// maxScanned is the maximum length of a key or ID; ours are shorter.
 const maxScanned = 256
 
 // feed reads on.
-func (s *scan) feed(p []byte) {
+func (s *idScanner) feed(p []byte) {
 	for i := 0; i < len(p); i++ {
 		if s.inString && !s.escaped && s.depth != 1 { // most of what is long: a string inside
 			for i < len(p) && p[i] != '"' && p[i] != '\\' {
@@ -215,15 +214,14 @@ func (s *scan) feed(p []byte) {
 	}
 }
 
-// answers is the id of the response that was read; false while it is not
-// known, or for another kind of message.
-func (s *scan) answers() (jsonrpc.ID, bool) {
+// answers is the ID of a response; false if unknown or another kind of message.
+func (s *idScanner) answers() (jsonrpc.ID, bool) {
 	return s.id, s.response && !s.request && s.id.IsValid()
 }
 
-func (s *scan) byte(c byte) {
+func (s *idScanner) byte(c byte) {
 	if s.inString {
-		s.inText(c)
+		s.stringByte(c)
 		return
 	}
 	switch c {
@@ -252,8 +250,8 @@ func (s *scan) byte(c byte) {
 	}
 }
 
-// inText reads on in a string.
-func (s *scan) inText(c byte) {
+// stringByte scans a byte of a string.
+func (s *idScanner) stringByte(c byte) {
 	s.keep(c)
 	switch {
 	case s.escaped:
@@ -268,13 +266,13 @@ func (s *scan) inText(c byte) {
 	}
 }
 
-func (s *scan) keep(c byte) {
+func (s *idScanner) keep(c byte) {
 	if s.depth == 1 && len(s.text) <= maxScanned {
 		s.text = append(s.text, c)
 	}
 }
 
-func (s *scan) isKey() {
+func (s *idScanner) isKey() {
 	s.wantKey, s.key = false, ""
 	_ = json.Unmarshal(s.text, &s.key) // a key that is no string is none of ours
 	switch s.key {
@@ -286,7 +284,7 @@ func (s *scan) isKey() {
 	s.text = s.text[:0]
 }
 
-func (s *scan) value() {
+func (s *idScanner) value() {
 	if s.key == "id" && len(s.text) <= maxScanned {
 		s.id = idOf(s.text)
 	}

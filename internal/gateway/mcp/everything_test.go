@@ -80,7 +80,7 @@ type direct struct {
 	id  int
 }
 
-func speakDirectly(t *testing.T) *direct {
+func connectDirectly(t *testing.T) *direct {
 	t.Helper()
 	cmd := exec.Command("node", everything(t), "stdio")
 	in, err := cmd.StdinPipe()
@@ -127,11 +127,11 @@ func (d *direct) ask(t *testing.T, method, params string) json.RawMessage {
 	return nil
 }
 
-// TestTheReferenceServer drives the real reference server by every transport
+// TestReferenceServer drives the real reference server by every transport
 // that it has.
-func TestTheReferenceServer(t *testing.T) {
+func TestReferenceServer(t *testing.T) {
 	t.Parallel()
-	d := speakDirectly(t)
+	d := connectDirectly(t)
 	for _, mode := range []string{"stdio", "streamableHttp", "sse"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()

@@ -14,8 +14,8 @@ import (
 )
 
 // fuzzTap has one call under way, with the id 1, and says what it was told.
-func fuzzTap(said *[]string) *tap {
-	t := newTap("s", slog.New(slog.DiscardHandler), newMask(toolconf.Server{}), func(err error) { *said = append(*said, "bad: "+err.Error()) })
+func fuzzTap(said *[]string) *interceptor {
+	t := newInterceptor("s", slog.New(slog.DiscardHandler), newMask(toolconf.Server{}), func(err error) { *said = append(*said, "bad: "+err.Error()) })
 	return t
 }
 
@@ -36,7 +36,7 @@ func FuzzLines(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		read := func(in io.Reader) (said []string) {
-			g := &gather{tap: fuzzTap(&said), deliver: told(&said)}
+			g := &messageReader{interceptor: fuzzTap(&said), deliver: told(&said)}
 			if _, err := io.Copy(struct{ io.Writer }{g}, in); err != nil {
 				t.Fatal(err)
 			}

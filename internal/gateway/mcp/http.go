@@ -28,25 +28,24 @@ const (
 	streamWait   = 5 * time.Second // for the headers of a server's own stream
 )
 
-// web is the HTTP side of an instance: it leads what the server answers
-// through the tap, and adds the configured headers. It asks the configured
-// origin and no other, whatever the server says.
+// web is the HTTP client of an instance: it passes answers through the interceptor and adds the
+// configured headers. It connects only to the configured origin.
 type web struct {
-	base    http.RoundTripper
-	tap     *tap
-	origin  *url.URL
-	headers map[string]string
-	ctx     context.Context // all requests end with it
-	posts   bool            // answers come by another way: HTTP with SSE
+	base        http.RoundTripper
+	interceptor *interceptor
+	origin      *url.URL
+	headers     map[string]string
+	ctx         context.Context // ends all requests
+	posts       bool            // answers come on another stream: HTTP with SSE
 }
 
-func newWeb(ctx context.Context, addr string, headers map[string]string, prove string, t *tap) (*web, error) {
+func newWeb(ctx context.Context, addr string, headers map[string]string, prove string, t *interceptor) (*web, error) {
 	origin, err := url.Parse(addr)
 	if err != nil {
 		return nil, errors.New("its url cannot be read")
 	}
 	return &web{
-		ctx: ctx, tap: t, origin: origin, headers: headers,
+		ctx: ctx, interceptor: t, origin: origin, headers: headers,
 		base: handshake.ToDirector(&http.Transport{
 			Proxy:                  http.ProxyFromEnvironment,
 			DialContext:            dialer(origin).DialContext,
@@ -59,9 +58,8 @@ func newWeb(ctx context.Context, addr string, headers map[string]string, prove s
 	}, nil
 }
 
-// dialer connects to the configured server. Where the configuration gives its
-// name, that does not lead to addresses at which nobody may be asked, whatever it
-// resolves to in the moment of connecting.
+// dialer connects to the configured server. If it is configured by name, addresses that are
+// forbidden are refused after name resolution.
 func dialer(origin *url.URL) *net.Dialer {
 	d := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
 	if _, err := netip.ParseAddr(origin.Hostname()); err != nil {
@@ -72,14 +70,14 @@ func dialer(origin *url.URL) *net.Dialer {
 
 func (w *web) client() *http.Client {
 	return &http.Client{Transport: w, CheckRedirect: func(next *http.Request, _ []*http.Request) error {
-		return w.astray(next.Response)
+		return w.checkRedirect(next.Response)
 	}}
 }
 
 // RoundTrip implements http.RoundTripper.
 func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
-	if !w.own(req.URL) { // as HTTP with SSE may name any address for its POSTs
-		return nil, elsewhere("it sends messages", req.URL)
+	if !w.sameOrigin(req.URL) { // as HTTP with SSE may name any address for its POSTs
+		return nil, originError("it sends messages", req.URL)
 	}
 	ctx, cancel := context.WithCancel(req.Context())
 	stop := context.AfterFunc(w.ctx, cancel)
@@ -94,10 +92,10 @@ func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if msg != nil {
-		defer w.tap.sent(ctx, msg)
+		defer w.interceptor.sent(ctx, msg)
 	}
 	call, _ := msg.(*jsonrpc.Request)
-	slow := w.hurry(req, call, cancel)
+	slow := w.headerTimeout(req, call, cancel)
 	resp, err := w.base.RoundTrip(req)
 	late := slow != nil && !slow.Stop()
 	if err != nil {
@@ -110,14 +108,14 @@ func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
 	if resp.StatusCode == http.StatusSwitchingProtocols { // its body is the connection
 		return resp, nil
 	}
-	resp.Body = &body{ReadCloser: resp.Body, done: done}
+	resp.Body = &cancelBody{ReadCloser: resp.Body, done: done}
 	if isRedirect(resp.StatusCode) {
-		err := w.astray(resp)
+		err := w.checkRedirect(resp)
 		switch {
 		case err == nil || call == nil:
 			return resp, nil // the client follows it, or says why not
 		case r != nil:
-			return w.whole(resp, call, r, maxErrorBody, w.sentAway(err)), nil
+			return w.readWhole(resp, call, r, maxErrorBody, w.redirectError(err)), nil
 		}
 	}
 	if call != nil && call.Method == "notifications/cancelled" && !success(resp.StatusCode) {
@@ -125,28 +123,27 @@ func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
 		return empty(req, http.StatusAccepted), nil // to the SDK it would be the end of the session
 	}
 	if r == nil {
-		return w.bound(resp), nil
+		return w.limitBody(resp), nil
 	}
 	if resp.StatusCode == http.StatusNotFound && req.Header.Get("Mcp-Session-Id") != "" {
-		r.forgotten.Store(true) // or not: the SDK is not to end the session for it
+		r.got404.Store(true) // or not: the SDK is not to end the session for it
 	}
 	return w.answer(resp, call, r), nil
 }
 
-// hurry ends requests that a server of the other era, or one that sends no
-// headers before there is something to say, may leave without an answer; nil: of
-// any other.
-func (w *web) hurry(req *http.Request, call *jsonrpc.Request, cancel func()) *time.Timer {
+// headerTimeout bounds requests that a server of the other protocol era, or one that sends its
+// headers late, may leave unanswered; nil: no bound.
+func (w *web) headerTimeout(req *http.Request, call *jsonrpc.Request, cancel func()) *time.Timer {
 	switch {
 	case call != nil && call.Method == "server/discover":
-		return time.AfterFunc(discoverWait, cancel)
+		return time.AfterFunc(discoverTimeout, cancel)
 	case req.Method == http.MethodGet && !w.posts && req.Header.Get("Upgrade") == "":
 		return time.AfterFunc(streamWait, cancel)
 	}
 	return nil
 }
 
-// empty is an answer in the place of the server's.
+// empty replaces the server's response.
 func empty(req *http.Request, status int) *http.Response {
 	return &http.Response{
 		StatusCode: status, Status: statusText(status), Request: req,
@@ -154,11 +151,10 @@ func empty(req *http.Request, status int) *http.Response {
 	}
 }
 
-// request finds which message an HTTP request carries, and whose reply waits for
-// it.
+// request finds the message of an HTTP request and the reply that waits for it.
 func (w *web) request(req *http.Request) (jsonrpc.Message, *reply, error) {
 	if msg, ok := req.Context().Value(sentKey{}).(jsonrpc.Message); ok {
-		return msg, w.tap.outgoing(req.Context(), msg), nil
+		return msg, w.interceptor.outgoing(req.Context(), msg), nil
 	}
 	if req.Method != http.MethodPost || req.Body == nil || req.GetBody == nil {
 		return nil, nil, nil
@@ -183,39 +179,39 @@ func (w *web) request(req *http.Request) (jsonrpc.Message, *reply, error) {
 		return &jsonrpc.Response{ID: idOf(m.ID)}, nil, nil
 	}
 	call := &jsonrpc.Request{ID: idOf(m.ID), Method: m.Method}
-	return call, w.tap.outgoing(req.Context(), call), nil
+	return call, w.interceptor.outgoing(req.Context(), call), nil
 }
 
-// answer turns the response to a call whose reply waits into one that the SDK
-// cannot trip over: the reply has what it is about.
+// answer replaces the response to a call by one that the SDK accepts: the reply has the
+// content.
 func (w *web) answer(resp *http.Response, call *jsonrpc.Request, r *reply) *http.Response {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if success(resp.StatusCode) {
 		switch {
 		case w.posts:
-			return w.bound(resp)
+			return w.limitBody(resp)
 		case kind == "text/event-stream":
-			resp.Body = newEvents(resp.Body, w.tap, w.posts)
+			resp.Body = newEvents(resp.Body, w.interceptor, w.posts)
 			return resp
 		case kind == "application/json":
-			return w.whole(resp, call, r, maxMessage, w.misread())
+			return w.readWhole(resp, call, r, maxMessage, w.readError())
 		}
 	}
-	return w.whole(resp, call, r, maxErrorBody, w.refused(resp.StatusCode))
+	return w.readWhole(resp, call, r, maxErrorBody, w.statusError(resp.StatusCode))
 }
 
-// whole reads a response in one piece. What is no JSON-RPC response settles
-// the reply with the fault.
-func (w *web) whole(resp *http.Response, call *jsonrpc.Request, r *reply, limit int64, fault *signalbox.Error) *http.Response {
+// readWhole reads a response of one JSON message. Anything but a JSON-RPC response settles the
+// reply with an error.
+func (w *web) readWhole(resp *http.Response, call *jsonrpc.Request, r *reply, limit int64, fault *signalbox.Error) *http.Response {
 	data, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
 	resp.Body.Close()
 	var msg jsonrpc.Message
 	switch {
 	case int64(len(data)) > limit && limit == maxMessage:
-		fault = errTooLarge(w.tap.name)
+		fault = errTooLarge(w.interceptor.name)
 	case int64(len(data)) > limit:
 	case err != nil:
-		fault = signalbox.Errorf(signalbox.CodeToolLost, "The connection to the server %q was lost while it answered.", w.tap.name)
+		fault = signalbox.Errorf(signalbox.CodeToolLost, "The connection to the server %q was lost while it answered.", w.interceptor.name)
 	default:
 		msg = w.parse(data, call.ID)
 	}
@@ -241,23 +237,23 @@ func (w *web) parse(data []byte, id jsonrpc.ID) jsonrpc.Message {
 	if len(data) == 0 || data[0] != '{' {
 		return nil
 	}
-	msg, ok := w.tap.incoming(data).(*jsonrpc.Response)
+	msg, ok := w.interceptor.incoming(data).(*jsonrpc.Response)
 	if !ok || msg.ID != id {
 		return nil
 	}
 	return msg
 }
 
-// bound keeps a response that is nobody's reply within the limit.
-func (w *web) bound(resp *http.Response) *http.Response {
+// limitBody bounds a response without a reply.
+func (w *web) limitBody(resp *http.Response) *http.Response {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
 	case success(resp.StatusCode) && kind == "text/event-stream":
-		resp.Body = newEvents(resp.Body, w.tap, w.posts)
+		resp.Body = newEvents(resp.Body, w.interceptor, w.posts)
 	case success(resp.StatusCode):
-		resp.Body = &limited{ReadCloser: resp.Body, left: maxMessage}
+		resp.Body = &limitedBody{ReadCloser: resp.Body, left: maxMessage}
 	default:
-		resp.Body = &limited{ReadCloser: resp.Body, left: maxErrorBody}
+		resp.Body = &limitedBody{ReadCloser: resp.Body, left: maxErrorBody}
 	}
 	return resp
 }
@@ -266,27 +262,27 @@ const maxRedirects = 5
 
 var errNoAddress = errors.New("a redirect without an address")
 
-// elsewhere is why nothing is sent to an address: the arguments of a call and
-// our headers are meant for the server that the configuration names.
-func elsewhere(what string, u *url.URL) error {
+// originError is why nothing is sent to an address: arguments and headers are meant only for
+// the configured server.
+func originError(what string, u *url.URL) error {
 	return fmt.Errorf("%s to %s://%s, another host than the configured one, which is not asked: if that is right, put the new address into the configuration", what, u.Scheme, u.Host)
 }
 
-// own reports whether an address is of the configured origin, or of the same
-// host by https instead of http.
-func (w *web) own(u *url.URL) bool {
+// sameOrigin reports whether an address has the configured origin, or the same host with https
+// instead of http.
+func (w *web) sameOrigin(u *url.URL) bool {
 	if !strings.EqualFold(u.Hostname(), w.origin.Hostname()) {
 		return false
 	}
-	scheme, configured := plainScheme(u.Scheme), plainScheme(w.origin.Scheme)
+	scheme, configured := httpScheme(u.Scheme), httpScheme(w.origin.Scheme)
 	if scheme == configured {
 		return port(u) == port(w.origin)
 	}
 	return configured == "http" && scheme == "https" && port(w.origin) == "80" && port(u) == "443"
 }
 
-// plainScheme takes the handshake of a WebSocket for the HTTP request it is.
-func plainScheme(s string) string {
+// httpScheme maps the WebSocket schemes to HTTP.
+func httpScheme(s string) string {
 	switch s {
 	case "ws":
 		return "http"
@@ -300,17 +296,17 @@ func port(u *url.URL) string {
 	if p := u.Port(); p != "" {
 		return p
 	}
-	return map[string]string{"http": "80", "https": "443"}[plainScheme(u.Scheme)]
+	return map[string]string{"http": "80", "https": "443"}[httpScheme(u.Scheme)]
 }
 
-// astray says why a redirect is not followed, if it is not.
-func (w *web) astray(resp *http.Response) error {
+// checkRedirect returns why a redirect is not followed, if so.
+func (w *web) checkRedirect(resp *http.Response) error {
 	to, err := resp.Location()
 	if err != nil {
 		return errNoAddress
 	}
-	if !w.own(to) {
-		return elsewhere("a redirect", to)
+	if !w.sameOrigin(to) {
+		return originError("a redirect", to)
 	}
 	if m := resp.Request.Method; m != http.MethodGet && !keepsMethod(resp.StatusCode) {
 		return fmt.Errorf("a redirect (HTTP %s) that would turn %s into GET, which is not followed: put the new address into the configuration", statusText(resp.StatusCode), m)
@@ -325,10 +321,9 @@ func (w *web) astray(resp *http.Response) error {
 	return nil
 }
 
-// sentAway is the fault of a call that was answered with a redirect which is
-// not followed.
-func (w *web) sentAway(why error) *signalbox.Error {
-	return signalbox.Errorf(signalbox.CodeToolFailed, "The server %q answered with %s.", w.tap.name, printable(w.tap.mask.hide(why.Error())))
+// redirectError is the error of a call answered with a redirect that is not followed.
+func (w *web) redirectError(why error) *signalbox.Error {
+	return signalbox.Errorf(signalbox.CodeToolFailed, "The server %q answered with %s.", w.interceptor.name, printable(w.interceptor.mask.hide(why.Error())))
 }
 
 func keepsMethod(status int) bool {

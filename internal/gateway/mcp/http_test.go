@@ -47,9 +47,9 @@ func overHTTP(t *testing.T, call http.HandlerFunc) (toolconf.Server, *httptest.S
 		Headers: map[string]string{"Authorization": "Bearer topsecret"}}, srv
 }
 
-// TestAnHTTPErrorFailsItsCallAlone: what a server answers to one call does not
+// TestHTTPErrorFailsOnlyItsCall: what a server answers to one call does not
 // cost the others their session.
-func TestAnHTTPErrorFailsItsCallAlone(t *testing.T) {
+func TestHTTPErrorFailsOnlyItsCall(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		code   signalbox.Code
@@ -113,9 +113,9 @@ func TestAnHTTPErrorFailsItsCallAlone(t *testing.T) {
 	}
 }
 
-// TestAnHTTPServerThatGoesAwayIsNoticed: a call that cannot be sent says so,
+// TestUnreachableHTTPServerIsDetected: a call that cannot be sent says so,
 // and has the server looked at.
-func TestAnHTTPServerThatGoesAwayIsNoticed(t *testing.T) {
+func TestUnreachableHTTPServerIsDetected(t *testing.T) {
 	s, srv := overHTTP(t, func(http.ResponseWriter, *http.Request) {})
 	h := ready(t, s, mcp.Options{Backoff: time.Hour})
 	srv.Close()
@@ -133,9 +133,9 @@ func TestAnHTTPServerThatGoesAwayIsNoticed(t *testing.T) {
 	}
 }
 
-// TestAnSSEPostThatIsRefusedFailsItsCallAlone: its answer will not come by the
+// TestRefusedSSEPostFailsOnlyItsCall: its answer will not come by the
 // stream.
-func TestAnSSEPostThatIsRefusedFailsItsCallAlone(t *testing.T) {
+func TestRefusedSSEPostFailsOnlyItsCall(t *testing.T) {
 	server := newServer()
 	inner := sdk.NewSSEHandler(func(*http.Request) *sdk.Server { return server }, nil)
 	var refuse atomic.Bool

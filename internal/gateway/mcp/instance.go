@@ -16,12 +16,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// legacyVersion is asked for where the newer era has no binding, or was not
-// understood.
+// legacyVersion is requested if the newer era has no binding or was not understood.
 const legacyVersion = "2025-11-25"
 
-// farewell bounds how long a server may take to hear that a session ends.
-const farewell = 2 * time.Second
+// closeTimeout bounds the end of a session at the server.
+const closeTimeout = 2 * time.Second
 
 var (
 	errClosed   = errors.New("Signalbox is closing it") //nolint:staticcheck // a name
@@ -29,38 +28,38 @@ var (
 	errSlow     = errors.New("it was not ready in time")
 )
 
-// instance is one connection to a server, with the program behind it where it
-// has one. It is used for as long as ctx lives, and gone once end returns.
+// instance is one connection to a server, with its program if it has one. It is usable while
+// ctx lives, and gone once end returns.
 type instance struct {
-	p    *Provider
-	ctx  context.Context
-	fail context.CancelCauseFunc // the first cause stands
-	tap  *tap
+	p           *Provider
+	ctx         context.Context
+	fail        context.CancelCauseFunc // keeps the first cause
+	interceptor *interceptor
 
-	session *sdk.ClientSession
-	child   *child  // of stdio
-	link    *link   // of a WebSocket
-	web     *web    // of all but stdio
-	direct  *direct // nil: calls are made by the SDK
-	hangUp  context.CancelFunc
+	session    *sdk.ClientSession
+	child      *child  // of stdio
+	link       *link   // of a WebSocket
+	web        *web    // of all but stdio
+	direct     *direct // nil: calls are made by the SDK
+	disconnect context.CancelFunc
 
-	calls  atomic.Int32
-	kick   chan struct{} // probe now
-	relist chan struct{} // the server's tools are others
-	ending sync.Once
-	ended  chan struct{}
-	watch  sync.WaitGroup
+	calls        atomic.Int32
+	probeNow     chan struct{} // probe now
+	toolsChanged chan struct{} // the server's tools changed
+	ending       sync.Once
+	ended        chan struct{}
+	watch        sync.WaitGroup
 }
 
-// connect starts or dials the server and greets it. The instance lives until
-// ctx ends or it fails.
+// connect starts or dials the server and negotiates the version. The instance lives until ctx
+// ends or it fails.
 func (p *Provider) connect(ctx context.Context, legacy bool) (*instance, error) {
-	i := &instance{p: p, kick: make(chan struct{}, 1), relist: make(chan struct{}, 1), ended: make(chan struct{})}
+	i := &instance{p: p, probeNow: make(chan struct{}, 1), toolsChanged: make(chan struct{}, 1), ended: make(chan struct{})}
 	i.ctx, i.fail = context.WithCancelCause(ctx)
-	i.tap = newTap(p.server.Name, p.log, p.mask, i.fail)
+	i.interceptor = newInterceptor(p.server.Name, p.log, p.mask, i.fail)
 	slow := time.AfterFunc(p.opts.StartTimeout, func() { i.fail(errSlow) })
 	defer slow.Stop()
-	err := i.greet(legacy)
+	err := i.negotiate(legacy)
 	if err != nil {
 		err = i.reason(err)
 		i.fail(err)
@@ -75,14 +74,14 @@ func (p *Provider) connect(ctx context.Context, legacy bool) (*instance, error) 
 		}
 		i.fail(err)
 	})
-	i.watch.Go(i.look)
+	i.watch.Go(i.monitor)
 	return i, nil
 }
 
-// greet connects and agrees on a protocol version.
-func (i *instance) greet(legacy bool) (err error) {
+// negotiate connects and agrees on a protocol version.
+func (i *instance) negotiate(legacy bool) (err error) {
 	if i.p.server.Transport == toolconf.HTTP {
-		return i.greetHTTP()
+		return i.negotiateHTTP()
 	}
 	version := ""
 	if legacy {
@@ -92,11 +91,10 @@ func (i *instance) greet(legacy bool) (err error) {
 	return err
 }
 
-// greetHTTP tries the era with sessions first: there a call costs a server of
-// both about half. One that gives out no session could not be told in that era
-// that a call was given up, and one of the newer era alone does not know it:
-// they are greeted in the newest that they know.
-func (i *instance) greetHTTP() error {
+// negotiateHTTP tries the era with sessions first: a call costs about half there. A server
+// without session ID could not be sent cancels in that era, and one of the newer era alone does
+// not know it: they get the newest version that both know.
+func (i *instance) negotiateHTTP() error {
 	first, err := i.open(legacyVersion)
 	if err == nil && first.ID() != "" {
 		i.session = first
@@ -120,7 +118,7 @@ func (i *instance) greetHTTP() error {
 	return nil
 }
 
-// open opens a session: of that version, else of the newest that both know.
+// open opens a session with that version, else the newest that both know.
 func (i *instance) open(version string) (*sdk.ClientSession, error) {
 	t, old, err := i.transport()
 	if err != nil {
@@ -130,30 +128,29 @@ func (i *instance) open(version string) (*sdk.ClientSession, error) {
 		version = legacyVersion
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "signalbox", Version: i.p.opts.Version}, &sdk.ClientOptions{
-		Logger:       slog.New(slog.DiscardHandler), // what is worth a line is logged here
+		Logger:       slog.New(slog.DiscardHandler), // this package logs
 		Capabilities: &sdk.ClientCapabilities{},
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
-			poke(i.relist)
+			notify(i.toolsChanged)
 		},
 	})
 	return client.Connect(i.ctx, t, &sdk.ClientSessionOptions{ProtocolVersion: version})
 }
 
-// transport starts or dials the server. old: the transport is of the older
-// era.
+// transport starts or dials the server. old: with the transport of the older era.
 func (i *instance) transport() (t sdk.Transport, old bool, err error) {
 	s := i.p.server
 	if s.Transport == toolconf.Stdio {
-		if i.child, err = startChild(s, i.tap, i.p.said); err != nil {
+		if i.child, err = startChild(s, i.interceptor, i.p.stderrBudget); err != nil {
 			return nil, false, err
 		}
-		return fixed{i.child.link}, false, nil
+		return fixedTransport{i.child.link}, false, nil
 	}
 	if i.web == nil {
-		// Requests outlive ctx for as long as it takes to say goodbye.
-		net, hangUp := context.WithCancel(context.WithoutCancel(i.ctx))
-		i.hangUp = hangUp
-		if i.web, err = newWeb(net, s.URL, s.Headers, i.p.opts.Prove, i.tap); err != nil {
+		// Requests outlive ctx until the session is closed.
+		net, cancel := context.WithCancel(context.WithoutCancel(i.ctx))
+		i.disconnect = cancel
+		if i.web, err = newWeb(net, s.URL, s.Headers, i.p.opts.Prove, i.interceptor); err != nil {
 			return nil, false, err
 		}
 	}
@@ -167,22 +164,21 @@ func (i *instance) transport() (t sdk.Transport, old bool, err error) {
 		i.web.posts = true
 		return &sdk.SSEClientTransport{Endpoint: s.URL, HTTPClient: i.web.client(), MaxEventSize: -1}, true, nil
 	case toolconf.WebSocket:
-		if i.link, err = dialWebSocket(i.ctx, i.web.ctx, s.URL, i.web.client(), i.tap); err != nil {
+		if i.link, err = dialWebSocket(i.ctx, i.web.ctx, s.URL, i.web.client(), i.interceptor); err != nil {
 			return nil, true, err
 		}
-		return fixed{i.link}, true, nil
+		return fixedTransport{i.link}, true, nil
 	}
 	return nil, false, fmt.Errorf("the transport %q is none of stdio, http, sse, websocket", s.Transport)
 }
 
-// fixed is a transport whose connection is there already.
-type fixed struct{ conn sdk.Connection }
+// fixedTransport is a transport of an existing connection.
+type fixedTransport struct{ conn sdk.Connection }
 
 // Connect implements the SDK's Transport.
-func (f fixed) Connect(context.Context) (sdk.Connection, error) { return f.conn, nil }
+func (f fixedTransport) Connect(context.Context) (sdk.Connection, error) { return f.conn, nil }
 
-// end says goodbye, hangs up, ends the program, and returns when nothing of
-// the instance is left.
+// end closes the session, disconnects, ends the program, and returns when all is gone.
 func (i *instance) end() {
 	i.ending.Do(func() {
 		i.fail(errClosed)
@@ -193,17 +189,17 @@ func (i *instance) end() {
 			i.link.fail(errLinkClosed)
 		}
 		if i.session != nil {
-			i.hush()
-			i.goodbye()
+			i.waitCancelsSent()
+			i.closeSession()
 		}
 		if i.child != nil {
 			if err := i.child.end(); err != nil {
-				i.p.leftOver(err)
+				i.p.unkillablePIDs(err)
 				i.p.log.Error("a tool server's processes could not be ended", "server", i.p.server.Name, "error", err)
 			}
 		}
-		if i.hangUp != nil {
-			i.hangUp()
+		if i.disconnect != nil {
+			i.disconnect()
 		}
 		if i.web != nil {
 			(&http.Client{Transport: i.web.base}).CloseIdleConnections()
@@ -214,30 +210,29 @@ func (i *instance) end() {
 	<-i.ended
 }
 
-// hush waits until the server was told of the calls that end with the
-// instance: one that ends a session may wait for them. Where it has forgotten
-// the session, it waits until they have heard so.
-func (i *instance) hush() {
-	for end := time.Now().Add(tellWait); (i.closing() || i.forgotten()) && i.calls.Load() > 0 && time.Now().Before(end); {
+// waitCancelsSent waits until the cancels of the calls that end with the instance are sent: a
+// server may wait for them when its session ends. If the session is lost, it waits until the
+// calls know.
+func (i *instance) waitCancelsSent() {
+	for end := time.Now().Add(cancelTimeout); (i.closing() || i.sessionLost()) && i.calls.Load() > 0 && time.Now().Before(end); {
 		time.Sleep(5 * time.Millisecond)
 	}
 }
 
-// closing reports whether an instance of the web has come to its end by us, so
-// that there is still a server to be told.
+// closing reports whether we end a web instance, so that the server must be told.
 func (i *instance) closing() bool {
 	cause := context.Cause(i.ctx)
 	return i.web != nil && (errors.Is(cause, context.Canceled) || errors.Is(cause, errClosed) || errors.Is(cause, errSessionEnded))
 }
 
-// goodbye closes the session, which over HTTP the server is told.
-func (i *instance) goodbye() {
+// closeSession closes the session, over HTTP with a request.
+func (i *instance) closeSession() {
 	closed := make(chan struct{})
 	go func() {
 		_ = i.session.Close() // nobody is left to tell
 		close(closed)
 	}()
-	t := time.NewTimer(farewell)
+	t := time.NewTimer(closeTimeout)
 	defer t.Stop()
 	select {
 	case <-closed:
@@ -245,7 +240,7 @@ func (i *instance) goodbye() {
 	}
 }
 
-// reason is why the instance is of no use; err is what was seen of it.
+// reason is why the instance is unusable; err is the observed error.
 func (i *instance) reason(err error) error {
 	if cause := context.Cause(i.ctx); cause != nil {
 		err = cause
@@ -253,8 +248,8 @@ func (i *instance) reason(err error) error {
 	return err
 }
 
-// explain puts a reason in words for people: with what a program said last,
-// and without secrets. It is asked once the instance has ended.
+// explain describes a reason for people, with the last output of the program and without
+// secrets. It is called once the instance has ended.
 func (i *instance) explain(err error) error {
 	if i.child != nil {
 		err = i.child.reason(err)
@@ -266,8 +261,8 @@ func (i *instance) explain(err error) error {
 	return errors.New(printable(i.p.mask.hide(err.Error())))
 }
 
-// poke wakes whoever waits for c, now or later.
-func poke(c chan<- struct{}) {
+// notify sends to c without blocking.
+func notify(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:

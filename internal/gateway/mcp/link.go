@@ -17,35 +17,33 @@ import (
 )
 
 const (
-	// linkRoom is how many messages may stand between a transport and the SDK.
-	linkRoom = 64
-	// discoverWait bounds the wait for an answer to server/discover, which
-	// servers of the older era do not know; some of them do not say so.
-	discoverWait = 10 * time.Second
+	// linkBuffer is the number of messages buffered between a transport and the SDK.
+	linkBuffer = 64
+	// discoverTimeout bounds the wait for server/discover, which older servers may ignore.
+	discoverTimeout = 10 * time.Second
 )
 
 var errLinkClosed = errors.New("the connection is closed")
 
-// link is a connection of the SDK for transports that carry one message after
-// the other. Neither a call that ends nor a server that does not read holds
-// others up: a goroutine of the transport takes from out.
+// link is an SDK connection for transports of one message after another. Neither an ended call
+// nor a server that does not read blocks others: a goroutine of the transport reads out.
 type link struct {
-	tap  *tap
-	in   chan jsonrpc.Message
-	out  chan []byte
-	done chan struct{}
+	interceptor *interceptor
+	in          chan jsonrpc.Message
+	out         chan []byte
+	done        chan struct{}
 
-	once sync.Once
-	err  error // why done is closed
-	hang func()
+	once    sync.Once
+	err     error // why done is closed
+	onClose func()
 
 	mu       sync.Mutex
 	discover *time.Timer
 }
 
-// newLink makes a link; hang is called once when it closes, and must be quick.
-func newLink(t *tap, hang func()) *link {
-	return &link{tap: t, in: make(chan jsonrpc.Message, linkRoom), out: make(chan []byte, linkRoom), done: make(chan struct{}), hang: hang}
+// newLink makes a link; onClose is called once when it closes and must be quick.
+func newLink(t *interceptor, onClose func()) *link {
+	return &link{interceptor: t, in: make(chan jsonrpc.Message, linkBuffer), out: make(chan []byte, linkBuffer), done: make(chan struct{}), onClose: onClose}
 }
 
 // deliver hands a message to the SDK.
@@ -79,7 +77,7 @@ func (l *link) Write(ctx context.Context, msg jsonrpc.Message) error {
 	if err != nil {
 		return err
 	}
-	l.tap.outgoing(ctx, msg)
+	l.interceptor.outgoing(ctx, msg)
 	l.watchDiscover(msg)
 	select {
 	case <-l.done:
@@ -88,7 +86,7 @@ func (l *link) Write(ctx context.Context, msg jsonrpc.Message) error {
 	}
 	select {
 	case l.out <- data:
-		l.tap.sent(ctx, msg) // what comes later comes behind it
+		l.interceptor.sent(ctx, msg) // what comes later comes behind it
 		return nil
 	case <-l.done:
 		return l.err
@@ -97,8 +95,8 @@ func (l *link) Write(ctx context.Context, msg jsonrpc.Message) error {
 	}
 }
 
-// watchDiscover has a server that does not answer server/discover taken for
-// one that does not know it.
+// watchDiscover treats a server that does not answer server/discover as one that does not know
+// it.
 func (l *link) watchDiscover(msg jsonrpc.Message) {
 	req, ok := msg.(*jsonrpc.Request)
 	if !ok || !req.IsCall() {
@@ -112,11 +110,11 @@ func (l *link) watchDiscover(msg jsonrpc.Message) {
 	}
 	if req.Method == "server/discover" {
 		unknown := &jsonrpc.Response{ID: req.ID, Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no answer"}}
-		l.discover = time.AfterFunc(discoverWait, func() { l.deliver(unknown) })
+		l.discover = time.AfterFunc(discoverTimeout, func() { l.deliver(unknown) })
 	}
 }
 
-// fail closes the link for a reason.
+// fail closes the link with a reason.
 func (l *link) fail(err error) {
 	l.once.Do(func() {
 		l.mu.Lock()
@@ -126,10 +124,10 @@ func (l *link) fail(err error) {
 		l.mu.Unlock()
 		l.err = err
 		if !errors.Is(err, io.EOF) { // which is the SDK's way to close it
-			l.tap.bad(err) // before any call can see that it failed
+			l.interceptor.bad(err) // before any call can see that it failed
 		}
 		close(l.done)
-		l.hang()
+		l.onClose()
 	})
 }
 
@@ -142,8 +140,8 @@ func (l *link) Close() error {
 // SessionID implements the SDK's Connection: there is none.
 func (l *link) SessionID() string { return "" }
 
-// pump writes what the SDK sends until the link closes.
-func (l *link) pump(write func([]byte) error) {
+// writeLoop writes what the SDK sends until the link closes.
+func (l *link) writeLoop(write func([]byte) error) {
 	for {
 		select {
 		case data := <-l.out:
@@ -157,12 +155,12 @@ func (l *link) pump(write func([]byte) error) {
 	}
 }
 
-// wsProtocol is the subprotocol of MCP over a WebSocket: a message each.
+// wsProtocol is the WebSocket subprotocol of MCP: one message per frame.
 const wsProtocol = "mcp"
 
 // dialWebSocket connects while dial lives; the connection then lives until ctx
 // ends or the link closes.
-func dialWebSocket(dial, ctx context.Context, addr string, client *http.Client, t *tap) (*link, error) {
+func dialWebSocket(dial, ctx context.Context, addr string, client *http.Client, t *interceptor) (*link, error) {
 	conn, resp, err := websocket.Dial(dial, addr, &websocket.DialOptions{HTTPClient: client, Subprotocols: []string{wsProtocol}}) //nolint:bodyclose // the package does
 	if err != nil {
 		if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
@@ -170,7 +168,7 @@ func dialWebSocket(dial, ctx context.Context, addr string, client *http.Client, 
 		}
 		return nil, err
 	}
-	conn.SetReadLimit(-1) // gather keeps no more than it may
+	conn.SetReadLimit(-1) // messageReader enforces the limit
 	ctx, cancel := context.WithCancel(ctx)
 	l := newLink(t, func() {
 		go func() {
@@ -178,13 +176,13 @@ func dialWebSocket(dial, ctx context.Context, addr string, client *http.Client, 
 			cancel()
 		}()
 	})
-	go l.pump(func(data []byte) error { return conn.Write(ctx, websocket.MessageText, data) })
-	go func() { l.fail(readWebSocket(ctx, conn, &gather{tap: t, deliver: l.deliver})) }()
+	go l.writeLoop(func(data []byte) error { return conn.Write(ctx, websocket.MessageText, data) })
+	go func() { l.fail(readWebSocket(ctx, conn, &messageReader{interceptor: t, deliver: l.deliver})) }()
 	return l, nil
 }
 
 // readWebSocket reads messages until the connection ends.
-func readWebSocket(ctx context.Context, conn *websocket.Conn, g *gather) error {
+func readWebSocket(ctx context.Context, conn *websocket.Conn, g *messageReader) error {
 	buf := make([]byte, 32<<10)
 	for {
 		_, r, err := conn.Reader(ctx)
@@ -205,7 +203,7 @@ func readWebSocket(ctx context.Context, conn *websocket.Conn, g *gather) error {
 	}
 }
 
-// closedBy says why the connection has ended.
+// closedBy describes why the connection ended.
 func closedBy(err error) error {
 	if code := websocket.CloseStatus(err); code != -1 {
 		return fmt.Errorf("the server closed the connection (%v)", code)
@@ -213,26 +211,26 @@ func closedBy(err error) error {
 	return fmt.Errorf("the connection was lost: %w", err)
 }
 
-// body ends its request when it is closed.
-type body struct {
+// cancelBody ends its request when it is closed.
+type cancelBody struct {
 	io.ReadCloser
 	done func()
 }
 
 // Close implements io.Closer.
-func (b *body) Close() error {
+func (b *cancelBody) Close() error {
 	defer b.done()
 	return b.ReadCloser.Close()
 }
 
-// limited fails a body that is longer than it may be.
-type limited struct {
+// limitedBody fails when a body exceeds its limit.
+type limitedBody struct {
 	io.ReadCloser
 	left int64
 }
 
 // Read implements io.Reader.
-func (l *limited) Read(p []byte) (int, error) {
+func (l *limitedBody) Read(p []byte) (int, error) {
 	if l.left <= 0 {
 		return 0, errors.New("its answer is too long")
 	}
@@ -247,12 +245,12 @@ func statusText(status int) string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", status, http.StatusText(status)))
 }
 
-func (w *web) misread() *signalbox.Error {
-	return signalbox.Errorf(signalbox.CodeToolFailed, "The server %q answered with something that is no MCP message.", w.tap.name)
+func (w *web) readError() *signalbox.Error {
+	return signalbox.Errorf(signalbox.CodeToolFailed, "The server %q answered with something that is no MCP message.", w.interceptor.name)
 }
 
-// refused is the fault of an HTTP status.
-func (w *web) refused(status int) *signalbox.Error {
+// statusError is the error of an HTTP status.
+func (w *web) statusError(status int) *signalbox.Error {
 	code := signalbox.CodeToolFailed
 	switch status {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -264,7 +262,7 @@ func (w *web) refused(status int) *signalbox.Error {
 		hint = " Check the headers that are configured for it."
 	}
 	if success(status) {
-		return w.misread()
+		return w.readError()
 	}
-	return signalbox.Errorf(code, "The server %q answered HTTP %s to the call.%s", w.tap.name, statusText(status), hint)
+	return signalbox.Errorf(code, "The server %q answered HTTP %s to the call.%s", w.interceptor.name, statusText(status), hint)
 }

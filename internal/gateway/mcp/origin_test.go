@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestWhatIsTheServersOwn: its own scheme, host and port, and https where it
+// TestSameOrigin: its own scheme, host and port, and https where it
 // is configured with http.
-func TestWhatIsTheServersOwn(t *testing.T) {
+func TestSameOrigin(t *testing.T) {
 	for _, c := range []struct {
 		configured, asked string
 		own               bool
@@ -33,7 +33,7 @@ func TestWhatIsTheServersOwn(t *testing.T) {
 	} {
 		origin, _ := url.Parse(c.configured)
 		asked, _ := url.Parse(c.asked)
-		if got := (&web{origin: origin}).own(asked); got != c.own {
+		if got := (&web{origin: origin}).sameOrigin(asked); got != c.own {
 			t.Errorf("%s for %s: %v", c.asked, c.configured, got)
 		}
 	}

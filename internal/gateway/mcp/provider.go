@@ -15,18 +15,18 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// Options are what a Provider may be told. Zero durations have defaults.
+// Options configure a Provider. Zero durations have defaults.
 type Options struct {
 	Log     *slog.Logger
-	Version string // of Signalbox, for the servers
-	// OwnNames has tools named as the server names them, without its own name in
-	// front: it is a gateway itself, and the only one.
+	Version string // of Signalbox, sent to servers
+	// OwnNames keeps the server's tool names without the server's name as prefix: it is a
+	// gateway itself, and the only one.
 	OwnNames bool
-	// Prove is the token that a server which is a director has to prove to know
-	// before anything is sent to it.
+	// Prove is the token that a server that is a director must prove to know before anything is
+	// sent to it.
 	Prove string
 
-	StartTimeout time.Duration // for a server to answer after its start; a minute and a half, as npx may have to download it
+	StartTimeout time.Duration // until a server answers after its start; 1.5 min, as npx may download it
 	ProbeEvery   time.Duration // between health probes; 30 s
 	ProbeTimeout time.Duration // of one; 10 s
 	Backoff      time.Duration // before the first restart; 1 s
@@ -35,23 +35,23 @@ type Options struct {
 
 // Provider is one MCP server as a provider of the gateway.
 type Provider struct {
-	server toolconf.Server
-	opts   Options
-	log    *slog.Logger
-	mask   *mask
-	keeper *keeper
-	said   *budget
+	server       toolconf.Server
+	opts         Options
+	log          *slog.Logger
+	mask         *mask
+	supervisor   *supervisor
+	stderrBudget *logBudget
 
-	mu       sync.Mutex
-	changed  func()
-	tools    map[string]tool
-	sessions *sessions // of a server that is not shared, once started
-	left     error     // processes that could not be ended
-	cancel   context.CancelFunc
-	all      sync.WaitGroup
+	mu         sync.Mutex
+	changed    func()
+	tools      map[string]tool
+	sessions   *sessions // of a server that is not shared, once started
+	unkillable error     // processes that could not be killed
+	cancel     context.CancelFunc
+	all        sync.WaitGroup
 }
 
-// New makes the provider of a server's tools. Nothing runs before Start.
+// New makes the provider of a server. Nothing runs before Start.
 func New(server toolconf.Server, opts Options) *Provider {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
@@ -67,8 +67,8 @@ func New(server toolconf.Server, opts Options) *Provider {
 	or(&opts.Backoff, time.Second)
 	or(&opts.SessionIdle, 5*time.Minute)
 	p := &Provider{server: server, opts: opts, log: opts.Log, mask: newMask(server)}
-	p.keeper = &keeper{p: p, state: gateway.StateStopped, since: time.Now(), news: make(chan struct{})}
-	p.said = &budget{tell: func(left int) {
+	p.supervisor = &supervisor{p: p, state: gateway.StateStopped, since: time.Now(), changed: make(chan struct{})}
+	p.stderrBudget = &logBudget{reportTimer: func(left int) {
 		p.log.Debug("lines that a tool server wrote to stderr were left out", "server", server.Name, "lines", left)
 	}}
 	return p
@@ -87,10 +87,10 @@ func (p *Provider) Start(ctx context.Context, changed func()) error {
 	ctx, p.cancel = context.WithCancel(ctx)
 	p.changed = changed
 	if !p.server.Shared {
-		p.sessions = &sessions{p: p, ctx: ctx, open: map[string]*own{}}
+		p.sessions = &sessions{p: p, ctx: ctx, open: map[string]*sessionInstance{}}
 	}
-	p.keeper.set(gateway.StateStarting, nil, nil)
-	p.all.Go(func() { p.keeper.run(ctx) })
+	p.supervisor.set(gateway.StateStarting, nil, nil)
+	p.all.Go(func() { p.supervisor.run(ctx) })
 	return nil
 }
 
@@ -115,12 +115,12 @@ func (p *Provider) Call(ctx context.Context, c gateway.Call) (gateway.Result, er
 		return gateway.Result{}, signalbox.Errorf(signalbox.CodeNotFound, "The server %q has no tool %q.", p.server.Name, c.Tool)
 	}
 	for again := false; ; again = true {
-		r, err := p.callOnce(ctx, own, t.own, c)
+		r, err := p.callOnce(ctx, own, t.name, c)
 		if errors.Is(err, errSessionLost) {
 			if !again {
-				continue // the server has not run it, and greets us anew
+				continue // not run: retry in a new session
 			}
-			err = p.notThere(errSessionLost.Error())
+			err = p.downError(errSessionLost.Error())
 		}
 		return r, err
 	}
@@ -130,7 +130,7 @@ func (p *Provider) callOnce(ctx context.Context, own *sessions, tool string, c g
 	if own != nil {
 		return own.call(ctx, tool, c)
 	}
-	inst, err := p.keeper.ready(ctx)
+	inst, err := p.supervisor.ready(ctx)
 	if err != nil {
 		return gateway.Result{}, err
 	}
@@ -149,7 +149,7 @@ func (p *Provider) EndSession(session string) {
 
 // Server implements gateway.Provider.
 func (p *Provider) Server() gateway.Server {
-	k := p.keeper
+	k := p.supervisor
 	k.mu.Lock()
 	s := gateway.Server{Name: p.server.Name, Kind: gateway.KindMCP, State: k.state, Error: k.err, Restarts: k.restarts, Since: k.since}
 	inst := k.inst
@@ -183,18 +183,17 @@ func (p *Provider) Close() error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.left
+	return p.unkillable
 }
 
-func (p *Provider) leftOver(err error) {
+func (p *Provider) unkillablePIDs(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.left = errors.Join(p.left, err)
+	p.unkillable = errors.Join(p.unkillable, err)
 }
 
-// learn takes over the tools that a server lists now; news is to be called when
-// they can be used.
-func (p *Provider) learn(i *instance) (news func(), err error) {
+// setTools sets the listed tools; news is called when they can be used.
+func (p *Provider) setTools(i *instance) (news func(), err error) {
 	listed, err := i.list()
 	if err != nil {
 		return nil, err
@@ -213,10 +212,9 @@ func (p *Provider) learn(i *instance) (news func(), err error) {
 	return p.changed, nil
 }
 
-// relearn is learn for a server that says its tools have changed. A list that
-// is of no use leaves things as they are.
-func (p *Provider) relearn(i *instance) {
-	news, err := p.learn(i)
+// refreshTools is setTools after a change. An unusable list changes nothing.
+func (p *Provider) refreshTools(i *instance) {
+	news, err := p.setTools(i)
 	if err == nil {
 		news()
 	} else if i.ctx.Err() == nil {

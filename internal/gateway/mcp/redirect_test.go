@@ -60,9 +60,9 @@ func TestHeadersStayWithTheServer(t *testing.T) {
 	}
 }
 
-// TestARedirectWithinTheServerIsFollowed: up to a bound, and as long as the
+// TestRedirectWithinOriginIsFollowed: up to a bound, and as long as the
 // request stays what it is.
-func TestARedirectWithinTheServerIsFollowed(t *testing.T) {
+func TestRedirectWithinOriginIsFollowed(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		status int
@@ -104,8 +104,8 @@ func TestARedirectWithinTheServerIsFollowed(t *testing.T) {
 	}
 }
 
-// TestAServerThatHasMovedSaysWhere: from its first request on.
-func TestAServerThatHasMovedSaysWhere(t *testing.T) {
+// TestMovedServerErrorNamesNewAddress: from its first request on.
+func TestMovedServerErrorNamesNewAddress(t *testing.T) {
 	for _, transport := range []toolconf.Transport{toolconf.HTTP, toolconf.SSE, toolconf.WebSocket} {
 		t.Run(string(transport), func(t *testing.T) {
 			t.Parallel()
@@ -122,9 +122,9 @@ func TestAServerThatHasMovedSaysWhere(t *testing.T) {
 	}
 }
 
-// TestAnSSEServerThatNamesAnotherHostIsNotUsed: what is called would be sent
+// TestSSEEndpointAtOtherHostIsRefused: what is called would be sent
 // there.
-func TestAnSSEServerThatNamesAnotherHostIsNotUsed(t *testing.T) {
+func TestSSEEndpointAtOtherHostIsRefused(t *testing.T) {
 	other := bystander(t)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")

@@ -22,7 +22,7 @@ func TestScanFindsTheIDOfAResponse(t *testing.T) {
 		`}}}}"`:                                                                  nil,
 	} {
 		for size := 1; size <= len(text); size += 3 { // in pieces of any size
-			s := &scan{}
+			s := &idScanner{}
 			for rest := text; rest != ""; {
 				n := min(size, len(rest))
 				s.feed([]byte(rest[:n]))
@@ -42,7 +42,7 @@ func FuzzScan(f *testing.F) {
 	f.Add(`{"result":{"id":1,"s":"\\\"id\":5"},"id":7}`)
 	f.Add(`{"id":"a","error":{}}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		s := &scan{}
+		s := &idScanner{}
 		s.feed([]byte(text))
 		var m map[string]json.RawMessage
 		if json.Unmarshal([]byte(text), &m) != nil || strings.Count(text, `"id"`) > 1 || len(text) > maxScanned {

@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 )
 
-// maxSessions bounds the instances of one server that is not shared.
+// maxSessions is the maximum number of instances of one server that is not shared.
 const maxSessions = 100
 
 var (
@@ -19,54 +19,52 @@ var (
 	errSessionIdle  = errors.New("the session was idle")
 )
 
-// sessions are the instances of a server that is not shared, one for each
-// session.
+// sessions are the instances of a server that is not shared, one per session.
 type sessions struct {
 	p    *Provider
-	ctx  context.Context // all end with it
+	ctx  context.Context // ends all
 	mu   sync.Mutex
-	open map[string]*own
+	open map[string]*sessionInstance
 	once int // names of calls without a session
 	all  sync.WaitGroup
 
 	closed bool
 }
 
-// own is the instance of one session.
-type own struct {
-	started chan struct{} // closed when inst or err says how that went
+// sessionInstance is the instance of one session.
+type sessionInstance struct {
+	started chan struct{} // closed when inst or err is set
 	inst    *instance
 	err     error
 	fail    context.CancelCauseFunc
-	calls   int         // under way
-	idle    *time.Timer // runs while there are none
+	calls   int         // in flight
+	idle    *time.Timer // runs without calls
 }
 
-// call calls a tool in the caller's own instance. A caller without a session
-// has one for this call.
+// call calls a tool in the session's instance. A caller without session gets one for the call.
 func (s *sessions) call(ctx context.Context, name string, c gateway.Call) (gateway.Result, error) {
-	o, key, err := s.enter(c.Caller.Session)
+	o, key, err := s.acquire(c.Caller.Session)
 	if err != nil {
 		return gateway.Result{}, err
 	}
-	defer s.leave(key, o, c.Caller.Session == "")
+	defer s.release(key, o, c.Caller.Session == "")
 	select {
 	case <-o.started:
 	case <-ctx.Done():
 		return gateway.Result{}, ctx.Err()
 	}
 	if o.err != nil {
-		return gateway.Result{}, s.p.notThere(o.err.Error())
+		return gateway.Result{}, s.p.downError(o.err.Error())
 	}
 	return o.inst.call(ctx, name, c)
 }
 
-// enter finds the instance of a session, or begins to start it.
-func (s *sessions) enter(session string) (*own, string, error) {
+// acquire finds the instance of a session, or starts one.
+func (s *sessions) acquire(session string) (*sessionInstance, string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || s.ctx.Err() != nil {
-		return nil, "", s.p.notThere(errClosed.Error())
+		return nil, "", s.p.downError(errClosed.Error())
 	}
 	key := "s" + session
 	if session == "" {
@@ -83,16 +81,16 @@ func (s *sessions) enter(session string) (*own, string, error) {
 			"The server %q is not shared, and %d sessions have their own already, which is the limit. Try again when one has ended, or let its tool queue have a lower capacity.", s.p.server.Name, maxSessions)
 	}
 	ctx, fail := context.WithCancelCause(s.ctx)
-	o := &own{started: make(chan struct{}), fail: fail, calls: 1}
-	o.idle = time.AfterFunc(s.p.opts.SessionIdle, func() { s.tooLong(key, o) })
+	o := &sessionInstance{started: make(chan struct{}), fail: fail, calls: 1}
+	o.idle = time.AfterFunc(s.p.opts.SessionIdle, func() { s.expireIdle(key, o) })
 	o.idle.Stop()
 	s.open[key] = o
 	s.all.Go(func() { s.run(ctx, key, o) })
 	return o, key, nil
 }
 
-// run is the life of one instance.
-func (s *sessions) run(ctx context.Context, key string, o *own) {
+// run runs one instance.
+func (s *sessions) run(ctx context.Context, key string, o *sessionInstance) {
 	inst, err := s.p.connect(ctx, false)
 	o.inst, o.err = inst, err
 	if err != nil {
@@ -106,7 +104,7 @@ func (s *sessions) run(ctx context.Context, key string, o *own) {
 	inst.end()
 }
 
-func (s *sessions) drop(key string, o *own) {
+func (s *sessions) drop(key string, o *sessionInstance) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o.idle.Stop()
@@ -115,7 +113,7 @@ func (s *sessions) drop(key string, o *own) {
 	}
 }
 
-func (s *sessions) leave(key string, o *own, single bool) {
+func (s *sessions) release(key string, o *sessionInstance, single bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o.calls--
@@ -126,8 +124,8 @@ func (s *sessions) leave(key string, o *own, single bool) {
 	}
 }
 
-// tooLong ends an instance that nobody has called for a while.
-func (s *sessions) tooLong(key string, o *own) {
+// expireIdle ends an instance without calls for a while.
+func (s *sessions) expireIdle(key string, o *sessionInstance) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if o.calls == 0 && s.open[key] == o {
@@ -148,8 +146,7 @@ func (s *sessions) end(session string) {
 	}
 }
 
-// pids are the programs that run now, without what they started: to look for
-// that, a hundred times over, would take a while.
+// pids lists the programs without their children, which would be slow to find.
 func (s *sessions) pids() []int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,8 +159,8 @@ func (s *sessions) pids() []int {
 	return pids
 }
 
-// running is the instance, once it has started and until it is down.
-func (o *own) running() *instance {
+// running is the instance while it is started and not down.
+func (o *sessionInstance) running() *instance {
 	select {
 	case <-o.started:
 		if o.inst != nil && o.inst.ctx.Err() == nil {
@@ -174,8 +171,8 @@ func (o *own) running() *instance {
 	return nil
 }
 
-// down reports whether the instance has come to its end already.
-func (o *own) down() bool {
+// down reports whether the instance has ended.
+func (o *sessionInstance) down() bool {
 	select {
 	case <-o.started:
 		return o.running() == nil
@@ -184,7 +181,7 @@ func (o *own) down() bool {
 	}
 }
 
-// close waits for the end of all, which their context has been told.
+// close waits for the end of all, after their context has ended.
 func (s *sessions) close() {
 	s.mu.Lock()
 	s.closed = true

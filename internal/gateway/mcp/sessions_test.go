@@ -19,7 +19,7 @@ func (h *rig) as(session, tool string) string {
 	return string(r.Structured)
 }
 
-func TestAServerThatIsNotSharedHasAProcessForEachSession(t *testing.T) {
+func TestUnsharedServerHasProcessPerSession(t *testing.T) {
 	s := child("raw")
 	s.Shared = false
 	h := ready(t, s, mcp.Options{})
@@ -47,7 +47,7 @@ func TestAServerThatIsNotSharedHasAProcessForEachSession(t *testing.T) {
 	}
 }
 
-func TestAnIdleSessionGivesItsProcessUp(t *testing.T) {
+func TestIdleSessionProcessIsEnded(t *testing.T) {
 	s := child("raw")
 	s.Shared = false
 	h := ready(t, s, mcp.Options{SessionIdle: 50 * time.Millisecond})
@@ -55,7 +55,7 @@ func TestAnIdleSessionGivesItsProcessUp(t *testing.T) {
 	h.until(func(s gateway.Server) bool { return len(s.PIDs) == 0 })
 }
 
-func TestASessionWhoseProcessDiesHasANewOne(t *testing.T) {
+func TestSessionProcessIsRestartedAfterCrash(t *testing.T) {
 	s := child("raw")
 	s.Shared = false
 	h := ready(t, s, mcp.Options{})

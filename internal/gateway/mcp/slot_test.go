@@ -13,9 +13,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway/mcp"
 )
 
-// TestACancelComesBeforeTheNextCall: whoever gets the slot of a call that was
+// TestCancelIsSentBeforeNextCall: whoever gets the slot of a call that was
 // given up comes to the server after the word of that.
-func TestACancelComesBeforeTheNextCall(t *testing.T) {
+func TestCancelIsSentBeforeNextCall(t *testing.T) {
 	var mu sync.Mutex
 	var seen []string
 	hangs := make(chan struct{})

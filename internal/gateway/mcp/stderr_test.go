@@ -11,9 +11,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// TestAServerThatWritesAllTheTimeDoesNotFillTheLog: each line is either logged
+// TestStderrLoggingIsRateLimited: each line is either logged
 // or counted.
-func TestAServerThatWritesAllTheTimeDoesNotFillTheLog(t *testing.T) {
+func TestStderrLoggingIsRateLimited(t *testing.T) {
 	t.Parallel()
 	const lines = 5000
 	h := ready(t, child("raw"), mcp.Options{})

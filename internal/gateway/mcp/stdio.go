@@ -23,47 +23,46 @@ import (
 )
 
 const (
-	// closeGrace is what a program gets to end by itself once its stdin is
-	// closed, termGrace what it gets after SIGTERM.
+	// closeGrace is the time for a program to end after its stdin is closed, termGrace after
+	// SIGTERM.
 	closeGrace = 2 * time.Second
 	termGrace  = 3 * time.Second
-	// lastWords bounds the wait for output of a program that has ended, if
-	// something it started holds it open.
-	lastWords = 500 * time.Millisecond
-	// lookEvery is the time between two looks at what it started.
-	lookEvery = 15 * time.Second
+	// outputTimeout bounds the wait for output of an ended program, if a child holds it open.
+	outputTimeout = 500 * time.Millisecond
+	// aliveInterval is how often its children are checked.
+	aliveInterval = 15 * time.Second
 )
 
-// child is a server that is a program.
+// child is a server process.
 type child struct {
 	*link
 	proc   *proc.Process
 	stdin  *os.File
 	stderr *tail
 	once   sync.Once
-	ended  chan struct{} // nothing of it lives, or cannot be killed
+	ended  chan struct{} // nothing of it is alive, or can be killed
 	endErr error
 }
 
 // startChild starts the program; the child is a connection to it.
-func startChild(s toolconf.Server, t *tap, said *budget) (*child, error) {
+func startChild(s toolconf.Server, t *interceptor, said *logBudget) (*child, error) {
 	theirs, ours, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	c := &child{stdin: ours, stderr: &tail{tap: t, said: said}, ended: make(chan struct{})}
+	c := &child{stdin: ours, stderr: &tail{interceptor: t, said: said}, ended: make(chan struct{})}
 	c.link = newLink(t, func() { c.stdin.Close() })
-	out := &gather{tap: t, deliver: c.deliver}
+	out := &messageReader{interceptor: t, deliver: c.deliver}
 	c.proc, err = proc.Start(proc.Spec{
 		Argv: append([]string{s.Command}, s.Args...), Dir: s.Cwd, Env: childEnv(os.Environ(), s.Env),
 		Input: theirs, Stdout: out, Stderr: c.stderr,
-		Mark: "mcp-" + rand.Text(), Grace: termGrace, Look: lookEvery, Bound: true, LeaveOrphans: true,
+		Mark: "mcp-" + rand.Text(), Grace: termGrace, Look: aliveInterval, Bound: true, LeaveOrphans: true,
 	})
 	if err != nil {
 		ours.Close()
-		return nil, fmt.Errorf("the program %q could not be started: %w", s.Command, bare(err))
+		return nil, fmt.Errorf("the program %q could not be started: %w", s.Command, withoutPath(err))
 	}
-	go c.pump(func(data []byte) error {
+	go c.writeLoop(func(data []byte) error {
 		_, err := c.stdin.Write(append(data, '\n'))
 		return err
 	})
@@ -71,8 +70,8 @@ func startChild(s toolconf.Server, t *tap, said *budget) (*child, error) {
 	return c, nil
 }
 
-// bare leaves the path out of an error where it only says the same again.
-func bare(err error) error {
+// withoutPath removes the redundant path from an error.
+func withoutPath(err error) error {
 	if p, ok := errors.AsType[*os.PathError](err); ok {
 		return p.Err
 	}
@@ -82,7 +81,7 @@ func bare(err error) error {
 // watch closes the connection when the program has ended.
 func (c *child) watch() {
 	<-c.proc.Exited()
-	t := time.NewTimer(lastWords)
+	t := time.NewTimer(outputTimeout)
 	defer t.Stop()
 	select {
 	case <-c.proc.Drained():
@@ -93,8 +92,7 @@ func (c *child) watch() {
 
 var errEnded = errors.New("the program has ended")
 
-// end ends the program and all it started, and returns when nothing of it
-// lives.
+// end ends the program and its children, and returns when all are dead.
 func (c *child) end() error {
 	c.once.Do(func() {
 		c.fail(errLinkClosed) // closes stdin
@@ -115,7 +113,7 @@ func (c *child) end() error {
 	return c.endErr
 }
 
-// reason says why the program is of no use: how it ended, and what it said.
+// reason describes how the program ended, with its last output.
 func (c *child) reason(err error) error {
 	exit, words := "", c.stderr.last()
 	select {
@@ -133,91 +131,91 @@ func (c *child) reason(err error) error {
 	return err
 }
 
-// maxSkimmed bounds what is read of one message without being kept.
-const maxSkimmed = 1 << 30
+// maxSkipped bounds what is skipped of one message.
+const maxSkipped = 1 << 30
 
 var errEndless = errors.New("it sent a message without an end")
 
-// gather collects one message, and no more of it than the limit.
-type gather struct {
-	tap     *tap
-	deliver func(jsonrpc.Message)
-	buf     []byte
-	skim    *scan // not nil: the message is beyond the limit
-	told    bool  // the call it answers has been told
-	skimmed int64
+// messageReader collects one message up to the limit.
+type messageReader struct {
+	interceptor *interceptor
+	deliver     func(jsonrpc.Message)
+	buf         []byte
+	skipped     *idScanner // not nil: the message exceeds the limit
+	failed      bool       // its call has been failed
+	skimmed     int64
 }
 
 // add takes some more of the message.
-func (g *gather) add(p []byte) {
-	if g.skim == nil && len(g.buf)+len(p) <= maxMessage {
+func (g *messageReader) add(p []byte) {
+	if g.skipped == nil && len(g.buf)+len(p) <= maxMessage {
 		g.buf = append(g.buf, p...)
 		return
 	}
-	if g.skim == nil {
-		g.skim = &scan{}
-		g.skim.feed(g.buf)
+	if g.skipped == nil {
+		g.skipped = &idScanner{}
+		g.skipped.feed(g.buf)
 		g.buf = nil
 	}
-	g.skim.feed(p)
-	g.tell()
+	g.skipped.feed(p)
+	g.failEarly()
 	g.skimmed += int64(len(p))
-	if g.skimmed > maxSkimmed {
-		g.tap.bad(errEndless)
+	if g.skimmed > maxSkipped {
+		g.interceptor.bad(errEndless)
 	}
 }
 
-// tell fails the call that the message answers as soon as that is known.
-func (g *gather) tell() {
-	id, ok := g.skim.answers()
-	if !ok || g.told {
+// failEarly fails the call of an oversized message as soon as its ID is known.
+func (g *messageReader) failEarly() {
+	id, ok := g.skipped.answers()
+	if !ok || g.failed {
 		return
 	}
-	g.told = true
-	if msg := g.tap.tooLarge(id); msg != nil {
+	g.failed = true
+	if msg := g.interceptor.tooLarge(id); msg != nil {
 		g.deliver(msg)
 	}
 }
 
 // end is the end of the message.
-func (g *gather) end() {
-	if g.skim == nil {
+func (g *messageReader) end() {
+	if g.skipped == nil {
 		if msg := bytes.TrimSpace(g.buf); len(msg) > 0 {
 			g.take(msg)
 		}
-	} else if !g.told {
-		g.tap.log.Warn("a message is larger than 16 MiB and was skipped", "server", g.tap.name)
+	} else if !g.failed {
+		g.interceptor.log.Warn("a message is larger than 16 MiB and was skipped", "server", g.interceptor.name)
 	}
-	g.skim, g.told, g.skimmed = nil, false, 0
+	g.skipped, g.failed, g.skimmed = nil, false, 0
 	g.buf = g.buf[:0]
 	if cap(g.buf) > 1<<20 {
 		g.buf = nil
 	}
 }
 
-// take hands a message to the tap, or each of a batch, as servers of protocol
-// version 2025-03-26 may send them.
-func (g *gather) take(data []byte) {
+// take passes on a message, or each of a batch, as servers of protocol version 2025-03-26 may
+// send them.
+func (g *messageReader) take(data []byte) {
 	if data[0] != '[' {
-		if msg := g.tap.incoming(data); msg != nil {
+		if msg := g.interceptor.incoming(data); msg != nil {
 			g.deliver(msg)
 		}
 		return
 	}
 	batch, err := elements(data)
 	if err != nil || len(batch) == 0 {
-		g.tap.skip(data)
+		g.interceptor.skip(data)
 		return
 	}
 	for _, one := range batch {
-		if msg := g.tap.incoming(one); msg != nil {
+		if msg := g.interceptor.incoming(one); msg != nil {
 			g.deliver(msg)
 		}
 	}
 }
 
-// Write takes what a program prints: a message each line.
-func (g *gather) Write(p []byte) (int, error) {
+// Write reads the program's output: one message per line.
+func (g *messageReader) Write(p []byte) (int, error) {
 	rest := p
 	for {
 		line, after, found := bytes.Cut(rest, []byte{'\n'})
@@ -230,23 +228,23 @@ func (g *gather) Write(p []byte) (int, error) {
 	}
 }
 
-// passNames are what a program gets of our own environment. Everything else
-// stays here, Signalbox's tokens above all; what a server needs is declared.
-var passNames = []string{
+// inheritedVars are the environment variables that a program inherits. No others are, above all
+// not Signalbox's tokens; the rest is configured.
+var inheritedVars = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TMPDIR", "TZ",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
 	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS",
 }
 
-var passPrefixes = []string{"LC_", "XDG_"}
+var inheritedPrefixes = []string{"LC_", "XDG_"}
 
-// childEnv makes the environment of a program.
+// childEnv returns the environment of a program.
 func childEnv(own []string, declared map[string]string) []string {
 	var env []string
 	for _, kv := range own {
 		name, _, _ := strings.Cut(kv, "=")
 		_, set := declared[name]
-		if !set && passes(name) {
+		if !set && inherited(name) {
 			env = append(env, kv)
 		}
 	}
@@ -256,12 +254,12 @@ func childEnv(own []string, declared map[string]string) []string {
 	return env
 }
 
-func passes(name string) bool {
+func inherited(name string) bool {
 	name = proc.VariableName(name)
-	return slices.Contains(passNames, name) || slices.Contains(proc.SystemVariables, name) || slices.ContainsFunc(passPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+	return slices.Contains(inheritedVars, name) || slices.Contains(proc.SystemVariables, name) || slices.ContainsFunc(inheritedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// mask hides a server's secrets in what is logged and in what callers read.
+// mask masks a server's secrets in logs and in answers.
 type mask struct{ replace *strings.Replacer }
 
 func newMask(s toolconf.Server) *mask {
@@ -311,13 +309,13 @@ const (
 	tailWidth = 400
 )
 
-// tail logs what a program writes to stderr, and keeps its last lines.
+// tail logs stderr of a program and keeps its last lines.
 type tail struct {
-	tap  *tap
-	said *budget
-	mu   sync.Mutex
-	line []byte
-	kept []string
+	interceptor *interceptor
+	said        *logBudget
+	mu          sync.Mutex
+	line        []byte
+	kept        []string
 }
 
 // Write takes what the program writes.
@@ -335,9 +333,9 @@ func (t *tail) Write(p []byte) (int, error) {
 	}
 }
 
-// keep ends a line. It is masked whole, so that no secret is cut in two.
+// keep ends a line. It is masked as a whole, so that no secret is split.
 func (t *tail) keep() {
-	text := strings.TrimSpace(printable(t.tap.mask.hide(string(t.line))))
+	text := strings.TrimSpace(printable(t.interceptor.mask.hide(string(t.line))))
 	t.line = t.line[:0]
 	if text == "" {
 		return
@@ -345,8 +343,8 @@ func (t *tail) keep() {
 	if len(text) > tailWidth {
 		text = text[:tailWidth] + "…"
 	}
-	if ctx := context.Background(); t.tap.log.Enabled(ctx, slog.LevelDebug) && t.said.take() {
-		t.tap.log.Log(ctx, slog.LevelDebug, "a tool server wrote to stderr", "server", t.tap.name, "text", text)
+	if ctx := context.Background(); t.interceptor.log.Enabled(ctx, slog.LevelDebug) && t.said.take() {
+		t.interceptor.log.Log(ctx, slog.LevelDebug, "a tool server wrote to stderr", "server", t.interceptor.name, "text", text)
 	}
 	t.kept = append(t.kept, text)
 	if len(t.kept) > tailLines {
@@ -364,7 +362,7 @@ func (t *tail) last() string {
 	return strings.Join(t.kept, " | ")
 }
 
-// printable leaves out what would move a terminal's cursor.
+// printable removes control characters of terminals.
 func printable(s string) string {
 	return strings.ToValidUTF8(strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\t' || r == 0x7f {

@@ -18,20 +18,20 @@ import (
 )
 
 const (
-	maxTools    = 1000 // of one server, that are offered
+	maxTools    = 1000 // offered by one server
 	maxListed   = 100_000
 	maxPages    = 1000
 	maxName     = 128
 	listTimeout = 30 * time.Second
 )
 
-// tool is one that is offered, and what the server calls it.
+// tool is an offered tool, with the server's name for it.
 type tool struct {
 	gateway.Tool
-	own string
+	name string
 }
 
-// list asks the server for its tools, page by page, each as it wrote it.
+// list lists the tools, page by page, unchanged.
 func (i *instance) list() ([]json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(i.ctx, listTimeout)
 	defer cancel()
@@ -65,19 +65,19 @@ type page struct {
 	Next  string            `json:"nextCursor"`
 }
 
-// page asks for one page. The SDK sees it too, for what it needs to know of a
-// tool when it is called over HTTP; that it cannot read all of it is no harm.
+// page requests one page. The SDK sees it too, for the parameters it needs when a tool is
+// called over HTTP; it need not understand all of it.
 func (i *instance) page(ctx context.Context, params *sdk.ListToolsParams) (page, error) {
 	r := newReply()
 	r.passOn = true
-	defer i.tap.forget(r)
+	defer i.interceptor.forget(r)
 	_, err := i.session.ListTools(withReply(ctx, r), params)
 	result, rpcError, fault, got := r.answer()
 	var p page
 	switch {
 	case fault != nil:
-		if r.forgotten.Load() {
-			poke(i.kick) // to find out whether all of the session is
+		if r.got404.Load() {
+			notify(i.probeNow) // to find out whether all of the session is
 		}
 		return p, fault
 	case rpcError != nil:
@@ -94,8 +94,8 @@ func (i *instance) page(ctx context.Context, params *sdk.ListToolsParams) (page,
 	return p, nil
 }
 
-// offer makes the tools that are offered of those a server lists. One that no
-// client could take is left out, lest it cost them all the others.
+// offer selects and renames the tools to offer. An invalid one is skipped: it would cost
+// clients all others.
 func (p *Provider) offer(listed []json.RawMessage) (map[string]tool, error) {
 	out := map[string]tool{}
 	var names []string
@@ -109,7 +109,7 @@ func (p *Provider) offer(listed []json.RawMessage) (map[string]tool, error) {
 		if !p.allows(own) {
 			continue
 		}
-		t := tool{own: own, Tool: gateway.Tool{
+		t := tool{name: own, Tool: gateway.Tool{
 			Name: p.nameOf(own), Server: p.server.Name, Kind: gateway.KindMCP,
 			Queue: p.queueOf(own), Timeout: p.timeout(),
 		}}
@@ -128,8 +128,7 @@ func (p *Provider) offer(listed []json.RawMessage) (map[string]tool, error) {
 	return out, nil
 }
 
-// unmatched says which names in the configuration are those of no tool: what
-// they were meant for is offered after all, or in another queue.
+// unmatched lists configured names that match no tool: otherwise a typo would go unnoticed.
 func (p *Provider) unmatched(names []string) {
 	tell := func(key, name string, is func(own string) bool) {
 		if !slices.ContainsFunc(names, is) {
@@ -147,7 +146,7 @@ func (p *Provider) unmatched(names []string) {
 	}
 }
 
-// nameOf is the name under which a tool is offered.
+// nameOf is the offered name of a tool.
 func (p *Provider) nameOf(own string) string {
 	if p.opts.OwnNames {
 		return own
@@ -155,8 +154,8 @@ func (p *Provider) nameOf(own string) string {
 	return p.server.Name + "__" + own
 }
 
-// check reads a tool's own name, and whether the rest is what a client
-// expects. Clients refuse a whole list for one tool with a wrong schema.
+// check returns a tool's own name, and whether clients accept its definition. They refuse a
+// whole list for one invalid schema.
 func check(raw json.RawMessage) (string, error) {
 	var t struct {
 		Name        string          `json:"name"`
@@ -199,8 +198,7 @@ func isObjectSchema(raw json.RawMessage) bool {
 	return len(raw) > 0 && raw[0] == '{' && json.Unmarshal(raw, &s) == nil && s.Type == "object"
 }
 
-// rename gives a Tool object another name and leaves every other byte as it
-// is.
+// rename replaces the name in a Tool object and leaves every other byte unchanged.
 func rename(raw json.RawMessage, name string) (json.RawMessage, error) {
 	quoted, err := json.Marshal(name)
 	if err != nil {
@@ -230,8 +228,8 @@ func rename(raw json.RawMessage, name string) (json.RawMessage, error) {
 	return append(out, raw[from:]...), nil
 }
 
-// allows tells whether a tool is offered: by toolsAllowed, unless it is empty,
-// and not by toolsDenied.
+// allows reports whether a tool is offered: in toolsAllowed, unless that is empty, and not in
+// toolsDenied.
 func (p *Provider) allows(own string) bool {
 	fits := func(pattern string) bool { return signalbox.MatchTool(pattern, own) }
 	return (len(p.server.ToolsAllowed) == 0 || slices.ContainsFunc(p.server.ToolsAllowed, fits)) &&

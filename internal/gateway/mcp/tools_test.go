@@ -26,7 +26,7 @@ func (h *rig) names() string {
 	return strings.Join(names, " ")
 }
 
-func TestADefinitionPassesAsItWasWritten(t *testing.T) {
+func TestDefinitionPassesUnchanged(t *testing.T) {
 	def := `{"x-new":[1.0,{"name":"inner"}],"name":"a", "inputSchema":{"type":"object","properties":{"name":{"const":12345678901234567890}}},"description":"<b>","_meta":{"k":1e0}}`
 	h := ready(t, child("raw", "MCP_TEST_TOOLS="+def), mcp.Options{})
 	got := h.Tools()[0]
@@ -55,7 +55,7 @@ func TestQueueAndTimeoutOfATool(t *testing.T) {
 
 // A name with a slip of the pen in it would leave its tool where it was not
 // meant to be.
-func TestNamesOfNoToolAreTold(t *testing.T) {
+func TestUnmatchedConfiguredNamesAreReported(t *testing.T) {
 	s := child("sdk")
 	s.ToolQueues = map[string]string{"echo": "fast", "ecko": "fast", "st*": "fast"}
 	s.ToolsAllowed, s.ToolsDenied = []string{"e*", "st*", "nothing*"}, []string{"grow", "grew"}
@@ -89,7 +89,7 @@ func TestAllowedAndDeniedTools(t *testing.T) {
 	}
 }
 
-func TestPagesAreReadToTheEnd(t *testing.T) {
+func TestAllPagesAreListed(t *testing.T) {
 	page := func(n string) string { return `{"name":"` + n + `","inputSchema":{"type":"object"}}` }
 	h := ready(t, child("raw", "MCP_TEST_TOOLS="+page("a")+"//"+page("b")+"//"+page("c")), mcp.Options{})
 	if got := h.names(); got != "srv__a srv__b srv__c" {
@@ -97,8 +97,8 @@ func TestPagesAreReadToTheEnd(t *testing.T) {
 	}
 }
 
-// TestAToolThatNoClientCouldTakeIsLeftOut: it would cost callers all others.
-func TestAToolThatNoClientCouldTakeIsLeftOut(t *testing.T) {
+// TestInvalidToolIsSkipped: it would cost callers all others.
+func TestInvalidToolIsSkipped(t *testing.T) {
 	tools := []string{
 		`{"name":"good","inputSchema":{"type":"object"},"outputSchema":{"type":"object"}}`,
 		`{"name":"good","description":"twice","inputSchema":{"type":"object"}}`,
@@ -124,7 +124,7 @@ func TestAToolThatNoClientCouldTakeIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestAListBeyondTheLimitIsAClearError(t *testing.T) {
+func TestToolListBeyondLimitIsError(t *testing.T) {
 	t.Parallel()
 	fat := sdk.NewServer(&sdk.Implementation{Name: "fat", Version: "0"}, &sdk.ServerOptions{PageSize: 1})
 	for i := range 3 { // on a page each
@@ -146,7 +146,7 @@ func TestAListBeyondTheLimitIsAClearError(t *testing.T) {
 	}
 }
 
-func TestTooManyToolsAreAClearError(t *testing.T) {
+func TestTooManyToolsIsError(t *testing.T) {
 	t.Parallel()
 	many := child("raw", "MCP_TEST_MANY=5000")
 	h := start(t, many, mcp.Options{Backoff: time.Hour})

@@ -129,7 +129,7 @@ func TestTransports(t *testing.T) {
 
 // An answer beyond the limit fails its call alone. The other transports are
 // tried elsewhere.
-func TestAnAnswerBeyondTheLimitFailsItsCallAlone(t *testing.T) {
+func TestAnswerBeyondLimitFailsOnlyItsCall(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"http-new", "sse", "websocket"} {
 		t.Run(kind, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestAnAnswerBeyondTheLimitFailsItsCallAlone(t *testing.T) {
 	}
 }
 
-func TestAWebSocketCarriesTheHeadersAndSaysWhyItIsRefused(t *testing.T) {
+func TestWebSocketHeadersAndRefusal(t *testing.T) {
 	var auth atomic.Value
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		auth.Store(r.Header.Get("Authorization"))

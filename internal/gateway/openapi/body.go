@@ -15,15 +15,15 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway/rest"
 )
 
-// body is the body of an operation, as arguments of its tool.
+// body is the request body of an operation, as arguments of its tool.
 type body struct {
 	kind     string // media type
 	required bool
 	about    string
 	schema   *openapi3.SchemaRef
-	name     string   // of the argument that is all of it, or ""
-	names    []string // else of its properties
-	more     bool     // else: arguments that nothing else has a name for are its properties too
+	name     string   // argument with the whole body, or ""
+	names    []string // else its properties
+	catchAll bool     // else: unknown arguments are properties, too
 }
 
 // newBody reads the body; taken are the names of the parameters.
@@ -33,7 +33,7 @@ func newBody(op *openapi3.Operation, taken []*argument) (*body, error) {
 	}
 	r := op.RequestBody.Value
 	b := &body{required: r.Required, about: r.Description}
-	if b.kind = choose(r.Content); b.kind == "" {
+	if b.kind = chooseMediaType(r.Content); b.kind == "" {
 		if !r.Required {
 			return nil, nil
 		}
@@ -45,17 +45,17 @@ func newBody(op *openapi3.Operation, taken []*argument) (*body, error) {
 	has := func(name string) bool {
 		return slices.ContainsFunc(taken, func(a *argument) bool { return a.name == name })
 	}
-	if b.beside(has) {
+	if b.spread(has) {
 		return b, nil
 	}
-	b.names, b.more = nil, false
+	b.names, b.catchAll = nil, false
 	for b.name = "body"; has(b.name); b.name = "request_" + b.name {
 	}
 	return b, nil
 }
 
-// choose picks the media type that arguments can be turned into.
-func choose(c openapi3.Content) string {
+// chooseMediaType picks a media type that can be built from arguments.
+func chooseMediaType(c openapi3.Content) string {
 	rank := func(kind string) int {
 		plain, _, err := mime.ParseMediaType(kind)
 		switch {
@@ -81,9 +81,9 @@ func choose(c openapi3.Content) string {
 	return best
 }
 
-// beside reports whether the properties of the body can stand beside the
-// parameters, and collects their names.
-func (b *body) beside(taken func(string) bool) bool {
+// spread reports whether the properties of the body can be arguments besides the parameters,
+// and collects their names.
+func (b *body) spread(taken func(string) bool) bool {
 	if b.schema == nil || b.schema.Value == nil || b.kind == "text/plain" {
 		return false
 	}
@@ -102,7 +102,7 @@ func (b *body) beside(taken func(string) bool) bool {
 		b.names = append(b.names, name)
 	}
 	more := v.AdditionalProperties
-	b.more = more.Schema != nil || more.Has != nil && *more.Has
+	b.catchAll = more.Schema != nil || more.Has != nil && *more.Has
 	return true
 }
 
@@ -125,8 +125,8 @@ func (b *body) add(in *input, s *schemas) error {
 	for name, p := range properties {
 		in.add(name, p, slices.Contains(required, name))
 	}
-	if b.more {
-		in.more = m["additionalProperties"]
+	if b.catchAll {
+		in.additional = m["additionalProperties"]
 	}
 	return nil
 }
@@ -159,7 +159,7 @@ func (b *body) collect(args map[string]any, parameters []*argument) any {
 	m := map[string]any{}
 	for name, v := range args {
 		isParameter := slices.ContainsFunc(parameters, func(a *argument) bool { return a.name == name })
-		if slices.Contains(b.names, name) || b.more && !isParameter {
+		if slices.Contains(b.names, name) || b.catchAll && !isParameter {
 			m[name] = v
 		}
 	}
@@ -190,9 +190,8 @@ type argument struct {
 	about    string
 }
 
-// arguments are the parameters of an operation, those of its path included,
-// that a caller can give. What cannot be given is an error if it is required,
-// and else left out.
+// arguments are the parameters of an operation, with those of its path. One that cannot be an
+// argument is an error if it is required, else it is skipped.
 func arguments(item *openapi3.PathItem, op *openapi3.Operation, configured http.Header) ([]*argument, error) {
 	var all []*argument
 	names := map[string]bool{}
@@ -203,13 +202,13 @@ func arguments(item *openapi3.PathItem, op *openapi3.Operation, configured http.
 		a, err := newArgument(p)
 		if err != nil {
 			if p.Required {
-				return nil, fmt.Errorf("its %s parameter %s is required, and %w", p.In, rest.Cut(p.Name, 60), err)
+				return nil, fmt.Errorf("its %s parameter %s is required, and %w", p.In, rest.Truncate(p.Name, 60), err)
 			}
 			continue
 		}
 		for n := 1; names[a.name]; n++ {
 			if a.name = argumentName(p.Name + "_" + p.In); n > 1 {
-				a.name = fit(fmt.Sprintf("%s_%d", a.name, n), maxArgument)
+				a.name = shorten(fmt.Sprintf("%s_%d", a.name, n), maxArgument)
 			}
 		}
 		names[a.name] = true
@@ -218,8 +217,7 @@ func arguments(item *openapi3.PathItem, op *openapi3.Operation, configured http.
 	return all, nil
 }
 
-// merged are the parameters of the path, each unless the operation has its
-// own, and those of the operation.
+// merged are the parameters of the operation, and those of the path that it does not override.
 func merged(path, op openapi3.Parameters) []*openapi3.Parameter {
 	var all []*openapi3.Parameter
 	for i, list := range []openapi3.Parameters{path, op} {
@@ -232,8 +230,8 @@ func merged(path, op openapi3.Parameters) []*openapi3.Parameter {
 	return all
 }
 
-// ignored are headers that the request has anyway: those that the
-// specification says are none of a parameter's, and those that are configured.
+// ignored are headers that cannot be parameters: by the specification, or because they are
+// configured.
 func ignored(p *openapi3.Parameter, configured http.Header) bool {
 	if p.In != openapi3.ParameterInHeader {
 		return false
@@ -258,7 +256,7 @@ func newArgument(p *openapi3.Parameter) (*argument, error) {
 	}
 	a.style, a.explode = m.Style, m.Explode
 	if !slices.Contains(styles[p.In], a.style) {
-		return nil, fmt.Errorf("its style %s is not known there", rest.Cut(a.style, 40))
+		return nil, fmt.Errorf("its style %s is not known there", rest.Truncate(a.style, 40))
 	}
 	if len(p.Content) == 0 {
 		return a, nil
@@ -284,7 +282,7 @@ func (a *argument) property(s *schemas) (any, error) {
 	}
 	if m["description"] == nil && a.about != "" {
 		m = maps.Clone(m)
-		m["description"] = rest.Cut(a.about, maxDescription)
+		m["description"] = rest.Truncate(a.about, maxDescription)
 	}
 	return m, nil
 }

@@ -197,14 +197,14 @@ func indented(n int) string {
 }
 
 // All mistakes of an invalid description are in one error.
-func TestMistakesTogether(t *testing.T) {
+func TestAllErrorsAreReported(t *testing.T) {
 	_, err := openapi.Load(t.Context(), write(t, "s.json", `{"openapi":"3.0.3","info":{"title":"t"},"paths":{"no-slash":{"get":{"responses":{"200":{"description":"d"}}}},
 		"/a/{x}":{"get":{"responses":{"200":{"description":"d"}}}},"/b":{"get":{"parameters":[{"name":"q","in":"nowhere"}]}}}}`))
 	wantError(t, err, "info", "no-slash", "/a/{x}", "/b")
 }
 
 // A reference into another file that leads nowhere is named with its file.
-func TestReferenceThatLeadsNowhere(t *testing.T) {
+func TestUnresolvedReference(t *testing.T) {
 	c := write(t, "s.json", get(`{"$ref":"x.yaml#/Good"}`))
 	if err := writeFile(filepath.Join(filepath.Dir(c.Spec), "x.yaml"), "Good: {properties: {a: {$ref: '#/Bad'}, b: {$ref: 's.json#/Worse'}}}"); err != nil {
 		t.Fatal(err)

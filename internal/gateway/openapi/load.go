@@ -24,46 +24,45 @@ const (
 	maxSchemas    = 32 << 20 // bytes of all input schemas
 )
 
-// Description is what a description comes to.
+// Description is the result of loading.
 type Description struct {
 	Actions  []*rest.Action
 	Warnings []string // what was left out, and why
-	Reach    rest.Reach
+	Reach    rest.EgressPolicy
 }
 
-// Load reads a description. Its error has all mistakes.
+// Load loads a description. Its error has all mistakes.
 func Load(ctx context.Context, c toolconf.OpenAPI) (d *Description, err error) {
 	defer func() {
 		if p := recover(); p != nil { // a document that its reader stumbles over is no reason to stop
-			d, err = nil, wrong(c, fmt.Errorf("it cannot be read: %v", p))
+			d, err = nil, configError(c, fmt.Errorf("it cannot be read: %v", p))
 		}
 	}()
 	s, err := newSource(ctx, c)
 	if err != nil {
-		return nil, wrong(c, err)
+		return nil, configError(c, err)
 	}
 	defer s.close()
 	h, err := newHosts(c, s.where)
 	if err != nil {
-		return nil, wrong(c, err)
+		return nil, configError(c, err)
 	}
-	l := &loading{conf: c, hosts: h, headers: http.Header{}, names: map[string]string{}, bound: map[string]bool{}}
-	l.d.Reach = h.reach()
+	l := &loader{conf: c, hosts: h, headers: http.Header{}, names: map[string]string{}, bound: map[string]bool{}}
+	l.d.Reach = h.egress()
 	for name, value := range c.Headers {
 		l.headers.Set(name, value)
 	}
 	if l.doc, err = s.parse(l.count); err != nil {
-		return nil, wrong(c, err)
+		return nil, configError(c, err)
 	}
 	if err := l.operations(); err != nil {
-		return nil, wrong(c, err)
+		return nil, configError(c, err)
 	}
 	return &l.d, nil
 }
 
-// wrong says which entry of which file an error is about: it is the
-// configuration that has to be mended.
-func wrong(c toolconf.OpenAPI, err error) error {
+// configError names the configuration entry and file of an error.
+func configError(c toolconf.OpenAPI, err error) error {
 	key := "openapiSpecs." + c.Name
 	where := c.Where
 	if where == "" {
@@ -71,16 +70,16 @@ func wrong(c toolconf.OpenAPI, err error) error {
 	}
 	spec := c.Spec
 	if u, bad := url.Parse(c.Spec); bad == nil && u.Host != "" {
-		spec = place(u)
+		spec = redactedURL(u)
 	}
 	return conffile.Problems{{Where: where, Key: key, Text: spec + ": " + err.Error()}}
 }
 
-// loading is a description while its tools are made.
-type loading struct {
+// loader makes the tools of a description.
+type loader struct {
 	conf    toolconf.OpenAPI
 	doc     *openapi3.T
-	hosts   *hosts
+	hosts   *hostPolicy
 	headers http.Header
 	names   map[string]string // of the tools so far, and what they are of
 	bound   map[string]bool   // keys of ToolQueues that a tool has
@@ -88,9 +87,9 @@ type loading struct {
 	d       Description
 }
 
-// count refuses a document with too many operations before the work of
-// reading them in full. What its references add is counted later.
-func (l *loading) count(data []byte) error {
+// count refuses a document with too many operations before the expensive parsing. Referenced
+// ones are counted later.
+func (l *loader) count(data []byte) error {
 	var doc struct {
 		Paths map[string]map[string]json.RawMessage `json:"paths"`
 	}
@@ -103,7 +102,7 @@ func (l *loading) count(data []byte) error {
 			var op struct {
 				Tags []string `json:"tags"`
 			}
-			if slices.Contains(methods, key) && json.Unmarshal(raw, &op) == nil && l.wanted(key, op.Tags) {
+			if slices.Contains(methods, key) && json.Unmarshal(raw, &op) == nil && l.selected(key, op.Tags) {
 				n++
 			}
 		}
@@ -120,7 +119,7 @@ func tooMany(n int) error {
 	return fmt.Errorf("it has %d operations, more than the %d that can be tools: choose with includeMethods or tagFilter", n, maxOperations)
 }
 
-func (l *loading) operations() error {
+func (l *loader) operations() error {
 	type entry struct {
 		method, path string
 		item         *openapi3.PathItem
@@ -134,7 +133,7 @@ func (l *loading) operations() error {
 		}
 		operations := item.Operations()
 		for _, method := range sortedKeys(operations) {
-			if op := operations[method]; op != nil && l.wanted(method, op.Tags) {
+			if op := operations[method]; op != nil && l.selected(method, op.Tags) {
 				all = append(all, entry{method, path, item, op})
 			}
 		}
@@ -146,7 +145,7 @@ func (l *loading) operations() error {
 	for _, e := range all {
 		if err := l.operation(e.method, e.path, e.item, e.op); err != nil {
 			why = err
-			l.d.Warnings = append(l.d.Warnings, fmt.Sprintf("%s %s is left out: %v", e.method, rest.Cut(e.path, 100), err))
+			l.d.Warnings = append(l.d.Warnings, fmt.Sprintf("%s %s is left out: %v", e.method, rest.Truncate(e.path, 100), err))
 		}
 		if l.bytes > maxSchemas {
 			return fmt.Errorf("the input schemas of its tools are larger than %d MiB: choose with includeMethods or tagFilter", maxSchemas>>20)
@@ -162,8 +161,8 @@ func (l *loading) operations() error {
 	return errors.New("it has no operation that includeMethods and tagFilter let through")
 }
 
-// wanted reports whether the configuration wants the operation as a tool.
-func (l *loading) wanted(method string, tags []string) bool {
+// selected reports whether the configuration selects the operation.
+func (l *loader) selected(method string, tags []string) bool {
 	if want := l.conf.IncludeMethods; len(want) > 0 && !slices.ContainsFunc(want, func(m string) bool { return strings.EqualFold(m, method) }) {
 		return false
 	}
@@ -172,7 +171,7 @@ func (l *loading) wanted(method string, tags []string) bool {
 }
 
 // operation makes a tool of one operation.
-func (l *loading) operation(method, path string, item *openapi3.PathItem, op *openapi3.Operation) error {
+func (l *loader) operation(method, path string, item *openapi3.PathItem, op *openapi3.Operation) error {
 	switch method {
 	case http.MethodConnect, http.MethodTrace:
 		return errors.New("its method is no tool's")
@@ -199,7 +198,7 @@ func (l *loading) operation(method, path string, item *openapi3.PathItem, op *op
 	if err != nil {
 		return err
 	}
-	o.forget()
+	o.releaseDocument()
 	name := toolName(l.conf.ToolNamePrefix, op.OperationID, method, path)
 	if other, taken := l.names[name]; taken {
 		return fmt.Errorf("its name would be %s, which is that of %s", name, other)
@@ -210,7 +209,7 @@ func (l *loading) operation(method, path string, item *openapi3.PathItem, op *op
 	return nil
 }
 
-func (l *loading) tool(name, method, path string, op *openapi3.Operation, schema *rest.Schema) gateway.Tool {
+func (l *loader) tool(name, method, path string, op *openapi3.Operation, schema *rest.Schema) gateway.Tool {
 	about := strings.TrimSpace(op.Description)
 	switch summary := strings.TrimSpace(op.Summary); {
 	case about == "" && summary == "":
@@ -221,7 +220,7 @@ func (l *loading) tool(name, method, path string, op *openapi3.Operation, schema
 		about = summary + "\n\n" + about
 	}
 	d := rest.Definition{
-		Name: rest.Prefix + name, Title: rest.Cut(strings.TrimSpace(op.Summary), 200), Description: rest.Cut(about, maxDescription),
+		Name: rest.Prefix + name, Title: rest.Truncate(strings.TrimSpace(op.Summary), 200), Description: rest.Truncate(about, maxDescription),
 		InputSchema: schema.JSON, Annotations: rest.Hints(method),
 	}
 	t := gateway.Tool{
@@ -238,16 +237,15 @@ func (l *loading) tool(name, method, path string, op *openapi3.Operation, schema
 }
 
 // checkQueues says which tools that have a queue of their own do not exist.
-func (l *loading) checkQueues() {
+func (l *loader) checkQueues() {
 	for _, key := range sortedKeys(l.conf.ToolQueues) {
 		if !l.bound[key] {
-			l.d.Warnings = append(l.d.Warnings, fmt.Sprintf("toolQueues names %s, which is no tool of this description", rest.Cut(key, 100)))
+			l.d.Warnings = append(l.d.Warnings, fmt.Sprintf("toolQueues names %s, which is no tool of this description", rest.Truncate(key, 100)))
 		}
 	}
 }
 
-// unresolved adds to the error of a document that could not be put together
-// which of its references lead nowhere: the library names a part of the first.
+// unresolved adds the unresolved references to an error: the library names a part of the first.
 func (s *source) unresolved(err error) error {
 	docs := make(map[string]any, len(s.read))
 	for key, data := range s.read {
@@ -259,8 +257,8 @@ func (s *source) unresolved(err error) error {
 	var dangling []string
 	for _, key := range sortedKeys(docs) {
 		eachRef(docs[key], func(ref string) {
-			if target, path, ok := aim(docs, key, ref); ok && !leads(target, path) {
-				dangling = append(dangling, fmt.Sprintf("the reference %s in %s leads nowhere", rest.Cut(ref, 200), rest.Cut(filepath.Base(key), 100)))
+			if target, path, ok := refTarget(docs, key, ref); ok && !resolves(target, path) {
+				dangling = append(dangling, fmt.Sprintf("the reference %s in %s leads nowhere", rest.Truncate(ref, 200), rest.Truncate(filepath.Base(key), 100)))
 			}
 		})
 	}
@@ -271,7 +269,7 @@ func (s *source) unresolved(err error) error {
 	dangling = slices.Compact(dangling)
 	text := ""
 	for i, d := range dangling {
-		if i == mostMistakes {
+		if i == maxErrors {
 			text += fmt.Sprintf("\n  and %d references more", len(dangling)-i)
 			break
 		}
@@ -280,8 +278,8 @@ func (s *source) unresolved(err error) error {
 	return fmt.Errorf("it is no valid OpenAPI description:%s", text)
 }
 
-// aim is the document that a reference leads into, and the path in it.
-func aim(docs map[string]any, from, ref string) (doc any, path string, ok bool) {
+// refTarget is the document and path of a reference.
+func refTarget(docs map[string]any, from, ref string) (doc any, path string, ok bool) {
 	file, path, ok := strings.Cut(ref, "#/")
 	if !ok {
 		return nil, "", false
@@ -317,7 +315,7 @@ func eachRef(v any, f func(string)) {
 	}
 }
 
-func leads(v any, path string) bool {
+func resolves(v any, path string) bool {
 	for name := range strings.SplitSeq(path, "/") {
 		name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
 		switch at := v.(type) {

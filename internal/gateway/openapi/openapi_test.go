@@ -199,7 +199,7 @@ func TestRealAPI(t *testing.T) {
 }
 
 // What does not fit is refused before anyone is asked.
-func TestArgumentsThatDoNotFit(t *testing.T) {
+func TestInvalidArguments(t *testing.T) {
 	p := start(t, parcels(t), openapi.Options{})
 	for _, c := range [][2]string{
 		{"getParcel", `{}`}, {"getParcel", `{"id":"x"}`}, {"getParcel", `{"id":1,"more":2}`}, {"getParcel", `{"id":null}`},

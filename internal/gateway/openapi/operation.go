@@ -30,11 +30,11 @@ type operation struct {
 	headers    http.Header // of the configuration
 }
 
-// input is the input schema of a tool while it is put together.
+// input builds the input schema of a tool.
 type input struct {
 	properties map[string]any
 	required   []string
-	more       any // additionalProperties; nil: false
+	additional any // additionalProperties; nil: false
 }
 
 func (in *input) add(name string, v any, required bool) {
@@ -44,9 +44,8 @@ func (in *input) add(name string, v any, required bool) {
 	}
 }
 
-// schema is the input schema of the operation's tool. Only one without
-// references is used to check arguments: others could ask for a check that
-// takes for ever.
+// schema is the input schema of the tool. Only one without references is used for validation:
+// others might not end.
 func (o *operation) schema(old bool) (*rest.Schema, error) {
 	raw, err := o.inputSchema(newSchemas(old, false))
 	kept := errors.Is(err, errKeepRefs)
@@ -67,8 +66,8 @@ func (o *operation) schema(old bool) (*rest.Schema, error) {
 	return rest.UncheckedSchema(raw), nil
 }
 
-// forget lets go of the document, of which nothing more is needed.
-func (o *operation) forget() {
+// releaseDocument releases the document for garbage collection.
+func (o *operation) releaseDocument() {
 	for _, a := range o.parameters {
 		a.schema = nil
 	}
@@ -92,8 +91,8 @@ func (o *operation) inputSchema(s *schemas) ([]byte, error) {
 		}
 	}
 	root := map[string]any{"type": "object", "properties": in.properties, "additionalProperties": false}
-	if in.more != nil {
-		root["additionalProperties"] = in.more
+	if in.additional != nil {
+		root["additionalProperties"] = in.additional
 	}
 	if slices.Sort(in.required); len(in.required) > 0 {
 		root["required"] = in.required
@@ -154,7 +153,7 @@ func (o *operation) url(args map[string]any) (string, error) {
 	return rest.SameHost(o.base, b.String())
 }
 
-// segment fills the parameters of one segment of the path.
+// segment fills the parameters of a path segment.
 func (o *operation) segment(template string, args map[string]any) (string, error) {
 	var b strings.Builder
 	for left := template; ; {
@@ -199,8 +198,7 @@ func (o *operation) setHeaders(h http.Header, args map[string]any) error {
 	return nil
 }
 
-// toolName is the tool's own name: the operation's id, else its method and
-// path, made of what names of tools are made of.
+// toolName is the operation's ID, else its method and path, with valid characters.
 func toolName(prefix, id, method, path string) string {
 	name := id
 	if name == "" {
@@ -216,10 +214,10 @@ func toolName(prefix, id, method, path string) string {
 	if prefix = strings.TrimSuffix(clean(prefix), "_"); prefix != "" {
 		name = prefix + "_" + name
 	}
-	return fit(name, rest.MaxName-len(rest.Prefix))
+	return shorten(name, rest.MaxName-len(rest.Prefix))
 }
 
-// clean replaces what may not stand in the name of a tool or an argument.
+// clean replaces characters that are invalid in names of tools and arguments.
 func clean(name string) string {
 	return strings.Map(func(r rune) rune {
 		if isNameRune(r) {
@@ -233,10 +231,10 @@ func isNameRune(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '-'
 }
 
-const maxArgument = 64 // what the models' endpoints take
+const maxArgument = 64 // limit of model APIs
 
-// argumentName makes a parameter's name one that models may be given:
-// filter[size] is filter_size, $top is top.
+// argumentName converts a parameter's name to one that models accept: filter[size] is
+// filter_size, $top is top.
 func argumentName(name string) string {
 	if validArgument(name) {
 		return name
@@ -245,7 +243,7 @@ func argumentName(name string) string {
 	if name == "" {
 		name = "parameter"
 	}
-	return fit(name, maxArgument)
+	return shorten(name, maxArgument)
 }
 
 // validArgument reports whether a property can be an argument as it is.
@@ -253,8 +251,8 @@ func validArgument(name string) bool {
 	return name != "" && len(name) <= maxArgument && !strings.ContainsFunc(name, func(r rune) bool { return !isNameRune(r) && r != '.' })
 }
 
-// fit shortens a name to n bytes so that it stays another than the others.
-func fit(name string, n int) string {
+// shorten shortens a name to n bytes and keeps it unique.
+func shorten(name string, n int) string {
 	if len(name) <= n {
 		return name
 	}

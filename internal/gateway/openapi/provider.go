@@ -12,10 +12,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// Options are how a Provider works. The zero Options are good.
+// Options configure a Provider. The zero Options are valid.
 type Options struct {
 	Log   *slog.Logger
-	Retry time.Duration // before a description at a URL is tried again; doubled up to maxRetry. 0: 2 s
+	Retry time.Duration // delay before a description at a URL is loaded again; doubled up to maxRetry. 0: 2 s
 }
 
 const (
@@ -37,7 +37,7 @@ type Provider struct {
 
 	mu   sync.Mutex
 	stop context.CancelFunc
-	done chan struct{} // closed when nothing tries any more; nil: nothing does
+	done chan struct{} // closed when the retries have ended; nil: none
 }
 
 var (
@@ -56,20 +56,19 @@ func New(c toolconf.OpenAPI, o Options) *Provider {
 	return &Provider{Actions: rest.NewActions(c.Name, gateway.KindOpenAPI), conf: c, o: o, stop: func() {}}
 }
 
-// Start reads the description. One in a file is read at once, and an error if
-// it is invalid; one at a URL is read in the background, and tried again for
-// as long as it cannot be had.
+// Start loads the description. One in a file is loaded at once, and an error if it is invalid;
+// one at a URL is loaded in the background and retried.
 func (p *Provider) Start(ctx context.Context, changed func()) error {
 	s, err := newSource(ctx, p.conf)
 	if err != nil {
-		return wrong(p.conf, err)
+		return configError(p.conf, err)
 	}
 	defer s.close()
 	if s.where == nil {
 		return p.load(ctx)
 	}
 	if _, err := newHosts(p.conf, s.where); err != nil {
-		return wrong(p.conf, err)
+		return configError(p.conf, err)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -78,12 +77,12 @@ func (p *Provider) Start(ctx context.Context, changed func()) error {
 	p.mu.Unlock()
 	go func() {
 		defer close(done)
-		p.keepTrying(ctx, changed)
+		p.retry(ctx, changed)
 	}()
 	return nil
 }
 
-func (p *Provider) keepTrying(ctx context.Context, changed func()) {
+func (p *Provider) retry(ctx context.Context, changed func()) {
 	for wait := p.o.Retry; ; wait = min(2*wait, maxRetry) {
 		err := p.load(ctx)
 		if err == nil {
@@ -102,7 +101,7 @@ func (p *Provider) keepTrying(ctx context.Context, changed func()) {
 	}
 }
 
-// load reads the description and takes its tools over.
+// load loads the description and sets the tools.
 func (p *Provider) load(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, loadTime)
 	defer cancel()
@@ -112,7 +111,7 @@ func (p *Provider) load(ctx context.Context) error {
 		return err
 	}
 	for i, w := range d.Warnings {
-		if i == mostMistakes {
+		if i == maxErrors {
 			p.o.Log.Warn("the description of tools is used in part", "server", p.conf.Name, "more_reasons", len(d.Warnings)-i)
 			break
 		}
@@ -127,7 +126,7 @@ func (p *Provider) load(ctx context.Context) error {
 	return nil
 }
 
-// Close ends all calls and connections, and stops trying.
+// Close ends all calls, connections and retries.
 func (p *Provider) Close() error {
 	p.mu.Lock()
 	stop, done := p.stop, p.done

@@ -20,7 +20,7 @@ import (
 
 // A description that cannot be had is tried again, and its tools are there
 // once it can.
-func TestURLThatIsNotThereYet(t *testing.T) {
+func TestUnavailableURLIsRetried(t *testing.T) {
 	var tries atomic.Int32
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -62,7 +62,7 @@ func TestURLThatIsNotThereYet(t *testing.T) {
 }
 
 // A server that never answers holds up neither the start nor the end.
-func TestIncidentURLThatNeverAnswers(t *testing.T) {
+func TestIncidentURLNeverAnswers(t *testing.T) {
 	asked, told := make(chan struct{}), make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		close(asked)
@@ -83,7 +83,7 @@ func TestIncidentURLThatNeverAnswers(t *testing.T) {
 }
 
 // Why a description cannot be had is to be seen.
-func TestFailedSaysWhy(t *testing.T) {
+func TestFailedServerReportsError(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(s.Close)
 	logged := make(chan struct{}, 1)
@@ -110,7 +110,7 @@ func (s signal) Write(p []byte) (int, error) {
 }
 
 // A file is read at the start, which fails if it is invalid.
-func TestInvalidFileIsAnErrorAtStart(t *testing.T) {
+func TestInvalidFileFailsStart(t *testing.T) {
 	for _, c := range []toolconf.OpenAPI{
 		write(t, "s.json", `{"openapi":"3.1.0"}`), {Name: "s", Spec: "/no/such/file.yaml"}, {Name: "s", Spec: "ftp://x/y"}, {Name: "s", Spec: t.TempDir()},
 		{Name: "s", Spec: "http://127.0.0.1:1/x", BaseURL: "nonsense"},
@@ -123,7 +123,7 @@ func TestInvalidFileIsAnErrorAtStart(t *testing.T) {
 
 // Where tools go, and whether the configured headers go with them, is for the
 // configuration to say.
-func TestWhichServer(t *testing.T) {
+func TestServerSelection(t *testing.T) {
 	const secret = "s3cret"
 	for name, c := range map[string]struct {
 		server, path, base string // PORT is the spec's own

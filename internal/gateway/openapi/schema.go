@@ -20,24 +20,22 @@ const (
 	maxNodes  = 20000 // subschemas with references kept
 )
 
-// errKeepRefs says that references cannot all be written out: they go in a
-// circle, or it would be too much.
+// errKeepRefs says that references cannot be inlined: they are circular or too large.
 var errKeepRefs = errors.New("references have to be kept")
 
-// schemas turns OpenAPI schemas into the JSON Schema that a model reads.
-// References are written out, which every model understands; if that cannot be
-// done for a tool, all of its references are kept as $defs.
+// schemas converts OpenAPI schemas to JSON Schema for models. References are inlined, which
+// every model understands; if that is impossible, all references of a tool are kept as $defs.
 type schemas struct {
-	old   bool // version 3.0, whose schemas are a dialect of their own
-	keep  bool // references are kept
-	nodes int
-	under []*openapi3.Schema // that are being written out
-	defs  map[string]any
-	names map[*openapi3.Schema]string
+	v30    bool // version 3.0, with its own schema dialect
+	keep   bool // references are kept
+	nodes  int
+	active []*openapi3.Schema // references being inlined
+	defs   map[string]any
+	names  map[*openapi3.Schema]string
 }
 
 func newSchemas(old, keep bool) *schemas {
-	return &schemas{old: old, keep: keep, defs: map[string]any{}, names: map[*openapi3.Schema]string{}}
+	return &schemas{v30: old, keep: keep, defs: map[string]any{}, names: map[*openapi3.Schema]string{}}
 }
 
 // of is the JSON Schema of a schema or a reference to one.
@@ -49,21 +47,21 @@ func (s *schemas) of(r *openapi3.SchemaRef) (any, error) {
 		return s.written(r.Value)
 	}
 	if s.keep {
-		return s.kept(r)
+		return s.ref(r)
 	}
-	if slices.Contains(s.under, r.Value) {
+	if slices.Contains(s.active, r.Value) {
 		return nil, errKeepRefs
 	}
-	s.under = append(s.under, r.Value)
-	defer func() { s.under = s.under[:len(s.under)-1] }()
+	s.active = append(s.active, r.Value)
+	defer func() { s.active = s.active[:len(s.active)-1] }()
 	return s.written(r.Value)
 }
 
-// kept is a reference into $defs, where its target is put once.
-func (s *schemas) kept(r *openapi3.SchemaRef) (any, error) {
+// ref is a reference into $defs, where its target is stored once.
+func (s *schemas) ref(r *openapi3.SchemaRef) (any, error) {
 	name, known := s.names[r.Value]
 	if !known {
-		base := fit(clean(path.Base(r.Ref)), maxArgument)
+		base := shorten(clean(path.Base(r.Ref)), maxArgument)
 		name = base
 		for n := 2; s.defs[name] != nil; n++ {
 			name = fmt.Sprintf("%s_%d", base, n)
@@ -79,8 +77,7 @@ func (s *schemas) kept(r *openapi3.SchemaRef) (any, error) {
 	return map[string]any{"$ref": "#/$defs/" + name}, nil
 }
 
-// dropped are keywords that mean nothing to who calls the tool, or that would
-// change what the others mean at their new place.
+// dropped are keywords without meaning for callers, or that would change others.
 var dropped = []string{"xml", "externalDocs", "discriminator", "readOnly", "writeOnly", "nullable", "example", "allowEmptyValue",
 	"$schema", "$id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$comment", "$defs"}
 
@@ -112,13 +109,13 @@ func (s *schemas) written(v *openapi3.Schema) (any, error) {
 	if v.Example != nil && len(v.Examples) == 0 {
 		out["examples"] = []any{v.Example}
 	}
-	if s.old {
-		return modern(v, out), nil
+	if s.v30 {
+		return convert30(v, out), nil
 	}
 	return out, nil
 }
 
-// child turns the value of a keyword, if it is made of schemas.
+// child converts the value of a keyword that contains schemas.
 func (s *schemas) child(value any) (any, error) {
 	switch value := value.(type) {
 	case *openapi3.SchemaRef:
@@ -150,8 +147,7 @@ func (s *schemas) child(value any) (any, error) {
 	return value, nil
 }
 
-// withoutReadOnly leaves out what only answers have: a schema here always is
-// of something that is sent.
+// withoutReadOnly drops properties of answers only.
 func (s *schemas) withoutReadOnly(v *openapi3.Schema, out map[string]any) {
 	properties, ok := out["properties"].(map[string]any)
 	if !ok {
@@ -169,8 +165,8 @@ func (s *schemas) withoutReadOnly(v *openapi3.Schema, out map[string]any) {
 	}
 }
 
-// modern turns what version 3.0 says in its own way into JSON Schema.
-func modern(v *openapi3.Schema, out map[string]any) any {
+// convert30 converts the keywords of version 3.0 to JSON Schema.
+func convert30(v *openapi3.Schema, out map[string]any) any {
 	bound(out, "exclusiveMinimum", "minimum", v.ExclusiveMin, v.Min)
 	bound(out, "exclusiveMaximum", "maximum", v.ExclusiveMax, v.Max)
 	if !v.Nullable {
@@ -197,10 +193,9 @@ func bound(out map[string]any, exclusive, inclusive string, b openapi3.Exclusive
 	}
 }
 
-const mostMistakes = 20 // that one error has
+const maxErrors = 20 // that one error has
 
-// parse reads the document with all that it refers to, and validates it; look
-// is a first look at it.
+// parse parses the document with its references, and validates it.
 func (s *source) parse(look func(data []byte) error) (*openapi3.T, error) {
 	data, err := s.open(s.location())
 	if err != nil {
@@ -227,13 +222,13 @@ func (s *source) parse(look func(data []byte) error) (*openapi3.T, error) {
 		return nil, refused
 	}
 	if err != nil {
-		return nil, s.unresolved(mistakes(err))
+		return nil, s.unresolved(joinErrors(err))
 	}
 	// Examples, defaults and patterns are not what a request is made of, and
 	// real descriptions are often careless with them.
 	if err := doc.Validate(s.ctx, openapi3.EnableMultiError(), openapi3.DisableExamplesValidation(),
 		openapi3.DisableSchemaDefaultsValidation(), openapi3.DisableSchemaPatternValidation()); err != nil {
-		return nil, mistakes(err)
+		return nil, joinErrors(err)
 	}
 	return doc, nil
 }
@@ -249,28 +244,28 @@ func checkVersion(data []byte) error {
 	version, _ := head.OpenAPI.(string)
 	switch {
 	case head.Swagger != nil:
-		return fmt.Errorf("it is Swagger %v: expected OpenAPI 3.0 or 3.1; there are converters", rest.Cut(fmt.Sprint(head.Swagger), 20))
+		return fmt.Errorf("it is Swagger %v: expected OpenAPI 3.0 or 3.1; there are converters", rest.Truncate(fmt.Sprint(head.Swagger), 20))
 	case head.OpenAPI == nil:
 		return errors.New("it is no OpenAPI description: expected an object with the key openapi")
 	case version != "3" && !strings.HasPrefix(version, "3."):
-		return fmt.Errorf("it is OpenAPI %s: expected 3.0 or 3.1", rest.Cut(fmt.Sprint(head.OpenAPI), 20))
+		return fmt.Errorf("it is OpenAPI %s: expected 3.0 or 3.1", rest.Truncate(fmt.Sprint(head.OpenAPI), 20))
 	}
 	return nil
 }
 
-// mistakes puts all that is wrong with a document into one error.
-func mistakes(err error) error {
+// joinErrors combines all errors of a document.
+func joinErrors(err error) error {
 	var all openapi3.MultiError
 	if !errors.As(err, &all) {
 		all = openapi3.MultiError{err}
 	}
 	text := "it is no valid OpenAPI description:"
 	for i, e := range all {
-		if i == mostMistakes {
+		if i == maxErrors {
 			text += fmt.Sprintf("\n  and %d mistakes more", len(all)-i)
 			break
 		}
-		text += "\n  " + rest.Cut(strings.Join(strings.Fields(e.Error()), " "), 300)
+		text += "\n  " + rest.Truncate(strings.Join(strings.Fields(e.Error()), " "), 300)
 	}
 	return errors.New(text)
 }

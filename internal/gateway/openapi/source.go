@@ -24,7 +24,7 @@ const (
 	maxFiles = 200
 )
 
-// source is where a description is read from, and what else may be read for it.
+// source is the location of a description and of what it may reference.
 type source struct {
 	ctx    context.Context
 	where  *url.URL // of a description at a URL, else nil
@@ -46,7 +46,7 @@ func newSource(ctx context.Context, c toolconf.OpenAPI) (*source, error) {
 		return nil, errors.New("the spec has to be a file or a URL that begins with http:// or https://")
 	}
 	s.where = u
-	s.client = rest.NewClient(rest.Reach{Named: []string{u.Hostname()}})
+	s.client = rest.NewClient(rest.EgressPolicy{Named: []string{u.Hostname()}})
 	s.header = http.Header{"Accept": {"application/json, application/yaml, text/yaml, */*;q=0.5"}}
 	if base, err := url.Parse(c.BaseURL); err == nil && sameOrigin(base, u) {
 		for name, value := range c.Headers { // they are meant for this host
@@ -104,11 +104,11 @@ var errTooLarge = fmt.Errorf("it is larger than %d MiB with all that it refers t
 func (s *source) fetch(u *url.URL) ([]byte, error) {
 	switch {
 	case s.where != nil && !sameOrigin(u, s.where):
-		return nil, fmt.Errorf("it refers to %s, which is not read: references may lead to %s://%s only", place(u), s.where.Scheme, s.where.Host)
+		return nil, fmt.Errorf("it refers to %s, which is not read: references may lead to %s://%s only", redactedURL(u), s.where.Scheme, s.where.Host)
 	case s.where != nil:
 		return s.fetchURL(u)
 	case u.Host != "" || u.Scheme != "" && u.Scheme != "file":
-		return nil, fmt.Errorf("it refers to %s, which is not read: the references of a file may lead to files beside it only", place(u))
+		return nil, fmt.Errorf("it refers to %s, which is not read: the references of a file may lead to files beside it only", redactedURL(u))
 	}
 	return s.readFile(filepath.FromSlash(u.Path))
 }
@@ -119,7 +119,7 @@ func (s *source) fetchURL(u *url.URL) ([]byte, error) {
 		return nil, err
 	}
 	if a.Status != http.StatusOK {
-		return nil, fmt.Errorf("%s answered with status %d", place(u), a.Status)
+		return nil, fmt.Errorf("%s answered with status %d", redactedURL(u), a.Status)
 	}
 	return a.Body, nil
 }
@@ -133,7 +133,7 @@ func (s *source) readFile(path string) ([]byte, error) {
 	folder := filepath.Dir(s.file)
 	inside, err := filepath.Rel(folder, path)
 	if err != nil || !filepath.IsLocal(inside) {
-		return nil, fmt.Errorf("it refers to the file %s, which is not read: references may lead to files in %s only", rest.Cut(path, 200), folder)
+		return nil, fmt.Errorf("it refers to the file %s, which is not read: references may lead to files in %s only", rest.Truncate(path, 200), folder)
 	}
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -165,27 +165,27 @@ func sameOrigin(a, b *url.URL) bool {
 	return a.Scheme == b.Scheme && strings.EqualFold(a.Host, b.Host)
 }
 
-// place is a URL without what may be secret in it.
-func place(u *url.URL) string {
+// redactedURL is a URL without parts that may be secret.
+func redactedURL(u *url.URL) string {
 	p := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
-	return rest.Cut(p.String(), 200)
+	return rest.Truncate(p.String(), 200)
 }
 
-// hosts decides where the operations of a description go.
+// hostPolicy decides where the operations of a description go.
 //
 //	baseUrl set           there, whatever it is
 //	the file says         there, but to no link-local or metadata address
 //	the spec at a URL says  to its own host; to another one only in the public
 //	                      network, and only if no headers are configured: they
 //	                      may be secrets, and nobody said that they may go there
-type hosts struct {
+type hostPolicy struct {
 	base    *url.URL // of the configuration, or nil
 	spec    *url.URL // of a description at a URL, or nil
 	headers bool
 }
 
-func newHosts(c toolconf.OpenAPI, spec *url.URL) (*hosts, error) {
-	h := &hosts{spec: spec, headers: len(c.Headers) > 0}
+func newHosts(c toolconf.OpenAPI, spec *url.URL) (*hostPolicy, error) {
+	h := &hostPolicy{spec: spec, headers: len(c.Headers) > 0}
 	if c.BaseURL == "" {
 		return h, nil
 	}
@@ -197,9 +197,9 @@ func newHosts(c toolconf.OpenAPI, spec *url.URL) (*hosts, error) {
 	return h, nil
 }
 
-// reach is whom the tools may ask.
-func (h *hosts) reach() rest.Reach {
-	r := rest.Reach{Private: h.spec == nil}
+// egress is the policy for the tools' requests.
+func (h *hostPolicy) egress() rest.EgressPolicy {
+	r := rest.EgressPolicy{Private: h.spec == nil}
 	for _, u := range []*url.URL{h.base, h.spec} {
 		if u != nil {
 			r.Named = append(r.Named, u.Hostname())
@@ -208,8 +208,8 @@ func (h *hosts) reach() rest.Reach {
 	return r
 }
 
-// choose is the base of an operation that has these servers.
-func (h *hosts) choose(servers openapi3.Servers) (*url.URL, error) {
+// choose is the base URL of an operation with these servers.
+func (h *hostPolicy) choose(servers openapi3.Servers) (*url.URL, error) {
 	if h.base != nil {
 		return h.base, nil
 	}
@@ -222,20 +222,20 @@ func (h *hosts) choose(servers openapi3.Servers) (*url.URL, error) {
 	}
 	u, err := url.Parse(raw)
 	if err != nil {
-		return nil, fmt.Errorf("the server %q is no URL: set baseUrl", rest.Cut(raw, 100))
+		return nil, fmt.Errorf("the server %q is no URL: set baseUrl", rest.Truncate(raw, 100))
 	}
 	if h.spec != nil {
 		u = h.spec.ResolveReference(u)
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-		return nil, fmt.Errorf("the description does not say where its server is (%q): set baseUrl", rest.Cut(raw, 100))
+		return nil, fmt.Errorf("the description does not say where its server is (%q): set baseUrl", rest.Truncate(raw, 100))
 	}
 	u = &url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
 	return u, h.check(u)
 }
 
-func (h *hosts) check(u *url.URL) error {
-	if err := h.reach().Check(u.Hostname()); err != nil {
+func (h *hostPolicy) check(u *url.URL) error {
+	if err := h.egress().Check(u.Hostname()); err != nil {
 		return fmt.Errorf("the description names the server %s: %w; if it is right, set baseUrl", u.Host, err)
 	}
 	if h.spec == nil || !h.headers {
@@ -256,7 +256,7 @@ func withVariables(s *openapi3.Server) (string, error) {
 		}
 	}
 	if strings.ContainsAny(raw, "{}") {
-		return "", fmt.Errorf("the server %q has a variable without a default: set baseUrl", rest.Cut(raw, 100))
+		return "", fmt.Errorf("the server %q has a variable without a default: set baseUrl", rest.Truncate(raw, 100))
 	}
 	return raw, nil
 }

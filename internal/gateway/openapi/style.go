@@ -14,8 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway/rest"
 )
 
-// styles are the ways in which a parameter can be written, by its place
-// (OpenAPI 3.1.1, 4.8.12.2).
+// styles are the serialization styles of a parameter by location (OpenAPI 3.1.1, 4.8.12.2).
 var styles = map[string][]string{
 	openapi3.ParameterInPath:   {"simple", "label", "matrix"},
 	openapi3.ParameterInQuery:  {"form", "spaceDelimited", "pipeDelimited", "deepObject"},
@@ -23,36 +22,36 @@ var styles = map[string][]string{
 	openapi3.ParameterInCookie: {"form"},
 }
 
-// parts is a value taken apart: one text, the texts of a list, or the names
-// and texts of an object.
-type parts struct {
+// valueParts is a decomposed value: a text, the texts of a list, or the names and texts of an
+// object.
+type valueParts struct {
 	one  string
 	list []string
 	keys []string // of an object, beside list
 	kind byte     // 1 one, 2 list, 3 object
 }
 
-func apart(v any, escape func(string) string) parts {
+func splitValue(v any, escape func(string) string) valueParts {
 	switch v := v.(type) {
 	case []any:
-		p := parts{kind: 2}
+		p := valueParts{kind: 2}
 		for _, e := range v {
 			p.list = append(p.list, escape(rest.Text(e)))
 		}
 		return p
 	case map[string]any:
-		p := parts{kind: 3}
+		p := valueParts{kind: 3}
 		for _, k := range sortedKeys(v) {
 			p.keys = append(p.keys, escape(k))
 			p.list = append(p.list, escape(rest.Text(v[k])))
 		}
 		return p
 	}
-	return parts{kind: 1, one: escape(rest.Text(v))}
+	return valueParts{kind: 1, one: escape(rest.Text(v))}
 }
 
-// flat are the texts one after the other, an object's with their names.
-func (p parts) flat() []string {
+// flat lists the texts, for an object with their names.
+func (p valueParts) flat() []string {
 	switch p.kind {
 	case 1:
 		return []string{p.one}
@@ -66,9 +65,9 @@ func (p parts) flat() []string {
 	return all
 }
 
-// named are the texts of an object as name=text, those of a list as
-// name=text with the name of the parameter, if it has to have one.
-func (p parts) named(name string) []string {
+// named lists an object's texts as name=text, those of a list as name=text with the name of the
+// parameter, if needed.
+func (p valueParts) named(name string) []string {
 	var all []string
 	for i, v := range p.list {
 		switch {
@@ -91,7 +90,7 @@ func (p parts) named(name string) []string {
 
 // simple is the style of headers and, by default, of paths.
 func simple(v any, explode bool, escape func(string) string) string {
-	p := apart(v, escape)
+	p := splitValue(v, escape)
 	if explode {
 		return strings.Join(p.named(""), ",")
 	}
@@ -100,7 +99,7 @@ func simple(v any, explode bool, escape func(string) string) string {
 
 // inPath writes a value into a segment of the path.
 func (a *argument) inPath(v any) string {
-	p, name := apart(v, rest.Escape), rest.Escape(a.to)
+	p, name := splitValue(v, rest.Escape), rest.Escape(a.to)
 	switch {
 	case a.style == "label" && a.explode:
 		return "." + strings.Join(p.named(""), ".")
@@ -116,10 +115,10 @@ func (a *argument) inPath(v any) string {
 
 // inQuery are the pairs that a value makes.
 func (a *argument) inQuery(v any) []string {
-	p, name := apart(v, rest.Escape), rest.Escape(a.to)
+	p, name := splitValue(v, rest.Escape), rest.Escape(a.to)
 	switch {
 	case a.style == "deepObject":
-		return deep(name, v)
+		return deepObject(name, v)
 	case a.explode && a.style == "form":
 		return p.named(name)
 	case p.kind != 1 && len(p.list) == 0:
@@ -135,17 +134,17 @@ func (a *argument) inQuery(v any) []string {
 	return []string{name + "=" + strings.Join(p.flat(), between)}
 }
 
-// deep are the pairs name[key]=text of an object, and so on inwards.
-func deep(name string, v any) []string {
+// deepObject lists the pairs name[key]=text of an object, recursively.
+func deepObject(name string, v any) []string {
 	var pairs []string
 	switch v := v.(type) {
 	case map[string]any:
 		for _, k := range sortedKeys(v) {
-			pairs = append(pairs, deep(name+"%5B"+rest.Escape(k)+"%5D", v[k])...)
+			pairs = append(pairs, deepObject(name+"%5B"+rest.Escape(k)+"%5D", v[k])...)
 		}
 	case []any:
 		for _, e := range v {
-			pairs = append(pairs, deep(name, e)...)
+			pairs = append(pairs, deepObject(name, e)...)
 		}
 	default:
 		pairs = append(pairs, name+"="+rest.Escape(rest.Text(v)))
@@ -154,12 +153,12 @@ func deep(name string, v any) []string {
 }
 
 const (
-	maxDepth    = 200      // of nesting; what people write has a tenth of it
-	maxExpanded = 32 << 20 // bytes, with every alias written out
+	maxDepth    = 200      // of nesting; ten times what is common
+	maxExpanded = 32 << 20 // bytes with all aliases expanded
 )
 
-// toJSON turns YAML into JSON, and refuses what would grow out of bounds on
-// the way, or be too deep for those who walk through it.
+// toJSON converts YAML to JSON, and refuses documents that expand too far or are nested too
+// deep.
 func toJSON(data []byte) ([]byte, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if len(bytes.TrimSpace(data)) == 0 {
@@ -182,7 +181,7 @@ func fromYAML(data []byte) ([]byte, error) {
 	if err := yaml3.Unmarshal(data, &doc); err != nil {
 		return nil, fmt.Errorf("it is neither JSON nor YAML: %s", firstLine(err))
 	}
-	b := bomb{sizes: map[*yaml3.Node]int{}}
+	b := expansion{sizes: map[*yaml3.Node]int{}}
 	if b.size(&doc, 0) > maxExpanded {
 		return nil, fmt.Errorf("its YAML aliases would make it larger than %d MiB", maxExpanded>>20)
 	}
@@ -196,14 +195,14 @@ func fromYAML(data []byte) ([]byte, error) {
 	return raw, nil
 }
 
-// bomb finds out how large a YAML document is with every alias written out,
-// without writing it out.
-type bomb struct {
+// expansion computes the size of a YAML document with all aliases expanded, without expanding
+// it.
+type expansion struct {
 	sizes map[*yaml3.Node]int
 	deep  bool
 }
 
-func (b *bomb) size(n *yaml3.Node, depth int) int {
+func (b *expansion) size(n *yaml3.Node, depth int) int {
 	if size, ok := b.sizes[n]; ok {
 		return size
 	}

@@ -25,21 +25,20 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 )
 
-// soon is how long what happens soon may take on a busy machine.
+// soon bounds what happens soon, on a busy machine.
 const soon = time.Minute
 
-// Fixture is a provider that was not started yet, and what the cases need to
-// know of it.
+// Fixture is a provider before its start, with what the cases need to know.
 type Fixture struct {
 	Provider  gateway.Provider
 	Answers   string          // a tool that answers at once, without isError
 	Arguments json.RawMessage // for Answers; empty: {}
 	Hangs     string          // a tool that does not answer by itself, called with {}
-	// Hanging returns when the upstream has got a call of Hangs. nil: the case
-	// waits a little instead.
+	// Hanging returns when the upstream has got a call of Hangs. nil: the case waits a little
+	// instead.
 	Hanging func(t *testing.T)
-	// Gone reports whether all connections and processes have ended, asked
-	// until it says yes. nil: there are none.
+	// Gone reports whether all connections and processes have ended; it is polled. nil: there
+	// are none.
 	Gone func() bool
 }
 
@@ -69,7 +68,7 @@ func Run(t *testing.T, make func(t *testing.T) Fixture) {
 	}
 }
 
-// box is a fixture in use.
+// box is a started fixture.
 type box struct {
 	Fixture
 	changed chan struct{}
@@ -169,7 +168,7 @@ func unknown(t *testing.T, b *box) {
 	typed(t, err)
 }
 
-// typed fails unless err is one that callers can be told.
+// typed fails unless err is a public error.
 func typed(t *testing.T, err error) {
 	t.Helper()
 	var ours *signalbox.Error

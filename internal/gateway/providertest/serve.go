@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// Serve serves h until the test ends; gone reports whether nobody is connected
-// any more.
+// Serve serves h until the test ends; gone reports whether no connection is open.
 func Serve(t *testing.T, h http.Handler) (url string, gone func() bool) {
 	var open atomic.Int64
 	s := httptest.NewUnstartedServer(h)

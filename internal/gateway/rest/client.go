@@ -24,13 +24,12 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 )
 
-// Action is a tool and how a call of it becomes a request.
+// Action is a tool that makes requests.
 type Action struct {
 	Tool   gateway.Tool
 	Schema *Schema
-	Build  func(args map[string]any, raw []byte) (*Request, error) // raw: the arguments as they came
-	// Secrets are values of ours that an answer must not show, as that of an
-	// upstream does that says what it was sent.
+	Build  func(args map[string]any, raw []byte) (*Request, error) // raw: the arguments as sent
+	// Secrets are configured values to redact in answers: an upstream may echo its request.
 	Secrets []string
 }
 
@@ -45,19 +44,19 @@ type Request struct {
 // Client makes the requests of one provider. Make one with NewClient.
 type Client struct {
 	http  *http.Client
-	reach Reach
-	life  context.Context // ends with Close
+	reach EgressPolicy
+	ctx   context.Context // ends with Close
 	end   context.CancelCauseFunc
 	mu    sync.Mutex // orders Add before Wait
 	calls sync.WaitGroup
 }
 
-// NewClient makes a Client that asks nobody beyond reach.
-func NewClient(reach Reach) *Client {
+// NewClient makes a Client restricted by an EgressPolicy.
+func NewClient(reach EgressPolicy) *Client {
 	d := &dialer{reach: reach}
 	life, end := context.WithCancelCause(context.Background())
 	return &Client{
-		reach: reach, life: life, end: end,
+		reach: reach, ctx: life, end: end,
 		http: &http.Client{
 			CheckRedirect: sameOrigin,
 			Transport: &http.Transport{
@@ -85,13 +84,13 @@ func (c *Client) Call(ctx context.Context, a *Action, call gateway.Call) (gatewa
 	if err != nil {
 		return gateway.Result{}, err
 	}
-	answer.Body = hide(answer.Body, a.Secrets)
+	answer.Body = redact(answer.Body, a.Secrets)
 	return answer.result(), nil
 }
 
-// hide writes *** for secrets, also as JSON writes them. One that another begins
-// with comes after that one, of which it would leave the end.
-func hide(body []byte, secrets []string) []byte {
+// redact replaces secrets by ***, also in their JSON form. Longer secrets come first, so that
+// no rest of one with a common prefix is left.
+func redact(body []byte, secrets []string) []byte {
 	secrets = slices.SortedFunc(slices.Values(secrets), func(a, b string) int { return len(b) - len(a) })
 	for _, s := range secrets {
 		if len(s) < gateway.MinSecret {
@@ -126,17 +125,16 @@ type Answer struct {
 	method string
 }
 
-// Do makes a request and reads an answer of at most max bytes. Its errors are
-// *signalbox.Error or the context's; they name the host and nothing else of
-// the request.
+// Do makes a request and reads an answer of at most max bytes. Its errors are *signalbox.Error
+// or the context's; they contain only the host of the request.
 func (c *Client) Do(ctx context.Context, r *Request, max int64) (*Answer, error) {
-	if !c.enter() {
+	if !c.register() {
 		return nil, signalbox.Errorf(signalbox.CodeToolDown, "the tool is being shut down")
 	}
 	defer c.calls.Done()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(c.life, func() { cancel(context.Cause(c.life)) })()
+	defer context.AfterFunc(c.ctx, func() { cancel(context.Cause(c.ctx)) })()
 
 	var connected atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
@@ -194,7 +192,7 @@ func setDefault(h http.Header, name, value string) {
 	}
 }
 
-// failure is the error of a request that got no answer of use.
+// failure is the error of a request without a usable answer.
 func failure(ctx context.Context, u *url.URL, err error, connected bool) error {
 	if cause := context.Cause(ctx); cause != nil {
 		if e, ok := errors.AsType[*signalbox.Error](cause); ok {
@@ -205,26 +203,26 @@ func failure(ctx context.Context, u *url.URL, err error, connected bool) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err // without the URL, in whose query a secret may stand
 	}
-	var refused *refusedError
+	var refused *egressError
 	switch {
 	case errors.As(err, &refused):
 		return signalbox.Errorf(signalbox.CodeToolFailed, "%s is not asked: %s", u.Host, refused.why)
-	case errors.Is(err, errElsewhere):
+	case errors.Is(err, errRedirect):
 		return signalbox.Errorf(signalbox.CodeToolFailed, "%s answered with a %v", u.Host, err)
 	case connected:
-		return signalbox.Errorf(signalbox.CodeToolFailed, "%s did not answer as expected: %s", u.Host, Cut(err.Error(), 300))
+		return signalbox.Errorf(signalbox.CodeToolFailed, "%s did not answer as expected: %s", u.Host, Truncate(err.Error(), 300))
 	}
-	return signalbox.Errorf(signalbox.CodeToolDown, "%s cannot be reached: %s; see that it is there, or try again later", u.Host, Cut(err.Error(), 300))
+	return signalbox.Errorf(signalbox.CodeToolDown, "%s cannot be reached: %s; see that it is there, or try again later", u.Host, Truncate(err.Error(), 300))
 }
 
 func tooLarge(u *url.URL, max int64) error {
 	return signalbox.Errorf(signalbox.CodeTooLarge, "the answer of %s is larger than %d MiB, which is the limit; ask for less at a time", u.Host, max>>20)
 }
 
-func (c *Client) enter() bool {
+func (c *Client) register() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.life.Err() != nil {
+	if c.ctx.Err() != nil {
 		return false
 	}
 	c.calls.Add(1)
@@ -240,36 +238,33 @@ func (c *Client) Close() {
 	c.http.CloseIdleConnections()
 }
 
-// Reach says whom a Client may ask.
-type Reach struct {
-	// Named are hosts that the configuration itself names, without port. One
-	// that is an address may be any address.
+// EgressPolicy says which hosts a Client may connect to.
+type EgressPolicy struct {
+	// Named are configured hosts without port. An IP address here is always allowed.
 	Named []string
-	// Others, which something else than the configuration named, have to be in
-	// the public network unless Private is set.
+	// Private allows other hosts, not named in the configuration, in private networks.
 	Private bool
 }
 
-// metadataNames are what clouds call the hosts that hand out credentials.
+// metadataNames are the cloud metadata hosts, which hand out credentials.
 var metadataNames = []string{"metadata", "metadata.google.internal", "metadata.goog", "instance-data", "instance-data.ec2.internal"}
 
-// refusedError is a request that was not made because of where it would have
-// gone.
-type refusedError struct{ why string }
+// egressError refuses a request because of its destination.
+type egressError struct{ why string }
 
-func (e *refusedError) Error() string { return e.why }
+func (e *egressError) Error() string { return e.why }
 
-// Check returns why a host may not be asked, as far as its name tells.
-func (r Reach) Check(host string) error {
-	host = plainHost(host)
+// Check returns why a host is forbidden, as far as its name tells.
+func (r EgressPolicy) Check(host string) error {
+	host = normalizeHost(host)
 	if r.names(host) {
 		return nil
 	}
 	if slices.Contains(metadataNames, host) {
-		return &refusedError{fmt.Sprintf("%s is a cloud's metadata host, where nobody may be asked", host)}
+		return &egressError{fmt.Sprintf("%s is a cloud's metadata host, where nobody may be asked", host)}
 	}
 	if host == "localhost" && !r.Private {
-		return &refusedError{"localhost is not in the public network"}
+		return &egressError{"localhost is not in the public network"}
 	}
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return r.checkIP(ip, false)
@@ -277,28 +272,27 @@ func (r Reach) Check(host string) error {
 	return nil // a name: the dialer sees what it resolves to
 }
 
-func (r Reach) checkIP(ip netip.Addr, named bool) error {
+func (r EgressPolicy) checkIP(ip netip.Addr, named bool) error {
 	if err := agentaddr.Never(ip); err != nil {
-		return &refusedError{err.Error()}
+		return &egressError{err.Error()}
 	}
 	if !named && !r.Private && !agentaddr.Public(ip) {
-		return &refusedError{fmt.Sprintf("%s is not in the public network, and the configuration does not name the host", ip)}
+		return &egressError{fmt.Sprintf("%s is not in the public network, and the configuration does not name the host", ip)}
 	}
 	return nil
 }
 
-func (r Reach) names(host string) bool {
-	return slices.ContainsFunc(r.Named, func(n string) bool { return plainHost(n) == host })
+func (r EgressPolicy) names(host string) bool {
+	return slices.ContainsFunc(r.Named, func(n string) bool { return normalizeHost(n) == host })
 }
 
-func plainHost(host string) string { return strings.TrimSuffix(strings.ToLower(host), ".") }
+func normalizeHost(host string) string { return strings.TrimSuffix(strings.ToLower(host), ".") }
 
-// dialer connects where Reach allows. It decides on the address that a name
-// resolved to, in the moment of connecting.
+// dialer enforces the policy on the resolved address when connecting.
 type dialer struct {
-	reach   Reach
+	reach   EgressPolicy
 	mu      sync.Mutex
-	proxies []string // host:port, named by the environment
+	proxies []string // host:port, from the environment
 }
 
 func (d *dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
@@ -307,7 +301,7 @@ func (d *dialer) DialContext(ctx context.Context, network, address string) (net.
 	if err != nil {
 		return nil, err
 	}
-	host = plainHost(host)
+	host = normalizeHost(host)
 	named := d.reach.names(host)
 	_, notIP := netip.ParseAddr(host)
 	if named && notIP == nil || d.isProxy(address) {
@@ -323,8 +317,8 @@ func (d *dialer) DialContext(ctx context.Context, network, address string) (net.
 	return plain.DialContext(ctx, network, address)
 }
 
-// proxy is the proxy of the environment, as other programs use it. Its own
-// address is the administrator's word.
+// proxy is the proxy of the environment, as other programs use it. The administrator vouches
+// for its address.
 func (d *dialer) proxy(r *http.Request) (*url.URL, error) {
 	p, err := http.ProxyFromEnvironment(r)
 	if p == nil || err != nil {
@@ -348,21 +342,21 @@ func (d *dialer) isProxy(address string) bool {
 	return slices.Contains(d.proxies, address)
 }
 
-// errElsewhere is a redirect that is not followed.
-var errElsewhere = errors.New("redirect")
+// errRedirect is a redirect that is not followed.
+var errRedirect = errors.New("redirect")
 
 const maxRedirects = 5
 
-// sameOrigin follows up to five redirects, none to another host: our headers
-// are meant for the one that the configuration names.
+// sameOrigin follows up to five redirects within the host: configured headers are meant for it
+// alone.
 func sameOrigin(next *http.Request, via []*http.Request) error {
 	first := via[0].URL
 	upgrade := first.Scheme == "http" && next.URL.Scheme == "https" && first.Port() == "" && next.URL.Port() == "" && first.Hostname() == next.URL.Hostname()
 	if !upgrade && (first.Scheme != next.URL.Scheme || first.Host != next.URL.Host) {
-		return fmt.Errorf("%w to %s://%s, another host: if that is right, name it in the configuration", errElsewhere, next.URL.Scheme, next.URL.Host)
+		return fmt.Errorf("%w to %s://%s, another host: if that is right, name it in the configuration", errRedirect, next.URL.Scheme, next.URL.Host)
 	}
 	if len(via) > maxRedirects {
-		return fmt.Errorf("%w after redirect, more than %d", errElsewhere, maxRedirects)
+		return fmt.Errorf("%w after redirect, more than %d", errRedirect, maxRedirects)
 	}
 	return nil
 }

@@ -94,7 +94,7 @@ func TestIncidentHugeAnswer(t *testing.T) {
 }
 
 // What a HEAD is told of is not sent.
-func TestHeadOfSomethingHuge(t *testing.T) {
+func TestHeadOfHugeResource(t *testing.T) {
 	url, _ := upstream(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", fmt.Sprint(100<<20)) })
 	r := mustCall(t, mustNew(t, toolconf.RestTool{Name: "t", Method: "HEAD", URL: url}), "rest__t", "")
 	if !strings.Contains(string(r.Content), "HTTP 200 OK") || r.IsError {
@@ -204,9 +204,9 @@ func TestHostHeader(t *testing.T) {
 	}
 }
 
-// TestAttackAnUpstreamThatEchoes: what an upstream says of our headers, as pages
+// TestAttackUpstreamEchoesSecrets: what an upstream says of our headers, as pages
 // for debugging do, shows no secret; what a caller sent it does.
-func TestAttackAnUpstreamThatEchoes(t *testing.T) {
+func TestAttackUpstreamEchoesSecrets(t *testing.T) {
 	const key, odd = "canary-of-a-header", `can"ary\of-another`
 	const stem, tail = "secret", "-and-the-rest" // one secret begins another
 	page, seen := upstream(t, func(w http.ResponseWriter, r *http.Request) {

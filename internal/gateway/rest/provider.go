@@ -12,8 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// Provider has the REST tools of the configuration: all of them are one
-// provider's. Make one with New.
+// Provider has all REST tools of the configuration.
 type Provider struct{ *Actions }
 
 var (
@@ -23,12 +22,12 @@ var (
 
 // New reads the tools. All mistakes are reported together.
 func New(tools []toolconf.RestTool) (*Provider, error) {
-	var reach Reach
+	var reach EgressPolicy
 	var all []*Action
 	var errs []error
 	named := map[string]bool{}
 	for _, c := range tools {
-		a, u, err := read(c)
+		a, u, err := parseTool(c)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -51,9 +50,8 @@ func New(tools []toolconf.RestTool) (*Provider, error) {
 // Start does nothing: each call makes its own request.
 func (*Provider) Start(context.Context, func()) error { return nil }
 
-// Actions are the tools of a provider whose calls are requests, with the client
-// that makes them, and how the provider is: all of a gateway.Provider but its
-// name and its start. Make one with NewActions.
+// Actions are tools whose calls are requests, with their client and status: all of a
+// gateway.Provider but its name and its start.
 type Actions struct {
 	mu      sync.Mutex
 	server  gateway.Server
@@ -67,9 +65,8 @@ func NewActions(name string, kind gateway.Kind) *Actions {
 	return &Actions{server: gateway.Server{Name: name, Kind: kind, State: gateway.StateStarting, Since: time.Now()}}
 }
 
-// Ready takes the tools and says that they can be called. It is false where the
-// provider has been closed.
-func (a *Actions) Ready(reach Reach, all []*Action) bool {
+// Ready sets the tools. It returns false if the provider is closed.
+func (a *Actions) Ready(reach EgressPolicy, all []*Action) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.server.State == gateway.StateStopped {
@@ -85,7 +82,7 @@ func (a *Actions) Ready(reach Reach, all []*Action) bool {
 	return true
 }
 
-// Failed says why there are no tools.
+// Failed sets the error.
 func (a *Actions) Failed(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -110,7 +107,7 @@ func (a *Actions) find(tool string) (*Client, *Action, error) {
 	if action, ok := a.actions[tool]; ok {
 		return a.client, action, nil
 	}
-	return nil, nil, signalbox.Errorf(signalbox.CodeNotFound, "there is no tool %s", Cut(tool, 128))
+	return nil, nil, signalbox.Errorf(signalbox.CodeNotFound, "there is no tool %s", Truncate(tool, 128))
 }
 
 // Check says whether a call fits its tool, before it takes a slot.
@@ -134,8 +131,7 @@ func (a *Actions) Call(ctx context.Context, call gateway.Call) (gateway.Result, 
 // EndSession does nothing: requests know no session.
 func (a *Actions) EndSession(string) {}
 
-// Server describes the provider. It is ready until its end: who answers is known
-// call by call.
+// Server is the status. It is ready until Close: upstreams are not probed.
 func (a *Actions) Server() gateway.Server {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 
 // A name that leads to one address when somebody looks, and to another when it
 // is asked, is judged by where each connection goes.
-func TestAttackANameThatLeadsElsewhereNextTime(t *testing.T) {
+func TestAttackDNSRebinding(t *testing.T) {
 	var hits atomic.Int32
 	page, _ := upstream(t, func(w http.ResponseWriter, r *http.Request) {
 		hits.Add(1)
@@ -22,7 +22,7 @@ func TestAttackANameThatLeadsElsewhereNextTime(t *testing.T) {
 		ok(w, r)
 	})
 	port := page[strings.LastIndex(page, ":"):]
-	ask := func(reach rest.Reach, next ...string) (errs []string) {
+	ask := func(reach rest.EgressPolicy, next ...string) (errs []string) {
 		t.Helper()
 		addrs := make([]netip.Addr, len(next))
 		for i, a := range next {
@@ -43,11 +43,11 @@ func TestAttackANameThatLeadsElsewhereNextTime(t *testing.T) {
 	}
 	forbidden := []string{"169.254.169.254", "0.0.0.0", "fd00:ec2::254", "fe80::1", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1"}
 	for name, c := range map[string]struct {
-		reach rest.Reach
+		reach rest.EgressPolicy
 		next  []string
 	}{
-		"a host of the configuration":  {rest.Reach{Named: []string{"tools.evil.example"}}, append([]string{"127.0.0.1"}, forbidden...)},
-		"where private ones are asked": {rest.Reach{Private: true}, append([]string{"127.0.0.1"}, forbidden...)},
+		"a host of the configuration":  {rest.EgressPolicy{Named: []string{"tools.evil.example"}}, append([]string{"127.0.0.1"}, forbidden...)},
+		"where private ones are asked": {rest.EgressPolicy{Private: true}, append([]string{"127.0.0.1"}, forbidden...)},
 	} {
 		errs := ask(c.reach, c.next...)
 		if errs[0] != "<nil>" {
@@ -62,7 +62,7 @@ func TestAttackANameThatLeadsElsewhereNextTime(t *testing.T) {
 			t.Errorf("%s was asked %d times", name, hits.Load())
 		}
 	}
-	for i, said := range ask(rest.Reach{}, "127.0.0.1", "::1", "10.0.0.1", "100.64.0.1", "::ffff:127.0.0.1", "169.254.169.254") {
+	for i, said := range ask(rest.EgressPolicy{}, "127.0.0.1", "::1", "10.0.0.1", "100.64.0.1", "::ffff:127.0.0.1", "169.254.169.254") {
 		if !strings.Contains(said, "not in the public network") && !strings.Contains(said, "nobody may be asked") {
 			t.Errorf("a host that nobody named, answer %d: %s", i, said)
 		}
@@ -73,11 +73,11 @@ func TestAttackANameThatLeadsElsewhereNextTime(t *testing.T) {
 }
 
 // Addresses that are written in odd ways lead nowhere else than plain ones.
-func TestAttackOddAddresses(t *testing.T) {
+func TestAttackUnusualAddressForms(t *testing.T) {
 	var hits atomic.Int32
 	page, _ := upstream(t, func(w http.ResponseWriter, r *http.Request) { hits.Add(1); ok(w, r) })
 	port := page[strings.LastIndex(page, ":"):]
-	client := rest.NewClient(rest.Reach{})
+	client := rest.NewClient(rest.EgressPolicy{})
 	defer client.Close()
 	for _, host := range []string{
 		"2130706433", "0x7f000001", "0x7f.1", "017700000001", "0177.0.0.1", "127.1", "127.0.1", "0", "0.0.0.0", "[::]", "[::1]", "[0:0:0:0:0:0:0:1]",

@@ -83,7 +83,7 @@ func wantCode(t *testing.T, err error, code signalbox.Code, parts ...string) {
 }
 
 // One tool with templates in all places.
-func TestTemplatesInAllPlaces(t *testing.T) {
+func TestTemplates(t *testing.T) {
 	url, last := upstream(t, ok)
 	p := mustNew(t, toolconf.RestTool{
 		Name: "issue", Description: "Files an issue.", Method: "post",
@@ -171,7 +171,7 @@ func TestDefinition(t *testing.T) {
 
 // What does not fit is refused before anyone is asked, and before a slot is
 // taken.
-func TestArgumentsThatDoNotFit(t *testing.T) {
+func TestInvalidArguments(t *testing.T) {
 	url, last := upstream(t, ok)
 	p := mustNew(t,
 		toolconf.RestTool{Name: "t", URL: url + "/a/${parameters.id}/b?x=1${parameters.mix}", Headers: map[string]string{"X-H": "v${parameters.h}"},
@@ -223,7 +223,7 @@ func TestArgumentsThatDoNotFit(t *testing.T) {
 }
 
 // All mistakes of all tools are in one error, each with its place.
-func TestMistakesInTheConfiguration(t *testing.T) {
+func TestConfigurationErrors(t *testing.T) {
 	_, err := rest.New([]toolconf.RestTool{
 		{Name: "a", URL: "https://${parameters.host}/", Where: "f.json:1"},
 		{Name: "b", URL: "https://api.${parameters.host}:1/", Where: "f.json:2"},

@@ -15,8 +15,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 )
 
-// maxErrorText bounds how much of the body of a refusal is passed on: enough
-// for a message, not for a page.
+// maxErrorText bounds how much of an error body is passed on.
 const maxErrorText = 8 << 10
 
 // block is one MCP content block.
@@ -34,32 +33,32 @@ type resource struct {
 	Blob     string `json:"blob"`
 }
 
-// result is the answer in the content kinds of MCP: text as text, JSON objects
-// also as structured content, images and audio as such, the rest as an
-// embedded resource. A status of 300 or more is a failure of the tool.
+// result converts the answer to MCP content: text as text, JSON objects also as structured
+// content, images and audio as such, the rest as an embedded resource. A status of 300 or more
+// is a failure of the tool.
 func (a *Answer) result() gateway.Result {
 	kind, charset := a.kind()
 	status := strings.TrimSpace(fmt.Sprintf("HTTP %d %s", a.Status, http.StatusText(a.Status)))
 	switch {
 	case a.Status >= 300:
-		return gateway.Result{Content: textContent(a.refusal(status, kind, charset)), IsError: true}
+		return gateway.Result{Content: textContent(a.errorText(status, kind, charset)), IsError: true}
 	case len(a.Body) == 0:
 		return gateway.Result{Content: textContent(status)}
 	case IsJSON(kind) && json.Valid(a.Body):
 		return jsonResult(a.Body)
 	case isText(kind):
-		return gateway.Result{Content: textContent(toText(a.Body, charset))}
+		return gateway.Result{Content: textContent(decodeText(a.Body, charset))}
 	}
 	data := base64.StdEncoding.EncodeToString(a.Body)
 	switch family, _, _ := strings.Cut(kind, "/"); family {
 	case "image", "audio":
 		return gateway.Result{Content: content(block{Type: family, Data: data, MIMEType: kind})}
 	}
-	return gateway.Result{Content: content(block{Type: "resource", Resource: &resource{URI: a.place(), MIMEType: kind, Blob: data}})}
+	return gateway.Result{Content: content(block{Type: "resource", Resource: &resource{URI: a.redactedURL(), MIMEType: kind, Blob: data}})}
 }
 
-// jsonResult has the body twice if it is an object, as MCP asks for; as text
-// alone if twice would be more than an answer may be.
+// jsonResult includes an object twice, as MCP asks; as text alone if twice exceeds the limit of
+// an answer.
 func jsonResult(body []byte) gateway.Result {
 	r := gateway.Result{Content: textContent(string(body))}
 	if object := bytes.TrimSpace(body); object[0] == '{' && utf8.Valid(object) && len(r.Content)+len(object) <= gateway.MaxAnswer {
@@ -68,28 +67,28 @@ func jsonResult(body []byte) gateway.Result {
 	return r
 }
 
-// refusal is what a caller reads of an answer that is no success.
-func (a *Answer) refusal(status, kind, charset string) string {
+// errorText is the message of an unsuccessful answer.
+func (a *Answer) errorText(status, kind, charset string) string {
 	if len(a.Body) == 0 {
 		return status
 	}
 	if !isText(kind) {
 		return fmt.Sprintf("%s (%d bytes of %s)", status, len(a.Body), kind)
 	}
-	text := toText(a.Body, charset)
+	text := decodeText(a.Body, charset)
 	if len(text) <= maxErrorText {
 		return status + "\n" + text
 	}
-	return fmt.Sprintf("%s\n%s\n(%d bytes more)", status, Cut(text, maxErrorText), len(text)-maxErrorText)
+	return fmt.Sprintf("%s\n%s\n(%d bytes more)", status, Truncate(text, maxErrorText), len(text)-maxErrorText)
 }
 
-// place is the URL without what may be secret in it.
-func (a *Answer) place() string {
+// redactedURL is the URL without parts that may be secret.
+func (a *Answer) redactedURL() string {
 	u := url.URL{Scheme: a.url.Scheme, Host: a.url.Host, Path: a.url.Path, RawPath: a.url.RawPath}
 	return u.String()
 }
 
-// kind is the media type that the upstream says, else what the body looks like.
+// kind is the declared media type, else detected from the body.
 func (a *Answer) kind() (kind, charset string) {
 	kind, params, err := mime.ParseMediaType(a.Type)
 	if err != nil || kind == "" {
@@ -106,7 +105,7 @@ func IsJSON(kind string) bool {
 	return kind == "application/json" || kind == "text/json" || strings.HasSuffix(kind, "+json")
 }
 
-// textual are media types that are text and do not say so by their name.
+// textual are text media types without text in their name.
 var textual = map[string]bool{
 	"application/xml": true, "application/javascript": true, "application/x-javascript": true, "application/ecmascript": true,
 	"application/yaml": true, "application/x-yaml": true, "application/toml": true, "application/x-ndjson": true, "application/jsonl": true,
@@ -118,9 +117,9 @@ func isText(kind string) bool {
 		strings.HasSuffix(kind, "+xml") || strings.HasSuffix(kind, "+yaml")
 }
 
-// toText is the body as UTF-8. Of the older character sets it knows the one
-// that is still met.
-func toText(body []byte, charset string) string {
+// decodeText converts the body to UTF-8. Of the older character sets it supports the one still
+// in use.
+func decodeText(body []byte, charset string) string {
 	if utf8.Valid(body) {
 		return string(body)
 	}
@@ -168,7 +167,7 @@ func parseValue(v any) (any, error) {
 	case map[string]any:
 		for k := range v {
 			if strings.Contains(k, opening) {
-				return nil, fmt.Errorf("the bodyTemplate has a template in the key %q: only values may have them", Cut(k, 60))
+				return nil, fmt.Errorf("the bodyTemplate has a template in the key %q: only values may have them", Truncate(k, 60))
 			}
 			if v[k], err = parseValue(v[k]); err != nil {
 				return nil, err
@@ -178,12 +177,12 @@ func parseValue(v any) (any, error) {
 	return v, nil
 }
 
-// fillValue puts the arguments into a value. It is absent when it is nothing
-// but a template without an argument.
+// fillValue inserts the arguments into a value. A value that is a single placeholder without an
+// argument is absent.
 func fillValue(v any, args map[string]any) (filled any, present bool, err error) {
 	switch v := v.(type) {
-	case text:
-		if path := v.whole(); path != nil {
+	case template:
+		if path := v.singlePath(); path != nil {
 			filled, present = lookup(args, path)
 			return filled, present, nil
 		}
@@ -241,8 +240,7 @@ func isForm(mediaType string) bool {
 	return kind == FormType
 }
 
-// EncodeForm writes an object as a form: lists as several pairs, objects as
-// JSON.
+// EncodeForm encodes an object as a form: lists as repeated pairs, objects as JSON.
 func EncodeForm(v any) ([]byte, error) {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -280,8 +278,8 @@ func decode(raw []byte) (any, error) {
 	return v, nil
 }
 
-// EncodeJSON writes JSON without turning <, > and & into something else. What it
-// is given came from JSON, so that it cannot fail.
+// EncodeJSON encodes JSON without escaping <, > and &. Its input came from JSON, so it cannot
+// fail.
 func EncodeJSON(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

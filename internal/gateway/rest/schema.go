@@ -13,7 +13,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Schema says what the arguments of a tool have to be.
+// Schema validates the arguments of a tool.
 type Schema struct {
 	JSON     json.RawMessage // for the tool's definition
 	check    *jsonschema.Resolved
@@ -21,16 +21,15 @@ type Schema struct {
 	defaults map[string]any
 }
 
-// anything is the schema of a tool that says nothing about its arguments.
-var anything = json.RawMessage(`{"type":"object"}`)
+// anyObject is the schema of a tool without one.
+var anyObject = json.RawMessage(`{"type":"object"}`)
 
-// ParseSchema reads a JSON Schema of an object. One whose references go in a
-// circle is passed on, but only its required arguments are looked for: it
-// could ask for a check without an end. So is one that Go cannot check, as for
-// a pattern with a look-ahead.
+// ParseSchema parses a JSON Schema of an object. One with circular references is passed on, but
+// only its required arguments are checked, since validation might not end. So is one that Go
+// cannot compile, as for a pattern with a look-ahead.
 func ParseSchema(raw json.RawMessage) (*Schema, error) {
 	if len(raw) == 0 {
-		raw = anything
+		raw = anyObject
 	}
 	v, err := decode(raw)
 	if err != nil {
@@ -63,8 +62,7 @@ func ParseSchema(raw json.RawMessage) (*Schema, error) {
 	return s, nil
 }
 
-// UncheckedSchema is a Schema of which only the required arguments are looked
-// for.
+// UncheckedSchema is a Schema of which only the required arguments are checked.
 func UncheckedSchema(raw json.RawMessage) *Schema {
 	v, _ := decode(raw)
 	m, _ := v.(map[string]any)
@@ -110,13 +108,12 @@ func (s *Schema) Arguments(raw json.RawMessage) (map[string]any, error) {
 		args = map[string]any{}
 	}
 	if err := s.validate(raw); err != nil {
-		return nil, signalbox.Invalid("arguments", "the arguments do not fit the tool's schema: %s", Cut(strings.TrimPrefix(err.Error(), "validating root: "), 500))
+		return nil, signalbox.Invalid("arguments", "the arguments do not fit the tool's schema: %s", Truncate(strings.TrimPrefix(err.Error(), "validating root: "), 500))
 	}
 	return args, nil
 }
 
-// validate checks against the whole schema. One that the library stumbles
-// over does not stand in the way: whoever is asked checks for himself.
+// validate validates against the whole schema. If the library cannot, the upstream validates.
 func (s *Schema) validate(raw json.RawMessage) (err error) {
 	if s.check == nil {
 		return nil
@@ -138,8 +135,7 @@ func (s *Schema) validate(raw json.RawMessage) (err error) {
 	return s.check.Validate(args)
 }
 
-// withDefaults are the arguments and, for those that are not there, what the
-// schema says they are.
+// withDefaults adds the schema's defaults for missing arguments.
 func (s *Schema) withDefaults(args map[string]any) map[string]any {
 	all := make(map[string]any, len(args)+len(s.defaults))
 	maps.Copy(all, s.defaults)
@@ -147,20 +143,20 @@ func (s *Schema) withDefaults(args map[string]any) map[string]any {
 	return all
 }
 
-// circular reports whether following the schema's references could go on for
-// ever. References by anything but their place count as such.
+// circular reports whether following references might not end. References other than by
+// location count as circular.
 func circular(root map[string]any) bool {
-	c := circles{root: root, done: map[string]bool{}}
+	c := cycleFinder{root: root, done: map[string]bool{}}
 	return c.in(root)
 }
 
-type circles struct {
-	root  any
-	under []string        // the references that are being followed
-	done  map[string]bool // those that lead to no circle
+type cycleFinder struct {
+	root   any
+	active []string        // references being followed
+	done   map[string]bool // those without a cycle
 }
 
-func (c *circles) in(v any) bool {
+func (c *cycleFinder) in(v any) bool {
 	switch v := v.(type) {
 	case []any:
 		return slices.ContainsFunc(v, c.in)
@@ -180,12 +176,12 @@ func (c *circles) in(v any) bool {
 	return false
 }
 
-func (c *circles) through(ref string) bool {
+func (c *cycleFinder) through(ref string) bool {
 	if c.done[ref] {
 		return false
 	}
 	path, ok := strings.CutPrefix(ref, "#/")
-	if !ok || slices.Contains(c.under, ref) {
+	if !ok || slices.Contains(c.active, ref) {
 		return true
 	}
 	target := c.root
@@ -196,8 +192,8 @@ func (c *circles) through(ref string) bool {
 		}
 		target = m[strings.NewReplacer("~1", "/", "~0", "~").Replace(name)]
 	}
-	c.under = append(c.under, ref)
-	defer func() { c.under = c.under[:len(c.under)-1] }()
+	c.active = append(c.active, ref)
+	defer func() { c.active = c.active[:len(c.active)-1] }()
 	if c.in(target) {
 		return true
 	}

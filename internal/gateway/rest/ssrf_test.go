@@ -15,31 +15,31 @@ import (
 
 // Who is asked is decided by the address that a name resolves to, in the
 // moment of connecting.
-func TestWhoMayBeAsked(t *testing.T) {
+func TestEgressPolicy(t *testing.T) {
 	page, _ := upstream(t, ok)
 	port := page[strings.LastIndex(page, ":"):]
 	for _, c := range []struct {
 		host  string
-		reach rest.Reach
+		reach rest.EgressPolicy
 		ok    bool
 	}{
-		{"127.0.0.1", rest.Reach{Named: []string{"127.0.0.1"}}, true},
-		{"localhost", rest.Reach{Named: []string{"LocalHost."}}, true},
-		{"127.0.0.1", rest.Reach{Private: true}, true},
-		{"localhost", rest.Reach{Private: true}, true},
-		{"127.0.0.1", rest.Reach{}, false},
-		{"localhost", rest.Reach{}, false},
-		{"localhost.", rest.Reach{}, false},
-		{"[::1]", rest.Reach{}, false},
-		{"[::ffff:127.0.0.1]", rest.Reach{}, false},
-		{"2130706433", rest.Reach{}, false}, // 127.0.0.1 as one number
-		{"0.0.0.0", rest.Reach{Private: true}, false},
-		{"10.0.0.1", rest.Reach{}, false},
-		{"169.254.169.254", rest.Reach{Private: true}, false},
-		{"[fd00:ec2::254]", rest.Reach{Private: true}, false},
-		{"[::ffff:169.254.169.254]", rest.Reach{Private: true}, false},
-		{"metadata.google.internal", rest.Reach{Private: true}, false},
-		{"METADATA.google.internal.", rest.Reach{Private: true}, false},
+		{"127.0.0.1", rest.EgressPolicy{Named: []string{"127.0.0.1"}}, true},
+		{"localhost", rest.EgressPolicy{Named: []string{"LocalHost."}}, true},
+		{"127.0.0.1", rest.EgressPolicy{Private: true}, true},
+		{"localhost", rest.EgressPolicy{Private: true}, true},
+		{"127.0.0.1", rest.EgressPolicy{}, false},
+		{"localhost", rest.EgressPolicy{}, false},
+		{"localhost.", rest.EgressPolicy{}, false},
+		{"[::1]", rest.EgressPolicy{}, false},
+		{"[::ffff:127.0.0.1]", rest.EgressPolicy{}, false},
+		{"2130706433", rest.EgressPolicy{}, false}, // 127.0.0.1 as one number
+		{"0.0.0.0", rest.EgressPolicy{Private: true}, false},
+		{"10.0.0.1", rest.EgressPolicy{}, false},
+		{"169.254.169.254", rest.EgressPolicy{Private: true}, false},
+		{"[fd00:ec2::254]", rest.EgressPolicy{Private: true}, false},
+		{"[::ffff:169.254.169.254]", rest.EgressPolicy{Private: true}, false},
+		{"metadata.google.internal", rest.EgressPolicy{Private: true}, false},
+		{"METADATA.google.internal.", rest.EgressPolicy{Private: true}, false},
 	} {
 		client := rest.NewClient(c.reach)
 		_, err := client.Do(t.Context(), &rest.Request{Method: "GET", URL: "http://" + c.host + port, Header: http.Header{}}, 1<<20)
@@ -56,7 +56,7 @@ func TestWhoMayBeAsked(t *testing.T) {
 // A metadata address is asked only where the configuration names it, as an
 // address.
 func TestNamedMetadataAddress(t *testing.T) {
-	named := rest.Reach{Named: []string{"169.254.169.254"}}
+	named := rest.EgressPolicy{Named: []string{"169.254.169.254"}}
 	if err := named.Check("169.254.169.254"); err != nil {
 		t.Error(err)
 	}
@@ -64,7 +64,7 @@ func TestNamedMetadataAddress(t *testing.T) {
 		t.Error("another address than the one that is named is allowed")
 	}
 	for _, host := range []string{"metadata.google.internal", "METADATA.", "instance-data"} { // also where they do not resolve
-		if err := (rest.Reach{Private: true}).Check(host); err == nil || !strings.Contains(err.Error(), "metadata host") {
+		if err := (rest.EgressPolicy{Private: true}).Check(host); err == nil || !strings.Contains(err.Error(), "metadata host") {
 			t.Errorf("%s: %v", host, err)
 		}
 	}

@@ -15,19 +15,19 @@ import (
 
 const opening = "${parameters."
 
-// text is a string with templates in it.
-type text []part
+// template is a string with placeholders.
+type template []part
 
-// part is a piece of a text: literal, or the argument at a path.
+// part is a piece of a template: literal, or the argument at a path.
 type part struct {
 	literal string
 	path    []string // nil: literal
 }
 
-// parseText finds the templates in s. What looks otherwise, ${x} or $x, is
-// literal: it may mean something to the one who is asked.
-func parseText(s string) (text, error) {
-	var t text
+// parseText finds the placeholders in s. Other forms, ${x} or $x, are literal: they may mean
+// something to the upstream.
+func parseText(s string) (template, error) {
+	var t template
 	for {
 		before, after, found := strings.Cut(s, opening)
 		if before != "" {
@@ -38,12 +38,12 @@ func parseText(s string) (text, error) {
 		}
 		name, rest, closed := strings.Cut(after, "}")
 		if !closed {
-			return nil, fmt.Errorf("%s%s is not closed: expected ${parameters.NAME}", opening, Cut(after, 40))
+			return nil, fmt.Errorf("%s%s is not closed: expected ${parameters.NAME}", opening, Truncate(after, 40))
 		}
 		path := strings.Split(strings.NewReplacer("[", ".", "]", "").Replace(name), ".")
 		for _, p := range path {
 			if p == "" || strings.ContainsAny(p, "{}/?#&=%$ \t\r\n\\") {
-				return nil, fmt.Errorf("${parameters.%s} names no parameter: expected ${parameters.NAME} or ${parameters.NAME.NAME}", Cut(name, 40))
+				return nil, fmt.Errorf("${parameters.%s} names no parameter: expected ${parameters.NAME} or ${parameters.NAME.NAME}", Truncate(name, 40))
 			}
 		}
 		t = append(t, part{path: path})
@@ -51,15 +51,15 @@ func parseText(s string) (text, error) {
 	}
 }
 
-// whole is the path of the one template that t is, or nil.
-func (t text) whole() []string {
+// singlePath is the path of the one placeholder that t is, or nil.
+func (t template) singlePath() []string {
 	if len(t) == 1 {
 		return t[0].path
 	}
 	return nil
 }
 
-func (t text) hasTemplate() bool {
+func (t template) hasTemplate() bool {
 	for _, p := range t {
 		if p.path != nil {
 			return true
@@ -68,9 +68,8 @@ func (t text) hasTemplate() bool {
 	return false
 }
 
-// fill puts the arguments in, each turned by escape; where says where t
-// stands, for the error about an argument that is not there.
-func (t text) fill(args map[string]any, where string, escape func(string) string) (string, error) {
+// fill inserts the arguments, each escaped by escape; where names the template in errors.
+func (t template) fill(args map[string]any, where string, escape func(string) string) (string, error) {
 	var b strings.Builder
 	for _, p := range t {
 		if p.path == nil {
@@ -114,8 +113,7 @@ func lookup(args map[string]any, path []string) (any, bool) {
 	return v, true
 }
 
-// Text is an argument as text: strings, numbers and truth values as they are,
-// the rest as JSON.
+// Text formats an argument: strings, numbers and booleans as they are, the rest as JSON.
 func Text(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -135,8 +133,8 @@ func Text(v any) string {
 
 func same(s string) string { return s }
 
-// Cut is s shortened to n bytes, for messages.
-func Cut(s string, n int) string {
+// Truncate shortens s to n bytes, for messages.
+func Truncate(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
@@ -146,13 +144,13 @@ func Cut(s string, n int) string {
 // urlTemplate is a URL whose path and query have templates. Scheme, host and
 // port are fixed.
 type urlTemplate struct {
-	origin *url.URL // scheme, user and host
-	path   []text   // by segments
+	origin *url.URL   // scheme, user and host
+	path   []template // by segments
 	query  []pair
 }
 
 type pair struct {
-	key, value text
+	key, value template
 	bare       bool // without "="
 }
 
@@ -209,7 +207,7 @@ func parsePair(s string) (p pair, err error) {
 	return p, err
 }
 
-func urlText(s string) (text, error) {
+func urlText(s string) (template, error) {
 	t, err := parseText(s)
 	for i, p := range t {
 		t[i].literal = EscapeLiteral(p.literal)
@@ -254,7 +252,7 @@ func (p pair) fill(args map[string]any) ([]string, error) {
 	if err != nil || p.bare {
 		return []string{key}, err
 	}
-	whole := p.value.whole()
+	whole := p.value.singlePath()
 	if whole == nil {
 		value, err := p.value.fill(args, "the URL's query", Escape)
 		return []string{key + "=" + value}, err
@@ -274,9 +272,8 @@ func (p pair) fill(args map[string]any) ([]string, error) {
 	return pairs, nil
 }
 
-// SameHost returns the finished URL if it still leads where the configuration
-// says. Nothing that stands before it should let another one pass; it is the
-// last look before the request is made.
+// SameHost returns the URL if it still leads to the configured host: a last check before the
+// request.
 func SameHost(want *url.URL, finished string) (string, error) {
 	u, err := url.Parse(finished)
 	if err != nil {
@@ -290,16 +287,14 @@ func SameHost(want *url.URL, finished string) (string, error) {
 
 const hex = "0123456789ABCDEF"
 
-// Escape percent-encodes all that is not unreserved in a URL (RFC 3986, 2.3),
-// so that the result has no meaning there but itself.
+// Escape percent-encodes all but unreserved characters (RFC 3986, 2.3).
 func Escape(s string) string {
 	return escape(s, func(c byte) bool {
 		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~", c) >= 0
 	})
 }
 
-// EscapeLiteral encodes what may not stand in a URL at all, for what the
-// configuration wrote itself.
+// EscapeLiteral encodes what is invalid in a URL, for configured text.
 func EscapeLiteral(s string) string {
 	return escape(s, func(c byte) bool { return c > ' ' && c < 0x7f && strings.IndexByte("\"<>\\^`{|}", c) < 0 })
 }
@@ -316,9 +311,8 @@ func escape(s string, keep func(byte) bool) string {
 	return b.String()
 }
 
-// CheckSegment returns why a filled segment of a path may not be sent: one
-// that is empty or made of dots would make the path another one. Slashes are
-// encoded, but servers exist that decode them before they look for dots.
+// CheckSegment returns why a path segment is refused: empty or dots would change the path.
+// Slashes are encoded, but some servers decode them before they look for dots.
 func CheckSegment(segment, where string) error {
 	if segment == "" {
 		return signalbox.Invalid("arguments", "an argument in %s is empty: the URL would be another one", where)
@@ -332,7 +326,7 @@ func CheckSegment(segment, where string) error {
 	return nil
 }
 
-// reserved are headers that belong to the connection, not to the request.
+// reserved are headers of the connection, not of the request.
 var reserved = []string{"Connection", "Content-Length", "Host", "Keep-Alive", "Proxy-Authorization", "Proxy-Connection",
 	"Te", "Trailer", "Transfer-Encoding", "Upgrade"}
 
@@ -341,7 +335,7 @@ func CheckHeaderName(name string) error {
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
 	}) {
-		return fmt.Errorf("%q is no name of a header", Cut(name, 60))
+		return fmt.Errorf("%q is no name of a header", Truncate(name, 60))
 	}
 	if slices.Contains(reserved, http.CanonicalHeaderKey(name)) {
 		return fmt.Errorf("the header %s is not a tool's to set", http.CanonicalHeaderKey(name))

@@ -17,15 +17,13 @@ import (
 // Prefix begins the names of all tools of this package and of openapi.
 const Prefix = "rest__"
 
-// methods that a tool may use, and whether its arguments are the body where
-// the configuration gives none.
+// methods maps allowed methods to whether the arguments are the body by default.
 var methods = map[string]bool{
 	http.MethodGet: false, http.MethodHead: false, http.MethodOptions: false, http.MethodDelete: false,
 	http.MethodPost: true, http.MethodPut: true, http.MethodPatch: true,
 }
 
-// MaxName bounds the name of a tool; MCP and the models' endpoints take no
-// longer one.
+// MaxName is the maximum length of a tool name of MCP and of model APIs.
 const MaxName = 128
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
@@ -34,14 +32,14 @@ var validName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 type restTool struct {
 	method  string
 	url     *urlTemplate
-	headers map[string]text
+	headers map[string]template
 	body    *bodyTemplate // nil: none
 	argBody bool          // the arguments are the body
 	schema  *Schema
 }
 
-// read reads a tool's configuration; its error has all mistakes.
-func read(c toolconf.RestTool) (*Action, *urlTemplate, error) {
+// parseTool parses a tool's configuration; its error has all mistakes.
+func parseTool(c toolconf.RestTool) (*Action, *urlTemplate, error) {
 	t := &restTool{method: strings.ToUpper(c.Method)}
 	if t.method == "" {
 		t.method = http.MethodGet
@@ -53,11 +51,11 @@ func read(c toolconf.RestTool) (*Action, *urlTemplate, error) {
 		}
 	}
 	if !validName.MatchString(c.Name) || len(Prefix+c.Name) > MaxName {
-		wrong("name", fmt.Errorf("the name %q cannot be a tool's: expected up to %d letters, digits, underscores, dashes and dots", Cut(c.Name, 60), MaxName-len(Prefix)))
+		wrong("name", fmt.Errorf("the name %q cannot be a tool's: expected up to %d letters, digits, underscores, dashes and dots", Truncate(c.Name, 60), MaxName-len(Prefix)))
 	}
 	argBody, known := methods[t.method]
 	if !known {
-		wrong("method", fmt.Errorf("%q is no method of a tool: expected GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS", Cut(c.Method, 20)))
+		wrong("method", fmt.Errorf("%q is no method of a tool: expected GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS", Truncate(c.Method, 20)))
 	}
 	var err error
 	t.url, err = parseURL(c.URL)
@@ -101,7 +99,7 @@ func (t *restTool) build(args map[string]any, raw []byte) (*Request, error) {
 		return nil, err
 	}
 	for name, value := range t.headers {
-		if path := value.whole(); path != nil {
+		if path := value.singlePath(); path != nil {
 			if v, _ := lookup(args, path); v == nil {
 				continue
 			}
@@ -141,8 +139,8 @@ func (t *restTool) argumentBody(args map[string]any, raw []byte, mediaType strin
 	return EncodeJSON(args), nil
 }
 
-func parseHeaders(headers map[string]string) (map[string]text, error) {
-	all := make(map[string]text, len(headers))
+func parseHeaders(headers map[string]string) (map[string]template, error) {
+	all := make(map[string]template, len(headers))
 	var errs []error
 	for name, value := range headers {
 		t, err := parseText(value)
@@ -155,7 +153,7 @@ func parseHeaders(headers map[string]string) (map[string]text, error) {
 			err = errors.New("it has a line end or another control character in it")
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", Cut(name, 60), err))
+			errs = append(errs, fmt.Errorf("%s: %w", Truncate(name, 60), err))
 		}
 		all[http.CanonicalHeaderKey(name)] = t
 	}
@@ -175,7 +173,7 @@ type Definition struct {
 // JSON is the definition as a gateway.Tool has it.
 func (d Definition) JSON() json.RawMessage { return EncodeJSON(d) }
 
-// Hints are the MCP annotations that follow from what an HTTP method means.
+// Hints are the MCP annotations implied by an HTTP method.
 func Hints(method string) map[string]bool {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
@@ -188,7 +186,7 @@ func Hints(method string) map[string]bool {
 	return nil
 }
 
-// Bind names the queue and the time of a tool where its configuration does not.
+// Bind sets the default queue and timeout of a tool.
 func Bind(t *gateway.Tool) {
 	if t.Queue == "" {
 		t.Queue = toolqueue.Default

@@ -201,7 +201,7 @@ func (h *Handlers) CheckCron(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return signalbox.Invalid("timezone", "%s", err)
 	}
-	out := api.CronCheck{CronExpression: expr.String(), Timezone: name, Words: expr.Words()}
+	out := api.CronCheck{CronExpression: expr.String(), Timezone: name, Words: expr.Describe()}
 	for at := h.Engine.Now(); len(out.NextRuns) < n; out.NextRuns = append(out.NextRuns, at) {
 		if at = expr.Next(at, zone); at.IsZero() {
 			break
@@ -284,7 +284,7 @@ func wordsOf(expression string) string {
 	if err != nil {
 		return expression
 	}
-	return expr.Words()
+	return expr.Describe()
 }
 
 // executionViews are the newest firings of a schedule, newest first.

@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi"
 	"github.com/signalbox-ai/signalbox/internal/lifecycle"
 	"github.com/signalbox-ai/signalbox/internal/schedule"
-	"github.com/signalbox-ai/signalbox/internal/schedule/inside"
+	"github.com/signalbox-ai/signalbox/internal/schedule/embedded"
 	"github.com/signalbox-ai/signalbox/internal/serve"
 	"github.com/signalbox-ai/signalbox/internal/telemetry"
 )
@@ -33,9 +33,9 @@ func newJobs(cfg *config.Config, e *engine.Engine, metrics *telemetry.Metrics, r
 		}
 		return j, nil
 	}
-	counted, queue := metrics.Schedules(e.Now), inside.NewQueue(e)
+	counted, queue := metrics.Schedules(e.Now), embedded.NewQueue(e)
 	var err error
-	j.scheduler, err = schedule.New(counted.Book(inside.NewBook(e, log)), queue,
+	j.scheduler, err = schedule.New(counted.Store(embedded.NewStore(e, log)), queue,
 		schedule.Options{Zone: cfg.Scheduler.Timezone, Now: e.Now, KeyLife: cfg.Queue.Retention, Log: log, Check: queue.Check})
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/proc"
 	"github.com/signalbox-ai/signalbox/internal/roles"
 	"github.com/signalbox-ai/signalbox/internal/schedule"
-	"github.com/signalbox-ai/signalbox/internal/schedule/alone"
+	"github.com/signalbox-ai/signalbox/internal/schedule/standalone"
 	"github.com/signalbox-ai/signalbox/internal/serve"
 	"github.com/signalbox-ai/signalbox/internal/telemetry"
 )
@@ -26,14 +26,14 @@ import (
 // week, unless queue.retention says otherwise.
 const keyLife = 24 * time.Hour
 
-// standalone is a scheduler without a director, with its parts.
-type standalone struct {
+// process is a scheduler without a director, with its parts.
+type process struct {
 	version   string
 	cfg       config.Config
 	log       *slog.Logger
 	listener  net.Listener
-	book      *alone.Book
-	queue     *alone.Queue
+	store     *standalone.Store
+	queue     *standalone.Queue
 	scheduler *schedule.Scheduler
 	metrics   *telemetry.ScheduleMetrics
 	tokenFile string // of the token that it made; "": one was given, or none
@@ -47,7 +47,7 @@ func Run(ctx context.Context, p serve.Program, cfg config.Config, o roles.Schedu
 	if err != nil {
 		return err
 	}
-	s := &standalone{version: p.Version, cfg: cfg, log: log}
+	s := &process{version: p.Version, cfg: cfg, log: log}
 	defer serve.Stop(&s.running, log)
 	if err := s.open(ctx, o); err != nil {
 		return serve.UnlessStopped(ctx, err)
@@ -55,7 +55,7 @@ func Run(ctx context.Context, p serve.Program, cfg config.Config, o roles.Schedu
 	return serve.UnlessStopped(ctx, s.run(ctx, o))
 }
 
-func (s *standalone) open(ctx context.Context, o roles.Scheduler) (err error) {
+func (s *process) open(ctx context.Context, o roles.Scheduler) (err error) {
 	c := &s.cfg.Scheduler
 	if s.cfg.Open && c.Token == "" && !serve.IsLoopback(c.Addr) {
 		return fmt.Errorf("a scheduler on %s, which others can reach, needs a token: whoever reaches it can fire its jobs; leave out --open, or give --addr 127.0.0.1:9100", c.Addr)
@@ -69,16 +69,16 @@ func (s *standalone) open(ctx context.Context, o roles.Scheduler) (err error) {
 	if s.listener, err = serve.ListenUntil(ctx, &s.running, c.Addr); err != nil {
 		return err
 	}
-	if s.book, err = alone.OpenBook(filepath.Join(s.cfg.Data, "scheduler"), s.log); err != nil {
+	if s.store, err = standalone.OpenStore(filepath.Join(s.cfg.Data, "scheduler"), s.log); err != nil {
 		return err
 	}
-	s.running.Close("the scheduler's book", s.book.Close)
-	s.queue = alone.NewQueue(func() (alone.Director, bool, error) {
+	s.running.Close("the scheduler's file", s.store.Close)
+	s.queue = standalone.NewQueue(func() (standalone.Director, bool, error) {
 		url, token, known, err := o.Director()
-		return alone.Director{URL: url, Token: token}, known, err
+		return standalone.Director{URL: url, Token: token}, known, err
 	}, "signalbox-scheduler/"+s.version)
 	s.metrics = telemetry.NewScheduleMetrics(time.Now)
-	s.scheduler, err = schedule.New(s.metrics.Book(s.book), s.queue, schedule.Options{Zone: c.Timezone, KeyLife: keyLife, Log: s.log})
+	s.scheduler, err = schedule.New(s.metrics.Store(s.store), s.queue, schedule.Options{Zone: c.Timezone, KeyLife: keyLife, Log: s.log})
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (s *standalone) open(ctx context.Context, o roles.Scheduler) (err error) {
 
 // run fires jobs and serves until ctx ends. Firings in progress then stay open in the
 // book, for the next start.
-func (s *standalone) run(ctx context.Context, o roles.Scheduler) error {
+func (s *process) run(ctx context.Context, o roles.Scheduler) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	if err := serve.FollowJobs(ctx, &s.running, &s.cfg, s.log, s.scheduler.Sync, nil); err != nil {
@@ -100,8 +100,8 @@ func (s *standalone) run(ctx context.Context, o roles.Scheduler) error {
 		failed <- s.scheduler.Run(ctx)
 		stop()
 	})
-	server := alone.NewServer(alone.ServerOptions{
-		Scheduler: s.scheduler, Book: s.book, Queue: s.queue, Token: s.cfg.Scheduler.Token, Hosts: s.cfg.Hosts,
+	server := standalone.NewServer(standalone.ServerOptions{
+		Scheduler: s.scheduler, Store: s.store, Queue: s.queue, Token: s.cfg.Scheduler.Token, Hosts: s.cfg.Hosts,
 		AnyIP: !serve.IsLoopback(s.listener.Addr().String()), Version: s.version, Metrics: s.metrics, Log: s.log,
 	})
 	url, director := serve.URL(s.listener), s.queue.URL()

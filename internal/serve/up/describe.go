@@ -143,7 +143,7 @@ func homeOf(a config.Agent) string {
 }
 
 // loginOf is whose account the CLI of an agent spends.
-func loginOf(ctx context.Context, a config.Agent, found runner.Found) runner.Login {
+func loginOf(ctx context.Context, a config.Agent, found runner.DetectedCLI) runner.Login {
 	return runner.LoginOf(ctx, a.Kind, found.Path, homeOf(a), os.Environ())
 }
 
@@ -152,8 +152,8 @@ func loginOf(ctx context.Context, a config.Agent, found runner.Found) runner.Log
 func Examine(ctx context.Context, cfg config.Config) []api.Check {
 	found := runner.OnPath()
 	for _, kind := range cfg.Kinds {
-		if runner.SpeaksMCP(kind) && !slices.ContainsFunc(found, func(f runner.Found) bool { return f.Kind == kind }) {
-			found = append(found, runner.Found{Kind: kind})
+		if runner.SpeaksMCP(kind) && !slices.ContainsFunc(found, func(f runner.DetectedCLI) bool { return f.Kind == kind }) {
+			found = append(found, runner.DetectedCLI{Kind: kind})
 		}
 	}
 	checks := make([]api.Check, len(found))
@@ -165,7 +165,7 @@ func Examine(ctx context.Context, cfg config.Config) []api.Check {
 	return checks
 }
 
-func examineCLI(ctx context.Context, a config.Agent, found runner.Found) api.Check {
+func examineCLI(ctx context.Context, a config.Agent, found runner.DetectedCLI) api.Check {
 	check := api.Check{Area: "agents", State: "fail"}
 	a.Name = cmp.Or(a.Name, a.Kind)
 	err := agent.CanRun(a)

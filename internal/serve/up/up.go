@@ -75,7 +75,7 @@ func Command(arg0 string, look func(string) (string, error)) string {
 // local is an agent of up.
 type local struct {
 	*child.Child
-	found   runner.Found // CLI; the zero Found: another kind of agent
+	found   runner.DetectedCLI // CLI; the zero Found: another kind of agent
 	version string       // of the CLI, once it is started
 	login   runner.Login // likewise
 }
@@ -103,7 +103,7 @@ func choose(d *director.Director, kinds []string) []*local {
 	agents := make([]*local, len(kinds))
 	for i, kind := range kinds {
 		agents[i] = &local{Child: child.New(d, kind, kind)}
-		if at := slices.IndexFunc(found, func(f runner.Found) bool { return f.Kind == kind }); at >= 0 {
+		if at := slices.IndexFunc(found, func(f runner.DetectedCLI) bool { return f.Kind == kind }); at >= 0 {
 			agents[i].found = found[at]
 		}
 	}

@@ -9,9 +9,9 @@ import (
 type Batch[V any] struct {
 	Jobs []*Job[V]
 
-	size   int           // bytes, about
-	idle   time.Duration // spent waiting for more
-	follow int           // verbs that are still to come behind one that is in (store.Followed)
+	size   int           // approximate bytes
+	idle   time.Duration // time spent waiting for more
+	follow int           // verbs announced to follow (store.Followed)
 }
 
 // A batch ends at these bounds, so that the first one in it need not wait for
@@ -21,7 +21,7 @@ const (
 	batchBytes = 8 << 20
 )
 
-// Full reports whether no more jobs fit in.
+// Full reports whether the batch has reached its limits.
 func (b *Batch[V]) Full() bool {
 	return len(b.Jobs) >= batchJobs || b.size >= batchBytes || (len(b.Jobs) > 0 && b.Jobs[0].Alone)
 }
@@ -36,7 +36,7 @@ func (b *Batch[V]) add(j *Job[V]) {
 	}
 }
 
-// Answer tells all callers what became of their verbs, and empties the batch.
+// Answer answers all callers, and empties the batch.
 func (b *Batch[V]) Answer() {
 	for _, j := range b.Jobs {
 		j.done <- struct{}{}
@@ -45,7 +45,7 @@ func (b *Batch[V]) Answer() {
 	b.Jobs, b.size, b.idle, b.follow = b.Jobs[:0], 0, 0, 0
 }
 
-// Fail sets the answer of all.
+// Fail sets the error of all.
 func (b *Batch[V]) Fail(err error) {
 	for _, j := range b.Jobs {
 		j.Err = err
@@ -54,33 +54,30 @@ func (b *Batch[V]) Fail(err error) {
 
 // Bounds on the time that a batch waits for company.
 const (
-	quiet    = 30 * time.Microsecond  // since the last one came
-	behind   = 100 * time.Microsecond // likewise, where one is known to come
-	patience = 300 * time.Microsecond // in all
+	quietTime  = 30 * time.Microsecond  // since the last job came
+	followTime = 100 * time.Microsecond // the same, if one is announced
+	maxGather  = 300 * time.Microsecond // in total
 )
 
-// Joined moves into the batch, all of whose verbs have run, what came
-// meanwhile, and reports whether anything did. company is how many callers
-// were around the last commit.
+// Joined adds jobs that arrived meanwhile to a batch whose verbs have run, and reports whether
+// there were any. company is the number of callers around the last commit.
 //
-// Callers who were just answered need a moment to come back with their next
-// verb. A writer that commits without them splits them into two groups, of
-// which each waits for the commit of the other, and makes twice as many
-// commits, each half empty. So the first who come back are served while the
-// others are on their way, and the commit waits until as many have come as
-// were around the last one, or nobody comes any more. Someone who is alone
-// does not wait, unless his verb is known to be followed.
+// Callers that were just answered need a moment to return with their next verb. A writer that
+// commits without them splits them into two groups that wait for each other's commits, so that
+// there are twice as many commits, each half empty. So the commit waits until as many have come
+// as were around the last one, or nobody comes any more. A single caller does not wait, unless
+// its verb is announced to be followed.
 func (b *Inbox[V]) Joined(batch *Batch[V], company int) bool {
 	if (len(batch.Jobs) >= company && batch.follow == 0) || batch.Full() {
 		return false
 	}
-	start, quiet := time.Now(), quiet
+	start, quiet := time.Now(), quietTime
 	if batch.follow > 0 {
-		quiet = behind
+		quiet = followTime
 	}
 	for {
 		came, waited := b.Take(batch), time.Since(start)
-		if came || waited > quiet || batch.idle+waited > patience {
+		if came || waited > quiet || batch.idle+waited > maxGather {
 			batch.idle += waited
 			return came
 		}

@@ -50,7 +50,7 @@ func verbs(batch *group.Batch[string]) (list []string) {
 	return list
 }
 
-func TestAllWhoWaitShareABatch(t *testing.T) {
+func TestWaitingVerbsShareABatch(t *testing.T) {
 	b := group.New[string]()
 	var batch group.Batch[string]
 	first := call(t.Context(), b, "a", false)
@@ -74,7 +74,7 @@ func TestAllWhoWaitShareABatch(t *testing.T) {
 	}
 }
 
-func TestAVerbThatIsAloneSharesNoBatch(t *testing.T) {
+func TestAloneVerbSharesNoBatch(t *testing.T) {
 	b := group.New[string]()
 	var answers []<-chan error
 	for n, verb := range []string{"a", "alone", "b"} {
@@ -95,7 +95,7 @@ func TestAVerbThatIsAloneSharesNoBatch(t *testing.T) {
 	}
 }
 
-func TestACallerWhoGoesBeforeLeavesNothing(t *testing.T) {
+func TestCallerLeavingEarlyLeavesNothing(t *testing.T) {
 	b := group.New[string]()
 	ctx, cancel := context.WithCancel(t.Context())
 	answer := call(ctx, b, "a", false)
@@ -110,7 +110,7 @@ func TestACallerWhoGoesBeforeLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestACallerWhoGoesLaterIsToldTheTruthInTime(t *testing.T) {
+func TestCallerLeavingLateGetsOutcomeWithinPatience(t *testing.T) {
 	for _, answered := range []bool{true, false} {
 		b := group.New[string]()
 		b.Patience = time.Millisecond
@@ -136,7 +136,7 @@ func TestACallerWhoGoesLaterIsToldTheTruthInTime(t *testing.T) {
 	}
 }
 
-func TestWhoComesBackJoinsTheBatch(t *testing.T) {
+func TestReturningCallersJoinTheBatch(t *testing.T) {
 	b := group.New[string]()
 	first := call(t.Context(), b, "a", false)
 	arrived(t, b, 1)
@@ -159,7 +159,7 @@ func TestWhoComesBackJoinsTheBatch(t *testing.T) {
 
 // A verb that is known to follow another shares its batch, though nobody else is
 // around.
-func TestAVerbThatFollowsAnotherSharesItsBatch(t *testing.T) {
+func TestFollowingVerbSharesTheBatch(t *testing.T) {
 	b := group.New[string]()
 	second := make(chan (<-chan error), 1)
 	first := make(chan error, 1)
@@ -189,7 +189,7 @@ func TestAVerbThatFollowsAnotherSharesItsBatch(t *testing.T) {
 
 // Where the one that follows comes while the batch is under way, the batch takes
 // it in; where it does not come, the batch goes on without it.
-func TestABatchWaitsAMomentForAVerbThatFollows(t *testing.T) {
+func TestBatchWaitsForFollowingVerb(t *testing.T) {
 	for _, comes := range []bool{true, false} {
 		b := group.New[string]()
 		first := make(chan error, 1)
@@ -220,7 +220,7 @@ func TestABatchWaitsAMomentForAVerbThatFollows(t *testing.T) {
 	}
 }
 
-func TestAClosedInboxTakesNothing(t *testing.T) {
+func TestClosedInboxRefusesVerbs(t *testing.T) {
 	b := group.New[string]()
 	if b.Finished() || b.Closed() != nil || !b.Close() || b.Close() || !b.Finished() {
 		t.Error("closed twice, or not once")
@@ -231,7 +231,7 @@ func TestAClosedInboxTakesNothing(t *testing.T) {
 }
 
 // Who waits until its time is up has not gone away: the store is what is slow.
-func TestTimeThatIsUpIsNoCallerThatWent(t *testing.T) {
+func TestDeadlineIsNotReportedAsCancel(t *testing.T) {
 	late, end := context.WithTimeout(t.Context(), 0)
 	defer end()
 	if err := group.Gone(late); err == nil || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "time was up") {

@@ -10,12 +10,12 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Job is a verb on its way to the writer.
+// Job is a verb queued for the writer.
 type Job[V any] struct {
 	Verb V
-	Size int   // bytes it will write, about
-	Err  error // the answer, set by the writer
-	// Alone says that it shares no batch with others.
+	Size int   // approximate bytes it will write
+	Err  error // the result, set by the writer
+	// Alone says that it shares no batch.
 	Alone bool
 
 	followed bool // another one follows (store.Followed)
@@ -27,22 +27,21 @@ type Job[V any] struct {
 type state int
 
 const (
-	waits state = iota
-	taken       // the writer has it: its caller will learn the truth
-	gone        // its caller went away
+	waits     state = iota
+	taken           // the writer has it: its caller gets the outcome
+	abandoned       // its caller has gone
 )
 
-// Inbox is where verbs wait for the writer. Make one with New.
+// Inbox is the queue of verbs for the writer. Make one with New.
 type Inbox[V any] struct {
-	// Patience is how long a caller whose context has ended waits for the
-	// answer to a verb that the writer has; then it is told Unsure. 0: for as
-	// long as it takes.
+	// Patience is how long a caller whose context has ended waits for the outcome of a verb
+	// that the writer has; then it gets Unsure. 0: no limit.
 	Patience time.Duration
 
 	mu     sync.Mutex
 	jobs   []*Job[V]
 	closed bool
-	sign   chan struct{} // capacity 1: there is something to do
+	sign   chan struct{} // capacity 1: there are jobs
 	pool   sync.Pool
 }
 
@@ -56,7 +55,7 @@ func New[V any]() *Inbox[V] {
 // ErrClosed is the answer of a store that was closed.
 var ErrClosed = signalbox.Errorf(signalbox.CodeUnavailable, "the store is closed")
 
-// Gone refuses a verb whose caller could not learn of it any more.
+// Gone is the error of a verb whose caller had gone before it was taken.
 func Gone(ctx context.Context) error {
 	err := ctx.Err()
 	if err == nil {
@@ -69,16 +68,15 @@ func Gone(ctx context.Context) error {
 	return &signalbox.Error{Code: signalbox.CodeStoreFailed, Message: message, Err: err}
 }
 
-// Unsure is the answer to a caller who went away, or gave up, while a commit
-// was on its way.
+// Unsure is the error of a caller that left or gave up during a commit: the outcome is unknown.
 func Unsure(err error) error {
 	return &signalbox.Error{Code: signalbox.CodeStoreFailed, Err: err,
 		Message: "the store has not said yet whether this was stored: look at the task, or send the same request again with its idempotency key"}
 }
 
-// Do hands a verb to the writer and waits until it is durable. A caller whose
-// context ends before the writer takes the verb leaves nothing behind; after
-// that it is told what became of it all the same, within Patience.
+// Do passes a verb to the writer and waits until it is durable. If the caller's context ends
+// before the writer takes the verb, it is dropped; after that the caller gets the outcome
+// within Patience.
 func (b *Inbox[V]) Do(ctx context.Context, verb V, size int, alone bool) error {
 	if err := Gone(ctx); err != nil {
 		return err
@@ -95,7 +93,7 @@ func (b *Inbox[V]) Do(ctx context.Context, verb V, size int, alone bool) error {
 	select {
 	case <-j.done:
 	case <-ctx.Done():
-		if b.leave(j) {
+		if b.withdraw(j) {
 			return Gone(ctx) // the inbox still holds j: it does not go back to the pool
 		}
 		if !b.await(j) {
@@ -109,7 +107,7 @@ func (b *Inbox[V]) Do(ctx context.Context, verb V, size int, alone bool) error {
 	return err
 }
 
-// await waits for the answer to a verb that the writer has, for Patience.
+// await waits for the outcome of a verb that the writer has, for Patience.
 func (b *Inbox[V]) await(j *Job[V]) bool {
 	if b.Patience <= 0 {
 		<-j.done
@@ -135,23 +133,22 @@ func (b *Inbox[V]) put(j *Job[V]) error {
 	first := len(b.jobs) == 1
 	b.mu.Unlock()
 	if first {
-		b.poke()
+		b.notify()
 	}
 	return nil
 }
 
-func (b *Inbox[V]) poke() {
+func (b *Inbox[V]) notify() {
 	select {
 	case b.sign <- struct{}{}:
 	default:
 	}
 }
 
-// Sign gets a value when there may be something to take.
+// Sign receives a value when there may be jobs.
 func (b *Inbox[V]) Sign() <-chan struct{} { return b.sign }
 
-// Take moves waiting jobs into the batch, in their order, and reports whether
-// there were any.
+// Take moves waiting jobs into the batch, in order, and reports whether there were any.
 func (b *Inbox[V]) Take(to *Batch[V]) (any bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -172,33 +169,33 @@ func (b *Inbox[V]) Take(to *Batch[V]) (any bool) {
 	clear(b.jobs[left:])
 	b.jobs = b.jobs[:left]
 	if left > 0 {
-		b.poke()
+		b.notify()
 	}
 	return any
 }
 
-// leave takes a job back, unless the writer has it.
-func (b *Inbox[V]) leave(j *Job[V]) bool {
+// withdraw removes a job, unless the writer has it.
+func (b *Inbox[V]) withdraw(j *Job[V]) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if j.state != waits {
 		return false
 	}
-	j.state = gone
+	j.state = abandoned
 	return true
 }
 
-// Close lets no more jobs in. It reports whether it is the first to do so.
+// Close refuses further jobs. It reports whether it is the first call.
 func (b *Inbox[V]) Close() bool {
 	b.mu.Lock()
 	first := !b.closed
 	b.closed = true
 	b.mu.Unlock()
-	b.poke()
+	b.notify()
 	return first
 }
 
-// Closed refuses a verb after Close.
+// Closed returns an error after Close.
 func (b *Inbox[V]) Closed() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -57,13 +57,13 @@ func (b *Backend) change(c *verbs.TaskChange) {
 		b.insert(c.After)
 		return
 	case c.After == nil:
-		b.forget(c.Before)
+		b.removeTask(c.Before)
 		return
 	}
 	r := b.seqs[c.Before.Seq]
-	b.unlist(r.task)
+	b.removeFromLists(r.task)
 	r.task = c.After
-	b.list(r)
+	b.addToLists(r)
 	if c.Before.HasEnv && c.After.State.Terminal() && r.request != nil {
 		r.request.SealedEnv = nil
 	}
@@ -79,11 +79,11 @@ func (b *Backend) insert(t *signalbox.Task) {
 		b.children.add(t.ParentID, t.Seq, 0, r)
 	}
 	b.submitted.add(t.Seq, 0, r)
-	b.list(r)
+	b.addToLists(r)
 }
 
-func (b *Backend) forget(t *signalbox.Task) {
-	b.unlist(t)
+func (b *Backend) removeTask(t *signalbox.Task) {
+	b.removeFromLists(t)
 	b.submitted.remove(t.Seq, 0)
 	if t.ParentID != "" {
 		b.children.remove(t.ParentID, t.Seq, 0)

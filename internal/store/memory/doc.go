@@ -1,8 +1,7 @@
-// Package memory is the store that keeps everything in the process, for trials
-// and for tests: nothing survives it. It is the verbs over a Backend of plain
-// maps and sorted lists under one lock.
+// Package memory is the store that keeps everything in the process, for trials and tests:
+// nothing survives it. It is the verbs over a Backend of maps and sorted lists under one lock.
 //
-// Each task is one row. Every list that a want or a read goes by (a queue's
-// line, what is ready, what has ended) is sorted, and one function each puts a
-// row into all of its lists and takes it out of them (list and unlist).
+// Each task is one row. Every list that a want or a read uses (a queue's waiting tasks, the
+// ready ones, the ended ones) is sorted; one function adds a row to all its lists and one
+// removes it (addToLists and removeFromLists).
 package memory

@@ -9,10 +9,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// kind is the docs of a kind. Who reads one gets a copy.
+// kind is the docs of a kind. Readers get copies.
 type kind struct{ byID, bySort docs }
 
-// docs are docs in an order.
+// docs is a sorted list of docs.
 type docs struct {
 	compare func(a, b *verbs.Doc) int
 	rows    []*verbs.Doc
@@ -45,8 +45,8 @@ func (s *docs) remove(d *verbs.Doc) {
 	s.rows = slices.Delete(s.rows, n, n+1)
 }
 
-// put stores a doc, or removes it where it has no Body. The working set, which
-// shares the Body, does not change it in place.
+// put stores a doc, or removes it if it has no Body. Bodies are shared with the working set,
+// which does not modify them.
 func (k *kind) put(d verbs.Doc) {
 	n, found := k.byID.find(&d)
 	if found {

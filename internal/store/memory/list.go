@@ -8,63 +8,62 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// spot is a row's place in a list: the lowest key is first, then the lowest
-// tie. The two are unique in a list.
-type spot struct {
+// position is the sort key of a row in a list, unique there.
+type position struct {
 	key, tie int64
 	row      *row
 }
 
-func compareSpots(a, b spot) int {
+func comparePositions(a, b position) int {
 	if c := cmp.Compare(a.key, b.key); c != 0 {
 		return c
 	}
 	return cmp.Compare(a.tie, b.tie)
 }
 
-// list is rows in their order. Most come at its end, and go at its head.
-type list []spot
+// list is a sorted list of rows. Most are appended at the end and removed from the front.
+type list []position
 
-// rank returns how many spots stand before (key, tie).
+// rank returns how many rows are before (key, tie).
 func (l list) rank(key, tie int64) int {
-	at := spot{key: key, tie: tie}
-	if n := len(l); n == 0 || compareSpots(l[n-1], at) < 0 {
+	at := position{key: key, tie: tie}
+	if n := len(l); n == 0 || comparePositions(l[n-1], at) < 0 {
 		return n
 	}
-	n, _ := slices.BinarySearchFunc(l, at, compareSpots)
+	n, _ := slices.BinarySearchFunc(l, at, comparePositions)
 	return n
 }
 
-// upTo returns the spots with a key up to that one.
+// upTo returns the rows with a key up to that one.
 func (l list) upTo(key int64) list { return l[:l.rank(key, math.MaxInt64)] }
 
-// behind returns the spots that stand behind (key, tie).
-func (l list) behind(key, tie int64) list { return l[l.rank(key, tie+1):] }
+// after returns the rows after (key, tie).
+func (l list) after(key, tie int64) list { return l[l.rank(key, tie+1):] }
 
 func (l *list) add(key, tie int64, r *row) {
-	*l = slices.Insert(*l, l.rank(key, tie), spot{key, tie, r})
+	*l = slices.Insert(*l, l.rank(key, tie), position{key, tie, r})
 }
 
 func (l *list) remove(key, tie int64) {
 	all, n := *l, l.rank(key, tie)
 	if len(all) == 1 { // its room stays
-		all[0] = spot{}
+		all[0] = position{}
 		*l = all[:0]
 		return
 	}
-	if n < len(all)/2 || n == 0 { // those before it are fewer than those behind it
+	if n < len(all)/2 || n == 0 { // fewer before than after it
 		copy(all[1:n+1], all[:n])
-		all[0] = spot{}
+		all[0] = position{}
 		*l = all[1:]
 		return
 	}
 	*l = slices.Delete(all, n, n+1)
 }
 
-// lists are lists by name; an empty one has no entry.
+// lists are lists by name; empty ones have no entry.
 type lists struct {
 	by    map[string]*list
-	spare *list // was emptied last: its room is for the next
+	spare *list // a list emptied before, for reuse
 }
 
 func newLists() lists { return lists{by: map[string]*list{}, spare: new(list)} }
@@ -96,7 +95,7 @@ func (ls *lists) get(name string) list {
 	return nil
 }
 
-// bump adds to a number, which has no entry while it is 0.
+// bump adds to a counter, which has no entry while it is 0.
 func bump(numbers map[string]int, name string, n int) {
 	if numbers[name] += n; numbers[name] == 0 {
 		delete(numbers, name)
@@ -106,7 +105,7 @@ func bump(numbers map[string]int, name string, n int) {
 // first returns the first n of a list, or all.
 func first[T any, L ~[]T](l L, n int) L { return l[:max(0, min(n, len(l)))] }
 
-// tasks returns the tasks of the first n spots.
+// tasks returns the tasks of the first n rows.
 func tasks(l list, n int) []signalbox.Task {
 	if l = first(l, n); len(l) == 0 {
 		return nil
@@ -118,7 +117,7 @@ func tasks(l list, n int) []signalbox.Task {
 	return tasks
 }
 
-// pointers does the same for the working set, which changes no task in place.
+// pointers does the same for the working set, which does not modify tasks.
 func pointers(l list, n int) []*signalbox.Task {
 	l = first(l, n)
 	tasks := make([]*signalbox.Task, len(l))

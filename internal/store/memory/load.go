@@ -32,7 +32,7 @@ func (b *Backend) Load(_ context.Context, w *verbs.Want) (*verbs.Loaded, error) 
 	for _, want := range w.Lines {
 		line := b.ready.get(want.Queue)
 		if want.After != (store.Cursor{}) {
-			line = line.behind(want.After.OrderKey, want.After.Place)
+			line = line.after(want.After.OrderKey, want.After.Place)
 		}
 		l.Lines = append(l.Lines, pointers(line, want.N))
 	}
@@ -63,7 +63,7 @@ func (b *Backend) loadRest(w *verbs.Want, l *verbs.Loaded) {
 		l.Due, l.NextDue = b.due(w.Due)
 	}
 	if e := w.Ended; e != nil {
-		l.Ended = pointers(b.ended.upTo(e.Before-1).behind(e.After.EndedMS, e.After.Seq), e.N)
+		l.Ended = pointers(b.ended.upTo(e.Before-1).after(e.After.EndedMS, e.After.Seq), e.N)
 	}
 	if w.Cut != nil {
 		for i := range b.entries {
@@ -81,8 +81,8 @@ func (b *Backend) loadRest(w *verbs.Want, l *verbs.Loaded) {
 	}
 }
 
-// head finds those of a session that are busy by looking at all: a store in memory
-// keeps whole sessions, so that only tests ask.
+// head finds the busy tasks of a session by a scan: a store in memory loads whole sessions, so
+// only tests use it.
 func (b *Backend) head(w verbs.HeadWant) verbs.Head {
 	h := verbs.Head{UpTo: verbs.EndOfLine}
 	for n, s := range b.turns.get(w.Session) {
@@ -102,7 +102,7 @@ func (b *Backend) due(w *verbs.DueWant) (due []*signalbox.Task, next time.Time) 
 	if later := b.timed[len(passed):]; len(later) > 0 {
 		next = later[0].row.task.NotBefore
 	}
-	return pointers(passed.behind(w.After.UnixMilli(), w.AfterPlace), w.N), next
+	return pointers(passed.after(w.After.UnixMilli(), w.AfterPlace), w.N), next
 }
 
 func taskOf(r *row) *signalbox.Task {

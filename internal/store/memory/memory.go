@@ -25,10 +25,10 @@ func New(o Options) *Store {
 	return s
 }
 
-// Info says what the store is and what it promises.
+// Info describes the store and its guarantees.
 func (b *Backend) Info() store.Info {
 	return store.Info{Kind: "memory", ID: b.id, Durability: "none: everything is gone when the process ends", Grade: store.GradeNone}
 }
 
-// Close has nothing to let go of.
+// Close does nothing.
 func (b *Backend) Close() error { return nil }

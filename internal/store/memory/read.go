@@ -14,7 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// findEndings is how many of the newest tasks Find seeks endings among.
+// findEndings is how many of the newest tasks Find checks for endings.
 const findEndings = 10_000
 
 // Task returns a row.
@@ -35,7 +35,7 @@ func (b *Backend) Tasks(_ context.Context, ids []string) ([]*signalbox.Task, err
 	return rows, nil
 }
 
-// Whole returns all that is kept of a task.
+// Whole returns everything stored of a task.
 func (b *Backend) Whole(_ context.Context, id string) (w verbs.Whole, err error) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -67,7 +67,7 @@ func (b *Backend) Find(_ context.Context, part string, limit int) (ids []string,
 	return ids, nil
 }
 
-// Waiting lists pending tasks in the order in which they will be taken.
+// Waiting lists pending tasks in the order of their claims.
 func (b *Backend) Waiting(_ context.Context, queue string, after store.Cursor, limit int) ([]signalbox.Task, error) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -76,7 +76,7 @@ func (b *Backend) Waiting(_ context.Context, queue string, after store.Cursor, l
 		line = b.waiting.get(queue)
 	}
 	if after != (store.Cursor{}) {
-		line = line.behind(after.OrderKey, after.Place)
+		line = line.after(after.OrderKey, after.Place)
 	}
 	return tasks(line, limit), nil
 }
@@ -85,7 +85,7 @@ func (b *Backend) Waiting(_ context.Context, queue string, after store.Cursor, l
 func (b *Backend) InFlight(context.Context) ([]signalbox.Task, error) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	return tasks(b.flying, math.MaxInt), nil
+	return tasks(b.inFlight, math.MaxInt), nil
 }
 
 // Overdue lists pending tasks that have waited too long.
@@ -148,8 +148,8 @@ func (b *Backend) counts() store.Counts {
 	for queue, line := range b.waiting.by {
 		c.Queues[queue] = len(*line)
 	}
-	for i := range b.flying {
-		c.InFlight[b.flying[i].row.task.State]++
+	for i := range b.inFlight {
+		c.InFlight[b.inFlight[i].row.task.State]++
 	}
 	if len(b.created) > 0 {
 		c.Oldest = b.created[0].row.task.CreatedAt
@@ -168,7 +168,7 @@ func (b *Backend) Lengths(_ context.Context, queues []string) ([]int, error) {
 	return n, nil
 }
 
-// Before counts all that stand before a pending task.
+// Before counts the tasks before a pending task in its queue.
 func (b *Backend) Before(_ context.Context, id string, _ int) (n int, exact bool, task *signalbox.Task, err error) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -179,7 +179,7 @@ func (b *Backend) Before(_ context.Context, id string, _ int) (n int, exact bool
 	return n, true, t, nil
 }
 
-// Ended lists ended tasks that stand before a place, newest end first.
+// Ended lists ended tasks before a cursor, newest end first.
 func (b *Backend) Ended(_ context.Context, before store.EndedCursor, limit int) (ended []signalbox.Task, err error) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -192,12 +192,12 @@ func (b *Backend) Ended(_ context.Context, before store.EndedCursor, limit int) 
 	return ended, nil
 }
 
-// Snapshot returns what waits and runs at one moment.
+// Snapshot returns a consistent snapshot of waiting and running tasks.
 func (b *Backend) Snapshot(_ context.Context, heads int) (s store.Snapshot, pauses []verbs.Doc, err error) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	s = store.Snapshot{
-		Entry: b.counters.Entry, Counts: b.counts(), InFlight: tasks(b.flying, math.MaxInt), Slots: b.allSlots(), Heads: map[string][]signalbox.Task{},
+		Entry: b.counters.Entry, Counts: b.counts(), InFlight: tasks(b.inFlight, math.MaxInt), Slots: b.allSlots(), Heads: map[string][]signalbox.Task{},
 	}
 	if heads > 0 {
 		for queue, line := range b.waiting.by {

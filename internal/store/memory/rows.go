@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// Backend keeps the rows of one verbs.Store. Make one with NewBackend.
+// Backend stores the rows of one verbs.Store. Make one with NewBackend.
 type Backend struct {
 	id string
 
@@ -28,7 +28,7 @@ type Backend struct {
 	timed     list  // pending, not Ready, with a NotBefore: NotBefore, Place
 	bounded   list  // pending with a WaitUntil: WaitUntil, Place
 	created   list  // pending: CreatedAt, Seq
-	flying    list  // in flight: Fence
+	inFlight  list  // in flight: Fence
 	turns     lists // pending and in flight, by session: OrderKey, Place
 	ended     list  // ended: EndedAt, Seq
 	runs      lists // completed, by agent: EndedAt, Seq
@@ -53,15 +53,15 @@ func NewBackend(o Options) *Backend {
 	}
 }
 
-// row is a task with what was asked for and what it left behind.
+// row is a task with its request and result.
 type row struct {
-	task    *signalbox.Task // shared with the working set: never changed in place
+	task    *signalbox.Task // shared with the working set: never modified
 	request *signalbox.Request
 	result  *signalbox.Result
 }
 
-// list puts a row into every list that it belongs to while it is in its state.
-func (b *Backend) list(r *row) {
+// addToLists adds a row to every list of its state.
+func (b *Backend) addToLists(r *row) {
 	t := r.task
 	if t.SessionID != "" {
 		bump(b.named, t.SessionID, 1)
@@ -71,9 +71,9 @@ func (b *Backend) list(r *row) {
 	}
 	switch {
 	case t.State == signalbox.Pending:
-		b.listPending(r)
+		b.addPending(r)
 	case t.State.InFlight():
-		b.flying.add(t.Fence, 0, r)
+		b.inFlight.add(t.Fence, 0, r)
 	default:
 		at := t.EndedAt.UnixMilli()
 		b.ended.add(at, t.Seq, r)
@@ -83,7 +83,7 @@ func (b *Backend) list(r *row) {
 	}
 }
 
-func (b *Backend) listPending(r *row) {
+func (b *Backend) addPending(r *row) {
 	t := r.task
 	key := t.OrderKey()
 	b.pending.add(key, t.Place, r)
@@ -100,8 +100,8 @@ func (b *Backend) listPending(r *row) {
 	}
 }
 
-// unlist takes a row out of every list that list put it into.
-func (b *Backend) unlist(t *signalbox.Task) {
+// removeFromLists removes a row from its lists.
+func (b *Backend) removeFromLists(t *signalbox.Task) {
 	if t.SessionID != "" {
 		bump(b.named, t.SessionID, -1)
 		if !t.State.Terminal() {
@@ -110,9 +110,9 @@ func (b *Backend) unlist(t *signalbox.Task) {
 	}
 	switch {
 	case t.State == signalbox.Pending:
-		b.unlistPending(t)
+		b.removePending(t)
 	case t.State.InFlight():
-		b.flying.remove(t.Fence, 0)
+		b.inFlight.remove(t.Fence, 0)
 	default:
 		at := t.EndedAt.UnixMilli()
 		b.ended.remove(at, t.Seq)
@@ -122,7 +122,7 @@ func (b *Backend) unlist(t *signalbox.Task) {
 	}
 }
 
-func (b *Backend) unlistPending(t *signalbox.Task) {
+func (b *Backend) removePending(t *signalbox.Task) {
 	key := t.OrderKey()
 	b.pending.remove(key, t.Place)
 	b.waiting.remove(t.Queue, key, t.Place)

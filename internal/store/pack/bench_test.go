@@ -7,8 +7,8 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// usual is a task as most rows have it.
-func usual() signalbox.Task {
+// typicalTask is a task as most rows have it.
+func typicalTask() signalbox.Task {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	return signalbox.Task{
 		ID: "queue-06gz0000000000000000000000", Seq: 123456, Rev: 3, State: signalbox.Working, Queue: signalbox.QueueWork, Limit: signalbox.LimitWork,
@@ -19,7 +19,7 @@ func usual() signalbox.Task {
 }
 
 func BenchmarkTask(b *testing.B) {
-	t, row := usual(), make([]byte, 0, 1024)
+	t, row := typicalTask(), make([]byte, 0, 1024)
 	b.ReportAllocs()
 	for b.Loop() {
 		row = Task(row[:0], &t)
@@ -27,7 +27,7 @@ func BenchmarkTask(b *testing.B) {
 }
 
 func BenchmarkReadTask(b *testing.B) {
-	t := usual()
+	t := typicalTask()
 	row := Task(nil, &t)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -50,7 +50,7 @@ func BenchmarkEntry(b *testing.B) {
 // reading one makes its texts and nothing else. Each task is packed at every
 // step of its life.
 func TestPackingAllocatesLittle(t *testing.T) {
-	task, row := usual(), make([]byte, 0, 1024)
+	task, row := typicalTask(), make([]byte, 0, 1024)
 	if n := testing.AllocsPerRun(200, func() { row = Task(row[:0], &task) }); n > 0 {
 		t.Errorf("a task is written with %v allocations, none is allowed", n)
 	}

@@ -117,7 +117,7 @@ func FuzzUnpackSchedule(f *testing.F) {
 
 // Requests and entries that say nothing new are written as they always were,
 // so that a file grows by nothing for those who trace and schedule nothing.
-func TestRowsWithoutTraceAndScheduleAreAsBefore(t *testing.T) {
+func TestRowsWithoutTraceAndScheduleKeepTheirEncoding(t *testing.T) {
 	call := signalbox.Request{TimeoutMS: 5}
 	before := Request(&call)
 	call.Trace = "00-1-2-01"
@@ -140,7 +140,7 @@ func TestRowsWithoutTraceAndScheduleAreAsBefore(t *testing.T) {
 
 // Rows that were written before there were tool calls say nothing of them, and
 // those of tasks that are none are written as ever.
-func TestRowsOfBeforeToolCalls(t *testing.T) {
+func TestReadRowsBeforeToolCalls(t *testing.T) {
 	tools := Request(&signalbox.Request{Model: "m", AllowedTools: []string{"Read"}})
 	plain := Request(&signalbox.Request{Model: "m"})
 	if tools[0] != withTools || plain[0] != firstVersion {

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Packer writes values one after the other.
+// Packer encodes values in sequence.
 type Packer struct{ b []byte }
 
-// New begins to pack, with room for so many bytes.
+// New starts a Packer with the given capacity in bytes.
 func New(size int) Packer { return Packer{append(make([]byte, 0, size), firstVersion)} }
 
-// Append begins to pack behind what stands in b, in its room.
+// Append starts a Packer that appends to b.
 func Append(b []byte) Packer { return Packer{append(b, firstVersion)} }
 
-// Packed returns what was packed.
+// Packed returns the encoded bytes.
 func (p *Packer) Packed() []byte { return p.b }
 
 // Int packs a number.
@@ -28,7 +28,7 @@ func (p *Packer) Ints(list ...int64) {
 	}
 }
 
-// Bool packs a truth.
+// Bool packs a bool.
 func (p *Packer) Bool(v bool) {
 	p.b = append(p.b, 0)
 	if v {
@@ -36,7 +36,7 @@ func (p *Packer) Bool(v bool) {
 	}
 }
 
-// Flags packs up to eight of them into a byte.
+// Flags packs up to eight bools into a byte.
 func (p *Packer) Flags(list ...bool) {
 	b := byte(0)
 	for n, v := range list {
@@ -47,10 +47,10 @@ func (p *Packer) Flags(list ...bool) {
 	p.b = append(p.b, b)
 }
 
-// Float packs a number with a fraction, in eight bytes.
+// Float packs a float in eight bytes.
 func (p *Packer) Float(v float64) { p.b = binary.BigEndian.AppendUint64(p.b, math.Float64bits(v)) }
 
-// Texts packs strings, of whatever bytes.
+// Texts packs strings of any bytes.
 func (p *Packer) Texts(list ...string) {
 	for _, s := range list {
 		p.b = binary.AppendUvarint(p.b, uint64(len(s)))
@@ -64,7 +64,7 @@ func (p *Packer) Bytes(v []byte) {
 	p.b = append(p.b, v...)
 }
 
-// Times packs times to the millisecond; a zero one is told from all others.
+// Times packs times to the millisecond; the zero time is distinct.
 func (p *Packer) Times(list ...time.Time) {
 	for _, t := range list {
 		p.Bool(!t.IsZero())
@@ -74,13 +74,13 @@ func (p *Packer) Times(list ...time.Time) {
 	}
 }
 
-// Reader reads what a Packer wrote; Bad says that something did not fit.
+// Reader decodes what a Packer wrote; Bad reports invalid data.
 type Reader struct {
 	b   []byte
 	Bad bool
 }
 
-// Read begins to read what was packed after New.
+// Read starts to decode what was packed after New.
 func Read(body []byte) Reader {
 	if len(body) == 0 {
 		return Reader{Bad: true}
@@ -98,7 +98,7 @@ func (d *Reader) Int() int64 {
 	return v
 }
 
-// Bytes reads a string, and shares its bytes with what is read.
+// Bytes decodes a string that shares the bytes of the input.
 func (d *Reader) Bytes() []byte {
 	size, n := binary.Uvarint(d.b)
 	if n <= 0 || size > uint64(len(d.b)-n) {
@@ -155,7 +155,7 @@ func (d *Reader) Time() time.Time {
 	return time.UnixMilli(d.Int()).UTC()
 }
 
-// list packs a list of strings; one that is nil is told from an empty one.
+// list packs a list of strings; nil is distinct from empty.
 func list[T ~string](p *Packer, values []T) {
 	n := int64(len(values)) + 1
 	if values == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-func TestRowsComeBackWhole(t *testing.T) {
+func TestRowsRoundTrip(t *testing.T) {
 	at, code := time.UnixMilli(7).UTC(), 3
 	bad := "\xff\x00"
 	agents := []signalbox.Agent{{Name: "a"}, {

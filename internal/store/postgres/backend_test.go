@@ -143,7 +143,7 @@ func (p *process) finish(d *verbs.Delta, t *signalbox.Task) *signalbox.Task {
 	return &after
 }
 
-func TestBatchComesBack(t *testing.T) {
+func TestCommittedBatchIsLoaded(t *testing.T) {
 	p := newProcess(t, openTest(t, testserver.Postgres(t)), "one")
 	d := p.delta()
 	made := p.submit(d, 3)

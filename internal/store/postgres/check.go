@@ -12,20 +12,20 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// oldest is the first version of PostgreSQL that the store is made for.
+// oldest is the oldest supported PostgreSQL version.
 const oldest = 14
 
-// promise is what a server promises, as read back at start.
-type promise struct {
+// guarantees are the durability settings of a server, read at start.
+type guarantees struct {
 	version      string
 	synchronous  string // synchronous_commit
 	standbys     string // synchronous_standby_names
 	fsync, pages bool
-	raised       bool // synchronous_commit was off, and is on in our sessions
+	raisedSync   bool // synchronous_commit was off and is on in our sessions
 }
 
-// checks reads what a server is, and refuses one that cannot keep a store.
-func (p *params) checks(ctx context.Context, conn *pgconn.PgConn) (*promise, error) {
+// checks reads the server's settings, and refuses an unsuitable one.
+func (p *params) checks(ctx context.Context, conn *pgconn.PgConn) (*guarantees, error) {
 	// What it says unasked comes first: an old one may not know what it is asked.
 	if said := conn.ParameterStatus("server_version"); tooOld(said) {
 		return nil, p.old(said)
@@ -42,14 +42,14 @@ func (p *params) checks(ctx context.Context, conn *pgconn.PgConn) (*promise, err
 	return p.judge(got)
 }
 
-// judge refuses a server by the answers of checks.
-func (p *params) judge(got []string) (*promise, error) {
+// judge refuses a server by its settings.
+func (p *params) judge(got []string) (*guarantees, error) {
 	number, err := strconv.Atoi(got[0])
 	if err != nil {
 		return nil, err
 	}
 	version, _, _ := strings.Cut(got[1], " ")
-	have := &promise{version: version, synchronous: got[3], standbys: got[4], fsync: got[5] == "on", pages: got[6] == "on"}
+	have := &guarantees{version: version, synchronous: got[3], standbys: got[4], fsync: got[5] == "on", pages: got[6] == "on"}
 	why := ""
 	switch {
 	case number < oldest*10000:
@@ -64,7 +64,7 @@ func (p *params) judge(got []string) (*promise, error) {
 	case have.weak() && p.config.RuntimeParams["synchronous_commit"] != "":
 		why = "is asked, by the address of the store, for synchronous_commit=" + have.synchronous + ": what was acknowledged could be lost. Leave it out, or add unsafe=on"
 	case have.weak():
-		have.synchronous, have.raised = "on", true
+		have.synchronous, have.raisedSync = "on", true
 	}
 	if why != "" {
 		return nil, signalbox.Errorf(signalbox.CodeStoreFailed, "%s %s", p.where(), why)
@@ -72,14 +72,13 @@ func (p *params) judge(got []string) (*promise, error) {
 	return have, nil
 }
 
-// weak reports whether a commit is acknowledged before it is where it is to
-// be: on the disk, and at the standbys.
-func (h *promise) weak() bool {
+// weak reports whether commits are acknowledged before they are on disk and at the standbys.
+func (h *guarantees) weak() bool {
 	return h.synchronous == "off" || (h.synchronous == "local" && h.standbys != "")
 }
 
 // grade says it in a word.
-func (h *promise) grade() store.Grade {
+func (h *guarantees) grade() store.Grade {
 	switch {
 	case !h.fsync || h.synchronous == "off":
 		return store.GradeWeak
@@ -89,10 +88,10 @@ func (h *promise) grade() store.Grade {
 	return store.GradeReplicas
 }
 
-// words says what survives what.
-func (h *promise) words() string {
+// describe says what survives which failure.
+func (h *guarantees) describe() string {
 	text := fmt.Sprintf("PostgreSQL %s, synchronous_commit=%s", h.version, h.synchronous)
-	if h.raised {
+	if h.raisedSync {
 		text += " (set by this program: the server's default is weaker)"
 	}
 	switch {
@@ -115,8 +114,8 @@ func (h *promise) words() string {
 	return text + ", and a failover to a standby of " + strconv.Quote(h.standbys)
 }
 
-// tooOld reports whether a version, such as 13.16 (Debian 13.16-1) or 17beta1,
-// is one that the store is not made for. One that cannot be read is not.
+// tooOld reports whether a version, such as 13.16 (Debian 13.16-1) or 17beta1, is unsupported.
+// One that cannot be parsed is not.
 func tooOld(version string) bool {
 	digits := strings.TrimLeft(version, "0123456789")
 	major, err := strconv.Atoi(version[:len(version)-len(digits)])
@@ -128,15 +127,15 @@ func (p *params) old(version string) error {
 	return signalbox.Errorf(signalbox.CodeStoreFailed, "%s is version %s: the store needs %d or newer", p.where(), version, oldest)
 }
 
-// enough refuses a role or a database that may have fewer connections than a
-// director makes: it would start, and fail as soon as it is busy.
+// enough refuses a role or database with fewer connections than a director needs: it would fail
+// as soon as it is busy.
 func (p *params) enough(ctx context.Context, conn *pgconn.PgConn) error {
 	got, err := query(ctx, conn, `SELECT CASE WHEN r.rolsuper THEN -1 ELSE r.rolconnlimit END, CASE WHEN r.rolsuper THEN -1 ELSE d.datconnlimit END
 		FROM pg_roles r, pg_database d WHERE r.rolname = current_user AND d.datname = current_database()`)
 	if err != nil || len(got) != 2 {
 		return err
 	}
-	needs := p.conns + 3 // one stores, one has the turn, one listens
+	needs := p.conns + 3 // one stores, one holds the turn, one listens
 	for i, whose := range []string{"ROLE " + p.config.User, "DATABASE " + p.config.Database} {
 		n, err := strconv.Atoi(got[i])
 		if err != nil || n < 0 || n >= needs {
@@ -153,9 +152,8 @@ func (p *params) enough(ctx context.Context, conn *pgconn.PgConn) error {
 	return nil
 }
 
-// Inspect says what the server at a store's address promises, and which schema
-// the store in it has (0: there is none yet). It refuses the servers that Open
-// refuses, and changes nothing.
+// Inspect returns the guarantees of the server at a store's address, and its schema version (0:
+// none yet). It refuses the servers that Open refuses, and changes nothing.
 func Inspect(ctx context.Context, url string) (store.Info, error) {
 	p, err := parse(url)
 	if err != nil {
@@ -170,7 +168,7 @@ func Inspect(ctx context.Context, url string) (store.Info, error) {
 	if err != nil {
 		return store.Info{}, p.unusable(err)
 	}
-	info := store.Info{Kind: "postgres", Durability: have.words(), Grade: have.grade()}
+	info := store.Info{Kind: "postgres", Durability: have.describe(), Grade: have.grade()}
 	there, err := query(ctx, conn, `SELECT to_regclass('"`+p.schema+`".migrations') IS NOT NULL`)
 	if err != nil || there[0] != "t" {
 		return info, err

@@ -12,7 +12,7 @@ import (
 
 // Tasks that come, run, end and are pruned leave tables and indexes as large as
 // they were after the first rounds. Vacuum runs as autovacuum would.
-func TestTablesStayAsLargeAsWhatIsInThem(t *testing.T) {
+func TestTablesDoNotBloat(t *testing.T) {
 	s := testserver.NewPostgres(t, testserver.PostgresOptions{Settings: map[string]string{"autovacuum": "off"}})
 	p := newProcess(t, openTest(t, s.URL("postgres")), "one")
 	var settled int64
@@ -44,7 +44,7 @@ func TestTablesStayAsLargeAsWhatIsInThem(t *testing.T) {
 
 // What changes in the life of a task is written in its page: no index knows
 // it.
-func TestLifeOfATaskTouchesNoIndex(t *testing.T) {
+func TestTaskUpdatesAreHOT(t *testing.T) {
 	s := testserver.NewPostgres(t, testserver.PostgresOptions{Settings: map[string]string{"autovacuum": "off"}})
 	g, err := Open(t.Context(), Options{URL: s.URL("postgres")})
 	if err != nil {

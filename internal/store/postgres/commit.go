@@ -7,12 +7,12 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// company is for how long another process counts as being there after it was
-// seen to write. Each beats every two seconds.
-const company = 10 * time.Second
+// activeWindow is how long another process counts as active after it was seen to write. Each
+// beats every two seconds.
+const activeWindow = 10 * time.Second
 
-// Commit writes all of d in one exchange. Under the lock the transaction is
-// open already, and the log goes out beside it; otherwise the exchange is one.
+// Commit writes d in one exchange. With the lock, the transaction is open already and the log
+// is sent with it.
 func (g *Backend) Commit(ctx context.Context, d *verbs.Delta) error {
 	w := &g.writer
 	if err := w.turn.storing(ctx); err != nil {
@@ -33,8 +33,8 @@ func (g *Backend) Commit(ctx context.Context, d *verbs.Delta) error {
 	}
 	x := s.exchange()
 	w.delta.write(x, d)
-	if time.Since(w.others) < company {
-		x.do(stNotify, text(g.ears.channel()), text(g.ears.own))
+	if time.Since(w.othersSeenAt) < activeWindow {
+		x.do(stNotify, text(g.listener.channel()), text(g.listener.ownName))
 	}
 	handed := make(chan struct{})
 	switch {
@@ -69,26 +69,26 @@ func (g *Backend) Commit(ctx context.Context, d *verbs.Delta) error {
 	}
 	w.drop()
 	if g.unblock(ctx, err) {
-		w.others = time.Now()
+		w.othersSeenAt = time.Now()
 		return verbs.ErrMoved
 	}
 	return w.outcome(at, err)
 }
 
-// outcome says what an error means for a batch. at is the statement that had
-// it; the first is that of the moment.
+// outcome maps an error to the outcome of a batch. at is the failed statement; the first is
+// that of the moment.
 func (w *writer) outcome(at int, err error) error {
 	refused, said := isServer(err)
 	switch {
 	case !said:
 		return verbs.ErrUnknown
 	case refused.Code == codeIdleTimeout: // the lock was lost before
-		w.others = time.Now()
+		w.othersSeenAt = time.Now()
 		return verbs.ErrMoved
 	case isFatal(refused):
 		return verbs.ErrUnknown
 	case refused.Code == codeSerialization, refused.Code == codeDeadlock, refused.Code == codeZeroDivision && at == 0:
-		w.others = time.Now()
+		w.othersSeenAt = time.Now()
 		return verbs.ErrMoved
 	case refused.Code == codeUnique && (refused.ConstraintName == "tasks_id" || refused.ConstraintName == "tasks_key"):
 		return verbs.ErrTaken

@@ -15,9 +15,8 @@ type limits struct {
 	readOnly              bool
 }
 
-// limits of a reader: its statements are short. What a writer waits for, at a
-// commit, must not be cut short by the server: a wait for a standby that is
-// cancelled leaves a commit behind that the standby does not have.
+// limits for readers: their statements are short. A writer's commit must not be cancelled by
+// the server: if a wait for a standby is cancelled, the standby lacks the commit.
 func (p *params) limits(reads bool) limits {
 	l := limits{lock: p.limit.lock, idle: p.limit.idle, readOnly: reads}
 	if reads {
@@ -39,8 +38,8 @@ func (p *params) dial(ctx context.Context, change func(c *pgconn.Config)) (*pgco
 	return conn, nil
 }
 
-// session makes a session with the store of the backend, as it was when it was
-// opened: a server that takes its place must have it too.
+// session makes a session, and checks that the server still has the same store: it may have
+// been replaced.
 func (g *Backend) session(ctx context.Context, l limits) (*session, error) {
 	s := &session{}
 	conn, err := g.params.dial(ctx, func(c *pgconn.Config) {
@@ -50,15 +49,15 @@ func (g *Backend) session(ctx context.Context, l limits) (*session, error) {
 		return nil, err
 	}
 	s.conn = conn
-	if err := g.admit(ctx, s, l); err != nil {
+	if err := g.prepareSession(ctx, s, l); err != nil {
 		s.close(ctx)
 		return nil, err
 	}
 	return s, nil
 }
 
-// admit checks who answers, and prepares the statements.
-func (g *Backend) admit(ctx context.Context, s *session, l limits) error {
+// prepareSession checks the server, and prepares the statements.
+func (g *Backend) prepareSession(ctx context.Context, s *session, l limits) error {
 	got, err := query(ctx, s.conn, `SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool,
 		CASE WHEN pg_is_in_recovery() THEN '' ELSE (SELECT store_id FROM meta WHERE id = 1) END`)
 	switch {

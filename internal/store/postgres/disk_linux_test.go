@@ -19,7 +19,7 @@ import (
 // What does not fit on the disk of the server is refused, and what was
 // acknowledged before is there: whether the server only refuses, or ends itself
 // because its log does not fit.
-func TestIncidentFullDiskOfTheServerRefusesAndAcknowledgesNothing(t *testing.T) {
+func TestIncidentFullServerDiskAcknowledgesNothing(t *testing.T) {
 	disk := testdisk.New(t, "size=128m,mode=0755")
 	server := testserver.NewPostgres(t, testserver.PostgresOptions{
 		Folder: disk, Settings: map[string]string{"max_wal_size": "32MB", "min_wal_size": "32MB", "shared_buffers": "16MB"},

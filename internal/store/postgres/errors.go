@@ -26,15 +26,15 @@ const (
 	codeDiskFull      = "53100"
 )
 
-// isServer reports whether the server itself says err, and with which code.
+// isServer returns the code of an error of the server.
 func isServer(err error) (*pgconn.PgError, bool) {
 	var refused *pgconn.PgError
 	ok := errors.As(err, &refused)
 	return refused, ok
 }
 
-// isFatal reports whether the connection ends with err. A server that says so
-// in the middle of a transaction has not told what became of it.
+// isFatal reports whether the connection ends with err. In the middle of a transaction its
+// outcome is unknown.
 func isFatal(err *pgconn.PgError) bool {
 	severity := err.SeverityUnlocalized
 	return severity == "FATAL" || severity == "PANIC"
@@ -50,18 +50,18 @@ func failed(err error, doing string) error {
 	switch {
 	case !said:
 		return unreachable(err, doing)
-	case passing(refused):
-		return &signalbox.Error{Code: signalbox.CodeUnavailable, Err: plain(refused), Message: doing + " must wait: PostgreSQL is starting, stopping, or changing over to another server"}
+	case isTransient(refused):
+		return &signalbox.Error{Code: signalbox.CodeUnavailable, Err: serverMessage(refused), Message: doing + " must wait: PostgreSQL is starting, stopping, or changing over to another server"}
 	}
 	code := signalbox.CodeStoreFailed
 	if refused.Code == codeDiskFull {
 		code = signalbox.CodeStoreFull
 	}
-	return &signalbox.Error{Code: code, Err: plain(refused), Message: doing + " failed, nothing was stored: " + cure(refused)}
+	return &signalbox.Error{Code: code, Err: serverMessage(refused), Message: doing + " failed, nothing was stored: " + hint(refused)}
 }
 
-// passing reports whether an error goes by itself.
-func passing(err *pgconn.PgError) bool {
+// isTransient reports whether a retry may succeed.
+func isTransient(err *pgconn.PgError) bool {
 	switch {
 	case strings.HasPrefix(err.Code, "57P"), // shutting down, starting
 		strings.HasPrefix(err.Code, "08"),
@@ -73,8 +73,8 @@ func passing(err *pgconn.PgError) bool {
 	return false
 }
 
-// cure says what to do about what a server refuses.
-func cure(err *pgconn.PgError) string {
+// hint says what to do about a refusal of the server.
+func hint(err *pgconn.PgError) string {
 	switch {
 	case err.Code == codeDiskFull:
 		return "the disk of PostgreSQL is full; make room and try again"
@@ -94,22 +94,20 @@ func cure(err *pgconn.PgError) string {
 	return "PostgreSQL refused it"
 }
 
-// plain is what the server says without what it quotes: a detail can hold the
-// values of a row.
-func plain(err *pgconn.PgError) error {
+// serverMessage is the server's message without its detail, which can hold values of a row.
+func serverMessage(err *pgconn.PgError) error {
 	return errors.New(err.Severity + ": " + err.Message + " (SQLSTATE " + err.Code + ")")
 }
 
-// unreachable is the answer where there is no connection.
+// unreachable is the error without a connection.
 func unreachable(err error, doing string) error {
-	return &signalbox.Error{Code: signalbox.CodeUnavailable, Err: bare(err), Message: doing + " must wait: PostgreSQL cannot be reached"}
+	return &signalbox.Error{Code: signalbox.CodeUnavailable, Err: withoutAddresses(err), Message: doing + " must wait: PostgreSQL cannot be reached"}
 }
 
-// bare is a fault of a connection without addresses of databases and users
-// that pgconn puts around it.
-func bare(err error) error {
+// withoutAddresses removes the addresses and users that pgconn adds to an error.
+func withoutAddresses(err error) error {
 	if refused, ok := isServer(err); ok {
-		return plain(refused)
+		return serverMessage(refused)
 	}
 	var op *net.OpError
 	switch {
@@ -121,7 +119,7 @@ func bare(err error) error {
 	return errors.New("the connection broke")
 }
 
-// unopened says why a connection could not be made, and what to do.
+// unopened explains why a connection could not be made, and what to do.
 func unopened(err error, p *params) error {
 	code, message := signalbox.CodeUnavailable, "cannot be reached; is it running, and are host and port right?"
 	var name *net.DNSError
@@ -144,7 +142,7 @@ func unopened(err error, p *params) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		message = "does not answer; is a firewall in between?"
 	}
-	return &signalbox.Error{Code: code, Message: p.where() + " " + message, Err: bare(err)}
+	return &signalbox.Error{Code: code, Message: p.where() + " " + message, Err: withoutAddresses(err)}
 }
 
 const readOnly = "is a replica, or takes no writes: name the primary (or all servers, HOST1:5432,HOST2:5432)"
@@ -163,7 +161,7 @@ func refusal(err *pgconn.PgError, p *params) (signalbox.Code, string) {
 	case "42704", "22023":
 		return signalbox.CodeStoreFailed, "does not know a setting that the address of the store names"
 	}
-	if passing(err) {
+	if isTransient(err) {
 		return signalbox.CodeUnavailable, "is starting or stopping"
 	}
 	return signalbox.CodeStoreFailed, "lets nobody in"

@@ -24,7 +24,7 @@ func known(t *testing.T, g *Backend, id string) bool {
 
 // The answer to a commit is lost: before the server had the batch, and after
 // it was stored. What is stored is asked, and is what the answer says.
-func TestIncidentOutcomeOfACommitIsAskedNotGuessed(t *testing.T) {
+func TestIncidentUnknownCommitOutcomeIsQueried(t *testing.T) {
 	address := testserver.Postgres(t)
 	plain := openTest(t, address)
 	for struck, want := range map[chaos.Fault]bool{chaos.DropBefore: false, chaos.DropAfter: true} {
@@ -107,7 +107,7 @@ func TestOlderMomentIsRefused(t *testing.T) {
 	two.commit(e)
 }
 
-func TestLockShutsOthersOut(t *testing.T) {
+func TestLockExcludesOthers(t *testing.T) {
 	address := testserver.Postgres(t)
 	one, two := newProcess(t, openTest(t, address), "one"), newProcess(t, openTest(t, address), "two")
 	one.lock()
@@ -162,7 +162,7 @@ func TestIncidentSuspendedProcessLosesTheLock(t *testing.T) {
 	one.commit(d)
 }
 
-func TestTakenIdsAndKeysAreToldFromFaults(t *testing.T) {
+func TestDuplicateIDsAndKeysAreDistinguishedFromFaults(t *testing.T) {
 	p := newProcess(t, openTest(t, testserver.Postgres(t)), "one")
 	d := p.delta()
 	first := p.submit(d, 1, func(t *signalbox.Task) { t.IdempotencyKey = "k\x00" })[0]
@@ -181,7 +181,7 @@ func TestTakenIdsAndKeysAreToldFromFaults(t *testing.T) {
 	p.commit(d)
 }
 
-func TestOthersAreHeard(t *testing.T) {
+func TestChangesOfOthersAreSignalled(t *testing.T) {
 	address := testserver.Postgres(t)
 	one, two := newProcess(t, openTest(t, address), "one"), newProcess(t, openTest(t, address), "two")
 	heard := func(g *Backend) bool {
@@ -210,7 +210,7 @@ func TestOthersAreHeard(t *testing.T) {
 	}
 }
 
-func TestLoneProcessTellsNobody(t *testing.T) {
+func TestLoneProcessSendsNoNotifications(t *testing.T) {
 	s := testserver.NewPostgres(t, testserver.PostgresOptions{Settings: map[string]string{"log_statement": "all"}})
 	p := newProcess(t, openTest(t, s.URL("postgres")), "one")
 	for range 3 {
@@ -223,7 +223,7 @@ func TestLoneProcessTellsNobody(t *testing.T) {
 	}
 }
 
-func TestContextThatEndsInACommitLeavesItUnknown(t *testing.T) {
+func TestContextEndDuringCommitIsUnknownOutcome(t *testing.T) {
 	address := testserver.Postgres(t)
 	p, other := newProcess(t, openTest(t, address), "one"), newProcess(t, openTest(t, address), "two")
 	other.lock() // so that the commit waits

@@ -92,7 +92,7 @@ func (h *handing) upon(b *verbs.Handed) *verbs.Delta {
 
 // The next process has the turn before a batch is stored. What it makes on that
 // batch is stored only if that one is.
-func TestABatchIsHandedOnBeforeItIsStored(t *testing.T) {
+func TestBatchIsHandedOnBeforeItIsStored(t *testing.T) {
 	for name, stored := range map[string]bool{"stored": true, "lost": false} {
 		t.Run(name, func(t *testing.T) {
 			h := newHanding(t)
@@ -125,7 +125,7 @@ func TestABatchIsHandedOnBeforeItIsStored(t *testing.T) {
 
 // A batch is named by its writer and number: a moment alone could be that of
 // another one by chance.
-func TestABatchIsStoredOnlyUponTheOneThatItNames(t *testing.T) {
+func TestBatchIsStoredOnlyAfterItsPredecessor(t *testing.T) {
 	p := newProcess(t, openTest(t, testserver.Postgres(t)), "one")
 	for range 2 {
 		d := p.delta()
@@ -144,7 +144,7 @@ func TestABatchIsStoredOnlyUponTheOneThatItNames(t *testing.T) {
 
 // Who needs more than it was handed waits until the batch is stored, and learns
 // if it is not.
-func TestWhatIsReadUponABatchIsReadOnceItIsStored(t *testing.T) {
+func TestReadAfterHandOverWaitsForCommit(t *testing.T) {
 	for name, stored := range map[string]bool{"stored": true, "lost": false} {
 		t.Run(name, func(t *testing.T) {
 			h := newHanding(t)
@@ -171,7 +171,7 @@ func TestWhatIsReadUponABatchIsReadOnceItIsStored(t *testing.T) {
 
 // Who does not know what was before waits, too; and what was handed on by who
 // died is nobody's any more.
-func TestWhoKnowsNothingIsHandedNothing(t *testing.T) {
+func TestProcessWithoutMomentGetsNoHandOver(t *testing.T) {
 	h := newHanding(t)
 	got := make(chan *verbs.Loaded, 1)
 	go func() {

@@ -32,15 +32,15 @@ func TestInspectChangesNothing(t *testing.T) {
 // The grade is that of the words.
 func TestGrades(t *testing.T) {
 	for _, c := range []struct {
-		have promise
+		have guarantees
 		want store.Grade
 	}{
-		{promise{synchronous: "on", fsync: true, pages: true}, store.GradeDisk},
-		{promise{synchronous: "off", fsync: true, pages: true}, store.GradeWeak},
-		{promise{synchronous: "on", pages: true}, store.GradeWeak},
-		{promise{synchronous: "local", standbys: "a", fsync: true}, store.GradeDisk},
-		{promise{synchronous: "remote_write", standbys: "a", fsync: true}, store.GradeDisk},
-		{promise{synchronous: "remote_apply", standbys: "a", fsync: true}, store.GradeReplicas},
+		{guarantees{synchronous: "on", fsync: true, pages: true}, store.GradeDisk},
+		{guarantees{synchronous: "off", fsync: true, pages: true}, store.GradeWeak},
+		{guarantees{synchronous: "on", pages: true}, store.GradeWeak},
+		{guarantees{synchronous: "local", standbys: "a", fsync: true}, store.GradeDisk},
+		{guarantees{synchronous: "remote_write", standbys: "a", fsync: true}, store.GradeDisk},
+		{guarantees{synchronous: "remote_apply", standbys: "a", fsync: true}, store.GradeReplicas},
 	} {
 		if got := c.have.grade(); got != c.want {
 			t.Errorf("%+v: %s, want %s", c.have, got, c.want)

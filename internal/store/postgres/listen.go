@@ -8,58 +8,57 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// ears listen for the batches of other processes, on a connection of their
-// own. What they hear is a hint; what they miss is found by who looks.
-type ears struct {
+// listener receives notifications of other processes' batches, on its own connection. They are
+// hints; missed ones are found by polling.
+type listener struct {
 	backend *Backend
 	changed chan struct{}
-	own     string // what this process says, so that it does not hear itself
+	ownName string // to ignore its own notifications
 	stop    context.CancelFunc
 	done    chan struct{}
 }
 
-func (e *ears) init(g *Backend) {
+func (e *listener) init(g *Backend) {
 	ctx, stop := context.WithCancel(context.Background())
-	e.backend, e.changed, e.own, e.stop, e.done = g, make(chan struct{}, 1), rand.Text(), stop, make(chan struct{})
+	e.backend, e.changed, e.ownName, e.stop, e.done = g, make(chan struct{}, 1), rand.Text(), stop, make(chan struct{})
 	go e.loop(ctx)
 }
 
-func (e *ears) close() {
+func (e *listener) close() {
 	e.stop()
 	<-e.done
 }
 
 // channel is what a process notifies when it wrote.
-func (e *ears) channel() string { return "signalbox " + e.backend.params.schema }
+func (e *listener) channel() string { return "signalbox " + e.backend.params.schema }
 
 // Pauses between two tries to connect.
 const (
-	firstPause = 100 * time.Millisecond
-	longPause  = 5 * time.Second
+	minReconnectDelay = 100 * time.Millisecond
+	maxReconnectDelay = 5 * time.Second
 )
 
-func (e *ears) loop(ctx context.Context) {
+func (e *listener) loop(ctx context.Context) {
 	defer close(e.done)
-	pause := firstPause
+	pause := minReconnectDelay
 	for ctx.Err() == nil {
 		if e.listen(ctx) {
-			pause = firstPause
+			pause = minReconnectDelay
 		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
 		}
-		pause = min(2*pause, longPause)
+		pause = min(2*pause, maxReconnectDelay)
 	}
 }
 
-// listen listens until the connection breaks, and reports whether there was
-// one.
-func (e *ears) listen(ctx context.Context) bool {
+// listen listens until the connection breaks, and reports whether there was one.
+func (e *listener) listen(ctx context.Context) bool {
 	conn, err := e.backend.params.dial(ctx, func(c *pgconn.Config) {
 		c.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) {
-			if n.Payload != e.own {
-				e.sign()
+			if n.Payload != e.ownName {
+				e.signal()
 			}
 		}
 		c.OnNotice = func(*pgconn.PgConn, *pgconn.Notice) {}
@@ -72,7 +71,7 @@ func (e *ears) listen(ctx context.Context) bool {
 	if _, err := conn.Exec(ctx, `SET tcp_keepalives_idle = 10; LISTEN "`+e.channel()+`"`).ReadAll(); err != nil {
 		return false
 	}
-	e.sign() // for what nobody listened to
+	e.signal() // for what nobody listened to
 	for {
 		if err := conn.WaitForNotification(ctx); err != nil {
 			return true
@@ -80,7 +79,7 @@ func (e *ears) listen(ctx context.Context) bool {
 	}
 }
 
-func (e *ears) sign() {
+func (e *listener) signal() {
 	select {
 	case e.changed <- struct{}{}:
 	default:

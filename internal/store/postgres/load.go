@@ -79,7 +79,7 @@ func loadLines(x *exchange, w *verbs.Want, l *verbs.Loaded) {
 		c.clear()
 	}
 	for _, want := range w.Lines {
-		key, place := spot(want.After)
+		key, place := position(want.After)
 		queues.text(want.Queue)
 		keys.int8(key)
 		places.int8(place)
@@ -88,8 +88,8 @@ func loadLines(x *exchange, w *verbs.Want, l *verbs.Loaded) {
 	x.ask(stHeads, headsAt(l), queues.array(oidBytea), keys.array(oidInt8), places.array(oidInt8), most.array(oidInt8))
 }
 
-// spot is a cursor as the tables know it: the zero one stands before all.
-func spot(c store.Cursor) (key, place int64) {
+// position is a cursor as the tables know it: the zero one stands before all.
+func position(c store.Cursor) (key, place int64) {
 	if c == (store.Cursor{}) {
 		return math.MinInt64, math.MinInt64
 	}
@@ -196,7 +196,7 @@ func askPage(x *exchange, p *verbs.Page, to *[]verbs.Doc) {
 	}
 	after := verbs.Doc{Sort: math.MinInt64}
 	if p.Falling {
-		after.Sort, after.ID = math.MaxInt64, behindAll
+		after.Sort, after.ID = math.MaxInt64, maxString
 	}
 	if p.After != nil {
 		after = *p.After

@@ -6,8 +6,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// logged is a row of logs: what a batch changed, which may be stored, about to
-// be, or never come to be.
+// logged is a row of logs: the changes of a batch that may be stored, in progress, or never
+// stored.
 type logged struct {
 	verbs.BatchID
 	body []byte
@@ -21,15 +21,14 @@ func loadLogs(x *exchange, since int64, l *verbs.Loaded) {
 		return nil
 	}, number(since))
 	x.then(func() error {
-		l.Logs, l.Handed = lead(rows, since, l.Moment), handed(rows, l.Moment)
+		l.Logs, l.Handed = logsBetween(rows, since, l.Moment), handedOnAt(rows, l.Moment)
 		return nil
 	})
 }
 
-// lead returns the logs that lead from a moment to a later one, none if one of
-// them is missing. A moment is that of one stored batch; a batch that was not
-// stored leads to one that nothing begins at.
-func lead(rows []logged, since, to int64) (logs [][]byte) {
+// logsBetween returns the logs from one moment to a later one, none if one is missing. A moment
+// is that of one stored batch; one of a batch that was not stored leads nowhere.
+func logsBetween(rows []logged, since, to int64) (logs [][]byte) {
 	for to > since {
 		n := slices.IndexFunc(rows, func(r logged) bool { _, end := verbs.LogSpan(r.body); return end == to })
 		if n < 0 || len(logs) == len(rows) {
@@ -45,8 +44,8 @@ func lead(rows []logged, since, to int64) (logs [][]byte) {
 	return logs
 }
 
-// handed returns the batch that was handed on at a moment, if any.
-func handed(rows []logged, at int64) *verbs.Handed {
+// handedOnAt returns the batch handed on at a moment, if any.
+func handedOnAt(rows []logged, at int64) *verbs.Handed {
 	for _, r := range rows {
 		if from, _ := verbs.LogSpan(r.body); from == at && r.Writer != "" {
 			return &verbs.Handed{BatchID: r.BatchID, Log: r.body}
@@ -55,13 +54,11 @@ func handed(rows []logged, at int64) *verbs.Handed {
 	return nil
 }
 
-// logSpan is how far the moment moves in as many batches as logs are kept, on
-// average.
+// logSpan is how far the moment moves on average within the batches whose logs are kept.
 const logSpan = verbs.LogsKept << 15
 
-// writeLog keeps the log of a batch, and drops the oldest and those of batches
-// that others handed on from where it begins, or later: they are not stored, and
-// will not be.
+// writeLog stores the log of a batch, and deletes the oldest ones and those of handed-on
+// batches from its start or later, which will never be stored.
 func writeLog(x *exchange, d *verbs.Delta) {
 	x.do(stLogDrop, number(d.From.Moment))
 	x.do(stLogInsert, number(d.To.Moment), d.Log, text(d.Writer), number(d.Number))

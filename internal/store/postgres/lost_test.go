@@ -63,9 +63,9 @@ func newCaller(t *testing.T, url string) *caller {
 	return &caller{T: t, Store: s, log: log}
 }
 
-// patiently asks again while the server is away; a write that was refused was
+// retry asks again while the server is away; a write that was refused was
 // not stored.
-func patiently[V any](c *caller, ask func() (V, error)) V {
+func retry[V any](c *caller, ask func() (V, error)) V {
 	c.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		v, err := ask()
@@ -81,7 +81,7 @@ func patiently[V any](c *caller, ask func() (V, error)) V {
 func (c *caller) submit(n int) signalbox.Task {
 	c.Helper()
 	now := time.Now()
-	return patiently(c, func() (store.Submitted, error) {
+	return retry(c, func() (store.Submitted, error) {
 		return c.Submit(c.Context(), store.Submission{
 			Task: signalbox.Task{
 				ID: fmt.Sprintf("queue-%08d", n), State: signalbox.Pending, Queue: "work", Limit: "work", MaxAttempts: 3, CreatedAt: now,
@@ -95,7 +95,7 @@ func (c *caller) submit(n int) signalbox.Task {
 func (c *caller) claim(agent string) signalbox.Task {
 	c.Helper()
 	now := time.Now()
-	got := patiently(c, func() (store.Claimed, error) {
+	got := retry(c, func() (store.Claimed, error) {
 		return c.Claim(c.Context(), store.ClaimRequest{Agent: agent, Slots: 9, Queues: []string{"work"}, Expires: now.Add(time.Hour), Now: now})
 	})
 	if !got.Found {
@@ -145,7 +145,7 @@ func (c *caller) refusesWhatWasBefore(lost signalbox.Task) {
 // A data folder that is put back to an earlier copy is a server that lost what
 // it acknowledged, though it knows nothing of it: a new generation begins before
 // anything else is stored.
-func TestIncidentDataFolderThatWasPutBack(t *testing.T) {
+func TestIncidentRestoredDataFolder(t *testing.T) {
 	server := testserver.NewPostgres(t, testserver.PostgresOptions{})
 	c := newCaller(t, server.URL("postgres"))
 	other := newCaller(t, server.URL("postgres"))
@@ -238,7 +238,7 @@ func TestIncidentAsynchronousStandbyIsPromoted(t *testing.T) {
 // A synchronous standby is promoted while two processes submit, claim and
 // finish: all that was acknowledged is there, no generation begins, and nothing
 // is done twice.
-func TestFailoverToASynchronousStandbyLosesNothing(t *testing.T) {
+func TestFailoverToSynchronousStandbyLosesNothing(t *testing.T) {
 	primary, standby, url := pair(t)
 	if err := errors.Join(
 		primary.Reload(map[string]string{"synchronous_standby_names": "second"}),

@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// migrate makes the schema, or brings it up to date, and returns its version.
-// Of several processes that start at once one does it, and the others wait.
+// migrate creates or upgrades the schema, and returns its version. Of several processes that
+// start at once one does it, and the others wait.
 func (p *params) migrate(ctx context.Context, conn *pgconn.PgConn, steps []migration) (int, error) {
 	// The lock is that of the schema's name, and goes with the transaction: one
 	// for all steps, so that a step that fails leaves nothing behind.
@@ -56,11 +56,10 @@ func (p *params) steps(ctx context.Context, conn *pgconn.PgConn, steps []migrati
 	return version, nil
 }
 
-// manySteps is more than there will ever be: what counts further counts days.
-const manySteps = 100_000
+// maxSteps exceeds any number of steps.
+const maxSteps = 100_000
 
-// version returns the newest step that was done, 0 in a new schema, which it
-// makes.
+// version returns the newest step done, 0 in a new schema, which it creates.
 func (p *params) version(ctx context.Context, conn *pgconn.PgConn) (int, error) {
 	there, err := query(ctx, conn, fmt.Sprintf(`SELECT to_regnamespace('"%[1]s"') IS NOT NULL, to_regclass('"%[1]s".migrations') IS NOT NULL`, p.schema))
 	if err != nil {
@@ -72,7 +71,7 @@ func (p *params) version(ctx context.Context, conn *pgconn.PgConn) (int, error) 
 			return 0, err
 		}
 		version, err := strconv.Atoi(got[0])
-		if err != nil || version < 1 || version > manySteps { // we put it there together with the first step
+		if err != nil || version < 1 || version > maxSteps { // we put it there together with the first step
 			return 0, p.notOurs(err)
 		}
 		return version, nil
@@ -88,7 +87,7 @@ func (p *params) version(ctx context.Context, conn *pgconn.PgConn) (int, error) 
 	return 0, nil
 }
 
-// identity returns the id of the store, which gets one when it is new.
+// identity returns the store's ID, generated when it is new.
 func identity(ctx context.Context, conn *pgconn.PgConn) (string, error) {
 	sql := fmt.Sprintf(`INSERT INTO meta(id, store_id, moment, generation, seq, place, fence, entry, enqueued_ms, woken_ms, in_use, in_use_isolated, cut)
 		VALUES(1, '%s', 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0) ON CONFLICT (id) DO NOTHING;

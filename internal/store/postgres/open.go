@@ -36,9 +36,9 @@ type Backend struct {
 	info   store.Info
 	raise  bool // synchronous_commit must be set
 
-	writer  writer
-	readers readers
-	ears    ears
+	writer   writer
+	readers  readers
+	listener listener
 }
 
 var _ verbs.SharedBackend = (*Backend)(nil)
@@ -63,11 +63,11 @@ func Open(ctx context.Context, o Options) (verbs.SharedBackend, error) {
 	}
 	g.writer.backend = g
 	g.readers.init(g)
-	g.ears.init(g)
+	g.listener.init(g)
 	return g, nil
 }
 
-// open makes the schema ready, on a connection that is closed again.
+// open migrates the schema, on a connection that is closed again.
 func (g *Backend) open(ctx context.Context, steps []migration) error {
 	p := g.params
 	conn, err := p.dial(ctx, func(c *pgconn.Config) { c.OnNotice = func(*pgconn.PgConn, *pgconn.Notice) {} })
@@ -79,7 +79,7 @@ func (g *Backend) open(ctx context.Context, steps []migration) error {
 	if err != nil {
 		return p.unusable(err)
 	}
-	g.raise = have.raised
+	g.raise = have.raisedSync
 	version, err := p.migrate(ctx, conn, steps)
 	if err != nil {
 		return p.unusable(err)
@@ -88,34 +88,34 @@ func (g *Backend) open(ctx context.Context, steps []migration) error {
 	if err != nil {
 		return p.unusable(err)
 	}
-	g.info = store.Info{Kind: "postgres", ID: id, Durability: have.words(), Grade: have.grade(), Schema: version}
+	g.info = store.Info{Kind: "postgres", ID: id, Durability: have.describe(), Grade: have.grade(), Schema: version}
 	if !have.fsync || have.weak() {
 		g.log.Warn("the store is not safe", "durability", g.info.Durability)
 	}
 	return nil
 }
 
-// unusable explains why a server that lets us in cannot be used.
+// unusable explains why a server that accepts our login cannot be used.
 func (p *params) unusable(err error) error {
 	refused, said := isServer(err)
 	if said && refused.Code == "42501" {
 		return &signalbox.Error{
-			Code: signalbox.CodeStoreFailed, Err: plain(refused),
+			Code: signalbox.CodeStoreFailed, Err: serverMessage(refused),
 			Message: p.where() + " refuses user " + p.config.User + " a right that the store needs: GRANT CREATE ON DATABASE " +
 				p.config.Database + " TO " + p.config.User + ", and all rights on the schema " + p.schema + " if it is there",
 		}
 	}
 	if said && slices.Contains(foreign, refused.Code) {
-		return p.notOurs(plain(refused))
+		return p.notOurs(serverMessage(refused))
 	}
 	return failed(err, "opening the store in "+p.where())
 }
 
-// foreign are what a server says of tables that are not as we made them: there
-// is no such column, it has another type, or a table is there already.
+// foreign are error codes for tables that are not ours: no such column, another type, or an
+// existing table.
 var foreign = []string{"42703", "42804", "42883", "42P07", "42710", "22P02", "42809", "23502"}
 
-// notOurs is the answer where another program has its tables in our schema.
+// notOurs is the error if another program has tables in our schema.
 func (p *params) notOurs(why error) error {
 	return &signalbox.Error{
 		Code: signalbox.CodeStoreFailed, Err: why,
@@ -123,17 +123,17 @@ func (p *params) notOurs(why error) error {
 	}
 }
 
-// Info says what the server was when it was opened.
+// Info describes the server as of Open.
 func (g *Backend) Info() store.Info { return g.info }
 
-// Changed gets a sign when another process may have committed.
-func (g *Backend) Changed() <-chan struct{} { return g.ears.changed }
+// Changed signals that another process may have committed.
+func (g *Backend) Changed() <-chan struct{} { return g.listener.changed }
 
-// Close lets go of the server.
+// Close closes all connections.
 func (g *Backend) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	g.ears.close()
+	g.listener.close()
 	g.writer.drop()
 	g.writer.session.close(ctx)
 	g.writer.turn.session.close(ctx)

@@ -59,7 +59,7 @@ func refusedWith(t *testing.T, o Options, code signalbox.Code, said ...string) {
 	}
 }
 
-func TestWrongAddressesAreRefused(t *testing.T) {
+func TestInvalidURLsAreRefused(t *testing.T) {
 	for address, said := range map[string]string{
 		"":                                "postgres://",
 		"mysql://u:" + password + "@h/db": "postgres://",
@@ -78,7 +78,7 @@ func TestWrongAddressesAreRefused(t *testing.T) {
 	}
 }
 
-func TestServerThatIsNotThereIsNamed(t *testing.T) {
+func TestUnreachableServerIsNamed(t *testing.T) {
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestServerThatIsNotThereIsNamed(t *testing.T) {
 	refused(t, "postgres://u:"+password+"@no-such-host.invalid/tasks", signalbox.CodeUnavailable, "no-such-host.invalid")
 }
 
-func TestRefusalsOfTheServerSayWhatToDo(t *testing.T) {
+func TestServerErrorsHaveHints(t *testing.T) {
 	s := testserver.NewPostgres(t, testserver.PostgresOptions{})
 	if err := s.Exec("postgres", "CREATE ROLE secured LOGIN PASSWORD 'hunter2!'", "CREATE DATABASE tasks"); err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ func TestReplicaIsRefused(t *testing.T) {
 }
 
 // What a server promises decides whether it is taken, and is said.
-func TestServersThatPromiseLessAreRefused(t *testing.T) {
+func TestUnsafeServersAreRefused(t *testing.T) {
 	for setting, said := range map[string]string{"fsync": "fsync=off", "full_page_writes": "full_page_writes=off"} {
 		s := testserver.NewPostgres(t, testserver.PostgresOptions{Settings: map[string]string{setting: "off"}})
 		refused(t, s.URL("postgres"), signalbox.CodeStoreFailed, said, "unsafe=on")
@@ -146,7 +146,7 @@ func TestServersThatPromiseLessAreRefused(t *testing.T) {
 	}
 }
 
-func TestSynchronousCommitIsSetWhereItIsOff(t *testing.T) {
+func TestSynchronousCommitIsEnabled(t *testing.T) {
 	s := testserver.NewPostgres(t, testserver.PostgresOptions{Settings: map[string]string{"synchronous_commit": "off"}})
 	g := openTest(t, s.URL("postgres"))
 	if got := g.Info().Durability; !strings.Contains(got, "synchronous_commit=on (set by this program") {
@@ -163,7 +163,7 @@ func TestSynchronousCommitIsSetWhereItIsOff(t *testing.T) {
 	}
 }
 
-func TestPromises(t *testing.T) {
+func TestGuarantees(t *testing.T) {
 	p, err := parse("postgres://u@h/db")
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +184,7 @@ func TestPromises(t *testing.T) {
 		{"local without standbys", row(fine, "|on||", "|local||"), "synchronous_commit=local: what was acknowledged survives"},
 	} {
 		have, err := p.judge(c.row)
-		if err != nil || !strings.Contains(have.words(), c.said) {
+		if err != nil || !strings.Contains(have.describe(), c.said) {
 			t.Errorf("%s: %+v (%v), want %q", c.name, have, err, c.said)
 		}
 	}
@@ -235,7 +235,7 @@ func selfSigned(t *testing.T) (certificate, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})
 }
 
-func TestStepsAreNumberedWithoutGaps(t *testing.T) {
+func TestMigrationsAreNumberedWithoutGaps(t *testing.T) {
 	for i, m := range migrations {
 		if m.version != i+1 {
 			t.Errorf("step %d has the number %d", i+1, m.version)
@@ -261,7 +261,7 @@ func TestSchemaOfANewerVersionIsRefused(t *testing.T) {
 	old.commit(d)
 }
 
-func TestStepThatFailsLeavesNothing(t *testing.T) {
+func TestFailedMigrationLeavesNothing(t *testing.T) {
 	address := testserver.Postgres(t)
 	id := openTest(t, address).Info().ID
 	broken := append(migrations[:len(migrations):len(migrations)], migration{len(migrations) + 1, []string{"CREATE TABLE notes(a text)", "ALTER TABLE letters ADD COLUMN a text"}})
@@ -271,7 +271,7 @@ func TestStepThatFailsLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestManyOpenANewStoreAtOnce(t *testing.T) {
+func TestConcurrentOpenOfNewStore(t *testing.T) {
 	address := testserver.Postgres(t)
 	ids := make(chan string)
 	const n = 8
@@ -296,7 +296,7 @@ func TestManyOpenANewStoreAtOnce(t *testing.T) {
 	}
 }
 
-func TestOfSeveralServersThePrimaryIsTaken(t *testing.T) {
+func TestPrimaryOfSeveralServersIsUsed(t *testing.T) {
 	standby := testserver.NewPostgres(t, testserver.PostgresOptions{Files: map[string][]byte{"standby.signal": nil}})
 	primary := testserver.NewPostgres(t, testserver.PostgresOptions{})
 	g := openTest(t, fmt.Sprintf("postgres://%s@127.0.0.1:%d,127.0.0.1:%d/postgres?sslmode=disable", testserver.PostgresUser, standby.Port, primary.Port))

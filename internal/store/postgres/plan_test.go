@@ -29,7 +29,7 @@ var mayScan = map[stmtID]string{
 
 // Each statement is planned once and for all: with 100,000 rows as with none it
 // must go by an index.
-func TestEveryStatementGoesByAnIndex(t *testing.T) {
+func TestEveryStatementUsesAnIndex(t *testing.T) {
 	full := newProcess(t, openTest(t, testserver.Postgres(t)), "one")
 	fill(t, full)
 	goByIndexes(t, full)
@@ -37,7 +37,7 @@ func TestEveryStatementGoesByAnIndex(t *testing.T) {
 
 // A plan that was made when the server knew that a table is empty is the plan
 // of a process that starts before the rush.
-func TestEveryStatementGoesByAnIndexWhenAllIsEmpty(t *testing.T) {
+func TestEveryStatementUsesAnIndexOnEmptyTables(t *testing.T) {
 	p := newProcess(t, openTest(t, testserver.Postgres(t)), "one")
 	p.round(t, 100)
 	vacuum(t, p)

@@ -59,8 +59,8 @@ func (g *Backend) Whole(ctx context.Context, id string) (w verbs.Whole, err erro
 // findRows is how many of the newest tasks Find seeks among.
 const findRows = 10_000
 
-// behindAll stands behind every id and every name.
-var behindAll = strings.Repeat("\xff", 64)
+// maxString stands behind every id and every name.
+var maxString = strings.Repeat("\xff", 64)
 
 // Find returns the ids that begin or end with part, newest first.
 func (g *Backend) Find(ctx context.Context, part string, limit int) ([]string, error) {
@@ -94,7 +94,7 @@ func (g *Backend) Find(ctx context.Context, part string, limit int) ([]string, e
 func endOf(part string) []byte {
 	end := bytes.TrimRight([]byte(part), "\xff")
 	if len(end) == 0 {
-		return []byte(behindAll)
+		return []byte(maxString)
 	}
 	end[len(end)-1]++
 	return end
@@ -102,7 +102,7 @@ func endOf(part string) []byte {
 
 // Waiting lists pending tasks of a queue, or of all.
 func (g *Backend) Waiting(ctx context.Context, queue string, after store.Cursor, limit int) (tasks []signalbox.Task, err error) {
-	key, place := spot(after)
+	key, place := position(after)
 	err = g.read(ctx, func(x *exchange) {
 		tasks = nil
 		if queue == "" {

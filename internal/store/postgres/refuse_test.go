@@ -15,7 +15,7 @@ import (
 
 // A role that may have fewer connections than a director makes is refused at
 // the start, and told what to raise: it would fail as soon as it is busy.
-func TestARoleWithTooFewConnectionsIsRefused(t *testing.T) {
+func TestRoleWithTooFewConnectionsIsRefused(t *testing.T) {
 	s := testserver.NewPostgres(t, testserver.PostgresOptions{})
 	if err := s.Exec("postgres", "CREATE ROLE few LOGIN PASSWORD 'hunter2!' CONNECTION LIMIT 1", "CREATE DATABASE tasks OWNER few"); err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func TestARoleWithTooFewConnectionsIsRefused(t *testing.T) {
 
 // A schema in which another program has its tables is left alone, and another
 // name is asked for.
-func TestASchemaOfAnotherProgramIsLeftAlone(t *testing.T) {
+func TestSchemaOfOtherProgramIsLeftAlone(t *testing.T) {
 	database := testserver.Postgres(t)
 	g := openTest(t, database+"&schema=ours")
 	conn := dialTest(t, g)
@@ -61,7 +61,7 @@ func TestASchemaOfAnotherProgramIsLeftAlone(t *testing.T) {
 
 // An old server is refused by what it says of itself: it may not know what it
 // would be asked.
-func TestAnOldServerIsRefusedBeforeItIsAsked(t *testing.T) {
+func TestOldServerIsRefusedByItsGreeting(t *testing.T) {
 	for version, said := range map[string]string{"9.6.24": "is version 9.6.24", "13.16 (Debian 13.16-1)": "is version 13.16"} {
 		refused(t, oldServer(t, version), signalbox.CodeStoreFailed, said, "14 or newer")
 	}

@@ -161,7 +161,7 @@ func (l *load) check(s store.Store) {
 
 // The server is restarted in all ways while two processes submit, claim and
 // finish. They go on by themselves; nothing is lost, and nothing twice.
-func TestIncidentRestartsOfTheServerLoseAndDoubleNothing(t *testing.T) {
+func TestIncidentServerRestartsLoseAndDuplicateNothing(t *testing.T) {
 	server := testserver.NewPostgres(t, testserver.PostgresOptions{})
 	one, two := open(t, server.URL("postgres")), open(t, server.URL("postgres"))
 	l := newLoad(t, 600)
@@ -196,7 +196,7 @@ func TestIncidentRestartsOfTheServerLoseAndDoubleNothing(t *testing.T) {
 
 // The sessions of three processes are ended while they make a batch, or store
 // one that the next process has followed already.
-func TestSessionsThatAreEndedLoseAndDoubleNothing(t *testing.T) {
+func TestTerminatedSessionsLoseAndDuplicateNothing(t *testing.T) {
 	server := testserver.NewPostgres(t, testserver.PostgresOptions{})
 	var stores []store.Store
 	for range 3 {

@@ -8,11 +8,11 @@ import (
 // A range between two rows goes by an index, as its plan says, and reads on to
 // the end of what the first column has all the same: a claim would cost the
 // more, the more waits behind it.
-func TestNoStatementSeeksARangeOfRows(t *testing.T) {
+func TestNoStatementScansARange(t *testing.T) {
 	rows := regexp.MustCompile(`\)\s+BETWEEN\s+\(`)
 	for _, sql := range statements {
 		if rows.MatchString(sql) {
-			t.Errorf("name each column on its own (sameRow): %s", sql)
+			t.Errorf("compare each column separately (seekEqualRow): %s", sql)
 		}
 	}
 }

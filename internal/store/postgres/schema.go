@@ -11,9 +11,9 @@ type migration struct {
 // migrations are all steps, in order.
 var migrations = []migration{{1, schema1}, {2, schema2}, {3, schema3}}
 
-// busy are the settings of a table whose rows come and go: it is vacuumed by
+// churnSettings are the settings of a table whose rows come and go: it is vacuumed by
 // the number of its dead rows, however large it is, and without pauses.
-const busy = `autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0,
+const churnSettings = `autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0,
 	autovacuum_vacuum_insert_scale_factor = 0.2, autovacuum_analyze_scale_factor = 0.5, vacuum_truncate = off`
 
 // schema1: times are Unix milliseconds, NULL where there is none.
@@ -33,11 +33,11 @@ var schema1 = []string{
 		woken_ms int8 NOT NULL,
 		in_use int8 NOT NULL,
 		in_use_isolated int8 NOT NULL,
-		cut int8 NOT NULL) WITH (fillfactor = 10, ` + busy + `)`,
+		cut int8 NOT NULL) WITH (fillfactor = 10, ` + churnSettings + `)`,
 	`CREATE TABLE writers(
 		writer bytea PRIMARY KEY,
 		number int8 NOT NULL,
-		at timestamptz NOT NULL) WITH (fillfactor = 10, ` + busy + `)`,
+		at timestamptz NOT NULL) WITH (fillfactor = 10, ` + churnSettings + `)`,
 
 	// More than half of a page is left free, for another version of all of its
 	// rows: a batch often changes neighbours, and the last version, which takes
@@ -69,7 +69,7 @@ var schema1 = []string{
 		created_ms int8 NOT NULL,
 		not_before_ms int8,
 		wait_until_ms int8,
-		PRIMARY KEY (queue, ready, order_key, place)) WITH (` + busy + `)`,
+		PRIMARY KEY (queue, ready, order_key, place)) WITH (` + churnSettings + `)`,
 	`CREATE INDEX line_created ON line(created_ms, seq) WITH (deduplicate_items = off)`,
 	`CREATE INDEX line_timed ON line(not_before_ms, place) WHERE NOT ready AND not_before_ms IS NOT NULL`,
 	`CREATE INDEX line_bounded ON line(wait_until_ms, place) WHERE wait_until_ms IS NOT NULL`,
@@ -79,7 +79,7 @@ var schema1 = []string{
 		order_key int8 NOT NULL,
 		place int8 NOT NULL,
 		seq int8 NOT NULL,
-		PRIMARY KEY (session, order_key, place)) WITH (` + busy + `)`,
+		PRIMARY KEY (session, order_key, place)) WITH (` + churnSettings + `)`,
 
 	// took_ms is how long a completed task ran.
 	`CREATE TABLE ended(
@@ -97,7 +97,7 @@ var schema1 = []string{
 		fence int8 NOT NULL,
 		expires_ms int8,
 		withheld bool NOT NULL,
-		PRIMARY KEY (agent, slot)) WITH (fillfactor = 50, ` + busy + `)`,
+		PRIMARY KEY (agent, slot)) WITH (fillfactor = 50, ` + churnSettings + `)`,
 
 	// kind is that of counts.go. Rows of nothing stay until a prune.
 	`CREATE TABLE counts(
@@ -105,7 +105,7 @@ var schema1 = []string{
 		name bytea NOT NULL,
 		waiting int8 NOT NULL,
 		ready int8 NOT NULL,
-		PRIMARY KEY (kind, name)) WITH (fillfactor = 50, ` + busy + `)`,
+		PRIMARY KEY (kind, name)) WITH (fillfactor = 50, ` + churnSettings + `)`,
 
 	`CREATE TABLE docs(
 		kind bytea NOT NULL,
@@ -133,7 +133,7 @@ var schema1 = []string{
 var schema2 = []string{
 	`CREATE UNLOGGED TABLE logs(
 		moment int8 PRIMARY KEY,
-		body bytea NOT NULL) WITH (` + busy + `,
+		body bytea NOT NULL) WITH (` + churnSettings + `,
 		toast.autovacuum_vacuum_scale_factor = 0, toast.autovacuum_vacuum_threshold = 5000, toast.autovacuum_vacuum_cost_delay = 0)`,
 	`ALTER TABLE logs ALTER COLUMN body SET STORAGE EXTERNAL`,
 	`CREATE TABLE turn()`,

@@ -9,11 +9,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// session is a connection on which the statements are prepared that it is for.
+// session is a connection with prepared statements.
 type session struct {
 	conn       *pgconn.PgConn
 	statements [numStatements]*pgconn.StatementDescription
-	warned     bool // the server warned since the last exchange began
+	warned     bool // the server warned during the current exchange
 }
 
 // settings are what a connection must be, on every server.
@@ -33,22 +33,21 @@ const settings = `SET default_transaction_isolation = 'repeatable read';
 	SET idle_in_transaction_session_timeout = %d;
 	SET default_transaction_read_only = %t`
 
-// hopes are settings that not every server knows: one that does not goes
-// without.
-var hopes = []string{
+// optionalSettings are settings that older servers lack.
+var optionalSettings = []string{
 	`SET default_toast_compression = 'lz4'`,
 	`SET client_connection_check_interval = 1000`,
 	`SET tcp_user_timeout = 15000`,
 }
 
-// prepare makes a connection ready for use.
+// prepare configures the connection and prepares the statements.
 func (s *session) prepare(ctx context.Context, l limits) error {
 	sql := fmt.Sprintf(settings, l.lock.Milliseconds(), l.statement.Milliseconds(), l.idle.Milliseconds(), l.readOnly)
 	if _, err := s.conn.Exec(ctx, sql).ReadAll(); err != nil {
 		return err
 	}
 	pipeline := s.conn.StartPipeline(ctx)
-	for _, sql := range hopes {
+	for _, sql := range optionalSettings {
 		pipeline.SendQueryParams(sql, nil, nil, nil, nil)
 		pipeline.SendPipelineSync()
 	}
@@ -84,7 +83,7 @@ func (s *session) collect(pipeline *pgconn.Pipeline, wanted []stmtID) error {
 		got, err := pipeline.GetResults()
 		switch got := got.(type) {
 		case *pgconn.ResultReader:
-			_, _ = got.Close() // one of the hopes
+			_, _ = got.Close() // an optional setting
 		case *pgconn.StatementDescription:
 			got.Name = name(wanted[done])
 			s.statements[wanted[done]] = got
@@ -93,7 +92,7 @@ func (s *session) collect(pipeline *pgconn.Pipeline, wanted []stmtID) error {
 			}
 		case *pgconn.PipelineSync:
 		default:
-			if refused, ok := errors.AsType[*pgconn.PgError](err); ok && done == 0 && hopeless(refused) {
+			if refused, ok := errors.AsType[*pgconn.PgError](err); ok && done == 0 && isUnsupported(refused) {
 				continue
 			}
 			if err == nil {
@@ -104,19 +103,19 @@ func (s *session) collect(pipeline *pgconn.Pipeline, wanted []stmtID) error {
 	}
 }
 
-// hopeless reports whether an error says that a setting is not to be had.
-func hopeless(err *pgconn.PgError) bool {
+// isUnsupported reports whether an error says that a setting is unknown or not permitted.
+func isUnsupported(err *pgconn.PgError) bool {
 	return err.Code == "42704" || err.Code == "22023" || err.Code == "0A000" || err.Code == "42501"
 }
 
-// exchange is statements that go out together, and are answered together. All
-// of them are one transaction, unless one is open already.
+// exchange is a batch of statements sent and answered together, in one transaction unless one
+// is open.
 type exchange struct {
 	session *session
 	batch   pgconn.Batch
 	read    []func(row) error // what becomes of the rows of each
 	last    []func() error    // what is done when all were read
-	sent    bool              // the server may have got it, or a part of it
+	sent    bool              // the server may have received some of it
 }
 
 func (s *session) exchange() *exchange { return &exchange{session: s} }
@@ -133,7 +132,7 @@ func (x *exchange) ask(id stmtID, read func(row) error, params ...[]byte) {
 	x.read = append(x.read, read)
 }
 
-// then does something when all rows were read.
+// then runs f when all rows were read.
 func (x *exchange) then(f func() error) { x.last = append(x.last, f) }
 
 // run sends the statements and reads their answers. at is the statement that
@@ -176,5 +175,5 @@ func (s *session) close(ctx context.Context) {
 	}
 }
 
-// open reports whether the session may still be of use.
+// open reports whether the session may still be usable.
 func (s *session) open() bool { return s != nil && !s.conn.IsClosed() }

@@ -37,12 +37,12 @@ func askCounts(x *exchange, c *store.Counts) {
 		c.Pending += n
 		return nil
 	})
-	x.ask(stStates, func(r row) error { c.InFlight[flying[r.int(0)]] = int(r.int(1)); return nil })
+	x.ask(stStates, func(r row) error { c.InFlight[inFlightStates[r.int(0)]] = int(r.int(1)); return nil })
 	x.ask(stOldest, func(r row) error { c.Oldest = r.time(0); return nil })
 }
 
-// flying are the states of stStates.
-var flying = map[int64]signalbox.State{2: signalbox.Dispatching, 3: signalbox.Working, 4: signalbox.Cancelling}
+// inFlightStates are the states of stStates.
+var inFlightStates = map[int64]signalbox.State{2: signalbox.Dispatching, 3: signalbox.Working, 4: signalbox.Cancelling}
 
 // Snapshot returns what waits and runs at one moment.
 func (g *Backend) Snapshot(ctx context.Context, heads int) (s store.Snapshot, pauses []verbs.Doc, err error) {

@@ -66,11 +66,10 @@ func (t *turn) handOn(ctx context.Context, d *verbs.Delta) error {
 	return err
 }
 
-// stuck are the sessions of processes like this one that have the store's lock,
-// and wait for their client in the middle of what it says. The server's own
-// bounds do not count that as idle: such a client (its machine stands still, or
-// the network went in between) would have the lock for as long as it likes.
-// Those that wait for a standby, or work, are not among them.
+// stuck finds sessions of our processes that hold the store's lock and wait for their client
+// within a message. The server does not count that as idle, so such a client (paused, or the
+// network is gone) would hold the lock indefinitely. Sessions that wait for a standby or work
+// are not included.
 const stuck = `SELECT count(*) FILTER (WHERE pg_terminate_backend(a.pid, 2000)) FROM pg_stat_activity a
 	WHERE a.pid <> pg_backend_pid() AND a.datname = current_database() AND a.usename = current_user
 		AND a.application_name = current_setting('application_name') AND a.wait_event IN ('ClientRead', 'ClientWrite')
@@ -78,8 +77,8 @@ const stuck = `SELECT count(*) FILTER (WHERE pg_terminate_backend(a.pid, 2000)) 
 		AND EXISTS (SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.granted AND l.relation IN ('meta'::regclass, 'turn'::regclass, 'storing'::regclass)
 			AND l.mode IN ('RowShareLock', 'RowExclusiveLock', 'ExclusiveLock'))`
 
-// unblock ends what stands still with the store's lock, after err said that
-// the lock could not be had in time. It reports whether that may be had now.
+// unblock terminates a stuck session with the store's lock, after err said that the lock was
+// not available in time. It reports whether a retry may succeed.
 func (g *Backend) unblock(ctx context.Context, err error) bool {
 	if refused, said := isServer(err); !said || refused.Code != codeLockTimeout {
 		return false

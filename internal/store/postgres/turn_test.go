@@ -10,7 +10,7 @@ import (
 // Who waits for the lock keeps nothing alive that others leave behind: with
 // several directors one of them waits at any time, and the pages would fill with
 // rows that nobody can see.
-func TestWhoWaitsForTheLockHoldsBackNoVacuum(t *testing.T) {
+func TestLockWaitersDoNotBlockVacuum(t *testing.T) {
 	address := testserver.Postgres(t)
 	one, two := newProcess(t, openTest(t, address), "one"), newProcess(t, openTest(t, address), "two")
 	two.lock() // the first time the server looks the table up, and that takes a snapshot

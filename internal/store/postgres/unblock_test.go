@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// impatient opens a backend that waits for the lock for a short time only.
-func impatient(t *testing.T, address string) *Backend {
+// shortTimeouts opens a backend that waits for the lock for a short time only.
+func shortTimeouts(t *testing.T, address string) *Backend {
 	t.Helper()
 	g, err := Open(t.Context(), Options{URL: address, limit: timeouts{idleTimeout, 700 * time.Millisecond, 300 * time.Millisecond}})
 	if err != nil {
@@ -23,7 +23,7 @@ func impatient(t *testing.T, address string) *Backend {
 
 // A process stands still, or is cut off, in the middle of sending a commit: the
 // server has what takes the lock, and waits for the rest for ever.
-func TestIncidentProcessThatStopsInMidCommitLosesTheLock(t *testing.T) {
+func TestIncidentProcessPausedInCommitLosesLock(t *testing.T) {
 	address := testserver.Postgres(t)
 	for what, take := range map[string]func(p *process) error{
 		"lock":   func(p *process) error { p.lock(); return nil },
@@ -31,7 +31,7 @@ func TestIncidentProcessThatStopsInMidCommitLosesTheLock(t *testing.T) {
 		"asked":  func(p *process) error { _, err := p.Committed(t.Context(), "none", 1); return err },
 	} {
 		through, url := newProxy(t, address)
-		one, two := newProcess(t, openTest(t, url), "one"), newProcess(t, impatient(t, address), "two "+what)
+		one, two := newProcess(t, openTest(t, url), "one"), newProcess(t, shortTimeouts(t, address), "two "+what)
 		d := one.delta()
 		lost := one.submit(d, 500)
 		happened := through.Strike(chaos.KeepHalf, ofBatch)
@@ -82,9 +82,9 @@ func stoodStill(t *testing.T, p *process) {
 
 // Whoever else has the lock keeps it, and is named in the error: someone with
 // psql, and a process that works.
-func TestOthersKeepTheLock(t *testing.T) {
+func TestUnblockKeepsOtherSessions(t *testing.T) {
 	address := testserver.Postgres(t)
-	p := newProcess(t, impatient(t, address), "one")
+	p := newProcess(t, shortTimeouts(t, address), "one")
 	for what, name := range map[string]string{"another program": "psql", "one that has only begun": "signalbox"} {
 		conn, err := p.params.dial(t.Context(), nil)
 		if err != nil {

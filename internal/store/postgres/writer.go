@@ -9,23 +9,22 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// writer is the connections that write. Its methods are called from one
-// goroutine.
+// writer is the connections that write. Its methods are called from one goroutine.
 type writer struct {
-	backend *Backend
-	session *session // stores batches
-	turn    turn
-	moment  int64     // as this process wrote or read it last
-	others  time.Time // when another process was last seen to have written
-	delta   delta     // what a Commit sends, kept for its memory
+	backend      *Backend
+	session      *session // stores batches
+	turn         turn
+	moment       int64     // last one read or written here
+	othersSeenAt time.Time // when another process was last seen to write
+	delta        delta     // buffer of Commit, reused
 }
 
-// ready returns the session, a new one where the old one broke.
+// ready returns the session, a new one if the old one broke.
 func (w *writer) ready(ctx context.Context) (*session, error) {
 	return w.backend.renewed(ctx, &w.session)
 }
 
-// renewed returns a session that writes, a new one where the old one broke.
+// renewed returns a writing session, a new one if the old one broke.
 func (g *Backend) renewed(ctx context.Context, s **session) (*session, error) {
 	if (*s).open() {
 		return *s, nil
@@ -38,7 +37,7 @@ func (g *Backend) renewed(ctx context.Context, s **session) (*session, error) {
 	return fresh, nil
 }
 
-// drop ends what is under way on the connections, and the locks with it.
+// drop ends what is in flight on the connections, and the locks with it.
 func (w *writer) drop() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -50,16 +49,14 @@ func (w *writer) drop() {
 	w.turn.has = false
 }
 
-// locked reports whether this process has the lock still: it goes with either
-// of the connections.
+// locked reports whether this process still has the lock, which ends with either connection.
 func (w *writer) locked() bool {
 	return w.turn.has && w.session.inTransaction() && w.turn.session.inTransaction()
 }
 
 func (s *session) inTransaction() bool { return s.open() && s.conn.TxStatus() == 'T' }
 
-// rollback ends what is under way on a connection. Where that is not sure, it
-// ends the connection.
+// rollback rolls back. If that is uncertain, it closes the connection.
 func (s *session) rollback(ctx context.Context) {
 	if !s.open() || s.conn.TxStatus() == 'I' {
 		return
@@ -71,11 +68,10 @@ func (s *session) rollback(ctx context.Context) {
 	}
 }
 
-// see notes the moment that was read. One that we did not write says that
-// someone else does.
-func (w *writer) see(l *verbs.Loaded) {
+// noteMoment records the moment read. An unknown one means that others write.
+func (w *writer) noteMoment(l *verbs.Loaded) {
 	if w.moment != 0 && (l.Moment != w.moment || l.Handed != nil) {
-		w.others = time.Now()
+		w.othersSeenAt = time.Now()
 	}
 	w.moment = l.Moment
 }
@@ -105,12 +101,12 @@ func (g *Backend) Load(ctx context.Context, w *verbs.Want) (*verbs.Loaded, error
 		return nil, failed(err, "reading the store")
 	}
 	l.Handed = nil // who has the lock has waited for it, and nobody else may follow it
-	g.writer.see(l)
+	g.writer.noteMoment(l)
 	return l, nil
 }
 
-// Lock takes the turn, and loads. The server ends a session that has it and
-// says nothing for some seconds.
+// Lock takes the turn, and loads. The server ends a session that holds it silently for some
+// seconds.
 func (g *Backend) Lock(ctx context.Context, w *verbs.Want) (*verbs.Loaded, error) {
 	l, err := g.lock(ctx, w)
 	if err != nil && g.unblock(ctx, err) {
@@ -147,11 +143,11 @@ func (g *Backend) lock(ctx context.Context, want *verbs.Want) (*verbs.Loaded, er
 	if want.Since == 0 {
 		return g.lockStored(ctx, want)
 	}
-	w.see(l)
+	w.noteMoment(l)
 	return l, nil
 }
 
-// lockStored waits until what others handed on is stored, and loads.
+// lockStored waits until handed-on batches of others are stored, and loads.
 func (g *Backend) lockStored(ctx context.Context, want *verbs.Want) (*verbs.Loaded, error) {
 	w := &g.writer
 	err := w.turn.storing(ctx)
@@ -159,7 +155,7 @@ func (g *Backend) lockStored(ctx context.Context, want *verbs.Want) (*verbs.Load
 		x := w.session.exchange()
 		l := load(x, want)
 		if _, err = x.run(ctx); err == nil {
-			w.see(l)
+			w.noteMoment(l)
 			return l, nil
 		}
 	}
@@ -167,17 +163,16 @@ func (g *Backend) lockStored(ctx context.Context, want *verbs.Want) (*verbs.Load
 	return nil, err
 }
 
-// Unlock gives the lock back.
+// Unlock releases the lock.
 func (g *Backend) Unlock(context.Context) {
 	if g.writer.turn.has {
 		g.writer.drop()
 	}
 }
 
-// Committed reports whether a batch is stored. It writes the row that the batch
-// would have to write: so it waits for a batch that is under way, it makes sure
-// that one which has not begun never will, and what it has read is as durable
-// as what it wrote.
+// Committed reports whether a batch is stored. It writes the row that the batch must write: so
+// it waits for a batch in flight, prevents one that has not begun, and its result is as durable
+// as the batch.
 func (g *Backend) Committed(ctx context.Context, writer string, number int64) (bool, error) {
 	g.writer.session.close(ctx)
 	yes, err := g.committed(ctx, writer, number)
@@ -211,8 +206,7 @@ func (g *Backend) committed(ctx context.Context, writer string, number int64) (b
 	return last >= number, nil
 }
 
-// unsafeCommit is the answer where the server says that it did not wait for a
-// standby.
+// unsafeCommit is the error if the server did not wait for a standby.
 func unsafeCommit() error {
 	return signalbox.Errorf(signalbox.CodeUnavailable, "a commit must wait: PostgreSQL stopped waiting for its standby, and it is not known whether that has the commit")
 }

@@ -59,7 +59,7 @@ func batchOf(writer string, number int64, at verbs.Counters, tasks ...*signalbox
 	return d
 }
 
-func TestBatchIsReadBack(t *testing.T) {
+func TestCommittedBatchIsLoaded(t *testing.T) {
 	ctx := context.Background()
 	g := open(t, testserver.Redis(t))
 	one, two := submitted(1), submitted(2)

@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// inspect looks whether the server can keep a store, and what it promises. All
-// is asked on one connection, to the node that has the keys.
+// inspect checks whether the server is suitable, and its guarantees, on one connection to the
+// node that has the keys.
 func (g *backend) inspect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -26,11 +26,11 @@ func (g *backend) inspect(ctx context.Context) error {
 		if err != nil {
 			return refuse(explain(g.address, err), err)
 		}
-		said := informed(text)
-		if err := g.suits(said); err != nil {
+		said := parseInfo(text)
+		if err := g.checkServer(said); err != nil {
 			return err
 		}
-		if err := g.allowed(ctx); err != nil {
+		if err := g.checkRights(ctx); err != nil {
 			return err
 		}
 		if err := g.begin(ctx, d); err != nil {
@@ -41,8 +41,8 @@ func (g *backend) inspect(ctx context.Context) error {
 	})
 }
 
-// informed reads what INFO says.
-func informed(text string) map[string]string {
+// parseInfo parses INFO.
+func parseInfo(text string) map[string]string {
 	said := map[string]string{}
 	for line := range strings.Lines(text) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
@@ -52,8 +52,8 @@ func informed(text string) map[string]string {
 	return said
 }
 
-// suits refuses a server that cannot keep a store.
-func (g *backend) suits(said map[string]string) error {
+// checkServer refuses an unsuitable server.
+func (g *backend) checkServer(said map[string]string) error {
 	major, _, _ := strings.Cut(said["redis_version"], ".")
 	version, _ := strconv.Atoi(major)
 	policy := said["maxmemory_policy"]
@@ -70,9 +70,9 @@ func (g *backend) suits(said map[string]string) error {
 	return nil
 }
 
-// allowed tries all that the scripts do, on keys that it removes again, so that
-// a missing right shows now and not in the middle of a batch.
-func (g *backend) allowed(ctx context.Context) error {
+// checkRights tries all commands of the scripts on temporary keys, so that a missing right is
+// found at start.
+func (g *backend) checkRights(ctx context.Context) error {
 	for _, script := range []struct {
 		lua  *rueidis.Lua
 		args []string
@@ -89,7 +89,7 @@ func (g *backend) allowed(ctx context.Context) error {
 	return nil
 }
 
-// grade says what the server promises, in Info and aloud.
+// grade sets the guarantees in Info and logs them.
 func (g *backend) grade(ctx context.Context, d rueidis.DedicatedClient, said map[string]string) {
 	fsync, saves, checked := "", "", true
 	config, err := d.Do(ctx, d.B().ConfigGet().Parameter("appendfsync", "save").Build()).AsStrMap()
@@ -112,8 +112,7 @@ func (g *backend) grade(ctx context.Context, d rueidis.DedicatedClient, said map
 	}
 }
 
-// durability says in words what survives what; warn that it is less than a
-// queue should promise.
+// durability says what survives which failure; warn: less than a queue should promise.
 func durability(appendOnly bool, fsync, saves string, checked bool) (words string, warn bool) {
 	switch {
 	case !appendOnly && !checked:
@@ -132,9 +131,9 @@ func durability(appendOnly bool, fsync, saves string, checked bool) (words strin
 	return "append-only file, synced when the operating system likes (appendfsync " + fsync + "): a power cut may lose the last half minute. Set appendfsync always", true
 }
 
-// Inspect says what the server at a store's address promises, and which schema
-// the store in it has (0: there is none yet). It refuses the servers that Open
-// refuses, but for rights that only a write would show, and changes nothing.
+// Inspect returns the guarantees of the server at a store's address, and its schema version (0:
+// none yet). It refuses the servers that Open refuses, except for rights that only a write
+// would show, and changes nothing.
 func Inspect(ctx context.Context, url string) (store.Info, error) {
 	g := &backend{log: slog.New(slog.DiscardHandler), changed: make(chan struct{}, 1), moved: make(chan struct{}, 1)}
 	if err := g.parse(url); err != nil {
@@ -158,8 +157,8 @@ func Inspect(ctx context.Context, url string) (store.Info, error) {
 		if text, err = d.Do(ctx, d.B().Arbitrary("INFO").Build()).ToString(); err != nil {
 			return refuse(explain(g.address, err), err)
 		}
-		said := informed(text)
-		if err := g.suits(said); err != nil {
+		said := parseInfo(text)
+		if err := g.checkServer(said); err != nil {
 			return err
 		}
 		g.grade(ctx, d, said)

@@ -38,9 +38,9 @@ func whole(t *testing.T, s *testserver.RedisServer) bool {
 	return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_slots_assigned:16384")
 }
 
-// TestClusterTakesAStore opens stores by either node: all keys of one have one
+// TestCluster opens stores by either node: all keys of one have one
 // hash tag, and the client finds the node that has it.
-func TestClusterTakesAStore(t *testing.T) {
+func TestCluster(t *testing.T) {
 	one, two := cluster(t)
 	var known sync.Map
 	storetest.RunDurable(t, func(t *testing.T, dir string) store.Store {

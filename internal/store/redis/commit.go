@@ -10,11 +10,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// Commit writes a batch in one step of the server. Its commands are joined: one
-// ZADD puts all new members into an index. So what a batch costs the server
-// grows with its rows, and hardly with the number of its verbs.
+// Commit writes a batch in one script. Commands are joined: one ZADD adds all new members of an
+// index, so the cost depends on the rows rather than the verbs.
 func (g *backend) Commit(ctx context.Context, d *verbs.Delta) error {
-	g.wrote(d.Writer)
+	g.rememberName(d.Writer)
 	script := commitScript
 	if slices.ContainsFunc(d.Tasks, func(t verbs.TaskChange) bool { return t.Before == nil }) {
 		script = submitScript
@@ -35,18 +34,17 @@ func (g *backend) Commit(ctx context.Context, d *verbs.Delta) error {
 	}
 }
 
-// command is a command of the server, with arguments that are joined to it as
-// they come.
+// command is a command with accumulated arguments.
 type command struct {
 	name, key string
 	args      []string
 	every     int // so many arguments belong together
 }
 
-// pieceSize is how many values a script can hand to a command, and a few less.
+// pieceSize is the number of values that a script can pass to a command, with a margin.
 const pieceSize = 6000
 
-// changes turns a delta into the arguments of the script.
+// changes converts a delta to the arguments of the script.
 type changes struct {
 	arena
 	prefix   string
@@ -54,7 +52,7 @@ type changes struct {
 	order    []*command
 	ids      []string // of new tasks, each led by its score
 	keys     []string // idempotency keys of new tasks, each with the id behind it
-	was, is  []place
+	was, is  []indexEntry
 	states   map[signalbox.State]int
 	named    map[string]int
 }
@@ -77,7 +75,7 @@ func (g *backend) changes(d *verbs.Delta) []string {
 		c.add("RPUSH", "logs", string(d.Log))
 		c.add("LTRIM", "logs", "-"+strconv.Itoa(verbs.LogsKept), "-1")
 	}
-	args := []string{d.Writer, decimal(d.Number), decimal(d.From.Moment), decimal(d.To.Moment), rest(&d.To, d.InUse), g.info.ID, g.listeners()}
+	args := []string{d.Writer, decimal(d.Number), decimal(d.From.Moment), decimal(d.To.Moment), encodeRest(&d.To, d.InUse), g.info.ID, g.listeners()}
 	args = append(append(args, strconv.Itoa(len(c.ids))), c.ids...)
 	args = append(append(args, strconv.Itoa(len(c.keys))), c.keys...)
 	for _, k := range c.order {
@@ -86,7 +84,7 @@ func (g *backend) changes(d *verbs.Delta) []string {
 	return args
 }
 
-// listeners is how many hear the signs who need not: this process.
+// listeners counts the subscribers that need no signal: this process.
 func (g *backend) listeners() string {
 	if g.listens.Load() {
 		return "1"
@@ -122,7 +120,7 @@ func (c *changes) task(t *verbs.TaskChange) {
 	if any == nil {
 		any = t.Before
 	}
-	c.was, c.is = places(c.was[:0], t.Before), places(c.is[:0], t.After)
+	c.was, c.is = indexEntries(c.was[:0], t.Before), indexEntries(c.is[:0], t.After)
 	for i := range c.was {
 		if !slices.Contains(c.is, c.was[i]) {
 			c.add("ZREM", c.key(&c.was[i]), c.member(&c.was[i], any.ID))
@@ -141,17 +139,17 @@ func (c *changes) task(t *verbs.TaskChange) {
 	}
 	if t.After != nil {
 		c.add("HSET", "tasks", any.ID, c.arena.task(t.After))
-		c.tally(t.After, 1)
+		c.count(t.After, 1)
 		if t.Before != nil && t.Before.HasEnv && t.After.State.Terminal() {
 			c.add("HDEL", "sealed", c.number(any.Seq))
 		}
 	}
 	if t.Before != nil {
-		c.tally(t.Before, -1)
+		c.count(t.Before, -1)
 	}
 }
 
-func (c *changes) key(p *place) string { return indexes[p.index].key + p.name }
+func (c *changes) key(p *indexEntry) string { return indexes[p.index].key + p.name }
 
 func (c *changes) begun(t *signalbox.Task) {
 	c.ids = append(c.ids, "0", t.ID)
@@ -160,8 +158,8 @@ func (c *changes) begun(t *signalbox.Task) {
 	}
 }
 
-// recent lists the new ids among the newest, where endings are sought. Some of
-// those may be of tasks that were forgotten.
+// recent lists the new IDs among the newest, where endings are searched. Some may be of deleted
+// tasks.
 func (c *changes) recent() {
 	if len(c.ids) == 0 {
 		return
@@ -187,8 +185,8 @@ func (c *changes) forgotten(t *signalbox.Task) {
 	}
 }
 
-// tally counts what is counted but by the batch.
-func (c *changes) tally(t *signalbox.Task, by int) {
+// count counts what only the batch can count.
+func (c *changes) count(t *signalbox.Task, by int) {
 	if t.State.InFlight() {
 		c.states[t.State] += by
 	}

@@ -11,15 +11,14 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// clients are the connections. Reads of all goroutines share a few, on which
-// they are sent one behind the other. A batch has one of its own: its bytes
-// hold up no read, and no goroutine stands between it and the socket.
+// clients are the connections. Reads share a few pipelined ones. The writer has its own, so
+// that batches do not delay reads.
 type clients struct {
 	reader, writer rueidis.Client
 }
 
-// side says which of the clients is meant.
-type side func(c *clients) rueidis.Client
+// clientRole selects a client.
+type clientRole func(c *clients) rueidis.Client
 
 func (g *backend) reader(c *clients) rueidis.Client { return c.reader }
 func (g *backend) writer(c *clients) rueidis.Client { return c.writer }
@@ -29,8 +28,7 @@ func (c *clients) close() {
 	c.writer.Close()
 }
 
-// dial makes both. Nothing is sent again behind our back: what may be, is in
-// again.
+// dial makes both. The library must not retry: safe retries are done in run.
 func dial(o rueidis.ClientOption) (*clients, error) {
 	o.DisableRetry, o.DisableCache = true, true
 	reader, err := rueidis.NewClient(o)
@@ -46,23 +44,21 @@ func dial(o rueidis.ClientOption) (*clients, error) {
 	return &clients{reader: reader, writer: writer}, nil
 }
 
-// The times that an answer is waited for.
 const (
 	answerTime = 10 * time.Second
 	dialTime   = 5 * time.Second
 )
 
-// run runs a script that may be sent twice, and does so while the server comes
-// back.
-func (g *backend) run(ctx context.Context, by side, script *rueidis.Lua, args []string) (rueidis.RedisMessage, error) {
+// run runs a script that may be repeated, and retries while the server restarts.
+func (g *backend) run(ctx context.Context, by clientRole, script *rueidis.Lua, args []string) (rueidis.RedisMessage, error) {
 	for try := 0; ; try++ {
 		c := g.clients.Load()
 		m, err := g.once(ctx, by(c), script, args)
 		if err == nil {
 			return m, nil
 		}
-		if !g.again(ctx, c, err, try) {
-			return m, g.trouble(ctx, err)
+		if !g.isRetryable(ctx, c, err, try) {
+			return m, g.convertError(ctx, err)
 		}
 	}
 }
@@ -73,8 +69,8 @@ func (g *backend) once(ctx context.Context, c rueidis.Client, script *rueidis.Lu
 	return script.Exec(ctx, c, []string{g.prefix}, args).ToMessage()
 }
 
-// commit runs a script that writes a batch. It is sent again only where the
-// server said that it was not run, or was never reached.
+// commit runs a script that writes a batch. It is repeated only if the server surely did not
+// run it.
 func (g *backend) commit(ctx context.Context, script *rueidis.Lua, args []string) (rueidis.RedisMessage, error) {
 	for try := 0; ; try++ {
 		c := g.clients.Load()
@@ -82,20 +78,19 @@ func (g *backend) commit(ctx context.Context, script *rueidis.Lua, args []string
 		switch {
 		case err == nil:
 			return m, nil
-		case !unsent(err):
-			return m, errors.Join(verbs.ErrUnknown, g.trouble(ctx, err))
-		case !g.again(ctx, c, err, try):
-			return m, g.trouble(ctx, err)
+		case !neverSent(err):
+			return m, errors.Join(verbs.ErrUnknown, g.convertError(ctx, err))
+		case !g.isRetryable(ctx, c, err, try):
+			return m, g.convertError(ctx, err)
 		}
 	}
 }
 
-// again reports whether an exchange is worth another try at once: connections
-// that were idle broke when the server started again, or another server has
-// taken its place. Who asks decides whether to wait for longer.
-func (g *backend) again(ctx context.Context, c *clients, err error, try int) bool {
+// isRetryable reports whether an exchange is worth an immediate retry: idle connections broke
+// in a restart, or another server took over. The caller decides whether to wait longer.
+func (g *backend) isRetryable(ctx context.Context, c *clients, err error, try int) bool {
 	const tries, first = 3, 10 * time.Millisecond
-	if try >= tries || ctx.Err() != nil || g.closing.Err() != nil || !passing(err) || errors.Is(err, context.DeadlineExceeded) {
+	if try >= tries || ctx.Err() != nil || g.closing.Err() != nil || !isTransient(err) || errors.Is(err, context.DeadlineExceeded) {
 		return false
 	}
 	pause := time.NewTimer(first << try)
@@ -113,8 +108,8 @@ func (g *backend) again(ctx context.Context, c *clients, err error, try int) boo
 	return true
 }
 
-// reconnect looks for the server anew: the one that we are connected with has
-// become a replica, and its name may lead to another one now.
+// reconnect resolves the server again: the connected one has become a replica, and its name may
+// lead to another now.
 func (g *backend) reconnect(old *clients) {
 	g.dialing.Lock()
 	defer g.dialing.Unlock()
@@ -128,24 +123,24 @@ func (g *backend) reconnect(old *clients) {
 	}
 	g.clients.Store(fresh)
 	g.log.Warn("connected with Redis anew: the server had become a replica", "server", g.address)
-	g.leaving.Go(old.close)
+	g.background.Go(old.close)
 }
 
-// wrote keeps the name of the process, by which its own signs are known.
-func (g *backend) wrote(writer string) {
+// rememberName stores the name of the process, to recognize its own signals.
+func (g *backend) rememberName(writer string) {
 	if known := g.name.Load(); known == nil || *known != writer {
 		g.name.Store(&writer)
 	}
 }
 
-// Close lets go of the server.
+// Close closes the connections.
 func (g *backend) Close() error {
 	g.stop()
 	g.dialing.Lock()
 	defer g.dialing.Unlock()
 	g.closed.Do(func() {
 		g.clients.Load().close()
-		g.leaving.Wait()
+		g.background.Wait()
 	})
 	return nil
 }
@@ -167,11 +162,11 @@ func (g *backend) Time(ctx context.Context) (now time.Time, err error) {
 // Info says what the server was when it was opened.
 func (g *backend) Info() store.Info { return g.info }
 
-// Changed gets a sign when another process has committed.
+// Changed signals that another process has committed.
 func (g *backend) Changed() <-chan struct{} { return g.changed }
 
-// sign is a channel on which any number of signs are one.
-func sign(to chan struct{}) {
+// signal is a channel of coalescing signals.
+func signal(to chan struct{}) {
 	select {
 	case to <- struct{}{}:
 	default:

@@ -48,7 +48,7 @@ func TestDurable(t *testing.T) {
 
 // All stores are compared with each other in storetest/stores; here a few
 // histories suffice, and -rapid.checks asks for more.
-func TestHistoriesAreThoseOfMemory(t *testing.T) {
+func TestHistoriesAreEqualToMemory(t *testing.T) {
 	if f := flag.Lookup("rapid.checks"); f != nil && f.Value.String() == f.DefValue {
 		if err := flag.Set("rapid.checks", "4"); err != nil {
 			t.Fatal(err)

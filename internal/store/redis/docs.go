@@ -39,7 +39,7 @@ func (q *questions) page(p *verbs.Page, to *[]verbs.Doc) {
 	if p.After != nil {
 		first = before(p.After.ID)
 		if p.BySort {
-			first = before(spot(p.After.Sort) + p.After.ID)
+			first = before(prefixOf(p.After.Sort) + p.After.ID)
 		}
 	}
 	limit := "-1"

@@ -13,8 +13,8 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// cures says what a refusal of the server means, by the word it begins with.
-var cures = []struct {
+// hints are hints by the first word of the server's error.
+var hints = []struct {
 	word string // what the server says, or a part of it
 	says string
 }{
@@ -36,16 +36,16 @@ var cures = []struct {
 	{"WRONGTYPE", "a key of the store in Redis holds something else: give another prefix in the store's URL (?prefix=NAME)"},
 }
 
-// trouble makes an error for people of one of the client's. Its code says
-// whether another try may do better: CodeUnavailable, or CodeStoreFailed.
-func (g *backend) trouble(ctx context.Context, err error) error {
+// convertError converts an error of the client. Its code says whether a retry may succeed:
+// CodeUnavailable, or CodeStoreFailed.
+func (g *backend) convertError(ctx context.Context, err error) error {
 	code, message := signalbox.CodeStoreFailed, explain(g.address, err)
 	switch why := ctx.Err(); {
 	case errors.Is(why, context.Canceled):
 		message, err = "nobody waits for the answer of the store any more", why
 	case errors.Is(err, rueidis.ErrClosing) || g.closing.Err() != nil:
 		code, message = signalbox.CodeUnavailable, "the store is closed"
-	case passing(err):
+	case isTransient(err):
 		code = signalbox.CodeUnavailable
 	case full(err):
 		code = signalbox.CodeStoreFull
@@ -53,21 +53,20 @@ func (g *backend) trouble(ctx context.Context, err error) error {
 	return &signalbox.Error{Code: code, Message: message, Err: err}
 }
 
-// full reports whether the server has no room for what it was given.
+// full reports whether the server is out of memory.
 func full(err error) bool {
 	refused, ok := rueidis.IsRedisErr(err)
 	return ok && strings.Contains(refused.Error(), "OOM ")
 }
 
-// explain says what is wrong and what to do, without a word of the URL but the
-// server's address.
+// explain says what is wrong and what to do, with only the server's address of the URL.
 func explain(address string, err error) string {
 	refused, ok := rueidis.IsRedisErr(err)
 	if !ok {
 		return unreachable(address, err)
 	}
 	text := refused.Error()
-	for _, c := range cures {
+	for _, c := range hints {
 		if strings.Contains(text, c.word) {
 			return c.says
 		}
@@ -88,7 +87,7 @@ func unreachable(address string, err error) string {
 	switch {
 	case errors.As(err, &certificate):
 		return "Redis at " + address + " shows a certificate that does not hold: have this host trust who signed it (SSL_CERT_FILE names a file of such), and use the name that it is for"
-	case unsent(err):
+	case neverSent(err):
 		return "Redis at " + address + " cannot be reached: is it running, and are host and port right?"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return "Redis at " + address + " does not answer: is it overloaded, or the network down?"
@@ -99,7 +98,7 @@ func unreachable(address string, err error) string {
 // unopened is explain for the first connection, where the URL may be to blame.
 func (g *backend) unopened(err error) error {
 	message := explain(g.address, err)
-	if _, said := rueidis.IsRedisErr(err); !said && !unsent(err) {
+	if _, said := rueidis.IsRedisErr(err); !said && !neverSent(err) {
 		if g.option.TLSConfig != nil {
 			message += " (if it does not speak TLS at that port, the URL begins with redis://)"
 		} else {
@@ -109,9 +108,8 @@ func (g *backend) unopened(err error) error {
 	return refuse(message, err)
 }
 
-// unsent reports whether the server cannot have run what it was sent: it said
-// so, or there was no connection.
-func unsent(err error) bool {
+// neverSent reports whether the server surely did not run the command.
+func neverSent(err error) bool {
 	if _, ok := rueidis.IsRedisErr(err); ok {
 		return true
 	}
@@ -119,9 +117,8 @@ func unsent(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// passing reports whether another try may do better: the server comes back, or
-// another one takes its place.
-func passing(err error) bool {
+// isTransient reports whether a retry may succeed.
+func isTransient(err error) bool {
 	refused, ok := rueidis.IsRedisErr(err)
 	if !ok {
 		return !errors.Is(err, rueidis.ErrClosing) && !errors.Is(err, context.Canceled)

@@ -30,7 +30,7 @@ func counters(t testing.TB, g verbs.SharedBackend, writer string) (verbs.Counter
 	return l.Counters, l.Number
 }
 
-func TestBatchThatCameTwiceIsOne(t *testing.T) {
+func TestDuplicateBatchIsAppliedOnce(t *testing.T) {
 	ctx := context.Background()
 	g := open(t, testserver.Redis(t))
 	d := batchOf("w", 1, verbs.Counters{}, submitted(1))
@@ -44,7 +44,7 @@ func TestBatchThatCameTwiceIsOne(t *testing.T) {
 	}
 }
 
-func TestBatchOfAnOlderMomentIsRefused(t *testing.T) {
+func TestOlderMomentIsRefused(t *testing.T) {
 	ctx := context.Background()
 	url := testserver.Redis(t)
 	one, two := open(t, url), open(t, url)
@@ -60,7 +60,7 @@ func TestBatchOfAnOlderMomentIsRefused(t *testing.T) {
 	<-two.Changed()
 }
 
-func TestIdOrKeyThatIsTakenIsRefused(t *testing.T) {
+func TestDuplicateIDOrKeyIsRefused(t *testing.T) {
 	ctx := context.Background()
 	g := open(t, testserver.Redis(t))
 	first := submitted(1)
@@ -86,9 +86,9 @@ func TestIdOrKeyThatIsTakenIsRefused(t *testing.T) {
 	}
 }
 
-// TestLargeBatchIsOneStep has more new tasks in a batch than the server takes
+// TestLargeBatchIsAtomic has more new tasks in a batch than the server takes
 // in one command.
-func TestLargeBatchIsOneStep(t *testing.T) {
+func TestLargeBatchIsAtomic(t *testing.T) {
 	ctx := context.Background()
 	g := open(t, testserver.Redis(t))
 	old := submitted(1)
@@ -122,9 +122,9 @@ func TestLargeBatchIsOneStep(t *testing.T) {
 	}
 }
 
-// TestIncidentLostAnswerIsAsked cuts the connection when the batch has been
+// TestIncidentLostAnswerIsQueried cuts the connection when the batch has been
 // sent: before the server has it, and before its answer comes back.
-func TestIncidentLostAnswerIsAsked(t *testing.T) {
+func TestIncidentLostAnswerIsQueried(t *testing.T) {
 	for name, arrives := range map[string]bool{"before": false, "after": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -257,9 +257,9 @@ func write(ctx context.Context, g verbs.SharedBackend, written *atomic.Int64, ac
 	return nil
 }
 
-// TestFullMemoryTakesNoNewTasks, and what there is goes on: it ends and is
+// TestFullMemoryRefusesNewTasks, and what there is goes on: it ends and is
 // forgotten, which makes room.
-func TestFullMemoryTakesNoNewTasks(t *testing.T) {
+func TestFullMemoryRefusesNewTasks(t *testing.T) {
 	ctx := context.Background()
 	s := testserver.NewRedis(t, testserver.RedisOptions{})
 	g := open(t, s.URL())
@@ -293,7 +293,7 @@ func TestFullMemoryTakesNoNewTasks(t *testing.T) {
 	}
 }
 
-func TestFullDiskIsSaidAndNothingIsWritten(t *testing.T) {
+func TestFullDiskIsReportedAndNothingWritten(t *testing.T) {
 	ctx := context.Background()
 	s := testserver.NewRedis(t, testserver.RedisOptions{Settings: []string{"save 3600 1"}})
 	g := open(t, s.URL())
@@ -327,9 +327,9 @@ func breakSnapshots(s *testserver.RedisServer) error {
 	return err
 }
 
-// TestServerThatBecameAReplica fails over: the name of the server leads to
+// TestPrimaryBecomesReplica fails over: the name of the server leads to
 // another one, and the old one lives on as its replica.
-func TestServerThatBecameAReplica(t *testing.T) {
+func TestPrimaryBecomesReplica(t *testing.T) {
 	ctx := context.Background()
 	old := testserver.NewRedis(t, testserver.RedisOptions{})
 	fresh := testserver.NewRedis(t, testserver.RedisOptions{Settings: []string{fmt.Sprint("replicaof 127.0.0.1 ", old.Port)}})
@@ -358,7 +358,7 @@ func TestServerThatBecameAReplica(t *testing.T) {
 	}
 }
 
-func TestReplicaWithoutAnotherPrimaryIsSaid(t *testing.T) {
+func TestReplicaWithoutPrimaryIsReported(t *testing.T) {
 	s := testserver.NewRedis(t, testserver.RedisOptions{})
 	g := open(t, s.URL())
 	command(t, s, "REPLICAOF", "127.0.0.1", "1")
@@ -368,7 +368,7 @@ func TestReplicaWithoutAnotherPrimaryIsSaid(t *testing.T) {
 	}
 }
 
-func TestServerThatIsGoneIsSaid(t *testing.T) {
+func TestUnreachableServerIsReported(t *testing.T) {
 	s := testserver.NewRedis(t, testserver.RedisOptions{Password: "s3cret"})
 	g := open(t, s.Prefix())
 	if err := s.Kill(); err != nil {
@@ -380,7 +380,7 @@ func TestServerThatIsGoneIsSaid(t *testing.T) {
 	}
 }
 
-func TestReadsOutliveARestart(t *testing.T) {
+func TestReadsSurviveServerRestart(t *testing.T) {
 	ctx := context.Background()
 	s := testserver.NewRedis(t, testserver.RedisOptions{})
 	g := open(t, s.URL())

@@ -67,10 +67,10 @@ func FuzzRows(f *testing.F) {
 				isDamaged(t, row, err)
 			}
 		}
-		var h head
+		var h storeCounters
 		if h.readRest(row) {
-			var again head
-			if !again.readRest(rest(&h.Counters, h.inUse)) || again.Counters != h.Counters || again.inUse != h.inUse {
+			var again storeCounters
+			if !again.readRest(encodeRest(&h.Counters, h.inUse)) || again.Counters != h.Counters || again.inUse != h.inUse {
 				t.Fatalf("%q: %+v, and again %+v", row, h, again)
 			}
 		}

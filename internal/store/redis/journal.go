@@ -65,7 +65,7 @@ func (g *backend) Entries(ctx context.Context, after int64, limit int) ([]verbs.
 		var records []record
 		var cut int64
 		var q questions
-		q.head("", func(h head) { cut = h.cut })
+		q.head("", func(h storeCounters) { cut = h.cut })
 		q.ask(recordsInto(&records), "call", "XRANGE", "journal", decimal(after+1), "+", "COUNT", strconv.Itoa(count))
 		if err := g.answers(ctx, g.reader, &q); err != nil {
 			return nil, err
@@ -94,7 +94,7 @@ func (g *backend) EntryRange(ctx context.Context) (oldest, newest int64, err err
 	var first, last []record
 	var cut int64
 	var q questions
-	q.head("", func(h head) { cut = h.cut })
+	q.head("", func(h storeCounters) { cut = h.cut })
 	q.ask(recordsInto(&first), "call", "XRANGE", "journal", "-", "+", "COUNT", "1")
 	q.ask(recordsInto(&last), "call", "XREVRANGE", "journal", "+", "-", "COUNT", "1")
 	if err = g.answers(ctx, g.reader, &q); err != nil || len(first) == 0 || len(last) == 0 {

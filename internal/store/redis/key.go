@@ -23,8 +23,8 @@ func number(b string) int64 {
 	return int64(binary.BigEndian.Uint64([]byte(b[:8])) ^ (1 << 63))
 }
 
-// spot is the beginning of all members that stand at these numbers.
-func spot(numbers ...int64) string {
+// prefixOf is the common prefix of all members with these numbers.
+func prefixOf(numbers ...int64) string {
 	var b []byte
 	for _, n := range numbers {
 		b = appendNumber(b, n)
@@ -39,12 +39,12 @@ func behind(spot string) string { return "(" + spot + "\xff" }
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
-// arena makes many short strings of few long ones.
+// arena allocates many short strings in few large ones.
 type arena struct{ b []byte }
 
 const arenaSize = 64 << 10
 
-// begin makes room, and returns where the next string begins.
+// begin reserves space, and returns where the next string begins.
 func (a *arena) begin(size int) int {
 	if cap(a.b)-len(a.b) < size {
 		a.b = make([]byte, 0, max(arenaSize, size))
@@ -52,7 +52,7 @@ func (a *arena) begin(size int) int {
 	return len(a.b)
 }
 
-// since returns what was appended. The bytes are not written again.
+// since returns what was appended. The bytes are not modified again.
 func (a *arena) since(begin int) string { return rueidis.BinaryString(a.b[begin:len(a.b):len(a.b)]) }
 
 func (a *arena) number(n int64) string {
@@ -79,8 +79,8 @@ const (
 	inChildren
 )
 
-// indexes says under which key an index is, and how many numbers lead the id
-// in its members; runs have no id: the third number is all that is asked for.
+// indexes lists the key of each index, and how many numbers precede the ID in its members; runs
+// have no ID: only the third number is read.
 var indexes = [...]struct {
 	key     string
 	numbers int
@@ -89,15 +89,15 @@ var indexes = [...]struct {
 	inCreated: {"created", 2}, inFlying: {"flying", 1}, inTurn: {"turns:", 2}, inEnded: {"ended", 2}, inRuns: {"runs:", 3}, inChildren: {"children:", 1},
 }
 
-// place is where a task stands in an index.
-type place struct {
+// indexEntry is a task's entry in an index.
+type indexEntry struct {
 	index   index
 	name    string // of the queue, session, agent or parent
 	numbers [3]int64
 }
 
-// places lists where a task stands; in ids and by its key it stands always.
-func places(list []place, t *signalbox.Task) []place {
+// indexEntries lists the entries of a task; it always has those in ids and by its key.
+func indexEntries(list []indexEntry, t *signalbox.Task) []indexEntry {
 	if t == nil {
 		return list
 	}
@@ -105,41 +105,41 @@ func places(list []place, t *signalbox.Task) []place {
 	switch {
 	case t.State == signalbox.Pending:
 		if created := t.CreatedAt.UnixMilli(); created == at[0] {
-			list = append(list, place{inAll, "", at})
+			list = append(list, indexEntry{inAll, "", at})
 		} else {
-			list = append(list, place{inShifted, "", at}, place{inCreated, "", [3]int64{created, t.Seq}})
+			list = append(list, indexEntry{inShifted, "", at}, indexEntry{inCreated, "", [3]int64{created, t.Seq}})
 		}
 		line := inHeld
 		if t.Ready {
 			line = inReady
 		}
-		list = append(list, place{line, t.Queue, at})
+		list = append(list, indexEntry{line, t.Queue, at})
 		if !t.Ready && !t.NotBefore.IsZero() {
-			list = append(list, place{inTimed, "", [3]int64{t.NotBefore.UnixMilli(), t.Place}})
+			list = append(list, indexEntry{inTimed, "", [3]int64{t.NotBefore.UnixMilli(), t.Place}})
 		}
 		if !t.WaitUntil.IsZero() {
-			list = append(list, place{inBounded, "", [3]int64{t.WaitUntil.UnixMilli(), t.Place}})
+			list = append(list, indexEntry{inBounded, "", [3]int64{t.WaitUntil.UnixMilli(), t.Place}})
 		}
 	case t.State.InFlight():
-		list = append(list, place{inFlying, "", [3]int64{t.Fence}})
+		list = append(list, indexEntry{inFlying, "", [3]int64{t.Fence}})
 	default:
 		ended := t.EndedAt.UnixMilli()
-		list = append(list, place{inEnded, "", [3]int64{ended, t.Seq}})
+		list = append(list, indexEntry{inEnded, "", [3]int64{ended, t.Seq}})
 		if t.State == signalbox.Completed {
-			list = append(list, place{inRuns, t.Agent, [3]int64{ended, t.Seq, max(0, ended-t.StartedAt.UnixMilli())}})
+			list = append(list, indexEntry{inRuns, t.Agent, [3]int64{ended, t.Seq, max(0, ended-t.StartedAt.UnixMilli())}})
 		}
 	}
 	if t.SessionID != "" && !t.State.Terminal() {
-		list = append(list, place{inTurn, t.SessionID, at})
+		list = append(list, indexEntry{inTurn, t.SessionID, at})
 	}
 	if t.ParentID != "" {
-		list = append(list, place{inChildren, t.ParentID, [3]int64{t.Seq}})
+		list = append(list, indexEntry{inChildren, t.ParentID, [3]int64{t.Seq}})
 	}
 	return list
 }
 
-// member is what stands for the task in the index.
-func (a *arena) member(p *place, id string) string {
+// member is the member of a task in the index.
+func (a *arena) member(p *indexEntry, id string) string {
 	begin := a.begin(24 + len(id))
 	n := indexes[p.index].numbers
 	for _, v := range p.numbers[:n] {

@@ -16,7 +16,7 @@ import (
 
 // Load reads what is wanted, at one moment.
 func (g *backend) Load(ctx context.Context, w *verbs.Want) (*verbs.Loaded, error) {
-	g.wrote(w.Writer)
+	g.rememberName(w.Writer)
 	q, l := wanted(w)
 	return l, g.answers(ctx, g.writer, q)
 }
@@ -31,7 +31,7 @@ func wanted(w *verbs.Want) (*questions, *verbs.Loaded) {
 		Turns: make([][]*signalbox.Task, len(w.Turns)), Named: make([]bool, len(w.Named)),
 		Slots: make([][]signalbox.Slot, len(w.Slots)), Docs: make([]*verbs.Doc, len(w.Docs)), Pages: make([][]verbs.Doc, len(w.Pages)),
 	}
-	q.head(w.Writer, func(h head) {
+	q.head(w.Writer, func(h storeCounters) {
 		l.Counters, l.Number = h.Counters, h.number
 		if w.InUse {
 			l.InUse = h.inUse
@@ -70,7 +70,7 @@ func (q *questions) tasks(w *verbs.Want, l *verbs.Loaded) {
 	}
 	seqs := make([]string, len(w.Requests))
 	for i, seq := range w.Requests {
-		seqs[i] = spot(seq)
+		seqs[i] = prefixOf(seq)
 	}
 	var rows []string
 	q.ask(func(m rueidis.RedisMessage) (err error) {
@@ -100,7 +100,7 @@ func (q *questions) lines(w *verbs.Want, l *verbs.Loaded) {
 		line := &w.Lines[i]
 		least := "-"
 		if line.After.OrderKey != 0 || line.After.Place != 0 {
-			least = behind(spot(line.After.OrderKey, line.After.Place))
+			least = behind(prefixOf(line.After.OrderKey, line.After.Place))
 		}
 		q.of(inReady, line.Queue, listInto(&l.Lines[i]), "ZRANGEBYLEX", least, "+", "LIMIT", "0", strconv.Itoa(line.N))
 	}
@@ -143,13 +143,13 @@ func queueCount(text string) verbs.QueueCount {
 
 func (q *questions) times(w *verbs.Want, l *verbs.Loaded) {
 	if d := w.Due; d != nil {
-		last := behind(spot(d.Until.UnixMilli(), math.MaxInt64))
-		q.of(inTimed, "", listInto(&l.Due), "ZRANGEBYLEX", behind(spot(d.After.UnixMilli(), d.AfterPlace)), last, "LIMIT", "0", strconv.Itoa(d.N))
+		last := behind(prefixOf(d.Until.UnixMilli(), math.MaxInt64))
+		q.of(inTimed, "", listInto(&l.Due), "ZRANGEBYLEX", behind(prefixOf(d.After.UnixMilli(), d.AfterPlace)), last, "LIMIT", "0", strconv.Itoa(d.N))
 		q.ask(eachText(func(_ int, member string) { l.NextDue = timeAt(member) }),
 			"call", "ZRANGEBYLEX", "timed", last, "+", "LIMIT", "0", "1")
 	}
 	if e := w.Ended; e != nil {
-		q.of(inEnded, "", listInto(&l.Ended), "ZRANGEBYLEX", behind(spot(e.After.EndedMS, e.After.Seq)), before(spot(e.Before)), "LIMIT", "0", strconv.Itoa(e.N))
+		q.of(inEnded, "", listInto(&l.Ended), "ZRANGEBYLEX", behind(prefixOf(e.After.EndedMS, e.After.Seq)), before(prefixOf(e.Before)), "LIMIT", "0", strconv.Itoa(e.N))
 	}
 	if w.Cut != nil {
 		q.beginning(*w.Cut, &l.Cut)

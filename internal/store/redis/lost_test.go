@@ -119,8 +119,8 @@ func settled(t *testing.T, s *testserver.RedisServer) {
 	command(t, s, "CONFIG", "SET", "appendfsync", "everysec")
 }
 
-// TestIncidentServerThatLostAll is the same where nothing at all is left.
-func TestIncidentServerThatLostAll(t *testing.T) {
+// TestIncidentServerLostEverything is the same where nothing at all is left.
+func TestIncidentServerLostEverything(t *testing.T) {
 	ctx := context.Background()
 	s := testserver.NewRedis(t, testserver.RedisOptions{})
 	st := newStore(t, s.URL())

@@ -47,12 +47,12 @@ type backend struct {
 	name    atomic.Pointer[string] // of this process among those that write
 	changed chan struct{}
 	moved   chan struct{}
-	listens atomic.Bool // to the signs of others
+	listens atomic.Bool // receives the signals of others
 
-	closing context.Context // done when the store is closed
-	stop    context.CancelFunc
-	closed  sync.Once
-	leaving sync.WaitGroup // what must have ended when Close returns
+	closing    context.Context // done when the store is closed
+	stop       context.CancelFunc
+	closed     sync.Once
+	background sync.WaitGroup // goroutines that Close waits for
 }
 
 var _ verbs.SharedBackend = (*backend)(nil)
@@ -72,14 +72,14 @@ func Open(ctx context.Context, o Options) (verbs.SharedBackend, error) {
 	if err := g.inspect(ctx); err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
-	g.leaving.Go(g.watch)
+	g.background.Go(g.watch)
 	return g, nil
 }
 
-// startTime is how long a server may take to read its files after a start.
+// startTime bounds the load time of a starting server.
 const startTime = 30 * time.Second
 
-// connect waits for a server that is starting.
+// connect waits for a starting server.
 func (g *backend) connect(ctx context.Context) error {
 	late, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
@@ -102,8 +102,7 @@ func (g *backend) connect(ctx context.Context) error {
 	}
 }
 
-// begin stores what a store begins with, where there is none, and checks what
-// there is.
+// begin initializes a new store, or checks an existing one.
 func (g *backend) begin(ctx context.Context, d rueidis.DedicatedClient) error {
 	key := g.prefix + "head"
 	for field, value := range map[string]string{"id": "redis-" + strings.ToLower(rand.Text()), "schema": decimal(schema)} {
@@ -134,7 +133,7 @@ var prefixes = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 // settings are what a URL may have in its query.
 var settings = []string{"prefix", "db", "addr", "dial_timeout", "write_timeout", "skip_verify", "protocol", "client_name", "master_set"}
 
-// parse reads the URL. No error repeats it: there is a password in it.
+// parse parses the URL. Errors do not contain it: it has a password.
 func (g *backend) parse(text string) error {
 	const form = "the store's URL must be redis://USER:PASSWORD@HOST:PORT/DATABASE, or rediss:// for TLS, with ?prefix=NAME where several stores share a server"
 	u, err := url.Parse(text)
@@ -143,10 +142,10 @@ func (g *backend) parse(text string) error {
 	}
 	query := u.Query()
 	for key := range query {
-		if u.Hostname() == "" && !knows(key) {
+		if u.Hostname() == "" && !isKnownSetting(key) {
 			return refuse(form, nil) // a ? in the password: what follows it is no name of a setting
 		}
-		if !knows(key) {
+		if !isKnownSetting(key) {
 			return refuse("the store's URL has an unknown setting "+key+": there are "+strings.Join(settings, ", "), nil)
 		}
 	}
@@ -168,4 +167,4 @@ func (g *backend) parse(text string) error {
 	return nil
 }
 
-func knows(key string) bool { return slices.Contains(settings, key) }
+func isKnownSetting(key string) bool { return slices.Contains(settings, key) }

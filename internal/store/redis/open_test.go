@@ -48,7 +48,7 @@ func TestOpenRefusesWrongURL(t *testing.T) {
 	}
 }
 
-func TestOpenRefusesServerThatIsNotThere(t *testing.T) {
+func TestOpenFailsWithoutServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestOpenRefusesWrongPassword(t *testing.T) {
 	open(t, s.Prefix())
 }
 
-func TestOpenRefusesDatabaseThatIsNotThere(t *testing.T) {
+func TestOpenRefusesUnknownDatabase(t *testing.T) {
 	s := testserver.NewRedis(t, testserver.RedisOptions{})
 	refused(t, s.URL()+"/99", "no database of that number")
 }
@@ -81,7 +81,7 @@ func command(t testing.TB, s *testserver.RedisServer, args ...string) string {
 	return got
 }
 
-func TestOpenNamesTheRightThatIsMissing(t *testing.T) {
+func TestOpenNamesMissingRight(t *testing.T) {
 	s := testserver.NewRedis(t, testserver.RedisOptions{})
 	as := func(user string) string { return "redis://" + user + ":s3cret@" + s.Addr() + "?prefix=box" }
 	command(t, s, "ACL", "SETUSER", "keys", "on", ">s3cret", "~{other}:*", "&*", "+@all")
@@ -94,9 +94,9 @@ func TestOpenNamesTheRightThatIsMissing(t *testing.T) {
 	refused(t, as("channels"), "channel", "ACL SETUSER")
 }
 
-// TestOpenNeedsNoMoreThanItSays opens with exactly the rights that the error
+// TestDocumentedRightsSuffice opens with exactly the rights that the error
 // about a missing right tells to grant.
-func TestOpenNeedsNoMoreThanItSays(t *testing.T) {
+func TestDocumentedRightsSuffice(t *testing.T) {
 	s := testserver.NewRedis(t, testserver.RedisOptions{})
 	command(t, s, "ACL", "SETUSER", "box", "on", ">s3cret", "~{box}:*", "&{box}:*", "+@all", "-@admin", "-@dangerous", "+info")
 	var log bytes.Buffer
@@ -112,7 +112,7 @@ func TestOpenNeedsNoMoreThanItSays(t *testing.T) {
 	}
 }
 
-func TestOpenRefusesServersThatAreNoStore(t *testing.T) {
+func TestOpenRefusesUnsuitableServers(t *testing.T) {
 	primary := testserver.NewRedis(t, testserver.RedisOptions{})
 	t.Run("replica", func(t *testing.T) {
 		_, port, _ := net.SplitHostPort(primary.Addr())
@@ -129,15 +129,15 @@ func TestOpenRefusesServersThatAreNoStore(t *testing.T) {
 			refused(t, primary.URL()+"?prefix=other", "another version of signalbox", "schema "+schema)
 		}
 	})
-	t.Run("older", func(t *testing.T) { refused(t, "redis://"+pretender(t), "version 6.2.7", "Redis 7 or newer") })
+	t.Run("older", func(t *testing.T) { refused(t, "redis://"+fakeServer(t), "version 6.2.7", "Redis 7 or newer") })
 	t.Run("something else", func(t *testing.T) {
 		command(t, primary, "SET", "{taken}:head", "mine")
 		refused(t, primary.URL()+"?prefix=taken", "another prefix")
 	})
 }
 
-// pretender answers like a Redis of an older version.
-func pretender(t *testing.T) string {
+// fakeServer answers like a Redis of an older version.
+func fakeServer(t *testing.T) string {
 	t.Helper()
 	real := testserver.NewRedis(t, testserver.RedisOptions{})
 	p := chaos.New(t, real.Addr(), chaos.Options{})
@@ -145,7 +145,7 @@ func pretender(t *testing.T) string {
 	return p.Addr
 }
 
-func TestDurabilityIsSaidAloud(t *testing.T) {
+func TestDurabilityIsReported(t *testing.T) {
 	for name, c := range map[string]struct {
 		settings []string
 		says     string
@@ -176,7 +176,7 @@ func TestDurabilityIsSaidAloud(t *testing.T) {
 	}
 }
 
-func TestStoreKeepsItsIdentity(t *testing.T) {
+func TestStoreIDIsStable(t *testing.T) {
 	url := testserver.Redis(t)
 	one := open(t, url).Info()
 	if two := open(t, url).Info(); one.ID == "" || one != two || one.Kind != "redis" || one.Schema != 2 {

@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// questions are what the reading script is asked, all at one moment, and who
-// reads each answer.
+// questions are the requests of the reading script, executed atomically, with a reader for each
+// answer.
 type questions struct {
 	args []string
 	read []func(m rueidis.RedisMessage) error
@@ -31,8 +31,8 @@ func (q *questions) of(in index, name string, read func(m rueidis.RedisMessage) 
 	q.ask(read, "of", "tasks", append([]string{strconv.Itoa(8*at.numbers + 1), command, at.key + name}, args...)...)
 }
 
-// answers asks them in one exchange.
-func (g *backend) answers(ctx context.Context, by side, q *questions) error {
+// answers executes them in one exchange.
+func (g *backend) answers(ctx context.Context, by clientRole, q *questions) error {
 	m, err := g.run(ctx, by, readScript, q.args)
 	if err != nil {
 		return err
@@ -142,8 +142,8 @@ func slotsInto(to *[]signalbox.Slot) func(m rueidis.RedisMessage) error {
 	}
 }
 
-// head is what the store counts in one place.
-type head struct {
+// storeCounters are the store-wide counters.
+type storeCounters struct {
 	verbs.Counters
 	number int64 // of the writer's last batch
 	inUse  [2]int
@@ -151,13 +151,13 @@ type head struct {
 	cut    int64 // Seq of the newest journal entry that was forgotten
 }
 
-func (q *questions) head(writer string, read func(h head)) {
+func (q *questions) head(writer string, read func(h storeCounters)) {
 	q.ask(func(m rueidis.RedisMessage) error {
 		list, err := texts(m)
 		if err != nil || len(list) != 5 {
 			return errors.Join(err, errAnswer)
 		}
-		h := head{id: list[2], cut: integer(list[3]), number: integer(list[4])}
+		h := storeCounters{id: list[2], cut: integer(list[3]), number: integer(list[4])}
 		h.Moment = integer(list[0])
 		if list[1] != "" && !h.readRest(list[1]) {
 			return damaged("head")
@@ -167,9 +167,9 @@ func (q *questions) head(writer string, read func(h head)) {
 	}, "head", writer)
 }
 
-// rest writes the counters beside Moment, in the order in which readRest reads
-// them. They are decimal: the server's own numbers are exact to 2^53 only.
-func rest(c *verbs.Counters, inUse [2]int) string {
+// encodeRest encodes the counters other than Moment, in the order of readRest. They are
+// decimal: Lua numbers are exact to 2^53 only.
+func encodeRest(c *verbs.Counters, inUse [2]int) string {
 	list := []int64{c.Generation, c.Seq, c.Place, c.Fence, c.Entry, c.EnqueuedMS, c.WokenMS, int64(inUse[0]), int64(inUse[1])}
 	var b []byte
 	for i, n := range list {
@@ -181,7 +181,7 @@ func rest(c *verbs.Counters, inUse [2]int) string {
 	return string(b)
 }
 
-func (h *head) readRest(text string) bool {
+func (h *storeCounters) readRest(text string) bool {
 	parts := strings.Fields(text)
 	var used [2]int64
 	to := []*int64{&h.Generation, &h.Seq, &h.Place, &h.Fence, &h.Entry, &h.EnqueuedMS, &h.WokenMS, &used[0], &used[1]}

@@ -95,7 +95,7 @@ func (g *backend) Find(ctx context.Context, part string, limit int) ([]string, e
 func (g *backend) Waiting(ctx context.Context, queue string, after store.Cursor, limit int) ([]signalbox.Task, error) {
 	least := "-"
 	if after != (store.Cursor{}) {
-		least = behind(spot(after.OrderKey, after.Place))
+		least = behind(prefixOf(after.OrderKey, after.Place))
 	}
 	one, other := inReady, inHeld
 	if queue == "" {
@@ -129,7 +129,7 @@ func (g *backend) InFlight(ctx context.Context) ([]signalbox.Task, error) {
 
 // Overdue lists tasks that have waited too long, the longest overdue first.
 func (g *backend) Overdue(ctx context.Context, now time.Time, limit int) ([]signalbox.Task, error) {
-	return g.listed(ctx, inBounded, "", "ZRANGEBYLEX", "-", behind(spot(now.UnixMilli(), math.MaxInt64)), "LIMIT", "0", strconv.Itoa(limit))
+	return g.listed(ctx, inBounded, "", "ZRANGEBYLEX", "-", behind(prefixOf(now.UnixMilli(), math.MaxInt64)), "LIMIT", "0", strconv.Itoa(limit))
 }
 
 // SessionTasks lists what waits and runs of a session, in order.
@@ -144,7 +144,7 @@ func (g *backend) Children(ctx context.Context, parent string, limit int) ([]sig
 
 // Ended lists ended tasks that stand before a place, newest end first.
 func (g *backend) Ended(ctx context.Context, at store.EndedCursor, limit int) ([]signalbox.Task, error) {
-	return g.listed(ctx, inEnded, "", "ZREVRANGEBYLEX", before(spot(at.EndedMS, at.Seq)), "-", "LIMIT", "0", strconv.Itoa(limit))
+	return g.listed(ctx, inEnded, "", "ZREVRANGEBYLEX", before(prefixOf(at.EndedMS, at.Seq)), "-", "LIMIT", "0", strconv.Itoa(limit))
 }
 
 func (g *backend) listed(ctx context.Context, in index, name, command string, args ...string) (list []signalbox.Task, err error) {

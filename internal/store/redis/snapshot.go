@@ -65,7 +65,7 @@ func (q *questions) counts(c *store.Counts) {
 // Snapshot returns what waits and runs at one moment.
 func (g *backend) Snapshot(ctx context.Context, heads int) (s store.Snapshot, pauses []verbs.Doc, err error) {
 	var q questions
-	q.head("", func(h head) { s.Entry = h.Entry })
+	q.head("", func(h storeCounters) { s.Entry = h.Entry })
 	q.counts(&s.Counts)
 	q.of(inFlying, "", tasksInto(&s.InFlight), "ZRANGE", "0", "-1")
 	q.slots(&s.Slots)

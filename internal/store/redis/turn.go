@@ -10,9 +10,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// Lock waits for the turn, and loads in the step that takes it.
+// Lock waits for the lock, and loads in the step that takes it.
 func (g *backend) Lock(ctx context.Context, w *verbs.Want) (*verbs.Loaded, error) {
-	g.wrote(w.Writer)
+	g.rememberName(w.Writer)
 	q, l := wanted(w)
 	args := append([]string{w.Writer}, q.args...)
 	for {
@@ -30,7 +30,7 @@ func (g *backend) Lock(ctx context.Context, w *verbs.Want) (*verbs.Loaded, error
 	}
 }
 
-// waitTurn waits until someone commits, or a moment: signs may be missed.
+// waitTurn waits until another process commits, or a moment: signals may be missed.
 func (g *backend) waitTurn(ctx context.Context, left time.Duration) error {
 	const most = 20 * time.Millisecond
 	pause := time.NewTimer(max(time.Millisecond, min(left, most)))
@@ -39,14 +39,14 @@ func (g *backend) waitTurn(ctx context.Context, left time.Duration) error {
 	case <-g.moved:
 	case <-pause.C:
 	case <-ctx.Done():
-		return g.trouble(ctx, ctx.Err())
+		return g.convertError(ctx, ctx.Err())
 	case <-g.closing.Done():
-		return g.trouble(ctx, rueidis.ErrClosing)
+		return g.convertError(ctx, rueidis.ErrClosing)
 	}
 	return nil
 }
 
-// Unlock gives the turn back. If that fails it runs out.
+// Unlock releases the lock. If that fails it expires.
 func (g *backend) Unlock(ctx context.Context) {
 	name := g.name.Load()
 	if name == nil {
@@ -57,29 +57,27 @@ func (g *backend) Unlock(ctx context.Context) {
 	}
 }
 
-// Committed asks what became of a batch whose answer was lost. A batch that is
-// not stored may still arrive: the question itself sees to it that it would be
-// refused then (settle.lua).
+// Committed queries the outcome of a batch whose answer was lost. A batch that is not stored
+// may still arrive: the query ensures that it is refused then (settle.lua).
 func (g *backend) Committed(ctx context.Context, writer string, number int64) (bool, error) {
-	g.wrote(writer)
+	g.rememberName(writer)
 	m, err := g.run(ctx, g.writer, settleScript, []string{writer, decimal(number)})
 	if err != nil {
 		return false, err
 	}
 	stored, err := m.AsInt64()
 	if err != nil {
-		return false, g.trouble(ctx, err)
+		return false, g.convertError(ctx, err)
 	}
 	return stored == 1, nil
 }
 
-// watch turns the signs of other processes into those of this one, until the
-// store is closed.
+// watch forwards the signals of other processes until the store is closed.
 func (g *backend) watch() {
 	const pause = 200 * time.Millisecond
 	listening := rueidis.WithOnSubscriptionHook(g.closing, func(s rueidis.PubSubSubscription) {
 		g.listens.Store(s.Kind == "ssubscribe")
-		sign(g.changed) // something may have been missed until now
+		signal(g.changed) // something may have been missed until now
 	})
 	for told := false; g.closing.Err() == nil; {
 		c := g.clients.Load().reader
@@ -88,8 +86,8 @@ func (g *backend) watch() {
 			if name := g.name.Load(); name != nil && *name == writer {
 				return
 			}
-			if sign(g.moved); what == "batch" {
-				sign(g.changed)
+			if signal(g.moved); what == "batch" {
+				signal(g.changed)
 			}
 		})
 		g.listens.Store(false)

@@ -15,7 +15,7 @@ import (
 
 var zero store.Cursor
 
-func TestTurnShutsOutTheOthers(t *testing.T) {
+func TestLockExcludesOthers(t *testing.T) {
 	ctx := context.Background()
 	url := testserver.Redis(t)
 	one, two := open(t, url), open(t, url)
@@ -48,7 +48,7 @@ func TestTurnShutsOutTheOthers(t *testing.T) {
 	}
 }
 
-func TestTurnOfOneThatStoppedRunsOut(t *testing.T) {
+func TestLockOfPausedProcessExpires(t *testing.T) {
 	ctx := context.Background()
 	url := testserver.Redis(t)
 	one, two := open(t, url), open(t, url)
@@ -68,9 +68,9 @@ func TestTurnOfOneThatStoppedRunsOut(t *testing.T) {
 	}
 }
 
-// TestEveryoneGetsATurn has several write at once: each batch is one step, and
+// TestLockIsFair has several write at once: each batch is one step, and
 // nobody waits for ever.
-func TestEveryoneGetsATurn(t *testing.T) {
+func TestLockIsFair(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	url := testserver.Redis(t)
@@ -105,9 +105,9 @@ func TestEveryoneGetsATurn(t *testing.T) {
 	}
 }
 
-// TestSignsAreForOthers has a process that is alone tell nobody of its batches,
+// TestSignalsAreSentToOthersOnly has a process that is alone tell nobody of its batches,
 // as each sign would wake it up itself; and every batch when it is not alone.
-func TestSignsAreForOthers(t *testing.T) {
+func TestSignalsAreSentToOthersOnly(t *testing.T) {
 	ctx := context.Background()
 	s := testserver.NewRedis(t, testserver.RedisOptions{})
 	one := open(t, s.URL())
@@ -139,7 +139,7 @@ func TestSignsAreForOthers(t *testing.T) {
 	}
 }
 
-func TestTimeIsTheServers(t *testing.T) {
+func TestTimeIsServerTime(t *testing.T) {
 	g := open(t, testserver.Redis(t))
 	now, err := g.Time(context.Background())
 	if err != nil {

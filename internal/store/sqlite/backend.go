@@ -14,26 +14,22 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// Options says where the store is and how it behaves.
+// Options configures a store.
 type Options struct {
-	// Path of the database file. It is made, with its folder, if it is not
-	// there. Beside it stand the write-ahead log (-wal, -shm) and the lock
-	// (.lock).
+	// Path of the database file. It is created with its folder if missing. Beside it are the
+	// write-ahead log (-wal, -shm) and the lock (.lock).
 	Path string
-	// Key returns the key of the sums of rows, KeyBytes long, which is kept
-	// elsewhere; it is asked once the lock is taken. Without it the key stands in
-	// the file.
+	// Key returns the key of the row checksums, KeyBytes long, which is stored elsewhere; it is
+	// called once the lock is held. Without it the key is in the file.
 	Key func() ([]byte, error)
-	// Fatal is called when nobody can say what is stored: an I/O error on
-	// commit, or a damaged file. It must end the process; if it returns, the
-	// store refuses all writes from then on. The default prints the error
-	// and exits with code 1.
+	// Fatal is called when it is unknown what is stored: an I/O error on commit, or a damaged
+	// file. It must end the process; if it returns, the store refuses all writes. The default
+	// prints the error and exits with code 1.
 	Fatal func(error)
 	Log   *slog.Logger
 	// Readers is the number of connections for reads, 4 if 0.
 	Readers int
-	// CommitDelay is added to each commit. It stands for a slower disk in
-	// measurements.
+	// CommitDelay is added to each commit, to simulate a slower disk in measurements.
 	CommitDelay time.Duration
 }
 
@@ -60,9 +56,8 @@ type Store struct {
 	backend *Backend
 }
 
-// Open opens the database file, or makes it. A file that is damaged, that
-// another program made, or that a newer version of this one has written is
-// refused and not touched; so is one that another process uses.
+// Open opens or creates the database file. A file that is damaged, of another program, of a
+// newer version, or in use by another process is refused and left unchanged.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	b, err := openBackend(ctx, o)
 	if err != nil {
@@ -75,37 +70,34 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return &Store{s, b}, nil
 }
 
-// Damaged lists tasks whose rows are not as they were written, and were set
-// aside, the oldest first.
+// Damaged lists quarantined tasks, whose rows are not as they were written, oldest first.
 func (s *Store) Damaged(ctx context.Context) ([]store.Damaged, error) {
 	return fetch(ctx, s.backend, (*conn).damagedRows)
 }
 
-// Examine reads all that is kept of each task, so that Damaged lists all rows that
-// are not as they were written, and returns how many tasks there are. Nobody may
-// write meanwhile.
+// Examine reads everything stored of each task, so that Damaged lists all damaged rows, and
+// returns the number of tasks. Nobody may write meanwhile.
 func (s *Store) Examine(ctx context.Context) (tasks int, err error) { return s.backend.examineAll(ctx) }
 
-// Strays returns ids of tasks that are in no place: their rows say that they
-// run, and no slot has them. Nobody would ever end them. It looks at the newest
-// tasks only, so that it costs the same however many there were.
+// Strays returns IDs of tasks that are in no place: their rows say that they run, and no slot
+// has them, so they would never end. It checks only the newest tasks, at constant cost.
 func (s *Store) Strays(ctx context.Context) ([]string, error) { return s.backend.strays(ctx) }
 
 // Backend is a database file, for package verbs.
 type Backend struct {
-	opts  Options
-	log   *slog.Logger
-	info  store.Info
-	lock  *fileLock
-	given []byte // the key of sums, if there is one
-	board board
+	opts     Options
+	log      *slog.Logger
+	info     store.Info
+	lock     *fileLock
+	givenKey []byte // the checksum key, if any
+	totals   liveTotals
 
-	writer *conn
-	packer pack.Packer
-	who    string // the writer of the newest batch, and
-	number int64  // the number of that
-	broken error  // why nothing is written any more
-	draft  draft
+	writer     *conn
+	packer     pack.Packer
+	lastWriter string // writer of the newest batch
+	lastNumber int64  // and its number
+	fatalErr   error  // why writes are refused
+	draft      draft
 
 	readers  chan *conn
 	suspects suspects
@@ -135,14 +127,14 @@ func openBackend(ctx context.Context, o Options) (*Backend, error) {
 	return b, nil
 }
 
-// Info says what the store is and what it promises.
+// Info describes the store and its guarantees.
 func (b *Backend) Info() store.Info { return b.info }
 
-// Close folds the write-ahead log into the file.
+// Close checkpoints the write-ahead log and closes the file.
 func (b *Backend) Close() error { return b.release() }
 
-// release lets go of connections and lock. The writer's connection is the
-// last to close: only one that may write can fold the log into the file.
+// release closes connections and lock. The writer's connection is closed last: only it can
+// checkpoint the log.
 func (b *Backend) release() error {
 	for range cap(b.readers) {
 		c := <-b.readers

@@ -19,7 +19,7 @@ func submitting(s *Store) func() error {
 	return func() error { _, err := s.Submit(context.Background(), newSubmission()); return err }
 }
 
-func TestTooLargeAValueHarmsNobodyElse(t *testing.T) {
+func TestTooLargeValueFailsOnlyItsVerb(t *testing.T) {
 	s := openTest(t, Options{CommitDelay: 2 * time.Millisecond}) // so that they come together
 	s.backend.writer.db.Limit(0, 1<<20)                          // SQLITE_LIMIT_LENGTH
 	huge := func() error {
@@ -47,9 +47,8 @@ func TestTooLargeAValueHarmsNobodyElse(t *testing.T) {
 	exact(t, s)
 }
 
-// What the board keeps in memory must never part from the file, whatever
-// verbs come together and fail together.
-func TestBoardIsExactAfterManyVerbs(t *testing.T) {
+// The live totals must always equal the file, whichever verbs share a batch and fail.
+func TestLiveTotalsAreExactAfterManyVerbs(t *testing.T) {
 	s := openTest(t, Options{})
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -25,8 +25,8 @@ const (
 
 var magic = []byte("SQLite format 3\x00")
 
-// check looks at the files with plain reads, before SQLite sees them, because
-// SQLite would change them. It reports whether there is a database at all.
+// check checks the files with plain reads, before SQLite, which would change them. It reports
+// whether there is a database.
 func check(path string, newest int) (exists bool, err error) {
 	log, err := head(path + "-wal")
 	if err != nil {
@@ -51,23 +51,23 @@ func check(path string, newest int) (exists bool, err error) {
 	return true, checkLog(path, log)
 }
 
-// beginning is the size of a file and its first bytes.
-type beginning struct {
+// fileHeader is the size of a file and its first bytes.
+type fileHeader struct {
 	size int64
 	b    []byte
 }
 
-func (h *beginning) number(at int) int64 { return int64(binary.BigEndian.Uint32(h.b[at:])) }
+func (h *fileHeader) number(at int) int64 { return int64(binary.BigEndian.Uint32(h.b[at:])) }
 
-func (h *beginning) pageSize() int64 {
+func (h *fileHeader) pageSize() int64 {
 	if n := int64(binary.BigEndian.Uint16(h.b[atPageSize:])); n != 1 {
 		return n
 	}
 	return 65536
 }
 
-// pages is how many pages the file should have, as far as its header knows.
-func (h *beginning) pages() int64 {
+// pages is how many pages the file should have by its header.
+func (h *fileHeader) pages() int64 {
 	if h.number(atChanges) != h.number(atPagesValid) {
 		return 0
 	}
@@ -75,10 +75,10 @@ func (h *beginning) pages() int64 {
 }
 
 // head reads the beginning of a file; a missing one has the size 0.
-func head(path string) (*beginning, error) {
+func head(path string) (*fileHeader, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return &beginning{}, nil
+		return &fileHeader{}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func head(path string) (*beginning, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &beginning{size: info.Size(), b: make([]byte, headerSize)}
+	h := &fileHeader{size: info.Size(), b: make([]byte, headerSize)}
 	n, err := io.ReadFull(f, h.b)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
 		return nil, err
@@ -97,7 +97,7 @@ func head(path string) (*beginning, error) {
 	return h, nil
 }
 
-func checkHeader(path string, h *beginning, newest int) error {
+func checkHeader(path string, h *fileHeader, newest int) error {
 	if len(h.b) < headerSize || !bytes.HasPrefix(h.b, magic) {
 		return foreign(path, "it is not an SQLite database")
 	}
@@ -122,10 +122,9 @@ func checkVersion(path string, version int64, newest int) error {
 	return nil
 }
 
-// checkLog refuses a write-ahead log that SQLite would take for an empty one
-// and overwrite. A log that begins with zeros was never synced: nobody was
-// told of anything in it.
-func checkLog(path string, log *beginning) error {
+// checkLog refuses a write-ahead log that SQLite would take for empty and overwrite. A log that
+// begins with zeros was never synced: nothing in it was acknowledged.
+func checkLog(path string, log *fileHeader) error {
 	const size, first, second = 32, 0x377f0682, 0x377f0683
 	if len(log.b) < size || len(bytes.Trim(log.b[:size], "\x00")) == 0 {
 		return nil
@@ -139,7 +138,7 @@ func checkLog(path string, log *beginning) error {
 	return nil
 }
 
-// sumFits checks the sum over the first 24 bytes of a log.
+// sumFits checks the checksum over the first 24 bytes of a log.
 func sumFits(b []byte) bool {
 	var order binary.ByteOrder = binary.LittleEndian
 	if b[3]&1 == 1 {

@@ -83,7 +83,7 @@ func write(t *testing.T, path string, b []byte) {
 	}
 }
 
-func TestRefusesWhatIsNotADatabase(t *testing.T) {
+func TestRefusesNonDatabase(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	write(t, path, bytes.Repeat([]byte("garbage "), 2000))
 	refused(t, path, "no database of signalbox", "not touched")
@@ -91,7 +91,7 @@ func TestRefusesWhatIsNotADatabase(t *testing.T) {
 	refused(t, path, "no database of signalbox")
 }
 
-func TestRefusesTheDatabaseOfAnotherProgram(t *testing.T) {
+func TestRefusesDatabaseOfOtherProgram(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	c, err := openConn(path, sqlite.OpenReadWrite|sqlite.OpenCreate)
 	if err != nil {
@@ -106,7 +106,7 @@ func TestRefusesTheDatabaseOfAnotherProgram(t *testing.T) {
 	refused(t, path, "another program", "0x2a", "--data")
 }
 
-func TestRefusesAFileThatWasCutOff(t *testing.T) {
+func TestRefusesTruncatedFile(t *testing.T) {
 	path := made(t)
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -118,7 +118,7 @@ func TestRefusesAFileThatWasCutOff(t *testing.T) {
 	refused(t, path, "no database of signalbox")
 }
 
-func TestRefusesADamagedHeader(t *testing.T) {
+func TestRefusesDamagedHeader(t *testing.T) {
 	path := made(t)
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -129,7 +129,7 @@ func TestRefusesADamagedHeader(t *testing.T) {
 	refused(t, path, "damaged")
 }
 
-func TestRefusesADamagedSchema(t *testing.T) {
+func TestRefusesDamagedSchema(t *testing.T) {
 	path := made(t)
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -143,7 +143,7 @@ func TestRefusesADamagedSchema(t *testing.T) {
 	}
 }
 
-func TestRefusesALogThatWouldBeThrownAway(t *testing.T) {
+func TestRefusesLogThatSQLiteWouldDiscard(t *testing.T) {
 	path := made(t)
 	write(t, path+"-wal", bytes.Repeat([]byte("garbage "), 2000))
 	refused(t, path, "-wal is damaged")
@@ -152,13 +152,13 @@ func TestRefusesALogThatWouldBeThrownAway(t *testing.T) {
 	refused(t, path, "write-ahead log is damaged")
 }
 
-func TestRefusesALogWithoutItsFile(t *testing.T) {
+func TestRefusesLogWithoutDatabase(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	write(t, path+"-wal", make([]byte, 5000))
 	refused(t, path, "the file is missing")
 }
 
-func TestTakesALogThatWasNeverSynced(t *testing.T) {
+func TestAcceptsUnsyncedLog(t *testing.T) {
 	path := made(t)
 	write(t, path+"-wal", make([]byte, 5000))
 	s := openTest(t, Options{Path: path})
@@ -167,13 +167,13 @@ func TestTakesALogThatWasNeverSynced(t *testing.T) {
 	}
 }
 
-func TestTakesAnEmptyFileForANewDatabase(t *testing.T) {
+func TestEmptyFileBecomesDatabase(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	write(t, path, nil)
 	mustSubmit(t, openTest(t, Options{Path: path}))
 }
 
-func TestWhatACrashLeftOfANewDatabaseIsNoObstacle(t *testing.T) {
+func TestCrashDuringCreationIsNoObstacle(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	for _, leftover := range []string{".new", ".new-journal", ".new-wal"} {
 		write(t, path+leftover, []byte("half made"))
@@ -181,7 +181,7 @@ func TestWhatACrashLeftOfANewDatabaseIsNoObstacle(t *testing.T) {
 	mustSubmit(t, openTest(t, Options{Path: path}))
 }
 
-func TestRefusesPathsThatCannotBe(t *testing.T) {
+func TestRefusesInvalidPaths(t *testing.T) {
 	dir := t.TempDir()
 	refused(t, dir, "not a file")
 	write(t, filepath.Join(dir, "file"), []byte("x"))
@@ -192,7 +192,7 @@ func TestRefusesPathsThatCannotBe(t *testing.T) {
 	}
 }
 
-func TestFilesAreForTheirOwnerOnly(t *testing.T) {
+func TestFilesAreReadableByOwnerOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "folder", "x.db")
 	s := openTest(t, Options{Path: path})
 	mustSubmit(t, s)

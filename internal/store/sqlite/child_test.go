@@ -136,7 +136,7 @@ func killed(t *testing.T, path string, lines int, known acknowledged) {
 	}
 }
 
-func TestNothingAcknowledgedIsLostWhenTheProcessIsKilled(t *testing.T) {
+func TestKillLosesNothingAcknowledged(t *testing.T) {
 	rounds := soak.Pick(8, 500)
 	path := filepath.Join(t.TempDir(), "test.db")
 	known := acknowledged{}
@@ -201,7 +201,7 @@ func failSync(path string) error {
 	}
 }
 
-func TestFailedSyncEndsTheProcess(t *testing.T) {
+func TestFailedSyncEndsProcess(t *testing.T) {
 	needStrace(t)
 	path := filepath.Join(t.TempDir(), "test.db")
 	cmd := child(t, "fail", path, "strace", "-f", "-o", os.DevNull, "-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:error=EIO:when=60+")
@@ -302,7 +302,7 @@ var counted = []struct {
 	}, 0, false},
 }
 
-func TestLoneVerbCostsOneSyncAndAnEmptyOneNone(t *testing.T) {
+func TestSyncsPerVerb(t *testing.T) {
 	needStrace(t)
 	dir := t.TempDir()
 	trace := filepath.Join(dir, "trace")

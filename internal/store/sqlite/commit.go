@@ -11,15 +11,14 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// Commit writes all of d in one transaction, or nothing. It does not end with its
-// context: a transaction that was begun ends by itself.
+// Commit writes d in one transaction, or nothing. It does not end with its context.
 func (b *Backend) Commit(_ context.Context, d *verbs.Delta) error {
 	if !b.draft.begun {
-		if err := b.settle(); err != nil {
+		if err := b.quarantineSuspects(); err != nil {
 			return err
 		}
 	}
-	if d.From.Moment != b.board.Moment {
+	if d.From.Moment != b.totals.Moment {
 		return verbs.ErrMoved
 	}
 	onCommit, err := b.write(d)
@@ -30,12 +29,12 @@ func (b *Backend) Commit(_ context.Context, d *verbs.Delta) error {
 	if err != nil {
 		return b.failed(err, onCommit)
 	}
-	b.board.apply(d)
-	b.who, b.number = d.Writer, d.Number
+	b.totals.apply(d)
+	b.lastWriter, b.lastNumber = d.Writer, d.Number
 	return nil
 }
 
-// write runs the transaction. onCommit says where an error came from.
+// write runs the transaction. onCommit: the error came from the commit.
 func (b *Backend) write(d *verbs.Delta) (onCommit bool, err error) {
 	c := b.writer
 	if err := b.begin(); err != nil {
@@ -52,19 +51,19 @@ func (b *Backend) write(d *verbs.Delta) (onCommit bool, err error) {
 	return true, c.do(stCommit)
 }
 
-// draft is the transaction of a batch that has not come to its Commit.
+// draft is the transaction of a batch whose rows are written ahead of its Commit.
 type draft struct {
 	begun bool
-	err   error // what went wrong, for its Commit
+	err   error // for its Commit
 }
 
-// Draft writes rows of the batch that is committed next.
+// Draft writes rows of the next batch ahead of its Commit.
 func (b *Backend) Draft(d *verbs.Delta) {
 	if b.draft.err != nil {
 		return
 	}
 	if !b.draft.begun {
-		if b.draft.err = b.settle(); b.draft.err != nil {
+		if b.draft.err = b.quarantineSuspects(); b.draft.err != nil {
 			return
 		}
 	}
@@ -76,7 +75,7 @@ func (b *Backend) Draft(d *verbs.Delta) {
 	}
 }
 
-// Undraft takes back what was drafted.
+// Undraft rolls back what was drafted.
 func (b *Backend) Undraft() {
 	if b.draft.begun {
 		_ = b.rollback(nil)
@@ -84,7 +83,7 @@ func (b *Backend) Undraft() {
 	b.draft = draft{}
 }
 
-// begin begins a transaction, unless that of a draft goes on.
+// begin begins a transaction, or continues that of a draft.
 func (b *Backend) begin() error {
 	if b.draft.begun || b.draft.err != nil {
 		return b.draft.err
@@ -100,13 +99,13 @@ func (c *conn) do(id stmtID) error {
 	return q.run()
 }
 
-// rollback takes the transaction back, unless SQLite has done it already.
+// rollback rolls back, unless SQLite has done so.
 func (b *Backend) rollback(err error) error {
 	if b.writer.db.AutocommitEnabled() {
 		return err
 	}
 	if bad := b.writer.do(stRollback); bad != nil {
-		b.breakDown(bad)
+		b.fail(bad)
 	}
 	return err
 }
@@ -142,8 +141,7 @@ func writeTasks(c *conn, d *verbs.Delta) error {
 	return nil
 }
 
-// taken tells an id or a key that another task has from other faults: no other
-// column is unique.
+// taken distinguishes a duplicate ID or key from other errors: no other column is unique.
 func taken(err error) error {
 	if sqlite.ErrCode(err) == sqlite.ResultConstraintUnique {
 		return verbs.ErrTaken
@@ -151,8 +149,7 @@ func taken(err error) error {
 	return err
 }
 
-// erase deletes the environment of a task, after it has overwritten it, and what the
-// other statements delete.
+// erase overwrites and deletes the environment of a task, with its other rows.
 func (c *conn) erase(seq int64, others ...stmtID) error {
 	for _, id := range append([]stmtID{stEnvBlank, stEnvDelete}, others...) {
 		q := c.on(id)
@@ -184,7 +181,7 @@ func writeLarge(c *conn, d *verbs.Delta) error {
 	return nil
 }
 
-// putRequest stores a request, but for its environment.
+// putRequest stores a request without its environment.
 func (c *conn) putRequest(seq int64, r *signalbox.Request) error {
 	c.row = c.key.summed(c.row[:0], sumRequest, seq, func(b []byte) []byte { return pack.RequestRow(b, r) })
 	q := c.on(stRequestPut)
@@ -223,7 +220,7 @@ func writeDocs(c *conn, d *verbs.Delta) error {
 	return nil
 }
 
-// putDoc stores a doc; one without a body goes.
+// putDoc stores a doc; one without a body is deleted.
 func (c *conn) putDoc(doc *verbs.Doc) error {
 	if doc.Body == nil {
 		q := c.on(stDocDelete)
@@ -233,8 +230,8 @@ func (c *conn) putDoc(doc *verbs.Doc) error {
 	return q.exact(doc.Kind).exact(doc.ID).int(doc.Sort).bytes(doc.Body).run()
 }
 
-// writeJournal writes the entries of a batch as one row, and deletes the rows
-// that are pruned as a whole.
+// writeJournal writes the entries of a batch as one row, and deletes rows that are pruned as a
+// whole.
 func (b *Backend) writeJournal(c *conn, d *verbs.Delta) error {
 	if d.Cut > 0 {
 		q := c.on(stJournalDelete)
@@ -260,7 +257,7 @@ func (c *conn) putEntries(entries []signalbox.Entry, last int64, p *pack.Packer)
 }
 
 func (b *Backend) writeMeta(c *conn, d *verbs.Delta) error {
-	return c.putMeta(&d.To, max(b.board.cut, d.Cut))
+	return c.putMeta(&d.To, max(b.totals.prunedUpTo, d.Cut))
 }
 
 func (c *conn) putMeta(n *verbs.Counters, cut int64) error {

@@ -16,12 +16,12 @@ type conn struct {
 	db     *sqlite.Conn
 	st     []*sqlite.Stmt // by number
 	key    key
-	row    []byte         // room for a packed row
-	bare   signalbox.Task // room for what is packed of a task
-	damage []int64        // tasks that were found to be damaged, by number
+	row    []byte         // reused buffer of a packed row
+	bare   signalbox.Task // reused buffer of a packed task
+	damage []int64        // damaged tasks found, by number
 }
 
-// busyTimeout bounds the wait for a lock that only another program could hold.
+// busyTimeout bounds the wait for a lock of another program.
 const busyTimeout = 5 * time.Second
 
 func openConn(path string, flags sqlite.OpenFlags) (*conn, error) {
@@ -35,8 +35,8 @@ func openConn(path string, flags sqlite.OpenFlags) (*conn, error) {
 
 func (c *conn) close() error { return c.db.Close() }
 
-// exec runs a statement that is not worth keeping: a pragma or a step of the
-// schema. It returns the first column of its last row.
+// exec runs a statement without caching it: a pragma or a schema step. It returns the first
+// column of the last row.
 func (c *conn) exec(sql string) (answer string, err error) {
 	st, _, err := c.db.PrepareTransient(sql)
 	if err != nil {
@@ -54,14 +54,14 @@ func (c *conn) exec(sql string) (answer string, err error) {
 	}
 }
 
-// query is a statement in use: first its parameters are bound, one after the
-// other, then it is run, or stepped through and closed.
+// query is a statement in use: parameters are bound in order, then it is run, or stepped
+// through and closed.
 type query struct {
 	st    *sqlite.Stmt
 	param int
-	left  int64 // rows that are asked for still; below 0: all
+	left  int64 // rows still to be read; below 0: all
 	err   error
-	once  bool // it is not kept
+	once  bool // not cached
 }
 
 // on begins a statement.
@@ -77,7 +77,7 @@ func (c *conn) on(id stmtID) query {
 	return query{st: st, left: -1}
 }
 
-// once begins a statement that is not worth keeping.
+// once begins a statement without caching it.
 func (c *conn) once(sql string) query {
 	st, _, err := c.db.PrepareTransient(sql)
 	return query{st: st, left: -1, err: err, once: true}
@@ -106,7 +106,7 @@ func (q *query) null() *query {
 	return q
 }
 
-// text binds a string; an empty one is NULL, which is read back as empty.
+// text binds a string; an empty one is NULL, read back as empty.
 func (q *query) text(v string) *query {
 	if v == "" {
 		return q.null()
@@ -140,8 +140,8 @@ func (q *query) time(t time.Time) *query {
 	return q.int(t.UnixMilli())
 }
 
-// most bounds how many rows are read. It is no LIMIT ?, with which SQLite makes the
-// plan anew whenever another number is bound.
+// most limits the rows read. LIMIT ? would make SQLite plan again whenever another number is
+// bound.
 func (q *query) most(n int64) *query {
 	q.left = n
 	return q
@@ -158,8 +158,8 @@ func (q *query) next() bool {
 	return row
 }
 
-// end lets go of the statement and returns what went wrong. A statement that
-// was not stepped to its end holds its snapshot until then.
+// end closes the statement and returns its error. A statement that was not stepped to its end
+// holds its snapshot until then.
 func (q *query) end() error {
 	if q.st == nil {
 		return q.err
@@ -192,7 +192,7 @@ func (q *query) bytesAt(col int) []byte {
 	return b
 }
 
-// appendText reads a text behind b, as the function appendText writes it.
+// appendText appends a text to b in the format of the function appendText.
 func (q *query) appendText(b []byte, col int) []byte {
 	n := q.st.ColumnLen(col)
 	b = binary.AppendUvarint(b, uint64(n)) //nolint:gosec // no length is negative
@@ -201,7 +201,7 @@ func (q *query) appendText(b []byte, col int) []byte {
 	return b
 }
 
-// into reads bytes into a room that is used again for the next.
+// into reads bytes into a reused buffer.
 func (q *query) into(room *[]byte, col int) []byte {
 	n := q.st.ColumnLen(col)
 	if cap(*room) < n {

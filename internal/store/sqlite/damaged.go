@@ -12,19 +12,17 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// A row of a task that is not as it was written is set aside: it stands in no
-// index any more, so that nobody claims it, and lists go on without it. Its bytes
-// stay as they are, for a person to look at. What a reader finds is looked at
-// again by the writer, before its next batch.
+// A damaged row of a task is quarantined: it is in no index any more, so that it is never
+// claimed, and lists skip it. Its bytes are kept for a person to inspect. The writer checks
+// what a reader found again before its next batch.
 //
-// To the verbs that is a batch of somebody else: the moment moves, so that they
-// forget what they knew.
+// For the verbs that is a batch of another writer: the moment changes, so that they drop what
+// they have loaded.
 
-// mostDamaged bounds a list of them.
-const mostDamaged = 100
+// maxDamaged bounds a list of damaged tasks.
+const maxDamaged = 100
 
-// examineAll looks at all that is kept of each task, and sets aside what is
-// damaged.
+// examineAll checks everything stored of each task, and quarantines what is damaged.
 func (b *Backend) examineAll(ctx context.Context) (n int, err error) {
 	for after, more := int64(math.MinInt64), true; more; {
 		err := b.read(ctx, func(c *conn) (err error) {
@@ -35,7 +33,7 @@ func (b *Backend) examineAll(ctx context.Context) (n int, err error) {
 			return n, err
 		}
 	}
-	return n, b.settle()
+	return n, b.quarantineSuspects()
 }
 
 func (c *conn) examineSome(ctx context.Context, after int64, n *int) (last int64, more bool, err error) {
@@ -66,14 +64,14 @@ func (c *conn) examineSome(ctx context.Context, after int64, n *int) (last int64
 
 func (c *conn) damagedRows() (list []store.Damaged, err error) {
 	q := c.on(stDamagedAll)
-	for q.most(mostDamaged); q.next(); {
+	for q.most(maxDamaged); q.next(); {
 		list = append(list, store.Damaged{ID: q.textAt(0), What: q.textAt(1)})
 	}
 	return list, q.end()
 }
 
-// isAside is the answer to whoever asks for a task that was set aside.
-func (c *conn) isAside(seq int64, id string) error {
+// quarantinedError is the error for a quarantined task.
+func (c *conn) quarantinedError(seq int64, id string) error {
 	q := c.on(stDamagedGet)
 	what := "it cannot be read"
 	if q.int(seq); q.next() {
@@ -92,9 +90,8 @@ func damagedTask(id, what string) error {
 	}
 }
 
-// found takes what a connection found to be damaged to those that are to be set
-// aside.
-func (b *Backend) found(c *conn) {
+// addSuspects adds what a connection found damaged to what will be quarantined.
+func (b *Backend) addSuspects(c *conn) {
 	if len(c.damage) == 0 {
 		return
 	}
@@ -104,15 +101,14 @@ func (b *Backend) found(c *conn) {
 	c.damage = c.damage[:0]
 }
 
-// suspects are tasks that readers found to be damaged, by number.
+// suspects are tasks that readers found damaged, by number.
 type suspects struct {
 	sync.Mutex
 	seqs []int64
 }
 
-// settle readies the file for a batch: what readers found to be damaged is set
-// aside before.
-func (b *Backend) settle() error {
+// quarantineSuspects quarantines, before a batch, what readers found damaged.
+func (b *Backend) quarantineSuspects() error {
 	if err := b.usable(); err != nil {
 		return err
 	}
@@ -122,15 +118,14 @@ func (b *Backend) settle() error {
 	if !any {
 		return nil
 	}
-	if _, err := b.setAside(); err != nil {
+	if _, err := b.quarantine(); err != nil {
 		return b.failed(err, false)
 	}
 	return nil
 }
 
-// suspected takes them from there.
-func (b *Backend) suspected() []int64 {
-	b.found(b.writer)
+func (b *Backend) takeSuspects() []int64 {
+	b.addSuspects(b.writer)
 	b.suspects.Lock()
 	defer b.suspects.Unlock()
 	seqs := b.suspects.seqs
@@ -138,24 +133,23 @@ func (b *Backend) suspected() []int64 {
 	return seqs
 }
 
-// setAside sets aside those tasks that are damaged indeed, if any, and counts
-// anew.
-func (b *Backend) setAside() (any bool, err error) {
+// quarantine quarantines those tasks that are really damaged, if any, and counts again.
+func (b *Backend) quarantine() (any bool, err error) {
 	c := b.writer
 	if err := c.do(stBegin); err != nil {
 		return false, err
 	}
-	if any, err = b.moveAside(); err != nil || !any {
+	if any, err = b.quarantineTx(); err != nil || !any {
 		if bad := c.do(stRollback); err == nil {
 			err = bad
 		}
 		return false, err
 	}
-	n := b.board.Counters
+	n := b.totals.Counters
 	n.Moment += 1 + rand.Int64N(1<<16) //nolint:gosec // no secret
 	totals, err := c.totals()
 	if err == nil {
-		err = c.putMeta(&n, b.board.cut)
+		err = c.putMeta(&n, b.totals.prunedUpTo)
 	}
 	if err == nil {
 		err = c.do(stCommit)
@@ -163,21 +157,21 @@ func (b *Backend) setAside() (any bool, err error) {
 	if err != nil {
 		return false, b.rollback(err)
 	}
-	b.board.replace(totals, n.Moment)
+	b.totals.replace(totals, n.Moment)
 	return true, nil
 }
 
-func (b *Backend) moveAside() (any bool, err error) {
-	for _, seq := range b.suspected() {
+func (b *Backend) quarantineTx() (any bool, err error) {
+	for _, seq := range b.takeSuspects() {
 		id, what, err := b.writer.examine(seq)
 		if err != nil {
 			return any, err
 		}
 		if what == "" {
-			continue // it was written anew meanwhile, or is set aside
+			continue // rewritten meanwhile, or quarantined already
 		}
 		b.log.Error("a damaged row is set aside: all else goes on without it", "task", id, "what", what)
-		if err := b.writer.moveAside(seq, id, what); err != nil {
+		if err := b.writer.quarantine(seq, id, what); err != nil {
 			return any, err
 		}
 		any = true
@@ -186,7 +180,7 @@ func (b *Backend) moveAside() (any bool, err error) {
 	return any, nil
 }
 
-func (c *conn) moveAside(seq int64, id, what string) error {
+func (c *conn) quarantine(seq int64, id, what string) error {
 	q := c.on(stSetAside)
 	if err := q.int(seq).int(rowDamaged).run(); err != nil {
 		return err
@@ -195,14 +189,12 @@ func (c *conn) moveAside(seq int64, id, what string) error {
 	if err := q.int(seq).exact(id).exact(what).run(); err != nil {
 		return err
 	}
-	// Its execution may still be at work: the agent gets the slot back when that
-	// is known to be over.
+	// Its execution may still run: the slot is freed when that is known to be over.
 	q = c.on(stSlotWithhold)
 	return q.exact(id).run()
 }
 
-// examine says what is wrong with what is kept of a task; nothing, if it is set
-// aside already.
+// examine describes the damage of a task; nothing if it is quarantined already.
 func (c *conn) examine(seq int64) (id, what string, err error) {
 	q := c.on(stTaskBySeq)
 	there := q.int(seq).next() && q.intAt(2) != rowDamaged

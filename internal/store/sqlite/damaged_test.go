@@ -59,15 +59,15 @@ func changed(t *testing.T, path, sql string) {
 	}
 }
 
-func TestChangedRowIsSetAsideAndNeverClaimed(t *testing.T) {
+func TestChangedRowIsQuarantinedAndNeverClaimed(t *testing.T) {
 	for name, sql := range changes {
 		for when, live := range map[string]bool{"while closed": false, "while open": true} {
-			t.Run(name+" "+when, func(t *testing.T) { setAside(t, sql, live) })
+			t.Run(name+" "+when, func(t *testing.T) { quarantined(t, sql, live) })
 		}
 	}
 }
 
-func setAside(t *testing.T, sql string, live bool) {
+func quarantined(t *testing.T, sql string, live bool) {
 	ctx, path, key := context.Background(), filepath.Join(t.TempDir(), "x.db"), keyOfAll(3)
 	open := func() *Store { return openTest(t, Options{Path: path, Key: key}) }
 	first := open()
@@ -114,7 +114,7 @@ func setAside(t *testing.T, sql string, live bool) {
 
 // What a reader finds is left out of lists at once, and set aside with the next
 // batch.
-func TestReaderLeavesADamagedRowOut(t *testing.T) {
+func TestReadSkipsDamagedRow(t *testing.T) {
 	ctx := context.Background()
 	s := openTest(t, Options{})
 	bad, good := mustSubmit(t, s), mustSubmit(t, s)
@@ -132,7 +132,7 @@ func TestReaderLeavesADamagedRowOut(t *testing.T) {
 
 // The slot of a task in flight whose row is damaged is withheld: its execution
 // may be at work.
-func TestSlotOfADamagedTaskIsWithheld(t *testing.T) {
+func TestSlotOfDamagedTaskIsWithheld(t *testing.T) {
 	ctx, path := context.Background(), filepath.Join(t.TempDir(), "x.db")
 	s := openTest(t, Options{Path: path})
 	mustSubmit(t, s)
@@ -152,7 +152,7 @@ func TestSlotOfADamagedTaskIsWithheld(t *testing.T) {
 }
 
 // Another key than before is said aloud, and the rows are taken as they are.
-func TestAnotherKeyIsSaidAndTaken(t *testing.T) {
+func TestOtherKeyIsReportedAndAccepted(t *testing.T) {
 	ctx, path := context.Background(), filepath.Join(t.TempDir(), "x.db")
 	var log strings.Builder
 	var task signalbox.Task

@@ -13,8 +13,8 @@ import (
 // row makes a delta of one new task, and the task.
 func row(b *Backend, number int64) (*verbs.Delta, *signalbox.Task) {
 	t := newSubmission().Task
-	t.Seq, t.Rev, t.Place, t.EnqueuedAt, t.HasEnv = b.board.Seq+1, 1, b.board.Place+1, t.CreatedAt, true
-	d := &verbs.Delta{Writer: "w", Number: number, From: b.board.Counters, To: b.board.Counters}
+	t.Seq, t.Rev, t.Place, t.EnqueuedAt, t.HasEnv = b.totals.Seq+1, 1, b.totals.Place+1, t.CreatedAt, true
+	d := &verbs.Delta{Writer: "w", Number: number, From: b.totals.Counters, To: b.totals.Counters}
 	d.To.Moment, d.To.Seq, d.To.Place = d.From.Moment+1, t.Seq, t.Place
 	d.Tasks = []verbs.TaskChange{{After: &t}}
 	d.Requests = []verbs.RequestRow{{Seq: t.Seq, Request: signalbox.Request{Prompt: "do it", SealedEnv: []byte("sealed")}}}
@@ -37,7 +37,7 @@ func openRows(t *testing.T) *Backend {
 
 // A row that was drafted, and changed in the same batch after that, is stored as it
 // became, and nobody sees it before.
-func TestADraftedRowIsWrittenAsItBecame(t *testing.T) {
+func TestDraftedRowIsWrittenInItsLastState(t *testing.T) {
 	b, ctx := openRows(t), context.Background()
 	d, drafted := row(b, 1)
 	b.Draft(d)
@@ -58,12 +58,12 @@ func TestADraftedRowIsWrittenAsItBecame(t *testing.T) {
 	if w.Task.State != signalbox.Cancelled || w.Task.Rev != 2 || w.Request.Prompt != "do it" || len(w.Request.SealedEnv) != 0 {
 		t.Errorf("stored %+v, asked for %+v", w.Task, w.Request)
 	}
-	if n := b.board.counts().Pending; n != 0 {
+	if n := b.totals.counts().Pending; n != 0 {
 		t.Errorf("%d tasks wait, want none", n)
 	}
 }
 
-func TestADraftThatIsTakenBackLeavesNothing(t *testing.T) {
+func TestUndraftLeavesNothing(t *testing.T) {
 	b, ctx := openRows(t), context.Background()
 	d, first := row(b, 1)
 	b.Draft(d)
@@ -85,7 +85,7 @@ func TestADraftThatIsTakenBackLeavesNothing(t *testing.T) {
 
 // What goes wrong in a draft is the answer to its commit, and the next batch is not
 // harmed.
-func TestADraftThatFailsFailsItsCommit(t *testing.T) {
+func TestFailedDraftFailsItsCommit(t *testing.T) {
 	b, ctx := openRows(t), context.Background()
 	d, first := row(b, 1)
 	if err := b.Commit(ctx, d); err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// refusedBy is the answer where the database refused a write. With a value that
-// only the database refuses, the verbs of the batch are done one by one.
-func refusedBy(err error) error {
+// writeError is the error of a write that the database refused. If it refuses only a value, the
+// verbs of the batch are done one by one.
+func writeError(err error) error {
 	code, message := signalbox.CodeStoreFailed, "nothing was stored: the database refused the write"
 	switch sqlite.ErrCode(err).ToPrimary() {
 	case sqlite.ResultFull:
@@ -32,16 +32,16 @@ func refusedBy(err error) error {
 	return &signalbox.Error{Code: code, Message: message, Err: err}
 }
 
-// unsure is the answer after a commit of which nobody knows how it ended.
-func unsure(err error) error {
+// commitUnknown is the error of a commit with an unknown outcome.
+func commitUnknown(err error) error {
 	return &signalbox.Error{
 		Code: signalbox.CodeStoreFailed, Err: err,
 		Message: "the database failed on a commit, and whether this was stored is not known; the store takes no more writes",
 	}
 }
 
-// unread is the answer to a read that failed.
-func unread(err error) error {
+// readError is the error of a failed read.
+func readError(err error) error {
 	if _, ok := errors.AsType[*signalbox.Error](err); ok {
 		return err
 	}
@@ -56,45 +56,45 @@ func isCorrupt(err error) bool {
 	return code == sqlite.ResultCorrupt || code == sqlite.ResultNotADB
 }
 
-// isRefusal reports whether err is an answer, and not a fault of the database.
+// isRefusal reports whether err is an answer rather than a fault of the database.
 func isRefusal(err error) bool {
 	var own *signalbox.Error
 	return errors.As(err, &own)
 }
 
-// isFatal reports whether nobody can say what is stored after err.
+// isFatal reports whether it is unknown what is stored after err.
 func isFatal(err error, onCommit bool) bool {
 	return isCorrupt(err) || (onCommit && sqlite.ErrCode(err).ToPrimary() == sqlite.ResultIOErr)
 }
 
 // usable refuses all writes after a fatal error.
 func (b *Backend) usable() error {
-	if b.broken != nil {
-		return unsure(b.broken)
+	if b.fatalErr != nil {
+		return commitUnknown(b.fatalErr)
 	}
 	return nil
 }
 
-// failed is the answer to a batch that was not stored.
+// failed is the error of a batch that was not stored.
 func (b *Backend) failed(err error, onCommit bool) error {
 	if isFatal(err, onCommit) {
-		b.breakDown(err)
+		b.fail(err)
 	}
 	switch {
-	case b.broken != nil:
-		return unsure(b.broken)
+	case b.fatalErr != nil:
+		return commitUnknown(b.fatalErr)
 	case errors.Is(err, verbs.ErrTaken), isRefusal(err):
 		return err
 	}
-	return refusedBy(err)
+	return writeError(err)
 }
 
-// breakDown ends the process, or where Options.Fatal lets it live, the writing.
-func (b *Backend) breakDown(err error) {
-	if b.broken != nil {
+// fail calls Options.Fatal and refuses all later writes.
+func (b *Backend) fail(err error) {
+	if b.fatalErr != nil {
 		return
 	}
-	b.broken = err
+	b.fatalErr = err
 	b.opts.Fatal(fmt.Errorf("%s: a commit failed and nobody can say what is stored, so the process ends and nothing of that commit is acknowledged; "+
 		"check the disk, then start again: what was acknowledged before is there: %w", b.opts.Path, err))
 }

@@ -57,7 +57,7 @@ func broken(t *testing.T, path, device string) (repair func()) {
 	}
 }
 
-func TestFullDiskRefusesAndTheStoreGoesOn(t *testing.T) {
+func TestFullDiskRefusesAndStoreContinues(t *testing.T) {
 	dir := testdisk.New(t, "size=8m")
 	s := openTest(t, Options{Path: filepath.Join(dir, "test.db")})
 	fullAndAfter(t, s, func() (room func()) {
@@ -75,7 +75,7 @@ func TestFullDiskRefusesAndTheStoreGoesOn(t *testing.T) {
 
 // A limit that SQLite sets itself fails in the middle of a batch, not at its
 // end, and needs no rights.
-func TestFullDatabaseRefusesAndTheStoreGoesOn(t *testing.T) {
+func TestFullDatabaseRefusesAndStoreContinues(t *testing.T) {
 	s := openTest(t, Options{})
 	limit := func(pages string) { runSQL(t, s, "PRAGMA max_page_count = "+pages) }
 	fullAndAfter(t, s, func() (room func()) {
@@ -115,7 +115,7 @@ func fullAndAfter(t *testing.T, s *Store, fill func() (room func())) {
 	}
 	exact(t, s)
 	room()
-	before := s.backend.board.Seq
+	before := s.backend.totals.Seq
 	if after := mustSubmit(t, s); after.Seq != before+1 || int(after.Seq) != kept+2 {
 		t.Errorf("the next task has number %d: refused ones left gaps", after.Seq)
 	}

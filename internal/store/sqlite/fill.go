@@ -7,9 +7,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// fill makes the board from the file, and returns the id of the store.
+// fill computes the live totals from the file, and returns the store's ID.
 func (b *Backend) fill(ctx context.Context) (id string, err error) {
-	c, n := b.writer, &b.board
+	c, n := b.writer, &b.totals
 	q := c.on(stMetaGet)
 	found := q.next()
 	var own []byte
@@ -17,7 +17,7 @@ func (b *Backend) fill(ctx context.Context) (id string, err error) {
 	if found {
 		id, own, check = q.textAt(0), q.bytesAt(1), q.intAt(2)
 		n.Moment, n.Seq, n.Place, n.Fence, n.Entry = q.intAt(3), q.intAt(4), q.intAt(5), q.intAt(6), q.intAt(7)
-		n.EnqueuedMS, n.WokenMS, n.cut, n.Generation = q.intAt(8), q.intAt(9), q.intAt(10), 1
+		n.EnqueuedMS, n.WokenMS, n.prunedUpTo, n.Generation = q.intAt(8), q.intAt(9), q.intAt(10), 1
 	}
 	if err := q.end(); err != nil {
 		return "", err
@@ -41,7 +41,7 @@ func (b *Backend) fill(ctx context.Context) (id string, err error) {
 		if len(c.damage) == 0 || ctx.Err() != nil {
 			return id, ctx.Err()
 		}
-		if _, err := b.setAside(); err != nil {
+		if _, err := b.quarantine(); err != nil {
 			return "", err
 		}
 	}
@@ -52,23 +52,23 @@ func (b *Backend) fillSlots() error {
 	slots, err := slotRows(&q)
 	for i := range slots {
 		if !signalbox.IsExecutor(slots[i].Agent) {
-			b.board.inUse[store.SlotSort(signalbox.Isolated(slots[i].Slot))]++
+			b.totals.inUse[store.SlotSort(signalbox.Isolated(slots[i].Slot))]++
 		}
 	}
 	return err
 }
 
 func (b *Backend) fillJournal() error {
-	n := &b.board
+	n := &b.totals
 	q := b.writer.on(stJournalAfter)
-	if q.int(n.cut).most(1).next() {
-		n.firstEntry, n.lastEntry = max(n.cut+1, q.intAt(1)), n.Entry
+	if q.int(n.prunedUpTo).most(1).next() {
+		n.firstEntry, n.lastEntry = max(n.prunedUpTo+1, q.intAt(1)), n.Entry
 	}
 	return q.end()
 }
 
-// totals counts the rows of tasks. Each is read as a whole: what waits and runs
-// is known to be sound from then on.
+// totals counts the tasks. Each is read completely, so waiting and running ones are known to be
+// intact.
 func (c *conn) totals() (totals, error) {
 	n := newTotals()
 	q := c.on(stPending)
@@ -83,5 +83,5 @@ func (c *conn) totals() (totals, error) {
 		n.count(&held[i], 1)
 	}
 	q = c.on(stEnded)
-	return n, c.each(q.int(1<<62).int(1<<62).most(loadRuns), func(t *signalbox.Task) { n.ran(nil, t) })
+	return n, c.each(q.int(1<<62).int(1<<62).most(loadRuns), func(t *signalbox.Task) { n.countRun(nil, t) })
 }

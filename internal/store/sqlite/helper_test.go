@@ -58,15 +58,15 @@ func apply(s *Store, t signalbox.Task, ev signalbox.Event) (signalbox.Task, erro
 	return s.Apply(context.Background(), c, ev.Now)
 }
 
-// exact wants the board to be what a new open would make of the file.
+// exact checks that the live totals equal those of a new open.
 func exact(t *testing.T, s *Store) {
 	t.Helper()
 	b := s.backend
-	fresh := &Backend{opts: b.opts, given: b.given, log: b.log, writer: b.writer}
+	fresh := &Backend{opts: b.opts, givenKey: b.givenKey, log: b.log, writer: b.writer}
 	if _, err := fresh.fill(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	same(t, "board", boardView(&b.board), boardView(&fresh.board))
+	same(t, "live totals", boardView(&b.totals), boardView(&fresh.totals))
 }
 
 func same(t *testing.T, what string, got, want any) {
@@ -76,7 +76,7 @@ func same(t *testing.T, what string, got, want any) {
 	}
 }
 
-func boardView(b *board) map[string]any {
+func boardView(b *liveTotals) map[string]any {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	lines := map[string][]int64{}
@@ -85,7 +85,7 @@ func boardView(b *board) map[string]any {
 	}
 	return map[string]any{
 		"counters": b.Counters, "lines": lines, "ready": b.ready, "oldest": spotsOf(&b.oldest), "limits": b.limits,
-		"flight": b.flight, "in use": b.inUse, "journal": []int64{b.firstEntry, b.lastEntry, b.cut}, "runs": runsView(b.runs),
+		"flight": b.inFlight, "in use": b.inUse, "journal": []int64{b.firstEntry, b.lastEntry, b.prunedUpTo}, "runs": runsView(b.runs),
 	}
 }
 
@@ -99,8 +99,8 @@ func runsView(all map[string]runs) map[string][]int64 {
 	return flat
 }
 
-func spotsOf(l *line) (flat []int64) {
-	for _, p := range l.parts {
+func spotsOf(l *rankedList) (flat []int64) {
+	for _, p := range l.chunks {
 		for _, s := range p {
 			flat = append(flat, s.key, s.tie)
 		}

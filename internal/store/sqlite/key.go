@@ -5,25 +5,24 @@ package sqlite
 // Where none is given it is one that stands in the file; then sums find what
 // broke, and not what somebody changed on purpose.
 
-// check shows which key it is, and not what it is.
+// check identifies the key without revealing it.
 func (k key) check() int64 { return int64(k.sum(sumCheck, 0, nil) >> 1) } //nolint:gosec // half of the numbers
 
-// takeKey takes the key that the rows were written with. With another one than
-// that nothing can be known about them: they are taken as they are, and get new
-// sums.
+// takeKey loads the key of the rows. With another key nothing is known about them: they are
+// accepted and get new checksums.
 func (b *Backend) takeKey(own []byte, check int64) error {
 	c := b.writer
-	c.key = keyOf(or(b.given, own))
+	c.key = keyOf(or(b.givenKey, own))
 	if c.key.check() == check {
 		return nil
 	}
 	b.log.Warn("the rows of the database were written under another key than that of the data folder: whether they were changed since cannot be told; they are taken as they are",
 		"path", b.opts.Path)
-	return c.transaction(c.sumAnew)
+	return c.transaction(c.resumAll)
 }
 
-// sumAnew gives all rows new sums.
-func (c *conn) sumAnew() error {
+// resumAll recomputes all checksums.
+func (c *conn) resumAll() error {
 	for _, table := range []struct {
 		kind     int64
 		get, put stmtID
@@ -32,7 +31,7 @@ func (c *conn) sumAnew() error {
 	} {
 		for after, more := int64(-1<<62), true; more; {
 			var err error
-			if after, more, err = c.sumSome(table.kind, table.get, table.put, after); err != nil {
+			if after, more, err = c.resumSome(table.kind, table.get, table.put, after); err != nil {
 				return err
 			}
 		}
@@ -41,8 +40,8 @@ func (c *conn) sumAnew() error {
 	return q.int(c.key.check()).run()
 }
 
-// sumSome does so for the next rows of a table.
-func (c *conn) sumSome(kind int64, get, put stmtID, after int64) (last int64, more bool, err error) {
+// resumSome does so for the next rows of a table.
+func (c *conn) resumSome(kind int64, get, put stmtID, after int64) (last int64, more bool, err error) {
 	const most = 1000
 	var seqs []int64
 	var bodies, texts [][]byte

@@ -10,20 +10,20 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// Load reads what is wanted. Nobody else writes, so it need be no transaction.
+// Load reads what is wanted. There is no other writer, so it need not be a transaction.
 func (b *Backend) Load(_ context.Context, w *verbs.Want) (*verbs.Loaded, error) {
-	if err := b.settle(); err != nil {
+	if err := b.quarantineSuspects(); err != nil {
 		return nil, err
 	}
 	for {
-		l := &verbs.Loaded{Counters: b.board.Counters, InUse: b.board.inUse, Number: b.numberOf(w.Writer)}
+		l := &verbs.Loaded{Counters: b.totals.Counters, InUse: b.totals.inUse, Number: b.numberOf(w.Writer)}
 		if err := b.load(b.writer, w, l); err != nil {
 			return nil, b.failed(err, false)
 		}
 		if len(b.writer.damage) == 0 {
 			return l, nil
 		}
-		if any, err := b.setAside(); err != nil {
+		if any, err := b.quarantine(); err != nil {
 			return nil, b.failed(err, false)
 		} else if !any {
 			return l, nil
@@ -31,11 +31,10 @@ func (b *Backend) Load(_ context.Context, w *verbs.Want) (*verbs.Loaded, error) 
 	}
 }
 
-// numberOf is the number of the last batch of a writer, which lives as long as
-// the backend.
+// numberOf is the number of the last batch of a writer, as long as the backend lives.
 func (b *Backend) numberOf(writer string) int64 {
-	if writer == b.who {
-		return b.number
+	if writer == b.lastWriter {
+		return b.lastNumber
 	}
 	return 0
 }
@@ -101,7 +100,7 @@ func (b *Backend) head(c *conn, w verbs.HeadWant) (h verbs.Head, err error) {
 	if h.UpTo = verbs.EndOfLine; len(h.Tasks) == w.N {
 		h.UpTo = store.CursorOf(h.Tasks[w.N-1])
 	}
-	for _, seq := range b.board.turns[w.Session] {
+	for _, seq := range b.totals.turns[w.Session] {
 		q := c.on(stTaskBySeq)
 		t, err := c.one(q.int(seq))
 		if err != nil {
@@ -114,8 +113,7 @@ func (b *Backend) head(c *conn, w verbs.HeadWant) (h verbs.Head, err error) {
 	return h, nil
 }
 
-// byNames returns a task for each name, by a statement that finds one. Whoever
-// asks for one that is set aside is told so.
+// byNames returns a task for each name. A quarantined one is an error.
 func (c *conn) byNames(id stmtID, names []string) ([]*signalbox.Task, error) {
 	list := make([]*signalbox.Task, len(names))
 	for n, name := range names {
@@ -126,7 +124,7 @@ func (c *conn) byNames(id stmtID, names []string) ([]*signalbox.Task, error) {
 				if err := q.end(); err != nil {
 					return nil, err
 				}
-				return nil, c.isAside(seq, id)
+				return nil, c.quarantinedError(seq, id)
 			}
 			list[n] = c.scanTask(&q)
 		}
@@ -139,7 +137,7 @@ func (c *conn) byNames(id stmtID, names []string) ([]*signalbox.Task, error) {
 
 func loadLines(c *conn, w *verbs.Want, l *verbs.Loaded) error {
 	for _, want := range w.Lines {
-		at := spotOf(want.After)
+		at := positionOf(want.After)
 		q := c.on(stHeads)
 		heads, err := c.pointers(q.exact(want.Queue).int(at.key).int(at.tie).most(int64(want.N)))
 		if err != nil {
@@ -150,20 +148,20 @@ func loadLines(c *conn, w *verbs.Want, l *verbs.Loaded) error {
 	return nil
 }
 
-// spotOf is a cursor as the tables know it: the zero one stands before all.
-func spotOf(c store.Cursor) spot {
+// positionOf converts a cursor; the zero one is before all.
+func positionOf(c store.Cursor) position {
 	if c == (store.Cursor{}) {
-		return spot{math.MinInt64, math.MinInt64}
+		return position{math.MinInt64, math.MinInt64}
 	}
-	return spot{c.OrderKey, c.Place}
+	return position{c.OrderKey, c.Place}
 }
 
 func (b *Backend) loadCounts(c *conn, w *verbs.Want, l *verbs.Loaded) error {
 	for _, queue := range w.Queues {
-		l.Queues = append(l.Queues, verbs.QueueCount{Waiting: b.board.length(queue), Ready: b.board.ready[queue]})
+		l.Queues = append(l.Queues, verbs.QueueCount{Waiting: b.totals.length(queue), Ready: b.totals.ready[queue]})
 	}
 	for _, limit := range w.Limits {
-		l.Limits = append(l.Limits, b.board.limits[limit])
+		l.Limits = append(l.Limits, b.totals.limits[limit])
 	}
 	for _, agent := range w.Slots {
 		q := c.on(stSlotsOf)
@@ -208,18 +206,18 @@ func loadTimes(c *conn, w *verbs.Want, l *verbs.Loaded) (err error) {
 	return err
 }
 
-// cutRows is how many rows of the journal are looked at for one cut.
+// cutRows is how many journal rows are checked per prune.
 const cutRows = 10_000
 
-// loadCut finds the last entry of the beginning of the journal that is older:
-// rows that are older as a whole, and entries of the next.
+// loadCut finds the last old entry at the beginning of the journal: rows that are old as a
+// whole, and entries of the next.
 func (b *Backend) loadCut(c *conn, w *verbs.Want, l *verbs.Loaded) error {
 	if w.Cut == nil {
 		return nil
 	}
 	older := *w.Cut
 	q := c.on(stJournalAfter)
-	q.int(b.board.cut).most(cutRows)
+	q.int(b.totals.prunedUpTo).most(cutRows)
 	var bad error
 	for q.next() {
 		if q.intAt(2) < older.UnixMilli() {
@@ -238,7 +236,7 @@ func (b *Backend) loadCut(c *conn, w *verbs.Want, l *verbs.Loaded) error {
 		}
 		break
 	}
-	if l.Cut <= b.board.cut {
+	if l.Cut <= b.totals.prunedUpTo {
 		l.Cut = 0
 	}
 	if err := q.end(); err != nil {
@@ -288,7 +286,7 @@ func (c *conn) page(p *verbs.Page) (docs []verbs.Doc, err error) {
 	}
 	after := verbs.Doc{Sort: math.MinInt64}
 	if p.Falling {
-		after.Sort, after.ID = math.MaxInt64, behindAll
+		after.Sort, after.ID = math.MaxInt64, maxString
 	}
 	if p.After != nil {
 		after = *p.After

@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-func TestSecondOpenerIsToldWhoHoldsTheFile(t *testing.T) {
+func TestSecondOpenNamesHolder(t *testing.T) {
 	s := openTest(t, Options{})
 	_, err := Open(context.Background(), Options{Path: s.backend.opts.Path})
 	if signalbox.CodeOf(err) != signalbox.CodeConflict {
@@ -24,7 +24,7 @@ func TestSecondOpenerIsToldWhoHoldsTheFile(t *testing.T) {
 	mustSubmit(t, s) // the first one is not disturbed
 }
 
-func TestLockOfADeadProcessIsNoObstacle(t *testing.T) {
+func TestLockOfDeadProcessIsNoObstacle(t *testing.T) {
 	path := made(t)
 	write(t, path+".lock", []byte("process 1 on nowhere since 2001-01-01T00:00:00Z, and much more text than the next one writes\n"))
 	s := openTest(t, Options{Path: path})

@@ -113,7 +113,7 @@ func readsOf(t *testing.T, s *Store, tasks []signalbox.Task) (r reads) {
 	return r
 }
 
-func TestFilesOfOlderSchemasKeepEverything(t *testing.T) {
+func TestUpgradeKeepsEverything(t *testing.T) {
 	for _, from := range []int{1, 2, 3, 5} {
 		t.Run(fmt.Sprint("schema", from), func(t *testing.T) {
 			want := wanted(t, from)
@@ -145,7 +145,7 @@ func firstSession(id string, second int) signalbox.Session {
 // lifeGoesOn submits, and takes what an older file left in flight to its end.
 func lifeGoesOn(t *testing.T, s *Store) {
 	t.Helper()
-	ctx, seq := context.Background(), s.backend.board.Seq
+	ctx, seq := context.Background(), s.backend.totals.Seq
 	if task := mustSubmit(t, s); task.Seq != seq+1 {
 		t.Errorf("the next task has the number %d, want %d", task.Seq, seq+1)
 	}
@@ -178,7 +178,7 @@ func lifeGoesOn(t *testing.T, s *Store) {
 
 // A process that ends while it carries a file over leaves it as it was, and so
 // does one that cannot.
-func TestFileThatIsNotCarriedOverStaysAsItWas(t *testing.T) {
+func TestFailedUpgradeLeavesFileUnchanged(t *testing.T) {
 	path := oldFile(t, 5)
 	c, err := openConn(path, sqlite.OpenReadWrite)
 	if err != nil {
@@ -196,7 +196,7 @@ func TestFileThatIsNotCarriedOverStaysAsItWas(t *testing.T) {
 	run(`DROP TABLE damaged`)
 	for _, rows := range []int{0, 1, 10, 30} {
 		gone := &endsAfter{context.Background(), rows}
-		if err := c.transaction(func() error { return c.carry(gone, 5, nil) }); !errors.Is(err, context.Canceled) {
+		if err := c.transaction(func() error { return c.upgrade(gone, 5, nil) }); !errors.Is(err, context.Canceled) {
 			t.Errorf("a carrying over that ended after %d rows: %v", rows, err)
 		}
 	}
@@ -225,7 +225,7 @@ func (e *endsAfter) Err() error {
 
 // A row that the old release could not read is set aside, and all else is
 // carried over.
-func TestOldRowThatCannotBeReadIsSetAside(t *testing.T) {
+func TestUpgradeQuarantinesUnreadableRow(t *testing.T) {
 	path := oldFile(t, 5)
 	c, err := openConn(path, sqlite.OpenReadWrite)
 	if err != nil {

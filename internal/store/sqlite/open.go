@@ -16,7 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// open opens the connections and fills the board.
+// open opens the connections and computes the live totals.
 func (b *Backend) open(ctx context.Context) error {
 	path := b.opts.Path
 	exists, err := check(path, version)
@@ -24,12 +24,12 @@ func (b *Backend) open(ctx context.Context) error {
 		return err
 	}
 	if b.opts.Key != nil {
-		if b.given, err = b.opts.Key(); err != nil {
+		if b.givenKey, err = b.opts.Key(); err != nil {
 			return err
 		}
 	}
 	if !exists {
-		if err := create(path, b.given); err != nil {
+		if err := create(path, b.givenKey); err != nil {
 			return unusable(path, err)
 		}
 	}
@@ -45,14 +45,14 @@ func (b *Backend) open(ctx context.Context) error {
 	return b.openReaders()
 }
 
-// prepare brings the file up to date and reads what is kept in memory.
+// prepare upgrades the file and loads what is kept in memory.
 func (b *Backend) prepare(ctx context.Context) error {
 	c := b.writer
 	durability, err := settings(c)
 	if err != nil {
 		return err
 	}
-	if err := carryOver(ctx, c, b.opts.Path, b.given, b.log); err != nil {
+	if err := upgrade(ctx, c, b.opts.Path, b.givenKey, b.log); err != nil {
 		return err
 	}
 	id, err := b.fill(ctx)
@@ -77,8 +77,8 @@ func opening(path string, err error) error {
 	return unusable(path, err)
 }
 
-// settings sets what the connection must be and reads back what it is: some
-// of it decides whether an acknowledged write survives a power cut.
+// settings configures the connection and reads back its settings: durability depends on some of
+// them.
 func settings(c *conn) (string, error) {
 	for _, pragma := range []string{
 		"PRAGMA journal_mode = WAL",
@@ -111,8 +111,8 @@ func settings(c *conn) (string, error) {
 	return "write-ahead log, synchronous=FULL: what was acknowledged survives a crash and a power cut, as far as the disk keeps its word", nil
 }
 
-// create makes a new database beside the path and moves it there when it is
-// complete and on the disk, so that a crash leaves nothing half made.
+// create creates a database in a temporary file and renames it when it is complete and synced,
+// so that a crash leaves nothing half made.
 func create(path string, given []byte) error {
 	fresh := path + ".new"
 	for _, leftover := range []string{fresh, fresh + "-journal", fresh + "-wal", fresh + "-shm"} {
@@ -168,7 +168,7 @@ func build(fresh string, given []byte) error {
 	return err
 }
 
-// newMeta makes the row of the counters, and the key of sums.
+// newMeta inserts the row of the counters and the checksum key.
 func (c *conn) newMeta(id string, given []byte) error {
 	own := make([]byte, KeyBytes)
 	_, _ = rand.Read(own) // it never fails
@@ -190,7 +190,7 @@ func (c *conn) setVersion() error {
 	return err
 }
 
-// transaction runs f in one that is taken back where f fails.
+// transaction runs f in a transaction, which is rolled back if f fails.
 func (c *conn) transaction(f func() error) error {
 	if _, err := c.exec("BEGIN IMMEDIATE"); err != nil {
 		return err

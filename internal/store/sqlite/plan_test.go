@@ -41,7 +41,7 @@ var mayScan = map[stmtID]string{
 
 var scans = regexp.MustCompile(`^SCAN `)
 
-func TestEveryStatementGoesByAnIndex(t *testing.T) {
+func TestEveryStatementUsesAnIndex(t *testing.T) {
 	s := openTest(t, Options{})
 	used := map[stmtID]bool{}
 	for id, sql := range statements {
@@ -99,7 +99,7 @@ func TestClaimSeeks(t *testing.T) {
 }
 
 // Statements are prepared in one place only, so that none escapes the plans.
-func TestStatementsArePreparedInOnePlace(t *testing.T) {
+func TestStatementsAreDeclaredInOnePlace(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)

@@ -16,8 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// read runs f on a connection of its own. Reads are short: one that lasts
-// keeps the write-ahead log from being folded into the file.
+// read runs f on a connection of its own. Reads are short: a long one would delay checkpoints.
 func (b *Backend) read(ctx context.Context, f func(c *conn) error) error {
 	var c *conn
 	select {
@@ -27,14 +26,14 @@ func (b *Backend) read(ctx context.Context, f func(c *conn) error) error {
 	}
 	defer func() { b.readers <- c }()
 	err := f(c)
-	b.found(c)
+	b.addSuspects(c)
 	if err != nil {
-		return unread(err)
+		return readError(err)
 	}
 	return nil
 }
 
-// view is read in one view of the file.
+// view is read in one snapshot of the file.
 func (b *Backend) view(ctx context.Context, f func(c *conn) error) error {
 	return b.read(ctx, func(c *conn) error {
 		if err := c.do(stReadBegin); err != nil {
@@ -57,18 +56,18 @@ func fetch[T any](ctx context.Context, b *Backend, f func(c *conn) (T, error)) (
 	return out, err
 }
 
-// task reads a row, nil if there is none. One that is damaged is an error.
+// task reads a row, nil if there is none. A damaged one is an error.
 func (c *conn) task(id string) (*signalbox.Task, error) {
 	before := len(c.damage)
 	found, err := c.byNames(stTaskByID, []string{id})
 	if err != nil {
 		return nil, err
 	}
-	return found[0], c.sound(before, id)
+	return found[0], c.checkSound(before, id)
 }
 
-// sound is an error if more was found to be damaged than before.
-func (c *conn) sound(before int, id string) error {
+// checkSound returns an error if more damage was found than before.
+func (c *conn) checkSound(before int, id string) error {
 	if len(c.damage) == before {
 		return nil
 	}
@@ -83,14 +82,14 @@ func (b *Backend) Task(ctx context.Context, id string) (*signalbox.Task, error) 
 // Tasks returns rows, nil where there is none that can be read.
 func (b *Backend) Tasks(ctx context.Context, ids []string) (list []*signalbox.Task, err error) {
 	err = b.view(ctx, func(c *conn) (err error) {
-		list, err = c.there(ids)
+		list, err = c.existing(ids)
 		return err
 	})
 	return list, err
 }
 
-// there reads rows, and leaves damaged ones out.
-func (c *conn) there(ids []string) ([]*signalbox.Task, error) {
+// existing reads rows and skips damaged ones.
+func (c *conn) existing(ids []string) ([]*signalbox.Task, error) {
 	list := make([]*signalbox.Task, len(ids))
 	for n, id := range ids {
 		q := c.on(stTaskByID)
@@ -104,7 +103,7 @@ func (c *conn) there(ids []string) ([]*signalbox.Task, error) {
 	return list, nil
 }
 
-// Whole returns all that is kept of a task.
+// Whole returns everything stored of a task.
 func (b *Backend) Whole(ctx context.Context, id string) (w verbs.Whole, err error) {
 	err = b.view(ctx, func(c *conn) (err error) {
 		if w.Task, err = c.task(id); err != nil || w.Task == nil {
@@ -117,7 +116,7 @@ func (b *Backend) Whole(ctx context.Context, id string) (w verbs.Whole, err erro
 		if w.Result, err = c.result(w.Task.Seq); err != nil {
 			return err
 		}
-		if err := c.sound(before, id); err != nil {
+		if err := c.checkSound(before, id); err != nil {
 			return err
 		}
 		stales, err := c.doc(verbs.DocKey{Kind: verbs.KindStale, ID: strconv.FormatInt(w.Task.Seq, 10)})
@@ -129,15 +128,14 @@ func (b *Backend) Whole(ctx context.Context, id string) (w verbs.Whole, err erro
 	return w, err
 }
 
-// findRows is how many of the newest tasks Find seeks among.
+// findRows is how many of the newest tasks Find searches.
 const findRows = 10_000
 
-// behindAll stands behind every id and every name.
-var behindAll = strings.Repeat("\xff", 64)
+// maxString sorts after every ID and name.
+var maxString = strings.Repeat("\xff", 64)
 
-// Find returns the ids that begin or end with part, newest first. Where very
-// many begin with it, the newest of them by id are looked at: ids begin with
-// the time.
+// Find returns the IDs that begin or end with part, newest first. If very many begin with it,
+// only the newest by ID are considered: IDs begin with the time.
 func (b *Backend) Find(ctx context.Context, part string, limit int) (ids []string, err error) {
 	found := map[int64]string{}
 	err = b.read(ctx, func(c *conn) error {
@@ -171,20 +169,19 @@ func (b *Backend) Find(ctx context.Context, part string, limit int) (ids []strin
 	return ids, nil
 }
 
-// Before counts all that stand before a task, however long the line is. The row
-// and the board are read one after the other: where the task moved in between,
-// it is read again.
+// Before counts the tasks before a task in its queue, at a cost independent of the length. Row
+// and live totals are read one after the other, again if the task moved in between.
 func (b *Backend) Before(ctx context.Context, id string, _ int) (n int, exact bool, t *signalbox.Task, err error) {
 	const tries = 100
 	for range tries {
 		t = nil
-		var at spot
+		var at position
 		err = b.read(ctx, func(c *conn) error {
 			q := c.on(stTaskPlace)
 			if q.exact(id); q.next() {
 				t = &signalbox.Task{ID: id}
 				if q.intAt(0) == rowPending {
-					t.State, t.Queue, t.Place, at = signalbox.Pending, q.textAt(1), q.intAt(3), spot{q.intAt(2), q.intAt(3)}
+					t.State, t.Queue, t.Place, at = signalbox.Pending, q.textAt(1), q.intAt(3), position{q.intAt(2), q.intAt(3)}
 				}
 			}
 			return q.end()
@@ -192,7 +189,7 @@ func (b *Backend) Before(ctx context.Context, id string, _ int) (n int, exact bo
 		if err != nil || t == nil || t.State != signalbox.Pending {
 			return 0, true, t, err
 		}
-		if n, found := b.board.rank(t.Queue, at); found {
+		if n, found := b.totals.rank(t.Queue, at); found {
 			return n, true, t, nil
 		}
 	}
@@ -200,16 +197,16 @@ func (b *Backend) Before(ctx context.Context, id string, _ int) (n int, exact bo
 }
 
 // Counts returns how many tasks wait and run.
-func (b *Backend) Counts(context.Context) (store.Counts, error) { return b.board.counts(), nil }
+func (b *Backend) Counts(context.Context) (store.Counts, error) { return b.totals.counts(), nil }
 
 // Lengths returns how many tasks wait in queues.
 func (b *Backend) Lengths(_ context.Context, queues []string) ([]int, error) {
-	return b.board.lengths(queues), nil
+	return b.totals.lengths(queues), nil
 }
 
 // Durations returns the run times of the newest completed tasks of an agent.
 func (b *Backend) Durations(_ context.Context, agent string, limit int) ([]time.Duration, error) {
-	return b.board.durations(agent, limit), nil
+	return b.totals.durations(agent, limit), nil
 }
 
 // list runs a statement that returns tasks.
@@ -236,7 +233,7 @@ func (b *Backend) Children(ctx context.Context, parent string, limit int) ([]sig
 	return b.list(ctx, stChildren, func(q *query) *query { return q.exact(parent).most(int64(limit)) })
 }
 
-// Ended lists ended tasks that stand before a place, newest end first.
+// Ended lists ended tasks before a cursor, newest end first.
 func (b *Backend) Ended(ctx context.Context, before store.EndedCursor, limit int) ([]signalbox.Task, error) {
 	return b.list(ctx, stEnded, func(q *query) *query { return q.int(before.EndedMS).int(before.Seq).most(int64(limit)) })
 }
@@ -259,7 +256,7 @@ func (c *conn) inFlight() (list []signalbox.Task, err error) {
 	if err := q.end(); err != nil {
 		return nil, err
 	}
-	there, err := c.there(held)
+	there, err := c.existing(held)
 	for _, t := range there {
 		if t != nil && t.State.InFlight() {
 			list = append(list, *t)
@@ -289,7 +286,7 @@ func (b *Backend) Docs(ctx context.Context, p verbs.Page) ([]verbs.Doc, error) {
 
 // Entries returns journal entries, oldest first.
 func (b *Backend) Entries(ctx context.Context, after int64, limit int) (list []verbs.Entry, err error) {
-	oldest, _ := b.board.journalRange()
+	oldest, _ := b.totals.journalRange()
 	after = max(after, oldest-1)
 	err = b.read(ctx, func(c *conn) error {
 		q := c.on(stJournalAfter)
@@ -317,6 +314,6 @@ func (b *Backend) Entries(ctx context.Context, after int64, limit int) (list []v
 
 // EntryRange returns the oldest and newest number of an entry.
 func (b *Backend) EntryRange(context.Context) (oldest, newest int64, err error) {
-	oldest, newest = b.board.journalRange()
+	oldest, newest = b.totals.journalRange()
 	return oldest, newest, nil
 }

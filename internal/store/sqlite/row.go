@@ -15,7 +15,7 @@ var stateNumbers = map[signalbox.State]int64{
 	signalbox.Cancelled: rowCancelled, signalbox.Timeout: rowTimeout,
 }
 
-// readyOf is 1 or 0 while a task is pending, and -1 after that, which is NULL.
+// readyOf is 1 or 0 while a task is pending, then -1 for NULL.
 func readyOf(t *signalbox.Task) int64 {
 	switch {
 	case t.State != signalbox.Pending:
@@ -26,15 +26,15 @@ func readyOf(t *signalbox.Task) int64 {
 	return 0
 }
 
-// textColumns are those that the body leaves out. Its sum is over them too.
+// textColumns are the columns that the body leaves out. Its checksum includes them.
 var textColumns = [...]int{colID, colQueue, colSession, colParent, colKey}
 
-// texts are what the text columns of a task hold, in the order of textColumns.
+// texts are the text columns of a task, in the order of textColumns.
 func texts(t *signalbox.Task) [len(textColumns)]*string {
 	return [...]*string{&t.ID, &t.Queue, &t.SessionID, &t.ParentID, &t.IdempotencyKey}
 }
 
-// packTask is the body of a task's row.
+// packTask returns the body of a task's row.
 func (c *conn) packTask(t *signalbox.Task) []byte {
 	c.bare = *t
 	var end int
@@ -66,7 +66,7 @@ func (q *query) ready(t *signalbox.Task) *query {
 	return q.null()
 }
 
-// updateOf is the cheapest statement that writes what became of a task.
+// updateOf is the cheapest statement that writes a change.
 func updateOf(before, after *signalbox.Task) stmtID {
 	switch {
 	case before.ID != after.ID, before.Queue != after.Queue, before.Place != after.Place, before.SessionID != after.SessionID,
@@ -84,7 +84,7 @@ func updateOf(before, after *signalbox.Task) stmtID {
 	return stTaskState
 }
 
-// update writes what became of a task.
+// update writes a change of a task.
 func (c *conn) update(before, after *signalbox.Task) error {
 	id := updateOf(before, after)
 	q := c.on(id)
@@ -101,7 +101,7 @@ func (c *conn) update(before, after *signalbox.Task) error {
 	return q.run()
 }
 
-// scanTask reads a row of taskColumns; nil if it is damaged, which is noted.
+// scanTask reads a row of taskColumns; nil if it is damaged, which is recorded.
 func (c *conn) scanTask(q *query) *signalbox.Task {
 	t, wrong := c.readTask(q)
 	if wrong != "" {
@@ -111,7 +111,7 @@ func (c *conn) scanTask(q *query) *signalbox.Task {
 	return t
 }
 
-// readTask reads a row, and says what is wrong with it.
+// readTask reads a row, or describes its damage.
 func (c *conn) readTask(q *query) (t *signalbox.Task, wrong string) {
 	seq := q.intAt(colSeq)
 	row := q.into(&c.row, colBody)
@@ -196,8 +196,7 @@ func (c *conn) pointers(q *query) (list []*signalbox.Task, err error) {
 	return list, err
 }
 
-// request reads what was asked for of a task; nil if there is nothing, or if it
-// is damaged.
+// request reads the request of a task; nil if there is none or it is damaged.
 func (c *conn) request(seq int64) (r *signalbox.Request, err error) {
 	q := c.on(stRequestGet)
 	if q.int(seq); q.next() {
@@ -216,7 +215,7 @@ func (c *conn) request(seq int64) (r *signalbox.Request, err error) {
 	return r, q.end()
 }
 
-// result reads what a task left behind, likewise.
+// result reads the result of a task, likewise.
 func (c *conn) result(seq int64) (r *signalbox.Result, err error) {
 	q := c.on(stResultGet)
 	if q.int(seq); q.next() {

@@ -7,15 +7,14 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// run is how long a completed task ran, by its place in the history.
+// run is the run time of a completed task, with its position in the history.
 type run struct {
-	spot // ended, seq
-	took time.Duration
+	position // ended, seq
+	took     time.Duration
 }
 
-// runs are the newest completed tasks of an agent, the oldest first. They are
-// kept in memory: an index over them by agent is written at another place for
-// each of ten thousand agents, which costs them a tenth of the writer's time.
+// runs are the newest completed tasks of an agent, oldest first. They are kept in memory: an
+// index by agent would cost ten thousand agents a tenth of the writer's time.
 type runs []run
 
 // Bounds on what is kept of an agent, and looked at when the file is opened.
@@ -24,10 +23,10 @@ const (
 	loadRuns = 20_000
 )
 
-func compareRuns(a run, b spot) int { return compareSpots(a.spot, b) }
+func compareRuns(a run, b position) int { return comparePositions(a.position, b) }
 
 func (r runs) add(n run) runs {
-	at, known := slices.BinarySearchFunc(r, n.spot, compareRuns)
+	at, known := slices.BinarySearchFunc(r, n.position, compareRuns)
 	if known {
 		return r
 	}
@@ -38,7 +37,7 @@ func (r runs) add(n run) runs {
 	return r
 }
 
-func (r runs) remove(at spot) runs {
+func (r runs) remove(at position) runs {
 	n, known := slices.BinarySearchFunc(r, at, compareRuns)
 	if !known {
 		return r
@@ -46,14 +45,14 @@ func (r runs) remove(at spot) runs {
 	return slices.Delete(r, n, n+1)
 }
 
-// ran notes that a task was completed, or was and is pruned.
-func (b *totals) ran(before, after *signalbox.Task) {
+// countRun adds a completed task, or removes a pruned one.
+func (b *totals) countRun(before, after *signalbox.Task) {
 	switch {
 	case after != nil && after.State == signalbox.Completed && (before == nil || before.State != signalbox.Completed):
 		took := max(0, after.EndedAt.Sub(after.StartedAt)).Truncate(time.Millisecond)
-		b.runs[after.Agent] = b.runs[after.Agent].add(run{spot{after.EndedAt.UnixMilli(), after.Seq}, took})
+		b.runs[after.Agent] = b.runs[after.Agent].add(run{position{after.EndedAt.UnixMilli(), after.Seq}, took})
 	case after == nil && before.State == signalbox.Completed:
-		left := b.runs[before.Agent].remove(spot{before.EndedAt.UnixMilli(), before.Seq})
+		left := b.runs[before.Agent].remove(position{before.EndedAt.UnixMilli(), before.Seq})
 		b.runs[before.Agent] = left
 		if len(left) == 0 {
 			delete(b.runs, before.Agent)
@@ -61,7 +60,7 @@ func (b *totals) ran(before, after *signalbox.Task) {
 	}
 }
 
-func (b *board) durations(agent string, limit int) (took []time.Duration) {
+func (b *liveTotals) durations(agent string, limit int) (took []time.Duration) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	for _, r := range slices.Backward(b.runs[agent]) {

@@ -12,7 +12,7 @@ import (
 
 // The newest runs of an agent are kept, pruned ones forgotten, and read again
 // when the file is opened.
-func TestRunsAreTheNewestThatAreStored(t *testing.T) {
+func TestRunsAreTheNewestStored(t *testing.T) {
 	ctx, path := context.Background(), filepath.Join(t.TempDir(), "x.db")
 	s := openTest(t, Options{Path: path})
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -5,7 +5,7 @@ package sqlite
 const applicationID = 0x53674278
 
 // version is that of the schema below. Files of the versions before it are
-// carried over (carry.go).
+// upgraded (upgrade.go).
 const version = 6
 
 // Numbers that the rows of tasks hold for states: part of the file's format.
@@ -18,7 +18,7 @@ const (
 	rowFailed      = 6
 	rowCancelled   = 7
 	rowTimeout     = 8
-	rowDamaged     = 9 // set aside: damaged.go
+	rowDamaged     = 9 // quarantined: damaged.go
 )
 
 // schema is what a file holds. Times are Unix milliseconds, NULL where there is

@@ -12,13 +12,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// A snapshot is made of the file, where the rows are, and of the board, where
-// they are counted. Both must show one moment. The file is ahead of the board,
-// by one, between a commit and the writer's word to the board. A reader that
-// sees such a file keeps that view of it, and the writer hands it the counts
-// that belong to it.
+// A snapshot combines rows of the file and live totals, which must match. Between a commit and
+// the update of the totals the file is one batch ahead. A reader that sees such a file keeps
+// its read transaction, and the writer sends it the matching counts.
 
-// Snapshot returns what waits and runs at one moment.
+// Snapshot returns a consistent snapshot of waiting and running tasks.
 func (b *Backend) Snapshot(ctx context.Context, heads int) (shot store.Snapshot, pauses []verbs.Doc, err error) {
 	err = b.view(ctx, func(c *conn) (err error) {
 		if shot.Counts, shot.Entry, err = b.countsOf(ctx, c); err != nil {
@@ -40,22 +38,22 @@ func (b *Backend) Snapshot(ctx context.Context, heads int) (shot store.Snapshot,
 	return shot, pauses, err
 }
 
-// showWait bounds the wait for the board after a commit, which takes less than
-// a millisecond unless the writer gave up.
-const showWait = 5 * time.Second
+// snapshotTimeout bounds the wait for the live totals after a commit, which takes less than a
+// millisecond unless the writer gave up.
+const snapshotTimeout = 5 * time.Second
 
-// countsOf returns the counts of the moment that c sees from now on.
+// countsOf returns the counts that match the snapshot of c.
 func (b *Backend) countsOf(ctx context.Context, c *conn) (store.Counts, int64, error) {
-	n := &b.board
+	n := &b.totals
 	n.mu.RLock()
 	moment, entry, err := c.moment()
 	if err != nil || moment == n.Moment {
 		defer n.mu.RUnlock()
 		return n.countsHeld(), entry, err
 	}
-	answer := n.ask()
+	answer := n.requestCounts()
 	n.mu.RUnlock()
-	late := time.NewTimer(showWait)
+	late := time.NewTimer(snapshotTimeout)
 	defer late.Stop()
 	select {
 	case counts := <-answer:
@@ -67,7 +65,7 @@ func (b *Backend) countsOf(ctx context.Context, c *conn) (store.Counts, int64, e
 	}
 }
 
-// moment begins the view of a transaction, and says which batch it shows.
+// moment begins a read transaction, and returns the batch it shows.
 func (c *conn) moment() (moment, entry int64, err error) {
 	q := c.on(stMetaSeen)
 	if q.next() {
@@ -76,21 +74,22 @@ func (c *conn) moment() (moment, entry int64, err error) {
 	return moment, entry, q.end()
 }
 
-// ask has the counts of the next moment sent; the lock is held by readers only.
-func (b *board) ask() <-chan store.Counts {
+// requestCounts registers a reader for the counts of the next batch; the lock is held by
+// readers only.
+func (b *liveTotals) requestCounts() <-chan store.Counts {
 	answer := make(chan store.Counts, 1)
-	b.asking.Lock()
-	defer b.asking.Unlock()
-	b.asked = append(b.asked, answer)
+	b.readersMu.Lock()
+	defer b.readersMu.Unlock()
+	b.waitingReaders = append(b.waitingReaders, answer)
 	return answer
 }
 
-// answer hands the counts to those who asked; the lock is held by the writer.
-func (b *board) answer() {
-	for _, to := range b.asked {
+// sendCounts sends the counts to registered readers; the lock is held by the writer.
+func (b *liveTotals) sendCounts() {
+	for _, to := range b.waitingReaders {
 		to <- b.countsHeld()
 	}
-	b.asked = nil
+	b.waitingReaders = nil
 }
 
 // heads returns the first tasks of each queue in which any wait.
@@ -100,7 +99,7 @@ func (c *conn) heads(queues map[string]int, limit int) (map[string][]signalbox.T
 		return lines, nil
 	}
 	for queue := range queues {
-		first, err := c.waiters(queue, spotOf(store.Cursor{}), limit, nil)
+		first, err := c.waiters(queue, positionOf(store.Cursor{}), limit, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -113,14 +112,14 @@ func (c *conn) heads(queues map[string]int, limit int) (map[string][]signalbox.T
 
 // waiter is a pending task in the order of its queue.
 type waiter struct {
-	spot
+	position
 	seq int64
 }
 
 // Waiting lists pending tasks in the order in which they will be taken.
 func (b *Backend) Waiting(ctx context.Context, queue string, after store.Cursor, limit int) (list []signalbox.Task, err error) {
 	err = b.view(ctx, func(c *conn) error {
-		first, err := c.firstOf(queue, spotOf(after), limit)
+		first, err := c.firstOf(queue, positionOf(after), limit)
 		if err != nil {
 			return err
 		}
@@ -131,7 +130,7 @@ func (b *Backend) Waiting(ctx context.Context, queue string, after store.Cursor,
 }
 
 // firstOf returns the first waiters behind from, of one queue or of all.
-func (c *conn) firstOf(queue string, from spot, limit int) ([]waiter, error) {
+func (c *conn) firstOf(queue string, from position, limit int) ([]waiter, error) {
 	if queue != "" {
 		return c.waiters(queue, from, limit, nil)
 	}
@@ -150,7 +149,7 @@ func (c *conn) firstOf(queue string, from spot, limit int) ([]waiter, error) {
 		if list, err = c.waiters(queue, from, limit, list); err != nil {
 			return nil, err
 		}
-		// Keep the best: there can be many queues.
+		// Keep the first ones: there can be many queues.
 		slices.SortFunc(list, func(a, b waiter) int {
 			return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.tie, b.tie))
 		})
@@ -158,11 +157,11 @@ func (c *conn) firstOf(queue string, from spot, limit int) ([]waiter, error) {
 	}
 }
 
-func (c *conn) waiters(queue string, from spot, limit int, list []waiter) ([]waiter, error) {
+func (c *conn) waiters(queue string, from position, limit int, list []waiter) ([]waiter, error) {
 	q := c.on(stWaiting)
 	q.exact(queue).int(from.key).int(from.tie).most(int64(limit))
 	for q.next() {
-		list = append(list, waiter{spot{q.intAt(0), q.intAt(1)}, q.intAt(2)})
+		list = append(list, waiter{position{q.intAt(0), q.intAt(1)}, q.intAt(2)})
 	}
 	return list, q.end()
 }

@@ -12,20 +12,20 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// A reader that sees a commit of which the board does not know yet waits for
-// the board, but not longer than its caller does, and holds up nobody.
-func TestSnapshotWaitsNoLongerThanItsCaller(t *testing.T) {
+// A reader that sees a commit not yet in the live totals waits for them, but not longer
+// than its caller, and blocks nobody.
+func TestSnapshotEndsWithContext(t *testing.T) {
 	s := openTest(t, Options{})
 	mustSubmit(t, s)
-	s.backend.board.mu.Lock()
-	s.backend.board.Moment-- // as between a commit and the writer's word
-	s.backend.board.mu.Unlock()
+	s.backend.totals.mu.Lock()
+	s.backend.totals.Moment-- // as between a commit and the writer's word
+	s.backend.totals.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := s.Snapshot(ctx, 1); !errors.Is(err, context.DeadlineExceeded) || signalbox.CodeOf(err) != signalbox.CodeStoreFailed {
 		t.Errorf("got %v", err)
 	}
-	mustSubmit(t, s) // the board is right again, and the one who asked is gone
+	mustSubmit(t, s) // the live totals are right again, and the waiting reader is gone
 	shot, err := s.Snapshot(context.Background(), 1)
 	if err != nil || shot.Counts.Pending != 2 || len(shot.Heads["work"]) != 1 {
 		t.Errorf("%+v, %v", shot, err)
@@ -41,7 +41,7 @@ func TestFullOfSchedules(t *testing.T) {
 	}
 	storetest.RunFull(t, s, func(rows []signalbox.Schedule) error {
 		b := s.backend
-		d := verbs.Delta{From: b.board.Counters, To: b.board.Counters, Docs: verbs.CountDocs(int64(len(rows)), 0, 0)}
+		d := verbs.Delta{From: b.totals.Counters, To: b.totals.Counters, Docs: verbs.CountDocs(int64(len(rows)), 0, 0)}
 		d.To.Moment++
 		for i := range rows {
 			rows[i].Rev++

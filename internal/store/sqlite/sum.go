@@ -5,14 +5,14 @@ import (
 	"math/bits"
 )
 
-// KeyBytes is the length of the key of sums.
+// KeyBytes is the length of the checksum key.
 const KeyBytes = 16
 
-// sumBytes is how many bytes a sum takes, in front of what it is over.
+// sumBytes is the length of a checksum, which precedes its data.
 const sumBytes = 8
 
-// key makes the sums of rows: SipHash-2-4, which is made for short values. Who
-// does not know the key cannot make the sum of a row that they changed.
+// key computes row checksums: SipHash-2-4, which is made for short values. Without the key
+// nobody can make the checksum of a changed row.
 type key struct{ k0, k1 uint64 }
 
 func keyOf(b []byte) key {
@@ -28,7 +28,7 @@ const (
 	sumCheck   = 4 // of the key itself
 )
 
-// sum is over the bytes of a row with a number.
+// sum is the checksum of a row's bytes and its number.
 func (k key) sum(kind, seq int64, b []byte) uint64 {
 	h := sipHash{
 		k.k0 ^ 0x736f6d6570736575, k.k1 ^ 0x646f72616e646f6d,
@@ -73,7 +73,7 @@ func (h *sipHash) round() {
 	h.v2 = bits.RotateLeft64(h.v2, 32)
 }
 
-// summed writes the sum of what f appends to b, and that behind it.
+// summed appends the checksum of what f appends, and that after it.
 func (k key) summed(b []byte, kind, seq int64, f func(b []byte) []byte) []byte {
 	at := len(b)
 	b = f(append(b, make([]byte, sumBytes)...))
@@ -81,13 +81,12 @@ func (k key) summed(b []byte, kind, seq int64, f func(b []byte) []byte) []byte {
 	return b
 }
 
-// appendText writes a text that a sum is over, so that none passes for a part of
-// the next.
+// appendText appends a length-prefixed text.
 func appendText(b []byte, text string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
-// checked returns what summed was given; ok says that it is that still.
+// checked returns what summed was given; ok: the checksum matches.
 func (k key) checked(b []byte, kind, seq int64) (rest []byte, ok bool) {
 	if len(b) < sumBytes {
 		return nil, false

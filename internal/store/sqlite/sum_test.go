@@ -8,7 +8,7 @@ import (
 
 // Vectors that the authors of SipHash publish: the key 00 to 0f over the bytes 00
 // to one less than the length. Here the first 16 bytes are two numbers.
-func TestSumIsSipHash(t *testing.T) {
+func TestSumIsSipHash24(t *testing.T) {
 	k := make([]byte, KeyBytes)
 	for n := range k {
 		k[n] = byte(n)

@@ -14,13 +14,12 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/filelock"
 )
 
-// ErrHeld is returned where a process has the database open.
+// ErrHeld is returned if a process has the database open.
 var ErrHeld = errors.New("the database is open")
 
-// Copy copies the database at path, with its write-ahead log, to a new file
-// below folder and returns its path. Nothing of the original is written, not
-// even its lock. ErrHeld, if a process has it open or opened it meanwhile: then
-// what was copied may not be of one moment.
+// Copy copies the database at path, with its write-ahead log, to a new file below folder and
+// returns its path. The original is not written, not even its lock. ErrHeld, if a process has
+// it open or opened it meanwhile: the copy may be inconsistent.
 func Copy(ctx context.Context, path, folder string) (string, error) {
 	if err := free(path); err != nil {
 		return "", err
@@ -45,8 +44,8 @@ func Copy(ctx context.Context, path, folder string) (string, error) {
 	return to, err
 }
 
-// free reports who has the lock, without taking it for longer than a moment:
-// shared, so that two who look do not see each other.
+// free reports who holds the lock, and takes it only briefly, shared, so that concurrent checks
+// do not see each other.
 func free(path string) error {
 	f, err := os.Open(path + ".lock")
 	if errors.Is(err, os.ErrNotExist) {
@@ -94,25 +93,25 @@ func copyFile(ctx context.Context, from, to string) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(out, &patient{ctx, in})
+	_, err = io.Copy(out, &contextReader{ctx, in})
 	return errors.Join(err, out.Close())
 }
 
-// patient ends a long copy with its context.
-type patient struct {
+// contextReader ends a long copy with its context.
+type contextReader struct {
 	ctx  context.Context
 	from io.Reader
 }
 
-func (p *patient) Read(b []byte) (int, error) {
+func (p *contextReader) Read(b []byte) (int, error) {
 	if err := p.ctx.Err(); err != nil {
 		return 0, err
 	}
 	return p.from.Read(b)
 }
 
-// Verify reads all pages of the database at path and reports the first that
-// are damaged. It wants a file that nobody else has open, such as a Copy.
+// Verify reads all pages of the database at path and reports the first damaged ones. No other
+// process may have it open, so use a Copy.
 func Verify(ctx context.Context, path string) error {
 	c, err := openConn(path, sqlite.OpenReadWrite)
 	if err != nil {
@@ -132,13 +131,13 @@ func Verify(ctx context.Context, path string) error {
 	return nil
 }
 
-// strayReach is how many of the newest tasks Strays looks at.
-const strayReach = 10_000
+// strayLimit is how many of the newest tasks Strays checks.
+const strayLimit = 10_000
 
 func (b *Backend) strays(ctx context.Context) (ids []string, err error) {
 	err = b.read(ctx, func(c *conn) error {
 		q := c.on(stStrays)
-		q.int(strayReach).int(rowDispatching).int(rowWorking).int(rowCancelling)
+		q.int(strayLimit).int(rowDispatching).int(rowWorking).int(rowCancelling)
 		for q.next() {
 			ids = append(ids, q.textAt(0))
 		}

@@ -29,7 +29,7 @@ func applyRules() []rule {
 	}
 }
 
-func applyAnswers(b *box) {
+func applyAnswers(b *fixture) {
 	t := b.submit()
 	claimed := b.claim("a")
 	b.pass(time.Second)
@@ -40,7 +40,7 @@ func applyAnswers(b *box) {
 	b.same("stored", b.task(t.ID), want)
 }
 
-func applyStale(b *box) {
+func applyStale(b *fixture) {
 	t := b.submit(withEnv("sealed"))
 	old := b.change(t, signalbox.Event{Kind: signalbox.EventCancel})
 	b.claim("a")
@@ -61,7 +61,7 @@ func applyStale(b *box) {
 	b.same("env", string(request.SealedEnv), "sealed")
 }
 
-func applyFuture(b *box) {
+func applyFuture(b *fixture) {
 	t := b.submit()
 	c := b.change(t, signalbox.Event{Kind: signalbox.EventCancel})
 	c.Task.Rev++
@@ -71,7 +71,7 @@ func applyFuture(b *box) {
 	}
 }
 
-func applyUnknown(b *box) {
+func applyUnknown(b *fixture) {
 	t := b.submission().Task
 	t.Rev = 1
 	_, err := b.Apply(b.ctx, b.change(t, signalbox.Event{Kind: signalbox.EventCancel}), b.now)
@@ -79,7 +79,7 @@ func applyUnknown(b *box) {
 	b.same("journal entries", len(b.journal()), 0)
 }
 
-func applyRace(b *box) {
+func applyRace(b *fixture) {
 	b.submit()
 	t := b.claim("a")
 	c := b.change(t, signalbox.Event{Kind: signalbox.EventFinish, Reason: signalbox.ReasonCompleted})
@@ -96,7 +96,7 @@ func applyRace(b *box) {
 	b.same("winners and entries", [2]int{won, len(b.journal())}, [2]int{1, 3})
 }
 
-func applyFrees(b *box) {
+func applyFrees(b *fixture) {
 	b.submits(2)
 	t := b.claim("a")
 	b.finish(t.ID)
@@ -106,7 +106,7 @@ func applyFrees(b *box) {
 
 // A change keeps the fence it was made with: where the row of the slot has
 // another one, it is not this task's to free or to mark.
-func applyRightFence(b *box) {
+func applyRightFence(b *fixture) {
 	b.submits(2)
 	first := b.claim("a")
 	b.accept(first.ID)
@@ -124,7 +124,7 @@ func applyRightFence(b *box) {
 	}
 }
 
-func applyWithholds(b *box) {
+func applyWithholds(b *fixture) {
 	b.submit(onLostRequeue)
 	t := b.claim("a")
 	b.accept(t.ID)
@@ -138,7 +138,7 @@ func applyWithholds(b *box) {
 	b.same("slots", b.slots(), []signalbox.Slot{withheld})
 }
 
-func applyNoTake(b *box) {
+func applyNoTake(b *fixture) {
 	t := b.submit()
 	c := b.change(t, signalbox.Event{Kind: signalbox.EventClaim, Fence: 7, Agent: "a"})
 	_, err := b.Apply(b.ctx, c, b.now)
@@ -146,7 +146,7 @@ func applyNoTake(b *box) {
 	b.same("task", b.task(t.ID), t)
 }
 
-func applyResult(b *box) {
+func applyResult(b *fixture) {
 	b.submit()
 	t := b.claim("a")
 	code := 3
@@ -160,7 +160,7 @@ func applyResult(b *box) {
 	b.same("result", got, want)
 }
 
-func applyKeepsResult(b *box) {
+func applyKeepsResult(b *fixture) {
 	t := b.submit()
 	b.claim("a")
 	c := b.change(b.task(t.ID), signalbox.Event{Kind: signalbox.EventAccept})
@@ -173,7 +173,7 @@ func applyKeepsResult(b *box) {
 	b.same("result", got, signalbox.Result{Output: "so far"})
 }
 
-func applyErasesEnv(b *box) {
+func applyErasesEnv(b *fixture) {
 	t := b.submit(withEnv("sealed"))
 	other := b.submit(withEnv("other"))
 	b.run("a")
@@ -186,7 +186,7 @@ func applyErasesEnv(b *box) {
 	b.same("env of another task", string(request.SealedEnv), "other")
 }
 
-func applyKeepsEnv(b *box) {
+func applyKeepsEnv(b *fixture) {
 	t := b.submit(withEnv("sealed"))
 	b.claim("a")
 	b.happen(t.ID, signalbox.Event{Kind: signalbox.EventRefuse})
@@ -195,7 +195,7 @@ func applyKeepsEnv(b *box) {
 	b.same("env", string(got.Request.SealedEnv), "sealed")
 }
 
-func applyOwnFields(b *box) {
+func applyOwnFields(b *fixture) {
 	t := b.submit(inSession("s"), keyed("k", "h"))
 	b.submit(inSession("s"))
 	c := b.change(t, signalbox.Event{Kind: signalbox.EventMove, Queue: "pool:k"})
@@ -208,7 +208,7 @@ func applyOwnFields(b *box) {
 	b.same("task", got, want)
 }
 
-func applyDelay(b *box) {
+func applyDelay(b *fixture) {
 	t := b.submit()
 	b.claim("a")
 	again := b.happen(t.ID, signalbox.Event{Kind: signalbox.EventRefuse, Delay: time.Second})
@@ -217,7 +217,7 @@ func applyDelay(b *box) {
 	b.same("slots", b.slots(), []signalbox.Slot(nil))
 }
 
-func applyEveryEnd(b *box) {
+func applyEveryEnd(b *fixture) {
 	flight := func(kind signalbox.EventKind, reason signalbox.Reason) {
 		b.Helper()
 		t := b.submit()
@@ -239,7 +239,7 @@ func applyEveryEnd(b *box) {
 	b.same("counts", counts, store.Counts{})
 }
 
-func applyStop(b *box) {
+func applyStop(b *fixture) {
 	t := b.submit()
 	b.claim("a")
 	b.accept(t.ID)

@@ -31,21 +31,21 @@ func anAudit(n int) signalbox.Audit {
 	}
 }
 
-func (b *box) audit(a signalbox.Audit) signalbox.Audit {
+func (b *fixture) audit(a signalbox.Audit) signalbox.Audit {
 	b.Helper()
 	got, err := b.AppendAudit(b.ctx, a)
 	b.must(err)
 	return got
 }
 
-func (b *box) auditLog(q store.AuditQuery) []signalbox.Audit {
+func (b *fixture) auditLog(q store.AuditQuery) []signalbox.Audit {
 	b.Helper()
 	list, err := b.AuditLog(b.ctx, q)
 	b.must(err)
 	return list
 }
 
-func auditChain(b *box) {
+func auditChain(b *fixture) {
 	for n := range 5 {
 		b.audit(anAudit(n))
 	}
@@ -61,7 +61,7 @@ func auditChain(b *box) {
 	b.same("head", head, log[4])
 }
 
-func auditAnswers(b *box) {
+func auditAnswers(b *fixture) {
 	a := anAudit(1)
 	a.Seq, a.Prev, a.Hash = 77, "made up", "made up" // the store's to set
 	a.At = a.At.Add(999 * time.Microsecond).In(time.FixedZone("", 3600))
@@ -72,7 +72,7 @@ func auditAnswers(b *box) {
 	b.same("stored", b.auditLog(store.AuditQuery{Limit: 1}), []signalbox.Audit{want})
 }
 
-func auditRace(b *box) {
+func auditRace(b *fixture) {
 	const n = 64
 	for _, err := range together(n, func(i int) error { return second(b.AppendAudit(b.ctx, anAudit(i))) }) {
 		b.must(err)
@@ -82,7 +82,7 @@ func auditRace(b *box) {
 	b.same("rows", head.Seq, int64(n)) // that the chain holds is an invariant
 }
 
-func auditFilters(b *box) {
+func auditFilters(b *fixture) {
 	for _, change := range []func(*signalbox.Audit){
 		func(*signalbox.Audit) {}, func(a *signalbox.Audit) { a.EventType = "login" }, func(a *signalbox.Audit) { a.Action = "x" },
 		func(a *signalbox.Audit) { a.UserID = "bob" }, func(a *signalbox.Audit) { a.AgentName = "b" },
@@ -120,7 +120,7 @@ func auditSeqs(list []signalbox.Audit) []int64 {
 	return seqs
 }
 
-func auditPages(b *box) {
+func auditPages(b *fixture) {
 	for n := range 7 {
 		b.audit(anAudit(n))
 	}
@@ -142,21 +142,21 @@ func auditPages(b *box) {
 	}
 }
 
-func auditLimit(b *box) {
+func auditLimit(b *fixture) {
 	for _, limit := range []int{-1, 0, 1001} {
 		_, err := b.AuditLog(b.ctx, store.AuditQuery{Limit: limit})
 		b.refused(err, signalbox.CodeValidation)
 	}
 }
 
-func auditEmpty(b *box) {
+func auditEmpty(b *fixture) {
 	head, err := b.AuditHead(b.ctx)
 	b.must(err)
 	b.same("head", head, signalbox.Audit{})
 	b.same("log", b.auditLog(store.AuditQuery{Limit: 1}), []signalbox.Audit(nil))
 }
 
-func auditHostile(b *box) {
+func auditHostile(b *fixture) {
 	for n, h := range hostile() {
 		got := b.audit(signalbox.Audit{
 			At: start, EventType: h, Action: h, Principal: h, UserID: h, AgentName: h, Resource: h, Result: h, IPAddress: h,
@@ -168,7 +168,7 @@ func auditHostile(b *box) {
 	}
 }
 
-func auditStays(b *box) {
+func auditStays(b *fixture) {
 	b.audit(anAudit(0))
 	b.prune(start.Add(1000*time.Hour), 10)
 	b.same("rows", len(b.auditLog(store.AuditQuery{Limit: 10})), 1)

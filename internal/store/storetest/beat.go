@@ -39,7 +39,7 @@ const directorLease = 10 * time.Second
 
 // director is one that was started at the start, and lives until the end of
 // its lease.
-func (b *box) director(id string) store.Director {
+func (b *fixture) director(id string) store.Director {
 	return store.Director{
 		ID: id, Run: "run of " + id, URL: "http://" + id, Version: "1.2.3", Key: "key", StartedAt: start, Expires: b.now.Add(directorLease),
 		Since: start, // of what is handed over that does not count
@@ -47,12 +47,12 @@ func (b *box) director(id string) store.Director {
 }
 
 // beats has a director take agents, and returns the answer.
-func (b *box) beats(d store.Director, take ...string) store.Peers {
+func (b *fixture) beats(d store.Director, take ...string) store.Peers {
 	b.Helper()
 	return b.beat(store.Beat{Director: d, Take: take})
 }
 
-func (b *box) beat(beat store.Beat) store.Peers {
+func (b *fixture) beat(beat store.Beat) store.Peers {
 	b.Helper()
 	beat.Now = b.now
 	answer, err := b.Beat(b.ctx, beat)
@@ -60,26 +60,26 @@ func (b *box) beat(beat store.Beat) store.Peers {
 	return answer
 }
 
-func (b *box) noBeat(d store.Director) {
+func (b *fixture) noBeat(d store.Director) {
 	b.Helper()
 	_, err := b.Beat(b.ctx, store.Beat{Director: d, Take: []string{"a"}, Drop: []string{"b"}, Heard: []store.Heard{{Agent: "p", At: b.now}}, Now: b.now})
 	b.refused(err, signalbox.CodeConflict)
 }
 
-func (b *box) leaves(d store.Director) store.Peers {
+func (b *fixture) leaves(d store.Director) store.Peers {
 	b.Helper()
 	d.Expires = b.now
 	return b.beats(d)
 }
 
-func (b *box) directors() []store.Director {
+func (b *fixture) directors() []store.Director {
 	b.Helper()
 	list, err := b.Directors(b.ctx)
 	b.must(err)
 	return list
 }
 
-func (b *box) holders(want map[string]string) {
+func (b *fixture) holders(want map[string]string) {
 	b.Helper()
 	got, err := b.Holders(b.ctx)
 	b.must(err)
@@ -93,7 +93,7 @@ func names(list []store.Director) (ids []string) {
 	return ids
 }
 
-func beatListed(b *box) {
+func beatListed(b *fixture) {
 	d := b.director("x:1")
 	handed := d
 	handed.Since = b.now.Add(time.Hour)
@@ -109,7 +109,7 @@ func beatListed(b *box) {
 	b.holders(map[string]string{})
 }
 
-func beatOthers(b *box) {
+func beatOthers(b *fixture) {
 	b.beats(b.director("y"))
 	b.pass(4 * time.Second)
 	b.beats(b.director("z"))
@@ -119,7 +119,7 @@ func beatOthers(b *box) {
 	b.same("listed", names(b.directors()), []string{"x", "y", "z"})
 }
 
-func beatTake(b *box) {
+func beatTake(b *fixture) {
 	x, y := b.director("x"), b.director("y")
 	b.same("taken by x", b.beats(x, "b", "a", "b").Taken, []string{"b", "a"})
 	b.same("taken by y", b.beats(y, "a", "b", "c").Taken, []string{"c"})
@@ -128,7 +128,7 @@ func beatTake(b *box) {
 	b.holders(map[string]string{"a": "x", "b": "x", "c": "y"})
 }
 
-func beatRace(b *box) {
+func beatRace(b *fixture) {
 	var took atomic.Int64
 	var all sync.WaitGroup
 	for n := range 16 {
@@ -146,7 +146,7 @@ func beatRace(b *box) {
 	b.same("directors", len(b.directors()), 16)
 }
 
-func beatDrop(b *box) {
+func beatDrop(b *fixture) {
 	x, y := b.director("x"), b.director("y")
 	b.beats(x, "a", "b", "c")
 	b.beat(store.Beat{Director: y, Drop: []string{"a", "unknown"}})
@@ -157,7 +157,7 @@ func beatDrop(b *box) {
 	b.holders(map[string]string{"a": "y", "b": "x", "c": "x"})
 }
 
-func beatHeard(b *box) {
+func beatHeard(b *fixture) {
 	word := func(agent string, ago time.Duration, said string) store.Heard {
 		return store.Heard{Agent: agent, At: b.now.Add(-ago), Status: []byte(said)}
 	}
@@ -180,7 +180,7 @@ func beatHeard(b *box) {
 	b.same("of long ago", hears("y", word("z", 2*store.ForgetAfter, "")), []store.Heard{p})
 }
 
-func beatRemoved(b *box) {
+func beatRemoved(b *fixture) {
 	b.put(anAgent("a"))
 	b.put(anAgent("b"))
 	b.beat(store.Beat{Director: b.director("x"), Take: []string{"a", "b"}, Heard: []store.Heard{{Agent: "a", At: b.now}, {Agent: "b", At: b.now}}})
@@ -191,14 +191,14 @@ func beatRemoved(b *box) {
 	b.same("taken by another", b.beats(b.director("y"), "a", "b").Taken, []string{"a"})
 }
 
-func beatSilent(b *box) {
+func beatSilent(b *fixture) {
 	b.beat(store.Beat{Director: b.director("x"), Take: []string{"a"}, Heard: []store.Heard{{Agent: "p", At: b.now}}})
 	b.leaves(b.director("x"))
 	b.same("journal", len(b.journal()), 0)
 	b.same("first entry", b.submit().Seq, int64(1))
 }
 
-func beatHostile(b *box) {
+func beatHostile(b *fixture) {
 	for _, h := range hostile() {
 		d := b.director(h)
 		d.Run, d.URL, d.Version = h, h, h
@@ -213,7 +213,7 @@ func beatHostile(b *box) {
 	}
 }
 
-func beatFoundSilent(b *box) {
+func beatFoundSilent(b *fixture) {
 	x, y := b.director("x"), b.director("y")
 	x.Expires = b.now.Add(time.Hour) // by a clock that went back since
 	b.beats(x, "a")

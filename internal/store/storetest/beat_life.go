@@ -6,7 +6,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-func beatDead(b *box) {
+func beatDead(b *fixture) {
 	b.beats(b.director("x"), "a", "b")
 	b.pass(directorLease - time.Millisecond)
 	b.same("taken while it lives", b.beats(b.director("y"), "a").Taken, []string(nil))
@@ -16,7 +16,7 @@ func beatDead(b *box) {
 	b.holders(map[string]string{"a": "y", "b": "x"})
 }
 
-func beatLapsed(b *box) {
+func beatLapsed(b *fixture) {
 	b.beats(b.director("x"), "a", "b", "c")
 	b.beats(b.director("y"))
 	b.pass(directorLease)
@@ -31,7 +31,7 @@ func beatLapsed(b *box) {
 	b.holders(map[string]string{"a": "y", "b": "x", "c": "y"})
 }
 
-func beatLeave(b *box) {
+func beatLeave(b *fixture) {
 	x, y := b.director("x"), b.director("y")
 	b.beats(x, "a")
 	b.beats(y, "b")
@@ -46,7 +46,7 @@ func beatLeave(b *box) {
 	b.same("taken", b.beats(x, "b").Taken, []string{"b"})
 }
 
-func beatLeaveUnknown(b *box) {
+func beatLeaveUnknown(b *fixture) {
 	b.same("answer", b.leaves(b.director("x")), store.Peers{})
 	b.same("directors", b.directors(), []store.Director(nil))
 	b.beats(b.director("x"), "a")
@@ -57,7 +57,7 @@ func beatLeaveUnknown(b *box) {
 	b.holders(map[string]string{"a": "x"})
 }
 
-func beatRestart(b *box) {
+func beatRestart(b *fixture) {
 	b.beats(b.director("x"), "a", "b")
 	b.pass(time.Second)
 	again := b.director("x")
@@ -69,7 +69,7 @@ func beatRestart(b *box) {
 	b.same("taken by another", b.beats(b.director("y"), "a", "b").Taken, []string{"b"})
 }
 
-func beatSuperseded(b *box) {
+func beatSuperseded(b *fixture) {
 	first, second := b.director("x"), b.director("x")
 	b.beats(first, "a")
 	second.Run = "another"
@@ -85,7 +85,7 @@ func beatSuperseded(b *box) {
 	b.holders(map[string]string{})
 }
 
-func beatKey(b *box) {
+func beatKey(b *fixture) {
 	b.beats(b.director("x"))
 	other := b.director("y")
 	other.Key = "another"
@@ -96,7 +96,7 @@ func beatKey(b *box) {
 	b.noBeat(b.director("x")) // now it is the one that may not live
 }
 
-func beatVersion(b *box) {
+func beatVersion(b *fixture) {
 	b.beats(b.director("x"))
 	other := b.director("y")
 	for version, may := range map[string]bool{"1.2.4": true, "v1.2.0": true, "dev": true, "1.3.3": false, "2.2.3": false} {
@@ -111,7 +111,7 @@ func beatVersion(b *box) {
 	b.same("listed", names(b.directors()), []string{"x"})
 }
 
-func beatRefused(b *box) {
+func beatRefused(b *fixture) {
 	b.beats(b.director("x"), "b")
 	before := surveyOf(b.ctx, b.Store, b.now, 0)
 	other := b.director("y")
@@ -121,7 +121,7 @@ func beatRefused(b *box) {
 	b.same("heard", b.beats(b.director("x")).Heard, []store.Heard(nil))
 }
 
-func beatForgotten(b *box) {
+func beatForgotten(b *fixture) {
 	b.beats(b.director("x"), "a")
 	dead := b.directors()
 	b.pass(directorLease + store.ForgetAfter)
@@ -138,7 +138,7 @@ func beatForgotten(b *box) {
 
 // One that beats by a clock that was set back has a row that looks old to those
 // who do not know of that yet.
-func beatByAnotherClock(b *box) {
+func beatByAnotherClock(b *fixture) {
 	b.beats(b.director("x"), "a")
 	read := b.directors()
 	now := b.now

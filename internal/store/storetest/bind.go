@@ -24,19 +24,19 @@ func bindRules() []rule {
 }
 
 // bind runs a first turn of session s on agent a up to its acceptance.
-func (b *box) bind(agent, session string) signalbox.Task {
+func (b *fixture) bind(agent, session string) signalbox.Task {
 	b.Helper()
 	t := b.submit(inSession(session), inQueue(signalbox.AgentQueue(agent)))
 	b.claimID(agent, t.ID)
 	return b.acceptIn(t.ID, session)
 }
 
-func (b *box) acceptIn(id, session string) signalbox.Task {
+func (b *fixture) acceptIn(id, session string) signalbox.Task {
 	b.Helper()
 	return b.happen(id, signalbox.Event{Kind: signalbox.EventAccept, SessionID: session})
 }
 
-func bindNames(b *box) {
+func bindNames(b *fixture) {
 	_, err := b.Session(b.ctx, "s")
 	b.refused(err, signalbox.CodeNotFound)
 	t := b.submit(inSession("s"))
@@ -51,7 +51,7 @@ func bindNames(b *box) {
 	})
 }
 
-func bindMoves(b *box) {
+func bindMoves(b *fixture) {
 	first := b.submit(inSession("s"))
 	work, pool := b.submit(inSession("s")), b.submit(inSession("s"), inQueue("pool:k"))
 	other := b.submit(inSession("r"))
@@ -69,7 +69,7 @@ func bindMoves(b *box) {
 	b.claimID("a", work.ID)
 }
 
-func bindLeaves(b *box) {
+func bindLeaves(b *fixture) {
 	first := b.submit(inSession("s"))
 	own := b.submit(inSession("s"), inQueue("agent:b"))
 	b.claimID("a", first.ID)
@@ -78,7 +78,7 @@ func bindLeaves(b *box) {
 	b.same("revision", b.task(own.ID).Rev, int64(1))
 }
 
-func bindRevision(b *box) {
+func bindRevision(b *fixture) {
 	first, second := b.submit(inSession("s")), b.submit(inSession("s"))
 	cancel := b.change(second, signalbox.Event{Kind: signalbox.EventCancel})
 	b.claimID("a", first.ID)
@@ -93,7 +93,7 @@ func bindRevision(b *box) {
 	b.same("moved task", b.task(second.ID), want)
 }
 
-func bindEntries(b *box) {
+func bindEntries(b *fixture) {
 	first := b.submit(inSession("s"))
 	b.submit(inSession("s"))
 	b.claimID("a", first.ID)
@@ -101,7 +101,7 @@ func bindEntries(b *box) {
 	b.same("entries", kinds(b.journal()), []signalbox.EventKind{"submit", "submit", "claim", "accept"})
 }
 
-func bindNew(b *box) {
+func bindNew(b *fixture) {
 	first := b.submit()
 	b.claimID("a", first.ID)
 	b.same("session", b.acceptIn(first.ID, "made").SessionID, "made")
@@ -111,7 +111,7 @@ func bindNew(b *box) {
 	b.ready(second.ID)
 }
 
-func bindRunning(b *box) {
+func bindRunning(b *fixture) {
 	first := b.submit()
 	waiting := b.submit(inSession("s"))
 	b.claimID("a", first.ID)
@@ -123,7 +123,7 @@ func bindRunning(b *box) {
 	b.ready(waiting.ID)
 }
 
-func bindAgain(b *box) {
+func bindAgain(b *fixture) {
 	b.finish(b.bind("a", "s").ID)
 	b.pass(time.Minute)
 	b.bind("b", "s")
@@ -135,7 +135,7 @@ func bindAgain(b *box) {
 	})
 }
 
-func bindTheft(b *box) {
+func bindTheft(b *fixture) {
 	b.finish(b.bind("a", "s").ID)
 	was := b.session("s")
 	thief, late := b.submit(), b.submit(inQueue("agent:b"))
@@ -153,7 +153,7 @@ func bindTheft(b *box) {
 	b.same("session at the end", b.session("s"), was)
 }
 
-func bindFollow(b *box) {
+func bindFollow(b *fixture) {
 	b.bind("a", "s")
 	b.same("queue", b.submit(inSession("s"), followSession).Queue, "agent:a")
 	b.same("queue", b.submit(inSession("s"), inQueue("agent:b"), followSession).Queue, "agent:a")
@@ -161,12 +161,12 @@ func bindFollow(b *box) {
 	b.same("queue of the entry", b.journal()[3].Queue, "agent:a")
 }
 
-func bindFollowNothing(b *box) {
+func bindFollowNothing(b *fixture) {
 	b.same("queue", b.submit(inSession("s"), followSession).Queue, "work")
 	b.same("queue", b.submit(followSession).Queue, "work")
 }
 
-func bindAtEnd(b *box) {
+func bindAtEnd(b *fixture) {
 	first := b.submit()
 	b.claimID("a", first.ID)
 	waiting := b.submit(inSession("s"))

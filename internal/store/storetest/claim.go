@@ -23,7 +23,7 @@ func claimRules() []rule {
 	}
 }
 
-func claimAnswers(b *box) {
+func claimAnswers(b *fixture) {
 	t := b.submit(withEnv("sealed"), inSession("s"))
 	b.pass(time.Second)
 	got, err := b.Claim(b.ctx, b.offer("a"))
@@ -38,7 +38,7 @@ func claimAnswers(b *box) {
 	b.same("slot", b.slots(), []signalbox.Slot{{Agent: "a", Slot: 0, TaskID: t.ID, Fence: 1, Expires: b.now.Add(10 * time.Minute)}})
 }
 
-func claimNothing(b *box) {
+func claimNothing(b *fixture) {
 	b.noClaim(b.offer("a"))
 	none := b.offer("a")
 	none.Queues = nil
@@ -49,14 +49,14 @@ func claimNothing(b *box) {
 	b.same("fence of the first claim", b.claim("a").Fence, int64(1))
 }
 
-func claimOwnQueues(b *box) {
+func claimOwnQueues(b *fixture) {
 	b.submit(inQueue("agent:b"))
 	b.submit(inQueue("pool:coder"))
 	b.submit(inQueue("commands"))
 	b.noClaim(b.offer("a"))
 }
 
-func claimPaused(b *box) {
+func claimPaused(b *fixture) {
 	b.submit()
 	own := b.submit(inQueue("agent:a"))
 	b.must(b.SetPause(b.ctx, signalbox.Pause{Queue: "work"}, signalbox.Entry{Kind: signalbox.EventPaused, At: b.now}))
@@ -67,7 +67,7 @@ func claimPaused(b *box) {
 	b.claim("c")
 }
 
-func claimPausedAll(b *box) {
+func claimPausedAll(b *fixture) {
 	b.submit()
 	b.submit(inQueue("agent:a"))
 	b.must(b.SetPause(b.ctx, signalbox.Pause{}, signalbox.Entry{Kind: signalbox.EventPaused, At: b.now}))
@@ -77,7 +77,7 @@ func claimPausedAll(b *box) {
 	b.claim("a")
 }
 
-func claimPauseOver(b *box) {
+func claimPauseOver(b *fixture) {
 	b.submit()
 	for _, queue := range []string{"work", ""} {
 		p := signalbox.Pause{Queue: queue, UntilMS: b.now.Add(time.Second).UnixMilli()}
@@ -89,7 +89,7 @@ func claimPauseOver(b *box) {
 	b.claim("a")
 }
 
-func claimSession(b *box) {
+func claimSession(b *fixture) {
 	first := b.submit(inSession("s"))
 	second := b.submit(inSession("s"))
 	b.claimID("a", first.ID)
@@ -98,7 +98,7 @@ func claimSession(b *box) {
 	b.claimID("b", second.ID)
 }
 
-func claimRace(b *box) {
+func claimRace(b *fixture) {
 	const n = 32
 	b.submits(n / 2)
 	got := make([]store.Claimed, n)
@@ -123,7 +123,7 @@ func claimRace(b *box) {
 	b.same("in flight", len(flying), n/2)
 }
 
-func claimUnknownAgent(b *box) {
+func claimUnknownAgent(b *fixture) {
 	b.submit()
 	b.claim("nobody-knows-me")
 }
@@ -140,7 +140,7 @@ func slotRules() []rule {
 	}
 }
 
-func slotsFull(b *box) {
+func slotsFull(b *fixture) {
 	b.submits(3)
 	b.claimed(b.offerSlots("a", 2))
 	b.claimed(b.offerSlots("a", 2))
@@ -148,7 +148,7 @@ func slotsFull(b *box) {
 	b.claimed(b.offerSlots("b", 2))
 }
 
-func slotsLowest(b *box) {
+func slotsLowest(b *fixture) {
 	b.submits(5)
 	var held []signalbox.Task
 	for n := range 3 {
@@ -162,7 +162,7 @@ func slotsLowest(b *box) {
 	b.same("slot", b.claimed(b.offerSlots("a", 3)).Slot, 1)
 }
 
-func slotsNeverExpire(b *box) {
+func slotsNeverExpire(b *fixture) {
 	b.submits(2)
 	t := b.claim("a")
 	b.pass(24 * time.Hour)
@@ -170,7 +170,7 @@ func slotsNeverExpire(b *box) {
 	b.same("state", b.task(t.ID).State, signalbox.Dispatching)
 }
 
-func slotsWithheld(b *box) {
+func slotsWithheld(b *fixture) {
 	b.submits(3)
 	t := b.claim("a")
 	b.accept(t.ID)
@@ -180,7 +180,7 @@ func slotsWithheld(b *box) {
 	b.noClaim(b.offerSlots("a", 2))
 }
 
-func slotsLowered(b *box) {
+func slotsLowered(b *fixture) {
 	b.submits(5)
 	for range 3 {
 		b.claimed(b.offerSlots("a", 3))
@@ -191,13 +191,13 @@ func slotsLowered(b *box) {
 	b.same("slot", b.claimed(b.offerSlots("a", 2)).Slot, 0)
 }
 
-func slotsNone(b *box) {
+func slotsNone(b *fixture) {
 	b.submit()
 	b.noClaim(b.offerSlots("a", 0))
 	b.noClaim(b.offerSlots("a", -1))
 }
 
-func slotsRace(b *box) {
+func slotsRace(b *fixture) {
 	const n, slots = 32, 3
 	b.submits(n)
 	var mu sync.Mutex
@@ -229,7 +229,7 @@ func fenceRules() []rule {
 	}
 }
 
-func fencesGrow(b *box) {
+func fencesGrow(b *fixture) {
 	b.submits(20)
 	last := int64(0)
 	for n := range 20 {
@@ -242,7 +242,7 @@ func fencesGrow(b *box) {
 	}
 }
 
-func fencesAbove(b *box) {
+func fencesAbove(b *fixture) {
 	b.submits(3)
 	c := b.offer("a")
 	c.FenceAbove = 1000
@@ -257,7 +257,7 @@ func fencesAbove(b *box) {
 	}
 }
 
-func fencesRequeue(b *box) {
+func fencesRequeue(b *fixture) {
 	b.submit()
 	first := b.claim("a")
 	b.happen(first.ID, signalbox.Event{Kind: signalbox.EventBusy})

@@ -19,7 +19,7 @@ func drainedRules() []rule {
 	}
 }
 
-func claimDrained(b *box) {
+func claimDrained(b *fixture) {
 	b.submits(2)
 	b.submit(inQueue("agent:a"))
 	b.submit(inQueue("pool:k"))
@@ -39,7 +39,7 @@ func claimDrained(b *box) {
 	b.same("claimed", b.claimed(b.offerSlots("a", 5)).ID, id(3))
 }
 
-func claimDrainedGoesOn(b *box) {
+func claimDrainedGoesOn(b *fixture) {
 	t := b.submit()
 	b.claim("a")
 	b.pause(signalbox.Pause{Queue: "agent:a"})
@@ -66,7 +66,7 @@ func roomOf(agents ...string) store.Room {
 	return r
 }
 
-func roomDrained(b *box) {
+func roomDrained(b *fixture) {
 	b.pause(signalbox.Pause{Queue: "agent:a", UntilMS: b.now.Add(time.Second).UnixMilli()})
 	b.submit(inQueue("pool:k"), inRoom(roomOf("a", "b")))
 	_, err := b.Submit(b.ctx, b.submission(inQueue("pool:k"), inRoom(roomOf("a", "b")))) // the slot of b is spoken for
@@ -80,7 +80,7 @@ func roomDrained(b *box) {
 	b.submit(inQueue("pool:k"), inRoom(roomOf("a", "b")))
 }
 
-func roomAllDrained(b *box) {
+func roomAllDrained(b *fixture) {
 	b.pause(signalbox.Pause{Queue: "agent:a"})
 	b.pause(signalbox.Pause{Queue: "agent:b"})
 	for said, r := range map[string]store.Room{"agent a is paused": roomOf("a"), "all 2 agents that could take it are paused": roomOf("a", "b")} {
@@ -97,7 +97,7 @@ func roomAllDrained(b *box) {
 	b.refused(err, signalbox.CodeQueueFull) // none of them is about to start
 }
 
-func roomDrainedIsolated(b *box) {
+func roomDrainedIsolated(b *fixture) {
 	b.pause(signalbox.Pause{Queue: "agent:a"})
 	b.submit(inQueue("bypass:a"), inRoom(store.Room{Queues: []string{"bypass:a"}, Agents: []store.RoomAgent{{Name: "a", Slots: 1}}, Isolated: true, Must: true}))
 }

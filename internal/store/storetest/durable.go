@@ -19,7 +19,7 @@ func RunDurable(t *testing.T, open func(t *testing.T, dir string) store.Store) {
 			t.Run(r.name, func(t *testing.T) {
 				t.Parallel()
 				dir := t.TempDir()
-				r.test(&reopened{box: newBox(t, open(t, dir)), open: func() store.Store { return open(t, dir) }})
+				r.test(&reopened{fixture: newFixture(t, open(t, dir)), open: func() store.Store { return open(t, dir) }})
 				count.done()
 			})
 		}
@@ -27,9 +27,9 @@ func RunDurable(t *testing.T, open func(t *testing.T, dir string) store.Store) {
 	count.check(t)
 }
 
-// reopened is a box that can be closed and opened again.
+// reopened is a fixture that can be closed and opened again.
 type reopened struct {
-	*box
+	*fixture
 	open func() store.Store
 }
 

@@ -18,7 +18,7 @@ func errorRules() []rule {
 }
 
 // verbs are all methods of a store that can fail.
-func verbs(b *box) map[string]func(context.Context) error {
+func verbs(b *fixture) map[string]func(context.Context) error {
 	t := b.submit(keyed("k", "h"), waitUntil(b.now), notBefore(b.now))
 	b.put(anAgent("idle"))
 	b.pause(signalbox.Pause{Queue: "pool:k"})
@@ -97,7 +97,7 @@ func verbs(b *box) map[string]func(context.Context) error {
 	}
 }
 
-func errorCancelled(b *box) {
+func errorCancelled(b *fixture) {
 	calls := verbs(b)
 	before := everything(b)
 	gone, cancel := context.WithCancel(context.Background())
@@ -112,7 +112,7 @@ func errorCancelled(b *box) {
 	b.same("what is stored", everything(b), before)
 }
 
-func errorClosed(b *box) {
+func errorClosed(b *fixture) {
 	calls := verbs(b)
 	b.must(b.Close())
 	for name, call := range calls {
@@ -121,14 +121,14 @@ func errorClosed(b *box) {
 	b.Store = nil // the end of the case finds nothing to check
 }
 
-func wantCode(b *box, name string, err error) {
+func wantCode(b *fixture, name string, err error) {
 	if code := signalbox.CodeOf(err); code == "" || code == signalbox.CodeInternal {
 		b.Errorf("%s: got error %v with code %q, want one with a code of its own", name, err, code)
 	}
 }
 
 // everything is what a refused verb must leave alone.
-func everything(b *box) []any {
+func everything(b *fixture) []any {
 	b.Helper()
 	counts, err := b.Counts(b.ctx)
 	b.must(err)
@@ -139,7 +139,7 @@ func everything(b *box) []any {
 	}
 }
 
-func errorWords(b *box) {
+func errorWords(b *fixture) {
 	b.submit(keyed("k", "h"))
 	_, full := b.Submit(b.ctx, b.submission(capped("work", 1)))
 	_, used := b.Submit(b.ctx, b.submission(keyed("k", "H")))

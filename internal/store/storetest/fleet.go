@@ -34,23 +34,23 @@ func anAgent(name string) signalbox.Agent {
 	}
 }
 
-func (b *box) put(a signalbox.Agent) {
+func (b *fixture) put(a signalbox.Agent) {
 	b.Helper()
 	b.must(b.PutAgent(b.ctx, a, signalbox.Entry{At: b.now, Kind: signalbox.EventAgentAdded, Agent: a.Name}))
 }
 
-func (b *box) remove(name string) error {
+func (b *fixture) remove(name string) error {
 	return b.RemoveAgent(b.ctx, name, signalbox.Entry{At: b.now, Kind: signalbox.EventAgentRemoved, Agent: name})
 }
 
-func (b *box) agents() []signalbox.Agent {
+func (b *fixture) agents() []signalbox.Agent {
 	b.Helper()
 	list, err := b.Agents(b.ctx)
 	b.must(err)
 	return list
 }
 
-func agentStored(b *box) {
+func agentStored(b *fixture) {
 	b.put(anAgent("a"))
 	b.same("agents", b.agents(), []signalbox.Agent{anAgent("a")})
 	changed := anAgent("a")
@@ -59,7 +59,7 @@ func agentStored(b *box) {
 	b.same("agents", b.agents(), []signalbox.Agent{changed})
 }
 
-func agentEntry(b *box) {
+func agentEntry(b *fixture) {
 	a := anAgent("a")
 	b.put(a)
 	b.put(a)
@@ -76,7 +76,7 @@ func agentEntry(b *box) {
 	}
 }
 
-func agentCreated(b *box) {
+func agentCreated(b *fixture) {
 	b.put(anAgent("a"))
 	again := anAgent("a")
 	again.CreatedAt = start.Add(time.Hour)
@@ -89,7 +89,7 @@ func agentCreated(b *box) {
 	b.same("agents after a change", b.agents(), []signalbox.Agent{again})
 }
 
-func agentsSorted(b *box) {
+func agentsSorted(b *fixture) {
 	for _, name := range []string{"b", "a", "C", "a.1"} {
 		b.put(anAgent(name))
 	}
@@ -100,7 +100,7 @@ func agentsSorted(b *box) {
 	b.same("names, byte by byte", names, []string{"C", "a", "a.1", "b"})
 }
 
-func agentRemoved(b *box) {
+func agentRemoved(b *fixture) {
 	b.put(anAgent("a"))
 	b.must(b.remove("a"))
 	b.same("agents", b.agents(), []signalbox.Agent(nil))
@@ -111,12 +111,12 @@ func agentRemoved(b *box) {
 	b.same("agents", b.agents(), []signalbox.Agent{again})
 }
 
-func agentUnknown(b *box) {
+func agentUnknown(b *fixture) {
 	b.refused(b.remove("a"), signalbox.CodeNotFound)
 	b.same("entries", len(b.journal()), 0)
 }
 
-func agentHoldsSlots(b *box) {
+func agentHoldsSlots(b *fixture) {
 	b.put(anAgent("a"))
 	b.submit()
 	t := b.claim("a")
@@ -127,7 +127,7 @@ func agentHoldsSlots(b *box) {
 	b.must(b.remove("a"))
 }
 
-func agentHoldsWithheld(b *box) {
+func agentHoldsWithheld(b *fixture) {
 	b.put(anAgent("a"))
 	t := b.withheld()
 	b.refused(b.remove("a"), signalbox.CodeConflict)
@@ -146,26 +146,26 @@ func pauseRules() []rule {
 	}
 }
 
-func (b *box) pause(p signalbox.Pause) {
+func (b *fixture) pause(p signalbox.Pause) {
 	b.Helper()
 	b.must(b.SetPause(b.ctx, p, signalbox.Entry{At: b.now, Kind: signalbox.EventPaused, Queue: p.Queue}))
 }
 
-func (b *box) resume(queue string) bool {
+func (b *fixture) resume(queue string) bool {
 	b.Helper()
 	was, err := b.Resume(b.ctx, queue, signalbox.Entry{At: b.now, Kind: signalbox.EventResumed, Queue: queue})
 	b.must(err)
 	return was
 }
 
-func (b *box) pauses() []signalbox.Pause {
+func (b *fixture) pauses() []signalbox.Pause {
 	b.Helper()
 	list, err := b.Pauses(b.ctx)
 	b.must(err)
 	return list
 }
 
-func pauseStored(b *box) {
+func pauseStored(b *fixture) {
 	p := signalbox.Pause{Queue: "work", Reason: "repairs", By: "me", AtMS: start.UnixMilli(), UntilMS: start.UnixMilli() + 5}
 	b.pause(p)
 	b.same("pauses", b.pauses(), []signalbox.Pause{p})
@@ -174,20 +174,20 @@ func pauseStored(b *box) {
 	b.same("pauses", b.pauses(), []signalbox.Pause{p})
 }
 
-func pausesSorted(b *box) {
+func pausesSorted(b *fixture) {
 	for _, q := range []string{"work", "agent:b", "", "agent:a"} {
 		b.pause(signalbox.Pause{Queue: q})
 	}
 	b.same("pauses", b.pauses(), []signalbox.Pause{{Queue: ""}, {Queue: "agent:a"}, {Queue: "agent:b"}, {Queue: "work"}})
 }
 
-func pauseEntries(b *box) {
+func pauseEntries(b *fixture) {
 	b.pause(signalbox.Pause{Queue: "work"})
 	b.pause(signalbox.Pause{Queue: "work"})
 	b.same("entries", kinds(b.journal()), []signalbox.EventKind{"queue_paused", "queue_paused"})
 }
 
-func pauseResume(b *box) {
+func pauseResume(b *fixture) {
 	b.same("was paused", b.resume("work"), false)
 	b.pause(signalbox.Pause{Queue: "work"})
 	b.same("was paused", b.resume("work"), true)
@@ -196,14 +196,14 @@ func pauseResume(b *box) {
 	b.same("entries", kinds(b.journal()), []signalbox.EventKind{"queue_paused", "queue_resumed"})
 }
 
-func pauseResumeAll(b *box) {
+func pauseResumeAll(b *fixture) {
 	b.pause(signalbox.Pause{Queue: "work"})
 	b.pause(signalbox.Pause{})
 	b.same("was paused", b.resume(""), true)
 	b.same("pauses", b.pauses(), []signalbox.Pause{{Queue: "work"}})
 }
 
-func pauseOver(b *box) {
+func pauseOver(b *fixture) {
 	b.pause(signalbox.Pause{Queue: "work", UntilMS: 1})
 	b.same("pauses", len(b.pauses()), 1)
 	b.same("was paused", b.resume("work"), true)

@@ -23,7 +23,7 @@ func historyRules() []rule {
 }
 
 // history reads all pages.
-func (b *box) history(q store.HistoryQuery) []string {
+func (b *fixture) history(q store.HistoryQuery) []string {
 	b.Helper()
 	var all []string
 	for range 10_000 {
@@ -42,7 +42,7 @@ func (b *box) history(q store.HistoryQuery) []string {
 	return nil
 }
 
-func historyOrder(b *box) {
+func historyOrder(b *fixture) {
 	b.submits(4)
 	for _, n := range []int{2, 4, 1} {
 		b.pass(time.Second)
@@ -57,7 +57,7 @@ func historyOrder(b *box) {
 }
 
 // historyOf ends five tasks in five ways, a second apart.
-func historyOf(b *box) {
+func historyOf(b *fixture) {
 	options := func(n int, queue string, source signalbox.Source, job, session, preview string) option {
 		return func(s *store.Submission) {
 			s.Task.Queue, s.Task.Source, s.Task.SourceJob, s.Task.SessionID, s.Task.Preview = queue, source, job, session, preview
@@ -89,7 +89,7 @@ func historyOf(b *box) {
 	}
 }
 
-func historyFilters(b *box) {
+func historyFilters(b *fixture) {
 	historyOf(b)
 	at := func(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
 	for _, c := range []struct {
@@ -131,7 +131,7 @@ func numbers(list []int) []string {
 	return names
 }
 
-func historyCombined(b *box) {
+func historyCombined(b *fixture) {
 	historyOf(b)
 	q := store.HistoryQuery{State: signalbox.Completed, Agent: "a", Queue: "work", Text: "DONE", Limit: 5}
 	b.same("history", b.history(q), []string{id(2)})
@@ -139,7 +139,7 @@ func historyCombined(b *box) {
 	b.same("history", b.history(q), []string(nil))
 }
 
-func historyPages(b *box) {
+func historyPages(b *fixture) {
 	for n := range 20 {
 		t := b.submit(inQueue([]string{"work", "pool:k"}[n%2]))
 		b.happen(t.ID, signalbox.Event{Kind: signalbox.EventCancel})
@@ -157,7 +157,7 @@ func historyPages(b *box) {
 	b.same("of one end, the last submitted first", b.history(store.HistoryQuery{Limit: 3})[:3], []string{id(20), id(19), id(18)})
 }
 
-func historyGrows(b *box) {
+func historyGrows(b *fixture) {
 	for range 4 {
 		b.happen(b.submit().ID, signalbox.Event{Kind: signalbox.EventCancel})
 	}
@@ -169,7 +169,7 @@ func historyGrows(b *box) {
 	b.same("history", append(ids(page.Tasks), rest...), []string{id(4), id(3), id(2), id(1)})
 }
 
-func historyLimit(b *box) {
+func historyLimit(b *fixture) {
 	for _, limit := range []int{-1, 0, 1001} {
 		_, err := b.History(b.ctx, store.HistoryQuery{Limit: limit})
 		b.refused(err, signalbox.CodeValidation)
@@ -177,7 +177,7 @@ func historyLimit(b *box) {
 	b.history(store.HistoryQuery{Limit: 1000})
 }
 
-func historyBadCursor(b *box) {
+func historyBadCursor(b *fixture) {
 	b.happen(b.submit().ID, signalbox.Event{Kind: signalbox.EventCancel})
 	for _, cursor := range []string{"x", "-", "'; DROP TABLE tasks; --", "1-2-3-4-5 x", "\x00"} {
 		_, err := b.History(b.ctx, store.HistoryQuery{Limit: 1, Before: cursor})
@@ -185,13 +185,13 @@ func historyBadCursor(b *box) {
 	}
 }
 
-func historyEmpty(b *box) {
+func historyEmpty(b *fixture) {
 	page, err := b.History(b.ctx, store.HistoryQuery{Limit: 1})
 	b.must(err)
 	b.same("page", page, store.HistoryPage{})
 }
 
-func historyOnlyEnded(b *box) {
+func historyOnlyEnded(b *fixture) {
 	b.submits(3)
 	b.claim("a")
 	b.accept(b.claim("b").ID)

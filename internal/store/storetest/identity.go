@@ -34,21 +34,21 @@ func aUser(name string) signalbox.User {
 	}
 }
 
-func (b *box) tokens() []signalbox.Token {
+func (b *fixture) tokens() []signalbox.Token {
 	b.Helper()
 	list, err := b.Tokens(b.ctx)
 	b.must(err)
 	return list
 }
 
-func (b *box) users() []signalbox.User {
+func (b *fixture) users() []signalbox.User {
 	b.Helper()
 	list, err := b.Users(b.ctx)
 	b.must(err)
 	return list
 }
 
-func tokenStored(b *box) {
+func tokenStored(b *fixture) {
 	b.same("tokens", b.tokens(), []signalbox.Token(nil))
 	t := aToken("t")
 	b.must(b.PutToken(b.ctx, t))
@@ -65,7 +65,7 @@ func tokenStored(b *box) {
 	}
 }
 
-func tokensSorted(b *box) {
+func tokensSorted(b *fixture) {
 	for _, name := range []string{"b", "a", "C", strings.Repeat("x", 300)} {
 		b.must(b.PutToken(b.ctx, aToken(name)))
 	}
@@ -76,7 +76,7 @@ func tokensSorted(b *box) {
 	b.same("names", names, []string{"C", "a", "b", strings.Repeat("x", 300)})
 }
 
-func tokenDeleted(b *box) {
+func tokenDeleted(b *fixture) {
 	b.must(b.PutToken(b.ctx, aToken("a")))
 	b.must(b.PutToken(b.ctx, aToken("b")))
 	for _, want := range []bool{true, false} {
@@ -87,7 +87,7 @@ func tokenDeleted(b *box) {
 	b.same("tokens", b.tokens(), []signalbox.Token{aToken("b")})
 }
 
-func userStored(b *box) {
+func userStored(b *fixture) {
 	b.must(b.PutUser(b.ctx, aUser("b")))
 	b.must(b.PutUser(b.ctx, signalbox.User{ID: "a"}))
 	b.same("users", b.users(), []signalbox.User{{ID: "a"}, aUser("b")})
@@ -98,7 +98,7 @@ func userStored(b *box) {
 	}
 }
 
-func userDeleted(b *box) {
+func userDeleted(b *fixture) {
 	b.must(b.PutUser(b.ctx, aUser("a")))
 	for _, want := range []bool{true, false} {
 		was, err := b.DeleteUser(b.ctx, "a")
@@ -108,7 +108,7 @@ func userDeleted(b *box) {
 	b.same("users", b.users(), []signalbox.User(nil))
 }
 
-func identityEntries(b *box) {
+func identityEntries(b *fixture) {
 	b.must(b.PutToken(b.ctx, aToken("a")))
 	b.must(b.PutUser(b.ctx, aUser("a")))
 	b.must(second(b.DeleteToken(b.ctx, "a")))
@@ -116,7 +116,7 @@ func identityEntries(b *box) {
 	b.same("entries", len(b.journal()), 0)
 }
 
-func identityNoAlias(b *box) {
+func identityNoAlias(b *fixture) {
 	t, u := aToken("t"), aUser("u")
 	b.must(b.PutToken(b.ctx, t))
 	b.must(b.PutUser(b.ctx, u))

@@ -19,13 +19,13 @@ func isolatedRules() []rule {
 }
 
 // apart is the claim of an agent for an isolated execution.
-func (b *box) apart(agent string, slots int) store.ClaimRequest {
+func (b *fixture) apart(agent string, slots int) store.ClaimRequest {
 	c := b.offerSlots(agent, slots)
 	c.Queues, c.Isolated = []string{signalbox.BypassQueue(agent)}, true
 	return c
 }
 
-func isolatedNumbers(b *box) {
+func isolatedNumbers(b *fixture) {
 	b.submits(4, inQueue("bypass:a"))
 	for n := range 3 {
 		b.same("slot", b.claimed(b.apart("a", 3)).Slot, signalbox.FirstIsolatedSlot+n)
@@ -36,7 +36,7 @@ func isolatedNumbers(b *box) {
 	b.same("slot", [2]any{t.Slot, signalbox.Isolated(t.Slot)}, [2]any{signalbox.FirstIsolatedSlot + 1, true})
 }
 
-func isolatedApart(b *box) {
+func isolatedApart(b *fixture) {
 	b.submits(2, inQueue("bypass:a"))
 	b.submits(2, inQueue("agent:a"))
 	b.claimed(b.apart("a", 1))
@@ -48,7 +48,7 @@ func isolatedApart(b *box) {
 	b.noClaim(b.apart("a", 1))
 }
 
-func isolatedFleet(b *box) {
+func isolatedFleet(b *fixture) {
 	b.submits(4)
 	b.submits(2, inQueue("bypass:a"))
 	under := func(c store.ClaimRequest, fleet int) store.ClaimRequest {
@@ -66,7 +66,7 @@ func isolatedFleet(b *box) {
 	b.claimed(b.offer("d")) // without a ceiling
 }
 
-func isolatedFleetWithheld(b *box) {
+func isolatedFleetWithheld(b *fixture) {
 	b.withheld()
 	b.submit()
 	c := b.offer("b")
@@ -74,7 +74,7 @@ func isolatedFleetWithheld(b *box) {
 	b.noClaim(c)
 }
 
-func isolatedFleetExecutor(b *box) {
+func isolatedFleetExecutor(b *fixture) {
 	b.submits(2, inQueue(signalbox.QueueCommands))
 	c := b.offerSlots(signalbox.ExecutorName(signalbox.ExecutorCommands, signalbox.DefaultInstance), 2)
 	c.Queues = []string{signalbox.QueueCommands}
@@ -94,7 +94,7 @@ func isolatedFleetExecutor(b *box) {
 	b.noClaim(under)
 }
 
-func isolatedMany(b *box) {
+func isolatedMany(b *fixture) {
 	const slots = 130
 	b.submits(slots + 4)
 	for n := range slots {
@@ -110,7 +110,7 @@ func isolatedMany(b *box) {
 	b.noClaim(b.offerSlots("a", slots))
 }
 
-func isolatedRemove(b *box) {
+func isolatedRemove(b *fixture) {
 	b.put(anAgent("a"))
 	b.submit(inQueue("bypass:a"))
 	t := b.claimed(b.apart("a", 1))
@@ -119,7 +119,7 @@ func isolatedRemove(b *box) {
 	b.must(b.remove("a"))
 }
 
-func isolatedLife(b *box) {
+func isolatedLife(b *fixture) {
 	b.submit(inQueue("bypass:a"), func(s *store.Submission) { s.Task.Mode = signalbox.ModeBypass })
 	t := b.claimed(b.apart("a", 1))
 	renewed, err := b.Renew(b.ctx, []store.Lease{{Agent: "a", Slot: t.Slot, Fence: t.Fence, Expires: b.now}})

@@ -21,7 +21,7 @@ func journalRules() []rule {
 	}
 }
 
-func journalEntries(b *box) {
+func journalEntries(b *fixture) {
 	t := b.submit()
 	b.claim("a")
 	b.accept(t.ID)
@@ -35,7 +35,7 @@ func journalEntries(b *box) {
 	}
 }
 
-func journalStored(b *box) {
+func journalStored(b *fixture) {
 	t := b.submit()
 	b.claim("a")
 	b.pass(time.Second)
@@ -50,7 +50,7 @@ func journalStored(b *box) {
 	}
 }
 
-func journalSubmit(b *box) {
+func journalSubmit(b *fixture) {
 	b.pass(time.Second)
 	t := b.submit(inQueue("pool:k"))
 	b.same("entry", b.journal()[0], signalbox.Entry{
@@ -59,7 +59,7 @@ func journalSubmit(b *box) {
 	})
 }
 
-func journalClaim(b *box) {
+func journalClaim(b *fixture) {
 	t := b.submit()
 	b.pass(time.Second)
 	claimed := b.claim("a")
@@ -69,7 +69,7 @@ func journalClaim(b *box) {
 	})
 }
 
-func journalNothing(b *box) {
+func journalNothing(b *fixture) {
 	t := b.submit(keyed("k", "h"), capped("work", 1))
 	before := b.journal()
 	_, err := b.Submit(b.ctx, b.submission(keyed("k", "h"), capped("work", 1)))
@@ -87,7 +87,7 @@ func journalNothing(b *box) {
 	b.same("journal", b.journal(), before)
 }
 
-func journalNote(b *box) {
+func journalNote(b *fixture) {
 	b.submit()
 	e := signalbox.Entry{Seq: 77, At: b.now, Kind: signalbox.EventAgentDown, Agent: "a", Message: "gone", Schedule: "nightly"}
 	b.must(b.Note(b.ctx, e))
@@ -95,7 +95,7 @@ func journalNote(b *box) {
 	b.same("entry", b.journal()[1], e)
 }
 
-func journalPages(b *box) {
+func journalPages(b *fixture) {
 	b.submits(7)
 	all := b.journal()
 	for after := range int64(9) {
@@ -114,14 +114,14 @@ func journalPages(b *box) {
 	b.same("range", [2]int64{oldest, newest}, [2]int64{1, 7})
 }
 
-func journalEmpty(b *box) {
+func journalEmpty(b *fixture) {
 	oldest, newest, err := b.JournalRange(b.ctx)
 	b.must(err)
 	b.same("range", [2]int64{oldest, newest}, [2]int64{0, 0})
 	b.same("journal", b.journal(), []signalbox.Entry(nil))
 }
 
-func journalRace(b *box) {
+func journalRace(b *fixture) {
 	const n = 32
 	for _, err := range together(n, func(i int) error {
 		return b.Note(b.ctx, signalbox.Entry{At: start, Kind: signalbox.EventAgentUp, Agent: fmt.Sprintf("a%d", i)})

@@ -21,14 +21,14 @@ func orderRules() []rule {
 	}
 }
 
-func orderFIFO(b *box) {
+func orderFIFO(b *fixture) {
 	for _, t := range b.submits(5) {
 		b.claimID("a", t.ID)
 		b.finish(t.ID)
 	}
 }
 
-func orderPriority(b *box) {
+func orderPriority(b *fixture) {
 	low, normal, high := b.submit(prioritised(-1)), b.submit(), b.submit(prioritised(1))
 	for _, want := range []string{high.ID, normal.ID, low.ID} {
 		b.claimID("a", want)
@@ -36,7 +36,7 @@ func orderPriority(b *box) {
 	}
 }
 
-func orderAgeing(b *box) {
+func orderAgeing(b *fixture) {
 	old := b.submit()
 	b.pass(time.Minute - time.Millisecond)
 	soon := b.submit(prioritised(1)) // within its minute: overtakes
@@ -48,7 +48,7 @@ func orderAgeing(b *box) {
 	}
 }
 
-func orderTies(b *box) {
+func orderTies(b *fixture) {
 	first := b.submit()
 	b.pass(time.Minute)
 	second := b.submit(prioritised(1))
@@ -56,7 +56,7 @@ func orderTies(b *box) {
 	b.claimID("a", first.ID)
 }
 
-func orderClockBack(b *box) {
+func orderClockBack(b *fixture) {
 	first := b.submit()
 	b.pass(-time.Hour)
 	second := b.submit()
@@ -65,7 +65,7 @@ func orderClockBack(b *box) {
 	b.claimID("a", second.ID)
 }
 
-func orderClamp(b *box) {
+func orderClamp(b *fixture) {
 	b.submit()
 	b.pass(-time.Hour)
 	t := b.submit()
@@ -78,7 +78,7 @@ func orderClamp(b *box) {
 	b.same("enqueued when the clock is past it", b.submit().EnqueuedAt, start.Add(time.Millisecond))
 }
 
-func orderBusyBack(b *box) {
+func orderBusyBack(b *fixture) {
 	first, second := b.submit(), b.submit()
 	b.claimID("a", first.ID)
 	b.pass(time.Second)
@@ -91,7 +91,7 @@ func orderBusyBack(b *box) {
 	}
 }
 
-func orderRefusedStays(b *box) {
+func orderRefusedStays(b *fixture) {
 	first := b.submit()
 	b.submit()
 	b.claimID("a", first.ID)
@@ -101,7 +101,7 @@ func orderRefusedStays(b *box) {
 	b.claimID("a", first.ID)
 }
 
-func orderBestHead(b *box) {
+func orderBestHead(b *fixture) {
 	pool := b.submit(inQueue("pool:coder"))
 	own := b.submit(inQueue("agent:a"))
 	work := b.submit(inQueue("work"))
@@ -115,7 +115,7 @@ func orderBestHead(b *box) {
 	}
 }
 
-func orderBlockedHead(b *box) {
+func orderBlockedHead(b *fixture) {
 	b.submits(3, notBefore(b.now.Add(time.Hour)))
 	running := b.submit(inSession("s"), inQueue("agent:b"))
 	b.claimID("b", running.ID)

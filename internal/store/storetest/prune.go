@@ -28,19 +28,19 @@ func pruneRules() []rule {
 	}
 }
 
-func (b *box) prune(ended time.Time, limit int) int {
+func (b *fixture) prune(ended time.Time, limit int) int {
 	b.Helper()
 	return b.pruning(store.Pruning{Ended: ended, Limit: limit}).Tasks
 }
 
-func (b *box) pruning(p store.Pruning) store.Pruned {
+func (b *fixture) pruning(p store.Pruning) store.Pruned {
 	b.Helper()
 	did, err := b.Prune(b.ctx, p)
 	b.must(err)
 	return did
 }
 
-func pruneEnded(b *box) {
+func pruneEnded(b *fixture) {
 	t := b.submit()
 	b.claim("a")
 	b.happen(t.ID, signalbox.Event{Kind: signalbox.EventFinish, Reason: signalbox.ReasonCompleted, Result: &signalbox.Result{Output: "x"}})
@@ -59,7 +59,7 @@ func pruneEnded(b *box) {
 	b.same("durations", len(took), 0)
 }
 
-func pruneKeepsLive(b *box) {
+func pruneKeepsLive(b *fixture) {
 	b.submits(3)
 	b.claim("a")
 	b.pass(1000 * time.Hour)
@@ -68,7 +68,7 @@ func pruneKeepsLive(b *box) {
 	b.task(id(2))
 }
 
-func pruneLimit(b *box) {
+func pruneLimit(b *fixture) {
 	b.submits(5)
 	for _, n := range []int{3, 1, 5, 2} {
 		b.happen(id(n), signalbox.Event{Kind: signalbox.EventCancel})
@@ -80,7 +80,7 @@ func pruneLimit(b *box) {
 	b.same("pruned", b.prune(b.now, 10), 0)
 }
 
-func pruneKey(b *box) {
+func pruneKey(b *fixture) {
 	first := b.submit(keyed("k", "h"))
 	b.happen(first.ID, signalbox.Event{Kind: signalbox.EventCancel})
 	b.prune(b.now.Add(time.Second), 10)
@@ -89,14 +89,14 @@ func pruneKey(b *box) {
 	b.same("replayed", got.Replayed, false)
 }
 
-func pruneSession(b *box) {
+func pruneSession(b *fixture) {
 	b.finish(b.bind("a", "s").ID)
 	b.prune(b.now.Add(time.Second), 10)
 	_, err := b.Session(b.ctx, "s")
 	b.refused(err, signalbox.CodeNotFound)
 }
 
-func pruneSessionNamed(b *box) {
+func pruneSessionNamed(b *fixture) {
 	b.finish(b.bind("a", "s").ID)
 	b.pass(time.Second)
 	b.submit(inSession("s"))
@@ -114,7 +114,7 @@ func pruneSessionNamed(b *box) {
 
 // The end is of the time that the agent's word came, the use of the time that
 // it was stored.
-func pruneSessionUsed(b *box) {
+func pruneSessionUsed(b *fixture) {
 	t := b.submit(inSession("s"))
 	b.claim("a")
 	end := b.change(b.task(t.ID), signalbox.Event{Kind: signalbox.EventFinish, Reason: signalbox.ReasonCompleted, SessionID: "s"})
@@ -127,7 +127,7 @@ func pruneSessionUsed(b *box) {
 	b.refused(err, signalbox.CodeNotFound)
 }
 
-func pruneJournal(b *box) {
+func pruneJournal(b *fixture) {
 	b.submits(3)
 	b.pass(time.Second)
 	b.submits(2)
@@ -142,7 +142,7 @@ func pruneJournal(b *box) {
 	b.same("first after a pruned place", got, entries[:1])
 }
 
-func pruneJournalClock(b *box) {
+func pruneJournalClock(b *fixture) {
 	b.submit()
 	b.pass(time.Hour)
 	b.submit()
@@ -152,7 +152,7 @@ func pruneJournalClock(b *box) {
 	b.same("entries", len(b.journal()), 2)
 }
 
-func pruneNumbers(b *box) {
+func pruneNumbers(b *fixture) {
 	b.submits(2)
 	b.run("a")
 	b.run("a")
@@ -166,7 +166,7 @@ func pruneNumbers(b *box) {
 	b.same("fence", b.claim("a").Fence, int64(3))
 }
 
-func pruneWithheld(b *box) {
+func pruneWithheld(b *fixture) {
 	t := b.withheld()
 	b.prune(b.now.Add(time.Hour), 10)
 	b.same("slots", len(b.slots()), 1)
@@ -179,26 +179,26 @@ func owned(owner string) option { return func(s *store.Submission) { s.Task.Owne
 func uncounted(s *store.Submission) { s.Task.RequestSize = 0 }
 
 // ended submits a task and cancels it, a second later than the one before.
-func (b *box) ended(options ...option) *signalbox.Task {
+func (b *fixture) ended(options ...option) *signalbox.Task {
 	b.Helper()
 	b.pass(time.Second)
 	t := b.happen(b.submit(options...).ID, signalbox.Event{Kind: signalbox.EventCancel})
 	return &t
 }
 
-func (b *box) kept() map[string]int64 {
+func (b *fixture) kept() map[string]int64 {
 	b.Helper()
 	kept, err := b.Kept(b.ctx)
 	b.must(err)
 	return kept
 }
 
-func (b *box) listed() (ids []string) {
+func (b *fixture) listed() (ids []string) {
 	b.Helper()
 	return b.history(store.HistoryQuery{Limit: 100})
 }
 
-func keptByOwner(b *box) {
+func keptByOwner(b *fixture) {
 	b.same("kept of none", b.kept(), map[string]int64{})
 	t := b.submit(owned("user:ann"))
 	b.same("kept of a task that waits", b.kept(), map[string]int64{})
@@ -212,7 +212,7 @@ func keptByOwner(b *box) {
 	b.same("kept after that", b.kept(), map[string]int64{"": nobodys.RequestSize})
 }
 
-func pruneBytes(b *box) {
+func pruneBytes(b *fixture) {
 	var size int64
 	for _, owner := range []string{"user:ann", "", "token:ci", "user:ann"} {
 		size = b.ended(owned(owner)).Kept()
@@ -224,7 +224,7 @@ func pruneBytes(b *box) {
 	b.same("kept", b.kept(), map[string]int64{"token:ci": size, "user:ann": size})
 }
 
-func pruneOwner(b *box) {
+func pruneOwner(b *fixture) {
 	var size int64
 	for _, owner := range []string{"", "token:ci", "user:ann", "token:ci", "token:ci"} {
 		size = b.ended(owned(owner)).Kept()
@@ -235,7 +235,7 @@ func pruneOwner(b *box) {
 	b.same("kept", b.kept(), map[string]int64{"": size, "token:ci": size, "user:ann": size})
 }
 
-func pruneOwnerLimit(b *box) {
+func pruneOwnerLimit(b *fixture) {
 	size := int64(0)
 	for n := range 9 {
 		size = b.ended(owned([]string{"user:ann", "user:ann", "token:ci"}[n%3])).Kept()
@@ -258,7 +258,7 @@ func pruneOwnerLimit(b *box) {
 	b.same("kept in the end", b.kept(), map[string]int64{"user:ann": 6 * size})
 }
 
-func pruneUncounted(b *box) {
+func pruneUncounted(b *fixture) {
 	b.ended(owned("user:ann"), uncounted)
 	size := b.ended(owned("user:ann")).Kept()
 	b.same("kept", b.kept(), map[string]int64{"user:ann": size})

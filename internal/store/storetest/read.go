@@ -28,7 +28,7 @@ func readRules() []rule {
 	}
 }
 
-func readUnknown(b *box) {
+func readUnknown(b *fixture) {
 	_, err := b.Task(b.ctx, "queue-x")
 	b.refused(err, signalbox.CodeNotFound)
 	_, err = b.Request(b.ctx, "queue-x")
@@ -41,7 +41,7 @@ func readUnknown(b *box) {
 	b.refused(err, signalbox.CodeNotFound)
 }
 
-func readCounts(b *box) {
+func readCounts(b *fixture) {
 	none, err := b.Counts(b.ctx)
 	b.must(err)
 	b.same("counts of nothing", none, store.Counts{})
@@ -68,7 +68,7 @@ func readCounts(b *box) {
 	b.same("lengths of no queue", len(lengths), 0)
 }
 
-func readTasks(b *box) {
+func readTasks(b *fixture) {
 	b.submits(3)
 	b.accept(b.claimID("a", id(1)).ID)
 	rows, err := b.Tasks(b.ctx, []string{id(3), "queue-x", id(2), id(1)})
@@ -79,7 +79,7 @@ func readTasks(b *box) {
 	b.same("rows of no task", len(rows), 0)
 }
 
-func readWhole(b *box) {
+func readWhole(b *fixture) {
 	b.submits(3)
 	b.whole(id(3)) // third in line
 	working := b.accept(b.claimID("a", id(1)).ID)
@@ -92,7 +92,7 @@ func readWhole(b *box) {
 }
 
 // whole compares Whole of a task with what the reads of its parts say.
-func (b *box) whole(id string) {
+func (b *fixture) whole(id string) {
 	b.Helper()
 	var want store.Whole
 	var err error
@@ -110,7 +110,7 @@ func (b *box) whole(id string) {
 	b.same("the whole of "+id, got, want)
 }
 
-func readInFlight(b *box) {
+func readInFlight(b *fixture) {
 	b.submits(3)
 	b.submit(inQueue("agent:c"))
 	last := b.claimed(store.ClaimRequest{Agent: "c", Slots: 1, Queues: []string{"agent:c"}, Now: b.now, Expires: b.now})
@@ -123,14 +123,14 @@ func readInFlight(b *box) {
 	b.same("row", got[1], b.task(id(1)))
 }
 
-func (b *box) overdue(limit int) []string {
+func (b *fixture) overdue(limit int) []string {
 	b.Helper()
 	list, err := b.Overdue(b.ctx, b.now, limit)
 	b.must(err)
 	return ids(list)
 }
 
-func readOverdue(b *box) {
+func readOverdue(b *fixture) {
 	b.submit(waitUntil(start.Add(2 * time.Second)))
 	b.submit(waitUntil(start.Add(time.Second)))
 	b.submit(waitUntil(start.Add(time.Second)), inSession("s"))
@@ -147,7 +147,7 @@ func readOverdue(b *box) {
 	b.same("overdue", b.overdue(10), []string{id(3)})
 }
 
-func readSessionTasks(b *box) {
+func readSessionTasks(b *fixture) {
 	b.submits(2, inSession("s"))
 	b.submit(inSession("s"), prioritised(5))
 	b.submit(inSession("r"))
@@ -167,7 +167,7 @@ func readSessionTasks(b *box) {
 	b.same("tasks of an unknown session", list("x", 10), []string(nil))
 }
 
-func readDurations(b *box) {
+func readDurations(b *fixture) {
 	for n := range 4 {
 		t := b.submit()
 		b.claimID("a", t.ID)
@@ -191,7 +191,7 @@ func readDurations(b *box) {
 	b.same("durations", len(took("x", 100)), 0)
 }
 
-func readDurationsNegative(b *box) {
+func readDurationsNegative(b *fixture) {
 	t := b.submit()
 	b.claim("a")
 	b.accept(t.ID)
@@ -206,14 +206,14 @@ func readDurationsNegative(b *box) {
 
 func named(name string) option { return func(s *store.Submission) { s.Task.ID = name } }
 
-func (b *box) found(part string, limit int) []string {
+func (b *fixture) found(part string, limit int) []string {
 	b.Helper()
 	got, err := b.Find(b.ctx, part, limit)
 	b.must(err)
 	return got
 }
 
-func findParts(b *box) {
+func findParts(b *fixture) {
 	for _, name := range []string{"queue-aa1", "queue-ab2", "queue-ba1", "queue-aa1x"} {
 		b.submit(named(name))
 	}
@@ -227,7 +227,7 @@ func findParts(b *box) {
 	b.same("anything", len(b.found("", 10)), 4)
 }
 
-func findLiteral(b *box) {
+func findLiteral(b *fixture) {
 	for _, name := range []string{"queue-a_b", "queue-axb", "queue-A%", "queue-[a]", `queue-\`, "queue-*"} {
 		b.submit(named(name))
 	}
@@ -244,7 +244,7 @@ func findLiteral(b *box) {
 	}
 }
 
-func findOld(b *box) {
+func findOld(b *fixture) {
 	if testing.Short() {
 		b.Skip("needs more than 10,000 tasks")
 	}
@@ -263,7 +263,7 @@ func findOld(b *box) {
 
 // many submits n tasks, many at a time so that a store can commit them
 // together; their order is the store's to say.
-func (b *box) many(n int, options ...option) {
+func (b *fixture) many(n int, options ...option) {
 	b.Helper()
 	var subs []store.Submission
 	for range n {
@@ -282,7 +282,7 @@ func (b *box) many(n int, options ...option) {
 	}
 }
 
-func readLimitZero(b *box) {
+func readLimitZero(b *fixture) {
 	b.submit(waitUntil(b.now), inSession("s"))
 	b.submit()
 	b.run("a")
@@ -302,7 +302,7 @@ func readLimitZero(b *box) {
 	}
 }
 
-func readInfo(b *box) {
+func readInfo(b *fixture) {
 	info := b.Info()
 	if info.Kind == "" || info.ID == "" || info.Durability == "" || info.Grade == "" {
 		b.Fatalf("info %+v leaves something open", info)
@@ -310,7 +310,7 @@ func readInfo(b *box) {
 	b.same("info", b.Info(), info)
 }
 
-func readByKey(b *box) {
+func readByKey(b *fixture) {
 	first := b.submit(keyed("k1", "h"))
 	b.submit()
 	got, err := b.ByKey(b.ctx, "k1")

@@ -20,7 +20,7 @@ func restoreRules() []rule {
 }
 
 // other is a task as another store had it: run to its end there.
-func (b *box) other(options ...option) store.Restored {
+func (b *fixture) other(options ...option) store.Restored {
 	b.Helper()
 	code := 3
 	s := b.submission(options...)
@@ -33,21 +33,21 @@ func (b *box) other(options ...option) store.Restored {
 }
 
 // waits makes it one that still waits, since a time.
-func (b *box) waits(since time.Duration, options ...option) store.Restored {
+func (b *fixture) waits(since time.Duration, options ...option) store.Restored {
 	b.Helper()
 	s := b.submission(options...)
 	s.Task.EnqueuedAt = b.now.Add(-since)
 	return store.Restored{Task: s.Task, Request: s.Request, Now: b.now}
 }
 
-func (b *box) restore(r store.Restored) signalbox.Task {
+func (b *fixture) restore(r store.Restored) signalbox.Task {
 	b.Helper()
 	t, err := b.Restore(b.ctx, r)
 	b.must(err)
 	return t
 }
 
-func restoreEnded(b *box) {
+func restoreEnded(b *fixture) {
 	b.submit()
 	r := b.other(keyed("k", "h"))
 	got := b.restore(r)
@@ -75,7 +75,7 @@ func restoreEnded(b *box) {
 	b.same("slots", b.slots(), []signalbox.Slot(nil))
 }
 
-func restoreOrder(b *box) {
+func restoreOrder(b *fixture) {
 	first := b.restore(b.waits(2 * time.Hour))
 	second := b.restore(b.waits(time.Hour))
 	late := b.restore(b.waits(3 * time.Hour)) // it came later: nobody is overtaken
@@ -88,7 +88,7 @@ func restoreOrder(b *box) {
 	}
 }
 
-func restoreWaiting(b *box) {
+func restoreWaiting(b *fixture) {
 	r := b.waits(time.Hour, withEnv("sealed"))
 	t := b.restore(r)
 	b.ready(t.ID)
@@ -100,14 +100,14 @@ func restoreWaiting(b *box) {
 	})
 }
 
-func restoreBlocked(b *box) {
+func restoreBlocked(b *fixture) {
 	b.restore(b.waits(time.Hour, notBefore(b.now.Add(time.Hour))))
 	turn := b.submit(inSession("s"))
 	b.restore(b.waits(time.Hour, inSession("s")))
 	b.ready(turn.ID)
 }
 
-func restoreTaken(b *box) {
+func restoreTaken(b *fixture) {
 	r := b.other(keyed("k", "h"))
 	b.restore(r)
 	before := everything(b)
@@ -122,7 +122,7 @@ func restoreTaken(b *box) {
 	b.same("replay", []any{got.Replayed, got.Task.ID}, []any{true, r.Task.ID})
 }
 
-func restoreInFlight(b *box) {
+func restoreInFlight(b *fixture) {
 	for _, state := range []signalbox.State{signalbox.Dispatching, signalbox.Working, signalbox.Cancelling} {
 		r := b.waits(time.Hour)
 		r.Task.State = state
@@ -140,7 +140,7 @@ func restoreInFlight(b *box) {
 	b.same("journal", b.journal(), []signalbox.Entry(nil))
 }
 
-func restoreLimit(b *box) {
+func restoreLimit(b *fixture) {
 	b.submit(capped("l", 1))
 	b.restore(b.waits(time.Hour, capped("l", 1)))
 	counts, err := b.Counts(b.ctx)

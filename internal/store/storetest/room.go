@@ -45,21 +45,21 @@ func must(r store.Room) store.Room {
 }
 
 // call submits a task to the queue of agent a, where it finds that room.
-func (b *box) call(r store.Room, options ...option) signalbox.Task {
+func (b *fixture) call(r store.Room, options ...option) signalbox.Task {
 	b.Helper()
 	return b.submit(append([]option{inQueue("agent:a"), inRoom(r)}, options...)...)
 }
 
 // turnedAway wants a call to be refused for want of room, and returns what
 // was said.
-func (b *box) turnedAway(r store.Room, options ...option) string {
+func (b *fixture) turnedAway(r store.Room, options ...option) string {
 	b.Helper()
 	_, err := b.Submit(b.ctx, b.submission(append([]option{inQueue("agent:a"), inRoom(must(r))}, options...)...))
 	b.refused(err, signalbox.CodeAgentBusy)
 	return err.Error()
 }
 
-func roomFree(b *box) {
+func roomFree(b *fixture) {
 	t := b.call(roomAt("a", 1))
 	b.same("queued as", t.QueuedAs, 0)
 	b.claimID("a", t.ID)
@@ -67,7 +67,7 @@ func roomFree(b *box) {
 	b.same("queued as, when the slot is free again", b.call(must(roomAt("a", 1))).QueuedAs, 0)
 }
 
-func roomTaken(b *box) {
+func roomTaken(b *fixture) {
 	b.call(roomAt("a", 1))
 	b.claim("a")
 	for n := range 3 {
@@ -80,12 +80,12 @@ func roomTaken(b *box) {
 	b.same("status at submit stays", next.QueueStatus(), "queued:1")
 }
 
-func roomNone(b *box) {
+func roomNone(b *fixture) {
 	b.claimID("a", b.submit(inQueue("agent:a")).ID)
 	b.same("queued as", b.submit(inQueue("agent:a")).QueuedAs, 0)
 }
 
-func roomAhead(b *box) {
+func roomAhead(b *fixture) {
 	b.submit(inQueue("work"))
 	r := roomAt("a", 1)
 	r.Queues = append(r.Queues, "work")
@@ -94,12 +94,12 @@ func roomAhead(b *box) {
 	b.same("queued as, with a slot for each", b.call(must(store.Room{Queues: r.Queues, Agents: []store.RoomAgent{{Name: "a", Slots: 3}}})).QueuedAs, 0)
 }
 
-func roomBlockedAhead(b *box) {
+func roomBlockedAhead(b *fixture) {
 	b.submit(inQueue("agent:a"), notBefore(b.now.Add(time.Hour)))
 	b.same("queued as", b.call(must(roomAt("a", 1))).QueuedAs, 0)
 }
 
-func roomAgents(b *box) {
+func roomAgents(b *fixture) {
 	r := store.Room{Queues: []string{"pool:k"}, Agents: []store.RoomAgent{{Name: "a", Slots: 1}, {Name: "b", Slots: 2}}}
 	for n := range 3 {
 		b.same("queued as", b.submit(inQueue("pool:k"), inRoom(must(r))).QueuedAs, 0)
@@ -112,7 +112,7 @@ func roomAgents(b *box) {
 	b.same("queued as: the two before it have a slot each", b.submit(inQueue("pool:k"), inRoom(r)).QueuedAs, 1)
 }
 
-func roomOverfull(b *box) {
+func roomOverfull(b *fixture) {
 	b.submits(3)
 	for range 3 {
 		b.claimed(b.offerSlots("b", 3)) // it has one slot from now on
@@ -121,14 +121,14 @@ func roomOverfull(b *box) {
 	b.same("queued as", b.submit(inQueue("pool:k"), inRoom(r)).QueuedAs, 0)
 }
 
-func roomWithheld(b *box) {
+func roomWithheld(b *fixture) {
 	lost := b.withheld()
 	b.turnedAway(roomAt("a", 1))
 	b.freeSlot("a", 0, lost.Fence)
 	b.call(must(roomAt("a", 1)))
 }
 
-func roomIsolated(b *box) {
+func roomIsolated(b *fixture) {
 	b.submit(inQueue("agent:a"))
 	b.claim("a")
 	apart := store.Room{Queues: []string{"bypass:a"}, Agents: []store.RoomAgent{{Name: "a", Slots: 1}}, Isolated: true, Must: true}
@@ -140,7 +140,7 @@ func roomIsolated(b *box) {
 	b.call(must(roomAt("a", 1)))
 }
 
-func roomFleet(b *box) {
+func roomFleet(b *fixture) {
 	b.submits(2)
 	b.claim("b")
 	b.claim("c")
@@ -159,7 +159,7 @@ func roomFleet(b *box) {
 	b.submit(inQueue("bypass:a"), inRoom(must(r))) // of that sort none is in use
 }
 
-func roomPaused(b *box) {
+func roomPaused(b *fixture) {
 	for _, queue := range []string{"agent:a", ""} {
 		b.pause(signalbox.Pause{Queue: queue, UntilMS: b.now.Add(time.Second).UnixMilli()})
 		b.turnedAway(roomAt("a", 1))
@@ -168,7 +168,7 @@ func roomPaused(b *box) {
 	}
 }
 
-func roomTurn(b *box) {
+func roomTurn(b *fixture) {
 	first := b.call(must(roomAt("a", 2)), inSession("s"))
 	b.turnedAway(roomAt("a", 2), inSession("s")) // it is ready
 	b.claimID("a", first.ID)
@@ -176,12 +176,12 @@ func roomTurn(b *box) {
 	b.call(must(roomAt("a", 2)), inSession("r"))
 }
 
-func roomLater(b *box) {
+func roomLater(b *fixture) {
 	b.turnedAway(roomAt("a", 1), notBefore(b.now.Add(time.Millisecond)))
 	b.call(must(roomAt("a", 1)), notBefore(b.now))
 }
 
-func roomMust(b *box) {
+func roomMust(b *fixture) {
 	b.call(roomAt("a", 1))
 	b.claim("a")
 	b.call(roomAt("a", 1))
@@ -193,7 +193,7 @@ func roomMust(b *box) {
 	}
 }
 
-func roomMustNoEffect(b *box) {
+func roomMustNoEffect(b *fixture) {
 	b.call(roomAt("a", 1))
 	b.claim("a")
 	before := everything(b)
@@ -205,7 +205,7 @@ func roomMustNoEffect(b *box) {
 	b.same("seq", t.Seq, int64(2))
 }
 
-func roomOrder(b *box) {
+func roomOrder(b *fixture) {
 	first := b.call(roomAt("a", 1), keyed("k", "h"), capped("chat:a", 1))
 	b.claim("a")
 	b.call(roomAt("a", 1), capped("chat:a", 1))
@@ -227,7 +227,7 @@ func roomOrder(b *box) {
 
 // roomBurst is the seed's step 4: five chats for a free agent with room for
 // three that wait, all before the first is claimed.
-func roomBurst(b *box) {
+func roomBurst(b *fixture) {
 	r := roomAt("a", 1)
 	for n := range 4 {
 		b.same("queued as", b.call(r, capped("chat:a", 3)).QueuedAs, n)
@@ -236,7 +236,7 @@ func roomBurst(b *box) {
 	b.refused(err, signalbox.CodeQueueFull)
 }
 
-func roomRace(b *box) {
+func roomRace(b *fixture) {
 	const n, slots = 64, 10
 	var subs []store.Submission
 	for range n {

@@ -39,14 +39,14 @@ func opened(id string, at time.Time) signalbox.ScheduleRun {
 	return signalbox.ScheduleRun{ID: id, Nominal: at, FiredAt: at, Trigger: signalbox.TriggerManual, Status: signalbox.RunHeld, Previous: "queue-1", By: "ann"}
 }
 
-func (b *box) runs(schedule string) []signalbox.ScheduleRun {
+func (b *fixture) runs(schedule string) []signalbox.ScheduleRun {
 	b.Helper()
 	list, err := b.ScheduleRuns(b.ctx, schedule, 1000)
 	b.must(err)
 	return list
 }
 
-func (b *box) openRuns() []signalbox.ScheduleRun {
+func (b *fixture) openRuns() []signalbox.ScheduleRun {
 	b.Helper()
 	list, err := b.OpenRuns(b.ctx)
 	b.must(err)
@@ -61,7 +61,7 @@ func runIDs(list []signalbox.ScheduleRun) []string {
 	return names
 }
 
-func runStored(b *box) {
+func runStored(b *fixture) {
 	r := aRun("r", start)
 	r.Trigger, r.Attempts, r.Error, r.Missed, r.Previous, r.By = signalbox.TriggerMissed, 3, "it was full", 7, "queue-0", "ann"
 	r.ScheduleID = "of another" // it is the store's to set
@@ -71,7 +71,7 @@ func runStored(b *box) {
 	b.same("open", b.openRuns(), []signalbox.ScheduleRun(nil))
 }
 
-func runHostile(b *box) {
+func runHostile(b *fixture) {
 	s := b.plan(aSchedule("a"))
 	for n, h := range hostile() {
 		at := start.Add(time.Duration(n) * time.Second)
@@ -86,7 +86,7 @@ func runHostile(b *box) {
 	b.same("runs", len(b.runs(s.ID)), len(hostile()))
 }
 
-func runOpen(b *box) {
+func runOpen(b *fixture) {
 	s := b.plan(aSchedule("a"), opened("r", start))
 	firing := opened("r", start.Add(time.Second))
 	firing.Status, firing.Attempts, firing.ScheduleID = signalbox.RunFiring, 2, s.ID
@@ -100,7 +100,7 @@ func runOpen(b *box) {
 	b.same("open", b.openRuns(), []signalbox.ScheduleRun(nil))
 }
 
-func runDecided(b *box) {
+func runDecided(b *fixture) {
 	s := b.plan(aSchedule("a"), aRun("r", start))
 	before := b.runs(s.ID)
 	for _, again := range []signalbox.ScheduleRun{aRun("r", start), opened("r", start), aRun("r", start.Add(time.Hour))} {
@@ -112,7 +112,7 @@ func runDecided(b *box) {
 	b.same("entries", len(b.journal()), 0)
 }
 
-func runRefused(b *box) {
+func runRefused(b *fixture) {
 	s := b.plan(aSchedule("a"), aRun("r", start), opened("o", start))
 	before := [2]any{b.runs(s.ID), b.schedule(s.ID)}
 	changed := s
@@ -122,7 +122,7 @@ func runRefused(b *box) {
 	b.plan(signalbox.Schedule{ID: "x", Name: "other"}) // the name is free
 }
 
-func runTwice(b *box) {
+func runTwice(b *fixture) {
 	s := b.plan(aSchedule("a"))
 	b.unplanned(signalbox.CodeConflict, s, opened("r", start), aRun("r", start))
 	b.unplanned(signalbox.CodeConflict, signalbox.Schedule{ID: "new", Name: "new"}, opened("r", start), opened("r", start))
@@ -130,7 +130,7 @@ func runTwice(b *box) {
 	b.same("runs", len(b.runs(s.ID)), 0)
 }
 
-func runSameID(b *box) {
+func runSameID(b *fixture) {
 	one, two := b.plan(aSchedule("a"), aRun("r", start)), b.plan(aSchedule("b"), opened("r", start))
 	b.same("runs", [2]int{len(b.runs(one.ID)), len(b.runs(two.ID))}, [2]int{1, 1})
 	b.same("open", b.openRuns()[0].ScheduleID, two.ID)
@@ -138,14 +138,14 @@ func runSameID(b *box) {
 	b.same("open", len(b.openRuns()), 0)
 }
 
-func runsSorted(b *box) {
+func runsSorted(b *fixture) {
 	at := func(n int) time.Time { return start.Add(time.Duration(n) * time.Millisecond) }
 	s := b.plan(aSchedule("a"), aRun("b", at(1)), aRun("a", at(2)), aRun("c", at(1)))
 	s = b.plan(s, aRun("C", at(1)), aRun("z", at(0)), opened("never", time.Time{}))
 	b.same("runs", runIDs(b.runs(s.ID)), []string{"a", "c", "b", "C", "z", "never"})
 }
 
-func runsLimit(b *box) {
+func runsLimit(b *fixture) {
 	s := b.plan(aSchedule("a"), aRun("1", start), aRun("2", start.Add(time.Second)), aRun("3", start.Add(2*time.Second)))
 	for _, c := range []struct {
 		limit int
@@ -166,7 +166,7 @@ func manyRuns(from, until int) (list []signalbox.ScheduleRun, ids []string) {
 	return list, ids
 }
 
-func runsKept(b *box) {
+func runsKept(b *fixture) {
 	const most = signalbox.MaxScheduleRuns
 	s, other := b.plan(aSchedule("a")), b.plan(aSchedule("b"), aRun("r", start.Add(-time.Hour)))
 	all, names := manyRuns(1, most+5)
@@ -182,7 +182,7 @@ func runsKept(b *box) {
 	b.same("runs of another", len(b.runs(other.ID)), 1)
 }
 
-func runsOpenKept(b *box) {
+func runsOpenKept(b *fixture) {
 	const most = signalbox.MaxScheduleRuns
 	all, names := manyRuns(1, most)
 	s := b.plan(aSchedule("a"), opened("old", start), opened("older", start.Add(-time.Second)))
@@ -198,7 +198,7 @@ func runsOpenKept(b *box) {
 	b.same("runs", runIDs(b.runs(s.ID)), append([]string{"old"}, names[:most-1]...))
 }
 
-func runsOpen(b *box) {
+func runsOpen(b *fixture) {
 	at := func(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
 	b.plan(aSchedule("b"), opened("2", at(2)), opened("9", at(1)), aRun("x", at(0)))
 	b.plan(aSchedule("a"), opened("2", at(2)), opened("1", at(2)), opened("z", at(0)))
@@ -214,7 +214,7 @@ func runsOpen(b *box) {
 	}
 }
 
-func runsPruned(b *box) {
+func runsPruned(b *fixture) {
 	t := b.submit()
 	r := aRun("r", start)
 	r.QueueID = t.ID

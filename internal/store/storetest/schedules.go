@@ -44,7 +44,7 @@ func aSchedule(name string) signalbox.Schedule {
 }
 
 // plan stores a schedule, and returns it as it is stored then.
-func (b *box) plan(s signalbox.Schedule, runs ...signalbox.ScheduleRun) signalbox.Schedule {
+func (b *fixture) plan(s signalbox.Schedule, runs ...signalbox.ScheduleRun) signalbox.Schedule {
 	b.Helper()
 	got, err := b.PutSchedule(b.ctx, s, runs, signalbox.Entry{})
 	b.must(err)
@@ -52,7 +52,7 @@ func (b *box) plan(s signalbox.Schedule, runs ...signalbox.ScheduleRun) signalbo
 }
 
 // unplanned wants a schedule, or one of its runs, to be refused.
-func (b *box) unplanned(code signalbox.Code, s signalbox.Schedule, runs ...signalbox.ScheduleRun) error {
+func (b *fixture) unplanned(code signalbox.Code, s signalbox.Schedule, runs ...signalbox.ScheduleRun) error {
 	b.Helper()
 	_, err := b.PutSchedule(b.ctx, s, runs, signalbox.Entry{Kind: signalbox.EventScheduleChanged})
 	b.refused(err, code)
@@ -60,7 +60,7 @@ func (b *box) unplanned(code signalbox.Code, s signalbox.Schedule, runs ...signa
 }
 
 // stalePlan wants a schedule to be of a revision that is no more.
-func (b *box) stalePlan(s signalbox.Schedule, runs ...signalbox.ScheduleRun) {
+func (b *fixture) stalePlan(s signalbox.Schedule, runs ...signalbox.ScheduleRun) {
 	b.Helper()
 	_, err := b.PutSchedule(b.ctx, s, runs, signalbox.Entry{Kind: signalbox.EventScheduleChanged})
 	if !errors.Is(err, store.ErrStale) {
@@ -68,28 +68,28 @@ func (b *box) stalePlan(s signalbox.Schedule, runs ...signalbox.ScheduleRun) {
 	}
 }
 
-func (b *box) schedule(id string) signalbox.Schedule {
+func (b *fixture) schedule(id string) signalbox.Schedule {
 	b.Helper()
 	s, err := b.Schedule(b.ctx, id)
 	b.must(err)
 	return s
 }
 
-func (b *box) schedules() []signalbox.Schedule {
+func (b *fixture) schedules() []signalbox.Schedule {
 	b.Helper()
 	list, err := b.Schedules(b.ctx)
 	b.must(err)
 	return list
 }
 
-func (b *box) unplan(id string) bool {
+func (b *fixture) unplan(id string) bool {
 	b.Helper()
 	was, err := b.DeleteSchedule(b.ctx, id, signalbox.Entry{At: b.now, Kind: signalbox.EventScheduleChanged, Message: "removed"})
 	b.must(err)
 	return was
 }
 
-func scheduleStored(b *box) {
+func scheduleStored(b *fixture) {
 	b.same("schedules", b.schedules(), []signalbox.Schedule(nil))
 	want := aSchedule("nightly")
 	got := b.plan(want)
@@ -107,7 +107,7 @@ func scheduleStored(b *box) {
 	}
 }
 
-func scheduleHostile(b *box) {
+func scheduleHostile(b *fixture) {
 	var rev int64
 	for n, h := range hostile() {
 		s := aSchedule("odd")
@@ -133,7 +133,7 @@ func scheduleHostile(b *box) {
 	}
 }
 
-func scheduleLimits(b *box) {
+func scheduleLimits(b *fixture) {
 	far := time.Date(9999, 12, 31, 23, 59, 59, 999e6, time.UTC)
 	s := signalbox.Schedule{
 		ID: "x", Name: "x", Prompt: strings.Repeat("0123456789abcdef", 1<<16), TimeoutSeconds: math.MaxInt32, Priority: math.MinInt32,
@@ -153,7 +153,7 @@ func scheduleLimits(b *box) {
 	}
 }
 
-func scheduleRevisions(b *box) {
+func scheduleRevisions(b *fixture) {
 	s := aSchedule("a")
 	for n := range 5 {
 		s = b.plan(s, aRun(fmt.Sprint(n), start))
@@ -162,7 +162,7 @@ func scheduleRevisions(b *box) {
 	}
 }
 
-func scheduleStale(b *box) {
+func scheduleStale(b *fixture) {
 	first := b.plan(aSchedule("a"))
 	b.plan(first)
 	before := everything(b)
@@ -179,7 +179,7 @@ func scheduleStale(b *box) {
 	b.same("runs", len(b.runs(first.ID)), 0)
 }
 
-func scheduleRemovedStale(b *box) {
+func scheduleRemovedStale(b *fixture) {
 	s := b.plan(aSchedule("a"))
 	b.unplan(s.ID)
 	b.stalePlan(s)
@@ -187,7 +187,7 @@ func scheduleRemovedStale(b *box) {
 	b.same("revision", b.plan(s).Rev, int64(1))
 }
 
-func scheduleRace(b *box) {
+func scheduleRace(b *fixture) {
 	const n = 32
 	s := b.plan(aSchedule("a"))
 	var won int
@@ -210,7 +210,7 @@ func scheduleRace(b *box) {
 	b.same("entries", len(b.journal()), 1)
 }
 
-func scheduleNames(b *box) {
+func scheduleNames(b *fixture) {
 	b.plan(aSchedule("a"))
 	second := b.plan(aSchedule("b"), aRun("r", start))
 	for _, s := range []signalbox.Schedule{{ID: "new", Name: "a"}, {ID: second.ID, Rev: second.Rev, Name: "a"}} {
@@ -226,7 +226,7 @@ func scheduleNames(b *box) {
 	b.plan(signalbox.Schedule{ID: "upper", Name: "A"}) // another name
 }
 
-func scheduleRenamed(b *box) {
+func scheduleRenamed(b *fixture) {
 	s := b.plan(aSchedule("a"), aRun("r", start))
 	s.Name = "z"
 	s = b.plan(s)
@@ -237,7 +237,7 @@ func scheduleRenamed(b *box) {
 	b.plan(signalbox.Schedule{ID: "newer", Name: "z"})
 }
 
-func schedulesSorted(b *box) {
+func schedulesSorted(b *fixture) {
 	for n, name := range []string{"b", "a", "C", "a.1", "é", "z"} {
 		b.plan(signalbox.Schedule{ID: fmt.Sprint(9 - n), Name: name})
 	}
@@ -248,14 +248,14 @@ func schedulesSorted(b *box) {
 	b.same("names", names, []string{"C", "a", "a.1", "b", "z", "é"})
 }
 
-func scheduleUnknown(b *box) {
+func scheduleUnknown(b *fixture) {
 	_, err := b.Schedule(b.ctx, "sched-x")
 	b.refused(err, signalbox.CodeNotFound)
 	b.same("runs", b.runs("sched-x"), []signalbox.ScheduleRun(nil))
 	b.same("open", b.openRuns(), []signalbox.ScheduleRun(nil))
 }
 
-func scheduleDeleted(b *box) {
+func scheduleDeleted(b *fixture) {
 	a := b.plan(aSchedule("a"), aRun("r", start), opened("o", start))
 	other := b.plan(aSchedule("b"), aRun("r", start), opened("o", start))
 	b.same("was there", b.unplan(a.ID), true)
@@ -271,7 +271,7 @@ func scheduleDeleted(b *box) {
 	b.same("runs, when it is there again", len(b.runs(a.ID)), 0)
 }
 
-func scheduleEntries(b *box) {
+func scheduleEntries(b *fixture) {
 	s := b.plan(aSchedule("a"), aRun("r", start))
 	b.same("entries", len(b.journal()), 0)
 	for n, h := range append(hostile(), "a") {
@@ -286,7 +286,7 @@ func scheduleEntries(b *box) {
 	b.same("entries", len(b.journal()), len(hostile())+1)
 }
 
-func scheduleNoAlias(b *box) {
+func scheduleNoAlias(b *fixture) {
 	scribble := func(s signalbox.Schedule) {
 		s.Project.Name, *s.Thinking = "?", false
 	}

@@ -13,7 +13,7 @@ import (
 // ones, in whatever way is quick: there are as many as there may be.
 func RunFull(t *testing.T, s store.Store, put func([]signalbox.Schedule) error) {
 	t.Helper()
-	b := newBox(t, s)
+	b := newFixture(t, s)
 	rows := make([]signalbox.Schedule, signalbox.MaxSchedules)
 	for n := range rows {
 		rows[n] = signalbox.Schedule{ID: fmt.Sprintf("s%05d", n), Name: fmt.Sprintf("n%05d", n), Cron: "* * * * *", Prompt: "do it"}

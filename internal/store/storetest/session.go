@@ -25,7 +25,7 @@ func sessionRules() []rule {
 	}
 }
 
-func sessionOneTurn(b *box) {
+func sessionOneTurn(b *fixture) {
 	first := b.submits(3, inSession("s"))[0]
 	b.ready(first.ID)
 	b.claimID("a", first.ID)
@@ -36,14 +36,14 @@ func sessionOneTurn(b *box) {
 	b.ready() // cancelling still runs
 }
 
-func sessionOthers(b *box) {
+func sessionOthers(b *fixture) {
 	s, none, r := b.submit(inSession("s")), b.submit(), b.submit(inSession("r"))
 	b.ready(s.ID, none.ID, r.ID)
 	b.claimID("a", s.ID)
 	b.ready(none.ID, r.ID)
 }
 
-func sessionEndReadies(b *box) {
+func sessionEndReadies(b *fixture) {
 	turns := b.submits(3, inSession("s"))
 	for n, t := range turns {
 		b.claimID("a", t.ID)
@@ -52,21 +52,21 @@ func sessionEndReadies(b *box) {
 	}
 }
 
-func sessionRequeueBack(b *box) {
+func sessionRequeueBack(b *fixture) {
 	turns := b.submits(2, inSession("s"))
 	b.claimID("a", turns[0].ID)
 	b.happen(turns[0].ID, signalbox.Event{Kind: signalbox.EventBusy})
 	b.ready(turns[1].ID)
 }
 
-func sessionRetryInPlace(b *box) {
+func sessionRetryInPlace(b *fixture) {
 	turns := b.submits(2, inSession("s"))
 	b.claimID("a", turns[0].ID)
 	b.happen(turns[0].ID, signalbox.Event{Kind: signalbox.EventRefuse})
 	b.ready(turns[0].ID)
 }
 
-func sessionRetryDelay(b *box) {
+func sessionRetryDelay(b *fixture) {
 	turns := b.submits(2, inSession("s"))
 	b.claimID("a", turns[0].ID)
 	b.happen(turns[0].ID, signalbox.Event{Kind: signalbox.EventRefuse, Delay: time.Second})
@@ -76,13 +76,13 @@ func sessionRetryDelay(b *box) {
 	b.ready(turns[0].ID)
 }
 
-func sessionCancelReady(b *box) {
+func sessionCancelReady(b *fixture) {
 	turns := b.submits(3, inSession("s"))
 	b.happen(turns[0].ID, signalbox.Event{Kind: signalbox.EventCancel})
 	b.ready(turns[1].ID)
 }
 
-func sessionCancelWaiting(b *box) {
+func sessionCancelWaiting(b *fixture) {
 	turns := b.submits(3, inSession("s"))
 	b.happen(turns[1].ID, signalbox.Event{Kind: signalbox.EventCancel})
 	b.ready(turns[0].ID)
@@ -90,7 +90,7 @@ func sessionCancelWaiting(b *box) {
 	b.ready(turns[2].ID)
 }
 
-func sessionLater(b *box) {
+func sessionLater(b *fixture) {
 	later := b.submit(inSession("s"), notBefore(b.now.Add(time.Minute)))
 	now := b.submit(inSession("s"))
 	b.ready(now.ID)
@@ -102,7 +102,7 @@ func sessionLater(b *box) {
 	b.ready(later.ID)
 }
 
-func sessionPriority(b *box) {
+func sessionPriority(b *fixture) {
 	normal := b.submit(inSession("s"))
 	high := b.submit(inSession("s"), prioritised(2))
 	b.ready(high.ID)
@@ -111,7 +111,7 @@ func sessionPriority(b *box) {
 	b.ready(normal.ID)
 }
 
-func sessionPriorityRunning(b *box) {
+func sessionPriorityRunning(b *fixture) {
 	running := b.submit(inSession("s"))
 	b.claimID("a", running.ID)
 	b.submit(inSession("s"))
@@ -121,7 +121,7 @@ func sessionPriorityRunning(b *box) {
 	b.ready(high.ID)
 }
 
-func sessionQueues(b *box) {
+func sessionQueues(b *fixture) {
 	first := b.submit(inSession("s"), inQueue("agent:a"))
 	second := b.submit(inSession("s"), inQueue("agent:b"))
 	b.noClaim(b.offer("b"))
@@ -131,7 +131,7 @@ func sessionQueues(b *box) {
 	b.claimID("b", second.ID)
 }
 
-func sessionWithheld(b *box) {
+func sessionWithheld(b *fixture) {
 	turns := b.submits(2, inSession("s"))
 	b.claimID("a", turns[0].ID)
 	b.accept(turns[0].ID)
@@ -139,7 +139,7 @@ func sessionWithheld(b *box) {
 	b.ready(turns[1].ID)
 }
 
-func sessionOtherEnds(b *box) {
+func sessionOtherEnds(b *fixture) {
 	turns := b.submits(3, inSession("s"))
 	b.happen(turns[0].ID, signalbox.Event{Kind: signalbox.EventWaitTimeout})
 	b.ready(turns[1].ID)

@@ -38,7 +38,7 @@ func aSession(name string) signalbox.Session {
 	}
 }
 
-func (b *box) putSession(s signalbox.Session) {
+func (b *fixture) putSession(s signalbox.Session) {
 	b.Helper()
 	before, err := b.Session(b.ctx, s.ID)
 	if err != nil {
@@ -47,12 +47,12 @@ func (b *box) putSession(s signalbox.Session) {
 	b.must(b.changeSession(before, s))
 }
 
-func (b *box) changeSession(before, after signalbox.Session) error {
+func (b *fixture) changeSession(before, after signalbox.Session) error {
 	return b.PutSession(b.ctx, before, after, signalbox.Entry{At: b.now, Kind: signalbox.EventSession, Agent: after.Agent})
 }
 
 // sessions reads all pages.
-func (b *box) sessions(q store.SessionQuery) []string {
+func (b *fixture) sessions(q store.SessionQuery) []string {
 	b.Helper()
 	list, err := sessionPages(b.ctx, b.Store, q)
 	b.must(err)
@@ -63,7 +63,7 @@ func (b *box) sessions(q store.SessionQuery) []string {
 	return names
 }
 
-func sessionsStored(b *box) {
+func sessionsStored(b *fixture) {
 	for _, h := range append(hostile(), "s") {
 		s := aSession(h)
 		s.Owner, s.Title, s.Agent = h, h, h
@@ -77,7 +77,7 @@ func sessionsStored(b *box) {
 	b.same("without a state", b.session("plain"), signalbox.Session{ID: "plain", Agent: "a", State: signalbox.SessionActive, LastUsed: start})
 }
 
-func sessionsEntry(b *box) {
+func sessionsEntry(b *fixture) {
 	s := aSession("s")
 	b.putSession(s)
 	b.putSession(s)
@@ -93,7 +93,7 @@ func sessionsEntry(b *box) {
 	}
 }
 
-func sessionsCurrent(b *box) {
+func sessionsCurrent(b *fixture) {
 	put := func(name, agent string, current bool) {
 		s := aSession(name)
 		s.Agent, s.Current = agent, current
@@ -112,7 +112,7 @@ func sessionsCurrent(b *box) {
 	b.same("entries: of what was put", len(b.journal()), 5)
 }
 
-func sessionsOrder(b *box) {
+func sessionsOrder(b *fixture) {
 	for n, name := range []string{"b", "a", "C", "z"} {
 		s := aSession(name)
 		s.LastUsed = start.Add(time.Duration(n/3) * time.Second)
@@ -123,7 +123,7 @@ func sessionsOrder(b *box) {
 	}
 }
 
-func sessionsFilters(b *box) {
+func sessionsFilters(b *fixture) {
 	for n, change := range []func(*signalbox.Session){
 		func(*signalbox.Session) {}, func(s *signalbox.Session) { s.Agent = "b" }, func(s *signalbox.Session) { s.Owner = "" },
 		func(s *signalbox.Session) { s.Source = "cli" }, func(s *signalbox.Session) { s.State = signalbox.SessionArchived },
@@ -155,7 +155,7 @@ func sessionsFilters(b *box) {
 	}
 }
 
-func sessionsPages(b *box) {
+func sessionsPages(b *fixture) {
 	for n := range 20 {
 		s := aSession(fmt.Sprintf("s_%02d", n))
 		s.LastUsed = start.Add(time.Duration(n/5) * time.Second)
@@ -168,14 +168,14 @@ func sessionsPages(b *box) {
 	}
 }
 
-func sessionsLimit(b *box) {
+func sessionsLimit(b *fixture) {
 	for _, limit := range []int{-1, 0, 1001} {
 		_, err := b.Sessions(b.ctx, store.SessionQuery{Limit: limit})
 		b.refused(err, signalbox.CodeValidation)
 	}
 }
 
-func sessionsBadCursor(b *box) {
+func sessionsBadCursor(b *fixture) {
 	b.putSession(aSession("s"))
 	for _, cursor := range []string{"x", "-", "1", "_s", "x_s", "'; DROP TABLE sessions; --", "\x00"} {
 		_, err := b.Sessions(b.ctx, store.SessionQuery{Limit: 1, Before: cursor})
@@ -183,7 +183,7 @@ func sessionsBadCursor(b *box) {
 	}
 }
 
-func sessionsTurns(b *box) {
+func sessionsTurns(b *fixture) {
 	for n := range 3 {
 		t := b.bind("a", "s")
 		b.same("turns at the acceptance", b.session("s").Turns, n+1)
@@ -193,7 +193,7 @@ func sessionsTurns(b *box) {
 	}
 }
 
-func sessionsTurnAtEnd(b *box) {
+func sessionsTurnAtEnd(b *fixture) {
 	end := signalbox.Event{Kind: signalbox.EventFinish, Reason: signalbox.ReasonCompleted, SessionID: "s"}
 	for n := range 2 {
 		t := b.submit()
@@ -208,7 +208,7 @@ func sessionsTurnAtEnd(b *box) {
 	b.same("turns, never accepted before its end", b.session("s").Turns, 3)
 }
 
-func sessionsActiveAgain(b *box) {
+func sessionsActiveAgain(b *fixture) {
 	for _, state := range []signalbox.SessionState{signalbox.SessionGone, signalbox.SessionArchived} {
 		s := aSession("s")
 		s.State = state
@@ -218,7 +218,7 @@ func sessionsActiveAgain(b *box) {
 	}
 }
 
-func sessionsMove(b *box) {
+func sessionsMove(b *fixture) {
 	s := aSession("s")
 	s.Current = true
 	b.putSession(s)
@@ -230,7 +230,7 @@ func sessionsMove(b *box) {
 	b.current("b", "r")
 }
 
-func sessionsKeep(b *box) {
+func sessionsKeep(b *fixture) {
 	s := aSession("s")
 	s.Current = true
 	b.putSession(s)
@@ -240,7 +240,7 @@ func sessionsKeep(b *box) {
 	b.same("session", b.session("s"), s)
 }
 
-func sessionsPruned(b *box) {
+func sessionsPruned(b *fixture) {
 	s := aSession("s")
 	s.State = signalbox.SessionArchived
 	b.putSession(s)

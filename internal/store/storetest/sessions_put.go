@@ -9,7 +9,7 @@ import (
 
 // stale wants a change of a session to be refused because the stored row is
 // another one than it was made from, and to leave no trace.
-func (b *box) stale(what string, before, after signalbox.Session) {
+func (b *fixture) stale(what string, before, after signalbox.Session) {
 	b.Helper()
 	stored := everything(b)
 	if err := b.changeSession(before, after); err != store.ErrStale {
@@ -18,7 +18,7 @@ func (b *box) stale(what string, before, after signalbox.Session) {
 	b.same(what+": what is stored", everything(b), stored)
 }
 
-func sessionsStale(b *box) {
+func sessionsStale(b *fixture) {
 	none, s := signalbox.Session{}, aSession("s")
 	b.stale("there is none", s, s)
 	b.must(b.changeSession(none, s))
@@ -52,7 +52,7 @@ func sessionsStale(b *box) {
 	b.same("session", b.session("s"), after)
 }
 
-func sessionsUnderWay(b *box) {
+func sessionsUnderWay(b *fixture) {
 	s := aSession("s")
 	b.putSession(s)
 	t := b.submit(inSession("s"), notBefore(start.Add(time.Minute)))
@@ -94,7 +94,7 @@ func sessionsUnderWay(b *box) {
 
 // sessionsRace stores a chat in a session while that is put away: one of the
 // two is refused.
-func sessionsRace(b *box) {
+func sessionsRace(b *fixture) {
 	for range 30 {
 		b.putSession(aSession("s"))
 		s := b.session("s")
@@ -126,7 +126,7 @@ func sessionsRace(b *box) {
 
 // sessionsLostUpdate counts in a session from many sides: what one of them
 // read is stale as soon as another one has written.
-func sessionsLostUpdate(b *box) {
+func sessionsLostUpdate(b *fixture) {
 	b.putSession(aSession("s"))
 	const writers = 16
 	for _, err := range together(writers, func(int) error {

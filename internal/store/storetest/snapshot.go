@@ -24,20 +24,20 @@ func snapshotRules() []rule {
 	}
 }
 
-func (b *box) snapshot(heads int) store.Snapshot {
+func (b *fixture) snapshot(heads int) store.Snapshot {
 	b.Helper()
 	shot, err := b.Snapshot(b.ctx, heads)
 	b.must(err)
 	return shot
 }
 
-func snapshotEmpty(b *box) {
+func snapshotEmpty(b *fixture) {
 	b.same("snapshot", b.snapshot(10), store.Snapshot{
 		Counts: store.Counts{Queues: map[string]int{}, Limits: map[string]int{}, InFlight: map[signalbox.State]int{}},
 	})
 }
 
-func snapshotReads(b *box) {
+func snapshotReads(b *fixture) {
 	b.withheld()
 	b.submits(3)
 	b.submit(inQueue("agent:a"), prioritised(2))
@@ -64,7 +64,7 @@ func snapshotReads(b *box) {
 	}
 }
 
-func snapshotHeads(b *box) {
+func snapshotHeads(b *fixture) {
 	b.submits(5)
 	first := b.submit(prioritised(5))
 	b.submit(inQueue("pool:k"))
@@ -79,7 +79,7 @@ func snapshotHeads(b *box) {
 	}
 }
 
-func snapshotAcknowledged(b *box) {
+func snapshotAcknowledged(b *fixture) {
 	for n := range 20 {
 		t := b.submit()
 		b.same("pending", b.snapshot(1).Counts.Pending, 1)
@@ -91,7 +91,7 @@ func snapshotAcknowledged(b *box) {
 	}
 }
 
-func snapshotPruned(b *box) {
+func snapshotPruned(b *fixture) {
 	b.submit()
 	b.run("a")
 	b.prune(b.now.Add(time.Hour), 10)
@@ -99,7 +99,7 @@ func snapshotPruned(b *box) {
 	b.same("entry", b.snapshot(1).Entry, int64(4))
 }
 
-func snapshotNoAlias(b *box) {
+func snapshotNoAlias(b *fixture) {
 	b.submits(2)
 	b.claim("a")
 	b.pause(signalbox.Pause{Queue: "pool:k"})
@@ -113,7 +113,7 @@ func snapshotNoAlias(b *box) {
 
 // snapshotOneMoment looks while others write as fast as they can. All that a
 // snapshot says must fit together, and it must fit the journal up to its entry.
-func snapshotOneMoment(b *box) {
+func snapshotOneMoment(b *fixture) {
 	const writers, readers, heads = 6, 3, 10_000
 	var subs [writers][]store.Submission
 	for n := range writers {
@@ -169,7 +169,7 @@ func snapshotOneMoment(b *box) {
 
 // snapshotWriter submits tasks, and takes whatever waits to some end. Now and
 // then it looks itself.
-func snapshotWriter(b *box, n int, subs []store.Submission, now time.Time, look func() error) error {
+func snapshotWriter(b *fixture, n int, subs []store.Submission, now time.Time, look func() error) error {
 	random := rand.New(rand.NewPCG(1, uint64(n)))
 	for k, sub := range subs {
 		if k%8 == n {

@@ -29,14 +29,14 @@ func aStale(fence int64) signalbox.Stale {
 	}
 }
 
-func (b *box) stales(id string) []signalbox.Stale {
+func (b *fixture) stales(id string) []signalbox.Stale {
 	b.Helper()
 	list, err := b.Stales(b.ctx, id)
 	b.must(err)
 	return list
 }
 
-func staleKept(b *box) {
+func staleKept(b *fixture) {
 	t := b.submit()
 	b.same("stale", b.stales(t.ID), []signalbox.Stale(nil))
 	for _, fence := range []int64{5, 2, 9} {
@@ -48,7 +48,7 @@ func staleKept(b *box) {
 	b.same("of another task", b.stales(b.submit().ID), []signalbox.Stale(nil))
 }
 
-func staleNoEffect(b *box) {
+func staleNoEffect(b *fixture) {
 	t := b.submit()
 	b.claim("a")
 	b.accept(t.ID)
@@ -62,7 +62,7 @@ func staleNoEffect(b *box) {
 	b.same("result", result, signalbox.Result{})
 }
 
-func staleAgain(b *box) {
+func staleAgain(b *fixture) {
 	t := b.submit()
 	b.must(b.KeepStale(b.ctx, t.ID, aStale(1)))
 	more := aStale(1)
@@ -71,7 +71,7 @@ func staleAgain(b *box) {
 	b.same("stale", b.stales(t.ID), []signalbox.Stale{more})
 }
 
-func staleNewest(b *box) {
+func staleNewest(b *fixture) {
 	t, other := b.submit(), b.submit()
 	b.must(b.KeepStale(b.ctx, other.ID, aStale(1)))
 	for n := range signalbox.MaxStale + 3 {
@@ -84,13 +84,13 @@ func staleNewest(b *box) {
 	b.same("of the other task", len(b.stales(other.ID)), 1)
 }
 
-func staleUnknown(b *box) {
+func staleUnknown(b *fixture) {
 	b.refused(b.KeepStale(b.ctx, id(1), aStale(1)), signalbox.CodeNotFound)
 	_, err := b.Stales(b.ctx, id(1))
 	b.refused(err, signalbox.CodeNotFound)
 }
 
-func stalePruned(b *box) {
+func stalePruned(b *fixture) {
 	t := b.submit()
 	b.must(b.KeepStale(b.ctx, t.ID, aStale(1)))
 	b.happen(t.ID, signalbox.Event{Kind: signalbox.EventCancel})
@@ -103,7 +103,7 @@ func stalePruned(b *box) {
 	b.same("of a new task with that id", b.stales(t.ID), []signalbox.Stale(nil))
 }
 
-func staleHostile(b *box) {
+func staleHostile(b *fixture) {
 	t := b.submit()
 	for _, h := range hostile() {
 		s := signalbox.Stale{Fence: 1, Agent: h, TaskID: h, State: h, Message: h, Result: signalbox.Result{Output: h, Tail: h, ErrorType: h}}
@@ -117,7 +117,7 @@ func staleHostile(b *box) {
 
 func calledBy(parent string) option { return func(s *store.Submission) { s.Task.ParentID = parent } }
 
-func (b *box) children(parent string, limit int) []string {
+func (b *fixture) children(parent string, limit int) []string {
 	b.Helper()
 	list, err := b.Children(b.ctx, parent, limit)
 	b.must(err)
@@ -127,7 +127,7 @@ func (b *box) children(parent string, limit int) []string {
 	return ids(list)
 }
 
-func childrenListed(b *box) {
+func childrenListed(b *fixture) {
 	b.submit()
 	b.submit(calledBy(id(1)))
 	b.submit(calledBy("queue-of-another-store"))
@@ -142,7 +142,7 @@ func childrenListed(b *box) {
 	b.same("grandchildren", b.children(id(2), 10), []string{id(5)})
 }
 
-func childrenNone(b *box) {
+func childrenNone(b *fixture) {
 	b.submits(2)
 	b.same("children of nobody", b.children("", 10), []string(nil))
 	b.same("children", b.children(id(1), 10), []string(nil))

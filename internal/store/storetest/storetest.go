@@ -9,7 +9,7 @@ import (
 // rule is one case: what must hold, and the proof on an empty store.
 type rule struct {
 	name string
-	test func(b *box)
+	test func(b *fixture)
 }
 
 // chapter is the rules about one verb.
@@ -70,7 +70,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 				count.add()
 				t.Run(c.name+"/"+r.name, func(t *testing.T) {
 					t.Parallel()
-					r.test(newBox(t, open(t)))
+					r.test(newFixture(t, open(t)))
 					count.done()
 				})
 			}

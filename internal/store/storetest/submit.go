@@ -22,7 +22,7 @@ func submitRules() []rule {
 	}
 }
 
-func submitStores(b *box) {
+func submitStores(b *fixture) {
 	thinking := true
 	s := b.submission(inQueue("pool:coder"), inSession("s-1"), prioritised(3), withEnv("sealed"), keyed("key", "hash"),
 		waitUntil(start.Add(time.Hour)), notBefore(start.Add(time.Minute)))
@@ -45,7 +45,7 @@ func submitStores(b *box) {
 	b.same("result", result, signalbox.Result{})
 }
 
-func submitAnswers(b *box) {
+func submitAnswers(b *fixture) {
 	got, err := b.Submit(b.ctx, b.submission(inSession("s")))
 	b.must(err)
 	b.same("answer", got.Task, b.task(got.Task.ID))
@@ -57,7 +57,7 @@ func submitAnswers(b *box) {
 	}
 }
 
-func submitNumbers(b *box) {
+func submitNumbers(b *fixture) {
 	for n := int64(1); n <= 3; n++ {
 		t := b.submit(inQueue("pool:p" + strings.Repeat("x", int(n))))
 		b.same("seq and place", [2]int64{t.Seq, t.Place}, [2]int64{n, n})
@@ -68,7 +68,7 @@ func submitNumbers(b *box) {
 	b.same("seq after a refusal", b.submit().Seq, int64(4))
 }
 
-func submitDepth(b *box) {
+func submitDepth(b *fixture) {
 	depth := func(options ...option) int {
 		got, err := b.Submit(b.ctx, b.submission(options...))
 		b.must(err)
@@ -85,7 +85,7 @@ func submitDepth(b *box) {
 	b.same("depth of a replay", replayed.Depth, 0)
 }
 
-func submitTwice(b *box) {
+func submitTwice(b *fixture) {
 	s := b.submission()
 	_, err := b.Submit(b.ctx, s)
 	b.must(err)
@@ -98,19 +98,19 @@ func submitTwice(b *box) {
 	b.same("journal entries", len(b.journal()), 1)
 }
 
-func submitLater(b *box) {
+func submitLater(b *fixture) {
 	b.submit(notBefore(b.now.Add(time.Millisecond)))
 	b.ready()
 	b.noClaim(b.offer("a"))
 }
 
-func submitDue(b *box) {
+func submitDue(b *fixture) {
 	now := b.submit(notBefore(b.now))
 	past := b.submit(notBefore(b.now.Add(-time.Hour)))
 	b.ready(now.ID, past.ID)
 }
 
-func submitSeqStays(b *box) {
+func submitSeqStays(b *fixture) {
 	t := b.submit()
 	b.submits(2)
 	b.claimID("a", t.ID)
@@ -132,14 +132,14 @@ func limitRules() []rule {
 	}
 }
 
-func limitAcrossQueues(b *box) {
+func limitAcrossQueues(b *fixture) {
 	b.submit(inQueue("work"), capped("work", 2))
 	b.submit(inQueue("agent:a"), capped("work", 2))
 	_, err := b.Submit(b.ctx, b.submission(inQueue("pool:k"), capped("work", 2)))
 	b.refused(err, signalbox.CodeQueueFull)
 }
 
-func limitIsNotQueue(b *box) {
+func limitIsNotQueue(b *fixture) {
 	b.submit(inQueue("agent:a"), capped("work", 1))
 	b.submit(inQueue("agent:a"), capped(signalbox.LimitChat("a"), 1))
 	_, err := b.Submit(b.ctx, b.submission(inQueue("agent:a"), capped(signalbox.LimitChat("a"), 1)))
@@ -147,9 +147,9 @@ func limitIsNotQueue(b *box) {
 	b.submit(inQueue("agent:a"), capped(signalbox.LimitChat("b"), 1))
 }
 
-func limitNone(b *box) { b.submits(120, capped("work", 0)) }
+func limitNone(b *fixture) { b.submits(120, capped("work", 0)) }
 
-func limitNoEffect(b *box) {
+func limitNoEffect(b *fixture) {
 	b.submit()
 	s := b.submission(capped("work", 1), keyed("key", "hash"), inSession("s"))
 	_, err := b.Submit(b.ctx, s)
@@ -166,7 +166,7 @@ func limitNoEffect(b *box) {
 	}
 }
 
-func limitRoom(b *box) {
+func limitRoom(b *fixture) {
 	first := b.submit(capped("work", 1))
 	b.claimID("a", first.ID)
 	second := b.submit(capped("work", 1))
@@ -174,7 +174,7 @@ func limitRoom(b *box) {
 	b.submit(capped("work", 1))
 }
 
-func limitRequeue(b *box) {
+func limitRequeue(b *fixture) {
 	first := b.submit(capped("work", 1))
 	b.claimID("a", first.ID)
 	b.submit(capped("work", 1))
@@ -205,7 +205,7 @@ func together(n int, call func(i int) error) []error {
 	return errs
 }
 
-func limitRace(b *box) {
+func limitRace(b *fixture) {
 	const n, limit = 64, 10
 	var subs []store.Submission
 	for range n {
@@ -235,7 +235,7 @@ func idempotencyRules() []rule {
 	}
 }
 
-func keyReplays(b *box) {
+func keyReplays(b *fixture) {
 	first := b.submit(keyed("k", "h"))
 	got, err := b.Submit(b.ctx, b.submission(keyed("k", "h"), inQueue("pool:x")))
 	b.must(err)
@@ -243,7 +243,7 @@ func keyReplays(b *box) {
 	b.same("journal entries", len(b.journal()), 1)
 }
 
-func keyOtherBody(b *box) {
+func keyOtherBody(b *fixture) {
 	b.submit(keyed("k", "h"))
 	s := b.submission(keyed("k", "H"))
 	_, err := b.Submit(b.ctx, s)
@@ -253,7 +253,7 @@ func keyOtherBody(b *box) {
 	b.submit(keyed("K", "h")) // letters count
 }
 
-func keyReplaysEnded(b *box) {
+func keyReplaysEnded(b *fixture) {
 	b.submit(keyed("k", "h"))
 	done := b.run("a")
 	got, err := b.Submit(b.ctx, b.submission(keyed("k", "h")))
@@ -261,7 +261,7 @@ func keyReplaysEnded(b *box) {
 	b.same("replay", got, store.Submitted{Task: done, Replayed: true})
 }
 
-func keyBeforeLimit(b *box) {
+func keyBeforeLimit(b *fixture) {
 	first := b.submit(keyed("k", "h"), capped("work", 1))
 	got, err := b.Submit(b.ctx, b.submission(keyed("k", "h"), capped("work", 1)))
 	b.must(err)
@@ -270,14 +270,14 @@ func keyBeforeLimit(b *box) {
 	b.refused(err, signalbox.CodeIdempotency)
 }
 
-func keyNone(b *box) {
+func keyNone(b *fixture) {
 	b.submits(3, keyed("", "h"))
 	counts, err := b.Counts(b.ctx)
 	b.must(err)
 	b.same("pending", counts.Pending, 3)
 }
 
-func keyRace(b *box) {
+func keyRace(b *fixture) {
 	const n = 64
 	var subs []store.Submission
 	for range n {

@@ -38,12 +38,12 @@ func talking(k store.ChatSession) option {
 }
 
 // chat submits a chat with agent a that goes on, or begins a session.
-func (b *box) chat(begin string) signalbox.Task {
+func (b *fixture) chat(begin string) signalbox.Task {
 	b.Helper()
 	return b.submit(talking(store.ChatSession{Agent: "a", Continue: true, New: begin}))
 }
 
-func (b *box) session(id string) signalbox.Session {
+func (b *fixture) session(id string) signalbox.Session {
 	b.Helper()
 	s, err := b.Session(b.ctx, id)
 	b.must(err)
@@ -51,7 +51,7 @@ func (b *box) session(id string) signalbox.Session {
 }
 
 // current wants the agent's current session to be that one; "" is none.
-func (b *box) current(agent, want string) {
+func (b *fixture) current(agent, want string) {
 	b.Helper()
 	page, err := b.Sessions(b.ctx, store.SessionQuery{Agent: agent, Current: true, Limit: 10})
 	b.must(err)
@@ -65,7 +65,7 @@ func (b *box) current(agent, want string) {
 	b.same("current session of "+agent, got, wanted)
 }
 
-func talkBegins(b *box) {
+func talkBegins(b *fixture) {
 	t := b.submit(talking(store.ChatSession{Agent: "a", Continue: true, New: "s"}), func(s *store.Submission) {
 		s.Task.Owner, s.Task.Preview, s.Task.Source = "user:ann", "Guten Tag", signalbox.SourceWeb
 	})
@@ -78,7 +78,7 @@ func talkBegins(b *box) {
 	b.same("entries", kinds(b.journal()), []signalbox.EventKind{"submit"})
 }
 
-func talkContinues(b *box) {
+func talkContinues(b *fixture) {
 	b.chat("s")
 	b.pass(time.Second)
 	b.same("session", b.chat("r").SessionID, "s")
@@ -87,7 +87,7 @@ func talkContinues(b *box) {
 	b.same("last used: at a turn, not at a submit", b.session("s").LastUsed, start)
 }
 
-func talkNew(b *box) {
+func talkNew(b *fixture) {
 	b.chat("s")
 	t := b.submit(talking(store.ChatSession{Agent: "a", New: "r"}))
 	b.same("session", t.SessionID, "r")
@@ -96,12 +96,12 @@ func talkNew(b *box) {
 	b.same("session of the next", b.chat("q").SessionID, "r")
 }
 
-func talkNeither(b *box) {
+func talkNeither(b *fixture) {
 	b.same("session", b.chat("").SessionID, "")
 	b.current("a", "")
 }
 
-func talkOwn(b *box) {
+func talkOwn(b *fixture) {
 	b.chat("s")
 	t := b.submit(talking(store.ChatSession{Agent: "b", Continue: true, New: "r"}))
 	b.same("session", t.SessionID, "r")
@@ -109,7 +109,7 @@ func talkOwn(b *box) {
 	b.current("b", "r")
 }
 
-func talkAsked(b *box) {
+func talkAsked(b *fixture) {
 	b.finish(b.bind("a", "s").ID)
 	was := b.session("s")
 	b.chat("r")
@@ -121,14 +121,14 @@ func talkAsked(b *box) {
 	b.current("a", "s")
 }
 
-func talkAskedUnknown(b *box) {
+func talkAskedUnknown(b *fixture) {
 	b.chat("r")
 	b.submit(inSession("s"), talking(store.ChatSession{Agent: "a", Continue: true}))
 	b.current("a", "s")
 	b.same("title", b.session("s").Title, "task 2")
 }
 
-func talkAskedAway(b *box) {
+func talkAskedAway(b *fixture) {
 	for _, agent := range []string{"a", "b"} {
 		for _, state := range []signalbox.SessionState{signalbox.SessionArchived, signalbox.SessionGone} {
 			s := aSession("s")
@@ -144,7 +144,7 @@ func talkAskedAway(b *box) {
 	b.submit(inSession("s")) // no chat
 }
 
-func talkCurrentAway(b *box) {
+func talkCurrentAway(b *fixture) {
 	for _, state := range []signalbox.SessionState{signalbox.SessionArchived, signalbox.SessionGone} {
 		s := aSession("s")
 		s.State, s.Current = state, true
@@ -156,7 +156,7 @@ func talkCurrentAway(b *box) {
 	}
 }
 
-func talkAskedElsewhere(b *box) {
+func talkAskedElsewhere(b *fixture) {
 	b.finish(b.bind("b", "s").ID)
 	was := b.session("s")
 	b.chat("r")
@@ -166,7 +166,7 @@ func talkAskedElsewhere(b *box) {
 	b.current("b", "")
 }
 
-func talkReplay(b *box) {
+func talkReplay(b *fixture) {
 	first := b.submit(keyed("k", "h"), talking(store.ChatSession{Agent: "a", New: "s"}))
 	got, err := b.Submit(b.ctx, b.submission(keyed("k", "h"), talking(store.ChatSession{Agent: "a", New: "r"})))
 	b.must(err)
@@ -176,7 +176,7 @@ func talkReplay(b *box) {
 	b.current("a", "s")
 }
 
-func talkRefused(b *box) {
+func talkRefused(b *fixture) {
 	b.submit(talking(store.ChatSession{Agent: "a", New: "s"}), capped("chat:a", 1))
 	_, err := b.Submit(b.ctx, b.submission(talking(store.ChatSession{Agent: "a", New: "r"}), capped("chat:a", 1)))
 	b.refused(err, signalbox.CodeQueueFull)
@@ -185,7 +185,7 @@ func talkRefused(b *box) {
 	b.current("a", "s")
 }
 
-func talkOneTurn(b *box) {
+func talkOneTurn(b *fixture) {
 	first, second := b.chat("s"), b.chat("s")
 	b.ready(first.ID)
 	b.claimed(b.offerSlots("a", 2))
@@ -195,7 +195,7 @@ func talkOneTurn(b *box) {
 	b.ready(second.ID)
 }
 
-func talkRace(b *box) {
+func talkRace(b *fixture) {
 	const n = 64
 	var subs []store.Submission
 	for i := range n {
@@ -217,7 +217,7 @@ func talkRace(b *box) {
 	b.same("sessions and ready turns", [2]int{len(page.Sessions), ready}, [2]int{1, 1})
 }
 
-func talkAgentsChoice(b *box) {
+func talkAgentsChoice(b *fixture) {
 	t := b.chat("")
 	b.claimID("a", t.ID)
 	b.acceptIn(t.ID, "s")
@@ -232,7 +232,7 @@ func talkAgentsChoice(b *box) {
 	b.same("turns", b.session("s").Turns, 2)
 }
 
-func talkNotCurrent(b *box) {
+func talkNotCurrent(b *fixture) {
 	b.chat("s")
 	b.finish(b.claim("a").ID)
 	t := b.submit()
@@ -242,7 +242,7 @@ func talkNotCurrent(b *box) {
 	b.same("session", [2]any{b.session("r").Current, b.session("r").Turns}, [2]any{false, 1})
 }
 
-func talkOlderTurn(b *box) {
+func talkOlderTurn(b *fixture) {
 	first := b.chat("s")
 	b.submit(talking(store.ChatSession{Agent: "a", New: "r"}))
 	b.claimID("a", first.ID)

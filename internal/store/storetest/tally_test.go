@@ -10,12 +10,12 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 )
 
-// TestNothingToRunOn is run by the test below, in a process of its own: a
+// TestNoStoresFails is run by the test below, in a process of its own: a
 // store that is not there.
-func TestNothingToRunOn(t *testing.T) {
+func TestNoStoresFails(t *testing.T) {
 	how := os.Getenv("SIGNALBOX_TEST_TALLY")
 	if how == "" {
-		t.Skip("it fails, and is run by TestSuiteThatRanOnNothingFails alone")
+		t.Skip("it fails, and is run by TestSuiteWithoutStoresFails alone")
 	}
 	Run(t, func(t *testing.T) store.Store {
 		if how == "none" || strings.Contains(t.Name(), "/beat/") {
@@ -25,13 +25,13 @@ func TestNothingToRunOn(t *testing.T) {
 	})
 }
 
-func TestSuiteThatRanOnNothingFails(t *testing.T) {
+func TestSuiteWithoutStoresFails(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, how := range []string{"none", "some"} {
-		cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestNothingToRunOn$")
+		cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestNoStoresFails$")
 		cmd.Env = append(os.Environ(), "SIGNALBOX_TEST_TALLY="+how)
 		out, err := cmd.CombinedOutput()
 		if err == nil || !strings.Contains(string(out), "cases ran") {

@@ -29,7 +29,7 @@ func ticketRules() []rule {
 const ticketLease = 15 * time.Second
 
 // step is one of a tool queue with two slots.
-func (b *box) step(queue string) store.TicketStep {
+func (b *fixture) step(queue string) store.TicketStep {
 	return store.TicketStep{Queue: queue, Concurrent: 2, LeaseIdle: time.Minute, Now: b.now, Expires: b.now.Add(ticketLease)}
 }
 
@@ -41,7 +41,7 @@ func calls(queue string, ids ...string) (list []store.Ticket) {
 }
 
 // takes takes a step and returns its tickets.
-func (b *box) takes(s store.TicketStep) []store.Ticket {
+func (b *fixture) takes(s store.TicketStep) []store.Ticket {
 	b.Helper()
 	list, err := b.Tickets(b.ctx, s)
 	b.must(err)
@@ -49,7 +49,7 @@ func (b *box) takes(s store.TicketStep) []store.Ticket {
 }
 
 // enter lines calls up.
-func (b *box) enter(queue string, ids ...string) []store.Ticket {
+func (b *fixture) enter(queue string, ids ...string) []store.Ticket {
 	b.Helper()
 	s := b.step(queue)
 	s.Enter = calls(queue, ids...)
@@ -57,7 +57,7 @@ func (b *box) enter(queue string, ids ...string) []store.Ticket {
 }
 
 // give gives calls back.
-func (b *box) give(queue string, ids ...string) []store.Ticket {
+func (b *fixture) give(queue string, ids ...string) []store.Ticket {
 	b.Helper()
 	s := b.step(queue)
 	s.Leave = ids
@@ -65,7 +65,7 @@ func (b *box) give(queue string, ids ...string) []store.Ticket {
 }
 
 // tickets reads a tool queue.
-func (b *box) tickets(queue string) []store.Ticket {
+func (b *fixture) tickets(queue string) []store.Ticket {
 	b.Helper()
 	return b.takes(store.TicketStep{Queue: queue})
 }
@@ -82,14 +82,14 @@ func brief(list []store.Ticket) (text []string) {
 	return text
 }
 
-func ticketsGranted(b *box) {
+func ticketsGranted(b *fixture) {
 	want := calls("q", "c1")[0]
 	want.Place, want.Fence, want.Since, want.Granted, want.Expires = 1, 1, b.now, b.now, b.now.Add(ticketLease)
 	b.same("answer", b.enter("q", "c1"), []store.Ticket{want})
 	b.same("read", b.tickets("q"), []store.Ticket{want})
 }
 
-func ticketsLine(b *box) {
+func ticketsLine(b *fixture) {
 	b.enter("q", "c1", "c2", "c3")
 	b.pass(time.Second)
 	b.same("in line", brief(b.enter("q", "c4")), []string{"c1 holds 1", "c2 holds 2", "c3 waits 3", "c4 waits 4"})
@@ -101,7 +101,7 @@ func ticketsLine(b *box) {
 	b.same("read", b.tickets("q"), []store.Ticket(nil))
 }
 
-func ticketsFull(b *box) {
+func ticketsFull(b *fixture) {
 	s := b.step("q")
 	s.MaxWaiters, s.Enter = 1, calls("q", "c1", "c2", "c3", "c4")
 	want := []string{"c1 holds 1", "c2 holds 2", "c3 waits 3"}
@@ -111,7 +111,7 @@ func ticketsFull(b *box) {
 	b.same("the next in line", brief(b.enter("q", "c5")), []string{"c1 holds 1", "c2 holds 2", "c5 waits 4"})
 }
 
-func ticketsExpire(b *box) {
+func ticketsExpire(b *fixture) {
 	b.enter("q", "c1", "c2", "c3")
 	b.pass(ticketLease - time.Millisecond)
 	s := b.step("q")
@@ -125,7 +125,7 @@ func ticketsExpire(b *box) {
 	b.same("kept too late", brief(b.takes(s)), []string{"c2 holds 2", "c3 holds 3"})
 }
 
-func ticketsAgain(b *box) {
+func ticketsAgain(b *fixture) {
 	s := b.step("q")
 	s.Enter = calls("q", "c1", "c2", "c3")
 	first := b.takes(s)
@@ -137,7 +137,7 @@ func ticketsAgain(b *box) {
 	b.same("numbers", brief(b.enter("q", "c4"))[2], "c4 waits 4")
 }
 
-func ticketsRead(b *box) {
+func ticketsRead(b *fixture) {
 	b.enter("q", "c1", "c2", "c3")
 	b.pass(time.Hour)
 	b.same("read", brief(b.tickets("q")), []string{"c1 holds 1", "c2 holds 2", "c3 waits 3"})
@@ -145,7 +145,7 @@ func ticketsRead(b *box) {
 	b.same("stepped", b.takes(b.step("q")), []store.Ticket(nil))
 }
 
-func ticketsQueues(b *box) {
+func ticketsQueues(b *fixture) {
 	b.enter("q", "c1", "c2")
 	b.same("another queue", brief(b.enter("r", "d1", "d2", "d3")), []string{"d1 holds 3", "d2 holds 4", "d3 waits 5"})
 	b.same("left in the wrong queue", brief(b.give("q", "d1")), []string{"c1 holds 1", "c2 holds 2"})
@@ -153,7 +153,7 @@ func ticketsQueues(b *box) {
 	b.same("the other queue", brief(b.tickets("r")), []string{"d1 holds 3", "d2 holds 4", "d3 waits 5"})
 }
 
-func ticketsNumbers(b *box) {
+func ticketsNumbers(b *fixture) {
 	b.enter("q", "c1")
 	t := b.submit()
 	b.same("place of a task", t.Place, int64(1))
@@ -166,7 +166,7 @@ func ticketsNumbers(b *box) {
 
 // ticketsLease has a session call, end its call, and call again from another
 // process while others wait.
-func ticketsLease(b *box) {
+func ticketsLease(b *fixture) {
 	call := func(id, owner string) store.Ticket {
 		return store.Ticket{Queue: "q", ID: id, Owner: owner, Session: "s", Tool: "page", Leased: true}
 	}
@@ -192,7 +192,7 @@ func ticketsLease(b *box) {
 	b.same("the lease is over", brief(b.takes(s)), []string{"c2 holds 3"})
 }
 
-func ticketsRace(b *box) {
+func ticketsRace(b *fixture) {
 	var all sync.WaitGroup
 	for n := range 16 {
 		all.Go(func() {
@@ -235,13 +235,13 @@ func holders(list []store.Ticket) (n int) {
 	return n
 }
 
-func ticketsSilent(b *box) {
+func ticketsSilent(b *fixture) {
 	b.enter("q", "c1", "c2", "c3")
 	b.give("q", "c1")
 	b.same("journal", len(b.journal()), 0)
 }
 
-func ticketsTimes(b *box) {
+func ticketsTimes(b *fixture) {
 	s := b.step("q")
 	s.Now, s.Expires, s.Enter = b.now.Add(999*time.Microsecond), b.now.Add(time.Second+time.Microsecond), calls("q", "c1")
 	s.Now = s.Now.In(time.FixedZone("away", 3600))
@@ -250,7 +250,7 @@ func ticketsTimes(b *box) {
 	b.same("read", b.tickets("q")[0], got)
 }
 
-func ticketsHostile(b *box) {
+func ticketsHostile(b *fixture) {
 	for _, h := range hostile() {
 		s := b.step(h)
 		s.Enter = []store.Ticket{{Queue: h, ID: h, Owner: h, Session: h, Agent: h, Tool: h, Execution: h, Leased: true}}

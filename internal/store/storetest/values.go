@@ -31,7 +31,7 @@ func hostile() []string {
 	}
 }
 
-func valuesLarge(b *box) {
+func valuesLarge(b *fixture) {
 	prompt := strings.Repeat("0123456789abcdef", 1<<16)
 	t := b.submit(func(s *store.Submission) { s.Request.Prompt = prompt })
 	got, err := b.Claim(b.ctx, b.offer("a"))
@@ -50,7 +50,7 @@ func valuesLarge(b *box) {
 	}
 }
 
-func valuesHostile(b *box) {
+func valuesHostile(b *fixture) {
 	for _, h := range hostile() {
 		s := b.submission(keyed(h, h), withEnv(h), inQueue("agent:a"))
 		s.Task.SourceJob, s.Task.Preview, s.Task.RetryOf, s.Task.Message = h, h, h, h
@@ -83,7 +83,7 @@ func valuesHostile(b *box) {
 	}
 }
 
-func valuesHostileLookups(b *box) {
+func valuesHostileLookups(b *fixture) {
 	plain := b.submit(keyed("key", "hash"))
 	b.run("a")
 	for _, h := range hostile() {
@@ -107,7 +107,7 @@ func valuesHostileLookups(b *box) {
 	b.task(plain.ID)
 }
 
-func valuesTimes(b *box) {
+func valuesTimes(b *fixture) {
 	at := time.Date(2031, 12, 31, 23, 59, 59, 999e6, time.UTC)
 	t := b.submit(notBefore(at), waitUntil(at.Add(time.Millisecond)))
 	b.pass(time.Millisecond)
@@ -125,7 +125,7 @@ func valuesTimes(b *box) {
 	}
 }
 
-func valuesNumbers(b *box) {
+func valuesNumbers(b *fixture) {
 	s := b.submission()
 	s.Task.Priority, s.Task.Bias = signalbox.MinPriority, -1000*time.Hour
 	s.Task.MaxAttempts, s.Request.TimeoutSeconds = math.MaxInt32, math.MaxInt32
@@ -146,7 +146,7 @@ func valuesNumbers(b *box) {
 // second drops a value to keep the error.
 func second[T any](_ T, err error) error { return err }
 
-func valuesAbsent(b *box) {
+func valuesAbsent(b *fixture) {
 	no, zero := false, 0
 	b.must(second(b.Submit(b.ctx, b.submission(func(s *store.Submission) {
 		s.Request.Thinking, s.Request.Project, s.Request.AllowedTools = &no, &signalbox.Project{}, []string{}
@@ -183,7 +183,7 @@ func valuesAbsent(b *box) {
 	}
 }
 
-func valuesNoAlias(b *box) {
+func valuesNoAlias(b *fixture) {
 	thinking, code := true, 1
 	s := b.submission(withEnv("sealed"))
 	s.Request.Thinking, s.Request.Project, s.Request.AllowedTools = &thinking, &signalbox.Project{Name: "p"}, []string{"Read"}

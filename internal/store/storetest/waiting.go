@@ -17,14 +17,14 @@ func positionRules() []rule {
 	}
 }
 
-func (b *box) position(id string) store.Position {
+func (b *fixture) position(id string) store.Position {
 	b.Helper()
 	p, err := b.Position(b.ctx, id)
 	b.must(err)
 	return p
 }
 
-func positionCounts(b *box) {
+func positionCounts(b *fixture) {
 	b.submits(2, inSession("s"))
 	b.submit(notBefore(b.now.Add(time.Hour)))
 	b.submit()
@@ -38,7 +38,7 @@ func positionCounts(b *box) {
 	b.same("position of the last", b.position(id(4)), store.Position{N: 4})
 }
 
-func positionQueue(b *box) {
+func positionQueue(b *fixture) {
 	b.submits(3)
 	t := b.submit(inQueue("pool:k"))
 	b.same("position", b.position(t.ID), store.Position{N: 1})
@@ -46,7 +46,7 @@ func positionQueue(b *box) {
 	b.same("position after a move", b.position(t.ID), store.Position{N: 4})
 }
 
-func positionNone(b *box) {
+func positionNone(b *fixture) {
 	b.submits(2)
 	b.claimID("a", id(1))
 	b.same("position in flight", b.position(id(1)), store.Position{})
@@ -54,7 +54,7 @@ func positionNone(b *box) {
 	b.same("position after the end", b.position(id(1)), store.Position{})
 }
 
-func positionFar(b *box) {
+func positionFar(b *fixture) {
 	b.many(store.MaxExactPosition + 5)
 	line, err := b.Waiting(b.ctx, "work", store.Cursor{}, store.MaxExactPosition+5)
 	b.must(err)
@@ -78,14 +78,14 @@ func waitingRules() []rule {
 	}
 }
 
-func (b *box) waiting(queue string, after store.Cursor, limit int) []signalbox.Task {
+func (b *fixture) waiting(queue string, after store.Cursor, limit int) []signalbox.Task {
 	b.Helper()
 	list, err := b.Waiting(b.ctx, queue, after, limit)
 	b.must(err)
 	return list
 }
 
-func waitingOrder(b *box) {
+func waitingOrder(b *fixture) {
 	b.submits(2)
 	b.submit(prioritised(2))
 	b.submit(notBefore(b.now.Add(time.Hour)))
@@ -96,14 +96,14 @@ func waitingOrder(b *box) {
 	b.same("waiting nowhere", ids(b.waiting("pool:x", store.Cursor{}, 10)), []string(nil))
 }
 
-func waitingAll(b *box) {
+func waitingAll(b *fixture) {
 	for n := range 6 {
 		b.submit(inQueue([]string{"work", "pool:k", "agent:a"}[n%3]), prioritised(n/3))
 	}
 	b.same("waiting", ids(b.waiting("", store.Cursor{}, 10)), []string{id(4), id(5), id(6), id(1), id(2), id(3)})
 }
 
-func waitingPages(b *box) {
+func waitingPages(b *fixture) {
 	for n := range 23 {
 		b.submit(inQueue([]string{"work", "pool:k"}[n%2]), prioritised(n%3))
 	}
@@ -125,7 +125,7 @@ func waitingPages(b *box) {
 	}
 }
 
-func waitingCursorGone(b *box) {
+func waitingCursorGone(b *fixture) {
 	list := b.submits(3)
 	after := store.CursorOf(&list[1])
 	b.happen(list[1].ID, signalbox.Event{Kind: signalbox.EventCancel})
@@ -133,7 +133,7 @@ func waitingCursorGone(b *box) {
 	b.same("waiting", ids(b.waiting("", after, 10)), []string{id(3)})
 }
 
-func waitingNegative(b *box) {
+func waitingNegative(b *fixture) {
 	b.now = time.UnixMilli(1).UTC()
 	t := b.submit(prioritised(5))
 	b.same("waiting", ids(b.waiting("", store.Cursor{}, 10)), []string{t.ID})

@@ -8,7 +8,7 @@ import (
 )
 
 // wake wants these tasks to be woken, and returns when to call again.
-func (b *box) wake(limit int, want ...string) time.Time {
+func (b *fixture) wake(limit int, want ...string) time.Time {
 	b.Helper()
 	woken, next, err := b.Wake(b.ctx, b.now, limit)
 	b.must(err)
@@ -32,7 +32,7 @@ func wakeRules() []rule {
 	}
 }
 
-func wakeDue(b *box) {
+func wakeDue(b *fixture) {
 	third := b.submit(notBefore(start.Add(3 * time.Second)))
 	first := b.submit(notBefore(start.Add(time.Second)))
 	second := b.submit(notBefore(start.Add(2 * time.Second)))
@@ -44,7 +44,7 @@ func wakeDue(b *box) {
 	b.claimID("a", third.ID) // its place in line is that of its submission
 }
 
-func wakeNext(b *box) {
+func wakeNext(b *fixture) {
 	b.submit(notBefore(start.Add(time.Hour)))
 	b.submit(notBefore(start.Add(time.Minute)))
 	b.same("next", b.wake(10), start.Add(time.Minute))
@@ -52,7 +52,7 @@ func wakeNext(b *box) {
 	b.same("next", b.wake(10, id(2)), start.Add(time.Hour))
 }
 
-func wakeLimit(b *box) {
+func wakeLimit(b *fixture) {
 	for n := range 3 {
 		b.submit(notBefore(start.Add(time.Duration(n+1) * time.Second)))
 	}
@@ -62,21 +62,21 @@ func wakeLimit(b *box) {
 	b.same("next", b.wake(2, id(3)), time.Time{})
 }
 
-func wakeOnce(b *box) {
+func wakeOnce(b *fixture) {
 	b.submit(notBefore(start.Add(time.Second)))
 	b.pass(time.Second)
 	b.wake(10, id(1))
 	b.wake(10)
 }
 
-func wakeEnded(b *box) {
+func wakeEnded(b *fixture) {
 	t := b.submit(notBefore(start.Add(time.Second)))
 	b.happen(t.ID, signalbox.Event{Kind: signalbox.EventCancel})
 	b.pass(time.Second)
 	b.same("next", b.wake(10), time.Time{})
 }
 
-func wakeSession(b *box) {
+func wakeSession(b *fixture) {
 	running := b.submit(inSession("s"))
 	b.claimID("a", running.ID)
 	b.submit(inSession("s"), notBefore(start.Add(time.Second)))
@@ -88,7 +88,7 @@ func wakeSession(b *box) {
 	b.wake(10)
 }
 
-func wakeSessionOne(b *box) {
+func wakeSessionOne(b *fixture) {
 	b.submit(inSession("s"), notBefore(start.Add(2*time.Second)))
 	b.submit(inSession("s"), notBefore(start.Add(time.Second)))
 	b.pass(time.Minute)
@@ -96,7 +96,7 @@ func wakeSessionOne(b *box) {
 	b.ready(id(1))
 }
 
-func wakeClockBack(b *box) {
+func wakeClockBack(b *fixture) {
 	awake := b.submit()
 	b.submit(notBefore(start.Add(time.Second)))
 	b.pass(-time.Hour)
@@ -104,13 +104,13 @@ func wakeClockBack(b *box) {
 	b.ready(awake.ID)
 }
 
-func wakeNothing(b *box) {
+func wakeNothing(b *fixture) {
 	b.same("next", b.wake(10), time.Time{})
 	b.submits(2)
 	b.same("next", b.wake(10), time.Time{})
 }
 
-func wakeQuiet(b *box) {
+func wakeQuiet(b *fixture) {
 	t := b.submit(notBefore(start.Add(time.Second)))
 	b.pass(time.Second)
 	b.wake(10, t.ID)
@@ -120,7 +120,7 @@ func wakeQuiet(b *box) {
 	b.same("entries", len(b.journal()), 1)
 }
 
-func wakeStays(b *box) {
+func wakeStays(b *fixture) {
 	t := b.submit(notBefore(start.Add(time.Second)), inSession("s"))
 	b.pass(time.Second)
 	b.wake(10, t.ID)
@@ -142,7 +142,7 @@ func leaseRules() []rule {
 	}
 }
 
-func leaseRenews(b *box) {
+func leaseRenews(b *fixture) {
 	b.submits(2)
 	first, second := b.claimed(b.offerSlots("a", 2)), b.claimed(b.offerSlots("a", 2))
 	until := b.now.Add(time.Hour)
@@ -158,7 +158,7 @@ func leaseRenews(b *box) {
 	b.same("revision", b.task(first.ID).Rev, int64(2))
 }
 
-func leaseWrong(b *box) {
+func leaseWrong(b *fixture) {
 	b.submit()
 	t := b.claim("a")
 	before := b.slots()
@@ -172,7 +172,7 @@ func leaseWrong(b *box) {
 	b.same("slots", b.slots(), before)
 }
 
-func leaseWithheld(b *box) {
+func leaseWithheld(b *fixture) {
 	t := b.withheld()
 	n, err := b.Renew(b.ctx, []store.Lease{{Agent: "a", Fence: t.Fence, Expires: b.now.Add(time.Hour)}})
 	b.must(err)
@@ -180,14 +180,14 @@ func leaseWithheld(b *box) {
 	b.same("withheld", b.slots()[0].Withheld, true)
 }
 
-func leaseNothing(b *box) {
+func leaseNothing(b *fixture) {
 	n, err := b.Renew(b.ctx, nil)
 	b.must(err)
 	b.same("renewed", n, 0)
 }
 
 // withheld makes a task that was lost on agent a, which may still be at it.
-func (b *box) withheld() signalbox.Task {
+func (b *fixture) withheld() signalbox.Task {
 	b.Helper()
 	t := b.submit()
 	b.claimID("a", t.ID)
@@ -195,14 +195,14 @@ func (b *box) withheld() signalbox.Task {
 	return b.happen(t.ID, signalbox.Event{Kind: signalbox.EventLost, Reason: signalbox.ReasonLost, Withhold: true})
 }
 
-func (b *box) freeSlot(agent string, slot int, fence int64) bool {
+func (b *fixture) freeSlot(agent string, slot int, fence int64) bool {
 	b.Helper()
 	freed, err := b.FreeSlot(b.ctx, agent, slot, fence)
 	b.must(err)
 	return freed
 }
 
-func freeWithheld(b *box) {
+func freeWithheld(b *fixture) {
 	t := b.withheld()
 	b.submit()
 	b.noClaim(b.offer("a"))
@@ -211,14 +211,14 @@ func freeWithheld(b *box) {
 	b.claim("a")
 }
 
-func freeInFlight(b *box) {
+func freeInFlight(b *fixture) {
 	b.submit()
 	t := b.claim("a")
 	b.same("freed", b.freeSlot("a", 0, t.Fence), false)
 	b.same("slots", len(b.slots()), 1)
 }
 
-func freeWrongFence(b *box) {
+func freeWrongFence(b *fixture) {
 	t := b.withheld()
 	b.same("freed", b.freeSlot("a", 0, t.Fence+1), false)
 	b.same("freed", b.freeSlot("a", 1, t.Fence), false)

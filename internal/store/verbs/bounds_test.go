@@ -14,7 +14,7 @@ func TestContractWithoutMemory(t *testing.T) {
 
 // A line of which the set knows the beginning only is taken in its order, with
 // what comes to stand in between.
-func TestALongLineIsTakenInItsOrder(t *testing.T) {
+func TestLongQueueIsClaimedInOrder(t *testing.T) {
 	s := newServer(t).open(t, verbs.Forgetful(verbs.Options{}))
 	var want []string
 	for range 40 {

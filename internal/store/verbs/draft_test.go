@@ -138,7 +138,7 @@ func TestCompareDrafted(t *testing.T) {
 }
 
 // A draft that fails is the fault of its batch, which is done again.
-func TestCompareDraftsThatFail(t *testing.T) {
+func TestCompareFailingDrafts(t *testing.T) {
 	compare(t, func(t *testing.T) store.Store {
 		b, calls := newDrafting(t), 0
 		b.fail = func() error {
@@ -153,7 +153,7 @@ func TestCompareDraftsThatFail(t *testing.T) {
 
 // A task that another verb of its batch claims is drafted as it was submitted, and
 // written as it was claimed.
-func TestADraftedTaskIsClaimed(t *testing.T) {
+func TestDraftedTaskIsClaimed(t *testing.T) {
 	b := newDrafting(t)
 	s, err := verbs.New(ctx, b, verbs.Options{})
 	if err != nil {
@@ -206,7 +206,7 @@ func submitAndClaim(t *testing.T, s store.Store) signalbox.Task {
 }
 
 // Who is alone is not drafted: nobody else is on the way.
-func TestALoneCallerIsNotDrafted(t *testing.T) {
+func TestLoneCallerIsNotDrafted(t *testing.T) {
 	b := newDrafting(t)
 	s, err := verbs.New(ctx, b, verbs.Options{})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 // A process that is alone reads back nothing that it knows: a batch costs one
 // exchange.
-func TestAloneABatchIsOneExchange(t *testing.T) {
+func TestLoneBatchIsOneExchange(t *testing.T) {
 	srv := newServer(t)
 	s := srv.open(t, verbs.Options{})
 	for range 2 { // the first round loads what there is
@@ -32,7 +32,7 @@ func TestAloneABatchIsOneExchange(t *testing.T) {
 
 // Where others write, a batch takes the lock, and nobody is refused for ever;
 // when they are quiet again, it does so no more.
-func TestAmongOthersABatchTakesTheLock(t *testing.T) {
+func TestSharedBatchTakesLock(t *testing.T) {
 	srv := newServer(t)
 	a, b := srv.open(t, verbs.Options{}), srv.open(t, verbs.Options{})
 	mustSubmit(t, a)
@@ -57,7 +57,7 @@ func TestAmongOthersABatchTakesTheLock(t *testing.T) {
 
 // What a process finds without writing is what the server has, not what the
 // process knew.
-func TestNothingIsAnsweredFromWhatIsOld(t *testing.T) {
+func TestReadsAreNotStale(t *testing.T) {
 	srv := newServer(t)
 	a, b := srv.open(t, verbs.Options{}), srv.open(t, verbs.Options{})
 	if got, err := b.Claim(ctx, newClaim("b", 1)); err != nil || got.Found {
@@ -77,7 +77,7 @@ func TestNothingIsAnsweredFromWhatIsOld(t *testing.T) {
 
 // An id or a key that another process stored is found, also where this one
 // takes it for new.
-func TestIDsAndKeysOfOthersAreKnown(t *testing.T) {
+func TestIDsAndKeysOfOthersAreSeen(t *testing.T) {
 	srv := newServer(t)
 	a, b := srv.open(t, verbs.Options{}), srv.open(t, verbs.Options{})
 	mustSubmit(t, a)
@@ -109,7 +109,7 @@ func TestIDsAndKeysOfOthersAreKnown(t *testing.T) {
 
 // A known key counts for more than a limit that is reached, also where the
 // process does not know it.
-func TestAReplaySucceedsThoughTheQueueIsFull(t *testing.T) {
+func TestReplaySucceedsIfQueueIsFull(t *testing.T) {
 	srv := newServer(t)
 	a, b := srv.open(t, verbs.Options{}), srv.open(t, verbs.Options{})
 	sub := newSubmission()
@@ -128,7 +128,7 @@ func TestAReplaySucceedsThoughTheQueueIsFull(t *testing.T) {
 }
 
 // A director learns from the journal what the others did, and no more.
-func TestOthersAreTheEntriesOfOtherProcesses(t *testing.T) {
+func TestOthersReturnsEntriesOfOtherProcesses(t *testing.T) {
 	srv := newServer(t)
 	a, b := srv.open(t, verbs.Options{Writer: "a"}), srv.open(t, verbs.Options{Writer: "b"})
 	mustSubmit(t, a)

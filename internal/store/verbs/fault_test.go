@@ -16,7 +16,7 @@ const patient = 10 * time.Second
 
 // An answer that was lost is asked for: what is stored is not stored again,
 // and what is not stored is.
-func TestALostAnswerIsAskedFor(t *testing.T) {
+func TestLostAnswerIsQueried(t *testing.T) {
 	for name, list := range map[string][]fault{
 		"stored": {unknownStored}, "lost": {unknownLost}, "both": {unknownLost, unknownStored}, "again and again": {unknownLost, unknownLost, unknownLost},
 	} {
@@ -38,7 +38,7 @@ func TestALostAnswerIsAskedFor(t *testing.T) {
 }
 
 // While the server cannot say what became of a batch it is asked again.
-func TestALostAnswerIsAskedForUntilTheServerIsBack(t *testing.T) {
+func TestLostAnswerIsQueriedUntilServerReturns(t *testing.T) {
 	srv := newServer(t)
 	s := srv.open(t, verbs.Options{})
 	unanswered := 3
@@ -63,7 +63,7 @@ func TestALostAnswerIsAskedForUntilTheServerIsBack(t *testing.T) {
 }
 
 // Who does not want to wait for that is told that nobody knows.
-func TestWhoGivesUpIsToldThatNobodyKnows(t *testing.T) {
+func TestCancelledCallerGetsUnknownOutcome(t *testing.T) {
 	srv := newServer(t)
 	s := srv.open(t, verbs.Options{})
 	asked := make(chan struct{}, 100)
@@ -104,7 +104,7 @@ func TestWhoGivesUpIsToldThatNobodyKnows(t *testing.T) {
 
 // Where the server stays away, the callers are told so in time; what became of
 // the batch shows later, and nothing is done twice.
-func TestALostAnswerThatNobodyGives(t *testing.T) {
+func TestLostAnswerStaysUnknown(t *testing.T) {
 	srv := newServer(t)
 	s := srv.open(t, verbs.Options{Patience: 50 * time.Millisecond})
 	mustSubmit(t, s)
@@ -137,7 +137,7 @@ func TestALostAnswerThatNobodyGives(t *testing.T) {
 }
 
 // A server that cannot be reached is waited for; when it is back all goes on.
-func TestAServerThatIsAwayIsWaitedFor(t *testing.T) {
+func TestUnreachableServerIsWaitedFor(t *testing.T) {
 	srv := newServer(t)
 	s := srv.open(t, verbs.Options{})
 	mustSubmit(t, s)
@@ -152,7 +152,7 @@ func TestAServerThatIsAwayIsWaitedFor(t *testing.T) {
 }
 
 // It is not waited for for ever, nor by a caller who has gone.
-func TestAServerThatStaysAway(t *testing.T) {
+func TestServerStaysUnreachable(t *testing.T) {
 	srv := newServer(t)
 	s := srv.open(t, verbs.Options{Patience: 50 * time.Millisecond})
 	mustSubmit(t, s)
@@ -177,7 +177,7 @@ func TestAServerThatStaysAway(t *testing.T) {
 }
 
 // A server that refuses the write refuses the batch, to each caller, at once.
-func TestARefusedBatchLeavesNothingBehind(t *testing.T) {
+func TestRefusedBatchLeavesNothing(t *testing.T) {
 	srv := newServer(t)
 	s := srv.open(t, verbs.Options{})
 	mustSubmit(t, s)
@@ -194,7 +194,7 @@ func TestARefusedBatchLeavesNothingBehind(t *testing.T) {
 }
 
 // A batch that is overtaken at each attempt ends.
-func TestABatchThatIsAlwaysOvertakenEnds(t *testing.T) {
+func TestRepeatedlyOvertakenBatchFails(t *testing.T) {
 	srv := newServer(t)
 	s := srv.open(t, verbs.Options{Patience: 20 * time.Millisecond})
 	srv.setFault(func(call string, _ *verbs.Delta) fault {

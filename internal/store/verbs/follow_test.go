@@ -44,7 +44,7 @@ func TestCompareProcessesInTurn(t *testing.T) {
 }
 
 // Logs that are missing are no harm.
-func TestCompareProcessesWhoseLogsAreLost(t *testing.T) {
+func TestCompareProcessesWithLostLogs(t *testing.T) {
 	compare(t, func(t *testing.T) store.Store {
 		srv := newServer(t)
 		n := 0
@@ -66,7 +66,7 @@ func TestCompareProcessesWithoutMemory(t *testing.T) {
 
 // Among others a batch costs two exchanges, and nothing is read again that did
 // not change.
-func TestAmongOthersABatchIsTwoExchanges(t *testing.T) {
+func TestSharedBatchIsTwoExchanges(t *testing.T) {
 	srv := newServer(t)
 	a, b := srv.open(t, verbs.Options{}), srv.open(t, verbs.Options{})
 	for range 3 {
@@ -101,7 +101,7 @@ func TestAmongOthersABatchIsTwoExchanges(t *testing.T) {
 // What is foreseen comes with the lock: new keys are looked up there, and the
 // heads of a line of which no more was known than what others took. So does what
 // was asked for, where that is little, of new tasks in the logs of others.
-func TestAmongOthersWhatABatchNeedsComesWithTheLock(t *testing.T) {
+func TestLockLoadsWhatTheBatchNeeds(t *testing.T) {
 	srv := newServer(t)
 	a, b := srv.open(t, verbs.Narrow(verbs.Options{})), srv.open(t, verbs.Narrow(verbs.Options{}))
 	var want []string

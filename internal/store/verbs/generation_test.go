@@ -33,7 +33,7 @@ func (l *logged) count(word string) int {
 // A server that lost what it acknowledged, as Redis does that syncs once a
 // second, begins a new generation before anything else is stored: no number is
 // given twice, and no fence of before is accepted.
-func TestIncidentServerLosesItsLastSecond(t *testing.T) {
+func TestIncidentServerLosesLastSecond(t *testing.T) {
 	var log logged
 	srv := newServer(t)
 	s := srv.open(t, verbs.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
@@ -67,7 +67,7 @@ func TestIncidentServerLosesItsLastSecond(t *testing.T) {
 
 // It shows although others wrote since, so that the moment is beyond all that
 // was known.
-func TestALossShowsThoughOthersWentOn(t *testing.T) {
+func TestLossIsDetectedAfterOtherWrites(t *testing.T) {
 	srv := newServer(t)
 	a, b := srv.open(t, verbs.Options{}), srv.open(t, verbs.Options{})
 	mustSubmit(t, a)
@@ -93,7 +93,7 @@ func TestALossShowsThoughOthersWentOn(t *testing.T) {
 
 // Of several who find out, each begins a generation only if it knows of more
 // than the one before.
-func TestALossIsFoundByAll(t *testing.T) {
+func TestLossIsDetectedByAllProcesses(t *testing.T) {
 	srv := newServer(t)
 	a, b := srv.open(t, verbs.Options{}), srv.open(t, verbs.Options{})
 	before := srv.save()
@@ -122,7 +122,7 @@ func mustClaimOf(t *testing.T, s *verbs.Shared, task signalbox.Task) signalbox.T
 
 // What a process only read, and the server does not have any more, begins a
 // new generation as well; but nobody says that it was acknowledged.
-func TestWhatWasOnlyReadIsNotCalledAcknowledged(t *testing.T) {
+func TestLossOfOnlyReadStateIsNotReported(t *testing.T) {
 	var log logged
 	srv := newServer(t)
 	a := srv.open(t, verbs.Options{})
@@ -145,7 +145,7 @@ func TestWhatWasOnlyReadIsNotCalledAcknowledged(t *testing.T) {
 }
 
 // A server that lost all is a loss, too.
-func TestAnEmptiedServerIsALoss(t *testing.T) {
+func TestEmptiedServerIsALoss(t *testing.T) {
 	srv := newServer(t)
 	empty := srv.save()
 	s := srv.open(t, verbs.Options{})
@@ -160,7 +160,7 @@ func TestAnEmptiedServerIsALoss(t *testing.T) {
 }
 
 // While a new generation cannot be begun nothing is acknowledged.
-func TestNothingIsAcknowledgedBeforeTheNewGeneration(t *testing.T) {
+func TestNothingIsAcknowledgedBeforeNewGeneration(t *testing.T) {
 	srv := newServer(t)
 	s := srv.open(t, verbs.Options{})
 	before := srv.save()
@@ -198,7 +198,7 @@ func TestNothingIsAcknowledgedBeforeTheNewGeneration(t *testing.T) {
 // What a process remembers of tasks that the server lost is not taken for what
 // was asked for of those that got their numbers, though another process found
 // out first.
-func TestIncidentNoTaskGetsThePromptOfOneThatWasLost(t *testing.T) {
+func TestIncidentNewTaskHasNoPromptOfLostTask(t *testing.T) {
 	srv := newServer(t)
 	a, b, c := srv.open(t, verbs.Options{}), srv.open(t, verbs.Options{}), srv.open(t, verbs.Options{})
 	before := srv.save()

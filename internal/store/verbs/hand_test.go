@@ -23,7 +23,7 @@ func newHandingServer(t testing.TB) *server {
 }
 
 // Several processes, each of which goes on from a batch that is not stored yet.
-func TestSeveralProcessesThatHandOn(t *testing.T) {
+func TestSeveralProcessesHandingOver(t *testing.T) {
 	for name, o := range map[string]verbs.Options{"": {}, ", forgetful": verbs.Forgetful(verbs.Options{})} {
 		open := func(t *testing.T, srv *server) (stores []*verbs.Shared) {
 			srv.hands = true
@@ -37,11 +37,11 @@ func TestSeveralProcessesThatHandOn(t *testing.T) {
 	}
 }
 
-func TestContractAmongProcessesThatHandOn(t *testing.T) {
+func TestContractHandingOver(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Store { return newHandingServer(t).open(t, verbs.Options{}) })
 }
 
-func TestCompareProcessesThatHandOn(t *testing.T) {
+func TestCompareProcessesHandingOver(t *testing.T) {
 	compare(t, func(t *testing.T) store.Store { return openThree(t, newHandingServer(t), verbs.Options{}) })
 }
 
@@ -191,7 +191,7 @@ func (h *handing) wait(what string, sign <-chan struct{}) {
 // While a process stores its batch the verbs of the next one run, and nobody is
 // answered before the own batch is stored. What stands on a batch that is not
 // stored is done again.
-func TestTheNextProcessRunsItsVerbsMeanwhile(t *testing.T) {
+func TestNextProcessRunsVerbsDuringCommit(t *testing.T) {
 	for name, fate := range map[string]fault{
 		"works": works, "moved": moved, "stored without an answer": unknownStored, "lost": unknownLost, "away": away, "refused": refuses,
 	} {
@@ -235,7 +235,7 @@ func TestTheNextProcessRunsItsVerbsMeanwhile(t *testing.T) {
 // A process that dies after it handed its batch on takes nobody with it, and
 // nothing of its batch comes to be: not even what was asked for of a task whose
 // number another one gets.
-func TestIncidentNoTaskGetsThePromptOfOneThatWasNeverStored(t *testing.T) {
+func TestIncidentNewTaskHasNoPromptOfUnstoredTask(t *testing.T) {
 	h := newHanding(t)
 	mustSubmit(t, h.a)
 	mustSubmit(t, h.a)
@@ -270,7 +270,7 @@ func TestIncidentNoTaskGetsThePromptOfOneThatWasNeverStored(t *testing.T) {
 
 // What was found without writing is not answered before the batch that it was
 // found in is stored.
-func TestNothingIsAnsweredFromABatchThatIsNotStored(t *testing.T) {
+func TestNothingIsAnsweredFromUnstoredBatch(t *testing.T) {
 	for name, fate := range map[string]fault{"works": works, "refused": refuses} {
 		t.Run(name, func(t *testing.T) {
 			h := newHanding(t)

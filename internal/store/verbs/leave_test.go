@@ -28,7 +28,7 @@ func holdCommit(t *testing.T, srv *server) (s *verbs.Shared, committing chan str
 
 // A caller who leaves before the writer takes their verb leaves nothing; one who
 // leaves later is told what became of it.
-func TestCallerWhoLeavesEarlyLeavesNothing(t *testing.T) {
+func TestCallerLeavingEarlyLeavesNothing(t *testing.T) {
 	srv := newServer(t)
 	s, committing, release := holdCommit(t, srv)
 	defer release()
@@ -60,7 +60,7 @@ func TestCallerWhoLeavesEarlyLeavesNothing(t *testing.T) {
 
 // Close lets the commit under way end and answers all: those whose verbs were in
 // are told that they are stored, those who come later that the store is closed.
-func TestCloseAnswersThoseWhoWait(t *testing.T) {
+func TestCloseAnswersWaitingCallers(t *testing.T) {
 	srv := newServer(t)
 	s, committing, release := holdCommit(t, srv)
 	defer release()

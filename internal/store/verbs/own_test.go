@@ -19,7 +19,7 @@ func openOwn(t *testing.T, srv *server, o verbs.Options) store.Store {
 	return s
 }
 
-func TestContractOfABackendOfOnesOwn(t *testing.T) {
+func TestContractCustomBackend(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Store {
 		s := openOwn(t, newServer(t), verbs.Options{})
 		t.Cleanup(func() { _ = s.Close() })
@@ -27,7 +27,7 @@ func TestContractOfABackendOfOnesOwn(t *testing.T) {
 	})
 }
 
-func TestCompareABackendOfOnesOwn(t *testing.T) {
+func TestCompareCustomBackend(t *testing.T) {
 	for name, o := range map[string]verbs.Options{
 		"": {}, "pipelined, forgetful": verbs.Pipelined(verbs.Forgetful(verbs.Options{})), "short turns": verbs.ShortTurns(verbs.Options{}),
 	} {
@@ -38,7 +38,7 @@ func TestCompareABackendOfOnesOwn(t *testing.T) {
 }
 
 // A store that shares its backend with nobody is none for several directors.
-func TestABackendOfOnesOwnIsNotShared(t *testing.T) {
+func TestCustomBackendIsNotShared(t *testing.T) {
 	s := openOwn(t, newServer(t), verbs.Options{})
 	defer s.Close() //nolint:errcheck // nothing is kept
 	if _, shared := s.(store.Shared); shared {

@@ -43,7 +43,7 @@ type submitted struct {
 
 // While a batch is in flight the verbs of the next one run, and nobody is answered
 // before the own batch is stored. What stands on a batch that failed is done again.
-func TestTheNextBatchIsMadeReadyInFlight(t *testing.T) {
+func TestNextBatchIsPreparedDuringCommit(t *testing.T) {
 	for name, fate := range map[string]fault{
 		"works": works, "moved": moved, "stored without an answer": unknownStored, "lost": unknownLost, "away": away, "refused": refuses,
 	} {

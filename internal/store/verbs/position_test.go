@@ -10,7 +10,7 @@ import (
 
 // The place in line of a task that stands last costs nothing; where priorities
 // mix the order it is not guessed.
-func TestSubmitSaysThePlaceInLine(t *testing.T) {
+func TestSubmitReturnsQueuePosition(t *testing.T) {
 	srv := newServer(t)
 	a, b := srv.open(t, verbs.Options{}), srv.open(t, verbs.Options{})
 	submit := func(s *verbs.Shared, bias time.Duration) store.Submitted {

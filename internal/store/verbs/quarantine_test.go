@@ -68,7 +68,7 @@ func mustBeat(t *testing.T, s *verbs.Shared, b store.Beat) store.Peers {
 }
 
 // One damaged row of a director, or of what it holds, fails nobody's beat.
-func TestIncidentADamagedRowOfADirectorStopsNoOther(t *testing.T) {
+func TestIncidentDamagedDirectorRowStopsNoOther(t *testing.T) {
 	srv := newServer(t)
 	first := srv.open(t, verbs.Options{})
 	mustBeat(t, first, beat("x", "a", "b"))
@@ -107,7 +107,7 @@ func TestIncidentADamagedRowOfADirectorStopsNoOther(t *testing.T) {
 }
 
 // One damaged ticket does not block its tool queue.
-func TestIncidentADamagedTicketDoesNotBlockItsQueue(t *testing.T) {
+func TestIncidentDamagedTicketDoesNotBlockQueue(t *testing.T) {
 	srv := newServer(t)
 	at := clock()
 	enter := func(s *verbs.Shared, id string) []store.Ticket {
@@ -134,7 +134,7 @@ func TestIncidentADamagedTicketDoesNotBlockItsQueue(t *testing.T) {
 }
 
 // A server that no longer answers is not waited for when a lock is given back.
-func TestGivingBackALockEnds(t *testing.T) {
+func TestUnlockIsBounded(t *testing.T) {
 	srv := newServer(t)
 	a := srv.open(t, verbs.Options{})
 	late := &hanging{conn: srv.connect(), ended: make(chan time.Duration, 8)}
@@ -174,7 +174,7 @@ func (h *hanging) Unlock(ctx context.Context) {
 }
 
 // A backend of which no store comes to be is let go of.
-func TestAStoreThatCannotBeMadeLetsGoOfItsServer(t *testing.T) {
+func TestFailedOpenClosesBackend(t *testing.T) {
 	srv := newServer(t)
 	srv.setFault(func(string, *verbs.Delta) fault { return refuses })
 	g := &closing{conn: srv.connect()}

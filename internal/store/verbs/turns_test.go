@@ -31,7 +31,7 @@ func (c counting) Load(ctx context.Context, w *verbs.Want) (*verbs.Loaded, error
 
 // The turns of a session run in their order, one at a time, and none of them loads
 // all that wait behind it.
-func TestALongSessionIsNotLoadedForEachTurn(t *testing.T) {
+func TestLongSessionIsNotLoadedPerTurn(t *testing.T) {
 	const waiting, ran = 2000, 150
 	srv := newServer(t)
 	var loaded atomic.Int64

@@ -12,7 +12,7 @@ import (
 )
 
 // A value that the backend refuses harms none of those that share its batch.
-func TestOnlyWhoseValueIsRefusedIsRefused(t *testing.T) {
+func TestRefusedValueFailsOnlyItsVerb(t *testing.T) {
 	for name, o := range map[string]verbs.Options{"": {}, "pipelined": verbs.Pipelined(verbs.Options{})} {
 		t.Run(name, func(t *testing.T) {
 			srv := newServer(t)

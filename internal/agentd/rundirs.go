@@ -1,0 +1,309 @@
+package agentd
+
+import (
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
+	"github.com/signalbox-ai/signalbox/internal/mask"
+	"github.com/signalbox-ai/signalbox/internal/proc"
+)
+
+// runDirs are the folders of a run.
+type runDirs struct {
+	home string // HOME of the program
+	dir  string // its working directory
+}
+
+// dirs returns the folders of a run. Slot 0 uses the configured ones; every other slot and
+// every isolated run has its own, so that no two runs share a CLI's state. A conversation
+// continues where it was held.
+func (r *run) dirs() runDirs {
+	d, rec := r.d, r.record()
+	p := runDirs{home: d.cfg.Home, dir: d.cfg.WorkDir}
+	own := ""
+	switch {
+	case rec.Isolated:
+		own = d.disk.runDir(rec.TaskID)
+	case rec.Slot > 0:
+		own = filepath.Join(d.cfg.DataDir, "slots", strconv.Itoa(rec.Slot))
+	}
+	if own != "" {
+		p = runDirs{home: filepath.Join(own, "home"), dir: filepath.Join(own, "work")}
+	}
+	if !rec.Isolated {
+		if s, ok := d.disk.loadSession(rec.SessionID); ok {
+			p.home = s.Home
+			if _, err := realDir(s.Dir); err == nil {
+				p.dir = s.Dir
+			}
+		}
+	}
+	if r.job.dir != "" {
+		p.dir = r.job.dir
+	}
+	return p
+}
+
+// fromWorkDir resolves a program relative to the agent's working directory, such as ./job.sh,
+// also for a run with another directory.
+func (r *run) fromWorkDir(argv []string, dir string) []string {
+	name := argv[0]
+	if filepath.IsAbs(name) || !strings.ContainsRune(name, filepath.Separator) {
+		return argv
+	}
+	if r.job.dir != "" {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil { // exists in the project
+			return argv
+		}
+	}
+	return append([]string{filepath.Join(r.d.cfg.WorkDir, name)}, argv[1:]...)
+}
+
+// prepare creates the folders and returns those to lock.
+func (r *run) prepare(p runDirs) ([]string, error) {
+	if err := os.MkdirAll(p.dir, 0o700); err != nil {
+		return nil, err
+	}
+	locks := []string{p.dir}
+	if p.home != r.d.cfg.Home {
+		if err := os.MkdirAll(p.home, 0o700); err != nil {
+			return nil, err
+		}
+		r.linkLogins(p.home)
+	}
+	if state := r.d.runner.StateDir(p.home); state != "" {
+		if err := os.MkdirAll(state, 0o700); err != nil {
+			return nil, err
+		}
+		locks = append(locks, state)
+	}
+	return locks, nil
+}
+
+// linkLogins links the login of the configured home into a run's own home. A link stays valid
+// when the login is refreshed.
+func (r *run) linkLogins(home string) {
+	for _, name := range r.d.runner.LoginFiles() {
+		from, to := filepath.Join(r.d.cfg.Home, name), filepath.Join(home, name)
+		if _, err := os.Stat(from); err != nil {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+			continue // the CLI reports that it is not logged in
+		}
+		_ = os.Symlink(from, to) // may exist from the last run
+	}
+}
+
+// conversation returns the CLI's ID of the run's conversation, and whether it exists.
+func (r *run) conversation(home string) (cli string, resume bool) {
+	rec := r.record()
+	if rec.Isolated {
+		return "", false
+	}
+	if s, ok := r.d.disk.loadSession(rec.SessionID); ok && r.d.runner.SessionExists(s.Home, s.CLI) {
+		return s.CLI, true
+	}
+	if r.d.runner.SessionExists(home, rec.SessionID) {
+		return rec.SessionID, true
+	}
+	return r.d.runner.NewSession(rec.SessionID), false
+}
+
+// secrets are values to redact in output, answers and records, which others may read.
+func (r *run) secrets() []mask.Pattern { return mask.Patterns(nil, r.task.RunToken) }
+
+// printableText makes a CLI's text safe for messages and terminals.
+func (r *run) printableText(text string) string {
+	return mask.Text(r.secrets(), runner.Plain(validText([]byte(text))))
+}
+
+// redactor is a writer that redacts secrets in a stream. A possible beginning of one is held
+// back until more is written.
+type redactor struct {
+	to   io.Writer
+	mask *mask.Masker
+}
+
+func (r *run) newRedactor(to io.Writer) *redactor {
+	return &redactor{to: to, mask: mask.New(r.secrets())}
+}
+
+func (h *redactor) Write(b []byte) (int, error) {
+	if _, err := h.to.Write(h.mask.Feed(b, false)); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// end flushes what was held back.
+func (h *redactor) end() { _, _ = h.to.Write(h.mask.End()) } // what a run's output goes to never fails
+
+// allowedVars is the allow-list of the daemon's environment variables for CLIs.
+var allowedVars = []string{
+	"PATH", "HOME", "LANG", "LANGUAGE", "TERM", "TMPDIR", "TZ", "USER", "LOGNAME", "SHELL",
+	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
+	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS",
+}
+
+// kindVars adds the login and configuration variables of each CLI.
+var kindVars = map[string][]string{
+	"claude":   {"ANTHROPIC_", "CLAUDE_", "DISABLE_", "API_TIMEOUT_MS", "MAX_THINKING_TOKENS", "BASH_DEFAULT_TIMEOUT_MS", "BASH_MAX_TIMEOUT_MS"},
+	"codex":    {"OPENAI_", "CODEX_", "AZURE_OPENAI_"},
+	"opencode": {"OPENCODE_", "ANTHROPIC_", "OPENAI_", "OPENROUTER_", "GEMINI_", "GOOGLE_GENERATIVE_AI_", "GROQ_", "MISTRAL_", "DEEPSEEK_", "XAI_"},
+	"llm":      {"OPENAI_", "ANTHROPIC_"},
+}
+
+// excludedVars have an allowed prefix, but would tie a run to the session in which the daemon
+// was started, or move the CLI's state out of the locked home.
+var excludedVars = []string{"CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "CODEX_SANDBOX", "OPENCODE_CONFIG_DIR"}
+
+// selfEnv identifies the agent and its director to a program.
+func (d *Daemon) selfEnv() []string {
+	env := []string{"SIGNALBOX_AGENT=" + d.cfg.Name}
+	if d.cfg.Director != "" {
+		env = append(env, "SIGNALBOX_DIRECTOR="+d.cfg.Director)
+	}
+	return env
+}
+
+// identity lets a run call other agents as this agent, with the token that the director made
+// for the run. The daemon's own token is not passed.
+func (r *run) identity() []string {
+	env := r.d.selfEnv()
+	if id := r.record().QueueID; id != "" {
+		env = append(env, "SIGNALBOX_QUEUE_ID="+id)
+	}
+	if token := r.task.RunToken; token != "" {
+		env = append(env, "SIGNALBOX_TOKEN="+token)
+	}
+	if parent := r.trace.parent(); parent != "" {
+		env = append(env, "TRACEPARENT="+parent)
+	}
+	return env
+}
+
+// buildEnv returns the environment of a run: the allow-list, the runner's variables and the
+// task's, which checkEnv has checked.
+func (d *Daemon) buildEnv(home string, plan []string, task map[string]string) []string {
+	vars := map[string]string{}
+	for _, kv := range d.cfg.Environ {
+		name, value, ok := strings.Cut(kv, "=")
+		if name = proc.VariableName(name); ok && d.isAllowed(name) {
+			vars[name] = value
+		}
+	}
+	for name, value := range task {
+		vars[proc.VariableName(name)] = value
+	}
+	vars[homeVariable] = home
+	vars["HOME"] = home // also on Windows, for programs that come from elsewhere
+	for _, kv := range plan {
+		name, value, _ := strings.Cut(kv, "=")
+		vars[name] = value
+	}
+	env := make([]string, 0, len(vars))
+	for name, value := range vars {
+		env = append(env, name+"="+value)
+	}
+	slices.Sort(env)
+	return env
+}
+
+func (d *Daemon) isAllowed(name string) bool {
+	if slices.Contains(d.cfg.PassEnv, name) {
+		return true
+	}
+	if slices.Contains(excludedVars, name) {
+		return false
+	}
+	return slices.Contains(allowedVars, name) || slices.Contains(proc.SystemVariables, name) || strings.HasPrefix(name, "LC_") ||
+		slices.ContainsFunc(kindVars[d.cfg.Kind], func(p string) bool { return strings.HasPrefix(name, p) })
+}
+
+var envForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// refusedNames and refusedPrefixes change which code runs, or to whom the agent's credentials
+// are sent.
+var refusedNames = []string{
+	"PATH", "HOME", "SHELL", "USER", "LOGNAME", "TMPDIR", "IFS", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "PS4", "PROMPT_COMMAND", "CDPATH", "ZDOTDIR",
+	"NODE_OPTIONS", "NODE_PATH", "NODE_EXTRA_CA_CERTS", "NODE_TLS_REJECT_UNAUTHORIZED", "BUN_OPTIONS", "BUN_CONFIG_REGISTRY",
+	"PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONINSPECT", "PERL5LIB", "PERL5OPT", "PERLLIB", "RUBYLIB", "RUBYOPT",
+	"JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "CLASSPATH", "GCONV_PATH", "LOCPATH", "NLSPATH", "HOSTALIASES", "RES_OPTIONS",
+	"EDITOR", "VISUAL", "PAGER", "BROWSER", "SSH_ASKPASS", "SUDO_ASKPASS", "SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE",
+	"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY",
+}
+
+var refusedPrefixes = []string{"LD_", "DYLD_", "BASH_FUNC_", "GIT_", "SIGNALBOX_", "XDG_", "NPM_CONFIG_", "UV_", "PIP_", "GLIBC_", "MALLOC_"}
+
+// checkEnv refuses variables that no task may set.
+func checkEnv(env map[string]string) *refusal {
+	if len(env) > 200 {
+		return invalid("env has %d variables: 200 at most", len(env))
+	}
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		upper := strings.ToUpper(name)
+		switch {
+		case len(name) > 128 || !envForm.MatchString(name):
+			return invalid("env: %q is not a variable name", preview(name))
+		case strings.ContainsRune(env[name], 0):
+			return invalid("env.%s may not contain NUL characters", name)
+		case len(env[name]) > 96<<10:
+			return invalid("env.%s has %d bytes: 98304 at most", name, len(env[name]))
+		case slices.Contains(refusedNames, upper), slices.Contains(proc.SystemVariables, upper), cliSetting(upper):
+			return invalid("env.%s may not be set by a task", name)
+		}
+		for _, p := range refusedPrefixes {
+			if strings.HasPrefix(upper, p) {
+				return invalid("env.%s may not be set by a task", name)
+			}
+		}
+	}
+	return nil
+}
+
+// checkEnvBy refuses variables of tasks from non-admins of a director, except those that the
+// configuration allows. A director that does not name the submitter may have asked for no
+// login.
+func (d *Daemon) checkEnvBy(t *api.AgentTask) *refusal {
+	if t.Director == "" || t.EnvBy == string(signalbox.EnvByAdmin) {
+		return nil
+	}
+	if name := signalbox.EnvNotAllowed(d.cfg.TaskEnv, t.Env); name != "" {
+		return invalid("env.%s may be set by admins alone at this agent: who runs it allows names to others with agent.task_env", name)
+	}
+	return nil
+}
+
+// cliPrefixes begin the CLIs' own variables. They can name programs to run
+// (CLAUDE_CODE_SHELL_PREFIX), settings (OPENCODE_CONFIG_CONTENT) and servers
+// that the agent's credentials would be sent to (ANTHROPIC_BASE_URL), so of
+// them a task may bring only what cliOwn lists: a key or a model of its own.
+var (
+	cliPrefixes = []string{"ANTHROPIC_", "CLAUDE_", "OPENAI_", "CODEX_", "AZURE_OPENAI_", "OPENCODE_", "OPENROUTER_", "GEMINI_", "GOOGLE_GENERATIVE_AI_", "GROQ_", "MISTRAL_", "DEEPSEEK_", "XAI_"}
+	cliOwn      = []string{"_API_KEY", "_AUTH_TOKEN", "_OAUTH_TOKEN", "_MODEL"}
+)
+
+func cliSetting(upper string) bool {
+	has := func(p string) bool { return strings.HasPrefix(upper, p) }
+	ends := func(s string) bool { return strings.HasSuffix(upper, s) }
+	return slices.ContainsFunc(cliPrefixes, has) && !slices.ContainsFunc(cliOwn, ends)
+}
+
+func envValue(env []string, name string) string {
+	for _, kv := range slices.Backward(env) {
+		if n, v, _ := strings.Cut(kv, "="); proc.VariableName(n) == name {
+			return v
+		}
+	}
+	return ""
+}

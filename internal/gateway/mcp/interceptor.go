@@ -1,0 +1,329 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+const (
+	// maxMessage is the maximum size of a server's message.
+	maxMessage = 16 << 20
+	// maxGarbage is how many consecutive malformed messages are tolerated.
+	maxGarbage = 1000
+	// loggedGarbage is how many of them are logged individually.
+	loggedGarbage = 5
+	// maxServerRequests is how many requests of a server may be unanswered.
+	maxServerRequests = 1000
+)
+
+var errGarbage = errors.New("it writes other things than MCP messages where those belong (programs log to stderr)")
+
+var errServerRequests = fmt.Errorf("it asks more than %d things at a time without reading the answers", maxServerRequests)
+
+// message is a JSON-RPC message in its parts, each as it was written.
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method *string         `json:"method"`
+	Params json.RawMessage `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  json.RawMessage `json:"error"`
+}
+
+// reply collects the server's messages about one request.
+type reply struct {
+	passOn   bool                  // the SDK also needs the result
+	progress func(json.RawMessage) // must not block; nil: not wanted
+	token    string                // of its progress
+	settled  chan struct{}         // closed once isSettled
+
+	got404     atomic.Bool   // the server may have lost the session, and ran nothing
+	cancelSent chan struct{} // closed once the cancel was sent
+
+	mu           sync.Mutex
+	cancelClosed bool // cancelSent is closed
+	id           jsonrpc.ID
+	isSettled    bool // with the fields below
+	result       json.RawMessage
+	error        json.RawMessage
+	fault        *signalbox.Error // in the answer or its transport
+}
+
+func newReply() *reply {
+	return &reply{settled: make(chan struct{}), cancelSent: make(chan struct{})}
+}
+
+// sent is called for each message sent. On the cancel of the call that waits for r it closes
+// cancelSent: the SDK sends it asynchronously with that call's context.
+func (ic *interceptor) sent(ctx context.Context, msg jsonrpc.Message) {
+	if answer, ok := msg.(*jsonrpc.Response); ok {
+		ic.mu.Lock()
+		delete(ic.pending, answer.ID)
+		ic.mu.Unlock()
+		return
+	}
+	r, _ := ctx.Value(replyKey{}).(*reply)
+	req, ok := msg.(*jsonrpc.Request)
+	if r == nil || !ok || req.Method != "notifications/cancelled" {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.cancelClosed {
+		r.cancelClosed = true
+		close(r.cancelSent)
+	}
+}
+
+func (r *reply) settle(result, rpcError json.RawMessage, fault *signalbox.Error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.isSettled {
+		r.isSettled, r.result, r.error, r.fault = true, result, rpcError, fault
+		close(r.settled)
+	}
+}
+
+// answer is the settled answer, if any.
+func (r *reply) answer() (result, rpcError json.RawMessage, fault *signalbox.Error, got bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.result, r.error, r.fault, r.isSettled
+}
+
+type replyKey struct{}
+
+// withReply puts the answer of the request sent with the context into r.
+func withReply(ctx context.Context, r *reply) context.Context {
+	return context.WithValue(ctx, replyKey{}, r)
+}
+
+// interceptor is between a transport and the SDK: see the package's description.
+type interceptor struct {
+	name string
+	log  *slog.Logger
+	mask *mask
+	bad  func(error) // called when the server is unusable
+
+	closed  atomic.Bool  // messages are no longer accepted
+	garbage atomic.Int32 // consecutive malformed messages
+	tokens  atomic.Int64
+
+	mu      sync.Mutex
+	open    map[jsonrpc.ID]*reply
+	pending map[jsonrpc.ID]bool // unanswered requests of the server
+}
+
+func newInterceptor(name string, log *slog.Logger, m *mask, bad func(error)) *interceptor {
+	return &interceptor{name: name, log: log, mask: m, bad: bad, open: map[jsonrpc.ID]*reply{}, pending: map[jsonrpc.ID]bool{}}
+}
+
+// outgoing associates a request of the SDK with the reply in its context.
+func (ic *interceptor) outgoing(ctx context.Context, msg jsonrpc.Message) *reply {
+	r, _ := ctx.Value(replyKey{}).(*reply)
+	req, ok := msg.(*jsonrpc.Request)
+	if r == nil || !ok || !req.IsCall() {
+		return nil
+	}
+	r.mu.Lock()
+	r.id = req.ID
+	r.mu.Unlock()
+	ic.mu.Lock()
+	ic.open[req.ID] = r
+	ic.mu.Unlock()
+	return r
+}
+
+// forget removes a finished request, answered or not.
+func (ic *interceptor) forget(r *reply) {
+	r.mu.Lock()
+	id := r.id
+	r.mu.Unlock()
+	ic.mu.Lock()
+	defer ic.mu.Unlock()
+	if ic.open[id] == r {
+		delete(ic.open, id)
+	}
+}
+
+func (ic *interceptor) reply(id jsonrpc.ID) *reply {
+	ic.mu.Lock()
+	defer ic.mu.Unlock()
+	return ic.open[id]
+}
+
+// incoming handles a message of the server, and returns what the SDK reads instead: nil for
+// nothing. It does not keep data.
+func (ic *interceptor) incoming(data []byte) jsonrpc.Message {
+	if ic.closed.Load() {
+		return nil
+	}
+	var m message
+	if err := json.Unmarshal(data, &m); err != nil {
+		ic.skip(data)
+		return nil
+	}
+	if m.Method != nil && *m.Method == "notifications/progress" && ic.progress(m.Params) {
+		ic.good()
+		return nil
+	}
+	id := idOf(m.ID)
+	r := ic.reply(id)
+	if m.Method == nil && r != nil && id.IsValid() {
+		ic.good()
+		r.settle(m.Result, notNull(m.Error), nil)
+		if !r.passOn || len(m.Result) == 0 {
+			return stub(id)
+		}
+	}
+	msg, err := jsonrpc.DecodeMessage(bytes.Clone(data)) // it keeps parts of what it is given
+	if err != nil {
+		ic.skip(data)
+		return nil
+	}
+	ic.good()
+	if req, ok := msg.(*jsonrpc.Request); ok && req.IsCall() && !ic.trackRequest(req.ID) {
+		return nil
+	}
+	return msg
+}
+
+// trackRequest counts a request of the server. The SDK would keep any number in memory; a
+// server that sends too many and reads no answer is unusable. A request with a used ID is
+// dropped.
+func (ic *interceptor) trackRequest(id jsonrpc.ID) bool {
+	ic.mu.Lock()
+	taken, full := ic.pending[id], len(ic.pending) >= maxServerRequests
+	if !taken && !full {
+		ic.pending[id] = true
+	}
+	ic.mu.Unlock()
+	if !taken && full {
+		ic.closed.Store(true)
+		ic.bad(errServerRequests)
+	}
+	return !taken && !full
+}
+
+// tooLarge fails the request of an oversized answer.
+func (ic *interceptor) tooLarge(id jsonrpc.ID) jsonrpc.Message {
+	r := ic.reply(id)
+	if r == nil {
+		ic.log.Warn("a message is larger than 16 MiB and was skipped", "server", ic.name)
+		return nil
+	}
+	ic.good()
+	r.settle(nil, nil, errTooLarge(ic.name))
+	return stub(id)
+}
+
+func errTooLarge(server string) *signalbox.Error {
+	return signalbox.Errorf(signalbox.CodeTooLarge, "The answer of the server %q is larger than 16 MiB, which is the limit. Ask for less at a time.", server)
+}
+
+// progress passes progress to its call. It reports whether there is one.
+func (ic *interceptor) progress(params json.RawMessage) bool {
+	var p struct {
+		Token any `json:"progressToken"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return false
+	}
+	token, ok := p.Token.(string)
+	ic.mu.Lock()
+	defer ic.mu.Unlock()
+	for _, r := range ic.open {
+		if ok && r.progress != nil && r.token == token {
+			r.progress(params)
+			return true
+		}
+	}
+	return false
+}
+
+func (ic *interceptor) good() {
+	ic.garbage.Store(0)
+}
+
+func (ic *interceptor) skip(data []byte) {
+	n := ic.garbage.Add(1)
+	if n <= loggedGarbage {
+		ic.log.Warn("skipped what is no MCP message", "server", ic.name, "text", ic.mask.hide(string(data[:min(len(data), 200)])))
+	}
+	if n == maxGarbage {
+		ic.closed.Store(true)
+		ic.bad(errGarbage)
+	}
+}
+
+// idOf parses an ID; the zero ID stands for none or an invalid one.
+func idOf(raw json.RawMessage) jsonrpc.ID {
+	var v any
+	if len(raw) == 0 || json.Unmarshal(raw, &v) != nil {
+		return jsonrpc.ID{}
+	}
+	id, _ := jsonrpc.MakeID(v)
+	return id
+}
+
+// stub is an empty answer that every method of ours accepts.
+func stub(id jsonrpc.ID) *jsonrpc.Response {
+	return &jsonrpc.Response{ID: id, Result: json.RawMessage(`{"content":[],"tools":[]}`)}
+}
+
+func notNull(raw json.RawMessage) json.RawMessage {
+	if string(raw) == "null" {
+		return nil
+	}
+	return raw
+}
+
+// maxStderrLines is how many stderr lines of a server are logged per second.
+const maxStderrLines = 100
+
+// logBudget limits the logged stderr lines of a server, over all its processes.
+type logBudget struct {
+	reportTimer func(left int) // of a second with dropped lines
+
+	mu   sync.Mutex
+	end  time.Time // of the second
+	used int
+	left int
+}
+
+// take reports whether one more line may be logged now.
+func (b *logBudget) take() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	if b.left == 0 && !now.Before(b.end) {
+		b.end, b.used = now.Add(time.Second), 0
+	}
+	if b.used < maxStderrLines {
+		b.used++
+		return true
+	}
+	if b.left++; b.left == 1 {
+		time.AfterFunc(b.end.Sub(now), b.over)
+	}
+	return false
+}
+
+// over ends a second with dropped lines.
+func (b *logBudget) over() {
+	b.mu.Lock()
+	left := b.left
+	b.left, b.end = 0, time.Time{}
+	b.mu.Unlock()
+	b.reportTimer(left)
+}
