@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
+	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 const (
@@ -96,7 +97,7 @@ func (d *Server) bulkTasks(r *http.Request, q *signalbox.Query, action string) (
 	if action == bulkCancel {
 		s.MayMatch = func(state signalbox.State) bool { return !state.Terminal() && q.Could(state) }
 	}
-	err = d.engine.Scan(r.Context(), &s, engine.ScanCursor{}, func(t *signalbox.Task, _ engine.ScanCursor) bool {
+	err = s.Run(r.Context(), d.engine.Read(), store.ScanCursor{}, func(t *signalbox.Task, _ store.ScanCursor) bool {
 		if can(t) {
 			tasks = append(tasks, *t)
 		}
