@@ -21,18 +21,19 @@ func (e *Engine) Pause(ctx context.Context, queue, reason, by string, until time
 	if queue != "" && !signalbox.ValidQueue(queue) {
 		return signalbox.Invalid("queue", "%q is not a queue: use work, commands, calls, agent:NAME, pool:KIND, or leave it out for all", queue)
 	}
-	if len(reason) > MaxReasonBytes || !signalbox.Printable(reason) {
-		return signalbox.Invalid("reason", "reason must be one printable line of at most %d bytes", MaxReasonBytes)
-	}
 	now := e.Now()
+	err := cmp.Or(
+		refuseIf(!printable(reason, MaxReasonBytes), "reason", "reason must be one printable line of at most %d bytes", MaxReasonBytes),
+		refuseIf(!until.IsZero() && !until.After(now), "until", "until lies in the past"),
+	)
+	if err != nil {
+		return err
+	}
 	p := signalbox.Pause{Queue: queue, Reason: reason, By: by, AtMS: now.UnixMilli()}
 	if !until.IsZero() {
-		if !until.After(now) {
-			return signalbox.Invalid("until", "until lies in the past")
-		}
 		p.UntilMS = until.UnixMilli()
 	}
-	err := e.store.SetPause(ctx, p, signalbox.Entry{At: now, Kind: signalbox.EventPaused, Queue: queue, Message: reason, By: by})
+	err = e.store.SetPause(ctx, p, signalbox.Entry{At: now, Kind: signalbox.EventPaused, Queue: queue, Message: reason, By: by})
 	if err == nil {
 		e.hub.journalGrew()
 	}
@@ -44,9 +45,15 @@ func (e *Engine) Resume(ctx context.Context, queue, by string) error {
 	if queue != "" && !signalbox.ValidQueue(queue) {
 		return signalbox.Invalid("queue", "%q is not a queue", queue)
 	}
-	_, err := e.store.Resume(ctx, queue, signalbox.Entry{At: e.Now(), Kind: signalbox.EventResumed, Queue: queue, By: by})
+	entry := signalbox.Entry{At: e.Now(), Kind: signalbox.EventResumed, Queue: queue, By: by}
+	_, err := e.store.Resume(ctx, queue, entry)
+	return e.announce(entry, err)
+}
+
+// announce publishes a stored change that is not one of a task.
+func (e *Engine) announce(entry signalbox.Entry, err error) error {
 	if err == nil {
-		e.hub.publish(&Applied{Kind: signalbox.EventResumed, Task: signalbox.Task{Queue: queue}})
+		e.hub.publish(&Applied{Kind: entry.Kind, By: entry.By, Task: signalbox.Task{Queue: entry.Queue, Agent: entry.Agent}})
 	}
 	return err
 }
@@ -63,26 +70,18 @@ func (e *Engine) PutAgent(ctx context.Context, a signalbox.Agent, token string) 
 	if err != nil {
 		return a, err
 	}
-	isNew := !slices.ContainsFunc(known, func(k signalbox.Agent) bool { return k.Name == a.Name })
-	if isNew && len(known) >= signalbox.MaxAgents {
-		return a, signalbox.Errorf(signalbox.CodeConflict, "there are %d agents already, the most there can be: remove one first", len(known))
-	}
 	a.CreatedAt = e.Now()
-	for _, k := range known {
-		if k.Name == a.Name {
-			a.CreatedAt = k.CreatedAt
-			a.SealedToken = e.reuseSealed(k, token)
-			a.Proof = a.Proof || keepsProof(&k, &a)
-		}
+	if i := slices.IndexFunc(known, func(k signalbox.Agent) bool { return k.Name == a.Name }); i >= 0 {
+		a.CreatedAt, a.SealedToken = known[i].CreatedAt, e.reuseSealed(known[i], token)
+		a.Proof = a.Proof || keepsProof(&known[i], &a)
+	} else if len(known) >= signalbox.MaxAgents {
+		return a, signalbox.Errorf(signalbox.CodeConflict, "there are %d agents already, the most there can be: remove one first", len(known))
 	}
 	if token != "" && a.SealedToken == nil {
 		a.SealedToken = e.opts.Sealer.Seal([]byte(token), a.Name)
 	}
-	err = e.store.PutAgent(ctx, a, signalbox.Entry{At: e.Now(), Kind: signalbox.EventAgentAdded, Agent: a.Name, Message: a.URL})
-	if err == nil {
-		e.hub.publish(&Applied{Kind: signalbox.EventAgentAdded, Task: signalbox.Task{Agent: a.Name}})
-	}
-	return a, err
+	entry := signalbox.Entry{At: e.Now(), Kind: signalbox.EventAgentAdded, Agent: a.Name, Message: a.URL}
+	return a, e.announce(entry, e.store.PutAgent(ctx, a, entry))
 }
 
 // keepsProof reports whether an agent that has proved its identity at this address must
@@ -114,26 +113,16 @@ func (e *Engine) AgentToken(a signalbox.Agent) (string, error) {
 
 func checkAgent(a *signalbox.Agent, token string) error {
 	badAddress := checkAddress(a)
-	if err := executorRefusal(a.Name); err != nil {
-		return err
-	}
-	switch {
-	case !signalbox.ValidName(a.Name):
-		return signalbox.Invalid("name", "%q cannot be the name of an agent: %s", a.Name, nameRule)
-	case !signalbox.ValidName(a.Kind):
-		return signalbox.Invalid("kind", "%q cannot be a kind of agent: %s", a.Kind, nameRule)
-	case badAddress != nil:
-		return badAddress
-	case a.Slots < 1 || a.Slots > signalbox.MaxAgentSlots:
-		return signalbox.Invalid("slots", "slots must be 1 to %d, not %d", signalbox.MaxAgentSlots, a.Slots)
-	case len(a.Version) > MaxWordBytes || !signalbox.Printable(a.Version):
-		return signalbox.Invalid("version", "version must be printable and at most %d bytes", MaxWordBytes)
-	case len(a.WorkDir) > MaxPathBytes || !signalbox.Printable(a.WorkDir):
-		return signalbox.Invalid("work_dir", "work_dir must be printable and at most %d bytes", MaxPathBytes)
-	case len(token) > MaxPathBytes || !signalbox.Printable(token):
-		return signalbox.Invalid("token", "token must be printable and at most %d bytes: it goes into a header", MaxPathBytes)
-	}
-	return nil
+	return cmp.Or(
+		executorRefusal(a.Name),
+		checkName("name", "the name of an agent", a.Name),
+		checkName("kind", "a kind of agent", a.Kind),
+		badAddress,
+		checkRange("slots", a.Slots, 1, signalbox.MaxAgentSlots),
+		checkText("version", a.Version, MaxWordBytes),
+		checkText("work_dir", a.WorkDir, signalbox.MaxPathBytes),
+		refuseIf(!printable(token, signalbox.MaxPathBytes), "token", "token must be printable and at most %d bytes: it goes into a header", signalbox.MaxPathBytes),
+	)
 }
 
 // checkAddress validates and normalizes an agent's URL, or the instance of a pull agent.
@@ -187,11 +176,12 @@ func (e *Engine) RemoveAgent(ctx context.Context, name, by string) error {
 	if _, err := e.Agent(ctx, name); err != nil {
 		return err
 	}
-	err := e.store.RemoveAgent(ctx, name, signalbox.Entry{At: e.Now(), Kind: signalbox.EventAgentRemoved, Agent: name, By: by})
-	if err == nil {
-		e.hub.publish(&Applied{Kind: signalbox.EventAgentRemoved, Task: signalbox.Task{Agent: name}, By: by})
-	}
-	return err
+	return e.removeAgent(ctx, name, by)
+}
+
+func (e *Engine) removeAgent(ctx context.Context, name, by string) error {
+	entry := signalbox.Entry{At: e.Now(), Kind: signalbox.EventAgentRemoved, Agent: name, By: by}
+	return e.announce(entry, e.store.RemoveAgent(ctx, name, entry))
 }
 
 // NoteAgent records in the journal that an agent came up or went down.

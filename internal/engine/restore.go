@@ -83,8 +83,7 @@ func (e *Engine) sealTransfer(in *Transfer) error {
 		}
 		return nil
 	}
-	n := NewTask{Env: in.Env}
-	if err := n.checkEnv(); err != nil {
+	if err := checkEnv(in.Env); err != nil {
 		return err
 	}
 	plain, err := json.Marshal(in.Env)

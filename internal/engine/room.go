@@ -27,7 +27,7 @@ func (e *Engine) checkRoute(ctx context.Context, n NewTask) error {
 	if err != nil {
 		return err
 	}
-	if err := checkEnv(&n, &live); err != nil {
+	if err := checkTaskEnv(&n, &live); err != nil {
 		return err
 	}
 	if n.SessionID == "" {
@@ -49,9 +49,9 @@ func (e *Engine) checkRoute(ctx context.Context, n NewTask) error {
 	return nil
 }
 
-// checkEnv refuses variables that the agent would refuse from this caller, if the agent's
+// checkTaskEnv refuses variables that the agent would refuse from this caller, if the agent's
 // list is known. The agent checks again itself.
-func checkEnv(n *NewTask, live *LiveAgent) error {
+func checkTaskEnv(n *NewTask, live *LiveAgent) error {
 	if _, pulls := signalbox.PullInstance(live.URL); pulls || !live.Up || !live.Fencing || envBy(n.By) == signalbox.EnvByAdmin {
 		return nil
 	}

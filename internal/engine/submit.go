@@ -187,7 +187,7 @@ func (e *Engine) submission(n NewTask, origin callOrigin) (store.Submission, err
 		t.HasEnv = len(secrets) > 0
 	}
 	if n.Waiter {
-		t.Bias = waiterBias
+		t.Bias = 365 * 24 * time.Hour // ahead of all others
 	}
 	sub := store.Submission{FollowSession: n.Session != "", Now: now}
 	t.Limit, sub.Cap = e.limit(&n)
