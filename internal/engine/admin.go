@@ -23,7 +23,7 @@ func (e *Engine) Pause(ctx context.Context, queue, reason, by string, until time
 	}
 	now := e.Now()
 	err := cmp.Or(
-		refuseIf(!printable(reason, MaxReasonBytes), "reason", "reason must be one printable line of at most %d bytes", MaxReasonBytes),
+		refuseIf(len(reason) > MaxReasonBytes || !signalbox.Printable(reason), "reason", "reason must be one printable line of at most %d bytes", MaxReasonBytes),
 		refuseIf(!until.IsZero() && !until.After(now), "until", "until lies in the past"),
 	)
 	if err != nil {
@@ -115,13 +115,13 @@ func checkAgent(a *signalbox.Agent, token string) error {
 	badAddress := checkAddress(a)
 	return cmp.Or(
 		executorRefusal(a.Name),
-		checkName("name", "the name of an agent", a.Name),
-		checkName("kind", "a kind of agent", a.Kind),
+		signalbox.CheckName("name", "the name of an agent", a.Name),
+		signalbox.CheckName("kind", "a kind of agent", a.Kind),
 		badAddress,
-		checkRange("slots", a.Slots, 1, signalbox.MaxAgentSlots),
-		checkText("version", a.Version, MaxWordBytes),
-		checkText("work_dir", a.WorkDir, signalbox.MaxPathBytes),
-		refuseIf(!printable(token, signalbox.MaxPathBytes), "token", "token must be printable and at most %d bytes: it goes into a header", signalbox.MaxPathBytes),
+		signalbox.CheckRange("slots", a.Slots, 1, signalbox.MaxAgentSlots),
+		signalbox.CheckText("version", a.Version, MaxWordBytes),
+		signalbox.CheckText("work_dir", a.WorkDir, signalbox.MaxPathBytes),
+		refuseIf(len(token) > signalbox.MaxPathBytes || !signalbox.Printable(token), "token", "token must be printable and at most %d bytes: it goes into a header", signalbox.MaxPathBytes),
 	)
 }
 
@@ -135,7 +135,7 @@ func checkAddress(a *signalbox.Agent) error {
 	}
 	base, ok := signalbox.AgentURL(a.URL)
 	if !ok {
-		return signalbox.Invalid("url", "%q is not the address of an agent: want http://HOST:PORT, with no path, query, fragment or user", clip(a.URL))
+		return signalbox.Invalid("url", "%q is not the address of an agent: want http://HOST:PORT, with no path, query, fragment or user", signalbox.Clip(a.URL))
 	}
 	a.URL = base
 	return nil

@@ -129,7 +129,7 @@ func (e *Engine) executionOf(ctx context.Context, agent, named string) (*signalb
 		case err == nil && t.State.InFlight() && t.Agent == agent:
 			return &t, nil
 		case err == nil || signalbox.CodeOf(err) == signalbox.CodeNotFound:
-			return nil, signalbox.Errorf(signalbox.CodeForbidden, "agent %s does not run an execution %s: leave X-Signalbox-Execution out, or name one that it runs", agent, clip(named))
+			return nil, signalbox.Errorf(signalbox.CodeForbidden, "agent %s does not run an execution %s: leave X-Signalbox-Execution out, or name one that it runs", agent, signalbox.Clip(named))
 		}
 		return nil, err
 	}

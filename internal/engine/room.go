@@ -56,7 +56,7 @@ func checkTaskEnv(n *NewTask, live *LiveAgent) error {
 		return nil
 	}
 	if name := signalbox.EnvNotAllowed(live.TaskEnv, n.Env); name != "" {
-		return signalbox.Invalid("env", "agent %s does not take env.%s from %s: who runs the agent allows names with agent.task_env, and an admin may set any", n.Agent, clip(name), n.By.String())
+		return signalbox.Invalid("env", "agent %s does not take env.%s from %s: who runs the agent allows names with agent.task_env, and an admin may set any", n.Agent, signalbox.Clip(name), n.By.String())
 	}
 	return nil
 }

@@ -124,7 +124,7 @@ func strandedMessage(t *signalbox.Task, agent string, gone time.Duration) string
 func mayRead(by signalbox.Principal, owner string) bool { return by.Kind == "" || by.MayRead(owner) }
 
 func errNotOwner(by signalbox.Principal, what, id string) error {
-	return signalbox.Errorf(signalbox.CodeForbidden, "%s %s is somebody else's: that needs the scope %s, which %s does not have", what, clip(id), signalbox.ScopeRead, by.String())
+	return signalbox.Errorf(signalbox.CodeForbidden, "%s %s is somebody else's: that needs the scope %s, which %s does not have", what, signalbox.Clip(id), signalbox.ScopeRead, by.String())
 }
 
 // checkSessionAccess refuses a turn in another owner's conversation. A conversation belongs

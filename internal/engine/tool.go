@@ -37,7 +37,7 @@ func executorRefusal(name string) error {
 		return nil
 	}
 	return &signalbox.Error{Code: signalbox.CodeUnsupported, Field: "agent", Message: fmt.Sprintf(
-		"%s is the director's own executor of tool calls and no agent: call a tool as a task to give it work, cancel a task to take it away (signalbox cancel ID), or pause the queue %s", clip(name), kind)}
+		"%s is the director's own executor of tool calls and no agent: call a tool as a task to give it work, cancel a task to take it away (signalbox cancel ID), or pause the queue %s", signalbox.Clip(name), kind)}
 }
 
 // PutExecutor adds or updates the director's own executor of a kind. It may have fewer
@@ -50,9 +50,9 @@ func (e *Engine) PutExecutor(ctx context.Context, kind, instance string, slots i
 		Source: signalbox.AgentInternal, CreatedAt: e.Now(),
 	}
 	if !signalbox.IsExecutor(a.Name) {
-		return a, signalbox.Invalid("kind", "%q is no kind of executor", clip(kind))
+		return a, signalbox.Invalid("kind", "%q is no kind of executor", signalbox.Clip(kind))
 	}
-	err := cmp.Or(checkName("instance", "the name of an instance", clip(instance)), checkRange("slots", slots, 1, signalbox.MaxAgentSlots))
+	err := cmp.Or(signalbox.CheckName("instance", "the name of an instance", signalbox.Clip(instance)), signalbox.CheckRange("slots", slots, 1, signalbox.MaxAgentSlots))
 	if err != nil {
 		return a, err
 	}
@@ -71,7 +71,7 @@ func (e *Engine) PutExecutor(ctx context.Context, kind, instance string, slots i
 // Errors: CodeValidation; CodeConflict while it holds slots.
 func (e *Engine) RemoveExecutor(ctx context.Context, name string) error {
 	if !signalbox.IsExecutor(name) {
-		return signalbox.Invalid("name", "%q is no executor", clip(name))
+		return signalbox.Invalid("name", "%q is no executor", signalbox.Clip(name))
 	}
 	return e.removeAgent(ctx, name, "")
 }

@@ -94,9 +94,9 @@ func (n *NewTask) checkMode() error {
 	bypass, agents := n.Mode == signalbox.ModeBypass, n.Mode != signalbox.ModeQueue
 	ofTool := n.Tool != "" || n.Arguments != nil || n.Metadata != nil || n.TimeoutMS != 0 || n.Secrets != nil || n.Calls || n.Waiter || n.ID != ""
 	return cmp.Or(
-		checkChoice("mode", n.Mode, signalbox.ModeChat, signalbox.ModeBypass),
+		signalbox.CheckChoice("mode", n.Mode, signalbox.ModeChat, signalbox.ModeBypass),
 		refuseIf(agents && n.Agent == "", "agent", "a chat or bypass task needs an agent"),
-		checkChoice("overflow", n.Overflow, signalbox.OverflowReject, signalbox.OverflowWait, signalbox.OverflowPersist),
+		signalbox.CheckChoice("overflow", n.Overflow, signalbox.OverflowReject, signalbox.OverflowWait, signalbox.OverflowPersist),
 		refuseIf(ofTool, "tool", "tool, arguments, metadata and timeout_ms belong to a tool call"),
 		refuseIf(bypass && n.Overflow != signalbox.OverflowReject, "overflow", "a bypass task starts at once or is refused: it cannot wait"),
 		refuseIf(n.NewSession && n.Mode != signalbox.ModeChat, "new_session", "new_session belongs to a chat"),
@@ -122,21 +122,11 @@ func (n *NewTask) checkBypassOptions() error {
 }
 
 func (n *NewTask) checkRoute() error {
-	name := func(field, what, value string) error {
-		if value == "" {
-			return nil
-		}
-		return checkName(field, what, value)
+	err := cmp.Or(executorRefusal(n.Agent), signalbox.CheckTarget(n.Agent, n.Kind, n.SessionID))
+	if err == nil && n.SourceJob != "" {
+		err = signalbox.CheckName("source_job", "the name of a job", n.SourceJob)
 	}
-	return cmp.Or(
-		executorRefusal(n.Agent),
-		refuseIf(n.Agent != "" && n.Kind != "", "kind", "agent and kind exclude each other: an agent has one kind"),
-		name("agent", "the name of an agent", n.Agent),
-		name("kind", "a kind of agent", n.Kind),
-		name("source_job", "the name of a job", n.SourceJob),
-		refuseIf(n.SessionID != "" && !signalbox.ValidSessionID(n.SessionID), "session_id",
-			"session_id must be 1 to 128 letters, digits, dots, underscores or hyphens, begin with a letter or digit and not contain \"..\""),
-	)
+	return err
 }
 
 // checkNoAgent refuses fields of a tool call that only agents' tasks have.
@@ -178,7 +168,7 @@ func (n *NewTask) checkSecrets() error {
 	for name, value := range n.Secrets {
 		size += len(name) + len(value)
 		if len(n.Secrets) <= MaxSecrets && !json.Valid([]byte(value)) {
-			return signalbox.Invalid("arguments", "the secret property %q of arguments is not JSON", clip(name))
+			return signalbox.Invalid("arguments", "the secret property %q of arguments is not JSON", signalbox.Clip(name))
 		}
 	}
 	return cmp.Or(
@@ -193,15 +183,15 @@ func (n *NewTask) checkAny() error {
 		return signalbox.Invalid("source", "source must be one of %v, not %q", signalbox.Sources(), n.Source)
 	}
 	return cmp.Or(
-		checkChoice("on_lost", n.OnLost, signalbox.LostFail, signalbox.LostRequeue),
-		checkChoice("session", n.Session, signalbox.SessionRequire, signalbox.SessionPrefer),
+		signalbox.CheckChoice("on_lost", n.OnLost, signalbox.LostFail, signalbox.LostRequeue),
+		signalbox.CheckChoice("session", n.Session, signalbox.SessionRequire, signalbox.SessionPrefer),
 		refuseIf(n.Session != "" && n.SessionID == "", "session", "session says how firmly session_id is bound to its agent; give a session_id too"),
 		refuseIf(n.Session != "" && n.Agent != "", "session", "session and agent exclude each other: a named agent is always required"),
-		checkRange("priority", n.Priority, signalbox.MinPriority, signalbox.MaxPriority),
-		checkRange("timeout_seconds", n.TimeoutSeconds, 0, MaxTimeoutSeconds),
+		signalbox.CheckRange("priority", n.Priority, signalbox.MinPriority, signalbox.MaxPriority),
+		signalbox.CheckRange("timeout_seconds", n.TimeoutSeconds, 0, MaxTimeoutSeconds),
 		refuseIf(n.WaitTimeout < 0 || n.WaitTimeout > MaxWaitTimeout, "wait_timeout", "wait_timeout must be 0 to %d seconds", int(MaxWaitTimeout.Seconds())),
 		checkEnv(n.Env),
-		refuseIf(!printable(n.IdempotencyKey, signalbox.MaxIdempotencyBytes), "Idempotency-Key",
+		refuseIf(len(n.IdempotencyKey) > signalbox.MaxIdempotencyBytes || !signalbox.Printable(n.IdempotencyKey), "Idempotency-Key",
 			"Idempotency-Key must be 1 to %d printable characters", signalbox.MaxIdempotencyBytes),
 	)
 }
@@ -217,7 +207,7 @@ func checkEnv(env map[string]string) error {
 	for key, value := range env {
 		size += len(key) + len(value)
 		if !envName.MatchString(key) {
-			return signalbox.Invalid("env", "env: %q cannot be the name of an environment variable: use 1 to 128 letters, digits or underscores, the first not a digit", clip(key))
+			return signalbox.Invalid("env", "env: %q cannot be the name of an environment variable: use 1 to 128 letters, digits or underscores, the first not a digit", signalbox.Clip(key))
 		}
 		if strings.ContainsRune(value, 0) {
 			return signalbox.Invalid("env", "env: the value of %s contains a NUL character", key)
@@ -258,51 +248,4 @@ func refuseIf(bad bool, field, format string, numbers ...int) error {
 		args[i] = n
 	}
 	return signalbox.Invalid(field, format, args...)
-}
-
-const nameRule = "use 1 to 64 letters, digits, dots, underscores or hyphens, the first a letter or digit"
-
-func checkName(field, what, value string) error {
-	if signalbox.ValidName(value) {
-		return nil
-	}
-	return signalbox.Invalid(field, "%q cannot be %s: %s", value, what, nameRule)
-}
-
-func checkText(field, value string, most int) error {
-	if printable(value, most) {
-		return nil
-	}
-	return signalbox.Invalid(field, "%s must be printable and at most %d bytes", field, most)
-}
-
-func checkRange(field string, n, least, most int) error {
-	if n >= least && n <= most {
-		return nil
-	}
-	return signalbox.Invalid(field, "%s must be %d to %d, not %d", field, least, most, n)
-}
-
-func printable(s string, most int) bool { return len(s) <= most && signalbox.Printable(s) }
-
-// checkChoice refuses a value that is neither "" nor one of choices.
-func checkChoice[S ~string](field string, value S, choices ...S) error {
-	if value == "" || slices.Contains(choices, value) {
-		return nil
-	}
-	// Clone: or choices would escape, and cost every call an allocation.
-	list := strings.Trim(fmt.Sprint(slices.Clone(choices[:len(choices)-1])), "[]")
-	return signalbox.Invalid(field, "%s must be %s or %s, not %q", field, strings.ReplaceAll(list, " ", ", "), choices[len(choices)-1], value)
-}
-
-// clip shortens caller input for error messages, at a rune boundary.
-func clip(s string) string {
-	if len(s) <= MaxWordBytes {
-		return s
-	}
-	end := MaxWordBytes
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + "..."
 }
