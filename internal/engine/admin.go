@@ -158,7 +158,7 @@ func (e *Engine) Agent(ctx context.Context, name string) (signalbox.Agent, error
 // knownAgent returns an agent's live state, zero if it was added only a moment ago, or
 // CodeNotFound. It reads the rows only if the agent is not live.
 func (e *Engine) knownAgent(ctx context.Context, name string) (live LiveAgent, err error) {
-	live, known := e.live.LiveAgent(name)
+	live, known := e.LiveAgent(name)
 	if !known {
 		_, err = e.Agent(ctx, name)
 	}

@@ -14,7 +14,7 @@ import (
 // cycle. If it would not, and this is the only director over the store, the call is added
 // to the index, so that no concurrent call can close a cycle with it before it is stored.
 func (e *Engine) findCycle(ctx context.Context, caller string, c callgraph.Call) ([]callgraph.Run, error) {
-	agents := newCallAgents(e.live.Agents())
+	agents := newCallAgents(e.LiveAgents())
 	if e.following.Load() {
 		inFlight, err := e.store.InFlight(ctx)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -64,13 +65,13 @@ type Engine struct {
 	log         *slog.Logger
 	hub         hub
 	runs        runTimes
-	live        Live
+	live        []Live
 	inCall      func(execution string) bool // see SetInCall
 	trace       SubmitTrace                 // nil: submits are not traced
 	following   atomic.Bool                 // other directors share the store
 	calls       callIndex
 	rates       rates
-	stranded    strandedScans
+	stranded    sync.Map // of *strandedScan, by queue
 	earlyWake   earlyWake
 	pruneCursor store.EndedCursor // where the next pruning of owners over their limit starts
 }
@@ -91,11 +92,10 @@ func New(s store.Store, opts Options) *Engine {
 	opts.Random = cmp.Or(opts.Random, rand.Reader)
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	e := &Engine{
-		store: s, opts: opts, log: opts.Log, live: noAgents{},
+		store: s, opts: opts, log: opts.Log, hub: hub{waiters: map[string]map[chan struct{}]struct{}{}},
 		rates: rates{tasks: float64(opts.SubmitTasks), bytes: float64(opts.SubmitBytes)},
 	}
-	e.hub.init()
-	e.Observe(e.stranded.observe)
+	e.Observe(e.noteStranded)
 	e.calls.init()
 	e.runs.init(s, e.Now)
 	return e
@@ -176,57 +176,43 @@ func (c *AgentClosed) String() string {
 	return fmt.Sprintf("closed after %d failures in a row, %s: %s", c.Failures, next, c.Reason)
 }
 
-// Live is a source of agents' current state, implemented by the dispatchers. Why, ETA and
-// calls that need an agent at once use it.
+// Live is a source of agents' current state, implemented by the dispatchers and by the
+// director's own executor; each has agents of its own. Why, ETA and calls that need an
+// agent at once use it.
 type Live interface {
 	Agents() []LiveAgent
 	LiveAgent(name string) (a LiveAgent, known bool)
 }
 
-type noAgents struct{}
+// SetLive sets the source of live agents, AddLive adds another one. Call them before the
+// engine is used.
+func (e *Engine) SetLive(l Live) { e.live = []Live{l} }
 
-func (noAgents) Agents() []LiveAgent                { return nil }
-func (noAgents) LiveAgent(string) (LiveAgent, bool) { return LiveAgent{}, false }
-
-// SetLive sets the source of live agents. Call it before the engine is used.
-func (e *Engine) SetLive(l Live) { e.live = l }
+// AddLive: see SetLive.
+func (e *Engine) AddLive(l Live) { e.live = append(e.live, l) }
 
 // SetInCall sets the function that reports whether an execution has a tool call waiting or
 // running. Call it before the engine is used.
 func (e *Engine) SetInCall(inCall func(execution string) bool) { e.inCall = inCall }
 
-// AddLive adds another source of live agents, such as the director's own executor. Call it
-// after SetLive and before the engine is used.
-func (e *Engine) AddLive(l Live) {
-	all, several := e.live.(liveSources)
-	if !several {
-		all = liveSources{e.live}
+// LiveAgents returns the current state of all agents.
+func (e *Engine) LiveAgents() []LiveAgent {
+	lists := make([][]LiveAgent, len(e.live))
+	for i, l := range e.live {
+		lists[i] = l.Agents()
 	}
-	e.live = append(all, l)
+	return slices.Concat(lists...)
 }
 
-// liveSources combines several sources, each with agents of its own.
-type liveSources []Live
-
-func (l liveSources) Agents() []LiveAgent {
-	each := make([][]LiveAgent, len(l))
-	for i := range l {
-		each[i] = l[i].Agents()
-	}
-	return slices.Concat(each...)
-}
-
-func (l liveSources) LiveAgent(name string) (a LiveAgent, known bool) {
-	for _, some := range l {
-		if a, known = some.LiveAgent(name); known {
+// LiveAgent returns the current state of an agent.
+func (e *Engine) LiveAgent(name string) (a LiveAgent, known bool) {
+	for _, l := range e.live {
+		if a, known = l.LiveAgent(name); known {
 			break
 		}
 	}
 	return a, known
 }
-
-// LiveAgents returns the current state of all agents.
-func (e *Engine) LiveAgents() []LiveAgent { return e.live.Agents() }
 
 // OthersMayTake reports whether an agent other than the given one is up, not closed, and
 // serves queue.
@@ -235,9 +221,6 @@ func (e *Engine) OthersMayTake(agent, queue string) bool {
 		return o.Name != agent && o.Up && o.Closed == nil && o.Serves(queue)
 	})
 }
-
-// LiveAgent returns the current state of an agent.
-func (e *Engine) LiveAgent(name string) (a LiveAgent, known bool) { return e.live.LiveAgent(name) }
 
 // apply applies event ev to a task. row is the row if the caller has it, which saves a
 // read; it is read again if it has changed.
@@ -273,6 +256,17 @@ func (e *Engine) apply(ctx context.Context, id string, row *signalbox.Task, ev s
 		e.publish(before.State, after, change.Entry)
 		return after, nil
 	}
+}
+
+// tryApply applies an event to a task, as the caller read it, and reports whether it did:
+// not if the task was claimed, ended or was deleted first.
+func (e *Engine) tryApply(ctx context.Context, t *signalbox.Task, ev signalbox.Event) (bool, error) {
+	_, err := e.apply(ctx, t.ID, t, ev)
+	switch signalbox.CodeOf(err) {
+	case signalbox.CodeConflict, signalbox.CodeAlreadyEnded, signalbox.CodeStaleFence, signalbox.CodeNotFound:
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // publish reports a durable change to observers and waiters.

@@ -101,15 +101,15 @@ func (e *Engine) ETA(ctx context.Context, t *signalbox.Task, pos store.Position)
 		return nil
 	}
 	stats := e.runs.queueStats(t.Queue, e.Now(), func() queueStats { return e.queueStats(ctx, t.Queue) })
-	if stats.slots == 0 || stats.runs < minRuns {
+	if stats.slots == 0 || stats.typical == nil {
 		return nil
 	}
-	eta := &ETA{Runs: stats.runs}
+	eta := &ETA{Runs: stats.typical.Runs}
 	if ahead := pos.N - stats.free; ahead > 0 {
 		rounds := time.Duration((ahead + stats.slots - 1) / stats.slots)
 		// A running task has between none and all of its time left.
-		eta.Low = (rounds - 1) * stats.p25
-		eta.High = rounds * stats.p75
+		eta.Low = (rounds - 1) * stats.typical.Low
+		eta.High = rounds * stats.typical.High
 	}
 	if due := t.NotBefore.Sub(e.Now()); due > 0 {
 		eta.Low, eta.High = max(eta.Low, due), max(eta.High, due)
@@ -117,23 +117,25 @@ func (e *Engine) ETA(ctx context.Context, t *signalbox.Task, pos store.Position)
 	return eta
 }
 
-// Typical returns how long an agent's runs take, 25th to 75th percentile; nil if fewer than
-// minRuns are known.
+// Typical returns how long an agent's runs take; nil if fewer than minRuns are known.
 func (e *Engine) Typical(ctx context.Context, agent string) *ETA {
-	runs := e.runs.get(ctx, agent)
+	return typical(e.runs.get(ctx, agent))
+}
+
+// typical returns the 25th to 75th percentile, by the nearest rank.
+func typical(runs []time.Duration) *ETA {
 	if len(runs) < minRuns {
 		return nil
 	}
 	runs = slices.Sorted(slices.Values(runs))
-	return &ETA{Low: percentile(runs, 25), High: percentile(runs, 75), Runs: len(runs)}
+	return &ETA{Low: runs[(len(runs)-1)/4], High: runs[(len(runs)-1)*3/4], Runs: len(runs)}
 }
 
 // queueStats is the input of an estimate for a queue.
 type queueStats struct {
 	at          time.Time
 	slots, free int
-	runs        int
-	p25, p75    time.Duration
+	typical     *ETA // how long a run takes
 }
 
 // queueStatsTTL is how long stats are cached: with many agents they cost more than the
@@ -174,7 +176,7 @@ func (e *Engine) queueStats(ctx context.Context, queue string) queueStats {
 		return f
 	}
 	var runs []time.Duration
-	for _, a := range e.live.Agents() {
+	for _, a := range e.LiveAgents() {
 		if _, drained := drains[a.Name]; drained || !a.Up || !slices.Contains(a.Queues(), queue) {
 			continue
 		}
@@ -184,14 +186,6 @@ func (e *Engine) queueStats(ctx context.Context, queue string) queueStats {
 		}
 		runs = append(runs, e.runs.get(ctx, a.Name)...)
 	}
-	if f.runs = len(runs); f.runs > 0 {
-		slices.Sort(runs)
-		f.p25, f.p75 = percentile(runs, 25), percentile(runs, 75)
-	}
+	f.typical = typical(runs)
 	return f
-}
-
-// percentile of sorted durations, by the nearest rank.
-func percentile(sorted []time.Duration, p int) time.Duration {
-	return sorted[(len(sorted)-1)*p/100]
 }

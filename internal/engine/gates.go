@@ -92,7 +92,7 @@ func (e *Engine) gateConnected(t *signalbox.Task) (Gate, []LiveAgent) {
 	}
 	var up []LiveAgent
 	var down []string
-	for _, a := range e.live.Agents() {
+	for _, a := range e.LiveAgents() {
 		switch {
 		case !a.Serves(t.Queue):
 		case a.Up:
@@ -194,7 +194,7 @@ func (e *Engine) fleetGate() (full bool, g Gate) {
 		return false, g
 	}
 	running := 0
-	for _, a := range e.live.Agents() {
+	for _, a := range e.LiveAgents() {
 		if !signalbox.IsExecutor(a.Name) {
 			running += a.InUse
 		}
@@ -208,34 +208,41 @@ func (e *Engine) fleetGate() (full bool, g Gate) {
 
 // busyGate names the task that has run longest, which will probably free its slot first.
 func (e *Engine) busyGate(ctx context.Context, g Gate, servers []LiveAgent) (Gate, error) {
-	running, err := e.store.InFlight(ctx)
+	r, err := e.oldestRun(ctx, servers)
 	if err != nil {
 		return g, err
 	}
-	for _, r := range running {
-		if !slices.ContainsFunc(servers, func(a LiveAgent) bool { return a.Name == r.Agent }) {
-			continue
-		}
-		g.TaskID, g.Agent = r.ID, r.Agent
-		g.Text = fmt.Sprintf("Agent %s is busy", r.Agent)
-		if len(servers) > 1 {
-			g.Text = fmt.Sprintf("All %d connected agents are busy", len(servers))
-		}
-		g.Detail = fmt.Sprintf("%s has been running %s for %s", r.Agent, r.ID, e.since(r.DispatchedAt)) + typical(e.runs.get(ctx, r.Agent))
-		g.Cure = "Wait, or signalbox cancel " + r.ID
+	if r.ID == "" {
+		g.Text = "The connected agents have no free slot"
 		return g, nil
 	}
-	g.Text = "The connected agents have no free slot"
+	g.TaskID, g.Agent = r.ID, r.Agent
+	g.Text = fmt.Sprintf("Agent %s is busy", r.Agent)
+	if len(servers) > 1 {
+		g.Text = fmt.Sprintf("All %d connected agents are busy", len(servers))
+	}
+	g.Detail = fmt.Sprintf("%s has been running %s for %s%s", r.Agent, r.ID, e.since(r.DispatchedAt), e.typicalText(ctx, r.Agent))
+	g.Cure = "Wait, or signalbox cancel " + r.ID
 	return g, nil
 }
 
-// typical describes how long the agent's runs take, if enough are known.
-func typical(runs []time.Duration) string {
-	if len(runs) < minRuns {
+// oldestRun returns the task that agents have run longest; the zero task if they run none.
+func (e *Engine) oldestRun(ctx context.Context, agents []LiveAgent) (signalbox.Task, error) {
+	running, err := e.store.InFlight(ctx)
+	for _, t := range running {
+		if slices.ContainsFunc(agents, func(a LiveAgent) bool { return a.Name == t.Agent }) {
+			return t, err
+		}
+	}
+	return signalbox.Task{}, err
+}
+
+func (e *Engine) typicalText(ctx context.Context, agent string) string {
+	t := e.Typical(ctx, agent)
+	if t == nil {
 		return ""
 	}
-	runs = slices.Sorted(slices.Values(runs))
-	return fmt.Sprintf("; typical %s–%s", percentile(runs, 25).Round(time.Second), percentile(runs, 75).Round(time.Second))
+	return fmt.Sprintf("; typical %s–%s", t.Low.Round(time.Second), t.High.Round(time.Second))
 }
 
 func gatePosition(t *signalbox.Task, pos store.Position) Gate {

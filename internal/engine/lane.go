@@ -40,7 +40,7 @@ func (e *Engine) Lane(ctx context.Context, name string) (Lane, error) {
 		return Lane{}, err
 	}
 	l := Lane{Agent: a, Slots: a.Slots}
-	if live, ok := e.live.LiveAgent(name); ok {
+	if live, ok := e.LiveAgent(name); ok {
 		l.Slots = live.Slots
 	}
 	if err := e.laneSlots(ctx, &l); err != nil {

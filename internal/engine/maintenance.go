@@ -35,14 +35,13 @@ func (e *Engine) EndOverdue(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	n := 0
-	for _, t := range overdue {
-		_, err := e.apply(ctx, t.ID, &t, signalbox.Event{Kind: signalbox.EventWaitTimeout})
-		switch signalbox.CodeOf(err) {
-		case "":
-			n++
-		case signalbox.CodeConflict, signalbox.CodeAlreadyEnded, signalbox.CodeNotFound: // claimed or ended first
-		default:
+	for i := range overdue {
+		did, err := e.tryApply(ctx, &overdue[i], signalbox.Event{Kind: signalbox.EventWaitTimeout})
+		if err != nil {
 			return n, err
+		}
+		if did {
+			n++
 		}
 	}
 	return n, nil
@@ -112,18 +111,4 @@ func (e *Engine) Prune(ctx context.Context, keep Retention) (Pruned, error) {
 	did.Tasks, did.More = did.Tasks+theirs.Tasks, theirs.Next != store.EndedCursor{}
 	e.pruneCursor = theirs.Next
 	return did, err
-}
-
-// allWaiting lists all pending tasks of a queue.
-func (e *Engine) allWaiting(ctx context.Context, queue string) ([]signalbox.Task, error) {
-	var all []signalbox.Task
-	var after store.Cursor
-	for {
-		page, err := e.store.Waiting(ctx, queue, after, batchSize)
-		if err != nil || len(page) == 0 {
-			return all, err
-		}
-		all = append(all, page...)
-		after = store.CursorOf(&page[len(page)-1])
-	}
 }

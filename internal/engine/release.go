@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 // ReleaseLane takes an agent's slots away from the tasks that hold them and returns the
@@ -11,10 +12,7 @@ import (
 // their executions are stale. Isolated executions lose their slots only if their
 // cancellation was requested.
 func (e *Engine) ReleaseLane(ctx context.Context, agent, by string) ([]string, error) {
-	if err := executorRefusal(agent); err != nil {
-		return nil, err
-	}
-	if _, err := e.knownAgent(ctx, agent); err != nil {
+	if err := e.checkLane(ctx, agent); err != nil {
 		return nil, err
 	}
 	slots, err := e.store.Slots(ctx)
@@ -67,10 +65,9 @@ func (e *Engine) release(ctx context.Context, s signalbox.Slot, by string) error
 		}
 		return err
 	}
-	_, err := e.apply(ctx, s.TaskID, nil, signalbox.Event{Kind: signalbox.EventRelease, Fence: s.Fence, By: by})
-	switch signalbox.CodeOf(err) {
-	case signalbox.CodeAlreadyEnded, signalbox.CodeStaleFence, signalbox.CodeConflict:
-		return nil // its slot was freed in the meantime
+	t, err := e.store.Task(ctx, s.TaskID)
+	if err == nil {
+		_, err = e.tryApply(ctx, &t, signalbox.Event{Kind: signalbox.EventRelease, Fence: s.Fence, By: by})
 	}
 	return err
 }
@@ -107,26 +104,33 @@ func (e *Engine) CancelTask(ctx context.Context, t *signalbox.Task, by string) (
 //
 // Errors: CodeNotFound; CodeUnsupported for an executor.
 func (e *Engine) ClearLane(ctx context.Context, agent, by string) (int, error) {
-	if err := executorRefusal(agent); err != nil {
-		return 0, err
-	}
-	if _, err := e.knownAgent(ctx, agent); err != nil {
-		return 0, err
-	}
-	waiting, err := e.allWaiting(ctx, signalbox.AgentQueue(agent))
-	if err != nil {
+	if err := e.checkLane(ctx, agent); err != nil {
 		return 0, err
 	}
 	n := 0
-	for _, t := range waiting {
-		_, err := e.apply(ctx, t.ID, &t, signalbox.Event{Kind: signalbox.EventCancel, Waiting: true, By: by})
-		switch signalbox.CodeOf(err) {
-		case "":
-			n++
-		case signalbox.CodeConflict, signalbox.CodeAlreadyEnded, signalbox.CodeNotFound: // claimed or ended first
-		default:
+	for after := (store.Cursor{}); ; {
+		page, err := e.store.Waiting(ctx, signalbox.AgentQueue(agent), after, batchSize)
+		if err != nil || len(page) == 0 {
 			return n, err
 		}
+		for i := range page {
+			did, err := e.tryApply(ctx, &page[i], signalbox.Event{Kind: signalbox.EventCancel, Waiting: true, By: by})
+			if err != nil {
+				return n, err
+			}
+			if did {
+				n++
+			}
+		}
+		after = store.CursorOf(&page[len(page)-1])
 	}
-	return n, nil
+}
+
+// checkLane refuses an unknown agent, and an executor.
+func (e *Engine) checkLane(ctx context.Context, agent string) error {
+	if err := executorRefusal(agent); err != nil {
+		return err
+	}
+	_, err := e.knownAgent(ctx, agent)
+	return err
 }

@@ -92,7 +92,7 @@ func (e *Engine) setRoom(n *NewTask, sub *store.Submission) error {
 		}
 		return nil
 	}
-	a, known := e.live.LiveAgent(n.Agent)
+	a, known := e.LiveAgent(n.Agent)
 	if (!known || !a.Up) && n.Overflow != signalbox.OverflowPersist {
 		return signalbox.Errorf(signalbox.CodeAgentDown, "agent %s is not connected (%s): start it again, or let the task wait for it with overflow persist",
 			n.Agent, cmp.Or(a.Message, "not heard from"))
@@ -129,7 +129,7 @@ func (e *Engine) bypassRoom(a LiveAgent, n *NewTask, sub *store.Submission) erro
 // queue now.
 func (e *Engine) roomInQueue(queue string) *store.Room {
 	room := &store.Room{Queues: []string{queue}, Fleet: e.opts.Fleet, Must: true}
-	for _, a := range e.live.Agents() {
+	for _, a := range e.LiveAgents() {
 		if a.Serves(queue) {
 			room.Agents = append(room.Agents, store.RoomAgent{Name: a.Name, Slots: offerable(a)})
 		}

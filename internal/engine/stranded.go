@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -13,63 +14,24 @@ import (
 // strandedInterval is the pause between scans of a queue, unless a session task enters it.
 const strandedInterval = 30 * time.Second
 
-// strandedScans is the progress of scanning the queues of disconnected agents.
-type strandedScans struct {
-	mu     sync.Mutex
-	queues map[string]strandedScan // by queue
-}
-
-// strandedScan is a scan of one queue. It reads a page at a time: the queue may be long,
-// and ResolveStranded is called every second.
+// strandedScan is a scan of the queue of a disconnected agent. It reads a page at a time:
+// the queue may be long, and ResolveStranded is called every second.
 type strandedScan struct {
-	after   store.Cursor // end of the last page; zero: at the start
-	nextAt  time.Time    // start of the next scan, unless changed
-	changed bool         // a session task has entered the queue since the scan started
+	changed atomic.Bool // a session task has entered the queue since the scan started
+
+	mu     sync.Mutex
+	after  store.Cursor // end of the last page; zero: at the start
+	nextAt time.Time    // start of the next scan, unless changed
 }
 
-// nextPage returns the cursor of the next page of a queue; due is false if none is to be
-// read now.
-func (s *strandedScans) nextPage(queue string, now time.Time) (after store.Cursor, due bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := s.queues[queue]
-	if !p.changed && now.Before(p.nextAt) {
-		return p.after, false
-	}
-	if p.after == (store.Cursor{}) {
-		p.changed = false
-	}
-	if s.queues == nil {
-		s.queues = map[string]strandedScan{}
-	}
-	s.queues[queue] = p
-	return p.after, true
-}
-
-// pageRead records that a page was read, and its last task; nil: the scan is complete.
-func (s *strandedScans) pageRead(queue string, last *signalbox.Task, now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := strandedScan{changed: s.queues[queue].changed}
-	if last != nil {
-		p.after = store.CursorOf(last)
-	} else {
-		p.nextAt = now.Add(strandedInterval)
-	}
-	s.queues[queue] = p
-}
-
-// observe starts the next scan early if a session task entered the queue.
-func (s *strandedScans) observe(a *Applied) {
+// noteStranded starts the next scan early if a session task entered the queue.
+func (e *Engine) noteStranded(a *Applied) {
 	t := &a.Task
 	if t.State != signalbox.Pending || (t.SessionMode == "" && !a.Partial) {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if p, ok := s.queues[t.Queue]; ok {
-		p.changed = true
-		s.queues[t.Queue] = p
+	if s, ok := e.stranded.Load(t.Queue); ok {
+		s.(*strandedScan).changed.Store(true)
 	}
 }
 
@@ -80,19 +42,24 @@ func (s *strandedScans) observe(a *Applied) {
 // second.
 func (e *Engine) ResolveStranded(ctx context.Context, agent string, gone time.Duration) error {
 	queue := signalbox.AgentQueue(agent)
-	after, due := e.stranded.nextPage(queue, e.Now())
-	if !due {
+	known, _ := e.stranded.LoadOrStore(queue, &strandedScan{})
+	s := known.(*strandedScan)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.changed.Load() && e.Now().Before(s.nextAt) {
 		return nil
 	}
-	page, err := e.store.Waiting(ctx, queue, after, batchSize)
+	if s.after == (store.Cursor{}) {
+		s.changed.Store(false)
+	}
+	page, err := e.store.Waiting(ctx, queue, s.after, batchSize)
 	if err != nil {
 		return err
 	}
-	var last *signalbox.Task
+	s.after, s.nextAt = store.Cursor{}, e.Now().Add(strandedInterval)
 	if len(page) == batchSize {
-		last = &page[batchSize-1]
+		s.after, s.nextAt = store.CursorOf(&page[batchSize-1]), time.Time{}
 	}
-	e.stranded.pageRead(queue, last, e.Now())
 	for _, t := range page {
 		ev := signalbox.Event{Kind: signalbox.EventMove, Queue: signalbox.QueueWork}
 		switch t.SessionMode {
@@ -101,10 +68,7 @@ func (e *Engine) ResolveStranded(ctx context.Context, agent string, gone time.Du
 		case signalbox.SessionRequire:
 			ev = signalbox.Event{Kind: signalbox.EventUndeliverable, Message: strandedMessage(&t, agent, gone)}
 		}
-		_, err := e.apply(ctx, t.ID, &t, ev)
-		switch signalbox.CodeOf(err) {
-		case "", signalbox.CodeConflict, signalbox.CodeAlreadyEnded, signalbox.CodeNotFound:
-		default:
+		if _, err := e.tryApply(ctx, &t, ev); err != nil {
 			return err
 		}
 	}
@@ -176,7 +140,7 @@ func (e *Engine) holderGone(t *signalbox.Task) string {
 	if t.State != signalbox.Pending || t.SessionID == "" || !one {
 		return ""
 	}
-	a, _ := e.live.LiveAgent(name)
+	a, _ := e.LiveAgent(name)
 	if a.Up {
 		return ""
 	}

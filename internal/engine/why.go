@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -81,7 +80,7 @@ func (e *Engine) Trouble(t *signalbox.Task) string {
 	if t.State != signalbox.Working {
 		return ""
 	}
-	a, _ := e.live.LiveAgent(t.Agent)
+	a, _ := e.LiveAgent(t.Agent)
 	return a.Notes[t.ID]
 }
 
@@ -94,7 +93,7 @@ func (e *Engine) troubleText(t *signalbox.Task) string {
 
 // notConnected notes that the agent is not connected: what it ran may no longer be running.
 func (e *Engine) notConnected(agent string) string {
-	a, known := e.live.LiveAgent(agent)
+	a, known := e.LiveAgent(agent)
 	if !known || a.Up {
 		return ""
 	}
@@ -121,26 +120,21 @@ type WaitExplainer interface {
 	WaitsFor(id string) string
 }
 
-// WaitsFor implements WaitExplainer.
-func (l liveSources) WaitsFor(id string) string {
-	for _, one := range l {
-		if t, ok := one.(WaitExplainer); ok {
-			if text := t.WaitsFor(id); text != "" {
-				return text
-			}
+func (e *Engine) waitsFor(id string) (text string) {
+	for _, l := range e.live {
+		if w, ok := l.(WaitExplainer); ok {
+			text = cmp.Or(text, w.WaitsFor(id))
 		}
 	}
-	return ""
+	return text
 }
 
 // toolStateSummary is stateSummary for a tool call.
 func (e *Engine) toolStateSummary(t *signalbox.Task) string {
 	switch t.State {
 	case signalbox.Dispatching:
-		if teller, ok := e.live.(WaitExplainer); ok {
-			if text := teller.WaitsFor(t.ID); text != "" {
-				return fmt.Sprintf("It waits: %s, for %s.", text, e.since(t.DispatchedAt))
-			}
+		if text := e.waitsFor(t.ID); text != "" {
+			return fmt.Sprintf("It waits: %s, for %s.", text, e.since(t.DispatchedAt))
 		}
 		return fmt.Sprintf("It has a slot of %s and is about to run, for %s.", t.Agent, e.since(t.DispatchedAt))
 	case signalbox.Working:
@@ -167,7 +161,7 @@ func isToolQueue(queue string) bool {
 // toolConnected is gateConnected for a queue of tool calls.
 func (e *Engine) toolConnected(t *signalbox.Task) (Gate, []LiveAgent) {
 	var up []LiveAgent
-	for _, a := range e.live.Agents() {
+	for _, a := range e.LiveAgents() {
 		if a.Up && a.Serves(t.Queue) {
 			up = append(up, a)
 		}
@@ -198,17 +192,10 @@ func (e *Engine) toolFree(ctx context.Context, t *signalbox.Task, servers []Live
 		g.Cure += ", or raise commands.max_concurrent"
 	}
 	g.Cure += "."
-	running, err := e.store.InFlight(ctx)
-	if err != nil {
-		return g, err
-	}
-	for _, r := range running {
-		if !slices.ContainsFunc(servers, func(a LiveAgent) bool { return a.Name == r.Agent }) {
-			continue
-		}
+	r, err := e.oldestRun(ctx, servers)
+	if err == nil && r.ID != "" {
 		g.TaskID = r.ID
-		g.Detail = fmt.Sprintf("the oldest is %s (%s), for %s", r.ID, r.Tool, e.since(r.DispatchedAt)) + typical(e.runs.get(ctx, r.Agent))
-		break
+		g.Detail = fmt.Sprintf("the oldest is %s (%s), for %s%s", r.ID, r.Tool, e.since(r.DispatchedAt), e.typicalText(ctx, r.Agent))
 	}
-	return g, nil
+	return g, err
 }
