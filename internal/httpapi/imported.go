@@ -8,6 +8,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 // ofTasks begin the paths that have the id of a task in them.
@@ -30,7 +31,7 @@ func (d *Server) importedID(ctx context.Context, id string) (string, error) {
 	if signalbox.ValidID(id) {
 		return id, nil
 	}
-	t, err := d.engine.Imported(ctx, id)
+	t, err := store.Imported(ctx, d.engine.Read(), id)
 	switch signalbox.CodeOf(err) {
 	case "":
 		return t.ID, nil
