@@ -234,3 +234,10 @@ func (e *Engine) Check(ctx context.Context, n NewTask) error {
 	}
 	return e.checkRoute(ctx, n)
 }
+
+// Audit adds a row to the audit log and returns it. An empty Severity is info.
+func (e *Engine) Audit(ctx context.Context, a signalbox.Audit) (signalbox.Audit, error) {
+	a.At = e.Now()
+	a.Severity = cmp.Or(a.Severity, "info")
+	return e.store.AppendAudit(context.WithoutCancel(ctx), a) // recorded even if the caller has gone
+}

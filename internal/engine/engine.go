@@ -274,13 +274,12 @@ func (e *Engine) publish(from signalbox.State, t signalbox.Task, entry signalbox
 	if t.State == signalbox.Completed && entry.Kind == signalbox.EventFinish {
 		e.runs.add(t.Agent, t.EndedAt.Sub(t.StartedAt))
 	}
-	e.publishTraced(from, t, entry, "")
+	e.publishApplied(Applied{From: from, Task: t, Kind: entry.Kind, By: entry.By})
 }
 
-func (e *Engine) publishTraced(from signalbox.State, t signalbox.Task, entry signalbox.Entry, trace string) {
+func (e *Engine) publishApplied(a Applied) {
 	if !e.following.Load() {
-		e.calls.taskChanged(&t)
+		e.calls.taskChanged(&a.Task)
 	}
-	e.logChange(t, entry)
-	e.hub.publish(&Applied{From: from, Task: t, Kind: entry.Kind, By: entry.By, Trace: trace})
+	e.hub.publish(&a)
 }

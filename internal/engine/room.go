@@ -160,7 +160,11 @@ func (e *Engine) newSessionID() (string, error) {
 func (e *Engine) refusal(err error, n *NewTask, sub *store.Submission) error {
 	switch signalbox.CodeOf(err) {
 	case signalbox.CodeQueueFull:
-		e.logFull(sub)
+		line := []any{"queue", "submit_rejected", "reason", "queue_full", "depth", sub.Cap}
+		if sub.Task.Limit != signalbox.LimitWork {
+			line = append(line, "limit", sub.Task.Limit)
+		}
+		e.log.Warn("", line...)
 		if sub.Task.Limit == signalbox.LimitCommands {
 			return signalbox.Errorf(signalbox.CodeQueueFull, "The queue commands is at capacity (%d tasks wait for a command slot): try again later, or raise commands.max_waiting", sub.Cap)
 		}

@@ -157,8 +157,7 @@ func (e *Engine) Submit(ctx context.Context, n NewTask) (r Receipt, err error) {
 		return Receipt{}, refused // waiting for the replayed task would close the cycle, too
 	}
 	if !got.Replayed {
-		e.logSubmit(&got)
-		e.publishTraced("", got.Task, signalbox.Entry{Kind: signalbox.EventSubmit}, n.Trace)
+		e.publishApplied(Applied{Task: got.Task, Kind: signalbox.EventSubmit, Depth: got.Depth, Trace: n.Trace})
 		published()
 		if err := e.recheckCycle(ctx, &n, &got.Task); err != nil {
 			return Receipt{}, err
@@ -339,3 +338,12 @@ func (e *Engine) receipt(ctx context.Context, got store.Submitted) (Receipt, err
 	r.ETA = e.ETA(ctx, &r.Task, pos)
 	return r, nil
 }
+
+// SubmitTrace starts the span of a submit, as a child of the span in ctx or, without one,
+// of the calling execution's (parent, "" for none). It returns the traceparent to store
+// with the task, and a function to call with the result.
+type SubmitTrace func(ctx context.Context, parent string) (trace string, ended func(Receipt, error))
+
+// TraceSubmits sets the function that starts spans of submits. Call it before the engine is
+// used.
+func (e *Engine) TraceSubmits(f SubmitTrace) { e.trace = f }

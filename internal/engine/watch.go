@@ -14,6 +14,8 @@ type Applied struct {
 	Task signalbox.Task      // after it
 	Kind signalbox.EventKind // "" for a task made ready by Wake, which is not an event
 	By   string
+	// Depth is how many tasks wait under the task's limit, if Kind is EventSubmit.
+	Depth int
 	// Request.Trace, if Kind is EventSubmit or EventClaim.
 	Trace string
 	// Foreign: another director made the change, and counts it in its metrics. Partial:
