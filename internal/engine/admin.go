@@ -8,47 +8,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/signalbox-ai/signalbox"
 )
-
-// Pause stops claims from a queue ("" for all) until it is resumed or, if until is not
-// zero, until then.
-//
-// Errors: CodeValidation; those of the store.
-func (e *Engine) Pause(ctx context.Context, queue, reason, by string, until time.Time) error {
-	if queue != "" && !signalbox.ValidQueue(queue) {
-		return signalbox.Invalid("queue", "%q is not a queue: use work, commands, calls, agent:NAME, pool:KIND, or leave it out for all", queue)
-	}
-	now := e.Now()
-	err := cmp.Or(
-		refuseIf(len(reason) > MaxReasonBytes || !signalbox.Printable(reason), "reason", "reason must be one printable line of at most %d bytes", MaxReasonBytes),
-		refuseIf(!until.IsZero() && !until.After(now), "until", "until lies in the past"),
-	)
-	if err != nil {
-		return err
-	}
-	p := signalbox.Pause{Queue: queue, Reason: reason, By: by, AtMS: now.UnixMilli()}
-	if !until.IsZero() {
-		p.UntilMS = until.UnixMilli()
-	}
-	err = e.store.SetPause(ctx, p, signalbox.Entry{At: now, Kind: signalbox.EventPaused, Queue: queue, Message: reason, By: by})
-	if err == nil {
-		e.hub.journalGrew()
-	}
-	return err
-}
-
-// Resume ends a pause. Resuming a queue that is not paused is not an error.
-func (e *Engine) Resume(ctx context.Context, queue, by string) error {
-	if queue != "" && !signalbox.ValidQueue(queue) {
-		return signalbox.Invalid("queue", "%q is not a queue", queue)
-	}
-	entry := signalbox.Entry{At: e.Now(), Kind: signalbox.EventResumed, Queue: queue, By: by}
-	_, err := e.store.Resume(ctx, queue, entry)
-	return e.announce(entry, err)
-}
 
 // announce publishes a stored change that is not one of a task.
 func (e *Engine) announce(entry signalbox.Entry, err error) error {

@@ -168,16 +168,13 @@ func (r *runTimes) queueStats(queue string, now time.Time, fresh func() queueSta
 
 func (e *Engine) queueStats(ctx context.Context, queue string) queueStats {
 	var f queueStats
-	if paused, err := e.Paused(ctx, queue); err != nil || paused {
-		return f
-	}
-	drains, err := e.drains(ctx)
-	if err != nil {
+	pauses, err := e.pauses(ctx)
+	if err != nil || paused(pauses, queue) {
 		return f
 	}
 	var runs []time.Duration
 	for _, a := range e.LiveAgents() {
-		if _, drained := drains[a.Name]; drained || !a.Up || !slices.Contains(a.Queues(), queue) {
+		if drain(pauses, a.Name) != nil || !a.Up || !slices.Contains(a.Queues(), queue) {
 			continue
 		}
 		f.slots += a.Slots

@@ -47,23 +47,6 @@ func (e *Engine) EndOverdue(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// ResumeDue ends pauses whose time is over.
-func (e *Engine) ResumeDue(ctx context.Context) error {
-	pauses, err := e.store.Pauses(ctx)
-	if err != nil {
-		return err
-	}
-	now := e.Now().UnixMilli()
-	for _, p := range pauses {
-		if p.UntilMS != 0 && p.UntilMS <= now {
-			if err := e.Resume(ctx, p.Queue, "its own time limit"); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // Retention bounds how long and how many ended tasks are kept. 0 bytes: no limit; bytes are
 // counted as in signalbox.Task.Kept.
 type Retention struct {

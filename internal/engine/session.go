@@ -194,3 +194,56 @@ func (e *Engine) importSession(ctx context.Context, agent string, found signalbo
 	})
 	return err
 }
+
+// A caller that gets work done on another owner's task or conversation can learn what is in
+// it, so that requires the right to read.
+
+// mayRead reports whether a caller may read what belongs to owner. The director itself may,
+// and so may anyone while the director is open.
+func mayRead(by signalbox.Principal, owner string) bool { return by.Kind == "" || by.MayRead(owner) }
+
+func errNotOwner(by signalbox.Principal, what, id string) error {
+	return signalbox.Errorf(signalbox.CodeForbidden, "%s %s is somebody else's: that needs the scope %s, which %s does not have", what, signalbox.Clip(id), signalbox.ScopeRead, by.String())
+}
+
+// checkSessionAccess refuses a turn in another owner's conversation. A conversation belongs
+// to its first submitter. If no session is named and the agent's current one belongs to
+// someone else, the chat starts a new one.
+func (e *Engine) checkSessionAccess(ctx context.Context, n *NewTask) error {
+	if mayRead(n.By, "") || n.NewSession {
+		return nil
+	}
+	id := n.SessionID
+	if id == "" && n.Mode == signalbox.ModeChat {
+		var err error
+		if id, err = e.CurrentSession(ctx, n.Agent); err != nil {
+			return err
+		}
+	}
+	if id == "" {
+		return nil
+	}
+	owner, known, err := e.sessionOwner(ctx, id)
+	switch {
+	case err != nil || !known || mayRead(n.By, owner):
+		return err
+	case n.SessionID == "":
+		n.NewSession = true
+		return nil
+	}
+	return errNotOwner(n.By, "session", id)
+}
+
+// sessionOwner returns the owner of a conversation: its first submitter, or, before an
+// agent has it, the submitter of its first waiting turn.
+func (e *Engine) sessionOwner(ctx context.Context, id string) (owner string, known bool, err error) {
+	s, err := e.store.Session(ctx, id)
+	if signalbox.CodeOf(err) != signalbox.CodeNotFound {
+		return s.Owner, err == nil, err
+	}
+	turns, err := e.store.SessionTasks(ctx, id, 1)
+	if err != nil || len(turns) == 0 {
+		return "", false, err
+	}
+	return turns[0].Owner, true, nil
+}
