@@ -14,24 +14,27 @@ import (
 // cycle. If it would not, and this is the only director over the store, the call is added
 // to the index, so that no concurrent call can close a cycle with it before it is stored.
 func (e *Engine) findCycle(ctx context.Context, caller string, c callgraph.Call) ([]callgraph.Run, error) {
-	agents := newCallAgents(e.LiveAgents())
 	if e.following.Load() {
 		inFlight, err := e.store.InFlight(ctx)
 		if err != nil {
 			return nil, err
 		}
-		g := storeGraph{indexGraph: indexGraph{callAgents: agents, rows: newCallRows()}, ctx: ctx, store: e.store}
+		g := newCallGraph(newCallRows(), e.LiveAgents())
 		for i := range inFlight {
-			g.rows.put(callRowOf(&inFlight[i]))
+			row := callRowOf(&inFlight[i])
+			row.parent = "" // read as a child
+			g.put(row)
 		}
+		g.children = func(run string) ([]signalbox.Task, error) { return e.store.Children(ctx, run, batchSize) }
 		return callgraph.FindCycle(g, caller, c)
 	}
-	if err := e.calls.load(ctx, e); err != nil {
+	if err := e.calls.load(ctx, e.store); err != nil {
 		return nil, err
 	}
+	agents := e.LiveAgents()
 	e.calls.mu.Lock()
 	defer e.calls.mu.Unlock()
-	path, err := callgraph.FindCycle(indexGraph{agents, e.calls.rows}, caller, c)
+	path, err := callgraph.FindCycle(newCallGraph(e.calls.rows, agents), caller, c)
 	if err == nil && path == nil && c.ID != "" {
 		e.calls.rows.put(callRow{Call: c, parent: caller})
 	}

@@ -214,14 +214,6 @@ func (e *Engine) LiveAgent(name string) (a LiveAgent, known bool) {
 	return a, known
 }
 
-// OthersMayTake reports whether an agent other than the given one is up, not closed, and
-// serves queue.
-func (e *Engine) OthersMayTake(agent, queue string) bool {
-	return slices.ContainsFunc(e.LiveAgents(), func(o LiveAgent) bool {
-		return o.Name != agent && o.Up && o.Closed == nil && o.Serves(queue)
-	})
-}
-
 // apply applies event ev to a task. row is the row if the caller has it, which saves a
 // read; it is read again if it has changed.
 func (e *Engine) apply(ctx context.Context, id string, row *signalbox.Task, ev signalbox.Event) (signalbox.Task, error) {
