@@ -148,9 +148,13 @@ func (e *Engine) removeAgent(ctx context.Context, name, by string) error {
 
 // NoteAgent records in the journal that an agent came up or went down.
 func (e *Engine) NoteAgent(ctx context.Context, kind signalbox.EventKind, agent, message string) {
-	err := e.store.Note(ctx, signalbox.Entry{At: e.Now(), Kind: kind, Agent: agent, Message: message})
-	if err != nil && !errors.Is(err, context.Canceled) {
-		e.log.Error("journal entry not written", "kind", kind, "agent", agent, "error", err)
+	e.note(ctx, signalbox.Entry{Kind: kind, Agent: agent, Message: message})
+}
+
+func (e *Engine) note(ctx context.Context, entry signalbox.Entry) {
+	entry.At = e.Now()
+	if err := e.store.Note(ctx, entry); err != nil && !errors.Is(err, context.Canceled) {
+		e.log.Error("journal entry not written", "kind", entry.Kind, "agent", entry.Agent, "error", err)
 	}
 	e.hub.journalGrew()
 }

@@ -45,9 +45,6 @@ func (e *Engine) bypassSlots(offered int) int {
 	return offered
 }
 
-// Fleet is the limit on executions over all agents, bypass excluded; 0: none.
-func (e *Engine) Fleet() int { return e.opts.Fleet }
-
 func (e *Engine) claim(ctx context.Context, r store.ClaimRequest) (c Claimed, found bool, err error) {
 	for {
 		r.Now = e.Now()

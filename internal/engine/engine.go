@@ -110,11 +110,8 @@ func (e *Engine) Read() store.Reader { return e.store }
 // Info describes the store.
 func (e *Engine) Info() store.Info { return e.store.Info() }
 
-// MaxSize is the maximum number of waiting tasks under the limit "work".
-func (e *Engine) MaxSize() int { return e.opts.MaxSize }
-
-// MaxCommands is the maximum number of waiting command tasks; 0: no limit.
-func (e *Engine) MaxCommands() int { return e.opts.MaxCommands }
+// Options returns the options of New, with defaults filled in.
+func (e *Engine) Options() Options { return e.opts }
 
 // ExecutionTTL is the length of the slot lease.
 func (e *Engine) ExecutionTTL() time.Duration { return e.opts.ExecutionTTL }

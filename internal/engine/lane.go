@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
@@ -26,12 +25,6 @@ const MaxLane = 1000
 
 // Busy reports whether no slot is free.
 func (l *Lane) Busy() bool { return len(l.Running)+len(l.Withheld) >= l.Slots }
-
-// MaxChats is the maximum number of chats that may wait for one agent.
-func (e *Engine) MaxChats() int { return e.opts.MaxChats }
-
-// WaitTimeout is the default wait_timeout.
-func (e *Engine) WaitTimeout() time.Duration { return e.opts.WaitTimeout }
 
 // Lane returns the state of an agent's queue, or CodeNotFound.
 func (e *Engine) Lane(ctx context.Context, name string) (Lane, error) {

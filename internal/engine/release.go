@@ -24,65 +24,38 @@ func (e *Engine) ReleaseLane(ctx context.Context, agent, by string) ([]string, e
 		if s.Agent != agent {
 			continue
 		}
-		keep, err := e.keepsSlot(ctx, s)
-		if err != nil {
-			return ids, err
-		}
-		if keep {
-			continue
-		}
-		if err := e.release(ctx, s, by); err != nil {
-			return ids, err
+		if s.Withheld {
+			if _, err := e.FreeSlot(ctx, s); err != nil {
+				return ids, err
+			}
+			e.announceRelease(ctx, s, by)
+		} else {
+			t, err := e.store.Task(ctx, s.TaskID)
+			if err == nil && signalbox.Isolated(s.Slot) && !t.CancelRequested {
+				continue
+			}
+			if err == nil {
+				_, err = e.tryApply(ctx, &t, signalbox.Event{Kind: signalbox.EventRelease, Fence: s.Fence, By: by})
+			}
+			if err != nil {
+				return ids, err
+			}
 		}
 		ids = append(ids, s.TaskID)
 	}
 	if len(ids) == 0 { // no slot was held: tell the dispatcher to stop withholding offers
-		e.hub.publish(&Applied{Kind: signalbox.EventRelease, Task: signalbox.Task{Agent: agent}, By: by})
-		e.noteForOthers(ctx, signalbox.Entry{Kind: signalbox.EventRelease, Agent: agent, By: by})
+		e.announceRelease(ctx, signalbox.Slot{Agent: agent}, by)
 	}
 	return ids, nil
 }
 
-// keepsSlot reports whether a slot is that of an isolated execution that is not being
-// cancelled.
-func (e *Engine) keepsSlot(ctx context.Context, s signalbox.Slot) (bool, error) {
-	if !signalbox.Isolated(s.Slot) || s.Withheld {
-		return false, nil
+// announceRelease announces a release that changes no task, also to the director that
+// dispatches to the agent, if there are several.
+func (e *Engine) announceRelease(ctx context.Context, s signalbox.Slot, by string) {
+	e.hub.publish(&Applied{Kind: signalbox.EventRelease, Task: signalbox.Task{ID: s.TaskID, Agent: s.Agent, Slot: s.Slot, Fence: s.Fence}, By: by})
+	if e.following.Load() {
+		e.note(context.WithoutCancel(ctx), signalbox.Entry{Kind: signalbox.EventRelease, Agent: s.Agent, Fence: s.Fence, By: by})
 	}
-	t, err := e.store.Task(ctx, s.TaskID)
-	if signalbox.CodeOf(err) == signalbox.CodeNotFound {
-		return false, nil
-	}
-	return !t.CancelRequested, err
-}
-
-func (e *Engine) release(ctx context.Context, s signalbox.Slot, by string) error {
-	if s.Withheld {
-		_, err := e.FreeSlot(ctx, s)
-		if err == nil {
-			e.hub.publish(&Applied{Kind: signalbox.EventRelease, Task: signalbox.Task{ID: s.TaskID, Agent: s.Agent, Slot: s.Slot, Fence: s.Fence}, By: by})
-			e.noteForOthers(ctx, signalbox.Entry{Kind: signalbox.EventRelease, Agent: s.Agent, Fence: s.Fence, By: by})
-		}
-		return err
-	}
-	t, err := e.store.Task(ctx, s.TaskID)
-	if err == nil {
-		_, err = e.tryApply(ctx, &t, signalbox.Event{Kind: signalbox.EventRelease, Fence: s.Fence, By: by})
-	}
-	return err
-}
-
-// noteForOthers journals an event that changes no task, so that the director that
-// dispatches to the agent sees it, if there are several.
-func (e *Engine) noteForOthers(ctx context.Context, entry signalbox.Entry) {
-	if !e.following.Load() {
-		return
-	}
-	entry.At = e.Now()
-	if err := e.store.Note(context.WithoutCancel(ctx), entry); err != nil {
-		e.log.Error("the director that dispatches to an agent was not told", "kind", entry.Kind, "agent", entry.Agent, "error", err)
-	}
-	e.hub.journalGrew()
 }
 
 // Cancel requests that a task stop. A pending task is cancelled at once, a dispatching one

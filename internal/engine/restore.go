@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -85,12 +84,8 @@ func (e *Engine) sealTransfer(in *Transfer) error {
 	if err := checkEnv(in.Env); err != nil {
 		return err
 	}
-	plain, err := json.Marshal(in.Env)
-	if err != nil {
-		return err
-	}
 	in.Task.HasEnv, in.Request.HadEnv = true, true
-	in.Request.SealedEnv = e.opts.Sealer.Seal(plain, in.Task.ID)
+	in.Request.SealedEnv = e.sealEnv(in.Task.ID, in.Env)
 	return nil
 }
 

@@ -52,7 +52,7 @@ func (e *Engine) checkRoute(ctx context.Context, n NewTask) error {
 // checkTaskEnv refuses variables that the agent would refuse from this caller, if the agent's
 // list is known. The agent checks again itself.
 func checkTaskEnv(n *NewTask, live *LiveAgent) error {
-	if _, pulls := signalbox.PullInstance(live.URL); pulls || !live.Up || !live.Fencing || envBy(n.By) == signalbox.EnvByAdmin {
+	if _, pulls := signalbox.PullInstance(live.URL); pulls || !live.Up || !live.Fencing || n.By.Has(signalbox.ScopeAdmin) {
 		return nil
 	}
 	if name := signalbox.EnvNotAllowed(live.TaskEnv, n.Env); name != "" {

@@ -200,12 +200,8 @@ func (e *Engine) submission(n NewTask, origin callOrigin) (store.Submission, err
 		Arguments: n.Arguments, Metadata: n.Metadata, TimeoutMS: n.TimeoutMS, Trace: n.Trace,
 	}
 	if t.HasEnv {
-		plain, err := json.Marshal(secrets)
-		if err != nil {
-			return store.Submission{}, err
-		}
-		r.SealedEnv = e.opts.Sealer.Seal(plain, n.ID)
-		if envBy(n.By) == signalbox.EnvByCaller && n.Mode != signalbox.ModeTool {
+		r.SealedEnv = e.sealEnv(n.ID, secrets)
+		if !n.By.Has(signalbox.ScopeAdmin) && n.Mode != signalbox.ModeTool {
 			r.EnvBy = signalbox.EnvByCaller
 		}
 	}
@@ -227,12 +223,9 @@ func (e *Engine) onLost(n *NewTask) signalbox.OnLost {
 	return signalbox.LostFail
 }
 
-// envBy classifies the principal that supplies an environment.
-func envBy(who signalbox.Principal) signalbox.EnvBy {
-	if who.Has(signalbox.ScopeAdmin) {
-		return signalbox.EnvByAdmin
-	}
-	return signalbox.EnvByCaller
+func (e *Engine) sealEnv(id string, env map[string]string) []byte {
+	plain, _ := json.Marshal(env) // strings always marshal
+	return e.opts.Sealer.Seal(plain, id)
 }
 
 // limit returns the limit that a waiting task counts against, and its maximum; 0: none.
@@ -242,7 +235,7 @@ func (e *Engine) limit(n *NewTask) (name string, most int) {
 		return signalbox.LimitBypass(n.Agent), 0 // it never waits; its room bounds it
 	case n.Mode == signalbox.ModeChat && n.Overflow != signalbox.OverflowPersist:
 		return signalbox.LimitChat(n.Agent), e.opts.MaxChats
-	case n.Mode == signalbox.ModeTool && n.toolQueue() == signalbox.QueueCalls:
+	case n.Mode == signalbox.ModeTool && n.queue() == signalbox.QueueCalls:
 		return signalbox.LimitCalls, 0 // bounded by its tool queue
 	case n.Mode == signalbox.ModeTool:
 		return signalbox.LimitCommands, e.opts.MaxCommands
@@ -271,9 +264,7 @@ func (e *Engine) digest(n NewTask) string {
 // withSecrets merges the secrets back into the arguments.
 func withSecrets(arguments json.RawMessage, secrets map[string]string) json.RawMessage {
 	all := map[string]json.RawMessage{}
-	if json.Unmarshal(arguments, &all) != nil || all == nil {
-		all = map[string]json.RawMessage{}
-	}
+	_ = json.Unmarshal(arguments, &all) // checkObject refused what is no object
 	for name, value := range secrets {
 		all[name] = json.RawMessage(value)
 	}
@@ -305,8 +296,10 @@ func (e *Engine) legacyDigest(n NewTask) string {
 
 func (n *NewTask) queue() string {
 	switch {
+	case n.Mode == signalbox.ModeTool && (n.Calls || n.Waiter):
+		return signalbox.QueueCalls
 	case n.Mode == signalbox.ModeTool:
-		return n.toolQueue()
+		return signalbox.QueueCommands
 	case n.Mode == signalbox.ModeBypass:
 		return signalbox.BypassQueue(n.Agent)
 	case n.Agent != "":

@@ -8,14 +8,6 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// toolQueue is the queue of a tool call.
-func (n *NewTask) toolQueue() string {
-	if n.Calls || n.Waiter {
-		return signalbox.QueueCalls
-	}
-	return signalbox.QueueCommands
-}
-
 // toolCallOrigin finds the execution in which an agent makes a tool call. It only records
 // it: a tool waits for no agent, so it cannot close a cycle.
 func (e *Engine) toolCallOrigin(ctx context.Context, n *NewTask) (callOrigin, error) {

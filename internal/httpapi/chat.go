@@ -34,7 +34,7 @@ func (d *Server) chat(w http.ResponseWriter, r *http.Request) error {
 	}
 	c, err := d.newCall(r, signalbox.ModeChat, req.OnDisconnect)
 	if err == nil {
-		err = c.chat(req, d.engine.WaitTimeout())
+		err = c.chat(req, d.engine.Options().WaitTimeout)
 	}
 	if err != nil {
 		return d.refused(err)

@@ -164,9 +164,9 @@ func (d *Server) busy(ctx context.Context, c *call, end *ending) error {
 // the backlog, which others share, the limit is another and so is the status
 // (design §3).
 func (d *Server) full(ctx context.Context, c *call, end *ending) error {
-	n := d.engine.MaxSize()
+	n := d.engine.Options().MaxSize
 	if c.task.Overflow != signalbox.OverflowPersist {
-		n = d.engine.MaxChats()
+		n = d.engine.Options().MaxChats
 		end.status = http.StatusTooManyRequests
 		end.body.Error = "Agent queue is full"
 		end.body.Message = fmt.Sprintf("Agent '%s' is busy with %d queued requests. Please try again later.", c.agent, n)

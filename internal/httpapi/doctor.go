@@ -115,7 +115,7 @@ func checkGrade(info store.Info) api.Check {
 // checkDepth compares what waits with the limit of the backlog.
 func (d *Server) checkDepth(counts store.Counts) api.Check {
 	const cure = "raise queue.max_size, add agents, or cancel what is no longer needed"
-	waiting, most := counts.Limits[signalbox.LimitWork], d.engine.MaxSize()
+	waiting, most := counts.Limits[signalbox.LimitWork], d.engine.Options().MaxSize
 	return checkFill("queue", cure, fmt.Sprintf("%d of %d places of the backlog are taken", waiting, most), "submits", waiting, most)
 }
 
@@ -261,7 +261,7 @@ func (d *Server) checkExecutors(ctx context.Context) []api.Check {
 func (d *Server) checkCommands(waiting int, a engine.LiveAgent) api.Check {
 	const cure = "raise commands.max_waiting or commands.max_concurrent, or cancel what is no longer needed: signalbox tools tasks lists it"
 	text := fmt.Sprintf("%d of %d command slots are taken", a.InUse, a.Slots)
-	most := d.engine.MaxCommands()
+	most := d.engine.Options().MaxCommands
 	if most == 0 {
 		return fine("tools", "%s, %d commands wait", text, waiting)
 	}

@@ -24,7 +24,7 @@ func (d *Server) lane(w http.ResponseWriter, r *http.Request) error {
 	out := api.Lane{
 		AgentName: row.Name, IsBusy: l.Busy(), QueueLength: l.Length, QueuedExecutions: executionViews(l.Waiting),
 		Executions: executionViews(l.Running), Bypass: executionViews(l.Isolated), Slots: l.Slots,
-		MaxQueueSize: d.engine.MaxChats(), Paused: view.Pauses(l.Pauses),
+		MaxQueueSize: d.engine.Options().MaxChats, Paused: view.Pauses(l.Pauses),
 	}
 	for i := range l.Withheld {
 		lost := executionView(&l.Withheld[i])

@@ -38,7 +38,7 @@ func (d *Server) queue(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	figures := view.QueueStatus(counts, d.engine.MaxSize(), d.engine.Now())
+	figures := view.QueueStatus(counts, d.engine.Options().MaxSize, d.engine.Now())
 	out := api.Queue{
 		Depth: figures.Depth, MaxSize: figures.MaxSize, OldestAgeSeconds: figures.OldestAgeSeconds,
 		DispatchedCount: figures.DispatchedCount, Tasks: []api.Task{}, Paused: view.Pauses(view.VisiblePauses(pauses, callerOf(r).who)),

@@ -22,7 +22,7 @@ func (d *Server) status(w http.ResponseWriter, r *http.Request) error {
 	out := api.Status{
 		Type: "view", Interfaces: []string{"statusable", "observable", "taskable"}, Version: d.cfg.Version,
 		State: "running", UptimeSeconds: max(0, now.Sub(d.started).Seconds()),
-		Queue:  view.QueueStatus(counts, d.engine.MaxSize(), now),
+		Queue:  view.QueueStatus(counts, d.engine.Options().MaxSize, now),
 		Agents: agentCounts(withoutExecutors(live)),
 		Store:  api.StoreStatus{Kind: info.Kind, Durability: info.Durability},
 		Open:   d.identity.Open(),

@@ -66,7 +66,7 @@ func (q *Queue) Submit(ctx context.Context, s signalbox.Schedule, key string) (s
 func (q *Queue) depth(ctx context.Context) int {
 	counts, err := q.engine.Read().Counts(ctx)
 	if err != nil {
-		return q.engine.MaxSize() // it was full
+		return q.engine.Options().MaxSize // it was full
 	}
 	return counts.Limits[signalbox.LimitWork]
 }
