@@ -60,7 +60,7 @@ func (e *Engine) resolveOrigin(ctx context.Context, n *NewTask) (callOrigin, err
 		return callOrigin{}, nil
 	}
 	parent, err := e.executionOf(ctx, n.By.ID, n.CallerID)
-	if err != nil || parent == nil {
+	if err != nil || parent.ID == "" {
 		return callOrigin{}, err
 	}
 	c := callOrigin{parent: parent.ID, depth: parent.Depth + 1}
@@ -78,7 +78,7 @@ func (e *Engine) resolveOrigin(ctx context.Context, n *NewTask) (callOrigin, err
 	path, err := e.findCycle(ctx, parent.ID, callgraph.Call{ID: n.ID, Queue: queue, Session: session})
 	if err == nil && path != nil {
 		err = signalbox.Errorf(signalbox.CodeCallCycle, "the call would wait for itself: %s, which holds what it would wait for; submit the task without waiting for it, or answer from %s",
-			describeCycle(parent, path), n.By.ID)
+			describeCycle(&parent, path), n.By.ID)
 	}
 	return c, err
 }
@@ -111,47 +111,38 @@ func (e *Engine) recheckCycle(ctx context.Context, n *NewTask, t *signalbox.Task
 // Errors: CodeForbidden if it does not run the one it names.
 func (e *Engine) ExecutionOf(ctx context.Context, agent, named string) (id string, several bool, err error) {
 	t, err := e.executionOf(ctx, agent, named)
-	switch {
-	case named == "" && signalbox.CodeOf(err) == signalbox.CodeValidation:
+	if named == "" && signalbox.CodeOf(err) == signalbox.CodeValidation {
 		return "", true, nil
-	case err != nil || t == nil:
-		return "", false, err
 	}
-	return t.ID, false, nil
+	return t.ID, false, err
 }
 
-// executionOf returns the execution that an agent names, or the only one that it runs; nil
-// if it runs none.
+// executionOf returns the execution that an agent names, or the only one that it runs; the
+// zero task if it runs none.
 //
 // Errors: CodeForbidden if it does not run the one it names; CodeValidation if it runs
 // several and names none.
-func (e *Engine) executionOf(ctx context.Context, agent, named string) (*signalbox.Task, error) {
-	if named != "" {
-		t, err := e.store.Task(ctx, named)
+func (e *Engine) executionOf(ctx context.Context, agent, named string) (signalbox.Task, error) {
+	id := named
+	if named == "" {
+		slots, err := e.store.Slots(ctx)
+		slots = slices.DeleteFunc(slots, func(s signalbox.Slot) bool { return s.Agent != agent || s.Withheld })
 		switch {
-		case err == nil && t.State.InFlight() && t.Agent == agent:
-			return &t, nil
-		case err == nil || signalbox.CodeOf(err) == signalbox.CodeNotFound:
-			return nil, signalbox.Errorf(signalbox.CodeForbidden, "agent %s does not run an execution %s: leave X-Signalbox-Execution out, or name one that it runs", agent, signalbox.Clip(named))
+		case err != nil || len(slots) == 0:
+			return signalbox.Task{}, err
+		case len(slots) > 1:
+			return signalbox.Task{}, signalbox.Invalid("X-Signalbox-Execution", "agent %s runs %d executions: say which one calls, with the header X-Signalbox-Execution (SIGNALBOX_QUEUE_ID in its environment)", agent, len(slots))
 		}
-		return nil, err
+		id = slots[0].TaskID
 	}
-	slots, err := e.store.Slots(ctx)
-	if err != nil {
-		return nil, err
+	t, err := e.store.Task(ctx, id)
+	switch {
+	case err == nil && t.State.InFlight() && t.Agent == agent:
+		return t, nil
+	case named != "" && (err == nil || signalbox.CodeOf(err) == signalbox.CodeNotFound):
+		return signalbox.Task{}, signalbox.Errorf(signalbox.CodeForbidden, "agent %s does not run an execution %s: leave X-Signalbox-Execution out, or name one that it runs", agent, signalbox.Clip(named))
 	}
-	slots = slices.DeleteFunc(slots, func(s signalbox.Slot) bool { return s.Agent != agent || s.Withheld })
-	switch len(slots) {
-	case 0:
-		return nil, nil
-	case 1:
-		t, err := e.store.Task(ctx, slots[0].TaskID)
-		if err != nil || !t.State.InFlight() || t.Agent != agent { // it ended since the slots were read
-			return nil, err
-		}
-		return &t, nil
-	}
-	return nil, signalbox.Invalid("X-Signalbox-Execution", "agent %s runs %d executions: say which one calls, with the header X-Signalbox-Execution (SIGNALBOX_QUEUE_ID in its environment)", agent, len(slots))
+	return signalbox.Task{}, err // nil: it ended since the slots were read
 }
 
 // waitsIn returns the queue in which a task will wait, and the session whose turn it will

@@ -25,10 +25,6 @@ type callIndex struct {
 // maxRemoved bounds the rows in callIndex.removed.
 const maxRemoved = 2048
 
-func (b *callIndex) init() {
-	b.rows, b.removed = newCallRows(), map[string]int64{}
-}
-
 // load reads what is in flight from the store, once.
 func (b *callIndex) load(ctx context.Context, r store.Reader) error {
 	b.loading.Lock()

@@ -93,11 +93,11 @@ func New(s store.Store, opts Options) *Engine {
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	e := &Engine{
 		store: s, opts: opts, log: opts.Log, hub: hub{waiters: map[string]map[chan struct{}]struct{}{}},
-		rates: rates{tasks: float64(opts.SubmitTasks), bytes: float64(opts.SubmitBytes)},
+		calls: callIndex{rows: newCallRows(), removed: map[string]int64{}},
+		runs:  runTimes{read: s, agents: map[string]*agentRuns{}, stats: map[string]queueStats{}, refreshing: map[string]bool{}},
+		rates: rates{tasks: float64(opts.SubmitTasks), bytes: float64(opts.SubmitBytes), buckets: map[string]bucket{}},
 	}
 	e.Observe(e.noteStranded)
-	e.calls.init()
-	e.runs.init(s, e.Now)
 	return e
 }
 

@@ -23,12 +23,12 @@ const (
 	minRuns  = 5
 )
 
-// runTimes caches the run times of the newest completed tasks, by agent.
+// runTimes caches the run times of the newest completed tasks, by agent, and what follows
+// from them for each queue.
 type runTimes struct {
 	mu         sync.Mutex
 	read       store.Reader
-	now        func() time.Time
-	agents     map[string]agentRuns
+	agents     map[string]*agentRuns
 	stats      map[string]queueStats
 	refreshing map[string]bool // queues whose stats a caller is refreshing
 }
@@ -43,40 +43,35 @@ type agentRuns struct {
 // director records a run all the time.
 const runTimesTTL = 10 * time.Second
 
-func (r *runTimes) init(read store.Reader, now func() time.Time) {
-	r.read, r.now = read, now
-	r.agents, r.stats, r.refreshing = map[string]agentRuns{}, map[string]queueStats{}, map[string]bool{}
-}
-
+// add records a run. If the agent's runs are not loaded, get will read it from the store.
 func (r *runTimes) add(agent string, d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	runs, known := r.agents[agent]
-	if !known {
-		return // get will read it from the store, this run included
+	if runs := r.agents[agent]; runs != nil {
+		runs.times = append(runs.times, max(d, 0))
+		runs.times = runs.times[max(0, len(runs.times)-keptRuns):]
 	}
-	runs.times = append(runs.times, max(d, 0))
-	runs.times = runs.times[max(0, len(runs.times)-keptRuns):]
-	r.agents[agent] = runs
 }
 
 // invalidate marks the run times of an agent as stale.
 func (r *runTimes) invalidate(agent string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if runs, known := r.agents[agent]; known {
+	if runs := r.agents[agent]; runs != nil {
 		runs.stale = true
-		r.agents[agent] = runs
 	}
 }
 
 // get returns the run times of an agent, oldest first.
-func (r *runTimes) get(ctx context.Context, agent string) []time.Duration {
-	now := r.now()
+func (r *runTimes) get(ctx context.Context, agent string, now time.Time) []time.Duration {
 	r.mu.Lock()
-	old, known := r.agents[agent]
+	var old agentRuns
+	runs := r.agents[agent]
+	if runs != nil {
+		old = *runs
+	}
 	r.mu.Unlock()
-	if age := now.Sub(old.loadedAt); known && (!old.stale || (age >= 0 && age < runTimesTTL)) {
+	if age := now.Sub(old.loadedAt); runs != nil && (!old.stale || (age >= 0 && age < runTimesTTL)) {
 		return old.times
 	}
 	times, err := r.read.Durations(ctx, agent, keptRuns)
@@ -86,10 +81,10 @@ func (r *runTimes) get(ctx context.Context, agent string) []time.Duration {
 	slices.Reverse(times)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if newer := r.agents[agent]; newer.loadedAt.After(old.loadedAt) {
+	if newer := r.agents[agent]; newer != nil && newer.loadedAt.After(old.loadedAt) {
 		return newer.times
 	}
-	r.agents[agent] = agentRuns{times: times, loadedAt: now}
+	r.agents[agent] = &agentRuns{times: times, loadedAt: now}
 	return times
 }
 
@@ -119,7 +114,7 @@ func (e *Engine) ETA(ctx context.Context, t *signalbox.Task, pos store.Position)
 
 // Typical returns how long an agent's runs take; nil if fewer than minRuns are known.
 func (e *Engine) Typical(ctx context.Context, agent string) *ETA {
-	return typical(e.runs.get(ctx, agent))
+	return typical(e.runs.get(ctx, agent, e.Now()))
 }
 
 // typical returns the 25th to 75th percentile, by the nearest rank.
@@ -181,7 +176,7 @@ func (e *Engine) queueStats(ctx context.Context, queue string) queueStats {
 		if !a.Held {
 			f.free += max(0, a.Slots-a.InUse)
 		}
-		runs = append(runs, e.runs.get(ctx, a.Name)...)
+		runs = append(runs, e.runs.get(ctx, a.Name, e.Now())...)
 	}
 	f.typical = typical(runs)
 	return f

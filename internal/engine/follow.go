@@ -94,7 +94,8 @@ func (e *Engine) readForeign(ctx context.Context, s store.Shared, f *FollowOptio
 		if through-after >= followPageSize {
 			_, newest, err := s.JournalRange(ctx)
 			if err == nil && newest-through > followMaxLag {
-				e.skipAhead(f, newest-after)
+				e.log.Warn("too many changes of other directors to tell of each: all is looked at anew", "entries", newest-after)
+				e.resync(f)
 				after = newest
 				continue
 			}
@@ -136,12 +137,6 @@ func rowsFor(ctx context.Context, s store.Shared, f *FollowOptions, entries []si
 		rows[t.ID] = t
 	}
 	return rows, err
-}
-
-// skipAhead skips entries and has everyone read the rows instead.
-func (e *Engine) skipAhead(f *FollowOptions, entries int64) {
-	e.log.Warn("too many changes of other directors to tell of each: all is looked at anew", "entries", entries)
-	e.resync(f)
 }
 
 // resync has everyone read the rows.

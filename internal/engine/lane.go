@@ -63,24 +63,20 @@ func (e *Engine) laneSlots(ctx context.Context, l *Lane) error {
 		return err
 	}
 	for _, s := range slots {
-		if s.Agent != l.Agent.Name {
-			continue
-		}
 		isolated := signalbox.Isolated(s.Slot)
-		if s.Withheld && isolated {
+		if s.Agent != l.Agent.Name || s.Withheld && isolated {
 			continue
 		}
 		t, err := e.store.Task(ctx, s.TaskID)
 		gone := signalbox.CodeOf(err) == signalbox.CodeNotFound
 		switch {
+		case err != nil && !gone:
+			return err
 		case s.Withheld && gone: // the slot outlives its task
 			l.Withheld = append(l.Withheld, signalbox.Task{ID: s.TaskID, Agent: s.Agent})
-		case gone:
-		case err != nil:
-			return err
 		case s.Withheld:
 			l.Withheld = append(l.Withheld, t)
-		case !t.State.InFlight(): // it ended after the slots were read
+		case gone || !t.State.InFlight(): // it ended after the slots were read
 		case isolated:
 			l.Isolated = append(l.Isolated, t)
 		default:

@@ -71,14 +71,10 @@ func (e *Engine) Prune(ctx context.Context, keep Retention) (Pruned, error) {
 	if err != nil {
 		return Pruned{}, err
 	}
-	var did Pruned
-	sum := int64(0)
+	did, sum := Pruned{Owners: map[string]int64{}}, int64(0)
 	for owner, bytes := range kept {
 		sum += bytes
 		if over := bytes - keep.OwnerBytes; keep.OwnerBytes > 0 && over > 0 && owner != "" {
-			if did.Owners == nil {
-				did.Owners = map[string]int64{}
-			}
 			did.Owners[owner] = over
 		}
 	}

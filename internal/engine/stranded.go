@@ -66,16 +66,13 @@ func (e *Engine) ResolveStranded(ctx context.Context, agent string, gone time.Du
 		case "":
 			continue
 		case signalbox.SessionRequire:
-			ev = signalbox.Event{Kind: signalbox.EventUndeliverable, Message: strandedMessage(&t, agent, gone)}
+			ev = signalbox.Event{Kind: signalbox.EventUndeliverable, Message: fmt.Sprintf(
+				"session %s is held by agent %s, which has been gone for %s: start %s again and retry, or submit with session: prefer to go on elsewhere without the conversation",
+				t.SessionID, agent, gone.Round(time.Second), agent)}
 		}
 		if _, err := e.tryApply(ctx, &t, ev); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func strandedMessage(t *signalbox.Task, agent string, gone time.Duration) string {
-	return fmt.Sprintf("session %s is held by agent %s, which has been gone for %s: start %s again and retry, or submit with session: prefer to go on elsewhere without the conversation",
-		t.SessionID, agent, gone.Round(time.Second), agent)
 }
