@@ -53,11 +53,16 @@ type callOrigin struct {
 // Errors: CodeForbidden if the named execution is not one of the agent's; CodeValidation if
 // it runs several and names none; CodeCallDepth; CodeCallCycle with the cycle.
 func (e *Engine) resolveOrigin(ctx context.Context, n *NewTask) (callOrigin, error) {
-	if n.Mode == signalbox.ModeTool {
-		return e.toolCallOrigin(ctx, n)
-	}
-	if n.By.Kind != signalbox.PrincipalAgent || n.Scheduled {
+	tool := n.Mode == signalbox.ModeTool
+	if n.By.Kind != signalbox.PrincipalAgent || !tool && n.Scheduled || tool && n.CallerID == "" {
 		return callOrigin{}, nil
+	}
+	if tool { // it only records the execution: a tool waits for no agent, so it cannot close a cycle
+		parent, err := e.store.Task(ctx, n.CallerID)
+		if signalbox.CodeOf(err) == signalbox.CodeNotFound {
+			return callOrigin{}, nil
+		}
+		return callOrigin{parent: parent.ID, depth: parent.Depth}, err
 	}
 	parent, err := e.executionOf(ctx, n.By.ID, n.CallerID)
 	if err != nil || parent.ID == "" {
@@ -167,23 +172,20 @@ func (e *Engine) waitsIn(ctx context.Context, n *NewTask) (queue, session string
 	return n.queue(), n.SessionID, nil
 }
 
-// describeCycle names the agents of a cycle that starts and ends at caller.
+// describeCycle names the agents of a cycle that starts and ends at caller, at most 20.
 func describeCycle(caller *signalbox.Task, path []callgraph.Run) string {
 	names := []string{fmt.Sprintf("%s (%s)", caller.Agent, caller.ID)}
 	for _, r := range path {
 		if r.ID == caller.ID {
 			break
 		}
-		if names = append(names, fmt.Sprintf("%s (%s)", r.Agent, r.ID)); len(names) == maxNamed {
+		if names = append(names, fmt.Sprintf("%s (%s)", r.Agent, r.ID)); len(names) == 20 {
 			names = append(names, "…")
 			break
 		}
 	}
 	return strings.Join(append(names, caller.Agent), " → ")
 }
-
-// maxNamed bounds how many agents describeCycle names.
-const maxNamed = 20
 
 // InCall reports whether an execution waits for something it asked of this director: a tool
 // call, or the end of a task.

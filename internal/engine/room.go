@@ -69,10 +69,7 @@ func (e *Engine) checkLimits(ctx context.Context, n NewTask) error {
 	}
 	if n.SessionID != "" && n.Session == signalbox.SessionRequire {
 		s, err := e.store.Session(ctx, n.SessionID)
-		if err == nil && n.By.MayUse(s.Agent) {
-			return nil
-		}
-		if err != nil && signalbox.CodeOf(err) != signalbox.CodeNotFound {
+		if err == nil && n.By.MayUse(s.Agent) || err != nil && signalbox.CodeOf(err) != signalbox.CodeNotFound {
 			return err
 		}
 	}
@@ -83,12 +80,21 @@ func (e *Engine) checkLimits(ctx context.Context, n NewTask) error {
 // setRoom sets the submission's condition for starting at once (Room), and the session of a
 // chat (Chat).
 func (e *Engine) setRoom(n *NewTask, sub *store.Submission) error {
-	if n.Mode == signalbox.ModeTool {
+	if n.Mode == signalbox.ModeTool || n.Mode == signalbox.ModeQueue && n.Overflow != signalbox.OverflowReject {
 		return nil
 	}
-	if n.Mode == signalbox.ModeQueue {
-		if n.Overflow == signalbox.OverflowReject {
-			sub.Room = e.roomInQueue(sub.Task.Queue)
+	sub.Room = &store.Room{
+		Queues: []string{sub.Task.Queue}, Fleet: e.opts.Fleet,
+		Must: n.Overflow == signalbox.OverflowReject,
+	}
+	offer := func(agent string, slots int) {
+		sub.Room.Agents = append(sub.Room.Agents, store.RoomAgent{Name: agent, Slots: slots})
+	}
+	if n.Mode == signalbox.ModeQueue { // any agent that serves the queue now
+		for _, a := range e.LiveAgents() {
+			if a.Serves(sub.Task.Queue) {
+				offer(a.Name, offerable(a))
+			}
 		}
 		return nil
 	}
@@ -98,43 +104,21 @@ func (e *Engine) setRoom(n *NewTask, sub *store.Submission) error {
 			n.Agent, cmp.Or(a.Message, "not heard from"))
 	}
 	if n.Mode == signalbox.ModeBypass {
-		return e.bypassRoom(a, n, sub)
-	}
-	sub.Room = &store.Room{
-		Queues: []string{sub.Task.Queue}, Agents: []store.RoomAgent{{Name: n.Agent, Slots: offerable(a)}}, Fleet: e.opts.Fleet,
-		Must: n.Overflow == signalbox.OverflowReject,
-	}
-	sub.Chat = &store.ChatSession{Agent: n.Agent, Continue: !n.NewSession && n.SessionID == ""}
-	if !a.Sessions || n.SessionID != "" {
+		slots := e.bypassSlots(a.IsolatedSlots)
+		if slots == 0 {
+			return signalbox.Errorf(signalbox.CodeUnsupported, "agent %s offers no isolated executions: use its chat, or an agent of our own daemon", n.Agent)
+		}
+		offer(n.Agent, slots)
+		sub.Room.Isolated, sub.Room.Fleet = true, e.opts.BypassFleet
 		return nil
 	}
+	offer(n.Agent, offerable(a))
+	sub.Chat = &store.ChatSession{Agent: n.Agent, Continue: !n.NewSession && n.SessionID == ""}
 	var err error
-	sub.Chat.New, err = e.newSessionID()
+	if a.Sessions && n.SessionID == "" {
+		sub.Chat.New, err = e.newSessionID()
+	}
 	return err
-}
-
-func (e *Engine) bypassRoom(a LiveAgent, n *NewTask, sub *store.Submission) error {
-	slots := e.bypassSlots(a.IsolatedSlots)
-	if slots == 0 {
-		return signalbox.Errorf(signalbox.CodeUnsupported, "agent %s offers no isolated executions: use its chat, or an agent of our own daemon", n.Agent)
-	}
-	sub.Room = &store.Room{
-		Queues: []string{sub.Task.Queue}, Agents: []store.RoomAgent{{Name: n.Agent, Slots: slots}},
-		Isolated: true, Fleet: e.opts.BypassFleet, Must: true,
-	}
-	return nil
-}
-
-// roomInQueue is the room of a queued task with overflow reject: the agents that serve its
-// queue now.
-func (e *Engine) roomInQueue(queue string) *store.Room {
-	room := &store.Room{Queues: []string{queue}, Fleet: e.opts.Fleet, Must: true}
-	for _, a := range e.LiveAgents() {
-		if a.Serves(queue) {
-			room.Agents = append(room.Agents, store.RoomAgent{Name: a.Name, Slots: offerable(a)})
-		}
-	}
-	return room
 }
 
 // offerable returns the number of slots of an agent that can be offered work, busy ones
@@ -158,20 +142,21 @@ func (e *Engine) newSessionID() (string, error) {
 
 // refusal turns a store's error into the message for the caller.
 func (e *Engine) refusal(err error, n *NewTask, sub *store.Submission) error {
+	limit := sub.Task.Limit
 	switch signalbox.CodeOf(err) {
 	case signalbox.CodeQueueFull:
 		line := []any{"queue", "submit_rejected", "reason", "queue_full", "depth", sub.Cap}
-		if sub.Task.Limit != signalbox.LimitWork {
-			line = append(line, "limit", sub.Task.Limit)
+		if limit != signalbox.LimitWork {
+			line = append(line, "limit", limit)
 		}
 		e.log.Warn("", line...)
-		if sub.Task.Limit == signalbox.LimitCommands {
+		switch limit {
+		case signalbox.LimitWork:
+			return signalbox.Errorf(signalbox.CodeQueueFull, "Queue is at capacity (%d tasks)", sub.Cap)
+		case signalbox.LimitCommands:
 			return signalbox.Errorf(signalbox.CodeQueueFull, "The queue commands is at capacity (%d tasks wait for a command slot): try again later, or raise commands.max_waiting", sub.Cap)
 		}
-		if sub.Task.Limit != signalbox.LimitWork {
-			return signalbox.Errorf(signalbox.CodeQueueFull, "Agent '%s' is busy with %d queued requests. Please try again later.", n.Agent, sub.Cap)
-		}
-		return signalbox.Errorf(signalbox.CodeQueueFull, "Queue is at capacity (%d tasks)", sub.Cap)
+		return signalbox.Errorf(signalbox.CodeQueueFull, "Agent '%s' is busy with %d queued requests. Please try again later.", n.Agent, sub.Cap)
 	case signalbox.CodeAgentBusy:
 		e.log.Warn("", "queue", "submit_rejected", "reason", "agent_busy", "in", sub.Task.Queue)
 		switch {

@@ -8,19 +8,6 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// toolCallOrigin finds the execution in which an agent makes a tool call. It only records
-// it: a tool waits for no agent, so it cannot close a cycle.
-func (e *Engine) toolCallOrigin(ctx context.Context, n *NewTask) (callOrigin, error) {
-	if n.By.Kind != signalbox.PrincipalAgent || n.CallerID == "" {
-		return callOrigin{}, nil
-	}
-	parent, err := e.store.Task(ctx, n.CallerID)
-	if signalbox.CodeOf(err) == signalbox.CodeNotFound {
-		return callOrigin{}, nil
-	}
-	return callOrigin{parent: parent.ID, depth: parent.Depth}, err
-}
-
 // executorRefusal is the error for addressing the director's own executor as an agent; nil
 // for any other name.
 func executorRefusal(name string) error {
