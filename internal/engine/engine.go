@@ -97,6 +97,7 @@ func New(s store.Store, opts Options) *Engine {
 		runs:  runTimes{read: s, agents: map[string]*agentRuns{}, stats: map[string]queueStats{}, refreshing: map[string]bool{}},
 		rates: rates{tasks: float64(opts.SubmitTasks), bytes: float64(opts.SubmitBytes), buckets: map[string]bucket{}},
 	}
+	e.earlyWake.unpublished = map[string]chan struct{}{}
 	e.Observe(e.noteStranded)
 	return e
 }
@@ -242,7 +243,7 @@ func (e *Engine) apply(ctx context.Context, id string, row *signalbox.Task, ev s
 		if change.Session {
 			e.calls.sessionBound(after.SessionID, after.Agent)
 		}
-		e.publish(before.State, after, change.Entry)
+		e.publish(Applied{From: before.State, Task: after, Kind: change.Entry.Kind, By: change.Entry.By})
 		return after, nil
 	}
 }
@@ -258,15 +259,25 @@ func (e *Engine) tryApply(ctx context.Context, t *signalbox.Task, ev signalbox.E
 	return err == nil, err
 }
 
-// publish reports a durable change to observers and waiters.
-func (e *Engine) publish(from signalbox.State, t signalbox.Task, entry signalbox.Entry) {
-	if t.State == signalbox.Completed && entry.Kind == signalbox.EventFinish {
-		e.runs.add(t.Agent, t.EndedAt.Sub(t.StartedAt))
+// tryAll applies an event to tasks, as the caller read them, and returns to how many.
+func (e *Engine) tryAll(ctx context.Context, tasks []signalbox.Task, ev signalbox.Event) (n int, err error) {
+	for i := range tasks {
+		did, err := e.tryApply(ctx, &tasks[i], ev)
+		if err != nil {
+			return n, err
+		}
+		if did {
+			n++
+		}
 	}
-	e.publishApplied(Applied{From: from, Task: t, Kind: entry.Kind, By: entry.By})
+	return n, nil
 }
 
-func (e *Engine) publishApplied(a Applied) {
+// publish reports a durable change to observers and waiters.
+func (e *Engine) publish(a Applied) {
+	if t := &a.Task; t.State == signalbox.Completed && a.Kind == signalbox.EventFinish {
+		e.runs.add(t.Agent, t.EndedAt.Sub(t.StartedAt))
+	}
 	if !e.following.Load() {
 		e.calls.taskChanged(&a.Task)
 	}

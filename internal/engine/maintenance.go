@@ -34,17 +34,7 @@ func (e *Engine) EndOverdue(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	n := 0
-	for i := range overdue {
-		did, err := e.tryApply(ctx, &overdue[i], signalbox.Event{Kind: signalbox.EventWaitTimeout})
-		if err != nil {
-			return n, err
-		}
-		if did {
-			n++
-		}
-	}
-	return n, nil
+	return e.tryAll(ctx, overdue, signalbox.Event{Kind: signalbox.EventWaitTimeout})
 }
 
 // Retention bounds how long and how many ended tasks are kept. 0 bytes: no limit; bytes are

@@ -86,14 +86,9 @@ func (e *Engine) ClearLane(ctx context.Context, agent, by string) (int, error) {
 		if err != nil || len(page) == 0 {
 			return n, err
 		}
-		for i := range page {
-			did, err := e.tryApply(ctx, &page[i], signalbox.Event{Kind: signalbox.EventCancel, Waiting: true, By: by})
-			if err != nil {
-				return n, err
-			}
-			if did {
-				n++
-			}
+		did, err := e.tryAll(ctx, page, signalbox.Event{Kind: signalbox.EventCancel, Waiting: true, By: by})
+		if n += did; err != nil {
+			return n, err
 		}
 		after = store.CursorOf(&page[len(page)-1])
 	}

@@ -69,7 +69,7 @@ func (e *Engine) Restore(ctx context.Context, in Transfer, requeue bool) (signal
 	if err != nil {
 		return *t, err
 	}
-	e.publish("", after, store.RestoreEntry(&after, now))
+	e.publish(Applied{Task: after, Kind: store.RestoreEntry(&after, now).Kind})
 	return after, nil
 }
 

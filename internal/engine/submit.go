@@ -157,7 +157,7 @@ func (e *Engine) Submit(ctx context.Context, n NewTask) (r Receipt, err error) {
 		return Receipt{}, refused // waiting for the replayed task would close the cycle, too
 	}
 	if !got.Replayed {
-		e.publishApplied(Applied{Task: got.Task, Kind: signalbox.EventSubmit, Depth: got.Depth, Trace: n.Trace})
+		e.publish(Applied{Task: got.Task, Kind: signalbox.EventSubmit, Depth: got.Depth, Trace: n.Trace})
 		published()
 		if err := e.recheckCycle(ctx, &n, &got.Task); err != nil {
 			return Receipt{}, err
