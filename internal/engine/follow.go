@@ -63,18 +63,14 @@ func (e *Engine) follow(ctx context.Context, s store.Shared, f FollowOptions, af
 		}
 		next, err := e.readForeign(ctx, s, &f, after)
 		after = next
-		wait := followInterval
+		wait, changes := followInterval, s.Changed()
 		if err != nil {
-			wait = followRetryDelay
+			wait, changes = followRetryDelay, nil
 			if ctx.Err() == nil {
 				e.log.Error("changes of other directors not read, trying again", "error", err)
 			}
 		}
 		timer.Reset(wait)
-		changes := s.Changed()
-		if err != nil {
-			changes = nil // wait for the timer
-		}
 		select {
 		case <-ctx.Done():
 			return

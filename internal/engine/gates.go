@@ -23,10 +23,10 @@ type Gate struct {
 	Agent  string
 }
 
-func (e *Engine) gateDue(_ context.Context, t *signalbox.Task) (Gate, error) {
+func (e *Engine) gateDue(t *signalbox.Task) Gate {
 	wait := t.NotBefore.Sub(e.Now())
 	if wait <= 0 {
-		return Gate{Name: "due", OK: true, Text: "Task is due", Detail: fmt.Sprintf("created %s ago (%s)", e.since(t.CreatedAt), t.Source)}, nil
+		return Gate{Name: "due", OK: true, Text: "Task is due", Detail: fmt.Sprintf("created %s ago (%s)", e.since(t.CreatedAt), t.Source)}
 	}
 	g := Gate{Name: "due", Text: fmt.Sprintf("Task is due in %s", wait.Round(time.Second)), Cure: "It is tried again by itself."}
 	switch {
@@ -37,11 +37,10 @@ func (e *Engine) gateDue(_ context.Context, t *signalbox.Task) (Gate, error) {
 	default:
 		g.Detail, g.Cure = "not before "+t.NotBefore.Format(time.RFC3339), "Wait, or cancel it and submit it without not_before."
 	}
-	return g, nil
+	return g
 }
 
-func (e *Engine) gateOpen(ctx context.Context, t *signalbox.Task) (Gate, error) {
-	pauses, err := e.pauses(ctx)
+func (e *Engine) gateOpen(t *signalbox.Task, pauses []signalbox.Pause) Gate {
 	g := Gate{Name: "queue_open", OK: true, Text: "Queue is open", Detail: t.Queue + " is not paused"}
 	for i := range pauses {
 		if p := &pauses[i]; p.Queue == "" || p.Queue == t.Queue {
@@ -49,7 +48,7 @@ func (e *Engine) gateOpen(ctx context.Context, t *signalbox.Task) (Gate, error) 
 			g.Detail, g.Cure = cmp.Or(p.Reason, "no reason was given"), strings.TrimSpace("signalbox resume "+p.Queue)
 		}
 	}
-	return g, err
+	return g
 }
 
 func (e *Engine) pausedBy(p *signalbox.Pause) string {
@@ -114,7 +113,7 @@ func (e *Engine) gateConnected(t *signalbox.Task) (Gate, []LiveAgent) {
 }
 
 // gateFree is open if one of the connected agents has a free slot.
-func (e *Engine) gateFree(ctx context.Context, t *signalbox.Task, servers []LiveAgent) (Gate, error) {
+func (e *Engine) gateFree(ctx context.Context, t *signalbox.Task, servers []LiveAgent, pauses []signalbox.Pause) (Gate, error) {
 	if isToolQueue(t.Queue) {
 		return e.gateToolSlot(ctx, t, servers)
 	}
@@ -127,10 +126,6 @@ func (e *Engine) gateFree(ctx context.Context, t *signalbox.Task, servers []Live
 			a.InUse, a.Slots, a.Held = a.IsolatedInUse, e.bypassSlots(a.IsolatedSlots), a.BackedOff
 		}
 		return e.gateSlot(ctx, servers)
-	}
-	pauses, err := e.pauses(ctx)
-	if err != nil {
-		return Gate{}, err
 	}
 	var able []LiveAgent
 	var drained []string

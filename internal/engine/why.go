@@ -33,23 +33,17 @@ func (e *Engine) Why(ctx context.Context, id string) (Why, error) {
 		return w, nil
 	}
 	pos, err := e.store.Position(ctx, id)
-	if err != nil {
+	pauses, err2 := e.pauses(ctx)
+	session, err3 := e.gateSession(ctx, &t)
+	if err := cmp.Or(err, err2, err3); err != nil {
 		return w, err
-	}
-	for _, gate := range []func(context.Context, *signalbox.Task) (Gate, error){e.gateDue, e.gateOpen, e.gateSession} {
-		g, err := gate(ctx, &t)
-		if err != nil {
-			return w, err
-		}
-		w.Gates = append(w.Gates, g)
 	}
 	connected, servers := e.gateConnected(&t)
-	w.Gates = append(w.Gates, connected)
-	free, err := e.gateFree(ctx, &t, servers)
+	free, err := e.gateFree(ctx, &t, servers, pauses)
 	if err != nil {
 		return w, err
 	}
-	w.Gates = append(w.Gates, free, gatePosition(&t, pos))
+	w.Gates = []Gate{e.gateDue(&t), e.gateOpen(&t, pauses), session, connected, free, gatePosition(&t, pos)}
 	w.ETA = e.ETA(ctx, &t, pos)
 	w.Summary = "It starts at once."
 	if i := slices.IndexFunc(w.Gates, func(g Gate) bool { return !g.OK }); i >= 0 {
