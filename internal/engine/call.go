@@ -122,11 +122,7 @@ func (e *Engine) ExecutionOf(ctx context.Context, agent, named string) (id strin
 	return t.ID, false, err
 }
 
-// executionOf returns the execution that an agent names, or the only one that it runs; the
-// zero task if it runs none.
-//
-// Errors: CodeForbidden if it does not run the one it names; CodeValidation if it runs
-// several and names none.
+// executionOf is ExecutionOf with the row, zero for none; CodeValidation says several.
 func (e *Engine) executionOf(ctx context.Context, agent, named string) (signalbox.Task, error) {
 	id := named
 	if named == "" {

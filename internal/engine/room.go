@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/signalbox-ai/signalbox"
@@ -116,7 +115,7 @@ func (e *Engine) setRoom(n *NewTask, sub *store.Submission) error {
 	sub.Chat = &store.ChatSession{Agent: n.Agent, Continue: !n.NewSession && n.SessionID == ""}
 	var err error
 	if a.Sessions && n.SessionID == "" {
-		sub.Chat.New, err = e.newSessionID()
+		sub.Chat.New, err = signalbox.NewSessionID(e.opts.Random)
 	}
 	return err
 }
@@ -128,16 +127,6 @@ func offerable(a LiveAgent) int {
 		return 0
 	}
 	return a.Slots
-}
-
-// newSessionID returns a version 4 UUID, the format that coding CLIs expect.
-func (e *Engine) newSessionID() (string, error) {
-	var b [16]byte
-	if _, err := io.ReadFull(e.opts.Random, b[:]); err != nil {
-		return "", err
-	}
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:]), nil
 }
 
 // refusal turns a store's error into the message for the caller.
