@@ -139,3 +139,39 @@ func SubmitEntry(t *Task, now time.Time) Entry {
 		At: now, Kind: EventSubmit, QueueID: t.ID, State: t.State, Queue: t.Queue, Source: t.Source, Owner: t.Owner,
 	}
 }
+
+// Partial returns what an entry says of its task; of an agent, its name and message.
+func (e *Entry) Partial() Task {
+	t := Task{
+		ID: e.QueueID, State: e.State, Reason: e.Reason, Message: e.Message, Queue: e.Queue, Agent: e.Agent, Fence: e.Fence,
+		Attempts: e.Attempts, Source: e.Source, Owner: e.Owner, CancelRequested: e.Kind == EventCancel,
+	}
+	if t.Queue == QueueCommands || t.Queue == QueueCalls {
+		t.Mode = ModeTool
+	}
+	if t.State.Terminal() {
+		t.EndedAt = e.At
+	}
+	return t
+}
+
+// Before returns the state before an entry, as far as its kind determines it.
+func (e *Entry) Before() State {
+	switch e.Kind {
+	case EventClaim, EventWaitTimeout, EventMove, EventUndeliverable:
+		return Pending
+	case EventAccept, EventBusy, EventRefuse, EventUnsent, EventReject:
+		return Dispatching
+	case EventFinish, EventLost, EventStop, EventRelease:
+		return Working
+	case EventCancel:
+		switch {
+		case e.State.InFlight():
+			return e.State
+		case e.Fence != 0:
+			return Working
+		}
+		return Pending
+	}
+	return ""
+}

@@ -58,7 +58,7 @@ var parsers = map[string]string{ // what is read, by whom: where the target is
 	"the kernel's tables of control groups": "internal/confine FuzzTrees",
 	"files of the seeds' own queues":        "internal/port FuzzSources",
 	"text for a terminal":                   "internal/cli FuzzNeutralise",
-	"places of tool tasks":                  "internal/engine FuzzPlace",
+	"places of tool tasks":                  "internal/store FuzzPlace",
 	"secret arguments of tool tasks":        "internal/execution/local FuzzSecrets",
 	"places of sessions":                    "internal/store FuzzSessionSpot",
 	"places of history":                     "internal/store FuzzParseCursor",

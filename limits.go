@@ -2,6 +2,7 @@ package signalbox
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -52,6 +53,66 @@ func CheckWords(model, tier string, project *Project) error {
 		}
 	}
 	return nil
+}
+
+// CheckTarget refuses an agent, kind or session that cannot be; each may be "".
+func CheckTarget(agent, kind, sessionID string) error {
+	switch {
+	case agent != "" && kind != "":
+		return Invalid("kind", "agent and kind exclude each other: an agent has one kind")
+	case agent != "" && !ValidName(agent):
+		return CheckName("agent", "the name of an agent", agent)
+	case kind != "" && !ValidName(kind):
+		return CheckName("kind", "a kind of agent", kind)
+	case sessionID != "" && !ValidSessionID(sessionID):
+		return Invalid("session_id", "session_id must be 1 to 128 letters, digits, dots, underscores or hyphens, begin with a letter or digit and not contain \"..\"")
+	}
+	return nil
+}
+
+// NameRule says in a message what ValidName allows.
+const NameRule = "use 1 to 64 letters, digits, dots, underscores or hyphens, the first a letter or digit"
+
+// CheckName refuses a name that is not valid; what says of what it is the name.
+func CheckName(field, what, name string) error {
+	if ValidName(name) {
+		return nil
+	}
+	return Invalid(field, "%q cannot be %s: %s", Clip(name), what, NameRule)
+}
+
+// CheckText refuses a text that is longer than most bytes or not printable.
+func CheckText(field, text string, most int) error {
+	if len(text) <= most && Printable(text) {
+		return nil
+	}
+	return Invalid(field, "%s must be printable and at most %d bytes", field, most)
+}
+
+// CheckRange refuses a number outside of least to most.
+func CheckRange(field string, n, least, most int) error {
+	if n >= least && n <= most {
+		return nil
+	}
+	return Invalid(field, "%s must be %d to %d, not %d", field, least, most, n)
+}
+
+// CheckChoice refuses a value that is neither "" nor one of choices.
+func CheckChoice[S ~string](field string, value S, choices ...S) error {
+	if value == "" || slices.Contains(choices, value) {
+		return nil
+	}
+	last := len(choices) - 1
+	list := strings.Trim(fmt.Sprint(slices.Clone(choices[:last])), "[]") // Clone: choices stay on the caller's stack
+	return Invalid(field, "%s must be %s or %s, not %q", field, strings.ReplaceAll(list, " ", ", "), choices[last], Clip(string(value)))
+}
+
+// Clip shortens what a caller sent for an error message, at a rune boundary.
+func Clip(s string) string {
+	if len(s) <= MaxWordBytes {
+		return s
+	}
+	return clip(s, MaxWordBytes) + "..."
 }
 
 // StallByProgress as the stall limit bounds the time without progress of a run by

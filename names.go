@@ -101,6 +101,16 @@ func NewID(now time.Time, random io.Reader) (string, error) {
 	return IDPrefix + idEncoding.EncodeToString(b[:]), nil
 }
 
+// NewSessionID makes a session id: a version 4 UUID, the form that coding CLIs expect.
+func NewSessionID(random io.Reader) (string, error) {
+	var b [16]byte
+	if _, err := io.ReadFull(random, b[:]); err != nil {
+		return "", fmt.Errorf("read random bytes for an id: %w", err)
+	}
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:]), nil
+}
+
 // ValidID reports whether id has the form of a task id.
 func ValidID(id string) bool { return idForm.MatchString(id) }
 

@@ -8,45 +8,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/signalbox-ai/signalbox"
 )
 
-// Pause stops claims from a queue ("" for all) until it is resumed or, if until is not
-// zero, until then.
-//
-// Errors: CodeValidation; those of the store.
-func (e *Engine) Pause(ctx context.Context, queue, reason, by string, until time.Time) error {
-	if queue != "" && !signalbox.ValidQueue(queue) {
-		return signalbox.Invalid("queue", "%q is not a queue: use work, commands, calls, agent:NAME, pool:KIND, or leave it out for all", queue)
-	}
-	if len(reason) > MaxReasonBytes || !signalbox.Printable(reason) {
-		return signalbox.Invalid("reason", "reason must be one printable line of at most %d bytes", MaxReasonBytes)
-	}
-	now := e.Now()
-	p := signalbox.Pause{Queue: queue, Reason: reason, By: by, AtMS: now.UnixMilli()}
-	if !until.IsZero() {
-		if !until.After(now) {
-			return signalbox.Invalid("until", "until lies in the past")
-		}
-		p.UntilMS = until.UnixMilli()
-	}
-	err := e.store.SetPause(ctx, p, signalbox.Entry{At: now, Kind: signalbox.EventPaused, Queue: queue, Message: reason, By: by})
+// announce publishes a stored change that is not one of a task.
+func (e *Engine) announce(entry signalbox.Entry, err error) error {
 	if err == nil {
-		e.hub.journalGrew()
-	}
-	return err
-}
-
-// Resume ends a pause. Resuming a queue that is not paused is not an error.
-func (e *Engine) Resume(ctx context.Context, queue, by string) error {
-	if queue != "" && !signalbox.ValidQueue(queue) {
-		return signalbox.Invalid("queue", "%q is not a queue", queue)
-	}
-	_, err := e.store.Resume(ctx, queue, signalbox.Entry{At: e.Now(), Kind: signalbox.EventResumed, Queue: queue, By: by})
-	if err == nil {
-		e.hub.publish(&Applied{Kind: signalbox.EventResumed, Task: signalbox.Task{Queue: queue}})
+		e.hub.publish(&Applied{Kind: entry.Kind, By: entry.By, Task: signalbox.Task{Queue: entry.Queue, Agent: entry.Agent}})
 	}
 	return err
 }
@@ -63,26 +32,18 @@ func (e *Engine) PutAgent(ctx context.Context, a signalbox.Agent, token string) 
 	if err != nil {
 		return a, err
 	}
-	isNew := !slices.ContainsFunc(known, func(k signalbox.Agent) bool { return k.Name == a.Name })
-	if isNew && len(known) >= signalbox.MaxAgents {
-		return a, signalbox.Errorf(signalbox.CodeConflict, "there are %d agents already, the most there can be: remove one first", len(known))
-	}
 	a.CreatedAt = e.Now()
-	for _, k := range known {
-		if k.Name == a.Name {
-			a.CreatedAt = k.CreatedAt
-			a.SealedToken = e.reuseSealed(k, token)
-			a.Proof = a.Proof || keepsProof(&k, &a)
-		}
+	if i := slices.IndexFunc(known, func(k signalbox.Agent) bool { return k.Name == a.Name }); i >= 0 {
+		a.CreatedAt, a.SealedToken = known[i].CreatedAt, e.reuseSealed(known[i], token)
+		a.Proof = a.Proof || keepsProof(&known[i], &a)
+	} else if len(known) >= signalbox.MaxAgents {
+		return a, signalbox.Errorf(signalbox.CodeConflict, "there are %d agents already, the most there can be: remove one first", len(known))
 	}
 	if token != "" && a.SealedToken == nil {
 		a.SealedToken = e.opts.Sealer.Seal([]byte(token), a.Name)
 	}
-	err = e.store.PutAgent(ctx, a, signalbox.Entry{At: e.Now(), Kind: signalbox.EventAgentAdded, Agent: a.Name, Message: a.URL})
-	if err == nil {
-		e.hub.publish(&Applied{Kind: signalbox.EventAgentAdded, Task: signalbox.Task{Agent: a.Name}})
-	}
-	return a, err
+	entry := signalbox.Entry{At: e.Now(), Kind: signalbox.EventAgentAdded, Agent: a.Name, Message: a.URL}
+	return a, e.announce(entry, e.store.PutAgent(ctx, a, entry))
 }
 
 // keepsProof reports whether an agent that has proved its identity at this address must
@@ -114,26 +75,16 @@ func (e *Engine) AgentToken(a signalbox.Agent) (string, error) {
 
 func checkAgent(a *signalbox.Agent, token string) error {
 	badAddress := checkAddress(a)
-	if err := executorRefusal(a.Name); err != nil {
-		return err
-	}
-	switch {
-	case !signalbox.ValidName(a.Name):
-		return signalbox.Invalid("name", "%q cannot be the name of an agent: %s", a.Name, nameRule)
-	case !signalbox.ValidName(a.Kind):
-		return signalbox.Invalid("kind", "%q cannot be a kind of agent: %s", a.Kind, nameRule)
-	case badAddress != nil:
-		return badAddress
-	case a.Slots < 1 || a.Slots > signalbox.MaxAgentSlots:
-		return signalbox.Invalid("slots", "slots must be 1 to %d, not %d", signalbox.MaxAgentSlots, a.Slots)
-	case len(a.Version) > MaxWordBytes || !signalbox.Printable(a.Version):
-		return signalbox.Invalid("version", "version must be printable and at most %d bytes", MaxWordBytes)
-	case len(a.WorkDir) > MaxPathBytes || !signalbox.Printable(a.WorkDir):
-		return signalbox.Invalid("work_dir", "work_dir must be printable and at most %d bytes", MaxPathBytes)
-	case len(token) > MaxPathBytes || !signalbox.Printable(token):
-		return signalbox.Invalid("token", "token must be printable and at most %d bytes: it goes into a header", MaxPathBytes)
-	}
-	return nil
+	return cmp.Or(
+		executorRefusal(a.Name),
+		signalbox.CheckName("name", "the name of an agent", a.Name),
+		signalbox.CheckName("kind", "a kind of agent", a.Kind),
+		badAddress,
+		signalbox.CheckRange("slots", a.Slots, 1, signalbox.MaxAgentSlots),
+		signalbox.CheckText("version", a.Version, MaxWordBytes),
+		signalbox.CheckText("work_dir", a.WorkDir, signalbox.MaxPathBytes),
+		refuseIf(len(token) > signalbox.MaxPathBytes || !signalbox.Printable(token), "token", "token must be printable and at most %d bytes: it goes into a header", signalbox.MaxPathBytes),
+	)
 }
 
 // checkAddress validates and normalizes an agent's URL, or the instance of a pull agent.
@@ -146,7 +97,7 @@ func checkAddress(a *signalbox.Agent) error {
 	}
 	base, ok := signalbox.AgentURL(a.URL)
 	if !ok {
-		return signalbox.Invalid("url", "%q is not the address of an agent: want http://HOST:PORT, with no path, query, fragment or user", clip(a.URL))
+		return signalbox.Invalid("url", "%q is not the address of an agent: want http://HOST:PORT, with no path, query, fragment or user", signalbox.Clip(a.URL))
 	}
 	a.URL = base
 	return nil
@@ -169,7 +120,7 @@ func (e *Engine) Agent(ctx context.Context, name string) (signalbox.Agent, error
 // knownAgent returns an agent's live state, zero if it was added only a moment ago, or
 // CodeNotFound. It reads the rows only if the agent is not live.
 func (e *Engine) knownAgent(ctx context.Context, name string) (live LiveAgent, err error) {
-	live, known := e.live.LiveAgent(name)
+	live, known := e.LiveAgent(name)
 	if !known {
 		_, err = e.Agent(ctx, name)
 	}
@@ -187,18 +138,23 @@ func (e *Engine) RemoveAgent(ctx context.Context, name, by string) error {
 	if _, err := e.Agent(ctx, name); err != nil {
 		return err
 	}
-	err := e.store.RemoveAgent(ctx, name, signalbox.Entry{At: e.Now(), Kind: signalbox.EventAgentRemoved, Agent: name, By: by})
-	if err == nil {
-		e.hub.publish(&Applied{Kind: signalbox.EventAgentRemoved, Task: signalbox.Task{Agent: name}, By: by})
-	}
-	return err
+	return e.removeAgent(ctx, name, by)
+}
+
+func (e *Engine) removeAgent(ctx context.Context, name, by string) error {
+	entry := signalbox.Entry{At: e.Now(), Kind: signalbox.EventAgentRemoved, Agent: name, By: by}
+	return e.announce(entry, e.store.RemoveAgent(ctx, name, entry))
 }
 
 // NoteAgent records in the journal that an agent came up or went down.
 func (e *Engine) NoteAgent(ctx context.Context, kind signalbox.EventKind, agent, message string) {
-	err := e.store.Note(ctx, signalbox.Entry{At: e.Now(), Kind: kind, Agent: agent, Message: message})
-	if err != nil && !errors.Is(err, context.Canceled) {
-		e.log.Error("journal entry not written", "kind", kind, "agent", agent, "error", err)
+	e.note(ctx, signalbox.Entry{Kind: kind, Agent: agent, Message: message})
+}
+
+func (e *Engine) note(ctx context.Context, entry signalbox.Entry) {
+	entry.At = e.Now()
+	if err := e.store.Note(ctx, entry); err != nil && !errors.Is(err, context.Canceled) {
+		e.log.Error("journal entry not written", "kind", entry.Kind, "agent", entry.Agent, "error", err)
 	}
 	e.hub.journalGrew()
 }
@@ -243,4 +199,11 @@ func (e *Engine) Check(ctx context.Context, n NewTask) error {
 		return err
 	}
 	return e.checkRoute(ctx, n)
+}
+
+// Audit adds a row to the audit log and returns it. An empty Severity is info.
+func (e *Engine) Audit(ctx context.Context, a signalbox.Audit) (signalbox.Audit, error) {
+	a.At = e.Now()
+	a.Severity = cmp.Or(a.Severity, "info")
+	return e.store.AppendAudit(context.WithoutCancel(ctx), a) // recorded even if the caller has gone
 }

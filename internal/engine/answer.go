@@ -12,51 +12,50 @@ import (
 // An agent's answers to a dispatched task. Each takes the row as the caller knows it; its
 // Fence names the execution. A stale fence is refused with CodeStaleFence.
 
+func (e *Engine) answer(ctx context.Context, t *signalbox.Task, ev signalbox.Event) (signalbox.Task, error) {
+	ev.Fence = t.Fence
+	return e.apply(ctx, t.ID, t, ev)
+}
+
 // Accept records that the agent runs the task, under its own id taskID and in a
 // conversation.
 func (e *Engine) Accept(ctx context.Context, t signalbox.Task, taskID, sessionID string) (signalbox.Task, error) {
-	return e.apply(ctx, t.ID, &t, signalbox.Event{
-		Kind: signalbox.EventAccept, Fence: t.Fence, TaskID: taskID, SessionID: sessionID,
-	})
+	return e.answer(ctx, &t, signalbox.Event{Kind: signalbox.EventAccept, TaskID: taskID, SessionID: sessionID})
 }
 
 // Busy moves the task to the back of its queue: the agent said 409. It costs no attempt.
 func (e *Engine) Busy(ctx context.Context, t signalbox.Task, message string) (signalbox.Task, error) {
-	return e.apply(ctx, t.ID, &t, signalbox.Event{Kind: signalbox.EventBusy, Fence: t.Fence, Message: message})
+	return e.answer(ctx, &t, signalbox.Event{Kind: signalbox.EventBusy, Message: message})
 }
 
 // Refuse counts an attempt: the connection was refused, the agent said 5xx, or says that it
 // has never seen the task. The task keeps its place and is offered again with exponential
 // backoff, until its attempts are used up.
 func (e *Engine) Refuse(ctx context.Context, t signalbox.Task, message string) (signalbox.Task, error) {
-	return e.apply(ctx, t.ID, &t, signalbox.Event{
-		Kind: signalbox.EventRefuse, Fence: t.Fence, Message: message, Delay: e.backoff(t.Attempts),
-	})
+	return e.answer(ctx, &t, signalbox.Event{Kind: signalbox.EventRefuse, Message: message, Delay: e.backoff(t.Attempts)})
 }
 
 // Unsent returns a claim that was never sent, because the director that made it ended
 // first. It costs no attempt but is counted.
 func (e *Engine) Unsent(ctx context.Context, t signalbox.Task, message string) (signalbox.Task, error) {
-	return e.apply(ctx, t.ID, &t, signalbox.Event{Kind: signalbox.EventUnsent, Fence: t.Fence, Message: message})
+	return e.answer(ctx, &t, signalbox.Event{Kind: signalbox.EventUnsent, Message: message})
 }
 
 // PutBack returns a claim on purpose, before anything was tried: it costs nothing, and the
 // task keeps its place.
 func (e *Engine) PutBack(ctx context.Context, t signalbox.Task, message string) (signalbox.Task, error) {
-	return e.apply(ctx, t.ID, &t, signalbox.Event{Kind: signalbox.EventUnsent, Fence: t.Fence, Message: message, NotTried: true})
+	return e.answer(ctx, &t, signalbox.Event{Kind: signalbox.EventUnsent, Message: message, NotTried: true})
 }
 
 // Defer returns the task because its agent is closed after failures of its own. It costs no
 // attempt but is counted. The task is offered again after delay plus the usual backoff.
 func (e *Engine) Defer(ctx context.Context, t signalbox.Task, message string, delay time.Duration) (signalbox.Task, error) {
-	return e.apply(ctx, t.ID, &t, signalbox.Event{
-		Kind: signalbox.EventUnsent, Fence: t.Fence, Message: message, Delay: delay + e.backoff(0),
-	})
+	return e.answer(ctx, &t, signalbox.Event{Kind: signalbox.EventUnsent, Message: message, Delay: delay + e.backoff(0)})
 }
 
 // Reject ends the task: the agent said 4xx, so the request itself is wrong.
 func (e *Engine) Reject(ctx context.Context, t signalbox.Task, message string) (signalbox.Task, error) {
-	return e.apply(ctx, t.ID, &t, signalbox.Event{Kind: signalbox.EventReject, Fence: t.Fence, Message: message})
+	return e.answer(ctx, &t, signalbox.Event{Kind: signalbox.EventReject, Message: message})
 }
 
 // Outcome is how an execution ended, as reported by the agent.
@@ -70,35 +69,26 @@ type Outcome struct {
 
 // Finish ends the task with the outcome that the agent reported.
 func (e *Engine) Finish(ctx context.Context, t signalbox.Task, o Outcome) (signalbox.Task, error) {
-	return e.apply(ctx, t.ID, &t, signalbox.Event{
-		Kind: signalbox.EventFinish, Fence: t.Fence, Reason: o.Reason, Message: o.Message,
-		TaskID: o.TaskID, SessionID: o.SessionID, Result: o.Result,
-	})
+	return e.answer(ctx, &t, signalbox.Event{Kind: signalbox.EventFinish, Reason: o.Reason, Message: o.Message, TaskID: o.TaskID, SessionID: o.SessionID, Result: o.Result})
 }
 
 // Lose ends an execution whose agent is silent, forgot it, or was restarted: reason lost or
 // interrupted. With withhold the slot stays taken until the agent reports that it is free.
 // result may hold the output seen so far.
 func (e *Engine) Lose(ctx context.Context, t signalbox.Task, reason signalbox.Reason, message string, withhold bool, result *signalbox.Result) (signalbox.Task, error) {
-	return e.apply(ctx, t.ID, &t, signalbox.Event{
-		Kind: signalbox.EventLost, Fence: t.Fence, Reason: reason, Message: message, Withhold: withhold,
-		Result: result, Delay: e.backoff(t.Attempts),
-	})
+	return e.answer(ctx, &t, signalbox.Event{Kind: signalbox.EventLost, Reason: reason, Message: message, Withhold: withhold, Result: result, Delay: e.backoff(t.Attempts)})
 }
 
 // LoseUnaccepted ends an execution that its agent never accepted but may have run: the
 // task's on_lost decides. Otherwise it is like Lose.
 func (e *Engine) LoseUnaccepted(ctx context.Context, t signalbox.Task, message string, withhold bool) (signalbox.Task, error) {
-	return e.apply(ctx, t.ID, &t, signalbox.Event{
-		Kind: signalbox.EventLost, Fence: t.Fence, Reason: signalbox.ReasonLost, Message: message, Withhold: withhold,
-		MayHaveRun: true, Delay: e.backoff(t.Attempts),
-	})
+	return e.answer(ctx, &t, signalbox.Event{Kind: signalbox.EventLost, Reason: signalbox.ReasonLost, Message: message, Withhold: withhold, MayHaveRun: true, Delay: e.backoff(t.Attempts)})
 }
 
 // Stop records that a running task exceeded a limit: reason run_timeout or stalled. Its
 // agent is told to stop it, and it ends with that reason.
 func (e *Engine) Stop(ctx context.Context, t signalbox.Task, reason signalbox.Reason, message string) (signalbox.Task, error) {
-	return e.apply(ctx, t.ID, &t, signalbox.Event{Kind: signalbox.EventStop, Fence: t.Fence, Reason: reason, Message: message})
+	return e.answer(ctx, &t, signalbox.Event{Kind: signalbox.EventStop, Reason: reason, Message: message})
 }
 
 // KeepStale stores the final report of an execution that no longer holds its slot.

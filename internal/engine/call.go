@@ -14,24 +14,27 @@ import (
 // cycle. If it would not, and this is the only director over the store, the call is added
 // to the index, so that no concurrent call can close a cycle with it before it is stored.
 func (e *Engine) findCycle(ctx context.Context, caller string, c callgraph.Call) ([]callgraph.Run, error) {
-	agents := newCallAgents(e.live.Agents())
 	if e.following.Load() {
 		inFlight, err := e.store.InFlight(ctx)
 		if err != nil {
 			return nil, err
 		}
-		g := storeGraph{indexGraph: indexGraph{callAgents: agents, rows: newCallRows()}, ctx: ctx, store: e.store}
+		g := newCallGraph(newCallRows(), e.LiveAgents())
 		for i := range inFlight {
-			g.rows.put(callRowOf(&inFlight[i]))
+			row := callRowOf(&inFlight[i])
+			row.parent = "" // read as a child
+			g.put(row)
 		}
+		g.children = func(run string) ([]signalbox.Task, error) { return e.store.Children(ctx, run, batchSize) }
 		return callgraph.FindCycle(g, caller, c)
 	}
-	if err := e.calls.load(ctx, e); err != nil {
+	if err := e.calls.load(ctx, e.store); err != nil {
 		return nil, err
 	}
+	agents := e.LiveAgents()
 	e.calls.mu.Lock()
 	defer e.calls.mu.Unlock()
-	path, err := callgraph.FindCycle(indexGraph{agents, e.calls.rows}, caller, c)
+	path, err := callgraph.FindCycle(newCallGraph(e.calls.rows, agents), caller, c)
 	if err == nil && path == nil && c.ID != "" {
 		e.calls.rows.put(callRow{Call: c, parent: caller})
 	}
@@ -50,14 +53,19 @@ type callOrigin struct {
 // Errors: CodeForbidden if the named execution is not one of the agent's; CodeValidation if
 // it runs several and names none; CodeCallDepth; CodeCallCycle with the cycle.
 func (e *Engine) resolveOrigin(ctx context.Context, n *NewTask) (callOrigin, error) {
-	if n.Mode == signalbox.ModeTool {
-		return e.toolCallOrigin(ctx, n)
-	}
-	if n.By.Kind != signalbox.PrincipalAgent || n.Scheduled {
+	tool := n.Mode == signalbox.ModeTool
+	if n.By.Kind != signalbox.PrincipalAgent || !tool && n.Scheduled || tool && n.CallerID == "" {
 		return callOrigin{}, nil
 	}
+	if tool { // it only records the execution: a tool waits for no agent, so it cannot close a cycle
+		parent, err := e.store.Task(ctx, n.CallerID)
+		if signalbox.CodeOf(err) == signalbox.CodeNotFound {
+			return callOrigin{}, nil
+		}
+		return callOrigin{parent: parent.ID, depth: parent.Depth}, err
+	}
 	parent, err := e.executionOf(ctx, n.By.ID, n.CallerID)
-	if err != nil || parent == nil {
+	if err != nil || parent.ID == "" {
 		return callOrigin{}, err
 	}
 	c := callOrigin{parent: parent.ID, depth: parent.Depth + 1}
@@ -75,7 +83,7 @@ func (e *Engine) resolveOrigin(ctx context.Context, n *NewTask) (callOrigin, err
 	path, err := e.findCycle(ctx, parent.ID, callgraph.Call{ID: n.ID, Queue: queue, Session: session})
 	if err == nil && path != nil {
 		err = signalbox.Errorf(signalbox.CodeCallCycle, "the call would wait for itself: %s, which holds what it would wait for; submit the task without waiting for it, or answer from %s",
-			describeCycle(parent, path), n.By.ID)
+			describeCycle(&parent, path), n.By.ID)
 	}
 	return c, err
 }
@@ -108,47 +116,34 @@ func (e *Engine) recheckCycle(ctx context.Context, n *NewTask, t *signalbox.Task
 // Errors: CodeForbidden if it does not run the one it names.
 func (e *Engine) ExecutionOf(ctx context.Context, agent, named string) (id string, several bool, err error) {
 	t, err := e.executionOf(ctx, agent, named)
-	switch {
-	case named == "" && signalbox.CodeOf(err) == signalbox.CodeValidation:
+	if named == "" && signalbox.CodeOf(err) == signalbox.CodeValidation {
 		return "", true, nil
-	case err != nil || t == nil:
-		return "", false, err
 	}
-	return t.ID, false, nil
+	return t.ID, false, err
 }
 
-// executionOf returns the execution that an agent names, or the only one that it runs; nil
-// if it runs none.
-//
-// Errors: CodeForbidden if it does not run the one it names; CodeValidation if it runs
-// several and names none.
-func (e *Engine) executionOf(ctx context.Context, agent, named string) (*signalbox.Task, error) {
-	if named != "" {
-		t, err := e.store.Task(ctx, named)
+// executionOf is ExecutionOf with the row, zero for none; CodeValidation says several.
+func (e *Engine) executionOf(ctx context.Context, agent, named string) (signalbox.Task, error) {
+	id := named
+	if named == "" {
+		slots, err := e.store.Slots(ctx)
+		slots = slices.DeleteFunc(slots, func(s signalbox.Slot) bool { return s.Agent != agent || s.Withheld })
 		switch {
-		case err == nil && t.State.InFlight() && t.Agent == agent:
-			return &t, nil
-		case err == nil || signalbox.CodeOf(err) == signalbox.CodeNotFound:
-			return nil, signalbox.Errorf(signalbox.CodeForbidden, "agent %s does not run an execution %s: leave X-Signalbox-Execution out, or name one that it runs", agent, clip(named))
+		case err != nil || len(slots) == 0:
+			return signalbox.Task{}, err
+		case len(slots) > 1:
+			return signalbox.Task{}, signalbox.Invalid("X-Signalbox-Execution", "agent %s runs %d executions: say which one calls, with the header X-Signalbox-Execution (SIGNALBOX_QUEUE_ID in its environment)", agent, len(slots))
 		}
-		return nil, err
+		id = slots[0].TaskID
 	}
-	slots, err := e.store.Slots(ctx)
-	if err != nil {
-		return nil, err
+	t, err := e.store.Task(ctx, id)
+	switch {
+	case err == nil && t.State.InFlight() && t.Agent == agent:
+		return t, nil
+	case named != "" && (err == nil || signalbox.CodeOf(err) == signalbox.CodeNotFound):
+		return signalbox.Task{}, signalbox.Errorf(signalbox.CodeForbidden, "agent %s does not run an execution %s: leave X-Signalbox-Execution out, or name one that it runs", agent, signalbox.Clip(named))
 	}
-	slots = slices.DeleteFunc(slots, func(s signalbox.Slot) bool { return s.Agent != agent || s.Withheld })
-	switch len(slots) {
-	case 0:
-		return nil, nil
-	case 1:
-		t, err := e.store.Task(ctx, slots[0].TaskID)
-		if err != nil || !t.State.InFlight() || t.Agent != agent { // it ended since the slots were read
-			return nil, err
-		}
-		return &t, nil
-	}
-	return nil, signalbox.Invalid("X-Signalbox-Execution", "agent %s runs %d executions: say which one calls, with the header X-Signalbox-Execution (SIGNALBOX_QUEUE_ID in its environment)", agent, len(slots))
+	return signalbox.Task{}, err // nil: it ended since the slots were read
 }
 
 // waitsIn returns the queue in which a task will wait, and the session whose turn it will
@@ -173,23 +168,20 @@ func (e *Engine) waitsIn(ctx context.Context, n *NewTask) (queue, session string
 	return n.queue(), n.SessionID, nil
 }
 
-// describeCycle names the agents of a cycle that starts and ends at caller.
+// describeCycle names the agents of a cycle that starts and ends at caller, at most 20.
 func describeCycle(caller *signalbox.Task, path []callgraph.Run) string {
 	names := []string{fmt.Sprintf("%s (%s)", caller.Agent, caller.ID)}
 	for _, r := range path {
 		if r.ID == caller.ID {
 			break
 		}
-		if names = append(names, fmt.Sprintf("%s (%s)", r.Agent, r.ID)); len(names) == maxNamed {
+		if names = append(names, fmt.Sprintf("%s (%s)", r.Agent, r.ID)); len(names) == 20 {
 			names = append(names, "…")
 			break
 		}
 	}
 	return strings.Join(append(names, caller.Agent), " → ")
 }
-
-// maxNamed bounds how many agents describeCycle names.
-const maxNamed = 20
 
 // InCall reports whether an execution waits for something it asked of this director: a tool
 // call, or the end of a task.

@@ -12,42 +12,32 @@ import (
 // callIndex is an in-memory index of who waits for whom, used while this is the only
 // director over its store: it sees every durable change before anyone else does.
 type callIndex struct {
-	loading    chan struct{} // capacity 1: a mutex that a context can leave
-	mu         sync.Mutex
-	loaded     bool
-	rows       *callRows
-	removed    map[string]int64 // newest revision of removed rows, since changes may arrive out of order
-	removedIDs []string         // its keys, oldest first
+	loading sync.Mutex // one caller reads the store, while changes go on
+	mu      sync.Mutex
+	loaded  bool
+	rows    callRows
+	// removed has the newest revision of rows removed lately, older that of those removed
+	// before: changes arrive out of order while the goroutines that made them are between
+	// two statements.
+	removed, older map[string]int64
 }
 
-// maxRemoved bounds how many removed rows are remembered. Changes arrive out of order only
-// while the goroutines that made them are between two statements.
-const maxRemoved = 4096
-
-func (b *callIndex) init() {
-	b.loading = make(chan struct{}, 1)
-	b.rows = newCallRows()
-	b.removed = map[string]int64{}
-}
+// maxRemoved bounds the rows in callIndex.removed.
+const maxRemoved = 2048
 
 // load reads what is in flight from the store, once.
-func (b *callIndex) load(ctx context.Context, e *Engine) error {
-	select {
-	case b.loading <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	defer func() { <-b.loading }()
+func (b *callIndex) load(ctx context.Context, r store.Reader) error {
+	b.loading.Lock()
+	defer b.loading.Unlock()
 	if b.loaded {
 		return nil
 	}
-	inFlight, err := e.store.InFlight(ctx)
+	rows, err := r.InFlight(ctx)
 	if err != nil {
 		return err
 	}
-	rows := inFlight
-	for _, t := range inFlight {
-		children, err := e.store.Children(ctx, t.ID, batchSize)
+	for _, t := range rows {
+		children, err := r.Children(ctx, t.ID, batchSize)
 		if err != nil {
 			return err
 		}
@@ -72,23 +62,15 @@ func (b *callIndex) update(t *signalbox.Task) {
 	was, known := b.rows.byID[t.ID]
 	switch {
 	case t.Mode == signalbox.ModeTool: // tools wait for no agent
-	case known && was.rev >= t.Rev || b.removed[t.ID] >= t.Rev: // an older revision
+	case known && was.rev >= t.Rev || max(b.removed[t.ID], b.older[t.ID]) >= t.Rev: // an older revision
 	case t.State.InFlight() || t.State == signalbox.Pending && t.Waits:
 		b.rows.put(callRowOf(t))
 	case t.Rev > 1:
 		b.rows.remove(t.ID)
-		b.markRemoved(t)
-	}
-}
-
-func (b *callIndex) markRemoved(t *signalbox.Task) {
-	if b.removed[t.ID] == 0 {
-		b.removedIDs = append(b.removedIDs, t.ID)
-	}
-	b.removed[t.ID] = t.Rev
-	if len(b.removedIDs) > maxRemoved {
-		delete(b.removed, b.removedIDs[0])
-		b.removedIDs = b.removedIDs[1:]
+		if len(b.removed) >= maxRemoved {
+			b.removed, b.older = map[string]int64{}, b.removed
+		}
+		b.removed[t.ID] = t.Rev
 	}
 }
 
@@ -145,11 +127,11 @@ type callRows struct {
 	byParent  idSets // calls that the execution waits for
 }
 
-func newCallRows() *callRows {
-	return &callRows{byID: map[string]callRow{}, byAgent: idSets{}, bySession: idSets{}, byParent: idSets{}}
+func newCallRows() callRows {
+	return callRows{byID: map[string]callRow{}, byAgent: idSets{}, bySession: idSets{}, byParent: idSets{}}
 }
 
-func (r *callRows) put(row callRow) {
+func (r callRows) put(row callRow) {
 	r.remove(row.ID)
 	r.byID[row.ID] = row
 	if !row.isolated {
@@ -159,7 +141,7 @@ func (r *callRows) put(row callRow) {
 	r.byParent.add(row.parent, row.ID)
 }
 
-func (r *callRows) remove(id string) {
+func (r callRows) remove(id string) {
 	row, known := r.byID[id]
 	if !known {
 		return
@@ -170,7 +152,7 @@ func (r *callRows) remove(id string) {
 	r.byParent.remove(row.parent, id)
 }
 
-func (r *callRows) runs(ids map[string]struct{}) []callgraph.Run {
+func (r callRows) runs(ids map[string]struct{}) []callgraph.Run {
 	var runs []callgraph.Run
 	for id := range ids {
 		if row := r.byID[id]; row.Agent != "" && !row.isolated {
@@ -199,81 +181,63 @@ func (x idSets) remove(name, id string) {
 	}
 }
 
-// callAgents are the agents of a call graph, as they are now.
-type callAgents struct {
+// callGraph is the call graph as it is now.
+type callGraph struct {
+	callRows
 	agents  []LiveAgent
 	slots   map[string]int
 	serving map[string][]string // cache of Servers
+	// children reads the calls of an execution where several directors share the store:
+	// there, the rows have only what is in flight. nil: the rows have all.
+	children func(run string) ([]signalbox.Task, error)
 }
 
-func newCallAgents(agents []LiveAgent) callAgents {
-	f := callAgents{agents: agents, slots: make(map[string]int, len(agents)), serving: map[string][]string{}}
+func newCallGraph(rows callRows, agents []LiveAgent) *callGraph {
+	g := &callGraph{callRows: rows, agents: agents, slots: make(map[string]int, len(agents)), serving: map[string][]string{}}
 	for i := range agents {
-		f.slots[agents[i].Name] = agents[i].Slots
+		g.slots[agents[i].Name] = agents[i].Slots
 	}
-	return f
+	return g
 }
 
 // Servers returns the owner of an agent queue, else the agents that are up and serve the
 // queue. The owner counts even if it is down, since it may come back.
-func (f callAgents) Servers(queue string) []string {
+func (g *callGraph) Servers(queue string) []string {
 	if name, own := signalbox.QueueAgent(queue); own {
 		return []string{name}
 	}
-	names, known := f.serving[queue]
+	names, known := g.serving[queue]
 	if !known {
-		for i := range f.agents {
-			if a := &f.agents[i]; a.Up && a.Serves(queue) {
+		for i := range g.agents {
+			if a := &g.agents[i]; a.Up && a.Serves(queue) {
 				names = append(names, a.Name)
 			}
 		}
-		f.serving[queue] = names
+		g.serving[queue] = names
 	}
 	return names
 }
 
-func (f callAgents) Slots(agent string) (n int, known bool) {
-	n, known = f.slots[agent]
+func (g *callGraph) Slots(agent string) (n int, known bool) {
+	n, known = g.slots[agent]
 	return n, known
 }
 
-// indexGraph is the call graph as the index has it.
-type indexGraph struct {
-	callAgents
-	rows *callRows
-}
+func (g *callGraph) Holders(agent string) []callgraph.Run { return g.runs(g.byAgent[agent]) }
+func (g *callGraph) Turns(session string) []callgraph.Run { return g.runs(g.bySession[session]) }
 
-func (g indexGraph) Holders(agent string) []callgraph.Run { return g.rows.runs(g.rows.byAgent[agent]) }
-func (g indexGraph) Turns(session string) []callgraph.Run {
-	return g.rows.runs(g.rows.bySession[session])
-}
-
-func (g indexGraph) Calls(run string) ([]callgraph.Call, error) {
-	var calls []callgraph.Call
-	for id := range g.rows.byParent[run] {
-		calls = append(calls, g.rows.byID[id].Call)
+func (g *callGraph) Calls(run string) (calls []callgraph.Call, err error) {
+	for id := range g.byParent[run] {
+		calls = append(calls, g.byID[id].Call)
 	}
-	return calls, nil
-}
-
-// storeGraph is the call graph over a shared store: rows has what is in flight, and the
-// calls of an execution are read when the search reaches it.
-type storeGraph struct {
-	indexGraph
-	ctx   context.Context
-	store store.Reader
-}
-
-func (g storeGraph) Calls(run string) ([]callgraph.Call, error) {
-	children, err := g.store.Children(g.ctx, run, batchSize)
-	if err != nil {
-		return nil, err
+	if g.children == nil {
+		return calls, nil
 	}
-	var calls []callgraph.Call
+	children, err := g.children(run)
 	for i := range children {
 		if c := &children[i]; c.Waits && !c.State.Terminal() {
 			calls = append(calls, callRowOf(c).Call)
 		}
 	}
-	return calls, nil
+	return calls, err
 }

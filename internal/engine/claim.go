@@ -45,9 +45,6 @@ func (e *Engine) bypassSlots(offered int) int {
 	return offered
 }
 
-// Fleet is the limit on executions over all agents, bypass excluded; 0: none.
-func (e *Engine) Fleet() int { return e.opts.Fleet }
-
 func (e *Engine) claim(ctx context.Context, r store.ClaimRequest) (c Claimed, found bool, err error) {
 	for {
 		r.Now = e.Now()
@@ -57,7 +54,7 @@ func (e *Engine) claim(ctx context.Context, r store.ClaimRequest) (c Claimed, fo
 			return Claimed{}, false, err
 		}
 		e.earlyWake.waitPublished(got.Task.ID)
-		e.publishTraced(signalbox.Pending, got.Task, signalbox.Entry{Kind: signalbox.EventClaim}, got.Request.Trace)
+		e.publish(Applied{From: signalbox.Pending, Task: got.Task, Kind: signalbox.EventClaim, Trace: got.Request.Trace})
 		c = Claimed{Task: got.Task, Request: got.Request}
 		if c.Env, err = e.openEnv(got.Task.ID, got.Request.SealedEnv); err == nil {
 			return c, true, nil

@@ -35,9 +35,6 @@ func (a *earlyWake) begin(ctx context.Context, id, queue string) (submit context
 	done := make(chan struct{})
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.unpublished == nil {
-		a.unpublished = map[string]chan struct{}{}
-	}
 	a.unpublished[id] = done
 	return store.Followed(ctx, wake), sync.OnceFunc(func() {
 		a.mu.Lock()

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -64,13 +65,13 @@ type Engine struct {
 	log         *slog.Logger
 	hub         hub
 	runs        runTimes
-	live        Live
+	live        []Live
 	inCall      func(execution string) bool // see SetInCall
 	trace       SubmitTrace                 // nil: submits are not traced
 	following   atomic.Bool                 // other directors share the store
 	calls       callIndex
 	rates       rates
-	stranded    strandedScans
+	stranded    sync.Map // of *strandedScan, by queue
 	earlyWake   earlyWake
 	pruneCursor store.EndedCursor // where the next pruning of owners over their limit starts
 }
@@ -91,13 +92,13 @@ func New(s store.Store, opts Options) *Engine {
 	opts.Random = cmp.Or(opts.Random, rand.Reader)
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	e := &Engine{
-		store: s, opts: opts, log: opts.Log, live: noAgents{},
-		rates: rates{tasks: float64(opts.SubmitTasks), bytes: float64(opts.SubmitBytes)},
+		store: s, opts: opts, log: opts.Log, hub: hub{waiters: map[string]map[chan struct{}]struct{}{}},
+		calls: callIndex{rows: newCallRows(), removed: map[string]int64{}},
+		runs:  runTimes{read: s, agents: map[string]*agentRuns{}, stats: map[string]queueStats{}, refreshing: map[string]bool{}},
+		rates: rates{tasks: float64(opts.SubmitTasks), bytes: float64(opts.SubmitBytes), buckets: map[string]bucket{}},
 	}
-	e.hub.init()
-	e.Observe(e.stranded.observe)
-	e.calls.init()
-	e.runs.init(s, e.Now)
+	e.earlyWake.unpublished = map[string]chan struct{}{}
+	e.Observe(e.noteStranded)
 	return e
 }
 
@@ -110,11 +111,8 @@ func (e *Engine) Read() store.Reader { return e.store }
 // Info describes the store.
 func (e *Engine) Info() store.Info { return e.store.Info() }
 
-// MaxSize is the maximum number of waiting tasks under the limit "work".
-func (e *Engine) MaxSize() int { return e.opts.MaxSize }
-
-// MaxCommands is the maximum number of waiting command tasks; 0: no limit.
-func (e *Engine) MaxCommands() int { return e.opts.MaxCommands }
+// Options returns the options of New, with defaults filled in.
+func (e *Engine) Options() Options { return e.opts }
 
 // ExecutionTTL is the length of the slot lease.
 func (e *Engine) ExecutionTTL() time.Duration { return e.opts.ExecutionTTL }
@@ -176,68 +174,43 @@ func (c *AgentClosed) String() string {
 	return fmt.Sprintf("closed after %d failures in a row, %s: %s", c.Failures, next, c.Reason)
 }
 
-// Live is a source of agents' current state, implemented by the dispatchers. Why, ETA and
-// calls that need an agent at once use it.
+// Live is a source of agents' current state, implemented by the dispatchers and by the
+// director's own executor; each has agents of its own. Why, ETA and calls that need an
+// agent at once use it.
 type Live interface {
 	Agents() []LiveAgent
 	LiveAgent(name string) (a LiveAgent, known bool)
 }
 
-type noAgents struct{}
+// SetLive sets the source of live agents, AddLive adds another one. Call them before the
+// engine is used.
+func (e *Engine) SetLive(l Live) { e.live = []Live{l} }
 
-func (noAgents) Agents() []LiveAgent                { return nil }
-func (noAgents) LiveAgent(string) (LiveAgent, bool) { return LiveAgent{}, false }
-
-// SetLive sets the source of live agents. Call it before the engine is used.
-func (e *Engine) SetLive(l Live) { e.live = l }
+// AddLive: see SetLive.
+func (e *Engine) AddLive(l Live) { e.live = append(e.live, l) }
 
 // SetInCall sets the function that reports whether an execution has a tool call waiting or
 // running. Call it before the engine is used.
 func (e *Engine) SetInCall(inCall func(execution string) bool) { e.inCall = inCall }
 
-// AddLive adds another source of live agents, such as the director's own executor. Call it
-// after SetLive and before the engine is used.
-func (e *Engine) AddLive(l Live) {
-	all, several := e.live.(liveSources)
-	if !several {
-		all = liveSources{e.live}
+// LiveAgents returns the current state of all agents.
+func (e *Engine) LiveAgents() []LiveAgent {
+	lists := make([][]LiveAgent, len(e.live))
+	for i, l := range e.live {
+		lists[i] = l.Agents()
 	}
-	e.live = append(all, l)
+	return slices.Concat(lists...)
 }
 
-// liveSources combines several sources, each with agents of its own.
-type liveSources []Live
-
-func (l liveSources) Agents() []LiveAgent {
-	each := make([][]LiveAgent, len(l))
-	for i := range l {
-		each[i] = l[i].Agents()
-	}
-	return slices.Concat(each...)
-}
-
-func (l liveSources) LiveAgent(name string) (a LiveAgent, known bool) {
-	for _, some := range l {
-		if a, known = some.LiveAgent(name); known {
+// LiveAgent returns the current state of an agent.
+func (e *Engine) LiveAgent(name string) (a LiveAgent, known bool) {
+	for _, l := range e.live {
+		if a, known = l.LiveAgent(name); known {
 			break
 		}
 	}
 	return a, known
 }
-
-// LiveAgents returns the current state of all agents.
-func (e *Engine) LiveAgents() []LiveAgent { return e.live.Agents() }
-
-// OthersMayTake reports whether an agent other than the given one is up, not closed, and
-// serves queue.
-func (e *Engine) OthersMayTake(agent, queue string) bool {
-	return slices.ContainsFunc(e.LiveAgents(), func(o LiveAgent) bool {
-		return o.Name != agent && o.Up && o.Closed == nil && o.Serves(queue)
-	})
-}
-
-// LiveAgent returns the current state of an agent.
-func (e *Engine) LiveAgent(name string) (a LiveAgent, known bool) { return e.live.LiveAgent(name) }
 
 // apply applies event ev to a task. row is the row if the caller has it, which saves a
 // read; it is read again if it has changed.
@@ -270,23 +243,43 @@ func (e *Engine) apply(ctx context.Context, id string, row *signalbox.Task, ev s
 		if change.Session {
 			e.calls.sessionBound(after.SessionID, after.Agent)
 		}
-		e.publish(before.State, after, change.Entry)
+		e.publish(Applied{From: before.State, Task: after, Kind: change.Entry.Kind, By: change.Entry.By})
 		return after, nil
 	}
 }
 
-// publish reports a durable change to observers and waiters.
-func (e *Engine) publish(from signalbox.State, t signalbox.Task, entry signalbox.Entry) {
-	if t.State == signalbox.Completed && entry.Kind == signalbox.EventFinish {
-		e.runs.add(t.Agent, t.EndedAt.Sub(t.StartedAt))
+// tryApply applies an event to a task, as the caller read it, and reports whether it did:
+// not if the task was claimed, ended or was deleted first.
+func (e *Engine) tryApply(ctx context.Context, t *signalbox.Task, ev signalbox.Event) (bool, error) {
+	_, err := e.apply(ctx, t.ID, t, ev)
+	switch signalbox.CodeOf(err) {
+	case signalbox.CodeConflict, signalbox.CodeAlreadyEnded, signalbox.CodeStaleFence, signalbox.CodeNotFound:
+		return false, nil
 	}
-	e.publishTraced(from, t, entry, "")
+	return err == nil, err
 }
 
-func (e *Engine) publishTraced(from signalbox.State, t signalbox.Task, entry signalbox.Entry, trace string) {
-	if !e.following.Load() {
-		e.calls.taskChanged(&t)
+// tryAll applies an event to tasks, as the caller read them, and returns to how many.
+func (e *Engine) tryAll(ctx context.Context, tasks []signalbox.Task, ev signalbox.Event) (n int, err error) {
+	for i := range tasks {
+		did, err := e.tryApply(ctx, &tasks[i], ev)
+		if err != nil {
+			return n, err
+		}
+		if did {
+			n++
+		}
 	}
-	e.logChange(t, entry)
-	e.hub.publish(&Applied{From: from, Task: t, Kind: entry.Kind, By: entry.By, Trace: trace})
+	return n, nil
+}
+
+// publish reports a durable change to observers and waiters.
+func (e *Engine) publish(a Applied) {
+	if t := &a.Task; t.State == signalbox.Completed && a.Kind == signalbox.EventFinish {
+		e.runs.add(t.Agent, t.EndedAt.Sub(t.StartedAt))
+	}
+	if !e.following.Load() {
+		e.calls.taskChanged(&a.Task)
+	}
+	e.hub.publish(&a)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/seal"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
+	"github.com/signalbox-ai/signalbox/internal/telemetry"
 )
 
 // box is an engine over an empty store, with a clock that a test sets and a
@@ -50,6 +51,7 @@ func newFixtureOver(t *testing.T, s store.Store, change ...func(*engine.Options)
 		f(&o)
 	}
 	b.Engine = engine.New(b.store, o)
+	telemetry.LogTasks(b.Engine, o.Log)
 	b.SetLive(b)
 	b.Observe(func(a *engine.Applied) {
 		b.mu.Lock()

@@ -23,12 +23,12 @@ const (
 	minRuns  = 5
 )
 
-// runTimes caches the run times of the newest completed tasks, by agent.
+// runTimes caches the run times of the newest completed tasks, by agent, and what follows
+// from them for each queue.
 type runTimes struct {
 	mu         sync.Mutex
 	read       store.Reader
-	now        func() time.Time
-	agents     map[string]agentRuns
+	agents     map[string]*agentRuns
 	stats      map[string]queueStats
 	refreshing map[string]bool // queues whose stats a caller is refreshing
 }
@@ -43,40 +43,35 @@ type agentRuns struct {
 // director records a run all the time.
 const runTimesTTL = 10 * time.Second
 
-func (r *runTimes) init(read store.Reader, now func() time.Time) {
-	r.read, r.now = read, now
-	r.agents, r.stats, r.refreshing = map[string]agentRuns{}, map[string]queueStats{}, map[string]bool{}
-}
-
+// add records a run. If the agent's runs are not loaded, get will read it from the store.
 func (r *runTimes) add(agent string, d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	runs, known := r.agents[agent]
-	if !known {
-		return // get will read it from the store, this run included
+	if runs := r.agents[agent]; runs != nil {
+		runs.times = append(runs.times, max(d, 0))
+		runs.times = runs.times[max(0, len(runs.times)-keptRuns):]
 	}
-	runs.times = append(runs.times, max(d, 0))
-	runs.times = runs.times[max(0, len(runs.times)-keptRuns):]
-	r.agents[agent] = runs
 }
 
 // invalidate marks the run times of an agent as stale.
 func (r *runTimes) invalidate(agent string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if runs, known := r.agents[agent]; known {
+	if runs := r.agents[agent]; runs != nil {
 		runs.stale = true
-		r.agents[agent] = runs
 	}
 }
 
 // get returns the run times of an agent, oldest first.
-func (r *runTimes) get(ctx context.Context, agent string) []time.Duration {
-	now := r.now()
+func (r *runTimes) get(ctx context.Context, agent string, now time.Time) []time.Duration {
 	r.mu.Lock()
-	old, known := r.agents[agent]
+	var old agentRuns
+	runs := r.agents[agent]
+	if runs != nil {
+		old = *runs
+	}
 	r.mu.Unlock()
-	if age := now.Sub(old.loadedAt); known && (!old.stale || (age >= 0 && age < runTimesTTL)) {
+	if age := now.Sub(old.loadedAt); runs != nil && (!old.stale || (age >= 0 && age < runTimesTTL)) {
 		return old.times
 	}
 	times, err := r.read.Durations(ctx, agent, keptRuns)
@@ -86,10 +81,10 @@ func (r *runTimes) get(ctx context.Context, agent string) []time.Duration {
 	slices.Reverse(times)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if newer := r.agents[agent]; newer.loadedAt.After(old.loadedAt) {
+	if newer := r.agents[agent]; newer != nil && newer.loadedAt.After(old.loadedAt) {
 		return newer.times
 	}
-	r.agents[agent] = agentRuns{times: times, loadedAt: now}
+	r.agents[agent] = &agentRuns{times: times, loadedAt: now}
 	return times
 }
 
@@ -101,15 +96,15 @@ func (e *Engine) ETA(ctx context.Context, t *signalbox.Task, pos store.Position)
 		return nil
 	}
 	stats := e.runs.queueStats(t.Queue, e.Now(), func() queueStats { return e.queueStats(ctx, t.Queue) })
-	if stats.slots == 0 || stats.runs < minRuns {
+	if stats.slots == 0 || stats.typical == nil {
 		return nil
 	}
-	eta := &ETA{Runs: stats.runs}
+	eta := &ETA{Runs: stats.typical.Runs}
 	if ahead := pos.N - stats.free; ahead > 0 {
 		rounds := time.Duration((ahead + stats.slots - 1) / stats.slots)
 		// A running task has between none and all of its time left.
-		eta.Low = (rounds - 1) * stats.p25
-		eta.High = rounds * stats.p75
+		eta.Low = (rounds - 1) * stats.typical.Low
+		eta.High = rounds * stats.typical.High
 	}
 	if due := t.NotBefore.Sub(e.Now()); due > 0 {
 		eta.Low, eta.High = max(eta.Low, due), max(eta.High, due)
@@ -117,23 +112,25 @@ func (e *Engine) ETA(ctx context.Context, t *signalbox.Task, pos store.Position)
 	return eta
 }
 
-// Typical returns how long an agent's runs take, 25th to 75th percentile; nil if fewer than
-// minRuns are known.
+// Typical returns how long an agent's runs take; nil if fewer than minRuns are known.
 func (e *Engine) Typical(ctx context.Context, agent string) *ETA {
-	runs := e.runs.get(ctx, agent)
+	return typical(e.runs.get(ctx, agent, e.Now()))
+}
+
+// typical returns the 25th to 75th percentile, by the nearest rank.
+func typical(runs []time.Duration) *ETA {
 	if len(runs) < minRuns {
 		return nil
 	}
 	runs = slices.Sorted(slices.Values(runs))
-	return &ETA{Low: percentile(runs, 25), High: percentile(runs, 75), Runs: len(runs)}
+	return &ETA{Low: runs[(len(runs)-1)/4], High: runs[(len(runs)-1)*3/4], Runs: len(runs)}
 }
 
 // queueStats is the input of an estimate for a queue.
 type queueStats struct {
 	at          time.Time
 	slots, free int
-	runs        int
-	p25, p75    time.Duration
+	typical     *ETA // how long a run takes
 }
 
 // queueStatsTTL is how long stats are cached: with many agents they cost more than the
@@ -166,32 +163,21 @@ func (r *runTimes) queueStats(queue string, now time.Time, fresh func() queueSta
 
 func (e *Engine) queueStats(ctx context.Context, queue string) queueStats {
 	var f queueStats
-	if paused, err := e.Paused(ctx, queue); err != nil || paused {
-		return f
-	}
-	drains, err := e.drains(ctx)
-	if err != nil {
+	pauses, err := e.pauses(ctx)
+	if err != nil || paused(pauses, queue) {
 		return f
 	}
 	var runs []time.Duration
-	for _, a := range e.live.Agents() {
-		if _, drained := drains[a.Name]; drained || !a.Up || !slices.Contains(a.Queues(), queue) {
+	for _, a := range e.LiveAgents() {
+		if drain(pauses, a.Name) != nil || !a.Up || !slices.Contains(a.Queues(), queue) {
 			continue
 		}
 		f.slots += a.Slots
 		if !a.Held {
 			f.free += max(0, a.Slots-a.InUse)
 		}
-		runs = append(runs, e.runs.get(ctx, a.Name)...)
+		runs = append(runs, e.runs.get(ctx, a.Name, e.Now())...)
 	}
-	if f.runs = len(runs); f.runs > 0 {
-		slices.Sort(runs)
-		f.p25, f.p75 = percentile(runs, 25), percentile(runs, 75)
-	}
+	f.typical = typical(runs)
 	return f
-}
-
-// percentile of sorted durations, by the nearest rank.
-func percentile(sorted []time.Duration, p int) time.Duration {
-	return sorted[(len(sorted)-1)*p/100]
 }

@@ -63,18 +63,14 @@ func (e *Engine) follow(ctx context.Context, s store.Shared, f FollowOptions, af
 		}
 		next, err := e.readForeign(ctx, s, &f, after)
 		after = next
-		wait := followInterval
+		wait, changes := followInterval, s.Changed()
 		if err != nil {
-			wait = followRetryDelay
+			wait, changes = followRetryDelay, nil
 			if ctx.Err() == nil {
 				e.log.Error("changes of other directors not read, trying again", "error", err)
 			}
 		}
 		timer.Reset(wait)
-		changes := s.Changed()
-		if err != nil {
-			changes = nil // wait for the timer
-		}
 		select {
 		case <-ctx.Done():
 			return
@@ -94,7 +90,8 @@ func (e *Engine) readForeign(ctx context.Context, s store.Shared, f *FollowOptio
 		if through-after >= followPageSize {
 			_, newest, err := s.JournalRange(ctx)
 			if err == nil && newest-through > followMaxLag {
-				e.skipAhead(f, newest-after)
+				e.log.Warn("too many changes of other directors to tell of each: all is looked at anew", "entries", newest-after)
+				e.resync(f)
 				after = newest
 				continue
 			}
@@ -138,12 +135,6 @@ func rowsFor(ctx context.Context, s store.Shared, f *FollowOptions, entries []si
 	return rows, err
 }
 
-// skipAhead skips entries and has everyone read the rows instead.
-func (e *Engine) skipAhead(f *FollowOptions, entries int64) {
-	e.log.Warn("too many changes of other directors to tell of each: all is looked at anew", "entries", entries)
-	e.resync(f)
-}
-
 // resync has everyone read the rows.
 func (e *Engine) resync(f *FollowOptions) {
 	e.hub.notifyAll()
@@ -157,7 +148,7 @@ func (e *Engine) publishForeign(entry *signalbox.Entry, rows map[string]signalbo
 	if journalOnly(entry) {
 		return
 	}
-	a := Applied{Kind: entry.Kind, By: entry.By, From: stateBefore(entry), Foreign: true, Partial: true, Task: entryTask(entry)}
+	a := Applied{Kind: entry.Kind, By: entry.By, From: entry.Before(), Foreign: true, Partial: true, Task: entry.Partial()}
 	// If the row differs, the task has moved on, and a later entry covers that.
 	if t, known := rows[entry.QueueID]; known && t.State == entry.State && t.Fence == entry.Fence {
 		a.Task, a.Partial = t, false
@@ -175,41 +166,4 @@ func journalOnly(entry *signalbox.Entry) bool {
 		return true
 	}
 	return false
-}
-
-// entryTask builds a partial task from an entry; for an entry about an agent, the agent's
-// name and message.
-func entryTask(e *signalbox.Entry) signalbox.Task {
-	t := signalbox.Task{
-		ID: e.QueueID, State: e.State, Reason: e.Reason, Message: e.Message, Queue: e.Queue, Agent: e.Agent, Fence: e.Fence,
-		Attempts: e.Attempts, Source: e.Source, Owner: e.Owner, CancelRequested: e.Kind == signalbox.EventCancel,
-	}
-	if t.Queue == signalbox.QueueCommands || t.Queue == signalbox.QueueCalls {
-		t.Mode = signalbox.ModeTool
-	}
-	if t.State.Terminal() {
-		t.EndedAt = e.At
-	}
-	return t
-}
-
-// stateBefore returns the state before an entry, as far as its kind determines it.
-func stateBefore(e *signalbox.Entry) signalbox.State {
-	switch e.Kind {
-	case signalbox.EventClaim, signalbox.EventWaitTimeout, signalbox.EventMove, signalbox.EventUndeliverable:
-		return signalbox.Pending
-	case signalbox.EventAccept, signalbox.EventBusy, signalbox.EventRefuse, signalbox.EventUnsent, signalbox.EventReject:
-		return signalbox.Dispatching
-	case signalbox.EventFinish, signalbox.EventLost, signalbox.EventStop, signalbox.EventRelease:
-		return signalbox.Working
-	case signalbox.EventCancel:
-		switch {
-		case e.State.InFlight():
-			return e.State
-		case e.Fence != 0:
-			return signalbox.Working
-		}
-		return signalbox.Pending
-	}
-	return ""
 }

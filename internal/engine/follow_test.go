@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/seal"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
+	"github.com/signalbox-ai/signalbox/internal/telemetry"
 )
 
 // twin is one of two engines over one store.
@@ -35,7 +36,9 @@ func newTwin(t *testing.T, w *peerstest.World) *twin {
 		t.Fatal(err)
 	}
 	tw := &twin{view: w.View(), sign: make(chan struct{}, 1000), log: &bytes.Buffer{}, rows: true}
-	tw.Engine = engine.New(tw.view, engine.Options{Sealer: sealer, Log: slog.New(slog.NewTextHandler(tw.log, nil))})
+	log := slog.New(slog.NewTextHandler(tw.log, nil))
+	tw.Engine = engine.New(tw.view, engine.Options{Sealer: sealer, Log: log})
+	telemetry.LogTasks(tw.Engine, log)
 	tw.Observe(func(a *engine.Applied) {
 		tw.mu.Lock()
 		tw.heard = append(tw.heard, *a)

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
@@ -27,12 +26,6 @@ const MaxLane = 1000
 // Busy reports whether no slot is free.
 func (l *Lane) Busy() bool { return len(l.Running)+len(l.Withheld) >= l.Slots }
 
-// MaxChats is the maximum number of chats that may wait for one agent.
-func (e *Engine) MaxChats() int { return e.opts.MaxChats }
-
-// WaitTimeout is the default wait_timeout.
-func (e *Engine) WaitTimeout() time.Duration { return e.opts.WaitTimeout }
-
 // Lane returns the state of an agent's queue, or CodeNotFound.
 func (e *Engine) Lane(ctx context.Context, name string) (Lane, error) {
 	a, err := e.Agent(ctx, name)
@@ -40,7 +33,7 @@ func (e *Engine) Lane(ctx context.Context, name string) (Lane, error) {
 		return Lane{}, err
 	}
 	l := Lane{Agent: a, Slots: a.Slots}
-	if live, ok := e.live.LiveAgent(name); ok {
+	if live, ok := e.LiveAgent(name); ok {
 		l.Slots = live.Slots
 	}
 	if err := e.laneSlots(ctx, &l); err != nil {
@@ -70,24 +63,20 @@ func (e *Engine) laneSlots(ctx context.Context, l *Lane) error {
 		return err
 	}
 	for _, s := range slots {
-		if s.Agent != l.Agent.Name {
-			continue
-		}
 		isolated := signalbox.Isolated(s.Slot)
-		if s.Withheld && isolated {
+		if s.Agent != l.Agent.Name || s.Withheld && isolated {
 			continue
 		}
 		t, err := e.store.Task(ctx, s.TaskID)
 		gone := signalbox.CodeOf(err) == signalbox.CodeNotFound
 		switch {
+		case err != nil && !gone:
+			return err
 		case s.Withheld && gone: // the slot outlives its task
 			l.Withheld = append(l.Withheld, signalbox.Task{ID: s.TaskID, Agent: s.Agent})
-		case gone:
-		case err != nil:
-			return err
 		case s.Withheld:
 			l.Withheld = append(l.Withheld, t)
-		case !t.State.InFlight(): // it ended after the slots were read
+		case gone || !t.State.InFlight(): // it ended after the slots were read
 		case isolated:
 			l.Isolated = append(l.Isolated, t)
 		default:

@@ -34,35 +34,7 @@ func (e *Engine) EndOverdue(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	n := 0
-	for _, t := range overdue {
-		_, err := e.apply(ctx, t.ID, &t, signalbox.Event{Kind: signalbox.EventWaitTimeout})
-		switch signalbox.CodeOf(err) {
-		case "":
-			n++
-		case signalbox.CodeConflict, signalbox.CodeAlreadyEnded, signalbox.CodeNotFound: // claimed or ended first
-		default:
-			return n, err
-		}
-	}
-	return n, nil
-}
-
-// ResumeDue ends pauses whose time is over.
-func (e *Engine) ResumeDue(ctx context.Context) error {
-	pauses, err := e.store.Pauses(ctx)
-	if err != nil {
-		return err
-	}
-	now := e.Now().UnixMilli()
-	for _, p := range pauses {
-		if p.UntilMS != 0 && p.UntilMS <= now {
-			if err := e.Resume(ctx, p.Queue, "its own time limit"); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return e.tryAll(ctx, overdue, signalbox.Event{Kind: signalbox.EventWaitTimeout})
 }
 
 // Retention bounds how long and how many ended tasks are kept. 0 bytes: no limit; bytes are
@@ -89,14 +61,10 @@ func (e *Engine) Prune(ctx context.Context, keep Retention) (Pruned, error) {
 	if err != nil {
 		return Pruned{}, err
 	}
-	var did Pruned
-	sum := int64(0)
+	did, sum := Pruned{Owners: map[string]int64{}}, int64(0)
 	for owner, bytes := range kept {
 		sum += bytes
 		if over := bytes - keep.OwnerBytes; keep.OwnerBytes > 0 && over > 0 && owner != "" {
-			if did.Owners == nil {
-				did.Owners = map[string]int64{}
-			}
 			did.Owners[owner] = over
 		}
 	}
@@ -112,18 +80,4 @@ func (e *Engine) Prune(ctx context.Context, keep Retention) (Pruned, error) {
 	did.Tasks, did.More = did.Tasks+theirs.Tasks, theirs.Next != store.EndedCursor{}
 	e.pruneCursor = theirs.Next
 	return did, err
-}
-
-// allWaiting lists all pending tasks of a queue.
-func (e *Engine) allWaiting(ctx context.Context, queue string) ([]signalbox.Task, error) {
-	var all []signalbox.Task
-	var after store.Cursor
-	for {
-		page, err := e.store.Waiting(ctx, queue, after, batchSize)
-		if err != nil || len(page) == 0 {
-			return all, err
-		}
-		all = append(all, page...)
-		after = store.CursorOf(&page[len(page)-1])
-	}
 }

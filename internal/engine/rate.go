@@ -28,18 +28,12 @@ type bucket struct {
 // minute.
 const sweepThreshold = 1024
 
-// ChargeRate counts a task of size bytes that a caller creates other than through Submit,
+// ChargeRate counts a task of size bytes that a caller creates, through Submit or otherwise,
 // such as by triggering a schedule.
 //
 // Errors: CodeRateLimited, with RetryAfter.
 func (e *Engine) ChargeRate(who signalbox.Principal, size int) error {
-	return e.rates.take(who, size, e.Now())
-}
-
-// take counts a task of size bytes.
-//
-// Errors: CodeRateLimited, with RetryAfter.
-func (r *rates) take(who signalbox.Principal, size int, now time.Time) error {
+	r, now := &e.rates, e.Now()
 	if r.tasks == 0 && r.bytes == 0 || who.Kind == "" || who.Has(signalbox.ScopeAdmin) {
 		return nil
 	}
@@ -61,9 +55,6 @@ func (r *rates) take(who signalbox.Principal, size int, now time.Time) error {
 		}
 	}
 	l.tasks, l.bytes = l.tasks+1, l.bytes+float64(size)
-	if r.buckets == nil {
-		r.buckets = map[string]bucket{}
-	}
 	r.buckets[who.Key()] = l
 	return nil
 }

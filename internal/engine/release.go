@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 // ReleaseLane takes an agent's slots away from the tasks that hold them and returns the
@@ -11,10 +12,7 @@ import (
 // their executions are stale. Isolated executions lose their slots only if their
 // cancellation was requested.
 func (e *Engine) ReleaseLane(ctx context.Context, agent, by string) ([]string, error) {
-	if err := executorRefusal(agent); err != nil {
-		return nil, err
-	}
-	if _, err := e.knownAgent(ctx, agent); err != nil {
+	if err := e.checkLane(ctx, agent); err != nil {
 		return nil, err
 	}
 	slots, err := e.store.Slots(ctx)
@@ -26,66 +24,38 @@ func (e *Engine) ReleaseLane(ctx context.Context, agent, by string) ([]string, e
 		if s.Agent != agent {
 			continue
 		}
-		keep, err := e.keepsSlot(ctx, s)
-		if err != nil {
-			return ids, err
-		}
-		if keep {
-			continue
-		}
-		if err := e.release(ctx, s, by); err != nil {
-			return ids, err
+		if s.Withheld {
+			if _, err := e.FreeSlot(ctx, s); err != nil {
+				return ids, err
+			}
+			e.announceRelease(ctx, s, by)
+		} else {
+			t, err := e.store.Task(ctx, s.TaskID)
+			if err == nil && signalbox.Isolated(s.Slot) && !t.CancelRequested {
+				continue
+			}
+			if err == nil {
+				_, err = e.tryApply(ctx, &t, signalbox.Event{Kind: signalbox.EventRelease, Fence: s.Fence, By: by})
+			}
+			if err != nil {
+				return ids, err
+			}
 		}
 		ids = append(ids, s.TaskID)
 	}
 	if len(ids) == 0 { // no slot was held: tell the dispatcher to stop withholding offers
-		e.hub.publish(&Applied{Kind: signalbox.EventRelease, Task: signalbox.Task{Agent: agent}, By: by})
-		e.noteForOthers(ctx, signalbox.Entry{Kind: signalbox.EventRelease, Agent: agent, By: by})
+		e.announceRelease(ctx, signalbox.Slot{Agent: agent}, by)
 	}
 	return ids, nil
 }
 
-// keepsSlot reports whether a slot is that of an isolated execution that is not being
-// cancelled.
-func (e *Engine) keepsSlot(ctx context.Context, s signalbox.Slot) (bool, error) {
-	if !signalbox.Isolated(s.Slot) || s.Withheld {
-		return false, nil
+// announceRelease announces a release that changes no task, also to the director that
+// dispatches to the agent, if there are several.
+func (e *Engine) announceRelease(ctx context.Context, s signalbox.Slot, by string) {
+	e.hub.publish(&Applied{Kind: signalbox.EventRelease, Task: signalbox.Task{ID: s.TaskID, Agent: s.Agent, Slot: s.Slot, Fence: s.Fence}, By: by})
+	if e.following.Load() {
+		e.note(context.WithoutCancel(ctx), signalbox.Entry{Kind: signalbox.EventRelease, Agent: s.Agent, Fence: s.Fence, By: by})
 	}
-	t, err := e.store.Task(ctx, s.TaskID)
-	if signalbox.CodeOf(err) == signalbox.CodeNotFound {
-		return false, nil
-	}
-	return !t.CancelRequested, err
-}
-
-func (e *Engine) release(ctx context.Context, s signalbox.Slot, by string) error {
-	if s.Withheld {
-		_, err := e.FreeSlot(ctx, s)
-		if err == nil {
-			e.hub.publish(&Applied{Kind: signalbox.EventRelease, Task: signalbox.Task{ID: s.TaskID, Agent: s.Agent, Slot: s.Slot, Fence: s.Fence}, By: by})
-			e.noteForOthers(ctx, signalbox.Entry{Kind: signalbox.EventRelease, Agent: s.Agent, Fence: s.Fence, By: by})
-		}
-		return err
-	}
-	_, err := e.apply(ctx, s.TaskID, nil, signalbox.Event{Kind: signalbox.EventRelease, Fence: s.Fence, By: by})
-	switch signalbox.CodeOf(err) {
-	case signalbox.CodeAlreadyEnded, signalbox.CodeStaleFence, signalbox.CodeConflict:
-		return nil // its slot was freed in the meantime
-	}
-	return err
-}
-
-// noteForOthers journals an event that changes no task, so that the director that
-// dispatches to the agent sees it, if there are several.
-func (e *Engine) noteForOthers(ctx context.Context, entry signalbox.Entry) {
-	if !e.following.Load() {
-		return
-	}
-	entry.At = e.Now()
-	if err := e.store.Note(context.WithoutCancel(ctx), entry); err != nil {
-		e.log.Error("the director that dispatches to an agent was not told", "kind", entry.Kind, "agent", entry.Agent, "error", err)
-	}
-	e.hub.journalGrew()
 }
 
 // Cancel requests that a task stop. A pending task is cancelled at once, a dispatching one
@@ -107,26 +77,28 @@ func (e *Engine) CancelTask(ctx context.Context, t *signalbox.Task, by string) (
 //
 // Errors: CodeNotFound; CodeUnsupported for an executor.
 func (e *Engine) ClearLane(ctx context.Context, agent, by string) (int, error) {
-	if err := executorRefusal(agent); err != nil {
-		return 0, err
-	}
-	if _, err := e.knownAgent(ctx, agent); err != nil {
-		return 0, err
-	}
-	waiting, err := e.allWaiting(ctx, signalbox.AgentQueue(agent))
-	if err != nil {
+	if err := e.checkLane(ctx, agent); err != nil {
 		return 0, err
 	}
 	n := 0
-	for _, t := range waiting {
-		_, err := e.apply(ctx, t.ID, &t, signalbox.Event{Kind: signalbox.EventCancel, Waiting: true, By: by})
-		switch signalbox.CodeOf(err) {
-		case "":
-			n++
-		case signalbox.CodeConflict, signalbox.CodeAlreadyEnded, signalbox.CodeNotFound: // claimed or ended first
-		default:
+	for after := (store.Cursor{}); ; {
+		page, err := e.store.Waiting(ctx, signalbox.AgentQueue(agent), after, batchSize)
+		if err != nil || len(page) == 0 {
 			return n, err
 		}
+		did, err := e.tryAll(ctx, page, signalbox.Event{Kind: signalbox.EventCancel, Waiting: true, By: by})
+		if n += did; err != nil {
+			return n, err
+		}
+		after = store.CursorOf(&page[len(page)-1])
 	}
-	return n, nil
+}
+
+// checkLane refuses an unknown agent, and an executor.
+func (e *Engine) checkLane(ctx context.Context, agent string) error {
+	if err := executorRefusal(agent); err != nil {
+		return err
+	}
+	_, err := e.knownAgent(ctx, agent)
+	return err
 }

@@ -2,8 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
-	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -37,7 +35,7 @@ func (e *Engine) Transfer(ctx context.Context, t signalbox.Task) (Transfer, erro
 //
 // Errors: CodeValidation; CodeConflict if the task exists already.
 func (e *Engine) Restore(ctx context.Context, in Transfer, requeue bool) (signalbox.Task, error) {
-	if err := checkTransfer(&in); err != nil {
+	if err := store.CheckForeign(&in.Task, &in.Request); err != nil {
 		return signalbox.Task{}, err
 	}
 	now := e.Now()
@@ -71,7 +69,7 @@ func (e *Engine) Restore(ctx context.Context, in Transfer, requeue bool) (signal
 	if err != nil {
 		return *t, err
 	}
-	e.publish("", after, store.RestoreEntry(&after, now))
+	e.publish(Applied{Task: after, Kind: store.RestoreEntry(&after, now).Kind})
 	return after, nil
 }
 
@@ -83,16 +81,11 @@ func (e *Engine) sealTransfer(in *Transfer) error {
 		}
 		return nil
 	}
-	n := NewTask{Env: in.Env}
-	if err := n.checkEnv(); err != nil {
-		return err
-	}
-	plain, err := json.Marshal(in.Env)
-	if err != nil {
+	if err := checkEnv(in.Env); err != nil {
 		return err
 	}
 	in.Task.HasEnv, in.Request.HadEnv = true, true
-	in.Request.SealedEnv = e.opts.Sealer.Seal(plain, in.Task.ID)
+	in.Request.SealedEnv = e.sealEnv(in.Task.ID, in.Env)
 	return nil
 }
 
@@ -102,56 +95,4 @@ func (in *Transfer) whereabouts() string {
 		return "under way"
 	}
 	return "run by agent " + in.Task.Agent
-}
-
-// checkTransfer refuses a task that no store can have held.
-func checkTransfer(in *Transfer) error {
-	t := &in.Task
-	switch {
-	case !signalbox.ValidID(t.ID):
-		return signalbox.Invalid("queue_id", "%q is no id of a task", t.ID)
-	case !signalbox.ValidQueue(t.Queue):
-		return signalbox.Invalid("queue", "%q is no queue", t.Queue)
-	case !t.State.Valid():
-		return signalbox.Invalid("state", "%q is no state of a task", t.State)
-	case t.State.Terminal() && t.Reason.End() != t.State:
-		return signalbox.Invalid("reason", "%q is no reason for which a task is %s", t.Reason, t.State)
-	case t.State.Terminal() && strings.TrimSpace(t.Message) == "":
-		return signalbox.Invalid("message", "message is missing: it says why the task is %s", t.State)
-	case t.CreatedAt.IsZero() || t.EnqueuedAt.IsZero():
-		return signalbox.Invalid("created_at", "created_at and enqueued_at are missing")
-	case t.Priority < signalbox.MinPriority || t.Priority > signalbox.MaxPriority:
-		return signalbox.Invalid("priority", "priority is %d to %d", signalbox.MinPriority, signalbox.MaxPriority)
-	case t.Mode == signalbox.ModeTool && t.Tool == "":
-		return signalbox.Invalid("tool", "a tool call needs its tool")
-	case t.State == signalbox.Pending && t.Queue == signalbox.QueueCalls:
-		return signalbox.Errorf(signalbox.CodeConflict, "its caller waited for it at the other director: it cannot go on here")
-	case t.SessionID != "" && !signalbox.ValidSessionID(t.SessionID):
-		return signalbox.Invalid("session_id", "session_id is not valid")
-	case len(t.IdempotencyKey) > 1024 || strings.ContainsRune(t.IdempotencyKey, 0):
-		return signalbox.Invalid("idempotency_key", "idempotency_key is too long or not printable")
-	}
-	if t.Mode == signalbox.ModeTool {
-		return nil
-	}
-	return signalbox.CheckPrompt(in.Request.Prompt)
-}
-
-// maxOldID bounds a task's id in another queue system, in bytes.
-const maxOldID = 200
-
-// Imported returns the task that was imported from another queue system under id old. If
-// several systems had that id, the first of signalbox.Imports counts.
-//
-// Errors: CodeNotFound, with the store's message for an id.
-func (e *Engine) Imported(ctx context.Context, old string) (signalbox.Task, error) {
-	if old != "" && len(old) <= maxOldID {
-		for _, kind := range signalbox.Imports() {
-			t, err := e.store.ByKey(ctx, signalbox.ImportKey(kind, old))
-			if signalbox.CodeOf(err) != signalbox.CodeNotFound {
-				return t, err
-			}
-		}
-	}
-	return signalbox.Task{}, signalbox.Errorf(signalbox.CodeNotFound, "there is no task %.64q: it never existed or has been pruned", old)
 }

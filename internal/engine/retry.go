@@ -51,33 +51,21 @@ func (e *Engine) RetryTask(ctx context.Context, whole *store.Whole, edit Edit) (
 		return Receipt{}, signalbox.Invalid("env", "the env of task %s was erased when it ended: give env anew, {} for none", id)
 	}
 	n := NewTask{
-		Prompt: r.Prompt, Model: r.Model, Tier: r.Tier, TimeoutSeconds: r.TimeoutSeconds, Project: r.Project, Thinking: r.Thinking,
-		SessionID: r.SessionID, Session: t.SessionMode, Source: edit.Source, SourceJob: t.SourceJob,
+		Prompt: cmp.Or(edit.Prompt, r.Prompt), Model: cmp.Or(edit.Model, r.Model), TimeoutSeconds: cmp.Or(edit.TimeoutSeconds, r.TimeoutSeconds),
+		Tier: r.Tier, Project: r.Project, Thinking: r.Thinking, SessionID: r.SessionID, Source: edit.Source, SourceJob: t.SourceJob,
 		Priority: t.Priority, OnLost: t.OnLost, RetryOf: id, Env: edit.Env, IdempotencyKey: edit.IdempotencyKey,
 		Mode: t.Mode, NewSession: r.NewSession, AllowedTools: r.AllowedTools, SystemPrompt: r.SystemPrompt,
 		By: edit.By, CallerID: edit.CallerID,
 	}
-	if n.SessionID == "" {
-		n.Session = ""
+	if n.SessionID != "" {
+		n.Session = t.SessionMode
 	}
 	if t.Mode == signalbox.ModeChat && t.Limit == signalbox.LimitWork {
 		n.Overflow = signalbox.OverflowPersist
 	}
-	n.route(r.Queue)
-	edit.apply(&n)
-	return e.Submit(ctx, n)
-}
-
-// route sets the agent or kind that a queue stands for.
-func (n *NewTask) route(queue string) {
-	if name, ok := signalbox.OnlyAgent(queue); ok {
-		n.Agent = name
-	} else if kind, ok := signalbox.QueueKind(queue); ok {
+	n.Agent, _ = signalbox.OnlyAgent(r.Queue)
+	if kind, ok := signalbox.QueueKind(r.Queue); ok {
 		n.Kind = kind
 	}
-}
-
-func (d Edit) apply(n *NewTask) {
-	n.Prompt, n.Model = cmp.Or(d.Prompt, n.Prompt), cmp.Or(d.Model, n.Model)
-	n.TimeoutSeconds = cmp.Or(d.TimeoutSeconds, n.TimeoutSeconds)
+	return e.Submit(ctx, n)
 }

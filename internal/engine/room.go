@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/signalbox-ai/signalbox"
@@ -27,7 +26,7 @@ func (e *Engine) checkRoute(ctx context.Context, n NewTask) error {
 	if err != nil {
 		return err
 	}
-	if err := checkEnv(&n, &live); err != nil {
+	if err := checkTaskEnv(&n, &live); err != nil {
 		return err
 	}
 	if n.SessionID == "" {
@@ -49,14 +48,14 @@ func (e *Engine) checkRoute(ctx context.Context, n NewTask) error {
 	return nil
 }
 
-// checkEnv refuses variables that the agent would refuse from this caller, if the agent's
+// checkTaskEnv refuses variables that the agent would refuse from this caller, if the agent's
 // list is known. The agent checks again itself.
-func checkEnv(n *NewTask, live *LiveAgent) error {
-	if _, pulls := signalbox.PullInstance(live.URL); pulls || !live.Up || !live.Fencing || envBy(n.By) == signalbox.EnvByAdmin {
+func checkTaskEnv(n *NewTask, live *LiveAgent) error {
+	if _, pulls := signalbox.PullInstance(live.URL); pulls || !live.Up || !live.Fencing || n.By.Has(signalbox.ScopeAdmin) {
 		return nil
 	}
 	if name := signalbox.EnvNotAllowed(live.TaskEnv, n.Env); name != "" {
-		return signalbox.Invalid("env", "agent %s does not take env.%s from %s: who runs the agent allows names with agent.task_env, and an admin may set any", n.Agent, clip(name), n.By.String())
+		return signalbox.Invalid("env", "agent %s does not take env.%s from %s: who runs the agent allows names with agent.task_env, and an admin may set any", n.Agent, signalbox.Clip(name), n.By.String())
 	}
 	return nil
 }
@@ -69,10 +68,7 @@ func (e *Engine) checkLimits(ctx context.Context, n NewTask) error {
 	}
 	if n.SessionID != "" && n.Session == signalbox.SessionRequire {
 		s, err := e.store.Session(ctx, n.SessionID)
-		if err == nil && n.By.MayUse(s.Agent) {
-			return nil
-		}
-		if err != nil && signalbox.CodeOf(err) != signalbox.CodeNotFound {
+		if err == nil && n.By.MayUse(s.Agent) || err != nil && signalbox.CodeOf(err) != signalbox.CodeNotFound {
 			return err
 		}
 	}
@@ -83,58 +79,45 @@ func (e *Engine) checkLimits(ctx context.Context, n NewTask) error {
 // setRoom sets the submission's condition for starting at once (Room), and the session of a
 // chat (Chat).
 func (e *Engine) setRoom(n *NewTask, sub *store.Submission) error {
-	if n.Mode == signalbox.ModeTool {
+	if n.Mode == signalbox.ModeTool || n.Mode == signalbox.ModeQueue && n.Overflow != signalbox.OverflowReject {
 		return nil
 	}
-	if n.Mode == signalbox.ModeQueue {
-		if n.Overflow == signalbox.OverflowReject {
-			sub.Room = e.roomInQueue(sub.Task.Queue)
+	sub.Room = &store.Room{
+		Queues: []string{sub.Task.Queue}, Fleet: e.opts.Fleet,
+		Must: n.Overflow == signalbox.OverflowReject,
+	}
+	offer := func(agent string, slots int) {
+		sub.Room.Agents = append(sub.Room.Agents, store.RoomAgent{Name: agent, Slots: slots})
+	}
+	if n.Mode == signalbox.ModeQueue { // any agent that serves the queue now
+		for _, a := range e.LiveAgents() {
+			if a.Serves(sub.Task.Queue) {
+				offer(a.Name, offerable(a))
+			}
 		}
 		return nil
 	}
-	a, known := e.live.LiveAgent(n.Agent)
+	a, known := e.LiveAgent(n.Agent)
 	if (!known || !a.Up) && n.Overflow != signalbox.OverflowPersist {
 		return signalbox.Errorf(signalbox.CodeAgentDown, "agent %s is not connected (%s): start it again, or let the task wait for it with overflow persist",
 			n.Agent, cmp.Or(a.Message, "not heard from"))
 	}
 	if n.Mode == signalbox.ModeBypass {
-		return e.bypassRoom(a, n, sub)
-	}
-	sub.Room = &store.Room{
-		Queues: []string{sub.Task.Queue}, Agents: []store.RoomAgent{{Name: n.Agent, Slots: offerable(a)}}, Fleet: e.opts.Fleet,
-		Must: n.Overflow == signalbox.OverflowReject,
-	}
-	sub.Chat = &store.ChatSession{Agent: n.Agent, Continue: !n.NewSession && n.SessionID == ""}
-	if !a.Sessions || n.SessionID != "" {
+		slots := e.bypassSlots(a.IsolatedSlots)
+		if slots == 0 {
+			return signalbox.Errorf(signalbox.CodeUnsupported, "agent %s offers no isolated executions: use its chat, or an agent of our own daemon", n.Agent)
+		}
+		offer(n.Agent, slots)
+		sub.Room.Isolated, sub.Room.Fleet = true, e.opts.BypassFleet
 		return nil
 	}
+	offer(n.Agent, offerable(a))
+	sub.Chat = &store.ChatSession{Agent: n.Agent, Continue: !n.NewSession && n.SessionID == ""}
 	var err error
-	sub.Chat.New, err = e.newSessionID()
+	if a.Sessions && n.SessionID == "" {
+		sub.Chat.New, err = signalbox.NewSessionID(e.opts.Random)
+	}
 	return err
-}
-
-func (e *Engine) bypassRoom(a LiveAgent, n *NewTask, sub *store.Submission) error {
-	slots := e.bypassSlots(a.IsolatedSlots)
-	if slots == 0 {
-		return signalbox.Errorf(signalbox.CodeUnsupported, "agent %s offers no isolated executions: use its chat, or an agent of our own daemon", n.Agent)
-	}
-	sub.Room = &store.Room{
-		Queues: []string{sub.Task.Queue}, Agents: []store.RoomAgent{{Name: n.Agent, Slots: slots}},
-		Isolated: true, Fleet: e.opts.BypassFleet, Must: true,
-	}
-	return nil
-}
-
-// roomInQueue is the room of a queued task with overflow reject: the agents that serve its
-// queue now.
-func (e *Engine) roomInQueue(queue string) *store.Room {
-	room := &store.Room{Queues: []string{queue}, Fleet: e.opts.Fleet, Must: true}
-	for _, a := range e.live.Agents() {
-		if a.Serves(queue) {
-			room.Agents = append(room.Agents, store.RoomAgent{Name: a.Name, Slots: offerable(a)})
-		}
-	}
-	return room
 }
 
 // offerable returns the number of slots of an agent that can be offered work, busy ones
@@ -146,28 +129,23 @@ func offerable(a LiveAgent) int {
 	return a.Slots
 }
 
-// newSessionID returns a version 4 UUID, the format that coding CLIs expect.
-func (e *Engine) newSessionID() (string, error) {
-	var b [16]byte
-	if _, err := io.ReadFull(e.opts.Random, b[:]); err != nil {
-		return "", err
-	}
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:]), nil
-}
-
 // refusal turns a store's error into the message for the caller.
 func (e *Engine) refusal(err error, n *NewTask, sub *store.Submission) error {
+	limit := sub.Task.Limit
 	switch signalbox.CodeOf(err) {
 	case signalbox.CodeQueueFull:
-		e.logFull(sub)
-		if sub.Task.Limit == signalbox.LimitCommands {
+		line := []any{"queue", "submit_rejected", "reason", "queue_full", "depth", sub.Cap}
+		if limit != signalbox.LimitWork {
+			line = append(line, "limit", limit)
+		}
+		e.log.Warn("", line...)
+		switch limit {
+		case signalbox.LimitWork:
+			return signalbox.Errorf(signalbox.CodeQueueFull, "Queue is at capacity (%d tasks)", sub.Cap)
+		case signalbox.LimitCommands:
 			return signalbox.Errorf(signalbox.CodeQueueFull, "The queue commands is at capacity (%d tasks wait for a command slot): try again later, or raise commands.max_waiting", sub.Cap)
 		}
-		if sub.Task.Limit != signalbox.LimitWork {
-			return signalbox.Errorf(signalbox.CodeQueueFull, "Agent '%s' is busy with %d queued requests. Please try again later.", n.Agent, sub.Cap)
-		}
-		return signalbox.Errorf(signalbox.CodeQueueFull, "Queue is at capacity (%d tasks)", sub.Cap)
+		return signalbox.Errorf(signalbox.CodeQueueFull, "Agent '%s' is busy with %d queued requests. Please try again later.", n.Agent, sub.Cap)
 	case signalbox.CodeAgentBusy:
 		e.log.Warn("", "queue", "submit_rejected", "reason", "agent_busy", "in", sub.Task.Queue)
 		switch {

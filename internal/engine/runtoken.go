@@ -31,8 +31,6 @@ func (e *Engine) RunTokenOf(selector string) string {
 // authenticate each other. No agent or execution gets it.
 func (e *Engine) DirectorsToken() string { return e.RunTokenOf(RunTokenPrefix + "directors") }
 
-var errNoRunToken = signalbox.Errorf(signalbox.CodeUnauthorized, "the token is not the right one")
-
 // ErrRunOver: the token is authentic, but its execution has ended.
 var ErrRunOver = signalbox.Errorf(signalbox.CodeUnauthorized, "the token is that of a run which has ended")
 
@@ -44,7 +42,7 @@ func (e *Engine) RunOf(ctx context.Context, token string) (signalbox.Task, error
 	run, ok := strings.CutPrefix(token, RunTokenPrefix)
 	run, _, _ = strings.Cut(run, "_") // the MAC may contain "_"
 	if !ok || !hmac.Equal([]byte(token), []byte(e.RunTokenOf(RunTokenPrefix+run))) {
-		return signalbox.Task{}, errNoRunToken
+		return signalbox.Task{}, signalbox.Errorf(signalbox.CodeUnauthorized, "the token is not the right one")
 	}
 	id, fence, _ := strings.Cut(run, ".")
 	t, err := e.store.Task(ctx, id)

@@ -25,9 +25,9 @@ func (e *Engine) CurrentSession(ctx context.Context, agent string) (string, erro
 // Errors: CodeNotFound; CodeConflict while a turn of it waits or runs.
 func (e *Engine) ArchiveSession(ctx context.Context, id, by string) (signalbox.Session, error) {
 	for {
-		s, err := e.changeSession(ctx, id, by, func(s signalbox.Session, missing error) (signalbox.Session, string, error) {
+		s, err := e.changeSession(ctx, id, by, func(s *signalbox.Session, missing error) (string, error) {
 			s.State, s.Current = signalbox.SessionArchived, false
-			return s, "archived", missing
+			return "archived", missing
 		})
 		if signalbox.CodeOf(err) != signalbox.CodeConflict {
 			return s, err
@@ -46,62 +46,28 @@ func (e *Engine) ArchiveSession(ctx context.Context, id, by string) (signalbox.S
 //
 // Errors: CodeNotFound; CodeConflict where its agent no longer has it.
 func (e *Engine) RestoreSession(ctx context.Context, id, by string) (signalbox.Session, error) {
-	return e.changeSession(ctx, id, by, func(s signalbox.Session, missing error) (signalbox.Session, string, error) {
+	return e.changeSession(ctx, id, by, func(s *signalbox.Session, missing error) (string, error) {
 		if missing == nil && s.State == signalbox.SessionGone {
-			return s, "", signalbox.Errorf(signalbox.CodeConflict, "agent %s no longer has session %s: begin a new one", s.Agent, id)
+			return "", signalbox.Errorf(signalbox.CodeConflict, "agent %s no longer has session %s: begin a new one", s.Agent, id)
 		}
 		s.State, s.Current = signalbox.SessionActive, true
-		return s, "restored", missing
+		return "restored", missing
 	})
-}
-
-// sessionDecision returns the new row of a session and a note for the journal; note ""
-// leaves the session unchanged. missing is the error if there is no such session: s is zero
-// then.
-type sessionDecision func(s signalbox.Session, missing error) (after signalbox.Session, told string, err error)
-
-// changeSession stores what decide returns for a session, and returns the stored row. If
-// the row changed in the meantime, it is read and decided again, so that a concurrent turn
-// is not undone.
-func (e *Engine) changeSession(ctx context.Context, id, by string, decide sessionDecision) (signalbox.Session, error) {
-	for {
-		before, missing := e.store.Session(ctx, id)
-		if missing != nil && signalbox.CodeOf(missing) != signalbox.CodeNotFound {
-			return before, missing
-		}
-		after, note, err := decide(before, missing)
-		if err != nil || note == "" {
-			return before, err
-		}
-		err = e.store.PutSession(ctx, before, after, signalbox.Entry{
-			At: e.Now(), Kind: signalbox.EventSession, Agent: after.Agent, Message: "session " + id + " " + note, By: by, Owner: after.Owner,
-		})
-		switch {
-		case errors.Is(err, store.ErrStale):
-			continue
-		case err != nil:
-			return before, err
-		}
-		e.hub.journalGrew()
-		return after, nil
-	}
 }
 
 // AdoptSession makes the conversation in which an agent says it ran chat t the agent's
 // current one; for agents that choose their own session ids. A session that another agent
 // holds, or that was archived, is left unchanged.
 func (e *Engine) AdoptSession(ctx context.Context, t signalbox.Task, id string) error {
-	_, err := e.changeSession(ctx, id, "", func(s signalbox.Session, missing error) (signalbox.Session, string, error) {
+	_, err := e.changeSession(ctx, id, "", func(s *signalbox.Session, missing error) (string, error) {
 		if missing != nil {
 			now := e.Now()
-			s = signalbox.Session{
-				ID: id, Agent: t.Agent, Source: t.Source, Owner: t.Owner, Title: t.Preview, Turns: 1, CreatedAt: now, LastUsed: now,
-			}
+			*s = signalbox.Session{ID: id, Agent: t.Agent, Source: t.Source, Owner: t.Owner, Title: t.Preview, Turns: 1, CreatedAt: now, LastUsed: now}
 		} else if s.Agent != t.Agent || s.State == signalbox.SessionArchived || s.Current {
-			return s, "", nil
+			return "", nil
 		}
 		s.State, s.Current = signalbox.SessionActive, true
-		return s, "is the current one", nil
+		return "is the current one", nil
 	})
 	return err
 }
@@ -123,7 +89,17 @@ func (e *Engine) ReconcileSessions(ctx context.Context, agent string, has []sign
 		}
 		for _, s := range page.Sessions {
 			known[s.ID] = true
-			if err := e.reconcile(ctx, s, present[s.ID], asked); err != nil {
+			if listed := s; reconcile(&listed, present[s.ID], asked) == "" {
+				continue // the common case, without another read
+			}
+			_, err := e.changeSession(ctx, s.ID, "", func(now *signalbox.Session, _ error) (string, error) {
+				if now.Agent != s.Agent {
+					return "", nil // it moved to another agent, or was deleted
+				}
+				return reconcile(now, present[s.ID], asked), nil
+			})
+			// While a turn is under way, its end will show whether the session exists.
+			if err != nil && signalbox.CodeOf(err) != signalbox.CodeConflict {
 				return err
 			}
 		}
@@ -131,66 +107,121 @@ func (e *Engine) ReconcileSessions(ctx context.Context, agent string, has []sign
 			break
 		}
 	}
-	for _, s := range has {
-		if known[s.ID] {
+	for _, found := range has {
+		if known[found.ID] || !signalbox.ValidSessionID(found.ID) {
 			continue
 		}
-		if err := e.importSession(ctx, agent, s); err != nil {
+		found.Agent, found.Source, found.State, found.Current = agent, signalbox.SourceAgent, signalbox.SessionActive, false
+		if found.CreatedAt.IsZero() {
+			found.CreatedAt = found.LastUsed
+		}
+		_, err := e.changeSession(ctx, found.ID, "", func(s *signalbox.Session, missing error) (string, error) {
+			if missing == nil { // another agent holds it
+				return "", nil
+			}
+			*s = found
+			return "was found at its agent", nil
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// reconcile updates one session, listed as s.
-func (e *Engine) reconcile(ctx context.Context, s signalbox.Session, present bool, asked time.Time) error {
-	if _, note := reconciled(s, present, asked); note == "" {
-		return nil // the common case, without another read
-	}
-	_, err := e.changeSession(ctx, s.ID, "", func(now signalbox.Session, _ error) (signalbox.Session, string, error) {
-		if now.Agent != s.Agent {
-			return now, "", nil // it moved to another agent, or was deleted
-		}
-		after, note := reconciled(now, present, asked)
-		return after, note, nil
-	})
-	if signalbox.CodeOf(err) == signalbox.CodeConflict {
-		return nil // a turn is under way: its end will show whether the session exists
-	}
-	return err
-}
-
-// reconciled returns the session as it should be, given whether its agent has it. note is
-// "" if it is unchanged.
-func reconciled(s signalbox.Session, present bool, asked time.Time) (after signalbox.Session, note string) {
+// reconcile updates a session, given whether its agent has it. note is "" if it is
+// unchanged.
+func reconcile(s *signalbox.Session, present bool, asked time.Time) (note string) {
 	switch {
 	case present && s.State == signalbox.SessionGone:
 		s.State = signalbox.SessionActive
-		return s, "is back"
+		return "is back"
 	case present, s.State == signalbox.SessionGone, s.Turns == 0:
-		return s, ""
-	case !s.LastUsed.Before(asked):
-		return s, "" // it may have started after the list was made
+		return ""
+	case !s.LastUsed.Before(asked): // it may have started after the list was made
+		return ""
 	}
 	s.State, s.Current = signalbox.SessionGone, false
-	return s, "is gone: agent " + s.Agent + " no longer has it"
+	return "is gone: agent " + s.Agent + " no longer has it"
 }
 
-// importSession adds a conversation that an agent has and that was not started here. If
-// another agent holds it, nothing changes.
-func (e *Engine) importSession(ctx context.Context, agent string, found signalbox.Session) error {
-	if !signalbox.ValidSessionID(found.ID) {
+// changeSession stores a session as change leaves it, and returns the stored row. change
+// returns a note for the journal; "" leaves the session unchanged. missing is the error if
+// there is no such session: s is zero then. If the row changed in the meantime, it is read
+// and changed again, so that a concurrent turn is not undone.
+func (e *Engine) changeSession(ctx context.Context, id, by string, change func(s *signalbox.Session, missing error) (note string, err error)) (signalbox.Session, error) {
+	for {
+		before, missing := e.store.Session(ctx, id)
+		if missing != nil && signalbox.CodeOf(missing) != signalbox.CodeNotFound {
+			return before, missing
+		}
+		after := before
+		note, err := change(&after, missing)
+		if err != nil || note == "" {
+			return before, err
+		}
+		err = e.store.PutSession(ctx, before, after, signalbox.Entry{
+			At: e.Now(), Kind: signalbox.EventSession, Agent: after.Agent, Message: "session " + id + " " + note, By: by, Owner: after.Owner,
+		})
+		if err == nil {
+			e.hub.journalGrew()
+			return after, nil
+		}
+		if !errors.Is(err, store.ErrStale) {
+			return before, err
+		}
+	}
+}
+
+// A caller that gets work done on another owner's task or conversation can learn what is in
+// it, so that requires the right to read.
+
+// mayRead reports whether a caller may read what belongs to owner. The director itself may,
+// and so may anyone while the director is open.
+func mayRead(by signalbox.Principal, owner string) bool { return by.Kind == "" || by.MayRead(owner) }
+
+func errNotOwner(by signalbox.Principal, what, id string) error {
+	return signalbox.Errorf(signalbox.CodeForbidden, "%s %s is somebody else's: that needs the scope %s, which %s does not have", what, signalbox.Clip(id), signalbox.ScopeRead, by.String())
+}
+
+// checkSessionAccess refuses a turn in another owner's conversation. A conversation belongs
+// to its first submitter. If no session is named and the agent's current one belongs to
+// someone else, the chat starts a new one.
+func (e *Engine) checkSessionAccess(ctx context.Context, n *NewTask) error {
+	if mayRead(n.By, "") || n.NewSession {
 		return nil
 	}
-	found.Agent, found.Source, found.State, found.Current = agent, signalbox.SourceAgent, signalbox.SessionActive, false
-	if found.CreatedAt.IsZero() {
-		found.CreatedAt = found.LastUsed
-	}
-	_, err := e.changeSession(ctx, found.ID, "", func(s signalbox.Session, missing error) (signalbox.Session, string, error) {
-		if missing == nil {
-			return s, "", nil
+	id := n.SessionID
+	if id == "" && n.Mode == signalbox.ModeChat {
+		var err error
+		if id, err = e.CurrentSession(ctx, n.Agent); err != nil {
+			return err
 		}
-		return found, "was found at its agent", nil
-	})
-	return err
+	}
+	if id == "" {
+		return nil
+	}
+	owner, known, err := e.sessionOwner(ctx, id)
+	switch {
+	case err != nil || !known || mayRead(n.By, owner):
+		return err
+	case n.SessionID == "":
+		n.NewSession = true
+		return nil
+	}
+	return errNotOwner(n.By, "session", id)
+}
+
+// sessionOwner returns the owner of a conversation: its first submitter, or, before an
+// agent has it, the submitter of its first waiting turn.
+func (e *Engine) sessionOwner(ctx context.Context, id string) (owner string, known bool, err error) {
+	s, err := e.store.Session(ctx, id)
+	if signalbox.CodeOf(err) != signalbox.CodeNotFound {
+		return s.Owner, err == nil, err
+	}
+	turns, err := e.store.SessionTasks(ctx, id, 1)
+	if err != nil || len(turns) == 0 {
+		return "", false, err
+	}
+	return turns[0].Owner, true, nil
 }

@@ -157,8 +157,7 @@ func (e *Engine) Submit(ctx context.Context, n NewTask) (r Receipt, err error) {
 		return Receipt{}, refused // waiting for the replayed task would close the cycle, too
 	}
 	if !got.Replayed {
-		e.logSubmit(&got)
-		e.publishTraced("", got.Task, signalbox.Entry{Kind: signalbox.EventSubmit}, n.Trace)
+		e.publish(Applied{Task: got.Task, Kind: signalbox.EventSubmit, Depth: got.Depth, Trace: n.Trace})
 		published()
 		if err := e.recheckCycle(ctx, &n, &got.Task); err != nil {
 			return Receipt{}, err
@@ -187,7 +186,7 @@ func (e *Engine) submission(n NewTask, origin callOrigin) (store.Submission, err
 		t.HasEnv = len(secrets) > 0
 	}
 	if n.Waiter {
-		t.Bias = waiterBias
+		t.Bias = 365 * 24 * time.Hour // ahead of all others
 	}
 	sub := store.Submission{FollowSession: n.Session != "", Now: now}
 	t.Limit, sub.Cap = e.limit(&n)
@@ -201,12 +200,8 @@ func (e *Engine) submission(n NewTask, origin callOrigin) (store.Submission, err
 		Arguments: n.Arguments, Metadata: n.Metadata, TimeoutMS: n.TimeoutMS, Trace: n.Trace,
 	}
 	if t.HasEnv {
-		plain, err := json.Marshal(secrets)
-		if err != nil {
-			return store.Submission{}, err
-		}
-		r.SealedEnv = e.opts.Sealer.Seal(plain, n.ID)
-		if envBy(n.By) == signalbox.EnvByCaller && n.Mode != signalbox.ModeTool {
+		r.SealedEnv = e.sealEnv(n.ID, secrets)
+		if !n.By.Has(signalbox.ScopeAdmin) && n.Mode != signalbox.ModeTool {
 			r.EnvBy = signalbox.EnvByCaller
 		}
 	}
@@ -228,12 +223,9 @@ func (e *Engine) onLost(n *NewTask) signalbox.OnLost {
 	return signalbox.LostFail
 }
 
-// envBy classifies the principal that supplies an environment.
-func envBy(who signalbox.Principal) signalbox.EnvBy {
-	if who.Has(signalbox.ScopeAdmin) {
-		return signalbox.EnvByAdmin
-	}
-	return signalbox.EnvByCaller
+func (e *Engine) sealEnv(id string, env map[string]string) []byte {
+	plain, _ := json.Marshal(env) // strings always marshal
+	return e.opts.Sealer.Seal(plain, id)
 }
 
 // limit returns the limit that a waiting task counts against, and its maximum; 0: none.
@@ -243,7 +235,7 @@ func (e *Engine) limit(n *NewTask) (name string, most int) {
 		return signalbox.LimitBypass(n.Agent), 0 // it never waits; its room bounds it
 	case n.Mode == signalbox.ModeChat && n.Overflow != signalbox.OverflowPersist:
 		return signalbox.LimitChat(n.Agent), e.opts.MaxChats
-	case n.Mode == signalbox.ModeTool && n.toolQueue() == signalbox.QueueCalls:
+	case n.Mode == signalbox.ModeTool && n.queue() == signalbox.QueueCalls:
 		return signalbox.LimitCalls, 0 // bounded by its tool queue
 	case n.Mode == signalbox.ModeTool:
 		return signalbox.LimitCommands, e.opts.MaxCommands
@@ -272,9 +264,7 @@ func (e *Engine) digest(n NewTask) string {
 // withSecrets merges the secrets back into the arguments.
 func withSecrets(arguments json.RawMessage, secrets map[string]string) json.RawMessage {
 	all := map[string]json.RawMessage{}
-	if json.Unmarshal(arguments, &all) != nil || all == nil {
-		all = map[string]json.RawMessage{}
-	}
+	_ = json.Unmarshal(arguments, &all) // checkObject refused what is no object
 	for name, value := range secrets {
 		all[name] = json.RawMessage(value)
 	}
@@ -306,8 +296,10 @@ func (e *Engine) legacyDigest(n NewTask) string {
 
 func (n *NewTask) queue() string {
 	switch {
+	case n.Mode == signalbox.ModeTool && (n.Calls || n.Waiter):
+		return signalbox.QueueCalls
 	case n.Mode == signalbox.ModeTool:
-		return n.toolQueue()
+		return signalbox.QueueCommands
 	case n.Mode == signalbox.ModeBypass:
 		return signalbox.BypassQueue(n.Agent)
 	case n.Agent != "":
@@ -339,3 +331,12 @@ func (e *Engine) receipt(ctx context.Context, got store.Submitted) (Receipt, err
 	r.ETA = e.ETA(ctx, &r.Task, pos)
 	return r, nil
 }
+
+// SubmitTrace starts the span of a submit, as a child of the span in ctx or, without one,
+// of the calling execution's (parent, "" for none). It returns the traceparent to store
+// with the task, and a function to call with the result.
+type SubmitTrace func(ctx context.Context, parent string) (trace string, ended func(Receipt, error))
+
+// TraceSubmits sets the function that starts spans of submits. Call it before the engine is
+// used.
+func (e *Engine) TraceSubmits(f SubmitTrace) { e.trace = f }

@@ -82,9 +82,9 @@ func TestSubmitRefuses(t *testing.T) {
 
 func TestSubmitRefusesALargePrompt(t *testing.T) {
 	b := newFixture(t)
-	_, err := b.Submit(t.Context(), engine.NewTask{Prompt: strings.Repeat("a", engine.MaxPromptBytes+1)})
+	_, err := b.Submit(t.Context(), engine.NewTask{Prompt: strings.Repeat("a", signalbox.MaxPromptBytes+1)})
 	wantCode(t, err, signalbox.CodeTooLarge, "prompt")
-	b.submit(engine.NewTask{Prompt: strings.Repeat("a", engine.MaxPromptBytes)})
+	b.submit(engine.NewTask{Prompt: strings.Repeat("a", signalbox.MaxPromptBytes)})
 }
 
 func TestSubmitAcceptsValuesAtTheLimits(t *testing.T) {

@@ -1,11 +1,15 @@
 package engine
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/signalbox-ai/signalbox"
@@ -13,15 +17,23 @@ import (
 
 // Limits of what callers send.
 const (
-	MaxPromptBytes    = signalbox.MaxPromptBytes
 	MaxTimeoutSeconds = signalbox.MaxTimeoutSeconds
 	MaxWaitTimeout    = 30 * 24 * time.Hour
 	MaxEnvEntries     = 100
 	MaxEnvBytes       = 64 << 10
 	MaxWordBytes      = signalbox.MaxWordBytes
 	MaxNotBefore      = 366 * 24 * time.Hour
-	MaxPathBytes      = signalbox.MaxPathBytes
 	MaxReasonBytes    = 500 // why a queue is paused
+	// Of a bypass task.
+	MaxAllowedTools      = 100
+	MaxSystemPromptBytes = 64 << 10
+	// Of a tool call.
+	MaxToolNameBytes = 256
+	MaxArgumentBytes = 4 << 20 // as much as a request to the MCP endpoint may have
+	MaxMetadataBytes = 64 << 10
+	MaxSecrets       = 100
+	MaxSecretBytes   = 256 << 10
+	MaxToolTimeoutMS = MaxTimeoutSeconds * 1000
 )
 
 // normalize fills in defaults and validates. Errors name the field as in the API.
@@ -38,32 +50,30 @@ func (n *NewTask) normalize() error {
 	if n.Mode == signalbox.ModeBypass && n.TimeoutSeconds == 0 {
 		n.TimeoutSeconds = DefaultBypassTimeout
 	}
-	if n.Mode == signalbox.ModeTool {
-		return n.normalizeTool()
-	}
-	n.defaultOverflow()
 	n.NotBefore = n.NotBefore.UTC().Truncate(time.Millisecond)
-	for _, check := range []func() error{n.checkPrompt, n.checkWords, n.checkMode, n.checkExtras, n.checkRouting, n.checkChoices, n.checkTimes, n.checkEnv, n.checkKey} {
-		if err := check(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// defaultOverflow fills in the default policy of the mode.
-func (n *NewTask) defaultOverflow() {
-	if n.Overflow != "" {
-		return
+	if n.Mode == signalbox.ModeTool {
+		n.Overflow = cmp.Or(n.Overflow, signalbox.OverflowPersist)
+		n.Arguments, n.Metadata = orNil(n.Arguments), orNil(n.Metadata)
+		return cmp.Or(n.checkNoAgent(), n.checkTool(), n.checkSecrets(), n.checkAny())
 	}
 	switch n.Mode {
 	case signalbox.ModeChat:
-		n.Overflow = signalbox.OverflowWait
+		n.Overflow = cmp.Or(n.Overflow, signalbox.OverflowWait)
 	case signalbox.ModeBypass:
-		n.Overflow = signalbox.OverflowReject
+		n.Overflow = cmp.Or(n.Overflow, signalbox.OverflowReject)
 	default:
-		n.Overflow = signalbox.OverflowPersist
+		n.Overflow = cmp.Or(n.Overflow, signalbox.OverflowPersist)
 	}
+	return cmp.Or(signalbox.CheckPrompt(n.Prompt), signalbox.CheckWords(n.Model, n.Tier, n.Project),
+		n.checkMode(), n.checkBypassOptions(), n.checkRoute(), n.checkAny())
+}
+
+// orNil returns nil for empty JSON and null.
+func orNil(raw json.RawMessage) json.RawMessage {
+	if raw = bytes.TrimSpace(raw); len(raw) == 0 || string(raw) == "null" {
+		return nil
+	}
+	return raw
 }
 
 // applyDefaults fills in configured defaults. They are not part of the digest, so that the
@@ -81,132 +91,123 @@ func (n *NewTask) applyDefaults(o *Options) {
 }
 
 func (n *NewTask) checkMode() error {
-	talk := n.Mode == signalbox.ModeChat
-	switch {
-	case n.Mode != signalbox.ModeQueue && !talk && n.Mode != signalbox.ModeBypass:
-		return signalbox.Invalid("mode", "mode must be chat or bypass, not %q", n.Mode)
-	case n.Mode != signalbox.ModeQueue && n.Agent == "":
-		return signalbox.Invalid("agent", "a chat or bypass task needs an agent")
-	case !slices.Contains([]signalbox.Overflow{signalbox.OverflowReject, signalbox.OverflowWait, signalbox.OverflowPersist}, n.Overflow):
-		return signalbox.Invalid("overflow", "overflow must be reject, wait or persist, not %q", n.Overflow)
-	case n.Tool != "" || n.Arguments != nil || n.Metadata != nil || n.TimeoutMS != 0 || n.Secrets != nil || n.Calls || n.Waiter || n.ID != "":
-		return signalbox.Invalid("tool", "tool, arguments, metadata and timeout_ms belong to a tool call")
-	case n.Mode == signalbox.ModeBypass && n.Overflow != signalbox.OverflowReject:
-		return signalbox.Invalid("overflow", "a bypass task starts at once or is refused: it cannot wait")
-	case n.NewSession && !talk:
-		return signalbox.Invalid("new_session", "new_session belongs to a chat")
-	case n.NewSession && n.SessionID != "":
-		return signalbox.Invalid("new_session", "new_session and session_id exclude each other")
-	case n.Mode == signalbox.ModeBypass && n.SessionID != "":
-		return signalbox.Invalid("session_id", "a bypass task has no conversation: use chat to go on with one")
-	case !n.NotBefore.IsZero() && n.Overflow == signalbox.OverflowReject:
-		return signalbox.Invalid("not_before", "a task that must start at once cannot have a not_before")
-	}
-	return nil
+	bypass, agents := n.Mode == signalbox.ModeBypass, n.Mode != signalbox.ModeQueue
+	ofTool := n.Tool != "" || n.Arguments != nil || n.Metadata != nil || n.TimeoutMS != 0 || n.Secrets != nil || n.Calls || n.Waiter || n.ID != ""
+	return cmp.Or(
+		signalbox.CheckChoice("mode", n.Mode, signalbox.ModeChat, signalbox.ModeBypass),
+		refuseIf(agents && n.Agent == "", "agent", "a chat or bypass task needs an agent"),
+		signalbox.CheckChoice("overflow", n.Overflow, signalbox.OverflowReject, signalbox.OverflowWait, signalbox.OverflowPersist),
+		refuseIf(ofTool, "tool", "tool, arguments, metadata and timeout_ms belong to a tool call"),
+		refuseIf(bypass && n.Overflow != signalbox.OverflowReject, "overflow", "a bypass task starts at once or is refused: it cannot wait"),
+		refuseIf(n.NewSession && n.Mode != signalbox.ModeChat, "new_session", "new_session belongs to a chat"),
+		refuseIf(n.NewSession && n.SessionID != "", "new_session", "new_session and session_id exclude each other"),
+		refuseIf(bypass && n.SessionID != "", "session_id", "a bypass task has no conversation: use chat to go on with one"),
+		refuseIf(!n.NotBefore.IsZero() && n.Overflow == signalbox.OverflowReject, "not_before", "a task that must start at once cannot have a not_before"),
+	)
 }
 
-// Limits of bypass options.
-const (
-	// Limits of bypass options.
-	MaxAllowedTools      = 100
-	MaxSystemPromptBytes = 64 << 10
-)
+func (n *NewTask) checkBypassOptions() error {
+	badTool := func(tool string) bool {
+		return tool == "" || len(tool) > MaxWordBytes || !signalbox.Printable(tool) || strings.HasPrefix(tool, "-")
+	}
+	return cmp.Or(
+		refuseIf(n.Mode != signalbox.ModeBypass && (len(n.AllowedTools) > 0 || n.SystemPrompt != ""), "allowed_tools",
+			"allowed_tools and system_prompt belong to a bypass task: a conversation keeps its own"),
+		refuseIf(len(n.AllowedTools) > MaxAllowedTools, "allowed_tools", "allowed_tools has %d entries; at most %d are allowed", len(n.AllowedTools), MaxAllowedTools),
+		refuseIf(slices.ContainsFunc(n.AllowedTools, badTool), "allowed_tools",
+			"an entry of allowed_tools must be printable, 1 to %d bytes, and not begin with a hyphen", MaxWordBytes),
+		refuseIf(len(n.SystemPrompt) > MaxSystemPromptBytes || !utf8.ValidString(n.SystemPrompt) || strings.ContainsRune(n.SystemPrompt, 0), "system_prompt",
+			"system_prompt must be UTF-8 without NUL and at most %d bytes", MaxSystemPromptBytes),
+	)
+}
 
-func (n *NewTask) checkExtras() error {
-	if (len(n.AllowedTools) > 0 || n.SystemPrompt != "") && n.Mode != signalbox.ModeBypass {
-		return signalbox.Invalid("allowed_tools", "allowed_tools and system_prompt belong to a bypass task: a conversation keeps its own")
+func (n *NewTask) checkRoute() error {
+	err := cmp.Or(executorRefusal(n.Agent), signalbox.CheckTarget(n.Agent, n.Kind, n.SessionID))
+	if err == nil && n.SourceJob != "" {
+		err = signalbox.CheckName("source_job", "the name of a job", n.SourceJob)
 	}
-	if len(n.AllowedTools) > MaxAllowedTools {
-		return signalbox.Invalid("allowed_tools", "allowed_tools has %d entries; at most %d are allowed", len(n.AllowedTools), MaxAllowedTools)
-	}
-	for _, tool := range n.AllowedTools {
-		if tool == "" || len(tool) > MaxWordBytes || !signalbox.Printable(tool) || strings.HasPrefix(tool, "-") {
-			return signalbox.Invalid("allowed_tools", "an entry of allowed_tools must be printable, 1 to %d bytes, and not begin with a hyphen", MaxWordBytes)
+	return err
+}
+
+// checkNoAgent refuses fields of a tool call that only agents' tasks have.
+func (n *NewTask) checkNoAgent() error {
+	for _, f := range []struct {
+		field string
+		given bool
+	}{
+		{"prompt", n.Prompt != ""}, {"model", n.Model != ""}, {"tier", n.Tier != ""}, {"timeout_seconds", n.TimeoutSeconds != 0},
+		{"session_id", n.SessionID != ""}, {"session", n.Session != ""}, {"new_session", n.NewSession}, {"project", n.Project != nil},
+		{"env", len(n.Env) > 0}, {"thinking", n.Thinking != nil}, {"agent", n.Agent != ""}, {"kind", n.Kind != ""},
+		{"allowed_tools", n.AllowedTools != nil}, {"system_prompt", n.SystemPrompt != ""}, {"not_before", !n.NotBefore.IsZero()},
+		{"overflow", n.Overflow != signalbox.OverflowPersist},
+	} {
+		if f.given {
+			return signalbox.Invalid(f.field, "%s belongs to a task of an agent: a tool call has arguments, metadata and timeout_ms", f.field)
 		}
 	}
-	if len(n.SystemPrompt) > MaxSystemPromptBytes || !utf8.ValidString(n.SystemPrompt) || strings.ContainsRune(n.SystemPrompt, 0) {
-		return signalbox.Invalid("system_prompt", "system_prompt must be UTF-8 without NUL and at most %d bytes", MaxSystemPromptBytes)
-	}
 	return nil
 }
 
-func (n *NewTask) checkPrompt() error { return signalbox.CheckPrompt(n.Prompt) }
-
-func (n *NewTask) checkWords() error { return signalbox.CheckWords(n.Model, n.Tier, n.Project) }
-
-func (n *NewTask) checkRouting() error {
-	if err := executorRefusal(n.Agent); err != nil {
-		return err
-	}
-	switch {
-	case n.Agent != "" && n.Kind != "":
-		return signalbox.Invalid("kind", "agent and kind exclude each other: an agent has one kind")
-	case n.Agent != "" && !signalbox.ValidName(n.Agent):
-		return signalbox.Invalid("agent", "%q cannot be the name of an agent: %s", n.Agent, nameRule)
-	case n.Kind != "" && !signalbox.ValidName(n.Kind):
-		return signalbox.Invalid("kind", "%q cannot be a kind of agent: %s", n.Kind, nameRule)
-	case n.SourceJob != "" && !signalbox.ValidName(n.SourceJob):
-		return signalbox.Invalid("source_job", "%q cannot be the name of a job: %s", n.SourceJob, nameRule)
-	case n.SessionID != "" && !signalbox.ValidSessionID(n.SessionID):
-		return signalbox.Invalid("session_id", "session_id must be 1 to 128 letters, digits, dots, underscores or hyphens, begin with a letter or digit and not contain \"..\"")
-	}
-	return nil
+func (n *NewTask) checkTool() error {
+	bad := func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) || unicode.IsSpace(r) }
+	return cmp.Or(
+		refuseIf(n.Tool == "", "tool", "a tool call needs the name of a tool"),
+		refuseIf(len(n.Tool) > MaxToolNameBytes || !utf8.ValidString(n.Tool) || strings.ContainsFunc(n.Tool, bad), "tool",
+			"the name of a tool has 1 to %d printable characters", MaxToolNameBytes),
+		refuseIf(n.TimeoutMS < 0 || n.TimeoutMS > MaxToolTimeoutMS, "timeout_ms", "timeout_ms must be 1 to %d, or left out, not %d", MaxToolTimeoutMS, int(n.TimeoutMS)),
+		refuseIf(n.Waiter && !signalbox.ValidID(n.ID), "id", "a call that waits needs an id made by NewID"),
+		refuseIf(!n.Waiter && n.ID != "", "id", "only a call that waits in line brings its id along"),
+		checkObject("arguments", n.Arguments, MaxArgumentBytes),
+		checkObject("metadata", n.Metadata, MaxMetadataBytes),
+	)
 }
 
-const nameRule = "use 1 to 64 letters, digits, dots, underscores or hyphens, the first a letter or digit"
+// checkSecrets never quotes what it refuses.
+func (n *NewTask) checkSecrets() error {
+	size := 0
+	for name, value := range n.Secrets {
+		size += len(name) + len(value)
+		if len(n.Secrets) <= MaxSecrets && !json.Valid([]byte(value)) {
+			return signalbox.Invalid("arguments", "the secret property %q of arguments is not JSON", signalbox.Clip(name))
+		}
+	}
+	return cmp.Or(
+		refuseIf(len(n.Secrets) > MaxSecrets, "arguments", "arguments has %d secret properties; at most %d are allowed", len(n.Secrets), MaxSecrets),
+		checkSize("arguments", "the secret properties of arguments have", size, MaxSecretBytes),
+	)
+}
 
-func (n *NewTask) checkChoices() error {
-	switch {
-	case !slices.Contains(signalbox.Sources(), n.Source):
+// checkAny checks what tasks of agents and tool calls have in common.
+func (n *NewTask) checkAny() error {
+	if !slices.Contains(signalbox.Sources(), n.Source) {
 		return signalbox.Invalid("source", "source must be one of %v, not %q", signalbox.Sources(), n.Source)
-	case n.OnLost != "" && n.OnLost != signalbox.LostFail && n.OnLost != signalbox.LostRequeue:
-		return signalbox.Invalid("on_lost", "on_lost must be fail or requeue, not %q", n.OnLost)
-	case n.Session != "" && n.Session != signalbox.SessionRequire && n.Session != signalbox.SessionPrefer:
-		return signalbox.Invalid("session", "session must be require or prefer, not %q", n.Session)
-	case n.Session != "" && n.SessionID == "":
-		return signalbox.Invalid("session", "session says how firmly session_id is bound to its agent; give a session_id too")
-	case n.Session != "" && n.Agent != "":
-		return signalbox.Invalid("session", "session and agent exclude each other: a named agent is always required")
-	case n.Priority < signalbox.MinPriority || n.Priority > signalbox.MaxPriority:
-		return signalbox.Invalid("priority", "priority must be %d to %d, not %d", signalbox.MinPriority, signalbox.MaxPriority, n.Priority)
 	}
-	return nil
-}
-
-func (n *NewTask) checkTimes() error {
-	switch {
-	case n.TimeoutSeconds < 0 || n.TimeoutSeconds > MaxTimeoutSeconds:
-		return signalbox.Invalid("timeout_seconds", "timeout_seconds must be 0 to %d, not %d", MaxTimeoutSeconds, n.TimeoutSeconds)
-	case n.WaitTimeout < 0 || n.WaitTimeout > MaxWaitTimeout:
-		return signalbox.Invalid("wait_timeout", "wait_timeout must be 0 to %d seconds", int(MaxWaitTimeout.Seconds()))
-	}
-	return nil
+	return cmp.Or(
+		signalbox.CheckChoice("on_lost", n.OnLost, signalbox.LostFail, signalbox.LostRequeue),
+		signalbox.CheckChoice("session", n.Session, signalbox.SessionRequire, signalbox.SessionPrefer),
+		refuseIf(n.Session != "" && n.SessionID == "", "session", "session says how firmly session_id is bound to its agent; give a session_id too"),
+		refuseIf(n.Session != "" && n.Agent != "", "session", "session and agent exclude each other: a named agent is always required"),
+		signalbox.CheckRange("priority", n.Priority, signalbox.MinPriority, signalbox.MaxPriority),
+		signalbox.CheckRange("timeout_seconds", n.TimeoutSeconds, 0, MaxTimeoutSeconds),
+		refuseIf(n.WaitTimeout < 0 || n.WaitTimeout > MaxWaitTimeout, "wait_timeout", "wait_timeout must be 0 to %d seconds", int(MaxWaitTimeout.Seconds())),
+		checkEnv(n.Env),
+		refuseIf(len(n.IdempotencyKey) > signalbox.MaxIdempotencyBytes || !signalbox.Printable(n.IdempotencyKey), "Idempotency-Key",
+			"Idempotency-Key must be 1 to %d printable characters", signalbox.MaxIdempotencyBytes),
+	)
 }
 
 // envName is the form that agents accept, too.
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// clip shortens caller input for error messages, at a rune boundary.
-func clip(s string) string {
-	if len(s) <= MaxWordBytes {
-		return s
-	}
-	end := MaxWordBytes
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + "..."
-}
-
-func (n *NewTask) checkEnv() error {
-	if len(n.Env) > MaxEnvEntries {
-		return signalbox.Invalid("env", "env has %d entries; at most %d are allowed", len(n.Env), MaxEnvEntries)
+func checkEnv(env map[string]string) error {
+	if len(env) > MaxEnvEntries {
+		return signalbox.Invalid("env", "env has %d entries; at most %d are allowed", len(env), MaxEnvEntries)
 	}
 	size := 0
-	for key, value := range n.Env {
+	for key, value := range env {
 		size += len(key) + len(value)
 		if len(key) > 128 || !envName.MatchString(key) {
-			return signalbox.Invalid("env", "env: %q cannot be the name of an environment variable: use 1 to 128 letters, digits or underscores, the first not a digit", clip(key))
+			return signalbox.Invalid("env", "env: %q cannot be the name of an environment variable: use 1 to 128 letters, digits or underscores, the first not a digit", signalbox.Clip(key))
 		}
 		if strings.ContainsRune(value, 0) {
 			return signalbox.Invalid("env", "env: the value of %s contains a NUL character", key)
@@ -218,9 +219,33 @@ func (n *NewTask) checkEnv() error {
 	return nil
 }
 
-func (n *NewTask) checkKey() error {
-	if len(n.IdempotencyKey) > signalbox.MaxIdempotencyBytes || !signalbox.Printable(n.IdempotencyKey) {
-		return signalbox.Invalid("Idempotency-Key", "Idempotency-Key must be 1 to %d printable characters", signalbox.MaxIdempotencyBytes)
+func checkObject(field string, raw json.RawMessage, most int) error {
+	switch {
+	case len(raw) > most:
+		return checkSize(field, field+" has", len(raw), most)
+	case len(raw) > 0 && (raw[0] != '{' || !json.Valid(raw)):
+		return signalbox.Invalid(field, "%s must be a JSON object such as {\"name\": \"value\"}", field)
+	case !utf8.Valid(raw):
+		return signalbox.Invalid(field, "%s is not valid UTF-8", field)
 	}
 	return nil
+}
+
+func checkSize(field, what string, size, most int) error {
+	if size <= most {
+		return nil
+	}
+	return &signalbox.Error{Code: signalbox.CodeTooLarge, Field: field, Message: fmt.Sprintf("%s %d bytes; at most %d are allowed", what, size, most)}
+}
+
+// refuseIf returns a validation error where a value is bad, else nil.
+func refuseIf(bad bool, field, format string, numbers ...int) error {
+	if !bad {
+		return nil
+	}
+	args := make([]any, len(numbers))
+	for i, n := range numbers {
+		args[i] = n
+	}
+	return signalbox.Invalid(field, format, args...)
 }

@@ -14,6 +14,8 @@ type Applied struct {
 	Task signalbox.Task      // after it
 	Kind signalbox.EventKind // "" for a task made ready by Wake, which is not an event
 	By   string
+	// Depth is how many tasks wait under the task's limit, if Kind is EventSubmit.
+	Depth int
 	// Request.Trace, if Kind is EventSubmit or EventClaim.
 	Trace string
 	// Foreign: another director made the change, and counts it in its metrics. Partial:
@@ -34,13 +36,7 @@ type hub struct {
 	mu        sync.Mutex
 	observers []func(*Applied)
 	ofAgents  []func(name string)
-	waiters   map[string]map[chan struct{}]struct{} // by task id
-	journal   map[chan struct{}]struct{}
-}
-
-func (h *hub) init() {
-	h.waiters = map[string]map[chan struct{}]struct{}{}
-	h.journal = map[chan struct{}]struct{}{}
+	waiters   map[string]map[chan struct{}]struct{} // by task id; "" is the journal
 }
 
 // Observe calls f after every durable change, on the goroutine that made it. f must be
@@ -73,11 +69,9 @@ func (e *Engine) AgentChanged(name string) {
 
 func (h *hub) publish(a *Applied) {
 	h.mu.Lock()
-	for c := range h.waiters[a.Task.ID] {
-		notify(c)
-	}
+	h.signal(a.Task.ID)
+	h.signal("")
 	observers := h.observers
-	h.notifyJournal()
 	h.mu.Unlock()
 	for _, f := range observers {
 		f(a)
@@ -88,31 +82,24 @@ func (h *hub) publish(a *Applied) {
 func (h *hub) notifyAll() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, waiters := range h.waiters {
-		for c := range waiters {
-			notify(c)
-		}
+	for id := range h.waiters {
+		h.signal(id)
 	}
-	h.notifyJournal()
 }
 
 func (h *hub) journalGrew() {
 	h.mu.Lock()
-	h.notifyJournal()
-	h.mu.Unlock()
+	defer h.mu.Unlock()
+	h.signal("")
 }
 
-func (h *hub) notifyJournal() {
-	for c := range h.journal {
-		notify(c)
-	}
-}
-
-// notify sends to a channel of capacity 1, unless it is full.
-func notify(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
+// signal sends to the channels of a task, which have capacity 1, unless they are full.
+func (h *hub) signal(id string) {
+	for c := range h.waiters[id] {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -137,17 +124,7 @@ func (h *hub) watch(id string) (changes <-chan struct{}, stop func()) {
 
 // WatchJournal returns a channel that is signalled when the journal grows. One signal may
 // stand for many entries.
-func (e *Engine) WatchJournal() (changes <-chan struct{}, stop func()) {
-	c := make(chan struct{}, 1)
-	e.hub.mu.Lock()
-	defer e.hub.mu.Unlock()
-	e.hub.journal[c] = struct{}{}
-	return c, func() {
-		e.hub.mu.Lock()
-		defer e.hub.mu.Unlock()
-		delete(e.hub.journal, c)
-	}
-}
+func (e *Engine) WatchJournal() (changes <-chan struct{}, stop func()) { return e.hub.watch("") }
 
 // WatchTask returns a channel that is signalled after each change of a task.
 func (e *Engine) WatchTask(id string) (changes <-chan struct{}, stop func()) { return e.hub.watch(id) }

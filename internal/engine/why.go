@@ -33,39 +33,43 @@ func (e *Engine) Why(ctx context.Context, id string) (Why, error) {
 		return w, nil
 	}
 	pos, err := e.store.Position(ctx, id)
-	if err != nil {
+	pauses, err2 := e.pauses(ctx)
+	session, err3 := e.gateSession(ctx, &t)
+	if err := cmp.Or(err, err2, err3); err != nil {
 		return w, err
-	}
-	for _, gate := range []func(context.Context, *signalbox.Task) (Gate, error){e.gateDue, e.gateOpen, e.gateSession} {
-		g, err := gate(ctx, &t)
-		if err != nil {
-			return w, err
-		}
-		w.Gates = append(w.Gates, g)
 	}
 	connected, servers := e.gateConnected(&t)
-	w.Gates = append(w.Gates, connected)
-	free, err := e.gateFree(ctx, &t, servers)
+	free, err := e.gateFree(ctx, &t, servers, pauses)
 	if err != nil {
 		return w, err
 	}
-	w.Gates = append(w.Gates, free, gatePosition(&t, pos))
+	w.Gates = []Gate{e.gateDue(&t), e.gateOpen(&t, pauses), session, connected, free, gatePosition(&t, pos)}
 	w.ETA = e.ETA(ctx, &t, pos)
-	w.Summary = summary(w)
+	w.Summary = "It starts at once."
+	if i := slices.IndexFunc(w.Gates, func(g Gate) bool { return !g.OK }); i >= 0 {
+		w.Summary = "It waits: " + w.Gates[i].Text + "."
+	}
 	return w, nil
 }
 
 // stateSummary describes a task that is not pending.
 func (e *Engine) stateSummary(t signalbox.Task) string {
-	if t.Mode == signalbox.ModeTool {
-		return e.toolStateSummary(&t)
-	}
-	switch t.State {
-	case signalbox.Dispatching:
+	tool := t.Mode == signalbox.ModeTool
+	switch {
+	case t.State == signalbox.Dispatching && tool:
+		if text := e.waitsFor(t.ID); text != "" {
+			return fmt.Sprintf("It waits: %s, for %s.", text, e.since(t.DispatchedAt))
+		}
+		return fmt.Sprintf("It has a slot of %s and is about to run, for %s.", t.Agent, e.since(t.DispatchedAt))
+	case t.State == signalbox.Dispatching:
 		return fmt.Sprintf("It is being handed to agent %s for %s now.", t.Agent, e.since(t.DispatchedAt))
-	case signalbox.Working:
+	case t.State == signalbox.Working && tool:
+		return fmt.Sprintf("It is running for %s.", e.since(t.StartedAt))
+	case t.State == signalbox.Working:
 		return fmt.Sprintf("It has been running on agent %s for %s%s.%s", t.Agent, e.since(t.StartedAt), e.notConnected(t.Agent), e.troubleText(&t))
-	case signalbox.Cancelling:
+	case t.State == signalbox.Cancelling && tool:
+		return "It is being cancelled; it ends when nothing of its run lives."
+	case t.State == signalbox.Cancelling:
 		return fmt.Sprintf("It is being cancelled; agent %s has not confirmed yet%s. signalbox release %s takes the slot away from it.", t.Agent, e.notConnected(t.Agent), t.Agent)
 	}
 	return fmt.Sprintf("It has ended: %s (%s).", t.State, t.Message)
@@ -81,7 +85,7 @@ func (e *Engine) Trouble(t *signalbox.Task) string {
 	if t.State != signalbox.Working {
 		return ""
 	}
-	a, _ := e.live.LiveAgent(t.Agent)
+	a, _ := e.LiveAgent(t.Agent)
 	return a.Notes[t.ID]
 }
 
@@ -94,7 +98,7 @@ func (e *Engine) troubleText(t *signalbox.Task) string {
 
 // notConnected notes that the agent is not connected: what it ran may no longer be running.
 func (e *Engine) notConnected(agent string) string {
-	a, known := e.live.LiveAgent(agent)
+	a, known := e.LiveAgent(agent)
 	if !known || a.Up {
 		return ""
 	}
@@ -105,15 +109,6 @@ func (e *Engine) since(at time.Time) time.Duration {
 	return max(0, e.Now().Sub(at)).Round(time.Second)
 }
 
-func summary(w Why) string {
-	for _, g := range w.Gates {
-		if !g.OK {
-			return "It waits: " + g.Text + "."
-		}
-	}
-	return "It starts at once."
-}
-
 // WaitExplainer is a Live that knows what a task in flight still waits for: a tool call
 // that has a slot of the executor may be waiting in its tool queue.
 type WaitExplainer interface {
@@ -121,94 +116,57 @@ type WaitExplainer interface {
 	WaitsFor(id string) string
 }
 
-// WaitsFor implements WaitExplainer.
-func (l liveSources) WaitsFor(id string) string {
-	for _, one := range l {
-		if t, ok := one.(WaitExplainer); ok {
-			if text := t.WaitsFor(id); text != "" {
-				return text
-			}
+func (e *Engine) waitsFor(id string) (text string) {
+	for _, l := range e.live {
+		if w, ok := l.(WaitExplainer); ok {
+			text = cmp.Or(text, w.WaitsFor(id))
 		}
 	}
-	return ""
+	return text
 }
 
-// toolStateSummary is stateSummary for a tool call.
-func (e *Engine) toolStateSummary(t *signalbox.Task) string {
-	switch t.State {
-	case signalbox.Dispatching:
-		if teller, ok := e.live.(WaitExplainer); ok {
-			if text := teller.WaitsFor(t.ID); text != "" {
-				return fmt.Sprintf("It waits: %s, for %s.", text, e.since(t.DispatchedAt))
-			}
-		}
-		return fmt.Sprintf("It has a slot of %s and is about to run, for %s.", t.Agent, e.since(t.DispatchedAt))
-	case signalbox.Working:
-		return fmt.Sprintf("It is running for %s.", e.since(t.StartedAt))
-	case signalbox.Cancelling:
-		return "It is being cancelled; it ends when nothing of its run lives."
+// holderGone explains what will happen to a waiting task of a conversation whose agent is
+// not connected, and when; "" for other tasks. ResolveStranded and EndOverdue implement it.
+func (e *Engine) holderGone(t *signalbox.Task) string {
+	name, one := signalbox.QueueAgent(t.Queue)
+	if t.State != signalbox.Pending || t.SessionID == "" || !one {
+		return ""
 	}
-	return fmt.Sprintf("It has ended: %s (%s).", t.State, t.Message)
+	a, _ := e.LiveAgent(name)
+	if a.Up {
+		return ""
+	}
+	who := fmt.Sprintf("agent %s, which holds conversation %s,", name, t.SessionID)
+	if t.SessionMode == "" {
+		who = fmt.Sprintf("agent %s, for which the task is,", name)
+	}
+	absent := "is not connected"
+	if !a.DownSince.IsZero() {
+		absent = "has been gone since " + instant(a.DownSince)
+	}
+	return fmt.Sprintf("%s %s; %s", who, absent, e.afterGone(t, a.StrandedAt))
 }
 
-// slotNoun names the slots that serve a queue of tool calls.
-func slotNoun(queue string) string {
-	if queue == signalbox.QueueCommands {
-		return "command slots"
+// afterGone says what happens to a task whose agent is gone. strandedAt is when
+// ResolveStranded acts; zero: another director decides.
+func (e *Engine) afterGone(t *signalbox.Task, strandedAt time.Time) string {
+	if !t.WaitUntil.IsZero() && (t.SessionMode == "" || strandedAt.IsZero() || t.WaitUntil.Before(strandedAt)) {
+		return fmt.Sprintf("the task waits for it until %s, then ends with wait_timeout", instant(t.WaitUntil))
 	}
-	return "slots for tool calls"
-}
-
-// isToolQueue reports whether the director's own executor serves a queue.
-func isToolQueue(queue string) bool {
-	return queue == signalbox.QueueCommands || queue == signalbox.QueueCalls
-}
-
-// toolConnected is gateConnected for a queue of tool calls.
-func (e *Engine) toolConnected(t *signalbox.Task) (Gate, []LiveAgent) {
-	var up []LiveAgent
-	for _, a := range e.live.Agents() {
-		if a.Up && a.Serves(t.Queue) {
-			up = append(up, a)
-		}
-	}
-	if len(up) > 0 {
-		return Gate{Name: "agent_connected", OK: true, Text: "The director itself runs tool calls", Detail: "by " + up[0].Name}, up
-	}
-	return Gate{Name: "agent_connected", Text: "No director runs tool calls now", Cure: "Start one whose configuration has the tool " + t.Tool + ", or wait until it has started."}, nil
-}
-
-// toolFree is gateFree for a queue of tool calls.
-func (e *Engine) toolFree(ctx context.Context, t *signalbox.Task, servers []LiveAgent) (Gate, error) {
-	g, used, slots, noun := Gate{Name: "agent_free"}, 0, 0, slotNoun(t.Queue)
-	for _, a := range servers {
-		used, slots = used+a.InUse, slots+a.Slots
-	}
+	at := "at " + instant(strandedAt)
 	switch {
-	case slots == 0:
-		g.Text = "No director to have " + noun
-		return g, nil
-	case used < slots:
-		g.OK, g.Text = true, fmt.Sprintf("%d of %d %s are free", slots-used, slots, noun)
-		return g, nil
+	case strandedAt.IsZero():
+		at = "once it has been gone for session_grace"
+	case !strandedAt.After(e.Now()):
+		at = "now"
 	}
-	g.Text = fmt.Sprintf("All %d %s are in use", slots, noun)
-	g.Cure = "Wait, or cancel one of the calls that run"
-	if t.Queue == signalbox.QueueCommands {
-		g.Cure += ", or raise commands.max_concurrent"
+	switch t.SessionMode {
+	case signalbox.SessionRequire:
+		return fmt.Sprintf("unless it is back, the task fails %s (dispatch_failed)", at)
+	case signalbox.SessionPrefer:
+		return fmt.Sprintf("unless it is back, the task goes %s to the queue %s, where any agent takes it", at, signalbox.QueueWork)
 	}
-	g.Cure += "."
-	running, err := e.store.InFlight(ctx)
-	if err != nil {
-		return g, err
-	}
-	for _, r := range running {
-		if !slices.ContainsFunc(servers, func(a LiveAgent) bool { return a.Name == r.Agent }) {
-			continue
-		}
-		g.TaskID = r.ID
-		g.Detail = fmt.Sprintf("the oldest is %s (%s), for %s", r.ID, r.Tool, e.since(r.DispatchedAt)) + typical(e.runs.get(ctx, r.Agent))
-		break
-	}
-	return g, nil
+	return "the task waits until it is back"
 }
+
+func instant(at time.Time) string { return at.UTC().Format(time.RFC3339) }

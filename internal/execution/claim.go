@@ -182,7 +182,7 @@ func (b *Registry[A, R]) Claim(ctx context.Context, a A, isolated bool) (c engin
 		c, found, err = b.Engine.Claim(ctx, row, above)
 		drained = err == nil && !found && b.Engine.Drained(ctx, l.Name)
 	}
-	fleet := b.Engine.Fleet() > 0
+	fleet := b.Engine.Options().Fleet > 0
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
 	switch {

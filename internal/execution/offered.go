@@ -1,6 +1,11 @@
 package execution
 
-import "time"
+import (
+	"slices"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/internal/engine"
+)
 
 // OfferReply applies what an agent's answer to an offer says about the agent: it is the
 // Offerer of push and pull.
@@ -23,7 +28,9 @@ func (o *OfferReply[A, R]) Failed(reason string, sure bool) (spare bool, delay t
 	b.Mu.Lock()
 	queue := o.Run.Task.Queue
 	b.Mu.Unlock()
-	others := b.Engine.OthersMayTake(l.Name, queue)
+	others := slices.ContainsFunc(b.Engine.LiveAgents(), func(o engine.LiveAgent) bool {
+		return o.Name != l.Name && o.Up && o.Closed == nil && o.Serves(queue)
+	})
 	b.Mu.Lock()
 	if o.superseded() {
 		b.Mu.Unlock()

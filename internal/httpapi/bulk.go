@@ -15,6 +15,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
+	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 const (
@@ -105,7 +106,7 @@ func (h *bulkHandler) bulkTasks(r *http.Request, q *signalbox.Query, action stri
 	if action == bulkCancel {
 		s.MayMatch = func(state signalbox.State) bool { return !state.Terminal() && q.Could(state) }
 	}
-	err = h.engine.Scan(r.Context(), &s, engine.ScanCursor{}, func(t *signalbox.Task, _ engine.ScanCursor) bool {
+	err = s.Run(r.Context(), h.engine.Read(), store.ScanCursor{}, func(t *signalbox.Task, _ store.ScanCursor) bool {
 		if can(t) {
 			tasks = append(tasks, *t)
 		}

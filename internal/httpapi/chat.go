@@ -50,7 +50,7 @@ func (h *callHandlers) chat(w http.ResponseWriter, r *http.Request) error {
 	}
 	c, err := h.newCall(r, signalbox.ModeChat, req.OnDisconnect)
 	if err == nil {
-		err = c.chat(req, h.engine.WaitTimeout())
+		err = c.chat(req, h.engine.Options().WaitTimeout)
 	}
 	if err != nil {
 		return refused(h.metrics, err)

@@ -164,9 +164,9 @@ func (h *callHandlers) busy(ctx context.Context, c *call, end *ending) error {
 // the backlog, which others share, the limit is another and so is the status
 // (design §3).
 func (h *callHandlers) full(ctx context.Context, c *call, end *ending) error {
-	n := h.engine.MaxSize()
+	n := h.engine.Options().MaxSize
 	if c.task.Overflow != signalbox.OverflowPersist {
-		n = h.engine.MaxChats()
+		n = h.engine.Options().MaxChats
 		end.status = http.StatusTooManyRequests
 		end.body.Error = "Agent queue is full"
 		end.body.Message = fmt.Sprintf("Agent '%s' is busy with %d queued requests. Please try again later.", c.agent, n)

@@ -135,7 +135,7 @@ func checkGrade(info store.Info) api.Check {
 // checkDepth compares what waits with the limit of the backlog.
 func (h *doctorHandlers) checkDepth(counts store.Counts) api.Check {
 	const cure = "raise queue.max_size, add agents, or cancel what is no longer needed"
-	waiting, most := counts.Limits[signalbox.LimitWork], h.engine.MaxSize()
+	waiting, most := counts.Limits[signalbox.LimitWork], h.engine.Options().MaxSize
 	return checkFill("queue", cure, fmt.Sprintf("%d of %d places of the backlog are taken", waiting, most), "submits", waiting, most)
 }
 
@@ -281,7 +281,7 @@ func (h *doctorHandlers) checkExecutors(ctx context.Context) []api.Check {
 func (h *doctorHandlers) checkCommands(waiting int, a engine.LiveAgent) api.Check {
 	const cure = "raise commands.max_waiting or commands.max_concurrent, or cancel what is no longer needed: signalbox tools tasks lists it"
 	text := fmt.Sprintf("%d of %d command slots are taken", a.InUse, a.Slots)
-	most := h.engine.MaxCommands()
+	most := h.engine.Options().MaxCommands
 	if most == 0 {
 		return fine("tools", "%s, %d commands wait", text, waiting)
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 // FuzzCursors: the place of a page reads as it was written, or is refused in a
@@ -28,7 +28,7 @@ func FuzzCursors(f *testing.F) {
 		if c, err := parseCursor(s); !refused(err) && s != "" && formatCursor(c) != s {
 			t.Fatalf("%q is read as %+v", s, c)
 		}
-		if p, ok := engine.ParseScanCursor(s, ""); ok && s != "" && p.String() != s {
+		if p, ok := store.ParseScanCursor(s, ""); ok && s != "" && p.String() != s {
 			t.Fatalf("%q is read as %+v", s, p)
 		}
 		live, past, err := parseActivityCursor(s)

@@ -31,7 +31,7 @@ func (h *laneHandlers) lane(w http.ResponseWriter, r *http.Request) error {
 	out := api.Lane{
 		AgentName: row.Name, IsBusy: l.Busy(), QueueLength: l.Length, QueuedExecutions: view.Executions(l.Waiting),
 		Executions: view.Executions(l.Running), Bypass: view.Executions(l.Isolated), Slots: l.Slots,
-		MaxQueueSize: h.engine.MaxChats(), Paused: view.Pauses(l.Pauses),
+		MaxQueueSize: h.engine.Options().MaxChats, Paused: view.Pauses(l.Pauses),
 	}
 	for i := range l.Withheld {
 		lost := view.Execution(&l.Withheld[i])

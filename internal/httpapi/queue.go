@@ -47,7 +47,7 @@ func (h *queueHandlers) queue(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	figures := view.QueueStatus(counts, h.engine.MaxSize(), h.engine.Now())
+	figures := view.QueueStatus(counts, h.engine.Options().MaxSize, h.engine.Now())
 	out := api.Queue{
 		Depth: figures.Depth, MaxSize: figures.MaxSize, OldestAgeSeconds: figures.OldestAgeSeconds,
 		DispatchedCount: figures.DispatchedCount, Tasks: []api.Task{}, Paused: view.Pauses(view.VisiblePauses(pauses, access.CallerOf(r).Who)),

@@ -34,13 +34,13 @@ func (h *searchHandler) search(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	after := httpio.Param(r, "after")
-	from, ok := engine.ParseScanCursor(after, q.Only("queue"))
+	from, ok := store.ParseScanCursor(after, q.Only("queue"))
 	if !ok {
 		return signalbox.Invalid("after", "after must be the next of the page before, not %q", httpio.Clip(after))
 	}
 	page := searchPage{limit: limit, total: from.Total, approximate: from.Approximate, counting: from.Phase == ""}
 	s := scanOf(&q, access.CallerOf(r).Who, searchRows, page.wants)
-	if err := h.engine.Scan(r.Context(), &s, from, page.take); err != nil {
+	if err := s.Run(r.Context(), h.engine.Read(), from, page.take); err != nil {
 		return err
 	}
 	out := api.Search{Query: q.String(), Tasks: h.rows(r.Context(), page.tasks), Total: page.total, Approximate: page.approximate || page.counting && s.Truncated}
@@ -61,13 +61,13 @@ type searchPage struct {
 	tasks       []signalbox.Task
 	total       int
 	approximate bool
-	counting    bool               // the first page counts all that match
-	last        engine.ScanCursor  // of the last task of the page
-	next        *engine.ScanCursor // set where there is more
+	counting    bool              // the first page counts all that match
+	last        store.ScanCursor  // of the last task of the page
+	next        *store.ScanCursor // set where there is more
 }
 
 // take adds a task; it returns false where the rest need not be looked at.
-func (p *searchPage) take(t *signalbox.Task, at engine.ScanCursor) bool {
+func (p *searchPage) take(t *signalbox.Task, at store.ScanCursor) bool {
 	if p.counting {
 		p.total++
 	}
@@ -108,8 +108,8 @@ func (h *searchHandler) rows(ctx context.Context, tasks []signalbox.Task) []api.
 }
 
 // scanOf goes through the tasks that match a query and that somebody may see.
-func scanOf(q *signalbox.Query, who signalbox.Principal, rows int, step func() int) engine.Scan {
-	return engine.Scan{
+func scanOf(q *signalbox.Query, who signalbox.Principal, rows int, step func() int) store.Scan {
+	return store.Scan{
 		Match: func(t *signalbox.Task) bool { return q.Takes(t) && who.SeesTask(t) }, MayMatch: q.Could,
 		Queues: []string{q.Only("queue")}, Ended: historyQuery(q), Budget: rows, PageSize: step,
 	}

@@ -44,7 +44,7 @@ func (h *statusHandlers) status(w http.ResponseWriter, r *http.Request) error {
 	out := api.Status{
 		Type: "view", Interfaces: []string{"statusable", "observable", "taskable"}, Version: h.version,
 		State: "running", UptimeSeconds: max(0, now.Sub(h.started).Seconds()),
-		Queue:  view.QueueStatus(counts, h.engine.MaxSize(), now),
+		Queue:  view.QueueStatus(counts, h.engine.Options().MaxSize, now),
 		Agents: agentCounts(withoutExecutors(live)),
 		Store:  api.StoreStatus{Kind: info.Kind, Durability: info.Durability},
 		Open:   h.identity.Open(),

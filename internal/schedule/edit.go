@@ -209,14 +209,12 @@ func Validate(s signalbox.Schedule) error {
 	return nil
 }
 
-const nameRule = "use 1 to 64 letters, digits, dots, underscores or hyphens, the first a letter or digit"
-
 func checkName(s *signalbox.Schedule) error {
 	switch {
 	case s.Name == "":
-		return signalbox.Invalid("name", "name is required: %s", nameRule)
+		return signalbox.Invalid("name", "name is required: %s", signalbox.NameRule)
 	case !signalbox.ValidName(s.Name):
-		return signalbox.Invalid("name", "%q cannot be the name of a schedule: %s", clip(s.Name), nameRule)
+		return signalbox.CheckName("name", "the name of a schedule", s.Name)
 	case len(s.Name) == len(idPrefix)+16 && strings.HasPrefix(s.Name, idPrefix):
 		return signalbox.Invalid("name", "%q looks like the id of a schedule: choose a name that does not", s.Name)
 	case len(s.Description) > MaxDescriptionBytes || !readable(s.Description):
@@ -246,27 +244,18 @@ func checkRoute(s *signalbox.Schedule) error {
 	if kind, own := signalbox.ExecutorKind(s.Agent); own {
 		return signalbox.Invalid("agent", "agent %s runs %s of the director itself and takes no prompts: name another agent", clip(s.Agent), kind)
 	}
-	switch {
-	case s.Agent != "" && s.Kind != "":
-		return signalbox.Invalid("kind", "agent and kind exclude each other: an agent has one kind")
-	case s.Agent != "" && !signalbox.ValidName(s.Agent):
-		return signalbox.Invalid("agent", "%q cannot be the name of an agent: %s", clip(s.Agent), nameRule)
-	case s.Kind != "" && !signalbox.ValidName(s.Kind):
-		return signalbox.Invalid("kind", "%q cannot be a kind of agent: %s", clip(s.Kind), nameRule)
-	case s.SessionID != "" && !signalbox.ValidSessionID(s.SessionID):
-		return signalbox.Invalid("session_id", "session_id must be 1 to 128 letters, digits, dots, underscores or hyphens, begin with a letter or digit and not contain \"..\"")
-	}
-	return nil
+	return signalbox.CheckTarget(s.Agent, s.Kind, s.SessionID)
 }
 
 func checkChoices(s *signalbox.Schedule) error {
+	err := cmp.Or(
+		signalbox.CheckRange("priority", s.Priority, signalbox.MinPriority, signalbox.MaxPriority),
+		signalbox.CheckRange("timeout_seconds", s.TimeoutSeconds, 0, signalbox.MaxTimeoutSeconds),
+		signalbox.CheckChoice("on_lost", s.OnLost, signalbox.LostFail, signalbox.LostRequeue),
+	)
 	switch {
-	case s.Priority < signalbox.MinPriority || s.Priority > signalbox.MaxPriority:
-		return signalbox.Invalid("priority", "priority must be %d to %d, not %d", signalbox.MinPriority, signalbox.MaxPriority, s.Priority)
-	case s.TimeoutSeconds < 0 || s.TimeoutSeconds > signalbox.MaxTimeoutSeconds:
-		return signalbox.Invalid("timeout_seconds", "timeout_seconds must be 0 to %d, not %d", signalbox.MaxTimeoutSeconds, s.TimeoutSeconds)
-	case s.OnLost != "" && s.OnLost != signalbox.LostFail && s.OnLost != signalbox.LostRequeue:
-		return signalbox.Invalid("on_lost", "on_lost must be fail or requeue, not %q", clip(string(s.OnLost)))
+	case err != nil:
+		return err
 	case !slices.Contains(signalbox.Overlaps(), s.Overlap):
 		return signalbox.Invalid("overlap", "overlap must be one of %v, not %q", signalbox.Overlaps(), clip(string(s.Overlap)))
 	case !slices.Contains(signalbox.MissedPolicies(), s.Missed):

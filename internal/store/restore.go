@@ -1,6 +1,8 @@
 package store
 
 import (
+	"context"
+	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -28,6 +30,38 @@ func CheckRestored(r *Restored) error {
 	return nil
 }
 
+// CheckForeign refuses a task that no store can have held.
+func CheckForeign(t *signalbox.Task, r *signalbox.Request) error {
+	switch {
+	case !signalbox.ValidID(t.ID):
+		return signalbox.Invalid("queue_id", "%q is no id of a task", t.ID)
+	case !signalbox.ValidQueue(t.Queue):
+		return signalbox.Invalid("queue", "%q is no queue", t.Queue)
+	case !t.State.Valid():
+		return signalbox.Invalid("state", "%q is no state of a task", t.State)
+	case t.State.Terminal() && t.Reason.End() != t.State:
+		return signalbox.Invalid("reason", "%q is no reason for which a task is %s", t.Reason, t.State)
+	case t.State.Terminal() && strings.TrimSpace(t.Message) == "":
+		return signalbox.Invalid("message", "message is missing: it says why the task is %s", t.State)
+	case t.CreatedAt.IsZero() || t.EnqueuedAt.IsZero():
+		return signalbox.Invalid("created_at", "created_at and enqueued_at are missing")
+	case t.Priority < signalbox.MinPriority || t.Priority > signalbox.MaxPriority:
+		return signalbox.Invalid("priority", "priority is %d to %d", signalbox.MinPriority, signalbox.MaxPriority)
+	case t.Mode == signalbox.ModeTool && t.Tool == "":
+		return signalbox.Invalid("tool", "a tool call needs its tool")
+	case t.State == signalbox.Pending && t.Queue == signalbox.QueueCalls:
+		return signalbox.Errorf(signalbox.CodeConflict, "its caller waited for it at the other director: it cannot go on here")
+	case t.SessionID != "" && !signalbox.ValidSessionID(t.SessionID):
+		return signalbox.Invalid("session_id", "session_id is not valid")
+	case len(t.IdempotencyKey) > 1024 || strings.ContainsRune(t.IdempotencyKey, 0):
+		return signalbox.Invalid("idempotency_key", "idempotency_key is too long or not printable")
+	}
+	if t.Mode == signalbox.ModeTool {
+		return nil
+	}
+	return signalbox.CheckPrompt(r.Prompt)
+}
+
 // RestoreEntry is the journal entry of a restored task.
 func RestoreEntry(t *signalbox.Task, now time.Time) signalbox.Entry {
 	e := signalbox.SubmitEntry(t, now)
@@ -45,4 +79,23 @@ func AlreadyStored(t *signalbox.Task) error {
 // UnknownKey is the error for an idempotency key without a task.
 func UnknownKey(key string) error {
 	return signalbox.Errorf(signalbox.CodeNotFound, "no task has the idempotency key %q", key)
+}
+
+// maxOldID bounds a task's id in another queue system, in bytes.
+const maxOldID = 200
+
+// Imported returns the task that was imported from another queue system under id old. If
+// several systems had that id, the first of signalbox.Imports counts.
+//
+// Errors: CodeNotFound, with the store's message for an id.
+func Imported(ctx context.Context, r Reader, old string) (signalbox.Task, error) {
+	if old != "" && len(old) <= maxOldID {
+		for _, kind := range signalbox.Imports() {
+			t, err := r.ByKey(ctx, signalbox.ImportKey(kind, old))
+			if signalbox.CodeOf(err) != signalbox.CodeNotFound {
+				return t, err
+			}
+		}
+	}
+	return signalbox.Task{}, signalbox.Errorf(signalbox.CodeNotFound, "there is no task %.64q: it never existed or has been pruned", old)
 }

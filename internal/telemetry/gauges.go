@@ -81,7 +81,7 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 		c <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	set(g.info, 1, g.engine.Info().Kind)
-	set(g.maxSize, float64(g.engine.MaxSize()))
+	set(g.maxSize, float64(g.engine.Options().MaxSize))
 	g.collectAgents(set)
 	g.collectSteps(c)
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)

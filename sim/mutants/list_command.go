@@ -74,7 +74,7 @@ var commandMutants = []Mutant{
 	{
 		Name: "list-without-what-waits", Fault: "async-task-queue list",
 		Text: "the list of tool tasks leaves out what waits",
-		File: "internal/engine/scan.go",
+		File: "internal/store/scan.go",
 		Edits: []Edit{{
 			"i < len(s.Queues); i++ {",
 			"i < 0*len(s.Queues); i++ {",

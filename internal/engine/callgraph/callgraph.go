@@ -45,7 +45,7 @@ type Graph interface {
 // has ended. Then it returns the executions on the path from the call to caller, or into
 // another cycle that it would wait for.
 func FindCycle(g Graph, caller string, call Call) (path []Run, err error) {
-	s := search{g: g, caller: caller, index: map[key]int{}, runs: map[string]int{}, agents: map[string]int{}}
+	s := search{g: g, caller: caller, index: map[key]int{}}
 	start := s.queueNode(call.Queue, call.Session)
 	for i := 0; i < len(s.nodes); i++ {
 		if err := s.read(i); err != nil {
@@ -89,28 +89,21 @@ type search struct {
 	caller string
 	nodes  []node
 	index  map[key]int
-	runs   map[string]int // part of index: executions by id, the most frequent nodes
-	agents map[string]int
 }
 
-func (s *search) node(k key) int { return find(s, s.index, k, k, nil) }
-
-// find returns the node of a key, creating it if needed.
-func find[K comparable](s *search, index map[K]int, at K, k key, r *Run) int {
-	i, known := index[at]
+// node returns the node of a key, creating it if needed; r is the execution of a kindRun.
+func (s *search) node(k key, r *Run) int {
+	i, known := s.index[k]
 	if !known {
 		i = len(s.nodes)
-		index[at] = i
+		s.index[k] = i
 		s.nodes = append(s.nodes, node{key: k, run: r})
 	}
 	return i
 }
 
-func (s *search) agentNode(name string) int {
-	return find(s, s.agents, name, key{kind: kindAgent, name: name}, nil)
-}
-
-func (s *search) runNode(r *Run) int { return find(s, s.runs, r.ID, key{kind: kindRun, name: r.ID}, r) }
+func (s *search) agentNode(name string) int { return s.node(key{kind: kindAgent, name: name}, nil) }
+func (s *search) runNode(r *Run) int        { return s.node(key{kind: kindRun, name: r.ID}, r) }
 
 // queueNode returns the node of a queue. The session counts only while a turn of it is
 // running; otherwise all calls in a queue share a node.
@@ -118,7 +111,7 @@ func (s *search) queueNode(queue, session string) int {
 	if session != "" && len(s.g.Turns(session)) == 0 {
 		session = ""
 	}
-	return s.node(key{kind: kindQueue, name: queue, session: session})
+	return s.node(key{kind: kindQueue, name: queue, session: session}, nil)
 }
 
 // read determines what a node waits for.
@@ -148,7 +141,7 @@ func (s *search) read(i int) error {
 			if n.session == "" {
 				on = append(on, s.agentNode(agent))
 			} else {
-				on = append(on, s.node(key{kind: kindTurn, name: agent, session: n.session}))
+				on = append(on, s.node(key{kind: kindTurn, name: agent, session: n.session}, nil))
 			}
 		}
 	case kindTurn:

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
@@ -28,12 +27,12 @@ func (x *Executor) List(ctx context.Context, q gateway.TaskQuery) (page gateway.
 		return page, signalbox.Invalid("status", "status must be one of %s, not %q", strings.Join(statuses, ", "), clipText(q.Status, 64))
 	}
 	queues := []string{signalbox.QueueCommands, signalbox.QueueCalls}
-	from, ok := engine.ParseScanCursor(q.Before, queues...)
+	from, ok := store.ParseScanCursor(q.Before, queues...)
 	if !ok {
 		return page, signalbox.Invalid("before", "%q is not the cursor of an earlier page", clipText(q.Before, 64))
 	}
 	could := func(s signalbox.State) bool { return q.Status == "" || gateway.SeedStatus(s) == q.Status }
-	s := engine.Scan{
+	s := store.Scan{
 		Match: func(t *signalbox.Task) bool {
 			return t.Mode == signalbox.ModeTool && (q.Tool == "" || t.Tool == q.Tool) && could(t.State) && (q.Sees == nil || q.Sees(t))
 		},
@@ -46,9 +45,9 @@ func (x *Executor) List(ctx context.Context, q gateway.TaskQuery) (page gateway.
 	case "cancelled":
 		s.Ended.State = signalbox.Cancelled
 	}
-	var last engine.ScanCursor
+	var last store.ScanCursor
 	var viewErr error
-	err = x.engine.Scan(ctx, &s, from, func(t *signalbox.Task, at engine.ScanCursor) bool {
+	err = s.Run(ctx, x.engine.Read(), from, func(t *signalbox.Task, at store.ScanCursor) bool {
 		if len(page.Tasks) == q.Limit {
 			page.Next = last.String()
 			return false

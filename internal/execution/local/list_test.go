@@ -98,8 +98,8 @@ func TestList(t *testing.T) {
 		t.Errorf("%q", says)
 	}
 	for _, q := range []gateway.TaskQuery{{Limit: 0}, {Limit: 1001}, {Limit: 1, Status: "done"}, {Limit: 1, Before: "x"}, {Limit: 1, Before: "w:calls:"},
-		{Limit: 1, Before: engine.ScanCursor{Phase: "gone"}.String()}, {Limit: 1, Before: engine.ScanCursor{Phase: "waiting", Queue: "work"}.String()},
-		{Limit: 1, Before: engine.ScanCursor{Phase: "waiting"}.String()}, {Limit: 1, Before: engine.ScanCursor{Phase: "ended", Before: "x"}.String()}} {
+		{Limit: 1, Before: store.ScanCursor{Phase: "gone"}.String()}, {Limit: 1, Before: store.ScanCursor{Phase: "waiting", Queue: "work"}.String()},
+		{Limit: 1, Before: store.ScanCursor{Phase: "waiting"}.String()}, {Limit: 1, Before: store.ScanCursor{Phase: "ended", Before: "x"}.String()}} {
 		if _, err := x.List(t.Context(), q); signalbox.CodeOf(err) != signalbox.CodeValidation {
 			t.Errorf("%+v: %v", q, err)
 		}

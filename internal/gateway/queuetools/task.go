@@ -314,7 +314,7 @@ func queue(ctx context.Context, a *request) (gateway.Result, error) {
 		return gateway.Result{}, err
 	}
 	out := toolQueues{
-		State: status.State, Depth: queue.Depth, Running: queue.DispatchedCount, MaxSize: queue.MaxSize, MaxChats: a.d.Engine.MaxChats(),
+		State: status.State, Depth: queue.Depth, Running: queue.DispatchedCount, MaxSize: queue.MaxSize, MaxChats: a.d.Engine.Options().MaxChats,
 		OldestAge: queue.OldestAgeSeconds, Agents: status.Agents, Tools: queue.Tools, Queues: []queueDepth{}, Paused: queue.Paused,
 	}
 	if out.Paused == nil {

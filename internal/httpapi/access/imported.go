@@ -9,6 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 // ofTasks begin the paths that have the id of a task in them.
@@ -31,7 +32,7 @@ func ImportedID(ctx context.Context, e *engine.Engine, id string) (string, error
 	if signalbox.ValidID(id) {
 		return id, nil
 	}
-	t, err := e.Imported(ctx, id)
+	t, err := store.Imported(ctx, e.Read(), id)
 	switch signalbox.CodeOf(err) {
 	case "":
 		return t.ID, nil

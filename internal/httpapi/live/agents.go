@@ -235,7 +235,7 @@ func roughDuration(d time.Duration) (text string, validFor time.Duration) {
 func (r *refresh) sumTotals() {
 	counts, t := r.snapshot.Counts, &r.state.totals
 	waiting := counts.WaitingCalls()
-	*t = api.Totals{Pending: counts.Pending - waiting, ToolsWaiting: waiting, MaxSize: r.cfg.Engine.MaxSize(), Agents: len(r.agents), AgentsUp: r.agentsUp}
+	*t = api.Totals{Pending: counts.Pending - waiting, ToolsWaiting: waiting, MaxSize: r.cfg.Engine.Options().MaxSize, Agents: len(r.agents), AgentsUp: r.agentsUp}
 	if !counts.Oldest.IsZero() {
 		t.OldestAgeSeconds = max(0, int64(r.now.Sub(counts.Oldest).Seconds()))
 	}

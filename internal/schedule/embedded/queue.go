@@ -63,7 +63,7 @@ func (q *Queue) Submit(ctx context.Context, s signalbox.Schedule, key string) (s
 func (q *Queue) depth(ctx context.Context) int {
 	counts, err := q.engine.Read().Counts(ctx)
 	if err != nil {
-		return q.engine.MaxSize() // the queue was full
+		return q.engine.Options().MaxSize // the queue was full
 	}
 	return counts.Limits[signalbox.LimitWork]
 }

@@ -154,6 +154,7 @@ func (d *Director) assemble(ctx context.Context, sealer *seal.Sealer) (err error
 		SubmitTasks: q.SubmitTasks, SubmitBytes: q.SubmitBytes,
 		Sealer: sealer, Now: now, Log: d.Log,
 	})
+	telemetry.LogTasks(d.Engine, d.Log)
 	metrics := telemetry.NewMetrics(d.Engine)
 	metrics.Store(timed)
 	otel := serve.StartOTel(ctx, &d.opened, d.Log, telemetry.OTelOptions{Gatherer: metrics.Gatherer(), Version: d.version})

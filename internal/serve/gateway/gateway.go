@@ -82,6 +82,7 @@ func open(ctx context.Context, p serve.Program, cfg config.Config, out roles.Str
 	}
 	g := &standalone{version: p.Version, cfg: cfg, log: log, out: out}
 	g.engine = engine.New(p.EmptyStore(), engine.Options{Log: log, Sealer: sealer, MaxCommands: cfg.Commands.MaxWaiting})
+	telemetry.LogTasks(g.engine, log)
 	g.push = push.New(g.engine, push.Options{Options: execution.Options{Log: log}, Keep: serve.Keep(&cfg.Queue)})
 	g.metrics = telemetry.NewMetrics(g.engine)
 	otel := serve.StartOTel(ctx, &g.running, log, telemetry.OTelOptions{Gatherer: g.metrics.Gatherer(), Version: p.Version})

@@ -76,8 +76,8 @@ func Command(arg0 string, look func(string) (string, error)) string {
 type local struct {
 	*child.Child
 	found   runner.DetectedCLI // CLI; the zero Found: another kind of agent
-	version string       // of the CLI, once it is started
-	login   runner.Login // likewise
+	version string             // of the CLI, once it is started
+	login   runner.Login       // likewise
 }
 
 // choose makes an agent for each kind asked for; for nil, the one of the configuration,

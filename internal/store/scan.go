@@ -1,4 +1,4 @@
-package engine
+package store
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 const (
@@ -24,7 +23,7 @@ type Scan struct {
 	Match    func(*signalbox.Task) bool // which tasks to return
 	MayMatch func(signalbox.State) bool // whether a task in that state can match
 	Queues   []string                   // whose waiting tasks, in this order; "" is all queues
-	Ended    store.HistoryQuery         // filter that the store applies to ended tasks
+	Ended    HistoryQuery               // filter that the store applies to ended tasks
 	Budget   int                        // rows that may still be read
 	PageSize func() int                 // ended rows to read at once; a scan of ended tasks resumes only after a whole page
 
@@ -45,7 +44,7 @@ type ScanCursor struct {
 	Fence  int64  `json:"f,omitempty"` // running
 	Queue  string `json:"q,omitempty"` // waiting: one of Scan.Queues
 	N      int    `json:"m,omitempty"` // waiting: how many of that queue were visited
-	Key    int64  `json:"k,omitempty"` // waiting: store.Cursor
+	Key    int64  `json:"k,omitempty"` // waiting: Cursor
 	Place  int64  `json:"l,omitempty"`
 	Before string `json:"b,omitempty"` // ended: cursor of the store
 	// Counted by the caller on earlier pages.
@@ -73,12 +72,12 @@ func ParseScanCursor(s string, queues ...string) (p ScanCursor, ok bool) {
 	return p, ok
 }
 
-// Scan calls take for each match from a cursor on, until take returns false.
-func (e *Engine) Scan(ctx context.Context, s *Scan, from ScanCursor, take func(t *signalbox.Task, at ScanCursor) (more bool)) error {
+// Run calls take for each match from a cursor on, until take returns false.
+func (s *Scan) Run(ctx context.Context, r Reader, from ScanCursor, take func(t *signalbox.Task, at ScanCursor) (more bool)) error {
 	phases := []struct {
 		name   string
 		states []signalbox.State
-		run    func(context.Context, store.Reader, ScanCursor, taker) (bool, error)
+		run    func(context.Context, Reader, ScanCursor, taker) (bool, error)
 	}{
 		{PhaseRunning, []signalbox.State{signalbox.Dispatching, signalbox.Working, signalbox.Cancelling}, s.running},
 		{PhaseWaiting, []signalbox.State{signalbox.Pending}, s.waiting},
@@ -94,7 +93,7 @@ func (e *Engine) Scan(ctx context.Context, s *Scan, from ScanCursor, take func(t
 		if !slices.ContainsFunc(phase.states, s.MayMatch) {
 			continue
 		}
-		if more, err := phase.run(ctx, e.Read(), s.At, take); err != nil || !more {
+		if more, err := phase.run(ctx, r, s.At, take); err != nil || !more {
 			return err
 		}
 	}
@@ -109,7 +108,7 @@ func (s *Scan) visit(t *signalbox.Task, at ScanCursor, take taker) (more bool) {
 	return !s.Match(t) || take(t, at)
 }
 
-func (s *Scan) running(ctx context.Context, from store.Reader, after ScanCursor, take taker) (bool, error) {
+func (s *Scan) running(ctx context.Context, from Reader, after ScanCursor, take taker) (bool, error) {
 	tasks, err := from.InFlight(ctx)
 	if err != nil {
 		return false, err
@@ -123,7 +122,7 @@ func (s *Scan) running(ctx context.Context, from store.Reader, after ScanCursor,
 	return true, nil
 }
 
-func (s *Scan) waiting(ctx context.Context, from store.Reader, at ScanCursor, take taker) (bool, error) {
+func (s *Scan) waiting(ctx context.Context, from Reader, at ScanCursor, take taker) (bool, error) {
 	for i := max(0, slices.Index(s.Queues, at.Queue)); i < len(s.Queues); i++ {
 		if at.Queue != s.Queues[i] {
 			at = ScanCursor{Phase: PhaseWaiting, Queue: s.Queues[i]}
@@ -133,12 +132,12 @@ func (s *Scan) waiting(ctx context.Context, from store.Reader, at ScanCursor, ta
 				s.Truncated = true
 				return false, nil
 			}
-			tasks, err := from.Waiting(ctx, at.Queue, store.Cursor{OrderKey: at.Key, Place: at.Place}, scanPage)
+			tasks, err := from.Waiting(ctx, at.Queue, Cursor{OrderKey: at.Key, Place: at.Place}, scanPage)
 			if err != nil {
 				return false, err
 			}
 			for i := range tasks {
-				after := store.CursorOf(&tasks[i])
+				after := CursorOf(&tasks[i])
 				at.Key, at.Place, at.N = after.OrderKey, after.Place, at.N+1
 				if !s.visit(&tasks[i], at, take) {
 					return false, nil
@@ -150,7 +149,7 @@ func (s *Scan) waiting(ctx context.Context, from store.Reader, at ScanCursor, ta
 	return true, nil
 }
 
-func (s *Scan) ended(ctx context.Context, from store.Reader, at ScanCursor, take taker) (bool, error) {
+func (s *Scan) ended(ctx context.Context, from Reader, at ScanCursor, take taker) (bool, error) {
 	q := s.Ended
 	q.Before = at.Before
 	for {
