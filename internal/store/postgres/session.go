@@ -12,7 +12,7 @@ import (
 // session is a connection with prepared statements.
 type session struct {
 	conn       *pgconn.PgConn
-	statements [numStatements]*pgconn.StatementDescription
+	statements []*pgconn.StatementDescription
 	warned     bool // the server warned during the current exchange
 }
 
@@ -46,6 +46,7 @@ func (s *session) prepare(ctx context.Context, l limits) error {
 	if _, err := s.conn.Exec(ctx, sql).ReadAll(); err != nil {
 		return err
 	}
+	s.statements = make([]*pgconn.StatementDescription, len(statements))
 	pipeline := s.conn.StartPipeline(ctx)
 	for _, sql := range optionalSettings {
 		pipeline.SendQueryParams(sql, nil, nil, nil, nil)
@@ -68,10 +69,13 @@ func name(id stmtID) string { return "s" + strconv.Itoa(int(id)) }
 
 // wantedBy lists the statements of a session that reads, or writes.
 func wantedBy(readOnly bool) (list []stmtID) {
-	for id := range numStatements {
-		reads, both := id >= stTime, id == stMeta || id == stTasks || id == stDocs || id == stQueueCounts || id >= stPageID
-		if both || reads == readOnly {
-			list = append(list, id)
+	kind := writes
+	if readOnly {
+		kind = reads
+	}
+	for id, in := range sessions {
+		if in&kind != 0 {
+			list = append(list, stmtID(id))
 		}
 	}
 	return list
