@@ -25,3 +25,15 @@ func Wait(t T, what string, met func() bool) {
 		time.Sleep(pause)
 	}
 }
+
+// Receive returns the next value of a channel.
+func Receive[V any](t T, what string, c <-chan V) V {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(patience):
+		t.Fatalf("not within %s: %s", patience, what)
+		panic("unreachable")
+	}
+}

@@ -128,24 +128,24 @@ func TestWaitingCallGetsProgress(t *testing.T) {
 		})
 		holder, waiter := r.connect(version), r.connect(version)
 		held := holder.call(t.Context(), "s__hold", nil)
-		take(t, "the call runs", r.script.came)
+		testkit.Receive(t, "the call runs", r.script.came)
 		done := waiter.call(t.Context(), "s__steps", mcp.Meta{"progressToken": "t-1"})
-		first := take(t, "its place", waiter.progress)
+		first := testkit.Receive(t, "its place", waiter.progress)
 		if first.Message != "queued, position 1" || first.ProgressToken != "t-1" {
 			t.Errorf("%+v", first)
 		}
 		r.script.goOn <- struct{}{}
-		if err := take(t, "the first ends", held); err != nil {
+		if err := testkit.Receive(t, "the first ends", held); err != nil {
 			t.Error(err)
 		}
-		take(t, "the second runs", r.script.came)
+		testkit.Receive(t, "the second runs", r.script.came)
 		r.script.goOn <- struct{}{}
-		if err := take(t, "the second ends", done); err != nil {
+		if err := testkit.Receive(t, "the second ends", done); err != nil {
 			t.Error(err)
 		}
 		last, steps := first.Progress, 0
 		for steps < 4 {
-			p := take(t, "progress", waiter.progress)
+			p := testkit.Receive(t, "progress", waiter.progress)
 			if p.Progress <= last {
 				t.Errorf("progress %v after %v", p.Progress, last)
 			}
@@ -177,7 +177,7 @@ func TestDisconnectedCallerLeavesQueue(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				holding := holder.call(ctx, "s__hold", nil)
-				take(t, "the call runs", r.script.came)
+				testkit.Receive(t, "the call runs", r.script.came)
 				waitCtx, cancelWait := context.WithCancel(t.Context())
 				defer cancelWait()
 				waiting := waiter.call(waitCtx, "s__hold", nil)
@@ -186,15 +186,15 @@ func TestDisconnectedCallerLeavesQueue(t *testing.T) {
 				testkit.Wait(t, "two wait", func() bool { return r.queue("one").Depth == 2 })
 				leave(waiter, cancelWait)
 				testkit.Wait(t, "it has left the line", func() bool { return r.queue("one").Depth == 1 })
-				if err := take(t, "its call ends", waiting); err == nil {
+				if err := testkit.Receive(t, "its call ends", waiting); err == nil {
 					t.Error("the call that was given up succeeded")
 				}
 				leave(holder, cancel)
-				take(t, "its provider is told", r.script.gone)
+				testkit.Receive(t, "its provider is told", r.script.gone)
 				<-holding
-				take(t, "the one behind runs", r.script.came)
+				testkit.Receive(t, "the one behind runs", r.script.came)
 				r.script.goOn <- struct{}{}
-				if err := take(t, "the one behind ends", behind); err != nil {
+				if err := testkit.Receive(t, "the one behind ends", behind); err != nil {
 					t.Error(err)
 				}
 				if q := r.queue("one"); q.InUse != 0 || q.Depth != 0 {
@@ -219,10 +219,10 @@ func TestEndOfSessionReleasesLease(t *testing.T) {
 	if err := one.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := take(t, "the other's turn", waiting); err != nil {
+	if err := testkit.Receive(t, "the other's turn", waiting); err != nil {
 		t.Error(err)
 	}
-	if ended := take(t, "the provider is told", r.script.ended); !strings.HasPrefix(ended, "mcp:") {
+	if ended := testkit.Receive(t, "the provider is told", r.script.ended); !strings.HasPrefix(ended, "mcp:") {
 		t.Error(ended)
 	}
 }
@@ -233,12 +233,12 @@ func TestEndOfSessionCancelsCalls(t *testing.T) {
 	c := r.connect("2025-11-25")
 	id := c.ID()
 	done := c.call(t.Context(), "s__hold", nil)
-	take(t, "the call runs", r.script.came)
+	testkit.Receive(t, "the call runs", r.script.came)
 	if got := r.send("DELETE", "", "Mcp-Session-Id", id); got.status != 204 {
 		t.Errorf("%+v", got)
 	}
-	take(t, "the call is cancelled", r.script.gone)
-	if err := take(t, "its client is told", done); err == nil {
+	testkit.Receive(t, "the call is cancelled", r.script.gone)
+	if err := testkit.Receive(t, "its client is told", done); err == nil {
 		t.Error("the call succeeded")
 	}
 	if got := r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "Mcp-Session-Id", id); got.status != 404 {
@@ -282,12 +282,12 @@ func TestCloseEndsRequestsAndSessions(t *testing.T) {
 		r := newFixture(t, endpoint.Options{})
 		c := r.connect(version)
 		done := c.call(t.Context(), "s__hold", nil)
-		take(t, "the call runs", r.script.came)
+		testkit.Receive(t, "the call runs", r.script.came)
 		if err := r.endpoint.Close(); err != nil {
 			t.Error(err)
 		}
-		take(t, "the call is cancelled", r.script.gone)
-		if err := take(t, "its client is told", done); err == nil {
+		testkit.Receive(t, "the call is cancelled", r.script.gone)
+		if err := testkit.Receive(t, "its client is told", done); err == nil {
 			t.Error("the call succeeded")
 		}
 		if got := r.send("POST", "{}"); got.status != 503 {

@@ -24,9 +24,6 @@ var eras = []string{"2025-06-18", "2025-11-25", "2026-07-28"}
 
 const modern = "2026-07-28"
 
-// soon is how long what happens soon may take on a busy machine.
-const soon = time.Minute
-
 // scripted is a provider whose tools do what a test says. hold waits until it
 // is let go on, or its caller goes away.
 type scripted struct {
@@ -226,18 +223,6 @@ func (c *client) call(ctx context.Context, tool string, meta mcp.Meta) <-chan er
 		done <- err
 	}()
 	return done
-}
-
-// take waits for what must come soon.
-func take[T any](t *testing.T, what string, c <-chan T) T {
-	t.Helper()
-	select {
-	case v := <-c:
-		return v
-	case <-time.After(soon):
-		t.Fatalf("%s: not within %v", what, soon)
-		panic("unreachable")
-	}
 }
 
 // queue is a tool queue as it is now.

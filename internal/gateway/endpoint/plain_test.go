@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/signalbox-ai/signalbox/internal/testkit"
+
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/gateway/endpoint"
 )
@@ -80,7 +82,7 @@ func TestPlainCallIsCancelledByID(t *testing.T) {
 	answers := make(chan reply, 1)
 	hold := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"s__hold"}}`
 	go func() { answers <- r.send("POST", hold, "Mcp-Session-Id", id) }()
-	take(t, "the call runs", r.script.came)
+	testkit.Receive(t, "the call runs", r.script.came)
 	if got := r.send("POST", hold, "Mcp-Session-Id", id); got.status != 400 || !strings.Contains(got.body, "duplicate in-flight request ID 7") {
 		t.Errorf("a second one: %+v", got)
 	}
@@ -95,8 +97,8 @@ func TestPlainCallIsCancelledByID(t *testing.T) {
 	if got := r.send("POST", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7.0}}`, "Mcp-Session-Id", id); got.status != 202 {
 		t.Errorf("%+v", got)
 	}
-	take(t, "the call is cancelled", r.script.gone)
-	if got := take(t, "it is answered", answers); !strings.Contains(got.body, `"id":7,"error":{"code":0,"message":"context canceled"}`) {
+	testkit.Receive(t, "the call is cancelled", r.script.gone)
+	if got := testkit.Receive(t, "it is answered", answers); !strings.Contains(got.body, `"id":7,"error":{"code":0,"message":"context canceled"}`) {
 		t.Errorf("%+v", got)
 	}
 	if got := r.send("POST", strings.Replace(hold, "s__hold", "s__echo", 1), "Mcp-Session-Id", id); got.status != 200 {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/signalbox-ai/signalbox/internal/testkit"
+
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/gateway/endpoint"
 )
@@ -168,7 +170,7 @@ func TestForgedHeaders(t *testing.T) {
 	// The call of another is under way: its request cannot be named.
 	holder := r.connect(modern, principalHeader, "user:anna", "Test-Session", "of-anna")
 	done := holder.call(t.Context(), "s__hold", nil)
-	anna := take(t, "the call runs", r.script.came)
+	anna := testkit.Receive(t, "the call runs", r.script.came)
 	if anna.Caller.Session != "of-anna" || anna.Caller.Principal != "user:anna" {
 		t.Errorf("%+v", anna.Caller)
 	}
@@ -183,7 +185,7 @@ func TestForgedHeaders(t *testing.T) {
 		}
 	}
 	r.script.goOn <- struct{}{}
-	if err := take(t, "the call ends", done); err != nil {
+	if err := testkit.Receive(t, "the call ends", done); err != nil {
 		t.Error(err)
 	}
 }
@@ -253,7 +255,7 @@ func TestInitializeTwiceIsRefused(t *testing.T) {
 	if got := r.send("DELETE", "", "Mcp-Session-Id", id); got.status != 204 {
 		t.Errorf("%+v", got)
 	}
-	take(t, "the session ends", r.script.ended)
+	testkit.Receive(t, "the session ends", r.script.ended)
 	if len(r.script.ended) > 0 {
 		t.Error("it ended twice")
 	}
@@ -313,19 +315,19 @@ func TestIdleSessionsEnd(t *testing.T) {
 	r := newFixture(t, endpoint.Options{SessionIdle: 50 * time.Millisecond, MaxPerPrincipal: 1})
 	anna := []string{principalHeader, "user:anna"}
 	id := r.open(anna...)
-	take(t, "the idle session ends", r.script.ended)
+	testkit.Receive(t, "the idle session ends", r.script.ended)
 	if got := r.send("POST", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Mcp-Session-Id", id, anna[0], anna[1]); got.status != 404 {
 		t.Errorf("%+v", got)
 	}
 	busy := r.connect("2025-06-18", anna...)
 	done := busy.call(t.Context(), "s__hold", nil)
-	take(t, "the call runs", r.script.came)
+	testkit.Receive(t, "the call runs", r.script.came)
 	if got := r.send("POST", initialize, anna...); !strings.Contains(got.body, "you have 1 MCP sessions open") {
 		t.Errorf("%+v", got)
 	}
 	time.Sleep(200 * time.Millisecond) // four times its idle time
 	r.script.goOn <- struct{}{}
-	if err := take(t, "the call ends", done); err != nil {
+	if err := testkit.Receive(t, "the call ends", done); err != nil {
 		t.Error(err)
 	}
 }

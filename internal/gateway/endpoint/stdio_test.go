@@ -48,34 +48,34 @@ func TestStdioServesOneClient(t *testing.T) {
 			t.Fatalf("%+v, %v", list, err)
 		}
 		holding := c.call(t.Context(), "s__hold", nil)
-		if call := take(t, "the call runs", r.script.came); call.Caller.Agent != "coder" || call.Caller.Session != "stdio:1" {
+		if call := testkit.Receive(t, "the call runs", r.script.came); call.Caller.Agent != "coder" || call.Caller.Session != "stdio:1" {
 			t.Errorf("%+v", call.Caller)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		waiting := c.call(ctx, "s__hold", mcp.Meta{"progressToken": "p"})
-		if p := take(t, "its place", c.progress); p.Message != "queued, position 1" {
+		if p := testkit.Receive(t, "its place", c.progress); p.Message != "queued, position 1" {
 			t.Errorf("%+v", p)
 		}
 		cancel()
-		if err := take(t, "the call is given up", waiting); err == nil {
+		if err := testkit.Receive(t, "the call is given up", waiting); err == nil {
 			t.Error("a cancelled call succeeded")
 		}
 		testkit.Wait(t, "it has left the line", func() bool { return r.queue("one").Depth == 0 })
 		_ = c.call(t.Context(), "s__hold", nil)
 		testkit.Wait(t, "another waits", func() bool { return r.queue("one").Depth == 1 })
 		hangUp()
-		take(t, "the client's end ends its calls", r.script.gone)
-		if err := take(t, "it is served no more", served); err != nil {
+		testkit.Receive(t, "the client's end ends its calls", r.script.gone)
+		if err := testkit.Receive(t, "it is served no more", served); err != nil {
 			t.Error(err)
 		}
-		if err := take(t, "the call that ran ends", holding); err == nil {
+		if err := testkit.Receive(t, "the call that ran ends", holding); err == nil {
 			t.Error("the call succeeded")
 		}
 		if q := r.queue("one"); q.Depth != 0 || q.InUse != 0 {
 			t.Errorf("%+v", q)
 		}
-		if ended := take(t, "the session ends", r.script.ended); ended != "stdio:1" {
+		if ended := testkit.Receive(t, "the session ends", r.script.ended); ended != "stdio:1" {
 			t.Error(ended)
 		}
 	})
@@ -85,13 +85,13 @@ func TestStdioEndsWithContext(t *testing.T) {
 	r := newFixture(t, endpoint.Options{})
 	c, _, served := r.stdio("2025-11-25")
 	done := c.call(t.Context(), "s__hold", nil)
-	take(t, "the call runs", r.script.came)
+	testkit.Receive(t, "the call runs", r.script.came)
 	c.cut()
-	if err := take(t, "it is served no more", served); err != nil {
+	if err := testkit.Receive(t, "it is served no more", served); err != nil {
 		t.Error(err)
 	}
-	take(t, "the call is cancelled", r.script.gone)
-	if err := take(t, "the call ends", done); err == nil {
+	testkit.Receive(t, "the call is cancelled", r.script.gone)
+	if err := testkit.Receive(t, "the call ends", done); err == nil {
 		t.Error("the call succeeded")
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/signalbox-ai/signalbox/internal/testkit"
+
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/gateway/endpoint"
@@ -54,12 +56,12 @@ func TestListenReportsTasks(t *testing.T) {
 	b.set(mine, func(t *gateway.ToolTask) { t.Task.State, t.Position = signalbox.Pending, 2 })
 	events, closeStream := r.listens(`"taskIds":["`+mine+`","`+another+`","x","`+mine+`"]`, declaring, principalHeader, "user:anna")
 	defer closeStream()
-	if first := take(t, "the acknowledgement", events); !strings.Contains(first, `"method":"notifications/subscriptions/acknowledged"`) || !strings.Contains(first, `"taskIds":["`+mine+`"]`) || !strings.Contains(first, `"io.modelcontextprotocol/subscriptionId":7`) {
+	if first := testkit.Receive(t, "the acknowledgement", events); !strings.Contains(first, `"method":"notifications/subscriptions/acknowledged"`) || !strings.Contains(first, `"taskIds":["`+mine+`"]`) || !strings.Contains(first, `"io.modelcontextprotocol/subscriptionId":7`) {
 		t.Error(first)
 	}
 	next := func(what string, want ...string) {
 		t.Helper()
-		got := take(t, what, events)
+		got := testkit.Receive(t, what, events)
 		for _, w := range append(want, `"method":"notifications/tasks"`, `"taskId":"`+mine+`"`, `"io.modelcontextprotocol/subscriptionId":7`) {
 			if !strings.Contains(got, w) {
 				t.Errorf("%s: %s has no %s", what, got, w)
@@ -73,7 +75,7 @@ func TestListenReportsTasks(t *testing.T) {
 		t.Task.State, t.Task.Reason, t.Result = signalbox.Completed, signalbox.ReasonCompleted, &gateway.Result{Content: json.RawMessage(`[]`)}
 	})
 	next("its end", `"status":"completed"`, `"result":{"resultType":"complete","content":[]}`)
-	if last := take(t, "the end of the stream, for nothing else is told there", events); !strings.Contains(last, `"id":7`) || !strings.Contains(last, `"result"`) {
+	if last := testkit.Receive(t, "the end of the stream, for nothing else is told there", events); !strings.Contains(last, `"id":7`) || !strings.Contains(last, `"result"`) {
 		t.Error(last)
 	}
 	got := r.sendModern("subscriptions/listen", `"notifications":{"taskIds":["`+mine+`"]}`, "")
@@ -82,12 +84,12 @@ func TestListenReportsTasks(t *testing.T) {
 	}
 	// Tasks and tools on one stream, which lives until the client goes.
 	both, closeBoth := r.listens(`"taskIds":["`+another+`"],"toolsListChanged":true`, declaring, principalHeader, "user:ben")
-	if first := take(t, "the acknowledgement", both); !strings.Contains(first, `"toolsListChanged":true`) || !strings.Contains(first, another) {
+	if first := testkit.Receive(t, "the acknowledgement", both); !strings.Contains(first, `"toolsListChanged":true`) || !strings.Contains(first, another) {
 		t.Error(first)
 	}
-	take(t, "how it is", both)
+	testkit.Receive(t, "how it is", both)
 	r.script.offer(r.script.Tools()[:1])
-	if word := take(t, "that tools are others", both); !strings.Contains(word, "tools/list_changed") {
+	if word := testkit.Receive(t, "that tools are others", both); !strings.Contains(word, "tools/list_changed") {
 		t.Error(word)
 	}
 	closeBoth()
@@ -120,7 +122,7 @@ func TestHostileTaskRequests(t *testing.T) {
 	many := strings.TrimSuffix(strings.Repeat(`"queue-`+strings.Repeat("0", 26)+`",`, 50000), ",")
 	events, stop := r.listens(`"taskIds":[`+many+`,"`+id+`"]`, declaring)
 	defer stop()
-	if first := take(t, "the acknowledgement", events); !strings.Contains(first, `"taskIds":["`+id+`"]`) {
+	if first := testkit.Receive(t, "the acknowledgement", events); !strings.Contains(first, `"taskIds":["`+id+`"]`) {
 		t.Error(first)
 	}
 }

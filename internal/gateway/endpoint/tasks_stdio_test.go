@@ -42,7 +42,7 @@ func (r *fixture) line(o endpoint.Options) (ask func(t *testing.T, method, param
 	}
 	return ask, func() {
 		toServer.Close()
-		if err := take(r.t, "it is served no more", served); err != nil {
+		if err := testkit.Receive(r.t, "it is served no more", served); err != nil {
 			r.t.Error(err)
 		}
 		cancel()
@@ -64,7 +64,7 @@ func TestTasksOverStdio(t *testing.T) {
 			if made.Result.Type != "task" {
 				t.Fatalf("%+v", made)
 			}
-			take(t, "the tool runs", r.script.came)
+			testkit.Receive(t, "the tool runs", r.script.came)
 			about := `"taskId":"` + made.Result.TaskID + `"`
 			if w := line(t, "tasks/get", about, declaring).Result; w.Status != "working" {
 				t.Errorf("%+v", w)
@@ -92,23 +92,23 @@ func TestRelayForwardsProgress(t *testing.T) {
 	r, _ := newTaskFixture(t, endpoint.Options{TaskAfter: time.Hour})
 	holder := r.connect(modern)
 	_ = holder.call(t.Context(), "s__hold", nil)
-	take(t, "the queue is held", r.script.came)
+	testkit.Receive(t, "the queue is held", r.script.came)
 	c, hangUp, served := r.stdio(modern, endpoint.Options{Relay: &endpoint.Relay{URL: r.url, Client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := c.call(ctx, "s__hold", mcp.Meta{
 		"progressToken": "p", "io.modelcontextprotocol/clientCapabilities": map[string]any{"extensions": map[string]any{"io.modelcontextprotocol/tasks": map[string]any{}}},
 	})
-	if p := take(t, "its place", c.progress); p.Message != "queued, position 1" {
+	if p := testkit.Receive(t, "its place", c.progress); p.Message != "queued, position 1" {
 		t.Errorf("%+v", p)
 	}
 	cancel()
-	if err := take(t, "the call is given up", done); err == nil {
+	if err := testkit.Receive(t, "the call is given up", done); err == nil {
 		t.Error("a cancelled call succeeded")
 	}
 	testkit.Wait(t, "it has left the line", func() bool { return r.queue("one").Depth == 0 })
 	hangUp()
-	if err := take(t, "it is served no more", served); err != nil {
+	if err := testkit.Receive(t, "it is served no more", served); err != nil {
 		t.Error(err)
 	}
 }

@@ -29,7 +29,7 @@ func TestAsyncToolBecomesTask(t *testing.T) {
 			t.Errorf("the answer has %s: %s", foreign, got.body)
 		}
 	}
-	take(t, "the tool runs", r.script.came) // and nobody's going away has ended it
+	testkit.Receive(t, "the tool runs", r.script.came) // and nobody's going away has ended it
 	if w := r.read(r.about("tasks/get", made.TaskID)).Result; w.Type != "complete" || w.Status != "working" || w.Result != nil {
 		t.Errorf("%+v", w)
 	}
@@ -39,7 +39,7 @@ func TestAsyncToolBecomesTask(t *testing.T) {
 	if string(w.Result) != `{"resultType":"complete","content":[{"type":"text","text":"held"}]}` || w.Poll != 0 || w.Error != nil {
 		t.Errorf("%+v", w)
 	}
-	if c := take(t, "the call", b.calls); string(c.Arguments) != `{"n":1}` || strings.Contains(string(c.Meta), "clientCapabilities") {
+	if c := testkit.Receive(t, "the call", b.calls); string(c.Arguments) != `{"n":1}` || strings.Contains(string(c.Meta), "clientCapabilities") {
 		t.Errorf("%+v", c)
 	}
 	// To cancel what has ended is no error, and nothing is asked of it.
@@ -67,7 +67,7 @@ func TestAsyncToolWithoutTasksExtension(t *testing.T) {
 		if string(w.Result.Metadata) != want {
 			t.Errorf("%s", w.Result.Metadata)
 		}
-		take(t, "the tool runs", r.script.came)
+		testkit.Receive(t, "the tool runs", r.script.came)
 		// What the tool itself says beside its content comes through as well.
 		if got := r.ask(version, "tools/call", `"name":"s__quick"`); !strings.Contains(got, `"metadata":{"agent":"s__quick"}`) {
 			t.Error(got)
@@ -212,10 +212,10 @@ func TestWaitingCallBecomesTask(t *testing.T) {
 	r, b := newTaskFixture(t, endpoint.Options{TaskAfter: 10 * time.Millisecond})
 	holder := r.connect(modern)
 	held := holder.call(t.Context(), "s__hold", nil)
-	take(t, "the queue is held", r.script.came)
+	testkit.Receive(t, "the queue is held", r.script.came)
 	plain := r.connect(modern)
 	waiting := plain.call(t.Context(), "s__hold", mcp.Meta{"progressToken": "p"})
-	take(t, "it is told its place", plain.progress)
+	testkit.Receive(t, "it is told its place", plain.progress)
 	made := r.read(r.sendModern("tools/call", `"name":"s__hold"`, declaring))
 	if made.Result.Type != "task" {
 		t.Fatalf("%+v", made)
@@ -225,12 +225,12 @@ func TestWaitingCallBecomesTask(t *testing.T) {
 	}
 	for range 2 {
 		r.script.goOn <- struct{}{}
-		take(t, "the next one runs", r.script.came)
+		testkit.Receive(t, "the next one runs", r.script.came)
 	}
-	if err := take(t, "the first ends", held); err != nil {
+	if err := testkit.Receive(t, "the first ends", held); err != nil {
 		t.Error(err)
 	}
-	if err := take(t, "the second ends", waiting); err != nil {
+	if err := testkit.Receive(t, "the second ends", waiting); err != nil {
 		t.Error(err)
 	}
 	r.script.goOn <- struct{}{}
@@ -257,12 +257,12 @@ func TestDisconnectBeforeTaskIDCancels(t *testing.T) {
 			b.slow = true
 			c := r.connect(modern)
 			done := c.call(t.Context(), "s__job", meta)
-			take(t, "it is stored", b.calls)
+			testkit.Receive(t, "it is stored", b.calls)
 			c.cut()
-			if err := take(t, "the call ends", done); err == nil {
+			if err := testkit.Receive(t, "the call ends", done); err == nil {
 				t.Error("it was answered")
 			}
-			take(t, "the task is cancelled", b.ended)
+			testkit.Receive(t, "the task is cancelled", b.ended)
 		})
 	}
 }

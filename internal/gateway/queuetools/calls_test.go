@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/signalbox-ai/signalbox/internal/testkit"
+
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/signalbox-ai/signalbox"
@@ -91,7 +93,7 @@ func TestQueueToolsFollowToolCalls(t *testing.T) {
 		Structured map[string]any `json:"structured_result"`
 		Truncated  bool           `json:"truncated"`
 	}
-	got := take(t, "the end", ended)(&end)
+	got := testkit.Receive(t, "the end", ended)(&end)
 	if end.State != "completed" || !end.Ended || *end.Result != "built 3 files\nstderr:\n1 warning" || end.Structured["files"] != 3.0 || !strings.HasSuffix(got.text, "built 3 files\nstderr:\n1 warning") {
 		t.Errorf("%+v %s", end, got.text)
 	}

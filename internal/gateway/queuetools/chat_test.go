@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/signalbox-ai/signalbox/internal/testkit"
+
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
@@ -56,7 +58,7 @@ func TestChatToolTakesTurns(t *testing.T) {
 		second := c.begin(t.Context(), "chat_with_agent", hello(args{"message": "And I?"}))
 		var news []string
 		next := func() string {
-			p := take(t, "progress", c.progress)
+			p := testkit.Receive(t, "progress", c.progress)
 			if p.ProgressToken != "turn" || (len(news) > 0 && p.Progress <= 0) {
 				t.Errorf("%+v", p)
 			}
@@ -68,7 +70,7 @@ func TestChatToolTakesTurns(t *testing.T) {
 		}
 		agent.Finish(one.QueueID, agenttest.End{Output: "Hi."})
 		var a, b chatSaid
-		got := take(t, "the first answer", first)(&a)
+		got := testkit.Receive(t, "the first answer", first)(&a)
 		if a.Status != "completed" || a.Response != "Hi." || a.QueueID != one.QueueID || a.Execution.ID != one.QueueID || a.Execution.WasQueued || a.SessionID == "" || !strings.HasPrefix(got.text, "Hi.\n") {
 			t.Errorf("%+v %s", a, got.text)
 		}
@@ -76,7 +78,7 @@ func TestChatToolTakesTurns(t *testing.T) {
 		for next() != "agent coder is at work" {
 		}
 		agent.Finish(two.QueueID, agenttest.End{Output: "You too."})
-		take(t, "the second answer", second)(&b)
+		testkit.Receive(t, "the second answer", second)(&b)
 		if b.Response != "You too." || b.SessionID != a.SessionID || b.Execution.QueueStatus != "queued:1" || !b.Execution.WasQueued {
 			t.Errorf("%+v", b)
 		}
@@ -147,7 +149,7 @@ func TestChatToolInParallel(t *testing.T) {
 	}
 	agent.Print(run.QueueID, "thinking\n")
 	agent.Finish(run.QueueID, agenttest.End{Output: "Done beside."})
-	got := take(t, "the answer", beside)(&done)
+	got := testkit.Receive(t, "the answer", beside)(&done)
 	if done.Response != "Done beside." || strings.Contains(got.text, "thinking") {
 		t.Errorf("%+v %s", done, got.text)
 	}
@@ -274,13 +276,13 @@ func TestChatToolThatFails(t *testing.T) {
 	fails := c.begin(t.Context(), "chat_with_agent", hello())
 	id := agent.AwaitStart(1).QueueID
 	agent.Finish(id, agenttest.End{State: "failed", Error: &api.AgentError{Type: "max_turns", Message: "it had no turns left"}})
-	if got := take(t, "the failure", fails)(nil); !got.IsError || !strings.Contains(got.text, "it had no turns left") || !strings.Contains(got.text, id) {
+	if got := testkit.Receive(t, "the failure", fails)(nil); !got.IsError || !strings.Contains(got.text, "it had no turns left") || !strings.Contains(got.text, id) {
 		t.Errorf("%s", got.text)
 	}
 	ends := c.begin(t.Context(), "chat_with_agent", hello())
 	id = agent.AwaitStart(2).QueueID
 	c.call("cancel_task", args{"task_id": id}, nil)
-	if got := take(t, "the cancel", ends)(nil); !got.IsError || !strings.HasPrefix(got.text, "cancelled: ") {
+	if got := testkit.Receive(t, "the cancel", ends)(nil); !got.IsError || !strings.HasPrefix(got.text, "cancelled: ") {
 		t.Errorf("%s", got.text)
 	}
 	if text := c.fails("chat_with_agent", args{"agent": "nobody", "message": "m"}, signalbox.CodeNotFound); !strings.Contains(text, "nobody") {

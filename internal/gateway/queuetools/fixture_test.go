@@ -314,18 +314,6 @@ func (c *modelClient) begin(ctx context.Context, tool string, args any) <-chan f
 	return done
 }
 
-// take waits for what must come soon.
-func take[T any](t *testing.T, what string, c <-chan T) T {
-	t.Helper()
-	select {
-	case v := <-c:
-		return v
-	case <-time.After(soon):
-		t.Fatalf("%s: not within %v", what, soon)
-		panic("unreachable")
-	}
-}
-
 // args are arguments of a tool.
 type args = map[string]any
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/signalbox-ai/signalbox/internal/testkit"
+
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/signalbox-ai/signalbox"
@@ -149,9 +151,9 @@ func TestQueueToolsKnowTheAgentThatCalls(t *testing.T) {
 		}
 		back.call("chat_with_agent", args{"agent": "lead", "message": "m", "wait_seconds": 0}, nil) // without waiting it may
 		y.agents["coder"].Finish(run.QueueID, agenttest.End{Output: "hm"})
-		take(t, "the answer", turn)(nil)
+		testkit.Receive(t, "the answer", turn)(nil)
 		y.agents["coder"].Finish(y.agents["coder"].AwaitStart(3).QueueID, agenttest.End{})
-		take(t, "the other answer", busy)(nil)
+		testkit.Receive(t, "the other answer", busy)(nil)
 	})
 }
 
@@ -215,7 +217,7 @@ func TestQueueToolsBelieveNoForgedHeaders(t *testing.T) {
 	if _, err := y.id.RevokeToken(t.Context(), known.ID); err != nil {
 		t.Fatal(err)
 	}
-	take(t, "the end of the call", turn)
+	testkit.Receive(t, "the end of the call", turn)
 	y.until("the turn is cancelled", func() bool { return y.task(id).State == signalbox.Cancelled })
 }
 

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/signalbox-ai/signalbox/internal/testkit"
+
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
@@ -105,7 +107,7 @@ func TestQueueToolsPlan(t *testing.T) {
 		y.agents["coder"].Print(one.QueueID, "3 tests pass\n")
 		y.agents["coder"].Finish(one.QueueID, agenttest.End{Output: "They pass."})
 		var end taskSaid
-		got := take(t, "the end", ended)(&end)
+		got := testkit.Receive(t, "the end", ended)(&end)
 		if end.State != "completed" || !end.Ended || end.Result == nil || *end.Result != "They pass." || end.Agent != "coder" || end.Next != "" || !strings.HasSuffix(got.text, "They pass.") {
 			t.Errorf("%+v %s", end, got.text)
 		}
