@@ -46,7 +46,8 @@ type SubmitResponse struct {
 
 // ETA is a range for the start of a waiting task, from the 25th to the 75th
 // percentile of the last 40 runs of the agents that can take it. It is absent
-// while fewer than five runs are known.
+// while fewer than five runs are known, and where what runs now has outlasted its
+// usual time.
 type ETA struct {
 	LowSeconds  float64 `json:"low_seconds"`
 	HighSeconds float64 `json:"high_seconds"`
@@ -165,6 +166,7 @@ type Why struct {
 	Summary string `json:"summary"` // one sentence
 	Gates   []Gate `json:"gates"`
 	ETA     *ETA   `json:"eta,omitempty"`
+	NoETA   string `json:"eta_unknown,omitempty"` // of a waiting task without eta: why its start is unknown
 }
 
 // Gate is one condition for the start of a task.

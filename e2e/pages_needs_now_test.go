@@ -74,7 +74,7 @@ func TestNeedHowLongUntilMine(t *testing.T) {
 	}
 	waiting := s.task("coder", "sleep 1ms, mine")
 	p := s.open("/ui/tasks/" + waiting)
-	p.showsIn(".why", "unknown: fewer than five runs")
+	p.showsIn(".why", "unknown: fewer than 5 runs")
 	p.click(".task-actions button", "Cancel…") // the main action of a page about what waits
 	p.click("dialog button", "Cancel it")
 	s.becomes(waiting, "cancelled")

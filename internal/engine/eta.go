@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -30,7 +31,9 @@ type runTimes struct {
 	read       store.Reader
 	agents     map[string]*agentRuns
 	stats      map[string]queueStats
-	refreshing map[string]bool // queues whose stats a caller is refreshing
+	refreshing map[string]bool        // queues whose stats a caller is refreshing
+	starts     map[string][]time.Time // of the running tasks, by agent
+	startsAt   time.Time              // when starts were read
 }
 
 type agentRuns struct {
@@ -88,14 +91,40 @@ func (r *runTimes) get(ctx context.Context, agent string, now time.Time) []time.
 	return times
 }
 
+// startsOf returns when the running tasks of an agent started. They are read at most once
+// in queueStatsTTL for all agents.
+func (r *runTimes) startsOf(ctx context.Context, agent string, now time.Time) []time.Time {
+	r.mu.Lock()
+	age := now.Sub(r.startsAt)
+	starts, fresh := r.starts[agent], r.starts != nil && age >= 0 && age < queueStatsTTL
+	r.mu.Unlock()
+	if fresh {
+		return starts
+	}
+	tasks, err := r.read.InFlight(ctx)
+	if err != nil {
+		return starts // an estimate is not worth an error
+	}
+	all := map[string][]time.Time{}
+	for i := range tasks {
+		if t := &tasks[i]; t.State == signalbox.Working && t.Mode != signalbox.ModeBypass && !t.StartedAt.IsZero() {
+			all[t.Agent] = append(all[t.Agent], t.StartedAt)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.starts, r.startsAt = all, now
+	return all[agent]
+}
+
 // ETA estimates when a pending task starts. It is nil if the task is not pending, waits for
-// something of unknown duration (a pause, a disconnected agent), or fewer than minRuns runs
-// are known.
+// something of unknown duration (a pause, a disconnected agent, runs that have all
+// outlasted their usual time), or fewer than minRuns runs are known.
 func (e *Engine) ETA(ctx context.Context, t *signalbox.Task, pos store.Position) *ETA {
 	if t.State != signalbox.Pending || pos.N == 0 {
 		return nil
 	}
-	stats := e.runs.queueStats(t.Queue, e.Now(), func() queueStats { return e.queueStats(ctx, t.Queue) })
+	stats := e.statsOf(ctx, t.Queue)
 	if stats.slots == 0 || stats.typical == nil {
 		return nil
 	}
@@ -110,6 +139,22 @@ func (e *Engine) ETA(ctx context.Context, t *signalbox.Task, pos store.Position)
 		eta.Low, eta.High = max(eta.Low, due), max(eta.High, due)
 	}
 	return eta
+}
+
+func (e *Engine) statsOf(ctx context.Context, queue string) queueStats {
+	return e.runs.queueStats(queue, e.Now(), func() queueStats { return e.queueStats(ctx, queue) })
+}
+
+// whyNoETA says why there is no estimate for a pending task.
+func (e *Engine) whyNoETA(ctx context.Context, t *signalbox.Task) string {
+	stats := e.statsOf(ctx, t.Queue)
+	switch {
+	case stats.slots == 0 && stats.overdue > 0:
+		return "what runs now has outlasted its usual time"
+	case stats.slots > 0 && stats.typical == nil:
+		return fmt.Sprintf("fewer than %d runs are known", minRuns)
+	}
+	return "what it waits for has no known end"
 }
 
 // Typical returns how long an agent's runs take; nil if fewer than minRuns are known.
@@ -130,8 +175,13 @@ func typical(runs []time.Duration) *ETA {
 type queueStats struct {
 	at          time.Time
 	slots, free int
+	overdue     int  // slots, besides, whose runs have outlasted their usual time: no end is known
 	typical     *ETA // how long a run takes
 }
+
+// leastOverdue is the least time after which a run counts as overdue: runs of
+// milliseconds vary more than their percentiles say.
+const leastOverdue = 5 * time.Second
 
 // queueStatsTTL is how long stats are cached: with many agents they cost more than the
 // submit that reports them.
@@ -176,8 +226,18 @@ func (e *Engine) queueStats(ctx context.Context, queue string) queueStats {
 		if !a.Held {
 			f.free += max(0, a.Slots-a.InUse)
 		}
-		runs = append(runs, e.runs.get(ctx, a.Name, e.Now())...)
+		known := e.runs.get(ctx, a.Name, e.Now())
+		runs = append(runs, known...)
+		if usual := typical(known); usual != nil && a.InUse > 0 {
+			for _, start := range e.runs.startsOf(ctx, a.Name, e.Now()) {
+				if e.Now().Sub(start) > max(usual.High, leastOverdue) {
+					f.slots--
+					f.overdue++
+				}
+			}
+		}
 	}
+	f.slots = max(0, f.slots)
 	f.typical = typical(runs)
 	return f
 }

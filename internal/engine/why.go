@@ -17,6 +17,7 @@ type Why struct {
 	Summary string
 	Gates   []Gate // in the order in which they are checked
 	ETA     *ETA
+	NoETA   string // of a pending task without an ETA: why there is none
 }
 
 // Why explains why a task is not running: its gates in order, each with its numbers and, if
@@ -44,7 +45,9 @@ func (e *Engine) Why(ctx context.Context, id string) (Why, error) {
 		return w, err
 	}
 	w.Gates = []Gate{e.gateDue(&t), e.gateOpen(&t, pauses), session, connected, free, gatePosition(&t, pos)}
-	w.ETA = e.ETA(ctx, &t, pos)
+	if w.ETA = e.ETA(ctx, &t, pos); w.ETA == nil {
+		w.NoETA = e.whyNoETA(ctx, &t)
+	}
 	w.Summary = "It starts at once."
 	if i := slices.IndexFunc(w.Gates, func(g Gate) bool { return !g.OK }); i >= 0 {
 		w.Summary = "It waits: " + w.Gates[i].Text + "."

@@ -281,6 +281,36 @@ func TestETA(t *testing.T) {
 	}
 }
 
+// A task 16th in line was told "in about 14–19 s" while the run before it had taken
+// minutes in place of a second: an estimate from usual times says nothing about a run
+// that has outlasted them.
+func TestNoETAWhileARunHasOutlastedItsUsualTime(t *testing.T) {
+	b := newFixture(t)
+	a := b.agent("coder", "demo", 1)
+	for range 5 {
+		b.submit(engine.NewTask{})
+		b.run(a, 10*time.Second)
+	}
+	b.submit(engine.NewTask{})
+	running := b.work(a)
+	b.see(engine.LiveAgent{Agent: a, Up: true, InUse: 1})
+	waiting := b.submit(engine.NewTask{}).ID
+	b.pass(9 * time.Second)
+	if got := b.why(waiting); got.ETA == nil || got.NoETA != "" {
+		t.Errorf("within its usual time: %+v", got)
+	}
+	b.pass(2 * time.Second)
+	if got := b.why(waiting); got.ETA != nil || got.NoETA != "what runs now has outlasted its usual time" {
+		t.Errorf("an estimate beside %s, which has outlasted its usual time: %+v, %q", running.ID, got.ETA, got.NoETA)
+	}
+	other := b.agent("writer", "demo", 1)
+	b.see(engine.LiveAgent{Agent: other, Up: true, InUse: 1})
+	b.pass(2 * time.Second)
+	if got := b.why(waiting); got.ETA == nil {
+		t.Errorf("another agent can take it: %q", got.NoETA)
+	}
+}
+
 // An estimate was shown for tasks of a paused queue, which nothing starts.
 func TestNoETAWhilePaused(t *testing.T) {
 	b := newFixture(t)

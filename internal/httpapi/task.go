@@ -136,7 +136,7 @@ func (h *taskHandlers) why(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	out := api.Why{QueueID: id, State: string(got.Task.State), Summary: got.Summary, Gates: []api.Gate{}, ETA: view.ETA(got.ETA)}
+	out := api.Why{QueueID: id, State: string(got.Task.State), Summary: got.Summary, Gates: []api.Gate{}, ETA: view.ETA(got.ETA), NoETA: got.NoETA}
 	for _, g := range got.Gates {
 		out.Gates = append(out.Gates, api.Gate(g))
 	}

@@ -17,7 +17,7 @@ const rows = (task) => [
   ["Asked by", asker(task)],
   ["Queue", task.queue],
   ["Position", task.state === "pending" && task.position > 0 && `${task.position_approximate ? "about " : ""}${task.position}`],
-  ["Starts", task.state === "pending" && (task.eta ? `${startsIn(task.eta)}, by the last ${task.eta.runs} runs` : "unknown: fewer than five runs are known")],
+  ["Starts", task.state === "pending" && (task.eta ? `${startsIn(task.eta)}, by the last ${task.eta.runs} runs` : "unknown")],
   ["Agent", task.agent && html`<${AgentLink} name=${task.agent} />`],
   ["Created", clock(task.created_at), full(task.created_at)],
   ["Not before", task.not_before && clock(task.not_before), full(task.not_before)],

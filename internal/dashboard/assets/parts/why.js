@@ -37,13 +37,8 @@ const Standing = ({ why }) => {
   if (why.state !== "pending") return html`<p class="why-summary">${why.summary}</p>`;
   return html`<p class="why-summary">${why.eta
     ? `Starts ${startsIn(why.eta)} (from the last ${why.eta.runs} runs)`
-    : `When it starts is unknown: ${blocked(why.gates) ? "what is marked ✗ has no known end." : "fewer than five runs are known."}`}</p>`;
+    : `When it starts is unknown: ${why.eta_unknown}.`}</p>`;
 };
-
-// blocked says that a task waits for something that has no duration: a pause,
-// or an agent that is gone. A busy agent ends its run.
-const blocked = (gates = []) => gates.some((g) => !g.ok
-  && (["queue_open", "agent_connected"].includes(g.name) || (g.name === "agent_free" && /takes? from no queue/.test(g.text))));
 
 // startsIn says an estimate as what follows "starts".
 export const startsIn = (eta) => {
