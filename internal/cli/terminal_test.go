@@ -17,6 +17,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/cli"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
 // fakeTTY is a terminal of 80 by 24 that is resized to 100 by 30.
@@ -51,12 +52,12 @@ func (f *fakeTTY) Password(context.Context, string) (string, error) {
 // terminalServer is the director's end of a terminal's connection.
 type terminalServer func(t *testing.T, ctx context.Context, c *websocket.Conn)
 
-// terminals lets the fake director open terminals.
-func (f *fake) terminals(t *testing.T, serve terminalServer) {
-	f.Config.Handler.(*http.ServeMux).HandleFunc("POST /api/agents/{name}/terminal", func(w http.ResponseWriter, r *http.Request) {
-		answer(w, 201, api.TerminalTicket{Ticket: "once", Agent: r.PathValue("name"), URL: "/api/agents/coder/terminal"})
+// terminals opens terminals in place of the director.
+func (p *proxy) terminals(t *testing.T, serve terminalServer) {
+	p.answer("openTerminal", func(w http.ResponseWriter, r *http.Request) {
+		answerJSON(w, 201, api.TerminalTicket{Ticket: "once", Agent: r.PathValue("name"), URL: "/api/agents/coder/terminal"})
 	})
-	f.Config.Handler.(*http.ServeMux).HandleFunc("GET /api/agents/{name}/terminal", func(w http.ResponseWriter, r *http.Request) {
+	p.answer("terminal", func(w http.ResponseWriter, r *http.Request) {
 		c, err := websocket.Accept(w, r, nil)
 		if err != nil {
 			t.Error(err)
@@ -94,10 +95,10 @@ func keyboard(t *testing.T) (io.Reader, io.Writer) {
 }
 
 func TestTerminal(t *testing.T) {
-	f := newFake(t)
+	f := newDirector(t)
 	tty := &fakeTTY{resized: make(chan os.Signal, 1)}
 	in, keys := keyboard(t)
-	f.terminals(t, func(t *testing.T, ctx context.Context, c *websocket.Conn) {
+	f.proxy.terminals(t, func(t *testing.T, ctx context.Context, c *websocket.Conn) {
 		if got := readMessage(t, ctx, c); got != `{"type":"auth","token":"once","cols":80,"rows":24}` {
 			t.Errorf("first message: %s", got)
 		}
@@ -162,8 +163,8 @@ func TestTerminalEnds(t *testing.T) {
 		}, "", 0, "The terminal of coder ended: exit code 0\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFake(t)
-			f.terminals(t, test.server)
+			f := newDirector(t)
+			f.proxy.terminals(t, test.server)
 			tty := &fakeTTY{}
 			in, keys := keyboard(t)
 			p := startWithInput(t, f, cli.IO{In: in, TTY: tty}, "terminal", "coder")
@@ -188,18 +189,16 @@ func TestTerminalEnds(t *testing.T) {
 }
 
 func TestTerminalIsRefused(t *testing.T) {
-	f := newFake(t)
+	f := newDirector(t)
 	p := startWithInput(t, f, cli.IO{In: strings.NewReader("")}, "terminal", "coder")
 	p.expectExit(t, 2)
 	if !strings.Contains(p.err.String(), "standard input and output are not a terminal") {
 		t.Error(p.err)
 	}
-	f.Config.Handler.(*http.ServeMux).HandleFunc("POST /api/agents/{name}/terminal", func(w http.ResponseWriter, r *http.Request) {
-		answer(w, 501, api.Error{Error: "unsupported", Message: "terminals are off", Hint: "start the director with --terminal"})
-	})
+	f.reset(t, func(o *apitest.Options) { o.Config.Terminal = false })
 	p = startWithInput(t, f, cli.IO{In: strings.NewReader(""), TTY: &fakeTTY{}}, "terminal", "coder")
 	p.expectExit(t, 1)
-	if !strings.Contains(p.err.String(), "Hint: start the director with --terminal\n") {
+	if !strings.Contains(p.err.String(), "Error: this director opens no terminals\nHint: start the director with --terminal, or terminal: true in its configuration\n") {
 		t.Error(p.err)
 	}
 }
@@ -217,13 +216,15 @@ func TestPasswordIsAskedForTwice(t *testing.T) {
 		"changed":   {[]string{"users", "set", "ada", "--password"}, []string{"correct horse", "correct horse"}, 0, "correct horse"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFake(t)
+			f := withThings(t)
 			p := startWithInput(t, f, cli.IO{In: strings.NewReader(""), TTY: &fakeTTY{passwords: test.typed}}, test.args...)
 			p.expectExit(t, test.code)
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			if test.code == 0 && f.users[0].Password != test.put {
-				t.Fatalf("%+v", f.users)
+			var put api.PutUser
+			if test.code == 0 {
+				f.check(json.Unmarshal([]byte(f.proxy.requests("putUser")[0].body), &put))
+			}
+			if put.Password != test.put {
+				t.Fatalf("%+v", put)
 			}
 		})
 	}

@@ -1,0 +1,585 @@
+package cli_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
+	"github.com/signalbox-ai/signalbox/internal/identity"
+)
+
+// director is a real director over a store in memory with one agent, coder, behind a
+// proxy that records requests, answers some itself and loses replies. A test steps a
+// task by hand, or its prompt says how it runs (see play).
+type director struct {
+	*apitest.Fixture
+	t     testing.TB
+	URL   string
+	proxy *proxy
+	clock *apitest.Clock
+	tasks *apitest.ToolTasks
+	plans *apitest.Schedules
+	slots int    // of coder
+	token string // that programs show; "": none
+
+	mu  sync.Mutex
+	ids []string // of all tasks, in the order of their submits
+}
+
+// newDirector starts a director; change is applied to its options.
+func newDirector(t *testing.T, change ...func(*apitest.Options)) *director {
+	d := &director{t: t, proxy: newProxy(), slots: 2}
+	d.proxy.seen = d.seen
+	d.reset(t, change...)
+	d.proxy.start(t)
+	d.URL = d.proxy.URL
+	return d
+}
+
+// reset replaces the director by one with an empty store, at the same address.
+func (d *director) reset(t *testing.T, change ...func(*apitest.Options)) {
+	d.clock = &apitest.Clock{}
+	fixed := apitest.WithClock(d.clock)
+	d.clock.Advance(noon.Sub(d.clock.Now()))
+	random := func(o *apitest.Options) { o.Engine.Random, o.Config.Version, o.Config.Terminal = &countedBytes{}, "1.2.3", true }
+	d.tasks = apitest.NewToolTasks()
+	with := func(o *apitest.Options) {
+		o.Config.Tools, o.Config.ToolTasks = &tools{}, &toolTasks{d.tasks, d}
+		apitest.WithSchedules(&d.plans)(o)
+		o.Config.Schedules = &plans{d.plans, d}
+	}
+	d.ids = nil
+	d.Fixture = apitest.New(t, append([]func(*apitest.Options){fixed, random, with}, change...)...)
+	d.tasks.Store, d.tasks.Engine = d.Store, d.Engine
+	d.Engine.SetLive(&busyAgents{d.Live, d.Engine})
+	d.Engine.Observe(func(a *engine.Applied) {
+		if a.Kind == signalbox.EventSubmit {
+			d.submitted(a.Task.ID)
+		}
+		if a.Task.State == signalbox.Cancelling {
+			d.proxy.endWait()
+		}
+	})
+	d.addAgent()
+	d.AddExecutor()
+	d.proxy.serve(d.Server.Handler())
+}
+
+// addAgent adds coder, or changes how many slots it has.
+func (d *director) addAgent() signalbox.Agent {
+	a, err := d.Engine.PutAgent(context.Background(), signalbox.Agent{
+		Name: "coder", Kind: "claude", URL: "http://127.0.0.1:9000", Slots: d.slots, Source: signalbox.AgentRegistered,
+	}, "")
+	d.check(err)
+	d.Live.Set(engine.LiveAgent{Agent: a, Up: true, Sessions: true, IsolatedSlots: 2})
+	return a
+}
+
+func (d *director) check(err error) {
+	d.t.Helper()
+	if err != nil {
+		d.t.Error(err)
+	}
+}
+
+// submitted notes the id of a task.
+func (d *director) submitted(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ids = append(d.ids, id)
+}
+
+// id is the id of the n-th task.
+func (d *director) id(n int) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.ids[n-1]
+}
+
+// seed submits tasks.
+func (d *director) seed(prompts ...string) {
+	for _, p := range prompts {
+		d.submit(engine.NewTask{Prompt: p})
+	}
+}
+
+func (d *director) submit(n engine.NewTask) string {
+	d.t.Helper()
+	n.Source = cmp.Or(n.Source, signalbox.SourceCLI)
+	got, err := d.Engine.Submit(context.Background(), n)
+	d.check(err)
+	return got.Task.ID
+}
+
+// task reads the n-th task.
+func (d *director) task(n int) signalbox.Task {
+	d.t.Helper()
+	t, err := d.Store.Task(context.Background(), d.id(n))
+	d.check(err)
+	return t
+}
+
+// claim has the agent of a task claim it, wherever it stands in line.
+func (d *director) claim(id string) signalbox.Task {
+	d.t.Helper()
+	ctx := context.Background()
+	t, err := d.Store.Task(ctx, id)
+	d.check(err)
+	a := d.addAgent()
+	if t.Mode == signalbox.ModeTool {
+		a = d.AddExecutor()
+	}
+	d.clock.Advance(time.Second)
+	var others []signalbox.Task
+	for {
+		c, found, err := d.Engine.Claim(ctx, a, 0)
+		if t.Mode == signalbox.ModeBypass {
+			c, found, err = d.Engine.ClaimBypass(ctx, a, 2, 0)
+		}
+		if err != nil || !found {
+			d.t.Errorf("%s cannot be claimed: %v", id, err)
+			return c.Task
+		}
+		if c.Task.ID == id {
+			t = c.Task
+			break
+		}
+		others = append(others, c.Task)
+	}
+	for _, other := range others {
+		_, err := d.Engine.PutBack(ctx, other, "")
+		d.check(err)
+	}
+	d.Runs.Print(id, "")
+	return t
+}
+
+// accept has the agent of a claimed task begin to run it.
+func (d *director) accept(t signalbox.Task) signalbox.Task {
+	d.t.Helper()
+	d.clock.Advance(time.Second)
+	t, err := d.Engine.Accept(context.Background(), t, "task-1", t.SessionID)
+	d.check(err)
+	return t
+}
+
+// work has the n-th task claimed and begun.
+func (d *director) work(n int) signalbox.Task { return d.accept(d.claim(d.id(n))) }
+
+// end ends a task in flight, which has printed log and answers output.
+func (d *director) end(t signalbox.Task, reason signalbox.Reason, message, output string) {
+	d.t.Helper()
+	d.clock.Advance(time.Second)
+	result := &signalbox.Result{Output: output, Tail: output, DurationSeconds: 1}
+	if output != "" {
+		result.Tail += "\n"
+	}
+	if t.Mode == signalbox.ModeChat || t.Mode == signalbox.ModeBypass {
+		result.Tail = "thinking\n" + result.Tail
+	}
+	_, err := d.Engine.Finish(context.Background(), t, engine.Outcome{Reason: reason, Message: message, Result: result})
+	d.check(err)
+	d.Runs.End(t.ID)
+}
+
+// complete ends the n-th task with an answer.
+func (d *director) complete(n int, output string) {
+	d.t.Helper()
+	t := d.task(n)
+	if t.State == signalbox.Pending {
+		t = d.work(n)
+	}
+	d.end(t, signalbox.ReasonCompleted, "completed", output)
+}
+
+// finish ends a working task as the first word of its prompt, or its tool, says.
+func (d *director) finish(t signalbox.Task) {
+	ctx := context.Background()
+	word, rest := d.words(t)
+	switch word {
+	case "echo", "queued":
+		d.end(t, signalbox.ReasonCompleted, "completed", rest)
+		if t.Mode == signalbox.ModeTool {
+			d.answerTool(t.ID, rest)
+		}
+	case "failed":
+		d.end(t, signalbox.ReasonExitNonzero, "the command ended with code 2", rest)
+	case "timeout":
+		d.end(t, signalbox.ReasonRunTimeout, "ran longer than its timeout", "")
+	case "cancelled":
+		t, err := d.Engine.Cancel(ctx, t.ID, "somebody")
+		d.check(err)
+		d.end(t, signalbox.ReasonCancelled, "cancelled", "")
+	case "lost":
+		_, err := d.Engine.Lose(ctx, t, signalbox.ReasonLost, "its agent went silent", false, nil)
+		d.check(err)
+	}
+}
+
+// words are the first word of a task's prompt and the rest. A tool's task has its name
+// as the first.
+func (d *director) words(t signalbox.Task) (word, rest string) {
+	if t.Mode == signalbox.ModeTool {
+		return t.Tool, "from the tool"
+	}
+	c, err := d.Engine.Load(context.Background(), t.ID)
+	d.check(err)
+	word, rest, _ = strings.Cut(c.Request.Prompt, " ")
+	return word, rest
+}
+
+// play runs a task as the first word of its prompt says: echo completes with the rest as
+// its answer; failed, cancelled, timeout and lost end that way; hang runs for ever;
+// anything else stays pending.
+func (d *director) play(id string) {
+	t, err := d.Store.Task(context.Background(), id)
+	d.check(err)
+	if word, _ := d.words(t); t.State == signalbox.Pending && slices.Contains(playable, word) {
+		d.finish(d.accept(d.claim(id)))
+	}
+}
+
+var playable = []string{"echo", "failed", "cancelled", "timeout", "lost", "hang"}
+
+// seen goes on with tasks when a client sees something of them: with one that is waited
+// for when the client has subscribed to its events and has then read it, so that it sees
+// every state.
+func (d *director) seen(route string, r *http.Request, written []byte) {
+	switch {
+	case route == "task" && r.URL.Query().Get("wait") == "" && d.proxy.once(r.PathValue("id")):
+		d.play(r.PathValue("id"))
+	case route == "events":
+		d.proxy.subscribed(r.URL.Query().Get("queue_id"))
+	case route == "chat", route == "bypass":
+		var told struct {
+			api.ChatPosition
+			Execution api.ExecutionRef
+		}
+		name, data, ok := strings.Cut(string(written), "\ndata: ")
+		if ok && json.Unmarshal([]byte(data), &told) == nil {
+			d.chatted(strings.TrimPrefix(name, "event: "), cmp.Or(told.ID, told.Execution.ID), told.Position)
+		}
+	}
+}
+
+// chatted goes on with a chat whose caller was told something. Besides the words of play
+// there are queued, which completes when the tasks ahead of it have, late, for which
+// there is no time, and any other, which stays in line.
+func (d *director) chatted(event, id string, position int) {
+	if event != "accepted" && event != "position" && event != "started" {
+		return
+	}
+	t, err := d.Store.Task(context.Background(), id)
+	d.check(err)
+	word, _ := d.words(t)
+	switch {
+	case event == "started":
+		d.finish(t)
+	case word == "queued" && position > 0:
+		d.moveUp()
+	case word == "late":
+		d.clock.Advance(3 * time.Minute)
+		_, err := d.Engine.EndOverdue(context.Background())
+		d.check(err)
+	case event == "accepted" && slices.Contains(playable, word):
+		d.accept(d.claim(id))
+	}
+}
+
+// close makes the director ask for a token. Programs that are started show one.
+func (d *director) close() {
+	d.t.Helper()
+	d.token = d.AddToken(identity.NewToken{Name: "admin", Scopes: []signalbox.Scope{signalbox.ScopeAdmin}})
+}
+
+// ran has coder complete a task for each run time, from which it is estimated how long
+// others wait.
+func (d *director) ran(times ...time.Duration) {
+	for _, took := range times {
+		d.submit(engine.NewTask{Prompt: "echo", Agent: "coder"})
+		t := d.work(len(d.ids))
+		d.clock.Advance(took - time.Second)
+		d.end(t, signalbox.ReasonCompleted, "", "")
+	}
+}
+
+// occupy fills the only slot of coder, and has another task wait for it.
+func (d *director) occupy() {
+	d.slots = 1
+	d.addAgent()
+	d.submit(engine.NewTask{Prompt: "first", Agent: "coder"})
+	d.work(len(d.ids))
+	d.submit(engine.NewTask{Prompt: "second", Agent: "coder"})
+}
+
+// moveUp ends what runs, and has the next task in line begin.
+func (d *director) moveUp() {
+	running, err := d.Store.InFlight(context.Background())
+	d.check(err)
+	for _, t := range running {
+		d.end(t, signalbox.ReasonCompleted, "", "")
+	}
+	d.clock.Advance(time.Second)
+	d.accept(d.Claim(d.addAgent()))
+}
+
+// busyAgents are the live agents, with as many slots in use as the store says.
+type busyAgents struct {
+	*apitest.Live
+	engine *engine.Engine
+}
+
+func (b *busyAgents) Agents() []engine.LiveAgent {
+	all := b.Live.Agents()
+	slots, _ := b.engine.Read().Slots(context.Background())
+	for i := range all {
+		for _, s := range slots {
+			if s.Agent == all[i].Name {
+				all[i].InUse++
+			}
+		}
+	}
+	return all
+}
+
+func (b *busyAgents) LiveAgent(name string) (engine.LiveAgent, bool) {
+	for _, a := range b.Agents() {
+		if a.Name == name {
+			return a, true
+		}
+	}
+	return engine.LiveAgent{}, false
+}
+
+// countedBytes are random bytes of which the n-th read for an id ends with n, in such a
+// way that the id ends with the two digits of n and a zero.
+type countedBytes struct {
+	mu   sync.Mutex
+	read map[int]int
+}
+
+func (c *countedBytes) Read(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.read == nil {
+		c.read = map[int]int{}
+	}
+	c.read[len(b)]++
+	n := c.read[len(b)]
+	clear(b)
+	switch {
+	case len(b) == 10: // of an id
+		b[8], b[9] = byte(n/10), byte(n%10)<<3
+	case len(b) > 10: // of a token, whose first ten are its id
+		b[9] = byte(n)
+	}
+	return len(b), nil
+}
+
+// proxy stands in front of a director.
+type proxy struct {
+	*httptest.Server
+	routes *http.ServeMux
+	seen   func(route string, r *http.Request, written []byte) // is told what was written, before it is sent
+
+	mu       sync.Mutex
+	handler  http.Handler
+	answers  map[string]http.HandlerFunc // by route, instead of the director's
+	lose     map[string]int              // by route: how many replies are still to be lost
+	sent     []request
+	watched  map[string]bool // ids whose events somebody has subscribed to
+	endWait  func()          // ends the wait of a cancel for the agent's word, which would be 5 s
+	pageSize string          // at most so many rows on a page of the audit log and of schedules
+}
+
+// request is a request as it arrived.
+type request struct {
+	route  string
+	path   string
+	header http.Header
+	body   string
+}
+
+func newProxy() *proxy {
+	p := &proxy{routes: http.NewServeMux(), answers: map[string]http.HandlerFunc{}, lose: map[string]int{}, watched: map[string]bool{}, endWait: func() {}}
+	for _, route := range api.Routes() {
+		p.routes.HandleFunc(route.Method+" "+route.Path, func(w http.ResponseWriter, r *http.Request) { p.forward(w, r, route.Name) })
+	}
+	return p
+}
+
+func (p *proxy) start(t testing.TB) {
+	p.Server = httptest.NewServer(p.routes)
+	t.Cleanup(p.stop)
+}
+
+// startAt listens again at the address of before.
+func (p *proxy) startAt(t testing.TB, addr string) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Server = httptest.NewUnstartedServer(p.routes)
+	p.Listener.Close()
+	p.Listener = l
+	p.Server.Start()
+	t.Cleanup(p.stop)
+}
+
+// stop closes the listener and all connections, and waits for their handlers.
+func (p *proxy) stop() {
+	p.Listener.Close() // first, so that a client whose connection is closed cannot reconnect
+	closed := make(chan struct{})
+	go func() {
+		p.Server.Close()
+		close(closed)
+	}()
+	for {
+		p.CloseClientConnections() // streams and long polls do not end by themselves
+		select {
+		case <-closed:
+			return
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func (p *proxy) serve(h http.Handler) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.handler = h
+}
+
+// answer has the proxy answer a route instead of the director; nil: no longer.
+func (p *proxy) answer(route string, h http.HandlerFunc) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answers[route] = h
+}
+
+// refuse has the proxy refuse a route.
+func (p *proxy) refuse(route string, status int, e api.Error) {
+	p.answer(route, func(w http.ResponseWriter, r *http.Request) { answerJSON(w, status, e) })
+}
+
+func answerJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(v)
+}
+
+// last are the requests of some routes, in order.
+func (p *proxy) requests(routes string) (list []request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range p.sent {
+		if strings.Contains(" "+routes+" ", " "+r.route+" ") {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// subscribed notes that somebody has subscribed to the events of a task.
+func (p *proxy) subscribed(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.watched[id] = true
+}
+
+// once reports whether somebody has subscribed to the events of a task, the first time.
+func (p *proxy) once(id string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	was := p.watched[id]
+	delete(p.watched, id)
+	return was
+}
+
+func (p *proxy) forward(w http.ResponseWriter, r *http.Request, route string) {
+	p.mu.Lock()
+	answer, lost := p.answers[route], p.lose[route] > 0
+	if lost {
+		p.lose[route]--
+	}
+	h, pageSize := p.handler, p.pageSize
+	if route == "cancel" {
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		r, p.endWait = r.WithContext(ctx), cancel
+	}
+	p.mu.Unlock()
+	body, _ := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	p.mu.Lock()
+	p.sent = append(p.sent, request{route, r.URL.Path, r.Header, string(body)})
+	p.mu.Unlock()
+	if pageSize != "" && (route == "audit" || route == "schedules") {
+		q := r.URL.Query()
+		q.Set("limit", pageSize)
+		r.URL.RawQuery = q.Encode()
+	}
+	switch {
+	case answer != nil:
+		answer(w, r)
+	case lost:
+		h.ServeHTTP(httptest.NewRecorder(), r)
+		panic(http.ErrAbortHandler)
+	case route == "terminal":
+		h.ServeHTTP(w, r)
+	default:
+		h.ServeHTTP(&tap{w, func(b []byte) { p.seen(route, r, b) }}, r)
+	}
+}
+
+// tap shows what is written to a response.
+type tap struct {
+	http.ResponseWriter
+	saw func([]byte)
+}
+
+func (t *tap) Write(b []byte) (int, error) {
+	t.saw(b)
+	return t.ResponseWriter.Write(b)
+}
+
+func (t *tap) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+
+// withRoom sets how many tasks may wait.
+func withRoom(n int) func(*apitest.Options) {
+	return func(o *apitest.Options) { o.Engine.MaxSize = n }
+}
+
+// pause pauses queues.
+func (d *director) pause(queues ...string) {
+	d.t.Helper()
+	for _, q := range queues {
+		d.check(d.Engine.Pause(context.Background(), q, "", "somebody", time.Time{}))
+	}
+}
+
+// pauses are the queues that are paused.
+func (d *director) pauses() string {
+	list, err := d.Store.Pauses(context.Background())
+	d.check(err)
+	var queues []string
+	for _, p := range list {
+		queues = append(queues, strconv.Quote(p.Queue))
+	}
+	return strings.Join(queues, " ")
+}
