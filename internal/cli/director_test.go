@@ -23,6 +23,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
+// noon is the current time in all tests.
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
 // director is a real director over a store in memory with one agent, coder, behind a
 // proxy that records requests, answers some itself and loses replies. A test steps a
 // task by hand, or its prompt says how it runs (see play).
@@ -34,7 +37,9 @@ type director struct {
 	clock *apitest.Clock
 	tasks *apitest.ToolTasks
 	plans *apitest.Schedules
+	tools *tools
 	slots int    // of coder
+	alone bool   // it is a gateway without a queue, where no events say that somebody waits
 	token string // that programs show; "": none
 
 	mu  sync.Mutex
@@ -43,7 +48,7 @@ type director struct {
 
 // newDirector starts a director; change is applied to its options.
 func newDirector(t *testing.T, change ...func(*apitest.Options)) *director {
-	d := &director{t: t, proxy: newProxy(), slots: 2}
+	d := &director{t: t, proxy: newProxy(), tools: &tools{}}
 	d.proxy.seen = d.seen
 	d.reset(t, change...)
 	d.proxy.start(t)
@@ -53,13 +58,15 @@ func newDirector(t *testing.T, change ...func(*apitest.Options)) *director {
 
 // reset replaces the director by one with an empty store, at the same address.
 func (d *director) reset(t *testing.T, change ...func(*apitest.Options)) {
-	d.clock = &apitest.Clock{}
+	d.clock, d.slots, d.token = &apitest.Clock{}, 2, ""
 	fixed := apitest.WithClock(d.clock)
 	d.clock.Advance(noon.Sub(d.clock.Now()))
-	random := func(o *apitest.Options) { o.Engine.Random, o.Config.Version, o.Config.Terminal = &countedBytes{}, "1.2.3", true }
+	random := func(o *apitest.Options) {
+		o.Engine.Random, o.Config.Version, o.Config.Terminal = &countedBytes{}, "1.2.3", true
+	}
 	d.tasks = apitest.NewToolTasks()
 	with := func(o *apitest.Options) {
-		o.Config.Tools, o.Config.ToolTasks = &tools{}, &toolTasks{d.tasks, d}
+		o.Config.Tools, o.Config.ToolTasks = d.tools, &toolTasks{d.tasks, d}
 		apitest.WithSchedules(&d.plans)(o)
 		o.Config.Schedules = &plans{d.plans, d}
 	}
@@ -72,19 +79,21 @@ func (d *director) reset(t *testing.T, change ...func(*apitest.Options)) {
 			d.submitted(a.Task.ID)
 		}
 		if a.Task.State == signalbox.Cancelling {
-			d.proxy.endWait()
+			d.proxy.end()
 		}
 	})
-	d.addAgent()
+	d.addAgent("coder")
 	d.AddExecutor()
 	d.proxy.serve(d.Server.Handler())
 }
 
-// addAgent adds coder, or changes how many slots it has.
-func (d *director) addAgent() signalbox.Agent {
-	a, err := d.Engine.PutAgent(context.Background(), signalbox.Agent{
-		Name: "coder", Kind: "claude", URL: "http://127.0.0.1:9000", Slots: d.slots, Source: signalbox.AgentRegistered,
-	}, "")
+// addAgent adds an agent that is up; coder gets the slots of d.
+func (d *director) addAgent(name string) signalbox.Agent {
+	a := signalbox.Agent{Name: name, Kind: "claude", URL: "http://127.0.0.1:9000", Slots: 1, Source: signalbox.AgentRegistered}
+	if name == "coder" {
+		a.Slots = d.slots
+	}
+	a, err := d.Engine.PutAgent(context.Background(), a, "")
 	d.check(err)
 	d.Live.Set(engine.LiveAgent{Agent: a, Up: true, Sessions: true, IsolatedSlots: 2})
 	return a
@@ -134,23 +143,33 @@ func (d *director) task(n int) signalbox.Task {
 	return t
 }
 
+// agentOf is the agent that is to run a task: coder, unless it is for another one.
+func agentOf(t signalbox.Task) string {
+	if name, only := strings.CutPrefix(t.Queue, "agent:"); only {
+		return name
+	}
+	return "coder"
+}
+
 // claim has the agent of a task claim it, wherever it stands in line.
 func (d *director) claim(id string) signalbox.Task {
 	d.t.Helper()
 	ctx := context.Background()
 	t, err := d.Store.Task(ctx, id)
 	d.check(err)
-	a := d.addAgent()
+	a := d.addAgent(agentOf(t))
 	if t.Mode == signalbox.ModeTool {
 		a = d.AddExecutor()
 	}
+	a.Slots = 100 // so that those ahead of it can be claimed and put back
 	d.clock.Advance(time.Second)
 	var others []signalbox.Task
+	next := func() (engine.Claimed, bool, error) { return d.Engine.Claim(ctx, a, 0) }
+	if t.Mode == signalbox.ModeBypass {
+		next = func() (engine.Claimed, bool, error) { return d.Engine.ClaimBypass(ctx, a, 2, 0) }
+	}
 	for {
-		c, found, err := d.Engine.Claim(ctx, a, 0)
-		if t.Mode == signalbox.ModeBypass {
-			c, found, err = d.Engine.ClaimBypass(ctx, a, 2, 0)
-		}
+		c, found, err := next()
 		if err != nil || !found {
 			d.t.Errorf("%s cannot be claimed: %v", id, err)
 			return c.Task
@@ -213,10 +232,10 @@ func (d *director) finish(t signalbox.Task) {
 	word, rest := d.words(t)
 	switch word {
 	case "echo", "queued":
-		d.end(t, signalbox.ReasonCompleted, "completed", rest)
 		if t.Mode == signalbox.ModeTool {
 			d.answerTool(t.ID, rest)
 		}
+		d.end(t, signalbox.ReasonCompleted, "completed", rest)
 	case "failed":
 		d.end(t, signalbox.ReasonExitNonzero, "the command ended with code 2", rest)
 	case "timeout":
@@ -258,13 +277,25 @@ var playable = []string{"echo", "failed", "cancelled", "timeout", "lost", "hang"
 
 // seen goes on with tasks when a client sees something of them: with one that is waited
 // for when the client has subscribed to its events and has then read it, so that it sees
-// every state.
+// every state. Who watches the live view sees coder go down and the agent other go away;
+// then the stream ends, and is refused from there on.
 func (d *director) seen(route string, r *http.Request, written []byte) {
 	switch {
+	case route == "wait" && d.alone:
+		d.play(r.PathValue("id"))
 	case route == "task" && r.URL.Query().Get("wait") == "" && d.proxy.once(r.PathValue("id")):
 		d.play(r.PathValue("id"))
 	case route == "events":
 		d.proxy.subscribed(r.URL.Query().Get("queue_id"))
+	case route == "live" && bytes.Contains(written, []byte("event: snapshot")):
+		d.Live.Remove("other")
+		_ = d.Engine.RemoveAgent(context.Background(), "other", "somebody")
+		a, _ := d.Live.LiveAgent("coder")
+		a.Up, a.Message = false, "connection refused"
+		d.Live.Set(a)
+	case route == "live" && bytes.Contains(written, []byte("connection refused")):
+		d.proxy.refuse("live", 403, api.Error{Error: "forbidden", Message: "that was all"})
+		d.proxy.end()
 	case route == "chat", route == "bypass":
 		var told struct {
 			api.ChatPosition
@@ -293,7 +324,7 @@ func (d *director) chatted(event, id string, position int) {
 	case word == "queued" && position > 0:
 		d.moveUp()
 	case word == "late":
-		d.clock.Advance(3 * time.Minute)
+		d.clock.Advance(2 * time.Minute)
 		_, err := d.Engine.EndOverdue(context.Background())
 		d.check(err)
 	case event == "accepted" && slices.Contains(playable, word):
@@ -321,7 +352,7 @@ func (d *director) ran(times ...time.Duration) {
 // occupy fills the only slot of coder, and has another task wait for it.
 func (d *director) occupy() {
 	d.slots = 1
-	d.addAgent()
+	d.addAgent("coder")
 	d.submit(engine.NewTask{Prompt: "first", Agent: "coder"})
 	d.work(len(d.ids))
 	d.submit(engine.NewTask{Prompt: "second", Agent: "coder"})
@@ -335,7 +366,7 @@ func (d *director) moveUp() {
 		d.end(t, signalbox.ReasonCompleted, "", "")
 	}
 	d.clock.Advance(time.Second)
-	d.accept(d.Claim(d.addAgent()))
+	d.accept(d.Claim(d.addAgent("coder")))
 }
 
 // busyAgents are the live agents, with as many slots in use as the store says.
@@ -402,9 +433,10 @@ type proxy struct {
 	answers  map[string]http.HandlerFunc // by route, instead of the director's
 	lose     map[string]int              // by route: how many replies are still to be lost
 	sent     []request
-	watched  map[string]bool // ids whose events somebody has subscribed to
-	endWait  func()          // ends the wait of a cancel for the agent's word, which would be 5 s
-	pageSize string          // at most so many rows on a page of the audit log and of schedules
+	rewrite  func(*api.AuditLog) // changes a page of the audit log
+	watched  map[string]bool     // ids whose events somebody has subscribed to
+	end      func()              // ends the newest cancel, which waits 5 s for the agent's word, or live stream
+	pageSize string              // at most so many rows on a page of the audit log and of schedules
 }
 
 // request is a request as it arrived.
@@ -416,7 +448,7 @@ type request struct {
 }
 
 func newProxy() *proxy {
-	p := &proxy{routes: http.NewServeMux(), answers: map[string]http.HandlerFunc{}, lose: map[string]int{}, watched: map[string]bool{}, endWait: func() {}}
+	p := &proxy{routes: http.NewServeMux(), answers: map[string]http.HandlerFunc{}, lose: map[string]int{}, watched: map[string]bool{}, end: func() {}}
 	for _, route := range api.Routes() {
 		p.routes.HandleFunc(route.Method+" "+route.Path, func(w http.ResponseWriter, r *http.Request) { p.forward(w, r, route.Name) })
 	}
@@ -517,11 +549,11 @@ func (p *proxy) forward(w http.ResponseWriter, r *http.Request, route string) {
 	if lost {
 		p.lose[route]--
 	}
-	h, pageSize := p.handler, p.pageSize
-	if route == "cancel" {
+	h, pageSize, rewrite := p.handler, p.pageSize, p.rewrite
+	if route == "cancel" || route == "live" {
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
-		r, p.endWait = r.WithContext(ctx), cancel
+		r, p.end = r.WithContext(ctx), cancel
 	}
 	p.mu.Unlock()
 	body, _ := io.ReadAll(r.Body)
@@ -537,12 +569,26 @@ func (p *proxy) forward(w http.ResponseWriter, r *http.Request, route string) {
 	switch {
 	case answer != nil:
 		answer(w, r)
+	case route == "audit" && rewrite != nil:
+		var page api.AuditLog
+		got := httptest.NewRecorder()
+		h.ServeHTTP(got, r)
+		if json.Unmarshal(got.Body.Bytes(), &page); got.Code == http.StatusOK {
+			rewrite(&page)
+			answerJSON(w, 200, page)
+			return
+		}
+		w.WriteHeader(got.Code)
+		w.Write(got.Body.Bytes())
 	case lost:
 		h.ServeHTTP(httptest.NewRecorder(), r)
 		panic(http.ErrAbortHandler)
 	case route == "terminal":
 		h.ServeHTTP(w, r)
 	default:
+		if route == "toolTask" && r.URL.Query().Get("wait") != "" {
+			p.seen("wait", r, nil)
+		}
 		h.ServeHTTP(&tap{w, func(b []byte) { p.seen(route, r, b) }}, r)
 	}
 }

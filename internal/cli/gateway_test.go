@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -13,8 +14,9 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// tools is a gateway whose tools answer as their names say.
-type tools struct{}
+// tools is a gateway whose tools answer as their names say. Where it is in trouble a
+// server has failed, and calls wait.
+type tools struct{ trouble atomic.Bool }
 
 func (*tools) OnCall(func()) {}
 
@@ -39,7 +41,10 @@ func (t *tools) Tool(name string) (gateway.Tool, bool) {
 	return all[at], true
 }
 
-func (*tools) Servers() []gateway.Server {
+func (t *tools) Servers() []gateway.Server {
+	if !t.trouble.Load() {
+		return nil
+	}
 	since := noon.Add(-90 * time.Second)
 	return []gateway.Server{
 		{Name: "browser", Kind: "mcp", State: "failed", Error: "it ended with status 1", Restarts: 3, Tools: 1, Since: since},
@@ -47,7 +52,10 @@ func (*tools) Servers() []gateway.Server {
 	}
 }
 
-func (*tools) Queues() []toolqueue.Status {
+func (t *tools) Queues() []toolqueue.Status {
+	if !t.trouble.Load() {
+		return nil
+	}
 	return []toolqueue.Status{
 		{
 			Name: "browser", Concurrent: 2, InUse: 2, Depth: 7,
@@ -128,13 +136,12 @@ func (p *plans) Trigger(ctx context.Context, ref, by string) (signalbox.Schedule
 }
 
 func (p *plans) Runs(ctx context.Context, id string, limit int) ([]signalbox.ScheduleRun, error) {
-	runs, err := p.Schedules.Runs(ctx, id, limit)
-	for i := range runs {
-		if r := &runs[i]; r.Status == signalbox.RunHeld {
+	for i := range p.RunsOf[id] {
+		if r := &p.RunsOf[id][i]; r.Status == signalbox.RunHeld {
 			r.Status, r.QueueID = signalbox.RunQueued, p.d.submit(engine.NewTask{Prompt: p.ByID[id].Prompt, Source: signalbox.SourceScheduler})
 		}
 	}
-	return runs, err
+	return p.Schedules.Runs(ctx, id, limit)
 }
 
 // addSchedule adds a schedule whose last run ended as given; disabled and overdue are

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"strings"
 	"sync"
 	"testing"
@@ -316,4 +317,13 @@ func TestFlagsReachTheRequest(t *testing.T) {
 	if got := f.proxy.requests("submit")[1].body; got != asJSON(t, want) {
 		t.Fatalf("got  %s\nwant %s", got, asJSON(t, want))
 	}
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
 }
