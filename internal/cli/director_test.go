@@ -515,12 +515,12 @@ func answerJSON(w http.ResponseWriter, status int, v any) {
 	json.NewEncoder(w).Encode(v)
 }
 
-// last are the requests of some routes, in order.
-func (p *proxy) requests(routes string) (list []request) {
+// requests are the requests of a route, in order.
+func (p *proxy) requests(route string) (list []request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, r := range p.sent {
-		if strings.Contains(" "+routes+" ", " "+r.route+" ") {
+		if r.route == route {
 			list = append(list, r)
 		}
 	}

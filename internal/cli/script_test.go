@@ -170,6 +170,8 @@ func directorCmd(ts *testscript.TestScript, neg bool, args []string) {
 	case "watch": // the next who watches sees two agents, of which one goes down and the other away
 		d.reset(d.t.(*testing.T))
 		d.addAgent("other")
+		d.seed("one")
+		d.work(1)
 		d.proxy.answer("live", nil)
 	case "tamper": // changed, missing, short, anew
 		d.tamper(args[1])
@@ -188,13 +190,13 @@ func directorCmd(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		body := ts.ReadFile(args[2])
 		d.proxy.answer(args[1], func(w http.ResponseWriter, _ *http.Request) { answerJSON(w, 200, json.RawMessage(body)) })
-	case "sent": // ROUTES BODY [HEADER=VALUE...]: the last request
+	case "sent": // ROUTE PATH BODY [HEADER=VALUE...]: the last request
 		list := append([]request{{}}, d.proxy.requests(args[1])...)
 		last := list[len(list)-1]
-		if last.body != args[2] {
-			ts.Fatalf("sent: %s", last.body)
+		if got := last.path + " " + last.body; got != args[2]+" "+args[3] {
+			ts.Fatalf("sent: %s", got)
 		}
-		for _, header := range args[3:] {
+		for _, header := range args[4:] {
 			if name, want, _ := strings.Cut(header, "="); last.header.Get(name) != want {
 				ts.Fatalf("sent %s: %q", name, last.header.Get(name))
 			}
