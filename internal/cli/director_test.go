@@ -31,7 +31,7 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 // task by hand, or its prompt says how it runs (see play).
 type director struct {
 	*apitest.Fixture
-	t     testing.TB
+	t     *testing.T
 	URL   string
 	proxy *proxy
 	clock *apitest.Clock
@@ -50,14 +50,14 @@ type director struct {
 func newDirector(t *testing.T, change ...func(*apitest.Options)) *director {
 	d := &director{t: t, proxy: newProxy(), tools: &tools{}}
 	d.proxy.seen = d.seen
-	d.reset(t, change...)
+	d.reset(change...)
 	d.proxy.start(t)
 	d.URL = d.proxy.URL
 	return d
 }
 
 // reset replaces the director by one with an empty store, at the same address.
-func (d *director) reset(t *testing.T, change ...func(*apitest.Options)) {
+func (d *director) reset(change ...func(*apitest.Options)) {
 	d.clock, d.slots, d.token = &apitest.Clock{}, 2, ""
 	fixed := apitest.WithClock(d.clock)
 	d.clock.Advance(noon.Sub(d.clock.Now()))
@@ -71,7 +71,7 @@ func (d *director) reset(t *testing.T, change ...func(*apitest.Options)) {
 		o.Config.Schedules = &plans{d.plans, d}
 	}
 	d.ids = nil
-	d.Fixture = apitest.New(t, append([]func(*apitest.Options){fixed, random, with}, change...)...)
+	d.Fixture = apitest.New(d.t, append([]func(*apitest.Options){fixed, random, with}, change...)...)
 	d.tasks.Store, d.tasks.Engine = d.Store, d.Engine
 	d.Engine.SetLive(&busyAgents{d.Live, d.Engine})
 	d.Engine.Observe(func(a *engine.Applied) {
@@ -200,7 +200,7 @@ func (d *director) accept(t signalbox.Task) signalbox.Task {
 // work has the n-th task claimed and begun.
 func (d *director) work(n int) signalbox.Task { return d.accept(d.claim(d.id(n))) }
 
-// end ends a task in flight, which has printed log and answers output.
+// end ends a task in flight, which has printed and answers output. A chat has printed more.
 func (d *director) end(t signalbox.Task, reason signalbox.Reason, message, output string) {
 	d.t.Helper()
 	d.clock.Advance(time.Second)

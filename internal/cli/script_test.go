@@ -128,7 +128,7 @@ func directorCmd(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	switch args[0] {
 	case "new": // [max=N] [token=X] [alone=true]: one with an empty store
-		d.reset(d.t.(*testing.T), func(o *apitest.Options) {
+		d.reset(func(o *apitest.Options) {
 			for _, arg := range args[1:] {
 				switch name, value, _ := strings.Cut(arg, "="); name {
 				case "max":
@@ -142,7 +142,7 @@ func directorCmd(ts *testscript.TestScript, neg bool, args []string) {
 		})
 	case "hashes": // sets HASH1 and so on to those of the audit log
 		var log api.AuditLog
-		d.Do("GET", "/api/audit?limit=1000", "", apitest.Bearer(d.token)).Want(d.t.(*testing.T), 200, &log)
+		d.Do("GET", "/api/audit?limit=1000", "", apitest.Bearer(d.token)).Want(d.t, 200, &log)
 		for _, row := range log.Rows {
 			ts.Setenv(fmt.Sprintf("HASH%d", row.Seq), row.Hash)
 		}
@@ -168,7 +168,7 @@ func directorCmd(ts *testscript.TestScript, neg bool, args []string) {
 	case "later": // SECONDS
 		d.clock.Advance(time.Duration(number(args[1])) * time.Second)
 	case "watch": // the next who watches sees two agents, of which one goes down and the other away
-		d.reset(d.t.(*testing.T))
+		d.reset()
 		d.addAgent("other")
 		d.seed("one")
 		d.work(1)
@@ -220,7 +220,7 @@ func directorCmd(ts *testscript.TestScript, neg bool, args []string) {
 // tamper changes the audit log on its way.
 func (d *director) tamper(how string) {
 	var before api.AuditLog // as it was written
-	d.Do("GET", "/api/audit?limit=1000", "", apitest.Bearer(d.token)).Want(d.t.(*testing.T), 200, &before)
+	d.Do("GET", "/api/audit?limit=1000", "", apitest.Bearer(d.token)).Want(d.t, 200, &before)
 	rows := before.Rows
 	switch how {
 	case "changed":

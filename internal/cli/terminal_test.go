@@ -195,7 +195,7 @@ func TestTerminalIsRefused(t *testing.T) {
 	if !strings.Contains(p.err.String(), "standard input and output are not a terminal") {
 		t.Error(p.err)
 	}
-	f.reset(t, func(o *apitest.Options) { o.Config.Terminal = false })
+	f.reset(func(o *apitest.Options) { o.Config.Terminal = false })
 	p = startWithInput(t, f, cli.IO{In: strings.NewReader(""), TTY: &fakeTTY{}}, "terminal", "coder")
 	p.expectExit(t, 1)
 	if !strings.Contains(p.err.String(), "Error: this director opens no terminals\nHint: start the director with --terminal, or terminal: true in its configuration\n") {
