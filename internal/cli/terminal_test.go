@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -15,8 +16,10 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/cli"
+	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
@@ -49,24 +52,49 @@ func (f *fakeTTY) Password(context.Context, string) (string, error) {
 	return next, nil
 }
 
-// terminalServer is the director's end of a terminal's connection.
+// terminalServer is the other end of a terminal's connection.
 type terminalServer func(t *testing.T, ctx context.Context, c *websocket.Conn)
 
-// terminals opens terminals in place of the director.
+func acceptTerminal(t *testing.T, w http.ResponseWriter, r *http.Request, serve terminalServer) {
+	c, err := websocket.Accept(w, r, nil)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer c.CloseNow()
+	ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
+	defer cancel()
+	serve(t, ctx, c)
+}
+
+// terminals lets coder offer terminals of 80 by 24.
+func (d *director) terminals(t *testing.T, serve terminalServer) {
+	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if got := r.URL.RawQuery; got != "by=a+local+caller&cols=80&rows=24" {
+			t.Errorf("opened with %s", got)
+		}
+		acceptTerminal(t, w, r, serve)
+	}))
+	t.Cleanup(agent.Close)
+	t.Cleanup(d.Server.WaitTerminals)
+	t.Cleanup(d.Server.Stop)
+	a, err := d.Engine.PutAgent(t.Context(), signalbox.Agent{Name: "coder", Kind: "claude", URL: agent.URL, Slots: 1, Source: signalbox.AgentRegistered}, "the agent's token")
+	d.check(err)
+	d.Live.Set(engine.LiveAgent{Agent: a, Up: true, Terminal: true})
+}
+
+// terminals opens terminals in place of the director, which ends none without a word.
 func (p *proxy) terminals(t *testing.T, serve terminalServer) {
 	p.answer("openTerminal", func(w http.ResponseWriter, r *http.Request) {
 		answerJSON(w, 201, api.TerminalTicket{Ticket: "once", Agent: r.PathValue("name"), URL: "/api/agents/coder/terminal"})
 	})
 	p.answer("terminal", func(w http.ResponseWriter, r *http.Request) {
-		c, err := websocket.Accept(w, r, nil)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer c.CloseNow()
-		ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
-		defer cancel()
-		serve(t, ctx, c)
+		acceptTerminal(t, w, r, func(t *testing.T, ctx context.Context, c *websocket.Conn) {
+			if got := readMessage(t, ctx, c); got != `{"type":"auth","token":"once","cols":80,"rows":24}` {
+				t.Errorf("first message: %s", got)
+			}
+			serve(t, ctx, c)
+		})
 	})
 }
 
@@ -98,10 +126,7 @@ func TestTerminal(t *testing.T) {
 	f := newDirector(t)
 	tty := &fakeTTY{resized: make(chan os.Signal, 1)}
 	in, keys := keyboard(t)
-	f.proxy.terminals(t, func(t *testing.T, ctx context.Context, c *websocket.Conn) {
-		if got := readMessage(t, ctx, c); got != `{"type":"auth","token":"once","cols":80,"rows":24}` {
-			t.Errorf("first message: %s", got)
-		}
+	f.terminals(t, func(t *testing.T, ctx context.Context, c *websocket.Conn) {
 		writeMessage(t, ctx, c, api.TerminalMessage{Type: "ready"})
 		c.Write(ctx, websocket.MessageBinary, []byte("$ "))
 		if got := readMessage(t, ctx, c); got != "ls\r" {
@@ -129,7 +154,6 @@ func TestTerminal(t *testing.T) {
 
 func TestTerminalEnds(t *testing.T) {
 	stay := func(t *testing.T, ctx context.Context, c *websocket.Conn) {
-		readMessage(t, ctx, c)
 		c.Write(ctx, websocket.MessageBinary, []byte("ready"))
 		for {
 			if _, _, err := c.Read(ctx); err != nil {
@@ -146,25 +170,25 @@ func TestTerminalEnds(t *testing.T) {
 		"left":    {stay, "x\r~.", 0, "The terminal of coder ended: you left it.\n"},
 		"hung up": {stay, "\x00EOF", 0, "The terminal of coder ended: standard input has ended.\n"},
 		"error": {func(t *testing.T, ctx context.Context, c *websocket.Conn) {
-			readMessage(t, ctx, c)
 			writeMessage(t, ctx, c, api.TerminalMessage{Type: "error", Reason: "you have one open already"})
 		}, "", 1, "Error: you have one open already\n"},
 		"closed": {func(t *testing.T, ctx context.Context, c *websocket.Conn) {
-			readMessage(t, ctx, c)
 			c.Close(websocket.StatusPolicyViolation, "nobody typed for 15m")
 		}, "", 1, "Error: the terminal of coder was closed: nobody typed for 15m\n"},
 		"broken": {func(t *testing.T, ctx context.Context, c *websocket.Conn) {
-			readMessage(t, ctx, c)
 			c.CloseNow()
 		}, "", 7, "Error: the connection to the terminal of coder broke: "},
 		"clean": {func(t *testing.T, ctx context.Context, c *websocket.Conn) {
-			readMessage(t, ctx, c)
 			writeMessage(t, ctx, c, api.TerminalMessage{Type: "exit"})
 		}, "", 0, "The terminal of coder ended: exit code 0\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newDirector(t)
-			f.proxy.terminals(t, test.server)
+			if name == "closed" || name == "broken" {
+				f.proxy.terminals(t, test.server)
+			} else {
+				f.terminals(t, test.server)
+			}
 			tty := &fakeTTY{}
 			in, keys := keyboard(t)
 			p := startWithInput(t, f, cli.IO{In: in, TTY: tty}, "terminal", "coder")
