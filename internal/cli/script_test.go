@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -241,13 +242,19 @@ func (d *director) tamper(how string) {
 	d.proxy.answer("auditHead", func(w http.ResponseWriter, _ *http.Request) {
 		answerJSON(w, 200, api.AuditHead{Seq: head.Seq, Hash: head.Hash, At: &head.At})
 	})
-	d.proxy.mu.Lock()
-	defer d.proxy.mu.Unlock()
-	d.proxy.rewrite = func(page *api.AuditLog) {
+	d.proxy.answer("audit", func(w http.ResponseWriter, r *http.Request) {
+		got := httptest.NewRecorder()
+		d.Server.Handler().ServeHTTP(got, r)
+		var page api.AuditLog
+		if json.Unmarshal(got.Body.Bytes(), &page); got.Code != http.StatusOK {
+			answerJSON(w, got.Code, json.RawMessage(got.Body.Bytes()))
+			return
+		}
 		page.Rows = slices.DeleteFunc(slices.Clone(rows), func(r api.AuditRow) bool {
 			return !slices.ContainsFunc(page.Rows, func(asked api.AuditRow) bool { return asked.Seq == r.Seq })
 		})
-	}
+		answerJSON(w, 200, page)
+	})
 }
 
 // envsubst copies a file with its variables filled in.
