@@ -91,6 +91,7 @@ func TestInterruptOfAChatWhoseCancelIsNotConfirmed(t *testing.T) {
 
 // With --persist it is the wait here that ends, not the task.
 func TestWaitForAPersistentChatEnds(t *testing.T) {
+	t.Parallel()
 	f := newDirector(t)
 	f.occupy()
 	p := start(t, f, cli.IO{}, "chat", "coder", "line", "--persist", "--wait-timeout", "400ms")
@@ -109,6 +110,7 @@ func TestWaitForAPersistentChatEnds(t *testing.T) {
 
 // A director that does not answer in the time of the wait may have stored it.
 func TestWaitForAPersistentChatEndsBeforeTheAnswer(t *testing.T) {
+	t.Parallel()
 	f := newDirector(t)
 	f.proxy.answer("chat", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	p := start(t, f, cli.IO{}, "chat", "coder", "line", "--persist", "--wait-timeout", "50ms", "--idempotency-key", "k1")

@@ -168,6 +168,7 @@ func TestInterruptDetaches(t *testing.T) {
 }
 
 func TestWaitSurvivesADirectorRestart(t *testing.T) {
+	t.Parallel()
 	f := newDirector(t)
 	p := start(t, f, cli.IO{}, "submit", "waits", "--wait")
 	p.err.waitFor(t, " pending\n")
@@ -208,6 +209,7 @@ func TestWaitForRoom(t *testing.T) {
 }
 
 func TestWaitForRoomEnds(t *testing.T) {
+	t.Parallel()
 	f := newDirector(t, withRoom(1))
 	f.seed("in the way")
 	never := func(time.Duration) <-chan time.Time { return nil }
@@ -226,6 +228,7 @@ func TestWaitForRoomEnds(t *testing.T) {
 }
 
 func TestLostReplyNamesTheIdempotencyKey(t *testing.T) {
+	t.Parallel()
 	f := newDirector(t)
 	f.proxy.lose["submit"] = 1
 	p := start(t, f, cli.IO{}, "submit", "x", "--idempotency-key", "mine")

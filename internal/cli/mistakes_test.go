@@ -96,6 +96,7 @@ func TestMisspeltNames(t *testing.T) {
 
 // Commands that remove or stop something ask for confirmation at a terminal, but not in a script.
 func TestRemovingAsks(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{
 		{"release", "coder"}, {"clear", "coder"}, {"pause"}, {"agents", "remove", "coder"}, {"tokens", "revoke", "tok-0000000000000002"}, {"users", "remove", "ada"}, {"schedules", "remove", "report"},
 	} {
@@ -139,6 +140,7 @@ func TestRemovingARunningAgent(t *testing.T) {
 
 // --wait-timeout bounds the wait of a chat, as that of submit, and ends no task.
 func TestWaitTimeoutOfAChat(t *testing.T) {
+	t.Parallel()
 	for _, message := range []string{"line", "hang"} {
 		f := newDirector(t)
 		p := start(t, f, cli.IO{}, "chat", "coder", message, "--wait", "--wait-timeout", "300ms")

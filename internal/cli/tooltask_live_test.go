@@ -28,6 +28,7 @@ func TestWaitForAToolTaskOnATerminal(t *testing.T) {
 // A token with the scope tool alone can wait for its call: the routes that it may
 // not read only show progress.
 func TestWaitForAToolTaskWithATokenForTools(t *testing.T) {
+	t.Parallel()
 	f := newDirector(t)
 	f.close()
 	secret := f.AddToken(identity.NewToken{Name: "tools", Scopes: []signalbox.Scope{signalbox.ScopeTool}})
