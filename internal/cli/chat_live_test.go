@@ -1,19 +1,25 @@
 package cli_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/cli"
+	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
 func TestChatOnATerminal(t *testing.T) {
-	f := newFake(t)
+	f := newDirector(t)
+	f.ran(3*time.Minute, 2*time.Minute, time.Minute, time.Minute, time.Minute)
+	f.occupy()
 	p := start(t, f, cli.IO{OutTTY: true, ErrTTY: true, Columns: 100}, "chat", "coder", "queued \x1b[2Jhello", "-f")
 	p.expectExit(t, 0)
-	want := "\r\x1b[Kqueue-…0001 · Queued at position 2 (about 3–5 min)" +
-		"\r\x1b[Kqueue-…0001 · Queued at position 1 (about 60–90 s)" +
-		"\r\x1b[KRunning on coder: " + id(1) + "\n"
+	want := "\r\x1b[Kqueue-…0080 · Queued at position 2 (about 1–4 min)" +
+		"\r\x1b[Kqueue-…0080 · Queued at position 1 (about 0–60 s)" +
+		"\r\x1b[KRunning on coder: " + f.id(8) + "\n"
 	if p.err.String() != want {
 		t.Errorf("standard error %q\nwant %q", p.err, want)
 	}
@@ -23,7 +29,7 @@ func TestChatOnATerminal(t *testing.T) {
 }
 
 func TestChatWithoutAMessageOnATerminal(t *testing.T) {
-	p := start(t, newFake(t), cli.IO{InTTY: true}, "chat", "coder")
+	p := start(t, newDirector(t), cli.IO{InTTY: true}, "chat", "coder")
 	p.expectExit(t, 2)
 	if !strings.Contains(p.err.String(), "no message: want signalbox chat AGENT MESSAGE") {
 		t.Fatal(p.err)
@@ -33,12 +39,17 @@ func TestChatWithoutAMessageOnATerminal(t *testing.T) {
 func TestInterruptDetachesFromAChat(t *testing.T) {
 	for message, state := range map[string]string{"hang": "running", "line": "queued"} {
 		t.Run(message, func(t *testing.T) {
-			f := newFake(t)
+			f := newDirector(t)
+			n := 1
+			if message == "line" {
+				f.occupy()
+				n = 3
+			}
 			p := start(t, f, cli.IO{}, "chat", "coder", message)
 			p.err.waitFor(t, map[string]string{"hang": "Running on coder: ", "line": "Queued at position 2"}[message])
 			p.interrupt()
 			p.expectExit(t, 130)
-			for _, want := range []string{"Detached: " + id(1) + " goes on (" + state + ").\n", "signalbox logs -f " + id(1), "signalbox cancel " + id(1)} {
+			for _, want := range []string{"Detached: " + f.id(n) + " goes on (" + state + ").\n", "signalbox logs -f " + f.id(n), "signalbox cancel " + f.id(n)} {
 				if !strings.Contains(p.err.String(), want) {
 					t.Errorf("%q is missing in %q", want, p.err)
 				}
@@ -51,25 +62,27 @@ func TestInterruptDetachesFromAChat(t *testing.T) {
 }
 
 func TestInterruptCancelsAChatWithCancelOnInterrupt(t *testing.T) {
-	f := newFake(t)
+	f := newDirector(t)
+	f.occupy()
 	p := start(t, f, cli.IO{}, "chat", "coder", "line", "--cancel-on-interrupt")
 	p.err.waitFor(t, "Queued at position 2")
 	p.interrupt()
 	p.expectExit(t, 11)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.tasks[0].State != "cancelled" || !strings.Contains(p.err.String(), "Error: "+id(1)+" cancelled\n") {
-		t.Fatalf("%s %q", f.tasks[0].State, p.err)
+	if state := f.task(3).State; state != "cancelled" || !strings.Contains(p.err.String(), "Error: "+f.id(3)+" cancelled\n") {
+		t.Fatalf("%s %q", state, p.err)
 	}
 }
 
 func TestInterruptOfAChatWhoseCancelIsNotConfirmed(t *testing.T) {
-	f := newFake(t)
+	f := newDirector(t)
 	p := start(t, f, cli.IO{}, "chat", "coder", "hang", "--cancel-on-interrupt", "--json", "-f")
 	p.out.waitFor(t, `{"event":"started","data":{}}`)
 	p.interrupt()
 	p.expectExit(t, 130)
-	for _, want := range []string{`"error": "task_cancelling"`, `"queue_id": "` + id(1) + `"`} {
+	if state := f.task(1).State; state != "cancelling" {
+		t.Errorf("the task is %s", state)
+	}
+	for _, want := range []string{`"error": "task_cancelling"`, `"queue_id": "` + f.id(1) + `"`} {
 		if !strings.Contains(p.err.String(), want) {
 			t.Errorf("%s is missing in %s", want, p.err)
 		}
@@ -78,12 +91,17 @@ func TestInterruptOfAChatWhoseCancelIsNotConfirmed(t *testing.T) {
 
 // With --persist it is the wait here that ends, not the task.
 func TestWaitForAPersistentChatEnds(t *testing.T) {
-	f := newFake(t)
+	t.Parallel()
+	f := newDirector(t)
+	f.occupy()
 	p := start(t, f, cli.IO{}, "chat", "coder", "line", "--persist", "--wait-timeout", "400ms")
 	p.expectExit(t, 124)
-	if !strings.Contains(p.err.String(), "Error: the wait is over; "+id(1)+" goes on (queued)\n") {
+	if !strings.Contains(p.err.String(), "Error: the wait is over; "+f.id(3)+" goes on (queued)\n") {
 		t.Fatal(p.err)
 	}
+	f.moveUp()
+	f.moveUp()
+	f.complete(3, "")
 	p = start(t, f, cli.IO{}, "chat", "coder", "hang", "--persist", "--wait-timeout", "1h")
 	p.err.waitFor(t, "Running on coder") // from here on nothing bounds it
 	p.interrupt()
@@ -92,11 +110,11 @@ func TestWaitForAPersistentChatEnds(t *testing.T) {
 
 // A director that does not answer in the time of the wait may have stored it.
 func TestWaitForAPersistentChatEndsBeforeTheAnswer(t *testing.T) {
-	f := newFake(t)
-	f.mu.Lock()
+	t.Parallel()
+	f := newDirector(t)
+	f.proxy.answer("chat", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	p := start(t, f, cli.IO{}, "chat", "coder", "line", "--persist", "--wait-timeout", "50ms", "--idempotency-key", "k1")
 	p.expectExit(t, 124)
-	f.mu.Unlock()
 	for _, want := range []string{"Error: the wait is over before the director answered\n", "--idempotency-key k1 finds it"} {
 		if !strings.Contains(p.err.String(), want) {
 			t.Errorf("%q is missing in %q", want, p.err)
@@ -105,15 +123,13 @@ func TestWaitForAPersistentChatEndsBeforeTheAnswer(t *testing.T) {
 }
 
 func TestChatWithALostConnectionNamesTheTask(t *testing.T) {
-	f := newFake(t)
+	f := newDirector(t)
 	p := start(t, f, cli.IO{}, "chat", "coder", "hang", "--idempotency-key", "k1")
 	p.err.waitFor(t, "Running on coder")
-	f.mu.Lock()
-	f.token = "closed" // the director was closed, and refuses who comes back
-	f.mu.Unlock()
-	f.CloseClientConnections()
+	f.AddToken(identity.NewToken{Name: "admin", Scopes: []signalbox.Scope{signalbox.ScopeAdmin}}) // the director is closed, and refuses who comes back
+	f.proxy.CloseClientConnections()
 	p.expectExit(t, 4)
-	if !strings.Contains(p.err.String(), "a token is required; "+id(1)+" goes on as far as is known") {
+	if !strings.Contains(p.err.String(), "this director asks for a token; "+f.id(1)+" goes on as far as is known") {
 		t.Fatal(p.err)
 	}
 }

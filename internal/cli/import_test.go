@@ -15,13 +15,13 @@ func TestAnImportThatFailsNamesNoIDs(t *testing.T) {
 	if err := os.WriteFile(file, []byte(`[{"id":"a1","toolName":"draw","status":"pending","createdAt":"2026-03-01T12:00:00Z"}]`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	dry := start(t, newFake(t), cli.IO{}, "import", "--dry-run", file)
+	dry := start(t, newDirector(t), cli.IO{}, "import", "--dry-run", file)
 	dry.expectExit(t, 0)
 	if got := dry.out.String(); !strings.Contains(got, "a1 → queue-") {
 		t.Errorf("a dry run: %s", got)
 	}
-	f := newFake(t)
-	f.Close()
+	f := newDirector(t)
+	f.proxy.stop()
 	p := start(t, f, cli.IO{}, "import", file)
 	p.expectExit(t, 7)
 	if got := p.out.String(); strings.Contains(got, "→") || !strings.Contains(got, "Imported 0 tasks") {

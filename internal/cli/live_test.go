@@ -3,8 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"context"
-	"net"
-	"net/http/httptest"
+	"encoding/json"
 	"strings"
 	"sync"
 	"testing"
@@ -64,14 +63,14 @@ type program struct {
 }
 
 // start runs the command line with nothing on standard input.
-func start(t *testing.T, f *fake, io cli.IO, args ...string) *program {
+func start(t *testing.T, f *director, io cli.IO, args ...string) *program {
 	t.Helper()
 	io.In = strings.NewReader("")
 	return startWithInput(t, f, io, args...)
 }
 
 // startWithInput runs the command line with io.In as standard input.
-func startWithInput(t *testing.T, f *fake, io cli.IO, args ...string) *program {
+func startWithInput(t *testing.T, f *director, io cli.IO, args ...string) *program {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	p := &program{out: newOutputBuffer(), err: newOutputBuffer(), interrupt: cancel, code: make(chan int, 1)}
@@ -83,6 +82,8 @@ func startWithInput(t *testing.T, f *fake, io cli.IO, args ...string) *program {
 		switch {
 		case name == "SIGNALBOX_DIRECTOR":
 			return f.URL, true
+		case name == "SIGNALBOX_TOKEN" && f.token != "":
+			return f.token, true
 		case env != nil:
 			return env(name)
 		}
@@ -106,19 +107,22 @@ func (p *program) expectExit(t *testing.T, want int) {
 }
 
 func TestWaitOnATerminal(t *testing.T) {
-	f := newFake(t)
+	f := newDirector(t)
+	f.slots = 1
+	f.ran(3*time.Minute, 2*time.Minute, time.Minute, time.Minute, time.Minute)
 	f.seed("first")
-	f.change(1, "claim", "dispatching")
-	f.change(1, "accept", "working")
+	f.work(6)
 	f.seed("second")
 	p := start(t, f, cli.IO{OutTTY: true, ErrTTY: true, Columns: 100}, "submit", "third", "--wait")
-	p.err.waitFor(t, "Queued: "+id(3)+" (position 2)\n")
-	p.err.waitFor(t, "\r\x1b[Kqueue-…0003 · 2nd for any agent · about 3–9 min · behind queue-…0001 (10 min)")
-	f.change(3, "claim", "dispatching")
-	p.err.waitFor(t, "\r\x1b[Kqueue-…0003 · dispatching to coder · 10 min")
-	f.change(3, "accept", "working")
-	p.err.waitFor(t, "\r\x1b[K"+id(3)+" working on coder\n")
-	f.finish(3, "completed", "the \x1b[32manswer\x1b[0m\x1b[2J")
+	p.err.waitFor(t, " (position 2)\n")
+	p.err.waitFor(t, "\r\x1b[Kqueue-…0080 · 2nd for any agent · about 1–4 min · behind queue-…0060 (2 min)")
+	f.complete(6, "")
+	f.complete(7, "")
+	third := f.claim(f.id(8))
+	p.err.waitFor(t, "\r\x1b[Kqueue-…0080 · dispatching to coder · 2 min")
+	f.accept(third)
+	p.err.waitFor(t, "\r\x1b[K"+f.id(8)+" working on coder\n")
+	f.complete(8, "the \x1b[32manswer\x1b[0m\x1b[2J")
 	p.expectExit(t, 0)
 	if got, want := p.out.String(), "the \x1b[32manswer\x1b[0m\n"; got != want {
 		t.Fatalf("standard output %q, want %q, once", got, want)
@@ -126,7 +130,7 @@ func TestWaitOnATerminal(t *testing.T) {
 }
 
 func TestWaitOnADumbTerminal(t *testing.T) {
-	f := newFake(t)
+	f := newDirector(t)
 	dumb := func(name string) (string, bool) { return "dumb", name == "TERM" }
 	p := start(t, f, cli.IO{OutTTY: true, ErrTTY: true, Env: dumb}, "submit", "echo hello", "--wait")
 	p.expectExit(t, 0)
@@ -138,7 +142,7 @@ func TestWaitOnADumbTerminal(t *testing.T) {
 func TestInterruptDetaches(t *testing.T) {
 	for name, io := range map[string]cli.IO{"terminal": {OutTTY: true, ErrTTY: true}, "pipe": {}} {
 		t.Run(name, func(t *testing.T) {
-			f := newFake(t)
+			f := newDirector(t)
 			p := start(t, f, io, "submit", "waits for ever", "--wait")
 			p.err.waitFor(t, "Queued: ")
 			if io.ErrTTY {
@@ -148,7 +152,7 @@ func TestInterruptDetaches(t *testing.T) {
 			}
 			p.interrupt()
 			p.expectExit(t, 130)
-			for _, want := range []string{"Detached: " + id(1) + " goes on (pending).\n", "signalbox logs -f " + id(1), "signalbox cancel " + id(1)} {
+			for _, want := range []string{"Detached: " + f.id(1) + " goes on (pending).\n", "signalbox logs -f " + f.id(1), "signalbox cancel " + f.id(1)} {
 				if !strings.Contains(p.err.String(), want) {
 					t.Errorf("%q is missing in %q", want, p.err)
 				}
@@ -156,32 +160,23 @@ func TestInterruptDetaches(t *testing.T) {
 			if p.out.String() != "" {
 				t.Errorf("standard output: %q", p.out)
 			}
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			if f.tasks[0].State != "pending" {
-				t.Errorf("the task is %s", f.tasks[0].State)
+			if state := f.task(1).State; state != "pending" {
+				t.Errorf("the task is %s", state)
 			}
 		})
 	}
 }
 
 func TestWaitSurvivesADirectorRestart(t *testing.T) {
-	f := newFake(t)
+	t.Parallel()
+	f := newDirector(t)
 	p := start(t, f, cli.IO{}, "submit", "waits", "--wait")
 	p.err.waitFor(t, " pending\n")
-	addr := f.Listener.Addr().String()
-	f.Close()
+	addr := f.proxy.Listener.Addr().String()
+	f.proxy.stop()
 	p.err.waitFor(t, "; trying again\n")
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again := httptest.NewUnstartedServer(f.mux())
-	again.Listener.Close()
-	again.Listener = l
-	again.Start()
-	t.Cleanup(func() { again.CloseClientConnections(); again.Close() })
-	f.finish(1, "completed", "done all the same")
+	f.proxy.startAt(t, addr)
+	f.complete(1, "done all the same")
 	p.expectExit(t, 0)
 	if p.out.String() != "done all the same\n" {
 		t.Fatal(p.out)
@@ -189,13 +184,12 @@ func TestWaitSurvivesADirectorRestart(t *testing.T) {
 }
 
 func TestWaitForRoom(t *testing.T) {
-	f := newFake(t)
-	f.max = 1
+	f := newDirector(t, withRoom(1))
 	f.seed("in the way")
 	waits := 0
 	after := func(time.Duration) <-chan time.Time {
 		if waits++; waits == 3 {
-			f.change(1, "claim", "dispatching")
+			f.claim(f.id(1))
 		}
 		fired := make(chan time.Time, 1)
 		fired <- noon
@@ -203,19 +197,21 @@ func TestWaitForRoom(t *testing.T) {
 	}
 	p := start(t, f, cli.IO{After: after}, "submit", "patient", "--wait-for-room")
 	p.expectExit(t, 0)
-	if p.out.String() != "Queued: "+id(2)+" (position 1)\n" || p.err.String() != "queue is at capacity (1 tasks): waiting for room\n" {
+	if p.out.String() != "Queued: "+f.id(2)+" (position 1)\n" || p.err.String() != "queue is at capacity (1 tasks): waiting for room\n" {
 		t.Fatalf("%q %q", p.out, p.err)
 	}
-	for _, s := range f.submits {
-		if s.key != f.submits[0].key {
+	submits := f.proxy.requests("submit")
+	for _, s := range submits {
+		if len(submits) != 4 || s.header.Get("Idempotency-Key") != submits[0].header.Get("Idempotency-Key") {
 			t.Fatal("each try had a key of its own")
 		}
 	}
 }
 
 func TestWaitForRoomEnds(t *testing.T) {
-	f := newFake(t)
-	f.max = 0
+	t.Parallel()
+	f := newDirector(t, withRoom(1))
+	f.seed("in the way")
 	never := func(time.Duration) <-chan time.Time { return nil }
 	p := start(t, f, cli.IO{After: never}, "submit", "patient", "--wait-for-room", "--wait-timeout", "20ms")
 	p.expectExit(t, 124)
@@ -232,15 +228,12 @@ func TestWaitForRoomEnds(t *testing.T) {
 }
 
 func TestLostReplyNamesTheIdempotencyKey(t *testing.T) {
-	f := newFake(t)
-	f.dropReplies = 100
-	f.keys = nil // a director that does not know keys would be worse than none
+	t.Parallel()
+	f := newDirector(t)
+	f.proxy.lose["submit"] = 1
 	p := start(t, f, cli.IO{}, "submit", "x", "--idempotency-key", "mine")
-	f.mu.Lock()
-	f.keys = map[string]string{}
-	f.mu.Unlock()
 	p.expectExit(t, 0) // the second request finds what the first has stored
-	f.refuse["submit"] = api.Error{Error: "x", RetryAfter: 504}
+	f.proxy.refuse("submit", 504, api.Error{Error: "x"})
 	p = start(t, f, cli.IO{}, "submit", "x", "--idempotency-key", "mine")
 	p.expectExit(t, 7)
 	if !strings.Contains(p.err.String(), "the same command with --idempotency-key mine finds it") {
@@ -249,19 +242,19 @@ func TestLostReplyNamesTheIdempotencyKey(t *testing.T) {
 }
 
 func TestEventsAsLines(t *testing.T) {
-	f := newFake(t)
+	f := newDirector(t)
 	f.seed("one")
-	p := start(t, f, cli.IO{}, "events", "--after", "0", "--json")
-	p.out.waitFor(t, `{"seq":1,`)
-	f.change(1, "claim", "dispatching")
+	p := start(t, f, cli.IO{}, "events", "--after", "2", "--json")
+	p.out.waitFor(t, `{"seq":3,`)
+	f.claim(f.id(1))
 	p.out.waitFor(t, `"kind":"claim"`)
 	p.interrupt()
 	p.expectExit(t, 130)
 	if lines := strings.Split(strings.TrimSpace(p.out.String()), "\n"); len(lines) != 2 {
 		t.Fatalf("%q", lines)
 	}
-	p = start(t, f, cli.IO{}, "events", "--after", "1", "--task", "0001")
-	p.out.waitFor(t, "2026-11-21 12:00:02 claim "+id(1)+" [dispatching] coder\n")
+	p = start(t, f, cli.IO{}, "events", "--after", "2", "--task", "0010")
+	p.out.waitFor(t, "2026-11-21 12:00:01 claim "+f.id(1)+" [dispatching] coder\n")
 }
 
 func TestColours(t *testing.T) {
@@ -290,9 +283,9 @@ func TestColours(t *testing.T) {
 		{"never", cli.IO{OutTTY: true}, []string{"--color=never"}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			f := newFake(t)
+			f := newDirector(t)
 			f.seed("one")
-			f.change(1, "claim", "dispatching")
+			f.claim(f.id(1))
 			p := start(t, f, test.io, append([]string{"status"}, test.args...)...)
 			p.expectExit(t, 0)
 			if got := strings.Contains(p.out.String(), "\x1b["); got != test.want {
@@ -305,21 +298,35 @@ func TestColours(t *testing.T) {
 // TestFlagsReachTheRequest has every flag of submit, before and after the
 // prompt.
 func TestFlagsReachTheRequest(t *testing.T) {
-	f := newFake(t)
+	f := newDirector(t)
 	env := func(name string) (string, bool) { return "from here", name == "INHERITED" }
 	p := start(t, f, cli.IO{Env: env}, "--json", "submit", "--agent", "coder", "--model", "opus", "the prompt", "--tier", "deep",
-		"--timeout", "90.2", "--session", "s1", "--session-mode", "prefer", "--project", "src", "--env", "A=b=c", "--env", "INHERITED",
+		"--timeout", "90.2", "--project", "src", "--env", "A=b=c", "--env", "INHERITED",
 		"--thinking=false", "--priority", "-3", "--not-before", "1h", "--start-within", "2m", "--on-lost", "requeue", "--source-job", "nightly",
 		"--idempotency-key", "k1")
 	p.expectExit(t, 0)
-	got := f.submits[0]
+	got := f.proxy.requests("submit")[0]
 	at, thinking := noon.Add(71*time.Minute), false
 	want := api.SubmitRequest{
-		Prompt: "the prompt", Agent: "coder", Model: "opus", Tier: "deep", TimeoutSeconds: 91, SessionID: "s1", Session: "prefer",
+		Prompt: "the prompt", Agent: "coder", Model: "opus", Tier: "deep", TimeoutSeconds: 91,
 		Project: &api.Project{Path: "src"}, Env: map[string]string{"A": "b=c", "INHERITED": "from here"}, Thinking: &thinking, Priority: -3,
 		NotBefore: &at, WaitTimeout: 120, OnLost: "requeue", Source: "cli", SourceJob: "nightly",
 	}
-	if got.key != "k1" || asJSON(t, got.req) != asJSON(t, want) {
-		t.Fatalf("key %q\ngot  %s\nwant %s", got.key, asJSON(t, got.req), asJSON(t, want))
+	if key := got.header.Get("Idempotency-Key"); key != "k1" || got.body != asJSON(t, want) {
+		t.Fatalf("key %q\ngot  %s\nwant %s", key, got.body, asJSON(t, want))
 	}
+	start(t, f, cli.IO{}, "submit", "more", "--session", "s1", "--session-mode", "prefer").expectExit(t, 0)
+	want = api.SubmitRequest{Prompt: "more", SessionID: "s1", Session: "prefer", Source: "cli"}
+	if got := f.proxy.requests("submit")[1].body; got != asJSON(t, want) {
+		t.Fatalf("got  %s\nwant %s", got, asJSON(t, want))
+	}
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
 }

@@ -7,8 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/cli"
+	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
 // "queue list" is not a prompt; "submit list" is one.
@@ -16,21 +17,21 @@ func TestQueueVerbsAreNoPrompts(t *testing.T) {
 	for args, want := range map[string]string{
 		"list": "signalbox status", "status": "signalbox status", "Cancel": "signalbox cancel ID", "cancel k2m9": "signalbox cancel ID", " show ": "signalbox status ID",
 	} {
-		f := newFake(t)
+		f := newDirector(t)
 		words := strings.Split(args, " ")
 		if strings.HasPrefix(args, " ") {
 			words = []string{args}
 		}
 		p := start(t, f, cli.IO{}, append([]string{"queue"}, words...)...)
 		p.expectExit(t, 2)
-		if !strings.Contains(p.err.String(), "want "+want+"\n") || len(f.submits) != 0 {
-			t.Errorf("queue %s: %s, %d submitted", args, p.err, len(f.submits))
+		if !strings.Contains(p.err.String(), "want "+want+"\n") || len(f.ids) != 0 {
+			t.Errorf("queue %s: %s, %d submitted", args, p.err, len(f.ids))
 		}
 	}
 	for _, args := range [][]string{{"submit", "list"}, {"queue", "list the open issues"}} {
-		f := newFake(t)
+		f := newDirector(t)
 		start(t, f, cli.IO{}, args...).expectExit(t, 0)
-		if len(f.submits) != 1 {
+		if len(f.ids) != 1 {
 			t.Errorf("%q was not submitted", args)
 		}
 	}
@@ -38,7 +39,7 @@ func TestQueueVerbsAreNoPrompts(t *testing.T) {
 
 // Text that is not UTF-8 is refused, not converted.
 func TestPromptsAreUTF8(t *testing.T) {
-	f := newFake(t)
+	f := newDirector(t)
 	p := start(t, f, cli.IO{}, "submit", "caf\xe9")
 	p.expectExit(t, 2)
 	if !strings.Contains(p.err.String(), "not valid UTF-8") {
@@ -46,24 +47,24 @@ func TestPromptsAreUTF8(t *testing.T) {
 	}
 	p = startWithInput(t, f, cli.IO{In: strings.NewReader("caf\xe9")}, "chat", "coder", "-")
 	p.expectExit(t, 2)
-	if len(f.submits) != 0 || len(f.chats) != 0 {
+	if len(f.proxy.requests("submit"))+len(f.proxy.requests("chat")) != 0 {
 		t.Error("it was sent")
 	}
 }
 
 // Without a queue, resume resumes all that are paused.
 func TestResumeWithoutAQueueResumesAll(t *testing.T) {
-	f := newFake(t)
-	f.paused = []api.Pause{{Since: noon}, {Queue: "agent:coder", Since: noon}, {Queue: "pool:claude", Since: noon}}
+	f := newDirector(t)
+	f.pause("", "agent:coder", "pool:claude")
 	p := start(t, f, cli.IO{}, "resume")
 	p.expectExit(t, 0)
-	if got := p.out.String(); got != "Nothing is paused.\n" || len(f.paused) != 0 {
-		t.Errorf("%q, %+v", got, f.paused)
+	if got := p.out.String(); got != "Nothing is paused.\n" || f.pauses() != "" {
+		t.Errorf("%q, %s", got, f.pauses())
 	}
-	f.paused = []api.Pause{{Since: noon}, {Queue: "agent:coder", Since: noon}}
+	f.pause("", "agent:coder")
 	start(t, f, cli.IO{}, "resume", "agent:coder").expectExit(t, 0)
-	if len(f.paused) != 1 || f.paused[0].Queue != "" {
-		t.Errorf("%+v", f.paused)
+	if got := f.pauses(); got != `""` {
+		t.Errorf("%s", got)
 	}
 }
 
@@ -85,7 +86,7 @@ func TestMisspeltNames(t *testing.T) {
 		{[]string{"pause", "work"}, 0, ""},
 		{[]string{"tokens", "create", "t", "--agent", "codre"}, 0, "No agent is named codre yet (did you mean coder?)."},
 	} {
-		p := start(t, newFake(t), cli.IO{}, c.args...)
+		p := start(t, newDirector(t), cli.IO{}, c.args...)
 		p.expectExit(t, c.code)
 		if !strings.Contains(p.err.String(), c.says) {
 			t.Errorf("%q: %s", c.args, p.err)
@@ -95,11 +96,12 @@ func TestMisspeltNames(t *testing.T) {
 
 // Commands that remove or stop something ask for confirmation at a terminal, but not in a script.
 func TestRemovingAsks(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{
-		{"release", "coder"}, {"clear", "coder"}, {"pause"}, {"agents", "remove", "coder"}, {"tokens", "revoke", "tok-1"}, {"users", "remove", "ada"}, {"schedules", "remove", "report"},
+		{"release", "coder"}, {"clear", "coder"}, {"pause"}, {"agents", "remove", "coder"}, {"tokens", "revoke", "tok-0000000000000002"}, {"users", "remove", "ada"}, {"schedules", "remove", "report"},
 	} {
 		ask := func(answer string, more ...string) *program {
-			return startWithInput(t, fakeWithSchedule(t), cli.IO{In: io.MultiReader(strings.NewReader(answer)), InTTY: true, ErrTTY: true}, append(args, more...)...)
+			return startWithInput(t, withThings(t), cli.IO{In: io.MultiReader(strings.NewReader(answer)), InTTY: true, ErrTTY: true}, append(args, more...)...)
 		}
 		no := ask("n\n")
 		no.expectExit(t, 2)
@@ -109,7 +111,7 @@ func TestRemovingAsks(t *testing.T) {
 		ask("y\n").expectExit(t, 0)
 		yes := ask("", "--yes")
 		yes.expectExit(t, 0)
-		script := start(t, fakeWithSchedule(t), cli.IO{}, args...)
+		script := start(t, withThings(t), cli.IO{}, args...)
 		script.expectExit(t, 0)
 		if strings.Contains(yes.err.String()+script.err.String(), "[y/N]") {
 			t.Errorf("%q asks with --yes or in a script", args)
@@ -117,16 +119,19 @@ func TestRemovingAsks(t *testing.T) {
 	}
 }
 
-// fakeWithSchedule is a director with a schedule.
-func fakeWithSchedule(t *testing.T) *fake {
-	f := newFake(t)
-	f.stored["report"] = &api.Schedule{ID: "report", Name: "report"}
+// withThings is a director with a schedule, a token and a user.
+func withThings(t *testing.T) *director {
+	f := newDirector(t)
+	f.close()
+	f.plans.ByID["sched-1"] = signalbox.Schedule{ID: "sched-1", Name: "report", Cron: "@daily", Prompt: "p", Enabled: true, Source: signalbox.ScheduleFromAPI}
+	f.AddUser(identity.PutUser{ID: "ada"})
+	f.AddToken(identity.NewToken{Name: "laptop", User: "ada"})
 	return f
 }
 
 // The process of a removed agent may still run: the command says so.
 func TestRemovingARunningAgent(t *testing.T) {
-	p := start(t, newFake(t), cli.IO{}, "agents", "remove", "coder")
+	p := start(t, newDirector(t), cli.IO{}, "agents", "remove", "coder")
 	p.expectExit(t, 0)
 	if !strings.Contains(p.err.String(), "Its process still runs: it registers itself again") {
 		t.Error(p.err)
@@ -135,11 +140,12 @@ func TestRemovingARunningAgent(t *testing.T) {
 
 // --wait-timeout bounds the wait of a chat, as that of submit, and ends no task.
 func TestWaitTimeoutOfAChat(t *testing.T) {
+	t.Parallel()
 	for _, message := range []string{"line", "hang"} {
-		f := newFake(t)
+		f := newDirector(t)
 		p := start(t, f, cli.IO{}, "chat", "coder", message, "--wait", "--wait-timeout", "300ms")
 		p.expectExit(t, 124)
-		if !strings.Contains(p.err.String(), "Error: the wait is over; "+id(1)+" goes on") {
+		if !strings.Contains(p.err.String(), "Error: the wait is over; "+f.id(1)+" goes on") {
 			t.Error(p.err)
 		}
 	}
@@ -147,7 +153,7 @@ func TestWaitTimeoutOfAChat(t *testing.T) {
 
 func TestVersionFlag(t *testing.T) {
 	for _, flag := range []string{"--version", "-v"} {
-		p := start(t, newFake(t), cli.IO{}, flag)
+		p := start(t, newDirector(t), cli.IO{}, flag)
 		p.expectExit(t, 0)
 		if !strings.HasPrefix(p.out.String(), "signalbox ") {
 			t.Errorf("%s: %q", flag, p.out)
@@ -157,13 +163,17 @@ func TestVersionFlag(t *testing.T) {
 
 // A result that cannot be written is an error, whatever prints it.
 func TestResultThatCannotBeWrittenFails(t *testing.T) {
-	f := newFake(t)
+	f := withThings(t)
 	f.seed("waits", "echo hello")
-	f.finish(2, "completed", "hello")
-	env := func(name string) (string, bool) { return f.URL, name == "SIGNALBOX_DIRECTOR" }
+	f.complete(2, "hello")
+	start(t, f, cli.IO{}, "release", "coder").expectExit(t, 0) // for the audit log
+	env := func(name string) (string, bool) {
+		v, ok := map[string]string{"SIGNALBOX_DIRECTOR": f.URL, "SIGNALBOX_TOKEN": f.token}[name]
+		return v, ok
+	}
 	for _, args := range []string{
-		"--version", "version", "status", "status --json", "status 0001", "agents", "directors", "history", "why 0001", "tools", "whoami", "tokens",
-		"audit", "schedules check @daily", "logs 0002", "cancel 0001", "submit x", "submit echo~hello --wait", "chat coder echo~hello", "tools call echo",
+		"--version", "version", "status", "status --json", "status 0010", "agents", "directors", "history", "why 0010", "tools", "whoami", "tokens",
+		"audit", "schedules check @daily", "logs 0020", "cancel 0010", "submit x", "submit echo~hello --wait", "chat coder echo~hello", "tools call echo",
 	} {
 		words := strings.Fields(args)
 		for i := range words {

@@ -4,8 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,6 +20,8 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/cli"
 	"github.com/signalbox-ai/signalbox/internal/config"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/internal/roles"
 )
 
@@ -66,27 +71,23 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(env *testscript.Env) error {
-			f := newFake(t)
-			env.Defer(f.Close)
-			env.Values["fake"] = f
-			env.Setenv("SIGNALBOX_DIRECTOR", f.URL)
+			d := newDirector(t)
+			env.Defer(d.proxy.stop)
+			env.Values["director"] = d
+			env.Setenv("SIGNALBOX_DIRECTOR", d.URL)
 			env.Setenv("SIGNALBOX_HOME", filepath.Join(env.WorkDir, "home"))
-			env.Setenv("URL", f.URL)
-			for n, row := range auditChain(5) {
-				env.Setenv("HASH"+strconv.Itoa(n+1), row.Hash)
-			}
-			for n := 1; n <= 4; n++ {
-				env.Setenv("ID"+strconv.Itoa(n), id(n))
-			}
+			env.Setenv("URL", d.URL)
+			env.Setenv("ZEROS", strings.Repeat("A", 43)) // the secret half of each token
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": codeCmd, "fake": fakeCmd, "envsubst": envsubst},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": codeCmd, "director": directorCmd, "envsubst": envsubst},
 	})
 }
 
 // codeCmd runs the program with the script's environment and checks its exit code:
 // code 3 [<FILE] signalbox …
 func codeCmd(ts *testscript.TestScript, _ bool, args []string) {
+	d := ts.Value("director").(*director)
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
 	in := strings.NewReader("")
@@ -95,106 +96,165 @@ func codeCmd(ts *testscript.TestScript, _ bool, args []string) {
 		args = args[1:]
 	}
 	io := cli.IO{
-		In: in, Out: ts.Stdout(), Err: ts.Stderr(), Dir: ts.MkAbs("."), Now: func() time.Time { return noon },
+		In: in, Out: ts.Stdout(), Err: ts.Stderr(), Dir: ts.MkAbs("."), Now: d.clock.Now,
 		Env: func(name string) (string, bool) { v := ts.Getenv(name); return v, v != "" },
 	}
-	if got := cli.Main(context.Background(), args[2:], io, fakeRoles); got != want {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	got := cli.Main(ctx, args[2:], io, fakeRoles)
+	setIDs(ts)
+	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
 	}
 }
 
-// fakeCmd changes the fake director, or checks what it received.
-func fakeCmd(ts *testscript.TestScript, neg bool, args []string) {
-	f := ts.Value("fake").(*fake)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	switch args[0] {
-	case "seed":
-		for _, prompt := range args[1:] {
-			f.add(prompt)
-		}
-	case "state": // N STATE
-		n, err := strconv.Atoi(args[1])
-		ts.Check(err)
-		f.set(f.tasks[n-1], "test", args[2])
-	case "schedule": // NAME LAST
-		f.addSchedule(args[1], args[2])
-	case "max":
-		n, err := strconv.Atoi(args[1])
-		ts.Check(err)
-		f.max = n
-	case "token":
-		f.token = args[1]
-	case "drop-reply":
-		f.dropReplies = 1
-	case "refuse": // ROUTE STATUS CODE MESSAGE
-		status, err := strconv.Atoi(args[2])
-		ts.Check(err)
-		f.refuse[args[1]] = api.Error{Error: args[3], Message: strings.Join(args[4:], " "), RetryAfter: status}
-	case "hostile":
-		t := f.add("\x1b]0;owned\a\x1b[2Jrm\r\u202etxt")
-		t.PromptPreview = t.Prompt
-		f.agents[0].Message = "\x1b[31mred\n"
-	case "submits": // how many requests, and how many keys
-		keys := map[string]bool{}
-		for _, s := range f.submits {
-			keys[s.key] = true
-		}
-		n := len(f.submits)
-		if got := fmt.Sprintf("%d %d", n, len(keys)); got != strings.Join(args[1:], " ") {
-			ts.Fatalf("submits and keys: %s", got)
-		}
-	case "last-chat": // PATH EXECUTION PREFER BODY
-		last := f.chats[len(f.chats)-1]
-		body := any(last.chat)
-		if strings.HasSuffix(last.path, "/task") {
-			body = last.bypass
-		}
-		data, err := json.Marshal(body)
-		ts.Check(err)
-		if got := fmt.Sprintf("%s %s %s %s", last.path, last.execution, last.prefer, data); got != strings.Join(args[1:], " ") {
-			ts.Fatalf("last chat: %s", got)
-		}
-	case "last-call": // TOOL EXECUTION BODY of the last call of a tool
-		if got := f.calls[len(f.calls)-1]; got != strings.Join(args[1:], " ") {
-			ts.Fatalf("last call: %s", got)
-		}
-	case "last-user":
-		data, err := json.Marshal(f.users[len(f.users)-1])
-		ts.Check(err)
-		if string(data) != args[1] {
-			ts.Fatalf("last user: %s", data)
-		}
-	case "tamper": // changed, missing, short, anew
-		tamper(f, args[1])
-	case "stop":
-		f.mu.Unlock()
-		f.Close()
-		f.mu.Lock()
-	default:
-		ts.Fatalf("fake cannot %s", args[0])
+// setIDs sets ID1, ID2 and so on to the ids of the tasks.
+func setIDs(ts *testscript.TestScript) {
+	d := ts.Value("director").(*director)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i, id := range d.ids {
+		ts.Setenv("ID"+strconv.Itoa(i+1), id)
 	}
 }
 
-// tamper changes with the audit log.
-func tamper(f *fake, how string) {
+// directorCmd changes the director or what stands before it, or checks what was sent.
+func directorCmd(ts *testscript.TestScript, neg bool, args []string) {
+	d := ts.Value("director").(*director)
+	defer setIDs(ts)
+	number := func(s string) int {
+		n, err := strconv.Atoi(s)
+		ts.Check(err)
+		return n
+	}
+	switch args[0] {
+	case "new": // [max=N] [token=X] [alone=true]: one with an empty store
+		d.reset(func(o *apitest.Options) {
+			for _, arg := range args[1:] {
+				switch name, value, _ := strings.Cut(arg, "="); name {
+				case "max":
+					o.Engine.MaxSize = number(value)
+				case "token":
+					o.Config.Token = value
+				case "alone":
+					o.Config.ToolsOnly, d.alone = true, true
+				}
+			}
+		})
+	case "hashes": // sets HASH1 and so on to those of the audit log
+		var log api.AuditLog
+		d.Do("GET", "/api/audit?limit=1000", "", apitest.Bearer(d.token)).Want(d.t, 200, &log)
+		for _, row := range log.Rows {
+			ts.Setenv(fmt.Sprintf("HASH%d", row.Seq), row.Hash)
+		}
+	case "close": // it asks for a token from here on
+		d.close()
+		ts.Setenv("SIGNALBOX_TOKEN", d.token)
+	case "seed": // PROMPT...
+		d.seed(args[1:]...)
+	case "ran":
+		d.ran(3*time.Minute, 2*time.Minute, time.Minute, time.Minute, time.Minute)
+	case "occupy":
+		d.occupy()
+	case "work": // N
+		d.work(number(args[1]))
+	case "complete": // N OUTPUT
+		d.complete(number(args[1]), args[2])
+	case "agent": // NAME
+		d.addAgent(args[1])
+	case "down": // FILE: coder is down, with its text as the reason
+		d.Live.Set(engine.LiveAgent{Agent: d.addAgent("coder"), Message: strings.TrimSuffix(ts.ReadFile(args[1]), "\n")})
+	case "trouble": // of the tools
+		d.tools.trouble.Store(true)
+	case "later": // SECONDS
+		d.clock.Advance(time.Duration(number(args[1])) * time.Second)
+	case "watch": // the next who watches sees two agents, of which one goes down and the other away
+		d.reset()
+		d.addAgent("other")
+		d.seed("one")
+		d.work(1)
+		d.proxy.answer("live", nil)
+	case "tamper": // changed, missing, short, anew
+		d.tamper(args[1])
+	case "schedule": // NAME LAST
+		d.addSchedule(args[1], args[2])
+	case "lose-reply": // ROUTE
+		d.proxy.lose[args[1]] = 1
+	case "pages": // N: so many rows on a page
+		d.proxy.pageSize = args[1]
+	case "refuse": // ROUTE STATUS CODE MESSAGE
+		d.proxy.refuse(args[1], number(args[2]), api.Error{Error: args[3], Message: strings.Join(args[4:], " ")})
+	case "answer": // ROUTE [FILE]: in place of the director; without a file no longer
+		if len(args) == 2 {
+			d.proxy.answer(args[1], nil)
+			return
+		}
+		body := ts.ReadFile(args[2])
+		d.proxy.answer(args[1], func(w http.ResponseWriter, _ *http.Request) { answerJSON(w, 200, json.RawMessage(body)) })
+	case "sent": // ROUTE PATH BODY [HEADER=VALUE...]: the last request
+		list := append([]request{{}}, d.proxy.requests(args[1])...)
+		last := list[len(list)-1]
+		if got := last.path + " " + last.body; got != args[2]+" "+args[3] {
+			ts.Fatalf("sent: %s", got)
+		}
+		for _, header := range args[4:] {
+			if name, want, _ := strings.Cut(header, "="); last.header.Get(name) != want {
+				ts.Fatalf("sent %s: %q", name, last.header.Get(name))
+			}
+		}
+	case "submits": // how many requests, and how many keys
+		keys := map[string]bool{}
+		list := d.proxy.requests("submit")
+		for _, s := range list {
+			keys[s.header.Get("Idempotency-Key")] = true
+		}
+		if got := fmt.Sprintf("%d %d", len(list), len(keys)); got != strings.Join(args[1:], " ") {
+			ts.Fatalf("submits and keys: %s", got)
+		}
+	case "stop":
+		d.proxy.stop()
+	default:
+		ts.Fatalf("the director cannot %s", args[0])
+	}
+}
+
+// tamper changes the audit log on its way.
+func (d *director) tamper(how string) {
+	var before api.AuditLog // as it was written
+	d.Do("GET", "/api/audit?limit=1000", "", apitest.Bearer(d.token)).Want(d.t, 200, &before)
+	rows := before.Rows
 	switch how {
 	case "changed":
-		f.audit[2].UserID = "eve"
+		rows[2].UserID = "eve"
 	case "missing":
-		f.audit = append(f.audit[:2], f.audit[3:]...)
+		rows = slices.Delete(rows, 2, 3)
 	case "short":
-		f.audit = auditChain(4)
+		rows = rows[:4]
 	case "anew":
-		rows := auditChain(5)
-		for i := 2; i < 5; i++ {
+		for i := 2; i < len(rows); i++ {
 			row := signalbox.Audit(rows[i])
 			row.UserID, row.Prev = "eve", rows[i-1].Hash
 			row.Hash = row.Sum()
 			rows[i] = api.AuditRow(row)
 		}
-		f.audit = rows
 	}
+	head := rows[len(rows)-1]
+	d.proxy.answer("auditHead", func(w http.ResponseWriter, _ *http.Request) {
+		answerJSON(w, 200, api.AuditHead{Seq: head.Seq, Hash: head.Hash, At: &head.At})
+	})
+	d.proxy.answer("audit", func(w http.ResponseWriter, r *http.Request) {
+		got := httptest.NewRecorder()
+		d.Server.Handler().ServeHTTP(got, r)
+		var page api.AuditLog
+		if json.Unmarshal(got.Body.Bytes(), &page); got.Code != http.StatusOK {
+			answerJSON(w, got.Code, json.RawMessage(got.Body.Bytes()))
+			return
+		}
+		page.Rows = slices.DeleteFunc(slices.Clone(rows), func(r api.AuditRow) bool {
+			return !slices.ContainsFunc(page.Rows, func(asked api.AuditRow) bool { return asked.Seq == r.Seq })
+		})
+		answerJSON(w, 200, page)
+	})
 }
 
 // envsubst copies a file with its variables filled in.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -15,8 +16,11 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/cli"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
 // fakeTTY is a terminal of 80 by 24 that is resized to 100 by 30.
@@ -48,24 +52,49 @@ func (f *fakeTTY) Password(context.Context, string) (string, error) {
 	return next, nil
 }
 
-// terminalServer is the director's end of a terminal's connection.
+// terminalServer is the other end of a terminal's connection.
 type terminalServer func(t *testing.T, ctx context.Context, c *websocket.Conn)
 
-// terminals lets the fake director open terminals.
-func (f *fake) terminals(t *testing.T, serve terminalServer) {
-	f.Config.Handler.(*http.ServeMux).HandleFunc("POST /api/agents/{name}/terminal", func(w http.ResponseWriter, r *http.Request) {
-		answer(w, 201, api.TerminalTicket{Ticket: "once", Agent: r.PathValue("name"), URL: "/api/agents/coder/terminal"})
-	})
-	f.Config.Handler.(*http.ServeMux).HandleFunc("GET /api/agents/{name}/terminal", func(w http.ResponseWriter, r *http.Request) {
-		c, err := websocket.Accept(w, r, nil)
-		if err != nil {
-			t.Error(err)
-			return
+func acceptTerminal(t *testing.T, w http.ResponseWriter, r *http.Request, serve terminalServer) {
+	c, err := websocket.Accept(w, r, nil)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer c.CloseNow()
+	ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
+	defer cancel()
+	serve(t, ctx, c)
+}
+
+// terminals lets coder offer terminals of 80 by 24.
+func (d *director) terminals(t *testing.T, serve terminalServer) {
+	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if got := r.URL.RawQuery; got != "by=a+local+caller&cols=80&rows=24" {
+			t.Errorf("opened with %s", got)
 		}
-		defer c.CloseNow()
-		ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
-		defer cancel()
-		serve(t, ctx, c)
+		acceptTerminal(t, w, r, serve)
+	}))
+	t.Cleanup(agent.Close)
+	t.Cleanup(d.Server.WaitTerminals)
+	t.Cleanup(d.Server.Stop)
+	a, err := d.Engine.PutAgent(t.Context(), signalbox.Agent{Name: "coder", Kind: "claude", URL: agent.URL, Slots: 1, Source: signalbox.AgentRegistered}, "the agent's token")
+	d.check(err)
+	d.Live.Set(engine.LiveAgent{Agent: a, Up: true, Terminal: true})
+}
+
+// terminals opens terminals in place of the director, which ends none without a word.
+func (p *proxy) terminals(t *testing.T, serve terminalServer) {
+	p.answer("openTerminal", func(w http.ResponseWriter, r *http.Request) {
+		answerJSON(w, 201, api.TerminalTicket{Ticket: "once", Agent: r.PathValue("name"), URL: "/api/agents/coder/terminal"})
+	})
+	p.answer("terminal", func(w http.ResponseWriter, r *http.Request) {
+		acceptTerminal(t, w, r, func(t *testing.T, ctx context.Context, c *websocket.Conn) {
+			if got := readMessage(t, ctx, c); got != `{"type":"auth","token":"once","cols":80,"rows":24}` {
+				t.Errorf("first message: %s", got)
+			}
+			serve(t, ctx, c)
+		})
 	})
 }
 
@@ -94,13 +123,10 @@ func keyboard(t *testing.T) (io.Reader, io.Writer) {
 }
 
 func TestTerminal(t *testing.T) {
-	f := newFake(t)
+	f := newDirector(t)
 	tty := &fakeTTY{resized: make(chan os.Signal, 1)}
 	in, keys := keyboard(t)
 	f.terminals(t, func(t *testing.T, ctx context.Context, c *websocket.Conn) {
-		if got := readMessage(t, ctx, c); got != `{"type":"auth","token":"once","cols":80,"rows":24}` {
-			t.Errorf("first message: %s", got)
-		}
 		writeMessage(t, ctx, c, api.TerminalMessage{Type: "ready"})
 		c.Write(ctx, websocket.MessageBinary, []byte("$ "))
 		if got := readMessage(t, ctx, c); got != "ls\r" {
@@ -128,7 +154,6 @@ func TestTerminal(t *testing.T) {
 
 func TestTerminalEnds(t *testing.T) {
 	stay := func(t *testing.T, ctx context.Context, c *websocket.Conn) {
-		readMessage(t, ctx, c)
 		c.Write(ctx, websocket.MessageBinary, []byte("ready"))
 		for {
 			if _, _, err := c.Read(ctx); err != nil {
@@ -145,25 +170,25 @@ func TestTerminalEnds(t *testing.T) {
 		"left":    {stay, "x\r~.", 0, "The terminal of coder ended: you left it.\n"},
 		"hung up": {stay, "\x00EOF", 0, "The terminal of coder ended: standard input has ended.\n"},
 		"error": {func(t *testing.T, ctx context.Context, c *websocket.Conn) {
-			readMessage(t, ctx, c)
 			writeMessage(t, ctx, c, api.TerminalMessage{Type: "error", Reason: "you have one open already"})
 		}, "", 1, "Error: you have one open already\n"},
 		"closed": {func(t *testing.T, ctx context.Context, c *websocket.Conn) {
-			readMessage(t, ctx, c)
 			c.Close(websocket.StatusPolicyViolation, "nobody typed for 15m")
 		}, "", 1, "Error: the terminal of coder was closed: nobody typed for 15m\n"},
 		"broken": {func(t *testing.T, ctx context.Context, c *websocket.Conn) {
-			readMessage(t, ctx, c)
 			c.CloseNow()
 		}, "", 7, "Error: the connection to the terminal of coder broke: "},
 		"clean": {func(t *testing.T, ctx context.Context, c *websocket.Conn) {
-			readMessage(t, ctx, c)
 			writeMessage(t, ctx, c, api.TerminalMessage{Type: "exit"})
 		}, "", 0, "The terminal of coder ended: exit code 0\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFake(t)
-			f.terminals(t, test.server)
+			f := newDirector(t)
+			if name == "closed" || name == "broken" {
+				f.proxy.terminals(t, test.server)
+			} else {
+				f.terminals(t, test.server)
+			}
 			tty := &fakeTTY{}
 			in, keys := keyboard(t)
 			p := startWithInput(t, f, cli.IO{In: in, TTY: tty}, "terminal", "coder")
@@ -188,18 +213,16 @@ func TestTerminalEnds(t *testing.T) {
 }
 
 func TestTerminalIsRefused(t *testing.T) {
-	f := newFake(t)
+	f := newDirector(t)
 	p := startWithInput(t, f, cli.IO{In: strings.NewReader("")}, "terminal", "coder")
 	p.expectExit(t, 2)
 	if !strings.Contains(p.err.String(), "standard input and output are not a terminal") {
 		t.Error(p.err)
 	}
-	f.Config.Handler.(*http.ServeMux).HandleFunc("POST /api/agents/{name}/terminal", func(w http.ResponseWriter, r *http.Request) {
-		answer(w, 501, api.Error{Error: "unsupported", Message: "terminals are off", Hint: "start the director with --terminal"})
-	})
+	f.reset(func(o *apitest.Options) { o.Config.Terminal = false })
 	p = startWithInput(t, f, cli.IO{In: strings.NewReader(""), TTY: &fakeTTY{}}, "terminal", "coder")
 	p.expectExit(t, 1)
-	if !strings.Contains(p.err.String(), "Hint: start the director with --terminal\n") {
+	if !strings.Contains(p.err.String(), "Error: this director opens no terminals\nHint: start the director with --terminal, or terminal: true in its configuration\n") {
 		t.Error(p.err)
 	}
 }
@@ -217,13 +240,15 @@ func TestPasswordIsAskedForTwice(t *testing.T) {
 		"changed":   {[]string{"users", "set", "ada", "--password"}, []string{"correct horse", "correct horse"}, 0, "correct horse"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFake(t)
+			f := withThings(t)
 			p := startWithInput(t, f, cli.IO{In: strings.NewReader(""), TTY: &fakeTTY{passwords: test.typed}}, test.args...)
 			p.expectExit(t, test.code)
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			if test.code == 0 && f.users[0].Password != test.put {
-				t.Fatalf("%+v", f.users)
+			var put api.PutUser
+			if test.code == 0 {
+				f.check(json.Unmarshal([]byte(f.proxy.requests("putUser")[0].body), &put))
+			}
+			if put.Password != test.put {
+				t.Fatalf("%+v", put)
 			}
 		})
 	}
