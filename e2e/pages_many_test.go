@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -214,7 +215,7 @@ func everybody(t *testing.T, look tabOptions, light, dark string) {
 	s := newStage(t, "coder", "writer")
 	failed := s.end(s.c, s.task("coder", "sleep 1ms, fail")).QueueID
 	s.completed(s.c, s.task("writer", "sleep 1ms, write it down in a sentence that is as long as those of people are"))
-	running := s.running("coder", "sleep 1ms, call search_code for 10m")
+	running := s.running("coder", "sleep 1ms"+strings.Repeat(", call search_code for 1m", 20)) // a minute is the most that one call waits
 	waiting := s.task("coder", "sleep 10m, upgrade the billing service")
 	if _, err := s.c.Pause(s.ctx(), pauseOf("agent:writer", "the disk is being changed")); err != nil {
 		t.Fatal(err)
