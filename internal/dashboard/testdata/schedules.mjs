@@ -25,6 +25,10 @@ test("what was left out never looks as if it had been done", () => {
 
 test("instants are said in the schedule's zone", () => {
   assert.match(inZone("2025-03-30T01:00:00Z", "Europe/Berlin"), /30 Mar.*03:00/);
+  const now = Date.parse("2026-11-27T12:00:00Z");
+  assert.doesNotMatch(inZone("2026-12-31T22:59:00Z", "Europe/Berlin", now), /2026/);
+  assert.match(inZone("2026-12-31T23:00:00Z", "Europe/Berlin", now), /1 Jan 2027.*00:00/);
+  assert.match(inZone("2028-02-29T00:00:00Z", "UTC", now), /29 Feb 2028/);
   assert.match(inZone("2025-03-30T01:00:00Z", "UTC"), /30 Mar.*01:00/);
   assert.ok(inZone("2025-03-30T01:00:00Z", "Nowhere/AtAll"));
 });

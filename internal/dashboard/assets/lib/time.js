@@ -37,6 +37,10 @@ export const span = (seconds) => {
   return `${Math.floor(s / 86400)}d ${Math.floor(s / 3600) % 24}h`;
 };
 
+// took says how long something took: as span, and 340ms for what took less than a
+// second.
+export const took = (seconds) => (seconds > 0 && seconds < 1 ? `${Math.max(1, Math.round(seconds * 1000))}ms` : span(seconds));
+
 // since is the seconds from an instant until now.
 export const since = (at, now = serverNow()) => (at ? (now - Date.parse(at)) / 1000 : 0);
 

@@ -25,7 +25,7 @@ export default () => {
   const hold = useHold(list, (agent) => agent.name);
   return html`
     <div class="page-head"><h1>Agents</h1><${Changes} hold=${hold} /><${All} /></div>
-    ${ready && list.length === 0 && html`<${Empty} title="No agents yet" text="An agent registers itself when it is started. This starts one that runs Claude Code here:" command="signalbox agent --name coder --kind claude" />`}
+    ${ready && list.length === 0 && html`<${Empty} title="No agents yet" text="An agent registers itself when it is started. This starts one that runs Claude Code here:" command=${`signalbox agent --name coder --kind claude --director ${location.origin}`} />`}
     <div class="agents" ...${hold.props}>${hold.items.map(({ key, item, gone }) => html`<${Row} key=${key} agent=${item} gone=${gone} />`)}</div>
     <${Executors} />`;
 };

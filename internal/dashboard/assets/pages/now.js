@@ -49,7 +49,7 @@ export default () => {
     </div>`;
 };
 
-const NoAgents = () => html`<${Empty} title="No agents yet" text="Tasks wait until there is one. This starts one that costs nothing:" command="signalbox agent --kind demo --name demo" />`;
+const NoAgents = () => html`<${Empty} title="No agents yet" text="Tasks wait until there is one. This starts one that costs nothing:" command=${`signalbox agent --kind demo --name demo --director ${location.origin}`} />`;
 
 // usePicked is the waiting task whose reasons are shown: the one that was
 // picked, else the first in a line, which stays as long as it waits.

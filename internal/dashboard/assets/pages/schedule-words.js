@@ -1,5 +1,5 @@
 // The words of schedules: policies, outcomes, instants in a zone.
-import { clock } from "../lib/time.js";
+import { clock, serverNow } from "../lib/time.js";
 
 export const overlaps = {
   queue: "waits for the one before", skip: "is left out while the one before goes on",
@@ -42,14 +42,17 @@ export const tally = (runs) => {
 
 const formats = new Map();
 
-// inZone says an instant in a schedule's own zone: Mon 24 Nov, 09:00.
-export const inZone = (at, zone) => {
-  if (!formats.has(zone)) formats.set(zone, formatOf(zone));
-  const format = formats.get(zone);
-  return format ? format.format(new Date(at)) : clock(at);
+// inZone says an instant in a schedule's own zone: Mon 24 Nov, 09:00; with the year
+// where that is not this one.
+export const inZone = (at, zone, now = serverNow()) => {
+  if (!formats.has(zone)) formats.set(zone, [formatOf(zone), formatOf(zone, { year: "numeric" })]);
+  const [short, long] = formats.get(zone);
+  if (!short) return clock(at);
+  const year = (t) => long.formatToParts(t).find((part) => part.type === "year").value;
+  return (year(new Date(at)) === year(new Date(now)) ? short : long).format(new Date(at));
 };
 
-const formatOf = (zone) => {
-  const parts = { weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZone: zone };
+const formatOf = (zone, more) => {
+  const parts = { ...more, weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZone: zone };
   try { return new Intl.DateTimeFormat("en-GB", parts); } catch { return null; } // a zone that the browser does not know
 };

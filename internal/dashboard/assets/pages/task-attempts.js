@@ -3,7 +3,7 @@
 import { cx, html, useEffect, useState } from "../lib/dom.js";
 import { get, query } from "../lib/api.js";
 import { current } from "../lib/live.js";
-import { clock, full, span } from "../lib/time.js";
+import { clock, full, took } from "../lib/time.js";
 import { isEnded } from "../lib/board.js";
 import { AgentLink } from "../parts/agentlink.js";
 import { State } from "../parts/state.js";
@@ -39,7 +39,7 @@ export const Attempts = ({ task }) => {
     </section>`;
 };
 
-const ran = (task) => (task.started_at && task.ended_at ? span((Date.parse(task.ended_at) - Date.parse(task.started_at)) / 1000) : "–");
+const ran = (task) => (task.started_at && task.ended_at ? took((Date.parse(task.ended_at) - Date.parse(task.started_at)) / 1000) : "–");
 
 const edits = (task, before) => [
   task.prompt !== before.prompt && "prompt", task.model !== before.model && "model", task.timeout_seconds !== before.timeout_seconds && "time limit",

@@ -1,6 +1,6 @@
 // The facts of a task: who asked, when what happened, with what.
 import { html } from "../lib/dom.js";
-import { clock, full, span } from "../lib/time.js";
+import { clock, full, span, took } from "../lib/time.js";
 import { AgentLink } from "../parts/agentlink.js";
 import { startsIn } from "../parts/why.js";
 import { figures } from "./task-result.js";
@@ -24,7 +24,7 @@ const rows = (task) => [
   ["Waited", task.dispatched_at && span((Date.parse(task.dispatched_at) - Date.parse(task.created_at)) / 1000)],
   ["Started", task.started_at && clock(task.started_at), full(task.started_at)],
   ["Ended", task.ended_at && clock(task.ended_at), full(task.ended_at)],
-  ["Ran", task.started_at && task.ended_at && span((Date.parse(task.ended_at) - Date.parse(task.started_at)) / 1000)],
+  ["Ran", task.started_at && task.ended_at && took((Date.parse(task.ended_at) - Date.parse(task.started_at)) / 1000)],
   ["Failed attempts", task.attempts > 0 && `${task.attempts}${task.max_attempts ? ` of ${task.max_attempts}` : ""}`],
   ["Ended because", task.reason],
   ["Figures", task.result && figures(task.result)],

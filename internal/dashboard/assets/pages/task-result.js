@@ -1,6 +1,6 @@
 // What an ended task left behind, and what came too late to count.
 import { html } from "../lib/dom.js";
-import { clock, full, span } from "../lib/time.js";
+import { clock, full, took } from "../lib/time.js";
 import { AgentLink } from "../parts/agentlink.js";
 import { Copy } from "../parts/copy.js";
 import { withoutEscapes } from "../parts/lines.js";
@@ -21,12 +21,12 @@ export const Result = ({ task }) => {
 };
 
 export const figures = (result) => [
-  span(result.duration_seconds),
+  took(result.duration_seconds),
   result.exit_code !== undefined && `exit ${result.exit_code}`,
   result.error_type,
   result.token_usage && `${result.token_usage.input.toLocaleString()} tokens in, ${result.token_usage.output.toLocaleString()} out`,
   result.cost_usd > 0 && `$${result.cost_usd.toFixed(result.cost_usd < 1 ? 4 : 2)}`,
-  result.tool_count > 0 && `${result.tool_count} uses of tools`,
+  result.tool_count > 0 && `${result.tool_count} tool ${result.tool_count === 1 ? "call" : "calls"}`,
 ].filter(Boolean).join(" · ");
 
 // Stale is what executions said after they had lost their slot.

@@ -84,7 +84,7 @@ const Whole = ({ task, error, again }) => {
 const Head = ({ task, again }) => html`
   <header class="page-head">
     <div class="head-title">
-      <h1 class="cut" title=${task.prompt_preview}>${titleOf(task)}</h1>
+      <h1 class="cut" dir="auto" title=${task.prompt_preview}>${titleOf(task)}</h1>
       <p class="head-line">
         <${State} state=${task.state} />
         <span><code class="task-id">${task.queue_id}</code> <${Copy} text=${task.queue_id} label="Copy the id" /></span>

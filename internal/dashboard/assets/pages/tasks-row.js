@@ -2,7 +2,7 @@
 import { html } from "../lib/dom.js";
 import { isEnded } from "../lib/board.js";
 import { useMay } from "../lib/me.js";
-import { age, full, range, span, useNow } from "../lib/time.js";
+import { age, full, range, useNow, took } from "../lib/time.js";
 import { AgentLink } from "../parts/agentlink.js";
 import { CancelButton, retryTask } from "../parts/cancel.js";
 import { doingOf, whoOf } from "../parts/doing.js";
@@ -37,7 +37,7 @@ const Where = ({ task: t }) => html`<p class="cut small-text quiet">${t.agent &&
 const Time = ({ task: t }) => {
   const now = useNow();
   if (isEnded(t.state)) {
-    const ran = t.started_at && t.ended_at ? ` · ran ${span((Date.parse(t.ended_at) - Date.parse(t.started_at)) / 1000)}` : "";
+    const ran = t.started_at && t.ended_at ? ` · ran ${took((Date.parse(t.ended_at) - Date.parse(t.started_at)) / 1000)}` : "";
     return html`<p class="cut small-text quiet" title=${full(t.ended_at)}>${age(t.ended_at, now)} ago${ran}</p>`;
   }
   if (t.state === "pending") return html`<p class="cut small-text quiet" title=${full(t.created_at)}>waits ${age(t.created_at, now)}${t.eta ? ` · ${range(t.eta)}` : ""}</p>`;

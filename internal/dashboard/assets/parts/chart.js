@@ -63,7 +63,7 @@ const options = (box, series, height, hear) => {
     width: box.clientWidth, height, legend: { show: false }, padding: [8, 16, 0, 0],
     cursor: { y: false, points: { size: 6 }, drag: { x: true, y: false, setScale: false } },
     scales: { x: { range: (_, from, to) => [Math.min(from, to - shortest), to] }, y: { range: (_, low, high) => [0, Math.max(4, Math.ceil((high ?? 0) * 1.1))] } },
-    axes: [{ ...axis, grid: { show: false }, size: 24, space: 60, incrs: [60, 120, 300, 600, 1800, 3600], values: (_, ticks) => ticks.map(hourMinute) }, { ...axis, size: 30, space: 34, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] }],
+    axes: [{ ...axis, grid: { show: false }, size: 24, space: 60, incrs: [60, 120, 300, 600, 1800, 3600], values: (_, ticks) => ticks.map(hourMinute) }, { ...axis, size: 44, space: 34, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] }],
     series: [{}, ...series.map((s) => ({ label: s.label, stroke: colour(s.tone), width: 1.5, fill: s.fill && colour(s.fill), points: { show: false } }))],
     hooks: { setSelect: [(u) => {
       if (u.select.width < 4) return;

@@ -106,7 +106,8 @@ const fit = (screen, host) => {
     const cells = host.querySelector(".xterm-screen");
     const width = cells?.offsetWidth / screen.cols, height = cells?.offsetHeight / screen.rows;
     if (!width || !height) return;
-    const cols = clamp((host.clientWidth - 16) / width), rows = clamp(host.clientHeight / height);
+    const { paddingTop, paddingBottom } = getComputedStyle(host); // a row that is cut in half is one too many
+    const cols = clamp((host.clientWidth - 16) / width), rows = clamp((host.clientHeight - parseFloat(paddingTop) - parseFloat(paddingBottom)) / height);
     if (cols !== screen.cols || rows !== screen.rows) screen.resize(cols, rows);
   };
   const watcher = new ResizeObserver(look);

@@ -7,9 +7,9 @@ const mostLines = 20, mostChars = 4000; // shown while it is folded
 export const Text = ({ text, lines = mostLines, className = "" }) => {
   const [open, setOpen] = useState(false);
   const { short, count } = useMemo(() => fold(text ?? "", lines), [text, lines]);
-  if (short === null) return html`<pre class="text ${className}">${text}</pre>`;
+  if (short === null) return html`<pre class="text ${className}" dir="auto">${text}</pre>`;
   return html`
-    <pre class="text ${className}">${open ? text : short}</pre>
+    <pre class="text ${className}" dir="auto">${open ? text : short}</pre>
     <button type="button" class="plain" aria-expanded=${String(open)} onClick=${() => setOpen(!open)}>
       ${open ? "Fold it" : `Show all of it (${count})`}</button>`;
 };
