@@ -18,7 +18,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
 
-// agentHandlers register, list, hear and remove agents.
+// agentHandlers register, list and remove agents, and take their heartbeats.
 type agentHandlers struct {
 	engine    *engine.Engine
 	audit     *access.AuditLog
@@ -59,7 +59,7 @@ func (h *agentHandlers) agents(w http.ResponseWriter, r *http.Request) error {
 	return httpio.Answer(w, http.StatusOK, out)
 }
 
-// agentViews joins what is stored of agents with what the dispatcher sees.
+// agentViews joins the stored agents with their live state.
 func (h *agentHandlers) agentViews(ctx context.Context, rows []signalbox.Agent) ([]api.Agent, error) {
 	read := h.engine.Read()
 	queues := make([]string, len(rows))
@@ -158,8 +158,8 @@ func (h *agentHandlers) heartbeat(w http.ResponseWriter, r *http.Request) error 
 	return httpio.Answer(w, http.StatusOK, api.HeartbeatAnswer{IntervalSeconds: every})
 }
 
-// forwardHeartbeat tells the director that dispatches to an agent what it said. Where
-// that one does not hear it, it finds out by itself.
+// forwardHeartbeat sends a heartbeat on to the director that dispatches to the agent. If
+// that fails, that director notices by itself.
 func (h *agentHandlers) forwardHeartbeat(ctx context.Context, name string, beat api.Heartbeat) {
 	holder, elsewhere := h.forward.RemoteHolder(ctx, name)
 	if !elsewhere {
@@ -173,7 +173,7 @@ func (h *agentHandlers) forwardHeartbeat(ctx context.Context, name string, beat 
 	}
 }
 
-// forwardTimeout bounds it: the agent is about to stop.
+// forwardTimeout is short because the agent is about to stop.
 const forwardTimeout = time.Second
 
 // removeAgent is DELETE /api/agents/{name}.
@@ -194,7 +194,7 @@ func (h *agentHandlers) removeAgent(w http.ResponseWriter, r *http.Request) erro
 	return h.audit.WriteAndAnswer(w, r, signalbox.Audit{EventType: "agent", Action: "remove", AgentName: name, Resource: row.URL}, http.StatusNoContent, nil)
 }
 
-// agentRow reads an agent. What cannot be a name names no agent.
+// agentRow reads an agent; CodeNotFound also for an invalid name.
 func agentRow(ctx context.Context, e *engine.Engine, name string) (signalbox.Agent, error) {
 	if signalbox.IsExecutor(name) {
 		return signalbox.Agent{}, noAgent(name)

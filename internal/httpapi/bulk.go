@@ -32,7 +32,7 @@ const (
 	bulkRetry  = "retry"
 )
 
-// bulkHandler does the same with all tasks that match a query.
+// bulkHandler cancels or retries all tasks that match a query.
 type bulkHandler struct {
 	engine *engine.Engine
 	audit  *access.AuditLog
@@ -122,9 +122,8 @@ func (h *bulkHandler) bulkTasks(r *http.Request, q *signalbox.Query, action stri
 	return tasks, more, err
 }
 
-// bulkOrder has what was asked for first made anew first, and what runs
-// cancelled last: a slot that it frees must not be given to a task that is about
-// to be cancelled.
+// bulkOrder retries the oldest first, and cancels running tasks last: a slot that one
+// frees must not go to a task that is about to be cancelled.
 func bulkOrder(a, b *signalbox.Task, action string) int {
 	if action == bulkCancel {
 		return cmp.Or(cmp.Compare(inFlight(a), inFlight(b)), cmp.Compare(b.Seq, a.Seq))
@@ -139,8 +138,8 @@ func inFlight(t *signalbox.Task) int {
 	return 0
 }
 
-// doAll does it with all tasks, side by side, and records that in one row of
-// the audit log.
+// doAll applies the action to all tasks concurrently, and records it in one row of the
+// audit log.
 func (h *bulkHandler) doAll(r *http.Request, tasks []signalbox.Task, out *api.Bulk) error {
 	outcomes := make([]api.BulkOutcome, len(tasks))
 	var group sync.WaitGroup
@@ -176,7 +175,7 @@ func (h *bulkHandler) doAll(r *http.Request, tasks []signalbox.Task, out *api.Bu
 	})
 }
 
-// doOne does it with one task, as its caller may.
+// doOne applies the action to one task, with the caller's rights.
 func (h *bulkHandler) doOne(r *http.Request, t *signalbox.Task, action string) api.BulkOutcome {
 	o := api.BulkOutcome{QueueID: t.ID}
 	err := r.Context().Err()
@@ -194,7 +193,7 @@ func (h *bulkHandler) doOne(r *http.Request, t *signalbox.Task, action string) a
 	return o
 }
 
-// retryTask makes an ended task anew, as it was.
+// retryTask retries an ended task unchanged.
 func (h *bulkHandler) retryTask(r *http.Request, t *signalbox.Task) (id string, err error) {
 	if t.Mode != signalbox.ModeTool {
 		got, err := h.engine.Retry(r.Context(), t.ID, engine.Edit{By: access.CallerOf(r).Who})

@@ -30,7 +30,7 @@ type call struct {
 	startWithin time.Duration
 }
 
-// callHandlers answer requests that make a task and wait for its end.
+// callHandlers answer chats and bypass tasks, which make a task and wait for its end.
 type callHandlers struct {
 	engine  *engine.Engine
 	metrics Metrics
@@ -86,7 +86,7 @@ func (c *call) chat(req api.ChatRequest, standard time.Duration) (err error) {
 	return nil
 }
 
-// overflowOf joins the two ways to say that a chat does not want to wait.
+// overflowOf merges overflow and wait_if_busy.
 func overflowOf(req api.ChatRequest) (signalbox.Overflow, error) {
 	given := signalbox.Overflow(req.Overflow)
 	if req.WaitIfBusy == nil {
@@ -121,8 +121,7 @@ func (h *callHandlers) bypass(w http.ResponseWriter, r *http.Request) error {
 	return h.call(w, r, c)
 }
 
-// newCall reads what chats and bypass tasks share: who calls which agent, and
-// what is to become of the answer.
+// newCall reads what chats and bypass tasks have in common.
 func (h *callHandlers) newCall(r *http.Request, mode signalbox.Mode, onDisconnect string) (*call, error) {
 	name, who := r.PathValue("name"), access.CallerOf(r).Who
 	if signalbox.IsExecutor(name) {
@@ -149,7 +148,7 @@ func (h *callHandlers) newCall(r *http.Request, mode signalbox.Mode, onDisconnec
 	return c, nil
 }
 
-// sourceOf says by which way a call came, from who makes it.
+// sourceOf is the source of a call, by the kind of its caller.
 func sourceOf(who signalbox.Principal) signalbox.Source {
 	switch who.Kind {
 	case signalbox.PrincipalAgent:
@@ -160,12 +159,12 @@ func sourceOf(who signalbox.Principal) signalbox.Source {
 	return signalbox.SourceUser
 }
 
-// promptOf joins the two names of what is to be done.
+// promptOf merges prompt and message, which are the same.
 func promptOf(prompt, message string) (string, error) {
 	return httpio.EitherName("prompt", prompt, "message", message)
 }
 
-// name is the word for such calls in the log.
+// name is the kind of the call in the log.
 func (c *call) name() string {
 	if c.task.Mode == signalbox.ModeBypass {
 		return "Task"

@@ -31,14 +31,14 @@ func acceptedView(c *call, t *signalbox.Task, pos store.Position, eta *engine.ET
 	return v
 }
 
-// ending is how a call ends: with the agent's response, or with an error.
+// ending is the answer to a call whose task has ended: the agent's response or an error.
 type ending struct {
 	status   int
 	response *api.ChatResponse
 	body     api.ChatError
 }
 
-// answer writes the ending as an answer of its own.
+// answer writes the ending as the whole answer.
 func (e *ending) answer(w http.ResponseWriter) error {
 	if e.response != nil {
 		return httpio.Answer(w, e.status, e.response)
@@ -49,7 +49,7 @@ func (e *ending) answer(w http.ResponseWriter) error {
 	return httpio.Answer(w, e.status, e.body)
 }
 
-// endOf says how the call of a task that has ended ends.
+// endOf returns the ending for a task that has ended.
 func (h *callHandlers) endOf(ctx context.Context, c *call, t *signalbox.Task) (ending, error) {
 	if t.State != signalbox.Completed {
 		return failedEnd(c, t), nil
@@ -160,7 +160,7 @@ func (h *callHandlers) busy(ctx context.Context, c *call, end *ending) error {
 	return nil
 }
 
-// full is the seed's answer for an agent in whose line there is no place. For
+// full is the seed's answer for an agent whose queue is full. For
 // the backlog, which others share, the limit is another and so is the status
 // (design §3).
 func (h *callHandlers) full(ctx context.Context, c *call, end *ending) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/stream"
 )
 
-// handlers answer the routes, a noun each.
+// handlers has the handlers of all routes, by noun.
 type handlers struct {
 	submits    *submitHandlers
 	queues     *queueHandlers
@@ -42,7 +42,7 @@ type handlers struct {
 	gate        *access.Gate
 }
 
-// newHandlers makes the handlers of a server, whose parts are there.
+// newHandlers makes the handlers from the parts of the server.
 func (d *Server) newHandlers() *handlers {
 	cfg, e := &d.cfg, d.engine
 	forward := forward.New(cfg.Peers, e, cfg.Log, d.life)
@@ -105,10 +105,9 @@ func (d *Server) newHandlers() *handlers {
 type endpoint struct {
 	handle httpio.Handler
 	narrow access.Narrowing // for callers that are limited to some agents; admins have no limits
-	// lasting answers may take long. They end when what their caller showed is
-	// no longer in force, not only when it comes again.
+	// lasting requests may take long: they end when their caller loses its rights.
 	lasting bool
-	gateway bool // a gateway alone has it, too
+	gateway bool // a standalone gateway has it, too
 }
 
 // endpoints has one endpoint for each route, by the route's name. Figures of the

@@ -214,9 +214,8 @@ func (h *transferHandlers) importTasks(w http.ResponseWriter, r *http.Request) e
 	return httpio.Answer(w, http.StatusOK, out)
 }
 
-// parallelImports is how many of the next tasks may be stored side by side, so that
-// the store makes one commit of them: those that have ended. What waits is
-// stored one by one, for that is its order.
+// parallelImports is how many of the next tasks may be stored concurrently, in one commit:
+// those that have ended. Waiting tasks are stored one by one, to keep their order.
 func parallelImports(tasks []api.ExportedTask) int {
 	n := 0
 	for n < min(len(tasks), importsAtOnce) && signalbox.State(tasks[n].State).Terminal() {
@@ -225,7 +224,7 @@ func parallelImports(tasks []api.ExportedTask) int {
 	return max(n, 1)
 }
 
-// restore stores tasks side by side.
+// restore stores tasks concurrently.
 func (h *transferHandlers) restore(ctx context.Context, tasks []api.ExportedTask, requeue bool) []error {
 	errs := make([]error, len(tasks))
 	var all sync.WaitGroup
@@ -272,7 +271,7 @@ func imported(in *api.ExportedTask) (engine.Transfer, error) {
 	return x, nil
 }
 
-// milli is a time as stores keep it; nil is the zero time.
+// milli truncates a time as stores do; nil is the zero time.
 func milli(t *time.Time) time.Time {
 	if t == nil || t.IsZero() {
 		return time.Time{}

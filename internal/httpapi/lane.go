@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
 
-// laneHandlers answer for the line of one agent, and clear and release it.
+// laneHandlers show, clear and release the queue of one agent.
 type laneHandlers struct {
 	engine *engine.Engine
 	audit  *access.AuditLog

@@ -69,7 +69,7 @@ func (h *pauseHandlers) resume(w http.ResponseWriter, r *http.Request) error {
 	return h.paused(w, r)
 }
 
-// orAll names the queue of a pause for the audit log.
+// orAll is the resource of a pause in the audit log.
 func orAll(queue string) string {
 	if queue == "" {
 		return "all queues"
@@ -109,8 +109,7 @@ func (h *pauseHandlers) pauseEnd(req api.PauseRequest) (time.Time, error) {
 	return time.Time{}, nil
 }
 
-// pauseWords is how a queue stands, for the audit log: by a pause of its own,
-// not by one of all queues.
+// pauseWords is the pause of a queue for the audit log: its own, not one of all queues.
 func (h *pauseHandlers) pauseWords(ctx context.Context, queue string) (map[string]any, error) {
 	pauses, err := h.engine.Read().Pauses(ctx)
 	for _, p := range pauses {
@@ -126,8 +125,7 @@ func (h *pauseHandlers) pauseWords(ctx context.Context, queue string) (map[strin
 	return map[string]any{"paused": false}, err
 }
 
-// auditPause writes down a pause or a resume that was done, with what was
-// before and what is now.
+// auditPause records a pause or a resume, with the state before and after.
 func (h *pauseHandlers) auditPause(r *http.Request, action string, req api.PauseRequest, before map[string]any) error {
 	after, err := h.pauseWords(r.Context(), req.Queue)
 	if err != nil { // it was done all the same, and is to be written down

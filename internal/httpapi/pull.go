@@ -35,7 +35,7 @@ const pullHeartbeatSeconds = 5
 // each with its characters escaped.
 const maxReport = 8 << 20
 
-// pullHandlers serve the agents that ask for their tasks.
+// pullHandlers serve agents that pull their tasks.
 type pullHandlers struct {
 	pull    Pull // nil: no agent can pull
 	forward *forward.Forwarder
@@ -104,7 +104,7 @@ func (h *pullHandlers) reportToHolder(r *http.Request, name string, rep api.Pull
 	return answer, err == nil
 }
 
-// puller is the name of the agent that a request is about.
+// puller is the name of the agent in the path, if this director serves agents that pull.
 func (h *pullHandlers) puller(r *http.Request) (string, error) {
 	name := r.PathValue("name")
 	switch {

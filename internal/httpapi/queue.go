@@ -91,9 +91,8 @@ func (h *queueHandlers) dispatching(r *http.Request, queue string) ([]api.Task, 
 	return views, err
 }
 
-// positioned numbers the tasks of a page, each within its own queue. They
-// come in order, so the store is asked at most once for each queue, and not
-// at all on the first page.
+// positioned numbers the tasks of a page, each within its own queue. They are in order,
+// so the store is asked at most once for each queue, and not at all for the first page.
 func (h *queueHandlers) positioned(ctx context.Context, page []signalbox.Task, first bool) ([]api.Task, error) {
 	views := make([]api.Task, len(page))
 	next := map[string]store.Position{}

@@ -96,8 +96,8 @@ func answersAt(url string) string {
 	return "answers at " + url
 }
 
-// auditRegistered records an agent that is new, or not as it was known: agents
-// register again whenever they start.
+// auditRegistered records an agent that is new or has changed: agents register again at
+// each start.
 func (h *agentHandlers) auditRegistered(r *http.Request, known []signalbox.Agent, row signalbox.Agent) error {
 	action := "register"
 	for _, a := range known {
@@ -127,10 +127,10 @@ func systemLookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 }
 
-// lookupTimeout bounds the question where an agent is.
+// lookupTimeout bounds the DNS lookup of an agent's host.
 const lookupTimeout = 5 * time.Second
 
-// checkAgentURL decides on the resolved addresses, not on the name.
+// checkAgentURL checks the resolved addresses, not the name.
 func (h *agentHandlers) checkAgentURL(ctx context.Context, raw string, trusted bool) error {
 	base, ok := signalbox.AgentURL(raw)
 	u, err := url.Parse(base)
@@ -159,9 +159,9 @@ func (h *agentHandlers) checkAgentURL(ctx context.Context, raw string, trusted b
 	return nil
 }
 
-// nameCacheTTL is how long the names of agents are good for: one that another
-// director removed may beat on for so long. Thousands of agents beat; each beat
-// must not read them all.
+// nameCacheTTL is how long the names of agents are cached, so that each of thousands of
+// heartbeats need not read them all. For so long, heartbeats of an agent that another
+// director has removed are accepted.
 const nameCacheTTL = 10 * time.Second
 
 // agentNameCache remembers which agents are known.
@@ -194,7 +194,7 @@ func (n *agentNameCache) set(agents []signalbox.Agent, now time.Time) {
 	n.seen, n.at = seen, now
 }
 
-// checkKnown returns CodeNotFound for an agent that is not known.
+// checkKnown returns CodeNotFound for an unknown agent.
 func (h *agentHandlers) checkKnown(ctx context.Context, name string) error {
 	now := h.engine.Now()
 	if h.names.has(name, now) {

@@ -66,7 +66,7 @@ type searchPage struct {
 	next        *store.ScanCursor // set where there is more
 }
 
-// take adds a task; it returns false where the rest need not be looked at.
+// take adds a task; false: no more are needed.
 func (p *searchPage) take(t *signalbox.Task, at store.ScanCursor) bool {
 	if p.counting {
 		p.total++
@@ -82,8 +82,8 @@ func (p *searchPage) take(t *signalbox.Task, at store.ScanCursor) bool {
 	return p.counting
 }
 
-// wants is how many rows are best read at once. While the page is not full, no
-// more than it lacks: it can go on only where a read has ended.
+// wants is how many rows to read at once: while the page is not full, no more than it
+// lacks, because the next page can continue only where a read has ended.
 func (p *searchPage) wants() int {
 	if lacks := p.limit - len(p.tasks); lacks > 0 {
 		return lacks
@@ -91,7 +91,7 @@ func (p *searchPage) wants() int {
 	return httpio.MaxLimit
 }
 
-// rows describes tasks, with what the live stream knows of them.
+// rows shows tasks, with their live state.
 func (h *searchHandler) rows(ctx context.Context, tasks []signalbox.Task) []api.LiveTask {
 	out := make([]api.LiveTask, len(tasks))
 	seen := h.projection.EnsureFresh(ctx) == nil
@@ -107,7 +107,7 @@ func (h *searchHandler) rows(ctx context.Context, tasks []signalbox.Task) []api.
 	return out
 }
 
-// scanOf goes through the tasks that match a query and that somebody may see.
+// scanOf scans the tasks that match a query and that a principal may see.
 func scanOf(q *signalbox.Query, who signalbox.Principal, rows int, step func() int) store.Scan {
 	return store.Scan{
 		Match: func(t *signalbox.Task) bool { return q.Takes(t) && who.SeesTask(t) }, MayMatch: q.Could,
@@ -115,7 +115,7 @@ func scanOf(q *signalbox.Query, who signalbox.Principal, rows int, step func() i
 	}
 }
 
-// historyQuery is what of the query the store can decide.
+// historyQuery is the part of the query that the store can evaluate.
 func historyQuery(q *signalbox.Query) store.HistoryQuery {
 	h := store.HistoryQuery{
 		Reason: signalbox.Reason(q.Only("reason")), Queue: q.Only("queue"), Source: signalbox.Source(q.Only("source")),

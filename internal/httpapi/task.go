@@ -48,7 +48,7 @@ func (h *taskHandlers) task(w http.ResponseWriter, r *http.Request) error {
 	return httpio.AnswerOr(w, v, err)
 }
 
-// detail reads all that there is to say about a task.
+// detail reads the whole of a task.
 func (h *taskHandlers) detail(ctx context.Context, id string) (api.Task, error) {
 	got, err := h.engine.Read().Whole(ctx, id)
 	if err != nil {
@@ -114,7 +114,7 @@ func (h *taskHandlers) cancel(w http.ResponseWriter, r *http.Request) error {
 	return httpio.Answer(w, status, out)
 }
 
-// stillStopping is said of a tool's run that was cancelled and still lives.
+// stillStopping is the message for a cancelled tool run that has not ended yet.
 const stillStopping = "it has not ended yet: what it started is still being stopped"
 
 // cancelTask cancels a task where it runs.

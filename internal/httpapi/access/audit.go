@@ -19,7 +19,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// ResultOf is the word for how a deed went.
+// ResultOf is the result of an audit row for an error; nil is success.
 func ResultOf(err error) string {
 	if err != nil {
 		return signalbox.AuditFailed
@@ -27,10 +27,10 @@ func ResultOf(err error) string {
 	return signalbox.AuditSuccess
 }
 
-// maxUserAgent is what is kept of a User-Agent header, in characters.
+// maxUserAgent is how many characters of a User-Agent header are kept.
 const maxUserAgent = 200
 
-// AuditLog writes the audit log, and answers what stands in it.
+// AuditLog writes the audit log and answers queries of it.
 type AuditLog struct {
 	engine  *engine.Engine
 	log     *slog.Logger
@@ -41,15 +41,14 @@ func NewAuditLog(e *engine.Engine, log *slog.Logger) *AuditLog {
 	return &AuditLog{engine: e, log: log, denials: newDenials()}
 }
 
-// Write writes a row about what the caller of r did. Who it was comes from
-// the identity that was proved, where it came from off the connection; the
-// handler says what was done.
+// Write writes a row about what the caller of r did. The principal and the address are
+// those of the caller; the handler sets the rest.
 func (a *AuditLog) Write(r *http.Request, row signalbox.Audit) error {
 	return a.WriteAs(r, CallerOf(r).Who, row)
 }
 
-// WriteAs is audit for a caller that was proved in another way than by the
-// headers of r, such as by a ticket.
+// WriteAs is Write for a caller authenticated other than by the headers of r, such as by
+// a ticket.
 func (a *AuditLog) WriteAs(r *http.Request, who signalbox.Principal, row signalbox.Audit) error {
 	row.Principal = who.Key()
 	if who.Kind == signalbox.PrincipalUser {
@@ -67,8 +66,7 @@ func (a *AuditLog) WriteAs(r *http.Request, who signalbox.Principal, row signalb
 	return nil
 }
 
-// WriteAndAnswer writes a row about what was done, and answers; a v of nil is nothing to
-// say.
+// WriteAndAnswer writes a row and answers with v; nil is an answer without a body.
 func (a *AuditLog) WriteAndAnswer(w http.ResponseWriter, r *http.Request, row signalbox.Audit, status int, v any) error {
 	if err := a.Write(r, row); err != nil {
 		return err
@@ -79,7 +77,7 @@ func (a *AuditLog) WriteAndAnswer(w http.ResponseWriter, r *http.Request, row si
 	return httpio.Answer(w, status, v)
 }
 
-// printable cuts a header to what may stand in a log: one line, bounded.
+// printable makes a header safe for a log: one line, bounded.
 func printable(s string) string {
 	var out strings.Builder
 	n := 0
@@ -153,10 +151,9 @@ func (a *AuditLog) Head(w http.ResponseWriter, r *http.Request) error {
 	return httpio.Answer(w, http.StatusOK, out)
 }
 
-// Refusals are recorded so that people can see who tries what; a stranger must
-// not be able to fill the log with them, which is never pruned. From an
-// address block ten may come at once, then one in six seconds; of all a
-// hundred, then one in a second. What was left out is counted in the next row.
+// Refusals are recorded, but must not fill the log, which is never pruned: ten at once
+// from an address block, then one each six seconds; a hundred at once from all, then one
+// a second. The next row counts those left out.
 const (
 	allDenials       = 100
 	allDenialsRefill = time.Second
@@ -172,8 +169,7 @@ type denials struct {
 
 func newDenials() denials { return denials{from: newGuesses()} }
 
-// take reports whether a refusal is to be recorded, and how many were left
-// out before it.
+// take reports whether to record a refusal, and how many were left out before it.
 func (n *denials) take(from netip.Prefix, now time.Time) (left int, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -190,15 +186,14 @@ func (n *denials) take(from netip.Prefix, now time.Time) (left int, ok bool) {
 	return left, true
 }
 
-// WriteDenied records a 403. The caller is told 403 whether or not it could
-// be recorded.
+// WriteDenied records a 403. The answer is 403 whether or not it could be recorded.
 func (a *AuditLog) WriteDenied(r *http.Request, action string) {
 	a.writeBounded(r, signalbox.Audit{
 		EventType: "access", Action: action, AgentName: deniedAgent(r), Resource: httpio.Clip(r.Method + " " + r.URL.Path), Result: signalbox.AuditDenied, Severity: signalbox.AuditWarning,
 	}, nil)
 }
 
-// deniedAgent is the agent that a request names, if that could be one.
+// deniedAgent is the agent in the path of a request; "" if that is no valid name.
 func deniedAgent(r *http.Request) string {
 	if name := r.PathValue("name"); signalbox.ValidName(name) {
 		return name
@@ -206,7 +201,7 @@ func deniedAgent(r *http.Request) string {
 	return ""
 }
 
-// writeBounded records what strangers can bring about.
+// writeBounded is Write, rate limited, for what unauthenticated callers can cause.
 func (a *AuditLog) writeBounded(r *http.Request, row signalbox.Audit, more map[string]any) {
 	left, ok := a.denials.take(identity.AddrBlock(callerFrom(r).Addr), time.Now())
 	if !ok {

@@ -17,8 +17,8 @@ type Caller struct {
 	Loopback bool // asks from this host, with no proxy in between
 	Addr     string
 	Who      signalbox.Principal
-	// From is the request that it came with, for another director that is asked
-	// on its behalf; forwarded says that another one asks on somebody's.
+	// From is the caller's request, whose credentials are forwarded to other
+	// directors. Forwarded: another director has forwarded the request.
 	From      *http.Request
 	Forwarded bool
 }
@@ -51,8 +51,8 @@ func ScopeWords(scopes []signalbox.Scope) string {
 	return strings.Join(list, ", ")
 }
 
-// bearer returns the token of a request. Two are none: what is in front of
-// the director might have looked at the other one.
+// bearer returns the token of a request. Two are an error: a proxy in front of the
+// director may have checked the other one.
 func bearer(r *http.Request) (token string, given bool, err error) {
 	values := r.Header.Values("Authorization")
 	if len(values) > 1 {
@@ -66,8 +66,8 @@ func bearer(r *http.Request) (token string, given bool, err error) {
 	return token, ok && strings.EqualFold(scheme, "Bearer") && token != "", nil
 }
 
-// Cookie returns the value of a cookie; "" also where there are several,
-// of which another site may have set one.
+// Cookie returns the value of a cookie; "" also where there are several, because another
+// site may have set one of them.
 func Cookie(r *http.Request, name string) string {
 	found := r.CookiesNamed(name)
 	if len(found) != 1 {
@@ -76,9 +76,9 @@ func Cookie(r *http.Request, name string) string {
 	return found[0].Value
 }
 
-// ExecutionOf returns the execution that makes the call, as its token proves or its
-// caller names it; "" where it names none. What the headers say of an agent is believed from
-// that agent's own token alone.
+// ExecutionOf returns the execution that makes the call, by the token of its run or by
+// its header; "" for none. Headers that name an agent are accepted only with that
+// agent's own token.
 func ExecutionOf(r *http.Request) (executionID string, err error) {
 	who := CallerOf(r).Who
 	isAgent := who.Kind == signalbox.PrincipalAgent
@@ -111,8 +111,8 @@ func tokenHolder(who signalbox.Principal) string {
 	return who.String()
 }
 
-// callerFrom reads the address of the connection. What a proxy claims is not
-// believed; that there is one is, and then nobody counts as local.
+// callerFrom reads the address of the connection. The headers of a proxy are not trusted
+// for an address; they only make the caller count as not local.
 func callerFrom(r *http.Request) Caller {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

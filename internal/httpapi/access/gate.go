@@ -16,17 +16,17 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
-// Gate decides who may use which route, and ends what lasts when its caller
-// loses the rights with which it came.
+// Gate decides who may use which route, and ends long requests when their caller loses
+// its rights.
 type Gate struct {
 	id      *identity.Keeper
-	engine  *engine.Engine // which knows the executions, whose runs have tokens of their own
+	engine  *engine.Engine // for the tokens of runs
 	life    context.Context
 	guesses *guesses
 	open    openRequests
 }
 
-// NewGate makes a gate. Nothing is read on behalf of a caller once life ends.
+// NewGate returns a gate that works until life ends.
 func NewGate(life context.Context, id *identity.Keeper, e *engine.Engine) *Gate {
 	g := &Gate{id: id, engine: e, life: life, guesses: newGuesses(), open: newOpenRequests()}
 	e.Observe(g.endRequestsOf)
@@ -47,8 +47,8 @@ func (g *Gate) Admit(r *http.Request, route api.Route) (Caller, error) {
 	return c, allow(r, route, c.Who)
 }
 
-// identify finds out who the caller is. A token goes before a cookie; one that
-// is shown must be right, also where none is asked for.
+// identify authenticates the caller. A token takes precedence over a cookie, and must be
+// valid even where none is required.
 func (g *Gate) identify(r *http.Request, c *Caller) error {
 	addr := c.Who.Addr
 	token, given, err := bearer(r)
@@ -61,8 +61,8 @@ func (g *Gate) identify(r *http.Request, c *Caller) error {
 		}
 		c.Trusted = true
 	default:
-		// What was a login once is no more than no token at all: the page in
-		// which it stands shall come to the login page.
+		// An expired login counts as no credentials: the page that has it is sent
+		// to the login page.
 		if c.Who, err = g.id.FromLogin(Cookie(r, LoginCookie), r.Header.Get(LoginHeader)); err == nil {
 			c.Trusted = true
 		} else if signalbox.CodeOf(err) == signalbox.CodeUnavailable {
@@ -77,12 +77,12 @@ func (g *Gate) identify(r *http.Request, c *Caller) error {
 	return nil
 }
 
-// fromToken proves a token. One that is right is never held up by the wrong
-// ones of others at the same address, unless it is short enough to be
-// guessed: then a guess is not even looked at while there were too many.
+// fromToken authenticates a token. A valid one is never delayed by wrong ones from the
+// same address, unless it is short enough to be guessed: then no token is tried while
+// there were too many wrong ones.
 func (g *Gate) fromToken(ctx context.Context, token, addr string) (signalbox.Principal, error) {
 	who, err := g.principalOf(ctx, token)
-	if err == nil || errors.Is(err, engine.ErrRunOver) { // which is no guess
+	if err == nil || errors.Is(err, engine.ErrRunOver) { // it was valid, so it is no guess
 		return who, err
 	}
 	key := identity.AddrBlock(addr)
@@ -92,7 +92,7 @@ func (g *Gate) fromToken(ctx context.Context, token, addr string) (signalbox.Pri
 			return who, nil
 		}
 	}
-	if signalbox.CodeOf(err) != signalbox.CodeUnauthorized { // whether it is right cannot be told
+	if signalbox.CodeOf(err) != signalbox.CodeUnauthorized { // it could not be checked
 		return who, err
 	}
 	if wait > 0 {
@@ -109,8 +109,7 @@ func tooManyWrong(addr string, wait time.Duration) error {
 	}
 }
 
-// principalOf returns the principal of a token that is stored, or of one that a run
-// has for as long as it lasts.
+// principalOf returns the principal of a stored token or of the token of a run.
 func (g *Gate) principalOf(ctx context.Context, token string) (signalbox.Principal, error) {
 	if !strings.HasPrefix(token, engine.RunTokenPrefix) {
 		return g.id.FromToken(token)
@@ -122,12 +121,12 @@ func (g *Gate) principalOf(ctx context.Context, token string) (signalbox.Princip
 	return g.id.FromRun(t.Agent, t.ID, runTokenID(&t))
 }
 
-// runTokenID names the token of a run, which has no row.
+// runTokenID is the ID of a run's token, which is not stored.
 func runTokenID(t *signalbox.Task) string {
 	return "run-" + t.ID + "." + strconv.FormatInt(t.Fence, 10)
 }
 
-// allow decides by the route's scope.
+// allow checks the scope of the route.
 func allow(r *http.Request, route api.Route, who signalbox.Principal) error {
 	switch route.Scope {
 	case api.ScopeAny:
@@ -136,14 +135,14 @@ func allow(r *http.Request, route api.Route, who signalbox.Principal) error {
 		return AllowAgent(r.PathValue("name"), who)
 	}
 	if who.Has(signalbox.Scope(route.Scope)) || slices.ContainsFunc(route.Own, func(s api.Scope) bool { return who.Has(signalbox.Scope(s)) }) {
-		return nil // which task it may be about is decided by narrow
+		return nil // which tasks it may name is decided by Narrow
 	}
 	return httpio.Refuse(signalbox.CodeForbidden, "show a token that has it; signalbox tokens create makes one, signalbox whoami says what this one may do",
 		"this needs the scope %s, and %s has %s", route.Scope, who.String(), ScopeWords(who.Scopes))
 }
 
-// AllowAgent lets an agent speak for itself, and admins for any. Without a
-// name in the path the handler looks at the one in the body.
+// AllowAgent allows an agent to act for itself, and admins to act for any. If the path
+// has no name, the handler calls it with the one in the body.
 func AllowAgent(name string, who signalbox.Principal) error {
 	switch {
 	case who.Has(signalbox.ScopeAdmin):

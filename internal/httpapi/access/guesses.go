@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Ten wrong tokens may come at once from one address, then one in six
-// seconds. Whoever has the right one is not held up by them.
+// An address may send ten wrong tokens at once, then one each six seconds. A valid token
+// is not delayed by them.
 const (
 	guessBurst  = 10
 	guessRefill = 6 * time.Second
 	maxGuessers = 10_000
 )
 
-// guesses counts what is wrong by address block.
+// guesses counts wrong tokens by address block.
 type guesses struct {
 	mu   sync.Mutex
 	seen map[netip.Prefix]*bucket
@@ -22,11 +22,11 @@ type guesses struct {
 
 func newGuesses() *guesses { return &guesses{seen: map[netip.Prefix]*bucket{}} }
 
-// bucket holds when the address would be free of blame.
+// bucket is a leaky bucket; until is when it is empty.
 type bucket struct{ until time.Time }
 
-// wait returns how long the address has to wait before a wrong token of its
-// is answered as such again.
+// wait returns how long the address has to wait before its next wrong token is answered
+// as such; 0 or less: not at all.
 func (b *guesses) wait(key netip.Prefix, now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -37,8 +37,8 @@ func (b *guesses) wait(key netip.Prefix, now time.Time) time.Duration {
 	return got.until.Sub(now) - (guessBurst-1)*guessRefill
 }
 
-// note counts a wrong token. The table is bounded: when it is full, the
-// addresses that are free of blame go, or else all do.
+// note counts a wrong token. The table is bounded: when it is full, empty buckets are
+// deleted, or all if none is empty.
 func (b *guesses) note(key netip.Prefix, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

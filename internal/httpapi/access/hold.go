@@ -10,13 +10,12 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// openRequests are the answers under way that last. As long as there are some, the
-// identities are looked at again and again, also when nobody asks anything:
-// another director may have taken rights away.
+// openRequests are the long requests under way. While there are any, the identities are
+// refreshed periodically: another director may have revoked rights.
 type openRequests struct {
 	mu       sync.Mutex
 	all      map[*openRequest]struct{}
-	runs     map[string]map[*openRequest]struct{} // those of runs, by execution
+	runs     map[string]map[*openRequest]struct{} // those made by runs, by execution
 	checking bool
 }
 
@@ -48,8 +47,7 @@ type openRequest struct {
 	end func()
 }
 
-// WhileAllowed returns a request whose context ends when the caller loses the
-// rights with which it came.
+// WhileAllowed returns a request whose context ends when the caller loses its rights.
 func (g *Gate) WhileAllowed(r *http.Request, c Caller) (*http.Request, func()) {
 	ctx, cancel := context.WithCancel(r.Context())
 	g.UntilExpiry(ctx, c.Who, cancel)
@@ -60,8 +58,7 @@ func (g *Gate) WhileAllowed(r *http.Request, c Caller) (*http.Request, func()) {
 	}
 }
 
-// OnRevoked calls end when a caller loses the rights with which it came, until
-// leave is called.
+// OnRevoked calls end when a caller loses its rights, until leave is called.
 func (g *Gate) OnRevoked(who signalbox.Principal, end func()) (leave func()) {
 	h := &openRequest{who: who, end: end}
 	g.open.mu.Lock()
@@ -82,8 +79,8 @@ func (g *Gate) OnRevoked(who signalbox.Principal, end func()) (leave func()) {
 	}
 }
 
-// inForce reports whether what a caller showed still counts; of a run, also
-// whether it still runs.
+// inForce reports whether a caller's credentials are still valid; of a run, also whether
+// it is still running.
 func (g *Gate) inForce(who signalbox.Principal) bool {
 	if !g.id.InForce(who) {
 		return false
@@ -95,7 +92,7 @@ func (g *Gate) inForce(who signalbox.Principal) bool {
 	return err != nil || t.State.InFlight() && runTokenID(&t) == who.TokenID
 }
 
-// endRequestsOf ends what a run began, once its execution is over.
+// endRequestsOf ends the requests of a run when its execution is over.
 func (g *Gate) endRequestsOf(a *engine.Applied) {
 	g.open.mu.Lock()
 	defer g.open.mu.Unlock()
@@ -106,8 +103,8 @@ func (g *Gate) endRequestsOf(a *engine.Applied) {
 	}
 }
 
-// UntilExpiry calls end when the token or login of a caller expires, unless
-// the context has ended by then.
+// UntilExpiry calls end when the token or login of a caller expires, unless ctx has ended
+// by then.
 func (g *Gate) UntilExpiry(ctx context.Context, who signalbox.Principal, end func()) {
 	t, ok := g.id.Token(who.TokenID)
 	if !ok || t.ExpiresAt.IsZero() {
@@ -117,8 +114,7 @@ func (g *Gate) UntilExpiry(ctx context.Context, who signalbox.Principal, end fun
 	context.AfterFunc(ctx, func() { over.Stop() })
 }
 
-// recheck has the identities read anew where they are old, and comes again while
-// something is held.
+// recheck refreshes stale identities, and runs again while there are open requests.
 func (g *Gate) recheck() {
 	g.id.Refresh()
 	g.open.mu.Lock()
@@ -130,7 +126,7 @@ func (g *Gate) recheck() {
 	}
 }
 
-// endRevoked ends what callers began who may no longer do it.
+// endRevoked ends the open requests of callers that have lost their rights.
 func (g *Gate) endRevoked() {
 	g.open.mu.Lock()
 	defer g.open.mu.Unlock()

@@ -12,11 +12,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// ofTasks begin the paths that have the id of a task in them.
+// ofTasks are the prefixes of paths with the id of a task.
 var ofTasks = []string{"/api/queue/{id}", "/api/tools/tasks/{id}", "/api/activities/{id}"}
 
-// ResolveImported replaces the id that a task had in the queue that it was imported
-// from, in the path, by the one that it has here. What is no such id stays.
+// ResolveImported replaces the id in the path by the one that the task has here, if it is
+// an id of the queue that the task was imported from.
 func ResolveImported(e *engine.Engine, r *http.Request, route api.Route) error {
 	if !slices.ContainsFunc(ofTasks, func(path string) bool { return strings.HasPrefix(route.Path, path) }) {
 		return nil
@@ -26,8 +26,8 @@ func ResolveImported(e *engine.Engine, r *http.Request, route api.Route) error {
 	return err
 }
 
-// ImportedID is the id here of a task that had that one in the queue that it was
-// imported from. An id of ours, and what no task had, is returned as it is.
+// ImportedID returns the id here of a task that had this id in the queue that it was
+// imported from. Ids of this director and unknown ones are returned as they are.
 func ImportedID(ctx context.Context, e *engine.Engine, id string) (string, error) {
 	if signalbox.ValidID(id) {
 		return id, nil

@@ -26,7 +26,7 @@ const (
 	deviceFor    = 180 * 24 * time.Hour
 )
 
-// Logins answers what begins and ends a login, and who a caller is.
+// Logins has the handlers that begin and end a login, and of GET /api/me.
 type Logins struct {
 	id    *identity.Keeper
 	now   func() time.Time
@@ -37,9 +37,8 @@ func NewLogins(id *identity.Keeper, audit *AuditLog, now func() time.Time) *Logi
 	return &Logins{id: id, now: now, audit: audit}
 }
 
-// Login is POST /api/login. The answer sets a cookie with a secret that is
-// always new, and has the key without which it is worth nothing; the login that
-// the browser had before ends.
+// Login is POST /api/login. The answer sets a cookie with a new secret, and contains the
+// key that is needed besides. An earlier login of the browser ends.
 func (h *Logins) Login(w http.ResponseWriter, r *http.Request) error {
 	var req api.LoginRequest
 	if err := httpio.Decode(w, r, &req, false); err != nil {
@@ -54,8 +53,7 @@ func (h *Logins) Login(w http.ResponseWriter, r *http.Request) error {
 	return h.loggedIn(w, r, l, "login")
 }
 
-// UseLink is POST /api/login/once: a login by the link that signalbox up
-// prints.
+// UseLink is POST /api/login/once: a login by a one-time link.
 func (h *Logins) UseLink(w http.ResponseWriter, r *http.Request) error {
 	var req api.LoginOnce
 	if err := httpio.Decode(w, r, &req, false); err != nil {
@@ -76,8 +74,8 @@ func (h *Logins) UseLink(w http.ResponseWriter, r *http.Request) error {
 	return h.loggedIn(w, r, l, "login_link")
 }
 
-// MakeLink is POST /api/login/link: a link for the owner, whose token alone
-// may ask for it.
+// MakeLink is POST /api/login/link: a one-time link for the owner, for the owner's token
+// alone.
 func (h *Logins) MakeLink(w http.ResponseWriter, r *http.Request) error {
 	if who := CallerOf(r).Who; !h.id.IsStatic(who) {
 		return httpio.Refuse(signalbox.CodeForbidden, "log in with your password", "a login link is for the owner of the director's own token, and %s is not", who.String())
@@ -89,16 +87,17 @@ func (h *Logins) MakeLink(w http.ResponseWriter, r *http.Request) error {
 	return httpio.Answer(w, http.StatusCreated, api.LoginLink{Path: linkPath(code), ExpiresAt: ends.UTC()})
 }
 
-// Link makes a link that logs the owner in at url, once.
+// Link makes a one-time login link for the owner at url.
 func (h *Logins) Link(url string) (string, error) {
 	code, _, err := h.id.NewLink()
 	return url + linkPath(code), err
 }
 
-// linkPath has the code where no browser sends it, and so no log has it.
+// linkPath has the code in the fragment, which browsers do not send, so that it is in no
+// log.
 func linkPath(code string) string { return "/login#once=" + code }
 
-// loggedIn answers with a login that was begun.
+// loggedIn answers with a new login.
 func (h *Logins) loggedIn(w http.ResponseWriter, r *http.Request, l identity.Login, action string) error {
 	l.Who.Addr = callerFrom(r).Addr
 	if err := h.audit.WriteAs(r, l.Who, signalbox.Audit{EventType: "login", Action: action, Resource: l.Who.Key()}); err != nil {
@@ -114,8 +113,8 @@ func (h *Logins) loggedIn(w http.ResponseWriter, r *http.Request, l identity.Log
 	return httpio.Answer(w, http.StatusOK, api.LoggedIn{Me: h.meOf(l.Who), Key: l.Key})
 }
 
-// loginFailed records a failure, and says when to try again. What was typed
-// as the user is recorded only if there is one: it may be a password.
+// loginFailed records a failure and says when to try again. The user name is recorded
+// only if it exists: it may be a mistyped password.
 func (h *Logins) loginFailed(r *http.Request, user string, err error) error {
 	code := signalbox.CodeOf(err)
 	if code != signalbox.CodeUnauthorized && code != signalbox.CodeRateLimited {
@@ -139,9 +138,9 @@ func (h *Logins) loginFailed(r *http.Request, user string, err error) error {
 	return err
 }
 
-// setCookie sets a cookie of a login, or with an age below 0 takes it away. No
-// script can read it, and no other site makes a browser send it; pages of other
-// ports of this host do see it.
+// setCookie sets a cookie of a login, or deletes it if age is negative. Scripts cannot read
+// it, and other sites cannot make a browser send it; servers at other ports of this host
+// do receive it.
 func setCookie(w http.ResponseWriter, r *http.Request, name, secret string, age time.Duration) {
 	seconds := int((age + time.Second - 1) / time.Second)
 	if age < 0 {
@@ -172,8 +171,8 @@ func (h *Logins) Logout(w http.ResponseWriter, r *http.Request) error {
 	return httpio.NoContent(w)
 }
 
-// Fresh refuses a login that was begun too long ago for a change of who may do
-// what.
+// Fresh wraps a handler that changes rights: it refuses logins that are older than
+// identity.FreshFor.
 func (h *Logins) Fresh(handle httpio.Handler) httpio.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if !h.id.Fresh(CallerOf(r).Who) {
@@ -218,9 +217,8 @@ var (
 	loginJS string
 )
 
-// The page is one answer, its style in it; the policy names that style by its
-// hash and allows nothing else inline. A form that the script did not take
-// over sends nothing anywhere.
+// The login page has its style inline, which the policy allows by its hash, and nothing
+// else inline. Without the script the form sends nothing.
 var (
 	loginPageBody   = strings.Replace(loginHTML, "STYLE", loginCSS, 1)
 	loginPagePolicy = "default-src 'none'; script-src 'self'; style-src 'sha256-" + hashOf(loginCSS) +

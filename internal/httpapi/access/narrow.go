@@ -12,20 +12,19 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
-// How a route is narrowed for a caller that is limited to some agents.
+// Narrowing is how a route is restricted for a caller that is limited to some agents.
 type Narrowing int
 
 const (
-	Closed    Narrowing = iota // not for such callers: deny by default
-	Free                       // it shows nothing of agents or tasks
-	OfTask                     // {id} is a task, which the caller must see
-	OfAgent                    // {name} is an agent, which the caller may use
-	ByHandler                  // the handler leaves out, or refuses, what is not the caller's
+	Closed    Narrowing = iota // refused, the default
+	Free                       // allowed: it shows nothing of agents or tasks
+	OfTask                     // {id} is a task, and the caller must be allowed to see it
+	OfAgent                    // {name} is an agent, and the caller must be allowed to use it
+	ByHandler                  // the handler filters or refuses
 )
 
-// Narrow refuses what lies beyond a caller's limits, and what is not its own
-// where it has the right to that alone. What one may not see is answered as if it
-// were not there.
+// Narrow refuses what is beyond a caller's limits, and others' tasks where the caller has
+// the right to its own alone. What it may not see is answered as if it did not exist.
 func (g *Gate) Narrow(r *http.Request, route api.Route, how Narrowing, c Caller) error {
 	if c.Who.Limited() {
 		if err := g.narrowToAgents(r, how, c); err != nil {
@@ -38,7 +37,7 @@ func (g *Gate) Narrow(r *http.Request, route api.Route, how Narrowing, c Caller)
 	return nil
 }
 
-// ownsTask refuses the task of somebody else.
+// ownsTask refuses a task of another owner.
 func (g *Gate) ownsTask(r *http.Request, route api.Route, who signalbox.Principal) error {
 	id := r.PathValue("id")
 	if !signalbox.ValidID(id) {
@@ -67,8 +66,8 @@ func (g *Gate) narrowToAgents(r *http.Request, how Narrowing, c Caller) error {
 	return nil
 }
 
-// SeesTask returns CodeNotFound, in the store's own words, for a task that the
-// principal does not see.
+// SeesTask returns CodeNotFound, with the message of the store, for a task that the
+// principal may not see.
 func (g *Gate) SeesTask(ctx context.Context, id string, who signalbox.Principal) error {
 	if !signalbox.ValidID(id) {
 		return nil // the handler says so
@@ -80,8 +79,7 @@ func (g *Gate) SeesTask(ctx context.Context, id string, who signalbox.Principal)
 	return err
 }
 
-// HideAgentNames takes the names of other agents out of an error for a caller that
-// is not to know of them.
+// HideAgentNames removes the names of other agents from an error for a limited caller.
 func HideAgentNames(err error, r *http.Request, c Caller) error {
 	var e *signalbox.Error
 	if c.Who.Limited() && errors.As(err, &e) && e.Code == signalbox.CodeNotFound && e.Field == "agent" && r.PathValue("name") != "" {
@@ -90,8 +88,8 @@ func HideAgentNames(err error, r *http.Request, c Caller) error {
 	return err
 }
 
-// VisibleTasks leaves out of a list of tasks what the caller does not see. A page
-// may become shorter by it, even empty, and still have a next.
+// VisibleTasks filters a list by what the caller may see. A page may become shorter,
+// even empty, and still have a next one.
 func VisibleTasks(tasks []signalbox.Task, c Caller) []signalbox.Task {
 	if !c.Who.Limited() {
 		return tasks
@@ -99,7 +97,7 @@ func VisibleTasks(tasks []signalbox.Task, c Caller) []signalbox.Task {
 	return slices.DeleteFunc(slices.Clone(tasks), func(t signalbox.Task) bool { return !c.Who.SeesTask(&t) })
 }
 
-// VisibleIDs is visible for ids.
+// VisibleIDs is VisibleTasks for ids.
 func (g *Gate) VisibleIDs(ctx context.Context, ids []string, c Caller) ([]string, error) {
 	if !c.Who.Limited() {
 		return ids, nil

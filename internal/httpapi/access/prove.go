@@ -13,8 +13,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
-// prove is POST /.well-known/signalbox/prove: the director proves that it knows
-// a token to who proves the same. Wrong questions count as wrong tokens do.
+// Prove is POST /.well-known/signalbox/prove: the director proves that it knows a token to
+// a caller that proves the same. Failed attempts count as wrong tokens.
 func (g *Gate) Prove(w http.ResponseWriter, r *http.Request) error {
 	var q api.ProveRequest
 	if err := httpio.Decode(w, r, &q, false); err != nil {
@@ -46,9 +46,9 @@ func (g *Gate) prove(r *http.Request, q api.ProveRequest) (api.Proof, error) {
 	return api.Proof{}, signalbox.Errorf(signalbox.CodeUnauthorized, "this director does not know that token")
 }
 
-// connectionKey returns the key of the token that a selector names, as
-// identity.Keeper.ConnectionKey does; that of a run's token is made from the
-// selector alone, also after the run, whose request then says that it is over.
+// connectionKey returns the key of the token with a selector, as
+// identity.Keeper.ConnectionKey does. That of a run's token is derived from the selector,
+// also after the run: its requests are then refused with the reason.
 func (g *Gate) connectionKey(selector string) (handshake.Key, bool, error) {
 	if strings.HasPrefix(selector, engine.RunTokenPrefix) {
 		return handshake.KeyOf(g.engine.RunTokenOf(selector)), false, nil

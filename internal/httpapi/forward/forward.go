@@ -26,18 +26,18 @@ import (
 
 // Peers are the directors over the same store; *peers.Peers knows them.
 type Peers interface {
-	// Self is this director. Its Expires is that of the last beat that was
-	// heard by the store.
+	// Self is this director. Its Expires is that of the last heartbeat that the
+	// store has accepted.
 	Self() store.Director
-	// Others lists the directors that live, this one apart, by ID.
+	// Others lists the other living directors, by ID.
 	Others() []store.Director
-	// HolderOf returns the living director that dispatches to an agent. It is
-	// asked often, and reads little or nothing.
+	// HolderOf returns the living director that dispatches to an agent. It is called
+	// often, and reads little or nothing.
 	HolderOf(ctx context.Context, agent string) (store.Director, bool)
 }
 
-// Forwarder asks the other directors over the store on behalf of callers, and
-// passes requests on to them.
+// Forwarder sends requests to the other directors of the store on behalf of callers,
+// and proxies requests to them.
 type Forwarder struct {
 	Peers  Peers // nil: there is no other director
 	client *http.Client
@@ -45,7 +45,8 @@ type Forwarder struct {
 	life   context.Context
 }
 
-// Others are the directors that a caller's request may be passed on to.
+// Others are the directors to which a caller's request may be forwarded: none for a
+// request that was forwarded already.
 func (f *Forwarder) Others(ctx context.Context) []store.Director {
 	if f.Peers == nil || access.CallerIn(ctx).Forwarded {
 		return nil
@@ -53,9 +54,9 @@ func (f *Forwarder) Others(ctx context.Context) []store.Director {
 	return f.Peers.Others()
 }
 
-// RemoteHolder returns the director that dispatches to an agent, or of which the
-// executor with that name is a part, where that is another one that can be
-// asked.
+// RemoteHolder returns the director that dispatches to an agent, or that has the
+// executor of that name. ok is false if that is this director, or one that cannot be
+// reached.
 func (f *Forwarder) RemoteHolder(ctx context.Context, agent string) (store.Director, bool) {
 	if f.Peers == nil || agent == "" || access.CallerIn(ctx).Forwarded {
 		return store.Director{}, false
@@ -67,7 +68,7 @@ func (f *Forwarder) RemoteHolder(ctx context.Context, agent string) (store.Direc
 	return holder, ok && holder.ID != f.Peers.Self().ID && holder.URL != ""
 }
 
-// peer is another living director, by its instance.
+// peer returns another living director by its instance.
 func (f *Forwarder) peer(instance string) (store.Director, bool) {
 	for _, other := range f.Peers.Others() {
 		if other.ID == instance {
@@ -77,14 +78,13 @@ func (f *Forwarder) peer(instance string) (store.Director, bool) {
 	return store.Director{}, false
 }
 
-// instanceOf is the director of which an executor is a part.
+// instanceOf is the instance of the director that has an executor.
 func instanceOf(executor string) string {
 	_, instance, _ := strings.Cut(executor, "@")
 	return instance
 }
 
-// aliveElsewhere reports whether an executor is that of another director that
-// lives.
+// aliveElsewhere reports whether an executor belongs to another living director.
 func (f *Forwarder) aliveElsewhere(executor string) bool {
 	if f.Peers == nil {
 		return false
@@ -93,7 +93,7 @@ func (f *Forwarder) aliveElsewhere(executor string) bool {
 	return alive
 }
 
-// OwnHost is the host under which the other directors ask this one.
+// OwnHost is the host under which the other directors reach this one.
 func OwnHost(p Peers) []string {
 	if p == nil {
 		return nil
@@ -105,13 +105,11 @@ func OwnHost(p Peers) []string {
 	return []string{u.Hostname()}
 }
 
-// forwardedHeaders are the headers by which a caller proves who it is, or says in which
-// execution it asks. They go along to another director, which decides by them
-// for itself: nothing else vouches for the caller there.
+// forwardedHeaders are the headers with a caller's credentials and its execution.
+// Another director authorizes the caller by them: nothing else vouches for it there.
 var forwardedHeaders = []string{"Authorization", access.LoginHeader, httpio.SourceAgentHeader, httpio.ExecutionHeader, "User-Agent"}
 
-// credentialsOf takes from a request what another director is to be shown. Of the
-// cookies that is the login alone.
+// credentialsOf returns what of a request is forwarded: of its cookies only the login.
 func credentialsOf(r *http.Request) http.Header {
 	proof := http.Header{}
 	for _, name := range forwardedHeaders {
@@ -120,13 +118,13 @@ func credentialsOf(r *http.Request) http.Header {
 		}
 	}
 	if login := access.Cookie(r, access.LoginCookie); login != "" {
-		proof.Set("Cookie", access.LoginCookie+"="+login) // as it came, so it needs no quotes
+		proof.Set("Cookie", access.LoginCookie+"="+login) // as received, so no quoting is needed
 	}
 	return proof
 }
 
-// unreachable is what a caller is told where only another director could answer,
-// and that one does not.
+// unreachable is the refusal where only another director could answer, and it does
+// not.
 func unreachable(holder store.Director, what string) *httpio.Refusal {
 	return &httpio.Refusal{
 		Err:        signalbox.Errorf(signalbox.CodeUnavailable, "%s is with director %s (%s), which does not answer", what, httpio.Clip(holder.ID), httpio.Clip(holder.URL)),
@@ -136,15 +134,15 @@ func unreachable(holder store.Director, what string) *httpio.Refusal {
 }
 
 const (
-	// askTimeout bounds a question to another director, its wait apart.
+	// askTimeout bounds a request to another director, apart from its own wait.
 	askTimeout = 3 * time.Second
-	// maxFarAnswer bounds an answer to one: a log and what is around it.
+	// maxAnswer bounds its answer in bytes: a log and its JSON.
 	maxAnswer = 4 << 20
 )
 
-// New returns the forwarder of a director. What listens where another one
-// was has to prove that it knows the token that the directors of a store share. It follows no redirect
-// and no proxy of the environment: what a caller has shown goes to that director and
+// New returns the forwarder of a director. The other side of each connection must
+// prove that it knows the token that the directors of a store share. No redirect and no
+// proxy of the environment is followed: a caller's credentials go to that director and
 // nowhere else.
 func New(peers Peers, e *engine.Engine, log *slog.Logger, life context.Context) *Forwarder {
 	if peers == nil {
@@ -165,7 +163,7 @@ func New(peers Peers, e *engine.Engine, log *slog.Logger, life context.Context) 
 	return &Forwarder{Peers: peers, client: client, log: log, life: life}
 }
 
-// provingTransport proves connections by http; by https the certificate does.
+// provingTransport verifies connections over http; over https the certificate does.
 type provingTransport struct{ http, https http.RoundTripper }
 
 func (t *provingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -183,16 +181,15 @@ func (t *provingTransport) CloseIdleConnections() {
 	}
 }
 
-// remoteError is an error that another director answered with.
+// remoteError is an error answer of another director.
 type remoteError struct{ body api.Error }
 
 func (e *remoteError) Error() string {
 	return fmt.Sprintf("it answers %s: %s", httpio.Clip(e.body.Error), httpio.Clip(e.body.Message))
 }
 
-// Ask sends a caller's question to another director as that caller, and puts
-// the answer into what into points to. wait is how long it may take longer than
-// a plain one.
+// Ask sends a request to another director as the caller in ctx, and decodes the answer
+// into what into points to. wait is added to the timeout.
 func (f *Forwarder) Ask(ctx context.Context, other store.Director, q httpio.Outgoing, wait time.Duration, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout+wait)
 	defer cancel()
@@ -200,7 +197,7 @@ func (f *Forwarder) Ask(ctx context.Context, other store.Director, q httpio.Outg
 	if err != nil {
 		return err
 	}
-	resp, err := f.client.Do(r) //nolint:gosec // to where a director of this store says that it is
+	resp, err := f.client.Do(r) //nolint:gosec // the address comes from a director of this store
 	if err != nil {
 		return &unreachableError{err}
 	}
@@ -235,35 +232,34 @@ func (f *Forwarder) request(ctx context.Context, other store.Director, q httpio.
 	return r, nil
 }
 
-// sign puts on a request who asks, and who passes it on.
+// sign adds the caller's credentials and the name of this director to a request.
 func (f *Forwarder) sign(h http.Header, c access.Caller) {
 	if c.From != nil {
 		maps.Copy(h, credentialsOf(c.From))
 	}
 	h.Set(httpio.ForwardedHeader, f.Peers.Self().ID)
-	h.Set("X-Forwarded-For", c.Addr) // so that nobody counts as local there
+	h.Set("X-Forwarded-For", c.Addr) // so that the caller does not count as local there
 }
 
-// unreachableError says that a director cannot be reached. What the transport says of
-// it is for the log.
+// unreachableError says that a director cannot be reached. The transport's error is for
+// the log only.
 type unreachableError struct{ err error }
 
 func (e *unreachableError) Error() string { return "it does not answer" }
 
 func (e *unreachableError) Unwrap() error { return e.err }
 
-// maxProxiedBody bounds the body of a request that is passed on.
+// maxProxiedBody bounds the body of a proxied request in bytes.
 const maxProxiedBody = httpio.MaxCallBytes
 
-// Proxy hands a request to another director, which answers it: streams and
-// WebSockets too. Where that director does not answer, the error says that what is
-// with it.
+// Proxy forwards a request to another director, which answers it, including streams
+// and WebSockets. If it does not answer, the error names it as the one that has what.
 func (f *Forwarder) Proxy(w http.ResponseWriter, r *http.Request, to store.Director, what string) error {
 	target, err := url.Parse(to.URL)
 	if err != nil {
 		return unreachable(to, what)
 	}
-	if httpio.HasBody(r) { // its deadline must not end what follows
+	if httpio.HasBody(r) { // its read deadline must not end the stream that follows
 		body, err := httpio.ReadBody(w, r, maxProxiedBody)
 		if err != nil {
 			return err
@@ -280,7 +276,7 @@ func (f *Forwarder) Proxy(w http.ResponseWriter, r *http.Request, to store.Direc
 		ErrorLog:      slog.NewLogLogger(f.log.Handler(), slog.LevelDebug),
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.SetURL(target)
-			// The origin was looked at here, where the browser's word for it fits.
+			// The origin was checked here, where the browser's headers fit.
 			for _, name := range []string{"Origin", "Referer", "Sec-Fetch-Site", "Sec-Fetch-Mode", "Sec-Fetch-Dest", "Cookie"} {
 				p.Out.Header.Del(name)
 			}
@@ -288,7 +284,7 @@ func (f *Forwarder) Proxy(w http.ResponseWriter, r *http.Request, to store.Direc
 			p.Out.Header.Set(httpio.RequestIDHeader, id)
 		},
 		ModifyResponse: func(resp *http.Response) error {
-			for name := range resp.Header { // the other director has set what every answer carries
+			for name := range resp.Header { // the other director has set the common headers already
 				w.Header().Del(name)
 			}
 			return nil
@@ -303,15 +299,14 @@ func (f *Forwarder) Proxy(w http.ResponseWriter, r *http.Request, to store.Direc
 	return unreachable(to, what)
 }
 
-// WithoutBody is a request whose body was read, and holds nothing.
+// WithoutBody returns a request with an empty body.
 func WithoutBody(r *http.Request) *http.Request {
 	r = r.Clone(r.Context())
 	r.Body, r.ContentLength = http.NoBody, 0
 	return r
 }
 
-// proxyWriter is the writer of an answer that is passed on: each write has its own
-// deadline.
+// proxyWriter writes a proxied answer, with a deadline for each write.
 type proxyWriter struct{ http.ResponseWriter }
 
 func (w proxyWriter) Write(b []byte) (int, error) {
@@ -322,13 +317,13 @@ func (w proxyWriter) Write(b []byte) (int, error) {
 // Unwrap lets http.ResponseController reach the connection.
 func (w proxyWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// OwnExecutor reports whether an executor is a part of this director.
+// OwnExecutor reports whether an executor belongs to this director.
 func (f *Forwarder) OwnExecutor(name string) bool {
 	return f.Peers == nil || instanceOf(name) == f.Peers.Self().ID
 }
 
-// SetExecutorState says how the executor of another director is, of which only the lease
-// is known here.
+// SetExecutorState sets the state of an executor of another director, of which only the
+// lease is known here.
 func (f *Forwarder) SetExecutorState(v *api.Agent) {
 	if !signalbox.IsExecutor(v.Name) || f.OwnExecutor(v.Name) {
 		return
