@@ -289,12 +289,12 @@ func (h *doctorHandlers) checkCommands(waiting int, a engine.LiveAgent) api.Chec
 }
 
 const (
-	// passedOver is how long the first of a line may wait beside a free slot
-	// before that is worth a word: a claim takes milliseconds.
+	// passedOver is how long the first task of a queue may wait beside a free slot
+	// before it is reported: a claim takes milliseconds.
 	passedOver = 10 * time.Second
-	// lookAgain is what lies between two looks at such a task.
+	// recheckDelay is the time until such a task is checked once more.
 	recheckDelay = time.Second
-	// mostLines bounds the lines that are looked at.
+	// maxCheckedQueues bounds the queues that are checked.
 	maxCheckedQueues = 50
 )
 

@@ -114,7 +114,7 @@ func (s *Store) Tickets(ctx context.Context, step store.TicketStep) ([]store.Tic
 const countTickets = "tickets"
 
 // most often it is not the caller's turn yet
-func (v *tickets) looksOnly() bool {
+func (v *tickets) likelyReadOnly() bool {
 	s := &v.step
 	return len(s.Enter)+len(s.Leave)+len(s.EndSessions)+len(s.Keep)+len(s.Idle)+len(s.Unused) == 0
 }

@@ -278,7 +278,7 @@ type byKey struct {
 	got signalbox.Task
 }
 
-func (v *byKey) looksOnly() bool { return true }
+func (v *byKey) likelyReadOnly() bool { return true }
 
 func (v *byKey) run(x *workingSet) error {
 	r := x.byKey(v.key)

@@ -45,10 +45,22 @@ func (m *sharedMode) plan() {
 	}
 }
 
+// readOnlyHint is a verb that can say before it runs whether it will probably change
+// nothing; foresight is one that knows what it will probably need.
+type (
+	readOnlyHint interface{ likelyReadOnly() bool }
+	foresight    interface{ foresee(x *workingSet) }
+)
+
+var (
+	_ = []readOnlyHint{(*wake)(nil), (*tickets)(nil), (*byKey)(nil)}
+	_ = []foresight{(*claim)(nil), (*submit)(nil)}
+)
+
 // likelyReadOnly reports whether all verbs will probably change nothing.
 func (m *sharedMode) likelyReadOnly() bool {
 	for _, j := range m.batch.Jobs {
-		if l, ok := j.Verb.(interface{ looksOnly() bool }); !ok || !l.looksOnly() {
+		if l, ok := j.Verb.(readOnlyHint); !ok || !l.likelyReadOnly() {
 			return false
 		}
 	}
@@ -69,7 +81,7 @@ func (m *sharedMode) begin() error {
 		return nil
 	}
 	for _, j := range m.batch.Jobs {
-		if v, ok := j.Verb.(interface{ foresee(x *workingSet) }); ok {
+		if v, ok := j.Verb.(foresight); ok {
 			v.foresee(x)
 		}
 	}
