@@ -228,7 +228,7 @@ func TestSeedPayload(t *testing.T) {
 	id := h.submit(x, "tool", with(`{"arg": "value"}`), func(c *gateway.TaskCall) { c.Meta = json.RawMessage(`{"k":1}`) })
 	h.end(x, id)
 	c := got(h, calls)
-	if c.Task != id || string(c.Arguments) != `{"arg": "value"}` || string(c.Meta) != `{"k":1}` || c.Mark == "" || !c.Patient {
+	if c.Task != id || string(c.Arguments) != `{"arg": "value"}` || string(c.Meta) != `{"k":1}` || c.Mark == "" || !c.QueueTimeoutOnly {
 		t.Errorf("%+v", c)
 	}
 }
