@@ -20,7 +20,7 @@ func scheduleRules() []rule {
 		{"each write is one revision more", scheduleRevisions},
 		{"one that changed in the meantime is stale", scheduleStale},
 		{"one that was removed is stale, and new with revision 0", scheduleRemovedStale},
-		{"of many who write one revision, one does", scheduleRace},
+		{"of many writers of one revision, one succeeds", scheduleRace},
 		{"no two have one name, and the refusal names the field", scheduleNames},
 		{"a name that was given up is free", scheduleRenamed},
 		{"schedules are listed by name, byte by byte", schedulesSorted},

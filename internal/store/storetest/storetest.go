@@ -39,7 +39,7 @@ func chapters() []chapter {
 		{"apply", applyRules()},
 		{"session", sessionRules()},
 		{"bind", bindRules()},
-		{"talk", talkRules()},
+		{"talk", chatRules()},
 		{"sessions", sessionsRules()},
 		{"wake", wakeRules()},
 		{"lease", leaseRules()},
