@@ -95,7 +95,7 @@ func New(s store.Store, opts Options) *Engine {
 		store: s, opts: opts, log: opts.Log, hub: hub{waiters: map[string]map[chan struct{}]struct{}{}},
 		calls: callIndex{rows: newCallRows(), removed: map[string]int64{}},
 		runs:  runTimes{read: s, agents: map[string]*agentRuns{}, stats: map[string]queueStats{}, refreshing: map[string]bool{}},
-		rates: rates{tasks: float64(opts.SubmitTasks), bytes: float64(opts.SubmitBytes), buckets: map[string]bucket{}},
+		rates: rates{tasks: perMinute(opts.SubmitTasks), bytes: perMinute(opts.SubmitBytes)},
 	}
 	e.earlyWake.unpublished = map[string]chan struct{}{}
 	e.Observe(e.noteStranded)
