@@ -76,15 +76,13 @@ func (e *Engine) AgentToken(a signalbox.Agent) (string, error) {
 // Agent returns the row of an agent, or CodeNotFound.
 func (e *Engine) Agent(ctx context.Context, name string) (signalbox.Agent, error) {
 	agents, err := e.store.Agents(ctx)
-	if err != nil {
-		return signalbox.Agent{}, err
+	if i := slices.IndexFunc(agents, func(a signalbox.Agent) bool { return a.Name == name }); i >= 0 {
+		return agents[i], err
 	}
-	for _, a := range agents {
-		if a.Name == name {
-			return a, nil
-		}
+	if err == nil {
+		err = &signalbox.Error{Code: signalbox.CodeNotFound, Field: "agent", Message: unknownAgent(name, agents)}
 	}
-	return signalbox.Agent{}, &signalbox.Error{Code: signalbox.CodeNotFound, Field: "agent", Message: unknownAgent(name, agents)}
+	return signalbox.Agent{}, err
 }
 
 // knownAgent returns an agent's live state, zero if it was added only a moment ago, or
@@ -116,12 +114,8 @@ func (e *Engine) removeAgent(ctx context.Context, name, by string) error {
 	return e.announce(entry, e.store.RemoveAgent(ctx, name, entry))
 }
 
-// NoteAgent records in the journal that an agent came up or went down.
-func (e *Engine) NoteAgent(ctx context.Context, kind signalbox.EventKind, agent, message string) {
-	e.note(ctx, signalbox.Entry{Kind: kind, Agent: agent, Message: message})
-}
-
-func (e *Engine) note(ctx context.Context, entry signalbox.Entry) {
+// Note records in the journal what changes no row, such as that an agent came up.
+func (e *Engine) Note(ctx context.Context, entry signalbox.Entry) {
 	entry.At = e.Now()
 	if err := e.store.Note(ctx, entry); err != nil && !errors.Is(err, context.Canceled) {
 		e.log.Error("journal entry not written", "kind", entry.Kind, "agent", entry.Agent, "error", err)

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
@@ -111,6 +110,3 @@ func (e *Engine) Renew(ctx context.Context, held []signalbox.Task) error {
 	_, err := e.store.Renew(ctx, leases)
 	return err
 }
-
-// RenewInterval is how often leases are renewed: one missed renewal does no harm.
-func (e *Engine) RenewInterval() time.Duration { return e.opts.ExecutionTTL / 4 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -198,11 +197,11 @@ func (e *Engine) SetInCall(inCall func(execution string) bool) { e.inCall = inCa
 
 // LiveAgents returns the current state of all agents.
 func (e *Engine) LiveAgents() []LiveAgent {
-	lists := make([][]LiveAgent, len(e.live))
-	for i, l := range e.live {
-		lists[i] = l.Agents()
+	var all []LiveAgent
+	for _, l := range e.live {
+		all = append(all, l.Agents()...)
 	}
-	return slices.Concat(lists...)
+	return all
 }
 
 // LiveAgent returns the current state of an agent.

@@ -54,7 +54,7 @@ func (e *Engine) ReleaseLane(ctx context.Context, agent, by string) ([]string, e
 func (e *Engine) announceRelease(ctx context.Context, s signalbox.Slot, by string) {
 	e.hub.publish(&Applied{Kind: signalbox.EventRelease, Task: signalbox.Task{ID: s.TaskID, Agent: s.Agent, Slot: s.Slot, Fence: s.Fence}, By: by})
 	if e.following.Load() {
-		e.note(context.WithoutCancel(ctx), signalbox.Entry{Kind: signalbox.EventRelease, Agent: s.Agent, Fence: s.Fence, By: by})
+		e.Note(context.WithoutCancel(ctx), signalbox.Entry{Kind: signalbox.EventRelease, Agent: s.Agent, Fence: s.Fence, By: by})
 	}
 }
 

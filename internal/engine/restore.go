@@ -16,20 +16,6 @@ type Transfer struct {
 	Env     map[string]string // of a pending task, if the importer has the values
 }
 
-// Transfer reads a task for an export.
-func (e *Engine) Transfer(ctx context.Context, t signalbox.Task) (Transfer, error) {
-	all, err := e.store.Whole(ctx, t.ID)
-	if err != nil {
-		return Transfer{Task: t}, err
-	}
-	out := Transfer{Task: t, Request: all.Request}
-	out.Request.SealedEnv, out.Request.Trace = nil, ""
-	if t.State.Terminal() {
-		out.Result = &all.Result
-	}
-	return out, nil
-}
-
 // Restore stores a task from another store. If it was in flight there, it is requeued or
 // ends as interrupted.
 //
@@ -50,7 +36,11 @@ func (e *Engine) Restore(ctx context.Context, in Transfer, requeue bool) (signal
 		t.State, t.StartedAt, t.DispatchedAt, t.Attempts = signalbox.Pending, time.Time{}, time.Time{}, t.Attempts+1
 	case t.State.InFlight():
 		t.State, t.Reason, t.EndedAt = signalbox.Failed, signalbox.ReasonInterrupted, now
-		t.Message = "it was " + in.whereabouts() + " when it was exported, and its end is not known here; signalbox retry runs it again"
+		where := "under way"
+		if t.Agent != "" {
+			where = "run by agent " + t.Agent
+		}
+		t.Message = "it was " + where + " when it was exported, and its end is not known here; signalbox retry runs it again"
 	}
 	if t.State == signalbox.Pending {
 		if err := e.sealTransfer(&in); err != nil {
@@ -87,12 +77,4 @@ func (e *Engine) sealTransfer(in *Transfer) error {
 	in.Task.HasEnv, in.Request.HadEnv = true, true
 	in.Request.SealedEnv = e.sealEnv(in.Task.ID, in.Env)
 	return nil
-}
-
-// whereabouts says where a task ran.
-func (in *Transfer) whereabouts() string {
-	if in.Task.Agent == "" {
-		return "under way"
-	}
-	return "run by agent " + in.Task.Agent
 }

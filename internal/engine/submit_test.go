@@ -54,7 +54,7 @@ func TestSubmitRefuses(t *testing.T) {
 		"priority too high":         {engine.NewTask{Prompt: "p", Priority: 11}, "priority"},
 		"priority too low":          {engine.NewTask{Prompt: "p", Priority: -11}, "priority"},
 		"timeout negative":          {engine.NewTask{Prompt: "p", TimeoutSeconds: -1}, "timeout_seconds"},
-		"timeout too long":          {engine.NewTask{Prompt: "p", TimeoutSeconds: engine.MaxTimeoutSeconds + 1}, "timeout_seconds"},
+		"timeout too long":          {engine.NewTask{Prompt: "p", TimeoutSeconds: signalbox.MaxTimeoutSeconds + 1}, "timeout_seconds"},
 		"wait timeout negative":     {engine.NewTask{Prompt: "p", WaitTimeout: -1}, "wait_timeout"},
 		"wait timeout too long":     {engine.NewTask{Prompt: "p", WaitTimeout: engine.MaxWaitTimeout + 1}, "wait_timeout"},
 		"not before too far":        {engine.NewTask{Prompt: "p", NotBefore: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)}, "not_before"},
@@ -92,7 +92,7 @@ func TestSubmitAcceptsValuesAtTheLimits(t *testing.T) {
 	b.agent("coder", "demo", 1)
 	yes := true
 	for _, n := range []engine.NewTask{
-		{TimeoutSeconds: engine.MaxTimeoutSeconds, WaitTimeout: engine.MaxWaitTimeout, Priority: 10, Thinking: &yes},
+		{TimeoutSeconds: signalbox.MaxTimeoutSeconds, WaitTimeout: engine.MaxWaitTimeout, Priority: 10, Thinking: &yes},
 		{NotBefore: b.Now().Add(engine.MaxNotBefore), Priority: -10, Env: manyEnv(100)},
 		{Model: strings.Repeat("m", 200), Tier: "ünï", SessionID: strings.Repeat("s", 128), Session: signalbox.SessionPrefer},
 		{Agent: "coder", SessionID: "new", OnLost: signalbox.LostRequeue, Source: signalbox.SourceScheduler, SourceJob: "nightly"},

@@ -320,7 +320,7 @@ func TestWakeNotifiesObservers(t *testing.T) {
 func TestErrorsAreCutAtARuneBoundary(t *testing.T) {
 	b := newFixture(t)
 	for _, lead := range []string{"", "a"} {
-		_, err := b.PutExecutor(t.Context(), lead+strings.Repeat("é", engine.MaxWordBytes), signalbox.DefaultInstance, 1)
+		_, err := b.PutExecutor(t.Context(), lead+strings.Repeat("é", signalbox.MaxWordBytes), signalbox.DefaultInstance, 1)
 		if err == nil || !strings.Contains(err.Error(), "é...") || strings.Contains(err.Error(), `\x`) {
 			t.Errorf("%v", err)
 		}

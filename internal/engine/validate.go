@@ -15,11 +15,9 @@ import (
 
 // Limits of what callers send.
 const (
-	MaxTimeoutSeconds = signalbox.MaxTimeoutSeconds
-	MaxWaitTimeout    = 30 * 24 * time.Hour
-	MaxWordBytes      = signalbox.MaxWordBytes
-	MaxNotBefore      = 366 * 24 * time.Hour
-	MaxReasonBytes    = 500 // why a queue is paused
+	MaxWaitTimeout = 30 * 24 * time.Hour
+	MaxNotBefore   = 366 * 24 * time.Hour
+	MaxReasonBytes = 500 // why a queue is paused
 	// Of a bypass task.
 	MaxAllowedTools      = 100
 	MaxSystemPromptBytes = 64 << 10
@@ -29,7 +27,7 @@ const (
 	MaxMetadataBytes = 64 << 10
 	MaxSecrets       = 100
 	MaxSecretBytes   = 256 << 10
-	MaxToolTimeoutMS = MaxTimeoutSeconds * 1000
+	MaxToolTimeoutMS = signalbox.MaxTimeoutSeconds * 1000
 )
 
 // normalize fills in defaults and validates. Errors name the field as in the API.
@@ -104,14 +102,14 @@ func (n *NewTask) checkMode() error {
 
 func (n *NewTask) checkBypassOptions() error {
 	badTool := func(tool string) bool {
-		return tool == "" || len(tool) > MaxWordBytes || !signalbox.Printable(tool) || strings.HasPrefix(tool, "-")
+		return tool == "" || len(tool) > signalbox.MaxWordBytes || !signalbox.Printable(tool) || strings.HasPrefix(tool, "-")
 	}
 	return cmp.Or(
 		signalbox.InvalidIf(n.Mode != signalbox.ModeBypass && (len(n.AllowedTools) > 0 || n.SystemPrompt != ""), "allowed_tools",
 			"allowed_tools and system_prompt belong to a bypass task: a conversation keeps its own"),
 		signalbox.InvalidIf(len(n.AllowedTools) > MaxAllowedTools, "allowed_tools", "allowed_tools has %d entries; at most %d are allowed", len(n.AllowedTools), MaxAllowedTools),
 		signalbox.InvalidIf(slices.ContainsFunc(n.AllowedTools, badTool), "allowed_tools",
-			"an entry of allowed_tools must be printable, 1 to %d bytes, and not begin with a hyphen", MaxWordBytes),
+			"an entry of allowed_tools must be printable, 1 to %d bytes, and not begin with a hyphen", signalbox.MaxWordBytes),
 		signalbox.InvalidIf(len(n.SystemPrompt) > MaxSystemPromptBytes || !utf8.ValidString(n.SystemPrompt) || strings.ContainsRune(n.SystemPrompt, 0), "system_prompt",
 			"system_prompt must be UTF-8 without NUL and at most %d bytes", MaxSystemPromptBytes),
 	)
@@ -184,7 +182,7 @@ func (n *NewTask) checkAny() error {
 		signalbox.InvalidIf(n.Session != "" && n.SessionID == "", "session", "session says how firmly session_id is bound to its agent; give a session_id too"),
 		signalbox.InvalidIf(n.Session != "" && n.Agent != "", "session", "session and agent exclude each other: a named agent is always required"),
 		signalbox.CheckRange("priority", n.Priority, signalbox.MinPriority, signalbox.MaxPriority),
-		signalbox.CheckRange("timeout_seconds", n.TimeoutSeconds, 0, MaxTimeoutSeconds),
+		signalbox.CheckRange("timeout_seconds", n.TimeoutSeconds, 0, signalbox.MaxTimeoutSeconds),
 		signalbox.InvalidIf(n.WaitTimeout < 0 || n.WaitTimeout > MaxWaitTimeout, "wait_timeout", "wait_timeout must be 0 to %d seconds", int(MaxWaitTimeout.Seconds())),
 		signalbox.CheckEnv(n.Env),
 		signalbox.InvalidIf(len(n.IdempotencyKey) > signalbox.MaxIdempotencyBytes || !signalbox.Printable(n.IdempotencyKey), "Idempotency-Key",

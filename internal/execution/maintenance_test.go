@@ -8,7 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/execution"
+	"github.com/signalbox-ai/signalbox/internal/seal"
+	"github.com/signalbox-ai/signalbox/internal/store/memory"
 )
 
 // TestMaintenance: what is asked for together is done in one order and once, what
@@ -63,5 +66,17 @@ func TestEvery(t *testing.T) {
 		if got := e.Due(at.Add(c.after), time.Minute); got != c.want {
 			t.Errorf("%d: after %s it is due: %v", i, c.after, got)
 		}
+	}
+}
+
+// TestRenewInterval: a lease outlasts three renewals that fail.
+func TestRenewInterval(t *testing.T) {
+	sealer, err := seal.New(make([]byte, seal.KeyBytes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := engine.New(memory.New(memory.Options{}), engine.Options{Sealer: sealer})
+	if every := execution.RenewInterval(e); every != engine.DefaultExecutionTTL/4 {
+		t.Errorf("leases of %s are renewed each %s", engine.DefaultExecutionTTL, every)
 	}
 }

@@ -273,10 +273,13 @@ func (b *Registry[A, R]) Output(ctx context.Context, id string, after int64, wai
 	return Output(ctx, &t, r.Tail, after, wait)
 }
 
+// RenewInterval is how often leases are renewed: one missed renewal does no harm.
+func RenewInterval(e *engine.Engine) time.Duration { return e.ExecutionTTL() / 4 }
+
 // Renew extends the leases of runs that were heard of recently.
 func (b *Registry[A, R]) Renew(ctx context.Context) error {
 	b.Mu.Lock()
-	now, every := b.opts.Monotonic(), b.Engine.RenewInterval()
+	now, every := b.opts.Monotonic(), RenewInterval(b.Engine)
 	var held []signalbox.Task
 	for _, f := range b.Runs {
 		if r := f.Execution(); now.Sub(r.Heard) < 2*every { // within the last two renewals

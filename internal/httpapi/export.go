@@ -141,7 +141,7 @@ func (p *exporter) ended(before string) error {
 // add takes tasks into the page until it is full, and at least one.
 func (p *exporter) add(tasks []signalbox.Task) (n int, err error) {
 	for i := range tasks {
-		t, err := p.engine.Transfer(p.r.Context(), tasks[i])
+		t, err := p.transfer(tasks[i])
 		if signalbox.CodeOf(err) == signalbox.CodeNotFound {
 			continue // pruned meanwhile
 		}
@@ -160,6 +160,20 @@ func (p *exporter) add(tasks []signalbox.Task) (n int, err error) {
 		p.out.Tasks = append(p.out.Tasks, out)
 	}
 	return len(tasks), nil
+}
+
+// transfer reads the rest of a task. Env values and the trace stay here.
+func (p *exporter) transfer(t signalbox.Task) (engine.Transfer, error) {
+	all, err := p.engine.Read().Whole(p.r.Context(), t.ID)
+	if err != nil {
+		return engine.Transfer{}, err
+	}
+	out := engine.Transfer{Task: t, Request: all.Request}
+	out.Request.SealedEnv, out.Request.Trace = nil, ""
+	if t.State.Terminal() {
+		out.Result = &all.Result
+	}
+	return out, nil
 }
 
 func exported(x *engine.Transfer) (api.ExportedTask, error) {

@@ -303,8 +303,8 @@ func (h *toolTaskHandlers) callAgain(r *http.Request, t *signalbox.Task, edit ap
 			"the secret arguments of task %s were erased when it ended: it cannot be made anew", t.ID)
 	}
 	again := api.NewToolTask{Arguments: req.Arguments, Metadata: req.Metadata, TimeoutMS: req.TimeoutMS, Priority: t.Priority}
-	if edit.TimeoutSeconds < 0 || edit.TimeoutSeconds > engine.MaxTimeoutSeconds {
-		return call, signalbox.Invalid("timeout_seconds", "timeout_seconds must be 0 to %d, not %d", engine.MaxTimeoutSeconds, edit.TimeoutSeconds)
+	if edit.TimeoutSeconds < 0 || edit.TimeoutSeconds > signalbox.MaxTimeoutSeconds {
+		return call, signalbox.Invalid("timeout_seconds", "timeout_seconds must be 0 to %d, not %d", signalbox.MaxTimeoutSeconds, edit.TimeoutSeconds)
 	}
 	if edit.TimeoutSeconds > 0 {
 		again.TimeoutMS = (time.Duration(edit.TimeoutSeconds) * time.Second).Milliseconds()

@@ -234,7 +234,7 @@ func (x *Executor) round(ctx context.Context) time.Duration {
 	x.putBackLostClaims()
 	x.checkOwnership()
 	x.kickWaiting()
-	if x.renewed.Due(time.Now(), x.engine.RenewInterval()) {
+	if x.renewed.Due(time.Now(), execution.RenewInterval(x.engine)) {
 		x.maintenance.LogError(ctx, "leases of tool tasks not renewed", x.engine.Renew(ctx, x.held()))
 	}
 	return x.opts.Look

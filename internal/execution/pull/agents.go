@@ -182,7 +182,7 @@ func (l *Lanes) recordHeard(a *lane, s report, runs []api.PullRun) []execution.S
 	l.Mu.Unlock()
 	if cameUp {
 		l.Log.Info("", "agent", "up", "name", a.Name, "pulls", true)
-		l.Engine.NoteAgent(l.Ctx, signalbox.EventAgentUp, a.Name, "it asks for its tasks")
+		l.Engine.Note(l.Ctx, signalbox.Entry{Kind: signalbox.EventAgentUp, Agent: a.Name, Message: "it asks for its tasks"})
 	}
 	return due
 }
@@ -196,7 +196,7 @@ func latest(a, b time.Time) time.Time {
 
 func (l *Lanes) noteGone(name, why string) {
 	l.Log.Warn("", "agent", "down", "name", name, "error", why)
-	l.Engine.NoteAgent(l.Ctx, signalbox.EventAgentDown, name, why)
+	l.Engine.Note(l.Ctx, signalbox.Entry{Kind: signalbox.EventAgentDown, Agent: name, Message: why})
 }
 
 // Heartbeat handles a heartbeat of an agent that does not claim now, or that stops. ok is

@@ -29,7 +29,7 @@ func (c *rounds) round(ctx context.Context) time.Duration {
 		l.logError("agents not loaded", l.loadAgents(ctx))
 		l.logError("tasks in flight not read", l.loadRuns(ctx))
 	}
-	if c.renewed.Due(now, l.Engine.RenewInterval()) {
+	if c.renewed.Due(now, execution.RenewInterval(l.Engine)) {
 		l.logError("leases not renewed", l.Renew(ctx))
 	}
 	if c.silenceChecked.Due(now, l.Engine.ExecutionTTL()/10) {

@@ -22,7 +22,7 @@ func (d *Dispatcher) agentHeard(l *lane, ask bool) (tell func()) {
 		}
 		d.Log.Info("", "agent", "up", "name", l.Name, "url", url)
 		if told {
-			d.Engine.NoteAgent(d.Ctx, signalbox.EventAgentUp, l.Name, url)
+			d.Engine.Note(d.Ctx, signalbox.Entry{Kind: signalbox.EventAgentUp, Agent: l.Name, Message: url})
 		}
 		l.probing.Send()
 		l.Wake.Send()

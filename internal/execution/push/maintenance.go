@@ -42,7 +42,7 @@ func (c *rounds) round(ctx context.Context) time.Duration {
 		d.enforceLimits()
 	}
 	d.Backstop(ctx)
-	if c.renewed.Due(now, d.Engine.RenewInterval()) {
+	if c.renewed.Due(now, execution.RenewInterval(d.Engine)) {
 		complain("leases not renewed", d.Renew(ctx))
 	}
 	if c.reconciled.Due(now, reconcileEvery) {

@@ -189,7 +189,7 @@ func (d *Dispatcher) unreachable(l *lane, why string) {
 	}
 	d.Log.Warn("", "agent", "down", "name", l.Name, "url", url, "error", why)
 	if told {
-		d.Engine.NoteAgent(d.Ctx, signalbox.EventAgentDown, l.Name, why)
+		d.Engine.Note(d.Ctx, signalbox.Entry{Kind: signalbox.EventAgentDown, Agent: l.Name, Message: why})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 )
 
@@ -126,7 +127,7 @@ func (s *Stream) Next() Event {
 func (b *Fixture) AddEvents(n int) {
 	b.T.Helper()
 	for i := range n {
-		b.Engine.NoteAgent(b.T.Context(), "agent_up", fmt.Sprintf("a%d", i), "")
+		b.Engine.Note(b.T.Context(), signalbox.Entry{Kind: "agent_up", Agent: fmt.Sprintf("a%d", i)})
 	}
 }
 
