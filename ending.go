@@ -207,6 +207,7 @@ func end(c *Change, ev Event, reason Reason, message string) error {
 	t.State, t.Reason, t.Message = reason.End(), reason, cmp.Or(message, plain[reason])
 	t.EndedAt = latest(ev.Now, t.CreatedAt, t.DispatchedAt, t.StartedAt)
 	t.HasEnv = false
+	t.SetFailure(c.Result)
 	if held {
 		c.Slot = SlotFree
 	}

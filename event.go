@@ -131,12 +131,14 @@ type Entry struct {
 	By       string    `json:"by,omitempty"`
 	Owner    string    `json:"owner,omitempty"`    // of the task, or of the schedule
 	Schedule string    `json:"schedule,omitempty"` // name of the schedule that it is about
+	RetryOf  string    `json:"retry_of,omitempty"` // of a submit: the task that it repeats
 }
 
 // SubmitEntry is the entry of a task that was just stored.
 func SubmitEntry(t *Task, now time.Time) Entry {
 	return Entry{
 		At: now, Kind: EventSubmit, QueueID: t.ID, State: t.State, Queue: t.Queue, Source: t.Source, Owner: t.Owner,
+		RetryOf: t.RetryOf,
 	}
 }
 

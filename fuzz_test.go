@@ -24,6 +24,7 @@ var parsers = map[string]string{ // what is read, by whom: where the target is
 	"headers of the API":                    "internal/httpapi FuzzHeaders",
 	"terminal messages":                     "internal/httpapi/terminal FuzzTerminal",
 	"the grammar of the search":             ". FuzzQuery",
+	"logs of what failed":                   ". FuzzFailureLine",
 	"names, ids, sessions and queues":       ". FuzzNames",
 	"bodies of the agent API":               "internal/agentd FuzzTask",
 	"slots of an agent's ledger":            "internal/agentd FuzzSlot",

@@ -22,6 +22,7 @@ import (
 //	agent     that runs it, ran it, or alone may take it
 //	state     a state, or waiting, running, ended for several
 //	reason    why it ended
+//	cause     fingerprint of the line that says why it failed: failures with the same are alike
 //	queue     work, pool:KIND, agent:NAME, …
 //	source    web, scheduler, cli, agent, user or api
 //	job       of the schedule that submitted it
@@ -131,6 +132,8 @@ func matches(t *Task, key, value string) bool {
 		return string(t.State) == value || slices.Contains(stateWords[value], t.State)
 	case "reason":
 		return string(t.Reason) == value
+	case "cause":
+		return t.Cause == value
 	case "queue":
 		return t.Queue == value
 	case "source":
@@ -158,6 +161,8 @@ func (q *Query) Could(s State) bool {
 		c := &q.clauses[i]
 		switch {
 		case c.key == "state" && slices.ContainsFunc(c.values, func(v string) bool { return string(s) == v || slices.Contains(stateWords[v], s) }) == c.not:
+			return false
+		case c.key == "cause" && !c.not && s != Failed && s != Timeout:
 			return false
 		case c.key == "reason" && !c.not && !slices.ContainsFunc(c.values, func(v string) bool { return Reason(v).End() == s }):
 			return false

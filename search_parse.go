@@ -12,7 +12,7 @@ import (
 
 // queryKeys are the keys of a query in canonical order; the last three are
 // times.
-var queryKeys = []string{"id", "state", "reason", "agent", "queue", "mode", "tool", "source", "job", "session", "by", "", "since", "until", "older"}
+var queryKeys = []string{"id", "state", "reason", "cause", "agent", "queue", "mode", "tool", "source", "job", "session", "by", "", "since", "until", "older"}
 
 // queryValues are the values of keys that have few.
 var queryValues = map[string][]string{
@@ -161,6 +161,12 @@ func (p *queryParser) condition(key string, not bool, values []string, word stri
 	switch key {
 	case "since", "until", "older":
 		return p.moment(key, not, values, word)
+	case "cause":
+		for i, v := range values {
+			if values[i] = strings.ToLower(v); len(v) != causeLength || strings.Trim(values[i], "0123456789abcdef") != "" {
+				return wrong("%s: %q is no cause: it is the %d hexadecimal digits that a failed task shows as its cause", short(word), short(v), causeLength)
+			}
+		}
 	case "queue":
 		for _, v := range values {
 			if !ValidQueue(v) {

@@ -39,9 +39,10 @@ func TestQueryInItsCanonicalForm(t *testing.T) {
 		"- x":                                         `"-" "x"`,
 		":x":                                          `":x"`,
 		"until:2026-01-31 since:2026-01-01T00:00:00Z": "since:2026-01-01T00:00:00Z until:2026-01-31",
-		"older:7d":                     "older:7d",
-		"by:ana@example.org mode:chat": "mode:chat by:ana@example.org",
-		"źródło\tünïcode":              `"źródło" "ünïcode"`,
+		"older:7d":                        "older:7d",
+		"cause:0A1b2c3d4e5f state:failed": "state:failed cause:0a1b2c3d4e5f",
+		"by:ana@example.org mode:chat":    "mode:chat by:ana@example.org",
+		"źródło\tünïcode":                 `"źródło" "ünïcode"`,
 	} {
 		q := parseQuery(t, text)
 		if got := q.String(); got != want {
@@ -62,6 +63,7 @@ func TestQueryErrorsNameTheWord(t *testing.T) {
 		"state:":                            {"state:: a value is missing"},
 		"state:failed,":                     {"a value is missing"},
 		"reason:gone":                       {`"gone" is no reason`, "lost"},
+		"cause:disk":                        {`"disk" is no cause`, "12 hexadecimal digits"},
 		"mode:x":                            {`"x" is no mode`},
 		"source:cron":                       {`"cron" is no source`, "scheduler"},
 		"queue:nowhere":                     {`"nowhere" is not a queue`, "pool:KIND"},

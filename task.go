@@ -202,6 +202,11 @@ type Task struct {
 	// Request.Size and Result.Size count it: set where the one and the other are.
 	// A RequestSize of 0 is that of a release which did not count.
 	RequestSize, ResultSize int64
+
+	// Failure is the line that most likely says why it failed, and Cause the
+	// Fingerprint of that line: see SetFailure.
+	Failure string
+	Cause   string
 }
 
 // Kept is how much it counts, once it has ended, against the bounds on what is

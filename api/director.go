@@ -36,7 +36,7 @@ type Status struct {
 type SchedulerCounts struct {
 	Schedules int        `json:"schedules"`
 	Enabled   int        `json:"enabled"`
-	Failing   int        `json:"failing"` // enabled ones whose newest firing should have made a task and did not
+	Failing   int        `json:"failing"` // enabled ones whose newest task failed, or whose newest firing should have made one and did not
 	NextRun   *time.Time `json:"next_run,omitempty"`
 }
 
@@ -199,6 +199,7 @@ type Event struct {
 	By       string    `json:"by,omitempty"`
 	Owner    string    `json:"owner,omitempty"`    // who submitted the task
 	Schedule string    `json:"schedule,omitempty"` // name of the schedule that it is about
+	RetryOf  string    `json:"retry_of,omitempty"` // submit: the task that it repeats
 
 	// The events that a reader asks for with ?include= are of the moment: they
 	// have no seq and are not repeated to one that comes back.

@@ -69,20 +69,33 @@ type Verdict struct {
 	Text      string      `json:"text"`      // one sentence with the cause: of the worst, and how many more there are
 	Attention []Attention `json:"attention"` // worst first, at most 20
 	More      int         `json:"more,omitempty"`
+	// Notes are what a person may want to know and need not act on: pauses that someone
+	// has set, and tool queues that are full. At most 20, with level info.
+	Notes []Attention `json:"notes,omitempty"`
 }
 
 // Attention is something that needs a person.
 type Attention struct {
-	// Kind is agent_silent, agent_down, agent_closed, no_agent, stuck, run_trouble,
-	// cancel_unconfirmed, withheld, capacity_full, queue_full, paused, schedule_overdue,
-	// schedule_failing, tool_down or store.
+	// Kind is agent_silent, agent_down, agent_closed, no_agent, stuck, outlasted,
+	// run_trouble, cancel_unconfirmed, withheld, queue_full, schedule_overdue,
+	// schedule_failing, tasks_failed, tool_down or store; of a note paused or capacity_full.
 	Kind    string    `json:"kind"`
-	Level   string    `json:"level"`          // warning or error
-	Subject string    `json:"subject"`        // the name that the sentence begins with: an agent, a tool queue, a schedule
-	Text    string    `json:"text"`           // the rest of the sentence, with its numbers
-	Cure    string    `json:"cure,omitempty"` // what a person can do; a command where there is one
-	TaskID  string    `json:"queue_id,omitempty"`
+	Level   string    `json:"level"`              // warning or error; of a note info
+	Subject string    `json:"subject"`            // the name that the sentence begins with: an agent, a tool queue, a schedule
+	Text    string    `json:"text"`               // the rest of the sentence, with its numbers
+	Cure    string    `json:"cure,omitempty"`     // what a person can do; a command where there is one
+	TaskID  string    `json:"queue_id,omitempty"` // of failures: the newest
 	Since   time.Time `json:"since"`
+
+	// Of failures: tasks_failed are those of the last hour with one cause, without those
+	// that were retried or whose schedule has since completed a task.
+	Count     int       `json:"count,omitempty"`
+	Last      time.Time `json:"last,omitzero"` // since is the first
+	Cause     string    `json:"cause,omitempty"`
+	Agents    string    `json:"agents,omitempty"`    // for people: the names, at most three, and how many more
+	Schedules string    `json:"schedules,omitempty"` // likewise
+	Schedule  string    `json:"schedule,omitempty"`  // the one schedule that made them all, if this director has it
+	Query     string    `json:"query,omitempty"`     // a search that finds them
 }
 
 // LiveAgent is an agent's lane: what runs there, then what waits, in order.
@@ -114,6 +127,8 @@ type LiveTask struct {
 	State         string     `json:"state"`
 	Reason        string     `json:"reason,omitempty"`
 	Message       string     `json:"message,omitempty"`
+	FailureLine   string     `json:"failure_line,omitempty"` // as of Task
+	Cause         string     `json:"cause,omitempty"`        // likewise
 	Queue         string     `json:"queue"`
 	Position      int        `json:"position,omitempty"` // among the first 10 of its line
 	Agent         string     `json:"agent,omitempty"`

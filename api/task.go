@@ -58,8 +58,10 @@ type ETA struct {
 type Task struct {
 	QueueID             string     `json:"queue_id"`
 	State               string     `json:"state"`
-	Reason              string     `json:"reason,omitempty"`  // once it has ended
-	Message             string     `json:"message,omitempty"` // why it ended, for people
+	Reason              string     `json:"reason,omitempty"`       // once it has ended
+	Message             string     `json:"message,omitempty"`      // why it ended, for people
+	FailureLine         string     `json:"failure_line,omitempty"` // of one that failed: the line of its log, or of message, that most likely says why; at most 300 bytes
+	Cause               string     `json:"cause,omitempty"`        // fingerprint of failure_line: the same for failures that are alike; search for cause:…
 	Queue               string     `json:"queue"`
 	Position            int        `json:"position,omitempty"` // while pending
 	PositionApproximate bool       `json:"position_approximate,omitempty"`

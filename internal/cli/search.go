@@ -15,7 +15,7 @@ import (
 // queryHelp explains the query language in help texts.
 const queryHelp = `Words stand for AND, a minus before one for NOT; key:value,value takes either value. A word or a "text in quotes"
 without a key is a part of the prompt's first line. The keys are agent, state (a state, or waiting, running or
-ended), reason, queue, source, job, session, mode, tool, by, id, since, until and older (ages such as 2h or 7d).`
+ended), reason, cause (of a failure, as signalbox status has it), queue, source, job, session, mode, tool, by, id, since, until and older (ages such as 2h or 7d).`
 
 func (a *app) searchCmd() *cobra.Command {
 	var limit int
@@ -176,16 +176,38 @@ func (a *app) readLine(ctx context.Context) (string, error) {
 	}
 }
 
-// healthLine prints the director's verdict.
+// healthLine prints the director's verdict: what needs a person, each with its cure, and
+// what is good to know.
 func (a *app) healthLine(v *api.Verdict) {
-	switch {
-	case v == nil:
-	case v.OK:
-		a.say("%s %s", a.paint(green, "✓"), clean(v.Text))
-	default:
-		a.say("%s %s", a.paint(red, "✗"), clean(v.Text))
-		if len(v.Attention) > 0 && v.Attention[0].Cure != "" {
-			a.say("  %s", clean(v.Attention[0].Cure))
+	if v == nil {
+		return
+	}
+	mark, text := a.paint(green, "✓"), v.Text
+	if !v.OK {
+		mark = a.paint(red, "✗")
+	}
+	for i := range max(1, len(v.Attention)) {
+		cure := ""
+		if i < len(v.Attention) {
+			one := &v.Attention[i]
+			if cure = between(one) + one.Cure; i > 0 {
+				text = one.Subject + " " + one.Text + "."
+			}
+		}
+		a.say("%s %s", mark, clean(text))
+		if cure != "" {
+			a.say("  %s", clean(cure))
 		}
 	}
+	for i := range v.Notes {
+		a.say("%s %s %s.", a.paint(dim, "·"), clean(v.Notes[i].Subject), clean(v.Notes[i].Text))
+	}
+}
+
+// between says when the first and the last of several failures were.
+func between(a *api.Attention) string {
+	if a.Count < 2 {
+		return ""
+	}
+	return fmt.Sprintf("first %s, last %s; ", a.Since.Local().Format("15:04:05"), a.Last.Local().Format("15:04:05"))
 }

@@ -50,6 +50,7 @@ func (e *Engine) Restore(ctx context.Context, in Transfer, requeue bool) (signal
 	} else if in.Result == nil {
 		in.Result = &signalbox.Result{}
 	}
+	t.SetFailure(in.Result)
 	t.Slot, t.Fence = 0, 0 // fences are valid in one store only
 	t.RequestSize, t.ResultSize = in.Request.Size(), 0
 	if in.Result != nil {

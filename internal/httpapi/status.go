@@ -56,6 +56,9 @@ func (h *statusHandlers) status(w http.ResponseWriter, r *http.Request) error {
 	if out.Scheduler, err = h.schedules.Counts(r.Context()); err != nil {
 		return err
 	}
+	if out.Scheduler != nil {
+		out.Scheduler.Failing += h.projection.FailingSchedules()
+	}
 	if h.draining.Load() {
 		out.State = "draining"
 	}

@@ -61,36 +61,13 @@ test("a gap is said where it is", () => {
   assert.deepEqual(lines.lines.map((line) => line.text), ["half a line", "… output is missing here …", "after"]);
 });
 
-test("the failure is the last line that speaks of one", () => {
+test("a line is found by its text, the newest of several", () => {
   const lines = new Lines();
-  lines.push("error: the first\nall well\npanic: the second\nbye\n");
-  assert.equal(lines.failure().text, "panic: the second");
-  lines.push("fatal: at the very end");
-  assert.equal(lines.failure().text, "fatal: at the very end");
-  assert.equal(new Lines().failure(), null);
-});
-
-test("the line that says why a program failed", () => {
-  for (const [why, ...printed] of [
-    ["jobs.errors.ChargeError: card_declined (code 402)", "start", "Traceback (most recent call last):", '  File "/srv/app/jobs/billing.py", line 481, in run', "    self.charge(order)", "jobs.errors.ChargeError: card_declined (code 402)"],
-    ["KeyboardInterrupt", "Traceback (most recent call last):", '  File "a.py", line 1, in <module>', "KeyboardInterrupt", "bye"],
-    ["AssertionError", "Traceback (most recent call last):", '  File "a.py", line 1, in <module>', "AssertionError"],
-    ["panic: runtime error: index out of range [3] with length 3", "panic: runtime error: index out of range [3] with length 3", "", "goroutine 1 [running]:", "main.main()", "\t/tmp/a.go:5 +0x1d", "exit status 2"],
-    ["--- FAIL: TestTotal (0.00s)", "=== RUN   TestTotal", "    total_test.go:9: got 3", "--- FAIL: TestTotal (0.00s)", "FAIL", "FAIL\texample.com/shop\t0.003s"],
-    ["./total.go:12:3: undefined: sum", "# example.com/shop", "./total.go:12:3: undefined: sum"],
-    ["TypeError: Cannot read properties of undefined (reading 'id')", "/srv/app/index.js:3", "    at run (/srv/app/index.js:3:9)", "TypeError: Cannot read properties of undefined (reading 'id')", "    at run (/srv/app/index.js:3:9)", "    at Module._compile (node:internal/modules/cjs/loader:1554:14)", "", "Node.js v22.1.0"],
-    ["Caused by: java.net.ConnectException: Connection refused", 'Exception in thread "main" java.lang.IllegalStateException: no stock', "\tat shop.Main.main(Main.java:9)", "Caused by: java.net.ConnectException: Connection refused", "\t... 3 more"],
-    ["error[E0382]: borrow of moved value: `order`", "error[E0382]: borrow of moved value: `order`", " --> src/main.rs:4:20", "error: could not compile `shop` (bin \"shop\") due to 1 previous error"],
-    ["index out of bounds: the len is 3 but the index is 7", "thread 'main' panicked at src/main.rs:3:5:", "index out of bounds: the len is 3 but the index is 7", "note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace"],
-    ["./build.sh: line 3: mak: command not found", "building", "./build.sh: line 3: mak: command not found"],
-    ["error: the disk is full", "0 errors, 2 warnings", "error: the disk is full", "bye"],
-    ["npm ERR! Missing script: \"biuld\" failed: see above", "npm ERR! code ELIFECYCLE", 'npm ERR! Missing script: "biuld" failed: see above', "npm ERR! A complete log of this run can be found in: /home/dev/x.log"],
-  ]) {
-    const lines = new Lines();
-    lines.push(printed.join("\n") + "\n");
-    assert.equal(lines.failure()?.text, why);
-  }
-  const quiet = new Lines();
-  quiet.push("all is done\n0 errors\n");
-  assert.equal(quiet.failure(), null);
+  lines.push("error: no disk\nall well\n  error: no disk\nbye\n" + "x".repeat(400) + "\n");
+  assert.deepEqual(lines.find("error: no disk"), { n: 3, text: "error: no disk" });
+  assert.equal(lines.find("x".repeat(297) + "…").n, 5);
+  assert.equal(lines.find("error"), null);
+  assert.equal(lines.find(undefined), null);
+  lines.push("error: no disk");
+  assert.equal(lines.find("error: no disk").n, 6);
 });

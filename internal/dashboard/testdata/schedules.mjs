@@ -6,13 +6,21 @@ import { test } from "node:test";
 const tick = globalThis.setInterval;
 globalThis.setInterval = (...args) => tick(...args).unref();
 globalThis.document = { addEventListener() {}, hidden: true };
-const { inZone, markOf, outcomeText, tally } = await import("../assets/pages/schedule-words.js");
+const { failedInARow, inZone, markOf, outcomeText, tally } = await import("../assets/pages/schedule-words.js");
 
 test("outcomes are said in words, and counted", () => {
   const runs = [{ outcome: "queued", status: "completed" }, { outcome: "skipped_queue_full", status: "failed" }, { outcome: "queued", status: "completed" }];
   assert.equal(tally(runs), "2 completed; 1 left out: the queue was full");
   assert.equal(outcomeText({ outcome: "skipped_error", status: "failed", error: "no such agent" }), "not submitted: no such agent");
   assert.equal(outcomeText({ outcome: "skipped_missed", status: "skipped", missed: 3 }), "left out: its time had passed, 3 before it left out");
+});
+
+test("a schedule fails while its newest tasks do", () => {
+  const run = (status, outcome = "queued") => ({ outcome, status });
+  assert.equal(failedInARow([]), 0);
+  assert.equal(failedInARow([run("running"), run("failed"), run("skipped", "skipped_busy"), run("timeout"), run("completed"), run("failed")]), 2);
+  assert.equal(failedInARow([run("completed"), run("failed")]), 0);
+  assert.equal(failedInARow([run("failed"), run("failed")]), 2);
 });
 
 test("what was left out never looks as if it had been done", () => {

@@ -56,6 +56,7 @@ type builder struct {
 
 	pressure      pressureLog
 	tally         tally
+	failures      *failures
 	schedules     scheduleCache
 	firstSeen     map[string]time.Time // Since of the last findings, by kind, subject and task
 	due           dueAgents
@@ -68,6 +69,7 @@ type builder struct {
 func (b *builder) init(cfg *Config, in *inbox, entities map[string]*entity) {
 	b.cfg, b.inbox, b.entities, b.rebuildAll = cfg, in, entities, true
 	b.firstSeen, b.queueNames = map[string]time.Time{}, map[string]bool{}
+	b.failures = newFailures()
 	b.agents, b.troubled = map[string]*agentState{}, map[string]bool{}
 }
 
@@ -130,10 +132,12 @@ func (b *builder) refresh(ctx context.Context, watched bool) (*refresh, error) {
 	r.rebuild()
 	r.sumTotals()
 	if first {
-		if err := b.tally.seed(ctx, b.cfg.Engine.Read(), r.now, snapshot.Entry); err != nil {
+		if err := r.seed(snapshot.Entry); err != nil {
 			b.rows = nil
 			return nil, err
 		}
+	} else if err := r.readEnds(changes.ended); err != nil {
+		return nil, err
 	} else if err := r.addUntracked(changes); err != nil {
 		return nil, err
 	}

@@ -55,3 +55,10 @@ func (p *Projection) Running() bool {
 	defer p.mu.Unlock()
 	return p.stop != nil
 }
+
+// ForgetSchedules makes the next refresh read the schedules.
+func (p *Projection) ForgetSchedules() {
+	p.refreshMu.Lock()
+	defer p.refreshMu.Unlock()
+	p.builder.schedules.dirty, p.builder.schedules.nextRead = true, time.Time{}
+}

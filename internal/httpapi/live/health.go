@@ -17,6 +17,7 @@ import (
 
 // The values of api.Attention.Level.
 const (
+	levelInfo    = "info"
 	levelWarning = "warning"
 	levelError   = "error"
 )
@@ -28,6 +29,7 @@ const maxAttention = 20
 // part that it may see as an api.Verdict.
 type findings struct {
 	list    []finding // worst first
+	notes   []finding // that need nobody
 	allWell string    // the sentence of the verdict if list is empty
 }
 
@@ -37,21 +39,39 @@ type finding struct {
 	api.Attention
 	agent string
 	owner string
+	alike *alike // of failures with one cause: who sees which of them
 }
 
-func (f *finding) visible(who signalbox.Principal) bool {
-	return f.agent == "" && f.owner == "" || who.Sees(f.owner, "", f.agent)
+// shown is the finding as a caller may see it.
+func (f *finding) shown(who signalbox.Principal) (a api.Attention, visible bool) {
+	if f.alike == nil || !who.Limited() {
+		return f.Attention, f.agent == "" && f.owner == "" || who.Sees(f.owner, "", f.agent)
+	}
+	parts := f.alike.visible(who)
+	if len(parts) == 0 {
+		return a, false
+	}
+	return f.alike.attention(parts), true
+}
+
+// shown lists findings as a caller may see them, at most maxAttention.
+func shown(list []finding, who signalbox.Principal) []api.Attention {
+	out := []api.Attention{}
+	for i := range list {
+		if len(out) == maxAttention {
+			break
+		}
+		if a, visible := list[i].shown(who); visible {
+			out = append(out, a)
+		}
+	}
+	return out
 }
 
 // verdict is what a caller sees of the findings. Everybody sees that there are
 // findings and how many.
 func (f *findings) verdict(who signalbox.Principal) api.Verdict {
-	out := api.Verdict{OK: len(f.list) == 0, Text: f.allWell, Attention: []api.Attention{}}
-	for i := range f.list {
-		if f.list[i].visible(who) && len(out.Attention) < maxAttention {
-			out.Attention = append(out.Attention, f.list[i].Attention)
-		}
-	}
+	out := api.Verdict{OK: len(f.list) == 0, Text: f.allWell, Attention: shown(f.list, who), Notes: shown(f.notes, who)}
 	out.More = len(f.list) - len(out.Attention)
 	switch more := len(f.list) - 1; {
 	case out.OK:
@@ -87,8 +107,22 @@ func (r *refresh) findings() findings {
 	}
 	r.checkQueues(&c)
 	r.checkTools(&c)
-	f := findings{list: append(c.findings, r.schedules.check(r.ctx, r.cfg.Schedules, r.now)...)}
-	r.setSince(f.list, r.now)
+	c.findings = append(c.findings, r.schedules.check(r.ctx, r.cfg.Schedules, r.now)...)
+	_ = r.readJobs()
+	if len(r.failures.jobs) > signalbox.MaxSchedules {
+		r.failures.keepJobs(func(name string) bool { return r.schedules.entities[name] != nil })
+	}
+	r.failures.expire(r.now)
+	c.findings = append(c.findings, r.failures.findings(&r.schedules, r.now)...)
+	r.setSince(c.findings, r.now)
+	var f findings
+	for _, one := range c.findings {
+		if one.Level == levelInfo {
+			f.notes = append(f.notes, one)
+		} else {
+			f.list = append(f.list, one)
+		}
+	}
 	slices.SortStableFunc(f.list, func(a, b finding) int {
 		return cmp.Or(strings.Compare(a.Level, b.Level), a.Since.Compare(b.Since), strings.Compare(a.Subject, b.Subject))
 	})
@@ -104,7 +138,10 @@ func (r *refresh) findings() findings {
 }
 
 func (f *findings) equal(other *findings) bool {
-	return f.allWell == other.allWell && slices.Equal(f.list, other.list)
+	same := func(a, b finding) bool {
+		return a.Attention == b.Attention && a.agent == b.agent && a.owner == b.owner && a.alike.equal(b.alike)
+	}
+	return f.allWell == other.allWell && slices.EqualFunc(f.list, other.list, same) && slices.EqualFunc(f.notes, other.notes, same)
 }
 
 // setSince fills in Since where it is zero: with the time at which the same
@@ -113,7 +150,7 @@ func (b *builder) setSince(list []finding, now time.Time) {
 	seen := map[string]time.Time{}
 	for i := range list {
 		f := &list[i]
-		key := f.Kind + " " + f.Subject + " " + f.TaskID
+		key := f.Kind + " " + f.Subject + " " + f.TaskID + f.Cause
 		if f.Since.IsZero() {
 			f.Since = now
 			if at, known := b.firstSeen[key]; known {
@@ -138,6 +175,20 @@ func (p *Projection) Health(ctx context.Context, who signalbox.Principal) *api.V
 	return &verdict
 }
 
+// FailingSchedules counts the enabled schedules whose newest task failed, of those whose
+// newest firing made one.
+func (p *Projection) FailingSchedules() int {
+	p.refreshMu.Lock()
+	defer p.refreshMu.Unlock()
+	n := 0
+	for name := range p.builder.failures.failing {
+		if e := p.builder.schedules.entities[name]; e != nil && e.schedule.Enabled && !signalbox.RunStatus(e.schedule.LastStatus).Failed() {
+			n++
+		}
+	}
+	return n
+}
+
 const (
 	// After schedules were read, they are not read again for schedulesEvery, nor
 	// for schedulesPauseFactor times as long as that took.
@@ -157,6 +208,7 @@ type scheduleCache struct {
 	nextRead time.Time          // not before
 	entities map[string]*entity // by name
 	findings []finding
+	unread   []signalbox.Schedule // enabled ones that have made tasks, until it is read how these ended
 }
 
 // check returns the findings on the schedules, and reads the schedules first if
@@ -173,10 +225,13 @@ func (s *scheduleCache) check(ctx context.Context, from Schedules, now time.Time
 		return s.findings
 	}
 	s.dirty, s.findings = false, nil
-	s.entities = make(map[string]*entity, len(all))
+	s.entities, s.unread = make(map[string]*entity, len(all)), nil
 	for i := range all {
 		s.entities[all[i].Name] = scheduleEntity(&all[i])
 		s.checkOne(&all[i], from.Due, now)
+		if all[i].Enabled && all[i].LastQueueID != "" {
+			s.unread = append(s.unread, all[i])
+		}
 	}
 	s.readAt = begin
 	s.nextRead = begin.Add(max(schedulesEvery, schedulesPauseFactor*time.Since(begin)))

@@ -17,7 +17,9 @@ import (
 const (
 	unconfirmedAfter = 10 * time.Second // a cancel that the agent has not confirmed
 	fullAfter        = 30 * time.Second // a call that waits for a full tool queue
-	unservedAfter    = 5 * time.Second  // a task that no agent could take: one may just be starting
+	outlastedAfter   = 10 * time.Minute // a run that takes longer than others, and outlastedFactor times as long as three in four of them
+	outlastedFactor  = 3
+	unservedAfter    = 5 * time.Second // a task that no agent could take: one may just be starting
 )
 
 // checker collects findings, and the time at which the same checks would give
@@ -67,6 +69,8 @@ func (c *checker) checkAgent(a *agentState) {
 		c.checkStuck(a)
 	case faceCancelling:
 		c.checkCancels(a.out)
+	default:
+		c.checkOutlasted(a)
 	}
 	c.checkNotes(a.out)
 	c.checkWithheld(a.out)
@@ -144,6 +148,25 @@ func (c *checker) checkStuck(a *agentState) {
 	}
 }
 
+// checkOutlasted checks for runs that have taken far longer than those before them.
+func (c *checker) checkOutlasted(a *agentState) {
+	usual := a.out.Typical
+	if usual == nil {
+		return
+	}
+	limit := max(outlastedAfter, time.Duration(outlastedFactor*usual.HighSeconds*float64(time.Second)))
+	for _, t := range a.runs {
+		if t.State != signalbox.Working || t.StartedAt.IsZero() || !c.olderThan(t.StartedAt, limit) {
+			continue
+		}
+		f := agentFinding(a.out, "outlasted", levelWarning, fmt.Sprintf("has run %s for %s, and three in four of its runs end within %s",
+			t.ID, c.ago(t.StartedAt), roughly(time.Duration(usual.HighSeconds*float64(time.Second)))),
+			"signalbox logs "+t.ID+" shows what it does, signalbox cancel "+t.ID+" stops it")
+		f.TaskID = t.ID
+		c.addSince(f, &t.StartedAt)
+	}
+}
+
 func (c *checker) checkCancels(a *api.LiveAgent) {
 	for i := range a.Current {
 		row := &a.Current[i]
@@ -201,13 +224,13 @@ func (r *refresh) checkQueues(c *checker) {
 	}
 }
 
-// checkPause checks a pause; one that ends by itself is no finding.
+// checkPause notes a pause; one that ends by itself needs no note.
 func (c *checker) checkPause(p signalbox.Pause) {
 	if p.UntilMS != 0 {
 		return
 	}
 	f := finding{Attention: api.Attention{
-		Kind: "paused", Level: levelWarning, Subject: p.Queue, Since: time.UnixMilli(p.AtMS).UTC(),
+		Kind: "paused", Level: levelInfo, Subject: p.Queue, Since: time.UnixMilli(p.AtMS).UTC(),
 		Text: "is " + pauseText(&api.Pause{By: p.By, Reason: p.Reason}), Cure: "signalbox resume " + p.Queue,
 	}}
 	if name, one := signalbox.OnlyAgent(p.Queue); one {
@@ -251,7 +274,7 @@ func (r *refresh) checkTools(c *checker) {
 		first := q.Waiters[0].Since.UTC()
 		if waits := r.now.Sub(first); waits >= fullAfter {
 			c.add(finding{Attention: api.Attention{
-				Kind: "capacity_full", Level: levelWarning, Subject: q.Name, Since: first,
+				Kind: "capacity_full", Level: levelInfo, Subject: q.Name, Since: first,
 				Text: fmt.Sprintf("is full (%d of %d in use), and %s, the first for %s", q.InUse, q.Concurrent, view.Counted(q.Depth, "call waits", "calls wait"), roughly(waits)),
 				Cure: "signalbox tools queues shows who holds it; raise its concurrent if it can take more",
 			}})

@@ -44,6 +44,21 @@ func wantAttention(b *apitest.Fixture, kind, level, subject string, parts ...str
 	return a
 }
 
+// wantNote fails unless nothing needs a person, and the verdict has exactly one note,
+// which is as given. The parts are substrings of its text or cure.
+func wantNote(b *apitest.Fixture, kind, subject string, parts ...string) {
+	b.T.Helper()
+	v := currentVerdict(b)
+	if !v.OK || len(v.Attention) != 0 || len(v.Notes) != 1 || v.Notes[0].Kind != kind || v.Notes[0].Level != "info" || v.Notes[0].Subject != subject {
+		b.T.Fatalf("%+v", v)
+	}
+	for _, part := range parts {
+		if !strings.Contains(v.Notes[0].Text+"\n"+v.Notes[0].Cure, part) {
+			b.T.Errorf("want %q in %+v", part, v.Notes[0])
+		}
+	}
+}
+
 // wantHealthy fails if anything needs a person.
 func wantHealthy(b *apitest.Fixture) {
 	b.T.Helper()
@@ -196,8 +211,11 @@ func TestHealthOfAWithheldSlot(t *testing.T) {
 	if _, err := b.Engine.Lose(t.Context(), task, signalbox.ReasonLost, "it went silent", true, nil); err != nil {
 		t.Fatal(err)
 	}
-	if at := wantAttention(b, "withheld", "warning", "coder", "may still run "+id, "signalbox release coder"); at.TaskID != id {
-		t.Errorf("%+v", at)
+	v := currentVerdict(b)
+	if len(v.Attention) != 2 || v.Attention[0].Kind != "tasks_failed" || v.Attention[0].TaskID != id || v.Attention[1].Kind != "withheld" || v.Attention[1].TaskID != id ||
+		!strings.HasSuffix(v.Text, "; and 1 more.") || !strings.Contains(v.Attention[1].Text+v.Attention[1].Cure, "may still run "+id+", which is lost here: its slot is not given to another") ||
+		!strings.Contains(v.Attention[1].Cure, "signalbox release coder") {
+		t.Errorf("%+v", v)
 	}
 	wantFace(b, "coder", "withheld")
 	var lane api.Lane
@@ -222,13 +240,13 @@ func TestHealthOfQueues(t *testing.T) {
 	wantHealthy(b)
 
 	b.Do("POST", "/api/queue/pause", `{"queue":"agent:coder","reason":"new disk"}`).Want(t, 200, nil)
-	wantAttention(b, "paused", "warning", "coder", "is paused by a local caller: new disk", "signalbox resume agent:coder")
+	wantNote(b, "paused", "coder", "is paused by a local caller: new disk", "signalbox resume agent:coder")
 	wantFace(b, "coder", "draining", "new disk")
 	b.Do("POST", "/api/queue/resume", `{"queue":"agent:coder"}`).Want(t, 200, nil)
 	b.Do("POST", "/api/queue/pause", `{"seconds":60}`).Want(t, 200, nil)
 	wantHealthy(b) // the pause ends by itself
 	b.Do("POST", "/api/queue/pause", `{}`).Want(t, 200, nil)
-	wantAttention(b, "paused", "warning", "Every queue", "signalbox resume")
+	wantNote(b, "paused", "Every queue", "is paused", "signalbox resume")
 }
 
 func TestHealthOfTools(t *testing.T) {
@@ -247,10 +265,10 @@ func TestHealthOfTools(t *testing.T) {
 		t.Errorf("%+v", agent.Current)
 	}
 	c.Advance(time.Minute)
-	v := currentVerdict(b)
-	if len(v.Attention) != 2 || v.Attention[0].Kind != "capacity_full" || v.Attention[0].Subject != "browser" || !strings.Contains(v.Attention[0].Text, "(1 of 1 in use), and 2 calls wait, the first for 1 min") ||
-		!strings.HasSuffix(v.Text, "; and 1 more.") {
-		t.Errorf("%+v", v)
+	wantAttention(b, "tool_down", "warning", "search", "connection refused")
+	if notes := currentVerdict(b).Notes; len(notes) != 1 || notes[0].Kind != "capacity_full" || notes[0].Level != "info" || notes[0].Subject != "browser" ||
+		!strings.Contains(notes[0].Text, "(1 of 1 in use), and 2 calls wait, the first for 1 min") {
+		t.Errorf("%+v", notes)
 	}
 }
 

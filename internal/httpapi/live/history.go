@@ -102,9 +102,25 @@ func (t *tally) addEntry(e *signalbox.Entry) {
 	t.add(e.State, e.At)
 }
 
-// seed starts the tally with the history. lastSeq is the newest journal entry of
-// the snapshot that the refresh works on.
-func (t *tally) seed(ctx context.Context, read store.Reader, now time.Time, lastSeq int64) error {
+// seed starts the tally and the failures with the history. lastSeq is the newest journal
+// entry of the snapshot that the refresh works on.
+func (r *refresh) seed(lastSeq int64) error {
+	var ended []signalbox.Task // that the failures need
+	read := r.cfg.Engine.Read()
+	err := r.tally.seed(r.ctx, read, r.now, lastSeq, func(t *signalbox.Task) {
+		if t.SourceJob != "" || t.Cause != "" && r.now.Sub(t.EndedAt) < failuresKept || t.RetryOf != "" {
+			ended = append(ended, *t)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	r.failures = newFailures()
+	return r.failures.seed(r.ctx, read, ended, r.snapshot.InFlight, r.now)
+}
+
+// seed starts the tally with the history, and hands each task on.
+func (t *tally) seed(ctx context.Context, read store.Reader, now time.Time, lastSeq int64, then func(*signalbox.Task)) error {
 	*t = tally{seeded: map[string]time.Time{}, lastSeq: lastSeq}
 	q := store.HistoryQuery{Since: now.Add(-tallyMinutes * time.Minute), Limit: 1000}
 	begin := time.Now()
@@ -119,6 +135,7 @@ func (t *tally) seed(ctx context.Context, read store.Reader, now time.Time, last
 				continue
 			}
 			t.add(row.State, row.EndedAt)
+			then(row)
 			if now.Sub(row.EndedAt) < seedOverlap {
 				t.seeded[row.ID] = row.EndedAt
 			}
@@ -161,6 +178,7 @@ type journalChanges struct {
 	collectTasks  bool            // false: taskIDs stays empty, entries only go into the tally
 	taskIDs       []string        // tasks that changed, in the order of their first entry
 	seenTasks     map[string]bool // the ids in taskIDs
+	ended         []string        // tasks whose end matters to the failures
 	schedules     map[string]bool // that fired or changed, by name
 	agents        map[string]bool // named by entries that belong to no task
 	agentsChanged bool            // an agent was added, changed or removed
@@ -193,6 +211,12 @@ func (b *builder) readJournal(ctx context.Context, after, to int64, into *journa
 			}
 			after = entry.Seq
 			b.tally.addEntry(entry)
+			if entry.Kind == signalbox.EventSubmit {
+				b.failures.submitted(entry.RetryOf, entry.At)
+			}
+			if b.failures.wants(entry) && len(into.ended) < maxEndsRead {
+				into.ended = append(into.ended, entry.QueueID)
+			}
 			into.add(entry)
 		}
 	}

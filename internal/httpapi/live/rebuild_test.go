@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
+	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
@@ -106,9 +107,12 @@ func pick[T any](h *history, list ...T) T { return list[h.random.IntN(len(list))
 func (h *history) step() {
 	ctx := h.T.Context()
 	name := pick(h, h.agents...)
-	switch h.random.IntN(16) {
+	switch h.random.IntN(17) {
 	case 0, 1, 2:
 		n := engine.NewTask{Prompt: "p", Agent: pick(h, "", "", name), Source: signalbox.SourceAPI}
+		if h.random.IntN(2) == 0 {
+			n.Source, n.SourceJob = signalbox.SourceScheduler, pick(h, "nightly", "hourly")
+		}
 		if n.Agent == "" {
 			n.Kind = pick(h, "", "demo", "rare")
 		}
@@ -144,6 +148,12 @@ func (h *history) step() {
 		h.Engine.ReleaseLane(ctx, name, "a test")
 	case 15:
 		h.Advance(time.Duration(pick(h, 1, 7, 65, 700)) * time.Second)
+	case 16:
+		if ended, err := h.Engine.Read().History(ctx, store.HistoryQuery{Limit: 5}); err != nil {
+			h.T.Fatal(err)
+		} else if len(ended.Tasks) > 0 {
+			h.Engine.Retry(ctx, pick(h, ended.Tasks...).ID, engine.Edit{Source: signalbox.SourceAPI})
+		}
 	}
 }
 
@@ -160,7 +170,7 @@ func (h *history) reply() {
 		t, err = h.Engine.Accept(ctx, t, "x", "")
 		done = err != nil
 	case 2:
-		h.Engine.Finish(ctx, t, engine.Outcome{Reason: pick(h, signalbox.ReasonCompleted, signalbox.ReasonAgentError), Result: &signalbox.Result{}})
+		h.Engine.Finish(ctx, t, engine.Outcome{Reason: pick(h, signalbox.ReasonCompleted, signalbox.ReasonAgentError), Message: pick(h, "no disk", "no net"), Result: &signalbox.Result{}})
 	case 3:
 		h.Engine.Refuse(ctx, t, "not now")
 	case 4:

@@ -308,7 +308,7 @@ func TestLiveOfALimitedCaller(t *testing.T) {
 	if len(s.agents) != 1 || len(s.tasks) != 1 || s.tasks[id].Agent != "coder" || s.totals.Running != 2 || s.totals.Pending != 1 || s.queues["work"].Waiting != 1 || len(s.queues["work"].Line) != 0 {
 		t.Errorf("%s", s.last.Data)
 	}
-	if s.health.OK || s.health.More != 1 || len(s.health.Attention) != 2 { // findings on tools, which everybody sees
+	if s.health.OK || s.health.More != 0 || len(s.health.Attention) != 1 || len(s.health.Notes) != 1 { // findings on tools, which everybody sees
 		t.Errorf("%+v", s.health)
 	}
 	lastID := s.eventID()

@@ -14,7 +14,7 @@ import (
 // Task is a task as lists show it.
 func Task(t *signalbox.Task) api.Task {
 	v := api.Task{
-		QueueID: t.ID, State: string(t.State), Reason: string(t.Reason), Message: t.Message, Queue: t.Queue,
+		QueueID: t.ID, State: string(t.State), Reason: string(t.Reason), Message: t.Message, FailureLine: t.Failure, Cause: t.Cause, Queue: t.Queue,
 		CreatedAt: t.CreatedAt, EndedAt: Time(t.EndedAt), NotBefore: Time(t.NotBefore),
 		Attempts: t.Attempts, MaxAttempts: t.MaxAttempts, LastError: t.LastError,
 		Source: string(t.Source), SourceJob: t.SourceJob, Priority: t.Priority, OnLost: string(t.OnLost),
@@ -126,7 +126,7 @@ func Time(t time.Time) *time.Time {
 // LiveTask is a task as a row of a list.
 func LiveTask(t *signalbox.Task) api.LiveTask {
 	v := api.LiveTask{
-		QueueID: t.ID, State: string(t.State), Reason: string(t.Reason), Message: t.Message, Queue: t.Queue,
+		QueueID: t.ID, State: string(t.State), Reason: string(t.Reason), Message: t.Message, FailureLine: t.Failure, Cause: t.Cause, Queue: t.Queue,
 		Mode: mode(t.Mode), Tool: t.Tool, PromptPreview: t.Preview, Source: string(t.Source), SourceJob: t.SourceJob, RetryOf: t.RetryOf,
 		By: askedBy(t), Attempts: t.Attempts, CreatedAt: t.CreatedAt, EndedAt: Time(t.EndedAt),
 	}

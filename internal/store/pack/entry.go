@@ -15,6 +15,7 @@ const firstVersion = 1
 const (
 	withOwner    = 2
 	withSchedule = 3
+	withRetryOf  = 4
 )
 
 // The versions of a request, likewise: withTools says what tools it may use,
@@ -37,6 +38,9 @@ func (p *Packer) Entry(b []byte, e *signalbox.Entry) []byte {
 	if e.Schedule != "" {
 		version = withSchedule
 	}
+	if e.RetryOf != "" {
+		version = withRetryOf
+	}
 	p.b = append(p.b[:0], version)
 	p.Int(e.At.UnixMilli())
 	p.Int(e.Fence)
@@ -47,6 +51,9 @@ func (p *Packer) Entry(b []byte, e *signalbox.Entry) []byte {
 	}
 	if version >= withSchedule {
 		p.Texts(e.Schedule)
+	}
+	if version >= withRetryOf {
+		p.Texts(e.RetryOf)
 	}
 	b = binary.AppendUvarint(b, uint64(len(p.b)))
 	return append(b, p.b...)
@@ -74,7 +81,7 @@ func ReadEntries(b []byte, seq int64) ([]signalbox.Entry, error) {
 
 func readEntry(body []byte) (signalbox.Entry, error) {
 	d := Reader{b: body}
-	if len(body) == 0 || body[0] < firstVersion || body[0] > withSchedule {
+	if len(body) == 0 || body[0] < firstVersion || body[0] > withRetryOf {
 		return signalbox.Entry{}, errJournal
 	}
 	d.b = body[1:]
@@ -90,6 +97,9 @@ func readEntry(body []byte) (signalbox.Entry, error) {
 	}
 	if body[0] >= withSchedule {
 		e.Schedule = d.Text()
+	}
+	if body[0] >= withRetryOf {
+		e.RetryOf = d.Text()
 	}
 	if d.Bad {
 		return e, errJournal

@@ -72,20 +72,25 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 		whole(t, reflect.ValueOf(v).Elem(), &n)
 	}
 	journal := New(0)
-	plain := entry
+	first := entry
+	first.RetryOf = ""
+	plain := first
 	plain.Owner, plain.Schedule = "", ""
 	before := request // an environment that no admin gave is a row that directors of before refuse to read
 	before.EnvBy = ""
-	unsized := task
+	sized := task
+	sized.Failure, sized.Cause = "", ""
+	unsized := sized
 	unsized.RequestSize, unsized.ResultSize = 0, 0
 	silent := agent
 	silent.Proof = false
 	return []goldenRow{
-		{"task", Task(nil, &unsized)}, {"entry", journal.Entry(nil, &entry)}, {"entry-plain", journal.Entry(nil, &plain)}, {"extra", Extra(&task)}, {"token", Token(&token)}, {"user", User(&user)},
+		{"task", Task(nil, &unsized)}, {"entry", journal.Entry(nil, &first)}, {"entry-plain", journal.Entry(nil, &plain)}, {"extra", Extra(&task)}, {"token", Token(&token)}, {"user", User(&user)},
 		{"request", Request(&before)}, {"request-plain", Request(&signalbox.Request{Prompt: "p", Model: "m"})}, {"result", Result(&result)}, {"agent", Agent(&silent)}, {"pause", Pause(&pause)},
 		{"session", Session(&session)}, {"audit", Audit(&audit)}, {"stales", Stales([]signalbox.Stale{stale, stale})},
 		{"schedule", Schedule(&schedule)}, {"run", Run(&run)},
-		{"request-env-by", Request(&request)}, {"agent-proof", Agent(&agent)}, {"task-sized", Task(nil, &task)},
+		{"request-env-by", Request(&request)}, {"agent-proof", Agent(&agent)}, {"task-sized", Task(nil, &sized)},
+		{"task-failed", Task(nil, &task)}, {"entry-retry", journal.Entry(nil, &entry)},
 	}
 }
 

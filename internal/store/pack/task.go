@@ -32,8 +32,13 @@ func Task(b []byte, t *signalbox.Task) []byte {
 	p.Texts(string(t.StopReason), t.StopMessage)
 	p.Flags(t.Ready, t.HasEnv, t.Waits, t.CancelRequested)
 	p.Times(t.EnqueuedAt, t.NotBefore, t.WaitUntil, t.CreatedAt, t.DispatchedAt, t.StartedAt, t.EndedAt)
-	if t.RequestSize != 0 || t.ResultSize != 0 { // rows of before have none
+	// Rows of before have none of these; each group comes with those before it.
+	why := t.Failure != "" || t.Cause != ""
+	if t.RequestSize != 0 || t.ResultSize != 0 || why {
 		p.Ints(t.RequestSize, t.ResultSize)
+	}
+	if why {
+		p.Texts(t.Failure, t.Cause)
 	}
 	return p.b
 }
@@ -57,6 +62,9 @@ func ReadTask(b []byte) (signalbox.Task, error) {
 	t.DispatchedAt, t.StartedAt, t.EndedAt = d.Time(), d.Time(), d.Time()
 	if len(d.b) > 0 {
 		t.RequestSize, t.ResultSize = d.Int(), d.Int()
+	}
+	if len(d.b) > 0 {
+		t.Failure, t.Cause = d.Text(), d.Text()
 	}
 	if d.Bad {
 		return t, damaged("row")

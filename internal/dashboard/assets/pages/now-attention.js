@@ -2,11 +2,15 @@
 // figures of the whole, all of one moment.
 import { html, useState, cx } from "../lib/dom.js";
 import { useLive } from "../lib/live.js";
+import { post } from "../lib/api.js";
+import { useMay } from "../lib/me.js";
 import { agentPath, capacityPath, schedulePath, searchPath } from "../lib/router.js";
 import { clock, span } from "../lib/time.js";
 import { Cure } from "../parts/cure.js";
 import { Icon } from "../parts/icon.js";
 import { TaskLink } from "../parts/tasklink.js";
+import { toast } from "../parts/toast.js";
+import { bulk } from "./tasks-bulk.js";
 
 const few = 3; // shown at once
 
@@ -22,17 +26,45 @@ export const Attention = () => {
     ${count === 0
       ? html`<p class="attention-head tone-good"><${Icon} name="check" />${health.text}</p>`
       : html`<p class=${`attention-head tone-${level}`}><${Icon} name="warn" />${count} ${count === 1 ? "needs" : "need"} attention</p>`}
-    ${count > 0 && html`<ul class="attention-list">${shown.map((a) => html`<${Item} key=${a.kind + a.subject + (a.queue_id ?? "")} item=${a} />`)}
+    ${count > 0 && html`<ul class="attention-list">${shown.map((a) => html`<${Item} key=${keyOf(a)} item=${a} />`)}
       ${(count > shown.length || all) && html`<li><button type="button" class="plain small" onClick=${() => setAll(!all)}>${all ? "fewer" : `and ${count - shown.length} more`}</button>
         ${all && health.more > 0 ? html`<span class="quiet"> ${health.more} beyond these: signalbox status</span>` : null}</li>`}</ul>`}
     <${Figures} totals=${totals} />
+    ${health.notes?.length > 0 && html`<ul class="attention-notes" aria-label="Good to know">${health.notes.map((note) => html`<${Note} key=${keyOf(note)} note=${note} />`)}</ul>`}
   </section>`;
 };
 
+const keyOf = (a) => a.kind + (a.cause || a.subject + (a.queue_id ?? ""));
+
 const Item = ({ item }) => html`<li class="attention-item">
-  <span><${Subject} item=${item} /> ${item.text}${item.queue_id ? html` · <${TaskLink} id=${item.queue_id} />` : null}</span>
-  <${Cure} text=${item.cure} />
+  <span><${Subject} item=${item} /> ${item.text}${item.query ? html`<span class="quiet small-text"> · ${between(item)}</span>` : item.queue_id && html` · <${TaskLink} id=${item.queue_id} />`}</span>
+  ${item.query ? html`<${Failures} item=${item} />` : html`<${Cure} text=${item.cure} />`}
 </li>`;
+
+const between = ({ count, since, last }) => (count > 1 ? `first ${clock(since)}, last ${clock(last)}` : clock(last));
+
+// Failures are the buttons for tasks that failed alike: their list, a schedule that must
+// not make more of them, and all of them once more.
+const Failures = ({ item }) => {
+  const submit = useMay("submit"), schedule = useMay("schedule");
+  return html`<div class="cure">
+    <a class="button small" href=${searchPath(item.query)}>Open</a>
+    ${item.schedule && schedule.ok && html`<button type="button" class="small" onClick=${() => disable(item.schedule)}>Disable schedule</button>`}
+    ${submit.ok && html`<button type="button" class="small" onClick=${() => bulk([item.query], "retry", () => {})}>${item.count > 1 ? `Retry all ${item.count}…` : "Retry…"}</button>`}</div>`;
+};
+
+const disable = async (name) => {
+  try {
+    await post(`/api/schedules/${encodeURIComponent(name)}/disable`);
+    toast(`Schedule ${name} is disabled.`);
+  } catch (error) {
+    toast(`${name} is not disabled: ${error.message}.`, "bad");
+  }
+};
+
+// Note is what needs nobody, such as a pause that someone has set.
+const Note = ({ note }) => html`<li class="attention-note"><span><${Subject} item=${note} /> ${note.text}</span>
+  ${note.kind === "paused" && html`<${Cure} text=${note.cure} plain=${true} />`}</li>`;
 
 // Subject leads to where the thing can be seen and cured.
 const Subject = ({ item }) => {
@@ -40,8 +72,9 @@ const Subject = ({ item }) => {
   return to ? html`<a href=${to}>${item.subject}</a>` : html`<strong>${item.subject}</strong>`;
 };
 
-const placeOf = ({ kind, subject, cure }) => {
-  if (/^(agent_|stuck|cancel_unconfirmed|withheld)/.test(kind)) return agentPath(subject);
+const placeOf = ({ kind, subject, cure, query }) => {
+  if (/^(agent_|stuck|outlasted|run_trouble|cancel_unconfirmed|withheld)/.test(kind)) return agentPath(subject);
+  if (query && kind === "tasks_failed") return searchPath(query);
   if (kind === "capacity_full" || kind === "tool_down") return capacityPath(subject);
   if (kind.startsWith("schedule_")) return schedulePath(subject);
   if (kind === "queue_full" || kind === "no_agent") return searchPath("state:pending");

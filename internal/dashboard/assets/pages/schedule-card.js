@@ -12,7 +12,7 @@ import { Menu } from "../parts/menu.js";
 import { shortId } from "../parts/tasklink.js";
 import { toast } from "../parts/toast.js";
 import { editSchedule } from "./schedule-edit.js";
-import { inZone, markOf, outcomeText, overlaps, tally } from "./schedule-words.js";
+import { failedInARow, inZone, markOf, outcomeText, overlaps, tally } from "./schedule-words.js";
 
 const soon = 1000; // ms: several changes at once are asked for once
 
@@ -43,6 +43,8 @@ export const Standing = ({ s }) => {
   if (!s.enabled) return html`<span class="state tone-quiet"><${Icon} name="pause" />disabled</span>`;
   if (s.overdue_seconds > 0) return html`<span class="state tone-bad"><${Icon} name="warn" />overdue ${span(s.overdue_seconds)}</span>`;
   if (s.last_status?.startsWith("skipped_")) return html`<span class="state tone-warn"><${Icon} name="warn" />last one ${outcomeText({ outcome: s.last_status })}</span>`;
+  const failed = failedInARow(s.outcomes ?? []);
+  if (failed > 0) return html`<span class="state tone-bad"><${Icon} name="cross" />${failed === 1 ? "last task failed" : `last ${failed} tasks failed`}</span>`;
   return html`<span class="state tone-good"><${Icon} name="check" />enabled</span>`;
 };
 

@@ -30,6 +30,13 @@ export const markOf = (run) => {
   }[run.status] ?? ["ring", "quiet"];
 };
 
+// failedInARow is how many of the newest firings whose task has ended ended badly.
+export const failedInARow = (runs) => {
+  const ended = runs.filter((run) => ["completed", "failed", "timeout"].includes(run.status) && !run.outcome?.startsWith("skipped_"));
+  const good = ended.findIndex((run) => run.status === "completed");
+  return good < 0 ? ended.length : good;
+};
+
 // tally counts outcomes in words: "18 completed, 2 left out: the queue was full".
 export const tally = (runs) => {
   const counts = new Map();

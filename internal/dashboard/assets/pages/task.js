@@ -68,7 +68,7 @@ const Whole = ({ task, error, again }) => {
         <div class="stack">
           ${task.mode === "tool" ? html`<${ToolCall} task=${task} />` : html`<${Prompt} text=${task.prompt ?? task.prompt_preview} />`}
           ${ended && task.mode !== "tool" && html`<${Result} task=${task} />`}
-          <${Output} id=${task.queue_id} state=${task.state} failed=${task.state === "failed" || task.state === "timeout"} />
+          <${Output} id=${task.queue_id} state=${task.state} failure=${task.failure_line} />
           <${Attempts} task=${task} />
           ${task.stale?.length > 0 && html`<${Stale} list=${task.stale} />`}
         </div>

@@ -58,7 +58,7 @@ const send = async (queries, action, expect = []) => {
 
 // bulk counts, asks, and does it to just as many. Where they are others by
 // then it asks once more.
-const bulk = async (queries, action, done, before, begun) => {
+export const bulk = async (queries, action, done, before, begun) => {
   const [verb, past, note] = words[action];
   let counts;
   try {

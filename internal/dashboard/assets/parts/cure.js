@@ -13,7 +13,8 @@ import { toast } from "./toast.js";
 // isCommand: all of it can be pasted into a terminal.
 const isCommand = (text) => /^signalbox( [\w:@./=…-]+)+$/.test(text);
 
-export const Cure = ({ text }) => {
+// Cure shows the words and the buttons; plain, only the buttons.
+export const Cure = ({ text, plain }) => {
   const admin = useMay("admin"), cancel = useMay("cancel"), release = useMay("release");
   if (!text) return null;
   const [, queue] = /^signalbox resume(?: (\S+))?$/.exec(text) ?? [null, null];
@@ -24,7 +25,7 @@ export const Cure = ({ text }) => {
     task && cancel.ok && html`<button type="button" class="small" onClick=${() => cancelById(task)}>Cancel ${shortId(task)}</button>`,
     agent && release.ok && current().agents.has(agent) && html`<button type="button" class="small" onClick=${() => forceRelease(agent)}>Force release…</button>`,
   ].filter(Boolean);
-  return html`<div class="cure">${isCommand(text) ? html`<${Command} text=${text} />` : html`<p class="quiet">${text}</p>`}${buttons}</div>`;
+  return html`<div class="cure">${plain ? null : isCommand(text) ? html`<${Command} text=${text} />` : html`<p class="quiet">${text}</p>`}${buttons}</div>`;
 };
 
 const cancelById = async (id) => {

@@ -56,40 +56,15 @@ export class Lines {
 
   get last() { return plain(this.open); }
 
-  // failure is the line that most likely says why it failed, {n, text}; null where
-  // there is none.
-  failure() {
-    const all = this.last ? [...this.lines, { n: this.count + 1, text: this.last }] : this.lines;
-    let best = null, most = 0;
-    for (let i = all.length - 1; i >= 0; i--) {
-      const found = weigh(all[i].text, i > 0 ? all[i - 1].text : "");
-      if (found > most) { most = found; best = all[i]; }
-      if (most === SURE) break;
-    }
-    return best && { n: best.n, text: best.text.trim() };
+  // find is the newest line with a text, {n, text}; null where there is none. A text that
+  // ends with … was cut.
+  find(text) {
+    if (!text) return null;
+    const same = text.endsWith("…") ? (line) => line.trim().startsWith(text.slice(0, -1)) : (line) => line.trim() === text;
+    if (same(this.last)) return { n: this.count + 1, text };
+    const found = this.lines.findLast((line) => same(line.text));
+    return found ? { n: found.n, text } : null;
   }
-}
-
-// How well a line says why a program failed: an exception or a message of a
-// compiler, the word error with its message, or a mention.
-const SURE = 3, LIKELY = 2, MENTIONED = 1;
-const CAUSES = [
-  /^(?:Uncaught )?(?:[A-Za-z_$][\w$]*\.)*[A-Za-z_$][\w$]*(?:Error|Exception|Interrupt|Exit|Failure)(?: \[\w+\])?(?::|$)/, // Python, Node, Java
-  /^(?:Caused by: |Exception in thread )/, // Java
-  /^(?:panic|fatal|fatal error): /, // Go, git
-  /^\s*--- FAIL: /,
-  /^error(?:\[E\d+\])?: (?!could not compile|aborting)/, // Rust
-  /^thread '.*' (?:\(\d+\) )?panicked at /,
-  /^\S*(?:sh|bash|zsh|dash)\S*: .*(?:not found|No such file|Permission denied|syntax error|cannot)/, // shells
-  /^\S+:\d+:(?:\d+:)? (?:fatal )?(?:error|undefined|cannot|syntax)/, // compilers
-];
-const NOISE = /^\s*(?:at |File "|goroutine |npm (?:ERR!|error) (?:A complete log|code |errno |path )|Traceback \(most recent|note: run with)|\b(?:0|no) (?:errors?|failures?|failed)\b|^exit status \d+$/i;
-
-function weigh(text, before) {
-  if (NOISE.test(text)) return 0;
-  if (/^thread '.*panicked at .*:$/.test(before) || CAUSES.some((c) => c.test(text)) && !/^thread '.*panicked at .*:$/.test(text)) return SURE;
-  if (/\b(?:fatal|panic|error|failed|failure|denied|refused)\b\s*[:!]|\w(?:Error|Exception)\b|command not found/i.test(text)) return LIKELY;
-  return /\b(?:errors?|fatal|panic|exception|failed|failure|denied|not found|cannot|refused)\b/i.test(text) ? MENTIONED : 0;
 }
 
 // withoutEscapes is a text that is no log: without escape sequences and control

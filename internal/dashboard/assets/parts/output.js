@@ -9,14 +9,15 @@ import { Lines } from "./lines.js";
 const tick = 200; // ms between two looks of the document
 const nearEnd = 24; // px from the end that still count as the end
 
-export const Output = ({ id, state, failed }) => {
+export const Output = ({ id, state, failure }) => {
   const box = useRef(null), screen = useRef(null);
   const [view, setView] = useState({ follow: true, unseen: 0, left: 0, any: false, done: false, broken: null, failure: null });
   useEffect(() => {
-    const s = open(id, box.current, setView, failed);
+    const s = open(id, box.current, setView, failure);
     screen.current = s;
     return s.close;
   }, [id]);
+  useEffect(() => screen.current?.fails(failure), [id, failure]);
   const follow = (on) => screen.current?.follow(on);
   return html`
     <section class="card output" aria-labelledby="output-head">
@@ -28,7 +29,7 @@ export const Output = ({ id, state, failed }) => {
           ${view.any && html`<${Download} id=${id} />`}
         </span>
       </header>
-      ${failed && view.done && view.failure && html`
+      ${view.done && view.failure && html`
         <p class="output-failure"><strong>Most likely why:</strong> <code>${view.failure.text}</code>
           <button type="button" class="plain" onClick=${() => screen.current?.show(view.failure.n)}>Show it</button></p>`}
       ${view.left > 0 && html`<p class="output-left quiet">${view.left.toLocaleString()} earlier lines are left out here; the download has what is kept.</p>`}
@@ -50,18 +51,18 @@ const noneText = (state, view) => {
 };
 
 // open follows the output of a task into an element. That of a task that had failed
-// opens at the line that says why, any other at its end.
-const open = (id, box, tell, failed) => {
-  const s = { lines: new Lines(), shown: 0, following: true, done: false, next: 0, broken: null, box, open: null, top: 0 };
+// opens at failure, the line that says why, any other at its end.
+const open = (id, box, tell, failure) => {
+  const s = { failure, lines: new Lines(), shown: 0, following: true, done: false, next: 0, broken: null, box, open: null, top: 0 };
   let opened = false; // once: after that a person scrolls
   let timer = 0, stop = () => {};
   const soon = () => { timer ||= setTimeout(() => { timer = 0; draw(s); openAtFailure(); tell(viewOf(s)); }, tick); };
   const openAtFailure = () => {
     if (opened || !s.done) return;
     opened = true;
-    const failure = failed && s.lines.failure();
-    if (!failure) return;
-    const one = mark(s, failure.n);
+    const found = failure && s.lines.find(failure);
+    if (!found) return;
+    const one = mark(s, found.n);
     if (one) box.scrollTop = one.offsetTop - box.offsetTop - box.clientHeight / 2; // the page itself stays where it is
     s.top = box.scrollTop;
   };
@@ -94,6 +95,7 @@ const open = (id, box, tell, failed) => {
   box.addEventListener("scroll", scrolled, { passive: true });
   start();
   return {
+    fails(line) { s.failure = line; tell(viewOf(s)); },
     follow(on) { s.following = on; draw(s); tell(viewOf(s)); },
     show(n) { s.following = false; draw(s, true); mark(s, n)?.scrollIntoView({ block: "center" }); tell(viewOf(s)); },
     close() {
@@ -108,7 +110,7 @@ const open = (id, box, tell, failed) => {
 
 const viewOf = (s) => ({
   follow: s.following, unseen: Math.max(0, s.lines.count - s.shown), left: s.lines.left, any: s.lines.count > 0 || s.lines.last !== "",
-  done: s.done, broken: s.broken, failure: s.done ? s.lines.failure() : null,
+  done: s.done, broken: s.broken, failure: s.done ? s.lines.find(s.failure) : null,
 });
 
 // draw brings the element up to date. While it is paused nothing moves, but
