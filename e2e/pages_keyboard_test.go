@@ -126,20 +126,20 @@ func TestNothingMovesUnderThePointer(t *testing.T) {
 	s := newStage(t, "coder")
 	s.running("coder", "sleep 10m, first")
 	second := s.task("coder", "sleep 10m, second")
-	third := s.task("coder", "sleep 10m, third")
+	s.task("coder", "sleep 10m, third")
 	p := s.open("/ui/")
 	lane := `article[aria-label="Agent coder"]`
-	p.showsIn(lane+" .chips", "2 "+short(third))
+	p.showsIn(lane+" .chips", "2 sleep 10m, third")
 	p.point(lane + " .chips")
 	if _, err := s.c.Cancel(s.ctx(), second); err != nil {
 		t.Fatal(err)
 	}
 	p.showsIn(lane+" .changes", "1 change")
-	p.showsIn(lane+" .gone", short(second))
-	p.showsIn(lane+" .chips", short(third))
+	p.showsIn(lane+" .gone", "second")
+	p.showsIn(lane+" .chips", "third")
 	p.point(".brand")
-	p.hides(lane+" .chips", short(second))
-	p.showsIn(lane+" .chips", "1 "+short(third))
+	p.hides(lane+" .chips", "second")
+	p.showsIn(lane+" .chips", "1 sleep 10m, third")
 }
 
 // The login: a wrong password, the way back to where one was, what a user may
@@ -188,7 +188,8 @@ func TestLoginPage(t *testing.T) {
 	other := w.tab("/ui/")
 	other.allow("401")
 	other.live()
-	p.click(".top a", "clerk")
+	p.click(".top button", "clerk")
+	p.click("[role=menuitem]", "Log out…")
 	p.at("/login")
 	p.click("#logout", "Log out")
 	p.until("the form is there", `e2e.shown(document.querySelector("#login"))`)

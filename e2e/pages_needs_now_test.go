@@ -23,7 +23,8 @@ func TestNeedWhatRunsNow(t *testing.T) {
 	p.showsIn(lane+" .block", short(running))
 	p.showsIn(lane+" .block", "upgrade the billing service")
 	p.showsIn(lane+" .state", "running")
-	p.showsIn(lane+" .chips", "1 "+short(waiting))
+	p.showsIn(lane+" .chips", "1 sleep 10m, fix the login test")
+	p.until("its id is told too", fmt.Sprintf(`document.querySelector('%s .chip').title.endsWith(%q)`, lane, waiting))
 	p.showsIn(`article[aria-label="Agent writer"]`, "next task starts at once")
 	p.showsIn(".figures", "1 running · 1 waiting")
 	p.showsIn(".depth", "Queue 1/")
@@ -43,13 +44,14 @@ func TestNeedWhatRunsNow(t *testing.T) {
 func TestNeedWhoWaitsBehindWhom(t *testing.T) {
 	s := newStage(t, "coder")
 	running := s.running("coder", "sleep 10m, first")
-	second, third := s.task("coder", "sleep 10m, second"), s.task("coder", "sleep 10m, third")
+	s.task("coder", "sleep 10m, second")
+	third := s.task("coder", "sleep 10m, third")
 	p := s.open("/ui/")
 	chips := `article[aria-label="Agent coder"] .chips`
-	p.until("both wait in order", fmt.Sprintf(`/1 %s \d+s 2 %s \d+s/.test(e2e.text('%s'))`, short(second), short(third), chips))
+	p.until("both wait in order", fmt.Sprintf(`/1 sleep 10m, second \d+s 2 sleep 10m, third \d+s/.test(e2e.text('%s'))`, chips))
 	before := p.text(chips)
 	p.until("the waits go on", fmt.Sprintf("e2e.text('%s') !== %s", chips, jsText(before)))
-	p.click(chips+" a", short(third))
+	p.click(chips+" a", "third")
 	p.showsIn(".card-why", "Picked: "+short(third))
 	p.showsIn(".card-why", "coder")
 	// The blocker is a step away.
@@ -132,7 +134,7 @@ func TestNeedWhyIsItNotRunning(t *testing.T) {
 	}
 	// The key j goes to the next one that waits.
 	third := s.task("coder", "sleep 10m, third")
-	p.showsIn(`article[aria-label="Agent coder"] .chips`, short(third))
+	p.showsIn(`article[aria-label="Agent coder"] .chips`, "third")
 	p.keyUntil("j", "the next one is picked", fmt.Sprintf(`e2e.text(".card-why").includes("Picked: " + %s)`, jsText(short(third))))
 	// It goes on by itself: the reasons are those of the moment.
 	if _, err := s.c.Cancel(s.ctx(), third); err != nil {

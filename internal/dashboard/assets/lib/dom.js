@@ -7,6 +7,19 @@ export { h, html, render, Component, createContext, useState, useReducer, useEff
 // cx joins the names of classes that apply.
 export const cx = (...names) => names.filter(Boolean).join(" ");
 
+// useMedia is whether a media query applies now.
+export const useMedia = (query) => {
+  const media = useMemo(() => matchMedia(query), [query]);
+  const [is, setIs] = useState(media.matches);
+  useEffect(() => {
+    const look = () => setIs(media.matches);
+    look();
+    media.addEventListener("change", look);
+    return () => media.removeEventListener("change", look);
+  }, [media]);
+  return is;
+};
+
 let ids = 0;
 // useId is an id that no other element of the page has.
 export const useId = () => useMemo(() => `id${++ids}`, []);

@@ -15,6 +15,7 @@ const keep = (name, fallback) => {
 
 export const theme = keep("theme", "system"); // system, light or dark
 export const keysOn = keep("keys", "on"); // on or off
+export const lanesOpen = keep("lanes", ""); // the groups of agents that are unfolded
 
 const apply = (value) => {
   if (value === "system") delete document.documentElement.dataset.theme;

@@ -1,8 +1,9 @@
-// A lane: an agent, what runs there, then what waits for it, in order.
-import { html, cx } from "../lib/dom.js";
+// A lane: an agent, what runs there, then what waits for it, in order. It is as
+// high whatever it shows: what starts in one lane does not move the others.
+import { html, cx, useMedia } from "../lib/dom.js";
 import { useHold } from "../lib/hold.js";
 import { useMay } from "../lib/me.js";
-import { searchPath } from "../lib/router.js";
+import { searchPath, taskPath } from "../lib/router.js";
 import { age, full, range, useNow } from "../lib/time.js";
 import { AgentLink } from "../parts/agentlink.js";
 import { AgentMenu, forceRelease } from "../parts/agentactions.js";
@@ -12,47 +13,45 @@ import { doingOf, pausedText, whoOf } from "../parts/doing.js";
 import { State, toneOf } from "../parts/state.js";
 import { TaskLink } from "../parts/tasklink.js";
 
-
-export const Lane = ({ agent, picked, onPick }) => {
+export const Lane = ({ agent, gone, picked, onPick }) => {
   const now = useNow();
   const hold = useHold(agent.line ?? [], (t) => t.queue_id);
-  const current = agent.current ?? [];
-  return html`<article class="lane" aria-label=${`Agent ${agent.name}`} ...${hold.props}>
+  const most = useMedia("(min-width: 1400px), (max-width: 760px)") ? 3 : 2;
+  const [task, ...others] = agent.current ?? [];
+  return html`<article class=${cx("lane", gone && "gone")} aria-label=${`Agent ${agent.name}`} ...${hold.props}>
     <div class="lane-name">
       <h3 class="cut"><${AgentLink} name=${agent.name} /></h3>
-      <${State} state=${agent.face} text=${faceText(agent)} title=${agent.face_text} />
-      ${agent.slots > 1 && html`<p class="quiet small-text">${agent.in_use} of ${agent.slots} slots</p>`}
+      <p class="quiet small-text cut">${[agent.kind, `${agent.in_use} of ${agent.slots}`].filter(Boolean).join(" · ")}</p>
     </div>
-    <div class="lane-blocks">
-      ${current.map((task) => html`<${Block} key=${task.queue_id} task=${task} agent=${agent} now=${now} />`)}
-      ${current.length === 0 && html`<p class="block block-none">${idleText(agent, now)}</p>`}
-    </div>
-    <${Line} hold=${hold} waiting=${agent.waiting} queue=${`agent:${agent.name}`} now=${now} picked=${picked} onPick=${onPick} />
-    <div class="lane-menu"><${Release} agent=${agent} /><${AgentMenu} agent=${agent} /></div>
+    ${task ? html`<${Block} task=${task} others=${others.length} agent=${agent} now=${now} />` : html`<${Idle} text=${idleText(agent, now)} />`}
+    <${Line} hold=${hold} waiting=${agent.waiting} queue=${`agent:${agent.name}`} now=${now} picked=${picked} onPick=${onPick} most=${most} />
+    <div class="lane-state"><${State} state=${agent.face} text=${agent.face === "waiting for capacity" ? "waiting" : undefined} title=${agent.face_text || agent.face} /><${Release} agent=${agent} /></div>
+    <div class="lane-menu"><${AgentMenu} agent=${agent} /></div>
   </article>`;
 };
 
-const faceText = (agent) => (agent.face === "paused" && agent.pause?.by ? `paused by ${agent.pause.by}` : undefined);
-
-// Line are the chips of a line, at most so many, and what else is in it.
-export const Line = ({ hold, waiting, queue, now, picked, onPick, most = 3 }) => {
+// Line are the chips of a line, at most so many, and how many more are in it: all
+// in one row.
+export const Line = ({ hold, waiting, queue, now, picked, onPick, most }) => {
   const { items } = hold, shown = items.slice(0, most), rest = waiting - shown.filter((e) => !e.gone).length;
-  return html`<div class="chips">
+  return html`<div class="chips lane-chips">
     ${shown.map(({ key, item, gone }, i) => html`<${Chip} key=${key} task=${item} place=${item.position || i + 1} gone=${gone} now=${now} picked=${key === picked} onPick=${onPick} />`)}
-    ${rest > 0 && html`<a class="chip" href=${searchPath(`queue:${queue} state:pending`)} title=${`all that waits in ${queue}`}>+${rest}</a>`}
-    ${items.length === 0 && waiting === 0 && html`<span class="quiet small-text">queue empty</span>`}
+    ${rest > 0 && html`<a class="chip chip-more" href=${searchPath(`queue:${queue} state:pending`)} title=${`all that waits in ${queue}`}>+${rest}</a>`}
+    ${items.length === 0 && waiting === 0 && html`<span class="quiet small-text">nothing waits</span>`}
     <${Changes} hold=${hold} />
   </div>`;
 };
 
-const Block = ({ task, agent, now }) => {
+const Block = ({ task, others, agent, now }) => {
   const doing = doingOf(task, agent, now), tone = doing?.tone === "quiet" || !doing ? toneOf(task.state) : doing.tone;
   const who = whoOf(task), began = task.started_at ?? task.created_at;
   return html`<div class=${cx("block", `block-${tone}`)}>
-    <p class="cut" title=${task.prompt_preview}><${TaskLink} id=${task.queue_id} /> ${task.prompt_preview}</p>
-    <p class="cut small-text quiet"><span title=${full(began)}>${age(began, now)}</span>${task.mode === "bypass" && " · isolated"}${who && ` · ${who}`}${doing && html` · <span class=${`tone-${doing.tone}`} title=${doing.text}>${doing.text}</span>`}</p>
+    <p class="block-title"><a class="cut" dir="auto" href=${taskPath(task.queue_id)} title=${task.prompt_preview}>${task.prompt_preview}</a>${others > 0 && html`<a class="block-more" href=${searchPath(`agent:${agent.name} state:working,dispatching,cancelling`)}>and ${others} more</a>`}</p>
+    <p class="cut small-text quiet"><span title=${full(began)}>${age(began, now)}</span>${doing && html` · <span class=${`tone-${doing.tone}`} title=${doing.text}>${doing.text}</span>`}${task.mode === "bypass" && " · isolated"}${who && ` · ${who}`} · <${TaskLink} id=${task.queue_id} /></p>
   </div>`;
 };
+
+const Idle = ({ text }) => html`<p class="block block-none cut" title=${text}>${text}</p>`;
 
 const idleText = (agent, now) => {
   const waits = agent.waiting > 0 ? `; ${agent.waiting} ${agent.waiting === 1 ? "task waits" : "tasks wait"}` : "";
@@ -68,5 +67,5 @@ const Release = ({ agent }) => {
   const may = useMay("release");
   const needed = agent.face === "stuck" || (["withheld", "down"].includes(agent.face) && agent.current?.length > 0);
   if (!needed) return null;
-  return html`<button type="button" disabled=${!may.ok} title=${may.why || undefined} onClick=${() => forceRelease(agent.name)}>Force release…</button>`;
+  return html`<button type="button" class="small" disabled=${!may.ok} title=${may.why || undefined} onClick=${() => forceRelease(agent.name)}>Force release…</button>`;
 };

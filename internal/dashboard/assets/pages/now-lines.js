@@ -4,7 +4,7 @@ import { html } from "../lib/dom.js";
 import { useHold } from "../lib/hold.js";
 import { useLive } from "../lib/live.js";
 import { useMay } from "../lib/me.js";
-import { searchPath } from "../lib/router.js";
+import { searchPath, taskPath } from "../lib/router.js";
 import { age, full, range, useNow } from "../lib/time.js";
 import { pause, resume } from "../parts/agentactions.js";
 import { CancelButton } from "../parts/cancel.js";
@@ -30,7 +30,7 @@ export const Lines = ({ picked, onPick }) => {
   const all = pauses.find((p) => p.queue === "");
   const list = [...queues.values()].filter((q) => q.name === "work" || q.waiting > 0 || q.pause).sort(byName);
   if (list.length === 0) return null;
-  return html`<${Card} title="Queues that agents share" side=${html`<${Everything} all=${all} />`} name="lines">
+  return html`<${Card} title="Shared queues" note="agents take from these too" side=${html`<${Everything} all=${all} />`} name="lines">
     ${list.map((q) => html`<${Row} key=${q.name} queue=${q} picked=${picked} onPick=${onPick} />`)}
   </${Card}>`;
 };
@@ -55,23 +55,24 @@ const Row = ({ queue, picked, onPick }) => {
   </article>`;
 };
 
-const most = 10;
+const most = 6;
+
+// oldest first; of those that came at once, by their places in line.
+const byAge = (a, b) => (a.created_at === b.created_at ? (a.position || 0) - (b.position || 0) : a.created_at < b.created_at ? -1 : 1);
 
 // Waiting is the queue as one list: the heads of all lines, the oldest first.
 export const Waiting = ({ picked, onPick }) => {
   const agents = useLive((b) => b.agents), queues = useLive((b) => b.queues), totals = useLive((b) => b.totals), now = useNow();
-  const waiting = [...agents.values(), ...queues.values()].flatMap((lane) => lane.line ?? []).sort((a, b) => (a.created_at < b.created_at ? -1 : 1)).slice(0, most);
+  const waiting = [...agents.values(), ...queues.values()].flatMap((lane) => lane.line ?? []).sort(byAge).slice(0, most);
   const hold = useHold(waiting, (t) => t.queue_id);
   const shown = hold.items;
-  const side = totals ? `${totals.pending}${totals.max_size ? ` of ${totals.max_size}` : ""} waiting` : "";
-  return html`<${Card} title="Queue" side=${side} name="queue">
+  const note = totals ? `${totals.pending}${totals.max_size ? ` of ${totals.max_size}` : ""} waiting` : "";
+  return html`<${Card} title="Queue" note=${note} name="queue">
     ${shown.length === 0 && html`<p class="card-body quiet">Nothing waits.</p>`}
     <ul class="waiting" ...${hold.props}>${shown.map(({ key, item, gone }) => html`<li key=${key} class=${gone ? "gone" : key === picked ? "is-picked" : ""}>
-      <${TaskLink} id=${item.queue_id} />
-      <span class="cut waiting-text" title=${item.prompt_preview}>${item.mode === "tool" ? `${item.tool} ` : ""}${item.prompt_preview}</span>
-      <span class="quiet small-text waiting-line">${item.position ? `#${item.position} in ` : ""}${item.queue}</span>
-      <span class="quiet small-text waiting-eta" title=${full(item.created_at)}>${age(item.created_at, now)} · ${item.eta ? range(item.eta) : "start unknown"}</span>
-      <span class="buttons"><button type="button" class="small" aria-label=${`Why does ${shortId(item.queue_id)} wait?`} onClick=${() => onPick(item)}>Why?</button><${CancelButton} task=${item} /></span>
+      <a class="cut waiting-text" dir="auto" href=${taskPath(item.queue_id)} title=${item.prompt_preview}>${item.mode === "tool" ? `${item.tool} ` : ""}${item.prompt_preview}</a>
+      <p class="cut quiet small-text" title=${`${full(item.created_at)} · ${item.queue}`}>${item.position ? `#${item.position} in ` : ""}${item.queue.replace(/^agent:/, "")} · waits ${age(item.created_at, now)} · ${item.eta ? range(item.eta) : "start unknown"} · <${TaskLink} id=${item.queue_id} /></p>
+      <span class="buttons waiting-do"><button type="button" class="small" aria-label=${`Why does ${shortId(item.queue_id)} wait?`} onClick=${() => onPick(item)}>Why?</button><${CancelButton} task=${item} /></span>
     </li>`)}</ul>
     ${(totals?.pending > shown.length || hold.changes > 0) && html`<p class="card-body">
       ${totals.pending > shown.length && html`<a href=${searchPath("state:pending")}>All ${totals.pending} that wait</a> `}

@@ -5,19 +5,14 @@ import { useKeys } from "../lib/keys.js";
 import { useMay } from "../lib/me.js";
 import { go, taskPath } from "../lib/router.js";
 import { cancelTask } from "../parts/cancel.js";
-import { Card } from "../parts/card.js";
-import { Empty } from "../parts/empty.js";
 import { Why } from "../parts/why.js";
 import { TaskLink } from "../parts/tasklink.js";
 import { Attention } from "./now-attention.js";
-import { Lane } from "./now-lane.js";
+import { inOrder, Lanes } from "./now-lanes.js";
 import { Lines, Waiting } from "./now-lines.js";
 import { Capacity, Pressure } from "./now-side.js";
 
-const byName = (a, b) => (a.name < b.name ? -1 : 1);
-
 export default () => {
-  const ready = useLive((b) => b.ready);
   const agents = useLive((b) => b.agents);
   const may = useMay("cancel");
   const { picked, task, pick, move, explain } = usePicked(agents);
@@ -27,29 +22,22 @@ export default () => {
     c: ["cancel the picked task", () => (task && may.ok ? (cancelTask(task), true) : false)],
     w: ["why the picked task waits", explain],
   });
-  const list = [...agents.values()].sort(byName);
   return html`<h1 class="unseen">Now</h1>
     <${Attention} />
     <div class="now">
       <div class="now-main">
-        <${Card} title="Agents" side="running now · then in this order" name="lanes">
-          ${!ready && html`<p class="card-body quiet" aria-busy="true">Connecting…</p>`}
-          ${ready && list.length === 0 && html`<${NoAgents} />`}
-          ${list.map((agent) => html`<${Lane} key=${agent.name} agent=${agent} picked=${picked} onPick=${pick} />`)}
-        </${Card}>
+        <${Lanes} picked=${picked} onPick=${pick} />
         <${Lines} picked=${picked} onPick=${pick} />
-        <${Waiting} picked=${picked} onPick=${pick} />
       </div>
-      <aside class="now-side" aria-label="Capacity, pressure and reasons">
+      <aside class="now-side" aria-label="Capacity, queue, reasons and pressure">
         <${Capacity} />
-        <${Pressure} />
+        <${Waiting} picked=${picked} onPick=${pick} />
         ${picked && html`<section class="card card-why" id="why-panel" tabindex="-1" aria-label="Why the picked task waits"><div class="card-body">
           <p class="small-text">Picked: <${TaskLink} id=${picked} /></p><${Why} key=${picked} id=${picked} /></div></section>`}
+        <${Pressure} />
       </aside>
     </div>`;
 };
-
-const NoAgents = () => html`<${Empty} title="No agents yet" text="Tasks wait until there is one. This starts one that costs nothing:" command=${`signalbox agent --kind demo --name demo --director ${location.origin}`} />`;
 
 // usePicked is the waiting task whose reasons are shown: the one that was
 // picked, else the first in a line, which stays as long as it waits.
@@ -57,7 +45,7 @@ const usePicked = (agents) => {
   const [chosen, setChosen] = useState("");
   const fallback = useRef("");
   const queues = useLive((b) => b.queues);
-  const waiting = [...[...agents.values()].sort(byName), ...queues.values()].flatMap((lane) => lane.line ?? []);
+  const waiting = [...inOrder(agents).map((e) => e.agent), ...queues.values()].flatMap((lane) => lane.line ?? []);
   const at = (id) => waiting.findIndex((t) => t.queue_id === id);
   if (at(fallback.current) < 0) fallback.current = waiting[0]?.queue_id ?? "";
   const picked = chosen || fallback.current;

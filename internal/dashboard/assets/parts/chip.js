@@ -1,13 +1,12 @@
-// A waiting task in a line: its place, its id, how long it waits.
+// A waiting task in a line: its place, its first words, how long it waits.
 import { html, cx } from "../lib/dom.js";
 import { taskPath } from "../lib/router.js";
 import { age } from "../lib/time.js";
-import { shortId } from "./tasklink.js";
 
 // onPick takes the click of a plain mouse button; the link stays one.
 export const Chip = ({ task, place, now, picked, gone, onPick }) => {
   const click = onPick && ((e) => { if (!e.ctrlKey && !e.metaKey && !e.shiftKey) { e.preventDefault(); onPick(task); } });
   return html`<a class=${cx("chip", picked && "chip-picked", gone && "gone")} href=${taskPath(task.queue_id)} onClick=${click}
-    aria-pressed=${undefined} aria-current=${picked ? "true" : undefined} title=${`${task.prompt_preview}\n${task.queue_id}`}>
-    ${place ? html`<b>${place}</b> ` : null}<span class="id">${shortId(task.queue_id)}</span> <span class="quiet">${gone ? "gone" : age(task.created_at, now)}</span></a>`;
+    aria-current=${picked ? "true" : undefined} title=${`${task.prompt_preview}\n${task.queue_id}`}>
+    ${place ? html`<b>${place}</b> ` : null}<span class="cut" dir="auto">${task.tool && task.mode === "tool" ? `${task.tool} ` : ""}${task.prompt_preview}</span> <span class="quiet chip-age">${gone ? "gone" : age(task.created_at, now)}</span></a>`;
 };

@@ -1,6 +1,7 @@
 // Dialogs are the browser's own: the rest of the page is out of reach, Esc
 // closes, and the focus goes back to where it was.
 import { html, store, useStore, useEffect, useRef, useId, cx } from "../lib/dom.js";
+import { Icon } from "./icon.js";
 
 const open = store([]);
 
@@ -29,7 +30,7 @@ export const Dialog = ({ title, onClose, onSubmit, foot, wide, children }) => {
     };
   }, []);
   const submit = (e) => { e.preventDefault(); onSubmit?.(e); };
-  const inside = html`<header><h2 id=${id}>${title}</h2><button type="button" class="plain close" aria-label="Close" onClick=${onClose}>✕</button></header>
+  const inside = html`<header><h2 id=${id}>${title}</h2><button type="button" class="plain icon-only" aria-label="Close" onClick=${onClose}><${Icon} name="cross" /></button></header>
     <div class="dialog-body">${children}</div>${foot ? html`<footer>${foot}</footer>` : null}`;
   return html`<dialog ref=${ref} class=${cx(wide && "wide")} aria-labelledby=${id} onCancel=${(e) => { e.preventDefault(); onClose(); }}
     onMouseDown=${(e) => { if (e.target === ref.current) onClose(); }}>

@@ -1,8 +1,10 @@
 // A button with a menu. Arrow keys, Home and End move in it, Esc closes it.
-import { html, useState, useEffect, useRef, useId } from "../lib/dom.js";
+import { html, cx, useState, useEffect, useRef, useId } from "../lib/dom.js";
+import { Icon } from "./icon.js";
 
-// items: {text, act, off (why not), danger}; null is left out.
-export const Menu = ({ label, items, children = "⋯" }) => {
+// items: {text, act, off (why not), danger, checked}; null is left out. A button with
+// children has its name from them, one without from label.
+export const Menu = ({ label, items, children, name }) => {
   const [open, setOpen] = useState(false);
   const box = useRef(null), button = useRef(null), id = useId();
   useEffect(() => {
@@ -22,12 +24,12 @@ export const Menu = ({ label, items, children = "⋯" }) => {
     if (e.key === "Tab") setOpen(false);
   };
   const pick = (item) => { if (item.off) return; close(); item.act(); };
-  return html`<div class="menu" ref=${box} onKeyDown=${keys}>
-    <button type="button" ref=${button} aria-haspopup="menu" aria-expanded=${open ? "true" : "false"} aria-controls=${open ? id : undefined} aria-label=${label} onClick=${() => setOpen(!open)}>${children}</button>
+  return html`<div class=${cx("menu", name)} ref=${box} onKeyDown=${keys}>
+    <button type="button" ref=${button} aria-haspopup="menu" aria-expanded=${open ? "true" : "false"} aria-controls=${open ? id : undefined} aria-label=${children ? undefined : label} class=${children ? undefined : "icon-only"} onClick=${() => setOpen(!open)}>${children ?? html`<${Icon} name="more" />`}</button>
     ${open ? html`<ul id=${id} role="menu" aria-label=${label}>${items.filter(Boolean).map((item) => html`<li key=${item.text} role="none">
-      <button type="button" role="menuitem" class=${item.danger ? "menu-danger" : ""} aria-disabled=${item.off ? "true" : undefined} title=${item.off || undefined} tabindex="-1" onClick=${() => pick(item)}>${item.text}${item.off ? html`<span class="menu-why">${item.off}</span>` : null}</button>
+      <button type="button" role=${item.checked === undefined ? "menuitem" : "menuitemcheckbox"} aria-checked=${item.checked === undefined ? undefined : String(item.checked)} class=${item.danger ? "menu-danger" : ""} aria-disabled=${item.off ? "true" : undefined} title=${item.off || undefined} tabindex="-1" onClick=${() => pick(item)}>${item.text}${item.off ? html`<span class="menu-why">${item.off}</span>` : null}</button>
     </li>`)}</ul>` : null}
   </div>`;
 };
 
-const entries = (box) => [...(box?.querySelectorAll("[role=menuitem]") ?? [])];
+const entries = (box) => [...(box?.querySelectorAll("[role^=menuitem]") ?? [])];

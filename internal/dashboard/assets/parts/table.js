@@ -1,19 +1,8 @@
 // A table of which only the rows in sight are in the document. Rows are of one
 // height and contained, so that one that changes moves nothing else.
-import { html, cx, useEffect, useLayoutEffect, useRef, useState } from "../lib/dom.js";
+import { html, cx, useEffect, useLayoutEffect, useMedia, useRef, useState } from "../lib/dom.js";
 
 const spare = 8; // rows beyond both edges
-const phone = matchMedia("(max-width: 640px)");
-
-const usePhone = () => {
-  const [is, setIs] = useState(phone.matches);
-  useEffect(() => {
-    const look = () => setIs(phone.matches);
-    phone.addEventListener("change", look);
-    return () => phone.removeEventListener("change", look);
-  }, []);
-  return is;
-};
 
 // Table: columns [{name, label}], items, keyOf(item), row(item, index) → one
 // child a column. height and phoneHeight are of a row in px. cursor is the
@@ -23,7 +12,7 @@ const usePhone = () => {
 // anywhere on it that is meant for nothing else.
 export const Table = ({ label, columns, items, keyOf, row, name, height = 40, phoneHeight = 76, cursor = -1, onEnd, classOf, open }) => {
   const box = useRef(null);
-  const each = usePhone() ? phoneHeight : height;
+  const each = useMedia("(max-width: 640px)") ? phoneHeight : height;
   const [from, to] = useWindow(box, items.length, each);
   useEffect(() => { if (to >= items.length - spare) onEnd?.(); }, [to, items.length, !onEnd]);
   useLayoutEffect(() => { if (cursor >= 0) reveal(box.current, cursor, each); }, [cursor, each]);

@@ -4,9 +4,12 @@ import { togglePause, useAge, useLink, useLive, usePaused } from "../lib/live.js
 import { searchPath, useRoute } from "../lib/router.js";
 import { useMay, useMe } from "../lib/me.js";
 import { clock, span } from "../lib/time.js";
+import { theme, useTheme } from "../lib/prefs.js";
 import { Icon } from "../parts/icon.js";
+import { Menu } from "../parts/menu.js";
 import { say } from "../parts/toast.js";
 import { find, newTask } from "./actions.js";
+import { openHelp } from "./help.js";
 
 const places = [["Now", "/ui/", ["now"]], ["Tasks", "/ui/tasks", ["tasks", "task"]], ["Agents", "/ui/agents", ["agents", "agent"]],
   ["Capacity", "/ui/capacity", ["capacity"]], ["Schedules", "/ui/schedules", ["schedules"]], ["Audit", "/ui/audit", ["audit"]]];
@@ -15,23 +18,33 @@ export const Header = () => {
   const { name } = useRoute();
   const may = useMay("submit");
   return html`<header class="top">
-    <a class="brand" href="/ui/">Signalbox</a>
+    <a class="brand" href="/ui/" aria-label="Signalbox"><${Mark} /><span>Signalbox</span></a>
     <nav class="nav" aria-label="Pages">${places.map(([text, to, names]) => html`<a key=${to} href=${to} aria-current=${names.includes(name) ? "page" : undefined}>${text}</a>`)}</nav>
     <div class="top-side">
       <${Depth} />
       <${Pill} />
-      <${Who} />
-      <button type="button" class="find" onClick=${find}>Search <kbd aria-hidden="true">/</kbd></button>
-      <button type="button" class="primary" onClick=${() => newTask()} disabled=${!may.ok} title=${may.why || undefined}>New task <kbd aria-hidden="true">n</kbd></button>
+      <button type="button" class="find" aria-label="Search" onClick=${find}><${Icon} name="search" /><span>Search <kbd aria-hidden="true">/</kbd></span></button>
+      <button type="button" class="primary new" onClick=${() => newTask()} disabled=${!may.ok} title=${may.why || undefined}>New <span>task</span><kbd aria-hidden="true">n</kbd></button>
+      <${User} />
     </div>
   </header>`;
 };
 
-// Who leads whoever is logged in to where that ends.
-const Who = () => {
-  const me = useMe();
-  if (!me || me.kind === "anonymous") return null;
-  return html`<a class="who cut" href="/login" title="You are logged in: here is the way out">${me.kind === "user" ? me.email || me.id : "owner"}</a>`;
+// Mark is a signal at clear, as in the icon of the tab.
+const Mark = () => html`<svg class="brand-mark" viewBox="9 1 14 30" aria-hidden="true" focusable="false"><rect x="9" y="1" width="14" height="30" rx="7" fill="#1f2937" /><circle cx="16" cy="9" r="4" fill="#4b5563" /><circle cx="16" cy="23" r="4" fill="#34d399" /></svg>`;
+
+const colours = [["system", "Colours of the system"], ["light", "Light"], ["dark", "Dark"]];
+
+// User is who is logged in, and what belongs to them: colours, keys, the way out.
+const User = () => {
+  const me = useMe(), chosen = useTheme();
+  if (!me) return null;
+  const who = me.kind === "user" ? me.email || me.id : me.kind === "anonymous" ? "everyone" : "owner";
+  return html`<${Menu} name="user" label=${who} items=${[
+    ...colours.map(([value, text]) => ({ text, checked: chosen === value, act: () => theme.set(value) })),
+    { text: "Keys…", act: openHelp },
+    me.kind !== "anonymous" && { text: "Log out…", act: () => location.assign("/login") },
+  ]}><span aria-hidden="true">${who[0]}</span><span class="unseen">${who}</span></${Menu}>`;
 };
 
 // Depth is how many tasks wait, of how many there may be.
