@@ -32,8 +32,11 @@ func Task(b []byte, t *signalbox.Task) []byte {
 	p.Texts(string(t.StopReason), t.StopMessage)
 	p.Flags(t.Ready, t.HasEnv, t.Waits, t.CancelRequested)
 	p.Times(t.EnqueuedAt, t.NotBefore, t.WaitUntil, t.CreatedAt, t.DispatchedAt, t.StartedAt, t.EndedAt)
-	if t.RequestSize != 0 || t.ResultSize != 0 { // rows of before have none
+	if t.RequestSize != 0 || t.ResultSize != 0 || t.Requeues != nil { // rows of before have none
 		p.Ints(t.RequestSize, t.ResultSize)
+	}
+	if t.Requeues != nil { // likewise
+		requeues(&p, *t.Requeues)
 	}
 	return p.b
 }
@@ -58,10 +61,30 @@ func ReadTask(b []byte) (signalbox.Task, error) {
 	if len(d.b) > 0 {
 		t.RequestSize, t.ResultSize = d.Int(), d.Int()
 	}
+	if len(d.b) > 0 {
+		t.Requeues = requeuesOf(&d)
+	}
 	if d.Bad {
 		return t, damaged("row")
 	}
 	return t, nil
+}
+
+func requeues(p *Packer, list []signalbox.Requeue) {
+	p.Int(int64(len(list)))
+	for _, r := range list {
+		p.Texts(string(r.Kind), r.Agent, r.Message)
+		p.Times(r.ClaimedAt, r.At)
+	}
+}
+
+func requeuesOf(d *Reader) *[]signalbox.Requeue {
+	n := d.count(signalbox.MaxRequeues)
+	list := make([]signalbox.Requeue, n)
+	for i := range list {
+		list[i] = signalbox.Requeue{Kind: signalbox.EventKind(d.Text()), Agent: d.Text(), Message: d.Text(), ClaimedAt: d.Time(), At: d.Time()}
+	}
+	return &list
 }
 
 func stateOf(d *Reader) signalbox.State {
