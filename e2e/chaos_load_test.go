@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // What goes through the broken networks of chaos_test.go.
@@ -39,15 +40,13 @@ func (s *storm) submitting(who int) {
 
 // cancelling cancels a task until there is an answer.
 func (s *storm) cancelling(id string, by *client.Client) {
-	for deadline := time.Now().Add(2 * long); ; time.Sleep(20 * time.Millisecond) {
-		_, err := by.Cancel(s.t.Context(), id)
-		switch {
-		case err == nil || client.Code(err) == string(signalbox.CodeAlreadyEnded):
-			return
-		case !awayFor(err) || time.Now().After(deadline):
-			s.t.Errorf("cancel %s: %v", id, err)
-			return
-		}
+	var err error
+	testkit.Within(2*long, func() bool {
+		_, err = by.Cancel(s.t.Context(), id)
+		return !awayFor(err)
+	})
+	if err != nil && client.Code(err) != string(signalbox.CodeAlreadyEnded) {
+		s.t.Errorf("cancel %s: %v", id, err)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 	"github.com/signalbox-ai/signalbox/internal/chaos"
 	"github.com/signalbox-ai/signalbox/internal/soak"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
@@ -74,12 +75,7 @@ func weather(t *testing.T, store string) {
 		load.Go(func() { s.calling(n) })
 	}
 	load.Go(s.reading)
-	for time.Since(began) < least || len(s.unseen()) > 0 && time.Since(began) < 2*long+least {
-		time.Sleep(50 * time.Millisecond)
-		if t.Failed() {
-			break
-		}
-	}
+	testkit.Within(2*long+least, func() bool { return t.Failed() || time.Since(began) > least && len(s.unseen()) == 0 })
 	for _, proxies := range s.legs {
 		for _, p := range proxies {
 			p.Heal()

@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
 	"github.com/signalbox-ai/signalbox/internal/soak"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 const (
@@ -96,15 +97,15 @@ func TestNoAcknowledgedToolTaskIsLost(t *testing.T) {
 
 // acknowledged makes a task of a call, with the same key until that is
 // acknowledged.
-func (b *commandBox) acknowledged(tool string) (api.ToolTask, error) {
+func (b *commandBox) acknowledged(tool string) (task api.ToolTask, err error) {
 	opts := client.ToolTaskOptions{IdempotencyKey: client.NewIdempotencyKey()}
-	for ctx := b.ctx(); ; time.Sleep(20 * time.Millisecond) {
-		task, err := b.c.CreateToolTask(ctx, tool, api.NewToolTask{Arguments: json.RawMessage(`{}`)}, opts)
-		if err == nil && task.ID == "" {
-			err = fmt.Errorf("an answer without an id: %+v", task)
-		}
-		if !client.IsUnreachable(err) || ctx.Err() != nil {
-			return task, err
-		}
+	ctx := b.ctx()
+	testkit.Within(long, func() bool {
+		task, err = b.c.CreateToolTask(ctx, tool, api.NewToolTask{Arguments: json.RawMessage(`{}`)}, opts)
+		return !client.IsUnreachable(err) || ctx.Err() != nil
+	})
+	if err == nil && task.ID == "" {
+		err = fmt.Errorf("an answer without an id: %+v", task)
 	}
+	return task, err
 }

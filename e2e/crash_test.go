@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
 	"github.com/signalbox-ai/signalbox/internal/soak"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // The crash test: tasks are submitted while director and agents are killed
@@ -222,16 +222,15 @@ func (c *crash) room(over *atomic.Bool, most int) bool {
 // submitOne submits a task until it is acknowledged, each time with the same
 // key.
 func (c *crash) submitOne(by *client.Client, s sent, prompt string) (sent, bool) {
-	ctx, cancel := context.WithTimeout(c.t.Context(), 10*long)
-	defer cancel()
 	s.before = time.Now()
 	req := api.SubmitRequest{Prompt: prompt, OnLost: s.onLost}
 	opts := client.SubmitOptions{IdempotencyKey: client.NewIdempotencyKey()}
-	got, err := by.Submit(ctx, req, opts)
-	for awayFor(err) && ctx.Err() == nil { // the director is down, or its store: the same once more
-		time.Sleep(20 * time.Millisecond)
-		got, err = by.Submit(ctx, req, opts)
-	}
+	var got api.SubmitResponse
+	var err error
+	testkit.Within(10*long, func() bool {
+		got, err = by.Submit(c.t.Context(), req, opts)
+		return !awayFor(err) // else the director is down, or its store: the same once more
+	})
 	if err != nil {
 		c.t.Errorf("%s: %v", prompt, err)
 		return s, false

@@ -17,6 +17,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox/client"
 	"github.com/signalbox-ai/signalbox/internal/failpoint"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // pointed is the binary with failpoints, built for the first who needs it.
@@ -74,7 +75,7 @@ func newFailing(t *testing.T, rng *rand.Rand, round int) *failing {
 	f.scheduler = f.role(program, "scheduler", []string{"scheduler", "--config", jobs, "--data", filepath.Join(f.root, "scheduler"), "--addr", strings.TrimPrefix(f.jobs, "http://")})
 	f.c = f.client(f.url)
 	f.keep(f.director)
-	if !f.c1(func(ctx context.Context, c *client.Client) error { _, err := c.Status(ctx); return err }) {
+	if !testkit.Within(long, func() bool { _, err := f.c.Status(t.Context()); return err == nil }) {
 		t.Fatalf("the director does not come up:\n%s", f.director.p.err.text())
 	}
 	f.j = f.journal(f.c)
@@ -153,37 +154,25 @@ func (s *failStep) points() (all []string) {
 
 // until does a step until its points have fired.
 func (f *failing) until(ctx context.Context, name string, s *failStep) {
-	last := error(nil)
-	for n := 0; ; n++ {
+	n, last := 0, error(nil)
+	var missing []string
+	testkit.Within(2*time.Minute, func() bool {
 		done := f.fired()
-		if !slices.ContainsFunc(s.points(), func(p string) bool { return done[p] == "" }) {
-			return
-		}
-		if ctx.Err() != nil {
-			missing := slices.DeleteFunc(s.points(), func(p string) bool { return done[p] != "" })
-			f.t.Errorf("after %d times %q the points %v have not fired; its last error: %v", n, name, missing, last)
-			return
+		missing = slices.DeleteFunc(s.points(), func(p string) bool { return done[p] != "" })
+		if len(missing) == 0 || ctx.Err() != nil {
+			return true
 		}
 		once, cancel := context.WithTimeout(ctx, 15*time.Second)
+		defer cancel()
 		if err := s.do(once, n); err != nil && ctx.Err() == nil {
 			last = err
 		}
-		cancel()
-		time.Sleep(50 * time.Millisecond) // a step that does not reach its point yet leaves the processor to those that bring it there
+		n++
+		return false
+	})
+	if len(missing) > 0 {
+		f.t.Errorf("after %d times %q the points %v have not fired; its last error: %v", n, name, missing, last)
 	}
-}
-
-// c1 tries a request until it is answered.
-func (f *failing) c1(do func(context.Context, *client.Client) error) bool {
-	ctx, cancel := context.WithTimeout(f.t.Context(), long)
-	defer cancel()
-	for ctx.Err() == nil {
-		if do(ctx, f.c) == nil {
-			return true
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	return false
 }
 
 func (f *failing) ack(id string) {

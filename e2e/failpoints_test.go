@@ -16,6 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 	"github.com/signalbox-ai/signalbox/internal/failpoint"
 	"github.com/signalbox-ai/signalbox/internal/soak"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // TestFailpoints: director, agent and scheduler go wrong at each failpoint once,
@@ -133,16 +134,16 @@ func (f *failing) submitted(ctx context.Context, req api.SubmitRequest) (string,
 // running submits a task for the daemon and waits until it runs.
 func (f *failing) running(ctx context.Context, text string) (string, error) {
 	id, err := f.submitted(ctx, api.SubmitRequest{Prompt: text, Agent: "demo"})
-	for err == nil {
+	testkit.Within(long, func() bool {
 		var t api.Task
-		if t, err = f.c.Task(ctx, id); err != nil || t.State == "working" {
-			break
+		if err == nil {
+			t, err = f.c.Task(ctx, id)
 		}
 		if signalbox.State(t.State).Terminal() {
-			return id, fmt.Errorf("it ended as %s: %s", t.State, t.Message)
+			err = fmt.Errorf("it ended as %s: %s", t.State, t.Message)
 		}
-		time.Sleep(20 * time.Millisecond)
-	}
+		return err != nil || t.State == "working"
+	})
 	return id, err
 }
 

@@ -274,21 +274,22 @@ func (g *guide) play(at string, s step) {
 	command := g.here(s.command)
 	g.t.Logf("%s: $ %s", at, command)
 	want := strings.ReplaceAll(s.want, shownAddr, g.addr)
-	printed, err := g.shell(command)
-	for deadline := time.Now().Add(long / 3); readOnly.MatchString(s.command) && !printed.shows(want) && time.Now().Before(deadline); {
-		time.Sleep(100 * time.Millisecond)
-		printed, err = g.shell(command)
-	}
+	var shown printed
+	var err error
+	testkit.Within(long/3, func() bool {
+		shown, err = g.shell(command)
+		return !readOnly.MatchString(s.command) || shown.shows(want)
+	})
 	if err != nil {
 		g.t.Errorf("%s: %s: %v", at, command, err)
 	}
-	if !printed.shows(want) {
-		g.t.Fatalf("%s: %s printed\n%s\nthe page shows\n%s", at, command, printed.both.text(), s.want)
+	if !shown.shows(want) {
+		g.t.Fatalf("%s: %s printed\n%s\nthe page shows\n%s", at, command, shown.both.text(), s.want)
 	}
 	if strings.HasPrefix(command, "kill ") && g.up != nil {
 		g.up.exits() // a reader sees it end before starting it again
 	}
-	if ids := fullID.FindAllString(printed.both.text(), -1); len(ids) > 0 {
+	if ids := fullID.FindAllString(shown.both.text(), -1); len(ids) > 0 {
 		g.last = ids[len(ids)-1]
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
 	"github.com/signalbox-ai/signalbox/internal/soak"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // Every write and every sync of a director's data folder fails once, from the
@@ -179,17 +181,12 @@ func (r *ioRun) labour(director *process) {
 		patience = 2 * time.Second // the rest is done by the life after this one
 	}
 	c := r.client(r.url)
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		ends := 0
-		for _, id := range r.kept {
-			if task, err := c.Task(r.ctx(), id); err == nil && signalbox.State(task.State).Terminal() {
-				ends++
-			}
-		}
-		if ends == len(r.kept) || director.over() {
-			return
-		}
-	}
+	testkit.Within(patience, func() bool {
+		return director.over() || !slices.ContainsFunc(r.kept, func(id string) bool {
+			task, err := c.Task(r.ctx(), id)
+			return err != nil || !signalbox.State(task.State).Terminal()
+		})
+	})
 }
 
 // wantClear: a director that ended has said why.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // laneAgentEnv makes this test binary an agent that writes down its own starts
@@ -56,12 +57,12 @@ func serveLaneAgent(spec string) error {
 	if err := a.remember(words[1]); err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", words[0])
-	for tries := 0; err != nil && tries < 200; tries++ { // a connection of the one that was killed may still be there
-		time.Sleep(10 * time.Millisecond)
+	var l net.Listener
+	var err error
+	if !testkit.Within(5*time.Second, func() bool { // a connection of the one that was killed may still be there
 		l, err = net.Listen("tcp", words[0])
-	}
-	if err != nil {
+		return err == nil
+	}) {
 		return err
 	}
 	mux := http.NewServeMux()

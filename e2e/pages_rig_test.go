@@ -17,6 +17,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // chrome is the one browser of all tests of the pages. Each test has a context
@@ -289,16 +291,15 @@ const watch = `((met) => met() || new Promise((answer) => {
 // until waits for a condition in the page.
 func (p *tab) until(what, condition string) {
 	p.t.Helper()
-	var last error
-	for deadline := time.Now().Add(long); ; time.Sleep(20 * time.Millisecond) {
-		ctx, cancel := context.WithDeadline(p.ctx, deadline)
-		met, err := chromedp.Run(ctx, chromedp.Evaluate[bool](fmt.Sprintf(watch, condition), chromedp.EvalAwaitPromise))
-		cancel()
-		if last = err; err == nil && met {
-			return
-		}
-		if time.Now().After(deadline) || p.ctx.Err() != nil {
-			p.t.Fatalf("not within %s: %s (%v)", long, what, last)
-		}
+	ctx, cancel := context.WithTimeout(p.ctx, long)
+	defer cancel()
+	var met bool
+	var err error
+	testkit.Within(long, func() bool {
+		met, err = chromedp.Run(ctx, chromedp.Evaluate[bool](fmt.Sprintf(watch, condition), chromedp.EvalAwaitPromise))
+		return err == nil && met || ctx.Err() != nil
+	})
+	if err != nil || !met {
+		p.t.Fatalf("not within %s: %s (%v)", long, what, err)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // tabScript is what a test asks a page with. It finds what a person would:
@@ -117,16 +119,10 @@ func (p *tab) keys(keys ...string) {
 // keyUntil presses a key, and again where it came before the page had bound it.
 func (p *tab) keyUntil(key, what, condition string) {
 	p.t.Helper()
-	for deadline := time.Now().Add(long); time.Now().Before(deadline); {
+	testkit.Wait(p.t, what, func() bool {
 		p.keys(key)
-		for again := time.Now().Add(2 * time.Second); time.Now().Before(again); time.Sleep(20 * time.Millisecond) {
-			var met bool
-			if p.ask("Boolean("+condition+")", &met) == nil && met {
-				return
-			}
-		}
-	}
-	p.t.Fatalf("not within %s: %s", long, what)
+		return testkit.Within(2*time.Second, func() (met bool) { return p.ask("Boolean("+condition+")", &met) == nil && met })
+	})
 }
 
 // tabTo presses Tab until what is meant has the focus, and wants the focus to

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // powerDisk is an ext4 file system of a test's own, in a file behind a loop
@@ -120,11 +122,11 @@ func (d *powerDisk) back() {
 
 func (d *powerDisk) unmount() error {
 	d.mounted = false
-	err := unix.Unmount(d.dir, 0)
-	// What a killed process had open is closed a moment after its end.
-	for deadline := time.Now().Add(long); errors.Is(err, unix.EBUSY) && time.Now().Before(deadline); err = unix.Unmount(d.dir, 0) {
-		time.Sleep(2 * time.Millisecond)
-	}
+	var err error
+	testkit.Within(long, func() bool {
+		err = unix.Unmount(d.dir, 0)
+		return !errors.Is(err, unix.EBUSY) // what a killed process had open is closed a moment after its end
+	})
 	if err != nil {
 		return fmt.Errorf("unmount %s: %w", d.dir, err)
 	}
@@ -136,10 +138,8 @@ func (d *powerDisk) unmount() error {
 // all: until it has let go, the next mount would find the file system without
 // power still there, and bring that back.
 func (d *powerDisk) released() error {
-	for deadline := time.Now().Add(long); d.attached(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			return fmt.Errorf("%s is unmounted, and some process with mounts of its own still holds it", d.dir)
-		}
+	if !testkit.Within(long, func() bool { return !d.attached() }) {
+		return fmt.Errorf("%s is unmounted, and some process with mounts of its own still holds it", d.dir)
 	}
 	return nil
 }
@@ -209,9 +209,7 @@ func TestThePowerOfADiskComesBack(t *testing.T) {
 	}
 	disk.cut()
 	go func() {
-		for mountedAt(disk.dir) {
-			time.Sleep(time.Millisecond)
-		}
+		testkit.Within(long, func() bool { return !mountedAt(disk.dir) })
 		time.Sleep(50 * time.Millisecond) // who mounts it at once finds what the sandbox has
 		end.Close()
 	}()

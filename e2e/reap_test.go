@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // reapEnv names the folder of a test run to its reaper.
@@ -48,16 +50,13 @@ func reap(dir string) {
 // environment, as HOME or on PATH, or work there: Redis writes its title over
 // its environment.
 func killAllOf(dir string) {
-	for range 100 {
+	testkit.Within(5*time.Second, func() bool {
 		left := processesOf(dir)
-		if len(left) == 0 {
-			return
-		}
 		for _, pid := range left {
 			syscall.Kill(pid, syscall.SIGKILL)
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		return len(left) == 0
+	})
 }
 
 func processesOf(dir string) []int {

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"os"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
 )
 
 // A person watches a director in the terminal: it shows what runs, follows what
@@ -46,9 +48,20 @@ func TestTop(t *testing.T) {
 	}
 	s.types("w")
 	s.shows("It has been running on agent demo")
+	s.types("n")
+	s.shows("New task")
+	s.types("water the plants\r\r") // the agent is that of the task
+	s.shows("Queued: ")
+	found, err := c.Search(b.ctx(), "agent:demo plants", client.SearchOptions{})
+	if err != nil || len(found.Tasks) != 1 || found.Tasks[0].Source != "cli" {
+		t.Errorf("%+v %v", found.Tasks, err)
+	}
 	s.types("\x1b")
 	up.kill()
 	s.shows("reconnecting")
+	if !regexp.MustCompile("data [0-4]s old").MatchString(s.text()) {
+		t.Error("a closed connection is not said before the data is old")
+	}
 	at := len(s.text()) // before it comes back, which the view may see before it says so
 	b.up("--agents", "demo", "--addr", addr)
 	b.until("the view is live again", func() bool { return strings.Contains(s.text()[at:], "live") })

@@ -30,7 +30,7 @@ func (w *world) randomEvent() {
 		})
 	case n < 17:
 		w.onTask("retry", func(ctx context.Context, d *director, id string) error {
-			r, err := d.engine.Retry(ctx, id, engine.Edit{})
+			r, err := d.engine.Retry(ctx, id, engine.RetryEdit{})
 			if err == nil && !d.isDead() {
 				w.acknowledged(r, "")
 			}

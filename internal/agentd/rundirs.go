@@ -5,7 +5,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -230,8 +229,6 @@ func (d *Daemon) isAllowed(name string) bool {
 		slices.ContainsFunc(kindVars[d.cfg.Kind], func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-var envForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
 // refusedNames and refusedPrefixes change which code runs, or to whom the agent's credentials
 // are sent.
 var refusedNames = []string{
@@ -253,7 +250,7 @@ func checkEnv(env map[string]string) *refusal {
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		upper := strings.ToUpper(name)
 		switch {
-		case len(name) > 128 || !envForm.MatchString(name):
+		case !signalbox.ValidEnvName(name):
 			return invalid("env: %q is not a variable name", preview(name))
 		case strings.ContainsRune(env[name], 0):
 			return invalid("env.%s may not contain NUL characters", name)

@@ -357,16 +357,16 @@ func TestTerminalBackpressure(t *testing.T) {
 	written := func() string { b, _ := os.ReadFile(file); return string(b) }
 	testkit.Wait(t, "something is written", func() bool { return written() != "" })
 	// What the sockets take is some MiB; then it stands.
-	for last, same := "", 0; same < 20; time.Sleep(20 * time.Millisecond) {
-		if now := written(); now == last {
-			same++
-		} else {
-			last, same = now, 0
+	last, since := "", time.Now()
+	testkit.Wait(t, "the program stands", func() bool {
+		if now := written(); now != last {
+			last, since = now, time.Now()
 		}
 		if n, _ := strconv.Atoi(strings.TrimSpace(last)); n > 200 {
 			t.Fatal("200 MiB were printed to a client that reads nothing")
 		}
-	}
+		return time.Since(since) > 400*time.Millisecond
+	})
 	c.conn.CloseNow()
 	a.until("closed", noTerminals)
 }

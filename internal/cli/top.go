@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,11 +20,23 @@ func (a *app) topCmd() *cobra.Command {
 		Use:   "top",
 		Short: "Watch agents, tool queues and tasks in the terminal",
 		Long: "Watch agents, tool queues and tasks in the terminal, as they change: who runs what, who waits behind whom, who\n" +
-			"holds which capacity, why a task does not run, and what it prints. Keys cancel, retry, pause, release and search;\n" +
-			"? shows them all. Data that is older than 5 s is called so; after 15 s it is grey, and nothing can be changed until\n" +
-			"the director answers again.",
+			"holds which capacity, why a task does not run, and what it prints. Keys submit, chat, cancel, retry, pause, release\n" +
+			"and search; ? shows them all. A closed connection is said at once; after 15 s without an answer the data is grey, and\n" +
+			"nothing can be changed until the director answers again.",
 		RunE: run(func(ctx context.Context, _ []string) error { return a.top(ctx) }),
 	}
+}
+
+// topDirector tells the view when the live stream, and no other request, has failed.
+type topDirector struct {
+	*client.Client
+	stream *client.Client
+	closed func()
+}
+
+func (d *topDirector) Live(ctx context.Context, closed func()) iter.Seq2[client.LiveEvent, error] {
+	d.closed = closed
+	return d.stream.Live(ctx)
 }
 
 func (a *app) top(ctx context.Context) error {
@@ -39,8 +52,12 @@ func (a *app) top(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d := &topDirector{Client: c}
+	if d.stream, err = a.client(client.Options{Patience: topPatience, OnRetry: func(error, time.Duration) { d.closed() }}); err != nil {
+		return err
+	}
 	if _, err := c.Status(ctx); err != nil {
 		return err // an outage is waited for only once the view has begun
 	}
-	return top.Run(ctx, top.Options{URL: c.URL(), Director: c, In: a.io.In, Out: a.io.Out, NoColours: !a.colours(), Now: a.io.Now})
+	return top.Run(ctx, top.Options{URL: c.URL(), Director: d, In: a.io.In, Out: a.io.Out, NoColours: !a.colours(), Now: a.io.Now})
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox/internal/confine"
 	"github.com/signalbox-ai/signalbox/internal/proc"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // direct is a director that runs one command which leaves its session.
@@ -133,14 +135,7 @@ func collect(pids ...string) {
 
 func waitDead(t *testing.T, pid string) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
-		var n int
-		_, _ = fmt.Sscan(pid, &n)
-		if s := state(n); s == "" || s == "Z" {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%s outlived its director", pid)
-		}
-	}
+	var n int
+	_, _ = fmt.Sscan(pid, &n)
+	testkit.Wait(t, pid+" ends with its director", func() bool { return slices.Contains([]string{"", "Z"}, state(n)) })
 }

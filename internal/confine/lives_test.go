@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox/internal/confine"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // stubborn children: what they print as "pid" must be dead at the end.
@@ -135,15 +136,9 @@ func zombies() (pids []int) {
 // other tests left before: where there are no groups, nobody collects them.
 func noZombies(t *testing.T, before []int) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		left := slices.DeleteFunc(zombies(), func(pid int) bool { return slices.Contains(before, pid) })
-		if len(left) == 0 {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%v were not collected", left)
-		}
-	}
+	testkit.Wait(t, "dead children are collected", func() bool {
+		return !slices.ContainsFunc(zombies(), func(pid int) bool { return !slices.Contains(before, pid) })
+	})
 }
 
 // Dead orphans that are handed to the director are collected, and nobody

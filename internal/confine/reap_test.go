@@ -3,15 +3,16 @@
 package confine_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/signalbox-ai/signalbox/internal/confine"
 	"github.com/signalbox-ai/signalbox/internal/proc"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // The keeper collects orphans, and never the program of a run that has just
@@ -81,11 +82,7 @@ func TestADeadChildIsSeenWithoutALookAtAll(t *testing.T) {
 	}
 	becomes := func(want bool) {
 		t.Helper()
-		for end := time.Now().Add(5 * time.Second); confine.ChildDied() != want; time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("a dead child: %v, want %v", !want, want)
-			}
-		}
+		testkit.Wait(t, fmt.Sprint("a dead child: ", want), func() bool { return confine.ChildDied() == want })
 	}
 	p, err := os.StartProcess("/bin/true", []string{"true"}, &os.ProcAttr{})
 	if err != nil {

@@ -24,17 +24,17 @@ const keepACopy = "keep a copy of the store and report it; signalbox release fre
 
 // view is what one look sees.
 type view struct {
-	shot       store.Snapshot // of one moment
-	agents     []signalbox.Agent
-	ended      []signalbox.Task
-	journal    []signalbox.Entry
-	audit      []signalbox.Audit
-	recorded   int // tokens and users whose making the audit log has
-	sessions   []signalbox.Session
-	strays     []string
-	damaged    []store.Damaged
-	generation int64
-	now        time.Time // zero: leases are not looked at
+	shot             store.Snapshot // of one moment
+	agents           []signalbox.Agent
+	ended            []signalbox.Task
+	journal          []signalbox.Entry
+	audit            []signalbox.Audit
+	recorded         int // tokens and users whose making the audit log has
+	sessions         []signalbox.Session
+	tasksWithoutSlot []string
+	damaged          []store.Damaged
+	generation       int64
+	now              time.Time // zero: leases are not looked at
 
 	tasks map[string]signalbox.Task // in flight
 	found []api.Check
@@ -91,7 +91,7 @@ func (v *view) load(ctx context.Context, r store.Reader) error {
 	v.sessions = current.Sessions
 	if s, ok := r.(strayed); ok {
 		var err error
-		v.strays, err = s.Strays(ctx)
+		v.tasksWithoutSlot, err = s.TasksWithoutSlot(ctx)
 		errs[5] = errors.Join(errs[5], err)
 	}
 	if s, ok := r.(watchful); ok {
@@ -110,7 +110,7 @@ type watchful interface {
 // strayed is a store that can tell which of its newest tasks are in no place: it
 // finds those that run by their slots.
 type strayed interface {
-	Strays(ctx context.Context) ([]string, error)
+	TasksWithoutSlot(ctx context.Context) ([]string, error)
 }
 
 func newestEntries(ctx context.Context, r store.Reader) ([]signalbox.Entry, error) {
@@ -137,7 +137,7 @@ func (v *view) checkRunning() {
 		}
 		v.checkClaims(&t)
 	}
-	for _, id := range v.strays {
+	for _, id := range v.tasksWithoutSlot {
 		v.wrong("task %s runs by its row, and no slot has it", id)
 	}
 	for _, d := range v.damaged {

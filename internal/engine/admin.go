@@ -25,7 +25,7 @@ func (e *Engine) announce(entry signalbox.Entry, err error) error {
 // Errors: CodeValidation; CodeConflict when there are signalbox.MaxAgents already.
 func (e *Engine) PutAgent(ctx context.Context, a signalbox.Agent, token string) (signalbox.Agent, error) {
 	a.Slots = cmp.Or(a.Slots, signalbox.DefaultAgentSlots)
-	if err := checkAgent(&a, token); err != nil {
+	if err := signalbox.CheckAgent(&a, token); err != nil {
 		return a, err
 	}
 	known, err := e.store.Agents(ctx)
@@ -73,36 +73,6 @@ func (e *Engine) AgentToken(a signalbox.Agent) (string, error) {
 	return string(plain), nil
 }
 
-func checkAgent(a *signalbox.Agent, token string) error {
-	badAddress := checkAddress(a)
-	return cmp.Or(
-		executorRefusal(a.Name),
-		signalbox.CheckName("name", "the name of an agent", a.Name),
-		signalbox.CheckName("kind", "a kind of agent", a.Kind),
-		badAddress,
-		signalbox.CheckRange("slots", a.Slots, 1, signalbox.MaxAgentSlots),
-		signalbox.CheckText("version", a.Version, MaxWordBytes),
-		signalbox.CheckText("work_dir", a.WorkDir, signalbox.MaxPathBytes),
-		refuseIf(len(token) > signalbox.MaxPathBytes || !signalbox.Printable(token), "token", "token must be printable and at most %d bytes: it goes into a header", signalbox.MaxPathBytes),
-	)
-}
-
-// checkAddress validates and normalizes an agent's URL, or the instance of a pull agent.
-func checkAddress(a *signalbox.Agent) error {
-	if a.Source == signalbox.AgentPull {
-		if instance, ok := signalbox.PullInstance(a.URL); !ok || !signalbox.ValidInstance(instance) {
-			return signalbox.Invalid("instance", "%q cannot be the instance of an agent that pulls: want 8 to 64 letters, digits or hyphens", instance)
-		}
-		return nil
-	}
-	base, ok := signalbox.AgentURL(a.URL)
-	if !ok {
-		return signalbox.Invalid("url", "%q is not the address of an agent: want http://HOST:PORT, with no path, query, fragment or user", signalbox.Clip(a.URL))
-	}
-	a.URL = base
-	return nil
-}
-
 // Agent returns the row of an agent, or CodeNotFound.
 func (e *Engine) Agent(ctx context.Context, name string) (signalbox.Agent, error) {
 	agents, err := e.store.Agents(ctx)
@@ -132,7 +102,7 @@ func (e *Engine) knownAgent(ctx context.Context, name string) (live LiveAgent, e
 //
 // Errors: CodeNotFound; CodeConflict while it holds slots.
 func (e *Engine) RemoveAgent(ctx context.Context, name, by string) error {
-	if err := executorRefusal(name); err != nil {
+	if err := signalbox.RefuseExecutor(name); err != nil {
 		return err
 	}
 	if _, err := e.Agent(ctx, name); err != nil {

@@ -83,15 +83,15 @@ func TestRetry(t *testing.T) {
 		Prompt: "p", Model: "m", Tier: "t", TimeoutSeconds: 60, Kind: "claude", Priority: 3, OnLost: signalbox.LostRequeue,
 		Project: &signalbox.Project{Path: "/x"}, Thinking: &yes, SourceJob: "job", Env: map[string]string{"A": "1"},
 	})
-	_, err := b.Retry(t.Context(), first.ID, engine.Edit{})
+	_, err := b.Retry(t.Context(), first.ID, engine.RetryEdit{})
 	wantCode(t, err, signalbox.CodeConflict, "")
 	b.finish(b.work(a), signalbox.ReasonAgentError)
-	_, err = b.Retry(t.Context(), first.ID, engine.Edit{})
+	_, err = b.Retry(t.Context(), first.ID, engine.RetryEdit{})
 	wantCode(t, err, signalbox.CodeValidation, "env")
-	_, err = b.Retry(t.Context(), "queue-00000000000000000000000000", engine.Edit{})
+	_, err = b.Retry(t.Context(), "queue-00000000000000000000000000", engine.RetryEdit{})
 	wantCode(t, err, signalbox.CodeNotFound, "")
 
-	r, err := b.Retry(t.Context(), first.ID, engine.Edit{Env: map[string]string{"A": "2"}, Prompt: "q"})
+	r, err := b.Retry(t.Context(), first.ID, engine.RetryEdit{Env: map[string]string{"A": "2"}, Prompt: "q"})
 	b.must(err)
 	if got := r.Task; got.ID == first.ID || got.RetryOf != first.ID || got.Queue != "pool:claude" || got.Priority != 3 || got.OnLost != signalbox.LostRequeue || got.SourceJob != "job" || got.Attempts != 0 {
 		t.Errorf("%+v", got)
@@ -103,9 +103,9 @@ func TestRetry(t *testing.T) {
 	if old := b.task(first.ID); old.State != signalbox.Failed {
 		t.Errorf("the first task became %s", old.State)
 	}
-	again, err := b.Retry(t.Context(), first.ID, engine.Edit{Env: map[string]string{}, IdempotencyKey: "k"})
+	again, err := b.Retry(t.Context(), first.ID, engine.RetryEdit{Env: map[string]string{}, IdempotencyKey: "k"})
 	b.must(err)
-	same, err := b.Retry(t.Context(), first.ID, engine.Edit{Env: map[string]string{}, IdempotencyKey: "k"})
+	same, err := b.Retry(t.Context(), first.ID, engine.RetryEdit{Env: map[string]string{}, IdempotencyKey: "k"})
 	b.must(err)
 	if same.Task.ID != again.Task.ID || !same.Replayed {
 		t.Errorf("%+v", same)
@@ -117,7 +117,7 @@ func TestRetryOfASession(t *testing.T) {
 	a := b.agent("coder", "demo", 1)
 	b.submit(engine.NewTask{SessionID: "s", Session: signalbox.SessionPrefer})
 	done := b.run(a, time.Second)
-	r, err := b.Retry(t.Context(), done.ID, engine.Edit{})
+	r, err := b.Retry(t.Context(), done.ID, engine.RetryEdit{})
 	b.must(err)
 	if r.Task.SessionID != "s" || r.Task.SessionMode != signalbox.SessionPrefer {
 		t.Errorf("%+v", r.Task)
@@ -129,7 +129,7 @@ func TestRetryOfASession(t *testing.T) {
 	got, err := b.Accept(t.Context(), c.Task, "t", "made-by-agent")
 	b.must(err)
 	b.finish(got, signalbox.ReasonAgentError)
-	r, err = b.Retry(t.Context(), got.ID, engine.Edit{})
+	r, err = b.Retry(t.Context(), got.ID, engine.RetryEdit{})
 	b.must(err)
 	if r.Task.SessionID != "" {
 		t.Errorf("%+v", r.Task)
@@ -143,7 +143,7 @@ func TestRetryOfAChat(t *testing.T) {
 	begins.NewSession, begins.Overflow = true, signalbox.OverflowPersist
 	first := b.submit(begins)
 	b.finish(b.work(a), signalbox.ReasonAgentError)
-	r, err := b.Retry(t.Context(), first.ID, engine.Edit{})
+	r, err := b.Retry(t.Context(), first.ID, engine.RetryEdit{})
 	b.must(err)
 	if got := r.Task; got.Mode != signalbox.ModeChat || got.Limit != signalbox.LimitWork || got.SessionID == "" || got.SessionID == first.SessionID {
 		t.Errorf("the retry is no chat in the backlog with a conversation of its own: %+v", got)
@@ -154,9 +154,9 @@ func TestRetryOfAChat(t *testing.T) {
 	b.submit(begins)
 	second := b.work(a)
 	by := agentPrincipal("coder")
-	_, err = b.Retry(t.Context(), first.ID, engine.Edit{By: by})
+	_, err = b.Retry(t.Context(), first.ID, engine.RetryEdit{By: by})
 	wantCode(t, err, signalbox.CodeValidation, "X-Signalbox-Execution")
-	r, err = b.Retry(t.Context(), first.ID, engine.Edit{By: by, CallerID: second.ID})
+	r, err = b.Retry(t.Context(), first.ID, engine.RetryEdit{By: by, CallerID: second.ID})
 	b.must(err)
 	if r.Task.ParentID != second.ID {
 		t.Errorf("the parent is %q, want %s", r.Task.ParentID, second.ID)

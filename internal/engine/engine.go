@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/runtimes"
 	"github.com/signalbox-ai/signalbox/internal/seal"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
@@ -64,7 +65,8 @@ type Engine struct {
 	opts        Options
 	log         *slog.Logger
 	hub         hub
-	runs        runTimes
+	runs        *runtimes.Cache
+	stats       statsCache
 	live        []Live
 	inCall      func(execution string) bool                 // see SetInCall
 	toolCalls   func(execution string) []signalbox.ToolCall // see SetToolCalls
@@ -95,8 +97,9 @@ func New(s store.Store, opts Options) *Engine {
 	e := &Engine{
 		store: s, opts: opts, log: opts.Log, hub: hub{waiters: map[string]map[chan struct{}]struct{}{}},
 		calls: callIndex{rows: newCallRows(), removed: map[string]int64{}},
-		runs:  runTimes{read: s, agents: map[string]*agentRuns{}, stats: map[string]queueStats{}, refreshing: map[string]bool{}},
-		rates: rates{tasks: float64(opts.SubmitTasks), bytes: float64(opts.SubmitBytes), buckets: map[string]bucket{}},
+		runs:  runtimes.New(s),
+		stats: statsCache{stats: map[string]queueStats{}, refreshing: map[string]bool{}},
+		rates: rates{tasks: perMinute(opts.SubmitTasks), bytes: perMinute(opts.SubmitBytes)},
 	}
 	e.earlyWake.unpublished = map[string]chan struct{}{}
 	e.Observe(e.noteStranded)
@@ -293,7 +296,7 @@ func (e *Engine) tryAll(ctx context.Context, tasks []signalbox.Task, ev signalbo
 // publish reports a durable change to observers and waiters.
 func (e *Engine) publish(a Applied) {
 	if t := &a.Task; t.State == signalbox.Completed && a.Kind == signalbox.EventFinish {
-		e.runs.add(t.Agent, t.EndedAt.Sub(t.StartedAt))
+		e.runs.Add(t.Agent, t.EndedAt.Sub(t.StartedAt))
 	}
 	if !e.following.Load() {
 		e.calls.taskChanged(&a.Task)

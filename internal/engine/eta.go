@@ -17,105 +17,9 @@ type ETA struct {
 	Runs      int // how many runs it is based on
 }
 
-// An ETA is the 25th to 75th percentile of the newest keptRuns runs of each agent, and
-// unknown below minRuns.
-const (
-	keptRuns = 40
-	minRuns  = 5
-)
-
-// runTimes caches the run times of the newest completed tasks, by agent, and what follows
-// from them for each queue.
-type runTimes struct {
-	mu         sync.Mutex
-	read       store.Reader
-	agents     map[string]*agentRuns
-	stats      map[string]queueStats
-	refreshing map[string]bool        // queues whose stats a caller is refreshing
-	starts     map[string][]time.Time // of the running tasks, by agent
-	startsAt   time.Time              // when starts were read
-}
-
-type agentRuns struct {
-	times    []time.Duration // oldest first
-	loadedAt time.Time
-	stale    bool // another director has recorded a newer run
-}
-
-// runTimesTTL is how long stale run times are used: with hundreds of agents, another
-// director records a run all the time.
-const runTimesTTL = 10 * time.Second
-
-// add records a run. If the agent's runs are not loaded, get will read it from the store.
-func (r *runTimes) add(agent string, d time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if runs := r.agents[agent]; runs != nil {
-		runs.times = append(runs.times, max(d, 0))
-		runs.times = runs.times[max(0, len(runs.times)-keptRuns):]
-	}
-}
-
-// invalidate marks the run times of an agent as stale.
-func (r *runTimes) invalidate(agent string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if runs := r.agents[agent]; runs != nil {
-		runs.stale = true
-	}
-}
-
-// get returns the run times of an agent, oldest first.
-func (r *runTimes) get(ctx context.Context, agent string, now time.Time) []time.Duration {
-	r.mu.Lock()
-	var old agentRuns
-	runs := r.agents[agent]
-	if runs != nil {
-		old = *runs
-	}
-	r.mu.Unlock()
-	if age := now.Sub(old.loadedAt); runs != nil && (!old.stale || (age >= 0 && age < runTimesTTL)) {
-		return old.times
-	}
-	times, err := r.read.Durations(ctx, agent, keptRuns)
-	if err != nil {
-		return old.times // an estimate is not worth an error
-	}
-	slices.Reverse(times)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if newer := r.agents[agent]; newer != nil && newer.loadedAt.After(old.loadedAt) {
-		return newer.times
-	}
-	r.agents[agent] = &agentRuns{times: times, loadedAt: now}
-	return times
-}
-
-// startsOf returns when the running tasks of an agent started. They are read at most once
-// in queueStatsTTL for all agents.
-func (r *runTimes) startsOf(ctx context.Context, agent string, now time.Time) []time.Time {
-	r.mu.Lock()
-	age := now.Sub(r.startsAt)
-	starts, fresh := r.starts[agent], r.starts != nil && age >= 0 && age < queueStatsTTL
-	r.mu.Unlock()
-	if fresh {
-		return starts
-	}
-	tasks, err := r.read.InFlight(ctx)
-	if err != nil {
-		return starts // an estimate is not worth an error
-	}
-	all := map[string][]time.Time{}
-	for i := range tasks {
-		if t := &tasks[i]; t.State == signalbox.Working && t.Mode != signalbox.ModeBypass && !t.StartedAt.IsZero() {
-			all[t.Agent] = append(all[t.Agent], t.StartedAt)
-		}
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.starts, r.startsAt = all, now
-	return all[agent]
-}
+// An ETA is the 25th to 75th percentile of the newest runs of each agent, and unknown below
+// minRuns.
+const minRuns = 5
 
 // ETA estimates when a pending task starts. It is nil if the task is not pending, waits for
 // something of unknown duration (a pause, a disconnected agent, runs that have all
@@ -142,7 +46,7 @@ func (e *Engine) ETA(ctx context.Context, t *signalbox.Task, pos store.Position)
 }
 
 func (e *Engine) statsOf(ctx context.Context, queue string) queueStats {
-	return e.runs.queueStats(queue, e.Now(), func() queueStats { return e.queueStats(ctx, queue) })
+	return e.stats.of(queue, e.Now(), func() queueStats { return e.queueStats(ctx, queue) })
 }
 
 // whyNoETA says why there is no estimate for a pending task.
@@ -159,7 +63,7 @@ func (e *Engine) whyNoETA(ctx context.Context, t *signalbox.Task) string {
 
 // Typical returns how long an agent's runs take; nil if fewer than minRuns are known.
 func (e *Engine) Typical(ctx context.Context, agent string) *ETA {
-	return typical(e.runs.get(ctx, agent, e.Now()))
+	return typical(e.runs.Of(ctx, agent, e.Now()))
 }
 
 // typical returns the 25th to 75th percentile, by the nearest rank.
@@ -187,9 +91,16 @@ const leastOverdue = 5 * time.Second
 // submit that reports them.
 const queueStatsTTL = time.Second
 
-// queueStats returns the stats of a queue. If they are too old, one caller refreshes them,
-// and the others use the old ones meanwhile.
-func (r *runTimes) queueStats(queue string, now time.Time, fresh func() queueStats) queueStats {
+// statsCache holds the stats of queues.
+type statsCache struct {
+	mu         sync.Mutex
+	stats      map[string]queueStats
+	refreshing map[string]bool // queues whose stats a caller is refreshing
+}
+
+// of returns the stats of a queue. If they are too old, one caller refreshes them, and the
+// others use the old ones meanwhile.
+func (r *statsCache) of(queue string, now time.Time, fresh func() queueStats) queueStats {
 	r.mu.Lock()
 	f, ok := r.stats[queue]
 	age := now.Sub(f.at)
@@ -226,10 +137,10 @@ func (e *Engine) queueStats(ctx context.Context, queue string) queueStats {
 		if !a.Held {
 			f.free += max(0, a.Slots-a.InUse)
 		}
-		known := e.runs.get(ctx, a.Name, e.Now())
+		known := e.runs.Of(ctx, a.Name, e.Now())
 		runs = append(runs, known...)
 		if usual := typical(known); usual != nil && a.InUse > 0 {
-			for _, start := range e.runs.startsOf(ctx, a.Name, e.Now()) {
+			for _, start := range e.runs.StartsOf(ctx, a.Name, e.Now()) {
 				if e.Now().Sub(start) > max(usual.High, leastOverdue) {
 					f.slots--
 					f.overdue++

@@ -154,7 +154,7 @@ func (e *Engine) publishForeign(entry *signalbox.Entry, rows map[string]signalbo
 		a.Task, a.Partial = t, false
 	}
 	if a.Kind == signalbox.EventFinish && a.Task.State == signalbox.Completed {
-		e.runs.invalidate(a.Task.Agent)
+		e.runs.Invalidate(a.Task.Agent)
 	}
 	e.hub.publish(&a)
 }

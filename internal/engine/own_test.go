@@ -42,10 +42,10 @@ func TestSubmitAloneReadsNothingOfOthers(t *testing.T) {
 	}
 	b.finish(b.work(one), signalbox.ReasonCompleted)
 
-	_, err := b.Retry(t.Context(), first.ID, engine.Edit{By: blind})
+	_, err := b.Retry(t.Context(), first.ID, engine.RetryEdit{By: blind})
 	wantCode(t, err, signalbox.CodeForbidden, "")
 	for _, by := range []signalbox.Principal{owner, reader} {
-		if _, err := b.Retry(t.Context(), first.ID, engine.Edit{By: by}); err != nil {
+		if _, err := b.Retry(t.Context(), first.ID, engine.RetryEdit{By: by}); err != nil {
 			t.Errorf("%s: %v", by, err)
 		}
 	}

@@ -19,8 +19,8 @@ func (e *Engine) Pause(ctx context.Context, queue, reason, by string, until time
 	}
 	now := e.Now()
 	err := cmp.Or(
-		refuseIf(len(reason) > MaxReasonBytes || !signalbox.Printable(reason), "reason", "reason must be one printable line of at most %d bytes", MaxReasonBytes),
-		refuseIf(!until.IsZero() && !until.After(now), "until", "until lies in the past"),
+		signalbox.InvalidIf(len(reason) > MaxReasonBytes || !signalbox.Printable(reason), "reason", "reason must be one printable line of at most %d bytes", MaxReasonBytes),
+		signalbox.InvalidIf(!until.IsZero() && !until.After(now), "until", "until lies in the past"),
 	)
 	if err != nil {
 		return err

@@ -67,11 +67,6 @@ func (e *Engine) Cancel(ctx context.Context, id, by string) (signalbox.Task, err
 	return e.apply(ctx, id, nil, signalbox.Event{Kind: signalbox.EventCancel, By: by})
 }
 
-// CancelTask is Cancel for a caller that has already read the task.
-func (e *Engine) CancelTask(ctx context.Context, t *signalbox.Task, by string) (signalbox.Task, error) {
-	return e.apply(ctx, t.ID, t, signalbox.Event{Kind: signalbox.EventCancel, By: by})
-}
-
 // ClearLane cancels all pending tasks in an agent's own queue and returns their number.
 // Tasks that are running, or are claimed meanwhile, continue.
 //
@@ -96,7 +91,7 @@ func (e *Engine) ClearLane(ctx context.Context, agent, by string) (int, error) {
 
 // checkLane refuses an unknown agent, and an executor.
 func (e *Engine) checkLane(ctx context.Context, agent string) error {
-	if err := executorRefusal(agent); err != nil {
+	if err := signalbox.RefuseExecutor(agent); err != nil {
 		return err
 	}
 	_, err := e.knownAgent(ctx, agent)

@@ -81,7 +81,7 @@ func (e *Engine) sealTransfer(in *Transfer) error {
 		}
 		return nil
 	}
-	if err := checkEnv(in.Env); err != nil {
+	if err := signalbox.CheckEnv(in.Env); err != nil {
 		return err
 	}
 	in.Task.HasEnv, in.Request.HadEnv = true, true

@@ -5,11 +5,10 @@ import (
 	"context"
 
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Edit is what a retry changes of the original task; empty fields are kept.
-type Edit struct {
+// RetryEdit is what a retry changes of the original task; empty fields are kept.
+type RetryEdit struct {
 	Prompt         string
 	Model          string
 	TimeoutSeconds int
@@ -26,18 +25,12 @@ type Edit struct {
 // not read it; CodeConflict while the task has not ended; CodeValidation if it had an env,
 // which was erased, and none is given; CodeUnsupported for a tool call, which must go
 // through the gateway again.
-func (e *Engine) Retry(ctx context.Context, id string, edit Edit) (Receipt, error) {
+func (e *Engine) Retry(ctx context.Context, id string, edit RetryEdit) (Receipt, error) {
 	whole, err := e.store.Whole(ctx, id)
 	if err != nil {
 		return Receipt{}, err
 	}
-	return e.RetryTask(ctx, &whole, edit)
-}
-
-// RetryTask is Retry for a caller that has already read the task.
-func (e *Engine) RetryTask(ctx context.Context, whole *store.Whole, edit Edit) (Receipt, error) {
 	t, r := &whole.Task, &whole.Request
-	id := t.ID
 	if !mayRead(edit.By, t.Owner) {
 		return Receipt{}, errNotOwner(edit.By, "task", id)
 	}

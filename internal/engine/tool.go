@@ -3,21 +3,9 @@ package engine
 import (
 	"cmp"
 	"context"
-	"fmt"
 
 	"github.com/signalbox-ai/signalbox"
 )
-
-// executorRefusal is the error for addressing the director's own executor as an agent; nil
-// for any other name.
-func executorRefusal(name string) error {
-	kind, ok := signalbox.ExecutorKind(name)
-	if !ok {
-		return nil
-	}
-	return &signalbox.Error{Code: signalbox.CodeUnsupported, Field: "agent", Message: fmt.Sprintf(
-		"%s is the director's own executor of tool calls and no agent: call a tool as a task to give it work, cancel a task to take it away (signalbox cancel ID), or pause the queue %s", signalbox.Clip(name), kind)}
-}
 
 // PutExecutor adds or updates the director's own executor of a kind. It may have fewer
 // slots than are in use: then it gets no new calls until enough are free.

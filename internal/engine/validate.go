@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -19,8 +17,6 @@ import (
 const (
 	MaxTimeoutSeconds = signalbox.MaxTimeoutSeconds
 	MaxWaitTimeout    = 30 * 24 * time.Hour
-	MaxEnvEntries     = 100
-	MaxEnvBytes       = 64 << 10
 	MaxWordBytes      = signalbox.MaxWordBytes
 	MaxNotBefore      = 366 * 24 * time.Hour
 	MaxReasonBytes    = 500 // why a queue is paused
@@ -95,14 +91,14 @@ func (n *NewTask) checkMode() error {
 	ofTool := n.Tool != "" || n.Arguments != nil || n.Metadata != nil || n.TimeoutMS != 0 || n.Secrets != nil || n.Calls || n.Waiter || n.ID != ""
 	return cmp.Or(
 		signalbox.CheckChoice("mode", n.Mode, signalbox.ModeChat, signalbox.ModeBypass),
-		refuseIf(agents && n.Agent == "", "agent", "a chat or bypass task needs an agent"),
+		signalbox.InvalidIf(agents && n.Agent == "", "agent", "a chat or bypass task needs an agent"),
 		signalbox.CheckChoice("overflow", n.Overflow, signalbox.OverflowReject, signalbox.OverflowWait, signalbox.OverflowPersist),
-		refuseIf(ofTool, "tool", "tool, arguments, metadata and timeout_ms belong to a tool call"),
-		refuseIf(bypass && n.Overflow != signalbox.OverflowReject, "overflow", "a bypass task starts at once or is refused: it cannot wait"),
-		refuseIf(n.NewSession && n.Mode != signalbox.ModeChat, "new_session", "new_session belongs to a chat"),
-		refuseIf(n.NewSession && n.SessionID != "", "new_session", "new_session and session_id exclude each other"),
-		refuseIf(bypass && n.SessionID != "", "session_id", "a bypass task has no conversation: use chat to go on with one"),
-		refuseIf(!n.NotBefore.IsZero() && n.Overflow == signalbox.OverflowReject, "not_before", "a task that must start at once cannot have a not_before"),
+		signalbox.InvalidIf(ofTool, "tool", "tool, arguments, metadata and timeout_ms belong to a tool call"),
+		signalbox.InvalidIf(bypass && n.Overflow != signalbox.OverflowReject, "overflow", "a bypass task starts at once or is refused: it cannot wait"),
+		signalbox.InvalidIf(n.NewSession && n.Mode != signalbox.ModeChat, "new_session", "new_session belongs to a chat"),
+		signalbox.InvalidIf(n.NewSession && n.SessionID != "", "new_session", "new_session and session_id exclude each other"),
+		signalbox.InvalidIf(bypass && n.SessionID != "", "session_id", "a bypass task has no conversation: use chat to go on with one"),
+		signalbox.InvalidIf(!n.NotBefore.IsZero() && n.Overflow == signalbox.OverflowReject, "not_before", "a task that must start at once cannot have a not_before"),
 	)
 }
 
@@ -111,18 +107,18 @@ func (n *NewTask) checkBypassOptions() error {
 		return tool == "" || len(tool) > MaxWordBytes || !signalbox.Printable(tool) || strings.HasPrefix(tool, "-")
 	}
 	return cmp.Or(
-		refuseIf(n.Mode != signalbox.ModeBypass && (len(n.AllowedTools) > 0 || n.SystemPrompt != ""), "allowed_tools",
+		signalbox.InvalidIf(n.Mode != signalbox.ModeBypass && (len(n.AllowedTools) > 0 || n.SystemPrompt != ""), "allowed_tools",
 			"allowed_tools and system_prompt belong to a bypass task: a conversation keeps its own"),
-		refuseIf(len(n.AllowedTools) > MaxAllowedTools, "allowed_tools", "allowed_tools has %d entries; at most %d are allowed", len(n.AllowedTools), MaxAllowedTools),
-		refuseIf(slices.ContainsFunc(n.AllowedTools, badTool), "allowed_tools",
+		signalbox.InvalidIf(len(n.AllowedTools) > MaxAllowedTools, "allowed_tools", "allowed_tools has %d entries; at most %d are allowed", len(n.AllowedTools), MaxAllowedTools),
+		signalbox.InvalidIf(slices.ContainsFunc(n.AllowedTools, badTool), "allowed_tools",
 			"an entry of allowed_tools must be printable, 1 to %d bytes, and not begin with a hyphen", MaxWordBytes),
-		refuseIf(len(n.SystemPrompt) > MaxSystemPromptBytes || !utf8.ValidString(n.SystemPrompt) || strings.ContainsRune(n.SystemPrompt, 0), "system_prompt",
+		signalbox.InvalidIf(len(n.SystemPrompt) > MaxSystemPromptBytes || !utf8.ValidString(n.SystemPrompt) || strings.ContainsRune(n.SystemPrompt, 0), "system_prompt",
 			"system_prompt must be UTF-8 without NUL and at most %d bytes", MaxSystemPromptBytes),
 	)
 }
 
 func (n *NewTask) checkRoute() error {
-	err := cmp.Or(executorRefusal(n.Agent), signalbox.CheckTarget(n.Agent, n.Kind, n.SessionID))
+	err := cmp.Or(signalbox.RefuseExecutor(n.Agent), signalbox.CheckTarget(n.Agent, n.Kind, n.SessionID))
 	if err == nil && n.SourceJob != "" {
 		err = signalbox.CheckName("source_job", "the name of a job", n.SourceJob)
 	}
@@ -151,14 +147,14 @@ func (n *NewTask) checkNoAgent() error {
 func (n *NewTask) checkTool() error {
 	bad := func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) || unicode.IsSpace(r) }
 	return cmp.Or(
-		refuseIf(n.Tool == "", "tool", "a tool call needs the name of a tool"),
-		refuseIf(len(n.Tool) > MaxToolNameBytes || !utf8.ValidString(n.Tool) || strings.ContainsFunc(n.Tool, bad), "tool",
+		signalbox.InvalidIf(n.Tool == "", "tool", "a tool call needs the name of a tool"),
+		signalbox.InvalidIf(len(n.Tool) > MaxToolNameBytes || !utf8.ValidString(n.Tool) || strings.ContainsFunc(n.Tool, bad), "tool",
 			"the name of a tool has 1 to %d printable characters", MaxToolNameBytes),
-		refuseIf(n.TimeoutMS < 0 || n.TimeoutMS > MaxToolTimeoutMS, "timeout_ms", "timeout_ms must be 1 to %d, or left out, not %d", MaxToolTimeoutMS, int(n.TimeoutMS)),
-		refuseIf(n.Waiter && !signalbox.ValidID(n.ID), "id", "a call that waits needs an id made by NewID"),
-		refuseIf(!n.Waiter && n.ID != "", "id", "only a call that waits in line brings its id along"),
-		checkObject("arguments", n.Arguments, MaxArgumentBytes),
-		checkObject("metadata", n.Metadata, MaxMetadataBytes),
+		signalbox.InvalidIf(n.TimeoutMS < 0 || n.TimeoutMS > MaxToolTimeoutMS, "timeout_ms", "timeout_ms must be 1 to %d, or left out, not %d", MaxToolTimeoutMS, int(n.TimeoutMS)),
+		signalbox.InvalidIf(n.Waiter && !signalbox.ValidID(n.ID), "id", "a call that waits needs an id made by NewID"),
+		signalbox.InvalidIf(!n.Waiter && n.ID != "", "id", "only a call that waits in line brings its id along"),
+		signalbox.CheckObject("arguments", n.Arguments, MaxArgumentBytes),
+		signalbox.CheckObject("metadata", n.Metadata, MaxMetadataBytes),
 	)
 }
 
@@ -172,8 +168,8 @@ func (n *NewTask) checkSecrets() error {
 		}
 	}
 	return cmp.Or(
-		refuseIf(len(n.Secrets) > MaxSecrets, "arguments", "arguments has %d secret properties; at most %d are allowed", len(n.Secrets), MaxSecrets),
-		checkSize("arguments", "the secret properties of arguments have", size, MaxSecretBytes),
+		signalbox.InvalidIf(len(n.Secrets) > MaxSecrets, "arguments", "arguments has %d secret properties; at most %d are allowed", len(n.Secrets), MaxSecrets),
+		signalbox.CheckSize("arguments", "the secret properties of arguments have", size, MaxSecretBytes),
 	)
 }
 
@@ -185,67 +181,13 @@ func (n *NewTask) checkAny() error {
 	return cmp.Or(
 		signalbox.CheckChoice("on_lost", n.OnLost, signalbox.LostFail, signalbox.LostRequeue),
 		signalbox.CheckChoice("session", n.Session, signalbox.SessionRequire, signalbox.SessionPrefer),
-		refuseIf(n.Session != "" && n.SessionID == "", "session", "session says how firmly session_id is bound to its agent; give a session_id too"),
-		refuseIf(n.Session != "" && n.Agent != "", "session", "session and agent exclude each other: a named agent is always required"),
+		signalbox.InvalidIf(n.Session != "" && n.SessionID == "", "session", "session says how firmly session_id is bound to its agent; give a session_id too"),
+		signalbox.InvalidIf(n.Session != "" && n.Agent != "", "session", "session and agent exclude each other: a named agent is always required"),
 		signalbox.CheckRange("priority", n.Priority, signalbox.MinPriority, signalbox.MaxPriority),
 		signalbox.CheckRange("timeout_seconds", n.TimeoutSeconds, 0, MaxTimeoutSeconds),
-		refuseIf(n.WaitTimeout < 0 || n.WaitTimeout > MaxWaitTimeout, "wait_timeout", "wait_timeout must be 0 to %d seconds", int(MaxWaitTimeout.Seconds())),
-		checkEnv(n.Env),
-		refuseIf(len(n.IdempotencyKey) > signalbox.MaxIdempotencyBytes || !signalbox.Printable(n.IdempotencyKey), "Idempotency-Key",
+		signalbox.InvalidIf(n.WaitTimeout < 0 || n.WaitTimeout > MaxWaitTimeout, "wait_timeout", "wait_timeout must be 0 to %d seconds", int(MaxWaitTimeout.Seconds())),
+		signalbox.CheckEnv(n.Env),
+		signalbox.InvalidIf(len(n.IdempotencyKey) > signalbox.MaxIdempotencyBytes || !signalbox.Printable(n.IdempotencyKey), "Idempotency-Key",
 			"Idempotency-Key must be 1 to %d printable characters", signalbox.MaxIdempotencyBytes),
 	)
-}
-
-// envName is the form that agents accept, too.
-var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
-func checkEnv(env map[string]string) error {
-	if len(env) > MaxEnvEntries {
-		return signalbox.Invalid("env", "env has %d entries; at most %d are allowed", len(env), MaxEnvEntries)
-	}
-	size := 0
-	for key, value := range env {
-		size += len(key) + len(value)
-		if len(key) > 128 || !envName.MatchString(key) {
-			return signalbox.Invalid("env", "env: %q cannot be the name of an environment variable: use 1 to 128 letters, digits or underscores, the first not a digit", signalbox.Clip(key))
-		}
-		if strings.ContainsRune(value, 0) {
-			return signalbox.Invalid("env", "env: the value of %s contains a NUL character", key)
-		}
-	}
-	if size > MaxEnvBytes {
-		return signalbox.Invalid("env", "env has %d bytes; at most %d are allowed", size, MaxEnvBytes)
-	}
-	return nil
-}
-
-func checkObject(field string, raw json.RawMessage, most int) error {
-	switch {
-	case len(raw) > most:
-		return checkSize(field, field+" has", len(raw), most)
-	case len(raw) > 0 && (raw[0] != '{' || !json.Valid(raw)):
-		return signalbox.Invalid(field, "%s must be a JSON object such as {\"name\": \"value\"}", field)
-	case !utf8.Valid(raw):
-		return signalbox.Invalid(field, "%s is not valid UTF-8", field)
-	}
-	return nil
-}
-
-func checkSize(field, what string, size, most int) error {
-	if size <= most {
-		return nil
-	}
-	return &signalbox.Error{Code: signalbox.CodeTooLarge, Field: field, Message: fmt.Sprintf("%s %d bytes; at most %d are allowed", what, size, most)}
-}
-
-// refuseIf returns a validation error where a value is bad, else nil.
-func refuseIf(bad bool, field, format string, numbers ...int) error {
-	if !bad {
-		return nil
-	}
-	args := make([]any, len(numbers))
-	for i, n := range numbers {
-		args[i] = n
-	}
-	return signalbox.Invalid(field, format, args...)
 }

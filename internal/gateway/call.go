@@ -122,8 +122,8 @@ func (g *Gateway) process(ctx context.Context, u *inFlightCall) (Result, error) 
 	if err := g.markRunning(u); err != nil {
 		return Result{}, err
 	}
-	if u.call.Begun != nil {
-		if err := u.call.Begun(u.call); err != nil {
+	if u.call.OnStart != nil {
+		if err := u.call.OnStart(u.call); err != nil {
 			return Result{}, err
 		}
 	}
@@ -185,8 +185,8 @@ func (g *Gateway) acquire(u *inFlightCall, progress *progressReporter) (toolqueu
 		since = time.Now()
 		g.notifyCall(u)
 		u.span.waits(u.ctx, e.tool.Queue, since)
-		if u.call.Waits != nil {
-			u.call.Waits(w)
+		if u.call.OnWait != nil {
+			u.call.OnWait(w)
 		}
 		progress.follow(w)
 	}
@@ -200,9 +200,9 @@ func (g *Gateway) acquire(u *inFlightCall, progress *progressReporter) (toolqueu
 	return permit, err
 }
 
-// takeSlot waits for a slot. The tool's timeout bounds the wait, unless the call is Patient.
+// takeSlot waits for a slot. The tool's timeout bounds the wait, unless the call has QueueTimeoutOnly.
 func (g *Gateway) takeSlot(u *inFlightCall, who toolqueue.Who) (toolqueue.Permit, error) {
-	if within := u.entry.waitBound; within > 0 && !u.call.Patient {
+	if within := u.entry.waitBound; within > 0 && !u.call.QueueTimeoutOnly {
 		return g.queues.AcquireWithin(u.ctx, u.entry.tool.Queue, who, within)
 	}
 	return g.queues.Acquire(u.ctx, u.entry.tool.Queue, who)

@@ -157,7 +157,7 @@ func (g *Gateway) Servers() []Server {
 const maxShown = 1000
 
 // Queues returns the status of the tool queues, with the first 1,000 waiters of each. Their
-// session IDs are secrets of the callers: show Mark of them.
+// session IDs are secrets of the callers: show SessionLabel of them.
 func (g *Gateway) Queues() []toolqueue.Status { return g.queues.All(maxShown) }
 
 // OnChange has f called whenever Tools changes, until stop is called. f must return soon.

@@ -19,9 +19,9 @@ import (
 // each call: between debug and info.
 const LevelVerbose = slog.Level(-2)
 
-// Mark is a short display label of a session or its SessionKey: whoever knows an MCP session's
+// SessionLabel is a short display label of a session or its SessionKey: whoever knows an MCP session's
 // ID could act as it.
-func Mark(session string) string {
+func SessionLabel(session string) string {
 	key := session
 	if !strings.HasPrefix(key, keyPrefix) || len(key) != keyLength {
 		key = SessionKey(session)
@@ -98,7 +98,7 @@ func Hooks(log *slog.Logger, others ...toolqueue.Hooks) toolqueue.Hooks {
 func write(log *slog.Logger, level slog.Level, msg string, who toolqueue.Who, args ...any) {
 	args = append(args, "tool", who.Tool)
 	if who.Session != "" {
-		args = append(args, "session", Mark(who.Session))
+		args = append(args, "session", SessionLabel(who.Session))
 	}
 	if who.Agent != "" {
 		args = append(args, "agent", who.Agent)

@@ -56,7 +56,7 @@ func TestCapacityOneSerializesCalls(t *testing.T) {
 		if most.Load() != 1 {
 			t.Errorf("%d ran side by side", most.Load())
 		}
-		mark := gateway.Mark("secret-session")
+		mark := gateway.SessionLabel("secret-session")
 		equal(t, b.log.lines("queued"), "VRB queued reason=capacity queue=browser queued_at_depth=1 max_concurrent=1 tool=s__click session="+mark+" agent=coder")
 		equal(t, b.log.lines("waited"), "VRB waited queue=browser wait_ms=1500 tool=s__click session="+mark+" agent=coder")
 		equal(t, b.log.lines("started"), "VRB started server=s tool=s__click", "VRB started server=s tool=s__click session="+mark+" agent=coder")

@@ -74,7 +74,7 @@ func (g *Gateway) startSpan(ctx context.Context, e *entry, c *Call) (context.Con
 		attrs = append(attrs, attribute.String("signalbox.queue_id", c.Caller.Execution))
 	}
 	if c.Caller.Session != "" {
-		attrs = append(attrs, attribute.String("signalbox.session", Mark(c.Caller.Session)))
+		attrs = append(attrs, attribute.String("signalbox.session", SessionLabel(c.Caller.Session)))
 	}
 	ctx, s := g.tracer.Start(ctx, "tools/call "+e.tool.Name, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attrs...))
 	c.Meta = setMeta(ctx, c.Meta, true)

@@ -78,7 +78,7 @@ func TestCallAndWaitSpans(t *testing.T) {
 		attrs := attribute.NewSet(call.Attributes()...)
 		for k, want := range map[attribute.Key]string{
 			"mcp.method.name": "tools/call", "gen_ai.tool.name": "s__click", "gen_ai.operation.name": "execute_tool", "gen_ai.agent.name": "coder",
-			"signalbox.tool.server": "s", "signalbox.tool.queue": "browser", "signalbox.queue_id": "queue-1", "signalbox.session": gateway.Mark("secret-session"),
+			"signalbox.tool.server": "s", "signalbox.tool.queue": "browser", "signalbox.queue_id": "queue-1", "signalbox.session": gateway.SessionLabel("secret-session"),
 		} {
 			if v, _ := attrs.Value(k); v.AsString() != want {
 				t.Errorf("%s is %q, not %q", k, v.AsString(), want)

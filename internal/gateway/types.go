@@ -77,17 +77,17 @@ type Call struct {
 	// KindCommand enforces it itself, because its runs end with proof: for it Limit is the
 	// effective timeout, 0 is none.
 	Limit time.Duration
-	// Patient says that only the queue's own bound ends the wait, not the tool's timeout: no
+	// QueueTimeoutOnly says that only the queue's own bound ends the wait, not the tool's timeout: no
 	// connection is open for it.
-	Patient bool
+	QueueTimeoutOnly bool
 	// Log, if set, receives the output of the tool while it runs: whole UTF-8 characters. It is
 	// called from one goroutine at a time.
 	Log func(stream string, text []byte)
-	// Waits, if set, is called once before the call waits for a slot. It must return soon.
-	Waits func(toolqueue.Waiting)
-	// Begun, if set, is called when the call has its slot and before it runs. It may set Task,
+	// OnWait, if set, is called once before the call waits for a slot. It must return soon.
+	OnWait func(toolqueue.Waiting)
+	// OnStart, if set, is called when the call has its slot and before it runs. It may set Task,
 	// Mark and Log. An error ends the call, and nothing runs.
-	Begun func(*Call) error
+	OnStart func(*Call) error
 }
 
 // Progress is a progress report of a call.

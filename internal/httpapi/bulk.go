@@ -196,7 +196,7 @@ func (h *bulkHandler) doOne(r *http.Request, t *signalbox.Task, action string) a
 // retryTask retries an ended task unchanged.
 func (h *bulkHandler) retryTask(r *http.Request, t *signalbox.Task) (id string, err error) {
 	if t.Mode != signalbox.ModeTool {
-		got, err := h.engine.Retry(r.Context(), t.ID, engine.Edit{By: access.CallerOf(r).Who})
+		got, err := h.engine.Retry(r.Context(), t.ID, engine.RetryEdit{By: access.CallerOf(r).Who})
 		return got.Task.ID, err
 	}
 	call, err := h.calls.callAgain(r, t, api.RetryRequest{})

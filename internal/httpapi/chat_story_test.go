@@ -8,6 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // askLater asks in the background, and keeps the exchange in its place when
@@ -18,9 +19,7 @@ func (s *session) askLater(route, title, path, body string, edits ...apitest.Edi
 	edits = append(edits, apitest.Header(requestID, "req-example"), func(r *http.Request) { sent = r })
 	stored := s.NewestEvent()
 	a := s.Fixture.Start("POST", path, body, edits...)
-	for s.NewestEvent() == stored {
-		time.Sleep(time.Millisecond)
-	}
+	testkit.Wait(s.T, "the chat is stored", func() bool { return s.NewestEvent() != stored })
 	place := len(s.exchanges)
 	s.exchanges = append(s.exchanges, exchange{route: route, title: title, request: sent, body: body})
 	return func() { s.exchanges[place].answer = a.Reply() }

@@ -22,6 +22,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/internal/seal"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // agentBox is a director with a real dispatcher and an agent, over real
@@ -58,27 +59,11 @@ func newAgentBox(t *testing.T, o agenttest.Options) *agentBox {
 		h.HTTP.Close()
 		d.Stop()
 	})
-	h.await("the agent is up", func() bool {
+	testkit.Wait(h.T, "the agent is up", func() bool {
 		a, known := d.LiveAgent("coder")
 		return known && a.Up && !a.Held && a.IsolatedSlots == 2
 	})
 	return h
-}
-
-// await waits until ok says so; it looks whenever the journal grew.
-func (h *agentBox) await(what string, ok func() bool) {
-	h.T.Helper()
-	signs, stop := h.Engine.WatchJournal()
-	defer stop()
-	over := time.After(time.Minute)
-	for !ok() {
-		select {
-		case <-signs:
-		case <-time.After(10 * time.Millisecond): // what the dispatcher knows of an agent is in no journal
-		case <-over:
-			h.T.Fatalf("waited in vain until %s", what)
-		}
-	}
 }
 
 // post sends a request in the background.
@@ -109,7 +94,7 @@ func (h *agentBox) line(n int, body string) []<-chan apitest.Reply {
 	before := len(h.all())
 	for i := range n {
 		list = append(list, h.post(chatPath, body))
-		h.await(fmt.Sprintf("chat %d is stored", i+1), func() bool { return len(h.all()) == before+i+1 })
+		testkit.Wait(h.T, fmt.Sprintf("chat %d is stored", i+1), func() bool { return len(h.all()) == before+i+1 })
 	}
 	return list
 }
@@ -183,7 +168,7 @@ func TestIncidentCompletePopsSomeoneElse(t *testing.T) {
 	}
 	h.agent.TryFinish(ids[0], agenttest.End{Output: "too late"}) // the end of the one that was released
 	var lane api.Lane
-	h.await("the second chat runs", func() bool {
+	testkit.Wait(h.T, "the second chat runs", func() bool {
 		h.Do("GET", "/api/agents/coder/queue", "").Want(t, 200, &lane)
 		return lane.CurrentExecution != nil && lane.CurrentExecution.Status == "running"
 	})

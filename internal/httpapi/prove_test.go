@@ -70,7 +70,7 @@ func TestADirectorProvesTheTokensOfRuns(t *testing.T) {
 	a := b.AddAgent("coder", 1)
 	b.Do("POST", "/api/queue/task", `{"prompt":"p"}`, apitest.Bearer(apitest.Secret)).Want(t, http.StatusCreated, nil)
 	run := b.Run(a)
-	token := b.Engine.RunToken(&run)
+	token := b.Engine.Options().Sealer.RunToken(run.ID, run.Fence)
 	if got := handshake.Selector(token); got != "sbxr_"+run.ID+".1" || strings.Count(token, got) != 1 {
 		t.Fatalf("%s is named %q", token, got)
 	}

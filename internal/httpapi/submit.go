@@ -80,9 +80,9 @@ func (h *submitHandlers) retry(w http.ResponseWriter, r *http.Request) error {
 	if err := httpio.Decode(w, r, &req, true); err != nil {
 		return refused(h.metrics, err)
 	}
-	whole, unread := h.engine.Read().Whole(r.Context(), id)
-	if unread == nil && whole.Task.Mode == signalbox.ModeTool {
-		return h.calls.retryTool(w, r, &whole.Task, req)
+	t, unread := h.engine.Read().Task(r.Context(), id)
+	if unread == nil && t.Mode == signalbox.ModeTool {
+		return h.calls.retryTool(w, r, &t, req)
 	}
 	key, err := httpio.IdempotencyKey(r)
 	if err != nil {
@@ -95,7 +95,7 @@ func (h *submitHandlers) retry(w http.ResponseWriter, r *http.Request) error {
 	if unread != nil {
 		return h.submitError(r, unread)
 	}
-	got, err := h.engine.RetryTask(r.Context(), &whole, engine.Edit{
+	got, err := h.engine.Retry(r.Context(), id, engine.RetryEdit{
 		Prompt: req.Prompt, Model: req.Model, TimeoutSeconds: req.TimeoutSeconds, Env: req.Env, IdempotencyKey: key,
 		By: access.CallerOf(r).Who, CallerID: caller,
 	})

@@ -128,7 +128,7 @@ func (h *taskHandlers) cancelTask(ctx context.Context, t *signalbox.Task, by str
 		got, err := h.toolTasks.Cancel(ctx, t.ID, by)
 		return got.Task, err
 	}
-	return h.engine.CancelTask(ctx, t, by)
+	return h.engine.Cancel(ctx, t.ID, by)
 }
 
 // why is GET /api/queue/{id}/why.

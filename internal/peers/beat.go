@@ -169,7 +169,7 @@ func (p *Peers) sendBeat(ctx context.Context, take, drop []string, retake bool) 
 	}
 	if retake && p.leaseValid() {
 		p.log.Warn("the store's clock was set, or it lost the row of this director: what is held here was taken anew", "agents", len(answer.Taken))
-		p.o.Doubt()
+		p.o.HoldingsLost()
 	}
 	p.leaseRenewed(&b, sent)
 	p.applyHoldings(b.Take, answer.Taken, drop, answer.Lapsed)

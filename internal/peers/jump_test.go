@@ -31,7 +31,7 @@ func TestIncidentAServerClockThatJumpsLapsesNobody(t *testing.T) {
 			if len(s.lapses)+len(s.dead) > 0 || s.superseded != nil {
 				tn.Errorf("%s: lapses %v, dead %v, superseded %v", s.id, s.lapses, s.dead, s.superseded)
 			}
-			if s.doubts == 0 {
+			if s.holdingsLost == 0 {
 				tn.Errorf("%s did not look whether what it runs is still its own", s.id)
 			}
 		}

@@ -49,10 +49,10 @@ type Options struct {
 	Superseded func(error)
 	Now        func() time.Time // the clock shared by all directors
 	Log        *slog.Logger
-	// Doubt is called when the store had lost what this director holds, while its lease is
+	// HoldingsLost is called when the store had lost what this director holds, while its lease is
 	// valid by our own clock: it continues, and must check at once what others may have
 	// recovered meanwhile. It must not block.
-	Doubt func()
+	HoldingsLost func()
 	// Monotonic is the clock of this director's own lease, including time in which the
 	// machine sleeps. nil: time.Now, whose monotonic reading may not include that.
 	Monotonic func() time.Time
@@ -106,8 +106,8 @@ func New(s store.Store, o Options) *Peers {
 	if o.Agents == nil {
 		o.Agents = func() []string { return nil }
 	}
-	if o.Doubt == nil {
-		o.Doubt = func() {}
+	if o.HoldingsLost == nil {
+		o.HoldingsLost = func() {}
 	}
 	if o.Lapse == nil {
 		o.Lapse = func(bool) {}

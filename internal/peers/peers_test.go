@@ -47,16 +47,16 @@ type someone struct {
 	clock *peers.Clock
 	peers *peers.Peers
 
-	mu         sync.Mutex
-	behind     time.Duration // what its own clock did not count
-	lost       int           // how often Lost was called
-	doubts     int
-	slow       time.Duration // what Lost takes
-	killed     bool
-	gained     []time.Time
-	lapses     []bool
-	dead       []string
-	superseded error
+	mu           sync.Mutex
+	behind       time.Duration // what its own clock did not count
+	lost         int           // how often Lost was called
+	holdingsLost int
+	slow         time.Duration // what Lost takes
+	killed       bool
+	gained       []time.Time
+	lapses       []bool
+	dead         []string
+	superseded   error
 }
 
 // director makes a director; change may alter what it says of itself.
@@ -73,10 +73,10 @@ func (tn *town) director(id string, change ...func(*store.Director)) *someone {
 	}
 	s.peers = peers.New(s.view, peers.Options{
 		Director: d, Agents: func() []string { return tn.agents }, Gained: s.gain, Lost: s.lose, Now: s.clock.Now,
-		Lapse:      func(over bool) { s.note(func() { s.lapses = append(s.lapses, over) }) },
-		Dead:       func(ids []string) { s.note(func() { s.dead = append(s.dead, ids...) }) },
-		Superseded: func(err error) { s.note(func() { s.superseded = err }) },
-		Doubt:      func() { s.note(func() { s.doubts++ }) }, Monotonic: s.now,
+		Lapse:        func(over bool) { s.note(func() { s.lapses = append(s.lapses, over) }) },
+		Dead:         func(ids []string) { s.note(func() { s.dead = append(s.dead, ids...) }) },
+		Superseded:   func(err error) { s.note(func() { s.superseded = err }) },
+		HoldingsLost: func() { s.note(func() { s.holdingsLost++ }) }, Monotonic: s.now,
 	})
 	return s
 }

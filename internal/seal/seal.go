@@ -153,14 +153,6 @@ func (s *Sealer) Open(sealed []byte, context string) ([]byte, error) {
 	return plain, nil
 }
 
-// RunMAC returns the authenticator of a run's token: 32 bytes that nobody can
-// make without the key.
-func (s *Sealer) RunMAC(data string) []byte {
-	h := hmac.New(sha256.New, s.run)
-	h.Write([]byte(data))
-	return h.Sum(nil)
-}
-
 // Digest returns a keyed digest of data: the same data gives the same digest,
 // and nothing can be guessed from it without the key.
 func (s *Sealer) Digest(data []byte) string {

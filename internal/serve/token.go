@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/signalbox-ai/signalbox/internal/config"
-	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/seal"
 )
 
 // The variables with which commands and agents are told the token of a director.
@@ -22,7 +22,7 @@ const (
 // environment is for clients of a director and is ignored; anywhere else it is a
 // mistake.
 func StaticToken(cfg *config.Config, log *slog.Logger) error {
-	if !slices.ContainsFunc([]string{"sbxa_", "sbxt_", engine.RunTokenPrefix}, func(p string) bool { return strings.HasPrefix(cfg.Token, p) }) {
+	if !slices.ContainsFunc([]string{"sbxa_", "sbxt_", seal.RunTokenPrefix}, func(p string) bool { return strings.HasPrefix(cfg.Token, p) }) {
 		return nil
 	}
 	from := cfg.Origin("token")

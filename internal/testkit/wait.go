@@ -17,13 +17,22 @@ type T interface {
 // ever less often. Whatever has a signal is to be waited for by that.
 func Wait(t T, what string, met func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	if !Within(patience, met) {
+		t.Fatalf("not within %s: %s", patience, what)
+	}
+}
+
+// Within is Wait with a bound of its own, for callers that have no test to
+// fail: it reports whether the condition was met.
+func Within(d time.Duration, met func() bool) bool {
+	deadline := time.Now().Add(d)
 	for pause := time.Millisecond; !met(); pause = min(2*pause, 20*time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %s", patience, what)
+			return false
 		}
 		time.Sleep(pause)
 	}
+	return true
 }
 
 // Receive returns the next value of a channel.

@@ -6,10 +6,11 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // Copy copies the data folder of a server, which is stopped for it and started
@@ -108,7 +109,7 @@ func (s *PostgresServer) startStandby(name string) (_ *PostgresServer, err error
 	if err := b.Start(); err != nil {
 		return nil, err
 	}
-	return b, s.await("the standby streams", "SELECT count(*)::text FROM pg_stat_replication WHERE state = 'streaming' AND application_name = '"+name+"'", "1")
+	return b, s.Await("the standby streams", "SELECT count(*)::text FROM pg_stat_replication WHERE state = 'streaming' AND application_name = '"+name+"'", "1")
 }
 
 // Follow has a standby take from its primary what that writes, or nothing more.
@@ -120,7 +121,7 @@ func (s *PostgresServer) Follow(primary *PostgresServer, name string, on bool) e
 	if err := s.Reload(map[string]string{"primary_conninfo": from}); err != nil {
 		return err
 	}
-	return primary.await("the standby follows, or does not", "SELECT count(*)::text FROM pg_stat_replication WHERE application_name = '"+name+"'", streams)
+	return primary.Await("the standby follows, or does not", "SELECT count(*)::text FROM pg_stat_replication WHERE application_name = '"+name+"'", streams)
 }
 
 // CaughtUp waits until the standby of that name has all that the server wrote.
@@ -129,7 +130,7 @@ func (s *PostgresServer) CaughtUp(name string) error {
 	if err != nil {
 		return err
 	}
-	return s.await("the standby has all", "SELECT (count(*) = 1)::text FROM pg_stat_replication WHERE application_name = '"+name+"' AND replay_lsn >= '"+at[0]+"'", "true")
+	return s.Await("the standby has all", "SELECT (count(*) = 1)::text FROM pg_stat_replication WHERE application_name = '"+name+"' AND replay_lsn >= '"+at[0]+"'", "true")
 }
 
 // Promote makes a standby the primary, and returns when it takes writes.
@@ -138,18 +139,18 @@ func (s *PostgresServer) Promote() error {
 	if err != nil {
 		return err
 	}
-	return s.await("it takes writes", "SELECT pg_is_in_recovery()::text", "false")
+	return s.Await("it takes writes", "SELECT pg_is_in_recovery()::text", "false")
 }
 
-// await asks until the answer is the one that is wanted.
-func (s *PostgresServer) await(what, sql, want string) error {
-	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		got, err := s.Query("postgres", sql)
-		if err == nil && len(got) == 1 && got[0] == want {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("%s: not yet, at port %s: %q (%w)", what, strconv.Itoa(s.Port), strings.Join(got, ", "), err)
-		}
+// Await asks until the answer is the one that is wanted.
+func (s *PostgresServer) Await(what, sql, want string) error {
+	var got []string
+	var err error
+	if !testkit.Within(time.Minute, func() bool {
+		got, err = s.Query("postgres", sql)
+		return err == nil && len(got) == 1 && got[0] == want
+	}) {
+		return fmt.Errorf("%s: not yet, at port %d: %q (%w)", what, s.Port, strings.Join(got, ", "), err)
 	}
+	return nil
 }

@@ -12,7 +12,9 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 	"github.com/signalbox-ai/signalbox/internal/testport"
 )
 
@@ -126,6 +128,18 @@ func (p *process) running() bool {
 	}
 	p.ended = collect(p.cmd.Process.Pid)
 	return !p.ended
+}
+
+// becomes waits until a server that was started says that it is ready.
+func (p *process) becomes(ready func() bool, deadline time.Time, log func() string) error {
+	var is bool
+	if !testkit.Within(time.Until(deadline), func() bool { is = ready(); return is || !p.running() }) {
+		return fmt.Errorf("the server is not ready: %s", log())
+	}
+	if !is {
+		return fmt.Errorf("the server ended: %s", log())
+	}
+	return nil
 }
 
 func (p *process) pid() int {

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // startPostgres starts a server in a folder of its own.
@@ -85,14 +87,12 @@ func (s *PostgresServer) Start() error {
 	}
 	const patience = 60 * time.Second
 	deadline := time.Now().Add(patience)
-	for {
-		err := s.startOnce(bin, deadline)
+	testkit.Within(patience, func() bool {
+		err = s.startOnce(bin, deadline)
 		// What the processes of a killed server held is free when they are gone.
-		if err == nil || !strings.Contains(err.Error(), "is still in use") || time.Now().After(deadline) {
-			return err
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+		return err == nil || !strings.Contains(err.Error(), "is still in use")
+	})
+	return err
 }
 
 func (s *PostgresServer) startOnce(bin string, deadline time.Time) error {
@@ -114,16 +114,7 @@ func (s *PostgresServer) startOnce(bin string, deadline time.Time) error {
 	if err := s.process.start(cmd); err != nil {
 		return err
 	}
-	for !s.ready() {
-		switch {
-		case !s.process.running():
-			return fmt.Errorf("the server ended: %s", s.logFrom(began))
-		case time.Now().After(deadline):
-			return fmt.Errorf("the server is not ready: %s", s.logFrom(began))
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	return nil
+	return s.process.becomes(s.ready, deadline, func() string { return s.logFrom(began) })
 }
 
 // ready reports whether the server says in its pid file that it is.

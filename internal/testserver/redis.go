@@ -152,18 +152,9 @@ func (s *RedisServer) Start() error {
 	if err := s.process.start(cmd); err != nil {
 		return err
 	}
-	const patience = 60 * time.Second
-	deadline := time.Now().Add(patience)
-	for !strings.Contains(s.logFrom(began), "eady to accept connections") {
-		switch {
-		case !s.process.running():
-			return fmt.Errorf("the server ended: %s", s.logFrom(began))
-		case time.Now().After(deadline):
-			return fmt.Errorf("the server is not ready: %s", s.logFrom(began))
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-	return nil
+	said := func() string { return s.logFrom(began) }
+	ready := func() bool { return strings.Contains(said(), "eady to accept connections") }
+	return s.process.becomes(ready, time.Now().Add(time.Minute), said)
 }
 
 func (s *RedisServer) logFile() string { return filepath.Join(s.folder, "log") }

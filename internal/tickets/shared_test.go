@@ -213,7 +213,7 @@ func TestStatusShowsAllProcesses(t *testing.T) {
 			if len(s.Waiters) != 1 || s.Waiters[0].Owner != "b" || s.Waiters[0].Agent != "bert" || s.Waiters[0].Position != 1 || s.Waiters[0].Since.IsZero() {
 				t.Fatalf("%+v", s.Waiters)
 			}
-			if strings.Contains(fmt.Sprint(s), "secret") || gateway.Mark(h.Session) != gateway.Mark("secret") {
+			if strings.Contains(fmt.Sprint(s), "secret") || gateway.SessionLabel(h.Session) != gateway.SessionLabel("secret") {
 				t.Fatalf("session %q", h.Session)
 			}
 		}

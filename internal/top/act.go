@@ -35,7 +35,7 @@ func (m *model) answered(a answer) tea.Cmd {
 	if m.detail != nil {
 		m.detail.asked = m.detail.asked.Add(-detailEvery) // it has changed
 	}
-	if m.detail != nil && a.open != "" {
+	if a.open != "" {
 		return m.openTask(a.open, tabAuto)
 	}
 	return nil
@@ -71,17 +71,22 @@ func (m *model) cancelTask(id string) tea.Cmd {
 }
 
 func (m *model) retryTask(id string) tea.Cmd {
+	inDetail := m.inDetail()
 	return func() tea.Msg {
 		got, err := m.o.Director.Retry(m.ctx, id, api.RetryRequest{}, client.SubmitOptions{})
 		if err != nil {
 			return failed("Not submitted", err)
 		}
-		return answer{text: fmt.Sprintf("Queued: %s (position %d)", short(got.QueueID), got.Position), open: got.QueueID}
+		a := answer{text: fmt.Sprintf("Queued: %s (position %d)", short(got.QueueID), got.Position)}
+		if inDetail {
+			a.open = got.QueueID
+		}
+		return a
 	}
 }
 
-// togglePause keeps the selected agent from its work, or lets it go on. On the
-// lane of a queue that queue is meant.
+// togglePause asks how to pause the selected agent, or resumes it. On the lane
+// of a queue that queue is meant.
 func (m *model) togglePause() tea.Cmd {
 	queue, pause := "", (*api.Pause)(nil)
 	if a, ok := m.pickedAgent(); ok {
@@ -96,17 +101,15 @@ func (m *model) togglePause() tea.Cmd {
 		m.complain("%s is paused by a pause of %s: signalbox resume %s ends it.", queue, allQueues(pause.Queue), pause.Queue)
 		return nil
 	}
+	if pause == nil {
+		m.askPause(queue)
+		return nil
+	}
 	return func() tea.Msg {
-		if pause != nil {
-			if _, err := m.o.Director.Resume(m.ctx, queue); err != nil {
-				return failed("Not resumed", err)
-			}
-			return answer{text: "Resumed: " + queue}
+		if _, err := m.o.Director.Resume(m.ctx, queue); err != nil {
+			return failed("Not resumed", err)
 		}
-		if _, err := m.o.Director.Pause(m.ctx, api.PauseRequest{Queue: queue, Reason: "paused in signalbox top"}); err != nil {
-			return failed("Not paused", err)
-		}
-		return answer{text: "Paused: " + queue + ". What runs goes on; p lets it take work again."}
+		return answer{text: "Resumed: " + queue}
 	}
 }
 

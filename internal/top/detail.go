@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
@@ -47,6 +50,19 @@ type detail struct {
 	logErr string
 	top    int // first line of the tab that is shown, where it is not followed
 	follow bool
+
+	cut   bool           // long lines are cut, not wrapped
+	left  int            // cells that are hidden on the left of cut lines
+	find  *regexp.Regexp // nil: nothing is looked for
+	match int            // which of the matches is shown
+	rows  logRows
+}
+
+// logRows are the lines of the output as they are shown.
+type logRows struct {
+	columns int // for which they are; 0: they are made anew
+	rows    []string
+	starts  []int // the first row of each line
 }
 
 type whyMsg struct {
@@ -89,13 +105,30 @@ func (m *model) openTask(id string, t tab) tea.Cmd {
 	return tea.Batch(m.fetch(id), m.followOutput(ctx, id))
 }
 
-// closeDetail ends what runs for the detail. It returns nil, for the field.
-func (m *model) closeDetail() *detail {
+// closeDetail ends what runs for the detail.
+func (m *model) closeDetail() {
 	if m.detail != nil {
 		m.detail.cancel()
 	}
-	m.detail = nil
-	return nil
+	m.detail, m.beside = nil, false
+}
+
+// showBeside shows the selected task beside the list, where there is room. What
+// is to be asked for it is asked at the next tick: whoever goes through a list
+// asks for nothing.
+func (m *model) showBeside() {
+	if m.inDetail() {
+		return
+	}
+	task, ok := m.listTask()
+	if !m.wide() || !ok {
+		m.closeDetail()
+		return
+	}
+	if m.detail == nil || m.detail.id != task.QueueID {
+		m.closeDetail()
+		m.detail, m.beside = &detail{id: task.QueueID, row: task, cancel: func() {}, follow: true}, true
+	}
 }
 
 func (m *model) fetch(id string) tea.Cmd {
@@ -107,6 +140,11 @@ func (m *model) fetch(id string) tea.Cmd {
 
 func (m *model) refreshDetail() tea.Cmd {
 	d := m.detail
+	if d.asked.IsZero() { // it was selected in the list
+		ctx, cancel := context.WithCancel(m.ctx)
+		d.asked, d.cancel = m.o.Now(), cancel
+		return tea.Batch(m.fetch(d.id), m.followOutput(ctx, d.id))
+	}
 	if m.o.Now().Sub(d.asked) < detailEvery || d.task != nil && client.Ended(d.task.State) {
 		return nil
 	}
@@ -150,7 +188,7 @@ func (m *model) detailed(msg tea.Msg) {
 		}
 	case outputEnd:
 		if msg.id == d.id {
-			d.done = true
+			d.done, d.rows.columns = true, 0
 			if msg.err != nil && !errors.Is(msg.err, context.Canceled) {
 				d.logErr = plain(msg.err.Error())
 			}
@@ -169,6 +207,10 @@ func (d *detail) learn(err error) {
 // in two by its edges: a line is made safe once it is whole.
 func (d *detail) print(o api.Output) {
 	d.gap = d.gap || o.Truncated
+	columns := d.rows.columns
+	if d.rows.columns = 0; d.cut {
+		columns = 0
+	}
 	text := d.part + o.Text
 	end := strings.LastIndexByte(text, '\n')
 	if o.Done && text != "" {
@@ -183,8 +225,9 @@ func (d *detail) print(o api.Output) {
 	d.part = strings.TrimPrefix(text[end:], "\n")
 	d.log = append(d.log, plainLines(strings.TrimSuffix(text[:end], "\r"))...)
 	if over := len(d.log) - maxLog; over > 0 {
+		gone, _ := asRows(d.log[:over], columns)
 		d.log, d.gap = append([]string(nil), d.log[over:]...), true
-		d.top = max(0, d.top-over)
+		d.top = max(0, d.top-len(gone))
 	}
 }
 
@@ -192,10 +235,24 @@ func (d *detail) print(o api.Output) {
 func (m *model) keyDetail(name string) tea.Cmd {
 	d := m.detail
 	switch name {
-	case "esc", "backspace", "left", "h":
-		m.closeDetail()
+	case "esc", "backspace":
+		if d.find != nil {
+			d.find = nil
+			return nil
+		}
+		if task, ok := m.listTask(); ok && m.wide() && task.QueueID == d.id {
+			m.beside = true
+		} else {
+			m.closeDetail()
+		}
 		m.keepPicks()
 		return m.refresh()
+	case "W":
+		d.cut, d.left, d.rows.columns = !d.cut, 0, 0
+	case "right", "l":
+		d.cut, d.left, d.rows.columns = true, d.left+aside, 0
+	case "left", "h":
+		d.left = max(0, d.left-aside)
 	case "w":
 		d.tab, d.top = tabWhy, 0
 	case "o":
@@ -222,10 +279,48 @@ func (m *model) keyDetail(name string) tea.Cmd {
 func (m *model) scroll(by int) {
 	d := m.detail
 	if d.follow && m.shownTab() == tabLog {
-		d.top = max(0, len(m.logText())-m.tabHeight())
+		d.top = max(0, len(m.logRows())-m.tabHeight())
 	}
 	d.top = max(0, d.top+by)
-	d.follow = by > 0 && d.top+m.tabHeight() >= len(m.logText())
+	d.follow = by > 0 && d.top+m.tabHeight() >= len(m.logRows())
+}
+
+// aside is how many cells → moves over cut lines.
+const aside = 20
+
+// findOutput begins to look for a text in the output; "" ends it.
+func (m *model) findOutput(text string) tea.Cmd {
+	d := m.detail
+	if d == nil {
+		return nil
+	}
+	if d.find = nil; text == "" {
+		return nil
+	}
+	d.tab, d.find, d.match = tabLog, regexp.MustCompile("(?i)"+regexp.QuoteMeta(text)), 0
+	m.nextMatch(0)
+	return nil
+}
+
+// matches are the lines of the output that match.
+func (m *model) matches() (lines []int) {
+	for i, line := range m.logText() {
+		if m.detail.find.MatchString(ansi.Strip(line)) {
+			lines = append(lines, i)
+		}
+	}
+	return lines
+}
+
+func (m *model) nextMatch(by int) {
+	d, lines := m.detail, m.matches()
+	if len(lines) == 0 {
+		m.complain("The output has no match.")
+		return
+	}
+	d.match = (min(d.match, len(lines)-1) + by + len(lines)) % len(lines)
+	m.logRows() // for where the lines begin
+	d.top, d.follow = d.rows.starts[lines[d.match]], false
 }
 
 // detailTask is what is known of the open task, as a row.
@@ -262,6 +357,7 @@ const bothFrom = 34
 
 // detailLines are the facts, then the tabs.
 func (m *model) detailLines() []string {
+	m.detail.top = max(0, m.detail.top)
 	lines := m.facts()
 	if m.bodyHeight() >= bothFrom {
 		lines = append(append(lines, m.rule("Why")), m.whyAbove()...)
@@ -292,7 +388,7 @@ func (m *model) whyAbove() []string {
 }
 
 func (m *model) rule(title string) string {
-	return m.st.dim.Render("── ") + m.st.bold.Render(title) + m.st.dim.Render(" "+strings.Repeat("─", max(0, m.width-4-width(title))))
+	return m.st.dim.Render("── ") + m.st.bold.Render(title) + m.st.dim.Render(" "+strings.Repeat("─", max(0, m.detailWidth()-4-width(title))))
 }
 
 // whyLines are the gates between the task and its start: sign, condition,
@@ -302,7 +398,7 @@ func (m *model) whyLines() []string {
 	if why == nil {
 		return []string{m.st.dim.Render("asking the director …")}
 	}
-	lines := wrap(plain(why.Summary), m.width)
+	lines := wrap(plain(why.Summary), m.detailWidth())
 	for _, g := range why.Gates {
 		sign := m.st.good.Render("✓")
 		if !g.OK {
@@ -312,9 +408,9 @@ func (m *model) whyLines() []string {
 		if g.Detail != "" {
 			text += m.st.dim.Render(" — " + plain(g.Detail))
 		}
-		lines = append(lines, hang(" "+sign+" ", text, m.width)...)
+		lines = append(lines, hang(" "+sign+" ", text, m.detailWidth())...)
 		if g.Cure != "" && !g.OK {
-			lines = append(lines, hang("     → ", plain(g.Cure), m.width)...)
+			lines = append(lines, hang("     → ", plain(g.Cure), m.detailWidth())...)
 		}
 	}
 	if why.ETA != nil {
@@ -354,6 +450,9 @@ func (m *model) logTitle() string {
 	switch {
 	case d.logErr != "":
 		return "Output"
+	case d.find != nil:
+		n := len(m.matches())
+		return fmt.Sprintf("Output, match %d of %d", min(d.match+1, n), n)
 	case d.done || client.Ended(m.detailTask().State):
 		return "Output, the end"
 	case d.follow:
@@ -385,12 +484,47 @@ func (m *model) logText() []string {
 // logWindow is the part of the output that is shown: its end while it is
 // followed.
 func (m *model) logWindow(height int) []string {
-	d, lines := m.detail, m.logText()
+	d, rows := m.detail, m.logRows()
 	height = max(1, height)
-	end := max(0, len(lines)-height)
+	end := max(0, len(rows)-height)
 	top := min(d.top, end)
 	if d.follow {
 		top = end
 	}
-	return lines[top:min(len(lines), top+height)]
+	rows = slices.Clone(rows[top:min(len(rows), top+height)])
+	for i := range rows {
+		if d.left > 0 {
+			rows[i] = ansi.TruncateLeft(rows[i], d.left, "")
+		}
+		if d.find != nil {
+			rows[i] = d.find.ReplaceAllStringFunc(ansi.Strip(rows[i]), func(s string) string { return m.st.pick.Render(s) })
+		}
+	}
+	return rows
+}
+
+// logRows are the lines of the output, wrapped unless they are to be cut.
+func (m *model) logRows() []string {
+	d, columns := m.detail, m.detailWidth()
+	if d.rows.columns != columns {
+		d.rows.columns = columns
+		if d.cut {
+			columns = 0
+		}
+		d.rows.rows, d.rows.starts = asRows(m.logText(), columns)
+	}
+	return d.rows.rows
+}
+
+// asRows wraps lines to so many cells; 0: not. It says where each begins.
+func asRows(lines []string, columns int) (rows []string, starts []int) {
+	for _, line := range lines {
+		starts = append(starts, len(rows))
+		if columns > 0 && width(line) > columns {
+			rows = append(rows, strings.Split(ansi.Hardwrap(line, columns, true), "\n")...)
+		} else {
+			rows = append(rows, line)
+		}
+	}
+	return rows, starts
 }

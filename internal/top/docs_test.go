@@ -17,7 +17,11 @@ cells and makes do with fewer.
 
 %s
 Each agent has a lane: what runs, and below it, or beside it where there is room, what waits, in order and with its age.
-Queues that no agent owns stand below. The first line with a sign says whether a person is needed, and what to do.
+Lanes that work come first, then those in which something waits, with the queues that no agent owns among them, then idle
+ones and those that are down. The first line with a sign says whether a person is needed, and what to do. The rule above a
+list says where in it you are, and whether there is more above (↑) and below (↓).
+
+From 140 columns on the selected task stands beside the list. Enter gives it the keys, Esc gives them back.
 
 Why does a task not run? ` + "`w`" + ` says it, in the words of ` + "`signalbox why`" + `:
 
@@ -30,11 +34,15 @@ The tool queues, who has their slots and who waits:
 | key | |
 |---|---|
 %s
-What cancels or submits asks first, and only ` + "`y`" + ` is a yes. A release asks for the agent's name.
+What cancels or retries asks first, and only ` + "`y`" + ` is a yes. A release asks for the agent's name. A new task asks for
+the prompt and the agent, a chat for the message, a pause for its reason and duration: Enter goes to the next field, and
+after the last one does it; Esc leaves it. A search of the tasks is such as ` + "`agent:coder state:failed since:2h \"billing\"`" + `.
+
+Long lines of output are wrapped; ` + "`W`" + ` cuts them, and ← → move along them. With Shift most terminals mark text with the mouse.
 
 ## Old data
 
-After 5 s without a word from the director the data is called old, with its age; ages stop to grow. After 15 s everything
+A connection that is closed is said at once, silence after 5 s, with the age of the data; ages stop to grow. After 15 s everything
 is grey and nothing can be changed, not even what was asked before. The view tries again until the director is back.
 
 Text of tasks and agents is shown as text: escape sequences are taken out, other control characters and those that turn

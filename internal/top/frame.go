@@ -2,6 +2,7 @@ package top
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
@@ -17,25 +18,43 @@ func (m *model) bodyHeight() int {
 	if m.height < frameFrom {
 		return m.height
 	}
-	return m.height - len(m.head()) - 1
+	return max(1, m.height-len(m.head())-len(m.bottom()))
 }
 
 // head is what stands above the body: the pages, whether a person is needed,
 // and the figures of all.
 func (m *model) head() []string {
 	lines := append([]string{m.header()}, m.healthLines()...)
-	return append(lines, m.totalsLine(), m.st.dim.Render(strings.Repeat("─", m.width)))
+	return append(lines, m.totalsLine(), m.placeLine())
+}
+
+// placeLine is the rule above a list: where in it the selection is, whether
+// there is more above and below, and by what it is filtered.
+func (m *model) placeLine() string {
+	s := &m.shown
+	text := ""
+	switch {
+	case s.filter != "":
+		text = fmt.Sprintf("%q: %d of %d", plain(s.filter), s.rows, s.all)
+	case s.above || s.below:
+		text = fmt.Sprintf("%d of %d", s.row, s.rows)
+	}
+	if text = joined(" ", text, map[bool]string{true: "↑"}[s.above]+map[bool]string{true: "↓"}[s.below]); text != "" {
+		text = " " + cut(text, max(1, m.width-4)) + " ──"
+	}
+	return m.st.dim.Render(strings.Repeat("─", max(0, m.width-width(text))) + text)
 }
 
 // frame is the screen as text: height lines of at most width cells.
 func (m *model) frame() string {
+	m.shown = shown{}
 	lines := filled(m.body(), m.bodyHeight())
 	if m.height >= frameFrom {
-		lines = append(append(m.head(), lines...), m.bottom())
+		lines = append(append(m.head(), lines...), m.bottom()...)
 	}
 	grey := m.board.Known && m.age() >= staleAfter
 	for i := range lines {
-		if grey && (i > 0 || m.height < frameFrom) && m.asking == nil {
+		if grey && (i > 0 || m.height < frameFrom) && m.asking == nil && m.form == nil {
 			lines[i] = m.st.dim.Render(ansi.Strip(lines[i]))
 		}
 		lines[i] = cut(lines[i], m.width)
@@ -55,13 +74,56 @@ func (m *model) body() []string {
 	switch {
 	case m.asking != nil:
 		return m.questionLines()
+	case m.form != nil:
+		return m.formLines()
 	case m.help:
 		return m.helpLines()
 	case !m.board.Known:
 		return []string{"", "  Connecting to " + plain(m.o.URL) + " …"}
-	case m.detail != nil:
+	case m.detail == nil:
+		return m.listLines()
+	case !m.wide():
 		return m.detailLines()
 	}
+	height := m.bodyHeight()
+	list := filled(m.within(m.listWidth(), m.listLines), height)
+	near := filled(m.within(m.detailWidth(), m.detailLines), height)
+	edge := m.st.dim.Render("│ ")
+	if !m.beside {
+		edge = m.st.bold.Render("┃ ")
+	}
+	for i := range list {
+		list[i] = fit(list[i], m.listWidth()) + edge + near[i]
+	}
+	return list
+}
+
+// besideFrom is the width from which on the selected task stands beside the list.
+const besideFrom = 140
+
+func (m *model) wide() bool { return m.width >= besideFrom && !m.part && m.page != pageCapacity }
+
+// inDetail reports whether the keys are for the detail.
+func (m *model) inDetail() bool { return m.detail != nil && !m.beside }
+
+func (m *model) listWidth() int { return min(m.width/2, 110) }
+
+func (m *model) detailWidth() int {
+	if m.wide() {
+		return m.width - m.listWidth() - 2
+	}
+	return m.width
+}
+
+// within draws a part of the screen.
+func (m *model) within(columns int, draw func() []string) []string {
+	all := m.width
+	m.width, m.part = columns, true
+	defer func() { m.width, m.part = all, false }()
+	return draw()
+}
+
+func (m *model) listLines() []string {
 	switch m.page {
 	case pageCapacity:
 		return m.capacityLines()
@@ -74,15 +136,18 @@ func (m *model) body() []string {
 // header has the pages and how old the data is.
 func (m *model) header() string {
 	left := m.st.bold.Render("Signalbox")
-	for p, name := range pageNames {
-		tab := fmt.Sprintf(" %d %s ", p+1, name)
-		if page(p) == m.page && m.detail == nil {
+	for p := range pageNames {
+		tab := page(p).tab()
+		if page(p) == m.page && (m.wide() || !m.inDetail()) {
 			tab = m.st.pick.Render(tab)
 		}
 		left += " " + tab
 	}
 	return ends(left, m.pill(), m.width)
 }
+
+// tab is how a page is named in the first line.
+func (p page) tab() string { return fmt.Sprintf(" %d %s ", p+1, pageNames[p]) }
 
 // pill says how old the data is.
 func (m *model) pill() string {
@@ -92,7 +157,7 @@ func (m *model) pill() string {
 		return m.st.warn.Render("◌ connecting")
 	case age >= staleAfter:
 		return m.st.bad.Render("✗ reconnecting, data " + ago(age) + " old")
-	case age >= lateAfter:
+	case m.late():
 		return m.st.warn.Render("▲ reconnecting, data " + ago(age) + " old")
 	}
 	return m.st.good.Render("● live")
@@ -102,7 +167,7 @@ func (m *model) pill() string {
 func (m *model) healthLines() []string {
 	h := m.board.Health
 	switch age := m.age(); {
-	case m.board.Known && age >= lateAfter: // that all was well then says nothing
+	case m.board.Known && m.late(): // that all was well then says nothing
 		return []string{m.st.bad.Render("▲ ") + "The director at " + plain(m.o.URL) + " does not answer: this is how it was " + ago(age) + " ago"}
 	case h.Text == "":
 		return []string{""}
@@ -162,17 +227,19 @@ func byWhom(p api.Pause) string {
 	return by
 }
 
-// bottom is a message, the line being typed, or the keys.
-func (m *model) bottom() string {
+// bottom is a message or the line being typed, where there is one, and the
+// keys.
+func (m *model) bottom() []string {
+	keys := m.st.dim.Render(m.keysText())
 	switch {
 	case m.typing != nil:
-		return tail("Search: "+*m.typing, m.width-1) + "█"
+		return []string{tail(m.typing.label+m.typing.text, m.width-1) + "█", keys}
 	case m.note.text != "" && m.note.bad:
-		return m.st.bad.Render("✗ " + m.note.text)
+		return []string{m.st.bad.Render("✗ " + m.note.text), keys}
 	case m.note.text != "":
-		return m.st.good.Render("✓ " + m.note.text)
+		return []string{m.st.good.Render("✓ " + m.note.text), keys}
 	}
-	return m.st.dim.Render(m.keysText())
+	return []string{keys}
 }
 
 // tail is the end of a text that is being typed.
@@ -183,22 +250,37 @@ func tail(s string, n int) string {
 	return s
 }
 
+// keysText are the keys that count now, as many as there is room for.
 func (m *model) keysText() string {
+	keys := strings.Split(m.keyNames(), " · ")
+	for last := len(keys) - 1; last > 1 && width(strings.Join(keys, " · ")) > m.width; last-- {
+		keys = slices.Delete(keys, last-1, last) // ? help stays
+	}
+	return strings.Join(keys, " · ")
+}
+
+func (m *model) keyNames() string {
 	switch {
 	case m.asking != nil && m.asking.word != "":
 		return "Enter yes · Esc no"
 	case m.asking != nil:
 		return "y yes · any other key no"
+	case m.form != nil:
+		return "Enter next field, and after the last one do it · Tab next field · Esc leave it"
+	case m.typing != nil:
+		return "Enter take it · Esc leave it"
 	case m.help:
 		return "any key goes back"
-	case m.detail != nil:
-		return "Esc back · w why · o output · f follow · c cancel · r retry · ? help · q quit"
+	case m.inDetail() && m.detail.find != nil:
+		return "n next match · N the one before · Esc end the search · q quit · ? help"
+	case m.inDetail():
+		return "Esc back · w why · o output · f follow · / find · c cancel · r retry · W wrap · q quit · ? help"
 	case m.page == pageCapacity:
-		return "1 2 3 page · j k move · / search · ? help · q quit"
+		return "1 2 3 page · j k move · n new task · / search · q quit · ? help"
 	case m.page == pageTasks:
-		return "Enter open · w why · o output · c cancel · r retry · / search · ? help · q quit"
+		return "Enter open · n new task · c cancel · r retry · / search · q quit · w why · o output · ? help"
 	}
-	return "Enter open · w why · c cancel · p pause · R release · / search · ? help · q quit"
+	return "Enter open · n new task · m chat · c cancel · p pause · / filter · q quit · R release · w why · o output · ? help"
 }
 
 func (m *model) questionLines() []string {
@@ -224,20 +306,24 @@ func (m *model) questionLines() []string {
 var helpKeys = [][2]string{
 	{"1 2 3, Tab", "lanes, capacity, tasks"},
 	{"j k, ↑ ↓, PgUp PgDn, g G", "move from row to row"},
-	{"h l, ← →", "move from task to task in a lane"},
+	{"h l, ← →", "from task to task in a lane; along cut lines"},
 	{"Enter", "open the selected task"},
 	{"w, o", "open it at why it does not run, or at its output"},
 	{"f", "follow the output, or stop following it"},
+	{"W", "wrap long lines of output, or cut them"},
+	{"n, m", "submit a new task; chat with the agent"},
 	{"c, r", "cancel the task; submit an ended one anew"},
-	{"p", "pause the agent or queue, or let it go on"},
-	{"R", "release: take the agent's slots away from what holds them"},
-	{"/", "search, such as agent:coder state:failed since:2h \"billing\""},
-	{"Esc", "back; on the tasks, leave the search"},
+	{"p", "pause the agent or queue, or resume it"},
+	{"R", "release: take the agent's slots away"},
+	{"/", "filter lanes, search tasks, find in the output"},
+	{"n, N after a find", "next match, the one before"},
+	{"Esc", "back; end the filter, the search or the find"},
+	{"mouse", "click: select, once more: open; wheel: scroll"},
 	{"q, Ctrl-C", "quit"},
 }
 
 func (m *model) helpLines() []string {
-	lines := []string{"", "  " + m.st.bold.Render("Keys"), ""}
+	lines := []string{"  " + m.st.bold.Render("Keys")}
 	for _, k := range helpKeys {
 		lines = append(lines, "  "+fit(k[0], 26)+" "+k[1])
 	}

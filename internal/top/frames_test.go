@@ -55,13 +55,13 @@ var frames = map[string]func(r *rig){
 	"search": func(r *rig) {
 		r.dir.found = foundTasks()
 		r.snapshot(busyBoard())
-		r.keys("/", "agent:coder bill")
+		r.keys("3", "/", "agent:coder bill")
 	},
 	"detail-why": func(r *rig) {
 		r.snapshot(busyBoard())
 		r.dir.task, r.dir.why = api.Task{QueueID: id("t409"), State: "pending", Queue: "agent:coder", CreatedAt: *before(570 * time.Second)}, gates()
-		r.keys("<down>", "<enter>") // agents stand by name: coder, deployer, researcher, …
-		r.keys("<esc>", "k", "k", "l", "<enter>")
+		r.keys("jjj", "<enter>") // deployer
+		r.keys("<esc>", "g", "l", "<enter>")
 	},
 	"detail-log": func(r *rig) {
 		r.snapshot(busyBoard())
@@ -82,14 +82,16 @@ var frames = map[string]func(r *rig){
 		r.keys("<enter>")
 	},
 	"confirm":        func(r *rig) { r.snapshot(busyBoard()); r.keys("c") },
-	"release":        func(r *rig) { r.snapshot(busyBoard()); r.keys("jjjj", "R", "writr", "<enter>") },
-	"release-paused": func(r *rig) { r.snapshot(drainingBoard()); r.keys("jjjj", "R") },
+	"release":        func(r *rig) { r.snapshot(busyBoard()); r.keys("jj", "R", "writr", "<enter>") },
+	"release-paused": func(r *rig) { r.snapshot(drainingBoard()); r.keys("jj", "R") },
 	"search-wrong": func(r *rig) {
 		r.snapshot(busyBoard())
 		_, r.dir.lost = signalbox.ParseQuery("state:bogus", noon)
 		r.keys("3", "/", "state:bogus", "<enter>")
 	},
-	"release-idle":  func(r *rig) { r.snapshot(busyBoard()); r.keys("jjj", "R") },
+	"release-idle":  func(r *rig) { r.snapshot(busyBoard()); r.keys("G", "R") },
+	"pause":         func(r *rig) { r.snapshot(busyBoard()); r.keys("p", "release freeze") },
+	"filter":        func(r *rig) { r.snapshot(busyBoard()); r.keys("/", "r", "<enter>", "j") },
 	"help":          func(r *rig) { r.snapshot(busyBoard()); r.keys("?") },
 	"all-paused":    func(r *rig) { r.snapshot(pausedBoard()) },
 	"multiple-runs": func(r *rig) { r.snapshot(slotsBoard()) },
@@ -170,9 +172,9 @@ func TestFramesAreSafe(t *testing.T) {
 // TestNarrow shows that no size of the window is too small to draw in, and none
 // makes a line too long.
 func TestNarrow(t *testing.T) {
-	for _, width := range []int{1, 2, 5, 15, 25, 27, 40, 79, 110, 130} {
+	for _, width := range []int{1, 2, 5, 15, 25, 27, 40, 79, 110, 130, 140, 240, 300} {
 		for _, height := range []int{1, 2, 5, 6, 8, 24, 40} {
-			for _, keys := range []string{"", "2", "3", "w", "o", "?", "c", "R", "/x"} {
+			for _, keys := range []string{"", "2", "3", "w", "o", "?", "c", "R", "/x", "n", "p", "wj/gate", "oW"} {
 				r := newRig(t, width, height)
 				r.dir.found, r.dir.why = foundTasks(), gates()
 				r.snapshot(busyBoard())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"iter"
 	"os"
 	"path/filepath"
@@ -185,7 +186,17 @@ func (f *fakeDirector) took() string {
 	return said
 }
 
-func (f *fakeDirector) Live(context.Context) iter.Seq2[client.LiveEvent, error] { return nil }
+func (f *fakeDirector) Submit(_ context.Context, req api.SubmitRequest, _ client.SubmitOptions) (api.SubmitResponse, error) {
+	f.note(fmt.Sprintf("submit %q to %q", req.Prompt, req.Agent))
+	return api.SubmitResponse{QueueID: id("newt"), Position: 1}, f.err
+}
+
+func (f *fakeDirector) Chat(_ context.Context, agent string, req api.ChatRequest, _ client.ChatOptions) (client.ChatReply, error) {
+	f.note(fmt.Sprintf("chat %q to %s", req.Message, agent))
+	return client.ChatReply{Accepted: &api.ChatAccepted{Execution: api.ExecutionRef{ID: id("chat")}}}, f.err
+}
+
+func (f *fakeDirector) Live(context.Context, func()) iter.Seq2[client.LiveEvent, error] { return nil }
 
 func (f *fakeDirector) Search(_ context.Context, query string, _ client.SearchOptions) (api.Search, error) {
 	f.note("search " + query)
@@ -221,7 +232,7 @@ func (f *fakeDirector) Retry(_ context.Context, id string, _ api.RetryRequest, _
 }
 
 func (f *fakeDirector) Pause(_ context.Context, req api.PauseRequest) (api.Paused, error) {
-	f.note("pause " + req.Queue)
+	f.note(joined(" ", "pause", req.Queue, req.Reason, map[bool]string{true: fmt.Sprint(req.Seconds, "s")}[req.Seconds > 0]))
 	return api.Paused{}, f.err
 }
 

@@ -19,6 +19,8 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 		return tea.Suspend
 	case m.asking != nil:
 		return m.keyAsking(k)
+	case m.form != nil:
+		return m.keyForm(k)
 	case m.typing != nil:
 		return m.keyTyping(k)
 	case m.help:
@@ -32,13 +34,19 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 		m.help = true
 		return nil
 	case "/":
-		text := m.search.query
-		m.typing = &text
+		m.typeSearch()
 		return nil
-	case "c", "r", "p", "R":
+	case "n", "N":
+		if m.inDetail() && m.detail.find != nil {
+			m.nextMatch(map[string]int{"n": 1, "N": -1}[name])
+			return nil
+		}
+	}
+	switch name {
+	case "n", "m", "c", "r", "p", "R":
 		return m.change(name)
 	}
-	if m.detail != nil {
+	if m.inDetail() {
 		return m.keyDetail(name)
 	}
 	return m.keyList(name)
@@ -76,38 +84,28 @@ func (m *model) keyList(name string) tea.Cmd {
 	case "o":
 		return m.open(tabLog)
 	case "esc":
-		if m.page == pageTasks && m.search.query != "" {
+		switch {
+		case m.page == pageTasks && m.search.query != "":
 			return m.find("")
+		case m.page == pageLanes:
+			m.filter = ""
 		}
 	}
 	return nil
 }
 
 func (m *model) turn(p page) tea.Cmd {
+	m.closeDetail()
 	m.page = p
 	m.keepPicks()
 	return m.refresh()
 }
 
-// keyTyping edits the search line.
-func (m *model) keyTyping(k tea.KeyPressMsg) tea.Cmd {
-	switch k.String() {
-	case "enter":
-		query := strings.TrimSpace(*m.typing)
-		m.typing, m.detail = nil, m.closeDetail()
-		m.page = pageTasks
-		return m.find(query)
-	case "esc":
-		m.typing = nil
-	default:
-		*m.typing = edited(*m.typing, k)
-	}
-	return nil
-}
+// maxTyped bounds a line that is typed, in bytes.
+const maxTyped = 4000
 
 // edited is a line of text after a key.
 func edited(text string, k tea.KeyPressMsg) string {
-	const most = 1000
 	switch k.String() {
 	case "backspace":
 		runes := []rune(text)
@@ -118,7 +116,7 @@ func edited(text string, k tea.KeyPressMsg) string {
 		text = strings.TrimRightFunc(text, unicode.IsSpace)
 		return text[:strings.LastIndexFunc(text, unicode.IsSpace)+1]
 	}
-	if len(text)+len(k.Text) > most {
+	if len(text)+len(k.Text) > maxTyped {
 		return text
 	}
 	return text + plain(k.Text)
@@ -127,13 +125,17 @@ func edited(text string, k tea.KeyPressMsg) string {
 // paste puts a pasted text where one is being typed, and nowhere else: what is
 // pasted by mistake must not act as keys.
 func (m *model) paste(text string) {
-	const most = 1000
-	text = plain(text)
+	var into *string
 	switch {
 	case m.asking != nil && m.asking.word != "":
-		m.asking.typed += text[:min(len(text), most-min(most, len(m.asking.typed)))]
-	case m.asking == nil && m.typing != nil && len(*m.typing)+len(text) <= most:
-		*m.typing += text
+		into = &m.asking.typed
+	case m.form != nil:
+		into = &m.form.fields[m.form.at].text
+	case m.asking == nil && m.typing != nil:
+		into = &m.typing.text
+	}
+	if text = plain(text); into != nil && len(*into)+len(text) <= maxTyped {
+		*into += text
 	}
 }
 
@@ -176,12 +178,17 @@ func (m *model) unlessStale(do tea.Cmd) tea.Cmd {
 	return do
 }
 
-// change begins what changes something: cancel, retry, pause, release.
+// change begins what changes something: submit, chat, cancel, retry, pause,
+// release.
 func (m *model) change(name string) tea.Cmd {
 	if m.stale() {
 		return m.unlessStale(nil)
 	}
 	switch name {
+	case "n":
+		m.askSubmit()
+	case "m":
+		m.askChat()
 	case "c":
 		m.askCancel()
 	case "r":

@@ -27,28 +27,41 @@ func TestKeys(t *testing.T) {
 		{"nor Esc", []string{"c", "<esc>"}, "", "Nothing was changed."},
 		{"a waiting task of the lane", []string{"l", "l", "c", "y"}, "cancel …t411", "Cancelled: …t411"},
 		{"back in the lane", []string{"<right>", "<right>", "<left>", "c", "y"}, "cancel …t409", "Cancelled: …t409"},
-		{"the lane below", []string{"<down>", "c", "y"}, "cancel …t399", "Cancelled: …t399"},
-		{"an idle lane has no task", []string{"jjj", "c"}, "", "Select a task first."},
-		{"the last lane is a queue", []string{"G", "c", "y"}, "cancel …t430", ""},
-		{"pause", []string{"p"}, "pause agent:coder", "Paused: agent:coder"},
-		{"resume", []string{"j", "p"}, "resume agent:deployer", "Resumed: agent:deployer"},
-		{"pause of a queue", []string{"G", "p"}, "pause work", "Paused: work"},
+		{"the lane below", []string{"<down>", "c", "y"}, "cancel …t418", "Cancelled: …t418"},
+		{"an idle lane has no task", []string{"G", "c"}, "", "Select a task first."},
+		{"the lane of a queue", []string{"jjjj", "c", "y"}, "cancel …t430", ""},
+		{"pause asks", []string{"p"}, "", "Pause agent:coder"},
+		{"pause", []string{"p", "<enter>", "<enter>"}, "pause agent:coder", "Paused: agent:coder"},
+		{"pause with a reason and a duration", []string{"p", "freeze", "<enter>", "1h30m", "<enter>"}, "pause agent:coder freeze 5400s", "Paused: agent:coder"},
+		{"pause for no duration", []string{"p", "<tab>", "soon", "<enter>"}, "", `✗ "soon" is no duration: say 30m or 2h`},
+		{"pause left", []string{"p", "freeze", "<esc>"}, "", "Nothing was changed."},
+		{"resume", []string{"jjj", "p"}, "resume agent:deployer", "Resumed: agent:deployer"},
+		{"pause of a queue", []string{"jjjj", "p", "<enter>", "<enter>"}, "pause work", "Paused: work"},
+		{"submit to the selected agent", []string{"n", "do it", "<enter>", "<enter>"}, `submit "do it" to "coder"`, "Queued: …newt (position 1)"},
+		{"submit to any agent", []string{"n", "do it", "<down>", "<ctrl+u>", "<enter>"}, `submit "do it" to ""`, "Queued: …newt (position 1)"},
+		{"submit nothing", []string{"n", "<enter>", "<enter>"}, "", "✗ the prompt is empty"},
+		{"chat", []string{"m", "hello", "<enter>"}, `chat "hello" to coder`, "Sent to coder: …chat"},
+		{"chat with a queue", []string{"jjjj", "m"}, "", "Select an agent first."},
+		{"the keys stay beside an answer", []string{"c", "n"}, "", "Enter open · n new task"},
+		{"filter", []string{"/", "RUNNING", "<enter>", "c", "y"}, "cancel …t418", `"RUNNING": 1 of 6`},
+		{"filter without a match", []string{"/", "nobody"}, "", "No lane matches. Esc shows all."},
+		{"filter ended", []string{"/", "triage", "<enter>", "<esc>"}, "", "coder"},
 		{"release wants the name", []string{"R", "y", "<enter>"}, "", "That is not coder."},
 		{"and takes it", []string{"R", "coder", "<enter>"}, "release coder", "Released: coder (1 task)"},
 		{"release left", []string{"R", "coder", "<esc>"}, "", "Nothing was changed."},
-		{"nothing to release", []string{"jjj", "R"}, "", "triage runs nothing"},
+		{"nothing to release", []string{"G", "R"}, "", "triage runs nothing"},
 		{"a running task is not retried", []string{"r"}, "", "has not ended"},
 		{"retry", []string{"3", "G", "r", "y"}, "search , retry …t300", "Queued: …newt (position 2)"},
 		{"an ended task is not cancelled", []string{"3", "G", "c"}, "search ", "…t300 has ended: failed."},
 		{"capacity has no tasks", []string{"2", "c"}, "", "Select a task first."},
-		{"search", []string{"/", "state:failed", "<enter>"}, "search state:failed", "Search: state:failed"},
-		{"search edited", []string{"/", "ab c", "<ctrl+w>", "d", "<backspace>", "e", "<enter>"}, "search ab e", "Search: ab e"},
-		{"search left", []string{"/", "abc", "<esc>"}, "", "1 Lanes"},
-		{"search ended", []string{"/", "abc", "<enter>", "<esc>"}, "search abc, search ", "All tasks"},
-		{"letters of a search are no keys", []string{"/", "qcpr"}, "", "Search: qcpr"},
+		{"search", []string{"3", "/", "state:failed", "<enter>"}, "search , search state:failed", "Search: state:failed"},
+		{"search edited", []string{"3", "/", "ab c", "<ctrl+w>", "d", "<backspace>", "e", "<enter>"}, "search , search ab e", "Search: ab e"},
+		{"search left", []string{"3", "/", "abc", "<esc>"}, "search ", "All tasks"},
+		{"search ended", []string{"3", "/", "abc", "<enter>", "<esc>"}, "search , search abc, search ", "All tasks"},
+		{"letters of a search are no keys", []string{"2", "/", "qcpr"}, "", "Search: qcpr"},
 		{"help", []string{"?"}, "", "any key goes back"},
 		{"help ends", []string{"?", "q"}, "", "● live"},
-		{"tab goes round", []string{"<tab>", "<tab>", "<tab>", "j"}, "search ", "▸ deployer"},
+		{"tab goes round", []string{"<tab>", "<tab>", "<tab>", "j"}, "search ", "▸ researcher"},
 		{"quit", []string{"q"}, "quit", ""},
 		{"quit from a question", []string{"c", "<ctrl+c>"}, "quit", ""},
 		{"detail", []string{"<enter>"}, "", "Output"},
@@ -74,7 +87,7 @@ func TestKeys(t *testing.T) {
 
 // TestRefusalsAreShown shows what the director says to what it does not do.
 func TestRefusalsAreShown(t *testing.T) {
-	for _, keys := range [][]string{{"c", "y"}, {"p"}, {"j", "p"}, {"R", "coder", "<enter>"}, {"3", "G", "r", "y"}} {
+	for _, keys := range [][]string{{"c", "y"}, {"p", "<enter>", "<enter>"}, {"jjj", "p"}, {"m", "hello", "<enter>"}, {"R", "coder", "<enter>"}, {"3", "G", "r", "y"}} {
 		r := newRig(t, 100, 30)
 		r.dir.found, r.dir.err = foundTasks(), errors.New("you may not do that: ask \x1b[2Jana")
 		r.snapshot(busyBoard())
@@ -102,9 +115,9 @@ func TestOldDataIsNotActedOn(t *testing.T) {
 	r.now = r.now.Add(staleAfter - lateAfter)
 	r.keys("y")
 	r.shows("Nothing was changed: the data is 15s old")
-	for _, k := range []string{"c", "r", "p", "R"} {
+	for _, k := range []string{"c", "r", "p", "R", "n", "m"} {
 		r.keys(k)
-		r.hides("?\n", "Type ")
+		r.hides("?\n", "Type ", "Enter next field")
 	}
 	r.keys("<enter>") // to look is allowed
 	r.shows("Output")
@@ -138,7 +151,7 @@ func TestPasteIsNoKeys(t *testing.T) {
 	r.send(tea.PasteMsg{Content: "q\ncy\n"})
 	r.keys("/")
 	r.send(tea.PasteMsg{Content: "agent:coder\n\x1b[2J"})
-	r.shows("Search: agent:coder")
+	r.shows("Filter: agent:coder")
 	if did := r.dir.took(); did != "" {
 		t.Errorf("the director was asked: %s", did)
 	}
@@ -160,7 +173,7 @@ func TestSelectionFollowsItsTask(t *testing.T) {
 		t.Errorf("the director was asked: %q", did)
 	}
 	r.send(client.LiveEvent{Kind: client.LiveChange, Live: api.Live{At: r.now, Gone: []string{"agent:coder"}}})
-	r.shows("▸ aaa")
+	r.shows("▸ researcher")
 	r.hides("▸ coder")
 }
 
@@ -170,7 +183,7 @@ func TestSearchErrorIsShown(t *testing.T) {
 	r := newRig(t, 100, 30)
 	r.snapshot(busyBoard())
 	r.dir.lost = errors.New("q: agnet is no key: did you mean agent?")
-	r.keys("/", "agnet:coder", "<enter>")
+	r.keys("3", "/", "agnet:coder", "<enter>")
 	r.shows("✗ q: agnet is no key: did you mean agent?")
 	r.dir.lost, r.dir.found = nil, foundTasks()
 	r.keys("/", "<ctrl+u>", "agent:coder", "<enter>")

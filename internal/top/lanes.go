@@ -8,28 +8,43 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// Columns of the lanes, in cells.
 const (
-	nameColumn = 26
-	wideFrom   = 110 // from here on what waits stands beside what runs
+	minNameColumn = 26  // cells
+	wideFrom      = 110 // from here on what waits stands beside what runs
 )
+
+// setNameColumn gives the names the room that they need, where there is any.
+func (m *model) setNameColumn(longest int) {
+	m.nameColumn = min(max(minNameColumn, longest+4), max(minNameColumn, m.width/3))
+}
 
 // laneLines shows one lane under the other.
 func (m *model) laneLines() []string {
 	lanes := m.lanes()
+	if len(lanes) == 0 && m.filter != "" {
+		m.shown = shown{filter: m.filter, all: len(m.allLanes())}
+		return []string{"", "  No lane matches. Esc shows all."}
+	}
 	if len(lanes) == 0 {
 		return []string{"", "  No agents. Start one: " + m.st.bold.Render("signalbox agent"), "", "  What is submitted waits until there is one."}
 	}
-	var lines []string
-	first, last := 0, 0
+	longest := 0
 	for i := range lanes {
-		begin := len(lines)
+		longest = max(longest, width(m.laneName(&lanes[i])))
+	}
+	m.setNameColumn(longest)
+	var lines, keys []string
+	for i := range lanes {
 		lines = append(lines, m.lane(&lanes[i])...)
-		if lanes[i].key == m.picks[pageLanes].row {
-			first, last = begin, len(lines)-1
+		for len(keys) < len(lines) {
+			keys = append(keys, lanes[i].key)
 		}
 	}
-	return m.window(lines, first, last)
+	lines = m.window(lines, keys, m.bodyHeight())
+	if m.filter != "" {
+		m.shown.filter, m.shown.all = m.filter, len(m.allLanes())
+	}
+	return lines
 }
 
 // lane is a name and a face on the left, on the right what runs and below or
@@ -39,8 +54,8 @@ func (m *model) lane(l *lane) []string {
 	if l.key == m.picks[pageLanes].row {
 		mark = m.st.bold.Render("▸ ")
 	}
-	left := []string{mark + m.st.bold.Render(cut(m.laneName(l), nameColumn-3)), m.laneFace(l)}
-	room := max(10, m.width-nameColumn)
+	left := []string{mark + m.st.bold.Render(cut(m.laneName(l), m.nameColumn-3)), m.laneFace(l)}
+	room := max(10, m.width-m.nameColumn)
 	chips := m.chips(l, room)
 	var right []string
 	if m.width >= wideFrom && l.agent != nil {
@@ -64,7 +79,7 @@ func (m *model) lane(l *lane) []string {
 	}
 	lines := make([]string, len(left))
 	for i := range left {
-		lines[i] = fit(left[i], nameColumn) + right[i]
+		lines[i] = fit(left[i], m.nameColumn) + right[i]
 	}
 	return lines
 }
@@ -204,7 +219,7 @@ func (m *model) chips(l *lane, room int) string {
 
 // picked marks a task that is selected.
 func (m *model) picked(t *api.LiveTask, text string) string {
-	if m.detail == nil && m.page == pageLanes && t.QueueID == m.picks[pageLanes].id {
+	if m.page == pageLanes && t.QueueID == m.picks[pageLanes].id {
 		return m.st.pick.Render(text)
 	}
 	return text

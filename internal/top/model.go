@@ -42,17 +42,24 @@ type model struct {
 	send func(tea.Msg) // to the program, from other goroutines
 
 	width, height int
+	part          bool // only a part of the screen is drawn, width wide
+	nameColumn    int  // cells for the names of a list
 	st            styles
 
 	board  board
 	heard  time.Time // when the last event came, by our own clock
+	closed bool      // the stream has broken since
 	page   page
 	picks  [pages]pick
 	tops   [pages]int // first line shown
+	shown  shown
+	filter string // of the lanes
 	search search
 	detail *detail   // nil: a list is shown
+	beside bool      // the detail is that of the selected task, beside the list that the keys are for
 	asking *question // nil: nothing is asked
-	typing *string   // text of the search line while it is typed
+	form   *form     // nil: nothing is filled in
+	typing *line     // nil: no line is typed
 	help   bool
 	note   note
 }
@@ -62,6 +69,15 @@ type model struct {
 type pick struct {
 	row string // agent, queue, tool queue or task
 	id  string // of a task in that row
+}
+
+// shown is what the last frame showed of a list.
+type shown struct {
+	keys         []string // of the rows that the lines of the body belong to
+	row, rows    int      // the selected one, from 1, and all
+	above, below bool     // there is more
+	filter       string
+	all          int // rows without the filter
 }
 
 // note is a message for a while.
@@ -88,6 +104,9 @@ func newModel(ctx context.Context, o Options) *model {
 	return &model{ctx: ctx, o: o, st: newStyles(true), width: 80, height: 24, heard: o.Now(), send: func(tea.Msg) {}}
 }
 
+// streamClosed says that the stream has broken and is opened anew.
+type streamClosed struct{}
+
 type tickMsg struct{}
 
 // nextTick is tea.Tick, which would go on when the view is left.
@@ -105,6 +124,7 @@ func (m *model) Init() tea.Cmd { return tea.Batch(tea.RequestBackgroundColor, m.
 
 // Update takes one message in.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	defer m.showBeside()
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = max(1, msg.Width), max(1, msg.Height)
@@ -114,10 +134,14 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.key(msg)
 	case tea.PasteMsg:
 		m.paste(msg.Content)
+	case tea.MouseMsg:
+		return m, m.mouse(msg)
 	case client.LiveEvent:
 		m.board.take(msg)
-		m.heard = m.o.Now()
+		m.heard, m.closed = m.o.Now(), false
 		m.keepPicks()
+	case streamClosed:
+		m.closed = true
 	case tickMsg:
 		return m, tea.Batch(m.nextTick, m.refresh())
 	case answer:
@@ -133,7 +157,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 // View is the screen.
 func (m *model) View() tea.View {
 	v := tea.NewView(m.frame())
-	v.AltScreen = true
+	v.AltScreen, v.MouseMode = true, tea.MouseModeCellMotion
 	v.WindowTitle = m.title()
 	return v
 }
@@ -148,6 +172,9 @@ func (m *model) title() string {
 
 // age is how long nothing has come from the director.
 func (m *model) age() time.Duration { return max(0, m.o.Now().Sub(m.heard)) }
+
+// late reports whether the data is not what is now.
+func (m *model) late() bool { return m.closed || m.age() >= lateAfter }
 
 func (m *model) stale() bool { return m.age() >= staleAfter || !m.board.Known }
 
@@ -171,16 +198,17 @@ func (m *model) refresh() tea.Cmd {
 	if m.note.text != "" && m.o.Now().After(m.note.until) {
 		m.note = note{}
 	}
-	if m.age() >= lateAfter || !m.board.Known {
+	if m.late() || !m.board.Known {
 		return nil // the stream knows first when the director is back
 	}
+	var cmds []tea.Cmd
 	if m.detail != nil {
-		return m.refreshDetail()
+		cmds = append(cmds, m.refreshDetail())
 	}
-	if m.page == pageTasks {
-		return m.refreshSearch()
+	if m.page == pageTasks && !m.inDetail() {
+		cmds = append(cmds, m.refreshSearch())
 	}
-	return nil
+	return tea.Batch(cmds...)
 }
 
 // maxEnded bounds the ended tasks that a board remembers.
@@ -273,17 +301,19 @@ func (m *model) capacityLines() []string {
 	if len(m.board.Capacity) == 0 {
 		return []string{"", "  No tool queues. Give the director tools: " + m.st.bold.Render("signalbox up --tools FILE")}
 	}
-	var lines []string
-	first, last := 0, 0
+	longest := 0
 	for i := range m.board.Capacity {
-		q := &m.board.Capacity[i]
-		begin := len(lines)
-		lines = append(lines, m.capacityRow(q)...)
-		if q.Name == m.picks[pageCapacity].row {
-			first, last = begin, min(len(lines)-1, begin+m.bodyHeight()-1)
+		longest = max(longest, width(plain(m.board.Capacity[i].Name)))
+	}
+	m.setNameColumn(longest)
+	var lines, keys []string
+	for i := range m.board.Capacity {
+		lines = append(lines, m.capacityRow(&m.board.Capacity[i])...)
+		for len(keys) < len(lines) {
+			keys = append(keys, m.board.Capacity[i].Name)
 		}
 	}
-	return m.window(lines, first, last)
+	return m.window(lines, keys, m.bodyHeight())
 }
 
 func (m *model) capacityRow(q *api.ToolQueue) []string {
@@ -302,26 +332,26 @@ func (m *model) capacityRow(q *api.ToolQueue) []string {
 			figures += m.st.warn.Render(", oldest " + m.since(q.Waiters[0].Since))
 		}
 	}
-	lines := []string{mark + m.st.bold.Render(fit(plain(q.Name), nameColumn-3)) + " " + style.Render(bar(q.InUse, q.Concurrent)) + "  " + figures}
+	lines := []string{mark + m.st.bold.Render(fit(plain(q.Name), m.nameColumn-3)) + " " + style.Render(bar(q.InUse, q.Concurrent)) + "  " + figures}
 	if !chosen {
-		return append(lines, m.st.dim.Render(cut(indented(heldBy(q)), m.width)))
+		return append(lines, m.st.dim.Render(cut(m.indented(heldBy(q)), m.width)))
 	}
 	for _, h := range q.Holders {
-		lines = append(lines, indented(m.holderText(h)))
+		lines = append(lines, m.indented(m.holderText(h)))
 	}
 	for _, w := range q.Waiters {
-		lines = append(lines, indented(m.st.warn.Render(joined(" · ", fmt.Sprintf("%d. waiting %s", w.Position, m.since(w.Since)), plain(w.Agent), plain(w.Tool), at(w.Director)))))
+		lines = append(lines, m.indented(m.st.warn.Render(joined(" · ", fmt.Sprintf("%d. waiting %s", w.Position, m.since(w.Since)), plain(w.Agent), plain(w.Tool), at(w.Director)))))
 	}
 	if q.WaitersNotShown > 0 {
-		lines = append(lines, indented(fmt.Sprintf("and %d more", q.WaitersNotShown)))
+		lines = append(lines, m.indented(fmt.Sprintf("and %d more", q.WaitersNotShown)))
 	}
 	if len(lines) == 1 {
-		lines = append(lines, m.st.dim.Render(indented(nobody(q))))
+		lines = append(lines, m.st.dim.Render(m.indented(nobody(q))))
 	}
 	return lines
 }
 
-func indented(s string) string { return strings.Repeat(" ", nameColumn) + s }
+func (m *model) indented(s string) string { return strings.Repeat(" ", m.nameColumn) + s }
 
 // bar shows slots in use and free ones; where there are many, their shares.
 func bar(inUse, all int) string {

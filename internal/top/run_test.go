@@ -23,7 +23,7 @@ type liveDirector struct {
 	end error // nil: it goes on until the view is left
 }
 
-func (d *liveDirector) Live(ctx context.Context) iter.Seq2[client.LiveEvent, error] {
+func (d *liveDirector) Live(ctx context.Context, _ func()) iter.Seq2[client.LiveEvent, error] {
 	return func(yield func(client.LiveEvent, error) bool) {
 		l := busyBoard()
 		l.At = noon

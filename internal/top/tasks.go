@@ -1,8 +1,10 @@
 package top
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
@@ -61,33 +63,34 @@ func (m *model) taskLines() []string {
 		}
 		return []string{head, "", "  No tasks. Submit one: " + m.st.bold.Render(`signalbox submit --wait "say hello"`)}
 	}
-	lines, at := make([]string, 0, len(rows)), 0
+	const narrow = 14
+	at, longest := 0, narrow
+	keys := make([]string, len(rows))
 	for i := range rows {
-		if rows[i].QueueID == m.picks[pageTasks].row {
+		keys[i] = rows[i].QueueID
+		if keys[i] == m.picks[pageTasks].row {
 			at = i
 		}
+		longest = max(longest, width(whereOf(&rows[i])))
 	}
-	height := m.bodyHeight()
-	for i := range rows {
-		if i < at-2*height || i > at+2*height {
-			lines = append(lines, "") // never shown
-			continue
-		}
-		lines = append(lines, m.taskRow(&rows[i], i == at))
+	column := min(longest, max(narrow, m.width/3))
+	heads := []string{head, m.st.dim.Render("  " + joined(" ", fit("Task", 6), fit("State", 13), fit("Agent or queue", column), fit("Age", 8), "Prompt"))}
+	height := max(1, m.bodyHeight()-len(heads))
+	lines := make([]string, len(rows))
+	for i := max(0, at-2*height); i < min(len(rows), at+2*height); i++ { // others are never shown
+		lines[i] = m.taskRow(&rows[i], i == at, column)
 	}
-	return append([]string{head}, m.window(append(lines, ""), at, at+1)...)
+	lines = m.window(lines, keys, height)
+	m.shown.keys = append(make([]string, len(heads)), m.shown.keys...)
+	return append(heads, lines...)
 }
 
-func (m *model) taskRow(t *api.LiveTask, chosen bool) string {
+// whereOf is the agent, else the queue of a task; of a tool task the tool.
+func whereOf(t *api.LiveTask) string { return plain(cmp.Or(t.Tool, t.Agent, t.Queue)) }
+
+func (m *model) taskRow(t *api.LiveTask, chosen bool, column int) string {
 	look := m.st.state(t.State)
-	where := plain(t.Agent)
-	if where == "" {
-		where = plain(t.Queue)
-	}
-	if t.Tool != "" {
-		where = plain(t.Tool)
-	}
-	row := fit(short(t.QueueID), 6) + " " + look.style.Render(look.sign+" "+fit(t.State, 11)) + " " + fit(where, 14) + " " + fit(m.ageText(t), 8) + " "
+	row := fit(short(t.QueueID), 6) + " " + look.style.Render(look.sign+" "+fit(t.State, 11)) + " " + fit(whereOf(t), column) + " " + fit(m.ageText(t), 8) + " "
 	text := plain(t.PromptPreview)
 	if t.State == "failed" || t.State == "timeout" {
 		text = joined(": ", m.st.bad.Render(plain(t.Reason)), text)
@@ -109,6 +112,9 @@ func (m *model) ageText(t *api.LiveTask) string {
 	return m.since(t.CreatedAt)
 }
 
+// maxMessage is how many lines a message may take; the gates show all of it.
+const maxMessage = 4
+
 // facts are the lines that say what a task is and how it stands.
 func (m *model) facts() []string {
 	d, t := m.detail, m.detailTask()
@@ -125,7 +131,10 @@ func (m *model) facts() []string {
 		lines = append(lines, m.blockMeta(&a, &t))
 	}
 	if said := joined(": ", plain(t.Reason), plain(t.Message)); said != "" {
-		lines = append(lines, look.style.Render(said))
+		said := wrap(said, m.detailWidth())
+		for _, line := range said[:min(len(said), maxMessage)] {
+			lines = append(lines, look.style.Render(line))
+		}
 	}
 	if d.task != nil && d.task.LastError != "" {
 		lines = append(lines, m.st.warn.Render("last error: "+plain(d.task.LastError)))
@@ -171,9 +180,39 @@ type lane struct {
 	tasks []api.LiveTask // what runs, then what waits
 }
 
-// lanes are the agents, then the queues in which anything waits or that are
-// paused.
+// lanes are all lanes, those that match the filter.
 func (m *model) lanes() []lane {
+	filter := strings.ToLower(strings.TrimSpace(m.filter))
+	return slices.DeleteFunc(m.allLanes(), func(l lane) bool {
+		said := "queue " + l.key
+		if l.agent != nil {
+			said = l.agent.Name + " " + l.agent.Face
+		}
+		return !strings.Contains(strings.ToLower(said), filter)
+	})
+}
+
+// rank orders the lanes: those that work, that have somebody waiting, that are
+// idle, and the others.
+func (l *lane) rank() int {
+	switch {
+	case l.agent == nil:
+		return 1
+	case len(l.agent.Current) > 0:
+		return 0
+	case l.agent.Waiting > 0:
+		return 1
+	case l.agent.Face == "idle":
+		return 2
+	case l.agent.Face == "down":
+		return 4
+	}
+	return 3
+}
+
+// allLanes are the agents, and the queues in which anything waits or that are
+// paused, by rank and name.
+func (m *model) allLanes() []lane {
 	var out []lane
 	for i := range m.board.Agents {
 		a := &m.board.Agents[i]
@@ -185,6 +224,7 @@ func (m *model) lanes() []lane {
 			out = append(out, lane{key: "queue:" + q.Name, queue: q, tasks: q.Line})
 		}
 	}
+	slices.SortStableFunc(out, func(a, b lane) int { return cmp.Compare(a.rank(), b.rank()) })
 	return out
 }
 
@@ -267,9 +307,14 @@ func (m *model) pickedLane() (lane, bool) {
 // pickedTask is the task that keys are for: that of the detail, else the
 // selected one.
 func (m *model) pickedTask() (api.LiveTask, bool) {
-	if m.detail != nil {
+	if m.inDetail() {
 		return m.detailTask(), true
 	}
+	return m.listTask()
+}
+
+// listTask is the task that is selected in the list.
+func (m *model) listTask() (api.LiveTask, bool) {
 	switch m.page {
 	case pageLanes:
 		return m.board.task(m.picks[pageLanes].id)
@@ -285,7 +330,7 @@ func (m *model) pickedTask() (api.LiveTask, bool) {
 // pickedAgent is the agent that keys are for: that of the task in the detail
 // or the list, or of the lane.
 func (m *model) pickedAgent() (api.LiveAgent, bool) {
-	if m.detail == nil && m.page == pageLanes {
+	if !m.inDetail() && m.page == pageLanes {
 		if l, ok := m.pickedLane(); ok && l.agent != nil {
 			return *l.agent, true
 		}
@@ -299,16 +344,21 @@ func (m *model) pickedAgent() (api.LiveAgent, bool) {
 }
 
 func (m *model) pickedQueue() (api.LiveQueue, bool) {
-	if l, ok := m.pickedLane(); m.detail == nil && m.page == pageLanes && ok && l.queue != nil {
+	if l, ok := m.pickedLane(); !m.inDetail() && m.page == pageLanes && ok && l.queue != nil {
 		return *l.queue, true
 	}
 	return api.LiveQueue{}, false
 }
 
-// window cuts the lines of a page to the height of its body, so that those of
-// the selected row, from first to last, are shown.
-func (m *model) window(lines []string, first, last int) []string {
-	height, top := m.bodyHeight(), m.tops[m.page]
+// window cuts the lines of a list to a height, so that the selected row is
+// shown. keys are the rows that the lines belong to.
+func (m *model) window(lines, keys []string, height int) []string {
+	row, top := m.picks[m.page].row, m.tops[m.page]
+	first := max(0, slices.Index(keys, row))
+	last := first
+	for last+1 < len(keys) && keys[last+1] == keys[first] && last-first+1 < height {
+		last++
+	}
 	if last >= top+height {
 		top = last - height + 1
 	}
@@ -317,5 +367,8 @@ func (m *model) window(lines []string, first, last int) []string {
 		top = 0
 	}
 	m.tops[m.page] = top
-	return lines[top:min(len(lines), top+height)]
+	end := min(len(lines), top+height)
+	rows := slices.Compact(slices.Clone(keys))
+	m.shown = shown{keys: slices.Clone(keys[top:end]), row: slices.Index(rows, row) + 1, rows: len(rows), above: top > 0, below: end < len(lines)}
+	return lines[top:end]
 }

@@ -26,9 +26,11 @@ type Director interface {
 	Resume(ctx context.Context, queue string) (api.Paused, error)
 	ReleaseLane(ctx context.Context, agent string) (api.Released, error)
 	Search(ctx context.Context, query string, opts client.SearchOptions) (api.Search, error)
-	// Live follows the stream, however often it breaks. The error for which it
-	// gives up ends the view.
-	Live(ctx context.Context) iter.Seq2[client.LiveEvent, error]
+	Submit(ctx context.Context, req api.SubmitRequest, opts client.SubmitOptions) (api.SubmitResponse, error)
+	Chat(ctx context.Context, agent string, req api.ChatRequest, opts client.ChatOptions) (client.ChatReply, error)
+	// Live follows the stream, however often it breaks, and calls closed each
+	// time that it does. The error for which it gives up ends the view.
+	Live(ctx context.Context, closed func()) iter.Seq2[client.LiveEvent, error]
 }
 
 // Options say what the view shows and where.
@@ -56,7 +58,7 @@ func Run(ctx context.Context, o Options) error {
 	p := tea.NewProgram(m, opts...)
 	m.send = p.Send
 	beside.Go(func() {
-		for e, err := range o.Director.Live(ctx) {
+		for e, err := range o.Director.Live(ctx, func() { p.Send(streamClosed{}) }) {
 			if err != nil {
 				cancel(err) // the first cause counts: a person's leave before this
 				return

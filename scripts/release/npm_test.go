@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // folder is one in which packages are installed, by an npm that has no network,
@@ -109,10 +111,8 @@ func (f folder) start(until, name string, args ...string) *running {
 		f.t.Fatal(err)
 	}
 	f.t.Cleanup(func() { _ = syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL) })
-	for end := time.Now().Add(time.Minute); !strings.Contains(r.out.String(), until); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			f.t.Fatalf("it did not print %q:\n%s", until, r.out.String())
-		}
+	if !testkit.Within(time.Minute, func() bool { return strings.Contains(r.out.String(), until) }) {
+		f.t.Fatalf("it did not print %q:\n%s", until, r.out.String())
 	}
 	return r
 }

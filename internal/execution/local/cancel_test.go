@@ -8,6 +8,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // A cancel ends a task wherever it is, and what was not to run has not run.
@@ -32,7 +33,7 @@ func TestCancel(t *testing.T) {
 	got(h, ran)
 	x := h.open()
 	lined := h.submit(x, "lined")
-	h.eventually("it stands in its line", func() bool { s, _ := h.queues.Status("one", 0); return s.Depth == 1 })
+	testkit.Wait(h.t, "it stands in its line", func() bool { s, _ := h.queues.Status("one", 0); return s.Depth == 1 })
 	working, another := h.submit(x, "tool"), h.submit(x, "tool") // they have both slots: lined has left its own
 	got(h, ran)
 	got(h, ran)
@@ -49,7 +50,7 @@ func TestCancel(t *testing.T) {
 	if s, _ := h.queues.Status("one", 0); s.Depth != 0 || s.InUse != 1 {
 		t.Errorf("tool queue: %+v", s)
 	}
-	h.eventually("the slots are free", func() bool { return x.Agents()[0].InUse == 0 })
+	testkit.Wait(h.t, "the slots are free", func() bool { return x.Agents()[0].InUse == 0 })
 	h.slots(0)
 	select {
 	case tool := <-ran:
@@ -116,6 +117,6 @@ func TestCancelRacesWithEnd(t *testing.T) {
 	if n := states[signalbox.Completed] + states[signalbox.Cancelled]; n != 60 {
 		t.Errorf("%v", states)
 	}
-	h.eventually("the slots are free", func() bool { return x.Agents()[0].InUse == 0 })
+	testkit.Wait(h.t, "the slots are free", func() bool { return x.Agents()[0].InUse == 0 })
 	h.slots(0)
 }

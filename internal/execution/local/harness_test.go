@@ -262,16 +262,6 @@ func (h *fixture) slots(want int) {
 	}
 }
 
-// eventually waits for something that no signal names.
-func (h *fixture) eventually(what string, f func() bool) {
-	h.t.Helper()
-	for until := time.Now().Add(patience); !f(); time.Sleep(time.Millisecond) {
-		if time.Now().After(until) {
-			h.t.Fatalf("never: %s\n%s", what, h.log)
-		}
-	}
-}
-
 // got receives what must come.
 func got[T any](h *fixture, c <-chan T) T {
 	h.t.Helper()

@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution/local"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // pages reads a list to its end, that many at a time.
@@ -166,7 +167,7 @@ func TestPoll(t *testing.T) {
 	if want := end.Task.EndedAt.Sub(end.Task.CreatedAt) + time.Hour; end.TTL != want || end.Poll != 0 {
 		t.Errorf("ttl %s, want %s", end.TTL, want)
 	}
-	h.eventually("there is an estimate", func() bool { // the figures that it is made of are kept for a second
+	testkit.Wait(h.t, "there is an estimate", func() bool { // the figures that it is made of are kept for a second
 		eta := h.engine.ETA(t.Context(), &signalbox.Task{State: signalbox.Pending, Queue: signalbox.QueueCommands}, store.Position{N: 5})
 		return eta != nil && eta.Runs >= 5
 	})

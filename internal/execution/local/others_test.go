@@ -13,6 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/peers/peerstest"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // others are the directors of a test: those that live.
@@ -70,7 +71,7 @@ func (h *fixture) agentNames() (names []string) {
 // wakes makes a task ready when its time has come: the dispatcher's work.
 func (h *fixture) wakes(id string) {
 	h.t.Helper()
-	h.eventually("it is ready", func() bool {
+	testkit.Wait(h.t, "it is ready", func() bool {
 		_, _, err := h.engine.Wake(h.t.Context())
 		h.must(err)
 		t := h.task(id)
@@ -109,7 +110,7 @@ func TestTasksOfDeadDirectorAreEndedByAnother(t *testing.T) {
 	got(a, begun)
 	got(a, again)
 	b.open()
-	b.eventually("the executor of a is known", func() bool { return len(b.engine.LiveAgents()) == 4 })
+	testkit.Wait(b.t, "the executor of a is known", func() bool { return len(b.engine.LiveAgents()) == 4 })
 	xa.Lapse(true) // a dead one claims nothing; what it runs here is deaf, and goes on
 	o.dies("a")
 	if task := b.reaches(id, signalbox.Failed); task.Reason != signalbox.ReasonInterrupted || !strings.Contains(task.Message, "director a went away") {
@@ -120,7 +121,7 @@ func TestTasksOfDeadDirectorAreEndedByAnother(t *testing.T) {
 	if task := b.reaches(kept, signalbox.Completed); task.Agent != "commands@b" {
 		t.Errorf("it was run by %s", task.Agent)
 	}
-	b.eventually("the rows of a are gone", func() bool { return !slices.Contains(b.agentNames(), "commands@a") })
+	testkit.Wait(b.t, "the rows of a are gone", func() bool { return !slices.Contains(b.agentNames(), "commands@a") })
 	b.slots(0)
 }
 
@@ -190,16 +191,16 @@ func TestIncidentForgottenExecutorRegistersAgain(t *testing.T) {
 	a, b, o := two(t, async("tool"))
 	xa := a.open()
 	b.open()
-	b.eventually("the executor of a is known", func() bool { return len(b.engine.LiveAgents()) == 4 })
+	testkit.Wait(b.t, "the executor of a is known", func() bool { return len(b.engine.LiveAgents()) == 4 })
 	xa.Lapse(true)
 	o.dies("a")
-	b.eventually("the executor of a is forgotten", func() bool {
+	testkit.Wait(b.t, "the executor of a is forgotten", func() bool {
 		names := b.agentNames()
 		return !slices.Contains(names, "commands@a") && !slices.Contains(names, "calls@a")
 	})
 	o.lives("a")
 	xa.Lapse(false)
-	b.eventually("the executor of a is known again", func() bool {
+	testkit.Wait(b.t, "the executor of a is known again", func() bool {
 		names := b.agentNames()
 		return slices.Contains(names, "commands@a") && slices.Contains(names, "calls@a")
 	})

@@ -99,13 +99,13 @@ func (x *Executor) launch(w *waiter, ctx context.Context, call gateway.Call, gra
 	if !x.started || x.draining {
 		return false
 	}
-	call.Patient = true
-	call.Begun = w.begun
+	call.QueueTimeoutOnly = true
+	call.OnStart = w.begun
 	if tell := call.Progress; tell != nil {
 		call.Progress = func(p gateway.Progress) { w.tell(tell, p) }
 	}
 	var timer *time.Timer // of the goroutine that makes the call
-	call.Waits = func(place toolqueue.Waiting) {
+	call.OnWait = func(place toolqueue.Waiting) {
 		w.line.Store(&place)
 		timer = time.AfterFunc(grace, func() {
 			select {

@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 type outcome struct {
@@ -53,7 +54,7 @@ func (h *fixture) callOr(ctx context.Context, x *local.Executor, c gateway.TaskC
 // stands waits until n calls stand in line.
 func (h *fixture) stands(n int) {
 	h.t.Helper()
-	h.eventually(fmt.Sprintf("%d stand in line", n), func() bool { s, _ := h.queues.Status("one", 0); return s.Depth == n })
+	testkit.Wait(h.t, fmt.Sprintf("%d stand in line", n), func() bool { s, _ := h.queues.Status("one", 0); return s.Depth == n })
 }
 
 // A call that has waited for its grace becomes a task and keeps its place in
@@ -243,7 +244,7 @@ func TestCallOrPromoteClientLeavesDuringSubmit(t *testing.T) {
 	}
 	h.stands(0)
 	release()
-	h.eventually("the line is empty", func() bool { s, _ := h.queues.Status("one", 0); return s.InUse == 0 })
+	testkit.Wait(h.t, "the line is empty", func() bool { s, _ := h.queues.Status("one", 0); return s.InUse == 0 })
 	select {
 	case <-ran:
 		t.Error("it ran")
@@ -290,7 +291,7 @@ func TestCallOrPromoteSubmitFails(t *testing.T) {
 	h, release := newQueueFixture(t, g)
 	x := h.open()
 	waits := h.callOr(t.Context(), x, call("tool"), 0)
-	h.eventually("it is said in the log", func() bool { return strings.Contains(h.log.String(), "disk full") })
+	testkit.Wait(h.t, "it is said in the log", func() bool { return strings.Contains(h.log.String(), "disk full") })
 	h.stands(1)
 	release()
 	if o := got(h, waits); o.err != nil || o.task != nil || len(o.res.Content) == 0 {
@@ -315,7 +316,7 @@ func TestCallOrPromoteWhilePaused(t *testing.T) {
 	}
 	release()
 	h.stands(0)
-	h.eventually("the tool's slot is free", func() bool { s, _ := h.queues.Status("one", 0); return s.InUse == 0 })
+	testkit.Wait(h.t, "the tool's slot is free", func() bool { s, _ := h.queues.Status("one", 0); return s.InUse == 0 })
 	if len(ran) > 0 || h.task(o.task.Task.ID).State != signalbox.Pending {
 		t.Errorf("it ran %d times and is %s", len(ran), h.task(o.task.Task.ID).State)
 	}

@@ -86,15 +86,15 @@ func (x *Executor) run(r *run) {
 	ctx, meta := r.withTrace()
 	res, err := x.gateway.Call(ctx, gateway.Call{
 		Tool: t.Tool, Arguments: args, Meta: meta,
-		Caller:  gateway.Caller{Principal: t.Owner, Agent: agent, Execution: t.ParentID},
-		Task:    r.ID,
-		Mark:    markOf(&t),
-		Secrets: slices.Collect(maps.Keys(r.secrets)),
-		Limit:   time.Duration(r.request.TimeoutMS) * time.Millisecond,
-		Patient: true,
-		Log:     r.appendLog,
-		Waits:   func(w toolqueue.Waiting) { r.line.Store(&w); r.yield(); place.join() },
-		Begun:   func(*gateway.Call) error { place.leave(); return r.begin() },
+		Caller:           gateway.Caller{Principal: t.Owner, Agent: agent, Execution: t.ParentID},
+		Task:             r.ID,
+		Mark:             markOf(&t),
+		Secrets:          slices.Collect(maps.Keys(r.secrets)),
+		Limit:            time.Duration(r.request.TimeoutMS) * time.Millisecond,
+		QueueTimeoutOnly: true,
+		Log:              r.appendLog,
+		OnWait:           func(w toolqueue.Waiting) { r.line.Store(&w); r.yield(); place.join() },
+		OnStart:          func(*gateway.Call) error { place.leave(); return r.begin() },
 	})
 	place.leave()
 	r.conclude(res, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // Seed async-task-queue, "Task States": pending → running → completed or
@@ -179,7 +180,7 @@ func TestSeedRestart(t *testing.T) {
 			got(h, begun)
 			x := h.open()
 			lined := h.submit(x, "lined")
-			h.eventually("it stands in its line", func() bool { s, _ := h.queues.Status("one", 0); return s.Depth == 1 })
+			testkit.Wait(h.t, "it stands in its line", func() bool { s, _ := h.queues.Status("one", 0); return s.Depth == 1 })
 			working := h.submit(x, "tool")
 			got(h, begun)
 			h.reaches(working, signalbox.Working)
@@ -227,7 +228,7 @@ func TestSeedPayload(t *testing.T) {
 	id := h.submit(x, "tool", with(`{"arg": "value"}`), func(c *gateway.TaskCall) { c.Meta = json.RawMessage(`{"k":1}`) })
 	h.end(x, id)
 	c := got(h, calls)
-	if c.Task != id || string(c.Arguments) != `{"arg": "value"}` || string(c.Meta) != `{"k":1}` || c.Mark == "" || !c.Patient {
+	if c.Task != id || string(c.Arguments) != `{"arg": "value"}` || string(c.Meta) != `{"k":1}` || c.Mark == "" || !c.QueueTimeoutOnly {
 		t.Errorf("%+v", c)
 	}
 }

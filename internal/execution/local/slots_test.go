@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // However many are submitted, cancelled and ended at once: never more than the
@@ -54,7 +55,7 @@ func TestRunsNeverExceedSlots(t *testing.T) {
 	if most.Load() > slots || mostLined.Load() > 1 {
 		t.Errorf("%d ran side by side, %d of the tool queue", most.Load(), mostLined.Load())
 	}
-	h.eventually("the slots are free", func() bool { return x.Agents()[0].InUse == 0 })
+	testkit.Wait(h.t, "the slots are free", func() bool { return x.Agents()[0].InUse == 0 })
 	h.slots(0)
 }
 
@@ -110,7 +111,7 @@ func TestSlotsLoweredAtRestart(t *testing.T) {
 	h.engine = h.newEngine(engine.Options{})
 	h.options.Concurrent = 1
 	next := h.open()
-	h.eventually("they are due again", func() bool { // as the dispatcher does
+	testkit.Wait(h.t, "they are due again", func() bool { // as the dispatcher does
 		_, _, err := h.engine.Wake(t.Context())
 		return err == nil && !slices.ContainsFunc(ids, func(id string) bool { return h.task(id).State != signalbox.Completed })
 	})
@@ -148,7 +149,7 @@ func TestIncidentUnkillableKeepsItsSlot(t *testing.T) {
 	})
 	x := h.open()
 	stuck := h.submit(x, "tool")
-	h.eventually("it is said aloud", func() bool { return contains(h.log.String(), "its slot stays taken", "4711") })
+	testkit.Wait(h.t, "it is said aloud", func() bool { return contains(h.log.String(), "its slot stays taken", "4711") })
 	waits := h.submit(x, "tool")
 	if a, b := h.task(stuck).State, h.task(waits).State; a != signalbox.Working || b != signalbox.Pending {
 		t.Errorf("%s and %s", a, b)
@@ -193,13 +194,13 @@ func TestCallWaitingForToolQueueHoldsNoSlot(t *testing.T) {
 	for range waiting {
 		id := h.submit(x, "lined")
 		h.reaches(id, signalbox.Dispatching)
-		h.eventually("it waits for its tool queue", func() bool { return contains(x.WaitsFor(id), `tool queue "one"`) })
+		testkit.Wait(h.t, "it waits for its tool queue", func() bool { return contains(x.WaitsFor(id), `tool queue "one"`) })
 		lined = append(lined, id)
 	}
 	for range 10 {
 		h.end(x, h.submit(x, "free"))
 	}
-	h.eventually("no slot is taken", func() bool { return x.Agents()[0].InUse == 0 })
+	testkit.Wait(h.t, "no slot is taken", func() bool { return x.Agents()[0].InUse == 0 })
 	if s, _ := h.queues.Status("one", 0); s.Depth != 2 {
 		t.Errorf("%d calls in the line, want no more than there are slots", s.Depth)
 	}
@@ -216,7 +217,7 @@ func TestCallWaitingForToolQueueHoldsNoSlot(t *testing.T) {
 	if !slices.Equal(order, lined[:waiting-1]) {
 		t.Errorf("order %v, want %v", order, lined)
 	}
-	h.eventually("the slots are free", func() bool { return x.Agents()[0].InUse == 0 })
+	testkit.Wait(h.t, "the slots are free", func() bool { return x.Agents()[0].InUse == 0 })
 	h.slots(0)
 }
 
@@ -241,14 +242,14 @@ func TestFirstWaiterGetsNextSlot(t *testing.T) {
 	got(h, held)
 	x := h.open()
 	lined := h.submit(x, "lined")
-	h.eventually("it is in line", func() bool { s, _ := h.queues.Status("one", 0); return s.Depth == 1 })
+	testkit.Wait(h.t, "it is in line", func() bool { s, _ := h.queues.Status("one", 0); return s.Depth == 1 })
 	runs := h.submit(x, "tool")
 	if id := got(h, begun); id != runs {
 		t.Fatalf("%s runs", id)
 	}
 	later := h.submit(x, "tool")
 	close(letGo)
-	h.eventually("its turn has come", func() bool { return contains(x.WaitsFor(lined), "waits for a slot of the queue commands, which has 1") })
+	testkit.Wait(h.t, "its turn has come", func() bool { return contains(x.WaitsFor(lined), "waits for a slot of the queue commands, which has 1") })
 	if a := x.Agents()[0]; a.InUse != 1 {
 		t.Errorf("%d slots in use", a.InUse)
 	}
@@ -287,7 +288,7 @@ func TestPauseHoldsCallsWaitingForToolQueue(t *testing.T) {
 			lined = h.submit(x, "lined")
 		}
 		h.must(h.engine.Resume(t.Context(), signalbox.QueueCommands, ""))
-		h.eventually("it is in line", func() bool { s, _ := h.queues.Status("one", 0); return s.Depth == 1 })
+		testkit.Wait(h.t, "it is in line", func() bool { s, _ := h.queues.Status("one", 0); return s.Depth == 1 })
 		h.must(h.engine.Pause(t.Context(), signalbox.QueueCommands, "", "", time.Time{}))
 		close(letGo)
 		got(h, ended)

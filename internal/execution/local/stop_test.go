@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 func contains(s string, parts ...string) bool {
@@ -63,15 +64,15 @@ func TestDrainAndStop(t *testing.T) {
 	}
 	got(h, begunEnds)
 	lined := h.submit(x, "lined")
-	h.eventually("it stands in its line", func() bool { s, _ := h.queues.Status("one", 0); return s.Depth == 1 })
+	testkit.Wait(h.t, "it stands in its line", func() bool { s, _ := h.queues.Status("one", 0); return s.Depth == 1 })
 	ctx, impatient := context.WithCancel(t.Context())
 	left := make(chan int, 1)
 	go func() { left <- x.Drain(ctx) }()
-	h.eventually("it drains", func() bool { return !x.Agents()[0].Up })
+	testkit.Wait(h.t, "it drains", func() bool { return !x.Agents()[0].Up })
 	waits := h.submit(x, "fails")
 	close(end)
 	h.end(x, ends)
-	h.eventually("it is off the books", func() bool { return x.Agents()[0].InUse == 2 })
+	testkit.Wait(h.t, "it is off the books", func() bool { return x.Agents()[0].InUse == 2 })
 	h.reaches(lined, signalbox.Pending)
 	impatient()
 	if n := got(h, left); n != 3 {
@@ -116,7 +117,7 @@ func TestTaskRequeuedByStopRunsAgain(t *testing.T) {
 	if v := h.end(next, waited); v.Task.Reason != signalbox.ReasonInterrupted {
 		t.Errorf("what waited: %s", v.Task.Reason)
 	}
-	h.eventually("it is due again", func() bool {
+	testkit.Wait(h.t, "it is due again", func() bool {
 		_, _, err := h.engine.Wake(t.Context())
 		return err == nil && len(begun) > 0
 	})
@@ -135,7 +136,7 @@ func TestRequeuedTaskLogContinues(t *testing.T) {
 	got(h, begun)
 	x.Stop()
 	next := h.open()
-	h.eventually("it is due again", func() bool {
+	testkit.Wait(h.t, "it is due again", func() bool {
 		_, _, err := h.engine.Wake(t.Context())
 		return err == nil && len(begun) > 0
 	})
@@ -149,7 +150,7 @@ func TestRequeuedTaskLogContinues(t *testing.T) {
 	if r := h.result(id); r.Tail != "begun\nbegun\n" || r.Output != "done" {
 		t.Errorf("%+v", r)
 	}
-	h.eventually("it runs no more", func() bool { _, ok := next.Output(t.Context(), id, 0, 0); return !ok })
+	testkit.Wait(h.t, "it runs no more", func() bool { _, ok := next.Output(t.Context(), id, 0, 0); return !ok })
 }
 
 // broken is a store that cannot write for a while.
@@ -235,7 +236,7 @@ func TestStoreFailsDuringRun(t *testing.T) {
 	x := h.open()
 	b.broken.Store(true)
 	id := h.submit(x, "tool")
-	h.eventually("its start is tried", func() bool { return b.tried.Load() > 1 })
+	testkit.Wait(h.t, "its start is tried", func() bool { return b.tried.Load() > 1 })
 	if len(begun) > 0 {
 		t.Error("it ran before it was stored as working")
 	}
@@ -244,7 +245,7 @@ func TestStoreFailsDuringRun(t *testing.T) {
 	b.broken.Store(true)
 	tried := b.tried.Load()
 	close(goOn)
-	h.eventually("its end is tried", func() bool { return b.tried.Load() > tried })
+	testkit.Wait(h.t, "its end is tried", func() bool { return b.tried.Load() > tried })
 	h.slots(1)
 	b.broken.Store(false)
 	if v := h.end(x, id); v.Task.State != signalbox.Completed {
@@ -263,7 +264,7 @@ func TestRevokedRunIsStopped(t *testing.T) {
 	_, err := h.engine.Lose(t.Context(), h.reaches(id, signalbox.Working), signalbox.ReasonLost, "gone", false, nil)
 	h.must(err)
 	close(goOn)
-	h.eventually("it is said", func() bool { return contains(h.log.String(), "no longer in our hands") || x.Agents()[0].InUse == 0 })
+	testkit.Wait(h.t, "it is said", func() bool { return contains(h.log.String(), "no longer in our hands") || x.Agents()[0].InUse == 0 })
 	if task := h.task(id); task.Reason != signalbox.ReasonLost {
 		t.Errorf("%s: %s", task.Reason, task.Message)
 	}

@@ -140,7 +140,7 @@ func TestRetryUsesGateway(t *testing.T) {
 	x := h.open()
 	id := h.submit(x, "tool")
 	h.end(x, id)
-	if _, err := h.engine.Retry(t.Context(), id, engine.Edit{}); signalbox.CodeOf(err) != signalbox.CodeUnsupported || !strings.Contains(err.Error(), "call the tool anew") {
+	if _, err := h.engine.Retry(t.Context(), id, engine.RetryEdit{}); signalbox.CodeOf(err) != signalbox.CodeUnsupported || !strings.Contains(err.Error(), "call the tool anew") {
 		t.Errorf("%v", err)
 	}
 }

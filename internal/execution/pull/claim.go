@@ -162,5 +162,5 @@ func (l *Lanes) deliver(a *lane, c engine.Claimed, again bool) api.PullAnswer {
 		l.Mu.Unlock()
 	}
 	offer := execution.Offer(c, l.ID)
-	return api.PullAnswer{Task: &offer, Traceparent: trace, RunToken: l.Engine.RunToken(&c.Task), EnvBy: offer.EnvBy}
+	return api.PullAnswer{Task: &offer, Traceparent: trace, RunToken: l.Engine.Options().Sealer.RunToken(c.Task.ID, c.Task.Fence), EnvBy: offer.EnvBy}
 }

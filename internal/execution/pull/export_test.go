@@ -1,9 +1,16 @@
 package pull
 
-import "github.com/signalbox-ai/signalbox/internal/engine"
+import (
+	"context"
+
+	"github.com/signalbox-ai/signalbox/internal/engine"
+)
 
 // Hear takes in a change, as the engine tells of it.
 func (l *Lanes) Hear(c engine.Applied) { l.applied(&c) }
+
+// LoseSilent ends the executions of agents that have been silent for the slot lease.
+func (l *Lanes) LoseSilent(ctx context.Context) error { return l.loseSilent(ctx) }
 
 // Parked is how many agents wait for a task.
 func (l *Lanes) Parked() int {

@@ -20,6 +20,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest/invariant"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -98,15 +99,6 @@ func (h *fixture) must(err error) {
 	}
 }
 
-func (h *fixture) eventually(what string, ok func() bool) {
-	h.t.Helper()
-	for end := time.Now().Add(long); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			h.t.Fatal("not in time: " + what)
-		}
-	}
-}
-
 // puller is an agent as a director sees it: what it has in hand is what the test
 // says.
 type puller struct {
@@ -150,7 +142,7 @@ func (a *puller) claiming(wait time.Duration) <-chan api.PullAnswer {
 // parked waits until so many agents wait for a task.
 func (h *fixture) parked(n int) {
 	h.t.Helper()
-	h.eventually(fmt.Sprintf("%d wait", n), func() bool { return h.lanes.Parked() == n })
+	testkit.Wait(h.t, fmt.Sprintf("%d wait", n), func() bool { return h.lanes.Parked() == n })
 }
 
 // begins is a claim that gives a task, which the agent then has in hand.
@@ -209,7 +201,7 @@ func (h *fixture) task(id string) signalbox.Task {
 
 func (h *fixture) reaches(id string, s signalbox.State) signalbox.Task {
 	h.t.Helper()
-	h.eventually(id+" is "+string(s), func() bool { return h.task(id).State == s })
+	testkit.Wait(h.t, id+" is "+string(s), func() bool { return h.task(id).State == s })
 	return h.task(id)
 }
 

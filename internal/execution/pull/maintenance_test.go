@@ -9,6 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/execution"
 	"github.com/signalbox-ai/signalbox/internal/execution/pull"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // An agent that says nothing of its task for the slot lease loses it, and no
@@ -22,7 +23,7 @@ func TestSilentRunIsLostAfterSlotLease(t *testing.T) {
 	for range 4 { // it beats
 		h.pass(ttl / 2)
 		a.claim(0)
-		time.Sleep(20 * time.Millisecond) // let the round look
+		h.must(h.lanes.LoseSilent(t.Context()))
 	}
 	if row := h.task(id); row.State != signalbox.Working {
 		t.Fatalf("%+v", row)
@@ -80,7 +81,7 @@ func TestDirectorTakesOverRuns(t *testing.T) {
 	a.accepts(run)
 	h.lanes.Stop()
 	last := newFixtureLater(t, h.store, 5*ttl, brisk) // nobody was there for long
-	time.Sleep(20 * time.Millisecond)                 // let the round look
+	h.must(last.lanes.LoseSilent(t.Context()))
 	if row := h.task(id); row.State != signalbox.Working {
 		t.Fatalf("%+v", row)
 	}
@@ -129,7 +130,7 @@ func TestSilentAgentIsDown(t *testing.T) {
 		t.Error("it was heard a moment ago")
 	}
 	h.pass(pull.DefaultSilence)
-	h.eventually("it is down", func() bool { live, _ := h.lanes.LiveAgent("far"); return !live.Up })
+	testkit.Wait(h.t, "it is down", func() bool { live, _ := h.lanes.LiveAgent("far"); return !live.Up })
 	if there, _ := h.lanes.Answers("far"); there {
 		t.Error("it answers")
 	}
@@ -144,13 +145,13 @@ func TestSessionGraceOfPullAgent(t *testing.T) {
 	if row := h.task(id); row.Queue != signalbox.AgentQueue("far") {
 		t.Fatalf("%+v", row)
 	}
-	h.eventually("the agent is known", func() bool { _, known := h.lanes.LiveAgent("far"); return known })
+	testkit.Wait(h.t, "the agent is known", func() bool { _, known := h.lanes.LiveAgent("far"); return known })
 	gone, _ := h.lanes.LiveAgent("far")
 	if grace := gone.StrandedAt.Sub(gone.DownSince); grace != execution.DefaultSessionGrace || gone.DownSince.After(h.engine.Now()) {
 		t.Errorf("gone since %s, dealt with at %s", gone.DownSince, gone.StrandedAt)
 	}
 	h.pass(2 * time.Minute)
-	h.eventually("it is for all", func() bool { return h.task(id).Queue == signalbox.QueueWork })
+	testkit.Wait(h.t, "it is for all", func() bool { return h.task(id).Queue == signalbox.QueueWork })
 }
 
 // Limits go by the agent's own clock.

@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/execution/pull"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // A cancel reaches an agent that waits for a task at once.
@@ -76,7 +77,7 @@ func TestReleasedRunIsStoppedAndKept(t *testing.T) {
 	run := a.begins()
 	a.accepts(run)
 	waits := a.claiming(long)
-	h.eventually("it waits", func() bool { return h.lanes.Waiting("far") })
+	testkit.Wait(h.t, "it waits", func() bool { return h.lanes.Waiting("far") })
 	_, err := h.engine.ReleaseLane(t.Context(), "far", "anna")
 	h.must(err)
 	got := <-waits
@@ -108,7 +109,7 @@ func TestStaleFence(t *testing.T) {
 	_, err := h.engine.Lose(t.Context(), h.task(id), signalbox.ReasonLost, "gone", false, nil)
 	h.must(err)
 	b := h.agent("two", 1)
-	h.eventually("it is given to another", func() bool {
+	testkit.Wait(h.t, "it is given to another", func() bool {
 		_, _, err := h.engine.Wake(t.Context())
 		h.must(err)
 		h.pass(time.Second) // of the backoff

@@ -242,7 +242,8 @@ func TestFleetCeilingLeavesNobodyWaiting(t *testing.T) {
 // An agent that pulls counts under the ceiling, and has no lane here: its end
 // makes the others look as well.
 func TestFleetCeilingIncludesPullAgents(t *testing.T) {
-	h := newFixture(t, noTick, fleetOf(1))
+	var f *failing
+	h := newFixture(t, noTick, fleetOf(1), func(h *fixture, _ *engine.Options) { f = h.failing() })
 	away := signalbox.Agent{Name: "away", Kind: "demo", URL: signalbox.PullURL("the-only-one"), Slots: 1, Fencing: true, Source: signalbox.AgentPull}
 	h.put(away, "")
 	h.agent(Options{Name: "here"})
@@ -254,7 +255,9 @@ func TestFleetCeilingIncludesPullAgents(t *testing.T) {
 		t.Fatalf("no task for the agent that pulls: %v", err)
 	}
 	next := h.submit(engine.NewTask{Agent: "here"})
-	time.Sleep(100 * time.Millisecond) // the lane has looked in vain
+	submitted := f.tries.Load()
+	h.submit(engine.NewTask{Agent: "here"}) // each submit makes the lane claim, one after the other
+	h.await("the lane has claimed in vain", func() bool { return f.tries.Load() > submitted+1 })
 	if got := h.task(next); got.State != signalbox.Pending {
 		t.Fatalf("%s under a ceiling of 1, beside %s", got.State, first)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest/invariant"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // What runs in parallel here mostly waits.
@@ -244,24 +245,10 @@ func (h *fixture) ends(id string, want signalbox.Reason) signalbox.Task {
 	return t
 }
 
-// await waits until ok says so. It looks when the journal grew, and now and
-// then for what is not written there.
+// await waits for a condition that no signal announces.
 func (h *fixture) await(what string, ok func() bool) {
 	h.t.Helper()
-	signs, stop := h.engine.WatchJournal()
-	defer stop()
-	again := time.NewTicker(10 * time.Millisecond)
-	defer again.Stop()
-	over := time.NewTimer(20 * time.Second)
-	defer over.Stop()
-	for !ok() {
-		select {
-		case <-signs:
-		case <-again.C:
-		case <-over.C:
-			h.t.Fatalf("waited in vain: %s", what)
-		}
-	}
+	testkit.Wait(h.t, what, ok)
 }
 
 // live is what the dispatcher knows of an agent.

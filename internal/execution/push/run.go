@@ -133,7 +133,7 @@ func (r *run) silence() time.Duration {
 func (r *run) offer() api.AgentTask {
 	t := r.row()
 	offer := execution.Offer(engine.Claimed{Task: t, Request: r.request, Env: r.env}, r.d.ID)
-	offer.RunToken = r.d.Engine.RunToken(&t)
+	offer.RunToken = r.d.Engine.Options().Sealer.RunToken(t.ID, t.Fence)
 	return offer
 }
 

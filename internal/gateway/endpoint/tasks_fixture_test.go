@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/gateway/endpoint"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
@@ -162,13 +163,12 @@ func (b *memoryTasks) Cancel(_ context.Context, id, by string) (gateway.ToolTask
 }
 
 // Wait looks at the task from time to time.
-func (b *memoryTasks) Wait(ctx context.Context, id string, wait time.Duration) (gateway.ToolTask, error) {
-	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
-		t, err := b.Task(ctx, id)
-		if err != nil || ctx.Err() != nil || t.Task.State.Terminal() || time.Since(begin) > wait {
-			return t, err
-		}
-	}
+func (b *memoryTasks) Wait(ctx context.Context, id string, wait time.Duration) (t gateway.ToolTask, err error) {
+	testkit.Within(wait, func() bool {
+		t, err = b.Task(ctx, id)
+		return err != nil || ctx.Err() != nil || t.Task.State.Terminal()
+	})
+	return t, err
 }
 
 func (b *memoryTasks) List(context.Context, gateway.TaskQuery) (gateway.TaskPage, error) {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // soon bounds what happens soon, on a busy machine.
@@ -34,8 +35,7 @@ type Fixture struct {
 	Answers   string          // a tool that answers at once, without isError
 	Arguments json.RawMessage // for Answers; empty: {}
 	Hangs     string          // a tool that does not answer by itself, called with {}
-	// Hanging returns when the upstream has got a call of Hangs. nil: the case waits a little
-	// instead.
+	// Hanging returns when the upstream has got a call of Hangs.
 	Hanging func(t *testing.T)
 	// Gone reports whether all connections and processes have ended; it is polled. nil: there
 	// are none.
@@ -149,7 +149,7 @@ func sideBySide(t *testing.T, b *box) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var hanging sync.WaitGroup
 	hanging.Go(func() { _, _ = b.call(ctx, b.Hangs, "one") })
-	b.waitHanging(t)
+	b.Hanging(t)
 	var group sync.WaitGroup
 	for range 20 {
 		group.Go(func() {
@@ -186,7 +186,7 @@ func cancelled(t *testing.T, b *box) {
 		_, err := b.call(ctx, b.Hangs, "")
 		done <- err
 	}()
-	b.waitHanging(t)
+	b.Hanging(t)
 	cancel()
 	returnsSoon(t, done)
 	if _, err := b.call(t.Context(), b.Answers, ""); err != nil {
@@ -245,7 +245,7 @@ func closes(t *testing.T, b *box) {
 		}
 		done <- err
 	}()
-	b.waitHanging(t)
+	b.Hanging(t)
 	for range 2 {
 		if err := b.Provider.Close(); err != nil {
 			t.Fatalf("Close: %v", err)
@@ -257,17 +257,5 @@ func closes(t *testing.T, b *box) {
 	}
 	_, err := b.call(t.Context(), b.Answers, "s1")
 	typed(t, err)
-	for limit := time.Now().Add(soon); b.Gone != nil && !b.Gone(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(limit) {
-			t.Fatal("a connection or process is left")
-		}
-	}
-}
-
-func (b *box) waitHanging(t *testing.T) {
-	if b.Hanging == nil {
-		time.Sleep(100 * time.Millisecond)
-		return
-	}
-	b.Hanging(t)
+	testkit.Wait(t, "no connection or process is left", func() bool { return b.Gone == nil || b.Gone() })
 }

@@ -207,16 +207,16 @@ func TestIncidentMCPClientGivesUpWithNoId(t *testing.T) {
 			}
 			done := c.begin(ctx, "chat_with_agent", calls)
 			id := agent.AwaitStart(i + 1).QueueID
-			y.until("it runs", func() bool { return y.task(id).State == signalbox.Working })
+			testkit.Wait(y.t, "it runs", func() bool { return y.task(id).State == signalbox.Working })
 			leave()
 			if way == "cancel" {
-				y.until("the turn is cancelled", func() bool { return y.task(id).State == signalbox.Cancelled })
+				testkit.Wait(y.t, "the turn is cancelled", func() bool { return y.task(id).State == signalbox.Cancelled })
 				if m := y.task(id).Message; !strings.Contains(m, "its caller, who went away") {
 					t.Error(m)
 				}
 			} else {
 				agent.Finish(id, agenttest.End{Output: "all the same"})
-				y.until("the turn ends", func() bool { return y.task(id).State == signalbox.Completed })
+				testkit.Wait(y.t, "the turn ends", func() bool { return y.task(id).State == signalbox.Completed })
 			}
 			<-done
 		}
@@ -229,14 +229,14 @@ func TestChatToolWhileTheDirectorStops(t *testing.T) {
 	c := y.connect(modernEra)
 	done := c.begin(t.Context(), "chat_with_agent", hello())
 	id := y.agents["coder"].AwaitStart(1).QueueID
-	y.until("it runs", func() bool { return y.task(id).State == signalbox.Working })
+	testkit.Wait(y.t, "it runs", func() bool { return y.task(id).State == signalbox.Working })
 	y.dir.Stop()
 	<-done
 	if row := y.task(id); row.State != signalbox.Working || row.CancelRequested {
 		t.Errorf("%+v", row)
 	}
 	y.agents["coder"].Finish(id, agenttest.End{})
-	y.until("the turn ends", func() bool { return y.task(id).State == signalbox.Completed })
+	testkit.Wait(y.t, "the turn ends", func() bool { return y.task(id).State == signalbox.Completed })
 }
 
 // The same key waits for the turn of the first time, and gets its answer.
@@ -289,7 +289,7 @@ func TestChatToolThatFails(t *testing.T) {
 		t.Error(text)
 	}
 	y.agents["gone"].Down()
-	y.until("it is down", func() bool {
+	testkit.Wait(y.t, "it is down", func() bool {
 		var fleet struct{ Agents []map[string]any }
 		c.call("list_agents", nil, &fleet)
 		return fleet.Agents[1]["state"] == "down"

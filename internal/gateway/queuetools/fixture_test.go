@@ -26,6 +26,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/identity"
 	"github.com/signalbox-ai/signalbox/internal/seal"
 	"github.com/signalbox-ai/signalbox/internal/store/sqlite"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
@@ -130,26 +131,10 @@ func (y *fixture) fleet(all []agenttest.Options, runs *push.Dispatcher) {
 		y.t.Fatal(err)
 	}
 	for name := range y.agents {
-		y.until(name+" is up", func() bool {
+		testkit.Wait(y.t, name+" is up", func() bool {
 			a, known := runs.LiveAgent(name)
 			return known && a.Up && !a.Held && a.IsolatedSlots == 1
 		})
-	}
-}
-
-// until waits for what must become true soon.
-func (y *fixture) until(what string, ok func() bool) {
-	y.t.Helper()
-	signs, stop := y.engine.WatchJournal()
-	defer stop()
-	over := time.After(soon)
-	for !ok() {
-		select {
-		case <-signs:
-		case <-time.After(10 * time.Millisecond): // what the dispatcher knows of an agent is in no journal
-		case <-over:
-			y.t.Fatalf("waited in vain until %s", what)
-		}
 	}
 }
 

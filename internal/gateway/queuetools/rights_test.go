@@ -123,7 +123,7 @@ func TestQueueToolsKnowTheAgentThatCalls(t *testing.T) {
 		// Of several executions it says which one calls.
 		admin.call("submit_task", args{"prompt": "p", "agent": "lead"}, &second)
 		y.agents["lead"].AwaitStart(2)
-		y.until("both run", func() bool { return y.task(second.QueueID).State == signalbox.Working })
+		testkit.Wait(y.t, "both run", func() bool { return y.task(second.QueueID).State == signalbox.Working })
 		named := y.connect(era, auth(own, "X-Signalbox-Execution", second.QueueID)...)
 		turn := named.begin(t.Context(), "chat_with_agent", hello())
 		run := y.agents["coder"].AwaitStart(2)
@@ -136,7 +136,7 @@ func TestQueueToolsKnowTheAgentThatCalls(t *testing.T) {
 		other := y.token(identity.NewToken{Name: "of-coder", Agent: "coder"})
 		back := y.connect(era, auth(other)...)
 		busy := y.connect(era, auth(own, "X-Signalbox-Execution", root.QueueID)...).begin(t.Context(), "chat_with_agent", hello())
-		y.until("both of lead's executions wait for coder", func() bool {
+		testkit.Wait(y.t, "both of lead's executions wait for coder", func() bool {
 			n := 0
 			for _, e := range y.journal() {
 				if e.Kind == signalbox.EventSubmit {
@@ -178,7 +178,7 @@ func TestQueueToolsStopAgentsThatCallOneAnother(t *testing.T) {
 	for i := range signalbox.MaxCallDepth + 1 {
 		agent := y.agents[fmt.Sprintf("a%d", i)]
 		id := agent.AwaitStart(1).QueueID
-		y.until(agent.Name+" works", func() bool { return y.task(id).State == signalbox.Working })
+		testkit.Wait(y.t, agent.Name+" works", func() bool { return y.task(id).State == signalbox.Working })
 		c := y.connect(modernEra, auth(y.token(identity.NewToken{Name: agent.Name, Agent: agent.Name}))...)
 		call := args{"prompt": "p", "agent": fmt.Sprintf("a%d", i+1)}
 		if i < signalbox.MaxCallDepth {
@@ -218,7 +218,7 @@ func TestQueueToolsBelieveNoForgedHeaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	testkit.Receive(t, "the end of the call", turn)
-	y.until("the turn is cancelled", func() bool { return y.task(id).State == signalbox.Cancelled })
+	testkit.Wait(y.t, "the turn is cancelled", func() bool { return y.task(id).State == signalbox.Cancelled })
 }
 
 // Input that no client of good will sends is refused with the argument and the

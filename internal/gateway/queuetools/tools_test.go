@@ -88,7 +88,7 @@ func TestQueueToolsPlan(t *testing.T) {
 		if waits.State != "pending" || waits.Ended || waits.Position != 1 || waits.WaitsFor == "" || waits.Next == "" || !strings.Contains(status.text, "It waits: "+strings.TrimSuffix(waits.WaitsFor, ".")) {
 			t.Errorf("%+v %s", waits, status.text)
 		}
-		y.until("the first runs", func() bool { return y.task(one.QueueID).State == signalbox.Working })
+		testkit.Wait(y.t, "the first runs", func() bool { return y.task(one.QueueID).State == signalbox.Working })
 		var queue struct {
 			Depth, Running int
 			MaxSize        int                          `json:"max_size"`
@@ -198,7 +198,7 @@ func TestQueueToolsReadOutputInPieces(t *testing.T) {
 		}
 	}
 	agent.Print(task.QueueID, log.String())
-	y.until("it prints", func() bool {
+	testkit.Wait(y.t, "it prints", func() bool {
 		var out outputSaid
 		c.call("task_output", args{"task_id": task.QueueID}, &out)
 		return out.Text != ""

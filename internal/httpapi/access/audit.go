@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 
@@ -149,41 +147,6 @@ func (a *AuditLog) Head(w http.ResponseWriter, r *http.Request) error {
 		out.Hash = signalbox.AuditRoot
 	}
 	return httpio.Answer(w, http.StatusOK, out)
-}
-
-// Refusals are recorded, but must not fill the log, which is never pruned: ten at once
-// from an address block, then one each six seconds; a hundred at once from all, then one
-// a second. The next row counts those left out.
-const (
-	allDenials       = 100
-	allDenialsRefill = time.Second
-)
-
-type denials struct {
-	from *guesses
-
-	mu   sync.Mutex
-	all  bucket
-	left int
-}
-
-func newDenials() denials { return denials{from: newGuesses()} }
-
-// take reports whether to record a refusal, and how many were left out before it.
-func (n *denials) take(from netip.Prefix, now time.Time) (left int, ok bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.from.wait(from, now) > 0 || n.all.until.Sub(now) > (allDenials-1)*allDenialsRefill {
-		n.left++
-		return 0, false
-	}
-	n.from.note(from, now)
-	if n.all.until.Before(now) {
-		n.all.until = now
-	}
-	n.all.until = n.all.until.Add(allDenialsRefill)
-	left, n.left = n.left, 0
-	return left, true
 }
 
 // WriteDenied records a 403. The answer is 403 whether or not it could be recorded.

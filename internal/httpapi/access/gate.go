@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/identity"
+	"github.com/signalbox-ai/signalbox/internal/ratelimit"
+	"github.com/signalbox-ai/signalbox/internal/seal"
 )
 
 // Gate decides who may use which route, and ends long requests when their caller loses
@@ -22,7 +25,7 @@ type Gate struct {
 	id      *identity.Keeper
 	engine  *engine.Engine // for the tokens of runs
 	life    context.Context
-	guesses *guesses
+	guesses *ratelimit.Limiter[netip.Prefix] // wrong tokens, by address block
 	open    openRequests
 }
 
@@ -82,11 +85,11 @@ func (g *Gate) identify(r *http.Request, c *Caller) error {
 // there were too many wrong ones.
 func (g *Gate) fromToken(ctx context.Context, token, addr string) (signalbox.Principal, error) {
 	who, err := g.principalOf(ctx, token)
-	if err == nil || errors.Is(err, engine.ErrRunOver) { // it was valid, so it is no guess
+	if err == nil || errors.Is(err, errRunOver) { // it was valid, so it is no guess
 		return who, err
 	}
 	key := identity.AddrBlock(addr)
-	wait := g.guesses.wait(key, time.Now())
+	wait := g.guesses.Wait(key, 1, time.Now())
 	if wait <= 0 || !g.id.Guessable() {
 		if who, ok := g.id.FromStatic(token); ok {
 			return who, nil
@@ -98,7 +101,7 @@ func (g *Gate) fromToken(ctx context.Context, token, addr string) (signalbox.Pri
 	if wait > 0 {
 		return who, tooManyWrong(addr, wait)
 	}
-	g.guesses.note(key, time.Now())
+	g.guesses.Add(key, 1, time.Now())
 	return who, err
 }
 
@@ -111,14 +114,30 @@ func tooManyWrong(addr string, wait time.Duration) error {
 
 // principalOf returns the principal of a stored token or of the token of a run.
 func (g *Gate) principalOf(ctx context.Context, token string) (signalbox.Principal, error) {
-	if !strings.HasPrefix(token, engine.RunTokenPrefix) {
+	if !strings.HasPrefix(token, seal.RunTokenPrefix) {
 		return g.id.FromToken(token)
 	}
-	t, err := g.engine.RunOf(ctx, token)
+	t, err := g.runOf(ctx, token)
 	if err != nil {
 		return signalbox.Principal{}, err
 	}
 	return g.id.FromRun(t.Agent, t.ID, runTokenID(&t))
+}
+
+// errRunOver: the token is authentic, but its run has ended.
+var errRunOver = signalbox.Errorf(signalbox.CodeUnauthorized, "the token is that of a run which has ended")
+
+// runOf returns the task whose run a token identifies, while it runs.
+func (g *Gate) runOf(ctx context.Context, token string) (signalbox.Task, error) {
+	id, fence, ok := g.engine.Options().Sealer.RunOf(token)
+	if !ok {
+		return signalbox.Task{}, signalbox.Errorf(signalbox.CodeUnauthorized, "the token is not the right one")
+	}
+	t, err := g.engine.Read().Task(ctx, id)
+	if signalbox.CodeOf(err) == signalbox.CodeNotFound || err == nil && (!t.State.InFlight() || t.Fence != fence) {
+		return signalbox.Task{}, errRunOver
+	}
+	return t, err
 }
 
 // runTokenID is the ID of a run's token, which is not stored.

@@ -4,61 +4,52 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/signalbox-ai/signalbox/internal/ratelimit"
 )
 
-// An address may send ten wrong tokens at once, then one each six seconds. A valid token
-// is not delayed by them.
+// An address block may send ten wrong tokens at once, then one each six seconds. A valid
+// token is not delayed by them.
 const (
 	guessBurst  = 10
 	guessRefill = 6 * time.Second
-	maxGuessers = 10_000
+	maxBlocks   = 10_000
 )
 
-// guesses counts wrong tokens by address block.
-type guesses struct {
+// newGuesses returns the limit by address block.
+func newGuesses() *ratelimit.Limiter[netip.Prefix] {
+	return ratelimit.New[netip.Prefix](ratelimit.Rate{N: 1, Per: guessRefill, Burst: guessBurst}, maxBlocks)
+}
+
+// Refusals are recorded, but must not fill the log, which is never pruned: as many from an
+// address block as it may send wrong tokens; a hundred at once from all, then one a second.
+// The next row counts those left out.
+const (
+	allDenials       = 100
+	allDenialsRefill = time.Second
+)
+
+type denials struct {
+	from *ratelimit.Limiter[netip.Prefix]
+	all  *ratelimit.Limiter[struct{}]
+
 	mu   sync.Mutex
-	seen map[netip.Prefix]*bucket
+	left int
 }
 
-func newGuesses() *guesses { return &guesses{seen: map[netip.Prefix]*bucket{}} }
-
-// bucket is a leaky bucket; until is when it is empty.
-type bucket struct{ until time.Time }
-
-// wait returns how long the address has to wait before its next wrong token is answered
-// as such; 0 or less: not at all.
-func (b *guesses) wait(key netip.Prefix, now time.Time) time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	got := b.seen[key]
-	if got == nil {
-		return 0
-	}
-	return got.until.Sub(now) - (guessBurst-1)*guessRefill
+func newDenials() denials {
+	return denials{from: newGuesses(), all: ratelimit.New[struct{}](ratelimit.Rate{N: 1, Per: allDenialsRefill, Burst: allDenials}, 1)}
 }
 
-// note counts a wrong token. The table is bounded: when it is full, empty buckets are
-// deleted, or all if none is empty.
-func (b *guesses) note(key netip.Prefix, now time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.seen) >= maxGuessers {
-		for k, old := range b.seen {
-			if old.until.Before(now) {
-				delete(b.seen, k)
-			}
-		}
-		if len(b.seen) >= maxGuessers {
-			clear(b.seen)
-		}
+// take reports whether to record a refusal, and how many were left out before it.
+func (n *denials) take(from netip.Prefix, now time.Time) (left int, ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.from.Wait(from, 1, now) > 0 || n.all.Take(struct{}{}, 1, now) > 0 {
+		n.left++
+		return 0, false
 	}
-	got := b.seen[key]
-	if got == nil {
-		got = &bucket{}
-		b.seen[key] = got
-	}
-	if got.until.Before(now) {
-		got.until = now
-	}
-	got.until = got.until.Add(guessRefill)
+	n.from.Add(from, 1, now)
+	left, n.left = n.left, 0
+	return left, true
 }

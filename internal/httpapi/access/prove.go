@@ -7,10 +7,10 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
-	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/handshake"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/identity"
+	"github.com/signalbox-ai/signalbox/internal/seal"
 )
 
 // Prove is POST /.well-known/signalbox/prove: the director proves that it knows a token to
@@ -31,7 +31,7 @@ func (g *Gate) prove(r *http.Request, q api.ProveRequest) (api.Proof, error) {
 	}
 	addr := callerFrom(r).Addr
 	block := identity.AddrBlock(addr)
-	wait := g.guesses.wait(block, time.Now())
+	wait := g.guesses.Wait(block, 1, time.Now())
 	proof, outcome := handshake.Answer(r, q, key)
 	switch {
 	case outcome != handshake.Unknown && guessable && wait > 0, outcome == handshake.Unknown && wait > 0:
@@ -42,7 +42,7 @@ func (g *Gate) prove(r *http.Request, q api.ProveRequest) (api.Proof, error) {
 		return api.Proof{}, httpio.Refuse(signalbox.CodeConflict, "ask at the director's own address, or by https",
 			"the connection was made to another address than the one at which it arrived: something stands in between")
 	}
-	g.guesses.note(block, time.Now())
+	g.guesses.Add(block, 1, time.Now())
 	return api.Proof{}, signalbox.Errorf(signalbox.CodeUnauthorized, "this director does not know that token")
 }
 
@@ -50,8 +50,8 @@ func (g *Gate) prove(r *http.Request, q api.ProveRequest) (api.Proof, error) {
 // identity.Keeper.ConnectionKey does. That of a run's token is derived from the selector,
 // also after the run: its requests are then refused with the reason.
 func (g *Gate) connectionKey(selector string) (handshake.Key, bool, error) {
-	if strings.HasPrefix(selector, engine.RunTokenPrefix) {
-		return handshake.KeyOf(g.engine.RunTokenOf(selector)), false, nil
+	if strings.HasPrefix(selector, seal.RunTokenPrefix) {
+		return handshake.KeyOf(g.engine.Options().Sealer.RunTokenOf(selector)), false, nil
 	}
 	return g.id.ConnectionKey(selector)
 }

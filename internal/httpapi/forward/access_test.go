@@ -20,6 +20,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/forward"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // What is made at one director is good at another at once, and what is taken
@@ -37,9 +38,7 @@ func TestTokensAcrossDirectors(t *testing.T) {
 		alfa.Request("DELETE", "/api/tokens/"+made.ID, "", admin).Want(t, 204, nil)
 		gone := time.Now()
 		alfa.Request("GET", "/status", "", show).WantError(t, 401, signalbox.CodeUnauthorized)
-		for bravo.Request("GET", "/status", "", show).StatusCode != 401 {
-			time.Sleep(20 * time.Millisecond)
-		}
+		testkit.Wait(t, "the token is refused", func() bool { return bravo.Request("GET", "/status", "", show).StatusCode == 401 })
 		refused := time.Since(gone)
 		for ok := true; ok; _, ok = s.Read() {
 			continue
@@ -80,11 +79,9 @@ func TestLoginsAcrossDirectors(t *testing.T) {
 	alfa, bravo := r.Members[0], r.Members[1]
 	alfa.AddUser(identity.PutUser{ID: "kim", Password: apitest.Password, Role: signalbox.RoleAdmin})
 	begin := time.Now()
-	for bravo.Request("GET", "/status", "").StatusCode != 401 { // it is open until it has heard of the first admin
-		if time.Since(begin) > apitest.SoonAcrossDirectors {
-			t.Fatalf("open for %s", time.Since(begin))
-		}
-		time.Sleep(20 * time.Millisecond)
+	closed := func() bool { return bravo.Request("GET", "/status", "").StatusCode == 401 }
+	if !testkit.Within(apitest.SoonAcrossDirectors, closed) { // it is open until it has heard of the first admin
+		t.Fatalf("open for %s", time.Since(begin))
 	}
 	login := alfa.Login("kim")
 	var me api.Me
@@ -93,11 +90,8 @@ func TestLoginsAcrossDirectors(t *testing.T) {
 	}
 	bravo.Request("POST", "/api/logout", "", login).Want(t, 204, nil)
 	out := time.Now()
-	for alfa.Request("GET", "/api/me", "", login).StatusCode != 401 {
-		if time.Since(out) > apitest.SoonAcrossDirectors {
-			t.Fatalf("logged in %s after the logout", time.Since(out))
-		}
-		time.Sleep(20 * time.Millisecond)
+	if !testkit.Within(apitest.SoonAcrossDirectors, func() bool { return alfa.Request("GET", "/api/me", "", login).StatusCode == 401 }) {
+		t.Fatalf("logged in %s after the logout", time.Since(out))
 	}
 }
 

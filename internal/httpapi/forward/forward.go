@@ -156,7 +156,7 @@ func New(peers Peers, e *engine.Engine, log *slog.Logger, life context.Context) 
 		MaxResponseHeaderBytes: 64 << 10,
 	}
 	client := &http.Client{
-		Transport:     &provingTransport{https: base, http: handshake.ToDirector(base, "http://", e.DirectorsToken())},
+		Transport:     &provingTransport{https: base, http: handshake.ToDirector(base, "http://", e.Options().Sealer.DirectorsToken())},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	context.AfterFunc(life, client.CloseIdleConnections)

@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/live"
 	"github.com/signalbox-ai/signalbox/internal/identity"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // eventID is the id of the last event but beats.
@@ -243,11 +244,7 @@ func TestLiveLoopRunsOnlyWithReaders(t *testing.T) {
 	one.Close()
 	two.until("a beat", func() bool { return two.last.Name == "beat" })
 	two.Close()
-	for end := time.Now().Add(time.Minute); b.Server.Live().Running() || b.Server.OpenStreams() > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the refresh loop still runs")
-		}
-	}
+	testkit.Wait(t, "the refresh loop ends", func() bool { return !b.Server.Live().Running() && b.Server.OpenStreams() == 0 })
 }
 
 func TestLiveEndsWithTheDirector(t *testing.T) {

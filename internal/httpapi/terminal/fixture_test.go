@@ -22,6 +22,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // fixture is a director in front of a real agent daemon, whose terminals run
@@ -254,11 +255,7 @@ func (b *fixture) empty() {
 			b.T.Fatalf("still open: %+v", b.daemon.Status().Terminals)
 		}
 	}
-	for deadline := time.Now().Add(apitest.Timeout); len(b.shown()) > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			b.T.Fatalf("still known: %+v", b.shown())
-		}
-	}
+	testkit.Wait(b.T, "no terminal is known", func() bool { return len(b.shown()) == 0 })
 }
 
 // shown are the terminals that GET /api/agents shows.

@@ -20,6 +20,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/terminal"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 	"github.com/signalbox-ai/signalbox/internal/proc"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // The whole way: ticket, WebSocket, agent, shell and back.
@@ -219,11 +220,7 @@ func TestTerminalIsOneForEachUserAndAgent(t *testing.T) {
 	b.connect(early).refused("close that one first")
 	b.open("the-static-token") // another principal
 	c.conn.CloseNow()
-	for deadline := time.Now().Add(apitest.Timeout); len(b.shown()) > 1; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the closed one is still known")
-		}
-	}
+	testkit.Wait(t, "the closed one is forgotten", func() bool { return len(b.shown()) <= 1 })
 	b.open(b.user)
 }
 
@@ -342,16 +339,16 @@ func TestTerminalSlowClient(t *testing.T) {
 		n, _ := strconv.Atoi(strings.TrimSpace(string(data)))
 		return n
 	}
-	for last, same, deadline := 0, 0, time.Now().Add(apitest.Timeout); same < 20; time.Sleep(20 * time.Millisecond) {
-		if now := count(); now == last && now > 0 {
-			same++
-		} else {
-			last, same = now, 0
+	last, since := 0, time.Now()
+	testkit.Wait(t, "the program stands", func() bool {
+		if now := count(); now != last || now == 0 {
+			last, since = now, time.Now()
 		}
-		if last > 200 || time.Now().After(deadline) {
+		if last > 200 {
 			t.Fatalf("%d MiB were printed to a client that reads nothing", last)
 		}
-	}
+		return time.Since(since) > 400*time.Millisecond
+	})
 	b.Server.Stop()
 	b.Server.WaitTerminals()
 	b.empty()

@@ -28,14 +28,14 @@ func ToolQueue(q *toolqueue.Status, who signalbox.Principal) api.ToolQueue {
 	}
 	for i, h := range q.Holders {
 		out.Holders[i] = api.ToolHolder{
-			Session: gateway.Mark(h.Session), Tool: h.Tool, Since: Time(h.Since.UTC()),
+			Session: gateway.SessionLabel(h.Session), Tool: h.Tool, Since: Time(h.Since.UTC()),
 			Leased: h.Leased, Idle: h.Idle, Expires: Time(h.Expires.UTC()), Behind: h.Behind, Director: h.Owner,
 		}
 		out.Holders[i].Agent, out.Holders[i].QueueID = ofAgent(h.Agent, h.Execution)
 	}
 	for i, w := range q.Waiters {
 		out.Waiters[i] = api.ToolWaiter{
-			Position: w.Position, Session: gateway.Mark(w.Session), Tool: w.Tool, Since: w.Since.UTC(), Director: w.Owner,
+			Position: w.Position, Session: gateway.SessionLabel(w.Session), Tool: w.Tool, Since: w.Since.UTC(), Director: w.Owner,
 		}
 		out.Waiters[i].Agent, out.Waiters[i].QueueID = ofAgent(w.Agent, w.Execution)
 	}

@@ -2,6 +2,7 @@ package standalone_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/schedule"
 	"github.com/signalbox-ai/signalbox/internal/schedule/standalone"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // instance is one run of the program.
@@ -50,26 +52,21 @@ func startInstance(t *testing.T, folder string, d *director, ahead func() time.D
 
 // fire fires a job, once the scheduler has started.
 func (l *instance) fire(ctx context.Context, name string) {
-	for ctx.Err() == nil {
-		if _, err := l.Trigger(ctx, name, "me"); signalbox.CodeOf(err) != signalbox.CodeUnavailable {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
+	testkit.Within(time.Minute, func() bool {
+		_, err := l.Trigger(ctx, name, "me")
+		return signalbox.CodeOf(err) != signalbox.CodeUnavailable || ctx.Err() != nil
+	})
 }
 
 // last waits until the newest firing of a job has the status want.
-func (l *instance) last(t *testing.T, name string, want signalbox.RunStatus) signalbox.Schedule {
+func (l *instance) last(t *testing.T, name string, want signalbox.RunStatus) (s signalbox.Schedule) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		s, err := l.Get(t.Context(), name)
-		if err == nil && s.LastStatus == want {
-			return s
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%+v %v, want %s", s, err, want)
-		}
-	}
+	testkit.Wait(t, fmt.Sprintf("the newest firing of %s is %s", name, want), func() bool {
+		var err error
+		s, err = l.Get(t.Context(), name)
+		return err == nil && s.LastStatus == want
+	})
+	return s
 }
 
 // TestRestartResumesOpenFiring: with the same key.

@@ -46,7 +46,7 @@ func (d *Director) newCluster(ctx context.Context, shared store.Shared, sealer *
 	c.peers = peers.New(shared, peers.Options{
 		Director: self, Now: c.clock.Now, Monotonic: proc.SinceBoot, Log: d.Log, Agents: func() []string { return d.push.Names() },
 		Gained: func(agents []string) { d.push.Gained(agents) }, Lost: func(agents []string) { d.push.Lost(agents) },
-		Lapse: func(over bool) { d.tools.Tasks.Lapse(over) }, Doubt: func() { d.tools.Tasks.RecheckOwnership() }, Dead: func([]string) { d.tools.Tasks.RecheckOwnership() },
+		Lapse: func(over bool) { d.tools.Tasks.Lapse(over) }, HoldingsLost: func() { d.tools.Tasks.RecheckOwnership() }, Dead: func([]string) { d.tools.Tasks.RecheckOwnership() },
 		Heard: func() []store.Heard { return d.pull.Heard() }, News: func(news []store.Heard) { d.pull.HeardElsewhere(news) },
 		Superseded: func(err error) { c.ended <- fmt.Errorf("this director may not go on: %w", err) },
 	})

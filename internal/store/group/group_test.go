@@ -3,6 +3,7 @@ package group_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/group"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 const patient = 10 * time.Second
@@ -25,11 +27,7 @@ func call(ctx context.Context, b *group.Inbox[string], verb string, alone bool) 
 // arrived waits until so many verbs wait.
 func arrived(t *testing.T, b *group.Inbox[string], n int) {
 	t.Helper()
-	for end := time.Now().Add(patient); b.Len() < n; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d verbs wait, want %d", b.Len(), n)
-		}
-	}
+	testkit.Wait(t, fmt.Sprint(n, " verbs wait"), func() bool { return b.Len() >= n })
 }
 
 func told(t *testing.T, answer <-chan error) error {

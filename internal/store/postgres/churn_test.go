@@ -3,7 +3,6 @@ package postgres
 import (
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
@@ -57,31 +56,16 @@ func TestTaskUpdatesAreHOT(t *testing.T) {
 	if err := g.Close(); err != nil {
 		t.Fatal(err)
 	}
-	untilGone(t, s)
+	// The server counts what a session did when it ends.
+	if err := s.Await("the store's sessions have ended", `SELECT count(*)::text FROM pg_stat_activity WHERE application_name = 'signalbox'`, "0"); err != nil {
+		t.Fatal(err)
+	}
 	got, err := s.Query("postgres", `SELECT (100 * n_tup_hot_upd / greatest(n_tup_upd, 1))::text FROM pg_stat_user_tables WHERE relname = 'tasks'`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if percent, err := strconv.Atoi(got[0]); err != nil || percent < 60 {
 		t.Errorf("%s %% of the updates stay in their page (%v)", got[0], err)
-	}
-}
-
-// untilGone waits until the sessions of the store have ended: the server counts
-// what one did when it ends.
-func untilGone(t *testing.T, s *testserver.PostgresServer) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		got, err := s.Query("postgres", `SELECT count(*)::text FROM pg_stat_activity WHERE application_name = 'signalbox'`)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got[0] == "0" {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%s sessions are still there", got[0])
-		}
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/postgres"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest"
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
@@ -65,17 +66,17 @@ func newCaller(t *testing.T, url string) *caller {
 
 // retry asks again while the server is away; a write that was refused was
 // not stored.
-func retry[V any](c *caller, ask func() (V, error)) V {
+func retry[V any](c *caller, ask func() (V, error)) (v V) {
 	c.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		v, err := ask()
-		if err == nil {
-			return v
-		}
-		if signalbox.CodeOf(err) != signalbox.CodeUnavailable || time.Now().After(deadline) {
-			c.Fatal(err)
-		}
+	var err error
+	testkit.Within(time.Minute, func() bool {
+		v, err = ask()
+		return signalbox.CodeOf(err) != signalbox.CodeUnavailable
+	})
+	if err != nil {
+		c.Fatal(err)
 	}
+	return v
 }
 
 func (c *caller) submit(n int) signalbox.Task {
@@ -242,7 +243,7 @@ func TestFailoverToSynchronousStandbyLosesNothing(t *testing.T) {
 	primary, standby, url := pair(t)
 	if err := errors.Join(
 		primary.Reload(map[string]string{"synchronous_standby_names": "second"}),
-		await(primary, "SELECT sync_state FROM pg_stat_replication", "sync"),
+		primary.Await("the standby is synchronous", "SELECT sync_state FROM pg_stat_replication", "sync"),
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -265,19 +266,6 @@ func TestFailoverToSynchronousStandbyLosesNothing(t *testing.T) {
 	for _, c := range []*caller{one, two} {
 		if shared, ok := c.Store.(store.Shared); !ok || shared.Generation() != 1 || c.log.count("LOST") > 0 {
 			t.Errorf("it counts as a loss: generation %d", shared.Generation())
-		}
-	}
-}
-
-// await asks a server until it answers as wanted.
-func await(s *testserver.PostgresServer, sql, want string) error {
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		got, err := s.Query("postgres", sql)
-		if err == nil && len(got) == 1 && got[0] == want {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("%s is %q, want %q (%w)", sql, got, want, err)
 		}
 	}
 }

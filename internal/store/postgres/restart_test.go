@@ -11,6 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
@@ -113,10 +114,8 @@ func (l *load) finish(s store.Store, task signalbox.Task) {
 
 // await waits until so many more things were acknowledged.
 func (l *load) await(more int64) {
-	want := l.acks.Load() + more
-	for l.acks.Load() < min(want, int64(2*l.tasks)) && l.t.Context().Err() == nil {
-		time.Sleep(time.Millisecond)
-	}
+	want := min(l.acks.Load()+more, int64(2*l.tasks))
+	testkit.Wait(l.t, "more is acknowledged", func() bool { return l.acks.Load() >= want })
 }
 
 // check compares what was acknowledged with what is stored.

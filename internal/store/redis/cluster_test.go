@@ -11,6 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest"
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
@@ -23,14 +24,8 @@ func cluster(t *testing.T) (one, two *testserver.RedisServer) {
 	command(t, two, "CLUSTER", "ADDSLOTSRANGE", "8192", "16383")
 	_, port, _ := strings.Cut(two.Addr(), ":")
 	command(t, one, "CLUSTER", "MEET", "127.0.0.1", port)
-	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if whole(t, one) && whole(t, two) {
-			return one, two
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the cluster does not come together")
-		}
-	}
+	testkit.Wait(t, "the cluster is complete", func() bool { return whole(t, one) && whole(t, two) })
+	return one, two
 }
 
 func whole(t *testing.T, s *testserver.RedisServer) bool {

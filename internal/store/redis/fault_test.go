@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/chaos"
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
@@ -193,9 +194,7 @@ func TestIncidentServerKilledUnderLoad(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- write(ctx, g, &written, acked, kills*each) }()
 	for n := range kills {
-		for written.Load() < int64(n*each+each/2) {
-			time.Sleep(time.Millisecond)
-		}
+		testkit.Wait(t, "half of the batches are written", func() bool { return written.Load() >= int64(n*each+each/2) })
 		if err := s.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -301,14 +300,9 @@ func TestFullDiskIsReportedAndNothingWritten(t *testing.T) {
 	if err := breakSnapshots(s); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if strings.Contains(command(t, s, "INFO", "persistence"), "rdb_last_bgsave_status:err") {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the snapshot did not fail")
-		}
-	}
+	testkit.Wait(t, "the snapshot fails", func() bool {
+		return strings.Contains(command(t, s, "INFO", "persistence"), "rdb_last_bgsave_status:err")
+	})
 	err := g.Commit(ctx, batchOf("w", 1, verbs.Counters{}, submitted(1)))
 	if signalbox.CodeOf(err) != signalbox.CodeStoreFailed || errors.Is(err, verbs.ErrUnknown) || !strings.Contains(err.Error(), "cannot write its files") {
 		t.Fatalf("got %v", err)
@@ -339,14 +333,10 @@ func TestPrimaryBecomesReplica(t *testing.T) {
 	if err := g.Commit(ctx, first); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		if moment, err := fresh.Command("HGET", "{signalbox}:head", "moment"); err == nil && moment == "1" {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the replica has not the batch")
-		}
-	}
+	testkit.Wait(t, "the replica has the batch", func() bool {
+		moment, err := fresh.Command("HGET", "{signalbox}:head", "moment")
+		return err == nil && moment == "1"
+	})
 	command(t, fresh, "REPLICAOF", "NO", "ONE")
 	command(t, old, "REPLICAOF", "127.0.0.1", fmt.Sprint(fresh.Port))
 	name.Lead(fresh.Addr())

@@ -14,6 +14,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox/internal/store/redis"
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
@@ -79,7 +80,7 @@ func watched(t *testing.T) (primary, replica *testserver.RedisServer, url string
 	replica = testserver.NewRedis(t, testserver.RedisOptions{Settings: []string{fmt.Sprintf("replicaof 127.0.0.1 %d", primary.Port)}})
 	level(t, primary, replica)
 	at := sentinel(t, primary)
-	until(t, "the Sentinel knows the replica", func() bool {
+	testkit.Wait(t, "the Sentinel knows the replica", func() bool {
 		said, err := at.Command("INFO", "sentinel")
 		return err == nil && strings.Contains(said, "status=ok") && strings.Contains(said, "slaves=1")
 	})
@@ -124,7 +125,7 @@ func sentinel(t *testing.T, primary *testserver.RedisServer) *testserver.RedisSe
 // level waits until the replica has all that the primary has.
 func level(t *testing.T, primary, replica *testserver.RedisServer) {
 	t.Helper()
-	until(t, "the replica has all", func() bool {
+	testkit.Wait(t, "the replica has all", func() bool {
 		one, other := replication(t, primary), replication(t, replica)
 		return other["master_link_status"] == "up" && other["slave_repl_offset"] == one["master_repl_offset"]
 	})
@@ -139,14 +140,4 @@ func replication(t *testing.T, s *testserver.RedisServer) map[string]string {
 		}
 	}
 	return said
-}
-
-// until waits for what has no sign.
-func until(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	for late := time.Now().Add(time.Minute); !so(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(late) {
-			t.Fatalf("never: %s", what)
-		}
-	}
 }

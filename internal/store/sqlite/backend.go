@@ -79,9 +79,11 @@ func (s *Store) Damaged(ctx context.Context) ([]store.Damaged, error) {
 // returns the number of tasks. Nobody may write meanwhile.
 func (s *Store) Examine(ctx context.Context) (tasks int, err error) { return s.backend.examineAll(ctx) }
 
-// Strays returns IDs of tasks that are in no place: their rows say that they run, and no slot
+// TasksWithoutSlot returns IDs of tasks that are in no place: their rows say that they run, and no slot
 // has them, so they would never end. It checks only the newest tasks, at constant cost.
-func (s *Store) Strays(ctx context.Context) ([]string, error) { return s.backend.strays(ctx) }
+func (s *Store) TasksWithoutSlot(ctx context.Context) ([]string, error) {
+	return s.backend.tasksWithoutSlot(ctx)
+}
 
 // Backend is a database file, for package verbs.
 type Backend struct {

@@ -34,7 +34,7 @@ var mayScan = map[stmtID]string{
 	stSlotsAll:     "one row for each slot in use: as many as run at once",
 	stInFlight:     "one row for each slot in use: as many as run at once",
 	stSlotWithhold: "one row for each slot in use, where a row is set aside",
-	stStrays:       "for a person who asks doctor: one row for each slot in use",
+	stWithoutSlot:  "for a person who asks doctor: one row for each slot in use",
 	stPending:      "read at open: what waits is counted, over an index that holds nothing else",
 	stDamagedAll:   "one row for each damaged one",
 }

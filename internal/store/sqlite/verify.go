@@ -131,13 +131,13 @@ func Verify(ctx context.Context, path string) error {
 	return nil
 }
 
-// strayLimit is how many of the newest tasks Strays checks.
-const strayLimit = 10_000
+// withoutSlotLimit is how many of the newest tasks TasksWithoutSlot checks.
+const withoutSlotLimit = 10_000
 
-func (b *Backend) strays(ctx context.Context) (ids []string, err error) {
+func (b *Backend) tasksWithoutSlot(ctx context.Context) (ids []string, err error) {
 	err = b.read(ctx, func(c *conn) error {
-		q := c.on(stStrays)
-		q.int(strayLimit).int(rowDispatching).int(rowWorking).int(rowCancelling)
+		q := c.on(stWithoutSlot)
+		q.int(withoutSlotLimit).int(rowDispatching).int(rowWorking).int(rowCancelling)
 		for q.next() {
 			ids = append(ids, q.textAt(0))
 		}

@@ -11,25 +11,25 @@ import (
 
 func beatRules() []rule {
 	return []rule{
-		{"a director is listed as it beat last", beatListed},
-		{"those that live are told of each other", beatOthers},
-		{"what is free is taken, and stays with who has it", beatTake},
-		{"of many who want an agent at once one gets it", beatRace},
-		{"what is given up is free, and nobody gives up for another", beatDrop},
-		{"what a dead director held is free", beatDead},
-		{"one whose lease was over holds nothing more", beatLapsed},
-		{"one that leaves is gone with what it held", beatLeave},
-		{"who never came leaves nothing behind", beatLeaveUnknown},
-		{"a new process of its name begins anew, and may take what it held", beatRestart},
-		{"of two processes of one name the later one stays", beatSuperseded},
-		{"another secret key is refused while one lives", beatKey},
-		{"another minor is refused while one lives", beatVersion},
-		{"a refused beat does nothing", beatRefused},
-		{"those long dead are forgotten", beatForgotten},
-		{"one that beats by another clock is not", beatByAnotherClock},
-		{"one that another found silent is gone, unless it beat since", beatFoundSilent},
-		{"the newest word of an agent that pulls is passed on", beatHeard},
-		{"an agent that is removed is held and heard no more", beatRemoved},
+		{"a director is listed with its latest heartbeat", beatListed},
+		{"live directors learn of each other", beatOthers},
+		{"a free agent is claimed, and stays with its holder", beatTake},
+		{"of several directors that claim an agent at once, one gets it", beatRace},
+		{"a released agent is free, and no director releases for another", beatDrop},
+		{"the agents of a dead director are free", beatDead},
+		{"a director whose lease has expired holds nothing", beatLapsed},
+		{"a director that leaves is gone, and its agents are free", beatLeave},
+		{"a director that was never listed leaves nothing behind", beatLeaveUnknown},
+		{"a restarted process starts over, and may claim what it held", beatRestart},
+		{"of two processes of one name, the later one stays", beatSuperseded},
+		{"another secret key is refused while a director lives", beatKey},
+		{"another minor version is refused while a director lives", beatVersion},
+		{"a refused heartbeat changes nothing", beatRefused},
+		{"directors that are long dead are forgotten", beatForgotten},
+		{"a director with another clock is not forgotten", beatByAnotherClock},
+		{"a director found silent is gone, unless it has sent a heartbeat since", beatFoundSilent},
+		{"the latest report of a pull agent is passed on", beatHeard},
+		{"a removed agent is neither held nor reported", beatRemoved},
 		{"no journal entry is written", beatSilent},
 		{"hostile strings come back byte for byte", beatHostile},
 	}
@@ -37,8 +37,8 @@ func beatRules() []rule {
 
 const directorLease = 10 * time.Second
 
-// director is one that was started at the start, and lives until the end of
-// its lease.
+// director returns a director that started with the test and lives until its
+// lease expires.
 func (b *fixture) director(id string) store.Director {
 	return store.Director{
 		ID: id, Run: "run of " + id, URL: "http://" + id, Version: "1.2.3", Key: "key", StartedAt: start, Expires: b.now.Add(directorLease),
@@ -46,7 +46,7 @@ func (b *fixture) director(id string) store.Director {
 	}
 }
 
-// beats has a director take agents, and returns the answer.
+// beats sends a heartbeat that claims agents, and returns the answer.
 func (b *fixture) beats(d store.Director, take ...string) store.Peers {
 	b.Helper()
 	return b.beat(store.Beat{Director: d, Take: take})

@@ -230,3 +230,57 @@ func (p *pair) historyPages(s store.Store, q store.HistoryQuery) ([]signalbox.Ta
 		q.Before = page.Next
 	}
 }
+
+// restore stores a task as another store had it: one that waits, or has ended.
+func (p *pair) restore(t *rapid.T) {
+	s := p.anySubmission(t)
+	r := store.Restored{Task: s.Task, Request: s.Request, Now: p.now}
+	r.Task.EnqueuedAt = p.now.Add(-pick(t, "waited", 0, time.Second, time.Hour))
+	if rapid.Bool().Draw(t, "ended") {
+		r.Task.State, r.Task.Reason, r.Task.Message, r.Task.HasEnv = signalbox.Completed, signalbox.ReasonCompleted, "done", false
+		r.Task.Agent, r.Task.Fence = "a", pick[int64](t, "fence", 1, 99)
+		r.Task.EndedAt = p.now.Add(-pick(t, "ago", 0, time.Minute))
+		r.Task.StartedAt = r.Task.EndedAt.Add(-time.Second)
+		r.Request.SealedEnv = nil
+		r.Result = &signalbox.Result{Output: "out"}
+	}
+	_, _ = both(t, p, "Restore", func(s store.Store) (signalbox.Task, error) { return s.Restore(p.ctx, r) })
+}
+
+// schedule adds, changes or removes a schedule, of a revision that is mostly
+// the stored one, with firings of a few instants.
+func (p *pair) schedule(t *rapid.T) {
+	name := pick(t, "id", "x", "y", "z")
+	e := signalbox.Entry{At: p.now, Kind: pick(t, "kind", "", signalbox.EventScheduleFired, signalbox.EventScheduleChanged), Schedule: name}
+	if rapid.IntRange(0, 9).Draw(t, "remove") == 0 {
+		_, _ = both(t, p, "DeleteSchedule", func(s store.Store) (bool, error) { return s.DeleteSchedule(p.ctx, name, e) })
+		return
+	}
+	row := aSchedule(name)
+	row.ID, row.Name = name, pick(t, "name", name, name, name, "x")
+	row.Cursor, row.LastStatus = p.soon(t, "cursor"), pick(t, "status", "", signalbox.RunQueued)
+	if held, err := p.a.Schedule(p.ctx, name); err == nil {
+		row.Rev = held.Rev
+	}
+	row.Rev += pick[int64](t, "revision", 0, 0, 0, 0, 1, -1)
+	runs := p.firings(t)
+	_, _ = both(t, p, "PutSchedule", func(s store.Store) (signalbox.Schedule, error) { return s.PutSchedule(p.ctx, row, runs, e) })
+}
+
+// firings are none, a few, or more than are kept.
+func (p *pair) firings(t *rapid.T) (runs []signalbox.ScheduleRun) {
+	count := pick(t, "runs", 0, 1, 1, 1, 2, 40)
+	for n := range count {
+		name, at := fmt.Sprintf("r%d", rapid.IntRange(0, 9).Draw(t, "run")), p.now
+		if count > 2 {
+			p.fired++
+			name, at = fmt.Sprintf("m%d", p.fired), at.Add(time.Duration(n)*time.Second)
+		}
+		run := aRun(name, at)
+		if rapid.IntRange(0, 2).Draw(t, "open") == 0 {
+			run = opened(name, at)
+		}
+		runs = append(runs, run)
+	}
+	return runs
+}

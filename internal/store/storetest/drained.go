@@ -12,9 +12,9 @@ import (
 func drainedRules() []rule {
 	return []rule{
 		{"a pause of its own queue keeps an agent from all queues, and no other agent", claimDrained},
-		{"a drained agent goes on with what it runs, and its isolated slots go on", claimDrainedGoesOn},
-		{"it lends a room no slots", roomDrained},
-		{"where all of a room are drained it is said", roomAllDrained},
+		{"a drained agent finishes what it runs, and its isolated slots stay available", claimDrainedGoesOn},
+		{"it adds no slots to a room", roomDrained},
+		{"a room of which all agents are drained says so", roomAllDrained},
 		{"its isolated slots are room", roomDrainedIsolated},
 	}
 }

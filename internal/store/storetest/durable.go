@@ -46,12 +46,12 @@ type durableRule struct {
 
 func durableRules() []durableRule {
 	return []durableRule{
-		{"every row and list is as it was", durableAll},
-		{"the order is as it was, that of requeued tasks too", durableOrder},
+		{"every row and list is unchanged", durableAll},
+		{"the order is unchanged, also of requeued tasks", durableOrder},
 		{"fences are above the old ones", durableFences},
 		{"EnqueuedAt does not go back", durableEnqueued},
 		{"numbers go on, after a prune too", durableNumbers},
-		{"readiness is as it was and goes on", durableReady},
+		{"readiness is unchanged, and later tasks become ready", durableReady},
 		{"idempotency keys are known", durableKeys},
 		{"slots, leases and withheld slots are as they were", durableSlots},
 		{"an erased environment stays erased", durableEnv},

@@ -13,7 +13,7 @@ func errorRules() []rule {
 	return []rule{
 		{"a verb of a caller that has gone does nothing", errorCancelled},
 		{"a verb after the close is refused with a code", errorClosed},
-		{"refusals say what to do in words", errorWords},
+		{"refusals say in words what to do", errorWords},
 	}
 }
 

@@ -9,7 +9,7 @@ func isolatedRules() []rule {
 	return []rule{
 		{"isolated slots are numbered apart, the lowest first", isolatedNumbers},
 		{"isolated slots and the others do not count for each other", isolatedApart},
-		{"the ceiling over all agents is of each sort", isolatedFleet},
+		{"isolated and other slots each have a limit over all agents", isolatedFleet},
 		{"a withheld slot counts under the ceiling", isolatedFleetWithheld},
 		{"the ceiling over all agents counts no slot of the director's own executor", isolatedFleetExecutor},
 		{"of many slots the lowest free one is taken", isolatedMany},

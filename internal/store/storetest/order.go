@@ -12,12 +12,12 @@ func orderRules() []rule {
 		{"a higher priority overtakes", orderPriority},
 		{"a priority is worth its bias and no more", orderAgeing},
 		{"equal keys are taken by place", orderTies},
-		{"a clock that goes back lets nobody overtake", orderClockBack},
+		{"a clock that goes back does not change the order", orderClockBack},
 		{"a clock that goes back does not move EnqueuedAt back", orderClamp},
 		{"a busy agent's task goes to the back", orderBusyBack},
 		{"a refused task keeps its place", orderRefusedStays},
 		{"the best head of three queues wins", orderBestHead},
-		{"what is not ready holds up nobody", orderBlockedHead},
+		{"a blocked task does not block others", orderBlockedHead},
 	}
 }
 

@@ -12,9 +12,9 @@ func readRules() []rule {
 	return []rule{
 		{"an unknown id is not found", readUnknown},
 		{"a task is found by its idempotency key", readByKey},
-		{"counts are those of the rows", readCounts},
+		{"counts equal the rows", readCounts},
 		{"rows are in the order that was asked for", readTasks},
-		{"the whole of a task is what each part says", readWhole},
+		{"a whole task equals its parts", readWhole},
 		{"in flight are listed in the order of their claims", readInFlight},
 		{"overdue are listed longest overdue first", readOverdue},
 		{"a session's tasks are listed by order", readSessionTasks},

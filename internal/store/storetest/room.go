@@ -10,24 +10,24 @@ import (
 
 func roomRules() []rule {
 	return []rule{
-		{"a free slot: the task could start at once", roomFree},
-		{"no free slot: its place in line", roomTaken},
-		{"without a room nothing is decided", roomNone},
+		{"with a free slot, the task could start at once", roomFree},
+		{"without a free slot, its position is returned", roomTaken},
+		{"without a room, nothing is checked", roomNone},
 		{"a task that could start takes the slot before it", roomAhead},
 		{"a task that is blocked takes no slot", roomBlockedAhead},
 		{"the slots of several agents add up", roomAgents},
-		{"an agent that runs more than its slots lends none", roomOverfull},
-		{"a withheld slot is no room", roomWithheld},
-		{"isolated slots are another room", roomIsolated},
+		{"an agent that runs more than its slots has none free", roomOverfull},
+		{"a withheld slot is not free", roomWithheld},
+		{"isolated slots are counted apart", roomIsolated},
 		{"the fleet's ceiling leaves no room", roomFleet},
 		{"a paused queue has no room", roomPaused},
 		{"another turn of the session leaves no room", roomTurn},
-		{"a time that has not come leaves no room", roomLater},
-		{"where there must be room the task is refused, with the numbers", roomMust},
+		{"a task with a later start time has no room", roomLater},
+		{"a task that requires room is refused without it, with the numbers", roomMust},
 		{"a refused task leaves nothing behind", roomMustNoEffect},
 		{"the checks come in the order key, id, room, limit", roomOrder},
-		{"what a slot is free for fills no limit and stands in nobody's way", roomBurst},
-		{"64 at once for 10 slots: exactly 10 find room", roomRace},
+		{"a task with a free slot neither fills a limit nor blocks another", roomBurst},
+		{"of 64 concurrent tasks for 10 slots, exactly 10 find room", roomRace},
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -19,7 +20,7 @@ func scheduleRules() []rule {
 		{"each write is one revision more", scheduleRevisions},
 		{"one that changed in the meantime is stale", scheduleStale},
 		{"one that was removed is stale, and new with revision 0", scheduleRemovedStale},
-		{"of many who write one revision, one does", scheduleRace},
+		{"of many writers of one revision, one succeeds", scheduleRace},
 		{"no two have one name, and the refusal names the field", scheduleNames},
 		{"a name that was given up is free", scheduleRenamed},
 		{"schedules are listed by name, byte by byte", schedulesSorted},
@@ -305,4 +306,24 @@ func scheduleNoAlias(b *fixture) {
 	b.openRuns()[0].Error = "?"
 	b.same("row", b.schedule(want.ID), want)
 	b.same("run", [2]string{b.runs(want.ID)[0].Error, b.openRuns()[0].Error}, [2]string{opened("r", start).Error, opened("r", start).Error})
+}
+
+// RunFull checks the bound on schedules on a new, empty store. put stores new
+// ones, in whatever way is quick: there are as many as there may be.
+func RunFull(t *testing.T, s store.Store, put func([]signalbox.Schedule) error) {
+	t.Helper()
+	b := newFixture(t, s)
+	rows := make([]signalbox.Schedule, signalbox.MaxSchedules)
+	for n := range rows {
+		rows[n] = signalbox.Schedule{ID: fmt.Sprintf("s%05d", n), Name: fmt.Sprintf("n%05d", n), Cron: "* * * * *", Prompt: "do it"}
+	}
+	b.must(put(rows))
+	err := b.unplanned(signalbox.CodeConflict, signalbox.Schedule{ID: "more", Name: "more"})
+	if !strings.Contains(err.Error(), fmt.Sprint(signalbox.MaxSchedules)) {
+		b.Fatalf("%v does not name the most", err)
+	}
+	b.plan(b.schedule("s00007"), aRun("r", start)) // those that are there go on
+	b.unplan("s00007")
+	b.plan(signalbox.Schedule{ID: "more", Name: "more"})
+	b.same("schedules", len(b.schedules()), signalbox.MaxSchedules)
 }

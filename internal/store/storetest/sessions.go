@@ -23,10 +23,10 @@ func sessionsRules() []rule {
 		{"a session that its agent runs is active again", sessionsActiveAgain},
 		{"a session that goes to another agent is not current there", sessionsMove},
 		{"a turn changes neither source, owner, title nor creation", sessionsKeep},
-		{"an archived session that nobody uses goes", sessionsPruned},
+		{"an unused archived session is pruned", sessionsPruned},
 		{"a session that changed since it was read is stale", sessionsStale},
 		{"a session with a turn under way is not put away", sessionsUnderWay},
-		{"a session is put away or gone on with, not both", sessionsRace},
+		{"a session is archived or continued, not both", sessionsRace},
 		{"changes made at once lose nothing", sessionsLostUpdate},
 	}
 }

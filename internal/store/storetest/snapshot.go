@@ -17,7 +17,7 @@ func snapshotRules() []rule {
 		{"of an empty store it is empty", snapshotEmpty},
 		{"it says what the reads say", snapshotReads},
 		{"of each line it has the first, and the counts have all", snapshotHeads},
-		{"what was acknowledged before is in it", snapshotAcknowledged},
+		{"a snapshot has what was acknowledged before", snapshotAcknowledged},
 		{"its entry stays when the journal is pruned", snapshotPruned},
 		{"it shares no memory with the store", snapshotNoAlias},
 		{"no write stands between its parts", snapshotOneMoment},

@@ -17,7 +17,7 @@ func staleRules() []rule {
 		{"it goes with its task", stalePruned},
 		{"hostile strings and large outputs come back", staleHostile},
 		{"the calls of an execution are listed by submission", childrenListed},
-		{"a task nobody called has no parent", childrenNone},
+		{"a task without a caller has no parent", childrenNone},
 	}
 }
 

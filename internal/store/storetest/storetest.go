@@ -1,9 +1,14 @@
 package storetest
 
 import (
+	"context"
+	"flag"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/storetest/invariant"
 )
 
 // rule is one case: what must hold, and the proof on an empty store.
@@ -34,7 +39,7 @@ func chapters() []chapter {
 		{"apply", applyRules()},
 		{"session", sessionRules()},
 		{"bind", bindRules()},
-		{"talk", talkRules()},
+		{"talk", chatRules()},
 		{"sessions", sessionsRules()},
 		{"wake", wakeRules()},
 		{"lease", leaseRules()},
@@ -77,4 +82,44 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		}
 	})
 	count.check(t)
+}
+
+// Invariants checks what must hold in every store between two verbs. The
+// checks are a package of their own, so that a program can run them without
+// the test framework.
+func Invariants(ctx context.Context, r store.Reader) error { return invariant.Check(ctx, r) }
+
+// tally counts cases, so that a suite which ran on nothing does not pass: a
+// case counts when it came to its end. One that was skipped did not.
+type tally struct {
+	cases int
+	ran   atomic.Int64
+}
+
+func (c *tally) add() { c.cases++ }
+
+func (c *tally) done() { c.ran.Add(1) }
+
+// check wants all cases to have run, unless some were asked for by name.
+func (c *tally) check(t *testing.T) {
+	t.Helper()
+	ran := int(c.ran.Load())
+	t.Logf("%d of %d cases ran", ran, c.cases)
+	if t.Failed() || chosen() {
+		return
+	}
+	if c.cases == 0 || ran < c.cases {
+		t.Fatalf("%d of %d cases ran", ran, c.cases)
+	}
+}
+
+// chosen reports whether go test was told which cases to run, as in
+// -run TestStore/rules/submit, or which to leave out.
+func chosen() bool {
+	for _, name := range []string{"test.run", "test.skip"} {
+		if f := flag.Lookup(name); f != nil && strings.Contains(f.Value.String(), "/") {
+			return true
+		}
+	}
+	return false
 }

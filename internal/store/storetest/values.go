@@ -14,7 +14,7 @@ func valueRules() []rule {
 	return []rule{
 		{"a prompt and an output of 1 MiB come back whole", valuesLarge},
 		{"hostile strings come back byte for byte", valuesHostile},
-		{"hostile strings find what they name and nothing else", valuesHostileLookups},
+		{"hostile strings match only what they name", valuesHostileLookups},
 		{"times come back to the millisecond, in UTC", valuesTimes},
 		{"numbers come back at their limits", valuesNumbers},
 		{"what is absent is not what is empty", valuesAbsent},

@@ -10,7 +10,7 @@ import (
 
 func positionRules() []rule {
 	return []rule{
-		{"a position counts those that stand before, ready or not", positionCounts},
+		{"a position counts all tasks before it, ready or not", positionCounts},
 		{"a position is the one in the task's own queue", positionQueue},
 		{"a task that is not pending has no position", positionNone},
 		{"positions are exact to 1,000 and marked beyond", positionFar},
@@ -73,7 +73,7 @@ func waitingRules() []rule {
 		{"waiting tasks are listed as they will be taken", waitingOrder},
 		{"the list of all queues is one order", waitingAll},
 		{"pages by cursor have no gaps and nothing twice", waitingPages},
-		{"a cursor whose task has gone still holds", waitingCursorGone},
+		{"a cursor stays valid when its task is gone", waitingCursorGone},
 		{"keys below zero are listed too", waitingNegative},
 	}
 }

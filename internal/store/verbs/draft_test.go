@@ -3,13 +3,13 @@ package verbs_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest"
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // drafting is a memory.Backend that takes drafts. It checks that a commit says of
@@ -173,9 +173,7 @@ func TestDraftedTaskIsClaimed(t *testing.T) {
 			}
 			claimed <- got
 		}()
-		for verbs.Came(s) == 0 {
-			time.Sleep(time.Millisecond)
-		}
+		testkit.Wait(t, "the claim has come", func() bool { return verbs.Came(s) > 0 })
 	}
 	verbs.Expect(s, 2)
 	sub := newSubmission()

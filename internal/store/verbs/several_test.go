@@ -6,11 +6,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest"
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // Several processes over one server, which fails now and then: what was
@@ -86,13 +87,17 @@ func runSome(t *testing.T, s *verbs.Shared, agent string, ended *atomic.Int64) {
 	for ended.Load() < processes*workers*each {
 		c := newClaim(agent, 1)
 		c.Queues = []string{signalbox.QueueWork}
-		got, err := s.Claim(ctx, c)
+		var got store.Claimed
+		var err error
+		testkit.Within(patient, func() bool {
+			got, err = s.Claim(ctx, c)
+			return err != nil || got.Found || ended.Load() == processes*workers*each
+		})
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		if !got.Found {
-			time.Sleep(time.Millisecond)
 			continue
 		}
 		if got.Request.Prompt != got.Task.ID {

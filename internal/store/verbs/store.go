@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/group"
 )
@@ -150,4 +151,66 @@ func (s *Store) doAlone(ctx context.Context, v verb) error {
 		return s.doDirect(ctx, v)
 	}
 	return s.inbox.Do(ctx, v, 0, true)
+}
+
+// Time is the time by the server's clock, to the millisecond.
+func (s *Shared) Time(ctx context.Context) (time.Time, error) {
+	at, err := readFrom(ctx, s.Store, func(ctx context.Context) (time.Time, error) { return s.shared.Time(ctx) })
+	return time.UnixMilli(at.UnixMilli()).UTC(), err
+}
+
+// Generation grows when the server turns out to have lost what it had
+// acknowledged.
+func (s *Shared) Generation() int64 { return s.generation.Load() }
+
+// Changed gets a sign when another process may have changed something.
+func (s *Shared) Changed() <-chan struct{} { return s.shared.Changed() }
+
+// Others returns journal entries that other processes wrote.
+func (s *Shared) Others(ctx context.Context, after int64, limit int) (entries []signalbox.Entry, through int64, err error) {
+	rows, err := s.entries(ctx, after, limit)
+	if err != nil {
+		return nil, after, err
+	}
+	through = after
+	for i := range rows {
+		through = rows[i].Seq
+		if rows[i].Writer != s.opts.Writer {
+			entries = append(entries, rows[i].Entry)
+		}
+	}
+	return entries, through, nil
+}
+
+// direct runs verbs one by one on their callers' goroutines, for a backend whose commits
+// take no time: batching would gain nothing.
+type direct struct {
+	mu  sync.Mutex
+	job group.Job[verb]
+}
+
+// within bounds a call of the backend, unless it takes no time.
+func (s *Store) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	if s.opts.Direct {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, s.opts.Patience)
+}
+
+func (s *Store) doDirect(ctx context.Context, v verb) error {
+	if err := group.Gone(ctx); err != nil {
+		return err
+	}
+	d := &s.direct
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := s.inbox.Closed(); err != nil {
+		return err
+	}
+	d.job = group.Job[verb]{Verb: v}
+	batch := &s.writer.batch
+	batch.Jobs = append(batch.Jobs[:0], &d.job)
+	s.writer.runBatch()
+	batch.Jobs = batch.Jobs[:0]
+	return d.job.Err
 }

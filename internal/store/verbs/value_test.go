@@ -5,10 +5,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // A value that the backend refuses harms none of those that share its batch.
@@ -47,11 +47,7 @@ func TestRefusedValueFailsOnlyItsVerb(t *testing.T) {
 			for n := 1; n < len(errs); n++ {
 				all.Go(func() { submit(n) })
 			}
-			for end := time.Now().Add(patient); verbs.Came(s.Store)+int(ran.Load()) < len(errs)-1; time.Sleep(time.Millisecond) {
-				if time.Now().After(end) {
-					t.Fatal("the others do not come")
-				}
-			}
+			testkit.Wait(t, "the others have come", func() bool { return verbs.Came(s.Store)+int(ran.Load()) >= len(errs)-1 })
 			close(block)
 			all.Wait()
 			for n, err := range errs {

@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest/stores"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -94,15 +95,19 @@ func (r *rush) work(s store.Store, agent int) {
 			r.Errorf("%d of %d tasks have ended after a minute", r.ended.Load(), r.tasks)
 			return
 		}
-		got, err := s.Claim(context.Background(), store.ClaimRequest{
-			Agent: name, Slots: 1, Queues: []string{signalbox.QueueWork}, Now: noon, Expires: noon.Add(time.Hour),
+		var got store.Claimed
+		var err error
+		testkit.Within(time.Minute, func() bool {
+			got, err = s.Claim(context.Background(), store.ClaimRequest{
+				Agent: name, Slots: 1, Queues: []string{signalbox.QueueWork}, Now: noon, Expires: noon.Add(time.Hour),
+			})
+			return err != nil || got.Found || r.ended.Load() >= int64(r.tasks) || r.Failed()
 		})
 		if err != nil {
 			r.Errorf("claim: %v", err)
 			return
 		}
 		if !got.Found {
-			time.Sleep(time.Millisecond)
 			continue
 		}
 		if n := r.running[agent].Add(1); n != 1 {

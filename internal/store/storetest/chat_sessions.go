@@ -7,25 +7,25 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-func talkRules() []rule {
+func chatRules() []rule {
 	return []rule{
-		{"a chat begins a session, which is the current one", talkBegins},
-		{"a chat goes on with the current session", talkContinues},
-		{"a chat that wants a new session gets one", talkNew},
-		{"nothing to go on with and none to begin: no session", talkNeither},
-		{"each agent has a current session of its own", talkOwn},
-		{"a session that was asked for becomes current and is not changed else", talkAsked},
-		{"a session that was asked for and nobody has is begun", talkAskedUnknown},
-		{"a session that was put away or is gone takes no chat", talkAskedAway},
-		{"a current session that is not active is not gone on with", talkCurrentAway},
-		{"a session of another agent is left alone", talkAskedElsewhere},
-		{"a replay changes nothing", talkReplay},
-		{"a refused chat changes nothing", talkRefused},
-		{"one turn of a begun session is ready at a time", talkOneTurn},
-		{"64 chats at once begin one session", talkRace},
-		{"a session that the agent chose for a chat is the current one", talkAgentsChoice},
-		{"a session that the agent chose for another task is not", talkNotCurrent},
-		{"a turn of an older session does not make it current again", talkOlderTurn},
+		{"a chat begins a session, which becomes the current one", chatBegins},
+		{"a chat continues the current session", chatContinues},
+		{"a chat that asks for a new session gets one", chatNew},
+		{"without a session to continue or begin, a chat has none", chatNeither},
+		{"each agent has its own current session", chatOwn},
+		{"a requested session becomes current and is not changed otherwise", chatAsked},
+		{"a requested session that does not exist is created", chatAskedUnknown},
+		{"an archived or gone session accepts no chat", chatAskedAway},
+		{"a current session that is not active is not continued", chatCurrentAway},
+		{"a session of another agent is not changed", chatAskedElsewhere},
+		{"a replay changes nothing", chatReplay},
+		{"a refused chat changes nothing", chatRefused},
+		{"one turn of a new session is ready at a time", chatOneTurn},
+		{"64 concurrent chats begin one session", chatRace},
+		{"a session that the agent chose for a chat becomes current", chatAgentsChoice},
+		{"a session that the agent chose for another task does not", chatNotCurrent},
+		{"a turn of an older session does not make it current again", chatOlderTurn},
 	}
 }
 
@@ -65,7 +65,7 @@ func (b *fixture) current(agent, want string) {
 	b.same("current session of "+agent, got, wanted)
 }
 
-func talkBegins(b *fixture) {
+func chatBegins(b *fixture) {
 	t := b.submit(talking(store.ChatSession{Agent: "a", Continue: true, New: "s"}), func(s *store.Submission) {
 		s.Task.Owner, s.Task.Preview, s.Task.Source = "user:ann", "Guten Tag", signalbox.SourceWeb
 	})
@@ -78,7 +78,7 @@ func talkBegins(b *fixture) {
 	b.same("entries", kinds(b.journal()), []signalbox.EventKind{"submit"})
 }
 
-func talkContinues(b *fixture) {
+func chatContinues(b *fixture) {
 	b.chat("s")
 	b.pass(time.Second)
 	b.same("session", b.chat("r").SessionID, "s")
@@ -87,7 +87,7 @@ func talkContinues(b *fixture) {
 	b.same("last used: at a turn, not at a submit", b.session("s").LastUsed, start)
 }
 
-func talkNew(b *fixture) {
+func chatNew(b *fixture) {
 	b.chat("s")
 	t := b.submit(talking(store.ChatSession{Agent: "a", New: "r"}))
 	b.same("session", t.SessionID, "r")
@@ -96,12 +96,12 @@ func talkNew(b *fixture) {
 	b.same("session of the next", b.chat("q").SessionID, "r")
 }
 
-func talkNeither(b *fixture) {
+func chatNeither(b *fixture) {
 	b.same("session", b.chat("").SessionID, "")
 	b.current("a", "")
 }
 
-func talkOwn(b *fixture) {
+func chatOwn(b *fixture) {
 	b.chat("s")
 	t := b.submit(talking(store.ChatSession{Agent: "b", Continue: true, New: "r"}))
 	b.same("session", t.SessionID, "r")
@@ -109,7 +109,7 @@ func talkOwn(b *fixture) {
 	b.current("b", "r")
 }
 
-func talkAsked(b *fixture) {
+func chatAsked(b *fixture) {
 	b.finish(b.bind("a", "s").ID)
 	was := b.session("s")
 	b.chat("r")
@@ -121,14 +121,14 @@ func talkAsked(b *fixture) {
 	b.current("a", "s")
 }
 
-func talkAskedUnknown(b *fixture) {
+func chatAskedUnknown(b *fixture) {
 	b.chat("r")
 	b.submit(inSession("s"), talking(store.ChatSession{Agent: "a", Continue: true}))
 	b.current("a", "s")
 	b.same("title", b.session("s").Title, "task 2")
 }
 
-func talkAskedAway(b *fixture) {
+func chatAskedAway(b *fixture) {
 	for _, agent := range []string{"a", "b"} {
 		for _, state := range []signalbox.SessionState{signalbox.SessionArchived, signalbox.SessionGone} {
 			s := aSession("s")
@@ -144,7 +144,7 @@ func talkAskedAway(b *fixture) {
 	b.submit(inSession("s")) // no chat
 }
 
-func talkCurrentAway(b *fixture) {
+func chatCurrentAway(b *fixture) {
 	for _, state := range []signalbox.SessionState{signalbox.SessionArchived, signalbox.SessionGone} {
 		s := aSession("s")
 		s.State, s.Current = state, true
@@ -156,7 +156,7 @@ func talkCurrentAway(b *fixture) {
 	}
 }
 
-func talkAskedElsewhere(b *fixture) {
+func chatAskedElsewhere(b *fixture) {
 	b.finish(b.bind("b", "s").ID)
 	was := b.session("s")
 	b.chat("r")
@@ -166,7 +166,7 @@ func talkAskedElsewhere(b *fixture) {
 	b.current("b", "")
 }
 
-func talkReplay(b *fixture) {
+func chatReplay(b *fixture) {
 	first := b.submit(keyed("k", "h"), talking(store.ChatSession{Agent: "a", New: "s"}))
 	got, err := b.Submit(b.ctx, b.submission(keyed("k", "h"), talking(store.ChatSession{Agent: "a", New: "r"})))
 	b.must(err)
@@ -176,7 +176,7 @@ func talkReplay(b *fixture) {
 	b.current("a", "s")
 }
 
-func talkRefused(b *fixture) {
+func chatRefused(b *fixture) {
 	b.submit(talking(store.ChatSession{Agent: "a", New: "s"}), capped("chat:a", 1))
 	_, err := b.Submit(b.ctx, b.submission(talking(store.ChatSession{Agent: "a", New: "r"}), capped("chat:a", 1)))
 	b.refused(err, signalbox.CodeQueueFull)
@@ -185,7 +185,7 @@ func talkRefused(b *fixture) {
 	b.current("a", "s")
 }
 
-func talkOneTurn(b *fixture) {
+func chatOneTurn(b *fixture) {
 	first, second := b.chat("s"), b.chat("s")
 	b.ready(first.ID)
 	b.claimed(b.offerSlots("a", 2))
@@ -195,7 +195,7 @@ func talkOneTurn(b *fixture) {
 	b.ready(second.ID)
 }
 
-func talkRace(b *fixture) {
+func chatRace(b *fixture) {
 	const n = 64
 	var subs []store.Submission
 	for i := range n {
@@ -217,7 +217,7 @@ func talkRace(b *fixture) {
 	b.same("sessions and ready turns", [2]int{len(page.Sessions), ready}, [2]int{1, 1})
 }
 
-func talkAgentsChoice(b *fixture) {
+func chatAgentsChoice(b *fixture) {
 	t := b.chat("")
 	b.claimID("a", t.ID)
 	b.acceptIn(t.ID, "s")
@@ -232,7 +232,7 @@ func talkAgentsChoice(b *fixture) {
 	b.same("turns", b.session("s").Turns, 2)
 }
 
-func talkNotCurrent(b *fixture) {
+func chatNotCurrent(b *fixture) {
 	b.chat("s")
 	b.finish(b.claim("a").ID)
 	t := b.submit()
@@ -242,7 +242,7 @@ func talkNotCurrent(b *fixture) {
 	b.same("session", [2]any{b.session("r").Current, b.session("r").Turns}, [2]any{false, 1})
 }
 
-func talkOlderTurn(b *fixture) {
+func chatOlderTurn(b *fixture) {
 	first := b.chat("s")
 	b.submit(talking(store.ChatSession{Agent: "a", New: "r"}))
 	b.claimID("a", first.ID)

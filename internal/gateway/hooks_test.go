@@ -16,9 +16,9 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// TestBegun: Begun is called when the slot is held and before anything runs, and may set fields
+// TestOnStart: OnStart is called when the slot is held and before anything runs, and may set fields
 // of the call.
-func TestBegun(t *testing.T) {
+func TestOnStart(t *testing.T) {
 	var b *fixture
 	calls := make(chan gateway.Call, 4)
 	p := &scripted{name: "s", tools: []gateway.Tool{tool("s__click", "browser")}, onCall: func(_ context.Context, c gateway.Call) (gateway.Result, error) {
@@ -33,14 +33,14 @@ func TestBegun(t *testing.T) {
 		c.Task, c.Mark = "task", "mark"
 		return nil
 	}
-	if _, err := b.Call(t.Context(), gateway.Call{Tool: "s__click", Begun: begun}); err != nil {
+	if _, err := b.Call(t.Context(), gateway.Call{Tool: "s__click", OnStart: begun}); err != nil {
 		t.Fatal(err)
 	}
 	if c := <-calls; c.Task != "task" || c.Mark != "mark" {
 		t.Errorf("%+v", c)
 	}
 	refused := errors.New("not stored")
-	if _, err := b.Call(t.Context(), gateway.Call{Tool: "s__click", Begun: func(*gateway.Call) error { return refused }}); !errors.Is(err, refused) {
+	if _, err := b.Call(t.Context(), gateway.Call{Tool: "s__click", OnStart: func(*gateway.Call) error { return refused }}); !errors.Is(err, refused) {
 		t.Errorf("%v", err)
 	}
 	if len(calls) > 0 {
@@ -49,18 +49,18 @@ func TestBegun(t *testing.T) {
 	b.free(t, "browser")
 }
 
-// TestWaits: a waiting call has a position; a call that does not wait has none.
-func TestWaits(t *testing.T) {
+// TestOnWait: a waiting call has a position; a call that does not wait has none.
+func TestOnWait(t *testing.T) {
 	hold := make(chan struct{})
 	p := &scripted{name: "s", tools: []gateway.Tool{tool("s__click", "browser")}, onCall: func(context.Context, gateway.Call) (gateway.Result, error) {
 		<-hold
 		return gateway.Result{Content: text}, nil
 	}}
 	b := open(t, one("browser"), gateway.Options{}, p)
-	first := b.call(t.Context(), gateway.Call{Tool: "s__click", Waits: func(toolqueue.Waiting) { t.Error("the first waits") }})
+	first := b.call(t.Context(), gateway.Call{Tool: "s__click", OnWait: func(toolqueue.Waiting) { t.Error("the first waits") }})
 	testkit.Wait(t, "the first call runs", func() bool { s, _ := b.queues.Status("browser", 0); return s.InUse > 0 })
 	place := make(chan toolqueue.Waiting, 1)
-	second := b.call(t.Context(), gateway.Call{Tool: "s__click", Waits: func(w toolqueue.Waiting) { place <- w }})
+	second := b.call(t.Context(), gateway.Call{Tool: "s__click", OnWait: func(w toolqueue.Waiting) { place <- w }})
 	w := <-place
 	testkit.Wait(t, "the second is the next", func() bool { return w.Position() == 1 })
 	close(hold)
@@ -123,7 +123,7 @@ func TestCallLimit(t *testing.T) {
 	}
 }
 
-func TestPatientCallIgnoresToolTimeout(t *testing.T) {
+func TestQueueTimeoutOnlyIgnoresToolTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		short, holder, background := tool("short", "browser"), tool("holder", "browser"), tool("background", "browser")
 		short.Timeout, background.Timeout, background.Async = time.Second, time.Second, true
@@ -136,7 +136,7 @@ func TestPatientCallIgnoresToolTimeout(t *testing.T) {
 		b := open(t, one("browser"), gateway.Options{}, p)
 		holds := b.call(t.Context(), gateway.Call{Tool: "holder"})
 		synctest.Wait()
-		hasty, patient, async := b.call(t.Context(), gateway.Call{Tool: "short"}), b.call(t.Context(), gateway.Call{Tool: "short", Patient: true}), b.call(t.Context(), gateway.Call{Tool: "background"})
+		hasty, patient, async := b.call(t.Context(), gateway.Call{Tool: "short"}), b.call(t.Context(), gateway.Call{Tool: "short", QueueTimeoutOnly: true}), b.call(t.Context(), gateway.Call{Tool: "background"})
 		if a := <-hasty; signalbox.CodeOf(a.err) != signalbox.CodeToolQueueOut {
 			t.Errorf("%v", a.err)
 		}
@@ -167,7 +167,7 @@ func TestRunEndPassesThrough(t *testing.T) {
 	for task, want := range map[string]bool{"": true, "queue-1": false} {
 		ctx, cancel := context.WithCancel(t.Context())
 		begun := make(chan struct{})
-		done := b.call(ctx, gateway.Call{Tool: "t", Task: task, Arguments: json.RawMessage(`{"wait":1}`), Begun: func(*gateway.Call) error { close(begun); return nil }})
+		done := b.call(ctx, gateway.Call{Tool: "t", Task: task, Arguments: json.RawMessage(`{"wait":1}`), OnStart: func(*gateway.Call) error { close(begun); return nil }})
 		<-begun
 		cancel()
 		if a := <-done; errors.Is(a.err, context.Canceled) != want || !want && (a.Run == nil || a.Run.Reason != signalbox.ReasonCancelled) {
