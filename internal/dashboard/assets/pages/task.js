@@ -4,7 +4,7 @@ import { html, useCallback } from "../lib/dom.js";
 import { useLive, useOnTask } from "../lib/live.js";
 import { useKeys } from "../lib/keys.js";
 import { neighbours, useSubject } from "../lib/place.js";
-import { go, taskPath } from "../lib/router.js";
+import { conversationPath, go, taskPath } from "../lib/router.js";
 import { full, since, span, useNow } from "../lib/time.js";
 import { isEnded } from "../lib/board.js";
 import { useLoad } from "../parts/load.js";
@@ -97,6 +97,7 @@ const Head = ({ task, again }) => html`
         <${Neighbours} id=${task.queue_id} />
       </p>
     </div>
+    ${task.session_id && task.agent && html`<a class="button" href=${conversationPath(task.agent, task.session_id)}>Open conversation</a>`}
     <${TaskActions} task=${task} again=${again} />
   </header>`;
 
