@@ -2,8 +2,8 @@ package signalbox
 
 import "slices"
 
-// The clones share no memory with what they were made from. A Task holds only
-// values and needs none.
+// The clones share no memory with what they were made from. A Task needs
+// none: nothing that it points to ever changes.
 
 // Clone copies what was asked for; nil of nil.
 func (q *Request) Clone() *Request {
@@ -24,6 +24,7 @@ func (r *Result) Clone() *Result {
 	}
 	c := *r
 	c.ExitCode = cloned(r.ExitCode)
+	c.LogTimes, c.Calls = slices.Clone(r.LogTimes), slices.Clone(r.Calls)
 	return &c
 }
 

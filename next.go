@@ -124,7 +124,7 @@ func busy(c *Change, ev Event) error {
 	c.Task.LastError = cmp.Or(ev.Message, "agent busy")
 	c.Task.NotBefore = time.Time{}
 	c.Back = true
-	return toPending(c)
+	return toPending(c, ev)
 }
 
 func refuse(c *Change, ev Event) error {
@@ -159,13 +159,17 @@ func retryOrFail(c *Change, ev Event, reason Reason) error {
 	if ev.Delay > 0 {
 		t.NotBefore = ev.Now.Add(ev.Delay)
 	}
-	return toPending(c)
+	return toPending(c, ev)
 }
 
 // toPending gives the slot back. Agent, fence and the rest of the last claim
 // stay as they were: they say where it was tried, and the fence must grow.
-func toPending(c *Change) error {
+func toPending(c *Change, ev Event) error {
 	t := &c.Task
+	t.addRequeue(Requeue{
+		Kind: ev.Kind, Agent: t.Agent, ClaimedAt: t.DispatchedAt, At: latest(ev.Now, t.DispatchedAt),
+		Message: clip(t.LastError, MaxRequeueMessage),
+	})
 	t.State = Pending
 	t.TaskID, t.StartedAt = "", time.Time{}
 	c.Slot = SlotFree

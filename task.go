@@ -207,6 +207,10 @@ type Task struct {
 	// Fingerprint of that line: see SetFailure.
 	Failure string
 	Cause   string
+
+	// Requeues are its latest returns to the queue, oldest first, at most
+	// MaxRequeues; nil: none. What it points to never changes, so that rows share it.
+	Requeues *[]Requeue
 }
 
 // Kept is how much it counts, once it has ended, against the bounds on what is
@@ -267,6 +271,12 @@ type Result struct {
 	// JSON-RPC error of its server. "" for prompts, and for calls that came to
 	// nothing.
 	Answer string `json:"answer,omitempty"`
+	// LogTimes says when pieces of Tail came, in the order of both, at most
+	// MaxLogTimes.
+	LogTimes []LogTime `json:"log_times,omitempty"`
+	// Calls are the tool calls of the run that came through the gateway of the
+	// director that ended it, in the order of their ends, at most MaxToolCalls: the latest.
+	Calls []ToolCall `json:"calls,omitempty"`
 }
 
 // Size is about how much a store takes for it, in bytes.

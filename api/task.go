@@ -109,8 +109,29 @@ type Task struct {
 	Metadata  json.RawMessage `json:"metadata,omitempty"`
 	TimeoutMS int64           `json:"timeout_ms,omitempty"` // its own limit on the run
 
-	Result *Result       `json:"result,omitempty"` // once it has ended; not in lists
-	Stale  []StaleResult `json:"stale,omitempty"`  // what executions said that had lost their slot; not in lists
+	Requeues []Requeue     `json:"requeues,omitempty"` // its latest claims that came to nothing; not in lists
+	Calls    []RunCall     `json:"calls,omitempty"`    // its tool calls that have ended, as far as they are known; not in lists
+	Result   *Result       `json:"result,omitempty"`   // once it has ended; not in lists
+	Stale    []StaleResult `json:"stale,omitempty"`    // what executions said that had lost their slot; not in lists
+}
+
+// Requeue is a claim that came to nothing: the task went back to its queue.
+type Requeue struct {
+	Event     string     `json:"event"`           // busy, refuse, unsent, lost or release
+	Agent     string     `json:"agent,omitempty"` // that had the claim
+	ClaimedAt *time.Time `json:"claimed_at,omitempty"`
+	At        time.Time  `json:"at"`
+	Message   string     `json:"message,omitempty"`
+}
+
+// RunCall is a call of a tool that a run made through the director and that has ended.
+type RunCall struct {
+	Tool          string    `json:"tool"`
+	Queue         string    `json:"queue,omitempty"` // the tool queue that it went through
+	Outcome       string    `json:"outcome"`         // ok, error, cancelled or an error code
+	At            time.Time `json:"at"`              // when it was made
+	WaitedSeconds float64   `json:"waited_seconds"`  // for a slot of its tool queue
+	TookSeconds   float64   `json:"took_seconds"`    // in all, with the wait
 }
 
 // Result is what an ended task left behind.
@@ -193,6 +214,9 @@ type Output struct {
 	Next      int64  `json:"next"`
 	Truncated bool   `json:"truncated,omitempty"` // what lies between the asked position and seq is no longer there
 	Done      bool   `json:"done,omitempty"`
+	// Times says when the text came: pairs of a position in the log and a time in
+	// milliseconds since 1970, at most one a second. The first may be of a position before seq.
+	Times [][2]int64 `json:"times,omitempty"`
 	// Message says why there may be more that is not shown: the director that
 	// follows the task does not answer.
 	Message string `json:"message,omitempty"`

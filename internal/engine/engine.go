@@ -67,9 +67,10 @@ type Engine struct {
 	runs        *runtimes.Cache
 	stats       statsCache
 	live        []Live
-	inCall      func(execution string) bool // see SetInCall
-	trace       SubmitTrace                 // nil: submits are not traced
-	following   atomic.Bool                 // other directors share the store
+	inCall      func(execution string) bool                 // see SetInCall
+	toolCalls   func(execution string) []signalbox.ToolCall // see SetToolCalls
+	trace       SubmitTrace                                 // nil: submits are not traced
+	following   atomic.Bool                                 // other directors share the store
 	calls       callIndex
 	rates       rates
 	stranded    sync.Map // of *strandedScan, by queue
@@ -195,6 +196,19 @@ func (e *Engine) AddLive(l Live) { e.live = append(e.live, l) }
 // running. Call it before the engine is used.
 func (e *Engine) SetInCall(inCall func(execution string) bool) { e.inCall = inCall }
 
+// SetToolCalls sets the function that returns the tool calls of an execution that have
+// ended. Call it before the engine is used.
+func (e *Engine) SetToolCalls(calls func(execution string) []signalbox.ToolCall) { e.toolCalls = calls }
+
+// ToolCalls returns the tool calls of a task in flight that came through this process and
+// have ended.
+func (e *Engine) ToolCalls(id string) []signalbox.ToolCall {
+	if e.toolCalls == nil {
+		return nil
+	}
+	return e.toolCalls(id)
+}
+
 // LiveAgents returns the current state of all agents.
 func (e *Engine) LiveAgents() []LiveAgent {
 	var all []LiveAgent
@@ -227,6 +241,9 @@ func (e *Engine) apply(ctx context.Context, id string, row *signalbox.Task, ev s
 		}
 		before := *row
 		ev.Now = e.Now()
+		if ev.Result != nil && ev.Result.Calls == nil {
+			ev.Result.Calls = e.ToolCalls(id)
+		}
 		change, err := signalbox.Next(before, ev)
 		if err != nil {
 			return before, err

@@ -29,10 +29,10 @@ type Run struct {
 	Renewed bool          // its lease was renewed here since the flag was last cleared
 }
 
-// NewRun returns the run of a claimed task, heard of now.
-func NewRun(c engine.Claimed, now time.Time) Run {
+// NewRun returns the run of a claimed task, heard of now. clock is the wall clock.
+func NewRun(c engine.Claimed, now time.Time, clock func() time.Time) Run {
 	t := &c.Task
-	r := Run{ID: t.ID, Fence: t.Fence, Slot: t.Slot, Isolated: signalbox.Isolated(t.Slot), Task: *t, Tail: tail.New(), Heard: now}
+	r := Run{ID: t.ID, Fence: t.Fence, Slot: t.Slot, Isolated: signalbox.Isolated(t.Slot), Task: *t, Tail: tail.New(clock), Heard: now}
 	r.SetRequest(&c)
 	return r
 }
@@ -72,6 +72,7 @@ func Output(ctx context.Context, t *signalbox.Task, log *tail.Tail, after int64,
 	p := log.Read(ctx, after, wait)
 	return api.Output{
 		QueueID: t.ID, State: string(t.State), Text: p.Text, Seq: p.Seq, Next: p.Next, Truncated: p.Truncated, Done: p.Done,
+		Times: tail.Pairs(p.Times),
 	}, !p.Done
 }
 

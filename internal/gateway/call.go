@@ -18,11 +18,14 @@ import (
 
 // Ended describes a finished call.
 type Ended struct {
-	Server  string // "": no server has such a tool
-	Tool    string // "" as well then: the name is the caller's
-	Outcome string // an Outcome constant or an error code
-	Took    time.Duration
-	Waited  time.Duration // for a slot; 0: it did not have to wait
+	Server    string    // "": no server has such a tool
+	Tool      string    // "" as well then: the name is the caller's
+	Queue     string    // the tool queue; "": none
+	Execution string    // in which the call was made, or whose task it is; "": none is known
+	Outcome   string    // an Outcome constant or an error code
+	At        time.Time // when it was made
+	Took      time.Duration
+	Waited    time.Duration // for a slot; 0: it did not have to wait
 }
 
 // Outcomes of a call that are not error codes.
@@ -44,7 +47,7 @@ func (g *Gateway) Call(ctx context.Context, c Call) (Result, error) {
 	e := g.table.Load().entries[c.Tool]
 	if e == nil {
 		err := g.unknown(c.Tool)
-		g.reportEnded(Ended{Outcome: outcomeOf(Result{}, err), Took: time.Since(begin)})
+		g.reportEnded(Ended{Execution: c.Caller.Execution, Outcome: outcomeOf(Result{}, err), At: begin, Took: time.Since(begin)})
 		return Result{}, err
 	}
 	ctx, span := g.startSpan(ctx, e, &c)
@@ -53,7 +56,10 @@ func (g *Gateway) Call(ctx context.Context, c Call) (Result, error) {
 	took, outcome := time.Since(begin), outcomeOf(r, err)
 	span.end(r, err, outcome)
 	g.logFinished(u, outcome, took-u.waited, err)
-	g.reportEnded(Ended{Server: e.tool.Server, Tool: e.tool.Name, Outcome: outcome, Took: took, Waited: u.waited})
+	g.reportEnded(Ended{
+		Server: e.tool.Server, Tool: e.tool.Name, Queue: e.tool.Queue, Execution: c.Caller.Execution,
+		Outcome: outcome, At: begin, Took: took, Waited: u.waited,
+	})
 	if err != nil {
 		return Result{}, err
 	}

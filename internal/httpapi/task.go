@@ -58,6 +58,11 @@ func (h *taskHandlers) detail(ctx context.Context, id string) (api.Task, error) 
 	v := view.Task(t)
 	view.AddRequest(&v, &got.Request)
 	v.Stale = view.Stale(got.Stales)
+	calls := got.Result.Calls
+	if t.State.InFlight() {
+		calls = h.engine.ToolCalls(id)
+	}
+	view.Course(&v, t, calls)
 	switch {
 	case t.State.Terminal():
 		v.Result = view.Result(t, &got.Result)

@@ -3,7 +3,9 @@
 package tail
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -21,20 +23,23 @@ type Tail struct {
 	next int64 // position behind text in the task's log
 	base int64 // position in the task's log at which the run's own begins
 	cut  bool  // something before kept is gone
+	now  func() time.Time
+	came []signalbox.LogTime // when what is kept came; see note
 	done bool
 	more chan struct{} // closed at the next change
 }
 
-// New returns an empty tail.
-func New() *Tail { return &Tail{more: make(chan struct{})} }
+// New returns an empty tail, which notes by now when something comes.
+func New(now func() time.Time) *Tail { return &Tail{now: now, more: make(chan struct{})} }
 
 // Piece is what lies behind a position of a log.
 type Piece struct {
 	Text      string
-	Seq       int64 // position of Text
-	Next      int64 // position behind it
-	Truncated bool  // what was asked for before Seq is gone
-	Done      bool  // nothing will follow
+	Seq       int64               // position of Text
+	Next      int64               // position behind it
+	Truncated bool                // what was asked for before Seq is gone
+	Done      bool                // nothing will follow
+	Times     []signalbox.LogTime // when the text came, from the one that holds at Seq
 }
 
 // Follow puts the log of an earlier attempt before this one's.
@@ -42,6 +47,7 @@ func (l *Tail) Follow(earlier signalbox.Result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.text, l.gone, l.cut = []byte(earlier.Tail), 0, earlier.Truncated
+	l.came = slices.Clone(earlier.LogTimes)
 	l.base = earlier.TailSeq + int64(len(earlier.Tail))
 	l.next = l.base
 }
@@ -68,6 +74,9 @@ func (l *Tail) Add(seq int64, text string, next int64) {
 func (l *Tail) kept() []byte { return l.text[l.gone:] }
 
 func (l *Tail) put(text string, next int64) {
+	if text != "" {
+		l.note(next - int64(len(text)))
+	}
 	l.text = append(l.text, text...)
 	l.next = next
 	if over := len(l.kept()) - signalbox.TailBytes; over > 0 {
@@ -80,6 +89,43 @@ func (l *Tail) put(text string, next int64) {
 		l.text, l.gone = l.text[:copy(l.text, l.kept())], 0
 	}
 	l.wake()
+}
+
+// timeEvery is how far apart two times of a log are at least.
+const timeEvery = time.Second
+
+// note records when what begins at position seq came. When the list is full, every second
+// time goes.
+func (l *Tail) note(seq int64) {
+	at := l.now()
+	if n := len(l.came); n > 0 && at.Sub(l.came[n-1].At) < timeEvery && at.After(l.came[n-1].At) {
+		return
+	}
+	if len(l.came) >= signalbox.MaxLogTimes {
+		kept := l.came[:0]
+		for i := 0; i < len(l.came); i += 2 {
+			kept = append(kept, l.came[i])
+		}
+		l.came = kept
+	}
+	l.came = append(l.came, signalbox.LogTime{Seq: seq, At: at.UTC().Truncate(time.Millisecond)})
+}
+
+// times are those of the text from position seq on.
+func (l *Tail) times(seq int64) []signalbox.LogTime {
+	first, exact := slices.BinarySearchFunc(l.came, seq, func(t signalbox.LogTime, seq int64) int { return cmp.Compare(t.Seq, seq) })
+	if !exact {
+		first = max(0, first-1)
+	}
+	return slices.Clone(l.came[first:])
+}
+
+// Pairs are times as the API has them: position, milliseconds since 1970.
+func Pairs(times []signalbox.LogTime) (pairs [][2]int64) {
+	for _, t := range times {
+		pairs = append(pairs, [2]int64{t.Seq, t.At.UnixMilli()})
+	}
+	return pairs
 }
 
 // End says that nothing will follow.
@@ -133,7 +179,7 @@ func (l *Tail) read(after int64) (p Piece, more <-chan struct{}) {
 		p.Seq = l.next
 		return p, l.more
 	}
-	p.Text = string(l.kept()[p.Seq-begin:])
+	p.Text, p.Times = string(l.kept()[p.Seq-begin:]), l.times(p.Seq)
 	return p, l.more
 }
 
@@ -142,4 +188,5 @@ func (l *Tail) Result(r *signalbox.Result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r.Tail, r.TailSeq, r.Truncated = string(l.kept()), l.next-int64(len(l.kept())), l.cut
+	r.LogTimes = l.times(r.TailSeq)
 }

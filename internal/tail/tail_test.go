@@ -13,7 +13,7 @@ import (
 )
 
 func TestTailKeepsTheEnd(t *testing.T) {
-	l := tail.New()
+	l := tail.New(time.Now)
 	l.Append(strings.Repeat("é", signalbox.TailBytes/2)) // full to the byte
 	l.Append("x")
 	var r signalbox.Result
@@ -29,7 +29,7 @@ func TestTailKeepsTheEnd(t *testing.T) {
 
 // A run that prints without end costs what it prints, not a tail for each piece.
 func TestTailOfALongLog(t *testing.T) {
-	l := tail.New()
+	l := tail.New(time.Now)
 	var all strings.Builder
 	for i := range 20_000 {
 		piece := strings.Repeat(strconv.Itoa(i%10)+"é", 1+i%13)
@@ -62,7 +62,7 @@ func TestTailOfALongLog(t *testing.T) {
 }
 
 func TestTailFollowsTheAttemptBefore(t *testing.T) {
-	l := tail.New()
+	l := tail.New(time.Now)
 	l.Follow(signalbox.Result{Tail: "first\n", TailSeq: 10, Truncated: true})
 	l.Append("second\n")
 	if p := l.Read(t.Context(), 16, 0); p.Text != "second\n" || p.Seq != 16 || p.Next != 23 || p.Truncated {
@@ -80,7 +80,7 @@ func TestTailFollowsTheAttemptBefore(t *testing.T) {
 }
 
 func TestTailReadWaits(t *testing.T) {
-	l := tail.New()
+	l := tail.New(time.Now)
 	got := make(chan tail.Piece, 1)
 	go func() { got <- l.Read(context.Background(), 0, time.Hour) }()
 	l.Append("a")
@@ -95,7 +95,7 @@ func TestTailReadWaits(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if p := tail.New().Read(ctx, 0, time.Hour); p.Text != "" || p.Done {
+	if p := tail.New(time.Now).Read(ctx, 0, time.Hour); p.Text != "" || p.Done {
 		t.Errorf("%+v", p)
 	}
 }

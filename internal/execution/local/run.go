@@ -38,7 +38,7 @@ type run struct {
 
 func newRun(x *Executor, p *pool, c engine.Claimed) *run {
 	r := &run{
-		Run: execution.NewRun(c, time.Now()), x: x, pool: p, request: c.Request, secrets: c.Env,
+		Run: execution.NewRun(c, time.Now(), x.engine.Now), x: x, pool: p, request: c.Request, secrets: c.Env,
 	}
 	r.ctx, r.stop = context.WithCancelCause(x.runCtx)
 	return r

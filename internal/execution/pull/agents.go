@@ -103,7 +103,7 @@ func (l *Lanes) putRun(a *lane, t signalbox.Task) *run {
 	}
 	// Until its request is read, messages about a task with an env are withheld.
 	c := engine.Claimed{Task: t, Request: signalbox.Request{HadEnv: t.HasEnv}}
-	r = &run{Run: execution.NewRun(c, l.opts.Monotonic())}
+	r = &run{Run: execution.NewRun(c, l.opts.Monotonic(), l.Engine.Now)}
 	l.Runs[t.ID] = r
 	a.PutRun(r)
 	l.Update(a)

@@ -43,7 +43,7 @@ func (h *runReport) finalLog(ctx context.Context, o *api.PullOutput) (log *tail.
 	}
 	// The agent sent more than was missing, from an earlier position. Where the two overlap
 	// is not known in characters: use what it sent.
-	log = tail.New()
+	log = tail.New(h.l.Engine.Now)
 	if err := execution.ContinueLog(ctx, h.l.Engine.Read(), &h.task, log); err != nil {
 		return nil, false, err
 	}

@@ -139,7 +139,7 @@ const giveBackFor = 5 * time.Second
 // goes to another director, or the execution is taken away.
 func (d *Dispatcher) newRun(l *lane, t *term, c engine.Claimed) *run {
 	r := &run{
-		Run: execution.NewRun(c, d.opts.Monotonic()), d: d, lane: l, term: t, pollNow: execution.NewSignal(), done: make(chan struct{}),
+		Run: execution.NewRun(c, d.opts.Monotonic(), d.Engine.Now), d: d, lane: l, term: t, pollNow: execution.NewSignal(), done: make(chan struct{}),
 		session: c.Task.SessionID, request: c.Request, env: c.Env, agentTask: c.Task.TaskID, seenBefore: map[string]bool{},
 	}
 	r.ctx, r.stop = context.WithCancel(t.ctx)

@@ -144,7 +144,7 @@ func TestAScheduleWhoseTasksFail(t *testing.T) {
 		t.Errorf("%+v", at)
 	}
 	// It was retried, and completed.
-	retried, err := b.Engine.Retry(t.Context(), last.ID, engine.Edit{Source: signalbox.SourceWeb})
+	retried, err := b.Engine.Retry(t.Context(), last.ID, engine.RetryEdit{Source: signalbox.SourceWeb})
 	if err != nil || retried.Task.SourceJob != "nightly" {
 		t.Fatalf("%+v, %v", retried, err)
 	}

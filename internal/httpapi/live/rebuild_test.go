@@ -152,7 +152,7 @@ func (h *history) step() {
 		if ended, err := h.Engine.Read().History(ctx, store.HistoryQuery{Limit: 5}); err != nil {
 			h.T.Fatal(err)
 		} else if len(ended.Tasks) > 0 {
-			h.Engine.Retry(ctx, pick(h, ended.Tasks...).ID, engine.Edit{Source: signalbox.SourceAPI})
+			h.Engine.Retry(ctx, pick(h, ended.Tasks...).ID, engine.RetryEdit{Source: signalbox.SourceAPI})
 		}
 	}
 }

@@ -217,6 +217,7 @@ func (h *Outputs) storedOutput(ctx context.Context, t *signalbox.Task, after int
 	out.Seq = begin + skip
 	out.Text = text[skip:]
 	out.Next = begin + int64(len(text))
+	out.Times = tail.Pairs(res.LogTimes)
 	return out, nil
 }
 
@@ -277,7 +278,7 @@ type remoteLog struct {
 // ends, stop is called or the task is no longer in flight.
 func (h *Outputs) followRemote(ctx context.Context, id string) *remoteLog {
 	ctx, stop := context.WithCancel(ctx)
-	l := &remoteLog{tail: tail.New(), stop: stop}
+	l := &remoteLog{tail: tail.New(h.Engine.Now), stop: stop}
 	go func() {
 		defer stop()
 		for ctx.Err() == nil {

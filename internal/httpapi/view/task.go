@@ -41,6 +41,20 @@ func mode(m signalbox.Mode) string {
 	return string(m)
 }
 
+// Course is how a task came to where it is: its requeues and tool calls.
+func Course(v *api.Task, t *signalbox.Task, calls []signalbox.ToolCall) {
+	if t.Requeues != nil {
+		for _, r := range *t.Requeues {
+			v.Requeues = append(v.Requeues, api.Requeue{Event: string(r.Kind), Agent: r.Agent, ClaimedAt: Time(r.ClaimedAt), At: r.At, Message: r.Message})
+		}
+	}
+	for _, c := range calls {
+		v.Calls = append(v.Calls, api.RunCall{
+			Tool: c.Tool, Queue: c.Queue, Outcome: c.Outcome, At: c.At, WaitedSeconds: c.Waited.Seconds(), TookSeconds: c.Took.Seconds(),
+		})
+	}
+}
+
 // Stale are the reports of executions that had lost their slot.
 func Stale(stales []signalbox.Stale) []api.StaleResult {
 	views := make([]api.StaleResult, len(stales))

@@ -95,7 +95,9 @@ func New(cfg config.Config, o Options) (_ *Tools, err error) {
 	if err != nil {
 		return nil, err
 	}
-	t.Gateway, err = gateway.New(gateway.Options{Queues: queues, Providers: hook.Tools(providers), Log: o.Log, Ended: counts.Ended, Traces: o.Traces})
+	var calls gateway.CallLog
+	ended := func(e gateway.Ended) { counts.Ended(e); calls.Ended(e) }
+	t.Gateway, err = gateway.New(gateway.Options{Queues: queues, Providers: hook.Tools(providers), Log: o.Log, Ended: ended, Traces: o.Traces})
 	if err != nil {
 		return nil, err
 	}
@@ -105,6 +107,7 @@ func New(cfg config.Config, o Options) (_ *Tools, err error) {
 	})
 	o.Engine.AddLive(t.Tasks)
 	o.Engine.SetInCall(gateway.Calling(queues))
+	o.Engine.SetToolCalls(calls.Of)
 	t.Endpoint = endpoint.Options{Version: o.Version, Log: o.Log, Tasks: t.Tasks, TaskAfter: cfg.Commands.TaskAfter, AgentName: cfg.Commands.AgentName}
 	if o.Queue != nil {
 		t.Endpoint.Instructions = instructions

@@ -78,19 +78,26 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 	plain.Owner, plain.Schedule = "", ""
 	before := request // an environment that no admin gave is a row that directors of before refuse to read
 	before.EnvBy = ""
-	sized := task
+	failed := task
+	failed.Requeues = nil
+	sized := failed
 	sized.Failure, sized.Cause = "", ""
 	unsized := sized
 	unsized.RequestSize, unsized.ResultSize = 0, 0
+	old := result
+	old.LogTimes, old.Calls = nil, nil
+	oldStale := stale
+	oldStale.Result.LogTimes, oldStale.Result.Calls = nil, nil
 	silent := agent
 	silent.Proof = false
 	return []goldenRow{
 		{"task", Task(nil, &unsized)}, {"entry", journal.Entry(nil, &first)}, {"entry-plain", journal.Entry(nil, &plain)}, {"extra", Extra(&task)}, {"token", Token(&token)}, {"user", User(&user)},
-		{"request", Request(&before)}, {"request-plain", Request(&signalbox.Request{Prompt: "p", Model: "m"})}, {"result", Result(&result)}, {"agent", Agent(&silent)}, {"pause", Pause(&pause)},
-		{"session", Session(&session)}, {"audit", Audit(&audit)}, {"stales", Stales([]signalbox.Stale{stale, stale})},
+		{"request", Request(&before)}, {"request-plain", Request(&signalbox.Request{Prompt: "p", Model: "m"})}, {"result", Result(&old)}, {"agent", Agent(&silent)}, {"pause", Pause(&pause)},
+		{"session", Session(&session)}, {"audit", Audit(&audit)}, {"stales", Stales([]signalbox.Stale{oldStale, oldStale})},
 		{"schedule", Schedule(&schedule)}, {"run", Run(&run)},
 		{"request-env-by", Request(&request)}, {"agent-proof", Agent(&agent)}, {"task-sized", Task(nil, &sized)},
-		{"task-failed", Task(nil, &task)}, {"entry-retry", journal.Entry(nil, &entry)},
+		{"task-failed", Task(nil, &failed)}, {"entry-retry", journal.Entry(nil, &entry)},
+		{"task-requeued", Task(nil, &task)}, {"result-course", Result(&result)},
 	}
 }
 

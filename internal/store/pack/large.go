@@ -3,6 +3,7 @@ package pack
 import (
 	"encoding/binary"
 	"encoding/json"
+	"time"
 
 	"github.com/signalbox-ai/signalbox"
 )
@@ -97,9 +98,9 @@ func ReadRequest(prompt string, rest, sealed []byte) (signalbox.Request, error) 
 
 // Result packs a result without its texts; nil if nothing else is in it.
 func Result(r *signalbox.Result) []byte {
-	short := *r
-	short.Output, short.Tail = "", ""
-	if short == (signalbox.Result{}) {
+	course := r.LogTimes != nil || r.Calls != nil
+	if r.TailSeq == 0 && !r.Truncated && r.ExitCode == nil && r.InputTokens == 0 && r.OutputTokens == 0 && r.CostUSD == 0 &&
+		r.DurationSeconds == 0 && r.ErrorType == "" && r.ToolCount == 0 && r.Answer == "" && !course {
 		return nil
 	}
 	p := New(64)
@@ -114,14 +115,65 @@ func Result(r *signalbox.Result) []byte {
 	p.Float(r.CostUSD)
 	p.Float(r.DurationSeconds)
 	p.Texts(r.ErrorType)
-	if r.ToolCount != 0 || r.Answer != "" { // rows of before have none
+	if r.ToolCount != 0 || r.Answer != "" || course { // rows of before have none
 		p.Int(r.ToolCount)
 	}
-	if r.Answer != "" { // likewise
+	if r.Answer != "" || course { // likewise
 		p.Texts(r.Answer)
+	}
+	if course { // likewise
+		logTimes(&p, r.LogTimes)
+		calls(&p, r.Calls)
 	}
 	return p.b
 }
+
+// logTimes packs each as the difference from the one before.
+func logTimes(p *Packer, list []signalbox.LogTime) {
+	p.Int(int64(len(list)))
+	seq, ms := int64(0), int64(0)
+	for _, l := range list {
+		p.Ints(l.Seq-seq, l.At.UnixMilli()-ms)
+		seq, ms = l.Seq, l.At.UnixMilli()
+	}
+}
+
+func logTimesOf(d *Reader) []signalbox.LogTime {
+	n := d.count(signalbox.MaxLogTimes)
+	if n == 0 {
+		return nil
+	}
+	list := make([]signalbox.LogTime, n)
+	seq, ms := int64(0), int64(0)
+	for i := range list {
+		seq, ms = seq+d.Int(), ms+d.Int()
+		list[i] = signalbox.LogTime{Seq: seq, At: time.UnixMilli(ms).UTC()}
+	}
+	return list
+}
+
+// calls packs times and durations to the millisecond.
+func calls(p *Packer, list []signalbox.ToolCall) {
+	p.Int(int64(len(list)))
+	for _, c := range list {
+		p.Texts(c.Tool, c.Queue, c.Outcome)
+		p.Ints(c.At.UnixMilli(), c.Waited.Milliseconds(), c.Took.Milliseconds())
+	}
+}
+
+func callsOf(d *Reader) []signalbox.ToolCall {
+	n := d.count(signalbox.MaxToolCalls)
+	if n == 0 {
+		return nil
+	}
+	list := make([]signalbox.ToolCall, n)
+	for i := range list {
+		list[i] = signalbox.ToolCall{Tool: d.Text(), Queue: d.Text(), Outcome: d.Text(), At: time.UnixMilli(d.Int()).UTC(), Waited: msOf(d), Took: msOf(d)}
+	}
+	return list
+}
+
+func msOf(d *Reader) time.Duration { return time.Duration(d.Int()) * time.Millisecond }
 
 // ReadResult reads what Result wrote, of a task with those texts.
 func ReadResult(output, tail string, rest []byte) (signalbox.Result, error) {
@@ -144,6 +196,9 @@ func ReadResult(output, tail string, rest []byte) (signalbox.Result, error) {
 	}
 	if len(d.b) > 0 {
 		r.Answer = d.Text()
+	}
+	if len(d.b) > 0 {
+		r.LogTimes, r.Calls = logTimesOf(&d), callsOf(&d)
 	}
 	if d.Bad {
 		return r, damaged("result")

@@ -98,6 +98,16 @@ func (d *Reader) Int() int64 {
 	return v
 }
 
+// count reads how many values follow, at most most.
+func (d *Reader) count(most int) int {
+	n := d.Int()
+	if n < 0 || n > int64(most) {
+		d.Bad, d.b = true, nil
+		return 0
+	}
+	return int(n)
+}
+
 // Bytes decodes a string that shares the bytes of the input.
 func (d *Reader) Bytes() []byte {
 	size, n := binary.Uvarint(d.b)

@@ -34,11 +34,14 @@ func Task(b []byte, t *signalbox.Task) []byte {
 	p.Times(t.EnqueuedAt, t.NotBefore, t.WaitUntil, t.CreatedAt, t.DispatchedAt, t.StartedAt, t.EndedAt)
 	// Rows of before have none of these; each group comes with those before it.
 	why := t.Failure != "" || t.Cause != ""
-	if t.RequestSize != 0 || t.ResultSize != 0 || why {
+	if t.RequestSize != 0 || t.ResultSize != 0 || why || t.Requeues != nil {
 		p.Ints(t.RequestSize, t.ResultSize)
 	}
-	if why {
+	if why || t.Requeues != nil {
 		p.Texts(t.Failure, t.Cause)
+	}
+	if t.Requeues != nil {
+		requeues(&p, *t.Requeues)
 	}
 	return p.b
 }
@@ -66,10 +69,30 @@ func ReadTask(b []byte) (signalbox.Task, error) {
 	if len(d.b) > 0 {
 		t.Failure, t.Cause = d.Text(), d.Text()
 	}
+	if len(d.b) > 0 {
+		t.Requeues = requeuesOf(&d)
+	}
 	if d.Bad {
 		return t, damaged("row")
 	}
 	return t, nil
+}
+
+func requeues(p *Packer, list []signalbox.Requeue) {
+	p.Int(int64(len(list)))
+	for _, r := range list {
+		p.Texts(string(r.Kind), r.Agent, r.Message)
+		p.Times(r.ClaimedAt, r.At)
+	}
+}
+
+func requeuesOf(d *Reader) *[]signalbox.Requeue {
+	n := d.count(signalbox.MaxRequeues)
+	list := make([]signalbox.Requeue, n)
+	for i := range list {
+		list[i] = signalbox.Requeue{Kind: signalbox.EventKind(d.Text()), Agent: d.Text(), Message: d.Text(), ClaimedAt: d.Time(), At: d.Time()}
+	}
+	return &list
 }
 
 func stateOf(d *Reader) signalbox.State {

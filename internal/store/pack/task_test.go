@@ -21,6 +21,11 @@ func filled(t *testing.T, v reflect.Value, n *int) {
 		case signalbox.State:
 			f.SetString(string(signalbox.Working))
 			continue
+		case *[]signalbox.Requeue:
+			f.Set(reflect.ValueOf(&[]signalbox.Requeue{
+				{Kind: signalbox.EventBusy, Agent: "a", ClaimedAt: time.UnixMilli(1).UTC(), At: time.UnixMilli(2).UTC(), Message: "busy"}, {},
+			}))
+			continue
 		}
 		switch f.Kind() {
 		case reflect.String:
@@ -43,7 +48,7 @@ func TestEveryFieldOfATaskIsPacked(t *testing.T) {
 	for _, want := range []signalbox.Task{task, {State: signalbox.Pending}, {State: signalbox.Timeout, HasEnv: true}} {
 		row := Task([]byte("before"), &want)
 		got, err := ReadTask(row[len("before"):])
-		if err != nil || got != want {
+		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("got %+v (%v), want %+v", got, err, want)
 		}
 	}

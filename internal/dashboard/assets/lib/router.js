@@ -6,7 +6,7 @@ const root = "/ui/";
 
 // routes: path below /ui/ → name of the page. :x stands for one part.
 const routes = [
-  ["", "now"], ["tasks", "tasks"], ["tasks/:id", "task"], ["agents", "agents"], ["agents/:name", "agent"],
+  ["", "now"], ["tasks", "tasks"], ["tasks/:id", "task"], ["agents", "agents"], ["agents/:name", "agent"], ["agents/:name/conversations/:id", "conversation"],
   ["capacity", "capacity"], ["schedules", "schedules"], ["schedules/:id", "schedules"], ["audit", "audit"],
 ];
 
@@ -77,6 +77,8 @@ document.addEventListener("click", (e) => {
 export const link = (to) => ({ href: to });
 export const taskPath = (id) => `${root}tasks/${encodeURIComponent(id)}`;
 export const agentPath = (name) => `${root}agents/${encodeURIComponent(name)}`;
+// conversationPath leads to a conversation of an agent, by the id of its session; "new" begins one.
+export const conversationPath = (name, id) => `${agentPath(name)}/conversations/${encodeURIComponent(id)}`;
 export const schedulePath = (id) => `${root}schedules/${encodeURIComponent(id)}`;
 export const capacityPath = (name) => `${root}capacity${name ? "?name=" + encodeURIComponent(name) : ""}`;
 export const searchPath = (q) => `${root}tasks${q ? "?q=" + encodeURIComponent(q) : ""}`;

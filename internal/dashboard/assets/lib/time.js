@@ -60,6 +60,9 @@ export const range = (eta) => {
 const dayOf = (d) => `${d.getFullYear()}-${pad(d.getMonth() + 1)}-${pad(d.getDate())}`;
 const timeOf = (d) => `${pad(d.getHours())}:${pad(d.getMinutes())}:${pad(d.getSeconds())}`;
 
+// clockOf says the time of day of an instant in ms.
+export const clockOf = (ms) => timeOf(new Date(ms));
+
 // clock says an instant in this computer's zone: 14:05:09, with the day where
 // that is not today's.
 export const clock = (at, now = serverNow()) => {

@@ -3,7 +3,7 @@ import { html, useState } from "../lib/dom.js";
 import { post } from "../lib/api.js";
 import { useMay } from "../lib/me.js";
 import { age, full } from "../lib/time.js";
-import { searchPath } from "../lib/router.js";
+import { conversationPath } from "../lib/router.js";
 import { Card } from "../parts/card.js";
 import { ErrorBox } from "../parts/errorbox.js";
 import { useLoad } from "../parts/load.js";
@@ -25,9 +25,10 @@ export const Sessions = ({ name }) => {
     <${Card} title="Conversations" side=${html`<label class="check"><input type="checkbox" checked=${all} onChange=${(e) => setAll(e.target.checked)} /> with archived ones</label>`}>
       <${ErrorBox} error=${error} retry=${again} />
       ${data?.sessions.length === 0 && html`<p class="card-body quiet">It holds none.</p>`}
+      <p class="card-body"><a href=${conversationPath(name, "new")}>New conversation</a></p>
       <ul class="list">${data?.sessions.map((s) => html`
         <li key=${s.session_id} class="run-row">
-          <p><a href=${searchPath(`session:${s.session_id}`)} class="cut" title=${s.session_id}>${s.title || s.session_id}</a></p>
+          <p><a href=${conversationPath(name, s.session_id)} class="cut" title=${s.session_id}>${s.title || s.session_id}</a></p>
           <p class="quiet"><span title=${full(s.last_used_at)}>${s.turns} ${s.turns === 1 ? "turn" : "turns"}, ${age(s.last_used_at)} ago</span>${s.current ? " · chats go on with it" : ""}${s.state !== "active" ? ` · ${s.state}` : ""}
             ${s.state === "active" && html` <button type="button" class="plain" disabled=${!may.ok} title=${may.why || undefined} onClick=${() => change(s, "archive")}>Archive</button>`}
             ${s.state === "archived" && html` <button type="button" class="plain" disabled=${!may.ok} title=${may.why || undefined} onClick=${() => change(s, "restore")}>Restore</button>`}</p>

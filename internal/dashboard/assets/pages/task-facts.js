@@ -1,6 +1,7 @@
 // The facts of a task: who asked, when what happened, with what.
 import { html } from "../lib/dom.js";
 import { clock, full, span, took } from "../lib/time.js";
+import { conversationPath, searchPath } from "../lib/router.js";
 import { AgentLink } from "../parts/agentlink.js";
 import { startsIn } from "../parts/why.js";
 import { figures } from "./task-result.js";
@@ -32,7 +33,7 @@ const rows = (task) => [
   ["Time limit", limit(task)],
   ["Priority", task.priority ? String(task.priority) : ""],
   ["If lost", task.on_lost === "requeue" ? "it is queued again" : ""],
-  ["Session", task.session_id && html`<a href=${"/ui/tasks?q=" + encodeURIComponent("session:" + task.session_id)}>${task.session_id}</a>`],
+  ["Session", task.session_id && (task.agent ? html`<a href=${conversationPath(task.agent, task.session_id)}>${task.session_id}</a>` : html`<a href=${searchPath("session:" + task.session_id)}>${task.session_id}</a>`)],
   ["Project", task.project && [task.project.name, task.project.path].filter(Boolean).join(" · ")],
   ["Thinking", task.thinking === undefined ? "" : task.thinking ? "on" : "off"],
   ["Id at the agent", task.task_id],

@@ -4,6 +4,7 @@ import { clock, full, took } from "../lib/time.js";
 import { AgentLink } from "../parts/agentlink.js";
 import { Copy } from "../parts/copy.js";
 import { withoutEscapes } from "../parts/lines.js";
+import { Markdown } from "../parts/markdown.js";
 import { Text } from "../parts/text.js";
 
 export const Result = ({ task }) => {
@@ -15,10 +16,15 @@ export const Result = ({ task }) => {
       <header class="card-head"><h2 id="result-head">Result</h2><span class="quiet">${figures(result)}</span>
         ${result.output && html`<${Copy} text=${result.output} label="Copy the result" />`}</header>
       <div class="card-body">${result.output
-        ? html`<${Text} text=${withoutEscapes(result.output)} lines=${40} />`
+        ? html`<${Answer} task=${task} text=${withoutEscapes(result.output)} />`
         : html`<p class="quiet">It gave no answer.</p>`}</div>
     </section>`;
 };
+
+// Answer is what an agent said, rendered; what a command printed stays as it is.
+const Answer = ({ task, text }) => (task.state === "completed" && /^#|[`*|]|^ {0,3}[-+] |\]\(/m.test(text)
+  ? html`<${Markdown} text=${text} />`
+  : html`<${Text} text=${text} lines=${40} />`);
 
 export const figures = (result) => [
   took(result.duration_seconds),

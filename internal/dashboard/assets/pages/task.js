@@ -4,7 +4,7 @@ import { html, useCallback } from "../lib/dom.js";
 import { useLive, useOnTask } from "../lib/live.js";
 import { useKeys } from "../lib/keys.js";
 import { neighbours, useSubject } from "../lib/place.js";
-import { go, taskPath } from "../lib/router.js";
+import { conversationPath, go, taskPath } from "../lib/router.js";
 import { full, since, span, useNow } from "../lib/time.js";
 import { isEnded } from "../lib/board.js";
 import { useLoad } from "../parts/load.js";
@@ -21,6 +21,7 @@ import { Attempts } from "./task-attempts.js";
 import { Facts } from "./task-facts.js";
 import { Result, Stale } from "./task-result.js";
 import { Related } from "./task-related.js";
+import { Timeline } from "./task-timeline.js";
 import { ToolCall } from "./task-tool.js";
 
 const every = 5000; // ms between two looks at a task that has not ended
@@ -66,9 +67,12 @@ const Whole = ({ task, error, again }) => {
       <${Notes} task=${task} />
       <div class="columns">
         <div class="stack">
-          ${task.mode === "tool" ? html`<${ToolCall} task=${task} />` : html`<${Prompt} text=${task.prompt ?? task.prompt_preview} />`}
+          ${task.mode === "tool" && html`<${ToolCall} task=${task} />`}
           ${ended && task.mode !== "tool" && html`<${Result} task=${task} />`}
+          ${!ended && task.mode !== "tool" && html`<${Prompt} task=${task} />`}
+          <${Timeline} task=${task} />
           <${Output} id=${task.queue_id} state=${task.state} failure=${task.failure_line} />
+          ${ended && task.mode !== "tool" && html`<${Prompt} task=${task} />`}
           <${Attempts} task=${task} />
           ${task.stale?.length > 0 && html`<${Stale} list=${task.stale} />`}
         </div>
@@ -93,6 +97,7 @@ const Head = ({ task, again }) => html`
         <${Neighbours} id=${task.queue_id} />
       </p>
     </div>
+    ${task.session_id && task.agent && html`<a class="button" href=${conversationPath(task.agent, task.session_id)}>Open conversation</a>`}
     <${TaskActions} task=${task} again=${again} />
   </header>`;
 
@@ -142,7 +147,7 @@ const reasons = {
 
 const reasonText = (reason) => reasons[reason] ?? "It failed.";
 
-const Prompt = ({ text }) => html`
+const Prompt = ({ task, text = task.prompt ?? task.prompt_preview }) => html`
   <section class="card" aria-labelledby="prompt-head">
     <header class="card-head"><h2 id="prompt-head">Prompt</h2><${Copy} text=${text} label="Copy the prompt" /></header>
     <div class="card-body"><${Text} text=${text} /></div>

@@ -23,10 +23,12 @@ export class Lines {
     this.left = 0; // lines that were let go
     this.count = 0; // lines that ended, ever
     this.held = ""; // the beginning of an escape sequence
+    this.at = 0; // when what came last was printed, in ms; 0: not known
   }
 
-  // push takes what was printed next.
-  push(text) {
+  // push takes what was printed next, at a time in ms where it is known.
+  push(text, at) {
+    if (at) this.at = at;
     text = this.held + text;
     this.held = "";
     const cut = UNENDED.exec(text);
@@ -37,7 +39,7 @@ export class Lines {
     const parts = (this.open + text.replace(ESCAPES, "")).replaceAll("\r\n", "\n").split("\n");
     // A carriage return at the very end may be half of a line's end: it stays.
     this.open = clip(overwrite(parts.pop(), true));
-    for (const part of parts) this.lines.push({ n: ++this.count, text: clip(plain(overwrite(part))) });
+    for (const part of parts) this.lines.push({ n: ++this.count, text: clip(plain(overwrite(part))), at: this.at });
     const over = this.lines.length - MAX_LINES;
     if (over > 0) this.forget(over);
   }
@@ -66,6 +68,17 @@ export class Lines {
     return found ? { n: found.n, text } : null;
   }
 }
+
+// timed splits a piece of a log by the times at which it came: [text, at]. Positions
+// count bytes.
+export const timed = ({ text, seq, times }) => {
+  if (!times?.length) return [[text, 0]];
+  const bytes = new TextEncoder().encode(text), decoder = new TextDecoder();
+  return times.map(([from, at], i) => {
+    const end = i + 1 < times.length ? times[i + 1][0] - seq : bytes.length;
+    return [decoder.decode(bytes.subarray(Math.max(0, from - seq), Math.max(0, end))), at];
+  });
+};
 
 // withoutEscapes is a text that is no log: without escape sequences and control
 // characters, but for tabs and the ends of lines.

@@ -4,13 +4,16 @@
 // comparison.
 import { cx, html, useEffect, useRef, useState } from "../lib/dom.js";
 import { get, stream } from "../lib/api.js";
-import { Lines } from "./lines.js";
+import { clockOf } from "../lib/time.js";
+import { Lines, timed } from "./lines.js";
 
 const tick = 200; // ms between two looks of the document
 const nearEnd = 24; // px from the end that still count as the end
 
 export const Output = ({ id, state, failure }) => {
   const box = useRef(null), screen = useRef(null);
+  const [look, setLook] = useState({ wrap: true, times: false });
+  const toggle = (what) => setLook((was) => ({ ...was, [what]: !was[what] }));
   const [view, setView] = useState({ follow: true, unseen: 0, left: 0, any: false, done: false, broken: null, failure: null });
   useEffect(() => {
     const s = open(id, box.current, setView, failure);
@@ -26,7 +29,10 @@ export const Output = ({ id, state, failure }) => {
         <span class="output-state quiet">${stateText(state, view)}</span>
         <span class="output-tools">
           ${!view.done && view.any && html`<button type="button" onClick=${() => follow(!view.follow)}>${view.follow ? "Pause" : view.unseen ? `Follow (${view.unseen} new)` : "Follow"}</button>`}
-          ${view.any && html`<${Download} id=${id} />`}
+          ${view.any && html`
+            <button type="button" aria-pressed=${look.wrap} onClick=${() => toggle("wrap")}>Wrap</button>
+            <button type="button" aria-pressed=${look.times} onClick=${() => toggle("times")}>Times</button>
+            <${Download} id=${id} />`}
         </span>
       </header>
       ${view.done && view.failure && html`
@@ -34,7 +40,7 @@ export const Output = ({ id, state, failure }) => {
           <button type="button" class="plain" onClick=${() => screen.current?.show(view.failure.n)}>Show it</button></p>`}
       ${view.left > 0 && html`<p class="output-left quiet">${view.left.toLocaleString()} earlier lines are left out here; the download has what is kept.</p>`}
       ${!view.any && html`<p class="output-none quiet">${noneText(state, view)}</p>`}
-      <div class=${cx("output-box", !view.any && "is-empty")} ref=${box} tabindex="0" role="log" aria-live="off" aria-label="What the task printed"></div>
+      <div class=${cx("output-box", !view.any && "is-empty", !look.wrap && "is-unwrapped", look.times && "has-times")} ref=${box} tabindex="0" role="log" aria-live="off" aria-label="What the task printed"></div>
     </section>`;
 };
 
@@ -69,7 +75,7 @@ const open = (id, box, tell, failure) => {
   const take = ({ event, data }) => {
     if (event !== "output") return true;
     if (data.truncated) s.lines.gap();
-    s.lines.push(data.text);
+    for (const [text, at] of timed(data)) s.lines.push(text, at);
     s.next = data.next;
     s.done = Boolean(data.done);
     soon();
@@ -123,7 +129,7 @@ const draw = (s, always) => {
   while (s.box.firstChild && s.box.firstChild !== s.open && Number(s.box.firstChild.dataset.n) < first) s.box.firstChild.remove();
   s.open ??= s.box.appendChild(line("", 0));
   const fresh = document.createDocumentFragment();
-  for (const one of s.lines.lines.slice(Math.max(0, s.shown + 1 - first))) fresh.append(line(one.text, one.n, one.gap));
+  for (const one of s.lines.lines.slice(Math.max(0, s.shown + 1 - first))) fresh.append(line(one.text, one.n, one.gap, one.at));
   s.box.insertBefore(fresh, s.open);
   s.shown = s.lines.count;
   s.open.textContent = s.lines.last;
@@ -134,10 +140,11 @@ const draw = (s, always) => {
   s.top = s.box.scrollTop;
 };
 
-const line = (text, n, gap) => {
+const line = (text, n, gap, at) => {
   const element = document.createElement("div");
   element.textContent = text;
   element.dataset.n = n;
+  if (at) element.dataset.at = clockOf(at);
   if (gap) element.className = "output-gap";
   return element;
 };

@@ -6,6 +6,7 @@ const modules = {
   task: () => import("../pages/task.js"),
   agents: () => import("../pages/agents.js"),
   agent: () => import("../pages/agent.js"),
+  conversation: () => import("../pages/conversation.js"),
   capacity: () => import("../pages/capacity.js"),
   schedules: () => import("../pages/schedules.js"),
   audit: () => import("../pages/audit.js"),
@@ -14,7 +15,7 @@ const modules = {
 
 // titles are those of the tabs; the first page is Signalbox itself.
 export const titles = {
-  tasks: "Tasks", task: "Task", agents: "Agents", agent: "Agent", capacity: "Capacity", schedules: "Schedules", audit: "Audit", missing: "Not found",
+  tasks: "Tasks", task: "Task", agents: "Agents", agent: "Agent", conversation: "Conversation", capacity: "Capacity", schedules: "Schedules", audit: "Audit", missing: "Not found",
 };
 
 const styled = new Map();

@@ -1,0 +1,64 @@
+package tail_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/tail"
+)
+
+// ticking is a clock that goes on by step at each look.
+func ticking(step time.Duration) func() time.Time {
+	now := time.UnixMilli(0).UTC()
+	return func() time.Time { now = now.Add(step); return now }
+}
+
+// A reader learns when each piece came, also from the middle of one, and the result keeps it.
+func TestTimesOfALog(t *testing.T) {
+	l := tail.New(ticking(time.Second))
+	l.Append("one\n")
+	l.Append("two\n")
+	l.Append("three\n")
+	p := l.Read(t.Context(), 5, 0)
+	if got, want := tail.Pairs(p.Times), [][2]int64{{4, 2000}, {8, 3000}}; p.Text != "wo\nthree\n" || !slices.Equal(got, want) {
+		t.Errorf("%q %v, want %v", p.Text, got, want)
+	}
+	var r signalbox.Result
+	l.Result(&r)
+	next := tail.New(ticking(time.Second))
+	next.Follow(r)
+	next.Append("again\n")
+	if got, want := tail.Pairs(next.Read(t.Context(), 0, 0).Times), [][2]int64{{0, 1000}, {4, 2000}, {8, 3000}, {14, 1000}}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// However long a run prints, its times are bounded, and those of what is kept stay in order.
+func TestTimesOfALogAreBounded(t *testing.T) {
+	l := tail.New(ticking(time.Second))
+	line := strings.Repeat("x", 99) + "\n"
+	for range 5 * signalbox.MaxLogTimes {
+		l.Append(line)
+	}
+	var r signalbox.Result
+	l.Result(&r)
+	if n := len(r.LogTimes); n == 0 || n > signalbox.MaxLogTimes {
+		t.Fatalf("%d times", n)
+	}
+	if r.LogTimes[0].Seq > r.TailSeq {
+		t.Errorf("the first time is of %d, the log begins at %d", r.LogTimes[0].Seq, r.TailSeq)
+	}
+	if !slices.IsSortedFunc(r.LogTimes, func(a, b signalbox.LogTime) int { return int(a.Seq - b.Seq) }) {
+		t.Error("out of order")
+	}
+	often := tail.New(ticking(time.Millisecond))
+	for range 1500 {
+		often.Append("x")
+	}
+	if p := often.Read(t.Context(), 0, 0); len(p.Times) != 2 {
+		t.Errorf("1.5 s have %d times, want 2: %v", len(p.Times), p.Times)
+	}
+}
