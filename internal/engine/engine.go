@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"sync"
@@ -67,10 +66,10 @@ type Engine struct {
 	runs        *runtimes.Cache
 	stats       statsCache
 	live        []Live
-	inCall      func(execution string) bool                 // see SetInCall
-	toolCalls   func(execution string) []signalbox.ToolCall // see SetToolCalls
-	trace       SubmitTrace                                 // nil: submits are not traced
-	following   atomic.Bool                                 // other directors share the store
+	inCall      func(execution string) bool // this and toolCalls: see SetToolCalls
+	toolCalls   func(execution string) []signalbox.ToolCall
+	trace       SubmitTrace // nil: submits are not traced
+	following   atomic.Bool // other directors share the store
 	calls       callIndex
 	rates       rates
 	stranded    sync.Map // of *strandedScan, by queue
@@ -94,7 +93,8 @@ func New(s store.Store, opts Options) *Engine {
 	opts.Random = cmp.Or(opts.Random, rand.Reader)
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	e := &Engine{
-		store: s, opts: opts, log: opts.Log, hub: hub{waiters: map[string]map[chan struct{}]struct{}{}},
+		toolCalls: func(string) []signalbox.ToolCall { return nil },
+		store:     s, opts: opts, log: opts.Log, hub: hub{waiters: map[string]map[chan struct{}]struct{}{}},
 		calls: callIndex{rows: newCallRows(), removed: map[string]int64{}},
 		runs:  runtimes.New(s),
 		stats: statsCache{stats: map[string]queueStats{}, refreshing: map[string]bool{}},
@@ -117,9 +117,6 @@ func (e *Engine) Info() store.Info { return e.store.Info() }
 // Options returns the options of New, with defaults filled in.
 func (e *Engine) Options() Options { return e.opts }
 
-// ExecutionTTL is the length of the slot lease.
-func (e *Engine) ExecutionTTL() time.Duration { return e.opts.ExecutionTTL }
-
 // LiveAgent is the dispatcher's current view of an agent.
 type LiveAgent struct {
 	signalbox.Agent
@@ -130,7 +127,7 @@ type LiveAgent struct {
 	// moved (ResolveStranded). Both are zero while it is up, or where another director
 	// tracks it.
 	DownSince, StrandedAt time.Time
-	Closed                *AgentClosed // it gets no work after failures of its own; nil: it is open
+	Closed                *signalbox.AgentClosed // it gets no work after failures of its own; nil: it is open
 	// BackedOff: after a failure it gets no offers for a while, not even isolated
 	// executions.
 	BackedOff bool
@@ -160,23 +157,6 @@ type Steps struct {
 	Queued, Exempt int64            // of these
 }
 
-// AgentClosed says why an agent currently gets no work.
-type AgentClosed struct {
-	Reason   string
-	Failures int       // in a row
-	Since    time.Time // time of the first failure
-	RetryAt  time.Time // when it gets one probe task; zero: the pause is over, and the next task is the probe
-}
-
-// String returns the reason as shown to users.
-func (c *AgentClosed) String() string {
-	next := "its pause is over, and one task tries it"
-	if !c.RetryAt.IsZero() {
-		next = "tried again with one task from " + c.RetryAt.UTC().Format("15:04:05 MST")
-	}
-	return fmt.Sprintf("closed after %d failures in a row, %s: %s", c.Failures, next, c.Reason)
-}
-
 // Live is a source of agents' current state, implemented by the dispatchers and by the
 // director's own executor; each has agents of its own. Why, ETA and calls that need an
 // agent at once use it.
@@ -192,22 +172,14 @@ func (e *Engine) SetLive(l Live) { e.live = []Live{l} }
 // AddLive: see SetLive.
 func (e *Engine) AddLive(l Live) { e.live = append(e.live, l) }
 
-// SetInCall sets the function that reports whether an execution has a tool call waiting or
-// running. Call it before the engine is used.
-func (e *Engine) SetInCall(inCall func(execution string) bool) { e.inCall = inCall }
-
-// SetToolCalls sets the function that returns the tool calls of an execution that have
-// ended. Call it before the engine is used.
-func (e *Engine) SetToolCalls(calls func(execution string) []signalbox.ToolCall) { e.toolCalls = calls }
-
-// ToolCalls returns the tool calls of a task in flight that came through this process and
-// have ended.
-func (e *Engine) ToolCalls(id string) []signalbox.ToolCall {
-	if e.toolCalls == nil {
-		return nil
-	}
-	return e.toolCalls(id)
+// SetToolCalls sets the functions that report whether an execution has a tool call waiting or
+// running, and its tool calls that have ended. Call it before the engine is used.
+func (e *Engine) SetToolCalls(inCall func(execution string) bool, ended func(execution string) []signalbox.ToolCall) {
+	e.inCall, e.toolCalls = inCall, ended
 }
+
+// ToolCalls returns the tool calls of an execution that came through this process and have ended.
+func (e *Engine) ToolCalls(execution string) []signalbox.ToolCall { return e.toolCalls(execution) }
 
 // LiveAgents returns the current state of all agents.
 func (e *Engine) LiveAgents() []LiveAgent {

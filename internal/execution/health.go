@@ -142,11 +142,11 @@ func (h *Health) ProbeUndecided() (tried bool) {
 }
 
 // Closed describes a closed agent; nil if it is not closed.
-func (h *Health) Closed() *engine.AgentClosed {
+func (h *Health) Closed() *signalbox.AgentClosed {
 	if !h.closed {
 		return nil
 	}
-	c := &engine.AgentClosed{Reason: h.reason, Failures: h.failures, Since: h.since}
+	c := &signalbox.AgentClosed{Reason: h.reason, Failures: h.failures, Since: h.since}
 	if h.state == healthPaused {
 		c.RetryAt = h.until
 	}

@@ -164,7 +164,7 @@ func (b *Registry[A, R]) Turn(what, of string, n int64) {
 func (b *Registry[A, R]) Holds(agent string) bool { return b.opts.Holds == nil || b.opts.Holds(agent) }
 
 func (b *Registry[A, R]) Limits() Limits {
-	return Limits{Stall: b.opts.StallLimit, Grace: b.opts.RunGrace, TTL: b.Engine.ExecutionTTL()}
+	return Limits{Stall: b.opts.StallLimit, Grace: b.opts.RunGrace, TTL: b.Engine.Options().ExecutionTTL}
 }
 
 // Put adds an agent. Mu is held.
@@ -274,7 +274,7 @@ func (b *Registry[A, R]) Output(ctx context.Context, id string, after int64, wai
 }
 
 // RenewInterval is how often leases are renewed: one missed renewal does no harm.
-func RenewInterval(e *engine.Engine) time.Duration { return e.ExecutionTTL() / 4 }
+func RenewInterval(e *engine.Engine) time.Duration { return e.Options().ExecutionTTL / 4 }
 
 // Renew extends the leases of runs that were heard of recently.
 func (b *Registry[A, R]) Renew(ctx context.Context) error {

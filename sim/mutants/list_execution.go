@@ -47,8 +47,8 @@ var executionMutants = []Mutant{
 		Text: "the slot of an agent that cannot be reached is reclaimed when it answers, which it never does",
 		File: "internal/execution/push/follow.go",
 		Edits: []Edit{{
-			"case r.silence() >= r.d.Engine.ExecutionTTL():\n\t\t\tr.lose(",
-			"case err == nil && r.silence() >= r.d.Engine.ExecutionTTL():\n\t\t\tr.lose(",
+			"case r.silence() >= r.d.Engine.Options().ExecutionTTL:\n\t\t\tr.lose(",
+			"case err == nil && r.silence() >= r.d.Engine.Options().ExecutionTTL:\n\t\t\tr.lose(",
 		}},
 		Package: "internal/execution/push", Tests: []string{"TestIncidentReclaimDeferredWhileAgentUnreachable"},
 	},

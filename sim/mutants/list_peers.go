@@ -27,8 +27,8 @@ var peerMutants = []Mutant{
 		Text: "an agent may be silent for six times its slot lease",
 		File: "internal/execution/push/follow.go",
 		Edits: []Edit{{
-			"case r.silence() >= r.d.Engine.ExecutionTTL():\n\t\t\tr.lose(",
-			"case r.silence() >= 6*r.d.Engine.ExecutionTTL():\n\t\t\tr.lose(",
+			"case r.silence() >= r.d.Engine.Options().ExecutionTTL:\n\t\t\tr.lose(",
+			"case r.silence() >= 6*r.d.Engine.Options().ExecutionTTL:\n\t\t\tr.lose(",
 		}},
 		Package: "internal/execution/push", Tests: []string{"TestSilentFencingAgentIsOfferedAHigherFenceWhenBack", "TestIncidentReclaimDeferredWhileAgentUnreachable"},
 	},

@@ -66,7 +66,7 @@ func checkClaim(c *api.PullClaim) error {
 // waitOf bounds a wait, so that an agent that only asks that often looks neither silent nor
 // stalled.
 func (l *Lanes) waitOf(wait time.Duration) time.Duration {
-	wait = min(wait, MaxWait, l.Engine.ExecutionTTL()/4)
+	wait = min(wait, MaxWait, l.Engine.Options().ExecutionTTL/4)
 	if l.opts.StallLimit > 0 {
 		wait = min(wait, max(l.opts.StallLimit/4, time.Second))
 	}

@@ -32,7 +32,7 @@ func (c *rounds) round(ctx context.Context) time.Duration {
 	if c.renewed.Due(now, execution.RenewInterval(l.Engine)) {
 		l.logError("leases not renewed", l.Renew(ctx))
 	}
-	if c.silenceChecked.Due(now, l.Engine.ExecutionTTL()/10) {
+	if c.silenceChecked.Due(now, l.Engine.Options().ExecutionTTL/10) {
 		l.logError("leases not read", l.loseSilent(ctx))
 	}
 	return l.opts.Tick
@@ -68,7 +68,7 @@ func (l *Lanes) loseSilent(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ttl := l.Engine.ExecutionTTL()
+	ttl := l.Engine.Options().ExecutionTTL
 	var silent []*runReport
 	l.Mu.Lock()
 	now := l.opts.Monotonic()

@@ -181,11 +181,11 @@ func TestLimitsOfPulledRuns(t *testing.T) {
 func TestWedgedPulledRun(t *testing.T) {
 	h := newFixture(t, noTick, func(o *pull.Options, _ *engine.Options) { o.StallLimit = signalbox.StallByProgress })
 	calling := true
-	h.engine.SetInCall(func(string) bool { return calling })
+	h.engine.SetToolCalls(func(string) bool { return calling }, func(string) []signalbox.ToolCall { return nil })
 	a := h.agent("far", 1)
 	id := h.submit(engine.NewTask{TimeoutSeconds: 7200})
 	a.accepts(a.begins())
-	ttl := h.engine.ExecutionTTL().Milliseconds()
+	ttl := h.engine.Options().ExecutionTTL.Milliseconds()
 	a.c.Runs[0].RanMS, a.c.Runs[0].SilentMS = 2*ttl, ttl
 	if got := a.claim(0); len(got.Stop) != 0 {
 		t.Errorf("it waits for its call: %+v", got)
@@ -194,7 +194,7 @@ func TestWedgedPulledRun(t *testing.T) {
 	if got := a.claim(0); len(got.Stop) != 0 {
 		t.Errorf("it waited for its call a moment ago: %+v", got)
 	}
-	h.pass(h.engine.ExecutionTTL())
+	h.pass(h.engine.Options().ExecutionTTL)
 	a.c.Runs[0].SilentMS = ttl - 1
 	if got := a.claim(0); len(got.Stop) != 0 {
 		t.Errorf("it printed later: %+v", got)

@@ -73,7 +73,7 @@ func (l *Lanes) knownMask(id string) (m execution.Mask, known bool) {
 func (l *Lanes) keepMask(id string, m execution.Mask) {
 	now := l.opts.Monotonic()
 	l.endedMasks = append(l.endedMasks, endedMask{id, m, now})
-	for len(l.endedMasks) > maxEndedMasks || now.Sub(l.endedMasks[0].at) > l.Engine.ExecutionTTL() {
+	for len(l.endedMasks) > maxEndedMasks || now.Sub(l.endedMasks[0].at) > l.Engine.Options().ExecutionTTL {
 		l.endedMasks = l.endedMasks[1:]
 	}
 }

@@ -65,15 +65,15 @@ func (r *run) ask(ctx context.Context, cause error) {
 			if unsure++; doubt.running {
 				unsure = 0
 			}
-			if unsure > 1 || r.silence() >= r.d.Engine.ExecutionTTL() {
+			if unsure > 1 || r.silence() >= r.d.Engine.Options().ExecutionTTL {
 				r.unknownOutcome(ctx, doubt)
 				return
 			}
 			delay = max(delay, r.d.opts.Confirm)
-		case r.silence() >= r.d.Engine.ExecutionTTL() && doubted:
+		case r.silence() >= r.d.Engine.Options().ExecutionTTL && doubted:
 			r.unknownOutcome(ctx, doubt)
 			return
-		case r.silence() >= r.d.Engine.ExecutionTTL():
+		case r.silence() >= r.d.Engine.Options().ExecutionTTL:
 			r.lose(ctx, signalbox.ReasonLost, r.silenceMessage(err))
 			return
 		}
@@ -105,7 +105,7 @@ func (r *run) believed(ctx context.Context, times int) bool {
 }
 
 func (r *run) silenceMessage(err error) string {
-	ttl := r.d.Engine.ExecutionTTL()
+	ttl := r.d.Engine.Options().ExecutionTTL
 	return fmt.Sprintf("agent %s has been silent for %s: the slot lease (execution_ttl) of %s ran out; what came last: %v",
 		r.lane.Name, max(r.silence(), ttl).Round(time.Second), ttl, err)
 }

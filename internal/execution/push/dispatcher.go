@@ -76,8 +76,8 @@ func New(e *engine.Engine, opts Options) *Dispatcher {
 	opts.Confirm = cmp.Or(opts.Confirm, DefaultConfirm)
 	opts.Probe = cmp.Or(opts.Probe, DefaultProbe)
 	// An agent that answers once per long poll must not look silent.
-	opts.FollowWait = min(opts.FollowWait, e.ExecutionTTL()/4)
-	opts.PollInterval = min(opts.PollInterval, e.ExecutionTTL()/4)
+	opts.FollowWait = min(opts.FollowWait, e.Options().ExecutionTTL/4)
+	opts.PollInterval = min(opts.PollInterval, e.Options().ExecutionTTL/4)
 	if opts.Transport == nil {
 		opts.Transport = NewTransport()
 	}

@@ -31,11 +31,11 @@ func (r *run) follow(ctx context.Context) {
 			if r.lostByAgent(ctx) {
 				return
 			}
-			if r.silence() >= r.d.Engine.ExecutionTTL() {
+			if r.silence() >= r.d.Engine.Options().ExecutionTTL {
 				r.lose(ctx, signalbox.ReasonLost, r.silenceMessage(err))
 				return
 			}
-		case r.silence() >= r.d.Engine.ExecutionTTL():
+		case r.silence() >= r.d.Engine.Options().ExecutionTTL:
 			r.lose(ctx, signalbox.ReasonLost, r.silenceMessage(err))
 			return
 		}
@@ -224,7 +224,7 @@ func (r *run) lose(ctx context.Context, reason signalbox.Reason, message string)
 
 // mayRun reports whether the run may not be over: its agent is silent, or says that it
 // continues.
-func (r *run) mayRun() bool { return r.silence() >= r.d.Engine.ExecutionTTL() || r.overstaysStop() }
+func (r *run) mayRun() bool { return r.silence() >= r.d.Engine.Options().ExecutionTTL || r.overstaysStop() }
 
 func (r *run) loseWith(ctx context.Context, reason signalbox.Reason, message string, result *signalbox.Result) execution.SettleResult {
 	return r.loseAs(ctx, func(t signalbox.Task, withhold bool) (signalbox.Task, error) {

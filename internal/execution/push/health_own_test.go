@@ -65,7 +65,7 @@ func TestIdleClosedAgentHasNoPastRetryTime(t *testing.T) {
 		h.put(idler(0), "")
 		h.start()
 		id := h.submit(engine.NewTask{})
-		var c *engine.AgentClosed
+		var c *signalbox.AgentClosed
 		for c == nil {
 			time.Sleep(10 * time.Millisecond)
 			c = h.live(nth(0)).Closed

@@ -56,7 +56,7 @@ func (d *Dispatcher) trackLocked(r *run) {
 // director that did so may have ended before it told their agents. Executions with a final
 // report are skipped.
 func (d *Dispatcher) adoptOrphans(ctx context.Context, taken map[string]*term) error {
-	since := d.Engine.Now().Add(-d.Engine.ExecutionTTL())
+	since := d.Engine.Now().Add(-d.Engine.Options().ExecutionTTL)
 	for _, reason := range []signalbox.Reason{signalbox.ReasonReleased, signalbox.ReasonLost} {
 		page, err := d.Engine.Read().History(ctx, store.HistoryQuery{Reason: reason, Since: since, Limit: 100})
 		if err != nil {
@@ -102,7 +102,7 @@ func (r *run) awaitExit(ctx context.Context) {
 		if waited {
 			begun = d.opts.Monotonic()
 		}
-		if !there || d.opts.Monotonic().Sub(begun) >= d.Engine.ExecutionTTL() {
+		if !there || d.opts.Monotonic().Sub(begun) >= d.Engine.Options().ExecutionTTL {
 			return
 		}
 		known, err := r.identify(ctx)

@@ -124,7 +124,7 @@ func TestRunWaitingForToolCallIsNotWedged(t *testing.T) {
 	h := newFixture(t, byProgress)
 	var inCall atomic.Value
 	inCall.Store("")
-	h.engine.SetInCall(func(id string) bool { return inCall.Load() == id })
+	h.engine.SetToolCalls(func(id string) bool { return inCall.Load() == id }, func(string) []signalbox.ToolCall { return nil })
 	h.agent(Options{})
 	h.agent(Options{Name: "other"})
 	h.start()

@@ -106,8 +106,7 @@ func New(cfg config.Config, o Options) (_ *Tools, err error) {
 		Concurrent: cmp.Or(cfg.Commands.MaxConcurrent, cfg.Tools.MaxConcurrent, local.DefaultConcurrent),
 	})
 	o.Engine.AddLive(t.Tasks)
-	o.Engine.SetInCall(gateway.Calling(queues))
-	o.Engine.SetToolCalls(calls.Of)
+	o.Engine.SetToolCalls(gateway.Calling(queues), calls.Of)
 	t.Endpoint = endpoint.Options{Version: o.Version, Log: o.Log, Tasks: t.Tasks, TaskAfter: cfg.Commands.TaskAfter, AgentName: cfg.Commands.AgentName}
 	if o.Queue != nil {
 		t.Endpoint.Instructions = instructions

@@ -44,7 +44,7 @@ const User = () => {
     ...colours.map(([value, text]) => ({ text, checked: chosen === value, act: () => theme.set(value) })),
     { text: "Keys…", act: openHelp },
     me.kind !== "anonymous" && { text: "Log out…", act: () => location.assign("/login") },
-  ]}><span aria-hidden="true">${who[0]}</span><span class="unseen">${who}</span></${Menu}>`;
+  ]}><span aria-hidden="true">${who[0].toUpperCase()}</span><span class="unseen">${who}</span></${Menu}>`;
 };
 
 // Depth is how many tasks wait, of how many there may be.
