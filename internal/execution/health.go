@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox"
 )
 
 // Each director keeps a circuit breaker per agent, in memory. An agent whose failures are
