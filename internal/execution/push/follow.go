@@ -224,7 +224,9 @@ func (r *run) lose(ctx context.Context, reason signalbox.Reason, message string)
 
 // mayRun reports whether the run may not be over: its agent is silent, or says that it
 // continues.
-func (r *run) mayRun() bool { return r.silence() >= r.d.Engine.Options().ExecutionTTL || r.overstaysStop() }
+func (r *run) mayRun() bool {
+	return r.silence() >= r.d.Engine.Options().ExecutionTTL || r.overstaysStop()
+}
 
 func (r *run) loseWith(ctx context.Context, reason signalbox.Reason, message string, result *signalbox.Result) execution.SettleResult {
 	return r.loseAs(ctx, func(t signalbox.Task, withhold bool) (signalbox.Task, error) {
