@@ -32,7 +32,7 @@ const Conversation = ({ name, id }) => {
     <header class="page-head">
       <div class="head-title">
         <h1 class="cut" dir="auto" title=${title}>${title}</h1>
-        <p class="head-line quiet">with <${AgentLink} name=${name} />${turns?.length > 0 && ` · ${sumOf(turns)}`}</p>
+        <p class="quiet">with <${AgentLink} name=${name} />${turns?.length > 0 && ` · ${sumOf(turns)}`}</p>
       </div>
       ${id && html`<div><a class="button" href=${conversationPath(name, "new")}>New conversation</a></div>`}
     </header>
