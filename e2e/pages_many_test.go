@@ -214,7 +214,8 @@ func everybody(t *testing.T, look tabOptions, light, dark string) {
 	look.tool = axe(t)
 	s := newStage(t, "coder", "writer")
 	failed := s.end(s.c, s.task("coder", "sleep 1ms, fail")).QueueID
-	s.completed(s.c, s.task("writer", "sleep 1ms, write it down in a sentence that is as long as those of people are"))
+	written := s.completed(s.c, s.task("writer", "sleep 1ms, write it down in a sentence that is as long as those of people are"))
+	talk := "/ui/agents/writer/conversations/" + written.SessionID
 	running := s.running("coder", "sleep 1ms"+strings.Repeat(", call search_code for 1m", 20)) // a minute is the most that one call waits
 	waiting := s.task("coder", "sleep 10m, upgrade the billing service")
 	if _, err := s.c.Pause(s.ctx(), pauseOf("agent:writer", "the disk is being changed")); err != nil {
@@ -242,7 +243,7 @@ func everybody(t *testing.T, look tabOptions, light, dark string) {
 		{"/ui/", short(waiting), press("button", "Actions for coder")}, {"/ui/", short(waiting), press("button", "Pause everything…")},
 		{"/ui/tasks", short(failed), nil}, {"/ui/tasks/" + running, "Prompt", nil}, {"/ui/tasks/" + running, "Prompt", press("button", "Cancel…")},
 		{"/ui/tasks/" + failed, "The command failed", nil}, {"/ui/tasks/" + failed, "Retry…", press("button", "Retry…")}, {"/ui/tasks/" + waiting, "Why is it", nil},
-		{"/ui/agents", "Last heartbeat", nil}, {"/ui/agents/coder", "Last 1 runs", nil}, {"/ui/capacity", "search_code", nil},
+		{"/ui/agents", "Last heartbeat", nil}, {"/ui/agents/coder", "Last 1 runs", nil}, {"/ui/agents/writer/conversations/new", "Ctrl+Enter", nil}, {talk, "write it down", nil}, {"/ui/capacity", "search_code", nil},
 		{"/ui/schedules", "nightly", nil}, {"/ui/schedules", "nightly", press("button", "New schedule")}, {"/ui/schedules/nightly", "Tidy up", nil},
 		{"/ui/audit", "Chain", nil}, {"/ui/nowhere", "", nil}, {"/login", "You are logged in as the owner", nil},
 	}

@@ -6,6 +6,7 @@ import { go, useRoute } from "./lib/router.js";
 import { useKeys } from "./lib/keys.js";
 import { subject } from "./lib/place.js";
 import { loadMe } from "./lib/me.js";
+import { startNotifications } from "./lib/notify.js";
 import { toggleTheme } from "./lib/prefs.js";
 import { DialogHost } from "./parts/dialog.js";
 import { ErrorBox } from "./parts/errorbox.js";
@@ -83,5 +84,6 @@ link.watch(({ state }) => {
   away = state !== "open" && state !== "opening";
 });
 askWho();
+startNotifications();
 connect();
 render(html`<${App} />`, document.getElementById("app"));

@@ -10,11 +10,18 @@ const keep = (name, fallback) => {
   kept.watch((value) => {
     try { localStorage.setItem(key, value); } catch { /* not allowed here */ }
   });
+  // fresh is what another tab may have chosen meanwhile.
+  kept.fresh = () => {
+    try { kept.set(localStorage.getItem(key) ?? kept.get()); } catch { /* not allowed here */ }
+    return kept.get();
+  };
   return kept;
 };
 
 export const theme = keep("theme", "system"); // system, light or dark
 export const keysOn = keep("keys", "on"); // on or off
+export const notifications = keep("notifications", "off"); // on or off
+export const watched = keep("watched", ""); // ids of tasks whose end is told
 export const lanesOpen = keep("lanes", ""); // the groups of agents that are unfolded
 
 const apply = (value) => {

@@ -5,6 +5,7 @@ import { get, newKey, post, query } from "../lib/api.js";
 import { isEnded } from "../lib/board.js";
 import { onChange, useLive } from "../lib/live.js";
 import { useMay } from "../lib/me.js";
+import { watch } from "../lib/notify.js";
 import { useSubject } from "../lib/place.js";
 import { conversationPath, go, taskPath } from "../lib/router.js";
 import { clock, full, took } from "../lib/time.js";
@@ -139,6 +140,7 @@ const Message = ({ name, id, agent, sent }) => {
     const body = { message: text, overflow: "persist", ...(id ? { session_id: id } : { new_session: true }) };
     const made = await post(`/api/agents/${encodeURIComponent(name)}/chat`, body, { headers: { Prefer: "respond-async", "Idempotency-Key": key.current.key } });
     type("");
+    watch(made.execution.id);
     if (!id && made.session_id) go(conversationPath(name, made.session_id), { replace: true });
     else if (!id) go(taskPath(made.execution.id));
     else sent();

@@ -2,6 +2,7 @@
 // done about it.
 import { html, useCallback } from "../lib/dom.js";
 import { useLive, useOnTask } from "../lib/live.js";
+import { unwatch, useWatched, watch } from "../lib/notify.js";
 import { useKeys } from "../lib/keys.js";
 import { neighbours, useSubject } from "../lib/place.js";
 import { conversationPath, go, taskPath } from "../lib/router.js";
@@ -94,6 +95,7 @@ const Head = ({ task, again }) => html`
         <span><code class="task-id">${task.queue_id}</code> <${Copy} text=${task.queue_id} label="Copy the id" /></span>
         ${task.agent && html`<span>on <${AgentLink} name=${task.agent} /></span>`}
         <${Clock} task=${task} />
+        ${!isEnded(task.state) && html`<${Watch} id=${task.queue_id} />`}
         <${Neighbours} id=${task.queue_id} />
       </p>
     </div>
@@ -110,6 +112,12 @@ const Neighbours = ({ id }) => {
     ? html`<a href=${taskPath(to)} title=${`${text} (${key})`} onClick=${(e) => { if (e.button === 0 && !e.metaKey && !e.ctrlKey && !e.shiftKey) { e.preventDefault(); go(taskPath(to), { replace: true }); } }}>${text}</a>`
     : html`<span class="quiet">${text}</span>`);
   return html`<span class="neighbours" role="group" aria-label="In the list">${step(before, "Previous", "[")} ${step(after, "Next", "]")}</span>`;
+};
+
+// Watch has the end of the task told in this browser.
+const Watch = ({ id }) => {
+  const on = useWatched(id);
+  return html`<button type="button" class="small" aria-pressed=${on ? "true" : "false"} onClick=${() => (on ? unwatch(id) : watch(id))}>${on ? "Watched" : "Watch"}</button>`;
 };
 
 const titleOf = (task) => (task.mode === "tool" ? task.tool : firstLine(task.prompt_preview));

@@ -1,17 +1,18 @@
 // The header: where one is, how much waits, how old what is shown is.
-import { html, cx, useEffect, useRef } from "../lib/dom.js";
+import { html, cx, useEffect, useRef, useStore } from "../lib/dom.js";
 import { togglePause, useAge, useLink, useLive, usePaused } from "../lib/live.js";
 import { searchPath, useRoute } from "../lib/router.js";
 import { useMay, useMe } from "../lib/me.js";
 import { clock, span } from "../lib/time.js";
-import { theme, useTheme } from "../lib/prefs.js";
+import { canNotify, toggleNotifications } from "../lib/notify.js";
+import { notifications, theme, useTheme } from "../lib/prefs.js";
 import { Icon } from "../parts/icon.js";
 import { Menu } from "../parts/menu.js";
 import { say } from "../parts/toast.js";
 import { find, newTask } from "./actions.js";
 import { openHelp } from "./help.js";
 
-const places = [["Now", "/ui/", ["now"]], ["Tasks", "/ui/tasks", ["tasks", "task"]], ["Agents", "/ui/agents", ["agents", "agent"]],
+const places = [["Now", "/ui/", ["now"]], ["Tasks", "/ui/tasks", ["tasks", "task"]], ["Agents", "/ui/agents", ["agents", "agent", "conversation"]],
   ["Capacity", "/ui/capacity", ["capacity"]], ["Schedules", "/ui/schedules", ["schedules"]], ["Audit", "/ui/audit", ["audit"]]];
 
 export const Header = () => {
@@ -37,11 +38,12 @@ const colours = [["system", "Colours of the system"], ["light", "Light"], ["dark
 
 // User is who is logged in, and what belongs to them: colours, keys, the way out.
 const User = () => {
-  const me = useMe(), chosen = useTheme();
+  const me = useMe(), chosen = useTheme(), told = useStore(notifications);
   if (!me) return null;
   const who = me.kind === "user" ? me.email || me.id : me.kind === "anonymous" ? "everyone" : "owner";
   return html`<${Menu} name="user" label=${who} items=${[
     ...colours.map(([value, text]) => ({ text, checked: chosen === value, act: () => theme.set(value) })),
+    canNotify() && { text: "Notify me when my tasks end", checked: told === "on", act: toggleNotifications },
     { text: "Keys…", act: openHelp },
     me.kind !== "anonymous" && { text: "Log out…", act: () => location.assign("/login") },
   ]}><span aria-hidden="true">${who[0].toUpperCase()}</span><span class="unseen">${who}</span></${Menu}>`;

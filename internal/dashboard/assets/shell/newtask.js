@@ -3,6 +3,7 @@
 import { html, useId, useState } from "../lib/dom.js";
 import { newKey, post } from "../lib/api.js";
 import { useLive } from "../lib/live.js";
+import { watch } from "../lib/notify.js";
 import { taskPath, go } from "../lib/router.js";
 import { range } from "../lib/time.js";
 import { Dialog, openDialog } from "../parts/dialog.js";
@@ -60,6 +61,7 @@ const NewTask = ({ given, onClose }) => {
     setState({ busy: true, error: null });
     try {
       const made = await post("/api/queue/task", body, { headers: { "Idempotency-Key": key } });
+      watch(made.queue_id);
       discard();
       toast(`${shortId(made.queue_id)} is queued${made.position ? `, position ${made.position} in ${made.queue}` : ""}${made.eta ? `, starts ${range(made.eta)}` : ""}.`);
       go(taskPath(made.queue_id));
