@@ -209,24 +209,41 @@ func (t *tape) text() string {
 	return t.buf.String()
 }
 
+// holds waits until text was written.
+func (t *tape) holds(ctx context.Context, text string) error {
+	return t.wait(ctx, func(all string, _ bool) bool { return strings.Contains(all, text) })
+}
+
 // line returns the first whole line that holds text, once there is one.
-func (t *tape) line(ctx context.Context, text string) (string, error) {
+func (t *tape) line(ctx context.Context, text string) (found string, err error) {
+	err = t.wait(ctx, func(all string, closed bool) bool {
+		for line := range strings.Lines(all) {
+			if strings.Contains(line, text) && (strings.HasSuffix(line, "\n") || closed) {
+				found = strings.TrimSuffix(line, "\n")
+				return true
+			}
+		}
+		return false
+	})
+	return found, err
+}
+
+// wait waits until what was written is as met wants it.
+func (t *tape) wait(ctx context.Context, met func(all string, closed bool) bool) error {
 	for {
 		t.mu.Lock()
 		all, changed, closed := t.buf.String(), t.changed, t.closed
 		t.mu.Unlock()
-		for line := range strings.Lines(all) {
-			if strings.Contains(line, text) && (strings.HasSuffix(line, "\n") || closed) {
-				return strings.TrimSuffix(line, "\n"), nil
-			}
-		}
-		if closed {
-			return "", errEnded
+		switch {
+		case met(all, closed):
+			return nil
+		case closed:
+			return errEnded
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return "", ctx.Err()
+			return ctx.Err()
 		}
 	}
 }

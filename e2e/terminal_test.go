@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"context"
 	"io"
 	"os"
 	"os/exec"
@@ -75,15 +76,11 @@ func (s *screen) types(text string) {
 // shows waits until a text is on the screen.
 func (s *screen) shows(text string) {
 	s.b.t.Helper()
-	s.b.until("the screen shows "+text, func() bool {
-		if said := s.text(); strings.Contains(said, text) {
-			return true
-		}
-		if s.b.t.Failed() {
-			s.b.t.Log(s.text())
-		}
-		return false
-	})
+	ctx, cancel := context.WithTimeout(s.b.t.Context(), long)
+	defer cancel()
+	if err := s.holds(ctx, text); err != nil {
+		s.b.t.Fatalf("%s: the screen does not show %q: %v\n--- screen\n%s", strings.Join(s.cmd.Args, " "), text, err, tail(s.text()))
+	}
 }
 
 // A person opens a terminal at an agent with the command line, works in it,
@@ -98,6 +95,7 @@ func TestTerminal(t *testing.T) {
 	b.vars["SHELL"] = "/bin/sh"
 	up := b.up("--agents", "demo", "--terminal")
 	c := b.client(up.url)
+	b.untilState(c, "demo", "idle") // until it is connected, the director opens none
 	s := b.screen(101, 37, "terminal", "demo")
 	s.types("PS1=; echo it is $((6*7))\n")
 	s.shows("it is 42")
@@ -134,7 +132,8 @@ func TestTerminal(t *testing.T) {
 func TestTerminalIsClosed(t *testing.T) {
 	b := newBox(t)
 	b.vars["SHELL"] = "/bin/sh"
-	b.up("--agents", "demo", "--terminal")
+	up := b.up("--agents", "demo", "--terminal")
+	b.untilState(b.client(up.url), "demo", "idle")
 	before := len(b.living())
 	s := b.screen(80, 24, "terminal", "demo")
 	s.types("PS1=; (trap '' HUP TERM; while :; do read x; done <" + b.newGate().fifo + ") & echo begun $((6*7))\n")
