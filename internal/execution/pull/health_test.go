@@ -119,6 +119,42 @@ func TestRefusingAgentIsBackedOff(t *testing.T) {
 	}
 }
 
+// Who takes a task up between two that it turns away works: also where that one is cancelled
+// before the agent has said so, or the first word on it is its last.
+func TestAgentThatWorksIsNotBackedOff(t *testing.T) {
+	for name, takesUp := range map[string]func(*puller, *api.AgentTask){
+		"accepts": func(a *puller, run *api.AgentTask) {
+			a.accepts(run)
+			a.completes(run, "done")
+		},
+		"accepts one that is being cancelled": func(a *puller, run *api.AgentTask) {
+			_, err := a.h.engine.Cancel(a.h.t.Context(), run.QueueID, "web")
+			a.h.must(err)
+			a.accepts(run)
+			a.h.reaches(run.QueueID, signalbox.Cancelling)
+			a.completes(run, "done")
+		},
+		"ends at once": func(a *puller, run *api.AgentTask) { a.completes(run, "done") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newFixture(t, noTick)
+			a := h.agent("far", 1)
+			for range 3 {
+				h.submit(engine.NewTask{})
+			}
+			a.refuses(409, "agent_busy")
+			takesUp(a, a.begins())
+			a.refuses(409, "agent_busy")
+			if live := h.live("far"); live.Held || live.BackedOff {
+				t.Errorf("it is held: %s", live.Message)
+			}
+			if !a.given() {
+				t.Error("it is given nothing, though tasks wait and its slot is free")
+			}
+		})
+	}
+}
+
 // A new instance under the name of one that is closed begins as well.
 func TestNewInstanceResetsHealth(t *testing.T) {
 	h := newFixture(t, brisk)

@@ -97,11 +97,12 @@ func (l *Lanes) invalidate(name string) {
 func (l *Lanes) applyChange(a *lane, c *engine.Applied) {
 	t := c.Task
 	r := a.Runs[t.ID]
+	if takenUp(c) {
+		l.MarkHealthyLocked(a)
+	}
 	switch {
 	case t.State.InFlight() && !c.Partial:
-		if l.putRun(a, t); c.From == signalbox.Dispatching && t.State == signalbox.Working {
-			l.MarkHealthyLocked(a)
-		}
+		l.putRun(a, t)
 	case t.State.InFlight() && (r == nil || r.Task.Fence != t.Fence):
 		l.reload.Request() // the entry does not name its execution
 		return
@@ -116,6 +117,12 @@ func (l *Lanes) applyChange(a *lane, c *engine.Applied) {
 		return
 	}
 	a.Wake.Send()
+}
+
+// takenUp reports whether a change is the first to say that an agent runs or ran its task. A
+// cancel may have been asked for before that, and the end of a short run includes that it was accepted.
+func takenUp(c *engine.Applied) bool {
+	return c.From == signalbox.Dispatching && (c.Kind == signalbox.EventAccept || c.Kind == signalbox.EventFinish)
 }
 
 // earlier reports whether an execution passes through s before than; it never goes back.
