@@ -10,6 +10,7 @@ import { cancelTask, retryTask } from "../parts/cancel.js";
 import { Changes } from "../parts/changes.js";
 import { Empty } from "../parts/empty.js";
 import { ErrorBox } from "../parts/errorbox.js";
+import { Sticky } from "../parts/sticky.js";
 import { Table } from "../parts/table.js";
 import { BulkBar } from "./tasks-bulk.js";
 import { cells, columns } from "./tasks-row.js";
@@ -51,8 +52,12 @@ export default ({ query }) => {
     w: ["why does it wait", () => (task ? go(taskPath(task.queue_id)) : false)],
   });
   return html`<div class="page-head"><h1>Tasks</h1><p class="quiet"><${Changes} hold=${found} show=${found.refresh} /> ${countText(found)}</p></div>
-    <${SearchBox} q=${q} error=${found.error} />
-    <${BulkBar} q=${q} found=${found} picked=${picked} clear=${() => setPicked(new Map())} />
+    <p class="chips searches">${samples.map(([name, value]) => html`<a key=${name} class=${q === value ? "chip chip-picked" : "chip"} href=${searchPath(value)} aria-current=${q === value ? "true" : undefined}>${name}</a>`)}</p>
+    <p id="search-keys" class="quiet small-text">Keys: agent, state, reason, queue, source, job, session, mode, tool, by, id, since, until, older. A minus before a word leaves it out.</p>
+    <${Sticky}>
+      <${SearchBox} q=${q} error=${found.error} />
+      <${BulkBar} q=${q} found=${found} picked=${picked} clear=${() => setPicked(new Map())} />
+    </${Sticky}>
     ${found.error && found.error.field !== "q" && html`<${ErrorBox} error=${found.error} title="The search did not work" retry=${found.refresh} />`}
     ${!found.busy && !found.error && tasks.length === 0 && html`<${Nothing} q=${q} />`}
     ${tasks.length > 0 && html`<div class="card" ...${found.props}><${Table} label="Tasks" name="tasks" columns=${columns} items=${tasks} keyOf=${(t) => t.queue_id} cursor=${at} onEnd=${found.more} open=${(t) => go(taskPath(t.queue_id))}
@@ -86,11 +91,8 @@ const SearchBox = ({ q, error }) => {
   return html`<form class="search" role="search" onSubmit=${(e) => { e.preventDefault(); send(text); }}>
     <label class="unseen" for="search">Search tasks</label>
     <input id="search" type="search" value=${text} onInput=${type} onKeyDown=${(e) => { if (e.key === "Escape") e.target.blur(); }} maxlength="1000" placeholder=${'agent:coder state:failed since:2h "billing"'} autocomplete="off" autocapitalize="none" spellcheck=${false}
-      aria-invalid=${wrong ? "true" : undefined} aria-describedby="search-note" />
-    <p id="search-note" class=${wrong ? "wrong" : "quiet small-text"} role=${wrong ? "alert" : undefined}>${wrong
-      ? `${wrong.message}${wrong.hint ? ` — ${wrong.hint}` : ""}`
-      : "Keys: agent, state, reason, queue, source, job, session, mode, tool, by, id, since, until, older. A minus before a word leaves it out."}</p>
-    <p class="chips">${samples.map(([name, value]) => html`<a key=${name} class=${q === value ? "chip chip-picked" : "chip"} href=${searchPath(value)} aria-current=${q === value ? "true" : undefined}>${name}</a>`)}</p>
+      aria-invalid=${wrong ? "true" : undefined} aria-describedby=${wrong ? "search-note" : "search-keys"} />
+    ${wrong && html`<p id="search-note" class="wrong" role="alert">${wrong.message}${wrong.hint ? ` — ${wrong.hint}` : ""}</p>`}
   </form>`;
 };
 

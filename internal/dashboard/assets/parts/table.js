@@ -53,10 +53,11 @@ const useWindow = (box, count, each) => {
   return [Math.min(range[0], count), Math.min(range[1], count)];
 };
 
-// reveal scrolls a row into sight, below the header.
+// reveal scrolls a row into sight, below what sticks.
 const reveal = (body, index, each) => {
   const top = body.getBoundingClientRect().top + index * each;
-  if (top < 120) scrollBy(0, top - 120);
+  const head = body.previousElementSibling, from = parseFloat(getComputedStyle(head).top) + head.offsetHeight;
+  if (top < from) scrollBy(0, top - from);
   else if (top + each > innerHeight - 16) scrollBy(0, top + each - innerHeight + 16);
 };
 
