@@ -16,6 +16,7 @@ const keep = (name, fallback) => {
 export const theme = keep("theme", "system"); // system, light or dark
 export const keysOn = keep("keys", "on"); // on or off
 export const lanesOpen = keep("lanes", ""); // the groups of agents that are unfolded
+export const hiddenColumns = keep("tasks.hidden", ""); // of the list of tasks, their names
 
 const apply = (value) => {
   if (value === "system") delete document.documentElement.dataset.theme;

@@ -13,15 +13,17 @@ import { ErrorBox } from "../parts/errorbox.js";
 import { Sticky } from "../parts/sticky.js";
 import { Table } from "../parts/table.js";
 import { BulkBar } from "./tasks-bulk.js";
-import { cells, columns } from "./tasks-row.js";
+import { ExportMenu } from "./tasks-export.js";
+import { cells, ColumnMenu, useColumns } from "./tasks-row.js";
 import { useSearch } from "./tasks-search.js";
 
-const samples = [["all", ""], ["waiting", "state:pending"], ["running", "state:working,dispatching,cancelling"], ["failed today", "state:failed,timeout since:24h"], ["schedules", "source:scheduler"]];
+const samples = [["all", ""], ["waiting", "state:pending"], ["running", "state:working,dispatching,cancelling"], ["done", "state:completed"], ["failed today", "state:failed,timeout since:24h"], ["schedules", "source:scheduler"]];
 
 export default ({ query }) => {
   const q = query.get("q") ?? "";
   const found = useSearch(q);
   const cancel = useMay("cancel"), retry = useMay("submit");
+  const columns = useColumns();
   const [cursor, setCursor] = useState(() => kept()?.cursor ?? -1);
   const [picked, setPicked] = useState(() => kept()?.picked ?? new Map());
   const first = useRef(q); // the query that the page came with
@@ -45,10 +47,10 @@ export default ({ query }) => {
   useKeys({
     j: ["next row", () => move(1)], k: ["row before", () => move(-1)],
     Enter: ["open the row", () => (task ? go(taskPath(task.queue_id)) : false)],
-    x: ["pick the row", () => toggle(task)],
+    x: ["select the row", () => toggle(task)],
     c: ["cancel the row", () => (task && !isEnded(task.state) && cancel.ok ? (cancelTask(task), true) : false)],
     r: ["retry the row", () => (task && isEnded(task.state) && retry.ok ? (retryTask(task), true) : false)],
-    Escape: ["pick none", () => (picked.size > 0 ? (setPicked(new Map()), true) : false)],
+    Escape: ["clear the selection", () => (picked.size > 0 ? (setPicked(new Map()), true) : false)],
     w: ["why does it wait", () => (task ? go(taskPath(task.queue_id)) : false)],
   });
   return html`<div class="page-head"><h1>Tasks</h1><p class="quiet"><${Changes} hold=${found} show=${found.refresh} /> ${countText(found)}</p></div>
@@ -56,12 +58,12 @@ export default ({ query }) => {
     <p id="search-keys" class="quiet small-text">Keys: agent, state, reason, queue, source, job, session, mode, tool, by, id, since, until, older. A minus before a word leaves it out.</p>
     <${Sticky}>
       <${SearchBox} q=${q} error=${found.error} />
-      <${BulkBar} q=${q} found=${found} picked=${picked} clear=${() => setPicked(new Map())} />
+      <div class="list-bar"><${BulkBar} q=${q} found=${found} picked=${picked} clear=${() => setPicked(new Map())} /><div class="buttons">${tasks.length > 0 && html`<${ExportMenu} q=${q} />`}<${ColumnMenu} /></div></div>
     </${Sticky}>
     ${found.error && found.error.field !== "q" && html`<${ErrorBox} error=${found.error} title="The search did not work" retry=${found.refresh} />`}
     ${!found.busy && !found.error && tasks.length === 0 && html`<${Nothing} q=${q} />`}
     ${tasks.length > 0 && html`<div class="card" ...${found.props}><${Table} label="Tasks" name="tasks" columns=${columns} items=${tasks} keyOf=${(t) => t.queue_id} cursor=${at} onEnd=${found.more} open=${(t) => go(taskPath(t.queue_id))}
-      classOf=${(t) => (picked.has(t.queue_id) ? "is-picked" : "")} row=${(t) => cells(t, { picked: picked.has(t.queue_id), toggle })} height=${38} phoneHeight=${92} /></div>`}
+      classOf=${(t) => (picked.has(t.queue_id) ? "is-picked" : "")} row=${(t) => cells(columns, t, { picked: picked.has(t.queue_id), toggle })} height=${38} phoneHeight=${92} /></div>`}
     ${found.busy && html`<p class="quiet" aria-busy="true">Searching…</p>`}`;
 };
 
