@@ -103,7 +103,7 @@ func TestADraftIsKept(t *testing.T) {
 	open()
 	draft("")
 	p.fill("Prompt", "sleep 1ms, and say done")
-	p.click("dialog button", "Queue it")
+	p.click("dialog button", "Submit")
 	p.until("it is shown", `location.pathname.startsWith("/ui/tasks/queue-")`)
 	open()
 	draft("")

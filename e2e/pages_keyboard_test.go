@@ -38,7 +38,7 @@ func TestKeyboardAlone(t *testing.T) {
 	// A new task, from anywhere.
 	p.keyUntil("n", "the dialog has the focus", `document.activeElement.matches("dialog textarea")`)
 	p.keys("sleep 10m, by hand")
-	p.tabTo("Queue it", named("button", "Queue it"))
+	p.tabTo("Submit", named("button", "Submit"))
 	p.keys(kb.Enter)
 	p.at("/ui/tasks/queue-")
 	made := strings.TrimPrefix(p.path(), "/ui/tasks/")
@@ -63,7 +63,7 @@ func TestKeyboardAlone(t *testing.T) {
 	p.keys("state:pending")
 	p.showsIn(".page-head", "1 task")
 	p.keys(kb.Escape, "j", "x")
-	p.showsIn(".bulk", "1 picked")
+	p.showsIn(".bulk", "1 selected")
 	p.tabTo("Cancel 1…", named("button", "Cancel 1"))
 	p.keys(kb.Enter)
 	p.tabTo("the answer", named("dialog button", "Cancel 1 task"))
@@ -99,7 +99,7 @@ func TestKeyboardAlone(t *testing.T) {
 	p.keys("nightly")
 	p.tabTo("what it does", `el.name === "message"`)
 	p.keys("tidy up")
-	p.tabTo("Make it", named("dialog button", "Make it"))
+	p.tabTo("Create schedule", named("dialog button", "Create schedule"))
 	p.keys(kb.Enter)
 	p.showsIn(`article[aria-label="Schedule nightly"]`, "tidy up")
 
@@ -181,7 +181,7 @@ func TestLoginPage(t *testing.T) {
 	// It may submit, and is named as who asked.
 	p.keyUntil("n", "the dialog", `document.querySelector("dialog[open]")`)
 	p.fill("Prompt", "sleep 10m, for the clerk")
-	p.click("dialog button", "Queue it")
+	p.click("dialog button", "Submit")
 	p.at("/ui/tasks/queue-")
 	p.showsIn(".facts", "clerk")
 	// The way out ends the stream of all tabs, and leads back to the login.

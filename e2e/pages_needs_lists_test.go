@@ -24,7 +24,7 @@ func TestNeedSchedules(t *testing.T) {
 	p.showsIn("dialog .checked", "Europe/Berlin Next:")
 	p.fill("What the agent is to do", "sleep 1ms, summarise the day")
 	p.choose("If it overlaps", "left out")
-	p.click("dialog button", "Make it")
+	p.click("dialog button", "Create schedule")
 	card := `article[aria-label="Schedule stand-up"]`
 	p.showsIn(card, "Europe/Berlin")
 	p.showsIn(card, "is left out while the one before goes on")
@@ -163,8 +163,8 @@ func TestNeedBulk(t *testing.T) {
 	// Picked ones: two of them are tried again.
 	p.fill("Search tasks", "state:cancelled report")
 	p.showsIn(".page-head", "13 tasks")
-	p.click(".table-tasks input", "Pick "+short(doomed[0]))
-	p.click(".table-tasks input", "Pick "+short(doomed[1]))
+	p.click(".table-tasks input", "Select "+short(doomed[0]))
+	p.click(".table-tasks input", "Select "+short(doomed[1]))
 	p.click(".bulk button", "Retry 2…")
 	p.click("dialog button", "Retry 2 tasks")
 	s.until("two are tried again", func() bool {

@@ -23,6 +23,7 @@ export const keysOn = keep("keys", "on"); // on or off
 export const notifications = keep("notifications", "off"); // on or off
 export const watched = keep("watched", ""); // ids of tasks whose end is told
 export const lanesOpen = keep("lanes", ""); // the groups of agents that are unfolded
+export const hiddenColumns = keep("tasks.hidden", ""); // of the list of tasks, their names
 
 const apply = (value) => {
   if (value === "system") delete document.documentElement.dataset.theme;

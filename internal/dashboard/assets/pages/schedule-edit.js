@@ -50,7 +50,7 @@ const Edit = ({ schedule, then, onClose }) => {
   const wrong = error && placeOf(error) in f ? { [placeOf(error)]: sentence(error) } : {};
   const said = { ...(check.error && { [placeOf(check.error) ?? "cron_expression"]: sentence(check.error) }), ...wrong };
   const field = (props) => html`<${Field} ...${props} value=${f[props.name]} onInput=${change(props.name)} wrong=${said[props.name]} />`;
-  const foot = html`<button type="button" onClick=${onClose}>Discard</button><button type="submit" class="primary" disabled=${busy}>${busy ? "Working…" : schedule ? "Change it" : "Make it"}</button>`;
+  const foot = html`<button type="button" onClick=${onClose}>Discard</button><button type="submit" class="primary" disabled=${busy}>${busy ? "Working…" : schedule ? "Save" : "Create schedule"}</button>`;
   return html`<${Dialog} title=${schedule ? `Edit ${schedule.name}` : "New schedule"} wide onClose=${onClose} onSubmit=${run} foot=${foot}>
     <div class="fields">
       ${field({ name: "name", label: "Name", first: !schedule, max: 64, hint: "letters, digits, dots, underscores, hyphens" })}

@@ -13,13 +13,13 @@ export const BulkBar = ({ q, found, picked, clear }) => {
   const rows = [...picked.values()].map((t) => newest.get(t.queue_id) ?? t);
   const open = rows.filter((t) => !isEnded(t.state)).length, over = rows.length - open;
   if (rows.length > 0) {
-    return html`<p class="bulk"><strong>${rows.length} picked</strong>
+    return html`<p class="bulk"><strong>${rows.length} selected</strong>
       <button type="button" class="small" disabled=${!cancel.ok || open === 0} title=${cancel.why || undefined} onClick=${() => bulk(queriesOf(rows, false), "cancel", clear)}>Cancel ${open}…</button>
       <button type="button" class="small" disabled=${!retry.ok || over === 0} title=${retry.why || undefined} onClick=${() => bulk(queriesOf(rows, true), "retry", clear)}>Retry ${over}…</button>
-      <button type="button" class="small plain" onClick=${clear}>Pick none</button></p>`;
+      <button type="button" class="small plain" onClick=${clear}>Clear selection</button></p>`;
   }
   // Without anything to do the bar stays: what comes and goes would move the rows.
-  if (!q || found.total === 0 || found.error) return html`<p class="bulk quiet">Pick rows to cancel or retry several at once.</p>`;
+  if (!q || found.total === 0 || found.error) return html`<p class="bulk quiet">Select rows to cancel or retry several at once.</p>`;
   return html`<p class="bulk"><span class="quiet">All that match:</span>
     <button type="button" class="small" disabled=${!cancel.ok} title=${cancel.why || undefined} onClick=${() => bulk([q], "cancel", clear)}>Cancel…</button>
     <button type="button" class="small" disabled=${!retry.ok} title=${retry.why || undefined} onClick=${() => bulk([q], "retry", clear)}>Retry…</button></p>`;
@@ -73,7 +73,7 @@ export const bulk = async (queries, action, done, before, begun) => {
     return;
   }
   const again = before !== undefined && `There were ${number(before)} when you were asked; ${begun ? "some of them are done, and these are left" : "nothing has been done yet"}.`;
-  const which = queries[0].includes("id:queue-") ? "The tasks that you picked." : `All tasks that match: ${queries[0]}`;
+  const which = queries[0].includes("id:queue-") ? "The tasks that you selected." : `All tasks that match: ${queries[0]}`;
   confirm({
     title: `${verb} ${tasks(count)}`, action: `${verb} ${tasks(count)}`, consequence: [again, which, note].filter(Boolean), danger: action === "cancel",
     onConfirm: async () => {

@@ -1,29 +1,65 @@
-// A row of the tasks: where it stands, what it is, who has it, how long.
-import { html } from "../lib/dom.js";
+// A row of the tasks: where it stands, what it is, who has it, how long; and which of that is shown.
+import { html, useMedia, useStore } from "../lib/dom.js";
 import { isEnded } from "../lib/board.js";
 import { useMay } from "../lib/me.js";
-import { age, full, range, useNow, took } from "../lib/time.js";
+import { hiddenColumns } from "../lib/prefs.js";
+import { age, full, range, since, span, useNow, took } from "../lib/time.js";
 import { AgentLink } from "../parts/agentlink.js";
 import { CancelButton, retryTask } from "../parts/cancel.js";
 import { doingOf, whoOf } from "../parts/doing.js";
+import { Menu } from "../parts/menu.js";
 import { State } from "../parts/state.js";
 import { taskPath } from "../lib/router.js";
 import { shortId, TaskLink } from "../parts/tasklink.js";
 
-export const columns = [
-  { name: "pick", label: html`<span class="unseen">Picked</span>` }, { name: "state", label: "State" }, { name: "id", label: "Id" },
-  { name: "what", label: "Task" }, { name: "where", label: "Where" }, { name: "time", label: "Time" }, { name: "do", label: html`<span class="unseen">Actions</span>` },
+const unseen = (text) => html`<span class="unseen">${text}</span>`;
+
+// What has a title can be left out.
+const columns = [
+  { name: "pick", label: unseen("Selected"), width: "20px" }, { name: "state", label: "State", width: "104px" }, { name: "id", label: "Id", title: "Id", width: "58px" },
+  { name: "what", label: "Task", width: "minmax(0, 1fr)" }, { name: "where", label: "Where", title: "Where", width: "minmax(0, 220px)" }, { name: "time", label: "Time", title: "Time", width: "var(--time)" },
+  { name: "took", label: "Duration", title: "Duration", width: "64px" }, { name: "do", label: unseen("Actions"), width: "76px" },
 ];
 
-export const cells = (t, { picked, toggle }) => [
-  html`<input type="checkbox" checked=${picked} onChange=${() => toggle(t)} aria-label=${`Pick ${shortId(t.queue_id)}`} />`,
-  html`<${State} state=${t.state} title=${t.reason} />`,
-  html`<${TaskLink} id=${t.queue_id} />`,
-  html`<${What} task=${t} />`,
-  html`<${Where} task=${t} />`,
-  html`<${Time} task=${t} />`,
-  isEnded(t.state) ? html`<${RetryButton} task=${t} />` : html`<${CancelButton} task=${t} />`,
-];
+const useHidden = () => useStore(hiddenColumns).split(",").filter(Boolean);
+
+// useColumns are those that a person wants and that there is room for.
+export const useColumns = () => {
+  const hidden = useHidden();
+  const phone = useMedia("(max-width: 640px)"), wide = useMedia("(min-width: 1001px)"), middle = useMedia("(min-width: 801px)");
+  const room = { where: wide || phone, took: middle };
+  return columns.filter((c) => !hidden.includes(c.name) && room[c.name] !== false);
+};
+
+// ColumnMenu says which columns are shown; this browser remembers it.
+export const ColumnMenu = () => {
+  const hidden = useHidden();
+  const toggle = (name) => hiddenColumns.set((hidden.includes(name) ? hidden.filter((n) => n !== name) : [...hidden, name]).join(","));
+  return html`<${Menu} label="Columns" items=${columns.filter((c) => c.title).map((c) => ({ text: c.title, checked: !hidden.includes(c.name), act: () => toggle(c.name) }))}>Columns</${Menu}>`;
+};
+
+// cells are what the columns show of a task.
+export const cells = (shown, t, { picked, toggle }) => shown.map((c) => cell[c.name](t, picked, toggle));
+
+const cell = {
+  pick: (t, picked, toggle) => html`<input type="checkbox" checked=${picked} onChange=${() => toggle(t)} aria-label=${`Select ${shortId(t.queue_id)}`} />`,
+  state: (t) => html`<${State} state=${t.state} title=${t.reason} />`,
+  id: (t) => html`<${TaskLink} id=${t.queue_id} />`,
+  what: (t) => html`<${What} task=${t} />`,
+  where: (t) => html`<${Where} task=${t} />`,
+  time: (t) => html`<${Time} task=${t} />`,
+  took: (t) => html`<${Took} task=${t} />`,
+  do: (t) => (isEnded(t.state) ? html`<${RetryButton} task=${t} />` : html`<${CancelButton} task=${t} />`),
+};
+
+// secondsOf is how long a task has run, to its end or so far; undefined where it
+// has not.
+export const secondsOf = (t, now) => (t.started_at ? since(t.started_at, t.ended_at ? Date.parse(t.ended_at) : now) : undefined);
+
+const Took = ({ task: t }) => {
+  const now = useNow(), seconds = secondsOf(t, now);
+  return seconds !== undefined && html`<p class="cut small-text quiet">${isEnded(t.state) ? took(seconds) : span(seconds)}</p>`;
+};
 
 const What = ({ task: t }) => {
   const now = useNow();
@@ -36,12 +72,9 @@ const Where = ({ task: t }) => html`<p class="cut small-text quiet">${t.agent &&
 
 const Time = ({ task: t }) => {
   const now = useNow();
-  if (isEnded(t.state)) {
-    const ran = t.started_at && t.ended_at ? ` · ran ${took((Date.parse(t.ended_at) - Date.parse(t.started_at)) / 1000)}` : "";
-    return html`<p class="cut small-text quiet" title=${full(t.ended_at)}>${age(t.ended_at, now)} ago${ran}</p>`;
-  }
+  if (isEnded(t.state)) return html`<p class="cut small-text quiet" title=${full(t.ended_at)}>${age(t.ended_at, now)} ago</p>`;
   if (t.state === "pending") return html`<p class="cut small-text quiet" title=${full(t.created_at)}>waits ${age(t.created_at, now)}${t.eta ? ` · ${range(t.eta)}` : ""}</p>`;
-  return html`<p class="cut small-text quiet" title=${full(t.started_at)}>${t.started_at ? `runs ${age(t.started_at, now)}` : "starting"}</p>`;
+  return html`<p class="cut small-text quiet" title=${full(t.started_at)}>${t.started_at ? `started ${age(t.started_at, now)} ago` : "starting"}</p>`;
 };
 
 const RetryButton = ({ task }) => {

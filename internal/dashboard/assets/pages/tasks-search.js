@@ -71,7 +71,7 @@ const newer = (row, live) => (live && live !== row ? { ...row, ...live } : row);
 
 // pageOf goes on until there is a row: an answer looks at so many tasks and no
 // further, and may have found none among them.
-const pageOf = async (q, after, signal) => {
+export const pageOf = async (q, after, signal) => {
   let answer = { next: after };
   do {
     answer = await get("/api/search" + query({ q, limit: page, after: answer.next }), { signal });

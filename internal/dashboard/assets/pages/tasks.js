@@ -10,17 +10,20 @@ import { cancelTask, retryTask } from "../parts/cancel.js";
 import { Changes } from "../parts/changes.js";
 import { Empty } from "../parts/empty.js";
 import { ErrorBox } from "../parts/errorbox.js";
+import { Sticky } from "../parts/sticky.js";
 import { Table } from "../parts/table.js";
 import { BulkBar } from "./tasks-bulk.js";
-import { cells, columns } from "./tasks-row.js";
+import { ExportMenu } from "./tasks-export.js";
+import { cells, ColumnMenu, useColumns } from "./tasks-row.js";
 import { useSearch } from "./tasks-search.js";
 
-const samples = [["all", ""], ["waiting", "state:pending"], ["running", "state:working,dispatching,cancelling"], ["failed today", "state:failed,timeout since:24h"], ["schedules", "source:scheduler"]];
+const samples = [["all", ""], ["waiting", "state:pending"], ["running", "state:working,dispatching,cancelling"], ["done", "state:completed"], ["failed today", "state:failed,timeout since:24h"], ["schedules", "source:scheduler"]];
 
 export default ({ query }) => {
   const q = query.get("q") ?? "";
   const found = useSearch(q);
   const cancel = useMay("cancel"), retry = useMay("submit");
+  const columns = useColumns();
   const [cursor, setCursor] = useState(() => kept()?.cursor ?? -1);
   const [picked, setPicked] = useState(() => kept()?.picked ?? new Map());
   const first = useRef(q); // the query that the page came with
@@ -44,19 +47,23 @@ export default ({ query }) => {
   useKeys({
     j: ["next row", () => move(1)], k: ["row before", () => move(-1)],
     Enter: ["open the row", () => (task ? go(taskPath(task.queue_id)) : false)],
-    x: ["pick the row", () => toggle(task)],
+    x: ["select the row", () => toggle(task)],
     c: ["cancel the row", () => (task && !isEnded(task.state) && cancel.ok ? (cancelTask(task), true) : false)],
     r: ["retry the row", () => (task && isEnded(task.state) && retry.ok ? (retryTask(task), true) : false)],
-    Escape: ["pick none", () => (picked.size > 0 ? (setPicked(new Map()), true) : false)],
+    Escape: ["clear the selection", () => (picked.size > 0 ? (setPicked(new Map()), true) : false)],
     w: ["why does it wait", () => (task ? go(taskPath(task.queue_id)) : false)],
   });
   return html`<div class="page-head"><h1>Tasks</h1><p class="quiet"><${Changes} hold=${found} show=${found.refresh} /> ${countText(found)}</p></div>
-    <${SearchBox} q=${q} error=${found.error} />
-    <${BulkBar} q=${q} found=${found} picked=${picked} clear=${() => setPicked(new Map())} />
+    <p class="chips searches">${samples.map(([name, value]) => html`<a key=${name} class=${q === value ? "chip chip-picked" : "chip"} href=${searchPath(value)} aria-current=${q === value ? "true" : undefined}>${name}</a>`)}</p>
+    <p id="search-keys" class="quiet small-text">Keys: agent, state, reason, queue, source, job, session, mode, tool, by, id, since, until, older. A minus before a word leaves it out.</p>
+    <${Sticky}>
+      <${SearchBox} q=${q} error=${found.error} />
+      <div class="list-bar"><${BulkBar} q=${q} found=${found} picked=${picked} clear=${() => setPicked(new Map())} /><div class="buttons">${tasks.length > 0 && html`<${ExportMenu} q=${q} />`}<${ColumnMenu} /></div></div>
+    </${Sticky}>
     ${found.error && found.error.field !== "q" && html`<${ErrorBox} error=${found.error} title="The search did not work" retry=${found.refresh} />`}
     ${!found.busy && !found.error && tasks.length === 0 && html`<${Nothing} q=${q} />`}
     ${tasks.length > 0 && html`<div class="card" ...${found.props}><${Table} label="Tasks" name="tasks" columns=${columns} items=${tasks} keyOf=${(t) => t.queue_id} cursor=${at} onEnd=${found.more} open=${(t) => go(taskPath(t.queue_id))}
-      classOf=${(t) => (picked.has(t.queue_id) ? "is-picked" : "")} row=${(t) => cells(t, { picked: picked.has(t.queue_id), toggle })} height=${38} phoneHeight=${92} /></div>`}
+      classOf=${(t) => (picked.has(t.queue_id) ? "is-picked" : "")} row=${(t) => cells(columns, t, { picked: picked.has(t.queue_id), toggle })} height=${38} phoneHeight=${92} /></div>`}
     ${found.busy && html`<p class="quiet" aria-busy="true">Searching…</p>`}`;
 };
 
@@ -86,11 +93,8 @@ const SearchBox = ({ q, error }) => {
   return html`<form class="search" role="search" onSubmit=${(e) => { e.preventDefault(); send(text); }}>
     <label class="unseen" for="search">Search tasks</label>
     <input id="search" type="search" value=${text} onInput=${type} onKeyDown=${(e) => { if (e.key === "Escape") e.target.blur(); }} maxlength="1000" placeholder=${'agent:coder state:failed since:2h "billing"'} autocomplete="off" autocapitalize="none" spellcheck=${false}
-      aria-invalid=${wrong ? "true" : undefined} aria-describedby="search-note" />
-    <p id="search-note" class=${wrong ? "wrong" : "quiet small-text"} role=${wrong ? "alert" : undefined}>${wrong
-      ? `${wrong.message}${wrong.hint ? ` — ${wrong.hint}` : ""}`
-      : "Keys: agent, state, reason, queue, source, job, session, mode, tool, by, id, since, until, older. A minus before a word leaves it out."}</p>
-    <p class="chips">${samples.map(([name, value]) => html`<a key=${name} class=${q === value ? "chip chip-picked" : "chip"} href=${searchPath(value)} aria-current=${q === value ? "true" : undefined}>${name}</a>`)}</p>
+      aria-invalid=${wrong ? "true" : undefined} aria-describedby=${wrong ? "search-note" : "search-keys"} />
+    ${wrong && html`<p id="search-note" class="wrong" role="alert">${wrong.message}${wrong.hint ? ` — ${wrong.hint}` : ""}</p>`}
   </form>`;
 };
 

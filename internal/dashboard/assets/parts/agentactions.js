@@ -42,7 +42,7 @@ const Pause = ({ queue, onClose }) => {
     toast(`${lineOf(queue)} is paused.`);
     onClose();
   });
-  const foot = html`<button type="button" onClick=${onClose}>Keep it as it is</button><button type="submit" class="primary" disabled=${busy}>${busy ? "Working…" : "Pause"}</button>`;
+  const foot = html`<button type="button" onClick=${onClose}>Cancel</button><button type="submit" class="primary" disabled=${busy}>${busy ? "Working…" : "Pause"}</button>`;
   return html`<${Dialog} title=${`Pause ${lineOf(queue)}`} onClose=${onClose} onSubmit=${run} foot=${foot}>
     <p>${consequence(queue)}</p>
     <p><label for=${reasonId}>Reason, for those who wonder why</label>

@@ -24,7 +24,7 @@ export const Confirm = ({ title, consequence = [], action, typed, danger = true,
       setBusy(false);
     }
   };
-  const foot = html`<button type="button" onClick=${onClose} data-first=${typed ? undefined : ""}>Keep it as it is</button>
+  const foot = html`<button type="button" onClick=${onClose} data-first=${typed ? undefined : ""}>Go back</button>
     <button type="submit" class=${danger ? "danger" : "primary"} disabled=${!ready}>${busy ? "Working…" : action}</button>`;
   return html`<${Dialog} title=${title} onClose=${onClose} onSubmit=${submit} foot=${foot}>
     ${consequence.map((line) => html`<p key=${line}>${line}</p>`)}

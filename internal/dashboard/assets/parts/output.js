@@ -4,6 +4,7 @@
 // comparison.
 import { cx, html, useEffect, useRef, useState } from "../lib/dom.js";
 import { get, stream } from "../lib/api.js";
+import { save } from "../lib/save.js";
 import { clockOf } from "../lib/time.js";
 import { Lines, timed } from "./lines.js";
 
@@ -53,7 +54,7 @@ const stateText = (state, view) => {
 
 const noneText = (state, view) => {
   if (view.done) return "It printed nothing.";
-  return state === "pending" ? "It has not started. What it prints will stand here." : "It has printed nothing yet.";
+  return state === "pending" ? "Not started yet. Its output will appear here." : "No output yet.";
 };
 
 // open follows the output of a task into an element. That of a task that had failed
@@ -179,12 +180,4 @@ const Download = ({ id }) => {
     }
   };
   return html`<button type="button" disabled=${state === "Loading…"} onClick=${load}>${state}</button>`;
-};
-
-const save = (blob, name) => {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(blob);
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 };

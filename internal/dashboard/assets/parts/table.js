@@ -4,7 +4,7 @@ import { html, cx, useEffect, useLayoutEffect, useMedia, useRef, useState } from
 
 const spare = 8; // rows beyond both edges
 
-// Table: columns [{name, label}], items, keyOf(item), row(item, index) → one
+// Table: columns [{name, label, width}], items, keyOf(item), row(item, index) → one
 // child a column. height and phoneHeight are of a row in px. cursor is the
 // index that keys stand at, or -1; onEnd is called near the last row, whenever
 // there comes to be one.
@@ -17,7 +17,7 @@ export const Table = ({ label, columns, items, keyOf, row, name, height = 40, ph
   useEffect(() => { if (to >= items.length - spare) onEnd?.(); }, [to, items.length, !onEnd]);
   useLayoutEffect(() => { if (cursor >= 0) reveal(box.current, cursor, each); }, [cursor, each]);
   useEffect(() => { if (cursor >= 0) step(box.current, cursor); }, [cursor]);
-  return html`<div class=${cx("table", `table-${name}`)} role="table" aria-label=${label} aria-rowcount=${items.length + 1}>
+  return html`<div class=${cx("table", `table-${name}`)} role="table" style=${{ "--columns": columns.map((c) => c.width).join(" ") }} aria-label=${label} aria-rowcount=${items.length + 1}>
     <div role="rowgroup" class="table-head"><div role="row" aria-rowindex="1">${columns.map((c) => html`<div key=${c.name} role="columnheader" class=${`col-${c.name}`}>${c.label}</div>`)}</div></div>
     <div role="rowgroup" class="table-body" ref=${box} style=${{ height: `${items.length * each}px` }}>
       ${items.slice(from, to).map((item, i) => html`<div key=${keyOf(item)} role="row" aria-rowindex=${from + i + 2} tabindex="-1" onClick=${open && ((e) => { if (isPlain(e)) open(item); })} class=${cx("row", open && "row-opens", cursor === from + i && "row-cursor", classOf?.(item))}
@@ -53,10 +53,11 @@ const useWindow = (box, count, each) => {
   return [Math.min(range[0], count), Math.min(range[1], count)];
 };
 
-// reveal scrolls a row into sight, below the header.
+// reveal scrolls a row into sight, below what sticks.
 const reveal = (body, index, each) => {
   const top = body.getBoundingClientRect().top + index * each;
-  if (top < 120) scrollBy(0, top - 120);
+  const head = body.previousElementSibling, from = parseFloat(getComputedStyle(head).top) + head.offsetHeight;
+  if (top < from) scrollBy(0, top - from);
   else if (top + each > innerHeight - 16) scrollBy(0, top + each - innerHeight + 16);
 };
 

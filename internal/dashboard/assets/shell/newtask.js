@@ -70,7 +70,7 @@ const NewTask = ({ given, onClose }) => {
     }
     return undefined;
   };
-  const foot = html`<button type="button" onClick=${discard}>Discard</button><button type="submit" class="primary" disabled=${state.busy}>${state.busy ? "Sending…" : "Queue it"}</button>`;
+  const foot = html`<button type="button" onClick=${discard}>Discard</button><button type="submit" class="primary" disabled=${state.busy}>${state.busy ? "Sending…" : "Submit"}</button>`;
   return html`<${Dialog} title="New task" wide onClose=${keep} onSubmit=${submit} foot=${foot}>
     <${Field} label="Prompt" error=${state.error} name="prompt">${(p) => html`<textarea ...${p} data-first="" rows="6" value=${form.prompt} onInput=${set("prompt")} onKeyDown=${(e) => { if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) submit(); }}></textarea>`}</${Field}>
     <div class="fields">
@@ -82,7 +82,7 @@ const NewTask = ({ given, onClose }) => {
       <${Field} label="Time limit, minutes" error=${state.error} name="timeout_seconds">${(p) => html`<input ...${p} type="number" min="0" max="10080" step="any" value=${form.minutes} onInput=${set("minutes")} placeholder="the agent's own" />`}</${Field}>
       <${Field} label="Not before" error=${state.error} name="not_before">${(p) => html`<input ...${p} type="datetime-local" value=${form.notBefore} onInput=${set("notBefore")} />`}</${Field}>
     </div>
-    ${state.error && !state.error.field && html`<${ErrorBox} title=${state.error.code === "queue_full" ? full : "It was not queued"} error=${state.error} />`}
+    ${state.error && !state.error.field && html`<${ErrorBox} title=${state.error.code === "queue_full" ? full : "The task was not submitted"} error=${state.error} />`}
   </${Dialog}>`;
 };
 

@@ -1,0 +1,8 @@
+// save gives a file to the browser, which keeps it as it keeps downloads.
+export const save = (blob, name) => {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+};
