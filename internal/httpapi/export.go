@@ -281,9 +281,14 @@ func imported(in *api.ExportedTask) (engine.Transfer, error) {
 		if err := json.Unmarshal(in.Result, x.Result); err != nil {
 			return x, signalbox.Invalid("result", "result cannot be read: %v", err)
 		}
+		x.Result.LogTimes = latest(x.Result.LogTimes, signalbox.MaxLogTimes)
+		x.Result.Calls = latest(x.Result.Calls, signalbox.MaxToolCalls)
 	}
 	return x, nil
 }
+
+// latest returns the last n values of a list.
+func latest[T any](list []T, n int) []T { return list[max(0, len(list)-n):] }
 
 // milli truncates a time as stores do; nil is the zero time.
 func milli(t *time.Time) time.Time {

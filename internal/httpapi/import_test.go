@@ -124,3 +124,48 @@ func TestAnImportedTaskIsFoundByItsOldID(t *testing.T) {
 		b.Do("GET", "/api/queue/"+unknown, "", admin).WantError(t, http.StatusNotFound, signalbox.CodeNotFound)
 	}
 }
+
+// What a row can hold is a bound, also for what comes from elsewhere: a result with more
+// times and calls than that is stored with the latest.
+func TestAnImportKeepsTheLatestOfALongCourse(t *testing.T) {
+	old := apitest.New(t)
+	a := old.AddAgent("coder", 1)
+	id := old.Submit(`{"prompt":"long"}`).QueueID
+	old.FinishTask(old.Run(a), signalbox.ReasonCompleted, signalbox.Result{Output: "done", Tail: "log"})
+	var ended api.Export
+	for next := ""; len(ended.Tasks) == 0; next = ended.Next {
+		ended = api.Export{}
+		old.Do("GET", "/api/export?limit=1000&after="+next, "").Want(t, http.StatusOK, &ended)
+		if ended.Next == "" && len(ended.Tasks) == 0 {
+			t.Fatal("the export has no task")
+		}
+	}
+	result := signalbox.Result{Output: "done", Tail: "log"}
+	for i := range signalbox.MaxLogTimes + 7 {
+		result.LogTimes = append(result.LogTimes, signalbox.LogTime{Seq: int64(i)})
+		result.Calls = append(result.Calls, signalbox.ToolCall{Tool: strconv.Itoa(i), Outcome: "ok"})
+	}
+	long, err := json.Marshal(result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range ended.Tasks {
+		ended.Tasks[i].Result = long
+	}
+	body, err := json.Marshal(api.ImportRequest{Tasks: ended.Tasks})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := apitest.New(t)
+	next.Do("POST", "/api/import", string(body)).Want(t, http.StatusOK, nil)
+	var task api.Task
+	next.Do("GET", "/api/queue/"+id, "").Want(t, http.StatusOK, &task)
+	if n := len(task.Calls); n != signalbox.MaxToolCalls || task.Calls[n-1].Tool != strconv.Itoa(signalbox.MaxLogTimes+6) {
+		t.Errorf("%d calls, want the latest %d", n, signalbox.MaxToolCalls)
+	}
+	var out api.Output
+	next.Do("GET", "/api/queue/"+id+"/output", "").Want(t, http.StatusOK, &out)
+	if len(out.Times) != signalbox.MaxLogTimes {
+		t.Errorf("%d times, want the latest %d", len(out.Times), signalbox.MaxLogTimes)
+	}
+}
