@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
@@ -24,7 +25,7 @@ type screen struct {
 	look       browser.Look
 }
 
-var phone = browser.Look{Width: 390, Height: 844}
+var phone, tablet = browser.Look{Width: 390, Height: 844}, browser.Look{Width: 768, Height: 1024}
 
 // shoot makes the pictures: of the demo with a few tasks more, of a terminal,
 // and of the login.
@@ -42,13 +43,18 @@ func (r *rig) shoot(ctx context.Context, folder string) error {
 
 // server starts a role of the binary in a folder of its own.
 func (r *rig) server(ctx context.Context, args ...string) (*director.Process, error) {
-	home := filepath.Join(r.dir, args[0])
-	if err := os.MkdirAll(home, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(r.dir, args[0]), 0o700); err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, r.binary, append(args, "--addr", "127.0.0.1:0")...)
+	return director.Start(r.command(ctx, args[0], append(args, "--addr", "127.0.0.1:0")...))
+}
+
+// command is a run of the binary with the home of a role.
+func (r *rig) command(ctx context.Context, role string, args ...string) *exec.Cmd {
+	home := filepath.Join(r.dir, role)
+	cmd := exec.CommandContext(ctx, r.binary, args...)
 	cmd.Dir, cmd.Env = home, append(os.Environ(), "HOME="+home, "TMPDIR="+home, "SIGNALBOX_HOME="+filepath.Join(home, ".signalbox"), "SHELL=/bin/sh")
-	return director.Start(cmd)
+	return cmd
 }
 
 func (r *rig) shootDemo(ctx context.Context, folder string) error {
@@ -57,7 +63,15 @@ func (r *rig) shootDemo(ctx context.Context, folder string) error {
 		return err
 	}
 	defer d.Stop()
-	c, err := client.New(d.URL, client.Options{})
+	files, err := filepath.Glob(filepath.Join(r.dir, "demo", "signalbox-demo-*", "token"))
+	if err != nil || len(files) != 1 {
+		return fmt.Errorf("the token of the demo: %v, %w", files, err)
+	}
+	token, err := os.ReadFile(files[0])
+	if err != nil {
+		return err
+	}
+	c, err := client.New(d.URL, client.Options{Token: strings.TrimSpace(string(token))})
 	if err != nil {
 		return err
 	}
@@ -65,14 +79,28 @@ func (r *rig) shootDemo(ctx context.Context, folder string) error {
 	if err != nil {
 		return err
 	}
+	task, err := c.Task(ctx, failed)
+	if err != nil {
+		return err
+	}
+	talk := "/ui/agents/coder/conversations/" + task.SessionID
 	const why = `document.querySelector(".why-gate")`
-	return r.take(folder, d.URL, []screen{
+	link := func() (string, error) { // each logs one browser in
+		cmd := r.command(ctx, "demo", "login-link", "--director", d.URL)
+		out, err := cmd.Output()
+		return strings.TrimSpace(string(out)), err
+	}
+	return r.take(folder, d.URL, link, []screen{
 		{file: "now.png", path: "/ui/", until: why + ` && document.querySelector(".card-pressure canvas")`},
 		{file: "now-dark.png", path: "/ui/", until: why + ` && document.querySelector(".card-pressure canvas")`, look: browser.Look{Dark: true}},
 		{file: "now-phone.png", path: "/ui/", until: `document.querySelectorAll(".lane").length > 2`, look: phone},
+		{file: "now-tablet.png", path: "/ui/", until: `document.querySelectorAll(".lane").length > 2`, look: tablet},
+		{file: "conversation.png", path: talk, until: `document.querySelector(".turn-answer")`},
+		{file: "conversation-phone.png", path: talk, until: `document.querySelector(".turn-answer")`, look: phone},
 		{file: "tasks.png", path: "/ui/tasks", until: `document.querySelectorAll(".table-tasks .row").length > 5`},
 		{file: "task-why.png", path: "/ui/tasks/" + waiting, until: why},
 		{file: "task-failed.png", path: "/ui/tasks/" + failed, until: `document.querySelector(".output-box").childElementCount > 1`},
+		{file: "task-phone.png", path: "/ui/tasks/" + failed, until: `document.querySelector(".output-box").childElementCount > 1`, look: phone},
 		{file: "agents.png", path: "/ui/agents", until: `document.querySelectorAll(".agent-row").length === 3`},
 		{file: "agent.png", path: "/ui/agents/coder", until: `document.querySelectorAll(".run-bar-row").length > 2`},
 		{file: "capacity.png", path: "/ui/capacity", until: `document.querySelectorAll(".calls li").length > 1`},
@@ -137,7 +165,7 @@ func (r *rig) shootTerminal(ctx context.Context, folder string) error {
 	press := func(selector, words string) string {
 		return fmt.Sprintf(`[...document.querySelectorAll(%q)].find((e) => (e.ariaLabel ?? e.innerText).includes(%q))?.click()`, selector, words)
 	}
-	return r.take(folder, d.URL, []screen{{
+	return r.take(folder, d.URL, nil, []screen{{
 		file: "terminal.png", path: "/ui/agents/demo", until: `document.querySelector(".page-head .menu button")`,
 		then: `(() => {
 			const screen = document.querySelector(".xterm-rows");
@@ -155,23 +183,39 @@ func (r *rig) shootLogin(ctx context.Context, folder string) error {
 		return err
 	}
 	defer d.Stop()
-	return r.take(folder, d.URL, []screen{{file: "login.png", path: "/login", until: `!document.querySelector("#login").hidden`, look: browser.Look{Width: 800, Height: 520}}})
+	return r.take(folder, d.URL, nil, []screen{{file: "login.png", path: "/login", until: `!document.querySelector("#login").hidden`, look: browser.Look{Width: 800, Height: 520}}})
 }
 
-// take makes pictures.
-func (r *rig) take(folder, address string, all []screen) error {
+// take makes pictures; link, if set, returns an address that logs a browser in.
+func (r *rig) take(folder, address string, link func() (string, error), all []screen) error {
 	for _, s := range all {
 		page, err := r.browser.Open(s.look)
 		if err != nil {
 			return err
 		}
-		err = r.takeOne(page, folder, address, s)
+		if link != nil {
+			err = logIn(page, link)
+		}
+		if err == nil {
+			err = r.takeOne(page, folder, address, s)
+		}
 		page.Close()
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.file, err)
 		}
 	}
 	return nil
+}
+
+func logIn(page *browser.Page, link func() (string, error)) error {
+	address, err := link()
+	if err == nil {
+		err = page.Go(address)
+	}
+	if err == nil {
+		err = page.Until(`location.pathname.startsWith("/ui")`)
+	}
+	return err
 }
 
 func (r *rig) takeOne(page *browser.Page, folder, address string, s screen) error {
