@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/x/ansi"
 
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
@@ -58,13 +56,6 @@ type detail struct {
 	rows  logRows
 }
 
-// logRows are the lines of the output as they are shown.
-type logRows struct {
-	columns int // for which they are; 0: they are made anew
-	rows    []string
-	starts  []int // the first row of each line
-}
-
 type whyMsg struct {
 	id  string
 	why api.Why
@@ -75,16 +66,6 @@ type taskMsg struct {
 	id   string
 	task api.Task
 	err  error
-}
-
-type outputMsg struct {
-	id  string
-	out api.Output
-}
-
-type outputEnd struct {
-	id  string
-	err error
 }
 
 // open shows the selected task.
@@ -152,18 +133,6 @@ func (m *model) refreshDetail() tea.Cmd {
 	return m.fetch(d.id)
 }
 
-// followOutput brings the output as it is written, until it ends or the detail
-// is closed.
-func (m *model) followOutput(ctx context.Context, id string) tea.Cmd {
-	return func() tea.Msg {
-		err := m.o.Director.FollowOutput(ctx, id, 0, func(o api.Output) error {
-			m.send(outputMsg{id, o})
-			return ctx.Err()
-		})
-		return outputEnd{id, err}
-	}
-}
-
 // detailed takes an answer in that is about the open task.
 func (m *model) detailed(msg tea.Msg) {
 	d := m.detail
@@ -200,34 +169,6 @@ func (d *detail) learn(err error) {
 	d.err = ""
 	if err != nil {
 		d.err = plain(err.Error())
-	}
-}
-
-// print adds a part of the output. Escape sequences and characters may be cut
-// in two by its edges: a line is made safe once it is whole.
-func (d *detail) print(o api.Output) {
-	d.gap = d.gap || o.Truncated
-	columns := d.rows.columns
-	if d.rows.columns = 0; d.cut {
-		columns = 0
-	}
-	text := d.part + o.Text
-	end := strings.LastIndexByte(text, '\n')
-	if o.Done && text != "" {
-		end = len(text)
-	}
-	if end < 0 {
-		if d.part = text; len(text) < maxLogLine {
-			return
-		}
-		end = len(text) // a line without an end
-	}
-	d.part = strings.TrimPrefix(text[end:], "\n")
-	d.log = append(d.log, plainLines(strings.TrimSuffix(text[:end], "\r"))...)
-	if over := len(d.log) - maxLog; over > 0 {
-		gone, _ := asRows(d.log[:over], columns)
-		d.log, d.gap = append([]string(nil), d.log[over:]...), true
-		d.top = max(0, d.top-len(gone))
 	}
 }
 
@@ -283,44 +224,6 @@ func (m *model) scroll(by int) {
 	}
 	d.top = max(0, d.top+by)
 	d.follow = by > 0 && d.top+m.tabHeight() >= len(m.logRows())
-}
-
-// aside is how many cells → moves over cut lines.
-const aside = 20
-
-// findOutput begins to look for a text in the output; "" ends it.
-func (m *model) findOutput(text string) tea.Cmd {
-	d := m.detail
-	if d == nil {
-		return nil
-	}
-	if d.find = nil; text == "" {
-		return nil
-	}
-	d.tab, d.find, d.match = tabLog, regexp.MustCompile("(?i)"+regexp.QuoteMeta(text)), 0
-	m.nextMatch(0)
-	return nil
-}
-
-// matches are the lines of the output that match.
-func (m *model) matches() (lines []int) {
-	for i, line := range m.logText() {
-		if m.detail.find.MatchString(ansi.Strip(line)) {
-			lines = append(lines, i)
-		}
-	}
-	return lines
-}
-
-func (m *model) nextMatch(by int) {
-	d, lines := m.detail, m.matches()
-	if len(lines) == 0 {
-		m.complain("The output has no match.")
-		return
-	}
-	d.match = (min(d.match, len(lines)-1) + by + len(lines)) % len(lines)
-	m.logRows() // for where the lines begin
-	d.top, d.follow = d.rows.starts[lines[d.match]], false
 }
 
 // detailTask is what is known of the open task, as a row.
@@ -443,88 +346,4 @@ func etaText(e *api.ETA) string {
 		return fmt.Sprintf("about %d–%d min", low/60, (high+59)/60)
 	}
 	return fmt.Sprintf("about %d–%d s", low, high)
-}
-
-func (m *model) logTitle() string {
-	d := m.detail
-	switch {
-	case d.logErr != "":
-		return "Output"
-	case d.find != nil:
-		n := len(m.matches())
-		return fmt.Sprintf("Output, match %d of %d", min(d.match+1, n), n)
-	case d.done || client.Ended(m.detailTask().State):
-		return "Output, the end"
-	case d.follow:
-		return "Output, following"
-	}
-	return "Output, paused (f follows)"
-}
-
-// logText are all lines of the output, safe to show.
-func (m *model) logText() []string {
-	d := m.detail
-	var lines []string
-	if d.gap {
-		lines = append(lines, m.st.dim.Render("… what came before is no longer shown: signalbox logs "+plain(d.id)))
-	}
-	lines = append(lines, d.log...)
-	if d.part != "" {
-		lines = append(lines, plain(d.part))
-	}
-	if d.logErr != "" {
-		lines = append(lines, m.st.bad.Render("✗ "+d.logErr))
-	}
-	if len(lines) == 0 {
-		return []string{m.st.dim.Render("It has printed nothing yet.")}
-	}
-	return lines
-}
-
-// logWindow is the part of the output that is shown: its end while it is
-// followed.
-func (m *model) logWindow(height int) []string {
-	d, rows := m.detail, m.logRows()
-	height = max(1, height)
-	end := max(0, len(rows)-height)
-	top := min(d.top, end)
-	if d.follow {
-		top = end
-	}
-	rows = slices.Clone(rows[top:min(len(rows), top+height)])
-	for i := range rows {
-		if d.left > 0 {
-			rows[i] = ansi.TruncateLeft(rows[i], d.left, "")
-		}
-		if d.find != nil {
-			rows[i] = d.find.ReplaceAllStringFunc(ansi.Strip(rows[i]), func(s string) string { return m.st.pick.Render(s) })
-		}
-	}
-	return rows
-}
-
-// logRows are the lines of the output, wrapped unless they are to be cut.
-func (m *model) logRows() []string {
-	d, columns := m.detail, m.detailWidth()
-	if d.rows.columns != columns {
-		d.rows.columns = columns
-		if d.cut {
-			columns = 0
-		}
-		d.rows.rows, d.rows.starts = asRows(m.logText(), columns)
-	}
-	return d.rows.rows
-}
-
-// asRows wraps lines to so many cells; 0: not. It says where each begins.
-func asRows(lines []string, columns int) (rows []string, starts []int) {
-	for _, line := range lines {
-		starts = append(starts, len(rows))
-		if columns > 0 && width(line) > columns {
-			rows = append(rows, strings.Split(ansi.Hardwrap(line, columns, true), "\n")...)
-		} else {
-			rows = append(rows, line)
-		}
-	}
-	return rows, starts
 }
