@@ -56,7 +56,7 @@ export const startNotifications = () => {
   });
   let before = attention.get();
   attention.watch((now) => {
-    const more = before >= 0 && now > before;
+    const more = now > before;
     before = now;
     const health = current().health;
     if (more && document.visibilityState !== "visible" && health) tell("Signalbox needs you", health.text, "attention", "/ui/");

@@ -1,10 +1,12 @@
 // A conversation with an agent: its turns under each other, and a box for the next
 // message, which waits its turn like any other task.
 import { html, useCallback, useEffect, useRef, useState } from "../lib/dom.js";
+import { draft } from "../lib/draft.js";
 import { get, newKey, post, query } from "../lib/api.js";
 import { isEnded } from "../lib/board.js";
 import { onChange, useLive } from "../lib/live.js";
 import { useMay } from "../lib/me.js";
+import { money } from "../lib/money.js";
 import { watch } from "../lib/notify.js";
 import { useSubject } from "../lib/place.js";
 import { conversationPath, go, taskPath } from "../lib/router.js";
@@ -25,7 +27,7 @@ const pause = 1000; // ms between two looks after a change
 export default ({ name, id }) => html`<${Conversation} key=${`${name} ${id}`} name=${name} id=${id === "new" ? "" : id} />`;
 
 const Conversation = ({ name, id }) => {
-  const { turns, more, showMore, error, again } = useTurns(id);
+  const { turns, more, showMore, error, again } = useTurns(name, id);
   const agent = useLive((board) => board.agents.get(name));
   const title = turns?.[0] ? turns[0].prompt_preview.split("\n", 1)[0] : "New conversation";
   useSubject(`${title.slice(0, 60)} · ${name}`);
@@ -51,13 +53,13 @@ const Conversation = ({ name, id }) => {
 };
 
 const sumOf = (turns) => {
-  const cost = turns.reduce((sum, t) => sum + (t.result?.cost_usd ?? 0), 0);
-  return `${turns.length} ${turns.length === 1 ? "turn" : "turns"}${cost > 0 ? ` · $${cost.toFixed(cost < 1 ? 4 : 2)}` : ""}`;
+  const cost = money(turns.reduce((sum, t) => sum + (t.result?.cost_usd ?? 0), 0));
+  return [`${turns.length} ${turns.length === 1 ? "turn" : "turns"}`, cost].filter(Boolean).join(" · ");
 };
 
 // useTurns are the turns of a conversation, oldest first, each whole. Those that have
 // ended are asked for once.
-const useTurns = (id) => {
+const useTurns = (name, id) => {
   const [state, setState] = useState({ turns: null, more: false, error: null });
   const [most, setMost] = useState(page);
   const ended = useRef(new Map()), asking = useRef(null);
@@ -82,11 +84,11 @@ const useTurns = (id) => {
     again();
     let timer = 0;
     const stop = onChange((event, data) => {
-      if (event === "change" && !data?.tasks?.length) return;
+      if (event === "change" && !data.tasks?.some((t) => t.agent === name || t.queue === `agent:${name}`)) return;
       timer ||= setTimeout(() => { timer = 0; again(); }, pause);
     });
     return () => { stop(); clearTimeout(timer); asking.current?.abort(); };
-  }, [again]);
+  }, [again, name]);
   return { ...state, again, showMore: () => setMost((n) => n + page) };
 };
 
@@ -117,23 +119,17 @@ const placeOf = (task) => [task.position > 0 && `${task.position_approximate ? "
 const figuresOf = (task) => [
   task.ended_at && clock(task.ended_at),
   task.started_at && task.ended_at && took((Date.parse(task.ended_at) - Date.parse(task.started_at)) / 1000),
-  task.result?.cost_usd > 0 && `$${task.result.cost_usd.toFixed(task.result.cost_usd < 1 ? 4 : 2)}`,
+  money(task.result?.cost_usd),
 ].filter(Boolean).join(" · ");
-
-// drafts keeps what was typed into a box until it is sent, also over a login.
-const drafts = {
-  key: (name, id) => `signalbox.message ${name} ${id}`,
-  read(name, id) { try { return sessionStorage.getItem(this.key(name, id)) ?? ""; } catch { return ""; } },
-  write(name, id, text) { try { text ? sessionStorage.setItem(this.key(name, id), text) : sessionStorage.removeItem(this.key(name, id)); } catch { /* not allowed here */ } },
-};
 
 // Message sends the next turn. One key stands for each text, so that it is sent once
 // however often the button is pressed.
 const Message = ({ name, id, agent, sent }) => {
   const may = useMay("submit");
-  const [text, setText] = useState(() => drafts.read(name, id));
+  const kept = draft(`message ${name} ${id}`);
+  const [text, setText] = useState(() => kept.read() ?? "");
   const key = useRef({ text: "", key: "" });
-  const type = (value) => { setText(value); drafts.write(name, id, value); };
+  const type = (value) => { setText(value); kept.write(value); };
   const [send, busy, error] = useAction(async () => {
     if (!text.trim()) return;
     if (key.current.text !== text) key.current = { text, key: newKey() };

@@ -1,5 +1,6 @@
 // What an ended task left behind, and what came too late to count.
 import { html } from "../lib/dom.js";
+import { money } from "../lib/money.js";
 import { clock, full, took } from "../lib/time.js";
 import { AgentLink } from "../parts/agentlink.js";
 import { Copy } from "../parts/copy.js";
@@ -31,7 +32,7 @@ export const figures = (result) => [
   result.exit_code !== undefined && `exit ${result.exit_code}`,
   result.error_type,
   result.token_usage && `${result.token_usage.input.toLocaleString()} tokens in, ${result.token_usage.output.toLocaleString()} out`,
-  result.cost_usd > 0 && `$${result.cost_usd.toFixed(result.cost_usd < 1 ? 4 : 2)}`,
+  money(result.cost_usd),
   result.tool_count > 0 && `${result.tool_count} tool ${result.tool_count === 1 ? "call" : "calls"}`,
 ].filter(Boolean).join(" · ");
 

@@ -1,6 +1,7 @@
 // The dialog for a new task. It has one idempotency key for each text that is
 // sent, so that pressing twice, or again after no answer came, makes one task.
 import { html, useId, useState } from "../lib/dom.js";
+import { draft } from "../lib/draft.js";
 import { newKey, post } from "../lib/api.js";
 import { useLive } from "../lib/live.js";
 import { watch } from "../lib/notify.js";
@@ -19,38 +20,29 @@ export const openNewTask = (given = {}) => {
   openDialog((close) => html`<${NewTask} given=${given} onClose=${close} />`);
 };
 
-// draft keeps what was typed, until it is sent or discarded: also over Esc, a click
-// beside the dialog, and a login that is over.
-const draft = {
-  key: "signalbox.draft",
-  read() { try { return JSON.parse(sessionStorage.getItem(this.key)); } catch { return null; } },
-  write(form) {
-    try {
-      if (form?.prompt.trim()) sessionStorage.setItem(this.key, JSON.stringify(form));
-      else sessionStorage.removeItem(this.key);
-    } catch { /* not allowed here */ }
-  },
-};
+// kept is what was typed, until it is sent or discarded.
+const kept = draft("task");
+const remember = (form) => kept.write(form?.prompt.trim() ? form : null);
 
 const begin = { prompt: "", who: "", model: "", priority: "0", minutes: "", notBefore: "", open: false };
 
 const NewTask = ({ given, onClose }) => {
   const [form, setForm] = useState(() => {
     const blank = { ...begin, prompt: given.prompt ?? "", who: given.agent ? `agent:${given.agent}` : "" };
-    return given.prompt ? blank : { ...blank, ...draft.read(), ...(given.agent && { who: blank.who }) };
+    return given.prompt ? blank : { ...blank, ...kept.read(), ...(given.agent && { who: blank.who }) };
   });
   const [sent, setSent] = useState({ text: "", key: "" });
   const [state, setState] = useState({ busy: false, error: null });
   const set = (name) => ({ target: { value } }) => setForm((was) => {
     const now = { ...was, [name]: value };
-    if (!given.prompt) draft.write(now);
+    if (!given.prompt) remember(now);
     return now;
   });
   const keep = () => {
     onClose();
     if (form.prompt.trim() && !given.prompt) toast("The draft is kept: New task goes on with it.");
   };
-  const discard = () => { draft.write(null); onClose(); };
+  const discard = () => { remember(null); onClose(); };
   const submit = async () => {
     const { body, wrong } = bodyOf(form);
     if (state.busy) return;
