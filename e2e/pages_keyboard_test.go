@@ -66,6 +66,7 @@ func TestKeyboardAlone(t *testing.T) {
 	p.showsIn(".bulk", "1 selected")
 	p.tabTo("Cancel 1…", named("button", "Cancel 1"))
 	p.keys(kb.Enter)
+	p.until("it asks, once it has counted them", `e2e.text("dialog[open]").includes("Cancel 1 task")`)
 	p.tabTo("the answer", named("dialog button", "Cancel 1 task"))
 	p.keys(kb.Enter)
 	s.becomes(second, "cancelled")
