@@ -211,6 +211,11 @@ type Task struct {
 	// Requeues are its latest returns to the queue, oldest first, at most
 	// MaxRequeues; nil: none. What it points to never changes, so that rows share it.
 	Requeues *[]Requeue
+
+	// EditedAt is when it was last changed while it waited, zero: never; EditedBy is who
+	// did it.
+	EditedAt time.Time
+	EditedBy string
 }
 
 // Kept is how much it counts, once it has ended, against the bounds on what is

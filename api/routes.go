@@ -71,6 +71,8 @@ func Routes() []Route {
 			Query: []Param{{"queue", "query", "only this queue, such as agent:coder"}, limitParam, {"after", "query", "cursor of the page before"}}, Answer: Queue{}},
 		{Name: "task", Method: http.MethodGet, Path: "/api/queue/{id}", Summary: "One task", Status: 200, Scope: ScopeRead,
 			Query: []Param{waitParam}, Answer: Task{}, Errors: []int{404}},
+		{Name: "edit", Method: http.MethodPatch, Path: "/api/queue/{id}", Summary: "Change a task that waits: its prompt, priority, agent or place; one's own with the scope submit alone", Status: 200, Scope: ScopeCancel, Own: []Scope{ScopeSubmit},
+			Request: EditRequest{}, Answer: Task{}, Errors: []int{404, 409, 501}},
 		{Name: "find", Method: http.MethodGet, Path: "/api/find/{part}", Summary: "Ids that begin or end with a part", Status: 200, Scope: ScopeRead,
 			Answer: Found{}},
 		{Name: "cancel", Method: http.MethodPost, Path: "/api/queue/{id}/cancel", Summary: "Cancel a task, waiting or running; one's own with the scope submit alone", Status: 200, Scope: ScopeCancel, Own: []Scope{ScopeSubmit},

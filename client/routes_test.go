@@ -28,6 +28,9 @@ var calls = map[string]func(context.Context, *client.Client) error{
 	"task":   func(ctx context.Context, c *client.Client) error { return second(c.Task(ctx, "queue-1")) },
 	"find":   func(ctx context.Context, c *client.Client) error { return second(c.Find(ctx, "k2m9")) },
 	"cancel": func(ctx context.Context, c *client.Client) error { return second(c.Cancel(ctx, "queue-1")) },
+	"edit": func(ctx context.Context, c *client.Client) error {
+		return second(c.Edit(ctx, "queue-1", api.EditRequest{Revision: 1, Place: "top"}))
+	},
 	"retry": func(ctx context.Context, c *client.Client) error {
 		return second(c.Retry(ctx, "queue-1", api.RetryRequest{}, client.SubmitOptions{}))
 	},

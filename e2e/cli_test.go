@@ -223,3 +223,40 @@ func TestALargeLog(t *testing.T) {
 		t.Errorf("%d bytes of 1 MB, and nothing says that some are missing", len(got.out))
 	}
 }
+
+// A task that waits is changed from the command line: the agent gets what it was changed to.
+func TestEditOfAWaitingTask(t *testing.T) {
+	b := newBox(t)
+	director := b.director()
+	gate, command := b.gated()
+	b.agent("worker", director.url, command...)
+	b.agent("demo", director.url)
+	c := b.client(director.url)
+	running := b.submit(c, api.SubmitRequest{Prompt: "gate busy", Agent: "worker"})
+	gate.arrived()
+	first := b.submit(c, api.SubmitRequest{Prompt: "first", Agent: "worker"})
+	second := b.submit(c, api.SubmitRequest{Prompt: "second", Agent: "worker"})
+
+	top := b.want(0, "edit", second, "--top")
+	if want := "Changed: " + second + " (position 1 in agent:worker)\n"; top.out != want {
+		t.Errorf("%q, want %q", top.out, want)
+	}
+	edited := parse[api.Task](t, b.want(0, "edit", first, "--prompt", "sleep 1ms, changed", "--agent", "demo", "--priority", "3", "--json").out)
+	if edited.Prompt != "sleep 1ms, changed" || edited.Priority != 3 || edited.EditedAt == nil {
+		t.Errorf("%+v", edited)
+	}
+	if done := b.completed(c, first); done.Agent != "demo" || done.Prompt != "sleep 1ms, changed" {
+		t.Errorf("%+v", done)
+	}
+
+	b.want(2, "edit", second)
+	b.want(2, "edit", second, "--top", "--back")
+	b.want(2, "edit", second, "--priority", "11")
+	b.want(3, "edit", second, "--agent", "nobody")
+	b.want(3, "edit", "queue-00000000000000000000000000", "--top")
+	b.want(5, "edit", second, "--top", "--revision", "1")
+	started := b.want(5, "edit", running, "--prompt", "too late")
+	if !strings.Contains(started.err, "is working") {
+		t.Errorf("a task that has started: %s", started.err)
+	}
+}

@@ -118,6 +118,7 @@ func (h *handlers) endpoints() map[string]endpoint {
 		"submitTask": {handle: h.submits.submitTask, narrow: access.ByHandler},
 		"queue":      {handle: h.queues.queue, narrow: access.ByHandler},
 		"task":       {handle: h.tasks.task, narrow: access.OfTask, lasting: true},
+		"edit":       {handle: h.tasks.edit, narrow: access.OfTask},
 		"find":       {handle: h.queues.find, narrow: access.ByHandler},
 		"cancel":     {handle: h.tasks.cancel, narrow: access.OfTask},
 		"retry":      {handle: h.submits.retry, narrow: access.OfTask},

@@ -143,6 +143,8 @@ func (s *session) runStory() {
 func (s *session) endStory() {
 	var q api.Queue
 	s.Do("GET", "/api/queue?queue=work", "").Want(s.T, 200, &q)
+	s.ask("edit", "", "/api/queue/"+q.Tasks[0].QueueID, `{"revision":1,"prompt":"Check the logs of last night only","place":"top"}`)
+	s.ask("edit", "Another revision than it has", "/api/queue/"+q.Tasks[0].QueueID, `{"revision":1,"priority":5}`)
 	s.ask("cancel", "", "/api/queue/"+q.Tasks[0].QueueID+"/cancel", "")
 	s.ask("history", "", "/api/history?state=completed&since=2h", "")
 	s.ask("task", "An id that never existed", "/api/queue/queue-00000000000000000000000000", "")

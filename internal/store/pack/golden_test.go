@@ -78,7 +78,9 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 	plain.Owner, plain.Schedule = "", ""
 	before := request // an environment that no admin gave is a row that directors of before refuse to read
 	before.EnvBy = ""
-	failed := task
+	requeued := task
+	requeued.EditedAt, requeued.EditedBy = time.Time{}, ""
+	failed := requeued
 	failed.Requeues = nil
 	sized := failed
 	sized.Failure, sized.Cause = "", ""
@@ -97,7 +99,7 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 		{"schedule", Schedule(&schedule)}, {"run", Run(&run)},
 		{"request-env-by", Request(&request)}, {"agent-proof", Agent(&agent)}, {"task-sized", Task(nil, &sized)},
 		{"task-failed", Task(nil, &failed)}, {"entry-retry", journal.Entry(nil, &entry)},
-		{"task-requeued", Task(nil, &task)}, {"result-course", Result(&result)},
+		{"task-requeued", Task(nil, &requeued)}, {"result-course", Result(&result)}, {"task-edited", Task(nil, &task)},
 	}
 }
 

@@ -46,10 +46,11 @@ func (x *workingSet) requestOf(r *row) *signalbox.Request {
 	if r.request != nil {
 		return r.request
 	}
-	if q := x.fetched[r.task.Seq]; q != nil {
-		return q
+	q := x.fetched[r.task.Seq]
+	if q == nil && r.task.EditedAt.IsZero() {
+		q = x.requests.get(r.task.Seq)
 	}
-	return x.requests.get(r.task.Seq)
+	return q
 }
 
 // momentStep bounds how far a batch advances the moment. The step is random: a server that
@@ -99,9 +100,9 @@ func (d *Delta) task(r *row) {
 	if r.task == nil {
 		return
 	}
-	if r.request != nil && r.draft.task == nil {
+	if r.request != nil && r.request != r.draft.request {
 		q := RequestRow{Seq: r.task.Seq, Request: *r.request}
-		if r.task.State.Terminal() {
+		if stored := r.before != nil || r.draft.task != nil; stored || r.task.State.Terminal() {
 			q.Request.SealedEnv = nil
 		}
 		d.Requests = append(d.Requests, q)

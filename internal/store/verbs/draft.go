@@ -19,8 +19,9 @@ type Drafting interface {
 
 // draft is what was drafted of a row.
 type draft struct {
-	task   *signalbox.Task
-	result *signalbox.Result
+	task    *signalbox.Task
+	request *signalbox.Request
+	result  *signalbox.Result
 }
 
 // draft drafts the changes so far, if more verbs are expected and the backend is idle.
@@ -40,7 +41,7 @@ func (w *writer) draft() {
 	for _, r := range x.changed[x.drafted:] {
 		if r.task != nil {
 			d.task(r)
-			r.draft = draft{r.task, r.result}
+			r.draft = draft{r.task, r.request, r.result}
 		}
 	}
 	x.drafted = len(x.changed)

@@ -61,6 +61,7 @@ const send = (method) => async (path, body, { headers = {}, signal } = {}) => {
 export const get = async (path, { signal } = {}) => read(await ask(path, { signal }));
 export const post = send("POST");
 export const put = send("PUT");
+export const patch = send("PATCH");
 export const del = send("DELETE");
 
 // query makes the part of an address after the ?, without what is empty.

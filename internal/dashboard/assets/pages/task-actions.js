@@ -4,7 +4,7 @@ import { html, useId, useState } from "../lib/dom.js";
 import { newKey, post } from "../lib/api.js";
 import { isEnded } from "../lib/board.js";
 import { useKeys } from "../lib/keys.js";
-import { useMay, useMe } from "../lib/me.js";
+import { useMay, useOwn } from "../lib/me.js";
 import { go, taskPath } from "../lib/router.js";
 import { since, span, useNow } from "../lib/time.js";
 import { forceRelease } from "../parts/agentactions.js";
@@ -13,14 +13,14 @@ import { Dialog, openDialog } from "../parts/dialog.js";
 import { ErrorBox } from "../parts/errorbox.js";
 import { useAction } from "../parts/load.js";
 import { toast } from "../parts/toast.js";
+import { Edit, ToTop } from "./task-edit.js";
 
 const address = (task, verb) => `/api/queue/${encodeURIComponent(task.queue_id)}/${verb}`;
 
-// useMayCancel: whoever asked for a task may cancel it with less.
+// useMayCancel: whoever asked for a task may cancel and change it with less.
 const useMayCancel = (task) => {
-  const me = useMe(), any = useMay("cancel"), own = useMay("submit");
-  const asked = { user: task.source_user_id, service: task.source_service, agent: task.source_agent }[me?.kind];
-  return !any.ok && asked && asked === me.id ? own : any;
+  const any = useMay("cancel"), own = useMay("submit"), mine = useOwn(task);
+  return !any.ok && mine ? own : any;
 };
 
 export const TaskActions = ({ task, again }) => {
@@ -28,9 +28,13 @@ export const TaskActions = ({ task, again }) => {
   const ended = isEnded(task.state), cancelling = task.state === "cancelling" || task.cancel_requested;
   const askCancel = () => { if (!ended && !cancelling && cancel.ok) openDialog((close) => html`<${Cancel} task=${task} again=${again} onClose=${close} />`); };
   const askRetry = () => { if (ended && retry.ok) openDialog((close) => html`<${Retry} task=${task} onClose=${close} />`); };
-  useKeys({ c: ["cancel this task", askCancel], r: ["retry this task", askRetry] });
+  const waits = task.state === "pending" && task.mode !== "tool";
+  const askEdit = () => { if (waits && cancel.ok) openDialog((close) => html`<${Edit} task=${task} again=${again} onClose=${close} />`); };
+  useKeys({ c: ["cancel this task", askCancel], r: ["retry this task", askRetry], e: ["change this task while it waits", askEdit] });
   if (!ended) {
-    return html`<div class="task-actions"><button type="button" disabled=${cancelling || !cancel.ok} title=${cancel.why || undefined} onClick=${askCancel}>${cancelling ? "Cancelling…" : "Cancel…"}</button></div>`;
+    return html`<div class="task-actions">
+      ${waits && html`<${ToTop} task=${task} again=${again} /><button type="button" disabled=${!cancel.ok} title=${cancel.why || undefined} onClick=${askEdit}>Change…</button>`}
+      <button type="button" disabled=${cancelling || !cancel.ok} title=${cancel.why || undefined} onClick=${askCancel}>${cancelling ? "Cancelling…" : "Cancel…"}</button></div>`;
   }
   return html`<div class="task-actions"><button type="button" disabled=${!retry.ok} title=${retry.why || undefined} onClick=${askRetry}>Retry…</button></div>`;
 };

@@ -1,14 +1,14 @@
 // The dialog for a new task. It has one idempotency key for each text that is
 // sent, so that pressing twice, or again after no answer came, makes one task.
-import { html, useId, useState } from "../lib/dom.js";
+import { html, useState } from "../lib/dom.js";
 import { draft } from "../lib/draft.js";
 import { newKey, post } from "../lib/api.js";
-import { useLive } from "../lib/live.js";
 import { watch } from "../lib/notify.js";
 import { taskPath, go } from "../lib/router.js";
 import { range } from "../lib/time.js";
 import { Dialog, openDialog } from "../parts/dialog.js";
 import { ErrorBox } from "../parts/errorbox.js";
+import { Field, routeOf, Who } from "../parts/fields.js";
 import { shortId } from "../parts/tasklink.js";
 import { toast } from "../parts/toast.js";
 
@@ -78,34 +78,11 @@ const NewTask = ({ given, onClose }) => {
   </${Dialog}>`;
 };
 
-// Field is a labelled input; what the director says is wrong with it stands
-// below it.
-const Field = ({ label, hint, error, name, children }) => {
-  const id = useId();
-  const wrong = error?.field === name || (name === "agent" && error?.field === "kind");
-  const note = wrong ? error.message : hint;
-  return html`<div class="field"><label for=${id}>${label}</label>
-    ${children({ id, name, "aria-invalid": wrong ? "true" : undefined, "aria-describedby": note ? `${id}-note` : undefined })}
-    ${note && html`<p id=${`${id}-note`} class=${wrong ? "wrong" : "hint"} role=${wrong ? "alert" : undefined}>${note}</p>`}</div>`;
-};
-
-const Who = ({ props, value, onChange }) => {
-  const agents = useLive((b) => b.agents);
-  const list = [...agents.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
-  const kinds = [...new Set(list.map((a) => a.kind))].sort();
-  return html`<select ...${props} value=${value} onChange=${onChange}>
-    <option value="">any agent</option>
-    ${list.length > 0 && html`<optgroup label="one agent">${list.map((a) => html`<option key=${a.name} value=${`agent:${a.name}`}>${a.name}${a.waiting > 0 ? ` (${a.waiting} waiting)` : ""}${a.face === "down" ? " (down)" : ""}</option>`)}</optgroup>`}
-    ${kinds.length > 0 && html`<optgroup label="a kind of agent">${kinds.map((k) => html`<option key=${k} value=${`kind:${k}`}>any ${k}</option>`)}</optgroup>`}
-  </select>`;
-};
-
 // bodyOf makes the request of the form, or says which field is wrong.
 const bodyOf = (form) => {
   const body = { prompt: form.prompt, source: "web" };
   if (!form.prompt.trim()) return { wrong: { field: "prompt", message: "Say what the agent is to do." } };
-  const [kind, name] = form.who.split(/:(.*)/s);
-  if (name) body[kind] = name;
+  Object.assign(body, routeOf(form.who));
   if (form.model.trim()) body.model = form.model.trim();
   const priority = Number(form.priority || 0);
   if (!Number.isInteger(priority) || priority < -10 || priority > 10) return { wrong: { field: "priority", message: "A whole number from -10 to 10." } };
