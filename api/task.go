@@ -182,6 +182,8 @@ type RetryRequest struct {
 	Model          string            `json:"model,omitempty"`
 	TimeoutSeconds int               `json:"timeout_seconds,omitempty"`
 	Env            map[string]string `json:"env,omitempty"`
+	Agent          *string           `json:"agent,omitempty"` // with it and kind empty, any agent may take it
+	Kind           *string           `json:"kind,omitempty"`
 }
 
 // EditRequest is the body of PATCH /api/queue/{id}: what changes of a task that waits.

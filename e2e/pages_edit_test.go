@@ -57,3 +57,25 @@ func TestChangeAWaitingTask(t *testing.T) {
 	p.showsIn("dialog", "The task was not changed")
 	p.showsIn("dialog", "is working")
 }
+
+// A new task can say all that the command line can.
+func TestNewTaskWithAllThatItCanSay(t *testing.T) {
+	s := newStage(t, "coder")
+	p := s.open("/ui/")
+	p.live()
+	p.click("header button", "New task")
+	p.fill("Prompt", "sleep 1ms, with more")
+	p.click("dialog summary", "More")
+	p.fill("Tier", "heavy")
+	p.fill("Give up after waiting, minutes", "43201")
+	p.choose("Thinking", "off")
+	p.click("dialog button", "Submit")
+	p.showsIn("dialog .wrong", "0 to 43200 minutes")
+	p.fill("Give up after waiting, minutes", "5")
+	p.click("dialog button", "Submit")
+	p.until("its page is shown", `location.pathname.startsWith("/ui/tasks/queue-")`)
+	task := s.completed(s.c, p.path()[len("/ui/tasks/"):])
+	if task.Tier != "heavy" || task.Thinking == nil || *task.Thinking || task.Source != "web" {
+		t.Errorf("%+v", task)
+	}
+}

@@ -9,11 +9,42 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
+// routeFlags change who may take a task.
+type routeFlags struct {
+	one, sort string
+	any       bool
+}
+
+func (f *routeFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.one, "agent", "", "only this `agent` may take it")
+	flags.StringVar(&f.sort, "kind", "", "only agents of this `kind` may take it")
+	flags.BoolVar(&f.any, "any-agent", false, "any agent may take it")
+	cmd.MarkFlagsMutuallyExclusive("agent", "kind", "any-agent")
+}
+
+func (f *routeFlags) given() bool { return f.one != "" || f.sort != "" || f.any }
+
+// agent and kind are nil where nothing is to change.
+func (f *routeFlags) agent() *string {
+	if !f.given() {
+		return nil
+	}
+	return &f.one
+}
+
+func (f *routeFlags) kind() *string {
+	if !f.given() {
+		return nil
+	}
+	return &f.sort
+}
+
 func (a *app) editCmd() *cobra.Command {
 	var edit api.EditRequest
-	var agent, kind string
+	var to routeFlags
 	var priority int
-	var anyAgent, top, back bool
+	var top, back bool
 	cmd := &cobra.Command{
 		Use:   "edit ID",
 		Short: "Change a task that waits: its prompt, priority, agent or place",
@@ -27,9 +58,7 @@ func (a *app) editCmd() *cobra.Command {
 			if f.Changed("priority") {
 				edit.Priority = &priority
 			}
-			if f.Changed("agent") || f.Changed("kind") || anyAgent {
-				edit.Agent, edit.Kind = &agent, &kind
-			}
+			edit.Agent, edit.Kind = to.agent(), to.kind()
 			switch {
 			case top:
 				edit.Place = "top"
@@ -46,13 +75,10 @@ func (a *app) editCmd() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&edit.Prompt, "prompt", "", "another `prompt`")
 	f.IntVar(&priority, "priority", 0, "another priority, -10 to 10: higher is earlier")
-	f.StringVar(&agent, "agent", "", "only this `agent` may take it")
-	f.StringVar(&kind, "kind", "", "only agents of this `kind` may take it")
-	f.BoolVar(&anyAgent, "any-agent", false, "any agent may take it")
+	to.register(cmd)
 	f.BoolVar(&top, "top", false, "ahead of all that waits in its queue")
 	f.BoolVar(&back, "back", false, "behind all of its priority")
 	f.Int64Var(&edit.Revision, "revision", 0, "only where the task has this `revision` (default: as it is now)")
-	cmd.MarkFlagsMutuallyExclusive("agent", "kind", "any-agent")
 	cmd.MarkFlagsMutuallyExclusive("top", "back")
 	return query(a, cmd, taskArg(func(c *client.Client, ctx context.Context, id string) (api.Task, error) {
 		if edit.Revision == 0 {

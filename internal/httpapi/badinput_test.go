@@ -146,7 +146,7 @@ func TestBadInputEverywhere(t *testing.T) {
 		{"GET", "/api/history?until=-2h", bad{"", "until", "an age such as 2h"}},
 		{"GET", "/api/history?before=zz!", bad{"", "", ""}},
 		{"POST", "/api/queue/" + id + "/retry", bad{`{"prompt":1}`, "prompt", "must be a string"}},
-		{"POST", "/api/queue/" + id + "/retry", bad{`{"agent":"x"}`, "agent", "not a known field"}},
+		{"POST", "/api/queue/" + id + "/retry", bad{`{"priority":1}`, "priority", "not a known field"}},
 		{"POST", "/api/queue/pause", bad{`{"queue":"nowhere"}`, "queue", "not a queue"}},
 		{"POST", "/api/queue/pause", bad{`{"until":"2020-01-01T00:00:00Z"}`, "until", "past"}},
 		{"POST", "/api/queue/pause", bad{`{"seconds":-1}`, "seconds", "0 to"}},

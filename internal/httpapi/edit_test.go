@@ -141,3 +141,20 @@ func TestWhoMayEdit(t *testing.T) {
 		t.Errorf("the edit of somebody else's task is not in the audit log: %+v", last)
 	}
 }
+
+func TestRetryAtAnotherAgent(t *testing.T) {
+	b := apitest.New(t)
+	b.AddAgent("coder", 1)
+	b.AddAgent("writer", 1)
+	id := b.Submit(`{"prompt":"p","agent":"coder"}`).QueueID
+	b.Do("POST", "/api/queue/"+id+"/cancel", "").Want(t, http.StatusOK, nil)
+	for change, queue := range map[string]string{`{}`: "agent:coder", `{"agent":"writer"}`: "agent:writer", `{"kind":"demo"}`: "pool:demo", `{"agent":""}`: "work"} {
+		var got api.SubmitResponse
+		b.Do("POST", "/api/queue/"+id+"/retry", change).Want(t, http.StatusCreated, &got)
+		if got.Queue != queue {
+			t.Errorf("%s: it went to %s, want %s", change, got.Queue, queue)
+		}
+	}
+	b.Do("POST", "/api/queue/"+id+"/retry", `{"agent":"nobody"}`).WantError(t, http.StatusNotFound, signalbox.CodeNotFound)
+	b.Do("POST", "/api/queue/"+id+"/retry", `{"agent":"coder","kind":"demo"}`).WantError(t, http.StatusBadRequest, signalbox.CodeValidation)
+}

@@ -137,10 +137,7 @@ func (h *taskHandlers) edit(w http.ResponseWriter, r *http.Request) error {
 	if err := httpio.Decode(w, r, &req, false); err != nil {
 		return err
 	}
-	edit := signalbox.Edit{Rev: req.Revision, Prompt: req.Prompt, Priority: req.Priority, Order: signalbox.Order(req.Place)}
-	if req.Agent != nil || req.Kind != nil {
-		edit.Route = &signalbox.Route{Agent: *cmp.Or(req.Agent, new(string)), Kind: *cmp.Or(req.Kind, new(string))}
-	}
+	edit := signalbox.Edit{Rev: req.Revision, Prompt: req.Prompt, Route: routeOf(req.Agent, req.Kind), Priority: req.Priority, Order: signalbox.Order(req.Place)}
 	t, err := h.engine.Edit(r.Context(), id, edit, access.CallerOf(r).Who)
 	if err == nil {
 		err = h.auditOther(r, "edit", &t)
@@ -150,6 +147,14 @@ func (h *taskHandlers) edit(w http.ResponseWriter, r *http.Request) error {
 	}
 	v, err := h.detail(r.Context(), id)
 	return httpio.AnswerOr(w, v, err)
+}
+
+// routeOf is who may take a changed task; nil where that was left out.
+func routeOf(agent, kind *string) *signalbox.Route {
+	if agent == nil && kind == nil {
+		return nil
+	}
+	return &signalbox.Route{Agent: *cmp.Or(agent, new(string)), Kind: *cmp.Or(kind, new(string))}
 }
 
 // stillStopping is the message for a cancelled tool run that has not ended yet.

@@ -11,6 +11,7 @@ import { forceRelease } from "../parts/agentactions.js";
 import { Confirm } from "../parts/confirm.js";
 import { Dialog, openDialog } from "../parts/dialog.js";
 import { ErrorBox } from "../parts/errorbox.js";
+import { Field, routeOf, Who, whoOfQueue } from "../parts/fields.js";
 import { useAction } from "../parts/load.js";
 import { toast } from "../parts/toast.js";
 import { Edit, ToTop } from "./task-edit.js";
@@ -74,9 +75,10 @@ export const Unconfirmed = ({ task, began }) => {
 const Retry = ({ task, onClose }) => {
   const tool = task.mode === "tool";
   const [key] = useState(newKey);
-  const [prompt, setPrompt] = useState(task.prompt ?? ""), [model, setModel] = useState(task.model ?? ""), [limit, setLimit] = useState(String(task.timeout_seconds || ""));
+  const [prompt, setPrompt] = useState(task.prompt ?? ""), [model, setModel] = useState(task.model ?? ""), [limit, setLimit] = useState(String(task.timeout_seconds || "")), [who, setWho] = useState(whoOfQueue(task.queue));
+  const bound = Boolean(task.session_id) || task.mode !== "queue";
   const ids = { prompt: useId(), model: useId(), limit: useId() };
-  const edited = { ...(prompt !== (task.prompt ?? "") && { prompt }), ...(model !== (task.model ?? "") && { model }), ...(Number(limit) !== (task.timeout_seconds ?? 0) && { timeout_seconds: Number(limit) }) };
+  const edited = { ...(prompt !== (task.prompt ?? "") && { prompt }), ...(model !== (task.model ?? "") && { model }), ...(Number(limit) !== (task.timeout_seconds ?? 0) && { timeout_seconds: Number(limit) }), ...(who !== whoOfQueue(task.queue) && { agent: "", ...routeOf(who) }) };
   const changes = Object.keys(edited).length;
   const [run, busy, error] = useAction(async () => {
     const made = await post(address(task, "retry"), changes ? edited : {}, { headers: { "Idempotency-Key": `${key}-${digest(edited)}` } });
@@ -90,6 +92,7 @@ const Retry = ({ task, onClose }) => {
     ${!tool && html`
       <p><label for=${ids.prompt}>Prompt</label><textarea id=${ids.prompt} rows="8" value=${prompt} onInput=${(e) => setPrompt(e.target.value)}></textarea></p>
       <div class="fields">
+        <${Field} label="Who may take it" hint=${bound ? "Its conversation is with this agent." : ""} error=${error} name="agent">${(p) => html`<${Who} props=${{ ...p, disabled: bound }} value=${who} onChange=${(e) => setWho(e.target.value)} />`}</${Field}>
         <p><label for=${ids.model}>Model</label><input id=${ids.model} value=${model} placeholder="the agent's own" autocomplete="off" autocapitalize="none" spellcheck=${false} onInput=${(e) => setModel(e.target.value)} /></p>
         <p><label for=${ids.limit}>Time limit in seconds</label><input id=${ids.limit} type="number" min="0" max="604800" value=${limit} placeholder="the agent's own" onInput=${(e) => setLimit(e.target.value)} /></p>
       </div>`}

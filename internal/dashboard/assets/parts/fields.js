@@ -18,8 +18,10 @@ export const Who = ({ props, value, onChange }) => {
   const agents = useLive((b) => b.agents);
   const list = [...agents.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
   const kinds = [...new Set(list.map((a) => a.kind))].sort();
+  const [sort, name] = value.split(/:(.*)/s), absent = name && !(sort === "agent" ? agents.has(name) : kinds.includes(name));
   return html`<select ...${props} value=${value} onChange=${onChange}>
     <option value="">any agent</option>
+    ${absent && html`<option value=${value}>${name}, which is not there</option>`}
     ${list.length > 0 && html`<optgroup label="one agent">${list.map((a) => html`<option key=${a.name} value=${`agent:${a.name}`}>${a.name}${a.waiting > 0 ? ` (${a.waiting} waiting)` : ""}${a.face === "down" ? " (down)" : ""}</option>`)}</optgroup>`}
     ${kinds.length > 0 && html`<optgroup label="a kind of agent">${kinds.map((k) => html`<option key=${k} value=${`kind:${k}`}>any ${k}</option>`)}</optgroup>`}
   </select>`;
