@@ -211,6 +211,10 @@ type Task struct {
 	// Requeues are its latest returns to the queue, oldest first, at most
 	// MaxRequeues; nil: none. What it points to never changes, so that rows share it.
 	Requeues *[]Requeue
+
+	// Spent is what its runs reported, those that were lost and run again too; not
+	// what void runs said later (Stale).
+	Spent Spent
 }
 
 // Kept is how much it counts, once it has ended, against the bounds on what is
@@ -277,6 +281,8 @@ type Result struct {
 	// Calls are the tool calls of the run that came through the gateway of the
 	// director that ended it, in the order of their ends, at most MaxToolCalls: the latest.
 	Calls []ToolCall `json:"calls,omitempty"`
+	// Model is what ran, as the agent says it, at most MaxModel bytes.
+	Model string `json:"model,omitempty"`
 }
 
 // Size is about how much a store takes for it, in bytes.

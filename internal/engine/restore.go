@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -54,7 +55,7 @@ func (e *Engine) Restore(ctx context.Context, in Transfer, requeue bool) (signal
 	t.Slot, t.Fence = 0, 0 // fences are valid in one store only
 	t.RequestSize, t.ResultSize = in.Request.Size(), 0
 	if in.Result != nil {
-		t.ResultSize = in.Result.Size()
+		t.ResultSize, t.Spent = in.Result.Size(), cmp.Or(t.Spent, in.Result.Spent())
 	}
 	after, err := e.store.Restore(ctx, store.Restored{Task: *t, Request: in.Request, Result: in.Result, Now: now})
 	if err != nil {

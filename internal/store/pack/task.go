@@ -33,15 +33,20 @@ func Task(b []byte, t *signalbox.Task) []byte {
 	p.Flags(t.Ready, t.HasEnv, t.Waits, t.CancelRequested)
 	p.Times(t.EnqueuedAt, t.NotBefore, t.WaitUntil, t.CreatedAt, t.DispatchedAt, t.StartedAt, t.EndedAt)
 	// Rows of before have none of these; each group comes with those before it.
-	why := t.Failure != "" || t.Cause != ""
-	if t.RequestSize != 0 || t.ResultSize != 0 || why || t.Requeues != nil {
+	spent := t.Spent != signalbox.Spent{}
+	requeued := t.Requeues != nil || spent
+	why := t.Failure != "" || t.Cause != "" || requeued
+	if t.RequestSize != 0 || t.ResultSize != 0 || why {
 		p.Ints(t.RequestSize, t.ResultSize)
 	}
-	if why || t.Requeues != nil {
+	if why {
 		p.Texts(t.Failure, t.Cause)
 	}
-	if t.Requeues != nil {
-		requeues(&p, *t.Requeues)
+	if requeued {
+		requeues(&p, t.Requeues)
+	}
+	if spent {
+		p.Ints(t.Spent.InputTokens, t.Spent.OutputTokens, t.Spent.NanoUSD)
 	}
 	return p.b
 }
@@ -72,15 +77,26 @@ func ReadTask(b []byte) (signalbox.Task, error) {
 	if len(d.b) > 0 {
 		t.Requeues = requeuesOf(&d)
 	}
+	if len(d.b) > 0 {
+		t.Spent = spentOf(&d)
+	}
 	if d.Bad {
 		return t, damaged("row")
 	}
 	return t, nil
 }
 
-func requeues(p *Packer, list []signalbox.Requeue) {
-	p.Int(int64(len(list)))
-	for _, r := range list {
+func spentOf(d *Reader) signalbox.Spent {
+	return signalbox.Spent{InputTokens: d.Int(), OutputTokens: d.Int(), NanoUSD: d.Int()}
+}
+
+func requeues(p *Packer, list *[]signalbox.Requeue) {
+	if list == nil {
+		p.Int(0)
+		return
+	}
+	p.Int(int64(len(*list)))
+	for _, r := range *list {
 		p.Texts(string(r.Kind), r.Agent, r.Message)
 		p.Times(r.ClaimedAt, r.At)
 	}
@@ -88,6 +104,9 @@ func requeues(p *Packer, list []signalbox.Requeue) {
 
 func requeuesOf(d *Reader) *[]signalbox.Requeue {
 	n := d.count(signalbox.MaxRequeues)
+	if n == 0 {
+		return nil
+	}
 	list := make([]signalbox.Requeue, n)
 	for i := range list {
 		list[i] = signalbox.Requeue{Kind: signalbox.EventKind(d.Text()), Agent: d.Text(), Message: d.Text(), ClaimedAt: d.Time(), At: d.Time()}
