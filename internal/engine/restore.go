@@ -65,6 +65,11 @@ func (e *Engine) Restore(ctx context.Context, in Transfer, requeue bool) (signal
 	return after, nil
 }
 
+// RestoreUsage is store.UsageWriter's.
+func (e *Engine) RestoreUsage(ctx context.Context, u signalbox.Usage) error {
+	return e.store.RestoreUsage(ctx, u)
+}
+
 // sealTransfer encrypts the environment of a pending task.
 func (e *Engine) sealTransfer(in *Transfer) error {
 	if len(in.Env) == 0 {
