@@ -87,6 +87,7 @@ func lost(c *Change, ev Event) error {
 func leave(c *Change, r *Result) {
 	if c.Result = r; r != nil {
 		c.Task.ResultSize = r.Size()
+		c.Task.Spent = c.Task.Spent.Plus(r.Spent())
 	}
 }
 

@@ -212,8 +212,11 @@ type Task struct {
 	// MaxRequeues; nil: none. What it points to never changes, so that rows share it.
 	Requeues *[]Requeue
 
-	// EditedAt is when it was last changed while it waited, zero: never; EditedBy is who
-	// did it.
+	// Spent is what its runs reported, those that were lost and run again too; not
+	// what void runs said later (Stale).
+	Spent Spent
+
+	// EditedAt is when EditedBy changed it last while it waited; zero: never.
 	EditedAt time.Time
 	EditedBy string
 }
@@ -282,6 +285,8 @@ type Result struct {
 	// Calls are the tool calls of the run that came through the gateway of the
 	// director that ended it, in the order of their ends, at most MaxToolCalls: the latest.
 	Calls []ToolCall `json:"calls,omitempty"`
+	// Model is what ran, as the agent says it, at most MaxModel bytes.
+	Model string `json:"model,omitempty"`
 }
 
 // Size is about how much a store takes for it, in bytes.

@@ -92,6 +92,7 @@ type AgentTaskStatus struct {
 	QueueID        string     `json:"queue_id,omitempty"`         // signalbox, this and below
 	Fence          int64      `json:"fence,omitempty"`            //
 	CostUSD        float64    `json:"cost_usd,omitempty"`         //
+	Model          string     `json:"model,omitempty"`            // that ran
 	ToolCount      int64      `json:"tool_count,omitempty"`       // uses of tools
 	OutputSeq      int64      `json:"output_seq,omitempty"`       // bytes of output written so far
 	LastProgressAt *time.Time `json:"last_progress_at,omitempty"` // last time the run printed anything

@@ -10,7 +10,9 @@ import (
 // first. A task that changes meanwhile may come twice: the later one counts.
 type Export struct {
 	Tasks []ExportedTask `json:"tasks"`
-	Next  string         `json:"next,omitempty"` // cursor: ask with ?after=; absent at the end
+	// Usage is on pages without tasks, the last ones.
+	Usage []ExportedUsage `json:"usage,omitempty"`
+	Next  string          `json:"next,omitempty"` // cursor: ask with ?after=; absent at the end
 }
 
 // ExportedTask is a whole task, but for the values of its environment and of
@@ -59,14 +61,35 @@ type ExportedTask struct {
 	Claims       int        `json:"claims,omitempty"`
 	LastError    string     `json:"last_error,omitempty"`
 	CancelledBy  string     `json:"cancelled_by,omitempty"`
+	InputTokens  int64      `json:"input_tokens,omitempty"`  // of all its runs, this and below
+	OutputTokens int64      `json:"output_tokens,omitempty"` //
+	NanoUSD      int64      `json:"nano_usd,omitempty"`      // billionths of a US dollar
 
 	Request json.RawMessage `json:"request"`          // what was asked for: prompt, model, arguments, …
 	Result  json.RawMessage `json:"result,omitempty"` // what it left behind: output, tail, exit_code, …
 }
 
+// ExportedUsage is what runs used on a day, by what it is summed up by.
+type ExportedUsage struct {
+	Day          string `json:"day"`
+	Agent        string `json:"agent"`
+	Schedule     string `json:"schedule,omitempty"`
+	Owner        string `json:"owner,omitempty"`
+	OwnerEmail   string `json:"owner_email,omitempty"`
+	Model        string `json:"model,omitempty"`
+	Runs         int64  `json:"runs"`
+	Failed       int64  `json:"failed,omitempty"`
+	RunMS        int64  `json:"run_ms,omitempty"`
+	InputTokens  int64  `json:"input_tokens,omitempty"`
+	OutputTokens int64  `json:"output_tokens,omitempty"`
+	NanoUSD      int64  `json:"nano_usd,omitempty"` // billionths of a US dollar
+}
+
 // ImportRequest is the body of POST /api/import, at most 32 MiB.
 type ImportRequest struct {
 	Tasks []ExportedTask `json:"tasks"` // at most 1,000
+	// Usage is stored row by row; a row that is there already stays as it is. At most 1,000.
+	Usage []ExportedUsage `json:"usage,omitempty"`
 	// Running says what becomes of tasks that ran when they were exported:
 	// interrupt (default) ends them as failed, with the reason interrupted;
 	// requeue puts them back in line.
@@ -79,6 +102,7 @@ type Imported struct {
 	Imported int               `json:"imported"`
 	Known    int               `json:"known"`
 	Refused  []ImportedRefusal `json:"refused"`
+	Usage    int               `json:"usage,omitempty"` // rows of usage that were stored
 }
 
 // ImportedRefusal is a task that was not taken, and why.

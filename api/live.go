@@ -147,8 +147,10 @@ type LiveTask struct {
 	EndedAt       *time.Time `json:"ended_at,omitempty"`
 	CancelledAt   *time.Time `json:"cancelling_since,omitempty"` // as this director saw it
 	LastProgress  *time.Time `json:"last_progress,omitempty"`
-	Note          string     `json:"note,omitempty"` // while it runs: the trouble that its agent tells of
-	ETA           *ETA       `json:"eta,omitempty"`  // of a waiting one among the first 10
+	CostUSD       float64    `json:"cost_usd,omitempty"` // of all its runs, as far as their agents reported it
+	Tokens        int64      `json:"tokens,omitempty"`   // likewise, in and out
+	Note          string     `json:"note,omitempty"`     // while it runs: the trouble that its agent tells of
+	ETA           *ETA       `json:"eta,omitempty"`      // of a waiting one among the first 10
 	// Call is the tool call that it makes or waits for.
 	Call *LiveCall `json:"call,omitempty"`
 }

@@ -180,6 +180,12 @@ func Routes() []Route {
 			Query: []Param{{"expression", "query", "five fields or an @form"}, {"timezone", "query", "IANA name (default: scheduler.timezone)"}, {"n", "query", "instants, 1 to 50 (default 3)"}}, Answer: CronCheck{}},
 		{Name: "search", Method: http.MethodGet, Path: "/api/search", Summary: "Tasks that match a query, waiting, running or ended", Status: 200, Scope: ScopeRead,
 			Query: []Param{{"q", "query", "such as agent:coder state:failed since:2h \"billing\"; empty: all"}, limitParam, {"after", "query", "cursor of the page before"}}, Answer: Search{}},
+		{Name: "usage", Method: http.MethodGet, Path: "/api/usage", Summary: "What runs used, in tokens and money, by day, agent, schedule, user or model", Status: 200, Scope: ScopeRead,
+			Query: []Param{
+				{"by", "query", "day (default), agent, schedule, user or model"}, {"from", "query", "first day in UTC, such as 2026-01-31 (default: 29 days before the last)"},
+				{"to", "query", "last day (default: today)"}, {"agent", "query", "only runs of this agent"}, {"schedule", "query", "only runs of this schedule's tasks, by name"},
+				{"user", "query", "only runs of this owner's tasks: an e-mail address, or a key such as user:ann"}, {"model", "query", "only runs of this model"},
+			}, Answer: Usage{}},
 		{Name: "bulk", Method: http.MethodPost, Path: "/api/queue/bulk", Summary: "Cancel or retry all tasks that match a query; without expect, count them", Status: 200, Scope: ScopeCancel,
 			Request: BulkRequest{}, Answer: Bulk{}, Errors: []int{409}},
 		{Name: "export", Method: http.MethodGet, Path: "/api/export", Summary: "All tasks as they are, for an import at another director", Status: 200, Scope: ScopeAdmin,

@@ -99,6 +99,9 @@ type Task struct {
 	Revision int64  `json:"revision,omitempty"` // grows with each change; PATCH names it; not in lists
 	Note     string `json:"note,omitempty"`     // the trouble that its agent tells of, or what happens while the agent of its conversation is gone; not in lists
 
+	TokenUsage *TokenUsage `json:"token_usage,omitempty"` // of all its runs, as far as their agents reported it
+	CostUSD    float64     `json:"cost_usd,omitempty"`    // likewise
+
 	PromptPreview  string   `json:"prompt_preview"`
 	Prompt         string   `json:"prompt,omitempty"` // not in lists
 	Model          string   `json:"model,omitempty"`
@@ -147,6 +150,7 @@ type Result struct {
 	CostUSD         float64     `json:"cost_usd,omitempty"`
 	ToolCount       int64       `json:"tool_count,omitempty"` // uses of tools
 	DurationSeconds float64     `json:"duration_seconds"`
+	Model           string      `json:"model,omitempty"`      // that ran, as its agent says it
 	ErrorType       string      `json:"error_type,omitempty"` // the agent's own word for what went wrong
 }
 

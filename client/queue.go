@@ -168,6 +168,22 @@ func (c *Client) Metrics(ctx context.Context) (string, error) {
 	return string(data), err
 }
 
+// UsageOptions chooses what Usage sums up.
+type UsageOptions struct {
+	By       string // day, agent, schedule, user or model; "": day
+	From, To string // days in UTC, such as 2026-01-31; "": the last 30 days
+	Agent    string
+	Schedule string // by name
+	User     string // an e-mail address, or a key such as user:ann
+	Model    string
+}
+
+// Usage sums up what runs used, in tokens and money.
+func (c *Client) Usage(ctx context.Context, opts UsageOptions) (api.Usage, error) {
+	return ask[api.Usage](ctx, c, get("/api/usage", values("by", opts.By, "from", opts.From, "to", opts.To,
+		"agent", opts.Agent, "schedule", opts.Schedule, "user", opts.User, "model", opts.Model)))
+}
+
 // Export returns a page of all tasks as they are, for Import at another
 // director; after is the Next of the page before. It needs the scope admin.
 func (c *Client) Export(ctx context.Context, limit int, after string) (api.Export, error) {

@@ -58,6 +58,7 @@ var calls = map[string]func(context.Context, *client.Client) error{
 	},
 	"export": func(ctx context.Context, c *client.Client) error { return second(c.Export(ctx, 0, "")) },
 	"import": func(ctx context.Context, c *client.Client) error { return second(c.Import(ctx, api.ImportRequest{})) },
+	"usage":  func(ctx context.Context, c *client.Client) error { return second(c.Usage(ctx, client.UsageOptions{})) },
 	"bulk":   func(ctx context.Context, c *client.Client) error { return second(c.Bulk(ctx, api.BulkRequest{})) },
 	"agents": func(ctx context.Context, c *client.Client) error { return second(c.Agents(ctx)) },
 	"registerAgent": func(ctx context.Context, c *client.Client) error {

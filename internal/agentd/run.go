@@ -224,6 +224,7 @@ func (r *run) finish(v outcome) {
 	rec.State, rec.CompletedAt = v.state, &now
 	rec.DurationSeconds = max(0, time.Since(*rec.StartedAt).Seconds())
 	rec.ExitCode, rec.TokenUsage, rec.CostUSD, rec.ToolCount = v.out.ExitCode, v.out.Usage, v.out.CostUSD, v.out.ToolCount
+	rec.Model = cmp.Or(v.out.Model, r.job.model)
 	if !last.IsZero() {
 		rec.LastProgressAt = &last
 	}

@@ -223,6 +223,14 @@ func (d *director) complete(n int, output string) {
 	d.end(t, signalbox.ReasonCompleted, "completed", output)
 }
 
+// spend ends a task whose agent reports costs.
+func (d *director) spend(n int, usd float64) {
+	d.t.Helper()
+	d.FinishTask(d.work(n), signalbox.ReasonCompleted, signalbox.Result{
+		Output: "done", InputTokens: 1000, OutputTokens: 50, CostUSD: usd, DurationSeconds: 90, Model: "opus",
+	})
+}
+
 // finish ends a working task as the first word of its prompt, or its tool, says.
 func (d *director) finish(t signalbox.Task) {
 	ctx := context.Background()

@@ -29,7 +29,8 @@ func (a *app) exportCmd() *cobra.Command {
 		Use:   "export",
 		Short: "Write every task as a line of JSON",
 		Long: `Write every task as a line of JSON, to standard output or a file: waiting tasks in their order, then those that run,
-then ended ones with their results. The values of env and of secret arguments are not in it.
+then ended ones with their results, then what runs used by day (signalbox usage). The values of env and of secret
+arguments are not in it.
 
 What changes meanwhile may be exported as it was, or twice (the later line counts). For an export of one moment
 pause the queue first (signalbox pause) and let what runs come to its end.`,
@@ -76,6 +77,11 @@ func (a *app) export(ctx context.Context, c *client.Client, to io.Writer) (tasks
 		}
 		for i := range page.Tasks {
 			if err := out.Encode(&page.Tasks[i]); err != nil {
+				return tasks, err
+			}
+		}
+		if len(page.Usage) > 0 {
+			if err := out.Encode(port.Used{Usage: page.Usage}); err != nil {
 				return tasks, err
 			}
 		}
@@ -181,7 +187,11 @@ func (a *app) importInto(ctx context.Context, from port.Source, c *client.Client
 	in := importing{a: a, c: c, running: running, out: imported{
 		Source: from.What, DryRun: c == nil, Unread: []unread{}, Imported: api.Imported{Refused: []api.ImportedRefusal{}},
 	}}
-	err := cmp.Or(from.Read(ctx, func(t api.ExportedTask) error { return in.add(ctx, t) }, in.unreadable), in.flush(ctx))
+	err := cmp.Or(from.Read(ctx, port.Taker{
+		Task:  func(t api.ExportedTask) error { return in.add(ctx, t) },
+		Usage: func(rows []api.ExportedUsage) error { return in.usage(ctx, rows) },
+		Bad:   in.unreadable,
+	}), in.flush(ctx))
 	a.line.clear()
 	err = cmp.Or(err, a.print(in.out, func() { a.importSummary(&in.out) }))
 	if left := len(in.out.Refused) + len(in.out.Unread); err == nil && left > 0 {
@@ -210,6 +220,21 @@ func (in *importing) add(ctx context.Context, t api.ExportedTask) error {
 		}
 	}
 	in.batch, in.size = append(in.batch, t), in.size+size
+	return nil
+}
+
+// usage imports what runs used. Rows that are there already stay as they are.
+func (in *importing) usage(ctx context.Context, rows []api.ExportedUsage) error {
+	if in.c == nil {
+		return nil
+	}
+	for some := range slices.Chunk(rows, maxPage) {
+		done, err := in.c.Import(ctx, api.ImportRequest{Usage: some})
+		if err != nil {
+			return err
+		}
+		in.out.Usage += done.Usage
+	}
 	return nil
 }
 
@@ -266,4 +291,7 @@ func (a *app) importSummary(out *imported) {
 		return
 	}
 	a.say("Imported %s from %s; %d were there already", plural(out.Imported.Imported, "task", "tasks"), out.Source, out.Known)
+	if out.Usage > 0 {
+		a.say("Imported %s of usage", plural(out.Usage, "row", "rows"))
+	}
 }

@@ -222,6 +222,7 @@ func (a *app) completeFlags(root *cobra.Command) {
 		"agent": ask(agentNames), "include": words("position", "output"), "scope": words(scopeNames()...), "tool": ask(toolNames),
 		"limit-agents": ask(agentNames), "severity": words("info", "warning", "critical"), "session": ask(sessionIDs("", true)),
 		"submit kind": ask(agentKinds), "add kind": ask(agentKinds), "edit kind": ask(agentKinds), "retry kind": ask(agentKinds), "agent kind": words(ownKinds...),
+		"usage schedule":   ask(scheduleNames),
 		"activities state": words("queued", "started", "completed", "failed"), "history state": words("completed", "failed", "cancelled", "timeout"),
 		"activities type": words("chat_start", "task_start", "schedule_start", "agent_collaboration", "tool_call"),
 		"on-shutdown":     words("leave", "stop"), "log-format": words("text", "json"), "log-level": words("debug", "verbose", "info", "warn", "error"),

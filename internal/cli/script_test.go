@@ -160,6 +160,10 @@ func directorCmd(ts *testscript.TestScript, neg bool, args []string) {
 		d.work(number(args[1]))
 	case "complete": // N OUTPUT
 		d.complete(number(args[1]), args[2])
+	case "spend": // N USD: it reports these costs
+		usd, err := strconv.ParseFloat(args[2], 64)
+		ts.Check(err)
+		d.spend(number(args[1]), usd)
 	case "agent": // NAME
 		d.addAgent(args[1])
 	case "down": // FILE: coder is down, with its text as the reason

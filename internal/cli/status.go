@@ -186,7 +186,7 @@ func resultRows(r *api.Result) [][]string {
 		rows = append(rows, []string{"tokens", fmt.Sprintf("%d in, %d out", u.Input, u.Output)})
 	}
 	if r.CostUSD > 0 {
-		rows = append(rows, []string{"cost", fmt.Sprintf("%.4f USD", r.CostUSD)})
+		rows = append(rows, []string{"cost", usd(r.CostUSD) + " USD"})
 	}
 	return append(rows, []string{"output", firstLine(r.Output)})
 }

@@ -41,6 +41,4 @@ func (e *Engine) Edit(ctx context.Context, id string, edit signalbox.Edit, by si
 	return e.apply(ctx, id, &t, signalbox.Event{Kind: signalbox.EventEdit, By: by.String(), Edit: &edit})
 }
 
-func (e *Engine) bias(priority int) time.Duration {
-	return time.Duration(priority) * e.opts.AgeStep
-}
+func (e *Engine) bias(priority int) time.Duration { return time.Duration(priority) * e.opts.AgeStep }

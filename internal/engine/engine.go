@@ -234,7 +234,7 @@ func (e *Engine) apply(ctx context.Context, id string, row *signalbox.Task, ev s
 		if change.Session {
 			e.calls.sessionBound(after.SessionID, after.Agent)
 		}
-		e.publish(Applied{From: before.State, Task: after, Kind: change.Entry.Kind, By: change.Entry.By})
+		e.publish(Applied{From: before.State, Task: after, Kind: change.Entry.Kind, By: change.Entry.By, Used: change.Used()})
 		return after, nil
 	}
 }

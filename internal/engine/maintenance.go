@@ -71,7 +71,9 @@ func (e *Engine) Prune(ctx context.Context, keep Retention) (Pruned, error) {
 	if keep.Bytes > 0 {
 		did.Over = max(0, sum-keep.Bytes)
 	}
-	old, err := e.store.Prune(ctx, store.Pruning{Ended: e.Now().Add(-keep.For), Bytes: did.Over, Limit: batchSize})
+	old, err := e.store.Prune(ctx, store.Pruning{
+		Ended: e.Now().Add(-keep.For), Bytes: did.Over, Usage: signalbox.DayOf(e.Now()) - signalbox.UsageDays, Limit: batchSize,
+	})
 	did.Tasks, did.More = old.Tasks, old.Next != store.EndedCursor{}
 	if err != nil || len(did.Owners) == 0 || did.More {
 		return did, err

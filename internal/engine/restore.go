@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/signalbox-ai/signalbox"
@@ -36,7 +37,7 @@ func (e *Engine) Restore(ctx context.Context, in Transfer, requeue bool) (signal
 	t.Slot, t.Fence = 0, 0 // fences are valid in one store only
 	t.RequestSize, t.ResultSize = in.Request.Size(), 0
 	if in.Result != nil {
-		t.ResultSize = in.Result.Size()
+		t.ResultSize, t.Spent = in.Result.Size(), cmp.Or(t.Spent, in.Result.Spent())
 	}
 	after, err := e.store.Restore(ctx, store.Restored{Task: *t, Request: in.Request, Result: in.Result, Now: now})
 	if err != nil {
@@ -44,6 +45,11 @@ func (e *Engine) Restore(ctx context.Context, in Transfer, requeue bool) (signal
 	}
 	e.publish(Applied{Task: after, Kind: store.RestoreEntry(&after, now).Kind})
 	return after, nil
+}
+
+// RestoreUsage is store.UsageWriter's.
+func (e *Engine) RestoreUsage(ctx context.Context, u signalbox.Usage) error {
+	return e.store.RestoreUsage(ctx, u)
 }
 
 // sealTransfer encrypts the environment of a pending task.

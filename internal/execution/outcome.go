@@ -3,6 +3,7 @@ package execution
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -84,6 +85,7 @@ func result(s api.AgentTaskStatus) *signalbox.Result {
 	if s.TokenUsage != nil {
 		r.InputTokens, r.OutputTokens = max(0, s.TokenUsage.Input), max(0, s.TokenUsage.Output)
 	}
+	r.Model = strings.ToValidUTF8(s.Model[:min(len(s.Model), signalbox.MaxModel)], "")
 	if s.Error != nil {
 		r.ErrorType = SanitizeText(s.Error.Type)
 	}

@@ -188,6 +188,15 @@ func (w *Store) Tokens(ctx context.Context) (got []signalbox.Token, err error) {
 	return got, err
 }
 
+// Usage implements store.Reader.
+func (w *Store) Usage(ctx context.Context, q store.UsageQuery) (got []signalbox.Usage, err error) {
+	err = w.read(ctx, "Usage", func(ctx context.Context) error {
+		got, err = w.Store.Usage(ctx, q)
+		return err
+	})
+	return got, err
+}
+
 // Users implements store.Reader.
 func (w *Store) Users(ctx context.Context) (got []signalbox.User, err error) {
 	err = w.read(ctx, "Users", func(ctx context.Context) error {

@@ -107,6 +107,15 @@ func (w *Store) KeepStale(ctx context.Context, id string, s signalbox.Stale) (er
 	return err
 }
 
+// RestoreUsage implements store.Writer.
+func (w *Store) RestoreUsage(ctx context.Context, u signalbox.Usage) (err error) {
+	err = w.write(ctx, "RestoreUsage", func(ctx context.Context) error {
+		err = w.Store.RestoreUsage(ctx, u)
+		return err
+	})
+	return err
+}
+
 // PutToken implements store.Writer.
 func (w *Store) PutToken(ctx context.Context, t signalbox.Token) (err error) {
 	err = w.write(ctx, "PutToken", func(ctx context.Context) error {

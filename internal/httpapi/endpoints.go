@@ -18,6 +18,7 @@ type handlers struct {
 	outputs    *stream.Outputs
 	pauses     *pauseHandlers
 	searches   *searchHandler
+	usages     *usageHandler
 	bulk       *bulkHandler
 	transfers  *transferHandlers
 	events     *stream.Events
@@ -64,6 +65,7 @@ func (d *Server) newHandlers() *handlers {
 		outputs:   outputs,
 		pauses:    &pauseHandlers{engine: e, audit: d.audit},
 		searches:  &searchHandler{engine: e, projection: d.projection},
+		usages:    &usageHandler{engine: e},
 		bulk:      &bulkHandler{engine: e, audit: d.audit, tasks: tasks, calls: toolTasks},
 		transfers: &transferHandlers{engine: e},
 		events: &stream.Events{
@@ -128,6 +130,7 @@ func (h *handlers) endpoints() map[string]endpoint {
 		"resume":     {handle: h.pauses.resume},
 		"history":    {handle: h.queues.history, narrow: access.ByHandler},
 		"search":     {handle: h.searches.search, narrow: access.ByHandler},
+		"usage":      {handle: h.usages.usage, narrow: access.ByHandler},
 		"bulk":       {handle: h.bulk.bulk, narrow: access.ByHandler},
 		"export":     {handle: h.transfers.export},
 		"import":     {handle: h.transfers.importTasks},

@@ -30,6 +30,7 @@ const (
 	partWaiting = "waiting"
 	partRunning = "running"
 	partEnded   = "ended"
+	partUsage   = "usage"
 )
 
 // transferHandlers export tasks, and import those of another queue.
@@ -50,6 +51,8 @@ func (h *transferHandlers) export(w http.ResponseWriter, r *http.Request) error 
 		err = p.running(after)
 	case partEnded:
 		err = p.ended(after)
+	case partUsage:
+		err = p.usage(after)
 	default:
 		err = signalbox.Invalid("after", "%q is not the cursor of an earlier page", part)
 	}
@@ -126,7 +129,7 @@ func (p *exporter) ended(before string) error {
 	if err != nil {
 		return err
 	}
-	if p.out.Next = ""; page.Next != "" {
+	if p.out.Next = partUsage; page.Next != "" {
 		p.out.Next = partEnded + ":" + page.Next
 	}
 	if n < len(page.Tasks) { // too large for one page: ask for the place at which it was cut
@@ -134,6 +137,30 @@ func (p *exporter) ended(before string) error {
 		if page, err = p.engine.Read().History(p.r.Context(), q); err == nil && page.Next != "" {
 			p.out.Next = partEnded + ":" + page.Next
 		}
+	}
+	return err
+}
+
+// exportedDays is how many days of usage are on one page.
+const exportedDays = 40
+
+// usage lists the sums of some days, and goes on with the days before.
+func (p *exporter) usage(before string) error {
+	today := signalbox.DayOf(p.engine.Now())
+	to := today + 1 // the clock of another director may be ahead
+	if before != "" {
+		var err error
+		if to, err = signalbox.ParseDay(before); err != nil {
+			return signalbox.Invalid("after", "%q is not the cursor of an earlier page", before)
+		}
+	}
+	from := to - exportedDays + 1
+	rows, err := p.engine.Read().Usage(p.r.Context(), store.UsageQuery{From: from, To: to})
+	for i := range rows {
+		p.out.Usage = append(p.out.Usage, exportedUsage(&rows[i]))
+	}
+	if from > today-signalbox.UsageDays {
+		p.out.Next = partUsage + ":" + (from - 1).String()
 	}
 	return err
 }
@@ -187,6 +214,7 @@ func exported(x *engine.Transfer) (api.ExportedTask, error) {
 		Owner: t.Owner, OwnerEmail: t.OwnerEmail, ParentID: t.ParentID, Depth: t.Depth,
 		DispatchedAt: view.Time(t.DispatchedAt), StartedAt: view.Time(t.StartedAt), EndedAt: view.Time(t.EndedAt), Agent: t.Agent,
 		AgentURL: t.AgentURL, TaskID: t.TaskID, Attempts: t.Attempts, Claims: t.Claims, LastError: t.LastError, CancelledBy: t.CancelledBy,
+		InputTokens: t.Spent.InputTokens, OutputTokens: t.Spent.OutputTokens, NanoUSD: t.Spent.NanoUSD,
 	}
 	var err error
 	if out.Request, err = json.Marshal(x.Request); err == nil && x.Result != nil {
@@ -203,6 +231,9 @@ func (h *transferHandlers) importTasks(w http.ResponseWriter, r *http.Request) e
 	}
 	if len(req.Tasks) > maxImportTasks {
 		return signalbox.Invalid("tasks", "an import of %d tasks: at most %d come at a time", len(req.Tasks), maxImportTasks)
+	}
+	if len(req.Usage) > maxImportTasks {
+		return signalbox.Invalid("usage", "an import of %d rows of usage: at most %d come at a time", len(req.Usage), maxImportTasks)
 	}
 	if req.Running != "" && req.Running != "interrupt" && req.Running != "requeue" {
 		return signalbox.Invalid("running", "running must be interrupt or requeue, not %q", req.Running)
@@ -225,7 +256,9 @@ func (h *transferHandlers) importTasks(w http.ResponseWriter, r *http.Request) e
 		}
 		tasks = tasks[n:]
 	}
-	return httpio.Answer(w, http.StatusOK, out)
+	var err error
+	out.Usage, err = h.importUsage(r.Context(), req.Usage)
+	return httpio.AnswerOr(w, out, err)
 }
 
 // parallelImports is how many of the next tasks may be stored concurrently, in one commit:
@@ -271,6 +304,7 @@ func imported(in *api.ExportedTask) (engine.Transfer, error) {
 		ParentID: in.ParentID, Depth: in.Depth, DispatchedAt: milli(in.DispatchedAt), StartedAt: milli(in.StartedAt), EndedAt: milli(in.EndedAt),
 		Agent: in.Agent, AgentURL: in.AgentURL, TaskID: in.TaskID, Attempts: in.Attempts, Claims: in.Claims, LastError: in.LastError,
 		CancelledBy: in.CancelledBy,
+		Spent:       signalbox.Spent{InputTokens: max(0, in.InputTokens), OutputTokens: max(0, in.OutputTokens), NanoUSD: max(0, in.NanoUSD)},
 	}}
 	x.Env = in.Env
 	if err := json.Unmarshal(in.Request, &x.Request); err != nil {

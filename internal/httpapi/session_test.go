@@ -133,7 +133,7 @@ func (s *session) runStory() {
 	s.ask("output", "", "/api/queue/"+task.ID+"/output?after=8", "")
 	s.clock.Advance(2 * time.Minute)
 	code := 0
-	s.FinishTask(task, signalbox.ReasonCompleted, signalbox.Result{Output: "All done.", Tail: "Reading the logs …\nAll done.\n", ExitCode: &code, InputTokens: 1200, OutputTokens: 85, CostUSD: 0.012, ToolCount: 4, DurationSeconds: 119.5})
+	s.FinishTask(task, signalbox.ReasonCompleted, signalbox.Result{Output: "All done.", Tail: "Reading the logs …\nAll done.\n", ExitCode: &code, InputTokens: 1200, OutputTokens: 85, CostUSD: 0.012, ToolCount: 4, DurationSeconds: 119.5, Model: "opus"})
 	s.Runs.End(task.ID)
 	s.ask("task", "Once it has ended", "/api/queue/"+task.ID+"?wait=30s", "")
 	s.ask("retry", "", "/api/queue/"+task.ID+"/retry", `{"model":"opus"}`)
@@ -147,6 +147,8 @@ func (s *session) endStory() {
 	s.ask("edit", "Another revision than it has", "/api/queue/"+q.Tasks[0].QueueID, `{"revision":1,"priority":5}`)
 	s.ask("cancel", "", "/api/queue/"+q.Tasks[0].QueueID+"/cancel", "")
 	s.ask("history", "", "/api/history?state=completed&since=2h", "")
+	s.ask("usage", "", "/api/usage", "")
+	s.ask("usage", "By agent", "/api/usage?by=agent&from=2025-01-01&to=2025-01-31", "")
 	s.ask("task", "An id that never existed", "/api/queue/queue-00000000000000000000000000", "")
 	s.ask("openapi", "", "/openapi.json", "")
 	s.ask("healthz", "", "/healthz", "")

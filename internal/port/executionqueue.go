@@ -56,7 +56,7 @@ func (s *stamp) UnmarshalJSON(b []byte) error {
 // executionQueue reads the keys of an execution queue. They are left as they
 // are.
 func executionQueue(rawURL string) Source {
-	return Source{What: "the Redis keys of an execution queue", Read: func(ctx context.Context, take func(api.ExportedTask) error, bad func(where, why string)) error {
+	return Source{What: "the Redis keys of an execution queue", Read: func(ctx context.Context, to Taker) error {
 		c, err := connect(ctx, rawURL)
 		if err != nil {
 			return err
@@ -77,10 +77,10 @@ func executionQueue(rawURL string) Source {
 					return err
 				}
 				if why != "" {
-					bad(fmt.Sprintf("%s[%d]", key, i), why)
+					to.Bad(fmt.Sprintf("%s[%d]", key, i), why)
 					continue
 				}
-				if err := take(t); err != nil {
+				if err := to.Task(t); err != nil {
 					return err
 				}
 			}

@@ -2,6 +2,7 @@ package port
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -22,9 +23,15 @@ import (
 type Source struct {
 	// What it is, for people: "an export", "the folder of a work queue", …
 	What string
-	// Read gives each task to take, in the order in which they wait. A record
-	// that cannot be read is given to bad, with where it stands, and passed over.
-	Read func(ctx context.Context, take func(api.ExportedTask) error, bad func(where, why string)) error
+	// Read gives what it finds to a Taker, tasks in the order in which they wait.
+	Read func(ctx context.Context, to Taker) error
+}
+
+// Taker takes what is read from a Source.
+type Taker struct {
+	Task  func(api.ExportedTask) error
+	Usage func([]api.ExportedUsage) error // only of an export
+	Bad   func(where, why string)         // a record that cannot be read, and is passed over
 }
 
 // Open finds out what a source is: "-" and a file are an export or a
@@ -129,6 +136,12 @@ type (
 	}
 )
 
+// Used is a line of an export with what runs used on some days. It is not counted
+// in Foot.
+type Used struct {
+	Usage []api.ExportedUsage `json:"usage"`
+}
+
 // Format is the version of the lines.
 const Format = 1
 
@@ -138,7 +151,7 @@ const maxLine = 32 << 20
 // lines reads an export. Of a task that stands in it twice the last line
 // counts: it changed while the export was made.
 func lines(path string) Source {
-	return Source{What: "an export", Read: func(ctx context.Context, take func(api.ExportedTask) error, bad func(where, why string)) error {
+	return Source{What: "an export", Read: func(ctx context.Context, to Taker) error {
 		in := io.ReadSeeker(os.Stdin)
 		if path != "-" {
 			f, err := os.Open(path)
@@ -148,30 +161,30 @@ func lines(path string) Source {
 			defer f.Close()
 			in = f
 		}
-		r := reader{name: path, bad: bad, last: map[string]int{}}
+		r := reader{name: path, last: map[string]int{}}
 		if path == "-" { // a pipe cannot be read twice: the first line of a task counts
-			return r.read(ctx, in, take)
+			return r.read(ctx, in, to)
 		}
-		err := r.read(ctx, in, func(t api.ExportedTask) error { r.last[t.QueueID] = r.line; return nil })
+		err := r.read(ctx, in, Taker{
+			Task: func(t api.ExportedTask) error { r.last[t.QueueID] = r.line; return nil }, Usage: func([]api.ExportedUsage) error { return nil }, Bad: to.Bad,
+		})
 		if err != nil && !errors.Is(err, errCut) && !errors.Is(err, errCount) { // of what is not whole is taken what there is
 			return err
 		}
 		if _, err := in.Seek(0, io.SeekStart); err != nil {
 			return err
 		}
-		r.bad = func(string, string) {} // said already
-		return r.read(ctx, in, func(t api.ExportedTask) error {
+		return r.read(ctx, in, Taker{Task: func(t api.ExportedTask) error {
 			if r.last[t.QueueID] != r.line {
 				return nil
 			}
-			return take(t)
-		})
+			return to.Task(t)
+		}, Usage: to.Usage, Bad: func(string, string) {}}) // said already
 	}}
 }
 
 type reader struct {
 	name string
-	bad  func(where, why string)
 	last map[string]int // the line that counts, by task
 	line int
 }
@@ -182,7 +195,7 @@ var (
 	errCount = errors.New("the export is not what was written")
 )
 
-func (r *reader) read(ctx context.Context, in io.Reader, take func(api.ExportedTask) error) error {
+func (r *reader) read(ctx context.Context, in io.Reader, to Taker) error {
 	scan := bufio.NewScanner(in)
 	scan.Buffer(make([]byte, 64<<10), maxLine)
 	whole, records, foot := false, 0, Foot{}
@@ -203,13 +216,19 @@ func (r *reader) read(ctx context.Context, in io.Reader, take func(api.ExportedT
 		if foot, whole = footOf(text); whole {
 			continue
 		}
+		if rows := usageOf(text); rows != nil {
+			if err := to.Usage(rows); err != nil {
+				return err
+			}
+			continue
+		}
 		records++
 		var t api.ExportedTask
 		if err := json.Unmarshal(text, &t); err != nil || t.QueueID == "" {
-			r.bad(fmt.Sprintf("%s:%d", r.name, r.line), "no task can be read from it")
+			to.Bad(fmt.Sprintf("%s:%d", r.name, r.line), "no task can be read from it")
 			continue
 		}
-		if err := take(t); err != nil {
+		if err := to.Task(t); err != nil {
 			return err
 		}
 	}
@@ -226,6 +245,15 @@ func (r *reader) read(ctx context.Context, in io.Reader, take func(api.ExportedT
 		return fmt.Errorf("%w: its last line says %d tasks, and its lines are those of %d; all that stands in it was read. Export again, or look for what became of the others", errCount, foot.Tasks, records)
 	}
 	return nil
+}
+
+// usageOf reads a line of usage; nil: it is another line.
+func usageOf(text []byte) []api.ExportedUsage {
+	var u Used
+	if !bytes.HasPrefix(text, []byte(`{"usage":`)) || json.Unmarshal(text, &u) != nil {
+		return nil
+	}
+	return u.Usage
 }
 
 func checkHead(name string, text []byte) error {

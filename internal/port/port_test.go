@@ -20,10 +20,10 @@ func all(t *testing.T, source string) (tasks []api.ExportedTask, bad []string, e
 	if err != nil {
 		return nil, nil, err
 	}
-	err = from.Read(context.Background(), func(x api.ExportedTask) error {
+	err = from.Read(context.Background(), port.Taker{Task: func(x api.ExportedTask) error {
 		tasks = append(tasks, x)
 		return nil
-	}, func(where, why string) { bad = append(bad, filepath.Base(where)+": "+why) })
+	}, Usage: func([]api.ExportedUsage) error { return nil }, Bad: func(where, why string) { bad = append(bad, filepath.Base(where)+": "+why) }})
 	return tasks, bad, err
 }
 

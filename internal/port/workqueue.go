@@ -56,8 +56,8 @@ func workQueue(dir string) (Source, error) {
 	if !found {
 		return Source{}, fmt.Errorf("%s has no folder pending or dispatched: want the folder of a work queue (AG_QUEUE_DIR)", dir)
 	}
-	return Source{What: "the folder of a work queue", Read: func(ctx context.Context, take func(api.ExportedTask) error, bad func(where, why string)) error {
-		tasks, err := readFolders(dir, bad)
+	return Source{What: "the folder of a work queue", Read: func(ctx context.Context, to Taker) error {
+		tasks, err := readFolders(dir, to.Bad)
 		if err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func workQueue(dir string) (Source, error) {
 			if err != nil {
 				return err
 			}
-			if err := take(t); err != nil {
+			if err := to.Task(t); err != nil {
 				return err
 			}
 		}
@@ -185,7 +185,7 @@ const maxTasksQueue = 256 << 20
 // tasksQueue reads the file of an asynchronous tool queue. The tools must be
 // configured under the same names.
 func tasksQueue(path string) Source {
-	return Source{What: "a .tasksQueue", Read: func(ctx context.Context, take func(api.ExportedTask) error, bad func(where, why string)) error {
+	return Source{What: "a .tasksQueue", Read: func(ctx context.Context, to Taker) error {
 		entries, err := readEntries(path)
 		if err != nil {
 			return err
@@ -197,7 +197,7 @@ func tasksQueue(path string) Source {
 			where := fmt.Sprintf("%s: entry %d", path, i+1)
 			var a asyncTask
 			if err := json.Unmarshal(raw, &a); err != nil {
-				bad(where, "it is no task: "+err.Error())
+				to.Bad(where, "it is no task: "+err.Error())
 				continue
 			}
 			t, why, err := a.task()
@@ -205,10 +205,10 @@ func tasksQueue(path string) Source {
 				return err
 			}
 			if why != "" {
-				bad(where, why)
+				to.Bad(where, why)
 				continue
 			}
-			if err := take(t); err != nil {
+			if err := to.Task(t); err != nil {
 				return err
 			}
 		}

@@ -18,6 +18,8 @@ type Pruning struct {
 	Bytes int64
 	// Owners: the same for each of these, by signalbox.Task.Owner.
 	Owners map[string]int64
+	// Usage: with Ended, rows of usage of the days before, some at a time; 0: none.
+	Usage signalbox.Day
 	// After is where the search continues; the zero EndedCursor is the start.
 	After EndedCursor
 	// Limit bounds how many are read.

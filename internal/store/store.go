@@ -30,6 +30,7 @@ type Writer interface {
 	AgentWriter
 	SessionWriter
 	ScheduleWriter
+	UsageWriter
 	AuditWriter
 	DirectorWriter
 	JournalWriter
@@ -41,6 +42,7 @@ type Reader interface {
 	AgentReader
 	SessionReader
 	ScheduleReader
+	UsageReader
 	AuditReader
 	DirectorReader
 	JournalReader

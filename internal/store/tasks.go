@@ -36,7 +36,8 @@ type TaskWriter interface {
 	// In the same step it updates: the slot row, the session row (pending tasks of that
 	// session in a queue other than an agent's own move to the agent's queue), the result,
 	// the environment of an ended task (erased), the readiness of the task and of the next
-	// one of its session, and the journal. It returns the row as stored.
+	// one of its session, the usage (change.Used) and the journal. It returns the row as
+	// stored.
 	Apply(ctx context.Context, change signalbox.Change, now time.Time) (signalbox.Task, error)
 
 	// Wake makes due tasks ready, at most limit, and returns when the next task is due
@@ -44,8 +45,9 @@ type TaskWriter interface {
 	Wake(ctx context.Context, now time.Time, limit int) (woken []string, next time.Time, err error)
 
 	// KeepStale adds the final report of a void execution of a task, by its fence: the
-	// newest signalbox.MaxStale are kept. The task is unchanged. CodeNotFound if there is
-	// no task.
+	// newest signalbox.MaxStale are kept. What it used, and was not counted of it before,
+	// is added to the usage in the same step. The task is unchanged. CodeNotFound if there
+	// is no task.
 	KeepStale(ctx context.Context, id string, s signalbox.Stale) error
 
 	// Prune deletes ended tasks, with their requests and results, as p says; with p.Ended

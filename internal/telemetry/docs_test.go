@@ -82,7 +82,7 @@ func work(e *engine.Engine, m *telemetry.Metrics, tools *telemetry.ToolMetrics) 
 	}
 	t, err := e.Accept(ctx, c.Task, "task-1", "")
 	if err == nil {
-		_, err = e.Finish(ctx, t, engine.Outcome{Reason: signalbox.ReasonCompleted})
+		_, err = e.Finish(ctx, t, engine.Outcome{Reason: signalbox.ReasonCompleted, Result: &signalbox.Result{InputTokens: 7, OutputTokens: 9, CostUSD: 0.5}})
 	}
 	if err != nil {
 		return err

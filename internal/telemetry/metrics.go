@@ -26,6 +26,7 @@ type Metrics struct {
 	submitted map[signalbox.Source]prometheus.Counter
 	ended     map[endKey]prometheus.Counter
 	failures  map[signalbox.EventKind]prometheus.Counter
+	usage     usage
 	refusals  *prometheus.CounterVec
 	requests  *prometheus.CounterVec
 	took      *prometheus.HistogramVec
@@ -115,6 +116,7 @@ func (m *Metrics) bindTasks(reg *prometheus.Registry) {
 		m.failures[kind] = failures.WithLabelValues(string(kind))
 	}
 	m.bindTimes(reg)
+	m.usage = newUsage(reg)
 }
 
 func (m *Metrics) bindTimes(reg *prometheus.Registry) {
@@ -155,6 +157,9 @@ func (m *Metrics) observe(a *engine.Applied) {
 		m.timesOf(t).wait.Observe(max(0, t.DispatchedAt.Sub(since).Seconds()))
 	}
 	count(m.failures, a.Kind)
+	if a.Used.Runs > 0 {
+		m.usage.add(&a.Used)
+	}
 	if !t.State.Terminal() || t.ID == "" {
 		return
 	}

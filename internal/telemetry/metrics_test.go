@@ -223,3 +223,29 @@ func (executors) Agents() []engine.LiveAgent {
 	return []engine.LiveAgent{{Agent: signalbox.Agent{Name: "commands@local", Slots: 10}, Up: true, InUse: 3}}
 }
 func (executors) LiveAgent(string) (engine.LiveAgent, bool) { return engine.LiveAgent{}, false }
+
+func TestMetricsOfUsage(t *testing.T) {
+	e, _, a := newEngine(t)
+	m := telemetry.NewMetrics(e)
+	for _, usd := range []float64{0.25, 0.5, 0} {
+		submit(t, e, engine.NewTask{})
+		c := claim(t, e, a)
+		result := &signalbox.Result{CostUSD: usd}
+		if usd > 0 {
+			result.InputTokens, result.OutputTokens = 10, 2
+		}
+		if _, err := e.Finish(t.Context(), c.Task, engine.Outcome{Reason: signalbox.ReasonCompleted, Result: result}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := scrape(t, m)
+	for _, want := range []string{
+		`signalbox_usage_cost_usd_total{agent="coder"} 0.75`,
+		`signalbox_usage_tokens_total{agent="coder",direction="input"} 20`,
+		`signalbox_usage_tokens_total{agent="coder",direction="output"} 4`,
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("%s is missing", want)
+		}
+	}
+}

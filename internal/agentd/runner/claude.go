@@ -121,6 +121,7 @@ func NewUUID() string {
 type claudeStream struct {
 	trouble
 	session  string
+	model    string
 	partial  string // of the text block that is being written
 	lastText string
 	login    bool // it says itself that its login was refused
@@ -136,7 +137,9 @@ type claudeEvent struct {
 		Content json.RawMessage `json:"content"`
 	} `json:"message"`
 
-	Servers []struct { // of the init event
+	Model string `json:"model"` // of the init event, this and below
+
+	Servers []struct {
 		Name   string `json:"name"`
 		Status string `json:"status"`
 	} `json:"mcp_servers"`
@@ -189,6 +192,7 @@ func (s *claudeStream) Line(line []byte) string {
 	if e.SessionID != "" {
 		s.session = e.SessionID
 	}
+	s.model = cmp.Or(s.model, e.Model)
 	switch e.Type {
 	case "result":
 		s.result = &e
@@ -321,7 +325,7 @@ func (s *claudeStream) Done() bool      { return s.result != nil }
 
 func (s *claudeStream) Outcome(x Exit) Outcome {
 	code := x.Code
-	o := Outcome{ExitCode: &code, ToolCount: s.tools}
+	o := Outcome{ExitCode: &code, ToolCount: s.tools, Model: s.model}
 	if s.result == nil {
 		return noResult("claude", x, o)
 	}

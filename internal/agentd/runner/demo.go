@@ -22,6 +22,7 @@ import (
 //	print 1MB     print that much (KB, MB; at most 1000 MB)
 //	exit 3        fail with that exit status
 //	fail          fail
+//	spend 0.25    report that many US dollars as its costs, and tokens to match
 //	call browse for 3s
 //	              half-way, call the director's tool of that name, with the
 //	              seconds that it is to take; repeatable, one after the other
@@ -31,6 +32,7 @@ var (
 	demoSleep = regexp.MustCompile(`\bsleep ([0-9][0-9.a-zµ]*)\b`)
 	demoPrint = regexp.MustCompile(`(?i)\bprint ([0-9]+) ?([KM]?)B\b`)
 	demoExit  = regexp.MustCompile(`\bexit ([0-9]{1,3})\b`)
+	demoSpend = regexp.MustCompile(`\bspend ([0-9]{1,4}(?:\.[0-9]{1,4})?)\b`)
 	demoFail  = regexp.MustCompile(`\bfail\b`)
 	demoCall  = regexp.MustCompile(`\bcall ([A-Za-z0-9_.-]{1,128}) for ([0-9][0-9.a-zµ]*)\b`)
 )
@@ -90,6 +92,10 @@ func demoOutcome(t Task, uses int64) Outcome {
 	words := int64(len(strings.Fields(t.Prompt)))
 	code := 0
 	o := Outcome{Usage: &api.TokenUsage{Input: words, Output: words + 4}, ExitCode: &code, ToolCount: uses}
+	if m := demoSpend.FindStringSubmatch(t.Prompt); m != nil {
+		o.CostUSD, _ = strconv.ParseFloat(m[1], 64)
+		o.Usage.Input, o.Usage.Output = int64(o.CostUSD*100_000), int64(o.CostUSD*10_000)
+	}
 	if m := demoExit.FindStringSubmatch(t.Prompt); m != nil {
 		code, _ = strconv.Atoi(m[1])
 	} else if demoFail.MatchString(t.Prompt) {

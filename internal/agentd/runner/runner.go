@@ -109,7 +109,8 @@ type Outcome struct {
 	ExitCode   *int
 	Usage      *api.TokenUsage
 	CostUSD    float64
-	ToolCount  int64 // uses of tools, those that failed too
+	Model      string // that ran, as it said; "": as it was asked for
+	ToolCount  int64  // uses of tools, those that failed too
 
 	// Refused are the tools that the permission mode refused, once for each use.
 	Refused []string

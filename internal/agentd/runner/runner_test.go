@@ -108,7 +108,7 @@ func events(t *testing.T, kind string, x runner.Exit, lines ...string) (string, 
 
 func TestClaudeEvents(t *testing.T) {
 	text, id, o := events(t, "claude", runner.Exit{},
-		`{"type":"system","subtype":"init","session_id":"abc"}`,
+		`{"type":"system","subtype":"init","session_id":"abc","model":"claude-x"}`,
 		`not json at all`,
 		`{"type":"assistant","message":{"content":[{"type":"text","text":"Looking."},{"type":"tool_use","name":"Bash","input":{"command":"ls -l\nrm x"}}]}}`,
 		`{"type":"user","message":{"content":"a string"}}`,
@@ -116,7 +116,7 @@ func TestClaudeEvents(t *testing.T) {
 	if text != "Looking.\n[Bash] ls -l …\n" || id != "abc" {
 		t.Errorf("%q, session %q", text, id)
 	}
-	if o.ErrType != "" || o.Output != "Found it." || o.CostUSD != 0.5 || *o.Usage != (api.TokenUsage{Input: 111, Output: 7}) {
+	if o.ErrType != "" || o.Output != "Found it." || o.CostUSD != 0.5 || o.Model != "claude-x" || *o.Usage != (api.TokenUsage{Input: 111, Output: 7}) {
 		t.Errorf("%+v", o)
 	}
 }

@@ -20,6 +20,7 @@ func Task(t *signalbox.Task) api.Task {
 		Source: string(t.Source), SourceJob: t.SourceJob, Priority: t.Priority, OnLost: string(t.OnLost),
 		SessionID: t.SessionID, RetryOf: t.RetryOf, CancelRequested: t.CancelRequested, PromptPreview: t.Preview,
 		Mode: mode(t.Mode), Tool: t.Tool, SourceUserEmail: t.OwnerEmail, ParentID: t.ParentID, Depth: t.Depth,
+		TokenUsage: tokens(t.Spent.InputTokens, t.Spent.OutputTokens), CostUSD: t.Spent.USD(),
 	}
 	v.SourceUserID, _ = signalbox.OwnerUser(t.Owner)
 	v.SourceAgent, _ = signalbox.OwnerAgent(t.Owner)
@@ -89,9 +90,7 @@ func plainResult(r *signalbox.Result) api.Result {
 		Output: r.Output, Tail: r.Tail, Truncated: r.Truncated, ExitCode: r.ExitCode, CostUSD: r.CostUSD, ToolCount: r.ToolCount,
 		DurationSeconds: max(0, r.DurationSeconds), ErrorType: r.ErrorType,
 	}
-	if r.InputTokens != 0 || r.OutputTokens != 0 {
-		v.TokenUsage = &api.TokenUsage{Input: r.InputTokens, Output: r.OutputTokens}
-	}
+	v.TokenUsage, v.Model = tokens(r.InputTokens, r.OutputTokens), r.Model
 	return v
 }
 
@@ -143,6 +142,7 @@ func LiveTask(t *signalbox.Task) api.LiveTask {
 		QueueID: t.ID, State: string(t.State), Reason: string(t.Reason), Message: t.Message, FailureLine: t.Failure, Cause: t.Cause, Queue: t.Queue,
 		Mode: mode(t.Mode), Tool: t.Tool, PromptPreview: t.Preview, Source: string(t.Source), SourceJob: t.SourceJob, RetryOf: t.RetryOf,
 		By: askedBy(t), Attempts: t.Attempts, CreatedAt: t.CreatedAt, EndedAt: Time(t.EndedAt),
+		CostUSD: t.Spent.USD(), Tokens: t.Spent.InputTokens + t.Spent.OutputTokens,
 	}
 	if t.State != signalbox.Pending { // what the row keeps of its last claim would look as if an agent had it
 		v.Agent, v.Slot, v.Fence, v.StartedAt = t.Agent, t.Slot, t.Fence, Time(t.StartedAt)

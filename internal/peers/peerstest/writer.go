@@ -73,6 +73,12 @@ func (v *View) KeepStale(ctx context.Context, id string, s signalbox.Stale) erro
 	return err
 }
 
+// RestoreUsage implements store.Writer.
+func (v *View) RestoreUsage(ctx context.Context, u signalbox.Usage) error {
+	_, err := verb(ctx, v, func(to store.Store) (struct{}, error) { return struct{}{}, to.RestoreUsage(ctx, u) })
+	return err
+}
+
 // PutToken implements store.Writer.
 func (v *View) PutToken(ctx context.Context, t signalbox.Token) error {
 	_, err := verb(ctx, v, func(to store.Store) (struct{}, error) { return struct{}{}, to.PutToken(ctx, t) })

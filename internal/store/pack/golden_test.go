@@ -67,7 +67,8 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 	var stale signalbox.Stale
 	var schedule signalbox.Schedule
 	var run signalbox.ScheduleRun
-	for _, v := range []any{&task, &entry, &token, &user, &request, &result, &agent, &pause, &session, &audit, &stale, &schedule, &run} {
+	var usage signalbox.Usage
+	for _, v := range []any{&task, &entry, &token, &user, &request, &result, &agent, &pause, &session, &audit, &stale, &schedule, &run, &usage} {
 		n := 0
 		whole(t, reflect.ValueOf(v).Elem(), &n)
 	}
@@ -78,18 +79,22 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 	plain.Owner, plain.Schedule = "", ""
 	before := request // an environment that no admin gave is a row that directors of before refuse to read
 	before.EnvBy = ""
-	requeued := task
-	requeued.EditedAt, requeued.EditedBy = time.Time{}, ""
+	spent := task
+	spent.EditedAt, spent.EditedBy = time.Time{}, ""
+	requeued := spent
+	requeued.Spent = signalbox.Spent{}
 	failed := requeued
 	failed.Requeues = nil
 	sized := failed
 	sized.Failure, sized.Cause = "", ""
 	unsized := sized
 	unsized.RequestSize, unsized.ResultSize = 0, 0
-	old := result
+	nameless := result
+	nameless.Model = ""
+	old := nameless
 	old.LogTimes, old.Calls = nil, nil
 	oldStale := stale
-	oldStale.Result.LogTimes, oldStale.Result.Calls = nil, nil
+	oldStale.Result.LogTimes, oldStale.Result.Calls, oldStale.Result.Model = nil, nil, ""
 	silent := agent
 	silent.Proof = false
 	return []goldenRow{
@@ -99,7 +104,8 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 		{"schedule", Schedule(&schedule)}, {"run", Run(&run)},
 		{"request-env-by", Request(&request)}, {"agent-proof", Agent(&agent)}, {"task-sized", Task(nil, &sized)},
 		{"task-failed", Task(nil, &failed)}, {"entry-retry", journal.Entry(nil, &entry)},
-		{"task-requeued", Task(nil, &requeued)}, {"result-course", Result(&result)}, {"task-edited", Task(nil, &task)},
+		{"task-requeued", Task(nil, &requeued)}, {"result-course", Result(&nameless)},
+		{"task-spent", Task(nil, &spent)}, {"result-model", Result(&result)}, {"usage-id", []byte(UsageID(&usage.UsageKey))}, {"usage", Usage(&usage)}, {"task-edited", Task(nil, &task)},
 	}
 }
 

@@ -130,3 +130,30 @@ func ReadStales(id string, body []byte) (list []signalbox.Stale, err error) {
 	}
 	return list, nil
 }
+
+// UsageID is the key of a row of usage.
+func UsageID(k *signalbox.UsageKey) string {
+	p := New(64)
+	p.Int(int64(k.Day))
+	p.Texts(k.Agent, k.Schedule, k.Owner, k.Model)
+	return string(p.b)
+}
+
+// Usage packs all of a row of usage but its key.
+func Usage(u *signalbox.Usage) []byte {
+	p := New(64)
+	p.Texts(u.Email)
+	p.Ints(u.Runs, u.Failed, u.RunMS, u.InputTokens, u.OutputTokens, u.NanoUSD)
+	return p.b
+}
+
+// ReadUsage reads what UsageID and Usage wrote.
+func ReadUsage(id string, body []byte) (signalbox.Usage, error) {
+	k, d := Read([]byte(id)), Read(body)
+	u := signalbox.Usage{UsageKey: signalbox.UsageKey{Day: signalbox.Day(k.Int()), Agent: k.Text(), Schedule: k.Text(), Owner: k.Text(), Model: k.Text()}}
+	u.Email, u.Runs, u.Failed, u.RunMS, u.Spent = d.Text(), d.Int(), d.Int(), d.Int(), spentOf(&d)
+	if k.Bad || d.Bad {
+		return u, signalbox.Errorf(signalbox.CodeStoreCorrupt, "a sum of usage cannot be read: its row is damaged")
+	}
+	return u, nil
+}

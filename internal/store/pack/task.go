@@ -33,16 +33,21 @@ func Task(b []byte, t *signalbox.Task) []byte {
 	p.Flags(t.Ready, t.HasEnv, t.Waits, t.CancelRequested)
 	p.Times(t.EnqueuedAt, t.NotBefore, t.WaitUntil, t.CreatedAt, t.DispatchedAt, t.StartedAt, t.EndedAt)
 	// Rows of before have none of these; each group comes with those before it.
-	why := t.Failure != "" || t.Cause != ""
 	edited := !t.EditedAt.IsZero()
-	if t.RequestSize != 0 || t.ResultSize != 0 || why || t.Requeues != nil || edited {
+	spent := t.Spent != signalbox.Spent{} || edited
+	requeued := t.Requeues != nil || spent
+	why := t.Failure != "" || t.Cause != "" || requeued
+	if t.RequestSize != 0 || t.ResultSize != 0 || why {
 		p.Ints(t.RequestSize, t.ResultSize)
 	}
-	if why || t.Requeues != nil || edited {
+	if why {
 		p.Texts(t.Failure, t.Cause)
 	}
-	if t.Requeues != nil || edited {
+	if requeued {
 		requeues(&p, t.Requeues)
+	}
+	if spent {
+		p.Ints(t.Spent.InputTokens, t.Spent.OutputTokens, t.Spent.NanoUSD)
 	}
 	if edited {
 		p.Times(t.EditedAt)
@@ -78,12 +83,19 @@ func ReadTask(b []byte) (signalbox.Task, error) {
 		t.Requeues = requeuesOf(&d)
 	}
 	if len(d.b) > 0 {
+		t.Spent = spentOf(&d)
+	}
+	if len(d.b) > 0 {
 		t.EditedAt, t.EditedBy = d.Time(), d.Text()
 	}
 	if d.Bad {
 		return t, damaged("row")
 	}
 	return t, nil
+}
+
+func spentOf(d *Reader) signalbox.Spent {
+	return signalbox.Spent{InputTokens: d.Int(), OutputTokens: d.Int(), NanoUSD: d.Int()}
 }
 
 func requeues(p *Packer, list *[]signalbox.Requeue) {

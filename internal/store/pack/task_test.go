@@ -28,6 +28,8 @@ func filled(t *testing.T, v reflect.Value, n *int) {
 			continue
 		}
 		switch f.Kind() {
+		case reflect.Struct:
+			filled(t, f, n)
 		case reflect.String:
 			f.SetString("\xff" + string(rune('a'+*n)))
 		case reflect.Int, reflect.Int64:

@@ -62,7 +62,8 @@ func (p *pair) verbs() map[string]func(*rapid.T) {
 		"event":   p.event, "stale": p.stale, "renew": p.renew, "free": p.free, "wake": p.wake, "agent": p.agent,
 		"session": p.session, "said late": p.keepStale, "credential": p.credential, "audit": p.audit, "chat": p.chat,
 		"schedule": p.schedule, "schedule 2": p.schedule,
-		"beat": p.beat, "tickets": p.tickets,
+		"old usage": p.restoreUsage,
+		"beat":      p.beat, "tickets": p.tickets,
 		"pause": p.pause, "note": p.note, "prune": p.prune, "time": p.time, "pages": p.pages, "pages 2": p.pages,
 	}
 }
@@ -217,7 +218,7 @@ func (p *pair) anySubmission(t *rapid.T) store.Submission {
 			SessionID: pick(t, "session", someSessions...), SessionMode: signalbox.SessionRequire,
 			OnLost:      pick(t, "on lost", signalbox.LostFail, signalbox.LostRequeue),
 			MaxAttempts: rapid.IntRange(1, 3).Draw(t, "max attempts"), HasEnv: rapid.Bool().Draw(t, "env"),
-			Source: pick(t, "source", signalbox.SourceAPI, signalbox.SourceCLI), Preview: pick(t, "preview", "Ä fix", "b%", ""),
+			Source: pick(t, "source", signalbox.SourceAPI, signalbox.SourceScheduler), SourceJob: pick(t, "job", "", "nightly"), Preview: pick(t, "preview", "Ä fix", "b%", ""),
 			IdempotencyKey: key, IdempotencyHash: pick(t, "hash", "h1", "h1", "h2"), CreatedAt: p.now,
 		},
 		Request:       signalbox.Request{Prompt: fmt.Sprint("do ", name), Model: pick(t, "model", "", "m")},

@@ -71,7 +71,7 @@ func (p *pair) anyEvent(t *rapid.T, kind signalbox.EventKind) signalbox.Event {
 	}
 	if rapid.Bool().Draw(t, "result") {
 		code := rapid.IntRange(0, 2).Draw(t, "exit code")
-		ev.Result = &signalbox.Result{Output: "out", Tail: "tail", TailSeq: 7, ExitCode: &code, CostUSD: 0.1, Answer: pick(t, "answer", "", `{"content":[]}`)}
+		ev.Result = &signalbox.Result{Output: "out", Tail: "tail", TailSeq: 7, ExitCode: &code, CostUSD: pick(t, "cost", 0, 0.1), Model: pick(t, "model", "", "m"), Answer: pick(t, "answer", "", `{"content":[]}`)}
 	}
 	return ev
 }
@@ -172,7 +172,7 @@ func (p *pair) note(t *rapid.T) {
 }
 
 func (p *pair) prune(t *rapid.T) {
-	how := store.Pruning{Limit: rapid.IntRange(0, 5).Draw(t, "limit"), After: p.pruned}
+	how := store.Pruning{Limit: rapid.IntRange(0, 5).Draw(t, "limit"), After: p.pruned, Usage: signalbox.DayOf(p.now) - pick[signalbox.Day](t, "usage", -1, 0, 1, 400)}
 	if rapid.Bool().Draw(t, "old") {
 		how.Ended = p.now.Add(pick(t, "ended", -time.Hour, -time.Minute, 0, time.Second))
 	}
@@ -187,7 +187,7 @@ func (p *pair) prune(t *rapid.T) {
 
 // time moves the clock, now and then back.
 func (p *pair) time(t *rapid.T) {
-	p.now = p.now.Add(pick(t, "step", time.Millisecond, time.Second, time.Minute, time.Hour, -time.Second, -time.Hour))
+	p.now = p.now.Add(pick(t, "step", time.Millisecond, time.Second, time.Minute, time.Hour, 20*time.Hour, -time.Second, -time.Hour))
 }
 
 // pages compares lists that are cut, filtered or continued.
@@ -296,4 +296,11 @@ func (p *pair) firings(t *rapid.T) (runs []signalbox.ScheduleRun) {
 		runs = append(runs, run)
 	}
 	return runs
+}
+
+// restoreUsage stores a row of another store, now and then with a key that is there.
+func (p *pair) restoreUsage(t *rapid.T) {
+	u := aUsage(pick(t, "agent", someAgents...))
+	u.Day = signalbox.DayOf(p.now) - pick[signalbox.Day](t, "days ago", 0, 1, 2)
+	_, _ = both(t, p, "RestoreUsage", func(s store.Store) (bool, error) { return true, s.RestoreUsage(p.ctx, u) })
 }

@@ -81,6 +81,7 @@ func durableAll(b *reopened) {
 	b.happen(isolated.ID, signalbox.Event{Kind: signalbox.EventStop, Reason: signalbox.ReasonStalled, Message: "quiet"})
 	b.chat("r")
 	b.must(b.KeepStale(b.ctx, id(1), aStale(1)))
+	b.must(b.RestoreUsage(b.ctx, aUsage("a")))
 	b.must(b.PutToken(b.ctx, aToken("t")))
 	b.must(b.PutUser(b.ctx, aUser("u")))
 	b.audit(anAudit(1))

@@ -42,13 +42,15 @@ func verbs(b *fixture) map[string]func(context.Context) error {
 		"Prune": func(ctx context.Context) error {
 			return second(b.Prune(ctx, store.Pruning{Ended: now.Add(time.Hour), Limit: 1}))
 		},
-		"PutSession":  func(ctx context.Context) error { return b.PutSession(ctx, signalbox.Session{}, aSession("s"), e) },
-		"KeepStale":   func(ctx context.Context) error { return b.KeepStale(ctx, t.ID, aStale(1)) },
-		"PutToken":    func(ctx context.Context) error { return b.PutToken(ctx, aToken("t")) },
-		"DeleteToken": func(ctx context.Context) error { return second(b.DeleteToken(ctx, "t")) },
-		"PutUser":     func(ctx context.Context) error { return b.PutUser(ctx, aUser("u")) },
-		"DeleteUser":  func(ctx context.Context) error { return second(b.DeleteUser(ctx, "u")) },
-		"AppendAudit": func(ctx context.Context) error { return second(b.AppendAudit(ctx, anAudit(1))) },
+		"PutSession":   func(ctx context.Context) error { return b.PutSession(ctx, signalbox.Session{}, aSession("s"), e) },
+		"KeepStale":    func(ctx context.Context) error { return b.KeepStale(ctx, t.ID, aStale(1)) },
+		"RestoreUsage": func(ctx context.Context) error { return b.RestoreUsage(ctx, aUsage("a")) },
+		"Usage":        func(ctx context.Context) error { return second(b.Usage(ctx, everyUsage)) },
+		"PutToken":     func(ctx context.Context) error { return b.PutToken(ctx, aToken("t")) },
+		"DeleteToken":  func(ctx context.Context) error { return second(b.DeleteToken(ctx, "t")) },
+		"PutUser":      func(ctx context.Context) error { return b.PutUser(ctx, aUser("u")) },
+		"DeleteUser":   func(ctx context.Context) error { return second(b.DeleteUser(ctx, "u")) },
+		"AppendAudit":  func(ctx context.Context) error { return second(b.AppendAudit(ctx, anAudit(1))) },
 		"PutSchedule": func(ctx context.Context) error {
 			return second(b.PutSchedule(ctx, aSchedule("new"), nil, signalbox.Entry{At: now, Kind: signalbox.EventScheduleChanged}))
 		},

@@ -54,7 +54,9 @@ func staleNoEffect(b *fixture) {
 	b.accept(t.ID)
 	b.happen(t.ID, signalbox.Event{Kind: signalbox.EventRelease})
 	row, before := b.task(t.ID), everything(b)
-	b.must(b.KeepStale(b.ctx, t.ID, aStale(1)))
+	free := aStale(1)
+	free.Result.CostUSD = 0
+	b.must(b.KeepStale(b.ctx, t.ID, free))
 	b.same("task", b.task(t.ID), row)
 	b.same("what is stored", everything(b), before)
 	result, err := b.Result(b.ctx, t.ID)

@@ -48,6 +48,7 @@ func chapters() []chapter {
 		{"identity", identityRules()},
 		{"audit", auditRules()},
 		{"stale", staleRules()},
+		{"usage", usageRules()},
 		{"beat", beatRules()},
 		{"tickets", ticketRules()},
 		{"schedules", scheduleRules()},

@@ -118,6 +118,8 @@ func (s *survey) lists(now time.Time) {
 	s.say("Tokens", tokens, err)
 	users, err := s.r.Users(s.ctx)
 	s.say("Users", users, err)
+	used, err := s.r.Usage(s.ctx, everyUsage)
+	s.say("Usage", used, err)
 	log, err := s.r.AuditLog(s.ctx, store.AuditQuery{Limit: 1000})
 	s.say("AuditLog", log, err)
 	head, err := s.r.AuditHead(s.ctx)

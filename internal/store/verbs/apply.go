@@ -53,6 +53,10 @@ func (v *apply) run(x *workingSet) error {
 	if c.Session {
 		x.doc(kindSession, c.Task.SessionID)
 	}
+	used, sum := c.Used(), usageRow{}
+	if used.Runs > 0 {
+		sum = x.usageRow(&used)
+	}
 	if x.missing {
 		if c.Task.State == signalbox.Pending {
 			x.prefetchCounts([]string{c.Task.Queue}, c.Task.Limit)
@@ -76,6 +80,9 @@ func (v *apply) run(x *workingSet) error {
 	}
 	if c.Request != nil {
 		r.request = c.Request
+	}
+	if used.Runs > 0 {
+		x.use(sum, used)
 	}
 	if binding.binds {
 		if err := x.bind(binding.held, binding.bound, r.task); err != nil {

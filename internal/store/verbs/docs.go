@@ -27,6 +27,8 @@ const (
 	kindHolding      = "lease"         // by agent
 	kindHeard        = "heard"         // by agent
 	kindQuarantine   = "aside"         // by kind and ID: what was damaged
+	kindUsage        = "usage"         // by pack.UsageID; Sort: the day
+	kindUsageRows    = "usage rows"    // by day; Sort: how many rows of usage it has
 	kindRuns         = "run/"          // and the id of the schedule; Sort: FiredAt
 	kindTickets      = "ticket/"       // and the tool queue; Sort: Place
 )

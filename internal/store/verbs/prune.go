@@ -21,6 +21,11 @@ func (s *Store) Prune(ctx context.Context, p store.Pruning) (store.Pruned, error
 	if err := s.doAlone(ctx, tasks); err != nil || p.Ended.IsZero() {
 		return tasks.done, err
 	}
+	if p.Usage != 0 {
+		if err := s.doAlone(ctx, &pruneUsage{p.Usage}); err != nil {
+			return tasks.done, err
+		}
+	}
 	// The sessions come after the tasks that named them are gone.
 	return tasks.done, s.doAlone(ctx, &pruneSessions{unused: p.Ended, from: &s.pruned})
 }

@@ -1,12 +1,12 @@
 package verbs
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strconv"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/pack"
 )
 
@@ -37,12 +37,13 @@ func (v *keepStale) run(x *workingSet) error {
 	if kept != nil {
 		list = slices.Clone(*kept)
 	}
-	n, again := slices.BinarySearchFunc(list, v.said, func(a, b signalbox.Stale) int { return cmp.Compare(a.Fence, b.Fence) })
-	if again {
-		list[n] = v.said
-	} else {
-		list = slices.Insert(list, n, v.said)
-		list = list[max(0, len(list)-signalbox.MaxStale):]
+	list, used := store.AddStale(list, r.task, v.said)
+	if used.Spent != (signalbox.Spent{}) {
+		sum := x.usageRow(&used)
+		if x.missing {
+			return errMissing
+		}
+		x.use(sum, used)
 	}
 	x.put(KindStale, staleID(r.task.Seq), 0, pack.Stales(list), nil)
 	return nil

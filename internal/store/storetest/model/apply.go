@@ -40,6 +40,7 @@ func (s *Store) Apply(ctx context.Context, c signalbox.Change, now time.Time) (s
 	if c.Result != nil {
 		r.result = *c.Result.Clone()
 	}
+	s.use(c.Used())
 	if r.task.State.Terminal() {
 		r.request.SealedEnv = nil
 	}

@@ -29,6 +29,9 @@ func (s *Store) Prune(ctx context.Context, p store.Pruning) (store.Pruned, error
 	}
 	s.pruneSessions(p.Ended)
 	s.pruneJournal(p.Ended)
+	if !p.Ended.IsZero() {
+		s.pruneUsage(p.Usage)
+	}
 	return done, nil
 }
 

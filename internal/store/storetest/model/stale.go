@@ -1,11 +1,11 @@
 package model
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 // KeepStale keeps what a void execution of a task said, by its fence.
@@ -19,13 +19,9 @@ func (s *Store) KeepStale(ctx context.Context, id string, said signalbox.Stale) 
 		return err
 	}
 	said.Result = *said.Result.Clone()
-	n, again := slices.BinarySearchFunc(r.stales, said, func(a, b signalbox.Stale) int { return cmp.Compare(a.Fence, b.Fence) })
-	if again {
-		r.stales[n] = said
-		return nil
-	}
-	r.stales = slices.Insert(r.stales, n, said)
-	r.stales = r.stales[max(0, len(r.stales)-signalbox.MaxStale):]
+	list, used := store.AddStale(r.stales, &r.task, said)
+	r.stales = list
+	s.use(used)
 	return nil
 }
 

@@ -53,6 +53,8 @@ type Store struct {
 	planNames map[string]string // schedule id by name
 	openPlans map[string]*plan  // those with open runs
 
+	usage map[signalbox.UsageKey]signalbox.Usage
+
 	peerage peerage
 	tickets map[string][]store.Ticket // by tool queue, as StepTickets left them
 
@@ -83,6 +85,7 @@ func New(o Options) *Store {
 		pauses:   map[string]signalbox.Pause{},
 		sessions: map[string]signalbox.Session{},
 		tokens:   map[string]signalbox.Token{},
+		usage:    map[signalbox.UsageKey]signalbox.Usage{},
 		users:    map[string]signalbox.User{},
 
 		plans:     map[string]*plan{},
