@@ -1,4 +1,4 @@
-// Output shows what a task prints: plain text, the newest lines of it, followed
+// Output shows what a task prints: the newest lines of it, with their colours, followed
 // until a person scrolls up or pauses. The lines are put into the document by
 // hand: a list of two thousand that grows five times a second is no work for a
 // comparison.
@@ -128,12 +128,12 @@ const draw = (s, always) => {
   const first = s.lines.lines[0]?.n ?? s.lines.count + 1;
   const stay = s.box.scrollHeight - s.box.scrollTop;
   while (s.box.firstChild && s.box.firstChild !== s.open && Number(s.box.firstChild.dataset.n) < first) s.box.firstChild.remove();
-  s.open ??= s.box.appendChild(line("", 0));
+  s.open ??= s.box.appendChild(line({ n: 0, text: "" }));
   const fresh = document.createDocumentFragment();
-  for (const one of s.lines.lines.slice(Math.max(0, s.shown + 1 - first))) fresh.append(line(one.text, one.n, one.gap, one.at));
+  for (const one of s.lines.lines.slice(Math.max(0, s.shown + 1 - first))) fresh.append(line(one));
   s.box.insertBefore(fresh, s.open);
   s.shown = s.lines.count;
-  s.open.textContent = s.lines.last;
+  fill(s.open, s.lines.last, s.lines.runs);
   s.open.dataset.n = s.lines.count + 1;
   s.open.hidden = s.lines.last === "";
   if (s.following) s.box.scrollTop = s.box.scrollHeight;
@@ -141,13 +141,22 @@ const draw = (s, always) => {
   s.top = s.box.scrollTop;
 };
 
-const line = (text, n, gap, at) => {
+const line = ({ n, text, runs, gap, at }) => {
   const element = document.createElement("div");
-  element.textContent = text;
+  fill(element, text, runs);
   element.dataset.n = n;
   if (at) element.dataset.at = clockOf(at);
   if (gap) element.className = "output-gap";
   return element;
+};
+
+// fill puts a text into an element, a span for each colour.
+const fill = (element, text, runs = []) => {
+  element.textContent = text.slice(0, runs[0]?.[0]);
+  runs.forEach(([from, name], i) => {
+    const part = text.slice(from, runs[i + 1]?.[0]);
+    element.append(name ? Object.assign(document.createElement("span"), { className: name, textContent: part }) : part);
+  });
 };
 
 const mark = (s, n) => {
