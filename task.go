@@ -277,6 +277,9 @@ type Result struct {
 	// Calls are the tool calls of the run that came through the gateway of the
 	// director that ended it, in the order of their ends, at most MaxToolCalls: the latest.
 	Calls []ToolCall `json:"calls,omitempty"`
+	// TailLine is the number of the line in which Tail begins, from 1. 0 is not known,
+	// or 1 if TailSeq is 0.
+	TailLine int64 `json:"tail_line,omitempty"`
 }
 
 // Size is about how much a store takes for it, in bytes.

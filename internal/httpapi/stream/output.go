@@ -205,9 +205,9 @@ func (h *Outputs) storedOutput(ctx context.Context, t *signalbox.Task, after int
 	if err != nil {
 		return api.Output{}, err
 	}
-	text, begin := res.Tail, res.TailSeq
+	text, begin, line := res.Tail, res.TailSeq, tail.FirstLine(&res)
 	if text == "" {
-		text, begin = res.Output, 0
+		text, begin, line = res.Output, 0, 1
 	}
 	out := api.Output{QueueID: t.ID, State: string(t.State), Done: true, Truncated: after < begin}
 	skip := min(max(0, after-begin), int64(len(text)))
@@ -217,7 +217,7 @@ func (h *Outputs) storedOutput(ctx context.Context, t *signalbox.Task, after int
 	out.Seq = begin + skip
 	out.Text = text[skip:]
 	out.Next = begin + int64(len(text))
-	out.Times = tail.Pairs(res.LogTimes)
+	out.Line, out.Times = tail.LineAfter(line, []byte(text[:skip])), tail.Pairs(res.LogTimes)
 	return out, nil
 }
 

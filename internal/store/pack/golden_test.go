@@ -85,9 +85,11 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 	unsized := sized
 	unsized.RequestSize, unsized.ResultSize = 0, 0
 	old := result
-	old.LogTimes, old.Calls = nil, nil
+	old.LogTimes, old.Calls, old.TailLine = nil, nil, 0
+	unnumbered := result
+	unnumbered.TailLine = 0
 	oldStale := stale
-	oldStale.Result.LogTimes, oldStale.Result.Calls = nil, nil
+	oldStale.Result.LogTimes, oldStale.Result.Calls, oldStale.Result.TailLine = nil, nil, 0
 	silent := agent
 	silent.Proof = false
 	return []goldenRow{
@@ -97,7 +99,7 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 		{"schedule", Schedule(&schedule)}, {"run", Run(&run)},
 		{"request-env-by", Request(&request)}, {"agent-proof", Agent(&agent)}, {"task-sized", Task(nil, &sized)},
 		{"task-failed", Task(nil, &failed)}, {"entry-retry", journal.Entry(nil, &entry)},
-		{"task-requeued", Task(nil, &task)}, {"result-course", Result(&result)},
+		{"task-requeued", Task(nil, &task)}, {"result-course", Result(&unnumbered)}, {"result-numbered", Result(&result)},
 	}
 }
 
