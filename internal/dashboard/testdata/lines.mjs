@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { Lines } from "../assets/parts/lines.js";
+import { Lines, named, nameOf } from "../assets/parts/lines.js";
 
 const read = (...pieces) => {
   const lines = new Lines();
@@ -123,6 +123,27 @@ test("a gap is said where it is", () => {
   lines.gap();
   lines.push("after\n");
   assert.deepEqual(lines.lines.map((line) => line.text), ["half a line", "… output is missing here …", "after"]);
+});
+
+test("lines have the numbers of the whole log", () => {
+  const lines = new Lines();
+  lines.goOn(41);
+  lines.push("a\nhal");
+  lines.goOn(42);
+  lines.push("f\n");
+  lines.goOn(0); // not known
+  lines.push("c\n");
+  lines.gap();
+  lines.goOn(100);
+  lines.push("z\n");
+  assert.deepEqual(lines.lines.map((line) => [line.n, line.text.slice(0, 4)]), [[41, "a"], [42, "half"], [43, "c"], [43.5, "… ou"], [100, "z"]]);
+});
+
+test("lines have addresses", () => {
+  for (const [hash, lines] of [["#L120", { from: 120, to: 120 }], ["#L7-L12", { from: 7, to: 12 }], ["#L12-L7", { from: 7, to: 12 }]]) assert.deepEqual(named(hash), lines);
+  for (const other of ["", "#", "#L", "#Lx", "#L1-", "#L1-2", "#L1e9", "#L" + "1".repeat(13), "#main"]) assert.equal(named(other), null, other);
+  assert.equal(nameOf({ from: 3, to: 3 }), "#L3");
+  assert.equal(nameOf({ from: 3, to: 9 }), "#L3-L9");
 });
 
 test("a line is found by its text, the newest of several", () => {

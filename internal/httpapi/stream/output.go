@@ -33,6 +33,9 @@ type Runs interface {
 	// wait is over or ctx ends. ok is false if no run of that task is
 	// followed (the stored result is the truth then).
 	Output(ctx context.Context, id string, after int64, wait time.Duration) (out api.Output, ok bool)
+	// WholeLog returns what the agent of a task has of the log of its last attempt from
+	// byte after on: a piece of it, at once.
+	WholeLog(ctx context.Context, t *signalbox.Task, after int64) (api.AgentOutput, error)
 }
 
 // Outputs answer what tasks print.
@@ -56,6 +59,12 @@ func (h *Outputs) Serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	after = max(after, 0)
+	switch whole, err := httpio.Bool(r, "whole"); {
+	case err != nil:
+		return err
+	case whole:
+		return h.wholeLog(w, r, id, after)
+	}
 	wait, err := httpio.Wait(r)
 	if err != nil {
 		return err
@@ -217,7 +226,10 @@ func (h *Outputs) storedOutput(ctx context.Context, t *signalbox.Task, after int
 	out.Seq = begin + skip
 	out.Text = text[skip:]
 	out.Next = begin + int64(len(text))
-	out.Line, out.Times = tail.LineAfter(line, []byte(text[:skip])), tail.Pairs(res.LogTimes)
+	if out.Text != "" {
+		out.Line = tail.LineAfter(line, []byte(text[:skip]))
+	}
+	out.Times = tail.Pairs(res.LogTimes)
 	return out, nil
 }
 

@@ -25,7 +25,7 @@ export class Lines {
     this.most = most;
     this.lines = []; // whole ones, {n, text, runs, at}; runs: [where, class], from where on the text has it
     this.left = 0; // lines that were let go
-    this.count = 0; // the number of the line that ended last
+    this.count = 0; // the number of the line that ended last, from the first line of the log; a gap lies between two
     this.held = ""; // the beginning of an escape sequence
     this.at = 0; // when what came last was printed, in ms; 0: not known
     this.style = plain; // of what comes next
@@ -85,7 +85,13 @@ export class Lines {
     this.held = "";
     this.style = plain;
     if (this.last) this.end();
-    this.lines.push({ n: ++this.count, text: "… output is missing here …", gap: true });
+    this.lines.push({ n: this.count + .5, text: "… output is missing here …", gap: true });
+  }
+
+  // goOn takes the number of the line that comes next, where it is known and lines were
+  // missed.
+  goOn(n) {
+    if (n && this.last === "") this.count = Math.max(this.count, n - 1);
   }
 
   forget(n) {
@@ -103,6 +109,15 @@ export class Lines {
     return found ? { n: found.n, text } : null;
   }
 }
+
+// named is an address of lines, "#L120" or "#L120-L140": {from, to}, or null.
+export const named = (hash) => {
+  const [, from, to] = /^#L(\d{1,12})(?:-L(\d{1,12}))?$/.exec(hash) ?? [];
+  return from ? { from: Math.min(from, to ?? from), to: Math.max(from, to ?? from) } : null;
+};
+
+// nameOf is the other way round.
+export const nameOf = ({ from, to }) => (from === to ? `#L${from}` : `#L${from}-L${to}`);
 
 // timed splits a piece of a log by the times at which it came: [text, at]. Positions
 // count bytes.
