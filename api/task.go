@@ -234,6 +234,9 @@ type Output struct {
 	Next      int64  `json:"next"`
 	Truncated bool   `json:"truncated,omitempty"` // what lies between the asked position and seq is no longer there
 	Done      bool   `json:"done,omitempty"`
+	// Line is the number of the line in which text begins, from 1, in the whole log; 0
+	// if that is not known, as where output was missed.
+	Line int64 `json:"line,omitempty"`
 	// Times says when the text came: pairs of a position in the log and a time in
 	// milliseconds since 1970, at most one a second. The first may be of a position before seq.
 	Times [][2]int64 `json:"times,omitempty"`

@@ -184,6 +184,16 @@ func (c *Client) Output(ctx context.Context, id string, after int64) (api.Output
 	return ask[api.Output](ctx, c, get(taskPath(id, "/output"), query))
 }
 
+// WholeLog returns a piece of the log of a task's last attempt from byte after on, from
+// its agent, which keeps more of it than the director. Positions are those of that log. It
+// ends with Done, or where Next is after.
+//
+// Codes: not_found, conflict, unsupported, agent_down.
+func (c *Client) WholeLog(ctx context.Context, id string, after int64) (api.Output, error) {
+	query := url.Values{"after": {strconv.FormatInt(after, 10)}, "whole": {"true"}}
+	return ask[api.Output](ctx, c, get(taskPath(id, "/output"), query))
+}
+
 // seconds writes a duration as the API takes it, in whole seconds, at least
 // one.
 func seconds(d time.Duration) string { return strconv.Itoa(max(1, int(d/time.Second))) + "s" }

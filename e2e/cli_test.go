@@ -219,6 +219,17 @@ func TestALargeLog(t *testing.T) {
 	if len(got.out) < 100<<10 || !strings.HasSuffix(strings.TrimSpace(got.out), fmt.Sprintf("step 1 of 1: %s", task.Prompt)) {
 		t.Errorf("%d bytes, ending in %q", len(got.out), got.out[max(0, len(got.out)-80):])
 	}
+	whole := b.want(0, "logs", "--whole", id)
+	if len(whole.out) < 1<<20 || !strings.HasSuffix(whole.out, got.out) || whole.err != "" {
+		t.Errorf("the whole log has %d bytes, and says %q", len(whole.out), whole.err)
+	}
+	var out api.Output
+	if err := json.Unmarshal([]byte(b.want(0, "logs", "--whole", "--after", "100", "--json", id).out), &out); err != nil || out.Text != whole.out[100:] || out.Seq != 100 || out.Next != int64(len(whole.out)) || !out.Done {
+		t.Errorf("%v: from byte 100 it has %d bytes, %d to %d", err, len(out.Text), out.Seq, out.Next)
+	}
+	if again := b.want(2, "logs", "--whole", "-f", id); !strings.Contains(again.err, "leave out --follow") {
+		t.Errorf("--whole with -f: %q", again.err)
+	}
 	if len(got.out) < 1<<20 && got.err == "" {
 		t.Errorf("%d bytes of 1 MB, and nothing says that some are missing", len(got.out))
 	}

@@ -31,7 +31,7 @@ const refused = async (answer) => {
 
 // toLogin leaves for the login page, which leads back here.
 export const toLogin = () => {
-  location.assign("/login?next=" + encodeURIComponent(location.pathname + location.search));
+  location.assign("/login?next=" + encodeURIComponent(location.pathname + location.search + location.hash));
 };
 
 const ask = async (path, options = {}) => {
