@@ -180,7 +180,11 @@ func Routes() []Route {
 		{Name: "checkCron", Method: http.MethodGet, Path: "/api/cron", Summary: "What a cron expression means: in words, and its next instants", Status: 200, Scope: ScopeRead,
 			Query: []Param{{"expression", "query", "five fields or an @form"}, {"timezone", "query", "IANA name (default: scheduler.timezone)"}, {"n", "query", "instants, 1 to 50 (default 3)"}}, Answer: CronCheck{}},
 		{Name: "search", Method: http.MethodGet, Path: "/api/search", Summary: "Tasks that match a query, waiting, running or ended", Status: 200, Scope: ScopeRead,
-			Query: []Param{{"q", "query", "such as agent:coder state:failed since:2h \"billing\"; empty: all"}, limitParam, {"after", "query", "cursor of the page before"}}, Answer: Search{}},
+			Query: []Param{{"q", "query", "such as agent:coder state:failed since:2h \"billing\"; empty: all"}, limitParam, {"after", "query", "cursor of the page before"},
+				{"sort", "query", "created, ended, wait, duration, priority or agent, with a minus before it for the largest first; empty: running, waiting, then ended"}}, Answer: Search{}},
+		{Name: "searchCounts", Method: http.MethodPost, Path: "/api/search/counts", Summary: "How many tasks match each of several queries", Status: 200, Scope: ScopeRead,
+			Request: SearchCountsRequest{}, Answer: SearchCounts{}},
+		{Name: "searchKeys", Method: http.MethodGet, Path: "/api/search/keys", Summary: "What a query may be made of", Status: 200, Scope: ScopeRead, Answer: SearchKeys{}},
 		{Name: "usage", Method: http.MethodGet, Path: "/api/usage", Summary: "What runs used, in tokens and money, by day, agent, schedule, user or model", Status: 200, Scope: ScopeRead,
 			Query: []Param{
 				{"by", "query", "day (default), agent, schedule, user or model"}, {"from", "query", "first day in UTC, such as 2026-01-31 (default: 29 days before the last)"},

@@ -135,6 +135,9 @@ func (h *handlers) endpoints() map[string]endpoint {
 		"export":     {handle: h.transfers.export},
 		"import":     {handle: h.transfers.importTasks},
 
+		"searchCounts": {handle: h.searches.counts, narrow: access.ByHandler},
+		"searchKeys":   {handle: h.searches.keys, narrow: access.Free},
+
 		"events":     {handle: h.events.Serve, narrow: access.ByHandler, lasting: true},
 		"live":       {handle: h.status.live, narrow: access.ByHandler, lasting: true},
 		"activities": {handle: h.activities.activities, narrow: access.ByHandler},
