@@ -22,6 +22,12 @@ type LoggedIn struct {
 	Key string `json:"key"`
 }
 
+// ChangePassword is the body of POST /api/me/password.
+type ChangePassword struct {
+	Password    string `json:"password"`     // as it is
+	NewPassword string `json:"new_password"` // 12 to 1024 bytes
+}
+
 // LoginOnce is the body of POST /api/login/once: the code of a login link.
 type LoginOnce struct {
 	Code string `json:"code"`

@@ -140,6 +140,7 @@ func Routes() []Route {
 		{Name: "useLink", Method: http.MethodPost, Path: "/api/login/once", Summary: "Log in with the code of a login link, as with a password", Status: 200, Scope: ScopePublic, Request: LoginOnce{}, Answer: LoggedIn{}, Errors: []int{400, 401}},
 		{Name: "makeLink", Method: http.MethodPost, Path: "/api/login/link", Summary: "Make a link with which the director's owner logs in at a browser, once, within 10 minutes", Status: 201, Scope: ScopeAdmin, Answer: LoginLink{}, Errors: []int{501}},
 		{Name: "logout", Method: http.MethodPost, Path: "/api/logout", Summary: "End the login of the cookie", Status: 204, Scope: ScopeAny},
+		{Name: "changePassword", Method: http.MethodPost, Path: "/api/me/password", Summary: "Change one's own password: all other logins end; the answer to a login is a new one", Status: 200, Scope: ScopeAny, Request: ChangePassword{}, Answer: LoggedIn{}, Errors: []int{429, 501}},
 		{Name: "loginPage", Method: http.MethodGet, Path: "/login", Summary: "The login page", Status: 200, Scope: ScopePublic,
 			Query: []Param{{"next", "query", "path of this director to go to after the login"}}, Media: "text/html"},
 		{Name: "loginScript", Method: http.MethodGet, Path: "/login.js", Summary: "Its script", Status: 200, Scope: ScopePublic, Media: "text/javascript"},

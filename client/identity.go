@@ -28,6 +28,12 @@ func (c *Client) LoginLink(ctx context.Context) (api.LoginLink, error) {
 	return ask[api.LoginLink](ctx, c, post("/api/login/link", nil))
 }
 
+// ChangePassword changes the password of the user whose token or login is shown.
+// Codes: forbidden (the old one is wrong), rate_limited, unsupported (no user).
+func (c *Client) ChangePassword(ctx context.Context, old, password string) (api.LoggedIn, error) {
+	return ask[api.LoggedIn](ctx, c, post("/api/me/password", api.ChangePassword{Password: old, NewPassword: password}))
+}
+
 // Logout ends the login of the cookie.
 func (c *Client) Logout(ctx context.Context) error {
 	return c.do(ctx, post("/api/logout", nil), nil)

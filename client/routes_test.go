@@ -105,7 +105,10 @@ var calls = map[string]func(context.Context, *client.Client) error{
 	"me":        func(ctx context.Context, c *client.Client) error { return second(c.Me(ctx)) },
 	"login":     func(ctx context.Context, c *client.Client) error { return second(c.Login(ctx, "u", "p")) },
 	"logout":    func(ctx context.Context, c *client.Client) error { return c.Logout(ctx) },
-	"tokens":    func(ctx context.Context, c *client.Client) error { return second(c.Tokens(ctx)) },
+	"changePassword": func(ctx context.Context, c *client.Client) error {
+		return second(c.ChangePassword(ctx, "old", "new and longer"))
+	},
+	"tokens": func(ctx context.Context, c *client.Client) error { return second(c.Tokens(ctx)) },
 	"createToken": func(ctx context.Context, c *client.Client) error {
 		return second(c.CreateToken(ctx, api.NewToken{Name: "ci"}))
 	},

@@ -178,7 +178,7 @@ func TestLoginPage(t *testing.T) {
 	p.click(".agents button", "Actions for coder")
 	p.until("the menu too", `e2e.all("[role=menuitem]", "Force release…").every((b) => b.ariaDisabled === "true" && e2e.plain(b.innerText).includes("You lack the right")) && e2e.all("[role=menuitem]").length > 2`)
 	p.click(".nav a", "Audit")
-	p.showsIn("main", "The audit log is for admins")
+	p.showsIn("main", "This is for admins")
 	// It may submit, and is named as who asked.
 	p.keyUntil("n", "the dialog", `document.querySelector("dialog[open]")`)
 	p.fill("Prompt", "sleep 10m, for the clerk")

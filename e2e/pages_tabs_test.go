@@ -72,7 +72,7 @@ func TestTabsShareOneStream(t *testing.T) {
 // again, and nothing of before is left.
 func TestDeadDirectorIsSeen(t *testing.T) {
 	s := newStage(t, "coder")
-	running := s.running("coder", "sleep 10m, first")
+	s.running("coder", "sleep 10m, first")
 	waiting := s.task("coder", "sleep 10m, second")
 	w := s.ownWindow(s.d.url)
 	now, tasks, agents := w.tab("/ui/"), w.tab("/ui/tasks?q=state%3Apending"), w.tab("/ui/agents")
@@ -83,7 +83,7 @@ func TestDeadDirectorIsSeen(t *testing.T) {
 	}
 	now.showsIn(".card-queue", short(waiting))
 	tasks.showsIn(".table-tasks .table-body", short(waiting))
-	agents.showsIn(`[aria-label="Agent coder"]`, short(running))
+	agents.showsIn(`[aria-label="Agent coder"]`, "sleep 10m, first")
 	s.d.kill()
 	killed := time.Now()
 	for _, p := range all {

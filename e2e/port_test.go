@@ -32,8 +32,8 @@ func TestTasksMoveToAnotherDirector(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(string(text), "swordfish") || strings.Count(string(text), "\n") != 6 {
-		t.Errorf("the export has a secret, or not 4 tasks between its first and last line:\n%s", text)
+	if strings.Contains(string(text), "swordfish") || strings.Count(string(text), "\n") != 7 {
+		t.Errorf("the export has a secret, or not 4 tasks and the usage between its first and last line:\n%s", text)
 	}
 	old.stop()
 

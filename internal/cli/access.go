@@ -181,7 +181,7 @@ func tokenIDs(ctx context.Context, c *client.Client) []string {
 
 func (a *app) usersCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "users", Short: "List the people who can log in"}
-	cmd.AddCommand(a.setUserCmd(), a.removeUserCmd())
+	cmd.AddCommand(a.setUserCmd(), a.passwordCmd(), a.removeUserCmd())
 	return query(a, cmd, func(ctx context.Context, c *client.Client, _ []string) (api.Users, error) {
 		users, err := c.Users(ctx)
 		return api.Users{Users: users}, err
@@ -290,6 +290,53 @@ func (a *app) newPassword(ctx context.Context, s *userFlags, isNew bool) (string
 		err = usage("the two are not the same")
 	}
 	return first, err
+}
+
+func (a *app) passwordCmd() *cobra.Command {
+	var s userFlags
+	cmd := &cobra.Command{
+		Use:   "password",
+		Short: "Change your own password",
+		Long: "Change your own password: that of the user whose token is shown. It asks for the one you have and for the new\n" +
+			"one on the terminal, without showing them; elsewhere --password-stdin reads both, a line each. All your logins\n" +
+			"in browsers end. An admin sets the password of somebody else with users set ID --password.",
+		Args: cobra.NoArgs,
+	}
+	cmd.Flags().BoolVar(&s.onStandardInput, "password-stdin", false, "read both from standard input, the one you have first")
+	return action(a, cmd, "", func(ctx context.Context, c *client.Client, _ []string) (none done, err error) {
+		old := ""
+		if s.onStandardInput {
+			if old, err = a.passwordLine(); err != nil {
+				return none, err
+			}
+		} else if a.io.TTY != nil {
+			if old, err = a.io.TTY.Password(ctx, "Password as it is: "); err != nil {
+				return none, err
+			}
+		}
+		password, err := a.newPassword(ctx, &s, true)
+		if err != nil {
+			return none, err
+		}
+		me, err := c.ChangePassword(ctx, old, password)
+		return done{me.ID, "changed"}, err
+	}, func(d done) { a.say("Password changed: %s", clean(d.ID)) })
+}
+
+// passwordLine reads one line of standard input, a byte at a time: what follows is for others.
+func (a *app) passwordLine() (string, error) {
+	var line []byte
+	for one := make([]byte, 1); len(line) <= 1024; {
+		n, err := a.io.In.Read(one)
+		if n == 1 && one[0] == '\n' || errors.Is(err, io.EOF) {
+			return strings.TrimRight(string(line), "\r"), nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("read the password from standard input: %w", err)
+		}
+		line = append(line, one[:n]...)
+	}
+	return "", usage("the first line of standard input is too long for a password")
 }
 
 func (a *app) removeUserCmd() *cobra.Command {

@@ -32,6 +32,8 @@ func (s *session) identityStory() {
 	s.Fixture = open
 	s.ask("me", "With the cookie of a login, or a token", "/api/me", "", anna)
 	s.ask("users", "", "/api/users", "", anna)
+	s.ask("changePassword", "Without the one that it has", "/api/me/password", `{"password":"another right long one","new_password":"a new battery staple"}`, anna)
+	anna = apitest.Cookie(s.ask("changePassword", "", "/api/me/password", `{"password":"correct horse battery staple","new_password":"a new battery staple"}`, anna))
 	var agent api.TokenCreated
 	s.ask("createToken", "For an agent, which registers and calls others with it", "/api/tokens", `{"name":"coder at home","agent":"coder"}`, anna)
 	s.ask("createToken", "", "/api/tokens", `{"name":"coder-at-home","agent":"coder"}`, anna).Want(s.T, http.StatusCreated, &agent)

@@ -27,6 +27,8 @@ type PutUser struct {
 	Role     signalbox.Role
 	Agents   []string // empty, not nil: all
 	Disabled *bool
+
+	was string // the hash that a password was proved by: another one now is refused; "": any
 }
 
 const maxEmail = 254
@@ -86,6 +88,28 @@ func (k *Keeper) PutUser(ctx context.Context, p PutUser) (u signalbox.User, crea
 	return u, created, err
 }
 
+// ChangePassword gives a user who proves the password another one, and returns a new login.
+// All other logins of the user end; its tokens stay. Wrong attempts count as those to log in.
+//
+// Errors: those of Login and PutUser; CodeValidation where nothing would change.
+func (k *Keeper) ChangePassword(ctx context.Context, a Attempt, password string) (Login, error) {
+	if len(password) < MinPassword || len(password) > MaxPassword {
+		return Login{}, signalbox.Invalid("new_password", "new_password must be %d to %d bytes long", MinPassword, MaxPassword)
+	}
+	if password == a.Password {
+		return Login{}, signalbox.Invalid("new_password", "new_password is the password that it is to replace")
+	}
+	was := k.current().users[a.User].Password
+	if _, err := k.Login(ctx, a); err != nil {
+		return Login{}, err
+	}
+	if _, _, err := k.PutUser(ctx, PutUser{ID: a.User, Password: password, was: was}); err != nil {
+		return Login{}, err
+	}
+	a.Password = password
+	return k.Login(ctx, a)
+}
+
 // merge makes the row and checks it against what is there.
 func (k *Keeper) merge(v *view, p PutUser, hash string) (u signalbox.User, created bool, err error) {
 	u, known := v.users[p.ID]
@@ -94,6 +118,9 @@ func (k *Keeper) merge(v *view, p PutUser, hash string) (u signalbox.User, creat
 		if len(v.users) >= MaxUsers {
 			return u, true, signalbox.Errorf(signalbox.CodeConflict, "there are %d users, the most there can be", len(v.users))
 		}
+	}
+	if p.was != "" && p.was != u.Password {
+		return u, !known, errLogin
 	}
 	p.change(&u)
 	if hash != "" {

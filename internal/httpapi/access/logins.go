@@ -53,6 +53,38 @@ func (h *Logins) Login(w http.ResponseWriter, r *http.Request) error {
 	return h.loggedIn(w, r, l, "login")
 }
 
+// ChangePassword is POST /api/me/password. Where a browser's login asked, its answer is as that
+// of Login.
+func (h *Logins) ChangePassword(w http.ResponseWriter, r *http.Request) error {
+	var req api.ChangePassword
+	if err := httpio.Decode(w, r, &req, false); err != nil {
+		return err
+	}
+	who := CallerOf(r).Who
+	if who.Kind != signalbox.PrincipalUser || !h.id.HasUser(who.ID) {
+		return httpio.Refuse(signalbox.CodeUnsupported, "log in as a user; signalbox users lists them, for an admin", "%s has no password", who.String())
+	}
+	l, err := h.id.ChangePassword(r.Context(), identity.Attempt{
+		User: who.ID, Password: req.Password, Addr: callerFrom(r).Addr, Device: Cookie(r, deviceCookie),
+	}, req.NewPassword)
+	if err != nil {
+		if failed := h.loginFailed(r, who.ID, err); signalbox.CodeOf(err) != signalbox.CodeUnauthorized {
+			return failed
+		}
+		return &signalbox.Error{Code: signalbox.CodeForbidden, Field: "password", Message: "that is not your password"} // not 401: the login is good
+	}
+	if err := h.audit.Write(r, signalbox.Audit{EventType: "user", Action: "password", Resource: who.Key()}); err != nil {
+		return err
+	}
+	if Cookie(r, LoginCookie) != "" {
+		return h.loggedIn(w, r, l, "login")
+	}
+	if err := h.id.Logout(r.Context(), l.Cookie, l.Key); err != nil { // a program's token stays what it was
+		return err
+	}
+	return httpio.Answer(w, http.StatusOK, api.LoggedIn{Me: h.meOf(who)})
+}
+
 // UseLink is POST /api/login/once: a login by a one-time link.
 func (h *Logins) UseLink(w http.ResponseWriter, r *http.Request) error {
 	var req api.LoginOnce

@@ -32,10 +32,20 @@ const hear = (message) => {
       return;
     case "state":
       link.set(message);
-      if (message.state === "login") toLogin();
+      if (message.state === "login") loggedOut();
       look();
   }
 };
+
+// A login that has ended may have been replaced by a new one, here or in another tab, as a
+// change of the password does: its key comes with the answer, a moment after the end of the
+// stream.
+const grace = 1000; // ms
+let rejoin = null, joined = "";
+const loggedOut = () => setTimeout(() => {
+  if (rejoin && loginKey() !== joined) rejoin();
+  else toLogin();
+}, grace);
 
 const take = (board, message) => {
   newest = board;
@@ -131,7 +141,11 @@ const share = (worker) => {
   let answered = false;
   worker.port.onmessage = ({ data }) => { answered = true; hear(data); };
   worker.onerror = () => { if (!answered) alone(); };
-  const join = () => worker.port.postMessage({ join: true, key: loginKey() });
+  const join = () => {
+    joined = loginKey();
+    worker.port.postMessage({ join: true, key: joined });
+  };
+  rejoin = join;
   join();
   addEventListener("pagehide", () => worker.port.postMessage("leave"));
   addEventListener("pageshow", (e) => { if (e.persisted) join(); });
@@ -139,6 +153,8 @@ const share = (worker) => {
 
 const alone = () => {
   let feed = null;
+  joined = loginKey();
+  rejoin = () => { joined = loginKey(); feed?.close(); feed = openFeed(hear); };
   const follow = () => {
     if (document.hidden) { feed?.close(); feed = null; } else feed ??= openFeed(hear);
   };

@@ -16,6 +16,13 @@ const kept = () => {
 // loginKey is the key of this browser; "" without a login.
 export const loginKey = () => kept() || given;
 
+// keepLogin keeps the key of a new login; "" is none.
+export const keepLogin = (key) => {
+  if (!key) return;
+  given = key;
+  try { globalThis.localStorage?.setItem(place, key); } catch { /* storage is off */ }
+};
+
 // useLoginKey gives the key to a worker, which has no storage of its own.
 export const useLoginKey = (key) => { given = key; };
 

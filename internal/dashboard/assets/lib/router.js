@@ -7,7 +7,7 @@ const root = "/ui/";
 // routes: path below /ui/ → name of the page. :x stands for one part.
 const routes = [
   ["", "now"], ["tasks", "tasks"], ["tasks/:id", "task"], ["agents", "agents"], ["agents/:name", "agent"], ["agents/:name/conversations/:id", "conversation"],
-  ["capacity", "capacity"], ["schedules", "schedules"], ["schedules/:id", "schedules"], ["audit", "audit"],
+  ["capacity", "capacity"], ["schedules", "schedules"], ["schedules/:id", "schedules"], ["audit", "audit"], ["users", "users"], ["tokens", "tokens"],
 ];
 
 // match finds the page of a path: {name, params}; name "missing" where there is

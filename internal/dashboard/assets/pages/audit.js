@@ -2,9 +2,9 @@
 // after. Newest first; each row is chained to the one before it.
 import { html, useEffect, useState } from "../lib/dom.js";
 import { get, query as queryOf } from "../lib/api.js";
-import { useMe } from "../lib/me.js";
 import { go } from "../lib/router.js";
 import { clock, full } from "../lib/time.js";
+import { AdminsOnly } from "../parts/admins.js";
 import { Command } from "../parts/command.js";
 import { Empty } from "../parts/empty.js";
 import { ErrorBox } from "../parts/errorbox.js";
@@ -14,16 +14,7 @@ import { Row } from "./audit-row.js";
 const size = 100;
 const kinds = ["agent_queue", "agent", "task", "queue", "schedule", "token", "user", "login", "terminal", "session", "access"];
 
-export default ({ query }) => {
-  const me = useMe();
-  if (me && !me.scopes.includes("admin")) return html`<${NoAdmin} me=${me} />`;
-  return html`<${Log} query=${query} />`;
-};
-
-const NoAdmin = ({ me }) => html`
-  <div class="page-head"><h1>Audit</h1></div>
-  <${Empty} title="The audit log is for admins" text=${`You are ${me.email || me.id || "someone without a name"}, and have the rights ${me.scopes.join(", ") || "of nobody"}. An admin can show it to you, or give you the role:`}
-    command=${me.kind === "user" ? `signalbox users set ${me.id} --role admin` : "signalbox audit"} />`;
+export default ({ query }) => html`<${AdminsOnly} title="Audit" command=${(me) => (me.kind === "user" ? `signalbox users set ${me.id} --role admin` : "signalbox audit")}><${Log} query=${query} /></${AdminsOnly}>`;
 
 // filtersOf are kept in the address, so that a view can be sent to someone.
 const filtersOf = (query) => Object.fromEntries(["event_type", "severity", "user_id", "agent", "action", "since"].map((name) => [name, query.get(name) ?? ""]));

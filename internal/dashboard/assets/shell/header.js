@@ -1,13 +1,14 @@
 // The header: where one is, how much waits, how old what is shown is.
 import { html, cx, useEffect, useRef, useStore } from "../lib/dom.js";
 import { togglePause, useAge, useLink, useLive, usePaused } from "../lib/live.js";
-import { searchPath, useRoute } from "../lib/router.js";
+import { go, searchPath, useRoute } from "../lib/router.js";
 import { useMay, useMe } from "../lib/me.js";
 import { clock, span } from "../lib/time.js";
 import { canNotify, toggleNotifications } from "../lib/notify.js";
 import { notifications, theme, useTheme } from "../lib/prefs.js";
 import { Icon } from "../parts/icon.js";
 import { Menu } from "../parts/menu.js";
+import { changePassword } from "../parts/password.js";
 import { say } from "../parts/toast.js";
 import { find, newTask } from "./actions.js";
 import { openHelp } from "./help.js";
@@ -45,6 +46,9 @@ const User = () => {
     ...colours.map(([value, text]) => ({ text, checked: chosen === value, act: () => theme.set(value) })),
     canNotify() && { text: "Notify me when my tasks end", checked: told === "on", act: toggleNotifications },
     { text: "Keys…", act: openHelp },
+    me.scopes.includes("admin") && { text: "Users", act: () => go("/ui/users") },
+    me.scopes.includes("admin") && { text: "Tokens", act: () => go("/ui/tokens") },
+    me.kind === "user" && { text: "Change password…", act: changePassword },
     me.kind !== "anonymous" && { text: "Log out…", act: () => location.assign("/login") },
   ]}><span aria-hidden="true">${who[0].toUpperCase()}</span><span class="unseen">${who}</span></${Menu}>`;
 };

@@ -10,12 +10,14 @@ const modules = {
   capacity: () => import("../pages/capacity.js"),
   schedules: () => import("../pages/schedules.js"),
   audit: () => import("../pages/audit.js"),
+  users: () => import("../pages/users.js"),
+  tokens: () => import("../pages/tokens.js"),
   missing: () => import("../pages/missing.js"),
 };
 
 // titles are those of the tabs; the first page is Signalbox itself.
 export const titles = {
-  tasks: "Tasks", task: "Task", agents: "Agents", agent: "Agent", conversation: "Conversation", capacity: "Capacity", schedules: "Schedules", audit: "Audit", missing: "Not found",
+  tasks: "Tasks", task: "Task", agents: "Agents", agent: "Agent", conversation: "Conversation", capacity: "Capacity", schedules: "Schedules", audit: "Audit", users: "Users", tokens: "Tokens", missing: "Not found",
 };
 
 const styled = new Map();
