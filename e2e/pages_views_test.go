@@ -45,7 +45,8 @@ func TestTheListOfTasksIsSorted(t *testing.T) {
 	brief := s.completed(s.c, s.task("coder", "sleep 1ms, brief")).QueueID
 	middle := s.completed(s.c, s.task("coder", "sleep 150ms, middle")).QueueID
 	waits := s.submit(s.c, api.SubmitRequest{Prompt: "waits", Kind: "nobody"})
-	p := s.open("/ui/tasks")
+	window := s.ownWindow(s.d.url)
+	p := window.tab("/ui/tasks")
 	l, b, m, w := short(long), short(brief), short(middle), short(waits)
 	p.rows(w, m, b, l)
 	p.click(".table-head button", "Duration")
@@ -91,6 +92,13 @@ func TestTheListOfTasksIsSorted(t *testing.T) {
 	p.allow("400")
 	p.goTo("/ui/tasks?sort=durations")
 	p.showsIn(".error", "did you mean duration?")
+
+	// On a phone, whose list has no head, by the menu alone.
+	phone := window.tabWith("/ui/tasks?q=state:completed", tabOptions{width: 390, height: 844})
+	phone.click(".list-bar button", "Sort")
+	phone.until("the menu is in sight", `((b) => b.left >= 0 && b.right <= innerWidth)(document.querySelector("[role=menu]").getBoundingClientRect())`)
+	phone.click("[role=menuitemcheckbox]", "Shortest run")
+	phone.rows(b, m, l)
 }
 
 // Keys and values of the query are completed, by keys and by the mouse, without a question

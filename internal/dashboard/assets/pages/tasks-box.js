@@ -42,6 +42,7 @@ export const SearchBox = ({ q, error, pathOf, tasks }) => {
   useLayoutEffect(() => {
     if (place.current >= 0) input.current.setSelectionRange(place.current, place.current);
     place.current = -1;
+    document.querySelector("#search-options [aria-selected=true]")?.scrollIntoView({ block: "nearest" });
   });
   const found = useMemo(() => (caret < 0 ? { options: [] } : complete(text, caret, keys, (key) => valuesOf(key, tasks, jobs))), [text, caret, keys, jobs]);
   const { options } = found, open = options.length > 0, on = open ? Math.min(at, options.length - 1) : -1;

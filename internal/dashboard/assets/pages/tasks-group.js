@@ -2,7 +2,6 @@
 import { html } from "../lib/dom.js";
 import { useMay } from "../lib/me.js";
 import { age, useNow } from "../lib/time.js";
-import { AgentLink } from "../parts/agentlink.js";
 import { State } from "../parts/state.js";
 import { bulk, queriesOf } from "./tasks-bulk.js";
 
@@ -22,12 +21,13 @@ const lineOf = (t) => t.failure_line || t.message;
 
 const Where = ({ tasks }) => {
   const agents = [...new Set(tasks.map((t) => t.agent).filter(Boolean))];
-  return html`<p class="cut small-text quiet">${agents.length === 1 ? html`<${AgentLink} name=${agents[0]} />` : agents.length > 1 && `${agents.length} agents`}</p>`;
+  return html`<p class="cut small-text quiet">${agents.length > 1 ? `${agents.length} agents` : agents[0]}</p>`;
 };
 
 const Time = ({ tasks }) => {
   const now = useNow(), ends = tasks.map((t) => t.ended_at).sort();
-  return html`<p class="cut small-text quiet">${age(ends.at(-1), now)}–${age(ends[0], now)} ago</p>`;
+  const last = age(ends.at(-1), now), first = age(ends[0], now);
+  return html`<p class="cut small-text quiet">${last === first ? last : `${last}–${first}`} ago</p>`;
 };
 
 const RetryAll = ({ group }) => {
