@@ -256,3 +256,47 @@ func TestEqualFailuresAreOneRow(t *testing.T) {
 	p.click(".list-bar button", "Group failures")
 	p.until("they stand alone again", `!document.querySelector(".is-group") && document.querySelectorAll(".row").length > 5`)
 }
+
+// The agents and the schedules can be filtered and put in order; the address says how.
+func TestAgentsAndSchedulesAreSifted(t *testing.T) {
+	s := newStage(t, "coder", "builder", "writer")
+	s.running("writer", "sleep 10m, hold the ledger")
+	s.task("writer", "sleep 10m, next")
+	w := s.ownWindow(s.d.url)
+	p := w.tab("/ui/agents")
+	names := func(selector string, want ...string) {
+		t.Helper()
+		p.until(fmt.Sprintf("%s are %v", selector, want), fmt.Sprintf(`e2e.all(%q).map((el) => e2e.plain(el.innerText)).join(" ") === %q`, selector, strings.Join(want, " ")))
+	}
+	names(".agent-row h2", "builder", "coder", "writer")
+	p.choose("Sort agents", "Most waiting")
+	p.at("/ui/agents?sort=-waiting")
+	names(".agent-row h2", "writer", "builder", "coder")
+	p.fill("Filter agents", "LEDGER")
+	names(".agent-row h2", "writer")
+	p.at("/ui/agents?filter=LEDGER&sort=-waiting")
+	p.fill("Filter agents", "nobody")
+	p.showsIn("main", "No agent matches “nobody”.")
+	p.goTo("/ui/agents?filter=er&sort=state")
+	names(".agent-row h2", "writer", "builder", "coder")
+
+	for name, cron := range map[string]string{"a-year": "0 0 1 1 *", "minutely": "* * * * *", "off": "* * * * *"} {
+		if _, err := s.c.CreateSchedule(s.ctx(), api.NewSchedule{Name: name, CronExpression: cron, Message: "Tidy up " + name, Timezone: "UTC"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.c.DisableSchedule(s.ctx(), "off"); err != nil {
+		t.Fatal(err)
+	}
+	p.goTo("/ui/schedules")
+	names(".schedule h2", "a-year", "minutely", "off")
+	p.choose("Sort schedules", "Next first")
+	p.at("/ui/schedules?sort=next")
+	names(".schedule h2", "minutely", "a-year", "off")
+	p.fill("Filter schedules", "year TIDY")
+	names(".schedule h2", "a-year")
+	p.fill("Filter schedules", "")
+	p.choose("Sort schedules", "By name")
+	names(".schedule h2", "a-year", "minutely", "off")
+	p.until("the filter is still there", `e2e.find("input", "Filter schedules")`)
+}

@@ -5,6 +5,7 @@ import { useLive } from "../lib/live.js";
 import { useMay } from "../lib/me.js";
 import { useHold } from "../lib/hold.js";
 import { agentPath, go } from "../lib/router.js";
+import { hasWords, sorted } from "../lib/sift.js";
 import { age, full, since, span, useNow } from "../lib/time.js";
 import { AgentLink } from "../parts/agentlink.js";
 import { AgentMenu, pause, resume } from "../parts/agentactions.js";
@@ -12,20 +13,30 @@ import { Bars } from "../parts/bars.js";
 import { Changes } from "../parts/changes.js";
 import { Empty } from "../parts/empty.js";
 import { useLoad } from "../parts/load.js";
+import { Sift, useSift } from "../parts/sift.js";
 import { State } from "../parts/state.js";
 import { TaskLink } from "../parts/tasklink.js";
 import { askTerminal } from "../parts/terminal.js";
+import { groupOf, textOf } from "./now-lanes.js";
 
 const byName = (a, b) => (a.name < b.name ? -1 : 1);
+
+const orders = [["", "By name"], ["state", "By state"], ["kind", "By kind"], ["-running", "Most running"], ["-waiting", "Most waiting"], ["-typical", "Longest usual run"]];
+const states = ["working", "waiting", "paused", "down", "idle"];
+const values = {
+  state: (a) => (a.face === "stuck" ? -1 : states.indexOf(groupOf(a))), kind: (a) => a.kind, running: (a) => a.in_use, waiting: (a) => a.waiting, typical: (a) => a.typical?.high_seconds,
+};
 
 export default () => {
   const agents = useLive((board) => board.agents);
   const ready = useLive((board) => board.ready);
-  const list = [...agents.values()].sort(byName);
-  const hold = useHold(list, (agent) => agent.name);
+  const { filter, sort } = useSift();
+  const list = sorted([...agents.values()].filter((agent) => hasWords(textOf(agent), filter)).sort(byName), sort, values);
+  const hold = useHold(list, (agent) => agent.name, false, `${sort} ${filter}`);
   return html`
-    <div class="page-head"><h1>Agents</h1><${Changes} hold=${hold} /><${All} /></div>
-    ${ready && list.length === 0 && html`<${Empty} title="No agents yet" text="An agent registers itself when it is started. This starts one that runs Claude Code here:" command=${`signalbox agent --name coder --kind claude --director ${location.origin}`} />`}
+    <div class="page-head"><h1>Agents</h1>${agents.size > 0 && html`<${Sift} what="agents" orders=${orders} />`}<${Changes} hold=${hold} /><${All} /></div>
+    ${agents.size > 0 && list.length === 0 && html`<p class="quiet">No agent matches “${filter}”.</p>`}
+    ${ready && agents.size === 0 && html`<${Empty} title="No agents yet" text="An agent registers itself when it is started. This starts one that runs Claude Code here:" command=${`signalbox agent --name coder --kind claude --director ${location.origin}`} />`}
     <div class="agents" ...${hold.props}>${hold.items.map(({ key, item, gone }) => html`<${Row} key=${key} agent=${item} gone=${gone} />`)}</div>
     <${Executors} />`;
 };

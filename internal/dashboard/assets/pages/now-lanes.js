@@ -5,6 +5,7 @@ import { html, useRef, useState, useStore } from "../lib/dom.js";
 import { useHold } from "../lib/hold.js";
 import { useLive } from "../lib/live.js";
 import { lanesOpen } from "../lib/prefs.js";
+import { hasWords } from "../lib/sift.js";
 import { age, since, useNow } from "../lib/time.js";
 import { Card } from "../parts/card.js";
 import { Changes } from "../parts/changes.js";
@@ -39,16 +40,13 @@ const order = (a, b) => groups.indexOf(a.group) - groups.indexOf(b.group) || (ur
 // inOrder is all agents as their lanes stand.
 export const inOrder = (agents, now) => [...agents.values()].map((agent) => ({ agent, group: placeOf(agent, now) })).sort(order);
 
-const matches = (agent, words) => {
-  const text = [agent.name, agent.kind, wordOf(agent.face), ...[...(agent.current ?? []), ...(agent.line ?? [])].map((t) => t.prompt_preview)].join("\n").toLowerCase();
-  return words.every((word) => text.includes(word));
-};
+// textOf is what a filter of agents looks at.
+export const textOf = (agent) => [agent.name, agent.kind, wordOf(agent.face), ...[...(agent.current ?? []), ...(agent.line ?? [])].map((t) => t.prompt_preview)].join("\n");
 
 export const Lanes = ({ picked, onPick }) => {
   const ready = useLive((b) => b.ready), agents = useLive((b) => b.agents), now = useNow();
   const [filter, setFilter] = useState("");
-  const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
-  const list = inOrder(agents, now).filter(({ agent }) => matches(agent, words));
+  const list = inOrder(agents, now).filter(({ agent }) => hasWords(textOf(agent), filter));
   const hold = useHold(list, ({ agent }) => agent.name);
   const places = useRef(new Map()); // the group of each while nothing moves
   if (!hold.held) places.current = new Map(list.map(({ agent, group }) => [agent.name, group]));
@@ -58,7 +56,7 @@ export const Lanes = ({ picked, onPick }) => {
   return html`<${Card} title="Agents" note=${countsOf(agents)} side=${html`<${Changes} hold=${hold} />${filterBox}`} name="lanes">
     ${!ready && html`<p class="card-body quiet" aria-busy="true">Connecting…</p>`}
     ${ready && agents.size === 0 && html`<${Empty} title="No agents yet" text="Tasks wait until there is one. This starts one that costs nothing:" command=${`signalbox agent --kind demo --name demo --director ${location.origin}`} />`}
-    <div ...${hold.props}>${groups.map((group) => lanes.has(group) && html`<${Group} key=${group} name=${group} entries=${lanes.get(group)} fold=${many && words.length === 0 && folded.has(group)} now=${now} picked=${picked} onPick=${onPick} />`)}</div>
+    <div ...${hold.props}>${groups.map((group) => lanes.has(group) && html`<${Group} key=${group} name=${group} entries=${lanes.get(group)} fold=${many && filter.trim() === "" && folded.has(group)} now=${now} picked=${picked} onPick=${onPick} />`)}</div>
     ${ready && agents.size > 0 && list.length === 0 && html`<p class="card-body quiet">No agent matches “${filter}”.</p>`}
   </${Card}>`;
 };
