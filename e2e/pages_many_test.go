@@ -213,6 +213,7 @@ func everybody(t *testing.T, look tabOptions, light, dark string) {
 	t.Helper()
 	look.tool = axe(t)
 	s := newStage(t, "coder", "writer")
+	s.end(s.c, s.task("coder", "sleep 1ms, fail"))
 	failed := s.end(s.c, s.task("coder", "sleep 1ms, fail")).QueueID
 	written := s.completed(s.c, s.task("writer", "sleep 1ms, write it down in a sentence that is as long as those of people are"))
 	talk := "/ui/agents/writer/conversations/" + written.SessionID
@@ -241,9 +242,16 @@ func everybody(t *testing.T, look tabOptions, light, dark string) {
 		{"/ui/", short(waiting), nil}, {"/ui/", short(waiting), func(p *tab) { p.keyUntil("n", "the dialog", `document.querySelector("dialog[open]")`) }},
 		{"/ui/", short(waiting), func(p *tab) { p.keyUntil("?", "the dialog", `document.querySelector("dialog[open]")`) }},
 		{"/ui/", short(waiting), press("button", "Actions for coder")}, {"/ui/", short(waiting), press("button", "Pause everything…")},
-		{"/ui/tasks", short(failed), nil}, {"/ui/tasks/" + running, "Prompt", nil}, {"/ui/tasks/" + running, "Prompt", press("button", "Cancel…")},
+		{"/ui/tasks", short(failed), nil}, {"/ui/tasks?group=cause&sort=-ended", "2 ×", nil}, {"/ui/tasks?group=none", short(failed), press(".searches button", "Views")},
+		{"/ui/tasks", short(failed), func(p *tab) {
+			p.does("type", `document.getElementById("search").focus()`)
+			p.keys("s")
+			p.until("completions", `document.querySelector("[role=listbox]")`)
+		}},
+		{"/ui/tasks", short(failed), func(p *tab) { p.click(".searches button", "Views"); press("[role=menuitem]", "Save as a view…")(p) }},
+		{"/ui/tasks/" + running, "Prompt", nil}, {"/ui/tasks/" + running, "Prompt", press("button", "Cancel…")},
 		{"/ui/tasks/" + failed, "The command failed", nil}, {"/ui/tasks/" + failed, "Retry…", press("button", "Retry…")}, {"/ui/tasks/" + waiting, "Why is it", nil},
-		{"/ui/agents", "Last heartbeat", nil}, {"/ui/agents/coder", "Last 1 runs", nil}, {"/ui/agents/writer/conversations/new", "Ctrl+Enter", nil}, {talk, "write it down", nil}, {"/ui/capacity", "search_code", nil},
+		{"/ui/agents", "Last heartbeat", nil}, {"/ui/agents/coder", "Last 2 runs", nil}, {"/ui/agents/writer/conversations/new", "Ctrl+Enter", nil}, {talk, "write it down", nil}, {"/ui/capacity", "search_code", nil},
 		{"/ui/schedules", "nightly", nil}, {"/ui/schedules", "nightly", press("button", "New schedule")}, {"/ui/schedules/nightly", "Tidy up", nil},
 		{"/ui/audit", "Chain", nil}, {"/ui/nowhere", "", nil}, {"/login", "You are logged in as the owner", nil},
 	}

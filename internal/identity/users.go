@@ -96,7 +96,7 @@ func (k *Keeper) ChangePassword(ctx context.Context, a Attempt, password string)
 	if len(password) < MinPassword || len(password) > MaxPassword {
 		return Login{}, signalbox.Invalid("new_password", "new_password must be %d to %d bytes long", MinPassword, MaxPassword)
 	}
-	if password == a.Password {
+	if sameSecret(password, a.Password) {
 		return Login{}, signalbox.Invalid("new_password", "new_password is the password that it is to replace")
 	}
 	was := k.current().users[a.User].Password
@@ -119,7 +119,7 @@ func (k *Keeper) merge(v *view, p PutUser, hash string) (u signalbox.User, creat
 			return u, true, signalbox.Errorf(signalbox.CodeConflict, "there are %d users, the most there can be", len(v.users))
 		}
 	}
-	if p.was != "" && p.was != u.Password {
+	if p.was != "" && !sameSecret(p.was, u.Password) {
 		return u, !known, errLogin
 	}
 	p.change(&u)
@@ -339,3 +339,5 @@ func parsePHC(s string) (c Cost, salt, key []byte, err error) {
 	}
 	return c, salt, key, nil
 }
+
+func sameSecret(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }

@@ -8,11 +8,13 @@ import { useRef, useState } from "./dom.js";
 //   changes  how many came, went or moved since
 //   release  shows the newest order
 //   props    for the element around the list
-// Each of items is {key, item, gone}. picked holds as pointing does.
-export const useHold = (list, keyOf, picked = false) => {
+// Each of items is {key, item, gone}. picked holds as pointing does. of is what the list is
+// of: another list is not held in the order of the one before.
+export const useHold = (list, keyOf, picked = false, of = "") => {
   const [pointed, setPointed] = useState(false);
   const order = useRef([]);
-  const last = useRef(new Map());
+  const last = useRef(new Map()), shown = useRef(of);
+  if (shown.current !== of) { shown.current = of; order.current = []; }
   const newest = list.map((item) => ({ key: keyOf(item), item, gone: false }));
   const byKey = new Map(newest.map((e) => [e.key, e]));
   const held = (pointed || picked) && order.current.length > 0;

@@ -24,6 +24,8 @@ export const notifications = keep("notifications", "off"); // on or off
 export const watched = keep("watched", ""); // ids of tasks whose end is told
 export const lanesOpen = keep("lanes", ""); // the groups of agents that are unfolded
 export const hiddenColumns = keep("tasks.hidden", ""); // of the list of tasks, their names
+export const grouped = keep("tasks.grouped", "off"); // whether equal failures are folded there: on or off
+export const views = keep("tasks.views", "[]"); // of the list of tasks, see views.js
 
 const apply = (value) => {
   if (value === "system") delete document.documentElement.dataset.theme;

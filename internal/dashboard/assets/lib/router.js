@@ -81,4 +81,8 @@ export const agentPath = (name) => `${root}agents/${encodeURIComponent(name)}`;
 export const conversationPath = (name, id) => `${agentPath(name)}/conversations/${encodeURIComponent(id)}`;
 export const schedulePath = (id) => `${root}schedules/${encodeURIComponent(id)}`;
 export const capacityPath = (name) => `${root}capacity${name ? "?name=" + encodeURIComponent(name) : ""}`;
-export const searchPath = (q) => `${root}tasks${q ? "?q=" + encodeURIComponent(q) : ""}`;
+// searchPath leads to the tasks that match a query; more are sort, group and hide.
+export const searchPath = (q, more = {}) => {
+  const set = Object.entries({ q, ...more }).filter(([, value]) => value).map(([name, value]) => `${name}=${encodeURIComponent(value)}`);
+  return `${root}tasks${set.length > 0 ? `?${set.join("&")}` : ""}`;
+};

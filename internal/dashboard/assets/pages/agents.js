@@ -23,16 +23,16 @@ const textOf = (a) => [a.name, a.kind, wordOf(a.face), a.work_dir, ...a.current.
 export default ({ query }) => {
   const agents = useLive((board) => board.agents);
   const ready = useLive((board) => board.ready);
-  const [filter, setFilter] = useState("");
-  const sort = query.get("sort") ?? "name";
-  const hold = useHold(sorted(filtered([...agents.values()], filter, textOf), columns, sort), (agent) => agent.name);
+  const filter = query.get("filter") ?? "", sort = query.get("sort") ?? "name";
+  const to = (change) => go(`/ui/agents${queryOf({ filter, sort: sort === "name" ? "" : sort, ...change })}`, { replace: true });
+  const hold = useHold(sorted(filtered([...agents.values()], filter, textOf), columns, sort), (agent) => agent.name, false, `${sort} ${filter}`);
   const gone = new Set(hold.items.filter((entry) => entry.gone).map((entry) => entry.key));
   return html`
-    <div class="page-head"><h1>Agents</h1>${agents.size > 1 && html`<${Filter} label="Filter agents" value=${filter} set=${setFilter} />`}<${Changes} hold=${hold} /><${All} /></div>
+    <div class="page-head"><h1>Agents</h1>${agents.size > 1 && html`<${Filter} label="Filter agents" value=${filter} set=${(words) => to({ filter: words })} />`}<${Changes} hold=${hold} /><${All} /></div>
     ${ready && agents.size === 0 && html`<${Empty} title="No agents yet" text="An agent registers itself when it is started. This starts one that runs Claude Code here:" command=${`signalbox agent --name coder --kind claude --director ${location.origin}`} />`}
     ${agents.size > 0 && hold.items.length === 0 && html`<p class="quiet">No agent matches “${filter}”.</p>`}
     <div class="agents" ...${hold.props}>${hold.items.length > 0 && html`<${Listing} label="Agents" name="agents" columns=${columns} items=${hold.items.map((entry) => entry.item)} keyOf=${(a) => a.name}
-      sort=${sort} onSort=${(by) => go(`/ui/agents${queryOf({ sort: by === "name" ? "" : by })}`, { replace: true })} rowOf=${(a) => ({ class: cx("agent-row", gone.has(a.name) && "gone"), "aria-label": `Agent ${a.name}` })} />`}</div>
+      sort=${sort} onSort=${(by) => to({ sort: by === "name" ? "" : by })} rowOf=${(a) => ({ class: cx("agent-row", gone.has(a.name) && "gone"), "aria-label": `Agent ${a.name}` })} />`}</div>
     <${Executors} />`;
 };
 
@@ -52,8 +52,8 @@ const columns = [
   { name: "state", label: "State", by: (a) => faces.indexOf(a.face), cell: (a) => html`<p><${State} state=${a.face} title=${a.face_text} /></p>${a.face_text && html`<p class="quiet small-text">${a.face_text}</p>`}` },
   { name: "now", label: "Runs", by: (a) => a.current[0]?.prompt_preview, cell: (a) => html`<${Runs} agent=${a} />` },
   { name: "clocks", label: "Signs of life", cell: (a) => html`<${Clocks} agent=${a} />` },
-  { name: "slots", label: "Slots", by: (a) => -a.in_use, cell: (a) => html`<p>${a.in_use} of ${a.slots}</p><${Bars} used=${a.in_use} total=${a.slots} full=${false} />` },
-  { name: "waiting", label: "Waiting", by: (a) => -a.waiting, cell: (a) => (a.waiting > 0 ? html`<a href=${searchPath(`queue:agent:${a.name} state:pending`)}>${a.waiting}</a>` : html`<span class="quiet">0</span>`) },
+  { name: "slots", label: "Slots", falling: true, by: (a) => a.in_use, cell: (a) => html`<p>${a.in_use} of ${a.slots}</p><${Bars} used=${a.in_use} total=${a.slots} full=${false} />` },
+  { name: "waiting", label: "Waiting", falling: true, by: (a) => a.waiting, cell: (a) => (a.waiting > 0 ? html`<a href=${searchPath(`queue:agent:${a.name} state:pending`)}>${a.waiting}</a>` : html`<span class="quiet">0</span>`) },
   { name: "do", label: html`<span class="unseen">Actions</span>`, cell: (a) => html`<${AgentMenu} agent=${a} onTerminal=${() => { askTerminal(a.name); go(agentPath(a.name)); }} />` },
 ];
 

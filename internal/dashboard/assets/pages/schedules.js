@@ -19,9 +19,9 @@ const page = 500;
 const textOf = (s) => [s.name, s.description, s.message, s.agent_name, s.kind, s.words, s.cron_expression, s.timezone].join("\n");
 
 const List = ({ query }) => {
-  const enabled = query.get("enabled") ?? "", sort = query.get("sort") ?? "name";
-  const set = (change) => go(`/ui/schedules${queryOf({ enabled, sort: sort === "name" ? "" : sort, ...change })}`, { replace: true });
-  const [rest, setRest] = useState({ list: [], next: null, error: null }), [filter, setFilter] = useState("");
+  const enabled = query.get("enabled") ?? "", filter = query.get("filter") ?? "", sort = query.get("sort") ?? "name";
+  const set = (change) => go(`/ui/schedules${queryOf({ enabled, filter, sort: sort === "name" ? "" : sort, ...change })}`, { replace: true });
+  const [rest, setRest] = useState({ list: [], next: null, error: null });
   const may = useMay("submit");
   const ask = { outcomes: 8, limit: page, enabled };
   const { data, error, again } = useLoad(`/api/schedules${queryOf(ask)}`, 15_000);
@@ -42,7 +42,7 @@ const List = ({ query }) => {
     <div class="page-head"><h1>Schedules</h1>
       <label class="check" for="schedules-shown">Show <select id="schedules-shown" value=${enabled} onChange=${(e) => set({ enabled: e.target.value })}>
         <option value="">all</option><option value="true">enabled ones</option><option value="false">disabled ones</option></select></label>
-      ${list.length > 1 && html`<${Filter} label="Filter schedules" value=${filter} set=${setFilter} />`}
+      ${list.length > 1 && html`<${Filter} label="Filter schedules" value=${filter} set=${(words) => set({ filter: words })} />`}
       <button type="button" class="primary" disabled=${!may.ok} title=${may.why || undefined} onClick=${() => editSchedule(null, again)}>New schedule</button>
     </div>
     ${error && (error.code === "not_found" ? html`<${NoScheduler} error=${error} />` : html`<${ErrorBox} error=${error} retry=${again} />`)}

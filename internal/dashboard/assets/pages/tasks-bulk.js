@@ -28,10 +28,11 @@ export const BulkBar = ({ q, found, picked, clear }) => {
 const most = 25; // ids in one query, which has at most 1,000 bytes
 
 // queriesOf names the picked tasks: those that have ended, or those that have
-// not.
-const queriesOf = (rows, ended) => {
-  const ids = rows.filter((t) => isEnded(t.state) === ended).map((t) => t.queue_id);
-  const which = ended ? "state:completed,failed,cancelled,timeout " : ""; // what completed is retried only where it is named
+// not. The end of the oldest spares the director the whole history.
+export const queriesOf = (rows, ended) => {
+  const those = rows.filter((t) => isEnded(t.state) === ended), ids = those.map((t) => t.queue_id);
+  const oldest = those.map((t) => t.ended_at).sort((a, b) => Date.parse(a) - Date.parse(b))[0];
+  const which = ended ? `state:completed,failed,cancelled,timeout since:${oldest} ` : ""; // what completed is retried only where it is named
   return Array.from({ length: Math.ceil(ids.length / most) }, (_, i) => `${which}id:${ids.slice(i * most, (i + 1) * most).join(",")}`);
 };
 

@@ -20,19 +20,19 @@ const formats = {
   JSON: { type: "application/json", write: (tasks) => JSON.stringify(tasks, null, 2) },
 };
 
-export const ExportMenu = ({ q }) => html`<${Menu} label="Export" items=${Object.keys(formats).map((format) => ({
-  text: format, act: () => openDialog((close) => html`<${Export} q=${q} format=${format} onClose=${close} />`),
+export const ExportMenu = ({ q, sort }) => html`<${Menu} label="Export" items=${Object.keys(formats).map((format) => ({
+  text: format, act: () => openDialog((close) => html`<${Export} q=${q} sort=${sort} format=${format} onClose=${close} />`),
 }))}>Export</${Menu}>`;
 
 const number = (n) => n.toLocaleString("en");
 
-const Export = ({ q, format, onClose }) => {
+const Export = ({ q, sort, format, onClose }) => {
   const [seen, setSeen] = useState({ rows: 0, total: 0 }), [error, setError] = useState(null);
   useEffect(() => {
     const over = new AbortController();
     (async () => {
       try {
-        const { tasks, more } = await collect(q, over.signal, setSeen);
+        const { tasks, more } = await collect(q, sort, over.signal, setSeen);
         const { type, write } = formats[format];
         save(new Blob([write(tasks)], { type }), `tasks.${format.toLowerCase()}`);
         toast(more ? `The first ${number(tasks.length)} tasks were exported; a file has no more than that.` : `${number(tasks.length)} ${tasks.length === 1 ? "task was" : "tasks were"} exported.`);
@@ -50,11 +50,11 @@ const Export = ({ q, format, onClose }) => {
 };
 
 // collect reads all pages of a search, up to the most that a file has.
-const collect = async (q, signal, tell) => {
+const collect = async (q, sort, signal, tell) => {
   const found = new Map();
   let next = "";
   do {
-    const page = await pageOf(q, next, signal);
+    const page = await pageOf(q, sort, next, signal);
     signal.throwIfAborted();
     for (const t of page.tasks) found.set(t.queue_id, t);
     next = page.next;

@@ -9,19 +9,26 @@ import { CancelButton, retryTask } from "../parts/cancel.js";
 import { doingOf, whoOf } from "../parts/doing.js";
 import { Menu } from "../parts/menu.js";
 import { State } from "../parts/state.js";
-import { taskPath } from "../lib/router.js";
+import { go, taskPath, useRoute } from "../lib/router.js";
 import { shortId, TaskLink } from "../parts/tasklink.js";
 
 const unseen = (text) => html`<span class="unseen">${text}</span>`;
 
-// What has a title can be left out.
+// What has a title can be left out; sort is the order by it.
 const columns = [
   { name: "pick", label: unseen("Selected"), width: "20px" }, { name: "state", label: "State", width: "104px" }, { name: "id", label: "Id", title: "Id", width: "58px" },
-  { name: "what", label: "Task", width: "minmax(0, 1fr)" }, { name: "where", label: "Where", title: "Where", width: "minmax(0, 220px)" }, { name: "time", label: "Time", title: "Time", width: "var(--time)" },
-  { name: "took", label: "Duration", title: "Duration", width: "64px" }, { name: "do", label: unseen("Actions"), width: "76px" },
+  { name: "what", label: "Task", width: "minmax(0, 1fr)" }, { name: "where", label: "Where", title: "Where", width: "minmax(0, 220px)", sort: "agent", ascends: true }, { name: "time", label: "Time", title: "Time", width: "var(--time)", sort: "ended" },
+  { name: "took", label: "Duration", title: "Duration", width: "76px", sort: "duration" }, { name: "do", label: unseen("Actions"), width: "76px" },
 ];
 
-const useHidden = () => useStore(hiddenColumns).split(",").filter(Boolean);
+// useHidden are the columns that are left out: by the address, else as this browser remembers.
+const useHidden = () => {
+  const kept = useStore(hiddenColumns), asked = useRoute().query.get("hide");
+  return (asked ?? kept).split(",").filter((name) => columns.some((c) => c.name === name && c.title));
+};
+
+// hideText is what an address says of them.
+export const useHideText = () => useHidden().join(",") || "none";
 
 // useColumns are those that a person wants and that there is room for.
 export const useColumns = () => {
@@ -31,10 +38,15 @@ export const useColumns = () => {
   return columns.filter((c) => !hidden.includes(c.name) && room[c.name] !== false);
 };
 
-// ColumnMenu says which columns are shown; this browser remembers it.
-export const ColumnMenu = () => {
+// ColumnMenu says which columns are shown; this browser remembers it. pathOf makes an
+// address that says it, where the one that is shown does.
+export const ColumnMenu = ({ asked, pathOf }) => {
   const hidden = useHidden();
-  const toggle = (name) => hiddenColumns.set((hidden.includes(name) ? hidden.filter((n) => n !== name) : [...hidden, name]).join(","));
+  const toggle = (name) => {
+    const next = (hidden.includes(name) ? hidden.filter((n) => n !== name) : [...hidden, name]).join(",");
+    hiddenColumns.set(next);
+    if (asked !== null) go(pathOf({ hide: next || "none" }), { replace: true });
+  };
   return html`<${Menu} label="Columns" items=${columns.filter((c) => c.title).map((c) => ({ text: c.title, checked: !hidden.includes(c.name), act: () => toggle(c.name) }))}>Columns</${Menu}>`;
 };
 

@@ -9,24 +9,26 @@ import { kept } from "../lib/place.js";
 
 const page = 200, again = 2000; // rows; ms between two searches for what came
 
-const none = { tasks: [], first: [], next: "", total: 0, approximate: false, busy: true, error: null };
+const none = { tasks: [], first: [], next: "", total: 0, approximate: false, busy: true, error: null, of: "" }; // of: the query and order that the tasks are of
 
-export const useSearch = (q) => {
+export const useSearch = (q, sort) => {
   const [state, setState] = useState(() => kept()?.found ?? none);
   const came = useRef(state !== none); // with what it showed when it was left
-  const asking = useRef(null);
+  const asking = useRef(null), of = `${sort} ${q}`, asked = useRef(q);
   const load = useCallback(async () => {
     asking.current?.abort();
     const { signal } = asking.current = new AbortController();
     try {
-      const answer = await pageOf(q, "", signal);
-      if (!signal.aborted) setState((was) => ({ ...renewed(was, answer), busy: false, error: null }));
+      const answer = await pageOf(q, sort, "", signal);
+      if (!signal.aborted) setState((was) => ({ ...renewed(was, answer, of), busy: false, error: null, of }));
     } catch (error) {
       if (!signal.aborted) setState((was) => ({ ...(error.field === "q" ? none : was), busy: false, error }));
     }
-  }, [q]);
+  }, [q, sort]);
   useEffect(() => {
-    if (!came.current) setState((was) => ({ ...none, total: was.total, approximate: was.approximate }));
+    // In another order the rows stay until it is there, and the focus in the head of the table.
+    if (!came.current) setState((was) => (asked.current === q ? { ...was, busy: true } : { ...none, total: was.total, approximate: was.approximate }));
+    asked.current = q;
     came.current = false;
     load();
     return () => asking.current?.abort();
@@ -34,12 +36,12 @@ export const useSearch = (q) => {
   useRefresh(load);
   const live = useLive((b) => b.tasks);
   const rows = useMemo(() => state.tasks.map((t) => newer(t, live.get(t.queue_id))), [state.tasks, live]);
-  const hold = useHold(rows, keyOf);
+  const hold = useHold(rows, keyOf, false, state.of);
   const after = state.next;
   const fetchMore = async () => {
     setState((was) => ({ ...was, busy: true }));
     try {
-      const answer = await pageOf(q, after, asking.current?.signal);
+      const answer = await pageOf(q, sort, after, asking.current?.signal);
       setState((was) => ({ ...(was.next === after ? { ...was, ...answer, tasks: unique([...was.tasks, ...answer.tasks]) } : was), busy: false }));
     } catch (error) {
       setState((was) => ({ ...was, busy: false, error: error.name === "AbortError" ? null : error }));
@@ -55,8 +57,8 @@ export const useSearch = (q) => {
 // a long list is not fetched again for each change. What the first page had and
 // has no more moved down, unless it is in another state: then it matches no
 // more.
-const renewed = (was, first) => {
-  if (was.tasks.length <= page) return first;
+const renewed = (was, first, of) => {
+  if (was.tasks.length <= page || was.of !== of) return first;
   const old = new Map(was.first?.map((t) => [t.queue_id, t.state]));
   const there = new Set(first.tasks.map(keyOf));
   const kept = was.tasks.filter((t) => there.has(t.queue_id) || !old.has(t.queue_id) || old.get(t.queue_id) === current().tasks.get(t.queue_id)?.state);
@@ -71,10 +73,10 @@ const newer = (row, live) => (live && live !== row ? { ...row, ...live } : row);
 
 // pageOf goes on until there is a row: an answer looks at so many tasks and no
 // further, and may have found none among them.
-export const pageOf = async (q, after, signal) => {
+export const pageOf = async (q, sort, after, signal) => {
   let answer = { next: after };
   do {
-    answer = await get("/api/search" + query({ q, limit: page, after: answer.next }), { signal });
+    answer = await get("/api/search" + query({ q, sort, limit: page, after: answer.next }), { signal });
   } while (!answer.tasks?.length && answer.next);
   const { tasks, next = "", total, approximate = false } = answer;
   return { tasks: tasks ?? [], next, total, approximate, ...(after ? {} : { first: tasks ?? [] }) };

@@ -29,13 +29,14 @@ export const filtered = (items, words, textOf) => {
 
 export const Filter = ({ label, value, set }) => html`<input type="search" class="filter" aria-label=${label} placeholder="Filter" value=${value} onInput=${(e) => set(e.target.value)} />`;
 
-// Listing: columns [{name, label, cell(item), by(item)}]; by makes a column one to sort by.
+// Listing: columns [{name, label, cell(item), by(item), falling}]; by makes a column one to
+// sort by, falling one whose largest come first at the first press.
 // rowOf(item) has attributes of a row.
 export const Listing = ({ label, name, columns, items, keyOf, sort, onSort, rowOf = () => ({}) }) => {
   const at = sort.replace(/^-/, ""), falling = sort.startsWith("-"), hint = useId();
   return html`<div class="card listing-box"><table role="table" class=${cx("listing", `listing-${name}`)} aria-label=${label}>
     <thead role="rowgroup"><tr role="row">${columns.map((c) => html`<th key=${c.name} role="columnheader" scope="col" class=${`col-${c.name}`} aria-sort=${c.by && at === c.name ? (falling ? "descending" : "ascending") : undefined}>
-      ${c.by ? html`<button type="button" class="sort" aria-describedby=${hint} onClick=${() => onSort(at === c.name && !falling ? `-${c.name}` : c.name)}>${c.label}</button>` : c.label}</th>`)}</tr></thead>
+      ${c.by ? html`<button type="button" class="sort" aria-describedby=${hint} onClick=${() => onSort((at === c.name ? falling : !c.falling) ? c.name : `-${c.name}`)}>${c.label}</button>` : c.label}</th>`)}</tr></thead>
     <tbody role="rowgroup">${items.map((item) => { const { class: more, ...rest } = rowOf(item); return html`<tr key=${keyOf(item)} role="row" class=${more} ...${rest}>${columns.map((c) => html`<td key=${c.name} role="cell" class=${`col-${c.name}`}>${c.cell(item)}</td>`)}</tr>`; })}</tbody>
   </table><span id=${hint} hidden>sorts the list</span></div>`;
 };

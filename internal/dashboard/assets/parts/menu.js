@@ -1,5 +1,5 @@
 // A button with a menu. Arrow keys, Home and End move in it, Esc closes it.
-import { html, cx, useState, useEffect, useRef, useId } from "../lib/dom.js";
+import { html, cx, useState, useEffect, useLayoutEffect, useRef, useId } from "../lib/dom.js";
 import { Icon } from "./icon.js";
 
 // items: {text, act, off (why not), danger, checked}; null is left out. A button with
@@ -7,6 +7,7 @@ import { Icon } from "./icon.js";
 export const Menu = ({ label, items, children, name }) => {
   const [open, setOpen] = useState(false);
   const box = useRef(null), button = useRef(null), id = useId();
+  useLayoutEffect(() => { if (open) keepInSight(box.current.querySelector("ul")); }, [open]);
   useEffect(() => {
     if (!open) return undefined;
     entries(box.current)[0]?.focus();
@@ -30,6 +31,15 @@ export const Menu = ({ label, items, children, name }) => {
       <button type="button" role=${item.checked === undefined ? "menuitem" : "menuitemcheckbox"} aria-checked=${item.checked === undefined ? undefined : String(item.checked)} class=${item.danger ? "menu-danger" : ""} aria-disabled=${item.off ? "true" : undefined} title=${item.off || undefined} tabindex="-1" onClick=${() => pick(item)}>${item.text}${item.off ? html`<span class="menu-why">${item.off}</span>` : null}</button>
     </li>`)}</ul>` : null}
   </div>`;
+};
+
+const margin = 8; // px between a menu and the edge of the window
+
+// keepInSight moves a menu that would reach beyond the window.
+const keepInSight = (list) => {
+  const { left, right } = list.getBoundingClientRect();
+  const by = left < margin ? margin - left : Math.min(0, document.documentElement.clientWidth - margin - right);
+  if (by) list.style.translate = `${by}px`;
 };
 
 const entries = (box) => [...(box?.querySelectorAll("[role^=menuitem]") ?? [])];

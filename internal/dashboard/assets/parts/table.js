@@ -8,9 +8,11 @@ const spare = 8; // rows beyond both edges
 // child a column. height and phoneHeight are of a row in px. cursor is the
 // index that keys stand at, or -1; onEnd is called near the last row, whenever
 // there comes to be one.
+// A column with sort is a button in the head: onSort(next) is called with the order that a
+// press brings, of which sort is the one that is shown: a key, -key, or "".
 // classOf(item) names further classes of a row; open(item) is called for a click
 // anywhere on it that is meant for nothing else.
-export const Table = ({ label, columns, items, keyOf, row, name, height = 40, phoneHeight = 76, cursor = -1, onEnd, classOf, open }) => {
+export const Table = ({ label, columns, items, keyOf, row, name, height = 40, phoneHeight = 76, cursor = -1, onEnd, classOf, open, sort = "", onSort }) => {
   const box = useRef(null);
   const each = useMedia("(max-width: 640px)") ? phoneHeight : height;
   const [from, to] = useWindow(box, items.length, each);
@@ -18,7 +20,7 @@ export const Table = ({ label, columns, items, keyOf, row, name, height = 40, ph
   useLayoutEffect(() => { if (cursor >= 0) reveal(box.current, cursor, each); }, [cursor, each]);
   useEffect(() => { if (cursor >= 0) step(box.current, cursor); }, [cursor]);
   return html`<div class=${cx("table", `table-${name}`)} role="table" style=${{ "--columns": columns.map((c) => c.width).join(" ") }} aria-label=${label} aria-rowcount=${items.length + 1}>
-    <div role="rowgroup" class="table-head"><div role="row" aria-rowindex="1">${columns.map((c) => html`<div key=${c.name} role="columnheader" class=${`col-${c.name}`}>${c.label}</div>`)}</div></div>
+    <div role="rowgroup" class="table-head"><div role="row" aria-rowindex="1">${columns.map((c) => html`<div key=${c.name} role="columnheader" class=${`col-${c.name}`} aria-sort=${c.sort && sortedBy(c.sort, sort)}>${c.sort ? html`<button type="button" class="plain" onClick=${() => onSort(nextSort(c, sort))}>${c.label}</button>` : c.label}</div>`)}</div></div>
     <div role="rowgroup" class="table-body" ref=${box} style=${{ height: `${items.length * each}px` }}>
       ${items.slice(from, to).map((item, i) => html`<div key=${keyOf(item)} role="row" aria-rowindex=${from + i + 2} tabindex="-1" onClick=${open && ((e) => { if (isPlain(e)) open(item); })} class=${cx("row", open && "row-opens", cursor === from + i && "row-cursor", classOf?.(item))}
         style=${{ height: `${each}px`, transform: `translateY(${(from + i) * each}px)` }}>
@@ -26,6 +28,14 @@ export const Table = ({ label, columns, items, keyOf, row, name, height = 40, ph
       </div>`)}
     </div>
   </div>`;
+};
+
+const sortedBy = (key, sort) => ({ [key]: "ascending", [`-${key}`]: "descending" }[sort] ?? "none");
+
+// nextSort: first the order that is asked for most, then the other way round, then none.
+const nextSort = ({ sort: key, ascends }, sort) => {
+  const first = ascends ? key : `-${key}`, second = ascends ? `-${key}` : key;
+  return { [first]: second, [second]: "" }[sort] ?? first;
 };
 
 // isPlain says that a click is on the row itself, and no text is being picked.
