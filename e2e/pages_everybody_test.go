@@ -137,6 +137,11 @@ func TestEverybodyCanUseThePages(t *testing.T) {
 			if over := has[[]string](p, overflowing); len(over) > 0 {
 				t.Errorf("%s: rows reach into the next until they are drawn: %q", at, over)
 			}
+			has[any](p, `(document.documentElement.dir = "rtl", 1)`)
+			if wide := has[[]string](p, sideways); len(wide) > 0 {
+				t.Errorf("%s, read from the right: it scrolls sideways because of %q", at, wide)
+			}
+			has[any](p, `(document.documentElement.dir = "", 1)`)
 			for _, found := range p.violations(wcagRules) {
 				t.Errorf("%s: %s", at, found)
 			}
@@ -155,7 +160,7 @@ const overflowing = `[...document.querySelectorAll("li")].filter((li) => getComp
 	return kept + 1 < needed ? [li.className + ": " + kept + "px of " + needed + "px"] : [];
 })`
 
-// sideways names what reaches beyond the right edge, where the page can be
+// sideways names what reaches beyond an edge, where the page can be
 // scrolled there. A phone shows such a page smaller: innerWidth grows with it.
 const sideways = `document.documentElement.scrollWidth <= document.documentElement.clientWidth ? [] :
-	["it is " + document.documentElement.scrollWidth + " px wide", ...[...document.querySelectorAll("main *, header *, dialog *")].filter((el) => el.getBoundingClientRect().right > document.documentElement.clientWidth + 1).slice(0, 4).map((el) => el.outerHTML.slice(0, 100))]`
+	["it is " + document.documentElement.scrollWidth + " px wide", ...[...document.querySelectorAll("main *, header *, dialog *")].filter((el) => { const r = el.getBoundingClientRect(); return r.right > document.documentElement.clientWidth + 1 || r.left < -1; }).slice(0, 4).map((el) => el.outerHTML.slice(0, 100))]`
