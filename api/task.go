@@ -115,6 +115,9 @@ type Task struct {
 	Metadata  json.RawMessage `json:"metadata,omitempty"`
 	TimeoutMS int64           `json:"timeout_ms,omitempty"` // its own limit on the run
 
+	// QueuedAs is its place in line when it was submitted, as far as that is kept: of chats
+	// and calls for which no slot was free. Not in lists.
+	QueuedAs int           `json:"queued_as,omitempty"`
 	Requeues []Requeue     `json:"requeues,omitempty"` // its latest claims that came to nothing; not in lists
 	Calls    []RunCall     `json:"calls,omitempty"`    // its tool calls that have ended, as far as they are known; not in lists
 	Result   *Result       `json:"result,omitempty"`   // once it has ended; not in lists

@@ -1,6 +1,12 @@
 package e2e_test
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+)
 
 // A task's page shows when it waited and ran, with its tool calls, and its output when each
 // line came.
@@ -22,4 +28,28 @@ func TestTheCourseOfATask(t *testing.T) {
 	p.until("long lines are not wrapped", `getComputedStyle(document.querySelector(".output-box")).whiteSpace === "pre"`)
 	p.goTo("/ui/tasks/" + calling)
 	p.until("each call is a bar", `[...document.querySelectorAll(".timeline-row")].filter((r) => r.textContent.includes("search_code")).length >= 2`)
+}
+
+// The timeline says why a task had to wait, as far as that is kept: its place in line, and
+// whose end on the agent let it begin.
+func TestTheTimelineSaysWhyATaskWaited(t *testing.T) {
+	s := newStage(t)
+	gate, command := s.gated()
+	s.agents["writer"] = s.agent("writer", s.d.url, command...)
+	first := gate.holdWith(s.c, "the long one")
+	reply, err := s.c.Chat(s.ctx(), "writer", api.ChatRequest{Message: "and you?"}, client.ChatOptions{Async: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := reply.Accepted.Execution.ID
+	p := s.open("/ui/tasks/" + id)
+	p.until("it has waited for more than a second", `/waited [1-9]/.test(document.querySelector("#timeline-head + span")?.textContent)`)
+	p.showsIn(".timeline", "Number 1 in line when it was submitted.")
+	gate.open()
+	s.completed(s.c, first)
+	s.completed(s.c, id)
+	p.until("it says what it waited for", `document.querySelector(".timeline-note a")?.textContent === "gate the long one" && document.querySelector(".timeline-note").textContent.includes("It began as this ended on writer")`)
+	if got := s.want(0, "status", id); !strings.Contains(got.out, "number 1 in line when it was submitted") {
+		t.Errorf("status: %s", got.out)
+	}
 }

@@ -29,6 +29,7 @@ func TestOutputCanBeSearched(t *testing.T) {
 	s.becomes(id, "completed")
 	p := s.open("/ui/tasks/" + id)
 	p.until("the end is there", `document.querySelector(".output-box > div:nth-last-child(2)")?.textContent === "Line 3000"`)
+	p.does("scroll to the first line", `document.querySelector(".output-box").scrollTop = 0`) // a search begins with what is in sight
 	p.keyUntil("f", "the field is there", `document.activeElement?.id === "output-find"`)
 	p.keys("", "line 29") // of 1,001 to 3,000, which the page keeps: 2,900 to 2,999
 	marked := func(n string) {

@@ -103,7 +103,7 @@ type tab struct {
 // tabOptions change what a tab is before it opens the page.
 type tabOptions struct {
 	width, height int64
-	dark          bool
+	colours       string // light (default), dark or forced
 	tool          string // a script that each page has besides, past the policy
 }
 
@@ -151,27 +151,28 @@ func (p *tab) set(o tabOptions) {
 		if err == nil { // every tab believes that somebody looks at it
 			_, err = cdp.Call(ctx, t, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 		}
-		if err == nil {
-			_, err = cdp.Call(ctx, t, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
-				Width: o.width, Height: o.height, DeviceScaleFactor: 1, Mobile: o.width < 640,
-			})
-		}
 		return err
 	}))
-	p.dark(o.dark)
+	p.seenAs(look{o.width, o.height, o.colours})
 }
 
-// dark says which colours its person prefers.
-func (p *tab) dark(is bool) {
+// seenAs sets the size of the tab, and which colours its person prefers.
+func (p *tab) seenAs(l look) {
 	p.t.Helper()
-	scheme := "light"
-	if is {
-		scheme = "dark"
+	features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "light"}, {Name: "prefers-reduced-motion", Value: "reduce"}, {Name: "forced-colors", Value: "none"}}
+	switch l.colours {
+	case "dark":
+		features[0].Value = "dark"
+	case "forced":
+		features[2].Value = "active"
 	}
-	p.run("prefer "+scheme, chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
-		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
-			{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
-		}})
+	p.run("look at it "+l.String(), chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features})
+		if err == nil {
+			_, err = cdp.Call(ctx, t, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
+				Width: l.width, Height: l.height, DeviceScaleFactor: 1, Mobile: l.width < 640,
+			})
+		}
 		return err
 	}))
 }

@@ -17,8 +17,6 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
-
-	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
 // site is the website of the documentation, built once for all its tests.
@@ -279,17 +277,13 @@ func TestEverybodyCanUseTheSite(t *testing.T) {
 	tool := axe(t)
 	address, _ := servedSite(t)
 	w := b.window(address)
-	for _, look := range []tabOptions{{tool: tool}, {tool: tool, dark: true}, {tool: tool, width: 390, height: 844}} {
-		rules := wcagRules
-		if look.dark && !soak.On() {
-			rules = colourRules
-		}
+	for _, look := range []tabOptions{{tool: tool}, {tool: tool, colours: "dark"}, {tool: tool, width: 390, height: 844}} {
 		p := w.tabWith("index.html", look)
 		for _, page := range []string{"index.html", "concepts.html", "how-to/backup.html"} {
 			p.goTo(page)
 			p.until("the page has started", `!document.querySelector(".tools").hidden`)
-			for _, v := range p.violations(rules) {
-				t.Errorf("%s (dark: %v, width %d): %s", page, look.dark, look.width, v)
+			for _, v := range p.violations(wcagRules) {
+				t.Errorf("%s (%s, width %d): %s", page, look.colours, look.width, v)
 			}
 			if over := has[int](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
 				t.Errorf("%s is %d wider than a window of %d", page, over, look.width)
@@ -298,8 +292,8 @@ func TestEverybodyCanUseTheSite(t *testing.T) {
 		p.keyUntil("/", "the search is open", `document.querySelector("dialog").open`)
 		p.types("lease")
 		p.until("there are results", `document.querySelectorAll("#site-search-results a").length > 0`)
-		for _, v := range p.violations(rules) {
-			t.Errorf("the search (dark: %v, width %d): %s", look.dark, look.width, v)
+		for _, v := range p.violations(wcagRules) {
+			t.Errorf("the search (%s, width %d): %s", look.colours, look.width, v)
 		}
 	}
 }

@@ -108,6 +108,19 @@ func TestImportsLeadSomewhere(t *testing.T) {
 	}, ".js")
 }
 
+// A page that is read from the right is the mirror image of the others: no style names left
+// or right.
+func TestSidesAreLogical(t *testing.T) {
+	physical := regexp.MustCompile(`(?:margin|padding|border)-(?:left|right)\b|[{;\s](?:left|right):|(?:text-align|float|clear): *(?:left|right)\b`)
+	own(t, func(name, text string) {
+		for i, line := range strings.Split(text, "\n") {
+			if found := physical.FindString(line); found != "" {
+				t.Errorf("%s:%d names a side, %q: say inline-start, inline-end, start or end", name, i+1, strings.TrimSpace(found))
+			}
+		}
+	}, ".css")
+}
+
 func TestFilesAreShort(t *testing.T) {
 	own(t, func(name, text string) {
 		if n := strings.Count(text, "\n"); n > 300 {

@@ -44,6 +44,7 @@ func mode(m signalbox.Mode) string {
 
 // Course is how a task came to where it is: its requeues and tool calls.
 func Course(v *api.Task, t *signalbox.Task, calls []signalbox.ToolCall) {
+	v.QueuedAs = t.QueuedAs
 	if t.Requeues != nil {
 		for _, r := range *t.Requeues {
 			v.Requeues = append(v.Requeues, api.Requeue{Event: string(r.Kind), Agent: r.Agent, ClaimedAt: Time(r.ClaimedAt), At: r.At, Message: r.Message})

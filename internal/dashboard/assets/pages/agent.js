@@ -119,7 +119,7 @@ const Line = ({ agent }) => {
 
 const Facts = ({ agent }) => html`
   <${Card} title="Facts"><dl class="facts card-body">
-    ${[["Kind", agent.kind], ["Address", agent.url], ["Came by", sources[agent.source] ?? agent.source], ["Works in", agent.work_dir], ["Fences", agent.fencing ? "yes: it stops an old run before it takes a new one" : "no: after a loss its slot waits until it reports idle"],
+    ${[["Kind", agent.kind], ["Address", agent.url], ["Came by", sources[agent.source] ?? agent.source], ["Works in", agent.work_dir && html`<bdi>${agent.work_dir}</bdi>`], ["Fences", agent.fencing ? "yes: it stops an old run before it takes a new one" : "no: after a loss its slot waits until it reports idle"],
       ["Terminal", agent.terminal ? openText(agent.terminals) : "not offered"], ["Version", agent.version]].filter((row) => row[1]).map(([name, value]) => html`<dt key=${name}>${name}</dt><dd>${value}</dd>`)}
   </dl></${Card}>`;
 

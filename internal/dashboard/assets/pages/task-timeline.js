@@ -2,13 +2,16 @@
 // calls in it.
 import { cx, html } from "../lib/dom.js";
 import { isEnded } from "../lib/board.js";
+import { query } from "../lib/api.js";
+import { taskPath } from "../lib/router.js";
 import { clock, took, useNow } from "../lib/time.js";
+import { useLoad } from "../parts/load.js";
 
 const mostCalls = 40; // bars of calls, the latest
 
 export const Timeline = ({ task }) => {
   const now = useNow();
-  const steps = stepsOf(task, now);
+  const steps = stepsOf(task, now, useBefore(task));
   if (steps.length === 0) return null;
   const from = steps[0].from, whole = Math.max(1, ...steps.map((s) => s.to - from));
   const left = Math.max(0, (task.calls?.length ?? 0) - mostCalls);
@@ -22,11 +25,29 @@ export const Timeline = ({ task }) => {
             <span class="timeline-track" aria-hidden="true"><span class=${cx("timeline-bar", `is-${s.kind}`)}
               style=${{ marginInlineStart: `${(100 * (s.from - from)) / whole}%`, width: `${(100 * (s.to - s.from)) / whole}%` }}></span></span>
             <span class="timeline-took">${took((s.to - s.from) / 1000) || "0s"}</span>
-            ${s.note && html`<span class="timeline-note">${s.note}</span>`}
+            ${(s.note || s.after) && html`<span class="timeline-note">${s.note} ${s.after && html`It began as this ended on ${task.agent}: <a href=${taskPath(s.after.queue_id)}>${s.after.prompt_preview.split("\n", 1)[0].slice(0, 80) || s.after.queue_id}</a>.`}</span>`}
           </li>`)}</ol>
         ${left > 0 && html`<p class="quiet">${left} earlier tool calls are not shown.</p>`}
       </div>
     </section>`;
+};
+
+const soon = 2000; // ms from the end of a run within which the next one begins because of it
+
+// useBefore is the task whose end on the agent made room for this one, where it had to
+// wait; null if none did.
+const useBefore = (task) => {
+  const asks = task.agent && task.mode !== "tool" && task.dispatched_at && Date.parse(task.dispatched_at) - Date.parse(task.created_at) >= 1000;
+  const until = asks && new Date(Date.parse(task.dispatched_at) + 1).toISOString();
+  const { data } = useLoad(asks ? `/api/history${query({ agent: task.agent, until, limit: 1 })}` : "");
+  return freed(task, data?.tasks[0]);
+};
+
+// freed is before where its end is why the task began when it did, else null.
+const freed = (task, before) => {
+  if (!before || before.queue_id === task.queue_id) return null;
+  const ended = Date.parse(before.ended_at);
+  return ended > Date.parse(task.created_at) && Date.parse(task.dispatched_at) - ended < soon ? before : null;
 };
 
 const sumOf = (task, now) => {
@@ -38,15 +59,18 @@ const sumOf = (task, now) => {
 
 const requeueWords = { busy: "was busy", refuse: "did not take it", unsent: "was not sent it", lost: "was lost", release: "was released" };
 
-// stepsOf is what happened to a task, in order: {label, kind, from, to, note}, in ms.
-export const stepsOf = (task, now) => {
+// stepsOf is what happened to a task, in order: {label, kind, from, to, note, after}, in ms;
+// after is the task whose end ended a wait.
+export const stepsOf = (task, now, before) => {
   const steps = [];
   const add = (label, kind, from, to, note) => { if (to >= from) steps.push({ label, kind, from, to, note }); };
-  let at = Date.parse(task.created_at);
+  let at = Date.parse(task.created_at), queued = false;
   const claimed = (time) => {
     const due = task.not_before ? Date.parse(task.not_before) : 0;
-    if (due > at && steps.length === 0) { add("Not before its time", "wait", at, Math.min(due, time)); at = Math.min(due, time); }
-    if (time - at >= 1 || steps.length === 0) add("Queued", "wait", at, time);
+    if (due > at && steps.length === 0) { add(`Not before ${clock(task.not_before)}`, "wait", at, Math.min(due, time)); at = Math.min(due, time); }
+    const place = !queued && task.queued_as ? `Number ${task.queued_as} in line when it was submitted.` : "";
+    if (time - at >= 1 || steps.length === 0) add("Queued", "wait", at, time, place);
+    queued = true;
   };
   for (const one of task.requeues ?? []) {
     const began = Date.parse(one.claimed_at ?? one.at);
@@ -61,6 +85,7 @@ export const stepsOf = (task, now) => {
   }
   const dispatched = Date.parse(task.dispatched_at), started = task.started_at ? Date.parse(task.started_at) : end;
   claimed(dispatched);
+  if (before && steps.at(-1).label === "Queued") steps.at(-1).after = before;
   if (started - dispatched >= 1000 || !task.started_at) add("Handed over", "wait", dispatched, started);
   if (!task.started_at) return steps;
   add(task.agent ? `Run on ${task.agent}` : "Run", task.state === "failed" || task.state === "timeout" ? "bad" : "run", started, end);

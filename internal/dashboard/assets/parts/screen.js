@@ -33,7 +33,7 @@ export const open = (id, box, tell, { failure, whole }) => {
   const here = () => location.pathname === path;
   const s = {
     path, failure, whole, box, lines: new Lines(whole ? mostWholeLines : undefined), shown: 0, following: !whole, done: false, next: 0, broken: null, error: null, missing: false,
-    open: null, top: 0, marked: null, lost: null, pattern: null, ranges: [],
+    open: null, top: 0, marked: null, lost: null, pattern: null, from: 0, ranges: [],
   };
   let wanted = here() ? named(location.hash) : null;
   let opened = false; // once: after that a person scrolls
@@ -118,11 +118,13 @@ export const open = (id, box, tell, { failure, whole }) => {
     follow(on) { s.following = on; draw(s); told(); },
     show: (n) => goTo({ from: n, to: n }),
     unmark: () => pick(null),
-    // search finds the lines with a text, whatever the case of its letters; "" ends it.
+    // search finds the lines with a text, whatever the case of its letters, and shows the
+    // first behind what was in sight when it began; "" ends it.
     search(text) {
+      if (!s.pattern) s.from = Number([...box.children].find((one) => one.offsetTop + one.offsetHeight > box.offsetTop + box.scrollTop)?.dataset.n ?? 0);
       s.pattern = text ? new RegExp(text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "gi") : null;
-      const all = hits(s), top = [...box.children].find((one) => one.offsetTop + one.offsetHeight > box.offsetTop + box.scrollTop);
-      if (all.length > 0) goTo(lineOf(all.find((n) => n >= Number(top?.dataset.n ?? 0)) ?? all[0]));
+      const all = hits(s);
+      if (all.length > 0) goTo(lineOf(all.find((n) => n >= s.from) ?? all[0]));
       paint(s);
       told();
     },
