@@ -245,7 +245,7 @@ func everybody(t *testing.T, look tabOptions, light, dark string) {
 		{"/ui/tasks/" + failed, "The command failed", nil}, {"/ui/tasks/" + failed, "Retry…", press("button", "Retry…")}, {"/ui/tasks/" + waiting, "Why is it", nil},
 		{"/ui/agents", "Last heartbeat", nil}, {"/ui/agents/coder", "Last 1 runs", nil}, {"/ui/agents/writer/conversations/new", "Ctrl+Enter", nil}, {talk, "write it down", nil}, {"/ui/capacity", "search_code", nil},
 		{"/ui/schedules", "nightly", nil}, {"/ui/schedules", "nightly", press("button", "New schedule")}, {"/ui/schedules/nightly", "Tidy up", nil},
-		{"/ui/audit", "Chain", nil}, {"/ui/nowhere", "", nil}, {"/login", "You are logged in as the owner", nil},
+		{"/ui/usage", "Tokens by day", nil}, {"/ui/usage?by=user&days=7", "Share", nil}, {"/ui/audit", "Chain", nil}, {"/ui/nowhere", "", nil}, {"/login", "You are logged in as the owner", nil},
 	}
 	p := s.ownWindow(s.d.url).tabWith("/ui/", look)
 	for _, v := range views {

@@ -7,7 +7,7 @@ const root = "/ui/";
 // routes: path below /ui/ → name of the page. :x stands for one part.
 const routes = [
   ["", "now"], ["tasks", "tasks"], ["tasks/:id", "task"], ["agents", "agents"], ["agents/:name", "agent"], ["agents/:name/conversations/:id", "conversation"],
-  ["capacity", "capacity"], ["schedules", "schedules"], ["schedules/:id", "schedules"], ["audit", "audit"],
+  ["capacity", "capacity"], ["schedules", "schedules"], ["schedules/:id", "schedules"], ["usage", "usage"], ["audit", "audit"],
 ];
 
 // match finds the page of a path: {name, params}; name "missing" where there is
@@ -81,4 +81,5 @@ export const agentPath = (name) => `${root}agents/${encodeURIComponent(name)}`;
 export const conversationPath = (name, id) => `${agentPath(name)}/conversations/${encodeURIComponent(id)}`;
 export const schedulePath = (id) => `${root}schedules/${encodeURIComponent(id)}`;
 export const capacityPath = (name) => `${root}capacity${name ? "?name=" + encodeURIComponent(name) : ""}`;
+export const usagePath = (agent) => `${root}usage?agent=${encodeURIComponent(agent)}`;
 export const searchPath = (q) => `${root}tasks${q ? "?q=" + encodeURIComponent(q) : ""}`;

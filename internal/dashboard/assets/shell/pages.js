@@ -9,13 +9,14 @@ const modules = {
   conversation: () => import("../pages/conversation.js"),
   capacity: () => import("../pages/capacity.js"),
   schedules: () => import("../pages/schedules.js"),
+  usage: () => import("../pages/usage.js"),
   audit: () => import("../pages/audit.js"),
   missing: () => import("../pages/missing.js"),
 };
 
 // titles are those of the tabs; the first page is Signalbox itself.
 export const titles = {
-  tasks: "Tasks", task: "Task", agents: "Agents", agent: "Agent", conversation: "Conversation", capacity: "Capacity", schedules: "Schedules", audit: "Audit", missing: "Not found",
+  tasks: "Tasks", task: "Task", agents: "Agents", agent: "Agent", conversation: "Conversation", capacity: "Capacity", schedules: "Schedules", usage: "Usage", audit: "Audit", missing: "Not found",
 };
 
 const styled = new Map();
