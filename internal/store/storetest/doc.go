@@ -73,8 +73,13 @@
 //     given; "" is the active state. The row is that of after.ID: a before with
 //     another id is stale. Sessions that lose Current by it get no entry.
 //   - KeepStale keeps one word for each fence, the last; a fence below the ten
-//     highest is dropped. Stales of an unknown task are CodeNotFound, Children
+//     highest is dropped, and not counted in the usage. Stales of an unknown task are CodeNotFound, Children
 //     of one are none: a parent may have been pruned.
+//   - Usage goes by Change.Used and AddStale: a result without figures adds
+//     nothing, one with figures adds a run to the row of its key, on the day of
+//     Entry.At or Stale.At. Where there is no row for it, Fold says which it is by
+//     the number of rows of that day. RestoreUsage stores what it is given, under
+//     its key. Rows are sorted by their key, names byte by byte.
 //   - AppendAudit cuts At to the millisecond before it sums. A log is filtered
 //     to its end: an answer below the limit means that there is no more.
 //     Tokens, users and audit rows write no journal entry.
