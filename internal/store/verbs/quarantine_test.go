@@ -197,7 +197,7 @@ func (c *closing) Close() error {
 }
 
 // A damaged sum of usage keeps no run from ending: it is set aside, and a new one begun.
-func TestIncidentDamagedUsageKeepsNoRunFromEnding(t *testing.T) {
+func TestDamagedUsageKeepsNoRunFromEnding(t *testing.T) {
 	srv := newServer(t)
 	spend := func(s *verbs.Shared, usd float64) {
 		t.Helper()
