@@ -71,9 +71,9 @@ func lost(c *Change, ev Event) error {
 	if t.OnLost == LostRequeue && !t.CancelRequested {
 		t.Attempts++
 		t.LastError = cmp.Or(ev.Message, plain[ev.Reason])
-		c.Back = true
-		err = retryOrFail(c, ev, ev.Reason)
-		c.Back = t.State == Pending // with the result kept: the log of the next attempt follows it
+		if err = retryOrFail(c, ev, ev.Reason); t.State == Pending {
+			c.Order = OrderBack // with the result kept: the log of the next attempt follows it
+		}
 	} else if t.CancelRequested {
 		err = endCancelled(c, ev)
 	} else {

@@ -22,6 +22,7 @@ const (
 	EventCancel        EventKind = "cancel"        // someone asked to stop it
 	EventWaitTimeout   EventKind = "wait_timeout"  // its WaitUntil passed while it was pending
 	EventMove          EventKind = "move"          // it goes to another queue, keeping its place
+	EventEdit          EventKind = "edit"          // someone changed it while it waited; the message says what
 	EventUndeliverable EventKind = "undeliverable" // nobody who may take it will come back
 	EventStop          EventKind = "stop"          // a limit fired: the agent is told to stop it
 )
@@ -45,7 +46,7 @@ const (
 func TaskEvents() []EventKind {
 	return []EventKind{
 		EventClaim, EventAccept, EventBusy, EventRefuse, EventUnsent, EventReject, EventFinish, EventLost,
-		EventRelease, EventCancel, EventWaitTimeout, EventMove, EventUndeliverable, EventStop,
+		EventRelease, EventCancel, EventWaitTimeout, EventMove, EventEdit, EventUndeliverable, EventStop,
 	}
 }
 
@@ -81,9 +82,10 @@ type Event struct {
 	// such as for a pause: that is no claim without an answer.
 	NotTried bool
 
-	By      string  // cancel, release: who asked
+	By      string  // cancel, release, edit: who asked
 	Waiting bool    // cancel: only while it waits
 	Queue   string  // move: where to
+	Edit    *Edit   // edit: what changes
 	Result  *Result // finish: what it left behind
 }
 
@@ -101,12 +103,14 @@ const (
 // Change is a legal transition, ready to be stored.
 type Change struct {
 	// Task is the row after the transition. A store writes it where the
-	// stored Rev is still Task.Rev, and sets Rev, and EnqueuedAt and Place
-	// when Back is set, itself.
+	// stored Rev is still Task.Rev, and sets Rev, and what Order asks for, itself.
 	Task Task
 	Slot SlotAction
-	// Back enqueues the task anew: it gets the next place, at Entry.At.
-	Back bool
+	// Order moves the task within its queue. For OrderBack the store sets EnqueuedAt, to
+	// Entry.At, and the next Place; for OrderTop the Bias.
+	Order Order
+	// Request replaces the stored one, with its environment; nil: it stays.
+	Request *Request
 	// Session binds Task.SessionID to Task.Agent.
 	Session bool
 	Result  *Result
@@ -160,7 +164,7 @@ func (e *Entry) Partial() Task {
 // Before returns the state before an entry, as far as its kind determines it.
 func (e *Entry) Before() State {
 	switch e.Kind {
-	case EventClaim, EventWaitTimeout, EventMove, EventUndeliverable:
+	case EventClaim, EventWaitTimeout, EventMove, EventEdit, EventUndeliverable:
 		return Pending
 	case EventAccept, EventBusy, EventRefuse, EventUnsent, EventReject:
 		return Dispatching

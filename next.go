@@ -31,13 +31,15 @@ func Next(t Task, ev Event) (Change, error) {
 	if err := move(&c, ev); err != nil {
 		return Change{}, err
 	}
+	message := cmp.Or(c.Entry.Message, entryMessage(&c.Task))
 	c.Entry = entry(&c.Task, ev)
+	c.Entry.Message = message
 	return c, nil
 }
 
 func entry(t *Task, ev Event) Entry {
 	return Entry{
-		At: ev.Now, Kind: ev.Kind, QueueID: t.ID, State: t.State, Reason: t.Reason, Message: entryMessage(t),
+		At: ev.Now, Kind: ev.Kind, QueueID: t.ID, State: t.State, Reason: t.Reason,
 		Queue: t.Queue, Agent: t.Agent, Fence: t.Fence, Attempts: t.Attempts, Source: t.Source, By: ev.By, Owner: t.Owner,
 	}
 }
@@ -75,6 +77,7 @@ var table = map[EventKind]step{
 	}},
 	EventWaitTimeout:   {from: moves{Pending: waitTimeout}},
 	EventMove:          {from: moves{Pending: moveQueue}},
+	EventEdit:          {from: moves{Pending: edit}},
 	EventUndeliverable: {from: moves{Pending: undeliverable}},
 	EventStop:          {fenced: true, from: moves{Working: stop, Cancelling: same}},
 }
@@ -123,7 +126,7 @@ func busy(c *Change, ev Event) error {
 	}
 	c.Task.LastError = cmp.Or(ev.Message, "agent busy")
 	c.Task.NotBefore = time.Time{}
-	c.Back = true
+	c.Order = OrderBack
 	return toPending(c, ev)
 }
 

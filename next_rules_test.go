@@ -302,7 +302,7 @@ func TestNextStopByALimit(t *testing.T) {
 func TestAClaimThatIsGivenBackOnPurposeCostsNothing(t *testing.T) {
 	task := signalbox.Task{State: signalbox.Dispatching, Fence: 3, NoAnswers: signalbox.MaxNoAnswers - 1}
 	c, err := signalbox.Next(task, signalbox.Event{Kind: signalbox.EventUnsent, Fence: 3, NotTried: true})
-	if err != nil || c.Task.State != signalbox.Pending || c.Task.NoAnswers != task.NoAnswers || c.Back {
+	if err != nil || c.Task.State != signalbox.Pending || c.Task.NoAnswers != task.NoAnswers || c.Order != signalbox.OrderKeep {
 		t.Errorf("%+v, %v", c.Task, err)
 	}
 }

@@ -66,6 +66,8 @@ var legal = []struct {
 	{"cancel", [5]string{"cancelled/cancelled", "dispatching", "dispatching", "cancelling", "cancelling"}},
 	{"wait_timeout", [5]string{"timeout/wait_timeout", "!conflict", "!conflict", "!conflict", "!conflict"}},
 	{"move", [5]string{"pending", "!conflict", "!conflict", "!conflict", "!conflict"}},
+	{"edit top", [5]string{"pending top", "!conflict", "!conflict", "!conflict", "!conflict"}},
+	{"edit", [5]string{"!conflict", "!conflict", "!conflict", "!conflict", "!conflict"}},
 	{"undeliverable", [5]string{"failed/dispatch_failed", "!conflict", "!conflict", "!conflict", "!conflict"}},
 
 	{"submit", [5]string{"!conflict", "!conflict", "!conflict", "!conflict", "!conflict"}},
@@ -103,6 +105,7 @@ func eventOf(text string, t signalbox.Task) signalbox.Event {
 	ev := signalbox.Event{
 		Kind: signalbox.EventKind(kind), Now: noon.Add(time.Minute), Fence: t.Fence, Agent: "b", AgentURL: "http://b",
 		Slot: 2, Queue: "pool:k", Reason: signalbox.Reason(reason), Withhold: withhold != "",
+		Edit: &signalbox.Edit{Order: signalbox.Order(reason)},
 	}
 	if ev.Kind == signalbox.EventClaim {
 		ev.Fence++
@@ -127,8 +130,8 @@ func outcomeOf(before signalbox.Task, c signalbox.Change, err error) string {
 	case signalbox.SlotWithhold:
 		words = append(words, "withhold")
 	}
-	if c.Back {
-		words = append(words, "back")
+	if c.Order != signalbox.OrderKeep {
+		words = append(words, string(c.Order))
 	}
 	if c.Task.Attempts > before.Attempts {
 		words = append(words, "attempt")

@@ -10,26 +10,6 @@ import (
 	"unicode/utf8"
 )
 
-// queryKeys are the keys of a query in canonical order; the last three are
-// times.
-var queryKeys = []string{"id", "state", "reason", "cause", "agent", "queue", "mode", "tool", "source", "job", "session", "by", "", "since", "until", "older"}
-
-// queryValues are the values of keys that have few.
-var queryValues = map[string][]string{
-	"state":  append(words(States()), "waiting", "running", "ended"),
-	"reason": words(Reasons()),
-	"source": words(Sources()),
-	"mode":   {"queue", string(ModeChat), string(ModeBypass), string(ModeTool)},
-}
-
-func words[T ~string](list []T) []string {
-	out := make([]string, len(list))
-	for i, w := range list {
-		out[i] = string(w)
-	}
-	return out
-}
-
 // ParseQuery reads a query of at most MaxQueryBytes. Errors are CodeValidation
 // of the field q and name the word that is wrong.
 func ParseQuery(text string, now time.Time) (Query, error) {

@@ -215,6 +215,10 @@ type Task struct {
 	// Spent is what its runs reported, those that were lost and run again too; not
 	// what void runs said later (Stale).
 	Spent Spent
+
+	// EditedAt is when EditedBy changed it last while it waited; zero: never.
+	EditedAt time.Time
+	EditedBy string
 }
 
 // Kept is how much it counts, once it has ended, against the bounds on what is
@@ -256,40 +260,3 @@ const (
 	MinPriority  = -10
 	MaxPriority  = 10
 )
-
-// Result is what an execution left behind.
-type Result struct {
-	Output          string  `json:"output"` // the agent's answer
-	Tail            string  `json:"tail"`   // end of the streamed log, at most TailBytes
-	TailSeq         int64   `json:"tail_seq"`
-	Truncated       bool    `json:"truncated,omitempty"` // the log is longer than Tail
-	ExitCode        *int    `json:"exit_code,omitempty"`
-	InputTokens     int64   `json:"input_tokens,omitempty"`
-	OutputTokens    int64   `json:"output_tokens,omitempty"`
-	CostUSD         float64 `json:"cost_usd,omitempty"`
-	ToolCount       int64   `json:"tool_count,omitempty"`       // uses of tools
-	DurationSeconds float64 `json:"duration_seconds,omitempty"` // as the agent measured it
-	ErrorType       string  `json:"error_type,omitempty"`       // the agent's own word
-	// Answer is what a tool answered, an MCP CallToolResult as JSON, with the
-	// key metadata as the seed async-task-queue has it, or the key error with the
-	// JSON-RPC error of its server. "" for prompts, and for calls that came to
-	// nothing.
-	Answer string `json:"answer,omitempty"`
-	// LogTimes says when pieces of Tail came, in the order of both, at most
-	// MaxLogTimes.
-	LogTimes []LogTime `json:"log_times,omitempty"`
-	// Calls are the tool calls of the run that came through the gateway of the
-	// director that ended it, in the order of their ends, at most MaxToolCalls: the latest.
-	Calls []ToolCall `json:"calls,omitempty"`
-	// Model is what ran, as the agent says it, at most MaxModel bytes.
-	Model string `json:"model,omitempty"`
-}
-
-// Size is about how much a store takes for it, in bytes.
-func (r *Result) Size() int64 { return int64(len(r.Output) + len(r.Tail) + len(r.Answer)) }
-
-// TailBytes bounds the tail of a run's log that the director keeps, 128 KiB.
-const TailBytes = 128 << 10
-
-// OutputBytes bounds the answer of an agent that the director keeps, 1 MiB.
-const OutputBytes = 1 << 20

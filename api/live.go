@@ -181,18 +181,6 @@ type Pressure struct {
 	OldestAgeSeconds int64     `json:"oldest_age_seconds"`
 }
 
-// Search is the answer to GET /api/search: waiting and running tasks first, in
-// the order of their lines, then ended ones, newest first.
-type Search struct {
-	Query string     `json:"query"` // as it was understood
-	Tasks []LiveTask `json:"tasks"`
-	Next  string     `json:"next,omitempty"` // cursor: ask with ?after=
-	// Total counts all that match, exactly to 10,000; Approximate says that
-	// there are more.
-	Total       int  `json:"total"`
-	Approximate bool `json:"approximate,omitempty"`
-}
-
 // BulkRequest is the body of POST /api/queue/bulk: what is to happen to all
 // tasks that match. Without expect nothing happens: the answer counts them.
 type BulkRequest struct {

@@ -81,6 +81,8 @@ type Task struct {
 	SessionID           string     `json:"session_id,omitempty"`
 	RetryOf             string     `json:"retry_of,omitempty"`
 	CancelRequested     bool       `json:"cancel_requested,omitempty"`
+	EditedAt            *time.Time `json:"edited_at,omitempty"` // when it was last changed while it waited
+	EditedBy            string     `json:"edited_by,omitempty"`
 	Mode                string     `json:"mode"`           // queue, chat, bypass or tool
 	Tool                string     `json:"tool,omitempty"` // that it calls, for mode tool
 	SourceUserID        string     `json:"source_user_id,omitempty"`
@@ -94,7 +96,8 @@ type Task struct {
 	AgentURL string `json:"agent_url,omitempty"`
 	TaskID   string `json:"task_id,omitempty"` // the agent's own id
 	Fence    int64  `json:"fence,omitempty"`
-	Note     string `json:"note,omitempty"` // the trouble that its agent tells of, or what happens while the agent of its conversation is gone; not in lists
+	Revision int64  `json:"revision,omitempty"` // grows with each change; PATCH names it; not in lists
+	Note     string `json:"note,omitempty"`     // the trouble that its agent tells of, or what happens while the agent of its conversation is gone; not in lists
 
 	TokenUsage *TokenUsage `json:"token_usage,omitempty"` // of all its runs, as far as their agents reported it
 	CostUSD    float64     `json:"cost_usd,omitempty"`    // likewise
@@ -183,6 +186,19 @@ type RetryRequest struct {
 	Model          string            `json:"model,omitempty"`
 	TimeoutSeconds int               `json:"timeout_seconds,omitempty"`
 	Env            map[string]string `json:"env,omitempty"`
+	Agent          *string           `json:"agent,omitempty"` // with it and kind empty, any agent may take it
+	Kind           *string           `json:"kind,omitempty"`
+}
+
+// EditRequest is the body of PATCH /api/queue/{id}: what changes of a task that waits.
+// Fields that are left out stay as they are.
+type EditRequest struct {
+	Revision int64   `json:"revision"` // of the task as it was read: where it has another one meanwhile, nothing changes
+	Prompt   string  `json:"prompt,omitempty"`
+	Priority *int    `json:"priority,omitempty"` // -10 to 10; a task at the top of its queue goes back to its own place
+	Agent    *string `json:"agent,omitempty"`    // with it and kind empty, any agent may take it
+	Kind     *string `json:"kind,omitempty"`
+	Place    string  `json:"place,omitempty"` // top: ahead of all in its queue; back: behind all of its priority
 }
 
 // Why is the answer to GET /api/queue/{id}/why: the gates between a task and
@@ -218,6 +234,9 @@ type Output struct {
 	Next      int64  `json:"next"`
 	Truncated bool   `json:"truncated,omitempty"` // what lies between the asked position and seq is no longer there
 	Done      bool   `json:"done,omitempty"`
+	// Line is the number of the line in which text begins, from 1, in the whole log; 0
+	// if that is not known, as where output was missed.
+	Line int64 `json:"line,omitempty"`
 	// Times says when the text came: pairs of a position in the log and a time in
 	// milliseconds since 1970, at most one a second. The first may be of a position before seq.
 	Times [][2]int64 `json:"times,omitempty"`

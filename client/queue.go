@@ -15,6 +15,7 @@ type QueueOptions struct {
 	Queue string // only this queue, such as agent:coder; "": all
 	Limit int    // 1 to 1000; 0: 100
 	After string // cursor: Next of the page before
+	Sort  string // created, ended, wait, duration, priority or agent, with a minus before it for the largest first; "": as below
 }
 
 // Queue returns the waiting and dispatching tasks in the order in which they
@@ -114,6 +115,7 @@ func number(n int) string {
 type SearchOptions struct {
 	Limit int    // of the page, 1 to 1000; 0: 100
 	After string // cursor: Next of the page before
+	Sort  string // created, ended, wait, duration, priority or agent, with a minus before it for the largest first; "": as below
 }
 
 // Search returns the tasks that match a query such as
@@ -122,7 +124,18 @@ type SearchOptions struct {
 //
 // waiting and running ones first, then ended ones, newest first.
 func (c *Client) Search(ctx context.Context, query string, opts SearchOptions) (api.Search, error) {
-	return ask[api.Search](ctx, c, get("/api/search", values("q", query, "limit", number(opts.Limit), "after", opts.After)))
+	return ask[api.Search](ctx, c, get("/api/search", values("q", query, "limit", number(opts.Limit), "after", opts.After, "sort", opts.Sort)))
+}
+
+// SearchCounts returns how many tasks match each of at most 40 queries.
+func (c *Client) SearchCounts(ctx context.Context, queries ...string) ([]api.SearchCount, error) {
+	out, err := ask[api.SearchCounts](ctx, c, post("/api/search/counts", api.SearchCountsRequest{Queries: queries}))
+	return out.Counts, err
+}
+
+// SearchKeys returns what a query may be made of.
+func (c *Client) SearchKeys(ctx context.Context) (api.SearchKeys, error) {
+	return ask[api.SearchKeys](ctx, c, get("/api/search/keys", nil))
 }
 
 // Bulk cancels or retries all tasks that match a query. Without Expect it only

@@ -28,6 +28,9 @@ var calls = map[string]func(context.Context, *client.Client) error{
 	"task":   func(ctx context.Context, c *client.Client) error { return second(c.Task(ctx, "queue-1")) },
 	"find":   func(ctx context.Context, c *client.Client) error { return second(c.Find(ctx, "k2m9")) },
 	"cancel": func(ctx context.Context, c *client.Client) error { return second(c.Cancel(ctx, "queue-1")) },
+	"edit": func(ctx context.Context, c *client.Client) error {
+		return second(c.Edit(ctx, "queue-1", api.EditRequest{Revision: 1, Place: "top"}))
+	},
 	"retry": func(ctx context.Context, c *client.Client) error {
 		return second(c.Retry(ctx, "queue-1", api.RetryRequest{}, client.SubmitOptions{}))
 	},
@@ -53,11 +56,13 @@ var calls = map[string]func(context.Context, *client.Client) error{
 	"search": func(ctx context.Context, c *client.Client) error {
 		return second(c.Search(ctx, "state:failed", client.SearchOptions{}))
 	},
-	"export": func(ctx context.Context, c *client.Client) error { return second(c.Export(ctx, 0, "")) },
-	"import": func(ctx context.Context, c *client.Client) error { return second(c.Import(ctx, api.ImportRequest{})) },
-	"usage":  func(ctx context.Context, c *client.Client) error { return second(c.Usage(ctx, client.UsageOptions{})) },
-	"bulk":   func(ctx context.Context, c *client.Client) error { return second(c.Bulk(ctx, api.BulkRequest{})) },
-	"agents": func(ctx context.Context, c *client.Client) error { return second(c.Agents(ctx)) },
+	"searchCounts": func(ctx context.Context, c *client.Client) error { return second(c.SearchCounts(ctx, "state:failed")) },
+	"searchKeys":   func(ctx context.Context, c *client.Client) error { return second(c.SearchKeys(ctx)) },
+	"export":       func(ctx context.Context, c *client.Client) error { return second(c.Export(ctx, 0, "")) },
+	"import":       func(ctx context.Context, c *client.Client) error { return second(c.Import(ctx, api.ImportRequest{})) },
+	"bulk":         func(ctx context.Context, c *client.Client) error { return second(c.Bulk(ctx, api.BulkRequest{})) },
+	"agents":       func(ctx context.Context, c *client.Client) error { return second(c.Agents(ctx)) },
+	"usage":        func(ctx context.Context, c *client.Client) error { return second(c.Usage(ctx, client.UsageOptions{})) },
 	"registerAgent": func(ctx context.Context, c *client.Client) error {
 		return second(c.RegisterAgent(ctx, api.RegisterAgent{Name: "coder"}))
 	},

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strconv"
 	"time"
@@ -49,6 +50,16 @@ func (c *Client) SubmitTask(ctx context.Context, req api.SubmitRequest, opts Sub
 // Codes: not_found, conflict (it has not ended), queue_full.
 func (c *Client) Retry(ctx context.Context, id string, edit api.RetryRequest, opts SubmitOptions) (api.SubmitResponse, error) {
 	return c.submitTo(ctx, taskPath(id, "/retry"), edit, opts)
+}
+
+// Edit changes a task that waits; edit.Revision is that of the task as it was read.
+//
+// Codes: validation_error, not_found, conflict (it has started, or has another revision
+// meanwhile), already_ended, forbidden, unsupported (it cannot be changed so).
+func (c *Client) Edit(ctx context.Context, id string, edit api.EditRequest) (api.Task, error) {
+	req := post(taskPath(id, ""), edit)
+	req.method = http.MethodPatch
+	return ask[api.Task](ctx, c, req)
 }
 
 func (c *Client) submitTo(ctx context.Context, path string, body any, opts SubmitOptions) (api.SubmitResponse, error) {
@@ -170,6 +181,16 @@ func (c *Client) Why(ctx context.Context, id string) (api.Why, error) {
 // Output returns the log of a task from byte after, as far as it is there.
 func (c *Client) Output(ctx context.Context, id string, after int64) (api.Output, error) {
 	query := url.Values{"after": {strconv.FormatInt(after, 10)}}
+	return ask[api.Output](ctx, c, get(taskPath(id, "/output"), query))
+}
+
+// WholeLog returns a piece of the log of a task's last attempt from byte after on, from
+// its agent, which keeps more of it than the director. Positions are those of that log. It
+// ends with Done, or where Next is after.
+//
+// Codes: not_found, conflict, unsupported, agent_down.
+func (c *Client) WholeLog(ctx context.Context, id string, after int64) (api.Output, error) {
+	query := url.Values{"after": {strconv.FormatInt(after, 10)}, "whole": {"true"}}
 	return ask[api.Output](ctx, c, get(taskPath(id, "/output"), query))
 }
 

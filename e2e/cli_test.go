@@ -219,7 +219,55 @@ func TestALargeLog(t *testing.T) {
 	if len(got.out) < 100<<10 || !strings.HasSuffix(strings.TrimSpace(got.out), fmt.Sprintf("step 1 of 1: %s", task.Prompt)) {
 		t.Errorf("%d bytes, ending in %q", len(got.out), got.out[max(0, len(got.out)-80):])
 	}
+	whole := b.want(0, "logs", "--whole", id)
+	if len(whole.out) < 1<<20 || !strings.HasSuffix(whole.out, got.out) || whole.err != "" {
+		t.Errorf("the whole log has %d bytes, and says %q", len(whole.out), whole.err)
+	}
+	var out api.Output
+	if err := json.Unmarshal([]byte(b.want(0, "logs", "--whole", "--after", "100", "--json", id).out), &out); err != nil || out.Text != whole.out[100:] || out.Seq != 100 || out.Next != int64(len(whole.out)) || !out.Done {
+		t.Errorf("%v: from byte 100 it has %d bytes, %d to %d", err, len(out.Text), out.Seq, out.Next)
+	}
+	if again := b.want(2, "logs", "--whole", "-f", id); !strings.Contains(again.err, "leave out --follow") {
+		t.Errorf("--whole with -f: %q", again.err)
+	}
 	if len(got.out) < 1<<20 && got.err == "" {
 		t.Errorf("%d bytes of 1 MB, and nothing says that some are missing", len(got.out))
+	}
+}
+
+// A task that waits is changed from the command line: the agent gets what it was changed to.
+func TestEditOfAWaitingTask(t *testing.T) {
+	b := newBox(t)
+	director := b.director()
+	gate, command := b.gated()
+	b.agent("worker", director.url, command...)
+	b.agent("demo", director.url)
+	c := b.client(director.url)
+	running := b.submit(c, api.SubmitRequest{Prompt: "gate busy", Agent: "worker"})
+	gate.arrived()
+	first := b.submit(c, api.SubmitRequest{Prompt: "first", Agent: "worker"})
+	second := b.submit(c, api.SubmitRequest{Prompt: "second", Agent: "worker"})
+
+	top := b.want(0, "edit", second, "--top")
+	if want := "Changed: " + second + " (position 1 in agent:worker)\n"; top.out != want {
+		t.Errorf("%q, want %q", top.out, want)
+	}
+	edited := parse[api.Task](t, b.want(0, "edit", first, "--prompt", "sleep 1ms, changed", "--agent", "demo", "--priority", "3", "--json").out)
+	if edited.Prompt != "sleep 1ms, changed" || edited.Priority != 3 || edited.EditedAt == nil {
+		t.Errorf("%+v", edited)
+	}
+	if done := b.completed(c, first); done.Agent != "demo" || done.Prompt != "sleep 1ms, changed" {
+		t.Errorf("%+v", done)
+	}
+
+	b.want(2, "edit", second)
+	b.want(2, "edit", second, "--top", "--back")
+	b.want(2, "edit", second, "--priority", "11")
+	b.want(3, "edit", second, "--agent", "nobody")
+	b.want(3, "edit", "queue-00000000000000000000000000", "--top")
+	b.want(5, "edit", second, "--top", "--revision", "1")
+	started := b.want(5, "edit", running, "--prompt", "too late")
+	if !strings.Contains(started.err, "is working") {
+		t.Errorf("a task that has started: %s", started.err)
 	}
 }

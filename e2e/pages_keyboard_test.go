@@ -102,7 +102,7 @@ func TestKeyboardAlone(t *testing.T) {
 	p.keys("tidy up")
 	p.tabTo("Create schedule", named("dialog button", "Create schedule"))
 	p.keys(kb.Enter)
-	p.showsIn(`article[aria-label="Schedule nightly"]`, "tidy up")
+	p.showsIn(`[aria-label="Schedule nightly"]`, "tidy up")
 
 	// Audit: all of a row.
 	p.keys("g", "l")
@@ -129,7 +129,7 @@ func TestNothingMovesUnderThePointer(t *testing.T) {
 	second := s.task("coder", "sleep 10m, second")
 	s.task("coder", "sleep 10m, third")
 	p := s.open("/ui/")
-	lane := `article[aria-label="Agent coder"]`
+	lane := `[aria-label="Agent coder"]`
 	p.showsIn(lane+" .chips", "2 sleep 10m, third")
 	p.point(lane + " .chips")
 	if _, err := s.c.Cancel(s.ctx(), second); err != nil {

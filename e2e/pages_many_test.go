@@ -136,7 +136,7 @@ func TestHostileTextIsText(t *testing.T) {
 		{"/ui/", ".card-lanes"}, {"/ui/", ".card-queue"}, {"/ui/", ".card-lines, .card-lanes"},
 		{"/ui/tasks", ".table-tasks"}, {"/ui/tasks/" + failed, ".output-box"}, {"/ui/tasks/" + failed, ".output-failure"},
 		{"/ui/tasks/" + completed, "#result-head, .stack"}, {"/ui/tasks/" + running, "h1"}, {"/ui/tasks/" + waiting, ".text"},
-		{"/ui/agents", ".agents"}, {"/ui/agents/coder", "main"}, {"/ui/agents/builder", ".note"}, {"/ui/schedules", ".schedules"}, {"/ui/audit", ".audit"},
+		{"/ui/agents", ".agents"}, {"/ui/agents/coder", "main"}, {"/ui/agents/builder", ".note"}, {"/ui/schedules", ".listing-schedules"}, {"/ui/audit", ".audit"},
 	}
 	for i, place := range places {
 		if i > 0 && place.path != places[i-1].path {

@@ -13,7 +13,7 @@ func TestNeedPauseAndDrain(t *testing.T) {
 	s := newStage(t, "coder")
 	running := s.running("coder", "sleep 10m, first")
 	p := s.open("/ui/")
-	lane := `article[aria-label="Agent coder"]`
+	lane := `[aria-label="Agent coder"]`
 	p.click(lane+" button", "Actions for coder")
 	p.click("[role=menuitem]", "Pause…")
 	p.showsIn("dialog", "It finishes what it runs and takes nothing new")
@@ -67,7 +67,7 @@ func TestNeedStuckAgent(t *testing.T) {
 	s.running("writer", "sleep 10m, second")
 	defer s.wedge("coder")()
 	p := s.open("/ui/agents")
-	coder, writer := `article[aria-label="Agent coder"]`, `article[aria-label="Agent writer"]`
+	coder, writer := `[aria-label="Agent coder"]`, `[aria-label="Agent writer"]`
 	p.until("both clocks run", `/Last heartbeat \d+s ago Last progress (nothing printed yet|\d+s ago)/.test(e2e.text('`+coder+` .clocks'))`)
 	// It hangs, and answers nobody: that is said where a person looks. The other
 	// one, which prints no more often, is well.
@@ -126,7 +126,7 @@ func TestNeedWhoHoldsCapacity(t *testing.T) {
 	p := s.open("/ui/")
 	p.showsIn(".card-capacity", "github 1/1 · 1 waits")
 	p.showsIn(".card-capacity", "held by coder")
-	p.showsIn(`article[aria-label="Agent writer"]`, "for github — 1/1 slots")
+	p.showsIn(`[aria-label="Agent writer"]`, "for github — 1/1 slots")
 	p.click(".card-capacity a", "github")
 	p.at("/ui/capacity?name=github")
 	p.showsIn("#queue-github", "1/1 · 1 waits")

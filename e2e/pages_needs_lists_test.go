@@ -25,9 +25,8 @@ func TestNeedSchedules(t *testing.T) {
 	p.fill("What the agent is to do", "sleep 1ms, summarise the day")
 	p.choose("If it overlaps", "left out")
 	p.click("dialog button", "Create schedule")
-	card := `article[aria-label="Schedule stand-up"]`
+	card := `[aria-label="Schedule stand-up"]`
 	p.showsIn(card, "Europe/Berlin")
-	p.showsIn(card, "is left out while the one before goes on")
 	made, err := s.c.Schedule(s.ctx(), "stand-up")
 	if err != nil || made.CronExpression != "30 8 * * 1-5" || made.Overlap != "skip" || made.Timezone != "Europe/Berlin" || made.Message != "sleep 1ms, summarise the day" {
 		t.Fatalf("the API has %+v, %v", made, err)
@@ -49,6 +48,7 @@ func TestNeedSchedules(t *testing.T) {
 	p.click(card+" a", "stand-up")
 	p.at("/ui/schedules/" + made.ID)
 	p.showsIn(".firings", "by hand")
+	p.showsIn(".facts", "is left out while the one before goes on")
 	p.click(".firings a", short(runs.Executions[0].QueueID))
 	p.at("/ui/tasks/" + runs.Executions[0].QueueID)
 	p.showsIn("main", "schedule stand-up")
@@ -105,7 +105,7 @@ func TestNeedAudit(t *testing.T) {
 	}
 	s.want(0, "resume", "agent:coder", "--director", s.d.url)
 	p := s.open("/ui/agents")
-	p.click(`article[aria-label="Agent coder"] button`, "Actions for coder")
+	p.click(`[aria-label="Agent coder"] button`, "Actions for coder")
 	p.click("[role=menuitem]", "Pause…")
 	p.fill("Reason", "by the page")
 	p.click("dialog button", "Pause")

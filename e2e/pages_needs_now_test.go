@@ -19,19 +19,19 @@ func TestNeedWhatRunsNow(t *testing.T) {
 	running := s.running("coder", "sleep 10m, upgrade the billing service")
 	waiting := s.task("coder", "sleep 10m, fix the login test")
 	p := s.open("/ui/")
-	lane := `article[aria-label="Agent coder"]`
+	lane := `[aria-label="Agent coder"]`
 	p.showsIn(lane+" .block", short(running))
 	p.showsIn(lane+" .block", "upgrade the billing service")
 	p.showsIn(lane+" .state", "running")
 	p.showsIn(lane+" .chips", "1 sleep 10m, fix the login test")
 	p.until("its id is told too", fmt.Sprintf(`document.querySelector('%s .chip').title.endsWith(%q)`, lane, waiting))
-	p.showsIn(`article[aria-label="Agent writer"]`, "next task starts at once")
+	p.showsIn(`[aria-label="Agent writer"]`, "next task starts at once")
 	p.showsIn(".figures", "1 running · 1 waiting")
 	p.showsIn(".depth", "Queue 1/")
 	p.live()
 	// What comes and goes is seen without asking.
 	next := s.running("writer", "sleep 10m, write it down")
-	p.showsIn(`article[aria-label="Agent writer"] .block`, short(next))
+	p.showsIn(`[aria-label="Agent writer"] .block`, short(next))
 	p.showsIn(".figures", "2 running · 1 waiting")
 	p.click(lane+" .block a", short(running))
 	p.at("/ui/tasks/" + running)
@@ -47,7 +47,7 @@ func TestNeedWhoWaitsBehindWhom(t *testing.T) {
 	s.task("coder", "sleep 10m, second")
 	third := s.task("coder", "sleep 10m, third")
 	p := s.open("/ui/")
-	chips := `article[aria-label="Agent coder"] .chips`
+	chips := `[aria-label="Agent coder"] .chips`
 	p.until("both wait in order", fmt.Sprintf(`/1 sleep 10m, second \d+s 2 sleep 10m, third \d+s/.test(e2e.text('%s'))`, chips))
 	before := p.text(chips)
 	p.until("the waits go on", fmt.Sprintf("e2e.text('%s') !== %s", chips, jsText(before)))
@@ -134,7 +134,7 @@ func TestNeedWhyIsItNotRunning(t *testing.T) {
 	}
 	// The key j goes to the next one that waits.
 	third := s.task("coder", "sleep 10m, third")
-	p.showsIn(`article[aria-label="Agent coder"] .chips`, "third")
+	p.showsIn(`[aria-label="Agent coder"] .chips`, "third")
 	p.keyUntil("j", "the next one is picked", fmt.Sprintf(`e2e.text(".card-why").includes("Picked: " + %s)`, jsText(short(third))))
 	// It goes on by itself: the reasons are those of the moment.
 	if _, err := s.c.Cancel(s.ctx(), third); err != nil {

@@ -78,7 +78,7 @@ func TestNeedCancel(t *testing.T) {
 
 // Retry: as it was, or edited; the attempts side by side.
 func TestNeedRetry(t *testing.T) {
-	s := newStage(t, "coder")
+	s := newStage(t, "coder", "writer")
 	first := s.end(s.c, s.task("coder", "sleep 1ms, fail")).QueueID
 	p := s.open("/ui/tasks/" + first)
 	p.showsIn(".page-head .state", "failed")
@@ -92,10 +92,11 @@ func TestNeedRetry(t *testing.T) {
 	p.showsIn(".page-head .state", "failed")
 	p.keyUntil("r", "it asks", `document.querySelector("dialog[open]")`)
 	p.fill("Prompt", "sleep 1ms, and succeed")
+	p.choose("Who may take it", "writer")
 	p.click("dialog button", "Retry with the changes")
 	p.until("the third is shown", fmt.Sprintf(`location.pathname.startsWith("/ui/tasks/queue-") && !location.pathname.endsWith(%s)`, jsText(second)))
 	third := strings.TrimPrefix(p.path(), "/ui/tasks/")
-	if task := s.completed(s.c, third); task.RetryOf != second || task.Prompt != "sleep 1ms, and succeed" {
+	if task := s.completed(s.c, third); task.RetryOf != second || task.Prompt != "sleep 1ms, and succeed" || task.Agent != "writer" {
 		t.Errorf("the edited retry is of %q with %q", task.RetryOf, task.Prompt)
 	}
 	p.showsIn(".tries", "1 "+short(first)+" failed")

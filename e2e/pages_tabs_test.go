@@ -83,7 +83,7 @@ func TestDeadDirectorIsSeen(t *testing.T) {
 	}
 	now.showsIn(".card-queue", short(waiting))
 	tasks.showsIn(".table-tasks .table-body", short(waiting))
-	agents.showsIn(`article[aria-label="Agent coder"]`, short(running))
+	agents.showsIn(`[aria-label="Agent coder"]`, short(running))
 	s.d.kill()
 	killed := time.Now()
 	for _, p := range all {
@@ -134,13 +134,13 @@ func TestCountsAreNeverWrong(t *testing.T) {
 	has[any](p, `(window.wrong = [], window.frames = 0, window.most = 0, new MutationObserver(() => {
 		frames++;
 		const [, running, waiting] = /(\d+) running · (\d+) waiting/.exec(e2e.plain(document.querySelector(".figures")?.innerText)) ?? [];
-		const blocks = document.querySelectorAll('article[aria-label^="Agent"] .block:not(.block-none)').length;
+		const blocks = document.querySelectorAll('[aria-label^="Agent"] .block:not(.block-none)').length;
 		const [, depth] = /Queue (\d+)/.exec(document.querySelector(".depth").innerText) ?? [];
 		most = Math.max(most, Number(running));
 		if (Number(running) > 2) wrong.push(running + " run in 2 slots");
 		if (Number(running) !== blocks) wrong.push(running + " run, " + blocks + " blocks");
 		if (waiting !== depth) wrong.push(waiting + " wait, the header says " + depth);
-		for (const lane of document.querySelectorAll('article[aria-label^="Agent"]')) {
+		for (const lane of document.querySelectorAll('[aria-label^="Agent"]')) {
 			if (lane.querySelectorAll(".block:not(.block-none)").length > 1) wrong.push("two run in one slot");
 		}
 	}).observe(document.body, { childList: true, subtree: true, characterData: true }), 1)`)

@@ -12,15 +12,20 @@ import (
 	"github.com/signalbox-ai/signalbox/bench/internal/measure"
 )
 
-// frames is put into a page to note the time between two frames.
-const frames = `
-window.gaps = [];
-(() => { let last = 0; const look = (at) => { if (last) gaps.push(at - last); last = at; requestAnimationFrame(look); }; requestAnimationFrame(look); })();`
+// frames notes the time between two frames from then on. It draws each frame, which the
+// page itself does not: so it begins once the share of the main thread was measured.
+const frames = `(() => {
+	window.gaps = [];
+	let last = 0;
+	const look = (at) => { if (last) gaps.push(at - last); last = at; requestAnimationFrame(look); };
+	requestAnimationFrame(look);
+	return 1;
+})()`
 
 // watching is a page of the play that is looked at in each round.
 func (r *rig) watching(b *measure.Bench, path, ready string) measure.Trial {
 	if r.play == nil {
-		r.play = newPlay(rows, rate)
+		r.play = newPlay(rows, rate, agents)
 		server := httptest.NewServer(r.play.handler())
 		playing, stop := context.WithCancel(context.Background())
 		go r.play.run(playing)
@@ -43,9 +48,9 @@ func allFetched(rows int) string {
 		return false; })()`, rows+1)
 }
 
-// watch looks at a page for a while.
+// watch looks at a page for a while, twice.
 func (r *rig) watch(ctx context.Context, address, ready string, span time.Duration) (measure.Values, error) {
-	page, err := r.browser.Open(browser.Look{Script: frames})
+	page, err := r.browser.Open(browser.Look{})
 	if err != nil {
 		return nil, err
 	}
@@ -57,9 +62,6 @@ func (r *rig) watch(ctx context.Context, address, ready string, span time.Durati
 		return nil, err
 	}
 	if err := sleep(ctx, time.Second); err != nil { // what belongs to the start has ended
-		return nil, err
-	}
-	if err := page.Ask("(gaps.length = 0, 1)", new(int)); err != nil {
 		return nil, err
 	}
 	before, err := page.Busy()
@@ -75,6 +77,12 @@ func (r *rig) watch(ctx context.Context, address, ready string, span time.Durati
 		return nil, err
 	}
 	took := time.Since(began)
+	if err := page.Ask(frames, new(int)); err != nil {
+		return nil, err
+	}
+	if err := sleep(ctx, span); err != nil {
+		return nil, err
+	}
 	var gaps []float64
 	if err := page.Ask("gaps", &gaps); err != nil {
 		return nil, err

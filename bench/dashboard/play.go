@@ -28,20 +28,44 @@ type play struct {
 	mu       sync.Mutex
 	revision int64
 	tasks    []api.LiveTask
-	readers  map[chan []api.LiveTask]bool
+	agents   int
+	readers  map[chan api.Live]bool
 }
 
-func newPlay(rows, rate int) *play {
-	p := &play{rate: rate, random: rand.New(rand.NewPCG(1, 2)), readers: map[chan []api.LiveTask]bool{}}
+// newPlay has so many tasks that run at half of so many agents, as many at each; a
+// tenth of the others is down.
+func newPlay(rows, rate, agents int) *play {
+	p := &play{rate: rate, agents: agents, random: rand.New(rand.NewPCG(1, 2)), readers: map[chan api.Live]bool{}}
 	began := time.Now().Add(-time.Minute)
 	for i := range rows {
 		p.tasks = append(p.tasks, api.LiveTask{
-			QueueID: fmt.Sprintf("queue-06gz%022d", i), State: "working", Queue: "work", Agent: fmt.Sprintf("agent-%03d", i%100), Slot: i / 100,
+			QueueID: fmt.Sprintf("queue-06gz%022d", i), State: "working", Queue: "work", Agent: nameOf(i % p.working()), Slot: i / p.working(),
 			Mode: "async", PromptPreview: fmt.Sprintf("Upgrade service %d to the newest release and run its tests", i), Source: "api", By: "bench",
 			CreatedAt: began, StartedAt: &began, LastProgress: &began,
 		})
 	}
 	return p
+}
+
+func nameOf(agent int) string { return fmt.Sprintf("agent-%03d", agent) }
+
+// working is how many of the agents run something: the first ones.
+func (p *play) working() int { return p.agents / 2 }
+
+// agent is the lane of an agent, with what runs there.
+func (p *play) agent(n int) api.LiveAgent {
+	a := api.LiveAgent{Agent: api.Agent{Name: nameOf(n), Kind: "claude", State: "idle", Slots: 4}, Face: "idle", Current: []api.LiveTask{}, Line: []api.LiveTask{}}
+	if n >= p.working() {
+		if n%20 == 0 {
+			a.State, a.Face = "down", "down"
+		}
+		return a
+	}
+	for i := n; i < len(p.tasks); i += p.working() {
+		a.Current = append(a.Current, p.tasks[i])
+	}
+	a.State, a.Face, a.Slots, a.InUse = "working", "running", len(a.Current), len(a.Current)
+	return a
 }
 
 // run gives tasks news: all that a director would tell of them in a fifth of a
@@ -63,7 +87,8 @@ func (p *play) change(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	changed := make([]api.LiveTask, 0, n)
+	var changed api.Live
+	at := map[int]bool{}
 	for _, i := range p.random.Perm(len(p.tasks))[:min(n, len(p.tasks))] {
 		t := &p.tasks[i]
 		t.LastProgress = &now
@@ -74,7 +99,11 @@ func (p *play) change(n int) {
 		default:
 			t.Call = &api.LiveCall{Tool: "web_search", Capacity: "search", Waiting: p.random.IntN(2) == 0, Since: now, InUse: p.random.IntN(4), Concurrent: 4}
 		}
-		changed = append(changed, *t)
+		changed.Tasks = append(changed.Tasks, *t)
+		at[i%p.working()] = true
+	}
+	for agent := range at {
+		changed.Agents = append(changed.Agents, p.agent(agent))
 	}
 	p.revision++
 	for reader := range p.readers {
@@ -122,12 +151,15 @@ func (p *play) search(r *http.Request) any {
 // live is the stream, as api.Live has it. With ?each=1 a piece of news is an
 // event of its own, as it comes.
 func (p *play) live(w http.ResponseWriter, r *http.Request) {
-	news := make(chan []api.LiveTask, 64)
+	news := make(chan api.Live, 64)
 	p.mu.Lock()
 	all := api.Live{
 		Revision: p.revision, At: time.Now(), Epoch: "bench", Tasks: append([]api.LiveTask(nil), p.tasks...),
 		Totals: &api.Totals{Running: len(p.tasks), Slots: len(p.tasks), MaxSize: 50}, Health: &api.Verdict{OK: true, Text: "All is well.", Attention: []api.Attention{}},
 		Pauses: &[]api.Pause{},
+	}
+	for n := range p.agents {
+		all.Agents = append(all.Agents, p.agent(n))
 	}
 	p.readers[news] = true
 	p.mu.Unlock()
@@ -147,15 +179,16 @@ func (p *play) live(w http.ResponseWriter, r *http.Request) {
 		case changed := <-news:
 			if r.URL.Query().Get("each") == "" {
 				revision++
-				send("change", api.Live{Revision: revision, At: time.Now(), Epoch: "bench", Tasks: changed})
+				changed.Revision, changed.At, changed.Epoch = revision, time.Now(), "bench"
+				send("change", changed)
 				_ = flush()
 				continue
 			}
-			for _, one := range changed {
+			for _, one := range changed.Tasks {
 				revision++
 				send("change", api.Live{Revision: revision, At: time.Now(), Epoch: "bench", Tasks: []api.LiveTask{one}})
 				_ = flush()
-				time.Sleep(time.Second / hertz / time.Duration(len(changed)+1))
+				time.Sleep(time.Second / hertz / time.Duration(len(changed.Tasks)+1))
 			}
 		}
 	}

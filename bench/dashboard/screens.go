@@ -104,7 +104,7 @@ func (r *rig) shootDemo(ctx context.Context, folder string) error {
 		{file: "agents.png", path: "/ui/agents", until: `document.querySelectorAll(".agent-row").length === 3`},
 		{file: "agent.png", path: "/ui/agents/coder", until: `document.querySelectorAll(".run-bar-row").length > 2`},
 		{file: "capacity.png", path: "/ui/capacity", until: `document.querySelectorAll(".calls li").length > 1`},
-		{file: "schedules.png", path: "/ui/schedules", until: `document.querySelectorAll(".schedule").length > 1`},
+		{file: "schedules.png", path: "/ui/schedules", until: `document.querySelectorAll(".listing-schedules tbody tr").length > 1`},
 		{file: "audit.png", path: "/ui/audit", until: `document.querySelectorAll(".audit-item").length > 2`,
 			then: `(() => { const one = [...document.querySelectorAll(".audit-open")].find((b) => /pause/.test(b.parentElement.innerText)); if (document.querySelector(".audit-change, .audit-all")) return true; one.click(); return false; })()`},
 	})

@@ -173,9 +173,11 @@ func queueNames(ctx context.Context, c *client.Client) []string {
 
 // The tasks that a command accepts.
 const (
-	liveTask = 1 << iota
+	waitingTask = 1 << iota
+	runningTask
 	endedTask
-	anyTask = liveTask | endedTask
+	liveTask = waitingTask | runningTask
+	anyTask  = liveTask | endedTask
 )
 
 func (a *app) completeIDs(which int) completer {
@@ -185,7 +187,7 @@ func (a *app) completeIDs(which int) completer {
 func taskIDs(ctx context.Context, c *client.Client, which int) []string {
 	const most = 50
 	var tasks []api.Task
-	if which&liveTask != 0 {
+	if which&runningTask != 0 {
 		all, _ := c.AgentsAndExecutors(ctx)
 		for _, g := range append(all.Agents, all.Executors...) {
 			for _, r := range g.Running {
@@ -194,6 +196,8 @@ func taskIDs(ctx context.Context, c *client.Client, which int) []string {
 				}
 			}
 		}
+	}
+	if which&waitingTask != 0 {
 		queue, _ := c.Queue(ctx, client.QueueOptions{Limit: most})
 		tasks = append(tasks, queue.Tasks...)
 	}
@@ -217,7 +221,7 @@ func (a *app) completeFlags(root *cobra.Command) {
 	byName := map[string]completer{ // flag, or command and flag
 		"agent": ask(agentNames), "include": words("position", "output"), "scope": words(scopeNames()...), "tool": ask(toolNames),
 		"limit-agents": ask(agentNames), "severity": words("info", "warning", "critical"), "session": ask(sessionIDs("", true)),
-		"submit kind": ask(agentKinds), "add kind": ask(agentKinds), "edit kind": ask(agentKinds), "agent kind": words(ownKinds...),
+		"submit kind": ask(agentKinds), "add kind": ask(agentKinds), "edit kind": ask(agentKinds), "retry kind": ask(agentKinds), "agent kind": words(ownKinds...),
 		"usage schedule":   ask(scheduleNames),
 		"activities state": words("queued", "started", "completed", "failed"), "history state": words("completed", "failed", "cancelled", "timeout"),
 		"activities type": words("chat_start", "task_start", "schedule_start", "agent_collaboration", "tool_call"),

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,22 +14,32 @@ import (
 
 func (a *app) logsCmd() *cobra.Command {
 	var after int64
+	var whole bool
 	cmd := &cobra.Command{
 		Use:   "logs ID",
 		Short: "Print the log of a task",
-		Long:  "Print the log of a task, as far as it is kept. On a terminal only colours of its escape sequences pass.",
-		PreRunE: func(*cobra.Command, []string) error {
+		Long: "Print the log of a task, as far as it is kept: the director has its last 128 KiB. With --whole it comes from the agent,\n" +
+			"which has up to 64 MiB of the last attempt. On a terminal only colours of its escape sequences pass.",
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
+			if whole && cmd.Flags().Changed("follow") {
+				return usage("--whole: the whole log is printed as far as it is there; leave out --follow")
+			}
 			if after < 0 {
 				return usage("--after: want 0 or more bytes, got %d", after)
 			}
 			return nil
 		},
 		RunE: a.ask(func(ctx context.Context, c *client.Client, args []string) error {
-			return a.readLog(ctx, c, args[0], after)
+			read := c.Output
+			if whole {
+				read = c.WholeLog
+			}
+			return a.readLog(ctx, c, args[0], after, read)
 		}),
 		ValidArgsFunction: a.completeIDs(anyTask),
 	}
 	follow := cmd.Flags().BoolP("follow", "f", false, "go on as it is written, until the task has ended; with --json a document a line")
+	cmd.Flags().BoolVar(&whole, "whole", false, "the whole log, from the agent")
 	cmd.Flags().Int64Var(&after, "after", 0, "leave out this many `bytes` of its beginning")
 	return a.follow(cmd, follow, func(ctx context.Context, c *client.Client, args []string) error {
 		return a.followLog(ctx, c, args[0], after)
@@ -36,36 +47,38 @@ func (a *app) logsCmd() *cobra.Command {
 }
 
 // readLog prints the log so far. A long log needs several requests.
-func (a *app) readLog(ctx context.Context, c *client.Client, part string, after int64) error {
+func (a *app) readLog(ctx context.Context, c *client.Client, part string, after int64, read func(ctx context.Context, id string, after int64) (api.Output, error)) error {
 	id, err := resolve(ctx, c, part)
 	if err != nil {
 		return err
 	}
-	whole, err := c.Output(ctx, id, after)
+	first, err := read(ctx, id, after)
 	if err != nil {
 		return err
 	}
 	var message string
-	a.logNotes(whole, after, &message)
+	var text strings.Builder
 	out := a.outWriter()
-	for part := whole; ; {
-		if !a.json {
-			if _, err := io.WriteString(out, part.Text); err != nil {
-				return err
-			}
+	for part := first; ; {
+		a.logNotes(part, after, &message)
+		to := out
+		if a.json {
+			to = &text
 		}
-		if part.Done || part.Next <= part.Seq {
-			break
-		}
-		if part, err = c.Output(ctx, id, part.Next); err != nil {
+		if _, err := io.WriteString(to, part.Text); err != nil {
 			return err
 		}
-		whole.Next, whole.Done, whole.State = part.Next, part.Done, part.State
-		if a.json {
-			whole.Text += part.Text
+		first.Next, first.Done, first.State = part.Next, part.Done, part.State
+		if part.Done || part.Next <= after {
+			break
+		}
+		after = part.Next
+		if part, err = read(ctx, id, after); err != nil {
+			return err
 		}
 	}
-	return a.print(whole, func() {})
+	first.Text = text.String()
+	return a.print(first, func() {})
 }
 
 // logNotes reports a gap in a log, and each new message about it once.

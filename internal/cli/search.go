@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
 )
@@ -17,23 +18,30 @@ const queryHelp = `Words stand for AND, a minus before one for NOT; key:value,va
 without a key is a part of the prompt's first line. The keys are agent, state (a state, or waiting, running or
 ended), reason, cause (of a failure, as signalbox status has it), queue, source, job, session, mode, tool, by, id, since, until and older (ages such as 2h or 7d).`
 
+// sortHelp explains orders in help texts.
+const sortHelp = `--sort wait is the time from submission to start, duration that from start to end; of what still goes on, so far.
+Tasks that have no such value come last. At most 10,000 tasks are looked at.`
+
 func (a *app) searchCmd() *cobra.Command {
 	var limit int
+	var sort string
 	cmd := &cobra.Command{
 		Use:   "search QUERY...",
 		Short: "Find tasks: waiting, running or ended",
-		Long:  "Find tasks: running and waiting ones first, then ended ones, newest first.\n\n" + queryHelp,
+		Long:  "Find tasks: running and waiting ones first, then ended ones, newest first.\n\n" + queryHelp + "\n\n" + sortHelp,
 		Example: `  signalbox search agent:coder state:failed since:2h
   signalbox search '"billing report" -state:completed'
+  signalbox search state:ended since:24h --sort=-duration
   signalbox search -- -source:scheduler older:1h state:waiting`,
 		Args:    cobra.ArbitraryArgs,
 		PreRunE: checkLimit(&limit),
 	}
 	cmd.Flags().IntVar(&limit, "limit", 20, "`number` of tasks, 0 for all")
+	cmd.Flags().StringVar(&sort, "sort", "", "`order`: "+strings.Join(signalbox.SortKeys(), ", ")+"; with a minus before it the largest first")
 	return query(a, cmd, func(ctx context.Context, c *client.Client, args []string) (api.Search, error) {
 		all := api.Search{Tasks: []api.LiveTask{}}
 		err := readPages(limit, func(want int, after string) (int, string, error) {
-			page, err := c.Search(ctx, strings.Join(args, " "), client.SearchOptions{Limit: want, After: after})
+			page, err := c.Search(ctx, strings.Join(args, " "), client.SearchOptions{Limit: want, After: after, Sort: sort})
 			page.Tasks = append(all.Tasks, page.Tasks...)
 			all = page
 			return len(all.Tasks), page.Next, err
@@ -47,6 +55,9 @@ func (a *app) searchCmd() *cobra.Command {
 			atLeast := ""
 			if all.Approximate {
 				atLeast = "at least "
+			}
+			if all.Sort != "" && all.Approximate {
+				a.note("Only the tasks that were looked at are in this order: those that run or wait, and the newest that have ended. Narrow the query to have all.")
 			}
 			a.note("%d of %s%s; --limit shows more.", len(all.Tasks), atLeast, plural(max(all.Total, len(all.Tasks)), "task", "tasks"))
 		}

@@ -81,6 +81,7 @@ func (a *app) whyText(why api.Why) {
 
 func (a *app) retryCmd() *cobra.Command {
 	var edit api.RetryRequest
+	var to routeFlags
 	var timeout durationFlag
 	var env []string
 	var key string
@@ -98,11 +99,11 @@ func (a *app) retryCmd() *cobra.Command {
 			switch err = match.check(args); {
 			case err != nil:
 			case match.query == "":
-				edit.TimeoutSeconds = timeout.seconds()
+				edit.TimeoutSeconds, edit.Agent, edit.Kind = timeout.seconds(), to.agent(), to.kind()
 				if err = wait.check(); err == nil {
 					edit.Env, err = a.taskEnv(env)
 				}
-			case edit.Prompt != "" || edit.Model != "" || timeout != 0 || len(env) > 0 || key != "" || wait.on:
+			case edit.Prompt != "" || edit.Model != "" || to.given() || timeout != 0 || len(env) > 0 || key != "" || wait.on:
 				err = usage("--match submits tasks anew as they were: it goes with --yes alone")
 			}
 			return err
@@ -122,6 +123,7 @@ func (a *app) retryCmd() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&edit.Prompt, "prompt", "", "another `prompt`")
 	f.StringVar(&edit.Model, "model", "", "another `model`")
+	to.register(cmd)
 	f.Var(&timeout, "timeout", "another limit of the run")
 	f.StringArrayVar(&env, "env", nil, "variable for the run, `NAME=VALUE`, or NAME to take it from here; repeatable")
 	f.StringVar(&key, "idempotency-key", "", "the same `key` makes at most one task (default: a new one)")

@@ -8,22 +8,16 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/runtimes"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 // ETA is an estimated range until the start of a waiting task.
-type ETA struct {
-	Low, High time.Duration
-	Runs      int // how many runs it is based on
-}
-
-// An ETA is the 25th to 75th percentile of the newest runs of each agent, and unknown below
-// minRuns.
-const minRuns = 5
+type ETA = runtimes.Range
 
 // ETA estimates when a pending task starts. It is nil if the task is not pending, waits for
 // something of unknown duration (a pause, a disconnected agent, runs that have all
-// outlasted their usual time), or fewer than minRuns runs are known.
+// outlasted their usual time), or fewer than runtimes.Fewest runs are known.
 func (e *Engine) ETA(ctx context.Context, t *signalbox.Task, pos store.Position) *ETA {
 	if t.State != signalbox.Pending || pos.N == 0 {
 		return nil
@@ -56,23 +50,14 @@ func (e *Engine) whyNoETA(ctx context.Context, t *signalbox.Task) string {
 	case stats.slots == 0 && stats.overdue > 0:
 		return "what runs now has outlasted its usual time"
 	case stats.slots > 0 && stats.typical == nil:
-		return fmt.Sprintf("fewer than %d runs are known", minRuns)
+		return fmt.Sprintf("fewer than %d runs are known", runtimes.Fewest)
 	}
 	return "what it waits for has no known end"
 }
 
-// Typical returns how long an agent's runs take; nil if fewer than minRuns are known.
+// Typical returns how long an agent's runs take; nil if fewer than runtimes.Fewest are known.
 func (e *Engine) Typical(ctx context.Context, agent string) *ETA {
-	return typical(e.runs.Of(ctx, agent, e.Now()))
-}
-
-// typical returns the 25th to 75th percentile, by the nearest rank.
-func typical(runs []time.Duration) *ETA {
-	if len(runs) < minRuns {
-		return nil
-	}
-	runs = slices.Sorted(slices.Values(runs))
-	return &ETA{Low: runs[(len(runs)-1)/4], High: runs[(len(runs)-1)*3/4], Runs: len(runs)}
+	return runtimes.Typical(e.runs.Of(ctx, agent, e.Now()))
 }
 
 // queueStats is the input of an estimate for a queue.
@@ -82,10 +67,6 @@ type queueStats struct {
 	overdue     int  // slots, besides, whose runs have outlasted their usual time: no end is known
 	typical     *ETA // how long a run takes
 }
-
-// leastOverdue is the least time after which a run counts as overdue: runs of
-// milliseconds vary more than their percentiles say.
-const leastOverdue = 5 * time.Second
 
 // queueStatsTTL is how long stats are cached: with many agents they cost more than the
 // submit that reports them.
@@ -139,16 +120,12 @@ func (e *Engine) queueStats(ctx context.Context, queue string) queueStats {
 		}
 		known := e.runs.Of(ctx, a.Name, e.Now())
 		runs = append(runs, known...)
-		if usual := typical(known); usual != nil && a.InUse > 0 {
-			for _, start := range e.runs.StartsOf(ctx, a.Name, e.Now()) {
-				if e.Now().Sub(start) > max(usual.High, leastOverdue) {
-					f.slots--
-					f.overdue++
-				}
-			}
+		if usual := runtimes.Typical(known); usual != nil && a.InUse > 0 {
+			n := usual.Overdue(e.runs.StartsOf(ctx, a.Name, e.Now()), e.Now())
+			f.slots, f.overdue = f.slots-n, f.overdue+n
 		}
 	}
 	f.slots = max(0, f.slots)
-	f.typical = typical(runs)
+	f.typical = runtimes.Typical(runs)
 	return f
 }

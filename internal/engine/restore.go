@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
@@ -22,26 +21,9 @@ type Transfer struct {
 //
 // Errors: CodeValidation; CodeConflict if the task exists already.
 func (e *Engine) Restore(ctx context.Context, in Transfer, requeue bool) (signalbox.Task, error) {
-	if err := store.CheckForeign(&in.Task, &in.Request); err != nil {
+	now, t := e.Now(), &in.Task
+	if err := store.AdoptForeign(t, &in.Request, requeue, now); err != nil {
 		return signalbox.Task{}, err
-	}
-	now := e.Now()
-	t := &in.Task
-	for _, at := range []*time.Time{&t.CreatedAt, &t.EnqueuedAt, &t.EndedAt} {
-		if at.After(now) { // from a wrong clock; EnqueuedAt never decreases, so all later tasks would get that time
-			*at = now
-		}
-	}
-	switch {
-	case t.State.InFlight() && requeue && t.State != signalbox.Cancelling:
-		t.State, t.StartedAt, t.DispatchedAt, t.Attempts = signalbox.Pending, time.Time{}, time.Time{}, t.Attempts+1
-	case t.State.InFlight():
-		t.State, t.Reason, t.EndedAt = signalbox.Failed, signalbox.ReasonInterrupted, now
-		where := "under way"
-		if t.Agent != "" {
-			where = "run by agent " + t.Agent
-		}
-		t.Message = "it was " + where + " when it was exported, and its end is not known here; signalbox retry runs it again"
 	}
 	if t.State == signalbox.Pending {
 		if err := e.sealTransfer(&in); err != nil {

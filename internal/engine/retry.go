@@ -13,6 +13,7 @@ type RetryEdit struct {
 	Model          string
 	TimeoutSeconds int
 	Env            map[string]string
+	Route          *signalbox.Route
 	IdempotencyKey string
 	Source         signalbox.Source
 	By             signalbox.Principal
@@ -59,6 +60,9 @@ func (e *Engine) Retry(ctx context.Context, id string, edit RetryEdit) (Receipt,
 	n.Agent, _ = signalbox.OnlyAgent(r.Queue)
 	if kind, ok := signalbox.QueueKind(r.Queue); ok {
 		n.Kind = kind
+	}
+	if edit.Route != nil {
+		n.Agent, n.Kind = edit.Route.Agent, edit.Route.Kind
 	}
 	return e.Submit(ctx, n)
 }

@@ -174,7 +174,7 @@ func (e *Engine) submission(n NewTask, origin callOrigin) (store.Submission, err
 	}
 	t := signalbox.Task{
 		ID: n.ID, State: signalbox.Pending, Queue: n.queue(), Mode: n.Mode,
-		Priority: n.Priority, Bias: time.Duration(n.Priority) * e.opts.AgeStep,
+		Priority: n.Priority, Bias: e.bias(n.Priority),
 		NotBefore: n.NotBefore, SessionID: n.SessionID, SessionMode: n.Session, OnLost: e.onLost(&n),
 		MaxAttempts: e.opts.MaxAttempts, RetryOf: n.RetryOf, Source: n.Source, SourceJob: n.SourceJob,
 		Preview: signalbox.Preview(n.Prompt), CreatedAt: now, HasEnv: len(n.Env) > 0, Tool: n.Tool,
@@ -302,12 +302,8 @@ func (n *NewTask) queue() string {
 		return signalbox.QueueCommands
 	case n.Mode == signalbox.ModeBypass:
 		return signalbox.BypassQueue(n.Agent)
-	case n.Agent != "":
-		return signalbox.AgentQueue(n.Agent)
-	case n.Kind != "":
-		return signalbox.PoolQueue(n.Kind)
 	}
-	return signalbox.QueueWork
+	return signalbox.Route{Agent: n.Agent, Kind: n.Kind}.Queue()
 }
 
 // receipt adds position and ETA.

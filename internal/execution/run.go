@@ -72,7 +72,7 @@ func Output(ctx context.Context, t *signalbox.Task, log *tail.Tail, after int64,
 	p := log.Read(ctx, after, wait)
 	return api.Output{
 		QueueID: t.ID, State: string(t.State), Text: p.Text, Seq: p.Seq, Next: p.Next, Truncated: p.Truncated, Done: p.Done,
-		Times: tail.Pairs(p.Times),
+		Line: p.Line, Times: tail.Pairs(p.Times),
 	}, !p.Done
 }
 

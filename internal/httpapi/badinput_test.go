@@ -146,7 +146,7 @@ func TestBadInputEverywhere(t *testing.T) {
 		{"GET", "/api/history?until=-2h", bad{"", "until", "an age such as 2h"}},
 		{"GET", "/api/history?before=zz!", bad{"", "", ""}},
 		{"POST", "/api/queue/" + id + "/retry", bad{`{"prompt":1}`, "prompt", "must be a string"}},
-		{"POST", "/api/queue/" + id + "/retry", bad{`{"agent":"x"}`, "agent", "not a known field"}},
+		{"POST", "/api/queue/" + id + "/retry", bad{`{"priority":1}`, "priority", "not a known field"}},
 		{"POST", "/api/queue/pause", bad{`{"queue":"nowhere"}`, "queue", "not a queue"}},
 		{"POST", "/api/queue/pause", bad{`{"until":"2020-01-01T00:00:00Z"}`, "until", "past"}},
 		{"POST", "/api/queue/pause", bad{`{"seconds":-1}`, "seconds", "0 to"}},
@@ -184,7 +184,11 @@ func TestWhatDoesNotExist(t *testing.T) {
 		if !strings.HasPrefix(route.Path, "/api/queue/{id}") && !strings.HasPrefix(route.Path, "/api/activities/{id}") {
 			continue // {id} is no task
 		}
-		e := b.Do(route.Method, strings.Replace(route.Path, "{id}", never, 1), "").WantError(t, http.StatusNotFound, signalbox.CodeNotFound)
+		body := ""
+		if route.Name == "edit" {
+			body = `{"revision":1,"place":"top"}`
+		}
+		e := b.Do(route.Method, strings.Replace(route.Path, "{id}", never, 1), body).WantError(t, http.StatusNotFound, signalbox.CodeNotFound)
 		if !strings.Contains(e.Message, never) {
 			t.Errorf("%s: %+v", route.Name, e)
 		}

@@ -120,6 +120,7 @@ func (h *handlers) endpoints() map[string]endpoint {
 		"submitTask": {handle: h.submits.submitTask, narrow: access.ByHandler},
 		"queue":      {handle: h.queues.queue, narrow: access.ByHandler},
 		"task":       {handle: h.tasks.task, narrow: access.OfTask, lasting: true},
+		"edit":       {handle: h.tasks.edit, narrow: access.OfTask},
 		"find":       {handle: h.queues.find, narrow: access.ByHandler},
 		"cancel":     {handle: h.tasks.cancel, narrow: access.OfTask},
 		"retry":      {handle: h.submits.retry, narrow: access.OfTask},
@@ -133,6 +134,9 @@ func (h *handlers) endpoints() map[string]endpoint {
 		"bulk":       {handle: h.bulk.bulk, narrow: access.ByHandler},
 		"export":     {handle: h.transfers.export},
 		"import":     {handle: h.transfers.importTasks},
+
+		"searchCounts": {handle: h.searches.counts, narrow: access.ByHandler},
+		"searchKeys":   {handle: h.searches.keys, narrow: access.Free},
 
 		"events":     {handle: h.events.Serve, narrow: access.ByHandler, lasting: true},
 		"live":       {handle: h.status.live, narrow: access.ByHandler, lasting: true},

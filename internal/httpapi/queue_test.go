@@ -45,12 +45,12 @@ func TestTheSeedsBodies(t *testing.T) {
 	apitest.WantBody(t, b.Do("GET", "/api/queue", ""), http.StatusOK, `{"depth":2,"max_size":50,"oldest_age_seconds":300,"dispatched_count":0,"tasks":[`+
 		`{"queue_id":"`+id+`","state":"pending","queue":"work","position":1,"created_at":"2025-01-17T10:00:00Z","attempts":0,"max_attempts":3,"source":"scheduler","source_job":"nightly-maintenance","on_lost":"fail","session_id":"optional-session-id","mode":"queue","prompt_preview":"Task prompt here"},`+
 		`{"queue_id":"`+got.QueueID+`","state":"pending","queue":"work","position":2,"created_at":"2025-01-17T10:01:00Z","attempts":0,"max_attempts":3,"source":"web","on_lost":"fail","mode":"queue","prompt_preview":"Review pull request..."}]}`)
-	apitest.WantBody(t, b.Do("GET", "/api/queue/"+id, ""), http.StatusOK, `{"queue_id":"`+id+`","state":"pending","queue":"work","position":1,"created_at":"2025-01-17T10:00:00Z","attempts":0,"max_attempts":3,"source":"scheduler","source_job":"nightly-maintenance","on_lost":"fail","session_id":"optional-session-id","mode":"queue",`+
+	apitest.WantBody(t, b.Do("GET", "/api/queue/"+id, ""), http.StatusOK, `{"queue_id":"`+id+`","state":"pending","queue":"work","position":1,"created_at":"2025-01-17T10:00:00Z","attempts":0,"max_attempts":3,"source":"scheduler","source_job":"nightly-maintenance","on_lost":"fail","session_id":"optional-session-id","mode":"queue","revision":1,`+
 		`"prompt_preview":"Task prompt here","prompt":"Task prompt here","model":"sonnet","timeout_seconds":1800}`)
 	a := b.AddAgent("coder", 1)
 	b.Run(a)
 	apitest.WantBody(t, b.Do("GET", "/api/queue/"+id, ""), http.StatusOK, `{"queue_id":"`+id+`","state":"working","queue":"work","created_at":"2025-01-17T10:00:00Z","dispatched_at":"2025-01-17T10:05:00Z","started_at":"2025-01-17T10:05:00Z","attempts":0,"max_attempts":3,"source":"scheduler","source_job":"nightly-maintenance","on_lost":"fail","session_id":"optional-session-id","mode":"queue",`+
-		`"agent":"coder","agent_url":"http://127.0.0.1:9000","task_id":"task-1","fence":1,"prompt_preview":"Task prompt here","prompt":"Task prompt here","model":"sonnet","timeout_seconds":1800}`)
+		`"agent":"coder","agent_url":"http://127.0.0.1:9000","task_id":"task-1","fence":1,"revision":3,"prompt_preview":"Task prompt here","prompt":"Task prompt here","model":"sonnet","timeout_seconds":1800}`)
 	apitest.WantBody(t, b.Do("POST", "/api/queue/"+got.QueueID+"/cancel", ""), http.StatusOK,
 		`{"queue_id":"`+got.QueueID+`","state":"cancelled","was_dispatched":false,"message":"cancelled by a local caller"}`)
 	apitest.WantBody(t, b.Do("GET", "/status", ""), http.StatusOK, `{"type":"view","interfaces":["statusable","observable","taskable"],"version":"1.0.0","state":"running","uptime_seconds":300,`+

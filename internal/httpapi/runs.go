@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/stream"
 )
@@ -56,6 +57,9 @@ type noRuns struct{}
 
 func (noRuns) Output(context.Context, string, int64, time.Duration) (api.Output, bool) {
 	return api.Output{}, false
+}
+func (noRuns) WholeLog(_ context.Context, t *signalbox.Task, _ int64) (api.AgentOutput, error) {
+	return api.AgentOutput{}, signalbox.Errorf(signalbox.CodeAgentDown, "agent %s is not registered", t.Agent)
 }
 func (noRuns) Heartbeat(string, api.Heartbeat) bool { return true }
 func (noRuns) Answers(context.Context, string) bool { return false }

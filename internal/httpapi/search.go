@@ -33,10 +33,17 @@ func (h *searchHandler) search(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	order, err := signalbox.ParseSort(httpio.Param(r, "sort"))
+	if err != nil {
+		return err
+	}
 	after := httpio.Param(r, "after")
+	if order != (signalbox.Sort{}) {
+		return h.sorted(w, r, &q, order, limit, after)
+	}
 	from, ok := store.ParseScanCursor(after, q.Only("queue"))
 	if !ok {
-		return signalbox.Invalid("after", "after must be the next of the page before, not %q", httpio.Clip(after))
+		return wrongAfter(after)
 	}
 	page := searchPage{limit: limit, total: from.Total, approximate: from.Approximate, counting: from.Phase == ""}
 	s := scanOf(&q, access.CallerOf(r).Who, searchRows, page.wants)
@@ -53,6 +60,10 @@ func (h *searchHandler) search(w http.ResponseWriter, r *http.Request) error {
 		out.Next = next.String()
 	}
 	return httpio.Answer(w, http.StatusOK, out)
+}
+
+func wrongAfter(after string) error {
+	return signalbox.Invalid("after", "after must be the next of the page before, not %q", httpio.Clip(after))
 }
 
 // searchPage is one page of what a scan finds.

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
@@ -125,6 +127,152 @@ func TestSearchByPages(t *testing.T) {
 				t.Errorf("%q by %d: %v, want %v", query, limit, got, all)
 			}
 		}
+	}
+}
+
+// Pages of any size in an order that was asked for, put together, are all that match: each
+// once, in that order, though what runs goes on between two of them.
+func TestSearchInAnOrder(t *testing.T) {
+	var c apitest.Clock
+	b := apitest.New(t, apitest.WithClock(&c))
+	a := b.AddAgent("coder", 3)
+	b.AddAgent("other", 1)
+	var ids []string
+	for _, minutes := range []int{5, 1, 9, 5} {
+		ids = append(ids, b.Submit(`{"prompt":"work"}`).QueueID)
+		run := b.Run(a)
+		c.Advance(time.Duration(minutes) * time.Minute)
+		b.FinishTask(run, signalbox.ReasonCompleted, signalbox.Result{})
+	}
+	ids = append(ids, b.Submit(`{"prompt":"runs"}`).QueueID)
+	b.Run(a)
+	c.Advance(6 * time.Minute)
+	ids = append(ids, b.Submit(`{"prompt":"waits","agent":"other","priority":3}`).QueueID)
+	pick := func(order ...int) (out []string) {
+		for _, i := range order {
+			out = append(out, ids[i])
+		}
+		return out
+	}
+	for sort, want := range map[string][]string{
+		"-duration": pick(2, 4, 3, 0, 1, 5),
+		"duration":  pick(1, 3, 0, 4, 2, 5),
+		"created":   pick(0, 1, 2, 3, 4, 5),
+		"-priority": pick(5, 4, 3, 2, 1, 0),
+		"ended":     pick(0, 1, 2, 3, 5, 4),
+		"agent":     pick(4, 3, 2, 1, 0, 5), // of those alike the newest first
+	} {
+		for limit := 1; limit <= 7; limit++ {
+			var got []string
+			for after, pages := "", 0; pages == 0 || after != ""; pages++ {
+				found := searchTasks(b, "", fmt.Sprintf("&sort=%s&limit=%d", sort, limit), after)
+				if found.Sort != sort || found.Total != 6 || found.Approximate || len(found.Tasks) > limit || pages > 6 {
+					t.Fatalf("%s by %d: %+v", sort, limit, found)
+				}
+				got, after = append(got, queueIDs(found.Tasks)...), ""
+				if found.Next != "" {
+					after = "&after=" + found.Next
+				}
+				if sort == "-duration" {
+					c.Advance(time.Second) // what runs has run longer, and comes no second time
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s by %d: %v, want %v", sort, limit, got, want)
+			}
+		}
+	}
+	if got := searchTasks(b, "state:ended", "&sort=-duration&limit=1"); !slices.Equal(queueIDs(got.Tasks), pick(2)) || got.Total != 4 {
+		t.Errorf("%+v", got)
+	}
+	if e := b.Do("GET", "/api/search?sort=-durations", "").WantError(t, 400, signalbox.CodeValidation); e.Field != "sort" || !strings.Contains(e.Message, "did you mean") {
+		t.Errorf("%+v", e)
+	}
+	other := searchTasks(b, "", "&sort=created&limit=1").Next
+	for _, after := range []string{"x", other, searchTasks(b, "", "&limit=1").Next} {
+		if e := b.Do("GET", "/api/search?sort=-duration&after="+after, "").WantError(t, 400, signalbox.CodeValidation); e.Field != "after" {
+			t.Errorf("%+v", e)
+		}
+	}
+}
+
+func countsOf(b *apitest.Fixture, queries ...string) []api.SearchCount {
+	b.T.Helper()
+	body, err := json.Marshal(api.SearchCountsRequest{Queries: queries})
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	var out api.SearchCounts
+	b.Do("POST", "/api/search/counts", string(body)).Want(b.T, http.StatusOK, &out)
+	return out.Counts
+}
+
+func TestSearchCounts(t *testing.T) {
+	b, _, _, _ := crowd(t)
+	queries := []string{"", "state:pending", "state:running", "state:completed", "billing state:failed since:9m", "nothing"}
+	for i, got := range countsOf(b, queries...) {
+		want := searchTasks(b, queries[i])
+		if got.Total != want.Total || got.Approximate || got.Query != want.Query {
+			t.Errorf("%q: %+v, the search finds %d", queries[i], got, want.Total)
+		}
+	}
+	if got := countsOf(b); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+	if e := b.Do("POST", "/api/search/counts", `{"queries":["agnet:x"]}`).WantError(t, 400, signalbox.CodeValidation); e.Field != "queries" || !strings.Contains(e.Message, "did you mean agent?") {
+		t.Errorf("%+v", e)
+	}
+	if e := b.Do("POST", "/api/search/counts", `{"queries":["`+strings.Repeat(`","`, 40)+`"]}`).WantError(t, 400, signalbox.CodeValidation); e.Field != "queries" {
+		t.Errorf("%+v", e)
+	}
+	// Who may see little counts little.
+	h := b.Server.HandlerAs(signalbox.Principal{Kind: signalbox.PrincipalService, ID: "ci", Scopes: signalbox.Scopes(), Agents: []string{"other"}})
+	var got api.SearchCounts
+	asked(t, h, "POST", "/api/search/counts", `{"queries":["state:waiting"]}`).Want(t, 200, &got)
+	if got.Counts[0].Total != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Where there are more tasks than are looked at, a count that may be too low says so, and
+// one that is complete does not.
+func TestSearchCountsOfMany(t *testing.T) {
+	var c apitest.Clock
+	b := apitest.New(t, apitest.WithClock(&c), func(o *apitest.Options) { o.Engine.MaxSize = 20_000 })
+	const most = 10_000
+	for range most + 100 {
+		if _, err := b.Engine.Submit(t.Context(), engine.NewTask{Prompt: "many"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.Do("POST", "/api/queue/bulk", fmt.Sprintf(`{"query":"state:waiting","action":"cancel","expect":%d}`, most)).Want(t, 200, nil)
+	b.Do("POST", "/api/queue/bulk", `{"query":"state:waiting","action":"cancel","expect":100}`).Want(t, 200, nil)
+	c.Advance(48 * time.Hour)
+	id := b.Submit(`{"prompt":"new"}`).QueueID
+	b.FinishTask(b.Run(b.AddAgent("coder", 1)), signalbox.ReasonExitNonzero, signalbox.Result{})
+	waiting := b.Submit(`{"prompt":"waits"}`).QueueID
+	got := countsOf(b, "", "state:cancelled", "state:failed", "state:failed since:24h", "state:waiting", "state:running")
+	for i, want := range []struct {
+		atLeast, atMost int
+		approximate     bool
+	}{{most, most + 100, true}, {most - 100, most + 99, true}, {1, 1, true}, {1, 1, false}, {1, 1, false}, {0, 0, false}} {
+		if got[i].Total < want.atLeast || got[i].Total > want.atMost || got[i].Approximate != want.approximate {
+			t.Errorf("%+v, want %+v", got[i], want)
+		}
+	}
+	// An order of many is that of those that were looked at, and says so.
+	if found := searchTasks(b, "", "&sort=-created&limit=2"); found.Total >= most+102 || !found.Approximate || !slices.Equal(queueIDs(found.Tasks), []string{waiting, id}) {
+		t.Errorf("%v of %d, %v", queueIDs(found.Tasks), found.Total, found.Approximate)
+	}
+}
+
+func TestSearchKeys(t *testing.T) {
+	b := apitest.New(t)
+	var got api.SearchKeys
+	b.Do("GET", "/api/search/keys", "").Want(t, 200, &got)
+	i := slices.IndexFunc(got.Keys, func(k api.SearchKey) bool { return k.Key == "state" })
+	if i < 0 || !slices.Contains(got.Keys[i].Values, "failed") || !slices.Contains(got.Keys[i].Values, "waiting") || got.Keys[i].Text == "" || !slices.Contains(got.Sorts, "duration") {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -131,6 +131,8 @@ func (s *session) runStory() {
 	s.ask("agents", "", "/api/agents", "")
 	s.ask("task", "While it runs", "/api/queue/"+task.ID, "")
 	s.ask("output", "", "/api/queue/"+task.ID+"/output?after=8", "")
+	s.Runs.Answering = map[string]bool{"coder": true}
+	s.ask("output", "The whole log, from its agent", "/api/queue/"+task.ID+"/output?whole=true", "")
 	s.clock.Advance(2 * time.Minute)
 	code := 0
 	s.FinishTask(task, signalbox.ReasonCompleted, signalbox.Result{Output: "All done.", Tail: "Reading the logs …\nAll done.\n", ExitCode: &code, InputTokens: 1200, OutputTokens: 85, CostUSD: 0.012, ToolCount: 4, DurationSeconds: 119.5, Model: "opus"})
@@ -143,6 +145,8 @@ func (s *session) runStory() {
 func (s *session) endStory() {
 	var q api.Queue
 	s.Do("GET", "/api/queue?queue=work", "").Want(s.T, 200, &q)
+	s.ask("edit", "", "/api/queue/"+q.Tasks[0].QueueID, `{"revision":1,"prompt":"Check the logs of last night only","place":"top"}`)
+	s.ask("edit", "Another revision than it has", "/api/queue/"+q.Tasks[0].QueueID, `{"revision":1,"priority":5}`)
 	s.ask("cancel", "", "/api/queue/"+q.Tasks[0].QueueID+"/cancel", "")
 	s.ask("history", "", "/api/history?state=completed&since=2h", "")
 	s.ask("usage", "", "/api/usage", "")

@@ -96,7 +96,7 @@ func (h *submitHandlers) retry(w http.ResponseWriter, r *http.Request) error {
 		return h.submitError(r, unread)
 	}
 	got, err := h.engine.Retry(r.Context(), id, engine.RetryEdit{
-		Prompt: req.Prompt, Model: req.Model, TimeoutSeconds: req.TimeoutSeconds, Env: req.Env, IdempotencyKey: key,
+		Prompt: req.Prompt, Model: req.Model, TimeoutSeconds: req.TimeoutSeconds, Env: req.Env, Route: routeOf(req.Agent, req.Kind), IdempotencyKey: key,
 		By: access.CallerOf(r).Who, CallerID: caller,
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -57,6 +58,7 @@ func (h *taskHandlers) detail(ctx context.Context, id string) (api.Task, error) 
 	t, pos := &got.Task, got.Position
 	v := view.Task(t)
 	view.AddRequest(&v, &got.Request)
+	v.Revision = t.Rev
 	v.Stale = view.Stale(got.Stales)
 	calls := got.Result.Calls
 	if t.State.InFlight() {
@@ -89,12 +91,8 @@ func (h *taskHandlers) cancel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if t.Owner != who.Key() {
-		if err := h.audit.Write(r, signalbox.Audit{
-			EventType: "task", Action: "cancel", AgentName: view.AgentOf(&t), Resource: id, Details: signalbox.AuditDetails(map[string]any{"owner": t.Owner}),
-		}); err != nil {
-			return err
-		}
+	if err := h.auditOther(r, "cancel", &t); err != nil {
+		return err
 	}
 	dispatched := !t.State.Terminal()
 	if dispatched {
@@ -117,6 +115,46 @@ func (h *taskHandlers) cancel(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	return httpio.Answer(w, status, out)
+}
+
+// auditOther writes to the audit log what is done to somebody else's task.
+func (h *taskHandlers) auditOther(r *http.Request, action string, t *signalbox.Task) error {
+	if t.Owner == access.CallerOf(r).Who.Key() {
+		return nil
+	}
+	return h.audit.Write(r, signalbox.Audit{
+		EventType: "task", Action: action, AgentName: view.AgentOf(t), Resource: t.ID, Details: signalbox.AuditDetails(map[string]any{"owner": t.Owner}),
+	})
+}
+
+// edit is PATCH /api/queue/{id}.
+func (h *taskHandlers) edit(w http.ResponseWriter, r *http.Request) error {
+	id, err := httpio.TaskID(r)
+	if err != nil {
+		return err
+	}
+	var req api.EditRequest
+	if err := httpio.Decode(w, r, &req, false); err != nil {
+		return err
+	}
+	edit := signalbox.Edit{Rev: req.Revision, Prompt: req.Prompt, Route: routeOf(req.Agent, req.Kind), Priority: req.Priority, Order: signalbox.Order(req.Place)}
+	t, err := h.engine.Edit(r.Context(), id, edit, access.CallerOf(r).Who)
+	if err == nil {
+		err = h.auditOther(r, "edit", &t)
+	}
+	if err != nil {
+		return err
+	}
+	v, err := h.detail(r.Context(), id)
+	return httpio.AnswerOr(w, v, err)
+}
+
+// routeOf is who may take a changed task; nil where that was left out.
+func routeOf(agent, kind *string) *signalbox.Route {
+	if agent == nil && kind == nil {
+		return nil
+	}
+	return &signalbox.Route{Agent: *cmp.Or(agent, new(string)), Kind: *cmp.Or(kind, new(string))}
 }
 
 // stillStopping is the message for a cancelled tool run that has not ended yet.

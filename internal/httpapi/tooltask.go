@@ -289,7 +289,7 @@ func (h *toolTaskHandlers) callAgain(r *http.Request, t *signalbox.Task, edit ap
 	for _, f := range []struct {
 		name  string
 		given bool
-	}{{"prompt", edit.Prompt != ""}, {"model", edit.Model != ""}, {"env", edit.Env != nil}} {
+	}{{"prompt", edit.Prompt != ""}, {"model", edit.Model != ""}, {"env", edit.Env != nil}, {"agent", edit.Agent != nil}, {"kind", edit.Kind != nil}} {
 		if f.given {
 			return call, httpio.Refuse(signalbox.CodeValidation, "call it with other arguments: POST /api/tools/{tool}/tasks", "task %s is a call of the tool %s, which has no %s", t.ID, t.Tool, f.name)
 		}

@@ -30,8 +30,33 @@ func CheckRestored(r *Restored) error {
 	return nil
 }
 
-// CheckForeign refuses a task that no store can have held.
-func CheckForeign(t *signalbox.Task, r *signalbox.Request) error {
+// AdoptForeign makes a task from another store one that can be restored in this one: one that
+// was in flight there is requeued, or ends as interrupted. It refuses a task that no store
+// can have held.
+func AdoptForeign(t *signalbox.Task, r *signalbox.Request, requeue bool, now time.Time) error {
+	if err := checkForeign(t, r); err != nil {
+		return err
+	}
+	for _, at := range []*time.Time{&t.CreatedAt, &t.EnqueuedAt, &t.EndedAt} {
+		if at.After(now) { // from a wrong clock; EnqueuedAt never decreases, so all later tasks would get that time
+			*at = now
+		}
+	}
+	switch {
+	case t.State.InFlight() && requeue && t.State != signalbox.Cancelling:
+		t.State, t.StartedAt, t.DispatchedAt, t.Attempts = signalbox.Pending, time.Time{}, time.Time{}, t.Attempts+1
+	case t.State.InFlight():
+		t.State, t.Reason, t.EndedAt = signalbox.Failed, signalbox.ReasonInterrupted, now
+		where := "under way"
+		if t.Agent != "" {
+			where = "run by agent " + t.Agent
+		}
+		t.Message = "it was " + where + " when it was exported, and its end is not known here; signalbox retry runs it again"
+	}
+	return nil
+}
+
+func checkForeign(t *signalbox.Task, r *signalbox.Request) error {
 	switch {
 	case !signalbox.ValidID(t.ID):
 		return signalbox.Invalid("queue_id", "%q is no id of a task", t.ID)

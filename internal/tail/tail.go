@@ -3,6 +3,7 @@
 package tail
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"slices"
@@ -23,6 +24,7 @@ type Tail struct {
 	next int64 // position behind text in the task's log
 	base int64 // position in the task's log at which the run's own begins
 	cut  bool  // something before kept is gone
+	line int64 // number of the line in which kept begins, from 1; 0: not known
 	now  func() time.Time
 	came []signalbox.LogTime // when what is kept came; see note
 	done bool
@@ -30,7 +32,7 @@ type Tail struct {
 }
 
 // New returns an empty tail, which notes by now when something comes.
-func New(now func() time.Time) *Tail { return &Tail{now: now, more: make(chan struct{})} }
+func New(now func() time.Time) *Tail { return &Tail{now: now, line: 1, more: make(chan struct{})} }
 
 // Piece is what lies behind a position of a log.
 type Piece struct {
@@ -39,6 +41,7 @@ type Piece struct {
 	Next      int64               // position behind it
 	Truncated bool                // what was asked for before Seq is gone
 	Done      bool                // nothing will follow
+	Line      int64               // number of the line in which Text begins, from 1; 0: not known
 	Times     []signalbox.LogTime // when the text came, from the one that holds at Seq
 }
 
@@ -47,7 +50,7 @@ func (l *Tail) Follow(earlier signalbox.Result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.text, l.gone, l.cut = []byte(earlier.Tail), 0, earlier.Truncated
-	l.came = slices.Clone(earlier.LogTimes)
+	l.line, l.came = FirstLine(&earlier), slices.Clone(earlier.LogTimes)
 	l.base = earlier.TailSeq + int64(len(earlier.Tail))
 	l.next = l.base
 }
@@ -65,9 +68,27 @@ func (l *Tail) Add(seq int64, text string, next int64) {
 	defer l.mu.Unlock()
 	seq, next = seq+l.base, next+l.base
 	if seq != l.next { // whoever has the log no longer had what lay between
-		l.text, l.gone, l.cut = nil, 0, true
+		l.text, l.gone, l.cut, l.line = nil, 0, true, 0
 	}
 	l.put(text, next)
+}
+
+// FirstLine is the number of the line in which the tail of a result begins, from 1; 0 if it
+// is not known.
+func FirstLine(r *signalbox.Result) int64 {
+	if r.TailSeq == 0 {
+		return 1
+	}
+	return r.TailLine
+}
+
+// LineAfter is the number of the line in which a log goes on after text, which begins in
+// line; 0 if line is.
+func LineAfter(line int64, text []byte) int64 {
+	if line == 0 {
+		return 0
+	}
+	return line + int64(bytes.Count(text, []byte("\n")))
 }
 
 // kept is the end of the log.
@@ -80,10 +101,12 @@ func (l *Tail) put(text string, next int64) {
 	l.text = append(l.text, text...)
 	l.next = next
 	if over := len(l.kept()) - signalbox.TailBytes; over > 0 {
+		from := l.gone
 		l.gone, l.cut = l.gone+over, true
 		for l.gone < len(l.text) && !utf8.RuneStart(l.text[l.gone]) {
 			l.gone++
 		}
+		l.line = LineAfter(l.line, l.text[from:l.gone])
 	}
 	if l.gone >= signalbox.TailBytes/4 {
 		l.text, l.gone = l.text[:copy(l.text, l.kept())], 0
@@ -180,6 +203,7 @@ func (l *Tail) read(after int64) (p Piece, more <-chan struct{}) {
 		return p, l.more
 	}
 	p.Text, p.Times = string(l.kept()[p.Seq-begin:]), l.times(p.Seq)
+	p.Line = LineAfter(l.line, l.kept()[:p.Seq-begin])
 	return p, l.more
 }
 
@@ -189,4 +213,7 @@ func (l *Tail) Result(r *signalbox.Result) {
 	defer l.mu.Unlock()
 	r.Tail, r.TailSeq, r.Truncated = string(l.kept()), l.next-int64(len(l.kept())), l.cut
 	r.LogTimes = l.times(r.TailSeq)
+	if r.TailLine = l.line; r.TailSeq == 0 {
+		r.TailLine = 0
+	}
 }

@@ -62,3 +62,32 @@ func TestTimesOfALogAreBounded(t *testing.T) {
 		t.Errorf("1.5 s have %d times, want 2: %v", len(p.Times), p.Times)
 	}
 }
+
+// A piece says in which line of the whole log it begins, also when the beginning is gone,
+// until output was missed.
+func TestPiecesSayTheirLine(t *testing.T) {
+	l := tail.New(time.Now)
+	line := func(after int64) int64 { return l.Read(t.Context(), after, 0).Line }
+	l.Append("one\ntwo\nthr")
+	if got := []int64{line(0), line(3), line(4), line(8), line(9)}; !slices.Equal(got, []int64{1, 1, 2, 3, 3}) {
+		t.Errorf("positions 0, 3, 4, 8 and 9 are in the lines %d", got)
+	}
+	for range 3 {
+		l.Append(strings.Repeat("x\n", signalbox.TailBytes/2))
+	}
+	var r signalbox.Result
+	l.Result(&r)
+	if want := int64(3 + 3*signalbox.TailBytes/2 - signalbox.TailBytes/2); r.TailLine != want || line(0) != want || tail.FirstLine(&r) != want {
+		t.Errorf("the tail begins in line %d, %d, want %d", r.TailLine, line(0), want)
+	}
+	next := tail.New(time.Now)
+	next.Follow(r)
+	next.Append("again\n")
+	if got, want := next.Read(t.Context(), r.TailSeq+signalbox.TailBytes, 0).Line, r.TailLine+signalbox.TailBytes/2; got != want {
+		t.Errorf("a second attempt begins in line %d, want %d", got, want)
+	}
+	l.Add(10*signalbox.TailBytes, "late\n", 10*signalbox.TailBytes+5)
+	if l.Result(&r); r.TailLine != 0 || line(0) != 0 {
+		t.Errorf("after missed output the line is %d", r.TailLine)
+	}
+}

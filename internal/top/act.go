@@ -1,6 +1,7 @@
 package top
 
 import (
+	"cmp"
 	"fmt"
 
 	tea "charm.land/bubbletea/v2"
@@ -82,6 +83,29 @@ func (m *model) retryTask(id string) tea.Cmd {
 			a.open = got.QueueID
 		}
 		return a
+	}
+}
+
+// toTop moves the selected task ahead of all in its queue.
+func (m *model) toTop() tea.Cmd {
+	t, ok := m.pickedTask()
+	switch {
+	case !ok:
+		m.complain("Select a task first.")
+		return nil
+	case t.State != "pending":
+		m.complain("%s does not wait: it is %s.", short(t.QueueID), cmp.Or(t.State, "not known yet"))
+		return nil
+	}
+	return func() tea.Msg {
+		now, err := m.o.Director.Task(m.ctx, t.QueueID)
+		if err == nil {
+			now, err = m.o.Director.Edit(m.ctx, t.QueueID, api.EditRequest{Revision: now.Revision, Place: "top"})
+		}
+		if err != nil {
+			return failed("Not moved", err)
+		}
+		return answer{text: fmt.Sprintf("Moved: %s (position %d in %s)", short(now.QueueID), now.Position, now.Queue)}
 	}
 }
 

@@ -313,6 +313,7 @@ var helpKeys = [][2]string{
 	{"W", "wrap long lines of output, or cut them"},
 	{"n, m", "submit a new task; chat with the agent"},
 	{"c, r", "cancel the task; submit an ended one anew"},
+	{"t", "move a task that waits to the top of its queue"},
 	{"p", "pause the agent or queue, or resume it"},
 	{"R", "release: take the agent's slots away"},
 	{"/", "filter lanes, search tasks, find in the output"},

@@ -231,6 +231,11 @@ func (f *fakeDirector) Retry(_ context.Context, id string, _ api.RetryRequest, _
 	return api.SubmitResponse{QueueID: "queue-00000000000000000000newt", Position: 2}, f.err
 }
 
+func (f *fakeDirector) Edit(_ context.Context, id string, edit api.EditRequest) (api.Task, error) {
+	f.note(fmt.Sprintf("edit %s at %d to %s", short(id), edit.Revision, edit.Place))
+	return api.Task{QueueID: id, Position: 1, Queue: "agent:coder"}, f.err
+}
+
 func (f *fakeDirector) Pause(_ context.Context, req api.PauseRequest) (api.Paused, error) {
 	f.note(joined(" ", "pause", req.Queue, req.Reason, map[bool]string{true: fmt.Sprint(req.Seconds, "s")}[req.Seconds > 0]))
 	return api.Paused{}, f.err

@@ -43,7 +43,7 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 		}
 	}
 	switch name {
-	case "n", "m", "c", "r", "p", "R":
+	case "n", "m", "c", "r", "t", "p", "R":
 		return m.change(name)
 	}
 	if m.inDetail() {
@@ -193,6 +193,8 @@ func (m *model) change(name string) tea.Cmd {
 		m.askCancel()
 	case "r":
 		m.askRetry()
+	case "t":
+		return m.toTop()
 	case "p":
 		return m.togglePause()
 	case "R":

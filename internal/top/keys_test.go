@@ -26,6 +26,8 @@ func TestKeys(t *testing.T) {
 		{"nor does Enter", []string{"c", "<enter>"}, "", "Nothing was changed."},
 		{"nor Esc", []string{"c", "<esc>"}, "", "Nothing was changed."},
 		{"a waiting task of the lane", []string{"l", "l", "c", "y"}, "cancel …t411", "Cancelled: …t411"},
+		{"to the top of its queue", []string{"l", "l", "t"}, "edit …t411 at 7 to top", "Moved: …t411 (position 1 in agent:coder)"},
+		{"what runs has no place", []string{"t"}, "", "…t402 does not wait: it is working."},
 		{"back in the lane", []string{"<right>", "<right>", "<left>", "c", "y"}, "cancel …t409", "Cancelled: …t409"},
 		{"the lane below", []string{"<down>", "c", "y"}, "cancel …t418", "Cancelled: …t418"},
 		{"an idle lane has no task", []string{"G", "c"}, "", "Select a task first."},
@@ -75,6 +77,7 @@ func TestKeys(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			r := newRig(t, 100, 30)
 			r.dir.found, r.dir.why = foundTasks(), gates()
+			r.dir.task = api.Task{QueueID: id("t411"), State: "pending", Revision: 7}
 			r.snapshot(busyBoard())
 			r.keys(test.keys...)
 			if did := r.dir.took(); did != test.did {

@@ -22,6 +22,7 @@ type Director interface {
 	FollowOutput(ctx context.Context, id string, after int64, each func(api.Output) error) error
 	Cancel(ctx context.Context, id string) (api.Cancelled, error)
 	Retry(ctx context.Context, id string, edit api.RetryRequest, opts client.SubmitOptions) (api.SubmitResponse, error)
+	Edit(ctx context.Context, id string, edit api.EditRequest) (api.Task, error)
 	Pause(ctx context.Context, req api.PauseRequest) (api.Paused, error)
 	Resume(ctx context.Context, queue string) (api.Paused, error)
 	ReleaseLane(ctx context.Context, agent string) (api.Released, error)

@@ -47,8 +47,8 @@ var queueMutants = []Mutant{
 		Text: "the new place of a task that an agent was too busy for is not stored: it is first again",
 		File: "internal/store/verbs/apply.go",
 		Edits: []Edit{{
-			"if c.Back {\n\t\tx.enqueue(t, c.Entry.At)",
-			"if c.Back && t.Place == 0 {\n\t\tx.enqueue(t, c.Entry.At)",
+			"case signalbox.OrderBack:\n\t\tx.enqueue(t, c.Entry.At)",
+			"case signalbox.OrderBack:\n\t\tif t.Place == 0 {\n\t\t\tx.enqueue(t, c.Entry.At)\n\t\t}",
 		}},
 		Package: "internal/store/sqlite", Tests: []string{"TestDurable", "TestContract/rules/order"},
 	},

@@ -142,7 +142,7 @@ func TestRequeuedTaskLogContinues(t *testing.T) {
 	})
 	out, ok := next.Output(t.Context(), id, 0, time.Second)
 	out.Times = nil
-	if want := (api.Output{QueueID: id, State: "working", Text: "begun\nbegun\n", Next: 12}); !reflect.DeepEqual(out, want) || !ok {
+	if want := (api.Output{QueueID: id, State: "working", Text: "begun\nbegun\n", Next: 12, Line: 1}); !reflect.DeepEqual(out, want) || !ok {
 		t.Errorf("%+v %v, want %+v", out, ok, want)
 	}
 	close(goOn)

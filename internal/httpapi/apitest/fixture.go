@@ -309,6 +309,22 @@ func (f *Runs) Output(ctx context.Context, id string, after int64, wait time.Dur
 	}
 }
 
+// WholeLog returns what was printed from after on; CodeNotFound for a run that was not
+// followed, CodeAgentDown for a task whose agent does not answer.
+func (f *Runs) WholeLog(_ context.Context, t *signalbox.Task, after int64) (api.AgentOutput, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	log, ok := f.logs[t.ID]
+	switch {
+	case !f.Answering[t.Agent]:
+		return api.AgentOutput{}, signalbox.Errorf(signalbox.CodeAgentDown, "agent %s does not give the log: timeout", t.Agent)
+	case !ok:
+		return api.AgentOutput{}, signalbox.Errorf(signalbox.CodeNotFound, "agent %s does not have the log of this task", t.Agent)
+	}
+	after = min(after, int64(len(log)))
+	return api.AgentOutput{Seq: after, Text: log[after:], Next: int64(len(log)), Done: t.State.Terminal()}, nil
+}
+
 // Heartbeat records a heartbeat.
 func (f *Runs) Heartbeat(name string, beat api.Heartbeat) bool {
 	f.mu.Lock()

@@ -75,6 +75,18 @@ func Number(r *http.Request, name string, def, lo, hi int) (int, error) {
 	return n, nil
 }
 
+// Bool reads a query parameter that is true or false; false if it is not given.
+func Bool(r *http.Request, name string) (bool, error) {
+	switch s := Param(r, name); s {
+	case "true":
+		return true, nil
+	case "", "false":
+		return false, nil
+	default:
+		return false, signalbox.Invalid(name, "%s must be true or false, not %q", name, Clip(s))
+	}
+}
+
 // Position reads a place in a log or journal; -1 if it is not given.
 func Position(name, s string) (int64, error) {
 	if s == "" {

@@ -36,12 +36,18 @@ func (f *Feed) recordLineChanges(entries []frame) {
 		e := &entries[i]
 		switch {
 		case !e.changesLine():
-		case e.kind == signalbox.EventMove || len(f.lines) >= maxLines: // the queue it left is not named
+		case e.movesBetweenLines() || len(f.lines) >= maxLines:
 			f.invalidateLines()
 		default:
 			f.lines[e.queue] = e.seq
 		}
 	}
+}
+
+// movesBetweenLines reports whether an entry may be of a task that left another queue, which
+// it does not name.
+func (f *frame) movesBetweenLines() bool {
+	return f.kind == signalbox.EventMove || f.kind == signalbox.EventEdit
 }
 
 // changesLine reports whether an entry may change positions in a queue.

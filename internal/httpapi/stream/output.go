@@ -33,6 +33,9 @@ type Runs interface {
 	// wait is over or ctx ends. ok is false if no run of that task is
 	// followed (the stored result is the truth then).
 	Output(ctx context.Context, id string, after int64, wait time.Duration) (out api.Output, ok bool)
+	// WholeLog returns what the agent of a task has of the log of its last attempt from
+	// byte after on: a piece of it, at once.
+	WholeLog(ctx context.Context, t *signalbox.Task, after int64) (api.AgentOutput, error)
 }
 
 // Outputs answer what tasks print.
@@ -56,6 +59,12 @@ func (h *Outputs) Serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	after = max(after, 0)
+	switch whole, err := httpio.Bool(r, "whole"); {
+	case err != nil:
+		return err
+	case whole:
+		return h.wholeLog(w, r, id, after)
+	}
 	wait, err := httpio.Wait(r)
 	if err != nil {
 		return err
@@ -205,9 +214,9 @@ func (h *Outputs) storedOutput(ctx context.Context, t *signalbox.Task, after int
 	if err != nil {
 		return api.Output{}, err
 	}
-	text, begin := res.Tail, res.TailSeq
+	text, begin, line := res.Tail, res.TailSeq, tail.FirstLine(&res)
 	if text == "" {
-		text, begin = res.Output, 0
+		text, begin, line = res.Output, 0, 1
 	}
 	out := api.Output{QueueID: t.ID, State: string(t.State), Done: true, Truncated: after < begin}
 	skip := min(max(0, after-begin), int64(len(text)))
@@ -217,6 +226,9 @@ func (h *Outputs) storedOutput(ctx context.Context, t *signalbox.Task, after int
 	out.Seq = begin + skip
 	out.Text = text[skip:]
 	out.Next = begin + int64(len(text))
+	if out.Text != "" {
+		out.Line = tail.LineAfter(line, []byte(text[:skip]))
+	}
 	out.Times = tail.Pairs(res.LogTimes)
 	return out, nil
 }

@@ -73,7 +73,7 @@ func (m *transients) record(e *frame) {
 		return
 	}
 	if m.lines != nil && e.changesLine() {
-		m.lines.changed(e.queue, e.kind == signalbox.EventMove)
+		m.lines.changed(e.queue, e.movesBetweenLines())
 	}
 	if m.output != nil && e.queueID != "" {
 		m.output.record(e, m.filter.takes(e))

@@ -15,7 +15,7 @@ import (
 func Task(t *signalbox.Task) api.Task {
 	v := api.Task{
 		QueueID: t.ID, State: string(t.State), Reason: string(t.Reason), Message: t.Message, FailureLine: t.Failure, Cause: t.Cause, Queue: t.Queue,
-		CreatedAt: t.CreatedAt, EndedAt: Time(t.EndedAt), NotBefore: Time(t.NotBefore),
+		CreatedAt: t.CreatedAt, EndedAt: Time(t.EndedAt), NotBefore: Time(t.NotBefore), EditedAt: Time(t.EditedAt), EditedBy: t.EditedBy,
 		Attempts: t.Attempts, MaxAttempts: t.MaxAttempts, LastError: t.LastError,
 		Source: string(t.Source), SourceJob: t.SourceJob, Priority: t.Priority, OnLost: string(t.OnLost),
 		SessionID: t.SessionID, RetryOf: t.RetryOf, CancelRequested: t.CancelRequested, PromptPreview: t.Preview,

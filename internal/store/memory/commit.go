@@ -25,7 +25,11 @@ func (b *Backend) Commit(_ context.Context, d *verbs.Delta) error {
 		b.change(&d.Tasks[i])
 	}
 	for i := range d.Requests {
-		b.seqs[d.Requests[i].Seq].request = d.Requests[i].Request.Clone()
+		r, q := b.seqs[d.Requests[i].Seq], d.Requests[i].Request.Clone()
+		if r.request != nil {
+			q.SealedEnv = r.request.SealedEnv
+		}
+		r.request = q
 	}
 	for i := range d.Results {
 		b.seqs[d.Results[i].Seq].result = d.Results[i].Result.Clone()

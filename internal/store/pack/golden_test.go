@@ -79,7 +79,9 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 	plain.Owner, plain.Schedule = "", ""
 	before := request // an environment that no admin gave is a row that directors of before refuse to read
 	before.EnvBy = ""
-	requeued := task
+	spent := task
+	spent.EditedAt, spent.EditedBy = time.Time{}, ""
+	requeued := spent
 	requeued.Spent = signalbox.Spent{}
 	failed := requeued
 	failed.Requeues = nil
@@ -87,12 +89,14 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 	sized.Failure, sized.Cause = "", ""
 	unsized := sized
 	unsized.RequestSize, unsized.ResultSize = 0, 0
-	nameless := result
+	unnumbered := result
+	unnumbered.TailLine = 0
+	nameless := unnumbered
 	nameless.Model = ""
 	old := nameless
 	old.LogTimes, old.Calls = nil, nil
 	oldStale := stale
-	oldStale.Result.LogTimes, oldStale.Result.Calls, oldStale.Result.Model = nil, nil, ""
+	oldStale.Result.LogTimes, oldStale.Result.Calls, oldStale.Result.Model, oldStale.Result.TailLine = nil, nil, "", 0
 	silent := agent
 	silent.Proof = false
 	return []goldenRow{
@@ -103,7 +107,7 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 		{"request-env-by", Request(&request)}, {"agent-proof", Agent(&agent)}, {"task-sized", Task(nil, &sized)},
 		{"task-failed", Task(nil, &failed)}, {"entry-retry", journal.Entry(nil, &entry)},
 		{"task-requeued", Task(nil, &requeued)}, {"result-course", Result(&nameless)},
-		{"task-spent", Task(nil, &task)}, {"result-model", Result(&result)}, {"usage-id", []byte(UsageID(&usage.UsageKey))}, {"usage", Usage(&usage)},
+		{"task-spent", Task(nil, &spent)}, {"result-model", Result(&unnumbered)}, {"usage-id", []byte(UsageID(&usage.UsageKey))}, {"usage", Usage(&usage)}, {"task-edited", Task(nil, &task)}, {"result-numbered", Result(&result)},
 	}
 }
 

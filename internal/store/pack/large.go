@@ -98,7 +98,7 @@ func ReadRequest(prompt string, rest, sealed []byte) (signalbox.Request, error) 
 
 // Result packs a result without its texts; nil if nothing else is in it.
 func Result(r *signalbox.Result) []byte {
-	course := r.LogTimes != nil || r.Calls != nil || r.Model != ""
+	course := r.LogTimes != nil || r.Calls != nil || r.Model != "" || r.TailLine != 0
 	if r.TailSeq == 0 && !r.Truncated && r.ExitCode == nil && r.InputTokens == 0 && r.OutputTokens == 0 && r.CostUSD == 0 &&
 		r.DurationSeconds == 0 && r.ErrorType == "" && r.ToolCount == 0 && r.Answer == "" && !course {
 		return nil
@@ -125,8 +125,11 @@ func Result(r *signalbox.Result) []byte {
 		logTimes(&p, r.LogTimes)
 		calls(&p, r.Calls)
 	}
-	if r.Model != "" { // likewise
+	if r.Model != "" || r.TailLine != 0 { // likewise
 		p.Texts(r.Model)
+	}
+	if r.TailLine != 0 {
+		p.Int(r.TailLine)
 	}
 	return p.b
 }
@@ -205,6 +208,9 @@ func ReadResult(output, tail string, rest []byte) (signalbox.Result, error) {
 	}
 	if len(d.b) > 0 {
 		r.Model = d.Text()
+	}
+	if len(d.b) > 0 {
+		r.TailLine = d.Int()
 	}
 	if d.Bad {
 		return r, damaged("result")

@@ -33,7 +33,8 @@ func Task(b []byte, t *signalbox.Task) []byte {
 	p.Flags(t.Ready, t.HasEnv, t.Waits, t.CancelRequested)
 	p.Times(t.EnqueuedAt, t.NotBefore, t.WaitUntil, t.CreatedAt, t.DispatchedAt, t.StartedAt, t.EndedAt)
 	// Rows of before have none of these; each group comes with those before it.
-	spent := t.Spent != signalbox.Spent{}
+	edited := !t.EditedAt.IsZero()
+	spent := t.Spent != signalbox.Spent{} || edited
 	requeued := t.Requeues != nil || spent
 	why := t.Failure != "" || t.Cause != "" || requeued
 	if t.RequestSize != 0 || t.ResultSize != 0 || why {
@@ -47,6 +48,10 @@ func Task(b []byte, t *signalbox.Task) []byte {
 	}
 	if spent {
 		p.Ints(t.Spent.InputTokens, t.Spent.OutputTokens, t.Spent.NanoUSD)
+	}
+	if edited {
+		p.Times(t.EditedAt)
+		p.Texts(t.EditedBy)
 	}
 	return p.b
 }
@@ -79,6 +84,9 @@ func ReadTask(b []byte) (signalbox.Task, error) {
 	}
 	if len(d.b) > 0 {
 		t.Spent = spentOf(&d)
+	}
+	if len(d.b) > 0 {
+		t.EditedAt, t.EditedBy = d.Time(), d.Text()
 	}
 	if d.Bad {
 		return t, damaged("row")

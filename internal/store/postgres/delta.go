@@ -11,7 +11,7 @@ import (
 type delta struct {
 	insert                             insertRows
 	update, end                        updateRows
-	sessions, results                  struct{ seq, value column }
+	sessions, results, edited          struct{ seq, value column }
 	noEnv, gone                        column
 	lineDelete, lineInsert             lineRows
 	turnDelete, turnInsert             turnRows
@@ -48,7 +48,7 @@ func (c *delta) columns() []*column {
 		c.all = []*column{
 			&i.seq, &i.id, &i.state, &i.session, &i.parent, &i.key, &i.body, &i.request, &i.env,
 			&u.seq, &u.state, &u.body, &e.seq, &e.state, &e.body, &e.result,
-			&c.sessions.seq, &c.sessions.value, &c.results.seq, &c.results.value, &c.noEnv, &c.gone,
+			&c.sessions.seq, &c.sessions.value, &c.results.seq, &c.results.value, &c.edited.seq, &c.edited.value, &c.noEnv, &c.gone,
 			&c.counts.kind, &c.counts.name, &c.counts.waiting, &c.counts.ready,
 		}
 		for _, l := range []*lineRows{&c.lineDelete, &c.lineInsert} {
@@ -168,6 +168,10 @@ func (c *delta) updateTask(d *verbs.Delta, before, after *signalbox.Task) {
 		c.sessions.seq.int8(after.Seq)
 		c.sessions.value.some(after.SessionID)
 	}
+	if n, edited := c.requests[after.Seq]; edited {
+		c.edited.seq.int8(after.Seq)
+		c.edited.value.fill(func(b []byte) []byte { return pack.RequestRow(b, &d.Requests[n].Request) })
+	}
 	if before.HasEnv && after.State.Terminal() && !before.State.Terminal() {
 		c.noEnv.int8(after.Seq)
 	}
@@ -197,6 +201,9 @@ func (c *delta) sendTasks(x *exchange) {
 	}
 	if s := &c.sessions; s.seq.n > 0 {
 		x.do(stTaskSession, s.seq.array(oidInt8), s.value.array(oidBytea))
+	}
+	if r := &c.edited; r.seq.n > 0 {
+		x.do(stRequestPut, r.seq.array(oidInt8), r.value.array(oidBytea))
 	}
 	if c.noEnv.n > 0 {
 		x.do(stTaskNoEnv, c.noEnv.array(oidInt8))

@@ -164,6 +164,7 @@ var (
 	stTaskSession = writing(`UPDATE tasks t SET session = w.session FROM ` + fromArrays(`seq int8, session bytea`) + ` WHERE ` + seekEqual(`t.seq`, `w.seq`))
 	stTaskNoEnv   = writing(`UPDATE tasks t SET env = NULL FROM ` + fromArrays(`seq int8`) + ` WHERE ` + seekEqual(`t.seq`, `w.seq`))
 	stTaskDelete  = writing(`DELETE FROM tasks t USING ` + fromArrays(`seq int8`) + ` WHERE ` + seekEqual(`t.seq`, `w.seq`))
+	stRequestPut  = writing(`UPDATE tasks t SET request = w.request FROM ` + fromArrays(`seq int8, request bytea`) + ` WHERE ` + seekEqual(`t.seq`, `w.seq`))
 	stResultPut   = writing(`UPDATE tasks t SET result = w.result FROM ` + fromArrays(`seq int8, result bytea`) + ` WHERE ` + seekEqual(`t.seq`, `w.seq`))
 
 	stLineDelete = writing(`DELETE FROM line l USING ` + fromArrays(`queue bytea, ready bool, order_key int8, place int8`) + `

@@ -63,7 +63,7 @@ var (
 		ORDER BY order_key, place`)
 	stPending = statement(selectTask + `WHERE ready IS NOT NULL`)
 
-	stRequestPut    = statement(`INSERT INTO requests(seq, body) VALUES(?1, ?2)`)
+	stRequestPut    = statement(`INSERT INTO requests(seq, body) VALUES(?1, ?2) ON CONFLICT(seq) DO UPDATE SET body = excluded.body`)
 	stRequestGet    = statement(`SELECT r.body, e.sealed FROM requests r LEFT JOIN envs e ON e.seq = r.seq WHERE r.seq = ?1`)
 	stRequestDelete = statement(`DELETE FROM requests WHERE seq = ?1`)
 	stEnvPut        = statement(`INSERT INTO envs(seq, sealed) VALUES(?1, ?2)`)

@@ -25,6 +25,8 @@ func applyRules() []rule {
 		{"the environment survives a requeue", applyKeepsEnv},
 		{"what the store sets is not taken from the caller", applyOwnFields},
 		{"a delayed retry is not ready before its time", applyDelay},
+		{"an edit replaces the request, keeps the environment and moves to another queue", applyEdit},
+		{"of an edit and a claim of one revision one wins", applyEditRace},
 		{"every way to end leaves nothing in flight", applyEveryEnd},
 	}
 }
@@ -250,4 +252,54 @@ func applyStop(b *fixture) {
 	b.same("stored", b.task(t.ID), ended)
 	b.same("end", [3]any{ended.State, ended.Reason, ended.Message},
 		[3]any{signalbox.Timeout, signalbox.ReasonRunTimeout, "ran 60 s, timeout_seconds is 60"})
+}
+
+func applyEdit(b *fixture) {
+	t := b.submit(withEnv("sealed"))
+	r, err := b.Request(b.ctx, t.ID)
+	b.must(err)
+	r.Prompt, r.Queue = "do something else", "pool:k"
+	priority := 2
+	b.happen(t.ID, signalbox.Event{Kind: signalbox.EventEdit, By: "me", Edit: &signalbox.Edit{Rev: t.Rev, Prompt: r.Prompt, Request: &r, Priority: &priority, Bias: time.Minute}})
+	want := t
+	want.Rev, want.Queue, want.Preview, want.Priority, want.Bias = 2, "pool:k", "do something else", 2, time.Minute
+	want.RequestSize, want.EditedAt, want.EditedBy = r.Size(), b.now, "me"
+	b.same("stored", b.task(t.ID), want)
+	b.noClaim(b.offer("a"))
+	offer := b.offer("a")
+	offer.Queues = []string{"pool:k"}
+	got, err := b.Claim(b.ctx, offer)
+	b.must(err)
+	b.same("what the claim is given", got.Request, r)
+	log := b.journal()
+	b.same("entry", log[len(log)-2].Message, "changed: prompt, priority")
+	b.finish(t.ID)
+	r, err = b.Request(b.ctx, t.ID)
+	b.must(err)
+	b.same("prompt after the end", r.Prompt, "do something else")
+	b.same("environment after the end", string(r.SealedEnv), "")
+}
+
+func applyEditRace(b *fixture) {
+	for range 20 {
+		t := b.submit()
+		r := signalbox.Request{Prompt: "edited", Queue: t.Queue}
+		edit := b.change(t, signalbox.Event{Kind: signalbox.EventEdit, Edit: &signalbox.Edit{Rev: t.Rev, Prompt: r.Prompt, Request: &r}})
+		edited := make(chan error, 1)
+		go func() {
+			_, err := b.Apply(b.ctx, edit, b.now)
+			edited <- err
+		}()
+		got, err := b.Claim(b.ctx, b.offer("a"))
+		b.must(err)
+		want := t.Preview
+		if err = <-edited; err == nil {
+			want = "edited"
+		} else if err != store.ErrStale {
+			b.Fatal(err)
+		}
+		b.same("preview of what was claimed", got.Task.Preview, want)
+		b.same("given what its row says", got.Request.Prompt == "edited", want == "edited")
+		b.finish(t.ID)
+	}
 }

@@ -56,6 +56,16 @@ func (p *pair) anyEvent(t *rapid.T, kind signalbox.EventKind) signalbox.Event {
 		ev.Reason = pick(t, "reason", signalbox.ReasonCompleted, signalbox.ReasonCompleted, signalbox.ReasonAgentError, signalbox.ReasonCancelled)
 	case signalbox.EventStop:
 		ev.Reason = pick(t, "reason", signalbox.ReasonRunTimeout, signalbox.ReasonStalled)
+	case signalbox.EventEdit:
+		ev.Edit = &signalbox.Edit{Order: pick(t, "order", signalbox.OrderKeep, signalbox.OrderBack, signalbox.OrderTop)}
+		if rapid.Bool().Draw(t, "new request") {
+			ev.Edit.Prompt = "p"
+			ev.Edit.Request = &signalbox.Request{Prompt: pick(t, "prompt", "a", "b"), Queue: pick(t, "new queue", someQueues...)}
+		}
+		if rapid.Bool().Draw(t, "new rank") {
+			one := 1
+			ev.Edit.Priority, ev.Edit.Bias = &one, time.Minute
+		}
 	case signalbox.EventLost:
 		ev.Reason = pick(t, "reason", signalbox.ReasonLost, signalbox.ReasonInterrupted)
 	}
@@ -67,6 +77,9 @@ func (p *pair) anyEvent(t *rapid.T, kind signalbox.EventKind) signalbox.Event {
 }
 
 func (p *pair) next(t *rapid.T, task signalbox.Task, ev signalbox.Event) {
+	if ev.Edit != nil {
+		ev.Edit.Rev = task.Rev
+	}
 	if c, err := signalbox.Next(task, ev); err == nil {
 		p.apply(t, c)
 	}

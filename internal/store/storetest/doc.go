@@ -4,122 +4,170 @@
 //		storetest.Run(t, func(t *testing.T) store.Store { return open(t) })
 //	}
 //
-// Each case is named for the rule of the contract that it checks, and stands
-// in the file of the verb that the rule is about. After each case, Invariants
-// must hold. Compare runs random histories on two stores or more and wants the
-// same answers from all. Cases are counted: a suite of which one did not run to
-// its end, because nothing was there to run it on, fails.
+// Each case is named for the rule that it checks and is in the file of the verb that
+// the rule is about. After each case, Invariants must hold. Compare runs random
+// histories on two or more stores and wants the same answers from all. Cases are
+// counted: a suite fails if one of its cases did not run to the end.
 //
-// Where the contract leaves a choice, the model (storetest/model) is the reference:
+// The rules below complete the contract in package store. Where both leave a choice,
+// the model (storetest/model) is the reference.
 //
-//   - Numbers. Seq, Place and journal Seq begin at 1 and grow by one for each
-//     row stored; a refused verb uses none. A fence is one above the higher of
-//     the last fence and FenceAbove. No number starts again after a Prune.
-//     Isolated slots are numbered from FirstIsolatedSlot; a free slot is the
-//     lowest one of its sort.
-//   - Submit looks for the idempotency key first (so a replay succeeds when
-//     the limit is reached), then for the id (CodeConflict if it exists), then
-//     at the room (CodeAgentBusy), then at the cap. A replay returns the row
-//     as it is now and changes nothing, no session either. FollowSession wins
-//     over any queue that was asked for. Its entry is SubmitEntry. A store may
-//     say the place in line with it: then Position says the same.
-//   - A Room has room where the task could start at once: while fewer ready
-//     tasks stand in its queues than slots are free, each agent for itself, and
-//     the fleet has that many left; and the task's queue is not paused, its time
-//     has come, and no turn of its session is ready or in flight. Tasks that
-//     are not ready take nobody's room. A withheld row is a slot in use.
-//     Ready tasks that a slot is free for are about to start: they count
-//     neither in QueuedAs nor against the cap. Without a Room, QueuedAs is
-//     stored as it came.
-//   - A Chat chooses the session before the room is checked, and writes it
-//     after the task is accepted, without an entry. It goes on with no session
-//     that is archived or gone: a current one is passed over, one that was
-//     asked for is refused (CodeConflict), whichever agent holds it. One that
-//     was asked for is not changed but for Current, and LastUsed stays until a
-//     turn is accepted. A task without a Chat may wait in any session.
-//   - Readiness in a session is a function of its tasks: none while one is in
-//     flight, else the first by order whose time has come. So a task that is
-//     ready gives way to one that comes to stand before it, and to a turn
-//     that an agent turns out to run. What was ready counts as due when the
-//     clock goes back. It changes neither Rev nor the journal.
-//   - Wake takes due tasks by NotBefore, then Place. It neither counts nor
-//     names those whose session lets another one go first. Where the limit
-//     cuts, next is the NotBefore of the first one left, which has passed;
-//     else it is the earliest NotBefore still to come, of whatever session.
-//   - Claim counts every slot row of the agent against Slots, withheld rows
-//     and those above Slots too. A lease whose end has passed still holds its
-//     slot. The ceiling over all agents counts no slots of the director's own
-//     executor (signalbox.ExecutorKind). A pause whose UntilMS is at or before Now holds nothing back, and
-//     stays listed until Resume. An agent whose own queue is paused gets nothing,
-//     whatever queues it asks for; in a Room it counts as if it were not there.
-//     Isolated slots go by their own queue alone.
-//   - Apply looks for the task (CodeNotFound), then at Rev (ErrStale), then
-//     refuses SlotTake (CodeConflict). Seq, Place, EnqueuedAt, Ready and the
-//     idempotency key are the stored ones; with Back, EnqueuedAt comes from
-//     Entry.At. A slot row that is gone or has another fence is left alone
-//     without an error. A nil Result keeps the stored one.
-//   - A bind sets LastUsed to now, makes the session active, and counts the
-//     turn: at the acceptance, or at the end where the agent named the session
-//     only then (for a task that named it itself: where none was counted yet).
-//     A new row has the task's Source, Owner and Preview. It is current only
-//     where the agent chose it for a chat; one that another agent held is not
-//     current at the new one. A session that another agent holds is bound only
-//     by a task that named it: an agent that names it for one that came without
-//     is not believed, and the task stays without. A bind moves all pending
-//     tasks of the session whose queue is not "agent:…"; each gets a new Rev,
-//     none an entry.
-//   - PutSession looks at the stored row (ErrStale), then for turns under way
-//     (CodeConflict, also where nothing would change), then stores what it is
-//     given; "" is the active state. The row is that of after.ID: a before with
-//     another id is stale. Sessions that lose Current by it get no entry.
-//   - KeepStale keeps one word for each fence, the last; a fence below the ten
-//     highest is dropped, and not counted in the usage. Stales of an unknown task are CodeNotFound, Children
-//     of one are none: a parent may have been pruned.
-//   - Usage goes by Change.Used and AddStale: a result without figures adds
-//     nothing, one with figures adds a run to the row of its key, on the day of
-//     Entry.At or Stale.At. Where there is no row for it, Fold says which it is by
-//     the number of rows of that day. RestoreUsage stores what it is given, under
-//     its key. Rows are sorted by their key, names byte by byte.
-//   - AppendAudit cuts At to the millisecond before it sums. A log is filtered
-//     to its end: an answer below the limit means that there is no more.
-//     Tokens, users and audit rows write no journal entry.
-//   - PutSchedule looks at the revision (ErrStale), then at the name, then at
-//     the number of schedules, then at the runs (CodeConflict, also where one
-//     id stands twice in the call). Of a schedule it stores what it is given but
-//     Rev, of a run all but ScheduleID. A run older than those that are kept is
-//     dropped at once, as is an open one when it is decided. FiredAt is compared
-//     to the millisecond. OpenRuns are sorted by FiredAt, schedule, then ID.
-//   - Snapshot has each line's head as Waiting lists it. Entry is the newest Seq
-//     that was given, even where the journal was pruned since.
-//   - Beat goes by StepBeat. It is compared to the millisecond. A holding counts
-//     while its director has the Run and the Since of when it took the agent:
-//     what a director held that is gone, was started again or let its lease run
-//     out is nobody's, and Holders leaves it out; that of a dead one stands
-//     until somebody takes it.
-//     A director, or a word of an agent, is forgotten a day after its end, at
-//     the next beat of anybody. RemoveAgent forgets who held the agent and what
-//     it said.
-//   - Tickets goes by StepTickets. One pair of numbers serves all tool queues,
-//     and is apart from the Place and Fence of tasks. A step that says nothing
-//     but its Queue changes nothing: so a tool queue is read. What ran out is
-//     listed until the next step of its queue.
-//   - Renew counts withheld rows. PutAgent keeps the first CreatedAt, which is
-//     no difference. RemoveAgent of an unknown agent is CodeNotFound; any slot
-//     row, withheld too, is CodeConflict. SetPause always writes its entry,
-//     Resume only where there was a pause.
-//   - Prune takes the oldest ends first (EndedAt, then Seq). A session goes
-//     when it was last used before the time and no task at all names it. Of
-//     the journal goes the beginning up to the first entry that is not older,
-//     whatever the limit. Slot rows stay.
-//   - Orders: Overdue by WaitUntil, then Place; History by EndedAt, then Seq,
-//     both falling; Agents, Slots, Pauses, Tokens and Users by name, byte by byte.
-//     Sessions by LastUsed, then id, both falling.
-//   - Limits at or below 0 give nothing; History, Sessions and AuditLog refuse
-//     one outside 1 to 1000, and a cursor they did not make (CodeValidation).
-//     Find takes every character as it is, letters in their case; "" fits all.
-//     Text of a HistoryQuery fits without regard to the case of any letter.
-//   - SessionTasks of "" is empty. Durations are never negative. Position is
-//     approximate above 1,000. Limit "" is counted like any other.
-//   - A context that is done at the call: CodeStoreFailed around ctx.Err().
-//     A closed store: CodeUnavailable.
+// # Numbers
+//
+//   - Seq, Place and the journal's Seq begin at 1. Each stored row takes the next
+//     number, and a refused verb takes none. No number is used again, also after Prune.
+//   - A fence is one above the last fence or FenceAbove, whichever is higher.
+//   - Isolated slots are numbered from FirstIsolatedSlot. A claim gets the lowest free
+//     slot of its sort.
+//
+// # Submit
+//
+//   - Checks come in this order: the idempotency key (so a replay succeeds even when
+//     the limit is reached), the id (CodeConflict if it exists), the room
+//     (CodeAgentBusy), the cap.
+//   - A replay returns the row as it is now and changes nothing, including sessions.
+//   - FollowSession overrides the queue that was asked for.
+//   - The journal entry is SubmitEntry.
+//   - A store may return the position with the row; Position then returns the same.
+//   - A Room has room if the task could start at once: its queue is not paused, its
+//     NotBefore has passed, no turn of its session is ready or in flight, and its
+//     queues have fewer ready tasks than there are free slots, counted per agent and
+//     over the fleet. Tasks that are not ready use no room. A withheld row is a slot
+//     in use.
+//   - Ready tasks for which a slot is free are about to start: they count neither in
+//     QueuedAs nor against the cap. Without a Room, QueuedAs is stored as given.
+//   - A Chat chooses the session before the room is checked and stores it after the
+//     task was accepted, without a journal entry. An archived or gone session is
+//     skipped if it was the current one and refused (CodeConflict) if it was asked for,
+//     whichever agent holds it. Of a session that was asked for only Current changes;
+//     LastUsed stays until a turn is accepted. A task without a Chat may wait in any
+//     session.
+//
+// # Readiness
+//
+//   - At most one pending task of a session is ready: none while a turn is in flight,
+//     else the first in order that is due. A ready task loses its readiness to one that
+//     moves ahead of it, and to a turn that turns out to run at an agent.
+//   - A task that was ready counts as due when the clock goes back.
+//   - Readiness changes neither Rev nor the journal.
+//   - Wake takes due tasks by NotBefore, then Place. It neither counts nor returns
+//     tasks that wait for another turn of their session. If the limit cuts, next is the
+//     NotBefore of the first one left, which has passed; else it is the earliest future
+//     NotBefore, of any session.
+//
+// # Claim
+//
+//   - Every slot row of the agent counts against Slots, including withheld rows and
+//     rows above Slots. An expired lease still holds its slot.
+//   - The fleet limit does not count slots of the director's executors
+//     (signalbox.ExecutorKind).
+//   - A pause whose UntilMS is at or before Now has no effect, and is listed until
+//     Resume. An agent whose own queue is paused gets nothing from any queue, and does
+//     not count in a Room. Isolated slots depend on their own queue alone.
+//
+// # Apply
+//
+//   - Checks come in this order: the task (CodeNotFound), Rev (ErrStale), SlotTake
+//     (CodeConflict).
+//   - Seq, Place, EnqueuedAt, Ready and the idempotency key are those stored. With
+//     OrderBack, EnqueuedAt is Entry.At, but never earlier than the last one, and Place
+//     is the next. With OrderTop, Bias makes the OrderKey the next Place, negated, and
+//     Place itself stays.
+//   - A slot row that is gone or has another fence stays as it is, without an error.
+//   - A nil Result or Request keeps the stored one. A new Request keeps the stored
+//     environment.
+//   - A bind sets LastUsed to now, makes the session active and counts the turn: at the
+//     acceptance, or at the end if the agent named the session only then (and, if the
+//     task itself named it, only if no turn was counted yet). A new session row has the
+//     task's Source, Owner and Preview. It is current only if the agent chose it for a
+//     chat. A session that moves to another agent is not current there.
+//   - A session that another agent holds is bound only if the task named it. If only
+//     the agent named it, the task gets no session.
+//   - A bind moves all pending tasks of the session whose queue is not "agent:…". Each
+//     gets a new Rev and no journal entry.
+//
+// # Sessions
+//
+//   - PutSession checks the stored row (ErrStale), then turns under way (CodeConflict,
+//     also if nothing would change). "" is the active state. The row is that of
+//     after.ID; a before with another id is stale. Sessions that lose Current by it get
+//     no journal entry.
+//
+// # Late reports and children
+//
+//   - KeepStale keeps the last report of each fence, for the ten highest fences.
+//   - Stales of an unknown task is CodeNotFound. Children of one is empty, since a
+//     parent may have been pruned.
+//
+// # Usage
+//
+//   - Apply goes by Change.Used, KeepStale by store.AddStale. A result without tokens and
+//     costs adds nothing; another one adds a run to the row of its key, on the day of
+//     Entry.At or Stale.At. A late report that is not kept adds nothing.
+//   - If there is no row of that key, UsageKey.Fold says under which one it is stored, by
+//     the number of rows of that day.
+//   - RestoreUsage stores a row as it is, under its key.
+//   - Rows are sorted by day, agent, schedule, owner and model, names byte by byte.
+//
+// # Audit, tokens and users
+//
+//   - AppendAudit truncates At to the millisecond before it hashes the row.
+//   - A filtered page shorter than its limit is the last one.
+//   - Tokens, users and audit rows write no journal entry.
+//
+// # Schedules
+//
+//   - PutSchedule checks the revision (ErrStale), the name, the number of schedules,
+//     then the runs (CodeConflict, also if one id occurs twice in the call).
+//   - Everything of a schedule is stored as given but Rev, and of a run but ScheduleID.
+//   - A run older than those that are kept is dropped at once, as is an open run when it
+//     is decided. FiredAt is compared to the millisecond. OpenRuns is sorted by FiredAt,
+//     schedule, then ID.
+//
+// # Directors
+//
+//   - Beat follows StepBeat, compared to the millisecond. A holding counts while its
+//     director has the Run and Since under which it took the agent. Agents of a
+//     director that left, was started again or let its lease expire are nobody's, and
+//     Holders omits them; those of a dead one stay listed until another takes them.
+//   - A director, or the status of an agent, is deleted a day after its end, at the next
+//     beat of any director. RemoveAgent deletes the agent's holder and status.
+//
+// # Tool queues
+//
+//   - Tickets follows StepTickets. Numbers are shared by all tool queues and separate
+//     from the Place and Fence of tasks. A step with a Queue alone is a read. Expired
+//     tickets are listed until the next step of their queue.
+//
+// # Fleet
+//
+//   - Renew counts withheld rows.
+//   - PutAgent keeps the first CreatedAt. RemoveAgent of an unknown agent is
+//     CodeNotFound; with any slot row, also a withheld one, CodeConflict.
+//   - SetPause always writes its entry, Resume only if there was a pause.
+//
+// # Prune
+//
+//   - The oldest ends go first (EndedAt, then Seq). A session goes if it was last used
+//     before the time and no task names it. The journal loses its beginning up to the
+//     first entry that is not older, regardless of the limit. Slot rows stay.
+//
+// # Lists
+//
+//   - Overdue is ordered by WaitUntil, then Place; History by EndedAt, then Seq, and
+//     Sessions by LastUsed, then id, all descending; Agents, Slots, Pauses, Tokens and
+//     Users by name, byte by byte.
+//   - A Snapshot lists each queue's head as Waiting does. Its Entry is the newest Seq
+//     that was given, even if the journal has been pruned since.
+//   - A limit at or below 0 returns nothing. History, Sessions and AuditLog refuse a
+//     limit outside 1 to 1000 and a cursor that they did not make (CodeValidation).
+//   - Find matches characters exactly, with their case; "" matches all. The text of a
+//     HistoryQuery matches regardless of case.
+//   - SessionTasks of "" is empty. Durations are never negative. Position is approximate
+//     above 1,000. The limit "" is counted like any other.
+//
+// # Errors
+//
+//   - With a context that is already done: CodeStoreFailed around ctx.Err().
+//   - On a closed store: CodeUnavailable.
 package storetest

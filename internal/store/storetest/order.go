@@ -15,6 +15,9 @@ func orderRules() []rule {
 		{"a clock that goes back does not change the order", orderClockBack},
 		{"a clock that goes back does not move EnqueuedAt back", orderClamp},
 		{"a busy agent's task goes to the back", orderBusyBack},
+		{"a task that waits can go to the back", orderToBack},
+		{"a task moved to the top is first, ahead of those moved before", orderTop},
+		{"a turn moved to the top is the next of its session", orderTopOfSession},
 		{"a refused task keeps its place", orderRefusedStays},
 		{"the best head of three queues wins", orderBestHead},
 		{"a blocked task does not block others", orderBlockedHead},
@@ -122,4 +125,48 @@ func orderBlockedHead(b *fixture) {
 	b.submits(3, inSession("s"))
 	free := b.submit()
 	b.claimID("a", free.ID)
+}
+
+// move changes where a waiting task stands.
+func (b *fixture) move(id string, to signalbox.Order) signalbox.Task {
+	b.Helper()
+	return b.happen(id, signalbox.Event{Kind: signalbox.EventEdit, Edit: &signalbox.Edit{Rev: b.task(id).Rev, Order: to}})
+}
+
+func orderToBack(b *fixture) {
+	list := b.submits(3)
+	b.pass(time.Second)
+	got := b.move(list[0].ID, signalbox.OrderBack)
+	b.same("enqueued", got.EnqueuedAt, b.now)
+	for _, want := range []string{list[1].ID, list[2].ID, list[0].ID} {
+		b.claimID("a", want)
+		b.finish(want)
+	}
+}
+
+func orderTop(b *fixture) {
+	list := b.submits(2)
+	high := b.submit(prioritised(10))
+	later := b.submit(notBefore(b.now.Add(time.Hour)))
+	b.move(list[1].ID, signalbox.OrderTop)
+	b.move(later.ID, signalbox.OrderTop)
+	pos, err := b.Position(b.ctx, later.ID)
+	b.must(err)
+	b.same("position", pos.N, 1)
+	for _, want := range []string{list[1].ID, high.ID, list[0].ID} {
+		b.claimID("a", want)
+		b.finish(want)
+	}
+}
+
+func orderTopOfSession(b *fixture) {
+	first, second, third := b.submit(inSession("s")), b.submit(inSession("s")), b.submit(inSession("s"))
+	b.ready(first.ID)
+	b.move(third.ID, signalbox.OrderTop)
+	b.ready(third.ID)
+	b.move(third.ID, signalbox.OrderBack)
+	b.ready(first.ID)
+	b.claimID("a", first.ID)
+	b.finish(first.ID)
+	b.ready(second.ID)
 }

@@ -134,7 +134,7 @@ func valuesNumbers(b *fixture) {
 	b.same("numbers", []int{t.Priority, t.MaxAttempts, int(t.Bias / time.Hour)}, []int{signalbox.MinPriority, math.MaxInt32, -1000})
 	code := math.MinInt32
 	want := signalbox.Result{
-		ExitCode: &code, TailSeq: math.MaxInt64, InputTokens: math.MaxInt64, OutputTokens: math.MaxInt64, CostUSD: 0.1 + 0.2,
+		ExitCode: &code, TailSeq: math.MaxInt64, TailLine: math.MaxInt64, InputTokens: math.MaxInt64, OutputTokens: math.MaxInt64, CostUSD: 0.1 + 0.2,
 		DurationSeconds: math.SmallestNonzeroFloat64, ToolCount: math.MaxInt64,
 	}
 	b.happen(t.ID, signalbox.Event{Kind: signalbox.EventFinish, Reason: signalbox.ReasonCompleted, Result: &want})

@@ -25,6 +25,10 @@ func (s *Store) Apply(ctx context.Context, c signalbox.Change, now time.Time) (s
 		v.change.Result = c.Result.Clone()
 		size = len(c.Result.Output) + len(c.Result.Tail) + len(c.Result.Answer)
 	}
+	if c.Request != nil {
+		v.change.Request = c.Request.Clone()
+		size += sizeOf(c.Request)
+	}
 	if err := s.do(ctx, v, size); err != nil {
 		return signalbox.Task{}, err // the writer may have v still: it does not go back
 	}
@@ -74,6 +78,9 @@ func (v *apply) run(x *workingSet) error {
 	if c.Result != nil {
 		r.result = c.Result
 	}
+	if c.Request != nil {
+		r.request = c.Request
+	}
 	if used.Runs > 0 {
 		x.use(sum, used)
 	}
@@ -113,14 +120,24 @@ func (v *apply) merge(x *workingSet, before *signalbox.Task, denied bool) *signa
 	if denied {
 		t.SessionID = ""
 	}
-	t.Ready = before.Ready && t.State == signalbox.Pending && !c.Back
-	if c.Back {
-		x.enqueue(t, c.Entry.At)
-	}
+	t.Ready = before.Ready && t.State == signalbox.Pending && c.Order != signalbox.OrderBack
+	x.order(t, c)
 	if t.SessionID == "" && t.State == signalbox.Pending && due(t, v.now) {
 		t.Ready = true
 	}
 	return t
+}
+
+// order moves the task within its queue. The key of a task at the top is below that of all
+// which were enqueued, and of all which were moved there before.
+func (x *workingSet) order(t *signalbox.Task, c *signalbox.Change) {
+	switch c.Order {
+	case signalbox.OrderBack:
+		x.enqueue(t, c.Entry.At)
+	case signalbox.OrderTop:
+		x.Place++
+		t.Bias = time.Duration(t.EnqueuedAt.UnixMilli()+x.Place) * time.Millisecond
+	}
 }
 
 // applySlot applies the change to the task's slot, unless the slot is gone or has another

@@ -122,7 +122,9 @@ func (x *workingSet) committedRow(r *row) {
 		x.unload(r, known)
 		x.dropTurns(known.SessionID)
 	case t.State == signalbox.Pending:
-		if request != nil {
+		if !t.EditedAt.IsZero() {
+			x.requests.drop(t.Seq)
+		} else if request != nil {
 			x.requests.keep(t.Seq, request)
 		}
 		if x.unneeded(t) {

@@ -46,10 +46,11 @@ func (x *workingSet) requestOf(r *row) *signalbox.Request {
 	if r.request != nil {
 		return r.request
 	}
-	if q := x.fetched[r.task.Seq]; q != nil {
-		return q
+	q := x.fetched[r.task.Seq]
+	if q == nil && r.task.EditedAt.IsZero() {
+		q = x.requests.get(r.task.Seq)
 	}
-	return x.requests.get(r.task.Seq)
+	return q
 }
 
 // momentStep bounds how far a batch advances the moment. The step is random: a server that
@@ -99,9 +100,9 @@ func (d *Delta) task(r *row) {
 	if r.task == nil {
 		return
 	}
-	if r.request != nil && r.draft.task == nil {
+	if r.request != nil && r.request != r.draft.request {
 		q := RequestRow{Seq: r.task.Seq, Request: *r.request}
-		if r.task.State.Terminal() {
+		if stored := r.before != nil || r.draft.task != nil; stored || r.task.State.Terminal() {
 			q.Request.SealedEnv = nil
 		}
 		d.Requests = append(d.Requests, q)
@@ -128,8 +129,9 @@ type Drafting interface {
 
 // draft is what was drafted of a row.
 type draft struct {
-	task   *signalbox.Task
-	result *signalbox.Result
+	task    *signalbox.Task
+	request *signalbox.Request
+	result  *signalbox.Result
 }
 
 // draft drafts the changes so far, if more verbs are expected and the backend is idle.
@@ -149,7 +151,7 @@ func (w *writer) draft() {
 	for _, r := range x.changed[x.drafted:] {
 		if r.task != nil {
 			d.task(r)
-			r.draft = draft{r.task, r.result}
+			r.draft = draft{r.task, r.request, r.result}
 		}
 	}
 	x.drafted = len(x.changed)

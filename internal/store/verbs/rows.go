@@ -11,7 +11,7 @@ type row struct {
 	// Of the current batch.
 	changed bool
 	before  *signalbox.Task    // at the start of the batch; nil: it is new
-	request *signalbox.Request // of a new task
+	request *signalbox.Request // of a new task; of another one, it replaces the stored one
 	result  *signalbox.Result  // replaces the stored one
 	draft   draft
 }

@@ -193,6 +193,8 @@ type TaskChange struct {
 	Drafted       *signalbox.Task // as it was drafted; nil: it was not
 }
 
+// RequestRow is what is asked for of a task that is new, or was edited: then its SealedEnv
+// is nil, and the environment stays as it is stored.
 type RequestRow struct {
 	Seq     int64
 	Request signalbox.Request

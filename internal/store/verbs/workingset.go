@@ -40,7 +40,7 @@ type workingSet struct {
 	agents   map[string]*agentSlots
 	docs     documents
 
-	requests requests // survives forget: a request does not change
+	requests requests // survives forget: those of tasks that were edited are not taken from it
 
 	want     wants
 	caps     bounds
@@ -91,7 +91,7 @@ const (
 // errMissing: the verb needs something that is not loaded.
 var errMissing = errors.New("something must be loaded first")
 
-// forget empties the set, except requests, which cannot change.
+// forget empties the set, except requests.
 func (x *workingSet) forget() {
 	*x = workingSet{
 		rows: map[int64]*row{}, ids: map[string]*row{}, keys: map[string]*row{}, absentIDs: map[string]struct{}{}, absentKeys: map[string]struct{}{},

@@ -31,7 +31,7 @@ const refused = async (answer) => {
 
 // toLogin leaves for the login page, which leads back here.
 export const toLogin = () => {
-  location.assign("/login?next=" + encodeURIComponent(location.pathname + location.search));
+  location.assign("/login?next=" + encodeURIComponent(location.pathname + location.search + location.hash));
 };
 
 const ask = async (path, options = {}) => {
@@ -61,6 +61,7 @@ const send = (method) => async (path, body, { headers = {}, signal } = {}) => {
 export const get = async (path, { signal } = {}) => read(await ask(path, { signal }));
 export const post = send("POST");
 export const put = send("PUT");
+export const patch = send("PATCH");
 export const del = send("DELETE");
 
 // query makes the part of an address after the ?, without what is empty.

@@ -23,3 +23,10 @@ export const useMay = (scope) => {
   if (!alive) return { ok: false, why: "The director does not answer: what is shown may be wrong by now." };
   return { ok: true, why: "" };
 };
+
+// useOwn says whether a task was asked for by who looks at the pages.
+export const useOwn = (task) => {
+  const who = useMe();
+  const asked = { user: task.source_user_id, service: task.source_service, agent: task.source_agent }[who?.kind];
+  return Boolean(asked) && asked === who.id;
+};

@@ -1,32 +1,38 @@
 // The agents: what each does, how it is, and the two clocks that tell a stuck
 // one from a slow one: when it was last heard, and when its run last printed.
 import { cx, html, useState } from "../lib/dom.js";
+import { query as queryOf } from "../lib/api.js";
 import { useLive } from "../lib/live.js";
 import { useMay } from "../lib/me.js";
 import { useHold } from "../lib/hold.js";
-import { agentPath, go } from "../lib/router.js";
+import { agentPath, go, searchPath, taskPath } from "../lib/router.js";
 import { age, full, since, span, useNow } from "../lib/time.js";
 import { AgentLink } from "../parts/agentlink.js";
 import { AgentMenu, pause, resume } from "../parts/agentactions.js";
 import { Bars } from "../parts/bars.js";
 import { Changes } from "../parts/changes.js";
 import { Empty } from "../parts/empty.js";
+import { Filter, filtered, Listing, sorted } from "../parts/listing.js";
 import { useLoad } from "../parts/load.js";
-import { State } from "../parts/state.js";
-import { TaskLink } from "../parts/tasklink.js";
+import { State, wordOf } from "../parts/state.js";
+import { shortId, TaskLink } from "../parts/tasklink.js";
 import { askTerminal } from "../parts/terminal.js";
 
-const byName = (a, b) => (a.name < b.name ? -1 : 1);
+const textOf = (a) => [a.name, a.kind, wordOf(a.face), a.work_dir, ...a.current.map((t) => t.prompt_preview)].join("\n");
 
-export default () => {
+export default ({ query }) => {
   const agents = useLive((board) => board.agents);
   const ready = useLive((board) => board.ready);
-  const list = [...agents.values()].sort(byName);
-  const hold = useHold(list, (agent) => agent.name);
+  const [filter, setFilter] = useState("");
+  const sort = query.get("sort") ?? "name";
+  const hold = useHold(sorted(filtered([...agents.values()], filter, textOf), columns, sort), (agent) => agent.name);
+  const gone = new Set(hold.items.filter((entry) => entry.gone).map((entry) => entry.key));
   return html`
-    <div class="page-head"><h1>Agents</h1><${Changes} hold=${hold} /><${All} /></div>
-    ${ready && list.length === 0 && html`<${Empty} title="No agents yet" text="An agent registers itself when it is started. This starts one that runs Claude Code here:" command=${`signalbox agent --name coder --kind claude --director ${location.origin}`} />`}
-    <div class="agents" ...${hold.props}>${hold.items.map(({ key, item, gone }) => html`<${Row} key=${key} agent=${item} gone=${gone} />`)}</div>
+    <div class="page-head"><h1>Agents</h1>${agents.size > 1 && html`<${Filter} label="Filter agents" value=${filter} set=${setFilter} />`}<${Changes} hold=${hold} /><${All} /></div>
+    ${ready && agents.size === 0 && html`<${Empty} title="No agents yet" text="An agent registers itself when it is started. This starts one that runs Claude Code here:" command=${`signalbox agent --name coder --kind claude --director ${location.origin}`} />`}
+    ${agents.size > 0 && hold.items.length === 0 && html`<p class="quiet">No agent matches “${filter}”.</p>`}
+    <div class="agents" ...${hold.props}>${hold.items.length > 0 && html`<${Listing} label="Agents" name="agents" columns=${columns} items=${hold.items.map((entry) => entry.item)} keyOf=${(a) => a.name}
+      sort=${sort} onSort=${(by) => go(`/ui/agents${queryOf({ sort: by === "name" ? "" : by })}`, { replace: true })} rowOf=${(a) => ({ class: cx("agent-row", gone.has(a.name) && "gone"), "aria-label": `Agent ${a.name}` })} />`}</div>
     <${Executors} />`;
 };
 
@@ -38,27 +44,24 @@ const All = () => {
     <button type="button" disabled=${!admin.ok} title=${admin.why || undefined} onClick=${() => (paused ? resume("") : pause(""))}>${paused ? "Resume everything" : "Pause everything…"}</button></span>`;
 };
 
-const Row = ({ agent, gone }) => html`
-  <article class=${cx("card", "agent-row", gone && "gone")} aria-label=${`Agent ${agent.name}`}>
-    <div class="agent-name">
-      <h2><${AgentLink} name=${agent.name} /></h2>
-      <p><${State} state=${agent.face} title=${agent.face_text} /></p>
-      <p class="quiet">${agent.kind}${agent.version && ` ${agent.version}`}</p>
-    </div>
-    <div class="agent-now">
-      ${agent.face_text && html`<p class="agent-why">${agent.face_text}</p>`}
-      ${agent.current.length === 0 && html`<p class="quiet">${idleText(agent)}</p>`}
-      ${agent.current.map((task) => html`<p class="agent-task" key=${task.queue_id}><${TaskLink} id=${task.queue_id} /> <span class="cut">${task.prompt_preview}</span>
-        ${task.mode === "bypass" && html`<span class="quiet">isolated</span>`}${agent.current.length > 1 && html`<span class="quiet task-clock">${task.last_progress ? `printed ${age(task.last_progress)} ago` : "nothing printed"}</span>`}</p>`)}
-    </div>
-    <${Clocks} agent=${agent} />
-    <div class="agent-room">
-      <p>${agent.in_use} of ${agent.slots} ${agent.slots === 1 ? "slot" : "slots"}</p>
-      <${Bars} used=${agent.in_use} total=${agent.slots} full=${false} />
-      <p class="quiet">${agent.waiting === 0 ? "its own queue is empty" : `${agent.waiting} in its own queue`}</p>
-    </div>
-    ${gone ? html`<p class="quiet">gone</p>` : html`<${AgentMenu} agent=${agent} onTerminal=${() => { askTerminal(agent.name); go(agentPath(agent.name)); }} />`}
-  </article>`;
+// The order in which states are sorted: what needs a person first.
+const faces = ["stuck", "closed", "withheld", "cancelling", "waiting for capacity", "running", "idle", "draining", "paused", "down"];
+
+const columns = [
+  { name: "name", label: "Agent", by: (a) => a.name, cell: (a) => html`<h2 class="cut"><${AgentLink} name=${a.name} /></h2><p class="cut quiet small-text" title=${a.work_dir}>${a.kind}${a.version && ` · version ${a.version}`}</p>` },
+  { name: "state", label: "State", by: (a) => faces.indexOf(a.face), cell: (a) => html`<p><${State} state=${a.face} title=${a.face_text} /></p>${a.face_text && html`<p class="quiet small-text">${a.face_text}</p>`}` },
+  { name: "now", label: "Runs", by: (a) => a.current[0]?.prompt_preview, cell: (a) => html`<${Runs} agent=${a} />` },
+  { name: "clocks", label: "Signs of life", cell: (a) => html`<${Clocks} agent=${a} />` },
+  { name: "slots", label: "Slots", by: (a) => -a.in_use, cell: (a) => html`<p>${a.in_use} of ${a.slots}</p><${Bars} used=${a.in_use} total=${a.slots} full=${false} />` },
+  { name: "waiting", label: "Waiting", by: (a) => -a.waiting, cell: (a) => (a.waiting > 0 ? html`<a href=${searchPath(`queue:agent:${a.name} state:pending`)}>${a.waiting}</a>` : html`<span class="quiet">0</span>`) },
+  { name: "do", label: html`<span class="unseen">Actions</span>`, cell: (a) => html`<${AgentMenu} agent=${a} onTerminal=${() => { askTerminal(a.name); go(agentPath(a.name)); }} />` },
+];
+
+const most = 3; // tasks of an agent that are listed
+
+const Runs = ({ agent }) => (agent.current.length === 0 ? html`<p class="quiet">${idleText(agent)}</p>` : html`
+  ${agent.current.slice(0, most).map((task) => html`<p class="cut" key=${task.queue_id}><a dir="auto" href=${taskPath(task.queue_id)} title=${task.prompt_preview}>${task.prompt_preview || shortId(task.queue_id)}</a>${task.mode === "bypass" && html` <span class="quiet">isolated</span>`}</p>`)}
+  ${agent.current.length > most && html`<p class="small-text"><a href=${agentPath(agent.name)}>${agent.current.length - most} more</a></p>`}`);
 
 const idleText = (agent) => {
   if (agent.state === "down") return "not connected";

@@ -10,6 +10,7 @@ import { Card } from "../parts/card.js";
 import { Changes } from "../parts/changes.js";
 import { Empty } from "../parts/empty.js";
 import { Icon } from "../parts/icon.js";
+import { Filter, filtered } from "../parts/listing.js";
 import { wordOf } from "../parts/state.js";
 import { Lane } from "./now-lane.js";
 
@@ -39,26 +40,22 @@ const order = (a, b) => groups.indexOf(a.group) - groups.indexOf(b.group) || (ur
 // inOrder is all agents as their lanes stand.
 export const inOrder = (agents, now) => [...agents.values()].map((agent) => ({ agent, group: placeOf(agent, now) })).sort(order);
 
-const matches = (agent, words) => {
-  const text = [agent.name, agent.kind, wordOf(agent.face), ...[...(agent.current ?? []), ...(agent.line ?? [])].map((t) => t.prompt_preview)].join("\n").toLowerCase();
-  return words.every((word) => text.includes(word));
-};
+const textOf = ({ agent }) => [agent.name, agent.kind, wordOf(agent.face), ...[...(agent.current ?? []), ...(agent.line ?? [])].map((t) => t.prompt_preview)].join("\n");
 
 export const Lanes = ({ picked, onPick }) => {
   const ready = useLive((b) => b.ready), agents = useLive((b) => b.agents), now = useNow();
   const [filter, setFilter] = useState("");
-  const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
-  const list = inOrder(agents, now).filter(({ agent }) => matches(agent, words));
+  const list = filtered(inOrder(agents, now), filter, textOf);
   const hold = useHold(list, ({ agent }) => agent.name);
   const places = useRef(new Map()); // the group of each while nothing moves
   if (!hold.held) places.current = new Map(list.map(({ agent, group }) => [agent.name, group]));
   const many = agents.size > few;
   const lanes = Map.groupBy(hold.items, ({ key, item }) => places.current.get(key) ?? item.group);
-  const filterBox = many && html`<input type="search" class="lanes-filter" aria-label="Filter agents" placeholder="Filter" value=${filter} onInput=${(e) => setFilter(e.target.value)} />`;
+  const filterBox = many && html`<${Filter} label="Filter agents" value=${filter} set=${setFilter} />`;
   return html`<${Card} title="Agents" note=${countsOf(agents)} side=${html`<${Changes} hold=${hold} />${filterBox}`} name="lanes">
     ${!ready && html`<p class="card-body quiet" aria-busy="true">Connecting…</p>`}
     ${ready && agents.size === 0 && html`<${Empty} title="No agents yet" text="Tasks wait until there is one. This starts one that costs nothing:" command=${`signalbox agent --kind demo --name demo --director ${location.origin}`} />`}
-    <div ...${hold.props}>${groups.map((group) => lanes.has(group) && html`<${Group} key=${group} name=${group} entries=${lanes.get(group)} fold=${many && words.length === 0 && folded.has(group)} now=${now} picked=${picked} onPick=${onPick} />`)}</div>
+    <div ...${hold.props}>${groups.map((group) => lanes.has(group) && html`<${Group} key=${group} name=${group} entries=${lanes.get(group)} fold=${many && filter.trim() === "" && folded.has(group)} now=${now} picked=${picked} onPick=${onPick} />`)}</div>
     ${ready && agents.size > 0 && list.length === 0 && html`<p class="card-body quiet">No agent matches “${filter}”.</p>`}
   </${Card}>`;
 };

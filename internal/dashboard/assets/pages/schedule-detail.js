@@ -8,7 +8,7 @@ import { Icon } from "../parts/icon.js";
 import { useLoad } from "../parts/load.js";
 import { TaskLink } from "../parts/tasklink.js";
 import { Text } from "../parts/text.js";
-import { Actions, Outcomes, Standing, toList, useRefresh, When, whom } from "./schedule-card.js";
+import { Actions, Outcomes, Standing, toList, useRefresh, When, whom } from "./schedule-row.js";
 import { fulls, inZone, markOf, misses, outcomeText, overlaps } from "./schedule-words.js";
 
 export const Detail = ({ id }) => {
@@ -18,7 +18,7 @@ export const Detail = ({ id }) => {
   if (!s) return error ? html`<${Missing} id=${id} error=${error} again=${again} />` : html`<p class="quiet">Loading ${id}…</p>`;
   return html`
     <div class="page-head">
-      <div class="head-title"><h1>${s.name}</h1><p class="head-line"><${Standing} s=${s} /><span class="quiet">${whom(s)}</span></p></div>
+      <div class="head-title"><h1>${s.name}</h1><p class="head-line"><${Standing} s=${s} /><span class="quiet">for ${whom(s)}</span></p></div>
       <${Actions} s=${s} again=${again} gone=${toList} />
     </div>
     <${ErrorBox} error=${error} retry=${again} />

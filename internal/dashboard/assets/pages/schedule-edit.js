@@ -16,7 +16,7 @@ const pauseBefore = 300; // ms after the last key
 export const editSchedule = (schedule, then) => openDialog((close) => html`<${Edit} schedule=${schedule} then=${then} onClose=${close} />`);
 
 const fieldsOf = (s) => ({
-  name: s?.name ?? "", description: s?.description ?? "", cron_expression: s?.cron_expression ?? "0 9 * * 1-5", timezone: s?.timezone ?? "",
+  name: s?.name ?? "", description: s?.description ?? "", cron_expression: s?.cron_expression ?? "0 9 * * 1-5", timezone: s ? s.timezone ?? "" : Intl.DateTimeFormat().resolvedOptions().timeZone,
   message: s?.message ?? "", whom: s?.agent_name ? `agent:${s.agent_name}` : s?.kind ? `kind:${s.kind}` : "", model: s?.model ?? "",
   timeout_seconds: s?.timeout_seconds ? String(s.timeout_seconds) : "", priority: String(s?.priority ?? 0),
   overlap: s?.overlap ?? "queue", missed: s?.missed ?? "once", window: String((s?.missed_window_seconds ?? 86400) / 3600), on_full: s?.on_full ?? "skip",

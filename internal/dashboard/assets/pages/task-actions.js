@@ -4,23 +4,24 @@ import { html, useId, useState } from "../lib/dom.js";
 import { newKey, post } from "../lib/api.js";
 import { isEnded } from "../lib/board.js";
 import { useKeys } from "../lib/keys.js";
-import { useMay, useMe } from "../lib/me.js";
+import { useMay, useOwn } from "../lib/me.js";
 import { go, taskPath } from "../lib/router.js";
 import { since, span, useNow } from "../lib/time.js";
 import { forceRelease } from "../parts/agentactions.js";
 import { Confirm } from "../parts/confirm.js";
 import { Dialog, openDialog } from "../parts/dialog.js";
 import { ErrorBox } from "../parts/errorbox.js";
+import { Field, routeOf, Who, whoOfQueue } from "../parts/fields.js";
 import { useAction } from "../parts/load.js";
 import { toast } from "../parts/toast.js";
+import { Edit, ToTop } from "./task-edit.js";
 
 const address = (task, verb) => `/api/queue/${encodeURIComponent(task.queue_id)}/${verb}`;
 
-// useMayCancel: whoever asked for a task may cancel it with less.
+// useMayCancel: whoever asked for a task may cancel and change it with less.
 const useMayCancel = (task) => {
-  const me = useMe(), any = useMay("cancel"), own = useMay("submit");
-  const asked = { user: task.source_user_id, service: task.source_service, agent: task.source_agent }[me?.kind];
-  return !any.ok && asked && asked === me.id ? own : any;
+  const any = useMay("cancel"), own = useMay("submit"), mine = useOwn(task);
+  return !any.ok && mine ? own : any;
 };
 
 export const TaskActions = ({ task, again }) => {
@@ -28,9 +29,13 @@ export const TaskActions = ({ task, again }) => {
   const ended = isEnded(task.state), cancelling = task.state === "cancelling" || task.cancel_requested;
   const askCancel = () => { if (!ended && !cancelling && cancel.ok) openDialog((close) => html`<${Cancel} task=${task} again=${again} onClose=${close} />`); };
   const askRetry = () => { if (ended && retry.ok) openDialog((close) => html`<${Retry} task=${task} onClose=${close} />`); };
-  useKeys({ c: ["cancel this task", askCancel], r: ["retry this task", askRetry] });
+  const waits = task.state === "pending" && task.mode !== "tool";
+  const askEdit = () => { if (waits && cancel.ok) openDialog((close) => html`<${Edit} task=${task} again=${again} onClose=${close} />`); };
+  useKeys({ c: ["cancel this task", askCancel], r: ["retry this task", askRetry], e: ["change this task while it waits", askEdit] });
   if (!ended) {
-    return html`<div class="task-actions"><button type="button" disabled=${cancelling || !cancel.ok} title=${cancel.why || undefined} onClick=${askCancel}>${cancelling ? "Cancelling…" : "Cancel…"}</button></div>`;
+    return html`<div class="task-actions">
+      ${waits && html`<${ToTop} task=${task} again=${again} /><button type="button" disabled=${!cancel.ok} title=${cancel.why || undefined} onClick=${askEdit}>Change…</button>`}
+      <button type="button" disabled=${cancelling || !cancel.ok} title=${cancel.why || undefined} onClick=${askCancel}>${cancelling ? "Cancelling…" : "Cancel…"}</button></div>`;
   }
   return html`<div class="task-actions"><button type="button" disabled=${!retry.ok} title=${retry.why || undefined} onClick=${askRetry}>Retry…</button></div>`;
 };
@@ -70,9 +75,10 @@ export const Unconfirmed = ({ task, began }) => {
 const Retry = ({ task, onClose }) => {
   const tool = task.mode === "tool";
   const [key] = useState(newKey);
-  const [prompt, setPrompt] = useState(task.prompt ?? ""), [model, setModel] = useState(task.model ?? ""), [limit, setLimit] = useState(String(task.timeout_seconds || ""));
+  const [prompt, setPrompt] = useState(task.prompt ?? ""), [model, setModel] = useState(task.model ?? ""), [limit, setLimit] = useState(String(task.timeout_seconds || "")), [who, setWho] = useState(whoOfQueue(task.queue));
+  const bound = Boolean(task.session_id) || task.mode !== "queue";
   const ids = { prompt: useId(), model: useId(), limit: useId() };
-  const edited = { ...(prompt !== (task.prompt ?? "") && { prompt }), ...(model !== (task.model ?? "") && { model }), ...(Number(limit) !== (task.timeout_seconds ?? 0) && { timeout_seconds: Number(limit) }) };
+  const edited = { ...(prompt !== (task.prompt ?? "") && { prompt }), ...(model !== (task.model ?? "") && { model }), ...(Number(limit) !== (task.timeout_seconds ?? 0) && { timeout_seconds: Number(limit) }), ...(who !== whoOfQueue(task.queue) && { agent: "", ...routeOf(who) }) };
   const changes = Object.keys(edited).length;
   const [run, busy, error] = useAction(async () => {
     const made = await post(address(task, "retry"), changes ? edited : {}, { headers: { "Idempotency-Key": `${key}-${digest(edited)}` } });
@@ -86,6 +92,7 @@ const Retry = ({ task, onClose }) => {
     ${!tool && html`
       <p><label for=${ids.prompt}>Prompt</label><textarea id=${ids.prompt} rows="8" value=${prompt} onInput=${(e) => setPrompt(e.target.value)}></textarea></p>
       <div class="fields">
+        <${Field} label="Who may take it" hint=${bound ? "Its conversation is with this agent." : ""} error=${error} name="agent">${(p) => html`<${Who} props=${{ ...p, disabled: bound }} value=${who} onChange=${(e) => setWho(e.target.value)} />`}</${Field}>
         <p><label for=${ids.model}>Model</label><input id=${ids.model} value=${model} placeholder="the agent's own" autocomplete="off" autocapitalize="none" spellcheck=${false} onInput=${(e) => setModel(e.target.value)} /></p>
         <p><label for=${ids.limit}>Time limit in seconds</label><input id=${ids.limit} type="number" min="0" max="604800" value=${limit} placeholder="the agent's own" onInput=${(e) => setLimit(e.target.value)} /></p>
       </div>`}

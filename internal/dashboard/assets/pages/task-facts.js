@@ -22,6 +22,7 @@ const rows = (task) => [
   ["Starts", task.state === "pending" && (task.eta ? `${startsIn(task.eta)}, by the last ${task.eta.runs} runs` : "unknown")],
   ["Agent", task.agent && html`<${AgentLink} name=${task.agent} />`],
   ["Created", clock(task.created_at), full(task.created_at)],
+  ["Changed", task.edited_at && [clock(task.edited_at), task.edited_by && `by ${task.edited_by}`].filter(Boolean).join(" "), full(task.edited_at)],
   ["Not before", task.not_before && clock(task.not_before), full(task.not_before)],
   ["Waited", task.dispatched_at && span((Date.parse(task.dispatched_at) - Date.parse(task.created_at)) / 1000)],
   ["Started", task.started_at && clock(task.started_at), full(task.started_at)],

@@ -1,183 +1,121 @@
-// Output shows what a task prints: plain text, the newest lines of it, followed
-// until a person scrolls up or pauses. The lines are put into the document by
-// hand: a list of two thousand that grows five times a second is no work for a
-// comparison.
+// Output shows what a task prints: the newest lines of it, with their colours, followed
+// until a person scrolls up or pauses. Its lines are the work of screen.js.
 import { cx, html, useEffect, useRef, useState } from "../lib/dom.js";
-import { get, stream } from "../lib/api.js";
+import { useKeys } from "../lib/keys.js";
+import { taskPath } from "../lib/router.js";
 import { save } from "../lib/save.js";
-import { clockOf } from "../lib/time.js";
-import { Lines, timed } from "./lines.js";
+import { Copy } from "./copy.js";
+import { ErrorBox } from "./errorbox.js";
+import { useAction } from "./load.js";
+import { named, nameOf } from "./lines.js";
+import { mostInPlace, open, pieces } from "./screen.js";
 
-const tick = 200; // ms between two looks of the document
-const nearEnd = 24; // px from the end that still count as the end
+const nothing = { follow: true, unseen: 0, left: 0, any: false, done: false };
 
 export const Output = ({ id, state, failure }) => {
   const box = useRef(null), screen = useRef(null);
-  const [look, setLook] = useState({ wrap: true, times: false });
+  const [look, setLook] = useState({ wrap: true, times: false, numbers: named(location.hash) !== null });
+  const [whole, setWhole] = useState(false);
+  const [finding, setFinding] = useState(false);
   const toggle = (what) => setLook((was) => ({ ...was, [what]: !was[what] }));
-  const [view, setView] = useState({ follow: true, unseen: 0, left: 0, any: false, done: false, broken: null, failure: null });
+  const [view, setView] = useState(nothing);
   useEffect(() => {
-    const s = open(id, box.current, setView, failure);
+    setView(nothing);
+    const s = open(id, box.current, setView, { failure, whole });
     screen.current = s;
     return s.close;
-  }, [id]);
+  }, [id, whole]);
   useEffect(() => screen.current?.fails(failure), [id, failure]);
+  useKeys({ f: ["find in the output", () => { if (!view.any) return false; setFinding(true); document.getElementById("output-find")?.focus(); }] });
   const follow = (on) => screen.current?.follow(on);
+  const switched = (what, text) => html`<button type="button" aria-pressed=${look[what]} onClick=${() => toggle(what)}>${text}</button>`;
+  const endFind = () => { setFinding(false); screen.current?.search(""); box.current?.focus({ preventScroll: true }); };
   return html`
     <section class="card output" aria-labelledby="output-head">
       <header class="card-head">
         <h2 id="output-head">Output</h2>
-        <span class="output-state quiet">${stateText(state, view)}</span>
+        <span class="output-state quiet">${stateText(state, view, whole)}</span>
         <span class="output-tools">
-          ${!view.done && view.any && html`<button type="button" onClick=${() => follow(!view.follow)}>${view.follow ? "Pause" : view.unseen ? `Follow (${view.unseen} new)` : "Follow"}</button>`}
+          ${!view.done && view.any && !whole && html`<button type="button" onClick=${() => follow(!view.follow)}>${view.follow ? "Pause" : view.unseen ? `Follow (${view.unseen} new)` : "Follow"}</button>`}
           ${view.any && html`
-            <button type="button" aria-pressed=${look.wrap} onClick=${() => toggle("wrap")}>Wrap</button>
-            <button type="button" aria-pressed=${look.times} onClick=${() => toggle("times")}>Times</button>
-            <${Download} id=${id} />`}
+            <button type="button" aria-pressed=${finding} title="Find in the output (f)" onClick=${() => (finding ? endFind() : setFinding(true))}>Find</button>
+            ${switched("wrap", "Wrap")}${switched("times", "Times")}${switched("numbers", "Lines")}
+            <${Download} id=${id} whole=${whole} />`}
         </span>
       </header>
+      ${finding && html`<${Find} screen=${screen.current} view=${view} end=${endFind} />`}
       ${view.done && view.failure && html`
         <p class="output-failure"><strong>Most likely why:</strong> <code>${view.failure.text}</code>
           <button type="button" class="plain" onClick=${() => screen.current?.show(view.failure.n)}>Show it</button></p>`}
-      ${view.left > 0 && html`<p class="output-left quiet">${view.left.toLocaleString()} earlier lines are left out here; the download has what is kept.</p>`}
-      ${!view.any && html`<p class="output-none quiet">${noneText(state, view)}</p>`}
-      <div class=${cx("output-box", !view.any && "is-empty", !look.wrap && "is-unwrapped", look.times && "has-times")} ref=${box} tabindex="0" role="log" aria-live="off" aria-label="What the task printed"></div>
+      ${view.marked && html`
+        <p class="output-bar"><span>${view.marked.from === view.marked.to ? `Line ${view.marked.from}` : `Lines ${view.marked.from} to ${view.marked.to}`}</span>
+          <${Copy} label="Copy link" text=${new URL(taskPath(id) + nameOf(view.marked), location.href).href} />
+          <button type="button" class="small" onClick=${() => screen.current?.unmark()}>Clear</button></p>`}
+      ${view.lost && html`<p class="output-bar">${`Line ${view.lost.from} is not among those kept here.`}</p>`}
+      ${(whole || view.missing) && html`<${Whole} id=${id} view=${view} whole=${whole} setWhole=${(on) => { setFinding(false); setWhole(on); }} />`}
+      ${!view.any && !view.error && html`<p class="output-none quiet">${noneText(state, view, whole)}</p>`}
+      <div class=${cx("output-box", !view.any && "is-empty", !look.wrap && "is-unwrapped", look.times && "has-times", look.numbers && "has-numbers")} ref=${box} dir="ltr" tabindex="0" role="log" aria-live="off" aria-label="What the task printed"></div>
     </section>`;
 };
 
-const stateText = (state, view) => {
+const stateText = (state, view, whole) => {
   if (view.broken) return view.broken;
+  if (whole) return view.done ? "the whole log" : "loading the whole log";
   if (view.done) return "ended";
   if (state === "pending") return "not started";
   return view.follow ? "following" : view.unseen ? `paused, ${view.unseen} new lines` : "paused";
 };
 
-const noneText = (state, view) => {
+const noneText = (state, view, whole) => {
   if (view.done) return "It printed nothing.";
+  if (whole) return "Loading…";
   return state === "pending" ? "Not started yet. Its output will appear here." : "No output yet.";
 };
 
-// open follows the output of a task into an element. That of a task that had failed
-// opens at failure, the line that says why, any other at its end.
-const open = (id, box, tell, failure) => {
-  const s = { failure, lines: new Lines(), shown: 0, following: true, done: false, next: 0, broken: null, box, open: null, top: 0 };
-  let opened = false; // once: after that a person scrolls
-  let timer = 0, stop = () => {};
-  const soon = () => { timer ||= setTimeout(() => { timer = 0; draw(s); openAtFailure(); tell(viewOf(s)); }, tick); };
-  const openAtFailure = () => {
-    if (opened || !s.done) return;
-    opened = true;
-    const found = failure && s.lines.find(failure);
-    if (!found) return;
-    const one = mark(s, found.n);
-    if (one) box.scrollTop = one.offsetTop - box.offsetTop - box.clientHeight / 2; // the page itself stays where it is
-    s.top = box.scrollTop;
+// Find is the field of a search in the output: Enter goes on, Shift+Enter back, Esc ends it.
+const Find = ({ screen, view, end }) => {
+  const field = useRef(null);
+  const [text, setText] = useState("");
+  useEffect(() => { field.current.focus(); }, []);
+  const key = (e) => {
+    if (e.key !== "Enter" && e.key !== "Escape") return;
+    e.preventDefault();
+    e.stopPropagation();
+    if (e.key === "Escape") end();
+    else screen?.step(e.shiftKey ? -1 : 1);
   };
-  const take = ({ event, data }) => {
-    if (event !== "output") return true;
-    if (data.truncated) s.lines.gap();
-    for (const [text, at] of timed(data)) s.lines.push(text, at);
-    s.next = data.next;
-    s.done = Boolean(data.done);
-    soon();
-    return !s.done;
-  };
-  const start = () => {
-    stop();
-    stop = () => {};
-    // A tab that nobody looks at gives its connection back: a browser has few.
-    if (s.done || document.hidden) return;
-    stop = stream(`/api/queue/${encodeURIComponent(id)}/output?after=${s.next}`, take, (now, cause) => {
-      s.broken = now === "open" || s.done ? null : now === "ended" ? cause.message : cause ? "waiting for the director" : s.broken;
-      soon();
-    });
-  };
-  const scrolled = () => {
-    if (box.scrollTop === s.top) return; // the echo of our own move, which may come after a press of Pause
-    s.top = box.scrollTop;
-    const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < nearEnd;
-    if (atEnd !== s.following && !s.done) { s.following = atEnd; soon(); }
-  };
-  document.addEventListener("visibilitychange", start);
-  box.addEventListener("scroll", scrolled, { passive: true });
-  start();
-  return {
-    fails(line) { s.failure = line; tell(viewOf(s)); },
-    follow(on) { s.following = on; draw(s); tell(viewOf(s)); },
-    show(n) { s.following = false; draw(s, true); mark(s, n)?.scrollIntoView({ block: "center" }); tell(viewOf(s)); },
-    close() {
-      stop();
-      clearTimeout(timer);
-      document.removeEventListener("visibilitychange", start);
-      box.removeEventListener("scroll", scrolled);
-      box.replaceChildren();
-    },
-  };
+  return html`
+    <div class="output-bar" role="search" aria-label="In the output">
+      <input id="output-find" type="search" ref=${field} aria-label="Find in the output" placeholder="Find in the output" spellcheck=${false} maxlength="1000" value=${text}
+        onInput=${(e) => { setText(e.target.value); screen?.search(e.target.value); }} onKeyDown=${key} />
+      <span class="quiet" role="status">${!text ? "" : view.hits === 0 ? "no line has it" : view.hit ? `${view.hit} of ${view.hits}` : `${view.hits} ${view.hits === 1 ? "line" : "lines"}`}</span>
+      <button type="button" class="small" disabled=${!view.hits} onClick=${() => screen?.step(-1)}>Previous</button>
+      <button type="button" class="small" disabled=${!view.hits} onClick=${() => screen?.step(1)}>Next</button>
+      <button type="button" class="small" onClick=${end}>Close</button>
+    </div>`;
 };
 
-const viewOf = (s) => ({
-  follow: s.following, unseen: Math.max(0, s.lines.count - s.shown), left: s.lines.left, any: s.lines.count > 0 || s.lines.last !== "",
-  done: s.done, broken: s.broken, failure: s.done ? s.lines.find(s.failure) : null,
-});
+// Whole is for a log of which more is at its agent than here.
+const Whole = ({ id, view, whole, setWhole }) => html`
+  <div class="output-bar">
+    <span class="quiet">${whole ? "The log of the last attempt, from its agent." : view.left > 0 ? `${view.left.toLocaleString()} earlier lines are left out here.` : "The beginning is not kept here."}${whole && view.left > 0 && ` Its first ${view.left.toLocaleString()} lines are left out.`}</span>
+    ${whole ? html`<button type="button" class="small" onClick=${() => setWhole(false)}>Show what is kept</button>`
+      : view.size <= mostInPlace && html`<button type="button" class="small" onClick=${() => setWhole(true)}>Show the whole log</button>`}
+    ${!whole && html`<${Download} id=${id} whole=${true} small=${true} />`}
+    <${ErrorBox} error=${view.error} title="The whole log did not come" />
+  </div>`;
 
-// draw brings the element up to date. While it is paused nothing moves, but
-// for the first screen and the end.
-const draw = (s, always) => {
-  if (s.lines.count > 0 || s.lines.last !== "") s.box.classList.remove("is-empty"); // what is not shown has no end to scroll to
-  if (!s.following && !s.done && !always && s.shown > 0) return;
-  const first = s.lines.lines[0]?.n ?? s.lines.count + 1;
-  const stay = s.box.scrollHeight - s.box.scrollTop;
-  while (s.box.firstChild && s.box.firstChild !== s.open && Number(s.box.firstChild.dataset.n) < first) s.box.firstChild.remove();
-  s.open ??= s.box.appendChild(line("", 0));
-  const fresh = document.createDocumentFragment();
-  for (const one of s.lines.lines.slice(Math.max(0, s.shown + 1 - first))) fresh.append(line(one.text, one.n, one.gap, one.at));
-  s.box.insertBefore(fresh, s.open);
-  s.shown = s.lines.count;
-  s.open.textContent = s.lines.last;
-  s.open.dataset.n = s.lines.count + 1;
-  s.open.hidden = s.lines.last === "";
-  if (s.following) s.box.scrollTop = s.box.scrollHeight;
-  else if (s.done) s.box.scrollTop = s.box.scrollHeight - stay;
-  s.top = s.box.scrollTop;
-};
-
-const line = (text, n, gap, at) => {
-  const element = document.createElement("div");
-  element.textContent = text;
-  element.dataset.n = n;
-  if (at) element.dataset.at = clockOf(at);
-  if (gap) element.className = "output-gap";
-  return element;
-};
-
-const mark = (s, n) => {
-  for (const old of s.box.querySelectorAll(".is-marked")) old.classList.remove("is-marked");
-  const one = s.box.querySelector(`[data-n="${Number(n)}"]`);
-  one?.classList.add("is-marked");
-  return one;
-};
-
-const mostPages = 512; // of a download
-
-// Download fetches all that is kept of a log, and gives it as a file.
-const Download = ({ id }) => {
-  const [state, setState] = useState("Download");
-  const load = async () => {
-    setState("Loading…");
-    try {
-      const parts = [];
-      for (let after = 0, n = 0; n < mostPages; n++) {
-        const page = await get(`/api/queue/${encodeURIComponent(id)}/output?after=${after}`);
-        if (page.truncated) parts.push("\n… output is missing here …\n");
-        parts.push(page.text);
-        if (page.done || page.next <= after) break;
-        after = page.next;
-      }
-      save(new Blob(parts, { type: "text/plain" }), `${id}.log`);
-      setState("Download");
-    } catch (cause) {
-      setState(`Not loaded: ${cause.message}. Try again`);
+// Download fetches a log piece by piece, all that is kept or the whole from the agent,
+// and gives it as a file.
+const Download = ({ id, whole, small }) => {
+  const [load, busy, error] = useAction(async () => {
+    const parts = [];
+    for await (const piece of pieces(id, whole)) {
+      if (piece.truncated) parts.push("\n… output is missing here …\n");
+      parts.push(piece.text);
     }
-  };
-  return html`<button type="button" disabled=${state === "Loading…"} onClick=${load}>${state}</button>`;
+    save(new Blob(parts, { type: "text/plain" }), `${id}.log`);
+  });
+  return html`<button type="button" class=${cx(small && "small")} disabled=${busy} onClick=${load}>${busy ? "Loading…" : small ? "Download the whole log" : "Download"}</button>
+    ${error && html`<${ErrorBox} error=${error} title="The log did not come" />`}`;
 };

@@ -1,14 +1,14 @@
 // The dialog for a new task. It has one idempotency key for each text that is
 // sent, so that pressing twice, or again after no answer came, makes one task.
-import { html, useId, useState } from "../lib/dom.js";
+import { html, useState } from "../lib/dom.js";
 import { draft } from "../lib/draft.js";
 import { newKey, post } from "../lib/api.js";
-import { useLive } from "../lib/live.js";
 import { watch } from "../lib/notify.js";
 import { taskPath, go } from "../lib/router.js";
 import { range } from "../lib/time.js";
 import { Dialog, openDialog } from "../parts/dialog.js";
 import { ErrorBox } from "../parts/errorbox.js";
+import { Field, routeOf, Who } from "../parts/fields.js";
 import { shortId } from "../parts/tasklink.js";
 import { toast } from "../parts/toast.js";
 
@@ -24,7 +24,7 @@ export const openNewTask = (given = {}) => {
 const kept = draft("task");
 const remember = (form) => kept.write(form?.prompt.trim() ? form : null);
 
-const begin = { prompt: "", who: "", model: "", priority: "0", minutes: "", notBefore: "", open: false };
+const begin = { prompt: "", who: "", model: "", priority: "0", minutes: "", notBefore: "", within: "", session: "", project: "", tier: "", thinking: "", open: false };
 
 const NewTask = ({ given, onClose }) => {
   const [form, setForm] = useState(() => {
@@ -74,38 +74,24 @@ const NewTask = ({ given, onClose }) => {
       <${Field} label="Time limit, minutes" error=${state.error} name="timeout_seconds">${(p) => html`<input ...${p} type="number" min="0" max="10080" step="any" value=${form.minutes} onInput=${set("minutes")} placeholder="the agent's own" />`}</${Field}>
       <${Field} label="Not before" error=${state.error} name="not_before">${(p) => html`<input ...${p} type="datetime-local" value=${form.notBefore} onInput=${set("notBefore")} />`}</${Field}>
     </div>
+    <details class="more" open=${form.open} onToggle=${(e) => { if (e.currentTarget.open !== form.open) set("open")({ target: { value: e.currentTarget.open } }); }}><summary>More: conversation, folder, tier</summary>
+      <div class="fields">
+        <${Field} label="Give up after waiting, minutes" error=${state.error} name="wait_timeout">${(p) => html`<input ...${p} type="number" min="0" max="43200" step="any" value=${form.within} onInput=${set("within")} placeholder="never" />`}</${Field}>
+        <${Field} label="Go on in the conversation" hint="its id; its agent takes the task" error=${state.error} name="session_id">${(p) => html`<input ...${p} value=${form.session} onInput=${set("session")} maxlength="128" autocomplete="off" autocapitalize="none" spellcheck=${false} />`}</${Field}>
+        <${Field} label="Folder" hint="below the agent’s own" error=${state.error} name="project.path">${(p) => html`<input ...${p} value=${form.project} onInput=${set("project")} autocomplete="off" autocapitalize="none" spellcheck=${false} placeholder="the agent's own" />`}</${Field}>
+        <${Field} label="Tier" error=${state.error} name="tier">${(p) => html`<input ...${p} value=${form.tier} onInput=${set("tier")} autocomplete="off" autocapitalize="none" spellcheck=${false} />`}</${Field}>
+        <${Field} label="Thinking" error=${state.error} name="thinking">${(p) => html`<select ...${p} value=${form.thinking} onChange=${set("thinking")}><option value="">the agent's own</option><option value="true">on</option><option value="false">off</option></select>`}</${Field}>
+      </div>
+    </details>
     ${state.error && !state.error.field && html`<${ErrorBox} title=${state.error.code === "queue_full" ? full : "The task was not submitted"} error=${state.error} />`}
   </${Dialog}>`;
-};
-
-// Field is a labelled input; what the director says is wrong with it stands
-// below it.
-const Field = ({ label, hint, error, name, children }) => {
-  const id = useId();
-  const wrong = error?.field === name || (name === "agent" && error?.field === "kind");
-  const note = wrong ? error.message : hint;
-  return html`<div class="field"><label for=${id}>${label}</label>
-    ${children({ id, name, "aria-invalid": wrong ? "true" : undefined, "aria-describedby": note ? `${id}-note` : undefined })}
-    ${note && html`<p id=${`${id}-note`} class=${wrong ? "wrong" : "hint"} role=${wrong ? "alert" : undefined}>${note}</p>`}</div>`;
-};
-
-const Who = ({ props, value, onChange }) => {
-  const agents = useLive((b) => b.agents);
-  const list = [...agents.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
-  const kinds = [...new Set(list.map((a) => a.kind))].sort();
-  return html`<select ...${props} value=${value} onChange=${onChange}>
-    <option value="">any agent</option>
-    ${list.length > 0 && html`<optgroup label="one agent">${list.map((a) => html`<option key=${a.name} value=${`agent:${a.name}`}>${a.name}${a.waiting > 0 ? ` (${a.waiting} waiting)` : ""}${a.face === "down" ? " (down)" : ""}</option>`)}</optgroup>`}
-    ${kinds.length > 0 && html`<optgroup label="a kind of agent">${kinds.map((k) => html`<option key=${k} value=${`kind:${k}`}>any ${k}</option>`)}</optgroup>`}
-  </select>`;
 };
 
 // bodyOf makes the request of the form, or says which field is wrong.
 const bodyOf = (form) => {
   const body = { prompt: form.prompt, source: "web" };
   if (!form.prompt.trim()) return { wrong: { field: "prompt", message: "Say what the agent is to do." } };
-  const [kind, name] = form.who.split(/:(.*)/s);
-  if (name) body[kind] = name;
+  Object.assign(body, routeOf(form.who));
   if (form.model.trim()) body.model = form.model.trim();
   const priority = Number(form.priority || 0);
   if (!Number.isInteger(priority) || priority < -10 || priority > 10) return { wrong: { field: "priority", message: "A whole number from -10 to 10." } };
@@ -114,5 +100,12 @@ const bodyOf = (form) => {
   if (!(seconds >= 0 && seconds <= 604800)) return { wrong: { field: "timeout_seconds", message: "0 to 10080 minutes." } };
   if (seconds > 0) body.timeout_seconds = seconds;
   if (form.notBefore) body.not_before = new Date(form.notBefore).toISOString();
+  const wait = Math.round(Number(form.within || 0) * 60);
+  if (!(wait >= 0 && wait <= 2592000)) return { wrong: { field: "wait_timeout", message: "0 to 43200 minutes." } };
+  if (wait > 0) body.wait_timeout = wait;
+  if (form.session.trim()) body.session_id = form.session.trim();
+  if (form.project.trim()) body.project = { path: form.project.trim() };
+  if (form.tier.trim()) body.tier = form.tier.trim();
+  if (form.thinking) body.thinking = form.thinking === "true";
   return { body };
 };

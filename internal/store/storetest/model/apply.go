@@ -32,6 +32,11 @@ func (s *Store) Apply(ctx context.Context, c signalbox.Change, now time.Time) (s
 	}
 	s.replace(r, after)
 	s.applySlot(&c)
+	if c.Request != nil {
+		env := r.request.SealedEnv
+		r.request = *c.Request.Clone()
+		r.request.SealedEnv = env
+	}
 	if c.Result != nil {
 		r.result = *c.Result.Clone()
 	}
@@ -54,9 +59,13 @@ func (s *Store) merge(before *signalbox.Task, c *signalbox.Change) signalbox.Tas
 	t.Seq, t.Rev = before.Seq, before.Rev+1
 	t.Place, t.EnqueuedAt = before.Place, before.EnqueuedAt
 	t.IdempotencyKey = before.IdempotencyKey // the index of keys stands on it
-	t.Ready = before.Ready && t.State == signalbox.Pending && !c.Back
-	if c.Back {
+	t.Ready = before.Ready && t.State == signalbox.Pending && c.Order != signalbox.OrderBack
+	switch c.Order {
+	case signalbox.OrderBack:
 		s.enqueue(&t, c.Entry.At)
+	case signalbox.OrderTop:
+		s.lastPlace++
+		t.Bias = time.Duration(t.EnqueuedAt.UnixMilli()+s.lastPlace) * time.Millisecond
 	}
 	return t
 }

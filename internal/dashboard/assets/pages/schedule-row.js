@@ -1,5 +1,5 @@
 // A schedule in the list: when, what, what came of it, and what can be done.
-import { cx, html, useEffect } from "../lib/dom.js";
+import { html, useEffect } from "../lib/dom.js";
 import { del, post } from "../lib/api.js";
 import { onChange } from "../lib/live.js";
 import { useMay, useMe } from "../lib/me.js";
@@ -12,7 +12,7 @@ import { Menu } from "../parts/menu.js";
 import { shortId } from "../parts/tasklink.js";
 import { toast } from "../parts/toast.js";
 import { editSchedule } from "./schedule-edit.js";
-import { failedInARow, inZone, markOf, outcomeText, overlaps, tally } from "./schedule-words.js";
+import { failedInARow, inZone, markOf, outcomeText, tally } from "./schedule-words.js";
 
 const soon = 1000; // ms: several changes at once are asked for once
 
@@ -26,18 +26,19 @@ export const useRefresh = (again) => useEffect(() => {
   return () => { clearTimeout(timer); stop(); };
 }, [again]);
 
-export const ScheduleCard = ({ schedule: s, again }) => html`
-  <article class=${cx("card", "schedule", !s.enabled && "is-off")} aria-label=${`Schedule ${s.name}`}>
-    <div class="schedule-head">
-      <h2><a href=${schedulePath(s.id)}>${s.name}</a></h2>
-      <${Standing} s=${s} />
-      <${Actions} s=${s} again=${again} />
-    </div>
-    <${When} s=${s} />
-    <p class="schedule-what cut" title=${s.message}>${s.description || s.message}</p>
-    <p class="quiet">${whom(s)} · if it overlaps, it ${overlaps[s.overlap] ?? s.overlap}${s.source === "config" ? " · from the configuration file" : ""}</p>
-    <${Outcomes} s=${s} />
-  </article>`;
+// columnsOf are those of the list.
+export const columnsOf = (again) => [
+  { name: "name", label: "Schedule", by: (s) => s.name, cell: (s) => html`<h2 class="cut"><a href=${schedulePath(s.id)}>${s.name}</a></h2><p class="cut quiet small-text" dir="auto" title=${s.message}>${s.description || s.message}</p>` },
+  { name: "state", label: "State", by: urgency, cell: (s) => html`<${Standing} s=${s} />` },
+  { name: "when", label: "When", cell: (s) => html`<p><strong>${s.words || s.cron_expression}</strong></p><p class="quiet small-text"><code>${s.cron_expression}</code> ${s.timezone}</p>` },
+  { name: "next", label: "Next", by: (s) => (s.enabled ? s.next_runs?.[0] : undefined), cell: (s) => html`<${Next} s=${s} />` },
+  { name: "whom", label: "For", by: (s) => s.agent_name || s.kind || "", cell: (s) => whom(s) },
+  { name: "last", label: "Last times", cell: (s) => html`<${Marks} s=${s} />` },
+  { name: "do", label: html`<span class="unseen">Actions</span>`, cell: (s) => html`<${Actions} s=${s} again=${again} />` },
+];
+
+// urgency sorts those first that a person should see.
+const urgency = (s) => (!s.enabled ? 9 : s.overdue_seconds > 0 ? 0 : failedInARow(s.outcomes ?? []) > 0 ? 1 : s.last_status?.startsWith("skipped_") ? 2 : 5);
 
 export const Standing = ({ s }) => {
   if (!s.enabled) return html`<span class="state tone-quiet"><${Icon} name="pause" />disabled</span>`;
@@ -48,28 +49,48 @@ export const Standing = ({ s }) => {
   return html`<span class="state tone-good"><${Icon} name="check" />enabled</span>`;
 };
 
-export const whom = (s) => (s.agent_name ? html`for <${AgentLink} name=${s.agent_name} />` : s.kind ? `for any agent of kind ${s.kind}` : "for any agent");
+export const whom = (s) => (s.agent_name ? html`<${AgentLink} name=${s.agent_name} />` : s.kind ? `any agent of kind ${s.kind}` : "any agent");
 
 // When is the expression in plain words, its zone, and the next three times.
 export const When = ({ s }) => html`
   <p class="schedule-when"><strong>${s.words || s.cron_expression}</strong> <code>${s.cron_expression}</code> <span class="quiet">${s.timezone}</span></p>
-  ${s.enabled && s.next_runs?.length > 0 && html`<p class="schedule-next"><span class="quiet">Next:</span> ${s.next_runs.slice(0, 3).map((at, i) => html`<span key=${at} class="next" title=${full(at)}>${inZone(at, s.timezone)}${i === 0 && html` <span class="quiet">(${until(at)})</span>`}</span>`)}</p>`}`;
+  ${s.enabled && s.next_runs?.length > 0 && html`<p class="quiet">Next:</p><${Next} s=${s} />`}`;
+
+// Next are its next three times, in its own zone; the first also as it is here.
+const Next = ({ s }) => (s.enabled && s.next_runs?.length > 0
+  ? html`<p><span class="next" title=${full(s.next_runs[0])}>${inZone(s.next_runs[0], s.timezone)}</span> <span class="quiet small-text">${until(s.next_runs[0])}${elsewhere(s.next_runs[0], s.timezone)}</span></p>
+    <p class="quiet small-text">${s.next_runs.slice(1, 3).map((at) => html`<span key=${at} class="next" title=${full(at)}>${inZone(at, s.timezone)}</span>`)}</p>`
+  : html`<span class="quiet">never</span>`);
+
+const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+// elsewhere is what time it is here, where that differs.
+const elsewhere = (at, zone) => {
+  const mine = inZone(at, here), its = inZone(at, zone);
+  return mine === its ? "" : `, ${mine.slice(-5)} here`;
+};
 
 const until = (at) => {
   const seconds = (Date.parse(at) - serverNow()) / 1000;
   return seconds > 0 ? `in ${span(seconds)}` : `due ${span(-seconds)} ago`;
 };
 
-// Outcomes are its last firings as small marks, each with its words, and all of
-// them in a sentence.
+// Outcomes are its last firings as marks, and all of them in a sentence.
 export const Outcomes = ({ s }) => {
   const runs = s.outcomes ?? [];
   if (runs.length === 0) return html`<p class="quiet">It has not fired yet.</p>`;
   return html`<div class="outcomes">
-    <ol class="marks" aria-label=${`Last ${runs.length} times, oldest first`}>${runs.toReversed().map((run) => html`<li key=${run.id}><${Mark} run=${run} zone=${s.timezone} /></li>`)}</ol>
+    <${Marks} s=${s} />
     <p class="quiet">Last ${runs.length}: ${tally(runs)}.${runs[0].queue_id && html` Newest: <a class="id" href=${taskPath(runs[0].queue_id)}>${shortId(runs[0].queue_id)}</a>`}</p>
     ${s.last_error && html`<p class="schedule-error">${s.last_error}</p>`}
   </div>`;
+};
+
+// Marks are its last firings, each with its words.
+const Marks = ({ s }) => {
+  const runs = s.outcomes ?? [];
+  if (runs.length === 0) return html`<span class="quiet">It has not fired yet.</span>`;
+  return html`<ol class="marks" aria-label=${`Last ${runs.length} times, oldest first`}>${runs.toReversed().map((run) => html`<li key=${run.id}><${Mark} run=${run} zone=${s.timezone} /></li>`)}</ol>`;
 };
 
 const Mark = ({ run, zone }) => {
@@ -107,7 +128,7 @@ const trigger = async (s) => {
 
 export const Actions = ({ s, again, gone }) => {
   const may = useMayChange(s);
-  const file = s.source === "config" && "It stands in the configuration file: change it there.";
+  const file = s.source === "config" && "It is in the configuration file: change it there.";
   const then = (verb, done) => async () => { if (await act(s, verb, done)) again(); };
   return html`<div class="buttons">
     <button type="button" disabled=${!may.ok} title=${may.why || "beside its times"} onClick=${async () => { await trigger(s); again(); }}>Run now</button>
