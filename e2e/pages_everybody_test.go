@@ -127,7 +127,7 @@ func TestEverybodyCanUseThePages(t *testing.T) {
 		}},
 		{"/ui/agents", "Last heartbeat", nil}, {"/ui/agents/coder", "Last 2 runs", nil}, {"/ui/agents/writer/conversations/new", "Ctrl+Enter", nil}, {talk, "write it down", nil}, {"/ui/capacity", "search_code", nil},
 		{"/ui/schedules", "nightly", nil}, {"/ui/schedules", "nightly", press("button", "New schedule")}, {"/ui/schedules/nightly", "Tidy up", nil},
-		{"/ui/audit", "Chain", nil}, {"/ui/nowhere", "", nil}, {"/login", "You are logged in as the owner", nil},
+		{"/ui/usage", "Tokens by day", nil}, {"/ui/usage?by=user&days=7", "Share", nil}, {"/ui/audit", "Chain", nil}, {"/ui/nowhere", "", nil}, {"/login", "You are logged in as the owner", nil},
 	}
 	p := s.ownWindow(s.d.url).tabWith("/ui/", tabOptions{tool: tool})
 	for n, v := range views {

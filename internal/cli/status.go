@@ -145,6 +145,9 @@ func (a *app) taskRows(t api.Task) [][]string {
 	}
 	if t.Result != nil {
 		rows = append(rows, resultRows(t.Result)...)
+		if t.CostUSD > t.Result.CostUSD+1e-9 { // it was lost and run again
+			rows = append(rows, []string{"cost of all runs", usd(t.CostUSD) + " USD"})
+		}
 	}
 	for _, s := range t.Stale {
 		rows = append(rows, []string{"stale", fmt.Sprintf("%s said %s at %s, after it had lost its slot: kept aside", s.Agent, s.State, a.clock(s.At))})
@@ -188,7 +191,7 @@ func resultRows(r *api.Result) [][]string {
 	if r.CostUSD > 0 {
 		rows = append(rows, []string{"cost", usd(r.CostUSD) + " USD"})
 	}
-	return append(rows, []string{"output", firstLine(r.Output)})
+	return append(rows, []string{"ran with", r.Model}, []string{"output", firstLine(r.Output)})
 }
 
 // firstLine is the beginning of a text's first line.

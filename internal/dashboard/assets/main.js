@@ -22,6 +22,7 @@ const useShellKeys = () => useKeys({
   "g a": ["Agents", () => go("/ui/agents")],
   "g c": ["Capacity", () => go("/ui/capacity")],
   "g s": ["Schedules", () => go("/ui/schedules")],
+  "g u": ["Usage", () => go("/ui/usage")],
   "g l": ["Audit log", () => go("/ui/audit")],
   "/": ["search", () => find()],
   n: ["new task", () => newTask()],

@@ -56,13 +56,17 @@ func FuzzReadRows(f *testing.F) {
 	f.Add(Session(&signalbox.Session{Agent: "a", Current: true}))
 	f.Add(Audit(&signalbox.Audit{Hash: "h"}))
 	f.Add(Stales([]signalbox.Stale{{Fence: 1, Result: signalbox.Result{ErrorType: "e"}}}))
+	f.Add(Usage(&signalbox.Usage{Runs: 1, Spent: signalbox.Spent{NanoUSD: 5}}))
+	f.Add([]byte(UsageID(&signalbox.UsageKey{Day: 20_000, Agent: "a", Owner: "user:ann"})))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		_, agent := ReadAgent("a", body)
 		_, pause := ReadPause("q", body)
 		_, session := ReadSession("s", body)
 		_, audit := ReadAudit(1, body)
 		_, stales := ReadStales("t", body)
-		for _, err := range []error{agent, pause, session, audit, stales} {
+		_, usage := ReadUsage(UsageID(&signalbox.UsageKey{}), body)
+		_, key := ReadUsage(string(body), Usage(&signalbox.Usage{}))
+		for _, err := range []error{agent, pause, session, audit, stales, usage, key} {
 			if err != nil && signalbox.CodeOf(err) != signalbox.CodeStoreCorrupt {
 				t.Fatalf("got %v", err)
 			}

@@ -99,6 +99,16 @@
 //   - Stales of an unknown task is CodeNotFound. Children of one is empty, since a
 //     parent may have been pruned.
 //
+// # Usage
+//
+//   - Apply goes by Change.Used, KeepStale by store.AddStale. A result without tokens and
+//     costs adds nothing; another one adds a run to the row of its key, on the day of
+//     Entry.At or Stale.At. A late report that is not kept adds nothing.
+//   - If there is no row of that key, UsageKey.Fold says under which one it is stored, by
+//     the number of rows of that day.
+//   - RestoreUsage stores a row as it is, under its key.
+//   - Rows are sorted by day, agent, schedule, owner and model, names byte by byte.
+//
 // # Audit, tokens and users
 //
 //   - AppendAudit truncates At to the millisecond before it hashes the row.

@@ -202,10 +202,7 @@ func usageQuery(b *fixture) {
 func usageFolded(b *fixture) {
 	u := aUsage("a")
 	u.Day = signalbox.DayOf(b.now)
-	for n := range signalbox.UsageRows - 1 {
-		u.Model = fmt.Sprint("m", n)
-		b.must(b.RestoreUsage(b.ctx, u))
-	}
+	b.restoreUsages(u, "m", signalbox.UsageRows-1)
 	b.submits(4, bySchedule("nightly"), ofOwner("ann"))
 	b.spend("x", 1) // the last with a row of its own
 	b.spend("y", 1)
@@ -215,10 +212,7 @@ func usageFolded(b *fixture) {
 	list := b.usage(store.UsageQuery{From: u.Day, To: u.Day, Agent: "y"})
 	b.same("beyond the bound", [3]any{len(list), list[0].UsageKey, list[0].Runs}, [3]any{1, key, int64(2)})
 	b.same("with a row", b.usage(store.UsageQuery{From: u.Day, To: u.Day, Agent: "x"})[0].Runs, int64(2))
-	for n := range signalbox.UsageRows - 1 {
-		u.Model = fmt.Sprint("more", n)
-		b.must(b.RestoreUsage(b.ctx, u))
-	}
+	b.restoreUsages(u, "more", signalbox.UsageRows-1)
 	b.submits(2)
 	b.spend("z", 1)
 	b.spend("w", 1)
@@ -228,6 +222,21 @@ func usageFolded(b *fixture) {
 	b.submit()
 	b.spend("z", 1)
 	b.same("the next day", b.usage(store.UsageQuery{From: u.Day + 1, To: u.Day + 1})[0].Agent, "z")
+}
+
+// restoreUsages stores rows of n models, at once: one by one takes long where each waits
+// for a disk.
+func (b *fixture) restoreUsages(u signalbox.Usage, model string, n int) {
+	b.Helper()
+	errs := make(chan error, n)
+	for i := range n {
+		row := u
+		row.Model = fmt.Sprint(model, i)
+		go func() { errs <- b.RestoreUsage(b.ctx, row) }()
+	}
+	for range n {
+		b.must(<-errs)
+	}
 }
 
 func usageRestored(b *fixture) {

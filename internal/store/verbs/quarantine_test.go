@@ -3,12 +3,15 @@ package verbs_test
 import (
 	"context"
 	"log/slog"
+	"math"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/pack"
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
@@ -191,4 +194,39 @@ type closing struct {
 func (c *closing) Close() error {
 	c.closed = true
 	return nil
+}
+
+// A damaged sum of usage keeps no run from ending: it is set aside, and a new one begun.
+func TestDamagedUsageKeepsNoRunFromEnding(t *testing.T) {
+	srv := newServer(t)
+	spend := func(s *verbs.Shared, usd float64) {
+		t.Helper()
+		mustSubmit(t, s)
+		task := mustClaim(t, s, "a")
+		ev := signalbox.Event{Kind: signalbox.EventFinish, Reason: signalbox.ReasonCompleted, Result: &signalbox.Result{CostUSD: usd}}
+		if _, err := happen(s, task, ev); err != nil {
+			t.Fatal(err)
+		}
+	}
+	usage := func(s *verbs.Shared) []signalbox.Usage {
+		t.Helper()
+		list, err := s.Usage(ctx, store.UsageQuery{To: math.MaxInt32})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	first := srv.open(t, verbs.Options{})
+	spend(first, 0.5)
+	id := pack.UsageID(&usage(first)[0].UsageKey)
+	srv.damage(t, "usage", id)
+
+	s := srv.open(t, verbs.Options{})
+	spend(s, 0.25)
+	if list := usage(s); len(list) != 1 || list[0].Runs != 1 || list[0].NanoUSD != 250_000_000 {
+		t.Errorf("the usage is %+v", list)
+	}
+	if !srv.has("aside", "usage/"+id) {
+		t.Error("the damaged row is gone")
+	}
 }

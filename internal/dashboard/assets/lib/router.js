@@ -7,7 +7,7 @@ const root = "/ui/";
 // routes: path below /ui/ → name of the page. :x stands for one part.
 const routes = [
   ["", "now"], ["tasks", "tasks"], ["tasks/:id", "task"], ["agents", "agents"], ["agents/:name", "agent"], ["agents/:name/conversations/:id", "conversation"],
-  ["capacity", "capacity"], ["schedules", "schedules"], ["schedules/:id", "schedules"], ["audit", "audit"], ["users", "users"], ["tokens", "tokens"],
+  ["capacity", "capacity"], ["schedules", "schedules"], ["schedules/:id", "schedules"], ["usage", "usage"], ["audit", "audit"], ["users", "users"], ["tokens", "tokens"],
 ];
 
 // match finds the page of a path: {name, params}; name "missing" where there is
@@ -81,6 +81,7 @@ export const agentPath = (name) => `${root}agents/${encodeURIComponent(name)}`;
 export const conversationPath = (name, id) => `${agentPath(name)}/conversations/${encodeURIComponent(id)}`;
 export const schedulePath = (id) => `${root}schedules/${encodeURIComponent(id)}`;
 export const capacityPath = (name) => `${root}capacity${name ? "?name=" + encodeURIComponent(name) : ""}`;
+export const usagePath = (agent) => `${root}usage?agent=${encodeURIComponent(agent)}`;
 // searchPath leads to the tasks that match a query; more are sort, group and hide.
 export const searchPath = (q, more = {}) => {
   const set = Object.entries({ q, ...more }).filter(([, value]) => value).map(([name, value]) => `${name}=${encodeURIComponent(value)}`);

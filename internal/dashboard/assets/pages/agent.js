@@ -2,9 +2,10 @@
 // terminal of it.
 import { html, useRef, useState } from "../lib/dom.js";
 import { useLive } from "../lib/live.js";
+import { money, tokens } from "../lib/money.js";
 import { useMay } from "../lib/me.js";
 import { useSubject } from "../lib/place.js";
-import { searchPath } from "../lib/router.js";
+import { searchPath, usagePath } from "../lib/router.js";
 import { age, full, since, span, useNow } from "../lib/time.js";
 import { AgentMenu, forceRelease, pause, resume } from "../parts/agentactions.js";
 import { Bars } from "../parts/bars.js";
@@ -62,6 +63,7 @@ const Whole = ({ agent }) => {
       <aside class="stack" aria-label="About this agent">
         <${Card} title="Two clocks"><div class="card-body"><${Clocks} agent=${agent} /></div></${Card}>
         <${Facts} agent=${agent} />
+        <${Spent} name=${agent.name} />
         <${Sessions} name=${agent.name} />
       </aside>
     </div>`;
@@ -122,6 +124,16 @@ const Facts = ({ agent }) => html`
     ${[["Kind", agent.kind], ["Address", agent.url], ["Came by", sources[agent.source] ?? agent.source], ["Works in", agent.work_dir && html`<bdi>${agent.work_dir}</bdi>`], ["Fences", agent.fencing ? "yes: it stops an old run before it takes a new one" : "no: after a loss its slot waits until it reports idle"],
       ["Terminal", agent.terminal ? openText(agent.terminals) : "not offered"], ["Version", agent.version]].filter((row) => row[1]).map(([name, value]) => html`<dt key=${name}>${name}</dt><dd>${value}</dd>`)}
   </dl></${Card}>`;
+
+// Spent is what its runs of the last 30 days used, where they reported anything.
+const Spent = ({ name }) => {
+  const { data } = useLoad(`/api/usage?agent=${encodeURIComponent(name)}`, 60_000);
+  const t = data?.total;
+  if (!t?.runs) return null;
+  return html`<${Card} title="Last 30 days" name="spent" side=${html`<a href=${usagePath(name)}>Usage</a>`}><dl class="facts card-body">
+    ${[["Cost", money(t.cost_usd)], ["Tokens", `${tokens(t.input_tokens)} in, ${tokens(t.output_tokens)} out`], ["Runs", `${t.runs.toLocaleString("en")}${t.failed ? `, ${t.failed} failed` : ""}`]].filter((row) => row[1]).map(([what, value]) => html`<dt key=${what}>${what}</dt><dd>${value}</dd>`)}
+  </dl></${Card}>`;
+};
 
 const sources = { config: "the configuration", registered: "its own registration", discovered: "being found", child: "signalbox up, which started it" };
 const openText = (terminals = []) => (terminals.length === 0 ? "offered, none open" : terminals.map((t) => `open by ${t.by} for ${age(t.since)}`).join(", "));

@@ -1,5 +1,6 @@
 // The facts of a task: who asked, when what happened, with what.
 import { html } from "../lib/dom.js";
+import { money } from "../lib/money.js";
 import { clock, full, span, took } from "../lib/time.js";
 import { conversationPath, searchPath } from "../lib/router.js";
 import { AgentLink } from "../parts/agentlink.js";
@@ -30,7 +31,9 @@ const rows = (task) => [
   ["Failed attempts", task.attempts > 0 && `${task.attempts}${task.max_attempts ? ` of ${task.max_attempts}` : ""}`],
   ["Ended because", task.reason],
   ["Figures", task.result && figures(task.result)],
+  ["Cost of all runs", task.cost_usd > (task.result?.cost_usd ?? 0) * 1.000001 && money(task.cost_usd)],
   ["Model", [task.model, task.tier].filter(Boolean).join(", ")],
+  ["Ran with", task.result?.model !== task.model && task.result?.model],
   ["Time limit", limit(task)],
   ["Priority", task.priority ? String(task.priority) : ""],
   ["If lost", task.on_lost === "requeue" ? "it is queued again" : ""],

@@ -45,6 +45,7 @@ export const Stale = ({ list }) => html`
       ${list.map((one) => html`
         <div class="stale" key=${one.fence}>
           <p><strong>${one.state}</strong> by <${AgentLink} name=${one.agent} />, <span title=${full(one.at)}>${clock(one.at)}</span>, fence ${one.fence}${one.message && `: ${one.message}`}</p>
+          ${(one.result?.cost_usd > 0 || one.result?.token_usage) && html`<p class="quiet">${figures(one.result)}</p>`}
           ${one.result?.output && html`<${Text} text=${withoutEscapes(one.result.output)} lines=${8} />`}
         </div>`)}
     </div>

@@ -13,7 +13,7 @@ import { pageOf } from "./tasks-search.js";
 
 const most = 10_000; // rows of a file
 
-const fields = ["queue_id", "state", "reason", "message", "prompt_preview", "agent", "queue", "source", "source_job", "model", "priority", "attempts", "created_at", "started_at", "ended_at", "duration_seconds"];
+const fields = ["queue_id", "state", "reason", "message", "prompt_preview", "agent", "queue", "source", "source_job", "model", "priority", "attempts", "created_at", "started_at", "ended_at", "duration_seconds", "cost_usd", "tokens"];
 
 const formats = {
   CSV: { type: "text/csv", write: (tasks) => csv(fields, tasks.map((t) => ({ ...t, duration_seconds: secondsOf(t, serverNow()) }))) },

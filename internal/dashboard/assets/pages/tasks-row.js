@@ -2,6 +2,7 @@
 import { html, useMedia, useStore } from "../lib/dom.js";
 import { isEnded } from "../lib/board.js";
 import { useMay } from "../lib/me.js";
+import { money } from "../lib/money.js";
 import { hiddenColumns } from "../lib/prefs.js";
 import { age, full, range, since, span, useNow, took } from "../lib/time.js";
 import { AgentLink } from "../parts/agentlink.js";
@@ -18,7 +19,7 @@ const unseen = (text) => html`<span class="unseen">${text}</span>`;
 const columns = [
   { name: "pick", label: unseen("Selected"), width: "20px" }, { name: "state", label: "State", width: "104px" }, { name: "id", label: "Id", title: "Id", width: "58px" },
   { name: "what", label: "Task", width: "minmax(0, 1fr)" }, { name: "where", label: "Where", title: "Where", width: "minmax(0, 220px)", sort: "agent", ascends: true }, { name: "time", label: "Time", title: "Time", width: "var(--time)", sort: "ended" },
-  { name: "took", label: "Duration", title: "Duration", width: "76px", sort: "duration" }, { name: "do", label: unseen("Actions"), width: "76px" },
+  { name: "took", label: "Duration", title: "Duration", width: "76px", sort: "duration" }, { name: "cost", label: "Cost", title: "Cost", width: "64px" }, { name: "do", label: unseen("Actions"), width: "76px" },
 ];
 
 // useHidden are the columns that are left out: by the address, else as this browser remembers.
@@ -34,7 +35,7 @@ export const useHideText = () => useHidden().join(",") || "none";
 export const useColumns = () => {
   const hidden = useHidden();
   const phone = useMedia("(max-width: 640px)"), wide = useMedia("(min-width: 1001px)"), middle = useMedia("(min-width: 801px)");
-  const room = { where: wide || phone, took: middle };
+  const room = { where: wide || phone, took: middle, cost: wide };
   return columns.filter((c) => !hidden.includes(c.name) && room[c.name] !== false);
 };
 
@@ -61,6 +62,7 @@ const cell = {
   where: (t) => html`<${Where} task=${t} />`,
   time: (t) => html`<${Time} task=${t} />`,
   took: (t) => html`<${Took} task=${t} />`,
+  cost: (t) => html`<p class="cut small-text quiet" title=${t.tokens ? `${t.tokens.toLocaleString("en")} tokens` : undefined}>${money(t.cost_usd)}</p>`,
   do: (t) => (isEnded(t.state) ? html`<${RetryButton} task=${t} />` : html`<${CancelButton} task=${t} />`),
 };
 

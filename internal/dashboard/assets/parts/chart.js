@@ -31,8 +31,9 @@ const hourMinute = (s) => { const d = new Date(s * 1000); return `${pad(d.getHou
 
 // Chart: data is [[seconds…], [values…], …], series {label, tone, fill} for each row
 // of values; onSelect(from, to) hears what was dragged over, in ms, and
-// onPoint(index) what is pointed at, null for nothing.
-export const Chart = ({ data, series, label, height = 130, onSelect, onPoint }) => {
+// onPoint(index) what is pointed at, null for nothing. With days, which says a value
+// in words, each value is that of a day in UTC, and a column.
+export const Chart = ({ data, series, label, height = 130, days, onSelect, onPoint }) => {
   const box = useRef(null), plot = useRef(null), newest = useRef(data), hear = useRef({});
   newest.current = data;
   hear.current = { onSelect, onPoint };
@@ -42,7 +43,7 @@ export const Chart = ({ data, series, label, height = 130, onSelect, onPoint }) 
       const UPlot = await fetchLibrary();
       if (over) return;
       plot.current?.destroy();
-      plot.current = new UPlot(options(box.current, series, height, hear), newest.current, box.current);
+      plot.current = new UPlot(options(box.current, series, height, hear, days && columns(UPlot, days)), newest.current, box.current);
     };
     make().catch(() => {}); // without the library the text beside the chart says it all
     const sized = new ResizeObserver(() => plot.current?.setSize({ width: box.current.clientWidth, height }));
@@ -54,17 +55,28 @@ export const Chart = ({ data, series, label, height = 130, onSelect, onPoint }) 
   return html`<div class="chart" role="img" aria-label=${label} ref=${box}></div>`;
 };
 
-const options = (box, series, height, hear) => {
+const dayMonth = (s) => new Date(s * 1000).toLocaleDateString("en", { day: "numeric", month: "short", timeZone: "UTC" });
+const aDay = 24 * 3600;
+
+// columns are the axes of a chart of days, and what draws a value.
+const columns = (UPlot, text) => ({
+  x: (_, from, to) => [from - aDay / 2, to + aDay / 2], y: (_, low, high) => [0, high > 0 ? high * 1.1 : 1],
+  xAxis: { incrs: [1, 2, 7, 14, 30].map((n) => n * aDay), values: (_, ticks) => ticks.map(dayMonth) },
+  yAxis: { incrs: undefined, size: 60, values: (_, ticks) => ticks.map(text) },
+  series: { paths: UPlot.paths.bars({ size: [0.7, 40] }), width: 0 },
+});
+
+const options = (box, series, height, hear, days) => {
   const css = getComputedStyle(box);
   const colour = (name) => css.getPropertyValue(`--${name}`) && resolve(box, name);
   const quiet = colour("quiet"), line = colour("line");
   const axis = { stroke: quiet, grid: { stroke: line, width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
   return {
     width: box.clientWidth, height, legend: { show: false }, padding: [8, 16, 0, 0],
-    cursor: { y: false, points: { size: 6 }, drag: { x: true, y: false, setScale: false } },
-    scales: { x: { range: (_, from, to) => [Math.min(from, to - shortest), to] }, y: { range: (_, low, high) => [0, Math.max(4, Math.ceil((high ?? 0) * 1.1))] } },
-    axes: [{ ...axis, grid: { show: false }, size: 24, space: 60, incrs: [60, 120, 300, 600, 1800, 3600], values: (_, ticks) => ticks.map(hourMinute) }, { ...axis, size: 44, space: 34, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] }],
-    series: [{}, ...series.map((s) => ({ label: s.label, stroke: colour(s.tone), width: 1.5, fill: s.fill && colour(s.fill), points: { show: false } }))],
+    cursor: { y: false, points: { size: 6 }, drag: { x: !days, y: false, setScale: false } },
+    scales: { x: { range: days?.x ?? ((_, from, to) => [Math.min(from, to - shortest), to]) }, y: { range: days?.y ?? ((_, low, high) => [0, Math.max(4, Math.ceil((high ?? 0) * 1.1))]) } },
+    axes: [{ ...axis, grid: { show: false }, size: 24, space: 60, incrs: [60, 120, 300, 600, 1800, 3600], values: (_, ticks) => ticks.map(hourMinute), ...days?.xAxis }, { ...axis, size: 44, space: 34, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000], ...days?.yAxis }],
+    series: [{}, ...series.map((s) => ({ label: s.label, stroke: colour(s.tone), width: 1.5, fill: s.fill && colour(s.fill), points: { show: false }, ...days?.series }))],
     hooks: { setSelect: [(u) => {
       if (u.select.width < 4) return;
       hear.current.onSelect?.(u.posToVal(u.select.left, "x") * 1000, u.posToVal(u.select.left + u.select.width, "x") * 1000);

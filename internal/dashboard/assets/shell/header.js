@@ -14,7 +14,7 @@ import { find, newTask } from "./actions.js";
 import { openHelp } from "./help.js";
 
 const places = [["Now", "/ui/", ["now"]], ["Tasks", "/ui/tasks", ["tasks", "task"]], ["Agents", "/ui/agents", ["agents", "agent", "conversation"]],
-  ["Capacity", "/ui/capacity", ["capacity"]], ["Schedules", "/ui/schedules", ["schedules"]], ["Audit", "/ui/audit", ["audit"]]];
+  ["Capacity", "/ui/capacity", ["capacity"]], ["Schedules", "/ui/schedules", ["schedules"]], ["Usage", "/ui/usage", ["usage"]], ["Audit", "/ui/audit", ["audit"]]];
 
 export const Header = () => {
   const { name } = useRoute();

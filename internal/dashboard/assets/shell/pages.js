@@ -9,6 +9,7 @@ const modules = {
   conversation: () => import("../pages/conversation.js"),
   capacity: () => import("../pages/capacity.js"),
   schedules: () => import("../pages/schedules.js"),
+  usage: () => import("../pages/usage.js"),
   audit: () => import("../pages/audit.js"),
   users: () => import("../pages/users.js"),
   tokens: () => import("../pages/tokens.js"),
@@ -17,7 +18,7 @@ const modules = {
 
 // titles are those of the tabs; the first page is Signalbox itself.
 export const titles = {
-  tasks: "Tasks", task: "Task", agents: "Agents", agent: "Agent", conversation: "Conversation", capacity: "Capacity", schedules: "Schedules", audit: "Audit", users: "Users", tokens: "Tokens", missing: "Not found",
+  tasks: "Tasks", task: "Task", agents: "Agents", agent: "Agent", conversation: "Conversation", capacity: "Capacity", schedules: "Schedules", usage: "Usage", audit: "Audit", users: "Users", tokens: "Tokens", missing: "Not found",
 };
 
 const styled = new Map();
