@@ -152,6 +152,7 @@ func Routes() []Route {
 		{Name: "removeUser", Method: http.MethodDelete, Path: "/api/users/{id}", Summary: "Forget a user, with its tokens", Status: 204, Scope: ScopeAdmin, Errors: []int{404, 409}},
 		{Name: "tools", Method: http.MethodGet, Path: "/api/tools", Summary: "The tools behind the gateway, and the servers that have them", Status: 200, Scope: ScopeTool, Answer: Tools{}},
 		{Name: "toolQueues", Method: http.MethodGet, Path: "/api/tools/queues", Summary: "The tool queues: who holds their slots and who waits", Status: 200, Scope: ScopeTool, Answer: ToolQueues{}},
+		{Name: "setToolQueue", Method: http.MethodPut, Path: "/api/tools/queues/{queue}", Summary: "Set how many calls run at once in a tool queue, at this director and until it restarts: more slots go to calls in line at once, fewer drain", Status: 200, Scope: ScopeAdmin, Request: SetToolQueue{}, Answer: ToolQueueSet{}, Errors: []int{404}},
 		{Name: "callTool", Method: http.MethodPost, Path: "/api/tools/{tool}/call", Summary: "Call a tool through its queue; a stream with Accept: text/event-stream", Status: 200, Scope: ScopeTool,
 			Query: []Param{toolSessionParam, executionParam, sourceAgentParam}, Request: ToolCall{}, Answer: ToolResult{}, Errors: []int{404, 501, 502, 503, 504}},
 		{Name: "createToolTask", Method: http.MethodPost, Path: "/api/tools/{tool}/tasks", Summary: "Call a tool as a durable task", Status: 201, Scope: ScopeTool,

@@ -59,6 +59,18 @@ type ToolQueue struct {
 	WaitersNotShown int          `json:"waiters_not_shown,omitempty"` // beyond those
 }
 
+// SetToolQueue is the body of PUT /api/tools/queues/{queue}.
+type SetToolQueue struct {
+	Concurrent int `json:"concurrent"` // calls at once, 1 to 1,000,000
+}
+
+// ToolQueueSet is the answer: the queue as it is now. It drains while in_use is greater than
+// concurrent.
+type ToolQueueSet struct {
+	Before int       `json:"before"` // concurrent until then
+	Queue  ToolQueue `json:"queue"`
+}
+
 // ToolHolder is who has a slot of a tool queue.
 type ToolHolder struct {
 	Session string     `json:"session,omitempty"`

@@ -81,7 +81,10 @@ var calls = map[string]func(context.Context, *client.Client) error{
 	"chat": func(ctx context.Context, c *client.Client) error {
 		return second(c.Chat(ctx, "coder", api.ChatRequest{Message: "m"}, client.ChatOptions{}))
 	},
-	"tools":      func(ctx context.Context, c *client.Client) error { return second(c.ListTools(ctx)) },
+	"tools": func(ctx context.Context, c *client.Client) error { return second(c.ListTools(ctx)) },
+	"setToolQueue": func(ctx context.Context, c *client.Client) error {
+		return second(c.SetToolQueue(ctx, "q", api.SetToolQueue{}))
+	},
 	"toolQueues": func(ctx context.Context, c *client.Client) error { return second(c.ToolQueues(ctx)) },
 	"callTool": func(ctx context.Context, c *client.Client) error {
 		return second(c.CallTool(ctx, "search__find", api.ToolCall{}, client.ToolOptions{}))

@@ -20,6 +20,14 @@ func (c *Client) ToolQueues(ctx context.Context) ([]api.ToolQueue, error) {
 	return out.Queues, err
 }
 
+// SetToolQueue sets how many calls run at once in a tool queue, until the
+// director restarts. More slots go to calls in line at once; fewer drain.
+//
+// Codes: not_found, validation_error.
+func (c *Client) SetToolQueue(ctx context.Context, queue string, req api.SetToolQueue) (api.ToolQueueSet, error) {
+	return ask[api.ToolQueueSet](ctx, c, put("/api/tools/queues/"+url.PathEscape(queue), req))
+}
+
 // ToolOptions go with a call of a tool.
 type ToolOptions struct {
 	// Execution is the queue_id of the execution that makes the call, where

@@ -12,7 +12,7 @@ import (
 const MaxConcurrent = 1_000_000
 
 // Configure adds queues and raises the bounds of existing ones: each field takes the greater
-// value; a smaller or zero value changes nothing. A raised capacity admits waiting calls at
+// value; a smaller or zero value changes nothing (Update lowers a bound). A raised capacity admits waiting calls at
 // once; a raised wait applies to later calls. A queue is shared from its creation or not at
 // all. All mistakes are reported together, and then nothing is changed.
 func (q *Queues) Configure(configs map[string]Config) error {
@@ -55,6 +55,47 @@ func (q *Queues) newQueue(name string, c Config) *queue {
 	return in
 }
 
+// Update changes the bounds of a queue while calls hold its slots and wait: change gets its
+// configuration and sets Concurrent, MaxWait or MaxWaiters, in one step with all else that
+// happens to the queue. It must be quick and must not use the queues. Update returns the
+// configuration before and after.
+//
+// More slots go to the first waiters at once. Fewer slots drain: a call or lease keeps the slot
+// it has, and none is passed on until fewer than Concurrent are held; until then Status shows
+// more slots in use than Concurrent. A new MaxWait applies to later calls, and so does
+// MaxWaiters: nobody who waits is turned away.
+//
+// A queue that other processes share is changed in this process alone: call Update in each.
+//
+// The error is an *Error that matches ErrUnknown if there is no such queue, else it says which
+// bound is out of its range, or that Lease or Shared was changed, which stay as they were
+// configured. Then nothing is changed.
+func (q *Queues) Update(queue string, change func(*Config)) (before, after Config, err error) {
+	q.mu.Lock() // Configure raises what is there now
+	defer q.mu.Unlock()
+	in := q.queues.Load().find(queue)
+	if in == nil {
+		return Config{}, Config{}, &Error{Queue: queue, Reason: ReasonUnknown, Err: ErrUnknown}
+	}
+	return in.update(change)
+}
+
+func (q *queue) update(change func(*Config)) (before, after Config, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	before, after = q.config, q.config
+	change(&after)
+	if err = check(q.name, after); err == nil && (after.Lease != before.Lease || after.Shared != before.Shared) {
+		err = fmt.Errorf("tool queue %q: its session lease and whether it is shared cannot be changed while it runs", q.name)
+	}
+	if err != nil {
+		return before, before, err
+	}
+	q.config = after
+	q.resized()
+	return before, after, nil
+}
+
 // raise raises the bounds and admits waiters.
 func (q *queue) raise(to Config) {
 	q.mu.Lock()
@@ -69,15 +110,17 @@ func (q *queue) raise(to Config) {
 	if c.Lease.Idle > 0 {
 		q.requireLock(lockLeases)
 	}
-	for i := range min(c.Concurrent, fastSlots) {
-		if s := &q.fast[i]; s.state.Load() == absent {
-			s.state.Store(nextUse)
-		}
-	}
-	q.admit()
-	if s := q.shared; s != nil && s.running {
-		s.signalled = true // the next step admits waiters
-		s.notify()
+	q.resized()
+}
+
+// resized fits the slots to a new capacity.
+func (q *queue) resized() {
+	if q.shared == nil {
+		q.fit()
+		q.admit()
+	} else if q.shared.running {
+		q.shared.signalled = true // the next step admits waiters
+		q.shared.notify()
 	}
 }
 

@@ -2,6 +2,7 @@ package toolqueue_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,125 @@ func TestRaisingWakesWaiters(t *testing.T) {
 			t.Fatal("two more slots let three calls in")
 		}
 		counts(t, q, "a", capacity+2, 1)
+	}
+}
+
+func set(t *testing.T, q *toolqueue.Queues, queue string, concurrent int) {
+	t.Helper()
+	if _, _, err := q.Update(queue, func(c *toolqueue.Config) { c.Concurrent = concurrent }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Fewer slots drain: who holds one keeps it, and nobody gets one until fewer are held than the
+// new capacity. Then the line goes on in its order. With 10 slots some are beyond those that
+// need no lock.
+func TestShrinkDrains(t *testing.T) {
+	for _, capacity := range []int{3, 10} {
+		q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: capacity}))
+		var held []toolqueue.Permit
+		for range capacity {
+			held = append(held, Take(t, q, "a", Tool("holder")))
+		}
+		first, second := Start(t, q, "a", Tool("1"), 0), Start(t, q, "a", Tool("2"), 0)
+		set(t, q, "a", 1)
+		counts(t, q, "a", capacity, 2)
+		for i, p := range held[:capacity-1] {
+			p.Release()
+			p.Release()
+			counts(t, q, "a", capacity-1-i, 2)
+		}
+		if !first.Waits() {
+			t.Fatal("a slot beyond the new capacity was passed on")
+		}
+		held[capacity-1].Release()
+		first.Has().Release()
+		second.Has().Release()
+		counts(t, q, "a", 0, 0)
+		only := Take(t, q, "a", Tool("only"))
+		if _, ok := q.TryAcquire("a", Tool("one more")); ok {
+			t.Fatal("two slots after a shrink to one")
+		}
+		set(t, q, "a", capacity) // and back
+		for range capacity - 1 {
+			Take(t, q, "a", Tool("again"))
+		}
+		counts(t, q, "a", capacity, 0)
+		if _, ok := q.TryAcquire("a", Tool("one more")); ok {
+			t.Fatalf("more than %d slots after a raise to that", capacity)
+		}
+		only.Release()
+	}
+}
+
+// Free slots beyond the new capacity go at once, and a raise before the rest has drained takes
+// back what has not gone.
+func TestRaiseWhileItDrains(t *testing.T) {
+	q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 12}))
+	var held []toolqueue.Permit
+	for range 6 {
+		held = append(held, Take(t, q, "a", Tool("holder")))
+	}
+	set(t, q, "a", 2)
+	first, second, third := Start(t, q, "a", Tool("1"), 0), Start(t, q, "a", Tool("2"), 0), Start(t, q, "a", Tool("3"), 0)
+	held[0].Release()
+	counts(t, q, "a", 5, 3)
+	set(t, q, "a", 7)
+	first.Has()
+	second.Has()
+	counts(t, q, "a", 7, 1)
+	held[1].Release()
+	third.Has()
+	counts(t, q, "a", 7, 0)
+}
+
+// An idle lease is held like a call: it keeps its slot for its next call, and the slot goes
+// when the lease ends.
+func TestShrinkLeavesLeases(t *testing.T) {
+	q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 2, Lease: toolqueue.Lease{Idle: time.Hour}}))
+	for _, s := range []string{"s1", "s2"} {
+		Take(t, q, "a", In(s, "first")).Release()
+	}
+	counts(t, q, "a", 2, 0)
+	set(t, q, "a", 1)
+	waits := Start(t, q, "a", In("s3", "waits"), 0)
+	Take(t, q, "a", In("s1", "second")).Release()
+	q.EndSession("s1")
+	counts(t, q, "a", 1, 1)
+	q.EndSession("s2")
+	waits.Has()
+	counts(t, q, "a", 1, 0)
+}
+
+// What cannot be done changes nothing.
+func TestUpdateRefuses(t *testing.T) {
+	is := toolqueue.Config{Concurrent: 2, MaxWait: time.Minute, MaxWaiters: 9, Lease: toolqueue.Lease{Idle: time.Second}}
+	q := newQueues(t, toolqueue.Hooks{}, one("a", is))
+	for want, change := range map[string]func(*toolqueue.Config){
+		"concurrent is 0":                func(c *toolqueue.Config) { c.Concurrent = 0 },
+		"concurrent is -1":               func(c *toolqueue.Config) { c.Concurrent = -1 },
+		"it must be from 1 to 1000000":   func(c *toolqueue.Config) { c.Concurrent = toolqueue.MaxConcurrent + 1 },
+		"the maximum wait is -1ns":       func(c *toolqueue.Config) { c.MaxWait = -1 },
+		"the maximum number of waiters":  func(c *toolqueue.Config) { c.MaxWaiters = -1 },
+		"session lease and whether it i": func(c *toolqueue.Config) { c.Concurrent, c.Lease.Idle = 5, 0 },
+		"shared cannot be changed":       func(c *toolqueue.Config) { c.Concurrent, c.Shared = 5, true },
+	} {
+		before, after, err := q.Update("a", change)
+		if err == nil || !strings.Contains(err.Error(), want) || before != is || after != is {
+			t.Errorf("%v, from %+v to %+v; want an error with %q", err, before, after, want)
+		}
+	}
+	if _, _, err := q.Update("b", func(*toolqueue.Config) { t.Error("called for no queue") }); !errors.Is(err, toolqueue.ErrUnknown) {
+		t.Errorf("an unknown queue: %v", err)
+	}
+	before, after, err := q.Update("a", func(c *toolqueue.Config) { c.Concurrent, c.MaxWait, c.MaxWaiters = 1, 0, 1 })
+	if want := (toolqueue.Config{Concurrent: 1, MaxWaiters: 1, Lease: is.Lease}); err != nil || before != is || after != want {
+		t.Errorf("%v, from %+v to %+v", err, before, after)
+	}
+	Take(t, q, "a", Tool("holder"))
+	Start(t, q, "a", Tool("waits"), 0)
+	if _, err := q.Acquire(t.Context(), "a", Tool("one too many")); !errors.Is(err, toolqueue.ErrFull) {
+		t.Errorf("the new bound of waiters: %v", err)
 	}
 }
 

@@ -13,6 +13,9 @@
 // TryAcquire takes a slot only if one is free, AcquireWithin bounds the wait. New makes Queues
 // without a queue, also without Default: Configure adds them.
 //
+// Update changes the capacity of a queue while it is in use: more slots go to the first waiters
+// at once, fewer drain.
+//
 // A session can hold a slot for longer than one call: see Lease.
 //
 // A queue can be shared by several processes: see Queues.Share. Its holders and waiters are

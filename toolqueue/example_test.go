@@ -80,3 +80,26 @@ func ExampleQueues_Acquire() {
 	fmt.Printf("in use: %d of %d\n", status.InUse, status.Concurrent)
 	// Output: in use: 0 of 1
 }
+
+// The capacity grows and shrinks while calls hold its slots. What is held beyond it drains.
+func ExampleQueues_Update() {
+	queues := toolqueue.New(toolqueue.Hooks{})
+	if err := queues.Configure(map[string]toolqueue.Config{"build": {Concurrent: 2}}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	first, _ := queues.TryAcquire("build", toolqueue.Who{Tool: "first"})
+	second, _ := queues.TryAcquire("build", toolqueue.Who{Tool: "second"})
+	before, after, err := queues.Update("build", func(c *toolqueue.Config) { c.Concurrent = 1 })
+	fmt.Println(before.Concurrent, after.Concurrent, err)
+	first.Release()
+	_, free := queues.TryAcquire("build", toolqueue.Who{Tool: "third"})
+	fmt.Println("one of one is held; a third call could start:", free)
+	second.Release()
+	_, free = queues.TryAcquire("build", toolqueue.Who{Tool: "third"})
+	fmt.Println("none is held; it could start:", free)
+	// Output:
+	// 2 1 <nil>
+	// one of one is held; a third call could start: false
+	// none is held; it could start: true
+}

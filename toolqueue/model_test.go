@@ -152,6 +152,12 @@ func (m *model) raise(concurrent int) {
 	m.admit()
 }
 
+// update sets the capacity. What is held beyond it drains.
+func (m *model) update(concurrent int) {
+	m.config.Concurrent = concurrent
+	m.admit()
+}
+
 // pass advances the time, event by event.
 func (m *model) pass(d time.Duration) {
 	for end := m.now + d; ; {

@@ -22,6 +22,7 @@ type queue struct {
 	mu         sync.Mutex
 	config     Config
 	extra      []*slot // beyond fast, allocated on demand
+	slots      int     // that are not absent: more than the capacity while it drains
 	freeList   *slot   // of extra
 	waiters    waitList
 	depth      int // waiting calls, for any slot or for that of their session
@@ -157,7 +158,7 @@ func (p Permit) release(unused bool) {
 // handOn passes a slot to the first waiter, or frees it.
 func (q *queue) handOn(s *slot, now time.Duration) *waiter {
 	w := q.waiters.first
-	if w == nil {
+	if w == nil || q.slots > q.config.Concurrent {
 		q.putFree(s)
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -43,6 +44,47 @@ func TestConcurrentUse(t *testing.T) {
 	}
 }
 
+// TestConcurrentUpdate changes the capacity while many callers use the queue. Once no more
+// slots are in use than the new capacity, there never are until the next change.
+func TestConcurrentUpdate(t *testing.T) {
+	h := &stress{depth: new(atomic.Int64), limit: 12}
+	h.queues = newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 12}))
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			now := []int{1, 12, 3, 9, 2, 8}[n%6]
+			if _, _, err := h.queues.Update("a", func(c *toolqueue.Config) { c.Concurrent = now }); err != nil {
+				t.Error(err)
+			}
+			for status(t, h.queues, "a").InUse > now {
+				runtime.Gosched() // it drains
+			}
+			for range 20 {
+				if in := atomic.LoadInt64(&h.in); in > int64(now) {
+					t.Errorf("%d calls at once after a change to %d has drained", in, now)
+				}
+				runtime.Gosched()
+			}
+		}
+	}()
+	h.callers(t)
+	close(stop)
+	<-stopped
+	set(t, h.queues, "a", 2)
+	counts(t, h.queues, "a", 0, 0)
+	Take(t, h.queues, "a", Tool("1"))
+	Take(t, h.queues, "a", Tool("2"))
+	if _, ok := h.queues.TryAcquire("a", Tool("3")); ok {
+		t.Error("three slots at the end")
+	}
+}
+
 type stress struct {
 	queues    *toolqueue.Queues
 	depth     *atomic.Int64
@@ -51,7 +93,7 @@ type stress struct {
 }
 
 func (h *stress) run(t *testing.T) {
-	var all, lookers sync.WaitGroup
+	var lookers sync.WaitGroup
 	stop := make(chan struct{})
 	lookers.Go(func() {
 		for {
@@ -67,6 +109,13 @@ func (h *stress) run(t *testing.T) {
 			}
 		}
 	})
+	h.callers(t)
+	close(stop)
+	lookers.Wait()
+}
+
+func (h *stress) callers(t *testing.T) {
+	var all sync.WaitGroup
 	for i := range 24 {
 		all.Go(func() {
 			for n := range 300 {
@@ -75,8 +124,6 @@ func (h *stress) run(t *testing.T) {
 		})
 	}
 	all.Wait()
-	close(stop)
-	lookers.Wait()
 }
 
 func (h *stress) once(t *testing.T, i, n int) {

@@ -27,6 +27,7 @@ type slot struct {
 	waiter  *waiter     // the last one it was assigned to, to be recycled
 	next    *slot       // in freeList
 	fast    bool        // one of the fastSlots
+	index   int         // of an extra one: its place there
 	remote  *remoteCall // the call of a shared queue
 }
 
@@ -56,7 +57,7 @@ const (
 	free      = 0
 	entering  = 1
 	held      = 2
-	absent    = 3 // beyond the capacity
+	absent    = 3 // beyond the capacity: held + 1
 	stateMask = 3 // the bits
 	nextUse   = 4
 )
@@ -83,6 +84,7 @@ const (
 	lockLeases              // sessions may hold slots
 	lockStatus              // holders are being read
 	lockShared              // a shared queue
+	lockDrains              // more slots than the capacity, which has shrunk
 )
 
 // requireLock makes callers take the lock from now on, and allowFast ends that; both need the
@@ -115,6 +117,16 @@ func (q *queue) tryFast(who *Who) (Permit, bool) {
 
 // takeFree takes a free slot, if any. It needs the lock.
 func (q *queue) takeFree() *slot {
+	if q.slots > q.config.Concurrent {
+		if q.fit(); q.slots > q.config.Concurrent {
+			return nil
+		}
+	}
+	return q.freeSlot()
+}
+
+// freeSlot takes a free slot within the capacity or beyond it. It needs the lock.
+func (q *queue) freeSlot() *slot {
 	for i := range q.fast {
 		if state, ok := q.fast[i].take(); ok {
 			q.fast[i].state.Store(state + 1)
@@ -125,9 +137,10 @@ func (q *queue) takeFree() *slot {
 	switch {
 	case s != nil:
 		q.freeList, s.next = s.next, nil
-	case len(q.extra) < q.config.Concurrent-fastSlots:
-		s = &slot{queue: q}
+	case q.slots < q.config.Concurrent:
+		s = &slot{queue: q, index: len(q.extra)}
 		q.extra = append(q.extra, s)
+		q.slots++
 	default:
 		return nil
 	}
@@ -135,8 +148,55 @@ func (q *queue) takeFree() *slot {
 	return s
 }
 
-// putFree frees a held slot. It needs the lock.
+// fit adds the missing fast slots of the capacity, or removes free slots beyond it. While more
+// are held than the capacity, each is removed when it becomes free. It needs the lock.
+func (q *queue) fit() {
+	for i := range q.fast {
+		if s := &q.fast[i]; q.slots < q.config.Concurrent && s.state.Load()&stateMask == absent {
+			s.state.Add(nextUse - absent)
+			q.slots++
+		}
+	}
+	if q.slots <= q.config.Concurrent {
+		q.allowFast(lockDrains)
+		return
+	}
+	q.requireLock(lockDrains) // releases from now on take the lock, or sweep
+	for q.slots > q.config.Concurrent {
+		s := q.freeSlot()
+		if s == nil {
+			return
+		}
+		q.recycle(s)
+		q.retire(s)
+	}
+}
+
+// retire removes a held slot. It needs the lock.
+func (q *queue) retire(s *slot) {
+	s.state.Add(absent - held)
+	if !s.fast {
+		last := q.extra[len(q.extra)-1]
+		q.extra[s.index], last.index = last, s.index
+		q.extra[len(q.extra)-1] = nil
+		q.extra = q.extra[:len(q.extra)-1]
+	}
+	if q.slots--; q.slots <= q.config.Concurrent {
+		q.allowFast(lockDrains)
+	}
+}
+
+// putFree frees a held slot, or removes it if it is beyond the capacity. It needs the lock.
 func (q *queue) putFree(s *slot) {
+	if q.slots > q.config.Concurrent {
+		q.retire(s)
+		return
+	}
+	if len(q.extra) > max(0, q.config.Concurrent-fastSlots) && !s.fast { // a capacity that has shrunk: a fast one takes its place
+		q.retire(s)
+		q.fit()
+		return
+	}
 	if !s.fast {
 		s.next, q.freeList = q.freeList, s
 	}
@@ -147,6 +207,7 @@ func (q *queue) putFree(s *slot) {
 // was required.
 func (q *queue) sweep() {
 	q.mu.Lock()
+	q.fit()
 	q.admit()
 	q.mu.Unlock()
 }

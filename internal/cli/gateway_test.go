@@ -20,6 +20,15 @@ type tools struct{ trouble atomic.Bool }
 
 func (*tools) OnCall(func()) {}
 
+func (t *tools) SetConcurrent(queue string, concurrent int) (before int, err error) {
+	for _, q := range t.Queues() {
+		if q.Name == queue {
+			return q.Concurrent, nil
+		}
+	}
+	return 0, toolqueue.ErrUnknown
+}
+
 func (*tools) Tools() []gateway.Tool {
 	definition := func(name, text string) json.RawMessage {
 		data, _ := json.Marshal(map[string]any{"name": name, "description": text, "inputSchema": map[string]any{}})

@@ -22,7 +22,7 @@ func (a *app) toolsCmd() *cobra.Command {
 			"whichever way they come: MCP, HTTP, the LLM runner or this command. A call of a tool whose queue is commands\n" +
 			"becomes a task and is answered at once.",
 	}
-	cmd.AddCommand(a.toolQueuesCmd(), a.toolServersCmd(), a.callToolCmd(), a.toolTasksCmd())
+	cmd.AddCommand(a.toolQueuesCmd(), a.setToolQueueCmd(), a.toolServersCmd(), a.callToolCmd(), a.toolTasksCmd())
 	return query(a, cmd, noArg((*client.Client).ListTools), func(t api.Tools) {
 		for _, s := range t.Servers {
 			if s.State != "ready" {
@@ -102,6 +102,44 @@ func (a *app) toolQueuesCmd() *cobra.Command {
 			}
 			return []string{q.Name, fmt.Sprintf("%d/%d", q.InUse, q.Concurrent), fmt.Sprint(q.Depth), longest, toolHolders(q.Holders)}
 		})
+	})
+}
+
+func (a *app) setToolQueueCmd() *cobra.Command {
+	var req api.SetToolQueue
+	cmd := &cobra.Command{
+		Use:   "set QUEUE --concurrent N",
+		Short: "Set how many calls run at once in a tool queue",
+		Long: "Set how many calls run at once in a tool queue while it is in use. More slots go to the calls in line at\n" +
+			"once. Fewer drain: a call or session that holds a slot keeps it, and no other gets one until fewer are held.\n" +
+			"It counts at the director that is asked, until that restarts: write it under queues in the configuration to\n" +
+			"keep it. Of a queue that several directors share, set it at each.",
+		Example: "  signalbox tools set browser --concurrent 2",
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("concurrent") {
+				return usage("say how many calls may run at once: --concurrent N")
+			}
+			return nil
+		},
+		ValidArgsFunction: a.completeArg(toolQueueNames),
+	}
+	cmd.Flags().IntVar(&req.Concurrent, "concurrent", 0, "`calls` at once, 1 or more")
+	return action(a, cmd, "", func(ctx context.Context, c *client.Client, args []string) (api.ToolQueueSet, error) {
+		return c.SetToolQueue(ctx, args[0], req)
+	}, func(got api.ToolQueueSet) {
+		q := got.Queue
+		a.say("%s: %s at once, before %d", clean(q.Name), plural(q.Concurrent, "call", "calls"), got.Before)
+		if q.InUse > q.Concurrent {
+			a.note("%d of %d in use: it drains.", q.InUse, q.Concurrent)
+		}
+		a.note("It counts until the director restarts. To keep it, write it under queues in the configuration.")
+	})
+}
+
+func toolQueueNames(ctx context.Context, c *client.Client) []string {
+	queues, _ := c.ToolQueues(ctx)
+	return completions(queues, func(q *api.ToolQueue) (string, string) {
+		return q.Name, fmt.Sprintf("%d/%d in use", q.InUse, q.Concurrent)
 	})
 }
 

@@ -174,14 +174,32 @@ func (g *Gateway) OnChange(f func()) (stop func()) {
 	}
 }
 
-// OnCall has f called after a call has begun to wait, got its slot or released it: Queues has
-// changed then. f must return soon.
+// OnCall has f called after a call has begun to wait, got its slot or released it, or a bound of
+// a queue was changed: Queues has changed then. f must return soon.
 func (g *Gateway) OnCall(f func()) { g.onCall.Store(&f) }
 
 func (g *Gateway) notifyCall(u *inFlightCall) {
-	if f := g.onCall.Load(); f != nil && u.entry.tool.Queue != "" {
+	if u.entry.tool.Queue != "" {
+		g.QueuesChanged()
+	}
+}
+
+// QueuesChanged calls what OnCall was given: the bounds of a tool queue were changed, too.
+func (g *Gateway) QueuesChanged() {
+	if f := g.onCall.Load(); f != nil {
 		(*f)()
 	}
+}
+
+// SetConcurrent sets how many calls run at once in a tool queue, and returns how many did
+// before. More slots go to the first waiters at once, fewer drain. The errors are those of
+// toolqueue.Queues.Update.
+func (g *Gateway) SetConcurrent(queue string, concurrent int) (before int, err error) {
+	was, _, err := g.queues.Update(queue, func(c *toolqueue.Config) { c.Concurrent = concurrent })
+	if err == nil {
+		g.QueuesChanged()
+	}
+	return was.Concurrent, err
 }
 
 // EndSession releases what a session holds: its leases and its own servers.

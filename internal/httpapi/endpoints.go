@@ -49,7 +49,7 @@ func (d *Server) newHandlers() *handlers {
 	forward := forward.New(cfg.Peers, e, cfg.Log, d.life)
 	outputs := &stream.Outputs{Engine: e, Runs: d.runs, Forwarder: forward, Streams: &d.streams, Logger: cfg.Log, Life: d.life}
 	tools := &toolHandlers{
-		tools: cfg.Tools, server: cfg.MCP, tasks: cfg.ToolTasks, toolsOnly: cfg.ToolsOnly, agentName: cfg.AgentName, engine: e,
+		tools: cfg.Tools, server: cfg.MCP, tasks: cfg.ToolTasks, toolsOnly: cfg.ToolsOnly, agentName: cfg.AgentName, engine: e, audit: d.audit,
 		forward: forward, traces: cfg.Traces, streams: &d.streams, log: cfg.Log, life: d.life,
 	}
 	toolTasks := &toolTaskHandlers{tools: tools, engine: e, audit: d.audit, metrics: cfg.Metrics, life: d.life, cancelWait: cancelWait}
@@ -173,6 +173,7 @@ func (h *handlers) endpoints() map[string]endpoint {
 
 		"tools":          {handle: h.tools.list, narrow: access.Free, gateway: true},
 		"toolQueues":     {handle: h.tools.toolQueues, narrow: access.ByHandler, gateway: true},
+		"setToolQueue":   {handle: h.tools.setToolQueue, gateway: true},
 		"callTool":       {handle: h.tools.callTool, narrow: access.Free, lasting: true, gateway: true},
 		"createToolTask": {handle: h.toolTasks.createToolTask, narrow: access.Free, gateway: true},
 		"toolTasks":      {handle: h.toolTasks.toolTasks, narrow: access.ByHandler, gateway: true},

@@ -67,6 +67,7 @@ var table = map[string]string{
 	"putUser":        "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
 	"removeUser":     "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
 	"tools":          "1    3    3    3    3    +    3    3    +    +    +    +    +    +    +    1    1",
+	"setToolQueue":   "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
 	"toolQueues":     "1    3    3    3    3    +    3    3    +    +    +    +    +    +    +    1    1",
 	"callTool":       "1    3    3    3    3    +    3    3    +    +    +    +    +    +    +    1    1",
 	"createToolTask": "1    3    3    3    3    +    3    3    +    +    +    +    +    +    +    1    1",
@@ -134,7 +135,7 @@ func TestEveryRouteForEveryCaller(t *testing.T) {
 		}
 		b, show := apitest.NewWithUsers(t)
 		for i, want := range row {
-			path := strings.NewReplacer("{id}", idFor(b, route), "{name}", "coder", "{part}", "k2m9", "{tool}", "search__find", "{path...}", "x", "{$}", "").Replace(route.Path)
+			path := strings.NewReplacer("{id}", idFor(b, route), "{name}", "coder", "{part}", "k2m9", "{tool}", "search__find", "{queue}", "browser", "{path...}", "x", "{$}", "").Replace(route.Path)
 			body := bodies[route.Name]
 			if body == "" && route.Request != nil {
 				body = "{}"

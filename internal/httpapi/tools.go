@@ -7,6 +7,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -31,8 +33,11 @@ type Tools interface {
 	Tool(name string) (gateway.Tool, bool)
 	Servers() []gateway.Server
 	Queues() []toolqueue.Status
+	// SetConcurrent sets how many calls run at once in a tool queue. An unknown queue is
+	// toolqueue.ErrUnknown.
+	SetConcurrent(queue string, concurrent int) (before int, err error)
 	// OnCall has f called when a call of this director begins to wait, gets its slot or
-	// gives it back.
+	// gives it back, or a bound of a queue was changed.
 	OnCall(f func())
 	Call(ctx context.Context, c gateway.Call) (gateway.Result, error)
 }
@@ -45,6 +50,7 @@ type toolHandlers struct {
 	toolsOnly bool
 	agentName string
 	engine    *engine.Engine
+	audit     *access.AuditLog
 	forward   *forward.Forwarder
 	traces    Traces // nil: calls are traced as their callers say
 	streams   *httpio.Streams
@@ -89,6 +95,54 @@ func (h *toolHandlers) toolQueues(w http.ResponseWriter, r *http.Request) error 
 		out.Queues[i] = view.ToolQueue(&queues[i], c.Who)
 	}
 	return httpio.Answer(w, http.StatusOK, out)
+}
+
+// setToolQueue is PUT /api/tools/queues/{queue}.
+func (h *toolHandlers) setToolQueue(w http.ResponseWriter, r *http.Request) error {
+	var req api.SetToolQueue
+	if err := httpio.Decode(w, r, &req, false); err != nil {
+		return err
+	}
+	if h.tools == nil {
+		return errNoTools()
+	}
+	name := r.PathValue("queue")
+	if req.Concurrent < 1 || req.Concurrent > toolqueue.MaxConcurrent {
+		return signalbox.Invalid("concurrent", "concurrent must be 1 to %d, not %d", toolqueue.MaxConcurrent, req.Concurrent)
+	}
+	before, err := h.tools.SetConcurrent(name, req.Concurrent)
+	if errors.Is(err, toolqueue.ErrUnknown) {
+		return httpio.Refuse(signalbox.CodeNotFound, h.queueNames(), "there is no tool queue %q", httpio.Clip(name))
+	}
+	if err != nil {
+		return err
+	}
+	out := api.ToolQueueSet{Before: before}
+	for _, q := range h.tools.Queues() {
+		if q.Name == name {
+			out.Queue = view.ToolQueue(&q, access.CallerOf(r).Who)
+		}
+	}
+	return h.audit.WriteAndAnswer(w, r, signalbox.Audit{
+		EventType: "tool_queue", Action: "set", Resource: name,
+		Details: signalbox.AuditDetails(map[string]any{"before": map[string]any{"concurrent": before}, "after": map[string]any{"concurrent": req.Concurrent}}),
+	}, http.StatusOK, out)
+}
+
+// queueNames is the hint for a tool queue that there is not.
+func (h *toolHandlers) queueNames() string {
+	const most = 20
+	var names []string
+	for _, q := range h.tools.Queues() {
+		names = append(names, q.Name)
+	}
+	switch {
+	case len(names) == 0:
+		return "this director has no tool queues: add them under queues in its configuration"
+	case len(names) > most:
+		return fmt.Sprintf("its tool queues are %s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return "its tool queues are " + strings.Join(names, ", ")
 }
 
 // Sessions of calls. The word in front keeps what one way in calls a session

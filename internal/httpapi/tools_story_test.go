@@ -12,6 +12,8 @@ func (s *session) toolStory() {
 	s.tools.Statuses = apitest.QueueStates()
 	s.ask("tools", "", "/api/tools", "")
 	s.ask("toolQueues", "", "/api/tools/queues", "")
+	s.ask("setToolQueue", "More calls at once", "/api/tools/queues/browser", `{"concurrent":2}`)
+	s.ask("setToolQueue", "A queue that there is not", "/api/tools/queues/brwser", `{"concurrent":2}`)
 	s.ask("callTool", "", "/api/tools/search__find/call", `{"arguments":{"query":"signal boxes"}}`)
 	s.tools.Finish <- struct{}{}
 	s.ask("callTool", "As a stream, by one who has to wait", "/api/tools/browser__open/call", `{"arguments":{"url":"http://127.0.0.1:3000/"},"session":"checkout-test"}`, apitest.Header("Accept", "text/event-stream"))

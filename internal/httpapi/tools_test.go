@@ -280,7 +280,7 @@ func TestAGatewayAloneHasToolsAndNothingElse(t *testing.T) {
 	}
 	var described struct{ Paths map[string]json.RawMessage }
 	b.Do("GET", "/openapi.json", "").Want(t, 200, &described)
-	if len(described.Paths) != 16 || described.Paths["/api/queue"] != nil {
+	if len(described.Paths) != 17 || described.Paths["/api/queue"] != nil {
 		t.Errorf("%d paths are described", len(described.Paths))
 	}
 	// It knows no agents: what callers say of theirs is taken as they say it.

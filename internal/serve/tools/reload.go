@@ -11,54 +11,64 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// Reload takes what may change while tools run: larger bounds of their queues. The log
-// has what was raised and what was not.
+// Reload takes what may change while tools run: the bounds of their queues, as far as they
+// differ from what the file said before, so that it leaves alone what was set since by hand.
+// The log has what was set and what needs a restart.
 func (t *Tools) Reload(fresh config.Config) {
-	raiseQueues(t.queues, fresh.Tools.ToolQueues(), t.log)
+	setQueues(t.queues, t.read, fresh.Tools.ToolQueues(), t.log)
+	t.read = fresh.Tools.ToolQueues()
+	t.Gateway.QueuesChanged()
 	before, after := t.config, fresh.Tools
 	before.Queues, after.Queues, before.Notes, after.Notes = nil, nil, nil, nil
 	if !reflect.DeepEqual(before, after) {
-		t.log.Warn("the tools of the configuration have changed: all but greater bounds of tool queues needs a restart")
+		t.log.Warn("the tools of the configuration have changed: all but the bounds of tool queues needs a restart")
 	}
 }
 
-// raiseQueues raises the bounds of existing queues.
-func raiseQueues(queues *toolqueue.Queues, want map[string]toolqueue.Config, log *slog.Logger) {
-	raise := map[string]toolqueue.Config{}
+// setQueues sets the bounds of existing queues that differ from those read before.
+func setQueues(queues *toolqueue.Queues, read, want map[string]toolqueue.Config, log *slog.Logger) {
 	for _, name := range slices.Sorted(maps.Keys(want)) {
-		is, there := queues.Status(name, 0)
-		if !there {
+		to, was := want[name], read[name]
+		if _, there := queues.Status(name, 0); !there {
 			log.Warn("a new tool queue needs a restart", "queue", name)
 			continue
 		}
-		to, c := want[name], toolqueue.Config{Concurrent: is.Concurrent}
-		bound(log, name, "concurrent", is.Concurrent, to.Concurrent, &c.Concurrent)
-		bound(log, name, "max_waiters", is.MaxWaiters, to.MaxWaiters, &c.MaxWaiters)
-		bound(log, name, "max_wait", is.MaxWait, to.MaxWait, &c.MaxWait)
-		if to.Lease != is.Lease || to.Shared != is.Shared {
+		if to.Lease != was.Lease || to.Shared != was.Shared {
 			log.Warn("session and shared of a tool queue need a restart", "queue", name)
 		}
-		raise[name] = c
+		// Whether there is a bound decides how calls of its tools are bounded.
+		if (to.MaxWait > 0) != (was.MaxWait > 0) {
+			log.Warn("whether a tool queue has a max_wait needs a restart", "queue", name)
+			to.MaxWait = was.MaxWait
+		}
+		before, after, err := queues.Update(name, func(c *toolqueue.Config) {
+			if to.Concurrent != was.Concurrent {
+				c.Concurrent = to.Concurrent
+			}
+			if to.MaxWaiters != was.MaxWaiters {
+				c.MaxWaiters = to.MaxWaiters
+			}
+			if to.MaxWait != was.MaxWait {
+				c.MaxWait = to.MaxWait
+			}
+		})
+		if err != nil {
+			log.Error("a tool queue was not changed", "queue", name, "error", err)
+			continue
+		}
+		changed(log, name, "concurrent", before.Concurrent, after.Concurrent)
+		changed(log, name, "max_waiters", before.MaxWaiters, after.MaxWaiters)
+		changed(log, name, "max_wait", before.MaxWait, after.MaxWait)
 	}
 	for _, s := range queues.All(0) {
 		if _, there := want[s.Name]; !there && len(want) > 0 {
 			log.Warn("a tool queue that is no longer in the configuration stays until a restart", "queue", s.Name)
 		}
 	}
-	if err := queues.Configure(raise); err != nil {
-		log.Error("the tool queues were not raised", "error", err)
-	}
 }
 
-// bound takes a larger bound, and logs it; any other change waits for a restart. 0 is
-// no bound: it is neither raised nor set while calls may wait.
-func bound[N int | time.Duration](log *slog.Logger, queue, key string, is, to N, take *N) {
-	switch {
-	case to == is:
-	case is > 0 && to > is:
-		*take = to
-		log.Info("tool queue raised", "queue", queue, key, to, "before", is)
-	default:
-		log.Warn("a bound of a tool queue is only raised while it runs: it stays until a restart", "queue", queue, "key", key, "stays", is, "configured", to)
+func changed[N int | time.Duration](log *slog.Logger, queue, key string, before, after N) {
+	if before != after {
+		log.Info("tool queue changed", "queue", queue, key, after, "before", before)
 	}
 }

@@ -10,14 +10,17 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// Of the bounds in a file that is read again, greater ones are taken at once;
-// all others stay, and the log says both.
-func TestBoundsOfToolQueuesAreRaised(t *testing.T) {
+// Bounds in a file that is read again are taken, greater and smaller ones; what the file does
+// not change stays as it was set since, and the log names what needs a restart.
+func TestBoundsOfToolQueuesAreSet(t *testing.T) {
+	was := map[string]toolqueue.Config{
+		"default": {Concurrent: 1, MaxWait: time.Minute}, "web": {Concurrent: 4, MaxWaiters: 2}, "old": {Concurrent: 1}, "by-hand": {Concurrent: 2},
+	}
 	queues := toolqueue.New(toolqueue.Hooks{})
-	err := queues.Configure(map[string]toolqueue.Config{
-		"default": {Concurrent: 1, MaxWait: time.Minute}, "web": {Concurrent: 4, MaxWaiters: 2}, "old": {Concurrent: 1},
-	})
-	if err != nil {
+	if err := queues.Configure(was); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := queues.Update("by-hand", func(c *toolqueue.Config) { c.Concurrent = 7 }); err != nil {
 		t.Fatal(err)
 	}
 	held, _ := queues.TryAcquire("default", toolqueue.Who{Tool: "first"})
@@ -26,8 +29,8 @@ func TestBoundsOfToolQueuesAreRaised(t *testing.T) {
 		t.Fatal("a queue of 1 has room for two")
 	}
 	var log bytes.Buffer
-	raiseQueues(queues, map[string]toolqueue.Config{
-		"default": {Concurrent: 9, MaxWait: time.Hour}, "web": {Concurrent: 3}, "new": {Concurrent: 1},
+	setQueues(queues, was, map[string]toolqueue.Config{
+		"default": {Concurrent: 9, MaxWait: time.Hour}, "web": {Concurrent: 3, MaxWait: time.Second}, "new": {Concurrent: 1}, "by-hand": {Concurrent: 2, Shared: true},
 	}, slog.New(slog.NewTextHandler(&log, nil)))
 	second, ok := queues.TryAcquire("default", toolqueue.Who{Tool: "second"})
 	if !ok {
@@ -35,7 +38,7 @@ func TestBoundsOfToolQueuesAreRaised(t *testing.T) {
 	}
 	second.Release()
 	for name, want := range map[string]toolqueue.Status{
-		"default": {Concurrent: 9, MaxWait: time.Hour}, "web": {Concurrent: 4, MaxWaiters: 2}, "old": {Concurrent: 1},
+		"default": {Concurrent: 9, MaxWait: time.Hour}, "web": {Concurrent: 3}, "old": {Concurrent: 1}, "by-hand": {Concurrent: 7},
 	} {
 		is, _ := queues.Status(name, 0)
 		if is.Concurrent != want.Concurrent || is.MaxWait != want.MaxWait || is.MaxWaiters != want.MaxWaiters {
@@ -46,9 +49,10 @@ func TestBoundsOfToolQueuesAreRaised(t *testing.T) {
 		t.Error("a queue that no tool can be bound to was made")
 	}
 	for _, line := range []string{
-		`msg="tool queue raised" queue=default concurrent=9 before=1`, `msg="tool queue raised" queue=default max_wait=1h0m0s before=1m0s`,
-		`level=WARN msg="a bound of a tool queue is only raised while it runs: it stays until a restart" queue=web key=concurrent stays=4 configured=3`,
-		"queue=web key=max_waiters stays=2 configured=0", `msg="a new tool queue needs a restart" queue=new`, "stays until a restart\" queue=old",
+		`msg="tool queue changed" queue=default concurrent=9 before=1`, `msg="tool queue changed" queue=default max_wait=1h0m0s before=1m0s`,
+		`msg="tool queue changed" queue=web concurrent=3 before=4`, `msg="tool queue changed" queue=web max_waiters=0 before=2`,
+		`msg="whether a tool queue has a max_wait needs a restart" queue=web`, `msg="session and shared of a tool queue need a restart" queue=by-hand`,
+		`msg="a new tool queue needs a restart" queue=new`, "stays until a restart\" queue=old",
 	} {
 		if !strings.Contains(log.String(), line) {
 			t.Errorf("no %s in\n%s", line, &log)

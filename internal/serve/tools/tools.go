@@ -45,6 +45,7 @@ type Tools struct {
 	Endpoint endpoint.Options // of all MCP endpoints of the process
 
 	queues *toolqueue.Queues
+	read   map[string]toolqueue.Config // as the file had them when it was read last
 	mcp    *endpoint.Endpoint
 	host   *confine.Host // nil: there are no command tools
 	config toolconf.Config
@@ -85,7 +86,7 @@ func New(cfg config.Config, o Options) (_ *Tools, err error) {
 		}
 	}
 	counts.Watch(queues)
-	t := &Tools{queues: queues, queue: o.Queue, log: o.Log, config: cfg.Tools}
+	t := &Tools{queues: queues, read: cfg.Tools.ToolQueues(), queue: o.Queue, log: o.Log, config: cfg.Tools}
 	defer func() {
 		if err != nil && t.host != nil {
 			_ = t.host.Close() // nothing has run in it
