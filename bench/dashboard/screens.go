@@ -25,7 +25,7 @@ type screen struct {
 	look       browser.Look
 }
 
-var phone, tablet = browser.Look{Width: 390, Height: 844}, browser.Look{Width: 768, Height: 1024}
+var desktop, phone, tablet = browser.Look{Width: 1440, Height: 900}, browser.Look{Width: 390, Height: 844}, browser.Look{Width: 768, Height: 1024}
 
 // shoot makes the pictures: of the demo with a few tasks more, of a terminal,
 // and of the login.
@@ -105,6 +105,9 @@ func (r *rig) shootDemo(ctx context.Context, folder string) error {
 		{file: "agent.png", path: "/ui/agents/coder", until: `document.querySelectorAll(".run-bar-row").length > 2`},
 		{file: "capacity.png", path: "/ui/capacity", until: `document.querySelectorAll(".calls li").length > 1`},
 		{file: "schedules.png", path: "/ui/schedules", until: `document.querySelectorAll(".listing-schedules tbody tr").length > 1`},
+		{file: "usage.png", path: "/ui/usage", until: `document.querySelector("main canvas")`},
+		{file: "users.png", path: "/ui/users", until: `document.querySelectorAll(".listing-users tbody tr").length > 1`},
+		{file: "tokens.png", path: "/ui/tokens", until: `document.querySelectorAll(".listing-tokens tbody tr").length > 1`},
 		{file: "audit.png", path: "/ui/audit", until: `document.querySelectorAll(".audit-item").length > 2`,
 			then: `(() => { const one = [...document.querySelectorAll(".audit-open")].find((b) => /pause/.test(b.parentElement.innerText)); if (document.querySelector(".audit-change, .audit-all")) return true; one.click(); return false; })()`},
 	})
@@ -118,6 +121,14 @@ func furnish(ctx context.Context, c *client.Client) (failed, waiting string, err
 			got, err = c.Submit(ctx, api.SubmitRequest{Prompt: text, Agent: agent, Source: source}, client.SubmitOptions{})
 		}
 		return got.QueueID
+	}
+	for id, role := range map[string]string{"keeper": "admin", "clerk": "user"} {
+		if _, err := c.PutUser(ctx, id, api.PutUser{Role: role, Password: client.NewIdempotencyKey()}); err != nil {
+			return "", "", err
+		}
+	}
+	if _, err := c.CreateToken(ctx, api.NewToken{Name: "nightly-build", Scopes: []string{"submit", "read"}, ExpiresInSeconds: 90 * 24 * 3600}); err != nil {
+		return "", "", err
 	}
 	if _, err := c.CreateSchedule(ctx, api.NewSchedule{
 		Name: "dependency-review", Description: "What changed in what we build on", Message: "Review the dependencies and open a task for each that is old\nsleep 2s",
@@ -189,7 +200,11 @@ func (r *rig) shootLogin(ctx context.Context, folder string) error {
 // take makes pictures; link, if set, returns an address that logs a browser in.
 func (r *rig) take(folder, address string, link func() (string, error), all []screen) error {
 	for _, s := range all {
-		page, err := r.browser.Open(s.look)
+		look := s.look
+		if look.Width == 0 {
+			look.Width, look.Height = desktop.Width, desktop.Height
+		}
+		page, err := r.browser.Open(look)
 		if err != nil {
 			return err
 		}
