@@ -97,7 +97,7 @@ const Find = ({ screen, view, end }) => {
 
 // Whole is for a log of which more is at its agent than here.
 const Whole = ({ id, view, whole, setWhole }) => html`
-  <div class="output-bar">
+  <div class="output-bar output-left">
     <span class="quiet">${whole ? "The log of the last attempt, from its agent." : view.left > 0 ? `${view.left.toLocaleString()} earlier lines are left out here.` : "The beginning is not kept here."}${whole && view.left > 0 && ` Its first ${view.left.toLocaleString()} lines are left out.`}</span>
     ${whole ? html`<button type="button" class="small" onClick=${() => setWhole(false)}>Show what is kept</button>`
       : view.size <= mostInPlace && html`<button type="button" class="small" onClick=${() => setWhole(true)}>Show the whole log</button>`}
