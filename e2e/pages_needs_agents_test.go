@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -140,4 +141,46 @@ func TestNeedWhoHoldsCapacity(t *testing.T) {
 	s.becomes(holder, "cancelled")
 	p.goTo("/ui/capacity")
 	p.until("the waiter holds it", `e2e.text("#queue-github").includes("Held by `+short(waiter)+`")`)
+}
+
+// An admin changes a capacity while calls hold it: more slots go to who waits at once, fewer
+// drain, whether the page or the command line says so.
+func TestNeedChangeCapacity(t *testing.T) {
+	s := newStage(t, "coder", "writer", "tester")
+	holder := s.running("coder", "sleep 1ms, call search_code for 60s")
+	s.until("it holds the slot", func() bool { return s.toolQueue(s.d.url, "github").InUse == 1 })
+	waiter := s.running("writer", "sleep 1ms, call search_code for 60s")
+	s.depth(s.d.url, "github", 1)
+	p := s.open("/ui/capacity")
+	p.showsIn("#queue-github", "1/1 · 1 waits")
+	p.click("#queue-github button", "Change")
+	p.showsIn("dialog", "no other gets one until fewer are held")
+	p.allow("status of 400")
+	p.fill("Calls at once", "0")
+	p.click("dialog button", "Change")
+	p.showsIn("dialog .error", "concurrent must be 1 to 1000000, not 0")
+	p.fill("Calls at once", "2")
+	p.click("dialog button", "Change")
+	p.showsIn("#queue-github", "2/2")
+	p.showsIn("#queue-github .calls", short(waiter))
+	if q := s.toolQueue(s.d.url, "github"); q.Concurrent != 2 || q.InUse != 2 || q.Depth != 0 {
+		t.Errorf("the API has %+v", q)
+	}
+	if got := s.want(0, "tools", "set", "github", "--concurrent", "1", "--director", s.d.url); !strings.Contains(got.out, "github: 1 call at once, before 2") || !strings.Contains(got.err, "2 of 1 in use: it drains") {
+		t.Errorf("%+v", got)
+	}
+	p.showsIn("#queue-github", "2 of 1 in use: drains")
+	third := s.running("tester", "sleep 1ms, call search_code for 60s")
+	s.depth(s.d.url, "github", 1)
+	for _, ends := range []string{holder, waiter} {
+		if q := s.toolQueue(s.d.url, "github"); q.Depth != 1 {
+			t.Errorf("%s has a slot while two of one are held: %+v", third, q)
+		}
+		s.want(0, "cancel", ends, "--director", s.d.url)
+		s.becomes(ends, "cancelled")
+	}
+	p.showsIn("#queue-github .calls", short(third))
+	p.hides("#queue-github", "drains")
+	p.click("summary", "Tools of")
+	p.showsIn(".servers details", "search_code")
 }

@@ -1,17 +1,21 @@
 // Capacity: each tool queue with its slots, who holds them by which call, and
-// the line with its waits.
-import { html, cx, useEffect } from "../lib/dom.js";
+// the line with its waits, and how many calls run at once, which an admin changes.
+import { html, cx, useEffect, useId, useState } from "../lib/dom.js";
+import { put } from "../lib/api.js";
 import { useHold } from "../lib/hold.js";
 import { useLive } from "../lib/live.js";
+import { useMay } from "../lib/me.js";
 import { age, clock, full, span, useNow } from "../lib/time.js";
 import { AgentLink } from "../parts/agentlink.js";
 import { Bars } from "../parts/bars.js";
 import { Changes } from "../parts/changes.js";
+import { Dialog, openDialog } from "../parts/dialog.js";
 import { Empty } from "../parts/empty.js";
 import { ErrorBox } from "../parts/errorbox.js";
-import { useLoad } from "../parts/load.js";
+import { useAction, useLoad } from "../parts/load.js";
 import { State } from "../parts/state.js";
 import { TaskLink } from "../parts/tasklink.js";
+import { toast } from "../parts/toast.js";
 
 const byName = (a, b) => (a.name < b.name ? -1 : 1);
 const most = 50; // waiters shown of a line
@@ -34,13 +38,16 @@ const sum = (list) => {
 };
 
 const Queue = ({ queue: q, gone, named }) => {
-  const now = useNow();
+  const now = useNow(), admin = useMay("admin");
+  const drains = q.in_use > q.concurrent;
   const holders = q.holders ?? [], waiters = q.waiters ?? [];
   const pressed = q.in_use >= q.concurrent && q.depth > 0;
   return html`<section id=${`queue-${q.name}`} class=${cx("card", "queue", gone && "gone", named && "queue-named")} aria-labelledby=${`queue-${q.name}-name`}>
-    <header class="card-head"><h2 id=${`queue-${q.name}-name`}>${q.name}</h2><span class=${pressed ? "card-side tone-warn" : "card-side"}>${q.in_use}/${q.concurrent}${q.depth > 0 ? ` · ${q.depth} ${q.depth === 1 ? "waits" : "wait"}` : ""}</span></header>
+    <header class="card-head"><h2 id=${`queue-${q.name}-name`}>${q.name}</h2><span class=${pressed ? "card-side tone-warn" : "card-side"}>${q.in_use}/${q.concurrent}${q.depth > 0 ? ` · ${q.depth} ${q.depth === 1 ? "waits" : "wait"}` : ""}</span>
+      <button type="button" disabled=${!admin.ok || gone} title=${admin.why || undefined} aria-label=${`Change the capacity of ${q.name}`} onClick=${() => change(q)}>Change…</button></header>
     <div class="card-body">
-      <${Bars} used=${q.in_use} total=${q.concurrent} full=${pressed} />
+      <${Bars} used=${q.in_use} total=${Math.max(q.in_use, q.concurrent)} full=${pressed} label=${`${q.in_use} of ${q.concurrent} in use`} />
+      ${drains && html`<p class="note is-warn">${q.in_use} of ${q.concurrent} in use: drains. Nobody gets a slot until fewer than ${q.concurrent} are held.</p>`}
       <div class="queue-halves">
         <div><h3>Held by</h3>
           ${holders.length === 0 && html`<p class="quiet">nobody: a call starts at once</p>`}
@@ -53,6 +60,26 @@ const Queue = ({ queue: q, gone, named }) => {
       <p class="quiet small-text">${rules(q)}</p>
     </div>
   </section>`;
+};
+
+const change = (queue) => openDialog((close) => html`<${Change} queue=${queue} onClose=${close} />`);
+
+const Change = ({ queue: q, onClose }) => {
+  const [text, setText] = useState(String(q.concurrent));
+  const id = useId();
+  const [run, busy, error] = useAction(async () => {
+    const { before, queue } = await put(`/api/tools/queues/${encodeURIComponent(q.name)}`, { concurrent: Number(text) });
+    toast(`${q.name}: ${queue.concurrent} at once, before ${before}.`);
+    onClose();
+  });
+  const foot = html`<button type="button" onClick=${onClose}>Cancel</button><button type="submit" class="primary" disabled=${busy || !/^[0-9]+$/.test(text)}>${busy ? "Working…" : "Change"}</button>`;
+  return html`<${Dialog} title=${`Capacity of ${q.name}`} onClose=${onClose} onSubmit=${run} foot=${foot}>
+    <p><label for=${id}>Calls at once</label>
+      <input id=${id} data-first="" type="number" min="1" max="1000000" value=${text} onInput=${(e) => setText(e.target.value.trim())} /></p>
+    <p>More slots go to the calls in line at once. Fewer drain: a call that holds a slot keeps it, and no other gets one until fewer are held.</p>
+    <p class="quiet">It counts until the director restarts${q.shared ? ", at this director alone: set it at each that shares the queue" : ""}. To keep it, write it under queues in signalbox.yaml.</p>
+    <${ErrorBox} error=${error} />
+  </${Dialog}>`;
 };
 
 const rest = (q, waiters) => Math.max(0, waiters.length - most) + (q.waiters_not_shown ?? 0);
@@ -80,5 +107,11 @@ const Servers = () => {
   if (error && error.status !== 404 && error.status !== 403) return html`<${ErrorBox} error=${error} title="The tools are not known" retry=${again} />`;
   if (!data?.servers?.length) return null;
   return html`<section class="card servers" aria-labelledby="servers-head"><header class="card-head"><h2 id="servers-head">Tool servers</h2><span class="card-side">${data.tools.length} tools</span></header>
-    <ul>${data.servers.map((s) => html`<li key=${s.name}><strong class="cut">${s.name}</strong><${State} state=${faces[s.state] ?? "idle"} text=${s.state} /><span class="quiet">${s.kind}, ${s.tools} ${s.tools === 1 ? "tool" : "tools"}${s.restarts > 0 ? `, started anew ${s.restarts}×` : ""}, for ${age(s.since, now)}</span>${s.error && html`<span class="tone-bad">${s.error}</span>`}</li>`)}</ul></section>`;
+    <ul>${data.servers.map((s) => html`<li key=${s.name}><strong class="cut">${s.name}</strong><${State} state=${faces[s.state] ?? "idle"} text=${s.state} /><span class="quiet">${s.kind}, ${s.tools} ${s.tools === 1 ? "tool" : "tools"}${s.restarts > 0 ? `, started anew ${s.restarts}×` : ""}, for ${age(s.since, now)}</span>${s.error && html`<span class="tone-bad">${s.error}</span>`}<${ToolsOf} server=${s.name} tools=${data.tools} /></li>`)}</ul></section>`;
+};
+
+// ToolsOf are the tools of a server, each with the queue in which its calls wait.
+const ToolsOf = ({ server, tools }) => {
+  const own = tools.filter((t) => t.server === server);
+  return own.length > 0 && html`<details><summary>Tools of ${server}</summary><ul>${own.map((t) => html`<li key=${t.name}><code>${t.name}</code>${t.queue && html`<span class="quiet">queue ${t.queue}</span>`}</li>`)}</ul></details>`;
 };

@@ -25,29 +25,20 @@ export const Timeline = ({ task }) => {
             <span class="timeline-track" aria-hidden="true"><span class=${cx("timeline-bar", `is-${s.kind}`)}
               style=${{ marginInlineStart: `${(100 * (s.from - from)) / whole}%`, width: `${(100 * (s.to - s.from)) / whole}%` }}></span></span>
             <span class="timeline-took">${took((s.to - s.from) / 1000) || "0s"}</span>
-            ${(s.note || s.after) && html`<span class="timeline-note">${s.note} ${s.after && html`It began as this ended on ${task.agent}: <a href=${taskPath(s.after.queue_id)}>${s.after.prompt_preview.split("\n", 1)[0].slice(0, 80) || s.after.queue_id}</a>.`}</span>`}
+            ${(s.note || s.after) && html`<span class="timeline-note">${s.note} ${s.after && html`Before it ${task.agent} ran <a href=${taskPath(s.after.queue_id)}>${s.after.prompt_preview.split("\n", 1)[0].slice(0, 80) || s.after.queue_id}</a>, until ${clock(s.after.ended_at)}.`}</span>`}
           </li>`)}</ol>
         ${left > 0 && html`<p class="quiet">${left} earlier tool calls are not shown.</p>`}
       </div>
     </section>`;
 };
 
-const soon = 2000; // ms from the end of a run within which the next one begins because of it
-
-// useBefore is the task whose end on the agent made room for this one, where it had to
-// wait; null if none did.
+// useBefore is the task that last ended on the agent while this one waited; null if none did.
 const useBefore = (task) => {
   const asks = task.agent && task.mode !== "tool" && task.dispatched_at && Date.parse(task.dispatched_at) - Date.parse(task.created_at) >= 1000;
   const until = asks && new Date(Date.parse(task.dispatched_at) + 1).toISOString();
   const { data } = useLoad(asks ? `/api/history${query({ agent: task.agent, until, limit: 1 })}` : "");
-  return freed(task, data?.tasks[0]);
-};
-
-// freed is before where its end is why the task began when it did, else null.
-const freed = (task, before) => {
-  if (!before || before.queue_id === task.queue_id) return null;
-  const ended = Date.parse(before.ended_at);
-  return ended > Date.parse(task.created_at) && Date.parse(task.dispatched_at) - ended < soon ? before : null;
+  const before = data?.tasks[0];
+  return before && before.queue_id !== task.queue_id && Date.parse(before.ended_at) > Date.parse(task.created_at) ? before : null;
 };
 
 const sumOf = (task, now) => {
