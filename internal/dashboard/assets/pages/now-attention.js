@@ -10,7 +10,6 @@ import { Cure } from "../parts/cure.js";
 import { Icon } from "../parts/icon.js";
 import { TaskLink } from "../parts/tasklink.js";
 import { toast } from "../parts/toast.js";
-import { bulk } from "./tasks-bulk.js";
 
 const few = 3; // shown at once
 
@@ -50,7 +49,7 @@ const Failures = ({ item }) => {
   return html`<div class="cure">
     <a class="button small" href=${searchPath(item.query)}>Open</a>
     ${item.schedule && schedule.ok && html`<button type="button" class="small" onClick=${() => disable(item.schedule)}>Disable schedule</button>`}
-    ${submit.ok && html`<button type="button" class="small" onClick=${() => bulk([item.query], "retry", () => {})}>${item.count > 1 ? `Retry all ${item.count}…` : "Retry…"}</button>`}</div>`;
+    ${submit.ok && html`<button type="button" class="small" onClick=${async () => (await import("./tasks-bulk.js")).bulk([item.query], "retry", () => {})}>${item.count > 1 ? `Retry all ${item.count}…` : "Retry…"}</button>`}</div>`;
 };
 
 const disable = async (name) => {

@@ -8,7 +8,6 @@ import { canNotify, toggleNotifications } from "../lib/notify.js";
 import { notifications, theme, useTheme } from "../lib/prefs.js";
 import { Icon } from "../parts/icon.js";
 import { Menu } from "../parts/menu.js";
-import { changePassword } from "../parts/password.js";
 import { say } from "../parts/toast.js";
 import { find, newTask } from "./actions.js";
 import { openHelp } from "./help.js";
@@ -48,7 +47,7 @@ const User = () => {
     { text: "Keys…", act: openHelp },
     me.scopes.includes("admin") && { text: "Users", act: () => go("/ui/users") },
     me.scopes.includes("admin") && { text: "Tokens", act: () => go("/ui/tokens") },
-    me.kind === "user" && { text: "Change password…", act: changePassword },
+    me.kind === "user" && { text: "Change password…", act: async () => (await import("../parts/password.js")).changePassword() },
     me.kind !== "anonymous" && { text: "Log out…", act: () => location.assign("/login") },
   ]}><span aria-hidden="true">${who[0].toUpperCase()}</span><span class="unseen">${who}</span></${Menu}>`;
 };
