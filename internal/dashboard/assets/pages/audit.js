@@ -8,6 +8,8 @@ import { AdminsOnly } from "../parts/admins.js";
 import { Command } from "../parts/command.js";
 import { Empty } from "../parts/empty.js";
 import { ErrorBox } from "../parts/errorbox.js";
+import { ExportMenu } from "../parts/export.js";
+import { Filter, filtered } from "../parts/listing.js";
 import { useLoad } from "../parts/load.js";
 import { Row } from "./audit-row.js";
 
@@ -23,7 +25,7 @@ const Log = ({ query }) => {
   const filters = filtersOf(query);
   const path = `/api/audit${queryOf({ newest: "true", limit: size, ...filters })}`;
   const { data, error, again, busy } = useLoad(path);
-  const [older, setOlder] = useState({ rows: [], next: undefined, error: null });
+  const [older, setOlder] = useState({ rows: [], next: undefined, error: null }), [words, setWords] = useState("");
   useEffect(() => setOlder({ rows: [], next: undefined, error: null }), [data]);
   const set = (name, value) => go(`/ui/audit${queryOf({ ...filters, [name]: value })}`, { replace: true });
   const next = older.next === undefined ? data?.next : older.next;
@@ -35,13 +37,14 @@ const Log = ({ query }) => {
       setOlder({ ...older, error: cause });
     }
   };
-  const rows = [...(data?.rows ?? []), ...older.rows];
-  const filtered = Object.values(filters).some(Boolean);
+  const all = [...(data?.rows ?? []), ...older.rows], rows = filtered(all, words, textOf);
+  const narrowed = Object.values(filters).some(Boolean);
   return html`
     <div class="page-head"><h1>Audit</h1><${Head} again=${again} busy=${busy} /></div>
-    <${Filters} filters=${filters} set=${set} filtered=${filtered} />
+    <${Filters} filters=${filters} set=${set} filtered=${narrowed} />
     <${ErrorBox} error=${error} retry=${again} />
-    ${data && rows.length === 0 && html`<${Empty} title=${filtered ? "Nothing matches" : "Nothing has been done yet"} text=${filtered ? "Take a filter away." : "Releases, cancels, logins, tokens and all else that changes something is written down here."} command="signalbox audit" />`}
+    ${all.length > 0 && html`<div class="audit-tools"><${Filter} label="Find in the rows that are loaded" value=${words} set=${setWords} />${words && html`<span class="quiet">${rows.length} of the ${all.length} rows that are loaded</span>`}<${ExportMenu} list=${exported(path)} /></div>`}
+    ${data && all.length === 0 && html`<${Empty} title=${narrowed ? "Nothing matches" : "Nothing has been done yet"} text=${narrowed ? "Take a filter away." : "Releases, cancels, logins, tokens and all else that changes something is written down here."} command="signalbox audit" />`}
     ${rows.length > 0 && html`
       <div class="card audit">
         <div class="audit-row audit-names" aria-hidden="true"><span>When</span><span>Who</span><span>By way of</span><span>What</span><span>On</span><span>Result</span></div>
@@ -50,6 +53,17 @@ const Log = ({ query }) => {
     <${ErrorBox} error=${older.error} retry=${more} />
     ${next > 0 && html`<p class="audit-more"><button type="button" onClick=${more}>Older</button></p>`}`;
 };
+
+const textOf = (row) => [row.principal, row.user_id, row.action, row.event_type, row.agent_name, row.resource, row.result, row.severity, row.ip_address, row.user_agent, row.details].join("\n");
+
+// exported is the log as a file; the path has its filters.
+const exported = (path) => ({
+  name: "rows", keyOf: (row) => row.seq, fields: ["seq", "at", "event_type", "action", "principal", "user_id", "agent_name", "resource", "result", "severity", "ip_address", "user_agent", "details", "prev", "hash"],
+  page: async (after, signal) => {
+    const { rows, next } = await get(after ? `${path}&after=${after}` : path, { signal });
+    return { items: rows, next };
+  },
+});
 
 // Head is the end of the chain: who keeps it elsewhere can tell whether rows
 // were taken off.

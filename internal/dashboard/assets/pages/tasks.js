@@ -16,7 +16,7 @@ import { Sticky } from "../parts/sticky.js";
 import { Table } from "../parts/table.js";
 import { KeyList, SearchBox } from "./tasks-box.js";
 import { BulkBar } from "./tasks-bulk.js";
-import { ExportMenu } from "./tasks-export.js";
+import { ExportTasks } from "./tasks-export.js";
 import { groupCells, retryAll } from "./tasks-group.js";
 import { cells, ColumnMenu, useColumns, useHideText } from "./tasks-row.js";
 import { useSearch } from "./tasks-search.js";
@@ -75,7 +75,7 @@ export default ({ query }) => {
     <${Sticky}>
       <${SearchBox} q=${q} error=${found.error} pathOf=${pathOf} tasks=${tasks} />
       <div class="list-bar"><${BulkBar} q=${q} found=${found} picked=${picked} clear=${() => setPicked(new Map())} />
-        <div class="buttons"><button type="button" aria-pressed=${String(folds)} onClick=${switchGroups}>Group failures</button><${SortMenu} sort=${sort} pathOf=${pathOf} />${tasks.length > 0 && html`<${ExportMenu} q=${q} sort=${sort} />`}<${ColumnMenu} asked=${hide} pathOf=${pathOf} /></div></div>
+        <div class="buttons"><button type="button" aria-pressed=${String(folds)} onClick=${switchGroups}>Group failures</button><${SortMenu} sort=${sort} pathOf=${pathOf} />${tasks.length > 0 && html`<${ExportTasks} q=${q} sort=${sort} />`}<${ColumnMenu} asked=${hide} pathOf=${pathOf} /></div></div>
     </${Sticky}>
     <${SortNote} sort=${sort} found=${found} />
     ${found.error && found.error.field !== "q" && html`<${ErrorBox} error=${found.error} title="The search did not work" retry=${found.refresh} />`}
