@@ -54,12 +54,9 @@ var toolQueueMutants = []Mutant{
 	},
 	{
 		Name: "raise-wakes-nobody", Fault: "tool-queue-manager raise",
-		Text: "who waits does not hear that there are more slots",
-		File: "toolqueue/configure.go",
-		Edits: []Edit{{
-			"\tq.admit()\n\tif s := q.shared;",
-			"\tif s := q.shared;",
-		}},
+		Text:    "who waits does not hear that there are more slots",
+		File:    "toolqueue/configure.go",
+		Edits:   []Edit{{"\t\tq.fit()\n\t\tq.admit()\n\t} else if", "\t\tq.fit()\n\t} else if"}},
 		Package: "toolqueue", Tests: []string{"TestIncidentRaisedCapacityWakesNobody", "TestRaisingWakesWaiters"},
 	},
 	{
