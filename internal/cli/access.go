@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -323,20 +324,19 @@ func (a *app) passwordCmd() *cobra.Command {
 	}, func(d done) { a.say("Password changed: %s", clean(d.ID)) })
 }
 
-// passwordLine reads one line of standard input, a byte at a time: what follows is for others.
+// passwordLine reads one line of standard input and leaves what follows it there.
 func (a *app) passwordLine() (string, error) {
-	var line []byte
-	for one := make([]byte, 1); len(line) <= 1024; {
-		n, err := a.io.In.Read(one)
-		if n == 1 && one[0] == '\n' || errors.Is(err, io.EOF) {
-			return strings.TrimRight(string(line), "\r"), nil
-		}
-		if err != nil {
-			return "", fmt.Errorf("read the password from standard input: %w", err)
-		}
-		line = append(line, one[:n]...)
+	const most = 1024 // bytes, the limit of the director
+	in := bufio.NewReader(io.LimitReader(a.io.In, 2*(most+2)))
+	a.io.In = in
+	line, err := in.ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("read the password from standard input: %w", err)
 	}
-	return "", usage("the first line of standard input is too long for a password")
+	if line = strings.TrimRight(line, "\r\n"); len(line) > most {
+		return "", usage("the first line of standard input is too long for a password: want up to %d bytes", most)
+	}
+	return line, nil
 }
 
 func (a *app) removeUserCmd() *cobra.Command {
