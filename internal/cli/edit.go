@@ -25,19 +25,12 @@ func (f *routeFlags) register(cmd *cobra.Command) {
 
 func (f *routeFlags) given() bool { return f.one != "" || f.sort != "" || f.any }
 
-// agent and kind are nil where nothing is to change.
-func (f *routeFlags) agent() *string {
+// change returns the agent and the kind to set, nil where nothing is to change.
+func (f *routeFlags) change() (agent, kind *string) {
 	if !f.given() {
-		return nil
+		return nil, nil
 	}
-	return &f.one
-}
-
-func (f *routeFlags) kind() *string {
-	if !f.given() {
-		return nil
-	}
-	return &f.sort
+	return &f.one, &f.sort
 }
 
 func (a *app) editCmd() *cobra.Command {
@@ -58,7 +51,7 @@ func (a *app) editCmd() *cobra.Command {
 			if f.Changed("priority") {
 				edit.Priority = &priority
 			}
-			edit.Agent, edit.Kind = to.agent(), to.kind()
+			edit.Agent, edit.Kind = to.change()
 			switch {
 			case top:
 				edit.Place = "top"

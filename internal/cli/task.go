@@ -99,7 +99,8 @@ func (a *app) retryCmd() *cobra.Command {
 			switch err = match.check(args); {
 			case err != nil:
 			case match.query == "":
-				edit.TimeoutSeconds, edit.Agent, edit.Kind = timeout.seconds(), to.agent(), to.kind()
+				edit.TimeoutSeconds = timeout.seconds()
+				edit.Agent, edit.Kind = to.change()
 				if err = wait.check(); err == nil {
 					edit.Env, err = a.taskEnv(env)
 				}
