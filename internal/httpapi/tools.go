@@ -138,7 +138,7 @@ func (h *toolHandlers) queueNames() string {
 	}
 	switch {
 	case len(names) == 0:
-		return "this director has no tool queues: add them under queues in its configuration"
+		return "this director has no tool queues: they begin with the tools in its configuration, which names none"
 	case len(names) > most:
 		return fmt.Sprintf("its tool queues are %s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 	}
