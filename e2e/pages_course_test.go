@@ -43,7 +43,7 @@ func TestTheTimelineSaysWhyATaskWaited(t *testing.T) {
 	}
 	id := reply.Accepted.Execution.ID
 	p := s.open("/ui/tasks/" + id)
-	p.until("it has waited for more than a second", `/waited [1-9]/.test(document.querySelector("#timeline-head + span")?.textContent)`)
+	p.until("it has waited for more than a second", `/waited [1-9][0-9.]*(s|m)\b/.test(document.querySelector("#timeline-head + span")?.textContent)`)
 	p.showsIn(".timeline", "Number 1 in line when it was submitted.")
 	gate.open()
 	s.completed(s.c, first)
