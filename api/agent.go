@@ -56,6 +56,20 @@ type AgentTask struct {
 	// signalbox: with isolated, where the runner knows them (400 otherwise).
 	AllowedTools []string `json:"allowed_tools,omitempty"`
 	SystemPrompt string   `json:"system_prompt,omitempty"`
+
+	// signalbox: the run goes on with a run of the same task that was parked at a
+	// limit. The agent resumes session_id, and does not ask the prompt anew.
+	Resume *AgentResume `json:"resume,omitempty"`
+}
+
+// AgentResume says how a run that was parked goes on.
+type AgentResume struct {
+	// Text is the next turn of the conversation; "": the agent's own words for "go on".
+	Text string `json:"text,omitempty"`
+	// Began says that the model had answered before the run was parked. If the agent no
+	// longer has the conversation, such a run ends with the error type cannot_resume; one
+	// that had not begun starts with its prompt.
+	Began bool `json:"began,omitempty"`
 }
 
 // RunTokenHeader is the header of POST /task on an agent that has the token of
@@ -100,6 +114,12 @@ type AgentTaskStatus struct {
 	// Note is what a person should know: of a running task the trouble it has,
 	// such as that its model answers 529; of an ended one what was refused.
 	Note string `json:"note,omitempty"`
+
+	// Limit comes with the error types usage_limit, overloaded and login_refused: the run
+	// ended there with proof, and can go on later.
+	Limit *AgentLimit `json:"limit,omitempty"`
+	// Account is what the run heard of the account that it spends.
+	Account *AgentAccount `json:"account,omitempty"`
 }
 
 // AgentError says why a task on an agent did not complete. Type is one of
@@ -107,12 +127,47 @@ type AgentTaskStatus struct {
 // seed for every CLI that reports an error of its own), exit_nonzero,
 // no_result (the CLI ended without its terminal event), interrupted (the
 // agent was restarted), stale_fence (a newer fence voided the run),
-// login_refused (the model's API refused the CLI's key or login), unkillable,
+// login_refused (the model's API refused the CLI's key or login), usage_limit (the
+// account has used up what its provider allows), overloaded (the provider has too much
+// to do), cannot_resume (the conversation of a parked run is gone), unkillable,
 // storage_error, and of a model with tools model_error, tools_error, max_tokens
 // and refusal.
 type AgentError struct {
 	Type    string `json:"type"`
 	Message string `json:"message"`
+}
+
+// AgentLimit says where a run met a limit of its provider.
+type AgentLimit struct {
+	Window   string     `json:"window,omitempty"`    // which limit, as AccountWindow.Name; "": not said
+	ResetsAt *time.Time `json:"resets_at,omitempty"` // when the provider takes requests again; absent: not said
+	// Source says how that is known: event (the CLI's own structured event), header (of the
+	// provider's answer), text (of a message for people) or guess.
+	Source string `json:"source"`
+	Text   string `json:"text"` // as the provider or CLI put it, one line of at most 300 bytes
+	// Began says that the model had answered in this run, or in one that it went on with:
+	// work may have been done.
+	Began bool `json:"began,omitempty"`
+}
+
+// AgentAccount is the account that an agent's runs spend, as the agent knows it.
+type AgentAccount struct {
+	// Name is as configured, else of the kind and the login: the same for all agents with
+	// that login, on any host.
+	Name  string `json:"name"`
+	Login string `json:"login,omitempty"` // for people: an address, or what sort of key it is; never the secret
+	// Windows are what the provider said last of its limits.
+	Windows []AccountWindow `json:"windows,omitempty"`
+	// AnsweredAt is when the provider last answered a request as asked, by the agent's
+	// clock.
+	AnsweredAt *time.Time `json:"answered_at,omitempty"`
+}
+
+// AccountWindow is one limit of a provider.
+type AccountWindow struct {
+	Name        string     `json:"name"`                // five_hour, seven_day, requests, tokens, …, as the provider calls it
+	UsedPercent float64    `json:"used_percent"`        // from 0; may exceed 100
+	ResetsAt    *time.Time `json:"resets_at,omitempty"` // absent: not said
 }
 
 // TokenUsage counts model tokens.
@@ -131,6 +186,9 @@ type AgentOutput struct {
 	Truncated bool   `json:"truncated,omitempty"` // bytes between the asked position and Seq are no longer there
 	Done      bool   `json:"done,omitempty"`      // the run has ended and Text reaches its end
 	Note      string `json:"note,omitempty"`      // of a running task, as AgentTaskStatus.Note
+
+	// Account is what the run heard of its account, while it runs; absent: nothing yet.
+	Account *AgentAccount `json:"account,omitempty"`
 
 	// Final is what GET /task/{id} answers about the ended run. It comes with
 	// Done, so that who follows a run need not ask once more; an agent may
@@ -166,6 +224,7 @@ type AgentStatus struct {
 	Terminals     []AgentTerminal `json:"terminals,omitempty"`      // that are open
 	TaskEnv       []string        `json:"task_env,omitempty"`       // names in env that it takes also from others than admins; * stands for any characters
 	Steps         *AgentSteps     `json:"steps,omitempty"`          // kind llm
+	Account       *AgentAccount   `json:"account,omitempty"`        // absent: its runs spend none that is known
 }
 
 // AgentSteps is what an agent of kind llm tells of the steps of its runs, in

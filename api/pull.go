@@ -27,8 +27,9 @@ type PullClaim struct {
 	// something of another director, or processes that cannot be killed.
 	Held int `json:"held,omitempty"`
 	// Runs are all executions that it has in hand.
-	Runs  []PullRun   `json:"runs,omitempty"`
-	Steps *AgentSteps `json:"steps,omitempty"` // kind llm
+	Runs    []PullRun     `json:"runs,omitempty"`
+	Steps   *AgentSteps   `json:"steps,omitempty"`   // kind llm
+	Account *AgentAccount `json:"account,omitempty"` // as AgentStatus.Account
 }
 
 // PullRun is an execution in the hands of an agent that pulls.
@@ -91,6 +92,8 @@ type PullReport struct {
 	Output *PullOutput `json:"output,omitempty"`
 	// Note is the trouble that a run has which has not ended; "" for none.
 	Note string `json:"note,omitempty"`
+	// Account is what the run heard of its account.
+	Account *AgentAccount `json:"account,omitempty"`
 }
 
 // PullAccepted says that the run is on the agent's disk.
