@@ -31,7 +31,7 @@ func (q *Queues) AcquireWithin(ctx context.Context, queue string, who Who, maxWa
 
 func (q *Queues) acquire(ctx context.Context, queue string, who Who, maxWait time.Duration) (Permit, error) {
 	in := q.queues.Load().find(queue)
-	if in != nil && in.lockReasons.Load() == 0 && ctx.Err() == nil {
+	if in != nil && !in.mustLock() && ctx.Err() == nil {
 		if p, ok := in.tryFast(&who); ok {
 			return p, nil
 		}
@@ -61,8 +61,14 @@ func (q *queue) acquire(ctx context.Context, who Who, maxWait time.Duration) (Pe
 	if ctx.Err() != nil {
 		return Permit{}, q.refuse(who, ReasonCancelled, cancelled(ctx), 0)
 	}
+	if q.keys != nil {
+		return q.keys.acquire(ctx, who, maxWait)
+	}
 	now := q.now() // not under the lock: others want it
 	q.mu.Lock()
+	if q.limited() {
+		now = q.now() // tokens are taken in the order of their times
+	}
 	p, next, s := q.tryEnter(&who, now)
 	if p.slot != nil {
 		q.mu.Unlock()
@@ -70,16 +76,18 @@ func (q *queue) acquire(ctx context.Context, who Who, maxWait time.Duration) (Pe
 		return p, nil
 	}
 	if why, err := q.checkLimits(maxWait); err != nil {
+		held := q.held(q.depth+1, s != nil && s.blocked, now)
 		q.forget(s)
 		if q.waiters.first == nil {
 			q.allowFast(lockWaiters)
 		}
 		q.mu.Unlock()
 		next.wake()
-		return Permit{}, q.refuse(who, why, err, 0)
+		return Permit{}, q.refuseHeld(who, why, err, 0, held)
 	}
 	w := q.newWaiter(&who, s, now)
 	q.enqueue(w)
+	q.arm(now)
 	t := wait{queue: q, waiter: w, who: who, generation: w.generation, depth: q.depth, concurrent: q.config.Concurrent, timeout: q.config.boundWait(maxWait)}
 	q.mu.Unlock()
 	next.wake()
@@ -113,22 +121,27 @@ func (c *Config) boundWait(maxWait time.Duration) time.Duration {
 func (q *queue) tryEnter(who *Who, now time.Duration) (Permit, *waiter, *session) {
 	s := q.sessionOf(who)
 	var next *waiter
-	if s != nil && s.slot != nil && !s.busy {
+	if s != nil && s.slot != nil && !s.busy && !s.blocked {
 		var p Permit
 		if p, next = q.resume(s, who, now); p.slot != nil {
 			return p, nil, s
 		}
 		s = q.sessionOf(who)
 	}
-	if q.waiters.first != nil || s != nil && s.slot != nil {
+	if q.waits() || s != nil && s.slot != nil {
 		return Permit{}, next, s
 	}
 	q.requireLock(lockWaiters) // releases from now on take the lock
+	if q.opensAt(now) > now {
+		return Permit{}, next, s
+	}
 	slot := q.takeFree()
 	if slot == nil {
 		return Permit{}, next, s
 	}
+	q.begin(now)
 	q.allowFast(lockWaiters)
+	q.lend(now)
 	if s == nil {
 		return slot.occupy(who), next, s
 	}
@@ -195,9 +208,11 @@ func (t *wait) sleep(ctx context.Context) Reason {
 func (t *wait) finish(ctx context.Context, reason Reason) (Permit, error) {
 	q, w := t.queue, t.waiter
 	var p Permit
+	var held Held
 	if reason == "" {
 		p = w.permit
 	} else {
+		held = Waiting{w: w, generation: t.generation}.Held()
 		p = t.cancel()
 	}
 	if p.slot != nil && ctx.Err() == nil {
@@ -208,12 +223,12 @@ func (t *wait) finish(ctx context.Context, reason Reason) (Permit, error) {
 	}
 	waited := q.now() - w.since
 	if p.slot == nil && reason == ReasonTimeout {
-		return Permit{}, q.refuse(t.who, reason, ErrTimeout, waited)
+		return Permit{}, q.refuseHeld(t.who, reason, ErrTimeout, waited, held)
 	}
 	if p.slot != nil {
 		p.release(true)
 	}
-	return Permit{}, q.refuse(t.who, ReasonCancelled, cancelled(ctx), waited)
+	return Permit{}, q.refuseHeld(t.who, ReasonCancelled, cancelled(ctx), waited, held)
 }
 
 // cancel dequeues the call, or returns the permit it was assigned.
@@ -235,10 +250,14 @@ func (t *wait) cancel() Permit {
 
 // refuse reports why a call gets no slot.
 func (q *queue) refuse(who Who, reason Reason, err error, waited time.Duration) error {
+	return q.refuseHeld(who, reason, err, waited, Held{})
+}
+
+func (q *queue) refuseHeld(who Who, reason Reason, err error, waited time.Duration, held Held) error {
 	q.hooks.refused(q.name, who, reason, waited)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return &Error{Queue: q.name, Reason: reason, Waited: waited, Depth: q.depth, Concurrent: q.config.Concurrent, Err: err}
+	return &Error{Queue: q.name, Reason: reason, Waited: waited, Depth: q.depth, Concurrent: q.config.Concurrent, Held: held, Err: err}
 }
 
 func (h *Hooks) refused(queue string, who Who, reason Reason, waited time.Duration) {

@@ -2,6 +2,7 @@ package toolqueue_test
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"sync"
 	"testing"
@@ -26,6 +27,43 @@ func BenchmarkNobodyWaits(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		p, err := q.Acquire(ctx, "browser", who)
+		if err != nil {
+			b.Fatal(err)
+		}
+		p.Release()
+	}
+}
+
+// BenchmarkRate is BenchmarkNobodyWaits with a rate that allows it, at several capacities.
+func BenchmarkRate(b *testing.B) {
+	for _, capacity := range []int{1, 8, 1000} {
+		b.Run(fmt.Sprint(capacity), func(b *testing.B) {
+			q := newQueues(b, toolqueue.Hooks{}, one("a", freeRate(capacity)))
+			ctx, who := b.Context(), toolqueue.Who{Session: "s", Agent: "a", Tool: "t", Since: time.Now()}
+			b.ReportAllocs()
+			for b.Loop() {
+				p, err := q.Acquire(ctx, "a", who)
+				if err != nil {
+					b.Fatal(err)
+				}
+				p.Release()
+			}
+		})
+	}
+}
+
+// freeRate is a rate that has a token for whoever asks.
+func freeRate(capacity int) toolqueue.Config {
+	return toolqueue.Config{Concurrent: capacity, Rate: toolqueue.Rate{N: toolqueue.MaxRate, Per: toolqueue.MinPer, Burst: toolqueue.MaxRate}}
+}
+
+// BenchmarkRateSmallBurst takes the last saved tokens, for each of which the clock is read.
+func BenchmarkRateSmallBurst(b *testing.B) {
+	c := freeRate(4)
+	c.Rate.Burst = 7
+	q, ctx := newQueues(b, toolqueue.Hooks{}, one("a", c)), b.Context()
+	for b.Loop() {
+		p, err := q.Acquire(ctx, "a", toolqueue.Who{})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -88,9 +126,19 @@ func BenchmarkCrowdChannel(b *testing.B) {
 	})
 }
 
-// TestTakingAllocatesNothing, with a free slot or by waiting.
+// TestTakingAllocatesNothing, with a free slot or by waiting, with a rate or without.
 func TestTakingAllocatesNothing(t *testing.T) {
-	q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 2}))
+	small := freeRate(2)
+	small.Rate.Burst = 7
+	for name, c := range map[string]toolqueue.Config{
+		"no rate": {Concurrent: 2}, "rate": freeRate(2), "rate, small burst": small, "keys": {Concurrent: 2, PerKey: true},
+	} {
+		t.Run(name, func(t *testing.T) { allocatesNothing(t, c) })
+	}
+}
+
+func allocatesNothing(t *testing.T, c toolqueue.Config) {
+	q := newQueues(t, toolqueue.Hooks{}, one("a", c))
 	ctx := context.Background()
 	if n := testing.AllocsPerRun(1000, func() {
 		p, _ := q.Acquire(ctx, "a", Tool("t"))

@@ -31,13 +31,16 @@ func (q *Queues) Configure(configs map[string]Config) error {
 		all[in.name] = in
 	}
 	for _, name := range names {
+		if old := all[name]; old != nil && configs[name].PerKey != old.config.PerKey {
+			return fmt.Errorf("tool queue %q has limits for each key or for all calls together, as it was configured first, and that cannot be changed", name)
+		}
 		if old := all[name]; old != nil && configs[name].Shared && q.sharing != nil && old.shared == nil {
 			return fmt.Errorf("tool queue %q is this process's own and cannot be shared any more: say so when it is configured first", name)
 		}
 	}
 	for _, name := range names {
 		if old := all[name]; old != nil {
-			old.raise(configs[name])
+			old.change(func(q *queue) { q.raise(configs[name]) })
 		} else {
 			all[name] = q.newQueue(name, configs[name])
 		}
@@ -51,33 +54,51 @@ func (q *Queues) newQueue(name string, c Config) *queue {
 	if c.Shared && q.sharing != nil {
 		in.shared = newShared(in, q.sharing, q.process)
 		in.requireLock(lockShared)
+	} else if c.PerKey {
+		in.keys = newKeys(in)
 	}
 	return in
 }
 
+// change applies a change of the configuration to a queue, or to those of all its keys.
+func (q *queue) change(apply func(*queue)) {
+	if q.keys != nil {
+		q.keys.configure(apply)
+	} else {
+		apply(q)
+	}
+}
+
 // Update changes the bounds of a queue while calls hold its slots and wait: change gets its
-// configuration and sets Concurrent, MaxWait or MaxWaiters, in one step with all else that
+// configuration and sets Concurrent, MaxWait, MaxWaiters or Rate, in one step with all else that
 // happens to the queue. It must be quick and must not use the queues. Update returns the
 // configuration before and after.
 //
 // More slots go to the first waiters at once. Fewer slots drain: a call or lease keeps the slot
 // it has, and none is passed on until fewer than Concurrent are held; until then Status shows
 // more slots in use than Concurrent. A new MaxWait applies to later calls, and so does
-// MaxWaiters: nobody who waits is turned away.
+// MaxWaiters: nobody who waits is turned away. With a new Rate the bucket lacks as many tokens
+// as before, a new bucket is full.
 //
 // A queue that other processes share is changed in this process alone: call Update in each.
 //
 // The error is an *Error that matches ErrUnknown if there is no such queue, else it says which
-// bound is out of its range, or that Lease or Shared was changed, which stay as they were
+// bound is out of its range, or that Lease, Shared or PerKey was changed, which stay as they were
 // configured. Then nothing is changed.
-func (q *Queues) Update(queue string, change func(*Config)) (before, after Config, err error) {
+func (q *Queues) Update(name string, change func(*Config)) (before, after Config, err error) {
 	q.mu.Lock() // Configure raises what is there now
 	defer q.mu.Unlock()
-	in := q.queues.Load().find(queue)
+	in := q.queues.Load().find(name)
 	if in == nil {
-		return Config{}, Config{}, &Error{Queue: queue, Reason: ReasonUnknown, Err: ErrUnknown}
+		return Config{}, Config{}, &Error{Queue: name, Reason: ReasonUnknown, Err: ErrUnknown}
 	}
-	return in.update(change)
+	in.change(func(of *queue) {
+		b, a, e := of.update(change)
+		if of == in {
+			before, after, err = b, a, e
+		}
+	})
+	return before, after, err
 }
 
 func (q *queue) update(change func(*Config)) (before, after Config, err error) {
@@ -88,9 +109,13 @@ func (q *queue) update(change func(*Config)) (before, after Config, err error) {
 	if err = check(q.name, after); err == nil && (after.Lease != before.Lease || after.Shared != before.Shared) {
 		err = fmt.Errorf("tool queue %q: its session lease and whether it is shared cannot be changed while it runs", q.name)
 	}
+	if err == nil && after.PerKey != before.PerKey {
+		err = fmt.Errorf("tool queue %q: whether each key has limits of its own cannot be changed while it runs", q.name)
+	}
 	if err != nil {
 		return before, before, err
 	}
+	q.setRate(after.Rate)
 	q.config = after
 	q.resized()
 	return before, after, nil
@@ -107,6 +132,7 @@ func (q *queue) raise(to Config) {
 	c.Lease.Idle = max(c.Lease.Idle, to.Lease.Idle)
 	c.Lease.MaxHold = max(c.Lease.MaxHold, to.Lease.MaxHold)
 	c.Shared = c.Shared || to.Shared
+	q.setRate(c.Rate.greater(to.Rate))
 	if c.Lease.Idle > 0 {
 		q.requireLock(lockLeases)
 	}
@@ -117,6 +143,7 @@ func (q *queue) raise(to Config) {
 func (q *queue) resized() {
 	if q.shared == nil {
 		q.fit()
+		q.disarm()
 		q.admit()
 	} else if q.shared.running {
 		q.shared.signalled = true // the next step admits waiters
@@ -135,6 +162,9 @@ func check(name string, c Config) error {
 	}
 	if c.Concurrent < 1 || c.Concurrent > MaxConcurrent {
 		bad("concurrent is %d; it must be from 1 to %d", c.Concurrent, MaxConcurrent)
+	}
+	if text := c.Rate.check(); text != "" {
+		bad("%s", text)
 	}
 	if c.MaxWaiters < 0 {
 		bad("the maximum number of waiters is %d; it must be 0, for any number, or more", c.MaxWaiters)

@@ -33,6 +33,7 @@ var (
 
 var (
 	errNoAnswer = errors.New("no answer came in time")
+	errKeys     = fmt.Errorf("%w: it has calls of too many keys", ErrFull)
 	errClosed   = errors.New("this process gives its slots back, because it ends")
 )
 
@@ -43,6 +44,7 @@ type Error struct {
 	Waited     time.Duration
 	Depth      int // other waiting calls
 	Concurrent int
+	Held       Held  // what held the call, if not the slots alone
 	Err        error // one of the package's errors, joined with the context's
 }
 
@@ -50,9 +52,15 @@ type Error struct {
 func (e *Error) Error() string {
 	switch e.Reason {
 	case ReasonFull:
+		if errors.Is(e.Err, errKeys) {
+			return fmt.Sprintf("tool queue %q has calls of %d keys, each with limits of its own, and keeps no more: call again later", e.Queue, MaxKeys)
+		}
 		return fmt.Sprintf("tool queue %q is full: %s in line for its %s, and no more may wait; call again later, or raise its maximum number of waiters",
 			e.Queue, count(e.Depth, "call"), count(e.Concurrent, "slot"))
 	case ReasonTimeout:
+		if e.Held != (Held{}) {
+			return fmt.Sprintf("waited %s in tool queue %q, %s (others in line: %d); call again then", formatDuration(e.Waited), e.Queue, e.Held, e.Depth)
+		}
 		if e.Waited == 0 {
 			return fmt.Sprintf("no slot of the %s of tool queue %q is free, and the call was not to wait (in line: %d); call again later, or give it time to wait",
 				count(e.Concurrent, "slot"), e.Queue, e.Depth)
@@ -67,6 +75,21 @@ func (e *Error) Error() string {
 	}
 	return fmt.Sprintf("gave up after %s in line for %s of tool queue %q (others in line: %d): the call was cancelled or its time was over",
 		formatDuration(e.Waited), oneOf(e.Concurrent), e.Queue, e.Depth)
+}
+
+// String says what holds a call, and until when, such as "which is closed until 14:00:03 UTC:
+// the server answered 429".
+func (h Held) String() string {
+	at := h.Until.UTC().Format(time.TimeOnly + " UTC")
+	switch {
+	case h.Until.IsZero():
+		return "whose slots are all taken"
+	case h.Closed && h.Why != "":
+		return "which is closed until " + at + ": " + h.Why
+	case h.Closed:
+		return "which is closed until " + at
+	}
+	return "whose rate lets it start at " + at
 }
 
 // Unwrap returns Err.
@@ -110,22 +133,26 @@ const DefaultTicketLease = 15 * time.Second
 // SharedBackend stores the holders and waiters of queues that several processes share: one
 // ticket per call that waits or holds a slot, never a counter.
 type SharedBackend interface {
-	// Step executes one atomic step of a queue, and returns its tickets after it: holders in
-	// the order in which they got their slots, then the waiters, in order. The step does, in
-	// this order:
+	// Step executes one atomic step of a queue, and returns its state after it. The step does,
+	// in this order:
 	//
 	//   - removes tickets that have expired, and idle ones whose lease is over;
 	//   - removes those of Leave, and ends the leases of the sessions of EndSessions, those with
 	//     a running call with that call;
-	//   - renews those of Keep for Lasts from now; ends the calls of Idle and of Unused;
+	//   - renews those of Keep for Lasts from now; ends the calls of Idle and of Unused, but an
+	//     idle lease for which a call waits lasts;
+	//   - closes or opens the keys of Gates, each until the later time;
 	//   - assigns slots to waiters: first come, first served, but a session that holds a slot
-	//     gets that and no other;
-	//   - queues Enter one after another: one that finds neither a slot nor room to wait is not
-	//     among the returned tickets.
+	//     gets that and no other. A start takes a token of its key's bucket (Rate.Take), and a
+	//     key that is closed or has no token starts none;
+	//   - queues Enter one after another: one that may not start and finds no room to wait, or a
+	//     key that is one too many (MaxKeys), is not among the returned tickets.
+	//
+	// Concurrent, MaxWaiters and Rate hold for each key by itself.
 	//
 	// Unknown IDs are ignored, and so is an Enter of a ticket that exists: after an error the
 	// outcome is unknown, and the step is repeated.
-	Step(ctx context.Context, s Step) ([]Ticket, error)
+	Step(ctx context.Context, s Step) (Snapshot, error)
 }
 
 // Step is a request of a process for a shared queue.
@@ -134,13 +161,15 @@ type Step struct {
 	Concurrent int // slots
 	MaxWaiters int // 0: no limit
 	Lease      Lease
+	Rate       Rate
 
-	Enter       []Ticket // ID, Owner, Session, Agent, Tool, Execution and Leased are set
+	Enter       []Ticket // ID, Owner, Session, Agent, Tool, Execution, Key and Leased are set
 	Leave       []string // IDs, as below
 	Keep        []string
 	Idle        []string // leased ones whose call ended
 	Unused      []string // leased ones whose call never ran: they start no lease
 	EndSessions []string
+	Gates       []SharedGate
 	Lasts       time.Duration // lifetime of the tickets of Enter and Keep
 }
 
@@ -150,6 +179,7 @@ type Ticket struct {
 	Owner string // the process that renews it
 	// Session is that of Who or a stand-in: it is equal for the calls of one session.
 	Session, Agent, Tool, Execution string
+	Key                             string // Who.Key, if each key has limits of its own
 
 	Holds   bool
 	Leased  bool      // its session keeps the slot between calls

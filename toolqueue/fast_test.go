@@ -34,7 +34,7 @@ func holdAndWait(t *testing.T) (q *queue, first Permit, got chan Permit) {
 
 func (q *queue) mustBeFree(t *testing.T) {
 	t.Helper()
-	if s := q.status(1); s.InUse != 0 || s.Depth != 0 || q.lockReasons.Load() != 0 {
+	if s := q.status(1); s.InUse != 0 || s.Depth != 0 || q.mustLock() {
 		t.Errorf("left behind: %+v, closed %d", s, q.lockReasons.Load())
 	}
 }

@@ -13,6 +13,7 @@ type session struct {
 	slot    *slot // leased; nil: none
 	busy    bool  // a call runs in it
 	ending  bool  // the lease ends with that call
+	blocked bool  // its next call waits for the gate; not busy
 	used    bool  // a call has run in it
 	takenAt time.Duration
 	expires time.Duration // while idle
@@ -35,10 +36,18 @@ func (q *queue) sessionOf(who *Who) *session {
 	return s
 }
 
-// forget deletes a session without waiters and lease.
+// forget deletes a session without waiters and lease. A lease whose calls no longer wait for
+// the gate is idle.
 func (q *queue) forget(s *session) {
-	if s != nil && s.slot == nil && s.waiters.first == nil {
+	switch {
+	case s == nil || s.waiters.first != nil:
+	case s.slot == nil:
 		delete(q.sessions, s.name)
+	case s.blocked && !s.used:
+		q.endLease(s, q.now()).wake()
+	case s.blocked:
+		q.unblock(s)
+		q.setExpiry(s, min(q.heldUntil(s), addSaturated(q.now(), q.config.Lease.Idle)))
 	}
 }
 
@@ -51,12 +60,18 @@ func (q *queue) startLease(s *session, slot *slot, now time.Duration) {
 	}
 }
 
-// resume starts a call in the idle lease of its session.
+// resume starts a call in the idle lease of its session, or has the lease wait for the gate.
 func (q *queue) resume(s *session, who *Who, now time.Duration) (Permit, *waiter) {
 	if now >= s.expires { // the timer is late
 		return Permit{}, q.endLease(s, now)
 	}
-	s.timer.Stop()
+	if q.armed || !q.begin(now) {
+		q.block(s)
+		return Permit{}, nil
+	}
+	if s.timer != nil {
+		s.timer.Stop()
+	}
 	s.busy = true
 	who.Since = q.at(now)
 	return s.slot.occupy(who), nil
@@ -68,6 +83,11 @@ func (q *queue) callEnded(s *session, now time.Duration, unused bool) *waiter {
 	s.used = s.used || !unused
 	held := q.heldUntil(s)
 	if w := s.waiters.first; w != nil && !s.ending && now < held {
+		if q.limited() {
+			q.block(s)
+			q.admit()
+			return nil
+		}
 		q.dequeue(w)
 		q.assign(w, s.slot, now)
 		s.busy = true
@@ -76,13 +96,22 @@ func (q *queue) callEnded(s *session, now time.Duration, unused bool) *waiter {
 	if s.ending || !s.used || now >= held {
 		return q.endLease(s, now)
 	}
-	s.expires = min(held, addSaturated(now, q.config.Lease.Idle))
-	if s.timer == nil {
-		s.timer = time.AfterFunc(s.expires-now, func() { q.expire(s) })
-	} else {
-		s.timer.Reset(s.expires - now)
-	}
+	q.setExpiry(s, min(held, addSaturated(now, q.config.Lease.Idle)))
 	return nil
+}
+
+// setExpiry sets when a lease without a running call ends.
+func (q *queue) setExpiry(s *session, at time.Duration) {
+	s.expires = at
+	switch {
+	case at == forever && s.timer == nil:
+	case at == forever:
+		s.timer.Stop()
+	case s.timer == nil:
+		s.timer = time.AfterFunc(at-q.now(), func() { q.expire(s) })
+	default:
+		s.timer.Reset(at - q.now())
+	}
 }
 
 const forever = time.Duration(1<<63 - 1)
@@ -108,6 +137,7 @@ func (q *queue) heldUntil(s *session) time.Duration {
 func (q *queue) endLease(s *session, now time.Duration) *waiter {
 	slot := s.slot
 	s.slot, slot.session = nil, nil
+	q.unblock(s)
 	if s.timer != nil {
 		s.timer.Stop()
 	}
@@ -263,11 +293,32 @@ func (w Waiting) Position() int {
 	q := w.w.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	switch {
+	return w.position()
+}
+
+// position is Position of a local queue. It needs the lock.
+func (w Waiting) position() int {
+	switch q := w.w.queue; {
 	case w.w.generation != w.generation || !w.w.waiting:
 		return 0
 	case w.w.inQueue:
 		return q.waiters.position(w.w)
 	}
 	return w.w.session.waiters.position(w.w)
+}
+
+// Held says what holds the call besides the calls before it: a closed queue or its rate, and
+// until when; zero: a slot, or it no longer waits.
+func (w Waiting) Held() Held {
+	switch {
+	case w.remote != nil:
+		return w.remote.held()
+	case w.w == nil:
+		return Held{}
+	}
+	q := w.w.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	s := w.w.session
+	return q.held(w.position(), s != nil && s.blocked, q.now())
 }

@@ -8,16 +8,20 @@ import (
 	"time"
 )
 
-// queue is one named queue. Invariant: nobody waits while a slot is free; whoever frees or adds
-// a slot passes it to the first waiter.
+// queue is one named queue, or what one key has of it. Invariant: nobody waits while a slot is
+// free and the gate is open; whoever frees or adds a slot passes it to the first waiter.
 type queue struct {
 	name  string
 	hooks *Hooks
 	start time.Time // its clock is the monotonic time since
 
-	lockReasons atomic.Uint32 // why the lock is needed; 0: it is not
+	lockReasons atomic.Uint32 // why the lock is needed, and hasRate
+	spare       atomic.Int64  // tokens that may be taken without the lock
 	fast        [fastSlots]slot
 	shared      *shared // nil: a local queue
+	keys        *keys   // nil: all calls share the limits
+	parent      *keys   // of the queue of one key
+	key         string  // that one
 
 	mu         sync.Mutex
 	config     Config
@@ -29,17 +33,31 @@ type queue struct {
 	sessions   map[string]*session
 	waiterPool *waiter
 	pooled     int
+
+	full        time.Duration // when the bucket of the rate is full
+	lent        int64         // what spare was set to; 0: no token was lent
+	closedUntil time.Duration // no call starts before
+	closedWhy   string
+	blocked     []*session  // that have a slot and wait for the gate
+	armed       bool        // gateTimer runs
+	gateTimer   *time.Timer // runs gateOpens
 }
 
 func newQueue(name string, hooks *Hooks, start time.Time, c Config) *queue {
-	q := &queue{name: name, hooks: hooks, start: start}
+	q := new(queue)
+	q.init(name, hooks, start, c)
+	return q
+}
+
+func (q *queue) init(name string, hooks *Hooks, start time.Time, c Config) {
+	q.name, q.hooks, q.start = name, hooks, start
 	for i := range q.fast {
 		s := &q.fast[i]
 		s.queue, s.fast = q, true
 		s.state.Store(absent)
 	}
+	q.config.PerKey = c.PerKey
 	q.raise(c)
-	return q
 }
 
 func (q *queue) now() time.Duration { return time.Since(q.start) }
@@ -48,6 +66,11 @@ func (q *queue) at(d time.Duration) time.Time { return q.start.Add(d) }
 
 // setDepth sets the depth and calls the hook under the lock, in order.
 func (q *queue) setDepth(depth int) {
+	if q.parent != nil {
+		q.parent.addDepth(depth - q.depth)
+		q.depth = depth
+		return
+	}
 	q.depth = depth
 	if q.hooks.Depth != nil {
 		q.hooks.Depth(q.name, depth)
@@ -108,7 +131,7 @@ func (p Permit) Release() {
 	if s == nil {
 		return
 	}
-	if s.fast && s.queue.lockReasons.Load() == 0 {
+	if s.fast && !s.queue.mustLock() {
 		p.releaseFast()
 	} else {
 		p.release(false)
@@ -127,7 +150,7 @@ func (p Permit) Lost() <-chan struct{} {
 // releaseFast releases without the lock. A call may have been queued since lockReasons was
 // read.
 func (p Permit) releaseFast() {
-	if p.slot.state.CompareAndSwap(p.state, p.state-held+nextUse) && p.slot.queue.lockReasons.Load() != 0 {
+	if p.slot.state.CompareAndSwap(p.state, p.state-held+nextUse) && p.slot.queue.mustLock() {
 		p.slot.queue.sweep()
 	}
 }
@@ -158,16 +181,26 @@ func (p Permit) release(unused bool) {
 // handOn passes a slot to the first waiter, or frees it.
 func (q *queue) handOn(s *slot, now time.Duration) *waiter {
 	w := q.waiters.first
+	if q.limited() {
+		q.putFree(s)
+		q.admit()
+		return nil
+	}
 	if w == nil || q.slots > q.config.Concurrent {
 		q.putFree(s)
 		return nil
 	}
+	q.grant(w, s, now)
+	return w
+}
+
+// grant gives a slot to the first waiter.
+func (q *queue) grant(w *waiter, s *slot, now time.Duration) {
 	q.dequeue(w)
 	q.assign(w, s, now)
 	if w.session != nil {
 		q.startLease(w.session, s, now)
 	}
-	return w
 }
 
 // assign assigns a slot to a dequeued call.
@@ -245,9 +278,12 @@ func New(hooks Hooks) *Queues {
 // soon after. A lease with a running call ends with the call.
 func (q *Queues) EndSession(session string) {
 	for _, in := range q.queues.Load().list {
-		if in.shared != nil {
+		switch {
+		case in.shared != nil:
 			in.shared.endSession(session)
-		} else {
+		case in.keys != nil:
+			in.keys.each(func(of *queue) { of.endSession(session) })
+		default:
 			in.endSession(session)
 		}
 	}

@@ -38,8 +38,11 @@ type shared struct {
 	idling   []pendingOp // leased ones whose call ended
 	unused   []pendingOp
 	ends     []pendingOp // sessions
+	gates    []pendingGate
 
 	tickets  []Ticket // as of seenAt
+	limits   []SharedLimit
+	clock    time.Time // of the snapshot
 	seenAt   time.Time
 	lastErr  error         // of the newest step; nil: success
 	answered chan struct{} // closed by the next answer, success or not
@@ -124,7 +127,7 @@ func (c *remoteCall) permit() Permit { return Permit{&c.slot, nextUse + held} }
 
 func (c *remoteCall) ticket() Ticket {
 	w := &c.who
-	return Ticket{ID: c.id, Owner: c.shared.owner, Session: w.Session, Agent: w.Agent, Tool: w.Tool, Execution: w.Execution, Leased: c.leased}
+	return Ticket{ID: c.id, Owner: c.shared.owner, Session: w.Session, Agent: w.Agent, Tool: w.Tool, Execution: w.Execution, Key: c.shared.keyOf(w), Leased: c.leased}
 }
 
 // setState changes the state of a call and signals it. The depth given to hooks is that of this

@@ -44,12 +44,17 @@ func (s *shared) status(maxWaiters int) Status {
 	c := q.config
 	out := Status{
 		Name: q.name, Concurrent: c.Concurrent, MaxWait: c.MaxWait, MaxWaiters: c.MaxWaiters, Lease: c.Lease,
-		Shared: true, Heard: s.seenAt, Depth: s.depth(nil),
+		Shared: true, Heard: s.seenAt, Depth: s.depth(nil), Rate: c.Rate.shown(), PerKey: c.PerKey,
 	}
+	out.Limits, out.Keys = s.statusLimits(maxWaiters)
+	if !c.PerKey {
+		out.Keys = 0
+	}
+	now, places := s.sharedNow(), map[string]int{}
 	behind := s.leases()
 	for i := range s.tickets {
 		t := &s.tickets[i]
-		if lease := behind[t.Session]; !t.Holds && t.Leased && lease != nil {
+		if lease := behind[t.line()]; !t.Holds && t.Leased && lease != nil {
 			lease.behind++
 		}
 	}
@@ -58,9 +63,13 @@ func (s *shared) status(maxWaiters int) Status {
 		switch {
 		case t.Holds:
 			out.Holders = append(out.Holders, holderOf(t, behind))
-		case t.Leased && behind[t.Session] != nil:
+		case t.Leased && behind[t.line()] != nil:
 		case len(out.Waiters) < maxWaiters:
-			out.Waiters = append(out.Waiters, Waiter{t.Session, t.Agent, t.Tool, t.Execution, t.Since, len(out.Waiters) + 1, t.Owner})
+			places[t.Key]++
+			out.Waiters = append(out.Waiters, Waiter{
+				Session: t.Session, Agent: t.Agent, Tool: t.Tool, Execution: t.Execution, Since: t.Since,
+				Position: places[t.Key], Owner: t.Owner, Key: t.Key, Held: s.held(t.Key, places[t.Key], now),
+			})
 		}
 	}
 	out.InUse = len(out.Holders)
@@ -70,24 +79,29 @@ func (s *shared) status(maxWaiters int) Status {
 // sharedLease is a slot leased by a session.
 type sharedLease struct{ behind int }
 
+// line is what calls wait for: any slot of a key, or that of a session.
+type line struct{ key, session string }
+
+func (t *Ticket) line() line { return line{t.Key, t.Session} }
+
 // leases returns the sessions that hold a slot.
-func (s *shared) leases() map[string]*sharedLease {
-	var out map[string]*sharedLease
+func (s *shared) leases() map[line]*sharedLease {
+	var out map[line]*sharedLease
 	for i := range s.tickets {
 		if t := &s.tickets[i]; t.Holds && t.Leased {
 			if out == nil {
-				out = map[string]*sharedLease{}
+				out = map[line]*sharedLease{}
 			}
-			out[t.Session] = &sharedLease{}
+			out[t.line()] = &sharedLease{}
 		}
 	}
 	return out
 }
 
-func holderOf(t *Ticket, behind map[string]*sharedLease) Holder {
-	h := Holder{Session: t.Session, Agent: t.Agent, Tool: t.Tool, Execution: t.Execution, Since: t.Granted, Owner: t.Owner}
+func holderOf(t *Ticket, behind map[line]*sharedLease) Holder {
+	h := Holder{Session: t.Session, Agent: t.Agent, Tool: t.Tool, Execution: t.Execution, Since: t.Granted, Owner: t.Owner, Key: t.Key}
 	if t.Leased {
-		h.Leased, h.Idle, h.Expires, h.Behind = true, t.Idle, t.Ends, behind[t.Session].behind
+		h.Leased, h.Idle, h.Expires, h.Behind = true, t.Idle, t.Ends, behind[t.line()].behind
 	}
 	return h
 }
@@ -102,8 +116,8 @@ func (s *shared) depth(but *remoteCall) (n int) {
 	return n
 }
 
-// position returns the position among calls that wait for the same: any slot, or that of the
-// session.
+// position returns the position among calls of its key that wait for the same: any slot, or that
+// of the session.
 func (c *remoteCall) position() int {
 	s := c.shared
 	s.queue.mu.Lock()
@@ -115,13 +129,13 @@ func (c *remoteCall) position() int {
 		return 0
 	}
 	leases := s.leases()
-	of := func(t *Ticket) string { // the session whose slot it waits for
-		if t.Leased && leases[t.Session] != nil {
-			return t.Session
+	of := func(t *Ticket) line { // the key, and the session whose slot it waits for
+		if t.Leased && leases[t.line()] != nil {
+			return t.line()
 		}
-		return ""
+		return line{t.Key, ""}
 	}
-	places := map[string]int{}
+	places := map[line]int{}
 	for i := range s.tickets {
 		if t := &s.tickets[i]; !t.Holds {
 			places[of(t)]++
@@ -186,8 +200,9 @@ func (w *remoteWait) run(ctx context.Context, most time.Duration) (Permit, error
 		case <-timeout:
 			if state, _ := w.state(); state == remoteEntering || state == remoteWaiting {
 				why, err := w.timedOut()
+				held := w.call.held()
 				w.leave()
-				return Permit{}, w.refused(why, err)
+				return Permit{}, w.refusedHeld(why, err, held)
 			}
 		}
 		switch state, waited := w.state(); state {
@@ -197,8 +212,9 @@ func (w *remoteWait) run(ctx context.Context, most time.Duration) (Permit, error
 			return Permit{}, w.refused(w.reasonOf())
 		case remoteWaiting:
 			if most == noWait {
+				held := w.call.held()
 				w.leave()
-				return Permit{}, w.refused(ReasonTimeout, ErrTimeout)
+				return Permit{}, w.refusedHeld(ReasonTimeout, ErrTimeout, held)
 			}
 			if !waited {
 				w.reportWaiting()
@@ -270,11 +286,13 @@ func (w *remoteWait) leave() {
 	}
 }
 
-func (w *remoteWait) refused(why Reason, err error) error {
+func (w *remoteWait) refused(why Reason, err error) error { return w.refusedHeld(why, err, Held{}) }
+
+func (w *remoteWait) refusedHeld(why Reason, err error, held Held) error {
 	q := w.shared.queue
 	waited := q.now() - w.since
 	q.hooks.refused(q.name, w.who, why, waited)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return &Error{Queue: q.name, Reason: why, Waited: waited, Depth: w.shared.depth(w.call), Concurrent: q.config.Concurrent, Err: err}
+	return &Error{Queue: q.name, Reason: why, Waited: waited, Depth: w.shared.depth(w.call), Concurrent: q.config.Concurrent, Held: held, Err: err}
 }

@@ -72,9 +72,12 @@ func (s *shared) due() (at time.Time, any bool) {
 		if s.signalled {
 			soon(s.steppedAt.Add(s.pollDelay))
 		}
+		if at, any := s.gateDue(); any {
+			soon(at)
+		}
 	}
 	s.prune()
-	if s.wantStatus || len(s.entering)+len(s.leaving)+len(s.idling)+len(s.unused)+len(s.ends) > 0 {
+	if s.wantStatus || len(s.entering)+len(s.leaving)+len(s.idling)+len(s.unused)+len(s.ends)+len(s.gates) > 0 {
 		soon(time.Time{})
 	}
 	if any && at.Before(s.retryAt) {
@@ -96,7 +99,7 @@ func (s *shared) prune() {
 func (s *shared) nextStep() Step {
 	c := s.queue.config
 	step := Step{
-		Queue: s.queue.name, Concurrent: c.Concurrent, MaxWaiters: c.MaxWaiters, Lease: c.Lease, Lasts: s.lease,
+		Queue: s.queue.name, Concurrent: c.Concurrent, MaxWaiters: c.MaxWaiters, Lease: c.Lease, Rate: c.Rate, Lasts: s.lease, Gates: s.stepGates(),
 		Leave: ids(s.leaving), Idle: ids(s.idling), Unused: ids(s.unused), EndSessions: ids(s.ends),
 	}
 	now, keep := time.Now(), false
@@ -131,7 +134,7 @@ func (s *shared) execute(step Step) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.lease*2/3)
 	defer cancel()
 	sent := time.Now()
-	rows, err := s.backend.Step(ctx, step)
+	got, err := s.backend.Step(ctx, step)
 
 	s.queue.mu.Lock()
 	defer s.queue.mu.Unlock()
@@ -143,8 +146,9 @@ func (s *shared) execute(step Step) {
 		s.backoff, s.retryAt = 0, time.Time{}
 		s.leaving, s.idling = s.leaving[len(step.Leave):], s.idling[len(step.Idle):]
 		s.unused, s.ends = s.unused[len(step.Unused):], s.ends[len(step.EndSessions):]
-		s.adjustPollDelay(rows)
-		s.tickets, s.seenAt = rows, s.steppedAt
+		s.gates = s.gates[len(step.Gates):]
+		s.adjustPollDelay(got.Tickets)
+		s.tickets, s.limits, s.clock, s.seenAt = got.Tickets, got.Limits, got.Now, s.steppedAt
 		s.applyTickets(sent)
 	}
 	close(s.answered)

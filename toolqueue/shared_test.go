@@ -25,19 +25,19 @@ type fakeBackend struct {
 	steps []toolqueue.Step
 }
 
-func (f *fakeBackend) Step(_ context.Context, s toolqueue.Step) ([]toolqueue.Ticket, error) {
+func (f *fakeBackend) Step(_ context.Context, s toolqueue.Step) (toolqueue.Snapshot, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.steps = append(f.steps, s)
 	if f.err != nil {
-		return nil, f.err
+		return toolqueue.Snapshot{}, f.err
 	}
 	f.line = slices.DeleteFunc(f.line, func(t toolqueue.Ticket) bool { return slices.Contains(s.Leave, t.ID) })
 	f.line = append(f.line, s.Enter...)
 	for i := range f.line {
 		f.line[i].Holds = i == 0
 	}
-	return slices.Clone(f.line), nil
+	return toolqueue.Snapshot{Tickets: slices.Clone(f.line), Now: time.Now()}, nil
 }
 
 func sharing(t *testing.T, f toolqueue.SharedBackend, hooks toolqueue.Hooks, c toolqueue.Config) *toolqueue.Queues {

@@ -85,6 +85,9 @@ const (
 	lockStatus              // holders are being read
 	lockShared              // a shared queue
 	lockDrains              // more slots than the capacity, which has shrunk
+	lockClosed              // no call starts
+	lockKeyed               // each key has limits of its own
+	hasRate                 // no reason: a start takes a token, without the lock one of spare
 )
 
 // requireLock makes callers take the lock from now on, and allowFast ends that; both need the
@@ -95,6 +98,8 @@ func (q *queue) requireLock(why uint32) { q.lockReasons.Store(q.lockReasons.Load
 
 func (q *queue) allowFast(why uint32) { q.lockReasons.Store(q.lockReasons.Load() &^ why) }
 
+func (q *queue) mustLock() bool { return q.lockReasons.Load()&^hasRate != 0 }
+
 // tryFast takes a slot without the lock.
 func (q *queue) tryFast(who *Who) (Permit, bool) {
 	for i := range q.fast {
@@ -103,9 +108,11 @@ func (q *queue) tryFast(who *Who) (Permit, bool) {
 		if !ok {
 			continue
 		}
-		if q.lockReasons.Load() != 0 { // changed meanwhile: undo
+		if why := q.lockReasons.Load(); why != 0 && (why != hasRate || !q.takeSpare()) { // changed meanwhile, or no token: undo
 			s.state.Store(state - entering + nextUse)
-			q.sweep()
+			if q.mustLock() {
+				q.sweep()
+			}
 			return Permit{}, false
 		}
 		s.caller.set(who)
@@ -123,6 +130,18 @@ func (q *queue) takeFree() *slot {
 		}
 	}
 	return q.freeSlot()
+}
+
+// hasFree reports whether takeFree would take a slot. It needs the lock.
+func (q *queue) hasFree() bool {
+	if q.slots > q.config.Concurrent {
+		q.fit()
+	}
+	free := q.slots < q.config.Concurrent || q.slots == q.config.Concurrent && q.freeList != nil
+	for i := range q.fast {
+		free = free || q.slots <= q.config.Concurrent && q.fast[i].state.Load()&stateMask == 0
+	}
+	return free
 }
 
 // freeSlot takes a free slot within the capacity or beyond it. It needs the lock.
@@ -210,17 +229,6 @@ func (q *queue) sweep() {
 	q.fit()
 	q.admit()
 	q.mu.Unlock()
-}
-
-func (q *queue) admit() {
-	for q.waiters.first != nil {
-		s := q.takeFree()
-		if s == nil {
-			return
-		}
-		q.recycle(s)
-		q.handOn(s, q.now()).wake()
-	}
 }
 
 // eachHeld calls f with each held slot. The lock must be required.

@@ -17,6 +17,14 @@ type Status struct {
 	// the time of the snapshot, zero if there is none yet.
 	Shared bool
 	Heard  time.Time
+	Rate   Rate // Burst is set; zero: none
+	// PerKey: each key has all limits for itself. InUse and Depth are those of all together.
+	PerKey bool
+	Keys   int // that are kept
+	// Limits has one for each key by its name, at most as many as waiters were asked for. A queue
+	// without keys has one if it has a rate or is closed. Of a shared queue with keys it has those with calls, or with a bucket that
+	// is not full.
+	Limits []Limit
 }
 
 // Holder is a held slot.
@@ -28,14 +36,17 @@ type Holder struct {
 	Expires                         time.Time // when the idle lease or its maximum hold ends; zero: never
 	Behind                          int       // calls of the session that wait for this slot
 	Owner                           string    // of a shared queue: the process (Sharing.Owner)
+	Key                             string    // Who.Key, if each key has limits of its own
 }
 
 // Waiter is a waiting call.
 type Waiter struct {
 	Session, Agent, Tool, Execution string
 	Since                           time.Time
-	Position                        int    // from 1
+	Position                        int    // from 1, among the calls of its key
 	Owner                           string // as Holder.Owner
+	Key                             string // as Holder.Key
+	Held                            Held
 }
 
 // Status returns the status of a queue, with at most maxWaiters of its waiters.
@@ -66,23 +77,43 @@ func (q *queue) status(maxWaiters int) Status {
 	if q.shared != nil {
 		return q.shared.status(maxWaiters)
 	}
+	if q.keys != nil {
+		return q.keys.status(maxWaiters)
+	}
+	s := q.emptyStatus()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	c := q.config
-	s := Status{Name: q.name, Concurrent: c.Concurrent, Depth: q.depth, MaxWait: c.MaxWait, MaxWaiters: c.MaxWaiters, Lease: c.Lease}
+	s.Depth = q.depth
 	q.requireLock(lockStatus)
 	q.eachHeld(func(slot *slot) { s.Holders = append(s.Holders, q.holder(slot)) })
 	q.allowFast(lockStatus)
 	s.InUse = len(s.Holders)
 	for w := q.waiters.first; w != nil && len(s.Waiters) < maxWaiters; w = w.links[byQueue].next {
-		s.Waiters = append(s.Waiters, Waiter{w.who.session, w.who.agent, w.who.tool, w.who.execution, q.at(w.since), len(s.Waiters) + 1, ""})
+		s.Waiters = append(s.Waiters, Waiter{
+			Session: w.who.session, Agent: w.who.agent, Tool: w.who.tool, Execution: w.who.execution, Since: q.at(w.since),
+			Position: len(s.Waiters) + 1, Key: q.key, Held: q.held(len(s.Waiters)+1, false, q.now()),
+		})
 	}
+	if q.limited() || q.parent != nil {
+		l := q.limit()
+		l.InUse = s.InUse
+		s.Limits = []Limit{l}
+	}
+	return s
+}
+
+// emptyStatus is the configuration as a status.
+func (q *queue) emptyStatus() Status {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	c := q.config
+	s := Status{Name: q.name, Concurrent: c.Concurrent, MaxWait: c.MaxWait, MaxWaiters: c.MaxWaiters, Lease: c.Lease, Rate: c.Rate.shown(), PerKey: c.PerKey}
 	return s
 }
 
 func (q *queue) holder(slot *slot) Holder {
 	by := slot.holder()
-	h := Holder{Session: by.session, Agent: by.agent, Tool: by.tool, Execution: by.execution, Since: by.since}
+	h := Holder{Session: by.session, Agent: by.agent, Tool: by.tool, Execution: by.execution, Since: by.since, Key: q.key}
 	s := slot.session
 	if s == nil {
 		return h
@@ -118,6 +149,10 @@ type Config struct {
 	// Shared shares the queue with other processes (Queues.Share). It has no effect without
 	// Share.
 	Shared bool
+	Rate   Rate // of starts; zero: no rate
+	// PerKey: each key of the calls (Who.Key) has all these limits for itself, and no call waits
+	// for one of another key. Calls without a key have limits of their own, too.
+	PerKey bool
 }
 
 // Lease makes a session keep its slot between calls, until it has been idle for Idle, has held
@@ -143,6 +178,9 @@ type Who struct {
 	Tool    string
 	// Execution identifies the execution that the call is a part of.
 	Execution string
+	// Key is whose limits count, if the queue has them for each key; else it has no effect. It
+	// is shown in the status and, of a shared queue, stored.
+	Key string
 	// Since is the start of the call, if known: reading a clock costs more than taking a free
 	// slot. Holder shows it for a call that did not wait; for one that did, the queue has read
 	// its own clock.

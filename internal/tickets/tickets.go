@@ -32,7 +32,7 @@ var _ toolqueue.SharedBackend = (*Backend)(nil)
 func New(s Store, now func() time.Time) *Backend { return &Backend{store: s, now: now} }
 
 // Step implements toolqueue.SharedBackend.
-func (f *Backend) Step(ctx context.Context, s toolqueue.Step) ([]toolqueue.Ticket, error) {
+func (f *Backend) Step(ctx context.Context, s toolqueue.Step) (toolqueue.Snapshot, error) {
 	now := f.now()
 	rows, err := f.store.Tickets(ctx, store.TicketStep{
 		Queue: s.Queue, Concurrent: s.Concurrent, MaxWaiters: s.MaxWaiters, LeaseIdle: s.Lease.Idle, LeaseHold: s.Lease.MaxHold,
@@ -40,7 +40,7 @@ func (f *Backend) Step(ctx context.Context, s toolqueue.Step) ([]toolqueue.Ticke
 		Over: f.expiry.expired(s.Queue, s.Lasts), Now: now, Expires: now.Add(s.Lasts),
 	})
 	if err != nil {
-		return nil, err
+		return toolqueue.Snapshot{}, err
 	}
 	f.expiry.record(s.Queue, rows)
 	out := make([]toolqueue.Ticket, len(rows))
@@ -51,7 +51,7 @@ func (f *Backend) Step(ctx context.Context, s toolqueue.Step) ([]toolqueue.Ticke
 			Holds: r.Fence > 0, Leased: r.Leased, Idle: !r.Idle.IsZero(), Since: r.Since, Granted: r.Granted, Ends: r.Ends,
 		}
 	}
-	return out, nil
+	return toolqueue.Snapshot{Tickets: out, Now: now}, nil
 }
 
 func entering(s *toolqueue.Step) []store.Ticket {

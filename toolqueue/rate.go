@@ -1,0 +1,181 @@
+package toolqueue
+
+import (
+	"fmt"
+	"time"
+)
+
+// Rate bounds how often calls start, whatever they take: a bucket of at most Burst tokens, to
+// which N are added in each Per, one after another at equal distances. A start takes one. So in
+// every period of Per at most N + Burst calls start.
+type Rate struct {
+	N     int           // tokens in each Per, 1 to MaxRate; 0: no rate
+	Per   time.Duration // MinPer to MaxPer
+	Burst int           // tokens saved while nobody calls, 1 to MaxRate; 0: 1
+}
+
+// The bounds of a Rate.
+const (
+	MaxRate = 1_000_000
+	MinPer  = time.Millisecond
+	MaxPer  = 31 * 24 * time.Hour
+	// maxSaving is the longest time in which a bucket becomes full.
+	maxSaving = 366 * 24 * time.Hour
+)
+
+// Every is the time between two tokens, rounded up to a nanosecond; 0: there is no rate.
+func (r Rate) Every() time.Duration {
+	if r.N <= 0 {
+		return 0
+	}
+	n := time.Duration(r.N)
+	return (r.Per + n - 1) / n
+}
+
+func (r Rate) burst() int { return max(1, r.Burst) }
+
+// shown is the rate with its burst.
+func (r Rate) shown() Rate {
+	if r.N > 0 {
+		r.Burst = r.burst()
+	}
+	return r
+}
+
+// Take takes a token at now from a bucket that is full at full, both on one clock. It returns
+// when the bucket is full then. If there is no token, ok is false and full is not changed.
+//
+// After a clock was set back, an empty bucket is full no later than after a start now.
+func (r Rate) Take(full, now time.Duration) (after time.Duration, ok bool) {
+	every := r.Every()
+	if every == 0 {
+		return full, true
+	}
+	full = r.clamp(full, now)
+	if r.Next(full, now) > now {
+		return full, false
+	}
+	return max(full, now) + every, true
+}
+
+// Next returns when the next token is there: now if there is one.
+func (r Rate) Next(full, now time.Duration) time.Duration {
+	return max(now, r.clamp(full, now)-time.Duration(r.burst()-1)*r.Every())
+}
+
+// Tokens returns how many tokens the bucket has at now; 0 without a rate.
+func (r Rate) Tokens(full, now time.Duration) int {
+	every := r.Every()
+	if every == 0 {
+		return 0
+	}
+	missing := max(0, r.clamp(full, now)-now)
+	return r.burst() - int((missing+every-1)/every)
+}
+
+func (r Rate) clamp(full, now time.Duration) time.Duration {
+	return min(full, now+time.Duration(r.burst())*r.Every())
+}
+
+// greater returns the rate with the greater N in each Per and the greater Burst; one that is
+// not set is the smaller.
+func (r Rate) greater(than Rate) Rate {
+	switch {
+	case r.N == 0:
+		return than
+	case than.N == 0:
+		return r
+	}
+	out := r
+	if than.Every() < r.Every() {
+		out.N, out.Per = than.N, than.Per
+	}
+	out.Burst = max(r.burst(), than.burst())
+	return out
+}
+
+// check returns what is wrong with a rate, "" if nothing is.
+func (r Rate) check() string {
+	switch {
+	case r == Rate{}:
+		return ""
+	case r.N < 1 || r.N > MaxRate:
+		return fmt.Sprintf("the rate is %d in %s; it must be from 1 to %d", r.N, r.Per, MaxRate)
+	case r.Per < MinPer || r.Per > MaxPer:
+		return fmt.Sprintf("the rate is per %s; it must be from %s to %s", r.Per, MinPer, MaxPer)
+	case r.Burst < 0 || r.Burst > MaxRate:
+		return fmt.Sprintf("the burst of the rate is %d; it must be from 1 to %d, or 0 for 1", r.Burst, MaxRate)
+	case r.Every() > maxSaving/time.Duration(r.burst()):
+		return fmt.Sprintf("a burst of %d is saved in more than a year at %d in %s; lower the burst", r.Burst, r.N, r.Per)
+	}
+	return ""
+}
+
+// lentPart is which part of a full bucket may be taken without the lock. See lend.
+const lentPart = 8
+
+// settle counts the tokens that were taken without the lock. When each was is not known, so all
+// count as taken now: the bucket never has more than it would have had. It needs the lock.
+func (q *queue) settle(now time.Duration) {
+	if q.lent == 0 {
+		return
+	}
+	taken := q.lent - q.spare.Swap(0)
+	q.lent = 0
+	if taken > 0 {
+		q.full = max(q.full, now) + time.Duration(taken)*q.config.Rate.Every()
+	}
+}
+
+// lend lets callers take some of the tokens without the lock and without reading a clock, which
+// costs more than all the rest. They are a small part of the burst: a bucket that would have
+// been full again before settle lacks no more than those. It needs the lock.
+func (q *queue) lend(now time.Duration) {
+	r := q.config.Rate
+	if r.N == 0 || q.mustLock() {
+		return
+	}
+	q.settle(now)
+	q.lent = int64(min(r.Tokens(q.full, now), r.burst()/lentPart))
+	q.spare.Store(q.lent)
+}
+
+// takeSpare takes a token without the lock.
+func (q *queue) takeSpare() bool {
+	for n := q.spare.Load(); n > 0; n = q.spare.Load() {
+		if q.spare.CompareAndSwap(n, n-1) {
+			return true
+		}
+	}
+	return false
+}
+
+// fullAt is when the bucket is full, as settle would have it. It needs the lock.
+func (q *queue) fullAt(now time.Duration) time.Duration {
+	taken := q.lent - q.spare.Load()
+	if q.lent == 0 || taken <= 0 {
+		return q.full
+	}
+	return max(q.full, now) + time.Duration(taken)*q.config.Rate.Every()
+}
+
+// setRate changes the rate. What the bucket lacks stays as many tokens. It needs the lock.
+func (q *queue) setRate(to Rate) {
+	if to == q.config.Rate {
+		return
+	}
+	now, was := q.now(), q.config.Rate
+	q.settle(now)
+	q.config.Rate = to
+	if to.N == 0 {
+		q.allowFast(hasRate)
+		q.full = 0
+		return
+	}
+	lacks := 0
+	if was.N > 0 {
+		lacks = min(was.burst()-was.Tokens(q.full, now), to.burst())
+	}
+	q.full = now + time.Duration(lacks)*to.Every()
+	q.requireLock(hasRate)
+}
