@@ -216,7 +216,7 @@ func (w *Store) Beat(ctx context.Context, b store.Beat) (got store.Peers, err er
 }
 
 // Tickets implements store.Writer.
-func (w *Store) Tickets(ctx context.Context, s store.TicketStep) (got []store.Ticket, err error) {
+func (w *Store) Tickets(ctx context.Context, s store.TicketStep) (got store.ToolLine, err error) {
 	err = w.write(ctx, "Tickets", func(ctx context.Context) error {
 		got, err = w.Store.Tickets(ctx, s)
 		return err

@@ -24,9 +24,9 @@ type unreachableStore struct {
 	unreachable atomic.Bool
 }
 
-func (a *unreachableStore) Tickets(ctx context.Context, s store.TicketStep) ([]store.Ticket, error) {
+func (a *unreachableStore) Tickets(ctx context.Context, s store.TicketStep) (store.ToolLine, error) {
 	if a.unreachable.Load() {
-		return nil, errors.New("connection refused")
+		return store.ToolLine{}, errors.New("connection refused")
 	}
 	return a.Store.Tickets(ctx, s)
 }

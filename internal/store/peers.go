@@ -17,10 +17,10 @@ type DirectorWriter interface {
 	Beat(ctx context.Context, b Beat) (Peers, error)
 
 	// Tickets takes one step of a shared tool queue, as defined by StepTickets, and returns
-	// its tickets after it: holders by Fence, then waiting ones by Place. A ticket that
+	// its state after it: holders by Fence, then waiting ones by Place. A ticket that
 	// found no place is not among them. No journal entry is written; a step without a
 	// change writes nothing.
-	Tickets(ctx context.Context, s TicketStep) ([]Ticket, error)
+	Tickets(ctx context.Context, s TicketStep) (ToolLine, error)
 }
 
 // DirectorReader reads directors and the agents that they hold.

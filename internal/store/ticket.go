@@ -10,9 +10,11 @@ import (
 // tickets after it, holders by Fence, then those in line by Place; whether
 // anything is to be written; and the newest Place and Fence given, which were
 // place and fence before. It changes nothing that it is handed.
-func StepTickets(rows []Ticket, s TicketStep, place, fence int64) (after []Ticket, changed bool, newPlace, newFence int64) {
+func StepTickets(before ToolLine, s TicketStep, place, fence int64) (after ToolLine, changed bool, newPlace, newFence int64) {
 	s.Now, s.Expires = toMS(s.Now), toMS(s.Expires) // all that a store keeps
 	t := tickets{step: &s, place: place, fence: fence}
+	t.readLimits(before.Limits)
+	rows := before.Tickets
 	for i := range rows {
 		if rows[i].Fence > 0 {
 			t.holders = append(t.holders, rows[i])
@@ -28,11 +30,12 @@ func StepTickets(rows []Ticket, s TicketStep, place, fence int64) (after []Ticke
 	t.keep()
 	t.callsEnd(s.Idle, true)
 	t.callsEnd(s.Unused, false)
+	t.gates()
 	t.handOn()
 	for i := range s.Enter {
 		t.enter(s.Enter[i])
 	}
-	return append(t.holders, t.line...), t.changed, t.place, t.fence
+	return ToolLine{append(t.holders, t.line...), t.writeLimits()}, t.changed, t.place, t.fence
 }
 
 // tickets are those of a queue while a step is taken.
@@ -41,34 +44,35 @@ type tickets struct {
 	holders, line []Ticket
 	place, fence  int64
 	changed       bool
+	limits
 }
 
 // remove takes out what is gone. Those who waited for a lease that ended queue
 // anew, at the back: they did not stand in line for another slot.
 func (t *tickets) remove(gone func(*Ticket) bool) {
-	var ended []string
+	var ended []Ticket
 	t.holders = slices.DeleteFunc(t.holders, func(x Ticket) bool {
 		if !gone(&x) {
 			return false
 		}
 		t.changed = true
 		if x.Leased {
-			ended = append(ended, x.Session)
+			ended = append(ended, x)
 		}
 		return true
 	})
 	before := len(t.line)
 	t.line = slices.DeleteFunc(t.line, func(x Ticket) bool { return gone(&x) })
 	t.changed = t.changed || len(t.line) < before
-	for _, session := range ended {
-		t.toTheBack(session)
+	for i := range ended {
+		t.toTheBack(&ended[i])
 	}
 }
 
-func (t *tickets) toTheBack(session string) {
+func (t *tickets) toTheBack(lease *Ticket) {
 	var stay, moved []Ticket
 	for _, x := range t.line {
-		if !x.Leased || x.Session != session {
+		if !x.Leased || x.Session != lease.Session || x.Key != lease.Key {
 			stay = append(stay, x)
 			continue
 		}
@@ -85,7 +89,7 @@ func (t *tickets) expire() {
 		over = func(x Ticket) bool { return !now.Before(x.Expires) }
 	}
 	t.remove(func(x *Ticket) bool {
-		return over(*x) || !x.Idle.IsZero() && !x.Ends.IsZero() && !now.Before(x.Ends)
+		return over(*x) || !x.Idle.IsZero() && !x.Ends.IsZero() && !now.Before(x.Ends) && !t.awaited(x)
 	})
 }
 
@@ -155,26 +159,35 @@ func (t *tickets) callsEnd(ids []string, used bool) {
 	t.drop(gone, func(x *Ticket) string { return x.ID })
 }
 
-// handOn gives slots to those in line: first the slot of an idle lease to the
-// next call of its session, then the free ones.
+// handOn gives slots to those in line, in order: that of an idle lease to the
+// next call of its session, free ones to the others. Each takes a token of its
+// key. A step without a time reads.
 func (t *tickets) handOn() {
-	t.pass(func(at *Ticket) bool { return at != nil && !at.Idle.IsZero() })
-	t.remove(func(x *Ticket) bool { return !x.Idle.IsZero() && !x.Used })
-	t.pass(func(at *Ticket) bool { return at == nil && len(t.holders) < t.step.Concurrent })
-}
-
-// pass gives a slot to each in line, in order, who may have one: which is told
-// by the ticket that holds a slot for its session, nil if there is none.
-func (t *tickets) pass(may func(*Ticket) bool) {
+	if t.step.Now.IsZero() {
+		t.count()
+		return
+	}
+	t.remove(func(x *Ticket) bool { return !x.Idle.IsZero() && !x.Used && !t.awaited(x) })
+	t.count()
 	waiting := t.line
 	t.line = nil
 	for _, x := range waiting {
-		if at := t.leaseOf(&x); may(at) {
+		if at := t.leaseOf(&x); t.hasSlot(&x, at) && t.mayStart(x.Key) {
+			t.waiting[x.Key]--
 			t.grant(x, at)
 		} else {
 			t.line = append(t.line, x)
 		}
 	}
+}
+
+// hasSlot says whether there is a slot for a call. at is the ticket that holds
+// one for its session, nil if there is none.
+func (t *tickets) hasSlot(x, at *Ticket) bool {
+	if at == nil {
+		return t.running[x.Key] < t.step.Concurrent
+	}
+	return !at.Idle.IsZero()
 }
 
 // leaseOf returns who holds the slot of a call's session.
@@ -183,7 +196,7 @@ func (t *tickets) leaseOf(x *Ticket) *Ticket {
 		return nil
 	}
 	for i := range t.holders {
-		if h := &t.holders[i]; h.Leased && h.Session == x.Session {
+		if h := &t.holders[i]; h.Leased && h.Session == x.Session && h.Key == x.Key {
 			return h
 		}
 	}
@@ -200,7 +213,9 @@ func (t *tickets) grant(x Ticket, at *Ticket) {
 		x.Granted, x.Used = at.Granted, at.Used
 		gone := at.ID
 		t.holders = slices.DeleteFunc(t.holders, func(h Ticket) bool { return h.ID == gone })
+		t.running[x.Key]--
 	}
+	t.running[x.Key]++
 	if x.Leased && t.step.LeaseHold > 0 {
 		x.Ends = x.Granted.Add(t.step.LeaseHold)
 	}
@@ -209,18 +224,19 @@ func (t *tickets) grant(x Ticket, at *Ticket) {
 
 // enter lines a call up, unless it finds neither a slot nor a place.
 func (t *tickets) enter(x Ticket) {
-	if t.find(x.ID) != nil {
+	if t.find(x.ID) != nil || t.tooMany(x.Key) {
 		return
 	}
 	x.Place, x.Since, x.Expires = t.place+1, t.step.Now, t.step.Expires
 	x.Fence, x.Granted, x.Idle, x.Ends, x.Used, x.Over = 0, time.Time{}, time.Time{}, time.Time{}, false, false
 	at := t.leaseOf(&x)
 	switch {
-	case at == nil && len(t.holders) < t.step.Concurrent || at != nil && !at.Idle.IsZero():
+	case t.hasSlot(&x, at) && t.mayStart(x.Key):
 		t.place++
 		t.grant(x, at)
-	case t.step.MaxWaiters == 0 || len(t.line) < t.step.MaxWaiters:
+	case t.step.MaxWaiters == 0 || t.waiting[x.Key] < t.step.MaxWaiters:
 		t.place++
+		t.waiting[x.Key]++
 		t.line = append(t.line, x)
 		t.changed = true
 	}
@@ -236,11 +252,13 @@ type Ticket struct {
 	// Owner is the process that keeps it alive: a director's ID.
 	Owner                           string
 	Session, Agent, Tool, Execution string
-	Place                           int64     // in line; lower is earlier
-	Fence                           int64     // of the slot, 0 while it waits; only grows
-	Since                           time.Time // it lined up
-	Granted                         time.Time // its slot was taken: of a lease, by its first call; zero while it waits
-	Expires                         time.Time // unless it is kept
+	// Key is whose limits count: "" where all calls of the queue share them.
+	Key     string
+	Place   int64     // in line; lower is earlier
+	Fence   int64     // of the slot, 0 while it waits; only grows
+	Since   time.Time // it lined up
+	Granted time.Time // its slot was taken: of a lease, by its first call; zero while it waits
+	Expires time.Time // unless it is kept
 	// Leased says that its session keeps the slot from call to call: when the
 	// call has ended the ticket stays and is idle, and the next call of the
 	// session, in whatever process, takes the slot over with a ticket of its
@@ -258,9 +276,13 @@ type Ticket struct {
 //   - tickets that ran out go (Over), and idle ones whose lease is over;
 //   - those of Leave go, and the leases of the sessions of EndSessions end;
 //   - those of Keep last until Expires; the calls of Idle and Unused end;
-//   - slots are given to those in line, first come first served;
+//   - keys are closed and opened (Gates);
+//   - slots are given to those in line, first come first served, each with a
+//     token (Take), unless their key is closed;
 //   - Enter lines up, one after the other: who finds neither a slot nor a place
 //     in line (MaxWaiters) is not among the tickets afterwards.
+//
+// Concurrent, MaxWaiters and Take hold for each key by itself.
 //
 // What names a ticket that is not there, or is there already (Enter), does
 // nothing: a step of which nobody knows whether it was taken is taken again.
@@ -268,15 +290,20 @@ type TicketStep struct {
 	Queue      string
 	Concurrent int // slots, as the asking process knows the queue
 	MaxWaiters int // 0: any number
+	MaxKeys    int // with tickets or limits; 0: any number
 	// LeaseIdle and LeaseHold are the bounds of the queue's session leases
 	// (toolqueue.Lease); 0: none.
 	LeaseIdle, LeaseHold time.Duration
-	Enter                []Ticket // Place, Fence, Granted, Since and Expires are set here
-	Leave                []string
-	EndSessions          []string
-	Keep                 []string
-	Idle                 []string // leased ones whose call ended
-	Unused               []string // the same of calls that never began: they leave no lease behind where there was none
+	// Take takes a token at now from the bucket of a rate that is full at full, both since the
+	// Unix epoch, and returns when it is full then; toolqueue.Rate has it. nil: there is no rate.
+	Take        func(full, now time.Duration) (after time.Duration, ok bool)
+	Gates       []ToolGate
+	Enter       []Ticket // Place, Fence, Granted, Since and Expires are set here
+	Leave       []string
+	EndSessions []string
+	Keep        []string
+	Idle        []string // leased ones whose call ended
+	Unused      []string // the same of calls that never began: they leave no lease behind where there was none
 	// Over says of a ticket, as it is stored when the step is taken, whether it
 	// ran out. It changes nothing, and may be asked more than once. nil: it did
 	// when Now is not before its Expires, which is right where Now never jumps.

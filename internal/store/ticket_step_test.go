@@ -17,19 +17,23 @@ var stepBegan = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // line is a shared tool queue that is stepped by hand.
 type line struct {
 	rows         []store.Ticket
+	limits       []store.ToolLimit
 	place, fence int64
 	now          time.Time
 	concurrent   int
 	maxWaiters   int
 	idle, hold   time.Duration
+	take         func(full, now time.Duration) (time.Duration, bool)
 }
 
 // step takes a step and says what the queue looks like after it: holders, a
 // bar, then those in line. Idle ones are in brackets.
 func (l *line) step(s store.TicketStep) string {
 	s.Queue, s.Concurrent, s.MaxWaiters, s.LeaseIdle, s.LeaseHold = "q", l.concurrent, l.maxWaiters, l.idle, l.hold
+	s.Take, s.MaxKeys = l.take, 3
 	s.Now, s.Expires = l.now, l.now.Add(15*time.Second)
-	l.rows, _, l.place, l.fence = store.StepTickets(l.rows, s, l.place, l.fence)
+	after, _, place, fence := store.StepTickets(store.ToolLine{Tickets: l.rows, Limits: l.limits}, s, l.place, l.fence)
+	l.rows, l.limits, l.place, l.fence = after.Tickets, after.Limits, place, fence
 	return picture(l.rows)
 }
 

@@ -101,7 +101,7 @@ func (w *wire) taken() int {
 	return w.steps
 }
 
-func (w *wire) Tickets(ctx context.Context, s store.TicketStep) ([]store.Ticket, error) {
+func (w *wire) Tickets(ctx context.Context, s store.TicketStep) (store.ToolLine, error) {
 	w.mu.Lock()
 	w.steps++
 	cut, lost, there, back := w.cut, false, time.Duration(0), time.Duration(0)
@@ -112,12 +112,12 @@ func (w *wire) Tickets(ctx context.Context, s store.TicketStep) ([]store.Ticket,
 	w.mu.Unlock()
 	pause(there)
 	if cut != nil {
-		return nil, cut
+		return store.ToolLine{}, cut
 	}
 	rows, err := w.store.Tickets(ctx, s)
 	pause(back)
 	if lost && err == nil {
-		return nil, errors.New("the answer was lost")
+		return store.ToolLine{}, errors.New("the answer was lost")
 	}
 	return rows, err
 }

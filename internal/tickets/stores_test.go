@@ -96,6 +96,8 @@ func TestProcessesOverEachStore(t *testing.T) {
 			t.Run("slots", func(t *testing.T) { slotsOver(t, open) })
 			t.Run("order", func(t *testing.T) { orderOver(t, open) })
 			t.Run("death", func(t *testing.T) { deathOver(t, open) })
+			t.Run("rate", func(t *testing.T) { rateOver(t, open) })
+			t.Run("closing", func(t *testing.T) { closingOver(t, open) })
 		})
 	}
 }

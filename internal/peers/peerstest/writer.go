@@ -139,8 +139,8 @@ func (v *View) Beat(ctx context.Context, b store.Beat) (store.Peers, error) {
 }
 
 // Tickets implements store.Writer.
-func (v *View) Tickets(ctx context.Context, s store.TicketStep) ([]store.Ticket, error) {
-	return verb(ctx, v, func(to store.Store) ([]store.Ticket, error) { return to.Tickets(ctx, s) })
+func (v *View) Tickets(ctx context.Context, s store.TicketStep) (store.ToolLine, error) {
+	return verb(ctx, v, func(to store.Store) (store.ToolLine, error) { return to.Tickets(ctx, s) })
 }
 
 // Prune implements store.Writer.

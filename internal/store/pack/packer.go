@@ -108,6 +108,9 @@ func (d *Reader) count(most int) int {
 	return int(n)
 }
 
+// More reports whether a value follows: rows of older versions end earlier.
+func (d *Reader) More() bool { return len(d.b) > 0 }
+
 // Bytes decodes a string that shares the bytes of the input.
 func (d *Reader) Bytes() []byte {
 	size, n := binary.Uvarint(d.b)

@@ -70,17 +70,34 @@ func (p *pair) tickets(t *rapid.T) {
 		Queue: queue, Concurrent: someToolQueues[queue], MaxWaiters: pick(t, "max waiters", 0, 0, 2),
 		LeaseIdle: pick(t, "idle bound", 0, time.Minute), LeaseHold: pick(t, "hold bound", 0, 0, time.Hour),
 		Leave: p.callsOf(t, "leave"), Keep: p.callsOf(t, "keep"), Idle: p.callsOf(t, "idle"), Unused: p.callsOf(t, "unused"),
+		Take: pick(t, "rate", nil, everySecond), MaxKeys: pick(t, "max keys", 0, 2),
 		EndSessions: pick(t, "end sessions", nil, nil, nil, nil, []string{"s"}), Now: p.now, Expires: p.now.Add(ticketLease),
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "calls") {
 		p.called++
 		session := pick(t, "session", "", "", "s", "r")
 		s.Enter = append(s.Enter, store.Ticket{
-			Queue: queue, ID: callID(p.called), Owner: pick(t, "owner", "x:1", "y:1"), Session: session, Agent: "a", Tool: "report",
+			Queue: queue, ID: callID(p.called), Owner: pick(t, "owner", "x:1", "y:1"), Session: session, Agent: "a", Tool: "report", Key: pick(t, "key", "", "", "k"),
 			Execution: id(p.called), Leased: session != "" && rapid.Bool().Draw(t, "leased"),
 		})
 	}
-	_, _ = both(t, p, fmt.Sprintf("Tickets %+v", s), func(to store.Store) ([]store.Ticket, error) { return to.Tickets(p.ctx, s) })
+	switch key := pick(t, "gate", "", "k", "none", "none", "none"); {
+	case key == "none":
+	case rapid.Bool().Draw(t, "open"):
+		s.Gates = []store.ToolGate{{Key: key}}
+	default:
+		s.Gates = []store.ToolGate{{Key: key, Until: p.now.Add(time.Duration(rapid.IntRange(1, 5000).Draw(t, "closed for")) * time.Millisecond), Why: "429"}}
+	}
+	what := fmt.Sprintf("Tickets %+v", s)
+	_, _ = both(t, p, what, func(to store.Store) (store.ToolLine, error) { return to.Tickets(p.ctx, s) })
+}
+
+// everySecond is a rate of one start a second, with a burst of two.
+func everySecond(full, now time.Duration) (time.Duration, bool) {
+	if full = max(full, now); full-now > time.Second {
+		return full, false
+	}
+	return full + time.Second, true
 }
 
 func callID(n int) string { return fmt.Sprintf("call-%d", n) }
@@ -108,11 +125,24 @@ func (s *survey) peers() {
 	}
 }
 
+// mostHolders is how many tickets of one key hold a slot, at most.
+func mostHolders(line []store.Ticket) (most int) {
+	of := map[string]int{}
+	for _, t := range line {
+		if t.Fence > 0 {
+			of[t.Key]++
+			most = max(most, of[t.Key])
+		}
+	}
+	return most
+}
+
 // checkTickets: a slot of a tool queue is held by one ticket at a time, and
 // only who found none free waits.
 func checkTickets(t interface{ Fatalf(string, ...any) }, all map[string]any) {
 	for queue, slots := range someToolQueues {
-		line, _ := all["Tickets "+queue].([]store.Ticket)
+		state, _ := all["Tickets "+queue].(store.ToolLine)
+		line := state.Tickets
 		fences, places := map[int64]bool{}, map[int64]bool{}
 		for _, x := range line {
 			if x.Queue != queue || places[x.Place] && x.Fence == 0 {
@@ -124,7 +154,7 @@ func checkTickets(t interface{ Fatalf(string, ...any) }, all map[string]any) {
 			}
 			fences[x.Fence] = x.Fence > 0
 		}
-		if n := holders(line); n > slots {
+		if n := mostHolders(line); n > slots {
 			t.Fatalf("%d tickets hold the %d slots of tool queue %s", n, slots, queue)
 		}
 	}

@@ -43,9 +43,9 @@ func calls(queue string, ids ...string) (list []store.Ticket) {
 // takes takes a step and returns its tickets.
 func (b *fixture) takes(s store.TicketStep) []store.Ticket {
 	b.Helper()
-	list, err := b.Tickets(b.ctx, s)
+	line, err := b.Tickets(b.ctx, s)
 	b.must(err)
-	return list
+	return line.Tickets
 }
 
 // enter lines calls up.
@@ -201,13 +201,13 @@ func ticketsRace(b *fixture) {
 				s := b.step("q")
 				s.Enter = calls("q", mine)
 				for round := 0; ; round++ {
-					list, err := b.Tickets(b.ctx, s)
+					line, err := b.Tickets(b.ctx, s)
 					if err != nil {
 						b.Error(err)
 						return
 					}
-					if holders(list) > s.Concurrent {
-						b.Errorf("%d hold one of %d slots", holders(list), s.Concurrent)
+					if n := holders(line.Tickets); n > s.Concurrent {
+						b.Errorf("%d hold one of %d slots", n, s.Concurrent)
 					}
 					if round == 3 {
 						break

@@ -1,6 +1,8 @@
 package verbs
 
 import (
+	"time"
+
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/pack"
@@ -75,6 +77,9 @@ func ticketBody(t *store.Ticket) []byte {
 	p.Ints(t.Place, t.Fence)
 	p.Times(t.Since, t.Granted, t.Expires, t.Idle, t.Ends)
 	p.Flags(t.Leased, t.Used, t.Over)
+	if t.Key != "" { // rows of before have none
+		p.Texts(t.Key)
+	}
 	return p.Packed()
 }
 
@@ -85,10 +90,36 @@ func readTicket(id string, body []byte) (store.Ticket, error) {
 		Place: r.Int(), Fence: r.Int(), Since: r.Time(), Granted: r.Time(), Expires: r.Time(), Idle: r.Time(), Ends: r.Time(),
 	}
 	r.Flags(&t.Leased, &t.Used, &t.Over)
+	if r.More() {
+		t.Key = r.Text()
+	}
 	if r.Bad {
 		return t, damaged("ticket", id)
 	}
 	return t, nil
+}
+
+func limitsBody(list []store.ToolLimit) []byte {
+	p := pack.New(64)
+	p.Int(int64(len(list)))
+	for i := range list {
+		l := &list[i]
+		p.Texts(l.Key, l.Why)
+		p.Int(int64(l.Full))
+		p.Times(l.Closed)
+	}
+	return p.Packed()
+}
+
+func readLimits(queue string, body []byte) (list []store.ToolLimit, err error) {
+	r := pack.Read(body)
+	for n := r.Int(); n > 0 && !r.Bad; n-- {
+		list = append(list, store.ToolLimit{Key: r.Text(), Why: r.Text(), Full: time.Duration(r.Int()), Closed: r.Time()})
+	}
+	if r.Bad {
+		return nil, damaged("the limits of tool queue", queue)
+	}
+	return list, nil
 }
 
 // given are the newest place and fence that tickets got.

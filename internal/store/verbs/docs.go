@@ -29,6 +29,7 @@ const (
 	kindQuarantine   = "aside"         // by kind and ID: what was damaged
 	kindUsage        = "usage"         // by pack.UsageID; Sort: the day
 	kindUsageRows    = "usage rows"    // by day; Sort: how many rows of usage it has
+	kindToolLimits   = "tool limits"   // by tool queue: those of all its keys
 	kindRuns         = "run/"          // and the id of the schedule; Sort: FiredAt
 	kindTickets      = "ticket/"       // and the tool queue; Sort: Place
 )

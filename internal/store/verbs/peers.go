@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"context"
+	"slices"
 
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
@@ -99,14 +100,14 @@ func (s *Store) Holders(ctx context.Context) (map[string]string, error) {
 type tickets struct {
 	step       store.TicketStep
 	quarantine *quarantine
-	got        []store.Ticket
+	got        store.ToolLine
 }
 
 // Tickets takes one step of a shared tool queue.
-func (s *Store) Tickets(ctx context.Context, step store.TicketStep) ([]store.Ticket, error) {
+func (s *Store) Tickets(ctx context.Context, step store.TicketStep) (store.ToolLine, error) {
 	v := &tickets{step: step, quarantine: &s.quarantine}
 	if err := s.do(ctx, v, 0); err != nil {
-		return nil, err
+		return store.ToolLine{}, err
 	}
 	return v.got, nil
 }
@@ -116,7 +117,7 @@ const countTickets = "tickets"
 // most often it is not the caller's turn yet
 func (v *tickets) likelyReadOnly() bool {
 	s := &v.step
-	return len(s.Enter)+len(s.Leave)+len(s.EndSessions)+len(s.Keep)+len(s.Idle)+len(s.Unused) == 0
+	return len(s.Enter)+len(s.Leave)+len(s.EndSessions)+len(s.Keep)+len(s.Idle)+len(s.Unused)+len(s.Gates) == 0
 }
 
 func (v *tickets) run(x *workingSet) error {
@@ -126,13 +127,22 @@ func (v *tickets) run(x *workingSet) error {
 	if err != nil {
 		return err
 	}
+	r := x.doc(kindToolLimits, v.step.Queue)
+	limits, damage := decodeDoc(r, readLimits)
 	if x.missing {
 		return errMissing
+	}
+	before := store.ToolLine{Tickets: rows}
+	if damage != nil {
+		v.quarantine.report(r.doc.DocKey, damage)
+		bad = append(bad, r)
+	} else if limits != nil {
+		before.Limits = *limits
 	}
 	if last == nil {
 		last = &given{}
 	}
-	after, changed, place, fence := store.StepTickets(rows, v.step, last.place, last.fence)
+	after, changed, place, fence := store.StepTickets(before, v.step, last.place, last.fence)
 	v.got = after
 	x.quarantine(bad)
 	if !changed {
@@ -141,8 +151,19 @@ func (v *tickets) run(x *workingSet) error {
 	if g := (given{place, fence}); g != *last {
 		x.put(kindCount, countTickets, 0, givenBody(g), &g)
 	}
-	x.putTickets(kind, rows, after)
+	x.putTickets(kind, rows, after.Tickets)
+	if !slices.Equal(before.Limits, after.Limits) {
+		x.putLimits(v.step.Queue, after.Limits)
+	}
 	return nil
+}
+
+func (x *workingSet) putLimits(queue string, list []store.ToolLimit) {
+	if len(list) == 0 {
+		x.drop(kindToolLimits, queue)
+		return
+	}
+	x.put(kindToolLimits, queue, 0, limitsBody(list), nil)
 }
 
 // putTickets stores the difference between the rows of a tool queue before and

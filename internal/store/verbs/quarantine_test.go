@@ -121,7 +121,7 @@ func TestIncidentDamagedTicketDoesNotBlockQueue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return list
+		return list.Tickets
 	}
 	enter(srv.open(t, verbs.Options{}), "one")
 	srv.damage(t, "ticket/db", "one")

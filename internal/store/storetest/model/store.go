@@ -56,7 +56,7 @@ type Store struct {
 	usage map[signalbox.UsageKey]signalbox.Usage
 
 	peerage peerage
-	tickets map[string][]store.Ticket // by tool queue, as StepTickets left them
+	tickets map[string]store.ToolLine // by tool queue, as StepTickets left them
 
 	journal []signalbox.Entry // without gaps: the Seq is the first one's plus the index
 
@@ -93,7 +93,7 @@ func New(o Options) *Store {
 		openPlans: map[string]*plan{},
 
 		peerage: newPeerage(),
-		tickets: map[string][]store.Ticket{},
+		tickets: map[string]store.ToolLine{},
 	}
 }
 

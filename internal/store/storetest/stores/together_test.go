@@ -150,7 +150,7 @@ func (r *rush) call(s store.Store, process, worker int) {
 			return
 		}
 		holders := 0
-		for _, x := range list {
+		for _, x := range list.Tickets {
 			if x.Fence > 0 {
 				holders++
 			}
@@ -185,7 +185,7 @@ func (r *rush) check(s store.Store) {
 			r.Errorf("task %s is %s after %d claims", k.ID, k.State, k.Claims)
 		}
 	}
-	if left, err := s.Tickets(ctx, store.TicketStep{Queue: "q"}); err != nil || len(left) != 0 {
+	if left, err := s.Tickets(ctx, store.TicketStep{Queue: "q"}); err != nil || len(left.Tickets) != 0 {
 		r.Errorf("tickets %v are left (%v)", left, err)
 	}
 	if held, err := s.Holders(ctx); err != nil || len(held) != 1 {
