@@ -53,10 +53,30 @@ type ToolQueue struct {
 	MaxWaiters      int          `json:"max_waiters,omitempty"`
 	LeaseIdle       float64      `json:"lease_idle_seconds,omitempty"`
 	LeaseHold       float64      `json:"lease_hold_seconds,omitempty"`
-	Shared          bool         `json:"shared,omitempty"` // by all directors over the store: holders and waiters are those of all
+	Rate            *ToolRate    `json:"rate,omitempty"`
+	PerKey          bool         `json:"per_key,omitempty"` // concurrent, max_waiters and rate hold for each caller, session or value by itself
+	Keys            int          `json:"keys,omitempty"`    // of them that are in use
+	Closed          *ToolClosed  `json:"closed,omitempty"`  // nothing starts
+	Shared          bool         `json:"shared,omitempty"`  // by all directors over the store: holders and waiters are those of all
 	Holders         []ToolHolder `json:"holders"`
 	Waiters         []ToolWaiter `json:"waiters"`                     // in order, at most 1000
 	WaitersNotShown int          `json:"waiters_not_shown,omitempty"` // beyond those
+}
+
+// ToolRate is how often calls of a tool queue start: n in each per_seconds, and burst more after a
+// rest.
+type ToolRate struct {
+	N          int        `json:"n"`
+	PerSeconds float64    `json:"per_seconds"`
+	Burst      int        `json:"burst"`
+	Left       *int       `json:"left,omitempty"` // starts that it allows now; not with per_key
+	Next       *time.Time `json:"next,omitempty"` // when it allows the next one, if none is left
+}
+
+// ToolClosed says until when a tool queue starts no calls. It opens by itself.
+type ToolClosed struct {
+	Until time.Time `json:"until"`
+	Why   string    `json:"why,omitempty"`
 }
 
 // SetToolQueue is the body of PUT /api/tools/queues/{queue}.
@@ -95,6 +115,9 @@ type ToolWaiter struct {
 	QueueID  string    `json:"queue_id,omitempty"` // the task that the call is made by, or is
 	Since    time.Time `json:"since"`
 	Director string    `json:"director,omitempty"` // as of a holder
+	// StartsAt is when it may start at the earliest, where the rate or a closed queue holds it; else
+	// it waits for a slot.
+	StartsAt *time.Time `json:"starts_at,omitempty"`
 }
 
 // ToolCall is the body of POST /api/tools/{tool}/call.

@@ -132,7 +132,7 @@ func (q *queue) raise(to Config) {
 	c.Lease.Idle = max(c.Lease.Idle, to.Lease.Idle)
 	c.Lease.MaxHold = max(c.Lease.MaxHold, to.Lease.MaxHold)
 	c.Shared = c.Shared || to.Shared
-	q.setRate(c.Rate.greater(to.Rate))
+	q.setRate(c.Rate.Greater(to.Rate))
 	if c.Lease.Idle > 0 {
 		q.requireLock(lockLeases)
 	}
@@ -163,7 +163,7 @@ func check(name string, c Config) error {
 	if c.Concurrent < 1 || c.Concurrent > MaxConcurrent {
 		bad("concurrent is %d; it must be from 1 to %d", c.Concurrent, MaxConcurrent)
 	}
-	if text := c.Rate.check(); text != "" {
+	if text := c.Rate.Check(); text != "" {
 		bad("%s", text)
 	}
 	if c.MaxWaiters < 0 {

@@ -77,9 +77,9 @@ func (r Rate) clamp(full, now time.Duration) time.Duration {
 	return min(full, now+time.Duration(r.burst())*r.Every())
 }
 
-// greater returns the rate with the greater N in each Per and the greater Burst; one that is
+// Greater returns the rate with the greater N in each Per and the greater Burst; one that is
 // not set is the smaller.
-func (r Rate) greater(than Rate) Rate {
+func (r Rate) Greater(than Rate) Rate {
 	switch {
 	case r.N == 0:
 		return than
@@ -94,8 +94,8 @@ func (r Rate) greater(than Rate) Rate {
 	return out
 }
 
-// check returns what is wrong with a rate, "" if nothing is.
-func (r Rate) check() string {
+// Check returns what is wrong with a rate, "" if nothing is.
+func (r Rate) Check() string {
 	switch {
 	case r == Rate{}:
 		return ""

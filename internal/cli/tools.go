@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -89,20 +90,59 @@ func (a *app) toolQueuesCmd() *cobra.Command {
 		Short: "Show the tool queues: who holds their slots and who waits",
 		Long: "Show the tool queues: how many of their slots are in use, who holds them, how many calls wait, and how long\n" +
 			"the first of them has. A session is shown by a mark, for its name is as good as a password. A holder that\n" +
-			"is idle keeps its slot from call to call, until its lease ends. Of a queue that several directors share the\n" +
+			"is idle keeps its slot from call to call, until its lease ends. Of a queue with a rate its calls in a time are\n" +
+			"shown, and how many more may start now; of one with limits for each caller, session or value, the limits of each. Of a queue that several directors share the\n" +
 			"calls of all are shown, and at which director each is.",
 	}, func(ctx context.Context, c *client.Client, _ []string) (api.ToolQueues, error) {
 		queues, err := c.ToolQueues(ctx)
 		return api.ToolQueues{Queues: queues}, err
 	}, func(all api.ToolQueues) {
-		list(a, all.Queues, "", []string{"QUEUE", "IN USE", "WAITING", "LONGEST WAIT", "HOLDERS"}, func(q *api.ToolQueue) []string {
+		columns := []string{"QUEUE", "IN USE", "WAITING", "LONGEST WAIT", "HOLDERS"}
+		rates := slices.ContainsFunc(all.Queues, func(q api.ToolQueue) bool { return q.Rate != nil || q.Closed != nil })
+		if rates {
+			columns = slices.Insert(columns, 2, "RATE")
+		}
+		list(a, all.Queues, "", columns, func(q *api.ToolQueue) []string {
 			longest := "-"
 			if len(q.Waiters) > 0 {
 				longest = a.since(q.Waiters[0].Since)
 			}
-			return []string{q.Name, fmt.Sprintf("%d/%d", q.InUse, q.Concurrent), fmt.Sprint(q.Depth), longest, toolHolders(q.Holders)}
+			row := []string{q.Name, toolInUse(q), fmt.Sprint(q.Depth), longest, toolHolders(q.Holders)}
+			if rates {
+				row = slices.Insert(row, 2, toolRate(q))
+			}
+			return row
 		})
 	})
+}
+
+// toolInUse is how many calls run, of how many.
+func toolInUse(q *api.ToolQueue) string {
+	text := fmt.Sprintf("%d/%d", q.InUse, q.Concurrent)
+	if q.PerKey {
+		text = fmt.Sprintf("%d, %d each", q.InUse, q.Concurrent)
+	}
+	return text
+}
+
+// toolRate is how often calls may start, and how many may now.
+func toolRate(q *api.ToolQueue) string {
+	text := "-"
+	if r := q.Rate; r != nil {
+		text = fmt.Sprintf("%d/%s", r.N, time.Duration(r.PerSeconds*float64(time.Second)))
+		switch {
+		case q.PerKey:
+			text += " each"
+		case r.Next != nil:
+			text += ", next at " + r.Next.Local().Format(time.TimeOnly)
+		case r.Left != nil:
+			text += fmt.Sprintf(", %d left", *r.Left)
+		}
+	}
+	if q.Closed != nil {
+		text = "closed until " + q.Closed.Until.Local().Format(time.TimeOnly) + opt(": %s", clean(q.Closed.Why))
+	}
+	return text
 }
 
 func (a *app) setToolQueueCmd() *cobra.Command {

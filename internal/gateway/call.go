@@ -181,6 +181,9 @@ func (g *Gateway) acquire(u *inFlightCall, progress *progressReporter) (toolqueu
 	}
 	var since time.Time
 	who := toolqueue.Who{Session: caller.Session, Agent: caller.Agent, Tool: e.tool.Name, Execution: cmp.Or(u.call.Task, caller.Execution), Since: u.begin}
+	if key := g.keys[e.tool.Queue]; key != nil {
+		who.Key = key(u.call)
+	}
 	who.Waits = func(w toolqueue.Waiting) {
 		since = time.Now()
 		g.notifyCall(u)

@@ -35,6 +35,9 @@ type Options struct {
 	Grace time.Duration
 	// Ended is called for every finished call. It must return soon.
 	Ended func(Ended)
+	// Keys say whose limits count in queues that have them for each key (toolqueue.Config.PerKey),
+	// by queue.
+	Keys map[string]KeyOf
 	// Traces creates a span for each call; nil: no spans.
 	Traces trace.TracerProvider
 }
@@ -47,6 +50,7 @@ type Gateway struct {
 	grace     time.Duration
 	ended     func(Ended)
 	tracer    trace.Tracer // nil: no spans
+	keys      map[string]KeyOf
 
 	table  atomic.Pointer[table]  // the tools; a lookup takes no lock
 	onCall atomic.Pointer[func()] // nil: none
@@ -75,7 +79,7 @@ func New(o Options) (*Gateway, error) {
 		return nil, errors.New("gateway: the tool queues are missing")
 	}
 	g := &Gateway{
-		queues: o.Queues, providers: slices.Clone(o.Providers), log: o.Log, grace: o.Grace, ended: o.Ended,
+		queues: o.Queues, providers: slices.Clone(o.Providers), log: o.Log, grace: o.Grace, ended: o.Ended, keys: o.Keys,
 		inFlight: map[*inFlightCall]struct{}{}, idle: make(chan struct{}), closed: make(chan struct{}), listeners: map[int]func(){}, stop: func() {},
 	}
 	if g.log == nil {

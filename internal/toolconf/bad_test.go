@@ -27,7 +27,12 @@ func TestMistakes(t *testing.T) {
   a: {concurrent: 1}
   h: {concurrent: true, concurent: 1}
   i: {concurrent: 9999999, maxWaitMs: -1, shared: maybe}
+  j: {concurrent: 1, rate: 5, per: nobody}
+  k: {concurrent: 1, rate: {n: 0, burst: 0}, per: {argument: ""}}
+  l: {concurrent: 1, rate: {n: 1, per: 31d}, per: {}}
+  m: {concurrent: 1, rate: {n: 1, per: 24h, burst: 1000, each: 1}, per: [caller]}
 `}, []string{
+
 			`t.yaml:10: queues.a: it stands twice, first at t.yaml:3`,
 			`t.yaml:2: queues.default.concurrent: want a whole number from 1 to 1000000, got the number 0`,
 			`t.yaml:3: queues.a: it has no concurrent: want how many calls may run side by side, such as concurrent: 4`,
@@ -49,6 +54,20 @@ func TestMistakes(t *testing.T) {
 			`t.yaml:12: queues.i.concurrent: want a whole number from 1 to 1000000, got the number 9999999`,
 			`t.yaml:12: queues.i.maxWaitMs: want a number of milliseconds from 0 to 86400000, got the number -1`,
 			`t.yaml:12: queues.i.shared: want true or false, got "maybe"`,
+			`t.yaml:13: queues.j.rate: want a section of keys and values, got a number`,
+			`t.yaml:13: queues.j.per: want caller, session, or {argument: NAME} for the value of an argument of the calls, got "nobody"`,
+			`t.yaml:14: queues.k.rate: want n and per, how many calls start in how long, such as {n: 60, per: 1m, burst: 10}`,
+			`t.yaml:14: queues.k.rate.n: want a whole number from 1 to 1000000, got the number 0`,
+			`t.yaml:14: queues.k.rate.burst: want a whole number from 1 to 1000000, got the number 0`,
+			`t.yaml:14: queues.k.per.argument: want the name of an argument, of 1 to 64 characters, got ""`,
+			`t.yaml:15: queues.l.rate.per: want a duration from 1ms to 744h, such as 90s, 1h30m or a number of seconds, got "31d"`,
+			`t.yaml:15: queues.l.per: want caller, session, or {argument: NAME} for the value of an argument of the calls`,
+			`t.yaml:16: queues.m.rate: a burst of 1000 is saved in more than a year at 1 in 24h0m0s; lower the burst`,
+			`t.yaml:16: queues.m.rate.each: there is no such key`,
+			`t.yaml:16: queues.m.per: want caller, session, or {argument: NAME} for the value of an argument of the calls, got a list`,
+		}},
+		{"two that differ in per", map[string]string{"a.yaml": "queues: {default: {concurrent: 1}, q: {concurrent: 1, per: caller}}", "b.yaml": "queues: {q: {concurrent: 1}}"}, []string{
+			`b.yaml:1: queues.q: its per is not the same as at a.yaml:1: want the same in both, for what each the limits hold`,
 		}},
 		{"no default", map[string]string{"t.json": `{"queues": {"browser": {"concurrent": 1}}, "mcpServers": {"a": {"command": "x"}}}`}, []string{
 			`t.json:1: queues: there is no queue named default, which is for the tools that name none: want default: {concurrent: 64} beside the others`,

@@ -39,7 +39,7 @@ func TestDocsKeys(t *testing.T) {
 	_, text, _ = strings.Cut(text, "\n## Keys\n")
 	text, _, _ = strings.Cut(text, "\n## ")
 	for _, key := range []string{
-		"concurrent", "max_wait", "maxWaitMs", "max_waiters", "maxWaiters", "session", "idle", "idleMs", "max_hold", "maxHoldMs",
+		"concurrent", "max_wait", "maxWaitMs", "max_waiters", "maxWaiters", "rate", "n", "per", "burst", "argument", "caller", "session", "idle", "idleMs", "max_hold", "maxHoldMs",
 		"type", "command", "args", "env", "cwd", "url", "headers", "toolsAllowed", "toolsDenied", "shared", "healthProbe", "requestTimeoutMs", "timeout",
 		"timeoutMs", "queue", "toolQueues", "enabled", "disabled", "method", "description", "parametersSchema", "bodyTemplate",
 		"spec", "baseUrl", "includeMethods", "tagFilter", "toolNamePrefix",

@@ -239,3 +239,21 @@ func TestNothing(t *testing.T) {
 		"warn none.json: the file names no tools: want them under mcpServers, restTools, openapiSpecs or commandTools",
 	})
 }
+
+// TestRates reads them, and puts those of two files together.
+func TestRates(t *testing.T) {
+	w := newWorld(t, map[string]string{
+		"a.yaml": "queues:\n  default: {concurrent: 8, rate: {n: 60, per: 1m, burst: 10}, per: caller}\n  x: {concurrent: 1, rate: {n: 1, per: 1s}, per: {argument: account}}\nmcpServers:\n  one: {command: x}\n",
+		"b.json": `{"queues": {"default": {"concurrent": 4, "rate": {"n": 2, "per": 1, "burst": 3}, "per": "caller"}}}`,
+	})
+	for _, order := range [][]string{{"a.yaml", "b.json"}, {"b.json", "a.yaml"}} {
+		c := w.mustLoad(t, order...)
+		d, x := c.Queues["default"], c.Queues["x"]
+		if d.Rate != (toolqueue.Rate{N: 2, Per: time.Second, Burst: 10}) || d.Per != "caller" || x.Rate != (toolqueue.Rate{N: 1, Per: time.Second}) || x.Per != "argument" || x.Argument != "account" {
+			t.Errorf("%v: %+v, %+v", order, d, x)
+		}
+		if q := c.ToolQueues(); q["default"].Rate != d.Rate || !q["default"].PerKey || !q["x"].PerKey {
+			t.Errorf("%v: %+v", order, q)
+		}
+	}
+}

@@ -50,7 +50,11 @@ func (m *merge) note(where, key, text string, warning bool) {
 // another one. A queue is shared if any file says so.
 func (m *merge) addQueue(name string, q Queue) {
 	if have, ok := m.queues[name]; ok {
+		if have.Per != q.Per || have.Argument != q.Argument {
+			m.problem(q.Where, keyQueues+"."+name, "its per is not the same as at "+have.Where+": want the same in both, for what each the limits hold")
+		}
 		q = Queue{
+			Rate: have.Rate.Greater(q.Rate), Per: have.Per, Argument: have.Argument,
 			Concurrent: max(have.Concurrent, q.Concurrent), MaxWait: max(have.MaxWait, q.MaxWait), MaxWaiters: max(have.MaxWaiters, q.MaxWaiters),
 			LeaseIdle: max(have.LeaseIdle, q.LeaseIdle), LeaseHold: max(have.LeaseHold, q.LeaseHold), Shared: have.Shared || q.Shared, Where: have.Where,
 		}
@@ -155,6 +159,7 @@ func (c Config) ToolQueues() map[string]toolqueue.Config {
 		out[name] = toolqueue.Config{
 			Concurrent: q.Concurrent, MaxWait: q.MaxWait, MaxWaiters: q.MaxWaiters,
 			Lease: toolqueue.Lease{Idle: q.LeaseIdle, MaxHold: q.LeaseHold}, Shared: q.Shared,
+			Rate: q.Rate, PerKey: q.Per != "",
 		}
 	}
 	return out

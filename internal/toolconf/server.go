@@ -238,6 +238,8 @@ func (r *reader) queue(name string, s *section) {
 	s.duration(&q.MaxWait, 0, longest, "max_wait", "maxWaitMs")
 	s.whole(&q.MaxWaiters, 0, maxConcurrent, "max_waiters", "maxWaiters")
 	s.lease(&q)
+	s.rate(&q)
+	s.per(&q)
 	s.boolean(&q.Shared, "shared")
 	s.finish(nil)
 	if q.Concurrent > 0 {
@@ -259,6 +261,45 @@ func (s *section) lease(q *Queue) {
 		in.duration(&q.LeaseHold, 0, longest, "max_hold", "maxHoldMs")
 	})
 }
+
+// rate reads how often calls of a queue start.
+func (s *section) rate(q *Queue) {
+	s.inside("rate", nil, func(in *section) {
+		rate, before := toolqueue.Rate{}, len(s.merge.problems)
+		if !in.has("n") || !in.has("per") {
+			in.problem(in.line, in.key, "want n and per, how many calls start in how long, such as {n: 60, per: 1m, burst: 10}")
+		}
+		in.whole(&rate.N, 1, toolqueue.MaxRate, "n")
+		in.duration(&rate.Per, toolqueue.MinPer, toolqueue.MaxPer, "per")
+		in.whole(&rate.Burst, 1, toolqueue.MaxRate, "burst")
+		if len(s.merge.problems) > before {
+			return
+		}
+		if text := rate.Check(); text != "" {
+			in.problem(in.line, in.key, text)
+			return
+		}
+		q.Rate = rate
+	})
+}
+
+// per reads for what each the limits of a queue hold.
+func (s *section) per(q *Queue) {
+	const want = "caller, session, or {argument: NAME} for the value of an argument of the calls"
+	s.inside("per", func(n *conffile.Node, key string) {
+		if q.Per = Per(n.Text); n.Form != conffile.Text || q.Per != PerCaller && q.Per != PerSession {
+			q.Per = ""
+			s.wrong(n, key, want, false)
+		}
+	}, func(in *section) {
+		in.text(&q.Argument, argumentName, "argument")
+		if q.Per = PerArgument; !in.has("argument") {
+			in.problem(in.line, in.key, "want "+want)
+		}
+	})
+}
+
+var argumentName = rule{want: "the name of an argument, of 1 to 64 characters", ok: func(s string) bool { return s != "" && len(s) <= 64 }}
 
 // queueOf reads which queue the tools of an entry are bound to.
 func (s *section) queueOf(to *string) {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox/internal/conffile"
+	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
 // Config is the configuration of the gateway. The zero Config has no tools.
@@ -43,9 +44,22 @@ type Queue struct {
 	MaxWaiters int           // 0: any number
 	LeaseIdle  time.Duration // session lease: ends without a call for that long; 0: no lease
 	LeaseHold  time.Duration // session lease: ends after that long; 0: no bound
-	Shared     bool          // by all directors over one store, else each has slots of its own
-	Where      string        // file:line
+	Rate       toolqueue.Rate
+	Per        Per    // whose limits they are; "": all calls share them
+	Argument   string // of PerArgument
+	Shared     bool   // by all directors over one store, else each has slots of its own
+	Where      string // file:line
 }
+
+// Per is for what each of the limits of a queue hold.
+type Per string
+
+// What a queue can have limits for.
+const (
+	PerCaller   Per = "caller"
+	PerSession  Per = "session"
+	PerArgument Per = "argument"
+)
 
 // Transport is how an MCP server is reached.
 type Transport string

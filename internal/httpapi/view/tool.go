@@ -24,8 +24,9 @@ func ToolQueue(q *toolqueue.Status, who signalbox.Principal) api.ToolQueue {
 		MaxWaitSeconds: q.MaxWait.Seconds(), MaxWaiters: q.MaxWaiters,
 		LeaseIdle: q.Lease.Idle.Seconds(), LeaseHold: q.Lease.MaxHold.Seconds(), Shared: q.Shared,
 		Holders: make([]api.ToolHolder, len(q.Holders)), Waiters: make([]api.ToolWaiter, len(q.Waiters)),
-		WaitersNotShown: max(0, q.Depth-len(q.Waiters)),
+		WaitersNotShown: max(0, q.Depth-len(q.Waiters)), PerKey: q.PerKey, Keys: q.Keys,
 	}
+	toolLimits(&out, q)
 	for i, h := range q.Holders {
 		out.Holders[i] = api.ToolHolder{
 			Session: gateway.SessionLabel(h.Session), Tool: h.Tool, Since: Time(h.Since.UTC()),
@@ -35,11 +36,29 @@ func ToolQueue(q *toolqueue.Status, who signalbox.Principal) api.ToolQueue {
 	}
 	for i, w := range q.Waiters {
 		out.Waiters[i] = api.ToolWaiter{
-			Position: w.Position, Session: gateway.SessionLabel(w.Session), Tool: w.Tool, Since: w.Since.UTC(), Director: w.Owner,
+			Position: w.Position, Session: gateway.SessionLabel(w.Session), Tool: w.Tool, Since: w.Since.UTC(), Director: w.Owner, StartsAt: Time(w.Held.Until.UTC()),
 		}
 		out.Waiters[i].Agent, out.Waiters[i].QueueID = ofAgent(w.Agent, w.Execution)
 	}
 	return out
+}
+
+// toolLimits adds the rate, and until when the queue is closed. What single keys have left is not
+// shown: whose they are is nobody else's business.
+func toolLimits(out *api.ToolQueue, q *toolqueue.Status) {
+	if r := q.Rate; r.N > 0 {
+		out.Rate = &api.ToolRate{N: r.N, PerSeconds: r.Per.Seconds(), Burst: r.Burst}
+	}
+	if q.PerKey || len(q.Limits) == 0 {
+		return
+	}
+	l := q.Limits[0]
+	if out.Rate != nil {
+		out.Rate.Left, out.Rate.Next = &l.Tokens, Time(l.Next.UTC())
+	}
+	if !l.Closed.Until.IsZero() {
+		out.Closed = &api.ToolClosed{Until: l.Closed.Until.UTC(), Why: l.Closed.Why}
+	}
 }
 
 // ToolResult is the answer of a tool; its content is a list, if an empty one.

@@ -36,6 +36,9 @@ func setQueues(queues *toolqueue.Queues, read, want map[string]toolqueue.Config,
 		if to.Lease != was.Lease || to.Shared != was.Shared {
 			log.Warn("session and shared of a tool queue need a restart", "queue", name)
 		}
+		if to.PerKey != was.PerKey {
+			log.Warn("per of a tool queue needs a restart", "queue", name)
+		}
 		// Whether there is a bound decides how calls of its tools are bounded.
 		if (to.MaxWait > 0) != (was.MaxWait > 0) {
 			log.Warn("whether a tool queue has a max_wait needs a restart", "queue", name)
@@ -51,6 +54,9 @@ func setQueues(queues *toolqueue.Queues, read, want map[string]toolqueue.Config,
 			if to.MaxWait != was.MaxWait {
 				c.MaxWait = to.MaxWait
 			}
+			if to.Rate != was.Rate {
+				c.Rate = to.Rate
+			}
 		})
 		if err != nil {
 			log.Error("a tool queue was not changed", "queue", name, "error", err)
@@ -59,6 +65,7 @@ func setQueues(queues *toolqueue.Queues, read, want map[string]toolqueue.Config,
 		changed(log, name, "concurrent", before.Concurrent, after.Concurrent)
 		changed(log, name, "max_waiters", before.MaxWaiters, after.MaxWaiters)
 		changed(log, name, "max_wait", before.MaxWait, after.MaxWait)
+		changed(log, name, "rate", before.Rate, after.Rate)
 	}
 	for _, s := range queues.All(0) {
 		if _, there := want[s.Name]; !there && len(want) > 0 {
@@ -67,7 +74,7 @@ func setQueues(queues *toolqueue.Queues, read, want map[string]toolqueue.Config,
 	}
 }
 
-func changed[N int | time.Duration](log *slog.Logger, queue, key string, before, after N) {
+func changed[N int | time.Duration | toolqueue.Rate](log *slog.Logger, queue, key string, before, after N) {
 	if before != after {
 		log.Info("tool queue changed", "queue", queue, key, after, "before", before)
 	}

@@ -59,3 +59,31 @@ func TestBoundsOfToolQueuesAreSet(t *testing.T) {
 		}
 	}
 }
+
+func TestRatesOfToolQueuesAreSet(t *testing.T) {
+	was := map[string]toolqueue.Config{"default": {Concurrent: 9, Rate: toolqueue.Rate{N: 1, Per: time.Hour}}, "by-hand": {Concurrent: 1}}
+	queues := toolqueue.New(toolqueue.Hooks{})
+	if err := queues.Configure(was); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := queues.Update("by-hand", func(c *toolqueue.Config) { c.Rate = toolqueue.Rate{N: 5, Per: time.Hour} }); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	setQueues(queues, was, map[string]toolqueue.Config{"default": {Concurrent: 9}, "by-hand": {Concurrent: 1, PerKey: true}}, slog.New(slog.NewTextHandler(&log, nil)))
+	for range 2 {
+		if p, ok := queues.TryAcquire("default", toolqueue.Who{}); ok {
+			p.Release()
+		} else {
+			t.Error("the rate still holds")
+		}
+	}
+	if is, _ := queues.Status("by-hand", 0); is.Rate.N != 5 {
+		t.Errorf("%+v", is.Rate)
+	}
+	for _, line := range []string{`msg="per of a tool queue needs a restart" queue=by-hand`, `msg="tool queue changed" queue=default rate=`} {
+		if !strings.Contains(log.String(), line) {
+			t.Errorf("no %s in\n%s", line, &log)
+		}
+	}
+}

@@ -98,7 +98,7 @@ func New(cfg config.Config, o Options) (_ *Tools, err error) {
 	}
 	var calls gateway.CallLog
 	ended := func(e gateway.Ended) { counts.Ended(e); calls.Ended(e) }
-	t.Gateway, err = gateway.New(gateway.Options{Queues: queues, Providers: hook.Tools(providers), Log: o.Log, Ended: ended, Traces: o.Traces})
+	t.Gateway, err = gateway.New(gateway.Options{Queues: queues, Providers: hook.Tools(providers), Log: o.Log, Ended: ended, Traces: o.Traces, Keys: keys(cfg.Tools.Queues)})
 	if err != nil {
 		return nil, err
 	}
@@ -268,4 +268,20 @@ func Describe(out io.Writer, c toolconf.Config, url, bridge string, open bool) {
 		client = "signalbox -- " + bridge
 	}
 	fmt.Fprintf(out, "  %-9s   claude mcp add %s\n", "", client)
+}
+
+// keys says for what each the limits of the queues hold that have them for each of something.
+func keys(queues map[string]toolconf.Queue) map[string]gateway.KeyOf {
+	out := map[string]gateway.KeyOf{}
+	for name, q := range queues {
+		switch q.Per {
+		case toolconf.PerCaller:
+			out[name] = gateway.KeyOfCaller
+		case toolconf.PerSession:
+			out[name] = gateway.KeyOfSession
+		case toolconf.PerArgument:
+			out[name] = gateway.KeyOfArgument(q.Argument)
+		}
+	}
+	return out
 }
