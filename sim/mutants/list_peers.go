@@ -127,8 +127,8 @@ var peerMutants = []Mutant{
 		Text: "a permit that is given back twice frees the slot of whoever has it by then",
 		File: "toolqueue/queue.go",
 		Edits: []Edit{{
-			"if p.slot.state.CompareAndSwap(p.state, p.state-held+nextUse) && p.slot.queue.lockReasons.Load() != 0 {",
-			"if p.slot.state.Add(nextUse-held); p.slot.queue.lockReasons.Load() != 0 {",
+			"if p.slot.state.CompareAndSwap(p.state, p.state-held+nextUse) && p.slot.queue.mustLock() {",
+			"if p.slot.state.Add(nextUse-held); p.slot.queue.mustLock() {",
 		}},
 		Package: "toolqueue", Tests: []string{"TestReleaseCountsOnce"},
 	},
@@ -187,8 +187,8 @@ var peerMutants = []Mutant{
 		Text: "a queue that several processes share lets one more in than it has slots",
 		File: "internal/store/ticket.go",
 		Edits: []Edit{{
-			"case at == nil && len(t.holders) < t.step.Concurrent ||",
-			"case at == nil && len(t.holders) <= t.step.Concurrent ||",
+			"return t.running[x.Key] < t.step.Concurrent",
+			"return t.running[x.Key] <= t.step.Concurrent",
 		}},
 		Package: "internal/store", Tests: []string{"TestTicketSteps", "TestTicketStepInvariants"},
 	},

@@ -56,7 +56,7 @@ var toolQueueMutants = []Mutant{
 		Name: "raise-wakes-nobody", Fault: "tool-queue-manager raise",
 		Text:    "who waits does not hear that there are more slots",
 		File:    "toolqueue/configure.go",
-		Edits:   []Edit{{"\t\tq.fit()\n\t\tq.admit()\n\t} else if", "\t\tq.fit()\n\t} else if"}},
+		Edits:   []Edit{{"\t\tq.disarm()\n\t\tq.admit()\n\t} else if", "\t\tq.disarm()\n\t} else if"}},
 		Package: "toolqueue", Tests: []string{"TestIncidentRaisedCapacityWakesNobody", "TestRaisingWakesWaiters"},
 	},
 	{
@@ -64,8 +64,8 @@ var toolQueueMutants = []Mutant{
 		Text: "a queue that is configured again is a new one, and who waits stays with the old",
 		File: "toolqueue/configure.go",
 		Edits: []Edit{{
-			"if old := all[name]; old != nil {\n\t\t\told.raise",
-			"if old := all[name]; old != nil && old.config.Shared {\n\t\t\told.raise",
+			"if old := all[name]; old != nil {\n\t\t\told.change(",
+			"if old := all[name]; old != nil && old.config.Shared {\n\t\t\told.change(",
 		}},
 		Package: "toolqueue", Tests: []string{"TestIncidentResetAbandonsWaiters", "TestConfigureTwice"},
 	},
