@@ -231,7 +231,7 @@ func (r *run) writeLedger() error {
 func (d *Daemon) stopVoided(r *run) *refusal {
 	for r.prev != nil {
 		old := r.prev
-		old.requestStop(stop{stateFailed, "stale_fence", fmt.Sprintf("a newer claim with fence %d voided this run", r.rec.Fence)})
+		old.requestStop(stop{state: stateFailed, errType: "stale_fence", message: fmt.Sprintf("a newer claim with fence %d voided this run", r.rec.Fence)})
 		<-old.admitted
 		if old.refused != nil {
 			r.prev = old.prev

@@ -46,6 +46,12 @@ func binary(t *testing.T, kind string) string {
 // run side by side: much of them is waiting for the CLI.
 func cli(t *testing.T, kind string, change func(*agentd.Config)) (*agent, *model.Server) {
 	t.Helper()
+	return cliAt(t, kind, func(m *model.Server) string { return m.URL }, change)
+}
+
+// cliAt is cli with another place than the model's own.
+func cliAt(t *testing.T, kind string, at func(*model.Server) string, change func(*agentd.Config)) (*agent, *model.Server) {
+	t.Helper()
 	t.Parallel()
 	bin := binary(t, kind)
 	m, err := model.Start(model.Replies(model.Reply{}))
@@ -56,7 +62,7 @@ func cli(t *testing.T, kind string, change func(*agentd.Config)) (*agent, *model
 	cfg := config(t, kind)
 	cfg.Runner.Binary = bin
 	cfg.KillGrace = 2 * time.Second
-	pointAt(t, kind, &cfg, m.URL)
+	pointAt(t, kind, &cfg, at(m))
 	if change != nil {
 		change(&cfg)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
 )
 
@@ -61,6 +62,8 @@ type Config struct {
 	// Tools says whether coding CLIs are connected to the director's gateway: auto (default) if
 	// it has tools, director always, none never.
 	Tools string
+
+	Account string // what its runs spend; default: made of the kind and the login
 
 	Director string // URL given to runs, to call other agents; "": unknown
 
@@ -115,6 +118,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("durations may not be negative")
 	case c.LogCap < 4096 || c.BodyLimit < 1024:
 		return fmt.Errorf("log cap must be at least 4096 bytes and body limit at least 1024")
+	case c.Account != "" && !signalbox.ValidName(c.Account):
+		return fmt.Errorf("account %q is not a name: 1 to 64 letters, digits, dots, underscores or hyphens", c.Account)
 	case c.Tools != toolsAuto && c.Tools != toolsDirector && c.Tools != toolsNone:
 		return fmt.Errorf("tools is %q: auto, director or none", c.Tools)
 	case len(c.TerminalCommand) > 0 && c.TerminalCommand[0] == "":

@@ -27,7 +27,8 @@ type Daemon struct {
 	ledger        *ledger
 	listMu        sync.Mutex        // serializes listing of conversations
 	conversations conversationLocks // of runs within this process
-	maintainMu    sync.Mutex        // serializes maintenance of the data folder; taken before stored and mu
+	account       spending
+	maintainMu    sync.Mutex // serializes maintenance of the data folder; taken before stored and mu
 
 	quit      chan time.Duration // POST /shutdown: the drain time
 	quitOnce  sync.Once
@@ -170,7 +171,7 @@ func (d *Daemon) stopAll(ctx context.Context, drain time.Duration) []*run {
 	d.stopTerminals()
 	d.mu.Unlock()
 	for _, r := range live {
-		r.requestStop(stop{stateFailed, "interrupted", "the agent was shut down while the task ran; its processes were stopped"})
+		r.requestStop(stop{state: stateFailed, errType: "interrupted", message: "the agent was shut down while the task ran; its processes were stopped"})
 	}
 	d.wg.Wait()
 	return live
@@ -204,6 +205,7 @@ func (d *Daemon) notify() {
 
 // Status is the answer of GET /status.
 func (d *Daemon) Status() api.AgentStatus {
+	account := d.account.told(d)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := api.AgentStatus{
@@ -215,7 +217,7 @@ func (d *Daemon) Status() api.AgentStatus {
 		HighestFence: d.highest, Director: d.servingDirector, WorkDir: d.cfg.WorkDir,
 		IsolatedSlots: d.cfg.IsolatedSlots, Sessions: true,
 		Terminal: d.cfg.Terminal && d.cfg.Token != "", Terminals: d.openTerminals(), TaskEnv: d.cfg.TaskEnv,
-		Steps: d.cfg.Runner.LLM.Steps.Told(),
+		Steps: d.cfg.Runner.LLM.Steps.Told(), Account: account,
 	}
 	for _, isolated := range []bool{false, true} {
 		for i := range d.slots(isolated) {

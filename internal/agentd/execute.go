@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
@@ -17,22 +18,26 @@ type outcome struct {
 	errType string
 	message string
 	out     runner.Outcome
-	alive   func() []int // processes that could not be killed
+	limit   *api.AgentLimit // of the provider, where it ended the run
+	alive   func() []int    // processes that could not be killed
 }
 
 func completedOutcome(o runner.Outcome) outcome {
 	if o.ErrType != "" {
-		return outcome{stateFailed, o.ErrType, o.ErrMessage, o, nil}
+		return outcome{state: stateFailed, errType: o.ErrType, message: o.ErrMessage, out: o, limit: o.Limit}
 	}
 	return outcome{state: stateCompleted, out: o}
 }
 
 func notStarted(err error) outcome {
+	if gone, ok := errors.AsType[*goneError](err); ok {
+		return outcome{state: stateFailed, errType: "cannot_resume", message: gone.Error()}
+	}
 	return outcome{state: stateFailed, errType: "start_error", message: "the task could not be started: " + err.Error()}
 }
 
 func (s *stop) verdict(o runner.Outcome) outcome {
-	return outcome{s.state, s.errType, s.message, o, nil}
+	return outcome{state: s.state, errType: s.errType, message: s.message, out: o, limit: s.limit}
 }
 
 // execute runs an accepted run to its end.
@@ -114,13 +119,20 @@ func (r *run) lock(dirs []string) ([]*dirLock, error) {
 }
 
 func (r *run) plan(p runDirs) (runner.Plan, error) {
-	rec := r.record()
-	cli, resume := r.conversation(p.home)
+	rec, spends := r.record(), r.d.spendsOf(r.task.Env)
+	r.mu.Lock()
+	r.spends = spends
+	r.mu.Unlock()
+	cli, known := r.conversation(p.home)
+	prompt, err := r.prompt(known)
+	if err != nil {
+		return runner.Plan{}, err
+	}
 	plan, err := r.d.runner.Plan(runner.Task{
-		Prompt: r.task.Prompt, Model: r.job.model, SessionID: rec.SessionID,
-		CLISession: cli, Resume: resume, Thinking: r.task.Thinking, Home: p.home,
+		Prompt: prompt, Model: r.job.model, SessionID: rec.SessionID,
+		CLISession: cli, Resume: known, Thinking: r.task.Thinking, Home: p.home,
 		AllowedTools: r.task.AllowedTools, SystemPrompt: r.task.SystemPrompt,
-		Env: r.d.buildEnv(p.home, r.identity(), r.task.Env), Brought: r.task.Env, Dir: p.dir, Gateway: r.gateway(),
+		Env: r.d.buildEnv(p.home, r.identity(), r.task.Env), Brought: r.task.Env, Dir: p.dir, Gateway: r.gateway(), Hear: r.hear,
 	})
 	for _, note := range plan.Notes {
 		r.logNote("%s", note)
@@ -162,12 +174,19 @@ func (r *run) overLimit() stop {
 	if heard := r.lastTroubleText(); heard != "" {
 		message += "; the last that was heard: " + heard
 	}
-	return stop{stateFailed, "timeout", message}
+	return stop{state: stateFailed, errType: "timeout", message: message}
 }
 
-// failHopeless ends a run whose CLI retries what cannot succeed.
+// failHopeless ends a run whose CLI retries what cannot succeed, or not soon.
 func (r *run) failHopeless() stop {
-	return stop{stateFailed, "login_refused", fmt.Sprintf("%s was stopped, because trying again cannot help: %s; see its key or login", r.d.cfg.Kind, r.lastTroubleText())}
+	h := r.lastHeard()
+	s := stop{state: stateFailed, errType: h.ErrType, limit: h.Limit}
+	if h.ErrType == "login_refused" {
+		s.message = fmt.Sprintf("%s was stopped, because trying again cannot help: %s; see its key or login", r.d.cfg.Kind, r.lastTroubleText())
+	} else {
+		s.message = fmt.Sprintf("%s was stopped, because it waits at a limit of its provider: %s", r.d.cfg.Kind, h.Limit.Text)
+	}
+	return s
 }
 
 // runProcess executes a program.
@@ -197,11 +216,11 @@ func (r *run) runProcess(p runDirs) outcome {
 	exit, err := child.End()
 	out.flush()
 	if err != nil {
-		v := outcome{stateFailed, "unkillable", "the run was stopped, but " + err.Error() + "; the slot stays occupied until they end", runner.Outcome{}, child.Alive}
-		return v
+		return outcome{state: stateFailed, errType: "unkillable", message: "the run was stopped, but " + err.Error() + "; the slot stays occupied until they end", alive: child.Alive}
 	}
 	r.logExecution("end", time.Now(), child.Ident().PID)
 	o := plan.Stream.Outcome(out.exit(exit))
+	r.hear(plan.Stream.Heard()) // some say more at the end
 	if s := r.stopReason(); s != nil && !finished {
 		return s.verdict(o)
 	}

@@ -145,7 +145,7 @@ func (d *Daemon) getOutput(w http.ResponseWriter, req *http.Request, r *run) err
 	if err == nil && out.Done {
 		out.Final, err = r.finalStatus(req.Context())
 	} else {
-		out.Note = r.lastTroubleText()
+		out.Note, out.Account = r.lastTroubleText(), r.account(false)
 	}
 	if err != nil {
 		return err
@@ -199,7 +199,7 @@ func (d *Daemon) cancelTask(w http.ResponseWriter, req *http.Request, r *run) er
 	if rec := r.record(); rec.terminal() {
 		return alreadyEnded(rec)
 	}
-	r.requestStop(stop{stateCancelled, "cancelled", "the task was cancelled while it ran"})
+	r.requestStop(stop{state: stateCancelled, errType: "cancelled", message: "the task was cancelled while it ran"})
 	select {
 	case <-r.done:
 	case <-time.After(d.cfg.CancelWait):

@@ -223,10 +223,10 @@ func (p *puller) end(s api.PullStop) {
 		return
 	}
 	if s.Void {
-		r.requestStop(stop{stateFailed, "stale_fence", "the director took the task away while it ran"})
+		r.requestStop(stop{state: stateFailed, errType: "stale_fence", message: "the director took the task away while it ran"})
 		return
 	}
-	r.requestStop(stop{stateCancelled, "cancelled", "the task was cancelled while it ran"})
+	r.requestStop(stop{state: stateCancelled, errType: "cancelled", message: "the task was cancelled while it ran"})
 }
 
 // reportOn answers a director's question about an execution.

@@ -190,7 +190,7 @@ func (p *puller) handleReply(r *run, a api.PullReported) {
 
 // voided stops a run that was revoked.
 func (p *puller) voided(r *run) {
-	r.requestStop(stop{stateFailed, "stale_fence", "the director took the task away while it ran"})
+	r.requestStop(stop{state: stateFailed, errType: "stale_fence", message: "the director took the task away while it ran"})
 }
 
 // void reports whether an error means that a director wants no more reports of an execution. An
@@ -204,7 +204,7 @@ func (p *puller) report(ctx context.Context, r *run, rep api.PullReport) (api.Pu
 	rec := r.record()
 	rep.Fence = rec.Fence
 	if rep.Finished == nil {
-		rep.Note = r.lastTroubleText()
+		rep.Note, rep.Account = r.lastTroubleText(), r.account(false)
 	}
 	return p.send(ctx, rec.QueueID, rep)
 }
@@ -281,7 +281,7 @@ func (r *run) endIsKnown() bool {
 // claim is the agent's part of a claim request.
 func (p *puller) claim() api.PullClaim {
 	d := p.d
-	c := api.PullClaim{Instance: p.instance, Slots: d.cfg.Slots, IsolatedSlots: d.cfg.IsolatedSlots, Steps: d.cfg.Runner.LLM.Steps.Told()}
+	c := api.PullClaim{Instance: p.instance, Slots: d.cfg.Slots, IsolatedSlots: d.cfg.IsolatedSlots, Steps: d.cfg.Runner.LLM.Steps.Told(), Account: d.account.told(d)}
 	d.mu.Lock()
 	c.HighestFence, c.Director = d.highest, d.servingDirector
 	var live []*run

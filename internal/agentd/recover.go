@@ -100,6 +100,9 @@ func (d *Daemon) restoreRuns(recs []record, p history) error {
 			return errs[i]
 		}
 	}
+	for _, rec := range recs {
+		d.account.hear(d, rec.Account)
+	}
 	slices.SortStableFunc(d.ended, func(a, b *run) int { return endedAt(a.rec, p).Compare(endedAt(b.rec, p)) })
 	return nil
 }

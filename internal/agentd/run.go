@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
 	"github.com/signalbox-ai/signalbox/internal/mask"
 )
 
@@ -45,8 +46,10 @@ type run struct {
 	mu          sync.Mutex
 	rec         record
 	why         *stop
-	lastTrouble string       // last problem reported by the CLI and not resolved
-	survivors   func() []int // of a run that could not be killed
+	lastTrouble string           // last problem reported by the CLI and not resolved
+	heard       runner.Heard     // of the provider
+	spends      api.AgentAccount // whose name and login, "" if that is not known
+	survivors   func() []int     // of a run that could not be killed
 	locks       []*dirLock
 }
 
@@ -55,6 +58,7 @@ type stop struct {
 	state   string
 	errType string
 	message string
+	limit   *api.AgentLimit
 }
 
 // endedRun is a run of an earlier process.
@@ -148,7 +152,7 @@ func (r *run) status(limit int64) (api.AgentTaskStatus, error) {
 		return r.withAnswer(s, limit)
 	}
 	total, last := r.log.progress()
-	s.OutputSeq, s.Note = total, r.lastTroubleText()
+	s.OutputSeq, s.Note, s.Account = total, r.lastTroubleText(), r.account(false)
 	s.DurationSeconds = max(0, time.Since(*rec.StartedAt).Seconds())
 	s.Output = r.log.recent(int(min(limit, runningOutput)))
 	if !last.IsZero() {
@@ -229,6 +233,7 @@ func (r *run) finish(v outcome) {
 		rec.LastProgressAt = &last
 	}
 	rec.Note = refused
+	rec.Limit, rec.Account = r.limitOf(v.limit), r.account(v.limit != nil)
 	if v.errType != "" {
 		rec.Error = &api.AgentError{Type: v.errType, Message: cmp.Or(v.message, "no readable reason was given")}
 	}
@@ -247,7 +252,7 @@ func (r *run) finish(v outcome) {
 func (r *run) settle(rec record, lives func() []int) {
 	d := r.d
 	r.mu.Lock()
-	r.task.Prompt, r.task.Env, r.task.SystemPrompt, r.task.RunToken = "", nil, "", ""
+	r.task.Prompt, r.task.Env, r.task.SystemPrompt, r.task.RunToken, r.task.Resume = "", nil, "", "", nil
 	r.prev, r.replaced = nil, nil
 	r.mu.Unlock()
 	d.mu.Lock()

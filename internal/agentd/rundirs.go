@@ -1,6 +1,8 @@
 package agentd
 
 import (
+	"cmp"
+	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -116,6 +118,30 @@ func (r *run) conversation(home string) (cli string, resume bool) {
 		return rec.SessionID, true
 	}
 	return r.d.runner.NewSession(rec.SessionID), false
+}
+
+// goOn is the next turn of a conversation that goes on.
+const goOn = "Go on where you left off: a usage limit of the provider interrupted this conversation."
+
+// goneError says that a run that was parked cannot go on.
+type goneError struct{ kind, session string }
+
+func (e *goneError) Error() string {
+	return fmt.Sprintf("%s no longer has the conversation %s here, so the task cannot go on where it was parked; what it had done so far stays done: look at that, and retry the task to start it anew", e.kind, e.session)
+}
+
+// prompt is what the program is asked. A run that goes on asks for just that, where the
+// conversation has its prompt; that of kind llm has it once the model has answered.
+func (r *run) prompt(known bool) (string, error) {
+	resume := r.task.Resume
+	switch {
+	case resume == nil:
+	case known && (resume.Began || !r.d.runner.Inside()):
+		return cmp.Or(resume.Text, goOn), nil
+	case resume.Began:
+		return "", &goneError{r.d.cfg.Kind, r.record().SessionID}
+	}
+	return r.task.Prompt, nil
 }
 
 // secrets are values to redact in output, answers and records, which others may read.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
 	"github.com/signalbox-ai/signalbox/internal/proc"
@@ -22,8 +23,10 @@ type stdio struct {
 	mu         sync.Mutex // the stream reads one line at a time
 	lines      lineSplitter
 	errLines   lineSplitter
-	hopeless   chan struct{} // closed when the CLI reports a permanent problem
+	hopeless   chan struct{} // closed when the CLI reports a permanent problem, or is silent at a limit
 	isHopeless bool          // it is closed
+	patience   *time.Timer   // until a silence at a limit is too long; nil: nothing waits
+	signs      int           // of life
 	events     *cappedFile
 	errFile    *cappedFile
 	hidden     []*redactor   // redactors of the two outputs
@@ -80,11 +83,8 @@ func (s *stdio) event(line []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.writeText(s.plan.Stream.Line(line))
+	s.nameSession()
 	s.r.log.markActive() // also where it only writes the arguments of a tool, or thinks
-	if id := s.plan.Stream.Session(); id != s.session {
-		s.session = id
-		s.noteSession()
-	}
 	if !s.ended && s.plan.Stream.Done() {
 		s.ended = true
 		close(s.terminal)
@@ -98,8 +98,10 @@ func (s *stdio) stderrLine(line []byte) {
 	text, pulse := s.plan.Stream.StderrLine(line)
 	if pulse {
 		s.r.log.markActive()
+		s.heed()
 		return
 	}
+	s.nameSession()
 	line = append(line, '\n')
 	_, _ = s.errFile.Write(line) // it never fails, nor does the other
 	_, _ = s.errTail.Write(line)
@@ -108,14 +110,56 @@ func (s *stdio) stderrLine(line []byte) {
 
 // writeText writes text for people, and records the current problem.
 func (s *stdio) writeText(text string) {
-	heard, hopeless := s.plan.Stream.Trouble()
+	heard, _ := s.plan.Stream.Trouble()
 	s.r.setTrouble(heard) // before the text: who reads that asks for the note
 	if text != "" {
 		_, _ = io.WriteString(s.log, runner.Plain(text)) // an output log never fails
 	}
-	if hopeless && !s.isHopeless {
+	s.heed()
+}
+
+// heed records what was heard of the provider, and gives up a run for which there is no hope.
+func (s *stdio) heed() {
+	h := s.plan.Stream.Heard()
+	s.r.hear(h)
+	s.stopWaiting()
+	if _, hopeless := s.plan.Stream.Trouble(); hopeless {
+		s.giveUp()
+	}
+	if h.Patience <= 0 || s.isHopeless {
+		return
+	}
+	s.signs++
+	seen := s.signs
+	s.patience = time.AfterFunc(h.Patience, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.signs == seen {
+			s.giveUp()
+		}
+	})
+}
+
+func (s *stdio) giveUp() {
+	if !s.isHopeless {
 		s.isHopeless = true
 		close(s.hopeless)
+	}
+}
+
+// stopWaiting forgets that the CLI was silent.
+func (s *stdio) stopWaiting() {
+	s.signs++
+	if s.patience != nil {
+		s.patience.Stop()
+	}
+}
+
+// nameSession stores the conversation once the CLI has named it.
+func (s *stdio) nameSession() {
+	if id := s.plan.Stream.Session(); id != s.session {
+		s.session = id
+		s.noteSession()
 	}
 }
 
@@ -147,6 +191,9 @@ func (s *stdio) exit(e proc.Exit) runner.Exit {
 }
 
 func (s *stdio) close() {
+	s.mu.Lock()
+	s.stopWaiting()
+	s.mu.Unlock()
 	if s.events != nil {
 		_ = s.events.Close()
 	}

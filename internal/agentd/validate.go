@@ -44,6 +44,8 @@ func (d *Daemon) check(t api.AgentTask) (job, *refusal) {
 		return j, invalid("timeout_seconds is %d: 0 for the agent's default, or up to %d", t.TimeoutSeconds, maxTimeout)
 	case t.SessionID != "" && !validSession(t.SessionID):
 		return j, invalid("session_id must be 1 to 128 letters, digits, '.', '_' or '-', begin with a letter or digit and not contain '..'")
+	case t.Resume != nil && strings.ContainsRune(t.Resume.Text, 0):
+		return j, invalid("resume.text may not contain NUL characters")
 	case t.Isolated && t.SessionID != "":
 		return j, invalid("session_id cannot be used with isolated, which has no conversation")
 	case t.Isolated && t.Project != nil && t.Project.Path != "":

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
 )
@@ -64,7 +65,7 @@ func (c claudeRunner) Plan(t Task) (Plan, error) {
 	case t.CLISession != "":
 		args = append(args, "--session-id", t.CLISession)
 	}
-	p := Plan{Stdin: t.Prompt, Stream: &claudeStream{}}
+	p := Plan{Stdin: t.Prompt, Stream: &claudeStream{trouble: c.trouble(), zone: zoneOf(t.Env)}}
 	if t.Thinking != nil && *t.Thinking {
 		args = append(args, "--effort", "high")
 	} else if t.Thinking != nil {
@@ -124,7 +125,7 @@ type claudeStream struct {
 	model    string
 	partial  string // of the text block that is being written
 	lastText string
-	login    bool // it says itself that its login was refused
+	zone     *time.Location // in which it writes times
 	tools    int64
 	result   *claudeEvent
 }
@@ -149,7 +150,12 @@ type claudeEvent struct {
 	Attempt    int             `json:"attempt"` // of api_retry, this and below
 	MaxRetries int             `json:"max_retries"`
 	Status     json.RawMessage `json:"error_status"`
-	Error      json.RawMessage `json:"error"`
+	Error      json.RawMessage `json:"error"` // of an assistant event too, as what follows: the API refused
+	Delay      number          `json:"retry_delay_ms"`
+
+	APIError  word            `json:"api_error"` // of the result event too
+	APIStatus number          `json:"api_error_status"`
+	RateLimit claudeRateLimit `json:"rate_limit_info"` // of rate_limit_event
 
 	Event struct { // of stream_event
 		Type  string `json:"type"`
@@ -197,10 +203,16 @@ func (s *claudeStream) Line(line []byte) string {
 	case "result":
 		s.result = &e
 	case "assistant":
-		s.text, s.login = "", string(e.Error) == `"authentication_failed"`
+		if e.refused() {
+			s.refusal(e, blockText(e.Message.Content))
+		} else {
+			s.answered()
+		}
 		return s.assistant(e)
+	case "rate_limit_event":
+		s.rateLimit(e.RateLimit)
 	case "stream_event":
-		s.text = ""
+		s.answered()
 		if e.Parent != nil {
 			return "" // it comes whole
 		}
@@ -226,8 +238,7 @@ func (s *claudeStream) system(e claudeEvent) string {
 			}
 		}
 	case "api_retry":
-		var reason string
-		_ = json.Unmarshal(e.Error, &reason) // another form has no text to show
+		reason := e.reason()
 		s.text = "the model's API cannot be reached"
 		if status := string(e.Status); status != "" && status != "null" {
 			s.text = "the model's API answers " + oneLine(status, 40)
@@ -235,8 +246,7 @@ func (s *claudeStream) system(e claudeEvent) string {
 		if reason != "" {
 			s.text += " (" + oneLine(reason, 80) + ")"
 		}
-		// The first refusal may be of a login that is about to be renewed.
-		s.hopeless = reason == "authentication_failed" && e.Attempt > 1
+		s.retries(e, reason)
 		fmt.Fprintf(&out, "[error] %s, attempt %d of %d\n", s.text, e.Attempt, e.MaxRetries)
 	}
 	return s.fresh() + out.String()
@@ -326,6 +336,9 @@ func (s *claudeStream) Done() bool      { return s.result != nil }
 func (s *claudeStream) Outcome(x Exit) Outcome {
 	code := x.Code
 	o := Outcome{ExitCode: &code, ToolCount: s.tools, Model: s.model}
+	if s.result == nil && s.heard.Limit != nil {
+		return s.limitFailure("claude", s.heard.Limit.Text, x, o)
+	}
 	if s.result == nil {
 		return noResult("claude", x, o)
 	}
@@ -343,8 +356,14 @@ func (s *claudeStream) Outcome(x Exit) Outcome {
 		if msg == "" {
 			msg = withStderr("claude reported "+firstText(r.Subtype, "an error"), x.Stderr)
 		}
-		if s.login {
-			return loginRefused("claude", msg, x, o)
+		if s.heard.Limit == nil && r.refused() {
+			s.refusal(*r, msg)
+		}
+		if s.heard.Limit == nil {
+			s.fromText(msg, s.zone)
+		}
+		if s.heard.Limit != nil {
+			return s.limitFailure("claude", msg, x, o)
 		}
 		return failed("claude_error", msg, x, o)
 	}

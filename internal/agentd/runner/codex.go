@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
 )
@@ -58,7 +59,9 @@ func (c codexRunner) Plan(t Task) (Plan, error) {
 	if env(t.Env, "RUST_LOG") == "" {
 		vars = append(vars, "RUST_LOG=error,"+codexActivity+"=trace")
 	}
-	return Plan{Argv: args, Env: vars, Stdin: t.Prompt, Stream: &codexStream{}, Notes: notes}, nil
+	stream := &codexStream{trouble: c.trouble(), zone: zoneOf(t.Env), state: c.StateDir(t.Home)}
+	stream.begun = stream.clock()
+	return Plan{Argv: args, Env: vars, Stdin: t.Prompt, Stream: stream, Notes: notes}, nil
 }
 
 // codexActivity is where codex logs each piece that its model writes: it prints
@@ -66,18 +69,30 @@ func (c codexRunner) Plan(t Task) (Plan, error) {
 const codexActivity = "codex_api::sse::responses"
 
 // StderrLine hears that the model is writing.
-func (*codexStream) StderrLine(line []byte) (text string, pulse bool) {
-	return "", bytes.Contains(line, []byte(" TRACE ")) && bytes.Contains(line, []byte(codexActivity+": SSE event: "))
+func (s *codexStream) StderrLine(line []byte) (text string, pulse bool) {
+	pulse = bytes.Contains(line, []byte(" TRACE ")) && bytes.Contains(line, []byte(codexActivity+": SSE event: "))
+	if pulse && bytes.Contains(line, []byte(`"type":"response.output_`)) { // not that it begins, or has failed
+		s.answered()
+	}
+	return "", pulse
 }
 
 var codexSessionForm = regexp.MustCompile(`^[0-9a-fA-F-]+$`)
 
 func (c codexRunner) SessionExists(home, id string) bool {
+	return codexRollout(c.StateDir(home), id) != ""
+}
+
+// codexRollout is the file of a conversation, "" if there is none.
+func codexRollout(state, id string) string {
 	if len(id) != 36 || !codexSessionForm.MatchString(id) {
-		return false
+		return ""
 	}
-	m, _ := filepath.Glob(filepath.Join(c.StateDir(home), "sessions", "*", "*", "*", "rollout-*-"+id+".jsonl"))
-	return len(m) > 0
+	m, _ := filepath.Glob(filepath.Join(state, "sessions", "*", "*", "*", "rollout-*-"+id+".jsonl"))
+	if len(m) == 0 {
+		return ""
+	}
+	return m[len(m)-1]
 }
 
 // SessionsIn reads the names of the conversations once.
@@ -113,6 +128,9 @@ func (codexRunner) LoginFiles() []string {
 
 type codexStream struct {
 	trouble
+	zone     *time.Location // in which it writes times
+	state    string         // the folder of its conversations
+	begun    time.Time
 	session  string
 	lastText string
 	lastErr  string
@@ -169,14 +187,16 @@ func (s *codexStream) Line(line []byte) string {
 	case "error":
 		s.lastErr = firstText(e.Message, s.lastErr)
 		s.text = oneLine(e.Message, 300)
+		s.retries(e.Message)
 		return "[error] " + oneLine(e.Message, 300) + "\n"
 	case "item.started":
+		s.answered()
 		if e.Item.Type == "command_execution" {
 			return "[shell] " + oneLine(e.Item.Command, 160) + "\n"
 		}
 	case "item.completed":
 		if e.Item.Type != "error" {
-			s.text = ""
+			s.answered()
 		}
 		return s.item(e)
 	}
@@ -225,21 +245,19 @@ func (s *codexStream) Done() bool      { return s.done }
 func (s *codexStream) Outcome(x Exit) Outcome {
 	code := x.Code
 	o := Outcome{Output: s.lastText, Usage: s.usage, ExitCode: &code, ToolCount: s.tools, Refused: s.refused}
+	s.readRollout()
+	text := apiErrorText(s.lastErr)
 	switch {
-	case (s.failed || !s.done) && codexLogin.MatchString(s.lastErr):
-		return loginRefused("codex", apiErrorText(s.lastErr), x, o)
-	case s.failed:
-		return failed("claude_error", apiErrorText(s.lastErr), x, o)
-	case !s.done && s.lastErr != "":
-		return failed("claude_error", apiErrorText(s.lastErr), x, o)
-	case !s.done:
+	case s.done && !s.failed:
+		return o
+	case s.lastErr == "" && !s.failed:
 		return noResult("codex", x, o)
 	}
-	return o
+	if s.gaveUp(text); s.heard.Limit != nil {
+		return s.limitFailure("codex", text, x, o)
+	}
+	return failed("claude_error", text, x, o)
 }
-
-// codexLogin is what codex says of a login that was refused.
-var codexLogin = regexp.MustCompile(`^unexpected status 401\b`)
 
 // apiErrorText takes the message out of an error that is the model API's JSON.
 func apiErrorText(s string) string {

@@ -127,16 +127,12 @@ func claudeLogin(ctx context.Context, path string, environ []string) Login {
 	return Login{Known: true, In: true, Text: "spends the account " + oneLine(Plain(who), 120)}
 }
 
-// codexProvider is the line of config.toml that names another provider.
-var codexProvider = regexp.MustCompile(`(?m)^\s*model_provider\s*=\s*["']([^"']+)["']`)
-
 // codexLoginOf knows that codex exec takes CODEX_API_KEY before its login, and
 // OPENAI_API_KEY not at all unless a provider of its configuration names that.
 func codexLoginOf(ctx context.Context, path, folder string, environ []string) Login {
 	if text, err := os.ReadFile(filepath.Join(folder, "config.toml")); err == nil {
-		top, _, _ := strings.Cut("\n"+string(text), "\n[") // what stands before the first table
-		if m := codexProvider.FindStringSubmatch(top); m != nil && m[1] != "openai" {
-			return Login{Text: "spends what its model provider " + oneLine(Plain(m[1]), 60) + " is configured with"}
+		if name := codexSetting(string(text), "", "model_provider"); name != "" && name != "openai" {
+			return Login{Text: "spends what its model provider " + oneLine(Plain(name), 60) + " is configured with"}
 		}
 	}
 	environ = append(environ, "CODEX_HOME="+folder)

@@ -156,15 +156,20 @@ func (l llmRunner) Plan(t Task) (Plan, error) {
 	return Plan{Func: func(ctx context.Context, out io.Writer) Outcome { return r.run(ctx, out) }}, nil
 }
 
-// findModel prepares the model's endpoint and the key for it: what the task
+func (l *LLM) keyName() string { return strings.ToUpper(l.Provider) + "_API_KEY" }
+
+// endpoint is the model's URL, "" for the vendor's, and the key for it: what the task
 // brought, else what the agent is configured with, else its environment's.
+func (l *LLM) endpoint(environ []string, brought map[string]string) (base, key string) {
+	return firstText(l.BaseURL, env(environ, strings.ToUpper(l.Provider)+"_BASE_URL")),
+		firstText(brought[l.keyName()], l.APIKey, env(environ, l.keyName()))
+}
+
+// findModel prepares the model's endpoint.
 func (r *llmRun) findModel() error {
-	prefix := strings.ToUpper(r.o.Provider)
-	keyName := prefix + "_API_KEY"
-	key := firstText(r.task.Brought[keyName], r.o.APIKey, env(r.task.Env, keyName))
-	base := firstText(r.o.BaseURL, env(r.task.Env, prefix+"_BASE_URL"))
+	base, key := r.o.endpoint(r.task.Env, r.task.Brought)
 	if key == "" && (base == "" || vendorHost(base)) {
-		return fmt.Errorf("there is no API key for %s: set %s for this agent, or agent.llm.api_key; for another endpoint set agent.llm.base_url", r.o.Provider, keyName)
+		return fmt.Errorf("there is no API key for %s: set %s for this agent, or agent.llm.api_key; for another endpoint set agent.llm.base_url", r.o.Provider, r.o.keyName())
 	}
 	r.transport = http.DefaultTransport.(*http.Transport).Clone()
 	client := &http.Client{Transport: r.transport}

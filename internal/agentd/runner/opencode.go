@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
 )
@@ -41,7 +43,7 @@ func (c opencodeRunner) Plan(t Task) (Plan, error) {
 		args = append(args, "--session", t.CLISession)
 	}
 	// The prompt comes by standard input: any length, any beginning.
-	p := Plan{Argv: args, Stdin: t.Prompt, Stream: &opencodeStream{}}
+	p := Plan{Argv: args, Stdin: t.Prompt, Stream: &opencodeStream{trouble: c.trouble(), zone: zoneOf(t.Env)}}
 	if t.Gateway != nil {
 		connect, err := opencodeGateway(t)
 		if err != nil {
@@ -75,12 +77,12 @@ func (opencodeRunner) LoginFiles() []string {
 
 type opencodeStream struct {
 	trouble
+	zone    *time.Location // in which it writes times
 	session string
 	refused []string
 	texts   []string // of the last step that said anything
 	fresh   bool     // a step has begun since the last text
 	err     string
-	login   bool // the error is that the login was refused
 	usage   api.TokenUsage
 	cost    float64
 	tools   int64
@@ -120,7 +122,9 @@ func (s *opencodeStream) Line(line []byte) string {
 	if e.SessionID != "" {
 		s.session = e.SessionID
 	}
-	s.text = ""
+	if e.Type != "error" {
+		s.answered() // it prints nothing before that
+	}
 	switch e.Type {
 	case "step_start":
 		s.fresh, s.done = true, false
@@ -136,9 +140,10 @@ func (s *opencodeStream) Line(line []byte) string {
 	case "step_finish":
 		s.step(e)
 	case "error":
-		text, status := opencodeError(e.Error)
-		s.err = firstText(text, s.err, "opencode reported an error without a text")
-		s.login = s.login || status == http.StatusUnauthorized
+		s.over()
+		said := opencodeError(e.Error)
+		s.err = firstText(said.text, s.err, "opencode reported an error without a text")
+		s.gaveUp(said)
 		return "[error] " + oneLine(s.err, 300) + "\n"
 	}
 	return ""
@@ -147,7 +152,7 @@ func (s *opencodeStream) Line(line []byte) string {
 // opencodeLog is an error of opencode's own log; the model's answers to what is
 // asked on the side, such as for a title, do not count.
 var (
-	opencodeLog     = regexp.MustCompile(`\blevel=ERROR .*message="stream error".*\bsmall=false\b.*\berror\.error="([^"]*)"`)
+	opencodeLog     = regexp.MustCompile(`\blevel=ERROR .*message="stream error"(?:.*\bsession\.id=(ses_\w+))?.*\bsmall=false\b.*\berror\.error="([^"]*)"`)
 	opencodeRefusal = regexp.MustCompile(`permission requested: ([a-z_]+) .*auto-rejecting`)
 )
 
@@ -156,7 +161,9 @@ var (
 func (s *opencodeStream) StderrLine(line []byte) (string, bool) {
 	text := Plain(string(line))
 	if m := opencodeLog.FindStringSubmatch(text); m != nil {
-		s.text = "the model's API fails: " + strings.TrimPrefix(m[1], "AI_APICallError: ")
+		s.text = "the model's API fails: " + strings.TrimPrefix(m[2], "AI_APICallError: ")
+		s.session = cmp.Or(s.session, m[1]) // at a limit it says it nowhere else
+		s.retries(s.text)
 		return "[error] " + oneLine(s.text, 300) + "\n", false
 	}
 	if m := opencodeRefusal.FindStringSubmatch(text); m != nil {
@@ -186,8 +193,8 @@ func (s *opencodeStream) Outcome(x Exit) Outcome {
 	usage := s.usage
 	o := Outcome{Output: strings.Join(s.texts, "\n"), CostUSD: s.cost, ExitCode: &code, Usage: &usage, ToolCount: s.tools, Refused: s.refused}
 	switch {
-	case s.login:
-		return loginRefused("opencode", s.err, x, o)
+	case s.heard.Limit != nil && (s.err != "" || !s.done):
+		return s.limitFailure("opencode", firstText(s.err, s.heard.Limit.Text), x, o)
 	case s.err != "":
 		return failed("claude_error", s.err, x, o)
 	case !s.done && len(s.refused) > 0: // it ends there
@@ -200,17 +207,58 @@ func (s *opencodeStream) Outcome(x Exit) Outcome {
 	return o
 }
 
-// opencodeError finds the text of an error event, and the status that the
-// model's API answered; 0 if it is another error.
-func opencodeError(raw json.RawMessage) (text string, status int) {
+// opencodeFailure is an error event, with what the model's API answered if that
+// is the reason.
+type opencodeFailure struct {
+	text    string
+	status  int // 0: none
+	headers map[string]string
+}
+
+func opencodeError(raw json.RawMessage) opencodeFailure {
 	var e struct {
 		Name    string `json:"name"`
 		Message string `json:"message"`
 		Data    struct {
-			Message string `json:"message"`
-			Status  int    `json:"statusCode"`
+			Message string            `json:"message"`
+			Status  int               `json:"statusCode"`
+			Headers map[string]string `json:"responseHeaders"`
 		} `json:"data"`
 	}
 	_ = json.Unmarshal(raw, &e) // an unknown form has no text to show
-	return firstText(e.Data.Message, e.Message, e.Name), e.Data.Status
+	return opencodeFailure{firstText(e.Data.Message, e.Message, e.Name), e.Data.Status, e.Data.Headers}
+}
+
+// gaveUp notes what limit the error tells of that ends the run.
+func (s *opencodeStream) gaveUp(f opencodeFailure) {
+	switch l := (api.AgentLimit{Source: byEvent, Text: s.err}); f.status {
+	case http.StatusUnauthorized:
+		s.limited(refusedLogin, l)
+	case 529:
+		s.limited(overloaded, l)
+	case http.StatusTooManyRequests:
+		seconds, _ := strconv.ParseFloat(f.headers["retry-after"], 64) // another form says nothing here
+		if at := epoch(float64(s.clock().Unix()) + seconds); seconds > 0 && at != nil {
+			l.Source, l.ResetsAt = byHeader, at
+		} else if at, ok := resetTime(s.err, s.clock(), s.zone); ok {
+			l.Source, l.ResetsAt = byText, &at
+		}
+		s.limited(usageLimit, l)
+	case 0:
+		s.fromText(s.err, s.zone)
+	}
+}
+
+// retries notes that opencode will ask the API again. It tells no status, and not
+// when; at a limit it may sleep for hours.
+func (s *opencodeStream) retries(text string) {
+	if !usageWords.MatchString(text) {
+		s.refusals = 0
+		return
+	}
+	l := api.AgentLimit{Source: byText, Text: text}
+	if at, ok := resetTime(text, s.clock(), s.zone); ok {
+		l.ResetsAt = &at
+	}
+	s.throttled(0, l)
 }

@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
 )
@@ -37,6 +38,10 @@ type Options struct {
 	ExtraArgs    []string          // put before what the runner itself adds
 	Command      []string          // command: the argument template
 	LLM          LLM               // llm: the model, and what it may do
+
+	// LimitWait is how long a CLI may wait by itself at a limit of its provider; where
+	// it would wait longer its run is ended. 0: DefaultLimitWait.
+	LimitWait time.Duration
 }
 
 // Task is what a runner needs to know of a task.
@@ -54,6 +59,8 @@ type Task struct {
 	SystemPrompt string   // added to the CLI's own
 
 	Gateway *Gateway // tools of the director, for a CLI that speaks MCP; nil: none
+
+	Hear func(Heard) // told what a run within this process hears of its provider; may be nil
 
 	// Env is the environment that a program of the run gets, and Brought what of
 	// it the task itself brought.
@@ -83,8 +90,10 @@ type Stream interface {
 	StderrLine(line []byte) (text string, pulse bool)
 	// Trouble is the last trouble that the CLI told of and has not got over, such
 	// as that its model answers 529, in words; "" for none. Hopeless is set when
-	// trying again cannot help: the run is then ended.
+	// trying again cannot help, or not soon: the run is then ended, for Heard().Limit.
 	Trouble() (trouble string, hopeless bool)
+	// Heard is what it has heard of the provider so far.
+	Heard() Heard
 	// Session is the CLI's id of the conversation once it has named it.
 	Session() string
 	// Done reports whether the terminal event has been seen.
@@ -114,6 +123,8 @@ type Outcome struct {
 
 	// Refused are the tools that the permission mode refused, once for each use.
 	Refused []string
+
+	Limit *api.AgentLimit // with usage_limit, overloaded and login_refused
 }
 
 // Refusals says what was refused, or "".
@@ -128,15 +139,6 @@ func (o Outcome) Refusals() string {
 	}
 	return fmt.Sprintf("%d %s refused by the permission mode: %s", len(o.Refused), uses, strings.Join(names, ", "))
 }
-
-// trouble is what most streams keep of it.
-type trouble struct {
-	text     string
-	hopeless bool
-}
-
-func (t *trouble) Trouble() (string, bool)          { return t.text, t.hopeless }
-func (t *trouble) StderrLine([]byte) (string, bool) { return "", false }
 
 // Runner makes plans.
 type Runner interface {
@@ -172,6 +174,9 @@ type Runner interface {
 	// OwnServers are the MCP servers that the CLI starts by itself in a folder,
 	// as far as that is known beside an error.
 	OwnServers(home, dir string, environ []string) ([]OwnServer, error)
+	// Account is what runs with that home and environment spend; brought is what of
+	// it their task brought.
+	Account(home string, environ []string, brought map[string]string) Account
 	// LoginFiles are the files below home that hold the CLI's login; a run
 	// with a home of its own gets links to them.
 	LoginFiles() []string
@@ -277,12 +282,6 @@ func failed(typ, message string, x Exit, o Outcome) Outcome {
 		o.ErrMessage = withStderr("the command line reported an error without a text; "+x.Text, x.Stderr)
 	}
 	return o
-}
-
-// loginRefused is the outcome of a CLI whose key or login its model's API
-// refused.
-func loginRefused(kind, message string, x Exit, o Outcome) Outcome {
-	return failed("login_refused", kind+"'s key or login was refused: "+message, x, o)
 }
 
 // noResult is the outcome of a CLI that ended without its terminal event.

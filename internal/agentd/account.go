@@ -1,0 +1,117 @@
+package agentd
+
+import (
+	"cmp"
+	"sync"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
+)
+
+// spending is the account of the agent's runs, and what they heard of it.
+type spending struct {
+	mu   sync.Mutex
+	read time.Time // when login and name were read
+	seen api.AgentAccount
+}
+
+// loginAge bounds how long a new login of the CLI goes unnoticed.
+const loginAge = 5 * time.Second
+
+// login returns whose account a run spends, with what its task brings in its environment.
+func (d *Daemon) login(task map[string]string) runner.Account {
+	return d.runner.Account(d.cfg.Home, d.buildEnv(d.cfg.Home, nil, task), task)
+}
+
+// follow reads whose account it is, now and then; the caller holds mu.
+func (s *spending) follow(d *Daemon) {
+	if !s.read.IsZero() && time.Since(s.read) < loginAge {
+		return
+	}
+	who := d.login(nil)
+	s.read = time.Now()
+	if name := cmp.Or(d.cfg.Account, who.Name); name != s.seen.Name {
+		s.seen = api.AgentAccount{Name: name} // what was heard is of another
+	}
+	s.seen.Login = who.Login
+}
+
+// told returns the account as a director is told of it, nil where there is none.
+func (s *spending) told(d *Daemon) *api.AgentAccount {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.follow(d)
+	if s.seen.Name == "" {
+		return nil
+	}
+	a := s.seen
+	return &a
+}
+
+// hear notes what a run heard of its account.
+func (s *spending) hear(d *Daemon, a *api.AgentAccount) {
+	if a == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.follow(d)
+	if a.Name != s.seen.Name {
+		return
+	}
+	s.seen.Windows = runner.MergeWindows(s.seen.Windows, a.Windows)
+	if at := a.AnsweredAt; at != nil && (s.seen.AnsweredAt == nil || at.After(*s.seen.AnsweredAt)) {
+		s.seen.AnsweredAt = at
+	}
+}
+
+// spendsOf returns the account that a run spends, without what was heard; of a run whose task
+// brings a login of its own nothing is known.
+func (d *Daemon) spendsOf(task map[string]string) api.AgentAccount {
+	var a api.AgentAccount
+	if all := d.account.told(d); all != nil && (len(task) == 0 || d.login(task) == d.login(nil)) {
+		a.Name, a.Login = all.Name, all.Login
+	}
+	return a
+}
+
+// hear records what a run has heard of its provider, and that its agent has.
+func (r *run) hear(h runner.Heard) {
+	r.mu.Lock()
+	r.heard = h
+	r.mu.Unlock()
+	r.d.account.hear(r.d, r.account(false))
+}
+
+func (r *run) lastHeard() runner.Heard {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.heard
+}
+
+// account is what the run heard of its account; nil for nothing, unless always.
+func (r *run) account(always bool) *api.AgentAccount {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a, h := r.spends, r.heard
+	if a.Name == "" || (!always && h.AnsweredAt.IsZero() && len(h.Windows) == 0) {
+		return nil
+	}
+	a.Windows = h.Windows
+	if !h.AnsweredAt.IsZero() {
+		a.AnsweredAt = &h.AnsweredAt
+	}
+	return &a
+}
+
+// limitOf is a limit as it is recorded of the run.
+func (r *run) limitOf(l *api.AgentLimit) *api.AgentLimit {
+	if l == nil {
+		return nil
+	}
+	said := *l
+	said.Text = r.printableText(said.Text)
+	said.Began = said.Began || (r.task.Resume != nil && r.task.Resume.Began)
+	return &said
+}

@@ -1,0 +1,117 @@
+package runner
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// codexLogin is what codex says of a login that was refused or has expired.
+var codexLogin = regexp.MustCompile(`^unexpected status 401\b|(?i)access token could not be refreshed|please (?:log out and )?sign in again`)
+
+// codexBusy is what it says of a refusal for too many requests.
+var codexBusy = regexp.MustCompile(`\b429 Too Many Requests\b|^(?:Reconnecting\.\.\. \d+/\d+ \()?rate limit exceeded\b`)
+
+// retries notes that codex will ask the API again, if the error says so.
+func (s *codexStream) retries(message string) {
+	if !codexBusy.MatchString(message) {
+		s.refusals = 0
+		return
+	}
+	l := api.AgentLimit{Source: byText, Text: message}
+	var wait time.Duration
+	if at, ok := resetTime(message, s.clock(), s.zone); ok {
+		l.ResetsAt, wait = &at, at.Sub(s.clock())
+	} else {
+		l.Source = byGuess
+	}
+	s.throttled(wait, l)
+}
+
+// gaveUp notes what limit the error tells of that ended the run. What codex wrote
+// of its windows into the conversation is more exact than its sentence, which has
+// no seconds.
+func (s *codexStream) gaveUp(text string) {
+	if codexLogin.MatchString(text) {
+		s.limited(refusedLogin, api.AgentLimit{Source: byText, Text: text})
+		return
+	}
+	windows, guessed := s.heard.Windows, s.heard.Limit
+	if s.fromText(text, s.zone); s.heard.ErrType != usageLimit {
+		return
+	}
+	l := *s.heard.Limit
+	if l.ResetsAt == nil && guessed != nil {
+		l.ResetsAt, l.Source = guessed.ResetsAt, guessed.Source
+	} else if l.ResetsAt == nil {
+		l.Source = byGuess
+	}
+	for _, w := range windows {
+		if w.UsedPercent >= 100 && w.ResetsAt != nil && (l.Window == "" || w.ResetsAt.After(*l.ResetsAt)) {
+			l.Window, l.ResetsAt, l.Source = w.Name, w.ResetsAt, byEvent
+		}
+	}
+	s.limited(usageLimit, l)
+}
+
+// codexWindow is how much of a limit is used, as codex keeps it.
+type codexWindow struct {
+	Used     number `json:"used_percent"`
+	Minutes  number `json:"window_minutes"`
+	ResetsAt number `json:"resets_at"`
+}
+
+// codexLine is a line of a conversation's file that has limits in it.
+type codexLine struct {
+	At      time.Time `json:"timestamp"`
+	Payload struct {
+		Limits struct {
+			Primary   *codexWindow `json:"primary"`
+			Secondary *codexWindow `json:"secondary"`
+		} `json:"rate_limits"`
+	} `json:"payload"`
+}
+
+// rolloutEnd is how much of the end of a conversation's file is read.
+const rolloutEnd = 256 << 10
+
+// readRollout notes the limits that codex wrote last into the conversation in this
+// run: exec prints none.
+func (s *codexStream) readRollout() {
+	f, err := os.Open(codexRollout(s.state, s.session))
+	if err != nil {
+		return // there are none to see
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err == nil && st.Size() > rolloutEnd {
+		_, _ = f.Seek(-rolloutEnd, io.SeekEnd) // else from the beginning
+	}
+	text, _ := io.ReadAll(io.LimitReader(f, rolloutEnd)) // a part serves as well
+	for line := range bytes.Lines(text) {
+		var l codexLine
+		if !bytes.Contains(line, []byte(`"rate_limits"`)) || json.Unmarshal(line, &l) != nil || l.At.Before(s.begun) {
+			continue
+		}
+		s.codexWindow("primary", l.Payload.Limits.Primary)
+		s.codexWindow("secondary", l.Payload.Limits.Secondary)
+	}
+}
+
+// codexWindow names a window by its length, as other providers call it.
+func (s *codexStream) codexWindow(name string, w *codexWindow) {
+	if w == nil {
+		return
+	}
+	switch w.Minutes {
+	case 300:
+		name = "five_hour"
+	case 10080:
+		name = "seven_day"
+	}
+	s.window(api.AccountWindow{Name: name, UsedPercent: float64(w.Used), ResetsAt: epoch(float64(w.ResetsAt))})
+}

@@ -1,0 +1,343 @@
+package runner
+
+import (
+	"cmp"
+	"encoding/json"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// The error types of a run that ended at a limit of its provider.
+const (
+	usageLimit   = "usage_limit"
+	overloaded   = "overloaded"
+	refusedLogin = "login_refused"
+)
+
+// How a limit is known, api.AgentLimit.Source.
+const (
+	byEvent  = "event"
+	byHeader = "header"
+	byText   = "text"
+	byGuess  = "guess"
+)
+
+// DefaultLimitWait is Options.LimitWait where that is 0.
+const DefaultLimitWait = 20 * time.Second
+
+// Heard is what a run has heard of its provider. Its parts are not changed later.
+type Heard struct {
+	// ErrType and Limit are of the limit that the CLI has met and not got over:
+	// usage_limit, overloaded or login_refused; "" and nil for none. A run that
+	// fails now fails for it.
+	ErrType string
+	Limit   *api.AgentLimit
+	// Patience is how long the CLI may be silent from now on before its run is
+	// ended for Limit; 0: as long as it likes.
+	Patience   time.Duration
+	Windows    []api.AccountWindow // as the provider said them last, each name once
+	AnsweredAt time.Time           // when the model last answered; zero: not in this run
+}
+
+// trouble is what most streams keep of what goes wrong.
+type trouble struct {
+	text     string
+	hopeless bool
+	heard    Heard
+	refusals int              // one after another, for too many requests
+	wait     time.Duration    // Options.LimitWait
+	now      func() time.Time // nil: time.Now
+}
+
+func (t *trouble) Trouble() (string, bool)          { return t.text, t.hopeless }
+func (t *trouble) StderrLine([]byte) (string, bool) { return "", false }
+func (t *trouble) Heard() Heard                     { return t.heard }
+
+func (b commonRunner) trouble() trouble {
+	return trouble{wait: cmp.Or(b.opt.LimitWait, DefaultLimitWait)}
+}
+
+func (t *trouble) clock() time.Time {
+	if t.now != nil {
+		return t.now()
+	}
+	return time.Now()
+}
+
+// over notes that the CLI goes on.
+func (t *trouble) over() {
+	t.text, t.hopeless, t.refusals = "", false, 0
+	t.heard.ErrType, t.heard.Limit, t.heard.Patience = "", nil, 0
+}
+
+// answered notes that the model answers.
+func (t *trouble) answered() {
+	t.over()
+	t.heard.AnsweredAt = t.clock().UTC()
+}
+
+// limited notes a limit that the CLI has met.
+func (t *trouble) limited(errType string, l api.AgentLimit) {
+	l.Text = cmp.Or(limitText(l.Text), "the provider refused a request")
+	l.Began = !t.heard.AnsweredAt.IsZero()
+	t.heard.ErrType, t.heard.Limit, t.heard.Patience = errType, &l, 0
+	if l.Window != "" && errType == usageLimit {
+		full := api.AccountWindow{Name: l.Window, UsedPercent: 100, ResetsAt: l.ResetsAt}
+		for _, w := range t.heard.Windows {
+			if w.Name == l.Window {
+				full.UsedPercent = max(full.UsedPercent, w.UsedPercent)
+				full.ResetsAt = cmp.Or(l.ResetsAt, w.ResetsAt)
+			}
+		}
+		t.window(full)
+	}
+}
+
+// throttled notes that the provider answered a request with 429 and that the CLI
+// will ask again: after that wait if it is known, else 0. The run is ended where
+// that takes too long, and at the second time in a row. Till then it is to be heard of
+// within LimitWait of the time that it waits.
+func (t *trouble) throttled(wait time.Duration, l api.AgentLimit) {
+	if wait > 0 && l.ResetsAt == nil {
+		at := t.clock().Add(wait).UTC()
+		l.ResetsAt = &at
+	}
+	t.limited(usageLimit, l)
+	t.refusals++
+	t.hopeless = t.refusals > 1 || wait >= t.wait
+	t.heard.Patience = t.wait + wait
+}
+
+// maxWindows bounds what is kept; a provider has a handful.
+const maxWindows = 16
+
+var windowName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$`)
+
+// window notes how much of a limit is used.
+func (t *trouble) window(w api.AccountWindow) {
+	t.heard.Windows = addWindow(t.heard.Windows, w)
+}
+
+// addWindow is list with w in it, in place of what has its name.
+func addWindow(list []api.AccountWindow, w api.AccountWindow) []api.AccountWindow {
+	if !windowName.MatchString(w.Name) || math.IsNaN(w.UsedPercent) || math.IsInf(w.UsedPercent, 0) {
+		return list
+	}
+	w.UsedPercent = min(max(w.UsedPercent, 0), 1000)
+	list = slices.Clone(list)
+	for i := range list {
+		if list[i].Name == w.Name {
+			list[i] = w
+			return list
+		}
+	}
+	if len(list) >= maxWindows {
+		return list
+	}
+	return append(list, w)
+}
+
+// MergeWindows is list with each of news in it, in place of what has its name.
+func MergeWindows(list, news []api.AccountWindow) []api.AccountWindow {
+	for _, w := range news {
+		list = addWindow(list, w)
+	}
+	return list
+}
+
+// limitFailure is the outcome of a CLI that ended at the limit it has met.
+func (t *trouble) limitFailure(kind, message string, x Exit, o Outcome) Outcome {
+	o.Limit = t.heard.Limit
+	if t.heard.ErrType == refusedLogin {
+		message = kind + "'s key or login was refused: " + message
+	}
+	return failed(t.heard.ErrType, message, x, o)
+}
+
+// limitText makes a provider's words one line of at most 300 bytes.
+func limitText(s string) string {
+	return oneLine(strings.Join(strings.Fields(Plain(strings.ToValidUTF8(s, "\uFFFD"))), " "), 296)
+}
+
+// epoch is an instant in seconds since 1970, nil for what is none.
+func epoch(seconds float64) *time.Time {
+	const year10000 = 253402300800
+	if !(seconds >= 1 && seconds < year10000) {
+		return nil
+	}
+	at := time.Unix(int64(seconds), 0).UTC()
+	return &at
+}
+
+// number is a number of a CLI's event. What is none, or is not finite, is 0: one
+// strange member must not hide its event.
+type number float64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *number) UnmarshalJSON(b []byte) error {
+	*n = 0
+	if f, err := strconv.ParseFloat(strings.Trim(string(b), `"`), 64); err == nil && !math.IsNaN(f) && !math.IsInf(f, 0) {
+		*n = number(f)
+	}
+	return nil
+}
+
+// word is a string of a CLI's event; what is none is "".
+type word string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (w *word) UnmarshalJSON(b []byte) error {
+	*w = ""
+	if len(b) > 0 && b[0] == '"' {
+		return json.Unmarshal(b, (*string)(w))
+	}
+	return nil
+}
+
+var (
+	usageWords    = regexp.MustCompile(`(?i)\busage limit|\blimit (?:was |has been )?(?:reached|exceeded)|\bhit your\b.{0,40}\blimit|rate[ _-]?limit|too many requests|\bquota\b|\b429\b|resource[ _]exhausted`)
+	overloadWords = regexp.MustCompile(`(?i)\boverloaded\b|\bat capacity\b|\b529\b`)
+)
+
+// fromText notes the limit that an error's text tells of, if it does.
+func (t *trouble) fromText(text string, zone *time.Location) {
+	switch {
+	case usageWords.MatchString(text):
+		l := api.AgentLimit{Source: byText, Text: text}
+		if at, ok := resetTime(text, t.clock(), zone); ok {
+			l.ResetsAt = &at
+		}
+		t.limited(usageLimit, l)
+	case overloadWords.MatchString(text):
+		t.limited(overloaded, api.AgentLimit{Source: byText, Text: text})
+	}
+}
+
+var (
+	epochBehindBar = regexp.MustCompile(`\|([0-9]{10})\b`) // Claude Code before 2.0
+	resetWords     = regexp.MustCompile(`(?i)\b(?:try again|retry|resets?|available)(?: again)?(?: (?:at|on|in|after))? `)
+	durationPart   = regexp.MustCompile(`(?i)^(?:,? ?and |, ?| )?([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(days?|d|hours?|hrs?|hr|h|minutes?|mins?|min|m|seconds?|secs?|sec|s|milliseconds?|ms)(?:[^A-Za-z]|$)`)
+	clockForm      = regexp.MustCompile(`(?i)^(?:([A-Z][a-z]{2})[a-z]{0,6}\.? ([0-9]{1,2})(?:st|nd|rd|th)?,?(?: ([0-9]{4}),?)?(?: at)? )?([0-9]{1,2})(?::([0-9]{2}))? ?([ap]\.?m\b)?(?: ?\(([A-Za-z0-9_+/-]{1,40})\))?`)
+)
+
+var unitSeconds = map[byte]float64{'d': 86400, 'h': 3600, 'm': 60, 's': 1}
+
+// resetTime finds in a text for people when a limit ends: "in 3 hours 12 minutes",
+// "7:38 PM", "Nov 28th, 2026 9:06 PM", "3pm (Europe/Vienna)". A clock without a date
+// means the next time it shows that; times are of zone where none is named. Such
+// clocks say no seconds: a minute that has begun is taken to its end.
+func resetTime(text string, now time.Time, zone *time.Location) (time.Time, bool) {
+	text = strings.Join(strings.Fields(text), " ")
+	if m := epochBehindBar.FindStringSubmatch(text); m != nil {
+		seconds, _ := strconv.ParseFloat(m[1], 64) // ten digits
+		if at := epoch(seconds); at != nil {
+			return *at, true
+		}
+	}
+	for _, m := range resetWords.FindAllStringIndex(text, 8) {
+		rest := text[m[1]:]
+		if d, ok := durationOf(rest); ok {
+			return now.Add(d).UTC(), true
+		}
+		if first, _, _ := strings.Cut(rest, " "); len(first) >= len("2006-01-02T15:04:05Z") {
+			if at, err := time.Parse(time.RFC3339, strings.TrimRight(first, ".,)")); err == nil {
+				return at.UTC(), true
+			}
+		}
+		if at, ok := clockTime(rest, now, zone); ok {
+			return at.UTC(), true
+		}
+	}
+	return time.Time{}, false
+}
+
+// durationOf reads how long it takes, from the beginning of s.
+func durationOf(s string) (time.Duration, bool) {
+	var seconds float64
+	found := false
+	for {
+		m := durationPart.FindStringSubmatchIndex(s)
+		if m == nil {
+			break
+		}
+		n, _ := strconv.ParseFloat(s[m[2]:m[3]], 64) // digits
+		unit := strings.ToLower(s[m[4]:m[5]])
+		if strings.HasPrefix(unit, "ms") || strings.HasPrefix(unit, "milli") {
+			n /= 1000
+			unit = "s"
+		}
+		seconds += n * unitSeconds[unit[0]]
+		found = true
+		s = s[m[5]:]
+	}
+	const century = 100 * 366 * 86400
+	if !found || seconds > century {
+		return 0, false
+	}
+	return time.Duration(seconds * float64(time.Second)), true
+}
+
+func clockTime(s string, now time.Time, zone *time.Location) (time.Time, bool) {
+	m := clockForm.FindStringSubmatch(s)
+	if m == nil || (m[5] == "" && m[6] == "") { // a bare number is no clock
+		return time.Time{}, false
+	}
+	if named, err := time.LoadLocation(m[7]); err == nil && m[7] != "" {
+		zone = named
+	}
+	now = now.In(zone)
+	hour, _ := strconv.Atoi(m[4]) // digits, this and below
+	minute, _ := strconv.Atoi(m[5])
+	if m[6] != "" {
+		if hour < 1 || hour > 12 {
+			return time.Time{}, false
+		}
+		hour %= 12
+		if m[6][0] == 'p' || m[6][0] == 'P' {
+			hour += 12
+		}
+	}
+	if hour > 23 || minute > 59 {
+		return time.Time{}, false
+	}
+	if m[1] == "" {
+		at := time.Date(now.Year(), now.Month(), now.Day(), hour, minute, 0, 0, zone)
+		if end := at.Add(time.Minute); !now.Before(at) && now.Before(end) {
+			return end, true
+		}
+		if at.Before(now) {
+			at = time.Date(now.Year(), now.Month(), now.Day()+1, hour, minute, 0, 0, zone)
+		}
+		return at, true
+	}
+	month, err := time.Parse("Jan", m[1])
+	day, _ := strconv.Atoi(m[2])
+	if err != nil || day < 1 || day > 31 {
+		return time.Time{}, false
+	}
+	year, given := now.Year(), m[3] != ""
+	if given {
+		year, _ = strconv.Atoi(m[3])
+	}
+	at := time.Date(year, month.Month(), day, hour, minute, 0, 0, zone)
+	if !given && at.Before(now.AddDate(0, 0, -1)) {
+		at = time.Date(year+1, month.Month(), day, hour, minute, 0, 0, zone)
+	}
+	return at, year >= 1970
+}
+
+// zoneOf is the time zone in which a program with that environment writes.
+func zoneOf(environ []string) *time.Location {
+	if name := env(environ, "TZ"); name != "" {
+		if zone, err := time.LoadLocation(strings.TrimPrefix(name, ":")); err == nil {
+			return zone
+		}
+	}
+	return time.Local
+}
