@@ -1,11 +1,15 @@
 package agentd_test
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -15,14 +19,14 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/e2e/model"
 	"github.com/signalbox-ai/signalbox/internal/agentd"
+	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
 // refusing stands before a model and refuses what is asked of it, while it is to.
 type refusing struct {
-	url    string
-	with   atomic.Pointer[refusalAnswer] // nil: the model answers
-	asked  atomic.Int64                  // requests refused
-	passed atomic.Int64
+	url   string
+	with  atomic.Pointer[refusalAnswer] // nil: the model answers
+	asked atomic.Int64                  // requests refused
 }
 
 type refusalAnswer struct {
@@ -42,7 +46,13 @@ func refuseBefore(t *testing.T, m *model.Server) *refusing {
 	proxy.FlushInterval, proxy.Transport = -1, transport
 	r := &refusing{}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if a := r.with.Load(); a != nil && req.Method == http.MethodPost && !strings.HasSuffix(req.URL.Path, "count_tokens") {
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			return // the CLI has gone
+		}
+		req.Body = io.NopCloser(bytes.NewReader(body))
+		// One that offers no tools is on the side, such as for a title.
+		if a := r.with.Load(); a != nil && bytes.Contains(body, []byte(`"tools"`)) && !strings.HasSuffix(req.URL.Path, "count_tokens") {
 			r.asked.Add(1)
 			w.Header().Set("Content-Type", "application/json")
 			for name, value := range a.header {
@@ -52,7 +62,6 @@ func refuseBefore(t *testing.T, m *model.Server) *refusing {
 			fmt.Fprint(w, a.body)
 			return
 		}
-		r.passed.Add(1)
 		proxy.ServeHTTP(w, req)
 	}))
 	t.Cleanup(func() { srv.Close(); transport.CloseIdleConnections() })
@@ -166,5 +175,259 @@ func TestUsageLimitEndsRunAndConversationGoesOn(t *testing.T) {
 				t.Errorf("that it answered is not told: %+v", s.Account)
 			}
 		})
+	}
+}
+
+// A plain 429 makes each CLI wait for as long as it likes. Its run is ended at the
+// second, and at once where the provider wants a long wait.
+func TestPlain429EndsRun(t *testing.T) {
+	body := `{"type":"error","error":{"type":"rate_limit_error","message":"Rate limit reached. Try again later.","code":"rate_limit_exceeded"}}`
+	for name, c := range map[string]struct {
+		kind   string
+		header map[string]string
+		most   int64 // requests refused
+		source string
+	}{
+		"claude":            {"claude", nil, 2, "guess"},
+		"claude, retry":     {"claude", map[string]string{"retry-after": "45"}, 1, "header"},
+		"claude, far retry": {"claude", map[string]string{"retry-after": "300"}, 1, "event"},
+		"codex":             {"codex", nil, 2, "guess"},
+		"opencode":          {"opencode", nil, 2, "text"},
+		"opencode, retry":   {"opencode", map[string]string{"retry-after": "300"}, 1, "text"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.kind == "opencode" { // it takes seconds to start
+				soak.Only(t, "an opencode that says another thing of a 429 than package runner knows, or whose conversation is gone after it")
+			}
+			a, m, r := behind(t, c.kind, func(cfg *agentd.Config) {
+				if c.kind == "opencode" {
+					cfg.Runner.LimitWait = 3 * time.Second
+				}
+			})
+			r.with.Store(&refusalAnswer{429, c.header, body})
+			acc := a.submit(fenced("queue-a", 1, "mind the gap"))
+			s := a.end(acc.TaskID)
+			wantError(t, s, "failed", "usage_limit", "")
+			l := s.Limit
+			if l == nil || l.Source != c.source || l.Text == "" || l.Began || (l.ResetsAt != nil) != (c.source == "header") {
+				t.Fatalf("limit %+v", l)
+			}
+			if l.ResetsAt != nil {
+				if in := time.Until(*l.ResetsAt); in < 15*time.Second || in > 46*time.Second {
+					t.Errorf("it is over in %s", in)
+				}
+			}
+			if n := r.asked.Load(); n > c.most {
+				t.Errorf("%d requests were made at the limit", n)
+			}
+			gone(t, acc.TaskID)
+
+			r.with.Store(nil)
+			m.Use(model.Replies(model.Reply{Text: "Minded."}))
+			next := fenced("queue-a", 2, "mind the gap")
+			next.SessionID, next.Resume = acc.SessionID, &api.AgentResume{Text: "Now go on."}
+			if s := a.end(a.submit(next).TaskID); s.State != "completed" {
+				t.Fatalf("%s %+v", s.State, s.Error)
+			}
+			text := m.Requests()[len(m.Requests())-1].Text
+			if strings.Count(text, "mind the gap") != 1 || !strings.Contains(text, "Now go on.") {
+				t.Errorf("the model was asked %q", text)
+			}
+		})
+	}
+}
+
+// What the model has done before a limit is in the conversation that goes on, and that
+// it had begun is told.
+func TestLimitInTheMiddleOfARun(t *testing.T) {
+	for _, kind := range []string{"claude", "codex"} {
+		t.Run(kind, func(t *testing.T) {
+			a, m, r := behind(t, kind, nil)
+			resets := time.Now().Add(time.Hour).Truncate(time.Second)
+			m.Use(func(q model.Request) model.Reply {
+				if q.Turn > 0 {
+					return model.Reply{Text: "All done."}
+				}
+				r.with.Store(atLimit(kind, resets)) // the next request meets it
+				return model.Reply{Text: "First I look.", Tool: model.Shell("echo seen")}
+			})
+			acc := a.submit(fenced("queue-a", 1, "look around"))
+			s := a.end(acc.TaskID)
+			wantError(t, s, "failed", "usage_limit", "limit")
+			if l := s.Limit; l == nil || !l.Began || l.ResetsAt == nil || !l.ResetsAt.Equal(resets) {
+				t.Fatalf("limit %+v", l)
+			}
+			r.with.Store(nil)
+			next := fenced("queue-a", 2, "look around")
+			next.SessionID, next.Resume = acc.SessionID, &api.AgentResume{Began: true}
+			if s = a.end(a.submit(next).TaskID); s.State != "completed" || s.Output != "All done." {
+				t.Fatalf("%s %q %+v", s.State, s.Output, s.Error)
+			}
+			text := m.Requests()[len(m.Requests())-1].Text
+			if strings.Count(text, "look around") != 1 || !strings.Contains(text, "First I look.") || !strings.Contains(text, "Go on where you left off") {
+				t.Errorf("the model was asked %q", text)
+			}
+		})
+	}
+}
+
+// A run that goes on where its conversation is gone says so if it had begun, and
+// begins with its prompt otherwise.
+func TestConversationToGoOnWithIsGone(t *testing.T) {
+	a, m := cli(t, "claude", nil)
+	m.Use(model.Replies(model.Reply{Text: "Hello."}))
+	task := fenced("queue-a", 1, "mind the gap")
+	task.SessionID, task.Resume = "talk-1", &api.AgentResume{Began: true}
+	s := a.end(a.submit(task).TaskID)
+	wantError(t, s, "failed", "cannot_resume", "talk-1")
+	if len(m.Requests()) > 0 {
+		t.Errorf("the model was asked %d times", len(m.Requests()))
+	}
+	task.Fence, task.Resume = 2, &api.AgentResume{}
+	s = a.end(a.submit(task).TaskID)
+	if s.State != "completed" || s.SessionID != "talk-1" || !strings.Contains(m.Requests()[0].Text, "mind the gap") {
+		t.Errorf("%s %+v", s.State, s.Error)
+	}
+	task.Fence, task.Resume = 3, &api.AgentResume{Text: "a\x00b"}
+	a.refused(task, 400, "validation_error")
+}
+
+// A provider that has too much to do has no limit that is met, nor has one that
+// refuses a login; both say so.
+func TestOverloadAndRefusedLogin(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind   string
+		answer refusalAnswer
+		typ    string
+	}{
+		"claude, overloaded": {"claude", refusalAnswer{529, map[string]string{"x-should-retry": "false"}, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`}, "overloaded"},
+		"claude, expired":    {"claude", refusalAnswer{401, nil, `{"type":"error","error":{"type":"authentication_error","message":"OAuth token has expired."}}`}, "login_refused"},
+		"codex, expired":     {"codex", refusalAnswer{401, nil, `{"error":{"message":"token expired"}}`}, "login_refused"},
+		"codex, overloaded":  {"codex", refusalAnswer{529, nil, `{"error":{"message":"overloaded","type":"server_error"}}`}, "overloaded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, _, r := behind(t, c.kind, func(cfg *agentd.Config) {
+				cfg.Environ = append(cfg.Environ, "CLAUDE_CODE_MAX_RETRIES=2")
+			})
+			r.with.Store(&c.answer)
+			s := a.end(a.submit(api.AgentTask{Prompt: "hello"}).TaskID)
+			wantError(t, s, "failed", c.typ, "")
+			if s.Limit == nil || s.Limit.Text == "" || s.Limit.ResetsAt != nil || s.Limit.Began || s.Limit.Source == "" {
+				t.Errorf("limit %+v", s.Limit)
+			}
+		})
+	}
+}
+
+// A CLI that says nothing any more after a limit is ended, and one that goes on is not.
+func TestSilenceAtALimitEndsRun(t *testing.T) {
+	const limit = `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1895807102,"rateLimitType":"five_hour"}}`
+	const said = `{"type":"assistant","message":{"content":[{"type":"text","text":"On it."}]}}`
+	const result = `{"type":"result","subtype":"success","is_error":false,"result":"Done."}`
+	for name, c := range map[string]struct {
+		lines []string
+		ends  string
+	}{
+		"silent":  {[]string{limit, "", "sleep 600"}, "usage_limit"},
+		"goes on": {[]string{limit, said, "sleep 1", result}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := config(t, "claude")
+			cfg.Runner.LimitWait = 200 * time.Millisecond
+			script := "#!/bin/sh\n"
+			for _, l := range c.lines {
+				if strings.HasPrefix(l, "{") {
+					l = "echo '" + l + "'"
+				}
+				script += l + "\n"
+			}
+			cfg.Runner.Binary = filepath.Join(t.TempDir(), "claude")
+			if err := os.WriteFile(cfg.Runner.Binary, []byte(script), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			a := start(t, cfg)
+			acc := a.submit(api.AgentTask{Prompt: "x"})
+			s := a.end(acc.TaskID)
+			if c.ends == "" {
+				if s.State != "completed" || s.Limit != nil {
+					t.Errorf("%s %+v %+v", s.State, s.Error, s.Limit)
+				}
+				return
+			}
+			wantError(t, s, "failed", c.ends, "limit of its provider")
+			if s.Limit == nil || s.Limit.ResetsAt == nil || s.Limit.ResetsAt.Unix() != 1895807102 {
+				t.Errorf("%+v", s.Limit)
+			}
+			gone(t, acc.TaskID)
+		})
+	}
+}
+
+// Agents with one login have one account, wherever they are; a name that is configured
+// counts before that, and a task that brings a key spends another one.
+func TestAccountOfAgents(t *testing.T) {
+	name := func(change func(*agentd.Config)) (*agent, string) {
+		t.Helper()
+		cfg := config(t, "claude")
+		cfg.Runner.Binary = "/bin/false"
+		change(&cfg)
+		a := start(t, cfg)
+		account := a.daemon.Status().Account
+		if account == nil {
+			return a, ""
+		}
+		return a, account.Name
+	}
+	key := func(k string) func(*agentd.Config) {
+		return func(c *agentd.Config) { c.Environ = append(c.Environ, "ANTHROPIC_API_KEY="+k) }
+	}
+	_, one := name(key("sk-one"))
+	_, same := name(key("sk-one"))
+	_, other := name(key("sk-other"))
+	_, none := name(func(*agentd.Config) {})
+	_, none2 := name(func(*agentd.Config) {})
+	if one != same || one == other || none == none2 || none == one || strings.Contains(one, "sk-") {
+		t.Errorf("accounts %q, %q, %q; not logged in: %q, %q", one, same, other, none, none2)
+	}
+	a, named := name(func(c *agentd.Config) { key("sk-one")(c); c.Account = "the-max-plan" })
+	if named != "the-max-plan" || a.daemon.Status().Account.Login != "API key" {
+		t.Errorf("account %+v", a.daemon.Status().Account)
+	}
+	if _, command := name(func(c *agentd.Config) { c.Kind, c.Runner.Command = "command", []string{"/bin/true"} }); command != "" {
+		t.Errorf("a command spends %q", command)
+	}
+	cfg := config(t, "claude")
+	cfg.Account = "no name"
+	if _, err := agentd.New(cfg); err == nil || !strings.Contains(err.Error(), "account") {
+		t.Errorf("%v", err)
+	}
+
+	r := map[bool]api.AgentTaskStatus{}
+	limited := filepath.Join(t.TempDir(), "claude")
+	if err := os.WriteFile(limited, []byte(`#!/bin/sh
+echo '{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1895807102,"rateLimitType":"five_hour"}}'
+echo '{"type":"result","is_error":true,"api_error":"usage_limit_reached","result":"limit reached"}'
+`), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	a, _ = name(func(c *agentd.Config) { key("sk-one")(c); c.Runner.Binary = limited })
+	for _, brought := range []bool{true, false} {
+		task := api.AgentTask{Prompt: "x"}
+		if brought {
+			task.Env = map[string]string{"ANTHROPIC_API_KEY": "sk-of-the-task"}
+		}
+		s := a.end(a.submit(task).TaskID)
+		wantError(t, s, "failed", "usage_limit", "limit reached")
+		r[brought] = s
+		if windows := a.daemon.Status().Account.Windows; (len(windows) == 0) != brought {
+			t.Errorf("brought %v: %+v", brought, windows)
+		}
+	}
+	if s := r[true]; s.Limit == nil || s.Account != nil {
+		t.Errorf("with a key of its own: limit %+v, account %+v", s.Limit, s.Account)
+	}
+	if s := r[false]; s.Limit == nil || s.Account == nil || s.Account.Name != one {
+		t.Errorf("with the agent's key: limit %+v, account %+v", s.Limit, s.Account)
 	}
 }

@@ -63,6 +63,7 @@ var agentFlags = []keyFlag{
 	{"addr", "agent.addr", "`host:port` to listen on (default 127.0.0.1:9000)"},
 	{pullFlag, "agent.pull", "`true`: listen nowhere, and ask the director for tasks: for agents behind NAT (default false)"},
 	{"data", "data", "`folder` of records and logs (default ~/.signalbox/data)"},
+	{"account", "agent.account", "`name` of the account that its runs spend (default: made of kind and login)"},
 	{"home", "agent.home", "`folder` that is HOME for the CLI (default: yours)"},
 	{terminalFlag, "agent.terminal", "`true` lets the director open terminals here (default false)"},
 	{"agent-token", "agent.token", "`token` that callers of the agent must present (default: one that it makes; better: SIGNALBOX_AGENT_TOKEN)"},

@@ -148,6 +148,7 @@ type Agent struct {
 	IsolatedSlots  int               // isolated executions beside them, for the bypass, 1 to 64; default 4
 	Model          string            // for tasks that name none; "" (default): the CLI's own
 	Timeout        time.Duration     // of tasks that give none, 1s to 168h; default 30m
+	Account        string            // that its runs spend; "" (default): one for each kind and login
 	PermissionMode string            // what the CLI may do unasked; "" (default): the runner's own, the safest
 	Tools          string            // whether the CLI gets the director's tools: auto (default; where it has any), director or none
 	Tiers          map[string]string // tier → model; default: the runner's own

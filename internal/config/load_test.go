@@ -130,6 +130,7 @@ agent:
   project_roots: [., /srv/projects]
   pass_env: [ANTHROPIC_API_KEY]
   isolated_slots: 6
+  account: shared-max
   terminal: true
   terminal_command: [bash, --login]
   terminal_idle: 5m
@@ -163,7 +164,7 @@ openapiSpecs:
 		Name: "local", Kind: "command", Addr: "127.0.0.1:9100", Token: "t", WorkDir: filepath.Join(w.home, "work"), Home: "/srv/home",
 		Slots: 2, Model: "opus", Timeout: 90 * time.Minute, PermissionMode: "plan", Tools: "none", Tiers: map[string]string{"fast": "haiku", "deep": "opus"},
 		Command: []string{"echo", "${prompt}", "3"}, Args: []string{"--verbose"}, ProjectRoots: []string{w.dir, "/srv/projects"},
-		PassEnv: []string{"ANTHROPIC_API_KEY"}, IsolatedSlots: 6,
+		PassEnv: []string{"ANTHROPIC_API_KEY"}, IsolatedSlots: 6, Account: "shared-max",
 		Terminal: true, TerminalCommand: []string{"bash", "--login"}, TerminalIdle: 5 * time.Minute,
 		LLM: config.LLM{
 			Provider: "anthropic", BaseURL: "http://127.0.0.1:4000", APIKey: "s3same", System: "Be brief.", MaxTokens: 100, MaxTurns: 5,

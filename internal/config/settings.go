@@ -106,6 +106,7 @@ func settings(c *Config) schema {
 		whole("agent.isolated_slots", 1, 64, &c.Agent.IsolatedSlots),
 		text("agent.model", "a model's name", &c.Agent.Model, notEmpty),
 		duration("agent.timeout", time.Second, 168*time.Hour, &c.Agent.Timeout),
+		text("agent.account", wantName, &c.Agent.Account, signalbox.ValidName),
 		text("agent.permission_mode", "a mode of the CLI, such as acceptEdits", &c.Agent.PermissionMode, notEmpty),
 		{key: "agent.tiers", want: "a section of tiers and their models", set: c.setTiers},
 		oneOf("agent.tools", &c.Agent.Tools, "auto", "director", "none"),

@@ -211,7 +211,7 @@ func (p *process) daemonConfig() agentd.Config {
 	c := agentd.Config{
 		Name: a.Name, Kind: a.Kind, Version: p.version, DataDir: p.folder,
 		WorkDir: a.WorkDir, ProjectRoots: a.ProjectRoots, Home: a.Home, Slots: a.Slots, IsolatedSlots: a.IsolatedSlots, Model: a.Model,
-		Tools: a.Tools, Token: a.Token, Pull: a.Pull, Hosts: p.cfg.Hosts, DefaultTimeout: a.Timeout, PassEnv: a.PassEnv, TaskEnv: a.TaskEnv,
+		Account: a.Account, Tools: a.Tools, Token: a.Token, Pull: a.Pull, Hosts: p.cfg.Hosts, DefaultTimeout: a.Timeout, PassEnv: a.PassEnv, TaskEnv: a.TaskEnv,
 		Runner:   RunnerOptions(a),
 		Terminal: a.Terminal, TerminalCommand: a.TerminalCommand, TerminalIdle: a.TerminalIdle,
 		ExecLog: os.Getenv(execLogEnv), Logger: p.log,
