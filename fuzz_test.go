@@ -30,6 +30,7 @@ var parsers = map[string]string{ // what is read, by whom: where the target is
 	"slots of an agent's ledger":            "internal/agentd FuzzSlot",
 	"an agent's ledger":                     "internal/agentd FuzzLedger",
 	"what coding CLIs print":                "internal/agentd/runner FuzzStreams",
+	"what providers say of their limits":    "internal/agentd/runner FuzzLimits",
 	"what a model's endpoint streams":       "internal/llm FuzzAnswers",
 	"arguments that a model wrote":          "internal/llm FuzzArguments",
 	"signalbox.yaml":                        "internal/config FuzzFile",
