@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentd"
@@ -219,5 +220,67 @@ func TestLLMWaitsForStartingTools(t *testing.T) {
 	s.tool("fs__read", echo)
 	if end := a.end(acc.TaskID); end.Output != "ok" || len(m.Last().Tools) != 1 {
 		t.Errorf("%+v with the tools %+v", end, m.Last().Tools)
+	}
+}
+
+// A model's endpoint says in its headers how much is used, and when a limit is over.
+// The run goes on in its conversation; one in which the model has said nothing yet asks
+// its prompt there.
+func TestLLMMeetsLimitAndGoesOn(t *testing.T) {
+	resets := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+	refusal := llmtest.Reply{Status: 429, Text: "Number of requests has exceeded your rate limit", Header: http.Header{
+		"Retry-After": {"3600"}, "Anthropic-Ratelimit-Requests-Limit": {"50"}, "Anthropic-Ratelimit-Requests-Remaining": {"0"},
+		"Anthropic-Ratelimit-Requests-Reset": {resets.Format(time.RFC3339)},
+	}}
+	s := newToolServer(t)
+	s.tool("fs__read", echo)
+	m := llmtest.New(t, llmtest.Anthropic, llmtest.Script(
+		refusal, llmtest.Reply{Calls: []llm.ToolCall{{ID: "a", Name: "fs__read", Arguments: "{}"}}}, refusal, llmtest.Reply{Text: "done"}))
+	c := withTools(llmConfig(t, m), s)
+	c.Runner.LLM.Retries = 2 // none of which is made where it would wait for an hour
+	a := start(t, c)
+	task := fenced("queue-a", 1, "mind the gap")
+	task.SessionID, task.RunToken = "talk-1", runToken
+	for fence, began := range []bool{false, true} {
+		task.Fence = int64(fence + 1)
+		end := a.end(a.submit(task).TaskID)
+		wantError(t, end, "failed", "usage_limit", "exceeded your rate limit")
+		l := end.Limit
+		if l == nil || l.Window != "requests" || l.Source != "header" || l.Began != began || l.ResetsAt == nil || l.ResetsAt.Sub(resets).Abs() > time.Minute {
+			t.Fatalf("limit %+v, want one until %s", l, resets)
+		}
+		account := a.daemon.Status().Account
+		if account == nil || account.Login != "API key" || len(account.Windows) != 1 || account.Windows[0].UsedPercent != 100 || end.Account == nil || end.Account.Name != account.Name {
+			t.Errorf("account %+v, of the run %+v", account, end.Account)
+		}
+		task.Resume = &api.AgentResume{Began: began}
+	}
+	task.Fence = 3
+	if end := a.end(a.submit(task).TaskID); end.State != "completed" || end.Account == nil || end.Account.AnsweredAt == nil {
+		t.Fatalf("%s %+v %+v", end.State, end.Error, end.Account)
+	}
+	var said []string
+	for _, msg := range m.Last().Messages {
+		said = append(said, string(msg.Role)+" "+msg.Text)
+	}
+	if got := strings.Join(said, "|"); len(m.Requests()) != 4 || got != "user mind the gap|assistant |tool got {}|user Go on where you left off: a usage limit of the provider interrupted this conversation." {
+		t.Errorf("%d requests, the last of %q", len(m.Requests()), got)
+	}
+}
+
+func TestLLMOverloadAndRefusedKey(t *testing.T) {
+	for typ, reply := range map[string]llmtest.Reply{
+		"overloaded":    {Status: 529, Text: "Overloaded"},
+		"login_refused": {Status: 401, Text: "invalid x-api-key"},
+		"usage_limit":   {Status: 429, Text: "Rate limit reached. Please try again in 7m12s."},
+		"model_error":   {Status: 404, Text: "no such model"},
+	} {
+		m := llmtest.New(t, llmtest.OpenAI, llmtest.Script(reply))
+		a := start(t, llmConfig(t, m))
+		end := a.end(a.submit(api.AgentTask{Prompt: "x"}).TaskID)
+		wantError(t, end, "failed", typ, reply.Text[:10])
+		if l := end.Limit; (l == nil) != (typ == "model_error") || (l != nil && (l.Text != reply.Text || (l.ResetsAt != nil) != (l.Source == "text"))) {
+			t.Errorf("%s: limit %+v", typ, l)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -283,6 +284,41 @@ func TestLimitThatIsOver(t *testing.T) {
 		codex.StderrLine([]byte("x TRACE codex_api::sse::responses: SSE event: " + line))
 		if h := codex.Heard(); answers && h.AnsweredAt.IsZero() {
 			t.Errorf("%s: %+v", line, h)
+		}
+	}
+}
+
+// Both vendors, and those that are compatible, tell of their limits in headers.
+func TestLimitsInHeaders(t *testing.T) {
+	now := time.Date(2026, 2, 3, 18, 30, 10, 0, time.UTC)
+	for want, header := range map[string]map[string]string{
+		"requests 100 2026-02-03T18:31:00Z, tokens 25 2026-02-03T18:40:00Z": {
+			"anthropic-ratelimit-requests-limit": "50", "anthropic-ratelimit-requests-remaining": "0", "anthropic-ratelimit-requests-reset": "2026-02-03T18:31:00Z",
+			"anthropic-ratelimit-tokens-limit": "80000", "anthropic-ratelimit-tokens-remaining": "60000", "anthropic-ratelimit-tokens-reset": "2026-02-03T18:40:00Z",
+		},
+		"five_hour 92 2026-02-03T19:00:00Z, seven_day 101 ": {
+			"anthropic-ratelimit-unified-5h-utilization": "0.92", "anthropic-ratelimit-unified-5h-reset": "1770145200",
+			"anthropic-ratelimit-unified-7d-utilization": "1.01", "anthropic-ratelimit-unified-7d-reset": "soon",
+		},
+		"requests 50 2026-02-03T18:36:10Z, tokens 100 2026-02-03T18:30:10Z": {
+			"x-ratelimit-limit-requests": "2", "x-ratelimit-remaining-requests": "1", "x-ratelimit-reset-requests": "6m0s",
+			"x-ratelimit-limit-tokens": "10", "x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "120ms",
+		},
+		"requests 0 2026-02-03T18:30:40Z": {"x-ratelimit-limit-requests": "2", "x-ratelimit-remaining-requests": "2", "x-ratelimit-reset-requests": "30"},
+		"requests 0 ":                     {"x-ratelimit-limit-requests": "2", "x-ratelimit-remaining-requests": "2", "x-ratelimit-reset-requests": "NaN"},
+		"tokens 1000 ":                    {"x-ratelimit-limit-tokens": "1", "x-ratelimit-remaining-tokens": "-1e9", "x-ratelimit-reset-tokens": "-5s"},
+		"":                                {"x-ratelimit-limit-requests": "0", "x-ratelimit-remaining-requests": "NaN", "x-ratelimit-limit-tokens": "5", "x-ratelimit-remaining-tokens": "inf"},
+	} {
+		h := http.Header{}
+		for name, value := range header {
+			h.Set(name, value)
+		}
+		var got []string
+		for _, w := range headerWindows(h, now) {
+			got = append(got, fmt.Sprintf("%s %.0f %s", w.Name, w.UsedPercent, instant(w.ResetsAt)))
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%v: %q, want %q", header, got, want)
 		}
 	}
 }

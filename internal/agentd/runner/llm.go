@@ -143,7 +143,7 @@ func (llmRunner) CheckExtras(allowedTools []string, systemPrompt string) error {
 }
 
 func (l llmRunner) Plan(t Task) (Plan, error) {
-	r := &llmRun{o: l.opt.LLM, task: t}
+	r := &llmRun{trouble: l.trouble(), o: l.opt.LLM, task: t}
 	if t.Model == "" {
 		return Plan{}, errors.New("no model is named: name one in the task, or set agent.model for this agent")
 	}
@@ -175,9 +175,9 @@ func (r *llmRun) findModel() error {
 	client := &http.Client{Transport: r.transport}
 	var err error
 	if r.o.Provider == "anthropic" {
-		r.model, err = anthropic.New(anthropic.Options{BaseURL: base, APIKey: key, Client: client, Retries: r.o.Retries})
+		r.model, err = anthropic.New(anthropic.Options{BaseURL: base, APIKey: key, Client: client, Retries: r.o.Retries, Heard: r.headers})
 	} else {
-		r.model, err = openai.New(openai.Options{BaseURL: base, APIKey: key, Client: client, Retries: r.o.Retries})
+		r.model, err = openai.New(openai.Options{BaseURL: base, APIKey: key, Client: client, Retries: r.o.Retries, Heard: r.headers})
 	}
 	return err
 }

@@ -21,6 +21,9 @@ import (
 
 // llmRun is one run of kind llm.
 type llmRun struct {
+	trouble
+	refusedAt *time.Time // until when the endpoint wants to be left alone, by its last answer; nil: not said
+
 	o         LLM
 	task      Task
 	model     llm.Model
@@ -142,6 +145,8 @@ func (r *llmRun) turnEnded(_ int, t llm.Turn, _ llm.Usage) {
 		return
 	}
 	r.said = append(r.said, t.Message)
+	r.answered()
+	r.tell()
 	if err := r.save(); err != nil {
 		r.emit("%v", err) // the end of the run will tell whether it matters
 	}
@@ -194,8 +199,9 @@ func (r *llmRun) outcome(res llm.Outcome, err error) Outcome {
 	default:
 		o.ErrType, o.ErrMessage = "tools_error", fmt.Sprint(err)
 		if errors.As(err, &model) {
-			o.ErrType = "model_error"
-		} else if r.tools != nil && !errors.As(err, &list) {
+			return r.modelFailure(model, o)
+		}
+		if r.tools != nil && !errors.As(err, &list) {
 			o.ErrMessage += "; " + toolsHint(err)
 		}
 	}

@@ -21,6 +21,8 @@ type Options struct {
 	APIKey  string       // "": none is sent
 	Client  *http.Client // nil: one with the usual proxies
 	Retries int          // of a request that got no answer, or 408, 409, 429 or 5xx; 0: 2, negative: none
+
+	Heard func(status int, h http.Header) // told of each answer, before its body is read; may be nil
 }
 
 const (
@@ -39,6 +41,7 @@ type Endpoint struct {
 	header  http.Header
 	client  *http.Client
 	retries int
+	heard   func(int, http.Header)
 	secrets []string // not to be shown: the key, and a password in the URL
 }
 
@@ -49,7 +52,7 @@ func NewEndpoint(o Options, vendor, path string, header http.Header) (*Endpoint,
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
 		return nil, errors.New("the base URL of the model is not one such as " + vendor)
 	}
-	e := &Endpoint{Host: base.Hostname(), url: base.JoinPath(path).String(), header: header, secrets: []string{o.APIKey}}
+	e := &Endpoint{Host: base.Hostname(), url: base.JoinPath(path).String(), header: header, heard: o.Heard, secrets: []string{o.APIKey}}
 	if p, ok := base.User.Password(); ok {
 		e.secrets = append(e.secrets, p)
 	}
@@ -137,6 +140,9 @@ func (e *Endpoint) ask(ctx context.Context, body []byte) (*http.Response, error)
 		res, err := e.client.Do(req)
 		if err == nil {
 			bound(res)
+			if e.heard != nil {
+				e.heard(res.StatusCode, res.Header)
+			}
 		}
 		if n >= e.retries || ctx.Err() != nil || err == nil && !passing(res) {
 			return res, err
@@ -155,9 +161,12 @@ func (e *Endpoint) ask(ctx context.Context, body []byte) (*http.Response, error)
 	}
 }
 
-// passing tells whether the same request may be answered later. An endpoint that
+// passing tells whether the same request may be answered soon. An endpoint that
 // knows better says so.
 func passing(res *http.Response) bool {
+	if wait, ok := RetryAfter(res.Header); ok && wait > longestWish && res.StatusCode == http.StatusTooManyRequests {
+		return false
+	}
 	switch res.Header.Get("X-Should-Retry") {
 	case "true":
 		return true
@@ -171,18 +180,31 @@ func passing(res *http.Response) bool {
 // wish is how long the endpoint wants the next request to wait, otherwise if it
 // says nothing or too much.
 func wish(h http.Header, otherwise time.Duration) time.Duration {
-	said := otherwise
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
-		said = time.Duration(ms * float64(time.Millisecond))
-	} else if s, err := strconv.ParseFloat(h.Get("Retry-After"), 64); err == nil {
-		said = time.Duration(s * float64(time.Second))
-	} else if at, err := http.ParseTime(h.Get("Retry-After")); err == nil {
-		said = time.Until(at)
-	}
-	if said < 0 || said > longestWish {
+	said, ok := RetryAfter(h)
+	if !ok || said > longestWish {
 		return otherwise
 	}
 	return said
+}
+
+// longestWait is more than any endpoint means.
+const longestWait = 366 * 24 * time.Hour
+
+// RetryAfter is how long an endpoint says that it is to be left alone, false where
+// it says nothing of use.
+func RetryAfter(h http.Header) (time.Duration, bool) {
+	seconds := -1.0
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
+		seconds = ms / 1000
+	} else if s, err := strconv.ParseFloat(h.Get("Retry-After"), 64); err == nil {
+		seconds = s
+	} else if at, err := http.ParseTime(h.Get("Retry-After")); err == nil {
+		seconds = time.Until(at).Seconds()
+	}
+	if !(seconds >= 0 && seconds <= longestWait.Seconds()) {
+		return 0, false
+	}
+	return time.Duration(seconds * float64(time.Second)), true
 }
 
 // Text is a member of an event that is a string. Some endpoints have something else

@@ -43,6 +43,11 @@ func TestWhatIsAskedAgain(t *testing.T) {
 			t.Errorf("%d: %v", status, got)
 		}
 	}
+	for wait, want := range map[string]bool{"60": true, "61": false, "soon": true} { // a far moment is for who asked to wait for
+		if got := passing(&http.Response{StatusCode: 429, Header: http.Header{"Retry-After": {wait}}}); got != want {
+			t.Errorf("429 for %s: %v", wait, got)
+		}
+	}
 	for word, want := range map[string]bool{"true": true, "false": false, "maybe": true} {
 		if got := passing(&http.Response{StatusCode: 500, Header: http.Header{"X-Should-Retry": {word}}}); got != want {
 			t.Errorf("an endpoint that says %s: %v", word, got)
