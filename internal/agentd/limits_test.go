@@ -20,6 +20,7 @@ import (
 	"github.com/signalbox-ai/signalbox/e2e/model"
 	"github.com/signalbox-ai/signalbox/internal/agentd"
 	"github.com/signalbox-ai/signalbox/internal/soak"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // refusing stands before a model and refuses what is asked of it, while it is to.
@@ -321,31 +322,20 @@ func TestOverloadAndRefusedLogin(t *testing.T) {
 
 // A CLI that says nothing any more after a limit is ended, and one that goes on is not.
 func TestSilenceAtALimitEndsRun(t *testing.T) {
-	const limit = `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1895807102,"rateLimitType":"five_hour"}}`
-	const said = `{"type":"assistant","message":{"content":[{"type":"text","text":"On it."}]}}`
 	const result = `{"type":"result","subtype":"success","is_error":false,"result":"Done."}`
 	for name, c := range map[string]struct {
 		lines []string
 		ends  string
+		wait  time.Duration
 	}{
-		"silent":  {[]string{limit, "", "sleep 600"}, "usage_limit"},
-		"goes on": {[]string{limit, said, "sleep 1", result}, ""},
+		"silent":  {[]string{rejected, "exec sleep 600"}, "usage_limit", 200 * time.Millisecond},
+		"goes on": {[]string{rejected, begins, "sleep 3", result}, "", 2 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cfg := config(t, "claude")
-			cfg.Runner.LimitWait = 200 * time.Millisecond
-			script := "#!/bin/sh\n"
-			for _, l := range c.lines {
-				if strings.HasPrefix(l, "{") {
-					l = "echo '" + l + "'"
-				}
-				script += l + "\n"
-			}
-			cfg.Runner.Binary = filepath.Join(t.TempDir(), "claude")
-			if err := os.WriteFile(cfg.Runner.Binary, []byte(script), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			cfg.Runner.LimitWait = c.wait
+			cfg.Runner.Binary = fakeClaude(t, c.lines...)
 			a := start(t, cfg)
 			acc := a.submit(api.AgentTask{Prompt: "x"})
 			s := a.end(acc.TaskID)
@@ -404,14 +394,7 @@ func TestAccountOfAgents(t *testing.T) {
 	}
 
 	r := map[bool]api.AgentTaskStatus{}
-	limited := filepath.Join(t.TempDir(), "claude")
-	if err := os.WriteFile(limited, []byte(`#!/bin/sh
-echo '{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1895807102,"rateLimitType":"five_hour"}}'
-echo '{"type":"result","is_error":true,"api_error":"usage_limit_reached","result":"limit reached"}'
-`), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	a, _ = name(func(c *agentd.Config) { key("sk-one")(c); c.Runner.Binary = limited })
+	a, _ = name(func(c *agentd.Config) { key("sk-one")(c); c.Runner.Binary = fakeClaude(t, rejected, gaveUp) })
 	for _, brought := range []bool{true, false} {
 		task := api.AgentTask{Prompt: "x"}
 		if brought {
@@ -430,4 +413,88 @@ echo '{"type":"result","is_error":true,"api_error":"usage_limit_reached","result
 	if s := r[false]; s.Limit == nil || s.Account == nil || s.Account.Name != one {
 		t.Errorf("with the agent's key: limit %+v, account %+v", s.Limit, s.Account)
 	}
+}
+
+// fakeClaude is a program that prints these lines as Claude Code would: events, and
+// between them what a shell is to do.
+func fakeClaude(t *testing.T, lines ...string) string {
+	t.Helper()
+	script := "#!/bin/sh\n"
+	for _, l := range lines {
+		if strings.HasPrefix(l, "{") {
+			l = "echo '" + l + "'"
+		}
+		script += l + "\n"
+	}
+	path := filepath.Join(t.TempDir(), "claude")
+	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const (
+	warning  = `{"type":"rate_limit_event","rate_limit_info":{"status":"allowed_warning","resetsAt":1895807102,"rateLimitType":"five_hour","utilization":0.92}}`
+	rejected = `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1895807102,"rateLimitType":"five_hour"}}`
+	begins   = `{"type":"assistant","message":{"content":[{"type":"text","text":"On it."}]}}`
+	gaveUp   = `{"type":"result","is_error":true,"api_error":"usage_limit_reached","result":"limit reached"}`
+)
+
+// What a run hears of its account is told while it runs, to whoever follows it and to
+// whoever asks the agent.
+func TestWindowsAreToldWhileTheRunWorks(t *testing.T) {
+	cfg := config(t, "claude")
+	cfg.Runner.Binary = fakeClaude(t, warning, begins, "exec sleep 600")
+	a := start(t, cfg)
+	id := a.submit(api.AgentTask{Prompt: "x"}).TaskID
+	a.says(id, "On it.")
+	var out api.AgentOutput
+	a.do("GET", "/task/"+id+"/output", nil, &out)
+	for who, account := range map[string]*api.AgentAccount{"output": out.Account, "task": a.get(id).Account, "agent": a.daemon.Status().Account} {
+		if account == nil || account.AnsweredAt == nil || len(account.Windows) != 1 || account.Windows[0].UsedPercent != 92 || account.Windows[0].Name != "five_hour" {
+			t.Errorf("%s: %+v", who, account)
+		}
+	}
+	a.do("POST", "/task/"+id+"/cancel", nil, nil)
+	if s := a.end(id); s.State != "cancelled" || s.Limit != nil || s.Account == nil {
+		t.Errorf("%s, limit %+v, account %+v", s.State, s.Limit, s.Account)
+	}
+}
+
+// A director is told of the limit by an agent that pulls, also where it was away when
+// the run ended and the agent was started again.
+func TestPullTellsOfLimit(t *testing.T) {
+	d := newDirector(t)
+	open := filepath.Join(t.TempDir(), "go")
+	cfg := config(t, "claude")
+	cfg.Name, cfg.Pull, cfg.Account = "far", true, "plan-one"
+	cfg.Runner.Binary = fakeClaude(t, warning, begins, "while ! [ -e "+open+" ]; do sleep 0.02; done", rejected, gaveUp)
+	stop := pulls(t, cfg, d.server.URL)
+	d.say <- api.PullAnswer{Task: task(1, "x")}
+	d.hears("the windows", func(r told) bool {
+		return r.Account != nil && len(r.Account.Windows) == 1 && r.Account.Name == "plan-one"
+	})
+	d.shut(true)
+	if err := os.WriteFile(open, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	records := filepath.Join(cfg.DataDir, "records", "*")
+	testkit.Wait(t, "the end is recorded", func() bool {
+		files, _ := filepath.Glob(records)
+		return len(files) == 1 && strings.Contains(read(t, files[0]), "usage_limit")
+	})
+	stop()
+	d.shut(false)
+	pulls(t, cfg, d.server.URL)
+	s := d.finished("queue-1")
+	wantError(t, s, "failed", "usage_limit", "limit reached")
+	if s.Limit == nil || !s.Limit.Began || s.Limit.Window != "five_hour" || s.Account == nil || s.Account.Name != "plan-one" {
+		t.Errorf("limit %+v, account %+v", s.Limit, s.Account)
+	}
+	testkit.Wait(t, "a claim with the windows", func() bool {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		c := d.claims[len(d.claims)-1].Account
+		return c != nil && c.Name == "plan-one" && len(c.Windows) == 1 && c.Windows[0].UsedPercent == 100
+	})
 }

@@ -228,6 +228,10 @@ var (
 
 var unitSeconds = map[byte]float64{'d': 86400, 'h': 3600, 'm': 60, 's': 1}
 
+// justOver is how long ago a clock without a date may have shown its time for that to
+// be meant, and not tomorrow's: the message took its time to come.
+const justOver = 10 * time.Minute
+
 // resetTime finds in a text for people when a limit ends: "in 3 hours 12 minutes",
 // "7:38 PM", "Nov 28th, 2026 9:06 PM", "3pm (Europe/Vienna)". A clock without a date
 // means the next time it shows that; times are of zone where none is named. Such
@@ -308,7 +312,7 @@ func clockTime(s string, now time.Time, zone *time.Location) (time.Time, bool) {
 	}
 	if m[1] == "" {
 		at := time.Date(now.Year(), now.Month(), now.Day(), hour, minute, 0, 0, zone)
-		if end := at.Add(time.Minute); !now.Before(at) && now.Before(end) {
+		if end := at.Add(time.Minute); !now.Before(at) && now.Sub(end) < justOver {
 			return end, true
 		}
 		if at.Before(now) {

@@ -154,6 +154,8 @@ func TestResetTimesInSentences(t *testing.T) {
 		"try again at 7:38 PM.":                              "2026-02-03T19:38:00+01:00",
 		"or try again at 7:38 AM":                            "2026-02-04T07:38:00+01:00",
 		"You've hit your limit · resets 6:30pm":              "2026-02-03T18:31:00+01:00", // this minute
+		"You've hit your limit · resets 6:25pm":              "2026-02-03T18:26:00+01:00", // just over
+		"You've hit your limit · resets 6:15pm":              "2026-02-04T18:15:00+01:00",
 		"5-hour limit reached ∙ resets 3pm":                  "2026-02-04T15:00:00+01:00",
 		"resets 3pm (America/New_York)":                      "2026-02-03T21:00:00+01:00",
 		"resets 7:18pm (UTC)":                                "2026-02-03T20:18:00+01:00",
@@ -266,6 +268,13 @@ func TestLimitThatIsOver(t *testing.T) {
 		}
 	}
 	s := streamAt(t, "opencode", t.TempDir(), at)
+	s.StderrLine([]byte(`level=ERROR message="stream error" small=false error.error="AI_APICallError: Not now"`))
+	if h := s.Heard(); h.ErrType != usageLimit || h.Limit.Source != byGuess || h.Patience != 3*DefaultLimitWait {
+		t.Errorf("%+v, %+v", h, h.Limit)
+	}
+	if o := s.Outcome(Exit{Text: "exit status 1"}); o.ErrType != "no_result" || o.Limit != nil {
+		t.Errorf("%+v", o) // it did not fail for that
+	}
 	s.StderrLine([]byte(`level=ERROR message="stream error" session.id=ses_1aB small=false error.error="AI_APICallError: Too Many Requests"`))
 	if s.Session() != "ses_1aB" || s.Heard().ErrType != usageLimit {
 		t.Errorf("session %q, %+v", s.Session(), s.Heard())

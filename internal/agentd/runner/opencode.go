@@ -193,7 +193,7 @@ func (s *opencodeStream) Outcome(x Exit) Outcome {
 	usage := s.usage
 	o := Outcome{Output: strings.Join(s.texts, "\n"), CostUSD: s.cost, ExitCode: &code, Usage: &usage, ToolCount: s.tools, Refused: s.refused}
 	switch {
-	case s.heard.Limit != nil && (s.err != "" || !s.done):
+	case s.heard.Limit != nil && (s.err != "" || (!s.done && s.heard.Limit.Source != byGuess)):
 		return s.limitFailure("opencode", firstText(s.err, s.heard.Limit.Text), x, o)
 	case s.err != "":
 		return failed("claude_error", s.err, x, o)
@@ -253,7 +253,13 @@ func (s *opencodeStream) gaveUp(f opencodeFailure) {
 // when; at a limit it may sleep for hours.
 func (s *opencodeStream) retries(text string) {
 	if !usageWords.MatchString(text) {
-		s.refusals = 0
+		// Left alone it waits for half a minute at most: more is the provider's wish.
+		typ := usageLimit
+		if overloadWords.MatchString(text) {
+			typ = overloaded
+		}
+		s.limited(typ, api.AgentLimit{Source: byGuess, Text: text})
+		s.heard.Patience, s.refusals = 3*s.wait, 0
 		return
 	}
 	l := api.AgentLimit{Source: byText, Text: text}
