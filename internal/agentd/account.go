@@ -2,6 +2,7 @@ package agentd
 
 import (
 	"cmp"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,7 +38,8 @@ func (s *spending) follow(d *Daemon) {
 	s.seen.Login = who.Login
 }
 
-// told returns the account as a director is told of it, nil where there is none.
+// told returns the account as a director is told of it, nil where there is none. Of a window
+// that has been reset since nothing is known.
 func (s *spending) told(d *Daemon) *api.AgentAccount {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,7 +47,8 @@ func (s *spending) told(d *Daemon) *api.AgentAccount {
 	if s.seen.Name == "" {
 		return nil
 	}
-	a := s.seen
+	a, now := s.seen, time.Now()
+	a.Windows = slices.DeleteFunc(slices.Clone(a.Windows), func(w api.AccountWindow) bool { return w.ResetsAt != nil && w.ResetsAt.Before(now) })
 	return &a
 }
 

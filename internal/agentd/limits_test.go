@@ -346,7 +346,7 @@ func TestSilenceAtALimitEndsRun(t *testing.T) {
 				return
 			}
 			wantError(t, s, "failed", c.ends, "limit of its provider")
-			if s.Limit == nil || s.Limit.ResetsAt == nil || s.Limit.ResetsAt.Unix() != 1895807102 {
+			if s.Limit == nil || s.Limit.ResetsAt == nil || s.Limit.ResetsAt.Unix() != 4070908800 {
 				t.Errorf("%+v", s.Limit)
 			}
 			gone(t, acc.TaskID)
@@ -434,8 +434,8 @@ func fakeClaude(t *testing.T, lines ...string) string {
 }
 
 const (
-	warning  = `{"type":"rate_limit_event","rate_limit_info":{"status":"allowed_warning","resetsAt":1895807102,"rateLimitType":"five_hour","utilization":0.92}}`
-	rejected = `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1895807102,"rateLimitType":"five_hour"}}`
+	warning  = `{"type":"rate_limit_event","rate_limit_info":{"status":"allowed_warning","resetsAt":4070908800,"rateLimitType":"five_hour","utilization":0.92}}`
+	rejected = `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":4070908800,"rateLimitType":"five_hour"}}`
 	begins   = `{"type":"assistant","message":{"content":[{"type":"text","text":"On it."}]}}`
 	gaveUp   = `{"type":"result","is_error":true,"api_error":"usage_limit_reached","result":"limit reached"}`
 )
@@ -444,16 +444,26 @@ const (
 // whoever asks the agent.
 func TestWindowsAreToldWhileTheRunWorks(t *testing.T) {
 	cfg := config(t, "claude")
-	cfg.Runner.Binary = fakeClaude(t, warning, begins, "exec sleep 600")
+	over := `{"type":"rate_limit_event","rate_limit_info":{"status":"allowed","unifiedWindows":{"seven_day":{"utilization":1,"resetsAt":1700000000}}}}`
+	cfg.Runner.Binary = fakeClaude(t, over, warning, begins, "exec sleep 600")
 	a := start(t, cfg)
 	id := a.submit(api.AgentTask{Prompt: "x"}).TaskID
 	a.says(id, "On it.")
 	var out api.AgentOutput
 	a.do("GET", "/task/"+id+"/output", nil, &out)
 	for who, account := range map[string]*api.AgentAccount{"output": out.Account, "task": a.get(id).Account, "agent": a.daemon.Status().Account} {
+		if account != nil && who != "agent" { // which tells no window that is over
+			account.Windows = account.Windows[1:]
+		}
 		if account == nil || account.AnsweredAt == nil || len(account.Windows) != 1 || account.Windows[0].UsedPercent != 92 || account.Windows[0].Name != "five_hour" {
 			t.Errorf("%s: %+v", who, account)
 		}
+	}
+	var status struct {
+		Account struct{ Windows []map[string]any }
+	}
+	if a.do("GET", "/status", nil, &status); len(status.Account.Windows) != 1 || status.Account.Windows[0]["resets_at"] != "2099-01-01T00:00:00Z" {
+		t.Errorf("status %+v", status)
 	}
 	a.do("POST", "/task/"+id+"/cancel", nil, nil)
 	if s := a.end(id); s.State != "cancelled" || s.Limit != nil || s.Account == nil {

@@ -201,14 +201,22 @@ func (w *word) UnmarshalJSON(b []byte) error {
 }
 
 var (
-	usageWords    = regexp.MustCompile(`(?i)\busage limit|\blimit (?:was |has been )?(?:reached|exceeded)|\bhit your\b.{0,40}\blimit|rate[ _-]?limit|too many requests|\bquota\b|\b429\b|resource[ _]exhausted`)
-	overloadWords = regexp.MustCompile(`(?i)\boverloaded\b|\bat capacity\b|\b529\b`)
+	usageWords = regexp.MustCompile(`(?i)\busage limit|\bhit your\b.{0,40}\blimit|rate[ _-]?limit|too many requests|resource[ _]exhausted` +
+		`|\b(?:requests?|session|hourly|[0-9]+-hour|daily|weekly|monthly|opus|sonnet|spend|spending|plan) limit (?:was |has been )?(?:reached|exceeded|hit)` +
+		`|\bquota (?:was |has been |is )?(?:reached|exceeded|exhausted)|\b(?:exceeded|out of) your current quota|insufficient[ _]quota` +
+		`|\b(?:status|error|code|http)[:=( ]{1,3}429\b|\(429\)`)
+	overloadWords = regexp.MustCompile(`(?i)\boverloaded\b|\bat capacity\b|\b(?:status|error|code|http)[:=( ]{1,3}529\b`)
 )
+
+// tellsLimit reports whether an error's text is of what a provider allows.
+func tellsLimit(text string) bool {
+	return usageWords.MatchString(text) && !strings.Contains(strings.ToLower(text), "disk quota")
+}
 
 // fromText notes the limit that an error's text tells of, if it does.
 func (t *trouble) fromText(text string, zone *time.Location) {
 	switch {
-	case usageWords.MatchString(text):
+	case tellsLimit(text):
 		l := api.AgentLimit{Source: byText, Text: text}
 		if at, ok := resetTime(text, t.clock(), zone); ok {
 			l.ResetsAt = &at

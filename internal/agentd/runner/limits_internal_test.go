@@ -144,6 +144,40 @@ func TestCodexWindowsAreReadFromItsConversation(t *testing.T) {
 	}
 }
 
+// A sentence is of a limit where it speaks of what the account may do, and not of any
+// other limit, quota or number.
+func TestSentencesOfLimits(t *testing.T) {
+	for text, want := range map[string]string{
+		"Claude AI usage limit reached|1770170400":                     usageLimit,
+		"5-hour limit reached ∙ resets 3pm":                            usageLimit,
+		"You've hit your weekly limit · resets Nov 28, 9:06pm (UTC)":   usageLimit,
+		"API Error: 429 {\"type\":\"error\"}":                          usageLimit,
+		"Rate limit reached for gpt-5.1 on tokens per min":             usageLimit,
+		"Too Many Requests":                                            usageLimit,
+		"You exceeded your current quota, please check your plan":      usageLimit,
+		"Quota exceeded. Check your plan and billing details.":         usageLimit,
+		"unexpected status 529 <unknown status code>: no":              overloaded,
+		"Selected model is at capacity. Please try a different model.": overloaded,
+		"Overloaded":                             overloaded,
+		"context length limit exceeded":          "",
+		"write: Disk quota exceeded (error 122)": "",
+		"time limit exceeded after 429 s":        "",
+		"request 529 failed":                     "",
+		"the limit of turns is reached":          "",
+		"no such model":                          "",
+	} {
+		s := streamAt(t, "codex", t.TempDir(), time.Unix(1795807102, 0))
+		said, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Line([]byte(`{"type":"turn.failed","error":{"message":` + string(said) + `}}`))
+		if o := s.Outcome(Exit{}); s.Heard().ErrType != want || o.ErrType != cmp.Or(want, "claude_error") {
+			t.Errorf("%q: %q, ended as %q", text, s.Heard().ErrType, o.ErrType)
+		}
+	}
+}
+
 func TestResetTimesInSentences(t *testing.T) {
 	vienna, err := time.LoadLocation("Europe/Vienna")
 	if err != nil {

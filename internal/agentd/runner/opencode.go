@@ -252,7 +252,7 @@ func (s *opencodeStream) gaveUp(f opencodeFailure) {
 // retries notes that opencode will ask the API again. It tells no status, and not
 // when; at a limit it may sleep for hours.
 func (s *opencodeStream) retries(text string) {
-	if !usageWords.MatchString(text) {
+	if !tellsLimit(text) {
 		// Left alone it waits for half a minute at most: more is the provider's wish.
 		typ := usageLimit
 		if overloadWords.MatchString(text) {
