@@ -97,6 +97,9 @@ func (r *run) lastHeard() runner.Heard {
 func (r *run) account(always bool) *api.AgentAccount {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.rec.terminal() {
+		return r.rec.Account
+	}
 	a, h := r.spends, r.heard
 	if a.Name == "" || (!always && h.AnsweredAt.IsZero() && len(h.Windows) == 0) {
 		return nil

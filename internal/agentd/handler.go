@@ -145,8 +145,9 @@ func (d *Daemon) getOutput(w http.ResponseWriter, req *http.Request, r *run) err
 	if err == nil && out.Done {
 		out.Final, err = r.finalStatus(req.Context())
 	} else {
-		out.Note, out.Account = r.lastTroubleText(), r.account(false)
+		out.Note = r.lastTroubleText()
 	}
+	out.Account = r.account(false)
 	if err != nil {
 		return err
 	}

@@ -150,6 +150,9 @@ func TestUsageLimitEndsRunAndConversationGoesOn(t *testing.T) {
 				}
 				wantFull(t, account, "", resets)
 				wantFull(t, s.Account, account.Name, resets)
+				var out api.AgentOutput
+				a.do("GET", "/task/queue-a/output?after=99999", nil, &out)
+				wantFull(t, out.Account, account.Name, resets)
 			}
 			check(a)
 			gone(t, acc.TaskID)
@@ -437,6 +440,7 @@ func TestPullTellsOfLimit(t *testing.T) {
 	pulls(t, cfg, d.server.URL)
 	s := d.finished("queue-1")
 	wantError(t, s, "failed", "usage_limit", "limit reached")
+	d.hears("the account with the end", func(r told) bool { return r.Finished != nil && r.Account != nil && r.Account.Windows[0].UsedPercent == 100 })
 	if s.Limit == nil || !s.Limit.Began || s.Limit.Window != "five_hour" || s.Account == nil || s.Account.Name != "plan-one" {
 		t.Errorf("limit %+v, account %+v", s.Limit, s.Account)
 	}

@@ -204,8 +204,9 @@ func (p *puller) report(ctx context.Context, r *run, rep api.PullReport) (api.Pu
 	rec := r.record()
 	rep.Fence = rec.Fence
 	if rep.Finished == nil {
-		rep.Note, rep.Account = r.lastTroubleText(), r.account(false)
+		rep.Note = r.lastTroubleText()
 	}
+	rep.Account = r.account(false)
 	return p.send(ctx, rec.QueueID, rep)
 }
 
