@@ -292,6 +292,8 @@ func TestConversationToGoOnWithIsGone(t *testing.T) {
 	if s.State != "completed" || s.SessionID != "talk-1" || !strings.Contains(m.Requests()[0].Text, "mind the gap") {
 		t.Errorf("%s %+v", s.State, s.Error)
 	}
+	alone := api.AgentTask{Prompt: "mind the gap", Isolated: true, Resume: &api.AgentResume{Began: true}}
+	wantError(t, a.end(a.submit(alone).TaskID), "failed", "cannot_resume", "isolated run keeps no conversation")
 	task.Fence, task.Resume = 3, &api.AgentResume{Text: "a\x00b"}
 	a.refused(task, 400, "validation_error")
 }

@@ -127,7 +127,11 @@ const goOn = "Go on where you left off: a usage limit of the provider interrupte
 type goneError struct{ kind, session string }
 
 func (e *goneError) Error() string {
-	return fmt.Sprintf("%s no longer has the conversation %s here, so the task cannot go on where it was parked; what it had done so far stays done: look at that, and retry the task to start it anew", e.kind, e.session)
+	gone := "an isolated run keeps no conversation"
+	if e.session != "" {
+		gone = fmt.Sprintf("%s no longer has the conversation %s here", e.kind, e.session)
+	}
+	return gone + ", so the task cannot go on where it was parked; what it had done so far stays done: look at that, and retry the task to start it anew"
 }
 
 // prompt is what the program is asked. A run that goes on asks for just that, where the
