@@ -442,7 +442,9 @@ func TestPullTellsOfLimit(t *testing.T) {
 	pulls(t, cfg, d.server.URL)
 	s := d.finished("queue-1")
 	wantError(t, s, "failed", "usage_limit", "limit reached")
-	d.hears("the account with the end", func(r told) bool { return r.Finished != nil && r.Account != nil && r.Account.Windows[0].UsedPercent == 100 })
+	d.hears("the account with the end", func(r told) bool {
+		return r.Finished != nil && r.Account != nil && r.Account.Windows[0].UsedPercent == 100
+	})
 	if s.Limit == nil || !s.Limit.Began || s.Limit.Window != "five_hour" || s.Account == nil || s.Account.Name != "plan-one" {
 		t.Errorf("limit %+v, account %+v", s.Limit, s.Account)
 	}
