@@ -64,6 +64,9 @@ type Agent struct {
 	// Proof says that the agent proves on each connection that it knows its
 	// token: nothing is sent to its address before that.
 	Proof bool
+	// Account is what its runs spend; "": nothing that is known. While that is closed it
+	// claims nothing.
+	Account string
 }
 
 // The director's own executor has an agent row for each of its queues, with a

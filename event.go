@@ -25,6 +25,8 @@ const (
 	EventEdit          EventKind = "edit"          // someone changed it while it waited; the message says what
 	EventUndeliverable EventKind = "undeliverable" // nobody who may take it will come back
 	EventStop          EventKind = "stop"          // a limit fired: the agent is told to stop it
+	EventPark          EventKind = "park"          // its run was ended, and goes on when a gate opens
+	EventUnpark        EventKind = "unpark"        // its gate opened, or someone lets it run anyway: it is the first of its queue
 )
 
 // The events of agents and queues.
@@ -36,6 +38,7 @@ const (
 	EventPaused       EventKind = "queue_paused"
 	EventResumed      EventKind = "queue_resumed"
 	EventRestored     EventKind = "restored" // a task that had ended came from another store
+	EventAccount      EventKind = "account"  // an account was closed or opened, as the message says
 	EventSession      EventKind = "session"  // a session was archived, restored, or is gone
 
 	EventScheduleChanged EventKind = "schedule_changed" // a schedule was added, edited, enabled, disabled or removed, as the message says
@@ -47,6 +50,7 @@ func TaskEvents() []EventKind {
 	return []EventKind{
 		EventClaim, EventAccept, EventBusy, EventRefuse, EventUnsent, EventReject, EventFinish, EventLost,
 		EventRelease, EventCancel, EventWaitTimeout, EventMove, EventEdit, EventUndeliverable, EventStop,
+		EventPark, EventUnpark,
 	}
 }
 
@@ -56,7 +60,7 @@ type Event struct {
 	Now  time.Time
 
 	// Fence of the execution that speaks: claim (the new one), accept, busy,
-	// refuse, unsent, reject, finish, lost, release, stop. A fence other than
+	// refuse, unsent, reject, finish, lost, release, stop, park. A fence other than
 	// the task's is refused as stale.
 	Fence int64
 
@@ -82,11 +86,16 @@ type Event struct {
 	// such as for a pause: that is no claim without an answer.
 	NotTried bool
 
-	By      string  // cancel, release, edit: who asked
-	Waiting bool    // cancel: only while it waits
-	Queue   string  // move: where to
-	Edit    *Edit   // edit: what changes
-	Result  *Result // finish: what it left behind
+	By      string   // cancel, release, edit: who asked
+	Waiting bool     // cancel: only while it waits
+	Queue   string   // move: where to
+	Edit    *Edit    // edit: what changes
+	Result  *Result  // finish, park: what it left behind
+	Anyway  bool     // unpark: claim it though the account of its agent is not open
+	Parking *Parking // park: the gate, and how it goes on
+	// Account is what the run tells of the account that it spends, stored in the same
+	// commit.
+	Account *AccountEvent
 }
 
 // SlotAction says what a transition does to the slot that the task holds.
@@ -114,6 +123,7 @@ type Change struct {
 	// Session binds Task.SessionID to Task.Agent.
 	Session bool
 	Result  *Result
+	Account *AccountEvent // happens to the account
 	// Entry is written to the journal with the change.
 	Entry Entry
 }
@@ -136,6 +146,7 @@ type Entry struct {
 	Owner    string    `json:"owner,omitempty"`    // of the task, or of the schedule
 	Schedule string    `json:"schedule,omitempty"` // name of the schedule that it is about
 	RetryOf  string    `json:"retry_of,omitempty"` // of a submit: the task that it repeats
+	Account  string    `json:"account,omitempty"`  // that it is about
 }
 
 // SubmitEntry is the entry of a task that was just stored.
@@ -168,7 +179,9 @@ func (e *Entry) Before() State {
 		return Pending
 	case EventAccept, EventBusy, EventRefuse, EventUnsent, EventReject:
 		return Dispatching
-	case EventFinish, EventLost, EventStop, EventRelease:
+	case EventUnpark:
+		return Parked
+	case EventFinish, EventLost, EventStop, EventRelease, EventPark:
 		return Working
 	case EventCancel:
 		switch {

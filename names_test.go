@@ -121,7 +121,7 @@ func TestReasonsAndStates(t *testing.T) {
 		t.Error("a word that is none passes")
 	}
 	for _, s := range signalbox.States() {
-		if n := btoi(s == signalbox.Pending) + btoi(s.InFlight()) + btoi(s.Terminal()); n != 1 || !s.Valid() {
+		if n := btoi(s.Waiting()) + btoi(s.InFlight()) + btoi(s.Terminal()); n != 1 || !s.Valid() {
 			t.Errorf("%s is in %d groups of states", s, n)
 		}
 	}

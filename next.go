@@ -31,6 +31,9 @@ func Next(t Task, ev Event) (Change, error) {
 	if err := move(&c, ev); err != nil {
 		return Change{}, err
 	}
+	if c.Task.State != t.State {
+		c.Account = ev.Account
+	}
 	message := cmp.Or(c.Entry.Message, entryMessage(&c.Task))
 	c.Entry = entry(&c.Task, ev)
 	c.Entry.Message = message
@@ -45,7 +48,7 @@ func entry(t *Task, ev Event) Entry {
 }
 
 func entryMessage(t *Task) string {
-	if t.State == Pending && t.LastError != "" {
+	if t.State.Waiting() && t.LastError != "" {
 		return t.LastError
 	}
 	return t.Message
@@ -73,13 +76,15 @@ var table = map[EventKind]step{
 		Dispatching: release, Working: release, Cancelling: releaseCancelling,
 	}},
 	EventCancel: {from: moves{
-		Pending: cancelPending, Dispatching: begun(cancelDispatching), Working: begun(cancelWorking), Cancelling: begun(same),
+		Pending: cancelPending, Parked: cancelPending, Dispatching: begun(cancelDispatching), Working: begun(cancelWorking), Cancelling: begun(same),
 	}},
 	EventWaitTimeout:   {from: moves{Pending: waitTimeout}},
-	EventMove:          {from: moves{Pending: moveQueue}},
+	EventMove:          {from: moves{Pending: moveQueue, Parked: moveQueue}},
 	EventEdit:          {from: moves{Pending: edit}},
-	EventUndeliverable: {from: moves{Pending: undeliverable}},
+	EventUndeliverable: {from: moves{Pending: undeliverable, Parked: undeliverable}},
 	EventStop:          {fenced: true, from: moves{Working: stop, Cancelling: same}},
+	EventPark:          {fenced: true, from: moves{Dispatching: park, Working: park, Cancelling: park, Parked: same}},
+	EventUnpark:        {from: moves{Parked: unpark, Pending: unpark}},
 }
 
 // same accepts an event that says what is known already: a repeated answer
@@ -93,7 +98,7 @@ func claim(c *Change, ev Event) error {
 	}
 	t.State = Dispatching
 	t.Agent, t.AgentURL, t.Slot, t.Fence = ev.Agent, ev.AgentURL, ev.Slot, ev.Fence
-	t.TaskID, t.Message = "", ""
+	t.TaskID, t.Message, t.Anyway = "", "", false
 	t.DispatchedAt, t.StartedAt = latest(ev.Now, t.CreatedAt), time.Time{}
 	t.Claims++
 	c.Slot = SlotTake

@@ -18,6 +18,7 @@ func anyEvent(t *rapid.T, task signalbox.Task, now time.Time) signalbox.Event {
 		SessionID: rapid.SampledFrom([]string{"", "s"}).Draw(t, "session"),
 		Delay:     rapid.SampledFrom([]time.Duration{0, time.Second}).Draw(t, "delay"),
 		Withhold:  rapid.Bool().Draw(t, "withhold"), Queue: "pool:k",
+		Anyway: rapid.Bool().Draw(t, "anyway"), Parking: rapid.SampledFrom([]*signalbox.Parking{nil, {Gate: closedMax}, {Gate: closedMax, Began: true, Next: "go on"}}).Draw(t, "parking"),
 	}
 }
 
@@ -59,8 +60,28 @@ func TestNextAnyHistory(t *testing.T) {
 				t.Fatalf("a task that is %s holds a slot: %v", task.State, held)
 			}
 			checkTimes(t, task)
+			checkParking(t, before, c)
 		}
 	})
+}
+
+// checkParking: what parked a task stays with it until it is parked again, and no run that
+// had done something is forgotten by that.
+func checkParking(t *rapid.T, before signalbox.Task, c signalbox.Change) {
+	was, is := before.Parking, c.Task.Parking
+	if c.Task.State != signalbox.Parked || before.State == signalbox.Parked {
+		if was != is {
+			t.Fatalf("%s changed how it was parked from %+v to %+v", c.Entry.Kind, was, is)
+		}
+		return
+	}
+	parks := 0
+	if was != nil {
+		parks = was.Count
+	}
+	if is.Count != parks+1 || (was != nil && was.Began && !is.Began) || c.Task.Attempts != before.Attempts || c.Task.NoAnswers != before.NoAnswers {
+		t.Fatalf("parked from %+v (%+v) to %+v (%+v)", before, was, c.Task, is)
+	}
 }
 
 func checkTimes(t *rapid.T, task signalbox.Task) {
@@ -78,17 +99,24 @@ func checkTimes(t *rapid.T, task signalbox.Task) {
 
 // A poison task ends (design §2): whatever goes wrong with its claims, it is
 // claimed no more often than its attempts and the claims without an answer
-// allow. Only an agent that says that it is busy gives a claim for nothing,
-// and it withholds further ones by that.
+// allow, and its parks. Only an agent that says that it is busy gives a claim
+// for nothing, and it withholds further ones by that.
 func TestNextClaimsAreBounded(t *testing.T) {
 	failures := []signalbox.EventKind{signalbox.EventRefuse, signalbox.EventUnsent, signalbox.EventLost}
 	rapid.Check(t, func(t *rapid.T) {
-		task, claims := newTask(t), 0
+		task, claims, parks := newTask(t), 0, rapid.Bool().Draw(t, "parks")
 		for !task.State.Terminal() {
-			if claims++; claims > task.MaxAttempts+signalbox.MaxNoAnswers {
+			if claims++; claims > task.MaxAttempts+signalbox.MaxNoAnswers+signalbox.MaxParks+1 {
 				t.Fatalf("claimed %d times with %d attempts", claims, task.MaxAttempts)
 			}
 			happen(t, &task, signalbox.Event{Kind: signalbox.EventClaim, Fence: task.Fence + 1, Agent: "a"})
+			if parks {
+				happen(t, &task, signalbox.Event{Kind: signalbox.EventPark, Fence: task.Fence, Parking: &signalbox.Parking{Gate: closedMax}})
+				if task.State == signalbox.Parked {
+					happen(t, &task, signalbox.Event{Kind: signalbox.EventUnpark})
+				}
+				continue
+			}
 			if rapid.Bool().Draw(t, "starts") {
 				happen(t, &task, signalbox.Event{Kind: signalbox.EventAccept, Fence: task.Fence})
 				happen(t, &task, signalbox.Event{Kind: signalbox.EventLost, Fence: task.Fence, Reason: signalbox.ReasonLost})
@@ -116,7 +144,7 @@ func happen(t *rapid.T, task *signalbox.Task, ev signalbox.Event) {
 // From wherever it stands, a task comes to an end: nothing leads to where no
 // way leads out.
 func TestNextAlwaysHasAWayOut(t *testing.T) {
-	for _, situation := range situations[:5] {
+	for _, situation := range situations[:6] {
 		task := taskIn(situation)
 		for _, event := range []string{"cancel", "release"} {
 			if c, err := signalbox.Next(task, eventOf(event, task)); err == nil {

@@ -14,28 +14,28 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // The situations that a task can be in when an event arrives: its state, and
 // whether a cancel stands. A working task with a cancel is cancelling.
 var situations = []string{
-	"pending", "dispatching", "dispatching+cancel", "working", "cancelling",
+	"pending", "dispatching", "dispatching+cancel", "working", "cancelling", "parked",
 	"completed", "failed", "cancelled", "timeout",
 }
 
 // legal is the transition table of the design (§2 and §3), written out by
-// hand. Each event has one outcome for each of the first five situations; in
+// hand. Each event has one outcome for each of the first six situations; in
 // the terminal ones all events are refused with already_ended.
 //
 // An outcome is the state after it, "/reason" where that is terminal, then
-// what is done to the slot (take, free, withhold; nothing: kept) and "back"
-// where it goes to the back of its queue, then what it costs (attempt, or
+// what is done to the slot (take, free, withhold; nothing: kept) and "back" or "top"
+// where it goes to that end of its queue, then what it costs (attempt, or
 // answer for a claim without one). "!code" is a refusal.
 var legal = []struct {
 	event string
-	after [5]string // pending, dispatching, dispatching+cancel, working, cancelling
+	after [6]string // pending, dispatching, dispatching+cancel, working, cancelling, parked
 }{
-	{"claim", [5]string{"dispatching take", "!conflict", "!conflict", "!conflict", "!conflict"}},
-	{"accept", [5]string{"!conflict", "working", "cancelling", "working", "cancelling"}},
-	{"busy", [5]string{"!conflict", "pending free back", "cancelled/cancelled free", "!conflict", "!conflict"}},
-	{"refuse", [5]string{"!conflict", "pending free attempt", "cancelled/cancelled free attempt", "!conflict", "!conflict"}},
-	{"unsent", [5]string{"!conflict", "pending free answer", "cancelled/cancelled free answer", "!conflict", "!conflict"}},
-	{"reject", [5]string{"!conflict", "failed/rejected free attempt", "cancelled/cancelled free", "!conflict", "!conflict"}},
+	{"claim", [6]string{"dispatching take", "!conflict", "!conflict", "!conflict", "!conflict", "!conflict"}},
+	{"accept", [6]string{"!conflict", "working", "cancelling", "working", "cancelling", "!conflict"}},
+	{"busy", [6]string{"!conflict", "pending free back", "cancelled/cancelled free", "!conflict", "!conflict", "!conflict"}},
+	{"refuse", [6]string{"!conflict", "pending free attempt", "cancelled/cancelled free attempt", "!conflict", "!conflict", "!conflict"}},
+	{"unsent", [6]string{"!conflict", "pending free answer", "cancelled/cancelled free answer", "!conflict", "!conflict", "!conflict"}},
+	{"reject", [6]string{"!conflict", "failed/rejected free attempt", "cancelled/cancelled free", "!conflict", "!conflict", "!conflict"}},
 
 	// The agent's word on the end counts in whatever state it comes.
 	{"finish completed", all("completed/completed free")},
@@ -44,9 +44,9 @@ var legal = []struct {
 	{"finish run_timeout", all("timeout/run_timeout free")},
 	{"finish cancelled", all("cancelled/cancelled free")},
 	{"finish interrupted", all("failed/interrupted free")},
-	{"stop run_timeout", [5]string{"!conflict", "!conflict", "!conflict", "cancelling", "cancelling"}},
-	{"stop stalled", [5]string{"!conflict", "!conflict", "!conflict", "cancelling", "cancelling"}},
-	{"stop cancelled", [5]string{"!conflict", "!conflict", "!conflict", "!conflict", "cancelling"}},
+	{"stop run_timeout", [6]string{"!conflict", "!conflict", "!conflict", "cancelling", "cancelling", "!conflict"}},
+	{"stop stalled", [6]string{"!conflict", "!conflict", "!conflict", "cancelling", "cancelling", "!conflict"}},
+	{"stop cancelled", [6]string{"!conflict", "!conflict", "!conflict", "!conflict", "cancelling", "!conflict"}},
 	// These are not an agent's to say.
 	{"finish wait_timeout", all("!conflict")},
 	{"finish dispatch_failed", all("!conflict")},
@@ -55,29 +55,34 @@ var legal = []struct {
 	{"finish released", all("!conflict")},
 	{"finish", all("!conflict")},
 
-	{"lost lost", [5]string{"!conflict", "pending free answer", "cancelled/cancelled free answer", "failed/lost free", "cancelled/cancelled free"}},
-	{"lost interrupted", [5]string{"!conflict", "failed/interrupted free", "cancelled/cancelled free", "failed/interrupted free", "cancelled/cancelled free"}},
+	{"lost lost", [6]string{"!conflict", "pending free answer", "cancelled/cancelled free answer", "failed/lost free", "cancelled/cancelled free", "!conflict"}},
+	{"lost interrupted", [6]string{"!conflict", "failed/interrupted free", "cancelled/cancelled free", "failed/interrupted free", "cancelled/cancelled free", "!conflict"}},
 	{"lost completed", all("!conflict")},
 
-	{"lost+withhold lost", [5]string{"!conflict", "pending withhold answer", "cancelled/cancelled withhold answer", "failed/lost withhold", "cancelled/cancelled withhold"}},
-	{"lost+withhold interrupted", [5]string{"!conflict", "failed/interrupted withhold", "cancelled/cancelled withhold", "failed/interrupted withhold", "cancelled/cancelled withhold"}},
+	{"lost+withhold lost", [6]string{"!conflict", "pending withhold answer", "cancelled/cancelled withhold answer", "failed/lost withhold", "cancelled/cancelled withhold", "!conflict"}},
+	{"lost+withhold interrupted", [6]string{"!conflict", "failed/interrupted withhold", "cancelled/cancelled withhold", "failed/interrupted withhold", "cancelled/cancelled withhold", "!conflict"}},
 
-	{"release", [5]string{"!conflict", "failed/released free", "cancelled/cancelled free", "failed/released free", "cancelled/cancelled free"}},
-	{"cancel", [5]string{"cancelled/cancelled", "dispatching", "dispatching", "cancelling", "cancelling"}},
-	{"wait_timeout", [5]string{"timeout/wait_timeout", "!conflict", "!conflict", "!conflict", "!conflict"}},
-	{"move", [5]string{"pending", "!conflict", "!conflict", "!conflict", "!conflict"}},
-	{"edit top", [5]string{"pending top", "!conflict", "!conflict", "!conflict", "!conflict"}},
-	{"edit", [5]string{"!conflict", "!conflict", "!conflict", "!conflict", "!conflict"}},
-	{"undeliverable", [5]string{"failed/dispatch_failed", "!conflict", "!conflict", "!conflict", "!conflict"}},
+	{"release", [6]string{"!conflict", "failed/released free", "cancelled/cancelled free", "failed/released free", "cancelled/cancelled free", "!conflict"}},
+	{"cancel", [6]string{"cancelled/cancelled", "dispatching", "dispatching", "cancelling", "cancelling", "cancelled/cancelled"}},
+	{"wait_timeout", [6]string{"timeout/wait_timeout", "!conflict", "!conflict", "!conflict", "!conflict", "!conflict"}},
+	{"move", [6]string{"pending", "!conflict", "!conflict", "!conflict", "!conflict", "parked"}},
+	{"edit top", [6]string{"pending top", "!conflict", "!conflict", "!conflict", "!conflict", "!conflict"}},
+	{"edit", [6]string{"!conflict", "!conflict", "!conflict", "!conflict", "!conflict", "!conflict"}},
+	{"undeliverable", [6]string{"failed/dispatch_failed", "!conflict", "!conflict", "!conflict", "!conflict", "failed/dispatch_failed"}},
 
-	{"submit", [5]string{"!conflict", "!conflict", "!conflict", "!conflict", "!conflict"}},
-	{"agent_up", [5]string{"!conflict", "!conflict", "!conflict", "!conflict", "!conflict"}},
-	{"nonsense", [5]string{"!conflict", "!conflict", "!conflict", "!conflict", "!conflict"}},
+	{"park", [6]string{"!conflict", "parked free top", "cancelled/cancelled free", "parked free top", "cancelled/cancelled free", "parked"}},
+	{"park nowhere", [6]string{"!conflict", "!conflict", "!conflict", "!conflict", "!conflict", "parked"}},
+	{"unpark", [6]string{"!conflict", "!conflict", "!conflict", "!conflict", "!conflict", "pending top"}},
+	{"unpark anyway", [6]string{"pending top", "!conflict", "!conflict", "!conflict", "!conflict", "pending top"}},
+
+	{"submit", [6]string{"!conflict", "!conflict", "!conflict", "!conflict", "!conflict", "!conflict"}},
+	{"agent_up", [6]string{"!conflict", "!conflict", "!conflict", "!conflict", "!conflict", "!conflict"}},
+	{"nonsense", [6]string{"!conflict", "!conflict", "!conflict", "!conflict", "!conflict", "!conflict"}},
 }
 
 // all is one outcome for every situation with an execution.
-func all(outcome string) [5]string {
-	return [5]string{"!conflict", outcome, outcome, outcome, outcome}
+func all(outcome string) [6]string {
+	return [6]string{"!conflict", outcome, outcome, outcome, outcome, "!conflict"}
 }
 
 // taskIn makes a task in a situation, claimed once unless it waits.
@@ -91,10 +96,17 @@ func taskIn(situation string) signalbox.Task {
 	if state == "working" || state == "cancelling" {
 		t.StartedAt, t.TaskID = noon, "theirs"
 	}
+	if t.State == signalbox.Parked {
+		t.Parking = &signalbox.Parking{Gate: closedMax, At: noon, Count: 1}
+	}
 	if t.State.Terminal() {
 		t.Reason, t.Message, t.EndedAt = signalbox.ReasonCompleted, "over", noon
 	}
 	return t
+}
+
+var closedMax = signalbox.Gate{
+	Kind: signalbox.GateAccount, Name: "max", Text: "account max is closed until 14:00", Until: noon.Add(2 * time.Hour),
 }
 
 // eventOf reads an event of the table. Its fence is the task's, or the next
@@ -105,10 +117,13 @@ func eventOf(text string, t signalbox.Task) signalbox.Event {
 	ev := signalbox.Event{
 		Kind: signalbox.EventKind(kind), Now: noon.Add(time.Minute), Fence: t.Fence, Agent: "b", AgentURL: "http://b",
 		Slot: 2, Queue: "pool:k", Reason: signalbox.Reason(reason), Withhold: withhold != "",
-		Edit: &signalbox.Edit{Order: signalbox.Order(reason)},
+		Edit: &signalbox.Edit{Order: signalbox.Order(reason)}, Anyway: reason == "anyway",
 	}
 	if ev.Kind == signalbox.EventClaim {
 		ev.Fence++
+	}
+	if text == "park" {
+		ev.Parking = &signalbox.Parking{Gate: closedMax}
 	}
 	return ev
 }
@@ -210,6 +225,10 @@ func checkChange(t testingT, before signalbox.Task, c signalbox.Change, err erro
 	if gives := c.Slot == signalbox.SlotFree || c.Slot == signalbox.SlotWithhold; gives != leaves {
 		t.Fatalf("from %s to %s with slot action %d", before.State, after.State, c.Slot)
 	}
+	if p := after.Parking; after.State == signalbox.Parked &&
+		(p == nil || p.Kind == "" || p.At.IsZero() || p.Count < 1 || p.Count > signalbox.MaxParks || !after.WaitUntil.IsZero() || !after.NotBefore.IsZero()) {
+		t.Fatalf("it is parked so: %+v, with times to wait for: %+v", p, after)
+	}
 	e := c.Entry
 	if e.QueueID != after.ID || e.State != after.State || e.Reason != after.Reason || e.Queue != after.Queue || e.Fence != after.Fence {
 		t.Fatalf("the entry %+v is not of the task %+v", e, after)
@@ -231,13 +250,13 @@ type testingT interface {
 // The events that an execution sends carry its fence; the others have none.
 var fenced = map[string]bool{
 	"accept": true, "busy": true, "refuse": true, "unsent": true, "reject": true, "finish completed": true,
-	"lost lost": true, "release": true,
+	"lost lost": true, "release": true, "park": true, "unpark": false,
 	"cancel": false, "wait_timeout": false, "move": false, "undeliverable": false,
 }
 
 func TestNextFences(t *testing.T) {
 	for event, fenced := range fenced {
-		for _, situation := range situations[:5] {
+		for _, situation := range situations[:6] {
 			for _, off := range []int64{-7, -1, 1, 1000} {
 				task := taskIn(situation)
 				ev := eventOf(event, task)

@@ -10,6 +10,7 @@ const (
 	Dispatching State = "dispatching" // claimed for a slot; the agent has not said yes or no
 	Working     State = "working"     // the agent accepted it
 	Cancelling  State = "cancelling"  // someone asked to stop it; the agent has not confirmed
+	Parked      State = "parked"      // its run was ended at a gate (Task.Parking), and goes on when that opens
 	Completed   State = "completed"
 	Failed      State = "failed"
 	Cancelled   State = "cancelled"
@@ -18,7 +19,7 @@ const (
 
 // States lists all states in the order of a task's life.
 func States() []State {
-	return []State{Pending, Dispatching, Working, Cancelling, Completed, Failed, Cancelled, Timeout}
+	return []State{Pending, Dispatching, Working, Cancelling, Parked, Completed, Failed, Cancelled, Timeout}
 }
 
 // Terminal reports whether no transition leads out of s.
@@ -29,8 +30,12 @@ func (s State) Terminal() bool {
 // InFlight reports whether a task in state s holds a slot.
 func (s State) InFlight() bool { return s == Dispatching || s == Working || s == Cancelling }
 
+// Waiting reports whether a task in state s waits in its queue: Parked, it waits at a gate
+// too, and is not to be claimed.
+func (s State) Waiting() bool { return s == Pending || s == Parked }
+
 // Valid reports whether s is one of the states above.
-func (s State) Valid() bool { return s == Pending || s.InFlight() || s.Terminal() }
+func (s State) Valid() bool { return s.Waiting() || s.InFlight() || s.Terminal() }
 
 // Reason says why a task ended, for programs; the task's message says it for
 // people. It is empty until the task is terminal.

@@ -219,6 +219,13 @@ type Task struct {
 	// EditedAt is when EditedBy changed it last while it waited; zero: never.
 	EditedAt time.Time
 	EditedBy string
+
+	// Anyway lets it be claimed though the account of its agent is not open; it ends with
+	// the claim.
+	Anyway bool
+
+	// Parking is how it was parked last; nil: never. What it points to never changes.
+	Parking *Parking
 }
 
 // Kept is how much it counts, once it has ended, against the bounds on what is

@@ -82,8 +82,10 @@ type ChatAccepted struct {
 	Position  int          `json:"position,omitempty"`
 	SessionID string       `json:"session_id,omitempty"`
 	ETA       *ETA         `json:"eta,omitempty"`
-	URL       string       `json:"url"` // GET it, with ?wait=, for the end
-	Message   string       `json:"message,omitempty"`
+	// WaitingFor is the account that keeps it, as in Task.
+	WaitingFor *WaitingFor `json:"waiting_for,omitempty"`
+	URL        string      `json:"url"` // GET it, with ?wait=, for the end
+	Message    string      `json:"message,omitempty"`
 }
 
 // ChatError is the answer to a chat that did not complete, and the data of
@@ -111,6 +113,8 @@ type ChatPosition struct {
 	ID       string `json:"id"`
 	Position int    `json:"position"` // 0: it no longer waits
 	ETA      *ETA   `json:"eta,omitempty"`
+	// WaitingFor is the account that keeps it, as in Task.
+	WaitingFor *WaitingFor `json:"waiting_for,omitempty"`
 }
 
 // Execution is a task in the words of the seed execution-queue.

@@ -200,6 +200,7 @@ type Event struct {
 	Owner    string    `json:"owner,omitempty"`    // who submitted the task
 	Schedule string    `json:"schedule,omitempty"` // name of the schedule that it is about
 	RetryOf  string    `json:"retry_of,omitempty"` // submit: the task that it repeats
+	Account  string    `json:"account,omitempty"`  // account: its name
 
 	// The events that a reader asks for with ?include= are of the moment: they
 	// have no seq and are not repeated to one that comes back.

@@ -65,8 +65,24 @@ type ExportedTask struct {
 	OutputTokens int64      `json:"output_tokens,omitempty"` //
 	NanoUSD      int64      `json:"nano_usd,omitempty"`      // billionths of a US dollar
 
+	// Parking is how it was parked last, and goes on; absent: it never was. A parked task is
+	// pending where it is imported, and goes on in its conversation.
+	Parking *ExportedParking `json:"parking,omitempty"`
+
 	Request json.RawMessage `json:"request"`          // what was asked for: prompt, model, arguments, …
 	Result  json.RawMessage `json:"result,omitempty"` // what it left behind: output, tail, exit_code, …
+}
+
+// ExportedParking is how a task was parked.
+type ExportedParking struct {
+	Kind  string     `json:"kind"`            // account or time
+	Name  string     `json:"name,omitempty"`  // of the account
+	Text  string     `json:"text,omitempty"`  // what kept it
+	Until *time.Time `json:"until,omitempty"` // as was known then
+	At    time.Time  `json:"at"`
+	Count int        `json:"count"`           // how often it was parked
+	Next  string     `json:"next,omitempty"`  // next turn of its conversation; absent: to go on
+	Began bool       `json:"began,omitempty"` // something was done: it goes on in its conversation, or not at all
 }
 
 // ExportedUsage is what runs used on a day, by what it is summed up by.

@@ -28,12 +28,13 @@ type Live struct {
 	Agents    []LiveAgent    `json:"agents,omitempty"`    // key: name
 	Queues    []LiveQueue    `json:"queues,omitempty"`    // key: name; lines that no agent owns: work, pools, commands, calls
 	Capacity  []ToolQueue    `json:"capacity,omitempty"`  // key: name
+	Accounts  []Account      `json:"accounts,omitempty"`  // key: name
 	Tasks     []LiveTask     `json:"tasks,omitempty"`     // key: queue_id; in a change those that changed (others that only moved up come with their line), in a snapshot those in flight
 	Schedules []LiveSchedule `json:"schedules,omitempty"` // key: id; those that fired or were changed; in a snapshot none
 	Pauses    *[]Pause       `json:"paused,omitempty"`    // all that are in force
 	Pressure  []Pressure     `json:"pressure,omitempty"`  // in a snapshot up to 30 minutes, oldest first; in a change the newest
 	// Gone are keys that exist no more: agent:NAME, queue:NAME, capacity:NAME,
-	// schedule:ID, task:ID.
+	// account:NAME, schedule:ID, task:ID.
 	Gone []string `json:"gone,omitempty"`
 }
 
@@ -70,7 +71,8 @@ type Verdict struct {
 	Attention []Attention `json:"attention"` // worst first, at most 20
 	More      int         `json:"more,omitempty"`
 	// Notes are what a person may want to know and need not act on: pauses that someone
-	// has set, and tool queues that are full. At most 20, with level info.
+	// has set, tool queues that are full, and accounts that are closed or being tried. At
+	// most 20, with level info.
 	Notes []Attention `json:"notes,omitempty"`
 }
 
@@ -78,7 +80,8 @@ type Verdict struct {
 type Attention struct {
 	// Kind is agent_silent, agent_down, agent_closed, no_agent, stuck, outlasted,
 	// run_trouble, cancel_unconfirmed, withheld, queue_full, schedule_overdue,
-	// schedule_failing, tasks_failed, tool_down or store; of a note paused or capacity_full.
+	// schedule_failing, tasks_failed, tool_down, account_signed_out, account_closed or store;
+	// of a note paused, capacity_full, account_closed or account_trying.
 	Kind    string    `json:"kind"`
 	Level   string    `json:"level"`              // warning or error; of a note info
 	Subject string    `json:"subject"`            // the name that the sentence begins with: an agent, a tool queue, a schedule
@@ -102,7 +105,8 @@ type Attention struct {
 type LiveAgent struct {
 	Agent
 	// Face is the state as a person calls it: idle, running, waiting for
-	// capacity, cancelling, stuck, paused, draining, down, closed, withheld.
+	// capacity, waiting for account, cancelling, stuck, paused, draining, down,
+	// closed, withheld.
 	Face     string     `json:"face"`
 	FaceText string     `json:"face_text,omitempty"` // why, with numbers
 	IdleAt   *time.Time `json:"idle_at,omitempty"`   // since when nothing runs
@@ -151,6 +155,9 @@ type LiveTask struct {
 	Tokens        int64      `json:"tokens,omitempty"`   // likewise, in and out
 	Note          string     `json:"note,omitempty"`     // while it runs: the trouble that its agent tells of
 	ETA           *ETA       `json:"eta,omitempty"`      // of a waiting one among the first 10
+	// WaitingFor is the gate of one that is parked, or that waits because the account of its
+	// agents is not open; of the latter only among the first 10.
+	WaitingFor *WaitingFor `json:"waiting_for,omitempty"`
 	// Call is the tool call that it makes or waits for.
 	Call *LiveCall `json:"call,omitempty"`
 }

@@ -56,41 +56,43 @@ type ETA struct {
 
 // Task is the answer to GET /api/queue/{id}.
 type Task struct {
-	QueueID             string     `json:"queue_id"`
-	State               string     `json:"state"`
-	Reason              string     `json:"reason,omitempty"`       // once it has ended
-	Message             string     `json:"message,omitempty"`      // why it ended, for people
-	FailureLine         string     `json:"failure_line,omitempty"` // of one that failed: the line of its log, or of message, that most likely says why; at most 300 bytes
-	Cause               string     `json:"cause,omitempty"`        // fingerprint of failure_line: the same for failures that are alike; search for cause:…
-	Queue               string     `json:"queue"`
-	Position            int        `json:"position,omitempty"` // while pending
-	PositionApproximate bool       `json:"position_approximate,omitempty"`
-	ETA                 *ETA       `json:"eta,omitempty"`
-	CreatedAt           time.Time  `json:"created_at"`
-	NotBefore           *time.Time `json:"not_before,omitempty"`
-	DispatchedAt        *time.Time `json:"dispatched_at,omitempty"`
-	StartedAt           *time.Time `json:"started_at,omitempty"`
-	EndedAt             *time.Time `json:"ended_at,omitempty"`
-	Attempts            int        `json:"attempts"`
-	MaxAttempts         int        `json:"max_attempts,omitempty"`
-	LastError           string     `json:"last_error,omitempty"`
-	Source              string     `json:"source"`
-	SourceJob           string     `json:"source_job,omitempty"`
-	Priority            int        `json:"priority,omitempty"`
-	OnLost              string     `json:"on_lost,omitempty"`
-	SessionID           string     `json:"session_id,omitempty"`
-	RetryOf             string     `json:"retry_of,omitempty"`
-	CancelRequested     bool       `json:"cancel_requested,omitempty"`
-	EditedAt            *time.Time `json:"edited_at,omitempty"` // when it was last changed while it waited
-	EditedBy            string     `json:"edited_by,omitempty"`
-	Mode                string     `json:"mode"`           // queue, chat, bypass or tool
-	Tool                string     `json:"tool,omitempty"` // that it calls, for mode tool
-	SourceUserID        string     `json:"source_user_id,omitempty"`
-	SourceUserEmail     string     `json:"source_user_email,omitempty"`
-	SourceAgent         string     `json:"source_agent,omitempty"`
-	SourceService       string     `json:"source_service,omitempty"`
-	ParentID            string     `json:"parent_id,omitempty"` // the task whose execution called for this one
-	Depth               int        `json:"depth,omitempty"`
+	QueueID             string      `json:"queue_id"`
+	State               string      `json:"state"`
+	WaitingFor          *WaitingFor `json:"waiting_for,omitempty"`  // parked, or pending because the account of its agents is not open; in lists parked ones only
+	Parks               int         `json:"parks,omitempty"`        // how often it was parked
+	Reason              string      `json:"reason,omitempty"`       // once it has ended
+	Message             string      `json:"message,omitempty"`      // why it ended, for people
+	FailureLine         string      `json:"failure_line,omitempty"` // of one that failed: the line of its log, or of message, that most likely says why; at most 300 bytes
+	Cause               string      `json:"cause,omitempty"`        // fingerprint of failure_line: the same for failures that are alike; search for cause:…
+	Queue               string      `json:"queue"`
+	Position            int         `json:"position,omitempty"` // while pending
+	PositionApproximate bool        `json:"position_approximate,omitempty"`
+	ETA                 *ETA        `json:"eta,omitempty"`
+	CreatedAt           time.Time   `json:"created_at"`
+	NotBefore           *time.Time  `json:"not_before,omitempty"`
+	DispatchedAt        *time.Time  `json:"dispatched_at,omitempty"`
+	StartedAt           *time.Time  `json:"started_at,omitempty"`
+	EndedAt             *time.Time  `json:"ended_at,omitempty"`
+	Attempts            int         `json:"attempts"`
+	MaxAttempts         int         `json:"max_attempts,omitempty"`
+	LastError           string      `json:"last_error,omitempty"`
+	Source              string      `json:"source"`
+	SourceJob           string      `json:"source_job,omitempty"`
+	Priority            int         `json:"priority,omitempty"`
+	OnLost              string      `json:"on_lost,omitempty"`
+	SessionID           string      `json:"session_id,omitempty"`
+	RetryOf             string      `json:"retry_of,omitempty"`
+	CancelRequested     bool        `json:"cancel_requested,omitempty"`
+	EditedAt            *time.Time  `json:"edited_at,omitempty"` // when it was last changed while it waited
+	EditedBy            string      `json:"edited_by,omitempty"`
+	Mode                string      `json:"mode"`           // queue, chat, bypass or tool
+	Tool                string      `json:"tool,omitempty"` // that it calls, for mode tool
+	SourceUserID        string      `json:"source_user_id,omitempty"`
+	SourceUserEmail     string      `json:"source_user_email,omitempty"`
+	SourceAgent         string      `json:"source_agent,omitempty"`
+	SourceService       string      `json:"source_service,omitempty"`
+	ParentID            string      `json:"parent_id,omitempty"` // the task whose execution called for this one
+	Depth               int         `json:"depth,omitempty"`
 
 	Agent    string `json:"agent,omitempty"`
 	AgentURL string `json:"agent_url,omitempty"`

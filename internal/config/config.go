@@ -65,9 +65,10 @@ type Config struct {
 	// tool-queue-manager too; default false.
 	SeedMetrics bool
 
-	Agents   []RemoteAgent // agents that the director polls; default none
-	Kinds    []string      // kinds of agents that have options of their own, see For; default none
-	Discover PortRange     // loopback ports on which the director looks for agents; default none
+	Accounts map[string]Account // by name; default none
+	Agents   []RemoteAgent      // agents that the director polls; default none
+	Kinds    []string           // kinds of agents that have options of their own, see For; default none
+	Discover PortRange          // loopback ports on which the director looks for agents; default none
 	Agent    Agent
 
 	origins map[string]string
@@ -123,14 +124,23 @@ type Job struct {
 	Line               int // in the file, for messages
 }
 
+// Account says how an account is shared.
+type Account struct {
+	// ReserveSchedules and ReserveAgents keep the rest of it for people: from that use of its
+	// fullest window on, in percent, 1 to 100, no task of a schedule, or of an agent, is
+	// claimed. 0 (default): they go on to the limit.
+	ReserveSchedules, ReserveAgents int
+}
+
 // RemoteAgent is an agent elsewhere, which the director calls.
 type RemoteAgent struct {
-	Name  string // 1 to 64 letters, digits, dots, underscores or hyphens; required
-	Kind  string // default: what the agent says
-	URL   string // http(s)://host:port; required
-	Token string // that the agent asks for; "": none
-	Proof bool   // it proves on each connection that it knows Token, as signalbox agent does; default: what it says
-	Slots int    // executions side by side, 1 to 10000; 0 (default): what the agent says
+	Name    string // 1 to 64 letters, digits, dots, underscores or hyphens; required
+	Kind    string // default: what the agent says
+	URL     string // http(s)://host:port; required
+	Token   string // that the agent asks for; "": none
+	Proof   bool   // it proves on each connection that it knows Token, as signalbox agent does; default: what it says
+	Slots   int    // executions side by side, 1 to 10000; 0 (default): what the agent says
+	Account string // that its runs spend; "" (default): what the agent says
 }
 
 // Agent holds the options of an agent of our own: of signalbox agent, and of

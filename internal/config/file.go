@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/conffile"
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
@@ -138,6 +139,31 @@ func decodeAgents(f *file, pair conffile.Pair) {
 		key := fmt.Sprintf("agents[%d]", i)
 		if f.entry(item, key, agentSettings(&agent)) {
 			f.checkAgent(item, key, agent)
+		}
+	}
+}
+
+// decodeAccounts decodes the accounts by their names.
+func decodeAccounts(f *file, pair conffile.Pair) {
+	if pair.Value.Form == conffile.Nothing {
+		return
+	}
+	if pair.Value.Form != conffile.Section {
+		f.add(pair.Value.Line, "accounts", "want a section of accounts by name, as signalbox accounts lists them, got "+f.value(pair.Value).Shown())
+		return
+	}
+	for one := range f.once(pair.Value, "accounts.") {
+		key := "accounts." + one.Key
+		if !signalbox.ValidName(one.Key) {
+			f.add(one.Line, key, "want the name of an account: "+wantName)
+			continue
+		}
+		var a Account
+		if f.entry(one.Value, key, accountSettings(&a)) {
+			if f.c.Accounts == nil {
+				f.c.Accounts = map[string]Account{}
+			}
+			f.c.Accounts[one.Key] = a
 		}
 	}
 }

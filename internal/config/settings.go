@@ -79,6 +79,7 @@ func settings(c *Config) schema {
 		duration("session_grace", 0, day, &c.SessionGrace),
 		duration("grace", 0, day, &c.Grace),
 		oneOf("on_shutdown", &c.OnShutdown, "leave", "stop"),
+		{key: "accounts", nested: decodeAccounts},
 		{key: "agents", nested: decodeAgents},
 		paths("tools", &c.ToolFiles).from("SIGNALBOX_TOOLS").several(),
 		{key: "queues", nested: keepForTools},
@@ -144,6 +145,15 @@ func agentSettings(a *RemoteAgent) schema {
 		text("token", wantToken, &a.Token, validToken).hidden(),
 		boolean("proof", &a.Proof),
 		whole("slots", 1, signalbox.MaxAgentSlots, &a.Slots),
+		text("account", wantName, &a.Account, signalbox.ValidName),
+	}
+}
+
+// accountSettings are the keys of one account.
+func accountSettings(a *Account) schema {
+	return schema{
+		whole("reserve.schedules", 1, 100, &a.ReserveSchedules),
+		whole("reserve.agents", 1, 100, &a.ReserveAgents),
 	}
 }
 

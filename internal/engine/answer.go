@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/accounts"
 )
 
 // An agent's answers to a dispatched task. Each takes the row as the caller knows it; its
@@ -65,11 +66,24 @@ type Outcome struct {
 	TaskID    string
 	SessionID string
 	Result    *signalbox.Result
+	Account   accounts.News   // of the account that it spent; its Name is "" for none that is known
+	Limit     *accounts.Limit // of its provider, at which the run ended; nil: none
 }
 
-// Finish ends the task with the outcome that the agent reported.
+// Finish ends the task with the outcome that the agent reported, or parks it where a limit of
+// its provider ended the run.
 func (e *Engine) Finish(ctx context.Context, t signalbox.Task, o Outcome) (signalbox.Task, error) {
-	return e.answer(ctx, &t, signalbox.Event{Kind: signalbox.EventFinish, Reason: o.Reason, Message: o.Message, TaskID: o.TaskID, SessionID: o.SessionID, Result: o.Result})
+	ev := signalbox.Event{Kind: signalbox.EventFinish, Reason: o.Reason, Message: o.Message, TaskID: o.TaskID, SessionID: o.SessionID, Result: o.Result}
+	if o.Limit != nil {
+		if ev.Parking, ev.Account = e.meet(&t, o); ev.Parking != nil {
+			ev.Kind = signalbox.EventPark
+		}
+	}
+	after, err := e.answer(ctx, &t, ev)
+	if err == nil && o.Reason == signalbox.ReasonCompleted && e.accounts.Blocked(o.Account.Name) != nil {
+		e.answered(o.Account.Name)
+	}
+	return after, err
 }
 
 // Lose ends an execution whose agent is silent, forgot it, or was restarted: reason lost or

@@ -63,7 +63,7 @@ func (b *callIndex) update(t *signalbox.Task) {
 	switch {
 	case t.Mode == signalbox.ModeTool: // tools wait for no agent
 	case known && was.rev >= t.Rev || max(b.removed[t.ID], b.older[t.ID]) >= t.Rev: // an older revision
-	case t.State.InFlight() || t.State == signalbox.Pending && t.Waits:
+	case t.State.InFlight() || t.State.Waiting() && t.Waits:
 		b.rows.put(callRowOf(t))
 	case t.Rev > 1:
 		b.rows.remove(t.ID)

@@ -13,6 +13,7 @@ type Claimed struct {
 	Task    signalbox.Task
 	Request signalbox.Request
 	Env     map[string]string
+	Held    bool // nothing was claimed, as store.Claimed.Held has it
 }
 
 // Claim gives the next eligible task to a free slot of an agent. found is false if there is
@@ -23,7 +24,8 @@ func (e *Engine) Claim(ctx context.Context, a signalbox.Agent, fenceAbove int64)
 		fleet = 0 // the limit is on agents
 	}
 	return e.claim(ctx, store.ClaimRequest{
-		Agent: a.Name, AgentURL: a.URL, Slots: a.Slots, Queues: a.Queues(), FenceAbove: fenceAbove, Fleet: fleet,
+		Agent: a.Name, AgentURL: a.URL, Slots: a.Slots, Queues: a.Queues(), FenceAbove: fenceAbove, Fleet: fleet, Account: a.Account,
+		Reserved: e.accounts.Reserved(a.Account, e.opts.Reserve[a.Account], e.Now()),
 	})
 }
 
@@ -50,7 +52,7 @@ func (e *Engine) claim(ctx context.Context, r store.ClaimRequest) (c Claimed, fo
 		r.Expires = r.Now.Add(e.opts.ExecutionTTL)
 		got, err := e.store.Claim(ctx, r)
 		if err != nil || !got.Found {
-			return Claimed{}, false, err
+			return Claimed{Held: got.Held}, false, err
 		}
 		e.earlyWake.waitPublished(got.Task.ID)
 		e.publish(Applied{From: signalbox.Pending, Task: got.Task, Kind: signalbox.EventClaim, Trace: got.Request.Trace})

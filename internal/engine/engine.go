@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/accounts"
 	"github.com/signalbox-ai/signalbox/internal/runtimes"
 	"github.com/signalbox-ai/signalbox/internal/seal"
 	"github.com/signalbox-ai/signalbox/internal/store"
@@ -50,7 +51,8 @@ type Options struct {
 	// SourcePriority is the default priority of tasks by source. Empty: 0 for all. Ageing
 	// (AgeStep) prevents starvation.
 	SourcePriority map[signalbox.Source]int
-	Sealer         *seal.Sealer // required
+	Reserve        map[string]accounts.Reserve // by account: what is kept for people
+	Sealer         *seal.Sealer                // required
 	Now            func() time.Time
 	Random         io.Reader // for ids and jitter; safe for concurrent use
 	Log            *slog.Logger
@@ -64,6 +66,7 @@ type Engine struct {
 	log         *slog.Logger
 	hub         hub
 	runs        *runtimes.Cache
+	accounts    *accounts.Book
 	stats       statsCache
 	live        []Live
 	inCall      func(execution string) bool // this and toolCalls: see SetToolCalls
@@ -96,7 +99,7 @@ func New(s store.Store, opts Options) *Engine {
 		toolCalls: func(string) []signalbox.ToolCall { return nil },
 		store:     s, opts: opts, log: opts.Log, hub: hub{waiters: map[string]map[chan struct{}]struct{}{}},
 		calls: callIndex{rows: newCallRows(), removed: map[string]int64{}},
-		runs:  runtimes.New(s),
+		runs:  runtimes.New(s), accounts: accounts.NewBook(),
 		stats: statsCache{stats: map[string]queueStats{}, refreshing: map[string]bool{}},
 		rates: rates{tasks: perMinute(opts.SubmitTasks), bytes: perMinute(opts.SubmitBytes)},
 	}
@@ -233,6 +236,9 @@ func (e *Engine) apply(ctx context.Context, id string, row *signalbox.Task, ev s
 		}
 		if change.Session {
 			e.calls.sessionBound(after.SessionID, after.Agent)
+		}
+		if change.Account != nil {
+			e.accountStale(ctx, change.Account.Account)
 		}
 		e.publish(Applied{From: before.State, Task: after, Kind: change.Entry.Kind, By: change.Entry.By, Used: change.Used()})
 		return after, nil

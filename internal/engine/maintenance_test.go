@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/accounts"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
@@ -182,6 +183,41 @@ func TestResolveStranded(t *testing.T) {
 	}
 	if got := b.task(named.ID); got.State != signalbox.Pending || got.Queue != "agent:coder" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A run that was parked goes on in its conversation or not at all: it does not move to another
+// agent, and it is not given up while its gate is closed.
+func TestResolveStrandedOfWhatWasParked(t *testing.T) {
+	b := newFixture(t)
+	a := b.agent("coder", "demo", 1)
+	park := func(session string, began bool) signalbox.Task {
+		b.submit(engine.NewTask{SessionID: session, Session: signalbox.SessionPrefer})
+		task, err := b.Accept(t.Context(), b.claim(a).Task, "t", session)
+		b.must(err)
+		parked, err := b.Finish(t.Context(), task, engine.Outcome{
+			Reason: signalbox.ReasonAgentError, SessionID: session, Limit: &accounts.Limit{Kind: accounts.Overloaded, Text: "overloaded", Began: began},
+		})
+		b.must(err)
+		if parked.State != signalbox.Parked || parked.Queue != "agent:coder" {
+			t.Fatalf("%+v", parked)
+		}
+		return parked
+	}
+	parked, fresh, begun := park("s1", true), park("s2", false), park("s3", true)
+	for _, id := range []string{fresh.ID, begun.ID} {
+		_, err := b.Unpark(t.Context(), id, "me")
+		b.must(err)
+	}
+	b.must(b.ResolveStranded(t.Context(), "coder", 75*time.Second))
+	if got := b.task(parked.ID); got.State != signalbox.Parked || got.Queue != "agent:coder" {
+		t.Errorf("parked: %+v", got)
+	}
+	if got := b.task(fresh.ID); got.State != signalbox.Pending || got.Queue != "work" {
+		t.Errorf("had done nothing: %+v", got)
+	}
+	if got := b.task(begun.ID); got.State != signalbox.Failed || !strings.Contains(got.Message, "session s3 is held by agent coder") {
+		t.Errorf("had begun: %+v", got)
 	}
 }
 

@@ -80,12 +80,6 @@ func paused(pauses []signalbox.Pause, queue string) bool {
 	return slices.ContainsFunc(pauses, func(p signalbox.Pause) bool { return p.Queue == "" || p.Queue == queue })
 }
 
-// Drained reports whether an agent is drained.
-func (e *Engine) Drained(ctx context.Context, agent string) bool {
-	pauses, err := e.pauses(ctx)
-	return err == nil && drain(pauses, agent) != nil
-}
-
 // drain returns the pause that drains an agent, that of its own queue; nil for none. A
 // drained agent finishes what it runs and claims from no queue. Its isolated executions are
 // not affected; they have a queue of their own.

@@ -37,8 +37,9 @@ func (e *Engine) noteStranded(a *Applied) {
 
 // ResolveStranded handles tasks that wait for an agent because it holds their session, when
 // the agent has been gone for the session grace: they fail with a message that says what to
-// do, or move to the work queue if submitted with session: prefer. Tasks that named the
-// agent keep waiting. A call handles at most batchSize tasks; it should be made every
+// do, or move to the work queue if submitted with session: prefer, unless a run of them was
+// parked in that session. Tasks that named the agent keep waiting, and parked ones until
+// their gate opens. A call handles at most batchSize tasks; it should be made every
 // second.
 func (e *Engine) ResolveStranded(ctx context.Context, agent string, gone time.Duration) error {
 	queue := signalbox.AgentQueue(agent)
@@ -62,10 +63,10 @@ func (e *Engine) ResolveStranded(ctx context.Context, agent string, gone time.Du
 	}
 	for _, t := range page {
 		ev := signalbox.Event{Kind: signalbox.EventMove, Queue: signalbox.QueueWork}
-		switch t.SessionMode {
-		case "":
+		switch {
+		case t.SessionMode == "" || t.State == signalbox.Parked:
 			continue
-		case signalbox.SessionRequire:
+		case t.SessionMode == signalbox.SessionRequire || t.Parking != nil && t.Parking.Began:
 			ev = signalbox.Event{Kind: signalbox.EventUndeliverable, Message: fmt.Sprintf(
 				"session %s is held by agent %s, which has been gone for %s: start %s again and retry, or submit with session: prefer to go on elsewhere without the conversation",
 				t.SessionID, agent, gone.Round(time.Second), agent)}

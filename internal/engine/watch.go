@@ -17,6 +17,8 @@ type Applied struct {
 	Used signalbox.Usage // by the run that this ended; Runs is 0 where it reported nothing
 	// Depth is how many tasks wait under the task's limit, if Kind is EventSubmit.
 	Depth int
+	// Account that changed, if Kind is EventAccount.
+	Account string
 	// Request.Trace, if Kind is EventSubmit or EventClaim.
 	Trace string
 	// Foreign: another director made the change, and counts it in its metrics. Partial:

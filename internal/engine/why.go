@@ -31,6 +31,9 @@ func (e *Engine) Why(ctx context.Context, id string) (Why, error) {
 	w := Why{Task: t}
 	if t.State != signalbox.Pending {
 		w.Summary = e.stateSummary(t)
+		if t.State == signalbox.Parked {
+			w.Gates = []Gate{e.gateAccount(&t)}
+		}
 		return w, nil
 	}
 	pos, err := e.store.Position(ctx, id)
@@ -39,12 +42,18 @@ func (e *Engine) Why(ctx context.Context, id string) (Why, error) {
 	if err := cmp.Or(err, err2, err3); err != nil {
 		return w, err
 	}
+	if pos, err = e.withoutParked(ctx, &t, pos); err != nil {
+		return w, err
+	}
 	connected, servers := e.gateConnected(&t)
 	free, err := e.gateFree(ctx, &t, servers, pauses)
 	if err != nil {
 		return w, err
 	}
 	w.Gates = []Gate{e.gateDue(&t), e.gateOpen(&t, pauses), session, connected, free, gatePosition(&t, pos)}
+	if slices.ContainsFunc(servers, func(a LiveAgent) bool { return a.Account != "" }) {
+		w.Gates = slices.Insert(w.Gates, 4, e.gateAccount(&t))
+	}
 	if w.ETA = e.ETA(ctx, &t, pos); w.ETA == nil {
 		w.NoETA = e.whyNoETA(ctx, &t)
 	}
@@ -74,6 +83,9 @@ func (e *Engine) stateSummary(t signalbox.Task) string {
 		return "It is being cancelled; it ends when nothing of its run lives."
 	case t.State == signalbox.Cancelling:
 		return fmt.Sprintf("It is being cancelled; agent %s has not confirmed yet%s. signalbox release %s takes the slot away from it.", t.Agent, e.notConnected(t.Agent), t.Agent)
+	}
+	if t.State == signalbox.Parked {
+		return fmt.Sprintf("It was parked %s ago and goes on where it stopped: %s.", e.since(t.Parking.At), e.WaitsAt(&t).Text)
 	}
 	return fmt.Sprintf("It has ended: %s (%s).", t.State, t.Message)
 }

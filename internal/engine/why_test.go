@@ -279,6 +279,17 @@ func TestETA(t *testing.T) {
 	if got := eta(first); got != nil {
 		t.Errorf("with the agent gone: %+v", got)
 	}
+	a.Account = "team"
+	b.see(engine.LiveAgent{Agent: a, Up: true})
+	for kind, there := range map[signalbox.AccountEventKind]bool{signalbox.AccountShut: false, signalbox.AccountOpened: true} {
+		if _, err := b.ChangeAccount(t.Context(), signalbox.AccountEvent{Kind: kind, Account: "team"}); err != nil {
+			t.Fatal(err)
+		}
+		b.pass(2 * time.Second)
+		if w := b.why(first); (w.ETA != nil) != there || there == strings.Contains(w.NoETA, "account") {
+			t.Errorf("after %s of its account: %+v, %q", kind, w.ETA, w.NoETA)
+		}
+	}
 }
 
 // A task 16th in line was told "in about 14–19 s" while the run before it had taken

@@ -11,7 +11,7 @@ import (
 // Applied wakes agents that can claim because of a durable change.
 func (b *Registry[A, R]) Applied(a *engine.Applied) {
 	t := &a.Task
-	if a.Kind == signalbox.EventResumed {
+	if a.Kind == signalbox.EventResumed || a.Kind == signalbox.EventAccount {
 		b.WakeAll()
 		return
 	}
@@ -180,7 +180,7 @@ func (b *Registry[A, R]) Claim(ctx context.Context, a A, isolated bool) (c engin
 		c, found, err = b.Engine.ClaimBypass(ctx, row, slots, above)
 	default:
 		c, found, err = b.Engine.Claim(ctx, row, above)
-		drained = err == nil && !found && b.Engine.Drained(ctx, l.Name)
+		drained = c.Held
 	}
 	fleet := b.Engine.Options().Fleet > 0
 	b.Mu.Lock()

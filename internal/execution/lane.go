@@ -29,7 +29,7 @@ type Lane[R Follower] struct {
 	refusedFence int64         // the highest fence that it named when it refused one of ours as stale
 	announced    []string      // queues it was woken for and has not claimed from yet
 	missed       int64         // Registry.missed at its last claim
-	drained      bool          // its own queue is paused: no claims until some queue is resumed
+	drained      bool          // it is drained or its account is not open: no claims until a queue is resumed or an account changes
 	all, kind    *list.Element // elements of Registry.ready and Registry.kinds; nil if not listed
 	inKind       string
 	reported     visibleState
@@ -84,6 +84,7 @@ func (l *Lane[R]) RemoveRun(r *Run) bool {
 type visibleState struct {
 	slots, isolated                int
 	kind, withheld, why, notes     string
+	account                        string
 	fencing, terminal, removed, up bool
 	health                         Health
 	printed                        int64 // sum of the seconds at which it and its runs last printed something
@@ -91,7 +92,7 @@ type visibleState struct {
 
 func (l *Lane[R]) visibleState(withheld string) visibleState {
 	s := visibleState{
-		slots: l.Row.Slots, isolated: l.Isolated, kind: l.Row.Kind, withheld: withheld, why: l.Presence.why, fencing: l.Row.Fencing,
+		slots: l.Row.Slots, isolated: l.Isolated, kind: l.Row.Kind, withheld: withheld, why: l.Presence.why, fencing: l.Row.Fencing, account: l.Row.Account,
 		terminal: l.Terminal, removed: l.Removed, up: l.Presence.Up(), health: l.Health, printed: l.Progress.Unix(),
 	}
 	for _, f := range l.Runs {

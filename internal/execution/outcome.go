@@ -13,8 +13,8 @@ import (
 
 // Outcome parses an agent's final report. lost says that the execution did not end by
 // itself: the agent was restarted, or a newer fence voided it.
-func Outcome(s api.AgentTaskStatus) (o engine.Outcome, lost bool) {
-	o = engine.Outcome{Result: result(s)}
+func Outcome(s api.AgentTaskStatus, kind string, now time.Time) (o engine.Outcome, lost bool) {
+	o = engine.Outcome{Result: result(s), Account: AccountNews(kind, s.Account, now), Limit: limitOf(&s, now)}
 	if len(s.TaskID) <= MaxAgentID {
 		o.TaskID = s.TaskID
 	}

@@ -21,6 +21,9 @@ func Offer(c engine.Claimed, director string) api.AgentTask {
 		QueueID: t.ID, Fence: t.Fence, Slot: t.Slot, Director: director,
 		EnvBy: string(cmp.Or(q.EnvBy, signalbox.EnvByAdmin)),
 	}
+	if p := t.Parking; p != nil && !signalbox.Isolated(t.Slot) {
+		a.Resume = &api.AgentResume{Text: p.Next, Began: p.Began}
+	}
 	if q.Project != nil {
 		a.Project = &api.Project{Name: q.Project.Name, Path: q.Project.Path}
 	}

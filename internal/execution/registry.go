@@ -12,6 +12,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/accounts"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
@@ -96,6 +97,7 @@ type Registry[A Agent[R], R Follower] struct {
 
 	Maintenance Maintenance
 	Recheck     *Chore // a queue that no event named may have a ready task
+	storeNews   *Chore
 
 	opts Options
 	// ShouldClaim reports whether it is worth claiming for an agent.
@@ -110,12 +112,13 @@ type Registry[A Agent[R], R Follower] struct {
 	Runs     map[string]R // by task
 	Draining bool
 	Stopped  bool
-	ready    list.List             // of A: agents with room that no task was announced for
-	kinds    map[string]*list.List // the same, by kind
-	freed    int64                 // counts freed slots
-	resumed  int64                 // counts resumed queues
-	missed   int64                 // counts tasks for which no agent could be woken
-	starved  bool                  // a claim found nothing, perhaps because of the fleet limit
+	ready    list.List                // of A: agents with room that no task was announced for
+	kinds    map[string]*list.List    // the same, by kind
+	freed    int64                    // counts freed slots
+	resumed  int64                    // counts resumed queues
+	missed   int64                    // counts tasks for which no agent could be woken
+	news     map[string]accounts.News // of agents' accounts, not stored yet
+	starved  bool                     // a claim found nothing, perhaps because of the fleet limit
 }
 
 // Open initializes an empty registry and returns the options with their defaults. what
@@ -125,6 +128,7 @@ func (b *Registry[A, R]) Open(e *engine.Engine, o Options, what string) Options 
 	b.Log = b.opts.Log
 	b.Ctx, b.cancel = context.WithCancel(context.Background())
 	b.Lanes, b.Runs, b.kinds = map[string]A{}, map[string]R{}, map[string]*list.List{}
+	b.news, b.storeNews = map[string]accounts.News{}, b.Maintenance.Chore("what agents tell of their accounts is not stored", b.storeAccounts)
 	b.Maintenance.Log, b.Maintenance.Turn = b.Log, func() { b.Turn(what, "", 0) }
 	b.opts.Backstop.add(func(ctx context.Context, counts store.Counts) {
 		b.resolveStranded(ctx, counts)

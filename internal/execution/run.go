@@ -82,7 +82,7 @@ type Results interface {
 
 // ContinueLog makes a log continue that of an earlier, lost attempt.
 func ContinueLog(ctx context.Context, from Results, t *signalbox.Task, log *tail.Tail) error {
-	if t.Attempts == 0 {
+	if t.Attempts == 0 && t.Parking == nil {
 		return nil
 	}
 	earlier, err := from.Result(ctx, t.ID)

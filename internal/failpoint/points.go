@@ -19,7 +19,7 @@ const (
 
 // Verbs are the verbs of a store that have points. Beat and Tickets are those of
 // several directors over a store that they share, which is not wrapped. Restore, RestoreUsage,
-// FreeSlot and DeleteToken have none yet: the simulation crashes at FreeSlot.
+// FreeSlot, DeleteToken and ChangeAccount have none yet: the simulation crashes at FreeSlot.
 var Verbs = []string{
 	"Submit", "Claim", "Apply", "Renew", "Wake", "PutAgent", "RemoveAgent", "PutSession", "KeepStale",
 	"PutToken", "PutUser", "DeleteUser", "AppendAudit", "SetPause", "Resume", "PutSchedule", "DeleteSchedule", "Note", "Prune",

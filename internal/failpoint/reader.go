@@ -98,6 +98,15 @@ func (w *Store) InFlight(ctx context.Context) (got []signalbox.Task, err error) 
 	return got, err
 }
 
+// Parked implements store.Reader.
+func (w *Store) Parked(ctx context.Context, kind signalbox.GateKind, name string) (got []signalbox.Task, err error) {
+	err = w.read(ctx, "Parked", func(ctx context.Context) error {
+		got, err = w.Store.Parked(ctx, kind, name)
+		return err
+	})
+	return got, err
+}
+
 // Overdue implements store.Reader.
 func (w *Store) Overdue(ctx context.Context, now time.Time, limit int) (got []signalbox.Task, err error) {
 	err = w.read(ctx, "Overdue", func(ctx context.Context) error {
@@ -246,6 +255,15 @@ func (w *Store) Slots(ctx context.Context) (got []signalbox.Slot, err error) {
 func (w *Store) Pauses(ctx context.Context) (got []signalbox.Pause, err error) {
 	err = w.read(ctx, "Pauses", func(ctx context.Context) error {
 		got, err = w.Store.Pauses(ctx)
+		return err
+	})
+	return got, err
+}
+
+// Accounts implements store.Reader.
+func (w *Store) Accounts(ctx context.Context) (got []signalbox.Account, err error) {
+	err = w.read(ctx, "Accounts", func(ctx context.Context) error {
+		got, err = w.Store.Accounts(ctx)
 		return err
 	})
 	return got, err

@@ -179,6 +179,15 @@ func (w *Store) Resume(ctx context.Context, queue string, entry signalbox.Entry)
 	return got, err
 }
 
+// ChangeAccount implements store.Writer.
+func (w *Store) ChangeAccount(ctx context.Context, ev signalbox.AccountEvent) (got store.AccountChange, err error) {
+	err = w.write(ctx, "ChangeAccount", func(ctx context.Context) error {
+		got, err = w.Store.ChangeAccount(ctx, ev)
+		return err
+	})
+	return got, err
+}
+
 // PutSchedule implements store.Writer.
 func (w *Store) PutSchedule(ctx context.Context, s signalbox.Schedule, runs []signalbox.ScheduleRun, entry signalbox.Entry) (got signalbox.Schedule, err error) {
 	err = w.write(ctx, "PutSchedule", func(ctx context.Context) error {

@@ -27,6 +27,18 @@ type AgentWriter interface {
 	// SetPause pauses or changes the pause of a queue; Resume ends it.
 	SetPause(ctx context.Context, p signalbox.Pause, entry signalbox.Entry) error
 	Resume(ctx context.Context, queue string, entry signalbox.Entry) (was bool, err error)
+
+	// ChangeAccount applies an event to an account (signalbox.NextAccount). In the same step
+	// tasks that are parked at it become pending if it opens (signalbox.Account.Opens), the
+	// longest parked ones at the head of their queues.
+	ChangeAccount(ctx context.Context, ev signalbox.AccountEvent) (AccountChange, error)
+}
+
+// AccountChange is what became of an account.
+type AccountChange struct {
+	Account  signalbox.Account
+	Changed  bool // in a way that is in the journal
+	Unparked []signalbox.Task
 }
 
 // AgentReader reads them.
@@ -34,6 +46,9 @@ type AgentReader interface {
 	Agents(ctx context.Context) ([]signalbox.Agent, error)
 	Slots(ctx context.Context) ([]signalbox.Slot, error)
 	Pauses(ctx context.Context) ([]signalbox.Pause, error)
+
+	// Accounts lists the accounts by name.
+	Accounts(ctx context.Context) ([]signalbox.Account, error)
 
 	// Durations returns the run times of the newest completed tasks of an
 	// agent, newest first, at most limit, and at most as many as the store

@@ -31,7 +31,8 @@ func CheckRestored(r *Restored) error {
 }
 
 // AdoptForeign makes a task from another store one that can be restored in this one: one that
-// was in flight there is requeued, or ends as interrupted. It refuses a task that no store
+// was parked there waits, and goes on where it stopped; one that was in flight is requeued, or
+// ends as interrupted. It refuses a task that no store
 // can have held.
 func AdoptForeign(t *signalbox.Task, r *signalbox.Request, requeue bool, now time.Time) error {
 	if err := checkForeign(t, r); err != nil {
@@ -43,6 +44,8 @@ func AdoptForeign(t *signalbox.Task, r *signalbox.Request, requeue bool, now tim
 		}
 	}
 	switch {
+	case t.State == signalbox.Parked:
+		t.State = signalbox.Pending // who claims it finds out whether the account is open here
 	case t.State.InFlight() && requeue && t.State != signalbox.Cancelling:
 		t.State, t.StartedAt, t.DispatchedAt, t.Attempts = signalbox.Pending, time.Time{}, time.Time{}, t.Attempts+1
 	case t.State.InFlight():
@@ -81,10 +84,26 @@ func checkForeign(t *signalbox.Task, r *signalbox.Request) error {
 	case len(t.IdempotencyKey) > 1024 || strings.ContainsRune(t.IdempotencyKey, 0):
 		return signalbox.Invalid("idempotency_key", "idempotency_key is too long or not printable")
 	}
-	if t.Mode == signalbox.ModeTool {
-		return nil
+	if err := checkParking(t); err != nil || t.Mode == signalbox.ModeTool {
+		return err
 	}
 	return signalbox.CheckPrompt(r.Prompt)
+}
+
+func checkParking(t *signalbox.Task) error {
+	p := t.Parking
+	switch {
+	case p == nil && t.State == signalbox.Parked:
+		return signalbox.Invalid("parking", "parking is missing: it says how the parked task goes on")
+	case p == nil:
+	case p.Kind != signalbox.GateAccount && p.Kind != signalbox.GateTime, p.Kind == signalbox.GateAccount && !signalbox.ValidName(p.Name):
+		return signalbox.Invalid("parking", "parking: it needs a kind, account with a valid name, or time")
+	case p.Count < 1 || p.Count > signalbox.MaxParks || p.At.IsZero():
+		return signalbox.Invalid("parking", "parking has a count of 1 to %d, and at", signalbox.MaxParks)
+	case len(p.Text) > signalbox.MaxGateText || p.Next != "" && signalbox.CheckPrompt(p.Next) != nil:
+		return signalbox.Invalid("parking", "text of parking has at most %d bytes, and next is a prompt", signalbox.MaxGateText)
+	}
+	return nil
 }
 
 // RestoreEntry is the journal entry of a restored task.

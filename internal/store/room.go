@@ -15,7 +15,7 @@ type Occupancy struct {
 	Fleet   int // slots of that sort in use over all agents
 	Ready   int // tasks in the room's queues that could start now
 	Waiting int // all waiting tasks in the task's queue
-	// another turn of the session is ready or in flight
+	// another turn of the session is ready, in flight or parked
 	TurnBusy bool
 	// its NotBefore has not passed
 	NotDue  bool

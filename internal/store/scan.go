@@ -80,7 +80,7 @@ func (s *Scan) Run(ctx context.Context, r Reader, from ScanCursor, take func(t *
 		run    func(context.Context, Reader, ScanCursor, taker) (bool, error)
 	}{
 		{PhaseRunning, []signalbox.State{signalbox.Dispatching, signalbox.Working, signalbox.Cancelling}, s.running},
-		{PhaseWaiting, []signalbox.State{signalbox.Pending}, s.waiting},
+		{PhaseWaiting, []signalbox.State{signalbox.Pending, signalbox.Parked}, s.waiting},
 		{PhaseEnded, []signalbox.State{signalbox.Completed, signalbox.Failed, signalbox.Cancelled, signalbox.Timeout}, s.ended},
 	}
 	for _, phase := range phases {

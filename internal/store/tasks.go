@@ -29,14 +29,17 @@ type TaskWriter interface {
 	// the fleet limit is reached, or no task is ready in a queue that is not paused. A
 	// pause of the agent's own queue drains it: it claims from no queue. Isolated slots are
 	// counted and numbered separately, and drained only by a pause of their own queue or of
-	// all.
+	// all. While the agent's account is closed it claims none but isolated ones; while that
+	// is being tried, one claim at a time is let through (signalbox.Account.Probe). A task that
+	// runs anyway (signalbox.Task.Anyway) is let through when it is the first.
 	Claim(ctx context.Context, c ClaimRequest) (Claimed, error)
 
 	// Apply writes a change if the row still has revision change.Task.Rev, else ErrStale.
 	// In the same step it updates: the slot row, the session row (pending tasks of that
 	// session in a queue other than an agent's own move to the agent's queue), the result,
 	// the environment of an ended task (erased), the readiness of the task and of the next
-	// one of its session, the usage (change.Used) and the journal. It returns the row as
+	// one of its session, the usage (change.Used), the account (change.Account) and the
+	// journal. It returns the row as
 	// stored.
 	Apply(ctx context.Context, change signalbox.Change, now time.Time) (signalbox.Task, error)
 
@@ -99,6 +102,10 @@ type TaskReader interface {
 
 	// InFlight lists the tasks that are dispatching, working or cancelling, by fence.
 	InFlight(ctx context.Context) ([]signalbox.Task, error)
+
+	// Parked lists tasks that are parked at a gate of that kind and name, the longest parked
+	// ones first; kind "": at any gate.
+	Parked(ctx context.Context, kind signalbox.GateKind, name string) ([]signalbox.Task, error)
 
 	// Overdue lists pending tasks whose WaitUntil is at or before now.
 	Overdue(ctx context.Context, now time.Time, limit int) ([]signalbox.Task, error)

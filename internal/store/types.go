@@ -87,18 +87,23 @@ type Submitted struct {
 type ClaimRequest struct {
 	Agent      string
 	AgentURL   string
-	Slots      int      // how many the agent has
-	Queues     []string // that it serves
-	FenceAbove int64    // highest fence that the agent reports, bounded by NextFence; 0: unknown
-	Isolated   bool     // claim a slot for an isolated execution: Slots is the number of those
-	Fleet      int      // limit on slots of that sort in use over all agents, the director's own executor excluded; 0: none
+	Slots      int                // how many the agent has
+	Queues     []string           // that it serves
+	FenceAbove int64              // highest fence that the agent reports, bounded by NextFence; 0: unknown
+	Isolated   bool               // claim a slot for an isolated execution: Slots is the number of those
+	Fleet      int                // limit on slots of that sort in use over all agents, the director's own executor excluded; 0: none
+	Account    string             // of the agent; "": none
+	Reserved   []signalbox.Source // tasks of these sources are not claimed, unless they run anyway
 	Expires    time.Time
 	Now        time.Time
 }
 
 // Claimed is a claimed task, state dispatching.
 type Claimed struct {
-	Found   bool
+	Found bool
+	// Held: the agent is drained, or its account is not open. It can claim when a queue is
+	// resumed or the account changes, both of which are in the journal.
+	Held    bool
 	Task    signalbox.Task
 	Request signalbox.Request
 }

@@ -54,8 +54,8 @@ func (l *Lanes) putLane(row signalbox.Agent) {
 		l.supersede(a)
 		a.Presence, a.reported, a.Isolated, a.HighestFence = execution.NewPresence(l.opts.Monotonic()), report{}, 0, 0
 		a.Health.Recover()
-	case a.reported.slots > 0:
-		row.Slots = a.reported.slots
+	default:
+		row.Slots, row.Account = cmp.Or(a.reported.slots, row.Slots), cmp.Or(row.Account, a.Row.Account)
 	}
 	a.Row = row
 	l.Update(a)

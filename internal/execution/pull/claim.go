@@ -29,6 +29,7 @@ func (l *Lanes) Claim(ctx context.Context, name string, c api.PullClaim, wait ti
 		s.fence = c.HighestFence
 	}
 	l.enforce(ctx, l.recordHeard(a, s, c.Runs))
+	l.hearAccount(a, c.Account)
 	p, err := l.enter(a, c.Runs)
 	if err != nil {
 		return api.PullAnswer{}, err
@@ -39,6 +40,14 @@ func (l *Lanes) Claim(ctx context.Context, name string, c api.PullClaim, wait ti
 		wait = min(wait, heldWait) // the foreign work in its slots may end, which only the agent knows
 	}
 	return l.answer(ctx, p, wait)
+}
+
+func (l *Lanes) hearAccount(a *lane, told *api.AgentAccount) {
+	if told != nil {
+		l.Mu.Lock()
+		defer l.Mu.Unlock()
+		l.HearAccount(a, told)
+	}
 }
 
 // heldWait bounds the wait of an agent with slots in use by foreign work.

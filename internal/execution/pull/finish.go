@@ -15,7 +15,7 @@ func (h *runReport) finished(ctx context.Context, rep *api.PullReport) (api.Pull
 	if err != nil || !complete {
 		return api.PullReported{Next: h.run.Tail.Position(), Again: true}, err
 	}
-	o, lost := h.l.outcome(ctx, &h.task, rep.Finished)
+	o, lost := h.l.outcome(ctx, &h.task, h.lane.Row.Kind, rep.Finished)
 	log.Result(o.Result)
 	if signalbox.Isolated(h.task.Slot) {
 		o.SessionID = ""
@@ -42,8 +42,8 @@ func (h *runReport) finished(ctx context.Context, rep *api.PullReport) (api.Pull
 }
 
 // outcome parses the agent's final report, with env values masked in its message.
-func (l *Lanes) outcome(ctx context.Context, t *signalbox.Task, f *api.AgentTaskStatus) (engine.Outcome, bool) {
-	o, lost := execution.Outcome(*f)
+func (l *Lanes) outcome(ctx context.Context, t *signalbox.Task, kind string, f *api.AgentTaskStatus) (engine.Outcome, bool) {
+	o, lost := execution.Outcome(*f, kind, l.Engine.Now())
 	o.Message = l.hide(ctx, t, o.Message)
 	return o, lost
 }
@@ -56,7 +56,7 @@ func (l *Lanes) lateReport(ctx context.Context, a *lane, t *signalbox.Task, rep 
 		return nil
 	}
 	if f != nil && !execution.Aborted(f) {
-		o, _ := l.outcome(ctx, t, f)
+		o, _ := l.outcome(ctx, t, a.Row.Kind, f)
 		if out := rep.Output; out != nil {
 			o.Result.Tail, o.Result.TailSeq, o.Result.Truncated = out.Text, out.Seq, out.Truncated
 		}

@@ -133,6 +133,9 @@ func (h *runReport) report(ctx context.Context, rep *api.PullReport) (api.PullRe
 	}
 	h.l.Mu.Lock()
 	h.run.SetNote(rep.Note)
+	if rep.Account != nil && !h.run.Isolated {
+		h.l.HearAccount(h.lane, rep.Account)
+	}
 	h.l.Update(h.lane)
 	h.l.Mu.Unlock()
 	if rep.Output != nil {

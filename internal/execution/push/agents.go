@@ -2,6 +2,7 @@ package push
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -106,7 +107,7 @@ func sameAgent(a, b *signalbox.Agent) bool {
 func (l *lane) change(row signalbox.Agent, c *conn, now time.Time) {
 	l.stored = row
 	if l.conn.base != c.base || l.conn.token != c.token {
-		l.conn, l.status = c, api.AgentStatus{}
+		l.conn, l.status, l.told = c, api.AgentStatus{}, false
 		l.Presence.Gone(now, "it moved to "+row.URL)
 		l.Health.Recover()
 		l.epoch++
@@ -119,6 +120,7 @@ func (l *lane) change(row signalbox.Agent, c *conn, now time.Time) {
 		if l.status.Slots > 0 {
 			row.Slots = l.status.Slots
 		}
+		row.Account = cmp.Or(row.Account, l.Row.Account)
 	}
 	l.Row, l.stale = row, true
 	l.probing.Send()

@@ -44,7 +44,10 @@ func (d *Dispatcher) CheckBooks() error {
 func (d *Dispatcher) Busy() int { return d.work.Left() }
 
 // ResultOf is what is stored of an agent's last word.
-func ResultOf(s api.AgentTaskStatus) *signalbox.Result { o, _ := execution.Outcome(s); return o.Result }
+func ResultOf(s api.AgentTaskStatus) *signalbox.Result {
+	o, _ := execution.Outcome(s, "", time.Time{})
+	return o.Result
+}
 
 // HoldsLate reports whether an agent is held here that says busy to an offer of a
 // term that is over: of one that another director has, or this one anew.

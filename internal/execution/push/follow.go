@@ -147,7 +147,7 @@ func (r *run) knownEndpoint(ctx context.Context) (endpoint, error) {
 // ended stores the agent's final report.
 func (r *run) ended(ctx context.Context, s api.AgentTaskStatus) {
 	r.catchUp(ctx, s)
-	o, lost := execution.Outcome(s)
+	o, lost := execution.Outcome(s, r.kind(), r.d.Engine.Now())
 	o.Message = r.Mask.Hide(o.Message)
 	if r.Isolated {
 		o.SessionID = ""

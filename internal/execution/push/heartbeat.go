@@ -36,6 +36,7 @@ func (d *Dispatcher) applyStatus(l *lane, s api.AgentStatus) {
 	defer d.Mu.Unlock()
 	slots, isolated := l.Row.Slots, l.Isolated
 	l.applyStatus(s)
+	d.HearAccount(l, s.Account)
 	l.recordTasks(currentTasks(&s), d.opts.Monotonic(), wall)
 	d.Update(l)
 	if l.Row.Slots > slots || l.Isolated > isolated { // tasks may be waiting for them

@@ -19,6 +19,7 @@ type lane struct {
 
 	failures int // failed probes in a row
 	status   api.AgentStatus
+	told     bool // it has told its status at this address
 	offers   availability
 	// epoch counts events that outdate an earlier status with regard to whether the agent
 	// is free: a run that started or ended, a refusal.
@@ -84,10 +85,14 @@ func (l *lane) Room(isolated bool) int {
 // ClaimsPerWake implements execution.Agent: it claims until it is full.
 func (l *lane) ClaimsPerWake() int { return signalbox.MaxAgentSlots }
 
-// Withheld implements execution.Agent.
+// Withheld implements execution.Agent. Without its status, its account and its highest fence
+// are not known, though an answer about a run may have brought it up.
 func (l *lane) Withheld() string {
-	if l.ours() && l.offers.withheld() {
+	switch {
+	case l.ours() && l.offers.withheld():
 		return l.offers.why
+	case l.ours() && !l.told:
+		return "its status is being read"
 	}
 	return ""
 }
@@ -130,7 +135,7 @@ func (l *lane) notifyUp() {
 func (l *lane) applyStatus(s api.AgentStatus) {
 	s.Slots = min(s.Slots, signalbox.MaxAgentSlots)
 	s.IsolatedSlots = min(max(0, s.IsolatedSlots), signalbox.MaxAgentSlots)
-	l.status = s
+	l.status, l.told = s, true
 	l.Isolated, l.HighestFence, l.Terminal = s.IsolatedSlots, s.HighestFence, s.Terminal
 	if s.State == "working" {
 		l.Health.AtWork()

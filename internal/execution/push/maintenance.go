@@ -39,6 +39,7 @@ func (c *rounds) round(ctx context.Context) time.Duration {
 		_, err = d.Engine.EndOverdue(ctx)
 		complain("overdue tasks not ended", err)
 		complain("pauses not ended", d.Engine.ResumeDue(ctx))
+		complain("gates not opened", d.Engine.OpenGates(ctx))
 		d.enforceLimits()
 	}
 	d.Backstop(ctx)

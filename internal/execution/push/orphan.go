@@ -138,7 +138,7 @@ func (r *run) lastWord(ctx context.Context) (over, news bool) {
 		return true, false
 	case err == nil && execution.Ended(s.State):
 		r.catchUp(ctx, s)
-		o, _ := execution.Outcome(s)
+		o, _ := execution.Outcome(s, r.kind(), r.d.Engine.Now())
 		o.Message = r.Mask.Hide(o.Message)
 		r.Tail.Result(o.Result)
 		r.keepStale(s, o)

@@ -100,8 +100,10 @@ func TestResultOfForgottenRunIsFetchedFromHistory(t *testing.T) {
 	id := h.submit(engine.NewTask{Prompt: longPrompt})
 	h.start()
 	h.untilState(id, signalbox.Working)
-	a.Always(State, Nothing(404))
+	ended := make(chan struct{}) // that it is forgotten is said when the history has it
+	a.Always(State, After(ended, Nothing(404)))
 	a.Finish(a.Executions()[0].TaskID, End{Output: "what it said"})
+	close(ended)
 	h.ends(id, signalbox.ReasonCompleted)
 	if got := h.result(id); got != "what it said" {
 		t.Errorf("the answer is %q", got)

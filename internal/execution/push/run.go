@@ -77,6 +77,13 @@ func (r *run) mayBeElsewhere(ctx context.Context, word error) bool {
 	return !refused(err)
 }
 
+// kind is that of its agent.
+func (r *run) kind() string {
+	r.d.Mu.Lock()
+	defer r.d.Mu.Unlock()
+	return r.lane.Row.Kind
+}
+
 func (r *run) row() signalbox.Task {
 	r.d.Mu.Lock()
 	defer r.d.Mu.Unlock()
@@ -115,11 +122,28 @@ func (r *run) recordReply(o *api.AgentOutput, s *api.AgentTaskStatus) (news bool
 	if news {
 		r.lane.Progress, r.Printed, r.clocks.progressAt = wall, wall, now
 	}
+	if !r.Isolated {
+		d.HearAccount(r.lane, accountIn(o, s))
+	}
 	if s != nil && s.StartedAt != nil {
 		r.recordProgress(api.AgentCurrentTask{StartedAt: *s.StartedAt, LastProgressAt: s.LastProgressAt}, now, wall)
 	}
 	d.agentHeard(r.lane, true)()
 	return news
+}
+
+// accountIn is what a reply tells of the account that the run spends: what comes with its end
+// is the newest.
+func accountIn(o *api.AgentOutput, s *api.AgentTaskStatus) *api.AgentAccount {
+	switch {
+	case s != nil && s.Account != nil:
+		return s.Account
+	case o != nil && o.Final != nil && o.Final.Account != nil:
+		return o.Final.Account
+	case o != nil:
+		return o.Account
+	}
+	return nil
 }
 
 // silence is the time since the agent last reported on this task.

@@ -14,11 +14,11 @@ import (
 // continue.
 
 // continueSession sets the session of an offer for a chat that names none, unless the agent
-// starts sessions under the id it is given.
+// starts sessions under the id it is given, or goes on with a run that was parked in one.
 func (r *run) continueSession(ctx context.Context, offer *api.AgentTask) {
 	t, q := r.row(), r.request
 	r.d.Mu.Lock()
-	lasts := r.lane.status.Sessions && t.SessionID != ""
+	lasts := t.SessionID != "" && (r.lane.status.Sessions || offer.Resume != nil)
 	r.d.Mu.Unlock()
 	if t.Mode != signalbox.ModeChat || q.SessionID != "" || q.NewSession || lasts {
 		return

@@ -17,6 +17,7 @@ import (
 	"syscall"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/accounts"
 	"github.com/signalbox-ai/signalbox/internal/config"
 	"github.com/signalbox-ai/signalbox/internal/dashboard"
 	"github.com/signalbox-ai/signalbox/internal/doctor"
@@ -149,7 +150,7 @@ func (d *Director) assemble(ctx context.Context, sealer *seal.Sealer) (err error
 	}
 	d.Engine = engine.New(timed, engine.Options{
 		MaxSize: q.MaxSize, MaxAttempts: q.MaxAttempts, AgeStep: q.AgeStep, ExecutionTTL: cfg.ExecutionTTL,
-		MaxChats: q.ChatMaxSize, WaitTimeout: q.WaitTimeout, OnLost: q.OnLost, Fleet: q.Fleet, SourcePriority: cfg.Priorities,
+		MaxChats: q.ChatMaxSize, WaitTimeout: q.WaitTimeout, OnLost: q.OnLost, Fleet: q.Fleet, SourcePriority: cfg.Priorities, Reserve: reserves(cfg.Accounts),
 		BypassSlots: cfg.Bypass.Slots, BypassFleet: cfg.Bypass.Fleet, MaxCommands: cfg.Commands.MaxWaiting,
 		SubmitTasks: q.SubmitTasks, SubmitBytes: q.SubmitBytes,
 		Sealer: sealer, Now: now, Log: d.Log,
@@ -242,11 +243,20 @@ func (d *Director) DescribeTools() {
 	tools.Describe(d.Out.Out, d.Config.Tools, d.URL, serve.BridgeCommand, d.Identity.Open())
 }
 
+// reserves is what the configuration keeps of accounts for people.
+func reserves(of map[string]config.Account) map[string]accounts.Reserve {
+	all := make(map[string]accounts.Reserve, len(of))
+	for name, a := range of {
+		all[name] = accounts.Reserve{Schedules: float64(a.ReserveSchedules), Agents: float64(a.ReserveAgents)}
+	}
+	return all
+}
+
 // putConfigured registers an agent of the configuration. What is not configured is
 // learnt from its status.
 func (d *Director) putConfigured(ctx context.Context, a config.RemoteAgent) error {
 	_, err := d.Engine.PutAgent(ctx, signalbox.Agent{
-		Name: a.Name, Kind: cmp.Or(a.Kind, signalbox.KindUnknown), URL: a.URL, Slots: a.Slots, Proof: a.Proof, Source: signalbox.AgentFromConfig,
+		Name: a.Name, Kind: cmp.Or(a.Kind, signalbox.KindUnknown), URL: a.URL, Slots: a.Slots, Proof: a.Proof, Source: signalbox.AgentFromConfig, Account: a.Account,
 	}, a.Token)
 	if err != nil {
 		return fmt.Errorf("agents: %s: %w", a.Name, err)

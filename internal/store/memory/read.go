@@ -173,7 +173,7 @@ func (b *Backend) Before(_ context.Context, id string, _ int) (n int, exact bool
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	t := taskOf(b.ids[id])
-	if t != nil && t.State == signalbox.Pending {
+	if t != nil && t.State.Waiting() {
 		n = b.waiting.get(t.Queue).rank(t.OrderKey(), t.Place)
 	}
 	return n, true, t, nil

@@ -70,7 +70,7 @@ func (b *Backend) addToLists(r *row) {
 		}
 	}
 	switch {
-	case t.State == signalbox.Pending:
+	case t.State.Waiting():
 		b.addPending(r)
 	case t.State.InFlight():
 		b.inFlight.add(t.Fence, 0, r)
@@ -109,7 +109,7 @@ func (b *Backend) removeFromLists(t *signalbox.Task) {
 		}
 	}
 	switch {
-	case t.State == signalbox.Pending:
+	case t.State.Waiting():
 		b.removePending(t)
 	case t.State.InFlight():
 		b.inFlight.remove(t.Fence, 0)

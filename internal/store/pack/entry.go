@@ -16,6 +16,7 @@ const (
 	withOwner    = 2
 	withSchedule = 3
 	withRetryOf  = 4
+	withAccount  = 5
 )
 
 // The versions of a request, likewise: withTools says what tools it may use,
@@ -41,6 +42,9 @@ func (p *Packer) Entry(b []byte, e *signalbox.Entry) []byte {
 	if e.RetryOf != "" {
 		version = withRetryOf
 	}
+	if e.Account != "" {
+		version = withAccount
+	}
 	p.b = append(p.b[:0], version)
 	p.Int(e.At.UnixMilli())
 	p.Int(e.Fence)
@@ -54,6 +58,9 @@ func (p *Packer) Entry(b []byte, e *signalbox.Entry) []byte {
 	}
 	if version >= withRetryOf {
 		p.Texts(e.RetryOf)
+	}
+	if version >= withAccount {
+		p.Texts(e.Account)
 	}
 	b = binary.AppendUvarint(b, uint64(len(p.b)))
 	return append(b, p.b...)
@@ -81,7 +88,7 @@ func ReadEntries(b []byte, seq int64) ([]signalbox.Entry, error) {
 
 func readEntry(body []byte) (signalbox.Entry, error) {
 	d := Reader{b: body}
-	if len(body) == 0 || body[0] < firstVersion || body[0] > withRetryOf {
+	if len(body) == 0 || body[0] < firstVersion || body[0] > withAccount {
 		return signalbox.Entry{}, errJournal
 	}
 	d.b = body[1:]
@@ -100,6 +107,9 @@ func readEntry(body []byte) (signalbox.Entry, error) {
 	}
 	if body[0] >= withRetryOf {
 		e.RetryOf = d.Text()
+	}
+	if body[0] >= withAccount {
+		e.Account = d.Text()
 	}
 	if d.Bad {
 		return e, errJournal

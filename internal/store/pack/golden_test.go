@@ -68,18 +68,23 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 	var schedule signalbox.Schedule
 	var run signalbox.ScheduleRun
 	var usage signalbox.Usage
-	for _, v := range []any{&task, &entry, &token, &user, &request, &result, &agent, &pause, &session, &audit, &stale, &schedule, &run, &usage} {
+	var account signalbox.Account
+	for _, v := range []any{&task, &entry, &token, &user, &request, &result, &agent, &pause, &session, &audit, &stale, &schedule, &run, &usage, &account} {
 		n := 0
 		whole(t, reflect.ValueOf(v).Elem(), &n)
 	}
 	journal := New(0)
-	first := entry
+	retry := entry
+	retry.Account = ""
+	first := retry
 	first.RetryOf = ""
 	plain := first
 	plain.Owner, plain.Schedule = "", ""
 	before := request // an environment that no admin gave is a row that directors of before refuse to read
 	before.EnvBy = ""
-	spent := task
+	edited := task
+	edited.Parking, edited.Anyway = nil, false
+	spent := edited
 	spent.EditedAt, spent.EditedBy = time.Time{}, ""
 	requeued := spent
 	requeued.Spent = signalbox.Spent{}
@@ -97,17 +102,20 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 	old.LogTimes, old.Calls = nil, nil
 	oldStale := stale
 	oldStale.Result.LogTimes, oldStale.Result.Calls, oldStale.Result.Model, oldStale.Result.TailLine = nil, nil, "", 0
-	silent := agent
+	unaccounted := agent
+	unaccounted.Account = ""
+	silent := unaccounted
 	silent.Proof = false
 	return []goldenRow{
 		{"task", Task(nil, &unsized)}, {"entry", journal.Entry(nil, &first)}, {"entry-plain", journal.Entry(nil, &plain)}, {"extra", Extra(&task)}, {"token", Token(&token)}, {"user", User(&user)},
 		{"request", Request(&before)}, {"request-plain", Request(&signalbox.Request{Prompt: "p", Model: "m"})}, {"result", Result(&old)}, {"agent", Agent(&silent)}, {"pause", Pause(&pause)},
 		{"session", Session(&session)}, {"audit", Audit(&audit)}, {"stales", Stales([]signalbox.Stale{oldStale, oldStale})},
 		{"schedule", Schedule(&schedule)}, {"run", Run(&run)},
-		{"request-env-by", Request(&request)}, {"agent-proof", Agent(&agent)}, {"task-sized", Task(nil, &sized)},
-		{"task-failed", Task(nil, &failed)}, {"entry-retry", journal.Entry(nil, &entry)},
+		{"request-env-by", Request(&request)}, {"agent-proof", Agent(&unaccounted)}, {"task-sized", Task(nil, &sized)},
+		{"task-failed", Task(nil, &failed)}, {"entry-retry", journal.Entry(nil, &retry)},
 		{"task-requeued", Task(nil, &requeued)}, {"result-course", Result(&nameless)},
-		{"task-spent", Task(nil, &spent)}, {"result-model", Result(&unnumbered)}, {"usage-id", []byte(UsageID(&usage.UsageKey))}, {"usage", Usage(&usage)}, {"task-edited", Task(nil, &task)}, {"result-numbered", Result(&result)},
+		{"task-spent", Task(nil, &spent)}, {"result-model", Result(&unnumbered)}, {"usage-id", []byte(UsageID(&usage.UsageKey))}, {"usage", Usage(&usage)}, {"task-edited", Task(nil, &edited)}, {"result-numbered", Result(&result)},
+		{"task-parked", Task(nil, &task)}, {"entry-account", journal.Entry(nil, &entry)}, {"agent-account", Agent(&agent)}, {"account", Account(&account)},
 	}
 }
 

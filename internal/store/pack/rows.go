@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"math"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -13,6 +14,9 @@ func Agent(a *signalbox.Agent) []byte {
 	p.Int(int64(a.Slots))
 	p.Flags(a.Fencing, a.SealedToken != nil, a.Proof)
 	p.Times(a.CreatedAt)
+	if a.Account != "" {
+		p.Texts(a.Account)
+	}
 	return p.b
 }
 
@@ -26,8 +30,44 @@ func ReadAgent(name string, body []byte) (signalbox.Agent, error) {
 		a.SealedToken = append([]byte{}, token...)
 	}
 	a.CreatedAt = d.Time()
+	if len(d.b) > 0 {
+		a.Account = d.Text()
+	}
 	if d.Bad {
 		return a, signalbox.Errorf(signalbox.CodeStoreCorrupt, "agent %q cannot be read: its row is damaged; remove it and register it anew", name)
+	}
+	return a, nil
+}
+
+// Account packs all of an account but its name.
+func Account(a *signalbox.Account) []byte {
+	p := New(128)
+	p.Texts(a.Kind, a.Login, string(a.State), a.Reason, a.Window, a.Source, a.Probe.Agent)
+	p.Ints(int64(a.Failures), int64(a.Claims), int64(a.Probe.Slot), a.Probe.Fence, int64(len(a.Windows)))
+	p.Times(a.Since, a.Until, a.HeardAt)
+	for _, w := range a.Windows {
+		p.Texts(w.Name)
+		p.Int(int64(math.Round(w.UsedPercent * 1000)))
+		p.Times(w.ResetsAt)
+	}
+	return p.b
+}
+
+// ReadAccount reads what Account wrote.
+func ReadAccount(name string, body []byte) (signalbox.Account, error) {
+	d := Read(body)
+	a := signalbox.Account{
+		Name: name, Kind: d.Text(), Login: d.Text(), State: signalbox.AccountState(d.Text()), Reason: d.Text(), Window: d.Text(), Source: d.Text(),
+		Probe: signalbox.AccountProbe{Agent: d.Text()},
+	}
+	a.Failures, a.Claims, a.Probe.Slot, a.Probe.Fence = int(d.Int()), int(d.Int()), int(d.Int()), d.Int()
+	n := d.count(signalbox.MaxAccountWindows)
+	a.Since, a.Until, a.HeardAt = d.Time(), d.Time(), d.Time()
+	for range n {
+		a.Windows = append(a.Windows, signalbox.AccountWindow{Name: d.Text(), UsedPercent: float64(d.Int()) / 1000, ResetsAt: d.Time()})
+	}
+	if d.Bad {
+		return a, signalbox.Errorf(signalbox.CodeStoreCorrupt, "account %q cannot be read: its row is damaged; open it anew", name)
 	}
 	return a, nil
 }

@@ -14,9 +14,18 @@ func TestRowsRoundTrip(t *testing.T) {
 	agents := []signalbox.Agent{{Name: "a"}, {
 		Name: "a", Kind: "k", URL: bad, Slots: 2, Fencing: true, Source: signalbox.AgentChild, SealedToken: []byte(bad),
 		WorkDir: "w", Version: "1", CreatedAt: at,
-	}, {Name: "a", SealedToken: []byte{}}}
+	}, {Name: "a", SealedToken: []byte{}}, {Name: "a", Proof: true, Account: "max"}}
 	for _, want := range agents {
 		got, err := ReadAgent("a", Agent(&want))
+		same(t, got, want, err)
+	}
+	accounts := []signalbox.Account{{Name: "max"}, {
+		Name: "max", Kind: "k", Login: bad, State: signalbox.AccountTrying, Reason: "r", Window: "w", Source: "event", Since: at, Until: at,
+		Failures: 3, Windows: []signalbox.AccountWindow{{Name: "five_hour", UsedPercent: 99.125, ResetsAt: at}, {}}, HeardAt: at,
+		Probe: signalbox.AccountProbe{Agent: "a", Slot: 1, Fence: 9},
+	}}
+	for _, want := range accounts {
+		got, err := ReadAccount("max", Account(&want))
 		same(t, got, want, err)
 	}
 	pause := signalbox.Pause{Queue: bad, Reason: bad, By: "me", AtMS: 1, UntilMS: 2}
@@ -57,6 +66,7 @@ func FuzzReadRows(f *testing.F) {
 	f.Add(Audit(&signalbox.Audit{Hash: "h"}))
 	f.Add(Stales([]signalbox.Stale{{Fence: 1, Result: signalbox.Result{ErrorType: "e"}}}))
 	f.Add(Usage(&signalbox.Usage{Runs: 1, Spent: signalbox.Spent{NanoUSD: 5}}))
+	f.Add(Account(&signalbox.Account{State: signalbox.AccountTrying, Windows: []signalbox.AccountWindow{{Name: "five_hour", UsedPercent: 99.5}}, Probe: signalbox.AccountProbe{Fence: 3}}))
 	f.Add([]byte(UsageID(&signalbox.UsageKey{Day: 20_000, Agent: "a", Owner: "user:ann"})))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		_, agent := ReadAgent("a", body)
@@ -66,7 +76,8 @@ func FuzzReadRows(f *testing.F) {
 		_, stales := ReadStales("t", body)
 		_, usage := ReadUsage(UsageID(&signalbox.UsageKey{}), body)
 		_, key := ReadUsage(string(body), Usage(&signalbox.Usage{}))
-		for _, err := range []error{agent, pause, session, audit, stales, usage, key} {
+		_, account := ReadAccount("max", body)
+		for _, err := range []error{account, agent, pause, session, audit, stales, usage, key} {
 			if err != nil && signalbox.CodeOf(err) != signalbox.CodeStoreCorrupt {
 				t.Fatalf("got %v", err)
 			}

@@ -10,6 +10,7 @@ import (
 var states = [...]signalbox.State{
 	1: signalbox.Pending, 2: signalbox.Dispatching, 3: signalbox.Working, 4: signalbox.Cancelling,
 	5: signalbox.Completed, 6: signalbox.Failed, 7: signalbox.Cancelled, 8: signalbox.Timeout,
+	9: signalbox.Parked,
 }
 
 func numberOf(state signalbox.State) int64 {
@@ -30,10 +31,11 @@ func Task(b []byte, t *signalbox.Task) []byte {
 	p.Texts(string(t.Source), t.SourceJob, t.Preview, t.IdempotencyKey, t.IdempotencyHash, string(t.Mode), t.Tool)
 	p.Texts(t.Owner, t.OwnerEmail, t.ParentID, t.Agent, t.AgentURL, t.TaskID, t.LastError, t.CancelledBy)
 	p.Texts(string(t.StopReason), t.StopMessage)
-	p.Flags(t.Ready, t.HasEnv, t.Waits, t.CancelRequested)
+	p.Flags(t.Ready, t.HasEnv, t.Waits, t.CancelRequested, t.Anyway)
 	p.Times(t.EnqueuedAt, t.NotBefore, t.WaitUntil, t.CreatedAt, t.DispatchedAt, t.StartedAt, t.EndedAt)
 	// Rows of before have none of these; each group comes with those before it.
-	edited := !t.EditedAt.IsZero()
+	parked := t.Parking != nil
+	edited := !t.EditedAt.IsZero() || parked
 	spent := t.Spent != signalbox.Spent{} || edited
 	requeued := t.Requeues != nil || spent
 	why := t.Failure != "" || t.Cause != "" || requeued
@@ -53,6 +55,9 @@ func Task(b []byte, t *signalbox.Task) []byte {
 		p.Times(t.EditedAt)
 		p.Texts(t.EditedBy)
 	}
+	if parked {
+		parking(&p, t.Parking)
+	}
 	return p.b
 }
 
@@ -70,7 +75,7 @@ func ReadTask(b []byte) (signalbox.Task, error) {
 	t.Owner, t.OwnerEmail, t.ParentID, t.Agent = d.Text(), d.Text(), d.Text(), d.Text()
 	t.AgentURL, t.TaskID, t.LastError, t.CancelledBy = d.Text(), d.Text(), d.Text(), d.Text()
 	t.StopReason, t.StopMessage = signalbox.Reason(d.Text()), d.Text()
-	d.Flags(&t.Ready, &t.HasEnv, &t.Waits, &t.CancelRequested)
+	d.Flags(&t.Ready, &t.HasEnv, &t.Waits, &t.CancelRequested, &t.Anyway)
 	t.EnqueuedAt, t.NotBefore, t.WaitUntil, t.CreatedAt = d.Time(), d.Time(), d.Time(), d.Time()
 	t.DispatchedAt, t.StartedAt, t.EndedAt = d.Time(), d.Time(), d.Time()
 	if len(d.b) > 0 {
@@ -88,10 +93,27 @@ func ReadTask(b []byte) (signalbox.Task, error) {
 	if len(d.b) > 0 {
 		t.EditedAt, t.EditedBy = d.Time(), d.Text()
 	}
-	if d.Bad {
+	if len(d.b) > 0 {
+		t.Parking = parkingOf(&d)
+	}
+	if d.Bad || (t.State == signalbox.Parked && t.Parking == nil) {
 		return t, damaged("row")
 	}
 	return t, nil
+}
+
+func parking(p *Packer, k *signalbox.Parking) {
+	p.Texts(string(k.Kind), k.Name, k.Text, k.Next)
+	p.Times(k.Until, k.At)
+	p.Int(int64(k.Count))
+	p.Flags(k.Began)
+}
+
+func parkingOf(d *Reader) *signalbox.Parking {
+	k := &signalbox.Parking{Gate: signalbox.Gate{Kind: signalbox.GateKind(d.Text()), Name: d.Text(), Text: d.Text()}, Next: d.Text()}
+	k.Until, k.At, k.Count = d.Time(), d.Time(), int(d.Int())
+	d.Flags(&k.Began)
+	return k
 }
 
 func spentOf(d *Reader) signalbox.Spent {

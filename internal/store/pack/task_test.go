@@ -21,6 +21,10 @@ func filled(t *testing.T, v reflect.Value, n *int) {
 		case signalbox.State:
 			f.SetString(string(signalbox.Working))
 			continue
+		case *signalbox.Parking:
+			f.Set(reflect.New(f.Type().Elem()))
+			filled(t, f.Elem(), n)
+			continue
 		case *[]signalbox.Requeue:
 			f.Set(reflect.ValueOf(&[]signalbox.Requeue{
 				{Kind: signalbox.EventBusy, Agent: "a", ClaimedAt: time.UnixMilli(1).UTC(), At: time.UnixMilli(2).UTC(), Message: "busy"}, {},
@@ -58,6 +62,7 @@ func TestEveryFieldOfATaskIsPacked(t *testing.T) {
 
 func FuzzReadTask(f *testing.F) {
 	f.Add(Task(nil, &signalbox.Task{ID: "queue-1", State: signalbox.Pending, CreatedAt: time.UnixMilli(7)}))
+	f.Add(Task(nil, &signalbox.Task{ID: "queue-2", State: signalbox.Parked, Parking: &signalbox.Parking{Gate: signalbox.Gate{Kind: signalbox.GateAccount, Name: "max"}, Count: 2}}))
 	f.Add([]byte{})
 	f.Add([]byte{1, 2, 2, 20})
 	f.Fuzz(func(t *testing.T, row []byte) {
@@ -68,7 +73,7 @@ func FuzzReadTask(f *testing.F) {
 			}
 			return
 		}
-		if again, err := ReadTask(Task(nil, &task)); err != nil || again != task {
+		if again, err := ReadTask(Task(nil, &task)); err != nil || !reflect.DeepEqual(again, task) {
 			t.Fatalf("got %+v (%v), want %+v", again, err, task)
 		}
 	})

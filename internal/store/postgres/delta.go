@@ -217,6 +217,7 @@ func (c *delta) sendTasks(x *exchange) {
 var stateNumbers = map[signalbox.State]int{
 	signalbox.Pending: 1, signalbox.Dispatching: 2, signalbox.Working: 3, signalbox.Cancelling: 4,
 	signalbox.Completed: 5, signalbox.Failed: 6, signalbox.Cancelled: 7, signalbox.Timeout: 8,
+	signalbox.Parked: 9,
 }
 
 func stateNumber(s signalbox.State) int { return stateNumbers[s] }

@@ -7,8 +7,8 @@ import (
 
 // moveLine takes a task out of the line of its queue, or puts it in.
 func (c *delta) moveLine(before, after *signalbox.Task) {
-	was := before != nil && before.State == signalbox.Pending
-	is := after != nil && after.State == signalbox.Pending
+	was := before != nil && before.State.Waiting()
+	is := after != nil && after.State.Waiting()
 	if was && is && sameLine(before, after) {
 		return
 	}

@@ -175,7 +175,7 @@ func askSlots(x *exchange, to *[]signalbox.Slot) {
 
 // Before counts the pending tasks that stand before one in its queue.
 func (g *Backend) Before(ctx context.Context, id string, most int) (n int, exact bool, task *signalbox.Task, err error) {
-	if task, err = g.Task(ctx, id); err != nil || task == nil || task.State != signalbox.Pending {
+	if task, err = g.Task(ctx, id); err != nil || task == nil || !task.State.Waiting() {
 		return 0, false, task, err
 	}
 	err = g.read(ctx, func(x *exchange) {

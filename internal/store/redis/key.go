@@ -103,7 +103,7 @@ func indexEntries(list []indexEntry, t *signalbox.Task) []indexEntry {
 	}
 	at := [3]int64{t.OrderKey(), t.Place}
 	switch {
-	case t.State == signalbox.Pending:
+	case t.State.Waiting():
 		if created := t.CreatedAt.UnixMilli(); created == at[0] {
 			list = append(list, indexEntry{inAll, "", at})
 		} else {

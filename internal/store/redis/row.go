@@ -11,12 +11,12 @@ import (
 
 // A row of a task is led by what scripts read in it: its Seq in eight bytes, by
 // which its request and result are found; one more than the length of its queue
-// in two, with its place in 16 and the queue, if it is pending, else 0 alone.
+// in two, with its place in 16 and the queue, if it waits, else 0 alone.
 // Then comes the packed task.
 func (a *arena) task(t *signalbox.Task) string {
 	begin := a.begin(512)
 	a.b = appendNumber(a.b, t.Seq)
-	if t.State == signalbox.Pending {
+	if t.State.Waiting() {
 		a.b = binary.BigEndian.AppendUint16(a.b, uint16(len(t.Queue)+1))
 		a.b = append(appendNumber(appendNumber(a.b, t.OrderKey()), t.Place), t.Queue...)
 	} else {

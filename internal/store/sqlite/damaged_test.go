@@ -177,3 +177,55 @@ func TestOtherKeyIsReportedAndAccepted(t *testing.T) {
 		}
 	}
 }
+
+// A damaged row of a task that is parked is set aside like any other: the list of its gate
+// has the others, and its session goes on.
+func TestDamagedParkedTaskIsOnNoListOfAGate(t *testing.T) {
+	ctx, path := context.Background(), filepath.Join(t.TempDir(), "x.db")
+	s := openTest(t, Options{Path: path})
+	for range 2 {
+		mustSubmit(t, s)
+		got, err := s.Claim(ctx, newClaim("a"))
+		if err != nil || !got.Found {
+			t.Fatal(err)
+		}
+		c, err := signalbox.Next(got.Task, signalbox.Event{
+			Kind: signalbox.EventPark, Now: got.Task.DispatchedAt, Fence: got.Task.Fence, SessionID: "s",
+			Parking: &signalbox.Parking{Gate: signalbox.Gate{Kind: signalbox.GateAccount, Name: "max"}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Apply(ctx, c, got.Task.DispatchedAt); err != nil {
+			t.Fatal(err)
+		}
+	}
+	changed(t, path, changes["a byte of the body"])
+	parked := func() int {
+		t.Helper()
+		list, err := s.Parked(ctx, signalbox.GateAccount, "max")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	if n := parked(); n != 1 {
+		t.Errorf("%d are listed as parked, want the one that can be read", n)
+	}
+	mustSubmit(t, s) // and with it the damaged one is set aside
+	if damaged, err := s.Damaged(ctx); err != nil || len(damaged) != 1 {
+		t.Errorf("damaged: %v (%v)", damaged, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = openTest(t, Options{Path: path})
+	if n := parked(); n != 1 {
+		t.Errorf("%d are listed as parked after a restart", n)
+	}
+	counts, err := s.Counts(ctx)
+	if err != nil || counts.Pending != 2 {
+		t.Errorf("%d wait (%v), want the one that is parked and a new one", counts.Pending, err)
+	}
+	exact(t, s)
+}

@@ -59,7 +59,7 @@ func (b *totals) count(t *signalbox.Task, n int) {
 		b.countTurn(t.SessionID, t.Seq, n)
 	}
 	switch {
-	case t.State == signalbox.Pending:
+	case t.State.Waiting():
 		b.countPending(t, n)
 	case t.State.InFlight():
 		bump(b.inFlight, t.State, n)

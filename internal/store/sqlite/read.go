@@ -180,7 +180,7 @@ func (b *Backend) Before(ctx context.Context, id string, _ int) (n int, exact bo
 			q := c.on(stTaskPlace)
 			if q.exact(id); q.next() {
 				t = &signalbox.Task{ID: id}
-				if q.intAt(0) == rowPending {
+				if state := q.intAt(0); state == rowPending || state == rowParked {
 					t.State, t.Queue, t.Place, at = signalbox.Pending, q.textAt(1), q.intAt(3), position{q.intAt(2), q.intAt(3)}
 				}
 			}

@@ -13,12 +13,13 @@ var stateNumbers = map[signalbox.State]int64{
 	signalbox.Pending: rowPending, signalbox.Dispatching: rowDispatching, signalbox.Working: rowWorking,
 	signalbox.Cancelling: rowCancelling, signalbox.Completed: rowCompleted, signalbox.Failed: rowFailed,
 	signalbox.Cancelled: rowCancelled, signalbox.Timeout: rowTimeout,
+	signalbox.Parked: rowParked,
 }
 
-// readyOf is 1 or 0 while a task is pending, then -1 for NULL.
+// readyOf is 1 or 0 while a task waits, then -1 for NULL.
 func readyOf(t *signalbox.Task) int64 {
 	switch {
-	case t.State != signalbox.Pending:
+	case !t.State.Waiting():
 		return -1
 	case t.Ready:
 		return 1

@@ -19,6 +19,7 @@ const (
 	rowCancelled   = 7
 	rowTimeout     = 8
 	rowDamaged     = 9 // quarantined: damaged.go
+	rowParked      = 10
 )
 
 // schema is what a file holds. Times are Unix milliseconds, NULL where there is

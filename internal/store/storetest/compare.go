@@ -58,6 +58,7 @@ func (p *pair) verbs() map[string]func(*rapid.T) {
 		"claim": p.claim, "claim 2": p.claim,
 		"turn": p.turn, "turn 2": p.turn, "turn 3": p.turn,
 		"progress": p.progress, "progress 2": p.progress,
+		"account": p.account, "gate": p.gate,
 		"restore": p.restore,
 		"event":   p.event, "stale": p.stale, "renew": p.renew, "free": p.free, "wake": p.wake, "agent": p.agent,
 		"session": p.session, "said late": p.keepStale, "credential": p.credential, "audit": p.audit, "chat": p.chat,
@@ -260,6 +261,7 @@ func (p *pair) claim(t *rapid.T) {
 		Queues:     pick(t, "queues", []string{"agent:" + agent, "pool:k", "work"}, []string{"work"}, someQueues, nil),
 		FenceAbove: pick[int64](t, "fence above", 0, 0, 0, 10, 100), Expires: p.now.Add(time.Minute), Now: p.now,
 		Isolated: rapid.IntRange(0, 4).Draw(t, "isolated") == 0, Fleet: pick(t, "fleet", 0, 0, 0, 1, 3),
+		Account: pick(t, "account", append([]string{"", ""}, someAccounts...)...), Reserved: pick(t, "reserved", nil, nil, []signalbox.Source{signalbox.SourceScheduler}),
 	}
 	_, _ = both(t, p, "Claim", func(to store.Store) (store.Claimed, error) { return to.Claim(p.ctx, c) })
 }

@@ -30,7 +30,8 @@ func (p *pair) progress(t *rapid.T) {
 	task := rapid.SampledFrom(flying).Draw(t, "in flight")
 	kind := signalbox.EventAccept
 	if task.State != signalbox.Dispatching {
-		kind = pick(t, "kind", signalbox.EventFinish, signalbox.EventFinish, signalbox.EventLost, signalbox.EventRelease, signalbox.EventStop)
+		kind = pick(t, "kind", signalbox.EventFinish, signalbox.EventFinish, signalbox.EventLost, signalbox.EventRelease, signalbox.EventStop,
+			signalbox.EventPark, signalbox.EventPark)
 	}
 	ev := p.anyEvent(t, kind)
 	ev.Fence = task.Fence
@@ -49,7 +50,7 @@ func (p *pair) anyEvent(t *rapid.T, kind signalbox.EventKind) signalbox.Event {
 		Kind: kind, Now: p.now, Agent: "a", Slot: 0, TaskID: pick(t, "their id", "", "t1"),
 		SessionID: pick(t, "session", someSessions...), Message: pick(t, "message", "", "because"),
 		Delay: pick(t, "delay", 0, time.Second, time.Minute), Withhold: rapid.Bool().Draw(t, "withhold"),
-		By: pick(t, "by", "", "me"), Queue: pick(t, "queue", someQueues...),
+		By: pick(t, "by", "", "me"), Queue: pick(t, "queue", someQueues...), Anyway: rapid.Bool().Draw(t, "anyway"),
 	}
 	switch kind {
 	case signalbox.EventFinish:
@@ -66,14 +67,51 @@ func (p *pair) anyEvent(t *rapid.T, kind signalbox.EventKind) signalbox.Event {
 			one := 1
 			ev.Edit.Priority, ev.Edit.Bias = &one, time.Minute
 		}
+	case signalbox.EventPark:
+		ev.Parking = &signalbox.Parking{
+			Gate: pick(t, "gate", closedMax, signalbox.Gate{Kind: signalbox.GateAccount, Name: "pro"}, signalbox.Gate{Kind: signalbox.GateTime, Until: p.now.Add(time.Minute)}),
+			Next: pick(t, "next", "", "go on"), Began: rapid.Bool().Draw(t, "began"),
+		}
 	case signalbox.EventLost:
 		ev.Reason = pick(t, "reason", signalbox.ReasonLost, signalbox.ReasonInterrupted)
+	}
+	if rapid.IntRange(0, 3).Draw(t, "tells of its account") == 0 {
+		told := p.accountEvent(t)
+		ev.Account = &told
 	}
 	if rapid.Bool().Draw(t, "result") {
 		code := rapid.IntRange(0, 2).Draw(t, "exit code")
 		ev.Result = &signalbox.Result{Output: "out", Tail: "tail", TailSeq: 7, ExitCode: &code, CostUSD: pick(t, "cost", 0, 0.1), Model: pick(t, "model", "", "m"), Answer: pick(t, "answer", "", `{"content":[]}`)}
 	}
 	return ev
+}
+
+// accountEvent is anything that may happen to an account.
+func (p *pair) accountEvent(t *rapid.T) signalbox.AccountEvent {
+	ev := signalbox.AccountEvent{
+		Kind: pick(t, "account's event", signalbox.AccountLimit, signalbox.AccountRefused, signalbox.AccountDue, signalbox.AccountDue,
+			signalbox.AccountAnswered, signalbox.AccountOpened, signalbox.AccountShut, signalbox.AccountHeard),
+		Account: pick(t, "account", "max", "max", "pro"), Now: p.now, Until: p.soon(t, "until"), Jitter: pick(t, "jitter", 0, time.Second),
+		Window: pick(t, "window", "", "five_hour"), Reason: pick(t, "why", "", "limit reached"), Source: pick(t, "source", "event", "me"),
+		Of: pick(t, "of", "", "claude"), Login: pick(t, "login", "", "ann"),
+	}
+	if rapid.Bool().Draw(t, "windows") {
+		ev.Windows = []signalbox.AccountWindow{{Name: "five_hour", UsedPercent: pick(t, "used", 0, 99.5, 120), ResetsAt: p.soon(t, "resets")}}
+	}
+	return ev
+}
+
+func (p *pair) account(t *rapid.T) {
+	ev := p.accountEvent(t)
+	_, _ = both(t, p, "ChangeAccount", func(s store.Store) (store.AccountChange, error) { return s.ChangeAccount(p.ctx, ev) })
+}
+
+// gate opens the gate of a parked task, or ends it.
+func (p *pair) gate(t *rapid.T) {
+	if parked, err := p.a.Parked(p.ctx, "", ""); err == nil && len(parked) > 0 {
+		kind := pick(t, "kind", signalbox.EventUnpark, signalbox.EventUnpark, signalbox.EventCancel, signalbox.EventMove, signalbox.EventUndeliverable)
+		p.next(t, rapid.SampledFrom(parked).Draw(t, "parked"), p.anyEvent(t, kind))
+	}
 }
 
 func (p *pair) next(t *rapid.T, task signalbox.Task, ev signalbox.Event) {

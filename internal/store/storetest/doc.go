@@ -30,7 +30,7 @@
 //   - The journal entry is SubmitEntry.
 //   - A store may return the position with the row; Position then returns the same.
 //   - A Room has room if the task could start at once: its queue is not paused, its
-//     NotBefore has passed, no turn of its session is ready or in flight, and its
+//     NotBefore has passed, no turn of its session is ready, in flight or parked, and its
 //     queues have fewer ready tasks than there are free slots, counted per agent and
 //     over the fleet. Tasks that are not ready use no room. A withheld row is a slot
 //     in use.
@@ -46,7 +46,7 @@
 // # Readiness
 //
 //   - At most one pending task of a session is ready: none while a turn is in flight,
-//     else the first in order that is due. A ready task loses its readiness to one that
+//     else the first in order that is due, unless a parked one stands before it. A ready task loses its readiness to one that
 //     moves ahead of it, and to a turn that turns out to run at an agent.
 //   - A task that was ready counts as due when the clock goes back.
 //   - Readiness changes neither Rev nor the journal.
@@ -64,6 +64,11 @@
 //   - A pause whose UntilMS is at or before Now has no effect, and is listed until
 //     Resume. An agent whose own queue is paused gets nothing from any queue, and does
 //     not count in a Room. Isolated slots depend on their own queue alone.
+//   - An account that is not known is open. A claim at one that is being tried is let through
+//     unless the slot row of its Probe is there with that fence, withheld or not, and is the
+//     Probe then, without an entry. A task that runs anyway is never the Probe.
+//   - Held is set if the agent is drained, or has a free slot and its account is why nothing
+//     is claimed, whether a task waits or not.
 //
 // # Apply
 //
@@ -76,6 +81,7 @@
 //   - A slot row that is gone or has another fence stays as it is, without an error.
 //   - A nil Result or Request keeps the stored one. A new Request keeps the stored
 //     environment.
+//   - The account is changed after all else, its entry behind that of the change.
 //   - A bind sets LastUsed to now, makes the session active and counts the turn: at the
 //     acceptance, or at the end if the agent named the session only then (and, if the
 //     task itself named it, only if no turn was counted yet). A new session row has the
@@ -145,6 +151,8 @@
 //   - PutAgent keeps the first CreatedAt. RemoveAgent of an unknown agent is
 //     CodeNotFound; with any slot row, also a withheld one, CodeConflict.
 //   - SetPause always writes its entry, Resume only if there was a pause.
+//   - ChangeAccount goes by NextAccount, and writes an entry if that has a message: the time
+//     of the event, the account, the message, and who made it if that was a person.
 //
 // # Prune
 //
@@ -154,9 +162,11 @@
 //
 // # Lists
 //
+//   - What is parked waits too: Waiting, Counts, Lengths, Position, SessionTasks and the heads
+//     of a Snapshot have it. Parked is ordered by Parking.At, then gate and id.
 //   - Overdue is ordered by WaitUntil, then Place; History by EndedAt, then Seq, and
-//     Sessions by LastUsed, then id, all descending; Agents, Slots, Pauses, Tokens and
-//     Users by name, byte by byte.
+//     Sessions by LastUsed, then id, all descending; Agents, Accounts, Slots, Pauses, Tokens
+//     and Users by name, byte by byte.
 //   - A Snapshot lists each queue's head as Waiting does. Its Entry is the newest Seq
 //     that was given, even if the journal has been pruned since.
 //   - A limit at or below 0 returns nothing. History, Sessions and AuditLog refuse a

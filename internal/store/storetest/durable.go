@@ -54,6 +54,7 @@ func durableRules() []durableRule {
 		{"readiness is unchanged, and later tasks become ready", durableReady},
 		{"idempotency keys are known", durableKeys},
 		{"slots, leases and withheld slots are as they were", durableSlots},
+		{"what is parked, and the accounts, are as they were", durableParked},
 		{"an erased environment stays erased", durableEnv},
 		{"limits count what waits", durableLimits},
 		{"rooms count what runs and waits", durableRoom},
@@ -89,6 +90,8 @@ func durableAll(b *reopened) {
 	b.plan(signalbox.Schedule{ID: "plain", Name: "plain"})
 	b.beats(b.director("x"), "a")
 	b.enter("q", "c1", "c2", "c3")
+	b.parks("b", closedMax)
+	b.told("max", signalbox.AccountRefused)
 	before := surveyOf(b.ctx, b.Store, b.now, 10)
 	b.reopen()
 	b.same("everything", surveyOf(b.ctx, b.Store, b.now, 10), before)
@@ -186,6 +189,31 @@ func durableSlots(b *reopened) {
 	b.same("freed", b.freeSlot("a", 0, lost.Fence), true)
 	b.finish(held.ID)
 	b.claim("a")
+}
+
+func durableParked(b *reopened) {
+	parked := b.parks("a", closedMax)
+	b.submits(3)
+	b.limit("max", time.Hour)
+	b.reopen()
+	b.held(b.spends("a", "max"))
+	b.same("parked", b.parked(signalbox.GateAccount, "max"), []string{parked.ID})
+	b.same("row", b.task(parked.ID), parked)
+	b.pass(time.Hour)
+	b.told("max", signalbox.AccountDue)
+	b.reopen()
+	b.same("the first is", b.claimed(b.spends("a", "max")).ID, parked.ID)
+	before := b.accounts()
+	b.reopen()
+	b.same("accounts", b.accounts(), before)
+	b.held(b.spends("b", "max"))
+	b.finish(parked.ID)
+	b.reopen()
+	b.same("the next is", b.claimed(b.spends("b", "max")).ID, id(2))
+	b.held(b.spends("a", "max"))
+	b.told("max", signalbox.AccountAnswered)
+	b.reopen()
+	b.claimed(b.spends("a", "max"))
 }
 
 func durableEnv(b *reopened) {

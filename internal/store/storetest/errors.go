@@ -25,20 +25,24 @@ func verbs(b *fixture) map[string]func(context.Context) error {
 	b.plan(aSchedule("old"), opened("o", start))
 	sub, cancel := b.submission(), b.change(t, signalbox.Event{Kind: signalbox.EventCancel})
 	offer, now, e := b.offer("a"), b.now, signalbox.Entry{At: b.now}
+	shut := signalbox.AccountEvent{Kind: signalbox.AccountShut, Account: "max", Now: b.now}
 	tickets := b.step("q")
 	tickets.Enter = calls("q", "c1")
 	return map[string]func(context.Context) error{
-		"Submit":      func(ctx context.Context) error { return second(b.Submit(ctx, sub)) },
-		"Claim":       func(ctx context.Context) error { return second(b.Claim(ctx, offer)) },
-		"Apply":       func(ctx context.Context) error { return second(b.Apply(ctx, cancel, now)) },
-		"Renew":       func(ctx context.Context) error { return second(b.Renew(ctx, []store.Lease{{Agent: "a", Fence: 1}})) },
-		"FreeSlot":    func(ctx context.Context) error { return second(b.FreeSlot(ctx, "a", 0, 1)) },
-		"Wake":        func(ctx context.Context) error { _, _, err := b.Wake(ctx, now, 1); return err },
-		"PutAgent":    func(ctx context.Context) error { return b.PutAgent(ctx, anAgent("a"), e) },
-		"RemoveAgent": func(ctx context.Context) error { return b.RemoveAgent(ctx, "idle", e) },
-		"SetPause":    func(ctx context.Context) error { return b.SetPause(ctx, signalbox.Pause{Queue: "work"}, e) },
-		"Resume":      func(ctx context.Context) error { return second(b.Resume(ctx, "pool:k", e)) },
-		"Note":        func(ctx context.Context) error { return b.Note(ctx, e) },
+		"Submit":        func(ctx context.Context) error { return second(b.Submit(ctx, sub)) },
+		"Claim":         func(ctx context.Context) error { return second(b.Claim(ctx, offer)) },
+		"Apply":         func(ctx context.Context) error { return second(b.Apply(ctx, cancel, now)) },
+		"Renew":         func(ctx context.Context) error { return second(b.Renew(ctx, []store.Lease{{Agent: "a", Fence: 1}})) },
+		"FreeSlot":      func(ctx context.Context) error { return second(b.FreeSlot(ctx, "a", 0, 1)) },
+		"Wake":          func(ctx context.Context) error { _, _, err := b.Wake(ctx, now, 1); return err },
+		"PutAgent":      func(ctx context.Context) error { return b.PutAgent(ctx, anAgent("a"), e) },
+		"RemoveAgent":   func(ctx context.Context) error { return b.RemoveAgent(ctx, "idle", e) },
+		"SetPause":      func(ctx context.Context) error { return b.SetPause(ctx, signalbox.Pause{Queue: "work"}, e) },
+		"ChangeAccount": func(ctx context.Context) error { _, err := b.ChangeAccount(ctx, shut); return err },
+		"Accounts":      func(ctx context.Context) error { return second(b.Accounts(ctx)) },
+		"Parked":        func(ctx context.Context) error { return second(b.Parked(ctx, "", "")) },
+		"Resume":        func(ctx context.Context) error { return second(b.Resume(ctx, "pool:k", e)) },
+		"Note":          func(ctx context.Context) error { return b.Note(ctx, e) },
 		"Prune": func(ctx context.Context) error {
 			return second(b.Prune(ctx, store.Pruning{Ended: now.Add(time.Hour), Limit: 1}))
 		},
@@ -135,7 +139,7 @@ func everything(b *fixture) []any {
 	counts, err := b.Counts(b.ctx)
 	b.must(err)
 	return []any{
-		counts, b.waiting("", store.Cursor{}, 100), b.slots(), b.agents(), b.pauses(), b.journal(),
+		counts, b.waiting("", store.Cursor{}, 100), b.slots(), b.agents(), b.accounts(), b.pauses(), b.journal(),
 		b.history(store.HistoryQuery{Limit: 100}), b.sessions(store.SessionQuery{Limit: 100}), b.tokens(), b.users(),
 		b.auditLog(store.AuditQuery{Limit: 100}), b.schedules(), b.openRuns(), b.directors(), b.tickets("q"),
 	}

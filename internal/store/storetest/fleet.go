@@ -30,7 +30,7 @@ func agentRules() []rule {
 func anAgent(name string) signalbox.Agent {
 	return signalbox.Agent{
 		Name: name, Kind: "coder", URL: "http://" + name, Slots: 2, Fencing: true, Proof: true, Source: signalbox.AgentRegistered,
-		SealedToken: []byte("sealed"), WorkDir: "/w", Version: "1", CreatedAt: start,
+		SealedToken: []byte("sealed"), WorkDir: "/w", Version: "1", CreatedAt: start, Account: "max",
 	}
 }
 
@@ -69,6 +69,7 @@ func agentEntry(b *fixture) {
 		func(a *signalbox.Agent) { a.Slots = 9 }, func(a *signalbox.Agent) { a.Fencing = false }, func(a *signalbox.Agent) { a.Proof = false },
 		func(a *signalbox.Agent) { a.Source = signalbox.AgentChild }, func(a *signalbox.Agent) { a.SealedToken = []byte("t") },
 		func(a *signalbox.Agent) { a.WorkDir = "w" }, func(a *signalbox.Agent) { a.Version = "2" },
+		func(a *signalbox.Agent) { a.Account = "pro" },
 	} {
 		change(&a)
 		b.put(a)

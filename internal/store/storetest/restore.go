@@ -14,7 +14,8 @@ func restoreRules() []rule {
 		{"a waiting task comes with its request and environment", restoreWaiting},
 		{"a time to come and a session under way hold it back", restoreBlocked},
 		{"its id and its key are taken from then on", restoreTaken},
-		{"what is in flight is refused", restoreInFlight},
+		{"a task that was parked knows so, and goes on", restoreParked},
+		{"what is in flight or parked is refused", restoreInFlight},
 		{"no limit is looked at, but it counts", restoreLimit},
 	}
 }
@@ -123,7 +124,7 @@ func restoreTaken(b *fixture) {
 }
 
 func restoreInFlight(b *fixture) {
-	for _, state := range []signalbox.State{signalbox.Dispatching, signalbox.Working, signalbox.Cancelling} {
+	for _, state := range []signalbox.State{signalbox.Dispatching, signalbox.Working, signalbox.Cancelling, signalbox.Parked} {
 		r := b.waits(time.Hour)
 		r.Task.State = state
 		_, err := b.Restore(b.ctx, r)
@@ -138,6 +139,14 @@ func restoreInFlight(b *fixture) {
 	_, err = b.Restore(b.ctx, r)
 	b.refused(err, signalbox.CodeValidation)
 	b.same("journal", b.journal(), []signalbox.Entry(nil))
+}
+
+func restoreParked(b *fixture) {
+	r := b.waits(time.Hour, inSession("s"), inQueue("agent:a"))
+	r.Task.Parking = &signalbox.Parking{Gate: closedMax, At: b.now, Count: 3, Next: "go on", Began: true}
+	b.restore(r)
+	b.same("claimed", *b.claim("a").Parking, *r.Task.Parking)
+	b.same("parked", b.parked("", ""), []string(nil))
 }
 
 func restoreLimit(b *fixture) {

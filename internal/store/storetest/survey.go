@@ -71,11 +71,12 @@ func (s *survey) task(id string) {
 	s.say("Whole "+id, whole, err)
 }
 
-// The queues, sessions and agents that cases and histories speak of.
+// The queues, sessions, agents and accounts that cases and histories speak of.
 var (
 	someQueues   = []string{"work", "pool:k", "agent:a", "agent:b", "bypass:a", "commands"}
 	someSessions = []string{"", "s", "r"}
 	someAgents   = []string{"a", "b", "commands@local"}
+	someAccounts = []string{"", "max", "pro"}
 )
 
 func (s *survey) lines() {
@@ -108,6 +109,14 @@ func (s *survey) lists(now time.Time) {
 	s.say("History", page.Tasks, err)
 	agents, err := s.r.Agents(s.ctx)
 	s.say("Agents", agents, err)
+	accounts, err := s.r.Accounts(s.ctx)
+	s.say("Accounts", accounts, err)
+	parked, err := s.r.Parked(s.ctx, "", "")
+	s.say("Parked", parked, err)
+	for _, name := range someAccounts {
+		parked, err = s.r.Parked(s.ctx, signalbox.GateAccount, name)
+		s.say("Parked at account "+name, parked, err)
+	}
 	slots, err := s.r.Slots(s.ctx)
 	s.say("Slots", slots, err)
 	pauses, err := s.r.Pauses(s.ctx)

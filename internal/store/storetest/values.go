@@ -216,6 +216,18 @@ func valuesNoAlias(b *fixture) {
 		b.same("exit code", *got.ExitCode, 1)
 		*got.ExitCode, code = 99, 99
 	}
+	windows := []signalbox.AccountWindow{{Name: "five_hour"}}
+	told, err := b.ChangeAccount(b.ctx, signalbox.AccountEvent{Kind: signalbox.AccountHeard, Account: "max", Now: b.now, Windows: windows})
+	b.must(err)
+	windows[0].Name, told.Account.Windows[0].Name = "?", "?"
+	b.accounts()[0].Windows[0].Name = "?"
+	b.same("window", b.accounts()[0].Windows[0].Name, "five_hour")
+	b.submit()
+	gate := &signalbox.Parking{Gate: closedMax}
+	parked := b.claim("a")
+	b.happen(parked.ID, signalbox.Event{Kind: signalbox.EventPark, Parking: gate})
+	gate.Name = "?"
+	b.same("gate", b.task(parked.ID).Parking.Gate, closedMax)
 	a := anAgent("a")
 	b.put(a)
 	a.SealedToken[0] = '?'

@@ -53,12 +53,16 @@ func (v *apply) run(x *workingSet) error {
 	if c.Session {
 		x.doc(kindSession, c.Task.SessionID)
 	}
+	var account *signalbox.Account
+	if c.Account != nil {
+		account = x.account(c.Account.Account)
+	}
 	used, sum := c.Used(), usageRow{}
 	if used.Runs > 0 {
 		sum = x.usageRow(&used)
 	}
 	if x.missing {
-		if c.Task.State == signalbox.Pending {
+		if c.Task.State.Waiting() {
 			x.prefetchCounts([]string{c.Task.Queue}, c.Task.Limit)
 		} else if c.Task.State.Terminal() {
 			x.wantCounter(x.keptBytes(c.Task.Owner))
@@ -91,6 +95,9 @@ func (v *apply) run(x *workingSet) error {
 	}
 	x.settle(r, v.now)
 	x.note(c.Entry)
+	if c.Account != nil {
+		x.changeAccount(account, *c.Account, nil) // what a run tells closes it at most
+	}
 	v.got = *r.task
 	return nil
 }

@@ -121,7 +121,7 @@ func (x *workingSet) committedRow(r *row) {
 		x.requests.drop(known.Seq)
 		x.unload(r, known)
 		x.dropTurns(known.SessionID)
-	case t.State == signalbox.Pending:
+	case t.State.Waiting():
 		if !t.EditedAt.IsZero() {
 			x.requests.drop(t.Seq)
 		} else if request != nil {

@@ -42,16 +42,19 @@ func (v *claim) run(x *workingSet) error {
 	v.got, v.row, v.asked = store.Claimed{}, nil, false
 	u := x.agentSlots(c.Agent)
 	slot, free := x.freeSlot(u, c)
-	free = free && (c.Isolated || !x.drained(c.Agent, c.Now))
-	if x.known && u.known && !free {
+	account, open := x.admits(c, slot)
+	if drained := !c.Isolated && x.drained(c.Agent, c.Now); drained {
+		free, v.got.Held = false, true
+	}
+	if x.known && u.known && !free && !x.missing {
 		return nil
 	}
-	r := x.best(c.Queues, c.Now)
+	r := x.best(c.Queues, c.Now, c.Reserved)
 	if x.missing {
 		x.prefetchCounts(c.Queues, v.limits()...)
 		return errMissing
 	}
-	if r == nil {
+	if v.got.Held = !open; r == nil || !open && !r.task.Anyway {
 		return nil
 	}
 	fence, err := store.NextFence(x.Fence, c.FenceAbove)
@@ -72,7 +75,13 @@ func (v *claim) run(x *workingSet) error {
 	x.change(r, t)
 	x.setSlot(u, slot, &signalbox.Slot{Agent: c.Agent, Slot: slot, TaskID: t.ID, Fence: fence, Expires: c.Expires})
 	x.note(change.Entry)
-	v.got.Found, v.got.Task, v.row = true, *t, r
+	if account != nil && open {
+		if account.Probe.Fence == 0 && account.State == signalbox.AccountTrying {
+			account.Probe.Fence = fence
+		}
+		x.putAccount(account)
+	}
+	v.got.Held, v.got.Found, v.got.Task, v.row = false, true, *t, r
 	x.claims = append(x.claims, v)
 	return nil
 }
@@ -120,9 +129,9 @@ func (x *workingSet) freeSlot(u *agentSlots, c *store.ClaimRequest) (int, bool) 
 	return u.free(sort, first+slots)
 }
 
-// best returns the first ready task of the queues that are not paused. If the head of one
-// is unknown, missing is set.
-func (x *workingSet) best(queues []string, now time.Time) *row {
+// best returns the first ready task of the queues that are not paused, except of reserved
+// sources. If the head of one is unknown, missing is set.
+func (x *workingSet) best(queues []string, now time.Time, reserved []signalbox.Source) *row {
 	if x.paused("", now) {
 		return nil
 	}
@@ -131,7 +140,7 @@ func (x *workingSet) best(queues []string, now time.Time) *row {
 		if x.paused(q, now) {
 			continue
 		}
-		r := x.head(q)
+		r := x.head(q, reserved)
 		if r != nil && (best == nil || store.CursorOf(r.task).Before(store.CursorOf(best.task))) {
 			best = r
 		}

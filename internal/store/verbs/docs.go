@@ -10,6 +10,8 @@ import (
 const (
 	KindPause        = "pause"         // by queue; a Backend's Snapshot has them
 	kindAgent        = "agent"         // by name
+	kindAccount      = "account"       // by name
+	kindParked       = "parked"        // by gate and task; Sort: when it was parked
 	kindSession      = "session"       // by id; Sort: LastUsed
 	kindCurrent      = "current"       // by agent: the id of its current session
 	kindToken        = "token"         // by id

@@ -3,6 +3,7 @@ package verbs_test
 import (
 	"context"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/signalbox-ai/signalbox"
@@ -29,7 +30,7 @@ func (s *server) checked(d *verbs.Delta) error {
 		switch c := &d.Tasks[i]; {
 		case c.Before == nil && c.After.Seq <= had.Seq:
 			s.t.Errorf("a new task has the number %d, the last one was %d", c.After.Seq, had.Seq)
-		case c.Before != nil && (was[i] == nil || *was[i] != *c.Before):
+		case c.Before != nil && !reflect.DeepEqual(was[i], c.Before):
 			s.t.Errorf("the delta says that the task was\n%+v\nand it was\n%+v", c.Before, was[i])
 		}
 	}

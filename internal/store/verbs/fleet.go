@@ -1,7 +1,10 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -146,4 +149,142 @@ func (v *note) run(x *workingSet) error {
 	}
 	x.note(v.entry)
 	return nil
+}
+
+// account returns an account, nil if it is not known or damaged; missing is set if it is not
+// loaded.
+func (x *workingSet) account(name string) *signalbox.Account {
+	a, err := decodeDoc(x.doc(kindAccount, name), pack.ReadAccount)
+	if err != nil { // what is not known is not closed
+		return nil
+	}
+	return a
+}
+
+// admits returns the account of an agent as it is after a claim, nil for none, and whether it
+// lets that through. Isolated claims pass.
+func (x *workingSet) admits(c *store.ClaimRequest, slot int) (after *signalbox.Account, ok bool) {
+	if c.Account == "" || c.Isolated {
+		return nil, true
+	}
+	a := x.account(c.Account)
+	if a == nil {
+		return nil, true
+	}
+	probing := false
+	if p := a.Probe; p.Fence != 0 {
+		probing = x.agentSlots(p.Agent).slot(p.Slot, p.Fence) != nil
+	}
+	next, ok := a.Admit(signalbox.AccountProbe{Agent: c.Agent, Slot: slot}, probing, c.Now)
+	if next.Claims == a.Claims && next.Probe == a.Probe {
+		return nil, ok
+	}
+	return &next, ok
+}
+
+func (x *workingSet) putAccount(a *signalbox.Account) {
+	x.put(kindAccount, a.Name, 0, pack.Account(a), a)
+}
+
+// changeAccount applies an event to an account, nil if it is not known. parked are the tasks
+// that are parked at it, if it opens.
+func (x *workingSet) changeAccount(a *signalbox.Account, ev signalbox.AccountEvent, parked []*row) store.AccountChange {
+	after, message := signalbox.NextAccount(valueOf(a), ev)
+	x.putAccount(&after)
+	if message != "" {
+		x.note(signalbox.Entry{At: ev.Now, Kind: signalbox.EventAccount, Account: after.Name, Message: message, By: ev.By()})
+	}
+	c := store.AccountChange{Account: after.Clone(), Changed: message != ""}
+	for _, r := range parked {
+		change, err := signalbox.Next(*r.task, signalbox.Event{Kind: signalbox.EventUnpark, Now: ev.Now, Message: after.String()})
+		if err != nil {
+			continue // it is damaged
+		}
+		t := change.Task
+		t.Rev, t.Ready = x.nextRev(r.task), false
+		x.change(r, &t)
+		x.settle(r, ev.Now)
+		x.note(change.Entry)
+		c.Unparked = append(c.Unparked, *r.task)
+	}
+	return c
+}
+
+// parkedAt returns the tasks that are parked at an account, the longest parked ones last,
+// with what an unpark of each needs; missing is set if something is not loaded.
+func (x *workingSet) parkedAt(account string) (rows []*row) {
+	docs := slices.DeleteFunc(x.page(kindParked), func(d *docRow) bool {
+		return !strings.HasPrefix(d.doc.ID, parkedPrefix(signalbox.GateAccount, account))
+	})
+	slices.SortStableFunc(docs, func(a, b *docRow) int { return cmp.Compare(a.doc.Sort, b.doc.Sort) })
+	slices.Reverse(docs) // each goes to the head of its queue
+	for _, d := range docs {
+		r := x.byID(d.doc.ID[strings.LastIndexByte(d.doc.ID, '/')+1:])
+		if r == nil || r.task == nil || r.task.State != signalbox.Parked {
+			continue
+		}
+		if rows = append(rows, r); r.task.SessionID != "" {
+			x.nextTurn(r.task.SessionID)
+		}
+	}
+	return rows
+}
+
+type changeAccount struct {
+	ev  signalbox.AccountEvent
+	got store.AccountChange
+}
+
+// ChangeAccount applies an event to an account.
+func (s *Store) ChangeAccount(ctx context.Context, ev signalbox.AccountEvent) (store.AccountChange, error) {
+	v := &changeAccount{ev: ev}
+	if err := s.do(ctx, v, 0); err != nil {
+		return store.AccountChange{}, err
+	}
+	return v.got, nil
+}
+
+func (v *changeAccount) run(x *workingSet) error {
+	a := x.account(v.ev.Account)
+	var parked []*row
+	if before := valueOf(a); !x.missing {
+		if after, _ := signalbox.NextAccount(before, v.ev); before.Opens(&after) {
+			parked = x.parkedAt(v.ev.Account)
+		}
+	}
+	if x.missing {
+		return errMissing
+	}
+	v.got = x.changeAccount(a, v.ev, parked)
+	return nil
+}
+
+// Accounts lists the accounts by name.
+func (s *Store) Accounts(ctx context.Context) ([]signalbox.Account, error) {
+	docs, err := s.page(ctx, Page{Kind: kindAccount})
+	if err != nil {
+		return nil, err
+	}
+	return readable(&s.quarantine, docs, pack.ReadAccount, func(id string) signalbox.Account {
+		return signalbox.Account{Name: id, State: signalbox.AccountOpen}
+	}), nil
+}
+
+// Parked lists the tasks that are parked at a gate.
+func (s *Store) Parked(ctx context.Context, kind signalbox.GateKind, name string) ([]signalbox.Task, error) {
+	docs, err := s.page(ctx, Page{Kind: kindParked, BySort: true})
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for i := range docs {
+		at := strings.LastIndexByte(docs[i].ID, '/')
+		if kind == "" || docs[i].ID[:at+1] == parkedPrefix(kind, name) {
+			ids = append(ids, docs[i].ID[at+1:])
+		}
+	}
+	tasks, err := s.Tasks(ctx, ids)
+	return slices.DeleteFunc(tasks, func(t signalbox.Task) bool { // it may have changed since
+		return t.State != signalbox.Parked || (kind != "" && (t.Parking.Kind != kind || t.Parking.Name != name))
+	}), err
 }

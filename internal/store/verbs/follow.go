@@ -174,7 +174,7 @@ func (x *workingSet) dropChanged(r *row) {
 func (x *workingSet) applyRequests(d *pack.Reader) bool {
 	for seq := d.Int(); seq > 0 && !d.Bad; seq = d.Int() {
 		prompt, rest := d.Bytes(), d.Bytes()
-		if r := x.rows[seq]; r == nil || r.task.State != signalbox.Pending || d.Bad {
+		if r := x.rows[seq]; r == nil || !r.task.State.Waiting() || d.Bad {
 			continue
 		}
 		q, err := pack.ReadRequest(string(prompt), rest, nil)

@@ -82,13 +82,18 @@ func (x *workingSet) readyQueue(queue string) *readyQueue {
 	return l
 }
 
-// head returns the first ready task of a queue; nil if there is none, or if that is
-// unknown: then missing is set.
-func (x *workingSet) head(queue string) *row {
+// head returns the first ready task of a queue, except of reserved sources; nil if there is
+// none, or if that is unknown: then missing is set.
+func (x *workingSet) head(queue string, reserved []signalbox.Source) *row {
 	l := x.readyQueue(queue)
 	x.updateComplete(l)
-	if len(l.items) > 0 && (l.complete || !l.upTo.Before(cursorOf(&l.items[0]))) {
-		return l.items[0].row
+	for i := range l.items {
+		if !l.complete && l.upTo.Before(cursorOf(&l.items[i])) {
+			break
+		}
+		if t := l.items[i].row.task; len(reserved) == 0 || t.Anyway || !slices.Contains(reserved, t.Source) {
+			return l.items[i].row
+		}
 	}
 	if !l.complete {
 		l.need++

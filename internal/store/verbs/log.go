@@ -47,7 +47,7 @@ func (x *workingSet) log(d *Delta) []byte {
 
 // relevant reports whether a set may need to know the position of a task.
 func relevant(t *signalbox.Task) bool {
-	return t.State == signalbox.Pending || (t.SessionID != "" && !t.State.Terminal())
+	return t.State.Waiting() || (t.SessionID != "" && !t.State.Terminal())
 }
 
 // logTasks precedes each task with what tells whether a set needs it: most are not needed,
@@ -65,7 +65,7 @@ func (x *workingSet) logTasks(p *pack.Packer, d *Delta) {
 		}
 		t := c.After
 		p.Int(t.Seq)
-		p.Flags(t.State == signalbox.Pending, t.Ready, t.State.Terminal(), relevant(t))
+		p.Flags(t.State.Waiting(), t.Ready, t.State.Terminal(), relevant(t))
 		if !relevant(t) {
 			continue
 		}

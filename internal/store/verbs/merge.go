@@ -25,6 +25,7 @@ func (x *workingSet) ask(writer string, verbs int) *Want {
 	if !x.known {
 		w.InUse = true
 		x.want.page(KindPause)
+		x.want.page(kindAccount)
 	}
 	for _, l := range x.want.readyQueues {
 		w.Lines = append(w.Lines, LineWant{Queue: l.queue, After: l.upTo, N: l.need + x.prefetchOf(l, verbs)})
@@ -109,7 +110,7 @@ func (x *workingSet) mergeTasks(w *Want, l *Loaded) {
 // keepRequests keeps the requests loaded with tasks that still wait.
 func (x *workingSet) keepRequests(rows []*row, requests []*signalbox.Request) {
 	for i, q := range requests {
-		if r := rows[i]; q != nil && r.task != nil && r.task.State == signalbox.Pending && r.request == nil {
+		if r := rows[i]; q != nil && r.task != nil && r.task.State.Waiting() && r.request == nil {
 			x.requests.keep(r.task.Seq, q)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -133,6 +134,56 @@ func TestIncidentDamagedTicketDoesNotBlockQueue(t *testing.T) {
 	enter(s, "three")
 	if log.times("kind=ticket/db id=one") != 1 || !srv.has("aside", "ticket/db/one") || srv.has("ticket/db", "one") {
 		t.Error("what was damaged is not set aside")
+	}
+}
+
+// A damaged row of an account stops no claim and hides no other account: it counts as open,
+// and the next event writes it anew.
+func TestDamagedAccountIsOpen(t *testing.T) {
+	srv := newServer(t)
+	first := srv.open(t, verbs.Options{})
+	change := func(s *verbs.Shared, name string, kind signalbox.AccountEventKind) {
+		t.Helper()
+		if _, err := s.ChangeAccount(ctx, signalbox.AccountEvent{Kind: kind, Account: name, Now: clock()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustSubmit(t, first)
+	for _, name := range []string{"max", "pro"} {
+		change(first, name, signalbox.AccountShut)
+	}
+	srv.damage(t, "account", "max")
+	var log decodeDoc
+	s := srv.open(t, verbs.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	states := func() (list []string) {
+		t.Helper()
+		all, err := s.Accounts(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range all {
+			list = append(list, a.Name+" "+string(a.State))
+		}
+		return list
+	}
+	for range 2 {
+		if got := states(); !slices.Equal(got, []string{"max open", "pro closed"}) {
+			t.Fatalf("accounts: %v", got)
+		}
+	}
+	if n := log.times("kind=account id=max"); n != 1 {
+		t.Errorf("the log tells %d times of it", n)
+	}
+	offer := store.ClaimRequest{Agent: "a", Slots: 1, Queues: []string{signalbox.QueueWork}, Now: clock(), Expires: clock().Add(time.Minute)}
+	for account, want := range map[string]bool{"pro": false, "max": true} {
+		offer.Account = account
+		if got, err := s.Claim(ctx, offer); err != nil || got.Found != want || got.Held == want {
+			t.Errorf("a claim for %s: %+v, %v", account, got, err)
+		}
+	}
+	change(s, "max", signalbox.AccountRefused)
+	if got := states(); !slices.Equal(got, []string{"max signed_out", "pro closed"}) {
+		t.Errorf("accounts: %v", got)
 	}
 }
 

@@ -127,7 +127,7 @@ func (s *Store) Whole(ctx context.Context, id string) (store.Whole, error) {
 		return store.Whole{}, err
 	}
 	all := store.Whole{Task: *w.Task, Request: valueOf(w.Request), Result: valueOf(w.Result)}
-	if all.Stales, err = stalesOf(&w); err == nil && w.Task.State == signalbox.Pending {
+	if all.Stales, err = stalesOf(&w); err == nil && w.Task.State.Waiting() {
 		all.Position, err = s.Position(ctx, id)
 	}
 	return all, err
@@ -179,7 +179,7 @@ func (s *Store) Position(ctx context.Context, id string) (store.Position, error)
 		return store.Position{}, err
 	case p.task == nil:
 		return store.Position{}, unknownTask(id)
-	case p.task.State != signalbox.Pending:
+	case !p.task.State.Waiting():
 		return store.Position{}, nil
 	case p.exact:
 		return store.Position{N: p.n + 1, Approximate: p.n+1 > store.MaxExactPosition}, nil

@@ -168,8 +168,11 @@ func (x *workingSet) count(t *signalbox.Task, n int) {
 		}
 		return
 	}
-	if t.State != signalbox.Pending {
+	if !t.State.Waiting() {
 		return
+	}
+	if t.State == signalbox.Parked {
+		x.countParked(t, n)
 	}
 	ready := 0
 	if t.Ready {
@@ -183,6 +186,21 @@ func (x *workingSet) count(t *signalbox.Task, n int) {
 		x.addCounter(c.biased, int64(n))
 	}
 	x.addLimitCount(t.Limit, n)
+}
+
+// countParked lists a task at its gate, or takes it off the list.
+func (x *workingSet) countParked(t *signalbox.Task, n int) {
+	if id := parkedPrefix(t.Parking.Kind, t.Parking.Name) + t.ID; n > 0 {
+		x.put(kindParked, id, t.Parking.At.UnixMilli(), []byte{1}, nil)
+	} else {
+		x.drop(kindParked, id)
+	}
+}
+
+// parkedPrefix begins the ids of the docs of tasks that are parked at a gate; they end with
+// the id of the task.
+func parkedPrefix(kind signalbox.GateKind, name string) string {
+	return string(kind) + "/" + name + "/"
 }
 
 // find returns the row of a task, CodeNotFound, or errMissing.

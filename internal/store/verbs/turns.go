@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -109,20 +110,26 @@ func (k *sessionTurns) remove(r *row) {
 	}
 }
 
-// busy reports whether a turn is ready or in flight.
-func (k *sessionTurns) busy() bool { return k.ready != nil || len(k.inFlight.items) > 0 }
+// busy reports whether a turn is ready, in flight or parked.
+func (k *sessionTurns) busy() bool {
+	return k.ready != nil || len(k.inFlight.items) > 0 ||
+		slices.ContainsFunc(k.pending.items, func(i item) bool { return i.row.task.State == signalbox.Parked })
+}
 
 // any reports whether a turn is pending or in flight.
 func (k *sessionTurns) any() bool { return len(k.pending.items)+len(k.inFlight.items) > 0 }
 
-// next returns the task whose turn it is: none while one is in flight, else the first that
-// is due.
+// next returns the task whose turn it is: none while one is in flight or is the first and
+// parked, else the first that is due.
 func (k *sessionTurns) next(now time.Time) *row {
 	if len(k.inFlight.items) > 0 {
 		return nil
 	}
 	for i := range k.pending.items {
-		if r := k.pending.items[i].row; due(r.task, now) {
+		switch r := k.pending.items[i].row; {
+		case r.task.State == signalbox.Parked:
+			return nil
+		case due(r.task, now):
 			return r
 		}
 	}

@@ -50,6 +50,9 @@ type Options struct {
 	Renames bool
 	// Quiet makes it say nothing of when its runs printed last.
 	Quiet bool
+	// Account is the name of the account that its runs spend; "": it tells none.
+	Account string
+	Windows []api.AccountWindow // of Account
 	// Token is the bearer token it insists on.
 	Token string
 }
@@ -76,6 +79,7 @@ type Agent struct {
 	serial   int
 	closed   bool
 	now      func() time.Time
+	answered *time.Time // when its provider last answered
 }
 
 // New starts an agent that ends with the test.

@@ -23,6 +23,7 @@ type Execution struct {
 	Start, End int
 	State      string
 	Begun      time.Time
+	Resume     *api.AgentResume // as it was offered
 }
 
 // End is how an execution ends.
@@ -31,6 +32,7 @@ type End struct {
 	Output string
 	Error  *api.AgentError
 	Exit   *int
+	Limit  *api.AgentLimit // of its provider, with Error
 }
 
 // place is where an execution runs: the slots for isolated ones are apart.
@@ -124,7 +126,7 @@ func (a *Agent) start(t api.AgentTask) *execution {
 	e := &execution{}
 	e.Execution = Execution{
 		TaskID: fmt.Sprintf("task-%s-%08x", a.Name, a.serial), QueueID: t.QueueID, Fence: t.Fence, Slot: t.Slot,
-		Isolated: t.Isolated, Prompt: t.Prompt, Session: t.SessionID, Start: a.clock, State: "working", Begun: a.now(),
+		Isolated: t.Isolated, Prompt: t.Prompt, Session: t.SessionID, Start: a.clock, State: "working", Begun: a.now(), Resume: t.Resume,
 	}
 	if a.Plain {
 		e.Slot = 0

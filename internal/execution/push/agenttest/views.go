@@ -30,7 +30,7 @@ func (a *Agent) state(x *Exchange) {
 func (a *Agent) taskStatus(e *execution) api.AgentTaskStatus {
 	begun := e.Begun
 	s := api.AgentTaskStatus{
-		TaskID: e.TaskID, State: e.State, Output: e.log, SessionID: e.Answered, StartedAt: &begun, Error: e.result.Error, ExitCode: e.result.Exit,
+		TaskID: e.TaskID, State: e.State, Output: e.log, SessionID: e.Answered, StartedAt: &begun, Error: e.result.Error, Limit: e.result.Limit, Account: a.account(), ExitCode: e.result.Exit,
 	}
 	if e.End != 0 {
 		ended := e.ended
@@ -43,6 +43,22 @@ func (a *Agent) taskStatus(e *execution) api.AgentTaskStatus {
 		s.QueueID, s.Fence, s.OutputSeq = e.QueueID, e.Fence, int64(len(e.log))
 	}
 	return s
+}
+
+// account is what the agent tells of its account; mu is held.
+func (a *Agent) account() *api.AgentAccount {
+	if a.Account == "" {
+		return nil
+	}
+	return &api.AgentAccount{Name: a.Account, Login: "test login", Windows: a.Windows, AnsweredAt: a.answered}
+}
+
+// ProviderAnswers has the agent tell that its provider answered a request now.
+func (a *Agent) ProviderAnswers() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.now()
+	a.answered = &now
 }
 
 func (a *Agent) output(x *Exchange) {
@@ -61,7 +77,7 @@ func (a *Agent) output(x *Exchange) {
 	}
 	a.mu.Lock()
 	after = min(after, len(e.log))
-	o := api.AgentOutput{Seq: int64(after), Text: e.log[after:], Next: int64(len(e.log)), Done: e.End != 0, Note: e.note}
+	o := api.AgentOutput{Seq: int64(after), Text: e.log[after:], Next: int64(len(e.log)), Done: e.End != 0, Note: e.note, Account: a.account()}
 	a.mu.Unlock()
 	x.Answer(http.StatusOK, o)
 }
@@ -92,7 +108,7 @@ func (a *Agent) status(x *Exchange) {
 		c := a.current(running[0])
 		s.CurrentTask = &c
 	}
-	s.IsolatedSlots, s.Sessions = a.Isolated, a.Sessions
+	s.IsolatedSlots, s.Sessions, s.Account = a.Isolated, a.Sessions, a.account()
 	if !a.Plain {
 		s.Name, s.Slots, s.Fencing, s.LongPoll, s.Director = a.Name, a.Slots, true, true, a.director
 		s.Progress = !a.Quiet

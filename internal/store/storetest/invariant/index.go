@@ -1,6 +1,10 @@
 package invariant
 
-import "github.com/signalbox-ai/signalbox"
+import (
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+)
 
 // checkSlots: slots in use are exactly the rows that hold them (design §4.6):
 // each task in flight has one row, and each row that is not withheld belongs
@@ -75,7 +79,7 @@ func (v *view) checkReady() {
 	first := map[string]signalbox.Task{} // of each session, the first that waits for no time
 	for _, t := range v.waiting {
 		if t.SessionID == "" {
-			if !t.Ready && t.NotBefore.IsZero() {
+			if !t.Ready && t.NotBefore.IsZero() && t.State != signalbox.Parked {
 				v.wrong("task %s waits for nothing and is not ready", t.ID)
 			}
 			continue
@@ -98,8 +102,62 @@ func (v *view) checkReady() {
 		}
 	}
 	for session, t := range first {
-		if ready[session] == "" && !running[session] {
+		if ready[session] == "" && !running[session] && t.State != signalbox.Parked {
 			v.wrong("task %s of session %s could start and nothing of it is ready", t.ID, session)
+		}
+	}
+}
+
+// checkParked: the lists of gates have exactly the tasks that are parked at them, the
+// longest parked ones first.
+func (v *view) checkParked() {
+	at := map[string]time.Time{}
+	for i := range v.parked {
+		t := &v.parked[i]
+		if _, twice := at[t.ID]; twice || t.State != signalbox.Parked || t.Parking == nil {
+			v.wrong("task %s, which is %s, is listed as parked, or twice so", t.ID, t.State)
+			continue
+		}
+		at[t.ID] = t.Parking.At
+		if i > 0 && v.parked[i-1].Parking != nil && v.parked[i-1].Parking.At.After(t.Parking.At) {
+			v.wrong("parked: %s stands before %s", v.parked[i-1].ID, t.ID)
+		}
+	}
+	n := 0
+	for i := range v.waiting {
+		t := &v.waiting[i]
+		if t.State != signalbox.Parked {
+			continue
+		}
+		n++
+		p := t.Parking
+		switch since, listed := at[t.ID]; {
+		case p == nil || p.Kind == "" || p.Count < 1 || p.Count > signalbox.MaxParks || !t.NotBefore.IsZero() || !t.WaitUntil.IsZero():
+			v.wrong("task %s is parked, and waits for a time of its own, or at no gate: %+v", t.ID, p)
+		case !listed || !since.Equal(p.At):
+			v.wrong("task %s is parked and not listed so", t.ID)
+		}
+	}
+	if n != len(v.parked) {
+		v.wrong("%d tasks are listed as parked, and %d are", len(v.parked), n)
+	}
+}
+
+// checkAccounts: each is listed once, in a state that there is, and only one that is being
+// tried has a claim that goes first.
+func (v *view) checkAccounts() {
+	for i := range v.accounts {
+		a := &v.accounts[i]
+		if i > 0 && v.accounts[i-1].Name >= a.Name {
+			v.wrong("account %q stands before %q", v.accounts[i-1].Name, a.Name)
+		}
+		switch a.State {
+		case signalbox.AccountOpen, signalbox.AccountClosed, signalbox.AccountTrying, signalbox.AccountSignedOut:
+		default:
+			v.wrong("account %q has the unknown state %q", a.Name, a.State)
+		}
+		if a.State != signalbox.AccountTrying && a.Probe != (signalbox.AccountProbe{}) {
+			v.wrong("account %q is %s, and %+v goes first", a.Name, a.State, a.Probe)
 		}
 	}
 }

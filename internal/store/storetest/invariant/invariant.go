@@ -1,7 +1,7 @@
 // Package invariant checks, through the reads of a store alone, what must
 // hold between any two verbs: the invariants 3, 6 and 7 of the design (slots,
 // slot rows, one place for each task), terminal rows that say why they ended,
-// the claim index, the order of enqueueing, a journal without gaps, one current
+// the claim index, the lists of gates, the states of accounts, the order of enqueueing, a journal without gaps, one current
 // session of an agent, an audit log whose rows follow each other, schedules with a
 // name and, where they are open, firings of their own, and agents held by
 // directors that are there.
@@ -33,6 +33,8 @@ func Check(ctx context.Context, r store.Reader) error {
 	v.checkSlots()
 	v.checkCapacity()
 	v.checkReady()
+	v.checkParked()
+	v.checkAccounts()
 	v.checkJournal()
 	v.checkSessions()
 	v.checkSchedules()
@@ -44,6 +46,7 @@ func Check(ctx context.Context, r store.Reader) error {
 type view struct {
 	waiting  []signalbox.Task
 	flying   []signalbox.Task
+	parked   []signalbox.Task
 	ended    []signalbox.Task
 	tasks    map[string]signalbox.Task
 	queues   map[string][]string // ids by queue, as Waiting lists them
@@ -51,6 +54,7 @@ type view struct {
 	kept     map[string]int64
 	slots    []signalbox.Slot
 	agents   []signalbox.Agent
+	accounts []signalbox.Account
 	sessions []signalbox.Session
 	sequence []int64 // of the journal
 	// generation counts from 1 how often the server lost something; 0 in a store
@@ -76,13 +80,15 @@ const page = 1000
 
 func load(ctx context.Context, r store.Reader) (*view, error) {
 	v := &view{tasks: map[string]signalbox.Task{}, queues: map[string][]string{}}
-	var errs [6]error
+	var errs [8]error
 	v.counts, errs[0] = r.Counts(ctx)
 	v.flying, errs[1] = r.InFlight(ctx)
 	v.slots, errs[2] = r.Slots(ctx)
 	v.agents, errs[3] = r.Agents(ctx)
 	v.oldest, v.newest, errs[4] = r.JournalRange(ctx)
 	v.kept, errs[5] = r.Kept(ctx)
+	v.parked, errs[6] = r.Parked(ctx, "", "")
+	v.accounts, errs[7] = r.Accounts(ctx)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}

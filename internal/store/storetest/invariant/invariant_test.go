@@ -2,6 +2,7 @@ package invariant_test
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,8 @@ type liar struct {
 	store.Reader
 	waiting func([]signalbox.Task) []signalbox.Task
 	flying  func([]signalbox.Task) []signalbox.Task
+	parked  func([]signalbox.Task) []signalbox.Task
+	logins  func([]signalbox.Account) []signalbox.Account
 	ended   func([]signalbox.Task) []signalbox.Task
 	slots   func([]signalbox.Slot) []signalbox.Slot
 	agents  func([]signalbox.Agent) []signalbox.Agent
@@ -48,6 +51,16 @@ func (l liar) Waiting(ctx context.Context, queue string, after store.Cursor, lim
 func (l liar) InFlight(ctx context.Context) ([]signalbox.Task, error) {
 	list, err := l.Reader.InFlight(ctx)
 	return bend(l.flying, list, err)
+}
+
+func (l liar) Parked(ctx context.Context, kind signalbox.GateKind, name string) ([]signalbox.Task, error) {
+	list, err := l.Reader.Parked(ctx, kind, name)
+	return bend(l.parked, list, err)
+}
+
+func (l liar) Accounts(ctx context.Context) ([]signalbox.Account, error) {
+	list, err := l.Reader.Accounts(ctx)
+	return bend(l.logins, list, err)
 }
 
 func (l liar) History(ctx context.Context, q store.HistoryQuery) (store.HistoryPage, error) {
@@ -108,7 +121,8 @@ func (l liar) OpenRuns(ctx context.Context) ([]signalbox.ScheduleRun, error) {
 
 // busy is a store with tasks in every place: 1 has ended, 2 was lost and
 // withholds slot 0 of agent a, 3 runs there in slot 1, 4 waits for the end of
-// 3 in their session, 5 and 6 wait for nothing, 7 for its time. Agent a has two
+// 3 in their session, 5 and 6 wait for nothing, 7 for its time, 8 and 9 are parked,
+// and 10 waits for the end of 9 in their session. Two accounts are open. Agent a has two
 // sessions, the last used of which is current, and three rows of audit. There
 // are two schedules with an open firing each.
 func busy(t *testing.T) store.Store {
@@ -135,7 +149,7 @@ func busy(t *testing.T) store.Store {
 		must(err)
 	}
 	for n := 1; n <= 7; n++ {
-		task := signalbox.Task{ID: string(rune('0' + n)), State: signalbox.Pending, Queue: "work", Limit: "work", MaxAttempts: 3, CreatedAt: noon}
+		task := signalbox.Task{ID: strconv.Itoa(n), State: signalbox.Pending, Queue: "work", Limit: "work", MaxAttempts: 3, CreatedAt: noon}
 		if n == 3 || n == 4 {
 			task.SessionID = "s"
 		}
@@ -164,6 +178,28 @@ func busy(t *testing.T) store.Store {
 	happen(signalbox.Event{Kind: signalbox.EventFinish, Reason: signalbox.ReasonCompleted})
 	happen(signalbox.Event{Kind: signalbox.EventLost, Reason: signalbox.ReasonLost, Withhold: true})
 	happen(signalbox.Event{})
+	for _, name := range []string{"max", "pro"} {
+		_, err := s.ChangeAccount(ctx, signalbox.AccountEvent{Kind: signalbox.AccountOpened, Account: name, Now: noon})
+		must(err)
+	}
+	for n := 8; n <= 10; n++ {
+		task := signalbox.Task{ID: strconv.Itoa(n), State: signalbox.Pending, Queue: "agent:b", Limit: "work", CreatedAt: noon}
+		if n > 8 {
+			task.SessionID = "p"
+		}
+		_, err := s.Submit(ctx, store.Submission{Task: task, Now: noon})
+		must(err)
+		if n == 10 {
+			continue
+		}
+		got, err := s.Claim(ctx, store.ClaimRequest{Agent: "b", Slots: 1, Queues: []string{"agent:b"}, Now: noon})
+		must(err)
+		at := noon.Add(time.Duration(n) * time.Second)
+		c, err := signalbox.Next(got.Task, signalbox.Event{Kind: signalbox.EventPark, Now: at, Fence: got.Task.Fence, Parking: &signalbox.Parking{Gate: signalbox.Gate{Kind: signalbox.GateTime}}})
+		must(err)
+		_, err = s.Apply(ctx, c, at)
+		must(err)
+	}
 	return s
 }
 
@@ -186,9 +222,10 @@ func TestCheckTellsThatItCouldNotRead(t *testing.T) {
 }
 
 type (
-	tasks = []signalbox.Task
-	plans = []signalbox.Schedule
-	runs  = []signalbox.ScheduleRun
+	tasks  = []signalbox.Task
+	plans  = []signalbox.Schedule
+	runs   = []signalbox.ScheduleRun
+	logins = []signalbox.Account
 )
 
 // change returns a lie about one task of a list.
@@ -230,6 +267,16 @@ func TestCheckFinds(t *testing.T) {
 		{"two of a session are ready", "both ready", liar{waiting: func(l tasks) tasks {
 			return change("6", func(t *signalbox.Task) { t.SessionID = "r" })(change("5", func(t *signalbox.Task) { t.SessionID = "r" })(l))
 		}}},
+		{"a turn behind a parked one is ready", "stands before it", liar{waiting: change("10", ready)}},
+		{"a parked task is on no list of a gate", "not listed so", liar{parked: func(l tasks) tasks { return l[:1] }}},
+		{"a list of a gate has one too many", "listed as parked, or twice", liar{parked: func(l tasks) tasks { return append(l, l[1]) }}},
+		{"a list of a gate has one that is not parked", "listed as parked, or twice", liar{parked: change("8", func(t *signalbox.Task) { t.State = signalbox.Pending })}},
+		{"a list of a gate is out of order", "parked: 9 stands before 8", liar{parked: func(l tasks) tasks { return tasks{l[1], l[0]} }}},
+		{"a task is parked at no gate", "at no gate", liar{waiting: change("8", func(t *signalbox.Task) { t.Parking = nil })}},
+		{"a parked task waits for a time", "a time of its own", liar{waiting: change("8", func(t *signalbox.Task) { t.WaitUntil = noon })}},
+		{"an account is listed twice", "stands before", liar{logins: func(l logins) logins { return append(l, l[1]) }}},
+		{"an account in no state", "unknown state", liar{logins: func(l logins) logins { l[0].State = ""; return l }}},
+		{"an open account is being tried", "goes first", liar{logins: func(l logins) logins { l[0].Probe.Fence = 3; return l }}},
 		{"a task in flight is ready", "and ready", liar{flying: change("3", ready)}},
 		{"an end without a message", "without a message", liar{ended: change("1", func(t *signalbox.Task) { t.Message = "" })}},
 		{"an end that kept its environment", "kept its environment", liar{ended: change("1", func(t *signalbox.Task) { t.HasEnv = true })}},

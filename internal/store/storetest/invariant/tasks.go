@@ -16,7 +16,7 @@ func (v *view) checkPlaces() {
 		tasks []signalbox.Task
 		holds func(signalbox.State) bool
 	}{
-		{"waiting", v.waiting, func(s signalbox.State) bool { return s == signalbox.Pending }},
+		{"waiting", v.waiting, signalbox.State.Waiting},
 		{"in flight", v.flying, signalbox.State.InFlight},
 		{"ended", v.ended, signalbox.State.Terminal},
 	} {

@@ -49,6 +49,9 @@ func (s *Store) Apply(ctx context.Context, c signalbox.Change, now time.Time) (s
 	}
 	s.settle(r, now)
 	s.note(c.Entry)
+	if c.Account != nil {
+		s.changeAccount(*c.Account)
+	}
 	return r.task, nil
 }
 

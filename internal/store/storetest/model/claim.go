@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -16,12 +17,17 @@ func (s *Store) Claim(ctx context.Context, c store.ClaimRequest) (store.Claimed,
 	}
 	defer s.mu.Unlock()
 	slot, free := s.freeSlot(&c)
-	if !free || (!c.Isolated && s.drained(c.Agent, c.Now)) {
-		return store.Claimed{}, nil
+	if drained := !c.Isolated && s.drained(c.Agent, c.Now); drained || !free {
+		return store.Claimed{Held: drained}, nil
 	}
-	r := s.head(c.Queues, c.Now)
-	if r == nil {
-		return store.Claimed{}, nil
+	account, open := s.accounts[c.Account], true
+	if _, known := s.accounts[c.Account]; known && !c.Isolated {
+		p := account.Probe
+		account, open = account.Admit(signalbox.AccountProbe{Agent: c.Agent, Slot: slot}, s.slot(p.Agent, p.Slot, p.Fence) != nil, c.Now)
+	}
+	r := s.head(c.Queues, c.Now, c.Reserved)
+	if r == nil || !(open || r.task.Anyway) {
+		return store.Claimed{Held: !open}, nil
 	}
 	fence, err := store.NextFence(s.lastFence, c.FenceAbove)
 	if err != nil {
@@ -40,6 +46,12 @@ func (s *Store) Claim(ctx context.Context, c store.ClaimRequest) (store.Claimed,
 	s.replace(r, t)
 	s.takeSlot(signalbox.Slot{Agent: c.Agent, Slot: slot, TaskID: t.ID, Fence: fence, Expires: c.Expires})
 	s.note(change.Entry)
+	if was, known := s.accounts[c.Account]; known && open && !c.Isolated {
+		if account.Probe != was.Probe {
+			account.Probe.Fence = fence
+		}
+		s.accounts[c.Account] = account
+	}
 	return store.Claimed{Found: true, Task: t, Request: *r.request.Clone()}, nil
 }
 
@@ -63,19 +75,21 @@ func (s *Store) freeSlot(c *store.ClaimRequest) (int, bool) {
 	return 0, false
 }
 
-// head returns the best ready task of the queues that are not paused.
-func (s *Store) head(queues []string, now time.Time) *row {
+// head returns the best ready task of the queues that are not paused, except of reserved
+// sources.
+func (s *Store) head(queues []string, now time.Time, reserved []signalbox.Source) *row {
 	if s.paused("", now) {
 		return nil
 	}
 	var best *spot
 	for _, q := range queues {
-		l := s.ready.get(q)
-		if l.empty() || s.paused(q, now) {
+		if s.paused(q, now) {
 			continue
 		}
-		if head := &l.spots[0]; best == nil || compareSpots(*head, *best) < 0 {
-			best = head
+		l := s.ready.get(q)
+		first := slices.IndexFunc(l.spots, func(p spot) bool { return p.row.task.Anyway || !slices.Contains(reserved, p.row.task.Source) })
+		if first >= 0 && (best == nil || compareSpots(l.spots[first], *best) < 0) {
+			best = &l.spots[first]
 		}
 	}
 	if best == nil {

@@ -1,8 +1,11 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -24,6 +27,29 @@ func (s *Store) Waiting(ctx context.Context, queue string, after store.Cursor, l
 		spots = l.after(after.OrderKey, after.Place)
 	}
 	return tasks(spots, limit), nil
+}
+
+// Parked lists the tasks that are parked at a gate, the longest parked ones first; of one
+// time by gate and id.
+func (s *Store) Parked(ctx context.Context, kind signalbox.GateKind, name string) ([]signalbox.Task, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	return s.parkedAt(kind, name), nil
+}
+
+func (s *Store) parkedAt(kind signalbox.GateKind, name string) (list []signalbox.Task) {
+	for _, p := range s.pending.spots {
+		if t := p.row.task; t.State == signalbox.Parked && (kind == "" || (t.Parking.Kind == kind && t.Parking.Name == name)) {
+			list = append(list, t)
+		}
+	}
+	slices.SortFunc(list, func(a, b signalbox.Task) int {
+		p, q := a.Parking, b.Parking
+		return cmp.Or(cmp.Compare(p.At.UnixMilli(), q.At.UnixMilli()), strings.Compare(string(p.Kind)+"/"+p.Name+"/"+a.ID, string(q.Kind)+"/"+q.Name+"/"+b.ID))
+	})
+	return list
 }
 
 // InFlight lists the tasks that hold a slot, in the order of their claims.

@@ -110,7 +110,7 @@ func (s *Store) Position(ctx context.Context, id string) (store.Position, error)
 }
 
 func (s *Store) position(r *row) store.Position {
-	if r.task.State != signalbox.Pending {
+	if !r.task.State.Waiting() {
 		return store.Position{}
 	}
 	n := s.waiting.get(r.task.Queue).rank(r.task.OrderKey(), r.task.Place) + 1

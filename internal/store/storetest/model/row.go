@@ -32,7 +32,7 @@ func (s *Store) list(r *row) {
 	t := &r.task
 	s.listTalk(r)
 	switch {
-	case t.State == signalbox.Pending:
+	case t.State.Waiting():
 		s.listPending(r)
 	case t.State.InFlight():
 		s.flying.add(t.Fence, 0, r)
@@ -63,7 +63,7 @@ func (s *Store) unlist(r *row) {
 	t := &r.task
 	s.unlistTalk(r)
 	switch {
-	case t.State == signalbox.Pending:
+	case t.State.Waiting():
 		s.unlistPending(r)
 	case t.State.InFlight():
 		s.flying.remove(t.Fence, 0)

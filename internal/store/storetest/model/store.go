@@ -29,12 +29,12 @@ type Store struct {
 
 	// Lines of rows; the comment says by what they are sorted.
 	submitted line  // all: Seq
-	pending   line  // pending: OrderKey, Place
-	waiting   lines // pending, by queue: OrderKey, Place
+	pending   line  // pending or parked: OrderKey, Place
+	waiting   lines // pending or parked, by queue: OrderKey, Place
 	ready     lines // pending and Ready, by queue: OrderKey, Place
 	timed     line  // pending, not Ready, with a NotBefore: NotBefore, Place
 	bounded   line  // pending with a WaitUntil: WaitUntil, Place
-	created   line  // pending: CreatedAt, Seq
+	created   line  // pending or parked: CreatedAt, Seq
 	flying    line  // in flight: Fence
 	ended     line  // terminal: EndedAt, Seq
 	limits    map[string]int
@@ -43,6 +43,7 @@ type Store struct {
 	used     [store.SlotSorts]map[string]int    // slots in use by agent, of each sort
 	inUse    [store.SlotSorts]int               // slots in use over all agents, of each sort; the executor's apart
 	agents   map[string]signalbox.Agent
+	accounts map[string]signalbox.Account
 	pauses   map[string]signalbox.Pause
 	sessions map[string]signalbox.Session
 	tokens   map[string]signalbox.Token
@@ -82,6 +83,7 @@ func New(o Options) *Store {
 		slots:    map[string]map[int]*signalbox.Slot{},
 		used:     [store.SlotSorts]map[string]int{{}, {}},
 		agents:   map[string]signalbox.Agent{},
+		accounts: map[string]signalbox.Account{},
 		pauses:   map[string]signalbox.Pause{},
 		sessions: map[string]signalbox.Session{},
 		tokens:   map[string]signalbox.Token{},

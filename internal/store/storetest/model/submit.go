@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -87,7 +88,7 @@ func (s *Store) crowd(t *signalbox.Task, r *store.Room, now time.Time) *store.Oc
 		c.Ready += len(s.ready.get(queue).spots)
 	}
 	if k := s.talk[t.SessionID]; k != nil {
-		c.TurnBusy = k.ready != nil || !k.flying.empty()
+		c.TurnBusy = k.ready != nil || !k.flying.empty() || slices.ContainsFunc(k.pending.spots, func(p spot) bool { return p.row.task.State == signalbox.Parked })
 	}
 	return c
 }

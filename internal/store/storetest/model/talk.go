@@ -57,13 +57,16 @@ func (s *Store) unlistTalk(r *row) {
 func due(t *signalbox.Task, now time.Time) bool { return t.Ready || !t.NotBefore.After(now) }
 
 // turn returns the task of the session whose turn it is: none while one is in
-// flight, else the first whose time has come.
+// flight, or the first is parked, else the first whose time has come.
 func (k *talk) turn(now time.Time) *row {
 	if !k.flying.empty() {
 		return nil
 	}
 	for _, p := range k.pending.spots {
-		if due(&p.row.task, now) {
+		switch {
+		case p.row.task.State == signalbox.Parked:
+			return nil
+		case due(&p.row.task, now):
 			return p.row
 		}
 	}

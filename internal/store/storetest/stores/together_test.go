@@ -192,3 +192,123 @@ func (r *rush) check(s store.Store) {
 		r.Errorf("held are %v (%v), want one agent", held, err)
 	}
 }
+
+// Two processes take tasks for six agents of one account, which is closed until its time
+// comes, then tried: both find that out, one claim at a time is let through, and all when
+// the provider has answered. A second limit closes it for both.
+func TestProcessesTogetherTryAnAccountOneClaimAtATime(t *testing.T) {
+	for _, kind := range stores.Kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := stores.OpenTwice(t, kind)
+			t.Cleanup(func() {
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			processes := []store.Store{s, s}
+			if several, ok := s.(storetest.Several); ok {
+				processes = []store.Store{several.Process(0), several.Process(1)}
+			}
+			(&login{rush: rush{T: t, tasks: 40}}).run(processes)
+			if err := storetest.Invariants(context.Background(), s); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// login is the account that all agents spend.
+type login struct {
+	rush
+	answered atomic.Bool
+	claims   atomic.Int64 // under way
+}
+
+func (l *login) run(processes []store.Store) {
+	ctx, due := context.Background(), noon.Add(time.Minute)
+	for n := range l.tasks {
+		_, err := processes[n%2].Submit(ctx, store.Submission{
+			Task:    signalbox.Task{ID: fmt.Sprint("queue-", n), State: signalbox.Pending, Queue: signalbox.QueueWork, Limit: signalbox.LimitWork, CreatedAt: noon},
+			Request: signalbox.Request{Prompt: "p"}, Now: noon,
+		})
+		if err != nil {
+			l.Fatal(err)
+		}
+	}
+	l.change(processes[0], signalbox.AccountEvent{Kind: signalbox.AccountLimit, Until: due})
+	for _, p := range processes {
+		if got, err := p.Claim(ctx, l.offer("agent-0")); err != nil || !got.Held || got.Found {
+			l.Fatalf("a claim at a closed account: %+v, %v", got, err)
+		}
+	}
+	var changed atomic.Int64
+	var all sync.WaitGroup
+	for n, p := range processes {
+		all.Go(func() {
+			if l.change(p, signalbox.AccountEvent{Kind: signalbox.AccountDue, Now: due}) {
+				changed.Add(1)
+			}
+		})
+		for worker := range 3 {
+			all.Go(func() { l.work(p, fmt.Sprintf("agent-%d-%d", n, worker)) })
+		}
+	}
+	all.Wait()
+	if n := changed.Load(); n != 1 {
+		l.Errorf("%d processes found that its time is over, want one", n)
+	}
+}
+
+// offer is made when the claims of an account that has opened are not spread any more.
+func (l *login) offer(agent string) store.ClaimRequest {
+	now := noon.Add(time.Hour)
+	return store.ClaimRequest{Agent: agent, Slots: 1, Queues: []string{signalbox.QueueWork}, Account: "max", Now: now, Expires: now.Add(time.Hour)}
+}
+
+func (l *login) change(s store.Store, ev signalbox.AccountEvent) bool {
+	ev.Account = "max"
+	if ev.Now.IsZero() {
+		ev.Now = noon
+	}
+	c, err := s.ChangeAccount(context.Background(), ev)
+	if err != nil {
+		l.Error(err)
+	}
+	return c.Changed
+}
+
+// work takes tasks until all have ended. Half way the provider answers.
+func (l *login) work(s store.Store, agent string) {
+	for !l.Failed() && l.ended.Load() < int64(l.tasks) {
+		var got store.Claimed
+		var err error
+		if !testkit.Within(time.Minute, func() bool {
+			got, err = s.Claim(context.Background(), l.offer(agent))
+			return err != nil || got.Found || l.ended.Load() >= int64(l.tasks) || l.Failed()
+		}) || err != nil {
+			l.Errorf("agent %s: %d of %d tasks have ended, and a claim says %+v, %v", agent, l.ended.Load(), l.tasks, got, err)
+			return
+		}
+		if !got.Found {
+			return
+		}
+		if n := l.claims.Add(1); n > 1 && !l.answered.Load() {
+			l.Errorf("%d claims are under way at an account that is being tried", n)
+		}
+		ev := signalbox.Event{Kind: signalbox.EventFinish, Reason: signalbox.ReasonCompleted, Now: noon, Fence: got.Task.Fence}
+		if l.ended.Load() >= int64(l.tasks/2) {
+			l.answered.Store(true)
+			ev.Account = &signalbox.AccountEvent{Kind: signalbox.AccountAnswered, Account: "max", Now: noon}
+		}
+		c, err := signalbox.Next(got.Task, ev)
+		l.claims.Add(-1) // before the slot is free
+		if err == nil {
+			_, err = s.Apply(context.Background(), c, noon)
+		}
+		if err != nil {
+			l.Error(err)
+		}
+		l.ended.Add(1)
+	}
+}

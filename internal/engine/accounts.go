@@ -1,0 +1,236 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/accounts"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// spreadOver is for how long agents are told, after the claims of an account were spread, that
+// they are not any more: more than the second between two calls of OpenGates, and what a
+// clock may go back.
+const spreadOver = 5 * time.Second
+
+// answeredFor bounds the attempt to open an account.
+const answeredFor = 5 * time.Second
+
+// limitJitter is the most by which the first request after the reset of a limit is put off.
+const limitJitter = time.Second
+
+// meet returns how a run that met a limit of its provider is parked, nil where it cannot go on,
+// and what happens to its account.
+func (e *Engine) meet(t *signalbox.Task, o Outcome) (*signalbox.Parking, *signalbox.AccountEvent) {
+	park, closed := accounts.Meet(t, o.Account.Name, o.Limit, e.Now(), max(0, e.Jitter(limitJitter*5/2)-limitJitter*2))
+	if closed != nil {
+		closed.Of, closed.Login, closed.Windows = o.Account.Kind, o.Account.Login, o.Account.Windows
+	}
+	if signalbox.Isolated(t.Slot) { // it has no conversation to go on in, and its caller waits
+		return nil, closed
+	}
+	return park, closed
+}
+
+// HearAccount records what an agent tells of its account.
+func (e *Engine) HearAccount(ctx context.Context, agent string, n accounts.News) error {
+	if ev, ok := e.accounts.Hear(agent, n, e.Now()); ok {
+		_, err := e.ChangeAccount(ctx, ev)
+		return err
+	}
+	return nil
+}
+
+// ChangeAccount applies an event to an account.
+func (e *Engine) ChangeAccount(ctx context.Context, ev signalbox.AccountEvent) (signalbox.Account, error) {
+	ev.Now = e.Now()
+	c, err := e.store.ChangeAccount(ctx, ev)
+	if err != nil {
+		return c.Account, err
+	}
+	e.accounts.Note(c.Account)
+	for _, t := range c.Unparked {
+		e.publish(Applied{From: signalbox.Parked, Task: t, Kind: signalbox.EventUnpark})
+	}
+	if c.Changed {
+		e.accountChanged(c.Account.Name)
+	}
+	return c.Account, nil
+}
+
+// SetAccount applies what a person does to an account that is known.
+//
+// Errors: CodeNotFound; CodeValidation.
+func (e *Engine) SetAccount(ctx context.Context, ev signalbox.AccountEvent) (after, before signalbox.Account, err error) {
+	list, err := e.Accounts(ctx)
+	if err != nil {
+		return after, before, err
+	}
+	i := slices.IndexFunc(list, func(a signalbox.Account) bool { return a.Name == ev.Account })
+	if i < 0 {
+		return after, before, &signalbox.Error{Code: signalbox.CodeNotFound, Field: "account", Message: fmt.Sprintf("there is no account %q: signalbox accounts lists them", ev.Account)}
+	}
+	now := e.Now()
+	err = cmp.Or(
+		signalbox.InvalidIf(len(ev.Reason) > signalbox.MaxGateText || !signalbox.Printable(ev.Reason), "reason", "reason must be one printable line of at most %d bytes", signalbox.MaxGateText),
+		signalbox.InvalidIf(!ev.Until.IsZero() && !ev.Until.After(now), "until", "until lies in the past"),
+		signalbox.InvalidIf(ev.Until.After(now.AddDate(0, 0, 366)), "until", "until lies more than 366 days ahead: leave it out to close it until someone opens it"),
+	)
+	if err == nil {
+		after, err = e.ChangeAccount(ctx, ev)
+	}
+	return after, list[i], err
+}
+
+// answered opens an account that was tried: a run of it has completed. That is a change of its
+// own, whatever may follow the end of the run in its commit.
+func (e *Engine) answered(account string) {
+	ctx, cancel := context.WithTimeout(context.Background(), answeredFor)
+	defer cancel()
+	if _, err := e.ChangeAccount(ctx, signalbox.AccountEvent{Kind: signalbox.AccountAnswered, Account: account}); err != nil {
+		e.log.Warn("an account is not opened: another run tries it", "account", account, "error", err)
+	}
+}
+
+// accountStale re-reads an account that was changed together with a task.
+func (e *Engine) accountStale(ctx context.Context, name string) {
+	if _, err := e.Accounts(ctx); err == nil {
+		e.accountChanged(name)
+	}
+}
+
+// accountChanged tells observers, so that agents which claim nothing try again.
+func (e *Engine) accountChanged(name string) {
+	e.hub.publish(&Applied{Kind: signalbox.EventAccount, Account: name})
+}
+
+// Accounts returns all accounts.
+func (e *Engine) Accounts(ctx context.Context) ([]signalbox.Account, error) {
+	return e.accounts.Refresh(ctx, e.store)
+}
+
+// KnownAccounts returns all accounts by name, as they were last read or changed here: about a
+// second ago at most.
+func (e *Engine) KnownAccounts() []signalbox.Account { return e.accounts.All() }
+
+// Account returns an account, as it was last read or changed here.
+func (e *Engine) Account(name string) signalbox.Account { return e.accounts.Get(name) }
+
+// OpenGates tries accounts whose time is over, and lets tasks go on that are parked until a
+// time. It is called every second.
+func (e *Engine) OpenGates(ctx context.Context) error {
+	parked, err := e.store.Parked(ctx, "", "") // before the accounts, so that none of them was closed since
+	if err != nil {
+		return err
+	}
+	list, err := e.Accounts(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		switch a := &list[i]; {
+		case a.Due(e.Now()):
+			if _, err = e.ChangeAccount(ctx, signalbox.AccountEvent{Kind: signalbox.AccountDue, Account: a.Name}); err != nil {
+				return err
+			}
+		case a.State == signalbox.AccountTrying && a.Probe.Fence != 0 && !e.probing(ctx, a) && e.accounts.ProbeEnded(a.Name, a.Probe.Fence), // and said nothing: another one goes
+			a.Spreading(e.Now()), a.Spreading(e.Now().Add(-spreadOver)), a.Spreading(e.Now().Add(spreadOver)),
+			e.accounts.ReserveChanged(a.Name, e.opts.Reserve[a.Name], e.Now()):
+			e.accountChanged(a.Name)
+		}
+	}
+	_, err = e.tryAll(ctx, e.accounts.Opens(parked, e.Now()), signalbox.Event{Kind: signalbox.EventUnpark})
+	return err
+}
+
+// probing reports whether the claim that tries an account still has its slot.
+func (e *Engine) probing(ctx context.Context, a *signalbox.Account) bool {
+	slots, err := e.store.Slots(ctx)
+	return err != nil || slices.ContainsFunc(slots, func(s signalbox.Slot) bool { return s.Agent == a.Probe.Agent && s.Fence == a.Probe.Fence })
+}
+
+// Waits is the gate at which a task waits, with when it began to wait there.
+type Waits struct {
+	signalbox.Gate
+	Since time.Time
+}
+
+// WaitsAt returns the gate of a task that is parked, or that waits because of the accounts of
+// all connected agents which serve its queue; nil if it waits for neither. Its Text is as of
+// now.
+func (e *Engine) WaitsAt(t *signalbox.Task) *Waits {
+	if t.State == signalbox.Parked {
+		g := Waits{t.Parking.Gate, t.Parking.At}
+		g.Text = g.Gate.String()
+		if a := e.accounts.Blocked(g.Name); a != nil { // else it is not known here yet that it is
+			g.Text, g.Until = a.String(), a.Until
+		}
+		return &g
+	}
+	if _, bypass := signalbox.QueueBypass(t.Queue); t.State != signalbox.Pending || t.Anyway || bypass {
+		return nil
+	}
+	var first *signalbox.Gate // that opens
+	for _, a := range e.LiveAgents() {
+		if !a.Up || !a.Serves(t.Queue) {
+			continue
+		}
+		g := e.accounts.Keeps(t, a.Account, e.opts.Reserve[a.Account], e.Now())
+		if g == nil {
+			return nil
+		}
+		if first == nil || !g.Until.IsZero() && (first.Until.IsZero() || g.Until.Before(first.Until)) {
+			first = g
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	return &Waits{*first, e.accounts.Get(first.Name).Since}
+}
+
+// QueueWaitsAt is the account because of which tasks of people wait in a queue; "" for none.
+func (e *Engine) QueueWaitsAt(queue string) string {
+	if w := e.WaitsAt(&signalbox.Task{State: signalbox.Pending, Queue: queue}); w != nil {
+		return w.Name
+	}
+	return ""
+}
+
+// gateAccount is open unless the task waits because of its agents' accounts.
+func (e *Engine) gateAccount(t *signalbox.Task) Gate {
+	w := e.WaitsAt(t)
+	if w == nil {
+		return Gate{Name: "account_open", OK: true, Text: "Its agents' account is open", Detail: "no limit of a provider keeps it"}
+	}
+	g := Gate{Name: "account_open", Text: strings.ToUpper(w.Text[:1]) + w.Text[1:], Cure: e.accounts.Cure(w.Name, t.ID)}
+	if reason := e.accounts.Get(w.Name).Reason; !strings.Contains(g.Text, reason) {
+		g.Detail = reason
+	}
+	return g
+}
+
+// Unpark lets a task go on though the account of its agent is not open: one that is parked,
+// or that waits behind it. It becomes the first of its queue.
+//
+// Errors: CodeNotFound; CodeConflict if it does not wait; CodeAlreadyEnded.
+func (e *Engine) Unpark(ctx context.Context, id, by string) (signalbox.Task, error) {
+	return e.apply(ctx, id, nil, signalbox.Event{Kind: signalbox.EventUnpark, Anyway: true, By: by})
+}
+
+// withoutParked is the position of a task without those before it that are parked: nobody
+// claims them.
+func (e *Engine) withoutParked(ctx context.Context, t *signalbox.Task, pos store.Position) (store.Position, error) {
+	parked, err := e.store.Parked(ctx, "", "")
+	for i := range parked {
+		if p := &parked[i]; p.Queue == t.Queue && pos.N > 1 && store.CursorOf(p).Before(store.CursorOf(t)) {
+			pos.N--
+		}
+	}
+	return pos, err
+}
