@@ -61,7 +61,7 @@ const MaxQueryBytes = 1000
 
 // Groups of states that a query has words for.
 var stateWords = map[string][]State{
-	"waiting": {Pending},
+	"waiting": {Pending, Parked},
 	"running": {Dispatching, Working, Cancelling},
 	"ended":   {Completed, Failed, Cancelled, Timeout},
 }
@@ -127,7 +127,7 @@ func matches(t *Task, key, value string) bool {
 		return strings.Contains(strings.ToLower(t.Preview), strings.ToLower(value))
 	case "agent":
 		only, _ := OnlyAgent(t.Queue)
-		return only == value || t.State != Pending && t.Agent == value
+		return only == value || !t.State.Waiting() && t.Agent == value
 	case "state":
 		return string(t.State) == value || slices.Contains(stateWords[value], t.State)
 	case "reason":

@@ -61,7 +61,7 @@ type SortValue struct {
 func (s Sort) Value(t *Task, now time.Time) SortValue {
 	v := SortValue{Seq: t.Seq}
 	started := t.StartedAt
-	if t.State == Pending { // what the row keeps of an earlier claim
+	if t.State.Waiting() { // what the row keeps of an earlier claim
 		started = time.Time{}
 	}
 	switch s.Key {
@@ -76,7 +76,7 @@ func (s Sort) Value(t *Task, now time.Time) SortValue {
 	case "priority":
 		v.Number = int64(t.Priority)
 	case "agent":
-		if v.Text = t.Agent; t.State == Pending {
+		if v.Text = t.Agent; t.State.Waiting() {
 			v.Text, _ = OnlyAgent(t.Queue)
 		}
 		v.Missing = v.Text == ""

@@ -144,6 +144,11 @@ func TestQueryTakes(t *testing.T) {
 		{"state:failed since:2026-01-31", true, false},
 	} {
 		q := parseQuery(t, c.query)
+		parked := waiting
+		parked.State = signalbox.Parked
+		if q.Takes(&parked) != c.waiting {
+			t.Errorf("%s takes the parked one: %v", c.query, !c.waiting)
+		}
 		if a, b := q.Takes(&failed), q.Takes(&waiting); a != c.failed || b != c.waiting {
 			t.Errorf("%s takes the failed one: %v, the waiting one: %v", c.query, a, b)
 		}

@@ -102,6 +102,7 @@ type Board struct {
 	Agents   []api.LiveAgent // by name
 	Queues   []api.LiveQueue // by name
 	Capacity []api.ToolQueue // by name
+	Accounts []api.Account   // by name
 	Tasks    []api.LiveTask  // in flight, the oldest first
 	Pauses   []api.Pause
 	Pressure []api.Pressure // of the last 30 minutes, oldest first
@@ -124,6 +125,7 @@ func (b *Board) Apply(e LiveEvent) {
 	b.Agents = merged(b.Agents, l.Agents, gone(l.Gone, "agent:"), func(a api.LiveAgent) string { return a.Name })
 	b.Queues = merged(b.Queues, l.Queues, gone(l.Gone, "queue:"), func(q api.LiveQueue) string { return q.Name })
 	b.Capacity = merged(b.Capacity, l.Capacity, gone(l.Gone, "capacity:"), func(q api.ToolQueue) string { return q.Name })
+	b.Accounts = merged(b.Accounts, l.Accounts, gone(l.Gone, "account:"), func(a api.Account) string { return a.Name })
 	b.tasks(l.Tasks, gone(l.Gone, "task:"))
 	if l.Totals != nil {
 		b.Totals = *l.Totals
@@ -144,7 +146,7 @@ func (b *Board) tasks(changed []api.LiveTask, gone []string) {
 	}
 	// Ids sort by time.
 	all := merged(b.Tasks, changed, gone, func(t api.LiveTask) string { return t.QueueID })
-	b.Tasks = slices.DeleteFunc(all, func(t api.LiveTask) bool { return Ended(t.State) || t.State == "pending" })
+	b.Tasks = slices.DeleteFunc(all, func(t api.LiveTask) bool { return Ended(t.State) || t.State == "pending" || t.State == "parked" })
 }
 
 func (b *Board) pressure(samples []api.Pressure) {

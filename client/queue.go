@@ -35,6 +35,26 @@ func (c *Client) Resume(ctx context.Context, queue string) (api.Paused, error) {
 	return ask[api.Paused](ctx, c, post("/api/queue/resume", api.PauseRequest{Queue: queue}))
 }
 
+// Accounts lists the accounts that agents spend.
+func (c *Client) Accounts(ctx context.Context) (api.Accounts, error) {
+	return ask[api.Accounts](ctx, c, get("/api/accounts", nil))
+}
+
+// OpenAccount opens an account now.
+func (c *Client) OpenAccount(ctx context.Context, name string) (api.Account, error) {
+	return ask[api.Account](ctx, c, post("/api/accounts/"+url.PathEscape(name)+"/open", nil))
+}
+
+// CloseAccount closes an account.
+func (c *Client) CloseAccount(ctx context.Context, name string, req api.AccountClose) (api.Account, error) {
+	return ask[api.Account](ctx, c, post("/api/accounts/"+url.PathEscape(name)+"/close", req))
+}
+
+// Unpark lets a waiting task run though the account of its agent is not open.
+func (c *Client) Unpark(ctx context.Context, id string) (api.Task, error) {
+	return ask[api.Task](ctx, c, post("/api/queue/"+url.PathEscape(id)+"/unpark", nil))
+}
+
 // HistoryOptions say which ended tasks History returns. Empty fields do not
 // restrict.
 type HistoryOptions struct {

@@ -182,7 +182,7 @@ func (a *app) chatAsync(ctx context.Context, c *client.Client, s *chatFlags, opt
 	got := reply.Accepted
 	return a.print(got, func() {
 		if got.Position > 0 {
-			a.note("%s", queuedAt(got.Position, got.ETA))
+			a.note("%s", queuedAt(got.Position, got.ETA, got.WaitingFor))
 		}
 		a.note("It goes on by itself: %s", comeBack(got.Execution.ID))
 		a.say("%s", clean(got.Execution.ID))
@@ -190,8 +190,12 @@ func (a *app) chatAsync(ctx context.Context, c *client.Client, s *chatFlags, opt
 }
 
 // queuedAt is the line for a place in the queue, whose form scripts depend on.
-func queuedAt(position int, e *api.ETA) string {
-	return fmt.Sprintf("Queued at position %d", position) + opt(" (%s)", eta(e))
+func queuedAt(position int, e *api.ETA, w *api.WaitingFor) string {
+	line := fmt.Sprintf("Queued at position %d", position)
+	if w != nil {
+		return line + ": " + clean(w.Text)
+	}
+	return line + opt(" (%s)", eta(e))
 }
 
 func comeBack(id string) string {

@@ -65,9 +65,9 @@ func (l *chatLive) event(e client.ChatEvent) error {
 	}
 	switch {
 	case e.Accepted != nil && e.Accepted.Position > 0:
-		l.showPosition(e.Accepted.Position, e.Accepted.ETA)
+		l.showPosition(e.Accepted.Position, e.Accepted.ETA, e.Accepted.WaitingFor)
 	case e.Position != nil && e.Position.Position > 0:
-		l.showPosition(e.Position.Position, e.Position.ETA)
+		l.showPosition(e.Position.Position, e.Position.ETA, e.Position.WaitingFor)
 	case e.Name == "started":
 		l.note("%s", "Running on "+l.s.agent+": "+l.id)
 	case e.Output != nil && l.s.follow:
@@ -82,12 +82,12 @@ func (l *chatLive) event(e client.ChatEvent) error {
 }
 
 // showPosition prints the place in the queue.
-func (l *chatLive) showPosition(n int, e *api.ETA) {
+func (l *chatLive) showPosition(n int, e *api.ETA, w *api.WaitingFor) {
 	if l.drawing {
-		l.line.draw(shortID(l.id)+" · "+queuedAt(n, e), l.io.Columns)
+		l.line.draw(shortID(l.id)+" · "+queuedAt(n, e, w), l.io.Columns)
 		return
 	}
-	l.note("%s", queuedAt(n, e))
+	l.note("%s", queuedAt(n, e, w))
 }
 
 // chatDocument is the JSON of an event with --follow.

@@ -90,8 +90,10 @@ func (d *director) addAgent(name string) signalbox.Agent {
 	if name == "coder" {
 		a.Slots = d.slots
 	}
+	was, _ := d.Live.LiveAgent(name)
 	a, err := d.Engine.PutAgent(context.Background(), a, "")
 	d.check(err)
+	a.Account = was.Account
 	d.Live.Set(engine.LiveAgent{Agent: a, Up: true, Sessions: true, IsolatedSlots: 2})
 	return a
 }
@@ -245,6 +247,9 @@ func (d *director) finish(t signalbox.Task) {
 		d.end(t, signalbox.ReasonExitNonzero, "the command ended with code 2", rest)
 	case "timeout":
 		d.end(t, signalbox.ReasonRunTimeout, "ran longer than its timeout", "")
+	case "limit":
+		d.HearAccount(t.Agent, nil)
+		d.Park(t, time.Hour)
 	case "cancelled":
 		t, err := d.Engine.Cancel(ctx, t.ID, "somebody")
 		d.check(err)
@@ -253,6 +258,15 @@ func (d *director) finish(t signalbox.Task) {
 		_, err := d.Engine.Lose(ctx, t, signalbox.ReasonLost, "its agent went silent", false, nil)
 		d.check(err)
 	}
+}
+
+// goOn opens the account at which a task is parked, and completes the task.
+func (d *director) goOn(id string) {
+	ctx := context.Background()
+	_, err := d.Engine.ChangeAccount(ctx, signalbox.AccountEvent{Kind: signalbox.AccountOpened, Account: "coder"})
+	d.check(err)
+	d.check(d.Engine.OpenGates(ctx))
+	d.end(d.accept(d.claim(id)), signalbox.ReasonCompleted, "completed", "went on")
 }
 
 // words are the first word of a task's prompt and the rest. A tool's task has its name
@@ -268,8 +282,8 @@ func (d *director) words(t signalbox.Task) (word, rest string) {
 }
 
 // play runs a task as the first word of its prompt says: echo completes with the rest as
-// its answer; failed, cancelled, timeout and lost end that way; hang runs for ever;
-// anything else stays pending.
+// its answer; failed, cancelled, timeout and lost end that way; limit is parked, and goes on
+// when somebody has read that; hang runs for ever; anything else stays pending.
 func (d *director) play(id string) {
 	t, err := d.Store.Task(context.Background(), id)
 	d.check(err)
@@ -278,7 +292,7 @@ func (d *director) play(id string) {
 	}
 }
 
-var playable = []string{"echo", "failed", "cancelled", "timeout", "lost", "hang"}
+var playable = []string{"echo", "failed", "cancelled", "timeout", "lost", "limit", "hang"}
 
 // seen goes on with tasks when a client sees something of them: with one that is waited
 // for when the client has subscribed to its events and has then read it, so that it sees
@@ -288,6 +302,8 @@ func (d *director) seen(route string, r *http.Request, written []byte) {
 	switch {
 	case route == "wait" && d.alone:
 		d.play(r.PathValue("id"))
+	case route == "task" && bytes.Contains(written, []byte(`"state":"parked"`)) && bytes.Contains(written, []byte(`"prompt":"limit"`)):
+		d.goOn(r.PathValue("id"))
 	case route == "task" && r.URL.Query().Get("wait") == "" && d.proxy.once(r.PathValue("id")):
 		d.play(r.PathValue("id"))
 	case route == "events":

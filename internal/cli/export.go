@@ -117,10 +117,11 @@ func (a *app) importCmd() *cobra.Command {
   the folder of a work queue, with its folders pending and dispatched (AG_QUEUE_DIR)
   redis://… : the keys agent:running:NAME and agent:queue:NAME of an execution queue
   a .tasksQueue file of asynchronous tools
-Waiting tasks keep their order and go to the end of the line; ended ones come with their results. What was imported
-before is known by its id and left alone, so an import that broke off is simply run again. The source is not changed:
-stop what serves it before, or its tasks run twice. A task of another queue gets an id of its own, which is printed
-beside the old one; every command, the API and the tools of MCP take either.`,
+Waiting tasks keep their order and go to the end of the line, parked ones among them, which go on in their
+conversation; ended ones come with their results. What was imported before is known by its id and left alone, so an
+import that broke off is simply run again. The source is not changed: stop what serves it before, or its tasks run
+twice. A task of another queue gets an id of its own, which is printed beside the old one; every command, the API and
+the tools of MCP take either.`,
 		Example: `  signalbox import tasks.jsonl
   signalbox import --dry-run ~/.agency/queue
   signalbox import --running requeue redis://localhost:6379/0`,

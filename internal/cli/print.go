@@ -182,7 +182,7 @@ func stateColour(state string) string {
 		return green
 	case "failed", "timeout":
 		return red
-	case "cancelled", "cancelling":
+	case "cancelled", "cancelling", "parked":
 		return yellow
 	case "working", "dispatching", "running", "started": // the last two are states of tool tasks and activities
 		return bold
@@ -310,6 +310,9 @@ func (p *progress) note(text string) {
 // drawTask draws the progress of a task that has not ended.
 func (w *waiter) drawTask(ctx context.Context, task api.Task) {
 	parts := []string{shortID(task.QueueID), running(task, w.io.Now())}
+	if task.State == "parked" {
+		parts = []string{parts[0], waitingText(task)}
+	}
 	if task.State == "pending" {
 		parts = []string{parts[0], position(task), eta(task.ETA), w.behind(ctx, task)}
 	}

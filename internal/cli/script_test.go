@@ -164,6 +164,17 @@ func directorCmd(ts *testscript.TestScript, neg bool, args []string) {
 		usd, err := strconv.ParseFloat(args[2], 64)
 		ts.Check(err)
 		d.spend(number(args[1]), usd)
+	case "account": // AGENT [WINDOW=PERCENT...]: it spends the account of its name
+		var windows []signalbox.AccountWindow
+		for _, arg := range args[2:] {
+			name, percent, _ := strings.Cut(arg, "=")
+			windows = append(windows, signalbox.AccountWindow{Name: name, UsedPercent: float64(number(percent))})
+		}
+		d.HearAccount(args[1], windows)
+	case "park": // N SECONDS: it meets the limit of its account, which resets then
+		d.Park(d.work(number(args[1])), time.Duration(number(args[2]))*time.Second)
+	case "gates": // parked tasks go on whose gate is open
+		d.check(d.Engine.OpenGates(context.Background()))
 	case "agent": // NAME
 		d.addAgent(args[1])
 	case "down": // FILE: coder is down, with its text as the reason

@@ -67,7 +67,7 @@ func (a *app) searchCmd() *cobra.Command {
 // whereText is the agent of a task, or the queue in which it waits.
 func whereText(t *api.LiveTask) string {
 	switch {
-	case t.Agent != "" && t.State != "pending":
+	case t.Agent != "" && !signalbox.State(t.State).Waiting():
 		return t.Agent
 	case t.State == "pending" && t.Position > 0:
 		return fmt.Sprintf("%s of %s", ordinal(t.Position), t.Queue)

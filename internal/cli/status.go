@@ -115,6 +115,22 @@ func (a *app) taskText(task api.Task) {
 	a.table(a.taskRows(task))
 }
 
+// waitingText is the gate at which a task waits, "" for none.
+func waitingText(t api.Task) string {
+	if t.WaitingFor == nil {
+		return ""
+	}
+	return t.WaitingFor.Text
+}
+
+// parkedText is how often a task was parked, "" for never.
+func parkedText(parks int) string {
+	if parks == 0 {
+		return ""
+	}
+	return plural(parks, "time", "times")
+}
+
 // taskRows are the names and values that status ID prints.
 func (a *app) taskRows(t api.Task) [][]string {
 	if signalbox.IsExecutor(t.Agent) { // the director itself, which needs no name
@@ -135,6 +151,7 @@ func (a *app) taskRows(t api.Task) [][]string {
 	}
 	rows := [][]string{
 		{"tool", t.Tool}, {"arguments", oneLine(t.Arguments)}, {"metadata", oneLine(t.Metadata)}, {"limit", limit},
+		{"waits for", waitingText(t)}, {"parked", parkedText(t.Parks)},
 		{"queue", t.Queue}, {"position", count(about+"%d", t.Position)}, {"start", eta(t.ETA)},
 		{"reason", t.Reason}, {"message", t.Message}, {"last error", t.LastError}, {"trouble", t.Note},
 		{"agent", t.Agent}, {"agent's id", t.TaskID}, {"attempts", count("%d"+most+" failed", t.Attempts)},

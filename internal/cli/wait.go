@@ -55,6 +55,7 @@ type waiter struct {
 
 	drawing    bool      // progress is one line that is redrawn
 	lastState  string    // state and agent that were printed last
+	gate       string    // of a waiting task, as it was printed last; "": none
 	knownUntil time.Time // the newest time in the task as it was read
 	sawEnd     bool      // the event of its end has arrived
 	log        *liveLog  // nil until it runs
@@ -172,7 +173,14 @@ func (w *waiter) refresh(ctx context.Context) {
 			w.knownUntil = *at
 		}
 	}
-	w.show(ctx, task.State, task.Agent, task.LastError)
+	message := task.LastError
+	if gate := waitingText(task); gate != "" {
+		if message = gate; gate != w.gate {
+			w.lastState = "" // it waits for something else
+		}
+		w.gate = gate
+	}
+	w.show(ctx, task.State, task.Agent, message)
 	if w.drawing {
 		w.drawTask(ctx, task)
 	}
@@ -186,7 +194,7 @@ func (w *waiter) event(ctx context.Context, event api.Event) {
 	case client.Ended(event.State):
 		w.sawEnd = true // the last line is printed from the task, which has more details
 	case event.State == "" || !event.At.After(w.knownUntil):
-	case w.drawing:
+	case w.drawing, event.State == string(signalbox.Parked): // what it waits for is in the task
 		w.refresh(ctx)
 	default:
 		w.show(ctx, event.State, event.Agent, event.Message)
@@ -196,7 +204,7 @@ func (w *waiter) event(ctx context.Context, event api.Event) {
 // show prints a line for each new state, and starts the live log when the task
 // runs.
 func (w *waiter) show(ctx context.Context, state, agent, message string) {
-	if state == "pending" {
+	if signalbox.State(state).Waiting() {
 		agent = ""
 	}
 	if now := state + " " + agent; now != w.lastState && state != "" {
@@ -224,7 +232,7 @@ func stateLine(id, state, agent, message string) string {
 		line += " to " + agent
 	case state == "working" && agent != "":
 		line += " on " + agent
-	case state == "pending" && message != "", client.Ended(state) && message != "" && message != state:
+	case signalbox.State(state).Waiting() && message != "", client.Ended(state) && message != "" && message != state:
 		line += ": " + message
 	}
 	return line

@@ -104,6 +104,7 @@ type rows struct {
 	audit   []signalbox.Audit
 	current []signalbox.Session
 	tokens  []signalbox.Token
+	parked  []signalbox.Task
 	err     error
 	look    int
 }
@@ -124,6 +125,10 @@ func (r *rows) Snapshot(context.Context, int) (store.Snapshot, error) {
 		shot.Counts.Limits = map[string]int{"work": shot.Counts.Pending}
 	}
 	return shot, r.err
+}
+
+func (r *rows) Parked(context.Context, signalbox.GateKind, string) ([]signalbox.Task, error) {
+	return r.parked, r.err
 }
 
 func (r *rows) Agents(context.Context) ([]signalbox.Agent, error) { return r.agents, r.err }
@@ -203,13 +208,20 @@ func TestEachBreachIsFound(t *testing.T) {
 		return map[string][]signalbox.Task{"work": tasks}
 	}
 	change := func(t signalbox.Task, f func(*signalbox.Task)) signalbox.Task { f(&t); return t }
+	park := func(t signalbox.Task) signalbox.Task {
+		t.State, t.Parking = signalbox.Parked, &signalbox.Parking{Gate: signalbox.Gate{Kind: signalbox.GateAccount, Name: "x"}}
+		return t
+	}
 	for want, r := range map[string]rows{
-		"": {shots: []store.Snapshot{{Heads: line(waits("a", 1), waits("b", 2)), InFlight: []signalbox.Task{runs}, Slots: []signalbox.Slot{holds}}}, agents: []signalbox.Agent{{Name: "coder", Slots: 1}}},
+		"": {parked: []signalbox.Task{park(change(waits("a", 1), func(t *signalbox.Task) { t.Ready = false }))}, shots: []store.Snapshot{{Heads: line(park(change(waits("a", 1), func(t *signalbox.Task) { t.Ready = false })), waits("b", 2)), InFlight: []signalbox.Task{runs}, Slots: []signalbox.Slot{holds}}}, agents: []signalbox.Agent{{Name: "coder", Slots: 1}}},
 		"task a stands in queue work before its turn":          {shots: []store.Snapshot{{Heads: line(waits("b", 2), waits("a", 1))}}},
 		"task a waits in queue agent:x and in queue work":      {shots: []store.Snapshot{{Heads: map[string][]signalbox.Task{"work": {waits("a", 1)}, "agent:x": {change(waits("a", 1), func(t *signalbox.Task) { t.Queue = "agent:x" })}}}}},
 		"task a waits in queue work and is completed":          {shots: []store.Snapshot{{Heads: line(change(waits("a", 1), func(t *signalbox.Task) { t.State = signalbox.Completed }))}}},
 		"task a waits in queue work, its row says pool:x":      {shots: []store.Snapshot{{Heads: line(change(waits("a", 1), func(t *signalbox.Task) { t.Queue = "pool:x" }))}}},
 		"task a waits for nothing and nobody would":            {shots: []store.Snapshot{{Heads: line(change(waits("a", 1), func(t *signalbox.Task) { t.Ready = false }))}}},
+		"task a is parked, and could be claimed":               {shots: []store.Snapshot{{Heads: line(park(waits("a", 1)))}}, parked: []signalbox.Task{park(waits("a", 1))}},
+		"task a is parked in queue work, and no gate":          {shots: []store.Snapshot{{Heads: line(change(park(waits("a", 1)), func(t *signalbox.Task) { t.Ready = false }))}}},
+		"task p is parked until 2026-01-02T03:02:05Z":          {shots: []store.Snapshot{{}}, parked: []signalbox.Task{{ID: "p", State: signalbox.Parked, Parking: &signalbox.Parking{Gate: signalbox.Gate{Kind: signalbox.GateTime, Until: now.Add(-2 * time.Minute)}}}}},
 		"task r waits in queue work and runs":                  {shots: []store.Snapshot{{Heads: line(waits("r", 1)), InFlight: []signalbox.Task{runs}, Slots: []signalbox.Slot{holds}}}},
 		"task a was claimed 11 times, 11 of them without":      {shots: []store.Snapshot{{Heads: line(change(waits("a", 1), func(t *signalbox.Task) { t.Claims, t.NoAnswers = 11, 11 }))}}},
 		"2 tasks wait; by queue they are 1, by limit 2":        {shots: []store.Snapshot{{Heads: line(waits("a", 1)), Counts: store.Counts{Pending: 2, Queues: map[string]int{"work": 1}, Limits: map[string]int{"work": 2}, InFlight: map[signalbox.State]int{}}}}},

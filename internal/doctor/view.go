@@ -27,6 +27,7 @@ type view struct {
 	shot             store.Snapshot // of one moment
 	agents           []signalbox.Agent
 	ended            []signalbox.Task
+	parked           []signalbox.Task
 	journal          []signalbox.Entry
 	audit            []signalbox.Audit
 	recorded         int // tokens and users whose making the audit log has
@@ -57,6 +58,7 @@ func look(ctx context.Context, r store.Reader, now func() time.Time) ([]api.Chec
 	v.checkSlots()
 	v.checkCapacity()
 	v.checkWaiting()
+	v.checkParked()
 	v.checkCounts()
 	v.checkTurns()
 	v.checkEnded()
@@ -70,7 +72,7 @@ func (v *view) load(ctx context.Context, r store.Reader) error {
 	if shared, ok := r.(store.Shared); ok {
 		v.generation = shared.Generation()
 	}
-	var errs [8]error
+	var errs [9]error
 	v.shot, errs[0] = r.Snapshot(ctx, headsRead)
 	v.agents, errs[1] = r.Agents(ctx)
 	var ended store.HistoryPage
@@ -86,6 +88,7 @@ func (v *view) load(ctx context.Context, r store.Reader) error {
 			v.recorded++
 		}
 	}
+	v.parked, errs[8] = r.Parked(ctx, "", "")
 	var current store.SessionPage
 	current, errs[5] = r.Sessions(ctx, store.SessionQuery{Current: true, Limit: 1000})
 	v.sessions = current.Sessions
@@ -231,7 +234,7 @@ func (v *view) checkCapacity() {
 	}
 }
 
-// checkWaiting: what waits is pending, in one line, once (7), in order (8), and
+// checkWaiting: what waits is pending or parked, in one line, once (7), in order (8), and
 // stands in the claim index where nothing holds it back (9).
 func (v *view) checkWaiting() {
 	seen := map[string]string{}
@@ -254,17 +257,38 @@ func (v *view) checkWaiting() {
 
 func (v *view) checkWaiter(queue string, t *signalbox.Task) {
 	switch {
-	case t.State != signalbox.Pending:
+	case !t.State.Waiting():
 		v.wrong("task %s waits in queue %s and is %s", t.ID, queue, t.State)
+	case t.State == signalbox.Parked && (t.Ready || t.Parking == nil):
+		v.wrong("task %s is parked, and could be claimed or waits at no gate", t.ID)
 	case t.Queue != queue:
 		v.wrong("task %s waits in queue %s, its row says %s", t.ID, queue, t.Queue)
-	case !t.Ready && t.SessionID == "" && t.NotBefore.IsZero():
+	case t.State == signalbox.Pending && !t.Ready && t.SessionID == "" && t.NotBefore.IsZero():
 		v.wrong("task %s waits for nothing and nobody would claim it", t.ID)
 	}
 	if _, runs := v.tasks[t.ID]; runs {
 		v.wrong("task %s waits in queue %s and runs", t.ID, queue)
 	}
 	v.checkClaims(t)
+}
+
+// checkParked: what is parked is listed at its gate, which a director opens in time.
+func (v *view) checkParked() {
+	listed := map[string]bool{}
+	for _, t := range v.parked {
+		listed[t.ID] = true
+		if p := t.Parking; !v.now.IsZero() && p.Kind == signalbox.GateTime && v.now.Sub(p.Until) > overdue {
+			v.found = append(v.found, failure(areaStore, "see that a director runs: signalbox directors",
+				"task %s is parked until %s, and nobody has it go on", t.ID, p.Until.UTC().Format(time.RFC3339)))
+		}
+	}
+	for queue, heads := range v.shot.Heads {
+		for _, t := range heads {
+			if t.State == signalbox.Parked && !listed[t.ID] {
+				v.wrong("task %s is parked in queue %s, and no gate would let it go on", t.ID, queue)
+			}
+		}
+	}
 }
 
 // checkCounts: the counts of the store are those of its rows.

@@ -84,7 +84,7 @@ func (t *ToolTask) UpdatedAt() time.Time {
 // cancelled added.
 func SeedStatus(s signalbox.State) string {
 	switch s {
-	case signalbox.Pending, signalbox.Dispatching:
+	case signalbox.Pending, signalbox.Dispatching, signalbox.Parked:
 		return "pending"
 	case signalbox.Working, signalbox.Cancelling:
 		return "running"

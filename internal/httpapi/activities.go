@@ -287,7 +287,7 @@ func activityView(t *signalbox.Task) api.Activity {
 	if t.Mode == signalbox.ModeTool { // it is put in line, and nobody looks for a free slot first
 		v.Details.QueueStatus = activityQueued
 	}
-	if t.State != signalbox.Pending {
+	if !t.State.Waiting() {
 		v.StartedAt = view.Time(t.StartedAt)
 	}
 	if v.StartedAt != nil && v.CompletedAt != nil {
@@ -320,7 +320,7 @@ func activityType(t *signalbox.Task) string {
 
 func activityState(s signalbox.State) string {
 	switch s {
-	case signalbox.Pending, signalbox.Dispatching:
+	case signalbox.Pending, signalbox.Dispatching, signalbox.Parked:
 		return activityQueued
 	case signalbox.Working, signalbox.Cancelling:
 		return activityStarted

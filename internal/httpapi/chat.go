@@ -200,7 +200,7 @@ func (h *callHandlers) call(w http.ResponseWriter, r *http.Request, c *call) err
 	switch {
 	case c.prefer.async():
 		w.Header().Set("Preference-Applied", "respond-async")
-		return httpio.Answer(w, http.StatusAccepted, acceptedView(c, t, got.Position, got.ETA, ""))
+		return httpio.Answer(w, http.StatusAccepted, h.acceptedView(c, t, got.Position, got.ETA, ""))
 	case streams:
 		return h.streamCall(w, r, c, got)
 	}

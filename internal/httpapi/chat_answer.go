@@ -20,12 +20,12 @@ func refView(t *signalbox.Task) api.ExecutionRef {
 	return api.ExecutionRef{ID: t.ID, QueueStatus: t.QueueStatus(), WasQueued: t.WasQueued()}
 }
 
-func acceptedView(c *call, t *signalbox.Task, pos store.Position, eta *engine.ETA, message string) api.ChatAccepted {
+func (h *callHandlers) acceptedView(c *call, t *signalbox.Task, pos store.Position, eta *engine.ETA, message string) api.ChatAccepted {
 	v := api.ChatAccepted{
 		Agent: c.agent, Execution: refView(t), State: string(t.State), SessionID: t.SessionID, ETA: view.ETA(eta),
-		URL: view.TaskURL(t.ID), Message: message,
+		URL: view.TaskURL(t.ID), Message: message, WaitingFor: view.WaitingFor(h.engine.WaitsAt(t)),
 	}
-	if t.State == signalbox.Pending && (t.QueuedAs > 0 || t.Claims > 0) {
+	if t.State.Waiting() && (t.QueuedAs > 0 || t.Claims > 0 || v.WaitingFor != nil) {
 		v.Position = pos.N // one for whom a slot was free stands in no line, though its claim takes a moment
 	}
 	return v

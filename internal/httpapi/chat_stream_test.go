@@ -15,6 +15,41 @@ import (
 
 var asStream = apitest.Header("Accept", "text/event-stream")
 
+// Who waits for the answer of a chat is told what keeps it, also one that nobody is before.
+func TestChatStreamAtALimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := apitest.New(t)
+		b.AddChatAgent("coder", 1)
+		a := b.HearAccount("coder", nil)
+		s := b.Start("POST", chatPath, `{"message":"one"}`, asStream)
+		synctest.Wait()
+		one := b.Accept(a)
+		synctest.Wait()
+		b.Park(one, time.Hour)
+		synctest.Wait()
+		list := s.Events()
+		if got := apitest.EventNames(list); got != "accepted started position" {
+			t.Fatalf("%s: %v", got, list)
+		}
+		var p api.ChatPosition
+		if list[2].Into(t, &p); p.Position != 1 || p.WaitingFor == nil || p.WaitingFor.Name != "coder" || p.WaitingFor.Until == nil {
+			t.Errorf("%+v", p)
+		}
+		other := b.Start("POST", chatPath, `{"message":"two"}`, apitest.Header("Prefer", "respond-async"))
+		synctest.Wait()
+		var accepted api.ChatAccepted
+		other.Reply().Want(t, 202, &accepted)
+		if accepted.State != "pending" || accepted.Position != 2 || accepted.WaitingFor == nil || !strings.HasPrefix(accepted.WaitingFor.Text, "account coder is closed until ") {
+			t.Errorf("%+v", accepted)
+		}
+		b.Do("POST", "/api/queue/"+p.ID+"/cancel", "").Want(t, 200, nil)
+		synctest.Wait()
+		if got := apitest.EventNames(s.Events()); got != "accepted started position error" && got != "accepted started position position error" {
+			t.Errorf("%s", got)
+		}
+	})
+}
+
 func TestChatStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t)

@@ -61,7 +61,7 @@ func (h *callHandlers) hold(ctx context.Context, c *call, id string) (signalbox.
 // begun reports whether a task has left the line for good: it runs, or has
 // ended.
 func begun(t signalbox.Task) bool {
-	return t.State != signalbox.Pending && t.State != signalbox.Dispatching
+	return !t.State.Waiting() && t.State != signalbox.Dispatching
 }
 
 // answerEarly is the 202 of a call whose task goes on without it.
@@ -81,12 +81,12 @@ func (h *callHandlers) answerEarly(w http.ResponseWriter, r *http.Request, c *ca
 	if applied != "" {
 		w.Header().Set("Preference-Applied", applied)
 	}
-	return httpio.Answer(w, http.StatusAccepted, acceptedView(c, t, pos, h.engine.ETA(r.Context(), t, pos), why+": ask for its end at "+view.TaskURL(t.ID)+"?wait=5m"))
+	return httpio.Answer(w, http.StatusAccepted, h.acceptedView(c, t, pos, h.engine.ETA(r.Context(), t, pos), why+": ask for its end at "+view.TaskURL(t.ID)+"?wait=5m"))
 }
 
 // positionOf is the place in line of a task, zero where it does not wait.
 func (h *callHandlers) positionOf(ctx context.Context, t *signalbox.Task) (store.Position, error) {
-	if t.State != signalbox.Pending {
+	if !t.State.Waiting() {
 		return store.Position{}, nil
 	}
 	return h.engine.Read().Position(ctx, t.ID)
@@ -181,8 +181,8 @@ func (s *callStream) run(ctx context.Context, w http.ResponseWriter, got engine.
 	if s.Stream, err = httpio.BeginStream(w); err != nil {
 		return false, err
 	}
-	first := acceptedView(s.c, &got.Task, got.Position, got.ETA, "")
-	s.position = api.ChatPosition{ID: got.Task.ID, Position: first.Position, ETA: first.ETA}
+	first := s.calls.acceptedView(s.c, &got.Task, got.Position, got.ETA, "")
+	s.position = api.ChatPosition{ID: got.Task.ID, Position: first.Position, ETA: first.ETA, WaitingFor: first.WaitingFor}
 	if err := s.SendTransient("accepted", first); err != nil {
 		return false, err
 	}
@@ -207,7 +207,7 @@ func (s *callStream) follow(ctx context.Context, signs, journal <-chan struct{},
 		case <-signs:
 			err = s.readTask(ctx, false)
 		case <-journal:
-			if !armed && s.task.State == signalbox.Pending {
+			if !armed && s.task.State.Waiting() {
 				armed = true
 				due.Reset(max(0, stream.CoalesceInterval-time.Since(s.lastRead)))
 			}
@@ -240,7 +240,7 @@ func (s *callStream) readTask(ctx context.Context, anew bool) error {
 	}
 	s.task, s.lastRead = t, time.Now()
 	switch {
-	case t.State == signalbox.Pending:
+	case t.State.Waiting():
 		s.started = false // an execution that came to nothing is followed by another
 		return s.sendPosition(ctx, anew)
 	case t.State == signalbox.Dispatching:
@@ -256,7 +256,7 @@ func (s *callStream) readTask(ctx context.Context, anew bool) error {
 		return nil
 	}
 	s.started = true
-	begun := acceptedView(s.c, &t, store.Position{}, nil, "")
+	begun := s.calls.acceptedView(s.c, &t, store.Position{}, nil, "")
 	begun.State = string(signalbox.Working) // so it was when it started, though it may have ended since
 	return s.SendTransient("started", begun)
 }
@@ -271,13 +271,14 @@ func (s *callStream) sendPosition(ctx context.Context, anew bool) error {
 		return err // 0: it was claimed in this moment, which has a sign of its own
 	}
 	s.version = touched
-	if s.task.QueuedAs == 0 && s.task.Claims == 0 && pos.N == 1 {
+	gate := view.WaitingFor(s.calls.engine.WaitsAt(&s.task))
+	if s.task.QueuedAs == 0 && s.task.Claims == 0 && pos.N == 1 && gate == nil {
 		return nil // a slot is free for it: it does not stand in line
 	}
-	if pos.N == s.position.Position {
+	if was := s.position.WaitingFor; pos.N == s.position.Position && (was == nil) == (gate == nil) && (gate == nil || was.Text == gate.Text) {
 		return nil
 	}
-	s.position = api.ChatPosition{ID: s.task.ID, Position: pos.N, ETA: view.ETA(s.calls.engine.ETA(ctx, &s.task, pos))}
+	s.position = api.ChatPosition{ID: s.task.ID, Position: pos.N, ETA: view.ETA(s.calls.engine.ETA(ctx, &s.task, pos)), WaitingFor: gate}
 	return s.SendTransient("position", s.position)
 }
 

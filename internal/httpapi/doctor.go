@@ -36,6 +36,7 @@ type doctorHandlers struct {
 	toolsOnly bool
 	tools     Tools // nil: no tools
 	engine    *engine.Engine
+	accounts  *accountHandlers
 	identity  *identity.Keeper
 	directors *directorHandlers
 	forward   *forward.Forwarder
@@ -62,6 +63,7 @@ func (h *doctorHandlers) doctor(w http.ResponseWriter, r *http.Request) error {
 		add(h.checkWaits(ctx)...)
 		add(h.directors.checkDirectors(ctx)...)
 		add(h.checkAgents(c.Who)...)
+		add(h.checkAccounts(ctx, c.Who)...)
 	}
 	add(h.checkTools(ctx, admin)...)
 	for _, check := range h.checks {
@@ -217,6 +219,54 @@ func downAgent(a engine.LiveAgent) api.Check {
 		text += ": " + a.Message
 	}
 	return warning("agents", "start it again, or signalbox agents remove "+a.Name, "%s", text)
+}
+
+// untried is how long the time of a closed account may be over before it is reported: a
+// director tries it within a second.
+const untried = time.Minute
+
+// checkAccounts looks at the accounts that the caller may know.
+func (h *doctorHandlers) checkAccounts(ctx context.Context, who signalbox.Principal) []api.Check {
+	all, err := h.accounts.accounts(ctx, who)
+	if err != nil {
+		return nil // the look at the store says it
+	}
+	var out []api.Check
+	var open []string
+	for i := range all {
+		if all[i].State == string(signalbox.AccountOpen) {
+			open = append(open, all[i].Name)
+		} else {
+			out = append(out, h.checkAccount(&all[i]))
+		}
+	}
+	if len(open) > 0 {
+		out = append([]api.Check{fine("accounts", "%d open: %s", len(open), strings.Join(open, ", "))}, out...)
+	}
+	return out
+}
+
+// checkAccount looks at an account that is not open.
+func (h *doctorHandlers) checkAccount(a *api.Account) api.Check {
+	tries := "signalbox accounts open " + a.Name + " tries at once"
+	text := fmt.Sprintf("%s; tasks that wait for it: %d", a.Text, a.Parked+a.Waiting)
+	switch {
+	case a.State == string(signalbox.AccountSignedOut):
+		where := ""
+		if len(a.Agents) > 0 {
+			where = " of " + strings.Join(a.Agents, ", ")
+		}
+		return failure("accounts", "log in again on the host"+where+", then: signalbox accounts open "+a.Name, "%s", text)
+	case a.State == string(signalbox.AccountTrying):
+		return fine("accounts", "%s", text)
+	case a.Until == nil:
+		return warning("accounts", "signalbox accounts open "+a.Name, "%s", text)
+	case h.engine.Now().Sub(*a.Until) > untried:
+		return failure("accounts", "see the director's log; "+tries, "%s, which is over, and no director tries it", text)
+	case a.Parked+a.Waiting == 0:
+		return fine("accounts", "%s", text)
+	}
+	return warning("accounts", "they go on by themselves then; "+tries, "%s", text)
 }
 
 // checkTools looks at the servers of tools, and at the calls that are tasks.

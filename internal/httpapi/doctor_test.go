@@ -104,6 +104,35 @@ func TestDoctorOfATaskThatIsPassedOver(t *testing.T) {
 	hasNot(t, doctorFindings(b), "nobody takes it")
 }
 
+// TestDoctorOfAccounts: each that is not open is named, with what waits for it.
+func TestDoctorOfAccounts(t *testing.T) {
+	clock := &apitest.Clock{}
+	b, _, _ := parked(t, apitest.WithClock(clock))
+	b.AddAgent("other", 1)
+	b.HearAccount("other", nil)
+	event := func(ev signalbox.AccountEvent) {
+		t.Helper()
+		ev.Account = "coder"
+		if _, err := b.Engine.ChangeAccount(t.Context(), ev); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clock.Advance(30 * time.Minute)
+	all := doctorFindings(b)
+	has(t, all, "ok accounts: 1 open: other", "warn accounts: account coder is closed until 2025-01-17T11:00:0", "(five_hour); tasks that wait for it: 2", "ok queue: waiting: 2, under way: 0")
+	hasNot(t, all, "nobody takes it", "fail ")
+	clock.Advance(32 * time.Minute)
+	has(t, doctorFindings(b), "fail accounts: account coder is closed until 2025-01-17T11:00:0", "which is over, and no director tries it")
+	event(signalbox.AccountEvent{Kind: signalbox.AccountDue})
+	has(t, doctorFindings(b), "ok accounts: account coder is being tried: one task goes first; tasks that wait for it: 2")
+	event(signalbox.AccountEvent{Kind: signalbox.AccountRefused, Reason: "401 invalid key"})
+	has(t, doctorFindings(b), "fail accounts: account coder is signed out: a person must log in (401 invalid key); tasks that wait for it: 2")
+	event(signalbox.AccountEvent{Kind: signalbox.AccountShut, Source: "ann"})
+	has(t, doctorFindings(b), "warn accounts: account coder is closed until someone opens it")
+	event(signalbox.AccountEvent{Kind: signalbox.AccountOpened, Source: "ann"})
+	has(t, doctorFindings(b), "ok accounts: 2 open: coder, other")
+}
+
 // TestDoctorTellsAdminsMore than it tells others: paths and errors are theirs.
 func TestDoctorTellsAdminsMore(t *testing.T) {
 	tools := apitest.NewTools()

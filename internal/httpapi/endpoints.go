@@ -17,6 +17,7 @@ type handlers struct {
 	tasks      *taskHandlers
 	outputs    *stream.Outputs
 	pauses     *pauseHandlers
+	accounts   *accountHandlers
 	searches   *searchHandler
 	usages     *usageHandler
 	bulk       *bulkHandler
@@ -58,12 +59,14 @@ func (d *Server) newHandlers() *handlers {
 	}
 	schedules := &schedules.Handlers{Scheduler: cfg.Schedules, Engine: e, Audit: d.audit}
 	directors := &directorHandlers{peers: cfg.Peers, engine: e, version: cfg.Version, started: d.started}
+	accounts := &accountHandlers{engine: e, audit: d.audit}
 	return &handlers{
 		submits:   &submitHandlers{engine: e, metrics: cfg.Metrics, calls: toolTasks},
 		queues:    &queueHandlers{engine: e, gate: d.gate, peers: cfg.Peers},
 		tasks:     tasks,
 		outputs:   outputs,
 		pauses:    &pauseHandlers{engine: e, audit: d.audit},
+		accounts:  accounts,
 		searches:  &searchHandler{engine: e, projection: d.projection},
 		usages:    &usageHandler{engine: e},
 		bulk:      &bulkHandler{engine: e, audit: d.audit, tasks: tasks, calls: toolTasks},
@@ -88,8 +91,8 @@ func (d *Server) newHandlers() *handlers {
 		pages:     &pageHandlers{cfg.Pages},
 		directors: directors,
 		doctor: &doctorHandlers{
-			checks: cfg.Doctor, toolsOnly: cfg.ToolsOnly, tools: cfg.Tools, engine: e, identity: d.identity, directors: directors, forward: forward,
-			draining: &d.draining, version: cfg.Version, started: d.started, log: cfg.Log,
+			checks: cfg.Doctor, toolsOnly: cfg.ToolsOnly, tools: cfg.Tools, engine: e, accounts: accounts, identity: d.identity, directors: directors,
+			forward: forward, draining: &d.draining, version: cfg.Version, started: d.started, log: cfg.Log,
 		},
 		status: &statusHandlers{
 			engine: e, identity: d.identity, projection: d.projection, schedules: schedules, peers: cfg.Peers, scrape: cfg.Metrics,
@@ -116,24 +119,28 @@ type endpoint struct {
 // whole (depth, counts, positions) are shown to callers with limits, too.
 func (h *handlers) endpoints() map[string]endpoint {
 	return map[string]endpoint{
-		"submit":     {handle: h.submits.submit, narrow: access.ByHandler},
-		"submitTask": {handle: h.submits.submitTask, narrow: access.ByHandler},
-		"queue":      {handle: h.queues.queue, narrow: access.ByHandler},
-		"task":       {handle: h.tasks.task, narrow: access.OfTask, lasting: true},
-		"edit":       {handle: h.tasks.edit, narrow: access.OfTask},
-		"find":       {handle: h.queues.find, narrow: access.ByHandler},
-		"cancel":     {handle: h.tasks.cancel, narrow: access.OfTask},
-		"retry":      {handle: h.submits.retry, narrow: access.OfTask},
-		"why":        {handle: h.tasks.why, narrow: access.OfTask},
-		"output":     {handle: h.outputs.Serve, narrow: access.OfTask, lasting: true},
-		"pause":      {handle: h.pauses.pause},
-		"resume":     {handle: h.pauses.resume},
-		"history":    {handle: h.queues.history, narrow: access.ByHandler},
-		"search":     {handle: h.searches.search, narrow: access.ByHandler},
-		"usage":      {handle: h.usages.usage, narrow: access.ByHandler},
-		"bulk":       {handle: h.bulk.bulk, narrow: access.ByHandler},
-		"export":     {handle: h.transfers.export},
-		"import":     {handle: h.transfers.importTasks},
+		"submit":       {handle: h.submits.submit, narrow: access.ByHandler},
+		"submitTask":   {handle: h.submits.submitTask, narrow: access.ByHandler},
+		"queue":        {handle: h.queues.queue, narrow: access.ByHandler},
+		"task":         {handle: h.tasks.task, narrow: access.OfTask, lasting: true},
+		"edit":         {handle: h.tasks.edit, narrow: access.OfTask},
+		"find":         {handle: h.queues.find, narrow: access.ByHandler},
+		"cancel":       {handle: h.tasks.cancel, narrow: access.OfTask},
+		"unpark":       {handle: h.tasks.unpark, narrow: access.OfTask},
+		"retry":        {handle: h.submits.retry, narrow: access.OfTask},
+		"why":          {handle: h.tasks.why, narrow: access.OfTask},
+		"output":       {handle: h.outputs.Serve, narrow: access.OfTask, lasting: true},
+		"pause":        {handle: h.pauses.pause},
+		"resume":       {handle: h.pauses.resume},
+		"accounts":     {handle: h.accounts.list, narrow: access.ByHandler},
+		"openAccount":  {handle: h.accounts.open},
+		"closeAccount": {handle: h.accounts.close},
+		"history":      {handle: h.queues.history, narrow: access.ByHandler},
+		"search":       {handle: h.searches.search, narrow: access.ByHandler},
+		"usage":        {handle: h.usages.usage, narrow: access.ByHandler},
+		"bulk":         {handle: h.bulk.bulk, narrow: access.ByHandler},
+		"export":       {handle: h.transfers.export},
+		"import":       {handle: h.transfers.importTasks},
 
 		"searchCounts": {handle: h.searches.counts, narrow: access.ByHandler},
 		"searchKeys":   {handle: h.searches.keys, narrow: access.Free},

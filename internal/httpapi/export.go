@@ -216,6 +216,11 @@ func exported(x *engine.Transfer) (api.ExportedTask, error) {
 		AgentURL: t.AgentURL, TaskID: t.TaskID, Attempts: t.Attempts, Claims: t.Claims, LastError: t.LastError, CancelledBy: t.CancelledBy,
 		InputTokens: t.Spent.InputTokens, OutputTokens: t.Spent.OutputTokens, NanoUSD: t.Spent.NanoUSD,
 	}
+	if k := t.Parking; k != nil {
+		out.Parking = &api.ExportedParking{
+			Kind: string(k.Kind), Name: k.Name, Text: k.Text, Until: view.Time(k.Until), At: k.At, Count: k.Count, Next: k.Next, Began: k.Began,
+		}
+	}
 	var err error
 	if out.Request, err = json.Marshal(x.Request); err == nil && x.Result != nil {
 		out.Result, err = json.Marshal(x.Result)
@@ -306,6 +311,12 @@ func imported(in *api.ExportedTask) (engine.Transfer, error) {
 		CancelledBy: in.CancelledBy,
 		Spent:       signalbox.Spent{InputTokens: max(0, in.InputTokens), OutputTokens: max(0, in.OutputTokens), NanoUSD: max(0, in.NanoUSD)},
 	}}
+	if k := in.Parking; k != nil {
+		x.Task.Parking = &signalbox.Parking{
+			Gate: signalbox.Gate{Kind: signalbox.GateKind(k.Kind), Name: k.Name, Text: k.Text, Until: milli(k.Until)},
+			At:   milli(&k.At), Count: k.Count, Next: k.Next, Began: k.Began,
+		}
+	}
 	x.Env = in.Env
 	if err := json.Unmarshal(in.Request, &x.Request); err != nil {
 		return x, signalbox.Invalid("request", "request cannot be read: %v", err)

@@ -73,7 +73,7 @@ func FuzzQueries(f *testing.F) {
 func TestEventsAreJournalEntries(t *testing.T) {
 	e := signalbox.Entry{
 		Seq: 1, At: time.Date(2025, 1, 17, 10, 0, 0, 0, time.UTC), Kind: "finish", QueueID: "q", State: "failed", Reason: "lost", Message: "m",
-		Queue: "work", Agent: "a", Fence: 2, Attempts: 3, Source: "cli", By: "me", Owner: "user:someone", Schedule: "nightly", RetryOf: "queue-1",
+		Queue: "work", Agent: "a", Fence: 2, Attempts: 3, Source: "cli", By: "me", Owner: "user:someone", Schedule: "nightly", RetryOf: "queue-1", Account: "claude-1",
 	}
 	for i := range reflect.ValueOf(e).NumField() {
 		if reflect.ValueOf(e).Field(i).IsZero() {

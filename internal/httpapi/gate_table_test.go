@@ -19,8 +19,9 @@ import (
 var columns = strings.Fields("anon read submit cancel release tool terminal schedule coder other user admin cookie static limited expired revoked")
 
 // table says for each route and caller: + it may, 1: 401, 3: 403, 4: 404, as
-// if it were not there. Paths name the agent coder, and a task and a session
-// of that agent; those of tools a task that none of them asked for.
+// if it were not there. Paths name the agent coder, an account of the same
+// name, and a task and a session of that agent; those of tools a task that none
+// of them asked for.
 var table = map[string]string{
 	//                 anon read subm canc rele tool term schd codr othr user admn cook stat lim  exp  rev
 	"submit":         "1    3    +    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
@@ -29,12 +30,16 @@ var table = map[string]string{
 	"task":           "1    +    3    3    3    3    3    3    +    +    +    +    +    +    4    1    1",
 	"find":           "1    +    3    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
 	"cancel":         "1    3    3    +    3    3    3    3    3    3    +    +    +    +    4    1    1",
+	"unpark":         "1    3    3    +    3    3    3    3    3    3    +    +    +    +    4    1    1",
 	"edit":           "1    3    3    +    3    3    3    3    3    3    +    +    +    +    4    1    1",
 	"retry":          "1    3    3    3    3    3    3    3    +    +    +    +    +    +    4    1    1",
 	"why":            "1    +    3    3    3    3    3    3    +    +    +    +    +    +    4    1    1",
 	"output":         "1    +    3    3    3    3    3    3    +    +    +    +    +    +    4    1    1",
 	"pause":          "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
 	"resume":         "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
+	"accounts":       "1    +    3    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
+	"openAccount":    "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
+	"closeAccount":   "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
 	"history":        "1    +    3    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
 	"events":         "1    +    3    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
 	"agents":         "1    +    3    3    3    3    3    3    +    +    +    +    +    +    +    1    1",

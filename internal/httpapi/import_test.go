@@ -10,6 +10,8 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/accounts"
+	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
@@ -64,6 +66,50 @@ func TestAnImportKeepsTheOrderOfWhatWaits(t *testing.T) {
 	next.Do("POST", "/api/import", string(body)).Want(t, http.StatusOK, &got)
 	if got.Imported != 0 || got.Known != 211 || len(got.Refused) != 1 {
 		t.Errorf("the second time imported %d, known %d", got.Imported, got.Known)
+	}
+}
+
+// A parked task goes on where it was imported: in its conversation, as often parked as it was.
+func TestAParkedTaskIsExportedAndGoesOn(t *testing.T) {
+	old, id, behind := parked(t)
+	var page api.Export
+	old.Do("GET", "/api/export", "").Want(t, http.StatusOK, &page)
+	if len(page.Tasks) != 2 || page.Tasks[0].QueueID != id || page.Tasks[0].State != "parked" || page.Tasks[0].Parking == nil || page.Tasks[1].Parking != nil {
+		t.Fatalf("%+v", page.Tasks)
+	}
+	body, err := json.Marshal(api.ImportRequest{Tasks: page.Tasks})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := apitest.New(t)
+	a := next.AddAgent("coder", 1)
+	var got api.Imported
+	next.Do("POST", "/api/import", string(body)).Want(t, http.StatusOK, &got)
+	if got.Imported != 2 || len(got.Refused) != 0 {
+		t.Fatalf("%+v", got)
+	}
+	first := next.Claim(a)
+	if p := first.Parking; first.ID != id || first.SessionID != "talk-coder" || first.Attempts != 0 || p == nil || p.Count != 1 || !p.Began || p.Name != "coder" || p.Text != "You've hit your limit" {
+		t.Errorf("%+v %+v", first, p)
+	}
+	for _, spoil := range []func(*api.ExportedTask){
+		func(x *api.ExportedTask) { x.Parking = nil },
+		func(x *api.ExportedTask) { x.Parking.Kind = "luck" },
+		func(x *api.ExportedTask) { x.Parking.Name = "two words" },
+		func(x *api.ExportedTask) { x.Parking.Count = 101 },
+		func(x *api.ExportedTask) { x.Parking.Text = strings.Repeat("x", 301) },
+	} {
+		wrong, parking := page.Tasks[0], *page.Tasks[0].Parking
+		wrong.QueueID, wrong.Parking = behind[:len(behind)-4]+"0000", &parking
+		spoil(&wrong)
+		body, err := json.Marshal(api.ImportRequest{Tasks: []api.ExportedTask{wrong}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		next.Do("POST", "/api/import", string(body)).Want(t, http.StatusOK, &got)
+		if len(got.Refused) != 1 || !strings.Contains(got.Refused[0].Message, "parking") {
+			t.Errorf("%+v: %+v", wrong.Parking, got)
+		}
 	}
 }
 
@@ -122,6 +168,54 @@ func TestAnImportedTaskIsFoundByItsOldID(t *testing.T) {
 	}
 	for _, unknown := range []string{"queue-abc1234", "0B5C-11", "%00", strings.Repeat("x", 500), "import%20work-queue%20queue-abc12345"} {
 		b.Do("GET", "/api/queue/"+unknown, "", admin).WantError(t, http.StatusNotFound, signalbox.CodeNotFound)
+	}
+}
+
+// A task that was parked goes on where it is imported, in its conversation: it is neither
+// started from its beginning nor kept waiting at a gate that nobody opens there.
+func TestAnImportedTaskThatWasParkedGoesOn(t *testing.T) {
+	old := apitest.New(t)
+	a := old.AddAgent("coder", 1)
+	id := old.Submit(`{"prompt":"long","agent":"coder","session_id":"s"}`).QueueID
+	task, err := old.Engine.Accept(t.Context(), old.Claim(a), "task-1", "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit := accounts.Limit{Kind: accounts.Overloaded, Text: "overloaded", Began: true}
+	parked, err := old.Engine.Finish(t.Context(), task, engine.Outcome{Reason: signalbox.ReasonAgentError, SessionID: "s", Limit: &limit})
+	if err != nil || parked.State != signalbox.Parked {
+		t.Fatalf("%+v, %v", parked, err)
+	}
+	var page api.Export
+	old.Do("GET", "/api/export", "").Want(t, http.StatusOK, &page)
+	send := func(to *apitest.Fixture, change func(*api.ExportedTask)) (got api.Imported) {
+		t.Helper()
+		x := page.Tasks[0]
+		change(&x)
+		body, err := json.Marshal(api.ImportRequest{Tasks: []api.ExportedTask{x}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		to.Do("POST", "/api/import", string(body)).Want(t, http.StatusOK, &got)
+		return got
+	}
+	next := apitest.New(t)
+	there := next.AddAgent("coder", 1)
+	for says, spoil := range map[string]func(*api.ExportedTask){
+		"parking is missing": func(x *api.ExportedTask) { x.Parking = nil },
+		"a count of 1 to":    func(x *api.ExportedTask) { p := *x.Parking; p.Count = 0; x.Parking = &p },
+		"it needs a kind":    func(x *api.ExportedTask) { p := *x.Parking; p.Kind = "luck"; x.Parking = &p },
+	} {
+		if got := send(next, spoil); len(got.Refused) != 1 || !strings.Contains(got.Refused[0].Message, says) {
+			t.Errorf("want it refused as %q: %+v", says, got)
+		}
+	}
+	if got := send(next, func(*api.ExportedTask) {}); got.Imported != 1 {
+		t.Fatalf("%+v", got)
+	}
+	got := next.Claim(there)
+	if got.ID != id || got.SessionID != "s" || got.Parking == nil || *got.Parking != *parked.Parking || got.Attempts != 0 {
+		t.Errorf("claimed %+v with %+v, want %+v", got, got.Parking, parked.Parking)
 	}
 }
 

@@ -86,7 +86,7 @@ func operation(route api.Route, s *schemas, errorRef node) node {
 }
 
 // optionalBody names the routes that do without their body.
-var optionalBody = map[string]bool{"retry": true, "pause": true, "resume": true, "callTool": true, "createToolTask": true}
+var optionalBody = map[string]bool{"retry": true, "pause": true, "resume": true, "closeAccount": true, "callTool": true, "createToolTask": true}
 
 func parameters(route api.Route) []node {
 	var list []node

@@ -77,7 +77,7 @@ func (h *searchHandler) counts(w http.ResponseWriter, r *http.Request) error {
 // truncated: in that phase, the last of whose tasks ended at oldest, or a later one.
 func mayBeBeyond(q *signalbox.Query, phase string, oldest time.Time) bool {
 	for _, state := range signalbox.States() {
-		beyond := state.Terminal() || state == signalbox.Pending && phase == store.PhaseWaiting
+		beyond := state.Terminal() || state.Waiting() && phase == store.PhaseWaiting
 		if since, _ := q.Span(); beyond && q.Could(state) && (phase != store.PhaseEnded || since.IsZero() || !oldest.Before(since)) {
 			return true
 		}

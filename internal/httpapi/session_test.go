@@ -47,6 +47,7 @@ func newSession(t *testing.T) *session {
 	s.endStory()
 	s.terminalStory()
 	s.agentStory()
+	s.accountStory()
 	s.chatStory()
 	s.toolStory()
 	s.toolTaskStory()

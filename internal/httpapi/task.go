@@ -65,12 +65,13 @@ func (h *taskHandlers) detail(ctx context.Context, id string) (api.Task, error) 
 		calls = h.engine.ToolCalls(id)
 	}
 	view.Course(&v, t, calls)
+	v.WaitingFor = view.WaitingFor(h.engine.WaitsAt(t))
 	switch {
 	case t.State.Terminal():
 		v.Result = view.Result(t, &got.Result)
 	case t.State == signalbox.Working:
 		v.Note = h.engine.Trouble(t)
-	case t.State == signalbox.Pending:
+	case t.State.Waiting():
 		v.Position, v.PositionApproximate = pos.N, pos.Approximate
 		v.ETA, v.Note = view.ETA(h.engine.ETA(ctx, t, pos)), h.engine.Trouble(t)
 	}
@@ -141,6 +142,23 @@ func (h *taskHandlers) edit(w http.ResponseWriter, r *http.Request) error {
 	t, err := h.engine.Edit(r.Context(), id, edit, access.CallerOf(r).Who)
 	if err == nil {
 		err = h.auditOther(r, "edit", &t)
+	}
+	if err != nil {
+		return err
+	}
+	v, err := h.detail(r.Context(), id)
+	return httpio.AnswerOr(w, v, err)
+}
+
+// unpark is POST /api/queue/{id}/unpark.
+func (h *taskHandlers) unpark(w http.ResponseWriter, r *http.Request) error {
+	id, err := httpio.TaskID(r)
+	if err != nil {
+		return err
+	}
+	t, err := h.engine.Unpark(r.Context(), id, access.CallerOf(r).String())
+	if err == nil {
+		err = h.auditOther(r, "unpark", &t)
 	}
 	if err != nil {
 		return err

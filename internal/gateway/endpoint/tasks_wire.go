@@ -107,7 +107,7 @@ func messageOf(t *gateway.ToolTask) string {
 		return t.Wait
 	case signalbox.Cancelling:
 		return "being cancelled"
-	case signalbox.Pending, signalbox.Dispatching:
+	case signalbox.Pending, signalbox.Dispatching, signalbox.Parked:
 		switch {
 		case t.Position > 0:
 			return fmt.Sprintf("queued, position %d", t.Position)

@@ -183,6 +183,9 @@ func (t *chatTurn) tell() {
 	switch {
 	case t.accepted.Position > 0:
 		p.Message = fmt.Sprintf("queued, position %d", t.accepted.Position)
+		if w := t.accepted.WaitingFor; w != nil {
+			p.Message += ": " + w.Text
+		}
 	case !t.started:
 		p.Message = "agent " + t.agent + " is about to start"
 	default:
@@ -208,8 +211,10 @@ type chatGoesOn struct {
 	Execution api.ExecutionRef `json:"execution"`
 	Position  int              `json:"position,omitempty"`
 	ETA       *api.ETA         `json:"eta,omitempty"`
-	SessionID string           `json:"session_id,omitempty"`
-	Next      string           `json:"next"`
+	// WaitingFor is the account that keeps it.
+	WaitingFor *api.WaitingFor `json:"waiting_for,omitempty"`
+	SessionID  string          `json:"session_id,omitempty"`
+	Next       string          `json:"next"`
 }
 
 // chatBusy is the seed's answer to a turn that was not taken.
@@ -264,6 +269,10 @@ func (t *chatTurn) goesOn() (gateway.Result, error) {
 	if v.Position > 0 {
 		out.Status = "queued"
 		text = fmt.Sprintf("This waits for %s as %s, position %d.", t.agent, out.QueueID, v.Position)
+	}
+	if w := v.WaitingFor; w != nil {
+		out.WaitingFor = w
+		text += " It goes on by itself: " + w.Text + "."
 	}
 	if when := etaWords(v.ETA); when != "" {
 		text += " By what is known " + when + "."

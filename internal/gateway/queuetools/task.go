@@ -293,6 +293,18 @@ type toolQueues struct {
 	Tools  *api.ToolTaskCounts `json:"tool_tasks,omitempty"`
 	Queues []queueDepth        `json:"queues"`
 	Paused []api.Pause         `json:"paused"`
+	// Accounts are those that are not open.
+	Accounts []toolAccount `json:"accounts_not_open"`
+}
+
+// toolAccount is an account that is not open, as queue_status shows it.
+type toolAccount struct {
+	Account string     `json:"account"`
+	State   string     `json:"state"`
+	Text    string     `json:"text"`
+	Until   *time.Time `json:"until,omitempty"`
+	Agents  []string   `json:"agents"`
+	Waiting int        `json:"waiting"` // with the parked ones
 }
 
 type queueDepth struct {
@@ -313,9 +325,18 @@ func queue(ctx context.Context, a *request) (gateway.Result, error) {
 	if err := a.ask(ctx, httpio.Outgoing{Method: http.MethodGet, Path: "/api/queue", Query: url.Values{"limit": {"1"}}}, &queue); err != nil {
 		return gateway.Result{}, err
 	}
+	var accounts api.Accounts
+	if err := a.ask(ctx, httpio.Outgoing{Method: http.MethodGet, Path: "/api/accounts"}, &accounts); err != nil {
+		return gateway.Result{}, err
+	}
 	out := toolQueues{
 		State: status.State, Depth: queue.Depth, Running: queue.DispatchedCount, MaxSize: queue.MaxSize, MaxChats: a.d.Engine.Options().MaxChats,
-		OldestAge: queue.OldestAgeSeconds, Agents: status.Agents, Tools: queue.Tools, Queues: []queueDepth{}, Paused: queue.Paused,
+		OldestAge: queue.OldestAgeSeconds, Agents: status.Agents, Tools: queue.Tools, Queues: []queueDepth{}, Paused: queue.Paused, Accounts: []toolAccount{},
+	}
+	for _, v := range accounts.Accounts {
+		if v.State != string(signalbox.AccountOpen) {
+			out.Accounts = append(out.Accounts, toolAccount{v.Name, v.State, v.Text, v.Until, v.Agents, v.Waiting + v.Parked})
+		}
 	}
 	if out.Paused == nil {
 		out.Paused = []api.Pause{}
@@ -348,6 +369,12 @@ func (q *toolQueues) String() string {
 		fmt.Fprintf(&b, "\n%s: paused", cmp.Or(p.Queue, "all queues"))
 		if p.Reason != "" {
 			b.WriteString(", " + p.Reason)
+		}
+	}
+	for _, v := range q.Accounts {
+		fmt.Fprintf(&b, "\n%s; %d waiting", v.Text, v.Waiting)
+		if len(v.Agents) > 0 {
+			b.WriteString(", agents: " + strings.Join(v.Agents, ", "))
 		}
 	}
 	if q.State != "running" {

@@ -208,32 +208,33 @@ func status(ctx context.Context, a *request) (gateway.Result, error) {
 
 // taskStatus is the answer of task_status.
 type taskStatus struct {
-	QueueID     string     `json:"queue_id"`
-	State       string     `json:"state"`
-	Ended       bool       `json:"ended"`
-	Agent       string     `json:"agent,omitempty"`
-	Tool        string     `json:"tool,omitempty"`
-	Position    int        `json:"position,omitempty"`
-	Approximate bool       `json:"position_approximate,omitempty"`
-	ETA         *api.ETA   `json:"eta,omitempty"`
-	WaitsFor    string     `json:"waits_for,omitempty"`
-	Reason      string     `json:"reason,omitempty"`
-	Message     string     `json:"message,omitempty"`
-	Result      *string    `json:"result,omitempty"`
-	Structured  any        `json:"structured_result,omitempty"`
-	Truncated   bool       `json:"truncated,omitempty"` // the tool printed more than result holds
-	ExitCode    *int       `json:"exit_code,omitempty"`
-	SessionID   string     `json:"session_id,omitempty"`
-	CreatedAt   time.Time  `json:"created_at"`
-	StartedAt   *time.Time `json:"started_at,omitempty"`
-	EndedAt     *time.Time `json:"ended_at,omitempty"`
-	Next        string     `json:"next,omitempty"`
+	QueueID     string          `json:"queue_id"`
+	State       string          `json:"state"`
+	Ended       bool            `json:"ended"`
+	Agent       string          `json:"agent,omitempty"`
+	Tool        string          `json:"tool,omitempty"`
+	Position    int             `json:"position,omitempty"`
+	Approximate bool            `json:"position_approximate,omitempty"`
+	ETA         *api.ETA        `json:"eta,omitempty"`
+	WaitsFor    string          `json:"waits_for,omitempty"`
+	WaitingFor  *api.WaitingFor `json:"waiting_for,omitempty"`
+	Reason      string          `json:"reason,omitempty"`
+	Message     string          `json:"message,omitempty"`
+	Result      *string         `json:"result,omitempty"`
+	Structured  any             `json:"structured_result,omitempty"`
+	Truncated   bool            `json:"truncated,omitempty"` // the tool printed more than result holds
+	ExitCode    *int            `json:"exit_code,omitempty"`
+	SessionID   string          `json:"session_id,omitempty"`
+	CreatedAt   time.Time       `json:"created_at"`
+	StartedAt   *time.Time      `json:"started_at,omitempty"`
+	EndedAt     *time.Time      `json:"ended_at,omitempty"`
+	Next        string          `json:"next,omitempty"`
 }
 
 func statusOfTask(t *api.Task) *taskStatus {
 	s := &taskStatus{
 		QueueID: t.QueueID, State: t.State, Ended: signalbox.State(t.State).Terminal(), Agent: t.Agent,
-		Position: t.Position, Approximate: t.PositionApproximate, ETA: t.ETA, Reason: t.Reason, Message: t.Message,
+		Position: t.Position, Approximate: t.PositionApproximate, ETA: t.ETA, WaitingFor: t.WaitingFor, Reason: t.Reason, Message: t.Message,
 		SessionID: t.SessionID, CreatedAt: t.CreatedAt, StartedAt: t.StartedAt, EndedAt: t.EndedAt,
 	}
 	if t.Result != nil {

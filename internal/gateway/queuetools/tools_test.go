@@ -119,6 +119,53 @@ func TestQueueToolsPlan(t *testing.T) {
 	})
 }
 
+// At a limit of its provider a task is parked: its status says for what and until when, and
+// that of the queue names the account.
+func TestQueueToolsAtALimit(t *testing.T) {
+	y := newFixture(t, options{agents: []agenttest.Options{{Name: "coder", Kind: "claude", Account: "claude-1"}}})
+	c := y.connect(modernEra)
+	testkit.Wait(t, "the account is known", func() bool {
+		all, err := y.engine.Accounts(t.Context())
+		return err == nil && len(all) == 1
+	})
+	var task taskSaid
+	c.call("submit_task", args{"prompt": "Write the tests", "agent": "coder"}, &task)
+	y.agents["coder"].AwaitStart(1)
+	resets := time.Now().Add(time.Hour)
+	y.agents["coder"].Finish(task.QueueID, agenttest.End{
+		State: "failed", Error: &api.AgentError{Type: "usage_limit", Message: "limit"},
+		Limit: &api.AgentLimit{Window: "five_hour", ResetsAt: &resets, Source: "event", Text: "limit", Began: true},
+	})
+	testkit.Wait(t, "it is parked, and the account known as closed", func() bool {
+		return y.task(task.QueueID).State == signalbox.Parked && y.engine.Account("claude-1").State == signalbox.AccountClosed
+	})
+	var parked struct {
+		taskSaid
+		WaitingFor *api.WaitingFor `json:"waiting_for"`
+	}
+	status := c.call("task_status", args{"task_id": task.QueueID}, &parked)
+	if parked.State != "parked" || parked.Ended || parked.WaitingFor == nil || parked.WaitingFor.Name != "claude-1" || parked.WaitingFor.Until == nil ||
+		!strings.Contains(status.text, "account claude-1 is closed until ") || !strings.Contains(status.text, `task_status {"task_id"`) {
+		t.Errorf("%+v %s", parked, status.text)
+	}
+	var queue struct {
+		Accounts []struct {
+			Account, State string
+			Agents         []string
+			Waiting        int
+		} `json:"accounts_not_open"`
+	}
+	said := c.call("queue_status", nil, &queue)
+	if len(queue.Accounts) != 1 || queue.Accounts[0].Account != "claude-1" || queue.Accounts[0].State != "closed" || queue.Accounts[0].Waiting != 1 || !slices.Equal(queue.Accounts[0].Agents, []string{"coder"}) ||
+		!strings.Contains(said.text, "\naccount claude-1 is closed until ") || !strings.HasSuffix(said.text, "; 1 waiting, agents: coder") {
+		t.Errorf("%+v %s", queue, said.text)
+	}
+	var end taskSaid
+	if c.call("cancel_task", args{"task_id": task.QueueID}, &end); end.State != "cancelled" {
+		t.Errorf("%+v", end)
+	}
+}
+
 func TestQueueToolsCancel(t *testing.T) {
 	inEras(t, func(t *testing.T, era string) {
 		y := newFixture(t, options{})

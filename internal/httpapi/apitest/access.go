@@ -15,7 +15,7 @@ import (
 const Password = "a right long password"
 
 // NewWithUsers makes a director that asks for tokens, with two agents: coder, which
-// has a task and a session, and other. It returns the credentials of one caller of
+// has a task, a session and an account of its name, and other. It returns the credentials of one caller of
 // each kind by name: anon, static, each scope, coder and other (tokens of these
 // agents), user, cookie, limited, expired and revoked.
 func NewWithUsers(t *testing.T) (*Fixture, map[string][]Edit) {
@@ -26,6 +26,7 @@ func NewWithUsers(t *testing.T) (*Fixture, map[string][]Edit) {
 	b.Server.Stop() // streams end after their first events
 	b.AddAgent("coder", 1)
 	b.AddAgent("other", 1)
+	b.HearAccount("coder", nil)
 	b.Do("POST", "/api/queue/task", `{"prompt":"p","agent":"coder"}`, Bearer(Secret)).Want(t, http.StatusCreated, nil)
 	CreateToolTask(b, `{}`, Bearer(Secret))
 	if err := b.Store.PutSession(t.Context(), signalbox.Session{}, signalbox.Session{ID: "talk-1", Agent: "coder", State: signalbox.SessionActive}, signalbox.Entry{Kind: signalbox.EventSession}); err != nil {

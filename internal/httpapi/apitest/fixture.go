@@ -17,6 +17,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/accounts"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi"
 	"github.com/signalbox-ai/signalbox/internal/identity"
@@ -168,6 +169,38 @@ func (b *Fixture) AddAgent(name string, slots int) signalbox.Agent {
 	}
 	b.Live.Set(engine.LiveAgent{Agent: a, Up: true})
 	return a
+}
+
+// HearAccount makes an agent that is up spend the account of its name, as the agent would
+// tell it.
+func (b *Fixture) HearAccount(agent string, windows []signalbox.AccountWindow) signalbox.Agent {
+	b.T.Helper()
+	a, known := b.Live.LiveAgent(agent)
+	if !known {
+		b.T.Fatalf("there is no agent %s", agent)
+	}
+	a.Account = agent
+	b.Live.Set(a)
+	if err := b.Engine.HearAccount(b.T.Context(), agent, accounts.News{Name: a.Account, Kind: a.Kind, Login: "ann@example.com", Windows: windows}); err != nil {
+		b.T.Fatal(err)
+	}
+	return a.Agent
+}
+
+// Park ends a run at the limit five_hour of its agent's account, which resets after a time;
+// the model had answered.
+func (b *Fixture) Park(t signalbox.Task, resets time.Duration) {
+	b.T.Helper()
+	a, _ := b.Live.LiveAgent(t.Agent)
+	_, err := b.Engine.Finish(b.T.Context(), t, engine.Outcome{
+		Reason: signalbox.ReasonAgentError, SessionID: "talk-" + t.Agent, Account: accounts.News{Name: a.Account, Kind: a.Kind},
+		Limit: &accounts.Limit{
+			Kind: accounts.Usage, Window: "five_hour", ResetsAt: b.Engine.Now().Add(resets), Source: "event", Text: "You've hit your limit", Began: true,
+		},
+	})
+	if err != nil {
+		b.T.Fatal(err)
+	}
 }
 
 // Claim has an agent claim the next task: it is dispatching then.

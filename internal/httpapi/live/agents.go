@@ -17,6 +17,7 @@ const (
 	faceIdle       = "idle"
 	faceRunning    = "running"
 	faceWaiting    = "waiting for capacity"
+	faceAccount    = "waiting for account"
 	faceCancelling = "cancelling"
 	faceStuck      = "stuck"
 	facePaused     = "paused"
@@ -101,7 +102,7 @@ func (r *refresh) agentEntity(row *signalbox.Agent) *entity {
 	if len(a.runs) == 0 {
 		a.out.IdleAt = view.Time(r.inbox.idleSince(row.Name))
 	}
-	c := checker{now: r.now, maxSilence: 3 * r.cfg.HeartbeatInterval()}
+	c := checker{now: r.now, maxSilence: 3 * r.cfg.HeartbeatInterval(), account: r.blockedText(a.live.Account)}
 	a.out.Face, a.out.FaceText = c.face(a)
 	c.checkAgent(a)
 	r.putAgent(a)
@@ -137,9 +138,12 @@ func (c *checker) face(a *agentState) (face, why string) {
 	}
 	switch {
 	case len(a.runs) > 0:
-		return faceRunning, ""
+		return faceRunning, c.account
 	case a.out.State == "withheld":
 		return faceWithheld, cmp.Or(a.out.Message, "a task that is lost here may still run there")
+	}
+	if c.account != "" {
+		return faceAccount, c.account
 	}
 	return faceIdle, ""
 }

@@ -48,6 +48,8 @@ type builder struct {
 	toolQueues []toolqueue.Status          // as Tools lists them
 	calls      map[string]api.LiveCall     // tool calls of tasks in flight, by task id
 
+	gates gates
+
 	// What the last rebuild of each agent made, and sums over them.
 	agents     map[string]*agentState // by name
 	troubled   map[string]bool        // the agents with findings
@@ -124,12 +126,16 @@ func (b *builder) refresh(ctx context.Context, watched bool) (*refresh, error) {
 		}
 	}
 	r.compareStore(snapshot)
+	if err := r.readGates(changes, all || first); err != nil {
+		return nil, err
+	}
 	r.compareTools(all)
 	r.markDue(all)
 	if all {
 		r.markAll()
 	}
 	r.rebuild()
+	r.setAccounts()
 	r.sumTotals()
 	if first {
 		if err := r.seed(snapshot.Entry); err != nil {

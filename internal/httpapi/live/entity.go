@@ -27,11 +27,13 @@ type entity struct {
 	toolQueue *toolqueue.Status
 	task      *api.LiveTask
 	schedule  *api.LiveSchedule
+	account   *api.Account
 
 	// What visibility depends on.
 	owner         string   // of the task or schedule
 	lineOwners    []string // of the tasks in queue.Line
 	scheduleAgent string   // for which the schedule makes tasks; "" for any
+	agents        []string // that spend the account, connected or not
 }
 
 // render sets e.data and returns e.
@@ -52,6 +54,8 @@ func (e *entity) json(who signalbox.Principal) []byte {
 		v = view.ToolQueue(e.toolQueue, who)
 	case e.task != nil:
 		v = e.task
+	case e.account != nil:
+		v = e.accountFor(who)
 	default:
 		v = e.schedule
 	}
@@ -84,6 +88,8 @@ func (e *entity) visible(who signalbox.Principal) bool {
 		return !one || who.MayUse(name)
 	case e.task != nil:
 		return who.Sees(e.owner, e.task.Queue, e.task.Agent)
+	case e.account != nil:
+		return !who.Limited() || slices.ContainsFunc(e.agents, who.MayUse)
 	case e.schedule != nil:
 		return who.Sees(e.owner, "", e.scheduleAgent)
 	}
@@ -93,7 +99,7 @@ func (e *entity) visible(who signalbox.Principal) bool {
 // appendTo appends the entity to its list in a message, as a caller sees it.
 func (e *entity) appendTo(out *message, who signalbox.Principal) {
 	data := json.RawMessage(e.data)
-	if who.Limited() && (e.queue != nil || e.toolQueue != nil) {
+	if who.Limited() && (e.queue != nil || e.toolQueue != nil || e.account != nil) {
 		data = e.json(who)
 	}
 	list := &out.Schedules
@@ -106,6 +112,8 @@ func (e *entity) appendTo(out *message, who signalbox.Principal) {
 		list = &out.Capacity
 	case e.task != nil:
 		list = &out.Tasks
+	case e.account != nil:
+		list = &out.Accounts
 	}
 	*list = append(*list, data)
 }
@@ -120,6 +128,7 @@ type message struct {
 	Agents    []json.RawMessage `json:"agents,omitempty"`
 	Queues    []json.RawMessage `json:"queues,omitempty"`
 	Capacity  []json.RawMessage `json:"capacity,omitempty"`
+	Accounts  []json.RawMessage `json:"accounts,omitempty"`
 	Tasks     []json.RawMessage `json:"tasks,omitempty"`
 	Schedules []json.RawMessage `json:"schedules,omitempty"`
 	Pauses    *[]api.Pause      `json:"paused,omitempty"`
@@ -249,12 +258,12 @@ func (d *delta) event(name string, who signalbox.Principal) ([]byte, error) {
 	return httpio.AppendEvent(append(b, '\n'), name, data), nil
 }
 
-// full is the state and all entities as a delta from nothing. Agents and queues
-// are in the order of their keys.
+// full is the state and all entities as a delta from nothing. Accounts, agents and
+// queues are in the order of their keys.
 func (s *state) full(entities map[string]*entity) *delta {
 	out := &delta{at: s.at, totals: &s.totals, health: &s.health, pauses: &s.pauses, pressure: s.pressure}
 	for _, e := range entities {
-		if e.agent != nil || e.queue != nil {
+		if e.agent != nil || e.queue != nil || e.account != nil {
 			out.entities = append(out.entities, e)
 		}
 	}

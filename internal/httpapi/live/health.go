@@ -37,13 +37,17 @@ type findings struct {
 // those who may use that agent, or have that owner key, see it.
 type finding struct {
 	api.Attention
-	agent string
-	owner string
-	alike *alike // of failures with one cause: who sees which of them
+	agent  string
+	owner  string
+	agents []string // if not nil: only those who may use one of these see it
+	alike  *alike   // of failures with one cause: who sees which of them
 }
 
 // shown is the finding as a caller may see it.
 func (f *finding) shown(who signalbox.Principal) (a api.Attention, visible bool) {
+	if f.agents != nil {
+		return f.Attention, !who.Limited() || slices.ContainsFunc(f.agents, who.MayUse)
+	}
 	if f.alike == nil || !who.Limited() {
 		return f.Attention, f.agent == "" && f.owner == "" || who.Sees(f.owner, "", f.agent)
 	}
@@ -107,6 +111,7 @@ func (r *refresh) findings() findings {
 	}
 	r.checkQueues(&c)
 	r.checkTools(&c)
+	r.checkAccounts(&c)
 	c.findings = append(c.findings, r.schedules.check(r.ctx, r.cfg.Schedules, r.now)...)
 	_ = r.readJobs()
 	if len(r.failures.jobs) > signalbox.MaxSchedules {
@@ -133,13 +138,15 @@ func (r *refresh) findings() findings {
 		f.allWell = "No agent is connected yet, and " + view.Counted(waiting, "task waits.", "tasks wait.")
 	case totals.AgentsUp == 0:
 		f.allWell = "Nothing waits, and no agent is connected yet."
+	default:
+		f.allWell = cmp.Or(r.trying(), f.allWell)
 	}
 	return f
 }
 
 func (f *findings) equal(other *findings) bool {
 	same := func(a, b finding) bool {
-		return a.Attention == b.Attention && a.agent == b.agent && a.owner == b.owner && a.alike.equal(b.alike)
+		return a.Attention == b.Attention && a.agent == b.agent && a.owner == b.owner && slices.Equal(a.agents, b.agents) && a.alike.equal(b.alike)
 	}
 	return f.allWell == other.allWell && slices.EqualFunc(f.list, other.list, same) && slices.EqualFunc(f.notes, other.notes, same)
 }

@@ -3,6 +3,7 @@ package live
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +28,7 @@ const (
 type checker struct {
 	now        time.Time
 	maxSilence time.Duration // for how long nothing may be heard of an agent that runs a task
+	account    string        // what the account of the agent lets through; "" if it is open
 	findings   []finding
 	due        time.Time // zero: never
 }
@@ -218,8 +220,10 @@ func (r *refresh) checkQueues(c *checker) {
 		c.checkPause(p)
 	}
 	for _, name := range sortedNames(r.queueNames) {
-		if head := r.snapshot.Heads[name]; len(head) > 0 && r.pauseOf(name) == nil {
-			r.checkUnserved(c, name, &head[0])
+		head := r.snapshot.Heads[name]
+		first := slices.IndexFunc(head, func(t signalbox.Task) bool { return t.State == signalbox.Pending })
+		if first >= 0 && r.pauseOf(name) == nil {
+			r.checkUnserved(c, name, &head[first])
 		}
 	}
 }
@@ -242,8 +246,8 @@ func (c *checker) checkPause(p signalbox.Pause) {
 	c.add(f)
 }
 
-// checkUnserved checks that an agent that is up serves a queue; first is the task
-// at its head.
+// checkUnserved checks that an agent that is up serves a queue; first is the first task
+// in it that is not parked.
 func (r *refresh) checkUnserved(c *checker, queue string, first *signalbox.Task) {
 	if signalbox.IsExecutor(queue+"@") || r.now.Sub(first.CreatedAt) < unservedAfter {
 		return

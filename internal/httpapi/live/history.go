@@ -182,6 +182,8 @@ type journalChanges struct {
 	schedules     map[string]bool // that fired or changed, by name
 	agents        map[string]bool // named by entries that belong to no task
 	agentsChanged bool            // an agent was added, changed or removed
+	accounts      bool            // an account changed
+	parked        bool            // other tasks may be parked
 	incomplete    bool            // entries are missing, or more than maxChangedTasks tasks changed
 }
 
@@ -217,6 +219,7 @@ func (b *builder) readJournal(ctx context.Context, after, to int64, into *journa
 			if b.failures.wants(entry) && len(into.ended) < maxEndsRead {
 				into.ended = append(into.ended, entry.QueueID)
 			}
+			into.parked = into.parked || b.gates.about(entry)
 			into.add(entry)
 		}
 	}
@@ -227,6 +230,8 @@ func (c *journalChanges) add(e *signalbox.Entry) {
 	switch {
 	case e.Kind == signalbox.EventAgentAdded || e.Kind == signalbox.EventAgentRemoved:
 		c.agentsChanged, c.agents[e.Agent] = true, true
+	case e.Kind == signalbox.EventAccount:
+		c.accounts = true
 	case e.QueueID == "" && e.Agent != "":
 		c.agents[e.Agent] = true
 	case e.Schedule != "" && (e.Kind == signalbox.EventScheduleChanged || e.Kind == signalbox.EventScheduleFired):

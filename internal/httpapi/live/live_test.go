@@ -21,6 +21,7 @@ type watcher struct {
 	agents   map[string]api.LiveAgent
 	queues   map[string]api.LiveQueue
 	tasks    map[string]api.LiveTask
+	accounts map[string]api.Account
 	totals   api.Totals
 	health   api.Verdict
 	last     apitest.Event // the last one read
@@ -30,7 +31,7 @@ type watcher struct {
 func watchLive(b *apitest.Fixture, edits ...apitest.Edit) *watcher {
 	b.T.Helper()
 	return &watcher{
-		Stream: b.OpenStream("/api/live", edits...), agents: map[string]api.LiveAgent{}, queues: map[string]api.LiveQueue{}, tasks: map[string]api.LiveTask{},
+		Stream: b.OpenStream("/api/live", edits...), agents: map[string]api.LiveAgent{}, queues: map[string]api.LiveQueue{}, tasks: map[string]api.LiveTask{}, accounts: map[string]api.Account{},
 	}
 }
 
@@ -56,6 +57,7 @@ func (s *watcher) read() string {
 		clear(s.agents)
 		clear(s.queues)
 		clear(s.tasks)
+		clear(s.accounts)
 	}
 	s.apply(s.live)
 	return s.last.Name
@@ -69,6 +71,9 @@ func (s *watcher) apply(l api.Live) {
 	for _, q := range l.Queues {
 		s.queues[q.Name] = q
 	}
+	for _, a := range l.Accounts {
+		s.accounts[a.Name] = a
+	}
 	for _, t := range l.Tasks {
 		s.tasks[t.QueueID] = t
 	}
@@ -79,6 +84,8 @@ func (s *watcher) apply(l api.Live) {
 			delete(s.agents, name)
 		case "queue":
 			delete(s.queues, name)
+		case "account":
+			delete(s.accounts, name)
 		case "task":
 			delete(s.tasks, name)
 		}

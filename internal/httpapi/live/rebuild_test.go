@@ -11,6 +11,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/accounts"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
@@ -107,7 +108,7 @@ func pick[T any](h *history, list ...T) T { return list[h.random.IntN(len(list))
 func (h *history) step() {
 	ctx := h.T.Context()
 	name := pick(h, h.agents...)
-	switch h.random.IntN(17) {
+	switch h.random.IntN(20) {
 	case 0, 1, 2:
 		n := engine.NewTask{Prompt: "p", Agent: pick(h, "", "", name), Source: signalbox.SourceAPI}
 		if h.random.IntN(2) == 0 {
@@ -148,7 +149,13 @@ func (h *history) step() {
 		h.Engine.ReleaseLane(ctx, name, "a test")
 	case 15:
 		h.Advance(time.Duration(pick(h, 1, 7, 65, 700)) * time.Second)
-	case 16:
+	case 16, 17:
+		h.useAccounts(name)
+	case 18:
+		if err := h.Engine.OpenGates(ctx); err != nil {
+			h.T.Fatal(err)
+		}
+	case 19:
 		if ended, err := h.Engine.Read().History(ctx, store.HistoryQuery{Limit: 5}); err != nil {
 			h.T.Fatal(err)
 		} else if len(ended.Tasks) > 0 {
@@ -165,7 +172,12 @@ func (h *history) reply() {
 	ctx, i := h.T.Context(), h.random.IntN(len(h.inFlight))
 	t, err := h.inFlight[i], error(nil)
 	done := true // it is no longer in flight
-	switch h.random.IntN(5) {
+	switch h.random.IntN(6) {
+	case 5:
+		h.Engine.Finish(ctx, t, engine.Outcome{
+			Reason: signalbox.ReasonAgentError, SessionID: pick(h, "", "talk-"+t.Agent), Account: accounts.News{Name: pick(h, "max", "pro")},
+			Limit: &accounts.Limit{Kind: pick(h, accounts.Usage, accounts.Overloaded, accounts.Refused), ResetsAt: h.Now().Add(2 * time.Minute), Source: "event", Text: "used up"},
+		})
 	case 0, 1:
 		t, err = h.Engine.Accept(ctx, t, "x", "")
 		done = err != nil
@@ -180,6 +192,25 @@ func (h *history) reply() {
 		h.inFlight = slices.Delete(h.inFlight, i, i+1)
 	} else {
 		h.inFlight[i] = t
+	}
+}
+
+// useAccounts lets an agent tell of its account, or a person open or close one.
+func (h *history) useAccounts(agent string) {
+	ctx, name := h.T.Context(), pick(h, "max", "pro")
+	switch h.random.IntN(3) {
+	case 0:
+		if _, ok := h.Live.LiveAgent(agent); ok {
+			changeAgent(h.Fixture, agent, func(a *engine.LiveAgent) { a.Account = name })
+		}
+		windows := []signalbox.AccountWindow{{Name: "five_hour", UsedPercent: float64(h.random.IntN(100))}}
+		if err := h.Engine.HearAccount(ctx, agent, accounts.News{Name: name, Windows: windows, AnsweredAt: h.Now()}); err != nil {
+			h.T.Fatal(err)
+		}
+	case 1:
+		h.Engine.SetAccount(ctx, signalbox.AccountEvent{Kind: signalbox.AccountOpened, Account: name, Source: "ann"}) // it may not be known
+	case 2:
+		h.Engine.SetAccount(ctx, signalbox.AccountEvent{Kind: signalbox.AccountShut, Account: name, Source: "ann", Until: pick(h, time.Time{}, h.Now().Add(time.Minute))})
 	}
 }
 

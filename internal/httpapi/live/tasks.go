@@ -49,7 +49,7 @@ func (r *refresh) line(queue string) (line []api.LiveTask, owners []string) {
 		t := &r.snapshot.Heads[queue][i]
 		row := view.LiveTask(t)
 		row.Position = i + 1
-		row.ETA = r.eta(t, i+1)
+		row.ETA, row.WaitingFor = r.eta(t, i+1), r.waitingFor(t)
 		line, owners = append(line, row), append(owners, t.Owner)
 	}
 	return line, owners
@@ -144,6 +144,7 @@ func (r *refresh) addUntrackedTasks(ids []string) error {
 			continue
 		}
 		row := view.LiveTask(t)
+		row.WaitingFor = r.waitingFor(t)
 		r.delta.entities = append(r.delta.entities, render(&entity{key: taskKey(t.ID), task: &row, owner: t.Owner}))
 	}
 	for _, id := range ids {

@@ -27,7 +27,7 @@ func Execution(t *signalbox.Task) api.Execution {
 	}
 	v.SourceAgent, _ = signalbox.OwnerAgent(t.Owner)
 	v.SourceUserID, _ = signalbox.OwnerUser(t.Owner)
-	if t.State != signalbox.Pending { // what the row keeps of an execution that came to nothing is over
+	if !t.State.Waiting() { // what the row keeps of an execution that came to nothing is over
 		v.StartedAt = Time(t.StartedAt)
 	}
 	return v
@@ -39,7 +39,7 @@ func AgentOf(t *signalbox.Task) string {
 	if t.Mode == signalbox.ModeTool {
 		return "" // the director's own executor is none
 	}
-	if t.State != signalbox.Pending && t.Agent != "" {
+	if !t.State.Waiting() && t.Agent != "" {
 		return t.Agent
 	}
 	name, _ := signalbox.OnlyAgent(t.Queue)
@@ -60,7 +60,7 @@ func SeedSource(t *signalbox.Task) string {
 // SeedStatus is the seed's word for a state (design §2).
 func SeedStatus(s signalbox.State) string {
 	switch s {
-	case signalbox.Pending, signalbox.Dispatching:
+	case signalbox.Pending, signalbox.Dispatching, signalbox.Parked:
 		return "queued"
 	case signalbox.Working, signalbox.Cancelling:
 		return "running"

@@ -27,7 +27,11 @@ func Task(t *signalbox.Task) api.Task {
 	if name, ok := strings.CutPrefix(t.Owner, string(signalbox.PrincipalService)+":"); ok {
 		v.SourceService = name
 	}
-	if t.State == signalbox.Pending {
+	v.WaitingFor = parkedAt(t)
+	if t.Parking != nil {
+		v.Parks = t.Parking.Count
+	}
+	if t.State.Waiting() {
 		return v // what the row keeps of its last claim would look as if an agent had it
 	}
 	v.Agent, v.AgentURL, v.TaskID, v.Fence = t.Agent, t.AgentURL, t.TaskID, t.Fence
@@ -145,7 +149,7 @@ func LiveTask(t *signalbox.Task) api.LiveTask {
 		By: askedBy(t), Attempts: t.Attempts, CreatedAt: t.CreatedAt, EndedAt: Time(t.EndedAt),
 		CostUSD: t.Spent.USD(), Tokens: t.Spent.InputTokens + t.Spent.OutputTokens,
 	}
-	if t.State != signalbox.Pending { // what the row keeps of its last claim would look as if an agent had it
+	if !t.State.Waiting() { // what the row keeps of its last claim would look as if an agent had it
 		v.Agent, v.Slot, v.Fence, v.StartedAt = t.Agent, t.Slot, t.Fence, Time(t.StartedAt)
 		if signalbox.Isolated(t.Slot) {
 			v.Slot -= signalbox.FirstIsolatedSlot

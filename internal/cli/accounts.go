@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+)
+
+func (a *app) accountsCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "accounts",
+		Short: "Show the accounts that agents spend, and the limits of their providers",
+		Long: `Show the accounts that agents spend, with the limits of their providers and what waits for them. An account is
+one login or key at one provider. A run that meets its limit is parked: the account is closed until the limit
+resets, then one task goes first, and the others follow when the provider has answered it.`,
+		Example: `  signalbox accounts
+  signalbox accounts close claude-3f0c1d2e4b --until 2h --reason "left for the release"
+  signalbox accounts open claude-3f0c1d2e4b`,
+	}
+	cmd.AddCommand(a.openAccountCmd(), a.closeAccountCmd())
+	return query(a, cmd, noArg((*client.Client).Accounts), func(all api.Accounts) {
+		list(a, all.Accounts, "No accounts: no connected agent has told of one. Agents of kind claude, codex, opencode and llm do.",
+			[]string{"ACCOUNT", "STATE", "UNTIL", "USED", "AGENTS", "WAITING", "PARKED", "LOGIN"}, func(v *api.Account) []string {
+				return []string{v.Name, v.State, a.formatTimePtr(v.Until), windowsText(v.Windows), strings.Join(v.Agents, ","),
+					fmt.Sprint(v.Waiting), fmt.Sprint(v.Parked), v.Login}
+			})
+	})
+}
+
+// windowsText is how much of each limit is used, such as "five_hour 80%".
+func windowsText(windows []api.AccountWindow) string {
+	parts := make([]string, len(windows))
+	for i, w := range windows {
+		parts[i] = fmt.Sprintf("%s %.0f%%", w.Name, w.UsedPercent)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (a *app) openAccountCmd() *cobra.Command {
+	return action(a, &cobra.Command{
+		Use:               "open NAME",
+		Short:             "Open an account now",
+		Long:              "Open an account now, without waiting for its limit to reset. The next run that meets the limit closes it again.",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeArg(accountNames),
+	}, "", oneArg((*client.Client).OpenAccount), a.accountText)
+}
+
+func (a *app) closeAccountCmd() *cobra.Command {
+	var until, reason string
+	cmd := &cobra.Command{
+		Use:               "close NAME",
+		Short:             "Let the agents of an account claim nothing",
+		Long:              "Let the agents of an account claim nothing. What runs goes on, and tasks wait in their order.",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeArg(accountNames),
+	}
+	cmd.Flags().StringVar(&until, "until", "", "`time`, or a duration from now such as 2h, at which it is tried again (default: when someone opens it)")
+	cmd.Flags().StringVar(&reason, "reason", "", "`text` that others see")
+	return action(a, cmd, "", func(ctx context.Context, c *client.Client, args []string) (none api.Account, err error) {
+		req := api.AccountClose{Reason: reason}
+		if until != "" {
+			at, err := parseTime(until, a.io.Now())
+			if err != nil {
+				return none, usage("--until: %v", err)
+			}
+			req.Until = &at
+		}
+		return c.CloseAccount(ctx, args[0], req)
+	}, a.accountText)
+}
+
+func (a *app) accountText(v api.Account) { a.say("%s.", capitalize(clean(v.Text))) }
+
+func accountNames(ctx context.Context, c *client.Client) []string {
+	all, _ := c.Accounts(ctx)
+	return completions(all.Accounts, func(v *api.Account) (string, string) { return clean(v.Name), v.State })
+}
+
+func (a *app) unparkCmd() *cobra.Command {
+	return action(a, &cobra.Command{
+		Use:   "unpark ID",
+		Short: "Let a task run though the account of its agent is not open",
+		Long: "Let a task run though the account of its agent is not open: one that is parked at a limit, or that waits behind\n" +
+			"the account. It becomes the first of its queue, and is parked again if it meets the limit. The account stays as it is.",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeIDs(liveTask),
+	}, "", taskArg((*client.Client).Unpark), a.taskText)
+}

@@ -1,0 +1,98 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/accounts"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
+)
+
+// accountHandlers show, open and close accounts.
+type accountHandlers struct {
+	engine *engine.Engine
+	audit  *access.AuditLog
+}
+
+// list is GET /api/accounts. Callers that are limited to some agents see the accounts of
+// those.
+func (h *accountHandlers) list(w http.ResponseWriter, r *http.Request) error {
+	all, err := h.accounts(r.Context(), access.CallerOf(r).Who)
+	return httpio.AnswerOr(w, api.Accounts{Accounts: all}, err)
+}
+
+func (h *accountHandlers) accounts(ctx context.Context, who signalbox.Principal) ([]api.Account, error) {
+	rows, err := h.engine.Accounts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	parked, err := h.engine.Read().Parked(ctx, "", "")
+	if err != nil {
+		return nil, err
+	}
+	counts, err := h.engine.Read().Counts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	loads := accounts.Loads(parked, counts.Queues, h.engine.QueueWaitsAt)
+	agents := map[string][]string{}
+	for _, a := range h.engine.LiveAgents() {
+		if a.Up && a.Account != "" && who.MayUse(a.Name) {
+			agents[a.Account] = append(agents[a.Account], a.Name)
+		}
+	}
+	views := make([]api.Account, 0, len(rows))
+	for i := range rows {
+		v := view.Account(&rows[i])
+		v.Agents = append([]string{}, agents[v.Name]...)
+		slices.Sort(v.Agents)
+		v.Parked, v.Waiting = loads[v.Name].Parked, loads[v.Name].Waiting
+		if who.Limited() && len(v.Agents) == 0 {
+			continue
+		}
+		views = append(views, v)
+	}
+	return views, nil
+}
+
+// open is POST /api/accounts/{name}/open.
+func (h *accountHandlers) open(w http.ResponseWriter, r *http.Request) error {
+	return h.change(w, r, signalbox.AccountEvent{Kind: signalbox.AccountOpened})
+}
+
+// close is POST /api/accounts/{name}/close.
+func (h *accountHandlers) close(w http.ResponseWriter, r *http.Request) error {
+	var req api.AccountClose
+	if err := httpio.Decode(w, r, &req, true); err != nil {
+		return err
+	}
+	ev := signalbox.AccountEvent{Kind: signalbox.AccountShut, Reason: req.Reason}
+	if req.Until != nil {
+		ev.Until = req.Until.UTC()
+	}
+	return h.change(w, r, ev)
+}
+
+func (h *accountHandlers) change(w http.ResponseWriter, r *http.Request, ev signalbox.AccountEvent) error {
+	ev.Account, ev.Source = r.PathValue("name"), access.CallerOf(r).String()
+	after, before, err := h.engine.SetAccount(r.Context(), ev)
+	if err != nil {
+		return err
+	}
+	row := signalbox.Audit{
+		EventType: "account", Action: string(ev.Kind), Resource: ev.Account,
+		Details: signalbox.AuditDetails(map[string]any{"before": view.Account(&before).Text, "after": after.String(), "reason": ev.Reason}),
+	}
+	all, err := h.accounts(r.Context(), access.CallerOf(r).Who)
+	i := slices.IndexFunc(all, func(a api.Account) bool { return a.Name == ev.Account })
+	if err != nil || i < 0 { // it was done all the same
+		all, i = []api.Account{view.Account(&after)}, 0
+	}
+	return h.audit.WriteAndAnswer(w, r, row, http.StatusOK, all[i])
+}

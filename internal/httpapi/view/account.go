@@ -1,0 +1,39 @@
+package view
+
+import (
+	"cmp"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+)
+
+// Account is an account without what is counted of it.
+func Account(a *signalbox.Account) api.Account {
+	v := api.Account{
+		Name: a.Name, Kind: a.Kind, Login: a.Login, State: string(cmp.Or(a.State, signalbox.AccountOpen)), Text: a.String(),
+		Reason: a.Reason, Window: a.Window, Source: a.Source, Since: Time(a.Since), Until: Time(a.Until), HeardAt: Time(a.HeardAt), Agents: []string{},
+	}
+	for _, w := range a.Windows {
+		v.Windows = append(v.Windows, api.AccountWindow{Name: w.Name, UsedPercent: w.UsedPercent, ResetsAt: Time(w.ResetsAt)})
+	}
+	return v
+}
+
+// WaitingFor is the gate at which a task waits; nil for none.
+func WaitingFor(w *engine.Waits) *api.WaitingFor {
+	if w == nil {
+		return nil
+	}
+	return &api.WaitingFor{Kind: string(w.Kind), Name: w.Name, Text: w.Text, Until: Time(w.Until), Since: Time(w.Since)}
+}
+
+// parkedAt is the gate of a parked task as it was when it was parked.
+func parkedAt(t *signalbox.Task) *api.WaitingFor {
+	if t.State != signalbox.Parked {
+		return nil
+	}
+	w := engine.Waits{Gate: t.Parking.Gate, Since: t.Parking.At}
+	w.Text = w.Gate.String()
+	return WaitingFor(&w)
+}
