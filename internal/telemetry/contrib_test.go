@@ -259,6 +259,7 @@ func TestTheDashboardAsksForWhatThereIs(t *testing.T) {
 	for _, name := range []string{
 		"signalbox_tasks_in_flight", "signalbox_limit_waiting", "signalbox_queue_oldest_age_seconds", "signalbox_task_wait_seconds_bucket", "signalbox_task_run_seconds_bucket",
 		"signalbox_submit_refusals_total", "signalbox_tasks_ended_total", "signalbox_agents", "signalbox_tool_queue_depth", "signalbox_schedules",
+		"signalbox_account_open", "signalbox_account_used_percent", "signalbox_account_parked_tasks",
 	} {
 		if !asked[name] {
 			t.Errorf("the dashboard does not show %s", name)

@@ -13,6 +13,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/accounts"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/schedule"
@@ -71,6 +72,9 @@ func work(e *engine.Engine, m *telemetry.Metrics, tools *telemetry.ToolMetrics) 
 	}
 	e.SetLive(fleet{a})
 	e.AddLive(executors{})
+	if err := e.HearAccount(ctx, "coder", accounts.News{Name: "claude-1", Windows: []signalbox.AccountWindow{{Name: "five_hour", UsedPercent: 40}}}); err != nil {
+		return err
+	}
 	for range 3 { // the last finds no room
 		if _, err := e.Submit(ctx, engine.NewTask{Prompt: "p"}); err != nil {
 			m.Refused(signalbox.CodeOf(err))

@@ -26,6 +26,7 @@ type Metrics struct {
 	submitted map[signalbox.Source]prometheus.Counter
 	ended     map[endKey]prometheus.Counter
 	failures  map[signalbox.EventKind]prometheus.Counter
+	parks     map[signalbox.GateKind]prometheus.Counter
 	usage     usage
 	refusals  *prometheus.CounterVec
 	requests  *prometheus.CounterVec
@@ -90,6 +91,7 @@ func NewMetrics(e *engine.Engine) *Metrics {
 	m.took = histograms(reg, "signalbox_http_request_duration_seconds", "Time of HTTP requests, by route; streams and polls that wait apart.", answers, "route")
 	reg.MustRegister(
 		newGauges(e),
+		newAccountGauges(e),
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
@@ -114,6 +116,11 @@ func (m *Metrics) bindTasks(reg *prometheus.Registry) {
 	m.failures = map[signalbox.EventKind]prometheus.Counter{}
 	for _, kind := range failureKinds {
 		m.failures[kind] = failures.WithLabelValues(string(kind))
+	}
+	parks := counters(reg, "signalbox_task_parks_total", "Runs that were ended at a gate, to go on later, by the kind of gate.", "gate")
+	m.parks = map[signalbox.GateKind]prometheus.Counter{}
+	for _, kind := range []signalbox.GateKind{signalbox.GateAccount, signalbox.GateTime} {
+		m.parks[kind] = parks.WithLabelValues(string(kind))
 	}
 	m.bindTimes(reg)
 	m.usage = newUsage(reg)
@@ -150,11 +157,18 @@ func (m *Metrics) observe(a *engine.Applied) {
 	case signalbox.EventSubmit:
 		count(m.submitted, t.Source)
 	case signalbox.EventClaim:
+		if t.Parking != nil {
+			break // since it was submitted it has run, and waited at a gate
+		}
 		since := t.EnqueuedAt
 		if t.NotBefore.After(since) {
 			since = t.NotBefore
 		}
 		m.timesOf(t).wait.Observe(max(0, t.DispatchedAt.Sub(since).Seconds()))
+	case signalbox.EventPark:
+		if t.State == signalbox.Parked {
+			count(m.parks, t.Parking.Kind)
+		}
 	}
 	count(m.failures, a.Kind)
 	if a.Used.Runs > 0 {

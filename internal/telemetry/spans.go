@@ -23,7 +23,9 @@ type told struct {
 	id         trace.SpanID // zero: any
 	start, end time.Time
 	attrs      []attribute.KeyValue
-	fault      string // "": it went well
+	fault      string             // "": it went well
+	parked     *signalbox.Parking // nil: it did not end at a gate
+	after      trace.SpanID       // the run that it goes on with, of the same trace; zero: none
 }
 
 func (t *Traces) tell(s told) {
@@ -34,7 +36,11 @@ func (t *Traces) tell(s told) {
 	if s.id.IsValid() {
 		ctx = context.WithValue(ctx, spanIDKey{}, s.id)
 	}
-	_, span := t.tracer.Start(ctx, s.name, trace.WithTimestamp(s.start), trace.WithSpanKind(s.kind), trace.WithAttributes(s.attrs...))
+	options := []trace.SpanStartOption{trace.WithTimestamp(s.start), trace.WithSpanKind(s.kind), trace.WithAttributes(s.attrs...)}
+	if s.after.IsValid() {
+		options = append(options, trace.WithLinks(trace.Link{SpanContext: s.parent.WithSpanID(s.after)}))
+	}
+	_, span := t.tracer.Start(ctx, s.name, options...)
 	if s.fault != "" {
 		span.SetStatus(codes.Error, s.fault)
 		span.SetAttributes(attribute.String("error.type", s.fault))
@@ -42,6 +48,16 @@ func (t *Traces) tell(s told) {
 	end := s.end
 	if end.Before(s.start) {
 		end = s.start
+	}
+	if p := s.parked; p != nil {
+		attrs := []attribute.KeyValue{attribute.String("signalbox.gate", string(p.Kind))}
+		if p.Name != "" {
+			attrs = append(attrs, attribute.String("signalbox.account", p.Name))
+		}
+		if !p.Until.IsZero() {
+			attrs = append(attrs, attribute.String("signalbox.until", p.Until.UTC().Format(time.RFC3339)))
+		}
+		span.AddEvent("parked", trace.WithTimestamp(end), trace.WithAttributes(attrs...))
 	}
 	span.End(trace.WithTimestamp(end))
 }
@@ -71,13 +87,15 @@ func (t *Traces) tellAttempt(f *flight, task *signalbox.Task, kind signalbox.Eve
 	if f.adopted {
 		attrs = append(attrs, attribute.Bool("signalbox.adopted", true))
 	}
-	fault := faultOf(task)
-	if !task.State.Terminal() {
-		fault = string(kind) // it is tried again
-	}
 	attempt := told{
 		name: "attempt", kind: trace.SpanKindInternal, parent: f.parent, id: spanID("attempt", &f.task),
-		start: f.task.DispatchedAt, end: end, attrs: attrs, fault: fault,
+		start: f.task.DispatchedAt, end: end, attrs: attrs, fault: faultOf(task),
+	}
+	switch {
+	case task.State == signalbox.Parked:
+		attempt.parked = task.Parking
+	case !task.State.Terminal():
+		attempt.fault = string(kind) // it is tried again
 	}
 	t.tell(attempt)
 	if f.task.StartedAt.IsZero() {
@@ -85,7 +103,7 @@ func (t *Traces) tellAttempt(f *flight, task *signalbox.Task, kind signalbox.Eve
 	}
 	run := attempt
 	run.name, run.kind, run.id, run.start = "run", trace.SpanKindClient, spanID("run", &f.task), f.task.StartedAt
-	run.parent = f.parent.WithSpanID(attempt.id)
+	run.parent, run.after = f.parent.WithSpanID(attempt.id), f.after
 	t.tell(run)
 }
 

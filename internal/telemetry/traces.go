@@ -23,7 +23,8 @@ var w3c propagation.TraceContext
 //	submit                       of the caller's span, or a new trace; its traceparent is stored with the task
 //	├─ wait                      from the submit, or the end of the attempt before, to the claim
 //	└─ attempt                   from the claim to the end of the attempt, whatever that is
-//	   └─ run                    from the acceptance; what the agent does is a part of it
+//	   └─ run                    from the acceptance; what the agent does is a part of it; it links to the
+//	      │                      run before, where that was parked
 //	      └─ execution, tools/call …
 //
 // Spans are made of the rows once what they tell is durable, and their ids of
@@ -35,8 +36,8 @@ type Traces struct {
 	tracer trace.Tracer // nil: traces are handed on, and no spans made
 
 	mu      sync.Mutex
-	flights map[string]*flight   // in flight, by task id
-	back    map[string]time.Time // when the attempt before ended, of tasks that wait again
+	flights map[string]*flight // in flight, by task id
+	back    map[string]before  // of tasks that wait again
 
 	loose  chan signalbox.Task // ended tasks whose trace is to be read from the store
 	ended  chan struct{}       // closed when no more are
@@ -48,6 +49,13 @@ type flight struct {
 	parent  trace.SpanContext // of the submit; not valid: it is not traced
 	task    signalbox.Task
 	adopted bool
+	after   trace.SpanID // the run before, which was parked; zero: none
+}
+
+// before is the attempt before of a task that waits again.
+type before struct {
+	ended time.Time    // zero: not known
+	run   trace.SpanID // that was parked; zero: it was not
 }
 
 // Bounds of what is kept. Beyond them spans are left out.
@@ -66,7 +74,7 @@ func NewTraces(e *engine.Engine, tp trace.TracerProvider) *Traces {
 		return t
 	}
 	t.tracer = tp.Tracer(tracerName)
-	t.flights, t.back = map[string]*flight{}, map[string]time.Time{}
+	t.flights, t.back = map[string]*flight{}, map[string]before{}
 	t.loose = make(chan signalbox.Task, maxLoose)
 	var ctx context.Context
 	ctx, t.cancel = context.WithCancel(context.Background())
@@ -136,18 +144,20 @@ func (t *Traces) Execution(task *signalbox.Task, stored string, adopted bool) st
 func (t *Traces) keep(task *signalbox.Task, parent trace.SpanContext, adopted bool) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	since := t.back[task.ID]
+	was := t.back[task.ID]
 	delete(t.back, task.ID)
 	if len(t.flights) < maxFlights {
-		t.flights[task.ID] = &flight{parent: parent, task: *task, adopted: adopted}
+		t.flights[task.ID] = &flight{parent: parent, task: *task, adopted: adopted, after: was.run}
 	}
-	return since
+	return was.ended
 }
 
 // observe takes note of a durable change, on the goroutine that made it.
 func (t *Traces) observe(a *engine.Applied) {
 	switch {
 	case a.Task.ID == "":
+	case a.Kind == signalbox.EventUnpark: // the run may have been parked by another director, or before a restart
+		t.unparked(&a.Task)
 	case a.Foreign: // the director that made the change tells of it
 		if a.From.InFlight() && !a.Task.State.InFlight() {
 			t.forget(&a.Task)
@@ -181,6 +191,19 @@ func (t *Traces) forget(task *signalbox.Task) {
 	}
 }
 
+// unparked notes the run of a task that goes on: its row has the fence of that still.
+func (t *Traces) unparked(task *signalbox.Task) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, known := t.back[task.ID]; !known && len(t.back) < maxFlights {
+		was := before{run: spanID("run", task)}
+		if task.Parking != nil {
+			was.ended = task.Parking.At
+		}
+		t.back[task.ID] = was
+	}
+}
+
 // landed tells of an attempt that is over.
 func (t *Traces) landed(a *engine.Applied) {
 	end := a.Task.EndedAt
@@ -191,7 +214,11 @@ func (t *Traces) landed(a *engine.Applied) {
 	f := t.flights[a.Task.ID]
 	delete(t.flights, a.Task.ID)
 	if !a.Task.State.Terminal() && len(t.back) < maxFlights {
-		t.back[a.Task.ID] = end
+		was := before{ended: end}
+		if a.Task.State == signalbox.Parked && f != nil && !f.task.StartedAt.IsZero() {
+			was.run = spanID("run", &f.task)
+		}
+		t.back[a.Task.ID] = was
 	}
 	t.mu.Unlock()
 	if f != nil {
@@ -227,7 +254,7 @@ func (t *Traces) tellLoose(ctx context.Context) {
 
 func (t *Traces) tellEnd(task signalbox.Task) {
 	t.mu.Lock()
-	since := t.back[task.ID]
+	since := t.back[task.ID].ended
 	delete(t.back, task.ID)
 	t.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)

@@ -10,6 +10,7 @@ import (
 	spanpb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/accounts"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
@@ -241,6 +242,45 @@ func TestARestartedDirectorTellsTheSameSpan(t *testing.T) {
 	wantParent(t, run, hexOf(submit.TraceId), hexOf(attempt.SpanId))
 	if !strings.Contains(told, hexOf(run.SpanId)) || attr(run, "signalbox.adopted") == "" {
 		t.Errorf("told %s, run %v", told, run)
+	}
+}
+
+// A run that is parked has not failed, and the one that goes on with it links to it: also where
+// the director was restarted meanwhile.
+func TestAParkedRunIsLinkedToTheNext(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		x := newTraced(t)
+		x.agent.Account = "claude-1"
+		x.SetLive(fleet{x.agent})
+		x.submit("", engine.NewTask{})
+		parked := park(t, x.Engine, x.agent, accounts.Usage)
+		if restart {
+			x.spans()
+			x.Engine = engine.New(storeOf(x), engine.Options{Sealer: sealer(t)})
+			x.SetLive(fleet{x.agent})
+			x.trace()
+		}
+		_, err := x.Unpark(t.Context(), parked.ID, "me")
+		x.must(err)
+		c, _ := x.claim()
+		x.finish(x.accept(c), signalbox.ReasonCompleted)
+		spans := x.spans()
+		if len(spans["run"]) != 2 || len(spans["attempt"]) != 2 || len(spans["wait"]) != 2 {
+			t.Fatalf("restart %v: %v", restart, spans)
+		}
+		first, second := spans["run"][0], spans["run"][1]
+		if first.Status.GetMessage() != "" || attr(first, "error.type") != "" || attr(first, "signalbox.state") != "parked" || len(first.Links) != 0 {
+			t.Errorf("restart %v: %v", restart, first)
+		}
+		if len(first.Events) != 1 || first.Events[0].Name != "parked" || !strings.Contains(first.Events[0].String(), "claude-1") {
+			t.Errorf("restart %v: %v", restart, first.Events)
+		}
+		if len(second.Links) != 1 || hexOf(second.Links[0].SpanId) != hexOf(first.SpanId) || hexOf(second.Links[0].TraceId) != hexOf(first.TraceId) {
+			t.Errorf("restart %v: %v", restart, second.Links)
+		}
+		if gap := int64(spans["wait"][1].StartTimeUnixNano) - int64(first.EndTimeUnixNano); gap < -int64(time.Millisecond) || gap > int64(time.Second) {
+			t.Errorf("restart %v: the wait begins %d ns after the park", restart, gap)
+		}
 	}
 }
 

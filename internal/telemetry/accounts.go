@@ -1,0 +1,98 @@
+package telemetry
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/accounts"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+)
+
+// maxAccounts bounds the series of accounts, whose names come from agents: those that are not
+// open come first, then by name.
+const maxAccounts = 100
+
+// accountGauges reads the accounts when it is scraped.
+type accountGauges struct {
+	engine                                                 *engine.Engine
+	open, signedOut, closed, used, parked, waiting, timers *prometheus.Desc
+}
+
+func newAccountGauges(e *engine.Engine) *accountGauges {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(name, help, labels, nil)
+	}
+	return &accountGauges{
+		engine:    e,
+		open:      desc("signalbox_account_open", "1 if the account is open, 0 if it is closed, being tried or signed out; of more than 100 accounts those that are not open, and the first by name.", "account"),
+		signedOut: desc("signalbox_account_signed_out", "1 if the login of the account was refused: a person must log in.", "account"),
+		closed:    desc("signalbox_account_closed_until_seconds", "Seconds until a closed account is tried again; 0 if it is not closed, or until someone opens it.", "account"),
+		used:      desc("signalbox_account_used_percent", "How much of a limit of its provider an account has used up, as agents heard it last.", "account", "window"),
+		parked:    desc("signalbox_account_parked_tasks", "Parked tasks that go on when the account is open.", "account"),
+		waiting:   desc("signalbox_account_waiting_tasks", "Pending tasks that cannot start because the account is not open.", "account"),
+		timers:    desc("signalbox_parked_tasks", "Parked tasks, by what they wait for: account, time.", "gate"),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (g *accountGauges) Describe(c chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{g.open, g.signedOut, g.closed, g.used, g.parked, g.waiting, g.timers} {
+		c <- d
+	}
+}
+
+// Collect implements prometheus.Collector. Where the store does not answer there are no figures.
+func (g *accountGauges) Collect(c chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+	all, err1 := g.engine.Accounts(ctx)
+	parked, err2 := g.engine.Read().Parked(ctx, "", "")
+	counts, err3 := g.engine.Read().Counts(ctx)
+	if cmp.Or(err1, err2, err3) != nil {
+		return
+	}
+	set := func(d *prometheus.Desc, v float64, labels ...string) {
+		c <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	at := map[signalbox.GateKind]int{signalbox.GateAccount: 0, signalbox.GateTime: 0}
+	for i := range parked {
+		at[parked[i].Parking.Kind]++
+	}
+	for kind, n := range at {
+		set(g.timers, float64(n), string(kind))
+	}
+	loads := accounts.Loads(parked, counts.Queues, g.engine.QueueWaitsAt)
+	slices.SortStableFunc(all, func(a, b signalbox.Account) int {
+		return btoi(a.State == signalbox.AccountOpen) - btoi(b.State == signalbox.AccountOpen)
+	})
+	for i := range all[:min(len(all), maxAccounts)] {
+		a := &all[i]
+		set(g.open, float64(btoi(a.State == signalbox.AccountOpen)), a.Name)
+		set(g.signedOut, float64(btoi(a.State == signalbox.AccountSignedOut)), a.Name)
+		until := 0.0
+		if a.State == signalbox.AccountClosed && !a.Until.IsZero() {
+			until = max(0, a.Until.Sub(g.engine.Now()).Seconds())
+		}
+		set(g.closed, until, a.Name)
+		set(g.parked, float64(loads[a.Name].Parked), a.Name)
+		set(g.waiting, float64(loads[a.Name].Waiting), a.Name)
+		told := map[string]bool{} // a figure that is told twice spoils the whole scrape
+		for _, w := range a.Windows {
+			if !told[w.Name] {
+				told[w.Name] = true
+				set(g.used, w.UsedPercent, a.Name, w.Name)
+			}
+		}
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
