@@ -139,25 +139,32 @@ func TestEverybodyCanUseThePages(t *testing.T) {
 			v.dialog(p)
 		}
 		for _, l := range looks {
-			p.seenAs(l)
-			has[any](p, `(window.drawn = false, requestAnimationFrame(() => requestAnimationFrame(() => { drawn = true; })), 1)`)
-			p.until("it is drawn, "+l.String(), fmt.Sprintf(`window.drawn && matchMedia("(width: %dpx)").matches && matchMedia("(forced-colors: active)").matches === %t && matchMedia("(prefers-color-scheme: dark)").matches === %t`, l.width, l.colours == "forced", l.colours == "dark"))
-			at := fmt.Sprintf("%s (with a dialog: %t), %s", v.path, v.dialog != nil, l)
-			if wide := has[[]string](p, sideways); len(wide) > 0 {
-				t.Errorf("%s: it scrolls sideways because of %q", at, wide)
-			}
-			if over := has[[]string](p, overflowing); len(over) > 0 {
-				t.Errorf("%s: rows reach into the next until they are drawn: %q", at, over)
-			}
-			has[any](p, `(document.documentElement.dir = "rtl", 1)`)
-			if wide := has[[]string](p, sideways); len(wide) > 0 {
-				t.Errorf("%s, read from the right: it scrolls sideways because of %q", at, wide)
-			}
-			has[any](p, `(document.documentElement.dir = "", 1)`)
-			for _, found := range p.violations(wcagRules) {
-				t.Errorf("%s: %s", at, found)
-			}
+			p.usable(l, fmt.Sprintf("%s (with a dialog: %t)", v.path, v.dialog != nil))
 		}
+	}
+}
+
+// usable looks at the page as it is shown: nothing scrolls sideways, also read from the
+// right, and there is no violation of WCAG A and AA. It has the script axe.
+func (p *tab) usable(l look, at string) {
+	p.t.Helper()
+	p.seenAs(l)
+	has[any](p, `(window.drawn = false, requestAnimationFrame(() => requestAnimationFrame(() => { drawn = true; })), 1)`)
+	p.until("it is drawn, "+l.String(), fmt.Sprintf(`window.drawn && matchMedia("(width: %dpx)").matches && matchMedia("(forced-colors: active)").matches === %t && matchMedia("(prefers-color-scheme: dark)").matches === %t`, l.width, l.colours == "forced", l.colours == "dark"))
+	at += ", " + l.String()
+	if wide := has[[]string](p, sideways); len(wide) > 0 {
+		p.t.Errorf("%s: it scrolls sideways because of %q", at, wide)
+	}
+	if over := has[[]string](p, overflowing); len(over) > 0 {
+		p.t.Errorf("%s: rows reach into the next until they are drawn: %q", at, over)
+	}
+	has[any](p, `(document.documentElement.dir = "rtl", 1)`)
+	if wide := has[[]string](p, sideways); len(wide) > 0 {
+		p.t.Errorf("%s, read from the right: it scrolls sideways because of %q", at, wide)
+	}
+	has[any](p, `(document.documentElement.dir = "", 1)`)
+	for _, found := range p.violations(wcagRules) {
+		p.t.Errorf("%s: %s", at, found)
 	}
 }
 

@@ -50,6 +50,8 @@ func cancelConsequence(t api.LiveTask) string {
 	switch t.State {
 	case "pending":
 		return "It has not started."
+	case "parked":
+		return "It is parked, and does not go on then."
 	case "cancelling":
 		return "It is being cancelled already; R at its agent takes the slot away."
 	}

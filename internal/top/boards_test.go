@@ -112,3 +112,29 @@ func hostileBoard() api.Live {
 		Tasks:    []api.LiveTask{t},
 	}
 }
+
+// limitedBoard has an account at its limit, one that is signed out, and tasks that wait for
+// them.
+func limitedBoard() api.Live {
+	until := noon.Add(40 * time.Minute)
+	gate := &api.WaitingFor{Kind: "account", Name: "claude-max", Text: "account claude-max is closed until 2026-03-01T12:40:00Z (five_hour)", Until: &until}
+	parked, behind := waits(task("t510", "parked", "Port the parser to the new grammar", 20*time.Minute), "agent:coder", 1), waits(task("t511", "pending", "Write its tests", 12*time.Minute), "agent:coder", 2)
+	parked.WaitingFor, behind.WaitingFor = gate, gate
+	coder := agent("coder", "waiting for account", nil, []api.LiveTask{parked, behind})
+	coder.FaceText = gate.Text
+	return api.Live{
+		Revision: 1, Totals: &api.Totals{Pending: 2, Slots: 1, MaxSize: 50, OldestAgeSeconds: 1200, AgentsUp: 1, Agents: 1},
+		Health: &api.Verdict{Text: "Account claude-max is closed until 2026-03-01T12:40:00Z (five_hour): 2 tasks wait.", Attention: []api.Attention{
+			{Kind: "account_closed", Level: "warning", Subject: "Account claude-max", Cure: "signalbox accounts open claude-max"},
+		}},
+		Agents: []api.LiveAgent{coder},
+		Accounts: []api.Account{
+			{
+				Name: "claude-max", Kind: "claude", Login: "ann@example.com", State: "closed", Reason: "You've hit your limit", Window: "five_hour", Until: &until, Agents: []string{"coder"}, Parked: 1, Waiting: 1,
+				Windows: []api.AccountWindow{{Name: "five_hour", UsedPercent: 100, ResetsAt: &until}, {Name: "seven_day", UsedPercent: 31}},
+			},
+			{Name: "codex-key", Kind: "codex", State: "signed_out"},
+			{Name: "quiet", Kind: "llm", State: "open"},
+		},
+	}
+}

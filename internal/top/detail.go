@@ -248,7 +248,7 @@ func (m *model) shownTab() tab {
 	if m.detail.tab != tabAuto {
 		return m.detail.tab
 	}
-	if t := m.detailTask(); t.State == "pending" || t.State == "" {
+	if t := m.detailTask(); t.State == "pending" || t.State == "parked" || t.State == "" {
 		return tabWhy
 	}
 	return tabLog

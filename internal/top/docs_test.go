@@ -29,6 +29,9 @@ Why does a task not run? ` + "`w`" + ` says it, in the words of ` + "`signalbox 
 The tool queues, who has their slots and who waits:
 
 %s
+Above them stand the accounts that have limits or are not open, with until when and what waits for them:
+
+%s
 ## Keys
 
 | key | |
@@ -69,7 +72,7 @@ func TestDocs(t *testing.T) {
 	for _, k := range helpKeys {
 		fmt.Fprintf(&keys, "| %s | %s |\n", k[0], k[1])
 	}
-	want := fmt.Sprintf(docsHead, screen("lanes"), screen("detail-why"), screen("capacity"), keys.String())
+	want := fmt.Sprintf(docsHead, screen("lanes"), screen("detail-why"), screen("capacity"), screen("accounts-chosen"), keys.String())
 	if *update {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)

@@ -46,6 +46,8 @@ var frames = map[string]func(r *rig){
 	"lanes-hostile":   func(r *rig) { r.snapshot(hostileBoard()) },
 	"capacity":        func(r *rig) { r.snapshot(busyBoard()); r.keys("2") },
 	"capacity-chosen": func(r *rig) { r.snapshot(busyBoard()); r.keys("2", "j", "j") },
+	"accounts":        func(r *rig) { r.snapshot(limitedBoard()) },
+	"accounts-chosen": func(r *rig) { r.snapshot(limitedBoard()); r.keys("2", "j", "k") },
 	"capacity-empty":  func(r *rig) { r.snapshot(api.Live{}); r.keys("2") },
 	"tasks": func(r *rig) {
 		r.dir.found = foundTasks()
@@ -62,6 +64,17 @@ var frames = map[string]func(r *rig){
 		r.dir.task, r.dir.why = api.Task{QueueID: id("t409"), State: "pending", Queue: "agent:coder", CreatedAt: *before(570 * time.Second)}, gates()
 		r.keys("jjj", "<enter>") // deployer
 		r.keys("<esc>", "g", "l", "<enter>")
+	},
+	"detail-parked": func(r *rig) {
+		r.snapshot(limitedBoard())
+		r.dir.task = api.Task{QueueID: id("t510"), State: "parked", Parks: 1}
+		r.dir.why = api.Why{QueueID: id("t510"), State: "parked", Summary: "It was parked 20m0s ago and goes on where it stopped: account claude-max is closed until 2026-03-01T12:40:00Z (five_hour)."}
+		r.keys("<enter>")
+	},
+	"tasks-parked": func(r *rig) {
+		r.dir.found = api.Search{Tasks: limitedBoard().Agents[0].Line, Total: 2}
+		r.snapshot(limitedBoard())
+		r.keys("3")
 	},
 	"detail-log": func(r *rig) {
 		r.snapshot(busyBoard())

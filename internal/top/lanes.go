@@ -203,7 +203,12 @@ func (m *model) chips(l *lane, room int) string {
 		t := &line[i]
 		place := t.Position
 		place = cmp.Or(place, i+1)
-		chip := fmt.Sprintf("%s %s %s", m.st.dim.Render(fmt.Sprint(place)), m.picked(t, short(t.QueueID)), m.st.dim.Render(m.since(t.CreatedAt)))
+		id := m.picked(t, short(t.QueueID))
+		if t.State == "parked" {
+			look := m.st.state(t.State)
+			id = look.style.Render(look.sign) + id
+		}
+		chip := fmt.Sprintf("%s %s %s", m.st.dim.Render(fmt.Sprint(place)), id, m.st.dim.Render(m.since(t.CreatedAt)))
 		more := fmt.Sprintf("+%d", max(waiting, len(line))-i)
 		if width(b.String())+width(chip)+2+width(more) > room && i > 0 {
 			b.WriteString(m.st.dim.Render(more))

@@ -95,11 +95,17 @@ func (m *model) taskRow(t *api.LiveTask, chosen bool, column int) string {
 	if t.State == "failed" || t.State == "timeout" {
 		text = joined(": ", m.st.bad.Render(plain(t.Reason)), text)
 	}
+	if t.State == "parked" && t.WaitingFor != nil {
+		text = joined(": ", m.st.warn.Render(m.opens(t.WaitingFor.Until)), text)
+	}
 	if chosen {
 		return m.st.bold.Render("▸ ") + row + m.st.bold.Render(text)
 	}
 	return "  " + row + text
 }
+
+// waiting reports whether a task is in its line, at its place or parked.
+func waiting(t api.LiveTask) bool { return t.State == "pending" || t.State == "parked" }
 
 // ageText is how long a task waits or runs, or how long ago it ended.
 func (m *model) ageText(t *api.LiveTask) string {
@@ -127,8 +133,13 @@ func (m *model) facts() []string {
 		return append(lines, m.st.dim.Render("asking the director …"))
 	}
 	lines = append(lines, joined(" · ", m.place(&t), whose(&t), m.times(&t)))
-	if a, ok := m.board.agent(t.Agent); ok && t.State != "pending" && !client.Ended(t.State) {
+	if a, ok := m.board.agent(t.Agent); ok && !waiting(t) && !client.Ended(t.State) {
 		lines = append(lines, m.blockMeta(&a, &t))
+	}
+	if t.WaitingFor != nil {
+		for _, line := range wrap("waits: "+plain(t.WaitingFor.Text), m.detailWidth()) {
+			lines = append(lines, m.st.warn.Render(line))
+		}
 	}
 	if said := joined(": ", plain(t.Reason), plain(t.Message)); said != "" {
 		said := wrap(said, m.detailWidth())
@@ -237,6 +248,9 @@ func (m *model) rows() []string {
 			keys = append(keys, l.key)
 		}
 	case pageCapacity:
+		for _, a := range m.accounts() {
+			keys = append(keys, accountKey(a.Name))
+		}
 		for i := range m.board.Capacity {
 			keys = append(keys, m.board.Capacity[i].Name)
 		}

@@ -158,7 +158,7 @@ func (s *styles) face(face string) look {
 		return look{"○", s.good}
 	case "running":
 		return look{"●", s.busy}
-	case "waiting for capacity":
+	case "waiting for capacity", "waiting for account":
 		return look{"◐", s.warn}
 	case "cancelling", "withheld":
 		return look{"◌", s.warn}
@@ -176,6 +176,8 @@ func (s *styles) state(state string) look {
 	switch state {
 	case "pending":
 		return look{"○", s.dim}
+	case "parked":
+		return look{"◐", s.warn}
 	case "dispatching":
 		return look{"◌", s.busy}
 	case "working":

@@ -4,18 +4,20 @@
 
 export const emptyBoard = () => ({
   ready: false, revision: 0, at: "", epoch: "", totals: null, health: null,
-  agents: new Map(), queues: new Map(), capacity: new Map(), tasks: new Map(),
+  agents: new Map(), queues: new Map(), capacity: new Map(), accounts: new Map(), tasks: new Map(),
   schedules: new Map(), pauses: [], pressure: [],
 });
 
-const keys = { agents: "name", queues: "name", capacity: "name", tasks: "queue_id", schedules: "id" };
-const goneKinds = { agent: "agents", queue: "queues", capacity: "capacity", schedule: "schedules", task: "tasks" };
+const keys = { agents: "name", queues: "name", capacity: "name", accounts: "name", tasks: "queue_id", schedules: "id" };
+const goneKinds = { agent: "agents", queue: "queues", capacity: "capacity", account: "accounts", schedule: "schedules", task: "tasks" };
 const pressureSpan = 30 * 60 * 1000;
 // An ended task stays a moment, so that a page can say how it ended; the board
 // itself holds what is in flight.
 const maxEnded = 500;
 const ended = new Set(["completed", "failed", "cancelled", "timeout"]);
 export const isEnded = (state) => ended.has(state);
+// isWaiting: it is in its line, at its place or parked at a gate.
+export const isWaiting = (state) => state === "pending" || state === "parked";
 
 // apply returns the board after an event of the stream: its name and data.
 export const apply = (board, event, data) => {

@@ -71,5 +71,11 @@ export const clock = (at, now = serverNow()) => {
   return dayOf(d) === dayOf(new Date(now)) ? timeOf(d) : `${dayOf(d)} ${timeOf(d)}`;
 };
 
+// ahead says an instant and how far it is away: "14:00:00 (in 12m 04s)".
+export const ahead = (at, now = serverNow()) => (Date.parse(at) > now ? `${clock(at, now)} (in ${span(since(at, now) * -1)})` : clock(at, now));
+
+// local says the director's sentences with the time of this computer: they have instants in UTC.
+export const local = (text, now = serverNow()) => text.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/g, (at) => clock(at, now));
+
 // full is for titles: an instant with its day and zone.
 export const full = (at) => (at ? `${new Date(at).toLocaleString()} (${at})` : "");

@@ -111,7 +111,7 @@ const callText = (call) => (call.waiting ? `waits for ${call.capacity}: ${call.i
 const Line = ({ agent }) => {
   const now = useNow();
   return html`
-    <${Card} title="Its own queue, in order" side=${agent.waiting > agent.line.length ? html`<a href=${searchPath(`queue:agent:${agent.name} state:pending`)}>all ${agent.waiting}</a>` : html`<span class="quiet">${agent.waiting}</span>`}>
+    <${Card} title="Its own queue, in order" side=${agent.waiting > agent.line.length ? html`<a href=${searchPath(`queue:agent:${agent.name} state:waiting`)}>all ${agent.waiting}</a>` : html`<span class="quiet">${agent.waiting}</span>`}>
       ${agent.line.length === 0 && html`<p class="card-body quiet">It is empty. The agent also takes from its pool, and from work, the queue of all agents.</p>`}
       <ol class="list">${agent.line.map((task, i) => html`
         <li key=${task.queue_id} class="run-row"><p><b>${task.position || i + 1}</b> <${TaskLink} id=${task.queue_id} /> <span class="cut">${task.prompt_preview}</span></p>

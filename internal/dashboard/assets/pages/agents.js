@@ -53,7 +53,7 @@ const columns = [
   { name: "now", label: "Runs", by: (a) => a.current[0]?.prompt_preview, cell: (a) => html`<${Runs} agent=${a} />` },
   { name: "clocks", label: "Signs of life", cell: (a) => html`<${Clocks} agent=${a} />` },
   { name: "slots", label: "Slots", falling: true, by: (a) => a.in_use, cell: (a) => html`<p>${a.in_use} of ${a.slots}</p><${Bars} used=${a.in_use} total=${a.slots} full=${false} />` },
-  { name: "waiting", label: "Waiting", falling: true, by: (a) => a.waiting, cell: (a) => (a.waiting > 0 ? html`<a href=${searchPath(`queue:agent:${a.name} state:pending`)}>${a.waiting}</a>` : html`<span class="quiet">0</span>`) },
+  { name: "waiting", label: "Waiting", falling: true, by: (a) => a.waiting, cell: (a) => (a.waiting > 0 ? html`<a href=${searchPath(`queue:agent:${a.name} state:waiting`)}>${a.waiting}</a>` : html`<span class="quiet">0</span>`) },
   { name: "do", label: html`<span class="unseen">Actions</span>`, cell: (a) => html`<${AgentMenu} agent=${a} onTerminal=${() => { askTerminal(a.name); go(agentPath(a.name)); }} />` },
 ];
 

@@ -6,6 +6,7 @@ import { useHold } from "../lib/hold.js";
 import { useLive } from "../lib/live.js";
 import { useMay } from "../lib/me.js";
 import { age, clock, full, span, useNow } from "../lib/time.js";
+import { Accounts } from "../parts/accounts.js";
 import { AgentLink } from "../parts/agentlink.js";
 import { Bars } from "../parts/bars.js";
 import { Changes } from "../parts/changes.js";
@@ -27,6 +28,7 @@ export default ({ query }) => {
   useEffect(() => { if (ready && named) document.getElementById(`queue-${named}`)?.scrollIntoView({ block: "center" }); }, [ready, named]);
   return html`<div class="page-head"><h1>Capacity</h1><p class="quiet"><${Changes} hold=${hold} /> ${sum([...capacity.values()])}</p></div>
     ${!ready && html`<p class="quiet" aria-busy="true">Connecting…</p>`}
+    <${Accounts} />
     ${ready && capacity.size === 0 && html`<${Empty} title="No tool has a queue yet." text="A tool queue in signalbox.yaml says how many calls run at once, over all agents. This shows the tools that there are:" command="signalbox tools" />`}
     <div class="queues" ...${hold.props}>${hold.items.map(({ key, item, gone }) => html`<${Queue} key=${key} queue=${item} gone=${gone} named=${key === named} />`)}</div>
     <${Servers} />`;

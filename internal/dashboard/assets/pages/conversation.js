@@ -3,14 +3,14 @@
 import { html, useCallback, useEffect, useRef, useState } from "../lib/dom.js";
 import { draft } from "../lib/draft.js";
 import { get, newKey, post, query } from "../lib/api.js";
-import { isEnded } from "../lib/board.js";
+import { isEnded, isWaiting } from "../lib/board.js";
 import { onChange, useLive } from "../lib/live.js";
 import { useMay } from "../lib/me.js";
 import { money } from "../lib/money.js";
 import { watch } from "../lib/notify.js";
 import { useSubject } from "../lib/place.js";
 import { conversationPath, go, taskPath } from "../lib/router.js";
-import { clock, full, took } from "../lib/time.js";
+import { clock, full, local, took } from "../lib/time.js";
 import { AgentLink } from "../parts/agentlink.js";
 import { Card } from "../parts/card.js";
 import { ErrorBox } from "../parts/errorbox.js";
@@ -99,7 +99,7 @@ const Turn = ({ task, name }) => {
       <div class="turn-asked">
         <p class="turn-head"><strong>${task.source_user_email || task.source_agent || task.source_job || "You"}</strong>
           <a class="quiet" href=${taskPath(task.queue_id)} title=${full(task.created_at)}>${clock(task.created_at)}</a>
-          ${task.state === "pending" && html`<span class="turn-place">${placeOf(task)}</span>`}</p>
+          ${isWaiting(task.state) && html`<span class="turn-place">${placeOf(task)}</span>`}</p>
         <${Text} text=${task.prompt ?? task.prompt_preview} />
       </div>
       ${task.state !== "pending" && html`<div class="turn-answer">
@@ -114,7 +114,7 @@ const Turn = ({ task, name }) => {
     </li>`;
 };
 
-const placeOf = (task) => [task.position > 0 && `${task.position_approximate ? "about " : ""}number ${task.position} in line`, task.eta && `starts ${startsIn(task.eta)}`].filter(Boolean).join(" · ") || "waiting";
+const placeOf = (task) => [task.waiting_for && local(task.waiting_for.text), task.position > 0 && `${task.position_approximate ? "about " : ""}number ${task.position} in line`, task.eta && `starts ${startsIn(task.eta)}`].filter(Boolean).join(" · ") || "waiting";
 
 const figuresOf = (task) => [
   task.ended_at && clock(task.ended_at),

@@ -5,7 +5,7 @@ import { useLive } from "../lib/live.js";
 import { post } from "../lib/api.js";
 import { useMay } from "../lib/me.js";
 import { agentPath, capacityPath, schedulePath, searchPath } from "../lib/router.js";
-import { clock, span } from "../lib/time.js";
+import { clock, local, span } from "../lib/time.js";
 import { Cure } from "../parts/cure.js";
 import { Icon } from "../parts/icon.js";
 import { TaskLink } from "../parts/tasklink.js";
@@ -23,7 +23,7 @@ export const Attention = () => {
   const level = list.some((a) => a.level === "error") ? "bad" : "warn";
   return html`<section class=${cx("attention", count > 0 && `attention-${level}`)} aria-label="Health">
     ${count === 0
-      ? html`<p class="attention-head tone-good"><${Icon} name="check" />${health.text}</p>`
+      ? html`<p class="attention-head tone-good"><${Icon} name="check" />${local(health.text)}</p>`
       : html`<p class=${`attention-head tone-${level}`}><${Icon} name="warn" />${count} ${count === 1 ? "needs" : "need"} attention</p>`}
     ${count > 0 && html`<ul class="attention-list">${shown.map((a) => html`<${Item} key=${keyOf(a)} item=${a} />`)}
       ${(count > shown.length || all) && html`<li><button type="button" class="plain small" onClick=${() => setAll(!all)}>${all ? "fewer" : `and ${count - shown.length} more`}</button>
@@ -36,7 +36,7 @@ export const Attention = () => {
 const keyOf = (a) => a.kind + (a.cause || a.subject + (a.queue_id ?? ""));
 
 const Item = ({ item }) => html`<li class="attention-item">
-  <span><${Subject} item=${item} /> ${item.text}${item.query ? html`<span class="quiet small-text"> · ${between(item)}</span>` : item.queue_id && html` · <${TaskLink} id=${item.queue_id} />`}</span>
+  <span><${Subject} item=${item} /> ${local(item.text)}${item.query ? html`<span class="quiet small-text"> · ${between(item)}</span>` : item.queue_id && html` · <${TaskLink} id=${item.queue_id} />`}</span>
   ${item.query ? html`<${Failures} item=${item} />` : html`<${Cure} text=${item.cure} />`}
 </li>`;
 
@@ -62,8 +62,8 @@ const disable = async (name) => {
 };
 
 // Note is what needs nobody, such as a pause that someone has set.
-const Note = ({ note }) => html`<li class="attention-note"><span><${Subject} item=${note} /> ${note.text}</span>
-  ${note.kind === "paused" && html`<${Cure} text=${note.cure} plain=${true} />`}</li>`;
+const Note = ({ note }) => html`<li class="attention-note"><span><${Subject} item=${note} /> ${local(note.text)}</span>
+  ${(note.kind === "paused" || note.kind === "account_closed") && html`<${Cure} text=${note.cure} plain=${true} />`}</li>`;
 
 // Subject leads to where the thing can be seen and cured.
 const Subject = ({ item }) => {
@@ -75,15 +75,16 @@ const placeOf = ({ kind, subject, cure, query }) => {
   if (/^(agent_|stuck|outlasted|run_trouble|cancel_unconfirmed|withheld)/.test(kind)) return agentPath(subject);
   if (query && kind === "tasks_failed") return searchPath(query);
   if (kind === "capacity_full" || kind === "tool_down") return capacityPath(subject);
+  if (kind.startsWith("account_")) return capacityPath();
   if (kind.startsWith("schedule_")) return schedulePath(subject);
-  if (kind === "queue_full" || kind === "no_agent") return searchPath("state:pending");
+  if (kind === "queue_full" || kind === "no_agent") return searchPath("state:waiting");
   if (kind === "paused" && cure === `signalbox resume agent:${subject}`) return agentPath(subject);
   return "";
 };
 
 const Figures = ({ totals: t }) => {
   const to = (query, text) => html`<a href=${searchPath(query)}>${text}</a>`;
-  const parts = [to("state:working,dispatching,cancelling", `${t.running} running`), to("state:pending", `${t.pending} waiting`)];
+  const parts = [to("state:working,dispatching,cancelling", `${t.running} running`), to("state:waiting", `${t.pending} waiting`)];
   if (t.pending > 0) parts.push(`oldest ${span(t.oldest_age_seconds)}`);
   if (t.tools_running + t.tools_waiting > 0) parts.push(`${t.tools_running} tool calls, ${t.tools_waiting} waiting`);
   parts.push(html`${to("state:completed since:24h", `${t.done_24h} done`)}, ${to("state:failed,timeout since:24h", `${t.failed_24h} failed`)} (${t.ended_since_ms ? `since ${clock(t.ended_since_ms)}` : "24h"})`);

@@ -4,7 +4,7 @@ import { html, cx, useMedia } from "../lib/dom.js";
 import { useHold } from "../lib/hold.js";
 import { useMay } from "../lib/me.js";
 import { searchPath, taskPath } from "../lib/router.js";
-import { age, full, range, useNow } from "../lib/time.js";
+import { age, full, local, range, useNow } from "../lib/time.js";
 import { AgentLink } from "../parts/agentlink.js";
 import { AgentMenu, forceRelease } from "../parts/agentactions.js";
 import { Changes } from "../parts/changes.js";
@@ -21,11 +21,11 @@ export const Lane = ({ agent, gone, picked, onPick }) => {
   return html`<article class=${cx("lane", gone && "gone")} aria-label=${`Agent ${agent.name}`} ...${hold.props}>
     <div class="lane-name">
       <h3 class="cut"><${AgentLink} name=${agent.name} /></h3>
-      <p class="quiet small-text cut">${[agent.kind, `${agent.in_use} of ${agent.slots}`].filter(Boolean).join(" · ")}</p>
+      <p class="quiet small-text cut">${[agent.kind, `${agent.in_use} of ${agent.slots}`, agent.face === "running" && agent.face_text && "account not open"].filter(Boolean).join(" · ")}</p>
     </div>
     ${task ? html`<${Block} task=${task} others=${others.length} agent=${agent} now=${now} />` : html`<${Idle} text=${idleText(agent, now)} />`}
     <${Line} hold=${hold} waiting=${agent.waiting} queue=${`agent:${agent.name}`} now=${now} picked=${picked} onPick=${onPick} most=${most} />
-    <div class="lane-state"><${State} state=${agent.face} text=${agent.face === "waiting for capacity" ? "waiting" : undefined} title=${agent.face_text || agent.face} /><${Release} agent=${agent} /></div>
+    <div class="lane-state"><${State} state=${agent.face} text=${agent.face.startsWith("waiting for ") ? "waiting" : undefined} title=${local(agent.face_text || agent.face)} /><${Release} agent=${agent} /></div>
     <div class="lane-menu"><${AgentMenu} agent=${agent} /></div>
   </article>`;
 };
@@ -36,7 +36,7 @@ export const Line = ({ hold, waiting, queue, now, picked, onPick, most }) => {
   const { items } = hold, shown = items.slice(0, most), rest = waiting - shown.filter((e) => !e.gone).length;
   return html`<div class="chips lane-chips">
     ${shown.map(({ key, item, gone }, i) => html`<${Chip} key=${key} task=${item} place=${item.position || i + 1} gone=${gone} now=${now} picked=${key === picked} onPick=${onPick} />`)}
-    ${rest > 0 && html`<a class="chip chip-more" href=${searchPath(`queue:${queue} state:pending`)} title=${`all that waits in ${queue}`}>+${rest}</a>`}
+    ${rest > 0 && html`<a class="chip chip-more" href=${searchPath(`queue:${queue} state:waiting`)} title=${`all that waits in ${queue}`}>+${rest}</a>`}
     ${items.length === 0 && waiting === 0 && html`<span class="quiet small-text">nothing waits</span>`}
     <${Changes} hold=${hold} />
   </div>`;
@@ -58,6 +58,7 @@ const idleText = (agent, now) => {
   if (agent.face === "down") return `Not connected${agent.last_heard ? ` for ${age(agent.last_heard, now)}` : ""}${waits}`;
   if (agent.pause) return `Not taking work, ${pausedText(agent.pause, now)}${waits}`;
   if (["withheld", "closed"].includes(agent.face)) return `${agent.face_text || agent.message || "Not offered work"}${waits}`;
+  if (agent.face === "waiting for account") return `A${local(agent.face_text).slice(1)}${waits}`;
   const typical = agent.typical ? ` · a run takes ${range(agent.typical)}` : "";
   return `${agent.idle_at ? `Idle ${age(agent.idle_at, now)}` : "Idle"} — next task starts at once${typical}`;
 };

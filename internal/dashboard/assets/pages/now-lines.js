@@ -5,7 +5,7 @@ import { useHold } from "../lib/hold.js";
 import { useLive } from "../lib/live.js";
 import { useMay } from "../lib/me.js";
 import { searchPath, taskPath } from "../lib/router.js";
-import { age, full, range, useNow } from "../lib/time.js";
+import { age, clock, full, range, useNow } from "../lib/time.js";
 import { pause, resume } from "../parts/agentactions.js";
 import { CancelButton } from "../parts/cancel.js";
 import { Card } from "../parts/card.js";
@@ -46,7 +46,7 @@ const Row = ({ queue, picked, onPick }) => {
   const hold = useHold(queue.line ?? [], (t) => t.queue_id);
   const paused = queue.pause && queue.pause.queue !== "";
   return html`<article class="lane lane-line" aria-label=${`Line ${queue.name}`} ...${hold.props}>
-    <div class="lane-name"><h3 class="cut"><a href=${searchPath(`queue:${queue.name} state:pending`)}>${queue.name}</a></h3>
+    <div class="lane-name"><h3 class="cut"><a href=${searchPath(`queue:${queue.name} state:waiting`)}>${queue.name}</a></h3>
       <p class=${queue.pause ? "tone-warn small-text" : "quiet small-text"}>${queue.pause ? pausedText(queue.pause, now) : about(queue.name)}</p></div>
     <${Line} most=${6} hold=${hold} waiting=${queue.waiting} queue=${queue.name} now=${now} picked=${picked} onPick=${onPick} />
     <div class="lane-menu"><${Menu} label=${`Actions for ${queue.name}`} items=${[
@@ -71,11 +71,11 @@ export const Waiting = ({ picked, onPick }) => {
     ${shown.length === 0 && html`<p class="card-body quiet">Nothing waits.</p>`}
     <ul class="waiting" ...${hold.props}>${shown.map(({ key, item, gone }) => html`<li key=${key} class=${gone ? "gone" : key === picked ? "is-picked" : ""}>
       <a class="cut waiting-text" dir="auto" href=${taskPath(item.queue_id)} title=${item.prompt_preview}>${item.mode === "tool" ? `${item.tool} ` : ""}${item.prompt_preview}</a>
-      <p class="cut quiet small-text" title=${`${full(item.created_at)} · ${item.queue}`}>${item.position ? `#${item.position} in ` : ""}${item.queue.replace(/^agent:/, "")} · waits ${age(item.created_at, now)} · ${item.eta ? range(item.eta) : "start unknown"} · <${TaskLink} id=${item.queue_id} /></p>
+      <p class="cut quiet small-text" title=${`${full(item.created_at)} · ${item.queue}`}>${item.position ? `#${item.position} in ` : ""}${item.queue.replace(/^agent:/, "")} · waits ${age(item.created_at, now)} · ${item.waiting_for?.until ? `until ${clock(item.waiting_for.until, now)}` : item.eta ? range(item.eta) : "start unknown"} · <${TaskLink} id=${item.queue_id} /></p>
       <span class="buttons waiting-do"><button type="button" class="small" aria-label=${`Why does ${shortId(item.queue_id)} wait?`} onClick=${() => onPick(item)}>Why?</button><${CancelButton} task=${item} /></span>
     </li>`)}</ul>
     ${(totals?.pending > shown.length || hold.changes > 0) && html`<p class="card-body">
-      ${totals.pending > shown.length && html`<a href=${searchPath("state:pending")}>All ${totals.pending} that wait</a> `}
+      ${totals.pending > shown.length && html`<a href=${searchPath("state:waiting")}>All ${totals.pending} that wait</a> `}
       <${Changes} hold=${hold} /></p>`}
   </${Card}>`;
 };

@@ -3,8 +3,9 @@ import { html, useRef, useState } from "../lib/dom.js";
 import { useLive } from "../lib/live.js";
 import { useKeys } from "../lib/keys.js";
 import { useMay } from "../lib/me.js";
-import { go, taskPath } from "../lib/router.js";
 import { cancelTask } from "../parts/cancel.js";
+import { capacityPath, go, taskPath } from "../lib/router.js";
+import { Accounts } from "../parts/accounts.js";
 import { Why } from "../parts/why.js";
 import { TaskLink } from "../parts/tasklink.js";
 import { Attention } from "./now-attention.js";
@@ -29,7 +30,8 @@ export default () => {
         <${Lanes} picked=${picked} onPick=${pick} />
         <${Lines} picked=${picked} onPick=${pick} />
       </div>
-      <aside class="now-side" aria-label="Capacity, queue, reasons and pressure">
+      <aside class="now-side" aria-label="Accounts, capacity, queue, reasons and pressure">
+        <${Accounts} most=${6} all=${capacityPath()} />
         <${Capacity} />
         <${Waiting} picked=${picked} onPick=${pick} />
         ${picked && html`<section class="card card-why" id="why-panel" tabindex="-1" aria-label="Why the picked task waits"><div class="card-body">

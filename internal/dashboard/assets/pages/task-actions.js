@@ -2,11 +2,14 @@
 // take the slot away from one whose agent does not confirm a cancel.
 import { html, useId, useState } from "../lib/dom.js";
 import { newKey, post } from "../lib/api.js";
-import { isEnded } from "../lib/board.js";
+import { isEnded, isWaiting } from "../lib/board.js";
 import { useKeys } from "../lib/keys.js";
 import { useMay, useOwn } from "../lib/me.js";
 import { go, taskPath } from "../lib/router.js";
-import { since, span, useNow } from "../lib/time.js";
+import { ahead, local, since, span, useNow } from "../lib/time.js";
+import { useLive } from "../lib/live.js";
+import { stateText } from "../parts/account-words.js";
+import { openAccount } from "../parts/accounts.js";
 import { forceRelease } from "../parts/agentactions.js";
 import { Confirm } from "../parts/confirm.js";
 import { Dialog, openDialog } from "../parts/dialog.js";
@@ -42,8 +45,8 @@ export const TaskActions = ({ task, again }) => {
 
 const Cancel = ({ task, again, onClose }) => html`
   <${Confirm} title="Cancel the task" action="Cancel it" onClose=${onClose}
-    consequence=${[task.state === "pending"
-      ? "It leaves the line and is never started. It can be retried later."
+    consequence=${[isWaiting(task.state)
+      ? task.state === "parked" ? "It leaves the line and does not go on. It can be retried later." : "It leaves the line and is never started. It can be retried later."
       : `${task.agent || "Its agent"} is told to stop it. What it has done so far is not undone; what it has printed stays.`]}
     onConfirm=${async () => {
       const answer = await post(address(task, "cancel"));
@@ -55,6 +58,29 @@ const outcome = (answer) => {
   if (answer.state === "cancelled") return "The task is cancelled.";
   if (isEnded(answer.state)) return `It had ended before: ${answer.state}.`;
   return "The agent is told to stop, and has not confirmed yet.";
+};
+
+// Waits says which account a task waits for, or until when, with what can be done about it.
+export const Waits = ({ task, again }) => {
+  const { name, text, until } = task.waiting_for;
+  const account = useLive((b) => b.accounts.get(name)), now = useNow();
+  const admin = useMay("admin"), cancel = useMay("cancel");
+  const parked = task.state === "parked", opens = account ? account.state !== "open" && account.until : until;
+  const detail = !account || account.state === "open" ? local(text, now) : account.state === "closed" ? [account.window, account.reason].filter(Boolean).join(": ") : stateText(account, now);
+  const [anyway, busy] = useAction(async () => {
+    try {
+      await post(address(task, "unpark"));
+      again();
+    } catch (error) {
+      toast(`It does not run: ${error.message}.`, "bad");
+    }
+  });
+  return html`<div class="note is-warn">
+    <p><strong>${name ? `Waits for account ${name}` : "Waits"}${opens ? ` until ${ahead(opens, now)}` : ""}</strong> <span dir="auto">${detail && `(${detail})`}</span>.${parked && " It goes on where it stopped."}</p>
+    <p class="buttons">
+      ${name && account?.state !== "open" && html`<button type="button" disabled=${!admin.ok} title=${admin.why || undefined} onClick=${() => openAccount(name)}>Open account</button>`}
+      <button type="button" disabled=${busy || !cancel.ok} title=${cancel.why || "whether the account is open or not"} onClick=${anyway}>Run anyway</button></p>
+  </div>`;
 };
 
 // Unconfirmed stands while an agent has not confirmed a cancel. began is when

@@ -1,5 +1,6 @@
 // The facts of a task: who asked, when what happened, with what.
 import { html } from "../lib/dom.js";
+import { isWaiting } from "../lib/board.js";
 import { money } from "../lib/money.js";
 import { clock, full, span, took } from "../lib/time.js";
 import { conversationPath, searchPath } from "../lib/router.js";
@@ -18,7 +19,7 @@ export const Facts = ({ task }) => html`
 const rows = (task) => [
   ["Asked by", asker(task)],
   ["Queue", task.queue],
-  ["Position", task.state === "pending" && task.position > 0 && `${task.position_approximate ? "about " : ""}${task.position}`],
+  ["Position", isWaiting(task.state) && task.position > 0 && `${task.position_approximate ? "about " : ""}${task.position}`],
   ["Starts", task.state === "pending" && (task.eta ? `${startsIn(task.eta)}, by the last ${task.eta.runs} runs` : "unknown")],
   ["Agent", task.agent && html`<${AgentLink} name=${task.agent} />`],
   ["Created", clock(task.created_at), full(task.created_at)],

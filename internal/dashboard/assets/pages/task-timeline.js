@@ -6,8 +6,7 @@ import { query } from "../lib/api.js";
 import { taskPath } from "../lib/router.js";
 import { clock, took, useNow } from "../lib/time.js";
 import { useLoad } from "../parts/load.js";
-
-const mostCalls = 40; // bars of calls, the latest
+import { mostCalls, stepsOf } from "./task-steps.js";
 
 export const Timeline = ({ task }) => {
   const now = useNow();
@@ -46,44 +45,4 @@ const sumOf = (task, now) => {
   const began = task.dispatched_at ? Date.parse(task.dispatched_at) : ended;
   const ran = task.started_at && `ran ${took((ended - Date.parse(task.started_at)) / 1000) || "0s"}`;
   return [`waited ${took((began - created) / 1000) || "0s"}`, ran].filter(Boolean).join(" · ");
-};
-
-const requeueWords = { busy: "was busy", refuse: "did not take it", unsent: "was not sent it", lost: "was lost", release: "was released" };
-
-// stepsOf is what happened to a task, in order: {label, kind, from, to, note, after}, in ms;
-// after is the task whose end ended a wait.
-export const stepsOf = (task, now, before) => {
-  const steps = [];
-  const add = (label, kind, from, to, note) => { if (to >= from) steps.push({ label, kind, from, to, note }); };
-  let at = Date.parse(task.created_at), queued = false;
-  const claimed = (time) => {
-    const due = task.not_before ? Date.parse(task.not_before) : 0;
-    if (due > at && steps.length === 0) { add(`Not before ${clock(task.not_before)}`, "wait", at, Math.min(due, time)); at = Math.min(due, time); }
-    const place = !queued && task.queued_as ? `Number ${task.queued_as} in line when it was submitted.` : "";
-    if (time - at >= 1 || steps.length === 0) add("Queued", "wait", at, time, place);
-    queued = true;
-  };
-  for (const one of task.requeues ?? []) {
-    const began = Date.parse(one.claimed_at ?? one.at);
-    claimed(began);
-    at = Date.parse(one.at);
-    add(`${one.agent || "The agent"} ${requeueWords[one.event] ?? one.event}`, "bad", began, at, one.message);
-  }
-  const end = isEnded(task.state) ? Date.parse(task.ended_at) : now;
-  if (!task.dispatched_at) {
-    claimed(end);
-    return steps;
-  }
-  const dispatched = Date.parse(task.dispatched_at), started = task.started_at ? Date.parse(task.started_at) : end;
-  claimed(dispatched);
-  if (before && steps.at(-1).label === "Queued") steps.at(-1).after = before;
-  if (started - dispatched >= 1000 || !task.started_at) add("Handed over", "wait", dispatched, started);
-  if (!task.started_at) return steps;
-  add(task.agent ? `Run on ${task.agent}` : "Run", task.state === "failed" || task.state === "timeout" ? "bad" : "run", started, end);
-  for (const call of (task.calls ?? []).slice(-mostCalls)) {
-    const made = Date.parse(call.at), got = made + 1000 * call.waited_seconds;
-    if (call.waited_seconds > 0) add(`${call.tool}: waited for ${call.queue || "a slot"}`, "wait", made, got);
-    add(call.tool, call.outcome === "ok" ? "call" : "bad", got, made + 1000 * call.took_seconds, call.outcome === "ok" ? "" : call.outcome);
-  }
-  return steps;
 };

@@ -7,7 +7,7 @@ import { useKeys } from "../lib/keys.js";
 import { neighbours, useSubject } from "../lib/place.js";
 import { conversationPath, go, taskPath } from "../lib/router.js";
 import { full, since, span, useNow } from "../lib/time.js";
-import { isEnded } from "../lib/board.js";
+import { isEnded, isWaiting } from "../lib/board.js";
 import { useLoad } from "../parts/load.js";
 import { Output } from "../parts/output.js";
 import { Why } from "../parts/why.js";
@@ -17,7 +17,7 @@ import { ErrorBox } from "../parts/errorbox.js";
 import { AgentLink } from "../parts/agentlink.js";
 import { State } from "../parts/state.js";
 import { Text } from "../parts/text.js";
-import { TaskActions, Unconfirmed } from "./task-actions.js";
+import { TaskActions, Unconfirmed, Waits } from "./task-actions.js";
 import { Attempts } from "./task-attempts.js";
 import { Facts } from "./task-facts.js";
 import { Result, Stale } from "./task-result.js";
@@ -65,7 +65,7 @@ const Whole = ({ task, error, again }) => {
     <article class="task">
       <${Head} task=${task} again=${again} />
       ${error && html`<${ErrorBox} error=${error} retry=${again} />`}
-      <${Notes} task=${task} />
+      <${Notes} task=${task} again=${again} />
       <div class="columns">
         <div class="stack">
           ${task.mode === "tool" && html`<${ToolCall} task=${task} />`}
@@ -129,19 +129,20 @@ const Clock = ({ task }) => {
   if (isEnded(task.state)) {
     return html`<span class="quiet" title=${full(task.ended_at)}>ended ${span(since(task.ended_at, now))} ago</span>`;
   }
-  if (task.state === "pending") return html`<span class="quiet" title=${full(task.created_at)}>waiting ${span(since(task.created_at, now))}</span>`;
+  if (isWaiting(task.state)) return html`<span class="quiet" title=${full(task.created_at)}>waiting ${span(since(task.created_at, now))}</span>`;
   const began = task.started_at ?? task.dispatched_at;
   return html`<span class="quiet" title=${full(began)}>${task.started_at ? "running" : "being handed over"} for ${span(since(began, now))}</span>`;
 };
 
 // Notes are the sentences that must not be missed.
-const Notes = ({ task }) => {
+const Notes = ({ task, again }) => {
   const live = useLive((board) => board.tasks.get(task.queue_id));
   if (task.state === "cancelling") return html`<${Unconfirmed} task=${task} began=${live?.cancelling_since} />`;
   if (task.state === "failed" || task.state === "timeout") {
     return html`<p class="note is-bad"><strong>${reasonText(task.reason)}</strong> ${task.message}</p>`;
   }
   if (task.state === "cancelled") return html`<p class="note"><strong>Cancelled.</strong> ${task.message}</p>`;
+  if (task.waiting_for) return html`<${Waits} task=${task} again=${again} />`;
   if (task.cancel_requested) return html`<p class="note is-warn">A cancel was asked for: it wins as soon as the agent answers.</p>`;
   if (task.last_error) return html`<p class="note is-warn"><strong>Attempt ${task.attempts}${task.max_attempts ? ` of ${task.max_attempts}` : ""} failed:</strong> ${task.last_error}</p>`;
   return null;

@@ -1,10 +1,10 @@
 // A row of the tasks: where it stands, what it is, who has it, how long; and which of that is shown.
 import { html, useMedia, useStore } from "../lib/dom.js";
-import { isEnded } from "../lib/board.js";
+import { isEnded, isWaiting } from "../lib/board.js";
 import { useMay } from "../lib/me.js";
 import { money } from "../lib/money.js";
 import { hiddenColumns } from "../lib/prefs.js";
-import { age, full, range, since, span, useNow, took } from "../lib/time.js";
+import { age, clock, full, local, range, since, span, useNow, took } from "../lib/time.js";
 import { AgentLink } from "../parts/agentlink.js";
 import { CancelButton, retryTask } from "../parts/cancel.js";
 import { doingOf, whoOf } from "../parts/doing.js";
@@ -77,17 +77,17 @@ const Took = ({ task: t }) => {
 
 const What = ({ task: t }) => {
   const now = useNow();
-  const doing = !isEnded(t.state) && t.state !== "pending" ? doingOf(t, null, now) : null;
+  const doing = !isEnded(t.state) && !isWaiting(t.state) ? doingOf(t, null, now) : null;
   const failed = (t.state === "failed" || t.state === "timeout") && t.message;
   return html`<p class="cut" dir="auto" title=${t.prompt_preview}><a class="row-title" href=${taskPath(t.queue_id)}>${t.tool && html`<code>${t.tool}</code> `}${t.prompt_preview}</a>${doing && html` <span class=${`tone-${doing.tone} small-text`}>${doing.text}</span>`}${failed && html` <span class="tone-bad small-text">${t.message}</span>`}</p>`;
 };
 
-const Where = ({ task: t }) => html`<p class="cut small-text quiet">${t.agent && t.state !== "pending" ? html`<${AgentLink} name=${t.agent} />` : html`${t.position ? `#${t.position} in ` : ""}${t.queue}`}${whoOf(t) && ` · ${whoOf(t)}`}</p>`;
+const Where = ({ task: t }) => html`<p class="cut small-text quiet">${t.agent && !isWaiting(t.state) ? html`<${AgentLink} name=${t.agent} />` : html`${t.position ? `#${t.position} in ` : ""}${t.queue}`}${whoOf(t) && ` · ${whoOf(t)}`}</p>`;
 
 const Time = ({ task: t }) => {
   const now = useNow();
   if (isEnded(t.state)) return html`<p class="cut small-text quiet" title=${full(t.ended_at)}>${age(t.ended_at, now)} ago</p>`;
-  if (t.state === "pending") return html`<p class="cut small-text quiet" title=${full(t.created_at)}>waits ${age(t.created_at, now)}${t.eta ? ` · ${range(t.eta)}` : ""}</p>`;
+  if (isWaiting(t.state)) return html`<p class="cut small-text quiet" title=${[full(t.created_at), t.waiting_for && local(t.waiting_for.text, now)].filter(Boolean).join("\n")}>waits ${age(t.created_at, now)}${t.waiting_for?.until ? ` · until ${clock(t.waiting_for.until, now)}` : t.eta ? ` · ${range(t.eta)}` : ""}</p>`;
   return html`<p class="cut small-text quiet" title=${full(t.started_at)}>${t.started_at ? `started ${age(t.started_at, now)} ago` : "starting"}</p>`;
 };
 

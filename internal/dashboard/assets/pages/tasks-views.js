@@ -11,7 +11,7 @@ import { Dialog, openDialog } from "../parts/dialog.js";
 import { Menu } from "../parts/menu.js";
 import { toast } from "../parts/toast.js";
 
-const waiting = "state:pending", running = "state:working,dispatching,cancelling";
+const waiting = "state:waiting", running = "state:working,dispatching,cancelling";
 const samples = [["all", ""], ["waiting", waiting], ["running", running], ["done", "state:completed"], ["failed today", "state:failed,timeout since:24h"], ["schedules", "source:scheduler"]];
 
 const again = 10_000; // ms between two counts while tasks change

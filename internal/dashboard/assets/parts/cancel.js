@@ -1,7 +1,7 @@
 // Cancel and retry from a list: one task, asked for first where it runs.
 import { html } from "../lib/dom.js";
 import { post } from "../lib/api.js";
-import { isEnded } from "../lib/board.js";
+import { isEnded, isWaiting } from "../lib/board.js";
 import { newKey } from "../lib/api.js";
 import { useMay } from "../lib/me.js";
 import { confirm } from "./confirm.js";
@@ -20,7 +20,7 @@ const send = async (task) => {
 // retried. What runs is asked about first.
 export const cancelTask = async (task) => {
   if (isEnded(task.state) || task.state === "cancelling") return;
-  if (task.state !== "pending") {
+  if (!isWaiting(task.state)) {
     confirm({
       title: `Cancel ${shortId(task.queue_id)}`, action: "Cancel it", onConfirm: () => send(task),
       consequence: [`“${task.prompt_preview}”`, `${task.agent || "Its agent"} is told to stop it. What it has done so far is not undone; what it has printed stays.`],

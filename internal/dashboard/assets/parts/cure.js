@@ -5,6 +5,7 @@ import { get } from "../lib/api.js";
 import { current } from "../lib/live.js";
 import { useMay } from "../lib/me.js";
 import { forceRelease, resume } from "./agentactions.js";
+import { openAccount } from "./accounts.js";
 import { cancelTask } from "./cancel.js";
 import { Command } from "./command.js";
 import { shortId } from "./tasklink.js";
@@ -19,9 +20,11 @@ export const Cure = ({ text, plain }) => {
   if (!text) return null;
   const [, queue] = /^signalbox resume(?: (\S+))?$/.exec(text) ?? [null, null];
   const [, task] = /signalbox cancel (queue-\w+)/.exec(text) ?? [];
+  const [, account] = /signalbox accounts open (\S+?)[,;]?(?: |$)/.exec(text) ?? [];
   const [, agent] = /signalbox release (\S+?)[,;]?(?: |$)/.exec(text) ?? [];
   const buttons = [
     queue !== null && admin.ok && html`<button type="button" class="small" onClick=${() => resume(queue ?? "")}>Resume ${queue ?? "everything"}</button>`,
+    account && admin.ok && html`<button type="button" class="small" onClick=${() => openAccount(account)}>Open account</button>`,
     task && cancel.ok && html`<button type="button" class="small" onClick=${() => cancelById(task)}>Cancel ${shortId(task)}</button>`,
     agent && release.ok && current().agents.has(agent) && html`<button type="button" class="small" onClick=${() => forceRelease(agent)}>Force release…</button>`,
   ].filter(Boolean);

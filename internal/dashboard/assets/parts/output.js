@@ -63,6 +63,7 @@ const stateText = (state, view, whole) => {
   if (whole) return view.done ? "the whole log" : "loading the whole log";
   if (view.done) return "ended";
   if (state === "pending") return "not started";
+  if (state === "parked") return "parked";
   return view.follow ? "following" : view.unseen ? `paused, ${view.unseen} new lines` : "paused";
 };
 

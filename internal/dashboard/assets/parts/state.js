@@ -6,10 +6,12 @@ import { Icon } from "./icon.js";
 const kinds = {
   pending: ["clock", "quiet", "waiting"], dispatching: ["arrow", "busy"], working: ["play", "busy", "running"],
   cancelling: ["slash", "warn"], completed: ["check", "good"], failed: ["cross", "bad"], cancelled: ["slash", "quiet"],
-  timeout: ["timer", "bad", "timed out"],
+  timeout: ["timer", "bad", "timed out"], parked: ["clock", "warn"],
   // faces of agents
-  idle: ["ring", "good"], running: ["play", "busy"], "waiting for capacity": ["clock", "warn"], stuck: ["warn", "bad", "stuck?"],
+  idle: ["ring", "good"], running: ["play", "busy"], "waiting for capacity": ["clock", "warn"], "waiting for account": ["clock", "warn"], stuck: ["warn", "bad", "stuck?"],
   paused: ["pause", "warn"], draining: ["pause", "warn"], down: ["cross", "bad"], closed: ["cross", "bad"], withheld: ["lock", "warn"],
+  // accounts; closed is an agent's too, and is worse there
+  open: ["check", "good"], trying: ["arrow", "busy", "being tried"], signed_out: ["lock", "bad", "signed out"],
 };
 
 export const wordOf = (state) => kinds[state]?.[2] ?? state;
@@ -17,7 +19,7 @@ export const toneOf = (state) => kinds[state]?.[1] ?? "quiet";
 
 // State shows a state of a task or a face of an agent; text takes the place of
 // its word.
-export const State = ({ state, text, title }) => {
-  const [icon, tone] = kinds[state] ?? ["ring", "quiet"];
-  return html`<span class=${cx("state", `tone-${tone}`)} title=${title}><${Icon} name=${icon} />${text ?? wordOf(state)}</span>`;
+export const State = ({ state, text, title, tone: given }) => {
+  const [icon, own] = kinds[state] ?? ["ring", "quiet"];
+  return html`<span class=${cx("state", `tone-${given ?? own}`)} title=${title}><${Icon} name=${icon} />${text ?? wordOf(state)}</span>`;
 };

@@ -1,9 +1,9 @@
 // Why says what stands between a task and its start: the gates in the order in
 // which they are passed, as the director words them everywhere.
 import { cx, html, useCallback } from "../lib/dom.js";
-import { isEnded } from "../lib/board.js";
+import { isEnded, isWaiting } from "../lib/board.js";
 import { useOnTask } from "../lib/live.js";
-import { range } from "../lib/time.js";
+import { local, range } from "../lib/time.js";
 import { useLoad } from "./load.js";
 import { AgentLink } from "./agentlink.js";
 import { Cure } from "./cure.js";
@@ -28,13 +28,13 @@ export const Why = ({ id, titled = true }) => {
 };
 
 const heading = (why) => {
-  if (!why || why.state === "pending") return "Why is it not running?";
+  if (!why || isWaiting(why.state)) return "Why is it not running?";
   if (why.state === "cancelling") return "It is being cancelled";
   return isEnded(why.state) ? "It has ended" : "It is running";
 };
 
 const Standing = ({ why }) => {
-  if (why.state !== "pending") return html`<p class="why-summary">${why.summary}</p>`;
+  if (why.state !== "pending") return html`<p class="why-summary">${local(why.summary)}</p>`;
   return html`<p class="why-summary">${why.eta
     ? `Starts ${startsIn(why.eta)} (from the last ${why.eta.runs} runs)`
     : `When it starts is unknown: ${why.eta_unknown}.`}</p>`;
@@ -50,7 +50,7 @@ const Gate = ({ gate }) => html`
   <li class=${cx("why-gate", gate.ok ? "is-open" : "is-shut")}>
     <span class="why-mark" aria-hidden="true">${gate.ok ? "✓" : "✗"}</span>
     <div>
-      <p class="why-text"><span class="unseen">${gate.ok ? "Passed: " : "Not passed: "}</span>${gate.text}</p>
+      <p class="why-text"><span class="unseen">${gate.ok ? "Passed: " : "Not passed: "}</span>${local(gate.text)}</p>
       ${gate.detail && html`<p class="why-detail">${gate.detail}</p>`}
       ${!gate.ok && (gate.task_id || gate.agent) && html`<p class="why-links">
         ${gate.task_id && html`<${TaskLink} id=${gate.task_id} /> `}

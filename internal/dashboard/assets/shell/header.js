@@ -58,7 +58,7 @@ const Depth = () => {
   if (!totals) return null;
   const { pending, max_size: most } = totals;
   const full = most > 0 && pending >= most;
-  return html`<a class=${cx("depth", full && "depth-full")} href=${searchPath("state:pending")} title="waiting tasks, of the most that may wait">Queue ${pending}${most ? `/${most}` : ""}${full ? " full" : ""}</a>`;
+  return html`<a class=${cx("depth", full && "depth-full")} href=${searchPath("state:waiting")} title="waiting tasks, of the most that may wait">Queue ${pending}${most ? `/${most}` : ""}${full ? " full" : ""}</a>`;
 };
 
 // Pill says how old the numbers are. A press holds the page.

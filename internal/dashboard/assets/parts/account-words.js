@@ -1,0 +1,24 @@
+// What is said of an account. Pure functions.
+import { ahead } from "../lib/time.js";
+
+// stateText says what an account lets through.
+export const stateText = (a, now) => ({
+  open: "open", trying: "being tried, one task goes first", signed_out: "signed out, a person must log in",
+  closed: a.until ? `closed until ${ahead(a.until, now)}` : "closed until someone opens it",
+})[a.state] ?? a.state;
+
+const sources = { event: "as its agent said", header: "by the provider's headers", text: "by what the run printed", guess: "when it resets was not said: it is tried then" };
+
+// whyText is the state with what is known of its cause.
+export const whyText = (a, now) => {
+  const said = stateText(a, now), by = a.source && (sources[a.source] ?? `by ${a.source}`);
+  const known = [a.window, a.reason, by].filter(Boolean).join(" · ");
+  return `${said[0].toUpperCase()}${said.slice(1)}${known && `: ${known}`}`;
+};
+
+// waitsText is what waits for an account; "" for nothing.
+export const waitsText = (a) => {
+  const n = a.parked + a.waiting;
+  if (n === 0) return "";
+  return `${n} ${n === 1 ? "task waits" : "tasks wait"}${a.parked > 0 ? `, ${a.parked} of them parked` : ""}`;
+};
