@@ -35,6 +35,9 @@ type agent struct {
 	// another task may be offered while one runs.
 	overlapAllowed bool
 
+	login    *login     // that its runs spend; nil: it tells of none
+	answered *time.Time // when the provider last answered
+
 	director string
 	runs     []*execution
 	fences   map[slot]int64
@@ -57,6 +60,8 @@ type execution struct {
 	until     time.Time // when it ends by itself
 	state     string
 	failure   *api.AgentError
+	limit     *api.AgentLimit // that it met
+	began     bool            // it did something before it met one
 	ended     time.Time
 	forgotten bool
 	late      bool // of an agent without fences: the sender was told that the offer never arrived
@@ -143,7 +148,11 @@ func (a *agent) endDueRuns() {
 	for _, e := range a.runs {
 		if e.live() && !a.w.now().Before(e.until) {
 			state, failure := "completed", (*api.AgentError)(nil)
-			if strings.HasSuffix(e.Prompt, "fails") {
+			if kind, limit := a.meets(e); limit != nil {
+				a.w.fault(kind)
+				e.limit = limit
+				state, failure = "failed", &api.AgentError{Type: kind, Message: limit.Text}
+			} else if strings.HasSuffix(e.Prompt, "fails") {
 				state, failure = "failed", &api.AgentError{Type: "claude_error", Message: "it broke"}
 			}
 			a.end(e, state, failure)
@@ -198,15 +207,24 @@ func (a *agent) start(r *request) *execution {
 		AgentTask: t, taskID: fmt.Sprintf("task-%s-%08x", a.name, a.serial), state: "working", begun: now, late: a.plain && r.late,
 		until: now.Add(a.w.runtime()),
 	}
+	e.began = t.Resume != nil && t.Resume.Began
+	if a.login != nil && (a.login.refused || now.Before(a.login.resets)) {
+		e.until = now.Add(a.w.between(time.Millisecond, 200*time.Millisecond))
+	}
 	if e.SessionID == "" && !e.Isolated {
 		e.SessionID = "session-" + e.taskID
 	}
+	_, known := a.talks[e.SessionID]
 	if !e.Isolated {
 		a.talks[e.SessionID] = now
 	}
 	a.runs = append(a.runs, e)
 	a.change()
 	a.w.checkStart(a, e)
+	if e.began && !known {
+		a.w.fault("conversation gone")
+		a.end(e, "failed", &api.AgentError{Type: "cannot_resume", Message: "the conversation is gone"})
+	}
 	return e
 }
 

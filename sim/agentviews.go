@@ -22,7 +22,7 @@ func (a *agent) output(e *execution) string {
 
 func (a *agent) state(e *execution) api.AgentTaskStatus {
 	begun := e.begun
-	s := api.AgentTaskStatus{TaskID: e.taskID, State: e.state, SessionID: e.SessionID, StartedAt: &begun, Error: e.failure}
+	s := api.AgentTaskStatus{TaskID: e.taskID, State: e.state, SessionID: e.SessionID, StartedAt: &begun, Error: e.failure, Limit: e.limit, Account: a.account()}
 	if !e.live() {
 		ended := e.ended
 		s.Output, s.CompletedAt, s.DurationSeconds = e.output(), &ended, ended.Sub(begun).Seconds()
@@ -48,6 +48,7 @@ func (a *agent) status() api.AgentStatus {
 	}
 	if !a.plain {
 		s.Name, s.Slots, s.Fencing, s.LongPoll, s.Director = a.name, a.slots, true, true, a.director
+		s.Account = a.account()
 		for _, f := range a.fences {
 			s.HighestFence = max(s.HighestFence, f)
 		}

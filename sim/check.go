@@ -24,7 +24,10 @@ type ledger struct {
 	// ambiguousFences are executions for which an agent without fences may be taken at its word
 	// wrongly: the clock jumped at their claim, or their slot was freed by hand.
 	ambiguousFences map[int64]bool
-	changed         bool // something was written since the last check
+	shut            map[string]int64   // by account that is not open: the highest fence when it changed last
+	anyway          map[int64]bool     // claims of tasks that run though their account is not open
+	parked          map[string]parking // by task: how it was parked last
+	changed         bool               // something was written since the last check
 }
 
 // maxUnsent is how many claims may end without any answer before the task ends (design §2).
@@ -32,6 +35,7 @@ const maxUnsent = 10
 
 func (l *ledger) init() {
 	l.ended, l.unsent, l.ambiguousFences = map[string]signalbox.EventKind{}, map[string]int{}, map[int64]bool{}
+	l.shut, l.anyway, l.parked = map[string]int64{}, map[int64]bool{}, map[string]parking{}
 }
 
 // check checks the invariants of the design (§4) after a step that stored something.
@@ -46,6 +50,7 @@ func (w *world) check() {
 	}
 	w.readJournal(ctx)
 	w.checkSlotTaken(ctx)
+	w.checkAccounts(ctx)
 }
 
 // readJournal follows each task through its journal: terminal is final (5), claims per task are
@@ -59,6 +64,9 @@ func (w *world) readJournal(ctx context.Context) {
 	l := &w.book
 	for _, e := range entries {
 		l.seq = e.Seq
+		if e.Kind == signalbox.EventAccount {
+			w.readAccount(&e)
+		}
 		if e.QueueID == "" {
 			continue
 		}
@@ -81,16 +89,22 @@ func (w *world) readJournal(ctx context.Context) {
 	}
 }
 
-// expectedClaim is the task that a claim must return, "" if none, and whether there is a free
-// slot for it (8, 9).
-func (w *world) expectedClaim(r store.ClaimRequest) (id string, free bool) {
+// expected is what a claim must find (8, 9).
+type expected struct {
+	best   string // task; "" if none
+	anyway bool   // that runs though its account is not open
+	free   bool   // there is a slot for it
+	open   bool   // its account lets it through
+}
+
+func (w *world) expectedClaim(r store.ClaimRequest) (x expected) {
 	ctx := context.Background()
 	slots, err1 := w.store.Slots(ctx)
 	pauses, err2 := w.store.Pauses(ctx)
 	waiting, err3 := w.store.Waiting(ctx, "", store.Cursor{}, 1000)
 	if err1 != nil || err2 != nil || err3 != nil {
 		w.fail("the store cannot be read: %v, %v, %v", err1, err2, err3)
-		return "", false
+		return x
 	}
 	used, all := 0, 0
 	for _, s := range slots {
@@ -107,31 +121,38 @@ func (w *world) expectedClaim(r store.ClaimRequest) (id string, free bool) {
 		paused[p.Queue] = p.UntilMS == 0 || r.Now.UnixMilli() < p.UntilMS
 	}
 	drained := !r.Isolated && paused[signalbox.AgentQueue(r.Agent)]
-	free = used < r.Slots && (r.Fleet == 0 || all < r.Fleet) && !paused[""] && !drained
+	x.open = r.Isolated || w.admits(r.Account, slots, r.Now)
+	x.free = used < r.Slots && (r.Fleet == 0 || all < r.Fleet) && !paused[""] && !drained
 	for i := range waiting {
 		t := &waiting[i]
 		if t.Ready && slices.Contains(r.Queues, t.Queue) && !paused[t.Queue] {
-			return t.ID, free
+			x.best, x.anyway = t.ID, t.Anyway
+			break
 		}
 	}
-	return "", free
+	return x
 }
 
 // checkClaim compares a claim with the expected one.
-func (w *world) checkClaim(r store.ClaimRequest, got store.Claimed, best string, free bool) {
+func (w *world) checkClaim(r store.ClaimRequest, got store.Claimed, x expected) {
 	w.book.changed = w.book.changed || got.Found
 	switch {
-	case got.Found && !free:
+	case got.Found && !x.open && !x.anyway:
+		w.fail("agent %s was given %s, and its account %s lets nothing through", r.Agent, got.Task.ID, r.Account)
+	case !got.Found && !got.Held && x.free && !x.open:
+		w.fail("agent %s is not told that its account %s lets nothing through", r.Agent, r.Account)
+	case got.Found && !x.free:
 		w.fail("agent %s was given %s though it has no free slot", r.Agent, got.Task.ID)
-	case got.Found && got.Task.ID != best:
-		w.fail("agent %s was given %s, before %s", r.Agent, got.Task.ID, best)
-	case !got.Found && free && best != "":
-		w.fail("agent %s was given nothing though %s waits", r.Agent, best)
+	case got.Found && got.Task.ID != x.best:
+		w.fail("agent %s was given %s, before %s", r.Agent, got.Task.ID, x.best)
+	case !got.Found && x.free && (x.open || x.anyway) && x.best != "":
+		w.fail("agent %s was given nothing though %s waits", r.Agent, x.best)
 	case got.Found && got.Task.Fence <= r.FenceAbove:
 		w.fail("task %s got fence %d, its agent has seen %d", got.Task.ID, got.Task.Fence, r.FenceAbove)
 	}
 	if got.Found {
 		w.resumeAfterReoffer(got.Task.ID)
+		w.book.anyway[got.Task.Fence] = x.anyway
 	}
 	if off := w.now().Sub(got.Task.DispatchedAt).Abs(); got.Found && off > time.Second {
 		w.book.ambiguousFences[got.Task.Fence] = true
@@ -149,6 +170,8 @@ func (w *world) checkChange(c *signalbox.Change, t *signalbox.Task) {
 		if c.Slot == signalbox.SlotWithhold {
 			w.fault("slot withheld")
 		}
+	case signalbox.EventPark:
+		w.checkPark(c)
 	case signalbox.EventRelease:
 		w.book.ambiguousFences[t.Fence] = true
 	}
@@ -254,6 +277,7 @@ func (w *world) checkSubmit(s *store.Submission, got *store.Submitted, before *s
 // checkStart checks a run that begins at an agent that takes every offer (3).
 func (w *world) checkStart(a *agent, e *execution) {
 	w.note("runs", a.name, e.taskID, e.QueueID)
+	w.checkResume(a, e)
 	if a.fenceUnknown(e) {
 		return // its agent cannot be told that the offer is void
 	}

@@ -22,10 +22,10 @@ type checkedStore struct {
 // Claim implements store.Writer and checks the claimed task.
 func (g *checkedStore) Claim(ctx context.Context, r store.ClaimRequest) (got store.Claimed, err error) {
 	err = g.d.write(ctx, "Claim "+r.Agent, func(ctx context.Context) error {
-		best, free := g.d.w.expectedClaim(r)
+		want := g.d.w.expectedClaim(r)
 		got, err = g.store.Claim(ctx, r)
 		if err == nil {
-			g.d.w.checkClaim(r, got, best, free)
+			g.d.w.checkClaim(r, got, want)
 		}
 		return err
 	})

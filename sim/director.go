@@ -83,6 +83,7 @@ func (w *world) setUp() {
 			w.fail("an agent was not stored: %v", err)
 		}
 	}
+	w.setUpLogins()
 	several := w.oneIn(3)
 	if several {
 		w.town, w.pauseRate = peerstest.New(w.store), []int{4, 40}[w.rng.IntN(2)]

@@ -8,7 +8,8 @@
 //	                    ├─ verbs of the store: fail, or the director dies before or after
 //	                    ├─ agents that pull: claims, reports, beats
 //	                    ├─ requests: refused, lost, reset, late, twice, garbled, answers lost
-//	                    └─ users: submit, cancel, retry, release, clear, pause, come back with a key
+//	                    ├─ logins at a provider: used up, refused, overloaded, reset
+//	                    └─ users: submit, cancel, retry, release, clear, pause, open and close accounts, come back with a key
 //
 // Agents restart, forget, hang and lie; directors die and are paused; clocks
 // jump. After each step in which something was stored, the invariants of the

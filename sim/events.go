@@ -18,7 +18,7 @@ func (w *world) randomEvent() {
 			return
 		}
 	}
-	switch n := w.rng.IntN(32); {
+	switch n := w.rng.IntN(34); {
 	case n < 11:
 		w.submitTask(submit{n: w.newTask()})
 	case n < 13:
@@ -61,6 +61,8 @@ func (w *world) randomEvent() {
 		w.deliver()
 	case n < 30:
 		w.sendHeartbeat(w.agents[w.rng.IntN(len(w.agents))])
+	case n < 32:
+		w.providerEvent()
 	default:
 		w.advance(w.between(time.Millisecond, 10*time.Second))
 	}

@@ -15,6 +15,7 @@ func (w *world) jump() {
 	w.fault("clock jumps")
 	w.skew = w.between(-10*time.Minute, 10*time.Minute).Truncate(time.Millisecond)
 	w.ahead = max(w.ahead, w.skew)
+	w.allowBackstop() // for an account whose claims are spread, or were
 	w.note("clock", w.skew.String())
 }
 

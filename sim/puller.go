@@ -26,7 +26,7 @@ func (a *agent) pullLoop() {
 	w.scheduler.turn(a.name, "begins", w.isOver)
 	for !w.isOver() {
 		life := a.incarnation
-		c := api.PullClaim{Instance: instance, Slots: a.slots, IsolatedSlots: a.isolated, Runs: a.unreported()}
+		c := api.PullClaim{Instance: instance, Slots: a.slots, IsolatedSlots: a.isolated, Runs: a.unreported(), Account: a.account()}
 		for _, f := range a.fences {
 			c.HighestFence = max(c.HighestFence, f)
 		}

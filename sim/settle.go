@@ -19,6 +19,7 @@ func (w *world) settle() {
 	}
 	w.note("settle")
 	w.faultsEnabled, w.skew, w.delayed = false, w.ahead, nil // keep the skew: timers were set by the skewed clock
+	w.allowBackstop()
 	for _, a := range w.agents {
 		a.down, a.silent, a.claimsIdle = false, false, false
 		for _, e := range a.runs {
@@ -47,6 +48,7 @@ func (w *world) settle() {
 			}
 			w.resubmit()
 			w.reassignAgents()
+			w.settleLogins()
 		}
 		w.step()
 	}

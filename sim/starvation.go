@@ -115,5 +115,6 @@ func (w *world) couldTake(a *engine.LiveAgent, t *signalbox.Task, slots []signal
 		return name == a.Name && isolated < a.IsolatedSlots && !a.BackedOff
 	}
 	full := used >= a.Slots || (w.book.fleet > 0 && all >= w.book.fleet)
-	return !full && !a.Held && !paused[signalbox.AgentQueue(a.Name)] && slices.Contains(a.Queues(), t.Queue)
+	open := a.Account == "" || w.accountOpen(a.Account)
+	return !full && open && !a.Held && !paused[signalbox.AgentQueue(a.Name)] && slices.Contains(a.Queues(), t.Queue)
 }

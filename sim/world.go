@@ -54,6 +54,7 @@ type world struct {
 
 	directors     []*director
 	agents        []*agent
+	logins        []*login
 	delayed       []delayedRequest  // requests that arrive late
 	holder        map[string]int    // agent to director
 	paused        *director         // the paused director

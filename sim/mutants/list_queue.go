@@ -7,8 +7,8 @@ var queueMutants = []Mutant{
 		Text: "of the tasks of a session only the first is looked at, so one whose time is to come stops the others",
 		File: "internal/store/verbs/turns.go",
 		Edits: []Edit{{
-			"for i := range k.pending.items {\n\t\tif r := k.pending.items[i].row; due(",
-			"for i := range k.pending.items[:min(1, len(k.pending.items))] {\n\t\tif r := k.pending.items[i].row; due(",
+			"for i := range k.pending.items {\n\t\tswitch r := k.pending.items[i].row; {",
+			"for i := range k.pending.items[:min(1, len(k.pending.items))] {\n\t\tswitch r := k.pending.items[i].row; {",
 		}},
 		Package: "internal/store/memory", Tests: []string{"TestConformance/rules/session", "TestConformance/rules/wake"},
 	},
@@ -27,8 +27,8 @@ var queueMutants = []Mutant{
 		Text: "the turns of a session wait for ever for an agent that is gone",
 		File: "internal/engine/stranded.go",
 		Edits: []Edit{{
-			"case signalbox.SessionRequire:\n\t\t\tev = ",
-			"case signalbox.SessionRequire:\n\t\t\tcontinue\n\t\t\tev = ",
+			"t.Parking != nil && t.Parking.Began:\n\t\t\tev = ",
+			"t.Parking != nil && t.Parking.Began:\n\t\t\tcontinue\n\t\t\tev = ",
 		}},
 		Package: "internal/engine", Tests: []string{"TestResolveStranded"},
 	},
