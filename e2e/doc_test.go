@@ -26,6 +26,13 @@
 //	pages_tab_test.go    what a person finds and does in a page
 //	pages_stage_test.go  a director with agents and tools to look at
 //
+// and for a provider's limits:
+//
+//	limits_provider_test.go  a provider that refuses a login for a while, and keeps
+//	                         what it was asked
+//	limits_rig_test.go       directors and agents with real CLIs that spend it, and what
+//	                         is to be true of every limit
+//
 // The other files hold the tests, by theme. SIGNALBOX_SEED=N repeats the
 // random choices of the crash tests, SIGNALBOX_SOAK=1 makes them, the rush of
 // twenty sessions and the kills of commands ten times as long.

@@ -296,7 +296,7 @@ func (g *guide) play(at string, s step) {
 
 // readOnly are commands that only look. A reader takes longer from one command to
 // the next than a test, so these are tried until they show what the page shows.
-var readOnly = regexp.MustCompile(`^(signalbox (status|agents|why|history|tools queues|tools tasks)\b|cat )`)
+var readOnly = regexp.MustCompile(`^(signalbox (status|agents|accounts$|search|why|history|tools queues|tools tasks)\b|cat )`)
 
 // printed is what a command printed, by two pipes: where its errors stood among
 // its output is not known for sure.

@@ -74,7 +74,7 @@ func (l *linLine) submit(who int, in linIn) {
 	})
 }
 
-// about reads or cancels a task.
+// about reads or cancels a task, or lets it run anyway.
 func (l *linLine) about(who int, verb, id string) {
 	in := linIn{verb: verb, id: id}
 	called := l.now()
@@ -83,10 +83,14 @@ func (l *linLine) about(who int, verb, id string) {
 			task, err := l.c.Task(ctx, id)
 			return linOut{id: task.QueueID, state: task.State, fence: task.Fence}, err
 		}
+		if verb == "unpark" {
+			task, err := l.c.Unpark(ctx, id)
+			return linOut{id: task.QueueID, state: task.State}, err
+		}
 		got, err := l.c.Cancel(ctx, id)
 		return linOut{id: got.QueueID, state: got.State, begun: got.WasDispatched}, err
 	})
-	if verb == "cancel" && err == nil && out.begun {
+	if err == nil && (verb == "cancel" && out.begun || verb == "unpark") {
 		// It was asked for at one moment and looked at later: two things.
 		seen := l.ask(l.reader(), linIn{verb: "read", id: id})
 		seen.op.Call = called
@@ -154,11 +158,11 @@ func (a *linAgent) claim() (api.PullAnswer, bool) {
 // run deals with a task in one of several manners, each of which comes up.
 func (a *linAgent) run(t *api.AgentTask) {
 	if len(a.manners) == 0 {
-		a.manners = a.rng.Perm(5)
+		a.manners = a.rng.Perm(6)
 	}
 	manner := a.manners[0]
 	a.manners = a.manners[1:]
-	if manner == 0 && a.turned {
+	if manner == 0 && (a.turned || t.Resume != nil) { // at the back, one that was let go first is still ahead
 		manner = 4
 	}
 	words := []string{"completed", "failed", "cancelled"}
@@ -177,6 +181,12 @@ func (a *linAgent) run(t *api.AgentTask) {
 	if say("accept") {
 		a.turned = false
 	}
+	if manner == 5 { // it goes on later, when someone lets it
+		say("park")
+		say("park")
+		a.about(a.who, "unpark", t.QueueID)
+		return
+	}
 	say("finish")
 	switch manner {
 	case 2: // once more, and it changes its mind
@@ -187,6 +197,9 @@ func (a *linAgent) run(t *api.AgentTask) {
 		say("finish")
 	}
 }
+
+// never is when the gate of a parked task opens by itself: not while this runs.
+var never = time.Now().Add(24 * time.Hour)
 
 // report returns whether the director took the agent's word.
 func (a *linAgent) report(in linIn) bool {
@@ -199,6 +212,11 @@ func (a *linAgent) report(in linIn) bool {
 		rep.Refused = &api.PullRefused{Status: 409, Error: "agent_busy", Message: "busy"}
 	case "forgot":
 		rep.Unknown = true
+	case "park":
+		rep.Finished = &api.AgentTaskStatus{
+			TaskID: in.taskID, State: "failed", Error: &api.AgentError{Type: "overloaded", Message: "overloaded"},
+			Limit: &api.AgentLimit{Source: "event", Text: "overloaded", ResetsAt: &never, Began: true},
+		}
 	case "finish":
 		rep.Finished = &api.AgentTaskStatus{TaskID: in.taskID, State: in.word, Output: in.word}
 		if in.word != "completed" {

@@ -33,6 +33,7 @@ var linControls = []spoilt{
 	{how: "a key takes another body", do: otherBody},
 	{how: "a stale fence is heard", do: staleHeard},
 	{how: "nothing comes though a task waits", do: nothingComes},
+	{how: "a parked task is claimed before its gate opens", do: claimedWhileParked, rare: true},
 }
 
 func wantEachControlIllegal(t *testing.T, history []porcupine.Operation) {
@@ -100,6 +101,26 @@ func doubledClaim(h []porcupine.Operation) ([]porcupine.Operation, bool) {
 	return append(h, porcupine.Operation{
 		Input: linIn{verb: "claim", agent: "another"}, Call: h[claim].Return + 1, Output: out, Return: h[finish].Call - 1,
 	}), h[claim].Return+1 < h[finish].Call
+}
+
+func claimedWhileParked(h []porcupine.Operation) ([]porcupine.Operation, bool) {
+	for i := range h {
+		park, id := h[i], inOf(h[i]).id
+		opened := seen(h, func(in linIn, out linOut) bool { return in.verb == "unpark" && in.id == id && out.code == "" })
+		if inOf(park).verb != "park" || outOf(park).lost || outOf(park).code != "" || opened < 0 || park.Return+1 >= h[opened].Call {
+			continue
+		}
+		out := linOut{id: id, fence: math.MaxInt64 / 2}
+		for _, op := range h {
+			if in, o := inOf(op), outOf(op); in.verb == "claim" && o.id == id && o.body != "" {
+				out.body = o.body
+			}
+		}
+		return append(h, porcupine.Operation{
+			Input: linIn{verb: "claim", agent: "another"}, Call: park.Return + 1, Output: out, Return: h[opened].Call - 1,
+		}), true
+	}
+	return nil, false
 }
 
 func claimedAfterItsEnd(h []porcupine.Operation) ([]porcupine.Operation, bool) {

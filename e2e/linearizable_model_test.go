@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -15,14 +16,14 @@ import (
 
 // linIn is a request.
 type linIn struct {
-	verb   string // submit, cancel, read; of an agent: claim, accept, busy, forgot, finish
+	verb   string // submit, cancel, read, unpark; of an agent: claim, accept, busy, forgot, finish, park
 	agent  string
 	id     string
 	key    string // submit: the Idempotency-Key
 	body   string // submit: the prompt
 	prio   int
 	fence  int64
-	taskID string // accept, finish: the agent's own id
+	taskID string // accept, finish, park: the agent's own id
 	word   string // finish: completed, failed, cancelled
 	next   int64  // submit, busy, forgot: the fence of the claim that takes it next; 0: none does
 }
@@ -52,6 +53,7 @@ type linTask struct {
 	id        string // "" where no answer named it yet
 	state     string
 	prio      int
+	top       int   // above 0: it is ahead of all with less, whatever their priority
 	fence     int64 // 0: never claimed
 	floor     int64 // of fenceUnseen: it is above this
 	agent     string
@@ -64,7 +66,9 @@ func (t *linTask) ended() bool {
 	return slices.Contains([]string{"completed", "failed", "cancelled"}, t.state)
 }
 
-func (t *linTask) inFlight() bool { return !t.ended() && t.state != "pending" }
+func (t *linTask) waits() bool { return t.state == "pending" || t.state == "parked" }
+
+func (t *linTask) inFlight() bool { return !t.ended() && !t.waits() }
 
 // linState is never changed once it is made.
 type linState struct {
@@ -86,7 +90,7 @@ func (s *linState) with(change func(*linState)) *linState {
 		}
 	}
 	n.live = still
-	slices.SortStableFunc(n.live, func(a, b linTask) int { return b.prio - a.prio })
+	slices.SortStableFunc(n.live, func(a, b linTask) int { return cmp.Or(b.top-a.top, b.prio-a.prio) })
 	slices.SortFunc(n.ended, func(a, b linTask) int { return strings.Compare(a.key, b.key) })
 	n.text = fmt.Sprint(n.live, n.ended, n.fence)
 	return n
@@ -157,8 +161,8 @@ func one(s *linState) []any { return []any{s} }
 var none []any
 
 var linVerbs = map[string]func(*linState, *linIn, *linOut) []any{
-	"submit": linSubmit, "cancel": linCancel, "read": linRead, "claim": linClaim,
-	"accept": linReport, "busy": linReport, "forgot": linReport, "finish": linReport,
+	"submit": linSubmit, "cancel": linCancel, "read": linRead, "unpark": linUnpark, "claim": linClaim,
+	"accept": linReport, "busy": linReport, "forgot": linReport, "finish": linReport, "park": linReport,
 }
 
 func linStep(state, input, output any) []any {

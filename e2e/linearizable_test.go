@@ -29,7 +29,7 @@ const (
 var linCrowds = []struct{ submitters, agents, rounds int }{{3, 2, 1}, {3, 2, 1}, {1, 1, 2}}
 
 // A director is killed and started again under clients that submit, repeat,
-// cancel, read, claim and report at once. What they were answered must be what
+// cancel, read, claim, report and park at once. What they were answered must be what
 // a queue answers that does one thing after the other: nothing lost, doubled,
 // given twice, out of its order, or alive after its end.
 func TestHistoriesAreLinearizable(t *testing.T) {
@@ -103,10 +103,12 @@ func wantColourful(t *testing.T, r *linRun, histories [][]porcupine.Operation) {
 			seen["replayed"]++
 		case in.verb == "claim" && out.id != "":
 			seen["claimed"]++
+		case in.verb == "unpark":
+			seen["unparked"]++
 		}
 	}
 	t.Logf("%d deaths, %v", len(r.deaths), seen)
-	for _, what := range []string{"lost", "claimed", "replayed", "idempotency_conflict", "stale_fence"} {
+	for _, what := range []string{"lost", "claimed", "replayed", "idempotency_conflict", "stale_fence", "unparked"} {
 		if seen[what] == 0 {
 			t.Errorf("nothing was %s: the history tries too little", what)
 		}

@@ -31,7 +31,7 @@ func (s *linState) add(in *linIn, id string) *linState {
 func linRead(s *linState, in *linIn, out *linOut) []any {
 	t, known := s.byID(in.id)
 	fence := out.fence
-	if t.state == "pending" && fence == 0 { // one that waits shows nothing of its last claim
+	if t.waits() && fence == 0 { // one that waits shows nothing of its last claim
 		fence = fenceUnsaid
 	}
 	if !known || out.code != "" || out.state != t.state || !s.named(&t, in.id, fence) {
@@ -58,12 +58,39 @@ func linCancel(s *linState, in *linIn, out *linOut) []any {
 
 func (s *linState) cancelled(t linTask) *linState {
 	switch t.state {
-	case "pending":
+	case "pending", "parked":
 		t.state, t.next = "cancelled", 0
 	case "working":
 		t.state = "cancelling"
 	}
 	t.cancel = true
+	return s.set(t)
+}
+
+// linUnpark lets a task that waits run anyway: it is the first of its line then.
+func linUnpark(s *linState, in *linIn, out *linOut) []any {
+	t, known := s.byID(in.id)
+	switch {
+	case !known:
+		return none
+	case t.waits():
+		if out.code == "" { // what its state became, a read beside this says
+			return one(s.topped(t))
+		}
+		return none
+	case out.code == "already_ended" && t.ended(), out.code == "conflict" && t.inFlight():
+		return one(s)
+	}
+	return none
+}
+
+func (s *linState) topped(t linTask) *linState {
+	t.state, t.next = "pending", 0
+	for _, list := range [][]linTask{s.live, s.ended} {
+		for _, other := range list {
+			t.top = max(t.top, other.top+1)
+		}
+	}
 	return s.set(t)
 }
 
@@ -103,7 +130,7 @@ func (s *linState) given(t linTask, agent string, fence int64) *linState {
 	return s.set(t)
 }
 
-// linReport is what an agent says of an execution: accept, busy, forgot, finish.
+// linReport is what an agent says of an execution: accept, busy, forgot, finish, park.
 func linReport(s *linState, in *linIn, out *linOut) []any {
 	t, known := s.byID(in.id)
 	if !known || (out.code != "" && out.code != "stale_fence") {
@@ -111,6 +138,9 @@ func linReport(s *linState, in *linIn, out *linOut) []any {
 	}
 	ok := out.code == ""
 	if !t.inFlight() || t.agent != in.agent || t.fence != in.fence {
+		if in.verb == "park" { // said again, it changes nothing
+			return one(s)
+		}
 		again := in.verb == "finish" && t.ended() && t.fence == in.fence && t.taskID == in.taskID
 		if ok == again { // its last word, once more, is taken and changes nothing
 			return one(s)
@@ -131,6 +161,8 @@ func (s *linState) reported(t linTask, in *linIn) (next *linState, legal bool) {
 		t.state = map[bool]string{false: "working", true: "cancelling"}[t.cancel]
 	case in.verb == "finish":
 		t.taskID, t.state = in.taskID, in.word
+	case in.verb == "park":
+		t.taskID, t.state = in.taskID, map[bool]string{false: "parked", true: "cancelled"}[t.cancel]
 	case t.state != "dispatching":
 		return nil, false // the agents of this test have not accepted what they send back
 	case t.cancel:
@@ -172,6 +204,10 @@ func linLost(s *linState, in *linIn, _ *linOut) []any {
 	case "cancel":
 		if known && !t.ended() {
 			states = append(states, s.cancelled(t))
+		}
+	case "unpark":
+		if known && t.waits() {
+			states = append(states, s.topped(t))
 		}
 	default:
 		if known && t.inFlight() && t.agent == in.agent && t.fence == in.fence {

@@ -86,10 +86,7 @@ func TestClaudeCodeAsAnAgentChatsWithAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Close)
-	b.withSystemPath()
-	for _, name := range []string{"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_TELEMETRY", "DISABLE_AUTOUPDATER", "DISABLE_ERROR_REPORTING"} {
-		b.vars[name] = "1"
-	}
+	b.quietCLIs()
 	b.vars["CLAUDE_CODE_MAX_RETRIES"] = "0"
 	b.vars["ANTHROPIC_BASE_URL"], b.vars["ANTHROPIC_API_KEY"] = m.URL, "test-key"
 	// The model is offered all tools at once; what says so is not among what an

@@ -26,10 +26,7 @@ func (b *box) claudeCode(entry object) *claudeCode {
 		b.t.Fatal(err)
 	}
 	b.t.Cleanup(m.Close)
-	b.withSystemPath()
-	for _, name := range []string{"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_TELEMETRY", "DISABLE_AUTOUPDATER", "DISABLE_ERROR_REPORTING"} {
-		b.vars[name] = "1"
-	}
+	b.quietCLIs()
 	b.vars["CLAUDE_CODE_MAX_RETRIES"] = "0"
 	b.vars["ENABLE_TOOL_SEARCH"] = "false" // the model is offered all tools at once
 	b.vars["ANTHROPIC_BASE_URL"], b.vars["ANTHROPIC_API_KEY"] = m.URL, "test-key"

@@ -21,6 +21,9 @@ type Reply struct {
 
 	Status  int    // 400 and above: an HTTP error instead
 	Message string // of that error
+	Failure any    // its body, in place of one of the API's usual form
+
+	Header map[string]string // of the answer, such as those of a limit
 
 	Hang bool // stream the beginning, then nothing, until the client leaves or the server closes
 }
@@ -153,8 +156,15 @@ func (s *Server) handle(f format) http.HandlerFunc {
 			return
 		}
 		p := s.decide(&r)
+		for name, value := range p.Header {
+			w.Header().Set(name, value)
+		}
 		if p.Status >= 400 {
-			writeJSON(w, p.Status, f.failure(p.Status, p.Message))
+			body := p.Failure
+			if body == nil {
+				body = f.failure(p.Status, p.Message)
+			}
+			writeJSON(w, p.Status, body)
 			return
 		}
 		if !stream {

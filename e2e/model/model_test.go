@@ -80,3 +80,22 @@ func TestSideRequests(t *testing.T) {
 		t.Error(b)
 	}
 }
+
+// An error with the headers and the body of a provider's limit.
+func TestLimits(t *testing.T) {
+	m, err := model.Start(model.Replies(model.Reply{Status: 429, Header: map[string]string{"Retry-After": "7"}, Failure: map[string]any{"error": map[string]any{"type": "usage_limit_reached"}}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	res, err := http.Post(m.URL+"/v1/responses", "application/json", strings.NewReader(`{"input":"hi","tools":[{"name":"shell"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, _ := io.ReadAll(res.Body)
+	http.DefaultClient.CloseIdleConnections()
+	if res.StatusCode != 429 || res.Header.Get("Retry-After") != "7" || strings.TrimSpace(string(b)) != `{"error":{"type":"usage_limit_reached"}}` {
+		t.Errorf("%d %v %s", res.StatusCode, res.Header, b)
+	}
+}

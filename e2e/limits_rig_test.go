@@ -1,0 +1,318 @@
+package e2e_test
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+	"github.com/signalbox-ai/signalbox/internal/soak"
+)
+
+// walled is a director, or several, with agents that run a real CLI and spend one
+// login, which meets its limit.
+type walled struct {
+	*box
+	kind      string
+	login     string // which of logins
+	p         *provider
+	url       string // of a director that lives
+	front     string // that agents know
+	directors []*role
+	agents    []*role
+	c         *client.Client
+	j         *journal
+	ids       []string
+}
+
+// wallAgents is how many agents spend the login: as many runs may be in flight when
+// it meets its limit.
+const wallAgents = 2
+
+// reset is how long the limit lasts.
+func wallTime() time.Duration { return soak.Pick(10*time.Second, 30*time.Second) }
+
+// logins are the variables in which a CLI finds its login.
+var logins = map[string]string{"claude": "CLAUDE_CODE_OAUTH_TOKEN", "claude with a key": "ANTHROPIC_API_KEY", "codex": "OPENAI_API_KEY", "opencode": "OPENAI_API_KEY"}
+
+// wall starts one director and its agents, with further arguments.
+func (b *box) wall(login string, l limit, args ...string) *walled {
+	b.t.Helper()
+	w := b.behindWall(login, l)
+	w.addDirector("director", b.data)
+	w.begin(w.url, args...)
+	return w
+}
+
+// behindWall is what there is before any director.
+func (b *box) behindWall(login string, l limit) *walled {
+	b.t.Helper()
+	kind, _, _ := strings.Cut(login, " ")
+	l.login, l.agents = "sk-ant-oat01-the-login-that-is-limited", cmp.Or(l.agents, wallAgents)
+	w := &walled{box: b, kind: kind, login: login, p: newProvider(b.t, l)}
+	b.quietCLIs()
+	if err := os.Symlink(installed(b.t, kind), filepath.Join(b.bin, kind)); err != nil {
+		b.t.Fatal(err)
+	}
+	b.vars["ANTHROPIC_BASE_URL"] = w.p.URL
+	b.vars["OPENCODE_MODELS_PATH"] = b.file("models.json", "{}", 0o600)
+	return w
+}
+
+func (w *walled) addDirector(name, data string, args ...string) {
+	addr := freePort(w.t)
+	w.url = "http://" + addr
+	r := &role{b: w.box, name: name, died: deaths{}, args: append([]string{"director", "--addr", addr, "--instance", name, "--data", data}, args...)}
+	r.start()
+	r.p.prints("http://")
+	w.directors = append(w.directors, r)
+}
+
+// begin starts the agents, at the address where they find a director.
+func (w *walled) begin(front string, args ...string) {
+	w.t.Helper()
+	w.front, w.c = front, w.client(w.url)
+	w.j = w.journal(w.c)
+	for n := range w.p.limit.agents {
+		w.add(fmt.Sprintf("%s-%d", w.kind, n), w.p.limit.login, args...)
+	}
+}
+
+// add starts an agent of the CLI, with a home of its own, as on a host of its own: two
+// daemons take turns in one.
+func (w *walled) add(name, login string, args ...string) {
+	w.t.Helper()
+	home, folder := filepath.Join(w.root, "home-"+name), filepath.Dir(w.file("work-"+name+"/README", "", 0o600))
+	w.file(filepath.Join(home, ".codex", "config.toml"), fmt.Sprintf(codexConfig, w.p.URL), 0o600)
+	w.file(filepath.Join(home, ".config", "opencode", "opencode.json"), strings.ReplaceAll(fmt.Sprintf(opencodeConfig, w.p.URL), "test-key", login), 0o600)
+	w.file(filepath.Join(home, ".npmrc"), "offline=true\n", 0o600)
+	r := &role{b: w.box, name: name, died: deaths{}, env: []string{"HOME=" + home, logins[w.login] + "=" + login}}
+	r.args = w.agentLine(name, w.front, append([]string{"--kind", w.kind, "--workdir", folder}, args...))
+	r.start()
+	r.p.says("INFO registered")
+	w.untilState(w.c, name, "idle")
+	w.agents = append(w.agents, r)
+}
+
+// killed is what kill -9 of some and their next start is to the others.
+func (w *walled) killed(roles ...*role) {
+	w.t.Helper()
+	for _, r := range roles {
+		r.kill()
+	}
+	for _, r := range roles {
+		r.start()
+		r.p.prints("http://")
+	}
+}
+
+// submits submits so many tasks, and returns once one has met the limit.
+func (w *walled) submits(n int) {
+	w.t.Helper()
+	for i := range n {
+		w.ids = append(w.ids, w.submit(w.c, api.SubmitRequest{Prompt: fmt.Sprintf("This is task %02d: say that it is done", i), Kind: w.kind}))
+	}
+	select {
+	case <-w.p.refused:
+	case <-w.ctx().Done():
+		w.t.Fatal("nobody met the limit")
+	}
+}
+
+func (w *walled) task(id string) api.Task {
+	w.t.Helper()
+	task, err := w.c.Task(w.ctx(), id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return task
+}
+
+func (w *walled) accounts() []api.Account {
+	w.t.Helper()
+	got, err := w.c.Accounts(w.ctx())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return got.Accounts
+}
+
+// account is that of the login which is limited; the zero Account while the first of its
+// agents is not connected.
+func (w *walled) account() (a api.Account) {
+	w.t.Helper()
+	for _, one := range w.accounts() {
+		if slices.Contains(one.Agents, w.kind+"-0") {
+			a = one
+		}
+	}
+	return a
+}
+
+// closed waits until the account is closed, and every run that met the limit is parked.
+func (w *walled) closed() api.Account {
+	w.t.Helper()
+	w.until("a closed account, and nothing in flight", func() bool {
+		a := w.account()
+		return a.State == "closed" && a.Parked > 0 && w.inFlight() == 0
+	})
+	return w.account()
+}
+
+func (w *walled) inFlight() (n int) {
+	for _, id := range w.ids {
+		if signalbox.State(w.task(id).State).InFlight() {
+			n++
+		}
+	}
+	return n
+}
+
+// expected is what the provider may have seen.
+type expected struct {
+	refused int       // requests, at most
+	first   int       // that go first, at most; the others wait until one of them was answered
+	opens   time.Time // when they may; zero: at the reset
+}
+
+// oneGate is expected where the reset is known.
+var oneGate = expected{refused: wallAgents, first: 1}
+
+// completes waits for the end of all tasks, and checks what the provider was asked.
+func (w *walled) completes(want expected) {
+	w.t.Helper()
+	for _, id := range w.ids {
+		if task := w.completed(w.c, id); task.Attempts != 0 {
+			w.t.Errorf("%s: %d attempts were spent", id, task.Attempts)
+		}
+	}
+	list, reset := w.p.of()
+	w.wantFewRefused(list, want.refused)
+	if want.opens.IsZero() {
+		want.opens = reset
+	}
+	w.wantOneFirst(list, want)
+	w.wantSameConversations(list)
+	w.wantOwnFirst()
+}
+
+// wantOwnFirst: what an agent does next after its run was parked is to go on with that.
+func (w *walled) wantOwnFirst() {
+	w.t.Helper()
+	parked := map[string]string{}
+	for _, e := range w.j.all() {
+		id := parked[e.Agent]
+		switch {
+		case e.Kind == "park":
+			parked[e.Agent] = e.QueueID
+		case e.Kind == "claim" && id != "":
+			if e.QueueID != id {
+				w.t.Errorf("%s was parked, and its agent took %s first: %s", id, e.QueueID, whole(w.j.all(), id))
+			}
+			delete(parked, e.Agent)
+		}
+	}
+}
+
+func (w *walled) wantFewRefused(list []modelCall, most int) {
+	w.t.Helper()
+	n := 0
+	for _, a := range list {
+		if a.refused {
+			n++
+		}
+	}
+	w.t.Logf("%d requests, %d of them refused", len(list), n)
+	if n > most {
+		w.t.Errorf("%d requests were refused, want %d at most\n%s", n, most, w.course(list))
+	}
+}
+
+// wantOneFirst: soon after the reset one asks, and the others when that was answered.
+func (w *walled) wantOneFirst(list []modelCall, want expected) {
+	w.t.Helper()
+	after := slices.DeleteFunc(slices.Clone(list), func(a modelCall) bool { return a.refused || a.said != "" })
+	if len(after) == 0 {
+		w.t.Fatalf("nobody asked after the reset\n%s", w.course(list))
+	}
+	w.wantPrompt(after[0].at, want.opens)
+	if len(after) > want.first && after[want.first].at.Before(w.p.firstAnswer()) {
+		w.t.Errorf("another did not wait for the answer to the one that went first\n%s", w.course(list))
+	}
+}
+
+// wantPrompt: within five seconds after the account opens, the first request comes. In make
+// test, on a machine that may have a lot to do, it is enough that a run begins, and with
+// opencode, which takes seconds to start: the rest is the CLI's.
+func (w *walled) wantPrompt(request, opens time.Time) {
+	w.t.Helper()
+	first := request
+	if !soak.On() || w.kind == "opencode" {
+		for _, e := range w.j.all() {
+			if e.Kind == "claim" && !e.At.Before(opens.Truncate(time.Millisecond)) && e.At.Before(first) {
+				first = e.At
+			}
+		}
+	}
+	if late := first.Sub(opens); late < -time.Millisecond || late > 5*time.Second {
+		w.t.Errorf("the first after the account opened came after %s, its request after %s", late, request.Sub(opens))
+	}
+}
+
+// wantSameConversations: each task has one conversation, which begins once; one that met
+// the limit goes on where it was, and does not repeat the prompt.
+func (w *walled) wantSameConversations(list []modelCall) {
+	w.t.Helper()
+	sessions, said, refused := map[string]string{}, map[string][]string{}, map[string]bool{}
+	for _, a := range list {
+		if was, ok := sessions[a.task]; ok && was != a.session || a.task == "" || a.session == "" {
+			w.t.Errorf("%q: conversation %q, before %q\n%s", a.task, a.session, was, w.course(list))
+		}
+		sessions[a.task] = a.session
+		for _, words := range slices.Concat(said[a.task], []string{"This is " + a.task}) {
+			if n := strings.Count(a.text, words); n != 1 {
+				w.t.Errorf("%q is %d times in a request of %s\n%s\n%s", words, n, a.task, tail(a.text), w.course(list))
+			}
+		}
+		if a.said != "" {
+			said[a.task] = append(said[a.task], a.said)
+		}
+		refused[a.task] = refused[a.task] || a.refused
+	}
+	if len(sessions) != len(w.ids) || !slices.Contains(slices.Collect(maps.Values(refused)), true) {
+		w.t.Errorf("%d conversations of %d tasks, interrupted: %v\n%s", len(sessions), len(w.ids), refused, w.course(list))
+	}
+}
+
+// course tells a failed test what was asked when.
+func (w *walled) course(list []modelCall) string {
+	var b strings.Builder
+	_, reset := w.p.of()
+	for _, a := range list {
+		fmt.Fprintf(&b, "%8.3f s from the reset: %s, conversation %s, refused: %v\n", a.at.Sub(reset).Seconds(), a.task, a.session, a.refused)
+	}
+	for _, e := range w.j.all() {
+		if e.Kind == "account" || e.QueueID != "" && e.Kind != "submit" {
+			fmt.Fprintf(&b, "%8.3f s from the reset: %s %s %s %s\n", e.At.Sub(reset).Seconds(), e.Kind, e.QueueID, e.Agent, e.Message)
+		}
+	}
+	return b.String()
+}
+
+// runEnds are the ends of the agents' runs so far, by the agents' own word.
+func (w *walled) runEnds() (ends []time.Time) {
+	for _, l := range executions(w.t, w.execLog()) {
+		if l.Event == "end" {
+			ends = append(ends, l.At)
+		}
+	}
+	slices.SortFunc(ends, time.Time.Compare)
+	return ends
+}
