@@ -393,3 +393,23 @@ func FuzzLimits(f *testing.F) {
 		}
 	})
 }
+
+// opencode tells of an error on standard output and in its log, which may come in either
+// order: what ended the run is what the event says.
+func TestOpencodeErrorEndsTheRunWhateverItsLogSaysThen(t *testing.T) {
+	event := `{"type":"error","sessionID":"ses_1aB","error":{"name":"APIError","data":{"message":"no such thing","statusCode":400}}}`
+	log := `level=ERROR message="stream error" small=false error.error="AI_APICallError: no such thing"`
+	for _, logFirst := range []bool{true, false} {
+		s := &opencodeStream{trouble: commonRunner{}.trouble()}
+		if logFirst {
+			s.StderrLine([]byte(log))
+		}
+		s.Line([]byte(event))
+		if !logFirst {
+			s.StderrLine([]byte(log))
+		}
+		if o := s.Outcome(Exit{Code: 1}); o.ErrType != "claude_error" || o.Limit != nil || o.ErrMessage != "no such thing" {
+			t.Errorf("log first %v: %+v", logFirst, o)
+		}
+	}
+}

@@ -83,6 +83,7 @@ type opencodeStream struct {
 	texts   []string // of the last step that said anything
 	fresh   bool     // a step has begun since the last text
 	err     string
+	ended   bool // an error has ended the step
 	usage   api.TokenUsage
 	cost    float64
 	tools   int64
@@ -127,7 +128,7 @@ func (s *opencodeStream) Line(line []byte) string {
 	}
 	switch e.Type {
 	case "step_start":
-		s.fresh, s.done = true, false
+		s.fresh, s.done, s.ended = true, false, false
 	case "text":
 		if s.fresh {
 			s.texts, s.fresh = nil, false
@@ -141,6 +142,7 @@ func (s *opencodeStream) Line(line []byte) string {
 		s.step(e)
 	case "error":
 		s.over()
+		s.ended = true
 		said := opencodeError(e.Error)
 		s.err = firstText(said.text, s.err, "opencode reported an error without a text")
 		s.gaveUp(said)
@@ -163,7 +165,9 @@ func (s *opencodeStream) StderrLine(line []byte) (string, bool) {
 	if m := opencodeLog.FindStringSubmatch(text); m != nil {
 		s.text = "the model's API fails: " + strings.TrimPrefix(m[2], "AI_APICallError: ")
 		s.session = cmp.Or(s.session, m[1]) // at a limit it says it nowhere else
-		s.retries(s.text)
+		if !s.ended {                       // else the log comes after the event, which says more
+			s.retries(s.text)
+		}
 		return "[error] " + oneLine(s.text, 300) + "\n", false
 	}
 	if m := opencodeRefusal.FindStringSubmatch(text); m != nil {
