@@ -118,9 +118,6 @@ func (e *Engine) Accounts(ctx context.Context) ([]signalbox.Account, error) {
 // second ago at most.
 func (e *Engine) KnownAccounts() []signalbox.Account { return e.accounts.All() }
 
-// Account returns an account, as it was last read or changed here.
-func (e *Engine) Account(name string) signalbox.Account { return e.accounts.Get(name) }
-
 // OpenGates tries accounts whose time is over, and lets tasks go on that are parked until a
 // time. It is called every second.
 func (e *Engine) OpenGates(ctx context.Context) error {

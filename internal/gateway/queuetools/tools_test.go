@@ -137,7 +137,7 @@ func TestQueueToolsAtALimit(t *testing.T) {
 		Limit: &api.AgentLimit{Window: "five_hour", ResetsAt: &resets, Source: "event", Text: "limit", Began: true},
 	})
 	testkit.Wait(t, "it is parked, and the account known as closed", func() bool {
-		return y.task(task.QueueID).State == signalbox.Parked && y.engine.Account("claude-1").State == signalbox.AccountClosed
+		return y.task(task.QueueID).State == signalbox.Parked && slices.ContainsFunc(y.engine.KnownAccounts(), func(a signalbox.Account) bool { return a.Name == "claude-1" && a.State == signalbox.AccountClosed })
 	})
 	var parked struct {
 		taskSaid
