@@ -374,7 +374,7 @@ func FuzzLimits(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, n float64) {
 		said, err := json.Marshal(text)
 		if err != nil {
-			t.Skip()
+			t.Fatal(err)
 		}
 		for kind, lines := range map[string][]string{
 			"claude":   {`{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":` + fmt.Sprint(n) + `,"rateLimitType":` + string(said) + `,"utilization":` + fmt.Sprint(n) + `}}`, `{"type":"result","is_error":true,"result":` + string(said) + `}`},
