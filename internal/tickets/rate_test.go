@@ -117,10 +117,11 @@ func (c *crowd) call(t *testing.T, p *process, rnd *rand.Rand) {
 	}
 }
 
-// free checks that no slot is lost: all is free once the tickets of the dead have expired.
+// free checks that no slot is lost: all is free once the tickets of the dead have expired, as
+// soon as the rate lets so many calls start.
 func (c *crowd) free(t *testing.T, slots int) {
 	p := c.join("last")
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute+time.Duration(slots)*c.rate.Per)
 	defer cancel()
 	for range slots {
 		permit, err := p.Acquire(ctx, "q", toolqueue.Who{Tool: "t", Key: "k"})

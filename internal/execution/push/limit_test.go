@@ -94,10 +94,16 @@ func TestALimitClosesTheAccountOfAllItsAgents(t *testing.T) {
 	if n := started(a, b); n != 1 {
 		t.Fatalf("%d runs were started at a closed account", n-1)
 	}
+	if err := h.engine.Pause(t.Context(), "agent:b", "", "me", time.Time{}); err != nil { // else its tasks may go first
+		t.Fatal(err)
+	}
 	h.clock.jumpWall(time.Hour + 3*time.Second)
 	h.untilAccount("shared", signalbox.AccountTrying)
 	h.await("one run goes first", func() bool { return started(a, b) == 2 })
 	h.untilState(first, signalbox.Working)
+	if err := h.engine.Resume(t.Context(), "agent:b", "me"); err != nil {
+		t.Fatal(err)
+	}
 	if got := a.Executions()[1]; got.QueueID != first || got.Resume == nil || !got.Resume.Began || got.Session != a.Executions()[0].Answered {
 		t.Errorf("the run that goes first is %+v of %s, after %+v", got, first, a.Executions()[0])
 	}
