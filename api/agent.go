@@ -60,6 +60,17 @@ type AgentTask struct {
 	// signalbox: the run goes on with a run of the same task that was parked at a
 	// limit. The agent resumes session_id, and does not ask the prompt anew.
 	Resume *AgentResume `json:"resume,omitempty"`
+
+	// signalbox: what this run may spend. As soon as what it has spent reaches one of the
+	// figures the agent ends it, with proof, with the error type budget, and asks nothing
+	// more of the model: what is beyond it is at most the request in flight.
+	Budget *Budget `json:"budget,omitempty"`
+}
+
+// Budget bounds what runs may spend. 0 is no bound.
+type Budget struct {
+	USD    float64 `json:"usd,omitempty"`    // US dollars, above 0
+	Tokens int64   `json:"tokens,omitempty"` // input and output together
 }
 
 // AgentResume says how a run that was parked goes on.
@@ -97,7 +108,7 @@ type AgentTaskStatus struct {
 	ExitCode        *int        `json:"exit_code,omitempty"`
 	Output          string      `json:"output"` // the answer; for a running task what there is so far (bounded)
 	SessionID       string      `json:"session_id,omitempty"`
-	TokenUsage      *TokenUsage `json:"token_usage,omitempty"`
+	TokenUsage      *TokenUsage `json:"token_usage,omitempty"` // of a running task what it has used so far; so has cost_usd
 	DurationSeconds float64     `json:"duration_seconds"`
 	StartedAt       *time.Time  `json:"started_at,omitempty"`
 	CompletedAt     *time.Time  `json:"completed_at,omitempty"`
@@ -130,7 +141,7 @@ type AgentTaskStatus struct {
 // login_refused (the model's API refused the CLI's key or login), usage_limit (the
 // account has used up what its provider allows), overloaded (the provider has too much
 // to do), cannot_resume (the conversation of a parked run is gone), unkillable,
-// storage_error, and of a model with tools model_error, tools_error, max_tokens
+// storage_error, budget (what the run may spend is used up), and of a model with tools model_error, tools_error, max_tokens
 // and refusal.
 type AgentError struct {
 	Type    string `json:"type"`
@@ -189,6 +200,10 @@ type AgentOutput struct {
 
 	// Account is what the run heard of its account, while it runs; absent: nothing yet.
 	Account *AgentAccount `json:"account,omitempty"`
+
+	// TokenUsage and CostUSD are what the run has used so far, while it runs.
+	TokenUsage *TokenUsage `json:"token_usage,omitempty"`
+	CostUSD    float64     `json:"cost_usd,omitempty"`
 
 	// Final is what GET /task/{id} answers about the ended run. It comes with
 	// Done, so that who follows a run need not ask once more; an agent may

@@ -94,6 +94,9 @@ type PullReport struct {
 	Note string `json:"note,omitempty"`
 	// Account is what the run heard of its account.
 	Account *AgentAccount `json:"account,omitempty"`
+	// TokenUsage and CostUSD are what the run has used so far, while it runs.
+	TokenUsage *TokenUsage `json:"token_usage,omitempty"`
+	CostUSD    float64     `json:"cost_usd,omitempty"`
 }
 
 // PullAccepted says that the run is on the agent's disk.
