@@ -14,8 +14,8 @@ PACKAGES  = ./...
 # in which nothing of ours runs beside something else, and those whose tests
 # drive whole processes, each part of which races in its own suite. make soak
 # has it in all of them, and in the processes too.
-SERIAL    = . ./api ./client ./cmd/... ./e2e/... ./scripts/... ./sim/... $(addprefix ./internal/,agentaddr conffile config cron dashboard doctor \
-	engine/callgraph filelock llm/anthropic llm/wire mask port seal store store/pack store/storetest/invariant strictjson testdisk testkit testport testserver toolconf)
+SERIAL    = . ./api ./client ./cmd/... ./e2e/... ./scripts/... ./sim/... $(addprefix ./internal/,agentaddr callgraph conffile config cron dashboard doctor \
+	filelock llm/anthropic llm/wire mask port seal store store/pack store/storetest/invariant strictjson testdisk testkit testport testserver toolconf)
 FLAGS     = -vet=off -ldflags '-s -w' -timeout 18m
 # Not in the C library that SQLite was translated to, in which the race detector
 # works hard and finds nothing: nothing else waits by its atomics, and its memory

@@ -7,38 +7,28 @@ import (
 	"strings"
 
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/internal/engine/callgraph"
+	"github.com/signalbox-ai/signalbox/internal/callgraph"
 )
 
 // findCycle reports whether a call of the execution caller would wait for itself, and the
-// cycle. If it would not, and this is the only director over the store, the call is added
-// to the index, so that no concurrent call can close a cycle with it before it is stored.
+// cycle. A call that would not is known to later ones before it is stored.
 func (e *Engine) findCycle(ctx context.Context, caller string, c callgraph.Call) ([]callgraph.Run, error) {
+	live := e.LiveAgents()
+	now := callgraph.Agents{Slots: make(map[string]int, len(live)), Serving: func(queue string) (names []string) {
+		for i := range live {
+			if a := &live[i]; a.Up && a.Serves(queue) {
+				names = append(names, a.Name)
+			}
+		}
+		return names
+	}}
+	for i := range live {
+		now.Slots[live[i].Name] = live[i].Slots
+	}
 	if e.following.Load() {
-		inFlight, err := e.store.InFlight(ctx)
-		if err != nil {
-			return nil, err
-		}
-		g := newCallGraph(newCallRows(), e.LiveAgents())
-		for i := range inFlight {
-			row := callRowOf(&inFlight[i])
-			row.parent = "" // read as a child
-			g.put(row)
-		}
-		g.children = func(run string) ([]signalbox.Task, error) { return e.store.Children(ctx, run, batchSize) }
-		return callgraph.FindCycle(g, caller, c)
+		return callgraph.FindStoredCycle(ctx, e.store, now, caller, c)
 	}
-	if err := e.calls.load(ctx, e.store); err != nil {
-		return nil, err
-	}
-	agents := e.LiveAgents()
-	e.calls.mu.Lock()
-	defer e.calls.mu.Unlock()
-	path, err := callgraph.FindCycle(newCallGraph(e.calls.rows, agents), caller, c)
-	if err == nil && path == nil && c.ID != "" {
-		e.calls.rows.put(callRow{Call: c, parent: caller})
-	}
-	return path, err
+	return e.calls.FindCycle(ctx, e.store, now, caller, c)
 }
 
 // callOrigin is the execution from which an agent makes a request.

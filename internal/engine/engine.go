@@ -13,6 +13,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/accounts"
+	"github.com/signalbox-ai/signalbox/internal/callgraph"
 	"github.com/signalbox-ai/signalbox/internal/runtimes"
 	"github.com/signalbox-ai/signalbox/internal/seal"
 	"github.com/signalbox-ai/signalbox/internal/store"
@@ -73,7 +74,7 @@ type Engine struct {
 	toolCalls   func(execution string) []signalbox.ToolCall
 	trace       SubmitTrace // nil: submits are not traced
 	following   atomic.Bool // other directors share the store
-	calls       callIndex
+	calls       *callgraph.Index
 	rates       rates
 	stranded    sync.Map // of *strandedScan, by queue
 	earlyWake   earlyWake
@@ -98,7 +99,7 @@ func New(s store.Store, opts Options) *Engine {
 	e := &Engine{
 		toolCalls: func(string) []signalbox.ToolCall { return nil },
 		store:     s, opts: opts, log: opts.Log, hub: hub{waiters: map[string]map[chan struct{}]struct{}{}},
-		calls: callIndex{rows: newCallRows(), removed: map[string]int64{}},
+		calls: callgraph.NewIndex(),
 		runs:  runtimes.New(s), accounts: accounts.NewBook(),
 		stats: statsCache{stats: map[string]queueStats{}, refreshing: map[string]bool{}},
 		rates: rates{tasks: perMinute(opts.SubmitTasks), bytes: perMinute(opts.SubmitBytes)},
@@ -235,7 +236,7 @@ func (e *Engine) apply(ctx context.Context, id string, row *signalbox.Task, ev s
 			return before, err
 		}
 		if change.Session {
-			e.calls.sessionBound(after.SessionID, after.Agent)
+			e.calls.SessionBound(after.SessionID, after.Agent)
 		}
 		if change.Account != nil {
 			e.accountStale(ctx, change.Account.Account)
@@ -276,7 +277,7 @@ func (e *Engine) publish(a Applied) {
 		e.runs.Add(t.Agent, t.EndedAt.Sub(t.StartedAt))
 	}
 	if !e.following.Load() {
-		e.calls.taskChanged(&a.Task)
+		e.calls.TaskChanged(&a.Task)
 	}
 	e.hub.publish(&a)
 }

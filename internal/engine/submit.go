@@ -106,7 +106,7 @@ func (e *Engine) Submit(ctx context.Context, n NewTask) (r Receipt, err error) {
 	origin, refused := e.resolveOrigin(ctx, &n)
 	defer func() {
 		if err != nil || r.Replayed {
-			e.calls.dropUnstored(n.ID)
+			e.calls.DropUnstored(n.ID)
 		}
 	}()
 	if e.trace != nil {

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/signalbox-ai/signalbox/internal/engine/callgraph"
+	"github.com/signalbox-ai/signalbox/internal/callgraph"
 )
 
 // graph is a graph by hand.
