@@ -1,7 +1,6 @@
 package signalbox
 
 import (
-	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
@@ -153,21 +152,4 @@ type Slot struct {
 	// may still be at it: the slot is free when the agent says so, or
 	// someone releases it.
 	Withheld bool
-}
-
-// AgentClosed says why an agent currently gets no work.
-type AgentClosed struct {
-	Reason   string
-	Failures int       // in a row
-	Since    time.Time // time of the first failure
-	RetryAt  time.Time // when it gets one probe task; zero: the pause is over, and the next task is the probe
-}
-
-// String returns the reason as shown to users.
-func (c *AgentClosed) String() string {
-	next := "its pause is over, and one task tries it"
-	if !c.RetryAt.IsZero() {
-		next = "tried again with one task from " + c.RetryAt.UTC().Format("15:04:05 MST")
-	}
-	return fmt.Sprintf("closed after %d failures in a row, %s: %s", c.Failures, next, c.Reason)
 }

@@ -13,27 +13,53 @@ type GateKind string
 const (
 	GateAccount GateKind = "account" // the account Gate.Name is closed
 	GateTime    GateKind = "time"    // Gate.Until
+	GateAgent   GateKind = "agent"   // the agent Gate.Name is closed: it failed. It parks no task
+	GateTool    GateKind = "tool"    // the tool queue Gate.Name is closed by its upstream. It parks no task
 )
 
 // Gate is what keeps a task from going on. Design §9.
 type Gate struct {
 	Kind  GateKind
-	Name  string    // of the account
+	Name  string    // of the account, agent or tool queue
 	Text  string    // for people, without a full stop
-	Until time.Time // when it opens by itself, as was known when the task was parked; zero: not by time
+	Until time.Time // when it opens by itself, or is tried, as far as that was known; zero: not by time
 }
 
-// String says what keeps a task that is parked, as was known when it was.
+// GateRef names a gate; the zero GateRef none.
+type GateRef struct {
+	Kind GateKind
+	Name string
+}
+
+// Ref returns the gate's name.
+func (g *Gate) Ref() GateRef { return GateRef{g.Kind, g.Name} }
+
+// ClosedGate is a gate that is closed now.
+type ClosedGate struct {
+	Gate
+	Since    time.Time // when it was closed; at a parked task: when that was parked
+	Failures int       // of GateAgent: in a row
+}
+
+// String says in one sentence, without its full stop, what the gate lets through. Where it is
+// that of a parked task, this is as was known when it was parked.
 func (g *Gate) String() string {
 	text := "it waits"
 	switch g.Kind {
 	case GateAccount:
 		text = "account " + g.Name + " is closed"
+	case GateTool:
+		text = "tool queue " + g.Name + " is closed"
 	case GateTime:
 		text = "it is tried again"
+	case GateAgent:
+		text = "agent " + g.Name + " is closed"
+		if g.Until.IsZero() {
+			text = "agent " + g.Name + " is being tried: one task goes first"
+		}
 	}
 	if !g.Until.IsZero() {
-		text += map[GateKind]string{GateAccount: " until ", GateTime: " at "}[g.Kind] + g.Until.UTC().Format(time.RFC3339)
+		text += map[bool]string{false: " until ", true: " at "}[g.Kind == GateTime] + g.Until.UTC().Format(time.RFC3339)
 	}
 	if g.Text != "" {
 		text += " (" + g.Text + ")"

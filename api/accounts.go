@@ -4,11 +4,33 @@ import "time"
 
 // WaitingFor is the gate at which a task waits.
 type WaitingFor struct {
-	Kind  string     `json:"kind"`            // account or time
-	Name  string     `json:"name,omitempty"`  // of the account
+	Kind  string     `json:"kind"`            // account, agent or time
+	Name  string     `json:"name,omitempty"`  // of the account or agent
 	Text  string     `json:"text"`            // such as: account claude-3f0c is closed until 2026-01-31T14:00:00Z (five_hour)
 	Until *time.Time `json:"until,omitempty"` // when it opens by itself, as far as that is known
-	Since *time.Time `json:"since,omitempty"` // when the task was parked, or its account closed
+	Since *time.Time `json:"since,omitempty"` // when the task was parked, or the gate closed
+}
+
+// Gates is the answer to GET /api/gates.
+type Gates struct {
+	Gates []ClosedGate `json:"gates"` // first those at which a person is needed, then those at which tasks wait
+}
+
+// ClosedGate is something that is closed now.
+type ClosedGate struct {
+	Kind string `json:"kind"`           // account; agent: it failed; tool: a tool queue, closed by its upstream; time: of tasks that are parked until then
+	Name string `json:"name,omitempty"` // of the account, agent or tool queue
+	// State is closed; trying: one task goes first; signed_out: a person must log in.
+	State  string     `json:"state"`
+	Text   string     `json:"text"` // the same in words, as in WaitingFor
+	Since  *time.Time `json:"since,omitempty"`
+	Until  *time.Time `json:"until,omitempty"`  // when it opens by itself, or is tried
+	Source string     `json:"source,omitempty"` // as of Account
+	// Waiting are tasks, or calls of a tool queue, that wait because it is closed; the parked
+	// ones apart, which go on when it is open.
+	Waiting int    `json:"waiting"`
+	Parked  int    `json:"parked"`
+	Cure    string `json:"cure"` // what a person can do
 }
 
 // Accounts is the answer to GET /api/accounts.

@@ -32,6 +32,7 @@ type Live struct {
 	Tasks     []LiveTask     `json:"tasks,omitempty"`     // key: queue_id; in a change those that changed (others that only moved up come with their line), in a snapshot those in flight
 	Schedules []LiveSchedule `json:"schedules,omitempty"` // key: id; those that fired or were changed; in a snapshot none
 	Pauses    *[]Pause       `json:"paused,omitempty"`    // all that are in force
+	Gates     *[]ClosedGate  `json:"gates,omitempty"`     // all that is closed, as of GET /api/gates
 	Pressure  []Pressure     `json:"pressure,omitempty"`  // in a snapshot up to 30 minutes, oldest first; in a change the newest
 	// Gone are keys that exist no more: agent:NAME, queue:NAME, capacity:NAME,
 	// account:NAME, schedule:ID, task:ID.
@@ -71,8 +72,8 @@ type Verdict struct {
 	Attention []Attention `json:"attention"` // worst first, at most 20
 	More      int         `json:"more,omitempty"`
 	// Notes are what a person may want to know and need not act on: pauses that someone
-	// has set, tool queues that are full, and accounts that are closed or being tried. At
-	// most 20, with level info.
+	// has set, tool queues that are full or closed, accounts that are closed or being tried,
+	// and tasks that are parked until a time. At most 20, with level info.
 	Notes []Attention `json:"notes,omitempty"`
 }
 
@@ -81,7 +82,8 @@ type Attention struct {
 	// Kind is agent_silent, agent_down, agent_closed, no_agent, stuck, outlasted,
 	// run_trouble, cancel_unconfirmed, withheld, queue_full, schedule_overdue,
 	// schedule_failing, tasks_failed, tool_down, account_signed_out, account_closed or store;
-	// of a note paused, capacity_full, account_closed or account_trying.
+	// of a note paused, capacity_full, account_closed, account_trying, tool_closed or
+	// tasks_parked.
 	Kind    string    `json:"kind"`
 	Level   string    `json:"level"`              // warning or error; of a note info
 	Subject string    `json:"subject"`            // the name that the sentence begins with: an agent, a tool queue, a schedule

@@ -90,6 +90,7 @@ func Routes() []Route {
 			Request: PauseRequest{}, Answer: Paused{}},
 		{Name: "resume", Method: http.MethodPost, Path: "/api/queue/resume", Summary: "Resume one queue or all", Status: 200, Scope: ScopeAdmin,
 			Request: PauseRequest{}, Answer: Paused{}},
+		{Name: "gates", Method: http.MethodGet, Path: "/api/gates", Summary: "What is closed now: accounts, agents, tool queues, and times until which tasks are parked", Status: 200, Scope: ScopeRead, Answer: Gates{}},
 		{Name: "accounts", Method: http.MethodGet, Path: "/api/accounts", Summary: "The accounts that agents spend, with the limits of their providers and what waits for them", Status: 200, Scope: ScopeRead, Answer: Accounts{}},
 		{Name: "openAccount", Method: http.MethodPost, Path: "/api/accounts/{name}/open", Summary: "Open an account now, without waiting for its reset", Status: 200, Scope: ScopeAdmin, Answer: Account{}, Errors: []int{404}},
 		{Name: "closeAccount", Method: http.MethodPost, Path: "/api/accounts/{name}/close", Summary: "Close an account: its agents claim nothing until then, or until someone opens it", Status: 200, Scope: ScopeAdmin,

@@ -105,6 +105,7 @@ type Board struct {
 	Accounts []api.Account   // by name
 	Tasks    []api.LiveTask  // in flight, the oldest first
 	Pauses   []api.Pause
+	Gates    []api.ClosedGate
 	Pressure []api.Pressure // of the last 30 minutes, oldest first
 }
 
@@ -135,6 +136,9 @@ func (b *Board) Apply(e LiveEvent) {
 	}
 	if l.Pauses != nil {
 		b.Pauses = *l.Pauses
+	}
+	if l.Gates != nil {
+		b.Gates = *l.Gates
 	}
 	b.pressure(l.Pressure)
 }

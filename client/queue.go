@@ -35,6 +35,11 @@ func (c *Client) Resume(ctx context.Context, queue string) (api.Paused, error) {
 	return ask[api.Paused](ctx, c, post("/api/queue/resume", api.PauseRequest{Queue: queue}))
 }
 
+// Gates lists what is closed now.
+func (c *Client) Gates(ctx context.Context) (api.Gates, error) {
+	return ask[api.Gates](ctx, c, get("/api/gates", nil))
+}
+
 // Accounts lists the accounts that agents spend.
 func (c *Client) Accounts(ctx context.Context) (api.Accounts, error) {
 	return ask[api.Accounts](ctx, c, get("/api/accounts", nil))

@@ -135,7 +135,7 @@ func (w *world) unsettled() string {
 	}
 	for _, d := range w.directors {
 		for _, a := range d.d.Agents() {
-			idle := a.Closed != nil && a.Closed.RetryAt.IsZero() // retried with the next task, and there is none
+			idle := a.Closed != nil && a.Closed.Until.IsZero() // retried with the next task, and there is none
 			if !a.Up || a.Held && !idle || a.InUse > 0 {
 				return "director " + d.name() + " finds agent " + a.Name + " down, held or at work: " + a.Message
 			}

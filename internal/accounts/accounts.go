@@ -239,10 +239,13 @@ func (b *Book) Opens(parked []signalbox.Task, now time.Time) (open []signalbox.T
 	return open
 }
 
-// Keeps returns the gate at which an account keeps a waiting task; nil if it lets it through.
-func (b *Book) Keeps(t *signalbox.Task, name string, r Reserve, now time.Time) *signalbox.Gate {
+// Keeps returns the gate at which an account keeps a waiting task, with the whole sentence as
+// its Text; nil if it lets the task through.
+func (b *Book) Keeps(t *signalbox.Task, name string, r Reserve, now time.Time) *signalbox.ClosedGate {
+	g := &signalbox.ClosedGate{Gate: signalbox.Gate{Kind: signalbox.GateAccount, Name: name}}
 	if a := b.Blocked(name); a != nil {
-		return &signalbox.Gate{Kind: signalbox.GateAccount, Name: name, Text: a.String(), Until: a.Until}
+		g.Text, g.Until, g.Since = a.String(), a.Until, a.Since
+		return g
 	}
 	if !slices.Contains(b.Reserved(name, r, now), t.Source) {
 		return nil
@@ -252,10 +255,9 @@ func (b *Book) Keeps(t *signalbox.Task, name string, r Reserve, now time.Time) *
 	if t.Source == signalbox.SourceAgent {
 		stop = r.Agents
 	}
-	return &signalbox.Gate{
-		Kind: signalbox.GateAccount, Name: name, Until: w.ResetsAt,
-		Text: fmt.Sprintf("account %s is kept for people: %.0f %% of %s is used, and tasks of %ss stop at %.0f %%", name, w.UsedPercent, w.Name, sourceNames[t.Source], stop),
-	}
+	g.Until, g.Since = w.ResetsAt, a.Since
+	g.Text = fmt.Sprintf("account %s is kept for people: %.0f %% of %s is used, and tasks of %ss stop at %.0f %%", name, w.UsedPercent, w.Name, sourceNames[t.Source], stop)
+	return g
 }
 
 var sourceNames = map[signalbox.Source]string{signalbox.SourceScheduler: "schedule", signalbox.SourceAgent: "agent"}

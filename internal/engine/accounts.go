@@ -151,33 +151,27 @@ func (e *Engine) probing(ctx context.Context, a *signalbox.Account) bool {
 	return err != nil || slices.ContainsFunc(slots, func(s signalbox.Slot) bool { return s.Agent == a.Probe.Agent && s.Fence == a.Probe.Fence })
 }
 
-// Waits is the gate at which a task waits, with when it began to wait there.
-type Waits struct {
-	signalbox.Gate
-	Since time.Time
-}
-
-// WaitsAt returns the gate of a task that is parked, or that waits because of the accounts of
-// all connected agents which serve its queue; nil if it waits for neither. Its Text is as of
-// now.
-func (e *Engine) WaitsAt(t *signalbox.Task) *Waits {
+// WaitsAt returns the gate of a task that is parked, or that waits because none of the connected
+// agents which serve its queue is let to claim it: each is closed, or its account is. It is nil
+// if the task waits for neither. Its Text is the whole sentence, as of now.
+func (e *Engine) WaitsAt(t *signalbox.Task) *signalbox.ClosedGate {
 	if t.State == signalbox.Parked {
-		g := Waits{t.Parking.Gate, t.Parking.At}
-		g.Text = g.Gate.String()
+		g := signalbox.ClosedGate{Gate: t.Parking.Gate, Since: t.Parking.At}
+		g.Text = g.String()
 		if a := e.accounts.Blocked(g.Name); a != nil { // else it is not known here yet that it is
 			g.Text, g.Until = a.String(), a.Until
 		}
 		return &g
 	}
-	if _, bypass := signalbox.QueueBypass(t.Queue); t.State != signalbox.Pending || t.Anyway || bypass {
+	if _, bypass := signalbox.QueueBypass(t.Queue); t.State != signalbox.Pending || bypass {
 		return nil
 	}
-	var first *signalbox.Gate // that opens
+	var first *signalbox.ClosedGate // that opens
 	for _, a := range e.LiveAgents() {
 		if !a.Up || !a.Serves(t.Queue) {
 			continue
 		}
-		g := e.accounts.Keeps(t, a.Account, e.opts.Reserve[a.Account], e.Now())
+		g := e.keeps(t, &a)
 		if g == nil {
 			return nil
 		}
@@ -185,32 +179,53 @@ func (e *Engine) WaitsAt(t *signalbox.Task) *Waits {
 			first = g
 		}
 	}
-	if first == nil {
+	return first
+}
+
+// keeps returns the gate that keeps an agent from a task; nil for none.
+func (e *Engine) keeps(t *signalbox.Task, a *LiveAgent) *signalbox.ClosedGate {
+	if !t.Anyway {
+		if g := e.accounts.Keeps(t, a.Account, e.opts.Reserve[a.Account], e.Now()); g != nil {
+			return g
+		}
+	}
+	if a.Closed == nil {
 		return nil
 	}
-	return &Waits{*first, e.accounts.Get(first.Name).Since}
+	g := *a.Closed
+	g.Text = g.String()
+	return &g
 }
 
-// QueueWaitsAt is the account because of which tasks of people wait in a queue; "" for none.
-func (e *Engine) QueueWaitsAt(queue string) string {
+// QueueWaitsAt names the gate at which tasks of people wait in a queue; zero for none.
+func (e *Engine) QueueWaitsAt(queue string) (at signalbox.GateRef) {
 	if w := e.WaitsAt(&signalbox.Task{State: signalbox.Pending, Queue: queue}); w != nil {
-		return w.Name
+		at = w.Ref()
 	}
-	return ""
+	return at
 }
 
-// gateAccount is open unless the task waits because of its agents' accounts.
-func (e *Engine) gateAccount(t *signalbox.Task) Gate {
+// gateClosed is open unless the task waits because of its agents or their account.
+func (e *Engine) gateClosed(t *signalbox.Task) Gate {
 	w := e.WaitsAt(t)
-	if w == nil {
+	switch {
+	case w == nil:
 		return Gate{Name: "account_open", OK: true, Text: "Its agents' account is open", Detail: "no limit of a provider keeps it"}
+	case w.Kind == signalbox.GateAgent:
+		return Gate{Name: "agent_open", Text: upperFirst(w.Text), Agent: w.Name, Cure: upperFirst(AgentCure) + ".",
+			Detail: "an agent that fails in a way which speaks of itself is given nothing for a while, then tried with one task"}
 	}
-	g := Gate{Name: "account_open", Text: strings.ToUpper(w.Text[:1]) + w.Text[1:], Cure: e.accounts.Cure(w.Name, t.ID)}
+	g := Gate{Name: "account_open", Text: upperFirst(w.Text), Cure: e.accounts.Cure(w.Name, t.ID)}
 	if reason := e.accounts.Get(w.Name).Reason; !strings.Contains(g.Text, reason) {
 		g.Detail = reason
 	}
 	return g
 }
+
+// AgentCure is what a person can do about a closed agent.
+const AgentCure = "look at its host and its log; it is opened again by itself when it takes a task"
+
+func upperFirst(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 // Unpark lets a task go on though the account of its agent is not open: one that is parked,
 // or that waits behind it. It becomes the first of its queue.

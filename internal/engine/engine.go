@@ -131,7 +131,7 @@ type LiveAgent struct {
 	// moved (ResolveStranded). Both are zero while it is up, or where another director
 	// tracks it.
 	DownSince, StrandedAt time.Time
-	Closed                *signalbox.AgentClosed // it gets no work after failures of its own; nil: it is open
+	Closed                *signalbox.ClosedGate // it gets no work after failures of its own, and Text says why; nil: it is open
 	// BackedOff: after a failure it gets no offers for a while, not even isolated
 	// executions.
 	BackedOff bool

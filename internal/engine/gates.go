@@ -107,7 +107,7 @@ func (e *Engine) gateConnected(t *signalbox.Task) (Gate, []LiveAgent) {
 		g.Agent = name
 	}
 	if gone := e.holderGone(t); gone != "" {
-		g.Text = strings.ToUpper(gone[:1]) + gone[1:]
+		g.Text = upperFirst(gone)
 	}
 	return g, up
 }
@@ -175,25 +175,19 @@ func (e *Engine) gateSlot(ctx context.Context, servers []LiveAgent) (Gate, error
 		return g, nil
 	}
 	var held, closed []string
+	all := !slices.ContainsFunc(servers, func(a LiveAgent) bool { return a.Closed == nil }) // then that is a gate of its own
 	for _, a := range servers {
 		switch {
-		case a.Closed != nil:
-			closed = append(closed, a.Name+": "+a.Closed.String())
-		case a.Held:
+		case a.Closed != nil && !all:
+			closed = append(closed, a.Closed.String())
+		case a.Held && !all:
 			held = append(held, a.Name+": "+cmp.Or(a.Message, "it has not said that it is free"))
 		case a.InUse < a.Slots:
 			return Gate{Name: g.Name, OK: true, Agent: a.Name, Text: "Agent " + a.Name + " is free"}, nil
 		}
 	}
-	if len(closed) > 0 && len(closed)+len(held) == len(servers) {
-		closed = append(closed, held...)
-		g.Text = "Agent " + strings.Join(closed[:min(5, len(closed))], "; agent ")
-		g.Detail = "an agent that fails in a way which speaks of itself is given nothing for a while, then tried with one task"
-		g.Cure = "Look at its host and its log; it is opened again by itself when it takes a task."
-		return g, nil
-	}
-	if len(held) > 0 && len(held) == len(servers) {
-		g.Text, g.Detail = "Offers are withheld", strings.Join(held[:min(5, len(held))], "; ")
+	if len(held) > 0 && len(held)+len(closed) == len(servers) {
+		g.Text, g.Detail = "Offers are withheld", joinFirst(append(held, closed...))
 		g.Cure = "It clears by itself when the agent reports idle; signalbox release NAME forces it."
 		return g, nil
 	}

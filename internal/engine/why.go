@@ -32,7 +32,7 @@ func (e *Engine) Why(ctx context.Context, id string) (Why, error) {
 	if t.State != signalbox.Pending {
 		w.Summary = e.stateSummary(t)
 		if t.State == signalbox.Parked {
-			w.Gates = []Gate{e.gateAccount(&t)}
+			w.Gates = []Gate{e.gateClosed(&t)}
 		}
 		return w, nil
 	}
@@ -51,8 +51,8 @@ func (e *Engine) Why(ctx context.Context, id string) (Why, error) {
 		return w, err
 	}
 	w.Gates = []Gate{e.gateDue(&t), e.gateOpen(&t, pauses), session, connected, free, gatePosition(&t, pos)}
-	if slices.ContainsFunc(servers, func(a LiveAgent) bool { return a.Account != "" }) {
-		w.Gates = slices.Insert(w.Gates, 4, e.gateAccount(&t))
+	if slices.ContainsFunc(servers, func(a LiveAgent) bool { return a.Account != "" || a.Closed != nil }) {
+		w.Gates = slices.Insert(w.Gates, 4, e.gateClosed(&t))
 	}
 	if w.ETA = e.ETA(ctx, &t, pos); w.ETA == nil {
 		w.NoETA = e.whyNoETA(ctx, &t)

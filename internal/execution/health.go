@@ -112,13 +112,13 @@ func (h *Health) Room(free int) int {
 	return 0
 }
 
-// Withholds says why nothing is offered now; "" if something may be.
-func (h *Health) Withholds() string {
+// Withholds says why nothing is offered to the agent now; "" if something may be.
+func (h *Health) Withholds(agent string) string {
 	switch {
 	case h.state != healthPaused && h.state != healthProbing:
 		return ""
 	case h.closed:
-		return h.Closed().String()
+		return h.Closed(agent).String()
 	case h.state == healthProbing:
 		return "one task tries whether it is well again: " + h.reason
 	}
@@ -141,16 +141,17 @@ func (h *Health) ProbeUndecided() (tried bool) {
 	return tried
 }
 
-// Closed describes a closed agent; nil if it is not closed.
-func (h *Health) Closed() *signalbox.AgentClosed {
+// Closed is the gate of a closed agent, whose Text says why; nil if it is not closed. Its Until
+// is zero once the pause is over: the next task tries it.
+func (h *Health) Closed(agent string) *signalbox.ClosedGate {
 	if !h.closed {
 		return nil
 	}
-	c := &signalbox.AgentClosed{Reason: h.reason, Failures: h.failures, Since: h.since}
+	g := &signalbox.ClosedGate{Gate: signalbox.Gate{Kind: signalbox.GateAgent, Name: agent, Text: h.reason}, Failures: h.failures, Since: h.since}
 	if h.state == healthPaused {
-		c.RetryAt = h.until
+		g.Until = h.until
 	}
-	return c
+	return g
 }
 
 // AtWork records that the agent is running something: it turned offers away with reason.

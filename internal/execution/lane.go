@@ -108,7 +108,7 @@ func (b *Registry[A, R]) live(a A) engine.LiveAgent {
 	l := a.Base()
 	v := engine.LiveAgent{
 		Agent: l.Row, Up: l.Presence.Up(), InUse: l.InUse(false), IsolatedSlots: l.Isolated, IsolatedInUse: l.InUse(true),
-		Terminal: l.Terminal, LastHeard: l.Presence.LastHeard(), LastProgress: l.Progress, Closed: l.Health.Closed(), Message: l.Presence.why,
+		Terminal: l.Terminal, LastHeard: l.Presence.LastHeard(), LastProgress: l.Progress, Closed: l.Health.Closed(l.Name), Message: l.Presence.why,
 	}
 	if !v.Up {
 		v.DownSince = b.Engine.Now().Add(-l.Presence.Away(b.opts.Monotonic()))
@@ -120,7 +120,7 @@ func (b *Registry[A, R]) live(a A) engine.LiveAgent {
 			v.Message = why
 		}
 	}
-	if why := l.Health.Withholds(); why != "" && v.Up {
+	if why := l.Health.Withholds(l.Name); why != "" && v.Up {
 		v.Held, v.BackedOff, v.Message = true, true, why
 	}
 	if len(l.Runs) > 1 || l.Row.Slots > 1 { // the agent's progress says nothing about a single run

@@ -7,8 +7,8 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
-	"github.com/signalbox-ai/signalbox/internal/accounts"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/gates"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/access"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
@@ -28,31 +28,23 @@ func (h *accountHandlers) list(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (h *accountHandlers) accounts(ctx context.Context, who signalbox.Principal) ([]api.Account, error) {
-	rows, err := h.engine.Accounts(ctx)
+	now, err := gates.Read(ctx, h.engine, nil)
 	if err != nil {
 		return nil, err
 	}
-	parked, err := h.engine.Read().Parked(ctx, "", "")
-	if err != nil {
-		return nil, err
-	}
-	counts, err := h.engine.Read().Counts(ctx)
-	if err != nil {
-		return nil, err
-	}
-	loads := accounts.Loads(parked, counts.Queues, h.engine.QueueWaitsAt)
 	agents := map[string][]string{}
-	for _, a := range h.engine.LiveAgents() {
+	for a := range now.Agents {
 		if a.Up && a.Account != "" && who.MayUse(a.Name) {
 			agents[a.Account] = append(agents[a.Account], a.Name)
 		}
 	}
-	views := make([]api.Account, 0, len(rows))
-	for i := range rows {
-		v := view.Account(&rows[i])
+	views := make([]api.Account, 0, len(now.Accounts))
+	for i := range now.Accounts {
+		v := view.Account(&now.Accounts[i])
 		v.Agents = append([]string{}, agents[v.Name]...)
 		slices.Sort(v.Agents)
-		v.Parked, v.Waiting = loads[v.Name].Parked, loads[v.Name].Waiting
+		load := now.Loads[signalbox.GateRef{Kind: signalbox.GateAccount, Name: v.Name}]
+		v.Parked, v.Waiting = load.Parked, load.Waiting
 		if who.Limited() && len(v.Agents) == 0 {
 			continue
 		}

@@ -17,6 +17,7 @@ type handlers struct {
 	tasks      *taskHandlers
 	outputs    *stream.Outputs
 	pauses     *pauseHandlers
+	gates      *gateHandler
 	accounts   *accountHandlers
 	searches   *searchHandler
 	usages     *usageHandler
@@ -66,6 +67,7 @@ func (d *Server) newHandlers() *handlers {
 		tasks:     tasks,
 		outputs:   outputs,
 		pauses:    &pauseHandlers{engine: e, audit: d.audit},
+		gates:     &gateHandler{engine: e, tools: cfg.Tools},
 		accounts:  accounts,
 		searches:  &searchHandler{engine: e, projection: d.projection},
 		usages:    &usageHandler{engine: e},
@@ -132,6 +134,7 @@ func (h *handlers) endpoints() map[string]endpoint {
 		"output":       {handle: h.outputs.Serve, narrow: access.OfTask, lasting: true},
 		"pause":        {handle: h.pauses.pause},
 		"resume":       {handle: h.pauses.resume},
+		"gates":        {handle: h.gates.list, narrow: access.ByHandler},
 		"accounts":     {handle: h.accounts.list, narrow: access.ByHandler},
 		"openAccount":  {handle: h.accounts.open},
 		"closeAccount": {handle: h.accounts.close},

@@ -1,18 +1,17 @@
 package telemetry
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/internal/accounts"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/gates"
 )
 
-// maxAccounts bounds the series of accounts, whose names come from agents: those that are not
+// maxAccounts bounds the series of accounts and of gates, whose names come from agents: those that are not
 // open come first, then by name.
 const maxAccounts = 100
 
@@ -20,6 +19,7 @@ const maxAccounts = 100
 type accountGauges struct {
 	engine                                                 *engine.Engine
 	open, signedOut, closed, used, parked, waiting, timers *prometheus.Desc
+	gate                                                   *prometheus.Desc
 }
 
 func newAccountGauges(e *engine.Engine) *accountGauges {
@@ -35,12 +35,13 @@ func newAccountGauges(e *engine.Engine) *accountGauges {
 		parked:    desc("signalbox_account_parked_tasks", "Parked tasks that go on when the account is open.", "account"),
 		waiting:   desc("signalbox_account_waiting_tasks", "Pending tasks that cannot start because the account is not open.", "account"),
 		timers:    desc("signalbox_parked_tasks", "Parked tasks, by what they wait for: account, time.", "gate"),
+		gate:      desc("signalbox_gate_closed", "1 for each gate that is closed or being tried, at most 100: accounts, agents that failed, and times until which tasks are parked (without a name).", "kind", "name"),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (g *accountGauges) Describe(c chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{g.open, g.signedOut, g.closed, g.used, g.parked, g.waiting, g.timers} {
+	for _, d := range []*prometheus.Desc{g.open, g.signedOut, g.closed, g.used, g.parked, g.waiting, g.timers, g.gate} {
 		c <- d
 	}
 }
@@ -49,23 +50,25 @@ func (g *accountGauges) Describe(c chan<- *prometheus.Desc) {
 func (g *accountGauges) Collect(c chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
-	all, err1 := g.engine.Accounts(ctx)
-	parked, err2 := g.engine.Read().Parked(ctx, "", "")
-	counts, err3 := g.engine.Read().Counts(ctx)
-	if cmp.Or(err1, err2, err3) != nil {
+	now, err := gates.Read(ctx, g.engine, nil)
+	if err != nil {
 		return
 	}
+	all := now.Accounts
 	set := func(d *prometheus.Desc, v float64, labels ...string) {
 		c <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	at := map[signalbox.GateKind]int{signalbox.GateAccount: 0, signalbox.GateTime: 0}
-	for i := range parked {
-		at[parked[i].Parking.Kind]++
+	for i := range now.Parked {
+		at[now.Parked[i].Parking.Kind]++
 	}
 	for kind, n := range at {
 		set(g.timers, float64(n), string(kind))
 	}
-	loads := accounts.Loads(parked, counts.Queues, g.engine.QueueWaitsAt)
+	list := gates.List(now)
+	for i := range list[:min(len(list), maxAccounts)] {
+		set(g.gate, 1, string(list[i].Kind), list[i].Name)
+	}
 	slices.SortStableFunc(all, func(a, b signalbox.Account) int {
 		return btoi(a.State == signalbox.AccountOpen) - btoi(b.State == signalbox.AccountOpen)
 	})
@@ -78,8 +81,9 @@ func (g *accountGauges) Collect(c chan<- prometheus.Metric) {
 			until = max(0, a.Until.Sub(g.engine.Now()).Seconds())
 		}
 		set(g.closed, until, a.Name)
-		set(g.parked, float64(loads[a.Name].Parked), a.Name)
-		set(g.waiting, float64(loads[a.Name].Waiting), a.Name)
+		load := now.Loads[signalbox.GateRef{Kind: signalbox.GateAccount, Name: a.Name}]
+		set(g.parked, float64(load.Parked), a.Name)
+		set(g.waiting, float64(load.Waiting), a.Name)
 		told := map[string]bool{} // a figure that is told twice spoils the whole scrape
 		for _, w := range a.Windows {
 			if !told[w.Name] {

@@ -46,7 +46,7 @@ func TestTaskFailingOnOnlyAgentEnds(t *testing.T) {
 		if got := h.task(id); got.State.Terminal() {
 			t.Fatalf("it ended within a minute: %s", got.Message)
 		}
-		if c := h.live(nth(0)).Closed; c == nil || c.Failures < 3 || !strings.Contains(c.Reason, "it broke") {
+		if c := h.live(nth(0)).Closed; c == nil || c.Failures < 3 || !strings.Contains(c.Text, "it broke") {
 			t.Errorf("the agent after a minute: %+v", c)
 		}
 		time.Sleep(15 * time.Minute)
@@ -65,13 +65,13 @@ func TestIdleClosedAgentHasNoPastRetryTime(t *testing.T) {
 		h.put(idler(0), "")
 		h.start()
 		id := h.submit(engine.NewTask{})
-		var c *signalbox.AgentClosed
+		var c *signalbox.ClosedGate
 		for c == nil {
 			time.Sleep(10 * time.Millisecond)
 			c = h.live(nth(0)).Closed
 		}
-		if !c.RetryAt.After(h.engine.Now()) {
-			t.Errorf("while paused: tried again at %s, now it is %s", c.RetryAt, h.engine.Now())
+		if !c.Until.After(h.engine.Now()) {
+			t.Errorf("while paused: tried again at %s, now it is %s", c.Until, h.engine.Now())
 		}
 		if _, err := h.engine.Cancel(t.Context(), id, "test"); err != nil {
 			t.Fatal(err)
@@ -81,8 +81,8 @@ func TestIdleClosedAgentHasNoPastRetryTime(t *testing.T) {
 		if c == nil {
 			t.Fatal("nothing tried it, and it is open")
 		}
-		if !c.RetryAt.IsZero() || !strings.Contains(c.String(), "its pause is over") {
-			t.Errorf("without work: %s (retry at %s)", c, c.RetryAt)
+		if !c.Until.IsZero() || !strings.Contains(c.String(), "is being tried: one task goes first") {
+			t.Errorf("without work: %s (retry at %s)", c, c.Until)
 		}
 	})
 }

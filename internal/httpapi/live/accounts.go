@@ -1,30 +1,31 @@
 package live
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
-	"github.com/signalbox-ai/signalbox/internal/accounts"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/gates"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
 
-// gates is what the last refresh knew of the accounts and of the tasks that wait for them.
-type gates struct {
-	accounts []signalbox.Account // by name
-	shown    []*entity           // of these
-	parked   []signalbox.Task    // ID, Queue and Parking alone
-	ids      map[string]bool     // of parked
-	queues   map[string]string   // the account because of which tasks of a queue wait; of those that have such
+// gateState is what the last refresh knew of what is closed and of the tasks that wait there.
+type gateState struct {
+	accounts []signalbox.Account          // by name
+	shown    []*entity                    // of these
+	parked   []signalbox.Task             // ID, Queue and Parking alone
+	ids      map[string]bool              // of parked
+	queues   map[string]signalbox.GateRef // the gate at which tasks of a queue wait; of those that have such
+	closed   []gates.Closed               // as of the last rebuild
 }
 
 func accountKey(name string) string { return "account:" + name }
 
 // about reports whether a journal entry may change which tasks are parked.
-func (g *gates) about(e *signalbox.Entry) bool {
+func (g *gateState) about(e *signalbox.Entry) bool {
 	return e.Kind == signalbox.EventPark || e.Kind == signalbox.EventUnpark || g.ids[e.QueueID]
 }
 
@@ -67,17 +68,21 @@ func (r *refresh) readGates(changes *journalChanges, fresh bool) (err error) {
 		if changed[a.live.Account] {
 			r.dirtyAgents[name] = true
 		}
+		blocked = blocked || a.live.Closed != nil
 	}
-	queues := map[string]string{}
+	for name := range r.dirtyAgents {
+		blocked = blocked || r.liveAgent(name).Closed != nil
+	}
+	queues := map[string]signalbox.GateRef{}
 	for queue, n := range r.snapshot.Counts.Queues {
 		if blocked && n > 0 {
-			if name := r.cfg.Engine.QueueWaitsAt(queue); name != "" {
-				queues[queue] = name
+			if at := r.cfg.Engine.QueueWaitsAt(queue); at != (signalbox.GateRef{}) {
+				queues[queue] = at
 			}
 		}
 	}
 	for queue := range unionKeys(r.gates.queues, queues) {
-		if is := queues[queue]; r.gates.queues[queue] != is || changed[is] {
+		if is := queues[queue]; r.gates.queues[queue] != is || is.Kind == signalbox.GateAccount && changed[is.Name] || is.Kind == signalbox.GateAgent && r.dirtyAgents[is.Name] {
 			r.dirtyQueues[queue] = true
 		}
 	}
@@ -100,14 +105,15 @@ func (r *refresh) readParked() error {
 
 // waitingFor is the gate of a task that waits; nil for none.
 func (r *refresh) waitingFor(t *signalbox.Task) *api.WaitingFor {
-	if t.State == signalbox.Pending && r.gates.queues[t.Queue] == "" && len(r.cfg.Engine.Options().Reserve) == 0 {
+	if t.State == signalbox.Pending && r.gates.queues[t.Queue] == (signalbox.GateRef{}) && len(r.cfg.Engine.Options().Reserve) == 0 {
 		return nil
 	}
 	return view.WaitingFor(r.cfg.Engine.WaitsAt(t))
 }
 
-// setAccounts rebuilds the entities of the accounts, after those of the agents.
-func (r *refresh) setAccounts() {
+// setGates lists what is closed, and rebuilds the entities of the accounts, after those of the
+// agents.
+func (r *refresh) setGates() {
 	connected, all := map[string][]string{}, map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(r.agents)) {
 		a := r.agents[name]
@@ -116,12 +122,24 @@ func (r *refresh) setAccounts() {
 			connected[a.live.Account] = append(connected[a.live.Account], name)
 		}
 	}
-	loads := accounts.Loads(r.gates.parked, r.snapshot.Counts.Queues, func(queue string) string { return r.gates.queues[queue] })
+	now := gates.Now{
+		At: r.now, Accounts: r.gates.accounts, Parked: r.gates.parked, Tools: r.toolQueues,
+		Loads: gates.Loads(r.gates.parked, r.snapshot.Counts.Queues, func(queue string) signalbox.GateRef { return r.gates.queues[queue] }),
+		Agents: func(yield func(*engine.LiveAgent) bool) {
+			for _, a := range r.agents {
+				if !yield(&a.live) {
+					return
+				}
+			}
+		},
+	}
+	r.gates.closed = gates.List(&now)
 	shown := make([]*entity, len(r.gates.accounts))
 	for i := range r.gates.accounts {
 		v := view.Account(&r.gates.accounts[i])
 		v.Agents = append(v.Agents, connected[v.Name]...)
-		v.Parked, v.Waiting = loads[v.Name].Parked, loads[v.Name].Waiting
+		load := now.Loads[signalbox.GateRef{Kind: signalbox.GateAccount, Name: v.Name}]
+		v.Parked, v.Waiting = load.Parked, load.Waiting
 		shown[i] = &entity{key: accountKey(v.Name), account: &v, agents: all[v.Name]}
 		r.set(shown[i])
 	}
@@ -152,53 +170,59 @@ func (r *refresh) blockedText(name string) string {
 	return r.gates.accounts[i].String()
 }
 
-// checkAccounts checks for accounts that are not open.
-func (r *refresh) checkAccounts(c *checker) {
-	for i, e := range r.gates.shown {
-		a, row := e.account, &r.gates.accounts[i]
-		f := finding{agents: append([]string{}, e.agents...), Attention: api.Attention{
-			Kind: "account_" + a.State, Level: levelInfo, Subject: "Account " + a.Name, Since: row.Since,
-			Text: strings.TrimPrefix(a.Text, "account "+a.Name+" "), Cure: "signalbox accounts open " + a.Name,
-		}}
-		n := a.Parked + a.Waiting
-		if n > 0 {
-			f.Text += ": " + view.Counted(n, "task waits", "tasks wait")
+// checkGates adds what is closed.
+func (r *refresh) checkGates(c *checker) {
+	for i := range r.gates.closed {
+		c.add(gateFinding(&r.gates.closed[i]))
+	}
+}
+
+// gateFinding is a gate as a finding: an error where a person must act, a warning where tasks wait
+// for an account, else a note.
+func gateFinding(g *gates.Closed) finding {
+	subject, text, _ := strings.Cut(g.Text, " "+g.Name+" ")
+	f := finding{agents: g.Agents, Attention: api.Attention{
+		Kind: string(g.Kind) + "_" + g.State, Level: levelInfo, Subject: strings.ToUpper(subject[:1]) + subject[1:] + " " + g.Name, Text: text, Cure: g.Cure, Since: g.Since,
+	}}
+	switch g.Kind {
+	case signalbox.GateTime:
+		subject, text, _ = strings.Cut(g.Text, " go")
+		f.Kind, f.Subject, f.Text = "tasks_parked", subject, "go"+text
+		return f
+	case signalbox.GateAgent:
+		f.Kind, f.Level, f.Subject = "agent_closed", levelError, g.Name
+	case signalbox.GateAccount:
+		if g.State == string(signalbox.AccountSignedOut) {
+			f.Level = levelError
+		} else if g.State == string(signalbox.AccountClosed) && g.Tasks() > 0 {
+			f.Level = levelWarning
 		}
-		switch row.State {
-		case signalbox.AccountClosed:
-			if n > 0 {
-				f.Level = levelWarning
-			}
-		case signalbox.AccountSignedOut:
-			f.Level, f.Cure = levelError, fmt.Sprintf("log in again where %s, then %s", runsAt(e.agents), f.Cure)
-		case signalbox.AccountTrying:
-			f.Cure = "it is opened by itself when its provider answers; " + f.Cure + " lets all tasks go at once"
-		default:
+	}
+	switch n := g.Tasks(); {
+	case g.Kind == signalbox.GateTool && n > 0:
+		f.Text += ": " + view.Counted(n, "call waits", "calls wait")
+	case n > 0:
+		f.Text += ": " + view.Counted(n, "task waits", "tasks wait")
+	}
+	return f
+}
+
+// quietly says what is closed while tasks wait for it, though it needs no person; "" for nothing.
+func (r *refresh) quietly() string {
+	for i := range r.gates.closed {
+		g := &r.gates.closed[i]
+		if g.Tasks() == 0 || gateFinding(g).Level != levelInfo || g.Kind == signalbox.GateTool {
 			continue
 		}
-		c.add(f)
-	}
-}
-
-// runsAt names agents, at most three.
-func runsAt(agents []string) string {
-	switch n := len(agents); {
-	case n == 0:
-		return "its agents run"
-	case n == 1:
-		return "agent " + agents[0] + " runs"
-	case n > 3:
-		return fmt.Sprintf("agents %s and %d more run", strings.Join(agents[:3], ", "), n-3)
-	}
-	return "agents " + strings.Join(agents, ", ") + " run"
-}
-
-// trying says which account is being tried while tasks wait for it; "" for none.
-func (r *refresh) trying() string {
-	for _, e := range r.gates.shown {
-		if n := e.account.Parked + e.account.Waiting; n > 0 && e.account.State == string(signalbox.AccountTrying) {
-			return fmt.Sprintf("A%s, and %s.", e.account.Text[1:], view.Counted(n, "task waits", "tasks wait"))
+		text := strings.ToUpper(g.Text[:1]) + g.Text[1:]
+		if g.Kind != signalbox.GateTime {
+			text += ", and " + view.Counted(g.Tasks(), "task waits", "tasks wait")
 		}
+		return text + "."
 	}
 	return ""
+}
+
+func sameGate(a, b gates.Closed) bool {
+	return a.ClosedGate == b.ClosedGate && a.State == b.State && a.Load == b.Load && a.Cure == b.Cure && slices.Equal(a.Agents, b.Agents)
 }

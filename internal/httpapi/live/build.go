@@ -48,7 +48,7 @@ type builder struct {
 	toolQueues []toolqueue.Status          // as Tools lists them
 	calls      map[string]api.LiveCall     // tool calls of tasks in flight, by task id
 
-	gates gates
+	gates gateState
 
 	// What the last rebuild of each agent made, and sums over them.
 	agents     map[string]*agentState // by name
@@ -135,7 +135,7 @@ func (b *builder) refresh(ctx context.Context, watched bool) (*refresh, error) {
 		r.markAll()
 	}
 	r.rebuild()
-	r.setAccounts()
+	r.setGates()
 	r.sumTotals()
 	if first {
 		if err := r.seed(snapshot.Entry); err != nil {
@@ -156,7 +156,7 @@ func (b *builder) refresh(ctx context.Context, watched bool) (*refresh, error) {
 // finish fills in the state and the entities of the delta.
 func (r *refresh) finish() {
 	s := &r.state
-	s.at, s.pauses, s.inFlight = r.now, r.pauses, r.snapshot.InFlight
+	s.at, s.pauses, s.gates, s.inFlight = r.now, r.pauses, r.gates.closed, r.snapshot.InFlight
 	for i := range r.toolQueues {
 		s.toolQueues = append(s.toolQueues, r.toolQueues[i].Name)
 	}

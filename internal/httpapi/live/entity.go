@@ -10,6 +10,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/gates"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/toolqueue"
@@ -132,6 +133,7 @@ type message struct {
 	Tasks     []json.RawMessage `json:"tasks,omitempty"`
 	Schedules []json.RawMessage `json:"schedules,omitempty"`
 	Pauses    *[]api.Pause      `json:"paused,omitempty"`
+	Gates     *[]api.ClosedGate `json:"gates,omitempty"`
 	Pressure  []api.Pressure    `json:"pressure,omitempty"`
 	Gone      []string          `json:"gone,omitempty"`
 }
@@ -142,6 +144,7 @@ type state struct {
 	totals     api.Totals
 	health     findings
 	pauses     []signalbox.Pause
+	gates      []gates.Closed
 	pressure   []api.Pressure   // oldest first
 	inFlight   []signalbox.Task // in the order in which a snapshot lists them
 	toolQueues []string         // names, in the order in which a snapshot lists them
@@ -157,12 +160,13 @@ type delta struct {
 	totals   *api.Totals
 	health   *findings
 	pauses   *[]signalbox.Pause
+	gates    *[]gates.Closed
 	pressure []api.Pressure // new samples
 	frame    []byte         // the event for readers without limits
 }
 
 func (d *delta) empty() bool {
-	return len(d.entities)+len(d.gone)+len(d.pressure) == 0 && d.totals == nil && d.health == nil && d.pauses == nil
+	return len(d.entities)+len(d.gone)+len(d.pressure) == 0 && d.totals == nil && d.health == nil && d.pauses == nil && d.gates == nil
 }
 
 // compare sets the fields in which two states differ. recovered says that readers
@@ -177,6 +181,9 @@ func (d *delta) compare(before, now *state, recovered bool) {
 	}
 	if !slices.Equal(now.pauses, before.pauses) {
 		d.pauses = &now.pauses
+	}
+	if !slices.EqualFunc(now.gates, before.gates, sameGate) {
+		d.gates = &now.gates
 	}
 	d.pressure = newSamples(now.pressure, before.pressure)
 }
@@ -212,6 +219,7 @@ func mergeDeltas(deltas []*delta) *delta {
 			delete(entities, e.key)
 			gone[e.key] = e
 		}
+		out.gates = cmp.Or(d.gates, out.gates)
 		out.totals, out.health, out.pauses = cmp.Or(d.totals, out.totals), cmp.Or(d.health, out.health), cmp.Or(d.pauses, out.pauses)
 		out.pressure = append(out.pressure, d.pressure...)
 	}
@@ -238,6 +246,10 @@ func (d *delta) event(name string, who signalbox.Principal) ([]byte, error) {
 		pauses := view.Pauses(view.VisiblePauses(*d.pauses, who))
 		out.Pauses = &pauses
 	}
+	if d.gates != nil {
+		closed := view.Gates(*d.gates, who)
+		out.Gates = &closed
+	}
 	for _, e := range d.entities {
 		if e.visible(who) {
 			e.appendTo(&out, who)
@@ -261,7 +273,7 @@ func (d *delta) event(name string, who signalbox.Principal) ([]byte, error) {
 // full is the state and all entities as a delta from nothing. Accounts, agents and
 // queues are in the order of their keys.
 func (s *state) full(entities map[string]*entity) *delta {
-	out := &delta{at: s.at, totals: &s.totals, health: &s.health, pauses: &s.pauses, pressure: s.pressure}
+	out := &delta{at: s.at, totals: &s.totals, health: &s.health, pauses: &s.pauses, gates: &s.gates, pressure: s.pressure}
 	for _, e := range entities {
 		if e.agent != nil || e.queue != nil || e.account != nil {
 			out.entities = append(out.entities, e)

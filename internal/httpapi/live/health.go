@@ -111,7 +111,7 @@ func (r *refresh) findings() findings {
 	}
 	r.checkQueues(&c)
 	r.checkTools(&c)
-	r.checkAccounts(&c)
+	r.checkGates(&c)
 	c.findings = append(c.findings, r.schedules.check(r.ctx, r.cfg.Schedules, r.now)...)
 	_ = r.readJobs()
 	if len(r.failures.jobs) > signalbox.MaxSchedules {
@@ -139,7 +139,7 @@ func (r *refresh) findings() findings {
 	case totals.AgentsUp == 0:
 		f.allWell = "Nothing waits, and no agent is connected yet."
 	default:
-		f.allWell = cmp.Or(r.trying(), f.allWell)
+		f.allWell = cmp.Or(r.quietly(), f.allWell)
 	}
 	return f
 }

@@ -65,8 +65,7 @@ func (c *checker) checkAgent(a *agentState) {
 	switch a.out.Face {
 	case faceDown:
 		c.checkDown(a.out)
-	case faceClosed:
-		c.checkClosed(a.out)
+	case faceClosed: // checkGates has it
 	case faceStuck:
 		c.checkStuck(a)
 	case faceCancelling:
@@ -105,19 +104,6 @@ func (c *checker) checkDown(a *api.LiveAgent) {
 		f := agentFinding(a, "agent_down", levelWarning, heard, start)
 		c.addSince(f, a.LastHeard)
 	}
-}
-
-// checkClosed checks an agent that gets no tasks because it keeps failing.
-func (c *checker) checkClosed(a *api.LiveAgent) {
-	closed, next := a.Closed, "the next task tries it"
-	if !closed.RetryAt.IsZero() {
-		next = "it is tried again at " + closed.RetryAt.Format("15:04:05 MST")
-	}
-	f := agentFinding(a, "agent_closed", levelError,
-		fmt.Sprintf("takes no task: %s; %s", strings.TrimSuffix(httpio.Clip(closed.Reason), "."), next),
-		"look at its host and its log; it is opened again by itself when it takes a task")
-	f.Since = closed.Since
-	c.add(f)
 }
 
 // addSince adds a finding that began at since; nil: that is not known.

@@ -242,7 +242,7 @@ func (h *history) changeStatus(a *engine.LiveAgent) {
 	case 2:
 		a.LastProgress, a.Fencing = h.Now(), true
 	case 3:
-		a.Closed = pick(h, nil, &signalbox.AgentClosed{Reason: "no disk", Failures: 3, Since: h.Now(), RetryAt: h.Now().Add(time.Minute)})
+		a.Closed = pick(h, nil, &signalbox.ClosedGate{Gate: signalbox.Gate{Kind: signalbox.GateAgent, Name: a.Name, Text: "no disk", Until: h.Now().Add(time.Minute)}, Failures: 3, Since: h.Now()})
 	case 4:
 		a.Notes = nil
 		if len(h.inFlight) > 0 {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
-	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/gates"
 )
 
 // Account is an account without what is counted of it.
@@ -21,7 +21,7 @@ func Account(a *signalbox.Account) api.Account {
 }
 
 // WaitingFor is the gate at which a task waits; nil for none.
-func WaitingFor(w *engine.Waits) *api.WaitingFor {
+func WaitingFor(w *signalbox.ClosedGate) *api.WaitingFor {
 	if w == nil {
 		return nil
 	}
@@ -33,7 +33,21 @@ func parkedAt(t *signalbox.Task) *api.WaitingFor {
 	if t.State != signalbox.Parked {
 		return nil
 	}
-	w := engine.Waits{Gate: t.Parking.Gate, Since: t.Parking.At}
-	w.Text = w.Gate.String()
+	w := signalbox.ClosedGate{Gate: t.Parking.Gate, Since: t.Parking.At}
+	w.Text = w.String()
 	return WaitingFor(&w)
+}
+
+// Gates are the gates that a caller may see.
+func Gates(all []gates.Closed, who signalbox.Principal) []api.ClosedGate {
+	out := []api.ClosedGate{}
+	for i := range all {
+		if g := &all[i]; g.VisibleTo(who) {
+			out = append(out, api.ClosedGate{
+				Kind: string(g.Kind), Name: g.Name, State: g.State, Text: g.Text, Since: Time(g.Since), Until: Time(g.Until), Source: g.Source,
+				Waiting: g.Waiting, Parked: g.Parked, Cure: g.Cure,
+			})
+		}
+	}
+	return out
 }

@@ -25,7 +25,7 @@ func Agent(row *signalbox.Agent, live engine.LiveAgent, slots []api.RunningTask)
 		v.Kind, v.Slots, v.Fencing = live.Kind, live.Slots, live.Fencing
 	}
 	if c := live.Closed; c != nil {
-		v.Closed = &api.AgentClosed{Reason: c.Reason, Failures: c.Failures, Since: c.Since.UTC(), RetryAt: c.RetryAt.UTC()}
+		v.Closed = &api.AgentClosed{Reason: c.Text, Failures: c.Failures, Since: c.Since.UTC(), RetryAt: c.Until.UTC()}
 	}
 	works := slices.ContainsFunc(running, func(t api.RunningTask) bool { return !t.Withheld })
 	switch {

@@ -5,7 +5,7 @@
 export const emptyBoard = () => ({
   ready: false, revision: 0, at: "", epoch: "", totals: null, health: null,
   agents: new Map(), queues: new Map(), capacity: new Map(), accounts: new Map(), tasks: new Map(),
-  schedules: new Map(), pauses: [], pressure: [],
+  schedules: new Map(), pauses: [], gates: [], pressure: [],
 });
 
 const keys = { agents: "name", queues: "name", capacity: "name", accounts: "name", tasks: "queue_id", schedules: "id" };
@@ -38,6 +38,7 @@ const merge = (board, data) => {
   if (data.totals) next.totals = data.totals;
   if (data.health) next.health = data.health;
   if (data.paused) next.pauses = data.paused;
+  if (data.gates) next.gates = data.gates;
   for (const [kind, key] of Object.entries(keys)) {
     if (data[kind]?.length) next[kind] = put(next[kind], data[kind], key);
   }

@@ -1,30 +1,31 @@
-package accounts_test
+package gates_test
 
 import (
 	"maps"
 	"testing"
 
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/internal/accounts"
+	"github.com/signalbox-ai/signalbox/internal/gates"
 )
 
-// Each waiting task counts once, at the account that keeps it: parked ones at that of their
+// Each waiting task counts once, at the gate that keeps it: parked ones at that of their
 // gate, even if what keeps others in their queue is another.
 func TestLoads(t *testing.T) {
 	at := func(queue string, kind signalbox.GateKind, account string) signalbox.Task {
 		return signalbox.Task{Queue: queue, State: signalbox.Parked, Parking: &signalbox.Parking{Gate: signalbox.Gate{Kind: kind, Name: account}}}
 	}
+	account := func(name string) signalbox.GateRef { return signalbox.GateRef{Kind: signalbox.GateAccount, Name: name} }
 	parked := []signalbox.Task{
 		at("agent:a", signalbox.GateAccount, "one"), at("agent:a", signalbox.GateTime, ""), at("work", signalbox.GateAccount, "two"),
 	}
 	queues := map[string]int{"agent:a": 5, "work": 4, "agent:b": 7, "agent:c": 2}
-	got := accounts.Loads(parked, queues, func(queue string) string {
+	got := gates.Loads(parked, queues, func(queue string) signalbox.GateRef {
 		if queue == "agent:b" {
-			return ""
+			return signalbox.GateRef{}
 		}
-		return "one"
+		return account("one")
 	})
-	want := map[string]accounts.Load{"one": {Parked: 1, Waiting: 3 + 3 + 2}, "two": {Parked: 1}}
+	want := map[signalbox.GateRef]gates.Load{account("one"): {Parked: 1, Waiting: 3 + 3 + 2}, account("two"): {Parked: 1}, {Kind: signalbox.GateTime}: {Parked: 1}}
 	if !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
