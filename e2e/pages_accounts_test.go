@@ -66,7 +66,8 @@ func TestAnAccountAtItsLimitOnThePages(t *testing.T) {
 	p.click(".account button", "Close account… claude-max")
 	p.fill("Reason, which others see", "a release")
 	p.click("dialog button", "Close account")
-	p.showsIn(".account", "Closed until someone opens it: a release · by")
+	p.showsIn(".card-accounts .account", "Closed until someone opens it: a release · by")
+	p.showsIn(".card-gates", "Account claude-max is closed until someone opens it (a release): 2 tasks wait, 1 of them parked")
 	p.goTo("/ui/tasks/" + id)
 	p.click(".note button", "Open account")
 	for n, resumed := 2, false; n <= 3; n++ {

@@ -17,6 +17,7 @@ func (s *session) accountStory() {
 	})
 	id := s.Submit(`{"prompt":"Update the changelog","agent":"claude-1"}`).QueueID
 	s.Park(s.Run(a), 40*time.Minute)
+	s.ask("gates", "", "/api/gates", "")
 	s.ask("accounts", "", "/api/accounts", "")
 	s.ask("task", "Parked at a limit of its provider", "/api/queue/"+id, "")
 	s.ask("why", "Parked", "/api/queue/"+id+"/why", "")

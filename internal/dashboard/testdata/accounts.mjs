@@ -9,10 +9,21 @@ globalThis.setInterval = (...args) => tick(...args).unref();
 globalThis.document = { addEventListener() {}, hidden: true };
 const { ahead, clock, local } = await import("../assets/lib/time.js");
 const { stepsOf } = await import("../assets/pages/task-steps.js");
-const { stateText, waitsText, whyText } = await import("../assets/parts/account-words.js");
+const { gateText, stateText, waitsText, whyText } = await import("../assets/parts/account-words.js");
 
 const now = Date.UTC(2026, 0, 31, 12, 0, 0), later = "2026-01-31T12:12:05Z";
 const frame = (revision, more) => ({ revision, at: "2026-01-31T12:00:00Z", epoch: "e", ...more });
+
+test("what is closed, in words", () => {
+  let board = apply(emptyBoard(), "snapshot", frame(1, { gates: [{ kind: "agent", name: "coder" }] }));
+  board = apply(board, "change", frame(2, { accounts: [] }));
+  assert.deepEqual(board.gates, [{ kind: "agent", name: "coder" }]);
+  assert.deepEqual(apply(board, "change", frame(3, { gates: [] })).gates, []);
+  const g = { kind: "agent", text: `agent coder is closed until ${later} (it broke)`, waiting: 2, parked: 0 };
+  assert.equal(gateText(g, now), `Agent coder is closed until ${clock(later, now)} (it broke): 2 tasks wait`);
+  assert.equal(gateText({ kind: "tool", text: "tool queue github is closed", waiting: 1, parked: 0 }, now), "Tool queue github is closed: 1 call waits");
+  assert.equal(gateText({ kind: "time", text: "2 parked tasks go on", waiting: 0, parked: 2 }, now), "2 parked tasks go on");
+});
 
 test("the board keeps accounts by name", () => {
   let board = apply(emptyBoard(), "snapshot", frame(1, { accounts: [{ name: "max", state: "open" }, { name: "pro", state: "open" }] }));

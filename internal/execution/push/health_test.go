@@ -30,7 +30,7 @@ func TestFailingAgentDoesNotFailBacklog(t *testing.T) {
 			t.Errorf("task %s: agent %s, %d attempts", id, got.Agent, got.Attempts)
 		}
 	}
-	if c := h.live("a-full").Closed; c == nil || !strings.Contains(c.Reason, "no space left") {
+	if c := h.live("a-full").Closed; c == nil || !strings.Contains(c.Text, "no space left") {
 		t.Errorf("the sick agent: %+v", h.live("a-full"))
 	}
 }

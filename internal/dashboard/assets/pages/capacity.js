@@ -13,6 +13,7 @@ import { Changes } from "../parts/changes.js";
 import { Dialog, openDialog } from "../parts/dialog.js";
 import { Empty } from "../parts/empty.js";
 import { ErrorBox } from "../parts/errorbox.js";
+import { Gates } from "../parts/gates.js";
 import { useAction, useLoad } from "../parts/load.js";
 import { State } from "../parts/state.js";
 import { TaskLink } from "../parts/tasklink.js";
@@ -28,6 +29,7 @@ export default ({ query }) => {
   useEffect(() => { if (ready && named) document.getElementById(`queue-${named}`)?.scrollIntoView({ block: "center" }); }, [ready, named]);
   return html`<div class="page-head"><h1>Capacity</h1><p class="quiet"><${Changes} hold=${hold} /> ${sum([...capacity.values()])}</p></div>
     ${!ready && html`<p class="quiet" aria-busy="true">Connecting…</p>`}
+    <${Gates} />
     <${Accounts} />
     ${ready && capacity.size === 0 && html`<${Empty} title="No tool has a queue yet." text="A tool queue in signalbox.yaml says how many calls run at once, over all agents. This shows the tools that there are:" command="signalbox tools" />`}
     <div class="queues" ...${hold.props}>${hold.items.map(({ key, item, gone }) => html`<${Queue} key=${key} queue=${item} gone=${gone} named=${key === named} />`)}</div>

@@ -63,7 +63,7 @@ const disable = async (name) => {
 
 // Note is what needs nobody, such as a pause that someone has set.
 const Note = ({ note }) => html`<li class="attention-note"><span><${Subject} item=${note} /> ${local(note.text)}</span>
-  ${(note.kind === "paused" || note.kind === "account_closed") && html`<${Cure} text=${note.cure} plain=${true} />`}</li>`;
+  ${(note.kind === "paused" || note.kind === "account_closed" || note.kind === "tasks_parked") && html`<${Cure} text=${note.cure} plain=${true} />`}</li>`;
 
 // Subject leads to where the thing can be seen and cured.
 const Subject = ({ item }) => {
@@ -74,7 +74,8 @@ const Subject = ({ item }) => {
 const placeOf = ({ kind, subject, cure, query }) => {
   if (/^(agent_|stuck|outlasted|run_trouble|cancel_unconfirmed|withheld)/.test(kind)) return agentPath(subject);
   if (query && kind === "tasks_failed") return searchPath(query);
-  if (kind === "capacity_full" || kind === "tool_down") return capacityPath(subject);
+  if (kind === "tasks_parked") return searchPath("state:parked");
+  if (kind === "capacity_full" || kind === "tool_closed" || kind === "tool_down") return capacityPath(subject);
   if (kind.startsWith("account_")) return capacityPath();
   if (kind.startsWith("schedule_")) return schedulePath(subject);
   if (kind === "queue_full" || kind === "no_agent") return searchPath("state:waiting");

@@ -60,10 +60,9 @@ const outcome = (answer) => {
   return "The agent is told to stop, and has not confirmed yet.";
 };
 
-// Waits says which account a task waits for, or until when, with what can be done about it.
+// Waits says which account or agent a task waits for, or until when, with what can be done about it.
 export const Waits = ({ task, again }) => {
-  const { name, text, until } = task.waiting_for;
-  const account = useLive((b) => b.accounts.get(name)), now = useNow();
+  const { kind, name, text, until } = task.waiting_for, account = useLive((b) => kind === "account" ? b.accounts.get(name) : undefined), now = useNow();
   const admin = useMay("admin"), cancel = useMay("cancel");
   const parked = task.state === "parked", opens = account ? account.state !== "open" && account.until : until;
   const detail = !account || account.state === "open" ? local(text, now) : account.state === "closed" ? [account.window, account.reason].filter(Boolean).join(": ") : stateText(account, now);
@@ -76,10 +75,10 @@ export const Waits = ({ task, again }) => {
     }
   });
   return html`<div class="note is-warn">
-    <p><strong>${name ? `Waits for account ${name}` : "Waits"}${opens ? ` until ${ahead(opens, now)}` : ""}</strong> <span dir="auto">${detail && `(${detail})`}</span>.${parked && " It goes on where it stopped."}</p>
-    <p class="buttons">
+    <p><strong>${name ? `Waits for ${kind} ${name}` : "Waits"}${opens ? ` until ${ahead(opens, now)}` : ""}</strong> <span dir="auto">${detail && `(${detail})`}</span>.${parked && " It goes on where it stopped."}</p>
+    ${kind !== "agent" && html`<p class="buttons">
       ${name && account?.state !== "open" && html`<button type="button" disabled=${!admin.ok} title=${admin.why || undefined} onClick=${() => openAccount(name)}>Open account</button>`}
-      <button type="button" disabled=${busy || !cancel.ok} title=${cancel.why || "whether the account is open or not"} onClick=${anyway}>Run anyway</button></p>
+      <button type="button" disabled=${busy || !cancel.ok} title=${cancel.why || "whether the account is open or not"} onClick=${anyway}>Run anyway</button></p>`}
   </div>`;
 };
 

@@ -1,5 +1,5 @@
 // What is said of an account. Pure functions.
-import { ahead } from "../lib/time.js";
+import { ahead, local } from "../lib/time.js";
 
 // stateText says what an account lets through.
 export const stateText = (a, now) => ({
@@ -16,9 +16,12 @@ export const whyText = (a, now) => {
   return `${said[0].toUpperCase()}${said.slice(1)}${known && `: ${known}`}`;
 };
 
-// waitsText is what waits for an account; "" for nothing.
-export const waitsText = (a) => {
+// gateText says of a gate what it lets through, and what waits there.
+export const gateText = (g, now) => [local(g.text.charAt(0).toUpperCase() + g.text.slice(1), now), g.kind === "time" ? "" : waitsText(g, g.kind === "tool" ? "call" : "task")].filter(Boolean).join(": ");
+
+// waitsText is what waits for an account or another gate; "" for nothing.
+export const waitsText = (a, noun = "task") => {
   const n = a.parked + a.waiting;
   if (n === 0) return "";
-  return `${n} ${n === 1 ? "task waits" : "tasks wait"}${a.parked > 0 ? `, ${a.parked} of them parked` : ""}`;
+  return `${n} ${n === 1 ? `${noun} waits` : `${noun}s wait`}${a.parked > 0 ? `, ${a.parked} of them parked` : ""}`;
 };

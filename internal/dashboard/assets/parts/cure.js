@@ -1,7 +1,7 @@
 // What a person can do about something, in the director's words: a command to copy
 // where the words are one, and the buttons that do the same here, for those who may.
 import { html } from "../lib/dom.js";
-import { get } from "../lib/api.js";
+import { get, post } from "../lib/api.js";
 import { current } from "../lib/live.js";
 import { useMay } from "../lib/me.js";
 import { forceRelease, resume } from "./agentactions.js";
@@ -20,15 +20,26 @@ export const Cure = ({ text, plain }) => {
   if (!text) return null;
   const [, queue] = /^signalbox resume(?: (\S+))?$/.exec(text) ?? [null, null];
   const [, task] = /signalbox cancel (queue-\w+)/.exec(text) ?? [];
+  const [, parked] = /signalbox unpark (queue-\w+)/.exec(text) ?? [];
   const [, account] = /signalbox accounts open (\S+?)[,;]?(?: |$)/.exec(text) ?? [];
   const [, agent] = /signalbox release (\S+?)[,;]?(?: |$)/.exec(text) ?? [];
   const buttons = [
     queue !== null && admin.ok && html`<button type="button" class="small" onClick=${() => resume(queue ?? "")}>Resume ${queue ?? "everything"}</button>`,
     account && admin.ok && html`<button type="button" class="small" onClick=${() => openAccount(account)}>Open account</button>`,
+    parked && cancel.ok && html`<button type="button" class="small" onClick=${() => unparkById(parked)}>Run ${shortId(parked)} now</button>`,
     task && cancel.ok && html`<button type="button" class="small" onClick=${() => cancelById(task)}>Cancel ${shortId(task)}</button>`,
     agent && release.ok && current().agents.has(agent) && html`<button type="button" class="small" onClick=${() => forceRelease(agent)}>Force release…</button>`,
   ].filter(Boolean);
   return html`<div class="cure">${plain ? null : isCommand(text) ? html`<${Command} text=${text} />` : html`<p class="quiet">${text}</p>`}${buttons}</div>`;
+};
+
+const unparkById = async (id) => {
+  try {
+    await post(`/api/queue/${encodeURIComponent(id)}/unpark`);
+    toast(`${shortId(id)} is first in its queue.`);
+  } catch (error) {
+    toast(`${shortId(id)} does not run now: ${error.message}.`, "bad");
+  }
 };
 
 const cancelById = async (id) => {
