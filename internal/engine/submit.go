@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -125,7 +126,7 @@ func (e *Engine) Submit(ctx context.Context, n NewTask) (r Receipt, err error) {
 		refused = e.ChargeRate(n.By, sizeOf(&n))
 	}
 	if refused == nil {
-		refused = e.checkRoute(ctx, n)
+		refused = cmp.Or(e.checkRoute(ctx, n), e.checkBudgets(ctx, &n))
 	}
 	if refused == nil {
 		refused = e.setRoom(&n, &sub)
