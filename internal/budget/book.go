@@ -25,7 +25,7 @@ type Reader interface {
 // the store sums it up, and what those in flight have reported here. Its methods are safe for
 // concurrent use.
 type Book struct {
-	c Config
+	c config
 
 	mu      sync.Mutex
 	day     signalbox.Day
@@ -44,9 +44,9 @@ type run struct {
 }
 
 // NewBook returns a book that has not read anything.
-func NewBook(c Config) *Book {
+func NewBook(of signalbox.Budgets) *Book {
 	return &Book{
-		c: c, ended: map[Name]signalbox.Spent{}, running: map[Name]signalbox.Spent{}, runs: map[string]*run{},
+		c: config{of}, ended: map[Name]signalbox.Spent{}, running: map[Name]signalbox.Spent{}, runs: map[string]*run{},
 		account: map[string]string{}, over: map[Name]time.Time{},
 	}
 }
@@ -306,7 +306,7 @@ func (b *Book) names() []Name {
 	}
 	for scope, of := range map[Scope]map[string]signalbox.Budget{ScopeUser: b.c.Users, ScopeAgent: b.c.Agents, ScopeAccount: b.c.Accounts} {
 		for name, budget := range of {
-			if name != Any && budget != (signalbox.Budget{}) {
+			if name != signalbox.AnyBudget && budget != (signalbox.Budget{}) {
 				known[Name{scope, name}] = true
 			}
 		}

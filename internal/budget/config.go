@@ -6,22 +6,8 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// Config has the budgets of a director. The zero Config has none.
-type Config struct {
-	Task signalbox.Budget // of each task that brings none of its own; those of callers who are no admins may not be higher
-	Day  signalbox.Budget // of all tasks together, each UTC day
-	// By name, each UTC day; Any is for those that have no line. Users are named by the key of
-	// the owner (signalbox.Task.Owner) or the e-mail address.
-	Users, Agents, Accounts map[string]signalbox.Budget
-}
-
-// Any is the name of the budget of everyone that has no line.
-const Any = "*"
-
-// Daily reports whether there is a budget of a day.
-func (c *Config) Daily() bool {
-	return c.Day != (signalbox.Budget{}) || len(c.Users)+len(c.Agents)+len(c.Accounts) > 0
-}
+// config is signalbox.Budgets with what a Book asks of them.
+type config struct{ signalbox.Budgets }
 
 // Scope says whose budget it is.
 type Scope string
@@ -52,7 +38,7 @@ func (n Name) String() string {
 type Who struct{ Agent, Account, Owner, Email string }
 
 // names returns the budgets that a run is on.
-func (c *Config) names(w Who) []Name {
+func (c *config) names(w Who) []Name {
 	names := make([]Name, 0, 4)
 	if c.Day != (signalbox.Budget{}) {
 		names = append(names, Name{Scope: ScopeDay})
@@ -70,7 +56,7 @@ func (c *Config) names(w Who) []Name {
 }
 
 func line(of map[string]signalbox.Budget, name string) bool {
-	return name != "" && of[cmp.Or(lineOf(of, name), Any)] != signalbox.Budget{}
+	return name != "" && of[cmp.Or(lineOf(of, name), signalbox.AnyBudget)] != signalbox.Budget{}
 }
 
 // lineOf returns the name if it has a line, else "".
@@ -82,7 +68,7 @@ func lineOf(of map[string]signalbox.Budget, name string) string {
 }
 
 // user returns the name of the budget of an owner; "" for none. Nobody in particular has none.
-func (c *Config) user(owner, email string) string {
+func (c *config) user(owner, email string) string {
 	name := cmp.Or(lineOf(c.Users, email), lineOf(c.Users, owner), email, owner)
 	if !line(c.Users, name) {
 		return ""
@@ -91,10 +77,10 @@ func (c *Config) user(owner, email string) string {
 }
 
 // budget returns the bounds of a name.
-func (c *Config) budget(n Name) signalbox.Budget {
+func (c *config) budget(n Name) signalbox.Budget {
 	of := map[Scope]map[string]signalbox.Budget{ScopeUser: c.Users, ScopeAgent: c.Agents, ScopeAccount: c.Accounts}[n.Scope]
 	if n.Scope == ScopeDay {
 		return c.Day
 	}
-	return of[cmp.Or(lineOf(of, n.Name), Any)]
+	return of[cmp.Or(lineOf(of, n.Name), signalbox.AnyBudget)]
 }

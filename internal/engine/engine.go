@@ -53,8 +53,8 @@ type Options struct {
 	// (AgeStep) prevents starvation.
 	SourcePriority map[signalbox.Source]int
 	Reserve        map[string]accounts.Reserve // by account: what is kept for people
-	Budgets        budget.Config
-	Sealer         *seal.Sealer                // required
+	Budgets        signalbox.Budgets
+	Sealer         *seal.Sealer // required
 	Now            func() time.Time
 	Random         io.Reader // for ids and jitter; safe for concurrent use
 	Log            *slog.Logger
