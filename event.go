@@ -39,6 +39,7 @@ const (
 	EventResumed      EventKind = "queue_resumed"
 	EventRestored     EventKind = "restored" // a task that had ended came from another store
 	EventAccount      EventKind = "account"  // an account was closed or opened, as the message says
+	EventBudget       EventKind = "budget"   // another budget is used up, or none is any more; not in the journal
 	EventSession      EventKind = "session"  // a session was archived, restored, or is gone
 
 	EventScheduleChanged EventKind = "schedule_changed" // a schedule was added, edited, enabled, disabled or removed, as the message says
@@ -71,7 +72,7 @@ type Event struct {
 	TaskID    string // accept: the agent's own id
 	SessionID string // accept, finish: the conversation it runs in
 
-	Reason  Reason        // finish; lost: ReasonLost or ReasonInterrupted; stop: ReasonRunTimeout or ReasonStalled; undeliverable: ReasonInterrupted or none
+	Reason  Reason        // finish; lost: ReasonLost or ReasonInterrupted; stop: ReasonRunTimeout, ReasonStalled or ReasonBudget; undeliverable: ReasonInterrupted or none
 	Message string        // finish, reject, lost, release, cancel, undeliverable, busy, refuse
 	Delay   time.Duration // refuse, unsent: the task is not offered again before
 
@@ -91,7 +92,7 @@ type Event struct {
 	Queue   string   // move: where to
 	Edit    *Edit    // edit: what changes
 	Result  *Result  // finish, park: what it left behind
-	Anyway  bool     // unpark: claim it though the account of its agent is not open
+	Anyway  bool     // unpark: let it run though the account of its agent is not open or a budget is used up
 	Parking *Parking // park: the gate, and how it goes on
 	// Account is what the run tells of the account that it spends, stored in the same
 	// commit.

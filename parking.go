@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// GateKind says what a parked task waits for.
+// GateKind says what a task waits for.
 type GateKind string
 
 // The kinds of gates.
@@ -15,12 +15,13 @@ const (
 	GateTime    GateKind = "time"    // Gate.Until
 	GateAgent   GateKind = "agent"   // the agent Gate.Name is closed: it failed. It parks no task
 	GateTool    GateKind = "tool"    // the tool queue Gate.Name is closed by its upstream. It parks no task
+	GateBudget  GateKind = "budget"  // the budget Gate.Name of the day is used up; it parks no task
 )
 
 // Gate is what keeps a task from going on. Design §9.
 type Gate struct {
 	Kind  GateKind
-	Name  string    // of the account, agent or tool queue
+	Name  string    // of the account, agent, budget or tool queue
 	Text  string    // for people, without a full stop
 	Until time.Time // when it opens by itself, or is tried, as far as that was known; zero: not by time
 }
@@ -105,6 +106,9 @@ func park(c *Change, ev Event) error {
 	if was := t.Parking; was != nil {
 		p.Count, p.Began = was.Count+1, p.Began || was.Began
 	}
+	if over := t.OverBudget(t.Spent); over != "" {
+		return end(c, ev, ReasonBudget, over)
+	}
 	if p.Count > MaxParks {
 		return end(c, ev, ReasonAgentError, fmt.Sprintf("it was parked %d times, which is the most: %s", MaxParks, p.Text))
 	}
@@ -122,7 +126,7 @@ func park(c *Change, ev Event) error {
 }
 
 // unpark lets a task go on, of its own accord or, with Event.Anyway, as someone asked for:
-// then also one that waits behind an account which is not open.
+// then also one that waits behind an account which is not open or a budget that is used up.
 func unpark(c *Change, ev Event) error {
 	t := &c.Task
 	if t.State == Pending && !ev.Anyway {
@@ -131,7 +135,7 @@ func unpark(c *Change, ev Event) error {
 	t.State, t.Anyway, c.Order = Pending, ev.Anyway, OrderTop
 	c.Entry.Message = cmp.Or(ev.Message, "its gate has opened")
 	if ev.Anyway {
-		c.Entry.Message = "it runs though its account is not open, as was asked for" + by(ev.By)
+		c.Entry.Message = "it runs though its account or a budget would keep it, as was asked for" + by(ev.By)
 	}
 	return nil
 }

@@ -4,11 +4,11 @@ import "time"
 
 // WaitingFor is the gate at which a task waits.
 type WaitingFor struct {
-	Kind  string     `json:"kind"`            // account, agent or time
-	Name  string     `json:"name,omitempty"`  // of the account or agent
+	Kind  string     `json:"kind"`            // account, agent, budget or time
+	Name  string     `json:"name,omitempty"`  // of the account or agent, or whose budget it is, such as user ann@example.org
 	Text  string     `json:"text"`            // such as: account claude-3f0c is closed until 2026-01-31T14:00:00Z (five_hour)
 	Until *time.Time `json:"until,omitempty"` // when it opens by itself, as far as that is known
-	Since *time.Time `json:"since,omitempty"` // when the task was parked, or the gate closed
+	Since *time.Time `json:"since,omitempty"` // when the task was parked, the gate closed or the budget used up
 }
 
 // Gates is the answer to GET /api/gates.
@@ -18,8 +18,8 @@ type Gates struct {
 
 // ClosedGate is something that is closed now.
 type ClosedGate struct {
-	Kind string `json:"kind"`           // account; agent: it failed; tool: a tool queue, closed by its upstream; time: of tasks that are parked until then
-	Name string `json:"name,omitempty"` // of the account, agent or tool queue
+	Kind string `json:"kind"`           // account; agent: it failed; budget: of the day, used up; tool: a tool queue, closed by its upstream; time: of tasks that are parked until then
+	Name string `json:"name,omitempty"` // of the account, agent or tool queue, or whose budget it is
 	// State is closed; trying: one task goes first; signed_out: a person must log in.
 	State  string     `json:"state"`
 	Text   string     `json:"text"` // the same in words, as in WaitingFor

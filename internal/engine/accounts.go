@@ -184,6 +184,9 @@ func (e *Engine) WaitsAt(t *signalbox.Task) *signalbox.ClosedGate {
 
 // keeps returns the gate that keeps an agent from a task; nil for none.
 func (e *Engine) keeps(t *signalbox.Task, a *LiveAgent) *signalbox.ClosedGate {
+	if g := e.budgets.Keeps(t, a.Name, a.Account, e.Now()); g != nil {
+		return g
+	}
 	if !t.Anyway {
 		if g := e.accounts.Keeps(t, a.Account, e.opts.Reserve[a.Account], e.Now()); g != nil {
 			return g
@@ -209,7 +212,7 @@ func (e *Engine) QueueWaitsAt(queue string) (at signalbox.GateRef) {
 func (e *Engine) gateClosed(t *signalbox.Task) Gate {
 	w := e.WaitsAt(t)
 	switch {
-	case w == nil:
+	case w == nil, w.Kind == signalbox.GateBudget:
 		return Gate{Name: "account_open", OK: true, Text: "Its agents' account is open", Detail: "no limit of a provider keeps it"}
 	case w.Kind == signalbox.GateAgent:
 		return Gate{Name: "agent_open", Text: upperFirst(w.Text), Agent: w.Name, Cure: upperFirst(AgentCure) + ".",
@@ -227,8 +230,8 @@ const AgentCure = "look at its host and its log; it is opened again by itself wh
 
 func upperFirst(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-// Unpark lets a task go on though the account of its agent is not open: one that is parked,
-// or that waits behind it. It becomes the first of its queue.
+// Unpark lets a task go on though the account of its agent is not open or a budget is used up:
+// one that is parked, or that waits for that. It becomes the first of its queue.
 //
 // Errors: CodeNotFound; CodeConflict if it does not wait; CodeAlreadyEnded.
 func (e *Engine) Unpark(ctx context.Context, id, by string) (signalbox.Task, error) {

@@ -2,7 +2,6 @@ package execution
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -21,12 +20,13 @@ type Run struct {
 
 	Task    signalbox.Task // the row as last seen
 	Tail    *tail.Tail
-	Mask    Mask          // for what its agent says about it
-	Timeout time.Duration // timeout_seconds; 0: none
-	Heard   time.Time     // monotonic: when its agent last reported on it
-	Printed time.Time     // wall clock: when it last printed something; zero: not yet
-	Note    string        // the problem that its agent reports, masked
-	Renewed bool          // its lease was renewed here since the flag was last cleared
+	Mask    Mask            // for what its agent says about it
+	Timeout time.Duration   // timeout_seconds; 0: none
+	Heard   time.Time       // monotonic: when its agent last reported on it
+	Printed time.Time       // wall clock: when it last printed something; zero: not yet
+	Note    string          // the problem that its agent reports, masked
+	Spent   signalbox.Spent // what its agent says that it has used so far
+	Renewed bool            // its lease was renewed here since the flag was last cleared
 }
 
 // NewRun returns the run of a claimed task, heard of now. clock is the wall clock.
@@ -56,14 +56,6 @@ func (r *Run) Update(t signalbox.Task) {
 
 // SetNote records the problem that the agent reports for the run, "" for none.
 func (r *Run) SetNote(note string) { r.Note = r.Mask.Hide(SanitizeText(note)) }
-
-// LostResult is the result of a run without a final report: its output so far.
-func (r *Run) LostResult() *signalbox.Result {
-	result := &signalbox.Result{}
-	r.Tail.Result(result)
-	result.Output = strings.TrimSpace(result.Tail)
-	return result
-}
 
 // Output returns the log of a run from byte after. Without new output it waits until there
 // is some, the run ends, wait is over or ctx ends. ok is false once the run has ended: then

@@ -1,5 +1,5 @@
-// Package gates lists what is closed now, and what waits there: accounts, agents, tool queues,
-// and times until which tasks are parked. It reads no clock.
+// Package gates lists what is closed now, and what waits there: accounts, agents, budgets, tool
+// queues, and times until which tasks are parked. It reads no clock.
 package gates
 
 import (
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/budget"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
@@ -40,12 +41,13 @@ type Now struct {
 	Accounts []signalbox.Account
 	Agents   iter.Seq[*engine.LiveAgent]
 	Parked   []signalbox.Task // of which Queue and Parking count
+	Budgets  []budget.Row
 	Tools    []toolqueue.Status
 	Loads    map[signalbox.GateRef]Load
 }
 
 // sources are all that can be closed.
-var sources = []func(*Now) []Closed{accountGates, agentGates, toolGates, timeGates}
+var sources = []func(*Now) []Closed{accountGates, agentGates, budgetGates, toolGates, timeGates}
 
 // List returns the gates that are closed: first those at which a person is needed, then those at
 // which tasks wait, and of these what opens first.
@@ -81,7 +83,7 @@ func Read(ctx context.Context, e *engine.Engine, tools []toolqueue.Status) (*Now
 	counts, err3 := e.Read().Counts(ctx)
 	agents := e.LiveAgents()
 	return &Now{
-		At: e.Now(), Accounts: rows, Parked: parked, Tools: tools, Loads: Loads(parked, counts.Queues, e.QueueWaitsAt),
+		At: e.Now(), Accounts: rows, Parked: parked, Budgets: e.Budgets().Rows(e.Now()), Tools: tools, Loads: Loads(parked, counts.Queues, e.QueueWaitsAt),
 		Agents: func(yield func(*engine.LiveAgent) bool) {
 			for i := range agents {
 				if !yield(&agents[i]) {
@@ -140,6 +142,27 @@ func agentGates(n *Now) (all []Closed) {
 			c.State = string(signalbox.AccountTrying)
 		}
 		c.Text = c.String()
+		all = append(all, c)
+	}
+	return all
+}
+
+// budgetGates are the budgets of today that are used up. That of a user is for those who see all.
+func budgetGates(n *Now) (all []Closed) {
+	for i := range n.Budgets {
+		row := &n.Budgets[i]
+		if row.Gate == nil {
+			continue
+		}
+		c := Closed{ClosedGate: *row.Gate, State: string(signalbox.AccountClosed), Cure: "it is opened by itself when the day turns; signalbox unpark ID lets one task run now"}
+		if row.Scope != budget.ScopeDay {
+			c.Agents = []string{}
+		}
+		for a := range n.Agents {
+			if row.Scope == budget.ScopeAgent && a.Name == row.Name.Name || row.Scope == budget.ScopeAccount && a.Account == row.Name.Name {
+				c.Agents = append(c.Agents, a.Name)
+			}
+		}
 		all = append(all, c)
 	}
 	return all

@@ -136,6 +136,7 @@ func (h *handlers) endpoints() map[string]endpoint {
 		"resume":       {handle: h.pauses.resume},
 		"gates":        {handle: h.gates.list, narrow: access.ByHandler},
 		"accounts":     {handle: h.accounts.list, narrow: access.ByHandler},
+		"budgets":      {handle: (&budgetHandlers{engine: h.accounts.engine}).list, narrow: access.ByHandler},
 		"openAccount":  {handle: h.accounts.open},
 		"closeAccount": {handle: h.accounts.close},
 		"history":      {handle: h.queues.history, narrow: access.ByHandler},
