@@ -95,6 +95,7 @@ func Routes() []Route {
 		{Name: "openAccount", Method: http.MethodPost, Path: "/api/accounts/{name}/open", Summary: "Open an account now, without waiting for its reset", Status: 200, Scope: ScopeAdmin, Answer: Account{}, Errors: []int{404}},
 		{Name: "closeAccount", Method: http.MethodPost, Path: "/api/accounts/{name}/close", Summary: "Close an account: its agents claim nothing until then, or until someone opens it", Status: 200, Scope: ScopeAdmin,
 			Request: AccountClose{}, Answer: Account{}, Errors: []int{404}},
+		{Name: "removeAccount", Method: http.MethodDelete, Path: "/api/accounts/{name}", Summary: "Forget an account that no agent spends any more", Status: 204, Scope: ScopeAdmin, Errors: []int{404, 409}},
 		{Name: "history", Method: http.MethodGet, Path: "/api/history", Summary: "Ended tasks, newest first", Status: 200, Scope: ScopeRead,
 			Query: []Param{
 				{"state", "query", "completed, failed, cancelled or timeout"}, {"reason", "query", "a typed reason, such as lost"},
