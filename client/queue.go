@@ -60,6 +60,12 @@ func (c *Client) CloseAccount(ctx context.Context, name string, req api.AccountC
 	return ask[api.Account](ctx, c, post("/api/accounts/"+url.PathEscape(name)+"/close", req))
 }
 
+// RemoveAccount makes the director forget an account. Codes: not_found, conflict while an agent
+// spends it or tasks are parked at it.
+func (c *Client) RemoveAccount(ctx context.Context, name string) error {
+	return c.do(ctx, remove("/api/accounts/"+url.PathEscape(name)), nil)
+}
+
 // Unpark lets a waiting task run though the account of its agent is not open.
 func (c *Client) Unpark(ctx context.Context, id string) (api.Task, error) {
 	return ask[api.Task](ctx, c, post("/api/queue/"+url.PathEscape(id)+"/unpark", nil))

@@ -34,15 +34,16 @@ var calls = map[string]func(context.Context, *client.Client) error{
 	"retry": func(ctx context.Context, c *client.Client) error {
 		return second(c.Retry(ctx, "queue-1", api.RetryRequest{}, client.SubmitOptions{}))
 	},
-	"why":         func(ctx context.Context, c *client.Client) error { return second(c.Why(ctx, "queue-1")) },
-	"output":      func(ctx context.Context, c *client.Client) error { return second(c.Output(ctx, "queue-1", 0)) },
-	"pause":       func(ctx context.Context, c *client.Client) error { return second(c.Pause(ctx, api.PauseRequest{})) },
-	"resume":      func(ctx context.Context, c *client.Client) error { return second(c.Resume(ctx, "work")) },
-	"unpark":      func(ctx context.Context, c *client.Client) error { return second(c.Unpark(ctx, "queue-1")) },
-	"gates":       func(ctx context.Context, c *client.Client) error { return second(c.Gates(ctx)) },
-	"budgets":     func(ctx context.Context, c *client.Client) error { return second(c.Budgets(ctx)) },
-	"accounts":    func(ctx context.Context, c *client.Client) error { return second(c.Accounts(ctx)) },
-	"openAccount": func(ctx context.Context, c *client.Client) error { return second(c.OpenAccount(ctx, "claude-1")) },
+	"why":           func(ctx context.Context, c *client.Client) error { return second(c.Why(ctx, "queue-1")) },
+	"output":        func(ctx context.Context, c *client.Client) error { return second(c.Output(ctx, "queue-1", 0)) },
+	"pause":         func(ctx context.Context, c *client.Client) error { return second(c.Pause(ctx, api.PauseRequest{})) },
+	"resume":        func(ctx context.Context, c *client.Client) error { return second(c.Resume(ctx, "work")) },
+	"unpark":        func(ctx context.Context, c *client.Client) error { return second(c.Unpark(ctx, "queue-1")) },
+	"gates":         func(ctx context.Context, c *client.Client) error { return second(c.Gates(ctx)) },
+	"budgets":       func(ctx context.Context, c *client.Client) error { return second(c.Budgets(ctx)) },
+	"accounts":      func(ctx context.Context, c *client.Client) error { return second(c.Accounts(ctx)) },
+	"openAccount":   func(ctx context.Context, c *client.Client) error { return second(c.OpenAccount(ctx, "claude-1")) },
+	"removeAccount": func(ctx context.Context, c *client.Client) error { return c.RemoveAccount(ctx, "claude-1") },
 	"closeAccount": func(ctx context.Context, c *client.Client) error {
 		return second(c.CloseAccount(ctx, "claude-1", api.AccountClose{}))
 	},

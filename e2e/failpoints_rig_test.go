@@ -71,7 +71,7 @@ func newFailing(t *testing.T, rng *rand.Rand, round int) *failing {
 		"restTools:\n  fetch: {description: fetches, method: GET, url: '"+tool.URL+"', parametersSchema: {type: object}}\n", 0o600)
 	jobs := f.file("scheduler.yaml", "director_url: "+f.url+"\njobs:\n  - {name: nightly, schedule: '0 3 * * *', prompt: 'sleep 1ms: nightly', agent: demo}\n", 0o600)
 	f.director = f.role(program, "director", f.server("director", []string{"--addr", addr, "--config", config}))
-	f.agent = f.role(program, "demo", f.agentLine("demo", f.url, []string{"--addr", freePort(t), "--slots", "16"}))
+	f.agent = f.role(program, "demo", f.agentLine("demo", f.url, []string{"--addr", freePort(t), "--slots", "16", "--account", "team"}))
 	f.scheduler = f.role(program, "scheduler", []string{"scheduler", "--config", jobs, "--data", filepath.Join(f.root, "scheduler"), "--addr", strings.TrimPrefix(f.jobs, "http://")})
 	f.c = f.client(f.url)
 	f.keep(f.director)

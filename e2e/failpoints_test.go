@@ -208,6 +208,14 @@ func (f *failing) lives() map[string]failStep {
 			}
 			return err
 		}},
+		"account": {[]string{"store.ChangeAccount"}, func(ctx context.Context, _ int) error {
+			until := time.Now().Add(time.Second)
+			_, err := f.c.CloseAccount(ctx, "team", api.AccountClose{Until: &until})
+			if err == nil {
+				_, err = f.c.OpenAccount(ctx, "team")
+			}
+			return err
+		}},
 		"chat": {[]string{"reply.chat", "reply.archiveSession", "store.PutSession"}, func(ctx context.Context, n int) error {
 			got, err := f.c.Chat(ctx, "demo", api.ChatRequest{Message: fmt.Sprint("sleep 1ms: talk ", n)}, client.ChatOptions{})
 			if err == nil {

@@ -22,7 +22,7 @@ resets, then one task goes first, and the others follow when the provider has an
   signalbox accounts close claude-3f0c1d2e4b --until 2h --reason "left for the release"
   signalbox accounts open claude-3f0c1d2e4b`,
 	}
-	cmd.AddCommand(a.openAccountCmd(), a.closeAccountCmd())
+	cmd.AddCommand(a.openAccountCmd(), a.closeAccountCmd(), a.removeAccountCmd())
 	return query(a, cmd, noArg((*client.Client).Accounts), func(all api.Accounts) {
 		list(a, all.Accounts, "No accounts: no connected agent has told of one. Agents of kind claude, codex, opencode and llm do.",
 			[]string{"ACCOUNT", "STATE", "UNTIL", "USED", "AGENTS", "WAITING", "PARKED", "LOGIN"}, func(v *api.Account) []string {
@@ -73,6 +73,18 @@ func (a *app) closeAccountCmd() *cobra.Command {
 		}
 		return c.CloseAccount(ctx, args[0], req)
 	}, a.accountText)
+}
+
+func (a *app) removeAccountCmd() *cobra.Command {
+	return removal(a, &cobra.Command{
+		Use:   "remove NAME",
+		Short: "Forget an account that no agent spends any more",
+		Long: "Forget an account that no agent spends any more and at which no task is parked. An open one of which nothing\n" +
+			"is heard is forgotten by itself after 30 days.",
+		ValidArgsFunction: a.completeArg(accountNames),
+	}, "The account %s is forgotten. Remove it?", "removed", func(c *client.Client, ctx context.Context, name string) error {
+		return c.RemoveAccount(ctx, name)
+	})
 }
 
 func (a *app) accountText(v api.Account) { a.say("%s.", capitalize(clean(v.Text))) }

@@ -54,7 +54,11 @@ func (a *app) agentTable(all api.Agents) {
 		})
 	for _, g := range all.Agents { // why it gets no tasks
 		if (g.State == "down" || g.State == "withheld" || g.State == "closed") && g.Message != "" {
-			a.say("%s is %s: %s", clean(g.Name), clean(g.State), clean(g.Message))
+			text := clean(g.Name) + " is " + clean(g.State) + ": " + clean(g.Message)
+			if g.Closed != nil && g.State == "closed" { // it says so itself
+				text = capitalize(clean(g.Message))
+			}
+			a.say("%s", text)
 		}
 	}
 	var busy []string // the director's own executors

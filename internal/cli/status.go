@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -96,7 +97,10 @@ func splitToolTasks(tasks []api.Task) (ofAgents, ofTools []api.Task) {
 	return ofAgents, ofTools
 }
 
+// queueLines prints tasks with their positions; where they stand in several queues, with the queue
+// in which each has its own.
 func (a *app) queueLines(tasks []api.Task) {
+	several := slices.ContainsFunc(tasks, func(t api.Task) bool { return t.Queue != tasks[0].Queue })
 	sent := 0
 	for i, task := range tasks {
 		// The number is the position that submit prints; dispatched tasks have none.
@@ -106,7 +110,11 @@ func (a *app) queueLines(tasks []api.Task) {
 		} else if task.Position > 0 {
 			number = strconv.Itoa(task.Position) + "."
 		}
-		a.say("  %s %s [%s] %s", number, clean(task.QueueID), a.state(task.State), clean(task.PromptPreview))
+		in := ""
+		if several {
+			in = ", " + clean(task.Queue)
+		}
+		a.say("  %s %s [%s%s] %s", number, clean(task.QueueID), a.state(task.State), in, clean(task.PromptPreview))
 	}
 }
 

@@ -172,6 +172,7 @@ type Agent struct {
 
 	Terminal        bool          // it offers terminals; default false
 	TerminalCommand []string      // what runs in them; default: the CLI, or the user's shell for the kinds command and demo
+	LimitWait       time.Duration // for which a CLI may wait by itself at a limit of its provider; where it would wait longer its run is ended; 1s to 1h; default 20s
 	TerminalIdle    time.Duration // without input or output a terminal ends after that long, 10s to 24h; default 15m
 }
 
@@ -228,7 +229,7 @@ func Default(home string) Config {
 		SessionGrace: time.Minute,
 		Grace:        30 * time.Second,
 		OnShutdown:   "leave",
-		Agent: Agent{Addr: "127.0.0.1:9000", Slots: 1, IsolatedSlots: 4, Timeout: 30 * time.Minute, TerminalIdle: 15 * time.Minute, Tools: "auto",
+		Agent: Agent{Addr: "127.0.0.1:9000", Slots: 1, IsolatedSlots: 4, Timeout: 30 * time.Minute, LimitWait: 20 * time.Second, TerminalIdle: 15 * time.Minute, Tools: "auto",
 			LLM: LLM{Provider: "openai", MaxTokens: 8192, MaxTurns: 10, MaxParallelToolCalls: 10, OverLimit: "reject", Tools: "auto"}},
 		origins: map[string]string{},
 	}

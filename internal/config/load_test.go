@@ -133,6 +133,7 @@ agent:
   account: shared-max
   terminal: true
   terminal_command: [bash, --login]
+  limit_wait: 45s
   terminal_idle: 5m
   llm:
     provider: anthropic
@@ -165,7 +166,7 @@ openapiSpecs:
 		Slots: 2, Model: "opus", Timeout: 90 * time.Minute, PermissionMode: "plan", Tools: "none", Tiers: map[string]string{"fast": "haiku", "deep": "opus"},
 		Command: []string{"echo", "${prompt}", "3"}, Args: []string{"--verbose"}, ProjectRoots: []string{w.dir, "/srv/projects"},
 		PassEnv: []string{"ANTHROPIC_API_KEY"}, IsolatedSlots: 6, Account: "shared-max",
-		Terminal: true, TerminalCommand: []string{"bash", "--login"}, TerminalIdle: 5 * time.Minute,
+		Terminal: true, TerminalCommand: []string{"bash", "--login"}, LimitWait: 45 * time.Second, TerminalIdle: 5 * time.Minute,
 		LLM: config.LLM{
 			Provider: "anthropic", BaseURL: "http://127.0.0.1:4000", APIKey: "s3same", System: "Be brief.", MaxTokens: 100, MaxTurns: 5,
 			MaxParallelToolCalls: 3, OverLimit: "queue", Exempt: []string{"fs__read"}, Approval: []string{"fs__write"}, Tools: "none",
@@ -324,7 +325,7 @@ func TestBadInput(t *testing.T) {
 			`signalbox.yaml:6: agent.kind: want claude, codex, opencode, command, llm or demo, got "gpt"`,
 			`signalbox.yaml:6: agent.name: want 1 to 64 letters, digits, dots, underscores or hyphens, got "a b"`,
 		}},
-		{name: "lanes", file: "queue: {chat_max_size: 0, wait_timeout: 0, fleet: -1, on_lost: retry}\nbypass: {slots: many, fleet: 0}\npriorities: {user: 11, schedule: high, boss: 1}\nstall_limit: 1ms\nrun_grace: 0\nterminal: \"true\"\nagent: {terminal: 1, terminal_idle: 1s, isolated_slots: 0}\n", want: []string{
+		{name: "lanes", file: "queue: {chat_max_size: 0, wait_timeout: 0, fleet: -1, on_lost: retry}\nbypass: {slots: many, fleet: 0}\npriorities: {user: 11, schedule: high, boss: 1}\nstall_limit: 1ms\nrun_grace: 0\nterminal: \"true\"\nagent: {terminal: 1, limit_wait: 0, terminal_idle: 1s, isolated_slots: 0}\n", want: []string{
 			`signalbox.yaml:1: queue.chat_max_size: want a whole number from 1 to 10000, got the number 0`,
 			`signalbox.yaml:1: queue.wait_timeout: want a duration from 1s to 720h, such as 90s, 1h30m or a number of seconds, got the number 0`,
 			`signalbox.yaml:1: queue.fleet: want a whole number from 0 to 1000000, got the number -1`,
@@ -338,6 +339,7 @@ func TestBadInput(t *testing.T) {
 			`signalbox.yaml:5: run_grace: want a duration from 1s to 1h, such as 90s, 1h30m or a number of seconds, got the number 0`,
 			`signalbox.yaml:6: terminal: want true or false, got "true"`,
 			`signalbox.yaml:7: agent.terminal: want true or false, got the number 1`,
+			`signalbox.yaml:7: agent.limit_wait: want a duration from 1s to 1h, such as 90s, 1h30m or a number of seconds, got the number 0`,
 			`signalbox.yaml:7: agent.terminal_idle: want a duration from 10s to 24h, such as 90s, 1h30m or a number of seconds, got "1s"`,
 			`signalbox.yaml:7: agent.isolated_slots: want a whole number from 1 to 64, got the number 0`,
 		}},

@@ -135,6 +135,7 @@ func settings(c *Config) schema {
 		list("agent.llm.approval", "names of tools", &c.Agent.LLM.Approval, notEmpty),
 		text("agent.llm.tools", "a URL such as http://127.0.0.1:8080/mcp, auto, director or none", &c.Agent.LLM.Tools,
 			func(s string) bool { return s == "auto" || s == "director" || s == "none" || validURL(s) }),
+		duration("agent.limit_wait", time.Second, time.Hour, &c.Agent.LimitWait),
 		boolean("agent.terminal", &c.Agent.Terminal),
 		list("agent.terminal_command", "arguments, the program first", &c.Agent.TerminalCommand, func(string) bool { return true }),
 		duration("agent.terminal_idle", 10*time.Second, day, &c.Agent.TerminalIdle),

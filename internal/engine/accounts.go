@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -67,13 +66,9 @@ func (e *Engine) ChangeAccount(ctx context.Context, ev signalbox.AccountEvent) (
 //
 // Errors: CodeNotFound; CodeValidation.
 func (e *Engine) SetAccount(ctx context.Context, ev signalbox.AccountEvent) (after, before signalbox.Account, err error) {
-	list, err := e.Accounts(ctx)
+	before, err = e.knownAccount(ctx, ev.Account)
 	if err != nil {
 		return after, before, err
-	}
-	i := slices.IndexFunc(list, func(a signalbox.Account) bool { return a.Name == ev.Account })
-	if i < 0 {
-		return after, before, &signalbox.Error{Code: signalbox.CodeNotFound, Field: "account", Message: fmt.Sprintf("there is no account %q: signalbox accounts lists them", ev.Account)}
 	}
 	now := e.Now()
 	err = cmp.Or(
@@ -84,7 +79,59 @@ func (e *Engine) SetAccount(ctx context.Context, ev signalbox.AccountEvent) (aft
 	if err == nil {
 		after, err = e.ChangeAccount(ctx, ev)
 	}
-	return after, list[i], err
+	return after, before, err
+}
+
+func (e *Engine) knownAccount(ctx context.Context, name string) (signalbox.Account, error) {
+	list, err := e.Accounts(ctx)
+	if i := slices.IndexFunc(list, func(a signalbox.Account) bool { return a.Name == name }); i >= 0 {
+		return list[i], nil
+	}
+	return signalbox.Account{}, cmp.Or(err, store.NoAccount(name))
+}
+
+// RemoveAccount forgets an account that no agent spends any more.
+//
+// Errors: CodeNotFound; CodeConflict while an agent that is known spends it, or tasks are parked
+// at it.
+func (e *Engine) RemoveAccount(ctx context.Context, name, by string) error {
+	a, err := e.knownAccount(ctx, name)
+	if err == nil {
+		err = e.removeAccount(ctx, &a, by)
+	}
+	return err
+}
+
+func (e *Engine) removeAccount(ctx context.Context, a *signalbox.Account, by string) error {
+	for _, live := range e.LiveAgents() {
+		if live.Account == a.Name {
+			return signalbox.Errorf(signalbox.CodeConflict, "agent %s spends account %q: it would come back; stop the agent and remove it first, or give it another account", live.Name, a.Name)
+		}
+	}
+	err := e.store.RemoveAccount(ctx, *a, signalbox.Entry{At: e.Now(), Kind: signalbox.EventAccount, Account: a.Name, Message: "account " + a.Name + " is removed", By: by})
+	if err == nil {
+		e.accountStale(ctx, a.Name)
+	}
+	return err
+}
+
+// accountKept is how long an open account is kept of which nothing is heard.
+const accountKept = 30 * 24 * time.Hour
+
+// PruneAccounts removes accounts that are open, that no agent spends and nothing waits for, and of
+// which nothing was heard for 30 days.
+func (e *Engine) PruneAccounts(ctx context.Context) error {
+	list, err := e.Accounts(ctx)
+	for i := range list {
+		a, limit := &list[i], e.Now().Add(-accountKept)
+		if a.State != signalbox.AccountOpen || a.HeardAt.After(limit) || a.Since.After(limit) {
+			continue
+		}
+		if err := e.removeAccount(ctx, a, ""); err != nil && signalbox.CodeOf(err) != signalbox.CodeConflict && signalbox.CodeOf(err) != signalbox.CodeNotFound {
+			return err
+		}
+	}
+	return err
 }
 
 // answered opens an account that was tried: a run of it has completed. That is a change of its

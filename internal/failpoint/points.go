@@ -19,10 +19,10 @@ const (
 
 // Verbs are the verbs of a store that have points. Beat and Tickets are those of
 // several directors over a store that they share, which is not wrapped. Restore, RestoreUsage,
-// FreeSlot, DeleteToken and ChangeAccount have none yet: the simulation crashes at FreeSlot.
+// FreeSlot, DeleteToken and RemoveAccount have none yet: the simulation crashes at FreeSlot.
 var Verbs = []string{
 	"Submit", "Claim", "Apply", "Renew", "Wake", "PutAgent", "RemoveAgent", "PutSession", "KeepStale",
-	"PutToken", "PutUser", "DeleteUser", "AppendAudit", "SetPause", "Resume", "PutSchedule", "DeleteSchedule", "Note", "Prune",
+	"PutToken", "PutUser", "DeleteUser", "AppendAudit", "SetPause", "Resume", "PutSchedule", "DeleteSchedule", "Note", "Prune", "ChangeAccount",
 }
 
 // Asked are the requests of a director to an agent, and what the agent answers.

@@ -179,6 +179,15 @@ func (w *Store) Resume(ctx context.Context, queue string, entry signalbox.Entry)
 	return got, err
 }
 
+// RemoveAccount implements store.Writer.
+func (w *Store) RemoveAccount(ctx context.Context, seen signalbox.Account, entry signalbox.Entry) (err error) {
+	err = w.write(ctx, "RemoveAccount", func(ctx context.Context) error {
+		err = w.Store.RemoveAccount(ctx, seen, entry)
+		return err
+	})
+	return err
+}
+
 // ChangeAccount implements store.Writer.
 func (w *Store) ChangeAccount(ctx context.Context, ev signalbox.AccountEvent) (got store.AccountChange, err error) {
 	err = w.write(ctx, "ChangeAccount", func(ctx context.Context) error {

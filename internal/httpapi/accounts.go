@@ -71,6 +71,15 @@ func (h *accountHandlers) close(w http.ResponseWriter, r *http.Request) error {
 	return h.change(w, r, ev)
 }
 
+// remove is DELETE /api/accounts/{name}.
+func (h *accountHandlers) remove(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("name")
+	if err := h.engine.RemoveAccount(r.Context(), name, access.CallerOf(r).String()); err != nil {
+		return err
+	}
+	return h.audit.WriteAndAnswer(w, r, signalbox.Audit{EventType: "account", Action: "remove", Resource: name}, http.StatusNoContent, nil)
+}
+
 func (h *accountHandlers) change(w http.ResponseWriter, r *http.Request, ev signalbox.AccountEvent) error {
 	ev.Account, ev.Source = r.PathValue("name"), access.CallerOf(r).String()
 	after, before, err := h.engine.SetAccount(r.Context(), ev)

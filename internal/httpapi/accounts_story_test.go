@@ -29,7 +29,9 @@ func (s *session) accountStory() {
 	s.Park(s.Run(a), 40*time.Minute)
 	s.ask("cancel", "A parked task", "/api/queue/"+id+"/cancel", "")
 	s.Do("DELETE", "/api/agents/claude-1", "").Want(s.T, 204, nil)
+	s.ask("removeAccount", "While an agent spends it", "/api/accounts/claude-1", "")
 	s.Live.Remove("claude-1")
+	s.ask("removeAccount", "", "/api/accounts/claude-1", "")
 }
 
 // ended is a task that has ended.

@@ -41,6 +41,7 @@ var table = map[string]string{
 	"budgets":        "1    +    3    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
 	"accounts":       "1    +    3    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
 	"openAccount":    "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
+	"removeAccount":  "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
 	"closeAccount":   "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
 	"history":        "1    +    3    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
 	"events":         "1    +    3    3    3    3    3    3    +    +    +    +    +    +    +    1    1",

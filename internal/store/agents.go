@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -32,6 +33,25 @@ type AgentWriter interface {
 	// tasks that are parked at it become pending if it opens (signalbox.Account.Opens), the
 	// longest parked ones at the head of their queues.
 	ChangeAccount(ctx context.Context, ev signalbox.AccountEvent) (AccountChange, error)
+
+	// RemoveAccount forgets an account. CodeNotFound if there is none; CodeConflict while tasks
+	// are parked at it, or if it opened or closed since it was seen.
+	RemoveAccount(ctx context.Context, seen signalbox.Account, entry signalbox.Entry) error
+}
+
+// NoAccount is the error for an account that is not known.
+func NoAccount(name string) error {
+	return &signalbox.Error{Code: signalbox.CodeNotFound, Field: "account", Message: fmt.Sprintf("there is no account %q: signalbox accounts lists them", name)}
+}
+
+// AccountInUse is RemoveAccount's error for an account at which tasks are parked.
+func AccountInUse(name string, parked int) error {
+	return signalbox.Errorf(signalbox.CodeConflict, "account %q still has %d parked tasks: let them go on, or cancel them first", name, parked)
+}
+
+// AccountChanged is RemoveAccount's error for an account that opened or closed meanwhile.
+func AccountChanged(now *signalbox.Account) error {
+	return signalbox.Errorf(signalbox.CodeConflict, "%s since a moment ago: look at it, and try again", now)
 }
 
 // AccountChange is what became of an account.

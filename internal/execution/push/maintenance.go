@@ -75,6 +75,9 @@ func (d *Dispatcher) unknownAway(name string, now time.Time) time.Duration {
 const pruneSteps = 100
 
 func (d *Dispatcher) prune(ctx context.Context) {
+	if err := d.Engine.PruneAccounts(ctx); err != nil {
+		d.Log.Error("unused accounts not removed", "error", err)
+	}
 	for n := 0; n < pruneSteps && ctx.Err() == nil; n++ {
 		did, err := d.Engine.Prune(ctx, d.opts.Keep)
 		if err != nil {

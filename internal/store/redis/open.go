@@ -32,8 +32,9 @@ type Options struct {
 }
 
 // schema is the version of the keys (doc.go). What a program of another one
-// wrote is not touched.
-const schema = 2
+// wrote is not touched, but for that of sameKeys: since 3 there are parked
+// tasks, which a program that knows 2 would take for damaged.
+const schema, sameKeys = 3, 2
 
 type backend struct {
 	option  rueidis.ClientOption
@@ -113,6 +114,12 @@ func (g *backend) begin(ctx context.Context, d rueidis.DedicatedClient) error {
 	found, err := d.Do(ctx, d.B().Hmget().Key(key).Field("id", "schema").Build()).AsStrSlice()
 	if err != nil || len(found) != 2 {
 		return refuse(explain(g.address, err), err)
+	}
+	if found[1] == decimal(sameKeys) {
+		if err := d.Do(ctx, d.B().Hset().Key(key).FieldValue().FieldValue("schema", decimal(schema)).Build()).Error(); err != nil {
+			return refuse(explain(g.address, err), err)
+		}
+		found[1] = decimal(schema)
 	}
 	if found[1] != decimal(schema) {
 		return refuse("the store under "+g.prefix+" in Redis was written by another version of signalbox (schema "+found[1]+", this one knows "+decimal(schema)+"): use that one, and signalbox export to take its tasks along, or another prefix in the store's URL (?prefix=NAME)", nil)

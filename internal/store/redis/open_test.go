@@ -129,6 +129,20 @@ func TestOpenRefusesUnsuitableServers(t *testing.T) {
 			refused(t, primary.URL()+"?prefix=other", "another version of signalbox", "schema "+schema)
 		}
 	})
+	t.Run("the same keys without parked tasks", func(t *testing.T) {
+		command(t, primary, "HSET", "{same}:head", "id", "redis-1", "schema", "2")
+		g, err := redis.Open(t.Context(), redis.Options{URL: primary.URL() + "?prefix=same"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer g.Close()
+		if info := g.Info(); info.Schema != 3 || info.ID != "redis-1" {
+			t.Errorf("%+v", info)
+		}
+		if got := command(t, primary, "HGET", "{same}:head", "schema"); !strings.Contains(got, "3") {
+			t.Errorf("schema %v", got)
+		}
+	})
 	t.Run("older", func(t *testing.T) { refused(t, "redis://"+fakeServer(t), "version 6.2.7", "Redis 7 or newer") })
 	t.Run("something else", func(t *testing.T) {
 		command(t, primary, "SET", "{taken}:head", "mine")
@@ -179,7 +193,7 @@ func TestDurabilityIsReported(t *testing.T) {
 func TestStoreIDIsStable(t *testing.T) {
 	url := testserver.Redis(t)
 	one := open(t, url).Info()
-	if two := open(t, url).Info(); one.ID == "" || one != two || one.Kind != "redis" || one.Schema != 2 {
+	if two := open(t, url).Info(); one.ID == "" || one != two || one.Kind != "redis" || one.Schema != 3 {
 		t.Errorf("%+v, then %+v", one, two)
 	}
 	if other := open(t, testserver.Redis(t)).Info(); other.ID == one.ID {

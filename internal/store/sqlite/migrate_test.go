@@ -137,6 +137,35 @@ func TestUpgradeKeepsEverything(t *testing.T) {
 	}
 }
 
+// A file of schema 6 is taken as it is, and from then on refused by a program that does not know
+// parked tasks.
+func TestUpgradeOfSameTables(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	s, err := Open(context.Background(), Options{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	task := mustSubmit(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := openConn(path, sqlite.OpenReadWrite)
+	if err == nil {
+		_, err = c.exec("PRAGMA user_version = 6")
+	}
+	if err := errors.Join(err, c.close()); err != nil {
+		t.Fatal(err)
+	}
+	s = openTest(t, Options{Path: path})
+	if got, err := s.Task(context.Background(), task.ID); err != nil || got != task || s.Info().Schema != 7 {
+		t.Errorf("%+v, schema %d (%v)", got, s.Info().Schema, err)
+	}
+	exact(t, s)
+	if err := checkVersion(path, 7, 6); signalbox.CodeOf(err) != signalbox.CodeConflict || !strings.Contains(err.Error(), "written by a newer version") {
+		t.Errorf("a program that knows 6: %v", err)
+	}
+}
+
 func firstSession(id string, second int) signalbox.Session {
 	at := time.Date(2026, 3, 1, 12, 0, second, 0, time.UTC)
 	return signalbox.Session{ID: id, Agent: "a", State: signalbox.SessionActive, Turns: 1, CreatedAt: at, LastUsed: at}
@@ -190,7 +219,7 @@ func TestFailedUpgradeLeavesFileUnchanged(t *testing.T) {
 		}
 	}
 	run(`CREATE TABLE damaged(a)`) // the new one cannot be made
-	if _, err := Open(context.Background(), Options{Path: path}); signalbox.CodeOf(err) != signalbox.CodeStoreFailed || !strings.Contains(err.Error(), "from schema 5 to 6") {
+	if _, err := Open(context.Background(), Options{Path: path}); signalbox.CodeOf(err) != signalbox.CodeStoreFailed || !strings.Contains(err.Error(), "from schema 5 to 7") {
 		t.Fatalf("got %v", err)
 	}
 	run(`DROP TABLE damaged`)

@@ -5,8 +5,9 @@ package sqlite
 const applicationID = 0x53674278
 
 // version is that of the schema below. Files of the versions before it are
-// upgraded (upgrade.go).
-const version = 6
+// upgraded (upgrade.go). Version 7 has the tables of 6, and rows of tasks that
+// are parked, which a program that knows 6 would take for damaged.
+const version, sameTables = 7, 6
 
 // Numbers that the rows of tasks hold for states: part of the file's format.
 const (

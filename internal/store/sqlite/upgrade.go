@@ -35,6 +35,9 @@ func upgrade(ctx context.Context, c *conn, path string, given []byte, log *slog.
 
 // upgrade does so within a transaction.
 func (c *conn) upgrade(ctx context.Context, was int, given []byte) error {
+	if was >= sameTables {
+		return c.setVersion()
+	}
 	for n, step := range oldSteps {
 		if n+firstStep > was {
 			if err := c.execAll(step); err != nil {

@@ -58,7 +58,7 @@ func (p *pair) verbs() map[string]func(*rapid.T) {
 		"claim": p.claim, "claim 2": p.claim,
 		"turn": p.turn, "turn 2": p.turn, "turn 3": p.turn,
 		"progress": p.progress, "progress 2": p.progress,
-		"account": p.account, "gate": p.gate,
+		"account": p.account, "remove account": p.removeAccount, "gate": p.gate,
 		"restore": p.restore,
 		"event":   p.event, "stale": p.stale, "renew": p.renew, "free": p.free, "wake": p.wake, "agent": p.agent,
 		"session": p.session, "said late": p.keepStale, "credential": p.credential, "audit": p.audit, "chat": p.chat,

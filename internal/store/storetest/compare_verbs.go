@@ -106,6 +106,16 @@ func (p *pair) account(t *rapid.T) {
 	_, _ = both(t, p, "ChangeAccount", func(s store.Store) (store.AccountChange, error) { return s.ChangeAccount(p.ctx, ev) })
 }
 
+// removeAccount forgets one, as it is or as it was once.
+func (p *pair) removeAccount(t *rapid.T) {
+	seen := signalbox.Account{Name: pick(t, "account", "max", "pro"), State: signalbox.AccountOpen}
+	if all, err := p.a.Accounts(p.ctx); err == nil && len(all) > 0 && rapid.Bool().Draw(t, "as it is") {
+		seen = all[rapid.IntRange(0, len(all)-1).Draw(t, "which")]
+	}
+	e := signalbox.Entry{At: p.now, Kind: signalbox.EventAccount, Account: seen.Name, Message: "removed"}
+	_, _ = both(t, p, "RemoveAccount", func(s store.Store) (bool, error) { return true, s.RemoveAccount(p.ctx, seen, e) })
+}
+
 // gate opens the gate of a parked task, or ends it.
 func (p *pair) gate(t *rapid.T) {
 	if parked, err := p.a.Parked(p.ctx, "", ""); err == nil && len(parked) > 0 {

@@ -153,6 +153,8 @@
 //   - SetPause always writes its entry, Resume only if there was a pause.
 //   - ChangeAccount goes by NextAccount, and writes an entry if that has a message: the time
 //     of the event, the account, the message, and who made it if that was a person.
+//   - RemoveAccount of an account that is not known is CodeNotFound; with tasks parked at it, or
+//     in another state or since another time than was seen, CodeConflict.
 //
 // # Prune
 //

@@ -39,6 +39,7 @@ func verbs(b *fixture) map[string]func(context.Context) error {
 		"RemoveAgent":   func(ctx context.Context) error { return b.RemoveAgent(ctx, "idle", e) },
 		"SetPause":      func(ctx context.Context) error { return b.SetPause(ctx, signalbox.Pause{Queue: "work"}, e) },
 		"ChangeAccount": func(ctx context.Context) error { _, err := b.ChangeAccount(ctx, shut); return err },
+		"RemoveAccount": func(ctx context.Context) error { return b.RemoveAccount(ctx, signalbox.Account{Name: "max"}, e) },
 		"Accounts":      func(ctx context.Context) error { return second(b.Accounts(ctx)) },
 		"Parked":        func(ctx context.Context) error { return second(b.Parked(ctx, "", "")) },
 		"Resume":        func(ctx context.Context) error { return second(b.Resume(ctx, "pool:k", e)) },

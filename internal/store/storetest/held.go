@@ -108,6 +108,8 @@ func accountRules() []rule {
 		{"an account is what happened to it", accountStored},
 		{"an entry is written when it opens or closes", accountEntries},
 		{"accounts are listed by name", accountsSorted},
+		{"one that is removed is not known any more, and lets through", accountRemoved},
+		{"one at which tasks are parked, or that has changed, is not removed", accountNotRemoved},
 		{"hostile names and texts come back byte for byte", accountHostile},
 		{"while it is closed or signed out nothing is claimed for it", accountCloses},
 		{"claims of other accounts, and of none, are let through", accountOthers},
@@ -191,6 +193,43 @@ func (b *fixture) account(name string) signalbox.Account {
 	}
 	b.Fatalf("there is no account %q", name)
 	return signalbox.Account{}
+}
+
+func (b *fixture) removeAccount(seen signalbox.Account, want signalbox.Code) {
+	b.Helper()
+	err := b.RemoveAccount(b.ctx, seen, signalbox.Entry{At: b.now, Kind: signalbox.EventAccount, Account: seen.Name, Message: "removed", By: "ann"})
+	b.same("removal of "+seen.Name, signalbox.CodeOf(err), want)
+}
+
+func accountRemoved(b *fixture) {
+	b.limit("max", time.Hour)
+	b.limit("pro", time.Hour)
+	b.submit()
+	c := b.offer("a")
+	c.Account = "max"
+	b.noClaim(c)
+	b.removeAccount(b.account("max"), "")
+	b.same("accounts", len(b.accounts()), 1)
+	last := b.journal()[len(b.journal())-1]
+	b.same("entry", last.Account+" "+last.Message+" by "+last.By, "max removed by ann")
+	b.claimed(c)
+	b.removeAccount(signalbox.Account{Name: "max"}, signalbox.CodeNotFound)
+	b.limit("max", time.Minute) // as one that was never known
+	b.same("failures", b.account("max").Failures, 0)
+}
+
+func accountNotRemoved(b *fixture) {
+	seen, _ := b.accountEvent(signalbox.AccountEvent{Kind: signalbox.AccountHeard, Account: "max"})
+	b.limit("max", time.Hour)
+	b.removeAccount(seen, signalbox.CodeConflict)
+	closed := b.account("max")
+	parked := b.parks("a", closedMax)
+	entries := len(b.journal())
+	b.removeAccount(closed, signalbox.CodeConflict)
+	b.same("entries", len(b.journal()), entries)
+	b.happen(parked.ID, signalbox.Event{Kind: signalbox.EventCancel})
+	b.removeAccount(closed, "")
+	b.same("accounts", len(b.accounts()), 0)
 }
 
 func accountStored(b *fixture) {

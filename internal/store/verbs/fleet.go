@@ -259,6 +259,33 @@ func (v *changeAccount) run(x *workingSet) error {
 	return nil
 }
 
+type removeAccount struct {
+	seen  signalbox.Account
+	entry signalbox.Entry
+}
+
+// RemoveAccount deletes an account at which no task is parked.
+func (s *Store) RemoveAccount(ctx context.Context, seen signalbox.Account, e signalbox.Entry) error {
+	return s.do(ctx, &removeAccount{seen, e}, 0)
+}
+
+func (v *removeAccount) run(x *workingSet) error {
+	a, parked := x.account(v.seen.Name), x.parkedAt(v.seen.Name)
+	switch {
+	case x.missing:
+		return errMissing
+	case a == nil:
+		return store.NoAccount(v.seen.Name)
+	case len(parked) > 0:
+		return store.AccountInUse(v.seen.Name, len(parked))
+	case a.State != v.seen.State || !a.Since.Equal(v.seen.Since):
+		return store.AccountChanged(a)
+	}
+	x.drop(kindAccount, v.seen.Name)
+	x.note(v.entry)
+	return nil
+}
+
 // Accounts lists the accounts by name.
 func (s *Store) Accounts(ctx context.Context) ([]signalbox.Account, error) {
 	docs, err := s.page(ctx, Page{Kind: kindAccount})

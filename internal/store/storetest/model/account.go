@@ -46,6 +46,27 @@ func (s *Store) changeAccount(ev signalbox.AccountEvent) store.AccountChange {
 	return store.AccountChange{Account: a.Clone(), Changed: message != ""}
 }
 
+// RemoveAccount forgets an account at which no task is parked.
+func (s *Store) RemoveAccount(ctx context.Context, seen signalbox.Account, e signalbox.Entry) error {
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	a, known := s.accounts[seen.Name]
+	parked := s.parkedAt(signalbox.GateAccount, seen.Name)
+	switch {
+	case !known:
+		return store.NoAccount(seen.Name)
+	case len(parked) > 0:
+		return store.AccountInUse(seen.Name, len(parked))
+	case a.State != seen.State || !a.Since.Equal(seen.Since):
+		return store.AccountChanged(&a)
+	}
+	delete(s.accounts, seen.Name)
+	s.note(e)
+	return nil
+}
+
 // Accounts lists the accounts by name.
 func (s *Store) Accounts(ctx context.Context) (list []signalbox.Account, err error) {
 	if err := s.lock(ctx); err != nil {
