@@ -20,6 +20,7 @@ type gateState struct {
 	ids      map[string]bool              // of parked
 	queues   map[string]signalbox.GateRef // the gate at which tasks of a queue wait; of those that have such
 	closed   []gates.Closed               // as of the last rebuild
+	budgets  []string                     // that are used up
 }
 
 func accountKey(name string) string { return "account:" + name }
@@ -73,6 +74,17 @@ func (r *refresh) readGates(changes *journalChanges, fresh bool) (err error) {
 	for name := range r.dirtyAgents {
 		blocked = blocked || r.liveAgent(name).Closed != nil
 	}
+	var usedUp []string
+	for _, g := range r.cfg.Engine.Budgets().Gates(r.cfg.Engine.Now()) {
+		usedUp = append(usedUp, g.Name)
+	}
+	if !slices.Equal(usedUp, r.gates.budgets) {
+		r.gates.budgets = usedUp
+		for queue := range r.snapshot.Heads {
+			r.dirtyQueues[queue] = true
+		}
+	}
+	blocked = blocked || len(usedUp) > 0
 	queues := map[string]signalbox.GateRef{}
 	for queue, n := range r.snapshot.Counts.Queues {
 		if blocked && n > 0 {
@@ -105,7 +117,7 @@ func (r *refresh) readParked() error {
 
 // waitingFor is the gate of a task that waits; nil for none.
 func (r *refresh) waitingFor(t *signalbox.Task) *api.WaitingFor {
-	if t.State == signalbox.Pending && r.gates.queues[t.Queue] == (signalbox.GateRef{}) && len(r.cfg.Engine.Options().Reserve) == 0 {
+	if t.State == signalbox.Pending && r.gates.queues[t.Queue] == (signalbox.GateRef{}) && len(r.gates.budgets) == 0 && len(r.cfg.Engine.Options().Reserve) == 0 {
 		return nil
 	}
 	return view.WaitingFor(r.cfg.Engine.WaitsAt(t))
@@ -123,7 +135,7 @@ func (r *refresh) setGates() {
 		}
 	}
 	now := gates.Now{
-		At: r.now, Accounts: r.gates.accounts, Parked: r.gates.parked, Tools: r.toolQueues,
+		At: r.now, Accounts: r.gates.accounts, Parked: r.gates.parked, Budgets: r.cfg.Engine.Budgets().Rows(r.now), Tools: r.toolQueues,
 		Loads: gates.Loads(r.gates.parked, r.snapshot.Counts.Queues, func(queue string) signalbox.GateRef { return r.gates.queues[queue] }),
 		Agents: func(yield func(*engine.LiveAgent) bool) {
 			for _, a := range r.agents {
