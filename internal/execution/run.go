@@ -21,12 +21,13 @@ type Run struct {
 
 	Task    signalbox.Task // the row as last seen
 	Tail    *tail.Tail
-	Mask    Mask          // for what its agent says about it
-	Timeout time.Duration // timeout_seconds; 0: none
-	Heard   time.Time     // monotonic: when its agent last reported on it
-	Printed time.Time     // wall clock: when it last printed something; zero: not yet
-	Note    string        // the problem that its agent reports, masked
-	Renewed bool          // its lease was renewed here since the flag was last cleared
+	Mask    Mask            // for what its agent says about it
+	Timeout time.Duration   // timeout_seconds; 0: none
+	Heard   time.Time       // monotonic: when its agent last reported on it
+	Printed time.Time       // wall clock: when it last printed something; zero: not yet
+	Note    string          // the problem that its agent reports, masked
+	Used    signalbox.Spent // what its agent says it has used so far
+	Renewed bool            // its lease was renewed here since the flag was last cleared
 }
 
 // NewRun returns the run of a claimed task, heard of now. clock is the wall clock.
@@ -56,6 +57,18 @@ func (r *Run) Update(t signalbox.Task) {
 
 // SetNote records the problem that the agent reports for the run, "" for none.
 func (r *Run) SetNote(note string) { r.Note = r.Mask.Hide(SanitizeText(note)) }
+
+// SetUsed records what the agent says the run has used so far. An agent that says nothing of
+// it leaves what is known.
+func (r *Run) SetUsed(tokens *api.TokenUsage, usd float64) {
+	said := signalbox.Result{CostUSD: usd}
+	if tokens != nil {
+		said.InputTokens, said.OutputTokens = tokens.Input, tokens.Output
+	}
+	if used := said.Spent(); used != (signalbox.Spent{}) {
+		r.Used = used
+	}
+}
 
 // LostResult is the result of a run without a final report: its output so far.
 func (r *Run) LostResult() *signalbox.Result {

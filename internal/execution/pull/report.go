@@ -133,6 +133,7 @@ func (h *runReport) report(ctx context.Context, rep *api.PullReport) (api.PullRe
 	}
 	h.l.Mu.Lock()
 	h.run.SetNote(rep.Note)
+	h.run.SetUsed(rep.TokenUsage, rep.CostUSD)
 	if rep.Account != nil && !h.run.Isolated {
 		h.l.HearAccount(h.lane, rep.Account)
 	}

@@ -118,6 +118,10 @@ func (r *run) recordReply(o *api.AgentOutput, s *api.AgentTaskStatus) (news bool
 	r.Heard = now
 	if o != nil {
 		r.SetNote(o.Note)
+		r.SetUsed(o.TokenUsage, o.CostUSD)
+	}
+	if s != nil {
+		r.SetUsed(s.TokenUsage, s.CostUSD)
 	}
 	if news {
 		r.lane.Progress, r.Printed, r.clocks.progressAt = wall, wall, now
