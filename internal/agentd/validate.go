@@ -2,6 +2,7 @@ package agentd
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 )
 
@@ -85,11 +87,29 @@ func (d *Daemon) check(t api.AgentTask) (job, *refusal) {
 		}
 		return j, invalid("%s: %v", field, err)
 	}
+	if t.Budget != nil {
+		if err := d.checkBudget(*t.Budget, j.model); err != nil {
+			return j, invalid("budget: %v", err)
+		}
+	}
 	j.dir, err = d.projectDir(t.Project)
 	if err != nil {
 		return j, invalid("project.path: %v", err)
 	}
 	return j, nil
+}
+
+// checkBudget refuses a budget that is none, or that could not be kept.
+func (d *Daemon) checkBudget(b api.Budget, model string) error {
+	switch {
+	case !(b.USD >= 0 && b.USD <= signalbox.MaxRunUSD):
+		return fmt.Errorf("usd is %v: 0 for no bound, or up to %d US dollars", b.USD, signalbox.MaxRunUSD)
+	case b.Tokens < 0 || b.Tokens > signalbox.MaxRunTokens:
+		return fmt.Errorf("tokens is %d: 0 for no bound, or up to %d", b.Tokens, int64(signalbox.MaxRunTokens))
+	case b == (api.Budget{}):
+		return nil
+	}
+	return d.runner.CheckBudget(b, model)
 }
 
 func validSession(id string) bool {
@@ -189,7 +209,7 @@ func (t *runTrace) end(r *run, v *outcome) {
 	if v.out.ExitCode != nil {
 		t.span.SetAttributes(attribute.Int("process.exit.code", *v.out.ExitCode))
 	}
-	if u := v.out.Usage; u != nil {
+	if u := r.record().TokenUsage; u != nil {
 		t.span.SetAttributes(attribute.Int64("gen_ai.usage.input_tokens", u.Input), attribute.Int64("gen_ai.usage.output_tokens", u.Output))
 	}
 	if v.errType != "" && v.state != stateCancelled {
