@@ -22,7 +22,7 @@ func reject(c *Change, ev Event) error {
 // slot or requeue.
 var agentSays = map[Reason]bool{
 	ReasonCompleted: true, ReasonAgentError: true, ReasonExitNonzero: true,
-	ReasonRunTimeout: true, ReasonCancelled: true, ReasonInterrupted: true,
+	ReasonRunTimeout: true, ReasonCancelled: true, ReasonInterrupted: true, ReasonBudget: true,
 }
 
 // AgentSays reports whether a reason is an agent's word: a task that ended by it was
@@ -160,8 +160,8 @@ func requestCancel(c *Change, ev Event) {
 // stop asks the agent to end a task because a limit fired. What it says then
 // decides, as with a cancel; the reason of the end is the limit.
 func stop(c *Change, ev Event) error {
-	if ev.Reason != ReasonRunTimeout && ev.Reason != ReasonStalled {
-		return Errorf(CodeConflict, "task %s: a limit that fires has the reason run_timeout or stalled, not %q", c.Task.ID, ev.Reason)
+	if ev.Reason != ReasonRunTimeout && ev.Reason != ReasonStalled && ev.Reason != ReasonBudget {
+		return Errorf(CodeConflict, "task %s: a limit that fires has the reason run_timeout, stalled or budget, not %q", c.Task.ID, ev.Reason)
 	}
 	t := &c.Task
 	t.State, t.StopReason, t.StopMessage = Cancelling, ev.Reason, cmp.Or(ev.Message, plain[ev.Reason])

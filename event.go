@@ -71,7 +71,7 @@ type Event struct {
 	TaskID    string // accept: the agent's own id
 	SessionID string // accept, finish: the conversation it runs in
 
-	Reason  Reason        // finish; lost: ReasonLost or ReasonInterrupted; stop: ReasonRunTimeout or ReasonStalled; undeliverable: ReasonInterrupted or none
+	Reason  Reason        // finish; lost: ReasonLost or ReasonInterrupted; stop: ReasonRunTimeout, ReasonStalled or ReasonBudget; undeliverable: ReasonInterrupted or none
 	Message string        // finish, reject, lost, release, cancel, undeliverable, busy, refuse
 	Delay   time.Duration // refuse, unsent: the task is not offered again before
 
@@ -91,7 +91,7 @@ type Event struct {
 	Queue   string   // move: where to
 	Edit    *Edit    // edit: what changes
 	Result  *Result  // finish, park: what it left behind
-	Anyway  bool     // unpark: claim it though the account of its agent is not open
+	Anyway  bool     // unpark: let it run though the account of its agent is not open or a budget is used up
 	Parking *Parking // park: the gate, and how it goes on
 	// Account is what the run tells of the account that it spends, stored in the same
 	// commit.

@@ -107,6 +107,7 @@ func TestReasonsAndStates(t *testing.T) {
 		"completed": "completed", "agent_error": "failed", "exit_nonzero": "failed", "wait_timeout": "timeout",
 		"dispatch_failed": "failed", "rejected": "failed", "run_timeout": "timeout", "lost": "failed", "released": "failed",
 		"cancelled": "cancelled", "interrupted": "failed",
+		"budget":  "failed",
 		"stalled": "failed", // not the design's: a stall must not be called a timeout (docs/decisions/0006)
 	}
 	if len(signalbox.Reasons()) != len(ends) {

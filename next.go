@@ -98,7 +98,7 @@ func claim(c *Change, ev Event) error {
 	}
 	t.State = Dispatching
 	t.Agent, t.AgentURL, t.Slot, t.Fence = ev.Agent, ev.AgentURL, ev.Slot, ev.Fence
-	t.TaskID, t.Message, t.Anyway = "", "", false
+	t.TaskID, t.Message = "", ""
 	t.DispatchedAt, t.StartedAt = latest(ev.Now, t.CreatedAt), time.Time{}
 	t.Claims++
 	c.Slot = SlotTake
@@ -160,6 +160,8 @@ func retryOrFail(c *Change, ev Event, reason Reason) error {
 		return endCancelled(c, ev)
 	case t.MaxAttempts > 0 && t.Attempts >= t.MaxAttempts:
 		return end(c, ev, reason, fmt.Sprintf("gave up after %d of %d attempts: %s", t.Attempts, t.MaxAttempts, t.LastError))
+	case t.OverBudget(t.Spent) != "":
+		return end(c, ev, ReasonBudget, t.OverBudget(t.Spent)+"; "+t.LastError)
 	case t.NoAnswers >= MaxNoAnswers:
 		return end(c, ev, reason, fmt.Sprintf("gave up after %d claims that no agent took up: %s", t.NoAnswers, t.LastError))
 	}
@@ -178,7 +180,7 @@ func toPending(c *Change, ev Event) error {
 		Kind: ev.Kind, Agent: t.Agent, ClaimedAt: t.DispatchedAt, At: latest(ev.Now, t.DispatchedAt),
 		Message: clip(t.LastError, MaxRequeueMessage),
 	})
-	t.State = Pending
+	t.State, t.Anyway = Pending, false
 	t.TaskID, t.StartedAt = "", time.Time{}
 	c.Slot = SlotFree
 	return nil

@@ -125,11 +125,15 @@ func TestNextUnparkSaysWhy(t *testing.T) {
 	}
 	ev.Anyway, ev.By = true, "ann"
 	c := step(t, task, ev)
-	if !c.Task.Anyway || c.Entry.Message != "it runs though its account is not open, as was asked for by ann" || c.Entry.By != "ann" {
+	if !c.Task.Anyway || c.Entry.Message != "it runs though its account or a budget would keep it, as was asked for by ann" || c.Entry.By != "ann" {
 		t.Errorf("%+v", c)
 	}
-	if again := step(t, c.Task, eventOf("claim", c.Task)).Task; again.Anyway {
-		t.Errorf("it runs anyway after its claim, too: %+v", again)
+	run := step(t, c.Task, eventOf("claim", c.Task)).Task
+	if !run.Anyway {
+		t.Errorf("its run does not know that it runs anyway: %+v", run)
+	}
+	if again := step(t, run, eventOf("busy", run)).Task; again.Anyway {
+		t.Errorf("it runs anyway after its run, too: %+v", again)
 	}
 }
 

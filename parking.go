@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// GateKind says what a parked task waits for.
+// GateKind says what a task waits for.
 type GateKind string
 
 // The kinds of gates.
 const (
 	GateAccount GateKind = "account" // the account Gate.Name is closed
 	GateTime    GateKind = "time"    // Gate.Until
+	GateBudget  GateKind = "budget"  // the budget Gate.Name of the day is used up; it parks no task
 )
 
 // Gate is what keeps a task from going on. Design §9.
@@ -79,6 +80,9 @@ func park(c *Change, ev Event) error {
 	if was := t.Parking; was != nil {
 		p.Count, p.Began = was.Count+1, p.Began || was.Began
 	}
+	if over := t.OverBudget(t.Spent); over != "" {
+		return end(c, ev, ReasonBudget, over)
+	}
 	if p.Count > MaxParks {
 		return end(c, ev, ReasonAgentError, fmt.Sprintf("it was parked %d times, which is the most: %s", MaxParks, p.Text))
 	}
@@ -96,7 +100,7 @@ func park(c *Change, ev Event) error {
 }
 
 // unpark lets a task go on, of its own accord or, with Event.Anyway, as someone asked for:
-// then also one that waits behind an account which is not open.
+// then also one that waits behind an account which is not open or a budget that is used up.
 func unpark(c *Change, ev Event) error {
 	t := &c.Task
 	if t.State == Pending && !ev.Anyway {
@@ -105,7 +109,7 @@ func unpark(c *Change, ev Event) error {
 	t.State, t.Anyway, c.Order = Pending, ev.Anyway, OrderTop
 	c.Entry.Message = cmp.Or(ev.Message, "its gate has opened")
 	if ev.Anyway {
-		c.Entry.Message = "it runs though its account is not open, as was asked for" + by(ev.By)
+		c.Entry.Message = "it runs though its account or a budget would keep it, as was asked for" + by(ev.By)
 	}
 	return nil
 }

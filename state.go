@@ -55,6 +55,7 @@ const (
 	ReasonCancelled      Reason = "cancelled"       // someone cancelled it
 	ReasonInterrupted    Reason = "interrupted"     // its agent was restarted in the middle
 	ReasonStalled        Reason = "stalled"         // it made no progress for too long
+	ReasonBudget         Reason = "budget"          // what it may spend is used up
 )
 
 // Reasons lists all reasons.
@@ -62,7 +63,7 @@ func Reasons() []Reason {
 	return []Reason{
 		ReasonCompleted, ReasonAgentError, ReasonExitNonzero, ReasonWaitTimeout, ReasonDispatchFailed,
 		ReasonRejected, ReasonRunTimeout, ReasonLost, ReasonReleased, ReasonCancelled, ReasonInterrupted,
-		ReasonStalled,
+		ReasonStalled, ReasonBudget,
 	}
 }
 
@@ -88,6 +89,7 @@ var endState = map[Reason]State{
 	ReasonCancelled:      Cancelled,
 	ReasonInterrupted:    Failed,
 	ReasonStalled:        Failed,
+	ReasonBudget:         Failed,
 }
 
 // plain is the message of a task whose ender gave none: a terminal message
@@ -106,4 +108,5 @@ var plain = map[Reason]string{
 	ReasonCancelled:      "cancelled",
 	ReasonInterrupted:    "its agent was restarted before the task ended",
 	ReasonStalled:        "made no progress for too long",
+	ReasonBudget:         "what it may spend is used up",
 }

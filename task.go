@@ -220,12 +220,15 @@ type Task struct {
 	EditedAt time.Time
 	EditedBy string
 
-	// Anyway lets it be claimed though the account of its agent is not open; it ends with
-	// the claim.
+	// Anyway lets it be claimed, and run, though the account of its agent is not open or a
+	// budget other than its own is used up; it ends with the run.
 	Anyway bool
 
 	// Parking is how it was parked last; nil: never. What it points to never changes.
 	Parking *Parking
+
+	// Budget bounds what its runs may spend together: Spent and the one in flight.
+	Budget Budget
 }
 
 // Kept is how much it counts, once it has ended, against the bounds on what is

@@ -54,6 +54,9 @@ func plus(a, b int64) int64 {
 	return a + b
 }
 
+// Tokens returns those of both directions.
+func (s Spent) Tokens() int64 { return plus(s.InputTokens, s.OutputTokens) }
+
 // USD returns the money in US dollars.
 func (s Spent) USD() float64 { return float64(s.NanoUSD) / nanoPerUSD }
 

@@ -82,7 +82,9 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 	plain.Owner, plain.Schedule = "", ""
 	before := request // an environment that no admin gave is a row that directors of before refuse to read
 	before.EnvBy = ""
-	edited := task
+	parkable := task
+	parkable.Budget = signalbox.Budget{}
+	edited := parkable
 	edited.Parking, edited.Anyway = nil, false
 	spent := edited
 	spent.EditedAt, spent.EditedBy = time.Time{}, ""
@@ -115,7 +117,7 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 		{"task-failed", Task(nil, &failed)}, {"entry-retry", journal.Entry(nil, &retry)},
 		{"task-requeued", Task(nil, &requeued)}, {"result-course", Result(&nameless)},
 		{"task-spent", Task(nil, &spent)}, {"result-model", Result(&unnumbered)}, {"usage-id", []byte(UsageID(&usage.UsageKey))}, {"usage", Usage(&usage)}, {"task-edited", Task(nil, &edited)}, {"result-numbered", Result(&result)},
-		{"task-parked", Task(nil, &task)}, {"entry-account", journal.Entry(nil, &entry)}, {"agent-account", Agent(&agent)}, {"account", Account(&account)},
+		{"task-parked", Task(nil, &parkable)}, {"entry-account", journal.Entry(nil, &entry)}, {"agent-account", Agent(&agent)}, {"account", Account(&account)}, {"task-budget", Task(nil, &task)},
 	}
 }
 

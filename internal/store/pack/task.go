@@ -34,7 +34,8 @@ func Task(b []byte, t *signalbox.Task) []byte {
 	p.Flags(t.Ready, t.HasEnv, t.Waits, t.CancelRequested, t.Anyway)
 	p.Times(t.EnqueuedAt, t.NotBefore, t.WaitUntil, t.CreatedAt, t.DispatchedAt, t.StartedAt, t.EndedAt)
 	// Rows of before have none of these; each group comes with those before it.
-	parked := t.Parking != nil
+	budgeted := t.Budget != signalbox.Budget{}
+	parked := t.Parking != nil || budgeted
 	edited := !t.EditedAt.IsZero() || parked
 	spent := t.Spent != signalbox.Spent{} || edited
 	requeued := t.Requeues != nil || spent
@@ -57,6 +58,9 @@ func Task(b []byte, t *signalbox.Task) []byte {
 	}
 	if parked {
 		parking(&p, t.Parking)
+	}
+	if budgeted {
+		p.Ints(t.Budget.NanoUSD, t.Budget.Tokens)
 	}
 	return p.b
 }
@@ -96,6 +100,9 @@ func ReadTask(b []byte) (signalbox.Task, error) {
 	if len(d.b) > 0 {
 		t.Parking = parkingOf(&d)
 	}
+	if len(d.b) > 0 {
+		t.Budget = signalbox.Budget{NanoUSD: d.Int(), Tokens: d.Int()}
+	}
 	if d.Bad || (t.State == signalbox.Parked && t.Parking == nil) {
 		return t, damaged("row")
 	}
@@ -103,6 +110,9 @@ func ReadTask(b []byte) (signalbox.Task, error) {
 }
 
 func parking(p *Packer, k *signalbox.Parking) {
+	if k == nil {
+		k = &signalbox.Parking{}
+	}
 	p.Texts(string(k.Kind), k.Name, k.Text, k.Next)
 	p.Times(k.Until, k.At)
 	p.Int(int64(k.Count))
@@ -113,6 +123,9 @@ func parkingOf(d *Reader) *signalbox.Parking {
 	k := &signalbox.Parking{Gate: signalbox.Gate{Kind: signalbox.GateKind(d.Text()), Name: d.Text(), Text: d.Text()}, Next: d.Text()}
 	k.Until, k.At, k.Count = d.Time(), d.Time(), int(d.Int())
 	d.Flags(&k.Began)
+	if k.Kind == "" {
+		return nil
+	}
 	return k
 }
 

@@ -458,7 +458,7 @@ func accountAnyway(b *fixture) {
 	b.held(b.spends("a", "max"))
 	b.same("anyway", [2]bool{b.anyway(id(3)).Anyway, b.task(id(3)).Anyway}, [2]bool{true, true})
 	t := b.claimed(b.spends("a", "max"))
-	b.same("claimed", [2]any{t.ID, t.Anyway}, [2]any{id(3), false})
+	b.same("claimed", [2]any{t.ID, t.Anyway}, [2]any{id(3), true})
 	b.finish(t.ID)
 	b.held(b.spends("a", "max"))
 	b.anyway(parked.ID)
