@@ -99,14 +99,6 @@ func (r *run) uses(u runner.Used) {
 	}
 }
 
-// budget is what a run may spend.
-func (r *run) budget() api.Budget {
-	if b := r.record().Budget; b != nil {
-		return *b
-	}
-	return api.Budget{}
-}
-
 func (r *run) lastHeard() runner.Heard {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -132,7 +132,7 @@ func (r *run) plan(p runDirs) (runner.Plan, error) {
 		Prompt: prompt, Model: r.job.model, SessionID: rec.SessionID,
 		CLISession: cli, Resume: known, Thinking: r.task.Thinking, Home: p.home,
 		AllowedTools: r.task.AllowedTools, SystemPrompt: r.task.SystemPrompt,
-		Env: r.d.buildEnv(p.home, r.identity(), r.task.Env), Brought: r.task.Env, Dir: p.dir, Gateway: r.gateway(), Budget: r.budget(), Hear: r.hear,
+		Env: r.d.buildEnv(p.home, r.identity(), r.task.Env), Brought: r.task.Env, Dir: p.dir, Gateway: r.gateway(), Budget: r.job.budget, Hear: r.hear,
 	})
 	for _, note := range plan.Notes {
 		r.logNote("%s", note)

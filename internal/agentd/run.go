@@ -218,7 +218,7 @@ func (r *run) logExecution(event string, at time.Time, pid int) {
 // the next task need not wait for the disk.
 func (r *run) finish(v outcome) {
 	d := r.d
-	if why := r.lastHeard().Used.Over(r.budget()); v.errType == runner.OverBudget && why != "" {
+	if why := r.lastHeard().Used.Over(r.job.budget); v.errType == runner.OverBudget && why != "" {
 		v.message = why // with all that was used
 	}
 	v.message, v.out.Output = r.printableText(v.message), mask.Text(r.secrets(), v.out.Output)

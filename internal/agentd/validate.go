@@ -1,8 +1,8 @@
 package agentd
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -32,6 +32,7 @@ type job struct {
 	timeout time.Duration
 	limit   string // who set the timeout, for messages
 	dir     string // of the project; "": the slot's own
+	budget  signalbox.Budget
 }
 
 // check refuses what could not be executed as requested. Messages name the field.
@@ -87,9 +88,12 @@ func (d *Daemon) check(t api.AgentTask) (job, *refusal) {
 		}
 		return j, invalid("%s: %v", field, err)
 	}
-	if t.Budget != nil {
-		if err := d.checkBudget(*t.Budget, j.model); err != nil {
-			return j, invalid("budget: %v", err)
+	if b := cmp.Or(t.Budget, &api.Budget{}); *b != (api.Budget{}) {
+		if j.budget, err = signalbox.ParseBudget("budget", b.USD, b.Tokens); err == nil {
+			err = d.runner.CheckBudget(j.budget, j.model)
+		}
+		if err != nil {
+			return j, invalid("%v", err)
 		}
 	}
 	j.dir, err = d.projectDir(t.Project)
@@ -97,19 +101,6 @@ func (d *Daemon) check(t api.AgentTask) (job, *refusal) {
 		return j, invalid("project.path: %v", err)
 	}
 	return j, nil
-}
-
-// checkBudget refuses a budget that is none, or that could not be kept.
-func (d *Daemon) checkBudget(b api.Budget, model string) error {
-	switch {
-	case !(b.USD >= 0 && b.USD <= signalbox.MaxRunUSD):
-		return fmt.Errorf("usd is %v: 0 for no bound, or up to %d US dollars", b.USD, signalbox.MaxRunUSD)
-	case b.Tokens < 0 || b.Tokens > signalbox.MaxRunTokens:
-		return fmt.Errorf("tokens is %d: 0 for no bound, or up to %d", b.Tokens, int64(signalbox.MaxRunTokens))
-	case b == (api.Budget{}):
-		return nil
-	}
-	return d.runner.CheckBudget(b, model)
 }
 
 func validSession(id string) bool {

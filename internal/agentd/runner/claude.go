@@ -67,8 +67,8 @@ func (c claudeRunner) Plan(t Task) (Plan, error) {
 	if t.Resume {
 		stream.meter.before = claudeCounted(stream.state, t.CLISession)
 	}
-	if t.Budget.USD > 0 && keepsBudget(bin) {
-		args = append(args, "--max-budget-usd", strconv.FormatFloat(t.Budget.USD, 'f', -1, 64))
+	if t.Budget.NanoUSD > 0 && keepsBudget(bin) {
+		args = append(args, "--max-budget-usd", strconv.FormatFloat(t.Budget.USD(), 'f', -1, 64))
 		stream.meter.bounded = true
 	}
 	p := Plan{Stdin: t.Prompt, Stream: stream}

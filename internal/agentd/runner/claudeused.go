@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"sync"
 
-	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox"
 )
 
 // claudeUsage counts tokens as the model's API does: the input has no part of the others.
@@ -147,7 +147,7 @@ func keepsBudget(path string) bool {
 }
 
 // CheckBudget takes one in dollars also where the CLI itself can keep it.
-func (c claudeRunner) CheckBudget(b api.Budget, model string) error {
+func (c claudeRunner) CheckBudget(b signalbox.Budget, model string) error {
 	err := c.commonRunner.CheckBudget(b, model)
 	if err == nil {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox"
 )
 
 // maxArg is the longest single argument that Linux passes to a program.
@@ -56,7 +56,7 @@ func (c commandRunner) Plan(t Task) (Plan, error) {
 }
 
 // CheckBudget refuses any: a program does not say what it uses.
-func (commandRunner) CheckBudget(api.Budget, string) error {
+func (commandRunner) CheckBudget(signalbox.Budget, string) error {
 	return errors.New("a budget cannot be kept: what the program of a command agent spends is not known; give the task to another agent, or no budget")
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
 )
@@ -51,7 +52,7 @@ func (Demo) Model(model, tier, fallback string) (string, error) {
 }
 
 // CheckBudget takes any: a run says what it spends.
-func (Demo) CheckBudget(api.Budget, string) error { return nil }
+func (Demo) CheckBudget(signalbox.Budget, string) error { return nil }
 
 // Plan runs the prompt within this process.
 func (Demo) Plan(t Task) (Plan, error) {

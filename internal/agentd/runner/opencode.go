@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 )
 
@@ -68,7 +69,7 @@ func (c opencodeRunner) Terminal(string) (argv, env []string, err error) {
 }
 
 // CheckBudget takes any: a model's price is known when it has answered, as a rule.
-func (opencodeRunner) CheckBudget(api.Budget, string) error { return nil }
+func (opencodeRunner) CheckBudget(signalbox.Budget, string) error { return nil }
 
 func (opencodeRunner) StateDir(home string) string {
 	return filepath.Join(home, ".local", "share", "opencode")

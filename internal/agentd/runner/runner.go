@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 )
 
@@ -62,8 +63,8 @@ type Task struct {
 
 	Gateway *Gateway // tools of the director, for a CLI that speaks MCP; nil: none
 
-	Budget api.Budget  // what the run may spend
-	Hear   func(Heard) // told what a run within this process hears of its provider; may be nil
+	Budget signalbox.Budget // what the run may spend
+	Hear   func(Heard)      // told what a run within this process hears of its provider; may be nil
 
 	// Env is the environment that a program of the run gets, and Brought what of
 	// it the task itself brought.
@@ -162,7 +163,7 @@ type Runner interface {
 	// nothing that is the same, or where they are not well formed.
 	CheckExtras(allowedTools []string, systemPrompt string) error
 	// CheckBudget refuses a budget that could not be kept with a model; "" is the CLI's own.
-	CheckBudget(b api.Budget, model string) error
+	CheckBudget(b signalbox.Budget, model string) error
 	// Terminal is the CLI as a person starts it, and what its environment gets
 	// on top; without a program the person's shell is meant.
 	Terminal(home string) (argv, env []string, err error)

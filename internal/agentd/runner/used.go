@@ -85,18 +85,18 @@ type Used struct {
 }
 
 // Over says why a run may not go on, "" where it may.
-func (u Used) Over(b api.Budget) string {
-	used := sum(u.Tokens)
-	switch {
-	case b.USD > 0 && u.USD >= b.USD:
-		return fmt.Sprintf("spent %s of its budget of %s (%s tokens)", dollars(u.USD), dollars(b.USD), grouped(used))
-	case b.Tokens > 0 && used >= b.Tokens:
-		return fmt.Sprintf("spent %s of its budget of %s tokens (%s)", grouped(used), grouped(b.Tokens), dollars(u.USD))
-	case b == (api.Budget{}):
+func (u Used) Over(b signalbox.Budget) string {
+	said := signalbox.Result{InputTokens: u.Tokens.Input, OutputTokens: u.Tokens.Output, CostUSD: u.USD}
+	switch used := said.Spent(); {
+	case b == (signalbox.Budget{}):
+	case b.NanoUSD > 0 && used.NanoUSD >= b.NanoUSD:
+		return fmt.Sprintf("spent %s of its budget of %s (%s tokens)", dollars(u.USD), dollars(b.USD()), grouped(used.Tokens()))
+	case b.Over(used):
+		return fmt.Sprintf("spent %s of its budget of %s tokens", grouped(used.Tokens()), grouped(b.Tokens))
 	case u.Uncounted != "":
 		return fmt.Sprintf("its budget cannot be kept: model %s does not say how many tokens it used; give the task no budget, or another model", clip(u.Uncounted))
-	case b.USD > 0 && u.Unpriced != "":
-		return fmt.Sprintf("its budget of %s cannot be kept: it is not known what model %s costs; %s", dollars(b.USD), clip(u.Unpriced), priceCure)
+	case b.NanoUSD > 0 && u.Unpriced != "":
+		return fmt.Sprintf("its budget of %s cannot be kept: it is not known what model %s costs; %s", dollars(b.USD()), clip(u.Unpriced), priceCure)
 	}
 	return ""
 }
@@ -125,10 +125,10 @@ func grouped(n int64) string {
 // meter sums up what the answers of the models bear.
 type meter struct {
 	prices  Prices
-	asked   string     // the model that the task wants, "" for the CLI's own
-	budget  api.Budget // of the run
-	bounded bool       // the CLI itself keeps the budget in dollars
-	before  usage      // of the CLI's own count, what it had counted before this run
+	asked   string           // the model that the task wants, "" for the CLI's own
+	budget  signalbox.Budget // of the run
+	bounded bool             // the CLI itself keeps the budget in dollars
+	before  usage            // of the CLI's own count, what it had counted before this run
 	answers map[string]usage
 }
 
@@ -206,8 +206,8 @@ func (t *trouble) asks() {
 }
 
 // CheckBudget refuses a budget that could not be kept for a model, "" for the CLI's own.
-func (b commonRunner) CheckBudget(budget api.Budget, model string) error {
-	if _, ok := b.opt.Prices.of(model); ok || budget.USD == 0 {
+func (b commonRunner) CheckBudget(budget signalbox.Budget, model string) error {
+	if _, ok := b.opt.Prices.of(model); ok || budget.NanoUSD == 0 {
 		return nil
 	}
 	which := "model " + strconv.Quote(clip(model))
