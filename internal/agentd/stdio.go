@@ -120,11 +120,11 @@ func (s *stdio) writeText(text string) {
 // heed records what was heard of the provider, and gives up a run for which there is no hope.
 func (s *stdio) heed() {
 	h := s.plan.Stream.Heard()
+	if _, hopeless := s.plan.Stream.Trouble(); hopeless {
+		s.giveUp(h) // first: it may be about to ask the model again
+	}
 	s.r.hear(h)
 	s.stopWaiting()
-	if _, hopeless := s.plan.Stream.Trouble(); hopeless {
-		s.giveUp(h)
-	}
 	if h.Patience <= 0 || s.gaveUp {
 		return
 	}
