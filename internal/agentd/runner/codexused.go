@@ -61,14 +61,15 @@ func (s *codexStream) completed(event []byte) {
 // the provider carries out itself.
 var codexCalls = map[string]bool{"function_call": true, "custom_tool_call": true, "local_shell_call": true}
 
-// uses notes that a tool is used, so that the model will be asked again. Where its answers are
-// not heard, the conversation has what they bore.
+// uses notes that a tool is used, so that the model will be asked again. It matters where the
+// model's answers are not heard: then the conversation has what they bore.
 func (s *codexStream) uses() {
-	if len(s.meter.answers) == 0 {
-		s.readRollout()
-		if used := &s.heard.Used; s.tools > 1 && used.Tokens == (api.TokenUsage{}) {
-			used.Uncounted = s.meter.name(s.model)
-		}
+	if len(s.meter.answers) > 0 {
+		return
+	}
+	s.readRollout()
+	if used := &s.heard.Used; s.tools > 1 && used.Tokens == (api.TokenUsage{}) {
+		used.Uncounted = s.meter.name(s.model)
 	}
 	s.asks()
 }
