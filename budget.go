@@ -12,6 +12,25 @@ type Budget struct {
 	Tokens  int64 // input and output together
 }
 
+// Budgets are those that a director keeps.
+type Budgets struct {
+	// Task is of each task that brings none of its own; those of callers who are no admins may
+	// not be higher.
+	Task Budget
+	Day  Budget // of all tasks together, each UTC day
+	// By name, each UTC day; AnyBudget is for those that have no line. Users are named by the
+	// key of the owner (Task.Owner) or the e-mail address.
+	Users, Agents, Accounts map[string]Budget
+}
+
+// AnyBudget names the budget of everyone that has no line.
+const AnyBudget = "*"
+
+// Daily reports whether there is a budget of a day.
+func (b *Budgets) Daily() bool {
+	return b.Day != (Budget{}) || len(b.Users)+len(b.Agents)+len(b.Accounts) > 0
+}
+
 // Bounds on a budget.
 const (
 	MaxBudgetUSD    = 1_000_000_000

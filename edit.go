@@ -24,6 +24,7 @@ type Edit struct {
 	Route    *Route
 	Priority *int
 	Order    Order
+	Budget   *Budget
 
 	// What the task has to be stored with: its whole request, with its environment, where
 	// Prompt or Route is set, and the Task.Bias of its priority.
@@ -52,13 +53,13 @@ func (r Route) Queue() string {
 //
 // Errors: CodeValidation, CodeForbidden, CodeUnsupported.
 func CheckEdit(t *Task, e *Edit, by Principal) error {
-	local, retarget := by.Kind == "", e.Prompt != "" || e.Route != nil
+	local, retarget := by.Kind == "", e.Prompt != "" || e.Route != nil || e.Budget != nil
 	own := local || t.Owner != "" && t.Owner == by.Key()
 	switch {
 	case t.Mode == ModeTool:
 		return Errorf(CodeUnsupported, "task %s is a call of the tool %s, which cannot be changed: cancel it and call the tool anew", t.ID, t.Tool)
 	case retarget && !own && !by.Has(ScopeAdmin):
-		return Errorf(CodeForbidden, "task %s is somebody else's: its prompt and its agent can be changed by its owner and by an admin", t.ID)
+		return Errorf(CodeForbidden, "task %s is somebody else's: its prompt, its agent and its budget can be changed by its owner and by an admin", t.ID)
 	case e.Order == OrderTop && !local && !by.Has(ScopeCancel):
 		return Errorf(CodeForbidden, "to move a task ahead of all others needs the scope %s, which %s does not have", ScopeCancel, by)
 	case e.Route != nil && t.SessionID != "":
@@ -68,11 +69,14 @@ func CheckEdit(t *Task, e *Edit, by Principal) error {
 	}
 	err := cmp.Or(
 		InvalidIf(e.Rev <= 0, "revision", "revision is required: that of the task as you read it with GET /api/queue/{id}"),
-		InvalidIf(e.summary() == "", "", "nothing is to be changed: give prompt, priority, agent, kind or place"),
+		InvalidIf(e.summary() == "", "", "nothing is to be changed: give prompt, priority, agent, kind, place or budget"),
 		CheckChoice("place", e.Order, OrderTop, OrderBack),
 	)
 	if err == nil && e.Prompt != "" {
 		err = CheckPrompt(e.Prompt)
+	}
+	if err == nil && e.Budget != nil && e.Budget.Over(t.Spent) {
+		err = Invalid("budget", "budget must be more than what task %s has spent: that would be %s", t.ID, e.Budget.Of(t.Spent))
 	}
 	if err == nil && e.Priority != nil {
 		err = CheckRange("priority", *e.Priority, MinPriority, MaxPriority)
@@ -86,7 +90,7 @@ func (e *Edit) summary() string {
 	for _, p := range []struct {
 		name    string
 		changes bool
-	}{{"prompt", e.Prompt != ""}, {"priority", e.Priority != nil}, {"agent", e.Route != nil}, {"place", e.Order != ""}} {
+	}{{"prompt", e.Prompt != ""}, {"priority", e.Priority != nil}, {"agent", e.Route != nil}, {"place", e.Order != ""}, {"budget", e.Budget != nil}} {
 		if p.changes {
 			parts = append(parts, p.name)
 		}
@@ -108,7 +112,7 @@ func edit(c *Change, ev Event) error {
 		}
 		c.Request, t.Queue, t.Preview, t.RequestSize = r, r.Queue, Preview(r.Prompt), r.Size()
 	}
-	t.Priority = *cmp.Or(e.Priority, &t.Priority)
+	t.Priority, t.Budget = *cmp.Or(e.Priority, &t.Priority), *cmp.Or(e.Budget, &t.Budget)
 	if e.Priority != nil || e.Order == OrderBack { // each ends a place at the top
 		t.Bias = e.Bias
 	}

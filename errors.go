@@ -27,6 +27,7 @@ const (
 	CodeUnauthorized        Code = "unauthorized"
 	CodeForbidden           Code = "forbidden"
 	CodeRateLimited         Code = "rate_limited" // too many wrong tokens from one address, or submits of one caller
+	CodeBudget              Code = "budget"       // what may be spent today is used up; RetryAfter says until when
 	CodeTooLarge            Code = "too_large"
 	CodeUnsupportedMedia    Code = "unsupported_media_type"
 	CodeMethodNotAllowed    Code = "method_not_allowed"
@@ -51,7 +52,8 @@ type Error struct {
 	Message string // what was wrong, what was expected, what to do
 	Field   string // the part of the request that is wrong, for CodeValidation
 	Err     error  // cause, for logs only
-	// RetryAfter is when it may be tried again, for CodeRateLimited; 0: nothing is said of it.
+	// RetryAfter is when it may be tried again, for CodeRateLimited and CodeBudget; 0: nothing
+	// is said of it.
 	RetryAfter time.Duration
 }
 

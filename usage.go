@@ -166,10 +166,17 @@ func (c *Change) Used() Usage {
 // before; Runs is 0 where that is nothing.
 func (s *Stale) Used(t *Task, before *Stale) Usage {
 	u := t.Used(s.At, s.Agent, &s.Result, s.State != string(Completed) && s.State != string(Cancelled))
-	if before == nil || u.Runs == 0 {
+	if u.Runs == 0 {
 		return u
 	}
-	if counted := before.Result.Spent(); counted != (Spent{}) {
+	var counted Spent
+	switch {
+	case before != nil:
+		counted = before.Result.Spent()
+	case t.Fence == s.Fence && t.Requeues == nil && t.Parking == nil: // when its only run was lost, what was heard of it was
+		counted = t.Spent
+	}
+	if counted != (Spent{}) {
 		u.Runs, u.Failed, u.RunMS, u.Spent = 0, 0, 0, u.Spent.Beyond(counted)
 	}
 	return u

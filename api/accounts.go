@@ -4,11 +4,11 @@ import "time"
 
 // WaitingFor is the gate at which a task waits.
 type WaitingFor struct {
-	Kind  string     `json:"kind"`            // account or time
-	Name  string     `json:"name,omitempty"`  // of the account
+	Kind  string     `json:"kind"`            // account, budget or time
+	Name  string     `json:"name,omitempty"`  // of the account, or whose budget it is, such as user ann@example.org
 	Text  string     `json:"text"`            // such as: account claude-3f0c is closed until 2026-01-31T14:00:00Z (five_hour)
 	Until *time.Time `json:"until,omitempty"` // when it opens by itself, as far as that is known
-	Since *time.Time `json:"since,omitempty"` // when the task was parked, or its account closed
+	Since *time.Time `json:"since,omitempty"` // when the task was parked, its account closed or the budget used up
 }
 
 // Accounts is the answer to GET /api/accounts.

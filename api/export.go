@@ -64,6 +64,7 @@ type ExportedTask struct {
 	InputTokens  int64      `json:"input_tokens,omitempty"`  // of all its runs, this and below
 	OutputTokens int64      `json:"output_tokens,omitempty"` //
 	NanoUSD      int64      `json:"nano_usd,omitempty"`      // billionths of a US dollar
+	Budget       *Budget    `json:"budget,omitempty"`        // what all its runs may spend together
 
 	// Parking is how it was parked last, and goes on; absent: it never was. A parked task is
 	// pending where it is imported, and goes on in its conversation.

@@ -94,6 +94,7 @@ func Routes() []Route {
 		{Name: "openAccount", Method: http.MethodPost, Path: "/api/accounts/{name}/open", Summary: "Open an account now, without waiting for its reset", Status: 200, Scope: ScopeAdmin, Answer: Account{}, Errors: []int{404}},
 		{Name: "closeAccount", Method: http.MethodPost, Path: "/api/accounts/{name}/close", Summary: "Close an account: its agents claim nothing until then, or until someone opens it", Status: 200, Scope: ScopeAdmin,
 			Request: AccountClose{}, Answer: Account{}, Errors: []int{404}},
+		{Name: "budgets", Method: http.MethodGet, Path: "/api/budgets", Summary: "The budgets, and what has been spent of them today", Status: 200, Scope: ScopeRead, Answer: Budgets{}},
 		{Name: "history", Method: http.MethodGet, Path: "/api/history", Summary: "Ended tasks, newest first", Status: 200, Scope: ScopeRead,
 			Query: []Param{
 				{"state", "query", "completed, failed, cancelled or timeout"}, {"reason", "query", "a typed reason, such as lost"},

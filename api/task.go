@@ -27,6 +27,7 @@ type SubmitRequest struct {
 	WaitTimeout    int               `json:"wait_timeout,omitempty"` // seconds it may wait before it ends as timeout; 0: for ever
 	OnLost         string            `json:"on_lost,omitempty"`      // fail or requeue, when its agent is lost; default: queue.on_lost of the director
 	Overflow       string            `json:"overflow,omitempty"`     // persist (default); wait: wait_timeout is 120 s unless given; reject: 409 unless an agent is free for it
+	Budget         *Budget           `json:"budget,omitempty"`       // what its runs may spend together; default, and the most for a caller who is no admin: budgets.task of the director
 	Waits          bool              `json:"waits,omitempty"`        // the caller will wait for its end: a call of an agent that would then wait for itself is refused
 }
 
@@ -58,7 +59,7 @@ type ETA struct {
 type Task struct {
 	QueueID             string      `json:"queue_id"`
 	State               string      `json:"state"`
-	WaitingFor          *WaitingFor `json:"waiting_for,omitempty"`  // parked, or pending because the account of its agents is not open; in lists parked ones only
+	WaitingFor          *WaitingFor `json:"waiting_for,omitempty"`  // parked, or pending because the account of its agents is not open or a budget is used up; in lists parked ones only
 	Parks               int         `json:"parks,omitempty"`        // how often it was parked
 	Reason              string      `json:"reason,omitempty"`       // once it has ended
 	Message             string      `json:"message,omitempty"`      // why it ended, for people
@@ -103,6 +104,7 @@ type Task struct {
 
 	TokenUsage *TokenUsage `json:"token_usage,omitempty"` // of all its runs, as far as their agents reported it
 	CostUSD    float64     `json:"cost_usd,omitempty"`    // likewise
+	Budget     *Budget     `json:"budget,omitempty"`      // what its runs may spend together
 
 	PromptPreview  string   `json:"prompt_preview"`
 	Prompt         string   `json:"prompt,omitempty"` // not in lists
@@ -203,7 +205,8 @@ type EditRequest struct {
 	Priority *int    `json:"priority,omitempty"` // -10 to 10; a task at the top of its queue goes back to its own place
 	Agent    *string `json:"agent,omitempty"`    // with it and kind empty, any agent may take it
 	Kind     *string `json:"kind,omitempty"`
-	Place    string  `json:"place,omitempty"` // top: ahead of all in its queue; back: behind all of its priority
+	Place    string  `json:"place,omitempty"`  // top: ahead of all in its queue; back: behind all of its priority
+	Budget   *Budget `json:"budget,omitempty"` // what its runs may spend together, more than they have spent; a figure of 0 is no bound, or budgets.task of the director
 }
 
 // Why is the answer to GET /api/queue/{id}/why: the gates between a task and

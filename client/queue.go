@@ -40,6 +40,11 @@ func (c *Client) Accounts(ctx context.Context) (api.Accounts, error) {
 	return ask[api.Accounts](ctx, c, get("/api/accounts", nil))
 }
 
+// Budgets lists the budgets, and what has been spent of them today.
+func (c *Client) Budgets(ctx context.Context) (api.Budgets, error) {
+	return ask[api.Budgets](ctx, c, get("/api/budgets", nil))
+}
+
 // OpenAccount opens an account now.
 func (c *Client) OpenAccount(ctx context.Context, name string) (api.Account, error) {
 	return ask[api.Account](ctx, c, post("/api/accounts/"+url.PathEscape(name)+"/open", nil))

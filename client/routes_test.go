@@ -39,6 +39,7 @@ var calls = map[string]func(context.Context, *client.Client) error{
 	"pause":       func(ctx context.Context, c *client.Client) error { return second(c.Pause(ctx, api.PauseRequest{})) },
 	"resume":      func(ctx context.Context, c *client.Client) error { return second(c.Resume(ctx, "work")) },
 	"unpark":      func(ctx context.Context, c *client.Client) error { return second(c.Unpark(ctx, "queue-1")) },
+	"budgets":     func(ctx context.Context, c *client.Client) error { return second(c.Budgets(ctx)) },
 	"accounts":    func(ctx context.Context, c *client.Client) error { return second(c.Accounts(ctx)) },
 	"openAccount": func(ctx context.Context, c *client.Client) error { return second(c.OpenAccount(ctx, "claude-1")) },
 	"closeAccount": func(ctx context.Context, c *client.Client) error {

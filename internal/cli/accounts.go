@@ -85,9 +85,10 @@ func accountNames(ctx context.Context, c *client.Client) []string {
 func (a *app) unparkCmd() *cobra.Command {
 	return action(a, &cobra.Command{
 		Use:   "unpark ID",
-		Short: "Let a task run though the account of its agent is not open",
-		Long: "Let a task run though the account of its agent is not open: one that is parked at a limit, or that waits behind\n" +
-			"the account. It becomes the first of its queue, and is parked again if it meets the limit. The account stays as it is.",
+		Short: "Let a task run though its account is not open, or a budget is used up",
+		Long: "Let a task run though the account of its agent is not open or a budget of the day is used up: one that is parked\n" +
+			"at a limit, or that waits for either. It becomes the first of its queue, and is parked again if it meets the limit.\n" +
+			"The account stays as it is, and what the task may spend itself still counts.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeIDs(liveTask),
 	}, "", taskArg((*client.Client).Unpark), a.taskText)

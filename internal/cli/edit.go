@@ -38,10 +38,11 @@ func (a *app) editCmd() *cobra.Command {
 	var to routeFlags
 	var priority int
 	var top, back bool
+	var budget budgetFlags
 	cmd := &cobra.Command{
 		Use:   "edit ID",
-		Short: "Change a task that waits: its prompt, priority, agent or place",
-		Long: "Change a task that waits: its prompt, priority, agent or place in line. It keeps its place unless told otherwise.\n" +
+		Short: "Change a task that waits: its prompt, priority, agent, budget or place",
+		Long: "Change a task that waits: its prompt, priority, agent, budget or place in line. It keeps its place unless told otherwise.\n" +
 			"A task that has started meanwhile is not changed: that is an error (code conflict).",
 		Example: `  signalbox edit k2m9 --top
   signalbox edit k2m9 --prompt 'fix the login test, on Firefox only'
@@ -52,6 +53,10 @@ func (a *app) editCmd() *cobra.Command {
 				edit.Priority = &priority
 			}
 			edit.Agent, edit.Kind = to.change()
+			var err error
+			if edit.Budget, err = budget.given(cmd); err != nil {
+				return err
+			}
 			switch {
 			case top:
 				edit.Place = "top"
@@ -59,7 +64,7 @@ func (a *app) editCmd() *cobra.Command {
 				edit.Place = "back"
 			}
 			if edit == (api.EditRequest{Revision: edit.Revision}) {
-				return usage("nothing is to be changed: give --prompt, --priority, --agent, --kind, --any-agent, --top or --back")
+				return usage("nothing is to be changed: give --prompt, --priority, --agent, --kind, --any-agent, --budget, --budget-tokens, --top or --back")
 			}
 			return nil
 		},
@@ -69,6 +74,7 @@ func (a *app) editCmd() *cobra.Command {
 	f.StringVar(&edit.Prompt, "prompt", "", "another `prompt`")
 	f.IntVar(&priority, "priority", 0, "another priority, -10 to 10: higher is earlier")
 	to.register(cmd)
+	budget.register(cmd)
 	f.BoolVar(&top, "top", false, "ahead of all that waits in its queue")
 	f.BoolVar(&back, "back", false, "behind all of its priority")
 	f.Int64Var(&edit.Revision, "revision", 0, "only where the task has this `revision` (default: as it is now)")

@@ -30,6 +30,7 @@ type submitFlags struct {
 	thinking    bool
 	env         []string
 	key         string
+	budget      budgetFlags
 	room        bool
 	wait        waitFlags
 }
@@ -95,6 +96,7 @@ func (s *submitFlags) register(cmd *cobra.Command) {
 	f.Var(&s.startWithin, "start-within", "end it as timed out when it has not started after this long (default: it waits for ever)")
 	f.Var(newChoice(&s.req.OnLost, "", "fail", "requeue"), "on-lost", "what becomes of it when its agent is lost: fail or requeue (default: queue.on_lost of the director, fail)")
 	f.Var(newChoice(&s.req.Overflow, "", "reject", "wait", "persist"), "overflow", "when no agent is free for it: persist (wait in the backlog, default), wait (for 2m, or --start-within) or reject")
+	s.budget.register(cmd)
 	f.StringVar(&s.req.SourceJob, "source-job", "", "`name` of the job that submits it")
 	f.StringVar(&s.key, "idempotency-key", "", "the same `key` makes at most one task (default: a new one)")
 	f.BoolVar(&s.room, "wait-for-room", false, "wait instead of failing when the queue is full")
@@ -124,6 +126,9 @@ func (a *app) fillRequest(cmd *cobra.Command, s *submitFlags, prompt string) (er
 			return usage("--not-before: %s, got %q", err, s.notBefore)
 		}
 		s.req.NotBefore = &at
+	}
+	if s.req.Budget, err = s.budget.given(cmd); err != nil {
+		return err
 	}
 	s.req.Project = projectAt(s.project)
 	s.req.TimeoutSeconds, s.req.WaitTimeout = s.timeout.seconds(), s.startWithin.seconds()

@@ -66,6 +66,7 @@ type Config struct {
 	SeedMetrics bool
 
 	Accounts map[string]Account // by name; default none
+	Budgets  signalbox.Budgets  // what may be spent; default no bounds
 	Agents   []RemoteAgent      // agents that the director polls; default none
 	Kinds    []string           // kinds of agents that have options of their own, see For; default none
 	Discover PortRange          // loopback ports on which the director looks for agents; default none

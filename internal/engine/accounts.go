@@ -10,6 +10,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/accounts"
+	"github.com/signalbox-ai/signalbox/internal/budget"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -151,18 +152,16 @@ func (e *Engine) probing(ctx context.Context, a *signalbox.Account) bool {
 	return err != nil || slices.ContainsFunc(slots, func(s signalbox.Slot) bool { return s.Agent == a.Probe.Agent && s.Fence == a.Probe.Fence })
 }
 
-// Waits is the gate at which a task waits, with when it began to wait there.
-type Waits struct {
-	signalbox.Gate
-	Since time.Time
-}
+// Waits is the gate at which a task waits, with when it began to wait there, or the gate was
+// closed.
+type Waits = budget.Gate
 
-// WaitsAt returns the gate of a task that is parked, or that waits because of the accounts of
-// all connected agents which serve its queue; nil if it waits for neither. Its Text is as of
-// now.
+// WaitsAt returns the gate of a task that is parked, or that waits because of the accounts or
+// budgets of all connected agents which serve its queue; nil if it waits for none. Its Text is
+// as of now.
 func (e *Engine) WaitsAt(t *signalbox.Task) *Waits {
 	if t.State == signalbox.Parked {
-		g := Waits{t.Parking.Gate, t.Parking.At}
+		g := Waits{Gate: t.Parking.Gate, Since: t.Parking.At}
 		g.Text = g.Gate.String()
 		if a := e.accounts.Blocked(g.Name); a != nil { // else it is not known here yet that it is
 			g.Text, g.Until = a.String(), a.Until
@@ -172,12 +171,15 @@ func (e *Engine) WaitsAt(t *signalbox.Task) *Waits {
 	if _, bypass := signalbox.QueueBypass(t.Queue); t.State != signalbox.Pending || t.Anyway || bypass {
 		return nil
 	}
-	var first *signalbox.Gate // that opens
+	var first *Waits // that opens
 	for _, a := range e.LiveAgents() {
 		if !a.Up || !a.Serves(t.Queue) {
 			continue
 		}
-		g := e.accounts.Keeps(t, a.Account, e.opts.Reserve[a.Account], e.Now())
+		g := e.budgets.Keeps(t, a.Name, a.Account, e.Now())
+		if at := e.accounts.Keeps(t, a.Account, e.opts.Reserve[a.Account], e.Now()); g == nil && at != nil {
+			g = &Waits{Gate: *at, Since: e.accounts.Get(at.Name).Since}
+		}
 		if g == nil {
 			return nil
 		}
@@ -185,15 +187,12 @@ func (e *Engine) WaitsAt(t *signalbox.Task) *Waits {
 			first = g
 		}
 	}
-	if first == nil {
-		return nil
-	}
-	return &Waits{*first, e.accounts.Get(first.Name).Since}
+	return first
 }
 
 // QueueWaitsAt is the account because of which tasks of people wait in a queue; "" for none.
 func (e *Engine) QueueWaitsAt(queue string) string {
-	if w := e.WaitsAt(&signalbox.Task{State: signalbox.Pending, Queue: queue}); w != nil {
+	if w := e.WaitsAt(&signalbox.Task{State: signalbox.Pending, Queue: queue}); w != nil && w.Kind == signalbox.GateAccount {
 		return w.Name
 	}
 	return ""
@@ -202,18 +201,20 @@ func (e *Engine) QueueWaitsAt(queue string) string {
 // gateAccount is open unless the task waits because of its agents' accounts.
 func (e *Engine) gateAccount(t *signalbox.Task) Gate {
 	w := e.WaitsAt(t)
-	if w == nil {
+	if w == nil || w.Kind == signalbox.GateBudget {
 		return Gate{Name: "account_open", OK: true, Text: "Its agents' account is open", Detail: "no limit of a provider keeps it"}
 	}
-	g := Gate{Name: "account_open", Text: strings.ToUpper(w.Text[:1]) + w.Text[1:], Cure: e.accounts.Cure(w.Name, t.ID)}
+	g := Gate{Name: "account_open", Text: upper(w.Text), Cure: e.accounts.Cure(w.Name, t.ID)}
 	if reason := e.accounts.Get(w.Name).Reason; !strings.Contains(g.Text, reason) {
 		g.Detail = reason
 	}
 	return g
 }
 
-// Unpark lets a task go on though the account of its agent is not open: one that is parked,
-// or that waits behind it. It becomes the first of its queue.
+func upper(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
+// Unpark lets a task go on though the account of its agent is not open or a budget is used up:
+// one that is parked, or that waits for that. It becomes the first of its queue.
 //
 // Errors: CodeNotFound; CodeConflict if it does not wait; CodeAlreadyEnded.
 func (e *Engine) Unpark(ctx context.Context, id, by string) (signalbox.Task, error) {

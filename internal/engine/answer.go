@@ -99,7 +99,7 @@ func (e *Engine) LoseUnaccepted(ctx context.Context, t signalbox.Task, message s
 	return e.answer(ctx, &t, signalbox.Event{Kind: signalbox.EventLost, Reason: signalbox.ReasonLost, Message: message, Withhold: withhold, MayHaveRun: true, Delay: e.backoff(t.Attempts)})
 }
 
-// Stop records that a running task exceeded a limit: reason run_timeout or stalled. Its
+// Stop records that a running task exceeded a limit: reason run_timeout, stalled or budget. Its
 // agent is told to stop it, and it ends with that reason.
 func (e *Engine) Stop(ctx context.Context, t signalbox.Task, reason signalbox.Reason, message string) (signalbox.Task, error) {
 	return e.answer(ctx, &t, signalbox.Event{Kind: signalbox.EventStop, Reason: reason, Message: message})

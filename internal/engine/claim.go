@@ -19,14 +19,15 @@ type Claimed struct {
 // Claim gives the next eligible task to a free slot of an agent. found is false if there is
 // no free slot or no task. fenceAbove is the highest fence that the agent reported.
 func (e *Engine) Claim(ctx context.Context, a signalbox.Agent, fenceAbove int64) (c Claimed, found bool, err error) {
-	fleet := e.opts.Fleet
-	if signalbox.IsExecutor(a.Name) {
-		fleet = 0 // the limit is on agents
+	r := store.ClaimRequest{Agent: a.Name, AgentURL: a.URL, Slots: a.Slots, Queues: a.Queues(), FenceAbove: fenceAbove}
+	if !signalbox.IsExecutor(a.Name) { // it spends nothing, and the limit on the fleet is on agents
+		if err := e.readBudgets(ctx); err != nil {
+			return c, false, err
+		}
+		r.Fleet, r.Account, r.Except.Sources = e.opts.Fleet, a.Account, e.accounts.Reserved(a.Account, e.opts.Reserve[a.Account], e.Now())
+		r.Closed, r.Except.Owners = e.budgets.Claims(a.Name, a.Account, e.Now())
 	}
-	return e.claim(ctx, store.ClaimRequest{
-		Agent: a.Name, AgentURL: a.URL, Slots: a.Slots, Queues: a.Queues(), FenceAbove: fenceAbove, Fleet: fleet, Account: a.Account,
-		Reserved: e.accounts.Reserved(a.Account, e.opts.Reserve[a.Account], e.Now()),
-	})
+	return e.claim(ctx, r)
 }
 
 // ClaimBypass gives the next bypass task of an agent to one of its slots for isolated

@@ -23,6 +23,10 @@ func (e *Engine) Edit(ctx context.Context, id string, edit signalbox.Edit, by si
 			err = e.checkRoute(ctx, n)
 		}
 	}
+	if err == nil && edit.Budget != nil {
+		b := edit.Budget.Or(e.mostBudget(by))
+		edit.Budget, err = &b, e.checkBudget(b, by)
+	}
 	if err != nil {
 		return t, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/accounts"
+	"github.com/signalbox-ai/signalbox/internal/budget"
 	"github.com/signalbox-ai/signalbox/internal/runtimes"
 	"github.com/signalbox-ai/signalbox/internal/seal"
 	"github.com/signalbox-ai/signalbox/internal/store"
@@ -52,7 +53,8 @@ type Options struct {
 	// (AgeStep) prevents starvation.
 	SourcePriority map[signalbox.Source]int
 	Reserve        map[string]accounts.Reserve // by account: what is kept for people
-	Sealer         *seal.Sealer                // required
+	Budgets        signalbox.Budgets
+	Sealer         *seal.Sealer // required
 	Now            func() time.Time
 	Random         io.Reader // for ids and jitter; safe for concurrent use
 	Log            *slog.Logger
@@ -67,6 +69,7 @@ type Engine struct {
 	hub         hub
 	runs        *runtimes.Cache
 	accounts    *accounts.Book
+	budgets     *budget.Book
 	stats       statsCache
 	live        []Live
 	inCall      func(execution string) bool // this and toolCalls: see SetToolCalls
@@ -99,12 +102,13 @@ func New(s store.Store, opts Options) *Engine {
 		toolCalls: func(string) []signalbox.ToolCall { return nil },
 		store:     s, opts: opts, log: opts.Log, hub: hub{waiters: map[string]map[chan struct{}]struct{}{}},
 		calls: callIndex{rows: newCallRows(), removed: map[string]int64{}},
-		runs:  runtimes.New(s), accounts: accounts.NewBook(),
+		runs:  runtimes.New(s), accounts: accounts.NewBook(), budgets: budget.NewBook(opts.Budgets),
 		stats: statsCache{stats: map[string]queueStats{}, refreshing: map[string]bool{}},
 		rates: rates{tasks: perMinute(opts.SubmitTasks), bytes: perMinute(opts.SubmitBytes)},
 	}
 	e.earlyWake.unpublished = map[string]chan struct{}{}
 	e.Observe(e.noteStranded)
+	e.Observe(e.noteBudgets)
 	return e
 }
 

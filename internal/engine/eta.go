@@ -16,10 +16,10 @@ import (
 type ETA = runtimes.Range
 
 // ETA estimates when a pending task starts. It is nil if the task is not pending, waits for
-// something of unknown duration (a pause, an account, a disconnected agent, runs that have all
+// something of unknown duration (a pause, an account, a budget, a disconnected agent, runs that have all
 // outlasted their usual time), or fewer than runtimes.Fewest runs are known.
 func (e *Engine) ETA(ctx context.Context, t *signalbox.Task, pos store.Position) *ETA {
-	if t.State != signalbox.Pending || pos.N == 0 {
+	if t.State != signalbox.Pending || pos.N == 0 || e.budgets.Keeps(t, "", "", e.Now()) != nil {
 		return nil
 	}
 	stats := e.statsOf(ctx, t.Queue)
@@ -45,10 +45,10 @@ func (e *Engine) statsOf(ctx context.Context, queue string) queueStats {
 
 // whyNoETA says why there is no estimate for a pending task.
 func (e *Engine) whyNoETA(ctx context.Context, t *signalbox.Task) string {
-	stats := e.statsOf(ctx, t.Queue)
+	stats, waits := e.statsOf(ctx, t.Queue), e.WaitsAt(t)
 	switch {
-	case e.WaitsAt(t) != nil:
-		return "the account of its agents is not open"
+	case waits != nil:
+		return waits.Text
 	case stats.slots == 0 && stats.overdue > 0:
 		return "what runs now has outlasted its usual time"
 	case stats.slots > 0 && stats.typical == nil:
@@ -113,7 +113,8 @@ func (e *Engine) queueStats(ctx context.Context, queue string) queueStats {
 	}
 	var runs []time.Duration
 	for _, a := range e.LiveAgents() {
-		if drain(pauses, a.Name) != nil || !a.Up || !slices.Contains(a.Queues(), queue) || e.accounts.Blocked(a.Account) != nil {
+		if drain(pauses, a.Name) != nil || !a.Up || !slices.Contains(a.Queues(), queue) || e.accounts.Blocked(a.Account) != nil ||
+			e.budgets.Keeps(&signalbox.Task{}, a.Name, a.Account, e.Now()) != nil {
 			continue
 		}
 		f.slots += a.Slots

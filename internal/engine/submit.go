@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -39,8 +40,9 @@ type NewTask struct {
 	Overflow   signalbox.Overflow `json:",omitempty"`
 	NewSession bool               `json:",omitempty"` // a chat that starts a new conversation
 	// Bypass only, for runners that support them.
-	AllowedTools []string `json:",omitempty"`
-	SystemPrompt string   `json:",omitempty"`
+	AllowedTools []string         `json:",omitempty"`
+	SystemPrompt string           `json:",omitempty"`
+	Budget       signalbox.Budget `json:",omitzero"` // zero figures: Options.Budgets.Task
 	// ModeTool only. Secrets are the arguments that the tool marks as secret, as JSON by
 	// name; they are not in Arguments.
 	Tool      string            `json:",omitempty"`
@@ -125,7 +127,7 @@ func (e *Engine) Submit(ctx context.Context, n NewTask) (r Receipt, err error) {
 		refused = e.ChargeRate(n.By, sizeOf(&n))
 	}
 	if refused == nil {
-		refused = e.checkRoute(ctx, n)
+		refused = cmp.Or(e.checkRoute(ctx, n), e.checkBudgets(ctx, &n))
 	}
 	if refused == nil {
 		refused = e.setRoom(&n, &sub)
@@ -184,6 +186,9 @@ func (e *Engine) submission(n NewTask, origin callOrigin) (store.Submission, err
 	if n.Mode == signalbox.ModeTool {
 		t.Preview, secrets = signalbox.Preview("tool "+n.Tool), n.Secrets
 		t.HasEnv = len(secrets) > 0
+	}
+	if n.Mode != signalbox.ModeTool {
+		t.Budget = n.Budget.Or(e.opts.Budgets.Task)
 	}
 	if n.Waiter {
 		t.Bias = 365 * 24 * time.Hour // ahead of all others

@@ -54,6 +54,9 @@ func (e *Engine) Why(ctx context.Context, id string) (Why, error) {
 	if slices.ContainsFunc(servers, func(a LiveAgent) bool { return a.Account != "" }) {
 		w.Gates = slices.Insert(w.Gates, 4, e.gateAccount(&t))
 	}
+	if e.opts.Budgets.Daily() {
+		w.Gates = slices.Insert(w.Gates, len(w.Gates)-2, e.gateBudget(&t))
+	}
 	if w.ETA = e.ETA(ctx, &t, pos); w.ETA == nil {
 		w.NoETA = e.whyNoETA(ctx, &t)
 	}

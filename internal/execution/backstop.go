@@ -44,8 +44,10 @@ func (s *Backstop) check(ctx context.Context, e *engine.Engine, now time.Time, e
 	return nil
 }
 
-// Backstop checks, at most once a tick, for tasks that no event announced.
+// Backstop checks, at most once a tick, for tasks that no event announced, and for runs over
+// their budget.
 func (b *Registry[A, R]) Backstop(ctx context.Context) {
+	b.Maintenance.LogError(ctx, "runs over their budget not stopped", b.stopOverBudget(ctx))
 	b.Maintenance.LogError(ctx, "waiting tasks not counted", b.opts.Backstop.check(ctx, b.Engine, b.opts.Monotonic(), b.opts.Tick))
 }
 

@@ -11,7 +11,11 @@ import (
 // Applied wakes agents that can claim because of a durable change.
 func (b *Registry[A, R]) Applied(a *engine.Applied) {
 	t := &a.Task
-	if a.Kind == signalbox.EventResumed || a.Kind == signalbox.EventAccount {
+	switch a.Kind {
+	case signalbox.EventBudget:
+		b.stopOver.Request()
+		fallthrough
+	case signalbox.EventResumed, signalbox.EventAccount:
 		b.WakeAll()
 		return
 	}

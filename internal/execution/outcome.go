@@ -40,6 +40,8 @@ func Outcome(s api.AgentTaskStatus, kind string, now time.Time) (o engine.Outcom
 		o.Reason, lost = signalbox.ReasonInterrupted, true
 	case kind == "stale_fence":
 		o.Reason, lost = signalbox.ReasonLost, true
+	case kind == "budget":
+		o.Reason = signalbox.ReasonBudget
 	case kind == "exit_nonzero":
 		o.Reason = signalbox.ReasonExitNonzero
 	default:
@@ -56,7 +58,7 @@ func Outcome(s api.AgentTaskStatus, kind string, now time.Time) (o engine.Outcom
 
 // abortedKinds are the error types of a run that was ended from outside: even with state
 // completed it is not a success.
-var abortedKinds = map[string]bool{"cancelled": true, "timeout": true, "interrupted": true, "stale_fence": true}
+var abortedKinds = map[string]bool{"cancelled": true, "timeout": true, "interrupted": true, "stale_fence": true, "budget": true}
 
 // Aborted reports whether a run ended because it was void or its agent was restarted; such
 // a report is not worth keeping.

@@ -13,13 +13,16 @@ import (
 
 // Offer is a claimed task as its agent gets it from the director of that store. An isolated
 // one has no session, and its slot is numbered among isolated slots.
-func Offer(c engine.Claimed, director string) api.AgentTask {
+func Offer(e *engine.Engine, c engine.Claimed, director string) api.AgentTask {
 	t, q := &c.Task, &c.Request
 	a := api.AgentTask{
 		Prompt: q.Prompt, Model: q.Model, Tier: q.Tier, TimeoutSeconds: q.TimeoutSeconds, SessionID: t.SessionID,
 		Env: c.Env, Thinking: q.Thinking, Source: string(t.Source), SourceJob: t.SourceJob,
 		QueueID: t.ID, Fence: t.Fence, Slot: t.Slot, Director: director,
 		EnvBy: string(cmp.Or(q.EnvBy, signalbox.EnvByAdmin)),
+	}
+	if left := e.Budgets().Left(t, e.Now()); left != (signalbox.Budget{}) {
+		a.Budget = &api.Budget{USD: left.USD(), Tokens: left.Tokens}
 	}
 	if p := t.Parking; p != nil && !signalbox.Isolated(t.Slot) {
 		a.Resume = &api.AgentResume{Text: p.Next, Began: p.Began}

@@ -98,6 +98,7 @@ type Registry[A Agent[R], R Follower] struct {
 	Maintenance Maintenance
 	Recheck     *Chore // a queue that no event named may have a ready task
 	storeNews   *Chore
+	stopOver    *Chore // a run may have used up its budget
 
 	opts Options
 	// ShouldClaim reports whether it is worth claiming for an agent.
@@ -129,6 +130,7 @@ func (b *Registry[A, R]) Open(e *engine.Engine, o Options, what string) Options 
 	b.Ctx, b.cancel = context.WithCancel(context.Background())
 	b.Lanes, b.Runs, b.kinds = map[string]A{}, map[string]R{}, map[string]*list.List{}
 	b.news, b.storeNews = map[string]accounts.News{}, b.Maintenance.Chore("what agents tell of their accounts is not stored", b.storeAccounts)
+	b.stopOver = b.Maintenance.Chore("runs over their budget not stopped", b.stopOverBudget)
 	b.Maintenance.Log, b.Maintenance.Turn = b.Log, func() { b.Turn(what, "", 0) }
 	b.opts.Backstop.add(func(ctx context.Context, counts store.Counts) {
 		b.resolveStranded(ctx, counts)

@@ -2,7 +2,6 @@ package execution
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -26,7 +25,7 @@ type Run struct {
 	Heard   time.Time       // monotonic: when its agent last reported on it
 	Printed time.Time       // wall clock: when it last printed something; zero: not yet
 	Note    string          // the problem that its agent reports, masked
-	Used    signalbox.Spent // what its agent says it has used so far
+	Spent   signalbox.Spent // what its agent says that it has used so far
 	Renewed bool            // its lease was renewed here since the flag was last cleared
 }
 
@@ -57,26 +56,6 @@ func (r *Run) Update(t signalbox.Task) {
 
 // SetNote records the problem that the agent reports for the run, "" for none.
 func (r *Run) SetNote(note string) { r.Note = r.Mask.Hide(SanitizeText(note)) }
-
-// SetUsed records what the agent says the run has used so far. An agent that says nothing of
-// it leaves what is known.
-func (r *Run) SetUsed(tokens *api.TokenUsage, usd float64) {
-	said := signalbox.Result{CostUSD: usd}
-	if tokens != nil {
-		said.InputTokens, said.OutputTokens = tokens.Input, tokens.Output
-	}
-	if used := said.Spent(); used != (signalbox.Spent{}) {
-		r.Used = used
-	}
-}
-
-// LostResult is the result of a run without a final report: its output so far.
-func (r *Run) LostResult() *signalbox.Result {
-	result := &signalbox.Result{}
-	r.Tail.Result(result)
-	result.Output = strings.TrimSpace(result.Tail)
-	return result
-}
 
 // Output returns the log of a run from byte after. Without new output it waits until there
 // is some, the run ends, wait is over or ctx ends. ok is false once the run has ended: then

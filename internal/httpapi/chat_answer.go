@@ -87,6 +87,7 @@ func runMS(t *signalbox.Task, res *signalbox.Result) int64 {
 var endStatus = map[signalbox.Reason]int{
 	signalbox.ReasonWaitTimeout: http.StatusGatewayTimeout,
 	signalbox.ReasonRunTimeout:  http.StatusGatewayTimeout,
+	signalbox.ReasonBudget:      http.StatusPaymentRequired,
 	signalbox.ReasonCancelled:   http.StatusConflict,
 	signalbox.ReasonReleased:    http.StatusConflict,
 }

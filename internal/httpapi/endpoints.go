@@ -133,6 +133,7 @@ func (h *handlers) endpoints() map[string]endpoint {
 		"pause":        {handle: h.pauses.pause},
 		"resume":       {handle: h.pauses.resume},
 		"accounts":     {handle: h.accounts.list, narrow: access.ByHandler},
+		"budgets":      {handle: (&budgetHandlers{engine: h.accounts.engine}).list, narrow: access.ByHandler},
 		"openAccount":  {handle: h.accounts.open},
 		"closeAccount": {handle: h.accounts.close},
 		"history":      {handle: h.queues.history, narrow: access.ByHandler},

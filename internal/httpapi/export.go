@@ -214,7 +214,7 @@ func exported(x *engine.Transfer) (api.ExportedTask, error) {
 		Owner: t.Owner, OwnerEmail: t.OwnerEmail, ParentID: t.ParentID, Depth: t.Depth,
 		DispatchedAt: view.Time(t.DispatchedAt), StartedAt: view.Time(t.StartedAt), EndedAt: view.Time(t.EndedAt), Agent: t.Agent,
 		AgentURL: t.AgentURL, TaskID: t.TaskID, Attempts: t.Attempts, Claims: t.Claims, LastError: t.LastError, CancelledBy: t.CancelledBy,
-		InputTokens: t.Spent.InputTokens, OutputTokens: t.Spent.OutputTokens, NanoUSD: t.Spent.NanoUSD,
+		InputTokens: t.Spent.InputTokens, OutputTokens: t.Spent.OutputTokens, NanoUSD: t.Spent.NanoUSD, Budget: view.Budget(t.Budget),
 	}
 	if k := t.Parking; k != nil {
 		out.Parking = &api.ExportedParking{
@@ -316,6 +316,10 @@ func imported(in *api.ExportedTask) (engine.Transfer, error) {
 			Gate: signalbox.Gate{Kind: signalbox.GateKind(k.Kind), Name: k.Name, Text: k.Text, Until: milli(k.Until)},
 			At:   milli(&k.At), Count: k.Count, Next: k.Next, Began: k.Began,
 		}
+	}
+	var err error
+	if x.Task.Budget, err = budgetOf(in.Budget); err != nil {
+		return x, err
 	}
 	x.Env = in.Env
 	if err := json.Unmarshal(in.Request, &x.Request); err != nil {

@@ -37,6 +37,7 @@ var table = map[string]string{
 	"output":         "1    +    3    3    3    3    3    3    +    +    +    +    +    +    4    1    1",
 	"pause":          "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
 	"resume":         "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
+	"budgets":        "1    +    3    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
 	"accounts":       "1    +    3    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
 	"openAccount":    "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
 	"closeAccount":   "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",

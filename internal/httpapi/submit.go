@@ -130,8 +130,12 @@ func newTask(req api.SubmitRequest) (engine.NewTask, error) {
 	if err != nil {
 		return engine.NewTask{}, err
 	}
+	budget, err := budgetOf(req.Budget)
+	if err != nil {
+		return engine.NewTask{}, err
+	}
 	n := engine.NewTask{
-		Prompt: prompt, Model: req.Model, Tier: req.Tier, TimeoutSeconds: req.TimeoutSeconds,
+		Prompt: prompt, Model: req.Model, Tier: req.Tier, TimeoutSeconds: req.TimeoutSeconds, Budget: budget,
 		SessionID: req.SessionID, Session: signalbox.SessionMode(req.Session), Env: req.Env, Thinking: req.Thinking,
 		Source: signalbox.Source(req.Source), SourceJob: req.SourceJob, Agent: req.Agent, Kind: req.Kind,
 		Priority: req.Priority, WaitTimeout: waitTimeout(req.WaitTimeout), OnLost: signalbox.OnLost(req.OnLost),

@@ -139,6 +139,13 @@ func (h *taskHandlers) edit(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	edit := signalbox.Edit{Rev: req.Revision, Prompt: req.Prompt, Route: routeOf(req.Agent, req.Kind), Priority: req.Priority, Order: signalbox.Order(req.Place)}
+	if req.Budget != nil {
+		b, err := budgetOf(req.Budget)
+		if err != nil {
+			return err
+		}
+		edit.Budget = &b
+	}
 	t, err := h.engine.Edit(r.Context(), id, edit, access.CallerOf(r).Who)
 	if err == nil {
 		err = h.auditOther(r, "edit", &t)

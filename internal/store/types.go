@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -87,22 +88,35 @@ type Submitted struct {
 type ClaimRequest struct {
 	Agent      string
 	AgentURL   string
-	Slots      int                // how many the agent has
-	Queues     []string           // that it serves
-	FenceAbove int64              // highest fence that the agent reports, bounded by NextFence; 0: unknown
-	Isolated   bool               // claim a slot for an isolated execution: Slots is the number of those
-	Fleet      int                // limit on slots of that sort in use over all agents, the director's own executor excluded; 0: none
-	Account    string             // of the agent; "": none
-	Reserved   []signalbox.Source // tasks of these sources are not claimed, unless they run anyway
+	Slots      int      // how many the agent has
+	Queues     []string // that it serves
+	FenceAbove int64    // highest fence that the agent reports, bounded by NextFence; 0: unknown
+	Isolated   bool     // claim a slot for an isolated execution: Slots is the number of those
+	Fleet      int      // limit on slots of that sort in use over all agents, the director's own executor excluded; 0: none
+	Account    string   // of the agent; "": none
+	Closed     bool     // only a task that runs anyway is claimed, if it is the first
+	Except     Except
 	Expires    time.Time
 	Now        time.Time
+}
+
+// Except names tasks that are not claimed, unless they run anyway.
+type Except struct {
+	Sources []signalbox.Source
+	Owners  []string // by key or e-mail address
+}
+
+// Takes reports whether a task is among them.
+func (e *Except) Takes(t *signalbox.Task) bool {
+	return !t.Anyway && (slices.Contains(e.Sources, t.Source) || len(e.Owners) > 0 &&
+		(t.Owner != "" && slices.Contains(e.Owners, t.Owner) || t.OwnerEmail != "" && slices.Contains(e.Owners, t.OwnerEmail)))
 }
 
 // Claimed is a claimed task, state dispatching.
 type Claimed struct {
 	Found bool
-	// Held: the agent is drained, or its account is not open. It can claim when a queue is
-	// resumed or the account changes, both of which are in the journal.
+	// Held: the agent is drained or its account is not open, or the request was Closed. It can
+	// claim when a queue is resumed or the account changes, both of which are in the journal.
 	Held    bool
 	Task    signalbox.Task
 	Request signalbox.Request

@@ -170,6 +170,6 @@ func (l *Lanes) deliver(a *lane, c engine.Claimed, again bool) api.PullAnswer {
 		r.trace = trace
 		l.Mu.Unlock()
 	}
-	offer := execution.Offer(c, l.ID)
+	offer := execution.Offer(l.Engine, c, l.ID)
 	return api.PullAnswer{Task: &offer, Traceparent: trace, RunToken: l.Engine.Options().Sealer.RunToken(c.Task.ID, c.Task.Fence), EnvBy: offer.EnvBy}
 }

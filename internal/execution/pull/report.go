@@ -133,7 +133,7 @@ func (h *runReport) report(ctx context.Context, rep *api.PullReport) (api.PullRe
 	}
 	h.l.Mu.Lock()
 	h.run.SetNote(rep.Note)
-	h.run.SetUsed(rep.TokenUsage, rep.CostUSD)
+	h.l.HearSpent(&h.run.Run, rep.TokenUsage, rep.CostUSD)
 	if rep.Account != nil && !h.run.Isolated {
 		h.l.HearAccount(h.lane, rep.Account)
 	}
@@ -217,6 +217,6 @@ func (h *runReport) unknown(ctx context.Context) error {
 
 // lose ends an execution without a final report.
 func (h *runReport) lose(ctx context.Context, message string) error {
-	_, err := h.l.Engine.Lose(ctx, h.task, signalbox.ReasonLost, message, false, h.run.LostResult())
+	_, err := h.l.Engine.Lose(ctx, h.task, signalbox.ReasonLost, message, false, h.l.LostResult(&h.run.Run))
 	return err
 }

@@ -217,7 +217,7 @@ func (r *run) lose(ctx context.Context, reason signalbox.Reason, message string)
 		return // this process was paused: the director that holds the agent now follows the task
 	}
 	mayRun := r.mayRun()
-	if how := r.loseWith(ctx, reason, message, r.LostResult()); how != execution.Interrupted && mayRun {
+	if how := r.loseWith(ctx, reason, message, r.d.LostResult(&r.Run)); how != execution.Interrupted && mayRun {
 		r.d.track(r) // when the agent is back it is told to stop, and its final report is kept
 	}
 }

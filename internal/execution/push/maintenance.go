@@ -40,6 +40,7 @@ func (c *rounds) round(ctx context.Context) time.Duration {
 		complain("overdue tasks not ended", err)
 		complain("pauses not ended", d.Engine.ResumeDue(ctx))
 		complain("gates not opened", d.Engine.OpenGates(ctx))
+		complain("budgets not read", d.Engine.RefreshBudgets(ctx))
 		d.enforceLimits()
 	}
 	d.Backstop(ctx)

@@ -118,10 +118,10 @@ func (r *run) recordReply(o *api.AgentOutput, s *api.AgentTaskStatus) (news bool
 	r.Heard = now
 	if o != nil {
 		r.SetNote(o.Note)
-		r.SetUsed(o.TokenUsage, o.CostUSD)
+		d.HearSpent(&r.Run, o.TokenUsage, o.CostUSD)
 	}
-	if s != nil {
-		r.SetUsed(s.TokenUsage, s.CostUSD)
+	if s != nil && !execution.Ended(s.State) {
+		d.HearSpent(&r.Run, s.TokenUsage, s.CostUSD)
 	}
 	if news {
 		r.lane.Progress, r.Printed, r.clocks.progressAt = wall, wall, now
@@ -160,7 +160,7 @@ func (r *run) silence() time.Duration {
 // offer is the task as the agent gets it.
 func (r *run) offer() api.AgentTask {
 	t := r.row()
-	offer := execution.Offer(engine.Claimed{Task: t, Request: r.request, Env: r.env}, r.d.ID)
+	offer := execution.Offer(r.d.Engine, engine.Claimed{Task: t, Request: r.request, Env: r.env}, r.d.ID)
 	offer.RunToken = r.d.Engine.Options().Sealer.RunToken(t.ID, t.Fence)
 	return offer
 }

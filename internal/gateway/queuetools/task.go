@@ -31,6 +31,7 @@ type submitArgs struct {
 	Priority       int          `json:"priority"`
 	Project        *api.Project `json:"project"`
 	NotBefore      *time.Time   `json:"not_before"`
+	Budget         *api.Budget  `json:"budget"`
 	IdempotencyKey *string      `json:"idempotency_key"`
 }
 
@@ -54,7 +55,7 @@ func submit(ctx context.Context, a *request) (gateway.Result, error) {
 	}
 	body := api.SubmitRequest{
 		Prompt: in.Prompt, Agent: in.Agent, Kind: in.Kind, Model: in.Model, Tier: in.Tier, SessionID: in.SessionID,
-		TimeoutSeconds: in.TimeoutSeconds, Priority: in.Priority, Project: in.Project, NotBefore: in.NotBefore,
+		TimeoutSeconds: in.TimeoutSeconds, Priority: in.Priority, Project: in.Project, NotBefore: in.NotBefore, Budget: in.Budget,
 	}
 	if a.who.Kind == signalbox.PrincipalAgent {
 		body.Source = string(signalbox.SourceAgent)

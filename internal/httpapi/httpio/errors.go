@@ -41,6 +41,7 @@ var Statuses = map[signalbox.Code]Outcome{
 	signalbox.CodeUnauthorized:        {Status: http.StatusUnauthorized, hint: "send Authorization: Bearer TOKEN; the command line of who started the director finds it by itself, and takes --token-file or SIGNALBOX_TOKEN"},
 	signalbox.CodeForbidden:           {Status: http.StatusForbidden},
 	signalbox.CodeRateLimited:         {Status: http.StatusTooManyRequests, retryable: true},
+	signalbox.CodeBudget:              {Status: http.StatusPaymentRequired, hint: "signalbox budgets lists the budgets and when they open"},
 	signalbox.CodeTooLarge:            {Status: http.StatusRequestEntityTooLarge},
 	signalbox.CodeUnsupportedMedia:    {Status: http.StatusUnsupportedMediaType, hint: "send Content-Type: application/json"},
 	signalbox.CodeMethodNotAllowed:    {Status: http.StatusMethodNotAllowed},

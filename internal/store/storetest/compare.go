@@ -261,7 +261,11 @@ func (p *pair) claim(t *rapid.T) {
 		Queues:     pick(t, "queues", []string{"agent:" + agent, "pool:k", "work"}, []string{"work"}, someQueues, nil),
 		FenceAbove: pick[int64](t, "fence above", 0, 0, 0, 10, 100), Expires: p.now.Add(time.Minute), Now: p.now,
 		Isolated: rapid.IntRange(0, 4).Draw(t, "isolated") == 0, Fleet: pick(t, "fleet", 0, 0, 0, 1, 3),
-		Account: pick(t, "account", append([]string{"", ""}, someAccounts...)...), Reserved: pick(t, "reserved", nil, nil, []signalbox.Source{signalbox.SourceScheduler}),
+		Account: pick(t, "account", append([]string{"", ""}, someAccounts...)...), Closed: rapid.IntRange(0, 9).Draw(t, "closed") == 0,
+		Except: store.Except{
+			Sources: pick(t, "reserved", nil, nil, []signalbox.Source{signalbox.SourceScheduler}),
+			Owners:  pick(t, "owners", nil, nil, []string{"user:ann"}),
+		},
 	}
 	_, _ = both(t, p, "Claim", func(to store.Store) (store.Claimed, error) { return to.Claim(p.ctx, c) })
 }

@@ -123,6 +123,8 @@ func accountRules() []rule {
 		{"a task that runs anyway is let through when it is the first, once", accountAnyway},
 		{"a task that runs anyway does not go first for the others", accountAnywayTried},
 		{"tasks of reserved sources are passed over, but those that run anyway", accountReserved},
+		{"so are those of owners that are left out, by key or address", exceptOwners},
+		{"a request that is closed gets what runs anyway alone", closedClaim},
 	}
 }
 
@@ -489,13 +491,45 @@ func accountReserved(b *fixture) {
 	b.submit(inQueue("agent:a"))
 	b.submit()
 	c := b.offerSlots("a", 5)
-	c.Reserved = []signalbox.Source{signalbox.SourceScheduler, signalbox.SourceWeb}
+	c.Except.Sources = []signalbox.Source{signalbox.SourceScheduler, signalbox.SourceWeb}
 	b.same("claimed", b.claimed(c).ID, id(4))
 	b.same("claimed", b.claimed(c).ID, id(5))
 	b.noClaim(c)
 	b.anyway(id(2))
 	b.same("claimed", b.claimed(c).ID, id(2))
 	b.noClaim(c)
-	c.Reserved = nil
+	c.Except.Sources = nil
 	b.same("claimed", b.claimed(c).ID, id(1))
+}
+
+func exceptOwners(b *fixture) {
+	b.submit(ofOwner("ann"))
+	b.submit(ofOwner("bob"), func(s *store.Submission) { s.Task.OwnerEmail = "bob@example.org" })
+	b.submit()
+	b.submit(ofOwner("ann"))
+	c := b.offerSlots("a", 5)
+	c.Except.Owners = []string{"user:ann", "bob@example.org", ""}
+	b.same("claimed", b.claimed(c).ID, id(3))
+	b.noClaim(c)
+	b.anyway(id(4))
+	b.same("claimed", b.claimed(c).ID, id(4))
+	c.Except.Owners = []string{"user:bob"}
+	b.same("claimed", b.claimed(c).ID, id(1))
+	b.noClaim(c)
+}
+
+func closedClaim(b *fixture) {
+	b.submits(2)
+	c := b.spends("a", "max")
+	c.Closed = true
+	b.held(c)
+	b.tried("max")
+	b.anyway(id(2))
+	b.same("claimed", b.claimed(c).ID, id(2))
+	b.same("goes first", b.account("max").Probe.Fence, int64(0))
+	isolated := b.offerSlots("b", 1)
+	isolated.Closed = true
+	b.held(isolated)
+	isolated.Closed = false
+	b.same("claimed", b.claimed(isolated).ID, id(1))
 }

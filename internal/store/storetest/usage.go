@@ -18,6 +18,7 @@ func usageRules() []rule {
 		{"a change that is stale or refused counts nothing", usageStale},
 		{"a report that brings the state of a run no further counts nothing", usageEnded},
 		{"a void run is counted once, and what it adds later", usageVoid},
+		{"of a run that was lost, and reports late, what it adds is counted", usageLost},
 		{"rows are by day, agent, schedule, owner and model", usageRows},
 		{"a query chooses rows", usageQuery},
 		{"rows beyond the bound of a day are summed up", usageFolded},
@@ -127,6 +128,19 @@ func usageEnded(b *fixture) {
 		}
 	}
 	b.same("runs", b.usage(everyUsage)[0].Runs, int64(1))
+}
+
+// What was heard of a run before it was lost is not counted again when it reports late.
+func usageLost(b *fixture) {
+	t := b.submit()
+	b.claim("a")
+	b.accept(t.ID)
+	b.happen(t.ID, signalbox.Event{Kind: signalbox.EventLost, Reason: signalbox.ReasonLost, Result: spends(1)})
+	said := aStale(1)
+	said.Result = *spends(1.5)
+	b.must(b.KeepStale(b.ctx, t.ID, said))
+	list := b.usage(everyUsage)
+	b.same("usage", [3]any{len(list), list[0].Runs, list[0].NanoUSD}, [3]any{1, int64(1), int64(1_500_000_000)})
 }
 
 func usageVoid(b *fixture) {

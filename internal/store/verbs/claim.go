@@ -43,13 +43,14 @@ func (v *claim) run(x *workingSet) error {
 	u := x.agentSlots(c.Agent)
 	slot, free := x.freeSlot(u, c)
 	account, open := x.admits(c, slot)
+	open = open && !c.Closed
 	if drained := !c.Isolated && x.drained(c.Agent, c.Now); drained {
 		free, v.got.Held = false, true
 	}
 	if x.known && u.known && !free && !x.missing {
 		return nil
 	}
-	r := x.best(c.Queues, c.Now, c.Reserved)
+	r := x.best(c.Queues, c.Now, &c.Except)
 	if x.missing {
 		x.prefetchCounts(c.Queues, v.limits()...)
 		return errMissing
@@ -129,9 +130,9 @@ func (x *workingSet) freeSlot(u *agentSlots, c *store.ClaimRequest) (int, bool) 
 	return u.free(sort, first+slots)
 }
 
-// best returns the first ready task of the queues that are not paused, except of reserved
-// sources. If the head of one is unknown, missing is set.
-func (x *workingSet) best(queues []string, now time.Time, reserved []signalbox.Source) *row {
+// best returns the first ready task of the queues that are not paused, except of some. If the
+// head of one is unknown, missing is set.
+func (x *workingSet) best(queues []string, now time.Time, except *store.Except) *row {
 	if x.paused("", now) {
 		return nil
 	}
@@ -140,7 +141,7 @@ func (x *workingSet) best(queues []string, now time.Time, reserved []signalbox.S
 		if x.paused(q, now) {
 			continue
 		}
-		r := x.head(q, reserved)
+		r := x.head(q, except)
 		if r != nil && (best == nil || store.CursorOf(r.task).Before(store.CursorOf(best.task))) {
 			best = r
 		}

@@ -82,17 +82,17 @@ func (x *workingSet) readyQueue(queue string) *readyQueue {
 	return l
 }
 
-// head returns the first ready task of a queue, except of reserved sources; nil if there is
-// none, or if that is unknown: then missing is set.
-func (x *workingSet) head(queue string, reserved []signalbox.Source) *row {
+// head returns the first ready task of a queue, except of some; nil if there is none, or if
+// that is unknown: then missing is set.
+func (x *workingSet) head(queue string, except *store.Except) *row {
 	l := x.readyQueue(queue)
 	x.updateComplete(l)
 	for i := range l.items {
 		if !l.complete && l.upTo.Before(cursorOf(&l.items[i])) {
 			break
 		}
-		if t := l.items[i].row.task; len(reserved) == 0 || t.Anyway || !slices.Contains(reserved, t.Source) {
-			return l.items[i].row
+		if r := l.items[i].row; !except.Takes(r.task) {
+			return r
 		}
 	}
 	if !l.complete {

@@ -25,7 +25,8 @@ func (s *Store) Claim(ctx context.Context, c store.ClaimRequest) (store.Claimed,
 		p := account.Probe
 		account, open = account.Admit(signalbox.AccountProbe{Agent: c.Agent, Slot: slot}, s.slot(p.Agent, p.Slot, p.Fence) != nil, c.Now)
 	}
-	r := s.head(c.Queues, c.Now, c.Reserved)
+	open = open && !c.Closed
+	r := s.head(c.Queues, c.Now, &c.Except)
 	if r == nil || !(open || r.task.Anyway) {
 		return store.Claimed{Held: !open}, nil
 	}
@@ -75,9 +76,8 @@ func (s *Store) freeSlot(c *store.ClaimRequest) (int, bool) {
 	return 0, false
 }
 
-// head returns the best ready task of the queues that are not paused, except of reserved
-// sources.
-func (s *Store) head(queues []string, now time.Time, reserved []signalbox.Source) *row {
+// head returns the best ready task of the queues that are not paused, except of some.
+func (s *Store) head(queues []string, now time.Time, except *store.Except) *row {
 	if s.paused("", now) {
 		return nil
 	}
@@ -87,7 +87,7 @@ func (s *Store) head(queues []string, now time.Time, reserved []signalbox.Source
 			continue
 		}
 		l := s.ready.get(q)
-		first := slices.IndexFunc(l.spots, func(p spot) bool { return p.row.task.Anyway || !slices.Contains(reserved, p.row.task.Source) })
+		first := slices.IndexFunc(l.spots, func(p spot) bool { return !except.Takes(&p.row.task) })
 		if first >= 0 && (best == nil || compareSpots(l.spots[first], *best) < 0) {
 			best = &l.spots[first]
 		}
