@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
 	"github.com/signalbox-ai/signalbox/e2e/model"
 	"github.com/signalbox-ai/signalbox/internal/soak"
 )
@@ -37,8 +38,8 @@ const (
 	usdOfAnswer    = 0.06
 )
 
-// spends starts an agent of a kind; prices are what it knows of them.
-func (b *box) spends(kind, prices string) *spender {
+// spends starts an agent of a kind, of a director if there is one; prices are what it knows of them.
+func (b *box) spends(kind, prices, director string, args ...string) *spender {
 	b.t.Helper()
 	s := &spender{box: b, kind: kind}
 	m, err := model.Start(s.answer)
@@ -66,7 +67,10 @@ func (b *box) spends(kind, prices string) *spender {
 	}
 	config := fmt.Sprintf("agent:\n  model: %s\n  prices: {%s}\n  llm: {base_url: %q, api_key: test-key, tools: %q, max_turns: 1000}\n",
 		map[string]string{"claude": "claude-sonnet-4-5", "codex": "scripted", "opencode": "local/scripted", "llm": "scripted"}[kind], prices, m.URL+"/v1", tools)
-	p := b.agent(kind, "", "--kind", kind, "--config", b.file("prices.yaml", config, 0o600))
+	p := b.agent(kind, director, append(args, "--kind", kind, "--config", b.file("prices.yaml", config, 0o600))...)
+	if director != "" {
+		return s
+	}
 	_, at, _ := strings.Cut(p.prints("http://"), "http://")
 	s.url = "http://" + strings.TrimSpace(at)
 	return s
@@ -129,7 +133,7 @@ func TestABudgetEndsARunThatWouldGoOnForEver(t *testing.T) {
 		budget             api.Budget
 		long               bool
 	}{
-		{"claude keeps it itself", "claude", "", half, false},
+		{"claude keeps it itself", "claude", "", half, true},
 		{"claude by prices", "claude", price, half, true},
 		{"claude in tokens", "claude", "", api.Budget{Tokens: 100_000}, false},
 		{"codex", "codex", price, half, false},
@@ -146,31 +150,75 @@ func TestABudgetEndsARunThatWouldGoOnForEver(t *testing.T) {
 			if c.long {
 				soak.Only(t, "another way to the same end")
 			}
-			s := newBox(t).spends(c.kind, c.prices)
+			s := newBox(t).spends(c.kind, c.prices, "")
 			begun := time.Now()
 			end := s.runs(api.AgentTask{Prompt: wordsForEver, Budget: &c.budget})
-			ended := s.requests()
-			s.wantWithin(end, c.budget, len(ended), c.kind)
-			t.Logf("%s: %d requests in %s; %s", c.name, len(ended), time.Since(begun).Round(time.Millisecond), end.Error.Message)
-
+			n := len(s.requests())
+			if end.State != "failed" || end.Error == nil || end.Error.Type != "budget" || !strings.Contains(end.Error.Message, "of its budget of") {
+				t.Fatalf("it ended as %s: %+v", end.State, end.Error)
+			}
+			s.wantWithin(end.TokenUsage, end.CostUSD, c.budget, n)
+			t.Logf("%s: %d requests in %s; %s", c.name, n, time.Since(begun).Round(time.Millisecond), end.Error.Message)
 			if end := s.runs(api.AgentTask{Prompt: "say hello"}); end.State != "completed" || end.Output != "Hello." {
 				t.Errorf("the next run: %+v", end)
 			}
-			for _, r := range s.requests()[len(ended):] {
-				if strings.Contains(r.Text, wordsForEver) {
-					t.Errorf("the model was asked again after the end of the run")
-				}
-			}
+			s.wantNoMore(n)
 		})
 	}
 }
 
-// wantWithin: a run that made n requests has ended at its budget, in time, and says so.
-func (s *spender) wantWithin(end api.AgentTaskStatus, budget api.Budget, n int, kind string) {
-	s.t.Helper()
-	if end.State != "failed" || end.Error == nil || end.Error.Type != "budget" || !strings.Contains(end.Error.Message, "of its budget of") {
-		s.t.Fatalf("it ended as %s: %+v", end.State, end.Error)
+// The same through a director, whose tasks have the budget: to one agent that it calls, and one that
+// asks for its work.
+func TestABudgetOfATaskEndsItsRun(t *testing.T) {
+	for _, c := range []struct {
+		kind, flag, value string
+		budget            api.Budget
+		args              []string
+	}{
+		{"claude", "--budget", "0.5", api.Budget{USD: 0.5}, nil},
+		{"codex", "--budget-tokens", "100000", api.Budget{Tokens: 100_000}, []string{"--pull"}},
+	} {
+		t.Run(c.kind, func(t *testing.T) {
+			b := newBox(t)
+			director := b.director()
+			d := b.client(director.url)
+			s := b.spends(c.kind, "", director.url, c.args...)
+			s.untilState(d, c.kind, "idle")
+			out := s.cli("submit", "--wait", c.flag, c.value, "--kind", c.kind, wordsForEver)
+			n := len(s.requests())
+			found, err := d.Search(s.ctx(), "state:failed", client.SearchOptions{})
+			if err != nil || len(found.Tasks) != 1 {
+				t.Fatalf("%v, %+v; %+v", err, found, out)
+			}
+			task, err := d.Task(s.ctx(), found.Tasks[0].QueueID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if task.State != "failed" || task.Reason != "budget" || out.code == 0 || !strings.Contains(out.err+out.out, "budget") {
+				t.Errorf("it ended as %s, %s: %s; submit --wait: %+v", task.State, task.Reason, task.Message, out)
+			}
+			s.wantWithin(task.TokenUsage, task.CostUSD, c.budget, n)
+			t.Logf("%s: %d requests; %s", c.kind, n, task.Message)
+			s.completed(d, s.submit(d, api.SubmitRequest{Prompt: "say hello", Kind: c.kind}))
+			s.wantNoMore(n)
+		})
 	}
+}
+
+// wantNoMore: after the first n requests, the run has asked nothing.
+func (s *spender) wantNoMore(n int) {
+	s.t.Helper()
+	for _, r := range s.requests()[n:] {
+		if strings.Contains(r.Text, wordsForEver) {
+			s.t.Errorf("the model was asked again after the end of the run")
+		}
+	}
+}
+
+// wantWithin: a run that made n requests has ended at its budget, in time, and tells all that it used.
+func (s *spender) wantWithin(told *api.TokenUsage, costUSD float64, budget api.Budget, n int) {
+	s.t.Helper()
+	kind := s.kind
 	over := 1
 	if killed := kind != "llm" && !(kind == "claude" && budget.USD > 0); killed {
 		over = 2 // until it is ended it may begin one more
@@ -183,11 +231,11 @@ func (s *spender) wantWithin(end api.AgentTaskStatus, budget api.Budget, n int, 
 	}
 	used := api.TokenUsage{Input: int64(n * bears.Input), Output: int64(n * bears.Output)}
 	before := api.TokenUsage{Input: used.Input - int64(bears.Input), Output: used.Output - int64(bears.Output)} // the one in flight may not have been answered
-	if u := end.TokenUsage; u == nil || *u != used && *u != before || u.Input == 0 {
-		s.t.Errorf("it tells %+v, want %+v", u, used)
+	if told == nil || *told != used && *told != before || told.Input == 0 {
+		s.t.Fatalf("it tells %+v, want %+v", told, used)
 	}
-	usd := float64(end.TokenUsage.Input)*3e-6 + float64(end.TokenUsage.Output)*15e-6
-	if told := budget.USD > 0 || kind == "claude"; told && (end.CostUSD < usd-1e-6 || end.CostUSD > usd+1e-6) {
-		s.t.Errorf("it tells $%v for %+v, want $%v", end.CostUSD, end.TokenUsage, usd)
+	usd := float64(told.Input)*3e-6 + float64(told.Output)*15e-6
+	if known := budget.USD > 0 || kind == "claude"; known && (costUSD < usd-1e-6 || costUSD > usd+1e-6) {
+		s.t.Errorf("it tells $%v for %+v, want $%v", costUSD, told, usd)
 	}
 }
