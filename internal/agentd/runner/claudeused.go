@@ -128,7 +128,7 @@ var budgetKeepers = struct {
 }{known: map[string]bool{}}
 
 // keepsBudget asks a Claude Code whether it can be given a limit of money. One that does not
-// answer within 10 s cannot.
+// answer in time is believed to: it starts with that limit, or not at all.
 func keepsBudget(path string) bool {
 	key := path
 	if st, err := os.Stat(path); err == nil {
@@ -139,9 +139,11 @@ func keepsBudget(path string) bool {
 	keeps, known := budgetKeepers.known[key]
 	if !known {
 		help, err := (DetectedCLI{Path: path}).output(context.Background(), "--help")
-		if keeps = budgetOption.MatchString(help); err == nil {
-			budgetKeepers.known[key] = keeps
+		if err != nil {
+			return true
 		}
+		keeps = budgetOption.MatchString(help)
+		budgetKeepers.known[key] = keeps
 	}
 	return keeps
 }

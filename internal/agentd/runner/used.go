@@ -25,16 +25,14 @@ type Price struct {
 // patterns the longest counts.
 type Prices map[string]Price
 
-// of returns the price of the first of the names that has one.
+// of returns the price of a model that goes by these names.
 func (p Prices) of(names ...string) (Price, bool) {
 	patterns := slices.SortedFunc(maps.Keys(p), func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
 	})
-	for _, name := range names {
-		for _, pattern := range patterns {
-			if signalbox.MatchTool(pattern, name) {
-				return p[pattern], true
-			}
+	for _, pattern := range patterns {
+		if slices.ContainsFunc(names, func(name string) bool { return signalbox.MatchTool(pattern, name) }) {
+			return p[pattern], true
 		}
 	}
 	return Price{}, false

@@ -231,6 +231,9 @@ func TestPrices(t *testing.T) {
 	if got, _ := (Prices{"asked": {Input: 7}}).of("heard", "asked"); got.Input != 7 {
 		t.Errorf("by the name that was asked for: %v", got)
 	}
+	if got, _ := p.of("", "gpt-5"); got.Input != 2 {
+		t.Errorf("of a model that does not say its name: %v", got)
+	}
 	if _, ok := (Prices{"x": {}}).of("", "y"); ok {
 		t.Error("a price of another model counts")
 	}
