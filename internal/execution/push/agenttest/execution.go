@@ -24,6 +24,7 @@ type Execution struct {
 	State      string
 	Begun      time.Time
 	Resume     *api.AgentResume // as it was offered
+	Budget     *api.Budget      // likewise
 }
 
 // End is how an execution ends.
@@ -49,6 +50,7 @@ type execution struct {
 	ended     time.Time
 	log       string
 	note      string
+	usd       float64
 	result    End
 	forgotten bool
 }
@@ -111,6 +113,18 @@ func (a *Agent) Trouble(id, note string) {
 	a.Print(id, "[trouble] "+note+"\n")
 }
 
+// Spend prints a line, and says that the execution has spent that much so far.
+func (a *Agent) Spend(id string, usd float64) {
+	a.mu.Lock()
+	for _, e := range a.execs {
+		if e.End == 0 && e.QueueID == id {
+			e.usd = usd
+		}
+	}
+	a.mu.Unlock()
+	a.Print(id, fmt.Sprintf("[spent] %g\n", usd))
+}
+
 // RunForeign starts something that came from no queue, as someone who speaks
 // to the agent directly does, and returns its id.
 func (a *Agent) RunForeign(prompt string) string {
@@ -126,7 +140,7 @@ func (a *Agent) start(t api.AgentTask) *execution {
 	e := &execution{}
 	e.Execution = Execution{
 		TaskID: fmt.Sprintf("task-%s-%08x", a.Name, a.serial), QueueID: t.QueueID, Fence: t.Fence, Slot: t.Slot,
-		Isolated: t.Isolated, Prompt: t.Prompt, Session: t.SessionID, Start: a.clock, State: "working", Begun: a.now(), Resume: t.Resume,
+		Isolated: t.Isolated, Prompt: t.Prompt, Session: t.SessionID, Start: a.clock, State: "working", Begun: a.now(), Resume: t.Resume, Budget: t.Budget,
 	}
 	if a.Plain {
 		e.Slot = 0

@@ -30,7 +30,7 @@ func (a *Agent) state(x *Exchange) {
 func (a *Agent) taskStatus(e *execution) api.AgentTaskStatus {
 	begun := e.Begun
 	s := api.AgentTaskStatus{
-		TaskID: e.TaskID, State: e.State, Output: e.log, SessionID: e.Answered, StartedAt: &begun, Error: e.result.Error, Limit: e.result.Limit, Account: a.account(), ExitCode: e.result.Exit,
+		TaskID: e.TaskID, State: e.State, Output: e.log, SessionID: e.Answered, StartedAt: &begun, Error: e.result.Error, Limit: e.result.Limit, Account: a.account(), ExitCode: e.result.Exit, CostUSD: e.usd,
 	}
 	if e.End != 0 {
 		ended := e.ended
@@ -77,7 +77,7 @@ func (a *Agent) output(x *Exchange) {
 	}
 	a.mu.Lock()
 	after = min(after, len(e.log))
-	o := api.AgentOutput{Seq: int64(after), Text: e.log[after:], Next: int64(len(e.log)), Done: e.End != 0, Note: e.note, Account: a.account()}
+	o := api.AgentOutput{Seq: int64(after), Text: e.log[after:], Next: int64(len(e.log)), Done: e.End != 0, Note: e.note, Account: a.account(), CostUSD: e.usd}
 	a.mu.Unlock()
 	x.Answer(http.StatusOK, o)
 }
