@@ -18,7 +18,7 @@ const conversation = "01a21fdc-4908-7611-8de4-c2d5b5d2be1f"
 // is to. The CLI knows no budget of its own.
 func usingStream(t *testing.T, kind, home string, prices Prices, b signalbox.Budget, resume bool) Stream {
 	t.Helper()
-	r, err := New(kind, Options{Binary: "/bin/sh", Prices: prices})
+	r, err := New(kind, Options{Binary: "/bin/true", Prices: prices})
 	if err != nil {
 		t.Fatal(err)
 	}
