@@ -36,16 +36,16 @@ func (anthropic) parse(body []byte, r *Request) (bool, error) {
 	return q.Stream, nil
 }
 
-func (anthropic) message(r Request, content []any, stop any) map[string]any {
+func (anthropic) message(r Request, content []any, stop any, u Usage) map[string]any {
 	return map[string]any{
 		"id": fmt.Sprintf("msg_%d", r.Turn), "type": "message", "role": "assistant", "model": r.Model,
 		"content": content, "stop_reason": stop, "stop_sequence": nil,
-		"usage": map[string]any{"input_tokens": InputTokens, "output_tokens": OutputTokens},
+		"usage": map[string]any{"input_tokens": u.Input, "output_tokens": u.Output},
 	}
 }
 
 func (a anthropic) stream(w *sse, r Request, p Reply) {
-	w.event("message_start", map[string]any{"type": "message_start", "message": a.message(r, []any{}, nil)})
+	w.event("message_start", map[string]any{"type": "message_start", "message": a.message(r, []any{}, nil, Usage{p.usage().Input, 1})})
 	index, stop := 0, "end_turn"
 	start := func(block any) {
 		w.event("content_block_start", map[string]any{"type": "content_block_start", "index": index, "content_block": block})
@@ -73,7 +73,7 @@ func (a anthropic) stream(w *sse, r Request, p Reply) {
 	}
 	w.event("message_delta", map[string]any{
 		"type": "message_delta", "delta": map[string]any{"stop_reason": stop, "stop_sequence": nil},
-		"usage": map[string]any{"output_tokens": OutputTokens},
+		"usage": map[string]any{"output_tokens": p.usage().Output},
 	})
 	w.event("message_stop", map[string]any{"type": "message_stop"})
 }
@@ -89,7 +89,7 @@ func (a anthropic) whole(r Request, p Reply) any {
 		name, input := t.resolve(r)
 		content = append(content, map[string]any{"type": "tool_use", "id": r.callID("toolu", n), "name": name, "input": input})
 	}
-	return a.message(r, content, stop)
+	return a.message(r, content, stop, p.usage())
 }
 
 func (anthropic) failure(status int, message string) any {

@@ -35,8 +35,8 @@ func (chat) parse(body []byte, r *Request) (bool, error) {
 	return q.Stream, nil
 }
 
-func usage() map[string]any {
-	return map[string]any{"prompt_tokens": InputTokens, "completion_tokens": OutputTokens, "total_tokens": InputTokens + OutputTokens}
+func (chat) usage(u Usage) map[string]any {
+	return map[string]any{"prompt_tokens": u.Input, "completion_tokens": u.Output, "total_tokens": u.Input + u.Output}
 }
 
 func toolCalls(r Request, p Reply) []any {
@@ -51,7 +51,7 @@ func toolCalls(r Request, p Reply) []any {
 	return all
 }
 
-func (chat) stream(w *sse, r Request, p Reply) {
+func (c chat) stream(w *sse, r Request, p Reply) {
 	chunk := func(delta map[string]any, finish any) map[string]any {
 		return map[string]any{
 			"id": fmt.Sprintf("chatcmpl-%d", r.Turn), "object": "chat.completion.chunk", "created": 1, "model": r.Model,
@@ -68,19 +68,19 @@ func (chat) stream(w *sse, r Request, p Reply) {
 		w.event("", chunk(map[string]any{"tool_calls": calls}, nil))
 	}
 	last := chunk(map[string]any{}, finish)
-	last["usage"] = usage()
+	last["usage"] = c.usage(p.usage())
 	w.event("", last)
 	fmt.Fprint(w.w, "data: [DONE]\n\n")
 }
 
-func (chat) whole(r Request, p Reply) any {
+func (c chat) whole(r Request, p Reply) any {
 	msg, finish := map[string]any{"role": "assistant", "content": p.Text}, "stop"
 	if calls := toolCalls(r, p); calls != nil {
 		msg["tool_calls"], finish = calls, "tool_calls"
 	}
 	return map[string]any{
 		"id": fmt.Sprintf("chatcmpl-%d", r.Turn), "object": "chat.completion", "created": 1, "model": r.Model,
-		"choices": []any{map[string]any{"index": 0, "message": msg, "finish_reason": finish}}, "usage": usage(),
+		"choices": []any{map[string]any{"index": 0, "message": msg, "finish_reason": finish}}, "usage": c.usage(p.usage()),
 	}
 }
 

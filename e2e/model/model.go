@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ type Reply struct {
 	Tools  []Tool        // further tools that it calls in the same turn
 	Chunks int           // parts that Text is streamed in; default 1
 	Pause  time.Duration // before each part
+	Usage  Usage         // what it bears; zero: InputTokens and OutputTokens
 
 	Status  int    // 400 and above: an HTTP error instead
 	Message string // of that error
@@ -27,6 +29,12 @@ type Reply struct {
 
 	Hang bool // stream the beginning, then nothing, until the client leaves or the server closes
 }
+
+// Usage counts tokens.
+type Usage struct{ Input, Output int }
+
+// usage is what the reply bears.
+func (p Reply) usage() Usage { return cmp.Or(p.Usage, Usage{InputTokens, OutputTokens}) }
 
 // Tool is a call of one of the tools that the CLI offers.
 type Tool struct {
@@ -234,7 +242,7 @@ func (p Reply) parts() []string {
 	return out
 }
 
-// tokens is the usage that each turn reports.
+// What a turn bears that says nothing else.
 const (
 	InputTokens  = 11
 	OutputTokens = 7

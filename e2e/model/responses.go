@@ -45,13 +45,13 @@ func (responses) parse(body []byte, r *Request) (bool, error) {
 	return q.Stream, nil
 }
 
-func (responses) body(r Request, status string, output []any) map[string]any {
+func (responses) body(r Request, status string, output []any, u Usage) map[string]any {
 	return map[string]any{
 		"id": fmt.Sprintf("resp_%d", r.Turn), "object": "response", "created_at": 1, "status": status, "model": r.Model, "output": output,
 		"usage": map[string]any{
-			"input_tokens": InputTokens, "input_tokens_details": map[string]any{"cached_tokens": 0},
-			"output_tokens": OutputTokens, "output_tokens_details": map[string]any{"reasoning_tokens": 0},
-			"total_tokens": InputTokens + OutputTokens,
+			"input_tokens": u.Input, "input_tokens_details": map[string]any{"cached_tokens": 0},
+			"output_tokens": u.Output, "output_tokens_details": map[string]any{"reasoning_tokens": 0},
+			"total_tokens": u.Input + u.Output,
 		},
 	}
 }
@@ -82,7 +82,7 @@ func (f responses) stream(w *sse, r Request, p Reply) {
 		seq++
 		w.event(kind, fields)
 	}
-	send("response.created", map[string]any{"response": f.body(r, "in_progress", []any{})})
+	send("response.created", map[string]any{"response": f.body(r, "in_progress", []any{}, p.usage())})
 	output := []any{}
 	if p.Text != "" || p.Hang {
 		id := fmt.Sprintf("item_%d", r.Turn)
@@ -103,7 +103,7 @@ func (f responses) stream(w *sse, r Request, p Reply) {
 		send("response.output_item.done", map[string]any{"output_index": len(output), "item": item})
 		output = append(output, item)
 	}
-	send("response.completed", map[string]any{"response": f.body(r, "completed", output)})
+	send("response.completed", map[string]any{"response": f.body(r, "completed", output, p.usage())})
 }
 
 func (f responses) whole(r Request, p Reply) any {
@@ -114,7 +114,7 @@ func (f responses) whole(r Request, p Reply) any {
 	for n, t := range p.calls() {
 		output = append(output, call(r, n, t))
 	}
-	return f.body(r, "completed", output)
+	return f.body(r, "completed", output, p.usage())
 }
 
 func (responses) failure(status int, message string) any {

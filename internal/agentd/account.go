@@ -82,9 +82,21 @@ func (d *Daemon) spendsOf(task map[string]string) api.AgentAccount {
 // hear records what a run has heard of its provider, and that its agent has.
 func (r *run) hear(h runner.Heard) {
 	r.mu.Lock()
+	was := r.heard.Used
 	r.heard = h
 	r.mu.Unlock()
+	if h.Used != was {
+		r.uses(h.Used)
+	}
 	r.d.account.hear(r.d, r.account(false))
+}
+
+// uses records what a run has used: what it costs is known also if the agent crashes.
+func (r *run) uses(u runner.Used) {
+	err := r.change(func(rec *record) { rec.TokenUsage, rec.CostUSD = &u.Tokens, u.USD })
+	if err != nil {
+		r.d.cfg.Logger.Error("what a run has used could not be stored", "task", r.record().TaskID, "error", err)
+	}
 }
 
 func (r *run) lastHeard() runner.Heard {

@@ -174,7 +174,7 @@ func (d *Daemon) newRun(t api.AgentTask, job job, lane laneID) *run {
 		admitted: make(chan struct{}), stopping: make(chan struct{}), done: make(chan struct{}), endKnown: make(chan struct{}),
 	}
 	r.rec = record{
-		Slot: lane.Slot, Isolated: lane.Isolated, Director: t.Director, PromptPreview: preview(t.Prompt),
+		Slot: lane.Slot, Isolated: lane.Isolated, Director: t.Director, PromptPreview: preview(t.Prompt), Budget: t.Budget,
 	}
 	r.rec.TaskID = "task-" + hex.EncodeToString(id[:])
 	r.rec.State, r.rec.StartedAt = stateWorking, &now

@@ -132,7 +132,7 @@ func (r *run) plan(p runDirs) (runner.Plan, error) {
 		Prompt: prompt, Model: r.job.model, SessionID: rec.SessionID,
 		CLISession: cli, Resume: known, Thinking: r.task.Thinking, Home: p.home,
 		AllowedTools: r.task.AllowedTools, SystemPrompt: r.task.SystemPrompt,
-		Env: r.d.buildEnv(p.home, r.identity(), r.task.Env), Brought: r.task.Env, Dir: p.dir, Gateway: r.gateway(), Hear: r.hear,
+		Env: r.d.buildEnv(p.home, r.identity(), r.task.Env), Brought: r.task.Env, Dir: p.dir, Gateway: r.gateway(), Budget: r.job.budget, Hear: r.hear,
 	})
 	for _, note := range plan.Notes {
 		r.logNote("%s", note)
@@ -177,11 +177,13 @@ func (r *run) overLimit() stop {
 	return stop{state: stateFailed, errType: "timeout", message: message}
 }
 
-// failHopeless ends a run whose CLI retries what cannot succeed, or not soon.
-func (r *run) failHopeless() stop {
-	h := r.lastHeard()
+// failHopeless ends a run whose CLI retries what cannot succeed, or not soon, or that has no
+// money left.
+func (r *run) failHopeless(h runner.Heard) stop {
 	s := stop{state: stateFailed, errType: h.ErrType, limit: h.Limit}
-	if h.ErrType == "login_refused" {
+	if h.ErrType == runner.OverBudget {
+		s.message = r.lastTroubleText()
+	} else if h.ErrType == "login_refused" {
 		s.message = fmt.Sprintf("%s was stopped, because trying again cannot help: %s; see its key or login", r.d.cfg.Kind, r.lastTroubleText())
 	} else {
 		s.message = fmt.Sprintf("%s was stopped, because it waits at a limit of its provider: %s", r.d.cfg.Kind, h.Limit.Text)
@@ -232,7 +234,7 @@ func (r *run) runProcess(p runDirs) outcome {
 func (r *run) await(child *proc.Process, out *stdio) bool {
 	limit := time.NewTimer(r.job.timeout)
 	defer limit.Stop()
-	terminal, hopeless := out.terminal, out.hopeless
+	terminal := out.terminal
 	var settled <-chan time.Time
 	for {
 		select {
@@ -246,9 +248,6 @@ func (r *run) await(child *proc.Process, out *stdio) bool {
 			return true
 		case <-limit.C:
 			r.requestStop(r.overLimit())
-		case <-hopeless:
-			hopeless = nil
-			r.requestStop(r.failHopeless())
 		case <-r.stopping:
 			select {
 			case <-out.terminal:
@@ -263,9 +262,7 @@ func (r *run) await(child *proc.Process, out *stdio) bool {
 // savePID writes the program's identity, for the next start after a crash. Until then the mark
 // in its environment finds it. It is not synced: a power cut ends the program too.
 func (r *run) savePID(id proc.Ident) {
-	rec := r.record()
-	rec.Process = &id
-	if err := r.store(rec); err != nil {
-		r.d.cfg.Logger.Error("the process of a run could not be recorded", "task", rec.TaskID, "error", err)
+	if err := r.change(func(rec *record) { rec.Process = &id }); err != nil {
+		r.d.cfg.Logger.Error("the process of a run could not be recorded", "task", r.record().TaskID, "error", err)
 	}
 }

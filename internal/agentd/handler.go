@@ -145,7 +145,8 @@ func (d *Daemon) getOutput(w http.ResponseWriter, req *http.Request, r *run) err
 	if err == nil && out.Done {
 		out.Final, err = r.finalStatus(req.Context())
 	} else {
-		out.Note = r.lastTroubleText()
+		rec := r.record()
+		out.Note, out.TokenUsage, out.CostUSD = r.lastTroubleText(), rec.TokenUsage, rec.CostUSD
 	}
 	out.Account = r.account(false)
 	if err != nil {

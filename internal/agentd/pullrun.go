@@ -204,7 +204,7 @@ func (p *puller) report(ctx context.Context, r *run, rep api.PullReport) (api.Pu
 	rec := r.record()
 	rep.Fence = rec.Fence
 	if rep.Finished == nil {
-		rep.Note = r.lastTroubleText()
+		rep.Note, rep.TokenUsage, rep.CostUSD = r.lastTroubleText(), rec.TokenUsage, rec.CostUSD
 	}
 	rep.Account = r.account(false)
 	return p.send(ctx, rec.QueueID, rep)
@@ -254,10 +254,8 @@ func (p *puller) sendUntilTaken(q api.PullAsk, rep api.PullReport) {
 
 // reported records that the end was acknowledged. It is not synced: reports are idempotent.
 func (r *run) reported() {
-	rec := r.record()
-	rec.Reported = true
-	if err := r.store(rec); err != nil {
-		r.d.cfg.Logger.Error("that a run was reported could not be stored", "task", rec.TaskID, "error", err)
+	if err := r.change(func(rec *record) { rec.Reported = true }); err != nil {
+		r.d.cfg.Logger.Error("that a run was reported could not be stored", "task", r.record().TaskID, "error", err)
 	}
 	r.markEndKnown()
 }

@@ -27,6 +27,7 @@ type record struct {
 	PromptPreview string      `json:"prompt_preview"`
 	Process       *proc.Ident `json:"process,omitempty"`
 	Log           logShape    `json:"log"`
+	Budget        *api.Budget `json:"budget,omitempty"`
 	Reported      bool        `json:"reported,omitempty"` // of a pulling agent: a director has acknowledged the end
 }
 

@@ -173,10 +173,12 @@ func (r *run) withAnswer(s api.AgentTaskStatus, limit int64) (api.AgentTaskStatu
 	return s, nil
 }
 
-// store changes the record on disk, and then in memory: what readers see is stored.
-func (r *run) store(rec record) error {
+// change changes the record on disk, and then in memory: what readers see is stored.
+func (r *run) change(f func(*record)) error {
 	r.stored.Lock()
 	defer r.stored.Unlock()
+	rec := r.record()
+	f(&rec)
 	write := r.d.disk.newRecord
 	if r.onDisk {
 		write = r.d.disk.replaceRecord
@@ -216,6 +218,9 @@ func (r *run) logExecution(event string, at time.Time, pid int) {
 // the next task need not wait for the disk.
 func (r *run) finish(v outcome) {
 	d := r.d
+	if why := r.lastHeard().Used.Over(r.job.budget); v.errType == runner.OverBudget && why != "" {
+		v.message = why // with all that was used
+	}
 	v.message, v.out.Output = r.printableText(v.message), mask.Text(r.secrets(), v.out.Output)
 	refused := r.printableText(v.out.Refusals())
 	rec := r.record()
@@ -227,7 +232,7 @@ func (r *run) finish(v outcome) {
 	rec.Log, rec.OutputSeq = r.log.finish()
 	rec.State, rec.CompletedAt = v.state, &now
 	rec.DurationSeconds = max(0, time.Since(*rec.StartedAt).Seconds())
-	rec.ExitCode, rec.TokenUsage, rec.CostUSD, rec.ToolCount = v.out.ExitCode, v.out.Usage, v.out.CostUSD, v.out.ToolCount
+	rec.ExitCode, rec.ToolCount = v.out.ExitCode, v.out.ToolCount
 	rec.Model = cmp.Or(v.out.Model, r.job.model)
 	if !last.IsZero() {
 		rec.LastProgressAt = &last
@@ -240,7 +245,7 @@ func (r *run) finish(v outcome) {
 	if err := r.saveResult(&rec, v.out.Output); err != nil {
 		d.cfg.Logger.Error("the answer of a run could not be stored", "task", rec.TaskID, "error", err)
 	}
-	if err := r.store(rec); err != nil {
+	if err := r.change(func(now *record) { *now = rec }); err != nil {
 		d.cfg.Logger.Error("the end of a run could not be stored", "task", rec.TaskID, "error", err)
 	}
 	if rec.Isolated && v.alive == nil {

@@ -14,29 +14,28 @@ import (
 // stdio routes the output of a program: text for people to the log, events to events.jsonl,
 // errors to stderr.log.
 type stdio struct {
-	r          *run
-	plan       runner.Plan
-	dirs       runDirs
-	head       headBuf // of a raw program's standard output: its answer
-	errTail    tailBuf
-	log        *redactor  // the run's log, for the text of events: a secret may stand in two of them
-	mu         sync.Mutex // the stream reads one line at a time
-	lines      lineSplitter
-	errLines   lineSplitter
-	hopeless   chan struct{} // closed when the CLI reports a permanent problem, or is silent at a limit
-	isHopeless bool          // it is closed
-	patience   *time.Timer   // until a silence at a limit is too long; nil: nothing waits
-	signs      int           // of life
-	events     *cappedFile
-	errFile    *cappedFile
-	hidden     []*redactor   // redactors of the two outputs
-	terminal   chan struct{} // closed at the terminal event
-	ended      bool
-	session    string
+	r        *run
+	plan     runner.Plan
+	dirs     runDirs
+	head     headBuf // of a raw program's standard output: its answer
+	errTail  tailBuf
+	log      *redactor  // the run's log, for the text of events: a secret may stand in two of them
+	mu       sync.Mutex // the stream reads one line at a time
+	lines    lineSplitter
+	errLines lineSplitter
+	gaveUp   bool        // the run was told to end: for a permanent problem, a silence at a limit, or its budget
+	patience *time.Timer // until a silence at a limit is too long; nil: nothing waits
+	signs    int         // of life
+	events   *cappedFile
+	errFile  *cappedFile
+	hidden   []*redactor   // redactors of the two outputs
+	terminal chan struct{} // closed at the terminal event
+	ended    bool
+	session  string
 }
 
 func newStdio(r *run, plan runner.Plan, p runDirs) (*stdio, error) {
-	s := &stdio{r: r, plan: plan, dirs: p, terminal: make(chan struct{}), hopeless: make(chan struct{})}
+	s := &stdio{r: r, plan: plan, dirs: p, terminal: make(chan struct{})}
 	s.log = r.newRedactor(r.log)
 	s.head.max, s.errTail.max = resultCap, 8<<10
 	s.lines.line, s.errLines.line = s.event, s.stderrLine
@@ -111,22 +110,22 @@ func (s *stdio) stderrLine(line []byte) {
 // writeText writes text for people, and records the current problem.
 func (s *stdio) writeText(text string) {
 	heard, _ := s.plan.Stream.Trouble()
-	s.r.setTrouble(heard) // before the text: who reads that asks for the note
+	s.r.setTrouble(heard) // before the text, as what follows: who reads that asks for it
+	s.heed()
 	if text != "" {
 		_, _ = io.WriteString(s.log, runner.Plain(text)) // an output log never fails
 	}
-	s.heed()
 }
 
 // heed records what was heard of the provider, and gives up a run for which there is no hope.
 func (s *stdio) heed() {
 	h := s.plan.Stream.Heard()
+	if _, hopeless := s.plan.Stream.Trouble(); hopeless {
+		s.giveUp(h) // first: it may be about to ask the model again
+	}
 	s.r.hear(h)
 	s.stopWaiting()
-	if _, hopeless := s.plan.Stream.Trouble(); hopeless {
-		s.giveUp()
-	}
-	if h.Patience <= 0 || s.isHopeless {
+	if h.Patience <= 0 || s.gaveUp {
 		return
 	}
 	s.signs++
@@ -135,15 +134,15 @@ func (s *stdio) heed() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.signs == seen {
-			s.giveUp()
+			s.giveUp(h)
 		}
 	})
 }
 
-func (s *stdio) giveUp() {
-	if !s.isHopeless {
-		s.isHopeless = true
-		close(s.hopeless)
+func (s *stdio) giveUp(h runner.Heard) {
+	if !s.gaveUp {
+		s.gaveUp = true
+		s.r.requestStop(s.r.failHopeless(h))
 	}
 }
 

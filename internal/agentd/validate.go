@@ -1,6 +1,7 @@
 package agentd
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 )
 
@@ -30,6 +32,7 @@ type job struct {
 	timeout time.Duration
 	limit   string // who set the timeout, for messages
 	dir     string // of the project; "": the slot's own
+	budget  signalbox.Budget
 }
 
 // check refuses what could not be executed as requested. Messages name the field.
@@ -84,6 +87,14 @@ func (d *Daemon) check(t api.AgentTask) (job, *refusal) {
 			field = "tier"
 		}
 		return j, invalid("%s: %v", field, err)
+	}
+	if b := cmp.Or(t.Budget, &api.Budget{}); *b != (api.Budget{}) {
+		if j.budget, err = signalbox.ParseBudget("budget", b.USD, b.Tokens); err == nil {
+			err = d.runner.CheckBudget(j.budget, j.model)
+		}
+		if err != nil {
+			return j, invalid("%v", err)
+		}
 	}
 	j.dir, err = d.projectDir(t.Project)
 	if err != nil {
@@ -189,7 +200,7 @@ func (t *runTrace) end(r *run, v *outcome) {
 	if v.out.ExitCode != nil {
 		t.span.SetAttributes(attribute.Int("process.exit.code", *v.out.ExitCode))
 	}
-	if u := v.out.Usage; u != nil {
+	if u := r.record().TokenUsage; u != nil {
 		t.span.SetAttributes(attribute.Int64("gen_ai.usage.input_tokens", u.Input), attribute.Int64("gen_ai.usage.output_tokens", u.Output))
 	}
 	if v.errType != "" && v.state != stateCancelled {

@@ -37,6 +37,18 @@ func (v Value) Whole(lo, hi int) (int, bool) {
 // WantWhole says what Whole takes.
 func WantWhole(lo, hi int) string { return fmt.Sprintf("a whole number from %d to %d", lo, hi) }
 
+// Decimal is a number from lo to hi.
+func (v Value) Decimal(lo, hi float64) (float64, bool) {
+	text, ok := v.Number()
+	n, err := strconv.ParseFloat(text, 64)
+	return n, ok && err == nil && lo <= n && n <= hi // false for NaN
+}
+
+// WantDecimal says what Decimal takes.
+func WantDecimal(lo, hi float64) string {
+	return "a number from " + strconv.FormatFloat(lo, 'f', -1, 64) + " to " + strconv.FormatFloat(hi, 'f', -1, 64)
+}
+
 // Boolean is true or false.
 func (v Value) Boolean() (on, ok bool) {
 	typed := v.Form == Boolean || v.Form == Text && v.Untyped

@@ -9,14 +9,13 @@ import (
 )
 
 // decodeBudget decodes one budget, such as {usd: 5, tokens: 2000000}.
-func decodeBudget(to *signalbox.Budget) func(*file, conffile.Pair) {
-	return func(f *file, pair conffile.Pair) { f.budget(pair.Value, "budgets."+pair.Key, to) }
+func decodeBudget(to *signalbox.Budget) func(*file, string, conffile.Pair) {
+	return func(f *file, key string, pair conffile.Pair) { f.budget(pair.Value, key, to) }
 }
 
 // decodeBudgets decodes budgets by their names.
-func decodeBudgets(section, want string, valid func(string) bool, to *map[string]signalbox.Budget) func(*file, conffile.Pair) {
-	return func(f *file, pair conffile.Pair) {
-		prefix := "budgets." + section
+func decodeBudgets(section, want string, valid func(string) bool, to *map[string]signalbox.Budget) func(*file, string, conffile.Pair) {
+	return func(f *file, prefix string, pair conffile.Pair) {
 		if pair.Value.Form == conffile.Nothing {
 			return
 		}

@@ -163,6 +163,7 @@ type Agent struct {
 	PermissionMode string            // what the CLI may do unasked; "" (default): the runner's own, the safest
 	Tools          string            // whether the CLI gets the director's tools: auto (default; where it has any), director or none
 	Tiers          map[string]string // tier → model; default: the runner's own
+	Prices         map[string]Price  // of models, by name, with * for any characters; default: none
 	Command        []string          // argument template of kind command
 	LLM            LLM               // options of kind llm
 	Args           []string          // further arguments for the CLI
@@ -174,6 +175,12 @@ type Agent struct {
 	TerminalCommand []string      // what runs in them; default: the CLI, or the user's shell for the kinds command and demo
 	LimitWait       time.Duration // for which a CLI may wait by itself at a limit of its provider; where it would wait longer its run is ended; 1s to 1h; default 20s
 	TerminalIdle    time.Duration // without input or output a terminal ends after that long, 10s to 24h; default 15m
+}
+
+// Price is what a model costs, in US dollars for 1,000,000 tokens, each from 0 to 1,000,000.
+type Price struct {
+	Input, Output         float64 // both required
+	CacheRead, CacheWrite float64 // of input that the provider's cache had, or took in; default: Input
 }
 
 // LLM holds the options of an agent of kind llm: a loop of our own around a

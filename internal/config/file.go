@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -84,7 +85,7 @@ func (f *file) walkPair(pair conffile.Pair, key string, s schema) {
 	case x == nil:
 		f.add(pair.Line, key, unknown(key, s))
 	case x.nested != nil:
-		x.nested(f, pair)
+		x.nested(f, key, pair)
 	default:
 		before := len(f.found)
 		v := f.value(pair.Value)
@@ -118,10 +119,10 @@ func unknown(key string, s schema) string {
 
 // keepForTools leaves a section to toolconf, which reads it with the files
 // that name tools.
-func keepForTools(f *file, pair conffile.Pair) { f.tools = append(f.tools, pair) }
+func keepForTools(f *file, _ string, pair conffile.Pair) { f.tools = append(f.tools, pair) }
 
 // decodeAgents decodes the list of agents elsewhere, or the options of each kind.
-func decodeAgents(f *file, pair conffile.Pair) {
+func decodeAgents(f *file, _ string, pair conffile.Pair) {
 	n := pair.Value
 	switch n.Form {
 	case conffile.Nothing:
@@ -144,7 +145,7 @@ func decodeAgents(f *file, pair conffile.Pair) {
 }
 
 // decodeAccounts decodes the accounts by their names.
-func decodeAccounts(f *file, pair conffile.Pair) {
+func decodeAccounts(f *file, _ string, pair conffile.Pair) {
 	if pair.Value.Form == conffile.Nothing {
 		return
 	}
@@ -166,6 +167,44 @@ func decodeAccounts(f *file, pair conffile.Pair) {
 			f.c.Accounts[one.Key] = a
 		}
 	}
+}
+
+// modelPattern is the name of a model, in which * stands for any characters.
+var modelPattern = regexp.MustCompile(`^[A-Za-z0-9*][A-Za-z0-9._:/@+\[\]*-]{0,199}$`)
+
+// decodePrices decodes what models cost.
+func (c *Config) decodePrices(f *file, key string, pair conffile.Pair) {
+	if pair.Value.Form == conffile.Nothing {
+		return
+	}
+	if pair.Value.Form != conffile.Section {
+		f.add(pair.Value.Line, key, "want a section of models and their prices, got "+f.value(pair.Value).Shown())
+		return
+	}
+	prices := map[string]Price{}
+	for one := range f.once(pair.Value, key+".") {
+		model := key + "." + one.Key
+		if !modelPattern.MatchString(one.Key) {
+			f.add(one.Line, model, "want the name of a model, with * for any characters, such as gpt-5*")
+			continue
+		}
+		const open = -1
+		p := Price{open, open, open, open}
+		if !f.entry(one.Value, model, priceSettings(&p)) {
+			continue
+		}
+		if p.Input == open || p.Output == open {
+			f.add(one.Line, model, "want input and output, in US dollars for 1,000,000 tokens")
+		}
+		for _, cached := range []*float64{&p.CacheRead, &p.CacheWrite} {
+			if *cached == open {
+				*cached = p.Input
+			}
+		}
+		prices[one.Key] = p
+	}
+	c.Agent.Prices = prices
+	f.seen[key] = f.where(pair.Line)
 }
 
 // entry applies an entry of a list, and reports whether there was no mistake in it.

@@ -107,7 +107,7 @@ func (c *Config) setSchedulerPort(v value) bool {
 }
 
 // decodeJobs decodes the list of schedules.
-func decodeJobs(f *file, pair conffile.Pair) {
+func decodeJobs(f *file, _ string, pair conffile.Pair) {
 	n := pair.Value
 	switch {
 	case n.Form == conffile.Nothing || f.noJobs:

@@ -12,9 +12,9 @@ import (
 func TestForAKind(t *testing.T) {
 	dir := t.TempDir()
 	file := `
-agent: {permission_mode: default, model: opus, tiers: {fast: a}, args: [--all]}
+agent: {permission_mode: default, model: opus, tiers: {fast: a}, prices: {x: {input: 3, output: 4}}, args: [--all]}
 agents:
-  claude: {permission_mode: plan, workdir: one, llm: {max_turns: 3}, tiers: {heavy: b}}
+  claude: {permission_mode: plan, workdir: one, llm: {max_turns: 3}, tiers: {heavy: b}, prices: {o*: {input: 1, output: 2}}}
   codex: {model: o5, args: [], home: "${FOLDER}"}
   demo:
 `
@@ -35,6 +35,9 @@ agents:
 	claude, codex, other := c.For("claude").Agent, c.For("codex").Agent, c.For("opencode").Agent
 	if claude.Kind != "claude" || claude.PermissionMode != "plan" || claude.WorkDir != filepath.Join(dir, "one") || claude.LLM.MaxTurns != 3 || claude.Model != "m" || len(claude.Args) != 1 || claude.Tiers["heavy"] != "b" || claude.Tiers["fast"] != "" {
 		t.Errorf("claude: %+v", claude)
+	}
+	if claude.Prices["o*"] != (Price{1, 2, 1, 1}) || len(claude.Prices) != 1 || codex.Prices["x"] != (Price{3, 4, 3, 3}) {
+		t.Errorf("prices: claude %v, codex %v", claude.Prices, codex.Prices)
 	}
 	if codex.PermissionMode != "default" || codex.Model != "m" || len(codex.Args) != 0 || codex.Home != "/far" || codex.WorkDir != "" {
 		t.Errorf("codex: %+v", codex)

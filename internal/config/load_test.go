@@ -124,6 +124,7 @@ agent:
   permission_mode: plan
   tools: none
   tiers: {fast: haiku, "deep": opus}
+  prices: {opus: {input: 15, output: 75, cache_read: 1.5}, "*": {input: 0, output: 0}}
   command: [echo, "$${prompt}", 3]
   args:
     - --verbose
@@ -164,6 +165,7 @@ openapiSpecs:
 	agent := config.Agent{
 		Name: "local", Kind: "command", Addr: "127.0.0.1:9100", Token: "t", WorkDir: filepath.Join(w.home, "work"), Home: "/srv/home",
 		Slots: 2, Model: "opus", Timeout: 90 * time.Minute, PermissionMode: "plan", Tools: "none", Tiers: map[string]string{"fast": "haiku", "deep": "opus"},
+		Prices:  map[string]config.Price{"opus": {Input: 15, Output: 75, CacheRead: 1.5, CacheWrite: 15}, "*": {}},
 		Command: []string{"echo", "${prompt}", "3"}, Args: []string{"--verbose"}, ProjectRoots: []string{w.dir, "/srv/projects"},
 		PassEnv: []string{"ANTHROPIC_API_KEY"}, IsolatedSlots: 6, Account: "shared-max",
 		Terminal: true, TerminalCommand: []string{"bash", "--login"}, LimitWait: 45 * time.Second, TerminalIdle: 5 * time.Minute,
@@ -307,6 +309,17 @@ func TestBadInput(t *testing.T) {
 			`signalbox.yaml:8: agent.slots: want a whole number from 1 to 64, got "two"`,
 			`signalbox.yaml:9: agent.tiers: want a section of tiers and their models, got a list`,
 			`signalbox.yaml:10: agent.tiers: it stands twice, first at signalbox.yaml:9`,
+		}},
+		{name: "prices", file: "agent:\n  prices:\n    gpt-5*: {input: 1.25}\n    'a b': {input: 1, output: 2}\n    opus: 15\n    haiku: {input: -1, output: .nan, cache: 1}\n    sonnet: {input: .inf, output: 1000001}\nagents: {llm: {prices: [free]}}\n", want: []string{
+			`signalbox.yaml:3: agent.prices.gpt-5*: want input and output, in US dollars for 1,000,000 tokens`,
+			`signalbox.yaml:4: agent.prices.a b: want the name of a model, with * for any characters, such as gpt-5*`,
+			`signalbox.yaml:5: agent.prices.opus: want a section of keys and values, got the number 15`,
+			`signalbox.yaml:6: agent.prices.haiku.input: want a number from 0 to 1000000, got the number -1`,
+			`signalbox.yaml:6: agent.prices.haiku.output: want a number from 0 to 1000000, got the number .nan`,
+			`signalbox.yaml:6: agent.prices.haiku.cache: there is no such key`,
+			`signalbox.yaml:7: agent.prices.sonnet.input: want a number from 0 to 1000000, got the number .inf`,
+			`signalbox.yaml:7: agent.prices.sonnet.output: want a number from 0 to 1000000, got the number 1000001`,
+			`signalbox.yaml:8: agents.llm.prices: want a section of models and their prices, got a list`,
 		}},
 		{name: "a number in quotes", file: "queue: {max_size: \"50\", max_attempts: 1.5, retention: .nan}\n", want: []string{
 			`signalbox.yaml:1: queue.max_size: want a whole number from 1 to 1000000, got "50"`,

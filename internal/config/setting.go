@@ -20,7 +20,7 @@ type setting struct {
 	// tell is used instead of set by keys with more specific errors; "": none.
 	tell func(value) string
 	// nested reads a value that is neither a scalar nor a plain list.
-	nested func(*file, conffile.Pair)
+	nested func(f *file, key string, pair conffile.Pair)
 }
 
 type schema []setting
@@ -86,6 +86,10 @@ func boolean(key string, to *bool) setting {
 
 func duration(key string, lo, hi time.Duration, to *time.Duration) setting {
 	return typed(key, conffile.WantDuration(lo, hi), to, func(v value) (time.Duration, bool) { return v.duration(lo, hi) })
+}
+
+func decimal(key string, lo, hi float64, to *float64) setting {
+	return typed(key, conffile.WantDecimal(lo, hi), to, func(v value) (float64, bool) { return v.Decimal(lo, hi) })
 }
 
 // limit is a duration that may also be 0, for none.

@@ -115,6 +115,7 @@ func settings(c *Config) schema {
 		text("agent.account", wantName, &c.Agent.Account, signalbox.ValidName),
 		text("agent.permission_mode", "a mode of the CLI, such as acceptEdits", &c.Agent.PermissionMode, notEmpty),
 		{key: "agent.tiers", want: "a section of tiers and their models", set: c.setTiers},
+		{key: "agent.prices", nested: c.decodePrices},
 		oneOf("agent.tools", &c.Agent.Tools, "auto", "director", "none"),
 		list("agent.command", "arguments, the program first", &c.Agent.Command, func(string) bool { return true }),
 		list("agent.args", "arguments", &c.Agent.Args, func(string) bool { return true }),
@@ -160,6 +161,16 @@ func accountSettings(a *Account) schema {
 	return schema{
 		whole("reserve.schedules", 1, 100, &a.ReserveSchedules),
 		whole("reserve.agents", 1, 100, &a.ReserveAgents),
+	}
+}
+
+// priceSettings are the keys of what a model costs.
+func priceSettings(p *Price) schema {
+	return schema{
+		decimal("input", 0, signalbox.MaxRunUSD, &p.Input),
+		decimal("output", 0, signalbox.MaxRunUSD, &p.Output),
+		decimal("cache_read", 0, signalbox.MaxRunUSD, &p.CacheRead),
+		decimal("cache_write", 0, signalbox.MaxRunUSD, &p.CacheWrite),
 	}
 }
 

@@ -218,6 +218,8 @@ type Turn struct {
 	StopReason   StopReason
 	InputTokens  int64 // with those read from and written to the vendor's cache
 	OutputTokens int64
+
+	CacheReadTokens, CacheWriteTokens int64 // of the input, as far as the vendor tells
 }
 
 // StopReason is why a turn ended. Models translate their vendor's word into

@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/signalbox-ai/signalbox/api"
 )
 
 // claudeModes are the permission modes of Claude Code. Without a person, what
@@ -65,7 +63,15 @@ func (c claudeRunner) Plan(t Task) (Plan, error) {
 	case t.CLISession != "":
 		args = append(args, "--session-id", t.CLISession)
 	}
-	p := Plan{Stdin: t.Prompt, Stream: &claudeStream{trouble: c.trouble(), zone: zoneOf(t.Env)}}
+	stream := &claudeStream{trouble: c.trouble(t), zone: zoneOf(t.Env), state: c.StateDir(t.Home)}
+	if t.Resume {
+		stream.meter.before = claudeCounted(stream.state, t.CLISession)
+	}
+	if t.Budget.NanoUSD > 0 && keepsBudget(bin) {
+		args = append(args, "--max-budget-usd", strconv.FormatFloat(t.Budget.USD(), 'f', -1, 64))
+		stream.meter.bounded = true
+	}
+	p := Plan{Stdin: t.Prompt, Stream: stream}
 	if t.Thinking != nil && *t.Thinking {
 		args = append(args, "--effort", "high")
 	} else if t.Thinking != nil {
@@ -85,11 +91,19 @@ func (claudeRunner) NewSession(name string) string {
 }
 
 func (c claudeRunner) SessionExists(home, id string) bool {
+	return claudeConversation(c.StateDir(home), id) != ""
+}
+
+// claudeConversation is the file of a conversation, "" if there is none.
+func claudeConversation(state, id string) string {
 	if !uuidForm.MatchString(id) {
-		return false
+		return ""
 	}
-	m, _ := filepath.Glob(filepath.Join(c.StateDir(home), "projects", "*", id+".jsonl"))
-	return len(m) > 0
+	m, _ := filepath.Glob(filepath.Join(state, "projects", "*", id+".jsonl"))
+	if len(m) == 0 {
+		return ""
+	}
+	return m[0]
 }
 
 // SessionsIn reads the names of the conversations once.
@@ -126,8 +140,12 @@ type claudeStream struct {
 	partial  string // of the text block that is being written
 	lastText string
 	zone     *time.Location // in which it writes times
+	state    string         // the folder of its conversations
 	tools    int64
 	result   *claudeEvent
+
+	answering claudeAnswer // of the model, that is or was being written
+	asking    bool         // the model is being asked, or what it said makes that it will be again
 }
 
 type claudeEvent struct {
@@ -135,6 +153,7 @@ type claudeEvent struct {
 	Subtype   string `json:"subtype"`
 	SessionID string `json:"session_id"`
 	Message   struct {
+		claudeAnswer
 		Content json.RawMessage `json:"content"`
 	} `json:"message"`
 
@@ -157,10 +176,14 @@ type claudeEvent struct {
 	APIStatus number          `json:"api_error_status"`
 	RateLimit claudeRateLimit `json:"rate_limit_info"` // of rate_limit_event
 
-	Event struct { // of stream_event
-		Type  string `json:"type"`
-		Delta struct {
+	Answer string `json:"api_message_id"` // of stream_event, this and below
+	Event  struct {
+		Type    string       `json:"type"`
+		Message claudeAnswer `json:"message"` // of message_start
+		Usage   claudeUsage  `json:"usage"`   // of message_delta
+		Delta   struct {
 			Text string `json:"text"`
+			Stop string `json:"stop_reason"`
 		} `json:"delta"`
 	} `json:"event"`
 
@@ -172,12 +195,8 @@ type claudeEvent struct {
 	Result  string          `json:"result"`
 	Errors  json.RawMessage `json:"errors"`
 	Cost    float64         `json:"total_cost_usd"`
-	Usage   struct {
-		Input      int64 `json:"input_tokens"`
-		CacheRead  int64 `json:"cache_read_input_tokens"`
-		CacheWrite int64 `json:"cache_creation_input_tokens"`
-		Output     int64 `json:"output_tokens"`
-	} `json:"usage"`
+	Usage   claudeUsage     `json:"usage"`
+	Models  claudeModels    `json:"modelUsage"`
 }
 
 type claudeBlock struct {
@@ -207,12 +226,14 @@ func (s *claudeStream) Line(line []byte) string {
 			s.refusal(e, blockText(e.Message.Content))
 		} else {
 			s.answered()
+			s.bears(e.Message.claudeAnswer)
 		}
 		return s.assistant(e)
 	case "rate_limit_event":
 		s.rateLimit(e.RateLimit)
 	case "stream_event":
 		s.answered()
+		s.streams(e)
 		if e.Parent != nil {
 			return "" // it comes whole
 		}
@@ -336,6 +357,7 @@ func (s *claudeStream) Done() bool      { return s.result != nil }
 func (s *claudeStream) Outcome(x Exit) Outcome {
 	code := x.Code
 	o := Outcome{ExitCode: &code, ToolCount: s.tools, Model: s.model}
+	s.total()
 	if s.result == nil && s.heard.Limit != nil {
 		return s.limitFailure("claude", s.heard.Limit.Text, x, o)
 	}
@@ -346,9 +368,12 @@ func (s *claudeStream) Outcome(x Exit) Outcome {
 	for _, d := range r.Denials {
 		o.Refused = append(o.Refused, d.Tool)
 	}
-	o.Output, o.CostUSD = r.Result, r.Cost
-	o.Usage = &api.TokenUsage{Input: r.Usage.Input + r.Usage.CacheRead + r.Usage.CacheWrite, Output: r.Usage.Output}
+	o.Output = r.Result
 	switch {
+	case r.Subtype == "error_max_budget_usd" && !s.asking: // it was done
+		o.Output = firstText(r.Result, s.lastText)
+	case r.Subtype == "error_max_budget_usd":
+		return failed(OverBudget, firstText(errorTexts(r.Errors), "claude stopped at its limit of money"), x, o)
 	case r.Subtype == "error_max_turns":
 		return failed("max_turns", "claude stopped at its limit of turns before it was done", x, o)
 	case r.IsError || r.Subtype != "success":

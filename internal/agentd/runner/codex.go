@@ -8,8 +8,6 @@ import (
 	"regexp"
 	"strings"
 	"time"
-
-	"github.com/signalbox-ai/signalbox/api"
 )
 
 var codexSandboxes = []string{"read-only", "workspace-write", "danger-full-access"}
@@ -59,7 +57,10 @@ func (c codexRunner) Plan(t Task) (Plan, error) {
 	if env(t.Env, "RUST_LOG") == "" {
 		vars = append(vars, "RUST_LOG=error,"+codexActivity+"=trace")
 	}
-	stream := &codexStream{trouble: c.trouble(), zone: zoneOf(t.Env), state: c.StateDir(t.Home)}
+	stream := &codexStream{trouble: c.trouble(t), zone: zoneOf(t.Env), state: c.StateDir(t.Home)}
+	if t.CLISession != "" && t.Resume {
+		stream.meter.before.tokens = codexCounted(fileEnd(codexRollout(stream.state, t.CLISession)))
+	}
 	stream.begun = stream.clock()
 	return Plan{Argv: args, Env: vars, Stdin: t.Prompt, Stream: stream, Notes: notes}, nil
 }
@@ -68,13 +69,21 @@ func (c codexRunner) Plan(t Task) (Plan, error) {
 // messages and uses of tools when they are whole, and nothing before that.
 const codexActivity = "codex_api::sse::responses"
 
-// StderrLine hears that the model is writing.
+// StderrLine hears that the model is writing, and what its answers bear.
 func (s *codexStream) StderrLine(line []byte) (text string, pulse bool) {
-	pulse = bytes.Contains(line, []byte(" TRACE ")) && bytes.Contains(line, []byte(codexActivity+": SSE event: "))
-	if pulse && bytes.Contains(line, []byte(`"type":"response.output_`)) { // not that it begins, or has failed
-		s.answered()
+	_, event, pulse := bytes.Cut(line, []byte(codexActivity+": SSE event: "))
+	if pulse = pulse && bytes.Contains(line, []byte(" TRACE ")); !pulse {
+		return "", false
 	}
-	return "", pulse
+	switch {
+	case bytes.Contains(event, []byte(`"type":"response.output_`)): // not that it begins, or has failed
+		s.answered()
+	case bytes.Contains(event, []byte(`"type":"response.created"`)):
+		s.asks()
+	case bytes.Contains(event, []byte(`"type":"response.completed"`)):
+		s.completed(event)
+	}
+	return "", true
 }
 
 var codexSessionForm = regexp.MustCompile(`^[0-9a-fA-F-]+$`)
@@ -132,9 +141,9 @@ type codexStream struct {
 	state    string         // the folder of its conversations
 	begun    time.Time
 	session  string
+	model    string // that answered last
 	lastText string
 	lastErr  string
-	usage    *api.TokenUsage
 	tools    int64
 	refused  []string
 	done     bool
@@ -148,11 +157,8 @@ type codexEvent struct {
 	Error    struct {
 		Message string `json:"message"`
 	} `json:"error"` // of turn.failed
-	Usage struct {
-		Input  int64 `json:"input_tokens"`
-		Output int64 `json:"output_tokens"`
-	} `json:"usage"` // of turn.completed
-	Item struct {
+	Usage codexUsage `json:"usage"` // of turn.completed
+	Item  struct {
 		Type    string `json:"type"`
 		Text    string `json:"text"`
 		Message string `json:"message"`
@@ -180,7 +186,7 @@ func (s *codexStream) Line(line []byte) string {
 		s.session = e.ThreadID
 	case "turn.completed":
 		s.done = true
-		s.usage = &api.TokenUsage{Input: e.Usage.Input, Output: e.Usage.Output}
+		s.counted(e.Usage.tokens())
 	case "turn.failed":
 		s.done, s.failed = true, true
 		s.lastErr = firstText(e.Error.Message, s.lastErr)
@@ -191,6 +197,7 @@ func (s *codexStream) Line(line []byte) string {
 		return "[error] " + oneLine(e.Message, 300) + "\n"
 	case "item.started":
 		s.answered()
+		s.uses()
 		if e.Item.Type == "command_execution" {
 			return "[shell] " + oneLine(e.Item.Command, 160) + "\n"
 		}
@@ -244,7 +251,7 @@ func (s *codexStream) Done() bool      { return s.done }
 
 func (s *codexStream) Outcome(x Exit) Outcome {
 	code := x.Code
-	o := Outcome{Output: s.lastText, Usage: s.usage, ExitCode: &code, ToolCount: s.tools, Refused: s.refused}
+	o := Outcome{Output: s.lastText, ExitCode: &code, ToolCount: s.tools, Refused: s.refused}
 	s.readRollout()
 	text := apiErrorText(s.lastErr)
 	switch {

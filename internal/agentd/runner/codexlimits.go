@@ -66,7 +66,7 @@ type codexWindow struct {
 	ResetsAt number `json:"resets_at"`
 }
 
-// codexLine is a line of a conversation's file that has limits in it.
+// codexLine is a line of a conversation's file that has limits in it, or what was used.
 type codexLine struct {
 	At      time.Time `json:"timestamp"`
 	Payload struct {
@@ -74,31 +74,62 @@ type codexLine struct {
 			Primary   *codexWindow `json:"primary"`
 			Secondary *codexWindow `json:"secondary"`
 		} `json:"rate_limits"`
+		Info struct {
+			Total *codexUsage `json:"total_token_usage"` // of all its runs
+		} `json:"info"`
 	} `json:"payload"`
 }
 
-// rolloutEnd is how much of the end of a conversation's file is read.
-const rolloutEnd = 256 << 10
+// stateEnd is how much of the end of a CLI's file of a conversation is read.
+const stateEnd = 4 << 20
 
-// readRollout notes the limits that codex wrote last into the conversation in this
-// run: exec prints none.
-func (s *codexStream) readRollout() {
-	f, err := os.Open(codexRollout(s.state, s.session))
+// fileEnd is the end of a file, nil for none.
+func fileEnd(path string) []byte {
+	f, err := os.Open(path)
 	if err != nil {
-		return // there are none to see
+		return nil
 	}
 	defer f.Close()
-	if st, err := f.Stat(); err == nil && st.Size() > rolloutEnd {
-		_, _ = f.Seek(-rolloutEnd, io.SeekEnd) // else from the beginning
+	if st, err := f.Stat(); err == nil && st.Size() > stateEnd {
+		_, _ = f.Seek(-stateEnd, io.SeekEnd) // else from the beginning
 	}
-	text, _ := io.ReadAll(io.LimitReader(f, rolloutEnd)) // a part serves as well
+	text, _ := io.ReadAll(io.LimitReader(f, stateEnd)) // a part serves as well
+	return text
+}
+
+// codexCounts are the lines of a conversation's file in which codex wrote what was used.
+func codexCounts(text []byte) (list []codexLine) {
 	for line := range bytes.Lines(text) {
 		var l codexLine
-		if !bytes.Contains(line, []byte(`"rate_limits"`)) || json.Unmarshal(line, &l) != nil || l.At.Before(s.begun) {
+		if bytes.Contains(line, []byte(`"token_count"`)) && json.Unmarshal(line, &l) == nil {
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+// codexCounted is what it wrote last.
+func codexCounted(text []byte) (n tokens) {
+	for _, l := range codexCounts(text) {
+		if total := l.Payload.Info.Total; total != nil {
+			n = total.tokens()
+		}
+	}
+	return n
+}
+
+// readRollout notes the limits that codex wrote last into the conversation in this
+// run, which exec prints none of, and what was used.
+func (s *codexStream) readRollout() {
+	for _, l := range codexCounts(fileEnd(codexRollout(s.state, s.session))) {
+		if l.At.Before(s.begun) {
 			continue
 		}
 		s.codexWindow("primary", l.Payload.Limits.Primary)
 		s.codexWindow("secondary", l.Payload.Limits.Secondary)
+		if total := l.Payload.Info.Total; total != nil {
+			s.counted(total.tokens())
+		}
 	}
 }
 

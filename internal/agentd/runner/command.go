@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/signalbox-ai/signalbox"
 )
 
 // maxArg is the longest single argument that Linux passes to a program.
@@ -51,6 +53,11 @@ func (c commandRunner) Plan(t Task) (Plan, error) {
 		p.Stdin = t.Prompt
 	}
 	return p, nil
+}
+
+// CheckBudget refuses any: a program does not say what it uses.
+func (commandRunner) CheckBudget(signalbox.Budget, string) error {
+	return errors.New("a budget cannot be kept: what the program of a command agent spends is not known; give the task to another agent, or no budget")
 }
 
 type commandStream struct{ trouble }

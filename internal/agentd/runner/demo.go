@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
 )
@@ -22,7 +23,7 @@ import (
 //	print 1MB     print that much (KB, MB; at most 1000 MB)
 //	exit 3        fail with that exit status
 //	fail          fail
-//	spend 0.25    report that many US dollars as its costs, and tokens to match
+//	spend 0.25    report that many US dollars as its costs, and tokens to match, in parts as it goes on
 //	call browse for 3s
 //	              half-way, call the director's tool of that name, with the
 //	              seconds that it is to take; repeatable, one after the other
@@ -50,6 +51,9 @@ func (Demo) Model(model, tier, fallback string) (string, error) {
 	return "demo", nil
 }
 
+// CheckBudget takes any: a run says what it spends.
+func (Demo) CheckBudget(signalbox.Budget, string) error { return nil }
+
 // Plan runs the prompt within this process.
 func (Demo) Plan(t Task) (Plan, error) {
 	return Plan{Func: func(ctx context.Context, out io.Writer) Outcome { return demo(ctx, t, out) }}, nil
@@ -74,7 +78,14 @@ func demo(ctx context.Context, t Task, out io.Writer) Outcome {
 		if !pause(ctx, time.Until(began.Add(total*time.Duration(i)/time.Duration(steps)))) {
 			return Outcome{}
 		}
+		used := demoUsed(t.Prompt, i, steps)
+		if t.Hear != nil {
+			t.Hear(Heard{Used: used})
+		}
 		fmt.Fprintf(out, "step %d of %d: %s\n", i, steps, oneLine(t.Prompt, 60))
+		if why := used.Over(t.Budget); why != "" && i < steps {
+			return Outcome{ErrType: OverBudget, ErrMessage: why, ToolCount: uses}
+		}
 		if i != (steps+1)/2 {
 			continue
 		}
@@ -88,14 +99,23 @@ func demo(ctx context.Context, t Task, out io.Writer) Outcome {
 	return demoOutcome(t, uses)
 }
 
-func demoOutcome(t Task, uses int64) Outcome {
-	words := int64(len(strings.Fields(t.Prompt)))
-	code := 0
-	o := Outcome{Usage: &api.TokenUsage{Input: words, Output: words + 4}, ExitCode: &code, ToolCount: uses}
-	if m := demoSpend.FindStringSubmatch(t.Prompt); m != nil {
-		o.CostUSD, _ = strconv.ParseFloat(m[1], 64)
-		o.Usage.Input, o.Usage.Output = int64(o.CostUSD*100_000), int64(o.CostUSD*10_000)
+// demoUsed is what a run has used after that part of its steps.
+func demoUsed(prompt string, step, steps int) (u Used) {
+	words := int64(len(strings.Fields(prompt)))
+	u.Tokens = api.TokenUsage{Input: words, Output: words + 4}
+	if m := demoSpend.FindStringSubmatch(prompt); m != nil {
+		u.USD, _ = strconv.ParseFloat(m[1], 64)
+		u.Tokens = api.TokenUsage{Input: int64(u.USD * 100_000), Output: int64(u.USD * 10_000)}
 	}
+	u.USD *= float64(step) / float64(steps)
+	u.Tokens.Input = u.Tokens.Input * int64(step) / int64(steps)
+	u.Tokens.Output = u.Tokens.Output * int64(step) / int64(steps)
+	return u
+}
+
+func demoOutcome(t Task, uses int64) Outcome {
+	code := 0
+	o := Outcome{ExitCode: &code, ToolCount: uses}
 	if m := demoExit.FindStringSubmatch(t.Prompt); m != nil {
 		code, _ = strconv.Atoi(m[1])
 	} else if demoFail.MatchString(t.Prompt) {

@@ -39,15 +39,21 @@ func OnPath() (found []DetectedCLI) {
 // Version asks the CLI for its version, for at most 10 s; it is empty when the CLI
 // would not say. Some take seconds to start.
 func (f DetectedCLI) Version(ctx context.Context) string {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, f.Path, "--version")
-	cmd.WaitDelay = time.Second
-	out, err := cmd.Output()
+	out, err := f.output(ctx, "--version")
 	if err != nil {
 		return ""
 	}
-	return versionForm.FindString(string(out))
+	return versionForm.FindString(out)
+}
+
+// output is what the CLI prints with an option that asks nobody, within 10 s.
+func (f DetectedCLI) output(ctx context.Context, option string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, f.Path, option)
+	cmd.WaitDelay = time.Second
+	out, err := cmd.Output()
+	return string(out), err
 }
 
 // Login is whose account a coding CLI spends, as far as it can be told without

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 )
 
@@ -34,8 +35,8 @@ const DefaultLimitWait = 20 * time.Second
 // Heard is what a run has heard of its provider. Its parts are not changed later.
 type Heard struct {
 	// ErrType and Limit are of the limit that the CLI has met and not got over:
-	// usage_limit, overloaded or login_refused; "" and nil for none. A run that
-	// fails now fails for it.
+	// usage_limit, overloaded, login_refused or OverBudget; "" and nil for none. A run that
+	// fails now fails for it. OverBudget has no Limit.
 	ErrType string
 	Limit   *api.AgentLimit
 	// Patience is how long the CLI may be silent from now on before its run is
@@ -43,6 +44,7 @@ type Heard struct {
 	Patience   time.Duration
 	Windows    []api.AccountWindow // as the provider said them last, each name once
 	AnsweredAt time.Time           // when the model last answered; zero: not in this run
+	Used       Used                // so far; at the end all of it
 }
 
 // trouble is what most streams keep of what goes wrong.
@@ -50,6 +52,7 @@ type trouble struct {
 	text     string
 	hopeless bool
 	heard    Heard
+	meter    meter
 	refusals int              // one after another, for too many requests
 	wait     time.Duration    // Options.LimitWait
 	now      func() time.Time // nil: time.Now
@@ -59,8 +62,9 @@ func (t *trouble) Trouble() (string, bool)          { return t.text, t.hopeless 
 func (t *trouble) StderrLine([]byte) (string, bool) { return "", false }
 func (t *trouble) Heard() Heard                     { return t.heard }
 
-func (b commonRunner) trouble() trouble {
-	return trouble{wait: cmp.Or(b.opt.LimitWait, DefaultLimitWait)}
+func (b commonRunner) trouble(t Task) trouble {
+	m := meter{prices: b.opt.Prices, asked: t.Model, budget: t.Budget}
+	return trouble{wait: cmp.Or(b.opt.LimitWait, DefaultLimitWait), meter: m}
 }
 
 func (t *trouble) clock() time.Time {
@@ -185,6 +189,17 @@ func (n *number) UnmarshalJSON(b []byte) error {
 	if f, err := strconv.ParseFloat(strings.Trim(string(b), `"`), 64); err == nil && !math.IsNaN(f) && !math.IsInf(f, 0) {
 		*n = number(f)
 	}
+	return nil
+}
+
+// count is a number of tokens of a CLI's event, from 0 to signalbox.MaxRunTokens; what is none is 0.
+type count int64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *count) UnmarshalJSON(b []byte) error {
+	var n number
+	_ = n.UnmarshalJSON(b) // it fails for no form
+	*c = count(min(max(n, 0), signalbox.MaxRunTokens))
 	return nil
 }
 

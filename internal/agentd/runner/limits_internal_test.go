@@ -127,7 +127,7 @@ func TestCodexWindowsAreReadFromItsConversation(t *testing.T) {
 		err = os.MkdirAll(dir, 0o700)
 	}
 	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "rollout-2026-11-27T19-12-32-"+id+".jsonl"), append([]byte(strings.Repeat("x", rolloutEnd)+"\n"), lines...), 0o600)
+		err = os.WriteFile(filepath.Join(dir, "rollout-2026-11-27T19-12-32-"+id+".jsonl"), append([]byte(strings.Repeat("x", stateEnd)+"\n"), lines...), 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -400,7 +400,7 @@ func TestOpencodeErrorEndsTheRunWhateverItsLogSaysThen(t *testing.T) {
 	event := `{"type":"error","sessionID":"ses_1aB","error":{"name":"APIError","data":{"message":"no such thing","statusCode":400}}}`
 	log := `level=ERROR message="stream error" small=false error.error="AI_APICallError: no such thing"`
 	for _, logFirst := range []bool{true, false} {
-		s := &opencodeStream{trouble: commonRunner{}.trouble()}
+		s := &opencodeStream{trouble: commonRunner{}.trouble(Task{})}
 		if logFirst {
 			s.StderrLine([]byte(log))
 		}

@@ -143,7 +143,7 @@ func (llmRunner) CheckExtras(allowedTools []string, systemPrompt string) error {
 }
 
 func (l llmRunner) Plan(t Task) (Plan, error) {
-	r := &llmRun{trouble: l.trouble(), o: l.opt.LLM, task: t}
+	r := &llmRun{trouble: l.trouble(t), o: l.opt.LLM, task: t}
 	if t.Model == "" {
 		return Plan{}, errors.New("no model is named: name one in the task, or set agent.model for this agent")
 	}

@@ -9,12 +9,12 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 	"unicode"
 
-	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/llm"
 	"github.com/signalbox-ai/signalbox/steplimit"
 )
@@ -36,6 +36,7 @@ type llmRun struct {
 	past  []llm.Message
 	said  []llm.Message // by this run, as far as it has come
 	uses  int64         // of tools
+	stop  func()        // ends the run before it asks the model or a tool again
 }
 
 func (r *llmRun) emit(format string, args ...any) {
@@ -69,6 +70,8 @@ func (r *llmRun) run(ctx context.Context, out io.Writer) (o Outcome) {
 	if r.without != "" {
 		r.emit(noToolsText, r.without)
 	}
+	ctx, r.stop = context.WithCancel(ctx)
+	defer r.stop()
 	res, err := r.loop().Run(ctx, llm.Input{
 		Model: r.task.Model, System: r.system(), MaxTokens: r.o.MaxTokens, History: r.past, Prompt: r.task.Prompt,
 	})
@@ -138,15 +141,28 @@ func (r *llmRun) save() error {
 	return r.store.Save(r.task.CLISession, append(r.past[:len(r.past):len(r.past)], r.said...))
 }
 
-// turnEnded keeps what the model said before its tools are run.
-func (r *llmRun) turnEnded(_ int, t llm.Turn, _ llm.Usage) {
+// turnEnded keeps what the model said before its tools are run, unless there is no money left
+// for what would follow.
+func (r *llmRun) turnEnded(n int, t llm.Turn, _ llm.Usage) {
 	r.lines.end()
-	if t.Message.Text == "" && len(t.Message.ToolCalls) == 0 {
+	said := t.Message.Text != "" || len(t.Message.ToolCalls) > 0
+	if said {
+		r.said = append(r.said, t.Message)
+		r.answered()
+	}
+	if said || t.InputTokens+t.OutputTokens > 0 {
+		read, wrote := count(t.CacheReadTokens), count(t.CacheWriteTokens)
+		r.spent(strconv.Itoa(n), "", tokens{count(t.InputTokens) - read - wrote, read, wrote, count(t.OutputTokens)}, 0)
+	}
+	if len(t.Message.ToolCalls) > 0 {
+		if r.asks(); r.hopeless {
+			r.stop()
+		}
+	}
+	r.tell()
+	if !said {
 		return
 	}
-	r.said = append(r.said, t.Message)
-	r.answered()
-	r.tell()
 	if err := r.save(); err != nil {
 		r.emit("%v", err) // the end of the run will tell whether it matters
 	}
@@ -179,7 +195,7 @@ func (r *llmRun) close(res llm.Outcome) error {
 
 // outcome says how the run ended.
 func (r *llmRun) outcome(res llm.Outcome, err error) Outcome {
-	o := Outcome{Output: res.Text, ToolCount: r.uses, Usage: &api.TokenUsage{Input: res.Usage.InputTokens, Output: res.Usage.OutputTokens}}
+	o := Outcome{Output: res.Text, ToolCount: r.uses}
 	var model *llm.ModelError
 	var list *listError
 	switch res.End {
@@ -196,6 +212,9 @@ func (r *llmRun) outcome(res llm.Outcome, err error) Outcome {
 			o.ErrMessage += ": " + oneLine(res.Text, 500)
 		}
 	case llm.Aborted: // whoever ended it says why
+		if r.hopeless {
+			o.ErrType, o.ErrMessage = r.heard.ErrType, r.text
+		}
 	default:
 		o.ErrType, o.ErrMessage = "tools_error", fmt.Sprint(err)
 		if errors.As(err, &model) {

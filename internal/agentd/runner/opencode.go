@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 )
 
@@ -43,7 +44,7 @@ func (c opencodeRunner) Plan(t Task) (Plan, error) {
 		args = append(args, "--session", t.CLISession)
 	}
 	// The prompt comes by standard input: any length, any beginning.
-	p := Plan{Argv: args, Stdin: t.Prompt, Stream: &opencodeStream{trouble: c.trouble(), zone: zoneOf(t.Env)}}
+	p := Plan{Argv: args, Stdin: t.Prompt, Stream: &opencodeStream{trouble: c.trouble(t), zone: zoneOf(t.Env)}}
 	if t.Gateway != nil {
 		connect, err := opencodeGateway(t)
 		if err != nil {
@@ -67,6 +68,9 @@ func (c opencodeRunner) Terminal(string) (argv, env []string, err error) {
 	return []string{bin}, nil, err
 }
 
+// CheckBudget takes any: a model's price is known when it has answered, as a rule.
+func (opencodeRunner) CheckBudget(signalbox.Budget, string) error { return nil }
+
 func (opencodeRunner) StateDir(home string) string {
 	return filepath.Join(home, ".local", "share", "opencode")
 }
@@ -84,8 +88,6 @@ type opencodeStream struct {
 	fresh   bool     // a step has begun since the last text
 	err     string
 	ended   bool // an error has ended the step
-	usage   api.TokenUsage
-	cost    float64
 	tools   int64
 	done    bool
 }
@@ -94,21 +96,22 @@ type opencodeEvent struct {
 	Type      string `json:"type"`
 	SessionID string `json:"sessionID"`
 	Part      struct {
-		Text   string  `json:"text"`
-		Tool   string  `json:"tool"`
-		Reason string  `json:"reason"`
-		Cost   float64 `json:"cost"`
+		ID     string `json:"id"`
+		Text   string `json:"text"`
+		Tool   string `json:"tool"`
+		Reason string `json:"reason"`
+		Cost   number `json:"cost"`
 		State  struct {
 			Title string          `json:"title"`
 			Input json.RawMessage `json:"input"`
 		} `json:"state"`
 		Tokens struct {
-			Input     int64 `json:"input"`
-			Output    int64 `json:"output"`
-			Reasoning int64 `json:"reasoning"`
+			Input     count `json:"input"`
+			Output    count `json:"output"`
+			Reasoning count `json:"reasoning"`
 			Cache     struct {
-				Read  int64 `json:"read"`
-				Write int64 `json:"write"`
+				Read  count `json:"read"`
+				Write count `json:"write"`
 			} `json:"cache"`
 		} `json:"tokens"`
 	} `json:"part"`
@@ -129,6 +132,7 @@ func (s *opencodeStream) Line(line []byte) string {
 	switch e.Type {
 	case "step_start":
 		s.fresh, s.done, s.ended = true, false, false
+		s.asks()
 	case "text":
 		if s.fresh {
 			s.texts, s.fresh = nil, false
@@ -179,11 +183,11 @@ func (s *opencodeStream) StderrLine(line []byte) (string, bool) {
 
 func (s *opencodeStream) step(e opencodeEvent) {
 	t := e.Part.Tokens
-	s.usage.Input += t.Input + t.Cache.Read + t.Cache.Write
-	s.usage.Output += t.Output + t.Reasoning
-	s.cost += e.Part.Cost
+	s.spent(e.Part.ID, "", tokens{t.Input, t.Cache.Read, t.Cache.Write, t.Output + t.Reasoning}, float64(e.Part.Cost))
 	// A step that asks for tools is followed by another.
-	s.done = e.Part.Reason != "tool-calls"
+	if s.done = e.Part.Reason != "tool-calls"; !s.done {
+		s.asks()
+	}
 }
 
 func (s *opencodeStream) Session() string { return s.session }
@@ -194,8 +198,7 @@ func (s *opencodeStream) Done() bool { return false }
 
 func (s *opencodeStream) Outcome(x Exit) Outcome {
 	code := x.Code
-	usage := s.usage
-	o := Outcome{Output: strings.Join(s.texts, "\n"), CostUSD: s.cost, ExitCode: &code, Usage: &usage, ToolCount: s.tools, Refused: s.refused}
+	o := Outcome{Output: strings.Join(s.texts, "\n"), ExitCode: &code, ToolCount: s.tools, Refused: s.refused}
 	switch {
 	case s.heard.Limit != nil && (s.err != "" || (!s.done && s.heard.Limit.Source != byGuess)):
 		return s.limitFailure("opencode", firstText(s.err, s.heard.Limit.Text), x, o)

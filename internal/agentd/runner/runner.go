@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 )
 
@@ -39,6 +40,8 @@ type Options struct {
 	Command      []string          // command: the argument template
 	LLM          LLM               // llm: the model, and what it may do
 
+	Prices Prices // of models, where the CLI does not say what they cost
+
 	// LimitWait is how long a CLI may wait by itself at a limit of its provider; where
 	// it would wait longer its run is ended. 0: DefaultLimitWait.
 	LimitWait time.Duration
@@ -60,7 +63,8 @@ type Task struct {
 
 	Gateway *Gateway // tools of the director, for a CLI that speaks MCP; nil: none
 
-	Hear func(Heard) // told what a run within this process hears of its provider; may be nil
+	Budget signalbox.Budget // what the run may spend
+	Hear   func(Heard)      // told what a run within this process hears of its provider; may be nil
 
 	// Env is the environment that a program of the run gets, and Brought what of
 	// it the task itself brought.
@@ -90,7 +94,8 @@ type Stream interface {
 	StderrLine(line []byte) (text string, pulse bool)
 	// Trouble is the last trouble that the CLI told of and has not got over, such
 	// as that its model answers 529, in words; "" for none. Hopeless is set when
-	// trying again cannot help, or not soon: the run is then ended, for Heard().Limit.
+	// trying again cannot help, or not soon, or there is no money left to: the run is then
+	// ended, for Heard().ErrType.
 	Trouble() (trouble string, hopeless bool)
 	// Heard is what it has heard of the provider so far.
 	Heard() Heard
@@ -116,8 +121,6 @@ type Outcome struct {
 	ErrType    string // see api.AgentError
 	ErrMessage string // never empty with an ErrType
 	ExitCode   *int
-	Usage      *api.TokenUsage
-	CostUSD    float64
 	Model      string // that ran, as it said; "": as it was asked for
 	ToolCount  int64  // uses of tools, those that failed too
 
@@ -159,6 +162,8 @@ type Runner interface {
 	// CheckExtras refuses allowed tools and a system prompt where the CLI has
 	// nothing that is the same, or where they are not well formed.
 	CheckExtras(allowedTools []string, systemPrompt string) error
+	// CheckBudget refuses a budget that could not be kept with a model; "" is the CLI's own.
+	CheckBudget(b signalbox.Budget, model string) error
 	// Terminal is the CLI as a person starts it, and what its environment gets
 	// on top; without a program the person's shell is meant.
 	Terminal(home string) (argv, env []string, err error)
@@ -184,6 +189,9 @@ type Runner interface {
 
 // New returns the runner of a kind.
 func New(kind string, o Options) (Runner, error) {
+	if err := o.Prices.check(); err != nil {
+		return nil, err
+	}
 	switch kind {
 	case "claude":
 		return newClaude(o)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
 )
 
@@ -99,11 +98,16 @@ func TestClaudeSessionIDs(t *testing.T) {
 func events(t *testing.T, kind string, x runner.Exit, lines ...string) (string, string, runner.Outcome) {
 	t.Helper()
 	s := plan(t, must(t, kind, runner.Options{}), runner.Task{Prompt: "x"}).Stream
+	text := reads(s, lines...)
+	return text, s.Session(), s.Outcome(x)
+}
+
+func reads(s runner.Stream, lines ...string) string {
 	var text strings.Builder
 	for _, l := range lines {
 		text.WriteString(s.Line([]byte(l)))
 	}
-	return text.String(), s.Session(), s.Outcome(x)
+	return text.String()
 }
 
 func TestClaudeEvents(t *testing.T) {
@@ -116,7 +120,7 @@ func TestClaudeEvents(t *testing.T) {
 	if text != "Looking.\n[Bash] ls -l …\n" || id != "abc" {
 		t.Errorf("%q, session %q", text, id)
 	}
-	if o.ErrType != "" || o.Output != "Found it." || o.CostUSD != 0.5 || o.Model != "claude-x" || *o.Usage != (api.TokenUsage{Input: 111, Output: 7}) {
+	if o.ErrType != "" || o.Output != "Found it." || o.Model != "claude-x" {
 		t.Errorf("%+v", o)
 	}
 }
@@ -167,7 +171,7 @@ func TestCodexEvents(t *testing.T) {
 		`{"type":"item.completed","item":{"type":"file_change","changes":[{"path":"a.go","kind":"update"}]}}`,
 		`{"type":"item.completed","item":{"type":"agent_message","text":"Done."}}`,
 		`{"type":"turn.completed","usage":{"input_tokens":3,"output_tokens":4}}`)
-	if text != "[shell] ls\n[update] a.go\nDone.\n" || id != uuid || o.ErrType != "" || o.Output != "Done." || *o.Usage != (api.TokenUsage{Input: 3, Output: 4}) {
+	if text != "[shell] ls\n[update] a.go\nDone.\n" || id != uuid || o.ErrType != "" || o.Output != "Done." {
 		t.Errorf("%q %q %+v", text, id, o)
 	}
 }

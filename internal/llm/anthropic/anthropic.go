@@ -60,10 +60,10 @@ func (m *Model) Stream(ctx context.Context, r llm.Request, text func(string)) (l
 
 // answer is a turn that is still coming.
 type answer struct {
-	gather  *wire.Gather
-	whole   map[int64]string // the input of a call that came in one piece
-	stop    wire.Text
-	in, out wire.Count
+	gather *wire.Gather
+	whole  map[int64]string // the input of a call that came in one piece
+	stop   wire.Text
+	usage  usage
 }
 
 // event is one of the stream.
@@ -109,7 +109,7 @@ func (a *answer) event(data []byte) error {
 	case "error":
 		return wire.Error{Event: data}
 	case "message_start":
-		a.in, a.out = e.Message.Usage.input(), e.Message.Usage.Output
+		a.usage = e.Message.Usage
 	case "content_block_start":
 		return a.block(index, e)
 	case "content_block_delta":
@@ -126,7 +126,11 @@ func (a *answer) event(data []byte) error {
 			return a.gather.Arguments(c, a.whole[index])
 		}
 	case "message_delta":
-		a.in, a.out = cmp.Or(e.Usage.input(), a.in), cmp.Or(e.Usage.Output, a.out)
+		out := cmp.Or(e.Usage.Output, a.usage.Output)
+		if e.Usage.input() > 0 {
+			a.usage = e.Usage
+		}
+		a.usage.Output = out
 		a.stop = cmp.Or(e.Delta.StopReason, a.stop)
 	}
 	return nil
@@ -157,7 +161,11 @@ func (a *answer) block(index int64, e event) error {
 }
 
 func (a *answer) turn() llm.Turn {
-	t := llm.Turn{Message: a.gather.Message(), StopReason: llm.StopReason(a.stop), InputTokens: int64(a.in), OutputTokens: int64(a.out)}
+	u := a.usage
+	t := llm.Turn{
+		Message: a.gather.Message(), StopReason: llm.StopReason(a.stop), InputTokens: int64(u.input()), OutputTokens: int64(u.Output),
+		CacheReadTokens: int64(u.CacheRead), CacheWriteTokens: int64(u.CacheCreation),
+	}
 	switch a.stop {
 	case "end_turn", "stop_sequence":
 		t.StopReason = llm.StopEnd

@@ -84,7 +84,7 @@ type answer struct {
 	gather  *wire.Gather
 	stop    wire.Text
 	refused bool
-	in, out wire.Count
+	usage   usage
 }
 
 // chunk is an event of the stream.
@@ -97,11 +97,23 @@ type chunk struct {
 		} `json:"delta"`
 		FinishReason wire.Text `json:"finish_reason"`
 	} `json:"choices"`
-	Usage struct {
-		PromptTokens     wire.Count `json:"prompt_tokens"`
-		CompletionTokens wire.Count `json:"completion_tokens"`
-	} `json:"usage"`
+	Usage usage           `json:"usage"`
 	Error json.RawMessage `json:"error"`
+}
+
+type usage struct {
+	Prompt     wire.Count      `json:"prompt_tokens"`
+	Completion wire.Count      `json:"completion_tokens"`
+	Details    json.RawMessage `json:"prompt_tokens_details"`
+}
+
+// cached is how much of the prompt the endpoint had in its cache.
+func (u usage) cached() int64 {
+	var d struct {
+		Cached wire.Count `json:"cached_tokens"`
+	}
+	_ = json.Unmarshal(u.Details, &d) // another form does not say it
+	return min(int64(d.Cached), int64(u.Prompt))
 }
 
 type callPart struct {
@@ -121,8 +133,8 @@ func (a *answer) event(data []byte) error {
 	if len(c.Error) > 0 && string(c.Error) != "null" {
 		return wire.Error{Event: data}
 	}
-	if c.Usage.PromptTokens > 0 || c.Usage.CompletionTokens > 0 {
-		a.in, a.out = c.Usage.PromptTokens, c.Usage.CompletionTokens
+	if c.Usage.Prompt > 0 || c.Usage.Completion > 0 {
+		a.usage = c.Usage
 	}
 	if len(c.Choices) == 0 {
 		return nil
@@ -162,7 +174,11 @@ func (a *answer) call(d callPart) error {
 }
 
 func (a *answer) turn() llm.Turn {
-	t := llm.Turn{Message: a.gather.Message(), StopReason: llm.StopReason(a.stop), InputTokens: int64(a.in), OutputTokens: int64(a.out)}
+	u := a.usage
+	t := llm.Turn{
+		Message: a.gather.Message(), StopReason: llm.StopReason(a.stop), InputTokens: int64(u.Prompt), OutputTokens: int64(u.Completion),
+		CacheReadTokens: u.cached(),
+	}
 	switch {
 	case a.refused || a.stop == "content_filter":
 		t.StopReason = llm.StopRefusal

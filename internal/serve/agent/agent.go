@@ -224,7 +224,10 @@ func (p *process) daemonConfig() agentd.Config {
 
 // RunnerOptions are those of the runner of an agent.
 func RunnerOptions(a config.Agent) runner.Options {
-	o := runner.Options{Permission: a.PermissionMode, Tiers: a.Tiers, ExtraArgs: a.Args, Command: a.Command, LimitWait: a.LimitWait}
+	o := runner.Options{Permission: a.PermissionMode, Tiers: a.Tiers, ExtraArgs: a.Args, Command: a.Command, LimitWait: a.LimitWait, Prices: runner.Prices{}}
+	for model, p := range a.Prices {
+		o.Prices[model] = runner.Price(p)
+	}
 	if l := a.LLM; a.Kind == "llm" {
 		o.LLM = runner.LLM{
 			Provider: l.Provider, BaseURL: l.BaseURL, APIKey: l.APIKey, System: l.System, MaxTokens: l.MaxTokens, MaxTurns: l.MaxTurns,
