@@ -37,6 +37,7 @@ type queue struct {
 	full        time.Duration // when the bucket of the rate is full
 	lent        int64         // what spare was set to; 0: no token was lent
 	closedUntil time.Duration // no call starts before
+	closedSince time.Duration
 	closedWhy   string
 	blocked     []*session  // that have a slot and wait for the gate
 	armed       bool        // gateTimer runs
