@@ -51,6 +51,7 @@ type Gateway struct {
 	ended     func(Ended)
 	tracer    trace.Tracer // nil: no spans
 	keys      map[string]KeyOf
+	guesses   guesses
 
 	table  atomic.Pointer[table]  // the tools; a lookup takes no lock
 	onCall atomic.Pointer[func()] // nil: none
