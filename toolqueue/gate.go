@@ -40,9 +40,9 @@ func (q *queue) opensAt(now time.Duration) time.Duration {
 		q.reopen()
 	}
 	at := max(now, q.closedUntil)
-	if r := q.config.Rate; r.N > 0 {
+	if q.bucket.every > 0 {
 		q.settle(now)
-		at = max(at, r.Next(q.full, now))
+		at = max(at, q.bucket.next(q.full, now))
 	}
 	return at
 }
@@ -52,7 +52,7 @@ func (q *queue) begin(now time.Duration) bool {
 	if q.opensAt(now) > now {
 		return false
 	}
-	q.full, _ = q.config.Rate.Take(q.full, now)
+	q.full, _ = q.bucket.take(q.full, now)
 	return true
 }
 
