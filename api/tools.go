@@ -54,10 +54,12 @@ type ToolQueue struct {
 	LeaseIdle       float64      `json:"lease_idle_seconds,omitempty"`
 	LeaseHold       float64      `json:"lease_hold_seconds,omitempty"`
 	Rate            *ToolRate    `json:"rate,omitempty"`
-	PerKey          bool         `json:"per_key,omitempty"` // concurrent, max_waiters and rate hold for each caller, session or value by itself
-	Keys            int          `json:"keys,omitempty"`    // of them that are in use
-	Closed          *ToolClosed  `json:"closed,omitempty"`  // nothing starts
-	Shared          bool         `json:"shared,omitempty"`  // by all directors over the store: holders and waiters are those of all
+	PerKey          bool         `json:"per_key,omitempty"`     // concurrent, max_waiters and rate hold for each caller, session or value by itself
+	Keys            int          `json:"keys,omitempty"`        // of them that are in use
+	Closed          *ToolClosed  `json:"closed,omitempty"`      // nothing starts
+	KeysClosed      int          `json:"keys_closed,omitempty"` // with per_key: of how many nothing starts; closed has the one that opens last
+	Held            int          `json:"held,omitempty"`        // of waiters: that the rate or a closed queue holds, though a slot may be free
+	Shared          bool         `json:"shared,omitempty"`      // by all directors over the store: holders and waiters are those of all
 	Holders         []ToolHolder `json:"holders"`
 	Waiters         []ToolWaiter `json:"waiters"`                     // in order, at most 1000
 	WaitersNotShown int          `json:"waiters_not_shown,omitempty"` // beyond those
@@ -75,20 +77,36 @@ type ToolRate struct {
 
 // ToolClosed says until when a tool queue starts no calls. It opens by itself.
 type ToolClosed struct {
-	Until time.Time `json:"until"`
-	Why   string    `json:"why,omitempty"`
+	Until time.Time  `json:"until"`
+	Why   string     `json:"why,omitempty"`
+	Since *time.Time `json:"since,omitempty"`
 }
 
-// SetToolQueue is the body of PUT /api/tools/queues/{queue}.
+// SetToolQueue is the body of PUT /api/tools/queues/{queue}: at least one of its fields is set.
 type SetToolQueue struct {
-	Concurrent int `json:"concurrent"` // calls at once, 1 to 1,000,000
+	Concurrent int          `json:"concurrent,omitempty"` // calls at once, 1 to 1,000,000
+	Rate       *SetToolRate `json:"rate,omitempty"`       // how often calls start
+}
+
+// SetToolRate is the rate of a tool queue; n 0, with nothing else, takes it off.
+type SetToolRate struct {
+	N          int     `json:"n"`                     // 1 to 1,000,000
+	PerSeconds float64 `json:"per_seconds,omitempty"` // 0.001 to 2,678,400
+	Burst      int     `json:"burst,omitempty"`       // 1 to 1,000,000; 0: 1
+}
+
+// ToolQueueOpened is the answer to POST /api/tools/queues/{queue}/open.
+type ToolQueueOpened struct {
+	Opened int       `json:"opened"` // closings that are over: 0 or 1, of a queue with per_key one for each key
+	Queue  ToolQueue `json:"queue"`  // a shared one may be shown as closed for a moment
 }
 
 // ToolQueueSet is the answer: the queue as it is now. It drains while in_use is greater than
 // concurrent.
 type ToolQueueSet struct {
-	Before int       `json:"before"` // concurrent until then
-	Queue  ToolQueue `json:"queue"`
+	Before     int       `json:"before"`                // concurrent until then
+	RateBefore *ToolRate `json:"rate_before,omitempty"` // rate until then
+	Queue      ToolQueue `json:"queue"`
 }
 
 // ToolHolder is who has a slot of a tool queue.
@@ -132,6 +150,8 @@ type ToolProgress struct {
 	Total    float64 `json:"total,omitempty"`
 	Message  string  `json:"message,omitempty"`
 	Position int     `json:"position,omitempty"` // in line, while the call waits
+	// StartsAt is when it may start at the earliest, as of a waiter.
+	StartsAt *time.Time `json:"starts_at,omitempty"`
 }
 
 // ToolResult is the answer to POST /api/tools/{tool}/call: an MCP

@@ -91,6 +91,9 @@ var calls = map[string]func(context.Context, *client.Client) error{
 		return second(c.Chat(ctx, "coder", api.ChatRequest{Message: "m"}, client.ChatOptions{}))
 	},
 	"tools": func(ctx context.Context, c *client.Client) error { return second(c.ListTools(ctx)) },
+	"openToolQueue": func(ctx context.Context, c *client.Client) error {
+		return second(c.OpenToolQueue(ctx, "q"))
+	},
 	"setToolQueue": func(ctx context.Context, c *client.Client) error {
 		return second(c.SetToolQueue(ctx, "q", api.SetToolQueue{}))
 	},

@@ -20,12 +20,21 @@ func (c *Client) ToolQueues(ctx context.Context) ([]api.ToolQueue, error) {
 	return out.Queues, err
 }
 
-// SetToolQueue sets how many calls run at once in a tool queue, until the
-// director restarts. More slots go to calls in line at once; fewer drain.
+// SetToolQueue sets how many calls of a tool queue run at once and how often they
+// start, until the director restarts. More slots go to calls in line at once; fewer
+// drain.
 //
 // Codes: not_found, validation_error.
 func (c *Client) SetToolQueue(ctx context.Context, queue string, req api.SetToolQueue) (api.ToolQueueSet, error) {
 	return ask[api.ToolQueueSet](ctx, c, put("/api/tools/queues/"+url.PathEscape(queue), req))
+}
+
+// OpenToolQueue has a closed tool queue start calls again before its time, at all
+// directors that share it.
+//
+// Codes: not_found.
+func (c *Client) OpenToolQueue(ctx context.Context, queue string) (api.ToolQueueOpened, error) {
+	return ask[api.ToolQueueOpened](ctx, c, post("/api/tools/queues/"+url.PathEscape(queue)+"/open", nil))
 }
 
 // ToolOptions go with a call of a tool.

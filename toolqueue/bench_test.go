@@ -34,41 +34,38 @@ func BenchmarkNobodyWaits(b *testing.B) {
 	}
 }
 
-// BenchmarkRate is BenchmarkNobodyWaits with a rate that allows it, at several capacities.
+// BenchmarkRate is BenchmarkNobodyWaits with a rate that allows it. A burst below 8 reads the
+// clock for each token, which BenchmarkClock measures alone.
 func BenchmarkRate(b *testing.B) {
 	for _, capacity := range []int{1, 8, 1000} {
-		b.Run(fmt.Sprint(capacity), func(b *testing.B) {
-			q := newQueues(b, toolqueue.Hooks{}, one("a", freeRate(capacity)))
-			ctx, who := b.Context(), toolqueue.Who{Session: "s", Agent: "a", Tool: "t", Since: time.Now()}
-			b.ReportAllocs()
-			for b.Loop() {
-				p, err := q.Acquire(ctx, "a", who)
-				if err != nil {
-					b.Fatal(err)
+		for _, burst := range []int{1, 4, 8, 64, toolqueue.MaxRate} {
+			b.Run(fmt.Sprintf("capacity=%d/burst=%d", capacity, burst), func(b *testing.B) {
+				c := freeRate(capacity)
+				c.Rate.Burst = burst
+				q := newQueues(b, toolqueue.Hooks{}, one("a", c))
+				ctx, who := b.Context(), toolqueue.Who{Session: "s", Agent: "a", Tool: "t", Since: time.Now()}
+				b.ReportAllocs()
+				for b.Loop() {
+					p, err := q.Acquire(ctx, "a", who)
+					if err != nil {
+						b.Fatal(err)
+					}
+					p.Release()
 				}
-				p.Release()
-			}
-		})
+			})
+		}
+	}
+}
+
+func BenchmarkClock(b *testing.B) {
+	for start := time.Now(); b.Loop(); {
+		_ = time.Since(start)
 	}
 }
 
 // freeRate is a rate that has a token for whoever asks.
 func freeRate(capacity int) toolqueue.Config {
 	return toolqueue.Config{Concurrent: capacity, Rate: toolqueue.Rate{N: toolqueue.MaxRate, Per: toolqueue.MinPer, Burst: toolqueue.MaxRate}}
-}
-
-// BenchmarkRateSmallBurst takes the last saved tokens, for each of which the clock is read.
-func BenchmarkRateSmallBurst(b *testing.B) {
-	c := freeRate(4)
-	c.Rate.Burst = 7
-	q, ctx := newQueues(b, toolqueue.Hooks{}, one("a", c)), b.Context()
-	for b.Loop() {
-		p, err := q.Acquire(ctx, "a", toolqueue.Who{})
-		if err != nil {
-			b.Fatal(err)
-		}
-		p.Release()
-	}
 }
 
 func BenchmarkNobodyWaitsChannel(b *testing.B) {

@@ -23,7 +23,8 @@ const (
 // Closing says until when a queue starts no calls, and why. The zero Closing is an open queue.
 type Closing struct {
 	Until time.Time
-	Why   string // for people
+	Why   string    // for people
+	Since time.Time // when it began; set by the queue
 }
 
 // limited reports whether calls need more than a slot.
@@ -39,9 +40,9 @@ func (q *queue) opensAt(now time.Duration) time.Duration {
 		q.reopen()
 	}
 	at := max(now, q.closedUntil)
-	if r := q.config.Rate; r.N > 0 {
+	if q.bucket.every > 0 {
 		q.settle(now)
-		at = max(at, r.Next(q.full, now))
+		at = max(at, q.bucket.next(q.full, now))
 	}
 	return at
 }
@@ -51,7 +52,7 @@ func (q *queue) begin(now time.Duration) bool {
 	if q.opensAt(now) > now {
 		return false
 	}
-	q.full, _ = q.config.Rate.Take(q.full, now)
+	q.full, _ = q.bucket.take(q.full, now)
 	return true
 }
 
@@ -167,7 +168,7 @@ func (q *queue) firstBlocked() *session {
 // A shared queue is closed for all processes, soon after. The error is an *Error that matches
 // ErrUnknown if there is no such queue.
 func (q *Queues) CloseUntil(queue, key string, until time.Time, why string) error {
-	return q.gate(queue, key, Closing{until, why})
+	return q.gate(queue, key, Closing{Until: until, Why: why})
 }
 
 // Open has a closed queue start calls again, also before its time. See CloseUntil.
@@ -204,6 +205,9 @@ func (q *queue) close(c Closing) {
 		return
 	}
 	if until := min(c.Until.Sub(q.start), now+MaxClosed); until > max(now, q.closedUntil) {
+		if q.closedUntil <= now {
+			q.closedSince = now
+		}
 		q.closedUntil, q.closedWhy = until, c.Why
 		q.requireLock(lockClosed)
 		q.settle(now)
@@ -262,7 +266,7 @@ func (q *queue) limit() Limit {
 		}
 	}
 	if q.closedUntil > now {
-		l.Closed = Closing{q.at(q.closedUntil), q.closedWhy}
+		l.Closed = Closing{q.at(q.closedUntil), q.closedWhy, q.at(q.closedSince)}
 	}
 	return l
 }

@@ -34,9 +34,11 @@ type queue struct {
 	waiterPool *waiter
 	pooled     int
 
-	full        time.Duration // when the bucket of the rate is full
+	bucket      bucket        // of config.Rate
+	full        time.Duration // when it is full
 	lent        int64         // what spare was set to; 0: no token was lent
 	closedUntil time.Duration // no call starts before
+	closedSince time.Duration
 	closedWhy   string
 	blocked     []*session  // that have a slot and wait for the gate
 	armed       bool        // gateTimer runs

@@ -47,35 +47,49 @@ func (r Rate) shown() Rate {
 //
 // After a clock was set back, an empty bucket is full no later than after a start now.
 func (r Rate) Take(full, now time.Duration) (after time.Duration, ok bool) {
-	every := r.Every()
-	if every == 0 {
-		return full, true
-	}
-	full = r.clamp(full, now)
-	if r.Next(full, now) > now {
-		return full, false
-	}
-	return max(full, now) + every, true
+	return r.bucket().take(full, now)
 }
 
 // Next returns when the next token is there: now if there is one.
-func (r Rate) Next(full, now time.Duration) time.Duration {
-	return max(now, r.clamp(full, now)-time.Duration(r.burst()-1)*r.Every())
-}
+func (r Rate) Next(full, now time.Duration) time.Duration { return r.bucket().next(full, now) }
 
 // Tokens returns how many tokens the bucket has at now; 0 without a rate.
-func (r Rate) Tokens(full, now time.Duration) int {
-	every := r.Every()
-	if every == 0 {
-		return 0
-	}
-	missing := max(0, r.clamp(full, now)-now)
-	return r.burst() - int((missing+every-1)/every)
+func (r Rate) Tokens(full, now time.Duration) int { return r.bucket().tokens(full, now) }
+
+// bucket is a rate as each call needs it: divisions are slow. The zero bucket has no rate.
+type bucket struct {
+	every time.Duration // Rate.Every
+	size  time.Duration // in which an empty bucket becomes full
 }
 
-func (r Rate) clamp(full, now time.Duration) time.Duration {
-	return min(full, now+time.Duration(r.burst())*r.Every())
+func (r Rate) bucket() bucket {
+	every := r.Every()
+	return bucket{every, time.Duration(r.burst()) * every}
 }
+
+func (b bucket) take(full, now time.Duration) (after time.Duration, ok bool) {
+	if b.every == 0 {
+		return full, true
+	}
+	full = b.clamp(full, now)
+	if b.next(full, now) > now {
+		return full, false
+	}
+	return max(full, now) + b.every, true
+}
+
+func (b bucket) next(full, now time.Duration) time.Duration {
+	return max(now, b.clamp(full, now)-b.size+b.every)
+}
+
+func (b bucket) tokens(full, now time.Duration) int {
+	if b.every == 0 {
+		return 0
+	}
+	return int((b.size - max(0, b.clamp(full, now)-now)) / b.every)
+}
+
+func (b bucket) clamp(full, now time.Duration) time.Duration { return min(full, now+b.size) }
 
 // Greater returns the rate with the greater N in each Per and the greater Burst; one that is
 // not set is the smaller.
@@ -123,7 +137,7 @@ func (q *queue) settle(now time.Duration) {
 	taken := q.lent - q.spare.Swap(0)
 	q.lent = 0
 	if taken > 0 {
-		q.full = max(q.full, now) + time.Duration(taken)*q.config.Rate.Every()
+		q.full = max(q.full, now) + time.Duration(taken)*q.bucket.every
 	}
 }
 
@@ -131,12 +145,12 @@ func (q *queue) settle(now time.Duration) {
 // costs more than all the rest. They are a small part of the burst: a bucket that would have
 // been full again before settle lacks no more than those. It needs the lock.
 func (q *queue) lend(now time.Duration) {
-	r := q.config.Rate
-	if r.N == 0 || q.mustLock() {
+	most := q.config.Rate.burst() / lentPart
+	if q.bucket.every == 0 || most == 0 || q.mustLock() {
 		return
 	}
 	q.settle(now)
-	q.lent = int64(min(r.Tokens(q.full, now), r.burst()/lentPart))
+	q.lent = int64(min(q.bucket.tokens(q.full, now), most))
 	q.spare.Store(q.lent)
 }
 
@@ -150,13 +164,28 @@ func (q *queue) takeSpare() bool {
 	return false
 }
 
+// takeToken takes a token by the clock, for a caller that is about to hold a slot. It does not
+// wait for the lock: whoever has that may wait for the slot.
+func (q *queue) takeToken() bool {
+	if !q.mu.TryLock() {
+		return false
+	}
+	defer q.mu.Unlock()
+	now := q.now()
+	if q.mustLock() || !q.begin(now) {
+		return false
+	}
+	q.lend(now)
+	return true
+}
+
 // fullAt is when the bucket is full, as settle would have it. It needs the lock.
 func (q *queue) fullAt(now time.Duration) time.Duration {
 	taken := q.lent - q.spare.Load()
 	if q.lent == 0 || taken <= 0 {
 		return q.full
 	}
-	return max(q.full, now) + time.Duration(taken)*q.config.Rate.Every()
+	return max(q.full, now) + time.Duration(taken)*q.bucket.every
 }
 
 // setRate changes the rate. What the bucket lacks stays as many tokens. It needs the lock.
@@ -166,7 +195,7 @@ func (q *queue) setRate(to Rate) {
 	}
 	now, was := q.now(), q.config.Rate
 	q.settle(now)
-	q.config.Rate = to
+	q.config.Rate, q.bucket = to, to.bucket()
 	if to.N == 0 {
 		q.allowFast(hasRate)
 		q.full = 0

@@ -147,7 +147,7 @@ func TestClosedQueueStartsNothingUntilThen(t *testing.T) {
 						t.Errorf("%+v, want %+v", h, want)
 					}
 				}
-				if l := status(t, q, "a").Limits; len(l) != 1 || !l[0].Closed.Until.Equal(until) {
+				if l := status(t, q, "a").Limits; len(l) != 1 || !l[0].Closed.Until.Equal(until) || !l[0].Closed.Since.Equal(began) {
 					t.Errorf("%+v", l)
 				}
 				_, err := q.AcquireWithin(context.Background(), "a", Tool("late"), time.Second)

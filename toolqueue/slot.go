@@ -108,7 +108,7 @@ func (q *queue) tryFast(who *Who) (Permit, bool) {
 		if !ok {
 			continue
 		}
-		if why := q.lockReasons.Load(); why != 0 && (why != hasRate || !q.takeSpare()) { // changed meanwhile, or no token: undo
+		if why := q.lockReasons.Load(); why != 0 && (why != hasRate || !q.takeSpare() && !q.takeToken()) { // changed meanwhile, or no token: undo
 			s.state.Store(state - entering + nextUse)
 			if q.mustLock() {
 				q.sweep()

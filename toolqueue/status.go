@@ -27,6 +27,20 @@ type Status struct {
 	Limits []Limit
 }
 
+// Closed returns the closing that lasts longest of those in Limits, and how many keys are closed;
+// 0: none.
+func (s *Status) Closed() (longest Closing, keys int) {
+	for _, l := range s.Limits {
+		if l.Closed == (Closing{}) {
+			continue
+		}
+		if keys++; l.Closed.Until.After(longest.Until) {
+			longest = l.Closed
+		}
+	}
+	return longest, keys
+}
+
 // Holder is a held slot.
 type Holder struct {
 	Session, Agent, Tool, Execution string

@@ -1,6 +1,6 @@
 // Package toolqueue measures the tool queues beside what a program would use in
 // their place: golang.org/x/sync/semaphore, a buffered channel with a context,
-// and a bare one. The queue's hooks are set, as telemetry sets them. Then it
+// and a bare one; with a rate, golang.org/x/time/rate before a semaphore. The queue's hooks are set, as telemetry sets them. Then it
 // measures what a wait costs with 100 and with 10,000 calls in line.
 package toolqueue
 
@@ -19,6 +19,8 @@ var Group = measure.Group{Name: "toolqueue", Duels: duels}
 const (
 	semaphoreName = "x/sync/semaphore"
 	selectName    = "channel with context"
+	limiterName   = "x/time/rate and semaphore"
+	noRateName    = "Signalbox, no rate"
 	channelName   = "bare channel"
 	perOp         = "ns"
 	allocs        = "allocs"
@@ -60,6 +62,7 @@ func duels(*measure.Bench) (out []*measure.Duel) {
 			},
 		})
 	}
+	out = append(out, rateDuel("rate", "a free place with a rate", 1_000_000), rateDuel("rate-burst-4", "the same, burst 4", 4))
 	short := line("100 in line", 100)
 	return append(out, &measure.Duel{
 		Name: "toolqueue/line", Ours: line("10,000 in line", 10_000), Peers: []*measure.Side{short}, Rows: []measure.Row{
@@ -68,6 +71,19 @@ func duels(*measure.Bench) (out []*measure.Duel) {
 			{ID: "hand-off", Key: "hand-off", Title: "a place goes to the next in line", Unit: "ns", Lower: true, Detail: true},
 		},
 	})
+}
+
+// rateDuel measures a rate that has a token for each call.
+func rateDuel(name, title string, burst int) *measure.Duel {
+	w := work{name: name, callers: 1, cancelable: true, each: 200_000}
+	return &measure.Duel{
+		Name: "toolqueue/" + name, Ours: w.side("Signalbox", rated(burst)),
+		Peers: []*measure.Side{w.side(limiterName, limited(burst)), w.side(noRateName, func() run { return ours(newQueues(capacity)) })},
+		Rows: []measure.Row{
+			{Key: perOp, Title: title, Unit: "ns", Lower: true, Target: measure.Target{Of: limiterName, AtLeast: 1}},
+			{ID: "allocations", Key: allocs, Title: "allocations: " + title, Lower: true, Detail: true, Target: measure.Target{AtMost: 0.01}},
+		},
+	}
 }
 
 func (w work) side(name string, open func() run) *measure.Side {

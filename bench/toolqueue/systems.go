@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+	"golang.org/x/time/rate"
 
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
@@ -92,6 +93,42 @@ func channel() run {
 				while()
 			}
 			<-s
+		}
+	}
+}
+
+// A rate that always has a token for who asks: a token each nanosecond.
+func free(burst int) toolqueue.Rate {
+	return toolqueue.Rate{N: toolqueue.MaxRate, Per: toolqueue.MinPer, Burst: burst}
+}
+
+func rated(burst int) func() run {
+	return func() run {
+		q := newQueues(capacity)
+		if _, _, err := q.Update("browser", func(c *toolqueue.Config) { c.Rate = free(burst) }); err != nil {
+			panic(err)
+		}
+		return ours(q)
+	}
+}
+
+// limited is a limiter in front of a semaphore: a call waits for its token, then for its place.
+func limited(burst int) func() run {
+	return func() run {
+		l, s := rate.NewLimiter(rate.Every(free(burst).Every()), burst), semaphore.NewWeighted(capacity)
+		return func(ctx context.Context, n int, while func()) {
+			for range n {
+				if err := l.Wait(ctx); err != nil {
+					panic(err)
+				}
+				if err := s.Acquire(ctx, 1); err != nil {
+					panic(err)
+				}
+				if while != nil {
+					while()
+				}
+				s.Release(1)
+			}
 		}
 	}
 }

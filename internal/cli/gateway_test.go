@@ -20,10 +20,20 @@ type tools struct{ trouble atomic.Bool }
 
 func (*tools) OnCall(func()) {}
 
-func (t *tools) SetConcurrent(queue string, concurrent int) (before int, err error) {
+func (t *tools) SetQueue(queue string, _ func(*toolqueue.Config)) (before toolqueue.Config, err error) {
 	for _, q := range t.Queues() {
 		if q.Name == queue {
-			return q.Concurrent, nil
+			return toolqueue.Config{Concurrent: q.Concurrent, Rate: q.Rate}, nil
+		}
+	}
+	return before, toolqueue.ErrUnknown
+}
+
+func (t *tools) OpenQueue(queue string) (closed int, err error) {
+	for _, q := range t.Queues() {
+		if q.Name == queue {
+			_, closed = q.Closed()
+			return closed, nil
 		}
 	}
 	return 0, toolqueue.ErrUnknown

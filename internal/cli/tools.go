@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,7 +24,7 @@ func (a *app) toolsCmd() *cobra.Command {
 			"whichever way they come: MCP, HTTP, the LLM runner or this command. A call of a tool whose queue is commands\n" +
 			"becomes a task and is answered at once.",
 	}
-	cmd.AddCommand(a.toolQueuesCmd(), a.setToolQueueCmd(), a.toolServersCmd(), a.callToolCmd(), a.toolTasksCmd())
+	cmd.AddCommand(a.toolQueuesCmd(), a.setToolQueueCmd(), a.openToolQueueCmd(), a.toolServersCmd(), a.callToolCmd(), a.toolTasksCmd())
 	return query(a, cmd, noArg((*client.Client).ListTools), func(t api.Tools) {
 		for _, s := range t.Servers {
 			if s.State != "ready" {
@@ -129,7 +130,7 @@ func toolInUse(q *api.ToolQueue) string {
 func toolRate(q *api.ToolQueue) string {
 	text := "-"
 	if r := q.Rate; r != nil {
-		text = fmt.Sprintf("%d/%s", r.N, time.Duration(r.PerSeconds*float64(time.Second)))
+		text = ratePer(r)
 		switch {
 		case q.PerKey:
 			text += " each"
@@ -140,39 +141,103 @@ func toolRate(q *api.ToolQueue) string {
 		}
 	}
 	if q.Closed != nil {
-		text = "closed until " + q.Closed.Until.Local().Format(time.TimeOnly) + opt(": %s", clean(q.Closed.Why))
+		text = count("%d keys ", q.KeysClosed) + "closed until " + q.Closed.Until.Local().Format(time.TimeOnly) + opt(": %s", clean(q.Closed.Why))
 	}
 	return text
 }
 
 func (a *app) setToolQueueCmd() *cobra.Command {
 	var req api.SetToolQueue
+	var rate string
+	var burst int
 	cmd := &cobra.Command{
-		Use:   "set QUEUE --concurrent N",
-		Short: "Set how many calls run at once in a tool queue",
-		Long: "Set how many calls run at once in a tool queue while it is in use. More slots go to the calls in line at\n" +
-			"once. Fewer drain: a call or session that holds a slot keeps it, and no other gets one until fewer are held.\n" +
-			"It counts at the director that is asked, until that restarts: write it under queues in the configuration to\n" +
-			"keep it. Of a queue that several directors share, set it at each.",
-		Example: "  signalbox tools set browser --concurrent 2",
-		PreRunE: func(cmd *cobra.Command, _ []string) error {
-			if !cmd.Flags().Changed("concurrent") {
-				return usage("say how many calls may run at once: --concurrent N")
+		Use:   "set QUEUE",
+		Short: "Set how many calls of a tool queue run at once, and how often they start",
+		Long: "Set how many calls of a tool queue run at once and how often they start, while it is in use. More slots go to\n" +
+			"the calls in line at once. Fewer drain: a call or session that holds a slot keeps it, and no other gets one until\n" +
+			"fewer are held. With a new rate as many starts are lacking as before. It counts at the director that is asked,\n" +
+			"until that restarts: write it under queues in the configuration to keep it. Of a queue that several directors\n" +
+			"share, set it at each.",
+		Example: "  signalbox tools set browser --concurrent 2\n  signalbox tools set api --rate 60/1m --burst 10\n  signalbox tools set api --rate none",
+		PreRunE: func(cmd *cobra.Command, _ []string) (err error) {
+			set := cmd.Flags().Changed
+			switch {
+			case !set("concurrent") && !set("rate"):
+				return usage("say what to set: --concurrent N, --rate N/TIME or both")
+			case set("burst") && (!set("rate") || rate == noRate):
+				return usage("--burst is a part of a rate: say --rate N/TIME, too")
+			case set("concurrent") && req.Concurrent < 1:
+				return usage("--concurrent must be 1 to 1000000, not %d", req.Concurrent)
+			case set("rate"):
+				req.Rate, err = parseRate(rate, burst)
 			}
-			return nil
+			return err
 		},
 		ValidArgsFunction: a.completeArg(toolQueueNames),
 	}
 	cmd.Flags().IntVar(&req.Concurrent, "concurrent", 0, "`calls` at once, 1 or more")
+	cmd.Flags().StringVar(&rate, "rate", "", "how many calls start in a time, such as 60/1m; none takes the `rate` off")
+	cmd.Flags().IntVar(&burst, "burst", 0, "`calls` that may start at once after a rest (default 1)")
 	return action(a, cmd, "", func(ctx context.Context, c *client.Client, args []string) (api.ToolQueueSet, error) {
 		return c.SetToolQueue(ctx, args[0], req)
 	}, func(got api.ToolQueueSet) {
 		q := got.Queue
-		a.say("%s: %s at once, before %d", clean(q.Name), plural(q.Concurrent, "call", "calls"), got.Before)
-		if q.InUse > q.Concurrent {
+		if req.Concurrent > 0 {
+			a.say("%s: %s at once, before %d", clean(q.Name), plural(q.Concurrent, "call", "calls"), got.Before)
+		}
+		if req.Rate != nil {
+			a.say("%s: %s, before %s", clean(q.Name), rateText(q.Rate), rateText(got.RateBefore))
+		}
+		if q.InUse > q.Concurrent && !q.PerKey {
 			a.note("%d of %d in use: it drains.", q.InUse, q.Concurrent)
 		}
 		a.note("It counts until the director restarts. To keep it, write it under queues in the configuration.")
+	})
+}
+
+const noRate = "none"
+
+// parseRate reads 60/1m.
+func parseRate(text string, burst int) (*api.SetToolRate, error) {
+	if text == noRate {
+		return &api.SetToolRate{}, nil
+	}
+	count, per, _ := strings.Cut(text, "/")
+	n, err := strconv.Atoi(count)
+	d, bad := time.ParseDuration(per)
+	if err != nil || bad != nil || n < 1 {
+		return nil, usage("--rate is how many calls start in a time, such as 10/1m or 5/1s, or none; not %q", text)
+	}
+	return &api.SetToolRate{N: n, PerSeconds: d.Seconds(), Burst: burst}, nil
+}
+
+func rateText(r *api.ToolRate) string {
+	if r == nil {
+		return "no rate"
+	}
+	return fmt.Sprintf("%s, burst %d", ratePer(r), r.Burst)
+}
+
+func ratePer(r *api.ToolRate) string {
+	return fmt.Sprintf("%d/%s", r.N, time.Duration(r.PerSeconds*float64(time.Second)))
+}
+
+func (a *app) openToolQueueCmd() *cobra.Command {
+	return action(a, &cobra.Command{
+		Use:   "open QUEUE",
+		Short: "Have a closed tool queue start calls again",
+		Long: "Have a tool queue start calls again before its time. It was closed because its server answered 429 or 503 and\n" +
+			"said until when, and opens by itself then. Of a queue with limits for each caller, session or value all are opened;\n" +
+			"one that several directors share opens at all of them.",
+		ValidArgsFunction: a.completeArg(toolQueueNames),
+	}, "", func(ctx context.Context, c *client.Client, args []string) (api.ToolQueueOpened, error) {
+		return c.OpenToolQueue(ctx, args[0])
+	}, func(got api.ToolQueueOpened) {
+		if got.Opened == 0 {
+			a.say("%s: was not closed", clean(got.Queue.Name))
+			return
+		}
+		a.say("%s: open", clean(got.Queue.Name))
 	})
 }
 

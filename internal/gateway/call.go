@@ -93,8 +93,8 @@ func check(p Provider, c *Call) error {
 	return nil
 }
 
-// process takes a slot and runs the call. Deferred in this order: release the slot, stop
-// progress, unregister the call.
+// process takes a slot and runs the call, again after each time that the upstream has refused it.
+// Deferred in this order: release the slot, stop progress, unregister the call.
 func (g *Gateway) process(ctx context.Context, u *inFlightCall) (Result, error) {
 	if err := check(u.entry.provider, u.call); err != nil {
 		return Result{}, err
@@ -108,6 +108,19 @@ func (g *Gateway) process(ctx context.Context, u *inFlightCall) (Result, error) 
 	if progress != nil {
 		u.call.Progress = progress.forward
 	}
+	for {
+		r, err := g.attempt(ctx, u, progress)
+		if err != errAgain {
+			return r, err
+		}
+		if err := g.markRunning(u, false); err != nil {
+			return Result{}, err
+		}
+	}
+}
+
+// attempt is a wait and a run. errAgain: there is to be another.
+func (g *Gateway) attempt(ctx context.Context, u *inFlightCall, progress *progressReporter) (Result, error) {
 	permit, err := g.acquire(u, progress)
 	if err != nil {
 		return Result{}, g.notAcquired(ctx, u, err)
@@ -119,10 +132,10 @@ func (g *Gateway) process(ctx context.Context, u *inFlightCall) (Result, error) 
 		}
 	}()
 	defer u.watchPermit(permit)()
-	if err := g.markRunning(u); err != nil {
+	if err := g.markRunning(u, true); err != nil {
 		return Result{}, err
 	}
-	if u.call.OnStart != nil {
+	if u.runs++; u.runs == 1 && u.call.OnStart != nil {
 		if err := u.call.OnStart(u.call); err != nil {
 			return Result{}, err
 		}
@@ -131,6 +144,9 @@ func (g *Gateway) process(ctx context.Context, u *inFlightCall) (Result, error) 
 	running, cancel := u.withTimeout()
 	defer cancel()
 	r, err := g.run(running, u)
+	if refused, ok := errors.AsType[*Refused](err); ok && running.Err() == nil {
+		return Result{}, g.refused(u, refused)
+	}
 	if living = r.Run != nil && r.Run.Alive != nil; living {
 		g.holdSlot(u, r.Run.Alive, permit)
 	}
@@ -183,30 +199,31 @@ func (g *Gateway) acquire(u *inFlightCall, progress *progressReporter) (toolqueu
 	who := toolqueue.Who{Session: caller.Session, Agent: caller.Agent, Tool: e.tool.Name, Execution: cmp.Or(u.call.Task, caller.Execution), Since: u.begin}
 	if key := g.keys[e.tool.Queue]; key != nil {
 		who.Key = key(u.call)
+		u.key = who.Key
 	}
 	who.Waits = func(w toolqueue.Waiting) {
 		since = time.Now()
 		g.notifyCall(u)
 		u.span.waits(u.ctx, e.tool.Queue, since)
-		if u.call.OnWait != nil {
+		if u.runs == 0 && u.call.OnWait != nil {
 			u.call.OnWait(w)
 		}
-		progress.follow(w)
+		progress.follow(w, e.tool.Queue)
 	}
 	permit, err := g.takeSlot(u, who)
 	g.notifyCall(u)
 	progress.waitOver()
 	if !since.IsZero() {
-		u.waited = time.Since(since)
+		u.waited += time.Since(since)
 		u.span.waitOver(err)
 	}
 	return permit, err
 }
 
-// takeSlot waits for a slot. The tool's timeout bounds the wait, unless the call has QueueTimeoutOnly.
+// takeSlot waits for a slot, for as long as waitLeft says.
 func (g *Gateway) takeSlot(u *inFlightCall, who toolqueue.Who) (toolqueue.Permit, error) {
-	if within := u.entry.waitBound; within > 0 && !u.call.QueueTimeoutOnly {
-		return g.queues.AcquireWithin(u.ctx, u.entry.tool.Queue, who, within)
+	if left, bounded := g.waitLeft(u); bounded {
+		return g.queues.AcquireWithin(u.ctx, u.entry.tool.Queue, who, left)
 	}
 	return g.queues.Acquire(u.ctx, u.entry.tool.Queue, who)
 }
@@ -286,6 +303,8 @@ type inFlightCall struct {
 	cancel  context.CancelCauseFunc
 	running bool // guarded by Gateway.mu; false: it waits
 	waited  time.Duration
+	runs    int
+	key     string // whose limits count in its queue
 }
 
 // register adds a call, unless the gateway is closing.
@@ -301,15 +320,15 @@ func (g *Gateway) register(ctx context.Context, u *inFlightCall) error {
 	return nil
 }
 
-// markRunning marks a call as running. A call that gets its slot while the gateway closes does
-// not start.
-func (g *Gateway) markRunning(u *inFlightCall) error {
+// markRunning marks a call as running, or as waiting again. While the gateway closes, a call
+// neither starts nor waits again.
+func (g *Gateway) markRunning(u *inFlightCall, running bool) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closing {
 		return errClosing
 	}
-	u.running = true
+	u.running = running
 	return nil
 }
 

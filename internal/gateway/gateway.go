@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,6 +52,7 @@ type Gateway struct {
 	ended     func(Ended)
 	tracer    trace.Tracer // nil: no spans
 	keys      map[string]KeyOf
+	guesses   guesses
 
 	table  atomic.Pointer[table]  // the tools; a lookup takes no lock
 	onCall atomic.Pointer[func()] // nil: none
@@ -195,15 +197,57 @@ func (g *Gateway) QueuesChanged() {
 	}
 }
 
-// SetConcurrent sets how many calls run at once in a tool queue, and returns how many did
-// before. More slots go to the first waiters at once, fewer drain. The errors are those of
-// toolqueue.Queues.Update.
-func (g *Gateway) SetConcurrent(queue string, concurrent int) (before int, err error) {
-	was, _, err := g.queues.Update(queue, func(c *toolqueue.Config) { c.Concurrent = concurrent })
+// SetQueue changes the bounds of a tool queue, and returns what they were before. It is
+// toolqueue.Queues.Update, with its errors.
+func (g *Gateway) SetQueue(queue string, change func(*toolqueue.Config)) (before toolqueue.Config, err error) {
+	before, _, err = g.queues.Update(queue, change)
 	if err == nil {
 		g.QueuesChanged()
 	}
-	return was.Concurrent, err
+	return before, err
+}
+
+// OpenQueue has a closed tool queue start calls again, for all its keys, and returns how many were
+// closed. A shared queue opens soon after. The error is toolqueue.ErrUnknown.
+func (g *Gateway) OpenQueue(queue string) (closed int, err error) {
+	s, _ := g.queues.Status(queue, toolqueue.MaxKeys)
+	if !s.PerKey { // also one whose closing this process has not heard of yet
+		_, closed = s.Closed()
+		err = g.queues.Open(queue, "")
+	}
+	for _, l := range s.Limits {
+		if s.PerKey && l.Closed != (toolqueue.Closing{}) && err == nil {
+			closed++
+			err = g.queues.Open(queue, l.Key)
+		}
+	}
+	if err == nil {
+		g.QueuesChanged()
+	}
+	return closed, err
+}
+
+// ClosedQueue is a tool queue that starts no calls, or none of some of its keys.
+type ClosedQueue struct {
+	Name         string
+	Text         string // why, for people
+	Until, Since time.Time
+}
+
+// ClosedQueues lists those that are closed.
+func ClosedQueues(all []toolqueue.Status) (out []ClosedQueue) {
+	for i := range all {
+		c, keys := all[i].Closed()
+		if keys == 0 {
+			continue
+		}
+		text := cmp.Or(c.Why, "a caller closed it")
+		if all[i].PerKey {
+			text = fmt.Sprintf("for %d of its %d keys: %s", keys, all[i].Keys, text)
+		}
+		out = append(out, ClosedQueue{all[i].Name, text, c.Until, c.Since})
+	}
+	return out
 }
 
 // EndSession releases what a session holds: its leases and its own servers.

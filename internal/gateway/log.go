@@ -154,8 +154,8 @@ type progressReporter struct {
 	f       func(Progress)
 	closed  bool          // guarded by mu
 	waiting atomic.Bool   // else the position is no longer reported
-	stop    chan struct{} // ends the goroutine of follow
-	done    chan struct{} // nil: not started
+	stop    chan struct{} // ends the goroutine of follow; nil: it does not run
+	done    chan struct{} // closed by the newest of them; nil: none was started
 }
 
 func newProgressReporter(f func(Progress)) *progressReporter {
@@ -166,25 +166,30 @@ func newProgressReporter(f func(Progress)) *progressReporter {
 }
 
 // follow reports the position until waitOver: at once, on change, and every few seconds.
-func (n *progressReporter) follow(w toolqueue.Waiting) {
+func (n *progressReporter) follow(w toolqueue.Waiting, queue string) {
 	if n == nil {
 		return
 	}
 	n.waiting.Store(true)
-	n.stop, n.done = make(chan struct{}), make(chan struct{})
+	before, stop, done := n.done, make(chan struct{}), make(chan struct{})
+	n.stop, n.done = stop, done
 	go func() {
-		defer close(n.done)
-		n.reportPositions(w)
+		defer close(done)
+		if before != nil { // of an earlier wait of the call
+			<-before
+		}
+		n.reportPositions(w, queue, stop)
 	}()
 }
 
-func (n *progressReporter) reportPositions(w toolqueue.Waiting) {
+func (n *progressReporter) reportPositions(w toolqueue.Waiting, queue string, stop <-chan struct{}) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	told, last := time.Time{}, 0
+	var told time.Time
+	var last Progress
 	for {
 		select {
-		case <-n.stop:
+		case <-stop:
 			return
 		case <-timer.C:
 		}
@@ -192,9 +197,14 @@ func (n *progressReporter) reportPositions(w toolqueue.Waiting) {
 		if place == 0 {
 			return
 		}
-		if place != last || time.Since(told) >= progressInterval {
-			told, last = time.Now(), place
-			n.reportPosition(place)
+		p := Progress{Message: fmt.Sprintf("queued, position %d", place), Position: place}
+		if held := w.Held(); !held.Until.IsZero() {
+			p.StartsAt = held.Until
+			p.Message += fmt.Sprintf(" in tool queue %s, %s", queue, held)
+		}
+		if p.Message != last.Message || time.Since(told) >= progressInterval {
+			told, last = time.Now(), p
+			n.reportPosition(p)
 		}
 		timer.Reset(nextPositionCheck(place))
 	}
@@ -212,11 +222,11 @@ func nextPositionCheck(place int) time.Duration {
 	return progressInterval
 }
 
-func (n *progressReporter) reportPosition(place int) {
+func (n *progressReporter) reportPosition(p Progress) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.waiting.Load() {
-		n.f(Progress{Message: fmt.Sprintf("queued, position %d", place), Position: place})
+		n.f(p)
 	}
 }
 
@@ -225,6 +235,7 @@ func (n *progressReporter) waitOver() {
 	if n != nil && n.stop != nil {
 		n.waiting.Store(false)
 		close(n.stop)
+		n.stop = nil
 	}
 }
 

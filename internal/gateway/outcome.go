@@ -92,7 +92,11 @@ func (g *Gateway) notAcquired(caller context.Context, u *inFlightCall, err error
 	default:
 		return err // the caller's context, with how long it had waited
 	}
-	return &signalbox.Error{Code: code, Message: "The tool \"" + u.entry.tool.Name + "\" was not called: " + err.Error(), Err: why}
+	e := &signalbox.Error{Code: code, Message: "The tool \"" + u.entry.tool.Name + "\" was not called: " + err.Error(), Err: why}
+	if at, ok := errors.AsType[*toolqueue.Error](err); ok && !at.Held.Until.IsZero() {
+		e.RetryAfter = max(time.Until(at.Held.Until), time.Second)
+	}
+	return e
 }
 
 // unknown is the error for an unknown tool. A server that has not listed its tools yet may have

@@ -83,9 +83,9 @@ type Call struct {
 	// Log, if set, receives the output of the tool while it runs: whole UTF-8 characters. It is
 	// called from one goroutine at a time.
 	Log func(stream string, text []byte)
-	// OnWait, if set, is called once before the call waits for a slot. It must return soon.
+	// OnWait, if set, is called once before the call first waits for a slot. It must return soon.
 	OnWait func(toolqueue.Waiting)
-	// OnStart, if set, is called when the call has its slot and before it runs. It may set Task,
+	// OnStart, if set, is called once when the call has its slot and before it runs. It may set Task,
 	// Mark and Log. An error ends the call, and nothing runs.
 	OnStart func(*Call) error
 }
@@ -97,6 +97,9 @@ type Progress struct {
 	Message  string
 	// Position is the position in the queue while the call waits, else 0.
 	Position int
+	// StartsAt is when the call may start at the earliest, where a closed queue or the rate of its
+	// queue holds it; zero: it waits for a slot, or runs.
+	StartsAt time.Time
 }
 
 // Result is the answer of a tool: the parts of an MCP CallToolResult, each as the upstream
@@ -168,8 +171,8 @@ type Provider interface {
 	// and Timeout are set.
 	Tools() []Tool
 	// Call calls one of Tools by its Name, while the slot is held. When ctx ends it notifies
-	// the upstream and returns soon. Errors are *ProtocolError for JSON-RPC errors, else
-	// *signalbox.Error.
+	// the upstream and returns soon. Errors are *ProtocolError for JSON-RPC errors, *Refused for
+	// a call that the upstream did not process, else *signalbox.Error.
 	Call(ctx context.Context, c Call) (Result, error)
 	// EndSession is called when a session will make no more calls.
 	EndSession(session string)

@@ -186,6 +186,7 @@ func (h *handlers) endpoints() map[string]endpoint {
 		"tools":          {handle: h.tools.list, narrow: access.Free, gateway: true},
 		"toolQueues":     {handle: h.tools.toolQueues, narrow: access.ByHandler, gateway: true},
 		"setToolQueue":   {handle: h.tools.setToolQueue, gateway: true},
+		"openToolQueue":  {handle: h.tools.openToolQueue, gateway: true},
 		"callTool":       {handle: h.tools.callTool, narrow: access.Free, lasting: true, gateway: true},
 		"createToolTask": {handle: h.toolTasks.createToolTask, narrow: access.Free, gateway: true},
 		"toolTasks":      {handle: h.toolTasks.toolTasks, narrow: access.ByHandler, gateway: true},

@@ -76,6 +76,7 @@ var table = map[string]string{
 	"removeUser":     "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
 	"tools":          "1    3    3    3    3    +    3    3    +    +    +    +    +    +    +    1    1",
 	"setToolQueue":   "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
+	"openToolQueue":  "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
 	"toolQueues":     "1    3    3    3    3    +    3    3    +    +    +    +    +    +    +    1    1",
 	"callTool":       "1    3    3    3    3    +    3    3    +    +    +    +    +    +    +    1    1",
 	"createToolTask": "1    3    3    3    3    +    3    3    +    +    +    +    +    +    +    1    1",

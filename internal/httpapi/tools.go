@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
@@ -33,9 +34,10 @@ type Tools interface {
 	Tool(name string) (gateway.Tool, bool)
 	Servers() []gateway.Server
 	Queues() []toolqueue.Status
-	// SetConcurrent sets how many calls run at once in a tool queue. An unknown queue is
-	// toolqueue.ErrUnknown.
-	SetConcurrent(queue string, concurrent int) (before int, err error)
+	// SetQueue changes the bounds of a tool queue, OpenQueue opens a closed one. An unknown queue
+	// is toolqueue.ErrUnknown.
+	SetQueue(queue string, change func(*toolqueue.Config)) (before toolqueue.Config, err error)
+	OpenQueue(queue string) (closed int, err error)
 	// OnCall has f called when a call of this director begins to wait, gets its slot or
 	// gives it back, or a bound of a queue was changed.
 	OnCall(f func())
@@ -106,27 +108,89 @@ func (h *toolHandlers) setToolQueue(w http.ResponseWriter, r *http.Request) erro
 	if h.tools == nil {
 		return errNoTools()
 	}
-	name := r.PathValue("queue")
-	if req.Concurrent < 1 || req.Concurrent > toolqueue.MaxConcurrent {
+	if req.Rate == nil && req.Concurrent == 0 || req.Concurrent < 0 || req.Concurrent > toolqueue.MaxConcurrent {
 		return signalbox.Invalid("concurrent", "concurrent must be 1 to %d, not %d", toolqueue.MaxConcurrent, req.Concurrent)
 	}
-	before, err := h.tools.SetConcurrent(name, req.Concurrent)
-	if errors.Is(err, toolqueue.ErrUnknown) {
-		return httpio.Refuse(signalbox.CodeNotFound, h.queueNames(), "there is no tool queue %q", httpio.Clip(name))
-	}
+	rate, err := toolRate(req.Rate)
 	if err != nil {
 		return err
 	}
-	out := api.ToolQueueSet{Before: before}
-	for _, q := range h.tools.Queues() {
-		if q.Name == name {
-			out.Queue = view.ToolQueue(&q, access.CallerOf(r).Who)
+	name := r.PathValue("queue")
+	was, err := h.tools.SetQueue(name, func(c *toolqueue.Config) {
+		c.Concurrent = cmp.Or(req.Concurrent, c.Concurrent)
+		if req.Rate != nil {
+			c.Rate = rate
 		}
+	})
+	if err != nil {
+		return h.noQueue(name, err)
+	}
+	before, after := map[string]any{}, map[string]any{}
+	if req.Concurrent > 0 {
+		before["concurrent"], after["concurrent"] = was.Concurrent, req.Concurrent
+	}
+	if req.Rate != nil {
+		before["rate"], after["rate"] = rateText(was.Rate), rateText(rate)
 	}
 	return h.audit.WriteAndAnswer(w, r, signalbox.Audit{
 		EventType: "tool_queue", Action: "set", Resource: name,
-		Details: signalbox.AuditDetails(map[string]any{"before": map[string]any{"concurrent": before}, "after": map[string]any{"concurrent": req.Concurrent}}),
-	}, http.StatusOK, out)
+		Details: signalbox.AuditDetails(map[string]any{"before": before, "after": after}),
+	}, http.StatusOK, api.ToolQueueSet{Before: was.Concurrent, RateBefore: view.ToolRate(was.Rate), Queue: h.queueView(r, name)})
+}
+
+// openToolQueue is POST /api/tools/queues/{queue}/open.
+func (h *toolHandlers) openToolQueue(w http.ResponseWriter, r *http.Request) error {
+	if h.tools == nil {
+		return errNoTools()
+	}
+	name := r.PathValue("queue")
+	closed, err := h.tools.OpenQueue(name)
+	if err != nil {
+		return h.noQueue(name, err)
+	}
+	return h.audit.WriteAndAnswer(w, r, signalbox.Audit{
+		EventType: "tool_queue", Action: "open", Resource: name, Details: signalbox.AuditDetails(map[string]any{"opened": closed}),
+	}, http.StatusOK, api.ToolQueueOpened{Opened: closed, Queue: h.queueView(r, name)})
+}
+
+// toolRate is the rate that a request sets, none for nil.
+func toolRate(set *api.SetToolRate) (r toolqueue.Rate, err error) {
+	if set == nil {
+		return r, nil
+	}
+	if per := set.PerSeconds; per < 0 || per > toolqueue.MaxPer.Seconds() {
+		return r, signalbox.Invalid("rate.per_seconds", "rate.per_seconds must be %g to %g, not %g", toolqueue.MinPer.Seconds(), toolqueue.MaxPer.Seconds(), per)
+	}
+	r = toolqueue.Rate{N: set.N, Per: time.Duration(set.PerSeconds * float64(time.Second)), Burst: set.Burst}
+	if text := r.Check(); text != "" {
+		return r, signalbox.Invalid("rate", "%s; n 0 with nothing else takes the rate off", text)
+	}
+	return r, nil
+}
+
+// rateText is a rate in the audit log.
+func rateText(r toolqueue.Rate) string {
+	if r.N == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%d/%s, burst %d", r.N, r.Per, max(1, r.Burst))
+}
+
+func (h *toolHandlers) queueView(r *http.Request, name string) (out api.ToolQueue) {
+	for _, q := range h.tools.Queues() {
+		if q.Name == name {
+			out = view.ToolQueue(&q, access.CallerOf(r).Who)
+		}
+	}
+	return out
+}
+
+// noQueue is what a caller is told who has named a tool queue that there is not.
+func (h *toolHandlers) noQueue(name string, err error) error {
+	if errors.Is(err, toolqueue.ErrUnknown) {
+		return httpio.Refuse(signalbox.CodeNotFound, h.queueNames(), "there is no tool queue %q", httpio.Clip(name))
+	}
+	return err
 }
 
 // queueNames is the hint for a tool queue that there is not.

@@ -144,7 +144,7 @@ func (h *toolHandlers) streamTool(ctx context.Context, w http.ResponseWriter, r 
 // take in time is left out.
 func (s *toolStream) take(p gateway.Progress) {
 	select {
-	case s.news <- api.ToolProgress{Progress: p.Progress, Total: p.Total, Message: p.Message, Position: p.Position}:
+	case s.news <- api.ToolProgress{Progress: p.Progress, Total: p.Total, Message: p.Message, Position: p.Position, StartsAt: view.Time(p.StartsAt.UTC())}:
 	default:
 	}
 }

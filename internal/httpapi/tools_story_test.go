@@ -2,9 +2,11 @@ package httpapi_test
 
 import (
 	"strings"
+	"time"
 
 	"github.com/signalbox-ai/signalbox/internal/gateway/endpoint"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
+	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
 // toolStory asks about tools and calls them, by both ways in.
@@ -13,7 +15,10 @@ func (s *session) toolStory() {
 	s.ask("tools", "", "/api/tools", "")
 	s.ask("toolQueues", "", "/api/tools/queues", "")
 	s.ask("setToolQueue", "More calls at once", "/api/tools/queues/browser", `{"concurrent":2}`)
+	s.ask("setToolQueue", "A rate", "/api/tools/queues/default", `{"rate":{"n":60,"per_seconds":60,"burst":10}}`)
 	s.ask("setToolQueue", "A queue that there is not", "/api/tools/queues/brwser", `{"concurrent":2}`)
+	s.tools.Statuses[2].Limits = []toolqueue.Limit{{Closed: toolqueue.Closing{Until: apitest.ToolsSince.Add(time.Minute), Why: "api.example.com answered 429 Too Many Requests", Since: apitest.ToolsSince}}}
+	s.ask("openToolQueue", "", "/api/tools/queues/search/open", "")
 	s.ask("callTool", "", "/api/tools/search__find/call", `{"arguments":{"query":"signal boxes"}}`)
 	s.tools.Finish <- struct{}{}
 	s.ask("callTool", "As a stream, by one who has to wait", "/api/tools/browser__open/call", `{"arguments":{"url":"http://127.0.0.1:3000/"},"session":"checkout-test"}`, apitest.Header("Accept", "text/event-stream"))

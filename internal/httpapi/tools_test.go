@@ -63,6 +63,45 @@ func TestToolsAndQueuesAreShown(t *testing.T) {
 	}
 }
 
+func TestRateOfToolQueueIsSetAndItIsOpened(t *testing.T) {
+	f := apitest.NewTools()
+	f.Statuses = apitest.QueueStates()
+	b := apitest.New(t, apitest.WithTools(f))
+	const path = "/api/tools/queues/default"
+	set := func(body string) (got api.ToolQueueSet) {
+		t.Helper()
+		b.Do("PUT", path, body).Want(t, 200, &got)
+		return got
+	}
+	if got := set(`{"rate":{"n":10,"per_seconds":60}}`); got.RateBefore != nil || got.Before != 64 || got.Queue.Concurrent != 64 || got.Queue.Rate == nil || *got.Queue.Rate != (api.ToolRate{N: 10, PerSeconds: 60, Burst: 1}) {
+		t.Errorf("%+v", got)
+	}
+	if got := set(`{"concurrent":3,"rate":{"n":5,"per_seconds":0.5,"burst":7}}`); *got.RateBefore != (api.ToolRate{N: 10, PerSeconds: 60, Burst: 1}) || got.Queue.Concurrent != 3 || got.Queue.Rate.PerSeconds != 0.5 || got.Queue.Rate.Burst != 7 {
+		t.Errorf("%+v", got)
+	}
+	for body, field := range map[string]string{
+		`{}`: "concurrent", `{"concurrent":-1,"rate":{"n":0}}`: "concurrent", `{"rate":{"n":-1,"per_seconds":1}}`: "rate", `{"rate":{"n":1}}`: "rate",
+		`{"rate":{"n":0,"per_seconds":1}}`: "rate", `{"rate":{"n":1,"per_seconds":-1}}`: "rate.per_seconds", `{"rate":{"n":1,"per_seconds":1e300}}`: "rate.per_seconds",
+		`{"rate":{"n":1,"per_seconds":1e-9}}`: "rate", `{"rate":{"n":1000001,"per_seconds":1}}`: "rate", `{"rate":{"n":1,"per_seconds":1,"burst":-1}}`: "rate",
+		`{"rate":{"n":1,"per_seconds":2678400,"burst":1000000}}`: "rate", `{"rate":{"n":"1","per_seconds":1}}`: "rate.n", `{"rate":null,"x":1}`: "x",
+	} {
+		if e := b.Do("PUT", path, body).WantError(t, 400, signalbox.CodeValidation); e.Field != field {
+			t.Errorf("%s: %+v", body, e)
+		}
+	}
+	if got := set(`{"rate":{"n":0}}`); got.RateBefore.N != 5 || got.Queue.Rate != nil || got.Queue.Concurrent != 3 {
+		t.Errorf("%+v", got)
+	}
+	f.Statuses[1].Limits = []toolqueue.Limit{{Closed: toolqueue.Closing{Until: apitest.ToolsSince}}}
+	for _, want := range []int{1, 0} {
+		var got api.ToolQueueOpened
+		if b.Do("POST", path+"/open", "").Want(t, 200, &got); got.Opened != want || got.Queue.Name != "default" || got.Queue.Closed != nil {
+			t.Errorf("%+v", got)
+		}
+	}
+	b.Do("POST", "/api/tools/queues/defalt/open", "").WantError(t, 404, signalbox.CodeNotFound)
+}
+
 func TestCallToolHandsOnArgumentsAndResultsAsTheyAre(t *testing.T) {
 	f := apitest.NewTools()
 	b := apitest.New(t, apitest.WithTools(f))
@@ -280,7 +319,7 @@ func TestAGatewayAloneHasToolsAndNothingElse(t *testing.T) {
 	}
 	var described struct{ Paths map[string]json.RawMessage }
 	b.Do("GET", "/openapi.json", "").Want(t, 200, &described)
-	if len(described.Paths) != 17 || described.Paths["/api/queue"] != nil {
+	if len(described.Paths) != 18 || described.Paths["/api/queue"] != nil {
 		t.Errorf("%d paths are described", len(described.Paths))
 	}
 	// It knows no agents: what callers say of theirs is taken as they say it.

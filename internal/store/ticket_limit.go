@@ -23,6 +23,7 @@ type ToolLimit struct {
 	Key    string        // Ticket.Key
 	Full   time.Duration // since the Unix epoch: when the bucket of its rate is full
 	Closed time.Time     // nothing starts before
+	Since  time.Time     // it is closed
 	Why    string        // it is closed
 }
 
@@ -72,7 +73,13 @@ func (t *tickets) gates() {
 		if !g.Until.IsZero() && !until.After(t.closedUntil(&l)) || g.Until.IsZero() && l.Closed.IsZero() {
 			continue
 		}
+		if !l.Closed.After(t.step.Now) {
+			l.Since = t.step.Now
+		}
 		l.Key, l.Closed, l.Why = g.Key, until, g.Why
+		if until.IsZero() {
+			l.Since = until
+		}
 		t.of[g.Key], t.changed = l, true
 	}
 }

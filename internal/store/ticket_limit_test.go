@@ -94,3 +94,20 @@ func TestTicketStepsWithLimits(t *testing.T) {
 		})
 	}
 }
+
+// What is closed again while it is closed has been so since the first time.
+func TestClosedKeySince(t *testing.T) {
+	l := line{concurrent: 1, now: stepBegan}
+	at := func(s int) time.Time { return stepBegan.Add(time.Duration(s) * time.Second) }
+	l.step(closes("", at(2)))
+	l.now = at(1)
+	l.step(closes("", at(3)))
+	if got := l.limits[0]; !got.Since.Equal(at(0)) || !got.Closed.Equal(at(3)) {
+		t.Errorf("%+v", got)
+	}
+	l.now = at(3)
+	l.step(closes("", at(9)))
+	if got := l.limits[0]; !got.Since.Equal(at(3)) {
+		t.Errorf("%+v", got)
+	}
+}

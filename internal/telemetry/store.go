@@ -247,6 +247,17 @@ type toolGauges struct {
 	names   []toolNames
 }
 
+// maxShown is how many waiters and keys of a tool queue are looked at.
+const maxShown = 1000
+
+// The gauges that the seed has not.
+var (
+	toolHeld = prometheus.NewDesc("signalbox_tool_queue_held",
+		"Calls that wait in the tool queue for its rate or for it to open, of the first 1,000.", []string{"queue"}, nil)
+	toolClosed = prometheus.NewDesc("signalbox_tool_queue_closed_until_seconds",
+		"Unix time until which the tool queue, or the last of its keys that are closed, starts no calls; 0 if none is closed.", []string{"queue"}, nil)
+)
+
 // toolNames are the gauges under one prefix.
 type toolNames struct{ depth, inUse, capacity, lastWait *prometheus.Desc }
 
@@ -274,6 +285,8 @@ func (g *toolGauges) Describe(c chan<- *prometheus.Desc) {
 			c <- d
 		}
 	}
+	c <- toolHeld
+	c <- toolClosed
 }
 
 func (g *toolGauges) Collect(c chan<- prometheus.Metric) {
@@ -281,7 +294,16 @@ func (g *toolGauges) Collect(c chan<- prometheus.Metric) {
 	if queues == nil {
 		return
 	}
-	for _, s := range queues.All(0) {
+	for _, s := range queues.All(maxShown) {
+		held, until := 0, 0.0
+		for _, w := range s.Waiters {
+			if !w.Held.Until.IsZero() {
+				held++
+			}
+		}
+		if c, keys := s.Closed(); keys > 0 {
+			until = float64(c.Until.UnixMilli()) / 1000
+		}
 		last := math.Float64frombits(g.metrics.queue(s.Name).lastMs.Load())
 		for _, n := range g.names {
 			set := func(d *prometheus.Desc, v float64) {
@@ -292,5 +314,7 @@ func (g *toolGauges) Collect(c chan<- prometheus.Metric) {
 			set(n.capacity, float64(s.Concurrent))
 			set(n.lastWait, last)
 		}
+		c <- prometheus.MustNewConstMetric(toolHeld, prometheus.GaugeValue, float64(held), s.Name)
+		c <- prometheus.MustNewConstMetric(toolClosed, prometheus.GaugeValue, until, s.Name)
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -161,9 +163,23 @@ func TestIncidentAbortLeavesTheDepthGaugeStale(t *testing.T) {
 	second := s.call(ctx)
 	<-s.queued
 	has(t, read(t, reg), `signalbox_tool_queue_depth{queue="browser"} 1`)
+	until := time.Now().Add(time.Minute).Truncate(time.Second)
+	if err := s.queues.CloseUntil("browser", "", until, ""); err != nil {
+		t.Fatal(err)
+	}
+	text := read(t, reg)
+	has(t, text, `signalbox_tool_queue_held{queue="browser"} 1`, `signalbox_tool_queue_held{queue="default"} 0`, `signalbox_tool_queue_closed_until_seconds{queue="default"} 0`)
+	var said float64
+	_, rest, _ := strings.Cut(text, "signalbox_tool_queue_closed_until_seconds{queue=\"browser\"} ")
+	if _, err := fmt.Sscan(rest, &said); err != nil || math.Abs(said-float64(until.Unix())) > 0.002 {
+		t.Errorf("closed until %v, want %d", said, until.Unix())
+	}
+	if err := s.queues.Open("browser", ""); err != nil {
+		t.Fatal(err)
+	}
 	cancel()
 	<-second
-	text := read(t, reg)
+	text = read(t, reg)
 	has(t, text, `signalbox_tool_queue_depth{queue="browser"} 0`)
 	if strings.Contains(text, "ai_agent_") {
 		t.Error("the seed's names, though nobody asked for them")

@@ -54,7 +54,7 @@ func (f *Backend) Step(ctx context.Context, s toolqueue.Step) (toolqueue.Snapsho
 	}
 	limits := make([]toolqueue.SharedLimit, len(line.Limits))
 	for i, l := range line.Limits {
-		limits[i] = toolqueue.SharedLimit{Key: l.Key, Full: time.Unix(0, int64(l.Full)), Closed: toolqueue.Closing{Until: l.Closed, Why: l.Why}}
+		limits[i] = toolqueue.SharedLimit{Key: l.Key, Full: time.Unix(0, int64(l.Full)), Closed: toolqueue.Closing{Until: l.Closed, Why: l.Why, Since: l.Since}}
 	}
 	return toolqueue.Snapshot{Tickets: out, Limits: limits, Now: now}, nil
 }

@@ -59,6 +59,9 @@ func (m *model) capacityRow(q *api.ToolQueue) []string {
 			figures += m.st.warn.Render(", oldest " + m.since(q.Waiters[0].Since))
 		}
 	}
+	if held := m.queueHeld(q); held != "" {
+		figures += "  " + held
+	}
 	lines := []string{mark + m.st.bold.Render(fit(plain(q.Name), m.nameColumn-3)) + " " + style.Render(bar(q.InUse, q.Concurrent)) + "  " + figures}
 	if !chosen {
 		return append(lines, m.st.dim.Render(cut(m.indented(heldBy(q)), m.width)))
@@ -76,6 +79,25 @@ func (m *model) capacityRow(q *api.ToolQueue) []string {
 		lines = append(lines, m.st.dim.Render(m.indented(nobody(q))))
 	}
 	return lines
+}
+
+// queueHeld is the rate of a tool queue, and until when it is closed.
+func (m *model) queueHeld(q *api.ToolQueue) string {
+	rate := ""
+	if r := q.Rate; r != nil {
+		rate = fmt.Sprintf("%d/%s", r.N, time.Duration(r.PerSeconds*float64(time.Second)))
+		if r.Next != nil && r.Next.After(m.now()) {
+			rate += ", next in " + ago(r.Next.Sub(m.now()))
+		}
+	}
+	if c := q.Closed; c != nil && c.Until.After(m.now()) {
+		text := "◐ closed " + m.opens(&c.Until)
+		if q.KeysClosed > 0 {
+			text = fmt.Sprintf("◐ %d of %d keys closed %s", q.KeysClosed, q.Keys, m.opens(&c.Until))
+		}
+		return m.st.warn.Render(joined(" · ", text, plain(c.Why), rate))
+	}
+	return rate
 }
 
 func (m *model) indented(s string) string { return strings.Repeat(" ", m.nameColumn) + s }

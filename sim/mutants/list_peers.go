@@ -167,7 +167,7 @@ var peerMutants = []Mutant{
 		Text: "a caller that waits is not told its place in line",
 		File: "internal/gateway/call.go",
 		Edits: []Edit{{
-			"\t\tprogress.follow(w)\n",
+			"\t\tprogress.follow(w, e.tool.Queue)\n",
 			"",
 		}},
 		Package: "internal/gateway", Tests: []string{"TestProgressReportsQueuePosition"}, Hangs: true,

@@ -15,10 +15,10 @@ var toolQueueMutants = []Mutant{
 	{
 		Name: "wait-outside-of-the-timeout", Fault: "tool-queue-manager wait",
 		Text: "a tool's own timeout does not bound how long its call waits for a slot",
-		File: "internal/gateway/call.go",
+		File: "internal/gateway/refused.go",
 		Edits: []Edit{{
-			"if within := u.entry.waitBound; within",
-			"if within := u.entry.waitBound * 0; within",
+			"bound := u.entry.waitBound\n",
+			"bound := u.entry.waitBound * 0\n",
 		}},
 		Package: "internal/gateway", Tests: []string{"TestIncidentWaitOutsideToolTimeout"}, Hangs: true,
 	},

@@ -72,6 +72,8 @@ var behind = map[string]string{
 	"idle/agents/cpu Asynq and one worker":                      "a worker with nothing to do hears of nobody; here 33 agents a second say that they live",
 	"idle/agents/cpu backlite and one worker":                   "a worker with nothing to do hears of nobody; here 33 agents a second say that they live",
 	"idle/schedules/cpu a director with nothing":                "once a minute all schedules are read, to see what other directors changed",
+	"toolqueue/rate Signalbox, no rate":                         "a token besides the place",
+	"toolqueue/rate-burst-4 Signalbox, no rate":                 "with a burst below 8 each start reads the clock, under the lock",
 	"toolqueue/permit bare channel":                             oneWait,
 	"toolqueue/permit-background bare channel":                  oneWait,
 	"toolqueue/permit-64 bare channel":                          oneWait,

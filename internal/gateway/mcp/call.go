@@ -187,6 +187,8 @@ func (i *instance) outcome(ctx context.Context, r *reply, err error) (gateway.Re
 		return gateway.Result{}, ctx.Err()
 	case r.got404.Load() && i.checkSessionLost(ctx):
 		return gateway.Result{}, errSessionLost
+	case r.refused.Load() != nil:
+		return gateway.Result{}, r.refused.Load()
 	case fault != nil:
 		if fault.Code == signalbox.CodeToolDown || fault.Code == signalbox.CodeToolLost {
 			notify(i.probeNow)

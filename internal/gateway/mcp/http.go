@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,7 +20,9 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/agentaddr"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/handshake"
+	"github.com/signalbox-ai/signalbox/internal/retryafter"
 )
 
 const (
@@ -196,6 +199,9 @@ func (w *web) answer(resp *http.Response, call *jsonrpc.Request, r *reply) *http
 		case kind == "application/json":
 			return w.readWhole(resp, call, r, maxMessage, w.readError())
 		}
+	}
+	if wait, refused := retryafter.Refusal(resp.StatusCode, resp.Header, time.Now()); refused {
+		r.refused.Store(&gateway.Refused{By: "the server " + strconv.Quote(w.interceptor.name), Status: resp.StatusCode, After: wait})
 	}
 	return w.readWhole(resp, call, r, maxErrorBody, w.statusError(resp.StatusCode))
 }

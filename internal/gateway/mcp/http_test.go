@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -113,6 +114,34 @@ func TestHTTPErrorFailsOnlyItsCall(t *testing.T) {
 	}
 }
 
+// TestRefusedHTTPCall: a server that did not process a call says until when, also with an answer
+// of the protocol.
+func TestRefusedHTTPCall(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"a page": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "later", http.StatusServiceUnavailable) },
+		"an error of the protocol": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"later"}}`, r.Header.Get("Request-Id"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := overHTTP(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Retry-After", "7")
+				answer(w, r)
+			})
+			h := ready(t, s, mcp.Options{})
+			_, err := h.call("a", `{}`)
+			if refused, ok := errors.AsType[*gateway.Refused](err); !ok || *refused != (gateway.Refused{By: `the server "srv"`, Status: 503, After: 7 * time.Second}) {
+				t.Error(err)
+			}
+			if s := h.Server(); s.Restarts != 0 || s.State != gateway.StateReady {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
 // TestUnreachableHTTPServerIsDetected: a call that cannot be sent says so,
 // and has the server looked at.
 func TestUnreachableHTTPServerIsDetected(t *testing.T) {
@@ -149,7 +178,10 @@ func TestRefusedSSEPostFailsOnlyItsCall(t *testing.T) {
 	t.Cleanup(srv.Close)
 	h := ready(t, toolconf.Server{Name: "srv", Transport: toolconf.SSE, URL: srv.URL, Shared: true, HealthProbe: "off"}, mcp.Options{})
 	refuse.Store(true)
-	h.fails(signalbox.CodeToolFailed, "echo", `{"text":"x"}`)
+	_, err := h.call("echo", `{"text":"x"}`)
+	if refused, ok := errors.AsType[*gateway.Refused](err); !ok || refused.Status != http.StatusTooManyRequests || refused.After != 0 {
+		t.Error(err)
+	}
 	refuse.Store(false)
 	h.must("echo", `{"text":"x"}`)
 	if s := h.Server(); s.Restarts != 0 {

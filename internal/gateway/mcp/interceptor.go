@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
 )
 
 const (
@@ -47,7 +48,8 @@ type reply struct {
 	token    string                // of its progress
 	settled  chan struct{}         // closed once isSettled
 
-	got404     atomic.Bool   // the server may have lost the session, and ran nothing
+	got404     atomic.Bool // the server may have lost the session, and ran nothing
+	refused    atomic.Pointer[gateway.Refused]
 	cancelSent chan struct{} // closed once the cancel was sent
 
 	mu           sync.Mutex

@@ -22,6 +22,7 @@ import (
 	signalbox "github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/agentaddr"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/retryafter"
 )
 
 // Action is a tool that makes requests.
@@ -84,6 +85,9 @@ func (c *Client) Call(ctx context.Context, a *Action, call gateway.Call) (gatewa
 	if err != nil {
 		return gateway.Result{}, err
 	}
+	if answer.refused {
+		return gateway.Result{}, &gateway.Refused{By: answer.url.Host, Status: answer.Status, After: answer.wait}
+	}
 	answer.Body = redact(answer.Body, a.Secrets)
 	return answer.result(), nil
 }
@@ -123,6 +127,10 @@ type Answer struct {
 	Body   []byte
 	url    *url.URL
 	method string
+	// refused: the request was not processed. wait is how long the upstream wants to be left
+	// alone; 0: it did not say.
+	refused bool
+	wait    time.Duration
 }
 
 // Do makes a request and reads an answer of at most max bytes. Its errors are *signalbox.Error
@@ -163,7 +171,9 @@ func (c *Client) Do(ctx context.Context, r *Request, max int64) (*Answer, error)
 	if int64(len(body)) > max {
 		return nil, tooLarge(req.URL, max)
 	}
-	return &Answer{Status: resp.StatusCode, Type: resp.Header.Get("Content-Type"), Body: body, url: req.URL, method: r.Method}, nil
+	answer := &Answer{Status: resp.StatusCode, Type: resp.Header.Get("Content-Type"), Body: body, url: req.URL, method: r.Method}
+	answer.wait, answer.refused = retryafter.Refusal(resp.StatusCode, resp.Header, time.Now())
+	return answer, nil
 }
 
 func newRequest(ctx context.Context, r *Request) (*http.Request, error) {

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	signalbox "github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
@@ -234,5 +235,38 @@ func TestAttackUpstreamEchoesSecrets(t *testing.T) {
 	}
 	if seen.Header.Get("Authorization") != "Bearer "+key || seen.Header.Get("X-Odd") != odd {
 		t.Errorf("it was sent %v", seen.Header)
+	}
+}
+
+// An answer that says that the request was not processed is no answer of the tool.
+func TestRefusedRequest(t *testing.T) {
+	for name, x := range map[string]struct {
+		status  int
+		after   string
+		refused bool
+		wait    time.Duration
+	}{
+		"429 with a time":    {429, "7", true, 7 * time.Second},
+		"429 without":        {429, "", true, 0},
+		"503 with a time":    {503, "7", true, 7 * time.Second},
+		"503 without":        {503, "", false, 0},
+		"a time that is bad": {503, "soon", false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url, _ := upstream(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Retry-After", x.after)
+				w.WriteHeader(x.status)
+			})
+			r, err := mustNew(t, toolconf.RestTool{Name: "t", URL: url}).Call(t.Context(), gateway.Call{Tool: "rest__t"})
+			refused, is := errors.AsType[*gateway.Refused](err)
+			switch {
+			case is != x.refused:
+				t.Errorf("%+v, %v", r, err)
+			case !is && (err != nil || !r.IsError):
+				t.Errorf("%+v, %v", r, err)
+			case is && (refused.Status != x.status || refused.After != x.wait || !strings.Contains(url, refused.By)):
+				t.Errorf("%+v", refused)
+			}
+		})
 	}
 }

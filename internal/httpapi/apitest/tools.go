@@ -75,18 +75,38 @@ func (f *Tools) Queues() []toolqueue.Status {
 	return f.Statuses
 }
 
-// SetConcurrent changes a status, and knows a queue browser in any case.
-func (f *Tools) SetConcurrent(queue string, concurrent int) (before int, err error) {
+// SetQueue changes a status, and knows a queue browser in any case.
+func (f *Tools) SetQueue(queue string, change func(*toolqueue.Config)) (before toolqueue.Config, err error) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
 	for i := range f.Statuses {
 		if s := &f.Statuses[i]; s.Name == queue {
-			before, s.Concurrent = s.Concurrent, concurrent
+			before = toolqueue.Config{Concurrent: s.Concurrent, Rate: s.Rate}
+			after := before
+			change(&after)
+			s.Concurrent, s.Rate = after.Concurrent, after.Rate
 			return before, nil
 		}
 	}
 	if queue == "browser" {
-		return 1, nil
+		return toolqueue.Config{Concurrent: 1}, nil
+	}
+	return before, toolqueue.ErrUnknown
+}
+
+// OpenQueue opens a status, and knows a queue browser in any case.
+func (f *Tools) OpenQueue(queue string) (closed int, err error) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	for i := range f.Statuses {
+		if s := &f.Statuses[i]; s.Name == queue {
+			_, closed = s.Closed()
+			s.Limits = nil
+			return closed, nil
+		}
+	}
+	if queue == "browser" {
+		return 0, nil
 	}
 	return 0, toolqueue.ErrUnknown
 }

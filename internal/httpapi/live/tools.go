@@ -47,7 +47,13 @@ func (r *refresh) compareTools(all bool) {
 
 func sameStatus(a, b *toolqueue.Status) bool {
 	return a.Concurrent == b.Concurrent && a.InUse == b.InUse && a.Depth == b.Depth && a.MaxWait == b.MaxWait && a.MaxWaiters == b.MaxWaiters &&
-		a.Lease == b.Lease && a.Shared == b.Shared && slices.Equal(a.Holders, b.Holders) && slices.Equal(a.Waiters, b.Waiters)
+		a.Lease == b.Lease && a.Shared == b.Shared && a.Rate == b.Rate && sameClosed(a, b) && slices.Equal(a.Holders, b.Holders) && slices.Equal(a.Waiters, b.Waiters)
+}
+
+func sameClosed(a, b *toolqueue.Status) bool {
+	closedA, keysA := a.Closed()
+	closedB, keysB := b.Closed()
+	return closedA == closedB && keysA == keysB
 }
 
 // callsIn returns the call of each task that holds a slot of a tool queue or waits

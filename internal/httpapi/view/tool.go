@@ -38,6 +38,9 @@ func ToolQueue(q *toolqueue.Status, who signalbox.Principal) api.ToolQueue {
 		out.Waiters[i] = api.ToolWaiter{
 			Position: w.Position, Session: gateway.SessionLabel(w.Session), Tool: w.Tool, Since: w.Since.UTC(), Director: w.Owner, StartsAt: Time(w.Held.Until.UTC()),
 		}
+		if out.Waiters[i].StartsAt != nil {
+			out.Held++
+		}
 		out.Waiters[i].Agent, out.Waiters[i].QueueID = ofAgent(w.Agent, w.Execution)
 	}
 	return out
@@ -46,19 +49,25 @@ func ToolQueue(q *toolqueue.Status, who signalbox.Principal) api.ToolQueue {
 // toolLimits adds the rate, and until when the queue is closed. What single keys have left is not
 // shown: whose they are is nobody else's business.
 func toolLimits(out *api.ToolQueue, q *toolqueue.Status) {
-	if r := q.Rate; r.N > 0 {
-		out.Rate = &api.ToolRate{N: r.N, PerSeconds: r.Per.Seconds(), Burst: r.Burst}
+	out.Rate = ToolRate(q.Rate)
+	closed, keys := q.Closed()
+	if keys > 0 {
+		out.Closed = &api.ToolClosed{Until: closed.Until.UTC(), Why: closed.Why, Since: Time(closed.Since.UTC())}
 	}
-	if q.PerKey || len(q.Limits) == 0 {
-		return
+	switch {
+	case q.PerKey:
+		out.KeysClosed = keys
+	case out.Rate != nil && len(q.Limits) > 0:
+		out.Rate.Left, out.Rate.Next = &q.Limits[0].Tokens, Time(q.Limits[0].Next.UTC())
 	}
-	l := q.Limits[0]
-	if out.Rate != nil {
-		out.Rate.Left, out.Rate.Next = &l.Tokens, Time(l.Next.UTC())
+}
+
+// ToolRate shows a rate; nil: there is none.
+func ToolRate(r toolqueue.Rate) *api.ToolRate {
+	if r.N == 0 {
+		return nil
 	}
-	if !l.Closed.Until.IsZero() {
-		out.Closed = &api.ToolClosed{Until: l.Closed.Until.UTC(), Why: l.Closed.Why}
-	}
+	return &api.ToolRate{N: r.N, PerSeconds: r.Per.Seconds(), Burst: max(1, r.Burst)}
 }
 
 // ToolResult is the answer of a tool; its content is a list, if an empty one.

@@ -23,6 +23,11 @@ func TestLimitsOfToolQueue(t *testing.T) {
 		}
 	}
 	until := time.Now().Add(time.Minute)
+	for key, d := range map[string]time.Duration{"a": time.Minute, "secret": 2 * time.Minute} {
+		if err := queues.CloseUntil("each", key, until.Add(d), "429 "+key[:1]); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := queues.CloseUntil("plain", "", until, "429"); err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +36,7 @@ func TestLimitsOfToolQueue(t *testing.T) {
 	if r := api.Rate; r == nil || r.N != 60 || r.PerSeconds != 60 || r.Burst != 2 || r.Left == nil || *r.Left != 0 || r.Next == nil || api.PerKey || api.Closed != nil {
 		t.Errorf("%+v %+v", api, api.Rate)
 	}
-	if r := each.Rate; r == nil || r.Left != nil || r.Next != nil || !each.PerKey || each.Keys != 1 {
+	if r := each.Rate; r == nil || r.Left != nil || r.Next != nil || !each.PerKey || each.Keys != 2 || each.KeysClosed != 2 || each.Closed == nil || each.Closed.Why != "429 s" || each.Closed.Since == nil {
 		t.Errorf("%+v %+v", each, each.Rate)
 	}
 	if plain.Rate != nil || plain.Closed == nil || plain.Closed.Why != "429" || plain.Closed.Until.Sub(until).Abs() > time.Second {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/tmaxmax/go-sse"
+
+	"github.com/signalbox-ai/signalbox/internal/retryafter"
 )
 
 // Options say where a model's endpoint is. Nothing is read from the environment.
@@ -187,24 +189,11 @@ func wish(h http.Header, otherwise time.Duration) time.Duration {
 	return said
 }
 
-// longestWait is more than any endpoint means.
-const longestWait = 366 * 24 * time.Hour
-
 // RetryAfter is how long an endpoint says that it is to be left alone, false where
 // it says nothing of use.
 func RetryAfter(h http.Header) (time.Duration, bool) {
-	seconds := -1.0
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
-		seconds = ms / 1000
-	} else if s, err := strconv.ParseFloat(h.Get("Retry-After"), 64); err == nil {
-		seconds = s
-	} else if at, err := http.ParseTime(h.Get("Retry-After")); err == nil {
-		seconds = time.Until(at).Seconds()
-	}
-	if !(seconds >= 0 && seconds <= longestWait.Seconds()) {
-		return 0, false
-	}
-	return time.Duration(seconds * float64(time.Second)), true
+	wait, ok := retryafter.Of(h, time.Now())
+	return wait, ok && wait >= 0 && wait < retryafter.Longest
 }
 
 // Text is a member of an event that is a string. Some endpoints have something else

@@ -108,6 +108,9 @@ func limitsBody(list []store.ToolLimit) []byte {
 		p.Int(int64(l.Full))
 		p.Times(l.Closed)
 	}
+	for i := range list {
+		p.Times(list[i].Since)
+	}
 	return p.Packed()
 }
 
@@ -115,6 +118,9 @@ func readLimits(queue string, body []byte) (list []store.ToolLimit, err error) {
 	r := pack.Read(body)
 	for n := r.Int(); n > 0 && !r.Bad; n-- {
 		list = append(list, store.ToolLimit{Key: r.Text(), Why: r.Text(), Full: time.Duration(r.Int()), Closed: r.Time()})
+	}
+	for i := 0; i < len(list) && r.More(); i++ {
+		list[i].Since = r.Time()
 	}
 	if r.Bad {
 		return nil, damaged("the limits of tool queue", queue)

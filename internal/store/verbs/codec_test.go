@@ -4,6 +4,9 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/pack"
 )
 
 // A field that is added to a row and not packed would be lost without a word.
@@ -44,5 +47,23 @@ func packed[T any](t *testing.T, pack func(*T) []byte, read func(id string, body
 	}
 	if _, err := read("x", []byte{1, 0x80}); err == nil {
 		t.Errorf("a damaged row of %T is read", want)
+	}
+}
+
+// Limits were stored without the time since when they are closed.
+func TestLimitsOfOlderVersion(t *testing.T) {
+	at := time.UnixMilli(7).UTC()
+	old := pack.New(0)
+	old.Int(1)
+	old.Texts("k", "429")
+	old.Int(5)
+	old.Times(at)
+	want := []store.ToolLimit{{Key: "k", Why: "429", Full: 5, Closed: at}}
+	if got, err := readLimits("q", old.Packed()); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	want[0].Since = at
+	if got, err := readLimits("q", limitsBody(want)); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
 	}
 }

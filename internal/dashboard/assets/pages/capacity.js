@@ -1,11 +1,11 @@
 // Capacity: each tool queue with its slots, who holds them by which call, and
 // the line with its waits, and how many calls run at once, which an admin changes.
 import { html, cx, useEffect, useId, useState } from "../lib/dom.js";
-import { put } from "../lib/api.js";
+import { post, put } from "../lib/api.js";
 import { useHold } from "../lib/hold.js";
 import { useLive } from "../lib/live.js";
 import { useMay } from "../lib/me.js";
-import { age, clock, full, span, useNow } from "../lib/time.js";
+import { age, ahead, clock, full, span, took, useNow } from "../lib/time.js";
 import { Accounts } from "../parts/accounts.js";
 import { AgentLink } from "../parts/agentlink.js";
 import { Bars } from "../parts/bars.js";
@@ -53,6 +53,7 @@ const Queue = ({ queue: q, gone, named }) => {
       <button type="button" disabled=${!admin.ok || gone} title=${admin.why || undefined} aria-label=${`Change the capacity of ${q.name}`} onClick=${() => change(q)}>Change…</button></header>
     <div class="card-body">
       <${Bars} used=${q.in_use} total=${Math.max(q.in_use, q.concurrent)} full=${pressed} label=${`${q.in_use} of ${q.concurrent} in use`} />
+      <${Closed} queue=${q} now=${now} admin=${admin} />
       ${drains && html`<p class="note is-warn">${q.in_use} of ${q.concurrent} in use: drains. Nobody gets a slot until fewer than ${q.concurrent} are held.</p>`}
       <div class="queue-halves">
         <div><h3>Held by</h3>
@@ -60,12 +61,24 @@ const Queue = ({ queue: q, gone, named }) => {
           <ol class="calls">${holders.map((h, i) => html`<li key=${i}><${Call} call=${h} now=${now} /><${Lease} holder=${h} now=${now} /></li>`)}</ol></div>
         <div><h3>In line</h3>
           ${waiters.length === 0 && html`<p class="quiet">nobody</p>`}
-          <ol class="calls">${waiters.slice(0, most).map((w) => html`<li key=${w.position}><b class="place">${w.position}</b><${Call} call=${w} now=${now} /></li>`)}</ol>
+          <ol class="calls">${waiters.slice(0, most).map((w) => html`<li key=${w.position}><b class="place">${w.position}</b><${Call} call=${w} now=${now} />${w.starts_at && Date.parse(w.starts_at) > now && html`<span class="quiet" title=${full(w.starts_at)}>may start ${ahead(w.starts_at, now)}</span>`}</li>`)}</ol>
           ${rest(q, waiters) > 0 && html`<p class="quiet">and ${rest(q, waiters)} more</p>`}</div>
       </div>
       <p class="quiet small-text">${rules(q)}</p>
     </div>
   </section>`;
+};
+
+// Closed says until when a queue starts no calls, as its server has asked.
+const Closed = ({ queue: q, now, admin }) => {
+  const [run, busy, error] = useAction(async () => {
+    await post(`/api/tools/queues/${encodeURIComponent(q.name)}/open`);
+    toast(`${q.name} is open.`);
+  });
+  if (!q.closed || Date.parse(q.closed.until) <= now) return null;
+  return html`<p class="note is-warn"><span title=${full(q.closed.until)}>${q.keys_closed ? `${q.keys_closed} of ${q.keys} keys closed` : "Closed"} until ${ahead(q.closed.until, now)}${q.closed.why ? `: ${q.closed.why}` : ""}.</span>
+    <button type="button" disabled=${!admin.ok || busy} title=${admin.why || undefined} aria-label=${`Open ${q.name} now`} onClick=${run}>Open now</button></p>
+    <${ErrorBox} error=${error} />`;
 };
 
 const change = (queue) => openDialog((close) => html`<${Change} queue=${queue} onClose=${close} />`);
@@ -101,7 +114,9 @@ const Lease = ({ holder: h, now }) => {
   return html`<p class="quiet small-text">kept from call to call${h.idle ? ", no call now" : ""}${h.expires ? `, until ${clock(h.expires, now)} if nothing happens` : ""}${behind}</p>`;
 };
 
-const rules = (q) => [`${q.concurrent} at once${q.shared ? " over all directors" : ""}`, q.max_wait_seconds ? `a call waits for at most ${span(q.max_wait_seconds)}` : "a call waits as long as it takes",
+const rate = (r) => r && `${r.n} in ${took(r.per_seconds)}${r.burst > 1 ? `, ${r.burst} at once after a rest` : ""}`;
+
+const rules = (q) => [`${q.concurrent} at once${q.per_key ? ", each of its callers, sessions or values" : ""}${q.shared ? " over all directors" : ""}`, rate(q.rate), q.per_key && q.keys ? `${q.keys} keys in use` : "", q.max_wait_seconds ? `a call waits for at most ${span(q.max_wait_seconds)}` : "a call waits as long as it takes",
   q.max_waiters ? `at most ${q.max_waiters} in line` : "", q.lease_idle_seconds ? `a session keeps its slot for ${span(q.lease_idle_seconds)} between calls` : ""].filter(Boolean).join(" · ");
 
 const faces = { ready: "idle", failed: "down", starting: "dispatching", stopped: "paused" };
