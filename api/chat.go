@@ -82,7 +82,7 @@ type ChatAccepted struct {
 	Position  int          `json:"position,omitempty"`
 	SessionID string       `json:"session_id,omitempty"`
 	ETA       *ETA         `json:"eta,omitempty"`
-	// WaitingFor is the account that keeps it, as in Task.
+	// WaitingFor is the gate that keeps it, as in Task.
 	WaitingFor *WaitingFor `json:"waiting_for,omitempty"`
 	URL        string      `json:"url"` // GET it, with ?wait=, for the end
 	Message    string      `json:"message,omitempty"`
@@ -113,7 +113,7 @@ type ChatPosition struct {
 	ID       string `json:"id"`
 	Position int    `json:"position"` // 0: it no longer waits
 	ETA      *ETA   `json:"eta,omitempty"`
-	// WaitingFor is the account that keeps it, as in Task.
+	// WaitingFor is the gate that keeps it, as in Task.
 	WaitingFor *WaitingFor `json:"waiting_for,omitempty"`
 }
 

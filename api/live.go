@@ -157,8 +157,8 @@ type LiveTask struct {
 	Tokens        int64      `json:"tokens,omitempty"`   // likewise, in and out
 	Note          string     `json:"note,omitempty"`     // while it runs: the trouble that its agent tells of
 	ETA           *ETA       `json:"eta,omitempty"`      // of a waiting one among the first 10
-	// WaitingFor is the gate of one that is parked, or that waits because the account of its
-	// agents is not open; of the latter only among the first 10.
+	// WaitingFor is the gate of one that is parked, or that waits because its agents or their
+	// accounts are closed; of the latter only among the first 10.
 	WaitingFor *WaitingFor `json:"waiting_for,omitempty"`
 	// Call is the tool call that it makes or waits for.
 	Call *LiveCall `json:"call,omitempty"`

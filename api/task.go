@@ -59,7 +59,7 @@ type ETA struct {
 type Task struct {
 	QueueID             string      `json:"queue_id"`
 	State               string      `json:"state"`
-	WaitingFor          *WaitingFor `json:"waiting_for,omitempty"`  // parked, or pending because the account of its agents is not open or a budget is used up; in lists parked ones only
+	WaitingFor          *WaitingFor `json:"waiting_for,omitempty"`  // parked, or pending because its agents or their accounts are closed or a budget is used up; in lists parked ones only
 	Parks               int         `json:"parks,omitempty"`        // how often it was parked
 	Reason              string      `json:"reason,omitempty"`       // once it has ended
 	Message             string      `json:"message,omitempty"`      // why it ended, for people

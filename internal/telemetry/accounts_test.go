@@ -57,7 +57,7 @@ func TestMetricsOfAccounts(t *testing.T) {
 	e, m, a, _ := parked(t)
 	text := scrape(t, m)
 	has(t, text,
-		`signalbox_account_open{account="claude-1"} 0`, `signalbox_account_signed_out{account="claude-1"} 0`,
+		`signalbox_gate_closed{kind="account",name="claude-1"} 1`, `signalbox_account_open{account="claude-1"} 0`, `signalbox_account_signed_out{account="claude-1"} 0`,
 		`signalbox_account_used_percent{account="claude-1",window="five_hour"} 99.5`,
 		`signalbox_account_parked_tasks{account="claude-1"} 1`, `signalbox_account_waiting_tasks{account="claude-1"} 1`,
 		`signalbox_parked_tasks{gate="account"} 1`, `signalbox_parked_tasks{gate="time"} 0`,

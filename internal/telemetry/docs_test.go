@@ -72,6 +72,9 @@ func work(e *engine.Engine, m *telemetry.Metrics, tools *telemetry.ToolMetrics) 
 	}
 	e.SetLive(fleet{a})
 	e.AddLive(executors{})
+	if _, err := e.ChangeAccount(ctx, signalbox.AccountEvent{Kind: signalbox.AccountShut, Account: "claude-2"}); err != nil {
+		return err
+	}
 	if err := e.HearAccount(ctx, "coder", accounts.News{Name: "claude-1", Windows: []signalbox.AccountWindow{{Name: "five_hour", UsedPercent: 40}}}); err != nil {
 		return err
 	}
