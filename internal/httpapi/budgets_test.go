@@ -23,9 +23,9 @@ func TestBudgetOfATask(t *testing.T) {
 	b := apitest.New(t, keeps(signalbox.Budgets{Task: signalbox.Budget{NanoUSD: 5 * usd}}))
 	b.AddAgent("coder", 1)
 	for body, want := range map[string]api.Budget{
-		`{"prompt":"p"}`: {USD: 5},
-		`{"prompt":"p","budget":{"usd":9.5}}`:              {USD: 9.5}, // an open director's caller is an admin
-		`{"prompt":"p","budget":{"tokens":7}}`:             {USD: 5, Tokens: 7},
+		`{"prompt":"p"}`:                                    {USD: 5},
+		`{"prompt":"p","budget":{"usd":9.5}}`:               {USD: 9.5}, // an open director's caller is an admin
+		`{"prompt":"p","budget":{"tokens":7}}`:              {USD: 5, Tokens: 7},
 		`{"prompt":"p","budget":{"usd":0.25,"tokens":100}}`: {USD: 0.25, Tokens: 100},
 	} {
 		var got api.Task
