@@ -31,6 +31,24 @@ func (b *Budgets) Daily() bool {
 	return b.Day != (Budget{}) || len(b.Users)+len(b.Agents)+len(b.Accounts) > 0
 }
 
+// Most is the most that the budget of a task of a caller may be; no figures for an admin.
+func (b *Budgets) Most(by Principal) Budget {
+	if by.Kind == "" || by.Has(ScopeAdmin) {
+		return Budget{}
+	}
+	return b.Task
+}
+
+// Check refuses a budget of a task that is higher than its caller may ask for.
+//
+// Errors: CodeValidation.
+func (b *Budgets) Check(of Budget, by Principal) error {
+	if most := b.Most(by); of.Least(most) != of.Or(most) {
+		return Invalid("budget", "budget must be at most %s (budgets.task of the director), not %s: an admin may set a higher one", most, of)
+	}
+	return nil
+}
+
 // Bounds on a budget.
 const (
 	MaxBudgetUSD    = 1_000_000_000

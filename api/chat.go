@@ -91,7 +91,7 @@ type ChatAccepted struct {
 // ChatError is the answer to a chat that did not complete, and the data of
 // the event "error" of a stream. code is agent_busy (409, 429 of a bypass
 // task), queue_full (429, 503 for the backlog), agent_down (503), or once it was
-// stored the reason of its end: wait_timeout and run_timeout (504), cancelled
+// stored the reason of its end: wait_timeout and run_timeout (504), budget (402), cancelled
 // and released (409), all others 502.
 type ChatError struct {
 	Error      string        `json:"error"` // "Agent is busy", "Agent queue is full" (the seed's texts), "Bypass is full", else as code

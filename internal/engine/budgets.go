@@ -45,25 +45,10 @@ func (e *Engine) noteBudgets(a *Applied) {
 	}
 }
 
-// mostBudget is the most that the budget of a task of a caller may be; no figures for an admin.
-func (e *Engine) mostBudget(by signalbox.Principal) signalbox.Budget {
-	if by.Kind == "" || by.Has(signalbox.ScopeAdmin) {
-		return signalbox.Budget{}
-	}
-	return e.opts.Budgets.Task
-}
-
-func (e *Engine) checkBudget(b signalbox.Budget, by signalbox.Principal) error {
-	if most := e.mostBudget(by); b.Least(most) != b.Or(most) {
-		return signalbox.Invalid("budget", "budget must be at most %s (budgets.task of the director), not %s: an admin may set a higher one", most, b)
-	}
-	return nil
-}
-
 // checkBudgets refuses a budget that is too high, and a call beside the queue for which nothing
 // is left today: its caller waits.
 func (e *Engine) checkBudgets(ctx context.Context, n *NewTask) error {
-	if err := e.checkBudget(n.Budget, n.By); err != nil || n.Mode != signalbox.ModeBypass {
+	if err := e.opts.Budgets.Check(n.Budget, n.By); err != nil || n.Mode != signalbox.ModeBypass {
 		return err
 	}
 	if err := e.readBudgets(ctx); err != nil {

@@ -24,8 +24,8 @@ func (e *Engine) Edit(ctx context.Context, id string, edit signalbox.Edit, by si
 		}
 	}
 	if err == nil && edit.Budget != nil {
-		b := edit.Budget.Or(e.mostBudget(by))
-		edit.Budget, err = &b, e.checkBudget(b, by)
+		b := edit.Budget.Or(e.opts.Budgets.Most(by))
+		edit.Budget, err = &b, e.opts.Budgets.Check(b, by)
 	}
 	if err != nil {
 		return t, err

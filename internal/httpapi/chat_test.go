@@ -152,7 +152,7 @@ func TestChatWaitTimeout(t *testing.T) {
 // Every end that is not a success is told with its reason, and never without
 // words.
 func TestIncidentEmptyErrorText(t *testing.T) {
-	status := map[signalbox.Reason]int{"wait_timeout": 504, "run_timeout": 504, "cancelled": 409, "released": 409}
+	status := map[signalbox.Reason]int{"wait_timeout": 504, "run_timeout": 504, "cancelled": 409, "released": 409, "budget": 402}
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t)
 		a := b.AddChatAgent("coder", 1)

@@ -19,6 +19,7 @@ type handlers struct {
 	pauses     *pauseHandlers
 	gates      *gateHandler
 	accounts   *accountHandlers
+	budgets    *budgetHandlers
 	searches   *searchHandler
 	usages     *usageHandler
 	bulk       *bulkHandler
@@ -69,6 +70,7 @@ func (d *Server) newHandlers() *handlers {
 		pauses:    &pauseHandlers{engine: e, audit: d.audit},
 		gates:     &gateHandler{engine: e, tools: cfg.Tools},
 		accounts:  accounts,
+		budgets:   &budgetHandlers{engine: e},
 		searches:  &searchHandler{engine: e, projection: d.projection},
 		usages:    &usageHandler{engine: e},
 		bulk:      &bulkHandler{engine: e, audit: d.audit, tasks: tasks, calls: toolTasks},
@@ -136,7 +138,7 @@ func (h *handlers) endpoints() map[string]endpoint {
 		"resume":        {handle: h.pauses.resume},
 		"gates":         {handle: h.gates.list, narrow: access.ByHandler},
 		"accounts":      {handle: h.accounts.list, narrow: access.ByHandler},
-		"budgets":       {handle: (&budgetHandlers{engine: h.accounts.engine}).list, narrow: access.ByHandler},
+		"budgets":       {handle: h.budgets.list, narrow: access.ByHandler},
 		"openAccount":   {handle: h.accounts.open},
 		"closeAccount":  {handle: h.accounts.close},
 		"removeAccount": {handle: h.accounts.remove},
