@@ -124,7 +124,7 @@ var harmless = []string{
 	"queue.max_size", "queue.chat_max_size", "queue.wait_timeout", "queue.fleet", "queue.max_attempts", "queue.dispatch_timeout", "queue.age_step",
 	"bypass.slots", "bypass.fleet",
 	"priorities.user", "priorities.schedule", "priorities.agent", "priorities.web", "priorities.cli", "priorities.api",
-	"accounts", "execution_ttl", "stall_limit", "run_grace", "session_grace", "grace", "on_shutdown",
+	"accounts", "budgets.task", "budgets.day", "budgets.users", "budgets.agents", "budgets.accounts", "execution_ttl", "stall_limit", "run_grace", "session_grace", "grace", "on_shutdown",
 	"queues", "commands.max_concurrent", "commands.max_waiting", "commands.agent_name", "commands.task_after",
 	"agent.name", "agent.kind", "agent.pull", "agent.slots", "agent.isolated_slots", "agent.model", "agent.tiers", "agent.timeout", "agent.terminal_idle",
 	"agent.llm.max_tokens", "agent.llm.max_turns", "agent.llm.max_parallel_tool_calls", "agent.llm.min_parallel_tool_calls", "agent.llm.over_limit",

@@ -18,6 +18,7 @@ type handlers struct {
 	outputs    *stream.Outputs
 	pauses     *pauseHandlers
 	accounts   *accountHandlers
+	budgets    *budgetHandlers
 	searches   *searchHandler
 	usages     *usageHandler
 	bulk       *bulkHandler
@@ -67,6 +68,7 @@ func (d *Server) newHandlers() *handlers {
 		outputs:   outputs,
 		pauses:    &pauseHandlers{engine: e, audit: d.audit},
 		accounts:  accounts,
+		budgets:   &budgetHandlers{engine: e},
 		searches:  &searchHandler{engine: e, projection: d.projection},
 		usages:    &usageHandler{engine: e},
 		bulk:      &bulkHandler{engine: e, audit: d.audit, tasks: tasks, calls: toolTasks},
@@ -133,7 +135,7 @@ func (h *handlers) endpoints() map[string]endpoint {
 		"pause":        {handle: h.pauses.pause},
 		"resume":       {handle: h.pauses.resume},
 		"accounts":     {handle: h.accounts.list, narrow: access.ByHandler},
-		"budgets":      {handle: (&budgetHandlers{engine: h.accounts.engine}).list, narrow: access.ByHandler},
+		"budgets":      {handle: h.budgets.list, narrow: access.ByHandler},
 		"openAccount":  {handle: h.accounts.open},
 		"closeAccount": {handle: h.accounts.close},
 		"history":      {handle: h.queues.history, narrow: access.ByHandler},

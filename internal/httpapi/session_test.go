@@ -39,7 +39,10 @@ type session struct {
 
 func newSession(t *testing.T) *session {
 	s := &session{}
-	s.Fixture = apitest.New(t, apitest.WithClock(&s.clock), func(o *apitest.Options) { o.Engine.MaxSize = 3 })
+	s.Fixture = apitest.New(t, apitest.WithClock(&s.clock), func(o *apitest.Options) {
+		o.Engine.MaxSize = 3
+		o.Engine.Budgets = signalbox.Budgets{Accounts: map[string]signalbox.Budget{"*": {NanoUSD: 60_000_000_000}, "team": {Tokens: 2_000_000}}}
+	})
 	s.Fixture.AddAgent("reviewer", 1) // by the engine: the story begins with one known agent
 	s.withMetrics()
 	s.queueStory()

@@ -42,7 +42,10 @@ func exercise() (families, error) {
 	if err != nil {
 		return families{}, err
 	}
-	e := engine.New(timed, engine.Options{Sealer: sealer, MaxSize: 2})
+	e := engine.New(timed, engine.Options{
+		Sealer: sealer, MaxSize: 2,
+		Budgets: signalbox.Budgets{Agents: map[string]signalbox.Budget{"coder": {NanoUSD: 1e18, Tokens: 1e15}}},
+	})
 	m := telemetry.NewMetrics(e)
 	m.Store(timed)
 	m.Readers(readers{})

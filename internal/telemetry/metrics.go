@@ -91,7 +91,7 @@ func NewMetrics(e *engine.Engine) *Metrics {
 	m.took = histograms(reg, "signalbox_http_request_duration_seconds", "Time of HTTP requests, by route; streams and polls that wait apart.", answers, "route")
 	reg.MustRegister(
 		newGauges(e),
-		newAccountGauges(e),
+		newAccountGauges(e), newBudgetGauges(e),
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)

@@ -77,8 +77,8 @@ var askedMutants = []Mutant{
 		Text: "the ceiling over all agents is not told to the store",
 		File: "internal/engine/claim.go",
 		Edits: []Edit{{
-			"FenceAbove: fenceAbove, Fleet: fleet,",
-			"FenceAbove: fenceAbove, Fleet: 0 * fleet,",
+			"r.Fleet, r.Account, r.Except.Sources = e.opts.Fleet,",
+			"r.Fleet, r.Account, r.Except.Sources = 0*e.opts.Fleet,",
 		}},
 		Package: "internal/engine", Tests: []string{"TestFleetCeiling"},
 	},

@@ -192,6 +192,7 @@ func TestTwoDirectorsKeepOneBudget(t *testing.T) {
 	a.Finish(e.TaskID, End{})
 	s.a.ends(first, signalbox.ReasonCompleted)
 	s.b.ends(second, signalbox.ReasonBudget)
+	s.a.await("what ended at the other counts", func() bool { return s.a.engine.Budgets().Rows(s.a.clock.now())[0].Spent.USD() == 11 })
 	waits := s.a.submit(engine.NewTask{Agent: "one"})
 	s.a.await("it waits at the budget", func() bool {
 		g := s.a.engine.WaitsAt(new(s.a.task(waits)))

@@ -19,6 +19,7 @@ type gates struct {
 	parked   []signalbox.Task    // ID, Queue and Parking alone
 	ids      map[string]bool     // of parked
 	queues   map[string]string   // the account because of which tasks of a queue wait; of those that have such
+	budgets  []string            // that are used up
 }
 
 func accountKey(name string) string { return "account:" + name }
@@ -68,6 +69,16 @@ func (r *refresh) readGates(changes *journalChanges, fresh bool) (err error) {
 			r.dirtyAgents[name] = true
 		}
 	}
+	var usedUp []string
+	for _, g := range r.cfg.Engine.Budgets().Gates(r.cfg.Engine.Now()) {
+		usedUp = append(usedUp, g.Name)
+	}
+	if !slices.Equal(usedUp, r.gates.budgets) {
+		r.gates.budgets = usedUp
+		for queue := range r.snapshot.Heads {
+			r.dirtyQueues[queue] = true
+		}
+	}
 	queues := map[string]string{}
 	for queue, n := range r.snapshot.Counts.Queues {
 		if blocked && n > 0 {
@@ -100,7 +111,7 @@ func (r *refresh) readParked() error {
 
 // waitingFor is the gate of a task that waits; nil for none.
 func (r *refresh) waitingFor(t *signalbox.Task) *api.WaitingFor {
-	if t.State == signalbox.Pending && r.gates.queues[t.Queue] == "" && len(r.cfg.Engine.Options().Reserve) == 0 {
+	if t.State == signalbox.Pending && r.gates.queues[t.Queue] == "" && len(r.gates.budgets) == 0 && len(r.cfg.Engine.Options().Reserve) == 0 {
 		return nil
 	}
 	return view.WaitingFor(r.cfg.Engine.WaitsAt(t))

@@ -9,6 +9,7 @@ import { age, clock, full, span, useNow } from "../lib/time.js";
 import { Accounts } from "../parts/accounts.js";
 import { AgentLink } from "../parts/agentlink.js";
 import { Bars } from "../parts/bars.js";
+import { Budgets } from "../parts/budgets.js";
 import { Changes } from "../parts/changes.js";
 import { Dialog, openDialog } from "../parts/dialog.js";
 import { Empty } from "../parts/empty.js";
@@ -29,6 +30,7 @@ export default ({ query }) => {
   return html`<div class="page-head"><h1>Capacity</h1><p class="quiet"><${Changes} hold=${hold} /> ${sum([...capacity.values()])}</p></div>
     ${!ready && html`<p class="quiet" aria-busy="true">Connecting…</p>`}
     <${Accounts} />
+    <${Budgets} />
     ${ready && capacity.size === 0 && html`<${Empty} title="No tool has a queue yet." text="A tool queue in signalbox.yaml says how many calls run at once, over all agents. This shows the tools that there are:" command="signalbox tools" />`}
     <div class="queues" ...${hold.props}>${hold.items.map(({ key, item, gone }) => html`<${Queue} key=${key} queue=${item} gone=${gone} named=${key === named} />`)}</div>
     <${Servers} />`;
