@@ -78,7 +78,7 @@ func TestBlocks(t *testing.T) {
 	if turn.Message.Text != "I look" || len(c) != 3 || c[0].Arguments != `{"z": 1, "a":2}` || c[1].Arguments != "{}" || c[2].Arguments != `{"q":  1}` {
 		t.Errorf("%+v", turn.Message)
 	}
-	if turn.StopReason != llm.StopTools || turn.InputTokens != 543 || turn.OutputTokens != 77 {
+	if turn.StopReason != llm.StopTools || turn.InputTokens != 543 || turn.CacheReadTokens != 40 || turn.CacheWriteTokens != 500 || turn.OutputTokens != 77 {
 		t.Errorf("%+v", turn)
 	}
 }

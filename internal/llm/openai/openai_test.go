@@ -118,6 +118,18 @@ func TestToolCallsOfCompatibleEndpoints(t *testing.T) {
 	}
 }
 
+// What was in the endpoint's cache is told apart, where it tells that, and never more than all.
+func TestInputThatWasCached(t *testing.T) {
+	for details, want := range map[string]int64{"": 0, `,"prompt_tokens_details":{"cached_tokens":4}`: 4, `,"prompt_tokens_details":{"cached_tokens":400}`: 5, `,"prompt_tokens_details":[]`: 0, `,"prompt_tokens_details":null`: 0, `,"prompt_tokens_details":"4"`: 0} {
+		m, _ := endpoint(t, func(map[string]any) (int, string) {
+			return 200, events(`{"choices":[{"index":0,"delta":{"content":"ok"},"finish_reason":"stop"}],"usage":{"prompt_tokens":5,"completion_tokens":3` + details + `}}`)
+		})
+		if turn := stream(t, m); turn.InputTokens != 5 || turn.CacheReadTokens != want {
+			t.Errorf("%s: %+v", details, turn)
+		}
+	}
+}
+
 func TestRefusalOfTheVendor(t *testing.T) {
 	m, _ := endpoint(t, func(map[string]any) (int, string) {
 		return 200, events(`{"choices":[{"index":0,"delta":{"refusal":"I will not"}}]}`, `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`)
