@@ -171,16 +171,17 @@ func budgetGates(n *Now) (all []Closed) {
 func toolGates(n *Now) (all []Closed) {
 	for i := range n.Tools {
 		q := &n.Tools[i]
-		c := Closed{State: string(signalbox.AccountClosed), Cure: "it is opened by itself then; signalbox tools queues shows who waits"}
-		for _, l := range q.Limits {
-			if l.Closed.Until.After(n.At) && l.Closed.Until.After(c.Until) {
-				c.Gate = signalbox.Gate{Kind: signalbox.GateTool, Name: q.Name, Text: l.Closed.Why, Until: l.Closed.Until.UTC()}
-			}
+		closed, keys := q.Closed()
+		if keys == 0 {
+			continue
 		}
-		if c.Kind != "" {
-			c.Text, c.Waiting = c.String(), q.Depth
-			all = append(all, c)
+		c := Closed{State: string(signalbox.AccountClosed), Cure: "it is opened by itself then; signalbox tools open " + q.Name + " does not wait for that"}
+		c.Gate = signalbox.Gate{Kind: signalbox.GateTool, Name: q.Name, Text: cmp.Or(closed.Why, "a caller closed it"), Until: closed.Until.UTC()}
+		if q.PerKey {
+			c.Gate.Text = fmt.Sprintf("for %d of its %d keys: %s", keys, q.Keys, c.Gate.Text)
 		}
+		c.Text, c.Since, c.Waiting = c.String(), closed.Since, q.Depth
+		all = append(all, c)
 	}
 	return all
 }

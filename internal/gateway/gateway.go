@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -225,29 +224,6 @@ func (g *Gateway) OpenQueue(queue string) (closed int, err error) {
 		g.QueuesChanged()
 	}
 	return closed, err
-}
-
-// ClosedQueue is a tool queue that starts no calls, or none of some of its keys.
-type ClosedQueue struct {
-	Name         string
-	Text         string // why, for people
-	Until, Since time.Time
-}
-
-// ClosedQueues lists those that are closed.
-func ClosedQueues(all []toolqueue.Status) (out []ClosedQueue) {
-	for i := range all {
-		c, keys := all[i].Closed()
-		if keys == 0 {
-			continue
-		}
-		text := cmp.Or(c.Why, "a caller closed it")
-		if all[i].PerKey {
-			text = fmt.Sprintf("for %d of its %d keys: %s", keys, all[i].Keys, text)
-		}
-		out = append(out, ClosedQueue{all[i].Name, text, c.Until, c.Since})
-	}
-	return out
 }
 
 // EndSession releases what a session holds: its leases and its own servers.
