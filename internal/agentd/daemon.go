@@ -29,6 +29,7 @@ type Daemon struct {
 	conversations conversationLocks // of runs within this process
 	account       spending
 	maintainMu    sync.Mutex // serializes maintenance of the data folder; taken before stored and mu
+	tidied        time.Time  // when worktrees were last looked through; under maintainMu
 
 	quit      chan time.Duration // POST /shutdown: the drain time
 	quitOnce  sync.Once

@@ -119,12 +119,9 @@ func (r *Repo) with(cmd *exec.Cmd, objects string) *exec.Cmd {
 func (r *Repo) Changes(ctx context.Context, from, to Mark, objects, patch string) (*api.Changes, error) {
 	c := &api.Changes{Workspace: KindFolder, Dir: r.Dir, Branch: r.branch(ctx), Base: from.Head, Head: to.Head}
 	c.Commits = r.commits(ctx, from.Head, to.Head)
-	if to.Head != "" {
-		tree, err := r.line(ctx, "rev-parse", to.Head+"^{tree}")
-		if err != nil {
-			return nil, err
-		}
-		c.Uncommitted = tree != to.Tree
+	var err error
+	if c.Uncommitted, err = r.Left(ctx, to); err != nil {
+		return nil, err
 	}
 	if from.Tree == to.Tree {
 		return c, nil
@@ -223,16 +220,16 @@ func (r *Repo) writePatch(ctx context.Context, c *api.Changes, from, to Mark, ob
 	if _, err := f.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	c.Patch = strings.ToValidUTF8(string(wholeFiles(head)), "\uFFFD")
+	c.Patch = WholeFiles(string(head))
 	return nil
 }
 
-// wholeFiles is the beginning of a patch that fits api.MaxPatch, without the part of a file.
-func wholeFiles(patch []byte) []byte {
-	if len(patch) <= api.MaxPatch {
-		return patch
+// WholeFiles is the beginning of a patch that fits api.MaxPatch, without the part of a file.
+func WholeFiles(patch string) string {
+	if len(patch) > api.MaxPatch {
+		patch = patch[:max(0, strings.LastIndex(patch[:api.MaxPatch], "\ndiff --git ")+1)]
 	}
-	return patch[:max(0, bytes.LastIndex(patch[:api.MaxPatch], []byte("\ndiff --git "))+1)]
+	return strings.ToValidUTF8(patch, "\uFFFD")
 }
 
 // bounded writes at most so many bytes, and takes the rest for written.

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,14 +30,9 @@ func (r *Repo) AddWorktree(ctx context.Context, dir, branch, base string) (*Repo
 	if r.commit(ctx, "refs/heads/"+branch) != "" {
 		args = append(args, dir, branch)
 	} else {
-		if base == "" {
-			base = "HEAD"
-		}
-		at := r.commit(ctx, base)
-		if at == "" && base == "HEAD" {
-			return nil, fmt.Errorf("the repository %s has no commit yet, from which a worktree could be made", r.Dir)
-		} else if at == "" {
-			return nil, fmt.Errorf("the repository %s has no commit %q, from which the worktree is to be made", r.Dir, base)
+		at, err := r.Commit(ctx, base)
+		if err != nil {
+			return nil, err
 		}
 		args = append(args, "--no-track", "-b", branch, dir, at)
 	}
@@ -48,6 +44,18 @@ func (r *Repo) AddWorktree(ctx context.Context, dir, branch, base string) (*Repo
 		return nil, err
 	}
 	return w, w.submodules(ctx)
+}
+
+// Commit resolves a branch, tag or commit, "" to what is checked out.
+func (r *Repo) Commit(ctx context.Context, name string) (string, error) {
+	at := r.commit(ctx, cmp.Or(name, "HEAD"))
+	switch {
+	case at == "" && name == "":
+		return "", fmt.Errorf("the repository %s has no commit yet, from which a worktree could be made", r.Dir)
+	case at == "":
+		return "", fmt.Errorf("the repository %s has no commit %q, from which the worktree is to be made", r.Dir, name)
+	}
+	return at, nil
 }
 
 // submodules checks out those that the repository has here already.
@@ -132,14 +140,47 @@ func (r *Repo) Keep(ctx context.Context, branch string) error {
 	return err
 }
 
-// Unlanded reports whether a worktree has anything that the base it was made from does not
-// have: commits, changes, or files that are neither tracked nor ignored.
-func (r *Repo) Unlanded(ctx context.Context, base string) (bool, error) {
-	if n, err := r.line(ctx, "rev-list", "--count", "--max-count=1", "HEAD", "^"+base); err != nil || n != "0" {
+// Unlanded reports whether a worktree has anything that none of the commits has: commits,
+// changes, or files that are neither tracked nor ignored.
+func (r *Repo) Unlanded(ctx context.Context, commits ...string) (bool, error) {
+	if more, err := r.beyond(ctx, "HEAD", commits); err != nil || more {
 		return true, err
 	}
 	dirty, err := r.git(ctx, "status", "--porcelain", "--untracked-files=normal", "-z")
 	return dirty != "", err
+}
+
+// beyond reports whether a name has commits that none of the others has.
+func (r *Repo) beyond(ctx context.Context, name string, commits []string) (bool, error) {
+	args := []string{"rev-list", "--count", "--max-count=1", name}
+	for _, c := range commits {
+		args = append(args, "^"+c)
+	}
+	n, err := r.line(ctx, args...)
+	return n != "0", err
+}
+
+// DropBranch deletes a branch that has nothing which none of the commits has.
+func (r *Repo) DropBranch(ctx context.Context, branch string, commits ...string) error {
+	ref := "refs/heads/" + branch
+	at := r.commit(ctx, ref)
+	if at == "" {
+		return nil
+	}
+	if more, err := r.beyond(ctx, at, commits); err != nil || more {
+		return err
+	}
+	_, err := r.git(ctx, "update-ref", "-d", ref, at)
+	return err
+}
+
+// Left reports whether a mark has anything that is not committed.
+func (r *Repo) Left(ctx context.Context, m Mark) (bool, error) {
+	if m.Head == "" {
+		return true, nil
+	}
+	tree, err := r.line(ctx, "rev-parse", m.Head+"^{tree}")
+	return tree != m.Tree, err
 }
 
 // Head is the commit that is checked out; "" if there is none.
@@ -166,9 +207,12 @@ func (r *Repo) Carry(ctx context.Context, to *Repo, patterns []string) (carried,
 	}
 	defer into.Close()
 	for _, pattern := range patterns {
-		names, err := fs.Glob(from.FS(), path.Clean(filepath.ToSlash(pattern)))
+		if !ValidPattern(pattern) {
+			return carried, refused, fmt.Errorf("workspace.carry: %q is no pattern of files in the repository", pattern)
+		}
+		names, err := fs.Glob(from.FS(), path.Clean(pattern))
 		if err != nil {
-			return carried, refused, fmt.Errorf("workspace.carry: %q is not a pattern: %w", pattern, err)
+			return carried, refused, err
 		}
 		for _, name := range names {
 			st, err := from.Lstat(name)
@@ -188,6 +232,13 @@ func (r *Repo) Carry(ctx context.Context, to *Repo, patterns []string) (carried,
 		}
 	}
 	return carried, refused, nil
+}
+
+// ValidPattern reports whether a text is a pattern for Carry: a path within the repository,
+// with slashes, in which * stands for any characters but slashes.
+func ValidPattern(s string) bool {
+	_, err := path.Match(s, "")
+	return err == nil && s != "" && s != "." && fs.ValidPath(path.Clean(s)) && !path.IsAbs(s)
 }
 
 func copyFile(from, into *os.Root, name string, st fs.FileInfo) error {
