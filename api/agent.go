@@ -274,6 +274,7 @@ type AgentStatus struct {
 	Director     string             `json:"director,omitempty"`      //
 	CurrentTasks []AgentCurrentTask `json:"current_tasks,omitempty"` //
 	WorkDir      string             `json:"work_dir,omitempty"`      //
+	Workspace    string             `json:"workspace,omitempty"`     // where runs work: folder (WorkDir; also if absent) or worktree
 
 	IsolatedSlots int             `json:"isolated_slots,omitempty"` // isolated executions it can run beside its slots
 	Sessions      bool            `json:"sessions,omitempty"`       // answers GET /sessions, and begins a conversation under the id it is given

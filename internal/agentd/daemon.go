@@ -215,7 +215,7 @@ func (d *Daemon) Status() api.AgentStatus {
 		UptimeSeconds: time.Since(d.started).Seconds(),
 		Config:        api.AgentConfig{Port: d.port, Model: d.cfg.Model},
 		Name:          d.cfg.Name, Slots: d.cfg.Slots, Fencing: true, Proof: d.cfg.Token != "", LongPoll: true, Progress: true,
-		HighestFence: d.highest, Director: d.servingDirector, WorkDir: d.cfg.WorkDir,
+		HighestFence: d.highest, Director: d.servingDirector, WorkDir: d.cfg.WorkDir, Workspace: d.cfg.Workspace.Kind,
 		IsolatedSlots: d.cfg.IsolatedSlots, Sessions: true,
 		Terminal: d.cfg.Terminal && d.cfg.Token != "", Terminals: d.openTerminals(), TaskEnv: d.cfg.TaskEnv,
 		Steps: d.cfg.Runner.LLM.Steps.Told(), Account: account,

@@ -153,6 +153,7 @@ type Agent struct {
 	Pull           bool              // it listens nowhere and asks its director for tasks; default false
 	Directors      []string          // URLs of further directors over the same store, of an agent that pulls
 	WorkDir        string            // absolute folder in which tasks run; "" (default): the current one
+	Workspace      Workspace         // where in it, or beside it, each task works
 	Home           string            // absolute HOME of the coding CLI; "" (default): the user's
 	Slots          int               // executions side by side, 1 to 64; default 1
 	IsolatedSlots  int               // isolated executions beside them, for the bypass, 1 to 64; default 4
@@ -172,6 +173,14 @@ type Agent struct {
 	Terminal        bool          // it offers terminals; default false
 	TerminalCommand []string      // what runs in them; default: the CLI, or the user's shell for the kinds command and demo
 	TerminalIdle    time.Duration // without input or output a terminal ends after that long, 10s to 24h; default 15m
+}
+
+// Workspace holds where tasks work.
+type Workspace struct {
+	Kind  string   // folder (default): in the working folder; worktree: in a git worktree for each conversation
+	Base  string   // branch or commit that worktrees are made from; "" (default): what is checked out in the working folder
+	Setup []string // shell commands that run in a new worktree
+	Carry []string // patterns of files that git ignores, which are copied into a new worktree
 }
 
 // LLM holds the options of an agent of kind llm: a loop of our own around a

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/signalbox-ai/signalbox"
 )
 
 // The kinds of workspaces.
@@ -207,7 +209,7 @@ func (r *Repo) Carry(ctx context.Context, to *Repo, patterns []string) (carried,
 	}
 	defer into.Close()
 	for _, pattern := range patterns {
-		if !ValidPattern(pattern) {
+		if !signalbox.ValidPathPattern(pattern) {
 			return carried, refused, fmt.Errorf("workspace.carry: %q is no pattern of files in the repository", pattern)
 		}
 		names, err := fs.Glob(from.FS(), path.Clean(pattern))
@@ -232,13 +234,6 @@ func (r *Repo) Carry(ctx context.Context, to *Repo, patterns []string) (carried,
 		}
 	}
 	return carried, refused, nil
-}
-
-// ValidPattern reports whether a text is a pattern for Carry: a path within the repository,
-// with slashes, in which * stands for any characters but slashes.
-func ValidPattern(s string) bool {
-	_, err := path.Match(s, "")
-	return err == nil && s != "" && s != "." && fs.ValidPath(path.Clean(s)) && !path.IsAbs(s)
 }
 
 func copyFile(from, into *os.Root, name string, st fs.FileInfo) error {
