@@ -40,7 +40,9 @@ func TestCLIWorksInWorktree(t *testing.T) {
 			if second.Branch != first.Branch || second.Base != first.Head || second.FilesChanged != 1 || second.Insertions != 1 {
 				t.Errorf("%+v after %+v", second, first)
 			}
-			if !slices.ContainsFunc(m.Requests(), func(r model.Request) bool { return strings.Contains(r.Text, "make a file") && strings.Contains(r.Text, "add a line") }) {
+			if !slices.ContainsFunc(m.Requests(), func(r model.Request) bool {
+				return strings.Contains(r.Text, "make a file") && strings.Contains(r.Text, "add a line")
+			}) {
 				t.Error("the second turn does not know the first")
 			}
 			if got := git(t, a.cfg, "show", second.Branch+":a.txt"); got != "one\ntwo\nthree" {

@@ -28,7 +28,7 @@ const BranchPrefix = "signalbox/"
 // AddWorktree makes a worktree in a folder that does not exist yet, on a branch: a new one
 // from base, which defaults to what is checked out here, or the one that exists already.
 func (r *Repo) AddWorktree(ctx context.Context, dir, branch, base string) (*Repo, error) {
-	args := []string{"-c", "checkout.workers=0", "worktree", "add", "--quiet"}
+	args := []string{"worktree", "add", "--quiet"}
 	if r.commit(ctx, "refs/heads/"+branch) != "" {
 		args = append(args, dir, branch)
 	} else {
