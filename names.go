@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"path"
 	"regexp"
@@ -189,3 +190,11 @@ func ImportKey(kind, old string) string { return ImportPrefix + kind + " " + old
 
 // ImportPrefix begins the idempotency keys of imported tasks.
 const ImportPrefix = "import "
+
+// ValidPathPattern reports whether a text is a pattern of paths below a folder, with slashes,
+// as path.Match reads it: * stands for any characters but slashes.
+func ValidPathPattern(s string) bool {
+	_, err := path.Match(s, "")
+	clean := path.Clean(s)
+	return err == nil && s != "" && clean != "." && fs.ValidPath(clean)
+}

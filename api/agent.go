@@ -13,6 +13,7 @@ import (
 //	GET  /task/{id}          its state; id is task_id or queue_id  200, 404
 //	POST /task/{id}/cancel   stop it                              200, 202, 404, 409
 //	GET  /task/{id}/output   its output (signalbox)               200, 404
+//	GET  /task/{id}/patch    what it changed, as text (signalbox) 200, 404
 //	GET  /status             idle or working, and at what         200
 //	GET  /history            what has ended                       200
 //	POST /shutdown           end the agent                        202, 409
@@ -131,7 +132,48 @@ type AgentTaskStatus struct {
 	Limit *AgentLimit `json:"limit,omitempty"`
 	// Account is what the run heard of the account that it spends.
 	Account *AgentAccount `json:"account,omitempty"`
+
+	// Changes is what an ended run changed in the repository that it worked in; absent: it
+	// worked in none, or that could not be found out.
+	Changes *Changes `json:"changes,omitempty"`
 }
+
+// Changes is what a run changed in the repository that it worked in, files that are not
+// tracked included, ignored ones not.
+type Changes struct {
+	Workspace string `json:"workspace"`        // folder: the agent's own folder, or the project's; worktree: one of its own
+	Dir       string `json:"dir"`              // where it worked, on the agent's host
+	Branch    string `json:"branch,omitempty"` // that was checked out at its end; "": none
+	Base      string `json:"base"`             // commit that it began from; "": there was none
+	Head      string `json:"head"`             // commit at its end
+	Commits   int    `json:"commits"`          // from base to head, at most 1,000
+	// Uncommitted says that the run left changes in the tree. In a worktree they were
+	// committed for it, and are in head.
+	Uncommitted bool `json:"uncommitted,omitempty"`
+
+	FilesChanged int           `json:"files_changed"`
+	Insertions   int64         `json:"insertions"`
+	Deletions    int64         `json:"deletions"`
+	Files        []ChangedFile `json:"files,omitempty"` // by path, at most 1,000
+
+	// Patch is in the format of git, at most 256 KiB: whole files, from the first.
+	// GET /task/{id}/patch has all of it, of PatchBytes, up to 64 MiB.
+	Patch      string `json:"patch,omitempty"`
+	PatchBytes int64  `json:"patch_bytes"`
+}
+
+// ChangedFile is a file that a run changed.
+type ChangedFile struct {
+	Path       string `json:"path"`
+	From       string `json:"from,omitempty"` // of a renamed or copied file
+	Status     string `json:"status"`         // added, modified, deleted, renamed, copied or typechange
+	Insertions int64  `json:"insertions"`     // lines; 0 of a binary file
+	Deletions  int64  `json:"deletions"`
+	Binary     bool   `json:"binary,omitempty"`
+}
+
+// MaxPatch bounds Changes.Patch, in bytes.
+const MaxPatch = 256 << 10
 
 // AgentError says why a task on an agent did not complete. Type is one of
 // timeout, cancelled, max_turns, start_error, claude_error (kept from the
@@ -232,6 +274,7 @@ type AgentStatus struct {
 	Director     string             `json:"director,omitempty"`      //
 	CurrentTasks []AgentCurrentTask `json:"current_tasks,omitempty"` //
 	WorkDir      string             `json:"work_dir,omitempty"`      //
+	Workspace    string             `json:"workspace,omitempty"`     // where runs work: folder (WorkDir; also if absent) or worktree
 
 	IsolatedSlots int             `json:"isolated_slots,omitempty"` // isolated executions it can run beside its slots
 	Sessions      bool            `json:"sessions,omitempty"`       // answers GET /sessions, and begins a conversation under the id it is given

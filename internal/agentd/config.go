@@ -12,6 +12,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
+	"github.com/signalbox-ai/signalbox/internal/agentd/workspace"
 )
 
 // Limits that are part of the contract rather than of the configuration.
@@ -32,9 +33,10 @@ type Config struct {
 	Version string // shown in status; default "dev"
 	DataDir string // records, logs, sessions; created 0700, for one daemon alone
 
-	WorkDir      string   // where tasks run; default: the current folder
-	ProjectRoots []string // folders that project.path must lie in; default: WorkDir
-	Home         string   // HOME of the CLI; default: the user's
+	WorkDir      string    // where tasks run; default: the current folder
+	ProjectRoots []string  // folders that project.path must lie in; default: WorkDir
+	Workspace    Workspace // default: WorkDir itself
+	Home         string    // HOME of the CLI; default: the user's
 
 	Slots         int    // concurrent executions, 1 to 64; default 1
 	IsolatedSlots int    // additional isolated executions; default 4
@@ -87,6 +89,7 @@ func (c Config) withDefaults() (Config, error) {
 	c.Name = cmp.Or(c.Name, c.Kind)
 	c.Version = cmp.Or(c.Version, "dev")
 	c.Tools = cmp.Or(c.Tools, toolsAuto)
+	c.Workspace.Kind = cmp.Or(c.Workspace.Kind, workspace.KindFolder)
 	c.Slots = cmp.Or(c.Slots, 1)
 	c.IsolatedSlots = cmp.Or(c.IsolatedSlots, 4)
 	c.DefaultTimeout = cmp.Or(c.DefaultTimeout, 30*time.Minute)
@@ -105,7 +108,10 @@ func (c Config) withDefaults() (Config, error) {
 	if err := c.check(); err != nil {
 		return c, err
 	}
-	return c, c.resolvePaths()
+	if err := c.resolvePaths(); err != nil {
+		return c, err
+	}
+	return c, c.checkWorkspace()
 }
 
 func (c *Config) check() error {

@@ -29,6 +29,7 @@ type Daemon struct {
 	conversations conversationLocks // of runs within this process
 	account       spending
 	maintainMu    sync.Mutex // serializes maintenance of the data folder; taken before stored and mu
+	tidied        time.Time  // when worktrees were last looked through; under maintainMu
 
 	quit      chan time.Duration // POST /shutdown: the drain time
 	quitOnce  sync.Once
@@ -214,7 +215,7 @@ func (d *Daemon) Status() api.AgentStatus {
 		UptimeSeconds: time.Since(d.started).Seconds(),
 		Config:        api.AgentConfig{Port: d.port, Model: d.cfg.Model},
 		Name:          d.cfg.Name, Slots: d.cfg.Slots, Fencing: true, Proof: d.cfg.Token != "", LongPoll: true, Progress: true,
-		HighestFence: d.highest, Director: d.servingDirector, WorkDir: d.cfg.WorkDir,
+		HighestFence: d.highest, Director: d.servingDirector, WorkDir: d.cfg.WorkDir, Workspace: d.cfg.Workspace.Kind,
 		IsolatedSlots: d.cfg.IsolatedSlots, Sessions: true,
 		Terminal: d.cfg.Terminal && d.cfg.Token != "", Terminals: d.openTerminals(), TaskEnv: d.cfg.TaskEnv,
 		Steps: d.cfg.Runner.LLM.Steps.Told(), Account: account,

@@ -20,6 +20,7 @@ type outcome struct {
 	out     runner.Outcome
 	limit   *api.AgentLimit // of the provider, where it ended the run
 	alive   func() []int    // processes that could not be killed
+	changes *api.Changes    // in the repository that it worked in
 }
 
 func completedOutcome(o runner.Outcome) outcome {
@@ -70,7 +71,20 @@ func (r *run) executeLocked() outcome {
 	r.mu.Lock()
 	r.locks = locks
 	r.mu.Unlock()
-	return r.runProcess(p)
+	if p.worktree != "" {
+		if err := r.enterWorktree(&p); err != nil {
+			if s := r.stopReason(); s != nil {
+				return s.verdict(runner.Outcome{})
+			}
+			return notStarted(err)
+		}
+	}
+	w := r.watch(p)
+	v := r.runProcess(p)
+	if v.alive == nil {
+		v.changes = r.changes(w, p)
+	}
+	return v
 }
 
 // executeInProcess executes a run within the daemon's own folder: it waits only for another run

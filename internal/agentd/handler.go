@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"os"
 	"strconv"
 	"time"
 
@@ -29,6 +30,7 @@ func (d *Daemon) handler(anyIP bool) http.Handler {
 		"POST /task/{id}/void":   d.postVoid,
 		"POST /task/{id}/cancel": d.withRun(d.cancelTask),
 		"GET /task/{id}/output":  d.withRun(d.getOutput),
+		"GET /task/{id}/patch":   d.withRun(d.getPatch),
 		"GET /status":            func(w http.ResponseWriter, _ *http.Request) error { return reply(w, http.StatusOK, d.Status()) },
 		"GET /history":           d.getHistory,
 		"GET /history/{id}":      d.withRun(d.getEnded),
@@ -153,6 +155,24 @@ func (d *Daemon) getOutput(w http.ResponseWriter, req *http.Request, r *run) err
 		return err
 	}
 	return reply(w, http.StatusOK, out)
+}
+
+// getPatch answers with the whole patch, up to its cap; 404 while the run goes on, and where
+// it changed nothing or that is not known.
+func (d *Daemon) getPatch(w http.ResponseWriter, req *http.Request, r *run) error {
+	rec := r.record()
+	if !rec.terminal() || rec.Changes == nil || rec.Changes.PatchBytes == 0 {
+		return refuse(http.StatusNotFound, "not_found", "there is no patch of that task")
+	}
+	f, err := os.Open(r.patchPath())
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	w.Header().Set("Content-Type", "text/x-diff; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	http.ServeContent(w, req, "", time.Time{}, f)
+	return nil
 }
 
 // finalStatus is the status of a run whose output is complete, before it is recorded.

@@ -53,10 +53,11 @@ type fenceMark struct {
 //
 //	ledger                   what was accepted lately, and what was forgotten
 //	records/<task_id>.json   one run each, from the start of its program or its end
-//	runs/<task_id>/          output.log, events.jsonl, stderr.log, result.txt, as far as there is anything
+//	runs/<task_id>/          output.log, events.jsonl, stderr.log, result.txt, patch, as far as there is anything
 //	fences.json              highest fences, as of the last time that ledger slots were made free
 //	sessions/                conversations: our name → the CLI's id
 //	conversations/           those of kind llm themselves
+//	worktrees/<name>/        workspace.json, and the worktree itself: tree
 //	instance                 who this is, of an agent that pulls
 //	terminals/               marks of the open ones, to end them after a crash
 type disk struct{ dir string }

@@ -186,6 +186,10 @@ func (d *Daemon) maintain() {
 	if err := errors.Join(d.checkpoint(), d.forget(forgetBatch)); err != nil {
 		d.cfg.Logger.Error("old runs could not be put in order", "error", err)
 	}
+	if time.Since(d.tidied) >= tidyEvery {
+		d.tidied = time.Now()
+		d.tidyWorktrees()
+	}
 }
 
 // checkpoint stores elsewhere what old ledger entries are needed for: the fences, and runs that

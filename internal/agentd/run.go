@@ -149,6 +149,10 @@ func (r *run) status(limit int64) (api.AgentTaskStatus, error) {
 		if !r.d.cfg.Pull { // else endKnown is closed when a director has acknowledged it
 			r.markEndKnown()
 		}
+		var err error
+		if s.Changes, err = r.withPatch(s.Changes); err != nil {
+			return s, err
+		}
 		return r.withAnswer(s, limit)
 	}
 	total, last := r.log.progress()
@@ -234,6 +238,9 @@ func (r *run) finish(v outcome) {
 	rec.DurationSeconds = max(0, time.Since(*rec.StartedAt).Seconds())
 	rec.ExitCode, rec.ToolCount = v.out.ExitCode, v.out.ToolCount
 	rec.Model = cmp.Or(v.out.Model, r.job.model)
+	if rec.Changes = v.changes; rec.Changes != nil {
+		rec.Changes.Patch = "" // it has its own file
+	}
 	if !last.IsZero() {
 		rec.LastProgressAt = &last
 	}

@@ -20,8 +20,9 @@ import (
 
 // runDirs are the folders of a run.
 type runDirs struct {
-	home string // HOME of the program
-	dir  string // its working directory
+	home     string // HOME of the program
+	dir      string // its working directory
+	worktree string // name of the worktree that has it; "": none
 }
 
 // dirs returns the folders of a run. Slot 0 uses the configured ones; every other slot and
@@ -51,6 +52,7 @@ func (r *run) dirs() runDirs {
 	if r.job.dir != "" {
 		p.dir = r.job.dir
 	}
+	p.worktree = r.worktreeName()
 	return p
 }
 
@@ -61,8 +63,8 @@ func (r *run) fromWorkDir(argv []string, dir string) []string {
 	if filepath.IsAbs(name) || !strings.ContainsRune(name, filepath.Separator) {
 		return argv
 	}
-	if r.job.dir != "" {
-		if _, err := os.Stat(filepath.Join(dir, name)); err == nil { // exists in the project
+	if dir != r.d.cfg.WorkDir {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil { // exists in the project or worktree
 			return argv
 		}
 	}
@@ -71,10 +73,13 @@ func (r *run) fromWorkDir(argv []string, dir string) []string {
 
 // prepare creates the folders and returns those to lock.
 func (r *run) prepare(p runDirs) ([]string, error) {
-	if err := os.MkdirAll(p.dir, 0o700); err != nil {
+	locks := []string{p.dir}
+	if p.worktree != "" {
+		locks[0] = r.d.disk.worktreeDir(p.worktree)
+	}
+	if err := os.MkdirAll(locks[0], 0o700); err != nil {
 		return nil, err
 	}
-	locks := []string{p.dir}
 	if p.home != r.d.cfg.Home {
 		if err := os.MkdirAll(p.home, 0o700); err != nil {
 			return nil, err

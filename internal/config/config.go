@@ -154,6 +154,7 @@ type Agent struct {
 	Pull           bool              // it listens nowhere and asks its director for tasks; default false
 	Directors      []string          // URLs of further directors over the same store, of an agent that pulls
 	WorkDir        string            // absolute folder in which tasks run; "" (default): the current one
+	Workspace      Workspace         // where in it, or beside it, each task works
 	Home           string            // absolute HOME of the coding CLI; "" (default): the user's
 	Slots          int               // executions side by side, 1 to 64; default 1
 	IsolatedSlots  int               // isolated executions beside them, for the bypass, 1 to 64; default 4
@@ -175,6 +176,14 @@ type Agent struct {
 	TerminalCommand []string      // what runs in them; default: the CLI, or the user's shell for the kinds command and demo
 	LimitWait       time.Duration // for which a CLI may wait by itself at a limit of its provider; where it would wait longer its run is ended; 1s to 1h; default 20s
 	TerminalIdle    time.Duration // without input or output a terminal ends after that long, 10s to 24h; default 15m
+}
+
+// Workspace holds where tasks work.
+type Workspace struct {
+	Kind  string   // folder (default): in the working folder; worktree: in a git worktree for each conversation
+	Base  string   // branch or commit that worktrees are made from; "" (default): what is checked out in the working folder
+	Setup []string // shell commands that run in a new worktree
+	Carry []string // patterns of files that git ignores, which are copied into a new worktree
 }
 
 // Price is what a model costs, in US dollars for 1,000,000 tokens, each from 0 to 1,000,000.

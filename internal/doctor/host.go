@@ -240,7 +240,7 @@ func (f *Fleet) judge(answers []answer) []api.Check {
 		if v := a.status.Version; a.status.Name != "" && v != f.Version {
 			out = append(out, warning(areaAgents, "bring both to one version; a rolling upgrade may take a while", "agent %s has version %q, this director %q", name, v, f.Version))
 		}
-		if dir := a.status.WorkDir; dir != "" && a.status.AgentKind != "demo" {
+		if dir := a.status.WorkDir; dir != "" && a.status.AgentKind != "demo" && a.status.Workspace != "worktree" {
 			at := hostOf(a.agent.URL) + " in " + dir
 			homes[at] = append(homes[at], name)
 		}
@@ -248,7 +248,7 @@ func (f *Fleet) judge(answers []answer) []api.Check {
 	for at, names := range homes {
 		if len(names) > 1 {
 			slices.Sort(names)
-			out = append(out, warning(areaAgents, "give each a --workdir of its own, unless they are to share it: what one edits, the other sees half done", "agents %s work in one folder, on %s", strings.Join(names, " and "), at))
+			out = append(out, warning(areaAgents, "give each a --workdir of its own, or --workspace worktree, unless they are to share it: what one edits, the other sees half done", "agents %s work in one folder, on %s", strings.Join(names, " and "), at))
 		}
 	}
 	slices.SortFunc(out, func(a, b api.Check) int { return cmp.Compare(a.Text, b.Text) })

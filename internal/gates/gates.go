@@ -172,7 +172,7 @@ func toolGates(n *Now) (all []Closed) {
 	for i := range n.Tools {
 		q := &n.Tools[i]
 		closed, keys := q.Closed()
-		if keys == 0 {
+		if keys == 0 || !closed.Until.After(n.At) {
 			continue
 		}
 		c := Closed{State: string(signalbox.AccountClosed), Cure: "it is opened by itself then; signalbox tools open " + q.Name + " does not wait for that"}

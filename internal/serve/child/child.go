@@ -138,7 +138,7 @@ func (c *Child) args() []string {
 		"--slots=" + strconv.Itoa(a.Slots), "--isolated-slots=" + strconv.Itoa(a.IsolatedSlots),
 		"--terminal=" + strconv.FormatBool(a.Terminal), "--timeout=" + a.Timeout.String(), "--log-format=" + cfg.Log.Format, "--log-level=" + cfg.Log.Level}
 	for flag, value := range map[string]string{
-		"--config": cfg.NamedFile(), "--workdir": a.WorkDir, "--home": a.Home, "--model": a.Model, "--permission-mode": a.PermissionMode, "--account": a.Account,
+		"--config": cfg.NamedFile(), "--workdir": a.WorkDir, "--workspace": a.Workspace.Kind, "--home": a.Home, "--model": a.Model, "--permission-mode": a.PermissionMode, "--account": a.Account,
 	} {
 		if value != "" {
 			args = append(args, flag+"="+value)

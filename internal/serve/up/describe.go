@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -33,12 +34,13 @@ func (c *local) describe(out io.Writer) {
 	default:
 		what = fmt.Sprintf("%s (%s)", cmp.Or(c.version, "version unknown"), c.found.Path)
 	}
-	workDir := a.WorkDir
-	if workDir == "" {
-		workDir, _ = os.Getwd() // unknown is printed as empty
+	workDir := c.workDir()
+	where := "working directory " + workDir
+	if a.Workspace.Kind == "worktree" {
+		where = "a git worktree of " + workDir + " for each conversation"
 	}
 	fmt.Fprintf(out, "  %-9s %s\n", c.Name, what)
-	fmt.Fprintf(out, "  %-9s   working directory %s · HOME %s\n", "", workDir, homeOf(a))
+	fmt.Fprintf(out, "  %-9s   %s · HOME %s\n", "", where, homeOf(a))
 	switch c.Kind {
 	case "demo":
 		return
@@ -49,6 +51,30 @@ func (c *local) describe(out io.Writer) {
 	fmt.Fprintf(out, "  %-9s   %s · %s\n", "", permissions(a), c.login.Text)
 	if line := c.describeLimits(workDir); line != "" {
 		fmt.Fprintf(out, "  %-9s   %s\n", "", line)
+	}
+}
+
+// workDir is the agent's working folder; "" if it is not known.
+func (c *local) workDir() string {
+	if dir := c.Config.Agent.WorkDir; dir != "" {
+		return dir
+	}
+	dir, _ := os.Getwd()
+	return dir
+}
+
+// adviseOnFolder says how coding agents that share a folder can work side by side.
+func adviseOnFolder(out io.Writer, agents []*local) {
+	in := map[string][]string{}
+	for _, a := range agents {
+		if runner.SpeaksMCP(a.Kind) && a.Config.Agent.Workspace.Kind != "worktree" {
+			in[a.workDir()] = append(in[a.workDir()], a.Name)
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(in)) {
+		if names := in[dir]; len(names) > 1 {
+			fmt.Fprintf(out, "\n%s work in one folder, one run at a time. In a git repository --workspace worktree has them work side by side.\n", serve.List(names))
+		}
 	}
 }
 

@@ -43,6 +43,7 @@ func Run(ctx context.Context, p serve.Program, cfg config.Config, o roles.Up) er
 			keepers.Go(context.WithoutCancel(ctx), a.Keep)
 			a.describe(o.Out)
 		}
+		adviseOnFolder(o.Out, agents)
 		d.DescribeTools()
 		self := Command(os.Args[0], exec.LookPath)
 		fmt.Fprintf(o.Out, "\nSubmit a prompt from another terminal:\n  %s submit --wait \"say hello\"\n\nWatch it at %s, or with %s top.\n", self, d.URL, self)

@@ -1,0 +1,135 @@
+// Package workspace makes the folders that runs work in, and reads what they changed there:
+// git worktrees of the agent's repository, or the agent's own folder where it lies in one.
+//
+// It runs the git program, with the user's configuration, but neither hooks nor any program
+// that a repository's configuration could name for reading: a run may have written that. It
+// never writes to the index, the branches or the stash of a checkout that is not its own.
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// ErrNone says that a folder lies in no git repository, or that there is no git program.
+var ErrNone = errors.New("it lies in no git repository")
+
+// Repo is a working tree of a git repository.
+type Repo struct {
+	Dir    string // top folder of the working tree, absolute, without links
+	gitDir string // of this working tree
+	common string // of the repository
+	env    []string
+}
+
+// Open finds the repository of a folder. environ is the environment in which git runs.
+//
+// Errors: ErrNone; what git says of a repository that it does not take, such as one of
+// another user.
+func Open(ctx context.Context, dir string, environ []string) (*Repo, error) {
+	if _, err := exec.LookPath("git"); err != nil {
+		return nil, fmt.Errorf("%w: no git program was found", ErrNone)
+	}
+	r := &Repo{Dir: dir, env: gitEnv(environ)}
+	out, err := r.git(ctx, "rev-parse", "--show-toplevel", "--absolute-git-dir", "--path-format=absolute", "--git-common-dir")
+	if err != nil {
+		if strings.Contains(err.Error(), "not a git repository") || strings.Contains(err.Error(), "must be run in a work tree") {
+			return nil, ErrNone
+		}
+		return nil, err
+	}
+	lines := strings.Split(strings.TrimRight(out, "\n"), "\n")
+	if len(lines) != 3 || lines[0] == "" {
+		return nil, ErrNone
+	}
+	if r.Dir, err = filepath.EvalSymlinks(filepath.FromSlash(lines[0])); err != nil {
+		return nil, err
+	}
+	r.gitDir, r.common = filepath.FromSlash(lines[1]), filepath.FromSlash(lines[2])
+	return r, nil
+}
+
+// gitEnv is an environment without what would have git look elsewhere, ask, or translate.
+func gitEnv(environ []string) []string {
+	var env []string
+	for _, kv := range environ {
+		if name, _, _ := strings.Cut(kv, "="); !strings.HasPrefix(name, "GIT_") && !strings.HasPrefix(name, "LC_") && name != "LANGUAGE" {
+			env = append(env, kv)
+		}
+	}
+	return append(env, "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "LC_ALL=C")
+}
+
+// noPrograms are settings that keep git from starting programs of the repository's choice.
+var noPrograms = []string{"-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false", "-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "commit.gpgSign=false"}
+
+// command is a git command in the working tree.
+func (r *Repo) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "git", append(noPrograms[:len(noPrograms):len(noPrograms)], args...)...)
+	cmd.Dir, cmd.Env = r.Dir, r.env
+	return cmd
+}
+
+// git runs a command and returns what it prints.
+func (r *Repo) git(ctx context.Context, args ...string) (string, error) {
+	return output(r.command(ctx, args...))
+}
+
+// maxError bounds what is quoted of git's messages, in bytes.
+const maxError = 500
+
+func output(cmd *exec.Cmd) (string, error) {
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		said := strings.TrimSpace(errs.String())
+		if said == "" {
+			said = err.Error()
+		}
+		return "", fmt.Errorf("git %s: %s", verb(cmd.Args), said[:min(len(said), maxError)])
+	}
+	return out.String(), nil
+}
+
+// verb is the subcommand of a git command line.
+func verb(args []string) string {
+	for i := 1; i < len(args); i++ {
+		if args[i] == "-c" {
+			i++
+			continue
+		}
+		return args[i]
+	}
+	return ""
+}
+
+// line is the first line of what a command prints.
+func (r *Repo) line(ctx context.Context, args ...string) (string, error) {
+	out, err := r.git(ctx, args...)
+	first, _, _ := strings.Cut(out, "\n")
+	return first, err
+}
+
+// commit resolves a name to a commit; "" if it names none.
+func (r *Repo) commit(ctx context.Context, name string) string {
+	id, err := r.line(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
+	if err != nil {
+		return ""
+	}
+	return id
+}
+
+// branch is the branch that is checked out; "" for none.
+func (r *Repo) branch(ctx context.Context) string {
+	name, err := r.line(ctx, "symbolic-ref", "--quiet", "--short", "HEAD")
+	if err != nil {
+		return ""
+	}
+	return name
+}

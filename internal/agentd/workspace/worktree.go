@@ -1,0 +1,257 @@
+package workspace
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// The kinds of workspaces.
+const (
+	KindFolder   = "folder"   // the agent's own folder, or the project's of the task
+	KindWorktree = "worktree" // a git worktree made for the task
+)
+
+// BranchPrefix begins the branches of worktrees.
+const BranchPrefix = "signalbox/"
+
+// AddWorktree makes a worktree in a folder that does not exist yet, on a branch: a new one
+// from base, which defaults to what is checked out here, or the one that exists already.
+func (r *Repo) AddWorktree(ctx context.Context, dir, branch, base string) (*Repo, error) {
+	args := []string{"worktree", "add", "--quiet"}
+	if r.commit(ctx, "refs/heads/"+branch) != "" {
+		args = append(args, dir, branch)
+	} else {
+		at, err := r.Commit(ctx, base)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, "--no-track", "-b", branch, dir, at)
+	}
+	if _, err := r.git(ctx, args...); err != nil {
+		return nil, err
+	}
+	w, err := Open(ctx, dir, r.env)
+	if err != nil {
+		return nil, err
+	}
+	return w, w.submodules(ctx)
+}
+
+// Commit resolves a branch, tag or commit, "" to what is checked out.
+func (r *Repo) Commit(ctx context.Context, name string) (string, error) {
+	at := r.commit(ctx, cmp.Or(name, "HEAD"))
+	switch {
+	case at == "" && name == "":
+		return "", fmt.Errorf("the repository %s has no commit yet, from which a worktree could be made", r.Dir)
+	case at == "":
+		return "", fmt.Errorf("the repository %s has no commit %q, from which the worktree is to be made", r.Dir, name)
+	}
+	return at, nil
+}
+
+// submodules checks out those that the repository has here already.
+func (r *Repo) submodules(ctx context.Context) error {
+	if _, err := os.Lstat(filepath.Join(r.Dir, ".gitmodules")); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	_, err := r.git(ctx, "submodule", "update", "--init", "--recursive")
+	return err
+}
+
+// RemoveWorktree removes a worktree and all that is in it, also one that was made only in
+// part. Its branch stays.
+func (r *Repo) RemoveWorktree(ctx context.Context, dir string) error {
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	_, err := r.git(ctx, "worktree", "prune")
+	return err
+}
+
+// Unlock removes the lock of the index that a git which was killed has left. Nothing may run
+// in the working tree.
+func (r *Repo) Unlock() error {
+	if err := os.Remove(filepath.Join(r.gitDir, "index.lock")); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// operations are files that say that git is in the middle of something.
+var operations = []string{"MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply"}
+
+// CommitAll commits everything that is not committed, on what is checked out. It does nothing
+// in the middle of a merge or rebase.
+func (r *Repo) CommitAll(ctx context.Context, subject string, trailers ...string) error {
+	for _, name := range operations {
+		if _, err := os.Lstat(filepath.Join(r.gitDir, name)); err == nil {
+			return nil
+		}
+	}
+	if _, err := r.git(ctx, "add", "--all", "--", ":/"); err != nil {
+		return err
+	}
+	staged, err := r.git(ctx, "diff", "--cached", "--name-only", "--no-ext-diff", "-z")
+	if err != nil || staged == "" {
+		return err
+	}
+	_, err = r.git(ctx, append(r.author(ctx), "commit", "--quiet", "--no-verify", "--message", subject+"\n\n"+strings.Join(trailers, "\n"))...)
+	return err
+}
+
+// author is what a commit needs where git does not know who makes it.
+func (r *Repo) author(ctx context.Context) []string {
+	if _, err := r.git(ctx, "var", "GIT_COMMITTER_IDENT"); err == nil {
+		if name, err := r.line(ctx, "config", "user.email"); err == nil && name != "" {
+			return nil
+		}
+	}
+	return []string{"-c", "user.name=Signalbox", "-c", "user.email=signalbox@localhost"}
+}
+
+// Keep makes a branch point to what is checked out, if that is no branch and goes on from the
+// branch: so no commit is lost.
+func (r *Repo) Keep(ctx context.Context, branch string) error {
+	head := r.commit(ctx, "HEAD")
+	if head == "" || r.branch(ctx) != "" {
+		return nil
+	}
+	ref := "refs/heads/" + branch
+	was := r.commit(ctx, ref)
+	if was == head {
+		return nil
+	}
+	if was != "" {
+		if _, err := r.git(ctx, "merge-base", "--is-ancestor", was, head); err != nil {
+			ref += "-" + head[:7] // it went back
+			was = r.commit(ctx, ref)
+		}
+	}
+	_, err := r.git(ctx, "update-ref", ref, head, was)
+	return err
+}
+
+// Unlanded reports whether a worktree has anything that none of the commits has: commits,
+// changes, or files that are neither tracked nor ignored.
+func (r *Repo) Unlanded(ctx context.Context, commits ...string) (bool, error) {
+	if more, err := r.beyond(ctx, "HEAD", commits); err != nil || more {
+		return true, err
+	}
+	dirty, err := r.git(ctx, "status", "--porcelain", "--untracked-files=normal", "-z")
+	return dirty != "", err
+}
+
+// beyond reports whether a name has commits that none of the others has.
+func (r *Repo) beyond(ctx context.Context, name string, commits []string) (bool, error) {
+	args := []string{"rev-list", "--count", "--max-count=1", name}
+	for _, c := range commits {
+		args = append(args, "^"+c)
+	}
+	n, err := r.line(ctx, args...)
+	return n != "0", err
+}
+
+// DropBranch deletes a branch that has nothing which none of the commits has.
+func (r *Repo) DropBranch(ctx context.Context, branch string, commits ...string) error {
+	ref := "refs/heads/" + branch
+	at := r.commit(ctx, ref)
+	if at == "" {
+		return nil
+	}
+	if more, err := r.beyond(ctx, at, commits); err != nil || more {
+		return err
+	}
+	_, err := r.git(ctx, "update-ref", "-d", ref, at)
+	return err
+}
+
+// Left reports whether a mark has anything that is not committed.
+func (r *Repo) Left(ctx context.Context, m Mark) (bool, error) {
+	if m.Head == "" {
+		return true, nil
+	}
+	tree, err := r.line(ctx, "rev-parse", m.Head+"^{tree}")
+	return tree != m.Tree, err
+}
+
+// Head is the commit that is checked out; "" if there is none.
+func (r *Repo) Head(ctx context.Context) string { return r.commit(ctx, "HEAD") }
+
+// maxCarried bounds a file that is carried over, in bytes.
+const maxCarried = 64 << 20
+
+// Carry copies files that match a pattern, such as .env or config/*.local, from this working
+// tree into a worktree, if git ignores them: others could be committed there. Nothing follows
+// a link. It returns what it has copied, and what it has not because git does not ignore it.
+func (r *Repo) Carry(ctx context.Context, to *Repo, patterns []string) (carried, refused []string, err error) {
+	if len(patterns) == 0 {
+		return nil, nil, nil
+	}
+	from, err := os.OpenRoot(r.Dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer from.Close()
+	into, err := os.OpenRoot(to.Dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer into.Close()
+	for _, pattern := range patterns {
+		if !signalbox.ValidPathPattern(pattern) {
+			return carried, refused, fmt.Errorf("workspace.carry: %q is no pattern of files in the repository", pattern)
+		}
+		names, err := fs.Glob(from.FS(), path.Clean(pattern))
+		if err != nil {
+			return carried, refused, err
+		}
+		for _, name := range names {
+			st, err := from.Lstat(name)
+			if err != nil || !st.Mode().IsRegular() || slices.Contains(carried, name) {
+				continue
+			}
+			if _, err := to.git(ctx, "check-ignore", "--quiet", "--", name); err != nil {
+				if _, err := to.git(ctx, "ls-files", "--error-unmatch", "--", name); err != nil {
+					refused = append(refused, name)
+				}
+				continue // one that is tracked is there already
+			}
+			if err := copyFile(from, into, name, st); err != nil {
+				return carried, refused, fmt.Errorf("workspace.carry: %w", err)
+			}
+			carried = append(carried, name)
+		}
+	}
+	return carried, refused, nil
+}
+
+func copyFile(from, into *os.Root, name string, st fs.FileInfo) error {
+	if st.Size() > maxCarried {
+		return fmt.Errorf("%s has %d bytes: %d at most", name, st.Size(), maxCarried)
+	}
+	src, err := from.Open(name)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	if err := into.MkdirAll(path.Dir(name), 0o700); err != nil {
+		return err
+	}
+	dst, err := into.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, st.Mode().Perm())
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(dst, io.LimitReader(src, maxCarried))
+	return errors.Join(err, dst.Close())
+}

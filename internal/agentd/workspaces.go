@@ -1,0 +1,379 @@
+package agentd
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/agentd/workspace"
+	"github.com/signalbox-ai/signalbox/internal/proc"
+)
+
+// Workspace says in which folder runs work. Isolated runs have an empty one.
+type Workspace struct {
+	Kind  string   // folder (default): the agent's own; worktree: a git worktree for each conversation
+	Base  string   // branch or commit that worktrees are made from; default: what is checked out in the agent's folder
+	Setup []string // shell commands that run in a new worktree, before anything else
+	Carry []string // patterns of files that git ignores, which are copied into a new worktree
+}
+
+// Bounds on what is done around a run.
+const (
+	setupTimeout   = 10 * time.Minute // of each command of Workspace.Setup
+	changesTimeout = time.Minute      // for reading what a run changed
+	spareWorktrees = 8                // kept though there is nothing in them, for conversations that go on
+	tidyEvery      = 10 * time.Minute // at most
+)
+
+// worktree is the stored state of one: worktrees/<name>/workspace.json, beside the folder tree.
+type worktree struct {
+	Source string `json:"source"` // folder that it was made for, in the repository
+	Sub    string `json:"sub,omitempty"`
+	Branch string `json:"branch"`
+	Base   string `json:"base"` // commit that it was made from
+	Ready  bool   `json:"ready"`
+}
+
+func (d *disk) worktreeDir(name string) string { return filepath.Join(d.dir, "worktrees", name) }
+
+// worktreeOf is the name of the worktree that a folder lies in; "" for none.
+func (d *disk) worktreeOf(dir string) string {
+	rel, err := filepath.Rel(filepath.Join(d.dir, "worktrees"), dir)
+	if err != nil || rel == "." || !filepath.IsLocal(rel) {
+		return ""
+	}
+	name, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
+	return name
+}
+
+func (d *disk) loadWorktree(name string) (w worktree, err error) {
+	b, err := os.ReadFile(filepath.Join(d.worktreeDir(name), "workspace.json"))
+	if err == nil {
+		err = json.Unmarshal(b, &w)
+	}
+	return w, err
+}
+
+func (d *disk) saveWorktree(name string, w worktree) error {
+	b, err := json.Marshal(w)
+	if err != nil {
+		return err
+	}
+	return writeDurable(filepath.Join(d.worktreeDir(name), "workspace.json"), b)
+}
+
+// tree is the top folder of a worktree.
+func (d *disk) tree(name string) string { return filepath.Join(d.worktreeDir(name), "tree") }
+
+// checkWorkspace refuses what cannot work in the agent's folder.
+func (c *Config) checkWorkspace() error {
+	switch c.Workspace.Kind {
+	case workspace.KindFolder:
+		return nil
+	case workspace.KindWorktree:
+	default:
+		return fmt.Errorf("workspace is %q: folder or worktree", c.Workspace.Kind)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), changesTimeout)
+	defer cancel()
+	if _, err := workspace.Open(ctx, c.WorkDir, c.Environ); err != nil {
+		return fmt.Errorf("workspace is worktree, and %s cannot have any: %w", c.WorkDir, err)
+	}
+	return nil
+}
+
+// nameLength is how much of a task's ID, from its end, names its worktree and branch: 40
+// random bits.
+const nameLength = 8
+
+// worktreeName is the worktree of the run; "" if it works in a folder. A conversation stays
+// where it was held.
+func (r *run) worktreeName() string {
+	d, rec := r.d, r.record()
+	if d.cfg.Workspace.Kind != workspace.KindWorktree || rec.Isolated || d.runner.Inside() {
+		return ""
+	}
+	if s, ok := d.disk.loadSession(rec.SessionID); ok {
+		return d.disk.worktreeOf(s.Dir)
+	}
+	id := cmp.Or(rec.QueueID, rec.TaskID)
+	return strings.Trim(id[max(0, len(id)-nameLength):], "-.")
+}
+
+// workspaceContext bounds what is done in the workspace of a run, and ends when the run is
+// stopped.
+func (r *run) workspaceContext(d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	go func() {
+		select {
+		case <-r.stopping:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// enterWorktree makes the worktree of the run, or goes on with the one that is there, and
+// sets p.dir to the run's folder in it. Its lock is held.
+func (r *run) enterWorktree(p *runDirs) error {
+	ctx, cancel := r.workspaceContext(setupTimeout)
+	defer cancel()
+	d, name := r.d, p.worktree
+	w, err := d.disk.loadWorktree(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the worktree %s cannot be read: %w", name, err)
+	}
+	if err != nil {
+		w = worktree{Source: cmp.Or(r.job.dir, d.cfg.WorkDir), Branch: workspace.BranchPrefix + name}
+	}
+	repo, err := workspace.Open(ctx, w.Source, d.cfg.Environ)
+	if err != nil {
+		return fmt.Errorf("%s can have no worktree: %w", w.Source, err)
+	}
+	tree := d.disk.tree(name)
+	if w.Ready {
+		if t, err := workspace.Open(ctx, tree, d.cfg.Environ); err == nil && t.Dir == tree {
+			p.dir = filepath.Join(tree, w.Sub)
+			return t.Unlock()
+		}
+	}
+	if err := repo.RemoveWorktree(ctx, tree); err != nil { // nothing has run in it, or it is gone
+		return err
+	}
+	if w.Sub, err = filepath.Rel(repo.Dir, w.Source); err != nil {
+		return err
+	}
+	w.Ready = false
+	if w.Base == "" {
+		if w.Base, err = repo.Commit(ctx, d.cfg.Workspace.Base); err != nil {
+			return err
+		}
+	}
+	if err := d.disk.saveWorktree(name, w); err != nil {
+		return err
+	}
+	t, err := repo.AddWorktree(ctx, tree, w.Branch, w.Base)
+	if err != nil {
+		return err
+	}
+	p.dir = filepath.Join(tree, w.Sub)
+	if err := r.setUp(ctx, repo, t, *p); err != nil {
+		return err
+	}
+	w.Ready = true
+	fmt.Fprintf(r.log, "[signalbox] works in a worktree on branch %s, made from %s\n", w.Branch, w.Base[:min(len(w.Base), 12)])
+	return d.disk.saveWorktree(name, w)
+}
+
+// setUp carries files over and runs the commands of Workspace.Setup.
+func (r *run) setUp(ctx context.Context, repo, tree *workspace.Repo, p runDirs) error {
+	c := r.d.cfg.Workspace
+	_, refused, err := repo.Carry(ctx, tree, c.Carry)
+	if err != nil {
+		return err
+	}
+	if len(refused) > 0 {
+		r.logNote("not carried over, because git does not ignore them and they could be committed: %s", strings.Join(refused, ", "))
+	}
+	for _, command := range c.Setup {
+		if err := r.setUpCommand(command, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) setUpCommand(command string, p runDirs) error {
+	log := r.newRedactor(r.log)
+	fmt.Fprintf(r.log, "[signalbox] %s\n", command)
+	child, err := proc.Start(proc.Spec{
+		Argv: []string{"sh", "-c", command}, Dir: p.dir, Env: r.d.buildEnv(p.home, r.d.selfEnv(), r.task.Env),
+		Stdout: log, Stderr: log, Mark: r.record().TaskID, Grace: r.d.cfg.KillGrace,
+	})
+	if err != nil {
+		return fmt.Errorf("workspace.setup: %s: %w", command, err)
+	}
+	over := time.NewTimer(setupTimeout)
+	defer over.Stop()
+	late := false
+	select {
+	case <-child.Exited():
+	case <-over.C:
+		late = true
+	case <-r.stopping:
+	}
+	exit, err := child.End()
+	log.end()
+	switch {
+	case err != nil:
+		return err
+	case late:
+		return fmt.Errorf("workspace.setup: %s was stopped after %s", command, setupTimeout)
+	case exit.Code != 0:
+		return fmt.Errorf("workspace.setup: %s: %s; the log has what it printed", command, exit)
+	}
+	return nil
+}
+
+// watched is a working tree whose changes by a run are found out.
+type watched struct {
+	repo   *workspace.Repo
+	before workspace.Mark
+}
+
+// watch reads the working tree before a run; nil where there is no repository, or it cannot be
+// read.
+func (r *run) watch(p runDirs) *watched {
+	ctx, cancel := r.workspaceContext(changesTimeout)
+	defer cancel()
+	repo, err := workspace.Open(ctx, p.dir, r.d.cfg.Environ)
+	if err == nil {
+		var m workspace.Mark
+		if m, err = repo.Mark(ctx, r.objects()); err == nil {
+			return &watched{repo, m}
+		}
+	}
+	if !errors.Is(err, workspace.ErrNone) && ctx.Err() == nil {
+		r.logNote("what this run changes cannot be found out: %v", err)
+	}
+	os.RemoveAll(r.objects())
+	return nil
+}
+
+func (r *run) objects() string   { return filepath.Join(r.d.disk.runDir(r.record().TaskID), "objects") }
+func (r *run) patchPath() string { return filepath.Join(r.d.disk.runDir(r.record().TaskID), "patch") }
+
+// changes reads what a run changed that has ended; nothing of it lives. In a worktree all of
+// it is committed first.
+func (r *run) changes(w *watched, p runDirs) *api.Changes {
+	if w == nil {
+		return nil
+	}
+	defer os.RemoveAll(r.objects())
+	ctx, cancel := context.WithTimeout(context.Background(), changesTimeout)
+	defer cancel()
+	c, err := r.readChanges(ctx, w, p)
+	if err != nil {
+		r.logNote("what this run changed cannot be found out: %v", err)
+		return nil
+	}
+	return c
+}
+
+func (r *run) readChanges(ctx context.Context, w *watched, p runDirs) (*api.Changes, error) {
+	after, err := w.repo.Mark(ctx, r.objects())
+	if err != nil {
+		return nil, err
+	}
+	left, err := w.repo.Left(ctx, after)
+	if err != nil {
+		return nil, err
+	}
+	if p.worktree != "" {
+		if err := r.keepWork(ctx, w.repo, p.worktree); err != nil {
+			return nil, err
+		}
+		after.Head = w.repo.Head(ctx)
+	}
+	c, err := w.repo.Changes(ctx, w.before, after, r.objects(), r.patchPath())
+	if err != nil {
+		return nil, err
+	}
+	c.Uncommitted = left
+	if p.worktree != "" {
+		c.Workspace = workspace.KindWorktree
+	}
+	return c, nil
+}
+
+// keepWork commits what the run left in its worktree, on a branch.
+func (r *run) keepWork(ctx context.Context, repo *workspace.Repo, name string) error {
+	rec := r.record()
+	id := cmp.Or(rec.QueueID, rec.TaskID)
+	if err := errors.Join(repo.Unlock(), repo.CommitAll(ctx, "Work of "+r.d.cfg.Name+" on "+id, "Signalbox-Task: "+id)); err != nil {
+		return err
+	}
+	w, err := r.d.disk.loadWorktree(name)
+	if err != nil {
+		return err
+	}
+	return repo.Keep(ctx, w.Branch)
+}
+
+// tidyWorktrees removes worktrees in which nothing is that their repository does not have
+// elsewhere, but for those used last. What cannot be proved stays.
+func (d *Daemon) tidyWorktrees() {
+	entries, err := os.ReadDir(filepath.Join(d.disk.dir, "worktrees"))
+	if err != nil || len(entries) <= spareWorktrees {
+		return
+	}
+	used := func(e os.DirEntry) time.Time {
+		st, err := os.Stat(filepath.Join(d.disk.worktreeDir(e.Name()), "workspace.json"))
+		if err != nil {
+			return time.Time{}
+		}
+		return st.ModTime()
+	}
+	slices.SortFunc(entries, func(a, b os.DirEntry) int { return used(b).Compare(used(a)) })
+	for _, e := range entries[spareWorktrees:] {
+		if err := d.tidyWorktree(e.Name()); err != nil {
+			d.cfg.Logger.Warn("a worktree that may be of no use stays", "worktree", e.Name(), "error", err)
+		}
+	}
+}
+
+func (d *Daemon) tidyWorktree(name string) error {
+	lock, ok, err := tryLockDir(d.disk.worktreeDir(name))
+	if err != nil || !ok {
+		return err
+	}
+	defer lock.release()
+	ctx, cancel := context.WithTimeout(context.Background(), changesTimeout)
+	defer cancel()
+	w, err := d.disk.loadWorktree(name)
+	if err != nil {
+		return err
+	}
+	repo, err := workspace.Open(ctx, w.Source, d.cfg.Environ)
+	if err != nil {
+		return err
+	}
+	tree, err := workspace.Open(ctx, d.disk.tree(name), d.cfg.Environ)
+	if err != nil {
+		return err
+	}
+	if some, err := tree.Unlanded(ctx, w.Base, repo.Head(ctx)); some || err != nil {
+		return err
+	}
+	if err := repo.RemoveWorktree(ctx, tree.Dir); err != nil {
+		return err
+	}
+	if err := repo.DropBranch(ctx, w.Branch, w.Base, repo.Head(ctx)); err != nil {
+		return err
+	}
+	return os.RemoveAll(d.disk.worktreeDir(name))
+}
+
+// withPatch adds the beginning of the patch to what an ended run changed.
+func (r *run) withPatch(c *api.Changes) (*api.Changes, error) {
+	if c == nil || c.PatchBytes == 0 {
+		return c, nil
+	}
+	text, err := readHead(r.patchPath(), api.MaxPatch+1)
+	if err != nil {
+		return nil, err
+	}
+	told := *c
+	told.Patch = workspace.WholeFiles(text)
+	return &told, nil
+}
