@@ -25,6 +25,9 @@ func (r *Result) Clone() *Result {
 	c := *r
 	c.ExitCode = cloned(r.ExitCode)
 	c.LogTimes, c.Calls = slices.Clone(r.LogTimes), slices.Clone(r.Calls)
+	if c.Changes = cloned(r.Changes); c.Changes != nil {
+		c.Changes.Files = slices.Clone(c.Changes.Files)
+	}
 	return &c
 }
 

@@ -29,10 +29,15 @@ type Result struct {
 	// TailLine is the number of the line in which Tail begins, from 1. 0 is not known,
 	// or 1 if TailSeq is 0.
 	TailLine int64 `json:"tail_line,omitempty"`
+	// Changes is what the run changed in its repository; nil: it worked in none, or its
+	// agent does not tell.
+	Changes *Changes `json:"changes,omitempty"`
 }
 
 // Size is about how much a store takes for it, in bytes.
-func (r *Result) Size() int64 { return int64(len(r.Output) + len(r.Tail) + len(r.Answer)) }
+func (r *Result) Size() int64 {
+	return int64(len(r.Output)+len(r.Tail)+len(r.Answer)) + r.Changes.Size()
+}
 
 // TailBytes bounds the tail of a run's log that the director keeps, 128 KiB.
 const TailBytes = 128 << 10

@@ -86,6 +86,8 @@ func Routes() []Route {
 		{Name: "output", Method: http.MethodGet, Path: "/api/queue/{id}/output", Summary: "The log of a task; a stream with Accept: text/event-stream; that of one's own with the scope submit or tool alone", Status: 200, Scope: ScopeRead, Own: []Scope{ScopeSubmit, ScopeTool},
 			Query: []Param{{"after", "query", "position in bytes from which to read (default 0)"}, waitParam,
 				{"whole", "query", "true: a piece of the log of the last attempt from its agent, which keeps up to 64 MiB, with positions in that log; ask on with next until done, or until next is after"}}, Answer: Output{}, Errors: []int{404, 409, 501, 503}},
+		{Name: "diff", Method: http.MethodGet, Path: "/api/queue/{id}/diff", Summary: "What the last run of a task changed in its repository; as a patch with Accept: text/x-diff; that of one's own with the scope submit alone", Status: 200, Scope: ScopeRead, Own: []Scope{ScopeSubmit},
+			Query: []Param{{"format", "query", "json (default) or patch: the whole patch as a file; where its agent does not give it, what the director keeps, and Signalbox-Patch-Cut says why"}}, Answer: Diff{}, Errors: []int{404, 409, 501, 503}},
 		{Name: "pause", Method: http.MethodPost, Path: "/api/queue/pause", Summary: "Pause one queue or all", Status: 200, Scope: ScopeAdmin,
 			Request: PauseRequest{}, Answer: Paused{}},
 		{Name: "resume", Method: http.MethodPost, Path: "/api/queue/resume", Summary: "Resume one queue or all", Status: 200, Scope: ScopeAdmin,

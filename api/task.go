@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 )
 
@@ -159,7 +160,47 @@ type Result struct {
 	DurationSeconds float64     `json:"duration_seconds"`
 	Model           string      `json:"model,omitempty"`      // that ran, as its agent says it
 	ErrorType       string      `json:"error_type,omitempty"` // the agent's own word for what went wrong
+	// Changes is what the run changed in its repository, without the patch and with at most
+	// 100 files: GET /api/queue/{id}/diff has the rest. Absent: it worked in none, or its
+	// agent does not tell.
+	Changes *Changes `json:"changes,omitempty"`
 }
+
+// Summary is what a run changed, on one line, such as "3 files (+12 −4) on branch main, 1 commit".
+func (c *Changes) Summary() string {
+	text := "no files"
+	if c.FilesChanged > 0 {
+		text = fmt.Sprintf("%s (+%d −%d)", counted(c.FilesChanged, "file"), c.Insertions, c.Deletions)
+	}
+	if c.Branch != "" {
+		text += " on branch " + c.Branch
+	}
+	if c.Commits > 0 {
+		text += ", " + counted(c.Commits, "commit")
+	}
+	return text
+}
+
+func counted(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// Diff is the answer to GET /api/queue/{id}/diff: what the last run of a task changed in its
+// repository. With Accept: text/x-diff or format=patch the answer is the patch itself, whole
+// where its agent has it; else PatchCutHeader says what is missing.
+type Diff struct {
+	QueueID string `json:"queue_id"`
+	State   string `json:"state"`
+	Agent   string `json:"agent,omitempty"`
+	Changes
+	Cut string `json:"cut,omitempty"` // why patch is not all of it
+}
+
+// PatchCutHeader says of a patch that it is not whole, and why.
+const PatchCutHeader = "Signalbox-Patch-Cut"
 
 // Queue is the answer to GET /api/queue: waiting and dispatching tasks in
 // the order in which they will be taken, and the seed's figures.

@@ -36,6 +36,7 @@ var calls = map[string]func(context.Context, *client.Client) error{
 	},
 	"why":           func(ctx context.Context, c *client.Client) error { return second(c.Why(ctx, "queue-1")) },
 	"output":        func(ctx context.Context, c *client.Client) error { return second(c.Output(ctx, "queue-1", 0)) },
+	"diff":          func(ctx context.Context, c *client.Client) error { return second(c.Diff(ctx, "queue-1")) },
 	"pause":         func(ctx context.Context, c *client.Client) error { return second(c.Pause(ctx, api.PauseRequest{})) },
 	"resume":        func(ctx context.Context, c *client.Client) error { return second(c.Resume(ctx, "work")) },
 	"unpark":        func(ctx context.Context, c *client.Client) error { return second(c.Unpark(ctx, "queue-1")) },

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -192,6 +194,55 @@ func (c *Client) Output(ctx context.Context, id string, after int64) (api.Output
 func (c *Client) WholeLog(ctx context.Context, id string, after int64) (api.Output, error) {
 	query := url.Values{"after": {strconv.FormatInt(after, 10)}, "whole": {"true"}}
 	return ask[api.Output](ctx, c, get(taskPath(id, "/output"), query))
+}
+
+// Diff returns what the last run of a task changed in its repository, with the beginning of the
+// patch.
+//
+// Codes: not_found, conflict.
+func (c *Client) Diff(ctx context.Context, id string) (api.Diff, error) {
+	return ask[api.Diff](ctx, c, get(taskPath(id, "/diff"), nil))
+}
+
+// Patch writes the patch of a task's last run to w: the whole of it, up to 64 MiB, where its
+// agent has it. Else cut says what is missing. A patch that breaks off is an error. No piece of it
+// may take longer than Options.StreamIdle.
+//
+// Codes: not_found, conflict, unsupported, agent_down.
+func (c *Client) Patch(ctx context.Context, id string, w io.Writer) (cut string, err error) {
+	live, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	idle := time.AfterFunc(c.opts.StreamIdle, func() { cancel(errSilent) })
+	defer idle.Stop()
+	req := get(taskPath(id, "/diff"), url.Values{"format": {"patch"}})
+	req.accept = "text/x-diff"
+	resp, err := c.send(live, req)
+	if err != nil {
+		return "", c.noAnswer(ctx, live, req, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		data, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+		return "", c.refusal(resp, data)
+	}
+	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != "text/x-diff" {
+		return "", c.unexpected(resp.StatusCode, fmt.Sprintf("%s %s answered with %s instead of a patch", req.method, req.path, excerpt([]byte(kind))))
+	}
+	piece := make([]byte, 64<<10)
+	for {
+		idle.Reset(c.opts.StreamIdle)
+		n, err := resp.Body.Read(piece)
+		idle.Stop()
+		if _, werr := w.Write(piece[:n]); werr != nil {
+			return "", werr
+		}
+		if errors.Is(err, io.EOF) {
+			return resp.Header.Get(api.PatchCutHeader), nil
+		}
+		if err != nil {
+			return "", c.noAnswer(ctx, live, req, fmt.Errorf("%w: %w", errCutOff, err))
+		}
+	}
 }
 
 // seconds writes a duration as the API takes it, in whole seconds, at least

@@ -77,6 +77,7 @@ func TestEverybodyCanUseThePages(t *testing.T) {
 	failed := s.end(s.c, s.task("coder", "sleep 1ms, fail")).QueueID
 	written := s.completed(s.c, s.task("writer", "sleep 1ms, write it down in a sentence that is as long as those of people are"))
 	talk := "/ui/agents/writer/conversations/" + written.SessionID
+	changed := s.changed(someChanges())
 	running := s.running("coder", "sleep 1ms"+strings.Repeat(", call search_code for 1m", 20)) // a minute is the most that one call waits
 	waiting := s.task("coder", "sleep 10m, upgrade the billing service")
 	if _, err := s.c.Pause(s.ctx(), pauseOf("agent:writer", "the disk is being changed")); err != nil {
@@ -125,7 +126,8 @@ func TestEverybodyCanUseThePages(t *testing.T) {
 			p.keys("", "ink 3")
 			p.showsIn(".output-bar", "Copy link")
 		}},
-		{"/ui/agents", "Last heartbeat", nil}, {"/ui/agents/coder", "Last 2 runs", nil}, {"/ui/agents/writer/conversations/new", "Ctrl+Enter", nil}, {talk, "write it down", nil}, {"/ui/capacity", "search_code", nil},
+		{"/ui/tasks/" + changed, "onerror", nil}, {"/ui/tasks/" + changed, "onerror", press(".diff-n button", "2")},
+		{"/ui/agents", "Last heartbeat", nil}, {"/ui/agents/coder", "Last 4 runs", nil}, {"/ui/agents/writer/conversations/new", "Ctrl+Enter", nil}, {talk, "write it down", nil}, {"/ui/capacity", "search_code", nil},
 		{"/ui/schedules", "nightly", nil}, {"/ui/schedules", "nightly", press("button", "New schedule")}, {"/ui/schedules/nightly", "Tidy up", nil},
 		{"/ui/usage", "Tokens by day", nil}, {"/ui/usage?by=user&days=7", "Share", nil}, {"/ui/audit", "Chain", nil}, {"/ui/nowhere", "", nil}, {"/login", "You are logged in as the owner", nil},
 	}

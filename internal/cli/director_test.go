@@ -233,6 +233,22 @@ func (d *director) spend(n int, usd float64) {
 	})
 }
 
+// changePatch is what change says of a task.
+const changePatch = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-one\n+\x1b[2Jtwo\ndiff --git a/b b/c\nsimilarity index 100%\nrename from b\nrename to c\n"
+
+// change ends a task that changed files in its repository.
+func (d *director) change(n, kept int) {
+	d.t.Helper()
+	kept = min(kept, len(changePatch))
+	d.FinishTask(d.work(n), signalbox.ReasonCompleted, signalbox.Result{Output: "done", Changes: &signalbox.Changes{
+		Workspace: "worktree", Dir: "/work", Branch: "signalbox/1", Head: strings.Repeat("a", 40), Commits: 1, FilesChanged: 4, Insertions: 1, Deletions: 1,
+		Files: []signalbox.ChangedFile{
+			{Path: "a", Status: signalbox.FileModified, Insertions: 1, Deletions: 1}, {Path: "c", From: "b", Status: signalbox.FileRenamed}, {Path: "d\x1b[2J", Status: signalbox.FileAdded, Binary: true},
+		},
+		Patch: changePatch[:kept], PatchBytes: int64(len(changePatch)),
+	}})
+}
+
 // finish ends a working task as the first word of its prompt, or its tool, says.
 func (d *director) finish(t signalbox.Task) {
 	ctx := context.Background()

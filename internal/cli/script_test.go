@@ -164,6 +164,8 @@ func directorCmd(ts *testscript.TestScript, neg bool, args []string) {
 		usd, err := strconv.ParseFloat(args[2], 64)
 		ts.Check(err)
 		d.spend(number(args[1]), usd)
+	case "change": // N BYTES: it changed files, of whose patch so many bytes are kept
+		d.change(number(args[1]), number(args[2]))
 	case "account": // AGENT [WINDOW=PERCENT...]: it spends the account of its name
 		var windows []signalbox.AccountWindow
 		for _, arg := range args[2:] {

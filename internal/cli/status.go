@@ -216,6 +216,9 @@ func resultRows(r *api.Result) [][]string {
 	if r.CostUSD > 0 {
 		rows = append(rows, []string{"cost", usd(r.CostUSD) + " USD"})
 	}
+	if r.Changes != nil {
+		rows = append(rows, []string{"changed", r.Changes.Summary()})
+	}
 	return append(rows, []string{"ran with", r.Model}, []string{"output", firstLine(r.Output)})
 }
 

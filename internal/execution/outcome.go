@@ -68,8 +68,10 @@ func Aborted(s *api.AgentTaskStatus) bool {
 
 // StaleReport is an agent's final report on a void run.
 func StaleReport(fence int64, agent string, at time.Time, state string, o engine.Outcome) signalbox.Stale {
+	r := *o.Result
+	r.Changes = r.Changes.Summary()
 	return signalbox.Stale{
-		Fence: fence, Agent: agent, TaskID: o.TaskID, At: at, State: state, Message: cmp.Or(o.Message, state), Result: *o.Result,
+		Fence: fence, Agent: agent, TaskID: o.TaskID, At: at, State: state, Message: cmp.Or(o.Message, state), Result: r,
 	}
 }
 
@@ -91,7 +93,26 @@ func result(s api.AgentTaskStatus) *signalbox.Result {
 	if s.Error != nil {
 		r.ErrorType = SanitizeText(s.Error.Type)
 	}
+	r.Changes = changes(s.Changes)
 	return r
+}
+
+// changes parses what an agent says that a run has changed; nil of nil.
+func changes(c *api.Changes) *signalbox.Changes {
+	if c == nil {
+		return nil
+	}
+	out := &signalbox.Changes{
+		Workspace: c.Workspace, Dir: c.Dir, Branch: c.Branch, Base: c.Base, Head: c.Head, Commits: c.Commits, Uncommitted: c.Uncommitted,
+		FilesChanged: c.FilesChanged, Insertions: c.Insertions, Deletions: c.Deletions, Patch: c.Patch, PatchBytes: c.PatchBytes,
+	}
+	for _, f := range c.Files[:min(len(c.Files), signalbox.MaxChangedFiles)] {
+		out.Files = append(out.Files, signalbox.ChangedFile{
+			Path: f.Path, From: f.From, Status: signalbox.ChangeStatus(f.Status), Insertions: f.Insertions, Deletions: f.Deletions, Binary: f.Binary,
+		})
+	}
+	out.Sanitize()
+	return out
 }
 
 // clip keeps the last n bytes, at a rune boundary: the end of an answer matters most.

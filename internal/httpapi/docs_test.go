@@ -125,6 +125,8 @@ func shownBody(t *testing.T, x exchange) string {
 	switch kind := x.answer.Header.Get("Content-Type"); {
 	case strings.HasPrefix(kind, "application/json"):
 		return pretty(t, x.answer.Body)
+	case kind == "text/x-diff":
+		return strings.TrimSuffix(string(x.answer.Body), "\n")
 	case strings.HasPrefix(kind, "text/event-stream"):
 		return withoutBeats(x.answer.Body)
 	}

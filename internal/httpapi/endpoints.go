@@ -134,6 +134,7 @@ func (h *handlers) endpoints() map[string]endpoint {
 		"retry":         {handle: h.submits.retry, narrow: access.OfTask},
 		"why":           {handle: h.tasks.why, narrow: access.OfTask},
 		"output":        {handle: h.outputs.Serve, narrow: access.OfTask, lasting: true},
+		"diff":          {handle: h.outputs.Diff, narrow: access.OfTask, lasting: true},
 		"pause":         {handle: h.pauses.pause},
 		"resume":        {handle: h.pauses.resume},
 		"gates":         {handle: h.gates.list, narrow: access.ByHandler},

@@ -332,6 +332,9 @@ func imported(in *api.ExportedTask) (engine.Transfer, error) {
 		}
 		x.Result.LogTimes = latest(x.Result.LogTimes, signalbox.MaxLogTimes)
 		x.Result.Calls = latest(x.Result.Calls, signalbox.MaxToolCalls)
+		if x.Result.Changes != nil {
+			x.Result.Changes.Sanitize()
+		}
 	}
 	return x, nil
 }

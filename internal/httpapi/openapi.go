@@ -173,6 +173,9 @@ func answerContent(route api.Route, s *schemas) node {
 	if route.Name == "output" || route.Name == "callTool" || isCall(route) {
 		content["text/event-stream"] = node{"schema": node{"type": "string"}}
 	}
+	if route.Name == "diff" {
+		content["text/x-diff"] = node{"schema": node{"type": "string"}}
+	}
 	return content
 }
 

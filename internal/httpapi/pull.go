@@ -31,9 +31,9 @@ type Pull interface {
 // nothing.
 const pullHeartbeatSeconds = 5
 
-// maxReport bounds a report in bytes: an answer of 1 MiB and the end of a log,
-// each with its characters escaped.
-const maxReport = 8 << 20
+// maxReport bounds a report in bytes: an answer of 1 MiB, the end of a log and the beginning of
+// a patch, each with its characters escaped, and the names of 1,000 files.
+const maxReport = 12 << 20
 
 // pullHandlers serve agents that pull their tasks.
 type pullHandlers struct {

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -60,6 +61,9 @@ func (noRuns) Output(context.Context, string, int64, time.Duration) (api.Output,
 }
 func (noRuns) WholeLog(_ context.Context, t *signalbox.Task, _ int64) (api.AgentOutput, error) {
 	return api.AgentOutput{}, signalbox.Errorf(signalbox.CodeAgentDown, "agent %s is not registered", t.Agent)
+}
+func (noRuns) Patch(_ context.Context, t *signalbox.Task, _ int64) (io.ReadCloser, error) {
+	return nil, signalbox.Errorf(signalbox.CodeAgentDown, "agent %s is not registered", t.Agent)
 }
 func (noRuns) Heartbeat(string, api.Heartbeat) bool { return true }
 func (noRuns) Answers(context.Context, string) bool { return false }

@@ -139,12 +139,21 @@ func (s *session) runStory() {
 	s.ask("output", "The whole log, from its agent", "/api/queue/"+task.ID+"/output?whole=true", "")
 	s.clock.Advance(2 * time.Minute)
 	code := 0
-	s.FinishTask(task, signalbox.ReasonCompleted, signalbox.Result{Output: "All done.", Tail: "Reading the logs …\nAll done.\n", ExitCode: &code, InputTokens: 1200, OutputTokens: 85, CostUSD: 0.012, ToolCount: 4, DurationSeconds: 119.5, Model: "opus"})
+	s.FinishTask(task, signalbox.ReasonCompleted, signalbox.Result{Output: "All done.", Tail: "Reading the logs …\nAll done.\n", ExitCode: &code, InputTokens: 1200, OutputTokens: 85, CostUSD: 0.012, ToolCount: 4, DurationSeconds: 119.5, Model: "opus",
+		Changes: &signalbox.Changes{
+			Workspace: "worktree", Dir: "/srv/work/.signalbox/06h1y1", Branch: "signalbox/06h1y1", Base: "8f1d6a5b0c3e4f7a9b2d1c0e5f6a7b8c9d0e1f2a", Head: "3c2b1a0f9e8d7c6b5a4f3e2d1c0b9a8f7e6d5c4b",
+			Commits: 1, FilesChanged: 1, Files: []signalbox.ChangedFile{{Path: "crontab", From: "cron.txt", Status: signalbox.FileRenamed}},
+			Patch: exchangedPatch, PatchBytes: int64(len(exchangedPatch)),
+		}})
 	s.Runs.End(task.ID)
 	s.ask("task", "Once it has ended", "/api/queue/"+task.ID+"?wait=30s", "")
+	s.ask("diff", "", "/api/queue/"+task.ID+"/diff", "")
+	s.ask("diff", "As a patch", "/api/queue/"+task.ID+"/diff", "", apitest.Header("Accept", "text/x-diff"))
 	s.ask("retry", "", "/api/queue/"+task.ID+"/retry", `{"model":"opus"}`)
 	s.ask("cancel", "A task that has ended", "/api/queue/"+task.ID+"/cancel", "")
 }
+
+const exchangedPatch = "diff --git a/cron.txt b/crontab\nsimilarity index 100%\nrename from cron.txt\nrename to crontab\n"
 
 func (s *session) endStory() {
 	var q api.Queue

@@ -22,9 +22,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// maxAnswer bounds an agent's answer, in bytes: it holds up to 1 MiB of output, which JSON
-// can expand sixfold.
-const maxAnswer = 8 << 20
+// maxAnswer bounds an agent's answer, in bytes: it holds up to 1 MiB of output and 256 KiB of a
+// patch, which JSON can expand sixfold, and the names of 1,000 files.
+const maxAnswer = 12 << 20
 
 // conn is a client of one agent's HTTP API.
 type conn struct {
@@ -97,14 +97,24 @@ func (c *conn) call(ctx context.Context, wait time.Duration, method, path string
 // transport may send the request again on a new connection when an idle one turns out to be
 // dead.
 func (c *conn) callOnce(ctx context.Context, method, path string, headers map[string]string, body, answer any) error {
+	resp, err := c.send(ctx, method, path, headers, body)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	return c.read(resp, answer)
+}
+
+// send makes a request and returns the response, whatever its status.
+func (c *conn) send(ctx context.Context, method, path string, headers map[string]string, body any) (*http.Response, error) {
 	if c.base == "" {
-		return unsentError{errors.New("its address is not http://HOST:PORT: register the agent again")}
+		return nil, unsentError{errors.New("its address is not http://HOST:PORT: register the agent again")}
 	}
 	var sent io.Reader
 	if body != nil {
 		data, err := json.Marshal(body)
 		if err != nil {
-			return unsentError{err}
+			return nil, unsentError{err}
 		}
 		sent = bytes.NewReader(data)
 	}
@@ -114,7 +124,7 @@ func (c *conn) callOnce(ctx context.Context, method, path string, headers map[st
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, sent)
 	if err != nil {
-		return unsentError{err}
+		return nil, unsentError{err}
 	}
 	if body != nil || method == http.MethodPost {
 		req.Header.Set("Content-Type", "application/json")
@@ -128,16 +138,11 @@ func (c *conn) callOnce(ctx context.Context, method, path string, headers map[st
 	resp, err := c.http.Do(req)
 	if err != nil {
 		if !connected.Load() {
-			return unsentError{plainError(err)}
+			return nil, unsentError{plainError(err)}
 		}
-		return plainError(err)
+		return nil, plainError(err)
 	}
-	defer resp.Body.Close()
-	err = read(resp, answer)
-	if no, ok := errors.AsType[*execution.Refusal](err); ok {
-		no.From = c.base
-	}
-	return err
+	return resp, nil
 }
 
 // plainError removes the URL that net/http prepends: callers name the agent.
@@ -157,7 +162,7 @@ type timeoutError struct{ error }
 func (timeoutError) Error() string   { return "timeout: no answer in time" }
 func (e timeoutError) Unwrap() error { return e.error }
 
-func read(resp *http.Response, answer any) error {
+func (c *conn) read(resp *http.Response, answer any) error {
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
 		return fmt.Errorf("answer cut off: %w", plainError(err))
@@ -166,7 +171,7 @@ func read(resp *http.Response, answer any) error {
 		return fmt.Errorf("answer is longer than %d bytes", maxAnswer)
 	}
 	if resp.StatusCode/100 != 2 {
-		r := &execution.Refusal{Status: resp.StatusCode}
+		r := &execution.Refusal{Status: resp.StatusCode, From: c.base}
 		_ = json.Unmarshal(data, &r.AgentRefusal) // the body is optional
 		return r
 	}

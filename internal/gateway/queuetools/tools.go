@@ -224,11 +224,25 @@ type taskStatus struct {
 	Structured  any             `json:"structured_result,omitempty"`
 	Truncated   bool            `json:"truncated,omitempty"` // the tool printed more than result holds
 	ExitCode    *int            `json:"exit_code,omitempty"`
+	Changes     *taskChanges    `json:"changes,omitempty"`
 	SessionID   string          `json:"session_id,omitempty"`
 	CreatedAt   time.Time       `json:"created_at"`
 	StartedAt   *time.Time      `json:"started_at,omitempty"`
 	EndedAt     *time.Time      `json:"ended_at,omitempty"`
 	Next        string          `json:"next,omitempty"`
+}
+
+// taskChanges is what a run changed in its repository: the figures alone, for a patch may fill
+// the context of a model.
+type taskChanges struct {
+	Branch       string `json:"branch,omitempty"`
+	Base         string `json:"base,omitempty"`
+	Head         string `json:"head,omitempty"`
+	Commits      int    `json:"commits"`
+	FilesChanged int    `json:"files_changed"`
+	Insertions   int64  `json:"insertions"`
+	Deletions    int64  `json:"deletions"`
+	summary      string
 }
 
 func statusOfTask(t *api.Task) *taskStatus {
@@ -239,6 +253,9 @@ func statusOfTask(t *api.Task) *taskStatus {
 	}
 	if t.Result != nil {
 		s.Result, s.ExitCode = &t.Result.Output, t.Result.ExitCode
+		if c := t.Result.Changes; c != nil {
+			s.Changes = &taskChanges{c.Branch, c.Base, c.Head, c.Commits, c.FilesChanged, c.Insertions, c.Deletions, c.Summary()}
+		}
 	}
 	return s
 }
@@ -295,6 +312,9 @@ func (s *taskStatus) words() string {
 		}
 		if s.Truncated {
 			text += ". Its result is cut: the tool printed more than is kept"
+		}
+		if s.Changes != nil {
+			text += ". It changed " + s.Changes.summary
 		}
 		return text
 	}

@@ -290,6 +290,8 @@ type Runs struct {
 	Heartbeats map[string]api.Heartbeat
 	// Answering names the agents for which Answers is true.
 	Answering map[string]bool
+	// Patches are those that agents keep, by queue_id.
+	Patches map[string]string
 }
 
 // NewRuns returns a Runs that follows no run.
@@ -356,6 +358,18 @@ func (f *Runs) WholeLog(_ context.Context, t *signalbox.Task, after int64) (api.
 	}
 	after = min(after, int64(len(log)))
 	return api.AgentOutput{Seq: after, Text: log[after:], Next: int64(len(log)), Done: t.State.Terminal()}, nil
+}
+
+// Patch returns what Patches has of a task; the errors of WholeLog.
+func (f *Runs) Patch(_ context.Context, t *signalbox.Task, _ int64) (io.ReadCloser, error) {
+	patch, ok := f.Patches[t.ID]
+	switch {
+	case !f.Answering[t.Agent]:
+		return nil, signalbox.Errorf(signalbox.CodeAgentDown, "agent %s does not give the patch: timeout", t.Agent)
+	case !ok:
+		return nil, signalbox.Errorf(signalbox.CodeNotFound, "agent %s does not have the patch of this task", t.Agent)
+	}
+	return io.NopCloser(strings.NewReader(patch)), nil
 }
 
 // Heartbeat records a heartbeat.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -36,6 +37,8 @@ type Runs interface {
 	// WholeLog returns what the agent of a task has of the log of its last attempt from
 	// byte after on: a piece of it, at once.
 	WholeLog(ctx context.Context, t *signalbox.Task, after int64) (api.AgentOutput, error)
+	// Patch returns the patch of a task's last attempt, of size bytes, from its agent.
+	Patch(ctx context.Context, t *signalbox.Task, size int64) (io.ReadCloser, error)
 }
 
 // Outputs answer what tasks print.

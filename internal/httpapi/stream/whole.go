@@ -24,20 +24,20 @@ func (h *Outputs) wholeLog(w http.ResponseWriter, r *http.Request, id string, af
 	if err != nil {
 		return err
 	}
-	if err := h.askable(ctx, &t); err != nil {
+	if err := h.askable(ctx, &t, "output.log"); err != nil {
 		return err
 	}
 	piece, err := h.Runs.WholeLog(ctx, &t, after)
 	if err != nil {
-		return withCure(err, &t)
+		return withCure(err, &t, "output.log")
 	}
 	return httpio.Answer(w, http.StatusOK, api.Output{
 		QueueID: id, State: string(t.State), Seq: piece.Seq, Text: piece.Text, Next: piece.Next, Truncated: piece.Truncated, Done: piece.Done,
 	})
 }
 
-// askable returns why no agent can be asked for the log of a task.
-func (h *Outputs) askable(ctx context.Context, t *signalbox.Task) error {
+// askable returns why no agent can be asked for a file of a task's run.
+func (h *Outputs) askable(ctx context.Context, t *signalbox.Task, file string) error {
 	if signalbox.IsExecutor(t.Agent) {
 		return httpio.Refuse(signalbox.CodeUnsupported, "leave out whole: the director has all that is kept of it", "task %s is a tool call, which the director itself runs", t.ID)
 	}
@@ -46,24 +46,27 @@ func (h *Outputs) askable(ctx context.Context, t *signalbox.Task) error {
 	}
 	a, err := h.Engine.Agent(ctx, t.Agent)
 	if err == nil && a.Source == signalbox.AgentPull {
-		return httpio.Refuse(signalbox.CodeUnsupported, onItsHost(t), "agent %s asks for its tasks itself, and nobody can connect to it", t.Agent)
+		return httpio.Refuse(signalbox.CodeUnsupported, onItsHost(t, file), "agent %s asks for its tasks itself, and nobody can connect to it", t.Agent)
 	}
 	return nil
 }
 
-// onItsHost says where an agent keeps its log.
-func onItsHost(t *signalbox.Task) string {
-	return fmt.Sprintf("on the agent's host it is the file runs/%s/output.log in the data folder of the agent, as long as that keeps it", httpio.Clip(t.TaskID))
+// onItsHost says where an agent keeps a file of a run.
+func onItsHost(t *signalbox.Task, file string) string {
+	return fmt.Sprintf("on the agent's host it is the file runs/%s/%s in the data folder of the agent, as long as that keeps it", httpio.Clip(t.TaskID), file)
 }
 
 // withCure adds to the error of an agent what can be done.
-func withCure(err error, t *signalbox.Task) error {
+func withCure(err error, t *signalbox.Task, file string) error {
+	if _, ok := errors.AsType[*httpio.Refusal](err); ok {
+		return err // it says it already
+	}
 	plain, ok := errors.AsType[*signalbox.Error](err)
 	if !ok {
 		return err
 	}
 	if plain.Code == signalbox.CodeNotFound {
-		return &httpio.Refusal{Err: plain, Hint: "an agent keeps the logs of its last 100 tasks; leave out whole for what the director keeps"}
+		return &httpio.Refusal{Err: plain, Hint: "an agent keeps the files of its last 100 tasks; leave out whole for what the director keeps of a log"}
 	}
-	return &httpio.Refusal{Err: plain, Hint: "try again when signalbox agents shows it; " + onItsHost(t), RetryAfter: 5}
+	return &httpio.Refusal{Err: plain, Hint: "try again when signalbox agents shows it; " + onItsHost(t, file), RetryAfter: 5}
 }

@@ -96,6 +96,28 @@ func plainResult(r *signalbox.Result) api.Result {
 		DurationSeconds: max(0, r.DurationSeconds), ErrorType: r.ErrorType,
 	}
 	v.TokenUsage, v.Model = tokens(r.InputTokens, r.OutputTokens), r.Model
+	if r.Changes != nil {
+		c := Changes(r.Changes)
+		c.Files, c.Patch = c.Files[:min(len(c.Files), shownFiles)], ""
+		v.Changes = &c
+	}
+	return v
+}
+
+// shownFiles is how many changed files a task shows; its diff has them all.
+const shownFiles = 100
+
+// Changes is what a run changed.
+func Changes(c *signalbox.Changes) api.Changes {
+	v := api.Changes{
+		Workspace: c.Workspace, Dir: c.Dir, Branch: c.Branch, Base: c.Base, Head: c.Head, Commits: c.Commits, Uncommitted: c.Uncommitted,
+		FilesChanged: c.FilesChanged, Insertions: c.Insertions, Deletions: c.Deletions, Patch: c.Patch, PatchBytes: c.PatchBytes,
+	}
+	for _, f := range c.Files {
+		v.Files = append(v.Files, api.ChangedFile{
+			Path: f.Path, From: f.From, Status: string(f.Status), Insertions: f.Insertions, Deletions: f.Deletions, Binary: f.Binary,
+		})
+	}
 	return v
 }
 

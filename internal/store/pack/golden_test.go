@@ -96,7 +96,9 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 	sized.Failure, sized.Cause = "", ""
 	unsized := sized
 	unsized.RequestSize, unsized.ResultSize = 0, 0
-	unnumbered := result
+	unchanged := result
+	unchanged.Changes = nil
+	unnumbered := unchanged
 	unnumbered.TailLine = 0
 	nameless := unnumbered
 	nameless.Model = ""
@@ -104,6 +106,7 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 	old.LogTimes, old.Calls = nil, nil
 	oldStale := stale
 	oldStale.Result.LogTimes, oldStale.Result.Calls, oldStale.Result.Model, oldStale.Result.TailLine = nil, nil, "", 0
+	oldStale.Result.Changes = nil
 	unaccounted := agent
 	unaccounted.Account = ""
 	silent := unaccounted
@@ -116,8 +119,8 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 		{"request-env-by", Request(&request)}, {"agent-proof", Agent(&unaccounted)}, {"task-sized", Task(nil, &sized)},
 		{"task-failed", Task(nil, &failed)}, {"entry-retry", journal.Entry(nil, &retry)},
 		{"task-requeued", Task(nil, &requeued)}, {"result-course", Result(&nameless)},
-		{"task-spent", Task(nil, &spent)}, {"result-model", Result(&unnumbered)}, {"usage-id", []byte(UsageID(&usage.UsageKey))}, {"usage", Usage(&usage)}, {"task-edited", Task(nil, &edited)}, {"result-numbered", Result(&result)},
-		{"task-parked", Task(nil, &parkable)}, {"entry-account", journal.Entry(nil, &entry)}, {"agent-account", Agent(&agent)}, {"account", Account(&account)}, {"task-budget", Task(nil, &task)},
+		{"task-spent", Task(nil, &spent)}, {"result-model", Result(&unnumbered)}, {"usage-id", []byte(UsageID(&usage.UsageKey))}, {"usage", Usage(&usage)}, {"task-edited", Task(nil, &edited)}, {"result-numbered", Result(&unchanged)},
+		{"task-parked", Task(nil, &parkable)}, {"entry-account", journal.Entry(nil, &entry)}, {"agent-account", Agent(&agent)}, {"account", Account(&account)}, {"task-budget", Task(nil, &task)}, {"result-changes", Result(&result)},
 	}
 }
 

@@ -98,7 +98,7 @@ func ReadRequest(prompt string, rest, sealed []byte) (signalbox.Request, error) 
 
 // Result packs a result without its texts; nil if nothing else is in it.
 func Result(r *signalbox.Result) []byte {
-	course := r.LogTimes != nil || r.Calls != nil || r.Model != "" || r.TailLine != 0
+	course := r.LogTimes != nil || r.Calls != nil || r.Model != "" || r.TailLine != 0 || r.Changes != nil
 	if r.TailSeq == 0 && !r.Truncated && r.ExitCode == nil && r.InputTokens == 0 && r.OutputTokens == 0 && r.CostUSD == 0 &&
 		r.DurationSeconds == 0 && r.ErrorType == "" && r.ToolCount == 0 && r.Answer == "" && !course {
 		return nil
@@ -125,13 +125,40 @@ func Result(r *signalbox.Result) []byte {
 		logTimes(&p, r.LogTimes)
 		calls(&p, r.Calls)
 	}
-	if r.Model != "" || r.TailLine != 0 { // likewise
+	if r.Model != "" || r.TailLine != 0 || r.Changes != nil { // likewise
 		p.Texts(r.Model)
 	}
-	if r.TailLine != 0 {
+	if r.TailLine != 0 || r.Changes != nil {
 		p.Int(r.TailLine)
 	}
+	if r.Changes != nil {
+		changes(&p, r.Changes)
+	}
 	return p.b
+}
+
+func changes(p *Packer, c *signalbox.Changes) {
+	p.Texts(c.Workspace, c.Dir, c.Branch, c.Base, c.Head, c.Patch)
+	p.Bool(c.Uncommitted)
+	p.Ints(int64(c.Commits), int64(c.FilesChanged), c.Insertions, c.Deletions, c.PatchBytes, int64(len(c.Files)))
+	for i := range c.Files {
+		f := &c.Files[i]
+		p.Texts(f.Path, f.From, string(f.Status))
+		p.Ints(f.Insertions, f.Deletions)
+		p.Bool(f.Binary)
+	}
+}
+
+func changesOf(d *Reader) *signalbox.Changes {
+	c := &signalbox.Changes{Workspace: d.Text(), Dir: d.Text(), Branch: d.Text(), Base: d.Text(), Head: d.Text(), Patch: d.Text(), Uncommitted: d.Bool()}
+	c.Commits, c.FilesChanged = int(d.Int()), int(d.Int())
+	c.Insertions, c.Deletions, c.PatchBytes = d.Int(), d.Int(), d.Int()
+	for range d.count(signalbox.MaxChangedFiles) {
+		c.Files = append(c.Files, signalbox.ChangedFile{
+			Path: d.Text(), From: d.Text(), Status: signalbox.ChangeStatus(d.Text()), Insertions: d.Int(), Deletions: d.Int(), Binary: d.Bool(),
+		})
+	}
+	return c
 }
 
 // logTimes packs each as the difference from the one before.
@@ -211,6 +238,9 @@ func ReadResult(output, tail string, rest []byte) (signalbox.Result, error) {
 	}
 	if len(d.b) > 0 {
 		r.TailLine = d.Int()
+	}
+	if d.More() {
+		r.Changes = changesOf(&d)
 	}
 	if d.Bad {
 		return r, damaged("result")

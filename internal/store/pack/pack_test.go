@@ -49,6 +49,7 @@ func FuzzUnpack(f *testing.F) {
 	f.Add(Request(&signalbox.Request{TimeoutMS: 1}))
 	f.Add(Request(&signalbox.Request{Trace: "00-1-2-01"}))
 	f.Add(Result(&signalbox.Result{Answer: `{"content":[]}`}))
+	f.Add(Result(&signalbox.Result{Changes: &signalbox.Changes{Patch: "p", Files: []signalbox.ChangedFile{{Path: "a"}}}}))
 	f.Add([]byte{2})
 	f.Fuzz(func(t *testing.T, rest []byte) {
 		if r, err := ReadRequest("prompt", rest, nil); err == nil {

@@ -136,6 +136,10 @@ func valuesNumbers(b *fixture) {
 	want := signalbox.Result{
 		ExitCode: &code, TailSeq: math.MaxInt64, TailLine: math.MaxInt64, InputTokens: math.MaxInt64, OutputTokens: math.MaxInt64, CostUSD: 0.1 + 0.2,
 		DurationSeconds: math.SmallestNonzeroFloat64, ToolCount: math.MaxInt64,
+		Changes: &signalbox.Changes{
+			Workspace: "worktree", Dir: "/src/\xff", Commits: math.MaxInt, FilesChanged: 2, Insertions: math.MaxInt64, Patch: "a\x00\n", PatchBytes: math.MaxInt64,
+			Files: []signalbox.ChangedFile{{Path: "a b", Status: signalbox.FileAdded}, {Path: "b", From: "c", Status: signalbox.FileRenamed, Deletions: 1, Binary: true}},
+		},
 	}
 	b.happen(t.ID, signalbox.Event{Kind: signalbox.EventFinish, Reason: signalbox.ReasonCompleted, Result: &want})
 	got, err := b.Result(b.ctx, t.ID)

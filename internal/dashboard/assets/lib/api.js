@@ -59,6 +59,11 @@ const send = (method) => async (path, body, { headers = {}, signal } = {}) => {
 };
 
 export const get = async (path, { signal } = {}) => read(await ask(path, { signal }));
+// file is an answer that is no JSON: {blob, headers}.
+export const file = async (path) => {
+  const answer = await ask(path);
+  return { blob: await answer.blob(), headers: answer.headers };
+};
 export const post = send("POST");
 export const put = send("PUT");
 export const patch = send("PATCH");

@@ -25,6 +25,7 @@ export const watched = keep("watched", ""); // ids of tasks whose end is told
 export const lanesOpen = keep("lanes", ""); // the groups of agents that are unfolded
 export const hiddenColumns = keep("tasks.hidden", ""); // of the list of tasks, their names
 export const grouped = keep("tasks.grouped", "off"); // whether equal failures are folded there: on or off
+export const diffView = keep("diff", "unified"); // how patches are shown: unified or split
 export const views = keep("tasks.views", "[]"); // of the list of tasks, see views.js
 
 const apply = (value) => {

@@ -19,6 +19,7 @@ import { State } from "../parts/state.js";
 import { Text } from "../parts/text.js";
 import { TaskActions, Unconfirmed, Waits } from "./task-actions.js";
 import { Attempts } from "./task-attempts.js";
+import { Changes } from "./task-diff.js";
 import { Facts } from "./task-facts.js";
 import { Result, Stale } from "./task-result.js";
 import { Related } from "./task-related.js";
@@ -70,6 +71,7 @@ const Whole = ({ task, error, again }) => {
         <div class="stack">
           ${task.mode === "tool" && html`<${ToolCall} task=${task} />`}
           ${ended && task.mode !== "tool" && html`<${Result} task=${task} />`}
+          ${ended && task.result?.changes && html`<${Changes} task=${task} />`}
           ${!ended && task.mode !== "tool" && html`<${Prompt} task=${task} />`}
           <${Timeline} task=${task} />
           <${Output} id=${task.queue_id} state=${task.state} failure=${task.failure_line} />

@@ -34,6 +34,10 @@ type End struct {
 	Error  *api.AgentError
 	Exit   *int
 	Limit  *api.AgentLimit // of its provider, with Error
+	// Changes are what it changed in its repository; Patch is the whole patch, "" if it is
+	// that of Changes.
+	Changes *api.Changes
+	Patch   string
 }
 
 // place is where an execution runs: the slots for isolated ones are apart.

@@ -20,6 +20,7 @@ const (
 	Void     Request = "POST /task/{id}/void"
 	State    Request = "GET /task/{id}"
 	Output   Request = "GET /task/{id}/output"
+	Patch    Request = "GET /task/{id}/patch"
 	Cancel   Request = "POST /task/{id}/cancel"
 	Status   Request = "GET /status"
 	History  Request = "GET /history"
@@ -54,7 +55,7 @@ func (a *Agent) Requests(kind Request) []Seen {
 func (a *Agent) handler() http.Handler {
 	mux := http.NewServeMux()
 	for kind, answer := range map[Request]func(*Exchange){
-		Offer: a.offer, Void: a.void, State: a.state, Output: a.output, Cancel: a.cancel, Status: a.status, History: a.history, Past: a.past, Sessions: a.listSessions,
+		Offer: a.offer, Void: a.void, State: a.state, Output: a.output, Patch: a.patch, Cancel: a.cancel, Status: a.status, History: a.history, Past: a.past, Sessions: a.listSessions,
 	} {
 		mux.HandleFunc(string(kind), func(w http.ResponseWriter, r *http.Request) { a.serve(kind, answer, w, r) })
 	}

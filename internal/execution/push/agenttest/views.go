@@ -1,6 +1,7 @@
 package agenttest
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"time"
@@ -40,6 +41,7 @@ func (a *Agent) taskStatus(e *execution) api.AgentTaskStatus {
 		}
 	}
 	if !a.Plain {
+		s.Changes = e.result.Changes
 		s.QueueID, s.Fence, s.OutputSeq = e.QueueID, e.Fence, int64(len(e.log))
 	}
 	return s
@@ -80,6 +82,21 @@ func (a *Agent) output(x *Exchange) {
 	o := api.AgentOutput{Seq: int64(after), Text: e.log[after:], Next: int64(len(e.log)), Done: e.End != 0, Note: e.note, Account: a.account(), CostUSD: e.usd}
 	a.mu.Unlock()
 	x.Answer(http.StatusOK, o)
+}
+
+func (a *Agent) patch(x *Exchange) {
+	e := x.lookup()
+	if e == nil {
+		return
+	}
+	a.mu.Lock()
+	changes, patch := e.result.Changes, e.result.Patch
+	a.mu.Unlock()
+	if changes == nil {
+		x.Answer(http.StatusNotFound, api.AgentRefusal{Error: "not_found", Message: "it changed nothing"})
+		return
+	}
+	_, _ = x.W.Write([]byte(cmp.Or(patch, changes.Patch))) // the caller may be gone
 }
 
 func (a *Agent) current(e *execution) api.AgentCurrentTask {
