@@ -13,7 +13,7 @@ import (
 
 // foreign are flags of other programs that pages speak of by themselves: those of
 // the coding CLIs and of bubblewrap.
-var foreign = []string{"--effort", "--variant", "--session-id", "--resume", "--allowedTools", "--append-system-prompt", "--seccomp", "--mcp-config", "--settings"}
+var foreign = []string{"--max-budget-usd", "--effort", "--variant", "--session-id", "--resume", "--allowedTools", "--append-system-prompt", "--seccomp", "--mcp-config", "--settings"}
 
 var (
 	codeSpan = regexp.MustCompile("`([^`]+)`")
