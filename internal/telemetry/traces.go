@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -206,9 +207,9 @@ func (t *Traces) unparked(task *signalbox.Task) {
 
 // landed tells of an attempt that is over.
 func (t *Traces) landed(a *engine.Applied) {
-	end := a.Task.EndedAt
-	if end.IsZero() {
-		end = t.engine.Now()
+	end := cmp.Or(a.Task.EndedAt, t.engine.Now())
+	if a.Task.State == signalbox.Parked {
+		end = a.Task.Parking.At
 	}
 	t.mu.Lock()
 	f := t.flights[a.Task.ID]
