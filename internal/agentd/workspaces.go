@@ -141,11 +141,13 @@ func (r *run) enterWorktree(p *runDirs) error {
 		return fmt.Errorf("%s can have no worktree: %w", w.Source, err)
 	}
 	tree := d.disk.tree(name)
-	if w.Ready {
-		if t, err := workspace.Open(ctx, tree, d.cfg.Environ); err == nil && t.Dir == tree {
-			p.dir = filepath.Join(tree, w.Sub)
-			return t.Unlock()
+	if _, err := os.Lstat(tree); w.Ready && err == nil {
+		t, err := workspace.OpenTree(ctx, tree, d.cfg.Environ)
+		if err != nil {
+			return fmt.Errorf("the worktree of this conversation is damaged, and what is in it is left alone: %w", err)
 		}
+		p.dir = filepath.Join(tree, w.Sub)
+		return t.Unlock()
 	}
 	if err := repo.RemoveWorktree(ctx, tree); err != nil { // nothing has run in it, or it is gone
 		return err
@@ -348,7 +350,7 @@ func (d *Daemon) tidyWorktree(name string) error {
 	if err != nil {
 		return err
 	}
-	tree, err := workspace.Open(ctx, d.disk.tree(name), d.cfg.Environ)
+	tree, err := workspace.OpenTree(ctx, d.disk.tree(name), d.cfg.Environ)
 	if err != nil {
 		return err
 	}

@@ -303,3 +303,52 @@ func TestEmptyWorktreesAreRemoved(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+// A run that breaks its worktree harms nothing around it: what is there is neither committed
+// elsewhere nor removed, also where the agent's data lies in a repository itself.
+func TestBrokenWorktreeIsLeftAlone(t *testing.T) {
+	cfg := repository(t)
+	cfg.Runner.Command = append(cfg.Runner.Command, "{session_id}")
+	cfg.Workspace.Kind = "worktree"
+	around := cfg
+	around.WorkDir = filepath.Dir(cfg.DataDir)
+	git(t, around, "init", "-q")
+	git(t, around, "-c", "user.name=A User", "-c", "user.email=user@example.org", "commit", "-q", "--allow-empty", "-m", "around")
+	a := start(t, cfg)
+	s := a.end(a.submit(api.AgentTask{Prompt: "echo work > w.txt; rm .git", SessionID: "talk"}).TaskID)
+	if s.State != "completed" || s.Changes == nil || s.Changes.FilesChanged != 1 || git(t, cfg, "show", s.Changes.Branch+":w.txt") != "work" {
+		t.Errorf("%+v %+v", s, s.Changes)
+	}
+	wantError(t, a.end(a.submit(api.AgentTask{Prompt: "true", SessionID: "talk"}).TaskID), "failed", "start_error", "is damaged, and what is in it is left alone")
+	for n := range 10 {
+		a.run(api.AgentTask{Prompt: "true", QueueID: fmt.Sprintf("queue-%08d", n), Fence: int64(n + 1)}, "completed")
+	}
+	a.stop()
+	a = start(t, cfg)
+	a.run(api.AgentTask{Prompt: "true", QueueID: "queue-00000050", Fence: 50}, "completed")
+	a.stop()
+	if _, err := os.Stat(filepath.Join(s.Changes.Dir, "w.txt")); err != nil {
+		t.Error(err)
+	}
+	if n := git(t, around, "rev-list", "--all", "--count"); n != "1" {
+		t.Errorf("%s commits in the repository around", n)
+	}
+}
+
+// The agent's data folder may be reached by a link.
+func TestWorktreeBehindLink(t *testing.T) {
+	cfg := repository(t)
+	cfg.Runner.Command = append(cfg.Runner.Command, "{session_id}")
+	cfg.Workspace.Kind = "worktree"
+	link := filepath.Join(t.TempDir(), "data")
+	if err := os.Symlink(cfg.DataDir, link); err != nil {
+		t.Fatal(err)
+	}
+	cfg.DataDir = link
+	a := start(t, cfg)
+	_, first := a.run(api.AgentTask{Prompt: "touch ignored.txt && echo /ignored.txt >> $(git rev-parse --git-common-dir)/info/exclude", SessionID: "talk"}, "completed")
+	_, second := a.run(api.AgentTask{Prompt: "test -e ignored.txt", SessionID: "talk"}, "completed")
+	if second.Branch != first.Branch {
+		t.Errorf("%+v after %+v", second, first)
+	}
+}

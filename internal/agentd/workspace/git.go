@@ -55,6 +55,23 @@ func Open(ctx context.Context, dir string, environ []string) (*Repo, error) {
 	return r, nil
 }
 
+// OpenTree opens a folder that is the top of a working tree itself: a repository around it is
+// another one.
+func OpenTree(ctx context.Context, dir string, environ []string) (*Repo, error) {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil, err
+	}
+	r, err := Open(ctx, real, environ)
+	if err == nil && r.Dir != real {
+		err = fmt.Errorf("%s is no working tree of its own any more: it lies in that of %s", dir, r.Dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
 // gitEnv is an environment without what would have git look elsewhere, ask, or translate.
 func gitEnv(environ []string) []string {
 	var env []string
@@ -69,10 +86,14 @@ func gitEnv(environ []string) []string {
 // noPrograms are settings that keep git from starting programs of the repository's choice.
 var noPrograms = []string{"-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false", "-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "commit.gpgSign=false"}
 
-// command is a git command in the working tree.
+// command is a git command in the working tree. It names the repository that was opened: a run
+// may have removed what leads there, and git would find one around it.
 func (r *Repo) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "git", append(noPrograms[:len(noPrograms):len(noPrograms)], args...)...)
 	cmd.Dir, cmd.Env = r.Dir, r.env
+	if r.gitDir != "" {
+		cmd.Env = append(r.env[:len(r.env):len(r.env)], "GIT_DIR="+r.gitDir, "GIT_WORK_TREE="+r.Dir)
+	}
 	return cmd
 }
 

@@ -41,7 +41,7 @@ func (r *Repo) AddWorktree(ctx context.Context, dir, branch, base string) (*Repo
 	if _, err := r.git(ctx, args...); err != nil {
 		return nil, err
 	}
-	w, err := Open(ctx, dir, r.env)
+	w, err := OpenTree(ctx, dir, r.env)
 	if err != nil {
 		return nil, err
 	}
