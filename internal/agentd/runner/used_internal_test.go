@@ -309,7 +309,7 @@ func TestBudgetsThatCannotBeKept(t *testing.T) {
 		{"llm", "", "m", inTokens, ""},
 		{"opencode", "", "m", inDollars, ""}, // it says what it costs
 		{"demo", "", "m", inDollars, ""},
-		{"command", "", "m", inTokens, "is not known"},
+		{"command", "", "m", inTokens, ""},
 		{"claude", "/bin/true", "m", inTokens, ""},
 		{"claude", "/bin/true", "m", inDollars, "--max-budget-usd"},
 		{"claude", "/bin/true", "known", inDollars, ""},
