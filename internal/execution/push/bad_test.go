@@ -31,7 +31,7 @@ var faults = map[string]fault{
 	"empty object": {Say(200, struct{}{}), []string{"names no state", "without a usable task_id", "not as an agent"}},
 	"hang":         {Hang(), []string{late}},
 	"drip":         {Drip(200), []string{late}},
-	"10 GB":        {Flood(200), []string{"longer than 8388608 bytes"}},
+	"10 GB":        {Flood(200), []string{"longer than 12582912 bytes"}},
 	"redirect":     {Redirect("http://127.0.0.1:1/"), []string{"a redirect, which is not followed"}},
 	"500":          {Say(500, nil), []string{"answered 500"}},
 	"reset":        {Reset(), []string{"EOF", "reset"}},
