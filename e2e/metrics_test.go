@@ -50,8 +50,8 @@ func (b *box) measured(role, url string) {
 		}
 	}
 	for name := range want {
-		// No schedule fails, no agent is of kind llm, and none spends an account.
-		if !have[name] && name != "signalbox_schedule_failing" && !strings.HasPrefix(name, "signalbox_agent_step_") && !strings.HasPrefix(name, "signalbox_account_") && !strings.HasPrefix(name, "signalbox_budget_") {
+		// No schedule fails, nothing is closed, no agent is of kind llm, and none spends an account.
+		if !have[name] && name != "signalbox_schedule_failing" && name != "signalbox_gate_closed" && !strings.HasPrefix(name, "signalbox_agent_step_") && !strings.HasPrefix(name, "signalbox_account_") && !strings.HasPrefix(name, "signalbox_budget_") {
 			b.t.Errorf("docs/metrics.md tells of %s, which a %s does not have", name, role)
 		}
 	}

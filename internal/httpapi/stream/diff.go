@@ -30,9 +30,7 @@ func (h *Outputs) Diff(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := httpio.Until(r.Context(), h.Life)
-	defer cancel()
-	got, err := h.Engine.Read().Whole(ctx, id)
+	got, err := h.Engine.Read().Whole(r.Context(), id)
 	if err != nil {
 		return err
 	}
@@ -45,6 +43,8 @@ func (h *Outputs) Diff(w http.ResponseWriter, r *http.Request) error {
 		return httpio.Refuse(signalbox.CodeNotFound, "an agent tells it of a run in a git repository, if it is one of ours or tells changes at the end of a run",
 			"it is not known what task %s changed", t.ID)
 	case asPatch:
+		ctx, cancel := httpio.Until(r.Context(), h.Life)
+		defer cancel()
 		return h.patch(ctx, w, r, t, c)
 	}
 	return httpio.Answer(w, http.StatusOK, api.Diff{QueueID: t.ID, State: string(t.State), Agent: t.Agent, Changes: view.Changes(c), Cut: c.Cut()})
