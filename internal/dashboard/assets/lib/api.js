@@ -1,7 +1,7 @@
 // The director's HTTP API. Whoever is not logged in is led to the login page;
 // all else that goes wrong is thrown as a Refused, with the director's own
 // words.
-import { loginHeaders } from "./login.js";
+import { keepLogin, loginHeaders } from "./login.js";
 import { plain, readEvents } from "./sse.js";
 
 // Refused is an answer that is not a success. code "unreachable" is ours: no
@@ -34,17 +34,41 @@ export const toLogin = () => {
   location.assign("/login?next=" + encodeURIComponent(location.pathname + location.search + location.hash));
 };
 
+// changing is the change of the password that is under way: it ends the login that other
+// requests have shown, and brings another one.
+let changing = null;
+
+// passwordChange resolves when no change of the password is under way.
+export const passwordChange = async () => { await changing?.catch(() => null); };
+
 const ask = async (path, options = {}) => {
+  const login = loginHeaders();
   let answer;
   try {
-    answer = await fetch(path, { credentials: "same-origin", cache: "no-store", ...options, headers: { ...options.headers, ...loginHeaders() } });
+    answer = await fetch(path, { credentials: "same-origin", cache: "no-store", ...options, headers: { ...options.headers, ...login } });
   } catch (cause) {
     if (cause.name === "AbortError") throw cause;
     throw unreachable();
   }
-  if (answer.status === 401) toLogin();
+  if (answer.status === 401) {
+    if (path !== passwordPath) await passwordChange();
+    if (JSON.stringify(loginHeaders()) !== JSON.stringify(login)) return ask(path, options);
+    toLogin();
+  }
   if (!answer.ok) throw await refused(answer);
   return answer;
+};
+
+const passwordPath = "/api/me/password";
+
+// changePassword resolves once the new login is kept.
+export const changePassword = async (password, next) => {
+  changing = post(passwordPath, { password, new_password: next }).then((login) => keepLogin(login.key));
+  try {
+    await changing;
+  } finally {
+    changing = null;
+  }
 };
 
 const read = async (answer) => (answer.status === 204 ? null : JSON.parse(plain(await answer.text())));

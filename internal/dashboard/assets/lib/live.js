@@ -5,7 +5,7 @@ import { loginKey } from "./login.js";
 import { store, useStore, useEffect } from "./dom.js";
 import { setClock, stopClock } from "./time.js";
 import { scriptAddress } from "./trusted.js";
-import { toLogin } from "./api.js";
+import { passwordChange, toLogin } from "./api.js";
 
 const lateAfter = 5, deadAfter = 15; // seconds without news
 
@@ -42,7 +42,8 @@ const hear = (message) => {
 // stream.
 const grace = 1000; // ms
 let rejoin = null, joined = "";
-const loggedOut = () => setTimeout(() => {
+const loggedOut = () => setTimeout(async () => {
+  await passwordChange();
   if (rejoin && loginKey() !== joined) rejoin();
   else toLogin();
 }, grace);

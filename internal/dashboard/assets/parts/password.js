@@ -1,7 +1,6 @@
 // The dialog in which one changes one's own password.
 import { html, useState } from "../lib/dom.js";
-import { post } from "../lib/api.js";
-import { keepLogin } from "../lib/login.js";
+import { changePassword as changeOwnPassword } from "../lib/api.js";
 import { Dialog, openDialog } from "./dialog.js";
 import { ErrorBox } from "./errorbox.js";
 import { Field } from "./fields.js";
@@ -15,7 +14,7 @@ const Change = ({ onClose }) => {
   const set = (name) => ({ target: { value } }) => setForm((was) => ({ ...was, [name]: value }));
   const [run, busy, error] = useAction(async () => {
     if (form.next !== form.again) throw Object.assign(new Error("The two are not the same."), { field: "again" });
-    keepLogin((await post("/api/me/password", { password: form.password, new_password: form.next })).key);
+    await changeOwnPassword(form.password, form.next);
     toast("Your password is changed. All your other logins have ended.");
     onClose();
   });
