@@ -274,28 +274,18 @@ func (r *run) changes(w *watched, p runDirs) *api.Changes {
 
 func (r *run) readChanges(ctx context.Context, w *watched, p runDirs) (*api.Changes, error) {
 	after, err := w.repo.Mark(ctx, r.objects())
+	if p.worktree != "" { // also where it cannot be said what has changed
+		err = errors.Join(err, r.keepWork(ctx, w.repo, p.worktree))
+	}
 	if err != nil {
 		return nil, err
-	}
-	left, err := w.repo.Left(ctx, after)
-	if err != nil {
-		return nil, err
-	}
-	if p.worktree != "" {
-		if err := r.keepWork(ctx, w.repo, p.worktree); err != nil {
-			return nil, err
-		}
-		after.Head = w.repo.Head(ctx)
 	}
 	c, err := w.repo.Changes(ctx, w.before, after, r.objects(), r.patchPath())
-	if err != nil {
-		return nil, err
+	if err == nil && p.worktree != "" {
+		c.Workspace, c.Head = workspace.KindWorktree, w.repo.Head(ctx)
+		c.Commits = w.repo.Commits(ctx, c.Base, c.Head)
 	}
-	c.Uncommitted = left
-	if p.worktree != "" {
-		c.Workspace = workspace.KindWorktree
-	}
-	return c, nil
+	return c, err
 }
 
 // keepWork commits what the run left in its worktree, on a branch.

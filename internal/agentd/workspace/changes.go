@@ -118,11 +118,15 @@ func (r *Repo) with(cmd *exec.Cmd, objects string) *exec.Cmd {
 // 64 MiB; none is left if nothing has changed.
 func (r *Repo) Changes(ctx context.Context, from, to Mark, objects, patch string) (*api.Changes, error) {
 	c := &api.Changes{Workspace: KindFolder, Dir: r.Dir, Branch: r.branch(ctx), Base: from.Head, Head: to.Head}
-	c.Commits = r.commits(ctx, from.Head, to.Head)
-	var err error
-	if c.Uncommitted, err = r.Left(ctx, to); err != nil {
-		return nil, err
+	c.Commits = r.Commits(ctx, from.Head, to.Head)
+	committed := ""
+	if to.Head != "" {
+		var err error
+		if committed, err = r.line(ctx, "rev-parse", to.Head+"^{tree}"); err != nil {
+			return nil, err
+		}
 	}
+	c.Uncommitted = committed != to.Tree
 	if from.Tree == to.Tree {
 		return c, nil
 	}
@@ -136,8 +140,8 @@ func (r *Repo) Changes(ctx context.Context, from, to Mark, objects, patch string
 	return c, r.writePatch(ctx, c, from, to, objects, patch)
 }
 
-// commits counts those of head that base does not have.
-func (r *Repo) commits(ctx context.Context, base, head string) int {
+// Commits counts those of head that base does not have, up to 1,000. Either may be "".
+func (r *Repo) Commits(ctx context.Context, base, head string) int {
 	if head == "" || base == head {
 		return 0
 	}

@@ -176,15 +176,6 @@ func (r *Repo) DropBranch(ctx context.Context, branch string, commits ...string)
 	return err
 }
 
-// Left reports whether a mark has anything that is not committed.
-func (r *Repo) Left(ctx context.Context, m Mark) (bool, error) {
-	if m.Head == "" {
-		return true, nil
-	}
-	tree, err := r.line(ctx, "rev-parse", m.Head+"^{tree}")
-	return tree != m.Tree, err
-}
-
 // Head is the commit that is checked out; "" if there is none.
 func (r *Repo) Head(ctx context.Context) string { return r.commit(ctx, "HEAD") }
 
