@@ -61,7 +61,7 @@ func someChanges() signalbox.Changes {
 		"diff --git a/old.txt b/new.txt\nsimilarity index 100%\nrename from old.txt\nrename to new.txt\n" +
 		"diff --git a/rows b/rows\nnew file mode 100644\n--- /dev/null\n+++ b/rows\n@@ -0,0 +1,1000 @@\n" + long.String()
 	return signalbox.Changes{
-		Workspace: "worktree", Dir: "/work/tree", Branch: "signalbox/06h1y1", Base: strings.Repeat("a", 40), Head: strings.Repeat("b", 40), Commits: 2, FilesChanged: 5, Insertions: 1003, Deletions: 2,
+		Workspace: "worktree", Dir: "/var/lib/signalbox/worktrees/06h1y1/tree", Branch: "signalbox/06h1y1", Base: strings.Repeat("a", 40), Head: strings.Repeat("b", 40), Commits: 2, FilesChanged: 5, Insertions: 1003, Deletions: 2,
 		Files: []signalbox.ChangedFile{
 			{Path: "main.go", Status: signalbox.FileModified, Insertions: 2, Deletions: 1}, {Path: "min.js", Status: signalbox.FileModified, Insertions: 1, Deletions: 1},
 			{Path: "logo.png", Status: signalbox.FileModified, Binary: true}, {Path: "new.txt", From: "old.txt", Status: signalbox.FileRenamed}, {Path: "rows", Status: signalbox.FileAdded, Insertions: 1000},

@@ -15,8 +15,8 @@ func (a *app) gatesCmd() *cobra.Command {
 		Use:   "gates",
 		Short: "Show what is closed now, and what waits there",
 		Long: `Show what is closed now, until when, and what waits there: accounts at the limit of their provider or signed out,
-agents that failed, tool queues that their upstream closed, and times until which tasks are parked. What needs a
-person comes first.`,
+agents that failed, budgets that are used up, tool queues that their upstream closed, and times until which tasks are
+parked. What needs a person comes first.`,
 	}
 	return query(a, cmd, noArg((*client.Client).Gates), func(all api.Gates) {
 		list(a, all.Gates, "Nothing is closed.",
