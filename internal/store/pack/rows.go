@@ -14,8 +14,12 @@ func Agent(a *signalbox.Agent) []byte {
 	p.Int(int64(a.Slots))
 	p.Flags(a.Fencing, a.SealedToken != nil, a.Proof)
 	p.Times(a.CreatedAt)
-	if a.Account != "" {
+	folder := a.Folder != "" || a.Workplace != ""
+	if a.Account != "" || folder {
 		p.Texts(a.Account)
+	}
+	if folder {
+		p.Texts(a.Folder, string(a.Workplace))
 	}
 	return p.b
 }
@@ -32,6 +36,9 @@ func ReadAgent(name string, body []byte) (signalbox.Agent, error) {
 	a.CreatedAt = d.Time()
 	if len(d.b) > 0 {
 		a.Account = d.Text()
+	}
+	if len(d.b) > 0 {
+		a.Folder, a.Workplace = d.Text(), signalbox.Workplace(d.Text())
 	}
 	if d.Bad {
 		return a, signalbox.Errorf(signalbox.CodeStoreCorrupt, "agent %q cannot be read: its row is damaged; remove it and register it anew", name)
@@ -70,6 +77,36 @@ func ReadAccount(name string, body []byte) (signalbox.Account, error) {
 		return a, signalbox.Errorf(signalbox.CodeStoreCorrupt, "account %q cannot be read: its row is damaged; open it anew", name)
 	}
 	return a, nil
+}
+
+// Holds packs what executions hold of one resource.
+func Holds(list []signalbox.Hold) []byte {
+	p := New(32 * len(list))
+	p.Int(int64(len(list)))
+	for i := range list {
+		h := &list[i]
+		p.Texts(h.Agent)
+		p.Ints(int64(h.Slot), h.Fence, int64(h.N), int64(len(h.Values)))
+		p.Texts(h.Values...)
+	}
+	return p.b
+}
+
+// ReadHolds reads what Holds wrote.
+func ReadHolds(resource string, body []byte) ([]signalbox.Hold, error) {
+	d := Read(body)
+	list := make([]signalbox.Hold, 0, 1)
+	for n := d.count(signalbox.MaxResourceCapacity); n > 0; n-- {
+		h := signalbox.Hold{Resource: resource, Agent: d.Text(), Slot: int(d.Int()), Fence: d.Int(), N: int(d.Int())}
+		for v := d.count(signalbox.MaxResourceCapacity); v > 0; v-- {
+			h.Values = append(h.Values, d.Text())
+		}
+		list = append(list, h)
+	}
+	if d.Bad {
+		return nil, signalbox.Errorf(signalbox.CodeStoreCorrupt, "what is held of %q cannot be read: its row is damaged", resource)
+	}
+	return list, nil
 }
 
 // Pause packs all of a pause but its queue.

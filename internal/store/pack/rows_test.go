@@ -14,7 +14,7 @@ func TestRowsRoundTrip(t *testing.T) {
 	agents := []signalbox.Agent{{Name: "a"}, {
 		Name: "a", Kind: "k", URL: bad, Slots: 2, Fencing: true, Source: signalbox.AgentChild, SealedToken: []byte(bad),
 		WorkDir: "w", Version: "1", CreatedAt: at,
-	}, {Name: "a", SealedToken: []byte{}}, {Name: "a", Proof: true, Account: "max"}}
+	}, {Name: "a", SealedToken: []byte{}}, {Name: "a", Proof: true, Account: "max"}, {Name: "a", Folder: bad}, {Name: "a", Workplace: signalbox.WorkplaceOther}}
 	for _, want := range agents {
 		got, err := ReadAgent("a", Agent(&want))
 		same(t, got, want, err)
@@ -28,6 +28,9 @@ func TestRowsRoundTrip(t *testing.T) {
 		got, err := ReadAccount("max", Account(&want))
 		same(t, got, want, err)
 	}
+	holds := []signalbox.Hold{{Resource: bad, Agent: "a", Slot: 1, Fence: 3, N: 2, Values: []string{bad, ""}}, {Resource: bad, N: 1}}
+	gotHolds, err := ReadHolds(bad, Holds(holds))
+	same(t, gotHolds, holds, err)
 	pause := signalbox.Pause{Queue: bad, Reason: bad, By: "me", AtMS: 1, UntilMS: 2}
 	gotPause, err := ReadPause(bad, Pause(&pause))
 	same(t, gotPause, pause, err)
