@@ -67,6 +67,8 @@ type Agent struct {
 	// Account is what its runs spend; "": nothing that is known. While that is closed it
 	// claims nothing.
 	Account string
+	// Of these the store keeps nothing: agents tell them.
+	//
 	// Folder identifies the folder in which its runs work one at a time, the same for all
 	// agents that work in it; "": none is known. Workplace says where runs work whose tasks do not say.
 	Folder    string

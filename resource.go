@@ -9,6 +9,7 @@ import (
 type Resource struct {
 	Capacity int      // units; where there are Values, that is how many there are
 	Values   []string // handed out, each to one run at a time
+	Env      string   // variable that a run finds them in; "": ResourceEnv of the name
 }
 
 // Need is how much a run needs of a resource. A task gets all that it needs in the commit of its
@@ -36,6 +37,11 @@ const (
 	// MaxPassed is how many tasks of a queue may overtake those that wait for a resource.
 	MaxPassed = 100
 )
+
+// ResourceEnv is the variable in which a run finds what it holds of a resource.
+func ResourceEnv(name string) string {
+	return "SIGNALBOX_RESOURCE_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(name))
+}
 
 // Exclusive names a resource of capacity 1 that no configuration lists: kind is "folder" or
 // "land", name is of the agent's host or repository.

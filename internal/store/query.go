@@ -76,7 +76,7 @@ func Replay(known, t *signalbox.Task) (Submitted, error) {
 func SameAgent(a, b *signalbox.Agent) bool {
 	return a.Name == b.Name && a.Kind == b.Kind && a.URL == b.URL && a.Slots == b.Slots && a.Fencing == b.Fencing && a.Proof == b.Proof &&
 		a.Source == b.Source && bytes.Equal(a.SealedToken, b.SealedToken) && a.WorkDir == b.WorkDir && a.Version == b.Version &&
-		a.Account == b.Account && a.Folder == b.Folder && a.Workplace == b.Workplace
+		a.Account == b.Account
 }
 
 // ParseCursor reads the cursor of a page of history: when the last task on it

@@ -27,6 +27,12 @@ func Task(t *signalbox.Task) api.Task {
 	if name, ok := strings.CutPrefix(t.Owner, string(signalbox.PrincipalService)+":"); ok {
 		v.SourceService = name
 	}
+	if t.Needs != nil {
+		v.Needs = map[string]int{}
+		for _, n := range *t.Needs {
+			v.Needs[n.Resource] = n.N
+		}
+	}
 	v.WaitingFor = parkedAt(t)
 	if t.Parking != nil {
 		v.Parks = t.Parking.Count

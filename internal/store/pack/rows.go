@@ -14,12 +14,8 @@ func Agent(a *signalbox.Agent) []byte {
 	p.Int(int64(a.Slots))
 	p.Flags(a.Fencing, a.SealedToken != nil, a.Proof)
 	p.Times(a.CreatedAt)
-	folder := a.Folder != "" || a.Workplace != ""
-	if a.Account != "" || folder {
+	if a.Account != "" {
 		p.Texts(a.Account)
-	}
-	if folder {
-		p.Texts(a.Folder, string(a.Workplace))
 	}
 	return p.b
 }
@@ -36,9 +32,6 @@ func ReadAgent(name string, body []byte) (signalbox.Agent, error) {
 	a.CreatedAt = d.Time()
 	if len(d.b) > 0 {
 		a.Account = d.Text()
-	}
-	if len(d.b) > 0 {
-		a.Folder, a.Workplace = d.Text(), signalbox.Workplace(d.Text())
 	}
 	if d.Bad {
 		return a, signalbox.Errorf(signalbox.CodeStoreCorrupt, "agent %q cannot be read: its row is damaged; remove it and register it anew", name)

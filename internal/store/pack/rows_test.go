@@ -14,7 +14,7 @@ func TestRowsRoundTrip(t *testing.T) {
 	agents := []signalbox.Agent{{Name: "a"}, {
 		Name: "a", Kind: "k", URL: bad, Slots: 2, Fencing: true, Source: signalbox.AgentChild, SealedToken: []byte(bad),
 		WorkDir: "w", Version: "1", CreatedAt: at,
-	}, {Name: "a", SealedToken: []byte{}}, {Name: "a", Proof: true, Account: "max"}, {Name: "a", Folder: bad}, {Name: "a", Workplace: signalbox.WorkplaceOther}}
+	}, {Name: "a", SealedToken: []byte{}}, {Name: "a", Proof: true, Account: "max"}}
 	for _, want := range agents {
 		got, err := ReadAgent("a", Agent(&want))
 		same(t, got, want, err)
