@@ -99,13 +99,10 @@ func New(cfg Config) (*Daemon, error) {
 		return nil, fmt.Errorf("the data folder %s is in use by another agent; give each agent a folder of its own", cfg.DataDir)
 	}
 	d.lock = lock
-	if !d.runner.Inside() && cfg.oneFolder() {
+	if !d.runner.Inside() && (cfg.Slots == 1 || cfg.Workspace.Kind != workspace.KindFolder) {
 		if d.folder, err = folderID(cfg.WorkDir); err != nil {
 			lock.release()
 			return nil, err
-		}
-		if cfg.Slots > 1 && cfg.Workspace.Kind == workspace.KindFolder {
-			cfg.Logger.Warn("one run at a time works in the folder, whatever the number of slots: with --workspace worktree they work side by side", "folder", cfg.WorkDir, "slots", cfg.Slots)
 		}
 	}
 	if err := d.recover(); err != nil {

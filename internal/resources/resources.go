@@ -22,6 +22,18 @@ func Needs(units map[string]int) *[]signalbox.Need {
 	return &list
 }
 
+// Units is the inverse of Needs.
+func Units(needs *[]signalbox.Need) map[string]int {
+	if needs == nil {
+		return nil
+	}
+	units := make(map[string]int, len(*needs))
+	for _, n := range *needs {
+		units[n.Resource] = n.N
+	}
+	return units
+}
+
 // Check refuses what can never be held (CodeValidation). Exclusive ones are for callers within
 // the director: no name that comes from outside has a colon.
 func Check(resources map[string]signalbox.Resource, units map[string]int) error {
