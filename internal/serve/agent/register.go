@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"reflect"
 	"path/filepath"
+	"reflect"
 	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
