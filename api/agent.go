@@ -66,6 +66,32 @@ type AgentTask struct {
 	// figures the agent ends it, with proof, with the error type budget, and asks nothing
 	// more of the model: what is beyond it is at most the request in flight.
 	Budget *Budget `json:"budget,omitempty"`
+
+	// signalbox: the run lands what another task has done, and starts no CLI; with isolated.
+	Land *AgentLand `json:"land,omitempty"`
+}
+
+// LandPR as AgentLand.Onto: the branch is pushed, and a pull request is opened.
+const LandPR = "pr"
+
+// AgentLand says what lands, and where.
+type AgentLand struct {
+	Task        string `json:"task"`                   // queue_id of the task whose work lands
+	SessionID   string `json:"session_id,omitempty"`   // its conversation, which has the worktree
+	Onto        string `json:"onto"`                   // branch, or LandPR
+	Method      string `json:"method,omitempty"`       // rebase or squash; "": as the agent is configured
+	FastForward bool   `json:"fast_forward,omitempty"` // a clean checkout of the branch goes forward with it
+	Title       string `json:"title,omitempty"`        // of a squashed commit or a pull request
+}
+
+// AgentLanded is where work has landed.
+type AgentLanded struct {
+	Onto    string `json:"onto"`              // branch
+	Commit  string `json:"commit"`            // of the branch, with the work
+	Was     string `json:"was,omitempty"`     // of the branch before; "" of a pull request
+	Commits int    `json:"commits"`           // that were added, at most 1,000
+	Checked string `json:"checked,omitempty"` // passed or unavailable; "": there were no checks
+	URL     string `json:"url,omitempty"`     // of the pull request
 }
 
 // Budget bounds what runs may spend. 0 is no bound.
@@ -136,6 +162,10 @@ type AgentTaskStatus struct {
 	// Changes is what an ended run changed in the repository that it worked in; absent: it
 	// worked in none, or that could not be found out.
 	Changes *Changes `json:"changes,omitempty"`
+
+	// Landed is where the work landed, of a run with land that completed. One that did not has
+	// the error type conflict, checks or land_refused.
+	Landed *AgentLanded `json:"landed,omitempty"`
 }
 
 // Changes is what a run changed in the repository that it worked in, files that are not
