@@ -36,7 +36,8 @@ type Config struct {
 	WorkDir      string    // where tasks run; default: the current folder
 	ProjectRoots []string  // folders that project.path must lie in; default: WorkDir
 	Workspace    Workspace // default: WorkDir itself
-	Home         string    // HOME of the CLI; default: the user's
+	Landing      Landing
+	Home         string // HOME of the CLI; default: the user's
 
 	Slots         int    // concurrent executions, 1 to 64; default 1
 	IsolatedSlots int    // additional isolated executions; default 4
@@ -130,6 +131,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("tools is %q: auto, director or none", c.Tools)
 	case len(c.TerminalCommand) > 0 && c.TerminalCommand[0] == "":
 		return fmt.Errorf("the terminal command has no program")
+	case c.Landing.Method != "" && c.Landing.Method != workspace.MethodRebase && c.Landing.Method != workspace.MethodSquash:
+		return fmt.Errorf("landing method is %q: rebase or squash", c.Landing.Method)
 	case c.Model != "" && !validModel(c.Model):
 		return fmt.Errorf("model %q is not a model name", c.Model)
 	}

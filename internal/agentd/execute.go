@@ -21,6 +21,7 @@ type outcome struct {
 	limit   *api.AgentLimit // of the provider, where it ended the run
 	alive   func() []int    // processes that could not be killed
 	changes *api.Changes    // in the repository that it worked in
+	landed  *api.AgentLanded
 }
 
 func completedOutcome(o runner.Outcome) outcome {
@@ -52,6 +53,9 @@ func (r *run) execute() {
 func (r *run) executeLocked() outcome {
 	if s := r.stopReason(); s != nil {
 		return s.verdict(runner.Outcome{})
+	}
+	if r.task.Land != nil {
+		return r.land()
 	}
 	if r.d.runner.Inside() {
 		return r.executeInProcess()

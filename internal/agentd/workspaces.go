@@ -105,9 +105,11 @@ func (r *run) worktreeName() string {
 	if s, ok := d.disk.loadSession(rec.SessionID); ok {
 		return d.disk.worktreeOf(s.Dir)
 	}
-	id := cmp.Or(rec.QueueID, rec.TaskID)
-	return strings.Trim(id[max(0, len(id)-nameLength):], "-.")
+	return nameOf(cmp.Or(rec.QueueID, rec.TaskID))
 }
+
+// nameOf is the name of the worktree that is made for a task.
+func nameOf(id string) string { return strings.Trim(id[max(0, len(id)-nameLength):], "-.") }
 
 // workspaceContext bounds what is done in the workspace of a run, and ends when the run is
 // stopped.
@@ -344,13 +346,15 @@ func (d *Daemon) tidyWorktree(name string) error {
 	if err != nil {
 		return err
 	}
-	if some, err := tree.Unlanded(ctx, w.Base, repo.Head(ctx)); some || err != nil {
+	known, recent := d.landed(ctx, repo, name)
+	known = append(known, w.Base, repo.Head(ctx))
+	if some, err := tree.Unlanded(ctx, known...); some || recent || err != nil {
 		return err
 	}
 	if err := repo.RemoveWorktree(ctx, tree.Dir); err != nil {
 		return err
 	}
-	if err := repo.DropBranch(ctx, w.Branch, w.Base, repo.Head(ctx)); err != nil {
+	if err := repo.DropBranch(ctx, w.Branch, known...); err != nil {
 		return err
 	}
 	return os.RemoveAll(d.disk.worktreeDir(name))

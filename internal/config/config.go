@@ -155,6 +155,7 @@ type Agent struct {
 	Directors      []string          // URLs of further directors over the same store, of an agent that pulls
 	WorkDir        string            // absolute folder in which tasks run; "" (default): the current one
 	Workspace      Workspace         // where in it, or beside it, each task works
+	Landing        Landing           // how the work of worktrees lands
 	Home           string            // absolute HOME of the coding CLI; "" (default): the user's
 	Slots          int               // executions side by side, 1 to 64; default 1
 	IsolatedSlots  int               // isolated executions beside them, for the bypass, 1 to 64; default 4
@@ -184,6 +185,13 @@ type Workspace struct {
 	Base  string   // branch or commit that worktrees are made from; "" (default): what is checked out in the working folder
 	Setup []string // shell commands that run in a new worktree
 	Carry []string // patterns of files that git ignores, which are copied into a new worktree
+}
+
+// Landing holds how the work of worktrees lands on a branch.
+type Landing struct {
+	Method      string // rebase (default): each commit of the work; squash: one commit
+	FastForward bool   // a clean checkout of the branch goes forward with it; default false
+	Hooks       bool   // the hooks of the repository run; default false
 }
 
 // Price is what a model costs, in US dollars for 1,000,000 tokens, each from 0 to 1,000,000.

@@ -102,13 +102,13 @@ func (r *Repo) landOnce(ctx context.Context, l Landing) (Landed, error) {
 	if err != nil {
 		return Landed{}, err
 	}
-	if done, ok := r.HasLanded(ctx, l, to.at); ok {
+	if done, ok := r.hasLanded(ctx, l, to.at); ok {
 		return done, nil
 	}
 	if to.checkout, err = r.freeToMove(ctx, l, to); err != nil {
 		return Landed{}, err
 	}
-	defer r.dropDetached(l.Dir)
+	defer r.DropDetached(l.Dir)
 	tree, err := r.detached(ctx, l.Dir, to.at)
 	if err != nil {
 		return Landed{}, err
@@ -139,22 +139,39 @@ func (r *Repo) landOnce(ctx context.Context, l Landing) (Landed, error) {
 	return done, r.move(ctx, l, to, done)
 }
 
-// HasLanded finds, of the past landings, the one of this very work, if the branch at a commit
+// hasLanded finds, of the past landings, the one of this very work, if the branch at a commit
 // contains it.
-func (r *Repo) HasLanded(ctx context.Context, l Landing, at string) (Landed, bool) {
+func (r *Repo) hasLanded(ctx context.Context, l Landing, at string) (Landed, bool) {
 	for _, p := range slices.Backward(l.Past) {
-		if p.Work == l.Work && p.Onto == l.Onto && p.Remote == l.Remote && r.contains(ctx, at, p.Commit) {
+		if p.Work == l.Work && p.Onto == l.Onto && p.Remote == l.Remote && r.Contains(ctx, at, p.Commit) {
 			return p, true
 		}
 	}
 	return Landed{}, false
 }
 
-// contains reports that a commit is another one or has it among its ancestors.
-func (r *Repo) contains(ctx context.Context, tip, commit string) bool {
+// Contains reports that a commit is another one or has it among its ancestors.
+func (r *Repo) Contains(ctx context.Context, tip, commit string) bool {
 	_, err := r.git(ctx, "merge-base", "--is-ancestor", commit, tip)
 	return err == nil
 }
 
 // short is the beginning of a commit's name, for people.
 func short(commit string) string { return commit[:min(len(commit), 12)] }
+
+// Work is the commit that has all that a worktree has.
+//
+// Errors: LandError where something in it is not committed.
+func (r *Repo) Work(ctx context.Context) (string, error) {
+	if r.unfinished() {
+		return "", &LandError{Kind: LandConflict, Text: "the worktree " + r.Dir + " is in the middle of a merge or rebase", Detail: "A merge or rebase has begun in this folder and is not finished. Solve what it asks for, and commit."}
+	}
+	out, err := r.git(ctx, "status", "--porcelain", "-z", "--untracked-files=normal", "--no-renames")
+	if err != nil {
+		return "", err
+	}
+	if out != "" {
+		return "", refuse("the worktree %s has changes that are not committed: let the conversation go on, or commit them on its branch", r.Dir)
+	}
+	return r.Commit(ctx, "")
+}

@@ -70,7 +70,7 @@ func (s *site) wantLandError(l Landing, kind, text string) *LandError {
 	if after := s.git("for-each-ref"); after != before {
 		s.t.Errorf("the branches are %s, and were %s", after, before)
 	}
-	if got := s.git("worktree", "list", "--porcelain"); strings.Contains(got, filepath.Base(filepath.Dir(l.Dir))) {
+	if got := s.git("worktree", "list", "--porcelain"); strings.Contains(got, l.Dir) {
 		s.t.Errorf("a worktree is left: %s", got)
 	}
 	return e

@@ -119,14 +119,6 @@ func (r *Repo) clean(ctx context.Context, branch string) error {
 	return refuse("%s is checked out in %s, with changes that are not committed in %s: commit or stash them, then land again", branch, r.Dir, some(names))
 }
 
-// unfinished reports that git is in the middle of a merge, rebase or the like.
-func (r *Repo) unfinished() bool {
-	return slices.ContainsFunc(operations, func(name string) bool {
-		_, err := os.Lstat(filepath.Join(r.gitDir, name))
-		return err == nil
-	})
-}
-
 // some quotes the first of many names.
 func some(names []string) string {
 	const most = 10
@@ -274,7 +266,7 @@ func (r *Repo) move(ctx context.Context, l Landing, to landTarget, done Landed) 
 	switch now, terr := r.target(ctx, l); {
 	case terr != nil:
 		return errors.Join(err, terr)
-	case r.contains(ctx, now.at, done.Commit):
+	case r.Contains(ctx, now.at, done.Commit):
 		return nil
 	case now.at != done.Was:
 		return errMoved

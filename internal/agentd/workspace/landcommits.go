@@ -11,7 +11,7 @@ import (
 
 // detached makes a worktree at a commit, on no branch. What is in the folder is removed.
 func (r *Repo) detached(ctx context.Context, dir, at string) (*Repo, error) {
-	if err := r.dropDetached(dir); err != nil {
+	if err := r.DropDetached(dir); err != nil {
 		return nil, err
 	}
 	// Not interrupted: it would leave a worktree that is locked.
@@ -26,8 +26,8 @@ func (r *Repo) detached(ctx context.Context, dir, at string) (*Repo, error) {
 	return t, nil
 }
 
-// dropDetached removes a worktree and all that is in it, also one that was made only in part.
-func (r *Repo) dropDetached(dir string) error {
+// DropDetached removes a worktree and all that is in it, also one that was made only in part.
+func (r *Repo) DropDetached(dir string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
@@ -91,8 +91,8 @@ func (r *Repo) forkOf(ctx context.Context, l Landing, tip string) (fork string, 
 	}
 	known = []string{"^" + fork}
 	for _, p := range slices.Backward(l.Past) {
-		if p.Onto == l.Onto && p.Remote == l.Remote && r.contains(ctx, tip, p.Commit) && r.contains(ctx, l.Work, p.Work) {
-			if !r.contains(ctx, fork, p.Commit) { // else it was merged into the work since
+		if p.Onto == l.Onto && p.Remote == l.Remote && r.Contains(ctx, tip, p.Commit) && r.Contains(ctx, l.Work, p.Work) {
+			if !r.Contains(ctx, fork, p.Commit) { // else it was merged into the work since
 				fork = p.Work
 			}
 			return fork, append(known, "^"+p.Work), nil

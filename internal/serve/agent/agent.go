@@ -210,7 +210,7 @@ func (p *process) daemonConfig() agentd.Config {
 	a := p.cfg.Agent
 	c := agentd.Config{
 		Name: a.Name, Kind: a.Kind, Version: p.version, DataDir: p.folder,
-		WorkDir: a.WorkDir, Workspace: agentd.Workspace(a.Workspace), ProjectRoots: a.ProjectRoots, Home: a.Home, Slots: a.Slots, IsolatedSlots: a.IsolatedSlots, Model: a.Model,
+		WorkDir: a.WorkDir, Workspace: agentd.Workspace(a.Workspace), Landing: agentd.Landing(a.Landing), ProjectRoots: a.ProjectRoots, Home: a.Home, Slots: a.Slots, IsolatedSlots: a.IsolatedSlots, Model: a.Model,
 		Account: a.Account, Tools: a.Tools, Token: a.Token, Pull: a.Pull, Hosts: p.cfg.Hosts, DefaultTimeout: a.Timeout, PassEnv: a.PassEnv, TaskEnv: a.TaskEnv,
 		Runner:   RunnerOptions(a),
 		Terminal: a.Terminal, TerminalCommand: a.TerminalCommand, TerminalIdle: a.TerminalIdle,
