@@ -196,48 +196,57 @@ func (r *run) workOf(ctx context.Context, repo *workspace.Repo, name string, w w
 	return tree.Work(ctx)
 }
 
-// landOnto lands a commit on the branch that the task names. Landings onto one branch are kept
-// apart by a lock, for all agents of this host.
+// landOnto lands a commit where the task says. Landings onto one branch are kept apart by a
+// lock, for all agents of this host.
 func (r *run) landOnto(ctx context.Context, repo *workspace.Repo, name string, w worktree, work string) (*api.AgentLanded, error) {
 	d, t := r.d, r.task.Land
-	lock, err := repo.LockDir(t.Onto, "")
-	if err != nil {
-		return nil, err
-	}
-	locks, err := r.lock([]string{lock})
-	if err != nil {
-		return nil, refuseLanding("another landing on %s goes on: try again (%v)", t.Onto, err)
-	}
-	defer releaseAll(locks)
-	path := d.disk.landingsPath(name, t.Onto, "")
-	past, err := loadLandings(path)
-	if err != nil {
-		return nil, err
-	}
-	done, err := repo.Land(ctx, workspace.Landing{
+	l := workspace.Landing{
 		Work: work, Task: t.Task, Onto: t.Onto, Method: cmp.Or(t.Method, d.cfg.Landing.Method, workspace.MethodRebase),
 		FastForward: t.FastForward || d.cfg.Landing.FastForward, Hooks: d.cfg.Landing.Hooks, Title: t.Title,
-		Dir: d.disk.landingTree(name, t.Onto, ""), Past: past,
 		Trailers: []string{"Signalbox-Task: " + t.Task, fmt.Sprintf("Co-authored-by: %s <%s@signalbox.local>", d.cfg.Name, d.cfg.Name)},
-		Log:      r.logNote,
 		Prepare: func(ctx context.Context, tree *workspace.Repo) error {
 			return r.setUp(ctx, repo, tree, r.landDirs(tree, w))
 		},
 		Check: func(ctx context.Context, tree *workspace.Repo) (string, error) {
 			return r.checkLanding(ctx, r.landDirs(tree, w))
 		},
-		Intend: func(l workspace.Landed) error {
-			past = append(past, l)
-			b, err := json.Marshal(past[max(0, len(past)-landingsKept):])
-			if err == nil {
-				err = writeDurable(path, b)
-			}
-			if err == nil {
-				err = r.change(func(rec *record) { rec.Landing = &landing{Worktree: name, Landed: l} })
-			}
-			return err
-		},
-	})
+		Log: r.logNote,
+	}
+	path := d.disk.landingsPath(name, t.Onto, "")
+	if t.Onto == api.LandPR {
+		l.Onto, path = w.Branch, filepath.Join(d.disk.worktreeDir(name), "proposed.json")
+	}
+	lock, err := repo.LockDir(l.Onto, "")
+	if err != nil {
+		return nil, err
+	}
+	locks, err := r.lock([]string{lock})
+	if err != nil {
+		return nil, refuseLanding("another landing on %s goes on: try again (%v)", l.Onto, err)
+	}
+	defer releaseAll(locks)
+	if l.Past, err = loadLandings(path); err != nil {
+		return nil, err
+	}
+	l.Dir = d.disk.landingTree(name, l.Onto, "")
+	l.Intend = func(next workspace.Landed) error {
+		all := append(l.Past, next)
+		b, err := json.Marshal(all[max(0, len(all)-landingsKept):])
+		if err == nil {
+			err = writeDurable(path, b)
+		}
+		if err == nil && t.Onto != api.LandPR {
+			err = r.change(func(rec *record) { rec.Landing = &landing{Worktree: name, Landed: next} })
+		}
+		return err
+	}
+	if t.Onto == api.LandPR {
+		done, url, err := repo.Propose(ctx, l, d.cfg.Workspace.Base)
+		told := landedOn(done)
+		told.Was, told.URL = "", url
+		return told, err
+	}
+	done, err := repo.Land(ctx, l)
 	if err != nil {
 		return nil, err
 	}

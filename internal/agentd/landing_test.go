@@ -352,3 +352,128 @@ func TestLandedWorktreesAreRemoved(t *testing.T) {
 		t.Errorf("what has landed is left: %s", branches)
 	}
 }
+
+// forge is a fake gh or glab, which keeps its calls and the pull requests in files.
+func forge(t *testing.T, cfg *agentd.Config, kind string) (calls func() string) {
+	t.Helper()
+	dir := t.TempDir()
+	script := fmt.Sprintf(`#!/bin/sh
+cd %q
+echo "$@" >> calls
+case "$2" in
+list) cat open 2>/dev/null || echo '[]';;
+create)
+	if test -e broken; then echo 'HTTP 401: Bad credentials' >&2; exit 4; fi
+	cat > body
+	echo '[{"url":"https://forge.example/7","web_url":"https://forge.example/7"}]' > open
+	echo Creating pull request
+	echo https://forge.example/7;;
+esac
+`, dir)
+	if err := os.WriteFile(filepath.Join(dir, kind), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for i, kv := range cfg.Environ {
+		if strings.HasPrefix(kv, "PATH=") {
+			cfg.Environ[i] = "PATH=" + dir + string(os.PathListSeparator) + strings.TrimPrefix(kv, "PATH=")
+		}
+	}
+	return func() string {
+		b, err := os.ReadFile(filepath.Join(dir, "calls"))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Error(err)
+		}
+		return string(b)
+	}
+}
+
+// remote gives the repository a remote of that address, which is a folder in fact.
+func remote(t *testing.T, cfg agentd.Config, address string) (bare agentd.Config) {
+	t.Helper()
+	bare = cfg
+	bare.WorkDir = t.TempDir()
+	git(t, bare, "init", "-q", "--bare", "-b", "main")
+	git(t, cfg, "config", "url."+bare.WorkDir+".insteadOf", address)
+	git(t, cfg, "remote", "add", "origin", address)
+	git(t, cfg, "push", "-q", "-u", "origin", "main")
+	return bare
+}
+
+func TestLandingAsPullRequest(t *testing.T) {
+	for kind, address := range map[string]string{"gh": "git@github.com:owner/shop.git", "glab": "https://gitlab.example.org/group/sub/shop"} {
+		t.Run(kind, func(t *testing.T) {
+			cfg := landsFrom(t)
+			calls := forge(t, &cfg, kind)
+			bare := remote(t, cfg, address)
+			a := start(t, cfg)
+			a.run(api.AgentTask{Prompt: "echo x > x.txt", QueueID: "queue-00000001", Fence: 1, SessionID: "talk"}, "completed")
+			task := landTask("queue-00000001", 10)
+			task.Land.Onto, task.Land.SessionID, task.Land.Title, task.Checks = "pr", "talk", "Add x; $(reboot)", check("test -e x.txt")
+			s := a.land(task)
+			if s.Landed == nil || s.Landed.URL != "https://forge.example/7" || s.Landed.Onto != "signalbox/00000001" || s.Landed.Commits != 1 || s.Landed.Checked != "passed" || s.Landed.Was != "" {
+				t.Fatalf("%+v %+v %+v", s, s.Landed, s.Error)
+			}
+			head := git(t, cfg, "rev-parse", "signalbox/00000001")
+			if git(t, bare, "rev-parse", "signalbox/00000001") != head || s.Landed.Commit != head {
+				t.Errorf("%+v was pushed", s.Landed)
+			}
+			repo := map[string]string{"gh": "https://github.com/owner/shop --head=signalbox/00000001", "glab": "https://gitlab.example.org/group/sub/shop --source-branch=signalbox/00000001"}[kind]
+			for _, want := range []string{"create --repo=" + repo + " ", "--title=Add x; $(reboot) ", map[string]string{"gh": "--base=main", "glab": "--target-branch=main"}[kind]} {
+				if !strings.Contains(calls(), want) {
+					t.Errorf("%q is not in %s", want, calls())
+				}
+			}
+			task.Fence = 11
+			if again := a.land(task); again.Landed == nil || again.Landed.URL != s.Landed.URL || strings.Count(calls(), " create ") != 1 {
+				t.Errorf("%+v, %s", again, calls())
+			}
+			// A later turn goes to the same pull request, also where it changes what was pushed.
+			a.run(api.AgentTask{Prompt: "echo y > x.txt; git commit -qa --amend -m amended", QueueID: "queue-00000002", Fence: 2, SessionID: "talk"}, "completed")
+			task.Fence = 12
+			if again := a.land(task); again.Landed == nil || git(t, bare, "show", "signalbox/00000001:x.txt") != "y" || strings.Count(calls(), " create ") != 1 {
+				t.Errorf("%+v %+v", again, again.Error)
+			}
+			// What somebody else has pushed there stays.
+			git(t, bare, "update-ref", "refs/heads/signalbox/00000001", git(t, bare, "-c", "user.name=x", "-c", "user.email=x@example.org", "commit-tree", "-m", "theirs", "-p", "main", "main^{tree}"))
+			a.run(api.AgentTask{Prompt: "echo z > x.txt", QueueID: "queue-00000003", Fence: 3, SessionID: "talk"}, "completed")
+			task.Fence = 13
+			wantError(t, a.land(task), "failed", "land_refused", "has a branch signalbox/00000001 with commits that the work does not have")
+			nothingLeft(t, cfg)
+		})
+	}
+}
+
+func TestPullRequestThatIsNotOpened(t *testing.T) {
+	cfg := landsFrom(t)
+	pr := func(a *agent, n int, fence int64, text string) {
+		t.Helper()
+		task := landTask(fmt.Sprintf("queue-%08d", n), fence)
+		task.Land.Onto = "pr"
+		wantError(t, a.land(task), "failed", "land_refused", text)
+	}
+	a := start(t, cfg)
+	a.works(1, "echo x > x.txt")
+	a.works(2, "true")
+	pr(a, 1, 10, "the repository has no remote origin")
+	bare := remote(t, cfg, "https://github.com/owner/shop")
+	pr(a, 1, 11, "gh was not found on PATH, which opens pull requests at github.com: install it and log in (gh auth login), or land on a branch; nothing was pushed")
+	git(t, cfg, "config", "remote.origin.url", "/somewhere/else")
+	pr(a, 1, 12, "neither gh nor glab is logged in")
+	git(t, cfg, "config", "remote.origin.url", "https://github.com/owner/shop")
+	a.stop()
+	if got := git(t, bare, "branch", "--format=%(refname:short)"); got != "main" {
+		t.Errorf("pushed: %s", got)
+	}
+	forge(t, &cfg, "gh")
+	a = start(t, cfg)
+	pr(a, 2, 20, "nothing to propose: main of origin has all of the work already")
+	dir := strings.TrimPrefix(strings.Split(cfg.Environ[1], string(os.PathListSeparator))[0], "PATH=")
+	if err := os.WriteFile(filepath.Join(dir, "broken"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pr(a, 1, 21, "the branch was pushed to origin as signalbox/00000001, and no pull request was opened: gh pr create: HTTP 401: Bad credentials; see to it, then land again")
+	if git(t, bare, "rev-parse", "signalbox/00000001") != git(t, cfg, "rev-parse", "signalbox/00000001") {
+		t.Error("it was not pushed")
+	}
+	nothingLeft(t, cfg)
+}

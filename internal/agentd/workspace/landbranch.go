@@ -32,9 +32,12 @@ func BranchKey(onto, remote string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Tip is the commit of a branch that work may land on, as Land takes it.
+// Tip is the commit of a branch that work may land on; of a remote's what was last seen of it.
 func (r *Repo) Tip(ctx context.Context, onto, remote string) (string, error) {
-	to, err := r.target(ctx, Landing{Onto: onto, Remote: remote})
+	if remote != "" {
+		return r.Commit(ctx, r.fetched(onto, remote))
+	}
+	to, err := r.target(ctx, Landing{Onto: onto})
 	return to.at, err
 }
 
@@ -254,7 +257,9 @@ func (r *Repo) move(ctx context.Context, l Landing, to landTarget, done Landed) 
 	var err error
 	switch {
 	case l.Remote != "":
-		err = r.push(ctx, l.Remote, done.Commit, l.Onto, done.Was)
+		if err = r.push(ctx, l.Remote, done.Commit, l.Onto, done.Was); err == nil {
+			_, err = r.git(ctx, "update-ref", r.fetched(l.Onto, l.Remote), done.Commit)
+		}
 	case to.checkout != nil:
 		_, err = to.checkout.git(ctx, "-c", "merge.autoStash=false", "merge", "--ff-only", "--quiet", "--no-stat", "--no-overwrite-ignore", "--no-verify-signatures", done.Commit)
 	default:
@@ -280,7 +285,7 @@ func (r *Repo) move(ctx context.Context, l Landing, to landTarget, done Landed) 
 
 // remoteTarget fetches the branch of a remote.
 func (r *Repo) remoteTarget(ctx context.Context, l Landing, to landTarget) (landTarget, error) {
-	here := "refs/signalbox/landing/" + BranchKey(l.Onto, l.Remote)
+	here := r.fetched(l.Onto, l.Remote)
 	_, err := r.git(ctx, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--end-of-options", l.Remote, "+"+to.ref+":"+here)
 	switch {
 	case err != nil && strings.Contains(err.Error(), "couldn't find remote ref"):
@@ -290,6 +295,11 @@ func (r *Repo) remoteTarget(ctx context.Context, l Landing, to landTarget) (land
 	}
 	to.at = r.commit(ctx, here)
 	return to, nil
+}
+
+// fetched is the reference for what was last seen of the branch of a remote.
+func (r *Repo) fetched(branch, remote string) string {
+	return "refs/signalbox/landing/" + BranchKey(branch, remote)
 }
 
 // push makes the branch of a remote point to a commit if it points to was, "" if there is no
