@@ -262,7 +262,7 @@ const MaxPatch = 256 << 10
 // account has used up what its provider allows), overloaded (the provider has too much
 // to do), cannot_resume (the conversation of a parked run is gone), unkillable,
 // storage_error, budget (what the run may spend is used up), checks (the checks of its
-// work failed), and of a model with tools model_error, tools_error, max_tokens
+// work failed), of a landing also conflict, land_refused and land_failed, and of a model with tools model_error, tools_error, max_tokens
 // and refusal.
 type AgentError struct {
 	Type    string `json:"type"`
