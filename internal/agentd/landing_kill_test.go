@@ -75,10 +75,17 @@ func (m *mortal) live() (*agent, chan struct{}) {
 			return m.agent, m.died
 		}
 	}
-	a, cmd := process(m.t, m.cfg)
+	a, cmd, err := tryProcess(m.t, m.cfg)
+	for m.lives++; err != nil && m.lives < 1000; m.lives++ { // killed at its start
+		_ = cmd.Wait()
+		a, cmd, err = tryProcess(m.t, m.cfg)
+	}
+	if err != nil {
+		m.t.Fatal(err)
+	}
 	died := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(died) }()
-	m.agent, m.died, m.lives = a, died, m.lives+1
+	m.agent, m.died = a, died
 	return a, died
 }
 
