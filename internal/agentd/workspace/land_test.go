@@ -417,3 +417,76 @@ func TestLandOnRemoteBranch(t *testing.T) {
 	l.Onto = "none"
 	s.wantLandError(l, LandRefused, `origin has no branch "none"`)
 }
+
+// Submodules go forward with the work, and are there for the checks.
+func TestLandWithSubmodules(t *testing.T) {
+	s := newSite(t)
+	s.git("config", "--global", "protocol.file.allow", "always")
+	sub := newRepository(t)
+	sub.write("s.txt", "1\n")
+	sub.commit("one")
+	s.work.git("submodule", "--quiet", "add", sub.dir, "lib")
+	s.work.commit("lib")
+	l := s.landing()
+	l.Check = func(_ context.Context, tree *Repo) (string, error) {
+		_, err := os.Stat(filepath.Join(tree.Dir, "lib/s.txt"))
+		return "passed", err
+	}
+	s.land(l)
+	sub.write("s.txt", "2\n")
+	at := sub.commit("two")
+	s.work.git("-C", "lib", "fetch", "-q")
+	s.work.git("-C", "lib", "checkout", "-q", at)
+	s.work.commit("lib is newer")
+	s.on("b.txt", "x\n")
+	l = s.landing()
+	l.Check = func(_ context.Context, tree *Repo) (string, error) {
+		b, err := os.ReadFile(filepath.Join(tree.Dir, "lib/s.txt"))
+		if string(b) != "2\n" {
+			t.Errorf("lib has %q", b)
+		}
+		return "passed", err
+	}
+	s.land(l)
+	if got := s.git("rev-parse", "main:lib"); got != at {
+		t.Errorf("lib is at %s", got)
+	}
+}
+
+// Large files are pushed before the branch, since git-lfs would do it in a hook.
+func TestLandPushesLargeFiles(t *testing.T) {
+	s := newSite(t)
+	bin := t.TempDir()
+	calls := filepath.Join(bin, "calls")
+	if err := os.WriteFile(filepath.Join(bin, "git-lfs"), []byte("#!/bin/sh\necho \"$@\" >> "+calls+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for i, kv := range s.env {
+		if path, ok := strings.CutPrefix(kv, "PATH="); ok {
+			s.env[i] = "PATH=" + bin + string(os.PathListSeparator) + path
+		}
+	}
+	s.repo = s.open()
+	bare := newRepository(t, "--bare")
+	s.git("remote", "add", "origin", bare.dir)
+	s.git("push", "-q", "origin", "main")
+	s.git("config", "filter.lfs.clean", "cat")
+	s.git("config", "filter.lfs.smudge", "cat")
+	push := func(name string) {
+		t.Helper()
+		s.work.write(name, "x\n")
+		s.work.commit(name)
+		l := s.landing()
+		l.Remote = "origin"
+		s.land(l)
+	}
+	push("small.txt")
+	if b, err := os.ReadFile(calls); err == nil {
+		t.Errorf("git-lfs was called without need: %s", b)
+	}
+	s.work.write("media/.gitattributes", "*.bin filter=lfs diff=lfs merge=lfs -text\n")
+	push("media/large.bin")
+	if b, err := os.ReadFile(calls); err != nil || string(b) != "push origin "+bare.git("rev-parse", "main")+"\n" {
+		t.Errorf("%q %v", b, err)
+	}
+}

@@ -180,7 +180,7 @@ func escapeGlob(path string) string {
 // is where it was, and files are what the landing has. Whatever else is changed stays, and so
 // do all files then.
 func (r *Repo) takeBack(ctx context.Context, p Landed) error {
-	if err := r.clean(ctx, p.Onto); err == nil {
+	if _, err := os.Lstat(filepath.Join(r.gitDir, "index.lock")); err == nil || r.unfinished() || r.clean(ctx, p.Onto) == nil {
 		return nil
 	}
 	split := func(out string, err error) ([]string, error) {
