@@ -308,6 +308,7 @@ func TestLandOnCheckedOutBranch(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Past = s.past
+	s.git("config", "branch.main.mergeOptions", "--squash --no-ff")
 	done := s.land(l)
 	if done.Checkout != s.dir || s.git("rev-parse", "HEAD") != done.Commit || s.git("status", "--porcelain") != "?? mine.txt\n?? sub/lock" || s.git("show", ":a.txt") != "changed" {
 		t.Errorf("%+v, and the folder is %q", done, s.git("status", "--porcelain"))
@@ -437,7 +438,15 @@ func TestLandWithSubmodules(t *testing.T) {
 	at := sub.commit("two")
 	s.work.git("-C", "lib", "fetch", "-q")
 	s.work.git("-C", "lib", "checkout", "-q", at)
-	s.work.commit("lib is newer")
+	s.work.git("config", "-f", ".gitmodules", "submodule.lib.ignore", "all")
+	s.work.git("add", ".gitmodules")
+	s.work.git("commit", "-qm", "ignored by diff")
+	s.work.git("add", "-f", "lib")
+	s.work.git("commit", "-q", "--allow-empty", "-m", "lib is newer")
+	s.work.write("lib/built.o", "untracked in the submodule\n")
+	if got := must[string](t)(must[*Repo](t)(OpenTree(t.Context(), s.work.dir, s.env)).Work(t.Context())); got != s.work.git("rev-parse", "HEAD") {
+		t.Errorf("the work is %s", got)
+	}
 	s.on("b.txt", "x\n")
 	l = s.landing()
 	l.Check = func(_ context.Context, tree *Repo) (string, error) {

@@ -261,7 +261,8 @@ func (r *Repo) move(ctx context.Context, l Landing, to landTarget, done Landed) 
 			_, err = r.git(ctx, "update-ref", r.fetched(l.Onto, l.Remote), done.Commit)
 		}
 	case to.checkout != nil:
-		_, err = to.checkout.git(ctx, "-c", "merge.autoStash=false", "merge", "--ff-only", "--quiet", "--no-stat", "--no-overwrite-ignore", "--no-verify-signatures", done.Commit)
+		options := "branch." + strings.TrimPrefix(to.ref, "refs/heads/") + ".mergeOptions="
+		_, err = to.checkout.git(ctx, "-c", options, "-c", "merge.autoStash=false", "merge", "--ff-only", "--quiet", "--no-stat", "--no-overwrite-ignore", "--no-verify-signatures", done.Commit)
 	default:
 		_, err = r.git(ctx, "update-ref", "-m", "signalbox: land the work of "+l.Task, to.ref, done.Commit, done.Was)
 	}
