@@ -1,6 +1,9 @@
 package signalbox
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Check is a command that says whether the work of a task is good.
 type Check struct {
@@ -94,6 +97,19 @@ func (c *Checked) Size() int64 {
 		n += len(c.Results[i].Output) + len(c.Results[i].Name)
 	}
 	return int64(n)
+}
+
+// Summary leaves out what the checks printed; nil of nil.
+func (c *Checked) Summary() *Checked {
+	if c == nil {
+		return nil
+	}
+	s := *c
+	s.Results = slices.Clone(c.Results)
+	for i := range s.Results {
+		s.Results[i].Output = ""
+	}
+	return &s
 }
 
 // Sanitize replaces or drops what no agent of ours says: states that are none, figures below 0,
