@@ -295,7 +295,7 @@ func TestLandOnCheckedOutBranch(t *testing.T) {
 	s.wantLandError(l, LandRefused, "changes that are not committed in sub/b.txt")
 	s.git("checkout", "-q", "--", ".")
 	s.write("n.txt", "mine, untracked\n")
-	s.wantLandError(l, LandRefused, "cannot go forward: git merge: error: The following untracked working tree files would be overwritten by merge:\n\tn.txt")
+	s.wantLandError(l, LandRefused, "cannot go forward: git merge: error: The following untracked working tree files would be overwritten by merge: n.txt ")
 	if err := os.Rename(filepath.Join(s.dir, "n.txt"), filepath.Join(s.dir, "mine.txt")); err != nil {
 		t.Fatal(err)
 	}
@@ -353,6 +353,23 @@ func TestLandAfterKillInCheckout(t *testing.T) {
 	s.write("a.txt", "changed\n")
 	if done := s.land(next()); s.git("rev-parse", "HEAD") != done.Commit || s.git("status", "--porcelain") != "?? mine.txt" || s.git("rev-list", "--count", "HEAD") != "2" {
 		t.Errorf("%+v, and the folder is %q", done, s.git("status", "--porcelain"))
+	}
+}
+
+// Where git does not know its user, commits are those of Signalbox.
+func TestLandWithoutIdentity(t *testing.T) {
+	s := newSite(t)
+	s.work.write("n.txt", "n\n")
+	s.work.commit("new")
+	s.git("checkout", "-q", "main")
+	s.git("config", "--unset", "user.email")
+	s.git("config", "--unset", "user.name")
+	s.git("config", "user.useConfigOnly", "true")
+	l := s.landing()
+	l.FastForward, l.Method = true, MethodSquash
+	s.land(l)
+	if got := s.git("log", "-1", "--format=%an|%ae|%cn|%s", "main"); got != "Signalbox|signalbox@localhost|Signalbox|new" {
+		t.Errorf("%s", got)
 	}
 }
 

@@ -154,7 +154,7 @@ func (r *Repo) pick(ctx context.Context, l Landing, commit string) (bool, error)
 	cmd.Stdin = strings.NewReader(withTrailers(f[4], f[3], l.Trailers))
 	if _, err := output(cmd); err != nil {
 		if r.hooks {
-			return false, &LandError{Kind: LandChecks, Text: "a hook of the repository, or git, did not take the commit: " + err.Error(), Detail: err.Error()}
+			return false, &LandError{Kind: LandChecks, Text: "a hook of the repository, or git, did not take the commit: " + oneLine(err), Detail: err.Error()}
 		}
 		return false, err
 	}
