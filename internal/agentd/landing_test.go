@@ -272,7 +272,7 @@ func TestLandingAfterKill(t *testing.T) {
 			task.Fence = 11
 			again := b.land(task)
 			if again.Landed == nil || again.Landed.Commit != git(t, cfg, "rev-parse", "main") || again.Landed.Commits != 1 || git(t, cfg, "rev-list", "--count", "main") != "2" {
-				t.Errorf("%+v %+v", again, again.Error)
+				t.Fatalf("%+v %+v", again, again.Error)
 			}
 			if s.Landed != nil && *s.Landed != *again.Landed {
 				t.Errorf("%+v and %+v", s.Landed, again.Landed)

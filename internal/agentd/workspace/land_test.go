@@ -318,6 +318,34 @@ func TestLandOnCheckedOutBranch(t *testing.T) {
 	}
 }
 
+// A branch that its user is rebasing or merging into stays where it is.
+func TestLandOnBranchInUse(t *testing.T) {
+	s := newSite(t)
+	s.work.write("n.txt", "n\n")
+	s.work.commit("new")
+	s.write("a.txt", "of the user\n")
+	s.commit("user")
+	s.on("a.txt", "of main\n")
+	s.git("checkout", "-q", "main")
+	if out, err := s.command("rebase", "user").CombinedOutput(); err == nil {
+		t.Fatalf("there is no conflict: %s", out)
+	}
+	l := s.landing()
+	l.FastForward = true
+	s.wantLandError(l, LandRefused, "main is being rebased")
+	s.git("rebase", "--abort")
+	if out, err := s.command("merge", "user").CombinedOutput(); err == nil {
+		t.Fatalf("there is no conflict: %s", out)
+	}
+	s.wantLandError(l, LandRefused, "in the middle of a merge or rebase")
+	s.git("merge", "--abort")
+	second := filepath.Join(t.TempDir(), "second")
+	s.git("worktree", "add", "-q", "--force", second, "main")
+	s.wantLandError(l, LandRefused, "in one folder at most it could go forward")
+	s.git("worktree", "remove", second)
+	s.land(l)
+}
+
 // A git that was killed while the checkout went forward leaves files of the work there; the next
 // try begins by taking them back. Changes of somebody else stay.
 func TestLandAfterKillInCheckout(t *testing.T) {
