@@ -120,7 +120,7 @@ func (r *Repo) landOnce(ctx context.Context, l Landing) (Landed, error) {
 	if err := tree.rebuild(ctx, l, &done); err != nil {
 		return Landed{}, err
 	}
-	l.Log("%d commits made on %s, which is at %s", done.Commits, l.Onto, short(to.at))
+	l.Log("commits made on %s, which is at %s: %d", l.Onto, short(to.at), done.Commits)
 	if err := tree.submodules(ctx); err != nil {
 		return Landed{}, err
 	}
