@@ -201,12 +201,12 @@ func (r *Repo) conflict(ctx context.Context, l Landing, commit string, err error
 	if l.Remote != "" {
 		fetch = "git fetch " + l.Remote + " and "
 	}
-	detail := fmt.Sprintf("%s.\nRun %sgit merge %s (or git rebase %s) in this folder, solve the conflicts, see that everything still works, and commit.\n", text, fetch, onto, onto)
+	detail := fmt.Sprintf("Your work was to land on that branch: %s.\nRun %sgit merge %s (or git rebase %s) in this folder, solve the conflicts, see that everything still works, and commit.\n", text, fetch, onto, onto)
 	if subject, err := r.line(ctx, "log", "-1", "--no-show-signature", "--format=%s", commit); err == nil && l.Method == MethodRebase {
 		detail += "The commit that does not fit: " + subject + "\n"
 	}
 	if len(hunks) > maxConflict {
 		hunks = hunks[:maxConflict] + "\n[cut off here]\n"
 	}
-	return &LandError{Kind: LandConflict, Text: text, Detail: strings.ToValidUTF8(detail+"\n"+hunks, "\uFFFD")}
+	return &LandError{Kind: LandConflict, Text: text + ": merge it into the work and solve that, then land again", Detail: strings.ToValidUTF8(detail+"\n"+hunks, "\uFFFD")}
 }
