@@ -75,6 +75,14 @@ type AgentTask struct {
 	// conversation, 0 to 10. Absent: as the agent is configured.
 	CheckRetries *int `json:"check_retries,omitempty"`
 
+	// signalbox: where the run works: folder, worktree or clone; absent: as the agent is
+	// configured. A conversation stays where it was held. Repo is a folder that the agent may
+	// use, or of a clone an address that its configuration lists; Base the branch, tag or
+	// commit that a worktree is made from.
+	Workspace string `json:"workspace,omitempty"`
+	Repo      string `json:"repo,omitempty"`
+	Base      string `json:"base,omitempty"`
+
 	// signalbox: the run lands what another task has done, and starts no CLI; with isolated.
 	Land *AgentLand `json:"land,omitempty"`
 }
@@ -219,7 +227,7 @@ type AgentTaskStatus struct {
 // Changes is what a run changed in the repository that it worked in, files that are not
 // tracked included, ignored ones not.
 type Changes struct {
-	Workspace string `json:"workspace"`        // folder: the agent's own folder, or the project's; worktree: one of its own
+	Workspace string `json:"workspace"`        // folder: the agent's own folder, or the project's; worktree: one of its own; clone: one of a mirror
 	Dir       string `json:"dir"`              // where it worked, on the agent's host
 	Branch    string `json:"branch,omitempty"` // that was checked out at its end; "": none
 	Base      string `json:"base"`             // commit that it began from; "": there was none
@@ -353,7 +361,7 @@ type AgentStatus struct {
 	Director     string             `json:"director,omitempty"`      //
 	CurrentTasks []AgentCurrentTask `json:"current_tasks,omitempty"` //
 	WorkDir      string             `json:"work_dir,omitempty"`      //
-	Workspace    string             `json:"workspace,omitempty"`     // where runs work: folder (WorkDir; also if absent) or worktree
+	Workspace    string             `json:"workspace,omitempty"`     // where runs work whose tasks do not say: folder (WorkDir; also if absent), worktree or clone
 
 	IsolatedSlots int             `json:"isolated_slots,omitempty"` // isolated executions it can run beside its slots
 	Sessions      bool            `json:"sessions,omitempty"`       // answers GET /sessions, and begins a conversation under the id it is given

@@ -208,11 +208,14 @@ func (r *run) landOnto(ctx context.Context, repo *workspace.Repo, name string, w
 		},
 		Log: r.logNote,
 	}
-	path := d.disk.landingsPath(name, t.Onto, "")
+	if w.Remote != "" && t.Onto != api.LandPR { // the branches of a mirror are those of worktrees alone
+		l.Remote = workspace.Origin
+	}
+	path := d.disk.landingsPath(name, t.Onto, l.Remote)
 	if t.Onto == api.LandPR {
 		l.Onto, path = w.Branch, filepath.Join(d.disk.worktreeDir(name), "proposed.json")
 	}
-	lock, err := repo.LockDir(l.Onto, "")
+	lock, err := repo.LockDir(l.Onto, l.Remote)
 	if err != nil {
 		return err
 	}
@@ -224,7 +227,7 @@ func (r *run) landOnto(ctx context.Context, repo *workspace.Repo, name string, w
 	if l.Past, err = loadLandings(path); err != nil {
 		return err
 	}
-	l.Dir = d.disk.landingTree(name, l.Onto, "")
+	l.Dir = d.disk.landingTree(name, l.Onto, l.Remote)
 	l.Intend = func(next workspace.Landed) error {
 		all := append(l.Past, next)
 		b, err := json.Marshal(all[max(0, len(all)-landingsKept):])

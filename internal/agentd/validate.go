@@ -32,6 +32,7 @@ type job struct {
 	timeout time.Duration
 	limit   string // who set the timeout, for messages
 	dir     string // of the project; "": the slot's own
+	place   place  // of a conversation that begins
 	budget  signalbox.Budget
 }
 
@@ -106,7 +107,9 @@ func (d *Daemon) check(t api.AgentTask) (job, *refusal) {
 	if err != nil {
 		return j, invalid("project.path: %v", err)
 	}
-	return j, nil
+	var ref *refusal
+	j.place, ref = d.placeOf(&t, j.dir)
+	return j, ref
 }
 
 func validSession(id string) bool {

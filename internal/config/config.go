@@ -184,10 +184,15 @@ type Agent struct {
 
 // Workspace holds where tasks work.
 type Workspace struct {
-	Kind  string   // folder (default): in the working folder; worktree: in a git worktree for each conversation
-	Base  string   // branch or commit that worktrees are made from; "" (default): what is checked out in the working folder
+	Kind  string   // folder (default): in the working folder; worktree: in a git worktree for each conversation; clone: in one of a mirror of Repo
+	Repo  string   // address of the repository of clones; required where Kind is clone
+	Repos []string // patterns of addresses that tasks may name; nil (default): Repo, and the origin of the working folder
+	Base  string   // branch, tag or commit that worktrees are made from; "" (default): what is checked out in the working folder, or is the HEAD of the remote
 	Setup []string // shell commands that run in a new worktree
 	Carry []string // patterns of files that git ignores, which are copied into a new worktree
+
+	MaxBytes int // of all worktrees and mirrors of the agent; 0 (default): no bound
+	MinFree  int // bytes that stay free on their file system; 0 (default): no bound
 }
 
 // Landing holds how the work of worktrees lands on a branch.

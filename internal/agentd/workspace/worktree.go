@@ -18,8 +18,9 @@ import (
 
 // The kinds of workspaces.
 const (
-	KindFolder   = "folder"   // the agent's own folder, or the project's of the task
-	KindWorktree = "worktree" // a git worktree made for the task
+	KindFolder   = signalbox.WorkspaceFolder
+	KindWorktree = signalbox.WorkspaceWorktree
+	KindClone    = signalbox.WorkspaceClone
 )
 
 // BranchPrefix begins the branches of worktrees.

@@ -174,7 +174,7 @@ func (p *process) daemon(ctx context.Context) (*agentd.Daemon, error) {
 // CanRun refuses an agent whose program is not there, or which would give the
 // second of two coding runs an empty folder.
 func CanRun(a config.Agent) error {
-	if runner.SpeaksMCP(a.Kind) && a.Slots > 1 && a.Workspace.Kind != "worktree" {
+	if runner.SpeaksMCP(a.Kind) && a.Slots > 1 && a.Workspace.Kind != signalbox.WorkspaceWorktree && a.Workspace.Kind != signalbox.WorkspaceClone {
 		return fmt.Errorf("agent %s: slots is %d, but its runs would share one folder, and those beyond the first would work in an empty one: give each task a git worktree (--workspace worktree), or start another agent with a folder of its own (signalbox agent --name %s-2 --kind %s --workdir DIR)", a.Name, a.Slots, a.Name, a.Kind)
 	}
 	program := a.Kind
