@@ -208,8 +208,8 @@ func (r *run) landOnto(ctx context.Context, repo *workspace.Repo, name string, w
 		},
 		Log: r.logNote,
 	}
-	if w.Remote != "" && t.Onto != api.LandPR { // the branches of a mirror are those of worktrees alone
-		l.Remote = workspace.Origin
+	if w.Remote != "" { // the branches of a mirror are those of worktrees alone
+		l.Remote, l.Address = workspace.Origin, w.Remote
 	}
 	path := d.disk.landingsPath(name, t.Onto, l.Remote)
 	if t.Onto == api.LandPR {
@@ -240,7 +240,7 @@ func (r *run) landOnto(ctx context.Context, repo *workspace.Repo, name string, w
 		return err
 	}
 	if t.Onto == api.LandPR {
-		done, url, err := repo.Propose(ctx, l, d.cfg.Workspace.Base)
+		done, url, err := repo.Propose(ctx, l, w.From)
 		if err == nil {
 			v.landed = landedOn(done)
 			v.landed.Was, v.landed.URL = "", url

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http/cgi"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -465,7 +467,9 @@ func TestPullRequestThatIsNotOpened(t *testing.T) {
 	bare := remote(t, cfg, "https://github.com/owner/shop")
 	pr(a, 1, 11, "gh was not found on PATH, which opens pull requests at github.com: install it and log in (gh auth login), or land on a branch; nothing was pushed")
 	git(t, cfg, "config", "remote.origin.url", "/somewhere/else")
-	pr(a, 1, 12, "neither gh nor glab is logged in")
+	pr(a, 1, 12, "origin is /somewhere/else, where no pull requests are opened")
+	git(t, cfg, "config", "remote.origin.url", "https://git.example.org/owner/shop")
+	pr(a, 1, 13, `origin is at "git.example.org", where neither gh nor glab is logged in`)
 	git(t, cfg, "config", "remote.origin.url", "https://github.com/owner/shop")
 	a.stop()
 	if got := git(t, bare, "branch", "--format=%(refname:short)"); got != "main" {
@@ -512,4 +516,63 @@ func TestLandingRunsChecksOfAgentOrRepository(t *testing.T) {
 	cfg.Checks.List = check("exit 1")
 	a = start(t, cfg)
 	wantError(t, a.land(landTask(id, 30)), "failed", "checks", "does not pass: test (exit status 1)")
+}
+
+// gitServer serves a bare repository over HTTP, for pushes too.
+func gitServer(t *testing.T, cfg agentd.Config, bare string) (address string) {
+	t.Helper()
+	backend := filepath.Join(git(t, cfg, "--exec-path"), "git-http-backend")
+	if _, err := os.Stat(backend); err != nil {
+		t.Skip("git has no http-backend here")
+	}
+	git(t, cfg, "-C", bare, "config", "http.receivepack", "true")
+	srv := httptest.NewServer(&cgi.Handler{Path: backend, Env: []string{"GIT_PROJECT_ROOT=" + filepath.Dir(bare), "GIT_HTTP_EXPORT_ALL=1"}})
+	t.Cleanup(srv.Close)
+	return srv.URL + "/" + filepath.Base(bare)
+}
+
+// The work of clones lands on the branches of their remote, whatever a run made of the
+// configuration of the mirror.
+func TestLandingOfClones(t *testing.T) {
+	src := repository(t)
+	bare := remoteOf(t, src)
+	address := gitServer(t, src, bare)
+	cfg := elsewhere(t)
+	cfg.Runner.Command = append(cfg.Runner.Command, "{session_id}")
+	calls := forge(t, &cfg, "gh")
+	cfg.Workspace = agentd.Workspace{Kind: "clone", Repo: address}
+	a := start(t, cfg)
+	a.run(api.AgentTask{Prompt: "echo mine > a.txt; git config remote.origin.url /nowhere", QueueID: "queue-00000001", Fence: 1, SessionID: "one"}, "completed")
+	a.run(api.AgentTask{Prompt: "echo yours > a.txt", QueueID: "queue-00000002", Fence: 2, SessionID: "two"}, "completed")
+	land := func(n int, onto string) api.AgentTaskStatus {
+		t.Helper()
+		task := landTask(fmt.Sprintf("queue-%08d", n), 0)
+		task.QueueID, task.Land.Onto, task.Land.SessionID = "", onto, []string{"", "one", "two"}[n]
+		return a.land(task)
+	}
+	tip := func(branch string) string { t.Helper(); return git(t, src, "-C", bare, "rev-parse", branch) }
+	first := land(1, "main")
+	if first.Landed == nil || first.Landed.Commit != tip("main") {
+		t.Fatalf("%+v %+v", first, first.Error)
+	}
+	if again := land(1, "main"); again.Landed == nil || *again.Landed != *first.Landed {
+		t.Errorf("%+v %+v", again, again.Error)
+	}
+	s := land(2, "main")
+	wantError(t, s, "failed", "conflict", "conflict with origin/main at ")
+	if !strings.Contains(s.Output, "Run git merge origin/main ") {
+		t.Errorf("%q", s.Output)
+	}
+	a.run(api.AgentTask{Prompt: "export EMAIL=x@example.org; git merge -q origin/main; echo both > a.txt; git commit -qam merged", QueueID: "queue-00000003", Fence: 3, SessionID: "two"}, "completed")
+	if s := land(2, "main"); s.Landed == nil || s.Landed.Commits != 1 || git(t, src, "-C", bare, "show", "main:a.txt") != "both" {
+		t.Fatalf("%+v %+v", s, s.Error)
+	}
+	wantError(t, land(2, "none"), "failed", "land_refused", `origin has no branch "none"`)
+	a.run(api.AgentTask{Prompt: "echo more > more.txt", QueueID: "queue-00000004", Fence: 4, SessionID: "two"}, "completed")
+	if s := land(2, "pr"); s.Landed == nil || s.Landed.URL != "https://forge.example/7" || s.Landed.Commit != tip("signalbox/00000002") {
+		t.Errorf("%+v %+v", s, s.Error)
+	}
+	if !strings.Contains(calls(), "auth status --hostname=127.0.0.1") || !strings.Contains(calls(), "--head=signalbox/00000002") {
+		t.Errorf("%s", calls())
+	}
 }

@@ -49,6 +49,7 @@ type Landing struct {
 	Task        string   // whose work it is
 	Onto        string   // branch, without refs/heads/
 	Remote      string   // whose branch it is; "": this repository's
+	Address     string   // of Remote; "": as git is configured
 	Method      string   // MethodRebase or MethodSquash
 	FastForward bool     // a clean checkout of the branch goes forward with it
 	Hooks       bool     // the repository's hooks run

@@ -1,12 +1,14 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -266,7 +268,7 @@ func (r *Repo) move(ctx context.Context, l Landing, to landTarget, done Landed) 
 	var err error
 	switch {
 	case l.Remote != "":
-		if err = r.push(ctx, l.Remote, done.Commit, l.Onto, done.Was); err == nil {
+		if err = r.push(ctx, l, done.Commit, done.Was); err == nil {
 			_, err = r.git(ctx, "update-ref", r.fetched(l.Onto, l.Remote), done.Commit)
 		}
 	case to.checkout != nil:
@@ -296,7 +298,7 @@ func (r *Repo) move(ctx context.Context, l Landing, to landTarget, done Landed) 
 // remoteTarget fetches the branch of a remote.
 func (r *Repo) remoteTarget(ctx context.Context, l Landing, to landTarget) (landTarget, error) {
 	here := r.fetched(l.Onto, l.Remote)
-	_, err := r.git(ctx, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--end-of-options", l.Remote, "+"+to.ref+":"+here)
+	_, err := output(r.remotely(ctx, l, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--end-of-options", l.address(), "+"+to.ref+":"+here))
 	switch {
 	case err != nil && strings.Contains(err.Error(), "couldn't find remote ref"):
 		return to, refuse("%s has no branch %q: create it, or name another one", l.Remote, l.Onto)
@@ -304,6 +306,9 @@ func (r *Repo) remoteTarget(ctx context.Context, l Landing, to landTarget) (land
 		return to, err
 	}
 	to.at = r.commit(ctx, here)
+	if l.Address != "" { // for conversations that merge it; a fetch beside this one may be at it
+		_, _ = r.git(ctx, "update-ref", "refs/remotes/"+l.Remote+"/"+l.Onto, to.at)
+	}
 	return to, nil
 }
 
@@ -312,19 +317,29 @@ func (r *Repo) fetched(branch, remote string) string {
 	return "refs/signalbox/landing/" + BranchKey(branch, remote)
 }
 
-// push makes the branch of a remote point to a commit if it points to was, "" if there is no
+func (l *Landing) address() string { return cmp.Or(l.Address, l.Remote) }
+
+// remotely is a command that talks to the remote.
+func (r *Repo) remotely(ctx context.Context, l Landing, args ...string) *exec.Cmd {
+	if l.Address == "" {
+		return r.command(ctx, args...)
+	}
+	return r.talking(ctx, l.Address, args...)
+}
+
+// push makes the branch of the remote point to a commit if it points to was, "" if there is no
 // such branch.
-func (r *Repo) push(ctx context.Context, remote, commit, branch, was string) error {
-	if err := r.pushLFS(ctx, remote, commit); err != nil {
+func (r *Repo) push(ctx context.Context, l Landing, commit, was string) error {
+	if err := r.pushLFS(ctx, l, commit); err != nil {
 		return err
 	}
-	ref := "refs/heads/" + branch
-	_, err := r.git(ctx, "push", "--quiet", "--no-follow-tags", "--recurse-submodules=no", "--force-with-lease="+ref+":"+was, "--end-of-options", remote, commit+":"+ref)
+	ref := "refs/heads/" + l.Onto
+	_, err := output(r.remotely(ctx, l, "push", "--quiet", "--no-follow-tags", "--recurse-submodules=no", "--force-with-lease="+ref+":"+was, "--end-of-options", l.address(), commit+":"+ref))
 	return err
 }
 
 // pushLFS uploads the large files of a commit, which the hook of git-lfs would do.
-func (r *Repo) pushLFS(ctx context.Context, remote, commit string) error {
+func (r *Repo) pushLFS(ctx context.Context, l Landing, commit string) error {
 	if r.hooks {
 		return nil
 	}
@@ -332,6 +347,6 @@ func (r *Repo) pushLFS(ctx context.Context, remote, commit string) error {
 	if err != nil || attributes == "" {
 		return nil // grep fails if there are none
 	}
-	_, err = r.git(ctx, "lfs", "push", remote, commit)
+	_, err = output(r.remotely(ctx, l, "lfs", "push", l.address(), commit))
 	return err
 }

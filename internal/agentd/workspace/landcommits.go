@@ -198,7 +198,7 @@ func (r *Repo) conflict(ctx context.Context, l Landing, commit string, err error
 	}
 	text := fmt.Sprintf("conflict with %s at %s in %s", onto, short(r.Head(ctx)), some(names))
 	fetch := ""
-	if l.Remote != "" {
+	if l.Remote != "" && l.Address == "" {
 		fetch = "git fetch " + l.Remote + " and "
 	}
 	detail := fmt.Sprintf("Your work was to land on that branch: %s.\nRun %sgit merge %s (or git rebase %s) in this folder, solve the conflicts, see that everything still works, and commit.\n", text, fetch, onto, onto)

@@ -28,7 +28,8 @@ type forge struct {
 
 // Propose pushes l.Work as the branch l.Onto to the remote that base comes from, and opens a
 // pull request for it, onto base; "" is the remote's default branch. One that is open for the
-// branch already is taken. l.Remote, l.Method and l.FastForward are not read.
+// branch already is taken. With l.Address the remote is that, and base is a branch there.
+// l.Method and l.FastForward are not read.
 //
 // Errors: as of Land.
 func (r *Repo) Propose(ctx context.Context, l Landing, base string) (done Landed, address string, err error) {
@@ -38,10 +39,15 @@ func (r *Repo) Propose(ctx context.Context, l Landing, base string) (done Landed
 	if _, err := r.git(ctx, "check-ref-format", "refs/heads/"+l.Onto); err != nil {
 		return done, "", refuse("%q is not the name of a branch", l.Onto)
 	}
-	if l.Remote, base, err = r.remoteOf(ctx, base); err != nil {
+	if l.Address == "" {
+		l.Remote, base, err = r.remoteOf(ctx, base)
+	} else if base != "" && r.commit(ctx, "refs/remotes/"+l.Remote+"/"+base) == "" {
+		base = "" // a tag or commit
+	}
+	if err != nil {
 		return done, "", err
 	}
-	f, err := r.forgeOf(ctx, l.Remote)
+	f, err := r.forgeOf(ctx, l)
 	if err != nil {
 		return done, "", err
 	}
@@ -99,11 +105,14 @@ func (r *Repo) remoteOf(ctx context.Context, base string) (remote, there string,
 // scpLike is an address such as git@host:owner/name.git.
 var scpLike = regexp.MustCompile(`^(?:[^@/:]+@)?([^/:]+):([^/].*)$`)
 
-// forgeOf finds the program for a remote.
-func (r *Repo) forgeOf(ctx context.Context, remote string) (*forge, error) {
-	raw, err := r.line(ctx, "config", "--get", "remote."+remote+".url")
-	if err != nil {
-		return nil, err
+// forgeOf finds the program for the remote.
+func (r *Repo) forgeOf(ctx context.Context, l Landing) (*forge, error) {
+	raw, remote := l.Address, l.Remote
+	if raw == "" {
+		var err error
+		if raw, err = r.line(ctx, "config", "--get", "remote."+remote+".url"); err != nil {
+			return nil, err
+		}
 	}
 	host, path := "", ""
 	if m := scpLike.FindStringSubmatch(raw); m != nil && !strings.Contains(raw, "://") {
@@ -115,6 +124,7 @@ func (r *Repo) forgeOf(ctx context.Context, remote string) (*forge, error) {
 	f := &forge{repo: "https://" + host + "/" + path, r: r}
 	switch {
 	case host == "" || path == "":
+		return nil, refuse("%s is %s, where no pull requests are opened: land on a branch; nothing was pushed", remote, mask(raw))
 	case strings.Contains(host, "github"):
 		f.kind = "gh"
 	case strings.Contains(host, "gitlab"):
@@ -140,6 +150,14 @@ func (r *Repo) forgeOf(ctx context.Context, remote string) (*forge, error) {
 	return f, nil
 }
 
+// mask is an address without a password in it.
+func mask(address string) string {
+	if u, err := url.Parse(address); err == nil {
+		return u.Redacted()
+	}
+	return address
+}
+
 // find looks a program up on the PATH of the environment that it would run in.
 func (r *Repo) find(program string) string {
 	for _, kv := range slices.Backward(r.env) {
@@ -158,7 +176,7 @@ func (r *Repo) find(program string) string {
 // proposed is what the remote has as the branch, "" for nothing.
 func (r *Repo) proposed(ctx context.Context, l Landing, base string) (string, error) {
 	if base != "" {
-		to, err := r.remoteTarget(ctx, Landing{Onto: base, Remote: l.Remote}, landTarget{ref: "refs/heads/" + base})
+		to, err := r.remoteTarget(ctx, Landing{Onto: base, Remote: l.Remote, Address: l.Address}, landTarget{ref: "refs/heads/" + base})
 		if err != nil {
 			return "", err
 		}
@@ -167,7 +185,7 @@ func (r *Repo) proposed(ctx context.Context, l Landing, base string) (string, er
 		}
 	}
 	ref := "refs/heads/" + l.Onto
-	out, err := r.git(ctx, "ls-remote", "--quiet", "--", l.Remote, ref)
+	out, err := output(r.remotely(ctx, l, "ls-remote", "--quiet", "--", l.address(), ref))
 	if err != nil {
 		return "", err
 	}
@@ -204,7 +222,7 @@ func (r *Repo) pushChecked(ctx context.Context, l Landing, done *Landed) error {
 	if err := l.Intend(*done); err != nil {
 		return err
 	}
-	if err := r.push(ctx, l.Remote, l.Work, l.Onto, done.Was); err != nil {
+	if err := r.push(ctx, l, l.Work, done.Was); err != nil {
 		return refuse("%s does not take the branch %s: %s", l.Remote, l.Onto, oneLine(err))
 	}
 	return nil
