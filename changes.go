@@ -9,7 +9,7 @@ import (
 
 // Changes is what a run changed in the repository that it worked in, as its agent tells it.
 type Changes struct {
-	Workspace    string        `json:"workspace,omitempty"` // folder or worktree
+	Workspace    string        `json:"workspace,omitempty"` // folder, worktree or clone
 	Dir          string        `json:"dir,omitempty"`       // on the agent's host
 	Branch       string        `json:"branch,omitempty"`    // "": none was checked out
 	Base         string        `json:"base,omitempty"`      // commit that it began from; "": there was none
@@ -95,8 +95,8 @@ var commitForm = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 // long or could do more to a terminal than to show characters, commits that are not hashes. A
 // patch that is too long is dropped: PatchBytes still says that there is one.
 func (c *Changes) Sanitize() {
-	if c.Workspace != "worktree" {
-		c.Workspace = "folder"
+	if c.Workspace != WorkspaceWorktree && c.Workspace != WorkspaceClone {
+		c.Workspace = WorkspaceFolder
 	}
 	c.Dir, c.Branch = printable(c.Dir, maxChangedPath), printable(c.Branch, maxChangedName)
 	for _, hash := range []*string{&c.Base, &c.Head} {

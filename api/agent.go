@@ -77,6 +77,40 @@ type AgentTask struct {
 	// signalbox: how often the output of checks that fail is the next turn of the
 	// conversation, 0 to 10. Absent: as the agent is configured.
 	CheckRetries *int `json:"check_retries,omitempty"`
+
+	// signalbox: where the run works: folder, worktree or clone; absent: as the agent is
+	// configured. A conversation stays where it was held. Repo is a folder that the agent may
+	// use, or of a clone an address that its configuration lists; Base the branch, tag or
+	// commit that a worktree is made from.
+	Workspace string `json:"workspace,omitempty"`
+	Repo      string `json:"repo,omitempty"`
+	Base      string `json:"base,omitempty"`
+
+	// signalbox: the run lands what another task has done, and starts no CLI; with isolated.
+	Land *AgentLand `json:"land,omitempty"`
+}
+
+// LandPR as AgentLand.Onto: the branch is pushed, and a pull request is opened.
+const LandPR = "pr"
+
+// AgentLand says what lands, and where.
+type AgentLand struct {
+	Task        string `json:"task"`                   // queue_id of the task whose work lands
+	SessionID   string `json:"session_id,omitempty"`   // its conversation, which has the worktree
+	Onto        string `json:"onto"`                   // branch, or LandPR
+	Method      string `json:"method,omitempty"`       // rebase or squash; "": as the agent is configured
+	FastForward bool   `json:"fast_forward,omitempty"` // a clean checkout of the branch goes forward with it
+	Title       string `json:"title,omitempty"`        // of a squashed commit or a pull request
+}
+
+// AgentLanded is where work has landed.
+type AgentLanded struct {
+	Onto    string `json:"onto"`              // branch
+	Commit  string `json:"commit"`            // of the branch, with the work
+	Was     string `json:"was,omitempty"`     // of the branch before; "" of a pull request
+	Commits int    `json:"commits"`           // that were added, at most 1,000
+	Checked string `json:"checked,omitempty"` // passed or unavailable; "": there were no checks
+	URL     string `json:"url,omitempty"`     // of the pull request
 }
 
 // AgentHold is what a run holds of a resource.
@@ -196,12 +230,16 @@ type AgentTaskStatus struct {
 
 	// Checks is what was found of the work of an ended run; absent: it has no checks.
 	Checks *AgentChecks `json:"checks,omitempty"`
+
+	// Landed is where the work landed, of a run with land that completed. One that did not has
+	// the error type conflict, checks or land_refused.
+	Landed *AgentLanded `json:"landed,omitempty"`
 }
 
 // Changes is what a run changed in the repository that it worked in, files that are not
 // tracked included, ignored ones not.
 type Changes struct {
-	Workspace string `json:"workspace"`        // folder: the agent's own folder, or the project's; worktree: one of its own
+	Workspace string `json:"workspace"`        // folder: the agent's own folder, or the project's; worktree: one of its own; clone: one of a mirror
 	Dir       string `json:"dir"`              // where it worked, on the agent's host
 	Branch    string `json:"branch,omitempty"` // that was checked out at its end; "": none
 	Base      string `json:"base"`             // commit that it began from; "": there was none
@@ -244,7 +282,7 @@ const MaxPatch = 256 << 10
 // account has used up what its provider allows), overloaded (the provider has too much
 // to do), cannot_resume (the conversation of a parked run is gone), unkillable,
 // storage_error, budget (what the run may spend is used up), checks (the checks of its
-// work failed), and of a model with tools model_error, tools_error, max_tokens
+// work failed), of a landing also conflict, land_refused and land_failed, and of a model with tools model_error, tools_error, max_tokens
 // and refusal.
 type AgentError struct {
 	Type    string `json:"type"`
@@ -335,7 +373,7 @@ type AgentStatus struct {
 	Director     string             `json:"director,omitempty"`      //
 	CurrentTasks []AgentCurrentTask `json:"current_tasks,omitempty"` //
 	WorkDir      string             `json:"work_dir,omitempty"`      //
-	Workspace    string             `json:"workspace,omitempty"`     // where runs work: folder (WorkDir; also if absent) or worktree
+	Workspace    string             `json:"workspace,omitempty"`     // where runs work whose tasks do not say: folder (WorkDir; also if absent), worktree or clone
 	FolderID     string             `json:"folder_id,omitempty"`     // of WorkDir, the same for all agents that work in it: one run at a time does; absent: any number may
 
 	IsolatedSlots int             `json:"isolated_slots,omitempty"` // isolated executions it can run beside its slots

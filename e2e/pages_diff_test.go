@@ -12,9 +12,15 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// changed makes an ended task of the agent coder that changed what a patch says. It is imported,
-// so that it may be what no agent of ours tells.
+// changed makes an ended task of the agent coder that changed what a patch says.
 func (s *stage) changed(c signalbox.Changes) string {
+	s.t.Helper()
+	return s.left(len(c.Patch), func(r *signalbox.Result) { r.Changes = &c })
+}
+
+// left makes an ended task of the agent coder with what edit makes of its result; its ID has that
+// number. It is imported, so that it may be what no agent of ours tells.
+func (s *stage) left(number int, edit func(*signalbox.Result)) string {
 	s.t.Helper()
 	done := s.completed(s.c, s.task("coder", "sleep 1ms, change the files"))
 	for after := ""; ; {
@@ -30,11 +36,11 @@ func (s *stage) changed(c signalbox.Changes) string {
 			if err := json.Unmarshal(task.Result, &r); err != nil {
 				s.t.Fatal(err)
 			}
-			r.Changes = &c
+			edit(&r)
 			if task.Result, err = json.Marshal(r); err != nil {
 				s.t.Fatal(err)
 			}
-			task.QueueID = fmt.Sprintf("%s%026d", signalbox.IDPrefix, len(c.Patch)) // another task
+			task.QueueID = fmt.Sprintf("%s%026d", signalbox.IDPrefix, number) // another task
 			task.Key, task.KeyHash = "", ""
 			got, err := s.c.Import(s.ctx(), api.ImportRequest{Tasks: []api.ExportedTask{task}})
 			if err != nil || got.Imported != 1 {

@@ -36,6 +36,7 @@ type Config struct {
 	WorkDir      string    // where tasks run; default: the current folder
 	ProjectRoots []string  // folders that project.path must lie in; default: WorkDir
 	Workspace    Workspace // default: WorkDir itself
+	Landing      Landing   // of the work of worktrees
 	Home         string    // HOME of the CLI; default: the user's
 	Checks       Checks    // of the work of runs
 
@@ -131,6 +132,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("tools is %q: auto, director or none", c.Tools)
 	case len(c.TerminalCommand) > 0 && c.TerminalCommand[0] == "":
 		return fmt.Errorf("the terminal command has no program")
+	case c.Landing.Method != "" && c.Landing.Method != workspace.MethodRebase && c.Landing.Method != workspace.MethodSquash:
+		return fmt.Errorf("landing method is %q: rebase or squash", c.Landing.Method)
 	case c.Model != "" && !validModel(c.Model):
 		return fmt.Errorf("model %q is not a model name", c.Model)
 	}

@@ -22,6 +22,7 @@ type outcome struct {
 	alive   func() []int    // processes that could not be killed
 	changes *api.Changes    // in the repository that it worked in
 	checks  *api.AgentChecks
+	landed  *api.AgentLanded // of a landing
 }
 
 func completedOutcome(o runner.Outcome) outcome {
@@ -53,6 +54,9 @@ func (r *run) execute() {
 func (r *run) executeLocked() outcome {
 	if s := r.stopReason(); s != nil {
 		return s.verdict(runner.Outcome{})
+	}
+	if r.task.Land != nil {
+		return r.land()
 	}
 	if r.d.runner.Inside() {
 		return r.executeInProcess()

@@ -28,6 +28,7 @@ type record struct {
 	Process       *proc.Ident `json:"process,omitempty"`
 	Log           logShape    `json:"log"`
 	Budget        *api.Budget `json:"budget,omitempty"`
+	Landing       *landing    `json:"landing,omitempty"`
 	Reported      bool        `json:"reported,omitempty"` // of a pulling agent: a director has acknowledged the end
 }
 
@@ -57,7 +58,8 @@ type fenceMark struct {
 //	fences.json              highest fences, as of the last time that ledger slots were made free
 //	sessions/                conversations: our name → the CLI's id
 //	conversations/           those of kind llm themselves
-//	worktrees/<name>/        workspace.json, and the worktree itself: tree
+//	worktrees/<name>/        workspace.json, and the worktree itself: tree; landed-<branch>.json
+//	landings/                worktrees in which work is rebuilt that lands, as long as that takes
 //	instance                 who this is, of an agent that pulls
 //	terminals/               marks of the open ones, to end them after a crash
 type disk struct{ dir string }

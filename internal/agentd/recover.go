@@ -45,6 +45,7 @@ func (d *Daemon) recover() error {
 	if err := d.restoreRuns(recs, past); err != nil {
 		return err
 	}
+	d.clearLandings()
 	d.mu.Lock()
 	d.prune()
 	d.mu.Unlock()
@@ -147,6 +148,9 @@ func (d *Daemon) interrupt(rec *record, p history) error {
 	if st, serr := os.Stat(filepath.Join(d.disk.runDir(rec.TaskID), "output.log")); serr == nil {
 		rec.Log.Head = min(st.Size(), d.cfg.LogCap)
 		rec.OutputSeq = rec.Log.Head
+	}
+	if err == nil {
+		d.finishLanding(rec)
 	}
 	save := d.disk.saveRecord
 	if p.seqs[rec.TaskID] > 0 {

@@ -18,6 +18,16 @@ import (
 // process starts a daemon as a process of its own, to be killed.
 func process(t *testing.T, cfg agentd.Config) (*agent, *exec.Cmd) {
 	t.Helper()
+	a, cmd, err := tryProcess(t, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, cmd
+}
+
+// tryProcess is process, of a daemon that may die at its start.
+func tryProcess(t *testing.T, cfg agentd.Config) (*agent, *exec.Cmd, error) {
+	t.Helper()
 	plain := cfg
 	plain.Logger = nil
 	b, err := json.Marshal(plain)
@@ -40,11 +50,11 @@ func process(t *testing.T, cfg agentd.Config) (*agent, *exec.Cmd) {
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		t.Fatal(err)
+		return nil, cmd, err
 	}
 	tr := &http.Transport{}
 	t.Cleanup(tr.CloseIdleConnections)
-	return &agent{t: t, cfg: cfg, url: "http://" + strings.TrimSpace(line), client: &http.Client{Transport: tr}}, cmd
+	return &agent{t: t, cfg: cfg, url: "http://" + strings.TrimSpace(line), client: &http.Client{Transport: tr}}, cmd, nil
 }
 
 func TestRestartAfterKillEndsLeftoverRuns(t *testing.T) {

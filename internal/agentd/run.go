@@ -249,6 +249,7 @@ func (r *run) finish(v outcome) {
 		rec.Changes.Patch = "" // it has its own file
 	}
 	rec.Checks = v.checks
+	rec.Landed = v.landed
 	if !last.IsZero() {
 		rec.LastProgressAt = &last
 	}

@@ -23,6 +23,7 @@ type runDirs struct {
 	home     string // HOME of the program
 	dir      string // its working directory
 	worktree string // name of the worktree that has it; "": none
+	kind     string // of that
 }
 
 // dirs returns the folders of a run. Slot 0 uses the configured ones; every other slot and

@@ -32,6 +32,7 @@ type job struct {
 	timeout time.Duration
 	limit   string // who set the timeout, for messages
 	dir     string // of the project; "": the slot's own
+	place   place  // of a conversation that begins
 	budget  signalbox.Budget
 }
 
@@ -39,7 +40,7 @@ type job struct {
 func (d *Daemon) check(t api.AgentTask) (job, *refusal) {
 	j := job{timeout: d.cfg.DefaultTimeout, limit: "this agent's default, agent.timeout"}
 	switch {
-	case strings.TrimSpace(t.Prompt) == "":
+	case strings.TrimSpace(t.Prompt) == "" && t.Land == nil:
 		return j, invalid("prompt is required")
 	case strings.ContainsRune(t.Prompt, 0):
 		return j, invalid("prompt may not contain NUL characters")
@@ -70,6 +71,9 @@ func (d *Daemon) check(t api.AgentTask) (job, *refusal) {
 	}
 	if t.TimeoutSeconds > 0 {
 		j.timeout, j.limit = time.Duration(t.TimeoutSeconds)*time.Second, "timeout_seconds of the task"
+	}
+	if ref := d.checkLand(&t); ref != nil {
+		return j, ref
 	}
 	if ref := checkEnv(t.Env); ref != nil {
 		return j, ref
@@ -106,7 +110,9 @@ func (d *Daemon) check(t api.AgentTask) (job, *refusal) {
 	if err != nil {
 		return j, invalid("project.path: %v", err)
 	}
-	return j, nil
+	var ref *refusal
+	j.place, ref = d.placeOf(&t, j.dir)
+	return j, ref
 }
 
 func validSession(id string) bool {

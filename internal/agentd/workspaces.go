@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentd/workspace"
 	"github.com/signalbox-ai/signalbox/internal/proc"
@@ -20,10 +22,15 @@ import (
 
 // Workspace says in which folder runs work. Isolated runs have an empty one.
 type Workspace struct {
-	Kind  string   // folder (default): the agent's own; worktree: a git worktree for each conversation
-	Base  string   // branch or commit that worktrees are made from; default: what is checked out in the agent's folder
+	Kind  string   // folder (default): the agent's own; worktree: a git worktree for each conversation; clone: one of a mirror of Repo
+	Repo  string   // address of the repository of clones, as signalbox.ValidRemote has it
+	Repos []string // patterns of addresses that tasks may name; nil: Repo, and the origin of the agent's folder
+	Base  string   // branch, tag or commit that worktrees are made from; default: what is checked out in the agent's folder, or is the HEAD of the remote
 	Setup []string // shell commands that run in a new worktree, before anything else
 	Carry []string // patterns of files that git ignores, which are copied into a new worktree
+
+	MaxBytes int // of all worktrees and mirrors; 0: no bound
+	MinFree  int // bytes that stay free on the file system of the data folder; 0: no bound
 }
 
 // Bounds on what is done around a run.
@@ -36,11 +43,16 @@ const (
 
 // worktree is the stored state of one: worktrees/<name>/workspace.json, beside the folder tree.
 type worktree struct {
-	Source string `json:"source"` // folder that it was made for, in the repository
-	Sub    string `json:"sub,omitempty"`
-	Branch string `json:"branch"`
-	Base   string `json:"base"` // commit that it was made from
-	Ready  bool   `json:"ready"`
+	Source  string    `json:"source"` // folder that it was made for, in the repository
+	Sub     string    `json:"sub,omitempty"`
+	Branch  string    `json:"branch"`
+	Base    string    `json:"base"` // commit that it was made from
+	Ready   bool      `json:"ready"`
+	Remote  string    `json:"remote,omitempty"` // of a clone
+	From    string    `json:"from,omitempty"`   // what was asked for as the base
+	Task    string    `json:"task,omitempty"`   // that it was made for
+	Session string    `json:"session,omitempty"`
+	Made    time.Time `json:"made,omitzero"`
 }
 
 func (d *disk) worktreeDir(name string) string { return filepath.Join(d.dir, "worktrees", name) }
@@ -71,17 +83,36 @@ func (d *disk) saveWorktree(name string, w worktree) error {
 	return writeDurable(filepath.Join(d.worktreeDir(name), "workspace.json"), b)
 }
 
+// touchWorktree notes that a worktree is used.
+func (d *disk) touchWorktree(name string) error {
+	now := time.Now()
+	return os.Chtimes(filepath.Join(d.worktreeDir(name), "workspace.json"), now, now)
+}
+
 // tree is the top folder of a worktree.
 func (d *disk) tree(name string) string { return filepath.Join(d.worktreeDir(name), "tree") }
 
 // checkWorkspace refuses what cannot work in the agent's folder.
 func (c *Config) checkWorkspace() error {
+	for _, p := range append(c.Workspace.Repos, c.Workspace.Repo) {
+		if p != "" && !signalbox.ValidRemotePattern(p) || p == c.Workspace.Repo && p != "" && !signalbox.ValidRemote(p) {
+			return fmt.Errorf("workspace.repo is %q: the address of a git repository without a password, or an absolute path", p)
+		}
+	}
 	switch c.Workspace.Kind {
 	case workspace.KindFolder:
 		return nil
 	case workspace.KindWorktree:
+	case workspace.KindClone:
+		if c.Workspace.Repo == "" {
+			return errors.New("workspace is clone, and workspace.repo does not say of what")
+		}
+		if _, err := exec.LookPath("git"); err != nil {
+			return errors.New("workspace is clone, and no git program was found")
+		}
+		return nil
 	default:
-		return fmt.Errorf("workspace is %q: folder or worktree", c.Workspace.Kind)
+		return fmt.Errorf("workspace is %q: folder, worktree or clone", c.Workspace.Kind)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), changesTimeout)
 	defer cancel()
@@ -99,15 +130,20 @@ const nameLength = 8
 // where it was held.
 func (r *run) worktreeName() string {
 	d, rec := r.d, r.record()
-	if d.cfg.Workspace.Kind != workspace.KindWorktree || rec.Isolated || d.runner.Inside() {
+	if rec.Isolated || d.runner.Inside() {
 		return ""
 	}
 	if s, ok := d.disk.loadSession(rec.SessionID); ok {
 		return d.disk.worktreeOf(s.Dir)
 	}
-	id := cmp.Or(rec.QueueID, rec.TaskID)
-	return strings.Trim(id[max(0, len(id)-nameLength):], "-.")
+	if r.job.place.kind == workspace.KindFolder {
+		return ""
+	}
+	return nameOf(cmp.Or(rec.QueueID, rec.TaskID))
 }
+
+// nameOf is the name of the worktree that is made for a task.
+func nameOf(id string) string { return strings.Trim(id[max(0, len(id)-nameLength):], "-.") }
 
 // workspaceContext bounds what is done in the workspace of a run, and ends when the run is
 // stopped.
@@ -134,12 +170,22 @@ func (r *run) enterWorktree(p *runDirs) error {
 		return fmt.Errorf("the worktree %s cannot be read: %w", name, err)
 	}
 	if err != nil {
-		w = worktree{Source: cmp.Or(r.job.dir, d.cfg.WorkDir), Branch: workspace.BranchPrefix + name}
+		rec, at := r.record(), r.job.place
+		w = worktree{
+			Source: at.source, Remote: at.remote, From: at.base, Branch: workspace.BranchPrefix + name,
+			Task: cmp.Or(rec.QueueID, rec.TaskID), Session: rec.SessionID, Made: time.Now().UTC(),
+		}
+	}
+	if w.Remote != "" {
+		if w.Source, err = r.mirror(w.Remote); err != nil {
+			return err
+		}
 	}
 	repo, err := workspace.Open(ctx, w.Source, d.cfg.Environ)
 	if err != nil {
-		return fmt.Errorf("%s can have no worktree: %w", w.Source, err)
+		return fmt.Errorf("%s can have no worktree: %w; name another repo, or let the task work in the folder (workspace: folder)", w.Source, err)
 	}
+	p.kind = w.place().kind
 	tree := d.disk.tree(name)
 	if _, err := os.Lstat(tree); w.Ready && err == nil {
 		t, err := workspace.OpenTree(ctx, tree, d.cfg.Environ)
@@ -147,7 +193,7 @@ func (r *run) enterWorktree(p *runDirs) error {
 			return fmt.Errorf("the worktree of this conversation is damaged, and what is in it is left alone: %w", err)
 		}
 		p.dir = filepath.Join(tree, w.Sub)
-		return t.Unlock()
+		return errors.Join(t.Unlock(), d.disk.touchWorktree(name))
 	}
 	if err := repo.RemoveWorktree(ctx, tree); err != nil { // nothing has run in it, or it is gone
 		return err
@@ -157,7 +203,7 @@ func (r *run) enterWorktree(p *runDirs) error {
 	}
 	w.Ready = false
 	if w.Base == "" {
-		if w.Base, err = repo.Commit(ctx, d.cfg.Workspace.Base); err != nil {
+		if w.Base, err = w.base(ctx, repo); err != nil {
 			return err
 		}
 	}
@@ -175,6 +221,14 @@ func (r *run) enterWorktree(p *runDirs) error {
 	w.Ready = true
 	fmt.Fprintf(r.log, "[signalbox] works in a worktree on branch %s, made from %s\n", w.Branch, w.Base[:min(len(w.Base), 12)])
 	return d.disk.saveWorktree(name, w)
+}
+
+// base is the commit that a worktree is made from.
+func (w *worktree) base(ctx context.Context, repo *workspace.Repo) (string, error) {
+	if w.Remote != "" {
+		return repo.RemoteCommit(ctx, w.From, w.Remote)
+	}
+	return repo.Commit(ctx, w.From)
 }
 
 // setUp carries files over and runs the commands of Workspace.Setup.
@@ -282,7 +336,7 @@ func (r *run) readChanges(ctx context.Context, w *watched, p runDirs) (*api.Chan
 	}
 	c, err := w.repo.Changes(ctx, w.before, after, r.objects(), r.patchPath())
 	if err == nil && p.worktree != "" {
-		c.Workspace, c.Head = workspace.KindWorktree, w.repo.Head(ctx)
+		c.Workspace, c.Head = p.kind, w.repo.Head(ctx)
 		c.Commits = w.repo.Commits(ctx, c.Base, c.Head)
 	}
 	return c, err
@@ -344,13 +398,15 @@ func (d *Daemon) tidyWorktree(name string) error {
 	if err != nil {
 		return err
 	}
-	if some, err := tree.Unlanded(ctx, w.Base, repo.Head(ctx)); some || err != nil {
+	known, recent := d.landed(ctx, repo, name)
+	known = append(known, w.Base, repo.Head(ctx))
+	if some, err := tree.Unlanded(ctx, known...); some || recent || err != nil {
 		return err
 	}
 	if err := repo.RemoveWorktree(ctx, tree.Dir); err != nil {
 		return err
 	}
-	if err := repo.DropBranch(ctx, w.Branch, w.Base, repo.Head(ctx)); err != nil {
+	if err := repo.DropBranch(ctx, w.Branch, known...); err != nil {
 		return err
 	}
 	return os.RemoveAll(d.disk.worktreeDir(name))

@@ -225,7 +225,7 @@ func TestWorktreeThatCannotBeMade(t *testing.T) {
 		t.Errorf("a folder in no repository: %v", err)
 	}
 	cfg.Workspace.Kind = "branch"
-	if _, err := agentd.New(cfg); err == nil || !strings.Contains(err.Error(), `workspace is "branch": folder or worktree`) {
+	if _, err := agentd.New(cfg); err == nil || !strings.Contains(err.Error(), `workspace is "branch": folder, worktree or clone`) {
 		t.Errorf("an unknown kind: %v", err)
 	}
 }

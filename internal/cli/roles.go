@@ -50,7 +50,7 @@ var logFlags = []keyFlag{
 // childFlags are the flags of an agent that signalbox up has, too.
 var childFlags = []keyFlag{
 	{"workdir", "agent.workdir", "`folder` in which tasks run (default: the current one)"},
-	{"workspace", "agent.workspace", "`where` tasks work: folder (default), or worktree: a git worktree for each conversation"},
+	{"workspace", "agent.workspace", "`where` tasks work: folder (default); worktree: a git worktree for each conversation; clone: one of workspace.repo"},
 	{"slots", "agent.slots", "`number` of tasks side by side (default 1)"},
 	{"isolated-slots", "agent.isolated_slots", "`number` of isolated tasks beside them, for the bypass (default 4)"},
 	{"model", "agent.model", "`model` of tasks that name none (default: the CLI's own)"},

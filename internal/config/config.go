@@ -156,6 +156,7 @@ type Agent struct {
 	Directors      []string          // URLs of further directors over the same store, of an agent that pulls
 	WorkDir        string            // absolute folder in which tasks run; "" (default): the current one
 	Workspace      Workspace         // where in it, or beside it, each task works
+	Landing        Landing           // how the work of worktrees lands
 	Home           string            // absolute HOME of the coding CLI; "" (default): the user's
 	Slots          int               // executions side by side, 1 to 64; default 1
 	IsolatedSlots  int               // isolated executions beside them, for the bypass, 1 to 64; default 4
@@ -184,10 +185,22 @@ type Agent struct {
 
 // Workspace holds where tasks work.
 type Workspace struct {
-	Kind  string   // folder (default): in the working folder; worktree: in a git worktree for each conversation
-	Base  string   // branch or commit that worktrees are made from; "" (default): what is checked out in the working folder
+	Kind  string   // folder (default): in the working folder; worktree: in a git worktree for each conversation; clone: in one of a mirror of Repo
+	Repo  string   // address of the repository of clones; required where Kind is clone
+	Repos []string // patterns of addresses that tasks may name; nil (default): Repo, and the origin of the working folder
+	Base  string   // branch, tag or commit that worktrees are made from; "" (default): what is checked out in the working folder, or is the HEAD of the remote
 	Setup []string // shell commands that run in a new worktree
 	Carry []string // patterns of files that git ignores, which are copied into a new worktree
+
+	MaxBytes int // of all worktrees and mirrors of the agent; 0 (default): no bound
+	MinFree  int // bytes that stay free on their file system; 0 (default): no bound
+}
+
+// Landing holds how the work of worktrees lands on a branch.
+type Landing struct {
+	Method      string // rebase (default): each commit of the work; squash: one commit
+	FastForward bool   // a clean checkout of the branch goes forward with it; default false
+	Hooks       bool   // the hooks of the repository run; default false
 }
 
 // Price is what a model costs, in US dollars for 1,000,000 tokens, each from 0 to 1,000,000.

@@ -12,11 +12,12 @@ import (
 )
 
 const (
-	wantName  = "1 to 64 letters, digits, dots, underscores or hyphens"
-	wantURL   = "a URL such as http://127.0.0.1:8080"
-	wantAddr  = "host:port, such as 127.0.0.1:8080"
-	wantToken = "a token of printable characters without spaces"
-	day       = 24 * time.Hour
+	wantName   = "1 to 64 letters, digits, dots, underscores or hyphens"
+	wantURL    = "a URL such as http://127.0.0.1:8080"
+	wantAddr   = "host:port, such as 127.0.0.1:8080"
+	wantToken  = "a token of printable characters without spaces"
+	wantRemote = "the address of a git repository without a password, such as https://host/owner/name.git or git@host:owner/name.git, or an absolute path"
+	day        = 24 * time.Hour
 )
 
 var logLevels = []string{"debug", "verbose", "info", "warn", "error"}
@@ -109,10 +110,17 @@ func settings(c *Config) schema {
 		list("agent.directors", "URLs such as https://director-2.example", &c.Agent.Directors, validURL),
 		path("agent.workdir", &c.Agent.WorkDir),
 		path("agent.home", &c.Agent.Home),
-		oneOf("agent.workspace", &c.Agent.Workspace.Kind, "folder", "worktree"),
-		text("workspace.base", "a branch or commit", &c.Agent.Workspace.Base, notEmpty),
+		oneOf("agent.workspace", &c.Agent.Workspace.Kind, signalbox.WorkspaceFolder, signalbox.WorkspaceWorktree, signalbox.WorkspaceClone),
+		text("workspace.repo", wantRemote, &c.Agent.Workspace.Repo, signalbox.ValidRemote),
+		list("workspace.repos", wantRemote+", with * for any characters but slashes", &c.Agent.Workspace.Repos, signalbox.ValidRemotePattern),
+		text("workspace.base", "a branch, tag or commit", &c.Agent.Workspace.Base, signalbox.ValidRevision),
 		list("workspace.setup", "shell commands", &c.Agent.Workspace.Setup, notEmpty),
 		list("workspace.carry", "paths in the repository with * for any characters but slashes, such as .env", &c.Agent.Workspace.Carry, signalbox.ValidPathPattern),
+		whole("workspace.max_bytes", 0, 1<<50, &c.Agent.Workspace.MaxBytes),
+		whole("workspace.min_free", 0, 1<<50, &c.Agent.Workspace.MinFree),
+		oneOf("landing.method", &c.Agent.Landing.Method, "rebase", "squash"),
+		boolean("landing.fast_forward", &c.Agent.Landing.FastForward),
+		boolean("landing.hooks", &c.Agent.Landing.Hooks),
 		whole("agent.slots", 1, 64, &c.Agent.Slots),
 		whole("agent.isolated_slots", 1, 64, &c.Agent.IsolatedSlots),
 		text("agent.model", "a model's name", &c.Agent.Model, notEmpty),

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -26,6 +27,7 @@ type Repo struct {
 	gitDir string // of this working tree
 	common string // of the repository
 	env    []string
+	hooks  bool // the repository's hooks run
 }
 
 // Open finds the repository of a folder. environ is the environment in which git runs.
@@ -83,13 +85,21 @@ func gitEnv(environ []string) []string {
 	return append(env, "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "LC_ALL=C")
 }
 
-// noPrograms are settings that keep git from starting programs of the repository's choice.
-var noPrograms = []string{"-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false", "-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "commit.gpgSign=false"}
+// noPrograms and noHooks are settings that keep git from starting programs of the repository's
+// choice.
+var (
+	noHooks    = []string{"-c", "core.hooksPath=" + os.DevNull}
+	noPrograms = []string{"-c", "core.fsmonitor=false", "-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "commit.gpgSign=false"}
+)
 
 // command is a git command in the working tree. It names the repository that was opened: a run
 // may have removed what leads there, and git would find one around it.
 func (r *Repo) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, "git", append(noPrograms[:len(noPrograms):len(noPrograms)], args...)...)
+	settings := slices.Clone(noPrograms)
+	if !r.hooks {
+		settings = append(settings, noHooks...)
+	}
+	cmd := exec.CommandContext(ctx, "git", append(settings, args...)...)
 	cmd.Dir, cmd.Env = r.Dir, r.env
 	if r.gitDir != "" {
 		cmd.Env = append(r.env[:len(r.env):len(r.env)], "GIT_DIR="+r.gitDir, "GIT_WORK_TREE="+r.Dir)

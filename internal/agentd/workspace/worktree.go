@@ -18,8 +18,9 @@ import (
 
 // The kinds of workspaces.
 const (
-	KindFolder   = "folder"   // the agent's own folder, or the project's of the task
-	KindWorktree = "worktree" // a git worktree made for the task
+	KindFolder   = signalbox.WorkspaceFolder
+	KindWorktree = signalbox.WorkspaceWorktree
+	KindClone    = signalbox.WorkspaceClone
 )
 
 // BranchPrefix begins the branches of worktrees.
@@ -91,13 +92,19 @@ func (r *Repo) Unlock() error {
 // operations are files that say that git is in the middle of something.
 var operations = []string{"MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply"}
 
+// unfinished reports that git is in the middle of a merge, rebase or the like.
+func (r *Repo) unfinished() bool {
+	return slices.ContainsFunc(operations, func(name string) bool {
+		_, err := os.Lstat(filepath.Join(r.gitDir, name))
+		return err == nil
+	})
+}
+
 // CommitAll commits everything that is not committed, on what is checked out. It does nothing
 // in the middle of a merge or rebase.
 func (r *Repo) CommitAll(ctx context.Context, subject string, trailers ...string) error {
-	for _, name := range operations {
-		if _, err := os.Lstat(filepath.Join(r.gitDir, name)); err == nil {
-			return nil
-		}
+	if r.unfinished() {
+		return nil
 	}
 	if _, err := r.git(ctx, "add", "--all", "--", ":/"); err != nil {
 		return err

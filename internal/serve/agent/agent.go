@@ -174,7 +174,7 @@ func (p *process) daemon(ctx context.Context) (*agentd.Daemon, error) {
 // CanRun refuses an agent whose program is not there, or which would give the
 // second of two coding runs an empty folder.
 func CanRun(a config.Agent) error {
-	if runner.SpeaksMCP(a.Kind) && a.Slots > 1 && a.Workspace.Kind != "worktree" {
+	if runner.SpeaksMCP(a.Kind) && a.Slots > 1 && a.Workspace.Kind != signalbox.WorkspaceWorktree && a.Workspace.Kind != signalbox.WorkspaceClone {
 		return fmt.Errorf("agent %s: slots is %d, but its runs would share one folder, and those beyond the first would work in an empty one: give each task a git worktree (--workspace worktree), or start another agent with a folder of its own (signalbox agent --name %s-2 --kind %s --workdir DIR)", a.Name, a.Slots, a.Name, a.Kind)
 	}
 	program := a.Kind
@@ -212,7 +212,7 @@ func (p *process) daemonConfig() agentd.Config {
 	a := p.cfg.Agent
 	c := agentd.Config{
 		Name: a.Name, Kind: a.Kind, Version: p.version, DataDir: p.folder,
-		WorkDir: a.WorkDir, Workspace: agentd.Workspace(a.Workspace), ProjectRoots: a.ProjectRoots, Home: a.Home, Slots: a.Slots, IsolatedSlots: a.IsolatedSlots, Model: a.Model,
+		WorkDir: a.WorkDir, Workspace: agentd.Workspace(a.Workspace), Landing: agentd.Landing(a.Landing), ProjectRoots: a.ProjectRoots, Home: a.Home, Slots: a.Slots, IsolatedSlots: a.IsolatedSlots, Model: a.Model,
 		Account: a.Account, Tools: a.Tools, Token: a.Token, Pull: a.Pull, Hosts: p.cfg.Hosts, DefaultTimeout: a.Timeout, PassEnv: a.PassEnv, TaskEnv: a.TaskEnv,
 		Runner:   RunnerOptions(a),
 		Terminal: a.Terminal, TerminalCommand: a.TerminalCommand, TerminalIdle: a.TerminalIdle,

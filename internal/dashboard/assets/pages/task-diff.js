@@ -55,8 +55,8 @@ const Where = ({ changes }) => {
     ${changes.branch && html`<span>branch <code dir="auto">${visible(changes.branch)}</code> <${Copy} text=${changes.branch} label="Copy the branch" /></span>`}
     ${changes.head && html`<span>${changes.base && html`${short(changes.base)}…`}${short(changes.head)}</span>`}
     <span>${count(changes.commits, "commit")}</span>
-    ${changes.uncommitted && html`<span>${changes.workspace === "worktree" ? "what it left was committed for it" : "not all of it is committed"}</span>`}
-    <span class="cut" title=${changes.dir}>${changes.workspace === "worktree" ? "in a worktree of its own" : "in"} <code>${visible(changes.dir)}</code></span></p>`;
+    ${changes.uncommitted && html`<span>${changes.workspace !== "folder" ? "what it left was committed for it" : "not all of it is committed"}</span>`}
+    <span class="cut" title=${changes.dir}>${changes.workspace !== "folder" ? "in a worktree of its own" : "in"} <code>${visible(changes.dir)}</code></span></p>`;
 };
 
 const Download = ({ task }) => {

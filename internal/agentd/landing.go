@@ -1,0 +1,343 @@
+package agentd
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/agentd/checks"
+	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
+	"github.com/signalbox-ai/signalbox/internal/agentd/workspace"
+)
+
+// Landing says how the work of worktrees lands, where a task does not say.
+type Landing struct {
+	Method      string // rebase (default): each commit; squash: one
+	FastForward bool   // a clean checkout of the branch goes forward with it
+	Hooks       bool   // the hooks of the repository run
+}
+
+// Bounds on landing.
+const (
+	landingsKept  = 50        // of one worktree and branch, in its file
+	landedKept    = time.Hour // for which a worktree that has landed stays, so that a director who has not heard of it can ask
+	landingDetail = 16 << 10  // bytes of the answer of a landing that failed
+)
+
+// checkLand refuses a landing that could not be tried. Messages name the field.
+func (d *Daemon) checkLand(t *api.AgentTask) *refusal {
+	l := t.Land
+	switch {
+	case l == nil:
+		return nil
+	case !t.Isolated:
+		return invalid("land needs isolated: it is no turn of a conversation")
+	case !validQueueID(l.Task):
+		return invalid("land.task must be the queue_id of the task whose work lands: 1 to 200 letters, digits, '.', '_', ':' or '-'")
+	case l.SessionID != "" && !validSession(l.SessionID):
+		return invalid("land.session_id must be 1 to 128 letters, digits, '.', '_' or '-', begin with a letter or digit and not contain '..'")
+	case l.Onto == "" || len(l.Onto) > 200 || strings.ContainsFunc(l.Onto, isControl):
+		return invalid("land.onto must be a branch, or %q for a pull request: 1 to 200 bytes", api.LandPR)
+	case l.Method != "" && l.Method != workspace.MethodRebase && l.Method != workspace.MethodSquash:
+		return invalid("land.method is %q: rebase or squash", preview(l.Method))
+	case len(l.Title) > 200 || strings.ContainsFunc(l.Title, isControl):
+		return invalid("land.title is one line of at most 200 bytes")
+	}
+	return nil
+}
+
+func isControl(c rune) bool { return c < ' ' || c == 0x7f }
+
+// landings is the state of the landings of one worktree onto one branch.
+func (d *disk) landingsPath(worktree, onto, remote string) string {
+	return filepath.Join(d.worktreeDir(worktree), "landed-"+workspace.BranchKey(onto, remote)+".json")
+}
+
+func loadLandings(path string) (all []workspace.Landed, err error) {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &all)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return all, nil
+}
+
+// landed returns the commits of a worktree that have landed, whatever they are called on their
+// branch, and whether one has only just.
+func (d *Daemon) landed(ctx context.Context, repo *workspace.Repo, name string) (commits []string, recent bool) {
+	files, err := filepath.Glob(filepath.Join(d.disk.worktreeDir(name), "landed-*.json"))
+	if err != nil {
+		return nil, true
+	}
+	for _, f := range files {
+		st, err := os.Stat(f)
+		if err != nil || time.Since(st.ModTime()) < landedKept {
+			recent = true
+		}
+		past, err := loadLandings(f)
+		if err != nil {
+			d.cfg.Logger.Warn("what has landed of a worktree is not known", "error", err)
+			continue
+		}
+		for _, p := range past {
+			if at, err := repo.Tip(ctx, p.Onto, p.Remote); err == nil && repo.Contains(ctx, at, p.Commit) {
+				commits = append(commits, p.Work)
+			}
+		}
+	}
+	return commits, recent
+}
+
+// land carries out a landing.
+func (r *run) land() outcome {
+	r.until = time.Now().Add(r.job.timeout)
+	over := time.AfterFunc(r.job.timeout, func() { r.requestStop(r.overLimit()) })
+	defer over.Stop()
+	ctx, cancel := r.workspaceContext(r.job.timeout)
+	defer cancel()
+	var v outcome
+	err := r.landWork(ctx, &v)
+	if err == nil {
+		v.state, v.out.Output = stateCompleted, fmt.Sprintf("landed on %s as %s", v.landed.Onto, v.landed.Commit)
+		if v.landed.URL != "" {
+			v.out.Output = "pull request " + v.landed.URL
+		}
+		return v
+	}
+	v.state, v.errType, v.message = stateFailed, "land_failed", err.Error()
+	if alive, ok := errors.AsType[*checks.AliveError](err); ok {
+		v.errType, v.alive = "unkillable", alive.Alive
+		v.message = "the checks were stopped, but " + alive.Error() + "; the slot stays occupied until they end"
+	} else if e, ok := errors.AsType[*workspace.LandError](err); ok {
+		v.errType, v.out.Output = e.Kind, e.Detail[:min(len(e.Detail), landingDetail)]
+	} else if s := r.stopReason(); s != nil {
+		stopped := s.verdict(runner.Outcome{})
+		stopped.checks = v.checks
+		return stopped
+	}
+	return v
+}
+
+func refuseLanding(format string, args ...any) error {
+	return &workspace.LandError{Kind: workspace.LandRefused, Text: fmt.Sprintf(format, args...)}
+}
+
+// landsFrom is the worktree whose work the run lands.
+func (r *run) landsFrom() (string, worktree, error) {
+	d, l := r.d, r.task.Land
+	names := []string{nameOf(l.Task)}
+	if s, ok := d.disk.loadSession(l.SessionID); ok && l.SessionID != "" {
+		names = []string{d.disk.worktreeOf(s.Dir), names[0]}
+	}
+	for _, name := range names {
+		if name == "" {
+			continue
+		}
+		w, err := d.disk.loadWorktree(name)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return name, w, err
+		}
+	}
+	return "", worktree{}, refuseLanding("the agent has no worktree of %s: what ran in the agent's folder is there already, and a worktree that was removed had nothing that has not landed", l.Task)
+}
+
+// landWork lands the work of a worktree. The worktree is locked only until it is known what
+// lands: a later turn may go on then.
+func (r *run) landWork(ctx context.Context, v *outcome) error {
+	name, w, err := r.landsFrom()
+	if err != nil {
+		return err
+	}
+	repo, err := workspace.Open(ctx, w.Source, r.d.cfg.Environ)
+	if err != nil {
+		return refuseLanding("the repository of the worktree, %s, cannot be opened: %v", w.Source, err)
+	}
+	work, err := r.workOf(ctx, repo, name, w)
+	if err != nil {
+		return err
+	}
+	return r.landOnto(ctx, repo, name, w, work, v)
+}
+
+// workOf is the commit that has all of the work of a worktree.
+func (r *run) workOf(ctx context.Context, repo *workspace.Repo, name string, w worktree) (string, error) {
+	locks, err := r.lock([]string{r.d.disk.worktreeDir(name)})
+	if err != nil {
+		return "", refuseLanding("another turn of the conversation is running in the worktree: land when it has ended (%v)", err)
+	}
+	defer releaseAll(locks)
+	if _, err := os.Lstat(r.d.disk.tree(name)); errors.Is(err, fs.ErrNotExist) {
+		if at, err := repo.Commit(ctx, "refs/heads/"+w.Branch); err == nil {
+			return at, nil
+		}
+		return "", refuseLanding("the worktree of %s is gone, and so is its branch %s", r.task.Land.Task, w.Branch)
+	}
+	tree, err := workspace.OpenTree(ctx, r.d.disk.tree(name), r.d.cfg.Environ)
+	if err != nil {
+		return "", refuseLanding("the worktree of %s is damaged: %v; its branch is %s", r.task.Land.Task, err, w.Branch)
+	}
+	return tree.Work(ctx)
+}
+
+// landOnto lands a commit where the task says. Landings onto one branch are kept apart by a
+// lock, for all agents of this host.
+func (r *run) landOnto(ctx context.Context, repo *workspace.Repo, name string, w worktree, work string, v *outcome) error {
+	d, t := r.d, r.task.Land
+	l := workspace.Landing{
+		Work: work, Task: t.Task, Onto: t.Onto, Method: cmp.Or(t.Method, d.cfg.Landing.Method, workspace.MethodRebase),
+		FastForward: t.FastForward || d.cfg.Landing.FastForward, Hooks: d.cfg.Landing.Hooks, Title: t.Title,
+		Trailers: []string{"Signalbox-Task: " + t.Task, fmt.Sprintf("Co-authored-by: %s <%s@signalbox.local>", d.cfg.Name, d.cfg.Name)},
+		Prepare: func(ctx context.Context, tree *workspace.Repo) error {
+			return r.setUp(ctx, repo, tree, r.landDirs(tree, w, name))
+		},
+		Check: func(_ context.Context, tree *workspace.Repo) (string, error) {
+			return r.checkLanding(tree, r.landDirs(tree, w, name), v)
+		},
+		Log: r.logNote,
+	}
+	if w.Remote != "" { // the branches of a mirror are those of worktrees alone
+		l.Remote, l.Address = workspace.Origin, w.Remote
+	}
+	path := d.disk.landingsPath(name, t.Onto, l.Remote)
+	if t.Onto == api.LandPR {
+		l.Onto, path = w.Branch, filepath.Join(d.disk.worktreeDir(name), "proposed.json")
+	}
+	lock, err := repo.LockDir(l.Onto, l.Remote)
+	if err != nil {
+		return err
+	}
+	locks, err := r.lock([]string{lock})
+	if err != nil {
+		return refuseLanding("another landing on %s goes on: try again (%v)", l.Onto, err)
+	}
+	defer releaseAll(locks)
+	if l.Past, err = loadLandings(path); err != nil {
+		return err
+	}
+	l.Dir = d.disk.landingTree(name, l.Onto, l.Remote)
+	l.Intend = func(next workspace.Landed) error {
+		all := append(l.Past, next)
+		b, err := json.Marshal(all[max(0, len(all)-landingsKept):])
+		if err == nil {
+			err = writeDurable(path, b)
+		}
+		if err == nil && t.Onto != api.LandPR {
+			err = r.change(func(rec *record) { rec.Landing = &landing{Worktree: name, Landed: next} })
+		}
+		return err
+	}
+	if t.Onto == api.LandPR {
+		done, url, err := repo.Propose(ctx, l, w.From)
+		if err == nil {
+			v.landed = landedOn(done)
+			v.landed.Was, v.landed.URL = "", url
+		}
+		return err
+	}
+	done, err := repo.Land(ctx, l)
+	if err != nil {
+		return err
+	}
+	r.logNote("%s is at %s", done.Onto, done.Commit)
+	v.landed = landedOn(done)
+	return nil
+}
+
+func landedOn(l workspace.Landed) *api.AgentLanded {
+	return &api.AgentLanded{Onto: l.Onto, Commit: l.Commit, Was: l.Was, Commits: l.Commits, Checked: l.Checked}
+}
+
+// landing is what a run that lands is about to do, from before it does it.
+type landing struct {
+	Worktree string           `json:"worktree"` // whose work it is
+	Landed   workspace.Landed `json:"landed"`
+}
+
+// finishLanding ends an interrupted landing as completed if its branch has moved before the
+// interruption.
+func (d *Daemon) finishLanding(rec *record) {
+	if rec.Landing == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), changesTimeout)
+	defer cancel()
+	l := rec.Landing.Landed
+	w, err := d.disk.loadWorktree(rec.Landing.Worktree)
+	if err != nil {
+		return
+	}
+	repo, err := workspace.Open(ctx, w.Source, d.cfg.Environ)
+	if err != nil {
+		return
+	}
+	if at, err := repo.Tip(ctx, l.Onto, l.Remote); err == nil && repo.Contains(ctx, at, l.Commit) {
+		rec.State, rec.Error, rec.Landed = stateCompleted, nil, landedOn(l)
+	}
+}
+
+// landingTree is the folder in which the work of a worktree is rebuilt on a branch.
+func (d *disk) landingTree(worktree, onto, remote string) string {
+	return filepath.Join(d.dir, "landings", worktree+"@"+workspace.BranchKey(onto, remote))
+}
+
+// clearLandings removes what landings have left that were interrupted. Nothing runs in it.
+func (d *Daemon) clearLandings() {
+	entries, err := os.ReadDir(filepath.Join(d.disk.dir, "landings"))
+	if err != nil {
+		return // there was none
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), changesTimeout)
+	defer cancel()
+	for _, e := range entries {
+		name, _, _ := strings.Cut(e.Name(), "@")
+		dir := filepath.Join(d.disk.dir, "landings", e.Name())
+		w, err := d.disk.loadWorktree(name)
+		if err == nil {
+			var repo *workspace.Repo
+			if repo, err = workspace.Open(ctx, w.Source, d.cfg.Environ); err == nil {
+				err = repo.DropDetached(dir)
+			}
+		}
+		if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
+			d.cfg.Logger.Warn("what an interrupted landing has left cannot be removed", "folder", dir, "error", err)
+		}
+	}
+}
+
+// landDirs are the folders for what runs in the worktree of a landing.
+func (r *run) landDirs(tree *workspace.Repo, w worktree, name string) runDirs {
+	return runDirs{home: r.d.cfg.Home, dir: filepath.Join(tree.Dir, w.Sub), worktree: name}
+}
+
+// checkLanding runs the checks on what lands.
+func (r *run) checkLanding(tree *workspace.Repo, p runDirs, v *outcome) (string, error) {
+	c := r.checking(p, &watched{repo: tree})
+	if v.checks = c.said; len(c.list) == 0 {
+		if c.said != nil {
+			return c.said.State, nil
+		}
+		return "", nil
+	}
+	said, err := r.runChecks(p, c)
+	v.checks = &said
+	if err != nil || !checks.Fails(said.State) {
+		return said.State, err
+	}
+	return "", &workspace.LandError{
+		Kind: workspace.LandChecks, Text: fmt.Sprintf("on %s as it is now %s", r.task.Land.Onto, failure(&said)),
+		Detail: fmt.Sprintf("Your work was to land on %s, and was put onto what that branch has now.\n", r.task.Land.Onto) + failureTurn(&said, c.list),
+	}
+}

@@ -1,0 +1,178 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// How work lands.
+const (
+	MethodRebase = "rebase" // each commit of the work becomes one of the branch
+	MethodSquash = "squash" // all of it becomes one commit
+)
+
+// Why work does not land, besides errors of git and of the disk.
+const (
+	LandConflict = "conflict"     // it does not fit what the branch has now
+	LandChecks   = "checks"       // a check or a hook refused the result
+	LandRefused  = "land_refused" // it cannot be tried
+)
+
+// LandError says why work does not land.
+type LandError struct {
+	Kind   string // LandConflict, LandChecks or LandRefused
+	Text   string // one line, with what to do
+	Detail string // for the one who mends it: conflicts, or the output of a check
+}
+
+func (e *LandError) Error() string { return e.Text }
+
+func refuse(format string, args ...any) error {
+	return &LandError{Kind: LandRefused, Text: fmt.Sprintf(format, args...)}
+}
+
+// errMoved says that the branch is not where it was when the landing began.
+var errMoved = errors.New("the branch has moved")
+
+// Bounds on landing.
+const (
+	landTries      = 10       // while others move the branch
+	maxLandCommits = 500      // of one landing by rebase
+	maxConflict    = 12 << 10 // bytes of LandError.Detail
+)
+
+// Landing is work that is to land on a branch. Onto, Work, Method, Task and Dir are required.
+type Landing struct {
+	Work        string   // commit, with all that it has and the branch does not
+	Task        string   // whose work it is
+	Onto        string   // branch, without refs/heads/
+	Remote      string   // whose branch it is; "": this repository's
+	Address     string   // of Remote; "": as git is configured
+	Method      string   // MethodRebase or MethodSquash
+	FastForward bool     // a clean checkout of the branch goes forward with it
+	Hooks       bool     // the repository's hooks run
+	Dir         string   // folder for a worktree; what is there is removed, before and after
+	Title       string   // of a squashed commit
+	Trailers    []string // of each commit that has them not yet
+	Past        []Landed // what Intend has stored, oldest first
+
+	Prepare func(ctx context.Context, tree *Repo) error           // sets the worktree up for the checks
+	Check   func(ctx context.Context, tree *Repo) (string, error) // a word on the checks, for Landed.Checked
+	Intend  func(Landed) error                                    // stores durably what lands next
+	Log     func(format string, args ...any)
+}
+
+// Landed is a landing that took place if the branch contains Commit.
+type Landed struct {
+	Onto     string `json:"onto"`
+	Remote   string `json:"remote,omitempty"`
+	Work     string `json:"work"`               // commit that landed
+	Commit   string `json:"commit"`             // commit of the branch that has it
+	Was      string `json:"was"`                // commit of the branch before
+	Commits  int    `json:"commits"`            // that were added
+	Checked  string `json:"checked,omitempty"`  // what Check returned
+	Checkout string `json:"checkout,omitempty"` // folder that went forward with the branch
+}
+
+// Land puts work onto a branch: its commits are made anew on the tip of the branch, in a
+// worktree of their own, checked there, and the branch is moved by compare-and-set. Where the
+// branch moves meanwhile all of it begins again. Work that has landed is not landed twice.
+//
+// The caller keeps landings onto one branch apart, see LockDir. If ctx ends before the branch
+// was moved, nothing has happened.
+//
+// Errors: LandError; those of ctx, of the functions of l and of git.
+func (r *Repo) Land(ctx context.Context, l Landing) (Landed, error) {
+	at := *r
+	at.hooks = l.Hooks
+	r = &at
+	for range landTries {
+		done, err := r.landOnce(ctx, l)
+		if !errors.Is(err, errMoved) {
+			return done, err
+		}
+		l.Log("%s has moved meanwhile: this begins again", l.Onto)
+	}
+	return Landed{}, refuse("%s was moved by others %d times while this was landing: try again when fewer commit to it", l.Onto, landTries)
+}
+
+func (r *Repo) landOnce(ctx context.Context, l Landing) (Landed, error) {
+	to, err := r.target(ctx, l)
+	if err != nil {
+		return Landed{}, err
+	}
+	if done, ok := r.hasLanded(ctx, l, to.at); ok {
+		return done, nil
+	}
+	if to.checkout, err = r.freeToMove(ctx, l, to); err != nil {
+		return Landed{}, err
+	}
+	defer r.DropDetached(l.Dir)
+	tree, err := r.detached(ctx, l.Dir, to.at)
+	if err != nil {
+		return Landed{}, err
+	}
+	done := Landed{Onto: l.Onto, Remote: l.Remote, Work: l.Work, Was: to.at}
+	if to.checkout != nil {
+		done.Checkout = to.checkout.Dir
+	}
+	if err := tree.rebuild(ctx, l, &done); err != nil {
+		return Landed{}, err
+	}
+	l.Log("commits made on %s, which is at %s: %d", l.Onto, short(to.at), done.Commits)
+	if err := tree.submodules(ctx); err != nil {
+		return Landed{}, err
+	}
+	if err := l.Prepare(ctx, tree); err != nil {
+		return Landed{}, err
+	}
+	if done.Checked, err = l.Check(ctx, tree); err != nil {
+		return Landed{}, err
+	}
+	if ctx.Err() != nil {
+		return Landed{}, context.Cause(ctx)
+	}
+	if err := l.Intend(done); err != nil {
+		return Landed{}, err
+	}
+	return done, r.move(ctx, l, to, done)
+}
+
+// hasLanded finds, of the past landings, the one of this very work, if the branch at a commit
+// contains it.
+func (r *Repo) hasLanded(ctx context.Context, l Landing, at string) (Landed, bool) {
+	for _, p := range slices.Backward(l.Past) {
+		if p.Work == l.Work && p.Onto == l.Onto && p.Remote == l.Remote && r.Contains(ctx, at, p.Commit) {
+			return p, true
+		}
+	}
+	return Landed{}, false
+}
+
+// Contains reports that a commit is another one or has it among its ancestors.
+func (r *Repo) Contains(ctx context.Context, tip, commit string) bool {
+	_, err := r.git(ctx, "merge-base", "--is-ancestor", commit, tip)
+	return err == nil
+}
+
+// short is the beginning of a commit's name, for people.
+func short(commit string) string { return commit[:min(len(commit), 12)] }
+
+// Work is the commit that has all that a worktree has.
+//
+// Errors: LandError where something in it is not committed.
+func (r *Repo) Work(ctx context.Context) (string, error) {
+	if r.unfinished() {
+		return "", &LandError{Kind: LandConflict, Text: "the worktree " + r.Dir + " is in the middle of a merge or rebase", Detail: "A merge or rebase has begun in this folder and is not finished. Solve what it asks for, and commit."}
+	}
+	out, err := r.git(ctx, "status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=dirty", "--no-renames")
+	if err != nil {
+		return "", err
+	}
+	if out != "" {
+		return "", refuse("the worktree %s has changes that are not committed: let the conversation go on, or commit them on its branch", r.Dir)
+	}
+	return r.Commit(ctx, "")
+}

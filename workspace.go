@@ -1,0 +1,113 @@
+package signalbox
+
+import (
+	"path"
+	"regexp"
+	"strings"
+)
+
+// The kinds of workspaces.
+const (
+	WorkspaceFolder   = "folder"   // the agent's own folder, or the project's of the task
+	WorkspaceWorktree = "worktree" // a git worktree made for the task
+	WorkspaceClone    = "clone"    // a git worktree of a mirror of a remote repository
+)
+
+// Workspace is where the run of a task works, as far as its submitter has said. "" is as the
+// agent is configured.
+type Workspace struct {
+	Kind string `json:"kind,omitempty"` // WorkspaceFolder, WorkspaceWorktree or WorkspaceClone
+	Repo string `json:"repo,omitempty"` // of a worktree a folder at the agent; of a clone what ValidRemote takes
+	Base string `json:"base,omitempty"` // what ValidRevision takes
+}
+
+// NewWorkspace is nil if nothing is said.
+func NewWorkspace(kind, repo, base string) *Workspace {
+	if w := (Workspace{kind, repo, base}); w != (Workspace{}) {
+		return &w
+	}
+	return nil
+}
+
+// Said is what was said; of nil nothing.
+func (w *Workspace) Said() Workspace {
+	if w == nil {
+		return Workspace{}
+	}
+	return *w
+}
+
+// Check refuses what no agent could do. Errors have CodeValidation and name the field.
+func (w *Workspace) Check(project *Project) *Error {
+	s := w.Said()
+	switch {
+	case s.Kind != "" && s.Kind != WorkspaceFolder && s.Kind != WorkspaceWorktree && s.Kind != WorkspaceClone:
+		return Errorf(CodeValidation, "workspace is %q: folder, worktree or clone", brief(s.Kind))
+	case s.Kind == WorkspaceFolder && (s.Repo != "" || s.Base != ""):
+		return Errorf(CodeValidation, "repo and base need a workspace that is worktree or clone: a folder is as it is")
+	case s.Repo != "" && s.Kind == "":
+		return Errorf(CodeValidation, "repo needs workspace: worktree, of a folder at the agent, or clone, of a URL")
+	case s.Repo != "" && project != nil && project.Path != "":
+		return Errorf(CodeValidation, "repo and project.path both say where to work: leave out one of them")
+	case s.Kind == WorkspaceClone && s.Repo != "" && !ValidRemote(s.Repo):
+		return Errorf(CodeValidation, "repo is %q: of a clone it is the address of a git repository, such as https://host/owner/name.git or git@host:owner/name.git, without a password, or an absolute path", brief(s.Repo))
+	case strings.ContainsFunc(s.Repo, control) || len(s.Repo) > maxRemote:
+		return Errorf(CodeValidation, "repo is %q: a path of at most %d bytes without control characters", brief(s.Repo), maxRemote)
+	case s.Base != "" && !ValidRevision(s.Base):
+		return Errorf(CodeValidation, "base is %q: the name of a branch or tag, or a commit", brief(s.Base))
+	}
+	return nil
+}
+
+func control(c rune) bool { return c < ' ' || c == 0x7f }
+
+// brief is the beginning of a text for a message.
+func brief(s string) string { return strings.ToValidUTF8(s[:min(len(s), 100)], "\uFFFD") }
+
+const maxRemote = 1024 // bytes
+
+var (
+	remoteURL = regexp.MustCompile(`^(?:https?|ssh|git)://(?:[A-Za-z0-9._~-]+@)?[A-Za-z0-9\[][A-Za-z0-9.:\[\]-]*/[A-Za-z0-9._~/+@-]+$`)
+	remoteSCP = regexp.MustCompile(`^[A-Za-z0-9._-]+@[A-Za-z0-9][A-Za-z0-9.-]*:[A-Za-z0-9._~/+@-]+$`)
+	driveRoot = regexp.MustCompile(`^[A-Za-z]:[/\\]`)
+)
+
+// ValidRemote reports whether a text is the address of a git repository: a URL of https, http,
+// ssh or git, the short form user@host:path, or an absolute path. Passwords, other helpers of
+// git, and texts that git would take for an option are none.
+func ValidRemote(s string) bool {
+	if s == "" || len(s) > maxRemote || strings.ContainsFunc(s, control) || strings.Contains(s, "::") {
+		return false
+	}
+	if LocalRemote(s) {
+		return true
+	}
+	_, where, _ := strings.Cut(s, ":")
+	return !strings.Contains(s, "..") && !strings.HasPrefix(where, "-") && (remoteURL.MatchString(s) || remoteSCP.MatchString(s))
+}
+
+// LocalRemote reports whether an address is a path.
+func LocalRemote(s string) bool { return strings.HasPrefix(s, "/") || driveRoot.MatchString(s) }
+
+// ValidRemotePattern reports whether a text is a pattern of what ValidRemote takes, as
+// path.Match reads it: * stands for any characters but slashes.
+func ValidRemotePattern(s string) bool {
+	_, err := path.Match(s, "")
+	return err == nil && ValidRemote(strings.NewReplacer("*", "x", "?", "x").Replace(s))
+}
+
+var revision = regexp.MustCompile(`^[^-~^:?*\[\\\x00-\x20\x7f][^~^:?*\[\\\x00-\x20\x7f]{0,254}$`)
+
+// ValidRevision reports whether a text can be the name of a branch or tag, or a commit: what git
+// takes for a name, without its operators.
+func ValidRevision(s string) bool {
+	if !revision.MatchString(s) || strings.Contains(s, "..") || strings.Contains(s, "@{") || s == "@" || strings.HasSuffix(s, ".") {
+		return false
+	}
+	for part := range strings.SplitSeq(s, "/") {
+		if part == "" || strings.HasPrefix(part, ".") || strings.HasSuffix(part, ".lock") {
+			return false
+		}
+	}
+	return true
+}
