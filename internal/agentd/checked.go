@@ -18,9 +18,9 @@ import (
 // Checks say how the work of runs is checked that end with success. Isolated runs have an empty
 // folder, and only the checks that their task brings.
 type Checks struct {
-	List    []api.TaskCheck // of tasks that bring none
-	Retries int             // how often the output of checks that fail is the next turn of the conversation, 0 to 10
-	Callers bool            // tasks of others than admins may bring checks
+	List    []api.TaskCheck      // of tasks that bring none
+	Retries int                  // how often the output of checks that fail is the next turn of the conversation, 0 to 10
+	From    signalbox.TaskChecks // whose tasks may bring checks; default: those of admins
 	// Repository reads the checks of the repository that a folder is the top of, where List is
 	// empty; nil of both for none. The error says what to do, such as to trust them. nil: no
 	// repository has any.
@@ -44,7 +44,7 @@ func (d *Daemon) checkTask(t *api.AgentTask) *refusal {
 		return nil
 	case d.runner.Inside():
 		return invalid("checks cannot be used with a %s agent: its runs work in no folder", d.cfg.Kind)
-	case t.Director != "" && t.EnvBy != string(signalbox.EnvByAdmin) && !d.cfg.Checks.Callers:
+	case t.Director != "" && t.EnvBy != string(signalbox.EnvByAdmin) && d.cfg.Checks.From != signalbox.ChecksOfEveryone:
 		return invalid("checks are commands for the agent's host, and may be given by admins alone at this agent: who runs it allows others with agent.task_checks, and may name checks of its own in agent.checks")
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentd"
 	"github.com/signalbox-ai/signalbox/internal/proc"
@@ -332,7 +333,7 @@ func TestChecksThatAreRefused(t *testing.T) {
 		t.Errorf("a caller's: %s", ref.Message)
 	}
 	a.stop()
-	cfg.Checks.Callers = true
+	cfg.Checks.From = signalbox.ChecksOfEveryone
 	b := start(t, cfg)
 	if s := b.end(b.submit(api.AgentTask{Prompt: "x", Director: "d", QueueID: "q", Fence: 1, Checks: commands("true")}).TaskID); s.Checks == nil || s.Checks.State != "passed" {
 		t.Errorf("%+v", s)
