@@ -67,6 +67,9 @@ type AgentTask struct {
 	// more of the model: what is beyond it is at most the request in flight.
 	Budget *Budget `json:"budget,omitempty"`
 
+	// signalbox: what the run holds until its end is known.
+	Holds []AgentHold `json:"holds,omitempty"`
+
 	// signalbox: commands that the agent runs after the CLI's success, before it tells of
 	// the end. Absent: those of the agent's configuration, else of the repository, where
 	// that is trusted.
@@ -74,9 +77,6 @@ type AgentTask struct {
 	// signalbox: how often the output of checks that fail is the next turn of the
 	// conversation, 0 to 10. Absent: as the agent is configured.
 	CheckRetries *int `json:"check_retries,omitempty"`
-
-	// signalbox: what the run holds until its end is known.
-	Holds []AgentHold `json:"holds,omitempty"`
 }
 
 // AgentHold is what a run holds of a resource.

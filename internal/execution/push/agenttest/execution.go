@@ -25,9 +25,9 @@ type Execution struct {
 	Begun      time.Time
 	Resume     *api.AgentResume // as it was offered
 	Budget     *api.Budget      // likewise
+	Holds      []api.AgentHold  // likewise
 	Checks     []api.TaskCheck  // likewise, this and below
 	Retries    *int             //
-	Holds      []api.AgentHold  // likewise
 }
 
 // End is how an execution ends.
