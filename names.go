@@ -173,6 +173,16 @@ func EnvNotAllowed(patterns []string, env map[string]string) string {
 	return ""
 }
 
+// MayBringEnv refuses an environment that an agent which allows those names takes from admins
+// alone.
+func (p Principal) MayBringEnv(agent string, allowed []string, env map[string]string) error {
+	name := EnvNotAllowed(allowed, env)
+	if name == "" || p.Has(ScopeAdmin) {
+		return nil
+	}
+	return Invalid("env", "agent %s does not take env.%s from %s: who runs the agent allows names with agent.task_env, and an admin may set any", agent, Clip(name), p.String())
+}
+
 // The queues that tasks are imported from under new ids.
 const (
 	ImportWorkQueue      = "work-queue"

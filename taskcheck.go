@@ -60,6 +60,23 @@ func (c Checking) Validate() error {
 	return nil
 }
 
+// TaskChecks says from whom an agent takes checks of a task; "" is not known.
+type TaskChecks string
+
+// From whom an agent takes checks.
+const (
+	ChecksOfAdmins   TaskChecks = "admins" // the default
+	ChecksOfEveryone TaskChecks = "everyone"
+)
+
+// MayBringChecks refuses checks of a task that its agent takes from admins alone.
+func (p Principal) MayBringChecks(agent string, from TaskChecks, list []Check) error {
+	if len(list) == 0 || from != ChecksOfAdmins || p.Has(ScopeAdmin) {
+		return nil
+	}
+	return Invalid("checks", "agent %s does not take checks from %s, because they are commands for its host: who runs the agent allows them with agent.task_checks, and an admin may bring any", agent, p.String())
+}
+
 // CheckState is what a check said of work.
 type CheckState string
 

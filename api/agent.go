@@ -381,6 +381,7 @@ type AgentStatus struct {
 	Terminal      bool            `json:"terminal,omitempty"`       // offers a terminal
 	Terminals     []AgentTerminal `json:"terminals,omitempty"`      // that are open
 	TaskEnv       []string        `json:"task_env,omitempty"`       // names in env that it takes also from others than admins; * stands for any characters
+	TaskChecks    string          `json:"task_checks,omitempty"`    // from whom it takes checks of a task: admins or everyone; "" if absent: not said
 	Steps         *AgentSteps     `json:"steps,omitempty"`          // kind llm
 	Account       *AgentAccount   `json:"account,omitempty"`        // absent: its runs spend none that is known
 }

@@ -72,13 +72,25 @@ func TestChecksOfTheRepositoryAndOfCallers(t *testing.T) {
 			own := api.SubmitRequest{Prompt: "wrong", Checks: []api.TaskCheck{{Name: "own", Run: "touch " + filepath.Join(b.root, "pwned")}}}
 			got, err := caller.Submit(b.ctx(), own, client.SubmitOptions{})
 			if err != nil {
-				t.Fatal(err)
+				t.Fatal(err) // an agent is not named: it is the one that refuses
 			}
 			if task := b.end(caller, got.QueueID); task.State != "failed" || !strings.Contains(task.Message, "agent.task_checks") {
 				t.Errorf("of a caller: %s %s", task.State, task.Message)
 			}
 			if _, err := os.Stat(filepath.Join(b.root, "pwned")); err == nil {
 				t.Error("the check of a caller ran")
+			}
+			named := own
+			named.Agent = "coder"
+			switch got, err := caller.Submit(b.ctx(), named, client.SubmitOptions{}); {
+			case way == "push" && (err == nil || !strings.Contains(err.Error(), "agent.task_checks")):
+				t.Errorf("of a caller, for a named agent: %v", err)
+			case way == "pull" && err != nil:
+				t.Fatal(err)
+			case way == "pull":
+				if task := b.end(caller, got.QueueID); !strings.Contains(task.Message, "agent.task_checks") {
+					t.Errorf("of a caller, for a named agent: %s %s", task.State, task.Message)
+				}
 			}
 			own.Checks[0].Run = "grep wrong word"
 			if task := b.completed(owner, b.submit(owner, own)); task.Result.Checks == nil || task.Result.Checks.State != "passed" {

@@ -18,9 +18,9 @@ import (
 // Checks say how the work of runs is checked that end with success. Isolated runs have an empty
 // folder, and only the checks that their task brings.
 type Checks struct {
-	List    []api.TaskCheck // of tasks that bring none
-	Retries int             // how often the output of checks that fail is the next turn of the conversation, 0 to 10
-	Callers bool            // tasks of others than admins may bring checks
+	List    []api.TaskCheck      // of tasks that bring none
+	Retries int                  // how often the output of checks that fail is the next turn of the conversation, 0 to 10
+	From    signalbox.TaskChecks // whose tasks may bring checks; default: those of admins
 	// Repository reads the checks of the repository that a folder is the top of, where List is
 	// empty; nil of both for none. The error says what to do, such as to trust them. nil: no
 	// repository has any.
@@ -44,7 +44,7 @@ func (d *Daemon) checkTask(t *api.AgentTask) *refusal {
 		return nil
 	case d.runner.Inside():
 		return invalid("checks cannot be used with a %s agent: its runs work in no folder", d.cfg.Kind)
-	case t.Director != "" && t.EnvBy != string(signalbox.EnvByAdmin) && !d.cfg.Checks.Callers:
+	case t.Director != "" && t.EnvBy != string(signalbox.EnvByAdmin) && d.cfg.Checks.From != signalbox.ChecksOfEveryone:
 		return invalid("checks are commands for the agent's host, and may be given by admins alone at this agent: who runs it allows others with agent.task_checks, and may name checks of its own in agent.checks")
 	}
 	return nil
@@ -130,18 +130,17 @@ func (r *run) runChecked(p runDirs, c checking) outcome {
 		said, err := r.runChecks(p, c)
 		said.Rounds += rounds
 		rounds = said.Rounds
-		c.said = &said
+		c.said, v.checks = &said, &said
 		if alive, ok := errors.AsType[*checks.AliveError](err); ok {
 			v.state, v.errType, v.alive = stateFailed, "unkillable", alive.Alive
 			v.message = "the checks were stopped, but " + alive.Error() + "; the slot stays occupied until they end"
 			return v
 		}
-		if err != nil {
-			stopped := r.stopReason().verdict(v.out)
-			stopped.checks = c.said
-			return stopped
+		if s := r.stopReason(); s != nil && (err != nil || checks.Fails(said.State) && rounds <= c.retries) {
+			v = s.verdict(v.out)
+			v.checks = c.said
+			return v
 		}
-		v.checks = c.said
 		if !checks.Fails(said.State) {
 			return v
 		}
@@ -154,7 +153,7 @@ func (r *run) runChecked(p runDirs, c checking) outcome {
 			return v
 		}
 		if _, known := r.conversation(p.home); !known {
-			v.message += "; they cannot be mended in the same conversation, because " + r.d.cfg.Kind + " has none that goes on"
+			v.message += "; the run has no conversation that could go on with that"
 			return v
 		}
 		if err := r.change(func(rec *record) { rec.Checks = c.said }); err != nil {

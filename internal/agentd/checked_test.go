@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentd"
 	"github.com/signalbox-ai/signalbox/internal/proc"
@@ -151,7 +152,7 @@ func TestAKindWithoutConversationFailsAtOnce(t *testing.T) {
 	cfg.Checks = agentd.Checks{List: commands("exit 1"), Retries: 5}
 	a := start(t, cfg)
 	s, _ := a.run(api.AgentTask{Prompt: "echo x >> count"}, "failed")
-	wantError(t, s, "failed", "checks", "command has none that goes on")
+	wantError(t, s, "failed", "checks", "no conversation that could go on")
 	if b, err := os.ReadFile(filepath.Join(cfg.WorkDir, "count")); err != nil || string(b) != "x\n" || s.Checks.Rounds != 1 {
 		t.Errorf("%q %v %+v", b, err, s.Checks)
 	}
@@ -332,7 +333,7 @@ func TestChecksThatAreRefused(t *testing.T) {
 		t.Errorf("a caller's: %s", ref.Message)
 	}
 	a.stop()
-	cfg.Checks.Callers = true
+	cfg.Checks.From = signalbox.ChecksOfEveryone
 	b := start(t, cfg)
 	if s := b.end(b.submit(api.AgentTask{Prompt: "x", Director: "d", QueueID: "q", Fence: 1, Checks: commands("true")}).TaskID); s.Checks == nil || s.Checks.State != "passed" {
 		t.Errorf("%+v", s)

@@ -92,6 +92,7 @@ func (c Config) withDefaults() (Config, error) {
 	c.Version = cmp.Or(c.Version, "dev")
 	c.Tools = cmp.Or(c.Tools, toolsAuto)
 	c.Workspace.Kind = cmp.Or(c.Workspace.Kind, workspace.KindFolder)
+	c.Checks.From = cmp.Or(c.Checks.From, signalbox.ChecksOfAdmins)
 	c.Slots = cmp.Or(c.Slots, 1)
 	c.IsolatedSlots = cmp.Or(c.IsolatedSlots, 4)
 	c.DefaultTimeout = cmp.Or(c.DefaultTimeout, 30*time.Minute)

@@ -229,7 +229,7 @@ func (d *Daemon) Status() api.AgentStatus {
 		Name:          d.cfg.Name, Slots: d.cfg.Slots, Fencing: true, Proof: d.cfg.Token != "", LongPoll: true, Progress: true,
 		HighestFence: d.highest, Director: d.servingDirector, WorkDir: d.cfg.WorkDir, Workspace: d.cfg.Workspace.Kind, FolderID: d.folder,
 		IsolatedSlots: d.cfg.IsolatedSlots, Sessions: true,
-		Terminal: d.cfg.Terminal && d.cfg.Token != "", Terminals: d.openTerminals(), TaskEnv: d.cfg.TaskEnv,
+		Terminal: d.cfg.Terminal && d.cfg.Token != "", Terminals: d.openTerminals(), TaskEnv: d.cfg.TaskEnv, TaskChecks: string(d.cfg.Checks.From),
 		Steps: d.cfg.Runner.LLM.Steps.Told(), Account: account,
 	}
 	for _, isolated := range []bool{false, true} {

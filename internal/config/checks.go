@@ -12,12 +12,6 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/conffile"
 )
 
-// Who may give a task checks of its own.
-const (
-	ChecksByAdmins   = "admins"
-	ChecksByEveryone = "everyone"
-)
-
 // decodeChecks decodes a list such as [{name: test, run: go test ./..., timeout: 10m}].
 func decodeChecks(to *[]signalbox.Check) func(*file, string, conffile.Pair) {
 	return func(f *file, key string, pair conffile.Pair) {

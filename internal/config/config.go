@@ -148,34 +148,34 @@ type RemoteAgent struct {
 // Agent holds the options of an agent of our own: of signalbox agent, and of
 // the children that signalbox up starts.
 type Agent struct {
-	Name           string            // default: the kind
-	Kind           string            // claude, codex, opencode, command, llm or demo; default: the coding CLI found on PATH
-	Addr           string            // host:port on which it listens; default 127.0.0.1:9000
-	Token          string            // that callers of the agent must present; "": none
-	Pull           bool              // it listens nowhere and asks its director for tasks; default false
-	Directors      []string          // URLs of further directors over the same store, of an agent that pulls
-	WorkDir        string            // absolute folder in which tasks run; "" (default): the current one
-	Workspace      Workspace         // where in it, or beside it, each task works
-	Landing        Landing           // how the work of worktrees lands
-	Home           string            // absolute HOME of the coding CLI; "" (default): the user's
-	Slots          int               // executions side by side, 1 to 64; default 1
-	IsolatedSlots  int               // isolated executions beside them, for the bypass, 1 to 64; default 4
-	Model          string            // for tasks that name none; "" (default): the CLI's own
-	Timeout        time.Duration     // of tasks that give none, 1s to 168h; default 30m
-	Account        string            // that its runs spend; "" (default): one for each kind and login
-	PermissionMode string            // what the CLI may do unasked; "" (default): the runner's own, the safest
-	Tools          string            // whether the CLI gets the director's tools: auto (default; where it has any), director or none
-	Tiers          map[string]string // tier → model; default: the runner's own
-	Prices         map[string]Price  // of models, by name, with * for any characters; default: none
-	Command        []string          // argument template of kind command
-	LLM            LLM               // options of kind llm
-	Args           []string          // further arguments for the CLI
-	ProjectRoots   []string          // absolute folders in which a task's project must lie; default: WorkDir
-	PassEnv        []string          // names of variables to pass on to the CLI beside the usual ones
-	TaskEnv        []string          // names of variables that tasks of others than admins may set, with * for any characters
-	Checks         []signalbox.Check // commands that say whether the work of a run is good; default: those of the repository
-	CheckRetries   int               // how often the conversation goes on with what checks that failed printed, 0 to 10; default 2
-	TaskChecks     string            // who may give tasks checks of their own: ChecksByAdmins (default) or ChecksByEveryone
+	Name           string               // default: the kind
+	Kind           string               // claude, codex, opencode, command, llm or demo; default: the coding CLI found on PATH
+	Addr           string               // host:port on which it listens; default 127.0.0.1:9000
+	Token          string               // that callers of the agent must present; "": none
+	Pull           bool                 // it listens nowhere and asks its director for tasks; default false
+	Directors      []string             // URLs of further directors over the same store, of an agent that pulls
+	WorkDir        string               // absolute folder in which tasks run; "" (default): the current one
+	Workspace      Workspace            // where in it, or beside it, each task works
+	Landing        Landing              // how the work of worktrees lands
+	Home           string               // absolute HOME of the coding CLI; "" (default): the user's
+	Slots          int                  // executions side by side, 1 to 64; default 1
+	IsolatedSlots  int                  // isolated executions beside them, for the bypass, 1 to 64; default 4
+	Model          string               // for tasks that name none; "" (default): the CLI's own
+	Timeout        time.Duration        // of tasks that give none, 1s to 168h; default 30m
+	Account        string               // that its runs spend; "" (default): one for each kind and login
+	PermissionMode string               // what the CLI may do unasked; "" (default): the runner's own, the safest
+	Tools          string               // whether the CLI gets the director's tools: auto (default; where it has any), director or none
+	Tiers          map[string]string    // tier → model; default: the runner's own
+	Prices         map[string]Price     // of models, by name, with * for any characters; default: none
+	Command        []string             // argument template of kind command
+	LLM            LLM                  // options of kind llm
+	Args           []string             // further arguments for the CLI
+	ProjectRoots   []string             // absolute folders in which a task's project must lie; default: WorkDir
+	PassEnv        []string             // names of variables to pass on to the CLI beside the usual ones
+	TaskEnv        []string             // names of variables that tasks of others than admins may set, with * for any characters
+	Checks         []signalbox.Check    // commands that say whether the work of a run is good; default: those of the repository
+	CheckRetries   int                  // how often the conversation goes on with what checks that failed printed, 0 to 10; default 2
+	TaskChecks     signalbox.TaskChecks // from whom it takes checks of a task; default: from admins
 
 	Terminal        bool          // it offers terminals; default false
 	TerminalCommand []string      // what runs in them; default: the CLI, or the user's shell for the kinds command and demo
@@ -262,7 +262,7 @@ func Default(home string) Config {
 		SessionGrace: time.Minute,
 		Grace:        30 * time.Second,
 		OnShutdown:   "leave",
-		Agent: Agent{Addr: "127.0.0.1:9000", Slots: 1, IsolatedSlots: 4, Timeout: 30 * time.Minute, LimitWait: 20 * time.Second, TerminalIdle: 15 * time.Minute, Tools: "auto", CheckRetries: 2, TaskChecks: ChecksByAdmins,
+		Agent: Agent{Addr: "127.0.0.1:9000", Slots: 1, IsolatedSlots: 4, Timeout: 30 * time.Minute, LimitWait: 20 * time.Second, TerminalIdle: 15 * time.Minute, Tools: "auto", CheckRetries: 2, TaskChecks: signalbox.ChecksOfAdmins,
 			LLM: LLM{Provider: "openai", MaxTokens: 8192, MaxTurns: 10, MaxParallelToolCalls: 10, OverLimit: "reject", Tools: "auto"}},
 		origins: map[string]string{},
 	}

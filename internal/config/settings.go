@@ -137,7 +137,7 @@ func settings(c *Config) schema {
 		list("agent.task_env", "names of variables, with * for any characters, such as CALENDAR_*", &c.Agent.TaskEnv, signalbox.ValidEnvPattern),
 		{key: "agent.checks", nested: decodeChecks(&c.Agent.Checks)},
 		whole("agent.check_retries", 0, signalbox.MaxCheckRetries, &c.Agent.CheckRetries),
-		oneOf("agent.task_checks", &c.Agent.TaskChecks, ChecksByAdmins, ChecksByEveryone),
+		oneOf("agent.task_checks", &c.Agent.TaskChecks, signalbox.ChecksOfAdmins, signalbox.ChecksOfEveryone),
 		oneOf("agent.llm.provider", &c.Agent.LLM.Provider, "openai", "anthropic"),
 		text("agent.llm.base_url", wantURL, &c.Agent.LLM.BaseURL, validURL),
 		text("agent.llm.api_key", wantToken, &c.Agent.LLM.APIKey, validToken).hidden().from("SIGNALBOX_LLM_API_KEY"),

@@ -147,7 +147,8 @@ type LiveAgent struct {
 	// offers terminals.
 	Sessions, Terminal bool
 	TaskEnv            []string // names of variables that callers other than admins may set
-	Steps              *Steps   // step statistics of its runs, kind llm; nil: not reported
+	TaskChecks         signalbox.TaskChecks
+	Steps              *Steps // step statistics of its runs, kind llm; nil: not reported
 	LastHeard          time.Time
 	LastProgress       time.Time
 	// Progress is when each running task last printed, by task id; zero: not yet. nil for

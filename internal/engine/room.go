@@ -26,7 +26,7 @@ func (e *Engine) checkRoute(ctx context.Context, n NewTask) error {
 	if err != nil {
 		return err
 	}
-	if err := checkTaskEnv(&n, &live); err != nil {
+	if err := checkBrought(&n, &live); err != nil {
 		return err
 	}
 	if n.SessionID == "" {
@@ -48,16 +48,13 @@ func (e *Engine) checkRoute(ctx context.Context, n NewTask) error {
 	return nil
 }
 
-// checkTaskEnv refuses variables that the agent would refuse from this caller, if the agent's
-// list is known. The agent checks again itself.
-func checkTaskEnv(n *NewTask, live *LiveAgent) error {
-	if _, pulls := signalbox.PullInstance(live.URL); pulls || !live.Up || !live.Fencing || n.By.Has(signalbox.ScopeAdmin) {
+// checkBrought refuses what the agent would refuse from this caller, if the agent's rules are
+// known. The agent checks again itself.
+func checkBrought(n *NewTask, live *LiveAgent) error {
+	if _, pulls := signalbox.PullInstance(live.URL); pulls || !live.Up || !live.Fencing {
 		return nil
 	}
-	if name := signalbox.EnvNotAllowed(live.TaskEnv, n.Env); name != "" {
-		return signalbox.Invalid("env", "agent %s does not take env.%s from %s: who runs the agent allows names with agent.task_env, and an admin may set any", n.Agent, signalbox.Clip(name), n.By.String())
-	}
-	return nil
+	return cmp.Or(n.By.MayBringEnv(n.Agent, live.TaskEnv, n.Env), n.By.MayBringChecks(n.Agent, live.TaskChecks, n.Checking.Checks))
 }
 
 // checkLimits refuses an unrouted task of a principal that is limited to some agents: it

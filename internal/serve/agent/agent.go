@@ -219,7 +219,7 @@ func (p *process) daemonConfig() agentd.Config {
 		ExecLog: os.Getenv(execLogEnv), Logger: p.log,
 	}
 	c.Checks = agentd.Checks{
-		List: taskChecks(a.Checks), Retries: a.CheckRetries, Callers: a.TaskChecks == config.ChecksByEveryone,
+		List: taskChecks(a.Checks), Retries: a.CheckRetries, From: a.TaskChecks,
 		Repository: func(top string) ([]api.TaskCheck, error) {
 			list, err := config.RepositoryChecks(top, os.LookupEnv)
 			return taskChecks(list), err
