@@ -69,6 +69,14 @@ type AgentTask struct {
 
 	// signalbox: what the run holds until its end is known.
 	Holds []AgentHold `json:"holds,omitempty"`
+
+	// signalbox: commands that the agent runs after the CLI's success, before it tells of
+	// the end. Absent: those of the agent's configuration, else of the repository, where
+	// that is trusted.
+	Checks []TaskCheck `json:"checks,omitempty"`
+	// signalbox: how often the output of checks that fail is the next turn of the
+	// conversation, 0 to 10. Absent: as the agent is configured.
+	CheckRetries *int `json:"check_retries,omitempty"`
 }
 
 // AgentHold is what a run holds of a resource.
@@ -79,6 +87,43 @@ type AgentHold struct {
 	// Env is the variable that the run has: the values with commas between, or else N.
 	Env string `json:"env"`
 }
+
+// TaskCheck is a command that says whether work is good.
+type TaskCheck struct {
+	Name           string `json:"name"`                      // 1 to 64 letters, digits, dots, underscores or hyphens; each once
+	Run            string `json:"run"`                       // shell command, at most 4,096 bytes
+	TimeoutSeconds int    `json:"timeout_seconds,omitempty"` // 1 to 86,400; 0: 600
+}
+
+// AgentChecks is what the checks of a run said, or why there is nothing that they said.
+type AgentChecks struct {
+	// State is failed if a check failed or ran out of time, else unavailable if one could
+	// not be run or none was, else passed.
+	State   string        `json:"state"`
+	Results []CheckResult `json:"results,omitempty"` // of the last round, in order
+	Rounds  int           `json:"rounds"`            // how often they ran
+	Message string        `json:"message,omitempty"` // why the work is unchecked
+}
+
+// CheckResult is what one check said.
+type CheckResult struct {
+	Name string `json:"name"`
+	// State is passed (exit status 0), failed (another one), timeout or unavailable: it
+	// could not be started, or exited with 126 or 127, by which a shell says that a program
+	// cannot be run or is not there.
+	State    string  `json:"state"`
+	ExitCode *int    `json:"exit_code,omitempty"` // absent: it was stopped, or did not start
+	Seconds  float64 `json:"seconds"`
+	Output   string  `json:"output,omitempty"` // its end, at most 8 KiB, without control characters
+}
+
+// The states of checks.
+const (
+	CheckPassed      = "passed"
+	CheckFailed      = "failed"
+	CheckTimeout     = "timeout"
+	CheckUnavailable = "unavailable"
+)
 
 // Budget bounds what runs may spend. 0 is no bound.
 type Budget struct {
@@ -148,6 +193,9 @@ type AgentTaskStatus struct {
 	// Changes is what an ended run changed in the repository that it worked in; absent: it
 	// worked in none, or that could not be found out.
 	Changes *Changes `json:"changes,omitempty"`
+
+	// Checks is what was found of the work of an ended run; absent: it has no checks.
+	Checks *AgentChecks `json:"checks,omitempty"`
 }
 
 // Changes is what a run changed in the repository that it worked in, files that are not
@@ -195,7 +243,8 @@ const MaxPatch = 256 << 10
 // login_refused (the model's API refused the CLI's key or login), usage_limit (the
 // account has used up what its provider allows), overloaded (the provider has too much
 // to do), cannot_resume (the conversation of a parked run is gone), unkillable,
-// storage_error, budget (what the run may spend is used up), and of a model with tools model_error, tools_error, max_tokens
+// storage_error, budget (what the run may spend is used up), checks (the checks of its
+// work failed), and of a model with tools model_error, tools_error, max_tokens
 // and refusal.
 type AgentError struct {
 	Type    string `json:"type"`

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
 	"github.com/signalbox-ai/signalbox/internal/proc"
@@ -198,6 +199,7 @@ func (d *Daemon) ask(ctx context.Context, q *runner.LimitsQuery, home string, en
 func (r *run) hear(h runner.Heard) {
 	r.mu.Lock()
 	was := r.heard.Used
+	h = h.After(r.heardBefore)
 	r.heard = h
 	r.mu.Unlock()
 	if h.Used != was {
@@ -247,4 +249,11 @@ func (r *run) limitOf(l *api.AgentLimit) *api.AgentLimit {
 	said.Text = r.printableText(said.Text)
 	said.Began = said.Began || (r.task.Resume != nil && r.task.Resume.Began)
 	return &said
+}
+
+// budgetLeft is what the next program of a run may spend.
+func (r *run) budgetLeft() signalbox.Budget {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.job.budget.Left(r.heardBefore.Used.Spent())
 }

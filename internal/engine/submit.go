@@ -41,10 +41,11 @@ type NewTask struct {
 	Overflow   signalbox.Overflow `json:",omitempty"`
 	NewSession bool               `json:",omitempty"` // a chat that starts a new conversation
 	// Bypass only, for runners that support them.
-	AllowedTools []string         `json:",omitempty"`
-	SystemPrompt string           `json:",omitempty"`
-	Budget       signalbox.Budget `json:",omitzero"`  // zero figures: Options.Budgets.Task
-	Needs        map[string]int   `json:",omitempty"` // units of resources that its run holds
+	AllowedTools []string           `json:",omitempty"`
+	SystemPrompt string             `json:",omitempty"`
+	Budget       signalbox.Budget   `json:",omitzero"` // zero figures: Options.Budgets.Task
+	Checking     signalbox.Checking `json:",omitzero"`
+	Needs        map[string]int     `json:",omitempty"` // units of resources that its run holds
 	// Holds is used instead of Needs by the director itself, also for what is exclusive.
 	Holds *[]signalbox.Need `json:"-"`
 	// ModeTool only. Secrets are the arguments that the tool marks as secret, as JSON by
@@ -208,14 +209,14 @@ func (e *Engine) submission(n NewTask, origin callOrigin) (store.Submission, err
 	r := signalbox.Request{
 		Prompt: n.Prompt, Model: n.Model, Tier: n.Tier, TimeoutSeconds: n.TimeoutSeconds,
 		Project: n.Project, Thinking: n.Thinking, SessionID: n.SessionID, Queue: t.Queue, HadEnv: t.HasEnv,
-		AllowedTools: n.AllowedTools, SystemPrompt: n.SystemPrompt, NewSession: n.NewSession,
+		AllowedTools: n.AllowedTools, SystemPrompt: n.SystemPrompt, NewSession: n.NewSession, Checking: n.Checking,
 		Arguments: n.Arguments, Metadata: n.Metadata, TimeoutMS: n.TimeoutMS, Trace: n.Trace,
 	}
 	if t.HasEnv {
 		r.SealedEnv = e.sealEnv(n.ID, secrets)
-		if !n.By.Has(signalbox.ScopeAdmin) && n.Mode != signalbox.ModeTool {
-			r.EnvBy = signalbox.EnvByCaller
-		}
+	}
+	if (t.HasEnv || len(n.Checking.Checks) > 0) && !n.By.Has(signalbox.ScopeAdmin) && n.Mode != signalbox.ModeTool {
+		r.EnvBy = signalbox.EnvByCaller
 	}
 	t.RequestSize = r.Size()
 	sub.Task, sub.Request = t, r

@@ -21,6 +21,7 @@ import { TaskActions, Unconfirmed, Waits } from "./task-actions.js";
 import { Attempts } from "./task-attempts.js";
 import { Changes } from "./task-diff.js";
 import { Facts } from "./task-facts.js";
+import { Checks } from "./task-checks.js";
 import { Result, Stale } from "./task-result.js";
 import { Related } from "./task-related.js";
 import { Timeline } from "./task-timeline.js";
@@ -71,6 +72,7 @@ const Whole = ({ task, error, again }) => {
         <div class="stack">
           ${task.mode === "tool" && html`<${ToolCall} task=${task} />`}
           ${ended && task.mode !== "tool" && html`<${Result} task=${task} />`}
+          ${ended && task.result?.checks && html`<${Checks} checks=${task.result.checks} />`}
           ${ended && task.result?.changes && html`<${Changes} task=${task} />`}
           ${!ended && task.mode !== "tool" && html`<${Prompt} task=${task} />`}
           <${Timeline} task=${task} />
@@ -153,7 +155,7 @@ const Notes = ({ task, again }) => {
 const reasons = {
   agent_error: "The agent reported an error.", exit_nonzero: "The command failed.", wait_timeout: "It waited too long.",
   dispatch_failed: "No agent took it.", rejected: "The agent refused it.", run_timeout: "It ran too long.",
-  lost: "Its agent was lost.", released: "Its slot was taken away.", interrupted: "Its agent was restarted.", stalled: "It printed nothing for too long.", budget: "What it may spend is used up.",
+  lost: "Its agent was lost.", released: "Its slot was taken away.", interrupted: "Its agent was restarted.", stalled: "It printed nothing for too long.", checks: "Its work did not pass its checks.", budget: "What it may spend is used up.",
 };
 
 const reasonText = (reason) => reasons[reason] ?? "It failed.";
