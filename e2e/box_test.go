@@ -82,13 +82,13 @@ func TestMain(m *testing.M) {
 // part races.
 var raced = raceEnabled && soak.On()
 
-// sideBySide has one test more run at once than there are processors, unless
+// sideBySide has two tests more run at once than there are processors, unless
 // -parallel says how many: most of a test here is waiting for other processes.
 func sideBySide() error {
 	flag.Parse()
 	const name = "test.parallel"
 	if f := flag.Lookup(name); f.Value.String() == f.DefValue {
-		return flag.Set(name, strconv.Itoa(1+runtime.GOMAXPROCS(0)))
+		return flag.Set(name, strconv.Itoa(2+runtime.GOMAXPROCS(0)))
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 // goes on in the same conversations.
 func TestALimitIsAGate(t *testing.T) {
 	w := newBox(t).wall("claude", limit{after: 3, length: wallTime(), refuse: unified})
-	w.submits(soak.Pick(12, 20))
+	w.submits(soak.Pick(6, 20))
 	told := w.j.await(20*time.Second, func(events []api.Event) bool {
 		return slices.ContainsFunc(events, func(e api.Event) bool { return e.Kind == "account" && strings.Contains(e.Message, "closed") })
 	})
@@ -184,7 +184,7 @@ func ofAllDirectors(t *testing.T, store string) {
 // record to the second.
 func TestALimitIsAGateForCodex(t *testing.T) {
 	w := newBox(t).wall("codex", limit{after: 3, length: soak.Pick(6*time.Second, wallTime()), refuse: codexLimit})
-	w.submits(soak.Pick(12, 20))
+	w.submits(soak.Pick(6, 20))
 	a := w.closed()
 	w.wantNamed("status", w.want(0, "status").out, a)
 	w.completes(oneGate)

@@ -47,9 +47,7 @@ func TestAnAccountAtItsLimitOnThePages(t *testing.T) {
 	for n, path := range []string{"/ui/", "/ui/capacity", "/ui/tasks/" + id, "/ui/tasks?q=state:parked"} {
 		p.goTo(path)
 		p.showsIn("main", map[bool]string{true: "parked", false: "claude-max"}[strings.Contains(path, "?")])
-		for _, l := range looksOf(n) {
-			p.usable(l, path)
-		}
+		p.usableIn(n, path)
 	}
 	p.seenAs(look{1280, 900, "light"})
 	p.until("the search has the parked task alone", `[...document.querySelectorAll("main a.row-title")].map((a) => a.textContent).join() === "write the report"`)

@@ -129,10 +129,11 @@ func TestASearchLosesNoLetter(t *testing.T) {
 // No entry of the navigation is ever out of sight, and nothing scrolls sideways.
 func TestTheNavigationIsAlwaysThere(t *testing.T) {
 	s := newStage(t, "coder")
-	w := s.ownWindow(s.d.url)
+	p := s.ownWindow(s.d.url).tabWith("/ui/", tabOptions{width: 1280, height: 800})
+	p.live()
 	for _, width := range []int64{320, 390, 721, 768, 834, 900, 1024, 1100, 1280} {
-		p := w.tabWith("/ui/", tabOptions{width: width, height: 800})
-		p.live()
+		p.seenAs(look{width, 800, "light"})
+		p.until("it is as wide", fmt.Sprintf(`matchMedia("(width: %dpx)").matches`, width))
 		hidden := has[[]string](p, `[...document.querySelectorAll(".nav a")].filter((a) => { const r = a.getBoundingClientRect(); return r.left < 0 || r.right > innerWidth || document.elementFromPoint(r.left + r.width / 2, r.top + r.height / 2)?.closest("a") !== a; }).map((a) => a.textContent)`)
 		if len(hidden) > 0 {
 			t.Errorf("at %d px one cannot see %s", width, strings.Join(hidden, ", "))

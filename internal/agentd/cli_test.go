@@ -258,6 +258,7 @@ func TestCLIIsolatedWithOptions(t *testing.T) {
 // Each CLI uses its tools without a home of its own; opencode, each start of
 // which takes seconds, in TestCLIIsolatedWithOptions alone.
 func TestCLIUsesItsTools(t *testing.T) {
+	soak.Only(t, "a CLI that uses its tools in a home of its own and not in its user's; that it starts them there TestCLICancelLeavesNothingAlive sees")
 	for _, kind := range []string{"claude", "codex"} {
 		t.Run(kind, func(t *testing.T) {
 			a, m := cli(t, kind, allowShell)

@@ -21,6 +21,7 @@ func manyEnv(n int) map[string]string {
 
 // Every field and every rule.
 func TestSubmitRefuses(t *testing.T) {
+	b := newFixture(t) // one for all: nothing is stored
 	long := strings.Repeat("a", 201)
 	for name, c := range map[string]struct {
 		task  engine.NewTask
@@ -70,7 +71,6 @@ func TestSubmitRefuses(t *testing.T) {
 		"idempotency key unprinted": {engine.NewTask{Prompt: "p", IdempotencyKey: "a\nb"}, "Idempotency-Key"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newFixture(t)
 			_, err := b.Submit(t.Context(), c.task)
 			wantCode(t, err, signalbox.CodeValidation, c.field)
 			if counts, err := b.Read().Counts(t.Context()); err != nil || counts.Pending != 0 {

@@ -149,8 +149,8 @@ func npmFiles(t *testing.T, g goods) (main, own string) {
 func TestNpmRunsTheProgram(t *testing.T) {
 	f := newFolder(t)
 	bin := filepath.Join(t.TempDir(), "signalbox")
-	// As the tests of the whole program build it: go run keeps what it has linked.
-	ran(t, "go", "run", "-exec", "cp", "-ldflags", "-s -w -X main.version=1.2.0", "../../cmd/signalbox", bin)
+	// As the tests of the whole program build it: go run keeps what it has linked for them.
+	ran(t, "go", "run", "-exec", "cp", "-ldflags", "-s -w -X main.version=901.4.0", "../../cmd/signalbox", bin)
 	program, err := os.ReadFile(bin)
 	if err != nil {
 		t.Fatal(err)
@@ -159,7 +159,7 @@ func TestNpmRunsTheProgram(t *testing.T) {
 	g.built = []built{{target: target{runtime.GOOS, runtime.GOARCH}, program: program}} // to pack it for each takes half a minute
 	main, own := npmFiles(t, g)
 	f.install(own, main)
-	if out, err := f.run("npx", "signalbox", "version"); err != nil || !strings.HasPrefix(out, "signalbox 1.2.0 (") {
+	if out, err := f.run("npx", "signalbox", "version"); err != nil || !strings.HasPrefix(out, "signalbox 901.4.0 (") {
 		t.Fatalf("npx signalbox version: %v\n%s", err, out)
 	}
 	up := f.start("Submit a prompt", "npx", "signalbox", "up", "--addr", "127.0.0.1:0")
