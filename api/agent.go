@@ -75,6 +75,9 @@ type AgentTask struct {
 	// conversation, 0 to 10. Absent: as the agent is configured.
 	CheckRetries *int `json:"check_retries,omitempty"`
 
+	// signalbox: what the run holds until its end is known.
+	Holds []AgentHold `json:"holds,omitempty"`
+
 	// signalbox: where the run works: folder, worktree or clone; absent: as the agent is
 	// configured. A conversation stays where it was held. Repo is a folder that the agent may
 	// use, or of a clone an address that its configuration lists; Base the branch, tag or
@@ -108,6 +111,15 @@ type AgentLanded struct {
 	Commits int    `json:"commits"`           // that were added, at most 1,000
 	Checked string `json:"checked,omitempty"` // passed or unavailable; "": there were no checks
 	URL     string `json:"url,omitempty"`     // of the pull request
+}
+
+// AgentHold is what a run holds of a resource.
+type AgentHold struct {
+	Resource string   `json:"resource"`
+	N        int      `json:"n"`
+	Values   []string `json:"values,omitempty"` // N of them, where the resource has any
+	// Env is the variable that the run has: the values with commas between, or else N.
+	Env string `json:"env"`
 }
 
 // TaskCheck is a command that says whether work is good.
@@ -362,6 +374,7 @@ type AgentStatus struct {
 	CurrentTasks []AgentCurrentTask `json:"current_tasks,omitempty"` //
 	WorkDir      string             `json:"work_dir,omitempty"`      //
 	Workspace    string             `json:"workspace,omitempty"`     // where runs work whose tasks do not say: folder (WorkDir; also if absent), worktree or clone
+	FolderID     string             `json:"folder_id,omitempty"`     // of WorkDir, the same for all agents that work in it: one run at a time does; absent: any number may
 
 	IsolatedSlots int             `json:"isolated_slots,omitempty"` // isolated executions it can run beside its slots
 	Sessions      bool            `json:"sessions,omitempty"`       // answers GET /sessions, and begins a conversation under the id it is given

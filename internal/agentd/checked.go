@@ -130,18 +130,17 @@ func (r *run) runChecked(p runDirs, c checking) outcome {
 		said, err := r.runChecks(p, c)
 		said.Rounds += rounds
 		rounds = said.Rounds
-		c.said = &said
+		c.said, v.checks = &said, &said
 		if alive, ok := errors.AsType[*checks.AliveError](err); ok {
 			v.state, v.errType, v.alive = stateFailed, "unkillable", alive.Alive
 			v.message = "the checks were stopped, but " + alive.Error() + "; the slot stays occupied until they end"
 			return v
 		}
-		if err != nil {
-			stopped := r.stopReason().verdict(v.out)
-			stopped.checks = c.said
-			return stopped
+		if s := r.stopReason(); s != nil && (err != nil || checks.Fails(said.State) && rounds <= c.retries) {
+			v = s.verdict(v.out)
+			v.checks = c.said
+			return v
 		}
-		v.checks = c.said
 		if !checks.Fails(said.State) {
 			return v
 		}
@@ -154,7 +153,7 @@ func (r *run) runChecked(p runDirs, c checking) outcome {
 			return v
 		}
 		if _, known := r.conversation(p.home); !known {
-			v.message += "; they cannot be mended in the same conversation, because " + r.d.cfg.Kind + " has none that goes on"
+			v.message += "; the run has no conversation that could go on with that"
 			return v
 		}
 		if err := r.change(func(rec *record) { rec.Checks = c.said }); err != nil {

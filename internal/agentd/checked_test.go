@@ -151,7 +151,7 @@ func TestAKindWithoutConversationFailsAtOnce(t *testing.T) {
 	cfg.Checks = agentd.Checks{List: commands("exit 1"), Retries: 5}
 	a := start(t, cfg)
 	s, _ := a.run(api.AgentTask{Prompt: "echo x >> count"}, "failed")
-	wantError(t, s, "failed", "checks", "command has none that goes on")
+	wantError(t, s, "failed", "checks", "no conversation that could go on")
 	if b, err := os.ReadFile(filepath.Join(cfg.WorkDir, "count")); err != nil || string(b) != "x\n" || s.Checks.Rounds != 1 {
 		t.Errorf("%q %v %+v", b, err, s.Checks)
 	}

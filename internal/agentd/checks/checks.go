@@ -57,7 +57,9 @@ func Run(ctx context.Context, o Options, list []api.TaskCheck) (api.AgentChecks,
 		}
 		all.Results = append(all.Results, r)
 	}
-	all.State = judge(all.Results)
+	if all.State = judge(all.Results); err != nil && all.State == api.CheckPassed {
+		all.State, all.Message = api.CheckUnavailable, "the checks were stopped before the last of them had ended"
+	}
 	return all, err
 }
 

@@ -192,16 +192,17 @@ func TestStopEndsTheCheckAndTheRest(t *testing.T) {
 	f := newFixture(t)
 	cause := errors.New("cancelled by its owner")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	begun := make(chan proc.Ident, 2)
+	begun := make(chan proc.Ident, 3)
 	f.Begun = func(id proc.Ident) { begun <- id }
 	go func() {
+		<-begun
 		if id := <-begun; id.PID == 0 || id.Mark != f.Mark {
 			t.Errorf("got %+v", id)
 		}
 		cancel(cause)
 	}()
-	all, err := checks.Run(ctx, f.Options, []api.TaskCheck{{Name: "hangs", Run: "echo $$ >shell; sleep 300"}, {Name: "next", Run: "touch next"}})
-	if !errors.Is(err, cause) || len(all.Results) != 0 {
+	all, err := checks.Run(ctx, f.Options, []api.TaskCheck{{Name: "passes", Run: "true"}, {Name: "hangs", Run: "echo $$ >shell; sleep 300"}, {Name: "next", Run: "touch next"}})
+	if !errors.Is(err, cause) || len(all.Results) != 1 || all.State != api.CheckUnavailable || all.Message == "" {
 		t.Errorf("got %+v, %v", all, err)
 	}
 	if _, err := os.Stat(filepath.Join(f.dir, "next")); err == nil {

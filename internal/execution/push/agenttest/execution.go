@@ -27,6 +27,7 @@ type Execution struct {
 	Budget     *api.Budget      // likewise
 	Checks     []api.TaskCheck  // likewise, this and below
 	Retries    *int             //
+	Holds      []api.AgentHold  // likewise
 }
 
 // End is how an execution ends.
@@ -147,7 +148,7 @@ func (a *Agent) start(t api.AgentTask) *execution {
 	e := &execution{}
 	e.Execution = Execution{
 		TaskID: fmt.Sprintf("task-%s-%08x", a.Name, a.serial), QueueID: t.QueueID, Fence: t.Fence, Slot: t.Slot,
-		Isolated: t.Isolated, Prompt: t.Prompt, Session: t.SessionID, Start: a.clock, State: "working", Begun: a.now(), Resume: t.Resume, Budget: t.Budget,
+		Isolated: t.Isolated, Prompt: t.Prompt, Session: t.SessionID, Start: a.clock, State: "working", Begun: a.now(), Resume: t.Resume, Budget: t.Budget, Holds: t.Holds,
 		Checks: t.Checks, Retries: t.CheckRetries,
 	}
 	if a.Plain {
