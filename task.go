@@ -101,8 +101,9 @@ type Request struct {
 	Trace string `json:"trace,omitempty"`
 	// SealedEnv is the task's environment, encrypted. The store keeps it
 	// apart and erases it when the task ends.
-	SealedEnv []byte `json:"-"`
-	EnvBy     EnvBy  `json:"env_by,omitempty"` // EnvByCaller where no admin gave the environment, else ""
+	SealedEnv []byte     `json:"-"`
+	EnvBy     EnvBy      `json:"env_by,omitempty"`    // EnvByCaller where no admin gave the environment, else ""
+	Workspace *Workspace `json:"workspace,omitempty"` // nil: as its agent is configured
 }
 
 // rowSize is about how much the rows of a task take beside its texts, with their

@@ -40,9 +40,10 @@ type NewTask struct {
 	Overflow   signalbox.Overflow `json:",omitempty"`
 	NewSession bool               `json:",omitempty"` // a chat that starts a new conversation
 	// Bypass only, for runners that support them.
-	AllowedTools []string         `json:",omitempty"`
-	SystemPrompt string           `json:",omitempty"`
-	Budget       signalbox.Budget `json:",omitzero"` // zero figures: Options.Budgets.Task
+	AllowedTools []string             `json:",omitempty"`
+	SystemPrompt string               `json:",omitempty"`
+	Workspace    *signalbox.Workspace `json:",omitempty"`
+	Budget       signalbox.Budget     `json:",omitzero"` // zero figures: Options.Budgets.Task
 	// ModeTool only. Secrets are the arguments that the tool marks as secret, as JSON by
 	// name; they are not in Arguments.
 	Tool      string            `json:",omitempty"`
@@ -202,7 +203,7 @@ func (e *Engine) submission(n NewTask, origin callOrigin) (store.Submission, err
 		Prompt: n.Prompt, Model: n.Model, Tier: n.Tier, TimeoutSeconds: n.TimeoutSeconds,
 		Project: n.Project, Thinking: n.Thinking, SessionID: n.SessionID, Queue: t.Queue, HadEnv: t.HasEnv,
 		AllowedTools: n.AllowedTools, SystemPrompt: n.SystemPrompt, NewSession: n.NewSession,
-		Arguments: n.Arguments, Metadata: n.Metadata, TimeoutMS: n.TimeoutMS, Trace: n.Trace,
+		Arguments: n.Arguments, Metadata: n.Metadata, TimeoutMS: n.TimeoutMS, Trace: n.Trace, Workspace: n.Workspace,
 	}
 	if t.HasEnv {
 		r.SealedEnv = e.sealEnv(n.ID, secrets)

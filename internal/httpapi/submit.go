@@ -141,7 +141,7 @@ func newTask(req api.SubmitRequest) (engine.NewTask, error) {
 		Priority: req.Priority, WaitTimeout: waitTimeout(req.WaitTimeout), OnLost: signalbox.OnLost(req.OnLost),
 		Overflow: signalbox.Overflow(req.Overflow), Waits: req.Waits,
 	}
-	n.Project = (*signalbox.Project)(req.Project)
+	n.Project, n.Workspace = (*signalbox.Project)(req.Project), signalbox.NewWorkspace(req.Workspace, req.Repo, req.Base)
 	if req.NotBefore != nil {
 		n.NotBefore = *req.NotBefore
 	}

@@ -76,6 +76,8 @@ func AddRequest(v *api.Task, r *signalbox.Request) {
 	v.Prompt, v.Model, v.Tier, v.TimeoutSeconds, v.Thinking = r.Prompt, r.Model, r.Tier, r.TimeoutSeconds, r.Thinking
 	v.Arguments, v.Metadata, v.TimeoutMS = r.Arguments, r.Metadata, r.TimeoutMS
 	v.Project = (*api.Project)(r.Project)
+	w := r.Workspace.Said()
+	v.Workspace, v.Repo, v.Base = w.Kind, w.Repo, w.Base
 }
 
 // Result is what a task ended with; nil for one that never ran.

@@ -13,7 +13,7 @@ import (
 func Request(r *signalbox.Request) []byte {
 	if r.Model == "" && r.Tier == "" && r.TimeoutSeconds == 0 && r.Project == nil && r.Thinking == nil &&
 		r.SessionID == "" && r.Queue == "" && !r.HadEnv && r.AllowedTools == nil && r.SystemPrompt == "" && !r.NewSession &&
-		r.Arguments == nil && r.Metadata == nil && r.TimeoutMS == 0 && r.Trace == "" && r.EnvBy == "" {
+		r.Arguments == nil && r.Metadata == nil && r.TimeoutMS == 0 && r.Trace == "" && r.EnvBy == "" && r.Workspace == nil {
 		return nil
 	}
 	p := New(64)
@@ -28,6 +28,9 @@ func Request(r *signalbox.Request) []byte {
 	}
 	if r.EnvBy != "" {
 		p.b[0] = withEnvBy
+	}
+	if r.Workspace != nil {
+		p.b[0] = withWorkspace
 	}
 	p.Texts(r.Model, r.Tier, r.SessionID, r.Queue)
 	p.Int(int64(r.TimeoutSeconds))
@@ -55,6 +58,9 @@ func Request(r *signalbox.Request) []byte {
 	if p.b[0] >= withEnvBy {
 		p.Texts(string(r.EnvBy))
 	}
+	if p.b[0] >= withWorkspace {
+		workspace(&p, r.Workspace)
+	}
 	return p.b
 }
 
@@ -65,7 +71,7 @@ func ReadRequest(prompt string, rest, sealed []byte) (signalbox.Request, error) 
 	if len(rest) == 0 {
 		return r, nil
 	}
-	d := Reader{b: rest[1:], Bad: rest[0] < firstVersion || rest[0] > withEnvBy}
+	d := Reader{b: rest[1:], Bad: rest[0] < firstVersion || rest[0] > withWorkspace}
 	r.Model, r.Tier, r.SessionID, r.Queue = d.Text(), d.Text(), d.Text(), d.Text()
 	r.TimeoutSeconds = int(d.Int())
 	r.HadEnv = d.Bool()
@@ -90,10 +96,22 @@ func ReadRequest(prompt string, rest, sealed []byte) (signalbox.Request, error) 
 	if rest[0] >= withEnvBy {
 		r.EnvBy = signalbox.EnvBy(d.Text())
 	}
+	if rest[0] >= withWorkspace {
+		r.Workspace = workspaceOf(&d)
+	}
 	if d.Bad {
 		return r, damaged("request")
 	}
 	return r, nil
+}
+
+func workspace(p *Packer, w *signalbox.Workspace) {
+	said := w.Said()
+	p.Texts(said.Kind, said.Repo, said.Base)
+}
+
+func workspaceOf(d *Reader) *signalbox.Workspace {
+	return signalbox.NewWorkspace(d.Text(), d.Text(), d.Text())
 }
 
 // Result packs a result without its texts; nil if nothing else is in it.
