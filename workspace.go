@@ -59,6 +59,17 @@ func (w *Workspace) Check(project *Project) error {
 	return nil
 }
 
+// Place is where a run works, as far as its submitter has said.
+func (w *Workspace) Place(project *Project) Workplace {
+	switch {
+	case w.Said().Kind == WorkspaceWorktree, w.Said().Kind == WorkspaceClone, project != nil:
+		return WorkplaceOther
+	case w.Said().Kind == WorkspaceFolder:
+		return WorkplaceFolder
+	}
+	return WorkplaceDefault
+}
+
 func control(c rune) bool { return c < ' ' || c == 0x7f }
 
 // brief is the beginning of a text for a message.

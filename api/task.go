@@ -31,6 +31,7 @@ type SubmitRequest struct {
 	WaitTimeout    int               `json:"wait_timeout,omitempty"` // seconds it may wait before it ends as timeout; 0: for ever
 	OnLost         string            `json:"on_lost,omitempty"`      // fail or requeue, when its agent is lost; default: queue.on_lost of the director
 	Overflow       string            `json:"overflow,omitempty"`     // persist (default); wait: wait_timeout is 120 s unless given; reject: 409 unless an agent is free for it
+	Needs          map[string]int    `json:"needs,omitempty"`        // units of the director's resources that its run holds, by name, from 1
 	Budget         *Budget           `json:"budget,omitempty"`       // what its runs may spend together; default, and the most for a caller who is no admin: budgets.task of the director
 	Waits          bool              `json:"waits,omitempty"`        // the caller will wait for its end: a call of an agent that would then wait for itself is refused
 }
@@ -109,6 +110,8 @@ type Task struct {
 	TokenUsage *TokenUsage `json:"token_usage,omitempty"` // of all its runs, as far as their agents reported it
 	CostUSD    float64     `json:"cost_usd,omitempty"`    // likewise
 	Budget     *Budget     `json:"budget,omitempty"`      // what its runs may spend together
+
+	Needs map[string]int `json:"needs,omitempty"` // units of the director's resources that its run holds, by name
 
 	PromptPreview  string   `json:"prompt_preview"`
 	Prompt         string   `json:"prompt,omitempty"` // not in lists

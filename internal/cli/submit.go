@@ -31,6 +31,7 @@ type submitFlags struct {
 	env         []string
 	key         string
 	budget      budgetFlags
+	needs       []string
 	room        bool
 	wait        waitFlags
 }
@@ -98,6 +99,7 @@ func (s *submitFlags) register(cmd *cobra.Command) {
 	f.Var(newChoice(&s.req.OnLost, "", "fail", "requeue"), "on-lost", "what becomes of it when its agent is lost: fail or requeue (default: queue.on_lost of the director, fail)")
 	f.Var(newChoice(&s.req.Overflow, "", "reject", "wait", "persist"), "overflow", "when no agent is free for it: persist (wait in the backlog, default), wait (for 2m, or --start-within) or reject")
 	s.budget.register(cmd)
+	f.StringArrayVar(&s.needs, "need", nil, "`NAME[=N]`: units of a resource that its run holds, as signalbox resources lists them (default 1); repeatable")
 	f.StringVar(&s.req.SourceJob, "source-job", "", "`name` of the job that submits it")
 	f.StringVar(&s.key, "idempotency-key", "", "the same `key` makes at most one task (default: a new one)")
 	f.BoolVar(&s.room, "wait-for-room", false, "wait instead of failing when the queue is full")
@@ -129,6 +131,9 @@ func (a *app) fillRequest(cmd *cobra.Command, s *submitFlags, prompt string) (er
 		s.req.NotBefore = &at
 	}
 	if s.req.Budget, err = s.budget.given(cmd); err != nil {
+		return err
+	}
+	if s.req.Needs, err = needsOf(s.needs); err != nil {
 		return err
 	}
 	s.req.Project = projectAt(s.project)
