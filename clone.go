@@ -11,7 +11,7 @@ func (q *Request) Clone() *Request {
 		return nil
 	}
 	c := *q
-	c.Project, c.Thinking = cloned(q.Project), cloned(q.Thinking)
+	c.Project, c.Thinking, c.Workspace = cloned(q.Project), cloned(q.Thinking), cloned(q.Workspace)
 	c.SealedEnv, c.AllowedTools = slices.Clone(q.SealedEnv), slices.Clone(q.AllowedTools)
 	c.Arguments, c.Metadata = slices.Clone(q.Arguments), slices.Clone(q.Metadata)
 	c.Checking = Checking{slices.Clone(q.Checking.Checks), cloned(q.Checking.Retries)}
@@ -40,7 +40,7 @@ func (r *Result) Clone() *Result {
 
 // Clone copies a schedule.
 func (s Schedule) Clone() Schedule {
-	s.Project, s.Thinking = cloned(s.Project), cloned(s.Thinking)
+	s.Project, s.Thinking, s.Workspace = cloned(s.Project), cloned(s.Thinking), cloned(s.Workspace)
 	return s
 }
 

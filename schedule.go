@@ -113,6 +113,7 @@ type Schedule struct {
 	LastStatus  RunStatus // "" before the first
 	LastQueueID string    // of the newest firing that made a task
 	LastError   string
+	Workspace   *Workspace // of its tasks; nil: as their agent is configured
 }
 
 // RunTrigger says what made a schedule fire.

@@ -103,8 +103,9 @@ type Request struct {
 	// apart and erases it when the task ends.
 	SealedEnv []byte `json:"-"`
 	// EnvBy is EnvByCaller where no admin gave the environment and the checks, else "".
-	EnvBy    EnvBy    `json:"env_by,omitempty"`
-	Checking Checking `json:"checking,omitzero"`
+	EnvBy     EnvBy      `json:"env_by,omitempty"`
+	Checking  Checking   `json:"checking,omitzero"`
+	Workspace *Workspace `json:"workspace,omitempty"` // nil: as its agent is configured
 }
 
 // rowSize is about how much the rows of a task take beside its texts, with their

@@ -37,26 +37,37 @@ func (w *Workspace) Said() Workspace {
 	return *w
 }
 
-// Check refuses what no agent could do. Errors have CodeValidation and name the field.
-func (w *Workspace) Check(project *Project) *Error {
+// Check refuses what no agent could do. Errors name the field.
+func (w *Workspace) Check(project *Project) error {
 	s := w.Said()
 	switch {
 	case s.Kind != "" && s.Kind != WorkspaceFolder && s.Kind != WorkspaceWorktree && s.Kind != WorkspaceClone:
-		return Errorf(CodeValidation, "workspace is %q: folder, worktree or clone", brief(s.Kind))
+		return Invalid("workspace", "workspace is %q: folder, worktree or clone", brief(s.Kind))
 	case s.Kind == WorkspaceFolder && (s.Repo != "" || s.Base != ""):
-		return Errorf(CodeValidation, "repo and base need a workspace that is worktree or clone: a folder is as it is")
+		return Invalid("repo", "repo and base need a workspace that is worktree or clone: a folder is as it is")
 	case s.Repo != "" && s.Kind == "":
-		return Errorf(CodeValidation, "repo needs workspace: worktree, of a folder at the agent, or clone, of a URL")
+		return Invalid("repo", "repo needs workspace: worktree, of a folder at the agent, or clone, of a URL")
 	case s.Repo != "" && project != nil && project.Path != "":
-		return Errorf(CodeValidation, "repo and project.path both say where to work: leave out one of them")
+		return Invalid("repo", "repo and project.path both say where to work: leave out one of them")
 	case s.Kind == WorkspaceClone && s.Repo != "" && !ValidRemote(s.Repo):
-		return Errorf(CodeValidation, "repo is %q: of a clone it is the address of a git repository, such as https://host/owner/name.git or git@host:owner/name.git, without a password, or an absolute path", brief(s.Repo))
+		return Invalid("repo", "repo is %q: of a clone it is the address of a git repository, such as https://host/owner/name.git or git@host:owner/name.git, without a password, or an absolute path", brief(s.Repo))
 	case strings.ContainsFunc(s.Repo, control) || len(s.Repo) > maxRemote:
-		return Errorf(CodeValidation, "repo is %q: a path of at most %d bytes without control characters", brief(s.Repo), maxRemote)
+		return Invalid("repo", "repo is %q: a path of at most %d bytes without control characters", brief(s.Repo), maxRemote)
 	case s.Base != "" && !ValidRevision(s.Base):
-		return Errorf(CodeValidation, "base is %q: the name of a branch or tag, or a commit", brief(s.Base))
+		return Invalid("base", "base is %q: the name of a branch or tag, or a commit", brief(s.Base))
 	}
 	return nil
+}
+
+// Place is where a run works, as far as its submitter has said.
+func (w *Workspace) Place(project *Project) Workplace {
+	switch {
+	case w.Said().Kind == WorkspaceWorktree, w.Said().Kind == WorkspaceClone, project != nil:
+		return WorkplaceOther
+	case w.Said().Kind == WorkspaceFolder:
+		return WorkplaceFolder
+	}
+	return WorkplaceDefault
 }
 
 func control(c rune) bool { return c < ' ' || c == 0x7f }

@@ -25,6 +25,9 @@ type NewSchedule struct {
 	SessionID      string   `json:"session_id,omitempty"`      // conversation to go on with
 	Project        *Project `json:"project,omitempty"`
 	Thinking       *bool    `json:"thinking,omitempty"`
+	Workspace      string   `json:"workspace,omitempty"` // as SubmitRequest has it
+	Repo           string   `json:"repo,omitempty"`
+	Base           string   `json:"base,omitempty"`
 	Priority       int      `json:"priority,omitempty"` // -10 to 10
 	OnLost         string   `json:"on_lost,omitempty"`  // fail or requeue; default: queue.on_lost of the director that fires it
 
@@ -56,6 +59,9 @@ type Schedule struct {
 	SessionID      string   `json:"session_id,omitempty"`
 	Project        *Project `json:"project,omitempty"`
 	Thinking       *bool    `json:"thinking,omitempty"`
+	Workspace      string   `json:"workspace,omitempty"` // as SubmitRequest has it
+	Repo           string   `json:"repo,omitempty"`
+	Base           string   `json:"base,omitempty"`
 	Priority       int      `json:"priority,omitempty"`
 	OnLost         string   `json:"on_lost,omitempty"`
 

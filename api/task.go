@@ -20,6 +20,9 @@ type SubmitRequest struct {
 	Project        *Project          `json:"project,omitempty"`
 	Env            map[string]string `json:"env,omitempty"` // encrypted at rest, erased at the end, never returned
 	Thinking       *bool             `json:"thinking,omitempty"`
+	Workspace      string            `json:"workspace,omitempty"`     // where its run works: folder, worktree or clone; default: as the agent is configured
+	Repo           string            `json:"repo,omitempty"`          // of a worktree a folder at the agent; of a clone the address of a repository, which the agent must allow
+	Base           string            `json:"base,omitempty"`          // branch, tag or commit that a worktree is made from
 	Source         string            `json:"source,omitempty"`        // web, scheduler, cli, agent, user, api; default api
 	SourceJob      string            `json:"source_job,omitempty"`    // name of the scheduler's job
 	Agent          string            `json:"agent,omitempty"`         // only this agent may take it
@@ -122,6 +125,9 @@ type Task struct {
 	Thinking       *bool       `json:"thinking,omitempty"`
 	Checks         []TaskCheck `json:"checks,omitempty"` // that it was submitted with; not in lists
 	CheckRetries   *int        `json:"check_retries,omitempty"`
+	Workspace      string      `json:"workspace,omitempty"` // as SubmitRequest has it
+	Repo           string      `json:"repo,omitempty"`
+	Base           string      `json:"base,omitempty"`
 	// Of mode tool, not in lists: what the tool is called with, without what it
 	// marks as secret. GET /api/tools/tasks/{id} has the whole answer.
 	Arguments json.RawMessage `json:"arguments,omitempty"`

@@ -30,7 +30,7 @@ type place struct {
 func (d *Daemon) placeOf(t *api.AgentTask, project string) (p place, ref *refusal) {
 	said := signalbox.NewWorkspace(t.Workspace, t.Repo, t.Base)
 	if err := said.Check((*signalbox.Project)(t.Project)); err != nil {
-		return p, invalid("%s", err.Message)
+		return p, invalid("%v", err)
 	}
 	p = place{kind: cmp.Or(t.Workspace, d.cfg.Workspace.Kind), base: cmp.Or(t.Base, d.cfg.Workspace.Base)}
 	switch {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
 )
@@ -43,6 +44,7 @@ func (s *scheduleFlags) register(f *pflag.FlagSet) {
 	f.Var(&s.timeout, "timeout", "limit of a run, such as 30m, or none (default: the agent's)")
 	f.StringVar(&s.SessionID, "session", "", "`id` of the conversation to go on with")
 	f.StringVar(&s.project, "project", "", "`folder` on the agent to run in, absolute or relative to its work folder")
+	registerPlace(f, &s.Workspace, &s.Repo, &s.Base)
 	f.BoolVar(&s.thinking, "thinking", false, "let the model think, or not with --thinking=false (default: the agent's)")
 	f.IntVar(&s.Priority, "priority", 0, "`number` from -10 to 10")
 	f.Var(newChoice(&s.OnLost, "", "fail", "requeue"), "on-lost", "what becomes of a task when its agent is lost: fail or requeue (default: queue.on_lost of the director, fail)")
@@ -60,6 +62,7 @@ func (s *scheduleFlags) apply(a *app, f *pflag.FlagSet, to *api.NewSchedule) err
 		"timeout": func() { to.TimeoutSeconds = s.timeout.seconds() }, "session": func() { to.SessionID = s.SessionID },
 		"thinking": func() { to.Thinking = &s.thinking }, "priority": func() { to.Priority = s.Priority }, "on-lost": func() { to.OnLost = s.OnLost },
 		"overlap": func() { to.Overlap = s.Overlap }, "missed": func() { to.Missed = s.Missed }, "on-full": func() { to.OnFull = s.OnFull },
+		"workspace": func() { to.Workspace = s.Workspace }, "repo": func() { to.Repo = s.Repo }, "base": func() { to.Base = s.Base },
 		"missed-window": func() { to.MissedWindowSeconds = int64(s.window.seconds()) }, "project": func() { to.Project = projectAt(s.project) },
 	} {
 		if f.Changed(name) {
@@ -74,6 +77,13 @@ func (s *scheduleFlags) apply(a *app, f *pflag.FlagSet, to *api.NewSchedule) err
 		to.Message, err = a.prompt(s.Message)
 	}
 	return err
+}
+
+// registerPlace registers where a run works.
+func registerPlace(f *pflag.FlagSet, kind, repo, base *string) {
+	f.Var(newChoice(kind, "", signalbox.WorkspaceFolder, signalbox.WorkspaceWorktree, signalbox.WorkspaceClone), "workspace", "where it works: folder, worktree (a git worktree of its own) or clone (of a remote repository) (default: as the agent is configured)")
+	f.StringVar(repo, "repo", "", "of a worktree a `folder` on the agent, of a clone the address of a repository that the agent allows")
+	f.StringVar(base, "base", "", "`branch`, tag or commit that its worktree is made from")
 }
 
 func projectAt(path string) *api.Project {
@@ -162,7 +172,7 @@ func asNew(s *api.Schedule) api.NewSchedule {
 	return api.NewSchedule{
 		Name: s.Name, Description: s.Description, CronExpression: s.CronExpression, Timezone: s.Timezone, Enabled: &s.Enabled,
 		Message: s.Message, AgentName: s.AgentName, Kind: s.Kind, Model: s.Model, Tier: s.Tier, TimeoutSeconds: s.TimeoutSeconds,
-		SessionID: s.SessionID, Project: s.Project, Thinking: s.Thinking, Priority: s.Priority, OnLost: s.OnLost,
+		SessionID: s.SessionID, Project: s.Project, Thinking: s.Thinking, Workspace: s.Workspace, Repo: s.Repo, Base: s.Base, Priority: s.Priority, OnLost: s.OnLost,
 		Overlap: s.Overlap, Missed: s.Missed, MissedWindowSeconds: s.MissedWindowSeconds, OnFull: s.OnFull,
 	}
 }

@@ -92,6 +92,7 @@ func (s *submitFlags) register(cmd *cobra.Command) {
 	f.StringVar(&s.req.SessionID, "session", "", "`id` of the conversation to go on with")
 	f.Var(newChoice(&s.req.Session, "", "require", "prefer"), "session-mode", "whether only the agent that holds the session may take it: require (default) or prefer")
 	f.StringVar(&s.project, "project", "", "`folder` on the agent to run in, absolute or relative to its work folder")
+	registerPlace(f, &s.req.Workspace, &s.req.Repo, &s.req.Base)
 	f.StringArrayVar(&s.env, "env", nil, "variable for the run, `NAME=VALUE`, or NAME to take it from here; repeatable")
 	f.BoolVar(&s.thinking, "thinking", false, "let the model think, or not with --thinking=false (default: the agent's)")
 	f.IntVar(&s.req.Priority, "priority", 0, "`number` from -10 to 10; each step overtakes tasks submitted up to a minute before")

@@ -32,6 +32,9 @@ func jobSettings(j *Job) schema {
 		whole("priority", signalbox.MinPriority, signalbox.MaxPriority, &j.Priority),
 		{key: "thinking", want: "true or false", set: j.setThinking},
 		{key: "project", want: "a folder, or a section with name and path", set: j.setProject},
+		j.place("workspace", "folder, worktree or clone", func(w *signalbox.Workspace) *string { return &w.Kind }),
+		j.place("repo", "a folder at the agent, or "+wantRemote, func(w *signalbox.Workspace) *string { return &w.Repo }),
+		j.place("base", "a branch, tag or commit", func(w *signalbox.Workspace) *string { return &w.Base }),
 		oneOf("on_lost", &j.OnLost, signalbox.LostFail, signalbox.LostRequeue),
 		oneOf("overlap", &j.Overlap, signalbox.Overlaps()...),
 		oneOf("missed", &j.Missed, signalbox.MissedPolicies()...),
@@ -95,6 +98,20 @@ func (j *Job) setProject(v value) bool {
 	}
 	j.Project = &signalbox.Project{Name: v.table["name"], Path: v.table["path"]}
 	return true
+}
+
+// place is a key of where its runs work. The whole is checked with the schedule.
+func (j *Job) place(key, want string, field func(*signalbox.Workspace) *string) setting {
+	return setting{key: key, want: want, set: func(v value) bool {
+		if v.Form != conffile.Text || v.Text == "" {
+			return false
+		}
+		if j.Workspace == nil {
+			j.Workspace = &signalbox.Workspace{}
+		}
+		*field(j.Workspace) = v.Text
+		return true
+	}}
 }
 
 // setSchedulerPort takes the port of the seed's scheduler.yaml.

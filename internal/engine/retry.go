@@ -47,7 +47,7 @@ func (e *Engine) Retry(ctx context.Context, id string, edit RetryEdit) (Receipt,
 	}
 	n := NewTask{
 		Prompt: cmp.Or(edit.Prompt, r.Prompt), Model: cmp.Or(edit.Model, r.Model), TimeoutSeconds: cmp.Or(edit.TimeoutSeconds, r.TimeoutSeconds),
-		Tier: r.Tier, Project: r.Project, Thinking: r.Thinking, SessionID: r.SessionID, Source: edit.Source, SourceJob: t.SourceJob,
+		Tier: r.Tier, Project: r.Project, Workspace: r.Workspace, Thinking: r.Thinking, SessionID: r.SessionID, Source: edit.Source, SourceJob: t.SourceJob,
 		Priority: t.Priority, OnLost: t.OnLost, RetryOf: id, Env: edit.Env, IdempotencyKey: edit.IdempotencyKey,
 		Mode: t.Mode, NewSession: r.NewSession, AllowedTools: r.AllowedTools, SystemPrompt: r.SystemPrompt, Checking: r.Checking,
 		By: edit.By, CallerID: edit.CallerID, Budget: t.Budget.Least(e.opts.Budgets.Most(edit.By)), Needs: resources.Units(t.Needs),

@@ -41,11 +41,12 @@ type NewTask struct {
 	Overflow   signalbox.Overflow `json:",omitempty"`
 	NewSession bool               `json:",omitempty"` // a chat that starts a new conversation
 	// Bypass only, for runners that support them.
-	AllowedTools []string           `json:",omitempty"`
-	SystemPrompt string             `json:",omitempty"`
-	Budget       signalbox.Budget   `json:",omitzero"` // zero figures: Options.Budgets.Task
-	Checking     signalbox.Checking `json:",omitzero"`
-	Needs        map[string]int     `json:",omitempty"` // units of resources that its run holds
+	AllowedTools []string             `json:",omitempty"`
+	SystemPrompt string               `json:",omitempty"`
+	Budget       signalbox.Budget     `json:",omitzero"` // zero figures: Options.Budgets.Task
+	Checking     signalbox.Checking   `json:",omitzero"`
+	Needs        map[string]int       `json:",omitempty"` // units of resources that its run holds
+	Workspace    *signalbox.Workspace `json:",omitempty"`
 	// Holds is used instead of Needs by the director itself, also for what is exclusive.
 	Holds *[]signalbox.Need `json:"-"`
 	// ModeTool only. Secrets are the arguments that the tool marks as secret, as JSON by
@@ -194,9 +195,7 @@ func (e *Engine) submission(n NewTask, origin callOrigin) (store.Submission, err
 	}
 	if n.Mode != signalbox.ModeTool {
 		t.Budget, t.Needs = n.Budget.Or(e.opts.Budgets.Task), cmp.Or(n.Holds, resources.Needs(n.Needs))
-		if n.Project != nil {
-			t.Workplace = signalbox.WorkplaceOther
-		}
+		t.Workplace = n.Workspace.Place(n.Project)
 	}
 	if n.Waiter {
 		t.Bias = 365 * 24 * time.Hour // ahead of all others
@@ -210,7 +209,7 @@ func (e *Engine) submission(n NewTask, origin callOrigin) (store.Submission, err
 		Prompt: n.Prompt, Model: n.Model, Tier: n.Tier, TimeoutSeconds: n.TimeoutSeconds,
 		Project: n.Project, Thinking: n.Thinking, SessionID: n.SessionID, Queue: t.Queue, HadEnv: t.HasEnv,
 		AllowedTools: n.AllowedTools, SystemPrompt: n.SystemPrompt, NewSession: n.NewSession, Checking: n.Checking,
-		Arguments: n.Arguments, Metadata: n.Metadata, TimeoutMS: n.TimeoutMS, Trace: n.Trace,
+		Arguments: n.Arguments, Metadata: n.Metadata, TimeoutMS: n.TimeoutMS, Trace: n.Trace, Workspace: n.Workspace,
 	}
 	if t.HasEnv {
 		r.SealedEnv = e.sealEnv(n.ID, secrets)

@@ -116,7 +116,7 @@ func (n *NewTask) checkBypassOptions() error {
 }
 
 func (n *NewTask) checkRoute() error {
-	err := cmp.Or(signalbox.RefuseExecutor(n.Agent), signalbox.CheckTarget(n.Agent, n.Kind, n.SessionID))
+	err := cmp.Or(n.Workspace.Check(n.Project), signalbox.RefuseExecutor(n.Agent), signalbox.CheckTarget(n.Agent, n.Kind, n.SessionID))
 	if err == nil && n.SourceJob != "" {
 		err = signalbox.CheckName("source_job", "the name of a job", n.SourceJob)
 	}
@@ -131,7 +131,7 @@ func (n *NewTask) checkNoAgent() error {
 	}{
 		{"prompt", n.Prompt != ""}, {"model", n.Model != ""}, {"tier", n.Tier != ""}, {"timeout_seconds", n.TimeoutSeconds != 0},
 		{"session_id", n.SessionID != ""}, {"session", n.Session != ""}, {"new_session", n.NewSession}, {"project", n.Project != nil},
-		{"env", len(n.Env) > 0}, {"thinking", n.Thinking != nil}, {"agent", n.Agent != ""}, {"kind", n.Kind != ""},
+		{"env", len(n.Env) > 0}, {"thinking", n.Thinking != nil}, {"workspace", n.Workspace != nil}, {"agent", n.Agent != ""}, {"kind", n.Kind != ""},
 		{"allowed_tools", n.AllowedTools != nil}, {"system_prompt", n.SystemPrompt != ""}, {"not_before", !n.NotBefore.IsZero()},
 		{"overflow", n.Overflow != signalbox.OverflowPersist}, {"checks", !n.Checking.IsZero()},
 	} {

@@ -36,6 +36,8 @@ func Offer(e *engine.Engine, c engine.Claimed, director string) api.AgentTask {
 	if p := t.Parking; p != nil && !signalbox.Isolated(t.Slot) {
 		a.Resume = &api.AgentResume{Text: p.Next, Began: p.Began}
 	}
+	w := q.Workspace.Said()
+	a.Workspace, a.Repo, a.Base = w.Kind, w.Repo, w.Base
 	if q.Project != nil {
 		a.Project = &api.Project{Name: q.Project.Name, Path: q.Project.Path}
 	}

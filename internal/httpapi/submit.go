@@ -141,7 +141,7 @@ func newTask(req api.SubmitRequest) (engine.NewTask, error) {
 		Priority: req.Priority, WaitTimeout: waitTimeout(req.WaitTimeout), OnLost: signalbox.OnLost(req.OnLost), Needs: req.Needs,
 		Overflow: signalbox.Overflow(req.Overflow), Waits: req.Waits,
 	}
-	n.Project = (*signalbox.Project)(req.Project)
+	n.Project, n.Workspace = (*signalbox.Project)(req.Project), signalbox.NewWorkspace(req.Workspace, req.Repo, req.Base)
 	n.Checking.Retries = req.CheckRetries
 	for _, c := range req.Checks {
 		n.Checking.Checks = append(n.Checking.Checks, signalbox.Check(c))

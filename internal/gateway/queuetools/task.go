@@ -30,6 +30,9 @@ type submitArgs struct {
 	TimeoutSeconds int            `json:"timeout_seconds"`
 	Priority       int            `json:"priority"`
 	Project        *api.Project   `json:"project"`
+	Workspace      string         `json:"workspace"`
+	Repo           string         `json:"repo"`
+	Base           string         `json:"base"`
 	NotBefore      *time.Time     `json:"not_before"`
 	Budget         *api.Budget    `json:"budget"`
 	Needs          map[string]int `json:"needs"`
@@ -56,7 +59,7 @@ func submit(ctx context.Context, a *request) (gateway.Result, error) {
 	}
 	body := api.SubmitRequest{
 		Prompt: in.Prompt, Agent: in.Agent, Kind: in.Kind, Model: in.Model, Tier: in.Tier, SessionID: in.SessionID,
-		TimeoutSeconds: in.TimeoutSeconds, Priority: in.Priority, Project: in.Project, NotBefore: in.NotBefore, Budget: in.Budget, Needs: in.Needs,
+		TimeoutSeconds: in.TimeoutSeconds, Priority: in.Priority, Project: in.Project, Workspace: in.Workspace, Repo: in.Repo, Base: in.Base, NotBefore: in.NotBefore, Budget: in.Budget, Needs: in.Needs,
 	}
 	if a.who.Kind == signalbox.PrincipalAgent {
 		body.Source = string(signalbox.SourceAgent)

@@ -261,6 +261,8 @@ func (h *Handlers) scheduleView(ctx context.Context, all Scheduler, s signalbox.
 		LastRunAt: view.Time(s.LastRun), LastStatus: string(s.LastStatus), LastQueueID: s.LastQueueID, LastError: s.LastError,
 	}
 	v.Project = (*api.Project)(s.Project)
+	w := s.Workspace.Said()
+	v.Workspace, v.Repo, v.Base = w.Kind, w.Repo, w.Base
 	if len(v.NextRuns) > 0 {
 		v.NextRunAt = &v.NextRuns[0]
 	}

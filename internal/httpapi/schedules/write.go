@@ -230,6 +230,9 @@ func changeable(s *signalbox.Schedule) map[string]any {
 	if s.Project != nil {
 		out["project"] = *s.Project
 	}
+	if s.Workspace != nil {
+		out["workspace"] = *s.Workspace
+	}
 	if s.Thinking != nil {
 		out["thinking"] = *s.Thinking
 	}
@@ -271,7 +274,7 @@ func newSchedule(req *api.NewSchedule) (s signalbox.Schedule, err error) {
 		Overlap: signalbox.Overlap(req.Overlap), Missed: signalbox.Missed(req.Missed), OnFull: signalbox.OnFull(req.OnFull),
 		Source: signalbox.ScheduleFromAPI,
 	}
-	s.Project = (*signalbox.Project)(req.Project)
+	s.Project, s.Workspace = (*signalbox.Project)(req.Project), signalbox.NewWorkspace(req.Workspace, req.Repo, req.Base)
 	if s.MissedWindow, err = missedWindow(req.MissedWindowSeconds); err != nil {
 		return s, err
 	}

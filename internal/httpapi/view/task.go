@@ -81,6 +81,8 @@ func AddRequest(v *api.Task, r *signalbox.Request) {
 		v.Checks = append(v.Checks, api.TaskCheck(c))
 	}
 	v.CheckRetries = r.Checking.Retries
+	w := r.Workspace.Said()
+	v.Workspace, v.Repo, v.Base = w.Kind, w.Repo, w.Base
 }
 
 // Result is what a task ended with; nil for one that never ran.

@@ -32,7 +32,7 @@ func (q *Queue) task(ctx context.Context, s *signalbox.Schedule) (engine.NewTask
 	by, err := q.owners.find(ctx, s)
 	return engine.NewTask{
 		Prompt: s.Prompt, Model: s.Model, Tier: s.Tier, TimeoutSeconds: s.TimeoutSeconds, SessionID: s.SessionID,
-		Project: s.Project, Thinking: s.Thinking, Agent: s.Agent, Kind: s.Kind, Priority: s.Priority, OnLost: s.OnLost,
+		Project: s.Project, Workspace: s.Workspace, Thinking: s.Thinking, Agent: s.Agent, Kind: s.Kind, Priority: s.Priority, OnLost: s.OnLost,
 		Source: signalbox.SourceScheduler, SourceJob: s.Name, By: by, Scheduled: true,
 	}, err
 }

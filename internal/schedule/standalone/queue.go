@@ -84,6 +84,8 @@ func (q *Queue) Submit(ctx context.Context, s signalbox.Schedule, key string) (s
 		Source: string(signalbox.SourceScheduler), SourceJob: s.Name, Agent: s.Agent, Kind: s.Kind, Priority: s.Priority, OnLost: string(s.OnLost),
 	}
 	req.Project = (*api.Project)(s.Project)
+	w := s.Workspace.Said()
+	req.Workspace, req.Repo, req.Base = w.Kind, w.Repo, w.Base
 	got, err := c.Submit(ctx, req, client.SubmitOptions{IdempotencyKey: key})
 	if err != nil {
 		return schedule.Submitted{}, asScheduleError(err)

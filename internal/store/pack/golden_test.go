@@ -81,8 +81,9 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 	first.RetryOf = ""
 	plain := first
 	plain.Owner, plain.Schedule = "", ""
-	unchecked := request
-	unchecked.Checking = signalbox.Checking{}
+	unchecked, placeless, unplaced := request, request, schedule
+	placeless.Workspace, unplaced.Workspace = nil, nil
+	unchecked.Checking, unchecked.Workspace = signalbox.Checking{}, nil
 	before := unchecked // an environment that no admin gave is a row that directors of before refuse to read
 	before.EnvBy = ""
 	budgeted := task
@@ -122,14 +123,15 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 		{"task", Task(nil, &unsized)}, {"entry", journal.Entry(nil, &first)}, {"entry-plain", journal.Entry(nil, &plain)}, {"extra", Extra(&task)}, {"token", Token(&token)}, {"user", User(&user)},
 		{"request", Request(&before)}, {"request-plain", Request(&signalbox.Request{Prompt: "p", Model: "m"})}, {"result", Result(&old)}, {"agent", Agent(&silent)}, {"pause", Pause(&pause)},
 		{"session", Session(&session)}, {"audit", Audit(&audit)}, {"stales", Stales([]signalbox.Stale{oldStale, oldStale})},
-		{"schedule", Schedule(&schedule)}, {"run", Run(&run)},
+		{"schedule", Schedule(&unplaced)}, {"run", Run(&run)},
 		{"request-env-by", Request(&unchecked)}, {"agent-proof", Agent(&unaccounted)}, {"task-sized", Task(nil, &sized)},
 		{"task-failed", Task(nil, &failed)}, {"entry-retry", journal.Entry(nil, &retry)},
 		{"task-requeued", Task(nil, &requeued)}, {"result-course", Result(&nameless)},
 		{"task-spent", Task(nil, &spent)}, {"result-model", Result(&unnumbered)}, {"usage-id", []byte(UsageID(&usage.UsageKey))}, {"usage", Usage(&usage)}, {"task-edited", Task(nil, &edited)}, {"result-numbered", Result(&unchanged)},
 		{"task-parked", Task(nil, &parkable)}, {"entry-account", journal.Entry(nil, &entry)}, {"agent-account", Agent(&agent)}, {"account", Account(&account)}, {"task-budget", Task(nil, &budgeted)}, {"result-changes", Result(&unjudged)},
 		{"task-needs", Task(nil, &task)}, {"holds", Holds([]signalbox.Hold{hold, hold})},
-		{"request-checks", Request(&request)}, {"result-checks", Result(&result)},
+		{"request-checks", Request(&placeless)}, {"result-checks", Result(&result)},
+		{"request-workspace", Request(&request)}, {"schedule-workspace", Schedule(&schedule)},
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 func Request(r *signalbox.Request) []byte {
 	if r.Model == "" && r.Tier == "" && r.TimeoutSeconds == 0 && r.Project == nil && r.Thinking == nil &&
 		r.SessionID == "" && r.Queue == "" && !r.HadEnv && r.AllowedTools == nil && r.SystemPrompt == "" && !r.NewSession &&
-		r.Arguments == nil && r.Metadata == nil && r.TimeoutMS == 0 && r.Trace == "" && r.EnvBy == "" && r.Checking.IsZero() {
+		r.Arguments == nil && r.Metadata == nil && r.TimeoutMS == 0 && r.Trace == "" && r.EnvBy == "" && r.Checking.IsZero() && r.Workspace == nil {
 		return nil
 	}
 	p := New(64)
@@ -32,6 +32,9 @@ func Request(r *signalbox.Request) []byte {
 	}
 	if !r.Checking.IsZero() {
 		p.b[0] = withChecks
+	}
+	if r.Workspace != nil {
+		p.b[0] = withWorkspace
 	}
 	p.Texts(r.Model, r.Tier, r.SessionID, r.Queue)
 	p.Int(int64(r.TimeoutSeconds))
@@ -62,6 +65,9 @@ func Request(r *signalbox.Request) []byte {
 	if p.b[0] >= withChecks {
 		checking(&p, r.Checking)
 	}
+	if p.b[0] >= withWorkspace {
+		workspace(&p, r.Workspace)
+	}
 	return p.b
 }
 
@@ -72,7 +78,7 @@ func ReadRequest(prompt string, rest, sealed []byte) (signalbox.Request, error) 
 	if len(rest) == 0 {
 		return r, nil
 	}
-	d := Reader{b: rest[1:], Bad: rest[0] < firstVersion || rest[0] > withChecks}
+	d := Reader{b: rest[1:], Bad: rest[0] < firstVersion || rest[0] > withWorkspace}
 	r.Model, r.Tier, r.SessionID, r.Queue = d.Text(), d.Text(), d.Text(), d.Text()
 	r.TimeoutSeconds = int(d.Int())
 	r.HadEnv = d.Bool()
@@ -99,6 +105,9 @@ func ReadRequest(prompt string, rest, sealed []byte) (signalbox.Request, error) 
 	}
 	if rest[0] >= withChecks {
 		r.Checking = checkingOf(&d)
+	}
+	if rest[0] >= withWorkspace {
+		r.Workspace = workspaceOf(&d)
 	}
 	if d.Bad {
 		return r, damaged("request")
@@ -128,6 +137,15 @@ func checkingOf(d *Reader) signalbox.Checking {
 		c.Checks = append(c.Checks, signalbox.Check{Name: d.Text(), Run: d.Text(), TimeoutSeconds: int(d.Int())})
 	}
 	return c
+}
+
+func workspace(p *Packer, w *signalbox.Workspace) {
+	said := w.Said()
+	p.Texts(said.Kind, said.Repo, said.Base)
+}
+
+func workspaceOf(d *Reader) *signalbox.Workspace {
+	return signalbox.NewWorkspace(d.Text(), d.Text(), d.Text())
 }
 
 // Result packs a result without its texts; nil if nothing else is in it.

@@ -28,6 +28,9 @@ func Schedule(s *signalbox.Schedule) []byte {
 		p.Bool(*s.Thinking)
 	}
 	p.Times(s.CreatedAt, s.UpdatedAt, s.Cursor, s.LastRun)
+	if s.Workspace != nil { // rows of before have none
+		workspace(&p, s.Workspace)
+	}
 	return p.b
 }
 
@@ -52,6 +55,9 @@ func ReadSchedule(id string, body []byte) (signalbox.Schedule, error) {
 		s.Thinking = &thinking
 	}
 	s.CreatedAt, s.UpdatedAt, s.Cursor, s.LastRun = d.Time(), d.Time(), d.Time(), d.Time()
+	if len(d.b) > 0 {
+		s.Workspace = workspaceOf(&d)
+	}
 	if d.Bad {
 		return s, signalbox.Errorf(signalbox.CodeStoreCorrupt, "schedule %q cannot be read: its row is damaged; remove it and make it anew", id)
 	}

@@ -41,6 +41,7 @@ const rows = (task) => [
   ["Priority", task.priority ? String(task.priority) : ""],
   ["If lost", task.on_lost === "requeue" ? "it is queued again" : ""],
   ["Session", task.session_id && (task.agent ? html`<a href=${conversationPath(task.agent, task.session_id)}>${task.session_id}</a>` : html`<a href=${searchPath("session:" + task.session_id)}>${task.session_id}</a>`)],
+  ["Workspace", (task.workspace || task.base) && [task.workspace, task.repo, task.base && `from ${task.base}`].filter(Boolean).join(" · ")],
   ["Project", task.project && [task.project.name, task.project.path].filter(Boolean).join(" · ")],
   ["Thinking", task.thinking === undefined ? "" : task.thinking ? "on" : "off"],
   ["Id at the agent", task.task_id],
