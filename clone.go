@@ -14,6 +14,7 @@ func (q *Request) Clone() *Request {
 	c.Project, c.Thinking = cloned(q.Project), cloned(q.Thinking)
 	c.SealedEnv, c.AllowedTools = slices.Clone(q.SealedEnv), slices.Clone(q.AllowedTools)
 	c.Arguments, c.Metadata = slices.Clone(q.Arguments), slices.Clone(q.Metadata)
+	c.Checking = Checking{slices.Clone(q.Checking.Checks), cloned(q.Checking.Retries)}
 	return &c
 }
 
@@ -27,6 +28,12 @@ func (r *Result) Clone() *Result {
 	c.LogTimes, c.Calls = slices.Clone(r.LogTimes), slices.Clone(r.Calls)
 	if c.Changes = cloned(r.Changes); c.Changes != nil {
 		c.Changes.Files = slices.Clone(c.Changes.Files)
+	}
+	if c.Checked = cloned(r.Checked); c.Checked != nil {
+		c.Checked.Results = slices.Clone(c.Checked.Results)
+		for i := range c.Checked.Results {
+			c.Checked.Results[i].ExitCode = cloned(c.Checked.Results[i].ExitCode)
+		}
 	}
 	return &c
 }

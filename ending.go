@@ -22,7 +22,7 @@ func reject(c *Change, ev Event) error {
 // slot or requeue.
 var agentSays = map[Reason]bool{
 	ReasonCompleted: true, ReasonAgentError: true, ReasonExitNonzero: true,
-	ReasonRunTimeout: true, ReasonCancelled: true, ReasonInterrupted: true, ReasonBudget: true,
+	ReasonRunTimeout: true, ReasonCancelled: true, ReasonInterrupted: true, ReasonBudget: true, ReasonChecks: true,
 }
 
 // AgentSays reports whether a reason is an agent's word: a task that ended by it was

@@ -141,7 +141,7 @@ func MatchTool(pattern, name string) bool {
 // tool printed; its metadata has "truncated": true then.
 const AnswerCut = "[The answer was cut: the tool printed more than the first 1 MiB, which is all that is kept.]"
 
-// EnvBy says who gave a task its environment.
+// EnvBy says who gave a task its environment and its checks.
 type EnvBy string
 
 // Who may have given it. Others than admins may set only the names that the

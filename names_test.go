@@ -108,6 +108,7 @@ func TestReasonsAndStates(t *testing.T) {
 		"dispatch_failed": "failed", "rejected": "failed", "run_timeout": "timeout", "lost": "failed", "released": "failed",
 		"cancelled": "cancelled", "interrupted": "failed",
 		"budget":  "failed",
+		"checks":  "failed",
 		"stalled": "failed", // not the design's: a stall must not be called a timeout (docs/decisions/0006)
 	}
 	if len(signalbox.Reasons()) != len(ends) {

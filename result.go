@@ -32,11 +32,14 @@ type Result struct {
 	// Changes is what the run changed in its repository; nil: it worked in none, or its
 	// agent does not tell.
 	Changes *Changes `json:"changes,omitempty"`
+	// Checked is what the checks of its work said; nil: there were none, or its agent does not
+	// tell.
+	Checked *Checked `json:"checked,omitempty"`
 }
 
 // Size is about how much a store takes for it, in bytes.
 func (r *Result) Size() int64 {
-	return int64(len(r.Output)+len(r.Tail)+len(r.Answer)) + r.Changes.Size()
+	return int64(len(r.Output)+len(r.Tail)+len(r.Answer)) + r.Changes.Size() + r.Checked.Size()
 }
 
 // TailBytes bounds the tail of a run's log that the director keeps, 128 KiB.

@@ -56,6 +56,7 @@ const (
 	ReasonInterrupted    Reason = "interrupted"     // its agent was restarted in the middle
 	ReasonStalled        Reason = "stalled"         // it made no progress for too long
 	ReasonBudget         Reason = "budget"          // what it may spend is used up
+	ReasonChecks         Reason = "checks"          // its work did not pass its checks
 )
 
 // Reasons lists all reasons.
@@ -63,7 +64,7 @@ func Reasons() []Reason {
 	return []Reason{
 		ReasonCompleted, ReasonAgentError, ReasonExitNonzero, ReasonWaitTimeout, ReasonDispatchFailed,
 		ReasonRejected, ReasonRunTimeout, ReasonLost, ReasonReleased, ReasonCancelled, ReasonInterrupted,
-		ReasonStalled, ReasonBudget,
+		ReasonStalled, ReasonBudget, ReasonChecks,
 	}
 }
 
@@ -90,6 +91,7 @@ var endState = map[Reason]State{
 	ReasonInterrupted:    Failed,
 	ReasonStalled:        Failed,
 	ReasonBudget:         Failed,
+	ReasonChecks:         Failed,
 }
 
 // plain is the message of a task whose ender gave none: a terminal message
@@ -109,4 +111,5 @@ var plain = map[Reason]string{
 	ReasonInterrupted:    "its agent was restarted before the task ended",
 	ReasonStalled:        "made no progress for too long",
 	ReasonBudget:         "what it may spend is used up",
+	ReasonChecks:         "its work did not pass its checks",
 }

@@ -102,7 +102,9 @@ type Request struct {
 	// SealedEnv is the task's environment, encrypted. The store keeps it
 	// apart and erases it when the task ends.
 	SealedEnv []byte `json:"-"`
-	EnvBy     EnvBy  `json:"env_by,omitempty"` // EnvByCaller where no admin gave the environment, else ""
+	// EnvBy is EnvByCaller where no admin gave the environment and the checks, else "".
+	EnvBy    EnvBy    `json:"env_by,omitempty"`
+	Checking Checking `json:"checking,omitzero"`
 }
 
 // rowSize is about how much the rows of a task take beside its texts, with their
@@ -115,6 +117,9 @@ func (r *Request) Size() int64 {
 	n := rowSize + len(r.Prompt) + len(r.SystemPrompt) + len(r.Arguments) + len(r.Metadata)
 	for _, tool := range r.AllowedTools {
 		n += len(tool)
+	}
+	for _, c := range r.Checking.Checks {
+		n += len(c.Name) + len(c.Run)
 	}
 	return int64(n)
 }

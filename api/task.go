@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -19,17 +20,19 @@ type SubmitRequest struct {
 	Project        *Project          `json:"project,omitempty"`
 	Env            map[string]string `json:"env,omitempty"` // encrypted at rest, erased at the end, never returned
 	Thinking       *bool             `json:"thinking,omitempty"`
-	Source         string            `json:"source,omitempty"`       // web, scheduler, cli, agent, user, api; default api
-	SourceJob      string            `json:"source_job,omitempty"`   // name of the scheduler's job
-	Agent          string            `json:"agent,omitempty"`        // only this agent may take it
-	Kind           string            `json:"kind,omitempty"`         // only agents of this kind may take it; not with agent
-	Priority       int               `json:"priority,omitempty"`     // -10 to 10; one step overtakes tasks submitted up to age_step (60 s) before
-	NotBefore      *time.Time        `json:"not_before,omitempty"`   // RFC 3339
-	WaitTimeout    int               `json:"wait_timeout,omitempty"` // seconds it may wait before it ends as timeout; 0: for ever
-	OnLost         string            `json:"on_lost,omitempty"`      // fail or requeue, when its agent is lost; default: queue.on_lost of the director
-	Overflow       string            `json:"overflow,omitempty"`     // persist (default); wait: wait_timeout is 120 s unless given; reject: 409 unless an agent is free for it
-	Budget         *Budget           `json:"budget,omitempty"`       // what its runs may spend together; default, and the most for a caller who is no admin: budgets.task of the director
-	Waits          bool              `json:"waits,omitempty"`        // the caller will wait for its end: a call of an agent that would then wait for itself is refused
+	Source         string            `json:"source,omitempty"`        // web, scheduler, cli, agent, user, api; default api
+	SourceJob      string            `json:"source_job,omitempty"`    // name of the scheduler's job
+	Agent          string            `json:"agent,omitempty"`         // only this agent may take it
+	Kind           string            `json:"kind,omitempty"`          // only agents of this kind may take it; not with agent
+	Priority       int               `json:"priority,omitempty"`      // -10 to 10; one step overtakes tasks submitted up to age_step (60 s) before
+	NotBefore      *time.Time        `json:"not_before,omitempty"`    // RFC 3339
+	WaitTimeout    int               `json:"wait_timeout,omitempty"`  // seconds it may wait before it ends as timeout; 0: for ever
+	OnLost         string            `json:"on_lost,omitempty"`       // fail or requeue, when its agent is lost; default: queue.on_lost of the director
+	Overflow       string            `json:"overflow,omitempty"`      // persist (default); wait: wait_timeout is 120 s unless given; reject: 409 unless an agent is free for it
+	Budget         *Budget           `json:"budget,omitempty"`        // what its runs may spend together; default, and the most for a caller who is no admin: budgets.task of the director
+	Checks         []TaskCheck       `json:"checks,omitempty"`        // commands that its agent runs when the run has ended well, at most 20; from admins, or where the agent allows it; default: those of the agent or the repository
+	CheckRetries   *int              `json:"check_retries,omitempty"` // how often the conversation goes on with what checks that failed printed, 0 to 10; default: the agent's
+	Waits          bool              `json:"waits,omitempty"`         // the caller will wait for its end: a call of an agent that would then wait for itself is refused
 }
 
 // SubmitResponse is the 201 answer to POST /api/queue/task and to a retry,
@@ -107,13 +110,15 @@ type Task struct {
 	CostUSD    float64     `json:"cost_usd,omitempty"`    // likewise
 	Budget     *Budget     `json:"budget,omitempty"`      // what its runs may spend together
 
-	PromptPreview  string   `json:"prompt_preview"`
-	Prompt         string   `json:"prompt,omitempty"` // not in lists
-	Model          string   `json:"model,omitempty"`
-	Tier           string   `json:"tier,omitempty"`
-	TimeoutSeconds int      `json:"timeout_seconds,omitempty"`
-	Project        *Project `json:"project,omitempty"`
-	Thinking       *bool    `json:"thinking,omitempty"`
+	PromptPreview  string      `json:"prompt_preview"`
+	Prompt         string      `json:"prompt,omitempty"` // not in lists
+	Model          string      `json:"model,omitempty"`
+	Tier           string      `json:"tier,omitempty"`
+	TimeoutSeconds int         `json:"timeout_seconds,omitempty"`
+	Project        *Project    `json:"project,omitempty"`
+	Thinking       *bool       `json:"thinking,omitempty"`
+	Checks         []TaskCheck `json:"checks,omitempty"` // that it was submitted with; not in lists
+	CheckRetries   *int        `json:"check_retries,omitempty"`
 	// Of mode tool, not in lists: what the tool is called with, without what it
 	// marks as secret. GET /api/tools/tasks/{id} has the whole answer.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
@@ -164,6 +169,33 @@ type Result struct {
 	// 100 files: GET /api/queue/{id}/diff has the rest. Absent: it worked in none, or its
 	// agent does not tell.
 	Changes *Changes `json:"changes,omitempty"`
+	// Checks is what the checks of its work said; absent: there were none, or its agent does
+	// not tell.
+	Checks *AgentChecks `json:"checks,omitempty"`
+}
+
+// Summary is what the checks said, on one line, such as "passed (test, lint) after 2 rounds" or
+// "unchecked: …".
+func (c *AgentChecks) Summary() string {
+	names := map[string][]string{}
+	for _, r := range c.Results {
+		state := r.State
+		if state == CheckTimeout {
+			state = CheckFailed
+		}
+		names[state] = append(names[state], r.Name)
+	}
+	if c.State != CheckPassed && c.State != CheckFailed {
+		why := c.Message
+		if why == "" {
+			why = "no check could be run"
+			if gone := names[CheckUnavailable]; len(gone) > 0 {
+				why = strings.Join(gone, ", ") + " could not be run"
+			}
+		}
+		return "unchecked: " + why
+	}
+	return fmt.Sprintf("%s (%s) after %s", c.State, strings.Join(names[c.State], ", "), counted(c.Rounds, "round"))
 }
 
 // Summary is what a run changed, on one line, such as "3 files (+12 −4) on branch main, 1 commit".

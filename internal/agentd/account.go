@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
 )
@@ -83,6 +84,7 @@ func (d *Daemon) spendsOf(task map[string]string) api.AgentAccount {
 func (r *run) hear(h runner.Heard) {
 	r.mu.Lock()
 	was := r.heard.Used
+	h = h.After(r.heardBefore)
 	r.heard = h
 	r.mu.Unlock()
 	if h.Used != was {
@@ -132,4 +134,11 @@ func (r *run) limitOf(l *api.AgentLimit) *api.AgentLimit {
 	said.Text = r.printableText(said.Text)
 	said.Began = said.Began || (r.task.Resume != nil && r.task.Resume.Began)
 	return &said
+}
+
+// budgetLeft is what the next program of a run may spend.
+func (r *run) budgetLeft() signalbox.Budget {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.job.budget.Left(r.heardBefore.Used.Spent())
 }

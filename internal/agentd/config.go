@@ -38,6 +38,7 @@ type Config struct {
 	Workspace    Workspace // default: WorkDir itself
 	Landing      Landing
 	Home         string // HOME of the CLI; default: the user's
+	Checks       Checks // of the work of runs
 
 	Slots         int    // concurrent executions, 1 to 64; default 1
 	IsolatedSlots int    // additional isolated executions; default 4
@@ -136,7 +137,7 @@ func (c *Config) check() error {
 	case c.Model != "" && !validModel(c.Model):
 		return fmt.Errorf("model %q is not a model name", c.Model)
 	}
-	return nil
+	return c.checkChecks()
 }
 
 func (c *Config) resolvePaths() error {

@@ -22,6 +22,7 @@ type outcome struct {
 	alive   func() []int    // processes that could not be killed
 	changes *api.Changes    // in the repository that it worked in
 	landed  *api.AgentLanded
+	checks  *api.AgentChecks
 }
 
 func completedOutcome(o runner.Outcome) outcome {
@@ -84,7 +85,7 @@ func (r *run) executeLocked() outcome {
 		}
 	}
 	w := r.watch(p)
-	v := r.runProcess(p)
+	v := r.runChecked(p, r.checking(p, w))
 	if v.alive == nil {
 		v.changes = r.changes(w, p)
 	}
@@ -150,7 +151,7 @@ func (r *run) plan(p runDirs) (runner.Plan, error) {
 		Prompt: prompt, Model: r.job.model, SessionID: rec.SessionID,
 		CLISession: cli, Resume: known, Thinking: r.task.Thinking, Home: p.home,
 		AllowedTools: r.task.AllowedTools, SystemPrompt: r.task.SystemPrompt,
-		Env: r.d.buildEnv(p.home, r.identity(), r.task.Env), Brought: r.task.Env, Dir: p.dir, Gateway: r.gateway(), Budget: r.job.budget, Hear: r.hear,
+		Env: r.d.buildEnv(p.home, r.identity(), r.task.Env), Brought: r.task.Env, Dir: p.dir, Gateway: r.gateway(), Budget: r.budgetLeft(), Hear: r.hear,
 	})
 	for _, note := range plan.Notes {
 		r.logNote("%s", note)
@@ -250,7 +251,7 @@ func (r *run) runProcess(p runDirs) outcome {
 // await returns when the program has ended or must end. It reports whether the program ended by
 // itself, which prevails over a later stop.
 func (r *run) await(child *proc.Process, out *stdio) bool {
-	limit := time.NewTimer(r.job.timeout)
+	limit := time.NewTimer(time.Until(r.until))
 	defer limit.Stop()
 	terminal := out.terminal
 	var settled <-chan time.Time

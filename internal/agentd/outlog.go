@@ -252,7 +252,7 @@ func wholeRunes(b []byte) []byte {
 // validText makes bytes valid UTF-8.
 func validText(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
 
-// cappedFile keeps the beginning of what is written.
+// cappedFile keeps the beginning of what is written, by one program of a run after another.
 type cappedFile struct {
 	f    *os.File
 	left int64
@@ -260,11 +260,16 @@ type cappedFile struct {
 }
 
 func newCappedFile(path string, limit int64) (*cappedFile, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	return &cappedFile{f: f, left: limit}, nil
+	st, err := f.Stat()
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return &cappedFile{f: f, left: max(0, limit-st.Size())}, nil
 }
 
 // Write never fails; see outLog.Write.

@@ -38,6 +38,12 @@ type run struct {
 	endKnownOnce sync.Once
 
 	trace runTrace
+	until time.Time // when its programs and checks must have ended; of its own goroutine, as is turn
+
+	// Of a run whose work did not pass its checks, likewise: what its conversation goes on with,
+	// and the end of the program before.
+	turn   string
+	before runner.Outcome
 
 	stored sync.Mutex // guards the record on disk; taken before mu
 	seq    int64      // of the ledger entry, 0: none
@@ -51,6 +57,7 @@ type run struct {
 	spends      api.AgentAccount // whose name and login, "" if that is not known
 	survivors   func() []int     // of a run that could not be killed
 	locks       []*dirLock
+	heardBefore runner.Heard // by the programs before
 }
 
 // stop is why a run is stopped from outside, and how it is recorded.
@@ -242,6 +249,7 @@ func (r *run) finish(v outcome) {
 		rec.Changes.Patch = "" // it has its own file
 	}
 	rec.Landed = v.landed
+	rec.Checks = v.checks
 	if !last.IsZero() {
 		rec.LastProgressAt = &last
 	}

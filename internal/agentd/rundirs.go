@@ -144,6 +144,8 @@ func (e *goneError) Error() string {
 func (r *run) prompt(known bool) (string, error) {
 	resume := r.task.Resume
 	switch {
+	case r.turn != "":
+		return r.turn, nil
 	case resume == nil:
 	case known && (resume.Began || !r.d.runner.Inside()):
 		return cmp.Or(resume.Text, goOn), nil

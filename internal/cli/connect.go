@@ -203,7 +203,8 @@ func (a *app) trustCmd() *cobra.Command {
 		Short: "Trust the configuration of a working folder, as it is now",
 		Long: "Trust a signalbox.yaml of a working folder, by default that of the current one, as it is now and where it is: from\n" +
 			"then on its commands, jobs, director, token, store and the like count. Look at it first. A file that changes is asked\n" +
-			"about again; one that --config names, and ~/.signalbox/config.yaml, is never asked about.",
+			"about again; one that --config names, and ~/.signalbox/config.yaml, is never asked about.\n\n" +
+			"Likewise the checks of a repository count once its .signalbox.yaml is trusted.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			path := a.absPath(cmp.Or(firstArg(args), "signalbox.yaml"))
 			does, err := config.Trust(path, a.io.Env)

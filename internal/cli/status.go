@@ -219,6 +219,9 @@ func resultRows(r *api.Result) [][]string {
 	if r.Changes != nil {
 		rows = append(rows, []string{"changed", r.Changes.Summary()})
 	}
+	if r.Checks != nil {
+		rows = append(rows, []string{"checks", r.Checks.Summary()})
+	}
 	return append(rows, []string{"ran with", r.Model}, []string{"output", firstLine(r.Output)})
 }
 

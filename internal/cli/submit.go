@@ -31,6 +31,8 @@ type submitFlags struct {
 	env         []string
 	key         string
 	budget      budgetFlags
+	checks      []string
+	retries     int
 	room        bool
 	wait        waitFlags
 }
@@ -97,6 +99,8 @@ func (s *submitFlags) register(cmd *cobra.Command) {
 	f.Var(newChoice(&s.req.OnLost, "", "fail", "requeue"), "on-lost", "what becomes of it when its agent is lost: fail or requeue (default: queue.on_lost of the director, fail)")
 	f.Var(newChoice(&s.req.Overflow, "", "reject", "wait", "persist"), "overflow", "when no agent is free for it: persist (wait in the backlog, default), wait (for 2m, or --start-within) or reject")
 	s.budget.register(cmd)
+	f.StringArrayVar(&s.checks, "check", nil, "check its work, `NAME=COMMAND`: a shell command that its agent runs when the run has ended well; repeatable (default: the checks of the agent or the repository)")
+	f.IntVar(&s.retries, "check-retries", 0, "how many `times` the conversation goes on with what checks that failed printed, 0 to 10 (default: the agent's, 2)")
 	f.StringVar(&s.req.SourceJob, "source-job", "", "`name` of the job that submits it")
 	f.StringVar(&s.key, "idempotency-key", "", "the same `key` makes at most one task (default: a new one)")
 	f.BoolVar(&s.room, "wait-for-room", false, "wait instead of failing when the queue is full")
@@ -130,11 +134,33 @@ func (a *app) fillRequest(cmd *cobra.Command, s *submitFlags, prompt string) (er
 	if s.req.Budget, err = s.budget.given(cmd); err != nil {
 		return err
 	}
+	if err := s.fillChecks(cmd); err != nil {
+		return err
+	}
 	s.req.Project = projectAt(s.project)
 	s.req.TimeoutSeconds, s.req.WaitTimeout = s.timeout.seconds(), s.startWithin.seconds()
 	s.req.Source = "cli"
 	s.req.Env, err = a.taskEnv(s.env)
 	return err
+}
+
+func (s *submitFlags) fillChecks(cmd *cobra.Command) error {
+	var all signalbox.Checking
+	for _, pair := range s.checks {
+		name, command, ok := strings.Cut(pair, "=")
+		if !ok {
+			return usage("--check %s: want NAME=COMMAND, such as test='go test ./...'", clean(pair))
+		}
+		all.Checks = append(all.Checks, signalbox.Check{Name: name, Run: command})
+		s.req.Checks = append(s.req.Checks, api.TaskCheck{Name: name, Run: command})
+	}
+	if cmd.Flags().Changed("check-retries") {
+		all.Retries, s.req.CheckRetries = &s.retries, &s.retries
+	}
+	if err := all.Validate(); err != nil {
+		return usage("--check, --check-retries: %s", err)
+	}
+	return nil
 }
 
 func (a *app) prompt(arg string) (string, error) {

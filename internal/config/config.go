@@ -172,6 +172,9 @@ type Agent struct {
 	ProjectRoots   []string          // absolute folders in which a task's project must lie; default: WorkDir
 	PassEnv        []string          // names of variables to pass on to the CLI beside the usual ones
 	TaskEnv        []string          // names of variables that tasks of others than admins may set, with * for any characters
+	Checks         []signalbox.Check // commands that say whether the work of a run is good; default: those of the repository
+	CheckRetries   int               // how often the conversation goes on with what checks that failed printed, 0 to 10; default 2
+	TaskChecks     string            // who may give tasks checks of their own: ChecksByAdmins (default) or ChecksByEveryone
 
 	Terminal        bool          // it offers terminals; default false
 	TerminalCommand []string      // what runs in them; default: the CLI, or the user's shell for the kinds command and demo
@@ -253,7 +256,7 @@ func Default(home string) Config {
 		SessionGrace: time.Minute,
 		Grace:        30 * time.Second,
 		OnShutdown:   "leave",
-		Agent: Agent{Addr: "127.0.0.1:9000", Slots: 1, IsolatedSlots: 4, Timeout: 30 * time.Minute, LimitWait: 20 * time.Second, TerminalIdle: 15 * time.Minute, Tools: "auto",
+		Agent: Agent{Addr: "127.0.0.1:9000", Slots: 1, IsolatedSlots: 4, Timeout: 30 * time.Minute, LimitWait: 20 * time.Second, TerminalIdle: 15 * time.Minute, Tools: "auto", CheckRetries: 2, TaskChecks: ChecksByAdmins,
 			LLM: LLM{Provider: "openai", MaxTokens: 8192, MaxTurns: 10, MaxParallelToolCalls: 10, OverLimit: "reject", Tools: "auto"}},
 		origins: map[string]string{},
 	}

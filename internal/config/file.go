@@ -34,7 +34,9 @@ type file struct {
 }
 
 // read reads the file and applies it.
-func (f *file) read(path string) {
+func (f *file) read(path string) { f.readAs(path, settings(f.c)) }
+
+func (f *file) readAs(path string, s schema) {
 	data, err := conffile.Bytes(path)
 	var root node
 	if err == nil {
@@ -49,7 +51,7 @@ func (f *file) read(path string) {
 		return
 	}
 	if f.root, f.data = root, data; root != nil {
-		f.walk(root, "", settings(f.c))
+		f.walk(root, "", s)
 	}
 }
 

@@ -136,6 +136,9 @@ agent:
   terminal_command: [bash, --login]
   limit_wait: 45s
   terminal_idle: 5m
+  checks: [{name: test, run: "go test ${PKG} $(pwd)", timeout: 10m}, {name: lint, run: make lint}]
+  check_retries: 3
+  task_checks: everyone
   llm:
     provider: anthropic
     base_url: http://127.0.0.1:4000
@@ -169,6 +172,7 @@ openapiSpecs:
 		Command: []string{"echo", "${prompt}", "3"}, Args: []string{"--verbose"}, ProjectRoots: []string{w.dir, "/srv/projects"},
 		PassEnv: []string{"ANTHROPIC_API_KEY"}, IsolatedSlots: 6, Account: "shared-max",
 		Terminal: true, TerminalCommand: []string{"bash", "--login"}, LimitWait: 45 * time.Second, TerminalIdle: 5 * time.Minute,
+		Checks: []signalbox.Check{{Name: "test", Run: "go test ${PKG} $(pwd)", TimeoutSeconds: 600}, {Name: "lint", Run: "make lint"}}, CheckRetries: 3, TaskChecks: "everyone",
 		LLM: config.LLM{
 			Provider: "anthropic", BaseURL: "http://127.0.0.1:4000", APIKey: "s3same", System: "Be brief.", MaxTokens: 100, MaxTurns: 5,
 			MaxParallelToolCalls: 3, OverLimit: "queue", Exempt: []string{"fs__read"}, Approval: []string{"fs__write"}, Tools: "none",

@@ -126,7 +126,7 @@ var harmless = []string{
 	"priorities.user", "priorities.schedule", "priorities.agent", "priorities.web", "priorities.cli", "priorities.api",
 	"accounts", "budgets.task", "budgets.day", "budgets.users", "budgets.agents", "budgets.accounts", "execution_ttl", "stall_limit", "run_grace", "session_grace", "grace", "on_shutdown",
 	"queues", "commands.max_concurrent", "commands.max_waiting", "commands.agent_name", "commands.task_after",
-	"agent.name", "agent.kind", "agent.pull", "agent.slots", "agent.isolated_slots", "agent.model", "agent.tiers", "agent.timeout", "agent.limit_wait", "agent.terminal_idle",
+	"agent.name", "agent.kind", "agent.pull", "agent.slots", "agent.isolated_slots", "agent.model", "agent.tiers", "agent.timeout", "agent.check_retries", "agent.limit_wait", "agent.terminal_idle",
 	"agent.llm.max_tokens", "agent.llm.max_turns", "agent.llm.max_parallel_tool_calls", "agent.llm.min_parallel_tool_calls", "agent.llm.over_limit",
 }
 
@@ -203,7 +203,7 @@ func ownFile(path string) error {
 // nil where there is nothing to ask, or it was answered.
 func untrusted(path string, data []byte, root node, home string) (*Untrusted, error) {
 	keys, hides := guardedKeys(root), ownConfig(home)
-	if _, err := os.Lstat(hides); err != nil {
+	if _, err := os.Lstat(hides); err != nil || filepath.Base(path) == repositoryFile {
 		hides = ""
 	}
 	if len(keys) == 0 && hides == "" {
@@ -215,6 +215,13 @@ func untrusted(path string, data []byte, root node, home string) (*Untrusted, er
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
+	}
+	if filepath.Base(path) == repositoryFile { // the agent knows the folder without links
+		dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+		if err != nil {
+			return nil, err
+		}
+		path = filepath.Join(dir, repositoryFile)
 	}
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%d %s\n", len(path), path)

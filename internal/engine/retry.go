@@ -48,7 +48,7 @@ func (e *Engine) Retry(ctx context.Context, id string, edit RetryEdit) (Receipt,
 		Prompt: cmp.Or(edit.Prompt, r.Prompt), Model: cmp.Or(edit.Model, r.Model), TimeoutSeconds: cmp.Or(edit.TimeoutSeconds, r.TimeoutSeconds),
 		Tier: r.Tier, Project: r.Project, Thinking: r.Thinking, SessionID: r.SessionID, Source: edit.Source, SourceJob: t.SourceJob,
 		Priority: t.Priority, OnLost: t.OnLost, RetryOf: id, Env: edit.Env, IdempotencyKey: edit.IdempotencyKey,
-		Mode: t.Mode, NewSession: r.NewSession, AllowedTools: r.AllowedTools, SystemPrompt: r.SystemPrompt,
+		Mode: t.Mode, NewSession: r.NewSession, AllowedTools: r.AllowedTools, SystemPrompt: r.SystemPrompt, Checking: r.Checking,
 		By: edit.By, CallerID: edit.CallerID, Budget: t.Budget.Least(e.opts.Budgets.Most(edit.By)),
 	}
 	if n.SessionID != "" {

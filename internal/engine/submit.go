@@ -40,9 +40,10 @@ type NewTask struct {
 	Overflow   signalbox.Overflow `json:",omitempty"`
 	NewSession bool               `json:",omitempty"` // a chat that starts a new conversation
 	// Bypass only, for runners that support them.
-	AllowedTools []string         `json:",omitempty"`
-	SystemPrompt string           `json:",omitempty"`
-	Budget       signalbox.Budget `json:",omitzero"` // zero figures: Options.Budgets.Task
+	AllowedTools []string           `json:",omitempty"`
+	SystemPrompt string             `json:",omitempty"`
+	Budget       signalbox.Budget   `json:",omitzero"` // zero figures: Options.Budgets.Task
+	Checking     signalbox.Checking `json:",omitzero"`
 	// ModeTool only. Secrets are the arguments that the tool marks as secret, as JSON by
 	// name; they are not in Arguments.
 	Tool      string            `json:",omitempty"`
@@ -201,14 +202,14 @@ func (e *Engine) submission(n NewTask, origin callOrigin) (store.Submission, err
 	r := signalbox.Request{
 		Prompt: n.Prompt, Model: n.Model, Tier: n.Tier, TimeoutSeconds: n.TimeoutSeconds,
 		Project: n.Project, Thinking: n.Thinking, SessionID: n.SessionID, Queue: t.Queue, HadEnv: t.HasEnv,
-		AllowedTools: n.AllowedTools, SystemPrompt: n.SystemPrompt, NewSession: n.NewSession,
+		AllowedTools: n.AllowedTools, SystemPrompt: n.SystemPrompt, NewSession: n.NewSession, Checking: n.Checking,
 		Arguments: n.Arguments, Metadata: n.Metadata, TimeoutMS: n.TimeoutMS, Trace: n.Trace,
 	}
 	if t.HasEnv {
 		r.SealedEnv = e.sealEnv(n.ID, secrets)
-		if !n.By.Has(signalbox.ScopeAdmin) && n.Mode != signalbox.ModeTool {
-			r.EnvBy = signalbox.EnvByCaller
-		}
+	}
+	if (t.HasEnv || len(n.Checking.Checks) > 0) && !n.By.Has(signalbox.ScopeAdmin) && n.Mode != signalbox.ModeTool {
+		r.EnvBy = signalbox.EnvByCaller
 	}
 	t.RequestSize = r.Size()
 	sub.Task, sub.Request = t, r

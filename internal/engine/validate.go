@@ -59,7 +59,7 @@ func (n *NewTask) normalize() error {
 		n.Overflow = cmp.Or(n.Overflow, signalbox.OverflowPersist)
 	}
 	return cmp.Or(signalbox.CheckPrompt(n.Prompt), signalbox.CheckWords(n.Model, n.Tier, n.Project),
-		n.checkMode(), n.checkBypassOptions(), n.checkRoute(), n.checkAny())
+		n.Checking.Validate(), n.checkMode(), n.checkBypassOptions(), n.checkRoute(), n.checkAny())
 }
 
 // orNil returns nil for empty JSON and null.
@@ -133,7 +133,7 @@ func (n *NewTask) checkNoAgent() error {
 		{"session_id", n.SessionID != ""}, {"session", n.Session != ""}, {"new_session", n.NewSession}, {"project", n.Project != nil},
 		{"env", len(n.Env) > 0}, {"thinking", n.Thinking != nil}, {"agent", n.Agent != ""}, {"kind", n.Kind != ""},
 		{"allowed_tools", n.AllowedTools != nil}, {"system_prompt", n.SystemPrompt != ""}, {"not_before", !n.NotBefore.IsZero()},
-		{"overflow", n.Overflow != signalbox.OverflowPersist},
+		{"overflow", n.Overflow != signalbox.OverflowPersist}, {"checks", !n.Checking.IsZero()},
 	} {
 		if f.given {
 			return signalbox.Invalid(f.field, "%s belongs to a task of an agent: a tool call has arguments, metadata and timeout_ms", f.field)

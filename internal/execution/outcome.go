@@ -42,6 +42,8 @@ func Outcome(s api.AgentTaskStatus, kind string, now time.Time) (o engine.Outcom
 		o.Reason, lost = signalbox.ReasonLost, true
 	case kind == "budget":
 		o.Reason = signalbox.ReasonBudget
+	case kind == "checks":
+		o.Reason = signalbox.ReasonChecks
 	case kind == "exit_nonzero":
 		o.Reason = signalbox.ReasonExitNonzero
 	default:
@@ -56,9 +58,9 @@ func Outcome(s api.AgentTaskStatus, kind string, now time.Time) (o engine.Outcom
 	return o, lost
 }
 
-// abortedKinds are the error types of a run that was ended from outside: even with state
+// abortedKinds are the error types of a run that was ended from outside, or whose work did not pass: even with state
 // completed it is not a success.
-var abortedKinds = map[string]bool{"cancelled": true, "timeout": true, "interrupted": true, "stale_fence": true, "budget": true}
+var abortedKinds = map[string]bool{"cancelled": true, "timeout": true, "interrupted": true, "stale_fence": true, "budget": true, "checks": true}
 
 // Aborted reports whether a run ended because it was void or its agent was restarted; such
 // a report is not worth keeping.
@@ -69,7 +71,7 @@ func Aborted(s *api.AgentTaskStatus) bool {
 // StaleReport is an agent's final report on a void run.
 func StaleReport(fence int64, agent string, at time.Time, state string, o engine.Outcome) signalbox.Stale {
 	r := *o.Result
-	r.Changes = r.Changes.Summary()
+	r.Changes, r.Checked = r.Changes.Summary(), r.Checked.Summary()
 	return signalbox.Stale{
 		Fence: fence, Agent: agent, TaskID: o.TaskID, At: at, State: state, Message: cmp.Or(o.Message, state), Result: r,
 	}
@@ -93,7 +95,7 @@ func result(s api.AgentTaskStatus) *signalbox.Result {
 	if s.Error != nil {
 		r.ErrorType = SanitizeText(s.Error.Type)
 	}
-	r.Changes = changes(s.Changes)
+	r.Changes, r.Checked = changes(s.Changes), checked(s.Checks)
 	return r
 }
 
@@ -109,6 +111,21 @@ func changes(c *api.Changes) *signalbox.Changes {
 	for _, f := range c.Files[:min(len(c.Files), signalbox.MaxChangedFiles)] {
 		out.Files = append(out.Files, signalbox.ChangedFile{
 			Path: f.Path, From: f.From, Status: signalbox.ChangeStatus(f.Status), Insertions: f.Insertions, Deletions: f.Deletions, Binary: f.Binary,
+		})
+	}
+	out.Sanitize()
+	return out
+}
+
+// checked parses what an agent says that the checks of a run said; nil of nil.
+func checked(c *api.AgentChecks) *signalbox.Checked {
+	if c == nil {
+		return nil
+	}
+	out := &signalbox.Checked{State: signalbox.CheckState(c.State), Rounds: c.Rounds, Message: c.Message}
+	for _, r := range c.Results[:min(len(c.Results), signalbox.MaxChecks)] {
+		out.Results = append(out.Results, signalbox.CheckResult{
+			Name: r.Name, State: signalbox.CheckState(r.State), ExitCode: r.ExitCode, Seconds: r.Seconds, Output: r.Output,
 		})
 	}
 	out.Sanitize()

@@ -21,6 +21,10 @@ func Offer(e *engine.Engine, c engine.Claimed, director string) api.AgentTask {
 		QueueID: t.ID, Fence: t.Fence, Slot: t.Slot, Director: director,
 		EnvBy: string(cmp.Or(q.EnvBy, signalbox.EnvByAdmin)),
 	}
+	for _, c := range q.Checking.Checks {
+		a.Checks = append(a.Checks, api.TaskCheck(c))
+	}
+	a.CheckRetries = q.Checking.Retries
 	if left := e.Budgets().Left(t, e.Now()); left != (signalbox.Budget{}) {
 		a.Budget = &api.Budget{USD: left.USD(), Tokens: left.Tokens}
 	}

@@ -335,6 +335,9 @@ func imported(in *api.ExportedTask) (engine.Transfer, error) {
 		if x.Result.Changes != nil {
 			x.Result.Changes.Sanitize()
 		}
+		if x.Result.Checked != nil {
+			x.Result.Checked.Sanitize()
+		}
 	}
 	return x, nil
 }

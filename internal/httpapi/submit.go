@@ -142,6 +142,10 @@ func newTask(req api.SubmitRequest) (engine.NewTask, error) {
 		Overflow: signalbox.Overflow(req.Overflow), Waits: req.Waits,
 	}
 	n.Project = (*signalbox.Project)(req.Project)
+	n.Checking.Retries = req.CheckRetries
+	for _, c := range req.Checks {
+		n.Checking.Checks = append(n.Checking.Checks, signalbox.Check(c))
+	}
 	if req.NotBefore != nil {
 		n.NotBefore = *req.NotBefore
 	}

@@ -47,6 +47,16 @@ type Heard struct {
 	Used       Used                // so far; at the end all of it
 }
 
+// After adds what an earlier program of the same run has heard.
+func (h Heard) After(earlier Heard) Heard {
+	h.Windows = MergeWindows(earlier.Windows, h.Windows)
+	if h.AnsweredAt.IsZero() {
+		h.AnsweredAt = earlier.AnsweredAt
+	}
+	h.Used = earlier.Used.plus(h.Used)
+	return h
+}
+
 // trouble is what most streams keep of what goes wrong.
 type trouble struct {
 	text     string

@@ -315,14 +315,14 @@ func Plain(s string) string {
 }
 
 func withStderr(msg, stderr string) string {
-	if s := lastLines(Plain(stderr), 5); s != "" {
+	if s := LastLines(Plain(stderr), 5); s != "" {
 		return msg + ": " + s
 	}
 	return msg
 }
 
-// lastLines returns the last n lines that are not blank, at most 2,000 bytes.
-func lastLines(s string, n int) string {
+// LastLines returns the last n lines that are not blank, at most 2,000 bytes.
+func LastLines(s string, n int) string {
 	var keep []string
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	for i := len(lines) - 1; i >= 0 && len(keep) < n; i-- {

@@ -82,10 +82,23 @@ type Used struct {
 	Unpriced, Uncounted string
 }
 
+// Spent is what counts against a budget.
+func (u Used) Spent() signalbox.Spent {
+	said := signalbox.Result{InputTokens: u.Tokens.Input, OutputTokens: u.Tokens.Output, CostUSD: u.USD}
+	return said.Spent()
+}
+
+// plus is what two programs have used.
+func (u Used) plus(o Used) Used {
+	return Used{
+		Tokens: api.TokenUsage{Input: u.Tokens.Input + o.Tokens.Input, Output: u.Tokens.Output + o.Tokens.Output}, USD: math.Round((u.USD+o.USD)*1e9) / 1e9,
+		Unpriced: cmp.Or(u.Unpriced, o.Unpriced), Uncounted: cmp.Or(u.Uncounted, o.Uncounted),
+	}
+}
+
 // Over says why a run may not go on, "" where it may.
 func (u Used) Over(b signalbox.Budget) string {
-	said := signalbox.Result{InputTokens: u.Tokens.Input, OutputTokens: u.Tokens.Output, CostUSD: u.USD}
-	switch used := said.Spent(); {
+	switch used := u.Spent(); {
 	case b == (signalbox.Budget{}):
 	case b.NanoUSD > 0 && used.NanoUSD >= b.NanoUSD:
 		return fmt.Sprintf("spent %s of its budget of %s (%s tokens)", dollars(u.USD), dollars(b.USD()), grouped(used.Tokens()))

@@ -225,6 +225,7 @@ type taskStatus struct {
 	Truncated   bool            `json:"truncated,omitempty"` // the tool printed more than result holds
 	ExitCode    *int            `json:"exit_code,omitempty"`
 	Changes     *taskChanges    `json:"changes,omitempty"`
+	Checks      *taskChecks     `json:"checks,omitempty"`
 	SessionID   string          `json:"session_id,omitempty"`
 	CreatedAt   time.Time       `json:"created_at"`
 	StartedAt   *time.Time      `json:"started_at,omitempty"`
@@ -245,6 +246,26 @@ type taskChanges struct {
 	summary      string
 }
 
+// taskChecks is what the checks of a run said; the message of the task quotes what one printed.
+type taskChecks struct {
+	State   string            `json:"state"`
+	Rounds  int               `json:"rounds"`
+	Checks  map[string]string `json:"checks,omitempty"` // state of each
+	Message string            `json:"message,omitempty"`
+	summary string
+}
+
+func checksOf(c *api.AgentChecks) *taskChecks {
+	s := &taskChecks{State: c.State, Rounds: c.Rounds, Message: c.Message, summary: c.Summary()}
+	for _, r := range c.Results {
+		if s.Checks == nil {
+			s.Checks = map[string]string{}
+		}
+		s.Checks[r.Name] = r.State
+	}
+	return s
+}
+
 func statusOfTask(t *api.Task) *taskStatus {
 	s := &taskStatus{
 		QueueID: t.QueueID, State: t.State, Ended: signalbox.State(t.State).Terminal(), Agent: t.Agent,
@@ -255,6 +276,9 @@ func statusOfTask(t *api.Task) *taskStatus {
 		s.Result, s.ExitCode = &t.Result.Output, t.Result.ExitCode
 		if c := t.Result.Changes; c != nil {
 			s.Changes = &taskChanges{c.Branch, c.Base, c.Head, c.Commits, c.FilesChanged, c.Insertions, c.Deletions, c.Summary()}
+		}
+		if c := t.Result.Checks; c != nil {
+			s.Checks = checksOf(c)
 		}
 	}
 	return s
@@ -315,6 +339,9 @@ func (s *taskStatus) words() string {
 		}
 		if s.Changes != nil {
 			text += ". It changed " + s.Changes.summary
+		}
+		if s.Checks != nil {
+			text += ". Checks: " + s.Checks.summary
 		}
 		return text
 	}

@@ -76,6 +76,10 @@ func AddRequest(v *api.Task, r *signalbox.Request) {
 	v.Prompt, v.Model, v.Tier, v.TimeoutSeconds, v.Thinking = r.Prompt, r.Model, r.Tier, r.TimeoutSeconds, r.Thinking
 	v.Arguments, v.Metadata, v.TimeoutMS = r.Arguments, r.Metadata, r.TimeoutMS
 	v.Project = (*api.Project)(r.Project)
+	for _, c := range r.Checking.Checks {
+		v.Checks = append(v.Checks, api.TaskCheck(c))
+	}
+	v.CheckRetries = r.Checking.Retries
 }
 
 // Result is what a task ended with; nil for one that never ran.
@@ -100,6 +104,14 @@ func plainResult(r *signalbox.Result) api.Result {
 		c := Changes(r.Changes)
 		c.Files, c.Patch = c.Files[:min(len(c.Files), shownFiles)], ""
 		v.Changes = &c
+	}
+	if c := r.Checked; c != nil {
+		v.Checks = &api.AgentChecks{State: string(c.State), Rounds: c.Rounds, Message: c.Message}
+		for _, one := range c.Results {
+			v.Checks.Results = append(v.Checks.Results, api.CheckResult{
+				Name: one.Name, State: string(one.State), ExitCode: one.ExitCode, Seconds: one.Seconds, Output: one.Output,
+			})
+		}
 	}
 	return v
 }

@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentd"
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
 	"github.com/signalbox-ai/signalbox/internal/config"
@@ -216,10 +218,25 @@ func (p *process) daemonConfig() agentd.Config {
 		Terminal: a.Terminal, TerminalCommand: a.TerminalCommand, TerminalIdle: a.TerminalIdle,
 		ExecLog: os.Getenv(execLogEnv), Logger: p.log,
 	}
+	c.Checks = agentd.Checks{
+		List: taskChecks(a.Checks), Retries: a.CheckRetries, Callers: a.TaskChecks == config.ChecksByEveryone,
+		Repository: func(top string) ([]api.TaskCheck, error) {
+			list, err := config.RepositoryChecks(top, os.LookupEnv)
+			return taskChecks(list), err
+		},
+	}
 	if p.o.Known {
 		c.Director = p.o.Director
 	}
 	return c
+}
+
+func taskChecks(list []signalbox.Check) []api.TaskCheck {
+	var out []api.TaskCheck
+	for _, c := range list {
+		out = append(out, api.TaskCheck(c))
+	}
+	return out
 }
 
 // RunnerOptions are those of the runner of an agent.

@@ -80,7 +80,9 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 	first.RetryOf = ""
 	plain := first
 	plain.Owner, plain.Schedule = "", ""
-	before := request // an environment that no admin gave is a row that directors of before refuse to read
+	unchecked := request
+	unchecked.Checking = signalbox.Checking{}
+	before := unchecked // an environment that no admin gave is a row that directors of before refuse to read
 	before.EnvBy = ""
 	parkable := task
 	parkable.Budget = signalbox.Budget{}
@@ -96,7 +98,9 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 	sized.Failure, sized.Cause = "", ""
 	unsized := sized
 	unsized.RequestSize, unsized.ResultSize = 0, 0
-	unchanged := result
+	unjudged := result
+	unjudged.Checked = nil
+	unchanged := unjudged
 	unchanged.Changes = nil
 	unnumbered := unchanged
 	unnumbered.TailLine = 0
@@ -106,7 +110,7 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 	old.LogTimes, old.Calls = nil, nil
 	oldStale := stale
 	oldStale.Result.LogTimes, oldStale.Result.Calls, oldStale.Result.Model, oldStale.Result.TailLine = nil, nil, "", 0
-	oldStale.Result.Changes = nil
+	oldStale.Result.Changes, oldStale.Result.Checked = nil, nil
 	unaccounted := agent
 	unaccounted.Account = ""
 	silent := unaccounted
@@ -116,11 +120,12 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 		{"request", Request(&before)}, {"request-plain", Request(&signalbox.Request{Prompt: "p", Model: "m"})}, {"result", Result(&old)}, {"agent", Agent(&silent)}, {"pause", Pause(&pause)},
 		{"session", Session(&session)}, {"audit", Audit(&audit)}, {"stales", Stales([]signalbox.Stale{oldStale, oldStale})},
 		{"schedule", Schedule(&schedule)}, {"run", Run(&run)},
-		{"request-env-by", Request(&request)}, {"agent-proof", Agent(&unaccounted)}, {"task-sized", Task(nil, &sized)},
+		{"request-env-by", Request(&unchecked)}, {"agent-proof", Agent(&unaccounted)}, {"task-sized", Task(nil, &sized)},
 		{"task-failed", Task(nil, &failed)}, {"entry-retry", journal.Entry(nil, &retry)},
 		{"task-requeued", Task(nil, &requeued)}, {"result-course", Result(&nameless)},
 		{"task-spent", Task(nil, &spent)}, {"result-model", Result(&unnumbered)}, {"usage-id", []byte(UsageID(&usage.UsageKey))}, {"usage", Usage(&usage)}, {"task-edited", Task(nil, &edited)}, {"result-numbered", Result(&unchanged)},
-		{"task-parked", Task(nil, &parkable)}, {"entry-account", journal.Entry(nil, &entry)}, {"agent-account", Agent(&agent)}, {"account", Account(&account)}, {"task-budget", Task(nil, &task)}, {"result-changes", Result(&result)},
+		{"task-parked", Task(nil, &parkable)}, {"entry-account", journal.Entry(nil, &entry)}, {"agent-account", Agent(&agent)}, {"account", Account(&account)}, {"task-budget", Task(nil, &task)}, {"result-changes", Result(&unjudged)},
+		{"request-checks", Request(&request)}, {"result-checks", Result(&result)},
 	}
 }
 

@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"time"
@@ -13,7 +14,7 @@ import (
 func Request(r *signalbox.Request) []byte {
 	if r.Model == "" && r.Tier == "" && r.TimeoutSeconds == 0 && r.Project == nil && r.Thinking == nil &&
 		r.SessionID == "" && r.Queue == "" && !r.HadEnv && r.AllowedTools == nil && r.SystemPrompt == "" && !r.NewSession &&
-		r.Arguments == nil && r.Metadata == nil && r.TimeoutMS == 0 && r.Trace == "" && r.EnvBy == "" {
+		r.Arguments == nil && r.Metadata == nil && r.TimeoutMS == 0 && r.Trace == "" && r.EnvBy == "" && r.Checking.IsZero() {
 		return nil
 	}
 	p := New(64)
@@ -28,6 +29,9 @@ func Request(r *signalbox.Request) []byte {
 	}
 	if r.EnvBy != "" {
 		p.b[0] = withEnvBy
+	}
+	if !r.Checking.IsZero() {
+		p.b[0] = withChecks
 	}
 	p.Texts(r.Model, r.Tier, r.SessionID, r.Queue)
 	p.Int(int64(r.TimeoutSeconds))
@@ -55,6 +59,9 @@ func Request(r *signalbox.Request) []byte {
 	if p.b[0] >= withEnvBy {
 		p.Texts(string(r.EnvBy))
 	}
+	if p.b[0] >= withChecks {
+		checking(&p, r.Checking)
+	}
 	return p.b
 }
 
@@ -65,7 +72,7 @@ func ReadRequest(prompt string, rest, sealed []byte) (signalbox.Request, error) 
 	if len(rest) == 0 {
 		return r, nil
 	}
-	d := Reader{b: rest[1:], Bad: rest[0] < firstVersion || rest[0] > withEnvBy}
+	d := Reader{b: rest[1:], Bad: rest[0] < firstVersion || rest[0] > withChecks}
 	r.Model, r.Tier, r.SessionID, r.Queue = d.Text(), d.Text(), d.Text(), d.Text()
 	r.TimeoutSeconds = int(d.Int())
 	r.HadEnv = d.Bool()
@@ -90,15 +97,42 @@ func ReadRequest(prompt string, rest, sealed []byte) (signalbox.Request, error) 
 	if rest[0] >= withEnvBy {
 		r.EnvBy = signalbox.EnvBy(d.Text())
 	}
+	if rest[0] >= withChecks {
+		r.Checking = checkingOf(&d)
+	}
 	if d.Bad {
 		return r, damaged("request")
 	}
 	return r, nil
 }
 
+func checking(p *Packer, c signalbox.Checking) {
+	p.Bool(c.Retries != nil)
+	if c.Retries != nil {
+		p.Int(int64(*c.Retries))
+	}
+	p.Int(int64(len(c.Checks)))
+	for _, one := range c.Checks {
+		p.Texts(one.Name, one.Run)
+		p.Int(int64(one.TimeoutSeconds))
+	}
+}
+
+func checkingOf(d *Reader) signalbox.Checking {
+	var c signalbox.Checking
+	if d.Bool() {
+		n := int(d.Int())
+		c.Retries = &n
+	}
+	for range d.count(signalbox.MaxChecks) {
+		c.Checks = append(c.Checks, signalbox.Check{Name: d.Text(), Run: d.Text(), TimeoutSeconds: int(d.Int())})
+	}
+	return c
+}
+
 // Result packs a result without its texts; nil if nothing else is in it.
 func Result(r *signalbox.Result) []byte {
-	course := r.LogTimes != nil || r.Calls != nil || r.Model != "" || r.TailLine != 0 || r.Changes != nil
+	course := r.LogTimes != nil || r.Calls != nil || r.Model != "" || r.TailLine != 0 || r.Changes != nil || r.Checked != nil
 	if r.TailSeq == 0 && !r.Truncated && r.ExitCode == nil && r.InputTokens == 0 && r.OutputTokens == 0 && r.CostUSD == 0 &&
 		r.DurationSeconds == 0 && r.ErrorType == "" && r.ToolCount == 0 && r.Answer == "" && !course {
 		return nil
@@ -125,14 +159,18 @@ func Result(r *signalbox.Result) []byte {
 		logTimes(&p, r.LogTimes)
 		calls(&p, r.Calls)
 	}
-	if r.Model != "" || r.TailLine != 0 || r.Changes != nil { // likewise
+	if r.Model != "" || r.TailLine != 0 || r.Changes != nil || r.Checked != nil { // likewise
 		p.Texts(r.Model)
 	}
-	if r.TailLine != 0 || r.Changes != nil {
+	if r.TailLine != 0 || r.Changes != nil || r.Checked != nil {
 		p.Int(r.TailLine)
 	}
-	if r.Changes != nil {
-		changes(&p, r.Changes)
+	if r.Changes != nil || r.Checked != nil {
+		changes(&p, cmp.Or(r.Changes, &signalbox.Changes{}))
+	}
+	if r.Checked != nil { // rows of before have changes at their end
+		p.Bool(r.Changes != nil)
+		checked(&p, r.Checked)
 	}
 	return p.b
 }
@@ -157,6 +195,33 @@ func changesOf(d *Reader) *signalbox.Changes {
 		c.Files = append(c.Files, signalbox.ChangedFile{
 			Path: d.Text(), From: d.Text(), Status: signalbox.ChangeStatus(d.Text()), Insertions: d.Int(), Deletions: d.Int(), Binary: d.Bool(),
 		})
+	}
+	return c
+}
+
+func checked(p *Packer, c *signalbox.Checked) {
+	p.Texts(string(c.State), c.Message)
+	p.Ints(int64(c.Rounds), int64(len(c.Results)))
+	for i := range c.Results {
+		r := &c.Results[i]
+		p.Texts(r.Name, string(r.State), r.Output)
+		p.Float(r.Seconds)
+		p.Bool(r.ExitCode != nil)
+		if r.ExitCode != nil {
+			p.Int(int64(*r.ExitCode))
+		}
+	}
+}
+
+func checkedOf(d *Reader) *signalbox.Checked {
+	c := &signalbox.Checked{State: signalbox.CheckState(d.Text()), Message: d.Text(), Rounds: int(d.Int())}
+	for range d.count(signalbox.MaxChecks) {
+		r := signalbox.CheckResult{Name: d.Text(), State: signalbox.CheckState(d.Text()), Output: d.Text(), Seconds: d.Float()}
+		if d.Bool() {
+			code := int(d.Int())
+			r.ExitCode = &code
+		}
+		c.Results = append(c.Results, r)
 	}
 	return c
 }
@@ -241,6 +306,12 @@ func ReadResult(output, tail string, rest []byte) (signalbox.Result, error) {
 	}
 	if d.More() {
 		r.Changes = changesOf(&d)
+	}
+	if d.More() {
+		if !d.Bool() {
+			r.Changes = nil
+		}
+		r.Checked = checkedOf(&d)
 	}
 	if d.Bad {
 		return r, damaged("result")

@@ -136,6 +136,10 @@ func valuesNumbers(b *fixture) {
 	want := signalbox.Result{
 		ExitCode: &code, TailSeq: math.MaxInt64, TailLine: math.MaxInt64, InputTokens: math.MaxInt64, OutputTokens: math.MaxInt64, CostUSD: 0.1 + 0.2,
 		DurationSeconds: math.SmallestNonzeroFloat64, ToolCount: math.MaxInt64,
+		Checked: &signalbox.Checked{
+			State: signalbox.CheckFailed, Rounds: math.MaxInt, Message: "a\x00",
+			Results: []signalbox.CheckResult{{Name: "b", State: signalbox.CheckPassed, ExitCode: &code, Seconds: 0.1 + 0.2, Output: "c\xff\n"}, {}},
+		},
 		Changes: &signalbox.Changes{
 			Workspace: "worktree", Dir: "/src/\xff", Commits: math.MaxInt, FilesChanged: 2, Insertions: math.MaxInt64, Patch: "a\x00\n", PatchBytes: math.MaxInt64,
 			Files: []signalbox.ChangedFile{{Path: "a b", Status: signalbox.FileAdded}, {Path: "b", From: "c", Status: signalbox.FileRenamed, Deletions: 1, Binary: true}},
@@ -145,6 +149,13 @@ func valuesNumbers(b *fixture) {
 	got, err := b.Result(b.ctx, t.ID)
 	b.must(err)
 	b.same("result", got, want)
+	unchanged := b.submit()
+	b.claim("a")
+	want.Changes = nil
+	b.happen(unchanged.ID, signalbox.Event{Kind: signalbox.EventFinish, Reason: signalbox.ReasonChecks, Result: &want})
+	got, err = b.Result(b.ctx, unchanged.ID)
+	b.must(err)
+	b.same("result without changes", got, want)
 }
 
 // second drops a value to keep the error.
@@ -155,6 +166,7 @@ func valuesAbsent(b *fixture) {
 	b.must(second(b.Submit(b.ctx, b.submission(func(s *store.Submission) {
 		s.Request.Thinking, s.Request.Project, s.Request.AllowedTools = &no, &signalbox.Project{}, []string{}
 		s.Request.Arguments = json.RawMessage("{}")
+		s.Request.Checking = signalbox.Checking{Checks: []signalbox.Check{{Name: "a", Run: "b\n", TimeoutSeconds: 9}}, Retries: &zero}
 	}))))
 	b.submit()
 	with, err := b.Request(b.ctx, id(1))
@@ -164,6 +176,8 @@ func valuesAbsent(b *fixture) {
 	if with.Thinking == nil || *with.Thinking || without.Thinking != nil {
 		b.Fatalf("thinking: %v and %v", with.Thinking, without.Thinking)
 	}
+	b.same("checking", with.Checking, signalbox.Checking{Checks: []signalbox.Check{{Name: "a", Run: "b\n", TimeoutSeconds: 9}}, Retries: &zero})
+	b.same("no checking", without.Checking, signalbox.Checking{})
 	if with.Project == nil || without.Project != nil {
 		b.Fatalf("project: %v and %v", with.Project, without.Project)
 	}

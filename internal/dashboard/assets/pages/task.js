@@ -153,7 +153,7 @@ const Notes = ({ task, again }) => {
 const reasons = {
   agent_error: "The agent reported an error.", exit_nonzero: "The command failed.", wait_timeout: "It waited too long.",
   dispatch_failed: "No agent took it.", rejected: "The agent refused it.", run_timeout: "It ran too long.",
-  lost: "Its agent was lost.", released: "Its slot was taken away.", interrupted: "Its agent was restarted.", stalled: "It printed nothing for too long.", budget: "What it may spend is used up.",
+  lost: "Its agent was lost.", released: "Its slot was taken away.", interrupted: "Its agent was restarted.", stalled: "It printed nothing for too long.", checks: "Its work did not pass its checks.", budget: "What it may spend is used up.",
 };
 
 const reasonText = (reason) => reasons[reason] ?? "It failed.";

@@ -1,0 +1,143 @@
+package signalbox
+
+import (
+	"slices"
+	"strings"
+)
+
+// Check is a command that says whether the work of a task is good.
+type Check struct {
+	Name           string `json:"name"`
+	Run            string `json:"run"`                       // shell command
+	TimeoutSeconds int    `json:"timeout_seconds,omitempty"` // 0: the agent's default, 600
+}
+
+// Checking is how the work of a task is to be checked; the zero value leaves that to its agent.
+type Checking struct {
+	Checks  []Check `json:"checks,omitempty"`        // each name once
+	Retries *int    `json:"check_retries,omitempty"` // how often the task's conversation goes on with what failed
+}
+
+// IsZero reports whether all is left to the agent.
+func (c Checking) IsZero() bool { return len(c.Checks) == 0 && c.Retries == nil }
+
+// Bounds of checks.
+const (
+	MaxChecks       = 20
+	MaxCheckRun     = 4096      // bytes of a command
+	MaxCheckTimeout = 24 * 3600 // seconds
+	MaxCheckRetries = 10
+	MaxCheckOutput  = 8 << 10 // bytes
+	maxCheckMessage = 1000    // bytes
+	maxCheckName    = 64      // bytes
+)
+
+// Validate refuses checks that no agent takes.
+func (c Checking) Validate() error {
+	if len(c.Checks) > MaxChecks {
+		return Invalid("checks", "checks has %d entries; at most %d are allowed", len(c.Checks), MaxChecks)
+	}
+	seen := map[string]bool{}
+	for _, one := range c.Checks {
+		switch {
+		case !ValidName(one.Name):
+			return Invalid("checks", "checks: %q cannot be the name of a check: use 1 to 64 letters, digits, dots, underscores or hyphens", Clip(one.Name))
+		case seen[one.Name]:
+			return Invalid("checks", "checks: there are two checks %s: give each a name of its own", one.Name)
+		case strings.TrimSpace(one.Run) == "":
+			return Invalid("checks", "checks: check %s has no command: give it one in run", one.Name)
+		case len(one.Run) > MaxCheckRun || strings.ContainsRune(one.Run, 0):
+			return Invalid("checks", "checks: the command of check %s has %d bytes; at most %d are allowed, and no NUL character: call a script", one.Name, len(one.Run), MaxCheckRun)
+		case one.TimeoutSeconds < 0 || one.TimeoutSeconds > MaxCheckTimeout:
+			return Invalid("checks", "checks: the timeout_seconds of check %s is %d: want 1 to %d, or 0 for 600", one.Name, one.TimeoutSeconds, MaxCheckTimeout)
+		}
+		seen[one.Name] = true
+	}
+	if r := c.Retries; r != nil && (*r < 0 || *r > MaxCheckRetries) {
+		return Invalid("check_retries", "check_retries is %d: want 0 to %d", *r, MaxCheckRetries)
+	}
+	return nil
+}
+
+// CheckState is what a check said of work.
+type CheckState string
+
+// What a check can say.
+const (
+	CheckPassed      CheckState = "passed"
+	CheckFailed      CheckState = "failed"
+	CheckTimeout     CheckState = "timeout"     // it did not end in its time
+	CheckUnavailable CheckState = "unavailable" // it could not be run
+)
+
+// Checked is what the checks of a run said, as its agent tells it.
+type Checked struct {
+	State   CheckState    `json:"state"` // never CheckTimeout
+	Results []CheckResult `json:"results,omitempty"`
+	Rounds  int           `json:"rounds"`            // how often they ran
+	Message string        `json:"message,omitempty"` // why the work is unchecked
+}
+
+// CheckResult is what one check said.
+type CheckResult struct {
+	Name     string     `json:"name"`
+	State    CheckState `json:"state"`
+	ExitCode *int       `json:"exit_code,omitempty"`
+	Seconds  float64    `json:"seconds"`
+	Output   string     `json:"output,omitempty"` // its end, at most MaxCheckOutput bytes
+}
+
+// Size is about how much a store takes for it, in bytes.
+func (c *Checked) Size() int64 {
+	if c == nil {
+		return 0
+	}
+	n := len(c.Message)
+	for i := range c.Results {
+		n += len(c.Results[i].Output) + len(c.Results[i].Name)
+	}
+	return int64(n)
+}
+
+// Summary leaves out what the checks printed; nil of nil.
+func (c *Checked) Summary() *Checked {
+	if c == nil {
+		return nil
+	}
+	s := *c
+	s.Results = slices.Clone(c.Results)
+	for i := range s.Results {
+		s.Results[i].Output = ""
+	}
+	return &s
+}
+
+// Sanitize replaces or drops what no agent of ours says: states that are none, figures below 0,
+// texts that are too long or could do more to a terminal than to show characters.
+func (c *Checked) Sanitize() {
+	if len(c.Results) > MaxChecks {
+		c.Results = c.Results[:MaxChecks:MaxChecks]
+	}
+	if c.State != CheckPassed && c.State != CheckFailed {
+		c.State = CheckUnavailable
+	}
+	c.Rounds = int(figure(int64(c.Rounds)))
+	c.Message = printable(c.Message, maxCheckMessage)
+	for i := range c.Results {
+		r := &c.Results[i]
+		r.Name = printable(r.Name, maxCheckName)
+		if !(r.Seconds >= 0 && r.Seconds <= maxChanged) { // nor NaN
+			r.Seconds = 0
+		}
+		switch r.State {
+		case CheckPassed, CheckFailed, CheckTimeout, CheckUnavailable:
+		default:
+			r.State = CheckUnavailable
+		}
+		lines := strings.Split(r.Output[max(0, len(r.Output)-MaxCheckOutput):], "\n")
+		for i := range lines {
+			lines[i] = printable(lines[i], MaxCheckOutput)
+		}
+		r.Output = clip(strings.Join(lines, "\n"), MaxCheckOutput)
+	}
+}
