@@ -1,6 +1,7 @@
 package signalbox
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strconv"
@@ -66,6 +67,20 @@ type Agent struct {
 	// Account is what its runs spend; "": nothing that is known. While that is closed it
 	// claims nothing.
 	Account string
+	// Of these the store keeps nothing: agents tell them.
+	//
+	// Folder identifies the folder in which its runs work one at a time, the same for all
+	// agents that work in it; "": none is known. Workplace says where runs work whose tasks do not say.
+	Folder    string
+	Workplace Workplace
+}
+
+// FolderOf returns the folder that a run of a task would hold at the agent; "" for none.
+func (a *Agent) FolderOf(place Workplace) string {
+	if cmp.Or(place, a.Workplace) == WorkplaceFolder {
+		return a.Folder
+	}
+	return ""
 }
 
 // The director's own executor has an agent row for each of its queues, with a

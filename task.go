@@ -234,6 +234,23 @@ type Task struct {
 
 	// Budget bounds what its runs may spend together: Spent and the one in flight.
 	Budget Budget
+
+	// Needs is what its run holds, by resource; nil: nothing. What it points to never changes.
+	Needs     *[]Need
+	Workplace Workplace // where its run works
+}
+
+// Requires lists what the execution of the task at an agent holds, by resource; folder is the
+// one in which the agent's runs work unless they are placed elsewhere, "": none.
+func (t *Task) Requires(folder string) []Need {
+	var needs []Need
+	if t.Needs != nil {
+		needs = *t.Needs
+	}
+	if folder == "" {
+		return needs
+	}
+	return append([]Need{{Exclusive("folder", folder), 1}}, needs...)
 }
 
 // Kept is how much it counts, once it has ended, against the bounds on what is

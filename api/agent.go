@@ -77,6 +77,18 @@ type AgentTask struct {
 
 	// signalbox: the run lands what another task has done, and starts no CLI; with isolated.
 	Land *AgentLand `json:"land,omitempty"`
+
+	// signalbox: what the run holds until its end is known.
+	Holds []AgentHold `json:"holds,omitempty"`
+}
+
+// AgentHold is what a run holds of a resource.
+type AgentHold struct {
+	Resource string   `json:"resource"`
+	N        int      `json:"n"`
+	Values   []string `json:"values,omitempty"` // N of them, where the resource has any
+	// Env is the variable that the run has: the values with commas between, or else N.
+	Env string `json:"env"`
 }
 
 // LandPR as AgentLand.Onto: the branch is pushed, and a pull request is opened.
@@ -354,6 +366,7 @@ type AgentStatus struct {
 	CurrentTasks []AgentCurrentTask `json:"current_tasks,omitempty"` //
 	WorkDir      string             `json:"work_dir,omitempty"`      //
 	Workspace    string             `json:"workspace,omitempty"`     // where runs work: folder (WorkDir; also if absent) or worktree
+	FolderID     string             `json:"folder_id,omitempty"`     // of WorkDir, the same for all agents that work in it: one run at a time does; absent: any number may
 
 	IsolatedSlots int             `json:"isolated_slots,omitempty"` // isolated executions it can run beside its slots
 	Sessions      bool            `json:"sessions,omitempty"`       // answers GET /sessions, and begins a conversation under the id it is given

@@ -66,6 +66,9 @@ type ExportedTask struct {
 	NanoUSD      int64      `json:"nano_usd,omitempty"`      // billionths of a US dollar
 	Budget       *Budget    `json:"budget,omitempty"`        // what all its runs may spend together
 
+	Needs     map[string]int `json:"needs,omitempty"`     // units of resources that its run holds
+	Workplace string         `json:"workplace,omitempty"` // where its run works: folder (the agent's own) or other; "": as the agent is configured
+
 	// Parking is how it was parked last, and goes on; absent: it never was. A parked task is
 	// pending where it is imported, and goes on in its conversation.
 	Parking *ExportedParking `json:"parking,omitempty"`

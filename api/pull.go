@@ -29,7 +29,11 @@ type PullClaim struct {
 	// Runs are all executions that it has in hand.
 	Runs    []PullRun     `json:"runs,omitempty"`
 	Steps   *AgentSteps   `json:"steps,omitempty"`   // kind llm
-	Account *AgentAccount `json:"account,omitempty"` // as AgentStatus.Account
+	Account *AgentAccount `json:"account,omitempty"` // this and below as in AgentStatus
+
+	WorkDir   string `json:"work_dir,omitempty"`
+	Workspace string `json:"workspace,omitempty"`
+	FolderID  string `json:"folder_id,omitempty"`
 }
 
 // PullRun is an execution in the hands of an agent that pulls.

@@ -98,6 +98,7 @@ func Routes() []Route {
 		{Name: "closeAccount", Method: http.MethodPost, Path: "/api/accounts/{name}/close", Summary: "Close an account: its agents claim nothing until then, or until someone opens it", Status: 200, Scope: ScopeAdmin,
 			Request: AccountClose{}, Answer: Account{}, Errors: []int{404}},
 		{Name: "budgets", Method: http.MethodGet, Path: "/api/budgets", Summary: "The budgets, and what has been spent of them today", Status: 200, Scope: ScopeRead, Answer: Budgets{}},
+		{Name: "resources", Method: http.MethodGet, Path: "/api/resources", Summary: "What runs hold until they end: named resources, folders, and branches that tasks land on", Status: 200, Scope: ScopeRead, Answer: Resources{}},
 		{Name: "removeAccount", Method: http.MethodDelete, Path: "/api/accounts/{name}", Summary: "Forget an account that no agent spends any more", Status: 204, Scope: ScopeAdmin, Errors: []int{404, 409}},
 		{Name: "history", Method: http.MethodGet, Path: "/api/history", Summary: "Ended tasks, newest first", Status: 200, Scope: ScopeRead,
 			Query: []Param{

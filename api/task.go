@@ -29,6 +29,7 @@ type SubmitRequest struct {
 	WaitTimeout    int               `json:"wait_timeout,omitempty"`  // seconds it may wait before it ends as timeout; 0: for ever
 	OnLost         string            `json:"on_lost,omitempty"`       // fail or requeue, when its agent is lost; default: queue.on_lost of the director
 	Overflow       string            `json:"overflow,omitempty"`      // persist (default); wait: wait_timeout is 120 s unless given; reject: 409 unless an agent is free for it
+	Needs          map[string]int    `json:"needs,omitempty"`         // units of the director's resources that its run holds, by name, from 1
 	Budget         *Budget           `json:"budget,omitempty"`        // what its runs may spend together; default, and the most for a caller who is no admin: budgets.task of the director
 	Checks         []TaskCheck       `json:"checks,omitempty"`        // commands that its agent runs when the run has ended well, at most 20; from admins, or where the agent allows it; default: those of the agent or the repository
 	CheckRetries   *int              `json:"check_retries,omitempty"` // how often the conversation goes on with what checks that failed printed, 0 to 10; default: the agent's
@@ -109,6 +110,8 @@ type Task struct {
 	TokenUsage *TokenUsage `json:"token_usage,omitempty"` // of all its runs, as far as their agents reported it
 	CostUSD    float64     `json:"cost_usd,omitempty"`    // likewise
 	Budget     *Budget     `json:"budget,omitempty"`      // what its runs may spend together
+
+	Needs map[string]int `json:"needs,omitempty"` // units of the director's resources that its run holds, by name
 
 	PromptPreview  string      `json:"prompt_preview"`
 	Prompt         string      `json:"prompt,omitempty"` // not in lists

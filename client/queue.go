@@ -50,6 +50,11 @@ func (c *Client) Budgets(ctx context.Context) (api.Budgets, error) {
 	return ask[api.Budgets](ctx, c, get("/api/budgets", nil))
 }
 
+// Resources lists what runs hold while they work.
+func (c *Client) Resources(ctx context.Context) (api.Resources, error) {
+	return ask[api.Resources](ctx, c, get("/api/resources", nil))
+}
+
 // OpenAccount opens an account now.
 func (c *Client) OpenAccount(ctx context.Context, name string) (api.Account, error) {
 	return ask[api.Account](ctx, c, post("/api/accounts/"+url.PathEscape(name)+"/open", nil))

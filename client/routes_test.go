@@ -41,6 +41,7 @@ var calls = map[string]func(context.Context, *client.Client) error{
 	"resume":        func(ctx context.Context, c *client.Client) error { return second(c.Resume(ctx, "work")) },
 	"unpark":        func(ctx context.Context, c *client.Client) error { return second(c.Unpark(ctx, "queue-1")) },
 	"gates":         func(ctx context.Context, c *client.Client) error { return second(c.Gates(ctx)) },
+	"resources":     func(ctx context.Context, c *client.Client) error { return second(c.Resources(ctx)) },
 	"budgets":       func(ctx context.Context, c *client.Client) error { return second(c.Budgets(ctx)) },
 	"accounts":      func(ctx context.Context, c *client.Client) error { return second(c.Accounts(ctx)) },
 	"openAccount":   func(ctx context.Context, c *client.Client) error { return second(c.OpenAccount(ctx, "claude-1")) },

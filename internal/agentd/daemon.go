@@ -13,6 +13,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
+	"github.com/signalbox-ai/signalbox/internal/agentd/workspace"
 )
 
 // Daemon is one agent.
@@ -28,6 +29,7 @@ type Daemon struct {
 	listMu        sync.Mutex        // serializes listing of conversations
 	conversations conversationLocks // of runs within this process
 	account       spending
+	folder        string     // ID of the folder in which one run at a time works; "": further slots have their own
 	maintainMu    sync.Mutex // serializes maintenance of the data folder; taken before stored and mu
 	tidied        time.Time  // when worktrees were last looked through; under maintainMu
 
@@ -97,6 +99,12 @@ func New(cfg Config) (*Daemon, error) {
 		return nil, fmt.Errorf("the data folder %s is in use by another agent; give each agent a folder of its own", cfg.DataDir)
 	}
 	d.lock = lock
+	if !d.runner.Inside() && (cfg.Slots == 1 || cfg.Workspace.Kind != workspace.KindFolder) {
+		if d.folder, err = folderID(cfg.WorkDir); err != nil {
+			lock.release()
+			return nil, err
+		}
+	}
 	if err := d.recover(); err != nil {
 		if d.ledger != nil {
 			_ = d.ledger.file.Close()
@@ -215,7 +223,7 @@ func (d *Daemon) Status() api.AgentStatus {
 		UptimeSeconds: time.Since(d.started).Seconds(),
 		Config:        api.AgentConfig{Port: d.port, Model: d.cfg.Model},
 		Name:          d.cfg.Name, Slots: d.cfg.Slots, Fencing: true, Proof: d.cfg.Token != "", LongPoll: true, Progress: true,
-		HighestFence: d.highest, Director: d.servingDirector, WorkDir: d.cfg.WorkDir, Workspace: d.cfg.Workspace.Kind,
+		HighestFence: d.highest, Director: d.servingDirector, WorkDir: d.cfg.WorkDir, Workspace: d.cfg.Workspace.Kind, FolderID: d.folder,
 		IsolatedSlots: d.cfg.IsolatedSlots, Sessions: true,
 		Terminal: d.cfg.Terminal && d.cfg.Token != "", Terminals: d.openTerminals(), TaskEnv: d.cfg.TaskEnv,
 		Steps: d.cfg.Runner.LLM.Steps.Told(), Account: account,

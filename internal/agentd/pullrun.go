@@ -280,7 +280,8 @@ func (r *run) endIsKnown() bool {
 // claim is the agent's part of a claim request.
 func (p *puller) claim() api.PullClaim {
 	d := p.d
-	c := api.PullClaim{Instance: p.instance, Slots: d.cfg.Slots, IsolatedSlots: d.cfg.IsolatedSlots, Steps: d.cfg.Runner.LLM.Steps.Told(), Account: d.account.told(d)}
+	c := api.PullClaim{Instance: p.instance, Slots: d.cfg.Slots, IsolatedSlots: d.cfg.IsolatedSlots, Steps: d.cfg.Runner.LLM.Steps.Told(), Account: d.account.told(d),
+		WorkDir: d.cfg.WorkDir, Workspace: d.cfg.Workspace.Kind, FolderID: d.folder}
 	d.mu.Lock()
 	c.HighestFence, c.Director = d.highest, d.servingDirector
 	var live []*run

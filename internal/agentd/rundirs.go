@@ -26,8 +26,8 @@ type runDirs struct {
 }
 
 // dirs returns the folders of a run. Slot 0 uses the configured ones; every other slot and
-// every isolated run has its own, so that no two runs share a CLI's state. A conversation
-// continues where it was held.
+// every isolated run has its own home, so that no two runs share a CLI's state, and a working
+// directory of its own unless all slots work in one. A conversation continues where it was held.
 func (r *run) dirs() runDirs {
 	d, rec := r.d, r.record()
 	p := runDirs{home: d.cfg.Home, dir: d.cfg.WorkDir}
@@ -39,7 +39,10 @@ func (r *run) dirs() runDirs {
 		own = filepath.Join(d.cfg.DataDir, "slots", strconv.Itoa(rec.Slot))
 	}
 	if own != "" {
-		p = runDirs{home: filepath.Join(own, "home"), dir: filepath.Join(own, "work")}
+		p.home = filepath.Join(own, "home")
+		if rec.Isolated || d.folder == "" {
+			p.dir = filepath.Join(own, "work")
+		}
 	}
 	if !rec.Isolated {
 		if s, ok := d.disk.loadSession(rec.SessionID); ok {
@@ -225,6 +228,9 @@ func (r *run) identity() []string {
 	if parent := r.trace.parent(); parent != "" {
 		env = append(env, "TRACEPARENT="+parent)
 	}
+	for _, h := range r.task.Holds {
+		env = append(env, h.Env+"="+cmp.Or(strings.Join(h.Values, ","), strconv.Itoa(h.N)))
+	}
 	return env
 }
 
@@ -303,6 +309,19 @@ func checkEnv(env map[string]string) *refusal {
 		}
 	}
 	return nil
+}
+
+// checkHolds refuses variables that a director may not set.
+func checkHolds(holds []api.AgentHold) *refusal {
+	env := map[string]string{}
+	for _, h := range holds {
+		if h.Env != signalbox.ResourceEnv(h.Resource) || !signalbox.ValidEnvName(h.Env) {
+			env[h.Env] = strings.Join(h.Values, ",")
+		} else if strings.ContainsRune(strings.Join(h.Values, ""), 0) {
+			return invalid("holds.%s may not contain NUL characters", h.Env)
+		}
+	}
+	return checkEnv(env)
 }
 
 // checkEnvBy refuses variables of tasks from non-admins of a director, except those that the

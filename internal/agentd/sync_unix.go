@@ -3,10 +3,20 @@
 package agentd
 
 import (
+	"fmt"
 	"os"
 
 	"golang.org/x/sys/unix"
 )
+
+// fileNode names a file or folder, the same by whatever path.
+func fileNode(path string) (string, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return "", err
+	}
+	return fmt.Sprint(uint64(st.Dev), " ", st.Ino), nil
+}
 
 // homeVariable is the environment variable of the user's home.
 const homeVariable = "HOME"

@@ -2,12 +2,16 @@ package agentd
 
 import (
 	"os"
+	"strings"
 
 	"golang.org/x/sys/windows"
 )
 
 // homeVariable is the environment variable of the user's home.
 const homeVariable = "USERPROFILE"
+
+// fileNode names a file or folder by its path, which has no links.
+func fileNode(path string) (string, error) { return strings.ToLower(path), nil }
 
 // syncData makes written data durable.
 func syncData(f *os.File) error { return f.Sync() }

@@ -83,6 +83,9 @@ func (d *Daemon) check(t api.AgentTask) (job, *refusal) {
 	if ref := d.checkTask(&t); ref != nil {
 		return j, ref
 	}
+	if ref := checkHolds(t.Holds); ref != nil {
+		return j, ref
+	}
 	if err := d.runner.CheckExtras(t.AllowedTools, t.SystemPrompt); err != nil {
 		return j, invalid("%v", err)
 	}

@@ -164,7 +164,7 @@ func (a *app) taskRows(t api.Task) [][]string {
 		{"reason", t.Reason}, {"message", t.Message}, {"last error", t.LastError}, {"trouble", t.Note},
 		{"agent", t.Agent}, {"agent's id", t.TaskID}, {"attempts", count("%d"+most+" failed", t.Attempts)},
 		{"model", t.Model}, {"tier", t.Tier}, {"session", t.SessionID},
-		{"budget", taskBudget(&t)}, {"mode", t.Mode}, {"source", t.Source}, {"by", ownerText(t)}, {"called by", t.ParentID}, {"job", t.SourceJob}, {"retry of", t.RetryOf},
+		{"budget", taskBudget(&t)}, {"needs", needsText(t.Needs)}, {"mode", t.Mode}, {"source", t.Source}, {"by", ownerText(t)}, {"called by", t.ParentID}, {"job", t.SourceJob}, {"retry of", t.RetryOf},
 		{"created", a.clock(t.CreatedAt)}, {"queued", count("number %d in line when it was submitted", t.QueuedAs)}, {"not before", a.formatTimePtr(t.NotBefore)},
 		{"dispatched", a.formatTimePtr(t.DispatchedAt)}, {"started", a.formatTimePtr(t.StartedAt)}, {"ended", a.formatTimePtr(t.EndedAt)},
 	}

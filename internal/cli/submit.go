@@ -33,6 +33,7 @@ type submitFlags struct {
 	budget      budgetFlags
 	checks      []string
 	retries     int
+	needs       []string
 	room        bool
 	wait        waitFlags
 }
@@ -101,6 +102,7 @@ func (s *submitFlags) register(cmd *cobra.Command) {
 	s.budget.register(cmd)
 	f.StringArrayVar(&s.checks, "check", nil, "check its work, `NAME=COMMAND`: a shell command that its agent runs when the run has ended well; repeatable (default: the checks of the agent or the repository)")
 	f.IntVar(&s.retries, "check-retries", 0, "how many `times` the conversation goes on with what checks that failed printed, 0 to 10 (default: the agent's, 2)")
+	f.StringArrayVar(&s.needs, "need", nil, "`NAME[=N]`: units of a resource that its run holds, as signalbox resources lists them (default 1); repeatable")
 	f.StringVar(&s.req.SourceJob, "source-job", "", "`name` of the job that submits it")
 	f.StringVar(&s.key, "idempotency-key", "", "the same `key` makes at most one task (default: a new one)")
 	f.BoolVar(&s.room, "wait-for-room", false, "wait instead of failing when the queue is full")
@@ -135,6 +137,9 @@ func (a *app) fillRequest(cmd *cobra.Command, s *submitFlags, prompt string) (er
 		return err
 	}
 	if err := s.fillChecks(cmd); err != nil {
+		return err
+	}
+	if s.req.Needs, err = needsOf(s.needs); err != nil {
 		return err
 	}
 	s.req.Project = projectAt(s.project)

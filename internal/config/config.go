@@ -65,12 +65,13 @@ type Config struct {
 	// tool-queue-manager too; default false.
 	SeedMetrics bool
 
-	Accounts map[string]Account // by name; default none
-	Budgets  signalbox.Budgets  // what may be spent; default no bounds
-	Agents   []RemoteAgent      // agents that the director polls; default none
-	Kinds    []string           // kinds of agents that have options of their own, see For; default none
-	Discover PortRange          // loopback ports on which the director looks for agents; default none
-	Agent    Agent
+	Accounts  map[string]Account            // by name; default none
+	Resources map[string]signalbox.Resource // that tasks may need
+	Budgets   signalbox.Budgets             // what may be spent; default no bounds
+	Agents    []RemoteAgent                 // agents that the director polls; default none
+	Kinds     []string                      // kinds of agents that have options of their own, see For; default none
+	Discover  PortRange                     // loopback ports on which the director looks for agents; default none
+	Agent     Agent
 
 	origins map[string]string
 	kinds   map[string]func(*Config) Problems // applies the options of a kind

@@ -80,6 +80,7 @@ func settings(c *Config) schema {
 		duration("grace", 0, day, &c.Grace),
 		oneOf("on_shutdown", &c.OnShutdown, "leave", "stop"),
 		{key: "accounts", nested: decodeAccounts},
+		{key: "resources", nested: decodeResources},
 		{key: "budgets.task", nested: decodeBudget(&c.Budgets.Task)},
 		{key: "budgets.day", nested: decodeBudget(&c.Budgets.Day)},
 		{key: "budgets.users", nested: decodeBudgets("users", "want a user: an e-mail address, or a key such as user:ann, as signalbox usage --by user lists them, or *", validOwner, &c.Budgets.Users)},

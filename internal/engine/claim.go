@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
@@ -13,13 +14,15 @@ type Claimed struct {
 	Task    signalbox.Task
 	Request signalbox.Request
 	Env     map[string]string
-	Held    bool // nothing was claimed, as store.Claimed.Held has it
+	Held    bool // nothing was claimed, as store.Claimed.Held and Short have it
+	Short   bool
+	Holds   []signalbox.Hold // of the claim
 }
 
 // Claim gives the next eligible task to a free slot of an agent. found is false if there is
 // no free slot or no task. fenceAbove is the highest fence that the agent reported.
 func (e *Engine) Claim(ctx context.Context, a signalbox.Agent, fenceAbove int64) (c Claimed, found bool, err error) {
-	r := store.ClaimRequest{Agent: a.Name, AgentURL: a.URL, Slots: a.Slots, Queues: a.Queues(), FenceAbove: fenceAbove}
+	r := store.ClaimRequest{Agent: a.Name, AgentURL: a.URL, Slots: a.Slots, Queues: a.Queues(), FenceAbove: fenceAbove, Folder: a.Folder, Workplace: a.Workplace}
 	if !signalbox.IsExecutor(a.Name) { // it spends nothing, and the limit on the fleet is on agents
 		if err := e.readBudgets(ctx); err != nil {
 			return c, false, err
@@ -48,16 +51,17 @@ func (e *Engine) bypassSlots(offered int) int {
 }
 
 func (e *Engine) claim(ctx context.Context, r store.ClaimRequest) (c Claimed, found bool, err error) {
+	r.Resources = e.opts.Resources
 	for {
 		r.Now = e.Now()
 		r.Expires = r.Now.Add(e.opts.ExecutionTTL)
 		got, err := e.store.Claim(ctx, r)
 		if err != nil || !got.Found {
-			return Claimed{Held: got.Held}, false, err
+			return Claimed{Held: got.Held, Short: got.Short}, false, err
 		}
 		e.earlyWake.waitPublished(got.Task.ID)
 		e.publish(Applied{From: signalbox.Pending, Task: got.Task, Kind: signalbox.EventClaim, Trace: got.Request.Trace})
-		c = Claimed{Task: got.Task, Request: got.Request}
+		c = Claimed{Task: got.Task, Request: got.Request, Holds: got.Holds}
 		if c.Env, err = e.openEnv(got.Task.ID, got.Request.SealedEnv); err == nil {
 			return c, true, nil
 		}
@@ -96,6 +100,12 @@ func (e *Engine) Load(ctx context.Context, id string) (Claimed, error) {
 		return Claimed{}, err
 	}
 	c := Claimed{Task: t, Request: r}
+	if t.Needs != nil {
+		if c.Holds, err = e.store.Holds(ctx); err != nil {
+			return Claimed{}, err
+		}
+		c.Holds = slices.DeleteFunc(c.Holds, func(h signalbox.Hold) bool { return h.Agent != t.Agent || h.Slot != t.Slot || h.Fence != t.Fence })
+	}
 	c.Env, err = e.openEnv(id, r.SealedEnv)
 	return c, err
 }

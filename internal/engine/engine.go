@@ -55,7 +55,8 @@ type Options struct {
 	SourcePriority map[signalbox.Source]int
 	Reserve        map[string]accounts.Reserve // by account: what is kept for people
 	Budgets        signalbox.Budgets
-	Sealer         *seal.Sealer // required
+	Resources      map[string]signalbox.Resource // that tasks may need
+	Sealer         *seal.Sealer                  // required
 	Now            func() time.Time
 	Random         io.Reader // for ids and jitter; safe for concurrent use
 	Log            *slog.Logger

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/resources"
 )
 
 // RetryEdit is what a retry changes of the original task; empty fields are kept.
@@ -49,7 +50,7 @@ func (e *Engine) Retry(ctx context.Context, id string, edit RetryEdit) (Receipt,
 		Tier: r.Tier, Project: r.Project, Thinking: r.Thinking, SessionID: r.SessionID, Source: edit.Source, SourceJob: t.SourceJob,
 		Priority: t.Priority, OnLost: t.OnLost, RetryOf: id, Env: edit.Env, IdempotencyKey: edit.IdempotencyKey,
 		Mode: t.Mode, NewSession: r.NewSession, AllowedTools: r.AllowedTools, SystemPrompt: r.SystemPrompt, Checking: r.Checking,
-		By: edit.By, CallerID: edit.CallerID, Budget: t.Budget.Least(e.opts.Budgets.Most(edit.By)),
+		By: edit.By, CallerID: edit.CallerID, Budget: t.Budget.Least(e.opts.Budgets.Most(edit.By)), Needs: resources.Units(t.Needs),
 	}
 	if n.SessionID != "" {
 		n.Session = t.SessionMode

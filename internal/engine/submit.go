@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/resources"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -40,10 +41,13 @@ type NewTask struct {
 	Overflow   signalbox.Overflow `json:",omitempty"`
 	NewSession bool               `json:",omitempty"` // a chat that starts a new conversation
 	// Bypass only, for runners that support them.
-	AllowedTools []string           `json:",omitempty"`
-	SystemPrompt string             `json:",omitempty"`
-	Budget       signalbox.Budget   `json:",omitzero"` // zero figures: Options.Budgets.Task
-	Checking     signalbox.Checking `json:",omitzero"`
+	AllowedTools []string         `json:",omitempty"`
+	SystemPrompt string           `json:",omitempty"`
+	Budget       signalbox.Budget `json:",omitzero"`  // zero figures: Options.Budgets.Task
+	Needs        map[string]int   `json:",omitempty"` // units of resources that its run holds
+	// Holds is used instead of Needs by the director itself, also for what is exclusive.
+	Holds    *[]signalbox.Need  `json:"-"`
+	Checking signalbox.Checking `json:",omitzero"`
 	// ModeTool only. Secrets are the arguments that the tool marks as secret, as JSON by
 	// name; they are not in Arguments.
 	Tool      string            `json:",omitempty"`
@@ -128,7 +132,7 @@ func (e *Engine) Submit(ctx context.Context, n NewTask) (r Receipt, err error) {
 		refused = e.ChargeRate(n.By, sizeOf(&n))
 	}
 	if refused == nil {
-		refused = cmp.Or(e.checkRoute(ctx, n), e.checkBudgets(ctx, &n))
+		refused = cmp.Or(e.checkRoute(ctx, n), e.checkBudgets(ctx, &n), resources.Check(e.opts.Resources, n.Needs))
 	}
 	if refused == nil {
 		refused = e.setRoom(&n, &sub)
@@ -189,7 +193,10 @@ func (e *Engine) submission(n NewTask, origin callOrigin) (store.Submission, err
 		t.HasEnv = len(secrets) > 0
 	}
 	if n.Mode != signalbox.ModeTool {
-		t.Budget = n.Budget.Or(e.opts.Budgets.Task)
+		t.Budget, t.Needs = n.Budget.Or(e.opts.Budgets.Task), cmp.Or(n.Holds, resources.Needs(n.Needs))
+		if n.Project != nil {
+			t.Workplace = signalbox.WorkplaceOther
+		}
 	}
 	if n.Waiter {
 		t.Bias = 365 * 24 * time.Hour // ahead of all others

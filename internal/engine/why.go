@@ -54,6 +54,13 @@ func (e *Engine) Why(ctx context.Context, id string) (Why, error) {
 	if slices.ContainsFunc(servers, func(a LiveAgent) bool { return a.Account != "" || a.Closed != nil }) {
 		w.Gates = slices.Insert(w.Gates, 4, e.gateClosed(&t))
 	}
+	held, err := e.gateHolds(ctx, &t, servers)
+	if err != nil {
+		return w, err
+	}
+	if held != nil {
+		w.Gates = slices.Insert(w.Gates, len(w.Gates)-2, *held)
+	}
 	if e.opts.Budgets.Daily() {
 		w.Gates = slices.Insert(w.Gates, len(w.Gates)-2, e.gateBudget(&t))
 	}

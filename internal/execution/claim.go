@@ -72,10 +72,15 @@ func (b *Registry[A, R]) next(queue string) (a A, found bool) {
 	} else if queue != signalbox.QueueWork {
 		return a, false // no agent serves it
 	}
-	if from == nil || from.Len() == 0 {
+	if from == nil {
 		return a, false
 	}
-	return from.Front().Value.(A), true
+	for e := from.Front(); e != nil; e = e.Next() {
+		if a := e.Value.(A); !a.Base().short {
+			return a, true
+		}
+	}
+	return a, false
 }
 
 // KickBypass announces that a task may wait in an agent's bypass queue. Mu is held.
@@ -137,10 +142,19 @@ func (b *Registry[A, R]) clearDrained() {
 	}
 }
 
-// SlotFreed records that a slot has become free. If a claim found nothing because of the
-// fleet limit, waiting tasks are checked again. Mu is held.
+// SlotFreed records that a slot has become free. If claims found nothing because of the fleet
+// limit, or of what others hold, they are tried again. Mu is held.
 func (b *Registry[A, R]) SlotFreed() {
 	b.freed++
+	if b.anyShort {
+		b.anyShort = false
+		for _, a := range b.Order {
+			if l := a.Base(); l.short {
+				l.short = false
+				l.Wake.Send()
+			}
+		}
+	}
 	if b.starved {
 		b.starved = false
 		b.Recheck.Request()
@@ -207,6 +221,10 @@ func (b *Registry[A, R]) Claim(ctx context.Context, a A, isolated bool) (c engin
 		l.drained = true
 		l.announced = append(signals, l.announced...)
 		b.PassOn(a)
+	case c.Short && !isolated:
+		again = b.freed != freed // a slot was freed since
+		l.short, b.anyShort = !again, b.anyShort || !again
+		b.kickAll(slices.DeleteFunc(signals, func(queue string) bool { return queue == signalbox.AgentQueue(l.Name) }))
 	case worth && (fleet || isolated): // isolated executions always have a fleet limit
 		again = b.freed != freed // a slot was freed since
 		b.starved = b.starved || !again

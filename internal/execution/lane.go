@@ -2,6 +2,7 @@ package execution
 
 import (
 	"container/list"
+	"regexp"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -30,10 +31,27 @@ type Lane[R Follower] struct {
 	announced    []string      // queues it was woken for and has not claimed from yet
 	missed       int64         // Registry.missed at its last claim
 	drained      bool          // it is drained or its account is not open: no claims until a queue is resumed or an account changes
+	short        bool          // what it could claim needs what others hold: no task of a shared queue is announced to it until a slot is given back
 	all, kind    *list.Element // elements of Registry.ready and Registry.kinds; nil if not listed
 	inKind       string
 	reported     visibleState
 }
+
+// HearFolder records where the agent says that its runs work.
+func (l *Lane[R]) HearFolder(dir, workspace, id string) {
+	l.Row.Folder, l.Row.Workplace = "", signalbox.WorkplaceFolder
+	if folderID.MatchString(id) {
+		l.Row.Folder = id
+	}
+	if l.Row.WorkDir == "" {
+		l.Row.WorkDir = clip(SanitizeText(dir), maxText)
+	}
+	if workspace != "" && workspace != string(signalbox.WorkplaceFolder) {
+		l.Row.Workplace = signalbox.WorkplaceOther
+	}
+}
+
+var folderID = regexp.MustCompile(`^[0-9a-f]{8,64}$`)
 
 // NewLane returns the lane of a newly known agent.
 func NewLane[R Follower](row signalbox.Agent, now time.Time) Lane[R] {

@@ -25,6 +25,11 @@ func Offer(e *engine.Engine, c engine.Claimed, director string) api.AgentTask {
 		a.Checks = append(a.Checks, api.TaskCheck(c))
 	}
 	a.CheckRetries = q.Checking.Retries
+	for _, h := range c.Holds {
+		if !strings.Contains(h.Resource, ":") {
+			a.Holds = append(a.Holds, api.AgentHold{Resource: h.Resource, N: h.N, Values: h.Values, Env: cmp.Or(e.Options().Resources[h.Resource].Env, signalbox.ResourceEnv(h.Resource))})
+		}
+	}
 	if left := e.Budgets().Left(t, e.Now()); left != (signalbox.Budget{}) {
 		a.Budget = &api.Budget{USD: left.USD(), Tokens: left.Tokens}
 	}

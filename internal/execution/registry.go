@@ -116,6 +116,7 @@ type Registry[A Agent[R], R Follower] struct {
 	ready    list.List                // of A: agents with room that no task was announced for
 	kinds    map[string]*list.List    // the same, by kind
 	freed    int64                    // counts freed slots
+	anyShort bool                     // Lane.short of some lane
 	resumed  int64                    // counts resumed queues
 	missed   int64                    // counts tasks for which no agent could be woken
 	news     map[string]accounts.News // of agents' accounts, not stored yet

@@ -22,6 +22,7 @@ func (s *session) accountStory() {
 	s.ask("task", "Parked at a limit of its provider", "/api/queue/"+id, "")
 	s.ask("why", "Parked", "/api/queue/"+id+"/why", "")
 	s.ask("budgets", "", "/api/budgets", "")
+	s.ask("resources", "", "/api/resources", "")
 	s.ask("openAccount", "", "/api/accounts/claude-1/open", "")
 	s.ask("closeAccount", "", "/api/accounts/claude-1/close", `{"until":"2025-01-17T18:00:00Z","reason":"left for the release"}`)
 	s.ask("closeAccount", "An account that is not known", "/api/accounts/claude-9/close", "")

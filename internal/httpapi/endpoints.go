@@ -20,6 +20,7 @@ type handlers struct {
 	gates      *gateHandler
 	accounts   *accountHandlers
 	budgets    *budgetHandlers
+	resources  *resourceHandlers
 	searches   *searchHandler
 	usages     *usageHandler
 	bulk       *bulkHandler
@@ -71,6 +72,7 @@ func (d *Server) newHandlers() *handlers {
 		gates:     &gateHandler{engine: e, tools: cfg.Tools},
 		accounts:  accounts,
 		budgets:   &budgetHandlers{engine: e},
+		resources: &resourceHandlers{engine: e},
 		searches:  &searchHandler{engine: e, projection: d.projection},
 		usages:    &usageHandler{engine: e},
 		bulk:      &bulkHandler{engine: e, audit: d.audit, tasks: tasks, calls: toolTasks},
@@ -140,6 +142,7 @@ func (h *handlers) endpoints() map[string]endpoint {
 		"gates":         {handle: h.gates.list, narrow: access.ByHandler},
 		"accounts":      {handle: h.accounts.list, narrow: access.ByHandler},
 		"budgets":       {handle: h.budgets.list, narrow: access.ByHandler},
+		"resources":     {handle: h.resources.list, narrow: access.ByHandler},
 		"openAccount":   {handle: h.accounts.open},
 		"closeAccount":  {handle: h.accounts.close},
 		"removeAccount": {handle: h.accounts.remove},

@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
+	"github.com/signalbox-ai/signalbox/internal/resources"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -215,6 +216,7 @@ func exported(x *engine.Transfer) (api.ExportedTask, error) {
 		DispatchedAt: view.Time(t.DispatchedAt), StartedAt: view.Time(t.StartedAt), EndedAt: view.Time(t.EndedAt), Agent: t.Agent,
 		AgentURL: t.AgentURL, TaskID: t.TaskID, Attempts: t.Attempts, Claims: t.Claims, LastError: t.LastError, CancelledBy: t.CancelledBy,
 		InputTokens: t.Spent.InputTokens, OutputTokens: t.Spent.OutputTokens, NanoUSD: t.Spent.NanoUSD, Budget: view.Budget(t.Budget),
+		Needs: resources.Units(t.Needs), Workplace: string(t.Workplace),
 	}
 	if k := t.Parking; k != nil {
 		out.Parking = &api.ExportedParking{
@@ -310,6 +312,7 @@ func imported(in *api.ExportedTask) (engine.Transfer, error) {
 		Agent: in.Agent, AgentURL: in.AgentURL, TaskID: in.TaskID, Attempts: in.Attempts, Claims: in.Claims, LastError: in.LastError,
 		CancelledBy: in.CancelledBy,
 		Spent:       signalbox.Spent{InputTokens: max(0, in.InputTokens), OutputTokens: max(0, in.OutputTokens), NanoUSD: max(0, in.NanoUSD)},
+		Needs:       resources.Needs(in.Needs), Workplace: signalbox.Workplace(in.Workplace),
 	}}
 	if k := in.Parking; k != nil {
 		x.Task.Parking = &signalbox.Parking{

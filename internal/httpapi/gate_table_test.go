@@ -40,6 +40,7 @@ var table = map[string]string{
 	"resume":         "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
 	"gates":          "1    +    3    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
 	"budgets":        "1    +    3    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
+	"resources":      "1    +    3    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
 	"accounts":       "1    +    3    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
 	"openAccount":    "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
 	"removeAccount":  "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",

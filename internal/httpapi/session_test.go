@@ -41,6 +41,7 @@ func newSession(t *testing.T) *session {
 	s := &session{}
 	s.Fixture = apitest.New(t, apitest.WithClock(&s.clock), func(o *apitest.Options) {
 		o.Engine.MaxSize = 3
+		o.Engine.Resources = map[string]signalbox.Resource{"staging-db": {Capacity: 1}, "port": {Capacity: 3, Values: []string{"3001", "3002", "3003"}}}
 		o.Engine.Budgets = signalbox.Budgets{Accounts: map[string]signalbox.Budget{"*": {NanoUSD: 60_000_000_000}, "team": {Tokens: 2_000_000}}}
 	})
 	s.Fixture.AddAgent("reviewer", 1) // by the engine: the story begins with one known agent

@@ -138,7 +138,7 @@ func newTask(req api.SubmitRequest) (engine.NewTask, error) {
 		Prompt: prompt, Model: req.Model, Tier: req.Tier, TimeoutSeconds: req.TimeoutSeconds, Budget: budget,
 		SessionID: req.SessionID, Session: signalbox.SessionMode(req.Session), Env: req.Env, Thinking: req.Thinking,
 		Source: signalbox.Source(req.Source), SourceJob: req.SourceJob, Agent: req.Agent, Kind: req.Kind,
-		Priority: req.Priority, WaitTimeout: waitTimeout(req.WaitTimeout), OnLost: signalbox.OnLost(req.OnLost),
+		Priority: req.Priority, WaitTimeout: waitTimeout(req.WaitTimeout), OnLost: signalbox.OnLost(req.OnLost), Needs: req.Needs,
 		Overflow: signalbox.Overflow(req.Overflow), Waits: req.Waits,
 	}
 	n.Project = (*signalbox.Project)(req.Project)

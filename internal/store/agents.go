@@ -70,6 +70,9 @@ type AgentReader interface {
 	// Accounts lists the accounts by name.
 	Accounts(ctx context.Context) ([]signalbox.Account, error)
 
+	// Holds lists what executions hold, by resource and fence.
+	Holds(ctx context.Context) ([]signalbox.Hold, error)
+
 	// Durations returns the run times of the newest completed tasks of an
 	// agent, newest first, at most limit, and at most as many as the store
 	// keeps: 100 or more, fewer after a restart if they are long ago.

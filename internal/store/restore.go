@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,6 +84,14 @@ func checkForeign(t *signalbox.Task, r *signalbox.Request) error {
 		return signalbox.Invalid("session_id", "session_id is not valid")
 	case len(t.IdempotencyKey) > 1024 || strings.ContainsRune(t.IdempotencyKey, 0):
 		return signalbox.Invalid("idempotency_key", "idempotency_key is too long or not printable")
+	}
+	if t.Needs != nil && slices.ContainsFunc(*t.Needs, func(n signalbox.Need) bool {
+		return !signalbox.ValidName(n.Resource) || n.N < 1 || n.N > signalbox.MaxResourceCapacity
+	}) || t.Needs != nil && len(*t.Needs) > signalbox.MaxNeeds {
+		return signalbox.Invalid("needs", "needs names at most %d resources, with 1 to %d units each", signalbox.MaxNeeds, signalbox.MaxResourceCapacity)
+	}
+	if t.Workplace != signalbox.WorkplaceDefault && t.Workplace != signalbox.WorkplaceFolder && t.Workplace != signalbox.WorkplaceOther {
+		return signalbox.Invalid("workplace", "workplace is %q: folder, other or nothing", signalbox.Preview(string(t.Workplace)))
 	}
 	if err := checkParking(t); err != nil || t.Mode == signalbox.ModeTool {
 		return err

@@ -31,7 +31,9 @@ type TaskWriter interface {
 	// counted and numbered separately, and drained only by a pause of their own queue or of
 	// all. While the agent's account is closed it claims none but isolated ones; while that
 	// is being tried, one claim at a time is let through (signalbox.Account.Probe). A task that
-	// runs anyway (signalbox.Task.Anyway) is let through when it is the first.
+	// runs anyway (signalbox.Task.Anyway) is let through when it is the first. A task gets all
+	// that it needs (ClaimRequest.Requires) until its slot is given back, or is passed over; so are
+	// tasks of its queue after it that need any of that, and after MaxPassed such all others.
 	Claim(ctx context.Context, c ClaimRequest) (Claimed, error)
 
 	// Apply writes a change if the row still has revision change.Task.Rev, else ErrStale.

@@ -88,13 +88,16 @@ type Submitted struct {
 type ClaimRequest struct {
 	Agent      string
 	AgentURL   string
-	Slots      int      // how many the agent has
-	Queues     []string // that it serves
-	FenceAbove int64    // highest fence that the agent reports, bounded by NextFence; 0: unknown
-	Isolated   bool     // claim a slot for an isolated execution: Slots is the number of those
-	Fleet      int      // limit on slots of that sort in use over all agents, the director's own executor excluded; 0: none
-	Account    string   // of the agent; "": none
-	Closed     bool     // only a task that runs anyway is claimed, if it is the first
+	Slots      int                           // how many the agent has
+	Queues     []string                      // that it serves
+	FenceAbove int64                         // highest fence that the agent reports, bounded by NextFence; 0: unknown
+	Isolated   bool                          // claim a slot for an isolated execution: Slots is the number of those
+	Fleet      int                           // limit on slots of that sort in use over all agents, the director's own executor excluded; 0: none
+	Account    string                        // of the agent; "": none
+	Folder     string                        // in which its runs work one at a time; "": none
+	Workplace  signalbox.Workplace           // of runs whose task names none
+	Resources  map[string]signalbox.Resource // that tasks may need
+	Closed     bool                          // only a task that runs anyway is claimed, if it is the first
 	Except     Except
 	Expires    time.Time
 	Now        time.Time
@@ -112,9 +115,22 @@ func (e *Except) Takes(t *signalbox.Task) bool {
 		(t.Owner != "" && slices.Contains(e.Owners, t.Owner) || t.OwnerEmail != "" && slices.Contains(e.Owners, t.OwnerEmail)))
 }
 
+// Requires lists what a task would hold, by resource.
+func (c *ClaimRequest) Requires(t *signalbox.Task) []signalbox.Need {
+	if t.Needs == nil && c.Folder == "" {
+		return nil
+	}
+	a := signalbox.Agent{Folder: c.Folder, Workplace: c.Workplace}
+	return t.Requires(a.FolderOf(t.Workplace))
+}
+
 // Claimed is a claimed task, state dispatching.
 type Claimed struct {
 	Found bool
+	// Short: a task was passed over because others hold what it needs. It can be claimed when
+	// a slot is given back.
+	Short bool
+	Holds []signalbox.Hold // of the claim
 	// Held: the agent is drained or its account is not open, or the request was Closed. It can
 	// claim when a queue is resumed or the account changes, both of which are in the journal.
 	Held    bool

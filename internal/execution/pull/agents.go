@@ -56,6 +56,7 @@ func (l *Lanes) putLane(row signalbox.Agent) {
 		a.Health.Recover()
 	default:
 		row.Slots, row.Account = cmp.Or(a.reported.slots, row.Slots), cmp.Or(row.Account, a.Row.Account)
+		row.Folder, row.Workplace = a.Row.Folder, a.Row.Workplace
 	}
 	a.Row = row
 	l.Update(a)

@@ -29,7 +29,7 @@ func (l *Lanes) Claim(ctx context.Context, name string, c api.PullClaim, wait ti
 		s.fence = c.HighestFence
 	}
 	l.enforce(ctx, l.recordHeard(a, s, c.Runs))
-	l.hearAccount(a, c.Account)
+	l.hear(a, &c)
 	p, err := l.enter(a, c.Runs)
 	if err != nil {
 		return api.PullAnswer{}, err
@@ -42,12 +42,11 @@ func (l *Lanes) Claim(ctx context.Context, name string, c api.PullClaim, wait ti
 	return l.answer(ctx, p, wait)
 }
 
-func (l *Lanes) hearAccount(a *lane, told *api.AgentAccount) {
-	if told != nil {
-		l.Mu.Lock()
-		defer l.Mu.Unlock()
-		l.HearAccount(a, told)
-	}
+func (l *Lanes) hear(a *lane, c *api.PullClaim) {
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
+	a.HearFolder(c.WorkDir, c.Workspace, c.FolderID)
+	l.HearAccount(a, c.Account)
 }
 
 // heldWait bounds the wait of an agent with slots in use by foreign work.

@@ -121,6 +121,7 @@ func (l *lane) change(row signalbox.Agent, c *conn, now time.Time) {
 			row.Slots = l.status.Slots
 		}
 		row.Account = cmp.Or(row.Account, l.Row.Account)
+		row.Folder, row.Workplace = l.Row.Folder, l.Row.Workplace
 	}
 	l.Row, l.stale = row, true
 	l.probing.Send()

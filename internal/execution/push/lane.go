@@ -145,6 +145,7 @@ func (l *lane) applyStatus(s api.AgentStatus) {
 	if s.Slots > 0 {
 		l.Row.Slots = s.Slots
 	}
+	l.HearFolder(s.WorkDir, s.Workspace, s.FolderID)
 }
 
 // knownKind returns the kind of the row or, if that is unknown, the one that the agent

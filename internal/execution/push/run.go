@@ -31,6 +31,7 @@ type run struct {
 	trace   string // traceparent for the agent
 	request signalbox.Request
 	env     map[string]string // of the task
+	holds   []signalbox.Hold  // of its claim
 
 	agentTask  string // the agent's own id for it, "" until known; guarded by Mu
 	cancelling bool   // a goroutine is sending a cancel to the agent; guarded by Mu
@@ -160,7 +161,7 @@ func (r *run) silence() time.Duration {
 // offer is the task as the agent gets it.
 func (r *run) offer() api.AgentTask {
 	t := r.row()
-	offer := execution.Offer(r.d.Engine, engine.Claimed{Task: t, Request: r.request, Env: r.env}, r.d.ID)
+	offer := execution.Offer(r.d.Engine, engine.Claimed{Task: t, Request: r.request, Env: r.env, Holds: r.holds}, r.d.ID)
 	offer.RunToken = r.d.Engine.Options().Sealer.RunToken(t.ID, t.Fence)
 	return offer
 }

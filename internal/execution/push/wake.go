@@ -140,7 +140,7 @@ const giveBackFor = 5 * time.Second
 func (d *Dispatcher) newRun(l *lane, t *term, c engine.Claimed) *run {
 	r := &run{
 		Run: execution.NewRun(c, d.opts.Monotonic(), d.Engine.Now), d: d, lane: l, term: t, pollNow: execution.NewSignal(), done: make(chan struct{}),
-		session: c.Task.SessionID, request: c.Request, env: c.Env, agentTask: c.Task.TaskID, seenBefore: map[string]bool{},
+		session: c.Task.SessionID, request: c.Request, env: c.Env, holds: c.Holds, agentTask: c.Task.TaskID, seenBefore: map[string]bool{},
 	}
 	r.ctx, r.stop = context.WithCancel(t.ctx)
 	return r

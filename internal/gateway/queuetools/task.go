@@ -21,18 +21,19 @@ import (
 
 // submitArgs are the arguments of submit_task.
 type submitArgs struct {
-	Prompt         string       `json:"prompt"`
-	Agent          string       `json:"agent"`
-	Kind           string       `json:"kind"`
-	Model          string       `json:"model"`
-	Tier           string       `json:"tier"`
-	SessionID      string       `json:"session_id"`
-	TimeoutSeconds int          `json:"timeout_seconds"`
-	Priority       int          `json:"priority"`
-	Project        *api.Project `json:"project"`
-	NotBefore      *time.Time   `json:"not_before"`
-	Budget         *api.Budget  `json:"budget"`
-	IdempotencyKey *string      `json:"idempotency_key"`
+	Prompt         string         `json:"prompt"`
+	Agent          string         `json:"agent"`
+	Kind           string         `json:"kind"`
+	Model          string         `json:"model"`
+	Tier           string         `json:"tier"`
+	SessionID      string         `json:"session_id"`
+	TimeoutSeconds int            `json:"timeout_seconds"`
+	Priority       int            `json:"priority"`
+	Project        *api.Project   `json:"project"`
+	NotBefore      *time.Time     `json:"not_before"`
+	Budget         *api.Budget    `json:"budget"`
+	Needs          map[string]int `json:"needs"`
+	IdempotencyKey *string        `json:"idempotency_key"`
 }
 
 // submittedTask is the answer of submit_task.
@@ -55,7 +56,7 @@ func submit(ctx context.Context, a *request) (gateway.Result, error) {
 	}
 	body := api.SubmitRequest{
 		Prompt: in.Prompt, Agent: in.Agent, Kind: in.Kind, Model: in.Model, Tier: in.Tier, SessionID: in.SessionID,
-		TimeoutSeconds: in.TimeoutSeconds, Priority: in.Priority, Project: in.Project, NotBefore: in.NotBefore, Budget: in.Budget,
+		TimeoutSeconds: in.TimeoutSeconds, Priority: in.Priority, Project: in.Project, NotBefore: in.NotBefore, Budget: in.Budget, Needs: in.Needs,
 	}
 	if a.who.Kind == signalbox.PrincipalAgent {
 		body.Source = string(signalbox.SourceAgent)

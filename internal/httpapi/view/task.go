@@ -8,6 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/resources"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -20,7 +21,7 @@ func Task(t *signalbox.Task) api.Task {
 		Source: string(t.Source), SourceJob: t.SourceJob, Priority: t.Priority, OnLost: string(t.OnLost),
 		SessionID: t.SessionID, RetryOf: t.RetryOf, CancelRequested: t.CancelRequested, PromptPreview: t.Preview,
 		Mode: mode(t.Mode), Tool: t.Tool, SourceUserEmail: t.OwnerEmail, ParentID: t.ParentID, Depth: t.Depth,
-		TokenUsage: tokens(t.Spent.InputTokens, t.Spent.OutputTokens), CostUSD: t.Spent.USD(), Budget: Budget(t.Budget),
+		TokenUsage: tokens(t.Spent.InputTokens, t.Spent.OutputTokens), CostUSD: t.Spent.USD(), Budget: Budget(t.Budget), Needs: resources.Units(t.Needs),
 	}
 	v.SourceUserID, _ = signalbox.OwnerUser(t.Owner)
 	v.SourceAgent, _ = signalbox.OwnerAgent(t.Owner)

@@ -150,7 +150,7 @@ func (d *Director) assemble(ctx context.Context, sealer *seal.Sealer) (err error
 	}
 	d.Engine = engine.New(timed, engine.Options{
 		MaxSize: q.MaxSize, MaxAttempts: q.MaxAttempts, AgeStep: q.AgeStep, ExecutionTTL: cfg.ExecutionTTL,
-		MaxChats: q.ChatMaxSize, WaitTimeout: q.WaitTimeout, OnLost: q.OnLost, Fleet: q.Fleet, SourcePriority: cfg.Priorities, Reserve: reserves(cfg.Accounts), Budgets: cfg.Budgets,
+		MaxChats: q.ChatMaxSize, WaitTimeout: q.WaitTimeout, OnLost: q.OnLost, Fleet: q.Fleet, SourcePriority: cfg.Priorities, Reserve: reserves(cfg.Accounts), Budgets: cfg.Budgets, Resources: cfg.Resources,
 		BypassSlots: cfg.Bypass.Slots, BypassFleet: cfg.Bypass.Fleet, MaxCommands: cfg.Commands.MaxWaiting,
 		SubmitTasks: q.SubmitTasks, SubmitBytes: q.SubmitBytes,
 		Sealer: sealer, Now: now, Log: d.Log,

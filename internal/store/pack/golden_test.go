@@ -69,7 +69,8 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 	var run signalbox.ScheduleRun
 	var usage signalbox.Usage
 	var account signalbox.Account
-	for _, v := range []any{&task, &entry, &token, &user, &request, &result, &agent, &pause, &session, &audit, &stale, &schedule, &run, &usage, &account} {
+	var hold signalbox.Hold
+	for _, v := range []any{&task, &entry, &token, &user, &request, &result, &agent, &pause, &session, &audit, &stale, &schedule, &run, &usage, &account, &hold} {
 		n := 0
 		whole(t, reflect.ValueOf(v).Elem(), &n)
 	}
@@ -84,7 +85,9 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 	unchecked.Checking = signalbox.Checking{}
 	before := unchecked // an environment that no admin gave is a row that directors of before refuse to read
 	before.EnvBy = ""
-	parkable := task
+	budgeted := task
+	budgeted.Needs, budgeted.Workplace = nil, ""
+	parkable := budgeted
 	parkable.Budget = signalbox.Budget{}
 	edited := parkable
 	edited.Parking, edited.Anyway = nil, false
@@ -124,8 +127,9 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 		{"task-failed", Task(nil, &failed)}, {"entry-retry", journal.Entry(nil, &retry)},
 		{"task-requeued", Task(nil, &requeued)}, {"result-course", Result(&nameless)},
 		{"task-spent", Task(nil, &spent)}, {"result-model", Result(&unnumbered)}, {"usage-id", []byte(UsageID(&usage.UsageKey))}, {"usage", Usage(&usage)}, {"task-edited", Task(nil, &edited)}, {"result-numbered", Result(&unchanged)},
-		{"task-parked", Task(nil, &parkable)}, {"entry-account", journal.Entry(nil, &entry)}, {"agent-account", Agent(&agent)}, {"account", Account(&account)}, {"task-budget", Task(nil, &task)}, {"result-changes", Result(&unjudged)},
+		{"task-parked", Task(nil, &parkable)}, {"entry-account", journal.Entry(nil, &entry)}, {"agent-account", Agent(&agent)}, {"account", Account(&account)}, {"task-budget", Task(nil, &budgeted)}, {"result-changes", Result(&unjudged)},
 		{"request-checks", Request(&request)}, {"result-checks", Result(&result)},
+		{"task-needs", Task(nil, &task)}, {"holds", Holds([]signalbox.Hold{hold, hold})},
 	}
 }
 

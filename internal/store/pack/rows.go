@@ -72,6 +72,36 @@ func ReadAccount(name string, body []byte) (signalbox.Account, error) {
 	return a, nil
 }
 
+// Holds packs what executions hold of one resource.
+func Holds(list []signalbox.Hold) []byte {
+	p := New(32 * len(list))
+	p.Int(int64(len(list)))
+	for i := range list {
+		h := &list[i]
+		p.Texts(h.Agent)
+		p.Ints(int64(h.Slot), h.Fence, int64(h.N), int64(len(h.Values)))
+		p.Texts(h.Values...)
+	}
+	return p.b
+}
+
+// ReadHolds reads what Holds wrote.
+func ReadHolds(resource string, body []byte) ([]signalbox.Hold, error) {
+	d := Read(body)
+	list := make([]signalbox.Hold, 0, 1)
+	for n := d.count(signalbox.MaxResourceCapacity); n > 0; n-- {
+		h := signalbox.Hold{Resource: resource, Agent: d.Text(), Slot: int(d.Int()), Fence: d.Int(), N: int(d.Int())}
+		for v := d.count(signalbox.MaxResourceCapacity); v > 0; v-- {
+			h.Values = append(h.Values, d.Text())
+		}
+		list = append(list, h)
+	}
+	if d.Bad {
+		return nil, signalbox.Errorf(signalbox.CodeStoreCorrupt, "what is held of %q cannot be read: its row is damaged", resource)
+	}
+	return list, nil
+}
+
 // Pause packs all of a pause but its queue.
 func Pause(v *signalbox.Pause) []byte {
 	p := New(64)

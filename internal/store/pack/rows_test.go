@@ -28,6 +28,9 @@ func TestRowsRoundTrip(t *testing.T) {
 		got, err := ReadAccount("max", Account(&want))
 		same(t, got, want, err)
 	}
+	holds := []signalbox.Hold{{Resource: bad, Agent: "a", Slot: 1, Fence: 3, N: 2, Values: []string{bad, ""}}, {Resource: bad, N: 1}}
+	gotHolds, err := ReadHolds(bad, Holds(holds))
+	same(t, gotHolds, holds, err)
 	pause := signalbox.Pause{Queue: bad, Reason: bad, By: "me", AtMS: 1, UntilMS: 2}
 	gotPause, err := ReadPause(bad, Pause(&pause))
 	same(t, gotPause, pause, err)

@@ -34,7 +34,8 @@ func Task(b []byte, t *signalbox.Task) []byte {
 	p.Flags(t.Ready, t.HasEnv, t.Waits, t.CancelRequested, t.Anyway)
 	p.Times(t.EnqueuedAt, t.NotBefore, t.WaitUntil, t.CreatedAt, t.DispatchedAt, t.StartedAt, t.EndedAt)
 	// Rows of before have none of these; each group comes with those before it.
-	budgeted := t.Budget != signalbox.Budget{}
+	placed := t.Needs != nil || t.Workplace != ""
+	budgeted := t.Budget != signalbox.Budget{} || placed
 	parked := t.Parking != nil || budgeted
 	edited := !t.EditedAt.IsZero() || parked
 	spent := t.Spent != signalbox.Spent{} || edited
@@ -61,6 +62,10 @@ func Task(b []byte, t *signalbox.Task) []byte {
 	}
 	if budgeted {
 		p.Ints(t.Budget.NanoUSD, t.Budget.Tokens)
+	}
+	if placed {
+		p.Texts(string(t.Workplace))
+		needs(&p, t.Needs)
 	}
 	return p.b
 }
@@ -103,6 +108,10 @@ func ReadTask(b []byte) (signalbox.Task, error) {
 	if len(d.b) > 0 {
 		t.Budget = signalbox.Budget{NanoUSD: d.Int(), Tokens: d.Int()}
 	}
+	if len(d.b) > 0 {
+		t.Workplace = signalbox.Workplace(d.Text())
+		t.Needs = needsOf(&d)
+	}
 	if d.Bad || (t.State == signalbox.Parked && t.Parking == nil) {
 		return t, damaged("row")
 	}
@@ -127,6 +136,30 @@ func parkingOf(d *Reader) *signalbox.Parking {
 		return nil
 	}
 	return k
+}
+
+func needs(p *Packer, list *[]signalbox.Need) {
+	if list == nil {
+		p.Int(0)
+		return
+	}
+	p.Int(int64(len(*list)))
+	for _, n := range *list {
+		p.Texts(n.Resource)
+		p.Int(int64(n.N))
+	}
+}
+
+func needsOf(d *Reader) *[]signalbox.Need {
+	n := d.count(signalbox.MaxNeeds)
+	if n == 0 {
+		return nil
+	}
+	list := make([]signalbox.Need, n)
+	for i := range list {
+		list[i] = signalbox.Need{Resource: d.Text(), N: int(d.Int())}
+	}
+	return &list
 }
 
 func spentOf(d *Reader) signalbox.Spent {

@@ -30,6 +30,9 @@ func filled(t *testing.T, v reflect.Value, n *int) {
 				{Kind: signalbox.EventBusy, Agent: "a", ClaimedAt: time.UnixMilli(1).UTC(), At: time.UnixMilli(2).UTC(), Message: "busy"}, {},
 			}))
 			continue
+		case *[]signalbox.Need:
+			f.Set(reflect.ValueOf(&[]signalbox.Need{{Resource: "db", N: 2}, {}}))
+			continue
 		}
 		switch f.Kind() {
 		case reflect.Struct:

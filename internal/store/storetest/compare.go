@@ -232,6 +232,8 @@ func (p *pair) anySubmission(t *rapid.T) store.Submission {
 		s.Task.Tool, s.Request.Prompt = pick(t, "tool", "report", "build"), ""
 		s.Request.Arguments, s.Request.TimeoutMS = json.RawMessage(`{"n":"`+name+`"}`), pick[int64](t, "timeout", 0, 1500)
 	}
+	s.Task.Needs = pick(t, "needs", nil, nil, &[]signalbox.Need{{Resource: "db", N: 1}}, &[]signalbox.Need{{Resource: "db", N: 2}, {Resource: "port", N: 1}})
+	s.Task.Workplace = pick(t, "workplace", "", "", signalbox.WorkplaceFolder, signalbox.WorkplaceOther)
 	if s.Task.HasEnv {
 		s.Request.SealedEnv = []byte("sealed " + name)
 	}
@@ -262,6 +264,8 @@ func (p *pair) claim(t *rapid.T) {
 		FenceAbove: pick[int64](t, "fence above", 0, 0, 0, 10, 100), Expires: p.now.Add(time.Minute), Now: p.now,
 		Isolated: rapid.IntRange(0, 4).Draw(t, "isolated") == 0, Fleet: pick(t, "fleet", 0, 0, 0, 1, 3),
 		Account: pick(t, "account", append([]string{"", ""}, someAccounts...)...), Closed: rapid.IntRange(0, 9).Draw(t, "closed") == 0,
+		Folder: pick(t, "folder", "", "", "shop"), Workplace: pick(t, "workplace", signalbox.WorkplaceFolder, signalbox.WorkplaceOther),
+		Resources: map[string]signalbox.Resource{"db": {Capacity: 2}, "port": {Capacity: 2, Values: []string{"3001", "3002"}}},
 		Except: store.Except{
 			Sources: pick(t, "reserved", nil, nil, []signalbox.Source{signalbox.SourceScheduler}),
 			Owners:  pick(t, "owners", nil, nil, []string{"user:ann"}),

@@ -55,6 +55,7 @@ func durableRules() []durableRule {
 		{"idempotency keys are known", durableKeys},
 		{"slots, leases and withheld slots are as they were", durableSlots},
 		{"what is parked, and the accounts, are as they were", durableParked},
+		{"what is held is as it was", durableHolds},
 		{"an erased environment stays erased", durableEnv},
 		{"limits count what waits", durableLimits},
 		{"rooms count what runs and waits", durableRoom},
@@ -214,6 +215,17 @@ func durableParked(b *reopened) {
 	b.told("max", signalbox.AccountAnswered)
 	b.reopen()
 	b.claimed(b.spends("a", "max"))
+}
+
+func durableHolds(b *reopened) {
+	b.submits(2, needing(signalbox.Need{Resource: "port", N: 1}))
+	held := b.gets(b.having("a"), id(1)).Holds
+	b.gets(b.having("b"), id(2))
+	b.finish(id(2))
+	b.reopen()
+	b.same("holds", b.holds(), held)
+	b.submit(needing(signalbox.Need{Resource: "port", N: 3}))
+	b.short(b.having("b"))
 }
 
 func durableEnv(b *reopened) {

@@ -30,6 +30,7 @@ func chapters() []chapter {
 		{"room", roomRules()},
 		{"drained", drainedRules()},
 		{"accounts", accountRules()},
+		{"holds", holdRules()},
 		{"idempotency", idempotencyRules()},
 		{"restore", restoreRules()},
 		{"order", orderRules()},

@@ -111,6 +111,8 @@ func (s *survey) lists(now time.Time) {
 	s.say("Agents", agents, err)
 	accounts, err := s.r.Accounts(s.ctx)
 	s.say("Accounts", accounts, err)
+	holds, err := s.r.Holds(s.ctx)
+	s.say("Holds", holds, err)
 	parked, err := s.r.Parked(s.ctx, "", "")
 	s.say("Parked", parked, err)
 	for _, name := range someAccounts {

@@ -50,11 +50,13 @@ func (v *claim) run(x *workingSet) error {
 	if x.known && u.known && !free && !x.missing {
 		return nil
 	}
-	r := x.best(c.Queues, c.Now, &c.Except)
+	pick := choice{x: x, c: c}
+	r := x.best(c.Queues, c.Now, &pick)
 	if x.missing {
 		x.prefetchCounts(c.Queues, v.limits()...)
 		return errMissing
 	}
+	v.got.Short = pick.short && open
 	if v.got.Held = !open; r == nil || !open && !r.task.Anyway {
 		return nil
 	}
@@ -75,6 +77,7 @@ func (v *claim) run(x *workingSet) error {
 	t.Ready = false
 	x.change(r, t)
 	x.setSlot(u, slot, &signalbox.Slot{Agent: c.Agent, Slot: slot, TaskID: t.ID, Fence: fence, Expires: c.Expires})
+	v.got.Holds = x.allot(c, t)
 	x.note(change.Entry)
 	if account != nil && open {
 		if account.Probe.Fence == 0 && account.State == signalbox.AccountTrying {
@@ -82,7 +85,7 @@ func (v *claim) run(x *workingSet) error {
 		}
 		x.putAccount(account)
 	}
-	v.got.Held, v.got.Found, v.got.Task, v.row = false, true, *t, r
+	v.got.Held, v.got.Short, v.got.Found, v.got.Task, v.row = false, false, true, *t, r
 	x.claims = append(x.claims, v)
 	return nil
 }
@@ -130,9 +133,9 @@ func (x *workingSet) freeSlot(u *agentSlots, c *store.ClaimRequest) (int, bool) 
 	return u.free(sort, first+slots)
 }
 
-// best returns the first ready task of the queues that are not paused, except of some. If the
-// head of one is unknown, missing is set.
-func (x *workingSet) best(queues []string, now time.Time, except *store.Except) *row {
+// best returns the first ready task of the queues that are not paused which a claim may take.
+// If the head of one is unknown, missing is set.
+func (x *workingSet) best(queues []string, now time.Time, pick *choice) *row {
 	if x.paused("", now) {
 		return nil
 	}
@@ -141,7 +144,7 @@ func (x *workingSet) best(queues []string, now time.Time, except *store.Except) 
 		if x.paused(q, now) {
 			continue
 		}
-		r := x.head(q, except)
+		r := x.head(q, pick)
 		if r != nil && (best == nil || store.CursorOf(r.task).Before(store.CursorOf(best.task))) {
 			best = r
 		}

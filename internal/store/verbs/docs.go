@@ -11,6 +11,7 @@ const (
 	KindPause        = "pause"         // by queue; a Backend's Snapshot has them
 	kindAgent        = "agent"         // by name
 	kindAccount      = "account"       // by name
+	kindHold         = "hold"          // by resource
 	kindParked       = "parked"        // by gate and task; Sort: when it was parked
 	kindSession      = "session"       // by id; Sort: LastUsed
 	kindCurrent      = "current"       // by agent: the id of its current session

@@ -82,17 +82,21 @@ func (x *workingSet) readyQueue(queue string) *readyQueue {
 	return l
 }
 
-// head returns the first ready task of a queue, except of some; nil if there is none, or if
-// that is unknown: then missing is set.
-func (x *workingSet) head(queue string, except *store.Except) *row {
+// head returns the first ready task of a queue that a claim may take; nil if there is none, or
+// if that is unknown: then missing is set.
+func (x *workingSet) head(queue string, v *choice) *row {
 	l := x.readyQueue(queue)
 	x.updateComplete(l)
+	v.begin()
 	for i := range l.items {
 		if !l.complete && l.upTo.Before(cursorOf(&l.items[i])) {
 			break
 		}
-		if r := l.items[i].row; !except.Takes(r.task) {
+		if r := l.items[i].row; v.takes(r.task) {
 			return r
+		}
+		if v.over() {
+			return nil
 		}
 	}
 	if !l.complete {

@@ -26,6 +26,9 @@ func (s *Store) Prune(ctx context.Context, p store.Pruning) (store.Pruned, error
 			return tasks.done, err
 		}
 	}
+	if err := s.doAlone(ctx, pruneHolds{}); err != nil {
+		return tasks.done, err
+	}
 	// The sessions come after the tasks that named them are gone.
 	return tasks.done, s.doAlone(ctx, &pruneSessions{unused: p.Ended, from: &s.pruned})
 }

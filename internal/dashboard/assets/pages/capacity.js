@@ -16,6 +16,7 @@ import { Empty } from "../parts/empty.js";
 import { ErrorBox } from "../parts/errorbox.js";
 import { Gates } from "../parts/gates.js";
 import { useAction, useLoad } from "../parts/load.js";
+import { Resources } from "../parts/resources.js";
 import { State } from "../parts/state.js";
 import { TaskLink } from "../parts/tasklink.js";
 import { toast } from "../parts/toast.js";
@@ -33,6 +34,7 @@ export default ({ query }) => {
     <${Gates} />
     <${Accounts} />
     <${Budgets} />
+    <${Resources} />
     ${ready && capacity.size === 0 && html`<${Empty} title="No tool has a queue yet." text="A tool queue in signalbox.yaml says how many calls run at once, over all agents. This shows the tools that there are:" command="signalbox tools" />`}
     <div class="queues" ...${hold.props}>${hold.items.map(({ key, item, gone }) => html`<${Queue} key=${key} queue=${item} gone=${gone} named=${key === named} />`)}</div>
     <${Servers} />`;

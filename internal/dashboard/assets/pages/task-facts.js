@@ -33,6 +33,7 @@ const rows = (task) => [
   ["Ended because", task.reason],
   ["Figures", task.result && figures(task.result)],
   ["Cost of all runs", task.cost_usd > (task.result?.cost_usd ?? 0) * 1.000001 && money(task.cost_usd)],
+  ["Needs", Object.entries(task.needs ?? {}).map(([name, n]) => `${n} of ${name}`).join(", ")],
   ["Budget", task.budget && [task.budget.usd && money(task.budget.usd), task.budget.tokens && `${task.budget.tokens.toLocaleString()} tokens`].filter(Boolean).join(", ")],
   ["Model", [task.model, task.tier].filter(Boolean).join(", ")],
   ["Ran with", task.result?.model !== task.model && task.result?.model],

@@ -53,6 +53,8 @@ type Options struct {
 	// Account is the name of the account that its runs spend; "": it tells none.
 	Account string
 	Windows []api.AccountWindow // of Account
+	// Folder is the ID of the folder that its runs work in; "": it tells none.
+	Folder string
 	// Token is the bearer token it insists on.
 	Token string
 }

@@ -25,6 +25,7 @@ type Execution struct {
 	Begun      time.Time
 	Resume     *api.AgentResume // as it was offered
 	Budget     *api.Budget      // likewise
+	Holds      []api.AgentHold  // likewise
 }
 
 // End is how an execution ends.
@@ -144,7 +145,7 @@ func (a *Agent) start(t api.AgentTask) *execution {
 	e := &execution{}
 	e.Execution = Execution{
 		TaskID: fmt.Sprintf("task-%s-%08x", a.Name, a.serial), QueueID: t.QueueID, Fence: t.Fence, Slot: t.Slot,
-		Isolated: t.Isolated, Prompt: t.Prompt, Session: t.SessionID, Start: a.clock, State: "working", Begun: a.now(), Resume: t.Resume, Budget: t.Budget,
+		Isolated: t.Isolated, Prompt: t.Prompt, Session: t.SessionID, Start: a.clock, State: "working", Begun: a.now(), Resume: t.Resume, Budget: t.Budget, Holds: t.Holds,
 	}
 	if a.Plain {
 		e.Slot = 0

@@ -129,6 +129,9 @@ func (a *Agent) status(x *Exchange) {
 	if !a.Plain {
 		s.Name, s.Slots, s.Fencing, s.LongPoll, s.Director = a.Name, a.Slots, true, true, a.director
 		s.Progress = !a.Quiet
+		if a.Folder != "" {
+			s.FolderID, s.WorkDir = a.Folder, "/src/shop"
+		}
 		for _, f := range a.fences {
 			s.HighestFence = max(s.HighestFence, f)
 		}

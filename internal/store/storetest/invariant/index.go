@@ -1,6 +1,8 @@
 package invariant
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -158,6 +160,30 @@ func (v *view) checkAccounts() {
 		}
 		if a.State != signalbox.AccountTrying && a.Probe != (signalbox.AccountProbe{}) {
 			v.wrong("account %q is %s, and %+v goes first", a.Name, a.State, a.Probe)
+		}
+	}
+}
+
+// checkHolds: what is exclusive has one holder, no value has two, and the task of each holder
+// needs it.
+func (v *view) checkHolds() {
+	holders, values := map[string]int64{}, map[string]int64{}
+	for _, h := range v.holds {
+		if strings.Contains(h.Resource, ":") {
+			if other, ok := holders[h.Resource]; ok {
+				v.wrong("%q is held by the claims %d and %d", h.Resource, other, h.Fence)
+			}
+			holders[h.Resource] = h.Fence
+		}
+		for _, value := range h.Values {
+			key := h.Resource + "=" + value
+			if other, ok := values[key]; ok {
+				v.wrong("%q is held by the claims %d and %d", key, other, h.Fence)
+			}
+			values[key] = h.Fence
+		}
+		if !slices.ContainsFunc(v.slots, func(s signalbox.Slot) bool { return s.Agent == h.Agent && s.Slot == h.Slot && s.Fence == h.Fence }) {
+			v.wrong("%q is held by claim %d, whose slot was given back", h.Resource, h.Fence)
 		}
 	}
 }

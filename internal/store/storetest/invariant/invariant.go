@@ -35,6 +35,7 @@ func Check(ctx context.Context, r store.Reader) error {
 	v.checkReady()
 	v.checkParked()
 	v.checkAccounts()
+	v.checkHolds()
 	v.checkJournal()
 	v.checkSessions()
 	v.checkSchedules()
@@ -55,6 +56,7 @@ type view struct {
 	slots    []signalbox.Slot
 	agents   []signalbox.Agent
 	accounts []signalbox.Account
+	holds    []signalbox.Hold
 	sessions []signalbox.Session
 	sequence []int64 // of the journal
 	// generation counts from 1 how often the server lost something; 0 in a store
@@ -80,7 +82,7 @@ const page = 1000
 
 func load(ctx context.Context, r store.Reader) (*view, error) {
 	v := &view{tasks: map[string]signalbox.Task{}, queues: map[string][]string{}}
-	var errs [8]error
+	var errs [9]error
 	v.counts, errs[0] = r.Counts(ctx)
 	v.flying, errs[1] = r.InFlight(ctx)
 	v.slots, errs[2] = r.Slots(ctx)
@@ -89,6 +91,7 @@ func load(ctx context.Context, r store.Reader) (*view, error) {
 	v.kept, errs[5] = r.Kept(ctx)
 	v.parked, errs[6] = r.Parked(ctx, "", "")
 	v.accounts, errs[7] = r.Accounts(ctx)
+	v.holds, errs[8] = r.Holds(ctx)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -26,9 +27,9 @@ func (s *Store) Claim(ctx context.Context, c store.ClaimRequest) (store.Claimed,
 		account, open = account.Admit(signalbox.AccountProbe{Agent: c.Agent, Slot: slot}, s.slot(p.Agent, p.Slot, p.Fence) != nil, c.Now)
 	}
 	open = open && !c.Closed
-	r := s.head(c.Queues, c.Now, &c.Except)
+	r, short := s.head(&c)
 	if r == nil || !(open || r.task.Anyway) {
-		return store.Claimed{Held: !open}, nil
+		return store.Claimed{Held: !open, Short: short && open}, nil
 	}
 	fence, err := store.NextFence(s.lastFence, c.FenceAbove)
 	if err != nil {
@@ -53,7 +54,46 @@ func (s *Store) Claim(ctx context.Context, c store.ClaimRequest) (store.Claimed,
 		}
 		s.accounts[c.Account] = account
 	}
-	return store.Claimed{Found: true, Task: t, Request: *r.request.Clone()}, nil
+	var holds []signalbox.Hold
+	for _, n := range c.Requires(&t) {
+		h, _ := signalbox.Allot(c.Resources, n, s.held(n.Resource))
+		h.Agent, h.Slot, h.Fence = t.Agent, t.Slot, t.Fence
+		holds = append(holds, h)
+	}
+	s.holds = append(s.holds, holds...)
+	return store.Claimed{Found: true, Task: t, Request: *r.request.Clone(), Holds: holds}, nil
+}
+
+// held lists what is held of a resource; "": of all.
+func (s *Store) held(resource string) (list []signalbox.Hold) {
+	s.holds = slices.DeleteFunc(s.holds, func(h signalbox.Hold) bool { return s.slot(h.Agent, h.Slot, h.Fence) == nil })
+	for _, h := range s.holds {
+		if resource == "" || h.Resource == resource {
+			list = append(list, h)
+		}
+	}
+	return list
+}
+
+// Holds lists what executions hold, by resource and fence.
+func (s *Store) Holds(ctx context.Context) ([]signalbox.Hold, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	list := s.held("")
+	slices.SortStableFunc(list, func(a, b signalbox.Hold) int { return strings.Compare(a.Resource, b.Resource) })
+	return list, nil
+}
+
+// lacks returns the resources of which others hold too much for a task.
+func (s *Store) lacks(c *store.ClaimRequest, t *signalbox.Task) (names []string) {
+	for _, n := range c.Requires(t) {
+		if _, ok := signalbox.Allot(c.Resources, n, s.held(n.Resource)); !ok {
+			names = append(names, n.Resource)
+		}
+	}
+	return names
 }
 
 // freeSlot returns the agent's lowest free slot of the sort that is asked for,
@@ -76,26 +116,42 @@ func (s *Store) freeSlot(c *store.ClaimRequest) (int, bool) {
 	return 0, false
 }
 
-// head returns the best ready task of the queues that are not paused, except of some.
-func (s *Store) head(queues []string, now time.Time, except *store.Except) *row {
-	if s.paused("", now) {
-		return nil
+// head returns the best ready task of the queues that are not paused which the claim may take,
+// and whether one was passed over for what it needs.
+func (s *Store) head(c *store.ClaimRequest) (_ *row, short bool) {
+	if s.paused("", c.Now) {
+		return nil, false
 	}
 	var best *spot
-	for _, q := range queues {
-		if s.paused(q, now) {
+	for _, q := range c.Queues {
+		if s.paused(q, c.Now) {
 			continue
 		}
 		l := s.ready.get(q)
-		first := slices.IndexFunc(l.spots, func(p spot) bool { return !except.Takes(&p.row.task) })
+		waits, passed := map[string]bool{}, 0
+		first := slices.IndexFunc(l.spots, func(p spot) bool {
+			t := &p.row.task
+			if c.Except.Takes(t) || passed > signalbox.MaxPassed {
+				return false
+			}
+			needs := c.Requires(t)
+			if len(s.lacks(c, t)) == 0 && !slices.ContainsFunc(needs, func(n signalbox.Need) bool { return waits[n.Resource] }) {
+				return true
+			}
+			for _, n := range needs {
+				waits[n.Resource] = true
+			}
+			passed, short = passed+1, true
+			return false
+		})
 		if first >= 0 && (best == nil || compareSpots(l.spots[first], *best) < 0) {
 			best = &l.spots[first]
 		}
 	}
 	if best == nil {
-		return nil
+		return nil, short
 	}
-	return best.row
+	return best.row, short
 }
 
 // drained reports whether an agent is kept from all queues: its own is paused.

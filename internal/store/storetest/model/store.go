@@ -44,6 +44,7 @@ type Store struct {
 	inUse    [store.SlotSorts]int               // slots in use over all agents, of each sort; the executor's apart
 	agents   map[string]signalbox.Agent
 	accounts map[string]signalbox.Account
+	holds    []signalbox.Hold // some of slots that were given back
 	pauses   map[string]signalbox.Pause
 	sessions map[string]signalbox.Session
 	tokens   map[string]signalbox.Token
