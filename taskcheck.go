@@ -3,6 +3,7 @@ package signalbox
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Check is a command that says whether the work of a task is good.
@@ -134,10 +135,19 @@ func (c *Checked) Sanitize() {
 		default:
 			r.State = CheckUnavailable
 		}
-		lines := strings.Split(r.Output[max(0, len(r.Output)-MaxCheckOutput):], "\n")
+		lines := strings.Split(lastBytes(r.Output, MaxCheckOutput), "\n")
 		for i := range lines {
 			lines[i] = printable(lines[i], MaxCheckOutput)
 		}
-		r.Output = clip(strings.Join(lines, "\n"), MaxCheckOutput)
+		r.Output = lastBytes(strings.Join(lines, "\n"), MaxCheckOutput)
 	}
+}
+
+// lastBytes is the end of s, at most n bytes, from a character's edge.
+func lastBytes(s string, n int) string {
+	at := max(0, len(s)-n)
+	for at < len(s) && !utf8.RuneStart(s[at]) {
+		at++
+	}
+	return s[at:]
 }

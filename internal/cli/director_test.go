@@ -249,6 +249,17 @@ func (d *director) change(n, kept int) {
 	}})
 }
 
+// judge ends a task whose work did not pass its checks.
+func (d *director) judge(n int) {
+	d.t.Helper()
+	one := 1
+	d.FinishTask(d.work(n), signalbox.ReasonChecks, signalbox.Result{Output: "done", Checked: &signalbox.Checked{
+		State: signalbox.CheckFailed, Rounds: 3, Results: []signalbox.CheckResult{
+			{Name: "test", State: signalbox.CheckFailed, ExitCode: &one, Output: "FAIL\n"}, {Name: "lint", State: signalbox.CheckPassed},
+		},
+	}})
+}
+
 // finish ends a working task as the first word of its prompt, or its tool, says.
 func (d *director) finish(t signalbox.Task) {
 	ctx := context.Background()

@@ -166,6 +166,8 @@ func directorCmd(ts *testscript.TestScript, neg bool, args []string) {
 		d.spend(number(args[1]), usd)
 	case "change": // N BYTES: it changed files, of whose patch so many bytes are kept
 		d.change(number(args[1]), number(args[2]))
+	case "judge": // N: its work did not pass its checks
+		d.judge(number(args[1]))
 	case "account": // AGENT [WINDOW=PERCENT...]: it spends the account of its name
 		var windows []signalbox.AccountWindow
 		for _, arg := range args[2:] {

@@ -328,6 +328,9 @@ func imported(in *api.ExportedTask) (engine.Transfer, error) {
 	if err := json.Unmarshal(in.Request, &x.Request); err != nil {
 		return x, signalbox.Invalid("request", "request cannot be read: %v", err)
 	}
+	if err := x.Request.Checking.Validate(); err != nil {
+		return x, err
+	}
 	if len(in.Result) > 0 {
 		x.Result = &signalbox.Result{}
 		if err := json.Unmarshal(in.Result, x.Result); err != nil {

@@ -141,6 +141,7 @@ func (s *session) runStory() {
 	s.clock.Advance(2 * time.Minute)
 	code := 0
 	s.FinishTask(task, signalbox.ReasonCompleted, signalbox.Result{Output: "All done.", Tail: "Reading the logs …\nAll done.\n", ExitCode: &code, InputTokens: 1200, OutputTokens: 85, CostUSD: 0.012, ToolCount: 4, DurationSeconds: 119.5, Model: "opus",
+		Checked: &signalbox.Checked{State: signalbox.CheckPassed, Rounds: 2, Results: []signalbox.CheckResult{{Name: "test", State: signalbox.CheckPassed, ExitCode: &code, Seconds: 12.5, Output: "ok\n"}}},
 		Changes: &signalbox.Changes{
 			Workspace: "worktree", Dir: "/var/lib/signalbox/worktrees/06h1y1/tree", Branch: "signalbox/06h1y1", Base: "8f1d6a5b0c3e4f7a9b2d1c0e5f6a7b8c9d0e1f2a", Head: "3c2b1a0f9e8d7c6b5a4f3e2d1c0b9a8f7e6d5c4b",
 			Commits: 1, FilesChanged: 1, Files: []signalbox.ChangedFile{{Path: "crontab", From: "cron.txt", Status: signalbox.FileRenamed}},

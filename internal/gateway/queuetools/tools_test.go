@@ -40,6 +40,11 @@ type taskSaid struct {
 	Message  string  `json:"message"`
 	Result   *string `json:"result"`
 	Next     string  `json:"next"`
+	Checks   *struct {
+		State  string            `json:"state"`
+		Rounds int               `json:"rounds"`
+		Checks map[string]string `json:"checks"`
+	} `json:"checks"`
 }
 
 type outputSaid struct {
@@ -214,6 +219,25 @@ func TestQueueToolsTellWhyATaskFailed(t *testing.T) {
 		t.Errorf("%+v", again)
 	}
 	if text := c.fails("submit_task", args{"prompt": "another", "idempotency_key": "k"}, signalbox.CodeIdempotency); !strings.Contains(text, "idempotency_key") {
+		t.Error(text)
+	}
+}
+
+// The checks of a task are told by their states, without what they printed.
+func TestQueueToolsTellWhatChecksSaid(t *testing.T) {
+	y := newFixture(t, options{})
+	c := y.connect(modernEra)
+	var task, end taskSaid
+	c.call("submit_task", args{"prompt": "p", "agent": "coder"}, &task)
+	y.agents["coder"].AwaitStart(1)
+	y.agents["coder"].Finish(task.QueueID, agenttest.End{State: "failed", Error: &api.AgentError{Type: "checks", Message: "test (exit status 1)"}, Checks: &api.AgentChecks{
+		State: "failed", Rounds: 2, Results: []api.CheckResult{{Name: "test", State: "failed", Output: "a long output"}, {Name: "lint", State: "passed"}},
+	}})
+	text := c.call("task_status", args{"task_id": task.QueueID, "wait_seconds": 60}, &end).text
+	if end.Reason != "checks" || end.Checks == nil || end.Checks.State != "failed" || end.Checks.Rounds != 2 || end.Checks.Checks["test"] != "failed" || end.Checks.Checks["lint"] != "passed" {
+		t.Errorf("%+v %+v", end, end.Checks)
+	}
+	if !strings.Contains(text, "test (exit status 1). Checks: failed (test) after 2 rounds") || strings.Contains(text, "a long output") {
 		t.Error(text)
 	}
 }

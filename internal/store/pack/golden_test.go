@@ -114,7 +114,9 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 	oldStale := stale
 	oldStale.Result.LogTimes, oldStale.Result.Calls, oldStale.Result.Model, oldStale.Result.TailLine = nil, nil, "", 0
 	oldStale.Result.Changes, oldStale.Result.Checked = nil, nil
-	unaccounted := agent
+	unplaced := agent
+	unplaced.Folder = ""
+	unaccounted := unplaced
 	unaccounted.Account = ""
 	silent := unaccounted
 	silent.Proof = false
@@ -127,9 +129,9 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 		{"task-failed", Task(nil, &failed)}, {"entry-retry", journal.Entry(nil, &retry)},
 		{"task-requeued", Task(nil, &requeued)}, {"result-course", Result(&nameless)},
 		{"task-spent", Task(nil, &spent)}, {"result-model", Result(&unnumbered)}, {"usage-id", []byte(UsageID(&usage.UsageKey))}, {"usage", Usage(&usage)}, {"task-edited", Task(nil, &edited)}, {"result-numbered", Result(&unchanged)},
-		{"task-parked", Task(nil, &parkable)}, {"entry-account", journal.Entry(nil, &entry)}, {"agent-account", Agent(&agent)}, {"account", Account(&account)}, {"task-budget", Task(nil, &budgeted)}, {"result-changes", Result(&unjudged)},
+		{"task-parked", Task(nil, &parkable)}, {"entry-account", journal.Entry(nil, &entry)}, {"agent-account", Agent(&unplaced)}, {"account", Account(&account)}, {"task-budget", Task(nil, &budgeted)}, {"result-changes", Result(&unjudged)},
 		{"request-checks", Request(&request)}, {"result-checks", Result(&result)},
-		{"task-needs", Task(nil, &task)}, {"holds", Holds([]signalbox.Hold{hold, hold})},
+		{"task-needs", Task(nil, &task)}, {"agent-folder", Agent(&agent)}, {"holds", Holds([]signalbox.Hold{hold, hold})},
 	}
 }
 

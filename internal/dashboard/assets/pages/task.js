@@ -21,6 +21,7 @@ import { TaskActions, Unconfirmed, Waits } from "./task-actions.js";
 import { Attempts } from "./task-attempts.js";
 import { Changes } from "./task-diff.js";
 import { Facts } from "./task-facts.js";
+import { Checks } from "./task-checks.js";
 import { Result, Stale } from "./task-result.js";
 import { Related } from "./task-related.js";
 import { Timeline } from "./task-timeline.js";
@@ -71,6 +72,7 @@ const Whole = ({ task, error, again }) => {
         <div class="stack">
           ${task.mode === "tool" && html`<${ToolCall} task=${task} />`}
           ${ended && task.mode !== "tool" && html`<${Result} task=${task} />`}
+          ${ended && task.result?.checks && html`<${Checks} checks=${task.result.checks} />`}
           ${ended && task.result?.changes && html`<${Changes} task=${task} />`}
           ${!ended && task.mode !== "tool" && html`<${Prompt} task=${task} />`}
           <${Timeline} task=${task} />

@@ -26,6 +26,8 @@ type Execution struct {
 	Resume     *api.AgentResume // as it was offered
 	Budget     *api.Budget      // likewise
 	Holds      []api.AgentHold  // likewise
+	Checks     []api.TaskCheck  // likewise, this and below
+	Retries    *int             //
 }
 
 // End is how an execution ends.
@@ -39,6 +41,7 @@ type End struct {
 	// that of Changes.
 	Changes *api.Changes
 	Patch   string
+	Checks  *api.AgentChecks // what they said
 }
 
 // place is where an execution runs: the slots for isolated ones are apart.
@@ -146,6 +149,7 @@ func (a *Agent) start(t api.AgentTask) *execution {
 	e.Execution = Execution{
 		TaskID: fmt.Sprintf("task-%s-%08x", a.Name, a.serial), QueueID: t.QueueID, Fence: t.Fence, Slot: t.Slot,
 		Isolated: t.Isolated, Prompt: t.Prompt, Session: t.SessionID, Start: a.clock, State: "working", Begun: a.now(), Resume: t.Resume, Budget: t.Budget, Holds: t.Holds,
+		Checks: t.Checks, Retries: t.CheckRetries,
 	}
 	if a.Plain {
 		e.Slot = 0

@@ -41,7 +41,7 @@ func (a *Agent) taskStatus(e *execution) api.AgentTaskStatus {
 		}
 	}
 	if !a.Plain {
-		s.Changes = e.result.Changes
+		s.Changes, s.Checks = e.result.Changes, e.result.Checks
 		s.QueueID, s.Fence, s.OutputSeq = e.QueueID, e.Fence, int64(len(e.log))
 	}
 	return s
