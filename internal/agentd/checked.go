@@ -73,7 +73,7 @@ func (r *run) checking(p runDirs, w *watched) checking {
 	if r.task.CheckRetries != nil {
 		c.retries = *r.task.CheckRetries
 	}
-	if len(c.list) > 0 || r.record().Isolated {
+	if len(c.list) > 0 || r.record().Isolated && r.task.Land == nil {
 		return c
 	}
 	if c.list = own.List; len(c.list) > 0 || own.Repository == nil {

@@ -36,9 +36,9 @@ type Config struct {
 	WorkDir      string    // where tasks run; default: the current folder
 	ProjectRoots []string  // folders that project.path must lie in; default: WorkDir
 	Workspace    Workspace // default: WorkDir itself
-	Landing      Landing
-	Home         string // HOME of the CLI; default: the user's
-	Checks       Checks // of the work of runs
+	Landing      Landing   // of the work of worktrees
+	Home         string    // HOME of the CLI; default: the user's
+	Checks       Checks    // of the work of runs
 
 	Slots         int    // concurrent executions, 1 to 64; default 1
 	IsolatedSlots int    // additional isolated executions; default 4

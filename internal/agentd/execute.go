@@ -21,8 +21,8 @@ type outcome struct {
 	limit   *api.AgentLimit // of the provider, where it ended the run
 	alive   func() []int    // processes that could not be killed
 	changes *api.Changes    // in the repository that it worked in
-	landed  *api.AgentLanded
 	checks  *api.AgentChecks
+	landed  *api.AgentLanded // of a landing
 }
 
 func completedOutcome(o runner.Outcome) outcome {

@@ -103,36 +103,32 @@ func (d *Daemon) landed(ctx context.Context, repo *workspace.Repo, name string) 
 
 // land carries out a landing.
 func (r *run) land() outcome {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+	r.until = time.Now().Add(r.job.timeout)
 	over := time.AfterFunc(r.job.timeout, func() { r.requestStop(r.overLimit()) })
 	defer over.Stop()
-	go func() {
-		select {
-		case <-r.stopping:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	landed, err := r.landWork(ctx)
+	ctx, cancel := r.workspaceContext(r.job.timeout)
+	defer cancel()
+	var v outcome
+	err := r.landWork(ctx, &v)
 	if err == nil {
-		text := fmt.Sprintf("landed on %s as %s", landed.Onto, landed.Commit)
-		if landed.URL != "" {
-			text = "pull request " + landed.URL
+		v.state, v.out.Output = stateCompleted, fmt.Sprintf("landed on %s as %s", v.landed.Onto, v.landed.Commit)
+		if v.landed.URL != "" {
+			v.out.Output = "pull request " + v.landed.URL
 		}
-		return outcome{state: stateCompleted, out: runner.Outcome{Output: text}, landed: landed}
+		return v
 	}
-	alive, _ := errors.AsType[*checks.AliveError](err)
-	if alive != nil {
-		return outcome{state: stateFailed, errType: "unkillable", message: "a check was stopped, but " + alive.Error() + "; the slot stays occupied until they end", alive: alive.Alive}
+	v.state, v.errType, v.message = stateFailed, "land_failed", err.Error()
+	if alive, ok := errors.AsType[*checks.AliveError](err); ok {
+		v.errType, v.alive = "unkillable", alive.Alive
+		v.message = "the checks were stopped, but " + alive.Error() + "; the slot stays occupied until they end"
+	} else if e, ok := errors.AsType[*workspace.LandError](err); ok {
+		v.errType, v.out.Output = e.Kind, e.Detail[:min(len(e.Detail), landingDetail)]
+	} else if s := r.stopReason(); s != nil {
+		stopped := s.verdict(runner.Outcome{})
+		stopped.checks = v.checks
+		return stopped
 	}
-	if s := r.stopReason(); s != nil {
-		return s.verdict(runner.Outcome{})
-	}
-	if e, ok := errors.AsType[*workspace.LandError](err); ok {
-		return outcome{state: stateFailed, errType: e.Kind, message: e.Text, out: runner.Outcome{Output: e.Detail[:min(len(e.Detail), landingDetail)]}}
-	}
-	return outcome{state: stateFailed, errType: "land_failed", message: err.Error()}
+	return v
 }
 
 func refuseLanding(format string, args ...any) error {
@@ -160,20 +156,20 @@ func (r *run) landsFrom() (string, worktree, error) {
 
 // landWork lands the work of a worktree. The worktree is locked only until it is known what
 // lands: a later turn may go on then.
-func (r *run) landWork(ctx context.Context) (*api.AgentLanded, error) {
+func (r *run) landWork(ctx context.Context, v *outcome) error {
 	name, w, err := r.landsFrom()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	repo, err := workspace.Open(ctx, w.Source, r.d.cfg.Environ)
 	if err != nil {
-		return nil, refuseLanding("the repository of the worktree, %s, cannot be opened: %v", w.Source, err)
+		return refuseLanding("the repository of the worktree, %s, cannot be opened: %v", w.Source, err)
 	}
 	work, err := r.workOf(ctx, repo, name, w)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return r.landOnto(ctx, repo, name, w, work)
+	return r.landOnto(ctx, repo, name, w, work, v)
 }
 
 // workOf is the commit that has all of the work of a worktree.
@@ -198,17 +194,17 @@ func (r *run) workOf(ctx context.Context, repo *workspace.Repo, name string, w w
 
 // landOnto lands a commit where the task says. Landings onto one branch are kept apart by a
 // lock, for all agents of this host.
-func (r *run) landOnto(ctx context.Context, repo *workspace.Repo, name string, w worktree, work string) (*api.AgentLanded, error) {
+func (r *run) landOnto(ctx context.Context, repo *workspace.Repo, name string, w worktree, work string, v *outcome) error {
 	d, t := r.d, r.task.Land
 	l := workspace.Landing{
 		Work: work, Task: t.Task, Onto: t.Onto, Method: cmp.Or(t.Method, d.cfg.Landing.Method, workspace.MethodRebase),
 		FastForward: t.FastForward || d.cfg.Landing.FastForward, Hooks: d.cfg.Landing.Hooks, Title: t.Title,
 		Trailers: []string{"Signalbox-Task: " + t.Task, fmt.Sprintf("Co-authored-by: %s <%s@signalbox.local>", d.cfg.Name, d.cfg.Name)},
 		Prepare: func(ctx context.Context, tree *workspace.Repo) error {
-			return r.setUp(ctx, repo, tree, r.landDirs(tree, w))
+			return r.setUp(ctx, repo, tree, r.landDirs(tree, w, name))
 		},
-		Check: func(ctx context.Context, tree *workspace.Repo) (string, error) {
-			return r.checkLanding(ctx, r.landDirs(tree, w))
+		Check: func(_ context.Context, tree *workspace.Repo) (string, error) {
+			return r.checkLanding(tree, r.landDirs(tree, w, name), v)
 		},
 		Log: r.logNote,
 	}
@@ -218,15 +214,15 @@ func (r *run) landOnto(ctx context.Context, repo *workspace.Repo, name string, w
 	}
 	lock, err := repo.LockDir(l.Onto, "")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	locks, err := r.lock([]string{lock})
 	if err != nil {
-		return nil, refuseLanding("another landing on %s goes on: try again (%v)", l.Onto, err)
+		return refuseLanding("another landing on %s goes on: try again (%v)", l.Onto, err)
 	}
 	defer releaseAll(locks)
 	if l.Past, err = loadLandings(path); err != nil {
-		return nil, err
+		return err
 	}
 	l.Dir = d.disk.landingTree(name, l.Onto, "")
 	l.Intend = func(next workspace.Landed) error {
@@ -242,16 +238,19 @@ func (r *run) landOnto(ctx context.Context, repo *workspace.Repo, name string, w
 	}
 	if t.Onto == api.LandPR {
 		done, url, err := repo.Propose(ctx, l, d.cfg.Workspace.Base)
-		told := landedOn(done)
-		told.Was, told.URL = "", url
-		return told, err
+		if err == nil {
+			v.landed = landedOn(done)
+			v.landed.Was, v.landed.URL = "", url
+		}
+		return err
 	}
 	done, err := repo.Land(ctx, l)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r.logNote("%s is at %s", done.Onto, done.Commit)
-	return landedOn(done), nil
+	v.landed = landedOn(done)
+	return nil
 }
 
 func landedOn(l workspace.Landed) *api.AgentLanded {
@@ -316,34 +315,26 @@ func (d *Daemon) clearLandings() {
 }
 
 // landDirs are the folders for what runs in the worktree of a landing.
-func (r *run) landDirs(tree *workspace.Repo, w worktree) runDirs {
-	return runDirs{home: r.d.cfg.Home, dir: filepath.Join(tree.Dir, w.Sub)}
+func (r *run) landDirs(tree *workspace.Repo, w worktree, name string) runDirs {
+	return runDirs{home: r.d.cfg.Home, dir: filepath.Join(tree.Dir, w.Sub), worktree: name}
 }
 
-// checkLanding runs the checks of the task on what lands.
-func (r *run) checkLanding(ctx context.Context, p runDirs) (string, error) {
-	list := r.task.Checks
-	if len(list) == 0 {
+// checkLanding runs the checks on what lands.
+func (r *run) checkLanding(tree *workspace.Repo, p runDirs, v *outcome) (string, error) {
+	c := r.checking(p, &watched{repo: tree})
+	if v.checks = c.said; len(c.list) == 0 {
+		if c.said != nil {
+			return c.said.State, nil
+		}
 		return "", nil
 	}
-	log := r.newRedactor(r.log)
-	defer log.end()
-	found, err := checks.Run(ctx, checks.Options{
-		Dir: p.dir, Env: r.d.buildEnv(p.home, r.d.selfEnv(), r.task.Env), Log: log, Mark: r.record().TaskID, Begun: r.savePID, Grace: r.d.cfg.KillGrace,
-	}, list)
-	if err != nil || !checks.Fails(found.State) {
-		return found.State, err
-	}
-	var names []string
-	detail := "The work was put onto the branch as it is now, and there these checks fail:\n"
-	for _, c := range found.Results {
-		if checks.Fails(c.State) {
-			names = append(names, c.Name)
-			detail += fmt.Sprintf("\n%s (%s):\n%s\n", c.Name, c.State, c.Output)
-		}
+	said, err := r.runChecks(p, c)
+	v.checks = &said
+	if err != nil || !checks.Fails(said.State) {
+		return said.State, err
 	}
 	return "", &workspace.LandError{
-		Kind: workspace.LandChecks, Detail: detail,
-		Text: fmt.Sprintf("the work on %s as it is now fails the checks: %s", r.task.Land.Onto, strings.Join(names, ", ")),
+		Kind: workspace.LandChecks, Text: fmt.Sprintf("on %s as it is now %s", r.task.Land.Onto, failure(&said)),
+		Detail: fmt.Sprintf("Your work was to land on %s, and was put onto what that branch has now.\n", r.task.Land.Onto) + failureTurn(&said, c.list),
 	}
 }

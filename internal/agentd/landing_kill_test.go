@@ -140,7 +140,7 @@ func (m *mortal) land(task api.AgentTask) *api.AgentLanded {
 // branch exactly once, the branch has only trees that passed the checks, the user's checkout is
 // what it was, and nothing is left.
 func TestLandingsOverKills(t *testing.T) {
-	tasks, kills := 8, 8
+	tasks, kills := 8, 5
 	if os.Getenv("SIGNALBOX_SOAK") != "" {
 		tasks, kills = 32, 200
 	}

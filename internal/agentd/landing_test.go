@@ -155,10 +155,17 @@ func TestLandingThatFails(t *testing.T) {
 	third := a.works(3, "echo x > x.txt")
 	red := landTask(third, 12)
 	red.Checks = check("echo it is red; exit 3")
+	red.Checks = append(red.Checks, api.TaskCheck{Name: "none", Run: "no-such-program"})
 	s = a.land(red)
-	wantError(t, s, "failed", "checks", "fails the checks: test")
-	if !strings.Contains(s.Output, "it is red") {
-		t.Errorf("%q", s.Output)
+	wantError(t, s, "failed", "checks", "on main as it is now the work was checked once, and does not pass: test (exit status 3): it is red")
+	if !strings.Contains(s.Output, "was to land on main") || !strings.Contains(s.Output, "it is red") || s.Checks == nil || s.Checks.State != "failed" || s.Checks.Results[1].State != "unavailable" {
+		t.Errorf("%q %+v", s.Output, s.Checks)
+	}
+	red.Checks, red.Fence = red.Checks[1:], 13
+	red.Land.Onto = "spare"
+	git(t, cfg, "branch", "spare", "main~1")
+	if s = a.land(red); s.Landed == nil || s.Landed.Checked != "unavailable" || s.Landed.Commit != git(t, cfg, "rev-parse", "spare") {
+		t.Errorf("%+v %+v", s, s.Error)
 	}
 	for text, change := range map[string]func(*api.AgentTask){
 		`no branch "none"`:                    func(t *api.AgentTask) { t.Land.Onto = "none" },
@@ -168,7 +175,7 @@ func TestLandingThatFails(t *testing.T) {
 		"land with --fast-forward":            func(t *api.AgentTask) { t.Land.Onto = "user" },
 		"changes that are not committed":      func(t *api.AgentTask) { t.Land.Onto, t.Land.FastForward = "user", true },
 	} {
-		task := landTask(third, 13)
+		task := landTask(third, 14)
 		change(&task)
 		task.Fence, task.QueueID = 0, ""
 		wantError(t, a.land(task), "failed", "land_refused", text)
@@ -265,7 +272,7 @@ func TestLandingAfterKill(t *testing.T) {
 			task.Fence = 11
 			again := b.land(task)
 			if again.Landed == nil || again.Landed.Commit != git(t, cfg, "rev-parse", "main") || again.Landed.Commits != 1 || git(t, cfg, "rev-list", "--count", "main") != "2" {
-				t.Errorf("%+v %+v", again, again.Error)
+				t.Fatalf("%+v %+v", again, again.Error)
 			}
 			if s.Landed != nil && *s.Landed != *again.Landed {
 				t.Errorf("%+v and %+v", s.Landed, again.Landed)
@@ -476,4 +483,33 @@ func TestPullRequestThatIsNotOpened(t *testing.T) {
 		t.Error("it was not pushed")
 	}
 	nothingLeft(t, cfg)
+}
+
+// Where neither the task nor the agent has checks, those of the repository count, as its user has
+// it: what the work makes of them does not.
+func TestLandingRunsChecksOfAgentOrRepository(t *testing.T) {
+	cfg := landsFrom(t)
+	cfg.Checks.Repository = func(top string) ([]api.TaskCheck, error) {
+		if top != cfg.WorkDir {
+			t.Errorf("asked for %s", top)
+		}
+		return check("test -e sub/b.txt && ! test -e bad.txt"), nil
+	}
+	a := start(t, cfg)
+	id := a.works(1, "echo x > x.txt")
+	if s := a.land(landTask(id, 10)); s.Landed == nil || s.Landed.Checked != "passed" || s.Checks == nil || len(s.Checks.Results) != 1 {
+		t.Errorf("%+v %+v", s, s.Error)
+	}
+	a.stop()
+	cfg.Checks.Repository = func(string) ([]api.TaskCheck, error) { return nil, errors.New("its checks are not trusted") }
+	a = start(t, cfg)
+	id = a.works(2, "echo y > y.txt")
+	if s := a.land(landTask(id, 20)); s.Landed == nil || s.Landed.Checked != "unavailable" || s.Checks == nil || s.Checks.Message != "its checks are not trusted" {
+		t.Errorf("%+v %+v", s, s.Error)
+	}
+	id = a.works(3, "echo z > z.txt")
+	a.stop()
+	cfg.Checks.List = check("exit 1")
+	a = start(t, cfg)
+	wantError(t, a.land(landTask(id, 30)), "failed", "checks", "does not pass: test (exit status 1)")
 }

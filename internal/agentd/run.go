@@ -248,8 +248,8 @@ func (r *run) finish(v outcome) {
 	if rec.Changes = v.changes; rec.Changes != nil {
 		rec.Changes.Patch = "" // it has its own file
 	}
-	rec.Landed = v.landed
 	rec.Checks = v.checks
+	rec.Landed = v.landed
 	if !last.IsZero() {
 		rec.LastProgressAt = &last
 	}

@@ -120,7 +120,7 @@ func (r *Repo) landOnce(ctx context.Context, l Landing) (Landed, error) {
 	if err := tree.rebuild(ctx, l, &done); err != nil {
 		return Landed{}, err
 	}
-	l.Log("%d commits made on %s, which is at %s", done.Commits, l.Onto, short(to.at))
+	l.Log("commits made on %s, which is at %s: %d", l.Onto, short(to.at), done.Commits)
 	if err := tree.submodules(ctx); err != nil {
 		return Landed{}, err
 	}
@@ -166,7 +166,7 @@ func (r *Repo) Work(ctx context.Context) (string, error) {
 	if r.unfinished() {
 		return "", &LandError{Kind: LandConflict, Text: "the worktree " + r.Dir + " is in the middle of a merge or rebase", Detail: "A merge or rebase has begun in this folder and is not finished. Solve what it asks for, and commit."}
 	}
-	out, err := r.git(ctx, "status", "--porcelain", "-z", "--untracked-files=normal", "--no-renames")
+	out, err := r.git(ctx, "status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=dirty", "--no-renames")
 	if err != nil {
 		return "", err
 	}

@@ -295,7 +295,7 @@ func TestLandOnCheckedOutBranch(t *testing.T) {
 	s.wantLandError(l, LandRefused, "changes that are not committed in sub/b.txt")
 	s.git("checkout", "-q", "--", ".")
 	s.write("n.txt", "mine, untracked\n")
-	s.wantLandError(l, LandRefused, "cannot go forward: git merge: error: The following untracked working tree files would be overwritten by merge:\n\tn.txt")
+	s.wantLandError(l, LandRefused, "cannot go forward: git merge: error: The following untracked working tree files would be overwritten by merge: n.txt ")
 	if err := os.Rename(filepath.Join(s.dir, "n.txt"), filepath.Join(s.dir, "mine.txt")); err != nil {
 		t.Fatal(err)
 	}
@@ -308,6 +308,7 @@ func TestLandOnCheckedOutBranch(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Past = s.past
+	s.git("config", "branch.main.mergeOptions", "--squash --no-ff")
 	done := s.land(l)
 	if done.Checkout != s.dir || s.git("rev-parse", "HEAD") != done.Commit || s.git("status", "--porcelain") != "?? mine.txt\n?? sub/lock" || s.git("show", ":a.txt") != "changed" {
 		t.Errorf("%+v, and the folder is %q", done, s.git("status", "--porcelain"))
@@ -315,6 +316,34 @@ func TestLandOnCheckedOutBranch(t *testing.T) {
 	if s.git("symbolic-ref", "HEAD") != "refs/heads/main" {
 		t.Error("the branch is no longer checked out")
 	}
+}
+
+// A branch that its user is rebasing or merging into stays where it is.
+func TestLandOnBranchInUse(t *testing.T) {
+	s := newSite(t)
+	s.work.write("n.txt", "n\n")
+	s.work.commit("new")
+	s.write("a.txt", "of the user\n")
+	s.commit("user")
+	s.on("a.txt", "of main\n")
+	s.git("checkout", "-q", "main")
+	if out, err := s.command("rebase", "user").CombinedOutput(); err == nil {
+		t.Fatalf("there is no conflict: %s", out)
+	}
+	l := s.landing()
+	l.FastForward = true
+	s.wantLandError(l, LandRefused, "main is being rebased")
+	s.git("rebase", "--abort")
+	if out, err := s.command("merge", "user").CombinedOutput(); err == nil {
+		t.Fatalf("there is no conflict: %s", out)
+	}
+	s.wantLandError(l, LandRefused, "in the middle of a merge or rebase")
+	s.git("merge", "--abort")
+	second := filepath.Join(t.TempDir(), "second")
+	s.git("worktree", "add", "-q", "--force", second, "main")
+	s.wantLandError(l, LandRefused, "in one folder at most it could go forward")
+	s.git("worktree", "remove", second)
+	s.land(l)
 }
 
 // A git that was killed while the checkout went forward leaves files of the work there; the next
@@ -352,6 +381,23 @@ func TestLandAfterKillInCheckout(t *testing.T) {
 	s.write("a.txt", "changed\n")
 	if done := s.land(next()); s.git("rev-parse", "HEAD") != done.Commit || s.git("status", "--porcelain") != "?? mine.txt" || s.git("rev-list", "--count", "HEAD") != "2" {
 		t.Errorf("%+v, and the folder is %q", done, s.git("status", "--porcelain"))
+	}
+}
+
+// Where git does not know its user, commits are those of Signalbox.
+func TestLandWithoutIdentity(t *testing.T) {
+	s := newSite(t)
+	s.work.write("n.txt", "n\n")
+	s.work.commit("new")
+	s.git("checkout", "-q", "main")
+	s.git("config", "--unset", "user.email")
+	s.git("config", "--unset", "user.name")
+	s.git("config", "user.useConfigOnly", "true")
+	l := s.landing()
+	l.FastForward, l.Method = true, MethodSquash
+	s.land(l)
+	if got := s.git("log", "-1", "--format=%an|%ae|%cn|%s", "main"); got != "Signalbox|signalbox@localhost|Signalbox|new" {
+		t.Errorf("%s", got)
 	}
 }
 
@@ -416,4 +462,85 @@ func TestLandOnRemoteBranch(t *testing.T) {
 	}
 	l.Onto = "none"
 	s.wantLandError(l, LandRefused, `origin has no branch "none"`)
+}
+
+// Submodules go forward with the work, and are there for the checks.
+func TestLandWithSubmodules(t *testing.T) {
+	s := newSite(t)
+	s.git("config", "--global", "protocol.file.allow", "always")
+	sub := newRepository(t)
+	sub.write("s.txt", "1\n")
+	sub.commit("one")
+	s.work.git("submodule", "--quiet", "add", sub.dir, "lib")
+	s.work.commit("lib")
+	l := s.landing()
+	l.Check = func(_ context.Context, tree *Repo) (string, error) {
+		_, err := os.Stat(filepath.Join(tree.Dir, "lib/s.txt"))
+		return "passed", err
+	}
+	s.land(l)
+	sub.write("s.txt", "2\n")
+	at := sub.commit("two")
+	s.work.git("-C", "lib", "fetch", "-q")
+	s.work.git("-C", "lib", "checkout", "-q", at)
+	s.work.git("config", "-f", ".gitmodules", "submodule.lib.ignore", "all")
+	s.work.git("add", ".gitmodules")
+	s.work.git("commit", "-qm", "ignored by diff")
+	s.work.git("add", "-f", "lib")
+	s.work.git("commit", "-q", "--allow-empty", "-m", "lib is newer")
+	s.work.write("lib/built.o", "untracked in the submodule\n")
+	if got := must[string](t)(must[*Repo](t)(OpenTree(t.Context(), s.work.dir, s.env)).Work(t.Context())); got != s.work.git("rev-parse", "HEAD") {
+		t.Errorf("the work is %s", got)
+	}
+	s.on("b.txt", "x\n")
+	l = s.landing()
+	l.Check = func(_ context.Context, tree *Repo) (string, error) {
+		b, err := os.ReadFile(filepath.Join(tree.Dir, "lib/s.txt"))
+		if string(b) != "2\n" {
+			t.Errorf("lib has %q", b)
+		}
+		return "passed", err
+	}
+	s.land(l)
+	if got := s.git("rev-parse", "main:lib"); got != at {
+		t.Errorf("lib is at %s", got)
+	}
+}
+
+// Large files are pushed before the branch, since git-lfs would do it in a hook.
+func TestLandPushesLargeFiles(t *testing.T) {
+	s := newSite(t)
+	bin := t.TempDir()
+	calls := filepath.Join(bin, "calls")
+	if err := os.WriteFile(filepath.Join(bin, "git-lfs"), []byte("#!/bin/sh\necho \"$@\" >> "+calls+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for i, kv := range s.env {
+		if path, ok := strings.CutPrefix(kv, "PATH="); ok {
+			s.env[i] = "PATH=" + bin + string(os.PathListSeparator) + path
+		}
+	}
+	s.repo = s.open()
+	bare := newRepository(t, "--bare")
+	s.git("remote", "add", "origin", bare.dir)
+	s.git("push", "-q", "origin", "main")
+	s.git("config", "filter.lfs.clean", "cat")
+	s.git("config", "filter.lfs.smudge", "cat")
+	push := func(name string) {
+		t.Helper()
+		s.work.write(name, "x\n")
+		s.work.commit(name)
+		l := s.landing()
+		l.Remote = "origin"
+		s.land(l)
+	}
+	push("small.txt")
+	if b, err := os.ReadFile(calls); err == nil {
+		t.Errorf("git-lfs was called without need: %s", b)
+	}
+	s.work.write("media/.gitattributes", "*.bin filter=lfs diff=lfs merge=lfs -text\n")
+	push("media/large.bin")
+	if b, err := os.ReadFile(calls); err != nil || string(b) != "push origin "+bare.git("rev-parse", "main")+"\n" {
+		t.Errorf("%q %v", b, err)
+	}
 }

@@ -124,12 +124,21 @@ func (r *Repo) clean(ctx context.Context, branch string) error {
 
 // some quotes the first of many names.
 func some(names []string) string {
-	const most = 10
-	if len(names) > most {
-		return fmt.Sprintf("%s and %d more files", strings.Join(names[:most], ", "), len(names)-most)
+	const most, long = 10, 80
+	var list []string
+	for _, name := range names[:min(len(names), most)] {
+		if len(name) > long {
+			name = "…" + strings.ToValidUTF8(name[len(name)-long:], "")
+		}
+		list = append(list, name)
 	}
-	return strings.Join(names, ", ")
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more files", strings.Join(list, ", "), len(names)-most)
+	}
+	return strings.Join(list, ", ")
 }
+
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // checkouts are the folders in which a branch is checked out.
 func (r *Repo) checkouts(ctx context.Context, ref string) ([]string, error) {
@@ -180,7 +189,7 @@ func escapeGlob(path string) string {
 // is where it was, and files are what the landing has. Whatever else is changed stays, and so
 // do all files then.
 func (r *Repo) takeBack(ctx context.Context, p Landed) error {
-	if err := r.clean(ctx, p.Onto); err == nil {
+	if _, err := os.Lstat(filepath.Join(r.gitDir, "index.lock")); err == nil || r.unfinished() || r.clean(ctx, p.Onto) == nil {
 		return nil
 	}
 	split := func(out string, err error) ([]string, error) {
@@ -261,7 +270,8 @@ func (r *Repo) move(ctx context.Context, l Landing, to landTarget, done Landed) 
 			_, err = r.git(ctx, "update-ref", r.fetched(l.Onto, l.Remote), done.Commit)
 		}
 	case to.checkout != nil:
-		_, err = to.checkout.git(ctx, "-c", "merge.autoStash=false", "merge", "--ff-only", "--quiet", "--no-stat", "--no-overwrite-ignore", "--no-verify-signatures", done.Commit)
+		options := "branch." + strings.TrimPrefix(to.ref, "refs/heads/") + ".mergeOptions="
+		_, err = to.checkout.git(ctx, "-c", options, "-c", "merge.autoStash=false", "merge", "--ff-only", "--quiet", "--no-stat", "--no-overwrite-ignore", "--no-verify-signatures", done.Commit)
 	default:
 		_, err = r.git(ctx, "update-ref", "-m", "signalbox: land the work of "+l.Task, to.ref, done.Commit, done.Was)
 	}
@@ -276,9 +286,9 @@ func (r *Repo) move(ctx context.Context, l Landing, to landTarget, done Landed) 
 	case now.at != done.Was:
 		return errMoved
 	case l.Remote != "":
-		return refuse("%s does not take it: %v; if the branch is protected, land as a pull request", l.Remote, err)
+		return refuse("%s does not take it: %s; if the branch is protected, land as a pull request", l.Remote, oneLine(err))
 	case to.checkout != nil:
-		return refuse("%s, where %s is checked out, cannot go forward: %v", to.checkout.Dir, l.Onto, err)
+		return refuse("%s, where %s is checked out, cannot go forward: %s", to.checkout.Dir, l.Onto, oneLine(err))
 	}
 	return err
 }

@@ -129,8 +129,12 @@ func (r *Repo) pick(ctx context.Context, l Landing, commit string) (bool, error)
 	if _, err := r.git(ctx, "-c", "rerere.enabled=false", "cherry-pick", "--no-commit", commit); err != nil {
 		return false, r.conflict(ctx, l, commit, err)
 	}
-	staged, err := r.git(ctx, "diff", "--cached", "--name-only", "--no-ext-diff", "-z", "HEAD")
-	if err != nil || staged == "" {
+	// Trees, because a diff may leave out submodules, as .gitmodules says.
+	staged, err := r.line(ctx, "write-tree")
+	if err != nil {
+		return false, err
+	}
+	if has, err := r.line(ctx, "rev-parse", "HEAD^{tree}"); err != nil || has == staged {
 		return false, err
 	}
 	out, err := r.git(ctx, "log", "-1", "--no-show-signature", "--encoding=UTF-8", "--date=raw", "--format=%an%x00%ae%x00%ad%x00%(trailers:only,unfold)%x00%B", commit)
@@ -141,7 +145,7 @@ func (r *Repo) pick(ctx context.Context, l Landing, commit string) (bool, error)
 	if err != nil {
 		return false, err
 	}
-	args := append(r.author(ctx), "-c", "i18n.commitEncoding=UTF-8", "commit", "--quiet", "--allow-empty-message", "--cleanup=whitespace", "--no-gpg-sign", "--file=-")
+	args := append(r.author(ctx), "-c", "i18n.commitEncoding=UTF-8", "commit", "--quiet", "--allow-empty", "--allow-empty-message", "--cleanup=whitespace", "--no-gpg-sign", "--file=-")
 	if !r.hooks {
 		args = append(args, "--no-verify")
 	}
@@ -150,7 +154,7 @@ func (r *Repo) pick(ctx context.Context, l Landing, commit string) (bool, error)
 	cmd.Stdin = strings.NewReader(withTrailers(f[4], f[3], l.Trailers))
 	if _, err := output(cmd); err != nil {
 		if r.hooks {
-			return false, &LandError{Kind: LandChecks, Text: "a hook of the repository, or git, did not take the commit: " + err.Error(), Detail: err.Error()}
+			return false, &LandError{Kind: LandChecks, Text: "a hook of the repository, or git, did not take the commit: " + oneLine(err), Detail: err.Error()}
 		}
 		return false, err
 	}

@@ -60,7 +60,7 @@ func (r *Repo) Propose(ctx context.Context, l Landing, base string) (done Landed
 	}
 	l.Log("%s is on %s as %s", short(l.Work), l.Remote, l.Onto)
 	if address, err = f.open(ctx, l, base); err != nil {
-		return done, "", refuse("the branch was pushed to %s as %s, and no pull request was opened: %v; see to it, then land again", l.Remote, l.Onto, err)
+		return done, "", refuse("the branch was pushed to %s as %s, and no pull request was opened: %s; see to it, then land again", l.Remote, l.Onto, oneLine(err))
 	}
 	return done, address, nil
 }
@@ -205,7 +205,7 @@ func (r *Repo) pushChecked(ctx context.Context, l Landing, done *Landed) error {
 		return err
 	}
 	if err := r.push(ctx, l.Remote, l.Work, l.Onto, done.Was); err != nil {
-		return refuse("%s does not take the branch %s: %v", l.Remote, l.Onto, err)
+		return refuse("%s does not take the branch %s: %s", l.Remote, l.Onto, oneLine(err))
 	}
 	return nil
 }

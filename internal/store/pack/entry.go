@@ -21,13 +21,14 @@ const (
 
 // The versions of a request, likewise: withTools says what tools it may use,
 // withCall what tool it calls, withTrace under which span it is traced, withEnvBy that its env came of no admin,
-// withChecks how its work is checked.
+// withChecks how its work is checked, withLand what it lands.
 const (
 	withTools  = 2
 	withCall   = 3
 	withTrace  = 4
 	withEnvBy  = 5
 	withChecks = 6
+	withLand   = 7
 )
 
 // Entry appends an entry, led by its length, to a row of the journal, which

@@ -81,11 +81,15 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 	first.RetryOf = ""
 	plain := first
 	plain.Owner, plain.Schedule = "", ""
-	unchecked := request
+	unlandable := request
+	unlandable.Land = nil
+	unchecked := unlandable
 	unchecked.Checking = signalbox.Checking{}
 	before := unchecked // an environment that no admin gave is a row that directors of before refuse to read
 	before.EnvBy = ""
-	budgeted := task
+	unlanded := task
+	unlanded.Landing = nil
+	budgeted := unlanded
 	budgeted.Needs, budgeted.Workplace = nil, ""
 	parkable := budgeted
 	parkable.Budget = signalbox.Budget{}
@@ -101,7 +105,12 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 	sized.Failure, sized.Cause = "", ""
 	unsized := sized
 	unsized.RequestSize, unsized.ResultSize = 0, 0
-	unjudged := result
+	grounded := result
+	grounded.Landed = nil
+	baseless := *result.Changes
+	baseless.BaseBranch = ""
+	grounded.Changes = &baseless
+	unjudged := grounded
 	unjudged.Checked = nil
 	unchanged := unjudged
 	unchanged.Changes = nil
@@ -113,10 +122,8 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 	old.LogTimes, old.Calls = nil, nil
 	oldStale := stale
 	oldStale.Result.LogTimes, oldStale.Result.Calls, oldStale.Result.Model, oldStale.Result.TailLine = nil, nil, "", 0
-	oldStale.Result.Changes, oldStale.Result.Checked = nil, nil
-	unplaced := agent
-	unplaced.Folder = ""
-	unaccounted := unplaced
+	oldStale.Result.Changes, oldStale.Result.Checked, oldStale.Result.Landed = nil, nil, nil
+	unaccounted := agent
 	unaccounted.Account = ""
 	silent := unaccounted
 	silent.Proof = false
@@ -129,9 +136,10 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 		{"task-failed", Task(nil, &failed)}, {"entry-retry", journal.Entry(nil, &retry)},
 		{"task-requeued", Task(nil, &requeued)}, {"result-course", Result(&nameless)},
 		{"task-spent", Task(nil, &spent)}, {"result-model", Result(&unnumbered)}, {"usage-id", []byte(UsageID(&usage.UsageKey))}, {"usage", Usage(&usage)}, {"task-edited", Task(nil, &edited)}, {"result-numbered", Result(&unchanged)},
-		{"task-parked", Task(nil, &parkable)}, {"entry-account", journal.Entry(nil, &entry)}, {"agent-account", Agent(&unplaced)}, {"account", Account(&account)}, {"task-budget", Task(nil, &budgeted)}, {"result-changes", Result(&unjudged)},
-		{"request-checks", Request(&request)}, {"result-checks", Result(&result)},
-		{"task-needs", Task(nil, &task)}, {"agent-folder", Agent(&agent)}, {"holds", Holds([]signalbox.Hold{hold, hold})},
+		{"task-parked", Task(nil, &parkable)}, {"entry-account", journal.Entry(nil, &entry)}, {"agent-account", Agent(&agent)}, {"account", Account(&account)}, {"task-budget", Task(nil, &budgeted)}, {"result-changes", Result(&unjudged)},
+		{"request-checks", Request(&unlandable)}, {"result-checks", Result(&grounded)},
+		{"task-needs", Task(nil, &unlanded)}, {"holds", Holds([]signalbox.Hold{hold, hold})},
+		{"task-landing", Task(nil, &task)}, {"request-land", Request(&request)}, {"result-landed", Result(&result)},
 	}
 }
 
