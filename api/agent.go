@@ -234,9 +234,11 @@ type Changes struct {
 	Workspace string `json:"workspace"`        // folder: the agent's own folder, or the project's; worktree: one of its own
 	Dir       string `json:"dir"`              // where it worked, on the agent's host
 	Branch    string `json:"branch,omitempty"` // that was checked out at its end; "": none
-	Base      string `json:"base"`             // commit that it began from; "": there was none
-	Head      string `json:"head"`             // commit at its end
-	Commits   int    `json:"commits"`          // from base to head, at most 1,000
+	// BaseBranch is the branch that its worktree was made from; "": none, or a commit.
+	BaseBranch string `json:"base_branch,omitempty"`
+	Base       string `json:"base"`    // commit that it began from; "": there was none
+	Head       string `json:"head"`    // commit at its end
+	Commits    int    `json:"commits"` // from base to head, at most 1,000
 	// Uncommitted says that the run left changes in the tree. In a worktree they were
 	// committed for it, and are in head.
 	Uncommitted bool `json:"uncommitted,omitempty"`

@@ -246,7 +246,7 @@ func (e *Engine) apply(ctx context.Context, id string, row *signalbox.Task, ev s
 		if change.Account != nil {
 			e.accountStale(ctx, change.Account.Account)
 		}
-		e.publish(Applied{From: before.State, Task: after, Kind: change.Entry.Kind, By: change.Entry.By, Used: change.Used()})
+		e.Publish(Applied{From: before.State, Task: after, Kind: change.Entry.Kind, By: change.Entry.By, Used: change.Used()})
 		return after, nil
 	}
 }
@@ -276,8 +276,8 @@ func (e *Engine) tryAll(ctx context.Context, tasks []signalbox.Task, ev signalbo
 	return n, nil
 }
 
-// publish reports a durable change to observers and waiters.
-func (e *Engine) publish(a Applied) {
+// Publish reports a durable change to observers and waiters.
+func (e *Engine) Publish(a Applied) {
 	if t := &a.Task; t.State == signalbox.Completed && a.Kind == signalbox.EventFinish {
 		e.runs.Add(t.Agent, t.EndedAt.Sub(t.StartedAt))
 	}

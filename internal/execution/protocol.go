@@ -30,6 +30,9 @@ func Offer(e *engine.Engine, c engine.Claimed, director string) api.AgentTask {
 			a.Holds = append(a.Holds, api.AgentHold{Resource: h.Resource, N: h.N, Values: h.Values, Env: cmp.Or(e.Options().Resources[h.Resource].Env, signalbox.ResourceEnv(h.Resource))})
 		}
 	}
+	if l := q.Land; l != nil {
+		a.Land = &api.AgentLand{Task: l.Task, SessionID: l.SessionID, Onto: l.Onto, Method: l.Method, FastForward: l.FastForward, Title: l.Title}
+	}
 	if left := e.Budgets().Left(t, e.Now()); left != (signalbox.Budget{}) {
 		a.Budget = &api.Budget{USD: left.USD(), Tokens: left.Tokens}
 	}

@@ -123,7 +123,7 @@ const shownFiles = 100
 // Changes is what a run changed.
 func Changes(c *signalbox.Changes) api.Changes {
 	v := api.Changes{
-		Workspace: c.Workspace, Dir: c.Dir, Branch: c.Branch, Base: c.Base, Head: c.Head, Commits: c.Commits, Uncommitted: c.Uncommitted,
+		Workspace: c.Workspace, Dir: c.Dir, Branch: c.Branch, BaseBranch: c.BaseBranch, Base: c.Base, Head: c.Head, Commits: c.Commits, Uncommitted: c.Uncommitted,
 		FilesChanged: c.FilesChanged, Insertions: c.Insertions, Deletions: c.Deletions, Patch: c.Patch, PatchBytes: c.PatchBytes,
 	}
 	for _, f := range c.Files {
