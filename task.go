@@ -241,10 +241,7 @@ type Task struct {
 	// Needs is what its run holds, by resource; nil: nothing. What it points to never changes.
 	Needs     *[]Need
 	Workplace Workplace // where its run works
-
-	// Landing is the way of its work to a branch; nil: nobody wants it there. What it points to
-	// never changes.
-	Landing *Landing
+	Landing   *Landing  // the way of its work to a branch; nil: nobody wants it there. What it points to never changes
 }
 
 // Requires lists what the execution of the task at an agent holds, by resource; folder is the

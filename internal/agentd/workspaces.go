@@ -40,7 +40,9 @@ type worktree struct {
 	Sub    string `json:"sub,omitempty"`
 	Branch string `json:"branch"`
 	Base   string `json:"base"` // commit that it was made from
-	Ready  bool   `json:"ready"`
+	// BaseBranch is the branch that Base was the tip of, "" where that was none.
+	BaseBranch string `json:"base_branch,omitempty"`
+	Ready      bool   `json:"ready"`
 }
 
 func (d *disk) worktreeDir(name string) string { return filepath.Join(d.dir, "worktrees", name) }
@@ -159,6 +161,7 @@ func (r *run) enterWorktree(p *runDirs) error {
 	}
 	w.Ready = false
 	if w.Base == "" {
+		w.BaseBranch = repo.BranchAt(ctx, d.cfg.Workspace.Base)
 		if w.Base, err = repo.Commit(ctx, d.cfg.Workspace.Base); err != nil {
 			return err
 		}
@@ -286,6 +289,9 @@ func (r *run) readChanges(ctx context.Context, w *watched, p runDirs) (*api.Chan
 	if err == nil && p.worktree != "" {
 		c.Workspace, c.Head = workspace.KindWorktree, w.repo.Head(ctx)
 		c.Commits = w.repo.Commits(ctx, c.Base, c.Head)
+		if made, err := r.d.disk.loadWorktree(p.worktree); err == nil {
+			c.BaseBranch = made.BaseBranch
+		}
 	}
 	return c, err
 }
