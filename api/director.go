@@ -146,6 +146,7 @@ type Heartbeat struct {
 	State        string             `json:"state"`         // idle or working; stopping: it will not be back for a while
 	URL          string             `json:"url,omitempty"` // as registered: where it differs from what is known, 409
 	CurrentTasks []AgentCurrentTask `json:"current_tasks,omitempty"`
+	Account      *AgentAccount      `json:"account,omitempty"` // as in AgentStatus; absent: as it was
 
 	// Of an agent that pulls: who it is, and all executions in its hands.
 	Instance string    `json:"instance,omitempty"`

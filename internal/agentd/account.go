@@ -2,13 +2,19 @@ package agentd
 
 import (
 	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
+	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
 // spending is the account of the agent's runs, and what they heard of it.
@@ -16,6 +22,7 @@ type spending struct {
 	mu   sync.Mutex
 	read time.Time // when login and name were read
 	seen api.AgentAccount
+	news bool // of seen nothing is known yet, and the CLI has not been asked
 }
 
 // loginAge bounds how long a new login of the CLI goes unnoticed.
@@ -34,7 +41,7 @@ func (s *spending) follow(d *Daemon) {
 	who := d.login(nil)
 	s.read = time.Now()
 	if name := cmp.Or(d.cfg.Account, who.Name); name != s.seen.Name {
-		s.seen = api.AgentAccount{Name: name} // what was heard is of another
+		s.seen, s.news = api.AgentAccount{Name: name}, true // what was heard is of another
 	}
 	s.seen.Login = who.Login
 }
@@ -43,17 +50,21 @@ func (s *spending) follow(d *Daemon) {
 // that has been reset since nothing is known.
 func (s *spending) told(d *Daemon) *api.AgentAccount {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.follow(d)
-	if s.seen.Name == "" {
+	a, news, now := s.seen, s.news, time.Now()
+	s.news = false
+	s.mu.Unlock()
+	if news {
+		d.askOnce(a.Name)
+	}
+	if a.Name == "" {
 		return nil
 	}
-	a, now := s.seen, time.Now()
 	a.Windows = slices.DeleteFunc(slices.Clone(a.Windows), func(w api.AccountWindow) bool { return w.ResetsAt != nil && w.ResetsAt.Before(now) })
 	return &a
 }
 
-// hear notes what a run heard of its account.
+// hear notes what was heard of an account.
 func (s *spending) hear(d *Daemon, a *api.AgentAccount) {
 	if a == nil {
 		return
@@ -78,6 +89,110 @@ func (d *Daemon) spendsOf(task map[string]string) api.AgentAccount {
 		a.Name, a.Login = all.Name, all.Login
 	}
 	return a
+}
+
+// limitsPatience bounds how long a CLI is asked for the limits of its account.
+const limitsPatience = 10 * time.Second
+
+// askOnce asks the CLI for the limits of an account of which nothing is known yet.
+func (d *Daemon) askOnce(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	state := d.runner.StateDir(d.cfg.Home)
+	if d.closing || name == "" || state == "" {
+		return
+	}
+	d.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(d.open, limitsPatience)
+		defer cancel()
+		locks, err := lockDirs(ctx, []string{state}, func(string) {})
+		if err != nil {
+			return // a run is there, which hears more
+		}
+		defer releaseAll(locks)
+		windows := d.askLimits(ctx, d.cfg.Home, nil)
+		if len(windows) == 0 {
+			return
+		}
+		d.account.hear(d, &api.AgentAccount{Name: name, Windows: windows})
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.notify()
+	})
+}
+
+// askExactly asks the CLI when the limit is over at which a run has ended, where it did not say
+// that exactly.
+func (r *run) askExactly(o *outcome, p runDirs) {
+	if !runner.IsVague(o.errType, o.limit) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.d.open, limitsPatience)
+	defer cancel()
+	windows := r.d.askLimits(ctx, p.home, r.task.Env)
+	exact, h := runner.ExactLimit(*o.limit, windows), r.lastHeard()
+	o.limit, h.Windows = &exact, runner.MergeWindows(h.Windows, windows)
+	r.hear(h)
+}
+
+// askLimits asks the CLI how much of its account's limits is used; the state folder of the home is
+// locked. Nothing depends on it: what the CLI does not tell stays unknown.
+func (d *Daemon) askLimits(ctx context.Context, home string, task map[string]string) []api.AccountWindow {
+	q := d.runner.LimitsQuery(home, d.buildEnv(home, nil, task))
+	if q == nil {
+		return nil
+	}
+	windows, err := d.ask(ctx, q, home, d.buildEnv(home, q.Env, task))
+	if err != nil {
+		d.cfg.Logger.Info("the limits of the account are not known before a run hears them", "asked", strings.Join(q.Argv, " "), "error", err)
+	}
+	return windows
+}
+
+// ask runs the program of a query, and ends it with proof.
+func (d *Daemon) ask(ctx context.Context, q *runner.LimitsQuery, home string, env []string) ([]api.AccountWindow, error) {
+	input, say, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer say.Close()
+	if _, err := say.WriteString(q.Input); err != nil { // an empty pipe takes it
+		input.Close()
+		return nil, err
+	}
+	answered := make(chan struct{})
+	once := sync.OnceFunc(func() { close(answered) })
+	lines := lineSplitter{line: func(line []byte) {
+		if q.Line(line) {
+			once()
+		}
+	}}
+	child, err := proc.Start(proc.Spec{
+		Argv: q.Argv, Dir: home, Env: env, Input: input, Stdout: &lines, Mark: "limits-" + rand.Text(), Grace: d.cfg.KillGrace, Bound: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-answered:
+		say.Close() // it ends by itself
+		select {
+		case <-child.Exited():
+		case <-ctx.Done():
+		}
+	case <-child.Exited():
+	case <-ctx.Done():
+	}
+	exit, err := child.End()
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-answered:
+		return q.Windows()
+	default:
+		return nil, fmt.Errorf("it has not answered: %s", exit)
+	}
 }
 
 // hear records what a run has heard of its provider, and that its agent has.

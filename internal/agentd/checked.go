@@ -185,7 +185,7 @@ func (r *run) runChecks(p runDirs, c checking) (api.AgentChecks, error) {
 	defer cancel()
 	log := r.newRedactor(r.log)
 	said, err := checks.Run(ctx, checks.Options{
-		Dir: c.dir, Env: r.d.buildEnv(p.home, r.d.selfEnv(), r.task.Env), Log: log,
+		Dir: c.dir, Env: r.d.buildEnv(p.home, r.around(), r.task.Env), Log: log,
 		Mark: r.record().TaskID, Begun: r.savePID, Grace: r.d.cfg.KillGrace,
 	}, c.list)
 	log.end()

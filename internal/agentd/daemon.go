@@ -35,7 +35,9 @@ type Daemon struct {
 
 	quit      chan time.Duration // POST /shutdown: the drain time
 	quitOnce  sync.Once
-	wg        sync.WaitGroup // runs and admissions
+	wg        sync.WaitGroup  // runs and admissions
+	open      context.Context // until it is told to end
+	shut      context.CancelFunc
 	closed    chan struct{}
 	closeOnce sync.Once
 
@@ -85,6 +87,7 @@ func New(cfg Config) (*Daemon, error) {
 		lanes: map[laneID]*run{}, runs: map[string]*run{}, byQueue: map[string]*run{}, terminals: map[string]*terminal{},
 		changed: make(chan struct{}), closed: make(chan struct{}),
 	}
+	d.open, d.shut = context.WithCancel(context.Background())
 	if cfg.Traces != nil {
 		d.tracer = cfg.Traces.Tracer(tracerName)
 	}
@@ -160,6 +163,7 @@ func (d *Daemon) Serve(ctx context.Context, ln net.Listener) error {
 func (d *Daemon) stopAll(ctx context.Context, drain time.Duration) []*run {
 	d.mu.Lock()
 	d.closing = true
+	d.shut()
 	var live []*run
 	for _, r := range d.lanes {
 		live = append(live, r)

@@ -242,10 +242,12 @@ func (r *run) runProcess(p runDirs) outcome {
 	r.logExecution("end", time.Now(), child.Ident().PID)
 	o := plan.Stream.Outcome(out.exit(exit))
 	r.hear(plan.Stream.Heard()) // some say more at the end
+	v := completedOutcome(o)
 	if s := r.stopReason(); s != nil && !finished {
-		return s.verdict(o)
+		v = s.verdict(o)
 	}
-	return completedOutcome(o)
+	r.askExactly(&v, p)
+	return v
 }
 
 // await returns when the program has ended or must end. It reports whether the program ended by

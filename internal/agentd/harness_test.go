@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	if helper() {
 		return
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/signalbox-ai/signalbox/internal/proc.keptThread")) // lives as long as the process
 }
 
 // agent is a daemon behind a real listener.

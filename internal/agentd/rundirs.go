@@ -215,10 +215,20 @@ func (d *Daemon) selfEnv() []string {
 	return env
 }
 
+// around is what programs that run beside the CLI have too: who the agent is, and what the run
+// holds.
+func (r *run) around() []string {
+	env := r.d.selfEnv()
+	for _, h := range r.task.Holds {
+		env = append(env, h.Env+"="+cmp.Or(strings.Join(h.Values, ","), strconv.Itoa(h.N)))
+	}
+	return env
+}
+
 // identity lets a run call other agents as this agent, with the token that the director made
 // for the run. The daemon's own token is not passed.
 func (r *run) identity() []string {
-	env := r.d.selfEnv()
+	env := r.around()
 	if id := r.record().QueueID; id != "" {
 		env = append(env, "SIGNALBOX_QUEUE_ID="+id)
 	}
@@ -227,9 +237,6 @@ func (r *run) identity() []string {
 	}
 	if parent := r.trace.parent(); parent != "" {
 		env = append(env, "TRACEPARENT="+parent)
-	}
-	for _, h := range r.task.Holds {
-		env = append(env, h.Env+"="+cmp.Or(strings.Join(h.Values, ","), strconv.Itoa(h.N)))
 	}
 	return env
 }

@@ -204,7 +204,7 @@ func (r *run) setUpCommand(command string, p runDirs) error {
 	log := r.newRedactor(r.log)
 	fmt.Fprintf(r.log, "[signalbox] %s\n", command)
 	child, err := proc.Start(proc.Spec{
-		Argv: []string{"sh", "-c", command}, Dir: p.dir, Env: r.d.buildEnv(p.home, r.d.selfEnv(), r.task.Env),
+		Argv: []string{"sh", "-c", command}, Dir: p.dir, Env: r.d.buildEnv(p.home, r.around(), r.task.Env),
 		Stdout: log, Stderr: log, Mark: r.record().TaskID, Grace: r.d.cfg.KillGrace,
 	})
 	if err != nil {

@@ -47,16 +47,13 @@ func (e *Engine) Why(ctx context.Context, id string) (Why, error) {
 	}
 	connected, servers := e.gateConnected(&t)
 	free, err := e.gateFree(ctx, &t, servers, pauses)
-	if err != nil {
+	held, err2 := e.gateHolds(ctx, &t, servers)
+	if err := cmp.Or(err, err2); err != nil {
 		return w, err
 	}
 	w.Gates = []Gate{e.gateDue(&t), e.gateOpen(&t, pauses), session, connected, free, gatePosition(&t, pos)}
 	if slices.ContainsFunc(servers, func(a LiveAgent) bool { return a.Account != "" || a.Closed != nil }) {
 		w.Gates = slices.Insert(w.Gates, 4, e.gateClosed(&t))
-	}
-	held, err := e.gateHolds(ctx, &t, servers)
-	if err != nil {
-		return w, err
 	}
 	if held != nil {
 		w.Gates = slices.Insert(w.Gates, len(w.Gates)-2, *held)

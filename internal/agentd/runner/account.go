@@ -108,8 +108,15 @@ func codexSetting(text, table, name string) string {
 	return m[1]
 }
 
-// Account follows codex exec: the provider that is configured, CODEX_API_KEY, the login.
+// Account follows codex exec.
 func (c codexRunner) Account(home string, environ []string, _ map[string]string) Account {
+	l, _ := c.login(home, environ)
+	return c.account(home, l)
+}
+
+// login is of the provider that is configured, CODEX_API_KEY, or the login; plan tells that it is
+// one with ChatGPT, at ChatGPT.
+func (c codexRunner) login(home string, environ []string) (l login, plan bool) {
 	text, _ := os.ReadFile(filepath.Join(c.StateDir(home), "config.toml")) // an unreadable one says nothing
 	config := string(text)
 	var auth struct {
@@ -120,13 +127,14 @@ func (c codexRunner) Account(home string, environ []string, _ map[string]string)
 		} `json:"tokens"`
 	}
 	_ = readJSON(filepath.Join(c.StateDir(home), "auth.json"), &auth)
-	l := login{endpoint: cmp.Or(codexSetting(config, "", "openai_base_url"), env(environ, "OPENAI_BASE_URL"), "https://api.openai.com/v1"), text: loginNone}
-	if provider := codexSetting(config, "", "model_provider"); provider != "" && provider != "openai" {
+	l = login{endpoint: cmp.Or(codexSetting(config, "", "openai_base_url"), env(environ, "OPENAI_BASE_URL"), "https://api.openai.com/v1"), text: loginNone}
+	provider := cmp.Or(codexSetting(config, "", "model_provider"), "openai")
+	if provider != "openai" {
 		table := "model_providers." + provider
 		l.endpoint = cmp.Or(codexSetting(config, table, "base_url"), provider)
 		if key := env(environ, codexSetting(config, table, "env_key")); key != "" {
 			l.identity, l.text = "key\n"+key, loginKey
-			return c.account(home, l)
+			return l, false
 		}
 	}
 	who := claimsOf(auth.Tokens.ID)
@@ -135,10 +143,11 @@ func (c codexRunner) Account(home string, environ []string, _ map[string]string)
 		l.identity, l.text = "key\n"+key, loginKey
 	case auth.Tokens.Account != "" || who.user() != "":
 		l.identity, l.text = "account\n"+auth.Tokens.Account+"\n"+who.user(), cmp.Or(who.Email, loginOther)
+		plan = provider == "openai"
 	case auth.Key != "":
 		l.identity, l.text = "key\n"+auth.Key, loginKey
 	}
-	return c.account(home, l)
+	return l, plan
 }
 
 // claims are what an ID token says of who is logged in.

@@ -51,12 +51,7 @@ func (s *codexStream) gaveUp(text string) {
 	} else if l.ResetsAt == nil {
 		l.Source = byGuess
 	}
-	for _, w := range windows {
-		if w.UsedPercent >= 100 && w.ResetsAt != nil && (l.Window == "" || w.ResetsAt.After(*l.ResetsAt)) {
-			l.Window, l.ResetsAt, l.Source = w.Name, w.ResetsAt, byEvent
-		}
-	}
-	s.limited(usageLimit, l)
+	s.limited(usageLimit, ExactLimit(l, windows))
 }
 
 // codexWindow is how much of a limit is used, as codex keeps it.
@@ -134,7 +129,7 @@ func (s *codexStream) readRollout() {
 }
 
 // codexWindow names a window by its length, as other providers call it.
-func (s *codexStream) codexWindow(name string, w *codexWindow) {
+func (t *trouble) codexWindow(name string, w *codexWindow) {
 	if w == nil {
 		return
 	}
@@ -144,5 +139,5 @@ func (s *codexStream) codexWindow(name string, w *codexWindow) {
 	case 10080:
 		name = "seven_day"
 	}
-	s.window(api.AccountWindow{Name: name, UsedPercent: float64(w.Used), ResetsAt: epoch(float64(w.ResetsAt))})
+	t.window(api.AccountWindow{Name: name, UsedPercent: float64(w.Used), ResetsAt: epoch(float64(w.ResetsAt))})
 }

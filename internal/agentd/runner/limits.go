@@ -165,6 +165,22 @@ func MergeWindows(list, news []api.AccountWindow) []api.AccountWindow {
 	return list
 }
 
+// IsVague reports whether the end of a usage limit is known from a sentence for people at best.
+func IsVague(errType string, l *api.AgentLimit) bool {
+	return errType == usageLimit && l != nil && (l.Source == byText || l.Source == byGuess)
+}
+
+// ExactLimit is a usage limit with its end as the windows that are used up say it, where any is:
+// a CLI knows that more exactly than its sentence does.
+func ExactLimit(l api.AgentLimit, windows []api.AccountWindow) api.AgentLimit {
+	for _, w := range windows {
+		if w.UsedPercent >= 100 && w.ResetsAt != nil && (l.Window == "" || l.ResetsAt == nil || w.ResetsAt.After(*l.ResetsAt)) {
+			l.Window, l.ResetsAt, l.Source = w.Name, w.ResetsAt, byEvent
+		}
+	}
+	return l
+}
+
 // limitFailure is the outcome of a CLI that ended at the limit it has met.
 func (t *trouble) limitFailure(kind, message string, x Exit, o Outcome) Outcome {
 	o.Limit = t.heard.Limit

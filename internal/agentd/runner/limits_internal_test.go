@@ -391,6 +391,11 @@ func FuzzLimits(f *testing.F) {
 			}
 			wellFormed(t, s.Heard())
 		}
+		var q LimitsQuery
+		if window := `{"usedPercent":` + fmt.Sprint(n) + `,"windowDurationMins":` + string(said) + `,"resetsAt":` + fmt.Sprint(n) + `}`; !q.Line([]byte(text)) {
+			q.Line([]byte(`{"id":2,"result":{"rateLimits":{"primary":` + window + `,"secondary":` + string(said) + `}},"error":null}`))
+		}
+		wellFormed(t, q.heard.heard)
 	})
 }
 

@@ -182,6 +182,9 @@ type Runner interface {
 	// Account is what runs with that home and environment spend; brought is what of
 	// it their task brought.
 	Account(home string, environ []string, brought map[string]string) Account
+	// LimitsQuery asks the CLI for the limits of what runs with that home and environment
+	// spend; nil where it cannot be asked.
+	LimitsQuery(home string, environ []string) *LimitsQuery
 	// LoginFiles are the files below home that hold the CLI's login; a run
 	// with a home of its own gets links to them.
 	LoginFiles() []string

@@ -91,6 +91,7 @@ func (d *Dispatcher) Heartbeat(name string, beat api.Heartbeat) (ok bool) {
 		return true
 	}
 	l.status.State, l.status.CurrentTasks, l.status.CurrentTask = beat.State, beat.CurrentTasks, nil
+	d.HearAccount(l, beat.Account)
 	l.recordTasks(beat.CurrentTasks, d.opts.Monotonic(), wall)
 	l.markHeard(d.opts.Monotonic())
 	wasHeld := l.Withheld() != ""

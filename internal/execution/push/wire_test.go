@@ -123,6 +123,27 @@ func TestHeartbeatFreesHeldAgent(t *testing.T) {
 	h.d.Heartbeat("nobody", beat("idle")) // is ignored
 }
 
+// What an agent learns of its account between two runs comes with a heartbeat; one without it
+// says nothing of that.
+func TestHeartbeatTellsOfTheAccount(t *testing.T) {
+	h := newFixture(t, noTick)
+	h.agent(Options{Account: "plan"})
+	h.start()
+	h.untilTold("fake")
+	told := beat("idle")
+	told.Account = &api.AgentAccount{Name: "plan", Windows: []api.AccountWindow{{Name: "five_hour", UsedPercent: 42}}}
+	for _, b := range []api.Heartbeat{told, beat("idle")} {
+		h.d.Heartbeat("fake", b)
+		h.await("its windows are known", func() bool {
+			w := h.account("plan").Windows
+			return len(w) == 1 && w[0].Name == "five_hour" && w[0].UsedPercent == 42
+		})
+	}
+	if l := h.live("fake"); l.Account != "plan" || !l.Up {
+		t.Errorf("%+v", l)
+	}
+}
+
 // A beat does not bring an agent up that cannot be reached: its tasks would
 // use up their attempts on it.
 func TestHeartbeatOfUnreachableAgentGetsNoTasks(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
@@ -166,13 +167,19 @@ func (p *process) keepRegistered(ctx context.Context, d *agentd.Daemon, f File) 
 // heartbeats sends heartbeats until one fails.
 func heartbeats(ctx context.Context, c *client.Client, d *agentd.Daemon, f File) error {
 	interval := 10 * time.Second
+	var told *api.AgentAccount
 	for {
 		changed := d.Changed()
 		s := d.Status()
-		answer, err := c.Heartbeat(ctx, f.Name, api.Heartbeat{State: s.State, URL: f.URL, CurrentTasks: s.CurrentTasks})
+		beat := api.Heartbeat{State: s.State, URL: f.URL, CurrentTasks: s.CurrentTasks}
+		if !reflect.DeepEqual(s.Account, told) {
+			beat.Account = s.Account
+		}
+		answer, err := c.Heartbeat(ctx, f.Name, beat)
 		if err != nil {
 			return err
 		}
+		told = s.Account
 		if answer.IntervalSeconds > 0 {
 			interval = time.Duration(answer.IntervalSeconds) * time.Second
 		}
