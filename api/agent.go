@@ -371,6 +371,7 @@ type AgentStatus struct {
 	FolderID     string             `json:"folder_id,omitempty"`     // of WorkDir, the same for all agents that work in it: one run at a time does; absent: any number may
 
 	IsolatedSlots int             `json:"isolated_slots,omitempty"` // isolated executions it can run beside its slots
+	Landing       bool            `json:"landing,omitempty"`        // takes tasks with land
 	Sessions      bool            `json:"sessions,omitempty"`       // answers GET /sessions, and begins a conversation under the id it is given
 	Terminal      bool            `json:"terminal,omitempty"`       // offers a terminal
 	Terminals     []AgentTerminal `json:"terminals,omitempty"`      // that are open

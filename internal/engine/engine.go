@@ -144,12 +144,12 @@ type LiveAgent struct {
 	// Isolated executions (bypass): slots offered and in use.
 	IsolatedSlots, IsolatedInUse int
 	// Sessions: it lists its conversations and can start one under a given id. Terminal: it
-	// offers terminals.
-	Sessions, Terminal bool
-	TaskEnv            []string // names of variables that callers other than admins may set
-	Steps              *Steps   // step statistics of its runs, kind llm; nil: not reported
-	LastHeard          time.Time
-	LastProgress       time.Time
+	// offers terminals. Landing: it takes tasks that land work.
+	Sessions, Terminal, Landing bool
+	TaskEnv                     []string // names of variables that callers other than admins may set
+	Steps                       *Steps   // step statistics of its runs, kind llm; nil: not reported
+	LastHeard                   time.Time
+	LastProgress                time.Time
 	// Progress is when each running task last printed, by task id; zero: not yet. nil for
 	// an agent that runs one task at a time.
 	Progress map[string]time.Time

@@ -126,6 +126,13 @@ func (d *Driver) drive(ctx context.Context, id string, ev signalbox.LandingEvent
 
 // submit submits the task that lands the work of t. However often that is tried, it is one.
 func (d *Driver) submit(ctx context.Context, t *signalbox.Task) error {
+	agent, _ := d.engine.LiveAgent(t.Agent)
+	switch {
+	case !agent.Up: // it is not known whether it would take the prompt for a prompt
+		return nil
+	case !agent.Landing:
+		return d.drive(ctx, t.ID, signalbox.LandingEvent{Kind: signalbox.LandingStopped, Text: fmt.Sprintf("agent %s lands nothing: it is none of our daemons, or an older one; land the work by hand, or update the agent", t.Agent)})
+	}
 	by, r, err := d.owner(ctx, t)
 	if err != nil {
 		return err
@@ -138,7 +145,6 @@ func (d *Driver) submit(ctx context.Context, t *signalbox.Task) error {
 		IdempotencyKey: fmt.Sprintf("land:%s:%d", t.ID, l.Submits),
 	}
 	if l.Onto != signalbox.LandPR {
-		agent, _ := d.engine.LiveAgent(t.Agent)
 		n.Holds = &[]signalbox.Need{{Resource: signalbox.Exclusive("land", cmp.Or(agent.Folder, agent.WorkDir, t.Agent)+":"+l.Onto), N: 1}}
 	}
 	got, err := d.engine.Submit(ctx, n)

@@ -29,10 +29,11 @@ type fixture struct {
 	driver *landing.Driver
 	mu     sync.Mutex
 	now    time.Time
+	plain  bool // the agent lands nothing
 }
 
 func (f *fixture) Agents() []engine.LiveAgent {
-	return []engine.LiveAgent{{Agent: coder, Up: true, IsolatedSlots: 4}}
+	return []engine.LiveAgent{{Agent: coder, Up: true, Landing: !f.plain, IsolatedSlots: 4}}
 }
 
 func (f *fixture) LiveAgent(name string) (engine.LiveAgent, bool) {
@@ -227,6 +228,16 @@ func TestARefusedLandingStands(t *testing.T) {
 	_, err := f.driver.Drop(t.Context(), id, "me")
 	f.must(err)
 	f.is(id, signalbox.LandingDropped)
+}
+
+func TestAnAgentThatLandsNothingIsAskedForNoLanding(t *testing.T) {
+	f := newFixture(t, nil)
+	f.plain = true
+	id := f.work(&signalbox.LandWish{Onto: "main"}).ID
+	f.step()
+	if l := f.is(id, signalbox.LandingStands); l.LandTask != "" || !strings.Contains(l.Text, "agent coder lands nothing") {
+		t.Errorf("%+v", l)
+	}
 }
 
 func TestALandingThatFailsIsTriedAgainLater(t *testing.T) {
