@@ -22,6 +22,7 @@ type Changes struct {
 	Files        []ChangedFile `json:"files,omitempty"` // at most MaxChangedFiles
 	Patch        string        `json:"patch,omitempty"` // at most MaxPatch bytes: the beginning
 	PatchBytes   int64         `json:"patch_bytes,omitempty"`
+	BaseBranch   string        `json:"base_branch,omitempty"` // that a worktree was made from; "": none, or a commit
 }
 
 // ChangedFile is a file that a run changed.
@@ -99,6 +100,7 @@ func (c *Changes) Sanitize() {
 		c.Workspace = WorkspaceFolder
 	}
 	c.Dir, c.Branch = printable(c.Dir, maxChangedPath), printable(c.Branch, maxChangedName)
+	c.BaseBranch = printable(c.BaseBranch, maxChangedName)
 	for _, hash := range []*string{&c.Base, &c.Head} {
 		if !commitForm.MatchString(*hash) {
 			*hash = ""

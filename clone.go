@@ -14,6 +14,7 @@ func (q *Request) Clone() *Request {
 	c.Project, c.Thinking, c.Workspace = cloned(q.Project), cloned(q.Thinking), cloned(q.Workspace)
 	c.SealedEnv, c.AllowedTools = slices.Clone(q.SealedEnv), slices.Clone(q.AllowedTools)
 	c.Arguments, c.Metadata = slices.Clone(q.Arguments), slices.Clone(q.Metadata)
+	c.Land = cloned(q.Land)
 	c.Checking = Checking{slices.Clone(q.Checking.Checks), cloned(q.Checking.Retries)}
 	return &c
 }
@@ -35,6 +36,7 @@ func (r *Result) Clone() *Result {
 			c.Checked.Results[i].ExitCode = cloned(c.Checked.Results[i].ExitCode)
 		}
 	}
+	c.Landed = cloned(r.Landed)
 	return &c
 }
 

@@ -40,6 +40,7 @@ const (
 	EventRestored     EventKind = "restored" // a task that had ended came from another store
 	EventAccount      EventKind = "account"  // an account was closed or opened, as the message says
 	EventBudget       EventKind = "budget"   // another budget is used up, or none is any more; not in the journal
+	EventLanding      EventKind = "landing"  // the work of a task went on to its branch, or not, as the message says
 	EventSession      EventKind = "session"  // a session was archived, restored, or is gone
 
 	EventScheduleChanged EventKind = "schedule_changed" // a schedule was added, edited, enabled, disabled or removed, as the message says

@@ -35,6 +35,8 @@ type Result struct {
 	// Checked is what the checks of its work said; nil: there were none, or its agent does not
 	// tell.
 	Checked *Checked `json:"checked,omitempty"`
+	// Landed is where the run landed the work of another task; nil: it landed none.
+	Landed *Landed `json:"landed,omitempty"`
 }
 
 // Size is about how much a store takes for it, in bytes.

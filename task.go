@@ -52,6 +52,7 @@ const (
 	ModeChat   Mode = "chat"   // a turn of the agent's conversation, in the agent's own queue
 	ModeBypass Mode = "bypass" // isolated, beside the queue, without a conversation
 	ModeTool   Mode = "tool"   // a tool call as a task, run by the director's own executor
+	ModeLand   Mode = "land"   // lands the work of another task, beside the queue as a bypass; Request.Land says which
 )
 
 // Overflow says what becomes of a call when its agent cannot start it at once.
@@ -106,6 +107,8 @@ type Request struct {
 	EnvBy     EnvBy      `json:"env_by,omitempty"`
 	Checking  Checking   `json:"checking,omitzero"`
 	Workspace *Workspace `json:"workspace,omitempty"` // nil: as its agent is configured
+	// Land says what a task of ModeLand lands; nil for all others.
+	Land *Land `json:"land,omitempty"`
 }
 
 // rowSize is about how much the rows of a task take beside its texts, with their
@@ -239,6 +242,7 @@ type Task struct {
 	// Needs is what its run holds, by resource; nil: nothing. What it points to never changes.
 	Needs     *[]Need
 	Workplace Workplace // where its run works
+	Landing   *Landing  // the way of its work to a branch; nil: nobody wants it there. What it points to never changes
 }
 
 // Requires lists what the execution of the task at an agent holds, by resource; folder is the

@@ -67,9 +67,6 @@ type AgentTask struct {
 	// more of the model: what is beyond it is at most the request in flight.
 	Budget *Budget `json:"budget,omitempty"`
 
-	// signalbox: what the run holds until its end is known.
-	Holds []AgentHold `json:"holds,omitempty"`
-
 	// signalbox: commands that the agent runs after the CLI's success, before it tells of
 	// the end. Absent: those of the agent's configuration, else of the repository, where
 	// that is trusted.
@@ -88,6 +85,18 @@ type AgentTask struct {
 
 	// signalbox: the run lands what another task has done, and starts no CLI; with isolated.
 	Land *AgentLand `json:"land,omitempty"`
+
+	// signalbox: what the run holds until its end is known.
+	Holds []AgentHold `json:"holds,omitempty"`
+}
+
+// AgentHold is what a run holds of a resource.
+type AgentHold struct {
+	Resource string   `json:"resource"`
+	N        int      `json:"n"`
+	Values   []string `json:"values,omitempty"` // N of them, where the resource has any
+	// Env is the variable that the run has: the values with commas between, or else N.
+	Env string `json:"env"`
 }
 
 // LandPR as AgentLand.Onto: the branch is pushed, and a pull request is opened.
@@ -111,15 +120,6 @@ type AgentLanded struct {
 	Commits int    `json:"commits"`           // that were added, at most 1,000
 	Checked string `json:"checked,omitempty"` // passed or unavailable; "": there were no checks
 	URL     string `json:"url,omitempty"`     // of the pull request
-}
-
-// AgentHold is what a run holds of a resource.
-type AgentHold struct {
-	Resource string   `json:"resource"`
-	N        int      `json:"n"`
-	Values   []string `json:"values,omitempty"` // N of them, where the resource has any
-	// Env is the variable that the run has: the values with commas between, or else N.
-	Env string `json:"env"`
 }
 
 // TaskCheck is a command that says whether work is good.
@@ -242,9 +242,11 @@ type Changes struct {
 	Workspace string `json:"workspace"`        // folder: the agent's own folder, or the project's; worktree: one of its own; clone: one of a mirror
 	Dir       string `json:"dir"`              // where it worked, on the agent's host
 	Branch    string `json:"branch,omitempty"` // that was checked out at its end; "": none
-	Base      string `json:"base"`             // commit that it began from; "": there was none
-	Head      string `json:"head"`             // commit at its end
-	Commits   int    `json:"commits"`          // from base to head, at most 1,000
+	// BaseBranch is the branch that its worktree was made from; "": none, or a commit.
+	BaseBranch string `json:"base_branch,omitempty"`
+	Base       string `json:"base"`    // commit that it began from; "": there was none
+	Head       string `json:"head"`    // commit at its end
+	Commits    int    `json:"commits"` // from base to head, at most 1,000
 	// Uncommitted says that the run left changes in the tree. In a worktree they were
 	// committed for it, and are in head.
 	Uncommitted bool `json:"uncommitted,omitempty"`
@@ -377,6 +379,7 @@ type AgentStatus struct {
 	FolderID     string             `json:"folder_id,omitempty"`     // of WorkDir, the same for all agents that work in it: one run at a time does; absent: any number may
 
 	IsolatedSlots int             `json:"isolated_slots,omitempty"` // isolated executions it can run beside its slots
+	Landing       bool            `json:"landing,omitempty"`        // takes tasks with land
 	Sessions      bool            `json:"sessions,omitempty"`       // answers GET /sessions, and begins a conversation under the id it is given
 	Terminal      bool            `json:"terminal,omitempty"`       // offers a terminal
 	Terminals     []AgentTerminal `json:"terminals,omitempty"`      // that are open

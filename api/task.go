@@ -36,6 +36,9 @@ type SubmitRequest struct {
 	Budget         *Budget           `json:"budget,omitempty"`        // what its runs may spend together; default, and the most for a caller who is no admin: budgets.task of the director
 	Checks         []TaskCheck       `json:"checks,omitempty"`        // commands that its agent runs when the run has ended well, at most 20; from admins, or where the agent allows it; default: those of the agent or the repository
 	CheckRetries   *int              `json:"check_retries,omitempty"` // how often the conversation goes on with what checks that failed printed, 0 to 10; default: the agent's
+	Land           string            `json:"land,omitempty"`          // branch on which its work lands when it has completed, or pr for a pull request
+	LandMethod     string            `json:"land_method,omitempty"`   // rebase or squash; default: as the agent is configured
+	FastForward    bool              `json:"fast_forward,omitempty"`  // a clean checkout of the branch goes forward with it
 	Waits          bool              `json:"waits,omitempty"`         // the caller will wait for its end: a call of an agent that would then wait for itself is refused
 }
 
@@ -114,7 +117,8 @@ type Task struct {
 	CostUSD    float64     `json:"cost_usd,omitempty"`    // likewise
 	Budget     *Budget     `json:"budget,omitempty"`      // what its runs may spend together
 
-	Needs map[string]int `json:"needs,omitempty"` // units of the director's resources that its run holds, by name
+	Landing *Landing       `json:"landing,omitempty"` // the way of its work to a branch
+	Needs   map[string]int `json:"needs,omitempty"`   // units of the director's resources that its run holds, by name
 
 	PromptPreview  string      `json:"prompt_preview"`
 	Prompt         string      `json:"prompt,omitempty"` // not in lists

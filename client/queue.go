@@ -76,6 +76,25 @@ func (c *Client) Unpark(ctx context.Context, id string) (api.Task, error) {
 	return ask[api.Task](ctx, c, post("/api/queue/"+url.PathEscape(id)+"/unpark", nil))
 }
 
+// Land lands what a completed task did in its worktree on a branch. Asked for twice it is one.
+//
+// Codes: validation_error, not_found, conflict (it has not completed, has nothing to land, or has
+// landed), unsupported.
+func (c *Client) Land(ctx context.Context, id string, req api.LandRequest) (api.Landing, error) {
+	return ask[api.Landing](ctx, c, post(taskPath(id, "/land"), req))
+}
+
+// DropLanding gives up what has not landed. Codes: not_found, conflict (there is none, or it has
+// landed).
+func (c *Client) DropLanding(ctx context.Context, id string) (api.Landing, error) {
+	return ask[api.Landing](ctx, c, remove(taskPath(id, "/land")))
+}
+
+// Landings lists work on its way to a branch, and what needs a person there.
+func (c *Client) Landings(ctx context.Context) (api.Landings, error) {
+	return ask[api.Landings](ctx, c, get("/api/landings", nil))
+}
+
 // HistoryOptions say which ended tasks History returns. Empty fields do not
 // restrict.
 type HistoryOptions struct {

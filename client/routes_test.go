@@ -34,11 +34,16 @@ var calls = map[string]func(context.Context, *client.Client) error{
 	"retry": func(ctx context.Context, c *client.Client) error {
 		return second(c.Retry(ctx, "queue-1", api.RetryRequest{}, client.SubmitOptions{}))
 	},
-	"why":           func(ctx context.Context, c *client.Client) error { return second(c.Why(ctx, "queue-1")) },
-	"output":        func(ctx context.Context, c *client.Client) error { return second(c.Output(ctx, "queue-1", 0)) },
-	"diff":          func(ctx context.Context, c *client.Client) error { return second(c.Diff(ctx, "queue-1")) },
-	"pause":         func(ctx context.Context, c *client.Client) error { return second(c.Pause(ctx, api.PauseRequest{})) },
-	"resume":        func(ctx context.Context, c *client.Client) error { return second(c.Resume(ctx, "work")) },
+	"why":    func(ctx context.Context, c *client.Client) error { return second(c.Why(ctx, "queue-1")) },
+	"output": func(ctx context.Context, c *client.Client) error { return second(c.Output(ctx, "queue-1", 0)) },
+	"diff":   func(ctx context.Context, c *client.Client) error { return second(c.Diff(ctx, "queue-1")) },
+	"pause":  func(ctx context.Context, c *client.Client) error { return second(c.Pause(ctx, api.PauseRequest{})) },
+	"resume": func(ctx context.Context, c *client.Client) error { return second(c.Resume(ctx, "work")) },
+	"land": func(ctx context.Context, c *client.Client) error {
+		return second(c.Land(ctx, "queue-1", api.LandRequest{}))
+	},
+	"dropLanding":   func(ctx context.Context, c *client.Client) error { return second(c.DropLanding(ctx, "queue-1")) },
+	"landings":      func(ctx context.Context, c *client.Client) error { return second(c.Landings(ctx)) },
 	"unpark":        func(ctx context.Context, c *client.Client) error { return second(c.Unpark(ctx, "queue-1")) },
 	"gates":         func(ctx context.Context, c *client.Client) error { return second(c.Gates(ctx)) },
 	"resources":     func(ctx context.Context, c *client.Client) error { return second(c.Resources(ctx)) },

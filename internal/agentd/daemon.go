@@ -228,7 +228,7 @@ func (d *Daemon) Status() api.AgentStatus {
 		Config:        api.AgentConfig{Port: d.port, Model: d.cfg.Model},
 		Name:          d.cfg.Name, Slots: d.cfg.Slots, Fencing: true, Proof: d.cfg.Token != "", LongPoll: true, Progress: true,
 		HighestFence: d.highest, Director: d.servingDirector, WorkDir: d.cfg.WorkDir, Workspace: d.cfg.Workspace.Kind, FolderID: d.folder,
-		IsolatedSlots: d.cfg.IsolatedSlots, Sessions: true,
+		IsolatedSlots: d.cfg.IsolatedSlots, Sessions: true, Landing: true,
 		Terminal: d.cfg.Terminal && d.cfg.Token != "", Terminals: d.openTerminals(), TaskEnv: d.cfg.TaskEnv, TaskChecks: string(d.cfg.Checks.From),
 		Steps: d.cfg.Runner.LLM.Steps.Told(), Account: account,
 	}

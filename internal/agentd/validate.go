@@ -81,10 +81,10 @@ func (d *Daemon) check(t api.AgentTask) (job, *refusal) {
 	if ref := d.checkEnvBy(&t); ref != nil {
 		return j, ref
 	}
-	if ref := checkHolds(t.Holds); ref != nil {
+	if ref := d.checkTask(&t); ref != nil {
 		return j, ref
 	}
-	if ref := d.checkTask(&t); ref != nil {
+	if ref := checkHolds(t.Holds); ref != nil {
 		return j, ref
 	}
 	if err := d.runner.CheckExtras(t.AllowedTools, t.SystemPrompt); err != nil {

@@ -53,6 +53,8 @@ type worktree struct {
 	Task    string    `json:"task,omitempty"`   // that it was made for
 	Session string    `json:"session,omitempty"`
 	Made    time.Time `json:"made,omitzero"`
+	// BaseBranch is the branch that Base was the tip of, "" where that was none.
+	BaseBranch string `json:"base_branch,omitempty"`
 }
 
 func (d *disk) worktreeDir(name string) string { return filepath.Join(d.dir, "worktrees", name) }
@@ -203,6 +205,9 @@ func (r *run) enterWorktree(p *runDirs) error {
 	}
 	w.Ready = false
 	if w.Base == "" {
+		if w.BaseBranch = w.From; w.Remote == "" {
+			w.BaseBranch = repo.BranchAt(ctx, w.From)
+		}
 		if w.Base, err = w.base(ctx, repo); err != nil {
 			return err
 		}
@@ -338,6 +343,9 @@ func (r *run) readChanges(ctx context.Context, w *watched, p runDirs) (*api.Chan
 	if err == nil && p.worktree != "" {
 		c.Workspace, c.Head = p.kind, w.repo.Head(ctx)
 		c.Commits = w.repo.Commits(ctx, c.Base, c.Head)
+		if made, err := r.d.disk.loadWorktree(p.worktree); err == nil {
+			c.BaseBranch = made.BaseBranch
+		}
 	}
 	return c, err
 }

@@ -170,6 +170,9 @@ func (a *app) taskRows(t api.Task) [][]string {
 	}
 	if t.Result != nil {
 		rows = append(rows, resultRows(t.Result)...)
+		if t.Landing != nil {
+			rows = append(rows, []string{"landing", clean(t.Landing.Text)})
+		}
 		if t.CostUSD > t.Result.CostUSD+1e-9 { // it was lost and run again
 			rows = append(rows, []string{"cost of all runs", usd(t.CostUSD) + " USD"})
 		}

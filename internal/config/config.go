@@ -39,7 +39,8 @@ type Config struct {
 	Log   Log
 	Queue Queue
 
-	Bypass Bypass
+	Bypass        Bypass
+	LandingRounds int // how often a conversation gets back what does not land
 	// Priorities is the priority, -10 to 10, of tasks that give none, by their
 	// source; default none, which is 0 for all.
 	Priorities map[signalbox.Source]int
@@ -253,15 +254,16 @@ func Default(home string) Config {
 			SubmitTasks: 1000, SubmitBytes: 16 << 20,
 			RetentionBytes: 8 << 30, CallerRetentionBytes: 1 << 30,
 		},
-		Bypass:       Bypass{Fleet: 16},
-		ExecutionTTL: 600 * time.Second,
-		StallLimit:   signalbox.StallByProgress,
-		RunGrace:     30 * time.Second,
-		Scheduler:    Scheduler{Enabled: true, Timezone: "UTC", Addr: "127.0.0.1:9100"},
-		Commands:     Commands{Limits: "auto", TaskAfter: 5 * time.Second},
-		SessionGrace: time.Minute,
-		Grace:        30 * time.Second,
-		OnShutdown:   "leave",
+		Bypass:        Bypass{Fleet: 16},
+		LandingRounds: 2,
+		ExecutionTTL:  600 * time.Second,
+		StallLimit:    signalbox.StallByProgress,
+		RunGrace:      30 * time.Second,
+		Scheduler:     Scheduler{Enabled: true, Timezone: "UTC", Addr: "127.0.0.1:9100"},
+		Commands:      Commands{Limits: "auto", TaskAfter: 5 * time.Second},
+		SessionGrace:  time.Minute,
+		Grace:         30 * time.Second,
+		OnShutdown:    "leave",
 		Agent: Agent{Addr: "127.0.0.1:9000", Slots: 1, IsolatedSlots: 4, Timeout: 30 * time.Minute, LimitWait: 20 * time.Second, TerminalIdle: 15 * time.Minute, Tools: "auto", CheckRetries: 2, TaskChecks: signalbox.ChecksOfAdmins,
 			LLM: LLM{Provider: "openai", MaxTokens: 8192, MaxTurns: 10, MaxParallelToolCalls: 10, OverLimit: "reject", Tools: "auto"}},
 		origins: map[string]string{},

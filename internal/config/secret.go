@@ -122,7 +122,7 @@ const workFile = "signalbox.yaml"
 var harmless = []string{
 	"log.format", "log.level", "log_level", "seed_metrics", "port", "scheduler.enabled", "scheduler.timezone",
 	"queue.max_size", "queue.chat_max_size", "queue.wait_timeout", "queue.fleet", "queue.max_attempts", "queue.dispatch_timeout", "queue.age_step",
-	"bypass.slots", "bypass.fleet",
+	"bypass.slots", "bypass.fleet", "landing.rounds",
 	"priorities.user", "priorities.schedule", "priorities.agent", "priorities.web", "priorities.cli", "priorities.api",
 	"accounts", "budgets.task", "budgets.day", "budgets.users", "budgets.agents", "budgets.accounts", "execution_ttl", "stall_limit", "run_grace", "session_grace", "grace", "on_shutdown",
 	"queues", "commands.max_concurrent", "commands.max_waiting", "commands.agent_name", "commands.task_after",

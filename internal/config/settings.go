@@ -65,6 +65,7 @@ func settings(c *Config) schema {
 
 		whole("bypass.slots", 0, signalbox.MaxAgentSlots, &c.Bypass.Slots),
 		whole("bypass.fleet", 1, 1_000_000, &c.Bypass.Fleet),
+		whole("landing.rounds", 0, signalbox.MaxLandingRounds, &c.LandingRounds),
 
 		priority("user", c, signalbox.SourceUser),
 		priority("schedule", c, signalbox.SourceScheduler),

@@ -54,7 +54,7 @@ func (e *Engine) ChangeAccount(ctx context.Context, ev signalbox.AccountEvent) (
 	}
 	e.accounts.Note(c.Account)
 	for _, t := range c.Unparked {
-		e.publish(Applied{From: signalbox.Parked, Task: t, Kind: signalbox.EventUnpark})
+		e.Publish(Applied{From: signalbox.Parked, Task: t, Kind: signalbox.EventUnpark})
 	}
 	if c.Changed {
 		e.accountChanged(c.Account.Name)

@@ -60,7 +60,7 @@ func (e *Engine) claim(ctx context.Context, r store.ClaimRequest) (c Claimed, fo
 			return Claimed{Held: got.Held, Short: got.Short}, false, err
 		}
 		e.earlyWake.waitPublished(got.Task.ID)
-		e.publish(Applied{From: signalbox.Pending, Task: got.Task, Kind: signalbox.EventClaim, Trace: got.Request.Trace})
+		e.Publish(Applied{From: signalbox.Pending, Task: got.Task, Kind: signalbox.EventClaim, Trace: got.Request.Trace})
 		c = Claimed{Task: got.Task, Request: got.Request, Holds: got.Holds}
 		if c.Env, err = e.openEnv(got.Task.ID, got.Request.SealedEnv); err == nil {
 			return c, true, nil

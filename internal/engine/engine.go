@@ -144,13 +144,13 @@ type LiveAgent struct {
 	// Isolated executions (bypass): slots offered and in use.
 	IsolatedSlots, IsolatedInUse int
 	// Sessions: it lists its conversations and can start one under a given id. Terminal: it
-	// offers terminals.
-	Sessions, Terminal bool
-	TaskEnv            []string // names of variables that callers other than admins may set
-	TaskChecks         signalbox.TaskChecks
-	Steps              *Steps // step statistics of its runs, kind llm; nil: not reported
-	LastHeard          time.Time
-	LastProgress       time.Time
+	// offers terminals. Landing: it takes tasks that land work.
+	Sessions, Terminal, Landing bool
+	TaskEnv                     []string // names of variables that callers other than admins may set
+	TaskChecks                  signalbox.TaskChecks
+	Steps                       *Steps // step statistics of its runs, kind llm; nil: not reported
+	LastHeard                   time.Time
+	LastProgress                time.Time
 	// Progress is when each running task last printed, by task id; zero: not yet. nil for
 	// an agent that runs one task at a time.
 	Progress map[string]time.Time
@@ -247,7 +247,7 @@ func (e *Engine) apply(ctx context.Context, id string, row *signalbox.Task, ev s
 		if change.Account != nil {
 			e.accountStale(ctx, change.Account.Account)
 		}
-		e.publish(Applied{From: before.State, Task: after, Kind: change.Entry.Kind, By: change.Entry.By, Used: change.Used()})
+		e.Publish(Applied{From: before.State, Task: after, Kind: change.Entry.Kind, By: change.Entry.By, Used: change.Used()})
 		return after, nil
 	}
 }
@@ -277,8 +277,8 @@ func (e *Engine) tryAll(ctx context.Context, tasks []signalbox.Task, ev signalbo
 	return n, nil
 }
 
-// publish reports a durable change to observers and waiters.
-func (e *Engine) publish(a Applied) {
+// Publish reports a durable change to observers and waiters.
+func (e *Engine) Publish(a Applied) {
 	if t := &a.Task; t.State == signalbox.Completed && a.Kind == signalbox.EventFinish {
 		e.runs.Add(t.Agent, t.EndedAt.Sub(t.StartedAt))
 	}

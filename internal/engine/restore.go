@@ -43,7 +43,7 @@ func (e *Engine) Restore(ctx context.Context, in Transfer, requeue bool) (signal
 	if err != nil {
 		return *t, err
 	}
-	e.publish(Applied{Task: after, Kind: store.RestoreEntry(&after, now).Kind})
+	e.Publish(Applied{Task: after, Kind: store.RestoreEntry(&after, now).Kind})
 	return after, nil
 }
 

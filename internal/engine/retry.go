@@ -36,11 +36,8 @@ func (e *Engine) Retry(ctx context.Context, id string, edit RetryEdit) (Receipt,
 	if !mayRead(edit.By, t.Owner) {
 		return Receipt{}, errNotOwner(edit.By, "task", id)
 	}
-	if !t.State.Terminal() {
-		return Receipt{}, signalbox.Errorf(signalbox.CodeConflict, "task %s is %s: it can be retried when it has ended; cancel it first", id, t.State)
-	}
-	if t.Mode == signalbox.ModeTool { // only the gateway knows what the tool requires now
-		return Receipt{}, signalbox.Errorf(signalbox.CodeUnsupported, "task %s is a call of the tool %s: call the tool anew", id, t.Tool)
+	if err := t.CheckRetry(); err != nil {
+		return Receipt{}, err
 	}
 	if r.HadEnv && edit.Env == nil {
 		return Receipt{}, signalbox.Invalid("env", "the env of task %s was erased when it ended: give env anew, {} for none", id)

@@ -76,7 +76,7 @@ func (e *Engine) checkLimits(ctx context.Context, n NewTask) error {
 // setRoom sets the submission's condition for starting at once (Room), and the session of a
 // chat (Chat).
 func (e *Engine) setRoom(n *NewTask, sub *store.Submission) error {
-	if n.Mode == signalbox.ModeTool || n.Mode == signalbox.ModeQueue && n.Overflow != signalbox.OverflowReject {
+	if n.Mode == signalbox.ModeTool || n.Mode == signalbox.ModeLand || n.Mode == signalbox.ModeQueue && n.Overflow != signalbox.OverflowReject {
 		return nil
 	}
 	sub.Room = &store.Room{

@@ -48,7 +48,9 @@ type NewTask struct {
 	Needs        map[string]int       `json:",omitempty"` // units of resources that its run holds
 	Workspace    *signalbox.Workspace `json:",omitempty"`
 	// Holds is used instead of Needs by the director itself, also for what is exclusive.
-	Holds *[]signalbox.Need `json:"-"`
+	Holds   *[]signalbox.Need   `json:"-"`
+	Landing *signalbox.LandWish `json:",omitempty"` // where its work lands when it has completed
+	Land    *signalbox.Land     `json:",omitempty"` // ModeLand only
 	// ModeTool only. Secrets are the arguments that the tool marks as secret, as JSON by
 	// name; they are not in Arguments.
 	Tool      string            `json:",omitempty"`
@@ -165,7 +167,7 @@ func (e *Engine) Submit(ctx context.Context, n NewTask) (r Receipt, err error) {
 		return Receipt{}, refused // waiting for the replayed task would close the cycle, too
 	}
 	if !got.Replayed {
-		e.publish(Applied{Task: got.Task, Kind: signalbox.EventSubmit, Depth: got.Depth, Trace: n.Trace})
+		e.Publish(Applied{Task: got.Task, Kind: signalbox.EventSubmit, Depth: got.Depth, Trace: n.Trace})
 		published()
 		if err := e.recheckCycle(ctx, &n, &got.Task); err != nil {
 			return Receipt{}, err
@@ -188,6 +190,9 @@ func (e *Engine) submission(n NewTask, origin callOrigin) (store.Submission, err
 		Preview: signalbox.Preview(n.Prompt), CreatedAt: now, HasEnv: len(n.Env) > 0, Tool: n.Tool,
 		Owner: n.By.Key(), OwnerEmail: n.By.Email, ParentID: origin.parent, Depth: origin.depth, Waits: n.Waits && origin.parent != "",
 	}
+	if n.Landing != nil {
+		t.Landing = &signalbox.Landing{LandWish: *n.Landing, State: signalbox.LandingWanted, By: n.By.String(), At: now, Since: now}
+	}
 	secrets := n.Env
 	if n.Mode == signalbox.ModeTool {
 		t.Preview, secrets = signalbox.Preview("tool "+n.Tool), n.Secrets
@@ -208,7 +213,7 @@ func (e *Engine) submission(n NewTask, origin callOrigin) (store.Submission, err
 	r := signalbox.Request{
 		Prompt: n.Prompt, Model: n.Model, Tier: n.Tier, TimeoutSeconds: n.TimeoutSeconds,
 		Project: n.Project, Thinking: n.Thinking, SessionID: n.SessionID, Queue: t.Queue, HadEnv: t.HasEnv,
-		AllowedTools: n.AllowedTools, SystemPrompt: n.SystemPrompt, NewSession: n.NewSession, Checking: n.Checking,
+		AllowedTools: n.AllowedTools, SystemPrompt: n.SystemPrompt, NewSession: n.NewSession, Checking: n.Checking, Land: n.Land,
 		Arguments: n.Arguments, Metadata: n.Metadata, TimeoutMS: n.TimeoutMS, Trace: n.Trace, Workspace: n.Workspace,
 	}
 	if t.HasEnv {
@@ -243,7 +248,7 @@ func (e *Engine) sealEnv(id string, env map[string]string) []byte {
 // limit returns the limit that a waiting task counts against, and its maximum; 0: none.
 func (e *Engine) limit(n *NewTask) (name string, most int) {
 	switch {
-	case n.Mode == signalbox.ModeBypass:
+	case n.Mode == signalbox.ModeBypass, n.Mode == signalbox.ModeLand:
 		return signalbox.LimitBypass(n.Agent), 0 // it never waits; its room bounds it
 	case n.Mode == signalbox.ModeChat && n.Overflow != signalbox.OverflowPersist:
 		return signalbox.LimitChat(n.Agent), e.opts.MaxChats
@@ -312,7 +317,7 @@ func (n *NewTask) queue() string {
 		return signalbox.QueueCalls
 	case n.Mode == signalbox.ModeTool:
 		return signalbox.QueueCommands
-	case n.Mode == signalbox.ModeBypass:
+	case n.Mode == signalbox.ModeBypass, n.Mode == signalbox.ModeLand:
 		return signalbox.BypassQueue(n.Agent)
 	}
 	return signalbox.Route{Agent: n.Agent, Kind: n.Kind}.Queue()

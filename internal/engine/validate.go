@@ -88,7 +88,7 @@ func (n *NewTask) checkMode() error {
 	bypass, agents := n.Mode == signalbox.ModeBypass, n.Mode != signalbox.ModeQueue
 	ofTool := n.Tool != "" || n.Arguments != nil || n.Metadata != nil || n.TimeoutMS != 0 || n.Secrets != nil || n.Calls || n.Waiter || n.ID != ""
 	return cmp.Or(
-		signalbox.CheckChoice("mode", n.Mode, signalbox.ModeChat, signalbox.ModeBypass),
+		signalbox.CheckChoice("mode", n.Mode, signalbox.ModeChat, signalbox.ModeBypass, signalbox.ModeLand),
 		signalbox.InvalidIf(agents && n.Agent == "", "agent", "a chat or bypass task needs an agent"),
 		signalbox.CheckChoice("overflow", n.Overflow, signalbox.OverflowReject, signalbox.OverflowWait, signalbox.OverflowPersist),
 		signalbox.InvalidIf(ofTool, "tool", "tool, arguments, metadata and timeout_ms belong to a tool call"),
@@ -133,7 +133,7 @@ func (n *NewTask) checkNoAgent() error {
 		{"session_id", n.SessionID != ""}, {"session", n.Session != ""}, {"new_session", n.NewSession}, {"project", n.Project != nil},
 		{"env", len(n.Env) > 0}, {"thinking", n.Thinking != nil}, {"workspace", n.Workspace != nil}, {"agent", n.Agent != ""}, {"kind", n.Kind != ""},
 		{"allowed_tools", n.AllowedTools != nil}, {"system_prompt", n.SystemPrompt != ""}, {"not_before", !n.NotBefore.IsZero()},
-		{"overflow", n.Overflow != signalbox.OverflowPersist}, {"checks", !n.Checking.IsZero()},
+		{"overflow", n.Overflow != signalbox.OverflowPersist}, {"checks", !n.Checking.IsZero()}, {"land", n.Landing != nil},
 	} {
 		if f.given {
 			return signalbox.Invalid(f.field, "%s belongs to a task of an agent: a tool call has arguments, metadata and timeout_ms", f.field)

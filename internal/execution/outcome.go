@@ -96,6 +96,11 @@ func result(s api.AgentTaskStatus) *signalbox.Result {
 		r.ErrorType = SanitizeText(s.Error.Type)
 	}
 	r.Changes, r.Checked = changes(s.Changes), checked(s.Checks)
+	if s.Landed != nil {
+		l := signalbox.Landed(*s.Landed)
+		l.Sanitize()
+		r.Landed = &l
+	}
 	return r
 }
 
@@ -106,7 +111,7 @@ func changes(c *api.Changes) *signalbox.Changes {
 	}
 	out := &signalbox.Changes{
 		Workspace: c.Workspace, Dir: c.Dir, Branch: c.Branch, Base: c.Base, Head: c.Head, Commits: c.Commits, Uncommitted: c.Uncommitted,
-		FilesChanged: c.FilesChanged, Insertions: c.Insertions, Deletions: c.Deletions, Patch: c.Patch, PatchBytes: c.PatchBytes,
+		BaseBranch: c.BaseBranch, FilesChanged: c.FilesChanged, Insertions: c.Insertions, Deletions: c.Deletions, Patch: c.Patch, PatchBytes: c.PatchBytes,
 	}
 	for _, f := range c.Files[:min(len(c.Files), signalbox.MaxChangedFiles)] {
 		out.Files = append(out.Files, signalbox.ChangedFile{

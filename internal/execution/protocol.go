@@ -21,15 +21,18 @@ func Offer(e *engine.Engine, c engine.Claimed, director string) api.AgentTask {
 		QueueID: t.ID, Fence: t.Fence, Slot: t.Slot, Director: director,
 		EnvBy: string(cmp.Or(q.EnvBy, signalbox.EnvByAdmin)),
 	}
+	for _, c := range q.Checking.Checks {
+		a.Checks = append(a.Checks, api.TaskCheck(c))
+	}
+	a.CheckRetries = q.Checking.Retries
 	for _, h := range c.Holds {
 		if !strings.Contains(h.Resource, ":") {
 			a.Holds = append(a.Holds, api.AgentHold{Resource: h.Resource, N: h.N, Values: h.Values, Env: cmp.Or(e.Options().Resources[h.Resource].Env, signalbox.ResourceEnv(h.Resource))})
 		}
 	}
-	for _, c := range q.Checking.Checks {
-		a.Checks = append(a.Checks, api.TaskCheck(c))
+	if l := q.Land; l != nil {
+		a.Land = &api.AgentLand{Task: l.Task, SessionID: l.SessionID, Onto: l.Onto, Method: l.Method, FastForward: l.FastForward, Title: l.Title}
 	}
-	a.CheckRetries = q.Checking.Retries
 	if left := e.Budgets().Left(t, e.Now()); left != (signalbox.Budget{}) {
 		a.Budget = &api.Budget{USD: left.USD(), Tokens: left.Tokens}
 	}

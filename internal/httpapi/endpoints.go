@@ -19,6 +19,7 @@ type handlers struct {
 	pauses     *pauseHandlers
 	gates      *gateHandler
 	accounts   *accountHandlers
+	landings   *landingHandlers
 	budgets    *budgetHandlers
 	resources  *resourceHandlers
 	searches   *searchHandler
@@ -71,6 +72,7 @@ func (d *Server) newHandlers() *handlers {
 		pauses:    &pauseHandlers{engine: e, audit: d.audit},
 		gates:     &gateHandler{engine: e, tools: cfg.Tools},
 		accounts:  accounts,
+		landings:  &landingHandlers{engine: e, landings: cfg.Landings, tasks: tasks},
 		budgets:   &budgetHandlers{engine: e},
 		resources: &resourceHandlers{engine: e},
 		searches:  &searchHandler{engine: e, projection: d.projection},
@@ -133,6 +135,9 @@ func (h *handlers) endpoints() map[string]endpoint {
 		"find":          {handle: h.queues.find, narrow: access.ByHandler},
 		"cancel":        {handle: h.tasks.cancel, narrow: access.OfTask},
 		"unpark":        {handle: h.tasks.unpark, narrow: access.OfTask},
+		"land":          {handle: h.landings.land, narrow: access.OfTask},
+		"dropLanding":   {handle: h.landings.drop, narrow: access.OfTask},
+		"landings":      {handle: h.landings.list, narrow: access.ByHandler},
 		"retry":         {handle: h.submits.retry, narrow: access.OfTask},
 		"why":           {handle: h.tasks.why, narrow: access.OfTask},
 		"output":        {handle: h.outputs.Serve, narrow: access.OfTask, lasting: true},

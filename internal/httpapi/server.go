@@ -66,6 +66,8 @@ type Config struct {
 	// QueueTools are the queue itself as tools, which the gateway behind Tools
 	// has as one of its providers; nil: it has none.
 	QueueTools *queuetools.Tools
+	// Landings lands the work of tasks; nil: nothing lands.
+	Landings Landings
 	// Doctor are more looks that GET /api/doctor takes.
 	Doctor []DoctorCheck
 	// Schedules is the scheduler; nil: there is none, and its routes answer 404.

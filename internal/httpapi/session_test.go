@@ -52,6 +52,7 @@ func newSession(t *testing.T) *session {
 	s.terminalStory()
 	s.agentStory()
 	s.accountStory()
+	s.landingStory()
 	s.chatStory()
 	s.toolStory()
 	s.toolTaskStory()

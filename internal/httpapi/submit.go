@@ -146,6 +146,12 @@ func newTask(req api.SubmitRequest) (engine.NewTask, error) {
 	for _, c := range req.Checks {
 		n.Checking.Checks = append(n.Checking.Checks, signalbox.Check(c))
 	}
+	if req.Land != "" || req.LandMethod != "" || req.FastForward {
+		n.Landing = &signalbox.LandWish{Onto: req.Land, Method: req.LandMethod, FastForward: req.FastForward}
+		if err := n.Landing.Validate("land"); err != nil {
+			return n, err
+		}
+	}
 	if req.NotBefore != nil {
 		n.NotBefore = *req.NotBefore
 	}

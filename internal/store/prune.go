@@ -9,7 +9,7 @@ import (
 )
 
 // Pruning selects ended tasks to delete. They are read from the oldest on, by EndedAt, then
-// Seq; a task is deleted if any of the rules applies.
+// Seq; a task is deleted if any of the rules applies, unless its work is on its way to a branch.
 type Pruning struct {
 	// Ended: tasks that ended before, whoever owns them.
 	Ended time.Time
@@ -55,6 +55,10 @@ func (p *Pruning) Choose(ended []*signalbox.Task) (going []*signalbox.Task, done
 	whoevers, owners := p.Bytes, maps.Clone(p.Owners)
 	maps.DeleteFunc(owners, func(_ string, more int64) bool { return more <= 0 })
 	for _, t := range ended {
+		if t.Landing.Active() {
+			done.Next = EndedCursorOf(t)
+			continue // its work is on its way
+		}
 		old := t.EndedAt.Before(p.Ended)
 		if !old && whoevers <= 0 && len(owners) == 0 {
 			return going, done

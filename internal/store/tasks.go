@@ -109,6 +109,10 @@ type TaskReader interface {
 	// ones first; kind "": at any gate.
 	Parked(ctx context.Context, kind signalbox.GateKind, name string) ([]signalbox.Task, error)
 
+	// Landings lists the ended tasks whose landing is open (signalbox.Landing.Open), those that
+	// were asked for first first.
+	Landings(ctx context.Context) ([]signalbox.Task, error)
+
 	// Overdue lists pending tasks whose WaitUntil is at or before now.
 	Overdue(ctx context.Context, now time.Time, limit int) ([]signalbox.Task, error)
 

@@ -156,6 +156,17 @@ func (r *Repo) commit(ctx context.Context, name string) string {
 	return id
 }
 
+// BranchAt is the branch of that name, or that is checked out where name is "" or HEAD; "" for none.
+func (r *Repo) BranchAt(ctx context.Context, name string) string {
+	if name == "" || name == "HEAD" {
+		return r.branch(ctx)
+	}
+	if _, err := r.Commit(ctx, "refs/heads/"+name); err != nil {
+		return ""
+	}
+	return name
+}
+
 // branch is the branch that is checked out; "" for none.
 func (r *Repo) branch(ctx context.Context) string {
 	name, err := r.line(ctx, "symbolic-ref", "--quiet", "--short", "HEAD")

@@ -145,6 +145,7 @@ func (a *lane) Withheld() string {
 
 // Describe implements execution.Agent.
 func (a *lane) Describe(v *engine.LiveAgent) {
+	v.Landing = true // one of before refuses the field
 	v.Sessions, v.Steps, v.LastHeard = true, execution.StepsOf(a.reported.steps), a.lastHeard
 }
 

@@ -196,7 +196,7 @@ func (l *lane) reportedRuns() (slots, isolated int) {
 
 // Describe implements execution.Agent.
 func (l *lane) Describe(a *engine.LiveAgent) {
-	a.TaskChecks = signalbox.TaskChecks(l.status.TaskChecks)
+	a.TaskChecks, a.Landing = signalbox.TaskChecks(l.status.TaskChecks), l.status.Landing
 	a.Sessions, a.TaskEnv, a.Steps = l.status.Sessions, l.status.TaskEnv, execution.StepsOf(l.status.Steps)
 	a.InUse, a.IsolatedInUse = l.inUse(false), l.inUse(true)
 	if l.term == nil { // another director follows its runs

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -21,6 +22,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi"
 	"github.com/signalbox-ai/signalbox/internal/identity"
+	"github.com/signalbox-ai/signalbox/internal/landing"
 	"github.com/signalbox-ai/signalbox/internal/seal"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 )
@@ -65,6 +67,7 @@ func New(t *testing.T, change ...func(*Options)) *Fixture {
 		t.Fatal(err)
 	}
 	o.Config.Identity = b.Identity
+	o.Config.Landings = landing.New(b.Store, b.Engine, landing.DefaultRounds, slog.New(slog.DiscardHandler))
 	if b.Server, err = httpapi.New(o.Config); err != nil {
 		t.Fatal(err)
 	}

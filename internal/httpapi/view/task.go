@@ -23,6 +23,7 @@ func Task(t *signalbox.Task) api.Task {
 		Mode: mode(t.Mode), Tool: t.Tool, SourceUserEmail: t.OwnerEmail, ParentID: t.ParentID, Depth: t.Depth,
 		TokenUsage: tokens(t.Spent.InputTokens, t.Spent.OutputTokens), CostUSD: t.Spent.USD(), Budget: Budget(t.Budget), Needs: resources.Units(t.Needs),
 	}
+	v.Landing = Landing(t)
 	v.SourceUserID, _ = signalbox.OwnerUser(t.Owner)
 	v.SourceAgent, _ = signalbox.OwnerAgent(t.Owner)
 	if name, ok := strings.CutPrefix(t.Owner, string(signalbox.PrincipalService)+":"); ok {
@@ -125,7 +126,7 @@ const shownFiles = 100
 // Changes is what a run changed.
 func Changes(c *signalbox.Changes) api.Changes {
 	v := api.Changes{
-		Workspace: c.Workspace, Dir: c.Dir, Branch: c.Branch, Base: c.Base, Head: c.Head, Commits: c.Commits, Uncommitted: c.Uncommitted,
+		Workspace: c.Workspace, Dir: c.Dir, Branch: c.Branch, BaseBranch: c.BaseBranch, Base: c.Base, Head: c.Head, Commits: c.Commits, Uncommitted: c.Uncommitted,
 		FilesChanged: c.FilesChanged, Insertions: c.Insertions, Deletions: c.Deletions, Patch: c.Patch, PatchBytes: c.PatchBytes,
 	}
 	for _, f := range c.Files {

@@ -29,6 +29,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/giveback"
 	"github.com/signalbox-ai/signalbox/internal/httpapi"
 	"github.com/signalbox-ai/signalbox/internal/identity"
+	"github.com/signalbox-ai/signalbox/internal/landing"
 	"github.com/signalbox-ai/signalbox/internal/lifecycle"
 	"github.com/signalbox-ai/signalbox/internal/proc"
 	"github.com/signalbox-ai/signalbox/internal/roles"
@@ -59,6 +60,7 @@ type Director struct {
 	pull     *pull.Lanes
 	tools    *tools.Tools
 	jobs     *jobs
+	landings *landing.Driver
 	api      *httpapi.Server
 	opened   lifecycle.Group
 }
@@ -195,6 +197,8 @@ func (d *Director) assemble(ctx context.Context, sealer *seal.Sealer) (err error
 	}
 	d.tools.Into(&c)
 	d.jobs.into(&c)
+	d.landings = landing.New(timed, d.Engine, cfg.LandingRounds, d.Log)
+	c.Landings = d.landings
 	c.Doctor = d.looks()
 	if d.api, err = httpapi.New(c); err != nil {
 		return err
@@ -288,6 +292,7 @@ func (d *Director) Run(ctx context.Context, ready func(ctx context.Context) erro
 	if err := running.Start(ctx, d.jobs); err != nil {
 		return err
 	}
+	running.Go(ctx, d.landings.Run)
 	if ports := d.Config.Discover; ports != (config.PortRange{}) {
 		running.Go(ctx, func(ctx context.Context) { d.push.Discover(ctx, push.Ports{First: ports.First, Last: ports.Last}) })
 	}

@@ -21,7 +21,7 @@ const (
 
 // The versions of a request, likewise: withTools says what tools it may use,
 // withCall what tool it calls, withTrace under which span it is traced, withEnvBy that its env came of no admin,
-// withChecks how its work is checked, withWorkspace where it works.
+// withChecks how its work is checked, withWorkspace where it works, withLand what it lands.
 const (
 	withTools     = 2
 	withCall      = 3
@@ -29,6 +29,7 @@ const (
 	withEnvBy     = 5
 	withChecks    = 6
 	withWorkspace = 7
+	withLand      = 8
 )
 
 // Entry appends an entry, led by its length, to a row of the journal, which

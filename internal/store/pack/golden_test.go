@@ -81,12 +81,17 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 	first.RetryOf = ""
 	plain := first
 	plain.Owner, plain.Schedule = "", ""
-	unchecked, placeless, unplaced := request, request, schedule
+	unlandable := request
+	unlandable.Land = nil
+	placeless, unplaced := unlandable, schedule
 	placeless.Workspace, unplaced.Workspace = nil, nil
-	unchecked.Checking, unchecked.Workspace = signalbox.Checking{}, nil
+	unchecked := placeless
+	unchecked.Checking = signalbox.Checking{}
 	before := unchecked // an environment that no admin gave is a row that directors of before refuse to read
 	before.EnvBy = ""
-	budgeted := task
+	unlanded := task
+	unlanded.Landing = nil
+	budgeted := unlanded
 	budgeted.Needs, budgeted.Workplace = nil, ""
 	parkable := budgeted
 	parkable.Budget = signalbox.Budget{}
@@ -102,7 +107,12 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 	sized.Failure, sized.Cause = "", ""
 	unsized := sized
 	unsized.RequestSize, unsized.ResultSize = 0, 0
-	unjudged := result
+	grounded := result
+	grounded.Landed = nil
+	baseless := *result.Changes
+	baseless.BaseBranch = ""
+	grounded.Changes = &baseless
+	unjudged := grounded
 	unjudged.Checked = nil
 	unchanged := unjudged
 	unchanged.Changes = nil
@@ -114,7 +124,7 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 	old.LogTimes, old.Calls = nil, nil
 	oldStale := stale
 	oldStale.Result.LogTimes, oldStale.Result.Calls, oldStale.Result.Model, oldStale.Result.TailLine = nil, nil, "", 0
-	oldStale.Result.Changes, oldStale.Result.Checked = nil, nil
+	oldStale.Result.Changes, oldStale.Result.Checked, oldStale.Result.Landed = nil, nil, nil
 	unaccounted := agent
 	unaccounted.Account = ""
 	silent := unaccounted
@@ -129,9 +139,10 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 		{"task-requeued", Task(nil, &requeued)}, {"result-course", Result(&nameless)},
 		{"task-spent", Task(nil, &spent)}, {"result-model", Result(&unnumbered)}, {"usage-id", []byte(UsageID(&usage.UsageKey))}, {"usage", Usage(&usage)}, {"task-edited", Task(nil, &edited)}, {"result-numbered", Result(&unchanged)},
 		{"task-parked", Task(nil, &parkable)}, {"entry-account", journal.Entry(nil, &entry)}, {"agent-account", Agent(&agent)}, {"account", Account(&account)}, {"task-budget", Task(nil, &budgeted)}, {"result-changes", Result(&unjudged)},
-		{"task-needs", Task(nil, &task)}, {"holds", Holds([]signalbox.Hold{hold, hold})},
-		{"request-checks", Request(&placeless)}, {"result-checks", Result(&result)},
-		{"request-workspace", Request(&request)}, {"schedule-workspace", Schedule(&schedule)},
+		{"request-checks", Request(&placeless)}, {"result-checks", Result(&grounded)},
+		{"task-needs", Task(nil, &unlanded)}, {"holds", Holds([]signalbox.Hold{hold, hold})},
+		{"request-workspace", Request(&unlandable)}, {"schedule-workspace", Schedule(&schedule)},
+		{"task-landing", Task(nil, &task)}, {"request-land", Request(&request)}, {"result-landed", Result(&result)},
 	}
 }
 

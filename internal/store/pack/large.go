@@ -14,7 +14,7 @@ import (
 func Request(r *signalbox.Request) []byte {
 	if r.Model == "" && r.Tier == "" && r.TimeoutSeconds == 0 && r.Project == nil && r.Thinking == nil &&
 		r.SessionID == "" && r.Queue == "" && !r.HadEnv && r.AllowedTools == nil && r.SystemPrompt == "" && !r.NewSession &&
-		r.Arguments == nil && r.Metadata == nil && r.TimeoutMS == 0 && r.Trace == "" && r.EnvBy == "" && r.Checking.IsZero() && r.Workspace == nil {
+		r.Arguments == nil && r.Metadata == nil && r.TimeoutMS == 0 && r.Trace == "" && r.EnvBy == "" && r.Checking.IsZero() && r.Workspace == nil && r.Land == nil {
 		return nil
 	}
 	p := New(64)
@@ -35,6 +35,9 @@ func Request(r *signalbox.Request) []byte {
 	}
 	if r.Workspace != nil {
 		p.b[0] = withWorkspace
+	}
+	if r.Land != nil {
+		p.b[0] = withLand
 	}
 	p.Texts(r.Model, r.Tier, r.SessionID, r.Queue)
 	p.Int(int64(r.TimeoutSeconds))
@@ -68,6 +71,10 @@ func Request(r *signalbox.Request) []byte {
 	if p.b[0] >= withWorkspace {
 		workspace(&p, r.Workspace)
 	}
+	if p.b[0] >= withLand {
+		wish(&p, r.Land.LandWish)
+		p.Texts(r.Land.Task, r.Land.SessionID, r.Land.Title)
+	}
 	return p.b
 }
 
@@ -78,7 +85,7 @@ func ReadRequest(prompt string, rest, sealed []byte) (signalbox.Request, error) 
 	if len(rest) == 0 {
 		return r, nil
 	}
-	d := Reader{b: rest[1:], Bad: rest[0] < firstVersion || rest[0] > withWorkspace}
+	d := Reader{b: rest[1:], Bad: rest[0] < firstVersion || rest[0] > withLand}
 	r.Model, r.Tier, r.SessionID, r.Queue = d.Text(), d.Text(), d.Text(), d.Text()
 	r.TimeoutSeconds = int(d.Int())
 	r.HadEnv = d.Bool()
@@ -108,6 +115,9 @@ func ReadRequest(prompt string, rest, sealed []byte) (signalbox.Request, error) 
 	}
 	if rest[0] >= withWorkspace {
 		r.Workspace = workspaceOf(&d)
+	}
+	if rest[0] >= withLand {
+		r.Land = &signalbox.Land{LandWish: wishOf(&d), Task: d.Text(), SessionID: d.Text(), Title: d.Text()}
 	}
 	if d.Bad {
 		return r, damaged("request")
@@ -150,7 +160,7 @@ func workspaceOf(d *Reader) *signalbox.Workspace {
 
 // Result packs a result without its texts; nil if nothing else is in it.
 func Result(r *signalbox.Result) []byte {
-	course := r.LogTimes != nil || r.Calls != nil || r.Model != "" || r.TailLine != 0 || r.Changes != nil || r.Checked != nil
+	course := r.LogTimes != nil || r.Calls != nil || r.Model != "" || r.TailLine != 0 || r.Changes != nil || r.Checked != nil || r.Landed != nil
 	if r.TailSeq == 0 && !r.Truncated && r.ExitCode == nil && r.InputTokens == 0 && r.OutputTokens == 0 && r.CostUSD == 0 &&
 		r.DurationSeconds == 0 && r.ErrorType == "" && r.ToolCount == 0 && r.Answer == "" && !course {
 		return nil
@@ -177,18 +187,28 @@ func Result(r *signalbox.Result) []byte {
 		logTimes(&p, r.LogTimes)
 		calls(&p, r.Calls)
 	}
-	if r.Model != "" || r.TailLine != 0 || r.Changes != nil || r.Checked != nil { // likewise
+	landed := r.Landed != nil || r.Changes != nil && r.Changes.BaseBranch != ""
+	judged := r.Checked != nil || landed
+	if r.Model != "" || r.TailLine != 0 || r.Changes != nil || judged { // likewise
 		p.Texts(r.Model)
 	}
-	if r.TailLine != 0 || r.Changes != nil || r.Checked != nil {
+	if r.TailLine != 0 || r.Changes != nil || judged {
 		p.Int(r.TailLine)
 	}
-	if r.Changes != nil || r.Checked != nil {
+	if r.Changes != nil || judged {
 		changes(&p, cmp.Or(r.Changes, &signalbox.Changes{}))
 	}
-	if r.Checked != nil { // rows of before have changes at their end
+	if judged { // rows of before have changes at their end
 		p.Bool(r.Changes != nil)
-		checked(&p, r.Checked)
+		checked(&p, cmp.Or(r.Checked, &signalbox.Checked{}))
+	}
+	if landed {
+		p.Bool(r.Checked != nil)
+		p.Texts(cmp.Or(r.Changes, &signalbox.Changes{}).BaseBranch)
+		p.Bool(r.Landed != nil)
+		l := cmp.Or(r.Landed, &signalbox.Landed{})
+		p.Texts(l.Onto, l.Commit, l.Was, l.Checked, l.URL)
+		p.Int(int64(l.Commits))
 	}
 	return p.b
 }
@@ -242,6 +262,20 @@ func checkedOf(d *Reader) *signalbox.Checked {
 		c.Results = append(c.Results, r)
 	}
 	return c
+}
+
+func landedOf(d *Reader, r *signalbox.Result) {
+	if !d.Bool() {
+		r.Checked = nil
+	}
+	if base := d.Text(); r.Changes != nil {
+		r.Changes.BaseBranch = base
+	}
+	has := d.Bool()
+	l := signalbox.Landed{Onto: d.Text(), Commit: d.Text(), Was: d.Text(), Checked: d.Text(), URL: d.Text(), Commits: int(d.Int())}
+	if has {
+		r.Landed = &l
+	}
 }
 
 // logTimes packs each as the difference from the one before.
@@ -330,6 +364,9 @@ func ReadResult(output, tail string, rest []byte) (signalbox.Result, error) {
 			r.Changes = nil
 		}
 		r.Checked = checkedOf(&d)
+	}
+	if d.More() {
+		landedOf(&d, &r)
 	}
 	if d.Bad {
 		return r, damaged("result")

@@ -34,7 +34,7 @@ func Task(b []byte, t *signalbox.Task) []byte {
 	p.Flags(t.Ready, t.HasEnv, t.Waits, t.CancelRequested, t.Anyway)
 	p.Times(t.EnqueuedAt, t.NotBefore, t.WaitUntil, t.CreatedAt, t.DispatchedAt, t.StartedAt, t.EndedAt)
 	// Rows of before have none of these; each group comes with those before it.
-	placed := t.Needs != nil || t.Workplace != ""
+	placed := t.Needs != nil || t.Workplace != "" || t.Landing != nil
 	budgeted := t.Budget != signalbox.Budget{} || placed
 	parked := t.Parking != nil || budgeted
 	edited := !t.EditedAt.IsZero() || parked
@@ -66,6 +66,9 @@ func Task(b []byte, t *signalbox.Task) []byte {
 	if placed {
 		p.Texts(string(t.Workplace))
 		needs(&p, t.Needs)
+	}
+	if t.Landing != nil {
+		landing(&p, t.Landing)
 	}
 	return p.b
 }
@@ -112,6 +115,9 @@ func ReadTask(b []byte) (signalbox.Task, error) {
 		t.Workplace = signalbox.Workplace(d.Text())
 		t.Needs = needsOf(&d)
 	}
+	if len(d.b) > 0 {
+		t.Landing = landingOf(&d)
+	}
 	if d.Bad || (t.State == signalbox.Parked && t.Parking == nil) {
 		return t, damaged("row")
 	}
@@ -136,6 +142,30 @@ func parkingOf(d *Reader) *signalbox.Parking {
 		return nil
 	}
 	return k
+}
+
+func landing(p *Packer, l *signalbox.Landing) {
+	wish(p, l.LandWish)
+	p.Texts(string(l.State), l.LandTask, l.Turn, l.Commit, l.Was, l.URL, l.Text, l.By)
+	p.Ints(int64(l.Submits), int64(l.Failures), int64(l.Rounds))
+	p.Times(l.NotBefore, l.At, l.Since)
+}
+
+func landingOf(d *Reader) *signalbox.Landing {
+	l := &signalbox.Landing{LandWish: wishOf(d), State: signalbox.LandingState(d.Text()), LandTask: d.Text(), Turn: d.Text()}
+	l.Commit, l.Was, l.URL, l.Text, l.By = d.Text(), d.Text(), d.Text(), d.Text(), d.Text()
+	l.Submits, l.Failures, l.Rounds = int(d.Int()), int(d.Int()), int(d.Int())
+	l.NotBefore, l.At, l.Since = d.Time(), d.Time(), d.Time()
+	return l
+}
+
+func wish(p *Packer, w signalbox.LandWish) {
+	p.Texts(w.Onto, w.Method)
+	p.Bool(w.FastForward)
+}
+
+func wishOf(d *Reader) signalbox.LandWish {
+	return signalbox.LandWish{Onto: d.Text(), Method: d.Text(), FastForward: d.Bool()}
 }
 
 func needs(p *Packer, list *[]signalbox.Need) {

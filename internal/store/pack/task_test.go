@@ -21,7 +21,7 @@ func filled(t *testing.T, v reflect.Value, n *int) {
 		case signalbox.State:
 			f.SetString(string(signalbox.Working))
 			continue
-		case *signalbox.Parking:
+		case *signalbox.Parking, *signalbox.Landing:
 			f.Set(reflect.New(f.Type().Elem()))
 			filled(t, f.Elem(), n)
 			continue

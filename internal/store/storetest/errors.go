@@ -42,6 +42,7 @@ func verbs(b *fixture) map[string]func(context.Context) error {
 		"RemoveAccount": func(ctx context.Context) error { return b.RemoveAccount(ctx, signalbox.Account{Name: "max"}, e) },
 		"Accounts":      func(ctx context.Context) error { return second(b.Accounts(ctx)) },
 		"Holds":         func(ctx context.Context) error { return second(b.Holds(ctx)) },
+		"Landings":      func(ctx context.Context) error { return second(b.Landings(ctx)) },
 		"Parked":        func(ctx context.Context) error { return second(b.Parked(ctx, "", "")) },
 		"Resume":        func(ctx context.Context) error { return second(b.Resume(ctx, "pool:k", e)) },
 		"Note":          func(ctx context.Context) error { return b.Note(ctx, e) },

@@ -113,6 +113,8 @@ func (s *survey) lists(now time.Time) {
 	s.say("Accounts", accounts, err)
 	holds, err := s.r.Holds(s.ctx)
 	s.say("Holds", holds, err)
+	landings, err := s.r.Landings(s.ctx)
+	s.say("Landings", landings, err)
 	parked, err := s.r.Parked(s.ctx, "", "")
 	s.say("Parked", parked, err)
 	for _, name := range someAccounts {

@@ -13,6 +13,7 @@ const (
 	kindAccount      = "account"       // by name
 	kindHold         = "hold"          // by resource
 	kindParked       = "parked"        // by gate and task; Sort: when it was parked
+	kindLanding      = "landing"       // by task, whose landing is open; Sort: when it was asked for
 	kindSession      = "session"       // by id; Sort: LastUsed
 	kindCurrent      = "current"       // by agent: the id of its current session
 	kindToken        = "token"         // by id

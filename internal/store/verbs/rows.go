@@ -166,6 +166,7 @@ func (x *workingSet) count(t *signalbox.Task, n int) {
 		if size := t.Kept(); size != 0 {
 			x.addCounter(x.keptBytes(t.Owner), int64(n)*size)
 		}
+		x.countLanding(t, n)
 		return
 	}
 	if !t.State.Waiting() {
@@ -186,6 +187,17 @@ func (x *workingSet) count(t *signalbox.Task, n int) {
 		x.addCounter(c.biased, int64(n))
 	}
 	x.addLimitCount(t.Limit, n)
+}
+
+// countLanding lists an ended task whose landing is open, or takes it off the list.
+func (x *workingSet) countLanding(t *signalbox.Task, n int) {
+	switch {
+	case !t.Landing.Open():
+	case n > 0:
+		x.put(kindLanding, t.ID, t.Landing.At.UnixMilli(), []byte{1}, nil)
+	default:
+		x.drop(kindLanding, t.ID)
+	}
 }
 
 // countParked lists a task at its gate, or takes it off the list.

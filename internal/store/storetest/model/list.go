@@ -52,6 +52,23 @@ func (s *Store) parkedAt(kind signalbox.GateKind, name string) (list []signalbox
 	return list
 }
 
+// Landings lists the ended tasks whose landing is open, by when it was asked for, then id.
+func (s *Store) Landings(ctx context.Context) (list []signalbox.Task, err error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	for _, p := range s.ended.spots {
+		if p.row.task.Landing.Open() {
+			list = append(list, p.row.task)
+		}
+	}
+	slices.SortFunc(list, func(a, b signalbox.Task) int {
+		return cmp.Or(cmp.Compare(a.Landing.At.UnixMilli(), b.Landing.At.UnixMilli()), strings.Compare(a.ID, b.ID))
+	})
+	return list, nil
+}
+
 // InFlight lists the tasks that hold a slot, in the order of their claims.
 func (s *Store) InFlight(ctx context.Context) ([]signalbox.Task, error) {
 	if err := s.lock(ctx); err != nil {

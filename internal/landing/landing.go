@@ -1,0 +1,343 @@
+// Package landing brings the work of completed tasks to their branches: it submits the tasks that
+// land it, gives what does not fit back to the conversation, and notes where it has come. The
+// state is in the row of each task, so that any director goes on from there.
+package landing
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// DefaultRounds is how often a conversation gets back what does not land.
+const DefaultRounds = 2
+
+// interval is how often all landings are looked at without a signal.
+const interval = time.Second
+
+// Driver drives the landings of a store. Several directors may do so at once. Its methods are
+// safe for concurrent use.
+type Driver struct {
+	store  store.Store
+	engine *engine.Engine
+	rounds int
+	log    *slog.Logger
+	wake   chan struct{}
+}
+
+// New returns a driver. rounds is how often a conversation gets back what does not land, 0 to
+// signalbox.MaxLandingRounds. Call it before the engine is used.
+func New(s store.Store, e *engine.Engine, rounds int, log *slog.Logger) *Driver {
+	d := &Driver{store: s, engine: e, rounds: rounds, log: log, wake: make(chan struct{}, 1)}
+	e.Observe(func(a *engine.Applied) {
+		if a.Kind == signalbox.EventLanding || a.Task.State.Terminal() {
+			select {
+			case d.wake <- struct{}{}:
+			default:
+			}
+		}
+	})
+	return d
+}
+
+// Run drives the landings until ctx ends.
+func (d *Driver) Run(ctx context.Context) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		if err := d.Step(ctx); err != nil && ctx.Err() == nil {
+			d.log.Error("landings not driven, trying again", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-d.wake:
+		case <-tick.C:
+		}
+	}
+}
+
+// Step does what is due for each landing.
+func (d *Driver) Step(ctx context.Context) error {
+	open, err := d.store.Landings(ctx)
+	for i := range open {
+		if e := d.step(ctx, &open[i]); e != nil {
+			err = errors.Join(err, fmt.Errorf("task %s: %w", open[i].ID, e))
+		}
+	}
+	return err
+}
+
+func (d *Driver) step(ctx context.Context, t *signalbox.Task) error {
+	switch l := t.Landing; {
+	case l.State == signalbox.LandingQueued && !l.NotBefore.After(d.engine.Now()):
+		return d.submit(ctx, t)
+	case l.State == signalbox.LandingGoing:
+		return d.follow(ctx, t)
+	case l.State == signalbox.LandingReturned && l.Turn == "":
+		return d.giveBack(ctx, t)
+	case l.State == signalbox.LandingReturned:
+		return d.followTurn(ctx, t)
+	}
+	return nil
+}
+
+// change applies an event to the landing of a task.
+func (d *Driver) change(ctx context.Context, id string, ev signalbox.LandingEvent) (signalbox.Task, error) {
+	for {
+		t, err := d.store.Task(ctx, id)
+		if err != nil {
+			return t, err
+		}
+		ev.Now = d.engine.Now()
+		c, ok, err := t.ChangeLanding(ev)
+		if err != nil || !ok {
+			return t, err
+		}
+		after, err := d.store.Apply(ctx, c, ev.Now)
+		if errors.Is(err, store.ErrStale) {
+			continue
+		}
+		if err == nil {
+			// Not the row: nothing that observers count has changed.
+			d.engine.Publish(engine.Applied{Kind: signalbox.EventLanding, Task: signalbox.Task{ID: id, Owner: t.Owner}})
+		}
+		return after, err
+	}
+}
+
+// drive is change for what is only true of the landing as it was read: another director may have
+// been faster.
+func (d *Driver) drive(ctx context.Context, id string, ev signalbox.LandingEvent) error {
+	_, err := d.change(ctx, id, ev)
+	switch signalbox.CodeOf(err) {
+	case signalbox.CodeConflict, signalbox.CodeNotFound:
+		return nil
+	}
+	return err
+}
+
+// submit submits the task that lands the work of t. However often that is tried, it is one.
+func (d *Driver) submit(ctx context.Context, t *signalbox.Task) error {
+	agent, _ := d.engine.LiveAgent(t.Agent)
+	switch {
+	case !agent.Up: // it is not known whether it would take the prompt for a prompt
+		return nil
+	case !agent.Landing:
+		return d.drive(ctx, t.ID, signalbox.LandingEvent{Kind: signalbox.LandingStopped, Text: fmt.Sprintf("agent %s lands nothing: it is none of our daemons, or an older one; land the work by hand, or update the agent", t.Agent)})
+	}
+	by, r, err := d.owner(ctx, t)
+	if err != nil {
+		return err
+	}
+	l := t.Landing
+	n := engine.NewTask{
+		Mode: signalbox.ModeLand, Agent: t.Agent, By: by, Scheduled: true, Source: t.Source, RetryOf: t.ID, Priority: t.Priority,
+		Prompt: "Land " + t.ID + " " + onto(l), Checking: r.Checking, OnLost: signalbox.LostRequeue,
+		Land:           &signalbox.Land{LandWish: l.LandWish, Task: t.ID, SessionID: t.SessionID, Title: title(t)},
+		IdempotencyKey: fmt.Sprintf("land:%s:%d", t.ID, l.Submits),
+	}
+	if l.Onto != signalbox.LandPR {
+		n.Holds = &[]signalbox.Need{{Resource: signalbox.Exclusive("land", cmp.Or(agent.Folder, agent.WorkDir, t.Agent)+":"+l.Onto), N: 1}}
+	}
+	got, err := d.engine.Submit(ctx, n)
+	if refused(err) {
+		return d.drive(ctx, t.ID, signalbox.LandingEvent{Kind: signalbox.LandingStopped, Text: err.Error()})
+	}
+	if err != nil {
+		return err
+	}
+	return d.drive(ctx, t.ID, signalbox.LandingEvent{Kind: signalbox.LandingSubmitted, Task: got.Task.ID})
+}
+
+// refused reports whether a submit would be refused again.
+func refused(err error) bool {
+	switch signalbox.CodeOf(err) {
+	case signalbox.CodeValidation, signalbox.CodeNotFound, signalbox.CodeForbidden, signalbox.CodeUnsupported, signalbox.CodeIdempotency:
+		return true
+	}
+	return false
+}
+
+// owner is whom the tasks of a landing belong to: the owner of the task, without any right that
+// this one did not use.
+func (d *Driver) owner(ctx context.Context, t *signalbox.Task) (signalbox.Principal, signalbox.Request, error) {
+	r, err := d.store.Request(ctx, t.ID)
+	by := signalbox.Principal{Email: t.OwnerEmail, Scopes: []signalbox.Scope{signalbox.ScopeSubmit}}
+	if kind, id, ok := strings.Cut(t.Owner, ":"); ok {
+		by.Kind, by.ID = signalbox.PrincipalKind(kind), id
+	}
+	if r.EnvBy != signalbox.EnvByCaller {
+		by.Scopes = append(by.Scopes, signalbox.ScopeAdmin) // whose checks run
+	}
+	return by, r, err
+}
+
+func onto(l *signalbox.Landing) string {
+	if l.Onto == signalbox.LandPR {
+		return "as a pull request"
+	}
+	return "on " + l.Onto
+}
+
+func title(t *signalbox.Task) string {
+	line, _, _ := strings.Cut(t.Preview, "\n")
+	return strings.TrimSpace(line)
+}
+
+// The error types of landings, as agents tell them.
+const (
+	typeConflict = "conflict"
+	typeChecks   = "checks"
+	typeRefused  = "land_refused"
+)
+
+// follow notes how the task that lands has ended.
+func (d *Driver) follow(ctx context.Context, t *signalbox.Task) error {
+	ev := signalbox.LandingEvent{Kind: signalbox.LandingFailed, Task: t.Landing.LandTask, Text: "the task that was to land it is gone"}
+	lander, err := d.store.Task(ctx, t.Landing.LandTask)
+	switch {
+	case signalbox.CodeOf(err) == signalbox.CodeNotFound:
+		return d.drive(ctx, t.ID, ev)
+	case err != nil || !lander.State.Terminal():
+		return err
+	}
+	r, err := d.store.Result(ctx, lander.ID)
+	if err != nil {
+		return err
+	}
+	ev.Text = lander.Message
+	switch {
+	case lander.State == signalbox.Completed && r.Landed != nil:
+		ev.Kind, ev.Done = signalbox.LandingDone, *r.Landed
+	case lander.State == signalbox.Completed:
+		ev.Kind, ev.Text = signalbox.LandingStopped, fmt.Sprintf("agent %s does not say where the work has landed: it is not one of this version's daemons", lander.Agent)
+	case lander.State == signalbox.Cancelled:
+		ev.Kind = signalbox.LandingDrop
+	case r.ErrorType == typeConflict || r.ErrorType == typeChecks:
+		if ev.Kind, ev.Rounds = signalbox.LandingBack, d.rounds; t.SessionID == "" {
+			ev.Rounds = 0 // there is no conversation that could mend it
+		}
+	case r.ErrorType == typeRefused || lander.Reason == signalbox.ReasonRejected:
+		ev.Kind = signalbox.LandingStopped
+	}
+	return d.drive(ctx, t.ID, ev)
+}
+
+// giveBack submits the turn that mends what did not land.
+func (d *Driver) giveBack(ctx context.Context, t *signalbox.Task) error {
+	by, r, err := d.owner(ctx, t)
+	if err != nil {
+		return err
+	}
+	found, err := d.store.Result(ctx, t.Landing.LandTask)
+	if err != nil {
+		return err
+	}
+	got, err := d.engine.Submit(ctx, engine.NewTask{
+		Prompt: prompt(t.Landing, found.Output), SessionID: t.SessionID, Session: signalbox.SessionRequire, Model: r.Model, Tier: r.Tier,
+		TimeoutSeconds: r.TimeoutSeconds, Project: r.Project, Thinking: r.Thinking, Checking: r.Checking, Budget: t.Budget, Priority: t.Priority,
+		OnLost: t.OnLost, Source: t.Source, By: by, Scheduled: true, IdempotencyKey: "mend:" + t.Landing.LandTask,
+	})
+	if refused(err) {
+		return d.drive(ctx, t.ID, signalbox.LandingEvent{Kind: signalbox.LandingStopped, Text: t.Landing.Text + "; its conversation cannot go on: " + err.Error()})
+	}
+	if err != nil {
+		return err
+	}
+	return d.drive(ctx, t.ID, signalbox.LandingEvent{Kind: signalbox.LandingTurned, Task: got.Task.ID})
+}
+
+func prompt(l *signalbox.Landing, detail string) string {
+	return fmt.Sprintf("Your work could not be put %s: %s\n\n%s\n\nMend this in your working folder: where it conflicts, merge the branch %s into your work and solve the conflicts; where checks fail, correct the work. "+
+		"Commit what you change, and leave no merge or rebase unfinished. It is tried again when you have ended.", onto(l), l.Text, strings.TrimSpace(detail), cmp.Or(strings.TrimPrefix(l.Onto, signalbox.LandPR), "that it is for"))
+}
+
+// followTurn notes how the turn that mends has ended.
+func (d *Driver) followTurn(ctx context.Context, t *signalbox.Task) error {
+	turn, err := d.store.Task(ctx, t.Landing.Turn)
+	ev := signalbox.LandingEvent{Kind: signalbox.LandingStopped, Task: t.Landing.Turn}
+	switch {
+	case signalbox.CodeOf(err) == signalbox.CodeNotFound:
+		ev.Text = t.Landing.Text + "; the turn that was to mend it is gone"
+	case err != nil || !turn.State.Terminal():
+		return err
+	case turn.State == signalbox.Completed:
+		ev.Kind = signalbox.LandingMended
+	default:
+		ev.Text = fmt.Sprintf("%s; the turn that was to mend it is %s: %s", t.Landing.Text, turn.State, turn.Message)
+	}
+	return d.drive(ctx, t.ID, ev)
+}
+
+// Ask queues the work of a completed task for its branch. wish.Onto "" is the branch that its
+// worktree was made from. It changes nothing where the same is under way.
+//
+// Errors: CodeNotFound; CodeValidation; CodeConflict if there is nothing that could land, or it
+// has landed already or goes elsewhere.
+func (d *Driver) Ask(ctx context.Context, id string, wish signalbox.LandWish, by string) (signalbox.Task, error) {
+	t, err := d.store.Task(ctx, id)
+	if err != nil {
+		return t, err
+	}
+	r, err := d.store.Result(ctx, id)
+	if err != nil {
+		return t, err
+	}
+	switch c := r.Changes; {
+	case t.Mode == signalbox.ModeLand || t.Mode == signalbox.ModeTool:
+		return t, signalbox.Errorf(signalbox.CodeConflict, "task %s has no work of its own to land", id)
+	case t.State != signalbox.Completed: // ChangeLanding says it
+	case c == nil || c.Workspace == "folder":
+		return t, signalbox.Errorf(signalbox.CodeConflict, "task %s did not work in a worktree: what it changed in its agent's folder is there already (give the agent --workspace worktree)", id)
+	case c.FilesChanged == 0 && c.Commits == 0:
+		return t, signalbox.Errorf(signalbox.CodeConflict, "task %s changed nothing: there is nothing to land", id)
+	default:
+		wish.Onto = cmp.Or(wish.Onto, c.BaseBranch)
+	}
+	if t.State == signalbox.Completed && wish.Onto == "" {
+		return t, signalbox.Invalid("onto", "onto is missing: name the branch, because the worktree was made from none")
+	}
+	if err := wish.Validate("onto"); err != nil && t.State == signalbox.Completed {
+		return t, err
+	}
+	return d.change(ctx, id, signalbox.LandingEvent{Kind: signalbox.LandingAsked, Wish: wish, By: by})
+}
+
+// Drop gives up what has not landed. A landing that is under way is stopped, and has landed all the
+// same if it was too late for that.
+//
+// Errors: CodeNotFound; CodeConflict where there is none, or it has landed.
+func (d *Driver) Drop(ctx context.Context, id, by string) (signalbox.Task, error) {
+	t, err := d.store.Task(ctx, id)
+	if err != nil {
+		return t, err
+	}
+	if t.Landing != nil && t.Landing.State == signalbox.LandingGoing {
+		_, err := d.engine.Cancel(ctx, t.Landing.LandTask, by)
+		if err != nil && signalbox.CodeOf(err) != signalbox.CodeAlreadyEnded {
+			return t, err
+		}
+		if err := d.step(ctx, &t); err != nil {
+			return t, err
+		}
+		return d.store.Task(ctx, id)
+	}
+	if t.Landing == nil {
+		return t, signalbox.Errorf(signalbox.CodeConflict, "nobody wants task %s to land", id)
+	}
+	turn := t.Landing.Turn
+	if t, err = d.change(ctx, id, signalbox.LandingEvent{Kind: signalbox.LandingDrop, By: by, Text: "dropped by " + by}); err == nil && turn != "" {
+		if _, err = d.engine.Cancel(ctx, turn, by); signalbox.CodeOf(err) == signalbox.CodeAlreadyEnded {
+			err = nil
+		}
+	}
+	return t, err
+}

@@ -1,0 +1,64 @@
+package signalbox
+
+import (
+	"net/url"
+	"strings"
+)
+
+// LandWish says where work shall land, and how.
+type LandWish struct {
+	Onto        string // branch, or LandPR
+	Method      string // rebase or squash; "": as the agent is configured
+	FastForward bool   // a clean checkout of the branch goes forward with it
+}
+
+// LandPR as LandWish.Onto: the branch is pushed, and a pull request is opened.
+const LandPR = "pr"
+
+// Land names the work that a task lands.
+type Land struct {
+	LandWish
+	Task      string // whose work
+	SessionID string // its conversation; "": it has none
+	Title     string // of a squashed commit or a pull request
+}
+
+// Landed is where work has landed, as the agent tells it.
+type Landed struct {
+	Onto    string `json:"onto"`
+	Commit  string `json:"commit,omitempty"`
+	Was     string `json:"was,omitempty"`
+	Commits int    `json:"commits,omitempty"`
+	Checked string `json:"checked,omitempty"` // passed or unavailable; "": there were no checks
+	URL     string `json:"url,omitempty"`
+}
+
+// Sanitize replaces or drops what no agent of ours says.
+func (l *Landed) Sanitize() {
+	l.Onto = printable(l.Onto, maxLandOnto)
+	for _, hash := range []*string{&l.Commit, &l.Was} {
+		if !commitForm.MatchString(*hash) {
+			*hash = ""
+		}
+	}
+	l.Commits = int(figure(int64(l.Commits)))
+	if s := CheckState(l.Checked); s != CheckPassed && s != CheckUnavailable {
+		l.Checked = ""
+	}
+	if u, err := url.Parse(l.URL); err != nil || len(l.URL) > 1000 || u.Scheme != "https" && u.Scheme != "http" || !Printable(l.URL) {
+		l.URL = ""
+	}
+}
+
+// Validate refuses a wish that no repository could meet. Errors name the field.
+func (w *LandWish) Validate(field string) error {
+	bad := func(c rune) bool { return c <= ' ' || c == 0x7f || strings.ContainsRune(`~^:?*[\`, c) }
+	onto := w.Onto
+	if onto == "" || len(onto) > maxLandOnto || strings.ContainsFunc(onto, bad) || !Printable(onto) || onto[0] == '-' || strings.Contains(onto, "..") || strings.HasPrefix(onto, "refs/") {
+		return Invalid(field, "%s must be the name of a branch, or %q for a pull request: 1 to %d bytes, not %q", field, LandPR, maxLandOnto, Clip(onto))
+	}
+	if w.Method != "" && w.Method != "rebase" && w.Method != "squash" {
+		return Invalid("method", "method must be rebase or squash, not %q", Clip(w.Method))
+	}
+	return nil
+}
