@@ -7,8 +7,8 @@ var executionMutants = []Mutant{
 		Text: "a chat that is told its place in line runs beside the lane at once",
 		File: "internal/engine/submit.go",
 		Edits: []Edit{{
-			"case n.Mode == signalbox.ModeBypass:\n\t\treturn signalbox.BypassQueue(n.Agent)",
-			"case n.Mode == signalbox.ModeBypass || n.Mode == signalbox.ModeChat:\n\t\treturn signalbox.BypassQueue(n.Agent)",
+			"case n.Mode == signalbox.ModeBypass, n.Mode == signalbox.ModeLand:\n\t\treturn signalbox.BypassQueue(n.Agent)",
+			"case n.Mode == signalbox.ModeBypass, n.Mode == signalbox.ModeLand, n.Mode == signalbox.ModeChat:\n\t\treturn signalbox.BypassQueue(n.Agent)",
 		}},
 		Package: "internal/engine", Tests: []string{"TestChatReceiptTellsItsPosition", "TestOverflowPolicies"},
 	},
