@@ -308,7 +308,7 @@ func (d *Daemon) clearLandings() {
 		if err == nil {
 			var repo *workspace.Repo
 			if repo, err = workspace.Open(ctx, w.Source, d.cfg.Environ); err == nil {
-				err = repo.DropDetached(dir)
+				err = repo.RemoveWorktree(ctx, dir)
 			}
 		}
 		if err = errors.Join(err, os.RemoveAll(dir)); err != nil {

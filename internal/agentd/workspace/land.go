@@ -109,7 +109,7 @@ func (r *Repo) landOnce(ctx context.Context, l Landing) (Landed, error) {
 	if to.checkout, err = r.freeToMove(ctx, l, to); err != nil {
 		return Landed{}, err
 	}
-	defer r.DropDetached(l.Dir)
+	defer r.RemoveWorktree(context.WithoutCancel(ctx), l.Dir)
 	tree, err := r.detached(ctx, l.Dir, to.at)
 	if err != nil {
 		return Landed{}, err

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 )
 
 // detached makes a worktree at a commit, on no branch. What is in the folder is removed.
 func (r *Repo) detached(ctx context.Context, dir, at string) (*Repo, error) {
-	if err := r.DropDetached(dir); err != nil {
+	if err := r.RemoveWorktree(ctx, dir); err != nil {
 		return nil, err
 	}
 	// Not interrupted: it would leave a worktree that is locked.
@@ -24,18 +23,6 @@ func (r *Repo) detached(ctx context.Context, dir, at string) (*Repo, error) {
 	}
 	t.hooks = r.hooks
 	return t, nil
-}
-
-// DropDetached removes a worktree and all that is in it, also one that was made only in part.
-func (r *Repo) DropDetached(dir string) error {
-	if err := os.RemoveAll(dir); err != nil {
-		return err
-	}
-	_, err := r.git(context.Background(), "worktree", "remove", "--force", "--force", "--", dir)
-	if err != nil && strings.Contains(err.Error(), "is not a working tree") { // there was none
-		return nil
-	}
-	return err
 }
 
 // rebuild makes the commits of the work anew on what is checked out, and completes done.

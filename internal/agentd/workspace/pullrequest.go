@@ -205,7 +205,7 @@ func (r *Repo) proposed(ctx context.Context, l Landing, base string) (string, er
 
 // pushChecked runs the checks on the work and pushes it.
 func (r *Repo) pushChecked(ctx context.Context, l Landing, done *Landed) error {
-	defer r.DropDetached(l.Dir)
+	defer r.RemoveWorktree(context.WithoutCancel(ctx), l.Dir)
 	tree, err := r.detached(ctx, l.Dir, l.Work)
 	if err != nil {
 		return err

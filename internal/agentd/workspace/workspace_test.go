@@ -355,6 +355,35 @@ func TestWorktree(t *testing.T) {
 	}
 }
 
+// What git knows of a worktree whose folder is not there now, such as on a drive that is not
+// mounted, outlives the removal of another one, also of one that git does not know.
+func TestRemoveWorktreeLeavesOthers(t *testing.T) {
+	r := newRepository(t)
+	r.commit("first")
+	repo, away, dir := r.open(), filepath.Join(t.TempDir(), "away"), filepath.Join(t.TempDir(), "w")
+	r.git("worktree", "add", "-q", "-b", "mine", away)
+	if err := os.Rename(away, away+".unmounted"); err != nil {
+		t.Fatal(err)
+	}
+	must[*Repo](t)(repo.AddWorktree(t.Context(), dir, BranchPrefix+"abc", ""))
+	for _, what := range []string{"whole", "removed", "made in part"} {
+		if what == "made in part" {
+			if err := os.MkdirAll(filepath.Join(dir, "src"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := repo.RemoveWorktree(t.Context(), dir); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if _, err := os.Lstat(dir); !os.IsNotExist(err) {
+			t.Errorf("%s: it is still there (%v)", what, err)
+		}
+	}
+	if list := r.git("worktree", "list"); !strings.Contains(list, "away") || strings.Contains(list, dir) {
+		t.Errorf("git knows of\n%s", list)
+	}
+}
+
 // A commit that is on no branch is kept on the task's.
 func TestKeepLosesNoCommit(t *testing.T) {
 	r := newRepository(t)

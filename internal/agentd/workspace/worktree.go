@@ -71,12 +71,16 @@ func (r *Repo) submodules(ctx context.Context) error {
 }
 
 // RemoveWorktree removes a worktree and all that is in it, also one that was made only in
-// part. Its branch stays.
+// part. Its branch stays, and so does what git knows of other worktrees whose folders are not
+// there now.
 func (r *Repo) RemoveWorktree(ctx context.Context, dir string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	_, err := r.git(ctx, "worktree", "prune")
+	_, err := r.git(ctx, "worktree", "remove", "--force", "--force", "--", dir)
+	if err != nil && strings.Contains(err.Error(), "is not a working tree") { // there was none
+		return nil
+	}
 	return err
 }
 
