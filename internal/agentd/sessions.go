@@ -76,9 +76,9 @@ func (d *disk) saveSession(name string, s session) error {
 }
 
 // rememberNamed stores a conversation of a kind whose program cannot list its own: the director
-// named it, or the program is given its name.
+// named it, the program is given its name, or it has a worktree.
 func (r *run) rememberNamed(p runDirs) {
-	if r.d.runner.StateDir(p.home) != "" || r.task.Isolated || (r.task.SessionID == "" && !r.d.tellsSession()) {
+	if r.d.runner.StateDir(p.home) != "" || r.task.Isolated || (r.task.SessionID == "" && !r.d.tellsSession() && p.worktree == "") {
 		return
 	}
 	rec := r.record()

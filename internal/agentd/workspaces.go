@@ -28,9 +28,6 @@ type Workspace struct {
 	Base  string   // branch, tag or commit that worktrees are made from; default: what is checked out in the agent's folder, or is the HEAD of the remote
 	Setup []string // shell commands that run in a new worktree, before anything else
 	Carry []string // patterns of files that git ignores, which are copied into a new worktree
-
-	MaxBytes int // of all worktrees and mirrors; 0: no bound
-	MinFree  int // bytes that stay free on the file system of the data folder; 0: no bound
 }
 
 // Bounds on what is done around a run.

@@ -197,6 +197,21 @@ func TestConversationKeepsItsWorktree(t *testing.T) {
 	}
 }
 
+// So does one whose program is not told of it, once the director knows its name.
+func TestConversationOfCommandKeepsItsWorktree(t *testing.T) {
+	cfg := repository(t)
+	cfg.Workspace.Kind = "worktree"
+	a := start(t, cfg)
+	s, first := a.run(api.AgentTask{Prompt: "echo 1 > n.txt"}, "completed")
+	_, second := a.run(api.AgentTask{Prompt: "test -e n.txt", SessionID: s.SessionID}, "completed")
+	if second.Dir != first.Dir || second.Branch != first.Branch {
+		t.Errorf("%+v after %+v", second, first)
+	}
+	if _, other := a.run(api.AgentTask{Prompt: "! test -e n.txt"}, "completed"); other.Dir == first.Dir {
+		t.Errorf("another conversation works in %s too", other.Dir)
+	}
+}
+
 func TestWorktreeOfPartOfRepository(t *testing.T) {
 	cfg := repository(t)
 	top := cfg.WorkDir

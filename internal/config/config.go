@@ -192,9 +192,6 @@ type Workspace struct {
 	Base  string   // branch, tag or commit that worktrees are made from; "" (default): what is checked out in the working folder, or is the HEAD of the remote
 	Setup []string // shell commands that run in a new worktree
 	Carry []string // patterns of files that git ignores, which are copied into a new worktree
-
-	MaxBytes int // of all worktrees and mirrors of the agent; 0 (default): no bound
-	MinFree  int // bytes that stay free on their file system; 0 (default): no bound
 }
 
 // Landing holds how the work of worktrees lands on a branch.

@@ -117,8 +117,6 @@ func settings(c *Config) schema {
 		text("workspace.base", "a branch, tag or commit", &c.Agent.Workspace.Base, signalbox.ValidRevision),
 		list("workspace.setup", "shell commands", &c.Agent.Workspace.Setup, notEmpty),
 		list("workspace.carry", "paths in the repository with * for any characters but slashes, such as .env", &c.Agent.Workspace.Carry, signalbox.ValidPathPattern),
-		whole("workspace.max_bytes", 0, 1<<50, &c.Agent.Workspace.MaxBytes),
-		whole("workspace.min_free", 0, 1<<50, &c.Agent.Workspace.MinFree),
 		oneOf("landing.method", &c.Agent.Landing.Method, "rebase", "squash"),
 		boolean("landing.fast_forward", &c.Agent.Landing.FastForward),
 		boolean("landing.hooks", &c.Agent.Landing.Hooks),
