@@ -56,6 +56,7 @@ func durableRules() []durableRule {
 		{"slots, leases and withheld slots are as they were", durableSlots},
 		{"what is parked, and the accounts, are as they were", durableParked},
 		{"what is held is as it was", durableHolds},
+		{"landings go on where they were", durableLandings},
 		{"an erased environment stays erased", durableEnv},
 		{"limits count what waits", durableLimits},
 		{"rooms count what runs and waits", durableRoom},
@@ -226,6 +227,21 @@ func durableHolds(b *reopened) {
 	b.same("holds", b.holds(), held)
 	b.submit(needing(signalbox.Need{Resource: "port", N: 3}))
 	b.short(b.having("b"))
+}
+
+func durableLandings(b *reopened) {
+	b.submits(2, wishing("main"))
+	b.run("a")
+	b.reopen()
+	b.same("open", b.landings(), []string{id(1)})
+	b.run("a")
+	before := b.land(id(1), signalbox.LandingEvent{Kind: signalbox.LandingSubmitted, Task: id(7)})
+	b.reopen()
+	b.same("row", b.task(id(1)), before)
+	b.same("open", b.landings(), []string{id(1), id(2)})
+	b.land(id(1), signalbox.LandingEvent{Kind: signalbox.LandingDone, Task: id(7)})
+	b.reopen()
+	b.same("open", b.landings(), []string{id(2)})
 }
 
 func durableEnv(b *reopened) {

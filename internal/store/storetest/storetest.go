@@ -40,6 +40,7 @@ func chapters() []chapter {
 		{"fence", fenceRules()},
 		{"apply", applyRules()},
 		{"parking", parkingRules()},
+		{"landings", landingRules()},
 		{"session", sessionRules()},
 		{"bind", bindRules()},
 		{"talk", chatRules()},
