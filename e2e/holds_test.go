@@ -35,7 +35,7 @@ func TestWhatRunsHoldIsTheirsOverKills(t *testing.T) {
 	b := newBox(t)
 	b.withSystemPath()
 	ports := []string{port(freePort(t)), port(freePort(t))}
-	config := b.file("resources.yaml", fmt.Sprintf("resources:\n  port: {values: [%q, %q], env: PORT}\n", ports[0], ports[1]), 0o600)
+	config := b.file("resources.yaml", fmt.Sprintf("queue: {max_size: 1000}\nresources:\n  port: {values: [%q, %q], env: PORT}\n", ports[0], ports[1]), 0o600)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
