@@ -184,8 +184,9 @@ func TestLandingThatFails(t *testing.T) {
 	}
 	for text, l := range map[string]api.AgentLand{
 		"land.task":       {Task: "../x", Onto: "main"},
-		"land.onto":       {Task: third},
-		"land.method":     {Task: third, Onto: "main", Method: "merge"},
+		"land: onto":      {Task: third},
+		"onto must be":    {Task: third, Onto: "--force"},
+		"land: method":    {Task: third, Onto: "main", Method: "merge"},
 		"land.title":      {Task: third, Onto: "main", Title: "a\nb"},
 		"land.session_id": {Task: third, Onto: "main", SessionID: "../x"},
 	} {
