@@ -78,6 +78,11 @@ const (
 	LandingDrop      LandingEventKind = "drop"      // nobody wants it any more
 )
 
+// LandingEventKinds lists all events of landings.
+func LandingEventKinds() []LandingEventKind {
+	return []LandingEventKind{LandingAsked, LandingSubmitted, LandingDone, LandingBack, LandingTurned, LandingMended, LandingFailed, LandingStopped, LandingDrop}
+}
+
 // LandingEvent is something that happened to a landing.
 type LandingEvent struct {
 	Kind   LandingEventKind

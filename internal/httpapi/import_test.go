@@ -270,7 +270,9 @@ func TestALandingIsExportedAndDoesNotBeginByItself(t *testing.T) {
 	old := apitest.New(t)
 	a := old.AddAgent("coder", 1)
 	worked := signalbox.Result{Changes: &signalbox.Changes{Workspace: "worktree", BaseBranch: "main", Commits: 1, FilesChanged: 1}}
-	submit := func() string { return old.Submit(`{"prompt":"p","agent":"coder","land":"main","land_method":"squash"}`).QueueID }
+	submit := func() string {
+		return old.Submit(`{"prompt":"p","agent":"coder","land":"main","land_method":"squash"}`).QueueID
+	}
 	goes := submit()
 	old.FinishTask(old.Run(a), signalbox.ReasonCompleted, worked)
 	drops := submit()
@@ -347,13 +349,15 @@ func TestALandingIsExportedAndDoesNotBeginByItself(t *testing.T) {
 	next.Do("POST", "/api/queue/"+goes+"/retry", "").Want(t, http.StatusConflict, nil)
 
 	for name, spoil := range map[string]func(*api.ExportedTask){
-		"a branch that is an option":  func(x *api.ExportedTask) { x.Landing.Onto = "--evil" },
-		"an unknown state":            func(x *api.ExportedTask) { x.Landing.State = "luck" },
-		"an unknown method":           func(x *api.ExportedTask) { x.Landing.Method = "merge" },
-		"landed while it waits":       func(x *api.ExportedTask) { x.Landing.State = "landed" },
-		"a task that is none":         func(x *api.ExportedTask) { x.Landing.LandTask = "../x" },
-		"land of a task that prompts": func(x *api.ExportedTask) { x.Request = json.RawMessage(`{"prompt":"p","land":{"Onto":"main","Task":"` + goes + `"}}`) },
-		"a workspace that is none":    func(x *api.ExportedTask) { x.Request = json.RawMessage(`{"prompt":"p","workspace":{"Kind":"moon"}}`) },
+		"a branch that is an option": func(x *api.ExportedTask) { x.Landing.Onto = "--evil" },
+		"an unknown state":           func(x *api.ExportedTask) { x.Landing.State = "luck" },
+		"an unknown method":          func(x *api.ExportedTask) { x.Landing.Method = "merge" },
+		"landed while it waits":      func(x *api.ExportedTask) { x.Landing.State = "landed" },
+		"a task that is none":        func(x *api.ExportedTask) { x.Landing.LandTask = "../x" },
+		"land of a task that prompts": func(x *api.ExportedTask) {
+			x.Request = json.RawMessage(`{"prompt":"p","land":{"Onto":"main","Task":"` + goes + `"}}`)
+		},
+		"a workspace that is none": func(x *api.ExportedTask) { x.Request = json.RawMessage(`{"prompt":"p","workspace":{"Kind":"moon"}}`) },
 	} {
 		wrong, landing := tasks[waits], *tasks[waits].Landing
 		wrong.Landing = &landing
