@@ -165,7 +165,7 @@ func (r *Repo) FreeBranch(ctx context.Context, name string) (string, error) {
 // worktreesOn are the folders of the worktrees that git knows to be on a branch, also those
 // that are gone.
 func (r *Repo) worktreesOn(ctx context.Context, ref string) ([]string, error) {
-	out, err := r.git(ctx, "worktree", "list", "--porcelain", "-z")
+	out, err := r.worktrees(ctx, "list", "--porcelain", "-z")
 	if err != nil {
 		return nil, err
 	}
