@@ -164,7 +164,7 @@ func landOverKills(t *testing.T, b *box, directors int) {
 	close(stop)
 	t.Logf("%d tasks have landed over %d kills, %d more were interrupted", tasks, <-killed, len(ended)-tasks)
 
-	passed := b.read("checked")
+	passed := b.read(checked)
 	times := map[string]int{}
 	tips := map[string]string{} // last commit by task
 	log := strings.Split(b.git(shop, "", "log", "--reverse", "--format=%H %T %(trailers:key=Signalbox-Task,valueonly,separator=)", base+"..main"), "\n")
@@ -203,7 +203,7 @@ func landOverKills(t *testing.T, b *box, directors int) {
 		}
 	}
 	subjects := b.git(shop, "", "log", "--format=%s%n%b", base+"..main")
-	for _, commit := range strings.Fields(b.read("made")) {
+	for _, commit := range strings.Fields(b.read(made)) {
 		if b.git(shop, "", "for-each-ref", "--contains", commit) != "" {
 			continue
 		}
