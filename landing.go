@@ -278,6 +278,15 @@ func (t *Task) ChangeLanding(ev LandingEvent) (c Change, ok bool, err error) {
 	return c, true, nil
 }
 
+// WishAgain is where the work of a retry shall land: where that of the task was to, unless
+// someone dropped that.
+func (t *Task) WishAgain() *LandWish {
+	if t.Landing == nil || t.State == Completed && t.Landing.State == LandingDropped {
+		return nil
+	}
+	return &t.Landing.LandWish
+}
+
 // CheckRetry refuses a task that cannot be submitted again.
 func (t *Task) CheckRetry() error {
 	switch {
