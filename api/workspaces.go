@@ -32,7 +32,7 @@ type AgentWorkspace struct {
 	Message string `json:"message,omitempty"`
 
 	// What would be lost: the uncommitted files with the worktree, the commits with its branch.
-	// The first 100 of each are listed, commits as "1234abcd subject", the newest first.
+	// The first 50 of each are listed, commits as "1234abcd subject", the newest first.
 	Uncommitted  []string `json:"uncommitted,omitempty"`
 	Files        int      `json:"files,omitempty"`
 	Commits      []string `json:"commits,omitempty"`
@@ -40,6 +40,26 @@ type AgentWorkspace struct {
 	// Seen stands for what is there now: discarding takes it as the proof that the caller was
 	// told. "" for a worktree in which nothing would be lost, or in use.
 	Seen string `json:"seen,omitempty"`
+}
+
+// Workspaces is the answer to GET /api/workspaces.
+type Workspaces struct {
+	Workspaces []Workspace      `json:"workspaces"` // by agent, those of each used last first
+	Agents     []WorkspaceAgent `json:"agents"`     // all that were asked
+}
+
+// Workspace is a worktree, with its agent.
+type Workspace struct {
+	Agent string `json:"agent"`
+	AgentWorkspace
+}
+
+// WorkspaceAgent is what an agent has of worktrees as a whole.
+type WorkspaceAgent struct {
+	Agent   string        `json:"agent"`
+	Bytes   int64         `json:"bytes"` // on its disk, the mirrors of clones included
+	Mirrors []AgentMirror `json:"mirrors,omitempty"`
+	Message string        `json:"message,omitempty"` // why it could not be asked: it may have worktrees
 }
 
 // The states of worktrees.

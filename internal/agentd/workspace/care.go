@@ -70,14 +70,17 @@ func RealFolder(dir string) error {
 	return err
 }
 
-// maxListed bounds lists of commits and files for people.
-const maxListed = 100
+// maxListed and maxLine bound lists of commits and files for people.
+const (
+	maxListed = 50
+	maxLine   = 200 // bytes of each
+)
 
 // Lost is what would be lost with a worktree and its branch.
 type Lost struct {
-	Files   []string // that are neither committed nor ignored, the first 100
+	Files   []string // that are neither committed nor ignored, the first 50
 	FilesN  int
-	Commits []string // "1234abcd subject", the newest 100
+	Commits []string // "1234abcd subject", the newest 50
 	N       int      // of commits
 	Tip     string   // of the branch; "": there is none
 	Head    string   // what is checked out
@@ -105,7 +108,7 @@ func (r *Repo) Lost(ctx context.Context, tree *Repo, branch string, commits ...s
 			}
 			name := entry[3:]
 			if l.FilesN++; l.FilesN <= maxListed {
-				l.Files = append(l.Files, name)
+				l.Files = append(l.Files, shown(name))
 			}
 			fmt.Fprintf(sum, "%s\x00", entry)
 			if st, err := os.Lstat(filepath.Join(tree.Dir, filepath.FromSlash(name))); err == nil {
@@ -144,10 +147,18 @@ func (r *Repo) commitsBeyond(ctx context.Context, of, others []string) (list []s
 	}
 	for line := range strings.Lines(out) {
 		if n++; n <= maxListed {
-			list = append(list, strings.ToValidUTF8(strings.TrimRight(line, "\n"), "\uFFFD"))
+			list = append(list, shown(strings.TrimRight(line, "\n")))
 		}
 	}
 	return list, n, nil
+}
+
+// shown is a line as it is told.
+func shown(line string) string {
+	if len(line) > maxLine {
+		line = line[:maxLine] + "…"
+	}
+	return strings.ToValidUTF8(line, "\uFFFD")
 }
 
 // DeleteBranch deletes a branch that is still at a commit, whatever it has.
