@@ -18,6 +18,8 @@ import (
 //	GET  /history            what has ended                       200
 //	POST /shutdown           end the agent                        202, 409
 //	GET  /sessions           the conversations it has (signalbox)  200
+//	GET  /workspaces         the worktrees it has made (signalbox)  200
+//	DELETE /workspaces/{name}  discard one (signalbox)             200, 404, 409
 //	GET  /terminal           a terminal, as a WebSocket (signalbox) 101, 403, 409
 
 // AgentTask is the body of POST /task on an agent.

@@ -29,6 +29,8 @@ type Daemon struct {
 	listMu        sync.Mutex        // serializes listing of conversations
 	conversations conversationLocks // of runs within this process
 	account       spending
+	careMu        sync.Mutex // serializes looking through worktrees, and their removal
+	sizes         sizes
 	folder        string     // ID of the folder in which one run at a time works; "": further slots have their own
 	maintainMu    sync.Mutex // serializes maintenance of the data folder; taken before stored and mu
 	tidied        time.Time  // when worktrees were last looked through; under maintainMu

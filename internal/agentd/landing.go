@@ -185,7 +185,7 @@ func (r *run) workOf(ctx context.Context, repo *workspace.Repo, name string, w w
 		}
 		return "", refuseLanding("the worktree of %s is gone, and so is its branch %s", r.task.Land.Task, w.Branch)
 	}
-	tree, err := workspace.OpenTree(ctx, r.d.disk.tree(name), r.d.cfg.Environ)
+	tree, err := repo.OpenWorktree(ctx, r.d.disk.tree(name))
 	if err != nil {
 		return "", refuseLanding("the worktree of %s is damaged: %v; its branch is %s", r.task.Land.Task, err, w.Branch)
 	}

@@ -151,6 +151,7 @@ func (d *Daemon) interrupt(rec *record, p history) error {
 	}
 	if err == nil {
 		d.finishLanding(rec)
+		d.keepInterrupted(rec)
 	}
 	save := d.disk.saveRecord
 	if p.seqs[rec.TaskID] > 0 {
@@ -192,7 +193,7 @@ func (d *Daemon) maintain() {
 	}
 	if time.Since(d.tidied) >= tidyEvery {
 		d.tidied = time.Now()
-		d.tidyWorktrees()
+		d.tidyWorktrees(spareWorktrees)
 	}
 }
 

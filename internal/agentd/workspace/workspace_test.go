@@ -318,7 +318,10 @@ func TestWorktree(t *testing.T) {
 	if b, err := os.ReadFile(filepath.Join(dir, "src/a.txt")); err != nil || string(b) != "a\n" {
 		t.Errorf("%q, %v", b, err)
 	}
-	unlanded := func() bool { return must[bool](t)(w.Unlanded(t.Context(), base)) }
+	unlanded := func() bool {
+		l := must[Lost](t)(repo.Lost(t.Context(), w, branch, base))
+		return l.Any()
+	}
 	if unlanded() {
 		t.Error("a new worktree has something")
 	}

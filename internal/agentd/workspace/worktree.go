@@ -102,8 +102,8 @@ func (r *Repo) unfinished() bool {
 // CommitAll commits everything that is not committed, on what is checked out. It does nothing
 // in the middle of a merge or rebase.
 func (r *Repo) CommitAll(ctx context.Context, subject string, trailers ...string) error {
-	if r.unfinished() {
-		return nil
+	if err := r.stillThere(); err != nil || r.unfinished() {
+		return err
 	}
 	if _, err := r.git(ctx, "add", "--all", "--", ":/"); err != nil {
 		return err
@@ -146,16 +146,6 @@ func (r *Repo) Keep(ctx context.Context, branch string) error {
 	}
 	_, err := r.git(ctx, "update-ref", ref, head, was)
 	return err
-}
-
-// Unlanded reports whether a worktree has anything that none of the commits has: commits,
-// changes, or files that are neither tracked nor ignored.
-func (r *Repo) Unlanded(ctx context.Context, commits ...string) (bool, error) {
-	if more, err := r.beyond(ctx, "HEAD", commits); err != nil || more {
-		return true, err
-	}
-	dirty, err := r.git(ctx, "status", "--porcelain", "--untracked-files=normal", "-z")
-	return dirty != "", err
 }
 
 // beyond reports whether a name has commits that none of the others has.
