@@ -31,7 +31,9 @@ Your\ work\ could\ not*)
 	git merge --abort 2>/dev/null
 	git reset -q --hard
 	git merge -q main || {
-		for file in $(git diff --name-only --diff-filter=U); do sed -i '/^[<=>]\{7\}/d' $file; done
+		for file in $(git diff --name-only --diff-filter=U); do
+			sed -i '/^[<=>]\{7\}/d' $file && sort -u -o $file $file # a line of both sides can be in both halves
+		done
 		git add -A && git commit -qm "Merge main"
 	} ;;
 *)
