@@ -3,6 +3,7 @@ package signalbox
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -76,6 +77,11 @@ const (
 	LandingStopped   LandingEventKind = "stopped"   // nothing but a person can help
 	LandingDrop      LandingEventKind = "drop"      // nobody wants it any more
 )
+
+// LandingEventKinds lists all events of landings.
+func LandingEventKinds() []LandingEventKind {
+	return []LandingEventKind{LandingAsked, LandingSubmitted, LandingDone, LandingBack, LandingTurned, LandingMended, LandingFailed, LandingStopped, LandingDrop}
+}
 
 // LandingEvent is something that happened to a landing.
 type LandingEvent struct {
@@ -204,9 +210,9 @@ func (l *Landing) String() string {
 	return "it does not land" + why
 }
 
-// settleLanding is what the end of a task makes of the wish to land its work: only what was
+// SettleLanding is what the end of a task makes of the wish to land its work: only what was
 // completed, and that nobody wanted to cancel, lands.
-func (t *Task) settleLanding(now time.Time) {
+func (t *Task) SettleLanding(now time.Time) {
 	if t.Landing == nil || t.Landing.State != LandingWanted {
 		return
 	}
@@ -215,6 +221,42 @@ func (t *Task) settleLanding(now time.Time) {
 		l.State, l.Text = LandingDropped, "the task "+map[bool]string{false: "is " + string(t.State), true: "was to be cancelled"}[t.State == Completed]
 	}
 	t.Landing = &l
+}
+
+// AdoptLanding makes the landing that a task had at another director one that can go on at this
+// one: what was on its way there stands until someone asks for it again, because the tasks that
+// were to land it are unknown here.
+//
+// Errors: CodeValidation for what no director can have said.
+func (t *Task) AdoptLanding(now time.Time) error {
+	if t.Landing == nil {
+		return nil
+	}
+	l := *t.Landing
+	t.Landing = &l
+	if err := l.Validate("landing"); err != nil {
+		return err
+	}
+	known := slices.Contains(LandingStates(), l.State)
+	if (l.State == LandingWanted) == t.State.Terminal() || l.State != LandingWanted && l.State != LandingDropped && t.State != Completed {
+		known = false
+	}
+	if !known || l.LandTask != "" && !ValidID(l.LandTask) || l.Turn != "" && !ValidID(l.Turn) {
+		return Invalid("landing", "a task that is %s has no landing that is %q by the task %q", t.State, Clip(string(l.State)), Clip(cmp.Or(l.LandTask, l.Turn)))
+	}
+	got := Landed{Commit: l.Commit, Was: l.Was, URL: l.URL}
+	got.Sanitize()
+	l.Commit, l.Was, l.URL = got.Commit, got.Was, got.URL
+	l.Text, l.By = printable(l.Text, MaxLandingText), printable(l.By, maxLandOnto)
+	for _, at := range []*time.Time{&l.At, &l.Since} {
+		if at.IsZero() || at.After(now) {
+			*at = now
+		}
+	}
+	if l.Active() {
+		l.State, l.Since, l.Text = LandingStands, now, "it was on its way when it was exported: ask for it again with signalbox land "+t.ID
+	}
+	return nil
 }
 
 // ChangeLanding returns the change that ev makes to the landing of an ended task, ready to be

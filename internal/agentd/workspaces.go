@@ -211,6 +211,9 @@ func (r *run) enterWorktree(p *runDirs) error {
 		return err
 	}
 	w.Ready = false
+	if w.Branch, err = repo.FreeBranch(ctx, w.Branch); err != nil { // another agent may have begun the task
+		return err
+	}
 	if w.Base == "" {
 		if w.BaseBranch = w.From; w.Remote == "" {
 			w.BaseBranch = repo.BranchAt(ctx, w.From)

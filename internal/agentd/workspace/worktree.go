@@ -29,20 +29,15 @@ const BranchPrefix = "signalbox/"
 // AddWorktree makes a worktree in a folder that does not exist yet, on a branch: a new one
 // from base, which defaults to what is checked out here, or the one that exists already.
 func (r *Repo) AddWorktree(ctx context.Context, dir, branch, base string) (*Repo, error) {
-	args := []string{"worktree", "add", "--quiet"}
-	if r.commit(ctx, "refs/heads/"+branch) != "" {
-		args = append(args, dir, branch)
-	} else {
+	args := []string{dir, branch}
+	if r.commit(ctx, "refs/heads/"+branch) == "" {
 		at, err := r.Commit(ctx, base)
 		if err != nil {
 			return nil, err
 		}
-		args = append(args, "--no-track", "-b", branch, dir, at)
+		args = []string{"--no-track", "-b", branch, dir, at}
 	}
-	if _, err := r.git(ctx, args...); err != nil {
-		return nil, err
-	}
-	w, err := OpenTree(ctx, dir, r.env)
+	w, err := r.addWorktree(ctx, dir, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +72,7 @@ func (r *Repo) RemoveWorktree(ctx context.Context, dir string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	_, err := r.git(ctx, "worktree", "remove", "--force", "--force", "--", dir)
+	_, err := r.worktrees(ctx, "remove", "--force", "--force", "--", dir)
 	if err != nil && strings.Contains(err.Error(), "is not a working tree") { // there was none
 		return nil
 	}
