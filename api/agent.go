@@ -382,6 +382,7 @@ type AgentStatus struct {
 
 	IsolatedSlots int             `json:"isolated_slots,omitempty"` // isolated executions it can run beside its slots
 	Landing       bool            `json:"landing,omitempty"`        // takes tasks with land
+	Full          string          `json:"full,omitempty"`           // why it takes no tasks now, isolated ones apart: there is no room for worktrees
 	Sessions      bool            `json:"sessions,omitempty"`       // answers GET /sessions, and begins a conversation under the id it is given
 	Terminal      bool            `json:"terminal,omitempty"`       // offers a terminal
 	Terminals     []AgentTerminal `json:"terminals,omitempty"`      // that are open

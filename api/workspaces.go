@@ -7,6 +7,10 @@ type AgentWorkspaces struct {
 	Workspaces []AgentWorkspace `json:"workspaces"`        // used last first
 	Mirrors    []AgentMirror    `json:"mirrors,omitempty"` // of the repositories that clones are made from
 	Bytes      int64            `json:"bytes"`             // on the disk, of all of these
+
+	MaxBytes     int64  `json:"max_bytes,omitempty"`      // workspace.max_bytes; absent: no bound
+	MinFreeBytes int64  `json:"min_free_bytes,omitempty"` // workspace.min_free; absent: none
+	Full         string `json:"full,omitempty"`           // why no worktree can be made now
 }
 
 // AgentWorkspace is a git worktree that an agent has made for a task or conversation.
@@ -59,7 +63,12 @@ type WorkspaceAgent struct {
 	Agent   string        `json:"agent"`
 	Bytes   int64         `json:"bytes"` // on its disk, the mirrors of clones included
 	Mirrors []AgentMirror `json:"mirrors,omitempty"`
-	Message string        `json:"message,omitempty"` // why it could not be asked: it may have worktrees
+
+	MaxBytes     int64  `json:"max_bytes,omitempty"` // this and below as in AgentWorkspaces
+	MinFreeBytes int64  `json:"min_free_bytes,omitempty"`
+	Full         string `json:"full,omitempty"`
+
+	Message string `json:"message,omitempty"` // why it could not be asked: it may have worktrees
 }
 
 // The states of worktrees.

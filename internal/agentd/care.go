@@ -99,6 +99,11 @@ func (d *Daemon) Workspaces(ctx context.Context) api.AgentWorkspaces {
 		list.Bytes += w.Bytes
 		list.Workspaces = append(list.Workspaces, w)
 	}
+	list.Mirrors, _ = d.mirrors(ctx)
+	for _, m := range list.Mirrors {
+		list.Bytes += m.Bytes
+	}
+	list.MaxBytes, list.MinFreeBytes, list.Full = d.cfg.Workspace.MaxBytes, d.cfg.Workspace.MinFree, d.full()
 	return list
 }
 
@@ -239,6 +244,7 @@ func counted(n int, what string) string {
 // removeWorktree removes a worktree whose lock is held. Its branch goes if it has nothing that
 // is not elsewhere, or on request if it still is where it was seen.
 func (d *Daemon) removeWorktree(ctx context.Context, name string, w worktree, a *appraisal, branch bool) (deleted bool, err error) {
+	defer d.lookForRoom()
 	defer d.sizes.forget(d.disk.worktreeDir(name))
 	if err := a.repo.RemoveWorktree(ctx, d.disk.tree(name)); err != nil {
 		return false, err

@@ -194,7 +194,9 @@ func (d *Daemon) maintain() {
 	if time.Since(d.tidied) >= tidyEvery {
 		d.tidied = time.Now()
 		d.tidyWorktrees(spareWorktrees)
+		d.tidyMirrors(mirrorKept)
 	}
+	d.lookForRoom()
 }
 
 // checkpoint stores elsewhere what old ledger entries are needed for: the fences, and runs that

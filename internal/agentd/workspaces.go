@@ -27,6 +27,9 @@ type Workspace struct {
 	Base  string   // branch, tag or commit that worktrees are made from; default: what is checked out in the agent's folder, or is the HEAD of the remote
 	Setup []string // shell commands that run in a new worktree, before anything else
 	Carry []string // patterns of files that git ignores, which are copied into a new worktree
+	// MaxBytes bounds what worktrees and mirrors take on the disk, and MinFree is what stays free
+	// there; 0: no bound. Beyond them no worktree is made.
+	MaxBytes, MinFree int64
 }
 
 // Bounds on what is done around a run.
@@ -130,17 +133,22 @@ const nameLength = 8
 // worktreeName is the worktree of the run; "" if it works in a folder. A conversation stays
 // where it was held.
 func (r *run) worktreeName() string {
-	d, rec := r.d, r.record()
-	if rec.Isolated || d.runner.Inside() {
+	rec := r.record()
+	return r.d.worktreeFor(rec.SessionID, cmp.Or(rec.QueueID, rec.TaskID), rec.Isolated, r.job.place)
+}
+
+// worktreeFor is worktreeName, of a run that may be yet to begin.
+func (d *Daemon) worktreeFor(session, id string, isolated bool, p place) string {
+	if isolated || d.runner.Inside() {
 		return ""
 	}
-	if s, ok := d.disk.loadSession(rec.SessionID); ok {
+	if s, ok := d.disk.loadSession(session); ok {
 		return d.disk.worktreeOf(s.Dir)
 	}
-	if r.job.place.kind == workspace.KindFolder {
+	if p.kind == workspace.KindFolder {
 		return ""
 	}
-	return nameOf(cmp.Or(rec.QueueID, rec.TaskID))
+	return nameOf(id)
 }
 
 // nameOf is the name of the worktree that is made for a task.

@@ -62,7 +62,8 @@ func (h *workspaceHandlers) ask(ctx context.Context, rows []signalbox.Agent) api
 	}
 	wg.Wait()
 	for i, list := range lists {
-		out.Agents[i].Bytes, out.Agents[i].Mirrors = list.Bytes, list.Mirrors
+		g := &out.Agents[i]
+		g.Bytes, g.Mirrors, g.MaxBytes, g.MinFreeBytes, g.Full = list.Bytes, list.Mirrors, list.MaxBytes, list.MinFreeBytes, list.Full
 		for _, v := range list.Workspaces {
 			out.Workspaces = append(out.Workspaces, api.Workspace{Agent: rows[i].Name, AgentWorkspace: v})
 		}

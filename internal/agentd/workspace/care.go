@@ -183,6 +183,17 @@ func (r *Repo) Worktrees(ctx context.Context) ([]string, error) {
 	return dirs[min(1, len(dirs)):], nil
 }
 
+// HasOwn reports whether a mirror has branches or a stash with commits that its remote had not
+// when it was fetched last.
+func (r *Repo) HasOwn(ctx context.Context) (bool, error) {
+	args := []string{"rev-list", "--count", "--max-count=1", "--branches"}
+	if r.commit(ctx, "refs/stash") != "" {
+		args = append(args, "refs/stash")
+	}
+	n, err := r.line(ctx, append(args, "--not", "--remotes", "--tags")...)
+	return n != "0", err
+}
+
 // Size is what a folder takes on the disk. No link is followed. whole is false if it has more
 // files than are counted, 500,000, or ctx has ended.
 func Size(ctx context.Context, dir string) (bytes int64, whole bool) {
