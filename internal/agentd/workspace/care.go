@@ -170,7 +170,7 @@ func (r *Repo) DeleteBranch(ctx context.Context, branch, at string) error {
 // Worktrees lists the folders of the worktrees that git knows of a repository, its own not
 // counted, also where they are gone.
 func (r *Repo) Worktrees(ctx context.Context) ([]string, error) {
-	out, err := r.git(ctx, "worktree", "list", "--porcelain", "-z")
+	out, err := r.worktrees(ctx, "list", "--porcelain", "-z")
 	if err != nil {
 		return nil, err
 	}
