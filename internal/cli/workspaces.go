@@ -48,6 +48,9 @@ func (a *app) workspaceTable(all api.Workspaces) {
 		for _, m := range g.Mirrors {
 			a.say("%s keeps a mirror of %s: %s, for %s.", clean(g.Agent), clean(m.Repo), sizeText(m.Bytes, false), plural(m.Worktrees, "worktree", "worktrees"))
 		}
+		if g.Full != "" {
+			a.say("%s takes no tasks: %s", clean(g.Agent), clean(g.Full))
+		}
 		if g.Message != "" {
 			a.note("%s", clean(capitalize(g.Message)))
 		}
