@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -36,6 +37,7 @@ Your\ work\ could\ not*)
 		done
 		git add -A && git commit -qm "Merge main"
 	} ;;
+stay*) sleep 300 ;;
 *)
 	sleep 0.2
 	grep -qx "$1" "${1%%:*}" 2>/dev/null || echo "$1" >> "${1%%:*}"
@@ -170,6 +172,31 @@ func landOverKills(t *testing.T, b *box, directors int) {
 		landed += tasks
 	}
 	t.Logf("%d tasks have landed over %d kills, %d more were interrupted", landed, kills, len(ended)-landed)
+
+	// What is cancelled does not land, and what has landed is not run again.
+	stopped := b.submit(c, api.SubmitRequest{Prompt: "stay.txt: here", Kind: "command", Land: "main"})
+	b.until("a commit of it", func() bool {
+		return b.git(shop, "", "for-each-ref", "--contains", base, "refs/heads/signalbox/"+stopped[len(stopped)-8:]) != ""
+	})
+	if _, err := c.Cancel(b.ctx(), stopped); err != nil {
+		t.Fatal(err)
+	}
+	if task := b.end(c, stopped); task.State != "cancelled" || task.Landing.State != "dropped" {
+		t.Errorf("%s is %s, and its landing %s", stopped, task.State, task.Landing.State)
+	}
+	ended[stopped] = api.Task{State: "cancelled"}
+	var refused *client.Error
+	if _, err := c.Land(b.ctx(), stopped, api.LandRequest{Onto: "main"}); !errors.As(err, &refused) || refused.Code() != "conflict" {
+		t.Errorf("a cancelled task can be landed: %v", err)
+	}
+	for id, task := range ended {
+		if task.State != "completed" {
+			continue
+		}
+		if _, err := c.Retry(b.ctx(), id, api.RetryRequest{}, client.SubmitOptions{}); !errors.As(err, &refused) || refused.Code() != "conflict" {
+			t.Errorf("%s has landed, and is run again: %v", id, err)
+		}
+	}
 
 	passed := b.read(checked)
 	times := map[string]int{}
