@@ -61,7 +61,7 @@ func someChanges() signalbox.Changes {
 	for i := range 1000 {
 		fmt.Fprintf(&long, "+row %d\n", i+1)
 	}
-	patch := "diff --git a/main.go b/main.go\n--- a/main.go\n+++ b/main.go\n@@ -1,4 +1,5 @@ package main\n one\n-two <b>was</b>\n+two <img src=x onerror=alert(1)>\n+two and a half \u2066\n three\n four\n" +
+	patch := "diff --git a/main.go b/main.go\n--- a/main.go\n+++ b/main.go\n@@ -1,4 +1,5 @@ package main\n one // a remark\n-two <b>was</b>\n+two <img src=x onerror=alert(1)>\n+two and a half \u2066\n three\n four\n" +
 		"diff --git a/min.js b/min.js\n--- a/min.js\n+++ b/min.js\n@@ -1 +1 @@\n-x\n+" + strings.Repeat("y", 100_000) + "\n" +
 		"diff --git a/logo.png b/logo.png\nindex 1..2 100644\nGIT binary patch\nliteral 3\nabc\n\n" +
 		"diff --git a/old.txt b/new.txt\nsimilarity index 100%\nrename from old.txt\nrename to new.txt\n" +
@@ -92,6 +92,7 @@ func TestTheChangesOfATask(t *testing.T) {
 		const text = document.querySelector(".diff-file").textContent;
 		return text.includes("+two <img src=x onerror=alert(1)>") && text.includes("-two <b>was</b>") && text.includes("⟨U+2066⟩") && !document.querySelector(".diff img, .diff b");
 	})()`)
+	p.until("code has the colours of its language", `[...document.querySelectorAll(".diff-file .code-comment")].some((e) => e.textContent === "// a remark")`)
 	p.until("long files wait until they are asked for", `document.querySelectorAll(".diff-file")[4].open === false && !document.querySelectorAll(".diff-file")[4].querySelector("table")`)
 	p.until("a long line is cut and scrolls inside", `(() => { const box = document.querySelectorAll(".diff-scroll")[1]; return box.textContent.length < 10_000 && box.scrollWidth > box.clientWidth && document.documentElement.scrollWidth <= innerWidth; })()`)
 	p.click(".diff-files a", "rows")

@@ -44,6 +44,17 @@ take uplot@1.6.32 KIMVnG68zvu5XXUbC4LQEPnhwOxBuLyW1AHtpm6IKTXImkbLgkMy+jabjLgSLM
 	dist/uPlot.iife.min.js dist/uPlot.min.css LICENSE
 take @xterm/xterm@6.0.0 TQwDdQGtwwDt+2cgKDLn0IRaSxYu1tSUjgKarSDkUM0ZNiSRXFpjxEsvc/Zgc5kq5omJ+V0a8/kIM2WD3sMOYg== xterm \
 	lib/xterm.mjs css/xterm.css LICENSE
+take prismjs@1.30.0 DEvV2ZF2r2/63V+tK8hQvrR2ZGn10srHbXviTlcv7Kpzw8jWiNTqbVgjO3IY8RxrrOUF8VPMQQFysYYYv0YZxw== prism \
+	components/prism-core.min.js components/prism-markup.min.js components/prism-css.min.js \
+	components/prism-clike.min.js components/prism-javascript.min.js components/prism-typescript.min.js \
+	components/prism-jsx.min.js components/prism-tsx.min.js components/prism-go.min.js \
+	components/prism-python.min.js components/prism-rust.min.js components/prism-java.min.js \
+	components/prism-kotlin.min.js components/prism-c.min.js components/prism-cpp.min.js \
+	components/prism-csharp.min.js components/prism-ruby.min.js components/prism-markup-templating.min.js \
+	components/prism-php.min.js components/prism-swift.min.js components/prism-bash.min.js \
+	components/prism-json.min.js components/prism-yaml.min.js components/prism-toml.min.js \
+	components/prism-sql.min.js components/prism-markdown.min.js components/prism-docker.min.js \
+	components/prism-makefile.min.js components/prism-lua.min.js LICENSE
 
 if [ "$target" != "$vendor" ]; then
 	diff -r "$target" "$vendor" || fail "the vendored files differ from the packages: run scripts/vendor-pages.sh"

@@ -1,6 +1,6 @@
 // What a task changed in its repository: figures, files and the patch, in one column or two.
 // A comment on lines goes into the message box of its conversation.
-import { cx, html, useId, useMedia, useMemo, useState, useStore } from "../lib/dom.js";
+import { cx, html, useEffect, useId, useMedia, useMemo, useState, useStore } from "../lib/dom.js";
 import { file as load } from "../lib/api.js";
 import { draft } from "../lib/draft.js";
 import { useMay } from "../lib/me.js";
@@ -12,6 +12,7 @@ import { Dialog, openDialog } from "../parts/dialog.js";
 import { ErrorBox } from "../parts/errorbox.js";
 import { useAction, useLoad } from "../parts/load.js";
 import { parse, placeOf, sides, visible } from "../parts/patch.js";
+import { languageOf, pieces, syntax } from "../parts/syntax.js";
 import { toast } from "../parts/toast.js";
 
 const page = 300; // lines of a file that are rendered at a time
@@ -118,6 +119,27 @@ const File = ({ file, task, split, id, first }) => {
     </details>`;
 };
 
+// useColours is the pieces of each line of a file by their kind, once its syntax is here.
+const useColours = (file) => {
+  const language = languageOf(file.path);
+  const [known, setKnown] = useState(null);
+  useEffect(() => {
+    let gone = false;
+    if (language) syntax(language).then((one) => { if (!gone) setKnown(one); }, () => {}); // without it there are no colours
+    return () => { gone = true; };
+  }, [language]);
+  return useMemo(() => {
+    const colours = new Map();
+    for (const { lines } of known ? file.hunks : []) {
+      for (const without of ["add", "del"]) { // as it was, then as it is
+        const side = lines.filter((line) => line.kind !== without && line.kind !== "note");
+        for (const [i, one] of pieces(known, side.map((line) => visible(line.text))).entries()) colours.set(side[i], one);
+      }
+    }
+    return colours;
+  }, [file, known]);
+};
+
 // Hunks are the lines. The numbers are buttons: one comments, with Shift up to where the last
 // press was. From the keyboard the arrows go from line to line, with Shift they mark.
 const Hunks = ({ file, task, split, most, name }) => {
@@ -125,6 +147,7 @@ const Hunks = ({ file, task, split, most, name }) => {
   const [marked, setMarked] = useState(null); // {from, to}: places in all
   const all = useMemo(() => file.hunks.flatMap((hunk) => hunk.lines), [file]);
   const [at, setAt] = useState(() => all.findIndex((line) => line.kind !== "note"));
+  const colours = useColours(file);
   const talks = Boolean(task.session_id && task.agent && may.ok);
   const span = (to, keep) => ({ from: keep ? (marked?.from ?? at) : to, to });
   const comment = (to, keep) => {
@@ -156,7 +179,8 @@ const Hunks = ({ file, task, split, most, name }) => {
       onClick=${(e) => comment(i, e.shiftKey)}>${n}</button></td>`;
   };
   const signs = { add: "+", del: "-", same: " ", note: "\\" };
-  const text = (line) => (line ? html`<td class=${cx("diff-text", `is-${line.kind}`)}><code>${signs[line.kind]}${visible(line.text)}</code></td>` : html`<td class="diff-text is-none"></td>`);
+  const code = (line) => colours.get(line)?.map(([kind, part]) => (kind ? html`<span class=${`code-${kind}`}>${part}</span>` : part)) ?? visible(line.text);
+  const text = (line) => (line ? html`<td class=${cx("diff-text", `is-${line.kind}`)}><code>${signs[line.kind]}${code(line)}</code></td>` : html`<td class="diff-text is-none"></td>`);
   let i = 0;
   const rows = [];
   for (const [h, hunk] of file.hunks.entries()) {

@@ -19,7 +19,7 @@ const fetchLibrary = async () => {
 // used by comes before a picture. Not every browser tells.
 const idle = () => new Promise((resume) => (window.requestIdleCallback ? requestIdleCallback(resume, { timeout: 1000 }) : setTimeout(resume, 200)));
 
-const added = (name, properties) => new Promise((resume, fail) => {
+export const added = (name, properties) => new Promise((resume, fail) => {
   const element = Object.assign(document.createElement(name), properties, { onload: resume, onerror: fail });
   document.head.append(element);
 });
