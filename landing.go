@@ -3,7 +3,6 @@ package signalbox
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -223,42 +222,6 @@ func (t *Task) SettleLanding(now time.Time) {
 	t.Landing = &l
 }
 
-// AdoptLanding makes the landing that a task had at another director one that can go on at this
-// one: what was on its way there stands until someone asks for it again, because the tasks that
-// were to land it are unknown here.
-//
-// Errors: CodeValidation for what no director can have said.
-func (t *Task) AdoptLanding(now time.Time) error {
-	if t.Landing == nil {
-		return nil
-	}
-	l := *t.Landing
-	t.Landing = &l
-	if err := l.Validate("landing"); err != nil {
-		return err
-	}
-	known := slices.Contains(LandingStates(), l.State)
-	if (l.State == LandingWanted) == t.State.Terminal() || l.State != LandingWanted && l.State != LandingDropped && t.State != Completed {
-		known = false
-	}
-	if !known || l.LandTask != "" && !ValidID(l.LandTask) || l.Turn != "" && !ValidID(l.Turn) {
-		return Invalid("landing", "a task that is %s has no landing that is %q by the task %q", t.State, Clip(string(l.State)), Clip(cmp.Or(l.LandTask, l.Turn)))
-	}
-	got := Landed{Commit: l.Commit, Was: l.Was, URL: l.URL}
-	got.Sanitize()
-	l.Commit, l.Was, l.URL = got.Commit, got.Was, got.URL
-	l.Text, l.By = printable(l.Text, MaxLandingText), printable(l.By, maxLandOnto)
-	for _, at := range []*time.Time{&l.At, &l.Since} {
-		if at.IsZero() || at.After(now) {
-			*at = now
-		}
-	}
-	if l.Active() {
-		l.State, l.Since, l.Text = LandingStands, now, "it was on its way when it was exported: ask for it again with signalbox land "+t.ID
-	}
-	return nil
-}
-
 // ChangeLanding returns the change that ev makes to the landing of an ended task, ready to be
 // stored; ok is false where it makes none.
 //
@@ -276,6 +239,15 @@ func (t *Task) ChangeLanding(ev LandingEvent) (c Change, ok bool, err error) {
 	// Without a state: nothing of that has changed.
 	c.Entry = Entry{At: ev.Now, Kind: EventLanding, QueueID: t.ID, Message: l.String(), Queue: t.Queue, Agent: t.Agent, Source: t.Source, By: ev.By, Owner: t.Owner}
 	return c, true, nil
+}
+
+// WishAgain is where the work of a retry shall land: where that of the task was to, unless
+// someone dropped that.
+func (t *Task) WishAgain() *LandWish {
+	if t.Landing == nil || t.State == Completed && t.Landing.State == LandingDropped {
+		return nil
+	}
+	return &t.Landing.LandWish
 }
 
 // CheckRetry refuses a task that cannot be submitted again.

@@ -27,7 +27,7 @@ import (
 //	source    web, scheduler, cli, agent, user or api
 //	job       of the schedule that submitted it
 //	session   id of its conversation
-//	mode      queue, chat, bypass or tool
+//	mode      queue, chat, bypass, tool or land
 //	tool      that it calls
 //	by        who asked: an e-mail address, the name of a user, agent or service
 //	id        beginning or end of its id

@@ -18,7 +18,7 @@ var queryTable = []QueryKey{
 	{Name: "cause", Text: "fingerprint of the line that says why it failed"},
 	{Name: "agent", Text: "that runs it, ran it, or alone may take it"},
 	{Name: "queue", Text: "the queue in which it waits or waited", Examples: []string{QueueWork}},
-	{Name: "mode", Text: "how it was submitted", Values: []string{"queue", string(ModeChat), string(ModeBypass), string(ModeTool)}},
+	{Name: "mode", Text: "how it was submitted", Values: []string{"queue", string(ModeChat), string(ModeBypass), string(ModeTool), string(ModeLand)}},
 	{Name: "tool", Text: "that it calls"},
 	{Name: "source", Text: "by which way it came", Values: words(Sources())},
 	{Name: "job", Text: "of the schedule that submitted it"},

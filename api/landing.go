@@ -2,7 +2,8 @@ package api
 
 import "time"
 
-// LandRequest is the body of POST /api/queue/{id}/land. It may be empty.
+// LandRequest is the body of POST /api/queue/{id}/land. An empty one asks for the same as before,
+// where work has not landed, with the defaults otherwise.
 type LandRequest struct {
 	Onto        string `json:"onto,omitempty"`         // branch, or pr for a pull request; default: the branch that the worktree was made from
 	Method      string `json:"method,omitempty"`       // rebase or squash; default: as the agent is configured

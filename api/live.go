@@ -81,7 +81,8 @@ type Verdict struct {
 type Attention struct {
 	// Kind is agent_silent, agent_down, agent_closed, no_agent, stuck, outlasted,
 	// run_trouble, cancel_unconfirmed, withheld, queue_full, schedule_overdue,
-	// schedule_failing, tasks_failed, tool_down, account_signed_out, account_closed or store;
+	// schedule_failing, tasks_failed, tool_down, account_signed_out, account_closed,
+	// landing_stands or store;
 	// of a note paused, capacity_full, account_closed, account_trying, tool_closed or
 	// tasks_parked.
 	Kind    string    `json:"kind"`

@@ -97,7 +97,7 @@ type Task struct {
 	CancelRequested     bool        `json:"cancel_requested,omitempty"`
 	EditedAt            *time.Time  `json:"edited_at,omitempty"` // when it was last changed while it waited
 	EditedBy            string      `json:"edited_by,omitempty"`
-	Mode                string      `json:"mode"`           // queue, chat, bypass or tool
+	Mode                string      `json:"mode"`           // queue, chat, bypass, tool or land
 	Tool                string      `json:"tool,omitempty"` // that it calls, for mode tool
 	SourceUserID        string      `json:"source_user_id,omitempty"`
 	SourceUserEmail     string      `json:"source_user_email,omitempty"`

@@ -15,6 +15,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
+	"github.com/signalbox-ai/signalbox/e2e/model"
 	"github.com/signalbox-ai/signalbox/internal/soak"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
@@ -30,7 +31,9 @@ Your\ work\ could\ not*)
 	git merge --abort 2>/dev/null
 	git reset -q --hard
 	git merge -q main || {
-		for file in $(git diff --name-only --diff-filter=U); do sed -i '/^[<=>]\{7\}/d' $file; done
+		for file in $(git diff --name-only --diff-filter=U); do
+			sed -i '/^[<=>]\{7\}/d' $file && sort -u -o $file $file # a line of both sides can be in both halves
+		done
 		git add -A && git commit -qm "Merge main"
 	} ;;
 *)
@@ -101,68 +104,72 @@ func landOverKills(t *testing.T, b *box, directors int) {
 
 	c := b.client(url("director 0"))
 	tasks, kills := soak.Pick(8, 32), soak.Pick(6, 200)
-	ids := make([]string, tasks)
 	lines := map[string]string{} // by task
-	submit := func(n int, land string) string {
+	submit := func(n int) string {
 		line := fmt.Sprintf("pages-%d.txt: line %d", n%4, n)
 		id := b.submit(c, api.SubmitRequest{
-			Prompt: line, Kind: "command", Land: land, LandMethod: []string{"rebase", "squash"}[n/4%2], OnLost: "requeue",
+			Prompt: line, Kind: "command", Land: "main", LandMethod: []string{"rebase", "squash"}[n/4%2], OnLost: "requeue",
 			Checks: []api.TaskCheck{{Name: "line", Run: fmt.Sprintf("grep -qx '%s' pages-%d.txt && git rev-parse 'HEAD^{tree}' >> %s", line, n%4, checked)}},
 		})
 		lines[id] = line
 		return id
 	}
-	for n := range tasks {
-		ids[n] = submit(n, "main")
-	}
-	stop, killed := make(chan struct{}), make(chan int)
+	killed := make(chan struct{})
 	go func() {
-		names, n := slices.Sorted(maps.Keys(starts)), 0
-		defer func() { killed <- n }()
-		for ; n < kills; n++ {
-			select {
-			case <-stop:
-				return
-			case <-time.After(time.Duration(rand.IntN(500)) * time.Millisecond): // the moment is the point
-			}
+		defer close(killed)
+		names := slices.Sorted(maps.Keys(starts))
+		for range kills {
+			time.Sleep(time.Duration(rand.IntN(500)) * time.Millisecond) // the moment is the point
 			name := names[rand.IntN(len(names))]
 			fleet[name].kill()
 			fleet[name] = starts[name]()
 		}
 	}()
-
 	ended := map[string]api.Task{}
-	for n, id := range ids {
-		for ended[id] = b.end(c, id); ended[id].State != "completed"; ended[id] = b.end(c, id) {
-			if task := ended[id]; task.Reason != "interrupted" && task.Reason != "lost" || task.Landing.State != "dropped" {
-				t.Fatalf("%s is %s (%s: %s), and its landing %s", id, task.State, task.Reason, task.Message, task.Landing.State)
-			}
-			got, err := c.Retry(b.ctx(), id, api.RetryRequest{}, client.SubmitOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			lines[got.QueueID], id = lines[id], got.QueueID
-			ids[n] = id
+	interrupted := map[string]bool{"interrupted": true, "lost": true, "dispatch_failed": true}
+	landed := 0
+	for last := false; !last; {
+		select {
+		case <-killed:
+			last = landed > 0
+		default:
 		}
-	}
-	for _, id := range ids {
-		b.until(id+" to land", func() bool {
-			task, err := c.Task(b.ctx(), id)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if task.Landing.State == "stands" {
-				t.Logf("%s: %s", id, task.Landing.Text)
-				if _, err := c.Land(b.ctx(), id, api.LandRequest{Onto: "main"}); err != nil {
-					t.Error(err)
+		var ids []string
+		for n := range tasks {
+			ids = append(ids, submit(landed+n))
+		}
+		for n, id := range ids {
+			for ended[id] = b.end(c, id); ended[id].State != "completed"; ended[id] = b.end(c, id) {
+				if task := ended[id]; !interrupted[task.Reason] || task.Landing.State != "dropped" {
+					t.Fatalf("%s is %s (%s: %s), and its landing %s", id, task.State, task.Reason, task.Message, task.Landing.State)
 				}
+				got, err := c.Retry(b.ctx(), id, api.RetryRequest{}, client.SubmitOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				lines[got.QueueID], id = lines[id], got.QueueID
+				ids[n] = id
 			}
-			ended[id] = task
-			return task.Landing.State == "landed"
-		})
+		}
+		for _, id := range ids {
+			b.until(id+" to land", func() bool {
+				task, err := c.Task(b.ctx(), id)
+				if err != nil { // the director is being killed
+					return false
+				}
+				if task.Landing.State == "stands" {
+					t.Logf("%s: %s", id, task.Landing.Text)
+					if _, err := c.Land(b.ctx(), id, api.LandRequest{Onto: "main"}); err != nil {
+						t.Log(err)
+					}
+				}
+				ended[id] = task
+				return task.Landing.State == "landed"
+			})
+		}
+		landed += tasks
 	}
-	close(stop)
-	t.Logf("%d tasks have landed over %d kills, %d more were interrupted", tasks, <-killed, len(ended)-tasks)
+	t.Logf("%d tasks have landed over %d kills, %d more were interrupted", landed, kills, len(ended)-landed)
 
 	passed := b.read(checked)
 	times := map[string]int{}
@@ -243,4 +250,58 @@ func (b *box) checkout(dir string) string {
 		b.t.Fatal(err)
 	}
 	return all.String() + b.git(dir, "", "stash", "list")
+}
+
+// The real coding CLIs each change a file in a worktree of one repository,
+// side by side, and what they did lands on the branch that its user has checked out.
+func TestRealCLIsLandTheirWork(t *testing.T) {
+	b := newBox(t)
+	models := b.withCLIs()
+	b.git(b.work, "", "init", "-q", "-b", "main")
+	b.git(b.work, "", "commit", "-q", "--allow-empty", "-m", "Begin")
+	director := b.director()
+	c := b.client(director.url)
+	b.file("home/.claude/settings.json", `{"permissions": {"allow": ["Bash"]}}`, 0o600)
+	mayWrite := map[string][]string{
+		"codex": {"--permission-mode", "danger-full-access"}, "opencode": {"--permission-mode", "allow"},
+	}
+	for _, kind := range cliKinds {
+		b.agent(kind, director.url, append([]string{"--kind", kind, "--workdir", b.work, "--workspace", "worktree"}, mayWrite[kind]...)...)
+	}
+	ids := map[string]string{}
+	for _, kind := range cliKinds {
+		models[kind].Use(model.Replies(
+			model.Reply{Text: "I write it.", Tool: model.Shell("pwd > " + kind + ".txt")},
+			model.Reply{Text: "It is written."},
+		))
+		ids[kind] = b.submit(c, api.SubmitRequest{Prompt: "write a file", Kind: kind, Land: "main", FastForward: true})
+	}
+	folders := map[string]bool{}
+	for _, kind := range cliKinds {
+		task := b.completed(c, ids[kind])
+		b.until("what "+kind+" did to land", func() bool {
+			var err error
+			if task, err = c.Task(b.ctx(), ids[kind]); err != nil {
+				t.Fatal(err)
+			}
+			if task.Landing.State == "stands" {
+				t.Fatal(task.Landing.Text)
+			}
+			return task.Landing.State == "landed"
+		})
+		if by := b.git(b.work, "", "log", "-1", "--format=%(trailers:key=Signalbox-Task,valueonly,separator=)", task.Landing.Commit); by != ids[kind] {
+			t.Errorf("%s: the commit is of %s", kind, by)
+		}
+		where := b.read(filepath.Join(b.work, kind+".txt"))
+		if folders[where] || strings.TrimSpace(where) == b.work || !strings.Contains(where, "worktrees") {
+			t.Errorf("%s worked in %s", kind, where)
+		}
+		folders[where] = true
+	}
+	if n := b.git(b.work, "", "rev-list", "--count", "main"); n != "4" {
+		t.Errorf("main has %s commits", n)
+	}
+	if left := b.git(b.work, "", "status", "--porcelain"); left != "" {
+		t.Errorf("the user's checkout: %s", left)
+	}
 }

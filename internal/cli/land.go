@@ -19,7 +19,8 @@ func (a *app) landCmd() *cobra.Command {
 		Short: "Land what a completed task did in its worktree on a branch",
 		Long: "Land what a completed task did in its worktree on a branch. Work that conflicts, or fails its checks there, goes back\n" +
 			"to its conversation; what that cannot mend needs you. Without --onto it lands on the branch that the worktree was made\n" +
-			"from. With --wait the command ends when it has landed, or fails when it needs you.",
+			"from; what has not landed is tried again as before. With --wait the command ends when it has landed, or fails when it\n" +
+			"needs you.",
 		Example: "  signalbox land k2m9 --onto main --wait",
 		Args:    cobra.ExactArgs(1),
 		RunE: a.ask(func(ctx context.Context, c *client.Client, args []string) error {

@@ -277,8 +277,8 @@ func (d *Driver) followTurn(ctx context.Context, t *signalbox.Task) error {
 	return d.drive(ctx, t.ID, ev)
 }
 
-// Ask queues the work of a completed task for its branch. wish.Onto "" is the branch that its
-// worktree was made from. It changes nothing where the same is under way.
+// Ask queues the work of a completed task for its branch. A zero wish is that of before, where
+// there was one; else wish.Onto "" is the branch that its worktree was made from. It changes nothing where the same is under way.
 //
 // Errors: CodeNotFound; CodeValidation; CodeConflict if there is nothing that could land, or it
 // has landed already or goes elsewhere.
@@ -300,6 +300,9 @@ func (d *Driver) Ask(ctx context.Context, id string, wish signalbox.LandWish, by
 	case c.FilesChanged == 0 && c.Commits == 0:
 		return t, signalbox.Errorf(signalbox.CodeConflict, "task %s changed nothing: there is nothing to land", id)
 	default:
+		if before := t.Landing; before != nil && wish == (signalbox.LandWish{}) {
+			wish = before.LandWish
+		}
 		wish.Onto = cmp.Or(wish.Onto, c.BaseBranch)
 	}
 	if t.State == signalbox.Completed && wish.Onto == "" {

@@ -48,7 +48,8 @@ type builder struct {
 	toolQueues []toolqueue.Status          // as Tools lists them
 	calls      map[string]api.LiveCall     // tool calls of tasks in flight, by task id
 
-	gates gateState
+	gates    gateState
+	landings landingState
 
 	// What the last rebuild of each agent made, and sums over them.
 	agents     map[string]*agentState // by name
@@ -127,6 +128,9 @@ func (b *builder) refresh(ctx context.Context, watched bool) (*refresh, error) {
 	}
 	r.compareStore(snapshot)
 	if err := r.readGates(changes, all || first); err != nil {
+		return nil, err
+	}
+	if err := r.readLandings(changes, all || first); err != nil {
 		return nil, err
 	}
 	r.compareTools(all)

@@ -98,9 +98,9 @@ func (f *failures) wants(e *signalbox.Entry) bool {
 	return e.State != signalbox.Completed || e.Source == signalbox.SourceScheduler || len(f.failing) > 0
 }
 
-// ended takes a task that has ended. One may come twice, and in any order.
+// ended takes a task that has ended; that one has not landed is told by checkLandings. One may come twice, and in any order.
 func (f *failures) ended(t *signalbox.Task, now time.Time) {
-	if t.Mode == signalbox.ModeTool || !t.State.Terminal() || t.State == signalbox.Cancelled {
+	if t.Mode == signalbox.ModeTool || t.Mode == signalbox.ModeLand || !t.State.Terminal() || t.State == signalbox.Cancelled {
 		return
 	}
 	at := end{t.EndedAt, t.Seq, t.ID}

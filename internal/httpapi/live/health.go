@@ -112,6 +112,7 @@ func (r *refresh) findings() findings {
 	r.checkQueues(&c)
 	r.checkTools(&c)
 	r.checkGates(&c)
+	r.checkLandings(&c)
 	c.findings = append(c.findings, r.schedules.check(r.ctx, r.cfg.Schedules, r.now)...)
 	_ = r.readJobs()
 	if len(r.failures.jobs) > signalbox.MaxSchedules {

@@ -184,6 +184,7 @@ type journalChanges struct {
 	agentsChanged bool            // an agent was added, changed or removed
 	accounts      bool            // an account changed
 	parked        bool            // other tasks may be parked
+	landings      bool            // others may stand
 	incomplete    bool            // entries are missing, or more than maxChangedTasks tasks changed
 }
 
@@ -232,6 +233,8 @@ func (c *journalChanges) add(e *signalbox.Entry) {
 		c.agentsChanged, c.agents[e.Agent] = true, true
 	case e.Kind == signalbox.EventAccount:
 		c.accounts = true
+	case e.Kind == signalbox.EventLanding || e.Kind == signalbox.EventRestored:
+		c.landings = true
 	case e.QueueID == "" && e.Agent != "":
 		c.agents[e.Agent] = true
 	case e.Schedule != "" && (e.Kind == signalbox.EventScheduleChanged || e.Kind == signalbox.EventScheduleFired):

@@ -4,7 +4,7 @@ import { html, useState, cx } from "../lib/dom.js";
 import { useLive } from "../lib/live.js";
 import { post } from "../lib/api.js";
 import { useMay } from "../lib/me.js";
-import { agentPath, capacityPath, schedulePath, searchPath } from "../lib/router.js";
+import { agentPath, capacityPath, schedulePath, searchPath, taskPath } from "../lib/router.js";
 import { clock, local, span } from "../lib/time.js";
 import { Cure } from "../parts/cure.js";
 import { Icon } from "../parts/icon.js";
@@ -36,7 +36,7 @@ export const Attention = () => {
 const keyOf = (a) => a.kind + (a.cause || a.subject + (a.queue_id ?? ""));
 
 const Item = ({ item }) => html`<li class="attention-item">
-  <span><${Subject} item=${item} /> ${local(item.text)}${item.query ? html`<span class="quiet small-text"> · ${between(item)}</span>` : item.queue_id && html` · <${TaskLink} id=${item.queue_id} />`}</span>
+  <span><${Subject} item=${item} /> ${local(item.text)}${item.query ? html`<span class="quiet small-text"> · ${between(item)}</span>` : item.queue_id && item.queue_id !== item.subject && html` · <${TaskLink} id=${item.queue_id} />`}</span>
   ${item.query ? html`<${Failures} item=${item} />` : html`<${Cure} text=${item.cure} />`}
 </li>`;
 
@@ -76,6 +76,7 @@ const placeOf = ({ kind, subject, cure, query }) => {
   if (query && kind === "tasks_failed") return searchPath(query);
   if (kind === "tasks_parked") return searchPath("state:parked");
   if (kind === "capacity_full" || kind === "tool_closed" || kind === "tool_down") return capacityPath(subject);
+  if (kind === "landing_stands") return taskPath(subject);
   if (kind.startsWith("account_")) return capacityPath();
   if (kind.startsWith("schedule_")) return schedulePath(subject);
   if (kind === "queue_full" || kind === "no_agent") return searchPath("state:waiting");

@@ -22,7 +22,7 @@ import { Edit, ToTop } from "./task-edit.js";
 const address = (task, verb) => `/api/queue/${encodeURIComponent(task.queue_id)}/${verb}`;
 
 // useMayCancel: whoever asked for a task may cancel and change it with less.
-const useMayCancel = (task) => {
+export const useMayCancel = (task) => {
   const any = useMay("cancel"), own = useMay("submit"), mine = useOwn(task);
   return !any.ok && mine ? own : any;
 };

@@ -22,6 +22,7 @@ import { Attempts } from "./task-attempts.js";
 import { Changes } from "./task-diff.js";
 import { Facts } from "./task-facts.js";
 import { Checks } from "./task-checks.js";
+import { Landing } from "./task-landing.js";
 import { Result, Stale } from "./task-result.js";
 import { Related } from "./task-related.js";
 import { Timeline } from "./task-timeline.js";
@@ -73,6 +74,7 @@ const Whole = ({ task, error, again }) => {
           ${task.mode === "tool" && html`<${ToolCall} task=${task} />`}
           ${ended && task.mode !== "tool" && html`<${Result} task=${task} />`}
           ${ended && task.result?.checks && html`<${Checks} checks=${task.result.checks} />`}
+          <${Landing} task=${task} again=${again} />
           ${ended && task.result?.changes && html`<${Changes} task=${task} />`}
           ${!ended && task.mode !== "tool" && html`<${Prompt} task=${task} />`}
           <${Timeline} task=${task} />
