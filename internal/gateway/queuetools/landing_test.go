@@ -9,6 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/internal/identity"
+	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
 // worked submits a task and ends it with changes in a worktree.
@@ -20,7 +21,7 @@ func (y *fixture) worked(c *modelClient, more args) taskSaid {
 		a[name] = value
 	}
 	c.call("submit_task", a, &task)
-	y.agents["coder"].AwaitStart(1)
+	testkit.Wait(y.t, "it runs", func() bool { return y.task(task.QueueID).State == signalbox.Working })
 	y.agents["coder"].Finish(task.QueueID, agenttest.End{Changes: &api.Changes{Workspace: "worktree", BaseBranch: "main", Commits: 1, FilesChanged: 1}})
 	c.call("task_status", args{"task_id": task.QueueID, "wait_seconds": 60}, &end)
 	if end.State != "completed" {
