@@ -73,6 +73,8 @@ type Agent struct {
 	// agents that work in it; "": none is known. Workplace says where runs work whose tasks do not say.
 	Folder    string
 	Workplace Workplace
+	// Full says why it takes no tasks now, isolated ones apart; "": it does.
+	Full string
 }
 
 // FolderOf returns the folder that a run of a task would hold at the agent; "" for none.

@@ -208,7 +208,7 @@ func end(c *Change, ev Event, reason Reason, message string) error {
 	t.State, t.Reason, t.Message = reason.End(), reason, cmp.Or(message, plain[reason])
 	t.EndedAt = latest(ev.Now, t.CreatedAt, t.DispatchedAt, t.StartedAt)
 	t.HasEnv = false
-	t.settleLanding(t.EndedAt)
+	t.SettleLanding(t.EndedAt)
 	t.SetFailure(c.Result)
 	if held {
 		c.Slot = SlotFree

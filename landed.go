@@ -1,8 +1,11 @@
 package signalbox
 
 import (
+	"cmp"
 	"net/url"
+	"slices"
 	"strings"
+	"time"
 )
 
 // LandWish says where work shall land, and how.
@@ -59,6 +62,42 @@ func (w *LandWish) Validate(field string) error {
 	}
 	if w.Method != "" && w.Method != "rebase" && w.Method != "squash" {
 		return Invalid("method", "method must be rebase or squash, not %q", Clip(w.Method))
+	}
+	return nil
+}
+
+// AdoptLanding makes the landing that a task had at another director one that can go on at this
+// one: what was on its way there stands until someone asks for it again, because the tasks that
+// were to land it are unknown here.
+//
+// Errors: CodeValidation for what no director can have said.
+func (t *Task) AdoptLanding(now time.Time) error {
+	if t.Landing == nil {
+		return nil
+	}
+	l := *t.Landing
+	t.Landing = &l
+	if err := l.Validate("landing"); err != nil {
+		return err
+	}
+	known := slices.Contains(LandingStates(), l.State)
+	if (l.State == LandingWanted) == t.State.Terminal() || l.State != LandingWanted && l.State != LandingDropped && t.State != Completed {
+		known = false
+	}
+	if !known || l.LandTask != "" && !ValidID(l.LandTask) || l.Turn != "" && !ValidID(l.Turn) {
+		return Invalid("landing", "a task that is %s has no landing that is %q by the task %q", t.State, Clip(string(l.State)), Clip(cmp.Or(l.LandTask, l.Turn)))
+	}
+	got := Landed{Commit: l.Commit, Was: l.Was, URL: l.URL}
+	got.Sanitize()
+	l.Commit, l.Was, l.URL = got.Commit, got.Was, got.URL
+	l.Text, l.By = printable(l.Text, MaxLandingText), printable(l.By, maxLandOnto)
+	for _, at := range []*time.Time{&l.At, &l.Since} {
+		if at.IsZero() || at.After(now) {
+			*at = now
+		}
+	}
+	if l.Active() {
+		l.State, l.Since, l.Text = LandingStands, now, "it was on its way when it was exported: ask for it again with signalbox land "+t.ID
 	}
 	return nil
 }

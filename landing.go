@@ -77,6 +77,11 @@ const (
 	LandingDrop      LandingEventKind = "drop"      // nobody wants it any more
 )
 
+// LandingEventKinds lists all events of landings.
+func LandingEventKinds() []LandingEventKind {
+	return []LandingEventKind{LandingAsked, LandingSubmitted, LandingDone, LandingBack, LandingTurned, LandingMended, LandingFailed, LandingStopped, LandingDrop}
+}
+
 // LandingEvent is something that happened to a landing.
 type LandingEvent struct {
 	Kind   LandingEventKind
@@ -204,9 +209,9 @@ func (l *Landing) String() string {
 	return "it does not land" + why
 }
 
-// settleLanding is what the end of a task makes of the wish to land its work: only what was
+// SettleLanding is what the end of a task makes of the wish to land its work: only what was
 // completed, and that nobody wanted to cancel, lands.
-func (t *Task) settleLanding(now time.Time) {
+func (t *Task) SettleLanding(now time.Time) {
 	if t.Landing == nil || t.Landing.State != LandingWanted {
 		return
 	}
@@ -234,6 +239,15 @@ func (t *Task) ChangeLanding(ev LandingEvent) (c Change, ok bool, err error) {
 	// Without a state: nothing of that has changed.
 	c.Entry = Entry{At: ev.Now, Kind: EventLanding, QueueID: t.ID, Message: l.String(), Queue: t.Queue, Agent: t.Agent, Source: t.Source, By: ev.By, Owner: t.Owner}
 	return c, true, nil
+}
+
+// WishAgain is where the work of a retry shall land: where that of the task was to, unless
+// someone dropped that.
+func (t *Task) WishAgain() *LandWish {
+	if t.Landing == nil || t.State == Completed && t.Landing.State == LandingDropped {
+		return nil
+	}
+	return &t.Landing.LandWish
 }
 
 // CheckRetry refuses a task that cannot be submitted again.

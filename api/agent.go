@@ -18,6 +18,8 @@ import (
 //	GET  /history            what has ended                       200
 //	POST /shutdown           end the agent                        202, 409
 //	GET  /sessions           the conversations it has (signalbox)  200
+//	GET  /workspaces         the worktrees it has made (signalbox)  200
+//	DELETE /workspaces/{name}  discard one (signalbox)             200, 404, 409
 //	GET  /terminal           a terminal, as a WebSocket (signalbox) 101, 403, 409
 
 // AgentTask is the body of POST /task on an agent.
@@ -380,6 +382,7 @@ type AgentStatus struct {
 
 	IsolatedSlots int             `json:"isolated_slots,omitempty"` // isolated executions it can run beside its slots
 	Landing       bool            `json:"landing,omitempty"`        // takes tasks with land
+	Full          string          `json:"full,omitempty"`           // why it takes no tasks now, isolated ones apart: there is no room for worktrees
 	Sessions      bool            `json:"sessions,omitempty"`       // answers GET /sessions, and begins a conversation under the id it is given
 	Terminal      bool            `json:"terminal,omitempty"`       // offers a terminal
 	Terminals     []AgentTerminal `json:"terminals,omitempty"`      // that are open

@@ -147,6 +147,7 @@ type Heartbeat struct {
 	URL          string             `json:"url,omitempty"` // as registered: where it differs from what is known, 409
 	CurrentTasks []AgentCurrentTask `json:"current_tasks,omitempty"`
 	Account      *AgentAccount      `json:"account,omitempty"` // as in AgentStatus; absent: as it was
+	Full         string             `json:"full,omitempty"`    // as in AgentStatus
 
 	// Of an agent that pulls: who it is, and all executions in its hands.
 	Instance string    `json:"instance,omitempty"`

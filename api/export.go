@@ -72,6 +72,9 @@ type ExportedTask struct {
 	// Parking is how it was parked last, and goes on; absent: it never was. A parked task is
 	// pending where it is imported, and goes on in its conversation.
 	Parking *ExportedParking `json:"parking,omitempty"`
+	// Landing is the way of its work to a branch; absent: nobody wants it to land. What was on
+	// its way stands where it is imported, until it is asked for again.
+	Landing *ExportedLanding `json:"landing,omitempty"`
 
 	Request json.RawMessage `json:"request"`          // what was asked for: prompt, model, arguments, …
 	Result  json.RawMessage `json:"result,omitempty"` // what it left behind: output, tail, exit_code, …
@@ -87,6 +90,23 @@ type ExportedParking struct {
 	Count int        `json:"count"`           // how often it was parked
 	Next  string     `json:"next,omitempty"`  // next turn of its conversation; absent: to go on
 	Began bool       `json:"began,omitempty"` // something was done: it goes on in its conversation, or not at all
+}
+
+// ExportedLanding is a landing without what its director counts.
+type ExportedLanding struct {
+	State       string    `json:"state"`          // as of Landing
+	Text        string    `json:"text,omitempty"` // why it did not land
+	Onto        string    `json:"onto"`
+	Method      string    `json:"method,omitempty"`
+	FastForward bool      `json:"fast_forward,omitempty"`
+	LandTask    string    `json:"land_task,omitempty"`
+	Turn        string    `json:"turn,omitempty"`
+	Commit      string    `json:"commit,omitempty"`
+	Was         string    `json:"was,omitempty"`
+	URL         string    `json:"url,omitempty"`
+	AskedBy     string    `json:"asked_by,omitempty"`
+	AskedAt     time.Time `json:"asked_at"`
+	Since       time.Time `json:"since"`
 }
 
 // ExportedUsage is what runs used on a day, by what it is summed up by.

@@ -34,6 +34,7 @@ type PullClaim struct {
 	WorkDir   string `json:"work_dir,omitempty"`
 	Workspace string `json:"workspace,omitempty"`
 	FolderID  string `json:"folder_id,omitempty"`
+	Full      string `json:"full,omitempty"`
 }
 
 // PullRun is an execution in the hands of an agent that pulls.

@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/bench/servers"
 	"github.com/signalbox-ai/signalbox/bench/sqlite"
 	"github.com/signalbox-ai/signalbox/bench/toolqueue"
+	"github.com/signalbox-ai/signalbox/bench/workspaces"
 )
 
 // groups are all that is measured, in the order of the page.
@@ -19,5 +20,5 @@ var groups = slices.Concat(
 	overhttp.Groups,
 	[]measure.Group{rest.Group, sqlite.Group},
 	servers.Groups,
-	[]measure.Group{toolqueue.Group, gateway.Group, commands.Group, dashboard.Group},
+	[]measure.Group{toolqueue.Group, gateway.Group, commands.Group, workspaces.Group, dashboard.Group},
 )

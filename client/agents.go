@@ -40,6 +40,24 @@ func (c *Client) RemoveAgent(ctx context.Context, name string) error {
 	return c.do(ctx, remove(agentPath(name, "")), nil)
 }
 
+// Workspaces returns the worktrees that agents have made, of one agent or ("") of all.
+func (c *Client) Workspaces(ctx context.Context, agent string) (api.Workspaces, error) {
+	return ask[api.Workspaces](ctx, c, get("/api/workspaces", values("agent", agent)))
+}
+
+// DiscardWorkspace discards a worktree of an agent. Codes: not_found; conflict: it is in use,
+// or something would be lost that how.Seen does not stand for; agent_down; unsupported: the
+// agent asks for its tasks itself, and cannot be asked.
+func (c *Client) DiscardWorkspace(ctx context.Context, agent, name string, how api.DiscardWorkspace) (api.WorkspaceDiscarded, error) {
+	query := values("seen", how.Seen)
+	if how.DeleteBranch {
+		query.Set("delete_branch", "true")
+	}
+	q := remove(agentPath(agent, "/workspaces/"+url.PathEscape(name)))
+	q.query = query
+	return ask[api.WorkspaceDiscarded](ctx, c, q)
+}
+
 // ClearLane cancels all that waits in the queue of an agent.
 func (c *Client) ClearLane(ctx context.Context, name string) (api.LaneCleared, error) {
 	return ask[api.LaneCleared](ctx, c, post(agentPath(name, "/queue/clear"), nil))

@@ -92,6 +92,10 @@ var calls = map[string]func(context.Context, *client.Client) error{
 		return second(c.Report(ctx, "coder", "queue-1", api.PullReport{Unknown: true}))
 	},
 	"removeAgent": func(ctx context.Context, c *client.Client) error { return c.RemoveAgent(ctx, "coder") },
+	"workspaces":  func(ctx context.Context, c *client.Client) error { return second(c.Workspaces(ctx, "coder")) },
+	"discardWorkspace": func(ctx context.Context, c *client.Client) error {
+		return second(c.DiscardWorkspace(ctx, "coder", "w/1", api.DiscardWorkspace{Seen: "a", DeleteBranch: true}))
+	},
 	"clearLane":   func(ctx context.Context, c *client.Client) error { return second(c.ClearLane(ctx, "coder")) },
 	"releaseLane": func(ctx context.Context, c *client.Client) error { return second(c.ReleaseLane(ctx, "coder")) },
 	"chat": func(ctx context.Context, c *client.Client) error {

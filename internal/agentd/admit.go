@@ -61,6 +61,7 @@ func (d *Daemon) reserve(t api.AgentTask, caller trace.SpanContext) (*run, *refu
 	if ref != nil {
 		return nil, ref
 	}
+	noRoom := d.noRoomFor(&t, job.place)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closing {
@@ -74,6 +75,9 @@ func (d *Daemon) reserve(t api.AgentTask, caller trace.SpanContext) (*run, *refu
 		if t.Fence == rec.Fence || t.Fence == 0 {
 			return old, nil
 		}
+	}
+	if noRoom != "" {
+		return nil, d.refuseForRoom(noRoom)
 	}
 	lane, ref := d.chooseLane(t)
 	if ref != nil {

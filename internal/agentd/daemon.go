@@ -29,6 +29,9 @@ type Daemon struct {
 	listMu        sync.Mutex        // serializes listing of conversations
 	conversations conversationLocks // of runs within this process
 	account       spending
+	careMu        sync.Mutex // serializes looking through worktrees, and their removal
+	sizes         sizes
+	room          room
 	folder        string     // ID of the folder in which one run at a time works; "": further slots have their own
 	maintainMu    sync.Mutex // serializes maintenance of the data folder; taken before stored and mu
 	tidied        time.Time  // when worktrees were last looked through; under maintainMu
@@ -85,7 +88,7 @@ func New(cfg Config) (*Daemon, error) {
 		cfg: cfg, runner: r, exec: execLog{path: cfg.ExecLog}, started: time.Now(),
 		quit:  make(chan time.Duration, 1),
 		lanes: map[laneID]*run{}, runs: map[string]*run{}, byQueue: map[string]*run{}, terminals: map[string]*terminal{},
-		changed: make(chan struct{}), closed: make(chan struct{}),
+		changed: make(chan struct{}), closed: make(chan struct{}), room: room{news: make(chan struct{}, 1)},
 	}
 	d.open, d.shut = context.WithCancel(context.Background())
 	if cfg.Traces != nil {
@@ -114,6 +117,9 @@ func New(cfg Config) (*Daemon, error) {
 		}
 		lock.release()
 		return nil, err
+	}
+	if d.bounded() {
+		d.wg.Go(d.keepRoom)
 	}
 	return d, nil
 }
@@ -218,7 +224,7 @@ func (d *Daemon) notify() {
 
 // Status is the answer of GET /status.
 func (d *Daemon) Status() api.AgentStatus {
-	account := d.account.told(d)
+	account, full := d.account.told(d), d.takesNone()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := api.AgentStatus{
@@ -228,7 +234,7 @@ func (d *Daemon) Status() api.AgentStatus {
 		Config:        api.AgentConfig{Port: d.port, Model: d.cfg.Model},
 		Name:          d.cfg.Name, Slots: d.cfg.Slots, Fencing: true, Proof: d.cfg.Token != "", LongPoll: true, Progress: true,
 		HighestFence: d.highest, Director: d.servingDirector, WorkDir: d.cfg.WorkDir, Workspace: d.cfg.Workspace.Kind, FolderID: d.folder,
-		IsolatedSlots: d.cfg.IsolatedSlots, Sessions: true, Landing: true,
+		IsolatedSlots: d.cfg.IsolatedSlots, Sessions: true, Landing: true, Full: full,
 		Terminal: d.cfg.Terminal && d.cfg.Token != "", Terminals: d.openTerminals(), TaskEnv: d.cfg.TaskEnv, TaskChecks: string(d.cfg.Checks.From),
 		Steps: d.cfg.Runner.LLM.Steps.Told(), Account: account,
 	}

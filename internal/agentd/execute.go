@@ -84,6 +84,7 @@ func (r *run) executeLocked() outcome {
 			return notStarted(err)
 		}
 	}
+	defer r.d.sizes.forget(r.d.disk.worktreeDir(p.worktree))
 	w := r.watch(p)
 	v := r.runChecked(p, r.checking(p, w))
 	if v.alive == nil {

@@ -25,18 +25,20 @@ func (d *Daemon) Handler() http.Handler { return d.handler(false) }
 func (d *Daemon) handler(anyIP bool) http.Handler {
 	mux := http.NewServeMux()
 	for pattern, h := range map[string]handler{
-		"POST /task":             d.postTask,
-		"GET /task/{id}":         d.withRun(d.getTask),
-		"POST /task/{id}/void":   d.postVoid,
-		"POST /task/{id}/cancel": d.withRun(d.cancelTask),
-		"GET /task/{id}/output":  d.withRun(d.getOutput),
-		"GET /task/{id}/patch":   d.withRun(d.getPatch),
-		"GET /status":            func(w http.ResponseWriter, _ *http.Request) error { return reply(w, http.StatusOK, d.Status()) },
-		"GET /history":           d.getHistory,
-		"GET /history/{id}":      d.withRun(d.getEnded),
-		"GET /sessions":          d.getSessions,
-		"GET /terminal":          d.getTerminal,
-		"POST /shutdown":         d.shutdown,
+		"POST /task":                d.postTask,
+		"GET /task/{id}":            d.withRun(d.getTask),
+		"POST /task/{id}/void":      d.postVoid,
+		"POST /task/{id}/cancel":    d.withRun(d.cancelTask),
+		"GET /task/{id}/output":     d.withRun(d.getOutput),
+		"GET /task/{id}/patch":      d.withRun(d.getPatch),
+		"GET /status":               func(w http.ResponseWriter, _ *http.Request) error { return reply(w, http.StatusOK, d.Status()) },
+		"GET /history":              d.getHistory,
+		"GET /history/{id}":         d.withRun(d.getEnded),
+		"GET /sessions":             d.getSessions,
+		"GET /terminal":             d.getTerminal,
+		"GET /workspaces":           d.getWorkspaces,
+		"DELETE /workspaces/{name}": d.deleteWorkspace,
+		"POST /shutdown":            d.shutdown,
 	} {
 		mux.Handle(pattern, h)
 	}

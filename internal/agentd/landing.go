@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentd/checks"
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
@@ -44,12 +45,11 @@ func (d *Daemon) checkLand(t *api.AgentTask) *refusal {
 		return invalid("land.task must be the queue_id of the task whose work lands: 1 to 200 letters, digits, '.', '_', ':' or '-'")
 	case l.SessionID != "" && !validSession(l.SessionID):
 		return invalid("land.session_id must be 1 to 128 letters, digits, '.', '_' or '-', begin with a letter or digit and not contain '..'")
-	case l.Onto == "" || len(l.Onto) > 200 || strings.ContainsFunc(l.Onto, isControl):
-		return invalid("land.onto must be a branch, or %q for a pull request: 1 to 200 bytes", api.LandPR)
-	case l.Method != "" && l.Method != workspace.MethodRebase && l.Method != workspace.MethodSquash:
-		return invalid("land.method is %q: rebase or squash", preview(l.Method))
 	case len(l.Title) > 200 || strings.ContainsFunc(l.Title, isControl):
 		return invalid("land.title is one line of at most 200 bytes")
+	}
+	if err := (&signalbox.LandWish{Onto: l.Onto, Method: l.Method}).Validate("onto"); err != nil {
+		return invalid("land: %v", err)
 	}
 	return nil
 }
@@ -185,7 +185,7 @@ func (r *run) workOf(ctx context.Context, repo *workspace.Repo, name string, w w
 		}
 		return "", refuseLanding("the worktree of %s is gone, and so is its branch %s", r.task.Land.Task, w.Branch)
 	}
-	tree, err := workspace.OpenTree(ctx, r.d.disk.tree(name), r.d.cfg.Environ)
+	tree, err := repo.OpenWorktree(ctx, r.d.disk.tree(name))
 	if err != nil {
 		return "", refuseLanding("the worktree of %s is damaged: %v; its branch is %s", r.task.Land.Task, err, w.Branch)
 	}

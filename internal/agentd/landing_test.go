@@ -170,12 +170,12 @@ func TestLandingThatFails(t *testing.T) {
 		t.Errorf("%+v %+v", s, s.Error)
 	}
 	for text, change := range map[string]func(*api.AgentTask){
-		`no branch "none"`:                    func(t *api.AgentTask) { t.Land.Onto = "none" },
-		`"-x..y" is not the name of a branch`: func(t *api.AgentTask) { t.Land.Onto = "-x..y" },
-		"has no worktree of queue-nobody":     func(t *api.AgentTask) { t.Land.Task = "queue-nobody" },
-		"has no worktree of queue-..-etc":     func(t *api.AgentTask) { t.Land.Task = "queue-..-etc" },
-		"land with --fast-forward":            func(t *api.AgentTask) { t.Land.Onto = "user" },
-		"changes that are not committed":      func(t *api.AgentTask) { t.Land.Onto, t.Land.FastForward = "user", true },
+		`no branch "none"`:                     func(t *api.AgentTask) { t.Land.Onto = "none" },
+		`"x.lock" is not the name of a branch`: func(t *api.AgentTask) { t.Land.Onto = "x.lock" },
+		"has no worktree of queue-nobody":      func(t *api.AgentTask) { t.Land.Task = "queue-nobody" },
+		"has no worktree of queue-..-etc":      func(t *api.AgentTask) { t.Land.Task = "queue-..-etc" },
+		"land with --fast-forward":             func(t *api.AgentTask) { t.Land.Onto = "user" },
+		"changes that are not committed":       func(t *api.AgentTask) { t.Land.Onto, t.Land.FastForward = "user", true },
 	} {
 		task := landTask(third, 14)
 		change(&task)
@@ -184,8 +184,9 @@ func TestLandingThatFails(t *testing.T) {
 	}
 	for text, l := range map[string]api.AgentLand{
 		"land.task":       {Task: "../x", Onto: "main"},
-		"land.onto":       {Task: third},
-		"land.method":     {Task: third, Onto: "main", Method: "merge"},
+		"land: onto":      {Task: third},
+		"onto must be":    {Task: third, Onto: "--force"},
+		"land: method":    {Task: third, Onto: "main", Method: "merge"},
 		"land.title":      {Task: third, Onto: "main", Title: "a\nb"},
 		"land.session_id": {Task: third, Onto: "main", SessionID: "../x"},
 	} {

@@ -147,6 +147,11 @@ func (r *run) mirror(remote string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the mirror of %s cannot be opened: %w", remote, err)
 	}
+	now := time.Now()
+	if err := os.Chtimes(filepath.Dir(dir), now, now); err != nil {
+		return "", err
+	}
+	defer r.d.sizes.forget(filepath.Dir(dir))
 	fmt.Fprintf(r.log, "[signalbox] fetching %s\n", remote)
 	if err := repo.Fetch(ctx, remote, r.log); err != nil {
 		if ctx.Err() != nil {

@@ -281,7 +281,7 @@ func (r *run) endIsKnown() bool {
 func (p *puller) claim() api.PullClaim {
 	d := p.d
 	c := api.PullClaim{Instance: p.instance, Slots: d.cfg.Slots, IsolatedSlots: d.cfg.IsolatedSlots, Steps: d.cfg.Runner.LLM.Steps.Told(), Account: d.account.told(d),
-		WorkDir: d.cfg.WorkDir, Workspace: d.cfg.Workspace.Kind, FolderID: d.folder}
+		WorkDir: d.cfg.WorkDir, Workspace: d.cfg.Workspace.Kind, FolderID: d.folder, Full: d.takesNone()}
 	d.mu.Lock()
 	c.HighestFence, c.Director = d.highest, d.servingDirector
 	var live []*run

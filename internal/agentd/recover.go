@@ -151,6 +151,7 @@ func (d *Daemon) interrupt(rec *record, p history) error {
 	}
 	if err == nil {
 		d.finishLanding(rec)
+		d.keepInterrupted(rec)
 	}
 	save := d.disk.saveRecord
 	if p.seqs[rec.TaskID] > 0 {
@@ -192,8 +193,10 @@ func (d *Daemon) maintain() {
 	}
 	if time.Since(d.tidied) >= tidyEvery {
 		d.tidied = time.Now()
-		d.tidyWorktrees()
+		d.tidyWorktrees(spareWorktrees)
+		d.tidyMirrors(mirrorKept)
 	}
+	d.lookForRoom()
 }
 
 // checkpoint stores elsewhere what old ledger entries are needed for: the fences, and runs that

@@ -32,6 +32,15 @@ func syncFile(path string) error {
 	return f.Sync()
 }
 
+// freeBytes is how much more can be written to the disk of a folder.
+func freeBytes(dir string) (int64, error) {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil {
+		return 0, &os.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	return int64(uint64(fs.Bavail) * uint64(fs.Bsize)), nil //nolint:unconvert // other systems have other types
+}
+
 // checkWritable returns why nothing can be written to a folder.
 func checkWritable(dir string) error {
 	var fs unix.Statfs_t

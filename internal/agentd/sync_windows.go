@@ -30,16 +30,25 @@ func syncFile(path string) error {
 	return f.Sync()
 }
 
-// checkWritable returns why nothing can be written to a folder. Whether its disk is read-only
-// shows with the first write.
-func checkWritable(dir string) error {
+// freeBytes is how much more can be written to the disk of a folder.
+func freeBytes(dir string) (int64, error) {
 	name, err := windows.UTF16PtrFromString(dir)
 	if err != nil {
-		return &os.PathError{Op: "write", Path: dir, Err: err}
+		return 0, &os.PathError{Op: "write", Path: dir, Err: err}
 	}
 	var free uint64
 	if err := windows.GetDiskFreeSpaceEx(name, &free, nil, nil); err != nil {
-		return &os.PathError{Op: "GetDiskFreeSpaceEx", Path: dir, Err: err}
+		return 0, &os.PathError{Op: "GetDiskFreeSpaceEx", Path: dir, Err: err}
+	}
+	return int64(free), nil
+}
+
+// checkWritable returns why nothing can be written to a folder. Whether its disk is read-only
+// shows with the first write.
+func checkWritable(dir string) error {
+	free, err := freeBytes(dir)
+	if err != nil {
+		return err
 	}
 	if free < minFreeSpace {
 		return &os.PathError{Op: "write", Path: dir, Err: windows.ERROR_DISK_FULL}

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +27,9 @@ type Workspace struct {
 	Base  string   // branch, tag or commit that worktrees are made from; default: what is checked out in the agent's folder, or is the HEAD of the remote
 	Setup []string // shell commands that run in a new worktree, before anything else
 	Carry []string // patterns of files that git ignores, which are copied into a new worktree
+	// MaxBytes bounds what worktrees and mirrors take on the disk, and MinFree is what stays free
+	// there; 0: no bound. Beyond them no worktree is made.
+	MaxBytes, MinFree int64
 }
 
 // Bounds on what is done around a run.
@@ -67,6 +69,9 @@ func (d *disk) worktreeOf(dir string) string {
 }
 
 func (d *disk) loadWorktree(name string) (w worktree, err error) {
+	if err := workspace.RealFolder(d.worktreeDir(name)); err != nil {
+		return w, err
+	}
 	b, err := os.ReadFile(filepath.Join(d.worktreeDir(name), "workspace.json"))
 	if err == nil {
 		err = json.Unmarshal(b, &w)
@@ -128,17 +133,22 @@ const nameLength = 8
 // worktreeName is the worktree of the run; "" if it works in a folder. A conversation stays
 // where it was held.
 func (r *run) worktreeName() string {
-	d, rec := r.d, r.record()
-	if rec.Isolated || d.runner.Inside() {
+	rec := r.record()
+	return r.d.worktreeFor(rec.SessionID, cmp.Or(rec.QueueID, rec.TaskID), rec.Isolated, r.job.place)
+}
+
+// worktreeFor is worktreeName, of a run that may be yet to begin.
+func (d *Daemon) worktreeFor(session, id string, isolated bool, p place) string {
+	if isolated || d.runner.Inside() {
 		return ""
 	}
-	if s, ok := d.disk.loadSession(rec.SessionID); ok {
+	if s, ok := d.disk.loadSession(session); ok {
 		return d.disk.worktreeOf(s.Dir)
 	}
-	if r.job.place.kind == workspace.KindFolder {
+	if p.kind == workspace.KindFolder {
 		return ""
 	}
-	return nameOf(cmp.Or(rec.QueueID, rec.TaskID))
+	return nameOf(id)
 }
 
 // nameOf is the name of the worktree that is made for a task.
@@ -171,7 +181,7 @@ func (r *run) enterWorktree(p *runDirs) error {
 	if err != nil {
 		rec, at := r.record(), r.job.place
 		w = worktree{
-			Source: at.source, Remote: at.remote, From: at.base, Branch: workspace.BranchPrefix + name,
+			Source: cmp.Or(at.source, d.cfg.WorkDir), Remote: at.remote, From: at.base, Branch: workspace.BranchPrefix + name,
 			Task: cmp.Or(rec.QueueID, rec.TaskID), Session: rec.SessionID, Made: time.Now().UTC(),
 		}
 	}
@@ -187,7 +197,7 @@ func (r *run) enterWorktree(p *runDirs) error {
 	p.kind = w.place().kind
 	tree := d.disk.tree(name)
 	if _, err := os.Lstat(tree); w.Ready && err == nil {
-		t, err := workspace.OpenTree(ctx, tree, d.cfg.Environ)
+		t, err := repo.OpenWorktree(ctx, tree)
 		if err != nil {
 			return fmt.Errorf("the worktree of this conversation is damaged, and what is in it is left alone: %w", err)
 		}
@@ -201,6 +211,9 @@ func (r *run) enterWorktree(p *runDirs) error {
 		return err
 	}
 	w.Ready = false
+	if w.Branch, err = repo.FreeBranch(ctx, w.Branch); err != nil { // another agent may have begun the task
+		return err
+	}
 	if w.Base == "" {
 		if w.BaseBranch = w.From; w.Remote == "" {
 			w.BaseBranch = repo.BranchAt(ctx, w.From)
@@ -331,7 +344,11 @@ func (r *run) changes(w *watched, p runDirs) *api.Changes {
 func (r *run) readChanges(ctx context.Context, w *watched, p runDirs) (*api.Changes, error) {
 	after, err := w.repo.Mark(ctx, r.objects())
 	if p.worktree != "" { // also where it cannot be said what has changed
-		err = errors.Join(err, r.keepWork(ctx, w.repo, p.worktree))
+		rec := r.record()
+		made, lerr := r.d.disk.loadWorktree(p.worktree)
+		if err = errors.Join(err, lerr); lerr == nil {
+			err = errors.Join(err, r.d.commitWork(ctx, w.repo, made, cmp.Or(rec.QueueID, rec.TaskID)))
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -347,38 +364,15 @@ func (r *run) readChanges(ctx context.Context, w *watched, p runDirs) (*api.Chan
 	return c, err
 }
 
-// keepWork commits what the run left in its worktree, on a branch.
-func (r *run) keepWork(ctx context.Context, repo *workspace.Repo, name string) error {
-	rec := r.record()
-	id := cmp.Or(rec.QueueID, rec.TaskID)
-	if err := errors.Join(repo.Unlock(), repo.CommitAll(ctx, "Work of "+r.d.cfg.Name+" on "+id, "Signalbox-Task: "+id)); err != nil {
-		return err
-	}
-	w, err := r.d.disk.loadWorktree(name)
-	if err != nil {
-		return err
-	}
-	return repo.Keep(ctx, w.Branch)
-}
-
 // tidyWorktrees removes worktrees in which nothing is that their repository does not have
-// elsewhere, but for those used last. What cannot be proved stays.
-func (d *Daemon) tidyWorktrees() {
-	entries, err := os.ReadDir(filepath.Join(d.disk.dir, "worktrees"))
-	if err != nil || len(entries) <= spareWorktrees {
-		return
-	}
-	used := func(e os.DirEntry) time.Time {
-		st, err := os.Stat(filepath.Join(d.disk.worktreeDir(e.Name()), "workspace.json"))
-		if err != nil {
-			return time.Time{}
-		}
-		return st.ModTime()
-	}
-	slices.SortFunc(entries, func(a, b os.DirEntry) int { return used(b).Compare(used(a)) })
-	for _, e := range entries[spareWorktrees:] {
-		if err := d.tidyWorktree(e.Name()); err != nil {
-			d.cfg.Logger.Warn("a worktree that may be of no use stays", "worktree", e.Name(), "error", err)
+// elsewhere, but for as many as are to be spared, those used last. What cannot be proved stays.
+func (d *Daemon) tidyWorktrees(spare int) {
+	d.careMu.Lock()
+	defer d.careMu.Unlock()
+	names := d.disk.worktreeNames()
+	for _, name := range names[min(spare, len(names)):] {
+		if err := d.tidyWorktree(name); err != nil {
+			d.cfg.Logger.Warn("a worktree that may be of no use stays", "worktree", name, "error", err)
 		}
 	}
 }
@@ -395,26 +389,12 @@ func (d *Daemon) tidyWorktree(name string) error {
 	if err != nil {
 		return err
 	}
-	repo, err := workspace.Open(ctx, w.Source, d.cfg.Environ)
-	if err != nil {
+	a, err := d.appraise(ctx, name, w)
+	if err != nil || a.Any() || a.recent {
 		return err
 	}
-	tree, err := workspace.OpenTree(ctx, d.disk.tree(name), d.cfg.Environ)
-	if err != nil {
-		return err
-	}
-	known, recent := d.landed(ctx, repo, name)
-	known = append(known, w.Base, repo.Head(ctx))
-	if some, err := tree.Unlanded(ctx, known...); some || recent || err != nil {
-		return err
-	}
-	if err := repo.RemoveWorktree(ctx, tree.Dir); err != nil {
-		return err
-	}
-	if err := repo.DropBranch(ctx, w.Branch, known...); err != nil {
-		return err
-	}
-	return os.RemoveAll(d.disk.worktreeDir(name))
+	_, err = d.removeWorktree(ctx, name, w, &a, false)
+	return err
 }
 
 // withPatch adds the beginning of the patch to what an ended run changed.

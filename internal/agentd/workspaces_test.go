@@ -166,6 +166,25 @@ func TestWorktreesAreApart(t *testing.T) {
 }
 
 // A conversation stays in its worktree, over a restart, and also when that was removed.
+// A task that another agent of the repository had begun, and lost, works in a worktree of its
+// own: that of the other agent is left as it is.
+func TestTaskThatAnotherAgentHadBegun(t *testing.T) {
+	cfg := repository(t)
+	cfg.Workspace.Kind = "worktree"
+	other := cfg
+	other.DataDir = t.TempDir()
+	task := api.AgentTask{Prompt: "echo first > x", QueueID: "queue-00000001", Fence: 1}
+	start(t, cfg).run(task, "completed")
+	task.Prompt, task.Fence = "echo second > y", 2
+	_, c := start(t, other).run(task, "completed")
+	if c.Branch != "signalbox/00000001-2" {
+		t.Errorf("it worked on %s", c.Branch)
+	}
+	if got := git(t, cfg, "show", "signalbox/00000001:x", "signalbox/00000001-2:y"); got != "first\nsecond" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestConversationKeepsItsWorktree(t *testing.T) {
 	cfg := repository(t)
 	cfg.Runner.Command = append(cfg.Runner.Command, "{session_id}")

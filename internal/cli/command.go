@@ -200,7 +200,7 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 
 // lists are the commands that list things and also accept the word "list", which
 // other tools require.
-var lists = map[string]bool{"activities": true, "agents": true, "directors": true, "schedules": true, "sessions": true, "tokens": true, "tools": true, "users": true}
+var lists = map[string]bool{"activities": true, "agents": true, "directors": true, "schedules": true, "sessions": true, "tokens": true, "tools": true, "users": true, "workspaces": true}
 
 // meant suggests the subcommand that a misspelt word may have meant.
 func meant(cmd *cobra.Command, word string) string {

@@ -161,7 +161,7 @@ func (a *app) root() *cobra.Command {
 	}{
 		{"tasks", "Tasks:", []*cobra.Command{a.submitCmd(), a.chatCmd(), a.statusCmd(), a.editCmd(), a.cancelCmd(), a.unparkCmd(), a.whyCmd(), a.logsCmd(), a.diffCmd(), a.retryCmd(), a.landCmd(), a.landingsCmd(), a.searchCmd(),
 			a.historyCmd(), a.activitiesCmd(), a.usageCmd(), a.exportCmd(), a.importCmd()}},
-		{"queue", "Queue and agents:", []*cobra.Command{a.agentsCmd(), a.gatesCmd(), a.accountsCmd(), a.budgetsCmd(), a.resourcesCmd(), a.laneCmd(), a.sessionsCmd(), a.releaseCmd(), a.clearCmd(), a.pauseCmd(), a.resumeCmd(),
+		{"queue", "Queue and agents:", []*cobra.Command{a.agentsCmd(), a.gatesCmd(), a.accountsCmd(), a.budgetsCmd(), a.resourcesCmd(), a.workspacesCmd(), a.laneCmd(), a.sessionsCmd(), a.releaseCmd(), a.clearCmd(), a.pauseCmd(), a.resumeCmd(),
 			a.schedulesCmd(), a.topCmd(), a.eventsCmd(), a.terminalCmd(), a.directorsCmd(), a.doctorCmd()}},
 		{"tools", "Tools:", []*cobra.Command{a.toolsCmd()}},
 		{"access", "Access and audit:", []*cobra.Command{a.whoamiCmd(), a.loginLinkCmd(), a.tokensCmd(), a.usersCmd(), a.auditCmd()}},

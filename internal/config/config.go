@@ -192,6 +192,9 @@ type Workspace struct {
 	Base  string   // branch, tag or commit that worktrees are made from; "" (default): what is checked out in the working folder, or is the HEAD of the remote
 	Setup []string // shell commands that run in a new worktree
 	Carry []string // patterns of files that git ignores, which are copied into a new worktree
+	// MaxBytes bounds what worktrees and mirrors take on the disk; 0 (default): nothing does.
+	// MinFree is what stays free there; default 1 GiB, 0: nothing.
+	MaxBytes, MinFree int64
 }
 
 // Landing holds how the work of worktrees lands on a branch.
@@ -261,7 +264,7 @@ func Default(home string) Config {
 		SessionGrace:  time.Minute,
 		Grace:         30 * time.Second,
 		OnShutdown:    "leave",
-		Agent: Agent{Addr: "127.0.0.1:9000", Slots: 1, IsolatedSlots: 4, Timeout: 30 * time.Minute, LimitWait: 20 * time.Second, TerminalIdle: 15 * time.Minute, Tools: "auto", CheckRetries: 2, TaskChecks: signalbox.ChecksOfAdmins,
+		Agent: Agent{Addr: "127.0.0.1:9000", Slots: 1, IsolatedSlots: 4, Workspace: Workspace{MinFree: 1 << 30}, Timeout: 30 * time.Minute, LimitWait: 20 * time.Second, TerminalIdle: 15 * time.Minute, Tools: "auto", CheckRetries: 2, TaskChecks: signalbox.ChecksOfAdmins,
 			LLM: LLM{Provider: "openai", MaxTokens: 8192, MaxTurns: 10, MaxParallelToolCalls: 10, OverLimit: "reject", Tools: "auto"}},
 		origins: map[string]string{},
 	}

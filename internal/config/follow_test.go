@@ -191,6 +191,15 @@ func TestChangedJobsOfAWorkingFolderAreNotTakenUntilTrusted(t *testing.T) {
 		t.Fatal(does, err)
 	}
 	f.await("b") // without a signal, and nothing before it
+	go func() {  // a signal that comes late has them taken again
+		for {
+			select {
+			case <-f.taken:
+			case <-t.Context().Done():
+				return
+			}
+		}
+	}()
 
 	if err := os.Chmod(f.path, 0o666); err != nil {
 		t.Fatal(err)

@@ -98,6 +98,7 @@ queue:
   on_lost: requeue
   fleet: 20
 bypass: {slots: 2, fleet: 8}
+workspace: {max_bytes: 20GiB, min_free: 1.5 GB}
 priorities: {user: 5, schedule: 0, agent: -5}
 stall_limit: 5m
 run_grace: 45
@@ -170,7 +171,8 @@ openapiSpecs:
 		Slots: 2, Model: "opus", Timeout: 90 * time.Minute, PermissionMode: "plan", Tools: "none", Tiers: map[string]string{"fast": "haiku", "deep": "opus"},
 		Prices:  map[string]config.Price{"opus": {Input: 15, Output: 75, CacheRead: 1.5, CacheWrite: 15}, "*": {}},
 		Command: []string{"echo", "${prompt}", "3"}, Args: []string{"--verbose"}, ProjectRoots: []string{w.dir, "/srv/projects"},
-		PassEnv: []string{"ANTHROPIC_API_KEY"}, IsolatedSlots: 6, Account: "shared-max",
+		Workspace: config.Workspace{MaxBytes: 20 << 30, MinFree: 1_500_000_000},
+		PassEnv:   []string{"ANTHROPIC_API_KEY"}, IsolatedSlots: 6, Account: "shared-max",
 		Terminal: true, TerminalCommand: []string{"bash", "--login"}, LimitWait: 45 * time.Second, TerminalIdle: 5 * time.Minute,
 		Checks: []signalbox.Check{{Name: "test", Run: "go test ${PKG} $(pwd)", TimeoutSeconds: 600}, {Name: "lint", Run: "make lint"}}, CheckRetries: 3, TaskChecks: "everyone",
 		LLM: config.LLM{
@@ -341,6 +343,10 @@ func TestBadInput(t *testing.T) {
 			`signalbox.yaml:5: store: want sqlite:[FILE], postgres://…, redis://… or memory:, got something else`,
 			`signalbox.yaml:6: agent.kind: want claude, codex, opencode, command, llm or demo, got "gpt"`,
 			`signalbox.yaml:6: agent.name: want 1 to 64 letters, digits, dots, underscores or hyphens, got "a b"`,
+		}},
+		{name: "sizes", file: "workspace: {max_bytes: 1kB, min_free: -1}\nagent: {slots: 1}\n", want: []string{
+			`signalbox.yaml:1: workspace.max_bytes: want a size such as 20GiB or 500MB, from 1MB to 1PB, or 0 for none, got "1kB"`,
+			`signalbox.yaml:1: workspace.min_free: want a size such as 20GiB or 500MB, from 1MB to 1PB, or 0 for none, got the number -1`,
 		}},
 		{name: "lanes", file: "queue: {chat_max_size: 0, wait_timeout: 0, fleet: -1, on_lost: retry}\nbypass: {slots: many, fleet: 0}\npriorities: {user: 11, schedule: high, boss: 1}\nstall_limit: 1ms\nrun_grace: 0\nterminal: \"true\"\nagent: {terminal: 1, limit_wait: 0, terminal_idle: 1s, isolated_slots: 0}\n", want: []string{
 			`signalbox.yaml:1: queue.chat_max_size: want a whole number from 1 to 10000, got the number 0`,

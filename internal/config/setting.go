@@ -1,8 +1,12 @@
 package config
 
 import (
+	"cmp"
+	"math"
 	"net/url"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -78,6 +82,33 @@ func path(key string, to *string) setting {
 
 func whole(key string, lo, hi int, to *int) setting {
 	return typed(key, conffile.WantWhole(lo, hi), to, func(v value) (int, bool) { return v.Whole(lo, hi) })
+}
+
+// size is a number of bytes, 0 for none.
+func size(key string, to *int64) setting {
+	return typed(key, "a size such as 20GiB or 500MB, from 1MB to 1PB, or 0 for none", to, func(v value) (int64, bool) {
+		n, ok := bytesOf(v.Text)
+		return n, ok && (v.Form == conffile.Text || v.Form == conffile.Number) && (n == 0 || n >= 1e6 && n <= 1e15)
+	})
+}
+
+var sizeForm = regexp.MustCompile(`^([0-9]{1,16})(?:\.([0-9]{1,3}))? ?([kKMGTP]i?B|B)?$`)
+
+// bytesOf reads a number of bytes, such as 20GiB, 1.5 TB or 500000000.
+func bytesOf(s string) (int64, bool) {
+	m := sizeForm.FindStringSubmatch(s)
+	if m == nil || m[2] != "" && (m[3] == "" || m[3] == "B") {
+		return 0, false
+	}
+	n, err := strconv.ParseFloat(m[1]+"."+cmp.Or(m[2], "0"), 64)
+	base := 1000.0
+	if strings.Contains(m[3], "i") {
+		base = 1024
+	}
+	if m[3] != "" && m[3] != "B" {
+		n *= math.Pow(base, float64(strings.IndexByte("KMGTP", strings.ToUpper(m[3])[0])+1))
+	}
+	return int64(n), err == nil && n <= 1e15
 }
 
 func boolean(key string, to *bool) setting {

@@ -117,6 +117,8 @@ func settings(c *Config) schema {
 		text("workspace.base", "a branch, tag or commit", &c.Agent.Workspace.Base, signalbox.ValidRevision),
 		list("workspace.setup", "shell commands", &c.Agent.Workspace.Setup, notEmpty),
 		list("workspace.carry", "paths in the repository with * for any characters but slashes, such as .env", &c.Agent.Workspace.Carry, signalbox.ValidPathPattern),
+		size("workspace.max_bytes", &c.Agent.Workspace.MaxBytes),
+		size("workspace.min_free", &c.Agent.Workspace.MinFree),
 		oneOf("landing.method", &c.Agent.Landing.Method, "rebase", "squash"),
 		boolean("landing.fast_forward", &c.Agent.Landing.FastForward),
 		boolean("landing.hooks", &c.Agent.Landing.Hooks),

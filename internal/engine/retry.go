@@ -47,7 +47,7 @@ func (e *Engine) Retry(ctx context.Context, id string, edit RetryEdit) (Receipt,
 		Tier: r.Tier, Project: r.Project, Workspace: r.Workspace, Thinking: r.Thinking, SessionID: r.SessionID, Source: edit.Source, SourceJob: t.SourceJob,
 		Priority: t.Priority, OnLost: t.OnLost, RetryOf: id, Env: edit.Env, IdempotencyKey: edit.IdempotencyKey,
 		Mode: t.Mode, NewSession: r.NewSession, AllowedTools: r.AllowedTools, SystemPrompt: r.SystemPrompt, Checking: r.Checking,
-		By: edit.By, CallerID: edit.CallerID, Budget: t.Budget.Least(e.opts.Budgets.Most(edit.By)), Needs: resources.Units(t.Needs),
+		By: edit.By, CallerID: edit.CallerID, Budget: t.Budget.Least(e.opts.Budgets.Most(edit.By)), Needs: resources.Units(t.Needs), Landing: t.WishAgain(),
 	}
 	if n.SessionID != "" {
 		n.Session = t.SessionMode

@@ -19,6 +19,7 @@ type Lane[R Follower] struct {
 	Isolated     int             // slots for isolated executions, as reported
 	HighestFence int64           // as reported
 	Terminal     bool            // it offers terminals
+	Full         string          // why it takes no tasks now, isolated ones apart, as reported
 	Presence     Presence
 	Health       Health
 	Bypass       Bypass
@@ -50,6 +51,9 @@ func (l *Lane[R]) HearFolder(dir, workspace, id string) {
 		l.Row.Workplace = signalbox.WorkplaceOther
 	}
 }
+
+// HearFull records why the agent says that it takes no tasks; "": it does.
+func (l *Lane[R]) HearFull(why string) { l.Full = SanitizeText(why) }
 
 var folderID = regexp.MustCompile(`^[0-9a-f]{8,64}$`)
 
@@ -124,8 +128,10 @@ func (l *Lane[R]) visibleState(withheld string) visibleState {
 // live returns the LiveAgent of an agent. Mu is held.
 func (b *Registry[A, R]) live(a A) engine.LiveAgent {
 	l := a.Base()
+	row := l.Row
+	row.Full = l.Full
 	v := engine.LiveAgent{
-		Agent: l.Row, Up: l.Presence.Up(), InUse: l.InUse(false), IsolatedSlots: l.Isolated, IsolatedInUse: l.InUse(true),
+		Agent: row, Up: l.Presence.Up(), InUse: l.InUse(false), IsolatedSlots: l.Isolated, IsolatedInUse: l.InUse(true),
 		Terminal: l.Terminal, LastHeard: l.Presence.LastHeard(), LastProgress: l.Progress, Closed: l.Health.Closed(l.Name), Message: l.Presence.why,
 	}
 	if !v.Up {

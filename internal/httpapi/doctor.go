@@ -196,6 +196,9 @@ func (h *doctorHandlers) checkAgents(who signalbox.Principal) []api.Check {
 		case !who.MayUse(a.Name):
 		case a.Up:
 			up = append(up, a.Name)
+			if a.Full != "" {
+				out = append(out, warning("agents", "signalbox workspaces discard NAME removes a worktree", "agent %s takes no tasks: %s", a.Name, a.Full))
+			}
 		default:
 			out = append(out, downAgent(a))
 		}

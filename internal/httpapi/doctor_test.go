@@ -86,6 +86,9 @@ func TestDoctorOfAgents(t *testing.T) {
 	b.Live.Set(down)
 	b.Live.Set(engine.LiveAgent{Agent: signalbox.Agent{Name: signalbox.ExecutorName(signalbox.QueueCommands, signalbox.DefaultInstance)}, Up: true})
 	has(t, doctorFindings(b), "ok agents: 1 up: coder", "warn agents: agent writer is down, last heard from at 2026-01-02T03:04:05Z: connection refused")
+	up.Full = "no room for worktrees: they take 2 GiB"
+	b.Live.Set(up)
+	has(t, doctorFindings(b), "ok agents: 1 up: coder", "warn agents: agent coder takes no tasks: no room for worktrees: they take 2 GiB")
 }
 
 // TestDoctorOfATaskThatIsPassedOver: it waits, an agent is free, and nobody

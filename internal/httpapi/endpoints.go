@@ -34,6 +34,7 @@ type handlers struct {
 	calls      *callHandlers
 	terminals  *terminalHandlers
 	sessions   *sessionHandlers
+	workspaces *workspaceHandlers
 	schedules  *schedules.Handlers
 	tools      *toolHandlers
 	toolTasks  *toolTaskHandlers
@@ -65,20 +66,21 @@ func (d *Server) newHandlers() *handlers {
 	directors := &directorHandlers{peers: cfg.Peers, engine: e, version: cfg.Version, started: d.started}
 	accounts := &accountHandlers{engine: e, audit: d.audit}
 	return &handlers{
-		submits:   &submitHandlers{engine: e, metrics: cfg.Metrics, calls: toolTasks},
-		queues:    &queueHandlers{engine: e, gate: d.gate, peers: cfg.Peers},
-		tasks:     tasks,
-		outputs:   outputs,
-		pauses:    &pauseHandlers{engine: e, audit: d.audit},
-		gates:     &gateHandler{engine: e, tools: cfg.Tools},
-		accounts:  accounts,
-		landings:  &landingHandlers{engine: e, landings: cfg.Landings, tasks: tasks},
-		budgets:   &budgetHandlers{engine: e},
-		resources: &resourceHandlers{engine: e},
-		searches:  &searchHandler{engine: e, projection: d.projection},
-		usages:    &usageHandler{engine: e},
-		bulk:      &bulkHandler{engine: e, audit: d.audit, tasks: tasks, calls: toolTasks},
-		transfers: &transferHandlers{engine: e},
+		submits:    &submitHandlers{engine: e, metrics: cfg.Metrics, calls: toolTasks},
+		queues:     &queueHandlers{engine: e, gate: d.gate, peers: cfg.Peers},
+		tasks:      tasks,
+		outputs:    outputs,
+		pauses:     &pauseHandlers{engine: e, audit: d.audit},
+		gates:      &gateHandler{engine: e, tools: cfg.Tools},
+		accounts:   accounts,
+		workspaces: &workspaceHandlers{engine: e, audit: d.audit, runs: d.runs},
+		landings:   &landingHandlers{engine: e, landings: cfg.Landings, tasks: tasks},
+		budgets:    &budgetHandlers{engine: e},
+		resources:  &resourceHandlers{engine: e},
+		searches:   &searchHandler{engine: e, projection: d.projection},
+		usages:     &usageHandler{engine: e},
+		bulk:       &bulkHandler{engine: e, audit: d.audit, tasks: tasks, calls: toolTasks},
+		transfers:  &transferHandlers{engine: e},
 		events: &stream.Events{
 			Engine: e, Gate: d.gate, Runs: d.runs, Forwarder: forward, Tails: outputs, Journal: d.feed, Streams: &d.streams, Logger: cfg.Log, Life: d.life,
 		},
@@ -166,22 +168,24 @@ func (h *handlers) endpoints() map[string]endpoint {
 		"activities": {handle: h.activities.activities, narrow: access.ByHandler},
 		"activity":   {handle: h.activities.activity, narrow: access.OfTask},
 
-		"agents":         {handle: h.agents.agents, narrow: access.ByHandler},
-		"registerAgent":  {handle: h.agents.registerAgent, narrow: access.ByHandler},
-		"heartbeat":      {handle: h.agents.heartbeat, narrow: access.OfAgent},
-		"claim":          {handle: h.pulls.claim, narrow: access.OfAgent, lasting: true},
-		"report":         {handle: h.pulls.report, narrow: access.OfAgent},
-		"removeAgent":    {handle: h.agents.removeAgent},
-		"clearLane":      {handle: h.lanes.clearLane, narrow: access.OfAgent},
-		"releaseLane":    {handle: h.lanes.releaseLane, narrow: access.OfAgent},
-		"lane":           {handle: h.lanes.lane, narrow: access.OfAgent},
-		"chat":           {handle: h.calls.chat, narrow: access.OfAgent, lasting: true},
-		"bypass":         {handle: h.calls.bypass, narrow: access.OfAgent, lasting: true},
-		"openTerminal":   {handle: h.terminals.openTerminal, narrow: access.OfAgent},
-		"terminal":       {handle: h.terminals.terminal, narrow: access.Free}, // its ticket was given to one that may
-		"sessions":       {handle: h.sessions.sessions, narrow: access.ByHandler},
-		"archiveSession": {handle: h.sessions.archiveSession, narrow: access.ByHandler},
-		"restoreSession": {handle: h.sessions.restoreSession, narrow: access.ByHandler},
+		"agents":           {handle: h.agents.agents, narrow: access.ByHandler},
+		"registerAgent":    {handle: h.agents.registerAgent, narrow: access.ByHandler},
+		"heartbeat":        {handle: h.agents.heartbeat, narrow: access.OfAgent},
+		"claim":            {handle: h.pulls.claim, narrow: access.OfAgent, lasting: true},
+		"report":           {handle: h.pulls.report, narrow: access.OfAgent},
+		"discardWorkspace": {handle: h.workspaces.discard},
+		"removeAgent":      {handle: h.agents.removeAgent},
+		"clearLane":        {handle: h.lanes.clearLane, narrow: access.OfAgent},
+		"releaseLane":      {handle: h.lanes.releaseLane, narrow: access.OfAgent},
+		"lane":             {handle: h.lanes.lane, narrow: access.OfAgent},
+		"chat":             {handle: h.calls.chat, narrow: access.OfAgent, lasting: true},
+		"bypass":           {handle: h.calls.bypass, narrow: access.OfAgent, lasting: true},
+		"workspaces":       {handle: h.workspaces.list, narrow: access.ByHandler},
+		"openTerminal":     {handle: h.terminals.openTerminal, narrow: access.OfAgent},
+		"terminal":         {handle: h.terminals.terminal, narrow: access.Free}, // its ticket was given to one that may
+		"sessions":         {handle: h.sessions.sessions, narrow: access.ByHandler},
+		"archiveSession":   {handle: h.sessions.archiveSession, narrow: access.ByHandler},
+		"restoreSession":   {handle: h.sessions.restoreSession, narrow: access.ByHandler},
 
 		"schedules":       {handle: h.schedules.List, narrow: access.ByHandler},
 		"createSchedule":  {handle: h.schedules.Create, narrow: access.ByHandler},

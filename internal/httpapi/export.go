@@ -223,6 +223,12 @@ func exported(x *engine.Transfer) (api.ExportedTask, error) {
 			Kind: string(k.Kind), Name: k.Name, Text: k.Text, Until: view.Time(k.Until), At: k.At, Count: k.Count, Next: k.Next, Began: k.Began,
 		}
 	}
+	if l := t.Landing; l != nil {
+		out.Landing = &api.ExportedLanding{
+			State: string(l.State), Text: l.Text, Onto: l.Onto, Method: l.Method, FastForward: l.FastForward, LandTask: l.LandTask, Turn: l.Turn,
+			Commit: l.Commit, Was: l.Was, URL: l.URL, AskedBy: l.By, AskedAt: l.At, Since: l.Since,
+		}
+	}
 	var err error
 	if out.Request, err = json.Marshal(x.Request); err == nil && x.Result != nil {
 		out.Result, err = json.Marshal(x.Result)
@@ -320,6 +326,12 @@ func imported(in *api.ExportedTask) (engine.Transfer, error) {
 			At:   milli(&k.At), Count: k.Count, Next: k.Next, Began: k.Began,
 		}
 	}
+	if l := in.Landing; l != nil {
+		x.Task.Landing = &signalbox.Landing{
+			LandWish: signalbox.LandWish{Onto: l.Onto, Method: l.Method, FastForward: l.FastForward}, State: signalbox.LandingState(l.State), Text: l.Text,
+			LandTask: l.LandTask, Turn: l.Turn, Commit: l.Commit, Was: l.Was, URL: l.URL, By: l.AskedBy, At: milli(&l.AskedAt), Since: milli(&l.Since),
+		}
+	}
 	var err error
 	if x.Task.Budget, err = budgetOf(in.Budget); err != nil {
 		return x, err
@@ -343,6 +355,9 @@ func imported(in *api.ExportedTask) (engine.Transfer, error) {
 		}
 		if x.Result.Checked != nil {
 			x.Result.Checked.Sanitize()
+		}
+		if x.Result.Landed != nil {
+			x.Result.Landed.Sanitize()
 		}
 	}
 	return x, nil

@@ -263,3 +263,107 @@ func TestAnImportKeepsTheLatestOfALongCourse(t *testing.T) {
 		t.Errorf("%d times, want the latest %d", len(out.Times), signalbox.MaxLogTimes)
 	}
 }
+
+// A wish to land goes with a task to another director; what was on its way there needs someone
+// who asks for it again, because the tasks that land it are not known here.
+func TestALandingIsExportedAndDoesNotBeginByItself(t *testing.T) {
+	old := apitest.New(t)
+	a := old.AddAgent("coder", 1)
+	worked := signalbox.Result{Changes: &signalbox.Changes{Workspace: "worktree", BaseBranch: "main", Commits: 1, FilesChanged: 1}}
+	submit := func() string {
+		return old.Submit(`{"prompt":"p","agent":"coder","land":"main","land_method":"squash"}`).QueueID
+	}
+	goes := submit()
+	old.FinishTask(old.Run(a), signalbox.ReasonCompleted, worked)
+	drops := submit()
+	old.FinishTask(old.Run(a), signalbox.ReasonCompleted, worked)
+	old.Do("DELETE", "/api/queue/"+drops+"/land", "").Want(t, http.StatusOK, nil)
+	runs := submit()
+	old.Run(a)
+	waits := submit()
+	by := signalbox.Principal{Kind: signalbox.PrincipalUser, ID: "u1", Scopes: []signalbox.Scope{signalbox.ScopeSubmit}}
+	lander, err := old.Engine.Submit(t.Context(), engine.NewTask{
+		Prompt: "Land " + goes, Agent: "coder", Mode: signalbox.ModeLand, Land: &signalbox.Land{LandWish: signalbox.LandWish{Onto: "main"}, Task: goes}, RetryOf: goes, By: by, Scheduled: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	tasks := map[string]api.ExportedTask{}
+	all := api.ImportRequest{}
+	for next := ""; ; {
+		var page api.Export
+		old.Do("GET", "/api/export?limit=1000&after="+next, "").Want(t, http.StatusOK, &page)
+		for _, x := range page.Tasks {
+			tasks[x.QueueID] = x
+		}
+		all.Tasks = append(all.Tasks, page.Tasks...)
+		if next = page.Next; next == "" {
+			break
+		}
+	}
+	imports := func(b *apitest.Fixture, running string, list ...api.ExportedTask) (got api.Imported) {
+		t.Helper()
+		body, err := json.Marshal(api.ImportRequest{Tasks: list, Running: running})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Do("POST", "/api/import", string(body)).Want(t, http.StatusOK, &got)
+		return got
+	}
+	for running, ofRuns := range map[string]string{"interrupt": "dropped", "requeue": "wanted"} {
+		next := apitest.New(t)
+		next.AddAgent("coder", 1)
+		got := imports(next, running, all.Tasks...)
+		if got.Imported != 4 || len(got.Refused) != 1 || got.Refused[0].QueueID != lander.Task.ID || !strings.Contains(got.Refused[0].Message, "signalbox land "+goes) {
+			t.Fatalf("%s: %+v", running, got)
+		}
+		for id, state := range map[string]string{goes: "stands", drops: "dropped", runs: ofRuns, waits: "wanted"} {
+			var task api.Task
+			next.Do("GET", "/api/queue/"+id, "").Want(t, http.StatusOK, &task)
+			if l := task.Landing; l == nil || l.State != state || l.Onto != "main" || l.Method != "squash" {
+				t.Errorf("%s: %s is %+v, not %s", running, id, l, state)
+			}
+		}
+		var open api.Landings
+		next.Do("GET", "/api/landings", "").Want(t, http.StatusOK, &open)
+		if len(open.Landings) != 1 || open.Landings[0].QueueID != goes || !strings.Contains(open.Landings[0].Text, "signalbox land "+goes) {
+			t.Errorf("%+v", open)
+		}
+		next.Do("POST", "/api/queue/"+goes+"/land", "").Want(t, http.StatusAccepted, nil)
+	}
+
+	next := apitest.New(t)
+	landed := *tasks[goes].Landing
+	landed.State, landed.Commit, landed.URL = "landed", "no hash", "javascript:x"
+	x := tasks[goes]
+	x.Landing = &landed
+	if got := imports(next, "", x); got.Imported != 1 {
+		t.Fatalf("%+v", got)
+	}
+	var task api.Task
+	next.Do("GET", "/api/queue/"+goes, "").Want(t, http.StatusOK, &task)
+	if l := task.Landing; l == nil || l.State != "landed" || l.Commit != "" || l.URL != "" {
+		t.Errorf("%+v", l)
+	}
+	next.Do("POST", "/api/queue/"+goes+"/retry", "").Want(t, http.StatusConflict, nil)
+
+	for name, spoil := range map[string]func(*api.ExportedTask){
+		"a branch that is an option": func(x *api.ExportedTask) { x.Landing.Onto = "--evil" },
+		"an unknown state":           func(x *api.ExportedTask) { x.Landing.State = "luck" },
+		"an unknown method":          func(x *api.ExportedTask) { x.Landing.Method = "merge" },
+		"landed while it waits":      func(x *api.ExportedTask) { x.Landing.State = "landed" },
+		"a task that is none":        func(x *api.ExportedTask) { x.Landing.LandTask = "../x" },
+		"land of a task that prompts": func(x *api.ExportedTask) {
+			x.Request = json.RawMessage(`{"prompt":"p","land":{"Onto":"main","Task":"` + goes + `"}}`)
+		},
+		"a workspace that is none": func(x *api.ExportedTask) { x.Request = json.RawMessage(`{"prompt":"p","workspace":{"Kind":"moon"}}`) },
+	} {
+		wrong, landing := tasks[waits], *tasks[waits].Landing
+		wrong.Landing = &landing
+		spoil(&wrong)
+		if got := imports(next, "", wrong); len(got.Refused) != 1 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

@@ -65,3 +65,29 @@ func TestWorkIsWantedOnABranchAtSubmit(t *testing.T) {
 		b.Do("POST", "/api/queue/task", `{"prompt":"p",`+bad+`}`).Want(t, http.StatusBadRequest, nil)
 	}
 }
+
+// What is retried lands where the first try was to, unless someone has dropped that.
+func TestARetryLandsWhereTheFirstTryWasTo(t *testing.T) {
+	b := apitest.New(t)
+	a := b.AddAgent("coder", 1)
+	retried := func(id string) *api.Landing {
+		t.Helper()
+		var got api.SubmitResponse
+		b.Do("POST", "/api/queue/"+id+"/retry", "").Want(t, http.StatusCreated, &got)
+		var task api.Task
+		b.Do("GET", "/api/queue/"+got.QueueID, "").Want(t, http.StatusOK, &task)
+		b.FinishTask(b.Run(a), signalbox.ReasonCompleted, signalbox.Result{})
+		return task.Landing
+	}
+	id := b.Submit(`{"prompt":"p","agent":"coder","land":"main","land_method":"squash"}`).QueueID
+	b.FinishTask(b.Run(a), signalbox.ReasonAgentError, signalbox.Result{})
+	if l := retried(id); l == nil || l.State != "wanted" || l.Onto != "main" || l.Method != "squash" {
+		t.Errorf("of one that failed: %+v", l)
+	}
+	id = b.Submit(`{"prompt":"p","agent":"coder","land":"main"}`).QueueID
+	b.FinishTask(b.Run(a), signalbox.ReasonCompleted, signalbox.Result{})
+	b.Do("DELETE", "/api/queue/"+id+"/land", "").Want(t, http.StatusOK, nil)
+	if l := retried(id); l != nil {
+		t.Errorf("of one whose landing was dropped: %+v", l)
+	}
+}

@@ -19,6 +19,11 @@ type Runs interface {
 	// Answers asks the agent of that name, at the address that is known,
 	// whether it is there.
 	Answers(ctx context.Context, name string) bool
+	// Workspaces asks an agent for its worktrees. Code CodeAgentDown.
+	Workspaces(ctx context.Context, agent string) (api.AgentWorkspaces, error)
+	// DiscardWorkspace has an agent discard one. Codes: CodeNotFound; CodeConflict: it is in
+	// use, or something would be lost that how does not name; CodeAgentDown.
+	DiscardWorkspace(ctx context.Context, agent, name string, how api.DiscardWorkspace) (api.WorkspaceDiscarded, error)
 	// HeartbeatInterval is how often agents should beat.
 	HeartbeatInterval() time.Duration
 }
@@ -64,6 +69,12 @@ func (noRuns) WholeLog(_ context.Context, t *signalbox.Task, _ int64) (api.Agent
 }
 func (noRuns) Patch(_ context.Context, t *signalbox.Task, _ int64) (io.ReadCloser, error) {
 	return nil, signalbox.Errorf(signalbox.CodeAgentDown, "agent %s is not registered", t.Agent)
+}
+func (noRuns) Workspaces(_ context.Context, agent string) (api.AgentWorkspaces, error) {
+	return api.AgentWorkspaces{}, signalbox.Errorf(signalbox.CodeAgentDown, "agent %s is not registered", agent)
+}
+func (noRuns) DiscardWorkspace(_ context.Context, agent, _ string, _ api.DiscardWorkspace) (api.WorkspaceDiscarded, error) {
+	return api.WorkspaceDiscarded{}, signalbox.Errorf(signalbox.CodeAgentDown, "agent %s is not registered", agent)
 }
 func (noRuns) Heartbeat(string, api.Heartbeat) bool { return true }
 func (noRuns) Answers(context.Context, string) bool { return false }

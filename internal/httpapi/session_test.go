@@ -49,6 +49,7 @@ func newSession(t *testing.T) *session {
 	s.queueStory()
 	s.runStory()
 	s.endStory()
+	s.workspaceStory()
 	s.terminalStory()
 	s.agentStory()
 	s.accountStory()

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -36,7 +37,7 @@ func CheckRestored(r *Restored) error {
 // ends as interrupted. It refuses a task that no store
 // can have held.
 func AdoptForeign(t *signalbox.Task, r *signalbox.Request, requeue bool, now time.Time) error {
-	if err := checkForeign(t, r); err != nil {
+	if err := cmp.Or(checkForeign(t, r), t.AdoptLanding(now)); err != nil {
 		return err
 	}
 	for _, at := range []*time.Time{&t.CreatedAt, &t.EnqueuedAt, &t.EndedAt} {
@@ -56,6 +57,7 @@ func AdoptForeign(t *signalbox.Task, r *signalbox.Request, requeue bool, now tim
 			where = "run by agent " + t.Agent
 		}
 		t.Message = "it was " + where + " when it was exported, and its end is not known here; signalbox retry runs it again"
+		t.SettleLanding(now)
 	}
 	return nil
 }
@@ -80,6 +82,10 @@ func checkForeign(t *signalbox.Task, r *signalbox.Request) error {
 		return signalbox.Invalid("tool", "a tool call needs its tool")
 	case t.State == signalbox.Pending && t.Queue == signalbox.QueueCalls:
 		return signalbox.Errorf(signalbox.CodeConflict, "its caller waited for it at the other director: it cannot go on here")
+	case t.Mode == signalbox.ModeLand && !t.State.Terminal():
+		return signalbox.Errorf(signalbox.CodeConflict, "it lands the work of another task, which this director does not follow: ask for that again with signalbox land %s", t.RetryOf)
+	case t.Mode != signalbox.ModeLand && r.Land != nil:
+		return signalbox.Invalid("land", "a task of mode %q lands nothing", t.Mode)
 	case t.SessionID != "" && !signalbox.ValidSessionID(t.SessionID):
 		return signalbox.Invalid("session_id", "session_id is not valid")
 	case len(t.IdempotencyKey) > 1024 || strings.ContainsRune(t.IdempotencyKey, 0):
@@ -93,7 +99,7 @@ func checkForeign(t *signalbox.Task, r *signalbox.Request) error {
 	if t.Workplace != signalbox.WorkplaceDefault && t.Workplace != signalbox.WorkplaceFolder && t.Workplace != signalbox.WorkplaceOther {
 		return signalbox.Invalid("workplace", "workplace is %q: folder, other or nothing", signalbox.Preview(string(t.Workplace)))
 	}
-	if err := checkParking(t); err != nil || t.Mode == signalbox.ModeTool {
+	if err := cmp.Or(checkParking(t), r.Workspace.Check(r.Project)); err != nil || t.Mode == signalbox.ModeTool {
 		return err
 	}
 	return signalbox.CheckPrompt(r.Prompt)

@@ -35,7 +35,7 @@ type Mark struct {
 // tracked nor ignored, up to 20,000 of at most 10 MiB. What the repository does not have yet
 // is stored in a folder of objects, which is created; repository and index stay as they are.
 func (r *Repo) Mark(ctx context.Context, objects string) (Mark, error) {
-	if err := os.MkdirAll(objects, 0o700); err != nil {
+	if err := errors.Join(r.stillThere(), os.MkdirAll(objects, 0o700)); err != nil {
 		return Mark{}, err
 	}
 	index, err := r.copyIndex(objects)

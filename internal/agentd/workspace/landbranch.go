@@ -144,18 +144,35 @@ func oneLine(err error) string { return strings.Join(strings.Fields(err.Error())
 
 // checkouts are the folders in which a branch is checked out.
 func (r *Repo) checkouts(ctx context.Context, ref string) ([]string, error) {
-	out, err := r.git(ctx, "worktree", "list", "--porcelain", "-z")
+	dirs, err := r.worktreesOn(ctx, ref)
+	return slices.DeleteFunc(dirs, func(dir string) bool {
+		_, err := os.Lstat(dir)
+		return errors.Is(err, os.ErrNotExist)
+	}), err
+}
+
+// FreeBranch is a name for the branch of a new worktree: name, or name-2 and so on where another
+// worktree is on that, whose folder may be gone.
+func (r *Repo) FreeBranch(ctx context.Context, name string) (string, error) {
+	for n, free := 2, name; ; n++ {
+		if dirs, err := r.worktreesOn(ctx, "refs/heads/"+free); err != nil || len(dirs) == 0 {
+			return free, err
+		}
+		free = fmt.Sprintf("%s-%d", name, n)
+	}
+}
+
+// worktreesOn are the folders of the worktrees that git knows to be on a branch, also those
+// that are gone.
+func (r *Repo) worktreesOn(ctx context.Context, ref string) ([]string, error) {
+	out, err := r.worktrees(ctx, "list", "--porcelain", "-z")
 	if err != nil {
 		return nil, err
 	}
 	var dirs []string
 	for entry := range strings.SplitSeq(out, "\x00\x00") {
 		lines := strings.Split(entry, "\x00")
-		dir, ok := strings.CutPrefix(lines[0], "worktree ")
-		if !ok || !slices.Contains(lines, "branch "+ref) {
-			continue
-		}
-		if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) { // else what is left of one
+		if dir, ok := strings.CutPrefix(lines[0], "worktree "); ok && slices.Contains(lines, "branch "+ref) {
 			dirs = append(dirs, filepath.FromSlash(dir))
 		}
 	}

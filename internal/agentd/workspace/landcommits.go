@@ -13,11 +13,7 @@ func (r *Repo) detached(ctx context.Context, dir, at string) (*Repo, error) {
 	if err := r.RemoveWorktree(ctx, dir); err != nil {
 		return nil, err
 	}
-	// Not interrupted: it would leave a worktree that is locked.
-	if _, err := r.git(context.WithoutCancel(ctx), "worktree", "add", "--quiet", "--detach", dir, at); err != nil {
-		return nil, err
-	}
-	t, err := OpenTree(ctx, dir, r.env)
+	t, err := r.addWorktree(ctx, dir, "--detach", dir, at)
 	if err != nil {
 		return nil, err
 	}

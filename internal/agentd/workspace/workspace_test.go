@@ -318,7 +318,10 @@ func TestWorktree(t *testing.T) {
 	if b, err := os.ReadFile(filepath.Join(dir, "src/a.txt")); err != nil || string(b) != "a\n" {
 		t.Errorf("%q, %v", b, err)
 	}
-	unlanded := func() bool { return must[bool](t)(w.Unlanded(t.Context(), base)) }
+	unlanded := func() bool {
+		l := must[Lost](t)(repo.Lost(t.Context(), w, branch, base))
+		return l.Any()
+	}
 	if unlanded() {
 		t.Error("a new worktree has something")
 	}
@@ -385,6 +388,48 @@ func TestRemoveWorktreeLeavesOthers(t *testing.T) {
 }
 
 // A commit that is on no branch is kept on the task's.
+// A git that was killed while it entered a worktree in its list leaves an entry that keeps every
+// git from reading the list. The next agent takes back that one, and no other.
+func TestWorktreeThatWasEnteredInPart(t *testing.T) {
+	r := newRepository(t)
+	r.commit("first")
+	repo, ctx := r.open(), t.Context()
+	dir := filepath.Join(t.TempDir(), "sub", "tree")
+	must[*Repo](t)(repo.AddWorktree(ctx, dir, "signalbox/a", ""))
+	entry := filepath.Join(r.dir, ".git/worktrees/tree")
+	foreign := filepath.Join(r.dir, ".git/worktrees/other")
+	for at, of := range map[string]string{entry: dir, foreign: "/nowhere/tree"} {
+		if err := os.MkdirAll(at, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{"gitdir": of + "/.git\n", "locked": "initializing", "commondir": ""} {
+			if err := os.WriteFile(filepath.Join(at, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := os.WriteFile(filepath.Join(r.dir, ".git/signalbox/worktrees/adding"), []byte(dir), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r.command("worktree", "list").Run() == nil {
+		t.Fatal("git can read the list: this tests nothing")
+	}
+	_, _ = repo.FreeBranch(ctx, "signalbox/a")
+	if _, err := os.Lstat(entry); err == nil {
+		t.Error("the entry is still there")
+	}
+	if _, err := os.Lstat(foreign); err != nil {
+		t.Errorf("an entry of somebody else: %v", err)
+	}
+	if err := os.RemoveAll(foreign); err != nil {
+		t.Fatal(err)
+	}
+	if err := repo.RemoveWorktree(ctx, dir); err != nil {
+		t.Fatal(err)
+	}
+	must[*Repo](t)(repo.AddWorktree(ctx, dir, "signalbox/a", ""))
+}
+
 func TestKeepLosesNoCommit(t *testing.T) {
 	r := newRepository(t)
 	r.commit("first")

@@ -29,20 +29,15 @@ const BranchPrefix = "signalbox/"
 // AddWorktree makes a worktree in a folder that does not exist yet, on a branch: a new one
 // from base, which defaults to what is checked out here, or the one that exists already.
 func (r *Repo) AddWorktree(ctx context.Context, dir, branch, base string) (*Repo, error) {
-	args := []string{"worktree", "add", "--quiet"}
-	if r.commit(ctx, "refs/heads/"+branch) != "" {
-		args = append(args, dir, branch)
-	} else {
+	args := []string{dir, branch}
+	if r.commit(ctx, "refs/heads/"+branch) == "" {
 		at, err := r.Commit(ctx, base)
 		if err != nil {
 			return nil, err
 		}
-		args = append(args, "--no-track", "-b", branch, dir, at)
+		args = []string{"--no-track", "-b", branch, dir, at}
 	}
-	if _, err := r.git(ctx, args...); err != nil {
-		return nil, err
-	}
-	w, err := OpenTree(ctx, dir, r.env)
+	w, err := r.addWorktree(ctx, dir, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +72,7 @@ func (r *Repo) RemoveWorktree(ctx context.Context, dir string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	_, err := r.git(ctx, "worktree", "remove", "--force", "--force", "--", dir)
+	_, err := r.worktrees(ctx, "remove", "--force", "--force", "--", dir)
 	if err != nil && strings.Contains(err.Error(), "is not a working tree") { // there was none
 		return nil
 	}
@@ -107,8 +102,8 @@ func (r *Repo) unfinished() bool {
 // CommitAll commits everything that is not committed, on what is checked out. It does nothing
 // in the middle of a merge or rebase.
 func (r *Repo) CommitAll(ctx context.Context, subject string, trailers ...string) error {
-	if r.unfinished() {
-		return nil
+	if err := r.stillThere(); err != nil || r.unfinished() {
+		return err
 	}
 	if _, err := r.git(ctx, "add", "--all", "--", ":/"); err != nil {
 		return err
@@ -151,16 +146,6 @@ func (r *Repo) Keep(ctx context.Context, branch string) error {
 	}
 	_, err := r.git(ctx, "update-ref", ref, head, was)
 	return err
-}
-
-// Unlanded reports whether a worktree has anything that none of the commits has: commits,
-// changes, or files that are neither tracked nor ignored.
-func (r *Repo) Unlanded(ctx context.Context, commits ...string) (bool, error) {
-	if more, err := r.beyond(ctx, "HEAD", commits); err != nil || more {
-		return true, err
-	}
-	dirty, err := r.git(ctx, "status", "--porcelain", "--untracked-files=normal", "-z")
-	return dirty != "", err
 }
 
 // beyond reports whether a name has commits that none of the others has.

@@ -36,8 +36,8 @@ func (l *Lanes) Claim(ctx context.Context, name string, c api.PullClaim, wait ti
 	}
 	defer l.exit(p)
 	wait = l.waitOf(wait)
-	if c.Held > 0 {
-		wait = min(wait, heldWait) // the foreign work in its slots may end, which only the agent knows
+	if c.Held > 0 || c.Full != "" {
+		wait = min(wait, heldWait) // which may end, and only the agent knows when
 	}
 	return l.answer(ctx, p, wait)
 }
@@ -46,6 +46,8 @@ func (l *Lanes) hear(a *lane, c *api.PullClaim) {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
 	a.HearFolder(c.WorkDir, c.Workspace, c.FolderID)
+	a.HearFull(c.Full)
+	l.Update(a)
 	l.HearAccount(a, c.Account)
 }
 

@@ -137,6 +137,8 @@ func (a *lane) Withheld() string {
 	switch {
 	case a.claimRefused != "":
 		return a.claimRefused
+	case a.Full != "":
+		return a.Full
 	case free > 0 && a.reported.held > 0 && (a.refused || a.reported.held >= free):
 		return "busy with something that is not from this queue"
 	}

@@ -95,6 +95,7 @@ func (d *Dispatcher) Heartbeat(name string, beat api.Heartbeat) (ok bool) {
 	l.recordTasks(beat.CurrentTasks, d.opts.Monotonic(), wall)
 	l.markHeard(d.opts.Monotonic())
 	wasHeld := l.Withheld() != ""
+	l.HearFull(beat.Full)
 	if l.ours() {
 		l.updateAvailability(d.ID)
 	}

@@ -89,6 +89,8 @@ func (l *lane) ClaimsPerWake() int { return signalbox.MaxAgentSlots }
 // are not known, though an answer about a run may have brought it up.
 func (l *lane) Withheld() string {
 	switch {
+	case l.Full != "":
+		return l.Full
 	case l.ours() && l.offers.withheld():
 		return l.offers.why
 	case l.ours() && !l.told:
@@ -146,6 +148,7 @@ func (l *lane) applyStatus(s api.AgentStatus) {
 		l.Row.Slots = s.Slots
 	}
 	l.HearFolder(s.WorkDir, s.Workspace, s.FolderID)
+	l.HearFull(s.Full)
 }
 
 // knownKind returns the kind of the row or, if that is unknown, the one that the agent

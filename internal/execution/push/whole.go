@@ -19,7 +19,7 @@ import (
 // Codes: CodeAgentDown, also for an agent that is not registered; CodeNotFound if it does
 // not have the log.
 func (d *Dispatcher) WholeLog(ctx context.Context, t *signalbox.Task, after int64) (api.AgentOutput, error) {
-	conn, err := d.connTo(t)
+	conn, err := d.connTo(t.Agent)
 	if err != nil {
 		return api.AgentOutput{}, err
 	}
@@ -35,7 +35,7 @@ func (d *Dispatcher) WholeLog(ctx context.Context, t *signalbox.Task, after int6
 //
 // Codes: as WholeLog.
 func (d *Dispatcher) Patch(ctx context.Context, t *signalbox.Task, size int64) (io.ReadCloser, error) {
-	conn, err := d.connTo(t)
+	conn, err := d.connTo(t.Agent)
 	if err != nil {
 		return nil, err
 	}
@@ -46,14 +46,14 @@ func (d *Dispatcher) Patch(ctx context.Context, t *signalbox.Task, size int64) (
 	return patch, nil
 }
 
-// connTo returns the client of a task's agent.
-func (d *Dispatcher) connTo(t *signalbox.Task) (*conn, error) {
+// connTo returns the client of an agent.
+func (d *Dispatcher) connTo(agent string) (*conn, error) {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
-	if l := d.Lanes[t.Agent]; l != nil {
+	if l := d.Lanes[agent]; l != nil {
 		return l.conn, nil
 	}
-	return nil, signalbox.Errorf(signalbox.CodeAgentDown, "agent %s is not registered", t.Agent)
+	return nil, signalbox.Errorf(signalbox.CodeAgentDown, "agent %s is not registered", agent)
 }
 
 // notGiven is the error of an agent that was asked for what it keeps of a task.

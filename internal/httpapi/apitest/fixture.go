@@ -295,6 +295,8 @@ type Runs struct {
 	Answering map[string]bool
 	// Patches are those that agents keep, by queue_id.
 	Patches map[string]string
+	// Worktrees are those that agents have, by agent.
+	Worktrees map[string]api.AgentWorkspaces
 }
 
 // NewRuns returns a Runs that follows no run.
@@ -373,6 +375,34 @@ func (f *Runs) Patch(_ context.Context, t *signalbox.Task, _ int64) (io.ReadClos
 		return nil, signalbox.Errorf(signalbox.CodeNotFound, "agent %s does not have the patch of this task", t.Agent)
 	}
 	return io.NopCloser(strings.NewReader(patch)), nil
+}
+
+// Workspaces returns what Worktrees has of an agent, CodeAgentDown for one that does not answer.
+func (f *Runs) Workspaces(_ context.Context, agent string) (api.AgentWorkspaces, error) {
+	if !f.Answering[agent] {
+		return api.AgentWorkspaces{}, signalbox.Errorf(signalbox.CodeAgentDown, "agent %s does not tell of its worktrees: timeout", agent)
+	}
+	return f.Worktrees[agent], nil
+}
+
+// DiscardWorkspace takes one out of Worktrees; CodeAgentDown as Workspaces.
+func (f *Runs) DiscardWorkspace(_ context.Context, agent, name string, how api.DiscardWorkspace) (done api.WorkspaceDiscarded, err error) {
+	if !f.Answering[agent] {
+		return done, signalbox.Errorf(signalbox.CodeAgentDown, "agent %s did not discard the worktree %s: timeout", agent, name)
+	}
+	all := f.Worktrees[agent]
+	for i, w := range all.Workspaces {
+		if w.Name != name {
+			continue
+		}
+		if w.Seen != how.Seen {
+			return done, signalbox.Errorf(signalbox.CodeConflict, "1 commit would be lost with the worktree %s", name)
+		}
+		all.Workspaces = slices.Delete(all.Workspaces, i, i+1)
+		f.Worktrees[agent] = all
+		return api.WorkspaceDiscarded{Name: name, Branch: w.Branch, BranchDeleted: how.DeleteBranch, Bytes: w.Bytes}, nil
+	}
+	return done, signalbox.Errorf(signalbox.CodeNotFound, "agent %s has no worktree %s", agent, name)
 }
 
 // Heartbeat records a heartbeat.

@@ -75,6 +75,10 @@ func (c *checker) checkAgent(a *agentState) {
 	}
 	c.checkNotes(a.out)
 	c.checkWithheld(a.out)
+	if a.live.Full != "" && a.live.Up {
+		c.add(agentFinding(a.out, "agent_full", levelWarning, "takes no tasks: "+a.live.Full,
+			"signalbox workspaces lists its worktrees, signalbox workspaces discard NAME removes one; it takes tasks again when there is room"))
+	}
 	a.findings = c.findings
 }
 

@@ -224,6 +224,17 @@ func TestHealthOfAWithheldSlot(t *testing.T) {
 	}
 }
 
+func TestHealthOfAnAgentWithoutRoom(t *testing.T) {
+	b := apitest.New(t).Serve()
+	b.AddAgent("coder", 1)
+	const why = "no room for worktrees: they take 2 GiB"
+	changeAgent(b, "coder", func(l *engine.LiveAgent) { l.Full, l.Held, l.Message = why, true, why })
+	wantAttention(b, "agent_full", "warning", "coder", "takes no tasks: "+why, "signalbox workspaces discard NAME")
+	wantFace(b, "coder", "withheld")
+	changeAgent(b, "coder", func(l *engine.LiveAgent) { l.Full, l.Held, l.Message = "", false, "" })
+	wantHealthy(b)
+}
+
 func TestHealthOfQueues(t *testing.T) {
 	var c apitest.Clock
 	b := apitest.New(t, apitest.WithClock(&c), func(o *apitest.Options) { o.Engine.MaxSize = 2 }).Serve()

@@ -171,7 +171,7 @@ func heartbeats(ctx context.Context, c *client.Client, d *agentd.Daemon, f File)
 	for {
 		changed := d.Changed()
 		s := d.Status()
-		beat := api.Heartbeat{State: s.State, URL: f.URL, CurrentTasks: s.CurrentTasks}
+		beat := api.Heartbeat{State: s.State, URL: f.URL, CurrentTasks: s.CurrentTasks, Full: s.Full}
 		if !reflect.DeepEqual(s.Account, told) {
 			beat.Account = s.Account
 		}

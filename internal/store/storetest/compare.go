@@ -59,6 +59,7 @@ func (p *pair) verbs() map[string]func(*rapid.T) {
 		"turn": p.turn, "turn 2": p.turn, "turn 3": p.turn,
 		"progress": p.progress, "progress 2": p.progress,
 		"account": p.account, "remove account": p.removeAccount, "gate": p.gate,
+		"landing": p.landing, "landing 2": p.landing,
 		"restore": p.restore,
 		"event":   p.event, "stale": p.stale, "renew": p.renew, "free": p.free, "wake": p.wake, "agent": p.agent,
 		"session": p.session, "said late": p.keepStale, "credential": p.credential, "audit": p.audit, "chat": p.chat,
@@ -234,6 +235,9 @@ func (p *pair) anySubmission(t *rapid.T) store.Submission {
 	}
 	s.Task.Needs = pick(t, "needs", nil, nil, &[]signalbox.Need{{Resource: "db", N: 1}}, &[]signalbox.Need{{Resource: "db", N: 2}, {Resource: "port", N: 1}})
 	s.Task.Workplace = pick(t, "workplace", "", "", signalbox.WorkplaceFolder, signalbox.WorkplaceOther)
+	if rapid.IntRange(0, 2).Draw(t, "lands") == 0 {
+		s.Task.Landing = &signalbox.Landing{LandWish: p.wish(t), State: signalbox.LandingWanted, By: "ann", At: p.now, Since: p.now}
+	}
 	if s.Task.HasEnv {
 		s.Request.SealedEnv = []byte("sealed " + name)
 	}

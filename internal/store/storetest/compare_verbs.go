@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -121,6 +122,31 @@ func (p *pair) gate(t *rapid.T) {
 	if parked, err := p.a.Parked(p.ctx, "", ""); err == nil && len(parked) > 0 {
 		kind := pick(t, "kind", signalbox.EventUnpark, signalbox.EventUnpark, signalbox.EventCancel, signalbox.EventMove, signalbox.EventUndeliverable)
 		p.next(t, rapid.SampledFrom(parked).Draw(t, "parked"), p.anyEvent(t, kind))
+	}
+}
+
+func (p *pair) wish(t *rapid.T) signalbox.LandWish {
+	return signalbox.LandWish{Onto: pick(t, "onto", "main", "pr"), Method: pick(t, "method", "", "squash"), FastForward: rapid.Bool().Draw(t, "fast forward")}
+}
+
+// landing makes anything happen to the landing of an ended task, most often of one that has one.
+func (p *pair) landing(t *rapid.T) {
+	task, err := p.a.Task(p.ctx, p.anyID(t))
+	if open, failed := p.a.Landings(p.ctx); failed == nil && len(open) > 0 && rapid.IntRange(0, 3).Draw(t, "an open one") > 0 {
+		task, err = rapid.SampledFrom(open).Draw(t, "landing"), nil
+	}
+	if err != nil || task.Rev == 1 { // the invariants know what was restored by its revision
+		return
+	}
+	ev := signalbox.LandingEvent{
+		Kind: pick(t, "landing's event", signalbox.LandingEventKinds()...), Now: p.now, Wish: p.wish(t), By: "ann", Task: pick(t, "by task", id(7), id(8)),
+		Done: signalbox.Landed{Commit: "c", Was: "b"}, Rounds: pick(t, "rounds", 0, 2), Text: pick(t, "text", "", "a.go is changed by both"),
+	}
+	if l := task.Landing; l != nil && rapid.Bool().Draw(t, "of its task") {
+		ev.Task = cmp.Or(l.Turn, l.LandTask)
+	}
+	if c, ok, err := task.ChangeLanding(ev); err == nil && ok {
+		p.apply(t, c)
 	}
 }
 
@@ -304,6 +330,7 @@ func (p *pair) restore(t *rapid.T) {
 		r.Task.StartedAt = r.Task.EndedAt.Add(-time.Second)
 		r.Request.SealedEnv = nil
 		r.Result = &signalbox.Result{Output: "out"}
+		r.Task.SettleLanding(p.now)
 	}
 	_, _ = both(t, p, "Restore", func(s store.Store) (signalbox.Task, error) { return s.Restore(p.ctx, r) })
 }

@@ -1,6 +1,7 @@
 package verbs_test
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"reflect"
@@ -52,7 +53,31 @@ func (s *server) checked(d *verbs.Delta) error {
 		}
 	}
 	s.checkCounts(d)
+	s.checkLandings(d)
 	return nil
+}
+
+// checkLandings compares the rows of the list of open landings with the tasks of a delta:
+// reads pass over a row that should not be there.
+func (s *server) checkLandings(d *verbs.Delta) {
+	if !slices.ContainsFunc(d.Tasks, func(c verbs.TaskChange) bool {
+		return c.Before != nil && c.Before.Landing != nil || c.After != nil && c.After.Landing != nil
+	}) {
+		return
+	}
+	list, err := s.rows.Load(context.Background(), &verbs.Want{Pages: []verbs.Page{{Kind: "landing"}}})
+	if err != nil {
+		s.t.Error(err)
+	}
+	docs := list.Pages[0]
+	for i := range d.Tasks {
+		c := &d.Tasks[i]
+		task := cmp.Or(c.After, c.Before)
+		listed := slices.ContainsFunc(docs, func(doc verbs.Doc) bool { return doc.ID == task.ID })
+		if open := c.After != nil && c.After.Landing.Open(); open != listed {
+			s.t.Errorf("task %s has a landing that is %+v, and a row that says it is open: %v", task.ID, task.Landing, listed)
+		}
+	}
 }
 
 // had returns what the server has of what a delta speaks of.

@@ -17,6 +17,7 @@ import { useLoad } from "../parts/load.js";
 import { State, wordOf } from "../parts/state.js";
 import { shortId, TaskLink } from "../parts/tasklink.js";
 import { askTerminal } from "../parts/terminal.js";
+import { Workspaces } from "../parts/workspaces.js";
 
 const textOf = (a) => [a.name, a.kind, wordOf(a.face), a.work_dir, ...a.current.map((t) => t.prompt_preview)].join("\n");
 
@@ -33,6 +34,7 @@ export default ({ query }) => {
     ${agents.size > 0 && hold.items.length === 0 && html`<p class="quiet">No agent matches “${filter}”.</p>`}
     <div class="agents" ...${hold.props}>${hold.items.length > 0 && html`<${Listing} label="Agents" name="agents" columns=${columns} items=${hold.items.map((entry) => entry.item)} keyOf=${(a) => a.name}
       sort=${sort} onSort=${(by) => to({ sort: by === "name" ? "" : by })} rowOf=${(a) => ({ class: cx("agent-row", gone.has(a.name) && "gone"), "aria-label": `Agent ${a.name}` })} />`}</div>
+    <${Workspaces} />
     <${Executors} />`;
 };
 

@@ -9,9 +9,10 @@ import { forceRelease, resume } from "./agentactions.js";
 import { openAccount } from "./accounts.js";
 import { cancelTask } from "./cancel.js";
 import { Command } from "./command.js";
-import { dropById, landById } from "./landing.js";
 import { shortId } from "./tasklink.js";
 import { toast } from "./toast.js";
+
+const landings = () => import("./landing.js"); // seldom needed
 
 // isCommand: all of it can be pasted into a terminal.
 const isCommand = (text) => /^signalbox( [\w:@./=…-]+)+$/.test(text);
@@ -28,8 +29,8 @@ export const Cure = ({ text, plain }) => {
   const [, landing] = /^signalbox land (queue-\w+)/.exec(text) ?? [];
   const buttons = [
     landing && html`<a class="button small" href=${taskPath(landing)}>Open</a>`,
-    landing && cancel.ok && html`<button type="button" class="small" onClick=${() => landById(landing)}>Land again</button>`,
-    landing && cancel.ok && html`<button type="button" class="small" onClick=${() => dropById(landing)}>Drop</button>`,
+    landing && cancel.ok && html`<button type="button" class="small" onClick=${() => landings().then((m) => m.landById(landing))}>Land again</button>`,
+    landing && cancel.ok && html`<button type="button" class="small" onClick=${() => landings().then((m) => m.dropById(landing))}>Drop</button>`,
     queue !== null && admin.ok && html`<button type="button" class="small" onClick=${() => resume(queue ?? "")}>Resume ${queue ?? "everything"}</button>`,
     account && admin.ok && html`<button type="button" class="small" onClick=${() => openAccount(account)}>Open account</button>`,
     parked && cancel.ok && html`<button type="button" class="small" onClick=${() => unparkById(parked)}>Run ${shortId(parked)} now</button>`,

@@ -55,6 +55,8 @@ type Options struct {
 	Windows []api.AccountWindow // of Account
 	// Folder is the ID of the folder that its runs work in; "": it tells none.
 	Folder string
+	// Full is why it takes no tasks; see SetFull.
+	Full string
 	// Token is the bearer token it insists on.
 	Token string
 }
@@ -106,6 +108,13 @@ func New(t testing.TB, o Options) *Agent {
 	a.Up()
 	t.Cleanup(a.Close)
 	return a
+}
+
+// SetFull sets Options.Full of an agent that runs.
+func (a *Agent) SetFull(why string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.Full = why
 }
 
 // SetClock replaces the clock by which it dates its executions.

@@ -26,6 +26,9 @@ const (
 	History  Request = "GET /history"
 	Past     Request = "GET /history/{id}"
 	Sessions Request = "GET /sessions"
+
+	Workspaces Request = "GET /workspaces"
+	Discard    Request = "DELETE /workspaces/{id}"
 )
 
 // Seen is a request that came.
@@ -56,10 +59,16 @@ func (a *Agent) handler() http.Handler {
 	mux := http.NewServeMux()
 	for kind, answer := range map[Request]func(*Exchange){
 		Offer: a.offer, Void: a.void, State: a.state, Output: a.output, Patch: a.patch, Cancel: a.cancel, Status: a.status, History: a.history, Past: a.past, Sessions: a.listSessions,
+		Workspaces: unserved, Discard: unserved,
 	} {
 		mux.HandleFunc(string(kind), func(w http.ResponseWriter, r *http.Request) { a.serve(kind, answer, w, r) })
 	}
 	return mux
+}
+
+// unserved is the answer of an agent that does not have a path.
+func unserved(x *Exchange) {
+	x.Answer(http.StatusNotFound, api.AgentRefusal{Error: "not_found", Message: "there is no such path"})
 }
 
 // serve logs a request and answers it as the script says, or else as a

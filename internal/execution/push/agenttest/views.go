@@ -128,7 +128,7 @@ func (a *Agent) status(x *Exchange) {
 	s.IsolatedSlots, s.Sessions, s.Account = a.Isolated, a.Sessions, a.account()
 	if !a.Plain {
 		s.Name, s.Slots, s.Fencing, s.LongPoll, s.Director = a.Name, a.Slots, true, true, a.director
-		s.Progress = !a.Quiet
+		s.Progress, s.Full = !a.Quiet, a.Full
 		if a.Folder != "" {
 			s.FolderID, s.WorkDir = a.Folder, "/src/shop"
 		}

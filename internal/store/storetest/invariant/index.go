@@ -145,6 +145,37 @@ func (v *view) checkParked() {
 	}
 }
 
+// checkLandings: the list of open landings has exactly the ended tasks that have one, those that
+// were asked for first at its head, and no wish outlives its task.
+func (v *view) checkLandings() {
+	listed := map[string]bool{}
+	for i := range v.landings {
+		t := &v.landings[i]
+		if listed[t.ID] || !t.State.Terminal() || !t.Landing.Open() {
+			v.wrong("task %s, which is %s, is listed as landing, or twice so", t.ID, t.State)
+		}
+		listed[t.ID] = true
+		if i > 0 && v.landings[i-1].Landing != nil && t.Landing != nil && v.landings[i-1].Landing.At.After(t.Landing.At) {
+			v.wrong("landings: %s stands before %s", v.landings[i-1].ID, t.ID)
+		}
+	}
+	for i := range v.ended {
+		switch t := &v.ended[i]; {
+		case t.Landing.Open() != listed[t.ID]:
+			v.wrong("task %s has a landing that is %+v; listed as open: %v", t.ID, t.Landing, listed[t.ID])
+		case t.Landing != nil && t.Landing.State == signalbox.LandingWanted:
+			v.wrong("task %s is %s, and still only wanted to land", t.ID, t.State)
+		}
+	}
+	for _, list := range [][]signalbox.Task{v.waiting, v.flying} {
+		for i := range list {
+			if l := list[i].Landing; l != nil && l.State != signalbox.LandingWanted {
+				v.wrong("task %s is %s, and its landing is %s already", list[i].ID, list[i].State, l.State)
+			}
+		}
+	}
+}
+
 // checkAccounts: each is listed once, in a state that there is, and only one that is being
 // tried has a claim that goes first.
 func (v *view) checkAccounts() {

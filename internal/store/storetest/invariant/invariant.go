@@ -1,7 +1,7 @@
 // Package invariant checks, through the reads of a store alone, what must
 // hold between any two verbs: the invariants 3, 6 and 7 of the design (slots,
 // slot rows, one place for each task), terminal rows that say why they ended,
-// the claim index, the lists of gates, the states of accounts, the order of enqueueing, a journal without gaps, one current
+// the claim index, the lists of gates, that of open landings, the states of accounts, the order of enqueueing, a journal without gaps, one current
 // session of an agent, an audit log whose rows follow each other, schedules with a
 // name and, where they are open, firings of their own, and agents held by
 // directors that are there.
@@ -34,6 +34,7 @@ func Check(ctx context.Context, r store.Reader) error {
 	v.checkCapacity()
 	v.checkReady()
 	v.checkParked()
+	v.checkLandings()
 	v.checkAccounts()
 	v.checkHolds()
 	v.checkJournal()
@@ -57,6 +58,7 @@ type view struct {
 	agents   []signalbox.Agent
 	accounts []signalbox.Account
 	holds    []signalbox.Hold
+	landings []signalbox.Task
 	sessions []signalbox.Session
 	sequence []int64 // of the journal
 	// generation counts from 1 how often the server lost something; 0 in a store
@@ -82,7 +84,7 @@ const page = 1000
 
 func load(ctx context.Context, r store.Reader) (*view, error) {
 	v := &view{tasks: map[string]signalbox.Task{}, queues: map[string][]string{}}
-	var errs [9]error
+	var errs [10]error
 	v.counts, errs[0] = r.Counts(ctx)
 	v.flying, errs[1] = r.InFlight(ctx)
 	v.slots, errs[2] = r.Slots(ctx)
@@ -92,6 +94,7 @@ func load(ctx context.Context, r store.Reader) (*view, error) {
 	v.parked, errs[6] = r.Parked(ctx, "", "")
 	v.accounts, errs[7] = r.Accounts(ctx)
 	v.holds, errs[8] = r.Holds(ctx)
+	v.landings, errs[9] = r.Landings(ctx)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}

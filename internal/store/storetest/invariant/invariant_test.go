@@ -21,6 +21,7 @@ type liar struct {
 	waiting func([]signalbox.Task) []signalbox.Task
 	flying  func([]signalbox.Task) []signalbox.Task
 	parked  func([]signalbox.Task) []signalbox.Task
+	lands   func([]signalbox.Task) []signalbox.Task
 	logins  func([]signalbox.Account) []signalbox.Account
 	ended   func([]signalbox.Task) []signalbox.Task
 	slots   func([]signalbox.Slot) []signalbox.Slot
@@ -56,6 +57,11 @@ func (l liar) InFlight(ctx context.Context) ([]signalbox.Task, error) {
 func (l liar) Parked(ctx context.Context, kind signalbox.GateKind, name string) ([]signalbox.Task, error) {
 	list, err := l.Reader.Parked(ctx, kind, name)
 	return bend(l.parked, list, err)
+}
+
+func (l liar) Landings(ctx context.Context) ([]signalbox.Task, error) {
+	list, err := l.Reader.Landings(ctx)
+	return bend(l.lands, list, err)
 }
 
 func (l liar) Accounts(ctx context.Context) ([]signalbox.Account, error) {
@@ -119,9 +125,9 @@ func (l liar) OpenRuns(ctx context.Context) ([]signalbox.ScheduleRun, error) {
 	return bend(l.open, list, err)
 }
 
-// busy is a store with tasks in every place: 1 has ended, 2 was lost and
+// busy is a store with tasks in every place: 1 has ended and lands next, 2 was lost and
 // withholds slot 0 of agent a, 3 runs there in slot 1, 4 waits for the end of
-// 3 in their session, 5 and 6 wait for nothing, 7 for its time, 8 and 9 are parked,
+// 3 in their session, 5, whose work is to land, and 6 wait for nothing, 7 for its time, 8 and 9 are parked,
 // and 10 waits for the end of 9 in their session. Two accounts are open. Agent a has two
 // sessions, the last used of which is current, and three rows of audit. There
 // are two schedules with an open firing each.
@@ -152,6 +158,9 @@ func busy(t *testing.T) store.Store {
 		task := signalbox.Task{ID: strconv.Itoa(n), State: signalbox.Pending, Queue: "work", Limit: "work", MaxAttempts: 3, CreatedAt: noon}
 		if n == 3 || n == 4 {
 			task.SessionID = "s"
+		}
+		if n == 1 || n == 5 {
+			task.Landing = &signalbox.Landing{LandWish: signalbox.LandWish{Onto: "main"}, State: signalbox.LandingWanted, At: noon}
 		}
 		if n == 7 {
 			task.NotBefore = noon.Add(time.Hour)
@@ -244,6 +253,12 @@ func change(id string, f func(*signalbox.Task)) func(tasks) tasks {
 func TestCheckFinds(t *testing.T) {
 	unready := func(t *signalbox.Task) { t.Ready = false }
 	ready := func(t *signalbox.Task) { t.Ready = true }
+	lands := func(state signalbox.LandingState) func(*signalbox.Task) {
+		return func(t *signalbox.Task) {
+			landing := *t.Landing
+			landing.State, t.Landing = state, &landing
+		}
+	}
 	for _, c := range []struct {
 		fault, said string
 		lie         liar
@@ -273,6 +288,16 @@ func TestCheckFinds(t *testing.T) {
 		{"a list of a gate has one that is not parked", "listed as parked, or twice", liar{parked: change("8", func(t *signalbox.Task) { t.State = signalbox.Pending })}},
 		{"a list of a gate is out of order", "parked: 9 stands before 8", liar{parked: func(l tasks) tasks { return tasks{l[1], l[0]} }}},
 		{"a task is parked at no gate", "at no gate", liar{waiting: change("8", func(t *signalbox.Task) { t.Parking = nil })}},
+		{"a landing is on no list", "listed as open: false", liar{lands: func(tasks) tasks { return nil }}},
+		{"the list of landings has one too many", "listed as landing, or twice", liar{lands: func(l tasks) tasks { return append(l, l[0]) }}},
+		{"the list of landings has one that has landed", "listed as landing, or twice", liar{lands: change("1", lands(signalbox.LandingLanded))}},
+		{"the list of landings is out of order", "landings: 1 stands before 1", liar{lands: func(l tasks) tasks {
+			later, landing := l[0], *l[0].Landing
+			landing.At, later.Landing = noon.Add(time.Second), &landing
+			return tasks{later, l[0]}
+		}}},
+		{"a wish outlives its task", "still only wanted to land", liar{lands: func(tasks) tasks { return nil }, ended: change("1", lands(signalbox.LandingWanted))}},
+		{"a task that waits has landed", "its landing is landed already", liar{waiting: change("5", lands(signalbox.LandingLanded))}},
 		{"a parked task waits for a time", "a time of its own", liar{waiting: change("8", func(t *signalbox.Task) { t.WaitUntil = noon })}},
 		{"an account is listed twice", "stands before", liar{logins: func(l logins) logins { return append(l, l[1]) }}},
 		{"an account in no state", "unknown state", liar{logins: func(l logins) logins { l[0].State = ""; return l }}},

@@ -1,0 +1,338 @@
+package agentd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/agentd/workspace"
+)
+
+// Bounds on looking through worktrees.
+const (
+	listTimeout = 20 * time.Second
+	sizeKept    = time.Minute // for which the size of a folder counts as known
+)
+
+// sizes are what folders take on the disk, as of a while ago.
+type sizes struct {
+	mu    sync.Mutex
+	known map[string]folderSize
+}
+
+type folderSize struct {
+	at    time.Time
+	bytes int64
+	whole bool
+}
+
+// of is workspace.Size, as of a minute ago at most.
+func (s *sizes) of(ctx context.Context, dir string) (bytes int64, whole bool) {
+	s.mu.Lock()
+	known, ok := s.known[dir]
+	s.mu.Unlock()
+	if now := time.Now(); !ok || now.Sub(known.at) >= sizeKept {
+		known.at = now
+		known.bytes, known.whole = workspace.Size(ctx, dir)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.known == nil {
+			s.known = map[string]folderSize{}
+		}
+		s.known[dir] = known
+	}
+	return known.bytes, known.whole
+}
+
+func (s *sizes) forget(dir string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.known, dir)
+}
+
+// worktreeNames lists the worktrees, those used last first.
+func (d *disk) worktreeNames() []string {
+	entries, err := os.ReadDir(filepath.Join(d.dir, "worktrees"))
+	if err != nil {
+		return nil // there is none yet
+	}
+	used := map[string]time.Time{}
+	var names []string
+	for _, e := range entries {
+		if e.IsDir() { // a link is none
+			names = append(names, e.Name())
+			used[e.Name()] = d.worktreeUsed(e.Name())
+		}
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return used[b].Compare(used[a]) })
+	return names
+}
+
+// worktreeUsed is when a worktree was used last; the zero time if that is not known.
+func (d *disk) worktreeUsed(name string) time.Time {
+	st, err := os.Lstat(filepath.Join(d.worktreeDir(name), "workspace.json"))
+	if err != nil {
+		return time.Time{}
+	}
+	return st.ModTime().UTC()
+}
+
+// Workspaces lists the worktrees of the agent, those used last first.
+func (d *Daemon) Workspaces(ctx context.Context) api.AgentWorkspaces {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	d.careMu.Lock() // else one list would show what another one locks as in use
+	defer d.careMu.Unlock()
+	list := api.AgentWorkspaces{Workspaces: []api.AgentWorkspace{}}
+	for _, name := range d.disk.worktreeNames() {
+		w := d.describe(ctx, name)
+		list.Bytes += w.Bytes
+		list.Workspaces = append(list.Workspaces, w)
+	}
+	list.Mirrors, _ = d.mirrors(ctx)
+	for _, m := range list.Mirrors {
+		list.Bytes += m.Bytes
+	}
+	list.MaxBytes, list.MinFreeBytes, list.Full = d.cfg.Workspace.MaxBytes, d.cfg.Workspace.MinFree, d.full()
+	return list
+}
+
+// describe says what a worktree is, and what would be lost with it.
+func (d *Daemon) describe(ctx context.Context, name string) api.AgentWorkspace {
+	v := api.AgentWorkspace{Name: name, Dir: d.disk.tree(name), State: api.WorkspaceUnknown, LastUsedAt: d.disk.worktreeUsed(name)}
+	bytes, whole := d.sizes.of(ctx, d.disk.worktreeDir(name))
+	v.Bytes, v.BytesAtLeast = bytes, !whole
+	w, err := d.disk.loadWorktree(name)
+	if err != nil {
+		v.Message = err.Error()
+		return v
+	}
+	v.Kind, v.Branch, v.Base, v.BaseBranch, v.QueueID, v.SessionID = w.place().kind, w.Branch, w.Base, w.BaseBranch, w.Task, w.Session
+	v.Repo, v.CreatedAt = cmp.Or(w.Remote, w.Source), w.Made
+	lock, ok, err := tryLockDir(d.disk.worktreeDir(name))
+	if err == nil && !ok {
+		v.State = api.WorkspaceInUse
+		return v
+	}
+	if err == nil {
+		defer lock.release()
+		var a appraisal
+		a, err = d.appraise(ctx, name, w)
+		v.State, v.Seen = a.state, a.seen()
+		v.Uncommitted, v.Files, v.Commits, v.CommitsCount = a.Files, a.FilesN, a.Commits, a.N
+	}
+	if err != nil {
+		v.State, v.Message = api.WorkspaceUnknown, err.Error()
+	}
+	return v
+}
+
+// appraisal is what a worktree has that its repository does not have elsewhere.
+type appraisal struct {
+	workspace.Lost
+	state  string
+	repo   *workspace.Repo
+	tree   *workspace.Repo // nil: its folder is gone
+	known  []string        // commits that are safe
+	recent bool            // it has landed only just
+}
+
+func (a *appraisal) seen() string {
+	if !a.Any() {
+		return ""
+	}
+	return a.Seen
+}
+
+// appraise finds that out. The lock of the worktree is held.
+func (d *Daemon) appraise(ctx context.Context, name string, w worktree) (a appraisal, err error) {
+	if a.repo, err = workspace.Open(ctx, w.Source, d.cfg.Environ); err != nil {
+		return a, fmt.Errorf("its repository %s cannot be opened: %w", w.Source, err)
+	}
+	if a.tree, err = a.repo.OpenWorktree(ctx, d.disk.tree(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return a, err
+	}
+	a.known, a.recent = d.landed(ctx, a.repo, name)
+	landed := len(a.known) > 0
+	a.known = append(a.known, w.Base, a.repo.Head(ctx))
+	if a.Lost, err = a.repo.Lost(ctx, a.tree, w.Branch, a.known...); err != nil {
+		return a, err
+	}
+	switch {
+	case a.FilesN > 0:
+		a.state = api.WorkspaceUncommitted
+	case a.N > 0:
+		a.state = api.WorkspaceUnlanded
+	case landed || a.Head != "" && a.Head != w.Base:
+		a.state = api.WorkspaceLanded
+	default:
+		a.state = api.WorkspaceEmpty
+	}
+	return a, nil
+}
+
+// discard removes a worktree and all that is in it.
+func (d *Daemon) discard(ctx context.Context, name string, how api.DiscardWorkspace) (v api.WorkspaceDiscarded, err error) {
+	d.careMu.Lock()
+	defer d.careMu.Unlock()
+	if !slices.Contains(d.disk.worktreeNames(), name) {
+		return v, refuse(http.StatusNotFound, "not_found", "this agent has no worktree %q", preview(name))
+	}
+	lock, ok, err := tryLockDir(d.disk.worktreeDir(name))
+	if err != nil {
+		return v, err
+	}
+	if !ok {
+		return v, refuse(http.StatusConflict, "workspace_in_use", "the worktree %s is in use: cancel the task that works in it, or wait for its end", name)
+	}
+	defer lock.release()
+	w, err := d.disk.loadWorktree(name)
+	if err != nil {
+		return v, refuse(http.StatusConflict, "workspace_unknown", "what is in the worktree %s is not known (%v): look at %s, and remove that folder", name, err, d.disk.worktreeDir(name))
+	}
+	a, err := d.appraise(ctx, name, w)
+	if err != nil {
+		return v, refuse(http.StatusConflict, "workspace_unknown", "what is in the worktree %s is not known (%v): look at %s, and remove that folder", name, err, d.disk.worktreeDir(name))
+	}
+	loses := a.FilesN > 0 || how.DeleteBranch && a.N > 0
+	switch {
+	case loses && how.Seen == "":
+		return v, refuse(http.StatusConflict, "workspace_has_work", "%s would be lost with the worktree %s: send what the list has as seen to discard it all the same", a.tells(how.DeleteBranch), name)
+	case loses && how.Seen != a.Seen:
+		return v, refuse(http.StatusConflict, "workspace_has_work", "the worktree %s has changed since it was looked at: now %s would be lost with it", name, a.tells(how.DeleteBranch))
+	}
+	v = api.WorkspaceDiscarded{Name: name, Branch: w.Branch}
+	v.Bytes, _ = d.sizes.of(ctx, d.disk.worktreeDir(name))
+	if !how.DeleteBranch && a.tree != nil {
+		if err := a.tree.Keep(ctx, w.Branch); err != nil {
+			return v, err
+		}
+	}
+	v.BranchDeleted, err = d.removeWorktree(ctx, name, w, &a, how.DeleteBranch)
+	return v, err
+}
+
+// tells says what would be lost, the commits only with the branch.
+func (a *appraisal) tells(branch bool) string {
+	files, commits := counted(a.FilesN, "uncommitted file"), counted(a.N, "commit")
+	switch {
+	case !branch || a.N == 0:
+		return files
+	case a.FilesN == 0:
+		return commits
+	}
+	return files + " and " + commits
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
+// removeWorktree removes a worktree whose lock is held. Its branch goes if it has nothing that
+// is not elsewhere, or on request if it still is where it was seen.
+func (d *Daemon) removeWorktree(ctx context.Context, name string, w worktree, a *appraisal, branch bool) (deleted bool, err error) {
+	defer d.lookForRoom()
+	defer d.sizes.forget(d.disk.worktreeDir(name))
+	if err := a.repo.RemoveWorktree(ctx, d.disk.tree(name)); err != nil {
+		return false, err
+	}
+	if branch && a.Tip != "" {
+		err = a.repo.DeleteBranch(ctx, w.Branch, a.Tip)
+	} else {
+		err = a.repo.DropBranch(ctx, w.Branch, a.known...)
+	}
+	if err != nil {
+		return false, err
+	}
+	at, _ := a.repo.Commit(ctx, "refs/heads/"+w.Branch)
+	return at == "", os.RemoveAll(d.disk.worktreeDir(name))
+}
+
+// keepInterrupted commits what a run left in its worktree that was interrupted with the agent.
+// Nothing of it lives.
+func (d *Daemon) keepInterrupted(rec *record) {
+	name := nameOf(cmp.Or(rec.QueueID, rec.TaskID))
+	if s, ok := d.disk.loadSession(rec.SessionID); ok {
+		name = d.disk.worktreeOf(s.Dir)
+	}
+	if rec.Isolated || name == "" {
+		return
+	}
+	w, err := d.disk.loadWorktree(name)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !w.Ready {
+		return
+	}
+	lock, ok, lerr := tryLockDir(d.disk.worktreeDir(name))
+	if lerr == nil && ok {
+		defer lock.release()
+		ctx, cancel := context.WithTimeout(context.Background(), changesTimeout)
+		defer cancel()
+		if err == nil {
+			err = d.keepWork(ctx, w, name, cmp.Or(rec.QueueID, rec.TaskID))
+		}
+	}
+	if err = errors.Join(err, lerr); err != nil {
+		d.cfg.Logger.Warn("what an interrupted run has left could not be committed, and stays in its worktree", "worktree", name, "error", err)
+	}
+}
+
+// keepWork commits what is left in a worktree, on a branch. Its lock is held.
+func (d *Daemon) keepWork(ctx context.Context, w worktree, name, id string) error {
+	repo, err := workspace.Open(ctx, w.Source, d.cfg.Environ)
+	if err != nil {
+		return err
+	}
+	tree, err := repo.OpenWorktree(ctx, d.disk.tree(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return d.commitWork(ctx, tree, w, id)
+}
+
+// commitWork commits what a task has left in a worktree, on a branch.
+func (d *Daemon) commitWork(ctx context.Context, tree *workspace.Repo, w worktree, id string) error {
+	if err := errors.Join(tree.Unlock(), tree.CommitAll(ctx, "Work of "+d.cfg.Name+" on "+id, "Signalbox-Task: "+id)); err != nil {
+		return err
+	}
+	return tree.Keep(ctx, w.Branch)
+}
+
+// getWorkspaces is GET /workspaces.
+func (d *Daemon) getWorkspaces(w http.ResponseWriter, req *http.Request) error {
+	return reply(w, http.StatusOK, d.Workspaces(req.Context()))
+}
+
+// deleteWorkspace is DELETE /workspaces/{name}. It goes on when the caller disconnects.
+func (d *Daemon) deleteWorkspace(w http.ResponseWriter, req *http.Request) error {
+	q := req.URL.Query()
+	how := api.DiscardWorkspace{Seen: q.Get("seen")}
+	if s := q.Get("delete_branch"); s != "" {
+		var err error
+		if how.DeleteBranch, err = strconv.ParseBool(s); err != nil {
+			return invalid("delete_branch is %q: true or false", preview(s))
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Context()), changesTimeout)
+	defer cancel()
+	done, err := d.discard(ctx, req.PathValue("name"), how)
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, done)
+}

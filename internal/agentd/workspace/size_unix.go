@@ -1,0 +1,16 @@
+//go:build unix
+
+package workspace
+
+import (
+	"io/fs"
+	"syscall"
+)
+
+// onDisk is what a file takes on the disk, in bytes.
+func onDisk(st fs.FileInfo) int64 {
+	if s, ok := st.Sys().(*syscall.Stat_t); ok {
+		return s.Blocks * 512
+	}
+	return st.Size()
+}

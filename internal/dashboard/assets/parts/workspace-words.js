@@ -1,0 +1,33 @@
+// What is said of worktrees.
+
+const plural = (n, one, many) => `${n} ${n === 1 ? one : many}`;
+
+// sizeText is a number of bytes; atLeast: there are more.
+export const sizeText = (n, atLeast = false) => {
+  let text = `${n} B`;
+  for (const [i, unit] of ["KiB", "MiB", "GiB", "TiB"].entries()) {
+    const size = n / 2 ** (10 * (i + 1));
+    if (size >= 1) text = `${size.toFixed(1)} ${unit}`;
+  }
+  return atLeast ? `over ${text}` : text;
+};
+
+// stateText is the state of a worktree, and toneOf how bad that is.
+export const stateText = (w) => {
+  if (w.state === "uncommitted") return plural(w.files, "file not committed", "files not committed");
+  if (w.state === "unlanded") return `${plural(w.commits_count, "commit", "commits")} not landed`;
+  return w.state === "in_use" ? "in use" : w.state;
+};
+export const toneOf = (w) => ({ in_use: "busy", uncommitted: "warn", unlanded: "warn", landed: "good", unknown: "bad" })[w.state] ?? "quiet";
+
+// lostOf lists what would be lost with a worktree: [{head, lines, more}]; branch: its branch goes too.
+export const lostOf = (w, branch) => {
+  const part = (head, count, lines = []) => ({ head, lines, more: count > lines.length ? `and ${count - lines.length} more` : "" });
+  const lost = [];
+  if (w.files > 0) lost.push(part(plural(w.files, "file is not committed and would be lost:", "files are not committed and would be lost:"), w.files, w.uncommitted));
+  if (branch && w.commits_count > 0) lost.push(part(`${plural(w.commits_count, "commit", "commits")} of ${w.branch} would be lost:`, w.commits_count, w.commits));
+  return lost;
+};
+
+// discardPath is the path of a worktree that is to be discarded. It names what was seen of it.
+export const discardPath = (w, branch) => `/api/agents/${encodeURIComponent(w.agent)}/workspaces/${encodeURIComponent(w.name)}?${new URLSearchParams({ ...(w.seen && { seen: w.seen }), ...(branch && { delete_branch: "true" }) })}`;
