@@ -381,3 +381,58 @@ func TestSeveralDirectorsLandOnce(t *testing.T) {
 		t.Errorf("a second landing task: %+v, %v", c.Task, err)
 	}
 }
+
+// A director that dies while it drops what went back to its conversation leaves no turn behind.
+func TestWhatIsDroppedLeavesNoTurn(t *testing.T) {
+	for _, dies := range []bool{false, true} {
+		d := &dying{}
+		f := newFixture(t, func(s store.Store) store.Store { d.Store = s; return d })
+		id := f.work(&signalbox.LandWish{Onto: "main"}).ID
+		f.lands("conflict")
+		f.step()
+		turn := f.is(id, signalbox.LandingReturned).Turn
+		if dies {
+			d.left = 1
+			if _, err := f.driver.Drop(t.Context(), id, "me"); !errors.Is(err, errKilled) {
+				t.Fatal(err)
+			}
+			f.driver = landing.New(f.store, f.Engine, 2, slog.New(slog.DiscardHandler))
+			f.step()
+			f.is(id, signalbox.LandingStands)
+		}
+		if got := f.task(turn).State; dies && got != signalbox.Cancelled {
+			t.Errorf("the turn is %s", got)
+		}
+		_, err := f.driver.Drop(t.Context(), id, "me")
+		f.must(err)
+		f.is(id, signalbox.LandingDropped)
+		if got := f.task(turn).State; got != signalbox.Cancelled {
+			t.Errorf("the turn is %s", got)
+		}
+	}
+}
+
+// A drop between the submit of a turn and the note of it cancels that turn.
+func TestATurnThatNobodyNotedIsDropped(t *testing.T) {
+	d := &dying{}
+	f := newFixture(t, func(s store.Store) store.Store { d.Store = s; return d })
+	id := f.work(&signalbox.LandWish{Onto: "main"}).ID
+	f.lands("conflict")
+	d.left = 1
+	if err := f.driver.Step(t.Context()); !errors.Is(err, errKilled) {
+		t.Fatal(err)
+	}
+	if l := f.is(id, signalbox.LandingReturned); l.Turn != "" {
+		t.Fatalf("%+v", l)
+	}
+	_, err := f.driver.Drop(t.Context(), id, "me")
+	f.must(err)
+	f.is(id, signalbox.LandingDropped)
+	counts, err := f.Read().Counts(t.Context())
+	f.must(err)
+	for queue, n := range counts.Queues {
+		if n > 0 {
+			t.Errorf("%d tasks wait in %s", n, queue)
+		}
+	}
+}
