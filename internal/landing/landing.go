@@ -236,8 +236,12 @@ func (d *Driver) follow(ctx context.Context, t *signalbox.Task) error {
 	return d.drive(ctx, t.ID, ev)
 }
 
-// giveBack submits the turn that mends what did not land.
+// giveBack submits the turn that mends what did not land. It may spend what the task has left of
+// its budget.
 func (d *Driver) giveBack(ctx context.Context, t *signalbox.Task) error {
+	if t.Budget.Over(t.Spent) {
+		return d.drive(ctx, t.ID, signalbox.LandingEvent{Kind: signalbox.LandingStopped, Text: fmt.Sprintf("%s; its budget is used up (%s), so that its conversation does not go on", t.Landing.Text, t.Budget.Of(t.Spent))})
+	}
 	by, r, err := d.owner(ctx, t)
 	if err != nil {
 		return err
@@ -248,7 +252,7 @@ func (d *Driver) giveBack(ctx context.Context, t *signalbox.Task) error {
 	}
 	got, err := d.engine.Submit(ctx, engine.NewTask{
 		Prompt: prompt(t.Landing, found.Output), SessionID: t.SessionID, Session: signalbox.SessionRequire, Model: r.Model, Tier: r.Tier,
-		TimeoutSeconds: r.TimeoutSeconds, Project: r.Project, Thinking: r.Thinking, Checking: r.Checking, Budget: t.Budget, Priority: t.Priority,
+		TimeoutSeconds: r.TimeoutSeconds, Project: r.Project, Thinking: r.Thinking, Checking: r.Checking, Budget: t.Budget.Left(t.Spent), Priority: t.Priority,
 		OnLost: t.OnLost, Source: t.Source, By: by, Scheduled: true, IdempotencyKey: "mend:" + t.Landing.LandTask,
 	})
 	if refused(err) {

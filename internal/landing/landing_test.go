@@ -436,3 +436,31 @@ func TestATurnThatNobodyNotedIsDropped(t *testing.T) {
 		}
 	}
 }
+
+// What goes back to its conversation may spend what the task has left; nothing left is nothing to
+// go on with.
+func TestATurnSpendsWhatTheTaskHasLeft(t *testing.T) {
+	for spent, want := range map[int64]int64{30: 70, 100: 0} {
+		f := newFixture(t, nil)
+		by := signalbox.Principal{Kind: signalbox.PrincipalUser, ID: "u1", Scopes: []signalbox.Scope{signalbox.ScopeSubmit}}
+		r, err := f.Submit(t.Context(), engine.NewTask{Prompt: "add it", Agent: "coder", Landing: &signalbox.LandWish{Onto: "main"}, By: by, Budget: signalbox.Budget{Tokens: 100}})
+		f.must(err)
+		id := r.Task.ID
+		c, _, err := f.Claim(t.Context(), coder, 0)
+		f.must(err)
+		f.ends(c.Task, engine.Outcome{Reason: signalbox.ReasonCompleted, SessionID: "s", Result: &signalbox.Result{
+			InputTokens: spent, Changes: &signalbox.Changes{Workspace: "worktree", BaseBranch: "main", Commits: 1, FilesChanged: 1},
+		}})
+		f.lands("conflict")
+		f.step()
+		if want == 0 {
+			if l := f.is(id, signalbox.LandingStands); l.Turn != "" || !strings.Contains(l.Text, "a.go is changed by both; its budget is used up (100 of 100 tokens)") {
+				t.Errorf("%+v", l)
+			}
+			continue
+		}
+		if turn := f.task(f.is(id, signalbox.LandingReturned).Turn); turn.Budget.Tokens != want {
+			t.Errorf("the turn may spend %+v", turn.Budget)
+		}
+	}
+}
