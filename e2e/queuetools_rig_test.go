@@ -7,7 +7,7 @@ import (
 )
 
 // queueTools are the tools of the queue, which every director has.
-var queueTools = []string{"submit_task", "task_status", "task_output", "cancel_task", "list_agents", "queue_status", "chat_with_agent"}
+var queueTools = []string{"submit_task", "task_status", "task_output", "cancel_task", "list_agents", "queue_status", "chat_with_agent", "land_task"}
 
 // configured are the tools of a list but for those of the queue.
 func configured(all []*mcp.Tool) []*mcp.Tool {

@@ -96,21 +96,26 @@ func (d *Driver) change(ctx context.Context, id string, ev signalbox.LandingEven
 		if err != nil {
 			return t, err
 		}
-		ev.Now = d.engine.Now()
-		c, ok, err := t.ChangeLanding(ev)
-		if err != nil || !ok {
+		if t, err = d.apply(ctx, t, ev); !errors.Is(err, store.ErrStale) {
 			return t, err
 		}
-		after, err := d.store.Apply(ctx, c, ev.Now)
-		if errors.Is(err, store.ErrStale) {
-			continue
-		}
-		if err == nil {
-			// Not the row: nothing that observers count has changed.
-			d.engine.Publish(engine.Applied{Kind: signalbox.EventLanding, Task: signalbox.Task{ID: id, Owner: t.Owner}})
-		}
-		return after, err
 	}
+}
+
+// apply applies an event to the landing of a task as it was read; store.ErrStale if it has changed
+// since.
+func (d *Driver) apply(ctx context.Context, t signalbox.Task, ev signalbox.LandingEvent) (signalbox.Task, error) {
+	ev.Now = d.engine.Now()
+	c, ok, err := t.ChangeLanding(ev)
+	if err != nil || !ok {
+		return t, err
+	}
+	after, err := d.store.Apply(ctx, c, ev.Now)
+	if err == nil {
+		// Not the row: nothing that observers count has changed.
+		d.engine.Publish(engine.Applied{Kind: signalbox.EventLanding, Task: signalbox.Task{ID: t.ID, Owner: t.Owner}})
+	}
+	return after, err
 }
 
 // drive is change for what is only true of the landing as it was read: another director may have
@@ -231,8 +236,12 @@ func (d *Driver) follow(ctx context.Context, t *signalbox.Task) error {
 	return d.drive(ctx, t.ID, ev)
 }
 
-// giveBack submits the turn that mends what did not land.
+// giveBack submits the turn that mends what did not land. It may spend what the task has left of
+// its budget.
 func (d *Driver) giveBack(ctx context.Context, t *signalbox.Task) error {
+	if t.Budget.Over(t.Spent) {
+		return d.drive(ctx, t.ID, signalbox.LandingEvent{Kind: signalbox.LandingStopped, Text: fmt.Sprintf("%s; its budget is used up (%s), so that its conversation does not go on", t.Landing.Text, t.Budget.Of(t.Spent))})
+	}
 	by, r, err := d.owner(ctx, t)
 	if err != nil {
 		return err
@@ -243,7 +252,7 @@ func (d *Driver) giveBack(ctx context.Context, t *signalbox.Task) error {
 	}
 	got, err := d.engine.Submit(ctx, engine.NewTask{
 		Prompt: prompt(t.Landing, found.Output), SessionID: t.SessionID, Session: signalbox.SessionRequire, Model: r.Model, Tier: r.Tier,
-		TimeoutSeconds: r.TimeoutSeconds, Project: r.Project, Thinking: r.Thinking, Checking: r.Checking, Budget: t.Budget, Priority: t.Priority,
+		TimeoutSeconds: r.TimeoutSeconds, Project: r.Project, Thinking: r.Thinking, Checking: r.Checking, Budget: t.Budget.Left(t.Spent), Priority: t.Priority,
 		OnLost: t.OnLost, Source: t.Source, By: by, Scheduled: true, IdempotencyKey: "mend:" + t.Landing.LandTask,
 	})
 	if refused(err) {
@@ -319,28 +328,45 @@ func (d *Driver) Ask(ctx context.Context, id string, wish signalbox.LandWish, by
 //
 // Errors: CodeNotFound; CodeConflict where there is none, or it has landed.
 func (d *Driver) Drop(ctx context.Context, id, by string) (signalbox.Task, error) {
-	t, err := d.store.Task(ctx, id)
-	if err != nil {
-		return t, err
-	}
-	if t.Landing != nil && t.Landing.State == signalbox.LandingGoing {
-		_, err := d.engine.Cancel(ctx, t.Landing.LandTask, by)
-		if err != nil && signalbox.CodeOf(err) != signalbox.CodeAlreadyEnded {
+	for {
+		t, err := d.store.Task(ctx, id)
+		if err != nil {
 			return t, err
 		}
-		if err := d.step(ctx, &t); err != nil {
+		l := t.Landing
+		switch {
+		case l == nil:
+			return t, signalbox.Errorf(signalbox.CodeConflict, "nobody wants task %s to land", id)
+		case l.State == signalbox.LandingGoing:
+			if err := d.cancel(ctx, l.LandTask, by); err != nil {
+				return t, err
+			}
+			if err := d.step(ctx, &t); err != nil {
+				return t, err
+			}
+			return d.store.Task(ctx, id)
+		case l.State == signalbox.LandingReturned && l.Turn == "": // it may have been submitted
+			if err := d.step(ctx, &t); err != nil {
+				return t, err
+			}
+			continue
+		case l.State == signalbox.LandingReturned: // first, so that no turn is left behind
+			if err := d.cancel(ctx, l.Turn, by); err != nil {
+				return t, err
+			}
+		}
+		if t, err = d.apply(ctx, t, signalbox.LandingEvent{Kind: signalbox.LandingDrop, By: by, Text: "dropped by " + by}); !errors.Is(err, store.ErrStale) {
 			return t, err
 		}
-		return d.store.Task(ctx, id)
 	}
-	if t.Landing == nil {
-		return t, signalbox.Errorf(signalbox.CodeConflict, "nobody wants task %s to land", id)
+}
+
+// cancel cancels a task, unless it has ended or is gone.
+func (d *Driver) cancel(ctx context.Context, id, by string) error {
+	_, err := d.engine.Cancel(ctx, id, by)
+	switch signalbox.CodeOf(err) {
+	case signalbox.CodeAlreadyEnded, signalbox.CodeNotFound:
+		return nil
 	}
-	turn := t.Landing.Turn
-	if t, err = d.change(ctx, id, signalbox.LandingEvent{Kind: signalbox.LandingDrop, By: by, Text: "dropped by " + by}); err == nil && turn != "" {
-		if _, err = d.engine.Cancel(ctx, turn, by); signalbox.CodeOf(err) == signalbox.CodeAlreadyEnded {
-			err = nil
-		}
-	}
-	return t, err
+	return err
 }

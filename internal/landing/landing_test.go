@@ -381,3 +381,86 @@ func TestSeveralDirectorsLandOnce(t *testing.T) {
 		t.Errorf("a second landing task: %+v, %v", c.Task, err)
 	}
 }
+
+// A director that dies while it drops what went back to its conversation leaves no turn behind.
+func TestWhatIsDroppedLeavesNoTurn(t *testing.T) {
+	for _, dies := range []bool{false, true} {
+		d := &dying{}
+		f := newFixture(t, func(s store.Store) store.Store { d.Store = s; return d })
+		id := f.work(&signalbox.LandWish{Onto: "main"}).ID
+		f.lands("conflict")
+		f.step()
+		turn := f.is(id, signalbox.LandingReturned).Turn
+		if dies {
+			d.left = 1
+			if _, err := f.driver.Drop(t.Context(), id, "me"); !errors.Is(err, errKilled) {
+				t.Fatal(err)
+			}
+			f.driver = landing.New(f.store, f.Engine, 2, slog.New(slog.DiscardHandler))
+			f.step()
+			f.is(id, signalbox.LandingStands)
+		}
+		if got := f.task(turn).State; dies && got != signalbox.Cancelled {
+			t.Errorf("the turn is %s", got)
+		}
+		_, err := f.driver.Drop(t.Context(), id, "me")
+		f.must(err)
+		f.is(id, signalbox.LandingDropped)
+		if got := f.task(turn).State; got != signalbox.Cancelled {
+			t.Errorf("the turn is %s", got)
+		}
+	}
+}
+
+// A drop between the submit of a turn and the note of it cancels that turn.
+func TestATurnThatNobodyNotedIsDropped(t *testing.T) {
+	d := &dying{}
+	f := newFixture(t, func(s store.Store) store.Store { d.Store = s; return d })
+	id := f.work(&signalbox.LandWish{Onto: "main"}).ID
+	f.lands("conflict")
+	d.left = 1
+	if err := f.driver.Step(t.Context()); !errors.Is(err, errKilled) {
+		t.Fatal(err)
+	}
+	if l := f.is(id, signalbox.LandingReturned); l.Turn != "" {
+		t.Fatalf("%+v", l)
+	}
+	_, err := f.driver.Drop(t.Context(), id, "me")
+	f.must(err)
+	f.is(id, signalbox.LandingDropped)
+	counts, err := f.Read().Counts(t.Context())
+	f.must(err)
+	for queue, n := range counts.Queues {
+		if n > 0 {
+			t.Errorf("%d tasks wait in %s", n, queue)
+		}
+	}
+}
+
+// What goes back to its conversation may spend what the task has left; nothing left is nothing to
+// go on with.
+func TestATurnSpendsWhatTheTaskHasLeft(t *testing.T) {
+	for spent, want := range map[int64]int64{30: 70, 100: 0} {
+		f := newFixture(t, nil)
+		by := signalbox.Principal{Kind: signalbox.PrincipalUser, ID: "u1", Scopes: []signalbox.Scope{signalbox.ScopeSubmit}}
+		r, err := f.Submit(t.Context(), engine.NewTask{Prompt: "add it", Agent: "coder", Landing: &signalbox.LandWish{Onto: "main"}, By: by, Budget: signalbox.Budget{Tokens: 100}})
+		f.must(err)
+		id := r.Task.ID
+		c, _, err := f.Claim(t.Context(), coder, 0)
+		f.must(err)
+		f.ends(c.Task, engine.Outcome{Reason: signalbox.ReasonCompleted, SessionID: "s", Result: &signalbox.Result{
+			InputTokens: spent, Changes: &signalbox.Changes{Workspace: "worktree", BaseBranch: "main", Commits: 1, FilesChanged: 1},
+		}})
+		f.lands("conflict")
+		f.step()
+		if want == 0 {
+			if l := f.is(id, signalbox.LandingStands); l.Turn != "" || !strings.Contains(l.Text, "a.go is changed by both; its budget is used up (100 of 100 tokens)") {
+				t.Errorf("%+v", l)
+			}
+			continue
+		}
+		if turn := f.task(f.is(id, signalbox.LandingReturned).Turn); turn.Budget.Tokens != want {
+			t.Errorf("the turn may spend %+v", turn.Budget)
+		}
+	}
+}

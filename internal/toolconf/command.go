@@ -24,7 +24,7 @@ var commandName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 // first two are parts of HTTP routes, the others are the tools of the queue itself.
 var takenNames = []string{
 	"tasks", "queues",
-	"submit_task", "task_status", "task_output", "cancel_task", "list_agents", "queue_status", "chat_with_agent",
+	"submit_task", "task_status", "task_output", "cancel_task", "list_agents", "queue_status", "chat_with_agent", "land_task",
 }
 
 var (

@@ -12,7 +12,7 @@ import (
 
 var arguments = map[string]any{
 	toolSubmit: submitArgs{}, toolStatus: statusArgs{}, toolOutput: outputArgs{}, toolCancel: cancelArgs{},
-	toolAgents: struct{}{}, toolQueue: struct{}{}, toolChat: chatArgs{},
+	toolAgents: struct{}{}, toolQueue: struct{}{}, toolChat: chatArgs{}, toolLand: landArgs{},
 }
 
 // Arguments are the names of what a tool of the queue reads, but for

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -24,6 +25,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway/queuetools"
 	"github.com/signalbox-ai/signalbox/internal/httpapi"
 	"github.com/signalbox-ai/signalbox/internal/identity"
+	"github.com/signalbox-ai/signalbox/internal/landing"
 	"github.com/signalbox-ai/signalbox/internal/seal"
 	"github.com/signalbox-ai/signalbox/internal/store/sqlite"
 	"github.com/signalbox-ai/signalbox/internal/testkit"
@@ -85,7 +87,7 @@ func newFixture(t *testing.T, o options) *fixture {
 	mcpServer := endpoint.New(gw, endpoint.Options{Version: "1.0.0"})
 	runs := push.New(y.engine, push.Options{Options: execution.Options{Tick: 20 * time.Millisecond}, Confirm: 10 * time.Millisecond, Probe: time.Second})
 	if y.dir, err = httpapi.New(httpapi.Config{
-		Engine: y.engine, Runs: runs, Identity: y.id, Token: o.token, Tools: gw, MCP: mcpServer, QueueTools: y.tools, ToolTasks: o.tasks,
+		Engine: y.engine, Runs: runs, Identity: y.id, Token: o.token, Tools: gw, MCP: mcpServer, QueueTools: y.tools, ToolTasks: o.tasks, Landings: landing.New(y.store, y.engine, landing.DefaultRounds, slog.New(slog.DiscardHandler)),
 	}); err != nil {
 		t.Fatal(err)
 	}

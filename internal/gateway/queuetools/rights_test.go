@@ -26,15 +26,16 @@ func auth(token string, more ...string) []string {
 func TestQueueToolsNeedRights(t *testing.T) {
 	y := newFixture(t, options{token: apitest.Secret})
 	needs := map[string]signalbox.Scope{
-		"submit_task": signalbox.ScopeSubmit, "chat_with_agent": signalbox.ScopeSubmit, "cancel_task": signalbox.ScopeCancel,
+		"submit_task": signalbox.ScopeSubmit, "chat_with_agent": signalbox.ScopeSubmit, "cancel_task": signalbox.ScopeCancel, "land_task": signalbox.ScopeCancel,
 		"task_status": signalbox.ScopeRead, "task_output": signalbox.ScopeRead, "list_agents": signalbox.ScopeRead, "queue_status": signalbox.ScopeRead,
 	}
 	admin := y.connect(modernEra, auth(apitest.Secret)...)
 	var task taskSaid
+	done := y.worked(admin, nil)
 	admin.call("submit_task", args{"prompt": "p", "agent": "coder"}, &task)
 	y.agents["coder"].AwaitStart(1)
 	asks := map[string]args{
-		"submit_task": {"prompt": "p"}, "chat_with_agent": {"agent": "coder", "message": "m", "wait_seconds": 0}, "cancel_task": {"task_id": task.QueueID},
+		"submit_task": {"prompt": "p"}, "chat_with_agent": {"agent": "coder", "message": "m", "wait_seconds": 0}, "cancel_task": {"task_id": task.QueueID}, "land_task": {"task_id": done.QueueID},
 		"task_status": {"task_id": task.QueueID}, "task_output": {"task_id": task.QueueID}, "list_agents": {}, "queue_status": {},
 	}
 	for _, has := range []signalbox.Scope{signalbox.ScopeTool, signalbox.ScopeRead, signalbox.ScopeSubmit, signalbox.ScopeCancel} {

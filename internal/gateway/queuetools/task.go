@@ -21,22 +21,27 @@ import (
 
 // submitArgs are the arguments of submit_task.
 type submitArgs struct {
-	Prompt         string         `json:"prompt"`
-	Agent          string         `json:"agent"`
-	Kind           string         `json:"kind"`
-	Model          string         `json:"model"`
-	Tier           string         `json:"tier"`
-	SessionID      string         `json:"session_id"`
-	TimeoutSeconds int            `json:"timeout_seconds"`
-	Priority       int            `json:"priority"`
-	Project        *api.Project   `json:"project"`
-	Workspace      string         `json:"workspace"`
-	Repo           string         `json:"repo"`
-	Base           string         `json:"base"`
-	NotBefore      *time.Time     `json:"not_before"`
-	Budget         *api.Budget    `json:"budget"`
-	Needs          map[string]int `json:"needs"`
-	IdempotencyKey *string        `json:"idempotency_key"`
+	Prompt         string          `json:"prompt"`
+	Agent          string          `json:"agent"`
+	Kind           string          `json:"kind"`
+	Model          string          `json:"model"`
+	Tier           string          `json:"tier"`
+	SessionID      string          `json:"session_id"`
+	TimeoutSeconds int             `json:"timeout_seconds"`
+	Priority       int             `json:"priority"`
+	Project        *api.Project    `json:"project"`
+	Workspace      string          `json:"workspace"`
+	Repo           string          `json:"repo"`
+	Base           string          `json:"base"`
+	Checks         []api.TaskCheck `json:"checks"`
+	CheckRetries   *int            `json:"check_retries"`
+	Land           string          `json:"land"`
+	LandMethod     string          `json:"land_method"`
+	FastForward    bool            `json:"fast_forward"`
+	NotBefore      *time.Time      `json:"not_before"`
+	Budget         *api.Budget     `json:"budget"`
+	Needs          map[string]int  `json:"needs"`
+	IdempotencyKey *string         `json:"idempotency_key"`
 }
 
 // submittedTask is the answer of submit_task.
@@ -60,6 +65,7 @@ func submit(ctx context.Context, a *request) (gateway.Result, error) {
 	body := api.SubmitRequest{
 		Prompt: in.Prompt, Agent: in.Agent, Kind: in.Kind, Model: in.Model, Tier: in.Tier, SessionID: in.SessionID,
 		TimeoutSeconds: in.TimeoutSeconds, Priority: in.Priority, Project: in.Project, Workspace: in.Workspace, Repo: in.Repo, Base: in.Base, NotBefore: in.NotBefore, Budget: in.Budget, Needs: in.Needs,
+		Checks: in.Checks, CheckRetries: in.CheckRetries, Land: in.Land, LandMethod: in.LandMethod, FastForward: in.FastForward,
 	}
 	if a.who.Kind == signalbox.PrincipalAgent {
 		body.Source = string(signalbox.SourceAgent)
@@ -231,6 +237,73 @@ func cancel(ctx context.Context, a *request) (gateway.Result, error) {
 		out.Message = "it is being stopped, which takes a moment. " + followHint(id)
 	}
 	return newResult(out, strings.TrimSpace(fmt.Sprintf("%s is %s. %s", id, out.State, out.Message)))
+}
+
+// landArgs are the arguments of land_task.
+type landArgs struct {
+	TaskID      string `json:"task_id"`
+	Onto        string `json:"onto"`
+	Method      string `json:"method"`
+	FastForward bool   `json:"fast_forward"`
+	Drop        bool   `json:"drop"`
+}
+
+// land is land_task.
+func land(ctx context.Context, a *request) (gateway.Result, error) {
+	var in landArgs
+	err := a.read(&in)
+	if err == nil {
+		in.TaskID, err = a.taskID(ctx, in.TaskID, 0)
+	}
+	wish := api.LandRequest{Onto: in.Onto, Method: in.Method, FastForward: in.FastForward}
+	if err == nil && in.Drop && wish != (api.LandRequest{}) {
+		err = signalbox.Invalid("drop", "drop goes without onto, method and fast_forward")
+	}
+	if err != nil {
+		return gateway.Result{}, err
+	}
+	q := httpio.Outgoing{Method: http.MethodPost, Path: "/api/queue/" + in.TaskID + "/land", Body: wish}
+	if in.Drop {
+		q.Method, q.Body = http.MethodDelete, nil
+	}
+	var got api.Landing
+	if err := a.ask(ctx, q, &got); err != nil {
+		return gateway.Result{}, err
+	}
+	out := struct {
+		QueueID string       `json:"queue_id"`
+		Landing *taskLanding `json:"landing"`
+		Next    string       `json:"next,omitempty"`
+	}{in.TaskID, landingOf(&got), ""}
+	if out.Landing.goesOn() {
+		out.Next = landingHint(in.TaskID)
+	}
+	return newResult(out, in.TaskID+": "+got.Text+".", out.Next)
+}
+
+// taskLanding is the way of a task's work to a branch.
+type taskLanding struct {
+	State    string `json:"state"`
+	Text     string `json:"text"`
+	Onto     string `json:"onto"`
+	LandTask string `json:"land_task,omitempty"`
+	Turn     string `json:"turn,omitempty"`
+	Rounds   int    `json:"rounds,omitempty"`
+	Commit   string `json:"commit,omitempty"`
+	URL      string `json:"url,omitempty"`
+}
+
+func landingOf(l *api.Landing) *taskLanding {
+	return &taskLanding{l.State, l.Text, l.Onto, l.LandTask, l.Turn, l.Rounds, l.Commit, l.URL}
+}
+
+// goesOn reports whether the work of an ended task is on its way.
+func (l *taskLanding) goesOn() bool {
+	return l != nil && (&signalbox.Landing{State: signalbox.LandingState(l.State)}).Active()
+}
+
+func landingHint(id string) string {
+	return fmt.Sprintf("Its work is on its way: task_status {\"task_id\": %q} says where it is.", id)
 }
 
 // toolAgent is an agent as list_agents shows it.

@@ -38,6 +38,7 @@ const (
 	toolAgents = "list_agents"
 	toolQueue  = "queue_status"
 	toolChat   = "chat_with_agent"
+	toolLand   = "land_task"
 )
 
 // Limits of the queue's tools.
@@ -134,7 +135,7 @@ func (p *Tools) Call(ctx context.Context, c gateway.Call) (gateway.Result, error
 	}
 	answer := map[string]func(context.Context, *request) (gateway.Result, error){
 		toolSubmit: submit, toolStatus: status, toolOutput: output, toolCancel: cancel,
-		toolAgents: agents, toolQueue: queue, toolChat: chat,
+		toolAgents: agents, toolQueue: queue, toolChat: chat, toolLand: land,
 	}[c.Tool]
 	r, err := answer(ctx, &a)
 	if err == nil {
@@ -226,6 +227,7 @@ type taskStatus struct {
 	ExitCode    *int            `json:"exit_code,omitempty"`
 	Changes     *taskChanges    `json:"changes,omitempty"`
 	Checks      *taskChecks     `json:"checks,omitempty"`
+	Landing     *taskLanding    `json:"landing,omitempty"`
 	SessionID   string          `json:"session_id,omitempty"`
 	CreatedAt   time.Time       `json:"created_at"`
 	StartedAt   *time.Time      `json:"started_at,omitempty"`
@@ -272,6 +274,9 @@ func statusOfTask(t *api.Task) *taskStatus {
 		Position: t.Position, Approximate: t.PositionApproximate, ETA: t.ETA, WaitingFor: t.WaitingFor, Reason: t.Reason, Message: t.Message,
 		SessionID: t.SessionID, CreatedAt: t.CreatedAt, StartedAt: t.StartedAt, EndedAt: t.EndedAt,
 	}
+	if t.Landing != nil {
+		s.Landing = landingOf(t.Landing)
+	}
 	if t.Result != nil {
 		s.Result, s.ExitCode = &t.Result.Output, t.Result.ExitCode
 		if c := t.Result.Changes; c != nil {
@@ -309,6 +314,8 @@ func statusOfCall(t *api.ToolTask) *taskStatus {
 func taskResult(s *taskStatus, answer *api.ToolResult) (gateway.Result, error) {
 	if !s.Ended {
 		s.Next = followHint(s.QueueID)
+	} else if s.Landing.goesOn() {
+		s.Next = landingHint(s.QueueID)
 	}
 	words, result := s.words(), ""
 	if s.Result != nil && answer == nil {
@@ -342,6 +349,12 @@ func (s *taskStatus) words() string {
 		}
 		if s.Checks != nil {
 			text += ". Checks: " + s.Checks.summary
+		}
+		if s.Landing != nil {
+			text += ". Landing: " + strings.TrimSuffix(s.Landing.Text, ".")
+		}
+		if s.Next != "" {
+			text += ".\n" + s.Next
 		}
 		return text
 	}

@@ -23,7 +23,7 @@ import (
 )
 
 // queueTools are the tools in the order in which lists have them.
-var queueTools = []string{"cancel_task", "chat_with_agent", "list_agents", "queue_status", "submit_task", "task_output", "task_status"}
+var queueTools = []string{"cancel_task", "chat_with_agent", "land_task", "list_agents", "queue_status", "submit_task", "task_output", "task_status"}
 
 // taskSaid is what the tools about tasks answer.
 type taskSaid struct {
@@ -40,7 +40,11 @@ type taskSaid struct {
 	Message  string  `json:"message"`
 	Result   *string `json:"result"`
 	Next     string  `json:"next"`
-	Checks   *struct {
+	Landing  *struct {
+		State, Text, Onto string
+		LandTask          string `json:"land_task"`
+	} `json:"landing"`
+	Checks *struct {
 		State  string            `json:"state"`
 		Rounds int               `json:"rounds"`
 		Checks map[string]string `json:"checks"`
