@@ -18,12 +18,12 @@ import (
 
 // repository is a git repository for a test.
 type repository struct {
-	t   *testing.T
+	t   testing.TB
 	dir string
 	env []string
 }
 
-func newRepository(t *testing.T, args ...string) *repository {
+func newRepository(t testing.TB, args ...string) *repository {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("no git here")
@@ -78,7 +78,7 @@ func (r *repository) open() *Repo {
 	return repo
 }
 
-func must[T any](t *testing.T) func(T, error) T {
+func must[T any](t testing.TB) func(T, error) T {
 	return func(v T, err error) T {
 		t.Helper()
 		if err != nil {
