@@ -29,7 +29,7 @@ const (
 type gauges struct {
 	engine                                       *engine.Engine
 	depth, head, oldest, limit, maxSize, pauses  *prometheus.Desc
-	kept                                         *prometheus.Desc
+	kept, landings                               *prometheus.Desc
 	inFlight, agents, slots, inUse               *prometheus.Desc
 	info, up                                     *prometheus.Desc
 	toolSlots, toolInUse                         *prometheus.Desc
@@ -47,6 +47,7 @@ func newGauges(e *engine.Engine) *gauges {
 		limit:      desc("signalbox_limit_waiting", "Pending tasks, by the limit that they count against: work, chat (of all agents), bypass, commands, calls.", "limit"),
 		pauses:     desc("signalbox_pauses", "Pauses that are in force: of a queue, an agent or all."),
 		kept:       desc("signalbox_ended_tasks_bytes", "Bytes that are kept of ended tasks, as queue.retention_bytes bounds them."),
+		landings:   desc("signalbox_landings", "Work on its way to a branch, by state: queued, landing, returned (its conversation mends it), stands (it needs a person).", "state"),
 		slots:      desc("signalbox_agent_slots", "Slots of the agents that are up."),
 		inUse:      desc("signalbox_agent_slots_in_use", "Of these, slots that an execution holds."),
 		maxSize:    desc("signalbox_queue_max_size", "Pending tasks that the limit work allows."),
@@ -66,7 +67,7 @@ func newGauges(e *engine.Engine) *gauges {
 
 func (g *gauges) Describe(c chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		g.depth, g.head, g.oldest, g.limit, g.maxSize, g.pauses, g.kept, g.inFlight, g.agents, g.slots, g.inUse, g.info, g.up, g.toolSlots, g.toolInUse,
+		g.depth, g.head, g.oldest, g.limit, g.maxSize, g.pauses, g.kept, g.landings, g.inFlight, g.agents, g.slots, g.inUse, g.info, g.up, g.toolSlots, g.toolInUse,
 		g.stepLimit, g.stepCalls, g.stepQueued, g.stepExempt,
 	} {
 		c <- d
@@ -123,6 +124,23 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 			sum += bytes
 		}
 		set(g.kept, float64(sum))
+	}
+	g.collectLandings(ctx, set)
+}
+
+func (g *gauges) collectLandings(ctx context.Context, set setter) {
+	open, err := g.engine.Read().Landings(ctx)
+	if err != nil {
+		return
+	}
+	states := map[signalbox.LandingState]int{}
+	for i := range open {
+		states[open[i].Landing.State]++
+	}
+	for _, s := range signalbox.LandingStates() {
+		if (&signalbox.Landing{State: s}).Open() {
+			set(g.landings, float64(states[s]), string(s))
+		}
 	}
 }
 
