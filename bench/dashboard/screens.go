@@ -27,13 +27,13 @@ type screen struct {
 
 var desktop, phone, tablet = browser.Look{Width: 1440, Height: 900}, browser.Look{Width: 390, Height: 844}, browser.Look{Width: 768, Height: 1024}
 
-// shoot makes the pictures: of the demo with a few tasks more, of a terminal,
-// and of the login.
+// shoot makes the pictures: of the demo with a few tasks more, of work that
+// lands, of a terminal, and of the login.
 func (r *rig) shoot(ctx context.Context, folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	for _, part := range []func(context.Context, string) error{r.shootDemo, r.shootTerminal, r.shootLogin} {
+	for _, part := range []func(context.Context, string) error{r.shootDemo, r.shootWork, r.shootTerminal, r.shootLogin} {
 		if err := part(ctx, folder); err != nil {
 			return err
 		}
@@ -165,6 +165,97 @@ func furnish(ctx context.Context, c *client.Client) (failed, waiting string, err
 		err = sleep(ctx, 5*time.Second) // until one waits for the other's slot
 	}
 	return failed, waiting, err
+}
+
+// coder is a stand-in for a coding CLI: it changes a file of the repository.
+const coder = `cat > cart.go <<'END'
+package shop
+
+import "errors"
+
+// ErrEmpty is the error of a cart in which there is nothing.
+var ErrEmpty = errors.New("the cart is empty")
+
+// Total is the sum of all prices, in cents, with tax.
+func (c *Cart) Total(tax int) (int, error) {
+	if len(c.items) == 0 {
+		return 0, ErrEmpty
+	}
+	sum := 0
+	for _, i := range c.items {
+		sum += i.price * i.count // each as often as it is there
+	}
+	return sum * (100 + tax) / 100, nil
+}
+END
+echo "The total has the tax now, and an empty cart is an error."
+`
+
+const cart = `package shop
+
+// Total is the sum of all prices, in cents.
+func (c *Cart) Total() int {
+	sum := 0
+	for _, i := range c.items {
+		sum += i.price
+	}
+	return sum
+}
+`
+
+// shootWork shows what an agent did in a repository, and that it has landed.
+func (r *rig) shootWork(ctx context.Context, folder string) error {
+	d, err := r.server(ctx, "director", "--open", "--grace", "0s")
+	if err != nil {
+		return err
+	}
+	defer d.Stop()
+	shop := filepath.Join(r.dir, "director", "shop")
+	if err := os.MkdirAll(shop, 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(shop, "cart.go"), []byte(cart), 0o600); err != nil {
+		return err
+	}
+	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"config", "user.name", "You"}, {"config", "user.email", "you@example.com"}, {"add", "-A"}, {"commit", "-qm", "Begin"}} {
+		git := exec.CommandContext(ctx, "git", args...)
+		git.Dir = shop
+		if out, err := git.CombinedOutput(); err != nil {
+			return fmt.Errorf("git %v: %w: %s", args, err, out)
+		}
+	}
+	agent, err := director.Start(r.command(ctx, "director", "agent", "--name", "coder", "--addr", "127.0.0.1:0", "--director", d.URL,
+		"--workdir", shop, "--workspace", "worktree", "--", "/bin/sh", "-c", coder, "{prompt}"))
+	if err != nil {
+		return err
+	}
+	defer agent.Stop()
+	c, err := client.New(d.URL, client.Options{})
+	if err != nil {
+		return err
+	}
+	for {
+		if agents, err := c.Agents(ctx); err != nil || len(agents) > 0 {
+			break
+		}
+		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	got, err := c.Submit(ctx, api.SubmitRequest{
+		Prompt: "The total of the cart must have the tax, and an empty cart must be an error", Agent: "coder", Land: "main", FastForward: true,
+		Checks: []api.TaskCheck{{Name: "format", Run: "test -s cart.go"}, {Name: "commits", Run: "git log -1 --format=%s"}},
+	}, client.SubmitOptions{})
+	if err != nil {
+		return err
+	}
+	landed := `document.body.innerText.includes("landed on main")`
+	colours := `document.querySelector(".diff .code-keyword")`
+	return r.take(folder, d.URL, nil, []screen{
+		{file: "landing.png", path: "/ui/tasks/" + got.QueueID, until: landed + " && " + colours},
+		{file: "diff.png", path: "/ui/tasks/" + got.QueueID, until: colours, then: `(() => { document.querySelector(".diff").scrollIntoView({ block: "start" }); return true; })()`},
+		{file: "diff-phone.png", path: "/ui/tasks/" + got.QueueID, until: colours, then: `(() => { document.querySelector(".diff").scrollIntoView({ block: "start" }); return true; })()`, look: phone},
+	})
 }
 
 func (r *rig) shootTerminal(ctx context.Context, folder string) error {
