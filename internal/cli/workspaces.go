@@ -31,7 +31,11 @@ with the reason. Agents remove by themselves what has landed or is empty, but fo
 }
 
 func (a *app) workspaceTable(all api.Workspaces) {
-	list(a, all.Workspaces, "No agent has a worktree: agents work in their folder, unless agent.workspace or submit --workspace says worktree or clone.",
+	none := "No agent has a worktree: agents work in their folder, unless agent.workspace or submit --workspace says worktree or clone."
+	if slices.ContainsFunc(all.Agents, func(g api.WorkspaceAgent) bool { return g.Message != "" }) {
+		none = "No agent that could be asked has a worktree."
+	}
+	list(a, all.Workspaces, none,
 		[]string{"AGENT", "NAME", "STATE", "SIZE", "USED", "TASK", "BRANCH", "REPOSITORY"}, func(w *api.Workspace) []string {
 			used := "-"
 			if !w.LastUsedAt.IsZero() {
