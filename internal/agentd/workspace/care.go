@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -165,22 +164,6 @@ func shown(line string) string {
 func (r *Repo) DeleteBranch(ctx context.Context, branch, at string) error {
 	_, err := r.git(ctx, "update-ref", "-d", "refs/heads/"+branch, at)
 	return err
-}
-
-// Worktrees lists the folders of the worktrees that git knows of a repository, its own not
-// counted, also where they are gone.
-func (r *Repo) Worktrees(ctx context.Context) ([]string, error) {
-	out, err := r.worktrees(ctx, "list", "--porcelain", "-z")
-	if err != nil {
-		return nil, err
-	}
-	var dirs []string
-	for line := range bytes.SplitSeq([]byte(out), []byte{0}) {
-		if dir, ok := bytes.CutPrefix(line, []byte("worktree ")); ok {
-			dirs = append(dirs, filepath.FromSlash(string(dir)))
-		}
-	}
-	return dirs[min(1, len(dirs)):], nil
 }
 
 // HasOwn reports whether a mirror has branches or a stash with commits that its remote had not

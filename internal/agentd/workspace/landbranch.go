@@ -162,23 +162,6 @@ func (r *Repo) FreeBranch(ctx context.Context, name string) (string, error) {
 	}
 }
 
-// worktreesOn are the folders of the worktrees that git knows to be on a branch, also those
-// that are gone.
-func (r *Repo) worktreesOn(ctx context.Context, ref string) ([]string, error) {
-	out, err := r.worktrees(ctx, "list", "--porcelain", "-z")
-	if err != nil {
-		return nil, err
-	}
-	var dirs []string
-	for entry := range strings.SplitSeq(out, "\x00\x00") {
-		lines := strings.Split(entry, "\x00")
-		if dir, ok := strings.CutPrefix(lines[0], "worktree "); ok && slices.Contains(lines, "branch "+ref) {
-			dirs = append(dirs, filepath.FromSlash(dir))
-		}
-	}
-	return dirs, nil
-}
-
 // notRebased refuses a branch that is being rebased somewhere: it counts as checked out
 // nowhere, and would be set back at the end.
 func (r *Repo) notRebased(ref string) error {

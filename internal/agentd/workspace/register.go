@@ -25,6 +25,57 @@ func (r *Repo) worktrees(ctx context.Context, args ...string) (out string, err e
 	return out, err
 }
 
+// entry is a worktree in the list.
+type entry struct {
+	dir string // may be gone
+	ref string // that it is on; "" for none
+}
+
+// list reads the list; the first entry is the repository itself.
+func (r *Repo) list(ctx context.Context) (all []entry, err error) {
+	out, err := r.worktrees(ctx, "list", "--porcelain", "-z")
+	if err != nil {
+		return nil, err
+	}
+	for text := range strings.SplitSeq(out, "\x00\x00") {
+		var e entry
+		for line := range strings.SplitSeq(text, "\x00") {
+			switch key, value, _ := strings.Cut(line, " "); key {
+			case "worktree":
+				e.dir = filepath.FromSlash(value)
+			case "branch":
+				e.ref = value
+			}
+		}
+		if e.dir != "" {
+			all = append(all, e)
+		}
+	}
+	return all, nil
+}
+
+// Worktrees lists the folders of the worktrees that git knows of a repository, its own not
+// counted, also where they are gone.
+func (r *Repo) Worktrees(ctx context.Context) (dirs []string, err error) {
+	all, err := r.list(ctx)
+	for _, e := range all[min(1, len(all)):] {
+		dirs = append(dirs, e.dir)
+	}
+	return dirs, err
+}
+
+// worktreesOn are the folders of the worktrees that git knows to be on a branch, also those
+// that are gone.
+func (r *Repo) worktreesOn(ctx context.Context, ref string) (dirs []string, err error) {
+	all, err := r.list(ctx)
+	for _, e := range all {
+		if e.ref == ref {
+			dirs = append(dirs, e.dir)
+		}
+	}
+	return dirs, err
+}
+
 // addWorktree enters a worktree in the list, and checks its files out. args are those of git
 // worktree add; dir is the folder among them.
 func (r *Repo) addWorktree(ctx context.Context, dir string, args ...string) (*Repo, error) {
