@@ -405,18 +405,6 @@ type AgentSteps struct {
 	Exempt        int64 `json:"exempt"`         // of all these, calls that the limit does not count
 }
 
-// AgentSessions is the answer to GET /sessions on an agent: the newest 10,000
-// conversations that it could go on with.
-type AgentSessions struct {
-	Sessions []AgentSession `json:"sessions"`
-}
-
-// AgentSession is a conversation as its agent has it.
-type AgentSession struct {
-	SessionID string    `json:"session_id"`
-	LastUsed  time.Time `json:"last_used_at"`
-}
-
 // AgentCurrentTask is a task that an agent runs now.
 type AgentCurrentTask struct {
 	ID             string     `json:"id"`
@@ -506,10 +494,4 @@ type AgentRefusal struct {
 type AgentShutdown struct {
 	TimeoutSeconds int  `json:"timeout_seconds,omitempty"`
 	Force          bool `json:"force,omitempty"`
-}
-
-// Project is the working context of a task: where the agent's CLI runs.
-type Project struct {
-	Name string `json:"name,omitempty"`
-	Path string `json:"path,omitempty"` // absolute, or relative to the agent's work folder; must exist there
 }

@@ -367,3 +367,9 @@ type Pause struct {
 type Paused struct {
 	Paused []Pause `json:"paused"`
 }
+
+// Project is the working context of a task: where the agent's CLI runs.
+type Project struct {
+	Name string `json:"name,omitempty"`
+	Path string `json:"path,omitempty"` // absolute, or relative to the agent's work folder; must exist there
+}
