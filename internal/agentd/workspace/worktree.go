@@ -79,13 +79,16 @@ func (r *Repo) RemoveWorktree(ctx context.Context, dir string) error {
 	return err
 }
 
-// Unlock removes the lock of the index that a git which was killed has left. Nothing may run
-// in the working tree.
-func (r *Repo) Unlock() error {
-	if err := os.Remove(filepath.Join(r.gitDir, "index.lock")); !errors.Is(err, fs.ErrNotExist) {
-		return err
+// Unlock removes the locks that a git which was killed has left: of the index, of what is checked
+// out, and of the branch of the working tree. Nothing may run in it.
+func (r *Repo) Unlock(branch string) error {
+	var errs []error
+	for _, path := range []string{filepath.Join(r.gitDir, "index"), filepath.Join(r.gitDir, "HEAD"), filepath.Join(r.common, "refs", "heads", filepath.FromSlash(branch))} {
+		if err := os.Remove(path + ".lock"); !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // operations are files that say that git is in the middle of something.
