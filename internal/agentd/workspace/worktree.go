@@ -37,7 +37,7 @@ func (r *Repo) AddWorktree(ctx context.Context, dir, branch, base string) (*Repo
 		}
 		args = []string{"--no-track", "-b", branch, dir, at}
 	}
-	w, err := r.addWorktree(ctx, dir, args...)
+	w, err := r.addWorktree(ctx, dir, branch, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -83,12 +83,17 @@ func (r *Repo) RemoveWorktree(ctx context.Context, dir string) error {
 // out, and of the branch of the working tree. Nothing may run in it.
 func (r *Repo) Unlock(branch string) error {
 	var errs []error
-	for _, path := range []string{filepath.Join(r.gitDir, "index"), filepath.Join(r.gitDir, "HEAD"), filepath.Join(r.common, "refs", "heads", filepath.FromSlash(branch))} {
-		if err := os.Remove(path + ".lock"); !errors.Is(err, fs.ErrNotExist) {
+	for _, path := range []string{filepath.Join(r.gitDir, "index.lock"), filepath.Join(r.gitDir, "HEAD.lock"), r.branchLock(branch)} {
+		if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// branchLock is the file that git makes while it moves a branch.
+func (r *Repo) branchLock(branch string) string {
+	return filepath.Join(r.common, "refs", "heads", filepath.FromSlash(branch)+".lock")
 }
 
 // operations are files that say that git is in the middle of something.
