@@ -142,12 +142,8 @@ func newTask(req api.SubmitRequest) (engine.NewTask, error) {
 		Overflow: signalbox.Overflow(req.Overflow), Waits: req.Waits,
 	}
 	n.Project, n.Workspace = (*signalbox.Project)(req.Project), signalbox.NewWorkspace(req.Workspace, req.Repo, req.Base)
-	n.Checking.Retries = req.CheckRetries
-	for _, c := range req.Checks {
-		n.Checking.Checks = append(n.Checking.Checks, signalbox.Check(c))
-	}
-	if req.Land != "" || req.LandMethod != "" || req.FastForward {
-		n.Landing = &signalbox.LandWish{Onto: req.Land, Method: req.LandMethod, FastForward: req.FastForward}
+	n.Checking = view.Checking(req.Checks, req.CheckRetries)
+	if n.Landing = signalbox.NewLandWish(req.Land, req.LandMethod, req.FastForward); n.Landing != nil {
 		if err := n.Landing.Validate("land"); err != nil {
 			return n, err
 		}

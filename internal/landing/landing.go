@@ -306,7 +306,7 @@ func (d *Driver) Ask(ctx context.Context, id string, wish signalbox.LandWish, by
 	case t.State != signalbox.Completed: // ChangeLanding says it
 	case c == nil || c.Workspace == "folder":
 		return t, signalbox.Errorf(signalbox.CodeConflict, "task %s did not work in a worktree: what it changed in its agent's folder is there already (give the agent --workspace worktree)", id)
-	case c.FilesChanged == 0 && c.Commits == 0:
+	case c.FilesChanged == 0 && c.Commits == 0 && t.Landing == nil: // else an attempt of before may have changed something
 		return t, signalbox.Errorf(signalbox.CodeConflict, "task %s changed nothing: there is nothing to land", id)
 	default:
 		if before := t.Landing; before != nil && wish == (signalbox.LandWish{}) {

@@ -282,10 +282,25 @@ func TestWhatCannotLandIsRefused(t *testing.T) {
 	f.must(err)
 	f.ends(c.Task, engine.Outcome{Reason: signalbox.ReasonCompleted, Result: &signalbox.Result{Changes: &signalbox.Changes{Workspace: "folder", FilesChanged: 1}}})
 	wants("work of a folder", signalbox.CodeConflict)
+	none := engine.Outcome{Reason: signalbox.ReasonCompleted, Result: &signalbox.Result{Changes: &signalbox.Changes{Workspace: "worktree", BaseBranch: "main"}}}
+	for _, wish := range []*signalbox.LandWish{nil, {Onto: "main"}} {
+		r, err = f.Submit(t.Context(), engine.NewTask{Prompt: "p", Agent: "coder", Landing: wish})
+		f.must(err)
+		c, _, err := f.Claim(t.Context(), coder, 0)
+		f.must(err)
+		f.ends(c.Task, none)
+		if wish == nil {
+			wants("a task that changed nothing", signalbox.CodeConflict)
+		}
+	}
+	// An attempt of before may have changed something.
+	f.lands("land_refused")
+	f.is(r.Task.ID, signalbox.LandingStands)
+	wants("a task that was to land, and whose last attempt changed nothing", "")
 	if _, err := f.driver.Ask(t.Context(), f.work(nil).ID, signalbox.LandWish{Onto: "--exec=x"}, "me"); signalbox.FieldOf(err) != "onto" {
 		t.Errorf("an option as a branch: %v", err)
 	}
-	if _, err := f.driver.Drop(t.Context(), r.Task.ID, "me"); signalbox.CodeOf(err) != signalbox.CodeConflict {
+	if _, err := f.driver.Drop(t.Context(), f.work(nil).ID, "me"); signalbox.CodeOf(err) != signalbox.CodeConflict {
 		t.Errorf("a landing that nobody wants is dropped: %v", err)
 	}
 }
