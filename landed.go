@@ -97,7 +97,7 @@ func (t *Task) AdoptLanding(now time.Time) error {
 		return err
 	}
 	known := slices.Contains(LandingStates(), l.State)
-	if (l.State == LandingWanted) == t.State.Terminal() || l.State != LandingWanted && l.State != LandingDropped && t.State != Completed {
+	if l.State == LandingWanted && t.State.Terminal() || l.State != LandingWanted && l.State != LandingDropped && t.State != Completed {
 		known = false
 	}
 	if !known || l.LandTask != "" && !ValidID(l.LandTask) || l.Turn != "" && !ValidID(l.Turn) {

@@ -17,9 +17,10 @@ import (
 
 // submitHandlers accept tasks.
 type submitHandlers struct {
-	engine  *engine.Engine
-	metrics Metrics
-	calls   *toolTaskHandlers // which retry the tasks of tools
+	engine   *engine.Engine
+	metrics  Metrics
+	calls    *toolTaskHandlers // which retry the tasks of tools
+	landings Landings          // nil: nothing lands here
 }
 
 // submit is POST /api/queue/task.
@@ -111,6 +112,11 @@ func (h *submitHandlers) receipt(w http.ResponseWriter, got engine.Receipt, stat
 	}
 	if gone := h.engine.Trouble(&got.Task); gone != "" {
 		message = strings.TrimPrefix(message+": "+gone, ": ")
+	}
+	if h.landings != nil && !got.Task.State.Terminal() {
+		if trouble := h.landings.Trouble(&got.Task); trouble != "" {
+			message = strings.TrimPrefix(message+"; its work will not land: "+trouble, "; ")
+		}
 	}
 	return httpio.Answer(w, status, api.SubmitResponse{
 		QueueID: got.Task.ID, Position: got.Position.N, PositionApproximate: got.Position.Approximate,

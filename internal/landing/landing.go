@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -136,7 +137,7 @@ func (d *Driver) submit(ctx context.Context, t *signalbox.Task) error {
 	case !agent.Up: // it is not known whether it would take the prompt for a prompt
 		return nil
 	case !agent.Landing:
-		return d.drive(ctx, t.ID, signalbox.LandingEvent{Kind: signalbox.LandingStopped, Text: fmt.Sprintf("agent %s lands nothing: it is none of our daemons, or an older one; land the work by hand, or update the agent", t.Agent)})
+		return d.drive(ctx, t.ID, signalbox.LandingEvent{Kind: signalbox.LandingStopped, Text: d.Trouble(t)})
 	}
 	by, r, err := d.owner(ctx, t)
 	if err != nil {
@@ -149,8 +150,8 @@ func (d *Driver) submit(ctx context.Context, t *signalbox.Task) error {
 		Land:           &signalbox.Land{LandWish: l.LandWish, Task: t.ID, SessionID: t.SessionID, Title: title(t)},
 		IdempotencyKey: fmt.Sprintf("land:%s:%d", t.ID, l.Submits),
 	}
-	if l.Onto != signalbox.LandPR {
-		n.Holds = &[]signalbox.Need{{Resource: signalbox.Exclusive("land", cmp.Or(agent.Folder, agent.WorkDir, t.Agent)+":"+l.Onto), N: 1}}
+	if branch := branchOf(t, agent); branch != "" {
+		n.Holds = &[]signalbox.Need{{Resource: branch, N: 1}}
 	}
 	got, err := d.engine.Submit(ctx, n)
 	if refused(err) {
@@ -160,6 +161,53 @@ func (d *Driver) submit(ctx context.Context, t *signalbox.Task) error {
 		return err
 	}
 	return d.drive(ctx, t.ID, signalbox.LandingEvent{Kind: signalbox.LandingSubmitted, Task: got.Task.ID})
+}
+
+// Trouble says why the work of a task would not land at its agent as that is now, "" if that is
+// not known.
+func (d *Driver) Trouble(t *signalbox.Task) string {
+	only, _ := signalbox.OnlyAgent(t.Queue)
+	name := cmp.Or(t.Agent, only)
+	agent, _ := d.engine.LiveAgent(name)
+	switch {
+	case t.Landing == nil || !agent.Up:
+		return ""
+	case !agent.Landing:
+		return fmt.Sprintf("agent %s lands nothing: it is none of our daemons, or an older one; land the work by hand, or update the agent", name)
+	case agent.FolderOf(t.Workplace) != "":
+		return fmt.Sprintf("agent %s works in its folder, from which nothing lands: submit with workspace worktree", name)
+	}
+	return ""
+}
+
+// branchOf names the resource that one landing at a time holds: a branch of the agent's repository;
+// "" for a pull request.
+func branchOf(t *signalbox.Task, agent engine.LiveAgent) string {
+	if t.Landing.Onto == signalbox.LandPR {
+		return ""
+	}
+	return signalbox.Exclusive("land", cmp.Or(agent.Folder, agent.WorkDir, t.Agent)+":"+t.Landing.Onto)
+}
+
+// Places tells, of tasks whose landing is open, how many in all land on the same branch up to that
+// one: 1 is next, or lands now. What waits for its conversation or a person has no place.
+func (d *Driver) Places(open []signalbox.Task) map[string]int {
+	places, before := map[string]int{}, map[string]int{}
+	going := slices.DeleteFunc(slices.Clone(open), func(t signalbox.Task) bool {
+		return t.Landing.State != signalbox.LandingGoing && t.Landing.State != signalbox.LandingQueued
+	})
+	slices.SortFunc(going, func(a, b signalbox.Task) int {
+		// By their words "landing" is before "queued".
+		return cmp.Or(cmp.Compare(a.Landing.State, b.Landing.State), cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Landing.LandTask, b.Landing.LandTask), a.Landing.At.Compare(b.Landing.At), cmp.Compare(a.ID, b.ID))
+	})
+	for i := range going {
+		agent, _ := d.engine.LiveAgent(going[i].Agent)
+		if branch := branchOf(&going[i], agent); branch != "" {
+			before[branch]++
+			places[going[i].ID] = before[branch]
+		}
+	}
+	return places
 }
 
 // refused reports whether a submit would be refused again.

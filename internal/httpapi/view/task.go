@@ -23,7 +23,7 @@ func Task(t *signalbox.Task) api.Task {
 		Mode: mode(t.Mode), Tool: t.Tool, SourceUserEmail: t.OwnerEmail, ParentID: t.ParentID, Depth: t.Depth,
 		TokenUsage: tokens(t.Spent.InputTokens, t.Spent.OutputTokens), CostUSD: t.Spent.USD(), Budget: Budget(t.Budget), Needs: resources.Units(t.Needs),
 	}
-	v.Landing = Landing(t)
+	v.Landing = Landing(t, 0)
 	v.SourceUserID, _ = signalbox.OwnerUser(t.Owner)
 	v.SourceAgent, _ = signalbox.OwnerAgent(t.Owner)
 	if name, ok := strings.CutPrefix(t.Owner, string(signalbox.PrincipalService)+":"); ok {
