@@ -148,7 +148,7 @@ func (d *Driver) submit(ctx context.Context, t *signalbox.Task) error {
 		Mode: signalbox.ModeLand, Agent: t.Agent, By: by, Scheduled: true, Source: t.Source, RetryOf: t.ID, Priority: t.Priority,
 		Prompt: "Land " + t.ID + " " + onto(l), Checking: r.Checking, OnLost: signalbox.LostRequeue,
 		Land:           &signalbox.Land{LandWish: l.LandWish, Task: t.ID, SessionID: t.SessionID, Title: title(t)},
-		IdempotencyKey: fmt.Sprintf("land:%s:%d", t.ID, l.Submits),
+		IdempotencyKey: landKey(t),
 	}
 	if branch := branchOf(t, agent); branch != "" {
 		n.Holds = &[]signalbox.Need{{Resource: branch, N: 1}}
@@ -160,7 +160,23 @@ func (d *Driver) submit(ctx context.Context, t *signalbox.Task) error {
 	if err != nil {
 		return err
 	}
-	return d.drive(ctx, t.ID, signalbox.LandingEvent{Kind: signalbox.LandingSubmitted, Task: got.Task.ID})
+	return d.note(ctx, t.ID, signalbox.LandingEvent{Kind: signalbox.LandingSubmitted, Task: got.Task.ID})
+}
+
+// landKey makes of all submits of the task that lands the work of t next one.
+func landKey(t *signalbox.Task) string { return fmt.Sprintf("land:%s:%d", t.ID, t.Landing.Submits) }
+
+// note is drive for a task that was submitted. One for a landing that was dropped meanwhile is
+// cancelled.
+func (d *Driver) note(ctx context.Context, id string, ev signalbox.LandingEvent) error {
+	if err := d.drive(ctx, id, ev); err != nil {
+		return err
+	}
+	t, err := d.store.Task(ctx, id)
+	if signalbox.CodeOf(err) == signalbox.CodeNotFound || err == nil && t.Landing.State == signalbox.LandingDropped && t.Landing.LandTask != ev.Task && t.Landing.Turn != ev.Task {
+		return d.cancel(ctx, ev.Task, "the director")
+	}
+	return err
 }
 
 // Trouble says why the work of a task would not land at its agent as that is now, "" if that is
@@ -309,7 +325,7 @@ func (d *Driver) giveBack(ctx context.Context, t *signalbox.Task) error {
 	if err != nil {
 		return err
 	}
-	return d.drive(ctx, t.ID, signalbox.LandingEvent{Kind: signalbox.LandingTurned, Task: got.Task.ID})
+	return d.note(ctx, t.ID, signalbox.LandingEvent{Kind: signalbox.LandingTurned, Task: got.Task.ID})
 }
 
 func prompt(l *signalbox.Landing, detail string) string {
@@ -393,6 +409,20 @@ func (d *Driver) Drop(ctx context.Context, id, by string) (signalbox.Task, error
 				return t, err
 			}
 			return d.store.Task(ctx, id)
+		case l.State == signalbox.LandingQueued: // it may have been submitted by a director that died since
+			by, _, err := d.owner(ctx, &t)
+			if err != nil {
+				return t, err
+			}
+			lander, err := d.store.ByKey(ctx, engine.ScopedKey(by, landKey(&t)))
+			if err == nil {
+				if err = d.drive(ctx, id, signalbox.LandingEvent{Kind: signalbox.LandingSubmitted, Task: lander.ID}); err == nil {
+					continue
+				}
+			}
+			if signalbox.CodeOf(err) != signalbox.CodeNotFound {
+				return t, err
+			}
 		case l.State == signalbox.LandingReturned && l.Turn == "": // it may have been submitted
 			if err := d.step(ctx, &t); err != nil {
 				return t, err
