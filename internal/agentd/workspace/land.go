@@ -122,10 +122,7 @@ func (r *Repo) landOnce(ctx context.Context, l Landing) (Landed, error) {
 		return Landed{}, err
 	}
 	l.Log("commits made on %s, which is at %s: %d", l.Onto, short(to.at), done.Commits)
-	if err := tree.submodules(ctx); err != nil {
-		return Landed{}, err
-	}
-	if err := l.Prepare(ctx, tree); err != nil {
+	if err := tree.setUp(ctx, l); err != nil {
 		return Landed{}, err
 	}
 	if done.Checked, err = l.Check(ctx, tree); err != nil {
@@ -138,6 +135,19 @@ func (r *Repo) landOnce(ctx context.Context, l Landing) (Landed, error) {
 		return Landed{}, err
 	}
 	return done, r.move(ctx, l, to, done)
+}
+
+// setUp gets the worktree of a landing ready for the checks. What is to land must not name
+// commits of submodules that only a worktree has.
+func (r *Repo) setUp(ctx context.Context, l Landing) error {
+	err := r.submodules(ctx)
+	if missing, ok := errors.AsType[*missingError](err); ok {
+		return refuse("%s, then land again", missing)
+	}
+	if err != nil {
+		return err
+	}
+	return l.Prepare(ctx, r)
 }
 
 // hasLanded finds, of the past landings, the one of this very work, if the branch at a commit

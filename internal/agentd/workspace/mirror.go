@@ -30,7 +30,25 @@ func OpenMirror(ctx context.Context, dir, remote string, environ []string) (*Rep
 			return nil, err
 		}
 	}
-	return OpenTree(ctx, dir, environ)
+	r, err := OpenTree(ctx, dir, environ)
+	if err != nil {
+		return nil, err
+	}
+	return r, r.configure(ctx, remote)
+}
+
+// configure sets what a run may have changed, and worktrees rely on: where large files and
+// relative submodules come from, and that all submodules are wanted.
+func (r *Repo) configure(ctx context.Context, remote string) error {
+	for _, set := range [][2]string{{"remote." + Origin + ".url", remote}, {"submodule.active", "."}} {
+		if is, err := r.git(ctx, "config", "--local", "--get-all", set[0]); err == nil && is == set[1]+"\n" {
+			continue
+		}
+		if _, err := r.git(ctx, "config", "--local", "--replace-all", set[0], set[1]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // newMirror makes a mirror elsewhere and moves it to its place, so that none is there in part.
@@ -42,7 +60,6 @@ func newMirror(ctx context.Context, dir, remote string, environ []string) error 
 	r := &Repo{Dir: part, env: gitEnv(environ)}
 	for _, args := range [][]string{
 		{"init", "--quiet", "--template="},
-		{"config", "remote." + Origin + ".url", remote},
 		{"config", "remote." + Origin + ".fetch", "+refs/heads/*:refs/remotes/" + Origin + "/*"},
 	} {
 		if _, err := r.git(ctx, args...); err != nil {

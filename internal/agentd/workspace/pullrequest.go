@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/url"
 	"os/exec"
@@ -210,7 +209,7 @@ func (r *Repo) pushChecked(ctx context.Context, l Landing, done *Landed) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(tree.submodules(ctx), l.Prepare(ctx, tree)); err != nil {
+	if err := tree.setUp(ctx, l); err != nil {
 		return err
 	}
 	if done.Checked, err = l.Check(ctx, tree); err != nil {

@@ -111,6 +111,17 @@ func (r *Repo) addWorktree(ctx context.Context, dir string, args ...string) (*Re
 // in which the folder of a worktree stands while it is entered.
 func (r *Repo) alone(ctx context.Context, do func(note string) error) error {
 	dir := filepath.Join(r.common, "signalbox", "worktrees")
+	return locked(ctx, dir, func() error {
+		note := filepath.Join(dir, "adding")
+		if err := r.dropPart(note); err != nil {
+			return err
+		}
+		return do(note)
+	})
+}
+
+// locked calls do while it has the lock of a folder, which is made if it is not there.
+func locked(ctx context.Context, dir string, do func() error) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -132,11 +143,7 @@ func (r *Repo) alone(ctx context.Context, do func(note string) error) error {
 	if err != nil {
 		return err
 	}
-	note := filepath.Join(dir, "adding")
-	if err := r.dropPart(note); err != nil {
-		return err
-	}
-	return do(note)
+	return do()
 }
 
 // dropPart removes what git has entered only in part of the worktree that a note names.
