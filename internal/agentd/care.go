@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -130,6 +131,7 @@ func (d *Daemon) describe(ctx context.Context, name string) api.AgentWorkspace {
 		a, err = d.appraise(ctx, name, w)
 		v.State, v.Seen = a.state, a.seen()
 		v.Uncommitted, v.Files, v.Commits, v.CommitsCount = a.Files, a.FilesN, a.Commits, a.N
+		v.Nested, v.NestedCount = a.Nested, a.NestedN
 	}
 	if err != nil {
 		v.State, v.Message = api.WorkspaceUnknown, err.Error()
@@ -169,7 +171,7 @@ func (d *Daemon) appraise(ctx context.Context, name string, w worktree) (a appra
 		return a, err
 	}
 	switch {
-	case a.FilesN > 0:
+	case a.FilesN > 0 || a.NestedN > 0:
 		a.state = api.WorkspaceUncommitted
 	case a.N > 0:
 		a.state = api.WorkspaceUnlanded
@@ -204,7 +206,7 @@ func (d *Daemon) discard(ctx context.Context, name string, how api.DiscardWorksp
 	if err != nil {
 		return v, refuse(http.StatusConflict, "workspace_unknown", "what is in the worktree %s is not known (%v): look at %s, and remove that folder", name, err, d.disk.worktreeDir(name))
 	}
-	loses := a.FilesN > 0 || how.DeleteBranch && a.N > 0
+	loses := a.FilesN > 0 || a.NestedN > 0 || how.DeleteBranch && a.N > 0
 	switch {
 	case loses && how.Seen == "":
 		return v, refuse(http.StatusConflict, "workspace_has_work", "%s would be lost with the worktree %s: send what the list has as seen to discard it all the same", a.tells(how.DeleteBranch), name)
@@ -224,21 +226,20 @@ func (d *Daemon) discard(ctx context.Context, name string, how api.DiscardWorksp
 
 // tells says what would be lost, the commits only with the branch.
 func (a *appraisal) tells(branch bool) string {
-	files, commits := counted(a.FilesN, "uncommitted file"), counted(a.N, "commit")
+	var parts []string
+	if a.FilesN > 0 {
+		parts = append(parts, workspace.Counted(a.FilesN, "uncommitted file"))
+	}
 	switch {
-	case !branch || a.N == 0:
-		return files
-	case a.FilesN == 0:
-		return commits
+	case a.NestedN == 1:
+		parts = append(parts, "the work in the repository within, "+a.Nested[0])
+	case a.NestedN > 1:
+		parts = append(parts, fmt.Sprintf("the work in %d repositories within", a.NestedN))
 	}
-	return files + " and " + commits
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
+	if branch && a.N > 0 {
+		parts = append(parts, workspace.Counted(a.N, "commit"))
 	}
-	return strconv.Itoa(n) + " " + what + "s"
+	return strings.Join(parts, " and ")
 }
 
 // removeWorktree removes a worktree whose lock is held. Its branch goes if it has nothing that

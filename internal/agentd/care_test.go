@@ -318,3 +318,59 @@ func TestNothingFollowsLinksOutOfWorktree(t *testing.T) {
 		})
 	}
 }
+
+// Repositories within a worktree are listed if they have something that is nowhere else, and are
+// neither removed with it unseen nor enter in what git starts for them.
+func TestRepositoriesWithinWorktree(t *testing.T) {
+	dir := t.TempDir()
+	bareOf(t, dir, "lib")
+	cfg := worktreeConfig(t)
+	git(t, cfg, "config", "--global", "user.name", "A User")
+	git(t, cfg, "config", "--global", "user.email", "user@example.org")
+	put(t, cfg, ".gitignore", "tools/\n")
+	git(t, cfg, "commit", "-qam", "tools are ignored")
+	a := start(t, cfg)
+	lib, ran := filepath.Join(dir, "lib.git"), filepath.Join(dir, "ran")
+	make := func(n int, prompt string) string {
+		return a.worked(n, "mkdir tools; cd tools; "+prompt)
+	}
+	for n, c := range []struct {
+		prompt, state, nested string
+	}{
+		{"git clone -q " + lib + " a", "empty", ""},
+		{"git clone -q " + lib + " a; cd a; git commit -q --allow-empty -m one; git commit -q --allow-empty -m two", "uncommitted", "tools/a: 2 commits that no remote of it has"},
+		{"git clone -q " + lib + " a; cd a; git commit -q --allow-empty -m one; git push -q", "empty", ""},
+		{"git clone -q " + lib + " a; cd a; git checkout -q --detach; git commit -q --allow-empty -m one; echo > new.txt; git checkout -q main", "uncommitted", "tools/a: 1 file not committed"},
+		{"git init -q a; cd a; git commit -q --allow-empty -m one", "uncommitted", "tools/a: 1 commit that no remote of it has"},
+		{"git init -q --bare a.git; git init -q b; cd b; git commit -q --allow-empty -m one; git push -q ../a.git HEAD:main", "uncommitted", "tools/a.git: 1 commit that no remote of it has; tools/b: 1 commit that no remote of it has"},
+		{"git clone -q " + lib + " a; cd a; echo x > lib.txt; git stash -q", "uncommitted", "tools/a: 2 commits that no remote of it has"},
+		{"mkdir -p a/b/c; git init -q a/b/c/d; ln -s " + cfg.WorkDir + " a/link", "empty", ""},
+		{"mkdir b; echo gitdir: " + cfg.WorkDir + "/.git > b/.git", "empty", ""},
+		{"git init -q a; rm a/.git/HEAD", "uncommitted", "tools/a: cannot be read"},
+		{"git init -q a; cd a; echo '* filter=x' > .gitattributes; git add -A; git commit -qm one; touch -d 2001-01-01 .gitattributes; " +
+			"git config core.fsmonitor 'touch " + ran + "'; git config filter.x.clean 'touch " + ran + "'; git config filter.x.required true", "uncommitted", "tools/a: 1 commit that no remote of it has"},
+	} {
+		name := make(n+1, c.prompt)
+		w := a.workspaces()[name]
+		if w.State != c.state || strings.Join(w.Nested, "; ") != c.nested || w.NestedCount != len(w.Nested) || (w.Seen != "") != (c.nested != "") {
+			t.Errorf("%s: %s %q %d: not %q", c.prompt, w.State, w.Nested, w.NestedCount, c.nested)
+		}
+	}
+	if _, err := os.Lstat(ran); err == nil {
+		t.Error("a program of the repository's configuration ran")
+	}
+	name := "00000002"
+	if code, _, said := a.discard(name, nil); code != 409 || !strings.Contains(said, "workspace_has_work: the work in the repository within, tools/a: 2 commits that no remote of it has would be lost") {
+		t.Errorf("%d %s", code, said)
+	}
+	seen := a.workspaces()[name].Seen
+	within := cfg
+	within.WorkDir = filepath.Join(cfg.DataDir, "worktrees", name, "tree/tools/a")
+	git(t, within, "commit", "-q", "--amend", "--allow-empty", "-m", "another two")
+	if code, _, said := a.discard(name, url.Values{"seen": {seen}}); code != 409 || !strings.Contains(said, "has changed since it was looked at") {
+		t.Errorf("%d %s", code, said)
+	}
+	if code, _, said := a.discard(name, url.Values{"seen": {a.workspaces()[name].Seen}}); code != 200 {
+		t.Errorf("%d %s", code, said)
+	}
+}

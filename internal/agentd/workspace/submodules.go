@@ -32,6 +32,10 @@ type modules struct {
 	files bool   // addresses may be paths
 }
 
+// checkedOut is the reference, in a submodule, to the commit that it came with: on none of the
+// remote's branches perhaps, but no work.
+const checkedOut = "refs/signalbox/checked-out"
+
 // missingError says that a submodule's repository does not have its commit.
 type missingError struct{ path, commit, url string }
 
@@ -125,12 +129,9 @@ func (r *Repo) listSubmodules(ctx context.Context, had *Repo) (list []submodule,
 // settings are those of submodules in a configuration, by name and key. "" is the name of
 // submodule.active, where several values are one a line.
 func (r *Repo) settings(ctx context.Context, from ...string) (map[string]map[string]string, error) {
-	out, err := r.git(ctx, append(append([]string{"config"}, from...), "-z", "--get-regexp", `^submodule\.`)...)
+	out, err := r.config(ctx, append(from, "-z", "--get-regexp", `^submodule\.`)...)
 	all := map[string]map[string]string{}
-	if err != nil && strings.HasSuffix(err.Error(), "exit status 1") { // there is none
-		return all, nil
-	}
-	for entry := range strings.SplitSeq(out, "\x00") {
+	for entry := range strings.SplitSeq(strings.TrimSuffix(out, "\x00"), "\x00") {
 		key, value, has := strings.Cut(entry, "\n")
 		if !has {
 			value = "true" // a key alone
@@ -248,8 +249,10 @@ func (r *Repo) makeModule(ctx context.Context, dir string, s submodule, next mod
 	if _, err := output(cmd); err != nil {
 		return err
 	}
-	_, err := r.at(dir).git(ctx, "config", "remote."+Origin+".url", urls[0])
-	return errors.Join(err, os.RemoveAll(part))
+	made := r.at(dir)
+	_, err := made.git(ctx, "config", "remote."+Origin+".url", urls[0])
+	_, rerr := made.git(ctx, "update-ref", checkedOut, s.commit)
+	return errors.Join(err, rerr, os.RemoveAll(part))
 }
 
 // fetchModule is the repository in the cache that has the commit of a submodule.
