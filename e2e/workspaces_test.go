@@ -63,6 +63,9 @@ func worktreesAreCaredFor(t *testing.T, pull bool) {
 	if task := b.end(c, id); task.Reason != "interrupted" {
 		t.Errorf("%s ended as %s (%s): %s", id, task.State, task.Reason, task.Message)
 	}
+	if got := b.want(0, "diff", id).out; !strings.Contains(got, "+++ b/w.txt\n@@ -0,0 +1 @@\n+work") {
+		t.Errorf("diff is %q", got)
+	}
 	branch := "signalbox/" + id[len(id)-8:]
 	if got := b.git(shop, "", "log", "-1", "--format=%(trailers:key=Signalbox-Task,valueonly)", branch); got != id {
 		t.Errorf("the work is committed for %q", got)

@@ -262,9 +262,13 @@ func (d *Daemon) removeWorktree(ctx context.Context, name string, w worktree, a 
 	return at == "", os.RemoveAll(d.disk.worktreeDir(name))
 }
 
-// keepInterrupted commits what a run left in its worktree that was interrupted with the agent.
-// Nothing of it lives.
+// keepInterrupted commits what a run left in its worktree that was interrupted with the agent,
+// and adds to its record what it changed there. Nothing of it lives.
 func (d *Daemon) keepInterrupted(rec *record) {
+	r := &run{d: d, rec: *rec}
+	before := rec.Before
+	rec.Before = nil
+	defer os.RemoveAll(r.objects())
 	name := nameOf(cmp.Or(rec.QueueID, rec.TaskID))
 	if s, ok := d.disk.loadSession(rec.SessionID); ok {
 		name = d.disk.worktreeOf(s.Dir)
@@ -282,28 +286,37 @@ func (d *Daemon) keepInterrupted(rec *record) {
 		ctx, cancel := context.WithTimeout(context.Background(), changesTimeout)
 		defer cancel()
 		if err == nil {
-			err = d.keepWork(ctx, w, name, cmp.Or(rec.QueueID, rec.TaskID))
+			rec.Changes, err = r.keepWork(ctx, w, name, before)
 		}
 	}
 	if err = errors.Join(err, lerr); err != nil {
-		d.cfg.Logger.Warn("what an interrupted run has left could not be committed, and stays in its worktree", "worktree", name, "error", err)
+		d.cfg.Logger.Warn("what an interrupted run has left could not be committed, or not compared, and stays in its worktree", "worktree", name, "error", err)
 	}
 }
 
-// keepWork commits what is left in a worktree, on a branch. Its lock is held.
-func (d *Daemon) keepWork(ctx context.Context, w worktree, name, id string) error {
+// keepWork commits what is left in a worktree, on a branch, and says what was changed since
+// before, where that is known. Its lock is held.
+func (r *run) keepWork(ctx context.Context, w worktree, name string, before *workspace.Mark) (*api.Changes, error) {
+	d, rec := r.d, r.record()
 	repo, err := workspace.Open(ctx, w.Source, d.cfg.Environ)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	tree, err := repo.OpenWorktree(ctx, d.disk.tree(name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return d.commitWork(ctx, tree, w, id)
+	if before == nil { // it was killed before its program had begun
+		return nil, d.commitWork(ctx, tree, w, cmp.Or(rec.QueueID, rec.TaskID))
+	}
+	c, err := r.readChanges(ctx, &watched{tree, *before}, runDirs{worktree: name, kind: w.place().kind})
+	if c != nil {
+		c.Patch = "" // it has its own file
+	}
+	return c, err
 }
 
 // commitWork commits what a task has left in a worktree, on a branch.

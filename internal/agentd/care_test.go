@@ -220,6 +220,46 @@ func TestWorkOfKilledAgentIsCommitted(t *testing.T) {
 		if w := b.workspaces()[name]; w.State != "unlanded" || w.CommitsCount != 1 {
 			t.Errorf("%+v", w)
 		}
+		s := b.get(id)
+		wantError(t, s, "failed", "interrupted", "the agent was restarted")
+		if c := s.Changes; c == nil || c.Workspace != "worktree" || c.Branch != "signalbox/"+name || c.BaseBranch != "main" || c.Base != git(t, cfg, "rev-parse", "main") ||
+			c.Head != git(t, cfg, "rev-parse", "signalbox/"+name) || c.Commits != 1 || c.FilesChanged != 1 || !c.Uncommitted || !strings.Contains(c.Patch, "+work") {
+			t.Errorf("%+v", c)
+		}
+		if code, patch := b.patch(id); code != 200 || !strings.Contains(patch, "+work") {
+			t.Errorf("%d %q", code, patch)
+		}
+		if left, _ := filepath.Glob(filepath.Join(cfg.DataDir, "runs/*/objects")); len(left) > 0 {
+			t.Errorf("%s is left", left)
+		}
+	}
+}
+
+// What a later turn of a conversation changed that died with its agent is told from where that
+// turn began, and lands with the rest.
+func TestChangesOfKilledTurn(t *testing.T) {
+	cfg := landsFrom(t)
+	a, cmd := process(t, cfg)
+	turn := func(n int, prompt string) api.AgentTask {
+		return api.AgentTask{Prompt: prompt, QueueID: fmt.Sprintf("queue-%08d", n), Fence: int64(n), SessionID: "talk"}
+	}
+	_, first := a.run(turn(1, "echo one > one.txt"), "completed")
+	acc := a.submit(turn(2, "echo two > two.txt; git add -A; git commit -qm two; echo three > three.txt; echo hanging; sleep 600"))
+	a.says(acc.TaskID, "hanging\n")
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	b := start(t, cfg)
+	gone(t, acc.TaskID)
+	if c := b.get(acc.TaskID).Changes; c == nil || c.Base != first.Head || c.Commits != 2 || c.FilesChanged != 2 || strings.Contains(c.Patch, "one.txt") || c.Dir != first.Dir {
+		t.Errorf("%+v", c)
+	}
+	b.run(turn(3, "true"), "completed")
+	task := landTask("queue-00000003", 4)
+	task.Land.SessionID = "talk"
+	if s := b.land(task); s.Landed == nil || s.Landed.Commits != 3 || git(t, cfg, "show", "main:three.txt") != "three" {
+		t.Errorf("%+v %+v", s, s.Error)
 	}
 }
 
