@@ -67,6 +67,16 @@ func TestClonesHaveSubmodules(t *testing.T) {
 	s = a.land(task)
 	wantError(t, s, "failed", "land_refused", "the submodule ext/lib is at ")
 	wantError(t, s, "failed", "land_refused", "which "+host.url+"/lib.git does not have: push that commit there")
+	// A git that was killed while it fetched has left locks.
+	caches, _ := filepath.Glob(filepath.Join(cfg.DataDir, "mirrors/*/repo/.git/signalbox/modules/*/refs/heads"))
+	if len(caches) != 2 {
+		t.Fatalf("%q", caches)
+	}
+	for _, heads := range caches {
+		if err := os.WriteFile(filepath.Join(heads, "main.lock"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	s, _ = a.run(api.AgentTask{Prompt: change + " && git push -q origin main && git rev-parse main", QueueID: "queue-00000003", Fence: 3}, "completed")
 	s2 := a.land(landTask("queue-00000003", 4))
 	if at := git(t, shop, "-C", filepath.Join(dir, "shop.git"), "rev-parse", "main:ext/lib"); s2.Landed == nil || at != strings.TrimSpace(s.Output) {

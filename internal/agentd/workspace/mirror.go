@@ -88,7 +88,7 @@ const staleLock = time.Hour
 //
 // Errors: what git says, in a line. The mirror is then as it was, or in part as the remote is.
 func (r *Repo) Fetch(ctx context.Context, remote string, log io.Writer) error {
-	r.clearLocks()
+	r.clearLocks(staleLock, "refs/remotes", "refs/tags")
 	out, err := output(r.talking(ctx, remote, "ls-remote", "--symref", "--quiet", "--upload-pack=git-upload-pack", "--", remote, "HEAD"))
 	if err != nil {
 		return err
@@ -156,10 +156,11 @@ func (r *Repo) OriginURL(ctx context.Context) string {
 	return address
 }
 
-// clearLocks removes locks of references that a git which was killed has left.
-func (r *Repo) clearLocks() {
+// clearLocks removes locks of references that a git which was killed has left, if they are of a
+// certain age.
+func (r *Repo) clearLocks(age time.Duration, dirs ...string) {
 	old := func(path string, st fs.FileInfo) {
-		if strings.HasSuffix(path, ".lock") && st.Mode().IsRegular() && time.Since(st.ModTime()) > staleLock {
+		if strings.HasSuffix(path, ".lock") && st.Mode().IsRegular() && time.Since(st.ModTime()) > age {
 			_ = os.Remove(path) // else git names it
 		}
 	}
@@ -168,7 +169,7 @@ func (r *Repo) clearLocks() {
 			old(filepath.Join(r.common, name), st)
 		}
 	}
-	for _, dir := range []string{"refs/remotes", "refs/tags"} {
+	for _, dir := range dirs {
 		_ = filepath.WalkDir(filepath.Join(r.common, dir), func(path string, e fs.DirEntry, err error) error {
 			if err != nil {
 				return nil // it may be gone

@@ -11,8 +11,10 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/signalbox-ai/signalbox"
 )
@@ -272,7 +274,7 @@ func (r *Repo) fetchModule(ctx context.Context, s submodule, from modules, urls 
 			failed = append(failed, fmt.Errorf("the submodule %s is at %q: %w", s.path, mask(urls[i]), err))
 			continue
 		}
-		if err := locked(ctx, c.gitDir+".lock", func() error { return c.fill(ctx, urls[i], s.commit) }); err != nil {
+		if err := locked(ctx, c.gitDir+".lock", func(lock *os.File) error { return c.fill(ctx, lock, urls[i], s.commit) }); err != nil {
 			failed = append(failed, fmt.Errorf("the submodule %s cannot be fetched from %s: %w", s.path, mask(urls[i]), err))
 		} else if c.commit(ctx, s.commit) != "" {
 			return c, nil
@@ -285,7 +287,7 @@ func (r *Repo) fetchModule(ctx context.Context, s submodule, from modules, urls 
 
 // fill fetches what an address has into a bare repository, and a commit that may be on none of
 // its branches. The repository's lock is held.
-func (r *Repo) fill(ctx context.Context, address, commit string) error {
+func (r *Repo) fill(ctx context.Context, lock *os.File, address, commit string) error {
 	if _, err := os.Lstat(r.gitDir); errors.Is(err, fs.ErrNotExist) {
 		part := r.gitDir + ".part"
 		if err := errors.Join(os.RemoveAll(part), os.MkdirAll(part, 0o700)); err != nil {
@@ -301,9 +303,14 @@ func (r *Repo) fill(ctx context.Context, address, commit string) error {
 	if r.commit(ctx, commit) != "" { // another one has fetched it
 		return nil
 	}
+	age := time.Duration(0) // nobody is at it
+	if runtime.GOOS == "windows" {
+		age = staleLock // except a git that has outlived its agent
+	}
+	r.clearLocks(age, "refs")
 	fetch := func(what string) error {
-		_, err := output(r.talking(ctx, address, "fetch", "--quiet", "--prune", "--tags", "--force", "--update-head-ok", "--no-write-fetch-head", "--no-recurse-submodules",
-			"--upload-pack=git-upload-pack", "--", address, what))
+		_, err := output(holding(lock, r.talking(ctx, address, "fetch", "--quiet", "--prune", "--tags", "--force", "--update-head-ok", "--no-write-fetch-head", "--no-recurse-submodules",
+			"--upload-pack=git-upload-pack", "--", address, what)))
 		return err
 	}
 	if err := fetch("+refs/heads/*:refs/heads/*"); err != nil || r.commit(ctx, commit) != "" {

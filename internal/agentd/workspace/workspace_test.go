@@ -5,13 +5,16 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
 )
@@ -387,9 +390,8 @@ func TestRemoveWorktreeLeavesOthers(t *testing.T) {
 	}
 }
 
-// A commit that is on no branch is kept on the task's.
 // A git that was killed while it entered a worktree in its list leaves an entry that keeps every
-// git from reading the list. The next agent takes back that one, and no other.
+// git from reading the list, and a lock of its branch. The next agent takes back these, and no others.
 func TestWorktreeThatWasEnteredInPart(t *testing.T) {
 	r := newRepository(t)
 	r.commit("first")
@@ -408,8 +410,14 @@ func TestWorktreeThatWasEnteredInPart(t *testing.T) {
 			}
 		}
 	}
-	if err := os.WriteFile(filepath.Join(r.dir, ".git/signalbox/worktrees/adding"), []byte(dir), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(r.dir, ".git/signalbox/worktrees/adding"), []byte(dir+"\x00signalbox/a"), 0o600); err != nil {
 		t.Fatal(err)
+	}
+	locks := map[string]string{"of the branch": filepath.Join(r.dir, ".git/refs/heads/signalbox/a.lock"), "of somebody else": filepath.Join(r.dir, ".git/refs/heads/main.lock")}
+	for _, lock := range locks {
+		if err := os.WriteFile(lock, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if r.command("worktree", "list").Run() == nil {
 		t.Fatal("git can read the list: this tests nothing")
@@ -421,6 +429,11 @@ func TestWorktreeThatWasEnteredInPart(t *testing.T) {
 	if _, err := os.Lstat(foreign); err != nil {
 		t.Errorf("an entry of somebody else: %v", err)
 	}
+	for of, lock := range locks {
+		if _, err := os.Lstat(lock); (err == nil) != (of == "of somebody else") {
+			t.Errorf("the lock %s: %v", of, err)
+		}
+	}
 	if err := os.RemoveAll(foreign); err != nil {
 		t.Fatal(err)
 	}
@@ -430,6 +443,39 @@ func TestWorktreeThatWasEnteredInPart(t *testing.T) {
 	must[*Repo](t)(repo.AddWorktree(ctx, dir, "signalbox/a", ""))
 }
 
+// A git that outlives its agent has the list to itself until it ends.
+func TestListOfWorktreesIsHeldByGit(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a program inherits no lock there")
+	}
+	r := newRepository(t)
+	repo := r.open()
+	var git *exec.Cmd
+	var stdin io.Closer
+	err := repo.alone(t.Context(), func(a *listing) (err error) {
+		git = a.command(t.Context(), "list")
+		cat := exec.Command("cat")
+		git.Path, git.Args = cat.Path, cat.Args
+		if stdin, err = git.StdinPipe(); err != nil {
+			return err
+		}
+		return git.Start()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := repo.Worktrees(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v while a git has the list", err)
+	}
+	if err := errors.Join(stdin.Close(), git.Wait()); err != nil {
+		t.Fatal(err)
+	}
+	must[[]string](t)(repo.Worktrees(t.Context()))
+}
+
+// A commit that is on no branch is kept on the task's.
 func TestKeepLosesNoCommit(t *testing.T) {
 	r := newRepository(t)
 	r.commit("first")
