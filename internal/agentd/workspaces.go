@@ -311,6 +311,11 @@ func (r *run) watch(p runDirs) *watched {
 	if err == nil {
 		var m workspace.Mark
 		if m, err = repo.Mark(ctx, r.objects()); err == nil {
+			if p.worktree != "" { // a folder may be another one's before an agent that was killed is back
+				r.mu.Lock()
+				r.rec.Before = &m // written with what is written of the program
+				r.mu.Unlock()
+			}
 			return &watched{repo, m}
 		}
 	}
