@@ -38,10 +38,10 @@ WINDOWS   = $(addprefix ./internal/,agentd agentd/runner cli command config doct
 FAST      = . ./api ./client ./steplimit ./toolqueue $(addprefix ./internal/,agentaddr cli conffile config cron engine/... execution/local \
 	gateway httpguard identity lifecycle mask peers port schedule seal serve store store/memory store/pack store/verbs strictjson toolconf)
 # Where tests have their files in make test, and PostgreSQL and Redis their data: in
-# memory, where 4 GB are free there; else, and in make soak, on the disk, where
-# half of the system's time goes into files that live for a second. What is built
-# stays on the disk, where it may be executed, and given back to.
-MEMORY   := $(shell test "$$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)" -gt 4000000 2>/dev/null && echo /dev/shm)
+# memory, where 4 GB are free and programs may be executed; else, and in make soak,
+# on the disk, where half of the system's time goes into files that live for a
+# second. What is built stays on the disk, from which it can be read again.
+MEMORY   := $(shell ! grep -qs " /dev/shm [^ ]* [^ ]*noexec" /proc/mounts && test "$$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)" -gt 4000000 2>/dev/null && echo /dev/shm)
 # One package more at a time than there are processors: the tests of most wait as
 # long as they work.
 WIDE     := -p $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1 )))

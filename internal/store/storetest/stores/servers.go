@@ -42,7 +42,7 @@ var schemas = sync.OnceValue(func() *testserver.Schemas {
 func openPostgres(processes int) (store.Store, error) {
 	schema := schemas().Borrow()
 	s, err := openEach(processes, func() (verbs.SharedBackend, error) {
-		return postgres.Open(context.Background(), postgres.Options{URL: schema.URL})
+		return postgres.Open(context.Background(), postgres.Options{URL: schema.URL + "&pool_max_conns=2"})
 	})
 	if err != nil {
 		return nil, err
