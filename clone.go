@@ -15,7 +15,7 @@ func (q *Request) Clone() *Request {
 	c.SealedEnv, c.AllowedTools = slices.Clone(q.SealedEnv), slices.Clone(q.AllowedTools)
 	c.Arguments, c.Metadata = slices.Clone(q.Arguments), slices.Clone(q.Metadata)
 	c.Land = cloned(q.Land)
-	c.Checking = Checking{slices.Clone(q.Checking.Checks), cloned(q.Checking.Retries)}
+	c.Checking = q.Checking.clone()
 	return &c
 }
 
@@ -43,8 +43,11 @@ func (r *Result) Clone() *Result {
 // Clone copies a schedule.
 func (s Schedule) Clone() Schedule {
 	s.Project, s.Thinking, s.Workspace = cloned(s.Project), cloned(s.Thinking), cloned(s.Workspace)
+	s.Checking, s.Landing = s.Checking.clone(), cloned(s.Landing)
 	return s
 }
+
+func (c Checking) clone() Checking { return Checking{slices.Clone(c.Checks), cloned(c.Retries)} }
 
 func cloned[T any](p *T) *T {
 	if p == nil {

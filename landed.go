@@ -15,6 +15,22 @@ type LandWish struct {
 	FastForward bool   // a clean checkout of the branch goes forward with it
 }
 
+// NewLandWish is nil if nothing is said.
+func NewLandWish(onto, method string, fastForward bool) *LandWish {
+	if w := (LandWish{onto, method, fastForward}); w != (LandWish{}) {
+		return &w
+	}
+	return nil
+}
+
+// Said is what is said; all of it is "" for nil.
+func (w *LandWish) Said() LandWish {
+	if w == nil {
+		return LandWish{}
+	}
+	return *w
+}
+
 // LandPR as LandWish.Onto: the branch is pushed, and a pull request is opened.
 const LandPR = "pr"
 
@@ -81,7 +97,7 @@ func (t *Task) AdoptLanding(now time.Time) error {
 		return err
 	}
 	known := slices.Contains(LandingStates(), l.State)
-	if (l.State == LandingWanted) == t.State.Terminal() || l.State != LandingWanted && l.State != LandingDropped && t.State != Completed {
+	if l.State == LandingWanted && t.State.Terminal() || l.State != LandingWanted && l.State != LandingDropped && t.State != Completed {
 		known = false
 	}
 	if !known || l.LandTask != "" && !ValidID(l.LandTask) || l.Turn != "" && !ValidID(l.Turn) {

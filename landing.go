@@ -196,7 +196,7 @@ func (l *Landing) String() string {
 	case LandingWanted:
 		return "it lands " + onto + " when it is completed"
 	case LandingQueued:
-		return "it lands " + onto + " next" + why
+		return "it is to land " + onto + why
 	case LandingGoing:
 		return "it lands " + onto + " by " + l.LandTask
 	case LandingReturned:
@@ -222,12 +222,13 @@ func (t *Task) SettleLanding(now time.Time) {
 	t.Landing = &l
 }
 
-// ChangeLanding returns the change that ev makes to the landing of an ended task, ready to be
-// stored; ok is false where it makes none.
+// ChangeLanding returns the change that ev makes to the landing of a task, ready to be stored; ok
+// is false where it makes none.
 //
-// Errors: those of NextLanding; CodeConflict while the task has not completed.
+// Errors: those of NextLanding; CodeConflict where the task has not completed, unless a wish is
+// dropped before it ends.
 func (t *Task) ChangeLanding(ev LandingEvent) (c Change, ok bool, err error) {
-	if t.State != Completed {
+	if t.State != Completed && (ev.Kind != LandingDrop || t.State.Terminal()) {
 		return c, false, Errorf(CodeConflict, "task %s is %s: only what has completed lands", t.ID, t.State)
 	}
 	l, err := NextLanding(t.Landing, ev)
@@ -242,12 +243,13 @@ func (t *Task) ChangeLanding(ev LandingEvent) (c Change, ok bool, err error) {
 }
 
 // WishAgain is where the work of a retry shall land: where that of the task was to, unless
-// someone dropped that.
+// someone dropped that: else the end of the task did.
 func (t *Task) WishAgain() *LandWish {
-	if t.Landing == nil || t.State == Completed && t.Landing.State == LandingDropped {
+	l := t.Landing
+	if l == nil || l.State == LandingDropped && (t.State == Completed || l.Since.Before(t.EndedAt)) {
 		return nil
 	}
-	return &t.Landing.LandWish
+	return &l.LandWish
 }
 
 // CheckRetry refuses a task that cannot be submitted again.

@@ -114,6 +114,8 @@ type Schedule struct {
 	LastQueueID string    // of the newest firing that made a task
 	LastError   string
 	Workspace   *Workspace // of its tasks; nil: as their agent is configured
+	Checking    Checking   // of its tasks
+	Landing     *LandWish  // where the work of its tasks lands; nil: nowhere
 }
 
 // RunTrigger says what made a schedule fire.

@@ -28,13 +28,23 @@ type NewSchedule struct {
 	Workspace      string   `json:"workspace,omitempty"` // as SubmitRequest has it
 	Repo           string   `json:"repo,omitempty"`
 	Base           string   `json:"base,omitempty"`
-	Priority       int      `json:"priority,omitempty"` // -10 to 10
-	OnLost         string   `json:"on_lost,omitempty"`  // fail or requeue; default: queue.on_lost of the director that fires it
+	Delivery
+	Priority int    `json:"priority,omitempty"` // -10 to 10
+	OnLost   string `json:"on_lost,omitempty"`  // fail or requeue; default: queue.on_lost of the director that fires it
 
 	Overlap             string `json:"overlap,omitempty"`               // queue (default), skip, cancel_previous or allow
 	Missed              string `json:"missed,omitempty"`                // skip, once (default) or all
 	MissedWindowSeconds int64  `json:"missed_window_seconds,omitempty"` // older instants are left out, 60 to 31622400; default 86400
 	OnFull              string `json:"on_full,omitempty"`               // skip (default) or retry, until its next instant
+}
+
+// Delivery is how the work of the tasks of a schedule is checked, and where it lands, as SubmitRequest has it.
+type Delivery struct {
+	Checks       []TaskCheck `json:"checks,omitempty"`
+	CheckRetries *int        `json:"check_retries,omitempty"` // 0 to 10
+	Land         string      `json:"land,omitempty"`          // a branch, or pr
+	LandMethod   string      `json:"land_method,omitempty"`   // rebase or squash
+	FastForward  bool        `json:"fast_forward,omitempty"`
 }
 
 // Schedule is a schedule, in the words of the seed execution-queue and, for
@@ -62,8 +72,9 @@ type Schedule struct {
 	Workspace      string   `json:"workspace,omitempty"` // as SubmitRequest has it
 	Repo           string   `json:"repo,omitempty"`
 	Base           string   `json:"base,omitempty"`
-	Priority       int      `json:"priority,omitempty"`
-	OnLost         string   `json:"on_lost,omitempty"`
+	Delivery
+	Priority int    `json:"priority,omitempty"`
+	OnLost   string `json:"on_lost,omitempty"`
 
 	Overlap             string `json:"overlap"`
 	Missed              string `json:"missed"`

@@ -21,6 +21,8 @@ func TestSchedulesFromTheCommandLine(t *testing.T) {
 	for field, args := range map[string][]string{
 		"agent_name":      {"--cron", "@daily", "--prompt", "p", "--agent", "nobody"},
 		"timezone":        {"--cron", "@daily", "--prompt", "p", "--timezone", "Mars/Olympus"},
+		"land must be":    {"--cron", "@daily", "--prompt", "p", "--land-method", "squash"},
+		"NAME=COMMAND":    {"--cron", "@daily", "--prompt", "p", "--check", "test"},
 		"cron_expression": {"--cron", "0 0 31 2 *", "--prompt", "p"},
 	} {
 		code := 2
@@ -38,19 +40,25 @@ func TestSchedulesFromTheCommandLine(t *testing.T) {
 	if got := b.want(0, "schedules", "trigger", "nightly", "--wait"); got.out != "Demo agent finished: tidy up\n" {
 		t.Errorf("%q", got.out)
 	}
-	b.want(0, "schedules", "edit", "nightly", "--cron", "0 3 * * *")
+	b.want(0, "schedules", "edit", "nightly", "--cron", "0 3 * * *", "--check", "test=make test", "--check-retries", "1", "--land", "main")
+	b.want(0, "schedules", "edit", "nightly", "--land-method", "squash", "--fast-forward")
 	director.kill()
 	director = b.director("--addr", addr)
 
 	// What was acknowledged is there after a crash, and the firing with it.
 	s := parse[api.Schedule](t, b.want(0, "schedules", "show", "nightly", "--json").out)
 	if s.CronExpression != "0 3 * * *" || s.AgentName != "coder" || s.LastStatus != "queued" || len(s.Outcomes) != 1 || s.Outcomes[0].Status != "completed" ||
+		len(s.Checks) != 1 || s.Checks[0].Run != "make test" || *s.CheckRetries != 1 || s.Land != "main" || s.LandMethod != "squash" || !s.FastForward ||
 		s.Outcomes[0].QueueID != s.LastQueueID || len(s.NextRuns) != 3 || s.NextRuns[0].In(zone(t, "Europe/Berlin")).Hour() != 3 {
 		t.Errorf("%+v", s)
 	}
 	past, err := b.client(director.url).History(b.ctx(), client.HistoryOptions{SourceJob: "nightly"})
 	if err != nil || len(past.Tasks) != 1 || past.Tasks[0].Source != "scheduler" {
 		t.Errorf("%+v %v", past, err)
+	}
+	b.want(0, "schedules", "edit", "nightly", "--check", "", "--land", "")
+	if s := parse[api.Schedule](t, b.want(0, "schedules", "show", "nightly", "--json").out); s.Checks != nil || s.Land != "" || s.LandMethod != "" || s.FastForward {
+		t.Errorf("%+v", s)
 	}
 	b.want(0, "schedules", "disable", "nightly")
 	if got := b.want(0, "schedules"); !strings.Contains(got.out, "disabled") {

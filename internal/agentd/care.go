@@ -307,7 +307,7 @@ func (d *Daemon) keepWork(ctx context.Context, w worktree, name, id string) erro
 
 // commitWork commits what a task has left in a worktree, on a branch.
 func (d *Daemon) commitWork(ctx context.Context, tree *workspace.Repo, w worktree, id string) error {
-	if err := errors.Join(tree.Unlock(), tree.CommitAll(ctx, "Work of "+d.cfg.Name+" on "+id, "Signalbox-Task: "+id)); err != nil {
+	if err := errors.Join(tree.Unlock(w.Branch), tree.CommitAll(ctx, "Work of "+d.cfg.Name+" on "+id, "Signalbox-Task: "+id)); err != nil {
 		return err
 	}
 	return tree.Keep(ctx, w.Branch)

@@ -194,7 +194,7 @@ func TestWorkOfKilledAgentIsCommitted(t *testing.T) {
 	var tasks []string
 	for slot := range 2 {
 		acc := a.submit(api.AgentTask{
-			Prompt:  "echo work > w.txt; git add w.txt; cp $(git rev-parse --git-path index) $(git rev-parse --git-path index.lock); trap '' TERM; echo hanging; while :; do sleep 1; done",
+			Prompt:  "echo work > w.txt; git add w.txt; for locked in index HEAD $(git symbolic-ref HEAD); do : > $(git rev-parse --git-path $locked).lock; done; trap '' TERM; echo hanging; while :; do sleep 1; done",
 			QueueID: fmt.Sprintf("queue-%08d", slot+1), Fence: int64(slot + 1), Slot: slot, Director: "store-1",
 		})
 		a.says(acc.TaskID, "hanging\n")

@@ -203,8 +203,15 @@ func (r *run) landOnto(ctx context.Context, repo *workspace.Repo, name string, w
 		Prepare: func(ctx context.Context, tree *workspace.Repo) error {
 			return r.setUp(ctx, repo, tree, r.landDirs(tree, w, name))
 		},
-		Check: func(_ context.Context, tree *workspace.Repo) (string, error) {
-			return r.checkLanding(tree, r.landDirs(tree, w, name), v)
+		Check: func(_ context.Context, tree *workspace.Repo, earlier bool) (string, error) {
+			said, err := r.checkLanding(tree, r.landDirs(tree, w, name))
+			if !earlier {
+				v.checks = said
+			}
+			if said == nil {
+				return "", err
+			}
+			return said.State, err
 		},
 		Log: r.logNote,
 	}
@@ -322,21 +329,17 @@ func (r *run) landDirs(tree *workspace.Repo, w worktree, name string) runDirs {
 	return runDirs{home: r.d.cfg.Home, dir: filepath.Join(tree.Dir, w.Sub), worktree: name}
 }
 
-// checkLanding runs the checks on what lands.
-func (r *run) checkLanding(tree *workspace.Repo, p runDirs, v *outcome) (string, error) {
+// checkLanding runs the checks on what lands; nil if there are none.
+func (r *run) checkLanding(tree *workspace.Repo, p runDirs) (*api.AgentChecks, error) {
 	c := r.checking(p, &watched{repo: tree})
-	if v.checks = c.said; len(c.list) == 0 {
-		if c.said != nil {
-			return c.said.State, nil
-		}
-		return "", nil
+	if len(c.list) == 0 {
+		return c.said, nil
 	}
 	said, err := r.runChecks(p, c)
-	v.checks = &said
 	if err != nil || !checks.Fails(said.State) {
-		return said.State, err
+		return &said, err
 	}
-	return "", &workspace.LandError{
+	return &said, &workspace.LandError{
 		Kind: workspace.LandChecks, Text: fmt.Sprintf("on %s as it is now %s", r.task.Land.Onto, failure(&said)),
 		Detail: fmt.Sprintf("Your work was to land on %s, and was put onto what that branch has now.\n", r.task.Land.Onto) + failureTurn(&said, c.list),
 	}

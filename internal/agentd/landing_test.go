@@ -201,6 +201,22 @@ func TestLandingThatFails(t *testing.T) {
 	nothingLeft(t, cfg)
 }
 
+// What is said of the checks is what they said of the last commit, also where an earlier one did
+// not pass and the work landed as one commit.
+func TestLandingChecksEachCommit(t *testing.T) {
+	cfg := landsFrom(t)
+	a := start(t, cfg)
+	task := landTask(a.works(1, "echo 1 > first.txt; git add -A; git commit -qm first; echo 2 > second.txt"), 10)
+	task.Checks = check("test -e second.txt")
+	acc := a.submit(task)
+	s := a.end(acc.TaskID)
+	if s.Landed == nil || s.Landed.Commits != 1 || s.Landed.Checked != "passed" || s.Checks == nil || s.Checks.State != "passed" {
+		t.Errorf("%+v %+v %+v", s.Landed, s.Checks, s.Error)
+	}
+	a.says(acc.TaskID, "not on commit 1 of 2 by itself: the work lands as one commit")
+	nothingLeft(t, cfg)
+}
+
 // A landing that is cancelled while its checks run leaves nothing, and no process.
 func TestLandingIsCancelled(t *testing.T) {
 	cfg := landsFrom(t)

@@ -202,7 +202,7 @@ func (r *run) enterWorktree(p *runDirs) error {
 			return fmt.Errorf("the worktree of this conversation is damaged, and what is in it is left alone: %w", err)
 		}
 		p.dir = filepath.Join(tree, w.Sub)
-		return errors.Join(t.Unlock(), d.disk.touchWorktree(name))
+		return errors.Join(t.Unlock(w.Branch), d.disk.touchWorktree(name))
 	}
 	if err := repo.RemoveWorktree(ctx, tree); err != nil { // nothing has run in it, or it is gone
 		return err

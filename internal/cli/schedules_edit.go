@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +19,7 @@ import (
 type scheduleFlags struct {
 	api.NewSchedule
 	project         string
+	commands        checkFlags
 	timeout, window optionalDuration
 	thinking        bool
 }
@@ -45,6 +48,8 @@ func (s *scheduleFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&s.SessionID, "session", "", "`id` of the conversation to go on with")
 	f.StringVar(&s.project, "project", "", "`folder` on the agent to run in, absolute or relative to its work folder")
 	registerPlace(f, &s.Workspace, &s.Repo, &s.Base)
+	s.commands.register(f)
+	registerLand(f, &s.Land, &s.LandMethod, &s.FastForward)
 	f.BoolVar(&s.thinking, "thinking", false, "let the model think, or not with --thinking=false (default: the agent's)")
 	f.IntVar(&s.Priority, "priority", 0, "`number` from -10 to 10")
 	f.Var(newChoice(&s.OnLost, "", "fail", "requeue"), "on-lost", "what becomes of a task when its agent is lost: fail or requeue (default: queue.on_lost of the director, fail)")
@@ -63,16 +68,22 @@ func (s *scheduleFlags) apply(a *app, f *pflag.FlagSet, to *api.NewSchedule) err
 		"thinking": func() { to.Thinking = &s.thinking }, "priority": func() { to.Priority = s.Priority }, "on-lost": func() { to.OnLost = s.OnLost },
 		"overlap": func() { to.Overlap = s.Overlap }, "missed": func() { to.Missed = s.Missed }, "on-full": func() { to.OnFull = s.OnFull },
 		"workspace": func() { to.Workspace = s.Workspace }, "repo": func() { to.Repo = s.Repo }, "base": func() { to.Base = s.Base },
+		"land-method": func() { to.LandMethod = s.LandMethod }, "fast-forward": func() { to.FastForward = s.FastForward },
 		"missed-window": func() { to.MissedWindowSeconds = int64(s.window.seconds()) }, "project": func() { to.Project = projectAt(s.project) },
 	} {
 		if f.Changed(name) {
 			set()
 		}
 	}
+	if f.Changed("land") {
+		if to.Land = s.Land; s.Land == "" { // it lands nowhere
+			to.LandMethod, to.FastForward = "", false
+		}
+	}
 	if to.AgentName != "" && to.Kind != "" {
 		return usage("--agent and --kind do not go together: an agent has its kind").withHint("take the other one away with --agent \"\" or --kind \"\"")
 	}
-	err := checkPriority(to.Priority)
+	err := cmp.Or(checkPriority(to.Priority), s.commands.fill(f, &to.Checks, &to.CheckRetries))
 	if err == nil && f.Changed("prompt") {
 		to.Message, err = a.prompt(s.Message)
 	}
@@ -84,6 +95,50 @@ func registerPlace(f *pflag.FlagSet, kind, repo, base *string) {
 	f.Var(newChoice(kind, "", signalbox.WorkspaceFolder, signalbox.WorkspaceWorktree, signalbox.WorkspaceClone), "workspace", "where it works: folder, worktree (a git worktree of its own) or clone (of a remote repository) (default: as the agent is configured)")
 	f.StringVar(repo, "repo", "", "of a worktree a `folder` on the agent, of a clone the address of a repository that the agent allows")
 	f.StringVar(base, "base", "", "`branch`, tag or commit that its worktree is made from")
+}
+
+// registerLand registers where the work of a task lands.
+func registerLand(f *pflag.FlagSet, onto, method *string, fastForward *bool) {
+	f.StringVar(onto, "land", "", "land its work on this `branch` when it has completed, or pr for a pull request")
+	f.Var(newChoice(method, "", "rebase", "squash"), "land-method", "how it lands: rebase or squash (default: as the agent is configured)")
+	f.BoolVar(fastForward, "fast-forward", false, "a clean checkout of the branch goes forward with it")
+}
+
+// checkFlags are the flags for checks of a task.
+type checkFlags struct {
+	pairs   []string // NAME=COMMAND
+	retries int
+}
+
+func (c *checkFlags) register(f *pflag.FlagSet) {
+	f.StringArrayVar(&c.pairs, "check", nil, "check its work, `NAME=COMMAND`: a shell command that its agent runs when the run has ended well; repeatable (default: the checks of the agent or the repository)")
+	f.IntVar(&c.retries, "check-retries", 0, "how many `times` the conversation goes on with what checks that failed printed, 0 to 10 (default: the agent's, 2)")
+}
+
+// fill fills in what was given; --check "" alone is no checks.
+func (c *checkFlags) fill(f *pflag.FlagSet, list *[]api.TaskCheck, retries **int) error {
+	var all signalbox.Checking
+	if f.Changed("check") {
+		*list = nil
+	}
+	if f.Changed("check-retries") {
+		all.Retries, *retries = &c.retries, &c.retries
+	}
+	for _, pair := range c.pairs {
+		if len(c.pairs) == 1 && pair == "" {
+			break
+		}
+		name, command, ok := strings.Cut(pair, "=")
+		if !ok {
+			return usage("--check %s: want NAME=COMMAND, such as test='go test ./...'", clean(pair))
+		}
+		all.Checks = append(all.Checks, signalbox.Check{Name: name, Run: command})
+		*list = append(*list, api.TaskCheck{Name: name, Run: command})
+	}
+	if err := all.Validate(); err != nil {
+		return usage("--check, --check-retries: %s", err)
+	}
+	return nil
 }
 
 func projectAt(path string) *api.Project {
@@ -172,7 +227,7 @@ func asNew(s *api.Schedule) api.NewSchedule {
 	return api.NewSchedule{
 		Name: s.Name, Description: s.Description, CronExpression: s.CronExpression, Timezone: s.Timezone, Enabled: &s.Enabled,
 		Message: s.Message, AgentName: s.AgentName, Kind: s.Kind, Model: s.Model, Tier: s.Tier, TimeoutSeconds: s.TimeoutSeconds,
-		SessionID: s.SessionID, Project: s.Project, Thinking: s.Thinking, Workspace: s.Workspace, Repo: s.Repo, Base: s.Base, Priority: s.Priority, OnLost: s.OnLost,
+		SessionID: s.SessionID, Project: s.Project, Thinking: s.Thinking, Workspace: s.Workspace, Repo: s.Repo, Base: s.Base, Delivery: s.Delivery, Priority: s.Priority, OnLost: s.OnLost,
 		Overlap: s.Overlap, Missed: s.Missed, MissedWindowSeconds: s.MissedWindowSeconds, OnFull: s.OnFull,
 	}
 }

@@ -31,8 +31,7 @@ type submitFlags struct {
 	env         []string
 	key         string
 	budget      budgetFlags
-	checks      []string
-	retries     int
+	checks      checkFlags
 	needs       []string
 	room        bool
 	wait        waitFlags
@@ -101,12 +100,9 @@ func (s *submitFlags) register(cmd *cobra.Command) {
 	f.Var(newChoice(&s.req.OnLost, "", "fail", "requeue"), "on-lost", "what becomes of it when its agent is lost: fail or requeue (default: queue.on_lost of the director, fail)")
 	f.Var(newChoice(&s.req.Overflow, "", "reject", "wait", "persist"), "overflow", "when no agent is free for it: persist (wait in the backlog, default), wait (for 2m, or --start-within) or reject")
 	s.budget.register(cmd)
-	f.StringArrayVar(&s.checks, "check", nil, "check its work, `NAME=COMMAND`: a shell command that its agent runs when the run has ended well; repeatable (default: the checks of the agent or the repository)")
-	f.IntVar(&s.retries, "check-retries", 0, "how many `times` the conversation goes on with what checks that failed printed, 0 to 10 (default: the agent's, 2)")
+	s.checks.register(f)
 	f.StringArrayVar(&s.needs, "need", nil, "`NAME[=N]`: units of a resource that its run holds, as signalbox resources lists them (default 1); repeatable")
-	f.StringVar(&s.req.Land, "land", "", "land its work on this `branch` when it has completed, or pr for a pull request")
-	f.Var(newChoice(&s.req.LandMethod, "", "rebase", "squash"), "land-method", "how it lands: rebase or squash (default: as the agent is configured)")
-	f.BoolVar(&s.req.FastForward, "fast-forward", false, "a clean checkout of the branch goes forward with it")
+	registerLand(f, &s.req.Land, &s.req.LandMethod, &s.req.FastForward)
 	f.StringVar(&s.req.SourceJob, "source-job", "", "`name` of the job that submits it")
 	f.StringVar(&s.key, "idempotency-key", "", "the same `key` makes at most one task (default: a new one)")
 	f.BoolVar(&s.room, "wait-for-room", false, "wait instead of failing when the queue is full")
@@ -140,7 +136,7 @@ func (a *app) fillRequest(cmd *cobra.Command, s *submitFlags, prompt string) (er
 	if s.req.Budget, err = s.budget.given(cmd); err != nil {
 		return err
 	}
-	if err := s.fillChecks(cmd); err != nil {
+	if err := s.checks.fill(cmd.Flags(), &s.req.Checks, &s.req.CheckRetries); err != nil {
 		return err
 	}
 	if s.req.Needs, err = needsOf(s.needs); err != nil {
@@ -151,25 +147,6 @@ func (a *app) fillRequest(cmd *cobra.Command, s *submitFlags, prompt string) (er
 	s.req.Source = "cli"
 	s.req.Env, err = a.taskEnv(s.env)
 	return err
-}
-
-func (s *submitFlags) fillChecks(cmd *cobra.Command) error {
-	var all signalbox.Checking
-	for _, pair := range s.checks {
-		name, command, ok := strings.Cut(pair, "=")
-		if !ok {
-			return usage("--check %s: want NAME=COMMAND, such as test='go test ./...'", clean(pair))
-		}
-		all.Checks = append(all.Checks, signalbox.Check{Name: name, Run: command})
-		s.req.Checks = append(s.req.Checks, api.TaskCheck{Name: name, Run: command})
-	}
-	if cmd.Flags().Changed("check-retries") {
-		all.Retries, s.req.CheckRetries = &s.retries, &s.retries
-	}
-	if err := all.Validate(); err != nil {
-		return usage("--check, --check-retries: %s", err)
-	}
-	return nil
 }
 
 func (a *app) prompt(arg string) (string, error) {

@@ -35,6 +35,20 @@ func jobSettings(j *Job) schema {
 		j.place("workspace", "folder, worktree or clone", func(w *signalbox.Workspace) *string { return &w.Kind }),
 		j.place("repo", "a folder at the agent, or "+wantRemote, func(w *signalbox.Workspace) *string { return &w.Repo }),
 		j.place("base", "a branch, tag or commit", func(w *signalbox.Workspace) *string { return &w.Base }),
+		{key: "checks", nested: decodeChecks(&j.Checking.Checks)},
+		typed("check_retries", conffile.WantWhole(0, signalbox.MaxCheckRetries), &j.Checking.Retries, func(v value) (*int, bool) {
+			n, ok := v.Whole(0, signalbox.MaxCheckRetries)
+			return &n, ok
+		}),
+		j.lands("land", "a branch, or pr for a pull request", func(w *signalbox.LandWish, v value) bool {
+			w.Onto = v.Text
+			return v.Form == conffile.Text && v.Text != ""
+		}),
+		j.lands("land_method", conffile.WantOneOf("rebase", "squash"), func(w *signalbox.LandWish, v value) bool {
+			w.Method = v.Text
+			return v.Form == conffile.Text && (v.Text == "rebase" || v.Text == "squash")
+		}),
+		j.lands("fast_forward", "true or false", func(w *signalbox.LandWish, v value) (ok bool) { w.FastForward, ok = v.Boolean(); return ok }),
 		oneOf("on_lost", &j.OnLost, signalbox.LostFail, signalbox.LostRequeue),
 		oneOf("overlap", &j.Overlap, signalbox.Overlaps()...),
 		oneOf("missed", &j.Missed, signalbox.MissedPolicies()...),
@@ -111,6 +125,16 @@ func (j *Job) place(key, want string, field func(*signalbox.Workspace) *string) 
 		}
 		*field(j.Workspace) = v.Text
 		return true
+	}}
+}
+
+// lands is a key of where the work of its runs lands.
+func (j *Job) lands(key, want string, set func(*signalbox.LandWish, value) bool) setting {
+	return setting{key: key, want: want, set: func(v value) bool {
+		if j.Landing == nil {
+			j.Landing = &signalbox.LandWish{}
+		}
+		return set(j.Landing, v)
 	}}
 }
 

@@ -64,7 +64,8 @@ jobs:
   - {name: a, schedule: "@hourly", prompt: "look after ${TEAM}", timezone: Asia/Tokyo, agent: coder, model: opus, tier: heavy, timeout: 90s,
      enabled: false, description: d, priority: -3, session_id: s1, project: /srv/shop, thinking: true, on_lost: requeue,
      overlap: cancel_previous, missed: all, missed_window: 2h, on_full: retry}
-  - {name: b, schedule: "*/5  *  * * *", prompt: p, kind: claude, timeout: 1800, project: {name: shop, path: shop}}
+  - {name: b, schedule: "*/5  *  * * *", prompt: p, kind: claude, timeout: 1800, project: {name: shop, path: shop},
+     workspace: worktree, base: main, checks: [{name: test, run: "go test ./$PKG", timeout: 10m}], check_retries: 0, land: main, land_method: squash, fast_forward: true}
 `)
 	c := w.mustLoad("")
 	if c.Scheduler != (config.Scheduler{Timezone: "America/New_York", Addr: "127.0.0.1:9200"}) {
@@ -77,6 +78,8 @@ jobs:
 		Overlap: signalbox.OverlapCancel, Missed: signalbox.MissedAll, MissedWindow: 2 * time.Hour, OnFull: signalbox.FullRetry, Source: signalbox.ScheduleFromConfig,
 	}, {
 		Name: "b", Cron: "*/5 * * * *", Prompt: "p", Kind: "claude", TimeoutSeconds: 1800, Project: &signalbox.Project{Name: "shop", Path: "shop"}, Enabled: true,
+		Workspace: &signalbox.Workspace{Kind: "worktree", Base: "main"}, Checking: signalbox.Checking{Checks: []signalbox.Check{{Name: "test", Run: "go test ./$PKG", TimeoutSeconds: 600}}, Retries: new(int)},
+		Landing: &signalbox.LandWish{Onto: "main", Method: "squash", FastForward: true},
 		Overlap: signalbox.OverlapQueue, Missed: signalbox.MissedOnce, MissedWindow: 24 * time.Hour, OnFull: signalbox.FullSkip, Source: signalbox.ScheduleFromConfig,
 	}}
 	if got := config.Schedules(c.Jobs); !reflect.DeepEqual(got, want) {
@@ -97,6 +100,11 @@ func TestJobsThatAreWrong(t *testing.T) {
 		{"jobs:\n  - {" + good + ", agent: commands@local}", "jobs[0].agent: want 1 to 64 letters"},
 		{"jobs:\n  - name: a\n    schedule: \"0 0 31 2 *\"\n    prompt: p", "signalbox.yaml:3: jobs[0].schedule: "},
 		{"jobs:\n  - name: a\n    schedule: 5\n    prompt: p", "signalbox.yaml:3: jobs[0].schedule: want a cron expression in quotes"},
+		{"jobs:\n  - {" + good + ", land: 3}", "jobs[0].land: want a branch, or pr for a pull request, got the number 3"},
+		{"jobs:\n  - {" + good + ", land: main, land_method: merge}", `jobs[0].land_method: want rebase or squash, got "merge"`},
+		{"jobs:\n  - {" + good + ", land: main, fast_forward: often}", "jobs[0].fast_forward: want true or false"},
+		{"jobs:\n  - {" + good + ", checks: [{name: a}]}", "jobs[0].checks: checks: check a has no command"},
+		{"jobs:\n  - {" + good + ", check_retries: 11}", "jobs[0].check_retries: want a whole number from 0 to 10"},
 		{"jobs:\n  - {" + good + ", timezone: Mars/Olympus}", "jobs[0].timezone: want the IANA name of a time zone, such as Europe/Berlin or UTC, got \"Mars/Olympus\""},
 		{"scheduler: {timezone: Mars/Olympus}", "signalbox.yaml:1: scheduler.timezone: want the IANA name"},
 		{"jobs:\n  - {" + good + ", timeout: 0}", "jobs[0].timeout: want a duration from 1s"},

@@ -129,7 +129,7 @@ func (e *Engine) Submit(ctx context.Context, n NewTask) (r Receipt, err error) {
 		return Receipt{}, err
 	}
 	if n.IdempotencyKey != "" {
-		sub.Task.IdempotencyKey, sub.Task.IdempotencyHash = scopedKey(n.By, n.IdempotencyKey), e.digest(asked)
+		sub.Task.IdempotencyKey, sub.Task.IdempotencyHash = ScopedKey(n.By, n.IdempotencyKey), e.digest(asked)
 	}
 	if refused == nil && !n.Scheduled { // a scheduled firing is not rate limited, or is charged to whoever triggered it
 		refused = e.ChargeRate(n.By, sizeOf(&n))
@@ -260,9 +260,9 @@ func (e *Engine) limit(n *NewTask) (name string, most int) {
 	return signalbox.LimitWork, e.opts.MaxSize
 }
 
-// scopedKey scopes an idempotency key to its owner: nobody gets another principal's task by
+// ScopedKey scopes an idempotency key to its owner: nobody gets another principal's task by
 // guessing its key.
-func scopedKey(by signalbox.Principal, key string) string {
+func ScopedKey(by signalbox.Principal, key string) string {
 	if owner := by.Key(); owner != "" {
 		return owner + " " + key
 	}

@@ -60,13 +60,13 @@ func (d *Server) newHandlers() *handlers {
 	}
 	toolTasks := &toolTaskHandlers{tools: tools, engine: e, audit: d.audit, metrics: cfg.Metrics, life: d.life, cancelWait: cancelWait}
 	tasks := &taskHandlers{
-		engine: e, audit: d.audit, tools: cfg.Tools, toolTasks: cfg.ToolTasks, forward: forward, log: cfg.Log, life: d.life, cancelWait: cancelWait,
+		engine: e, audit: d.audit, tools: cfg.Tools, toolTasks: cfg.ToolTasks, landings: cfg.Landings, forward: forward, log: cfg.Log, life: d.life, cancelWait: cancelWait,
 	}
 	schedules := &schedules.Handlers{Scheduler: cfg.Schedules, Engine: e, Audit: d.audit}
 	directors := &directorHandlers{peers: cfg.Peers, engine: e, version: cfg.Version, started: d.started}
 	accounts := &accountHandlers{engine: e, audit: d.audit}
 	return &handlers{
-		submits:    &submitHandlers{engine: e, metrics: cfg.Metrics, calls: toolTasks},
+		submits:    &submitHandlers{engine: e, metrics: cfg.Metrics, calls: toolTasks, landings: cfg.Landings},
 		queues:     &queueHandlers{engine: e, gate: d.gate, peers: cfg.Peers},
 		tasks:      tasks,
 		outputs:    outputs,

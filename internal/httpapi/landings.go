@@ -16,6 +16,8 @@ import (
 type Landings interface {
 	Ask(ctx context.Context, id string, wish signalbox.LandWish, by string) (signalbox.Task, error)
 	Drop(ctx context.Context, id, by string) (signalbox.Task, error)
+	Places(open []signalbox.Task) map[string]int
+	Trouble(t *signalbox.Task) string
 }
 
 type landingHandlers struct {
@@ -61,7 +63,11 @@ func (h *landingHandlers) change(w http.ResponseWriter, r *http.Request, status 
 	if err != nil {
 		return err
 	}
-	return httpio.Answer(w, status, *view.Landing(&t))
+	places, err := landingPlaces(r.Context(), h.engine, h.landings, &t)
+	if err != nil {
+		return err
+	}
+	return httpio.Answer(w, status, *view.Landing(&t, places[t.ID]))
 }
 
 // list is GET /api/landings.
@@ -70,11 +76,25 @@ func (h *landingHandlers) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	var places map[string]int
+	if h.landings != nil {
+		places = h.landings.Places(open)
+	}
 	out, who := api.Landings{Landings: []api.Landing{}}, access.CallerOf(r).Who
 	for i := range open {
 		if who.SeesTask(&open[i]) {
-			out.Landings = append(out.Landings, *view.Landing(&open[i]))
+			out.Landings = append(out.Landings, *view.Landing(&open[i], places[open[i].ID]))
 		}
 	}
 	return httpio.Answer(w, http.StatusOK, out)
+}
+
+// landingPlaces are the places of landings, where one of the task is under way, or the task lands
+// the work of another.
+func landingPlaces(ctx context.Context, e *engine.Engine, landings Landings, t *signalbox.Task) (map[string]int, error) {
+	if landings == nil || !t.Landing.Active() && t.Mode != signalbox.ModeLand {
+		return nil, nil
+	}
+	open, err := e.Read().Landings(ctx)
+	return landings.Places(open), err
 }

@@ -32,17 +32,9 @@ func (s *schemas) ref(t reflect.Type, closed bool) node {
 
 func (s *schemas) object(t reflect.Type, closed bool) node {
 	props, required := node{}, []string{}
-	for i := range t.NumField() { // what is embedded is part of it
-		if f := t.Field(i); f.Anonymous && f.Tag.Get("json") == "" {
-			inner := s.object(f.Type, closed)
-			maps.Copy(props, inner["properties"].(node))
-			more, _ := inner["required"].([]string)
-			required = append(required, more...)
-		}
-	}
 	for _, f := range httpio.JSONFields(t) {
-		schema := s.of(t.Field(f.Index).Type, closed)
-		if t.Field(f.Index).Type.Kind() == reflect.Pointer && !f.Optional {
+		schema := s.of(f.Field.Type, closed)
+		if f.Field.Type.Kind() == reflect.Pointer && !f.Optional {
 			schema = node{"anyOf": []node{schema, {"type": "null"}}}
 		}
 		maps.Copy(schema, rules[t.Name()+"."+f.Name])

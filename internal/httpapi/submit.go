@@ -17,9 +17,10 @@ import (
 
 // submitHandlers accept tasks.
 type submitHandlers struct {
-	engine  *engine.Engine
-	metrics Metrics
-	calls   *toolTaskHandlers // which retry the tasks of tools
+	engine   *engine.Engine
+	metrics  Metrics
+	calls    *toolTaskHandlers // which retry the tasks of tools
+	landings Landings          // nil: nothing lands here
 }
 
 // submit is POST /api/queue/task.
@@ -112,6 +113,11 @@ func (h *submitHandlers) receipt(w http.ResponseWriter, got engine.Receipt, stat
 	if gone := h.engine.Trouble(&got.Task); gone != "" {
 		message = strings.TrimPrefix(message+": "+gone, ": ")
 	}
+	if h.landings != nil && !got.Task.State.Terminal() {
+		if trouble := h.landings.Trouble(&got.Task); trouble != "" {
+			message = strings.TrimPrefix(message+"; its work will not land: "+trouble, "; ")
+		}
+	}
 	return httpio.Answer(w, status, api.SubmitResponse{
 		QueueID: got.Task.ID, Position: got.Position.N, PositionApproximate: got.Position.Approximate,
 		State: string(got.Task.State), Queue: got.Task.Queue, ETA: view.ETA(got.ETA), Message: message,
@@ -142,12 +148,8 @@ func newTask(req api.SubmitRequest) (engine.NewTask, error) {
 		Overflow: signalbox.Overflow(req.Overflow), Waits: req.Waits,
 	}
 	n.Project, n.Workspace = (*signalbox.Project)(req.Project), signalbox.NewWorkspace(req.Workspace, req.Repo, req.Base)
-	n.Checking.Retries = req.CheckRetries
-	for _, c := range req.Checks {
-		n.Checking.Checks = append(n.Checking.Checks, signalbox.Check(c))
-	}
-	if req.Land != "" || req.LandMethod != "" || req.FastForward {
-		n.Landing = &signalbox.LandWish{Onto: req.Land, Method: req.LandMethod, FastForward: req.FastForward}
+	n.Checking = view.Checking(req.Checks, req.CheckRetries)
+	if n.Landing = signalbox.NewLandWish(req.Land, req.LandMethod, req.FastForward); n.Landing != nil {
 		if err := n.Landing.Validate("land"); err != nil {
 			return n, err
 		}

@@ -22,6 +22,7 @@ type taskHandlers struct {
 	audit      *access.AuditLog
 	tools      Tools     // nil: no tools
 	toolTasks  ToolTasks // nil: no tool call is a task
+	landings   Landings  // nil: nothing lands here
 	forward    *forward.Forwarder
 	log        *slog.Logger
 	life       context.Context
@@ -57,6 +58,11 @@ func (h *taskHandlers) detail(ctx context.Context, id string) (api.Task, error) 
 	}
 	t, pos := &got.Task, got.Position
 	v := view.Task(t)
+	places, err := landingPlaces(ctx, h.engine, h.landings, t)
+	if err != nil {
+		return api.Task{}, err
+	}
+	v.Landing = view.Landing(t, places[id])
 	view.AddRequest(&v, &got.Request)
 	v.Revision = t.Rev
 	v.Stale = view.Stale(got.Stales)
@@ -205,7 +211,14 @@ func (h *taskHandlers) why(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	out := api.Why{QueueID: id, State: string(got.Task.State), Summary: got.Summary, Gates: []api.Gate{}, ETA: view.ETA(got.ETA), NoETA: got.NoETA}
+	places, err := landingPlaces(r.Context(), h.engine, h.landings, &got.Task)
+	if err != nil {
+		return err
+	}
 	for _, g := range got.Gates {
+		if got.Task.Mode == signalbox.ModeLand && g.Name == "resources_free" && !g.OK {
+			g.Text += view.Before(places[got.Task.RetryOf])
+		}
 		out.Gates = append(out.Gates, api.Gate(g))
 	}
 	h.addCapacity(&out, got.Task.State, access.CallerOf(r))

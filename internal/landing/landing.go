@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -136,7 +137,7 @@ func (d *Driver) submit(ctx context.Context, t *signalbox.Task) error {
 	case !agent.Up: // it is not known whether it would take the prompt for a prompt
 		return nil
 	case !agent.Landing:
-		return d.drive(ctx, t.ID, signalbox.LandingEvent{Kind: signalbox.LandingStopped, Text: fmt.Sprintf("agent %s lands nothing: it is none of our daemons, or an older one; land the work by hand, or update the agent", t.Agent)})
+		return d.drive(ctx, t.ID, signalbox.LandingEvent{Kind: signalbox.LandingStopped, Text: d.Trouble(t)})
 	}
 	by, r, err := d.owner(ctx, t)
 	if err != nil {
@@ -147,10 +148,10 @@ func (d *Driver) submit(ctx context.Context, t *signalbox.Task) error {
 		Mode: signalbox.ModeLand, Agent: t.Agent, By: by, Scheduled: true, Source: t.Source, RetryOf: t.ID, Priority: t.Priority,
 		Prompt: "Land " + t.ID + " " + onto(l), Checking: r.Checking, OnLost: signalbox.LostRequeue,
 		Land:           &signalbox.Land{LandWish: l.LandWish, Task: t.ID, SessionID: t.SessionID, Title: title(t)},
-		IdempotencyKey: fmt.Sprintf("land:%s:%d", t.ID, l.Submits),
+		IdempotencyKey: landKey(t),
 	}
-	if l.Onto != signalbox.LandPR {
-		n.Holds = &[]signalbox.Need{{Resource: signalbox.Exclusive("land", cmp.Or(agent.Folder, agent.WorkDir, t.Agent)+":"+l.Onto), N: 1}}
+	if branch := branchOf(t, agent); branch != "" {
+		n.Holds = &[]signalbox.Need{{Resource: branch, N: 1}}
 	}
 	got, err := d.engine.Submit(ctx, n)
 	if refused(err) {
@@ -159,7 +160,70 @@ func (d *Driver) submit(ctx context.Context, t *signalbox.Task) error {
 	if err != nil {
 		return err
 	}
-	return d.drive(ctx, t.ID, signalbox.LandingEvent{Kind: signalbox.LandingSubmitted, Task: got.Task.ID})
+	return d.note(ctx, t.ID, signalbox.LandingEvent{Kind: signalbox.LandingSubmitted, Task: got.Task.ID})
+}
+
+// landKey makes of all submits of the task that lands the work of t next one.
+func landKey(t *signalbox.Task) string { return fmt.Sprintf("land:%s:%d", t.ID, t.Landing.Submits) }
+
+// note is drive for a task that was submitted. One for a landing that was dropped meanwhile is
+// cancelled.
+func (d *Driver) note(ctx context.Context, id string, ev signalbox.LandingEvent) error {
+	if err := d.drive(ctx, id, ev); err != nil {
+		return err
+	}
+	t, err := d.store.Task(ctx, id)
+	if signalbox.CodeOf(err) == signalbox.CodeNotFound || err == nil && t.Landing.State == signalbox.LandingDropped && t.Landing.LandTask != ev.Task && t.Landing.Turn != ev.Task {
+		return d.cancel(ctx, ev.Task, "the director")
+	}
+	return err
+}
+
+// Trouble says why the work of a task would not land at its agent as that is now, "" if that is
+// not known.
+func (d *Driver) Trouble(t *signalbox.Task) string {
+	only, _ := signalbox.OnlyAgent(t.Queue)
+	name := cmp.Or(t.Agent, only)
+	agent, _ := d.engine.LiveAgent(name)
+	switch {
+	case t.Landing == nil || !agent.Up:
+		return ""
+	case !agent.Landing:
+		return fmt.Sprintf("agent %s lands nothing: it is none of our daemons, or an older one; land the work by hand, or update the agent", name)
+	case agent.FolderOf(t.Workplace) != "":
+		return fmt.Sprintf("agent %s works in its folder, from which nothing lands: submit with workspace worktree", name)
+	}
+	return ""
+}
+
+// branchOf names the resource that one landing at a time holds: a branch of the agent's repository;
+// "" for a pull request.
+func branchOf(t *signalbox.Task, agent engine.LiveAgent) string {
+	if t.Landing.Onto == signalbox.LandPR {
+		return ""
+	}
+	return signalbox.Exclusive("land", cmp.Or(agent.Folder, agent.WorkDir, t.Agent)+":"+t.Landing.Onto)
+}
+
+// Places tells, of tasks whose landing is open, how many in all land on the same branch up to that
+// one: 1 is next, or lands now. What waits for its conversation or a person has no place.
+func (d *Driver) Places(open []signalbox.Task) map[string]int {
+	places, before := map[string]int{}, map[string]int{}
+	going := slices.DeleteFunc(slices.Clone(open), func(t signalbox.Task) bool {
+		return t.Landing.State != signalbox.LandingGoing && t.Landing.State != signalbox.LandingQueued
+	})
+	slices.SortFunc(going, func(a, b signalbox.Task) int {
+		// By their words "landing" is before "queued".
+		return cmp.Or(cmp.Compare(a.Landing.State, b.Landing.State), cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Landing.LandTask, b.Landing.LandTask), a.Landing.At.Compare(b.Landing.At), cmp.Compare(a.ID, b.ID))
+	})
+	for i := range going {
+		agent, _ := d.engine.LiveAgent(going[i].Agent)
+		if branch := branchOf(&going[i], agent); branch != "" {
+			before[branch]++
+			places[going[i].ID] = before[branch]
+		}
+	}
+	return places
 }
 
 // refused reports whether a submit would be refused again.
@@ -261,7 +325,7 @@ func (d *Driver) giveBack(ctx context.Context, t *signalbox.Task) error {
 	if err != nil {
 		return err
 	}
-	return d.drive(ctx, t.ID, signalbox.LandingEvent{Kind: signalbox.LandingTurned, Task: got.Task.ID})
+	return d.note(ctx, t.ID, signalbox.LandingEvent{Kind: signalbox.LandingTurned, Task: got.Task.ID})
 }
 
 func prompt(l *signalbox.Landing, detail string) string {
@@ -306,7 +370,7 @@ func (d *Driver) Ask(ctx context.Context, id string, wish signalbox.LandWish, by
 	case t.State != signalbox.Completed: // ChangeLanding says it
 	case c == nil || c.Workspace == "folder":
 		return t, signalbox.Errorf(signalbox.CodeConflict, "task %s did not work in a worktree: what it changed in its agent's folder is there already (give the agent --workspace worktree)", id)
-	case c.FilesChanged == 0 && c.Commits == 0:
+	case c.FilesChanged == 0 && c.Commits == 0 && t.Landing == nil: // else an attempt of before may have changed something
 		return t, signalbox.Errorf(signalbox.CodeConflict, "task %s changed nothing: there is nothing to land", id)
 	default:
 		if before := t.Landing; before != nil && wish == (signalbox.LandWish{}) {
@@ -345,6 +409,20 @@ func (d *Driver) Drop(ctx context.Context, id, by string) (signalbox.Task, error
 				return t, err
 			}
 			return d.store.Task(ctx, id)
+		case l.State == signalbox.LandingQueued: // it may have been submitted by a director that died since
+			by, _, err := d.owner(ctx, &t)
+			if err != nil {
+				return t, err
+			}
+			lander, err := d.store.ByKey(ctx, engine.ScopedKey(by, landKey(&t)))
+			if err == nil {
+				if err = d.drive(ctx, id, signalbox.LandingEvent{Kind: signalbox.LandingSubmitted, Task: lander.ID}); err == nil {
+					continue
+				}
+			}
+			if signalbox.CodeOf(err) != signalbox.CodeNotFound {
+				return t, err
+			}
 		case l.State == signalbox.LandingReturned && l.Turn == "": // it may have been submitted
 			if err := d.step(ctx, &t); err != nil {
 				return t, err

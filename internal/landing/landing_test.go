@@ -282,10 +282,25 @@ func TestWhatCannotLandIsRefused(t *testing.T) {
 	f.must(err)
 	f.ends(c.Task, engine.Outcome{Reason: signalbox.ReasonCompleted, Result: &signalbox.Result{Changes: &signalbox.Changes{Workspace: "folder", FilesChanged: 1}}})
 	wants("work of a folder", signalbox.CodeConflict)
+	none := engine.Outcome{Reason: signalbox.ReasonCompleted, Result: &signalbox.Result{Changes: &signalbox.Changes{Workspace: "worktree", BaseBranch: "main"}}}
+	for _, wish := range []*signalbox.LandWish{nil, {Onto: "main"}} {
+		r, err = f.Submit(t.Context(), engine.NewTask{Prompt: "p", Agent: "coder", Landing: wish})
+		f.must(err)
+		c, _, err := f.Claim(t.Context(), coder, 0)
+		f.must(err)
+		f.ends(c.Task, none)
+		if wish == nil {
+			wants("a task that changed nothing", signalbox.CodeConflict)
+		}
+	}
+	// An attempt of before may have changed something.
+	f.lands("land_refused")
+	f.is(r.Task.ID, signalbox.LandingStands)
+	wants("a task that was to land, and whose last attempt changed nothing", "")
 	if _, err := f.driver.Ask(t.Context(), f.work(nil).ID, signalbox.LandWish{Onto: "--exec=x"}, "me"); signalbox.FieldOf(err) != "onto" {
 		t.Errorf("an option as a branch: %v", err)
 	}
-	if _, err := f.driver.Drop(t.Context(), r.Task.ID, "me"); signalbox.CodeOf(err) != signalbox.CodeConflict {
+	if _, err := f.driver.Drop(t.Context(), f.work(nil).ID, "me"); signalbox.CodeOf(err) != signalbox.CodeConflict {
 		t.Errorf("a landing that nobody wants is dropped: %v", err)
 	}
 }
@@ -295,10 +310,15 @@ var errKilled = errors.New("killed")
 // dying is the store of a director that dies at one of its writes of a landing.
 type dying struct {
 	store.Store
-	left int
+	left   int
+	before func() // happens once, before the next write
 }
 
 func (d *dying) Apply(ctx context.Context, c signalbox.Change, now time.Time) (signalbox.Task, error) {
+	if before := d.before; before != nil {
+		d.before = nil
+		before()
+	}
 	if d.left--; d.left == 0 {
 		return signalbox.Task{}, errKilled
 	}
@@ -412,27 +432,41 @@ func TestWhatIsDroppedLeavesNoTurn(t *testing.T) {
 	}
 }
 
-// A drop between the submit of a turn and the note of it cancels that turn.
-func TestATurnThatNobodyNotedIsDropped(t *testing.T) {
-	d := &dying{}
-	f := newFixture(t, func(s store.Store) store.Store { d.Store = s; return d })
-	id := f.work(&signalbox.LandWish{Onto: "main"}).ID
-	f.lands("conflict")
-	d.left = 1
-	if err := f.driver.Step(t.Context()); !errors.Is(err, errKilled) {
-		t.Fatal(err)
-	}
-	if l := f.is(id, signalbox.LandingReturned); l.Turn != "" {
-		t.Fatalf("%+v", l)
-	}
-	_, err := f.driver.Drop(t.Context(), id, "me")
-	f.must(err)
-	f.is(id, signalbox.LandingDropped)
-	counts, err := f.Read().Counts(t.Context())
-	f.must(err)
-	for queue, n := range counts.Queues {
-		if n > 0 {
-			t.Errorf("%d tasks wait in %s", n, queue)
+// A task that was submitted for a landing, but that nobody noted, ends with the landing that is
+// dropped: whether its director has died, or is overtaken.
+func TestWhatNobodyNotedIsDropped(t *testing.T) {
+	for _, state := range []signalbox.LandingState{signalbox.LandingQueued, signalbox.LandingReturned} {
+		for _, dies := range []bool{false, true} {
+			d := &dying{}
+			f := newFixture(t, func(s store.Store) store.Store { d.Store = s; return d })
+			id := f.work(&signalbox.LandWish{Onto: "main"}).ID
+			if state == signalbox.LandingReturned {
+				f.lands("conflict")
+			}
+			drop := func() {
+				_, err := landing.New(f.store, f.Engine, 2, slog.New(slog.DiscardHandler)).Drop(t.Context(), id, "me")
+				f.must(err)
+			}
+			if d.left = 1; !dies {
+				d.left, d.before = 0, drop
+			}
+			if err := f.driver.Step(t.Context()); dies != errors.Is(err, errKilled) || !dies && err != nil {
+				t.Fatal(err)
+			}
+			if dies {
+				if l := f.is(id, state); state == signalbox.LandingReturned && l.Turn != "" {
+					t.Fatalf("%+v", l)
+				}
+				drop()
+			}
+			f.is(id, signalbox.LandingDropped)
+			counts, err := f.Read().Counts(t.Context())
+			f.must(err)
+			for queue, n := range counts.Queues {
+				if n > 0 {
+					t.Errorf("%s, dies %v: %d tasks wait in %s", state, dies, n, queue)
+				}
+			}
 		}
 	}
 }

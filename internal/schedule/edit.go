@@ -201,7 +201,7 @@ func withDefaults(s signalbox.Schedule) signalbox.Schedule {
 // Validate validates a schedule. Errors name the API field. Empty choices mean the default.
 func Validate(s signalbox.Schedule) error {
 	s = withDefaults(s)
-	for _, check := range []func(*signalbox.Schedule) error{checkName, checkTimes, checkPrompt, checkWords, checkRoute, checkChoices} {
+	for _, check := range []func(*signalbox.Schedule) error{checkName, checkTimes, checkPrompt, checkWords, checkRoute, checkChoices, checkDelivery} {
 		if err := check(&s); err != nil {
 			return err
 		}
@@ -245,6 +245,13 @@ func checkRoute(s *signalbox.Schedule) error {
 		return signalbox.Invalid("agent", "agent %s runs %s of the director itself and takes no prompts: name another agent", clip(s.Agent), kind)
 	}
 	return signalbox.CheckTarget(s.Agent, s.Kind, s.SessionID)
+}
+
+func checkDelivery(s *signalbox.Schedule) error {
+	if err := s.Checking.Validate(); err != nil || s.Landing == nil {
+		return err
+	}
+	return s.Landing.Validate("land")
 }
 
 func checkChoices(s *signalbox.Schedule) error {

@@ -1,10 +1,12 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // How work lands.
@@ -58,11 +60,17 @@ type Landing struct {
 	Trailers    []string // of each commit that has them not yet
 	Past        []Landed // what Intend has stored, oldest first
 
-	Prepare func(ctx context.Context, tree *Repo) error           // sets the worktree up for the checks
-	Check   func(ctx context.Context, tree *Repo) (string, error) // a word on the checks, for Landed.Checked
-	Intend  func(Landed) error                                    // stores durably what lands next
+	Prepare func(ctx context.Context, tree *Repo) error // sets the worktree up for the checks
+	Check   Check
+	Intend  func(Landed) error // stores durably what lands next
 	Log     func(format string, args ...any)
 }
+
+// Check runs the checks on a commit of a landing: the one that the branch comes to, or an earlier
+// one of it. It returns a word on them, "" if there are none.
+//
+// Errors: LandError of the kind LandChecks if they fail.
+type Check func(ctx context.Context, tree *Repo, earlier bool) (string, error)
 
 // Landed is a landing that took place if the branch contains Commit.
 type Landed struct {
@@ -72,13 +80,14 @@ type Landed struct {
 	Commit   string `json:"commit"`             // commit of the branch that has it
 	Was      string `json:"was"`                // commit of the branch before
 	Commits  int    `json:"commits"`            // that were added
-	Checked  string `json:"checked,omitempty"`  // what Check returned
+	Checked  string `json:"checked,omitempty"`  // what Check returned, for each of them
 	Checkout string `json:"checkout,omitempty"` // folder that went forward with the branch
 }
 
 // Land puts work onto a branch: its commits are made anew on the tip of the branch, in a
-// worktree of their own, checked there, and the branch is moved by compare-and-set. Where the
-// branch moves meanwhile all of it begins again. Work that has landed is not landed twice.
+// worktree of their own, each is checked there, and the branch is moved by compare-and-set. Where
+// the branch moves meanwhile all of it begins again. Where only the last of them passes, the work
+// lands as one commit. Work that has landed is not landed twice.
 //
 // The caller keeps landings onto one branch apart, see LockDir. If ctx ends before the branch
 // was moved, nothing has happened.
@@ -122,22 +131,59 @@ func (r *Repo) landOnce(ctx context.Context, l Landing) (Landed, error) {
 		return Landed{}, err
 	}
 	l.Log("commits made on %s, which is at %s: %d", l.Onto, short(to.at), done.Commits)
-	if err := tree.submodules(ctx); err != nil {
+	if done.Checked, err = l.check(ctx, tree, false); err != nil {
 		return Landed{}, err
 	}
-	if err := l.Prepare(ctx, tree); err != nil {
-		return Landed{}, err
-	}
-	if done.Checked, err = l.Check(ctx, tree); err != nil {
-		return Landed{}, err
-	}
-	if ctx.Err() != nil {
-		return Landed{}, context.Cause(ctx)
+	if done.Checked != "" && done.Commits > 1 {
+		switch passed, err := r.checkEarlier(ctx, l, done); {
+		case err != nil:
+			return Landed{}, err
+		case !passed:
+			l.Method = MethodSquash
+			return r.landOnce(ctx, l)
+		}
 	}
 	if err := l.Intend(done); err != nil {
 		return Landed{}, err
 	}
 	return done, r.move(ctx, l, to, done)
+}
+
+// check sets a worktree up and runs the checks in it.
+func (l *Landing) check(ctx context.Context, tree *Repo, earlier bool) (string, error) {
+	if err := tree.submodules(ctx); err != nil {
+		return "", err
+	}
+	if err := l.Prepare(ctx, tree); err != nil {
+		return "", err
+	}
+	said, err := l.Check(ctx, tree, earlier)
+	return said, cmp.Or(err, context.Cause(ctx))
+}
+
+// checkEarlier reports whether the checks say of each commit of a landing what they said of the
+// last one.
+func (r *Repo) checkEarlier(ctx context.Context, l Landing, done Landed) (bool, error) {
+	out, err := r.git(ctx, "rev-list", "--reverse", done.Was+".."+done.Commit+"^")
+	if err != nil {
+		return false, err
+	}
+	for n, commit := range strings.Fields(out) {
+		l.Log("checks of commit %d of %d, %s", n+1, done.Commits, short(commit))
+		tree, err := r.detached(ctx, l.Dir, commit)
+		if err != nil {
+			return false, err
+		}
+		said, err := l.check(ctx, tree, true)
+		if e, red := errors.AsType[*LandError](err); red && e.Kind == LandChecks || err == nil && said != done.Checked {
+			l.Log("the checks pass on the whole of the work, but not on commit %d of %d by itself: the work lands as one commit", n+1, done.Commits)
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // hasLanded finds, of the past landings, the one of this very work, if the branch at a commit

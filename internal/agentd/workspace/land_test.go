@@ -40,7 +40,7 @@ func (s *site) landing() Landing {
 		Work: s.work.git("rev-parse", "HEAD"), Task: "queue-1", Onto: "main", Method: MethodRebase, Dir: filepath.Join(s.t.TempDir(), "landing"),
 		Trailers: []string{"Signalbox-Task: queue-1", "Co-authored-by: helper <helper@signalbox.local>"}, Past: s.past,
 		Prepare: func(context.Context, *Repo) error { return nil },
-		Check:   func(context.Context, *Repo) (string, error) { return "passed", nil },
+		Check:   func(context.Context, *Repo, bool) (string, error) { return "passed", nil },
 		Intend:  func(l Landed) error { s.past = append(s.past, l); return nil },
 		Log:     s.t.Logf,
 	}
@@ -104,7 +104,7 @@ func TestLandByRebase(t *testing.T) {
 	base := s.on("a.txt", "1\n2\n3\n4\n5\n6\n7\n8\nnine\n")
 	checked := ""
 	l := s.landing()
-	l.Check = func(_ context.Context, tree *Repo) (string, error) {
+	l.Check = func(_ context.Context, tree *Repo, _ bool) (string, error) {
 		b, err := os.ReadFile(filepath.Join(tree.Dir, "a.txt"))
 		checked = string(b)
 		return "passed", err
@@ -195,6 +195,71 @@ func TestLandBySquash(t *testing.T) {
 	}
 }
 
+// Each commit that a rebase puts on the branch has passed the checks; where one does not pass by
+// itself, the work lands as one commit that does.
+func TestLandChecksEachCommit(t *testing.T) {
+	broken := errors.New("the disk is full")
+	red := &LandError{Kind: LandChecks, Text: "red"}
+	for name, c := range map[string]struct {
+		said    map[string]string // by the last line of steps.txt; else "passed"
+		err     map[string]error
+		want    string // the last lines of steps.txt in the commits of main
+		checked string
+		fails   error
+	}{
+		"each passes":          {want: "1 2 3", checked: "3 1 2"},
+		"one is red":           {err: map[string]error{"2": red}, want: "3", checked: "3 1 2 3"},
+		"one has other checks": {said: map[string]string{"1": ""}, want: "3", checked: "3 1 3"},
+		"the last is red":      {err: map[string]error{"3": red}, fails: red, checked: "3"},
+		"one breaks off":       {err: map[string]error{"1": broken}, fails: broken, checked: "3 1"},
+		"without checks":       {said: map[string]string{"3": ""}, want: "1 2 3", checked: "3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			for _, step := range []string{"1", "2", "3"} {
+				s.work.write("steps.txt", step+"\n")
+				s.work.commit("step " + step)
+			}
+			base := s.on("b.txt", "x\n")
+			var checked []string
+			l := s.landing()
+			l.Check = func(_ context.Context, tree *Repo, earlier bool) (string, error) {
+				b, err := os.ReadFile(filepath.Join(tree.Dir, "steps.txt"))
+				if err != nil {
+					return "", err
+				}
+				step := strings.TrimSpace(string(b))
+				checked = append(checked, step)
+				if earlier != (step != "3") {
+					t.Errorf("earlier is %v of step %s", earlier, step)
+				}
+				said, ok := c.said[step]
+				if !ok {
+					said = "passed"
+				}
+				return said, c.err[step]
+			}
+			if c.fails != nil {
+				if _, err := s.repo.Land(t.Context(), l); !errors.Is(err, c.fails) || s.git("rev-parse", "main") != base {
+					t.Errorf("%v", err)
+				}
+			} else if done := s.land(l); done.Commits != len(strings.Fields(c.want)) {
+				t.Errorf("%+v", done)
+			}
+			var steps []string
+			for _, commit := range strings.Fields(s.git("rev-list", "--reverse", base+"..main")) {
+				steps = append(steps, s.git("show", commit+":steps.txt"))
+			}
+			if got := strings.Join(steps, " "); got != c.want {
+				t.Errorf("main has %q", got)
+			}
+			if got := strings.Join(checked, " "); got != c.checked {
+				t.Errorf("checked were %q", got)
+			}
+		})
+	}
+}
+
 // A conflict says where it is and what to do. What a merge has solved lands as it was solved.
 func TestLandAfterConflict(t *testing.T) {
 	s := newSite(t)
@@ -233,7 +298,9 @@ func TestLandThatIsRefused(t *testing.T) {
 		s.wantLandError(l, LandRefused, "branch")
 	}
 	l := s.landing()
-	l.Check = func(context.Context, *Repo) (string, error) { return "", &LandError{Kind: LandChecks, Text: "red"} }
+	l.Check = func(context.Context, *Repo, bool) (string, error) {
+		return "", &LandError{Kind: LandChecks, Text: "red"}
+	}
 	s.wantLandError(l, LandChecks, "red")
 	orphan := &repository{t, filepath.Join(t.TempDir(), "orphan"), s.env}
 	s.git("worktree", "add", "-q", "--detach", orphan.dir)
@@ -245,7 +312,7 @@ func TestLandThatIsRefused(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stopped := errors.New("stopped")
 	l = s.landing()
-	l.Check = func(context.Context, *Repo) (string, error) { cancel(stopped); return "passed", nil }
+	l.Check = func(context.Context, *Repo, bool) (string, error) { cancel(stopped); return "passed", nil }
 	before := s.git("rev-parse", "main")
 	if _, err := s.repo.Land(ctx, l); !errors.Is(err, stopped) || s.git("rev-parse", "main") != before {
 		t.Errorf("%v", err)
@@ -258,7 +325,7 @@ func TestLandOnMovingBranch(t *testing.T) {
 	s.work.write("n.txt", "n\n")
 	s.work.commit("new")
 	l, tries := s.landing(), 0
-	l.Check = func(_ context.Context, tree *Repo) (string, error) {
+	l.Check = func(_ context.Context, tree *Repo, _ bool) (string, error) {
 		if tries++; tries < 3 {
 			s.on("b.txt", strings.Repeat("x\n", tries))
 		} else if b, err := os.ReadFile(filepath.Join(tree.Dir, "b.txt")); err != nil || string(b) != "x\nx\n" {
@@ -272,7 +339,7 @@ func TestLandOnMovingBranch(t *testing.T) {
 	s.work.write("n.txt", "m\n")
 	s.work.commit("more")
 	l = s.landing()
-	l.Check = func(context.Context, *Repo) (string, error) {
+	l.Check = func(context.Context, *Repo, bool) (string, error) {
 		tries++
 		s.on("b.txt", strings.Repeat("y\n", tries))
 		return "passed", nil
@@ -446,7 +513,7 @@ func TestLandOnRemoteBranch(t *testing.T) {
 	base := s.on("b.txt", "only here\n")
 	l, tries := s.landing(), 0
 	l.Remote = "origin"
-	l.Check = func(context.Context, *Repo) (string, error) {
+	l.Check = func(context.Context, *Repo, bool) (string, error) {
 		if tries++; tries == 1 {
 			s.git("push", "-q", "origin", "main")
 		}
@@ -474,7 +541,7 @@ func TestLandWithSubmodules(t *testing.T) {
 	s.work.git("submodule", "--quiet", "add", sub.dir, "lib")
 	s.work.commit("lib")
 	l := s.landing()
-	l.Check = func(_ context.Context, tree *Repo) (string, error) {
+	l.Check = func(_ context.Context, tree *Repo, _ bool) (string, error) {
 		_, err := os.Stat(filepath.Join(tree.Dir, "lib/s.txt"))
 		return "passed", err
 	}
@@ -494,10 +561,10 @@ func TestLandWithSubmodules(t *testing.T) {
 	}
 	s.on("b.txt", "x\n")
 	l = s.landing()
-	l.Check = func(_ context.Context, tree *Repo) (string, error) {
+	l.Check = func(_ context.Context, tree *Repo, earlier bool) (string, error) {
 		b, err := os.ReadFile(filepath.Join(tree.Dir, "lib/s.txt"))
-		if string(b) != "2\n" {
-			t.Errorf("lib has %q", b)
+		if want := map[bool]string{true: "1\n", false: "2\n"}[earlier]; string(b) != want {
+			t.Errorf("lib has %q, not %q", b, want)
 		}
 		return "passed", err
 	}

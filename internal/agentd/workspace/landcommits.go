@@ -13,7 +13,7 @@ func (r *Repo) detached(ctx context.Context, dir, at string) (*Repo, error) {
 	if err := r.RemoveWorktree(ctx, dir); err != nil {
 		return nil, err
 	}
-	t, err := r.addWorktree(ctx, dir, "--detach", dir, at)
+	t, err := r.addWorktree(ctx, dir, "", "--detach", dir, at)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/url"
 	"os/exec"
@@ -210,14 +209,8 @@ func (r *Repo) pushChecked(ctx context.Context, l Landing, done *Landed) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(tree.submodules(ctx), l.Prepare(ctx, tree)); err != nil {
+	if done.Checked, err = l.check(ctx, tree, false); err != nil {
 		return err
-	}
-	if done.Checked, err = l.Check(ctx, tree); err != nil {
-		return err
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
 	}
 	if err := l.Intend(*done); err != nil {
 		return err

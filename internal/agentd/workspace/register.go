@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -18,8 +20,8 @@ import (
 
 // worktrees runs a command of git worktree.
 func (r *Repo) worktrees(ctx context.Context, args ...string) (out string, err error) {
-	err = r.alone(ctx, func(string) error {
-		out, err = r.git(ctx, append([]string{"worktree"}, args...)...)
+	err = r.alone(ctx, func(a *listing) error {
+		out, err = output(a.command(ctx, args...))
 		return err
 	})
 	return out, err
@@ -77,9 +79,9 @@ func (r *Repo) worktreesOn(ctx context.Context, ref string) (dirs []string, err 
 }
 
 // addWorktree enters a worktree in the list, and checks its files out. args are those of git
-// worktree add; dir is the folder among them.
-func (r *Repo) addWorktree(ctx context.Context, dir string, args ...string) (*Repo, error) {
-	err := r.alone(ctx, func(note string) error {
+// worktree add; dir is the folder among them, and branch the branch, "" for none.
+func (r *Repo) addWorktree(ctx context.Context, dir, branch string, args ...string) (*Repo, error) {
+	err := r.alone(ctx, func(a *listing) error {
 		err := os.MkdirAll(filepath.Dir(dir), 0o700)
 		if err != nil {
 			return err
@@ -88,13 +90,13 @@ func (r *Repo) addWorktree(ctx context.Context, dir string, args ...string) (*Re
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(note, []byte(filepath.Join(parent, filepath.Base(dir))), 0o600); err != nil {
+		if err := os.WriteFile(a.note, []byte(filepath.Join(parent, filepath.Base(dir))+"\x00"+branch), 0o600); err != nil {
 			return err
 		}
-		if _, err := r.git(context.WithoutCancel(ctx), append([]string{"worktree", "add", "--quiet", "--no-checkout"}, args...)...); err != nil {
-			return errors.Join(err, r.dropPart(note))
+		if _, err := output(a.command(context.WithoutCancel(ctx), append([]string{"add", "--quiet", "--no-checkout"}, args...)...)); err != nil {
+			return errors.Join(err, r.dropPart(a.note))
 		}
-		return os.Remove(note)
+		return os.Remove(a.note)
 	})
 	if err != nil {
 		return nil, err
@@ -107,9 +109,25 @@ func (r *Repo) addWorktree(ctx context.Context, dir string, args ...string) (*Re
 	return w, err
 }
 
-// alone calls do while no other agent reads or changes the list of worktrees. note is the file
-// in which the folder of a worktree stands while it is entered.
-func (r *Repo) alone(ctx context.Context, do func(note string) error) error {
+// listing is the list of worktrees while no other agent reads or changes it.
+type listing struct {
+	repo *Repo
+	lock *os.File
+	note string // file in which the folder of a worktree and its branch stand while it is entered
+}
+
+// command is a command of git worktree. It holds the lock too, to its end, also where it outlives
+// its agent.
+func (a *listing) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := a.repo.command(ctx, append([]string{"worktree"}, args...)...)
+	if runtime.GOOS != "windows" { // which has no such files
+		cmd.ExtraFiles = []*os.File{a.lock}
+	}
+	return cmd
+}
+
+// alone calls do while no other agent reads or changes the list of worktrees.
+func (r *Repo) alone(ctx context.Context, do func(*listing) error) error {
 	dir := filepath.Join(r.common, "signalbox", "worktrees")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -132,21 +150,28 @@ func (r *Repo) alone(ctx context.Context, do func(note string) error) error {
 	if err != nil {
 		return err
 	}
-	note := filepath.Join(dir, "adding")
-	if err := r.dropPart(note); err != nil {
+	a := &listing{r, lock, filepath.Join(dir, "adding")}
+	if err := r.dropPart(a.note); err != nil {
 		return err
 	}
-	return do(note)
+	return do(a)
 }
 
-// dropPart removes what git has entered only in part of the worktree that a note names.
+// dropPart removes what git has entered of the worktree that a note names, which nobody has been
+// given yet, and the lock of its branch.
 func (r *Repo) dropPart(note string) error {
-	dir, err := os.ReadFile(note)
+	text, err := os.ReadFile(note)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
+	}
+	dir, branch, _ := strings.Cut(string(text), "\x00")
+	if branch != "" {
+		if err := os.Remove(r.branchLock(branch)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	entries, err := filepath.Glob(filepath.Join(escapeGlob(r.common), "worktrees", "*"))
 	if err != nil {
@@ -154,11 +179,8 @@ func (r *Repo) dropPart(note string) error {
 	}
 	for _, entry := range entries {
 		path, _ := os.ReadFile(filepath.Join(entry, "gitdir"))
-		if filepath.FromSlash(strings.TrimSpace(string(path))) != filepath.Join(string(dir), ".git") {
+		if filepath.FromSlash(strings.TrimSpace(string(path))) != filepath.Join(dir, ".git") {
 			continue
-		}
-		if common, _ := os.ReadFile(filepath.Join(entry, "commondir")); len(common) > 0 {
-			continue // git can read it: it is removed with its folder
 		}
 		if err := os.RemoveAll(entry); err != nil {
 			return err

@@ -37,7 +37,7 @@ func (r *Repo) AddWorktree(ctx context.Context, dir, branch, base string) (*Repo
 		}
 		args = []string{"--no-track", "-b", branch, dir, at}
 	}
-	w, err := r.addWorktree(ctx, dir, args...)
+	w, err := r.addWorktree(ctx, dir, branch, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -79,13 +79,21 @@ func (r *Repo) RemoveWorktree(ctx context.Context, dir string) error {
 	return err
 }
 
-// Unlock removes the lock of the index that a git which was killed has left. Nothing may run
-// in the working tree.
-func (r *Repo) Unlock() error {
-	if err := os.Remove(filepath.Join(r.gitDir, "index.lock")); !errors.Is(err, fs.ErrNotExist) {
-		return err
+// Unlock removes the locks that a git which was killed has left: of the index, of what is checked
+// out, and of the branch of the working tree. Nothing may run in it.
+func (r *Repo) Unlock(branch string) error {
+	var errs []error
+	for _, path := range []string{filepath.Join(r.gitDir, "index.lock"), filepath.Join(r.gitDir, "HEAD.lock"), r.branchLock(branch)} {
+		if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
 	}
-	return nil
+	return errors.Join(errs...)
+}
+
+// branchLock is the file that git makes while it moves a branch.
+func (r *Repo) branchLock(branch string) string {
+	return filepath.Join(r.common, "refs", "heads", filepath.FromSlash(branch)+".lock")
 }
 
 // operations are files that say that git is in the middle of something.

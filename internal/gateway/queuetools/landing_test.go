@@ -40,14 +40,14 @@ func TestQueueToolsLandWork(t *testing.T) {
 		t.Errorf("%+v", task)
 	}
 	text := c.call("land_task", args{"task_id": task.QueueID, "onto": "release", "method": "squash", "fast_forward": true}, &got).text
-	if got.Landing.State != "queued" || !strings.HasPrefix(text, task.QueueID+": it lands on release next.") || !strings.Contains(text, "task_status") {
+	if got.Landing.State != "queued" || !strings.HasPrefix(text, task.QueueID+": it is to land on release.") || !strings.Contains(text, "task_status") {
 		t.Errorf("%+v %s", got, text)
 	}
 	if l := y.task(task.QueueID).Landing; l.Method != "squash" || !l.FastForward || l.By == "" {
 		t.Errorf("%+v", l)
 	}
 	text = c.call("task_status", args{"task_id": task.QueueID}, &status).text
-	if status.Landing == nil || status.Landing.Onto != "release" || !strings.Contains(text, "Landing: it lands on release next.\nIts work is on its way") {
+	if status.Landing == nil || status.Landing.Onto != "release" || !strings.Contains(text, "Landing: it is to land on release.\nIts work is on its way") {
 		t.Errorf("%+v %s", status, text)
 	}
 	c.fails("land_task", args{"task_id": task.QueueID, "onto": "main"}, signalbox.CodeConflict)

@@ -171,7 +171,7 @@ func bindStruct(v reflect.Value, tree any, path string) error {
 		if i < 0 {
 			return unknownField(field, fields)
 		}
-		if err := Bind(v.Field(fields[i].Index), o.Values[key], field); err != nil {
+		if err := Bind(v.FieldByIndex(fields[i].Field.Index), o.Values[key], field); err != nil {
 			return err
 		}
 	}
@@ -253,19 +253,20 @@ func bindTime(v reflect.Value, tree any, path string) error {
 // JSONField is a field of a wire type as JSON has it.
 type JSONField struct {
 	Name     string
-	Index    int
+	Field    reflect.StructField
 	Optional bool // omitempty
 }
 
-// JSONFields lists the fields of a struct type that have a name in JSON, in their order.
+// JSONFields lists the fields of a struct type that have a name in JSON, in their order, with those
+// of structs that are embedded.
 func JSONFields(t reflect.Type) []JSONField {
 	var fields []JSONField
-	for i := range t.NumField() {
-		name, opts, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	for _, f := range reflect.VisibleFields(t) {
+		name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "" || name == "-" {
 			continue
 		}
-		fields = append(fields, JSONField{Name: name, Index: i, Optional: strings.Contains(opts, "omit")})
+		fields = append(fields, JSONField{Name: name, Field: f, Optional: strings.Contains(opts, "omit")})
 	}
 	return fields
 }

@@ -263,6 +263,8 @@ func (h *Handlers) scheduleView(ctx context.Context, all Scheduler, s signalbox.
 	v.Project = (*api.Project)(s.Project)
 	w := s.Workspace.Said()
 	v.Workspace, v.Repo, v.Base = w.Kind, w.Repo, w.Base
+	l := s.Landing.Said()
+	v.Delivery = api.Delivery{Checks: view.Checks(s.Checking.Checks), CheckRetries: s.Checking.Retries, Land: l.Onto, LandMethod: l.Method, FastForward: l.FastForward}
 	if len(v.NextRuns) > 0 {
 		v.NextRunAt = &v.NextRuns[0]
 	}

@@ -112,6 +112,8 @@ func TestASchedulesBodyIsReadStrictly(t *testing.T) {
 		{`{"name":"a","schedule":"@daily","prompt":"m","timezone":"Mars/Olympus"}`, "timezone", "validation_error", 400},
 		{`{"name":"a","schedule":"@daily","prompt":"m","missed_window_seconds":59}`, "missed_window_seconds", "validation_error", 400},
 		{`{"name":"a","schedule":"@daily","prompt":"m","missed_window_seconds":9223372036854775807}`, "missed_window_seconds", "validation_error", 400},
+		{`{"name":"a","schedule":"@daily","prompt":"m","delivery":{}}`, "delivery", "validation_error", 400},
+		{`{"name":"a","schedule":"@daily","prompt":"m","checks":[{"name":"a","run":1}]}`, "checks[0].run", "validation_error", 400},
 		{`{"name":"a","schedule":"@daily","prompt":"m","cron":"@daily"}`, "cron", "validation_error", 400},
 		{`{"name":"taken","schedule":"@daily","prompt":"m"}`, "name", "conflict", 409},
 		{`{"name":"a","schedule":"@daily","prompt":"` + strings.Repeat("x", 1<<20) + `"}`, "", "too_large", 413},

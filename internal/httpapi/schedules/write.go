@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -233,6 +234,18 @@ func changeable(s *signalbox.Schedule) map[string]any {
 	if s.Workspace != nil {
 		out["workspace"] = *s.Workspace
 	}
+	if !s.Checking.IsZero() { // commands may be long
+		sum, _ := json.Marshal(s.Checking)
+		names := make([]string, len(s.Checking.Checks))
+		for i, c := range s.Checking.Checks {
+			names[i] = c.Name
+		}
+		digest := sha256.Sum256(sum)
+		out["checks"] = fmt.Sprintf("%s (sha256 %s)", strings.Join(names, ", "), hex.EncodeToString(digest[:4]))
+	}
+	if s.Landing != nil {
+		out["land"] = *s.Landing
+	}
 	if s.Thinking != nil {
 		out["thinking"] = *s.Thinking
 	}
@@ -275,6 +288,7 @@ func newSchedule(req *api.NewSchedule) (s signalbox.Schedule, err error) {
 		Source: signalbox.ScheduleFromAPI,
 	}
 	s.Project, s.Workspace = (*signalbox.Project)(req.Project), signalbox.NewWorkspace(req.Workspace, req.Repo, req.Base)
+	s.Checking, s.Landing = view.Checking(req.Checks, req.CheckRetries), signalbox.NewLandWish(req.Land, req.LandMethod, req.FastForward)
 	if s.MissedWindow, err = missedWindow(req.MissedWindowSeconds); err != nil {
 		return s, err
 	}

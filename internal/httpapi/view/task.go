@@ -23,7 +23,7 @@ func Task(t *signalbox.Task) api.Task {
 		Mode: mode(t.Mode), Tool: t.Tool, SourceUserEmail: t.OwnerEmail, ParentID: t.ParentID, Depth: t.Depth,
 		TokenUsage: tokens(t.Spent.InputTokens, t.Spent.OutputTokens), CostUSD: t.Spent.USD(), Budget: Budget(t.Budget), Needs: resources.Units(t.Needs),
 	}
-	v.Landing = Landing(t)
+	v.Landing = Landing(t, 0)
 	v.SourceUserID, _ = signalbox.OwnerUser(t.Owner)
 	v.SourceAgent, _ = signalbox.OwnerAgent(t.Owner)
 	if name, ok := strings.CutPrefix(t.Owner, string(signalbox.PrincipalService)+":"); ok {
@@ -78,10 +78,7 @@ func AddRequest(v *api.Task, r *signalbox.Request) {
 	v.Prompt, v.Model, v.Tier, v.TimeoutSeconds, v.Thinking = r.Prompt, r.Model, r.Tier, r.TimeoutSeconds, r.Thinking
 	v.Arguments, v.Metadata, v.TimeoutMS = r.Arguments, r.Metadata, r.TimeoutMS
 	v.Project = (*api.Project)(r.Project)
-	for _, c := range r.Checking.Checks {
-		v.Checks = append(v.Checks, api.TaskCheck(c))
-	}
-	v.CheckRetries = r.Checking.Retries
+	v.Checks, v.CheckRetries = Checks(r.Checking.Checks), r.Checking.Retries
 	w := r.Workspace.Said()
 	v.Workspace, v.Repo, v.Base = w.Kind, w.Repo, w.Base
 }
@@ -215,3 +212,20 @@ func VisiblePauses(pauses []signalbox.Pause, who signalbox.Principal) []signalbo
 
 // TaskURL is the path of a task.
 func TaskURL(id string) string { return "/api/queue/" + id }
+
+// Checks are checks as the API shows them.
+func Checks(list []signalbox.Check) (out []api.TaskCheck) {
+	for _, c := range list {
+		out = append(out, api.TaskCheck(c))
+	}
+	return out
+}
+
+// Checking is what the API was told of checks. It is not validated.
+func Checking(list []api.TaskCheck, retries *int) signalbox.Checking {
+	c := signalbox.Checking{Retries: retries}
+	for _, one := range list {
+		c.Checks = append(c.Checks, signalbox.Check(one))
+	}
+	return c
+}

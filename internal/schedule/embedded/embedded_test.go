@@ -111,7 +111,10 @@ func TestSeedSchedulerQueueIntegration(t *testing.T) {
 		_, err := fx.e.Submit(fx.Context(), engine.NewTask{Prompt: "blocking task", Agent: "coder"})
 		fx.must(err)
 		blocking := fx.work()
-		row := fx.add("test-job", func(s *signalbox.Schedule) { s.Model, s.Priority, s.OwnerEmail = "large", 2, "kim@example.com" })
+		row := fx.add("test-job", func(s *signalbox.Schedule) {
+			s.Model, s.Priority, s.OwnerEmail = "large", 2, "kim@example.com"
+			s.Checking, s.Landing = signalbox.Checking{Checks: []signalbox.Check{{Name: "test", Run: "make"}}}, &signalbox.LandWish{Onto: "main"}
+		})
 		run, err := fx.s.Trigger(fx.Context(), "test-job", "kim")
 		fx.must(err)
 		if row = fx.get(row.ID); run.Status != signalbox.RunQueued || row.LastStatus != signalbox.RunQueued || row.LastQueueID != run.QueueID {
@@ -119,12 +122,12 @@ func TestSeedSchedulerQueueIntegration(t *testing.T) {
 		}
 		fx.finish(blocking)
 		task := fx.work()
-		if task.ID != run.QueueID || task.Source != signalbox.SourceScheduler || task.SourceJob != "test-job" || task.Priority != 2 {
+		if task.ID != run.QueueID || task.Source != signalbox.SourceScheduler || task.SourceJob != "test-job" || task.Priority != 2 || task.Landing == nil || task.Landing.Onto != "main" {
 			t.Errorf("task: %+v", task)
 		}
 		r, err := fx.e.Read().Request(fx.Context(), task.ID)
 		fx.must(err)
-		if r.Prompt != "look after it" || r.Model != "large" {
+		if r.Prompt != "look after it" || r.Model != "large" || len(r.Checking.Checks) != 1 || r.Checking.Checks[0].Run != "make" {
 			t.Errorf("request: %+v", r)
 		}
 		counts, err := fx.e.Read().Counts(fx.Context())

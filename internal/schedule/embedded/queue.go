@@ -33,6 +33,7 @@ func (q *Queue) task(ctx context.Context, s *signalbox.Schedule) (engine.NewTask
 	return engine.NewTask{
 		Prompt: s.Prompt, Model: s.Model, Tier: s.Tier, TimeoutSeconds: s.TimeoutSeconds, SessionID: s.SessionID,
 		Project: s.Project, Workspace: s.Workspace, Thinking: s.Thinking, Agent: s.Agent, Kind: s.Kind, Priority: s.Priority, OnLost: s.OnLost,
+		Checking: s.Checking, Landing: s.Landing,
 		Source: signalbox.SourceScheduler, SourceJob: s.Name, By: by, Scheduled: true,
 	}, err
 }

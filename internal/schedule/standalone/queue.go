@@ -86,6 +86,11 @@ func (q *Queue) Submit(ctx context.Context, s signalbox.Schedule, key string) (s
 	req.Project = (*api.Project)(s.Project)
 	w := s.Workspace.Said()
 	req.Workspace, req.Repo, req.Base = w.Kind, w.Repo, w.Base
+	for _, one := range s.Checking.Checks {
+		req.Checks = append(req.Checks, api.TaskCheck(one))
+	}
+	l := s.Landing.Said()
+	req.CheckRetries, req.Land, req.LandMethod, req.FastForward = s.Checking.Retries, l.Onto, l.Method, l.FastForward
 	got, err := c.Submit(ctx, req, client.SubmitOptions{IdempotencyKey: key})
 	if err != nil {
 		return schedule.Submitted{}, asScheduleError(err)

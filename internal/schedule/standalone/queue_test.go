@@ -122,6 +122,8 @@ func TestLostReplyIsRetriedWithSameKey(t *testing.T) {
 	d.lose, d.token = 1, "sesame"
 	s := row("nightly")
 	s.Agent, s.Model, s.Tier, s.TimeoutSeconds, s.SessionID, s.Priority, s.OnLost = "coder", "opus", "heavy", 90, "s1", 3, signalbox.LostRequeue
+	s.Checking = signalbox.Checking{Checks: []signalbox.Check{{Name: "test", Run: "make"}}, Retries: new(int)}
+	s.Landing = &signalbox.LandWish{Onto: "main", Method: "squash", FastForward: true}
 	q := d.queue()
 	first, err := q.Submit(t.Context(), s, "schedule:sched-nightly:at-1")
 	if err != nil {
@@ -133,7 +135,8 @@ func TestLostReplyIsRetriedWithSameKey(t *testing.T) {
 	}
 	b := d.bodies[0]
 	if b.Source != "scheduler" || b.SourceJob != "nightly" || b.Prompt != "p" || b.Agent != "coder" || b.Model != "opus" || b.Tier != "heavy" || b.TimeoutSeconds != 90 ||
-		b.SessionID != "s1" || b.Priority != 3 || b.OnLost != "requeue" || !*b.Thinking || b.Project.Path != "/srv" {
+		b.SessionID != "s1" || b.Priority != 3 || b.OnLost != "requeue" || !*b.Thinking || b.Project.Path != "/srv" ||
+		len(b.Checks) != 1 || b.Checks[0].Run != "make" || *b.CheckRetries != 0 || b.Land != "main" || b.LandMethod != "squash" || !b.FastForward {
 		t.Errorf("%+v", b)
 	}
 }

@@ -83,7 +83,10 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 	plain.Owner, plain.Schedule = "", ""
 	unlandable := request
 	unlandable.Land = nil
-	placeless, unplaced := unlandable, schedule
+	placeless := unlandable
+	placed := schedule
+	placed.Checking, placed.Landing = signalbox.Checking{}, nil
+	unplaced := placed
 	placeless.Workspace, unplaced.Workspace = nil, nil
 	unchecked := placeless
 	unchecked.Checking = signalbox.Checking{}
@@ -141,7 +144,7 @@ func rowsOfEveryKind(t *testing.T) []goldenRow {
 		{"task-parked", Task(nil, &parkable)}, {"entry-account", journal.Entry(nil, &entry)}, {"agent-account", Agent(&agent)}, {"account", Account(&account)}, {"task-budget", Task(nil, &budgeted)}, {"result-changes", Result(&unjudged)},
 		{"request-checks", Request(&placeless)}, {"result-checks", Result(&grounded)},
 		{"task-needs", Task(nil, &unlanded)}, {"holds", Holds([]signalbox.Hold{hold, hold})},
-		{"request-workspace", Request(&unlandable)}, {"schedule-workspace", Schedule(&schedule)},
+		{"request-workspace", Request(&unlandable)}, {"schedule-workspace", Schedule(&placed)}, {"schedule-land", Schedule(&schedule)},
 		{"task-landing", Task(nil, &task)}, {"request-land", Request(&request)}, {"result-landed", Result(&result)},
 	}
 }

@@ -99,7 +99,7 @@ func FuzzUnpackExtra(f *testing.F) {
 // Nor may those of schedules and their firings.
 func FuzzUnpackSchedule(f *testing.F) {
 	now, yes := time.UnixMilli(7).UTC(), true
-	f.Add(Schedule(&signalbox.Schedule{Cron: "@daily", Prompt: "p", Project: &signalbox.Project{Name: "p"}, Thinking: &yes, Enabled: true, Cursor: now}))
+	f.Add(Schedule(&signalbox.Schedule{Cron: "@daily", Prompt: "p", Project: &signalbox.Project{Name: "p"}, Thinking: &yes, Enabled: true, Cursor: now, Landing: &signalbox.LandWish{Onto: "main"}}))
 	f.Add(Run(&signalbox.ScheduleRun{Status: signalbox.RunHeld, Previous: "queue-1", By: "ann", FiredAt: now, Missed: 3}))
 	f.Add([]byte{1, 0})
 	f.Fuzz(func(t *testing.T, row []byte) {

@@ -28,8 +28,14 @@ func Schedule(s *signalbox.Schedule) []byte {
 		p.Bool(*s.Thinking)
 	}
 	p.Times(s.CreatedAt, s.UpdatedAt, s.Cursor, s.LastRun)
-	if s.Workspace != nil { // rows of before have none
+	delivers := !s.Checking.IsZero() || s.Landing != nil
+	if s.Workspace != nil || delivers { // rows of before have none
 		workspace(&p, s.Workspace)
+	}
+	if delivers {
+		checking(&p, s.Checking)
+		p.Bool(s.Landing != nil)
+		wish(&p, s.Landing.Said())
 	}
 	return p.b
 }
@@ -57,6 +63,12 @@ func ReadSchedule(id string, body []byte) (signalbox.Schedule, error) {
 	s.CreatedAt, s.UpdatedAt, s.Cursor, s.LastRun = d.Time(), d.Time(), d.Time(), d.Time()
 	if len(d.b) > 0 {
 		s.Workspace = workspaceOf(&d)
+	}
+	if len(d.b) > 0 {
+		s.Checking = checkingOf(&d)
+		if lands, w := d.Bool(), wishOf(&d); lands {
+			s.Landing = &w
+		}
 	}
 	if d.Bad {
 		return s, signalbox.Errorf(signalbox.CodeStoreCorrupt, "schedule %q cannot be read: its row is damaged; remove it and make it anew", id)

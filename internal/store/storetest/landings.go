@@ -13,6 +13,7 @@ func landingRules() []rule {
 	return []rule{
 		{"a wish to land is queued by the commit that completes the task", landWish},
 		{"what failed, timed out or was cancelled does not land", landOnlyCompleted},
+		{"a wish is dropped before its task ends", landWishDropped},
 		{"a landing changes by compare-and-set, and nothing else of the task does", landChanges},
 		{"those that are open are listed, by when they were asked for", landListed},
 		{"while it goes on by itself a task is not forgotten", landPruned},
@@ -62,6 +63,26 @@ func landWish(b *fixture) {
 	b.same("queued", b.landings(), []string{id(1)})
 	b.same("state", b.task(id(1)).Landing.State, signalbox.LandingQueued)
 	b.same("of the other", b.task(id(2)).Landing == nil, true)
+}
+
+func landWishDropped(b *fixture) {
+	b.submits(2, wishing("main"))
+	b.claim("a")
+	b.accept(id(1))
+	for n := 1; n <= 2; n++ { // one runs, one waits
+		before := b.task(id(n))
+		after := b.land(id(n), signalbox.LandingEvent{Kind: signalbox.LandingDrop, By: "ann", Text: "dropped by ann"})
+		b.same("landing", after.Landing.State, signalbox.LandingDropped)
+		after.Landing, after.Rev = before.Landing, before.Rev
+		b.same("all else", after, before)
+	}
+	b.finish(id(1))
+	b.run("a")
+	for n := 1; n <= 2; n++ {
+		b.same("task", b.task(id(n)).State, signalbox.Completed)
+		b.same("landing", b.task(id(n)).Landing.State, signalbox.LandingDropped)
+	}
+	b.same("listed", b.landings(), []string(nil))
 }
 
 func landOnlyCompleted(b *fixture) {

@@ -41,6 +41,9 @@ func aSchedule(name string) signalbox.Schedule {
 		OnLost: signalbox.LostRequeue, Overlap: signalbox.OverlapCancel, Missed: signalbox.MissedAll, MissedWindow: time.Hour,
 		OnFull: signalbox.FullRetry, CreatedAt: start, UpdatedAt: start.Add(time.Second), Cursor: start.Add(time.Minute),
 		LastRun: start.Add(time.Hour), LastStatus: signalbox.RunQueued, LastQueueID: id(1), LastError: "it was full",
+		Workspace: &signalbox.Workspace{Kind: signalbox.WorkspaceWorktree, Base: "main"},
+		Checking:  signalbox.Checking{Checks: []signalbox.Check{{Name: "test", Run: "go test ./...", TimeoutSeconds: 60}}, Retries: new(int)},
+		Landing:   &signalbox.LandWish{Onto: "main", Method: "squash", FastForward: true},
 	}
 }
 

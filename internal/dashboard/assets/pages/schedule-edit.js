@@ -26,7 +26,7 @@ const fieldsOf = (s) => ({
 // bodyOf is what is sent. A change is of the whole: what this dialog does not
 // show goes along as it was.
 const bodyOf = (f, s) => ({
-  ...(s && { tier: s.tier, session_id: s.session_id, project: s.project, workspace: s.workspace, repo: s.repo, base: s.base, thinking: s.thinking, on_lost: s.on_lost }),
+  ...(s && { tier: s.tier, session_id: s.session_id, project: s.project, workspace: s.workspace, repo: s.repo, base: s.base, checks: s.checks, check_retries: s.check_retries, land: s.land, land_method: s.land_method, fast_forward: s.fast_forward, thinking: s.thinking, on_lost: s.on_lost }),
   name: f.name.trim(), description: f.description, cron_expression: f.cron_expression.trim(), timezone: f.timezone.trim(), message: f.message,
   agent_name: f.whom.startsWith("agent:") ? f.whom.slice(6) : undefined, kind: f.whom.startsWith("kind:") ? f.whom.slice(5) : undefined,
   model: f.model.trim(), timeout_seconds: Number(f.timeout_seconds) || 0, priority: Number(f.priority) || 0,

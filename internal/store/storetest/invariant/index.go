@@ -169,7 +169,7 @@ func (v *view) checkLandings() {
 	}
 	for _, list := range [][]signalbox.Task{v.waiting, v.flying} {
 		for i := range list {
-			if l := list[i].Landing; l != nil && l.State != signalbox.LandingWanted {
+			if l := list[i].Landing; l != nil && l.State != signalbox.LandingWanted && l.State != signalbox.LandingDropped {
 				v.wrong("task %s is %s, and its landing is %s already", list[i].ID, list[i].State, l.State)
 			}
 		}
