@@ -54,16 +54,22 @@ func (r *Repo) findNested(ctx context.Context) (found []*Repo, err error) {
 		if err != nil || ctx.Err() != nil {
 			return // it may be gone
 		}
-		has := map[string]bool{}
+		git, bare := false, 0
 		for _, e := range entries {
-			has[e.Name()] = true
+			switch e.Name() {
+			case ".git":
+				git = true
+			case "HEAD", "objects", "refs":
+				bare++
+			}
 		}
 		switch {
-		case dir != r.Dir && has[".git"]:
+		case dir == r.Dir:
+		case git:
 			if in := gitDirOf(dir); in != "" && (inside(in, r.Dir) || inside(in, module)) {
 				found = append(found, r.within(dir, in))
 			}
-		case dir != r.Dir && has["HEAD"] && has["objects"] && has["refs"]:
+		case bare == 3:
 			found = append(found, r.within(dir, dir))
 			return
 		}

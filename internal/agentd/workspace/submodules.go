@@ -51,6 +51,9 @@ func (e *missingError) Error() string {
 //
 // Errors: missingError.
 func (r *Repo) submodules(ctx context.Context) error {
+	if !r.hasSubmodules() {
+		return nil
+	}
 	base := r.OriginURL(ctx)
 	if base == "" {
 		base = strings.TrimSuffix(r.common, string(filepath.Separator)+".git")
@@ -59,6 +62,11 @@ func (r *Repo) submodules(ctx context.Context) error {
 		had: r.at(r.common), base: base, cache: filepath.Join(r.common, "signalbox", "modules"),
 		files: signalbox.LocalRemote(base) && r.takesFiles(ctx),
 	})
+}
+
+func (r *Repo) hasSubmodules() bool {
+	_, err := os.Lstat(filepath.Join(r.Dir, ".gitmodules"))
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // at is the repository whose git folder is dir, without a working tree.
@@ -93,7 +101,7 @@ func (r *Repo) checkOut(ctx context.Context, from modules) error {
 
 // listSubmodules lists the active submodules that the index has.
 func (r *Repo) listSubmodules(ctx context.Context, had *Repo) (list []submodule, err error) {
-	if _, err := os.Lstat(filepath.Join(r.Dir, ".gitmodules")); errors.Is(err, fs.ErrNotExist) {
+	if !r.hasSubmodules() {
 		return nil, nil
 	}
 	// Of the index: a link in its place would lead elsewhere.
