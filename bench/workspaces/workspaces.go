@@ -73,7 +73,7 @@ func repository(ctx context.Context, b *measure.Bench, name string, n int) (stri
 			return "", err
 		}
 	}
-	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}, {"-c", "user.name=Bench", "-c", "user.email=bench@example.com", "commit", "-qm", "all"}} {
+	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}, {"-c", "user.name=Bench", "-c", "user.email=bench@example.com", "commit", "-qm", "all"}, {"repack", "-adq"}} { // as a clone is
 		if err := run(ctx, b, dir, args...); err != nil {
 			return "", err
 		}

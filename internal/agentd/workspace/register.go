@@ -168,8 +168,8 @@ func locked(ctx context.Context, dir string, do func(lock *os.File) error) error
 	return do(lock)
 }
 
-// dropPart removes what git has entered only in part of the worktree that a note names, and the
-// lock of its branch.
+// dropPart removes what git has entered of the worktree that a note names, which nobody has been
+// given yet, and the lock of its branch.
 func (r *Repo) dropPart(note string) error {
 	text, err := os.ReadFile(note)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -192,9 +192,6 @@ func (r *Repo) dropPart(note string) error {
 		path, _ := os.ReadFile(filepath.Join(entry, "gitdir"))
 		if filepath.FromSlash(strings.TrimSpace(string(path))) != filepath.Join(dir, ".git") {
 			continue
-		}
-		if common, _ := os.ReadFile(filepath.Join(entry, "commondir")); len(common) > 0 {
-			continue // git can read it: it is removed with its folder
 		}
 		if err := os.RemoveAll(entry); err != nil {
 			return err

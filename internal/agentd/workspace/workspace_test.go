@@ -391,8 +391,21 @@ func TestRemoveWorktreeLeavesOthers(t *testing.T) {
 }
 
 // A git that was killed while it entered a worktree in its list leaves an entry that keeps every
-// git from reading the list, and a lock of its branch. The next agent takes back these, and no others.
+// git from reading the list, or one that is on no commit, and a lock of its branch. The next agent
+// takes back these, and no others.
 func TestWorktreeThatWasEnteredInPart(t *testing.T) {
+	for name, c := range map[string]struct {
+		common string   // what stands in commondir
+		sees   []string // command that fails then
+	}{
+		"nobody can read it":     {"", []string{"worktree", "list"}},
+		"it is on no commit yet": {"../..\n", []string{"fsck"}},
+	} {
+		t.Run(name, func(t *testing.T) { enteredInPart(t, c.common, c.sees) })
+	}
+}
+
+func enteredInPart(t *testing.T, common string, sees []string) {
 	r := newRepository(t)
 	r.commit("first")
 	repo, ctx := r.open(), t.Context()
@@ -404,7 +417,7 @@ func TestWorktreeThatWasEnteredInPart(t *testing.T) {
 		if err := os.MkdirAll(at, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		for name, text := range map[string]string{"gitdir": of + "/.git\n", "locked": "initializing", "commondir": ""} {
+		for name, text := range map[string]string{"gitdir": of + "/.git\n", "locked": "initializing", "HEAD": strings.Repeat("0", 40) + "\n", "commondir": common} {
 			if err := os.WriteFile(filepath.Join(at, name), []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -419,8 +432,8 @@ func TestWorktreeThatWasEnteredInPart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if r.command("worktree", "list").Run() == nil {
-		t.Fatal("git can read the list: this tests nothing")
+	if r.command(sees...).Run() == nil {
+		t.Fatalf("git %s finds nothing: this tests nothing", sees)
 	}
 	_, _ = repo.FreeBranch(ctx, "signalbox/a")
 	if _, err := os.Lstat(entry); err == nil {
@@ -434,9 +447,12 @@ func TestWorktreeThatWasEnteredInPart(t *testing.T) {
 			t.Errorf("the lock %s: %v", of, err)
 		}
 	}
-	if err := os.RemoveAll(foreign); err != nil {
-		t.Fatal(err)
+	for _, others := range []string{foreign, locks["of somebody else"]} {
+		if err := os.RemoveAll(others); err != nil {
+			t.Fatal(err)
+		}
 	}
+	r.git(sees...)
 	if err := repo.RemoveWorktree(ctx, dir); err != nil {
 		t.Fatal(err)
 	}
