@@ -37,9 +37,14 @@ WINDOWS   = $(addprefix ./internal/,agentd agentd/runner cli command config doct
 # What make check-fast tests: rules and readers, in memory.
 FAST      = . ./api ./client ./steplimit ./toolqueue $(addprefix ./internal/,agentaddr cli conffile config cron engine/... execution/local \
 	gateway httpguard identity lifecycle mask peers port schedule seal serve store store/memory store/pack store/verbs strictjson toolconf)
-# Where PostgreSQL and Redis have their data in make test: in memory, where 4 GB
-# are free there; else, and in make soak, on the disk.
-SERVERS  := $(shell test "$$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)" -gt 4000000 2>/dev/null && echo /dev/shm)
+# Where tests have their files in make test, and PostgreSQL and Redis their data: in
+# memory, where 4 GB are free and programs may be executed; else, and in make soak,
+# on the disk, where half of the system's time goes into files that live for a
+# second. What is built stays on the disk, from which it can be read again.
+MEMORY   := $(shell ! grep -qs " /dev/shm [^ ]* [^ ]*noexec" /proc/mounts && test "$$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)" -gt 4000000 2>/dev/null && echo /dev/shm)
+# One package more at a time than there are processors: the tests of most wait as
+# long as they work.
+WIDE     := -p $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1 )))
 LDFLAGS   = -s -w -X main.version=$(VERSION)
 # Without the path of the checkout in them, packages compiled in one clone serve
 # every other: a cold clone compiles and vets for ten minutes on two cores.
@@ -76,15 +81,19 @@ test: setup check ## every test in its short form; check has vetted
 # Two of these run at once: the first mostly waits for other processes. A race
 # is reported before its process ends, so that none has to linger for it.
 .PHONY: test-e2e test-race test-serial test-alone
-test-e2e test-race test-serial test-alone: export SIGNALBOX_TEST_SERVERS = $(SERVERS)
+test-e2e test-race test-serial test-alone: export SIGNALBOX_TEST_SERVERS = $(MEMORY)
+ifneq ($(MEMORY),)
+test-e2e test-race test-serial test-alone: export GOTMPDIR := $(or $(GOTMPDIR),$(TMPDIR),/tmp)
+test-e2e test-race test-serial test-alone: export TMPDIR := $(MEMORY)
+endif
 test-e2e:
 	$(REAL) $(GO) test $(FLAGS) ./e2e
 
 test-race:
-	$(REAL) GORACE=atexit_sleep_ms=0 $(GO) test $(FLAGS) $(RACE) -skip '$(NORACE)' $$($(GO) list $(PACKAGES) | grep -vxF "$$($(GO) list $(SERIAL))")
+	$(REAL) GORACE=atexit_sleep_ms=0 $(GO) test $(FLAGS) $(WIDE) $(RACE) -skip '$(NORACE)' $$($(GO) list $(PACKAGES) | grep -vxF "$$($(GO) list $(SERIAL))")
 
 test-serial:
-	$(REAL) $(GO) test $(FLAGS) $$($(GO) list $(SERIAL) | grep -vE '/(e2e|sim)$$')
+	$(REAL) $(GO) test $(FLAGS) $(WIDE) $$($(GO) list $(SERIAL) | grep -vE '/(e2e|sim)$$')
 
 # A fifth of the time of histories in memory was collecting garbage.
 test-alone: export GOGC = 400

@@ -2,12 +2,15 @@ package signalbox_test
 
 import (
 	"bytes"
+	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -186,15 +189,50 @@ func matches(list []string, pkg string) bool {
 	})
 }
 
-// deps lists what a package depends on outside the standard library.
+// deps lists what a package, or a tree of them, depends on outside the standard library.
 func deps(t *testing.T, pkg string) []string {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", pkg).CombinedOutput()
+	imports, err := imported()
 	if err != nil {
-		t.Fatalf("go list %s: %v\n%s", pkg, err, out)
+		t.Fatal(err)
 	}
-	return strings.Fields(string(out))
+	tree, whole := strings.CutSuffix(pkg, "/...")
+	found := map[string]bool{}
+	var add func(string)
+	add = func(name string) {
+		if _, ok := imports[name]; ok && !found[name] {
+			found[name] = true
+			for _, next := range imports[name] {
+				add(next)
+			}
+		}
+	}
+	for name := range imports {
+		if name == tree || whole && strings.HasPrefix(name, tree+"/") {
+			add(name)
+		}
+	}
+	if len(found) == 0 {
+		t.Fatalf("there is no package %s", pkg)
+	}
+	return slices.Sorted(maps.Keys(found))
 }
+
+// imported are the imports of each package of the module, and of all that those need outside
+// the standard library. The go tool is asked once.
+var imported = sync.OnceValues(func() (map[string][]string, error) {
+	out, err := exec.Command("go", "list", "-deps", "-f", `{{if not .Standard}}{{.ImportPath}} {{join .Imports " "}}{{end}}`, "./...").CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w\n%s", err, out)
+	}
+	all := map[string][]string{}
+	for line := range strings.Lines(string(out)) {
+		if f := strings.Fields(line); len(f) > 0 {
+			all[f[0]] = f[1:]
+		}
+	}
+	return all, nil
+})
 
 // pacing are files that measure how long they wait; no row sees that time.
 var pacing = []string{

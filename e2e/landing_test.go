@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,8 @@ case $1 in
 Your\ work\ could\ not*)
 	git merge --abort 2>/dev/null
 	git reset -q --hard
+	# What an attempt of this turn left that was killed while git wrote files.
+	while [ "$(git log -1 --format='%(trailers:key=Signalbox-Task,valueonly)')" = "$SIGNALBOX_QUEUE_ID" ]; do git reset -q --hard HEAD^; done
 	git merge -q main || {
 		for file in $(git diff --name-only --diff-filter=U); do
 			sed -i '/^[<=>]\{7\}/d' $file && sort -u -o $file $file # a line of both sides can be in both halves
@@ -299,6 +302,10 @@ func (b *box) checkout(dir string) string {
 // The real coding CLIs each change a file in a worktree of one repository,
 // side by side, and what they did lands on the branch that its user has checked out.
 func TestRealCLIsLandTheirWork(t *testing.T) {
+	kinds := cliKinds
+	if !soak.On() { // a start of opencode takes seconds
+		kinds = []string{"claude", "codex"}
+	}
 	b := newBox(t)
 	models := b.withCLIs()
 	b.git(b.work, "", "init", "-q", "-b", "main")
@@ -309,11 +316,11 @@ func TestRealCLIsLandTheirWork(t *testing.T) {
 	mayWrite := map[string][]string{
 		"codex": {"--permission-mode", "danger-full-access"}, "opencode": {"--permission-mode", "allow"},
 	}
-	for _, kind := range cliKinds {
+	for _, kind := range kinds {
 		b.agent(kind, director.url, append([]string{"--kind", kind, "--workdir", b.work, "--workspace", "worktree"}, mayWrite[kind]...)...)
 	}
 	ids := map[string]string{}
-	for _, kind := range cliKinds {
+	for _, kind := range kinds {
 		models[kind].Use(model.Replies(
 			model.Reply{Text: "I write it.", Tool: model.Shell("pwd > " + kind + ".txt")},
 			model.Reply{Text: "It is written."},
@@ -321,7 +328,7 @@ func TestRealCLIsLandTheirWork(t *testing.T) {
 		ids[kind] = b.submit(c, api.SubmitRequest{Prompt: "write a file", Kind: kind, Land: "main", FastForward: true})
 	}
 	folders := map[string]bool{}
-	for _, kind := range cliKinds {
+	for _, kind := range kinds {
 		task := b.completed(c, ids[kind])
 		b.until("what "+kind+" did to land", func() bool {
 			var err error
@@ -342,7 +349,7 @@ func TestRealCLIsLandTheirWork(t *testing.T) {
 		}
 		folders[where] = true
 	}
-	if n := b.git(b.work, "", "rev-list", "--count", "main"); n != "4" {
+	if n := b.git(b.work, "", "rev-list", "--count", "main"); n != strconv.Itoa(1+len(kinds)) {
 		t.Errorf("main has %s commits", n)
 	}
 	if left := b.git(b.work, "", "status", "--porcelain"); left != "" {

@@ -19,7 +19,7 @@ import (
 // A person ends a parked task, lets another run anyway, opens the account before its time,
 // and closes it, until an instant and until further notice.
 func TestAnAccountIsOpenedAndClosedByHand(t *testing.T) {
-	w := newBox(t).wall("claude", limit{agents: 1, after: 1, length: time.Hour, refuse: unified})
+	w := newBox(t).wall(eitherLogin(limit{agents: 1, after: 1, length: time.Hour}))
 	w.submits(3)
 	a := w.closed()
 	parked := slices.IndexFunc(w.ids, func(id string) bool { return w.task(id).State == "parked" })

@@ -42,6 +42,16 @@ func wallTime() time.Duration { return soak.Pick(10*time.Second, 30*time.Second)
 // logins are the variables in which a CLI finds its login.
 var logins = map[string]string{"claude": "CLAUDE_CODE_OAUTH_TOKEN", "claude with a key": "ANTHROPIC_API_KEY", "codex": "OPENAI_API_KEY", "opencode": "OPENAI_API_KEY"}
 
+// eitherLogin is for what does not depend on the CLI, whose words for a limit other tests
+// have: codex, which starts in half of the processor time, and in make soak Claude Code.
+func eitherLogin(l limit) (login string, _ limit) {
+	l.refuse = codexLimit
+	if soak.On() {
+		l.refuse = unified
+	}
+	return soak.Pick("codex", "claude"), l
+}
+
 // wall starts one director and its agents, with further arguments.
 func (b *box) wall(login string, l limit, args ...string) *walled {
 	b.t.Helper()

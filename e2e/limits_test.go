@@ -111,7 +111,7 @@ func (w *walled) wantEveryoneTold(a api.Account) {
 // While a login is at its limit, an agent that comes with the same takes nothing; one that
 // comes with another takes what waits, but not a conversation that is not its own.
 func TestALimitIsOfOneLogin(t *testing.T) {
-	w := newBox(t).wall("claude", limit{agents: 1, after: 1, length: time.Hour, refuse: unified})
+	w := newBox(t).wall(eitherLogin(limit{agents: 1, after: 1, length: time.Hour}))
 	w.submits(3)
 	w.closed()
 	w.add("same", w.p.limit.login)
@@ -125,7 +125,7 @@ func TestALimitIsOfOneLogin(t *testing.T) {
 		}
 	}
 	a := w.account()
-	if a.State != "closed" || a.Parked != 1 || a.Waiting != 0 || !slices.Equal(a.Agents, []string{"claude-0", "same"}) || len(w.accounts()) != 2 {
+	if a.State != "closed" || a.Parked != 1 || a.Waiting != 0 || !slices.Equal(a.Agents, []string{w.kind + "-0", "same"}) || len(w.accounts()) != 2 {
 		t.Errorf("after tasks of another login the accounts are %+v", w.accounts())
 	}
 	if list, _ := w.p.of(); len(list) != 2 {
@@ -141,7 +141,7 @@ func TestALimitIsOfOneLogin(t *testing.T) {
 // The director is killed the moment the limit is met, before it has heard of it, and again
 // when all is stored, that time with the agents.
 func TestALimitIsAGateThoughAllAreKilled(t *testing.T) {
-	w := newBox(t).wall("claude", limit{after: 3, length: wallTime(), refuse: unified})
+	w := newBox(t).wall(eitherLogin(limit{after: 3, length: wallTime()}))
 	w.submits(soak.Pick(4, 20))
 	w.killed(w.directors...)
 	w.closed()
@@ -166,7 +166,7 @@ func ofAllDirectors(t *testing.T, store string) {
 	b := newBox(t)
 	b.vars["SIGNALBOX_STORE"] = store
 	b.vars["SIGNALBOX_SECRET_KEY"] = testKey
-	w := b.behindWall("claude", limit{after: 3, length: wallTime(), refuse: unified})
+	w := b.behindWall(eitherLogin(limit{after: 3, length: wallTime()}))
 	var addrs []string
 	for _, name := range []string{"one", "two", "three"} {
 		w.addDirector(name, filepath.Join(b.root, name))

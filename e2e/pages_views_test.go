@@ -41,9 +41,9 @@ func (p *tab) rows(want ...string) {
 // The list in another order, by its head, by keys and by a menu; kept in the address.
 func TestTheListOfTasksIsSorted(t *testing.T) {
 	s := newStage(t, "coder", "writer")
-	long := s.completed(s.c, s.task("writer", "sleep 400ms, long")).QueueID
+	long := s.completed(s.c, s.task("writer", "sleep 3s, long")).QueueID
 	brief := s.completed(s.c, s.task("coder", "sleep 1ms, brief")).QueueID
-	middle := s.completed(s.c, s.task("coder", "sleep 150ms, middle")).QueueID
+	middle := s.completed(s.c, s.task("coder", "sleep 1s, middle")).QueueID
 	waits := s.submit(s.c, api.SubmitRequest{Prompt: "waits", Kind: "nobody"})
 	window := s.ownWindow(s.d.url)
 	p := window.tab("/ui/tasks")

@@ -266,8 +266,6 @@ func (d *Daemon) removeWorktree(ctx context.Context, name string, w worktree, a 
 // and adds to its record what it changed there. Nothing of it lives.
 func (d *Daemon) keepInterrupted(rec *record) {
 	r := &run{d: d, rec: *rec}
-	before := rec.Before
-	rec.Before = nil
 	defer os.RemoveAll(r.objects())
 	name := nameOf(cmp.Or(rec.QueueID, rec.TaskID))
 	if s, ok := d.disk.loadSession(rec.SessionID); ok {
@@ -286,7 +284,7 @@ func (d *Daemon) keepInterrupted(rec *record) {
 		ctx, cancel := context.WithTimeout(context.Background(), changesTimeout)
 		defer cancel()
 		if err == nil {
-			rec.Changes, err = r.keepWork(ctx, w, name, before)
+			rec.Changes, err = r.keepWork(ctx, w, name)
 		}
 	}
 	if err = errors.Join(err, lerr); err != nil {
@@ -294,9 +292,9 @@ func (d *Daemon) keepInterrupted(rec *record) {
 	}
 }
 
-// keepWork commits what is left in a worktree, on a branch, and says what was changed since
-// before, where that is known. Its lock is held.
-func (r *run) keepWork(ctx context.Context, w worktree, name string, before *workspace.Mark) (*api.Changes, error) {
+// keepWork commits what is left in a worktree, on a branch, and says what the task has changed,
+// where that is known. Its lock is held.
+func (r *run) keepWork(ctx context.Context, w worktree, name string) (*api.Changes, error) {
 	d, rec := r.d, r.record()
 	repo, err := workspace.Open(ctx, w.Source, d.cfg.Environ)
 	if err != nil {
@@ -309,10 +307,11 @@ func (r *run) keepWork(ctx context.Context, w worktree, name string, before *wor
 	if err != nil {
 		return nil, err
 	}
-	if before == nil { // it was killed before its program had begun
-		return nil, d.commitWork(ctx, tree, w, cmp.Or(rec.QueueID, rec.TaskID))
+	id := cmp.Or(rec.QueueID, rec.TaskID)
+	if w.Turn == nil || w.Turn.Task != id { // it was killed before its program had begun
+		return nil, d.commitWork(ctx, tree, w, id)
 	}
-	c, err := r.readChanges(ctx, &watched{tree, *before}, runDirs{worktree: name, kind: w.place().kind})
+	c, err := r.readChanges(ctx, &watched{tree, w.Turn.Before}, runDirs{worktree: name, kind: w.place().kind})
 	if c != nil {
 		c.Patch = "" // it has its own file
 	}

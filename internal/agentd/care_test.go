@@ -255,10 +255,17 @@ func TestChangesOfKilledTurn(t *testing.T) {
 	if c := b.get(acc.TaskID).Changes; c == nil || c.Base != first.Head || c.Commits != 2 || c.FilesChanged != 2 || strings.Contains(c.Patch, "one.txt") || c.Dir != first.Dir {
 		t.Errorf("%+v", c)
 	}
-	b.run(turn(3, "true"), "completed")
-	task := landTask("queue-00000003", 4)
+	again := turn(2, "echo four > four.txt")
+	again.Fence = 3
+	if _, c := b.run(again, "completed"); c == nil || c.Base != first.Head || c.Commits != 3 || c.FilesChanged != 3 || !strings.Contains(c.Patch, "two.txt") {
+		t.Errorf("the next attempt: %+v", c)
+	}
+	if _, c := b.run(turn(4, "true"), "completed"); c == nil || c.FilesChanged != 0 {
+		t.Errorf("the next task: %+v", c)
+	}
+	task := landTask("queue-00000004", 5)
 	task.Land.SessionID = "talk"
-	if s := b.land(task); s.Landed == nil || s.Landed.Commits != 3 || git(t, cfg, "show", "main:three.txt") != "three" {
+	if s := b.land(task); s.Landed == nil || s.Landed.Commits != 4 || git(t, cfg, "show", "main:three.txt") != "three" {
 		t.Errorf("%+v %+v", s, s.Error)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"github.com/signalbox-ai/signalbox/api"
-	"github.com/signalbox-ai/signalbox/internal/agentd/workspace"
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
@@ -31,8 +30,6 @@ type record struct {
 	Budget        *api.Budget `json:"budget,omitempty"`
 	Landing       *landing    `json:"landing,omitempty"`
 	Reported      bool        `json:"reported,omitempty"` // of a pulling agent: a director has acknowledged the end
-	// Before is what the run's worktree had when it began, as long as it runs.
-	Before *workspace.Mark `json:"before,omitempty"`
 }
 
 func (r record) lane() laneID     { return laneID{Isolated: r.Isolated, Slot: r.Slot} }

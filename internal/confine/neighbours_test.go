@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox/internal/confine"
+	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
 // A director that starts kills nothing of another, also where that has no lock:
@@ -94,7 +95,7 @@ func TestLeftoversDieWhileNeighboursStart(t *testing.T) {
 	for range 4 {
 		starting(t)
 	}
-	for range 20 {
+	for range soak.Pick(8, 20) {
 		leader, leftover := killedDirector(t, o)
 		waitDead(t, leader)
 		h, err := confine.Open(o)

@@ -3,7 +3,9 @@
 package soak
 
 import (
+	"flag"
 	"os"
+	"strconv"
 	"testing"
 )
 
@@ -25,4 +27,18 @@ func Only(t testing.TB, catches string) {
 	if !On() {
 		t.Skipf("left to make soak, which finds by it: %s", catches)
 	}
+}
+
+// Histories is how many random values or histories each check of package rapid
+// tries in a test, unless -rapid.checks says so.
+func Histories(t testing.TB, short, long int) {
+	t.Helper()
+	checks := flag.Lookup("rapid.checks")
+	if checks == nil || checks.Value.String() != checks.DefValue {
+		return
+	}
+	if err := flag.Set("rapid.checks", strconv.Itoa(Pick(short, long))); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = flag.Set("rapid.checks", checks.DefValue) })
 }

@@ -2,7 +2,6 @@ package postgres_test
 
 import (
 	"context"
-	"flag"
 	"slices"
 	"testing"
 
@@ -19,25 +18,10 @@ import (
 // Random histories on this store and on the reference must look the same.
 func TestCompareWithMemory(t *testing.T) {
 	database := testserver.Postgres(t)
-	fewerHistories(t)
+	soak.Histories(t, 3, 300)
 	storetest.Compare(t,
 		func(*testing.T) store.Store { return model.New(model.Options{}) },
 		func(t *testing.T) store.Store { return open(t, schema(database)) })
-}
-
-// fewerHistories keeps a normal run short; -rapid.checks and SIGNALBOX_SOAK
-// are for long ones.
-func fewerHistories(t *testing.T) {
-	t.Helper()
-	checks := flag.Lookup("rapid.checks")
-	if checks == nil || checks.Value.String() != checks.DefValue {
-		return
-	}
-	n := soak.Pick("3", "300")
-	if err := flag.Set("rapid.checks", n); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = flag.Set("rapid.checks", checks.DefValue) })
 }
 
 func TestFullOfSchedules(t *testing.T) {

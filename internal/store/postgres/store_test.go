@@ -40,12 +40,22 @@ func schema(database string) string {
 // by their bytes all the same.
 func TestContract(t *testing.T) {
 	s := testserver.NewPostgres(t, testserver.PostgresOptions{})
-	database := s.URL("words")
+	schemas := &testserver.Schemas{Server: s, Database: "words", Keep: "migrations"}
 	err := s.Exec("postgres", "CREATE DATABASE words TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US' ENCODING 'UTF8'")
 	if err != nil { // before version 15, or built without ICU
-		database = s.Database(t)
+		if err := s.Exec("postgres", "CREATE DATABASE words"); err != nil {
+			t.Fatal(err)
+		}
 	}
-	storetest.Run(t, func(t *testing.T) store.Store { return open(t, schema(database)) })
+	storetest.Run(t, func(t *testing.T) store.Store {
+		schema := schemas.Borrow()
+		t.Cleanup(func() { // after the suite has closed the store
+			if err := schema.Return(); err != nil {
+				t.Error(err)
+			}
+		})
+		return open(t, schema.URL+"&pool_max_conns=2")
+	})
 }
 
 // A folder stands for a schema.

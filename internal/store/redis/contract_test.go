@@ -2,7 +2,6 @@ package redis_test
 
 import (
 	"context"
-	"flag"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -11,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/soak"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/redis"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest"
@@ -49,12 +49,7 @@ func TestDurable(t *testing.T) {
 // All stores are compared with each other in storetest/stores; here a few
 // histories suffice, and -rapid.checks asks for more.
 func TestHistoriesAreEqualToMemory(t *testing.T) {
-	if f := flag.Lookup("rapid.checks"); f != nil && f.Value.String() == f.DefValue {
-		if err := flag.Set("rapid.checks", "4"); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = flag.Set("rapid.checks", f.DefValue) })
-	}
+	soak.Histories(t, 4, 4)
 	storetest.Compare(t,
 		func(*testing.T) store.Store { return model.New(model.Options{ID: "model"}) },
 		func(t *testing.T) store.Store { return newStore(t, testserver.Redis(t)) },

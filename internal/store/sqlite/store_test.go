@@ -2,7 +2,6 @@ package sqlite_test
 
 import (
 	"context"
-	"flag"
 	"os"
 	"path/filepath"
 	"testing"
@@ -41,7 +40,7 @@ func TestDurable(t *testing.T) {
 // Random histories on this store and on the reference must look the same. The
 // same is compared for all stores at once, in storetest/stores.
 func TestCompareWithMemory(t *testing.T) {
-	fewerHistories(t)
+	soak.Histories(t, 4, 5000)
 	folder := inMemory(t)
 	storetest.Compare(t,
 		func(t *testing.T) store.Store { return model.New(model.Options{}) },
@@ -67,25 +66,4 @@ func inMemory(t *testing.T) (folder func(t *testing.T) string) {
 		}
 		return own
 	}
-}
-
-// fewerHistories keeps a normal run short; -rapid.checks and SIGNALBOX_SOAK
-// are for long ones.
-func fewerHistories(t *testing.T) {
-	t.Helper()
-	checks := flag.Lookup("rapid.checks")
-	if checks == nil || checks.Value.String() != checks.DefValue {
-		return
-	}
-	n := "4"
-	if raceDetector {
-		n = "3" // it makes them ten times slower; a single one may have no step at all
-	}
-	if soak.On() {
-		n = "5000"
-	}
-	if err := flag.Set("rapid.checks", n); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = flag.Set("rapid.checks", checks.DefValue) })
 }

@@ -1,7 +1,6 @@
 package verbs_test
 
 import (
-	"flag"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -68,21 +67,6 @@ func TestCompareWithFaults(t *testing.T) {
 }
 
 func compare(t *testing.T, open func(t *testing.T) store.Store) {
-	fewerHistories(t)
+	soak.Histories(t, 10, 5000)
 	storetest.Compare(t, func(*testing.T) store.Store { return model.New(model.Options{}) }, open)
-}
-
-// fewerHistories keeps a normal run short; -rapid.checks and SIGNALBOX_SOAK
-// are for long ones.
-func fewerHistories(t *testing.T) {
-	t.Helper()
-	checks := flag.Lookup("rapid.checks")
-	if checks == nil || checks.Value.String() != checks.DefValue {
-		return
-	}
-	n := soak.Pick("10", "5000")
-	if err := flag.Set("rapid.checks", n); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = flag.Set("rapid.checks", checks.DefValue) })
 }

@@ -3,12 +3,8 @@ package stores
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"os"
 	"sync"
-	"sync/atomic"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/postgres"
@@ -38,39 +34,21 @@ func inMemory() string {
 	return shared
 }
 
-var schemas atomic.Int64
+// schemas are those of one database, which it would take ten times as long to make.
+var schemas = sync.OnceValue(func() *testserver.Schemas {
+	return &testserver.Schemas{Server: postgresServer(), Database: "postgres", Keep: "migrations"}
+})
 
-// openPostgres makes a schema of its own in one database, in a tenth of the
-// time that a database takes.
 func openPostgres(processes int) (store.Store, error) {
-	ctx := context.Background()
-	database := postgresServer().URL("postgres")
-	address, err := url.Parse(database)
-	if err != nil {
-		return nil, err
-	}
-	schema := fmt.Sprintf("store_%d", schemas.Add(1))
-	query := address.Query()
-	query.Set("schema", schema)
-	address.RawQuery = query.Encode()
+	schema := schemas().Borrow()
 	s, err := openEach(processes, func() (verbs.SharedBackend, error) {
-		return postgres.Open(ctx, postgres.Options{URL: address.String()})
+		return postgres.Open(context.Background(), postgres.Options{URL: schema.URL + "&pool_max_conns=2"})
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.leave = func() error { return drop(ctx, database, schema) }
+	s.leave = schema.Return
 	return s, nil
-}
-
-func drop(ctx context.Context, database, schema string) error {
-	c, err := pgx.Connect(ctx, database)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = c.Close(ctx) }()
-	_, err = c.Exec(ctx, "DROP SCHEMA "+schema+" CASCADE")
-	return err
 }
 
 func openRedis(processes int) (store.Store, error) {
