@@ -284,8 +284,11 @@ func TestNoProgramOfRepositoryWithinRuns(t *testing.T) {
 		}
 	}
 	lay := "git config user.name x; git config user.email x@example.org; echo '* filter=x' > .gitattributes; git add -A; git commit -qm one; touch -d 2001-01-01 .gitattributes; git config filter.x.clean 'touch " + ran + "; cat'; git config core.fsmonitor 'touch " + ran + "'"
-	turn(1, "git init -q 'a=b'; cd 'a=b'; "+lay)
-	turn(2, "git config -f .gitmodules submodule.x=y.path 'a=b'; git config -f .gitmodules submodule.x=y.url ./x; git config -f .gitmodules submodule.x=y.ignore none; git init -q c; cd c; "+lay)
+	link := func(path string) string { // as a submodule, without a look at what is in it
+		return "; cd ..; git update-index --add --cacheinfo 160000,$(git -C " + path + " rev-parse HEAD)," + path
+	}
+	turn(1, "git init -q a=b; cd a=b; "+lay+link("a=b"))
+	turn(2, "git config -f .gitmodules submodule.x=y.path 'a=b'; git config -f .gitmodules submodule.x=y.url ./x; git config -f .gitmodules submodule.x=y.ignore none; git init -q c; cd c; "+lay+link("c"))
 	turn(3, "touch -d 2002-01-01 a=b/.gitattributes c/.gitattributes; echo more > d.txt")
 	turn(4, "true")
 	if w := a.workspaces()["00000001"]; w.NestedCount != 2 || w.CommitsCount != 3 {

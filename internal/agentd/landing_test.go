@@ -199,6 +199,20 @@ func TestLandingThatFails(t *testing.T) {
 	nothingLeft(t, cfg)
 }
 
+// A repository that a run has made within its worktree is nothing that others could fetch: it
+// stays there, and the rest lands.
+func TestRepositoriesWithinDoNotLand(t *testing.T) {
+	cfg := landsFrom(t)
+	a := start(t, cfg)
+	id := a.works(1, "git init -q lib/inner; cd lib/inner; git -c user.name=x -c user.email=x@example.org commit -q --allow-empty -m one; cd ..; echo new > new.txt")
+	if s := a.land(landTask(id, 10)); s.Landed == nil || git(t, cfg, "ls-tree", "-r", "--name-only", s.Landed.Commit, "lib") != "lib/new.txt" {
+		t.Errorf("%+v %+v", s.Landed, s.Error)
+	}
+	if w := a.workspaces()["00000001"]; w.NestedCount != 1 {
+		t.Errorf("%+v", w)
+	}
+}
+
 // What is said of the checks is what they said of the last commit, also where an earlier one did
 // not pass and the work landed as one commit.
 func TestLandingChecksEachCommit(t *testing.T) {

@@ -218,11 +218,14 @@ func (r *Repo) Work(ctx context.Context) (string, error) {
 	if r.unfinished() {
 		return "", &LandError{Kind: LandConflict, Text: "the worktree " + r.Dir + " is in the middle of a merge or rebase", Detail: "A merge or rebase has begun in this folder and is not finished. Solve what it asks for, and commit."}
 	}
-	out, err := r.git(ctx, "status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=dirty", "--no-renames")
+	out, err := r.git(ctx, "status", "--porcelain", "-z", "--untracked-files=all", "--ignore-submodules=dirty", "--no-renames")
 	if err != nil {
 		return "", err
 	}
-	if out != "" {
+	changed := slices.DeleteFunc(strings.Split(out, "\x00"), func(entry string) bool {
+		return entry == "" || strings.HasPrefix(entry, "?? ") && strings.HasSuffix(entry, "/") // a repository within, which stays here
+	})
+	if len(changed) > 0 {
 		return "", refuse("the worktree %s has changes that are not committed: let the conversation go on, or commit them on its branch", r.Dir)
 	}
 	return r.Commit(ctx, "")

@@ -172,14 +172,24 @@ func gitlinks(command func(args ...string) *exec.Cmd) (map[string]string, error)
 }
 
 // add adds what has changed to the index: how is --all, or --update for what it has already. Of
-// repositories within it adds the commit. Git would look for changes in them too, and start what
-// their own configuration names.
+// repositories within that the index has it adds the commit. Git would look for changes in them
+// too, and start what their own configuration names; and it would add others, as submodules that
+// nobody can fetch.
 func (r *Repo) add(ctx context.Context, how string, command func(args ...string) *exec.Cmd) error {
 	links, err := gitlinks(command)
 	if err != nil {
 		return err
 	}
 	args := []string{"add", how, "--", ":/"}
+	others, err := output(command("ls-files", "-z", "--others", "--exclude-standard", "--full-name"))
+	if err != nil {
+		return err
+	}
+	for path := range strings.SplitSeq(others, "\x00") {
+		if strings.HasSuffix(path, "/") { // a repository that nothing says where to get: it stays
+			args = append(args, ":(top,exclude,literal)"+strings.TrimSuffix(path, "/"))
+		}
+	}
 	var moved strings.Builder
 	for _, path := range slices.Sorted(maps.Keys(links)) {
 		dir := filepath.Join(r.Dir, filepath.FromSlash(path))
