@@ -29,18 +29,24 @@ type AgentWorkspace struct {
 	Bytes        int64     `json:"bytes"`                    // on the disk, as of a minute ago at most
 	BytesAtLeast bool      `json:"bytes_at_least,omitempty"` // it has more files than are counted
 
-	// State is in_use: a run works in it; uncommitted: it has files that no commit has;
+	// State is in_use: a run works in it; uncommitted: it has files that no commit has, or a
+	// repository within that has something of its own;
 	// unlanded: commits that have landed nowhere; landed: they have; empty: there are none;
 	// unknown: Message says why.
 	State   string `json:"state"`
 	Message string `json:"message,omitempty"`
 
 	// What would be lost: the uncommitted files with the worktree, the commits with its branch.
-	// The first 50 of each are listed, commits as "1234abcd subject", the newest first.
+	// The first 50 of each are listed, commits as "1234abcd subject", the newest first. Nested are
+	// the repositories within it, ignored by git or not, that have commits which no remote of
+	// theirs is known to have, or files that they have not committed: "tools/x: 2 commits that no
+	// remote of it has, 1 file not committed". They are lost with the worktree.
 	Uncommitted  []string `json:"uncommitted,omitempty"`
 	Files        int      `json:"files,omitempty"`
 	Commits      []string `json:"commits,omitempty"`
 	CommitsCount int      `json:"commits_count,omitempty"`
+	Nested       []string `json:"nested,omitempty"`
+	NestedCount  int      `json:"nested_count,omitempty"`
 	// Seen stands for what is there now: discarding takes it as the proof that the caller was
 	// told. "" for a worktree in which nothing would be lost, or in use.
 	Seen string `json:"seen,omitempty"`

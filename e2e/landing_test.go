@@ -33,6 +33,8 @@ case $1 in
 Your\ work\ could\ not*)
 	git merge --abort 2>/dev/null
 	git reset -q --hard
+	# What an attempt of this turn left that was killed while git wrote files.
+	while [ "$(git log -1 --format='%(trailers:key=Signalbox-Task,valueonly)')" = "$SIGNALBOX_QUEUE_ID" ]; do git reset -q --hard HEAD^; done
 	git merge -q main || {
 		for file in $(git diff --name-only --diff-filter=U); do
 			sed -i '/^[<=>]\{7\}/d' $file && sort -u -o $file $file # a line of both sides can be in both halves

@@ -63,6 +63,9 @@ func worktreesAreCaredFor(t *testing.T, pull bool) {
 	if task := b.end(c, id); task.Reason != "interrupted" {
 		t.Errorf("%s ended as %s (%s): %s", id, task.State, task.Reason, task.Message)
 	}
+	if got := b.want(0, "diff", id).out; !strings.Contains(got, "+++ b/w.txt\n@@ -0,0 +1 @@\n+work") {
+		t.Errorf("diff is %q", got)
+	}
 	branch := "signalbox/" + id[len(id)-8:]
 	if got := b.git(shop, "", "log", "-1", "--format=%(trailers:key=Signalbox-Task,valueonly)", branch); got != id {
 		t.Errorf("the work is committed for %q", got)
@@ -117,6 +120,7 @@ func TestWorktreesOnThePages(t *testing.T) {
 	list := api.AgentWorkspaces{Full: "no room for worktrees: they take 3 GiB", Bytes: 3 << 30, Mirrors: []api.AgentMirror{{Repo: "https://git.example/shop", Bytes: 2048}}, Workspaces: []api.AgentWorkspace{
 		{Name: "busy", State: api.WorkspaceInUse, Branch: "signalbox/busy", Repo: "/src/shop", Bytes: 10},
 		{Name: "left", State: api.WorkspaceUnlanded, Branch: "signalbox/left", Repo: "/src/shop", Bytes: 3 << 30, Commits: []string{"1234567 <img src=x onerror=alert(1)>"}, CommitsCount: 2, Seen: "abc"},
+		{Name: "within", State: api.WorkspaceUncommitted, Branch: "signalbox/within", Repo: "/src/shop", Bytes: 10, Nested: []string{"tools/x: 1 commit that no remote of it has"}, NestedCount: 2, Seen: "def"},
 	}}
 	writer.Always(agenttest.Workspaces, func(x *agenttest.Exchange) { x.Answer(http.StatusOK, list) })
 	asked := make(chan string, 1)
@@ -140,6 +144,11 @@ func TestWorktreesOnThePages(t *testing.T) {
 	p.until("one in use cannot be discarded", `document.querySelector("button[aria-label='Discard busy of writer']").disabled`)
 	p.usableIn(0, "worktrees")
 	p.seenAs(look{1280, 900, "light"})
+	p.showsIn(".listing-workspaces", "work in a repository within")
+	p.click(".workspaces button", "Discard within of writer")
+	p.showsIn("dialog", "2 repositories within it have what would be lost: tools/x: 1 commit that no remote of it has and 1 more")
+	p.click("dialog button", "Go back")
+	p.noDialog()
 	p.click(".workspaces button", "Discard left of writer")
 	p.showsIn("dialog", "Nothing is in it that is not committed, and its branch signalbox/left stays.")
 	p.does("the branch is to go too", `document.querySelector("dialog input[type=checkbox]").click()`)

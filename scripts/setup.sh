@@ -19,6 +19,7 @@ need curl curl
 need chromium chromium # what make bench drives, and without the next one also the tests of the pages and the Playwright MCP server
 ! grep -qsx ID=debian /etc/os-release || need chromium-headless-shell chromium-headless-shell
 need groff groff-base # the manual pages
+need git-lfs git-lfs
 need bwrap bubblewrap  # the sandbox of command tools
 # The servers of the stores that several directors share. The tests start their
 # own, on free ports and in temporary folders; Debian's are not touched.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -130,6 +131,7 @@ func (d *Daemon) describe(ctx context.Context, name string) api.AgentWorkspace {
 		a, err = d.appraise(ctx, name, w)
 		v.State, v.Seen = a.state, a.seen()
 		v.Uncommitted, v.Files, v.Commits, v.CommitsCount = a.Files, a.FilesN, a.Commits, a.N
+		v.Nested, v.NestedCount = a.Nested, a.NestedN
 	}
 	if err != nil {
 		v.State, v.Message = api.WorkspaceUnknown, err.Error()
@@ -169,7 +171,7 @@ func (d *Daemon) appraise(ctx context.Context, name string, w worktree) (a appra
 		return a, err
 	}
 	switch {
-	case a.FilesN > 0:
+	case a.FilesN > 0 || a.NestedN > 0:
 		a.state = api.WorkspaceUncommitted
 	case a.N > 0:
 		a.state = api.WorkspaceUnlanded
@@ -204,7 +206,7 @@ func (d *Daemon) discard(ctx context.Context, name string, how api.DiscardWorksp
 	if err != nil {
 		return v, refuse(http.StatusConflict, "workspace_unknown", "what is in the worktree %s is not known (%v): look at %s, and remove that folder", name, err, d.disk.worktreeDir(name))
 	}
-	loses := a.FilesN > 0 || how.DeleteBranch && a.N > 0
+	loses := a.FilesN > 0 || a.NestedN > 0 || how.DeleteBranch && a.N > 0
 	switch {
 	case loses && how.Seen == "":
 		return v, refuse(http.StatusConflict, "workspace_has_work", "%s would be lost with the worktree %s: send what the list has as seen to discard it all the same", a.tells(how.DeleteBranch), name)
@@ -224,21 +226,20 @@ func (d *Daemon) discard(ctx context.Context, name string, how api.DiscardWorksp
 
 // tells says what would be lost, the commits only with the branch.
 func (a *appraisal) tells(branch bool) string {
-	files, commits := counted(a.FilesN, "uncommitted file"), counted(a.N, "commit")
+	var parts []string
+	if a.FilesN > 0 {
+		parts = append(parts, workspace.Counted(a.FilesN, "uncommitted file"))
+	}
 	switch {
-	case !branch || a.N == 0:
-		return files
-	case a.FilesN == 0:
-		return commits
+	case a.NestedN == 1:
+		parts = append(parts, "the work in the repository within, "+a.Nested[0])
+	case a.NestedN > 1:
+		parts = append(parts, fmt.Sprintf("the work in %d repositories within", a.NestedN))
 	}
-	return files + " and " + commits
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
+	if branch && a.N > 0 {
+		parts = append(parts, workspace.Counted(a.N, "commit"))
 	}
-	return strconv.Itoa(n) + " " + what + "s"
+	return strings.Join(parts, " and ")
 }
 
 // removeWorktree removes a worktree whose lock is held. Its branch goes if it has nothing that
@@ -261,9 +262,11 @@ func (d *Daemon) removeWorktree(ctx context.Context, name string, w worktree, a 
 	return at == "", os.RemoveAll(d.disk.worktreeDir(name))
 }
 
-// keepInterrupted commits what a run left in its worktree that was interrupted with the agent.
-// Nothing of it lives.
+// keepInterrupted commits what a run left in its worktree that was interrupted with the agent,
+// and adds to its record what it changed there. Nothing of it lives.
 func (d *Daemon) keepInterrupted(rec *record) {
+	r := &run{d: d, rec: *rec}
+	defer os.RemoveAll(r.objects())
 	name := nameOf(cmp.Or(rec.QueueID, rec.TaskID))
 	if s, ok := d.disk.loadSession(rec.SessionID); ok {
 		name = d.disk.worktreeOf(s.Dir)
@@ -281,28 +284,38 @@ func (d *Daemon) keepInterrupted(rec *record) {
 		ctx, cancel := context.WithTimeout(context.Background(), changesTimeout)
 		defer cancel()
 		if err == nil {
-			err = d.keepWork(ctx, w, name, cmp.Or(rec.QueueID, rec.TaskID))
+			rec.Changes, err = r.keepWork(ctx, w, name)
 		}
 	}
 	if err = errors.Join(err, lerr); err != nil {
-		d.cfg.Logger.Warn("what an interrupted run has left could not be committed, and stays in its worktree", "worktree", name, "error", err)
+		d.cfg.Logger.Warn("what an interrupted run has left could not be committed, or not compared, and stays in its worktree", "worktree", name, "error", err)
 	}
 }
 
-// keepWork commits what is left in a worktree, on a branch. Its lock is held.
-func (d *Daemon) keepWork(ctx context.Context, w worktree, name, id string) error {
+// keepWork commits what is left in a worktree, on a branch, and says what the task has changed,
+// where that is known. Its lock is held.
+func (r *run) keepWork(ctx context.Context, w worktree, name string) (*api.Changes, error) {
+	d, rec := r.d, r.record()
 	repo, err := workspace.Open(ctx, w.Source, d.cfg.Environ)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	tree, err := repo.OpenWorktree(ctx, d.disk.tree(name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return d.commitWork(ctx, tree, w, id)
+	id := cmp.Or(rec.QueueID, rec.TaskID)
+	if w.Turn == nil || w.Turn.Task != id { // it was killed before its program had begun
+		return nil, d.commitWork(ctx, tree, w, id)
+	}
+	c, err := r.readChanges(ctx, &watched{tree, w.Turn.Before}, runDirs{worktree: name, kind: w.place().kind})
+	if c != nil {
+		c.Patch = "" // it has its own file
+	}
+	return c, err
 }
 
 // commitWork commits what a task has left in a worktree, on a branch.

@@ -220,6 +220,53 @@ func TestWorkOfKilledAgentIsCommitted(t *testing.T) {
 		if w := b.workspaces()[name]; w.State != "unlanded" || w.CommitsCount != 1 {
 			t.Errorf("%+v", w)
 		}
+		s := b.get(id)
+		wantError(t, s, "failed", "interrupted", "the agent was restarted")
+		if c := s.Changes; c == nil || c.Workspace != "worktree" || c.Branch != "signalbox/"+name || c.BaseBranch != "main" || c.Base != git(t, cfg, "rev-parse", "main") ||
+			c.Head != git(t, cfg, "rev-parse", "signalbox/"+name) || c.Commits != 1 || c.FilesChanged != 1 || !c.Uncommitted || !strings.Contains(c.Patch, "+work") {
+			t.Errorf("%+v", c)
+		}
+		if code, patch := b.patch(id); code != 200 || !strings.Contains(patch, "+work") {
+			t.Errorf("%d %q", code, patch)
+		}
+		if left, _ := filepath.Glob(filepath.Join(cfg.DataDir, "runs/*/objects")); len(left) > 0 {
+			t.Errorf("%s is left", left)
+		}
+	}
+}
+
+// What a later turn of a conversation changed that died with its agent is told from where that
+// turn began, and lands with the rest.
+func TestChangesOfKilledTurn(t *testing.T) {
+	cfg := landsFrom(t)
+	a, cmd := process(t, cfg)
+	turn := func(n int, prompt string) api.AgentTask {
+		return api.AgentTask{Prompt: prompt, QueueID: fmt.Sprintf("queue-%08d", n), Fence: int64(n), SessionID: "talk"}
+	}
+	_, first := a.run(turn(1, "echo one > one.txt"), "completed")
+	acc := a.submit(turn(2, "echo two > two.txt; git add -A; git commit -qm two; echo three > three.txt; echo hanging; sleep 600"))
+	a.says(acc.TaskID, "hanging\n")
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	b := start(t, cfg)
+	gone(t, acc.TaskID)
+	if c := b.get(acc.TaskID).Changes; c == nil || c.Base != first.Head || c.Commits != 2 || c.FilesChanged != 2 || strings.Contains(c.Patch, "one.txt") || c.Dir != first.Dir {
+		t.Errorf("%+v", c)
+	}
+	again := turn(2, "echo four > four.txt")
+	again.Fence = 3
+	if _, c := b.run(again, "completed"); c == nil || c.Base != first.Head || c.Commits != 3 || c.FilesChanged != 3 || !strings.Contains(c.Patch, "two.txt") {
+		t.Errorf("the next attempt: %+v", c)
+	}
+	if _, c := b.run(turn(4, "true"), "completed"); c == nil || c.FilesChanged != 0 {
+		t.Errorf("the next task: %+v", c)
+	}
+	task := landTask("queue-00000004", 5)
+	task.Land.SessionID = "talk"
+	if s := b.land(task); s.Landed == nil || s.Landed.Commits != 4 || git(t, cfg, "show", "main:three.txt") != "three" {
+		t.Errorf("%+v %+v", s, s.Error)
 	}
 }
 
@@ -316,5 +363,61 @@ func TestNothingFollowsLinksOutOfWorktree(t *testing.T) {
 			}
 			unchanged("after it was discarded")
 		})
+	}
+}
+
+// Repositories within a worktree are listed if they have something that is nowhere else, and are
+// neither removed with it unseen nor enter in what git starts for them.
+func TestRepositoriesWithinWorktree(t *testing.T) {
+	dir := t.TempDir()
+	bareOf(t, dir, "lib")
+	cfg := worktreeConfig(t)
+	git(t, cfg, "config", "--global", "user.name", "A User")
+	git(t, cfg, "config", "--global", "user.email", "user@example.org")
+	put(t, cfg, ".gitignore", "tools/\n")
+	git(t, cfg, "commit", "-qam", "tools are ignored")
+	a := start(t, cfg)
+	lib, ran := filepath.Join(dir, "lib.git"), filepath.Join(dir, "ran")
+	make := func(n int, prompt string) string {
+		return a.worked(n, "mkdir tools; cd tools; "+prompt)
+	}
+	for n, c := range []struct {
+		prompt, state, nested string
+	}{
+		{"git clone -q " + lib + " a", "empty", ""},
+		{"git clone -q " + lib + " a; cd a; git commit -q --allow-empty -m one; git commit -q --allow-empty -m two", "uncommitted", "tools/a: 2 commits that no remote of it has"},
+		{"git clone -q " + lib + " a; cd a; git commit -q --allow-empty -m one; git push -q", "empty", ""},
+		{"git clone -q " + lib + " a; cd a; git checkout -q --detach; git commit -q --allow-empty -m one; echo > new.txt; git checkout -q main", "uncommitted", "tools/a: 1 file not committed"},
+		{"git init -q a; cd a; git commit -q --allow-empty -m one", "uncommitted", "tools/a: 1 commit that no remote of it has"},
+		{"git init -q --bare a.git; git init -q b; cd b; git commit -q --allow-empty -m one; git push -q ../a.git HEAD:main", "uncommitted", "tools/a.git: 1 commit that no remote of it has; tools/b: 1 commit that no remote of it has"},
+		{"git clone -q " + lib + " a; cd a; echo x > lib.txt; git stash -q", "uncommitted", "tools/a: 2 commits that no remote of it has"},
+		{"mkdir -p a/b/c; git init -q a/b/c/d; ln -s " + cfg.WorkDir + " a/link", "empty", ""},
+		{"mkdir b; echo gitdir: " + cfg.WorkDir + "/.git > b/.git", "empty", ""},
+		{"git init -q a; rm a/.git/HEAD", "uncommitted", "tools/a: cannot be read"},
+		{"git init -q a; cd a; echo '* filter=x' > .gitattributes; git add -A; git commit -qm one; touch -d 2001-01-01 .gitattributes; " +
+			"git config core.fsmonitor 'touch " + ran + "'; git config filter.x.clean 'touch " + ran + "'; git config filter.x.required true", "uncommitted", "tools/a: 1 commit that no remote of it has"},
+	} {
+		name := make(n+1, c.prompt)
+		w := a.workspaces()[name]
+		if w.State != c.state || strings.Join(w.Nested, "; ") != c.nested || w.NestedCount != len(w.Nested) || (w.Seen != "") != (c.nested != "") {
+			t.Errorf("%s: %s %q %d: not %q", c.prompt, w.State, w.Nested, w.NestedCount, c.nested)
+		}
+	}
+	if _, err := os.Lstat(ran); err == nil {
+		t.Error("a program of the repository's configuration ran")
+	}
+	name := "00000002"
+	if code, _, said := a.discard(name, nil); code != 409 || !strings.Contains(said, "workspace_has_work: the work in the repository within, tools/a: 2 commits that no remote of it has would be lost") {
+		t.Errorf("%d %s", code, said)
+	}
+	seen := a.workspaces()[name].Seen
+	within := cfg
+	within.WorkDir = filepath.Join(cfg.DataDir, "worktrees", name, "tree/tools/a")
+	git(t, within, "commit", "-q", "--amend", "--allow-empty", "-m", "another two")
+	if code, _, said := a.discard(name, url.Values{"seen": {seen}}); code != 409 || !strings.Contains(said, "has changed since it was looked at") {
+		t.Errorf("%d %s", code, said)
+	}
+	if code, _, said := a.discard(name, url.Values{"seen": {a.workspaces()[name].Seen}}); code != 200 {
+		t.Errorf("%d %s", code, said)
 	}
 }

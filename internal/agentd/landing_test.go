@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http/cgi"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -535,25 +533,12 @@ func TestLandingRunsChecksOfAgentOrRepository(t *testing.T) {
 	wantError(t, a.land(landTask(id, 30)), "failed", "checks", "does not pass: test (exit status 1)")
 }
 
-// gitServer serves a bare repository over HTTP, for pushes too.
-func gitServer(t *testing.T, cfg agentd.Config, bare string) (address string) {
-	t.Helper()
-	backend := filepath.Join(git(t, cfg, "--exec-path"), "git-http-backend")
-	if _, err := os.Stat(backend); err != nil {
-		t.Skip("git has no http-backend here")
-	}
-	git(t, cfg, "-C", bare, "config", "http.receivepack", "true")
-	srv := httptest.NewServer(&cgi.Handler{Path: backend, Env: []string{"GIT_PROJECT_ROOT=" + filepath.Dir(bare), "GIT_HTTP_EXPORT_ALL=1"}})
-	t.Cleanup(srv.Close)
-	return srv.URL + "/" + filepath.Base(bare)
-}
-
 // The work of clones lands on the branches of their remote, whatever a run made of the
 // configuration of the mirror.
 func TestLandingOfClones(t *testing.T) {
 	src := repository(t)
 	bare := remoteOf(t, src)
-	address := gitServer(t, src, bare)
+	address := hostGit(t, filepath.Dir(bare)).url + "/shop.git"
 	cfg := elsewhere(t)
 	cfg.Runner.Command = append(cfg.Runner.Command, "{session_id}")
 	calls := forge(t, &cfg, "gh")

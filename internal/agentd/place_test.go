@@ -2,10 +2,7 @@ package agentd_test
 
 import (
 	"net/http"
-	"net/http/cgi"
-	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -87,23 +84,16 @@ func TestTasksWorkInClones(t *testing.T) {
 }
 
 func TestClonesOverHTTP(t *testing.T) {
-	out, err := exec.Command("git", "--exec-path").Output()
-	backend := filepath.Join(strings.TrimSpace(string(out)), "git-http-backend")
-	if _, serr := os.Stat(backend); err != nil || serr != nil {
-		t.Skip("git has no http-backend here")
-	}
 	src := repository(t)
-	bare := remoteOf(t, src)
-	srv := httptest.NewServer(&cgi.Handler{Path: backend, Env: []string{"GIT_PROJECT_ROOT=" + filepath.Dir(bare), "GIT_HTTP_EXPORT_ALL=1"}})
-	defer srv.Close()
+	srv := hostGit(t, filepath.Dir(remoteOf(t, src)))
 	cfg := elsewhere(t)
-	cfg.Workspace.Repos = []string{srv.URL + "/*"}
+	cfg.Workspace.Repos = []string{srv.url + "/*"}
 	a := start(t, cfg)
-	if s, c := a.run(api.AgentTask{Prompt: "cat a.txt", Workspace: "clone", Repo: srv.URL + "/shop.git"}, "completed"); c.Workspace != "clone" || !strings.Contains(s.Output, "one") {
+	if s, c := a.run(api.AgentTask{Prompt: "cat a.txt", Workspace: "clone", Repo: srv.url + "/shop.git"}, "completed"); c.Workspace != "clone" || !strings.Contains(s.Output, "one") {
 		t.Errorf("%+v %q", c, s.Output)
 	}
-	wantError(t, a.end(a.submit(api.AgentTask{Prompt: "true", Workspace: "clone", Repo: srv.URL + "/none.git"}).TaskID), "failed", "start_error", "/none.git/' not found")
-	a.declines(api.AgentTask{Prompt: "true", Workspace: "clone", Repo: srv.URL + "/deep/er.git"}, "may not clone")
+	wantError(t, a.end(a.submit(api.AgentTask{Prompt: "true", Workspace: "clone", Repo: srv.url + "/none.git"}).TaskID), "failed", "start_error", "/none.git/' not found")
+	a.declines(api.AgentTask{Prompt: "true", Workspace: "clone", Repo: srv.url + "/deep/er.git"}, "may not clone")
 }
 
 func TestWorkspaceOfTask(t *testing.T) {

@@ -248,8 +248,7 @@ func (r *run) finish(v outcome) {
 	if rec.Changes = v.changes; rec.Changes != nil {
 		rec.Changes.Patch = "" // it has its own file
 	}
-	rec.Checks = v.checks
-	rec.Landed = v.landed
+	rec.Checks, rec.Landed = v.checks, v.landed
 	if !last.IsZero() {
 		rec.LastProgressAt = &last
 	}

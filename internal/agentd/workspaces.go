@@ -54,6 +54,14 @@ type worktree struct {
 	Made    time.Time `json:"made,omitzero"`
 	// BaseBranch is the branch that Base was the tip of, "" where that was none.
 	BaseBranch string `json:"base_branch,omitempty"`
+	Turn       *turn  `json:"turn,omitempty"`
+}
+
+// turn is the task that works in a worktree, or did so last, and what was there when its first
+// attempt began: what that changed which was interrupted is the task's too.
+type turn struct {
+	Task   string         `json:"task"`
+	Before workspace.Mark `json:"before"`
 }
 
 func (d *disk) worktreeDir(name string) string { return filepath.Join(d.dir, "worktrees", name) }
@@ -311,6 +319,11 @@ func (r *run) watch(p runDirs) *watched {
 	if err == nil {
 		var m workspace.Mark
 		if m, err = repo.Mark(ctx, r.objects()); err == nil {
+			if p.worktree != "" { // a folder may be another one's before an agent that was killed is back
+				m, err = r.beginTurn(ctx, repo, p.worktree, m)
+			}
+		}
+		if err == nil {
 			return &watched{repo, m}
 		}
 	}
@@ -319,6 +332,22 @@ func (r *run) watch(p runDirs) *watched {
 	}
 	os.RemoveAll(r.objects())
 	return nil
+}
+
+// beginTurn returns what the worktree had when the first attempt of the task began there; it has
+// now as it is.
+func (r *run) beginTurn(ctx context.Context, repo *workspace.Repo, name string, now workspace.Mark) (workspace.Mark, error) {
+	w, err := r.d.disk.loadWorktree(name)
+	if err != nil {
+		return now, err
+	}
+	rec := r.record()
+	id := cmp.Or(rec.QueueID, rec.TaskID)
+	if w.Turn != nil && w.Turn.Task == id && repo.HasTree(ctx, w.Turn.Before.Tree) {
+		return w.Turn.Before, nil
+	}
+	w.Turn = &turn{id, now}
+	return now, r.d.disk.saveWorktree(name, w)
 }
 
 func (r *run) objects() string   { return filepath.Join(r.d.disk.runDir(r.record().TaskID), "objects") }

@@ -90,7 +90,7 @@ func (a *app) discardCmd() *cobra.Command {
 		Use:   "discard NAME",
 		Short: "Discard a worktree",
 		Long: `Discard a worktree. It says first what would be lost, and asks; elsewhere than at a terminal it needs --yes. Files that
-are not committed are lost with the worktree, and so are those that git ignores; commits stay on its branch, which goes
+are not committed are lost with the worktree, and so are those that git ignores and repositories within it; commits stay on its branch, which goes
 only if it has none that have not landed, or with --delete-branch. What came after it was said is never lost: then nothing
 is discarded. The conversation that was held there goes on in a new worktree.`,
 		Example: "  signalbox workspaces discard sd7k2m9x --delete-branch",
@@ -168,12 +168,15 @@ func (a *app) sayLost(w api.Workspace, branch bool) bool {
 	if w.Files > 0 {
 		tell(plural(w.Files, "file that is not committed would be lost:", "files that are not committed would be lost:"), w.Files, w.Uncommitted)
 	}
+	if w.NestedCount > 0 {
+		tell(plural(w.NestedCount, "repository within it has what would be lost:", "repositories within it have what would be lost:"), w.NestedCount, w.Nested)
+	}
 	if w.CommitsCount > 0 && branch {
 		tell(plural(w.CommitsCount, "commit", "commits")+" of "+clean(w.Branch)+" would be lost:", w.CommitsCount, w.Commits)
 	} else if w.CommitsCount > 0 {
 		a.note("%s on %s, where work stays that has not landed.", plural(w.CommitsCount, "commit stays", "commits stay"), clean(w.Branch))
 	}
-	return w.Files > 0 || branch && w.CommitsCount > 0
+	return w.Files > 0 || w.NestedCount > 0 || branch && w.CommitsCount > 0
 }
 
 func workspaceNames(ctx context.Context, c *client.Client) []string {

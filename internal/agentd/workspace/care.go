@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -81,13 +82,15 @@ type Lost struct {
 	FilesN  int
 	Commits []string // "1234abcd subject", the newest 50
 	N       int      // of commits
-	Tip     string   // of the branch; "": there is none
-	Head    string   // what is checked out
-	Seen    string   // stands for all of this
+	Nested  []string // repositories within that have something of their own: "tools/x: 2 commits that no remote of it has", the first 50
+	NestedN int
+	Tip     string // of the branch; "": there is none
+	Head    string // what is checked out
+	Seen    string // stands for all of this
 }
 
 // Any reports whether anything would be lost.
-func (l *Lost) Any() bool { return l.FilesN > 0 || l.N > 0 }
+func (l *Lost) Any() bool { return l.FilesN > 0 || l.N > 0 || l.NestedN > 0 }
 
 // Lost finds out what would be lost with a worktree, nil if its folder is gone, and its branch:
 // what none of the commits has.
@@ -97,22 +100,12 @@ func (r *Repo) Lost(ctx context.Context, tree *Repo, branch string, commits ...s
 	l.Head = l.Tip
 	if tree != nil {
 		l.Head = tree.Head(ctx)
-		out, err := tree.git(ctx, "status", "--porcelain", "--untracked-files=all", "--no-renames", "-z")
-		if err != nil {
+		// Of submodules the commit; what else is in them is told with the repositories within.
+		if l.Files, l.FilesN, err = tree.uncommitted(ctx, sum, "--untracked-files=all", "--ignore-submodules=dirty"); err != nil {
 			return l, err
 		}
-		for entry := range strings.SplitSeq(strings.TrimRight(out, "\x00"), "\x00") {
-			if len(entry) < 4 {
-				continue
-			}
-			name := entry[3:]
-			if l.FilesN++; l.FilesN <= maxListed {
-				l.Files = append(l.Files, shown(name))
-			}
-			fmt.Fprintf(sum, "%s\x00", entry)
-			if st, err := os.Lstat(filepath.Join(tree.Dir, filepath.FromSlash(name))); err == nil {
-				fmt.Fprintf(sum, "%d %d %o\x00", st.Size(), st.ModTime().UnixNano(), st.Mode())
-			}
+		if l.Nested, l.NestedN, err = tree.nested(ctx, sum); err != nil {
+			return l, err
 		}
 	}
 	if l.Commits, l.N, err = r.commitsBeyond(ctx, []string{l.Tip, l.Head}, commits); err != nil {
@@ -121,6 +114,29 @@ func (r *Repo) Lost(ctx context.Context, tree *Repo, branch string, commits ...s
 	fmt.Fprintf(sum, "%s %s %d", l.Tip, l.Head, l.N)
 	l.Seen = hex.EncodeToString(sum.Sum(nil)[:8])
 	return l, nil
+}
+
+// uncommitted lists the first files of a working tree that are neither committed nor ignored, and
+// says how many there are. What they are is written to sum.
+func (r *Repo) uncommitted(ctx context.Context, sum io.Writer, args ...string) (list []string, n int, err error) {
+	out, err := r.git(ctx, append([]string{"status", "--porcelain", "--no-renames", "-z"}, args...)...)
+	if err != nil {
+		return nil, 0, err
+	}
+	for entry := range strings.SplitSeq(strings.TrimRight(out, "\x00"), "\x00") {
+		if len(entry) < 4 {
+			continue
+		}
+		name := entry[3:]
+		if n++; n <= maxListed {
+			list = append(list, shown(name))
+		}
+		fmt.Fprintf(sum, "%s\x00", entry)
+		if st, err := os.Lstat(filepath.Join(r.Dir, filepath.FromSlash(name))); err == nil {
+			fmt.Fprintf(sum, "%d %d %o\x00", st.Size(), st.ModTime().UnixNano(), st.Mode())
+		}
+	}
+	return list, n, nil
 }
 
 // commitsBeyond lists the newest commits of some that none of the others has, and their number.

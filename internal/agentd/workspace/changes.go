@@ -65,6 +65,12 @@ func (r *Repo) Mark(ctx context.Context, objects string) (Mark, error) {
 	return Mark{r.commit(ctx, "HEAD"), strings.TrimSpace(tree)}, err
 }
 
+// HasTree reports whether the repository has the files of a Mark.
+func (r *Repo) HasTree(ctx context.Context, tree string) bool {
+	_, err := r.git(ctx, "cat-file", "-e", "--end-of-options", tree+"^{tree}")
+	return err == nil
+}
+
 // copyIndex copies the index, so that files which have not changed need not be read.
 func (r *Repo) copyIndex(dir string) (string, error) {
 	to, err := os.CreateTemp(dir, "index-")

@@ -147,6 +147,15 @@ func (r *Repo) line(ctx context.Context, args ...string) (string, error) {
 	return first, err
 }
 
+// config is what git config prints; "" if there is no such setting.
+func (r *Repo) config(ctx context.Context, args ...string) (string, error) {
+	out, err := r.git(ctx, append([]string{"config"}, args...)...)
+	if err != nil && strings.HasSuffix(err.Error(), ": exit status 1") {
+		return "", nil
+	}
+	return out, err
+}
+
 // commit resolves a name to a commit; "" if it names none.
 func (r *Repo) commit(ctx context.Context, name string) string {
 	id, err := r.line(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")

@@ -149,9 +149,14 @@ func (r *Repo) landOnce(ctx context.Context, l Landing) (Landed, error) {
 	return done, r.move(ctx, l, to, done)
 }
 
-// check sets a worktree up and runs the checks in it.
+// check sets a worktree up and runs the checks in it. What is to land must not name commits of
+// submodules that only a worktree has.
 func (l *Landing) check(ctx context.Context, tree *Repo, earlier bool) (string, error) {
-	if err := tree.submodules(ctx); err != nil {
+	err := tree.submodules(ctx)
+	if missing, ok := errors.AsType[*missingError](err); ok {
+		err = refuse("%s, then land again", missing)
+	}
+	if err != nil {
 		return "", err
 	}
 	if err := l.Prepare(ctx, tree); err != nil {

@@ -30,7 +30,25 @@ func OpenMirror(ctx context.Context, dir, remote string, environ []string) (*Rep
 			return nil, err
 		}
 	}
-	return OpenTree(ctx, dir, environ)
+	r, err := OpenTree(ctx, dir, environ)
+	if err != nil {
+		return nil, err
+	}
+	return r, r.configure(ctx, remote)
+}
+
+// configure sets what a run may have changed, and worktrees rely on: where large files and
+// relative submodules come from, and that all submodules are wanted.
+func (r *Repo) configure(ctx context.Context, remote string) error {
+	for _, set := range [][2]string{{"remote." + Origin + ".url", remote}, {"submodule.active", "."}} {
+		if is, err := r.git(ctx, "config", "--local", "--get-all", set[0]); err == nil && is == set[1]+"\n" {
+			continue
+		}
+		if _, err := r.git(ctx, "config", "--local", "--replace-all", set[0], set[1]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // newMirror makes a mirror elsewhere and moves it to its place, so that none is there in part.
@@ -42,7 +60,6 @@ func newMirror(ctx context.Context, dir, remote string, environ []string) error 
 	r := &Repo{Dir: part, env: gitEnv(environ)}
 	for _, args := range [][]string{
 		{"init", "--quiet", "--template="},
-		{"config", "remote." + Origin + ".url", remote},
 		{"config", "remote." + Origin + ".fetch", "+refs/heads/*:refs/remotes/" + Origin + "/*"},
 	} {
 		if _, err := r.git(ctx, args...); err != nil {
@@ -71,7 +88,7 @@ const staleLock = time.Hour
 //
 // Errors: what git says, in a line. The mirror is then as it was, or in part as the remote is.
 func (r *Repo) Fetch(ctx context.Context, remote string, log io.Writer) error {
-	r.clearLocks()
+	r.clearLocks(staleLock, "refs/remotes", "refs/tags")
 	out, err := output(r.talking(ctx, remote, "ls-remote", "--symref", "--quiet", "--upload-pack=git-upload-pack", "--", remote, "HEAD"))
 	if err != nil {
 		return err
@@ -139,10 +156,11 @@ func (r *Repo) OriginURL(ctx context.Context) string {
 	return address
 }
 
-// clearLocks removes locks of references that a git which was killed has left.
-func (r *Repo) clearLocks() {
+// clearLocks removes locks of references that a git which was killed has left, if they are of a
+// certain age.
+func (r *Repo) clearLocks(age time.Duration, dirs ...string) {
 	old := func(path string, st fs.FileInfo) {
-		if strings.HasSuffix(path, ".lock") && st.Mode().IsRegular() && time.Since(st.ModTime()) > staleLock {
+		if strings.HasSuffix(path, ".lock") && st.Mode().IsRegular() && time.Since(st.ModTime()) > age {
 			_ = os.Remove(path) // else git names it
 		}
 	}
@@ -151,7 +169,7 @@ func (r *Repo) clearLocks() {
 			old(filepath.Join(r.common, name), st)
 		}
 	}
-	for _, dir := range []string{"refs/remotes", "refs/tags"} {
+	for _, dir := range dirs {
 		_ = filepath.WalkDir(filepath.Join(r.common, dir), func(path string, e fs.DirEntry, err error) error {
 			if err != nil {
 				return nil // it may be gone

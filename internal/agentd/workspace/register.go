@@ -119,9 +119,13 @@ type listing struct {
 // command is a command of git worktree. It holds the lock too, to its end, also where it outlives
 // its agent.
 func (a *listing) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := a.repo.command(ctx, append([]string{"worktree"}, args...)...)
+	return holding(a.lock, a.repo.command(ctx, append([]string{"worktree"}, args...)...))
+}
+
+// holding has a command hold a lock too.
+func holding(lock *os.File, cmd *exec.Cmd) *exec.Cmd {
 	if runtime.GOOS != "windows" { // which has no such files
-		cmd.ExtraFiles = []*os.File{a.lock}
+		cmd.ExtraFiles = []*os.File{lock}
 	}
 	return cmd
 }
@@ -129,6 +133,17 @@ func (a *listing) command(ctx context.Context, args ...string) *exec.Cmd {
 // alone calls do while no other agent reads or changes the list of worktrees.
 func (r *Repo) alone(ctx context.Context, do func(*listing) error) error {
 	dir := filepath.Join(r.common, "signalbox", "worktrees")
+	return locked(ctx, dir, func(lock *os.File) error {
+		a := &listing{r, lock, filepath.Join(dir, "adding")}
+		if err := r.dropPart(a.note); err != nil {
+			return err
+		}
+		return do(a)
+	})
+}
+
+// locked calls do while it has the lock of a folder, which is made if it is not there.
+func locked(ctx context.Context, dir string, do func(lock *os.File) error) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -150,11 +165,7 @@ func (r *Repo) alone(ctx context.Context, do func(*listing) error) error {
 	if err != nil {
 		return err
 	}
-	a := &listing{r, lock, filepath.Join(dir, "adding")}
-	if err := r.dropPart(a.note); err != nil {
-		return err
-	}
-	return do(a)
+	return do(lock)
 }
 
 // dropPart removes what git has entered of the worktree that a note names, which nobody has been

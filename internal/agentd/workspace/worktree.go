@@ -56,15 +56,6 @@ func (r *Repo) Commit(ctx context.Context, name string) (string, error) {
 	return at, nil
 }
 
-// submodules checks out those that the repository has here already.
-func (r *Repo) submodules(ctx context.Context) error {
-	if _, err := os.Lstat(filepath.Join(r.Dir, ".gitmodules")); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	_, err := r.git(ctx, "submodule", "update", "--init", "--recursive")
-	return err
-}
-
 // RemoveWorktree removes a worktree and all that is in it, also one that was made only in
 // part. Its branch stays, and so does what git knows of other worktrees whose folders are not
 // there now.

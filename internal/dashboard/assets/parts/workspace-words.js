@@ -14,6 +14,7 @@ export const sizeText = (n, atLeast = false) => {
 
 // stateText is the state of a worktree, and toneOf how bad that is.
 export const stateText = (w) => {
+  if (w.state === "uncommitted" && !(w.files > 0)) return "work in a repository within";
   if (w.state === "uncommitted") return plural(w.files, "file not committed", "files not committed");
   if (w.state === "unlanded") return `${plural(w.commits_count, "commit", "commits")} not landed`;
   return w.state === "in_use" ? "in use" : w.state;
@@ -25,6 +26,7 @@ export const lostOf = (w, branch) => {
   const part = (head, count, lines = []) => ({ head, lines, more: count > lines.length ? `and ${count - lines.length} more` : "" });
   const lost = [];
   if (w.files > 0) lost.push(part(plural(w.files, "file is not committed and would be lost:", "files are not committed and would be lost:"), w.files, w.uncommitted));
+  if (w.nested_count > 0) lost.push(part(plural(w.nested_count, "repository within it has what would be lost:", "repositories within it have what would be lost:"), w.nested_count, w.nested));
   if (branch && w.commits_count > 0) lost.push(part(`${plural(w.commits_count, "commit", "commits")} of ${w.branch} would be lost:`, w.commits_count, w.commits));
   return lost;
 };
