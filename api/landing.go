@@ -12,9 +12,9 @@ type LandRequest struct {
 
 // Landing is the way of a task's work to a branch.
 type Landing struct {
-	QueueID     string     `json:"queue_id"` // of the task whose work it is
-	State       string     `json:"state"`    // wanted, queued, landing, returned, landed, stands (it needs a person) or dropped
-	Text        string     `json:"text"`     // the same in words, with the reason where it did not land
+	QueueID     string     `json:"queue_id"`        // of the task whose work it is
+	State       string     `json:"state"`           // wanted, queued, landing, returned, landed, stands (it needs a person) or dropped
+	Text        string     `json:"text"`            // the same in words, with the reason where it did not land
 	Place       int        `json:"place,omitempty"` // while it is queued or landing: among those onto the same branch; 1 is next, or lands now
 	Onto        string     `json:"onto"`
 	Method      string     `json:"method,omitempty"`

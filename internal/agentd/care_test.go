@@ -270,6 +270,32 @@ func TestChangesOfKilledTurn(t *testing.T) {
 	}
 }
 
+// A repository within a worktree that is committed names programs, which the next turn does not
+// start, nor the commit of what it leaves.
+func TestNoProgramOfRepositoryWithinRuns(t *testing.T) {
+	cfg := landsFrom(t)
+	a := start(t, cfg)
+	ran := filepath.Join(t.TempDir(), "ran")
+	turn := func(n int, prompt string) {
+		t.Helper()
+		a.run(api.AgentTask{Prompt: prompt, QueueID: fmt.Sprintf("queue-%08d", n), Fence: int64(n), SessionID: "talk"}, "completed")
+		if _, err := os.Lstat(ran); err == nil {
+			t.Fatalf("turn %d: a program ran", n)
+		}
+	}
+	lay := "git config user.name x; git config user.email x@example.org; echo '* filter=x' > .gitattributes; git add -A; git commit -qm one; touch -d 2001-01-01 .gitattributes; git config filter.x.clean 'touch " + ran + "; cat'; git config core.fsmonitor 'touch " + ran + "'"
+	turn(1, "git init -q 'a=b'; cd 'a=b'; "+lay)
+	turn(2, "git config -f .gitmodules submodule.x=y.path 'a=b'; git config -f .gitmodules submodule.x=y.url ./x; git config -f .gitmodules submodule.x=y.ignore none; git init -q c; cd c; "+lay)
+	turn(3, "touch -d 2002-01-01 a=b/.gitattributes c/.gitattributes; echo more > d.txt")
+	turn(4, "true")
+	if w := a.workspaces()["00000001"]; w.NestedCount != 2 || w.CommitsCount != 3 {
+		t.Errorf("%+v", w)
+	}
+	if _, err := os.Lstat(ran); err == nil {
+		t.Error("a program ran")
+	}
+}
+
 // content is all that is in a folder: names with modes and contents.
 func content(t *testing.T, dir string) map[string]string {
 	t.Helper()

@@ -51,19 +51,30 @@ func TestClonesHaveSubmodules(t *testing.T) {
 	cfg := elsewhere(t)
 	cfg.Workspace = agentd.Workspace{Kind: "clone", Repo: host.url + "/shop.git"}
 	a := start(t, cfg)
-	s, _ := a.run(api.AgentTask{Prompt: "cat ext/lib/lib.txt ext/lib/deep/deep.txt; git submodule status --recursive; git -C ext/lib remote get-url origin"}, "completed")
+	s, _ := a.run(api.AgentTask{Prompt: "cat ext/lib/lib.txt ext/lib/deep/deep.txt; git submodule status --recursive; git -C ext/lib remote get-url origin", QueueID: "queue-00000009", Fence: 9}, "completed")
 	for _, want := range []string{"lib one", "deep one", "\n " + git(t, lib, "rev-parse", "main") + " ext/lib", "\n " + git(t, deep, "rev-parse", "main") + " ext/lib/deep", host.url + "/lib.git"} {
 		if !strings.Contains(s.Output, want) {
 			t.Errorf("not %q in %q", want, s.Output)
 		}
 	}
+	nested := func(task string) string {
+		t.Helper()
+		w := a.workspaces()[task[len(task)-8:]]
+		return w.State + " " + strings.Join(w.Nested, "; ")
+	}
+	if got := nested(s.QueueID); got != "empty " {
+		t.Errorf("a worktree in which nothing was done is %q", got)
+	}
 	host.forget()
 	change := `cd ext/lib && git checkout -q -B main && echo two > lib.txt && git -c user.name=x -c user.email=x@example.org commit -qam two`
-	a.run(api.AgentTask{Prompt: change, QueueID: "queue-00000001", Fence: 1}, "completed")
+	a.run(api.AgentTask{Prompt: change, QueueID: "queue-00000001", Fence: 10}, "completed")
+	if got := nested("queue-00000001"); got != "uncommitted ext/lib: 1 commit that no remote of it has" {
+		t.Errorf("a worktree with a commit in its submodule is %q", got)
+	}
 	if n := host.asked("/lib.git") + host.asked("/deep.git"); n != 0 {
 		t.Errorf("what was there was fetched again, in %d requests", n)
 	}
-	task := landTask("queue-00000001", 2)
+	task := landTask("queue-00000001", 11)
 	s = a.land(task)
 	wantError(t, s, "failed", "land_refused", "the submodule ext/lib is at ")
 	wantError(t, s, "failed", "land_refused", "which "+host.url+"/lib.git does not have: push that commit there")
@@ -77,10 +88,13 @@ func TestClonesHaveSubmodules(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s, _ = a.run(api.AgentTask{Prompt: change + " && git push -q origin main && git rev-parse main", QueueID: "queue-00000003", Fence: 3}, "completed")
-	s2 := a.land(landTask("queue-00000003", 4))
+	s, _ = a.run(api.AgentTask{Prompt: change + " && git push -q origin main && git rev-parse main", QueueID: "queue-00000003", Fence: 12}, "completed")
+	s2 := a.land(landTask("queue-00000003", 13))
 	if at := git(t, shop, "-C", filepath.Join(dir, "shop.git"), "rev-parse", "main:ext/lib"); s2.Landed == nil || at != strings.TrimSpace(s.Output) {
 		t.Fatalf("%+v %+v: lib is at %s", s2, s2.Error, at)
+	}
+	if got := nested("queue-00000003"); got != "landed " {
+		t.Errorf("a worktree that has landed is %q", got)
 	}
 	s, _ = a.run(api.AgentTask{Prompt: "cat ext/lib/lib.txt"}, "completed")
 	if strings.TrimSpace(s.Output) != "two" {
@@ -162,6 +176,9 @@ func TestWorktreesHaveSubmodulesOfRepository(t *testing.T) {
 	a := start(t, cfg)
 	s, _ := a.run(api.AgentTask{Prompt: "cat lib/lib.txt; ls other; git submodule status; git -C lib remote get-url origin", QueueID: "queue-00000001", Fence: 1}, "completed")
 	want := "lib one\n " + git(t, lib, "rev-parse", "main") + " lib (heads/main)\n-" + git(t, other, "rev-parse", "main") + " other\n" + filepath.Join(dir, "lib.git") + "\n"
+	if w := a.workspaces()["00000001"]; w.State != "empty" {
+		t.Errorf("%+v", w)
+	}
 	if s.Output != want && s.Output != strings.TrimSpace(want) {
 		t.Errorf("%q, not %q", s.Output, want)
 	}

@@ -43,13 +43,17 @@ func (r *Repo) Mark(ctx context.Context, objects string) (Mark, error) {
 		return Mark{}, err
 	}
 	defer os.Remove(index)
-	run := func(stdin io.Reader, args ...string) (string, error) {
+	command := func(args ...string) *exec.Cmd {
 		cmd := r.with(r.command(ctx, args...), objects)
 		cmd.Env = append(cmd.Env, "GIT_INDEX_FILE="+index)
+		return cmd
+	}
+	run := func(stdin io.Reader, args ...string) (string, error) {
+		cmd := command(args...)
 		cmd.Stdin = stdin
 		return output(cmd)
 	}
-	if _, err := run(nil, "add", "--update", "--", ":/"); err != nil {
+	if err := r.add(ctx, "--update", command); err != nil {
 		return Mark{}, err
 	}
 	names, err := run(nil, "ls-files", "-z", "--others", "--exclude-standard", "--full-name")

@@ -54,16 +54,22 @@ func (r *Repo) findNested(ctx context.Context) (found []*Repo, err error) {
 		if err != nil || ctx.Err() != nil {
 			return // it may be gone
 		}
-		has := map[string]bool{}
+		git, bare := false, 0
 		for _, e := range entries {
-			has[e.Name()] = true
+			switch e.Name() {
+			case ".git":
+				git = true
+			case "HEAD", "objects", "refs":
+				bare++
+			}
 		}
 		switch {
-		case dir != r.Dir && has[".git"]:
+		case dir == r.Dir:
+		case git:
 			if in := gitDirOf(dir); in != "" && (inside(in, r.Dir) || inside(in, module)) {
 				found = append(found, r.within(dir, in))
 			}
-		case dir != r.Dir && has["HEAD"] && has["objects"] && has["refs"]:
+		case bare == 3:
 			found = append(found, r.within(dir, dir))
 			return
 		}
@@ -170,14 +176,11 @@ func (r *Repo) withoutFilters(ctx context.Context) error {
 			drivers[key[:strings.LastIndexByte(key, '.')]] = true
 		}
 	}
-	n := 0
+	var set [][2]string
 	for _, driver := range slices.Sorted(maps.Keys(drivers)) {
-		for _, set := range [][2]string{{"clean", ""}, {"process", ""}, {"required", "false"}} {
-			r.env = append(r.env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s.%s", n, driver, set[0]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", n, set[1]))
-			n++
-		}
+		set = append(set, [2]string{driver + ".clean", ""}, [2]string{driver + ".process", ""}, [2]string{driver + ".required", "false"})
 	}
-	r.env = append(r.env, "GIT_CONFIG_COUNT="+strconv.Itoa(n))
+	r.env = withSettings(r.env, set)
 	return nil
 }
 

@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -51,6 +53,9 @@ func (e *missingError) Error() string {
 //
 // Errors: missingError.
 func (r *Repo) submodules(ctx context.Context) error {
+	if !r.hasSubmodules() {
+		return nil
+	}
 	base := r.OriginURL(ctx)
 	if base == "" {
 		base = strings.TrimSuffix(r.common, string(filepath.Separator)+".git")
@@ -59,6 +64,11 @@ func (r *Repo) submodules(ctx context.Context) error {
 		had: r.at(r.common), base: base, cache: filepath.Join(r.common, "signalbox", "modules"),
 		files: signalbox.LocalRemote(base) && r.takesFiles(ctx),
 	})
+}
+
+func (r *Repo) hasSubmodules() bool {
+	_, err := os.Lstat(filepath.Join(r.Dir, ".gitmodules"))
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // at is the repository whose git folder is dir, without a working tree.
@@ -93,7 +103,7 @@ func (r *Repo) checkOut(ctx context.Context, from modules) error {
 
 // listSubmodules lists the active submodules that the index has.
 func (r *Repo) listSubmodules(ctx context.Context, had *Repo) (list []submodule, err error) {
-	if _, err := os.Lstat(filepath.Join(r.Dir, ".gitmodules")); errors.Is(err, fs.ErrNotExist) {
+	if !r.hasSubmodules() {
 		return nil, nil
 	}
 	// Of the index: a link in its place would lead elsewhere.
@@ -101,15 +111,9 @@ func (r *Repo) listSubmodules(ctx context.Context, had *Repo) (list []submodule,
 	if err != nil {
 		return nil, err
 	}
-	out, err := r.git(ctx, "ls-files", "--stage", "-z")
+	commits, err := gitlinks(func(args ...string) *exec.Cmd { return r.command(ctx, args...) })
 	if err != nil {
 		return nil, err
-	}
-	commits := map[string]string{}
-	for entry := range strings.SplitSeq(out, "\x00") {
-		if head, path, _ := strings.Cut(entry, "\t"); strings.HasPrefix(head, "160000 ") {
-			commits[path] = strings.Fields(head)[1]
-		}
 	}
 	for name, of := range told {
 		if commits[of["path"]] == "" {
@@ -152,6 +156,62 @@ func (r *Repo) settings(ctx context.Context, from ...string) (map[string]map[str
 		all[name][of] = value
 	}
 	return all, err
+}
+
+// gitlinks are the commits of submodules, and of other repositories within, that the index has,
+// by path. command makes commands of git, for that index.
+func gitlinks(command func(args ...string) *exec.Cmd) (map[string]string, error) {
+	out, err := output(command("ls-files", "--stage", "-z", "--full-name", ":/"))
+	commits := map[string]string{}
+	for entry := range strings.SplitSeq(out, "\x00") {
+		if head, path, _ := strings.Cut(entry, "\t"); strings.HasPrefix(head, "160000 ") {
+			commits[path] = strings.Fields(head)[1]
+		}
+	}
+	return commits, err
+}
+
+// add adds what has changed to the index: how is --all, or --update for what it has already. Of
+// repositories within it adds the commit. Git would look for changes in them too, and start what
+// their own configuration names.
+func (r *Repo) add(ctx context.Context, how string, command func(args ...string) *exec.Cmd) error {
+	links, err := gitlinks(command)
+	if err != nil {
+		return err
+	}
+	args := []string{"add", how, "--", ":/"}
+	var moved strings.Builder
+	for _, path := range slices.Sorted(maps.Keys(links)) {
+		dir := filepath.Join(r.Dir, filepath.FromSlash(path))
+		if real, err := filepath.EvalSymlinks(dir); err != nil || real != dir {
+			continue // it is gone
+		}
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err != nil {
+			continue
+		}
+		args = append(args, ":(top,exclude,literal)"+path)
+		if git := gitDirOf(dir); git != "" {
+			if head := r.within(dir, git).Head(ctx); head != "" && head != links[path] {
+				fmt.Fprintf(&moved, "160000 %s\t%s\x00", head, path)
+			}
+		}
+	}
+	if _, err := output(command(args...)); err != nil || moved.Len() == 0 {
+		return err
+	}
+	cmd := command("update-index", "-z", "--index-info")
+	cmd.Stdin = strings.NewReader(moved.String())
+	_, err = output(cmd)
+	return err
+}
+
+// withSettings is an environment in which git has settings, whatever their names.
+func withSettings(env []string, set [][2]string) []string {
+	env = append(slices.Clone(env), fmt.Sprintf("GIT_CONFIG_COUNT=%d", len(set)))
+	for n, kv := range set {
+		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", n, kv[0]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", n, kv[1]))
+	}
+	return env
 }
 
 // active reports what git says of a submodule in a repository.

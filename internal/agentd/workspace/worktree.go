@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -104,7 +105,7 @@ func (r *Repo) CommitAll(ctx context.Context, subject string, trailers ...string
 	if err := r.stillThere(); err != nil || r.unfinished() {
 		return err
 	}
-	if _, err := r.git(ctx, "add", "--all", "--", ":/"); err != nil {
+	if err := r.add(ctx, "--all", func(args ...string) *exec.Cmd { return r.command(ctx, args...) }); err != nil {
 		return err
 	}
 	staged, err := r.git(ctx, "diff", "--cached", "--name-only", "--no-ext-diff", "-z")
