@@ -3,7 +3,10 @@
 package testserver_test
 
 import (
+	"fmt"
+	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -72,5 +75,41 @@ func TestSettingThatIsWrongIsNamed(t *testing.T) {
 	})
 	if !strings.Contains(tb.said, "work_mem") {
 		t.Errorf("said %q", tb.said)
+	}
+}
+
+// A schema that comes back is lent again, with its tables and what was done to
+// make them, and without a row; what is still lent is left alone.
+func TestSchemasAreEmptiedAndLentAgain(t *testing.T) {
+	s := testserver.NewPostgres(t, testserver.PostgresOptions{})
+	schemas := &testserver.Schemas{Server: s, Database: "postgres", Keep: "migrations"}
+	one, two := schemas.Borrow(), schemas.Borrow()
+	if one.URL == two.URL {
+		t.Fatalf("%s is lent twice", one.URL)
+	}
+	names := map[testserver.Schema]string{}
+	for _, lent := range []testserver.Schema{one, two} {
+		u, err := url.Parse(lent.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := u.Query().Get("schema")
+		names[lent] = name
+		err = s.Exec("postgres", "CREATE SCHEMA "+name, "CREATE TABLE "+name+".migrations AS SELECT 3 AS version", `CREATE TABLE `+name+`."Odd one" AS SELECT 1 AS n`)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := one.Return(); err != nil {
+		t.Fatal(err)
+	}
+	if again := schemas.Borrow(); again.URL != one.URL {
+		t.Errorf("%s is lent, want %s again", again.URL, one.URL)
+	}
+	rows := `SELECT version FROM %[1]s.migrations UNION ALL SELECT 10 * n FROM %[1]s."Odd one" ORDER BY 1`
+	for lent, want := range map[testserver.Schema][]string{one: {"3"}, two: {"3", "10"}} {
+		if got, err := s.Query("postgres", fmt.Sprintf(rows, names[lent])); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s has %v, want %v (%v)", names[lent], got, want, err)
+		}
 	}
 }

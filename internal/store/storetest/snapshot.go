@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/soak"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -129,21 +130,31 @@ func snapshotOneMoment(b *fixture) {
 		shots[n] = append(shots[n], shot)
 		return err
 	}
+	// In make test readers look once after each write, beside the next ones; in make soak all
+	// the time: some ten thousand times, at sixty moments.
+	moved := make(chan struct{})
+	write := func() { moved <- struct{}{} }
+	if soak.On() {
+		close(moved)
+		write = func() {}
+	}
 	var reading sync.WaitGroup
 	for n := range readers {
 		reading.Go(func() {
-			for done := false; !done && errs[n] == nil; {
+			for done := false; !done; {
 				select {
 				case <-stop: // and once more, of the end
 					done = true
-				default:
+				case <-moved:
 				}
-				errs[n] = look(n)
+				if errs[n] == nil {
+					errs[n] = look(n)
+				}
 			}
 		})
 	}
 	wrote := together(writers, func(n int) error {
-		return snapshotWriter(b, n, subs[n], now, func() error { return look(readers + n) })
+		return snapshotWriter(b, n, subs[n], now, write, func() error { return look(readers + n) })
 	})
 	close(stop)
 	reading.Wait()
@@ -167,9 +178,9 @@ func snapshotOneMoment(b *fixture) {
 	}
 }
 
-// snapshotWriter submits tasks, and takes whatever waits to some end. Now and
-// then it looks itself.
-func snapshotWriter(b *fixture, n int, subs []store.Submission, now time.Time, look func() error) error {
+// snapshotWriter submits tasks, and takes whatever waits to some end, telling of
+// each write. Now and then it looks itself.
+func snapshotWriter(b *fixture, n int, subs []store.Submission, now time.Time, wrote func(), look func() error) error {
 	random := rand.New(rand.NewPCG(1, uint64(n)))
 	for k, sub := range subs {
 		if k%8 == n {
@@ -180,10 +191,12 @@ func snapshotWriter(b *fixture, n int, subs []store.Submission, now time.Time, l
 		if _, err := b.Submit(b.ctx, sub); err != nil {
 			return err
 		}
+		wrote()
 		got, err := b.Claim(b.ctx, store.ClaimRequest{Agent: fmt.Sprint("w", n), Slots: 3, Queues: someQueues, Now: now, Expires: now.Add(time.Hour)})
 		if err != nil || !got.Found {
 			return err
 		}
+		wrote()
 		events := []signalbox.Event{{Kind: signalbox.EventBusy}}
 		if k%4 > 0 {
 			events = []signalbox.Event{{Kind: signalbox.EventAccept}, {Kind: signalbox.EventFinish, Reason: signalbox.ReasonCompleted}}
@@ -198,6 +211,7 @@ func snapshotWriter(b *fixture, n int, subs []store.Submission, now time.Time, l
 			if t, err = b.Apply(b.ctx, c, now); err != nil {
 				return err
 			}
+			wrote()
 		}
 	}
 	return nil
