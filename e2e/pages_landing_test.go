@@ -54,6 +54,11 @@ func TestWorkIsLandedFromThePageOfItsTask(t *testing.T) {
 	p.until("it fits on a phone", `document.documentElement.scrollWidth <= innerWidth`)
 	p.click(".attention-list button", "Land again")
 	p.showsIn("main, [role=status], .toasts", "lands next")
+	s.until("it is tried a third time, in vain", func() bool {
+		lands, err := s.c.Search(s.ctx(), "mode:land", client.SearchOptions{})
+		task, terr := s.c.Task(s.ctx(), id)
+		return err == nil && terr == nil && len(lands.Tasks) == 3 && task.Landing.State == "stands"
+	})
 	p.showsIn(".attention-list", "has not landed on release, and needs you")
 	p.click(".attention-list a", "Open")
 	p.at("/ui/tasks/" + id)

@@ -288,7 +288,7 @@ func (d *Driver) follow(ctx context.Context, t *signalbox.Task) error {
 		ev.Kind, ev.Done = signalbox.LandingDone, *r.Landed
 	case lander.State == signalbox.Completed:
 		ev.Kind, ev.Text = signalbox.LandingStopped, fmt.Sprintf("agent %s does not say where the work has landed: it is not one of this version's daemons", lander.Agent)
-	case lander.State == signalbox.Cancelled:
+	case lander.State == signalbox.Cancelled || lander.CancelRequested: // or it failed before it was stopped
 		ev.Kind = signalbox.LandingDrop
 	case r.ErrorType == typeConflict || r.ErrorType == typeChecks:
 		if ev.Kind, ev.Rounds = signalbox.LandingBack, d.rounds; t.SessionID == "" {

@@ -267,6 +267,25 @@ func TestALandingTaskThatIsCancelledDropsTheLanding(t *testing.T) {
 	f.is(id, signalbox.LandingDropped)
 }
 
+// Nor does it come back to anybody where its task fails before it has been stopped.
+func TestALandingThatFailsWhileItIsDroppedIsDropped(t *testing.T) {
+	for _, errType := range []string{"conflict", "land_refused", "land_failed"} {
+		f := newFixture(t, nil)
+		id := f.work(&signalbox.LandWish{Onto: "main"}).ID
+		f.step()
+		c, _, err := f.ClaimBypass(t.Context(), coder, 4, 0)
+		f.must(err)
+		lander, err := f.Accept(t.Context(), c.Task, "run", "")
+		f.must(err)
+		_, err = f.driver.Drop(t.Context(), id, "me")
+		f.must(err)
+		_, err = f.Finish(t.Context(), lander, engine.Outcome{Reason: signalbox.ReasonAgentError, Result: &signalbox.Result{ErrorType: errType}})
+		f.must(err)
+		f.step()
+		f.is(id, signalbox.LandingDropped)
+	}
+}
+
 func TestWhatCannotLandIsRefused(t *testing.T) {
 	f := newFixture(t, nil)
 	r, err := f.Submit(t.Context(), engine.NewTask{Prompt: "p", Agent: "coder"})
