@@ -5,16 +5,13 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
 )
@@ -388,107 +385,6 @@ func TestRemoveWorktreeLeavesOthers(t *testing.T) {
 	if list := r.git("worktree", "list"); !strings.Contains(list, "away") || strings.Contains(list, dir) {
 		t.Errorf("git knows of\n%s", list)
 	}
-}
-
-// A git that was killed while it entered a worktree in its list leaves an entry that keeps every
-// git from reading the list, or one that is on no commit, and a lock of its branch. The next agent
-// takes back these, and no others.
-func TestWorktreeThatWasEnteredInPart(t *testing.T) {
-	for name, c := range map[string]struct {
-		common string   // what stands in commondir
-		sees   []string // command that fails then
-	}{
-		"nobody can read it":     {"", []string{"worktree", "list"}},
-		"it is on no commit yet": {"../..\n", []string{"fsck"}},
-	} {
-		t.Run(name, func(t *testing.T) { enteredInPart(t, c.common, c.sees) })
-	}
-}
-
-func enteredInPart(t *testing.T, common string, sees []string) {
-	r := newRepository(t)
-	r.commit("first")
-	repo, ctx := r.open(), t.Context()
-	dir := filepath.Join(t.TempDir(), "sub", "tree")
-	must[*Repo](t)(repo.AddWorktree(ctx, dir, "signalbox/a", ""))
-	entry := filepath.Join(r.dir, ".git/worktrees/tree")
-	foreign := filepath.Join(r.dir, ".git/worktrees/other")
-	for at, of := range map[string]string{entry: dir, foreign: "/nowhere/tree"} {
-		if err := os.MkdirAll(at, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		for name, text := range map[string]string{"gitdir": of + "/.git\n", "locked": "initializing", "HEAD": strings.Repeat("0", 40) + "\n", "commondir": common} {
-			if err := os.WriteFile(filepath.Join(at, name), []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if err := os.WriteFile(filepath.Join(r.dir, ".git/signalbox/worktrees/adding"), []byte(dir+"\x00signalbox/a"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	locks := map[string]string{"of the branch": filepath.Join(r.dir, ".git/refs/heads/signalbox/a.lock"), "of somebody else": filepath.Join(r.dir, ".git/refs/heads/main.lock")}
-	for _, lock := range locks {
-		if err := os.WriteFile(lock, nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if r.command(sees...).Run() == nil {
-		t.Fatalf("git %s finds nothing: this tests nothing", sees)
-	}
-	_, _ = repo.FreeBranch(ctx, "signalbox/a")
-	if _, err := os.Lstat(entry); err == nil {
-		t.Error("the entry is still there")
-	}
-	if _, err := os.Lstat(foreign); err != nil {
-		t.Errorf("an entry of somebody else: %v", err)
-	}
-	for of, lock := range locks {
-		if _, err := os.Lstat(lock); (err == nil) != (of == "of somebody else") {
-			t.Errorf("the lock %s: %v", of, err)
-		}
-	}
-	for _, others := range []string{foreign, locks["of somebody else"]} {
-		if err := os.RemoveAll(others); err != nil {
-			t.Fatal(err)
-		}
-	}
-	r.git(sees...)
-	if err := repo.RemoveWorktree(ctx, dir); err != nil {
-		t.Fatal(err)
-	}
-	must[*Repo](t)(repo.AddWorktree(ctx, dir, "signalbox/a", ""))
-}
-
-// A git that outlives its agent has the list to itself until it ends.
-func TestListOfWorktreesIsHeldByGit(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("a program inherits no lock there")
-	}
-	r := newRepository(t)
-	repo := r.open()
-	var git *exec.Cmd
-	var stdin io.Closer
-	err := repo.alone(t.Context(), func(a *listing) (err error) {
-		git = a.command(t.Context(), "list")
-		cat := exec.Command("cat")
-		git.Path, git.Args = cat.Path, cat.Args
-		if stdin, err = git.StdinPipe(); err != nil {
-			return err
-		}
-		return git.Start()
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if _, err := repo.Worktrees(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v while a git has the list", err)
-	}
-	if err := errors.Join(stdin.Close(), git.Wait()); err != nil {
-		t.Fatal(err)
-	}
-	must[[]string](t)(repo.Worktrees(t.Context()))
 }
 
 // A commit that is on no branch is kept on the task's.
