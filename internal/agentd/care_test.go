@@ -13,6 +13,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentd"
+	"github.com/signalbox-ai/signalbox/internal/filelock"
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
@@ -296,6 +297,40 @@ func TestNoProgramOfRepositoryWithinRuns(t *testing.T) {
 	}
 	if _, err := os.Lstat(ran); err == nil {
 		t.Error("a program ran")
+	}
+}
+
+// A run that waits for its worktree while that is removed, because nothing was in it, makes it anew.
+func TestWorktreeIsRemovedWhileRunWaitsForIt(t *testing.T) {
+	cfg := worktreeConfig(t)
+	a := start(t, cfg)
+	for n, again := range []bool{false, true} { // another one may be in its place at once
+		name := fmt.Sprintf("%08d", n+1)
+		dir := filepath.Join(cfg.DataDir, "worktrees", name)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		lock, err := filelock.OpenFolder(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := filelock.Take(lock); err != nil {
+			t.Fatal(err)
+		}
+		acc := a.submit(api.AgentTask{Prompt: "echo work > w.txt", QueueID: "queue-" + name, Fence: int64(n + 1)})
+		a.says(acc.TaskID, "waiting for "+dir)
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		if again {
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		lock.Close()
+		if s := a.end(acc.TaskID); s.State != "completed" || s.Changes == nil || s.Changes.FilesChanged != 1 {
+			t.Errorf("%+v %+v", s, s.Error)
+		}
 	}
 }
 

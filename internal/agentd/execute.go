@@ -62,11 +62,7 @@ func (r *run) executeLocked() outcome {
 		return r.executeInProcess()
 	}
 	p := r.dirs()
-	dirs, err := r.prepare(p)
-	if err != nil {
-		return notStarted(err)
-	}
-	locks, err := r.lock(dirs)
+	locks, err := r.prepare(p)
 	if err != nil {
 		if s := r.stopReason(); s != nil {
 			return s.verdict(runner.Outcome{})

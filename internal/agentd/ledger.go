@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -218,13 +219,28 @@ func tryLockDir(dir string) (*dirLock, bool, error) {
 	}
 	err = filelock.Take(f)
 	if err == nil {
-		return &dirLock{f}, true, nil
+		if err = isOf(f, dir); err == nil {
+			return &dirLock{f}, true, nil
+		}
 	}
 	f.Close()
 	if errors.Is(err, filelock.ErrHeld) {
 		return nil, false, nil
 	}
 	return nil, false, fmt.Errorf("lock %s: %w", dir, err)
+}
+
+// isOf returns an error where a folder that was opened to lock it has been removed since, though
+// another one may be in its place.
+func isOf(f *os.File, dir string) error {
+	there, err := os.Stat(dir)
+	if err != nil || runtime.GOOS == "windows" { // where f is a file that stands for the folder
+		return err
+	}
+	if own, err := f.Stat(); err != nil || !os.SameFile(own, there) {
+		return cmp.Or(err, fs.ErrNotExist)
+	}
+	return nil
 }
 
 // lockDirs locks all folders, in a fixed order against deadlocks, until ctx ends. waiting is

@@ -2,8 +2,10 @@ package agentd
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -75,8 +77,25 @@ func (r *run) fromWorkDir(argv []string, dir string) []string {
 	return append([]string{filepath.Join(r.d.cfg.WorkDir, name)}, argv[1:]...)
 }
 
-// prepare creates the folders and returns those to lock.
-func (r *run) prepare(p runDirs) ([]string, error) {
+// prepare creates the folders and locks them. That of a worktree which was of no use may be
+// removed in between.
+func (r *run) prepare(p runDirs) (held []*dirLock, err error) {
+	for range prepareTries {
+		var dirs []string
+		if dirs, err = r.makeDirs(p); err == nil {
+			held, err = r.lock(dirs)
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return held, err
+}
+
+const prepareTries = 10
+
+// makeDirs creates the folders and returns those to lock.
+func (r *run) makeDirs(p runDirs) ([]string, error) {
 	locks := []string{p.dir}
 	if p.worktree != "" {
 		locks[0] = r.d.disk.worktreeDir(p.worktree)
