@@ -56,6 +56,9 @@ func TestSchedulesFromTheCommandLine(t *testing.T) {
 	if err != nil || len(past.Tasks) != 1 || past.Tasks[0].Source != "scheduler" {
 		t.Errorf("%+v %v", past, err)
 	}
+	if got := b.want(0, "schedules", "show", "nightly"); !strings.Contains(got.out, "checks:      test\n") || !strings.Contains(got.out, "lands:       main (squash)\n") {
+		t.Errorf("%s", got.out)
+	}
 	b.want(0, "schedules", "edit", "nightly", "--check", "", "--land", "")
 	if s := parse[api.Schedule](t, b.want(0, "schedules", "show", "nightly", "--json").out); s.Checks != nil || s.Land != "" || s.LandMethod != "" || s.FastForward {
 		t.Errorf("%+v", s)

@@ -111,12 +111,32 @@ func (a *app) scheduleText(s api.Schedule) {
 		{"  queue full:", s.OnFull},
 		{"  model:", s.Model}, {"  tier:", s.Tier}, {"  session:", s.SessionID}, {"  owner:", s.OwnerID},
 		{"  timeout:", timeout}, {"  from:", from},
+		{"  workspace:", strings.TrimSpace(clean(s.Workspace) + opt(" of %s", s.Repo) + opt(" from %s", s.Base))},
+		{"  checks:", checkNames(s.Checks)}, {"  lands:", landsText(&s.Delivery)},
 		{"  prompt:", firstLine(s.Message)},
 	}))
 	if len(s.Outcomes) > 0 {
 		a.say("")
 		a.executionTable(s.Outcomes)
 	}
+}
+
+// checkNames are the names of checks.
+func checkNames(list []api.TaskCheck) string {
+	names := make([]string, len(list))
+	for i, c := range list {
+		names[i] = clean(c.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// landsText is where the work of a schedule's tasks lands.
+func landsText(d *api.Delivery) string {
+	text := d.Land
+	if text == signalbox.LandPR {
+		text = "as a pull request"
+	}
+	return clean(text) + opt(" (%s)", d.LandMethod)
 }
 
 // nextRunsText are the next firings of a schedule, in its time zone.
