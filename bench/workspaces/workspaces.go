@@ -40,7 +40,7 @@ func duels(*measure.Bench) []*measure.Duel {
 			{ID: "accepted", Key: accepted, Title: "submit → accepted, in a new worktree of a small repository, median", Unit: "ms", Lower: true, Target: measure.Target{Of: folder, AtLeast: 1 / 2.5}},
 			{ID: "ended", Key: load.P50, Title: "submit → end of true, in a new worktree of a small repository, median", Unit: "ms", Lower: true, Detail: true},
 		}},
-		{Name: "workspaces/worktree", Ours: r.worktrees("Signalbox", addByAgent), Peers: []*measure.Side{r.worktrees(git, addByGit)}, Rows: []measure.Row{
+		{Name: "workspaces/worktree", Ours: r.worktrees("Signalbox", addByAgent), Peers: []*measure.Side{r.worktrees(git, addByGit)}, Limit: r.worktrees("the same files, and nothing else", writeAlone), Rows: []measure.Row{
 			{Key: load.P50, Title: "a worktree of 10,000 files, median", Unit: "ms", Lower: true, Target: measure.Target{AtMost: 300}},
 		}},
 	}
@@ -59,19 +59,27 @@ func environ(b *measure.Bench) []string {
 	return append(os.Environ(), "HOME="+b.Dir, "GIT_CONFIG_NOSYSTEM=1", "SIGNALBOX_HOME="+filepath.Join(b.Dir, "home"))
 }
 
-// repository makes one with n files.
-func repository(ctx context.Context, b *measure.Bench, name string, n int) (string, error) {
-	dir := filepath.Join(b.Dir, name)
+// write makes n files.
+func write(dir string, n int) error {
 	for i := range n {
 		path := filepath.Join(dir, strconv.Itoa(i/100), strconv.Itoa(i))
 		if i%100 == 0 {
 			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-				return "", err
+				return err
 			}
 		}
 		if err := os.WriteFile(path, fmt.Appendf(nil, "file %d\n", i), 0o600); err != nil {
-			return "", err
+			return err
 		}
+	}
+	return nil
+}
+
+// repository makes one with n files.
+func repository(ctx context.Context, b *measure.Bench, name string, n int) (string, error) {
+	dir := filepath.Join(b.Dir, name)
+	if err := write(dir, n); err != nil {
+		return "", err
 	}
 	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}, {"-c", "user.name=Bench", "-c", "user.email=bench@example.com", "commit", "-qm", "all"}, {"repack", "-adq"}} { // as a clone is
 		if err := run(ctx, b, dir, args...); err != nil {
@@ -190,7 +198,10 @@ func (r *rig) worktrees(name string, add func(ctx context.Context, b *measure.Be
 					return nil, err
 				}
 				took = append(took, time.Since(at))
-				if err := run(ctx, b, r.large, "worktree", "remove", "--force", dir); err != nil {
+				if err := os.RemoveAll(dir); err != nil {
+					return nil, err
+				}
+				if err := run(ctx, b, r.large, "worktree", "prune"); err != nil {
 					return nil, err
 				}
 			}
@@ -209,4 +220,8 @@ func addByAgent(ctx context.Context, b *measure.Bench, repo, dir string, n int) 
 
 func addByGit(ctx context.Context, b *measure.Bench, repo, dir string, n int) error {
 	return run(ctx, b, repo, "worktree", "add", "-q", "-b", "git/"+strconv.Itoa(n), dir)
+}
+
+func writeAlone(_ context.Context, _ *measure.Bench, _, dir string, _ int) error {
+	return write(dir, files)
 }
