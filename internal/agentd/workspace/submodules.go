@@ -181,9 +181,11 @@ func (r *Repo) add(ctx context.Context, how string, command func(args ...string)
 		return err
 	}
 	args := []string{"add", how, "--", ":/"}
-	others, err := output(command("ls-files", "-z", "--others", "--exclude-standard", "--full-name"))
-	if err != nil {
-		return err
+	others := ""
+	if how == "--all" {
+		if others, err = output(command("ls-files", "-z", "--others", "--exclude-standard", "--full-name")); err != nil {
+			return err
+		}
 	}
 	for path := range strings.SplitSeq(others, "\x00") {
 		if strings.HasSuffix(path, "/") { // a repository that nothing says where to get: it stays

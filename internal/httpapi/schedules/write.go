@@ -235,13 +235,13 @@ func changeable(s *signalbox.Schedule) map[string]any {
 		out["workspace"] = *s.Workspace
 	}
 	if !s.Checking.IsZero() { // commands may be long
-		sum, _ := json.Marshal(s.Checking)
+		text, _ := json.Marshal(s.Checking)
 		names := make([]string, len(s.Checking.Checks))
 		for i, c := range s.Checking.Checks {
 			names[i] = c.Name
 		}
-		digest := sha256.Sum256(sum)
-		out["checks"] = fmt.Sprintf("%s (sha256 %s)", strings.Join(names, ", "), hex.EncodeToString(digest[:4]))
+		sum := sha256.Sum256(text)
+		out["checks"] = fmt.Sprintf("%s (sha256 %s)", strings.Join(names, ", "), hex.EncodeToString(sum[:4]))
 	}
 	if s.Landing != nil {
 		out["land"] = *s.Landing
