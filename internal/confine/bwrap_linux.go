@@ -65,13 +65,14 @@ func (h *Host) probeBwrap() SandboxReport {
 	return r
 }
 
-// collectGroup collects what a trial left: bubblewrap does not wait for the
-// first process of its sandbox, which may be handed to us.
+// collectGroup waits for what a trial left: bubblewrap does not wait for the
+// first process of its sandbox, which is then handed to us. It dies by itself,
+// but on a busy machine not at once.
 func collectGroup(p *os.Process) {
 	if p == nil {
 		return
 	}
-	for end := time.Now().Add(settleWait); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(probeWait); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		var ws syscall.WaitStatus
 		if _, err := syscall.Wait4(-p.Pid, &ws, syscall.WNOHANG, nil); errors.Is(err, syscall.ECHILD) {
 			return

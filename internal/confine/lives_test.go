@@ -73,7 +73,6 @@ func TestAKillCutsTheGraceShort(t *testing.T) {
 // What forks faster than it is killed, out of its session and its parent's
 // sight, is killed all the same, every time.
 func TestKillsOfDoubleForkers(t *testing.T) {
-	before := zombies()
 	h := open(t, "groups")
 	mark := fmt.Sprintf("7%d", os.Getpid())
 	script := `(setsid sh -c 'while :; do (setsid sleep ` + mark + ` &); done' &)
@@ -93,7 +92,7 @@ while :; do (setsid sleep ` + mark + ` &); done`
 	if left := running("sleep\x00" + mark); len(left) > 0 {
 		t.Errorf("%v survived", left)
 	}
-	noZombies(t, before)
+	noZombies(t)
 }
 
 // running finds who was started with such arguments.
@@ -122,29 +121,22 @@ func childrenOf(pid int) []int {
 	return pids
 }
 
-// zombies are our dead children that nobody has collected.
-func zombies() (pids []int) {
-	for _, pid := range childrenOf(os.Getpid()) {
-		if state(pid) == "Z" {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
-// noZombies waits until our dead children are collected, but for those that
-// other tests left before: where there are no groups, nobody collects them.
-func noZombies(t *testing.T, before []int) {
+// noZombies waits until the dead children that were in the boxes of this test are
+// collected. Other tests leave some behind: without control groups nobody collects
+// them.
+func noZombies(t *testing.T) {
 	t.Helper()
 	testkit.Wait(t, "dead children are collected", func() bool {
-		return !slices.ContainsFunc(zombies(), func(pid int) bool { return !slices.Contains(before, pid) })
+		return !slices.ContainsFunc(childrenOf(os.Getpid()), func(pid int) bool {
+			group, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+			return state(pid) == "Z" && strings.Contains(string(group), "/"+name(t)+"/")
+		})
 	})
 }
 
 // Dead orphans that are handed to the director are collected, and nobody
 // else's children.
 func TestDeadOrphansAreCollected(t *testing.T) {
-	before := zombies()
 	h := open(t, "groups")
 	mine := exec.Command("true") // not of any box: its end is ours to wait for
 	if err := mine.Start(); err != nil {
@@ -159,7 +151,7 @@ func TestDeadOrphansAreCollected(t *testing.T) {
 	if err := mine.Wait(); err != nil {
 		t.Error(err)
 	}
-	noZombies(t, before)
+	noZombies(t)
 }
 
 func TestNoNewPrivileges(t *testing.T) {
