@@ -42,7 +42,7 @@ func startChrome(path string) {
 		return
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1280, 900), chromedp.Flag("disable-features", unseen), chromedp.UserDataDir(filepath.Join(home, "data")),
+		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1280, 900), chromedp.Flag("disable-features", unseen+",BackForwardCache"), chromedp.Flag("disable-back-forward-cache", true), chromedp.UserDataDir(filepath.Join(home, "data")),
 		chromedp.Env("HOME="+home, "XDG_CONFIG_HOME="+home+"/.config", "XDG_CACHE_HOME="+home+"/.cache", "TZ=UTC"))
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	browser, end := chromedp.NewContext(ctx, chromedp.WithErrorf(func(string, ...any) {})) // what is wrong comes as an error too

@@ -25,12 +25,13 @@ func Wait(t T, what string, met func() bool) {
 // Within is Wait with a bound of its own, for callers that have no test to
 // fail: it reports whether the condition was met.
 func Within(d time.Duration, met func() bool) bool {
-	deadline := time.Now().Add(d)
-	for pause := time.Millisecond; !met(); pause = min(2*pause, 20*time.Millisecond) {
-		if time.Now().After(deadline) {
+	const first, longest = time.Millisecond, 50 * time.Millisecond
+	for began := time.Now(); !met(); {
+		waited := time.Since(began)
+		if waited > d {
 			return false
 		}
-		time.Sleep(pause)
+		time.Sleep(min(max(first, waited/16), longest)) // an answer may cost a process of its own
 	}
 	return true
 }
