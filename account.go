@@ -8,54 +8,54 @@ import (
 	"time"
 )
 
-// AccountState says what an account lets through.
+// AccountState says which claims an account admits.
 type AccountState string
 
 // The states of an account.
 //
-//	open ─a run meets the limit─▶ closed ─its time is over─▶ trying ─the provider answers─▶ open
-//	                                ▲                          │
-//	                                └──── meets the limit ─────┘
+//	open ─a run hits the limit─▶ closed ─its time is over─▶ trying ─the provider answers─▶ open
+//	                               ▲                          │
+//	                               └───── hits the limit ─────┘
 //	any ─the login was refused─▶ signed_out ─someone opens it, or the provider answers─▶ open
 const (
 	AccountOpen      AccountState = "open"
-	AccountClosed    AccountState = "closed"     // nothing is claimed, until Account.Until
-	AccountTrying    AccountState = "trying"     // one run goes first; the others follow when the provider has answered it
+	AccountClosed    AccountState = "closed"     // nothing is claimed until Account.Until
+	AccountTrying    AccountState = "trying"     // one probe run starts; the others follow once the provider has answered it
 	AccountSignedOut AccountState = "signed_out" // nothing is claimed: a person must log in
 )
 
 // AccountWindow is one limit of a provider.
 type AccountWindow struct {
 	Name        string  // as the provider calls it
-	UsedPercent float64 // from 0, to a thousandth; may exceed 100
+	UsedPercent float64 // at least 0, rounded to 0.001; may exceed 100
 	ResetsAt    time.Time
 }
 
-// Account is what agents spend: one login or key at one provider. Its row says whether it
-// is open.
+// Account is one login or key at one provider, which the runs of agents spend. Its row says
+// whether it is open.
 type Account struct {
 	Name  string
-	Kind  string // of the agents that brought it, "" where someone closed it before any
-	Login string // for people; never the secret
+	Kind  string // kind of the agents that use it; "" if someone closed it before any agent reported it
+	Login string // shown to people; never the secret
 	State AccountState
-	// Reason says why it is not open, Source by whom or what: event, header, text, guess
-	// or the name of a person.
+	// Reason says why it is not open. Source says who or what closed it: event, header, text,
+	// guess or the name of a person.
 	Reason string
-	Window string // of the provider, which is used up; "": not said
+	Window string // the provider's window that is used up; "": unknown
 	Source string
-	Since  time.Time // it has been in State
-	Until  time.Time // closed: it is tried then; zero: when someone opens it
-	// Failures counts how often it was closed in a row without being told until when.
+	Since  time.Time // when it entered State
+	Until  time.Time // closed: when it is tried again; zero: it stays closed until someone opens it
+	// Failures counts how often in a row it was closed without a known reset time.
 	Failures int
 	Windows  []AccountWindow
-	HeardAt  time.Time // of Windows
-	// Probe is the claim that goes first while it is trying; its Fence is 0 until there is one.
+	HeardAt  time.Time // when Windows were last reported
+	// Probe is the first claim while the account is trying. Its Fence is 0 until there is one.
 	Probe AccountProbe
-	// Claims counts those since it opened again, while they are spread.
+	// Claims counts the claims since it reopened, while they are spread.
 	Claims int
 }
 
-// AccountProbe names a claim.
+// AccountProbe identifies a claim.
 type AccountProbe struct {
 	Agent string
 	Slot  int
@@ -67,13 +67,13 @@ type AccountEventKind string
 
 // The events of an account.
 const (
-	AccountLimit    AccountEventKind = "limit"    // a run met its limit
+	AccountLimit    AccountEventKind = "limit"    // a run hit its limit
 	AccountRefused  AccountEventKind = "refused"  // its login was refused
 	AccountDue      AccountEventKind = "due"      // its time is over
 	AccountAnswered AccountEventKind = "answered" // the provider answered a request
 	AccountOpened   AccountEventKind = "open"     // someone opened it
 	AccountShut     AccountEventKind = "close"    // someone closed it
-	AccountHeard    AccountEventKind = "heard"    // its windows were told
+	AccountHeard    AccountEventKind = "heard"    // its windows were reported
 )
 
 // AccountEvent is something that happened to an account.
@@ -82,17 +82,17 @@ type AccountEvent struct {
 	Account string
 	Now     time.Time
 
-	Until   time.Time       // limit: when it resets, zero if that is not said; close: zero is until someone opens it
-	Jitter  time.Duration   // limit: on top of Until
+	Until   time.Time       // limit: when it resets, zero if unknown; close: zero means until someone opens it
+	Jitter  time.Duration   // limit: added to Until
 	Window  string          // limit
 	Reason  string          // limit, refused, close
 	Source  string          // limit, refused; a person's name: open, close
-	Of      string          // all but due, open and close: the kind of the agent
-	Login   string          // likewise
-	Windows []AccountWindow // nil: nothing was told
+	Of      string          // the kind of the agent; not set for due, open and close
+	Login   string          // as Of
+	Windows []AccountWindow // nil: not reported
 }
 
-// By is the person who made the event; "" for none.
+// By returns the person who caused the event; "" for none.
 func (ev *AccountEvent) By() string {
 	if ev.Kind == AccountOpened || ev.Kind == AccountShut {
 		return ev.Source
@@ -100,13 +100,14 @@ func (ev *AccountEvent) By() string {
 	return ""
 }
 
-// Bounds on the time for which a limit closes an account.
+// Bounds on how long a limit closes an account.
 const (
 	MaxAccountWindows = 16
 	MaxAccountClosed  = 8 * 24 * time.Hour
-	// PastReset is for a reset that is already over: clocks differ, or the provider is wrong.
+	// PastReset is the wait when the reported reset is already past: clocks differ, or the
+	// provider is wrong.
 	PastReset = time.Minute
-	// firstGuess doubles, up to lastGuess, where nothing is said of a reset.
+	// firstGuess is the wait when no reset time is known. It doubles up to lastGuess.
 	firstGuess = time.Minute
 	lastGuess  = time.Hour
 
@@ -114,7 +115,7 @@ const (
 )
 
 // NextAccount applies an event to an account; the zero Account is one that is not known yet.
-// message is the journal's, "" where nothing changed that matters to who waits.
+// message is for the journal; "" if nothing changed that matters to waiting tasks.
 func NextAccount(a Account, ev AccountEvent) (after Account, message string) {
 	a.Name, a.Kind, a.Login = ev.Account, cmp.Or(ev.Of, a.Kind), cmp.Or(ev.Login, a.Login)
 	a.State = cmp.Or(a.State, AccountOpen)
@@ -129,7 +130,7 @@ func NextAccount(a Account, ev AccountEvent) (after Account, message string) {
 		}
 		until := a.closedUntil(ev)
 		if a.State == AccountClosed && (ev.Until.IsZero() || a.Until.IsZero() || a.Until.After(until)) {
-			return a, "" // another run met the same limit, or someone closed it for longer
+			return a, "" // another run hit the same limit, or someone closed it for longer
 		}
 		a.close(ev, AccountClosed, until)
 	case AccountRefused:
@@ -142,7 +143,7 @@ func NextAccount(a Account, ev AccountEvent) (after Account, message string) {
 		}
 		a.State, a.Since, a.Probe = AccountTrying, ev.Now, AccountProbe{}
 	case AccountAnswered:
-		// While it is closed, answers are those to runs that were under way.
+		// While it is closed, answers come from runs that were already in flight.
 		if a.State == AccountOpen || a.State == AccountClosed {
 			return a, ""
 		}
@@ -156,7 +157,7 @@ func NextAccount(a Account, ev AccountEvent) (after Account, message string) {
 	return a, message
 }
 
-// hear takes windows over, as exactly as they are stored.
+// hear stores the reported windows, rounded as they are stored.
 func (a *Account) hear(ev AccountEvent) {
 	a.Windows, a.HeardAt = slices.Clone(ev.Windows[:min(len(ev.Windows), MaxAccountWindows)]), ev.Now
 	for i := range a.Windows {
@@ -185,7 +186,7 @@ func (a *Account) open(ev AccountEvent) {
 	a.Failures, a.Claims, a.Probe = 0, 0, AccountProbe{}
 }
 
-// closedUntil is when an account that meets a limit is tried again.
+// closedUntil returns when an account that hit a limit is tried again.
 func (a *Account) closedUntil(ev AccountEvent) time.Time {
 	wait := ev.Until.Sub(ev.Now)
 	switch {
@@ -197,13 +198,13 @@ func (a *Account) closedUntil(ev AccountEvent) time.Time {
 	return ev.Now.Add(min(wait+ev.Jitter, MaxAccountClosed))
 }
 
-// Due reports whether the time for which the account is closed is over.
+// Due reports whether the account is closed and its time is over.
 func (a *Account) Due(now time.Time) bool {
 	return a.State == AccountClosed && !a.Until.IsZero() && !a.Until.After(now)
 }
 
-// After an account has opened again its claims are spread over spreadFor: spreadRate at once,
-// and as many more in each second.
+// After an account has reopened, its claims are spread over spreadFor: spreadRate at once, and
+// spreadRate more each second.
 const (
 	spreadFor  = 10 * time.Second
 	spreadRate = 2
@@ -214,8 +215,8 @@ func (a *Account) Spreading(now time.Time) bool {
 	return a.State == AccountOpen && !a.Since.IsZero() && now.Sub(a.Since) < spreadFor && !now.Before(a.Since)
 }
 
-// Admit reports whether the account lets a claim through, and returns the account after it.
-// probing says that the claim of Probe still holds its slot.
+// Admit reports whether the account admits a claim, and returns the account after it.
+// probing says that the probe's claim still holds its slot.
 func (a *Account) Admit(c AccountProbe, probing bool, now time.Time) (after Account, ok bool) {
 	after = *a
 	switch {
@@ -230,14 +231,14 @@ func (a *Account) Admit(c AccountProbe, probing bool, now time.Time) (after Acco
 	return after, true
 }
 
-// Opens reports whether a change of the account lets tasks go on that are parked at it.
+// Opens reports whether a change of the account unblocks the tasks that are parked at it.
 func (a *Account) Opens(after *Account) bool {
 	blocked := func(s AccountState) bool { return s == AccountClosed || s == AccountSignedOut }
 	return !blocked(after.State) && (a.State == "" || blocked(a.State))
 }
 
-// Fullest returns the window of which most is used, of those that have not reset since they
-// were told; the zero AccountWindow if none is known.
+// Fullest returns the window with the highest usage among those that have not reset since they
+// were reported; the zero AccountWindow if none is known.
 func (a *Account) Fullest(now time.Time) (w AccountWindow) {
 	for _, one := range a.Windows {
 		if one.UsedPercent >= w.UsedPercent && (one.ResetsAt.IsZero() || one.ResetsAt.After(now)) {
@@ -253,7 +254,7 @@ func (a Account) Clone() Account {
 	return a
 }
 
-// String says what the account lets through, as shown to users.
+// String describes the state of the account, as shown to users.
 func (a *Account) String() string {
 	why := ""
 	if about := cmp.Or(a.Window, a.Reason); about != "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// accountIn makes an account in a situation of the table below, at noon.
+// accountIn returns an account in a situation of the table below, at noon.
 func accountIn(situation string) signalbox.Account {
 	state, until, _ := strings.Cut(situation, " ")
 	a := signalbox.Account{Name: "max", State: signalbox.AccountState(state), Kind: "claude"}
@@ -43,9 +43,9 @@ func accountEvent(text string) signalbox.AccountEvent {
 	return ev
 }
 
-// The table of accounts: for each event, in each situation, the state after it, and until
-// when from noon, where it has such a time. An account that matters to who waits is in the
-// journal: "=" is a change of nothing that does.
+// accountTable lists, for each event in each situation, the state after it and, if the account is
+// closed, for how long from noon. Changes that matter to waiting tasks are in the journal; "="
+// means that there is no such change.
 var accountTable = []struct {
 	event string
 	after [7]string // unknown, open, closed until 13, closed until 11, closed by ann, trying, signed_out
@@ -100,7 +100,7 @@ func TestNextAccountTable(t *testing.T) {
 	}
 }
 
-// How long a limit closes an account that says so, or does not.
+// The time for which a limit closes an account, with and without a reported reset time.
 func TestNextAccountBoundsHowLongItIsClosed(t *testing.T) {
 	for _, c := range []struct {
 		until, jitter, want time.Duration
@@ -159,8 +159,8 @@ func TestNextAccountKeepsWindowsOfItsOwn(t *testing.T) {
 	}
 }
 
-// Whatever happens in whatever order: a closed account lets nothing through, one claim at a
-// time goes first, and nothing opens what a person closed but a person, or its time.
+// For any sequence of events: a closed account admits nothing, a trying account admits one claim
+// at a time, and an account closed by a person reopens only by a person or when its time is over.
 func TestNextAccountAnyHistory(t *testing.T) {
 	kinds := []signalbox.AccountEventKind{
 		signalbox.AccountLimit, signalbox.AccountRefused, signalbox.AccountDue, signalbox.AccountAnswered,
@@ -206,8 +206,8 @@ func TestNextAccountAnyHistory(t *testing.T) {
 	})
 }
 
-// After an account has opened again its claims are spread: two at once and two more in each
-// second, for ten seconds.
+// After an account has reopened, its claims are spread: two at once and two more each second, for
+// ten seconds.
 func TestAnAccountThatOpensSpreadsItsClaims(t *testing.T) {
 	a, _ := signalbox.NextAccount(signalbox.Account{}, signalbox.AccountEvent{Kind: signalbox.AccountShut, Account: "max", Now: noon})
 	if after, ok := a.Admit(signalbox.AccountProbe{}, false, noon); ok || after.Claims != 0 {

@@ -18,7 +18,7 @@ const (
 	AgentRegistered     AgentSource = "registered" // it announced itself
 	AgentDiscovered     AgentSource = "discovered" // found by the port scan
 	AgentChild          AgentSource = "child"      // started by signalbox up
-	AgentPull           AgentSource = "pull"       // nobody can connect to it: it asks for its tasks
+	AgentPull           AgentSource = "pull"       // cannot be connected to: it polls for its tasks
 	AgentInternal       AgentSource = "internal"   // the director's own executor
 	DefaultAgentSlots               = 1
 	MaxAgentSlots                   = 10000
@@ -28,56 +28,59 @@ const (
 	MaxIdempotencyBytes             = 255
 )
 
-// PullURL is what stands in the row of an agent that pulls where the address of
-// another stands: no address, but the instance that has the name.
+// PullURL returns what the URL field of a pull agent's row holds instead of an address: the
+// instance that owns the name.
 func PullURL(instance string) string { return pullScheme + instance }
 
-// PullInstance is the instance in such a URL.
+// PullInstance returns the instance in a URL made by PullURL.
 func PullInstance(url string) (instance string, ok bool) { return strings.CutPrefix(url, pullScheme) }
 
 const pullScheme = "pull:"
 
-// ValidInstance reports whether an agent that pulls may call its instance so.
+// ValidInstance reports whether s can be the instance of a pull agent: 8 to 64 letters, digits
+// or hyphens.
 func ValidInstance(s string) bool {
 	return len(s) >= 8 && len(s) <= 64 && !strings.ContainsFunc(s, func(r rune) bool {
 		return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 	})
 }
 
-// KindUnknown is the kind of an agent that has not said it yet.
+// KindUnknown is the kind of an agent that has not reported its kind yet.
 const KindUnknown = "unknown"
 
-// Agent is the durable row of an agent: what it is, not how it is. Whether it
-// is up or busy is learnt from it and from its slots.
+// Agent is the durable row of an agent. It holds no status: whether the agent is up or busy
+// follows from its heartbeats and its slots.
 type Agent struct {
 	Name    string
 	Kind    string
 	URL     string
-	Slots   int // executions it may run side by side
+	Slots   int // executions it may run concurrently
 	Fencing bool
 	Source  AgentSource
-	// SealedToken is the bearer token that the agent wants, encrypted.
+	// SealedToken is the bearer token that the agent requires, encrypted.
 	SealedToken []byte
 	WorkDir     string
 	Version     string
 	CreatedAt   time.Time
-	// Proof says that the agent proves on each connection that it knows its
-	// token: nothing is sent to its address before that.
+	// Proof says that the agent proves on each connection that it knows its token. Nothing is
+	// sent to its address before that.
 	Proof bool
-	// Account is what its runs spend; "": nothing that is known. While that is closed it
-	// claims nothing.
+	// Account is what its runs spend; "": unknown. The agent claims nothing while the account
+	// is closed.
 	Account string
-	// Of these the store keeps nothing: agents tell them.
+	// The fields below are not stored: agents report them.
 	//
-	// Folder identifies the folder in which its runs work one at a time, the same for all
-	// agents that work in it; "": none is known. Workplace says where runs work whose tasks do not say.
+	// Folder identifies the folder in which its runs work one at a time. All agents that work
+	// in one folder have the same Folder; "": unknown. Workplace is the default for tasks that
+	// set none.
 	Folder    string
 	Workplace Workplace
-	// Full says why it takes no tasks now, isolated ones apart; "": it does.
+	// Full says why it takes no tasks now, except isolated ones; "": it takes tasks.
 	Full string
 }
 
-// FolderOf returns the folder that a run of a task would hold at the agent; "" for none.
+// FolderOf returns the folder that a run with that workplace would hold at the agent; "" for
+// none.
 func (a *Agent) FolderOf(place Workplace) string {
 	if cmp.Or(place, a.Workplace) == WorkplaceFolder {
 		return a.Folder
@@ -85,37 +88,36 @@ func (a *Agent) FolderOf(place Workplace) string {
 	return ""
 }
 
-// The director's own executor has an agent row for each of its queues, with a
-// name that no agent can have: nothing is dispatched to it over HTTP.
+// The director's own executor has an agent row for each of its queues. Its name is one that no
+// agent can have, and nothing is dispatched to it over HTTP.
 const (
 	ExecutorCommands = "commands" // slots of async command tools
 	ExecutorCalls    = "calls"    // slots of tool calls that became tasks
 )
 
-// DefaultInstance is the instance of a director that is the only one on its
-// store.
+// DefaultInstance is the instance of a director that has its store to itself.
 const DefaultInstance = "local"
 
-// ExecutorName is the name of the executor's row of that kind in one instance
-// of the director.
+// ExecutorName returns the name of the executor's row for a kind and an instance of the
+// director.
 func ExecutorName(kind, instance string) string { return kind + "@" + instance }
 
-// ExecutorKind returns the kind of the director's own executor that has that
-// name, if one has it.
+// ExecutorKind returns the kind in the name of a row of the director's own executor; ok is
+// false for any other name.
 func ExecutorKind(name string) (kind string, ok bool) {
 	kind, _, ok = strings.Cut(name, "@")
 	return kind, ok && (kind == ExecutorCommands || kind == ExecutorCalls)
 }
 
-// IsExecutor reports whether a name is that of a row of the director's own
-// executor, which is no agent: nothing can be submitted to it.
+// IsExecutor reports whether name is a row of the director's own executor. Nothing can be
+// submitted to it as an agent.
 func IsExecutor(name string) bool {
 	_, ok := ExecutorKind(name)
 	return ok
 }
 
-// Queues returns the queues that the agent serves. There is no order between
-// them: the best head wins.
+// Queues returns the queues that the agent serves. No queue comes before another: the agent
+// takes the head with the lowest OrderKey.
 func (a *Agent) Queues() []string {
 	switch kind, _ := ExecutorKind(a.Name); kind {
 	case ExecutorCommands:
@@ -132,8 +134,8 @@ func (a *Agent) Serves(queue string) bool {
 }
 
 // AgentURL returns the address of an agent's HTTP API, scheme://host[:port],
-// rebuilt from its parts. ok is false for what is more or other than that: a
-// path, a query, a fragment or a user would choose what is asked there.
+// rebuilt from its parts. ok is false for anything else: with a path, a query, a
+// fragment or a user, the URL would decide what is requested there.
 func AgentURL(text string) (base string, ok bool) {
 	u, err := url.Parse(text)
 	switch {
@@ -151,11 +153,10 @@ func AgentURL(text string) (base string, ok bool) {
 }
 
 // FirstIsolatedSlot is the number of an agent's first slot for isolated
-// executions: the bypass has slot rows of its own, above all others.
+// executions. The bypass has its own slot rows, numbered above all others.
 const FirstIsolatedSlot = MaxAgentSlots
 
-// Isolated reports whether a slot of that number is one for isolated
-// executions.
+// Isolated reports whether the slot with that number is for isolated executions.
 func Isolated(slot int) bool { return slot >= FirstIsolatedSlot }
 
 // Slot is a slot that is in use. A free slot has no row.
@@ -165,8 +166,7 @@ type Slot struct {
 	TaskID  string
 	Fence   int64
 	Expires time.Time // end of the slot lease unless renewed
-	// Withheld says that the task has ended here, as lost, while its agent
-	// may still be at it: the slot is free when the agent says so, or
-	// someone releases it.
+	// Withheld says that the task has ended as lost while its agent may still run it. The
+	// slot becomes free when the agent reports so or someone releases it.
 	Withheld bool
 }

@@ -16,12 +16,12 @@ import (
 
 const module = "github.com/signalbox-ai/signalbox"
 
-// rule is one sentence of the design about who may import whom (design §5).
+// rule says what a package may import (design §5).
 type rule struct {
 	who string   // package, or prefix ending in /...
 	may []string // packages of this module it may depend on, prefixes ending in /...
-	not []string // for packages that put others together, instead of may: what they may not depend on
-	std bool     // beyond those: standard library only
+	not []string // instead of may, for packages that wire others together: what they may not depend on
+	std bool     // otherwise only the standard library
 	why string
 }
 
@@ -31,92 +31,92 @@ var rules = []rule{
 	{who: "/client", may: []string{"/api", "/internal/handshake"}, std: true, why: "the SDK must bring nothing along"},
 	{who: "/toolqueue", std: true, why: "the tool queues are for programs in any repository"},
 	{who: "/steplimit", std: true, why: "the step limit is for programs in any repository"},
-	{who: "/internal/conffile", may: []string{""}, why: "a file's text is read without knowing its keys"},
+	{who: "/internal/conffile", may: []string{""}, why: "a file is parsed independently of its keys"},
 	{who: "/internal/toolconf", may: []string{"", "/toolqueue", "/internal/conffile"}, why: "configuration is data"},
-	{who: "/internal/gateway", may: []string{"", "/toolqueue"}, why: "the gateway knows no provider, no way in and no configuration file"},
-	{who: "/internal/tickets", may: []string{"", "/toolqueue", "/internal/store", "/internal/gateway"}, why: "shared tool queues know the contract of stores, and no store"},
+	{who: "/internal/gateway", may: []string{"", "/toolqueue"}, why: "the gateway knows no provider, no entry point and no configuration file"},
+	{who: "/internal/tickets", may: []string{"", "/toolqueue", "/internal/store", "/internal/gateway"}, why: "shared tool queues know the store contract, but no store"},
 	{who: "/internal/gateway/mcp", may: []string{"", "/api", "/internal/handshake", "/toolqueue", "/internal/agentaddr", "/internal/gateway", "/internal/toolconf", "/internal/conffile", "/internal/proc", "/internal/gateway/mcp/...", "/internal/retryafter"}, why: "a provider is below all ways in"},
 	{who: "/internal/gateway/rest", may: []string{"", "/toolqueue", "/internal/agentaddr", "/internal/gateway", "/internal/toolconf", "/internal/conffile", "/internal/gateway/rest/...", "/internal/retryafter"}, why: "a provider is below all ways in"},
 	{who: "/internal/gateway/openapi", may: []string{"", "/toolqueue", "/internal/agentaddr", "/internal/gateway", "/internal/gateway/rest", "/internal/toolconf", "/internal/conffile", "/internal/retryafter"}, why: "a provider is below all ways in"},
-	{who: "/internal/gateway/endpoint", may: []string{"", "/toolqueue", "/internal/gateway", "/internal/strictjson"}, why: "the MCP endpoint is a way in and knows no provider"},
+	{who: "/internal/gateway/endpoint", may: []string{"", "/toolqueue", "/internal/gateway", "/internal/strictjson"}, why: "the MCP endpoint is an entry point and knows no provider"},
 	{who: "/internal/gateway/command", may: []string{"", "/toolqueue", "/internal/mask", "/internal/command", "/internal/confine", "/internal/proc", "/internal/gateway", "/internal/toolconf", "/internal/conffile", "/internal/filelock"}, why: "a provider is below all ways in"},
 	{who: "/internal/confine", may: []string{"/internal/filelock"}, why: "limits on children know neither tools nor agents"},
 	{who: "/internal/command", may: []string{"", "/toolqueue", "/internal/mask", "/internal/confine", "/internal/proc", "/internal/toolconf", "/internal/conffile", "/internal/filelock"}, why: "running a command knows neither tasks nor the gateway"},
-	{who: "/internal/execution/local", may: []string{"", "/api", "/internal/execution", "/toolqueue", "/internal/engine", "/internal/callgraph", "/internal/ratelimit", "/internal/runtimes", "/internal/accounts", "/internal/budget", "/internal/resources", "/internal/store", "/internal/seal", "/internal/gateway", "/internal/proc", "/internal/tail", "/internal/atomicfile"}, why: "the executor knows tools by the gateway, and no way in"},
-	{who: "/internal/doctor", may: []string{"", "/api", "/toolqueue", "/internal/agentaddr", "/internal/store", "/internal/confine", "/internal/toolconf", "/internal/conffile", "/internal/filelock", "/internal/handshake"}, why: "a look at what a director stands on knows no director"},
+	{who: "/internal/execution/local", may: []string{"", "/api", "/internal/execution", "/toolqueue", "/internal/engine", "/internal/callgraph", "/internal/ratelimit", "/internal/runtimes", "/internal/accounts", "/internal/budget", "/internal/resources", "/internal/store", "/internal/seal", "/internal/gateway", "/internal/proc", "/internal/tail", "/internal/atomicfile"}, why: "the executor reaches tools through the gateway and knows no entry point"},
+	{who: "/internal/doctor", may: []string{"", "/api", "/toolqueue", "/internal/agentaddr", "/internal/store", "/internal/confine", "/internal/toolconf", "/internal/conffile", "/internal/filelock", "/internal/handshake"}, why: "doctor checks the environment of a director without a director"},
 	{who: "/internal/llm", may: []string{"/steplimit", "/internal/atomicfile"}, why: "the loop around a model knows neither agents nor tool servers"},
-	{who: "/internal/llm/mcptools", may: []string{"/api", "/internal/handshake", "/internal/llm", "/steplimit", "/internal/atomicfile"}, why: "tools of an MCP endpoint know no agent and no gateway"},
-	{who: "/internal/mask", std: true, why: "what is hidden in a text is known without knowing whose it is"},
-	{who: "/internal/handshake", may: []string{"/api"}, std: true, why: "how connections are proved is one rule for all who make or accept them, the SDK included"},
-	{who: "/internal/httpguard", std: true, why: "what a request is asked before a handler sees it is one rule for all APIs"},
-	{who: "/internal/strictjson", why: "how JSON is read at an address is one rule for all of them"},
+	{who: "/internal/llm/mcptools", may: []string{"/api", "/internal/handshake", "/internal/llm", "/steplimit", "/internal/atomicfile"}, why: "the tools of an MCP endpoint know no agent and no gateway"},
+	{who: "/internal/mask", std: true, why: "masking does not depend on whose text it is"},
+	{who: "/internal/handshake", may: []string{"/api"}, std: true, why: "clients and servers, including the SDK, share one connection proof"},
+	{who: "/internal/httpguard", std: true, why: "all APIs share the checks that run before a handler"},
+	{who: "/internal/strictjson", why: "all endpoints share one JSON reader"},
 	{who: "/internal/seal", may: []string{"/internal/atomicfile"}, std: true, why: "encryption needs nothing but the standard library"},
 	{who: "/internal/proc", why: "process control knows neither agents nor tools"},
-	{who: "/internal/giveback", std: true, why: "the memory of a process is looked after without knowing what it does"},
-	{who: "/internal/filelock", std: true, why: "a lock knows nothing of what it guards"},
-	{who: "/internal/atomicfile", std: true, why: "how a file is written whole is known without knowing what is in it"},
-	{who: "/internal/store", may: []string{""}, std: true, why: "the contract knows the words and nothing else"},
+	{who: "/internal/giveback", std: true, why: "memory management does not depend on what the process does"},
+	{who: "/internal/filelock", std: true, why: "a lock does not depend on what it guards"},
+	{who: "/internal/atomicfile", std: true, why: "atomic writes do not depend on the content"},
+	{who: "/internal/store", may: []string{""}, std: true, why: "the contract knows only the domain types"},
 	{who: "/internal/store/memory", may: []string{"", "/internal/store", "/internal/store/verbs", "/internal/store/pack", "/internal/store/group"}, std: true, why: "a backend knows the rows and no verb"},
-	{who: "/internal/store/storetest/model", may: []string{"", "/internal/store"}, std: true, why: "the model of the suite shares nothing with what is compared with it"},
-	{who: "/internal/store/pack", may: []string{""}, std: true, why: "how values are written is known without a store"},
-	{who: "/internal/store/group", may: []string{"", "/internal/store"}, std: true, why: "who waits for a commit is known without a backend"},
+	{who: "/internal/store/storetest/model", may: []string{"", "/internal/store"}, std: true, why: "the suite's model shares no code with the stores under test"},
+	{who: "/internal/store/pack", may: []string{""}, std: true, why: "encoding of values does not depend on a store"},
+	{who: "/internal/store/group", may: []string{"", "/internal/store"}, std: true, why: "group commit does not depend on a backend"},
 	{who: "/internal/store/sqlite", may: []string{"", "/internal/store", "/internal/store/verbs", "/internal/store/pack", "/internal/store/group", "/internal/filelock", "/internal/atomicfile"}, why: "a backend knows the rows and no verb"},
 	{who: "/internal/store/verbs", may: []string{"", "/internal/store", "/internal/store/pack", "/internal/store/group"}, std: true, why: "the verbs know no server"},
 	{who: "/internal/store/postgres", may: []string{"", "/internal/store", "/internal/store/verbs", "/internal/store/pack", "/internal/store/group"}, why: "a backend knows the rows and no verb"},
 	{who: "/internal/store/redis", may: []string{"", "/internal/store", "/internal/store/verbs", "/internal/store/pack", "/internal/store/group"}, why: "a backend knows the rows and no verb"},
-	{who: "/internal/chaos", std: true, why: "a network that breaks knows nothing of what goes through it"},
+	{who: "/internal/chaos", std: true, why: "a faulty network does not depend on its traffic"},
 	{who: "/internal/failpoint", may: []string{"", "/api", "/internal/store"}, std: true, why: "failpoints wrap contracts and know no part of the product"},
-	{who: "/internal/peers", may: []string{"", "/internal/store"}, std: true, why: "who is alive is known without a queue or a transport"},
-	{who: "/internal/callgraph", may: []string{"", "/internal/store"}, std: true, why: "who waits for whom is known without the rules"},
-	{who: "/internal/retryafter", std: true, why: "what a header says is known without knowing who asked"},
-	{who: "/internal/ratelimit", std: true, why: "how much in a time is known without knowing of what"},
-	{who: "/internal/runtimes", may: []string{"", "/internal/store"}, std: true, why: "how long runs take is known without the rules"},
-	{who: "/internal/gates", may: []string{"", "/toolqueue", "/internal/engine", "/internal/callgraph", "/internal/ratelimit", "/internal/runtimes", "/internal/accounts", "/internal/budget", "/internal/resources", "/internal/store", "/internal/seal", "/internal/atomicfile"}, std: true, why: "what is closed is listed without a transport"},
-	{who: "/internal/accounts", may: []string{"", "/internal/store"}, std: true, why: "what a provider's limits mean is decided without the queue"},
-	{who: "/internal/budget", may: []string{"", "/internal/store"}, std: true, why: "what may be spent is decided without the queue"},
-	{who: "/internal/resources", may: []string{""}, std: true, why: "what tasks need is checked and explained without the queue"},
+	{who: "/internal/peers", may: []string{"", "/internal/store"}, std: true, why: "liveness of directors does not depend on a queue or a transport"},
+	{who: "/internal/callgraph", may: []string{"", "/internal/store"}, std: true, why: "the call graph does not depend on the engine"},
+	{who: "/internal/retryafter", std: true, why: "parsing a header does not depend on the caller"},
+	{who: "/internal/ratelimit", std: true, why: "rate limits do not depend on what they limit"},
+	{who: "/internal/runtimes", may: []string{"", "/internal/store"}, std: true, why: "run time statistics do not depend on the engine"},
+	{who: "/internal/gates", may: []string{"", "/toolqueue", "/internal/engine", "/internal/callgraph", "/internal/ratelimit", "/internal/runtimes", "/internal/accounts", "/internal/budget", "/internal/resources", "/internal/store", "/internal/seal", "/internal/atomicfile"}, std: true, why: "closed gates are listed without a transport"},
+	{who: "/internal/accounts", may: []string{"", "/internal/store"}, std: true, why: "account rules do not depend on the queue"},
+	{who: "/internal/budget", may: []string{"", "/internal/store"}, std: true, why: "budget rules do not depend on the queue"},
+	{who: "/internal/resources", may: []string{""}, std: true, why: "resource rules do not depend on the queue"},
 	{who: "/internal/engine", may: []string{"", "/internal/store", "/internal/seal", "/internal/callgraph", "/internal/ratelimit", "/internal/runtimes", "/internal/accounts", "/internal/budget", "/internal/resources", "/internal/atomicfile"}, std: true, why: "the rules know no store, no transport and no format"},
-	{who: "/internal/agentaddr", std: true, why: "which addresses an agent may have is a rule of its own"},
-	{who: "/internal/identity", may: []string{"", "/api", "/internal/handshake"}, why: "who asks is known without a store, a transport or a queue"},
-	{who: "/internal/tail", may: []string{""}, std: true, why: "what was printed is kept without knowing who printed it"},
+	{who: "/internal/agentaddr", std: true, why: "the rule for agent addresses stands alone"},
+	{who: "/internal/identity", may: []string{"", "/api", "/internal/handshake"}, why: "authentication does not depend on a store, a transport or a queue"},
+	{who: "/internal/tail", may: []string{""}, std: true, why: "log tails do not depend on who writes them"},
 	{who: "/internal/execution", may: []string{"", "/api", "/internal/tail", "/internal/engine", "/internal/callgraph", "/internal/ratelimit", "/internal/runtimes", "/internal/accounts", "/internal/budget", "/internal/resources", "/internal/store", "/internal/seal", "/internal/atomicfile"}, std: true, why: "the rules of an execution know no transport"},
 	{who: "/internal/execution/push", may: []string{"", "/api", "/internal/execution", "/internal/tail", "/internal/agentaddr", "/internal/engine", "/internal/callgraph", "/internal/ratelimit", "/internal/runtimes", "/internal/accounts", "/internal/budget", "/internal/resources", "/internal/store", "/internal/seal", "/internal/handshake", "/internal/atomicfile"}, std: true, why: "dispatch is below the director"},
-	{who: "/internal/execution/pull", may: []string{"", "/api", "/internal/execution", "/internal/tail", "/internal/engine", "/internal/callgraph", "/internal/ratelimit", "/internal/runtimes", "/internal/accounts", "/internal/budget", "/internal/resources", "/internal/store", "/internal/seal", "/internal/atomicfile"}, std: true, why: "agents that pull are served below the director, and call nobody"},
-	{who: "/internal/cron", std: true, why: "when a job is due is known without a queue or a clock"},
-	{who: "/internal/schedule", may: []string{"", "/internal/cron"}, std: true, why: "what a schedule does at an instant is decided without a store, an engine or a transport"},
-	{who: "/internal/landing", may: []string{"", "/internal/engine", "/internal/callgraph", "/internal/ratelimit", "/internal/runtimes", "/internal/accounts", "/internal/budget", "/internal/resources", "/internal/store", "/internal/seal", "/internal/atomicfile"}, std: true, why: "what lands is decided without a transport"},
+	{who: "/internal/execution/pull", may: []string{"", "/api", "/internal/execution", "/internal/tail", "/internal/engine", "/internal/callgraph", "/internal/ratelimit", "/internal/runtimes", "/internal/accounts", "/internal/budget", "/internal/resources", "/internal/store", "/internal/seal", "/internal/atomicfile"}, std: true, why: "pull agents are served below the director, which does not call them"},
+	{who: "/internal/cron", std: true, why: "cron times do not depend on a queue or a clock"},
+	{who: "/internal/schedule", may: []string{"", "/internal/cron"}, std: true, why: "schedule decisions do not depend on a store, an engine or a transport"},
+	{who: "/internal/landing", may: []string{"", "/internal/engine", "/internal/callgraph", "/internal/ratelimit", "/internal/runtimes", "/internal/accounts", "/internal/budget", "/internal/resources", "/internal/store", "/internal/seal", "/internal/atomicfile"}, std: true, why: "landing decisions do not depend on a transport"},
 	{who: "/internal/schedule/embedded", may: []string{"", "/internal/cron", "/internal/schedule", "/internal/engine", "/internal/callgraph", "/internal/ratelimit", "/internal/runtimes", "/internal/accounts", "/internal/budget", "/internal/resources", "/internal/store", "/internal/seal", "/internal/atomicfile"}, std: true, why: "the director's own scheduler is below its handlers"},
-	{who: "/internal/schedule/standalone", may: []string{"", "/api", "/client", "/internal/cron", "/internal/schedule", "/internal/filelock", "/internal/handshake", "/internal/httpguard", "/internal/atomicfile"}, std: true, why: "a scheduler that stands alone goes only through the queue"},
-	{who: "/internal/dashboard", std: true, why: "the pages read only the public API"},
-	{who: "/internal/port", may: []string{"", "/api"}, why: "other queues are read without knowing a director"},
+	{who: "/internal/schedule/standalone", may: []string{"", "/api", "/client", "/internal/cron", "/internal/schedule", "/internal/filelock", "/internal/handshake", "/internal/httpguard", "/internal/atomicfile"}, std: true, why: "a standalone scheduler uses only the queue's API"},
+	{who: "/internal/dashboard", std: true, why: "the dashboard reads only the public API"},
+	{who: "/internal/port", may: []string{"", "/api"}, why: "importing other queues does not depend on a director"},
 	{who: "/internal/top", may: []string{"", "/api", "/client", "/internal/handshake"}, why: "the terminal view is another client of the live stream"},
 	{who: "/internal/httpapi", may: []string{"", "/internal/tail", "/internal/cron", "/internal/schedule", "/api", "/internal/engine", "/internal/gates", "/internal/callgraph", "/internal/ratelimit", "/internal/runtimes", "/internal/accounts", "/internal/budget", "/internal/resources", "/internal/store", "/internal/seal", "/internal/agentaddr", "/internal/identity", "/internal/gateway", "/internal/gateway/queuetools", "/toolqueue", "/internal/httpapi/...", "/internal/handshake", "/internal/strictjson", "/internal/httpguard", "/internal/atomicfile"}, why: "handlers hold no rules and name no store, dispatcher or agent"},
-	{who: "/internal/httpapi/httpio", may: []string{"", "/api", "/internal/strictjson"}, why: "reading requests and writing answers knows no tasks"},
-	{who: "/internal/httpapi/access", may: []string{"", "/api", "/internal/engine", "/internal/gates", "/internal/callgraph", "/internal/ratelimit", "/internal/runtimes", "/internal/accounts", "/internal/budget", "/internal/resources", "/internal/handshake", "/internal/identity", "/internal/seal", "/internal/store", "/internal/gateway", "/toolqueue", "/internal/strictjson", "/internal/httpapi/httpio", "/internal/httpapi/view", "/internal/atomicfile"}, why: "who may do what is decided apart from what is done"},
-	{who: "/internal/httpapi/forward", may: []string{"", "/api", "/internal/engine", "/internal/gates", "/internal/callgraph", "/internal/ratelimit", "/internal/runtimes", "/internal/accounts", "/internal/budget", "/internal/resources", "/internal/handshake", "/internal/identity", "/internal/seal", "/internal/store", "/internal/gateway", "/toolqueue", "/internal/strictjson", "/internal/httpapi/httpio", "/internal/httpapi/view", "/internal/atomicfile", "/internal/httpapi/access"}, why: "asking another director knows no handler"},
+	{who: "/internal/httpapi/httpio", may: []string{"", "/api", "/internal/strictjson"}, why: "reading requests and writing responses does not depend on tasks"},
+	{who: "/internal/httpapi/access", may: []string{"", "/api", "/internal/engine", "/internal/gates", "/internal/callgraph", "/internal/ratelimit", "/internal/runtimes", "/internal/accounts", "/internal/budget", "/internal/resources", "/internal/handshake", "/internal/identity", "/internal/seal", "/internal/store", "/internal/gateway", "/toolqueue", "/internal/strictjson", "/internal/httpapi/httpio", "/internal/httpapi/view", "/internal/atomicfile"}, why: "access rules are separate from handlers"},
+	{who: "/internal/httpapi/forward", may: []string{"", "/api", "/internal/engine", "/internal/gates", "/internal/callgraph", "/internal/ratelimit", "/internal/runtimes", "/internal/accounts", "/internal/budget", "/internal/resources", "/internal/handshake", "/internal/identity", "/internal/seal", "/internal/store", "/internal/gateway", "/toolqueue", "/internal/strictjson", "/internal/httpapi/httpio", "/internal/httpapi/view", "/internal/atomicfile", "/internal/httpapi/access"}, why: "forwarding to another director knows no handler"},
 	{who: "/internal/httpapi/schedules", may: []string{"", "/api", "/internal/engine", "/internal/gates", "/internal/callgraph", "/internal/ratelimit", "/internal/runtimes", "/internal/accounts", "/internal/budget", "/internal/resources", "/internal/handshake", "/internal/identity", "/internal/seal", "/internal/store", "/internal/gateway", "/toolqueue", "/internal/strictjson", "/internal/httpapi/httpio", "/internal/httpapi/view", "/internal/atomicfile", "/internal/httpapi/access", "/internal/cron", "/internal/schedule"}, why: "handlers of schedules know no other handler"},
 	{who: "/internal/httpapi/stream", may: []string{"", "/api", "/internal/engine", "/internal/gates", "/internal/callgraph", "/internal/ratelimit", "/internal/runtimes", "/internal/accounts", "/internal/budget", "/internal/resources", "/internal/handshake", "/internal/identity", "/internal/seal", "/internal/store", "/internal/gateway", "/toolqueue", "/internal/strictjson", "/internal/httpapi/httpio", "/internal/httpapi/view", "/internal/atomicfile", "/internal/httpapi/access", "/internal/httpapi/forward", "/internal/tail"}, why: "events and output are read from the engine, the runs and other directors"},
 	{who: "/internal/httpapi/live", may: []string{"", "/api", "/internal/engine", "/internal/gates", "/internal/callgraph", "/internal/ratelimit", "/internal/runtimes", "/internal/accounts", "/internal/budget", "/internal/resources", "/internal/seal", "/internal/store", "/internal/gateway", "/toolqueue", "/internal/strictjson", "/internal/httpapi/httpio", "/internal/httpapi/view", "/internal/atomicfile"}, why: "the live view is fed by the engine and knows no handler"},
-	{who: "/internal/httpapi/terminal", may: []string{"", "/api", "/internal/agentaddr", "/internal/engine", "/internal/gates", "/toolqueue", "/internal/callgraph", "/internal/ratelimit", "/internal/runtimes", "/internal/accounts", "/internal/budget", "/internal/resources", "/internal/handshake", "/internal/identity", "/internal/seal", "/internal/store", "/internal/strictjson", "/internal/httpapi/httpio", "/internal/atomicfile"}, why: "terminals know the agents and who may, and no handler"},
-	{who: "/internal/gateway/queuetools", may: []string{"", "/api", "/internal/engine", "/internal/gates", "/internal/callgraph", "/internal/ratelimit", "/internal/runtimes", "/internal/accounts", "/internal/budget", "/internal/resources", "/internal/gateway", "/internal/seal", "/internal/store", "/internal/strictjson", "/internal/httpapi/httpio", "/internal/httpapi/view", "/toolqueue", "/internal/atomicfile"}, why: "the queue's tools ask the HTTP API as any caller does, through a handler"},
-	{who: "/internal/httpapi/view", may: []string{"", "/api", "/internal/engine", "/internal/gates", "/internal/callgraph", "/internal/ratelimit", "/internal/runtimes", "/internal/accounts", "/internal/budget", "/internal/resources", "/internal/seal", "/internal/store", "/internal/gateway", "/toolqueue", "/internal/atomicfile"}, why: "what is shown of rows reads no request and no store"},
-	{who: "/internal/agentd", may: []string{"", "/api", "/client", "/steplimit", "/internal/mask", "/internal/llm/...", "/internal/llm", "/internal/proc", "/internal/agentd/...", "/internal/filelock", "/internal/handshake", "/internal/strictjson", "/internal/httpguard", "/internal/atomicfile", "/internal/retryafter"}, why: "the agent daemon speaks to the director through client"},
-	{who: "/internal/cli", may: []string{"", "/api", "/client", "/toolqueue", "/internal/config", "/internal/toolconf", "/internal/conffile", "/internal/cron", "/internal/top", "/internal/port", "/internal/roles", "/internal/handshake", "/internal/atomicfile"}, why: "the CLI speaks to the director through client"},
-	{who: "/internal/roles", may: []string{"", "/api", "/toolqueue", "/internal/config", "/internal/toolconf", "/internal/conffile", "/internal/cron", "/internal/atomicfile"}, why: "what commands and roles agree on knows neither"},
-	{who: "/internal/lifecycle", std: true, why: "what is started and stopped is not known"},
-	{who: "/internal/serve", not: concat(roles, "/internal/serve/...", "/internal/httpapi/...", "/internal/agentd/...", "/internal/execution/..."), why: "what the roles share knows no role"},
+	{who: "/internal/httpapi/terminal", may: []string{"", "/api", "/internal/agentaddr", "/internal/engine", "/internal/gates", "/toolqueue", "/internal/callgraph", "/internal/ratelimit", "/internal/runtimes", "/internal/accounts", "/internal/budget", "/internal/resources", "/internal/handshake", "/internal/identity", "/internal/seal", "/internal/store", "/internal/strictjson", "/internal/httpapi/httpio", "/internal/atomicfile"}, why: "terminals know agents and access rules, but no handler"},
+	{who: "/internal/gateway/queuetools", may: []string{"", "/api", "/internal/engine", "/internal/gates", "/internal/callgraph", "/internal/ratelimit", "/internal/runtimes", "/internal/accounts", "/internal/budget", "/internal/resources", "/internal/gateway", "/internal/seal", "/internal/store", "/internal/strictjson", "/internal/httpapi/httpio", "/internal/httpapi/view", "/toolqueue", "/internal/atomicfile"}, why: "the queue's tools call the HTTP API like any client"},
+	{who: "/internal/httpapi/view", may: []string{"", "/api", "/internal/engine", "/internal/gates", "/internal/callgraph", "/internal/ratelimit", "/internal/runtimes", "/internal/accounts", "/internal/budget", "/internal/resources", "/internal/seal", "/internal/store", "/internal/gateway", "/toolqueue", "/internal/atomicfile"}, why: "views of rows read no request and no store"},
+	{who: "/internal/agentd", may: []string{"", "/api", "/client", "/steplimit", "/internal/mask", "/internal/llm/...", "/internal/llm", "/internal/proc", "/internal/agentd/...", "/internal/filelock", "/internal/handshake", "/internal/strictjson", "/internal/httpguard", "/internal/atomicfile", "/internal/retryafter"}, why: "the agent daemon talks to the director through client"},
+	{who: "/internal/cli", may: []string{"", "/api", "/client", "/toolqueue", "/internal/config", "/internal/toolconf", "/internal/conffile", "/internal/cron", "/internal/top", "/internal/port", "/internal/roles", "/internal/handshake", "/internal/atomicfile"}, why: "the CLI talks to the director through client"},
+	{who: "/internal/roles", may: []string{"", "/api", "/toolqueue", "/internal/config", "/internal/toolconf", "/internal/conffile", "/internal/cron", "/internal/atomicfile"}, why: "definitions shared by commands and roles know neither"},
+	{who: "/internal/lifecycle", std: true, why: "starting and stopping does not depend on the parts"},
+	{who: "/internal/serve", not: concat(roles, "/internal/serve/...", "/internal/httpapi/...", "/internal/agentd/...", "/internal/execution/..."), why: "code shared by the roles knows no role"},
 	{who: "/internal/serve/tools", not: concat(roles, "/internal/agentd/...", "/internal/execution/push", "/internal/execution/pull"), why: "the tools of a process know no role and no agent"},
-	{who: "/internal/serve/scheduler", not: concat(but(roles, "/internal/serve/scheduler"), "/internal/httpapi/...", "/internal/agentd/...", "/internal/execution/..."), why: "a scheduler that stands alone goes only through the queue"},
-	{who: "/internal/serve/agent", not: concat(but(roles, "/internal/serve/agent"), "/internal/httpapi/...", "/internal/execution/...", "/internal/serve/tools"), why: "an agent speaks to the director through client"},
-	{who: "/internal/serve/director", not: concat(but(roles, "/internal/serve/director"), "/internal/agentd/..."), why: "a director knows agents by their HTTP API"},
-	{who: "/internal/serve/gateway", not: concat(but(roles, "/internal/serve/gateway"), "/internal/agentd/..."), why: "a gateway that stands alone has no director and no agents"},
+	{who: "/internal/serve/scheduler", not: concat(but(roles, "/internal/serve/scheduler"), "/internal/httpapi/...", "/internal/agentd/...", "/internal/execution/..."), why: "a standalone scheduler uses only the queue's API"},
+	{who: "/internal/serve/agent", not: concat(but(roles, "/internal/serve/agent"), "/internal/httpapi/...", "/internal/execution/...", "/internal/serve/tools"), why: "an agent talks to the director through client"},
+	{who: "/internal/serve/director", not: concat(but(roles, "/internal/serve/director"), "/internal/agentd/..."), why: "a director knows agents only by their HTTP API"},
+	{who: "/internal/serve/gateway", not: concat(but(roles, "/internal/serve/gateway"), "/internal/agentd/..."), why: "a standalone gateway has no director and no agents"},
 	{who: "/internal/serve/up", not: concat(stores, "/internal/demo", "/internal/serve/gateway", "/internal/serve/scheduler"), why: "up is a director with agents"},
 	{who: "/internal/demo", not: concat(stores, "/internal/serve/gateway", "/internal/serve/scheduler"), why: "the demo is a director with agents"},
 	{who: "/internal/config", may: []string{"", "/internal/cron", "/toolqueue", "/internal/toolconf", "/internal/conffile", "/internal/atomicfile"}, why: "configuration is data"},
 }
 
-// stores are the concrete stores, which only cmd/signalbox names; roles are those
-// packages, too, that run a command.
+// stores are the concrete stores, which only cmd/signalbox names. roles are the packages that
+// run a command.
 var (
 	stores = []string{"/internal/store/memory", "/internal/store/sqlite", "/internal/store/postgres", "/internal/store/redis"}
 	roles  = concat(stores, "/internal/cli", "/internal/demo", "/internal/serve/up", "/internal/serve/child", "/internal/serve/director", "/internal/serve/agent",
@@ -129,8 +129,8 @@ func but(all []string, one string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == one })
 }
 
-// TestImportsRunDownhill asserts the import rules with go list, over all that
-// a package depends on, not only what it imports itself.
+// TestImportsRunDownhill asserts the import rules with go list, for transitive
+// dependencies too.
 func TestImportsRunDownhill(t *testing.T) {
 	for _, r := range rules {
 		t.Run("root"+r.who, func(t *testing.T) {
@@ -147,11 +147,11 @@ func TestImportsRunDownhill(t *testing.T) {
 	}
 }
 
-// fixture is the director that tests of the HTTP API share.
+// fixture is the package with the director fixture of the HTTP API tests.
 const fixture = "/internal/httpapi/apitest"
 
-// TestOnlyWiringNamesAStore keeps concrete stores out of everything but
-// cmd/signalbox and tests; the benchmarks are a module of their own.
+// TestOnlyWiringNamesAStore keeps concrete stores out of everything except
+// cmd/signalbox and tests. The benchmarks are a separate module.
 func TestOnlyWiringNamesAStore(t *testing.T) {
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}}: {{join .Imports " "}}`, "./...").Output()
 	if err != nil {
@@ -170,8 +170,8 @@ func TestOnlyWiringNamesAStore(t *testing.T) {
 	}
 }
 
-// TestTestSupportDoesNotShip keeps the reference of the stores' suite and the
-// fixture of the HTTP API out of the program.
+// TestTestSupportDoesNotShip keeps the model of the store suite and the fixture
+// of the HTTP API out of the binary.
 func TestTestSupportDoesNotShip(t *testing.T) {
 	for _, pkg := range deps(t, module+"/cmd/signalbox") {
 		if pkg == module+"/internal/store/storetest/model" || pkg == module+fixture {
@@ -218,8 +218,8 @@ func deps(t *testing.T, pkg string) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// imported are the imports of each package of the module, and of all that those need outside
-// the standard library. The go tool is asked once.
+// imported returns the imports of each package of the module and of its dependencies outside
+// the standard library. It runs the go tool once.
 var imported = sync.OnceValues(func() (map[string][]string, error) {
 	out, err := exec.Command("go", "list", "-deps", "-f", `{{if not .Standard}}{{.ImportPath}} {{join .Imports " "}}{{end}}`, "./...").CombinedOutput()
 	if err != nil {
@@ -234,14 +234,14 @@ var imported = sync.OnceValues(func() (map[string][]string, error) {
 	return all, nil
 })
 
-// pacing are files that measure how long they wait; no row sees that time.
+// pacing lists files that measure how long they wait. That time never gets into a row.
 var pacing = []string{
 	"internal/store/group/batch.go", "internal/store/verbs/retry.go",
 	"internal/store/postgres/commit.go", "internal/store/postgres/writer.go",
 }
 
-// TestStoresReadNoClock keeps time a parameter: a store that reads a clock
-// cannot be simulated, and a clock that jumps would change its rows.
+// TestStoresReadNoClock keeps time a parameter. A store that reads a clock cannot
+// be simulated, and a clock that jumps would change its rows.
 func TestStoresReadNoClock(t *testing.T) {
 	for _, dir := range []string{"internal/store", "."} {
 		for _, file := range goFiles(t, dir) {
@@ -254,15 +254,15 @@ func TestStoresReadNoClock(t *testing.T) {
 			}
 			for _, clock := range []string{"time.Now(", "time.Since(", "time.Until(", "strftime('now", "CURRENT_TIMESTAMP", "unixepoch()"} {
 				if strings.Contains(string(src), clock) {
-					t.Errorf("%s reads a clock (%s): the time is handed in by the engine", file, clock)
+					t.Errorf("%s reads a clock (%s): the engine passes the time in", file, clock)
 				}
 			}
 		}
 	}
 }
 
-// TestRootFilesAreShort keeps the vocabulary readable: every file of the root
-// package is under 300 lines (design §5).
+// TestRootFilesAreShort asserts that every file of the root package has fewer than
+// 300 lines (design §5).
 func TestRootFilesAreShort(t *testing.T) {
 	for _, file := range goFiles(t, ".") {
 		src, err := os.ReadFile(file)
@@ -270,13 +270,13 @@ func TestRootFilesAreShort(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := bytes.Count(src, []byte("\n")); n >= 300 {
-			t.Errorf("%s has %d lines; under 300 is the rule", file, n)
+			t.Errorf("%s has %d lines; must be under 300", file, n)
 		}
 	}
 }
 
-// goFiles lists the Go files of a folder without tests; for the root only its
-// own, for others those below too.
+// goFiles lists the non-test Go files of a folder: the root without its subfolders,
+// other folders with them.
 func goFiles(t *testing.T, dir string) []string {
 	t.Helper()
 	var files []string

@@ -9,28 +9,28 @@ import (
 	"time"
 )
 
-// Audit is one row of the audit log: who did what to what, and how it went
-// (fields of the seed execution-queue). The rows form a chain: each holds the
-// hash of the one before, so that none can be changed or taken out unseen.
+// Audit is one row of the audit log: who did what to what, with which result
+// (fields of the seed execution-queue). The rows form a hash chain: each holds
+// the hash of the row before, so that changes and removals are detected.
 type Audit struct {
 	Seq       int64     `json:"seq"` // from 1, without gaps; set by the store
-	At        time.Time `json:"at"`  // UTC, cut to the millisecond
+	At        time.Time `json:"at"`  // UTC, truncated to the millisecond
 	EventType string    `json:"event_type"`
 	Action    string    `json:"action"`
-	Principal string    `json:"principal,omitempty"` // Principal.Key, from the identity that was shown
+	Principal string    `json:"principal,omitempty"` // Principal.Key of the authenticated identity
 	UserID    string    `json:"user_id,omitempty"`
-	AgentName string    `json:"agent_name,omitempty"` // the agent that it was done to
+	AgentName string    `json:"agent_name,omitempty"` // the agent concerned
 	Resource  string    `json:"resource,omitempty"`
 	Result    string    `json:"result"` // success, denied or failed
 	IPAddress string    `json:"ip_address,omitempty"`
 	UserAgent string    `json:"user_agent,omitempty"`
 	Details   string    `json:"details,omitempty"` // JSON
 	Severity  string    `json:"severity"`          // info, warning or critical
-	Prev      string    `json:"prev"`              // hash of the row before, AuditRoot for the first; set by the store
+	Prev      string    `json:"prev"`              // hash of the previous row, AuditRoot for the first; set by the store
 	Hash      string    `json:"hash"`              // Sum of this row; set by the store
 }
 
-// What Audit.Result can be.
+// The values of Audit.Result.
 const (
 	AuditSuccess = "success"
 	AuditDenied  = "denied"
@@ -40,7 +40,7 @@ const (
 // AuditWarning is the severity of a row that someone should look at.
 const AuditWarning = "warning"
 
-// AuditDetails are the details of a row, as JSON: strings, numbers, and lists of
+// AuditDetails returns the details of a row as JSON: strings, numbers, and lists of
 // them.
 func AuditDetails(v map[string]any) string {
 	data, err := json.Marshal(v)
@@ -50,11 +50,11 @@ func AuditDetails(v map[string]any) string {
 	return string(data)
 }
 
-// AuditRoot is what the first row of a chain follows: 64 zeros.
+// AuditRoot is Audit.Prev of the first row of a chain: 64 zeros.
 const AuditRoot = "0000000000000000000000000000000000000000000000000000000000000000"
 
-// Sum returns the hash of the row: SHA-256, in hex, over all its fields but
-// Hash, in their order, each with its length before it.
+// Sum returns the hash of the row: SHA-256, in hex, over all its fields except
+// Hash, in their order, each prefixed with its length.
 func (a *Audit) Sum() string {
 	h := sha256.New()
 	number(h, a.Seq)
@@ -75,8 +75,8 @@ func number(h hash.Hash, n int64) {
 	h.Write(b[:])
 }
 
-// CheckAudit reports the first thing that is wrong with a row that follows
-// prev, the last row that was found right; nil is the beginning of the chain.
+// CheckAudit returns an error if row is not the valid successor of prev, the last row
+// that was found valid; a nil prev is the beginning of the chain.
 func CheckAudit(prev, row *Audit) error {
 	seq, hash := int64(0), AuditRoot
 	if prev != nil {

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// backends are the stores, and what of storetest each must run. Compare is with
-// the suite's model.
+// backends lists the suites of storetest that each store must run. Compare
+// compares the store with the suite's model.
 var backends = map[string][]string{
 	"memory":   {"Run", "RunFull", "Compare"},
 	"sqlite":   {"Run", "RunFull", "Compare", "RunDurable"},
@@ -22,9 +22,9 @@ var backends = map[string][]string{
 	"redis":    {"Run", "RunFull", "Compare", "RunDurable"},
 }
 
-// TestEveryBackendRunsTheSuite keeps a store from going about unproven. The
-// suite itself fails where one of its cases did not run to its end; this test
-// fails where the suite is not called, or may be left out.
+// TestEveryBackendRunsTheSuite asserts that every store is tested. The suite
+// itself fails if one of its cases did not run to its end; this test fails if
+// the suite is not called or can be skipped.
 func TestEveryBackendRunsTheSuite(t *testing.T) {
 	for name, wanted := range backends {
 		t.Run(name, func(t *testing.T) {
@@ -38,8 +38,8 @@ func TestEveryBackendRunsTheSuite(t *testing.T) {
 	}
 }
 
-// TestEveryStoreThatCanBeConfiguredIsABackend finds the store that was wired
-// up and not listed above.
+// TestEveryStoreThatCanBeConfiguredIsABackend finds a store that is wired up but
+// not listed above.
 func TestEveryStoreThatCanBeConfiguredIsABackend(t *testing.T) {
 	const stores = module + "/internal/store/"
 	out, err := exec.Command("go", "list", "-f", `{{join .Imports "\n"}}`, "./cmd/signalbox").Output()
@@ -55,12 +55,12 @@ func TestEveryStoreThatCanBeConfiguredIsABackend(t *testing.T) {
 	}
 	slices.Sort(wired)
 	if listed := slices.Sorted(maps.Keys(backends)); !slices.Equal(wired, listed) {
-		t.Errorf("cmd/signalbox knows the stores %v, and %v are proven", wired, listed)
+		t.Errorf("cmd/signalbox uses the stores %v, but %v are tested", wired, listed)
 	}
 }
 
-// testFuncs are the functions and methods in the tests of a package that are
-// compiled here, by name.
+// testFuncs are the functions and methods in the tests of a package that compile
+// on this platform, by name.
 type testFuncs map[string][]*ast.FuncDecl
 
 func testsOf(t *testing.T, dir string) testFuncs {
@@ -93,9 +93,8 @@ func (p testFuncs) add(t *testing.T, src string) {
 	}
 }
 
-// runs says why a suite may not run, "" if it does: a test must call it as one
-// of its own statements, which nothing comes before that ends or skips the
-// test.
+// runs says why a suite may not run; "" if it always runs. A test must call the
+// suite in a top-level statement, and nothing before it may end or skip the test.
 func (p testFuncs) runs(suite string) string {
 	why := "no test calls storetest." + suite
 	for name, list := range p {
@@ -136,7 +135,7 @@ func calls(s ast.Stmt, suite string) bool {
 	return ok && from.Name == "storetest"
 }
 
-// ends reports whether a statement may return from the function it stands in.
+// ends reports whether a statement may return from its function.
 func ends(s ast.Stmt) (found bool) {
 	ast.Inspect(s, func(n ast.Node) bool {
 		switch n.(type) {
@@ -150,8 +149,8 @@ func ends(s ast.Stmt) (found bool) {
 	return found
 }
 
-// skips names the function, among those that f names and those that they name,
-// that skips a test; "" if none does.
+// skips returns the name of a function, reachable from f, that skips a test; "" if
+// none does.
 func (p testFuncs) skips(f *ast.FuncDecl, seen map[*ast.FuncDecl]bool) (by string) {
 	seen[f] = true
 	ast.Inspect(f.Body, func(n ast.Node) bool {

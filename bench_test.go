@@ -7,7 +7,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// life are the steps of a task that goes well, as the engine asks for them.
+// life lists the events of a task that completes.
 var life = []signalbox.Event{
 	{Kind: signalbox.EventClaim, Now: noon, Fence: 7, Agent: "coder", AgentURL: "http://127.0.0.1:9000"},
 	{Kind: signalbox.EventAccept, Now: noon, Fence: 7, TaskID: "task-1"},
@@ -56,7 +56,7 @@ func BenchmarkParseQuery(b *testing.B) {
 	}
 }
 
-// TestHotPathsAllocateLittle bounds what every task, and every search, pays.
+// TestHotPathsAllocateLittle bounds the allocations per task and per search.
 func TestHotPathsAllocateLittle(t *testing.T) {
 	for _, c := range []struct {
 		name string

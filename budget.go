@@ -6,32 +6,32 @@ import (
 	"strings"
 )
 
-// Budget bounds what runs may spend. A figure of 0 is no bound.
+// Budget limits what runs may spend. 0 means no limit.
 type Budget struct {
 	NanoUSD int64 // billionths of a US dollar
 	Tokens  int64 // input and output together
 }
 
-// Budgets are those that a director keeps.
+// Budgets are the configured budgets of a director.
 type Budgets struct {
-	// Task is of each task that brings none of its own; those of callers who are no admins may
-	// not be higher.
+	// Task applies to each task that sets no budget. Callers who are not admins may not set a
+	// higher one.
 	Task Budget
 	Day  Budget // of all tasks together, each UTC day
-	// By name, each UTC day; AnyBudget is for those that have no line. Users are named by the
-	// key of the owner (Task.Owner) or the e-mail address.
+	// By name, each UTC day; AnyBudget applies to names that are not listed. Users are listed by
+	// the key of the owner (Task.Owner) or the e-mail address.
 	Users, Agents, Accounts map[string]Budget
 }
 
-// AnyBudget names the budget of everyone that has no line.
+// AnyBudget names the budget of everyone who is not listed.
 const AnyBudget = "*"
 
-// Daily reports whether there is a budget of a day.
+// Daily reports whether there is any daily budget.
 func (b *Budgets) Daily() bool {
 	return b.Day != (Budget{}) || len(b.Users)+len(b.Agents)+len(b.Accounts) > 0
 }
 
-// Most is the most that the budget of a task of a caller may be; no figures for an admin.
+// Most returns the highest task budget that a caller may set; the zero Budget for an admin.
 func (b *Budgets) Most(by Principal) Budget {
 	if by.Kind == "" || by.Has(ScopeAdmin) {
 		return Budget{}
@@ -39,7 +39,7 @@ func (b *Budgets) Most(by Principal) Budget {
 	return b.Task
 }
 
-// Check refuses a budget of a task that is higher than its caller may ask for.
+// Check refuses a task budget that is higher than its caller may set.
 //
 // Errors: CodeValidation.
 func (b *Budgets) Check(of Budget, by Principal) error {
@@ -49,17 +49,17 @@ func (b *Budgets) Check(of Budget, by Principal) error {
 	return nil
 }
 
-// Bounds on a budget.
+// The largest budget.
 const (
 	MaxBudgetUSD    = 1_000_000_000
 	MaxBudgetTokens = 1_000_000_000_000_000
 )
 
-// ParseBudget makes a budget of US dollars and tokens, of which 0 is no bound. field names it
-// in errors.
+// ParseBudget makes a budget from US dollars and tokens; 0 means no limit. field names the
+// budget in errors.
 //
-// Errors: CodeValidation for what is negative, not a number, less than a billionth of a dollar
-// or above the bounds.
+// Errors: CodeValidation for a value that is negative, not a number, less than a billionth of a
+// dollar or above the maximum.
 func ParseBudget(field string, usd float64, tokens int64) (Budget, error) {
 	nano := math.Round(usd * nanoPerUSD)
 	switch {
@@ -71,7 +71,7 @@ func ParseBudget(field string, usd float64, tokens int64) (Budget, error) {
 	return Budget{NanoUSD: int64(nano), Tokens: tokens}, nil
 }
 
-// USD returns the money in US dollars, 0 for no bound.
+// USD returns the limit in US dollars, 0 for no limit.
 func (b Budget) USD() float64 { return float64(b.NanoUSD) / nanoPerUSD }
 
 // Over reports whether s uses the budget up.
@@ -79,7 +79,8 @@ func (b Budget) Over(s Spent) bool {
 	return b.NanoUSD > 0 && s.NanoUSD >= b.NanoUSD || b.Tokens > 0 && s.Tokens() >= b.Tokens
 }
 
-// Left returns what s leaves of the budget, of each figure that is bounded at least 1.
+// Left returns what s leaves of the budget: at least 1 of each limited figure, since 0 means no
+// limit.
 func (b Budget) Left(s Spent) Budget {
 	if b.NanoUSD > 0 {
 		b.NanoUSD = max(1, b.NanoUSD-s.NanoUSD)
@@ -90,7 +91,7 @@ func (b Budget) Left(s Spent) Budget {
 	return b
 }
 
-// Least returns the lower bound of two budgets, for each figure.
+// Least returns the lower limit of two budgets, for each figure.
 func (b Budget) Least(o Budget) Budget {
 	return Budget{least(b.NanoUSD, o.NanoUSD), least(b.Tokens, o.Tokens)}
 }
@@ -102,7 +103,7 @@ func least(a, b int64) int64 {
 	return a
 }
 
-// Or returns the budget, with the figures of o where it has no bound.
+// Or returns the budget, with the figures of o where it has no limit.
 func (b Budget) Or(o Budget) Budget {
 	if b.NanoUSD == 0 {
 		b.NanoUSD = o.NanoUSD
@@ -125,7 +126,7 @@ func (b Budget) Of(s Spent) string {
 	return strings.Join(parts, ", ")
 }
 
-// String returns the bounds, as shown to users; "" for none.
+// String returns the limits, as shown to users; "" for none.
 func (b Budget) String() string {
 	var parts []string
 	if b.NanoUSD > 0 {
@@ -137,7 +138,7 @@ func (b Budget) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// dollars has two decimals, and those beyond that are not 0.
+// dollars formats an amount with two decimals, and more only where they are not 0.
 func dollars(nano int64) string {
 	whole, rest := nano/nanoPerUSD, fmt.Sprintf("%09d", nano%nanoPerUSD)
 	return fmt.Sprintf("$%d.%s%s", whole, rest[:2], strings.TrimRight(rest[2:], "0"))

@@ -53,7 +53,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// spends is what a run left behind.
+// spends returns the result of a run that cost usd.
 func spends(usd float64) *signalbox.Result { return &signalbox.Result{CostUSD: usd} }
 
 func TestNextRunsOfATaskShareItsBudget(t *testing.T) {

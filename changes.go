@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// Changes is what a run changed in the repository that it worked in, as its agent tells it.
+// Changes is what a run changed in the repository that it worked in, as reported by its agent.
 type Changes struct {
 	Workspace    string        `json:"workspace,omitempty"` // folder, worktree or clone
 	Dir          string        `json:"dir,omitempty"`       // on the agent's host
 	Branch       string        `json:"branch,omitempty"`    // "": none was checked out
-	Base         string        `json:"base,omitempty"`      // commit that it began from; "": there was none
+	Base         string        `json:"base,omitempty"`      // commit that it started from; "": there was none
 	Head         string        `json:"head,omitempty"`      // commit at its end
 	Commits      int           `json:"commits,omitempty"`   // from base to head
 	Uncommitted  bool          `json:"uncommitted,omitempty"`
@@ -22,23 +22,23 @@ type Changes struct {
 	Files        []ChangedFile `json:"files,omitempty"` // at most MaxChangedFiles
 	Patch        string        `json:"patch,omitempty"` // at most MaxPatch bytes: the beginning
 	PatchBytes   int64         `json:"patch_bytes,omitempty"`
-	BaseBranch   string        `json:"base_branch,omitempty"` // that a worktree was made from; "": none, or a commit
+	BaseBranch   string        `json:"base_branch,omitempty"` // branch that the worktree was made from; "": none, or a commit
 }
 
 // ChangedFile is a file that a run changed.
 type ChangedFile struct {
 	Path       string       `json:"path"`
-	From       string       `json:"from,omitempty"` // of a renamed or copied file
+	From       string       `json:"from,omitempty"` // old path of a renamed or copied file
 	Status     ChangeStatus `json:"status"`
 	Insertions int64        `json:"insertions,omitempty"`
 	Deletions  int64        `json:"deletions,omitempty"`
 	Binary     bool         `json:"binary,omitempty"`
 }
 
-// ChangeStatus is what became of a file.
+// ChangeStatus says how a file was changed.
 type ChangeStatus string
 
-// What can become of a file.
+// The ways in which a file can change.
 const (
 	FileAdded      ChangeStatus = "added"
 	FileModified   ChangeStatus = "modified"
@@ -57,7 +57,7 @@ const (
 	maxChanged      = 1 << 53   // of any figure
 )
 
-// Cut says why Patch is not the patch, "" where it is.
+// Cut says why Patch is not the whole patch; "" if it is.
 func (c *Changes) Cut() string {
 	switch {
 	case int64(len(c.Patch)) < c.PatchBytes:
@@ -68,7 +68,7 @@ func (c *Changes) Cut() string {
 	return ""
 }
 
-// Size is about how much a store takes for it, in bytes.
+// Size returns about how many bytes it takes in a store.
 func (c *Changes) Size() int64 {
 	if c == nil {
 		return 0
@@ -80,7 +80,7 @@ func (c *Changes) Size() int64 {
 	return int64(n)
 }
 
-// Summary leaves out the patch and the files; nil of nil.
+// Summary returns a copy without the patch and the files; nil for nil.
 func (c *Changes) Summary() *Changes {
 	if c == nil {
 		return nil
@@ -92,9 +92,9 @@ func (c *Changes) Summary() *Changes {
 
 var commitForm = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
-// Sanitize replaces or drops what no agent of ours says: figures below 0, texts that are too
-// long or could do more to a terminal than to show characters, commits that are not hashes. A
-// patch that is too long is dropped: PatchBytes still says that there is one.
+// Sanitize replaces or drops what a correct agent never reports: negative figures, texts that
+// are too long or contain control characters, and commits that are not hashes. A patch that is
+// too long is dropped; PatchBytes still says that there is one.
 func (c *Changes) Sanitize() {
 	if c.Workspace != WorkspaceWorktree && c.Workspace != WorkspaceClone {
 		c.Workspace = WorkspaceFolder
@@ -132,7 +132,7 @@ func (c *Changes) Sanitize() {
 
 func figure(n int64) int64 { return min(max(n, 0), maxChanged) }
 
-// printable cuts a text, and replaces each character that is not a visible one.
+// printable truncates a text and replaces each character that is not visible.
 func printable(s string, most int) string {
 	return strings.Map(func(r rune) rune {
 		if unprintable(r) {

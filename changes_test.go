@@ -7,7 +7,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// What an agent says of its changes is bounded and printable, whatever it sends.
+// The changes that an agent reports are bounded and printable, whatever it sends.
 func TestChangesAreSanitized(t *testing.T) {
 	hash := strings.Repeat("0a", 20)
 	files := make([]signalbox.ChangedFile, signalbox.MaxChangedFiles+5)
@@ -37,7 +37,7 @@ func TestChangesAreSanitized(t *testing.T) {
 	}
 }
 
-// A patch whose size was not told is whole, and so is none.
+// A patch without a reported size counts as whole, and so does an empty patch.
 func TestAPatchIsWholeOrCut(t *testing.T) {
 	for _, one := range []struct {
 		patch string

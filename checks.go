@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// InvalidIf returns a validation error where a value is bad, else nil.
+// InvalidIf returns a validation error if bad is true, else nil.
 func InvalidIf(bad bool, field, format string, numbers ...int) error {
 	if !bad {
 		return nil
@@ -21,7 +21,7 @@ func InvalidIf(bad bool, field, format string, numbers ...int) error {
 	return Invalid(field, format, args...)
 }
 
-// CheckSize refuses a value of more than most bytes; what is how the message begins.
+// CheckSize refuses a value of more than most bytes. The message begins with what.
 func CheckSize(field, what string, size, most int) error {
 	if size <= most {
 		return nil
@@ -29,7 +29,7 @@ func CheckSize(field, what string, size, most int) error {
 	return &Error{Code: CodeTooLarge, Field: field, Message: fmt.Sprintf("%s %d bytes; at most %d are allowed", what, size, most)}
 }
 
-// CheckObject refuses what is neither empty nor a JSON object of at most most bytes.
+// CheckObject refuses raw unless it is empty or a JSON object of at most most bytes.
 func CheckObject(field string, raw json.RawMessage, most int) error {
 	switch {
 	case len(raw) > most:
@@ -53,7 +53,8 @@ var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // ValidEnvName reports whether name can name an environment variable of a task.
 func ValidEnvName(name string) bool { return len(name) <= 128 && envName.MatchString(name) }
 
-// CheckEnv refuses an environment that no task may have.
+// CheckEnv refuses an environment with invalid names or values, too many entries or too many
+// bytes.
 func CheckEnv(env map[string]string) error {
 	if len(env) > MaxEnvEntries {
 		return Invalid("env", "env has %d entries; at most %d are allowed", len(env), MaxEnvEntries)
@@ -85,8 +86,7 @@ func RefuseExecutor(name string) error {
 		"%s is the director's own executor of tool calls and no agent: call a tool as a task to give it work, cancel a task to take it away (signalbox cancel ID), or pause the queue %s", Clip(name), kind)}
 }
 
-// CheckAgent refuses an agent that cannot be added, or the token that it requires. It brings
-// the address into its normal form.
+// CheckAgent refuses an invalid agent or token. It normalizes the agent's address.
 func CheckAgent(a *Agent, token string) error {
 	badAddress := checkAddress(a)
 	return cmp.Or(

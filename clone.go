@@ -2,10 +2,10 @@ package signalbox
 
 import "slices"
 
-// The clones share no memory with what they were made from. A Task needs
-// none: nothing that it points to ever changes.
+// The clones share no memory with their originals. A Task needs no clone: nothing that it
+// points to ever changes.
 
-// Clone copies what was asked for; nil of nil.
+// Clone copies a request; nil for nil.
 func (q *Request) Clone() *Request {
 	if q == nil {
 		return nil
@@ -19,7 +19,7 @@ func (q *Request) Clone() *Request {
 	return &c
 }
 
-// Clone copies what a task left behind; nil of nil.
+// Clone copies a result; nil for nil.
 func (r *Result) Clone() *Result {
 	if r == nil {
 		return nil

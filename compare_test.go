@@ -12,12 +12,12 @@ import (
 	"testing"
 )
 
-// secretName is how values are called that somebody could find out byte by byte
-// from how long a comparison with them takes.
+// secretName matches the names of values that a timing attack on a comparison
+// could reveal byte by byte.
 var secretName = regexp.MustCompile(`(?i)(secret|token|password|passwd|ticket|cookie|apikey|credential|bearer|hash|digest|signature)$`)
 
-// harmless are comparisons of values that are called so and are no secret to
-// whoever makes them take place.
+// harmless lists comparisons of values with such names that are no secret to the
+// caller who triggers the comparison.
 var harmless = map[string]string{
 	"audit.go: row.Prev != hash":                                                   "the chain is public to whoever may read it",
 	"audit.go: row.Sum != row.Hash":                                                "as above",
@@ -37,8 +37,8 @@ var harmless = map[string]string{
 	"internal/store/query.go: bytes.Equal(a.SealedToken, b.SealedToken)":           "two rows of the store",
 }
 
-// TestSecretsAreComparedInConstantTime walks all that is no test for == and !=
-// between values that are called like secrets.
+// TestSecretsAreComparedInConstantTime searches all non-test code for == and !=
+// between values that are named like secrets.
 func TestSecretsAreComparedInConstantTime(t *testing.T) {
 	used := map[string]bool{}
 	files := 0
@@ -65,7 +65,7 @@ func TestSecretsAreComparedInConstantTime(t *testing.T) {
 			key := filepath.ToSlash(path) + ": " + what
 			used[key] = true
 			if harmless[key] == "" {
-				t.Errorf("%s: %s compares what is called a secret; use crypto/subtle, or say in this test why it is none", set.Position(at), what)
+				t.Errorf("%s: %s compares a value that is named like a secret: use crypto/subtle, or say in this test why it is none", set.Position(at), what)
 			}
 			return true
 		})
@@ -76,7 +76,7 @@ func TestSecretsAreComparedInConstantTime(t *testing.T) {
 	}
 	for key := range harmless {
 		if !used[key] {
-			t.Errorf("%s is excused, and is not there", key)
+			t.Errorf("%s is listed as harmless but does not exist", key)
 		}
 	}
 	if files < 300 {
@@ -84,8 +84,8 @@ func TestSecretsAreComparedInConstantTime(t *testing.T) {
 	}
 }
 
-// comparison is one of two values of which one is called like a secret, neither
-// of which stands in the source.
+// comparison returns the position and text of a comparison of two values if one is
+// named like a secret and neither is a constant.
 func comparison(n ast.Node) (token.Pos, string) {
 	switch n := n.(type) {
 	case *ast.BinaryExpr:
@@ -102,7 +102,7 @@ func comparison(n ast.Node) (token.Pos, string) {
 	return token.NoPos, ""
 }
 
-// fixed tells whether an operand stands in the source.
+// fixed reports whether an operand is a constant.
 func fixed(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -117,7 +117,7 @@ func fixed(e ast.Expr) bool {
 
 func secretive(e ast.Expr) bool { return secretName.MatchString(nameOf(e)) }
 
-// nameOf is what an operand is called.
+// nameOf returns the name of an operand.
 func nameOf(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:

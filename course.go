@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// Requeue is a claim that came to nothing: the task went back to its queue.
+// Requeue records a claim that failed: the task went back to its queue.
 type Requeue struct {
 	Kind      EventKind // busy, refuse, unsent, lost or release
-	Agent     string    // that had the claim
+	Agent     string    // that held the claim
 	ClaimedAt time.Time
 	At        time.Time
 	Message   string // why, at most MaxRequeueMessage bytes
 }
 
-// Bounds on what a row says of its requeues.
+// Bounds on the requeues that a row keeps.
 const (
 	MaxRequeues       = 16
 	MaxRequeueMessage = 200 // bytes
@@ -30,23 +30,23 @@ func (t *Task) addRequeue(r Requeue) {
 	t.Requeues = &list
 }
 
-// LogTime says when the log of a run had grown to a position.
+// LogTime says when the log of a run reached a position.
 type LogTime struct {
-	Seq int64     `json:"seq"` // position in the log of what came then
+	Seq int64     `json:"seq"` // position in the log of what arrived at that time
 	At  time.Time `json:"at"`
 }
 
-// ToolCall is a call of a tool that has ended.
+// ToolCall is a tool call that has ended.
 type ToolCall struct {
 	Tool    string        `json:"tool"`
 	Queue   string        `json:"queue,omitempty"` // the tool queue that it went through
 	Outcome string        `json:"outcome"`         // ok, error, cancelled or an error code
 	At      time.Time     `json:"at"`              // when it was made
-	Waited  time.Duration `json:"waited"`          // for a slot; 0: it did not have to
-	Took    time.Duration `json:"took"`            // in all, with the wait
+	Waited  time.Duration `json:"waited"`          // for a slot; 0: it did not wait
+	Took    time.Duration `json:"took"`            // in total, with the wait
 }
 
-// Bounds on what a result says of the course of its run.
+// Bounds on the log times and tool calls that a result keeps.
 const (
 	MaxLogTimes  = 600
 	MaxToolCalls = 200

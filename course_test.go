@@ -9,8 +9,8 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// A row says why it went back to its queue, of the latest claims, and the row before says
-// what it said.
+// A row keeps why its latest claims went back to the queue, and an earlier copy of the row does
+// not change.
 func TestRequeuesAreKept(t *testing.T) {
 	start := time.UnixMilli(1000).UTC()
 	task := signalbox.Task{ID: "queue-1", State: signalbox.Pending, CreatedAt: start}

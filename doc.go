@@ -1,7 +1,7 @@
-// Package signalbox holds the words of Signalbox as types: tasks and their
-// states, queues, agents, slots, leases and fences, and the one table of
-// legal transitions (Next). It is pure data and pure functions over the
-// standard library; it reads no clock and does no I/O.
+// Package signalbox defines the domain types of Signalbox: tasks and their
+// states, queues, agents, slots, leases and fences. Next is the only table of
+// legal transitions. The package is pure data and pure functions and imports
+// only the standard library. It reads no clock and does no I/O.
 //
 // # The task
 //
@@ -24,5 +24,5 @@
 //
 // # Time
 //
-// Every time is UTC, cut to the millisecond, and handed in by the caller.
+// Every time is UTC, truncated to the millisecond, and passed in by the caller.
 package signalbox

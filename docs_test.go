@@ -50,7 +50,7 @@ func TestLinksOfDocsLeadSomewhere(t *testing.T) {
 				continue
 			}
 			if to.Scheme != "" {
-				continue // of somebody else
+				continue // an external link
 			}
 			followed++
 			file := path
@@ -65,11 +65,11 @@ func TestLinksOfDocsLeadSomewhere(t *testing.T) {
 		}
 	}
 	if followed < 100 {
-		t.Errorf("%d links of %d pages: the pages are not read as they are written", followed, len(pages))
+		t.Errorf("%d links of %d pages: this test does not parse the pages as they are written", followed, len(pages))
 	}
 }
 
-// prose is a page without its blocks of code.
+// prose returns a page without its code blocks.
 func prose(text string) string {
 	var kept []string
 	fence := ""
@@ -90,8 +90,8 @@ func prose(text string) string {
 	return strings.Join(kept, "\n")
 }
 
-// anchors are what a link can name of a page: its headings, as GitHub makes names
-// of them, and what it calls an anchor itself.
+// anchors returns the link targets of a page: its headings, as GitHub names them, and its
+// explicit anchors.
 func anchors(page string) map[string]bool {
 	all, seen := map[string]bool{}, map[string]int{}
 	for _, l := range strings.Split(prose(page), "\n") {
@@ -166,7 +166,7 @@ func TestStationsOfTheArchitectureAreInTheSource(t *testing.T) {
 	}
 }
 
-// sourceOf is what stands in a file, or in all files of a folder and below.
+// sourceOf returns the content of a file, or of all files in a folder and below.
 func sourceOf(t *testing.T, name string) string {
 	t.Helper()
 	var all strings.Builder
@@ -184,7 +184,7 @@ func sourceOf(t *testing.T, name string) string {
 	return all.String()
 }
 
-// declares reports whether a source has a function, or a method as Type.Method.
+// declares reports whether a source has a function or, given as Type.Method, a method.
 func declares(source, name string) bool {
 	receiver, method, ok := strings.Cut(name, ".")
 	if !ok {
@@ -193,7 +193,7 @@ func declares(source, name string) bool {
 	return regexp.MustCompile(`(?m)^func \(\w+ \*?` + regexp.QuoteMeta(receiver) + `(\[[^\]]*\])?\) ` + regexp.QuoteMeta(method) + `\(`).MatchString(source)
 }
 
-// TestIndexOfDocsLeadsToEveryPage finds the page that nobody would come upon.
+// TestIndexOfDocsLeadsToEveryPage finds pages that docs/index.md does not link to.
 func TestIndexOfDocsLeadsToEveryPage(t *testing.T) {
 	index, err := os.ReadFile(filepath.Join("docs", "index.md"))
 	if err != nil {

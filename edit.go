@@ -6,37 +6,36 @@ import (
 	"time"
 )
 
-// Order says where in its queue a task goes.
+// Order says where a task goes in its queue.
 type Order string
 
-// The places in a queue. A task at the top stays ahead of all others until it is taken; of
-// several there, the last one that was moved is first.
+// The places in a queue. A task at the top stays ahead of all others until it is claimed. If
+// several were moved there, the one moved last is first.
 const (
 	OrderKeep Order = ""     // where it is
 	OrderBack Order = "back" // behind all of its priority
 	OrderTop  Order = "top"  // ahead of all, whatever their priority
 )
 
-// Edit is a change of a task that waits. What is zero stays as it is.
+// Edit is a change of a waiting task. A zero field changes nothing.
 type Edit struct {
-	Rev      int64 // Task.Rev as it was read: a task with another one is not changed
+	Rev      int64 // Task.Rev as the caller read it: the edit is refused if the task has another one
 	Prompt   string
 	Route    *Route
 	Priority *int
 	Order    Order
 	Budget   *Budget
 
-	// What the task has to be stored with: its whole request, with its environment, where
-	// Prompt or Route is set, and the Task.Bias of its priority.
+	// What is stored with the task: its whole request with its environment if Prompt or Route
+	// is set, and the Task.Bias of its priority.
 	Request *Request
 	Bias    time.Duration
 }
 
-// Route says who may take a task: an agent, a kind of agents, or, where both are "", any
-// agent.
+// Route says who may take a task: one agent, agents of one kind, or any agent if both are "".
 type Route struct{ Agent, Kind string }
 
-// Queue returns the queue of those agents.
+// Queue returns the queue that those agents serve.
 func (r Route) Queue() string {
 	switch {
 	case r.Agent != "":
@@ -47,9 +46,9 @@ func (r Route) Queue() string {
 	return QueueWork
 }
 
-// CheckEdit says whether a caller may change a task so, apart from whether there is such an
-// agent. Prompt and agent decide what is done in the owner's name and who gets the task's
-// environment.
+// CheckEdit refuses an edit that is invalid or that its caller may not make. It does not check
+// whether the agent exists. Prompt and agent are restricted because they decide what is done in
+// the owner's name and who gets the task's environment.
 //
 // Errors: CodeValidation, CodeForbidden, CodeUnsupported.
 func CheckEdit(t *Task, e *Edit, by Principal) error {
@@ -69,7 +68,7 @@ func CheckEdit(t *Task, e *Edit, by Principal) error {
 	}
 	err := cmp.Or(
 		InvalidIf(e.Rev <= 0, "revision", "revision is required: that of the task as you read it with GET /api/queue/{id}"),
-		InvalidIf(e.summary() == "", "", "nothing is to be changed: give prompt, priority, agent, kind, place or budget"),
+		InvalidIf(e.summary() == "", "", "nothing to change: give prompt, priority, agent, kind, place or budget"),
 		CheckChoice("place", e.Order, OrderTop, OrderBack),
 	)
 	if err == nil && e.Prompt != "" {
@@ -84,7 +83,7 @@ func CheckEdit(t *Task, e *Edit, by Principal) error {
 	return err
 }
 
-// summary says what changes, for the journal, which has no prompts; "" for nothing.
+// summary lists what changes, for the journal, which holds no prompts; "" for nothing.
 func (e *Edit) summary() string {
 	var parts []string
 	for _, p := range []struct {
@@ -113,7 +112,7 @@ func edit(c *Change, ev Event) error {
 		c.Request, t.Queue, t.Preview, t.RequestSize = r, r.Queue, Preview(r.Prompt), r.Size()
 	}
 	t.Priority, t.Budget = *cmp.Or(e.Priority, &t.Priority), *cmp.Or(e.Budget, &t.Budget)
-	if e.Priority != nil || e.Order == OrderBack { // each ends a place at the top
+	if e.Priority != nil || e.Order == OrderBack { // either one ends a place at the top
 		t.Bias = e.Bias
 	}
 	c.Order, c.Entry.Message = e.Order, "changed: "+e.summary()

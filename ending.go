@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The transitions that end a task, or may.
+// The transitions that end a task or may end it.
 
 func reject(c *Change, ev Event) error {
 	if c.Task.CancelRequested {
@@ -17,16 +17,16 @@ func reject(c *Change, ev Event) error {
 	return end(c, ev, ReasonRejected, ev.Message)
 }
 
-// agentSays holds the reasons that are an agent's word. The others have events
-// of their own, which do more than to end the task: a loss may withhold the
-// slot or requeue.
+// agentSays holds the reasons that an agent reports. The others have their own
+// events, which do more than end the task: a loss may withhold the slot or
+// requeue the task.
 var agentSays = map[Reason]bool{
 	ReasonCompleted: true, ReasonAgentError: true, ReasonExitNonzero: true,
 	ReasonRunTimeout: true, ReasonCancelled: true, ReasonInterrupted: true, ReasonBudget: true, ReasonChecks: true,
 }
 
-// AgentSays reports whether a reason is an agent's word: a task that ended by it was
-// ended by what its agent said.
+// AgentSays reports whether a task that ended with this reason was ended by what its agent
+// reported.
 func (r Reason) AgentSays() bool { return agentSays[r] }
 
 func finish(c *Change, ev Event) error {
@@ -43,15 +43,15 @@ func finish(c *Change, ev Event) error {
 	bind(c, ev.SessionID)
 	leave(c, ev.Result)
 	if ev.Reason == ReasonCancelled || (t.StopReason != "" && ev.Reason != ReasonCompleted) {
-		return endCancelled(c, ev) // an agent that was told to stop may call that what it likes
+		return endCancelled(c, ev) // an agent that was told to stop may report any of these reasons
 	}
 	return end(c, ev, ev.Reason, ev.Message)
 }
 
-// lostUnstarted: the agent never said that it took it, so it goes to another,
-// unless the agent ran something that may have been it.
+// lostUnstarted requeues the task, because the agent never accepted it. If the agent may
+// have run it, the task is handled as lost.
 func lostUnstarted(c *Change, ev Event) error {
-	if ev.Reason != ReasonLost || ev.MayHaveRun { // interrupted: it said now that it had started
+	if ev.Reason != ReasonLost || ev.MayHaveRun { // interrupted: the agent now says that it had started
 		return lost(c, ev)
 	}
 	c.Task.NoAnswers++
@@ -72,7 +72,7 @@ func lost(c *Change, ev Event) error {
 		t.Attempts++
 		t.LastError = cmp.Or(ev.Message, plain[ev.Reason])
 		if err = retryOrFail(c, ev, ev.Reason); t.State == Pending {
-			c.Order = OrderBack // with the result kept: the log of the next attempt follows it
+			c.Order = OrderBack // the result is kept: the log of the next attempt is appended to it
 		}
 	} else if t.CancelRequested {
 		err = endCancelled(c, ev)
@@ -83,7 +83,7 @@ func lost(c *Change, ev Event) error {
 	return err
 }
 
-// leave notes what the execution left behind; nil: what an earlier one left stays.
+// leave records what the execution left behind; nil keeps what an earlier one left.
 func leave(c *Change, r *Result) {
 	if c.Result = r; r != nil {
 		c.Task.ResultSize = r.Size()
@@ -141,7 +141,7 @@ func cancelWorking(c *Change, ev Event) error {
 	return nil
 }
 
-// begun refuses a cancel that is for tasks that wait: this one was taken in the
+// begun refuses a cancel that is only for waiting tasks: this task was claimed in the
 // meantime.
 func begun(move func(*Change, Event) error) func(*Change, Event) error {
 	return func(c *Change, ev Event) error {
@@ -157,8 +157,8 @@ func requestCancel(c *Change, ev Event) {
 	c.Task.CancelledBy = cmp.Or(c.Task.CancelledBy, ev.By)
 }
 
-// stop asks the agent to end a task because a limit fired. What it says then
-// decides, as with a cancel; the reason of the end is the limit.
+// stop asks the agent to end a task because a limit fired. The agent's answer
+// decides the state, as with a cancel; the reason is the limit.
 func stop(c *Change, ev Event) error {
 	if ev.Reason != ReasonRunTimeout && ev.Reason != ReasonStalled && ev.Reason != ReasonBudget {
 		return Errorf(CodeConflict, "task %s: a limit that fires has the reason run_timeout, stalled or budget, not %q", c.Task.ID, ev.Reason)
@@ -195,7 +195,7 @@ func moveQueue(c *Change, ev Event) error {
 
 func undeliverable(c *Change, ev Event) error {
 	reason := ReasonDispatchFailed
-	if ev.Reason == ReasonInterrupted { // the director was restarted, and its tool wants no call kept
+	if ev.Reason == ReasonInterrupted { // the director was restarted, and its tool does not keep calls over a restart
 		reason = ReasonInterrupted
 	}
 	return end(c, ev, reason, ev.Message)
@@ -216,8 +216,8 @@ func end(c *Change, ev Event, reason Reason, message string) error {
 	return nil
 }
 
-// latest keeps the times of a task in their order where the clock goes back:
-// a skewed clock must not make a duration negative.
+// latest returns now or a later one of the earlier times. It keeps the times of a task in
+// order if the clock goes back, so that no duration is negative.
 func latest(now time.Time, earlier ...time.Time) time.Time {
 	for _, e := range earlier {
 		if e.After(now) {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Why a task failed, in one line, and which failures are alike.
+// Why a task failed, in one line, and which failures have the same cause.
 
 // MaxFailureLine bounds Task.Failure, in bytes.
 const MaxFailureLine = 300
@@ -17,11 +17,11 @@ const MaxFailureLine = 300
 // causeLength is how many digits a Fingerprint has.
 const causeLength = 12
 
-// failureLines is how many lines of a log, its newest, are searched.
+// failureLines is how many of the last lines of a log are searched.
 const failureLines = 2000
 
-// How well a line says why a program failed: an exception or a message of a compiler,
-// the word error with its message, or a mention.
+// weight says how well a line explains why a program failed: an exception or a compiler
+// message, the word error with a message, or a mere mention.
 type weight int
 
 const (
@@ -32,8 +32,8 @@ const (
 )
 
 // SetFailure sets Failure and Cause of a task that has just ended with the result r (nil:
-// it has none). They stay empty unless it failed by itself: what a person released has no
-// cause, and a tool call is answered to its caller.
+// none). They stay empty unless the task failed by itself: a released task has no cause,
+// and the error of a tool call goes to its caller.
 func (t *Task) SetFailure(r *Result) {
 	t.Failure, t.Cause = "", ""
 	if t.State != Failed && t.State != Timeout || t.Reason == ReasonReleased || t.Mode == ModeTool {
@@ -41,7 +41,7 @@ func (t *Task) SetFailure(r *Result) {
 	}
 	line, said := failureIn(t.Message)
 	if r != nil && (t.Reason == ReasonExitNonzero || t.Reason == ReasonAgentError && said < likely) {
-		enough := mentioned // a program's log is about the program, an agent's about its work
+		enough := mentioned // a program's log is about the program, an agent's log about its work
 		if t.Reason == ReasonAgentError {
 			enough = sure
 		}
@@ -59,15 +59,14 @@ func (t *Task) SetFailure(r *Result) {
 	t.Cause = Fingerprint(t.Failure)
 }
 
-// FailureLine is the line of a log that most likely says why a program failed; "" if no
-// line speaks of a failure.
+// FailureLine returns the line of a log that most likely says why a program failed; "" if no
+// line mentions a failure.
 func FailureLine(log string) string {
 	line, _ := failureIn(log)
 	return line
 }
 
-// failureIn searches a log from its end, so that of lines that say it as well the newest
-// counts.
+// failureIn searches a log from its end, so that the newest of equally good lines is chosen.
 func failureIn(log string) (best string, most weight) {
 	end := len(log)
 	for range failureLines {
@@ -92,8 +91,8 @@ func failureIn(log string) (best string, most weight) {
 	return best, most
 }
 
-// tellWords: a line that speaks of a failure has one of them. Most lines have none, and
-// are not read any closer.
+// tellWords is a cheap filter: every line that mentions a failure has one of these words. Most
+// lines have none and are skipped.
 var tellWords = []string{
 	"error", "exception", "interrupt", "exit", "fail", "caused by", "panic", "fatal", "not found",
 	"no such file", "denied", "syntax", "cannot", "undefined", "refused",
@@ -120,7 +119,7 @@ var (
 		`^\S*(?:sh|bash|zsh|dash)\S*: .*(?:not found|No such file|Permission denied|syntax error|cannot)`, // shells
 		`^\S+:\d+:(?:\d+:)? (?:fatal )?(?:error|undefined|cannot|syntax)`,                                 // compilers
 	}, "|"))
-	summary  = regexp.MustCompile(`^error: (?:could not compile|aborting)`) // of errors told before, Rust
+	summary  = regexp.MustCompile(`^error: (?:could not compile|aborting)`) // summary of errors already printed, Rust
 	panicked = regexp.MustCompile(`^thread '.*panicked at .*:$`)            // the next line says why, Rust
 	noise    = regexp.MustCompile(`(?i)^\s*(?:at |File "|goroutine |npm (?:ERR!|error) (?:A complete log|code |errno |path )|Traceback \(most recent|note: run with)` +
 		`|\b(?:0|no) (?:errors?|failures?|failed)\b|^exit status \d+$`)
@@ -128,7 +127,7 @@ var (
 	mentions = regexp.MustCompile(`(?i)\b(?:errors?|fatal|panic|exception|failed|failure|denied|not found|cannot|refused)\b`)
 )
 
-// weigh weighs a line, behind the line before.
+// weigh rates a line, given the line before it.
 func weigh(line, before string) weight {
 	switch {
 	case noise.MatchString(line):
@@ -147,8 +146,8 @@ func weigh(line, before string) weight {
 // SOS, PM, APC) with their end, and the short ones.
 var escapes = regexp.MustCompile("(?:\x1b\\[|\u009b)[0-?]*[ -/]*[@-~]|\x1b[\\]PX^_][^\x07\x1b\u009c]*(?:\x07|\x1b\\\\|\u009c)|\x1b[ -/]+[0-~]|\x1b[0-Z\\\\^-~]")
 
-// PlainLine is a line of a log as a terminal shows it: without escape sequences and
-// control characters but tabs, and what stands behind its last carriage return.
+// PlainLine returns a line of a log as a terminal shows it: only what follows its last carriage
+// return, without escape sequences and control characters other than tabs.
 func PlainLine(line string) string {
 	line = strings.TrimSuffix(line, "\r")
 	line = line[strings.LastIndexByte(line, '\r')+1:]
@@ -169,7 +168,7 @@ func firstLine(text string) string {
 	return ""
 }
 
-// clipLine cuts a line to MaxFailureLine bytes, at a rune.
+// clipLine cuts a line to MaxFailureLine bytes, at a rune boundary.
 func clipLine(line string) string {
 	line = strings.ToValidUTF8(line, "�")
 	if len(line) <= MaxFailureLine {
@@ -182,8 +181,7 @@ func clipLine(line string) string {
 	return line[:cut] + "…"
 }
 
-// What differs from one failure to the next although the cause is the same, and what
-// stands for it.
+// varying lists what differs between failures with the same cause, and its replacement.
 var varying = []struct {
 	pattern *regexp.Regexp
 	by      string
@@ -198,8 +196,8 @@ var varying = []struct {
 	{regexp.MustCompile(`\s+`), " "},
 }
 
-// Fingerprint is the same for lines that differ only in numbers, durations, ids,
-// hexadecimal numbers, names of temporary files and quoted values; "" of no line.
+// Fingerprint returns the same value for lines that differ only in numbers, durations, ids,
+// hexadecimal numbers, names of temporary files and quoted values; "" for an empty line.
 func Fingerprint(line string) string {
 	if line == "" {
 		return ""

@@ -108,7 +108,7 @@ func TestWhyATaskFailed(t *testing.T) {
 	}
 }
 
-// The end of a task says why it failed, in the same change.
+// The change that ends a task also says why it failed.
 func TestTheEndOfATaskSaysWhy(t *testing.T) {
 	task := signalbox.Task{ID: "queue-1", State: signalbox.Working, Fence: 7, Agent: "coder"}
 	c, err := signalbox.Next(task, signalbox.Event{

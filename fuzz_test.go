@@ -12,10 +12,9 @@ import (
 	"testing"
 )
 
-// parsers are what reads text or bytes that others wrote, and the fuzz target
-// that is thrown at each. make fuzz runs all targets; go test runs what they
-// found before.
-var parsers = map[string]string{ // what is read, by whom: where the target is
+// parsers lists the parsers of untrusted text or bytes, and the fuzz target of
+// each. make fuzz runs all targets; go test runs the inputs that they found before.
+var parsers = map[string]string{ // input: package and fuzz target
 	"bodies of the API, each route":         "internal/httpapi FuzzRoutes",
 	"bodies of the API, strictly":           "internal/httpapi FuzzBody",
 	"bodies of the API, as JSON":            "internal/strictjson FuzzParse",
@@ -75,8 +74,8 @@ var parsers = map[string]string{ // what is read, by whom: where the target is
 	"packed tasks":                          "internal/store/pack FuzzReadTask",
 }
 
-// read elsewhere are functions that look like parsers of foreign text, and why
-// they need no target of their own.
+// readElsewhere lists packages with functions that look like parsers of untrusted
+// text, and why they need no fuzz target.
 var readElsewhere = map[string]string{
 	"api":                               "reads one JSON value with encoding/json",
 	"internal/top":                      "reads keys, and what the SDK has read",
@@ -96,8 +95,8 @@ var readElsewhere = map[string]string{
 
 var parserName = regexp.MustCompile(`^(parse|Parse|decode|Decode|unmarshal|Unmarshal|unpack|Unpack|split|Split)([A-Z].*)?$`)
 
-// TestEveryParserIsFuzzed: each target that is named is there, each that is there
-// is named, and no package has a parser of text without a target.
+// TestEveryParserIsFuzzed asserts that each listed target exists, that each
+// existing target is listed, and that no package has a parser without a target.
 func TestEveryParserIsFuzzed(t *testing.T) {
 	targets, readers := map[string]bool{}, map[string][]string{}
 	err := filepath.WalkDir(".", func(path string, d os.DirEntry, err error) error {
@@ -124,7 +123,7 @@ func TestEveryParserIsFuzzed(t *testing.T) {
 	}
 	for target := range targets {
 		if !named[target] {
-			t.Errorf("%s is named nowhere: say in parsers what it is thrown at", target)
+			t.Errorf("%s is not listed: add it to parsers with its input", target)
 		}
 	}
 	for pkg, names := range readers {
@@ -134,12 +133,12 @@ func TestEveryParserIsFuzzed(t *testing.T) {
 		}
 	}
 	if len(readers) < 10 {
-		t.Errorf("only %d packages read text: this test looks at the wrong places", len(readers))
+		t.Errorf("only %d packages read text: this test searches the wrong places", len(readers))
 	}
 }
 
-// look notes the fuzz targets of a file, and its functions that look as if they
-// parsed text.
+// look records the fuzz targets of a file and its functions that look like parsers
+// of text.
 func look(path string, targets map[string]bool, readers map[string][]string) error {
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 	if err != nil {

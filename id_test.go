@@ -45,7 +45,7 @@ func TestIDsSortByTime(t *testing.T) {
 	})
 }
 
-// All 80 random bits are in the id: any other ten bytes make another id.
+// All 80 random bits are in the id: a change of any bit changes the id.
 func TestIDKeepsAllRandomBits(t *testing.T) {
 	zero := mustID(t, noon, make([]byte, 10))
 	for bit := range 80 {

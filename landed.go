@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// LandWish says where work shall land, and how.
+// LandWish says where a task's work is to land, and how.
 type LandWish struct {
 	Onto        string // branch, or LandPR
 	Method      string // rebase or squash; "": as the agent is configured
-	FastForward bool   // a clean checkout of the branch goes forward with it
+	FastForward bool   // a clean checkout of the branch is fast-forwarded too
 }
 
-// NewLandWish is nil if nothing is said.
+// NewLandWish returns a wish, or nil if nothing is set.
 func NewLandWish(onto, method string, fastForward bool) *LandWish {
 	if w := (LandWish{onto, method, fastForward}); w != (LandWish{}) {
 		return &w
@@ -23,7 +23,7 @@ func NewLandWish(onto, method string, fastForward bool) *LandWish {
 	return nil
 }
 
-// Said is what is said; all of it is "" for nil.
+// Said returns the wish; the zero LandWish for nil.
 func (w *LandWish) Said() LandWish {
 	if w == nil {
 		return LandWish{}
@@ -31,18 +31,18 @@ func (w *LandWish) Said() LandWish {
 	return *w
 }
 
-// LandPR as LandWish.Onto: the branch is pushed, and a pull request is opened.
+// LandPR as LandWish.Onto means: push the branch and open a pull request.
 const LandPR = "pr"
 
 // Land names the work that a task lands.
 type Land struct {
 	LandWish
-	Task      string // whose work
-	SessionID string // its conversation; "": it has none
+	Task      string // the task whose work lands
+	SessionID string // that task's conversation; "": it has none
 	Title     string // of a squashed commit or a pull request
 }
 
-// Landed is where work has landed, as the agent tells it.
+// Landed is where work has landed, as reported by the agent.
 type Landed struct {
 	Onto    string `json:"onto"`
 	Commit  string `json:"commit,omitempty"`
@@ -52,7 +52,7 @@ type Landed struct {
 	URL     string `json:"url,omitempty"`
 }
 
-// Sanitize replaces or drops what no agent of ours says.
+// Sanitize replaces or drops what a correct agent never reports.
 func (l *Landed) Sanitize() {
 	l.Onto = printable(l.Onto, maxLandOnto)
 	for _, hash := range []*string{&l.Commit, &l.Was} {
@@ -69,7 +69,7 @@ func (l *Landed) Sanitize() {
 	}
 }
 
-// Validate refuses a wish that no repository could meet. Errors name the field.
+// Validate refuses a wish that no repository could fulfil. Errors name the field.
 func (w *LandWish) Validate(field string) error {
 	bad := func(c rune) bool { return c <= ' ' || c == 0x7f || strings.ContainsRune(`~^:?*[\`, c) }
 	onto := w.Onto
@@ -82,11 +82,11 @@ func (w *LandWish) Validate(field string) error {
 	return nil
 }
 
-// AdoptLanding makes the landing that a task had at another director one that can go on at this
-// one: what was on its way there stands until someone asks for it again, because the tasks that
-// were to land it are unknown here.
+// AdoptLanding converts the landing of a task that was imported from another director. An active
+// landing becomes LandingStands until someone asks for it again, because the tasks that were to
+// land it do not exist here.
 //
-// Errors: CodeValidation for what no director can have said.
+// Errors: CodeValidation for a landing that no director can have exported.
 func (t *Task) AdoptLanding(now time.Time) error {
 	if t.Landing == nil {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// LandingState says how far the work of a task has come on its way to a branch.
+// LandingState is the state of the landing of a task's work on a branch.
 type LandingState string
 
 // The states of a landing.
@@ -18,9 +18,9 @@ type LandingState string
 //	stands, dropped ─someone asks─▶ queued      any but landed ─dropped─▶ dropped
 const (
 	LandingWanted   LandingState = "wanted"   // it is queued when the task completes
-	LandingQueued   LandingState = "queued"   // its task is submitted next
-	LandingGoing    LandingState = "landing"  // LandTask waits or runs
-	LandingReturned LandingState = "returned" // Turn of the conversation mends the work
+	LandingQueued   LandingState = "queued"   // its landing task is submitted next
+	LandingGoing    LandingState = "landing"  // LandTask is waiting or running
+	LandingReturned LandingState = "returned" // Turn, a turn of the conversation, fixes the work
 	LandingLanded   LandingState = "landed"
 	LandingStands   LandingState = "stands" // a person must decide
 	LandingDropped  LandingState = "dropped"
@@ -31,24 +31,24 @@ func LandingStates() []LandingState {
 	return []LandingState{LandingWanted, LandingQueued, LandingGoing, LandingReturned, LandingLanded, LandingStands, LandingDropped}
 }
 
-// Landing is the way of a task's work to a branch.
+// Landing is the progress of a task's work towards a branch.
 type Landing struct {
 	LandWish
 	State    LandingState
-	LandTask string // the task that lands, or did so last
-	Turn     string // the turn that mends the work, or did so last
+	LandTask string // current or last landing task
+	Turn     string // current or last turn that fixes the work
 	Submits  int    // landing tasks so far
-	Failures int    // of them in a row, other than for conflicts and checks
-	Rounds   int    // turns in a row
-	// NotBefore is when it is submitted again after a failure.
+	Failures int    // landing tasks that failed in a row, except for conflicts and checks
+	Rounds   int    // fixing turns in a row
+	// NotBefore is the earliest time of the next submit after a failure.
 	NotBefore time.Time
-	Commit    string // of the branch, with the work
-	Was       string // of the branch before; "" of a pull request
+	Commit    string // head of the branch with the work
+	Was       string // head of the branch before; "" for a pull request
 	URL       string // of the pull request
 	Text      string // why it did not land, at most MaxLandingText bytes
-	By        string // who asked
+	By        string // who asked for it
 	At        time.Time
-	Since     time.Time // it has been in State
+	Since     time.Time // when it entered State
 }
 
 // Bounds on landings.
@@ -66,15 +66,15 @@ type LandingEventKind string
 
 // The events of a landing.
 const (
-	LandingAsked     LandingEventKind = "asked"     // someone wants the work of a completed task on Wish.Onto
+	LandingAsked     LandingEventKind = "asked"     // someone asked to land the work of a completed task on Wish.Onto
 	LandingSubmitted LandingEventKind = "submitted" // Task was submitted to land it
-	LandingDone      LandingEventKind = "done"      // it has landed, as Done says
-	LandingBack      LandingEventKind = "back"      // conflict or checks: the conversation has to mend it, Rounds times at most
-	LandingTurned    LandingEventKind = "turned"    // Task, a turn of the conversation, was submitted to mend it
+	LandingDone      LandingEventKind = "done"      // it has landed; Done says where
+	LandingBack      LandingEventKind = "back"      // conflict or failed checks: the conversation has to fix it, at most Rounds times
+	LandingTurned    LandingEventKind = "turned"    // Task, a turn of the conversation, was submitted to fix it
 	LandingMended    LandingEventKind = "mended"    // that turn has completed
-	LandingFailed    LandingEventKind = "failed"    // the landing task ended otherwise: it is tried again
-	LandingStopped   LandingEventKind = "stopped"   // nothing but a person can help
-	LandingDrop      LandingEventKind = "drop"      // nobody wants it any more
+	LandingFailed    LandingEventKind = "failed"    // the landing task failed for another reason: it is retried
+	LandingStopped   LandingEventKind = "stopped"   // only a person can resolve it
+	LandingDrop      LandingEventKind = "drop"      // it is no longer wanted
 )
 
 // LandingEventKinds lists all events of landings.
@@ -88,24 +88,24 @@ type LandingEvent struct {
 	Now    time.Time
 	Wish   LandWish // asked
 	By     string   // asked, drop: who
-	Task   string   // submitted, turned: its id; done, back, failed: that of the landing task; mended, stopped: of the task that ended
+	Task   string   // id. submitted, turned: of the new task; done, back, failed: of the landing task; mended, stopped: of the task that ended
 	Done   Landed   // done
-	Rounds int      // back: the most
+	Rounds int      // back: the maximum
 	Text   string   // back, failed, stopped, drop: why
 }
 
-// Active reports whether the landing goes on without anybody's help.
+// Active reports whether the landing proceeds without a person.
 func (l *Landing) Active() bool {
 	return l != nil && (l.State == LandingQueued || l.State == LandingGoing || l.State == LandingReturned)
 }
 
-// Open reports whether the landing of an ended task is neither over nor dropped.
+// Open reports whether the landing of an ended task is neither done nor dropped.
 func (l *Landing) Open() bool { return l.Active() || l != nil && l.State == LandingStands }
 
-// NextLanding applies an event to the landing of a task, nil for none so far, and returns it
-// as it is then. The same landing with a nil error says that nothing has changed.
+// NextLanding applies an event to the landing of a task (nil: none so far) and returns the
+// landing after it. It returns l itself and a nil error if nothing changes.
 //
-// Errors: CodeConflict where the event cannot happen in that state.
+// Errors: CodeConflict if the event is not possible in that state.
 func NextLanding(l *Landing, ev LandingEvent) (*Landing, error) {
 	var n Landing
 	if l != nil {
@@ -182,7 +182,7 @@ func NextLanding(l *Landing, ev LandingEvent) (*Landing, error) {
 	return l, Errorf(CodeConflict, "a landing that is %s cannot be %s", cmp.Or(string(n.State), "not wanted"), ev.Kind)
 }
 
-// String says how the landing stands, as shown to users.
+// String describes the state of the landing, as shown to users.
 func (l *Landing) String() string {
 	why := ""
 	if l.Text != "" {
@@ -209,8 +209,8 @@ func (l *Landing) String() string {
 	return "it does not land" + why
 }
 
-// SettleLanding is what the end of a task makes of the wish to land its work: only what was
-// completed, and that nobody wanted to cancel, lands.
+// SettleLanding queues or drops the wanted landing of a task that has just ended. Only the work
+// of a completed task lands, and only if no cancel was requested.
 func (t *Task) SettleLanding(now time.Time) {
 	if t.Landing == nil || t.Landing.State != LandingWanted {
 		return
@@ -223,10 +223,10 @@ func (t *Task) SettleLanding(now time.Time) {
 }
 
 // ChangeLanding returns the change that ev makes to the landing of a task, ready to be stored; ok
-// is false where it makes none.
+// is false if there is no change.
 //
-// Errors: those of NextLanding; CodeConflict where the task has not completed, unless a wish is
-// dropped before it ends.
+// Errors: those of NextLanding; CodeConflict if the task has not completed. A wish can be dropped
+// before the task ends.
 func (t *Task) ChangeLanding(ev LandingEvent) (c Change, ok bool, err error) {
 	if t.State != Completed && (ev.Kind != LandingDrop || t.State.Terminal()) {
 		return c, false, Errorf(CodeConflict, "task %s is %s: only what has completed lands", t.ID, t.State)
@@ -237,13 +237,14 @@ func (t *Task) ChangeLanding(ev LandingEvent) (c Change, ok bool, err error) {
 	}
 	c.Task = *t
 	c.Task.Landing = l
-	// Without a state: nothing of that has changed.
+	// The entry has no state, because the state of the task does not change.
 	c.Entry = Entry{At: ev.Now, Kind: EventLanding, QueueID: t.ID, Message: l.String(), Queue: t.Queue, Agent: t.Agent, Source: t.Source, By: ev.By, Owner: t.Owner}
 	return c, true, nil
 }
 
-// WishAgain is where the work of a retry shall land: where that of the task was to, unless
-// someone dropped that: else the end of the task did.
+// WishAgain returns where the work of a retry is to land: where the work of the task was to land.
+// It returns nil if someone dropped the landing; a landing that the end of the task dropped is
+// kept.
 func (t *Task) WishAgain() *LandWish {
 	l := t.Landing
 	if l == nil || l.State == LandingDropped && (t.State == Completed || l.Since.Before(t.EndedAt)) {
@@ -257,7 +258,7 @@ func (t *Task) CheckRetry() error {
 	switch {
 	case !t.State.Terminal():
 		return Errorf(CodeConflict, "task %s is %s: it can be retried when it has ended; cancel it first", t.ID, t.State)
-	case t.Mode == ModeTool: // only the gateway knows what the tool requires now
+	case t.Mode == ModeTool: // only the gateway knows the current requirements of the tool
 		return Errorf(CodeUnsupported, "task %s is a call of the tool %s: call the tool anew", t.ID, t.Tool)
 	case t.Mode == ModeLand:
 		return Errorf(CodeConflict, "task %s lands the work of another one: signalbox land %s", t.ID, t.RetryOf)

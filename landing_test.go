@@ -54,7 +54,7 @@ func TestALandingIsOfTheTaskThatItIsOf(t *testing.T) {
 	}
 }
 
-// It goes back to its conversation so often, and fails otherwise so often; then it stands.
+// After the maximum number of rounds or failures, the landing stands.
 func TestALandingStandsInTheEnd(t *testing.T) {
 	step := func(l *signalbox.Landing, kind signalbox.LandingEventKind) *signalbox.Landing {
 		t.Helper()

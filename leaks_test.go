@@ -14,15 +14,15 @@ var (
 	checksLeaks     = regexp.MustCompile(`goleak\.(VerifyTestMain|VerifyNone|Find)\(`)
 )
 
-// helpers are packages for tests alone: what they start is checked in the tests
-// of those who use them.
+// helpers are packages for tests only. The goroutines that they start are checked
+// in the tests that use them.
 var helpers = map[string]bool{
 	"internal/agentaddr/addrtest": true, "internal/gateway/providertest": true, "internal/store/storetest": true,
 	"internal/testserver": true, "internal/httpapi/apitest": true, "internal/toolqueuetest": true, "internal/execution/push/agenttest": true, "internal/llm/llmtest": true,
 }
 
-// TestWhatStartsGoroutinesIsCheckedForLeaks: a package whose code starts one ends its
-// tests with a look at what still runs.
+// TestWhatStartsGoroutinesIsCheckedForLeaks asserts that a package whose code starts
+// goroutines checks for leaks at the end of its tests.
 func TestWhatStartsGoroutinesIsCheckedForLeaks(t *testing.T) {
 	starts, checks := map[string]string{}, map[string]bool{}
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -53,6 +53,6 @@ func TestWhatStartsGoroutinesIsCheckedForLeaks(t *testing.T) {
 		}
 	}
 	if len(starts) < 20 {
-		t.Errorf("only %d packages start goroutines: the files are not read as they are written", len(starts))
+		t.Errorf("only %d packages start goroutines: this test does not parse the files as they are written", len(starts))
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of what is asked for, by a submit or a schedule.
+// Limits of a request, from a submit or a schedule.
 const (
 	MaxPromptBytes    = 1 << 20
 	MaxTimeoutSeconds = 7 * 24 * 3600
@@ -21,7 +21,7 @@ func Printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || (r >= 0x7f && r < 0xa0) })
 }
 
-// CheckPrompt refuses what no agent could be told.
+// CheckPrompt refuses a prompt that is empty, too long, not UTF-8 or contains a NUL character.
 func CheckPrompt(prompt string) error {
 	switch {
 	case strings.TrimSpace(prompt) == "":
@@ -37,8 +37,8 @@ func CheckPrompt(prompt string) error {
 	return nil
 }
 
-// CheckWords refuses a model, tier or project that a command line could take
-// for something else.
+// CheckWords refuses a model, tier or project that could be misread on a command line, such as
+// an option.
 func CheckWords(model, tier string, project *Project) error {
 	words := [][2]string{{"model", model}, {"tier", tier}}
 	if project != nil {
@@ -55,7 +55,7 @@ func CheckWords(model, tier string, project *Project) error {
 	return nil
 }
 
-// CheckTarget refuses an agent, kind or session that cannot be; each may be "".
+// CheckTarget refuses an agent, kind or session that is not valid; each may be "".
 func CheckTarget(agent, kind, sessionID string) error {
 	switch {
 	case agent != "" && kind != "":
@@ -70,10 +70,10 @@ func CheckTarget(agent, kind, sessionID string) error {
 	return nil
 }
 
-// NameRule says in a message what ValidName allows.
+// NameRule is the rule of ValidName, for messages.
 const NameRule = "use 1 to 64 letters, digits, dots, underscores or hyphens, the first a letter or digit"
 
-// CheckName refuses a name that is not valid; what says of what it is the name.
+// CheckName refuses a name that is not valid. what describes the name in the message.
 func CheckName(field, what, name string) error {
 	if ValidName(name) {
 		return nil
@@ -89,7 +89,7 @@ func CheckText(field, text string, most int) error {
 	return Invalid(field, "%s must be printable and at most %d bytes", field, most)
 }
 
-// CheckRange refuses a number outside of least to most.
+// CheckRange refuses a number below least or above most.
 func CheckRange(field string, n, least, most int) error {
 	if n >= least && n <= most {
 		return nil
@@ -107,7 +107,7 @@ func CheckChoice[S ~string](field string, value S, choices ...S) error {
 	return Invalid(field, "%s must be %s or %s, not %q", field, strings.ReplaceAll(list, " ", ", "), choices[last], Clip(string(value)))
 }
 
-// Clip shortens what a caller sent for an error message, at a rune boundary.
+// Clip shortens a caller's text for an error message, at a rune boundary.
 func Clip(s string) string {
 	if len(s) <= MaxWordBytes {
 		return s
@@ -115,7 +115,7 @@ func Clip(s string) string {
 	return clip(s, MaxWordBytes) + "..."
 }
 
-// StallByProgress as the stall limit bounds the time without progress of a run by
-// the slot lease (execution_ttl) where its agent reports progress. Elsewhere an hour
-// is the bound, and of a run that has a timeout that alone.
+// StallByProgress is a stall limit that depends on the agent. If the agent reports progress,
+// the limit is the slot lease (execution_ttl). Otherwise it is one hour, or none for a run
+// with a timeout.
 const StallByProgress time.Duration = -1

@@ -7,7 +7,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// What a schedule may say, its task may too: both ask here.
+// A schedule and its task share these checks.
 func TestChecksNameTheField(t *testing.T) {
 	long := strings.Repeat("x", signalbox.MaxPromptBytes)
 	for prompt, code := range map[string]signalbox.Code{

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// What make test leaves out of the run with the race detector (NORACE) is in the
-// run without it: the packages of such tests are among those of test-alone.
+// The tests that make test excludes from the run with the race detector (NORACE)
+// run without it: test-alone lists their packages.
 func TestWhatDoesNotRaceIsRunAlone(t *testing.T) {
 	text, err := os.ReadFile("Makefile")
 	if err != nil {

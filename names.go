@@ -16,9 +16,9 @@ import (
 	"unicode/utf8"
 )
 
-// nameForm says nothing of the length: {0,127} in place of * would take a
-// hundred times as long to compile, at the start of every command. The same
-// holds for the other forms of names.
+// nameForm does not check the length: {0,127} instead of * would take a hundred
+// times as long to compile, at the start of every command. The same applies to
+// the other name patterns.
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // ValidName reports whether name can name an agent, a kind or a job: 1 to 64
@@ -27,7 +27,7 @@ func ValidName(name string) bool {
 	return len(name) <= 64 && nameForm.MatchString(name) && !strings.Contains(name, "..")
 }
 
-// ValidSessionID reports whether id can be a session id: the seed's form,
+// ValidSessionID reports whether id can be a session id in the seed's form:
 // 1 to 128 characters, without "..".
 func ValidSessionID(id string) bool {
 	return len(id) <= 128 && nameForm.MatchString(id) && !strings.Contains(id, "..")
@@ -36,8 +36,8 @@ func ValidSessionID(id string) bool {
 // previewRunes is the length of a prompt preview, in characters.
 const previewRunes = 80
 
-// Preview returns the first line of a prompt, cut to 80 characters, with
-// control and formatting characters replaced: it is shown in terminals and logs.
+// Preview returns the first line of a prompt, cut to 80 characters. Control and formatting
+// characters are replaced, because it is shown in terminals and logs.
 func Preview(prompt string) string {
 	line, _, more := strings.Cut(strings.TrimSpace(clip(prompt, 4*previewRunes*4)), "\n")
 	line = strings.Map(func(r rune) rune {
@@ -59,19 +59,19 @@ func Preview(prompt string) string {
 	return line
 }
 
-// unprintable reports whether r could do more to a terminal than to show a
-// character: control it, break the line, or turn the text round. The joiners
-// stay, emoji and some scripts are written with them.
+// unprintable reports whether r can control a terminal, break the line or change
+// the text direction. Joiners are allowed, because emoji and some scripts need
+// them.
 func unprintable(r rune) bool {
 	if r < utf8.RuneSelf {
-		return r < ' ' || r == 0x7f // most of most prompts, and the tables are slow
+		return r < ' ' || r == 0x7f // fast path for ASCII: the tables are slow
 	}
 	const nonJoiner, joiner = 0x200c, 0x200d
 	return unicode.IsControl(r) || r == utf8.RuneError || unicode.In(r, unicode.Zl, unicode.Zp) ||
 		(unicode.Is(unicode.Cf, r) && r != nonJoiner && r != joiner)
 }
 
-// clip cuts s to at most n bytes at a character's edge.
+// clip cuts s to at most n bytes, at a rune boundary.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -82,16 +82,16 @@ func clip(s string, n int) string {
 	return s[:n]
 }
 
-// IDPrefix stands before every task id.
+// IDPrefix is the prefix of every task id.
 const IDPrefix = "queue-"
 
-// Crockford's alphabet keeps the order of the bytes and leaves out i, l, o
-// and u, which people misread.
+// idEncoding is Crockford's alphabet, which keeps the order of the bytes and
+// omits i, l, o and u, which people misread.
 var idEncoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
 var idForm = regexp.MustCompile(`^queue-[0-9a-hjkmnp-tv-z]{26}$`)
 
-// NewID makes a task id: "queue-" and 26 characters that hold the time in ms
+// NewID returns a task id: "queue-" and 26 characters that encode the time in ms
 // (48 bits, so that ids sort by time) and 80 bits read from random.
 func NewID(now time.Time, random io.Reader) (string, error) {
 	var b [16]byte
@@ -102,7 +102,7 @@ func NewID(now time.Time, random io.Reader) (string, error) {
 	return IDPrefix + idEncoding.EncodeToString(b[:]), nil
 }
 
-// NewSessionID makes a session id: a version 4 UUID, the form that coding CLIs expect.
+// NewSessionID returns a session id: a version 4 UUID, the form that coding CLIs expect.
 func NewSessionID(random io.Reader) (string, error) {
 	var b [16]byte
 	if _, err := io.ReadFull(random, b[:]); err != nil {
@@ -115,8 +115,8 @@ func NewSessionID(random io.Reader) (string, error) {
 // ValidID reports whether id has the form of a task id.
 func ValidID(id string) bool { return idForm.MatchString(id) }
 
-// MatchTool reports whether a pattern names a tool. * stands for any text, also
-// for none, and may stand anywhere; without one the pattern is the name.
+// MatchTool reports whether a pattern matches the name of a tool. * matches any text,
+// including none, and may stand anywhere; a pattern without * matches only itself.
 func MatchTool(pattern, name string) bool {
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {
@@ -137,30 +137,30 @@ func MatchTool(pattern, name string) bool {
 	return strings.HasSuffix(name, last)
 }
 
-// AnswerCut is the last text of a tool's answer that does not have all that the
-// tool printed; its metadata has "truncated": true then.
+// AnswerCut is the last text of a tool's answer if the tool's output was truncated. The
+// metadata then has "truncated": true.
 const AnswerCut = "[The answer was cut: the tool printed more than the first 1 MiB, which is all that is kept.]"
 
-// EnvBy says who gave a task its environment and its checks.
+// EnvBy says who set a task's environment and checks.
 type EnvBy string
 
-// Who may have given it. Others than admins may set only the names that the
+// The values of EnvBy. Callers who are not admins may set only the names that the
 // configuration of the agent allows.
 const (
 	EnvByAdmin  EnvBy = "admin"  // the owner of the director, or an admin
-	EnvByCaller EnvBy = "caller" // anybody else
+	EnvByCaller EnvBy = "caller" // anyone else
 )
 
 var envPattern = regexp.MustCompile(`^[A-Za-z_*][A-Za-z0-9_*]*$`)
 
-// ValidEnvPattern reports whether pattern can name variables: a name in which *
-// stands for any characters, such as CALENDAR_*.
+// ValidEnvPattern reports whether pattern is valid for names of variables: a name in which *
+// matches any characters, such as CALENDAR_*.
 func ValidEnvPattern(pattern string) bool {
 	return len(pattern) <= 128 && envPattern.MatchString(pattern)
 }
 
-// EnvNotAllowed returns the first name of an environment, in order, that no
-// pattern allows; "" if all are allowed.
+// EnvNotAllowed returns the first name of an environment, in alphabetical order, that no
+// pattern matches; "" if all match.
 func EnvNotAllowed(patterns []string, env map[string]string) string {
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		if !slices.ContainsFunc(patterns, func(p string) bool {
@@ -173,8 +173,8 @@ func EnvNotAllowed(patterns []string, env map[string]string) string {
 	return ""
 }
 
-// MayBringEnv refuses an environment that an agent which allows those names takes from admins
-// alone.
+// MayBringEnv refuses an environment with names that the agent does not allow. An admin may set
+// any name.
 func (p Principal) MayBringEnv(agent string, allowed []string, env map[string]string) error {
 	name := EnvNotAllowed(allowed, env)
 	if name == "" || p.Has(ScopeAdmin) {
@@ -183,26 +183,25 @@ func (p Principal) MayBringEnv(agent string, allowed []string, env map[string]st
 	return Invalid("env", "agent %s does not take env.%s from %s: who runs the agent allows names with agent.task_env, and an admin may set any", agent, Clip(name), p.String())
 }
 
-// The queues that tasks are imported from under new ids.
+// The kinds of queues from which tasks are imported under new ids.
 const (
 	ImportWorkQueue      = "work-queue"
 	ImportExecutionQueue = "execution-queue"
 	ImportAsyncTaskQueue = "async-task-queue"
 )
 
-// Imports lists them, in the order in which an old id is sought.
+// Imports lists them in the order in which an old id is looked up.
 func Imports() []string { return []string{ImportWorkQueue, ImportExecutionQueue, ImportAsyncTaskQueue} }
 
-// ImportKey is the idempotency key of a task that had the id old in a queue of
-// that kind: an import that is done again stores nothing twice, and the task is
-// found by its old id.
+// ImportKey returns the idempotency key of a task that had the id old in a queue of that kind.
+// With it, a repeated import stores nothing twice, and the task is found by its old id.
 func ImportKey(kind, old string) string { return ImportPrefix + kind + " " + old }
 
-// ImportPrefix begins the idempotency keys of imported tasks.
+// ImportPrefix is the prefix of the idempotency keys of imported tasks.
 const ImportPrefix = "import "
 
-// ValidPathPattern reports whether a text is a pattern of paths below a folder, with slashes,
-// as path.Match reads it: * stands for any characters but slashes.
+// ValidPathPattern reports whether s is a pattern for paths below a folder, with slashes, as
+// defined by path.Match: * matches any characters except slashes.
 func ValidPathPattern(s string) bool {
 	_, err := path.Match(s, "")
 	clean := path.Clean(s)

@@ -7,8 +7,8 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// FuzzNames: what is taken for a name, an id, a session or a queue can stand in
-// a path, in a header and in a log line, and a queue made of a name is one.
+// FuzzNames asserts that every valid name, id, session and queue is safe in a path,
+// a header and a log line, and that a queue made from a valid name is valid.
 func FuzzNames(f *testing.F) {
 	for _, s := range []string{"coder", "a.b-c_d", "..", "a..b", "", "-a", "ä", "a/b", "a\x00", "commands@local", "agent:coder", "pool:", "queue-01JHZ0000000000000000000", strings.Repeat("a", 65), "work", "bypass:x", "host-8080", "a\n"} {
 		f.Add(s)

@@ -75,7 +75,7 @@ func TestPreview(t *testing.T) {
 		strings.Repeat("🚂", 5000):      strings.Repeat("🚂", 80) + "...",
 		strings.Repeat("a ", 100):      strings.TrimSpace(strings.Repeat("a ", 40)) + "...",
 		"x" + strings.Repeat(" ", 3e6): "x",
-		// Text that a terminal would turn round, or not show at all.
+		// Text that a terminal would show reversed, or not at all.
 		"\u202egnp.exe": "gnp.exe", "a\u200bb": "a b", "a\u2066b\u2069c": "a b c", "a\u2028b": "a b",
 		"family 👩\u200d👧": "family 👩\u200d👧",
 	} {
@@ -85,8 +85,7 @@ func TestPreview(t *testing.T) {
 	}
 }
 
-// Whatever the prompt, its preview is one short line that a terminal and a log
-// can show.
+// The preview of any prompt is one short line that a terminal and a log can show.
 func TestPreviewOfAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		prompt := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) })).Draw(t, "prompt")
@@ -109,7 +108,7 @@ func TestReasonsAndStates(t *testing.T) {
 		"cancelled": "cancelled", "interrupted": "failed",
 		"budget":  "failed",
 		"checks":  "failed",
-		"stalled": "failed", // not the design's: a stall must not be called a timeout (docs/decisions/0006)
+		"stalled": "failed", // deviates from the design: a stall must not be called a timeout (docs/decisions/0006)
 	}
 	if len(signalbox.Reasons()) != len(ends) {
 		t.Errorf("there are %d reasons, there should be %d", len(signalbox.Reasons()), len(ends))

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Next is the table of legal transitions: it returns the change that event
-// ev makes to task t, or says why it is refused.
+// Next applies the table of legal transitions: it returns the change that event
+// ev makes to task t, or an error that says why it is refused.
 //
 // Refusals are *Error with CodeAlreadyEnded (t is terminal), CodeStaleFence
 // (ev comes from an execution that no longer holds t's slot) or CodeConflict
-// (the event cannot happen in t's state). It changes nothing by itself.
+// (the event is not possible in t's state). Next itself stores nothing.
 func Next(t Task, ev Event) (Change, error) {
 	if t.State.Terminal() {
 		return Change{}, Errorf(CodeAlreadyEnded, "task %s has already ended: %s (%s)", t.ID, t.State, t.Reason)
@@ -54,7 +54,7 @@ func entryMessage(t *Task) string {
 	return t.Message
 }
 
-// step is one event: from which states it is legal and what it does there.
+// step holds the rules for one event: in which states it is legal and what it does there.
 type step struct {
 	fenced bool // the event must carry the task's fence
 	from   map[State]func(*Change, Event) error
@@ -62,7 +62,7 @@ type step struct {
 
 type moves = map[State]func(*Change, Event) error
 
-// table is the law: what each event does in each state.
+// table defines what each event does in each state.
 var table = map[EventKind]step{
 	EventClaim:  {from: moves{Pending: claim}},
 	EventAccept: {fenced: true, from: moves{Dispatching: accept, Working: same, Cancelling: same}},
@@ -87,7 +87,7 @@ var table = map[EventKind]step{
 	EventUnpark:        {from: moves{Parked: unpark, Pending: unpark}},
 }
 
-// same accepts an event that says what is known already: a repeated answer
+// same accepts an event that repeats what is already known. A repeated answer
 // is no error and changes no state.
 func same(*Change, Event) error { return nil }
 
@@ -116,7 +116,7 @@ func accept(c *Change, ev Event) error {
 	return nil
 }
 
-// bind notes the conversation that the agent runs the task in.
+// bind records the conversation in which the agent runs the task.
 func bind(c *Change, sessionID string) {
 	if sessionID == "" {
 		return
@@ -151,8 +151,8 @@ func unsent(c *Change, ev Event) error {
 	return retryOrFail(c, ev, ReasonDispatchFailed)
 }
 
-// retryOrFail sends a task that did not start back to its place, unless its
-// attempts or its claims without an answer are used up.
+// retryOrFail returns a task that did not start to its place in the queue, or
+// fails it if its attempts or its claims without an answer are used up.
 func retryOrFail(c *Change, ev Event, reason Reason) error {
 	t := &c.Task
 	switch {
@@ -172,8 +172,8 @@ func retryOrFail(c *Change, ev Event, reason Reason) error {
 	return toPending(c, ev)
 }
 
-// toPending gives the slot back. Agent, fence and the rest of the last claim
-// stay as they were: they say where it was tried, and the fence must grow.
+// toPending gives the slot back. The task keeps the agent, the fence and the
+// rest of the last claim: they say where it was tried, and the fence must grow.
 func toPending(c *Change, ev Event) error {
 	t := &c.Task
 	t.addRequeue(Requeue{

@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// park is the event that parks a task as p.
+// park returns the event that parks a task with p.
 func park(task signalbox.Task, p signalbox.Parking) signalbox.Event {
 	return signalbox.Event{Kind: signalbox.EventPark, Now: noon.Add(time.Minute), Fence: task.Fence, Parking: &p}
 }
@@ -55,7 +55,7 @@ func TestNextParkGivesTheSlotBackAndCostsNothing(t *testing.T) {
 	}
 }
 
-// Who has no conversation with it goes on with it nowhere in particular.
+// A task without a conversation is not bound to an agent when it continues.
 func TestNextParkWithoutASessionStaysInItsQueue(t *testing.T) {
 	task := taskIn("dispatching")
 	if got := step(t, task, park(task, signalbox.Parking{Gate: closedMax})).Task; got.Queue != "work" || got.State != signalbox.Parked {
@@ -63,7 +63,7 @@ func TestNextParkWithoutASessionStaysInItsQueue(t *testing.T) {
 	}
 }
 
-// Whoever said that it is to be stopped wins, a limit on it too.
+// A stop wins over parking, whether a person or a limit caused it.
 func TestNextParkOfWhatIsToBeStopped(t *testing.T) {
 	task := taskIn("working")
 	task = step(t, task, signalbox.Event{Kind: signalbox.EventStop, Fence: 7, Now: noon, Reason: signalbox.ReasonStalled, Message: "no output for 5m0s"}).Task
@@ -98,7 +98,7 @@ func TestNextParksAreBounded(t *testing.T) {
 	}
 }
 
-// A clock that goes back, or a text of any length, makes no row that others cannot show.
+// A clock that goes back and a text of any length still make a valid row.
 func TestNextParkIsWithinBounds(t *testing.T) {
 	task := taskIn("working")
 	ev := park(task, signalbox.Parking{Gate: signalbox.Gate{Kind: signalbox.GateTime, Text: strings.Repeat("ä", 400)}, At: noon.Add(-time.Hour), Count: 77})
@@ -125,7 +125,7 @@ func TestNextUnparkSaysWhy(t *testing.T) {
 	}
 	ev.Anyway, ev.By = true, "ann"
 	c := step(t, task, ev)
-	if !c.Task.Anyway || c.Entry.Message != "it runs though its account or a budget would keep it, as was asked for by ann" || c.Entry.By != "ann" {
+	if !c.Task.Anyway || c.Entry.Message != "it runs although its account or a budget would hold it, as requested by ann" || c.Entry.By != "ann" {
 		t.Errorf("%+v", c)
 	}
 	run := step(t, c.Task, eventOf("claim", c.Task)).Task
@@ -137,7 +137,7 @@ func TestNextUnparkSaysWhy(t *testing.T) {
 	}
 }
 
-// An agent that says again that its run was parked changes nothing, nor its account.
+// A repeated report that a run was parked changes neither the task nor the account.
 func TestNextParkSaidAgain(t *testing.T) {
 	task := taskIn("parked")
 	ev := park(task, signalbox.Parking{Gate: signalbox.Gate{Kind: signalbox.GateTime}, Began: true})

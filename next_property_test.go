@@ -30,8 +30,8 @@ func newTask(t *rapid.T) signalbox.Task {
 	}
 }
 
-// Whatever happens in whatever order: each change is sound, terminal is final,
-// and a slot is held exactly from a claim to what gives it back.
+// For any sequence of events: each change is valid, terminal states are final, and
+// a slot is held exactly from its claim to its release.
 func TestNextAnyHistory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		task, now, held := newTask(t), noon, false
@@ -65,8 +65,8 @@ func TestNextAnyHistory(t *testing.T) {
 	})
 }
 
-// checkParking: what parked a task stays with it until it is parked again, and no run that
-// had done something is forgotten by that.
+// checkParking asserts that a task keeps its parking until it is parked again, and that Began
+// stays true.
 func checkParking(t *rapid.T, before signalbox.Task, c signalbox.Change) {
 	was, is := before.Parking, c.Task.Parking
 	if c.Task.State != signalbox.Parked || before.State == signalbox.Parked {
@@ -97,10 +97,9 @@ func checkTimes(t *rapid.T, task signalbox.Task) {
 	}
 }
 
-// A poison task ends (design §2): whatever goes wrong with its claims, it is
-// claimed no more often than its attempts and the claims without an answer
-// allow, and its parks. Only an agent that says that it is busy gives a claim
-// for nothing, and it withholds further ones by that.
+// A poison task ends (design §2). However its claims fail, their number is bounded
+// by its attempts, its claims without an answer and its parks. Only the answer of a
+// busy agent costs nothing, and it withholds further offers to that agent.
 func TestNextClaimsAreBounded(t *testing.T) {
 	failures := []signalbox.EventKind{signalbox.EventRefuse, signalbox.EventUnsent, signalbox.EventLost}
 	rapid.Check(t, func(t *rapid.T) {
@@ -141,8 +140,7 @@ func happen(t *rapid.T, task *signalbox.Task, ev signalbox.Event) {
 	*task = c.Task
 }
 
-// From wherever it stands, a task comes to an end: nothing leads to where no
-// way leads out.
+// A task can be ended from every state: there are no dead ends.
 func TestNextAlwaysHasAWayOut(t *testing.T) {
 	for _, situation := range situations[:6] {
 		task := taskIn(situation)

@@ -8,8 +8,8 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// Each rule is one event on a task that is special in one way (design §2 and
-// §3), with the outcome written as in the table.
+// Each rule is one event on a task with one special property (design §2 and §3).
+// The outcome is written as in the table.
 func TestNextRules(t *testing.T) {
 	requeue := func(t *signalbox.Task) { t.OnLost = signalbox.LostRequeue }
 	lastAttempt := func(t *signalbox.Task) { t.Attempts = t.MaxAttempts - 1 }
@@ -57,7 +57,7 @@ func TestNextRules(t *testing.T) {
 	}
 }
 
-// step is Next where it must not refuse.
+// step calls Next and fails the test if it refuses.
 func step(t *testing.T, task signalbox.Task, ev signalbox.Event) signalbox.Change {
 	t.Helper()
 	c, err := signalbox.Next(task, ev)
@@ -145,7 +145,7 @@ func TestNextSessions(t *testing.T) {
 		bound           bool
 	}{
 		{"", "", "", false}, {"s", "", "s", false}, {"", "s", "s", true}, {"s", "s", "s", true},
-		{"s", "r", "s", false}, // it ran elsewhere than asked: nothing is bound
+		{"s", "r", "s", false}, // it ran in another session than requested: nothing is bound
 	} {
 		for _, event := range []string{"accept", "finish completed"} {
 			task := taskIn("dispatching")
@@ -244,8 +244,8 @@ func TestNextTimesNeverRunBack(t *testing.T) {
 	}
 }
 
-// The time that a task waited, and that its offer was under way, is no run time,
-// and the slot is the run's until it ends.
+// The time that a task waited and the time of its dispatch do not count as run time.
+// The run keeps the slot until it ends.
 func TestNextRunBeginsWhenItIsAccepted(t *testing.T) {
 	task := taskIn("pending")
 	for n, tt := range []struct {
@@ -264,8 +264,8 @@ func TestNextRunBeginsWhenItIsAccepted(t *testing.T) {
 	}
 }
 
-// A limit that fires tells the agent to stop, and is the reason of the end
-// whatever the agent calls it: a stall is never a timeout, nor a cancel.
+// A limit that fires tells the agent to stop, and is the reason of the end whatever
+// the agent reports: a stall is never recorded as a timeout or a cancel.
 func TestNextStopByALimit(t *testing.T) {
 	for _, tt := range []struct {
 		limit, said, want signalbox.Reason
@@ -274,7 +274,7 @@ func TestNextStopByALimit(t *testing.T) {
 		{signalbox.ReasonStalled, signalbox.ReasonAgentError, signalbox.ReasonStalled},
 		{signalbox.ReasonStalled, signalbox.ReasonRunTimeout, signalbox.ReasonStalled},
 		{signalbox.ReasonRunTimeout, signalbox.ReasonCancelled, signalbox.ReasonRunTimeout},
-		{signalbox.ReasonStalled, signalbox.ReasonCompleted, signalbox.ReasonCompleted}, // it came to its end first
+		{signalbox.ReasonStalled, signalbox.ReasonCompleted, signalbox.ReasonCompleted}, // it completed first
 	} {
 		task := taskIn("working")
 		step := func(ev signalbox.Event) {

@@ -11,8 +11,8 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// The situations that a task can be in when an event arrives: its state, and
-// whether a cancel stands. A working task with a cancel is cancelling.
+// situations are the states of a task when an event arrives, and whether a cancel
+// was requested. A working task with a cancel is cancelling.
 var situations = []string{
 	"pending", "dispatching", "dispatching+cancel", "working", "cancelling", "parked",
 	"completed", "failed", "cancelled", "timeout",
@@ -22,10 +22,10 @@ var situations = []string{
 // hand. Each event has one outcome for each of the first six situations; in
 // the terminal ones all events are refused with already_ended.
 //
-// An outcome is the state after it, "/reason" where that is terminal, then
-// what is done to the slot (take, free, withhold; nothing: kept) and "back" or "top"
-// where it goes to that end of its queue, then what it costs (attempt, or
-// answer for a claim without one). "!code" is a refusal.
+// An outcome is the state after it, with "/reason" if it is terminal; then the slot
+// action (take, free, withhold; nothing: kept); "back" or "top" if it goes to that
+// end of its queue; then the cost (attempt, or answer for a claim without one).
+// "!code" is a refusal.
 var legal = []struct {
 	event string
 	after [6]string // pending, dispatching, dispatching+cancel, working, cancelling, parked
@@ -37,7 +37,7 @@ var legal = []struct {
 	{"unsent", [6]string{"!conflict", "pending free answer", "cancelled/cancelled free answer", "!conflict", "!conflict", "!conflict"}},
 	{"reject", [6]string{"!conflict", "failed/rejected free attempt", "cancelled/cancelled free", "!conflict", "!conflict", "!conflict"}},
 
-	// The agent's word on the end counts in whatever state it comes.
+	// The agent's report of the end counts in every state.
 	{"finish completed", all("completed/completed free")},
 	{"finish agent_error", all("failed/agent_error free")},
 	{"finish exit_nonzero", all("failed/exit_nonzero free")},
@@ -47,7 +47,7 @@ var legal = []struct {
 	{"stop run_timeout", [6]string{"!conflict", "!conflict", "!conflict", "cancelling", "cancelling", "!conflict"}},
 	{"stop stalled", [6]string{"!conflict", "!conflict", "!conflict", "cancelling", "cancelling", "!conflict"}},
 	{"stop cancelled", [6]string{"!conflict", "!conflict", "!conflict", "!conflict", "cancelling", "!conflict"}},
-	// These are not an agent's to say.
+	// Reasons that an agent cannot report.
 	{"finish wait_timeout", all("!conflict")},
 	{"finish dispatch_failed", all("!conflict")},
 	{"finish rejected", all("!conflict")},
@@ -80,12 +80,12 @@ var legal = []struct {
 	{"nonsense", [6]string{"!conflict", "!conflict", "!conflict", "!conflict", "!conflict", "!conflict"}},
 }
 
-// all is one outcome for every situation with an execution.
+// all returns the same outcome for every situation with an execution.
 func all(outcome string) [6]string {
 	return [6]string{"!conflict", outcome, outcome, outcome, outcome, "!conflict"}
 }
 
-// taskIn makes a task in a situation, claimed once unless it waits.
+// taskIn returns a task in a situation, claimed once unless it waits.
 func taskIn(situation string) signalbox.Task {
 	state, cancel, _ := strings.Cut(situation, "+")
 	t := signalbox.Task{
@@ -109,8 +109,8 @@ var closedMax = signalbox.Gate{
 	Kind: signalbox.GateAccount, Name: "max", Text: "account max is closed until 14:00", Until: noon.Add(2 * time.Hour),
 }
 
-// eventOf reads an event of the table. Its fence is the task's, or the next
-// one for a claim.
+// eventOf parses an event of the table. Its fence is the task's, or the next one
+// for a claim.
 func eventOf(text string, t signalbox.Task) signalbox.Event {
 	kind, reason, _ := strings.Cut(text, " ")
 	kind, withhold, _ := strings.Cut(kind, "+")
@@ -128,7 +128,7 @@ func eventOf(text string, t signalbox.Task) signalbox.Event {
 	return ev
 }
 
-// outcomeOf writes a change as the table does.
+// outcomeOf formats a change as in the table.
 func outcomeOf(before signalbox.Task, c signalbox.Change, err error) string {
 	if err != nil {
 		return "!" + string(signalbox.CodeOf(err))
@@ -176,8 +176,7 @@ func TestNextTable(t *testing.T) {
 	}
 }
 
-// TestNextTableIsComplete keeps an event that is added to the code from
-// staying out of the table.
+// TestNextTableIsComplete asserts that every event and every state is in the table.
 func TestNextTableIsComplete(t *testing.T) {
 	in := map[string]bool{}
 	for _, row := range legal {
@@ -201,7 +200,7 @@ func TestNextTableIsComplete(t *testing.T) {
 	}
 }
 
-// checkChange wants what holds for every change, whatever the event.
+// checkChange asserts the invariants of every change.
 func checkChange(t testingT, before signalbox.Task, c signalbox.Change, err error) {
 	t.Helper()
 	if err != nil {
@@ -287,8 +286,8 @@ func TestNextClaimNeedsHigherFence(t *testing.T) {
 	}
 }
 
-// TestNextChangesNothingWhereItRefuses: a refusal comes with no change that
-// someone could store by mistake.
+// TestNextChangesNothingWhereItRefuses asserts that a refusal comes with an empty
+// change, which cannot be stored by mistake.
 func TestNextChangesNothingWhereItRefuses(t *testing.T) {
 	for _, row := range legal {
 		for _, situation := range situations {

@@ -13,37 +13,37 @@ type GateKind string
 const (
 	GateAccount GateKind = "account" // the account Gate.Name is closed
 	GateTime    GateKind = "time"    // Gate.Until
-	GateAgent   GateKind = "agent"   // the agent Gate.Name is closed: it failed. It parks no task
-	GateTool    GateKind = "tool"    // the tool queue Gate.Name is closed by its upstream. It parks no task
-	GateBudget  GateKind = "budget"  // the budget Gate.Name of the day is used up; it parks no task
+	GateAgent   GateKind = "agent"   // the agent Gate.Name is closed because it failed; parks no task
+	GateTool    GateKind = "tool"    // the tool queue Gate.Name is closed by its upstream; parks no task
+	GateBudget  GateKind = "budget"  // the daily budget Gate.Name is used up; parks no task
 )
 
-// Gate is what keeps a task from going on. Design §9.
+// Gate is a condition that blocks a task. Design §9.
 type Gate struct {
 	Kind  GateKind
 	Name  string    // of the account, agent, budget or tool queue
 	Text  string    // for people, without a full stop
-	Until time.Time // when it opens by itself, or is tried, as far as that was known; zero: not by time
+	Until time.Time // when it opens by itself or is tried, as far as known; zero: it does not open by time
 }
 
-// GateRef names a gate; the zero GateRef none.
+// GateRef identifies a gate; the zero GateRef identifies none.
 type GateRef struct {
 	Kind GateKind
 	Name string
 }
 
-// Ref returns the gate's name.
+// Ref returns the reference of the gate.
 func (g *Gate) Ref() GateRef { return GateRef{g.Kind, g.Name} }
 
 // ClosedGate is a gate that is closed now.
 type ClosedGate struct {
 	Gate
-	Since    time.Time // when it was closed; at a parked task: when that was parked
-	Failures int       // of GateAgent: in a row
+	Since    time.Time // when it was closed; for a parked task: when the task was parked
+	Failures int       // for GateAgent: failures in a row
 }
 
-// String says in one sentence, without its full stop, what the gate lets through. Where it is
-// that of a parked task, this is as was known when it was parked.
+// String describes the gate in one sentence, without a full stop. The gate of a parked task
+// says what was known when the task was parked.
 func (g *Gate) String() string {
 	text := "it waits"
 	switch g.Kind {
@@ -68,16 +68,17 @@ func (g *Gate) String() string {
 	return text
 }
 
-// Parking is how a task was parked and goes on.
+// Parking says how a task was parked and how it continues.
 type Parking struct {
 	Gate
 	At time.Time
 	// Count is how often it was parked, at most MaxParks.
 	Count int
-	// Next is the next turn of its conversation; "": the agent's own words for "go on".
+	// Next is the prompt of the next turn of its conversation; "": the agent's own words for
+	// "go on".
 	Next string
-	// Began says that its runs had done something. Then they go on in their conversation,
-	// or not at all.
+	// Began says that its runs have done something. Then the task can only continue in its
+	// conversation.
 	Began bool
 }
 
@@ -87,9 +88,9 @@ const (
 	MaxGateText = 300 // bytes
 )
 
-// park ends a run that cannot go on now: its slot is free, it costs no attempt, and when the
-// gate opens it is the first of its queue, that of the agent which has its conversation. A
-// task that is being stopped ends instead.
+// park ends a run that cannot continue now. Its slot becomes free, and it costs no attempt. When
+// the gate opens, the task is first in the queue of the agent that has its conversation. A task
+// that is being stopped ends instead.
 func park(c *Change, ev Event) error {
 	t := &c.Task
 	if ev.Parking == nil || ev.Parking.Kind == "" {
@@ -125,8 +126,8 @@ func park(c *Change, ev Event) error {
 	return nil
 }
 
-// unpark lets a task go on, of its own accord or, with Event.Anyway, as someone asked for:
-// then also one that waits behind an account which is not open or a budget that is used up.
+// unpark lets a parked task continue because its gate opened. With Event.Anyway someone asked
+// for it, and it also releases a task that waits for an account or a budget.
 func unpark(c *Change, ev Event) error {
 	t := &c.Task
 	if t.State == Pending && !ev.Anyway {
@@ -135,7 +136,7 @@ func unpark(c *Change, ev Event) error {
 	t.State, t.Anyway, c.Order = Pending, ev.Anyway, OrderTop
 	c.Entry.Message = cmp.Or(ev.Message, "its gate has opened")
 	if ev.Anyway {
-		c.Entry.Message = "it runs though its account or a budget would keep it, as was asked for" + by(ev.By)
+		c.Entry.Message = "it runs although its account or a budget would hold it, as requested" + by(ev.By)
 	}
 	return nil
 }

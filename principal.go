@@ -14,12 +14,12 @@ const (
 	ScopeRead     Scope = "read"
 	ScopeSubmit   Scope = "submit"
 	ScopeCancel   Scope = "cancel"
-	ScopeRelease  Scope = "release" // take slots away, clear lanes
+	ScopeRelease  Scope = "release" // release slots, clear lanes
 	ScopeAdmin    Scope = "admin"
 	ScopeTool     Scope = "tool"
 	ScopeTerminal Scope = "terminal"
-	ScopeAgent    Scope = "agent"    // register and beat, as the agent that the token names
-	ScopeSchedule Scope = "schedule" // make, change and fire schedules
+	ScopeAgent    Scope = "agent"    // register and send heartbeats as the agent that the token names
+	ScopeSchedule Scope = "schedule" // create, change and fire schedules
 )
 
 // Scopes lists all scopes.
@@ -37,23 +37,23 @@ const (
 	PrincipalService PrincipalKind = "service" // a program, named by its token
 )
 
-// Principal is who asks, as proved by a token or a login. The zero Principal
-// is an anonymous caller, with no right at all.
+// Principal is a caller, authenticated by a token or a login. The zero Principal
+// is an anonymous caller without any rights.
 type Principal struct {
 	Kind    PrincipalKind
 	ID      string // id of the user, name of the agent, name of the service
 	Email   string // of a user
-	TokenID string // of the token that was shown
+	TokenID string // id of the token that was used
 	Scopes  []Scope
 	Agents  []string // the only agents it may use and see; empty: all
-	Addr    string   // where it asks from
-	// Run is the execution whose token was shown, "" for any other token. All
-	// that it asks for is asked for within that execution.
+	Addr    string   // address that it calls from
+	// Run is the execution whose token was used; "" for any other token. All its
+	// requests are made within that execution.
 	Run string
 }
 
 // Key names the principal in rows: "user:ID", "agent:NAME", "service:NAME", or
-// "" for nobody in particular.
+// "" for an unknown caller.
 func (p Principal) Key() string {
 	if p.Kind == "" {
 		return ""
@@ -74,28 +74,28 @@ func (p Principal) String() string {
 	return string(p.Kind) + " " + p.ID
 }
 
-// Has reports whether the principal has the right.
+// Has reports whether the principal has the scope.
 func (p Principal) Has(s Scope) bool {
 	return slices.Contains(p.Scopes, s) || slices.Contains(p.Scopes, ScopeAdmin)
 }
 
-// Limited reports whether the principal may see and use some agents only.
+// Limited reports whether the principal may see and use only some agents.
 func (p Principal) Limited() bool { return len(p.Agents) > 0 }
 
-// MayUse reports whether its limits let it use and see that agent.
+// MayUse reports whether the principal may use and see that agent.
 func (p Principal) MayUse(agent string) bool {
 	return !p.Limited() || slices.Contains(p.Agents, agent)
 }
 
-// NoAgent is what a principal with limits is told of an agent that it may not
-// use: the same whether there is such an agent or not.
+// NoAgent returns the error for a limited principal that names an agent which it may not
+// use. It is the same whether the agent exists or not.
 func (p Principal) NoAgent(name string) *Error {
 	return &Error{Code: CodeNotFound, Field: "agent",
 		Message: "no agent is named " + name + " among those that this token may use: " + strings.Join(p.Agents, ", ")}
 }
 
-// Sees reports whether it may see what has that owner, queue and agent: all
-// without limits, else what is its own and what belongs to its agents.
+// Sees reports whether the principal may see an object with that owner, queue and agent. A
+// limited principal sees only its own objects and those of its agents.
 func (p Principal) Sees(owner, queue, agent string) bool {
 	if !p.Limited() || (owner != "" && owner == p.Key()) {
 		return true
@@ -106,8 +106,8 @@ func (p Principal) Sees(owner, queue, agent string) bool {
 	return agent != "" && p.MayUse(agent)
 }
 
-// MayRead reports whether it may read what belongs to owner: with the right to
-// read, else what is its own.
+// MayRead reports whether the principal may read what belongs to owner: anything with the
+// read scope, else only its own.
 func (p Principal) MayRead(owner string) bool {
 	return p.Has(ScopeRead) || (owner != "" && owner == p.Key())
 }
@@ -115,14 +115,14 @@ func (p Principal) MayRead(owner string) bool {
 // SeesTask is Sees for a task.
 func (p Principal) SeesTask(t *Task) bool { return p.Sees(t.Owner, t.Queue, t.Agent) }
 
-// OwnerUser returns the id of the user that an owner key names, if it does.
+// OwnerUser returns the id of the user in an owner key; ok is false for other owners.
 func OwnerUser(owner string) (id string, ok bool) { return ownerOf(owner, PrincipalUser) }
 
-// OwnerAgent returns the name of the agent that an owner key names, if it does.
+// OwnerAgent returns the name of the agent in an owner key; ok is false for other owners.
 func OwnerAgent(owner string) (name string, ok bool) { return ownerOf(owner, PrincipalAgent) }
 
-// ownerOf returns "" for an owner of another kind: callers that ask for the
-// name alone must not be handed the whole key.
+// ownerOf returns "" for an owner of another kind, so that callers which ignore ok do not
+// get the whole key.
 func ownerOf(owner string, kind PrincipalKind) (id string, ok bool) {
 	if id, ok = strings.CutPrefix(owner, string(kind)+":"); !ok {
 		return "", false
@@ -130,15 +130,15 @@ func ownerOf(owner string, kind PrincipalKind) (id string, ok bool) {
 	return id, true
 }
 
-// TokenByUp is CreatedBy of the tokens that signalbox up makes for its own
-// agents at each start: the audit log has no row of them.
+// TokenByUp is Token.CreatedBy of the tokens that signalbox up creates for its own
+// agents at each start. The audit log has no rows for them.
 const TokenByUp = "signalbox up"
 
 // Token is the row of a credential. Its secret is shown once and stored as a
 // hash.
 type Token struct {
 	ID        string // "tok-" and letters
-	Login     bool   // made by a login; it stands in a cookie and is not listed
+	Login     bool   // created by a login; kept in a cookie and not listed
 	Name      string
 	Hash      []byte // SHA-256 of the secret, which has 256 random bits
 	Kind      PrincipalKind
@@ -151,7 +151,7 @@ type Token struct {
 	RevokedAt time.Time // zero: in force
 }
 
-// Role is what a user may do.
+// Role is a set of rights of a user.
 type Role string
 
 // The roles, from the seed execution-queue.
@@ -160,7 +160,7 @@ const (
 	RoleUser  Role = "user"  // read, submit, cancel, tool, schedule
 )
 
-// Scopes are the rights of a role.
+// Scopes returns the rights of a role.
 func (r Role) Scopes() []Scope {
 	switch r {
 	case RoleAdmin:
@@ -173,9 +173,9 @@ func (r Role) Scopes() []Scope {
 
 // User is the row of a person who can log in.
 type User struct {
-	ID        string // a name, as ValidName has it
+	ID        string // a valid name (ValidName)
 	Email     string
-	Password  string // argon2id, in the PHC string form
+	Password  string // argon2id, in the PHC string format
 	Role      Role
 	Agents    []string // the only agents that the user may use and see; empty: all
 	CreatedAt time.Time

@@ -12,25 +12,24 @@ const (
 	bypassPrefix  = "bypass:"
 )
 
-// PoolQueue is the queue that agents of one kind serve.
+// PoolQueue returns the queue that the agents of one kind serve.
 func PoolQueue(kind string) string { return poolPrefix + kind }
 
-// AgentQueue is the queue that one agent alone serves.
+// AgentQueue returns the queue that only one agent serves.
 func AgentQueue(name string) string { return agentPrefix + name }
 
-// BypassQueue is where the bypass tasks of an agent stand for the moment
-// between their submit and their claim.
+// BypassQueue returns the queue that holds the bypass tasks of an agent between
+// their submit and their claim.
 func BypassQueue(agent string) string { return bypassPrefix + agent }
 
-// QueueBypass returns the agent whose bypass tasks stand in queue, if it is
-// such a queue.
+// QueueBypass returns the agent of a bypass queue; ok is false for other queues.
 func QueueBypass(queue string) (agent string, ok bool) { return strings.CutPrefix(queue, bypassPrefix) }
 
-// QueueAgent returns the agent that alone serves queue, if it is such a queue.
+// QueueAgent returns the agent of an agent's own queue; ok is false for other queues.
 func QueueAgent(queue string) (name string, ok bool) { return strings.CutPrefix(queue, agentPrefix) }
 
-// OnlyAgent returns the agent that alone takes tasks from queue, into its slots
-// or its bypass, if it is such a queue.
+// OnlyAgent returns the only agent that takes tasks from queue, into its slots
+// or its bypass; ok is false if other agents may take them too.
 func OnlyAgent(queue string) (name string, ok bool) {
 	if name, ok = QueueAgent(queue); ok {
 		return name, true
@@ -41,10 +40,10 @@ func OnlyAgent(queue string) (name string, ok bool) {
 	return "", false
 }
 
-// QueueKind returns the kind of agents that serve queue, if it is a pool.
+// QueueKind returns the kind of the agents that serve a pool queue; ok is false for other queues.
 func QueueKind(queue string) (kind string, ok bool) { return strings.CutPrefix(queue, poolPrefix) }
 
-// ValidQueue reports whether queue is a name that a queue can have.
+// ValidQueue reports whether queue can be the name of a queue.
 func ValidQueue(queue string) bool {
 	if name, ok := QueueAgent(queue); ok {
 		return ValidName(name)
@@ -58,25 +57,25 @@ func ValidQueue(queue string) bool {
 	return queue == QueueWork || queue == QueueCommands || queue == QueueCalls
 }
 
-// Names of limits. A limit says how many tasks may wait; it is not a queue.
+// Names of limits. A limit bounds how many tasks may wait; it is not a queue.
 const (
-	LimitWork     = "work"     // waiting tasks of the work-queue ways in, whatever their queue
+	LimitWork     = "work"     // waiting tasks submitted through the work-queue endpoints, in any queue
 	LimitCommands = "commands" // waiting command tasks
 	LimitCalls    = "calls"    // tool calls that became tasks, until they are claimed
 )
 
-// LimitChat is the limit on the waiting chats of one agent.
+// LimitChat returns the limit on the waiting chats of one agent.
 func LimitChat(agent string) string { return "chat:" + agent }
 
-// LimitBypass is the limit on bypass tasks of one agent that wait to be claimed.
+// LimitBypass returns the limit on the bypass tasks of one agent that wait for a claim.
 func LimitBypass(agent string) string { return "bypass:" + agent }
 
-// Pause says that a queue hands out nothing. Queue "" means all queues.
+// Pause says that no tasks are claimed from a queue. Queue "" means all queues.
 type Pause struct {
 	Queue  string
 	Reason string
 	By     string
 	AtMS   int64 // when it was paused, Unix ms
-	// UntilMS is when it resumes by itself, Unix ms; 0: when someone says so.
+	// UntilMS is when it resumes by itself, Unix ms; 0: only when someone resumes it.
 	UntilMS int64
 }

@@ -8,8 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// An instant has one id, in whatever zone it is spoken of, and ids are in the
-// order of the instants.
+// An instant has the same id in every time zone, and ids sort like their instants.
 func TestRunIDIsOfTheInstant(t *testing.T) {
 	at := time.Date(2026, 10, 25, 0, 30, 0, 0, time.UTC)
 	east := at.In(time.FixedZone("east", 2*3600))
@@ -21,7 +20,7 @@ func TestRunIDIsOfTheInstant(t *testing.T) {
 	}
 }
 
-// Only what is not decided is open, and what a policy left out has not failed; the policies are the seeds' words.
+// Only undecided firings are open, and firings that a policy skipped have not failed. The policies have the seeds' names.
 func TestWordsOfSchedules(t *testing.T) {
 	for status, open := range map[signalbox.RunStatus]bool{
 		signalbox.RunFiring: true, signalbox.RunHeld: true, signalbox.RunQueued: false, "": false, signalbox.SkippedQueueFull: false,

@@ -9,17 +9,17 @@ import (
 	"unicode/utf8"
 )
 
-// Query chooses tasks: the one grammar of the pages, the command line and the
-// API, such as
+// Query selects tasks. The dashboard, the command line and the API share its
+// grammar, for example
 //
 //	agent:coder state:failed since:2h "billing"
 //
-// Words stand for AND; a word may be key:value, and several values of a key,
-// with commas or in several words, stand for OR. A word or a "text in quotes"
-// without a key is a part of the prompt's first line, whatever its letters'
-// case. A minus before a word or key stands for NOT. The keys are
+// Words are combined with AND. A word may be key:value; several values of a key,
+// separated by commas or in several words, are combined with OR. A word or a
+// "text in quotes" without a key matches a part of the prompt's first line,
+// ignoring case. A minus before a word or key means NOT. The keys are
 //
-//	agent     that runs it, ran it, or alone may take it
+//	agent     that runs it, ran it, or is the only one that may take it
 //	state     a state, or waiting, running, ended for several
 //	reason    why it ended
 //	cause     fingerprint of the line that says why it failed: failures with the same are alike
@@ -35,7 +35,7 @@ import (
 //	until     the same
 //	older     it was submitted before a time, or longer ago than an age
 //
-// The zero Query chooses all.
+// The zero Query selects all tasks.
 type Query struct {
 	clauses []clause // in canonical order
 	since   moment
@@ -47,10 +47,10 @@ type Query struct {
 type clause struct {
 	key    string // "" for a text
 	not    bool
-	values []string // one of them; of a text there is one
+	values []string // matches any of them; a text has one
 }
 
-// moment is a point in time with the word that stands for it.
+// moment is a point in time with the word that it was parsed from.
 type moment struct {
 	word string
 	at   time.Time
@@ -59,14 +59,14 @@ type moment struct {
 // MaxQueryBytes bounds the text of a query.
 const MaxQueryBytes = 1000
 
-// Groups of states that a query has words for.
+// stateWords are the words for groups of states.
 var stateWords = map[string][]State{
 	"waiting": {Pending, Parked},
 	"running": {Dispatching, Working, Cancelling},
 	"ended":   {Completed, Failed, Cancelled, Timeout},
 }
 
-// String is the query in its canonical form, which parses to the same.
+// String returns the query in its canonical form, which parses to the same query.
 func (q *Query) String() string {
 	var words []string
 	for _, c := range q.clauses {
@@ -101,7 +101,7 @@ func (q *Query) String() string {
 	return strings.Join(words, " ")
 }
 
-// Takes reports whether the query chooses a task.
+// Takes reports whether the query selects a task.
 func (q *Query) Takes(t *Task) bool {
 	when := t.EndedAt
 	if !t.State.Terminal() {
@@ -120,7 +120,7 @@ func (q *Query) Takes(t *Task) bool {
 	return true
 }
 
-// matches reports whether a task has a value of a key.
+// matches reports whether a task has the value for the key.
 func matches(t *Task, key, value string) bool {
 	switch key {
 	case "":
@@ -155,7 +155,7 @@ func matches(t *Task, key, value string) bool {
 	return false
 }
 
-// Could reports whether the query may choose a task in that state.
+// Could reports whether the query may select a task in that state.
 func (q *Query) Could(s State) bool {
 	for i := range q.clauses {
 		c := &q.clauses[i]
@@ -171,8 +171,8 @@ func (q *Query) Could(s State) bool {
 	return true
 }
 
-// Only returns the value of a key that all chosen tasks have; "" where there
-// is none, or several.
+// Only returns the value of a key that all selected tasks share; "" if there is
+// none or more than one.
 func (q *Query) Only(key string) string {
 	for i := range q.clauses {
 		if c := &q.clauses[i]; c.key == key && !c.not && len(c.values) == 1 {
@@ -182,16 +182,16 @@ func (q *Query) Only(key string) string {
 	return ""
 }
 
-// Names reports whether the query asks for a value of a key in so many words.
+// Names reports whether the query explicitly asks for a value of a key.
 func (q *Query) Names(key, value string) bool {
 	return slices.ContainsFunc(q.clauses, func(c clause) bool { return c.key == key && !c.not && slices.Contains(c.values, value) })
 }
 
-// Span returns the times between which the chosen tasks ended, or were
-// submitted if they have not; zero: no bound.
+// Span returns the times between which the selected tasks ended, or were
+// submitted if they have not ended; zero: no bound.
 func (q *Query) Span() (since, until time.Time) { return q.since.at, q.until.at }
 
-// How a query and what is wrong with it are written.
+// Formatting of queries and of error messages about them.
 
 // quote writes a text in quotes.
 func quote(s string) string {
@@ -206,7 +206,7 @@ func bare(s string) string {
 	return s
 }
 
-// short is a word of a caller, cut for a message.
+// short cuts a caller's word for a message.
 func short(s string) string {
 	const most = 60
 	if utf8.RuneCountInString(s) > most {
@@ -215,7 +215,7 @@ func short(s string) string {
 	return s
 }
 
-// didYouMean names the word that looks most like one that is wrong.
+// didYouMean suggests the known word that is most like a wrong one.
 func didYouMean(typed string, known []string) string {
 	best := Nearest(strings.ToLower(typed), known)
 	if best == "" {
@@ -224,8 +224,8 @@ func didYouMean(typed string, known []string) string {
 	return fmt.Sprintf(" (did you mean %s?)", best)
 }
 
-// Nearest is the known name that a misspelt one most likely stands for, at most
-// two letters away; "" if none is that near.
+// Nearest returns the known name that a misspelt one most likely means, at most
+// two letters away; "" if none is that close.
 func Nearest(typed string, known []string) string {
 	best, least := "", 3
 	for _, k := range known {
@@ -236,8 +236,8 @@ func Nearest(typed string, known []string) string {
 	return best
 }
 
-// distance is how many letters must be changed, added or left out to make one
-// word of the other; of long words it is only known to be much.
+// distance returns how many letters must be changed, added or removed to turn one
+// word into the other. For long words it is only a large number.
 func distance(a, b string) int {
 	const longest = 100
 	if len(a) > longest || len(b) > longest {

@@ -5,12 +5,12 @@ import "slices"
 // QueryKey is a key of the query language, for help and completion.
 type QueryKey struct {
 	Name     string
-	Text     string   // what its value says of a task
-	Values   []string // all that it takes, where they are few
-	Examples []string // of its values, where they are many
+	Text     string   // what its value says about a task
+	Values   []string // all valid values, if there are few
+	Examples []string // example values, if there are many
 }
 
-// queryTable are the keys in canonical order; the last three are times.
+// queryTable lists the keys in canonical order; the last three are times.
 var queryTable = []QueryKey{
 	{Name: "id", Text: "beginning or end of its id"},
 	{Name: "state", Text: "a state, or waiting, running, ended for several", Values: append(words(States()), "waiting", "running", "ended")},
@@ -34,8 +34,8 @@ var ages = []string{"1h", "24h", "7d", "30d"}
 // QueryKeys returns the keys of a query in canonical order.
 func QueryKeys() []QueryKey { return slices.Clone(queryTable) }
 
-// queryKeys are the names of the keys in canonical order; "", which stands for a text,
-// comes before the times.
+// queryKeys lists the names of the keys in canonical order. "", the key of a text, comes
+// before the times.
 var queryKeys = func() []string {
 	names := make([]string, len(queryTable))
 	for i := range queryTable {
@@ -44,7 +44,7 @@ var queryKeys = func() []string {
 	return slices.Insert(names, len(names)-3, "")
 }()
 
-// queryValues are the values of keys that have few.
+// queryValues are the valid values of the keys that have few.
 var queryValues = func() map[string][]string {
 	values := map[string][]string{}
 	for _, k := range queryTable {

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// ParseQuery reads a query of at most MaxQueryBytes. Errors are CodeValidation
-// of the field q and name the word that is wrong.
+// ParseQuery parses a query of at most MaxQueryBytes. Errors are CodeValidation
+// for the field q and name the wrong word.
 func ParseQuery(text string, now time.Time) (Query, error) {
 	p := queryParser{rest: text, now: now}
 	switch {
@@ -83,7 +83,7 @@ func (p *queryParser) word() error {
 	return p.condition(key, not, values, begin[:len(begin)-len(p.rest)])
 }
 
-// values reads what stands behind a key.
+// values reads what follows a key.
 func (p *queryParser) values() (values []string, err error) {
 	for {
 		var v string
@@ -106,8 +106,7 @@ func (p *queryParser) values() (values []string, err error) {
 	}
 }
 
-// quoted reads a text in quotes; a backslash stands before a quote or a
-// backslash that belongs to it.
+// quoted reads a text in quotes. A backslash escapes a quote or a backslash.
 func (p *queryParser) quoted() (string, error) {
 	var b strings.Builder
 	for i := 1; i < len(p.rest); i++ {
@@ -129,7 +128,7 @@ func (p *queryParser) quoted() (string, error) {
 	return "", wrong("the quote before %q has no end: put another one behind the text", short(p.rest[1:]))
 }
 
-// condition takes a key with its values.
+// condition adds a key with its values.
 func (p *queryParser) condition(key string, not bool, values []string, word string) error {
 	if key == "" || !slices.Contains(queryKeys, key) {
 		return wrong("%q is no key in %s%s: the keys are %s; put a text with a colon in quotes",
@@ -174,7 +173,7 @@ func keyList() []string {
 	return list
 }
 
-// add takes a condition in, with others of the same key.
+// add adds a condition and merges it with others of the same key.
 func (p *queryParser) add(key string, not bool, values ...string) {
 	if key != "" {
 		for i := range p.q.clauses {
@@ -197,7 +196,7 @@ func (c *clause) add(values []string) {
 	}
 }
 
-// moment takes a time.
+// moment adds a time.
 func (p *queryParser) moment(key string, not bool, values []string, word string) error {
 	into := map[string]*moment{"since": &p.q.since, "until": &p.q.until, "older": &p.q.older}[key]
 	switch {
@@ -207,7 +206,7 @@ func (p *queryParser) moment(key string, not bool, values []string, word string)
 		return wrong("%s: %s can be given once", short(word), key)
 	}
 	at, ok := p.time(values[0])
-	if !ok || at.IsZero() { // the zero time would be no bound at all
+	if !ok || at.IsZero() { // the zero time would mean no bound
 
 		return wrong("%s: %q is no time: use an age such as 90m, 2h or 7d, a day such as 2026-01-31, or a time such as 2026-01-31T10:00:00Z", short(word), short(values[0]))
 	}

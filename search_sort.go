@@ -14,11 +14,11 @@ import (
 //	wait       from its submission to its start, to its end if it never started, or so far
 //	duration   from its start to its end, or so far
 //	priority   its priority
-//	agent      that runs it, ran it, or alone may take it
+//	agent      that runs it, ran it, or is the only one that may take it
 //
-// Tasks without a value, such as the duration of one that has not started, come
-// last either way. The zero Sort is the order of a search: running, waiting,
-// then ended tasks.
+// Tasks without a value come last in either direction, for example a task that
+// has not started when sorted by duration. The zero Sort is the order of a
+// search: running, waiting, then ended tasks.
 type Sort struct {
 	Key        string
 	Descending bool
@@ -29,8 +29,8 @@ func SortKeys() []string {
 	return []string{"created", "ended", "wait", "duration", "priority", "agent"}
 }
 
-// ParseSort reads a key, with a minus before it for descending order; "" is the
-// zero Sort. Errors are CodeValidation of the field sort.
+// ParseSort parses a key, with a minus before it for descending order; "" is the
+// zero Sort. Errors are CodeValidation for the field sort.
 func ParseSort(text string) (Sort, error) {
 	key, descending := strings.CutPrefix(text, "-")
 	for _, known := range append(SortKeys(), "") {
@@ -54,14 +54,14 @@ type SortValue struct {
 	Missing bool   `json:"m,omitempty"`
 	Number  int64  `json:"n,omitempty"` // Unix ms, ms, or a priority
 	Text    string `json:"t,omitempty"`
-	Seq     int64  `json:"s"` // of the task: among equals the newest comes first
+	Seq     int64  `json:"s"` // Task.Seq: among equals the newest comes first
 }
 
-// Value is what a task is sorted by; now bounds what still goes on.
+// Value returns what a task is sorted by; now is the end of durations that still run.
 func (s Sort) Value(t *Task, now time.Time) SortValue {
 	v := SortValue{Seq: t.Seq}
 	started := t.StartedAt
-	if t.State.Waiting() { // what the row keeps of an earlier claim
+	if t.State.Waiting() { // the row may keep times of an earlier claim
 		started = time.Time{}
 	}
 	switch s.Key {

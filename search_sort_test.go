@@ -29,7 +29,7 @@ func TestSort(t *testing.T) {
 		"-duration": "runs done cancelled waits",
 		"priority":  "done cancelled runs waits",
 		"-priority": "waits cancelled runs done",
-		"agent":     "done waits runs cancelled", // coder alone may take the one that waits
+		"agent":     "done waits runs cancelled", // only coder may take the waiting one
 		"-agent":    "runs done waits cancelled",
 	} {
 		s, err := signalbox.ParseSort(text)
@@ -55,7 +55,7 @@ func TestSort(t *testing.T) {
 	}
 }
 
-// Each key is understood with each of its values and examples, and has a text.
+// Each key parses with each of its values and examples, and has a text.
 func TestQueryKeys(t *testing.T) {
 	for _, k := range signalbox.QueryKeys() {
 		if k.Text == "" {

@@ -69,7 +69,7 @@ func TestQueryErrorsNameTheWord(t *testing.T) {
 		"queue:nowhere":                     {`"nowhere" is not a queue`, "pool:KIND"},
 		"since:yesterday":                   {`"yesterday" is no time`, "7d"},
 		"since:-2h":                         {"no time"},
-		"until:0001-01-01":                  {"no time"}, // the zero time, which is no bound
+		"until:0001-01-01":                  {"no time"}, // the zero time, which would mean no bound
 		"since:1h since:2h":                 {"since can be given once"},
 		"-since:2h":                         {"-since:2h", "minus"},
 		"older:1h,2h":                       {"once"},
@@ -115,7 +115,7 @@ func TestQueryTakes(t *testing.T) {
 		{"billing hello", false, false},
 		{"-billing", false, true},
 		{"agent:coder", true, true},
-		{"agent:other", false, false}, // of a waiting task, what its row keeps of an earlier claim
+		{"agent:other", false, false}, // a waiting task keeps the agent of an earlier claim in its row
 		{"agent:x,coder", true, true},
 		{"state:failed", true, false},
 		{"state:ended", true, false},

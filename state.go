@@ -1,16 +1,16 @@
 package signalbox
 
-// State is where a task stands in its life.
+// State is the state of a task in its life cycle.
 type State string
 
 // The states of a task. Completed, Failed, Cancelled and Timeout are
 // terminal and final.
 const (
 	Pending     State = "pending"     // waits in its queue
-	Dispatching State = "dispatching" // claimed for a slot; the agent has not said yes or no
+	Dispatching State = "dispatching" // claimed for a slot; the agent has not answered yet
 	Working     State = "working"     // the agent accepted it
 	Cancelling  State = "cancelling"  // someone asked to stop it; the agent has not confirmed
-	Parked      State = "parked"      // its run was ended at a gate (Task.Parking), and goes on when that opens
+	Parked      State = "parked"      // its run was ended at a gate (Task.Parking) and continues when that opens
 	Completed   State = "completed"
 	Failed      State = "failed"
 	Cancelled   State = "cancelled"
@@ -30,27 +30,27 @@ func (s State) Terminal() bool {
 // InFlight reports whether a task in state s holds a slot.
 func (s State) InFlight() bool { return s == Dispatching || s == Working || s == Cancelling }
 
-// Waiting reports whether a task in state s waits in its queue: Parked, it waits at a gate
-// too, and is not to be claimed.
+// Waiting reports whether a task in state s waits in its queue. A parked task also waits at a
+// gate and cannot be claimed.
 func (s State) Waiting() bool { return s == Pending || s == Parked }
 
 // Valid reports whether s is one of the states above.
 func (s State) Valid() bool { return s.Waiting() || s.InFlight() || s.Terminal() }
 
-// Reason says why a task ended, for programs; the task's message says it for
-// people. It is empty until the task is terminal.
+// Reason says why a task ended, for programs; Task.Message says it for people.
+// It is empty until the task is terminal.
 type Reason string
 
 // The reasons a task can end for.
 const (
-	ReasonCompleted      Reason = "completed"       // the agent said so
+	ReasonCompleted      Reason = "completed"       // the agent reported it
 	ReasonAgentError     Reason = "agent_error"     // the agent ran it and reported an error
 	ReasonExitNonzero    Reason = "exit_nonzero"    // the command ended with a code other than 0
 	ReasonWaitTimeout    Reason = "wait_timeout"    // it waited longer than it was allowed to
-	ReasonDispatchFailed Reason = "dispatch_failed" // it could not be brought to an agent
+	ReasonDispatchFailed Reason = "dispatch_failed" // it could not be dispatched to an agent
 	ReasonRejected       Reason = "rejected"        // an agent answered 4xx: the request itself is wrong
 	ReasonRunTimeout     Reason = "run_timeout"     // it ran longer than timeout_seconds
-	ReasonLost           Reason = "lost"            // its agent went silent or forgot it
+	ReasonLost           Reason = "lost"            // its agent went silent or no longer knows it
 	ReasonReleased       Reason = "released"        // someone took the slot away from it
 	ReasonCancelled      Reason = "cancelled"       // someone cancelled it
 	ReasonInterrupted    Reason = "interrupted"     // its agent was restarted in the middle
@@ -94,15 +94,14 @@ var endState = map[Reason]State{
 	ReasonChecks:         Failed,
 }
 
-// plain is the message of a task whose ender gave none: a terminal message
-// is never empty (seed execution-queue: empty error texts were its largest
-// class of error).
+// plain holds the default messages: a terminal message is never empty (seed
+// execution-queue: empty error texts were its largest class of error).
 var plain = map[Reason]string{
 	ReasonCompleted:      "completed",
 	ReasonAgentError:     "the agent reported an error without a text",
 	ReasonExitNonzero:    "the command ended with a code other than 0",
 	ReasonWaitTimeout:    "waited longer than its wait timeout",
-	ReasonDispatchFailed: "could not be brought to an agent",
+	ReasonDispatchFailed: "could not be dispatched to an agent",
 	ReasonRejected:       "the agent refused the request",
 	ReasonRunTimeout:     "ran longer than its timeout",
 	ReasonLost:           "its agent went silent or no longer knows it",

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Source says by which way a task came in.
+// Source says how a task was submitted.
 type Source string
 
 // The sources of a task. The seeds' "schedule" is SourceScheduler here.
@@ -24,7 +24,7 @@ func Sources() []Source {
 	return []Source{SourceWeb, SourceScheduler, SourceCLI, SourceAgent, SourceUser, SourceAPI}
 }
 
-// OnLost says what becomes of a task whose agent is lost after it started.
+// OnLost says what happens to a task whose agent is lost after it started.
 type OnLost string
 
 // The choices for a lost task.
@@ -48,24 +48,24 @@ type Mode string
 
 // The ways to call an agent.
 const (
-	ModeQueue  Mode = ""       // submitted: nobody need wait for it
+	ModeQueue  Mode = ""       // submitted; the caller need not wait
 	ModeChat   Mode = "chat"   // a turn of the agent's conversation, in the agent's own queue
-	ModeBypass Mode = "bypass" // isolated, beside the queue, without a conversation
+	ModeBypass Mode = "bypass" // isolated, outside the queue, without a conversation
 	ModeTool   Mode = "tool"   // a tool call as a task, run by the director's own executor
-	ModeLand   Mode = "land"   // lands the work of another task, beside the queue as a bypass; Request.Land says which
+	ModeLand   Mode = "land"   // lands the work of another task, outside the queue like a bypass; Request.Land says which
 )
 
-// Overflow says what becomes of a call when its agent cannot start it at once.
+// Overflow says what happens to a call that its agent cannot start at once.
 type Overflow string
 
 // The overflow policies.
 const (
 	OverflowReject  Overflow = "reject"  // it is refused with CodeAgentBusy, and nothing is stored
-	OverflowWait    Overflow = "wait"    // it waits for its wait timeout at most
-	OverflowPersist Overflow = "persist" // it waits in the backlog, under the limit "work", for as long as it takes
+	OverflowWait    Overflow = "wait"    // it waits at most for its wait timeout
+	OverflowPersist Overflow = "persist" // it waits in the backlog, under the limit "work", without a timeout
 )
 
-// MaxCallDepth bounds chains of agents that call agents.
+// MaxCallDepth is the maximum length of a chain of agents that call agents.
 const MaxCallDepth = 8
 
 // Project is the working context of a task: where the agent's CLI runs.
@@ -74,8 +74,8 @@ type Project struct {
 	Path string `json:"path,omitempty"`
 }
 
-// Request is what the submitter asked for. It does not change after submit,
-// but for its Env, which is erased when the task ends.
+// Request is what the submitter asked for. It changes only by an edit, and
+// SealedEnv is erased when the task ends.
 type Request struct {
 	Prompt         string   `json:"prompt"`
 	Model          string   `json:"model,omitempty"`
@@ -87,36 +87,36 @@ type Request struct {
 	Queue          string   `json:"queue,omitempty"`      // as asked for; Task.Queue may be the session holder's
 	HadEnv         bool     `json:"had_env,omitempty"`
 	NewSession     bool     `json:"new_session,omitempty"` // a chat that begins a conversation
-	// For ModeBypass, where the runner knows them.
+	// For ModeBypass, if the runner supports them.
 	AllowedTools []string `json:"allowed_tools,omitempty"`
 	SystemPrompt string   `json:"system_prompt,omitempty"`
-	// For ModeTool. Arguments are those of the call, a JSON object without the
-	// properties that the tool marks as secret: these are in SealedEnv, as JSON
-	// by their names. Metadata is a JSON object or empty; TimeoutMS is the task's
-	// own limit on the run, 0: the tool's.
+	// For ModeTool. Arguments is a JSON object with the arguments of the call,
+	// without the properties that the tool marks as secret: those are in
+	// SealedEnv, as JSON by name. Metadata is a JSON object or empty. TimeoutMS
+	// limits the run; 0: the tool's limit.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	Metadata  json.RawMessage `json:"metadata,omitempty"`
 	TimeoutMS int64           `json:"timeout_ms,omitempty"`
-	// Trace is the W3C traceparent of the span that submitted it: what follows
-	// is traced under it, across restarts. "" where nothing is traced.
+	// Trace is the W3C traceparent of the span that submitted it. Later spans of the
+	// task are its children, also after a restart. "" if tracing is off.
 	Trace string `json:"trace,omitempty"`
 	// SealedEnv is the task's environment, encrypted. The store keeps it
-	// apart and erases it when the task ends.
+	// separately and erases it when the task ends.
 	SealedEnv []byte `json:"-"`
-	// EnvBy is EnvByCaller where no admin gave the environment and the checks, else "".
+	// EnvBy is EnvByCaller if no admin set the environment and the checks, else "".
 	EnvBy     EnvBy      `json:"env_by,omitempty"`
 	Checking  Checking   `json:"checking,omitzero"`
-	Workspace *Workspace `json:"workspace,omitempty"` // nil: as its agent is configured
-	// Land says what a task of ModeLand lands; nil for all others.
+	Workspace *Workspace `json:"workspace,omitempty"` // nil: the agent's default
+	// Land says what a task of ModeLand lands; nil in other modes.
 	Land *Land `json:"land,omitempty"`
 }
 
-// rowSize is about how much the rows of a task take beside its texts, with their
-// indexes and journal entries, in bytes.
+// rowSize is about how many bytes the rows of a task take in addition to its texts, with
+// their indexes and journal entries.
 const rowSize = 1 << 10
 
-// Size is about how much a store takes for what was asked for and the row of its
-// task, in bytes. The environment is not counted: it goes when the task ends.
+// Size returns about how many bytes the request and the row of its task take in a store. The
+// environment is not counted, because it is erased when the task ends.
 func (r *Request) Size() int64 {
 	n := rowSize + len(r.Prompt) + len(r.SystemPrompt) + len(r.Arguments) + len(r.Metadata)
 	for _, tool := range r.AllowedTools {
@@ -128,8 +128,8 @@ func (r *Request) Size() int64 {
 	return int64(n)
 }
 
-// Task is a task's row without its request and result, which a store keeps
-// apart because they can be large.
+// Task is the row of a task. A store keeps its request and result separately,
+// because they can be large.
 type Task struct {
 	ID  string
 	Seq int64 // order of submission; set by the store
@@ -139,8 +139,8 @@ type Task struct {
 	Reason  Reason // empty until terminal
 	Message string // for people: why it ended, or what it waits for
 
-	// Where it waits and in which order. The lowest OrderKey is first, then
-	// the lowest Place.
+	// Where it waits and in which order: the lowest OrderKey is first, then the
+	// lowest Place.
 	Queue      string
 	Limit      string // the limit it counts against while pending
 	Priority   int
@@ -149,8 +149,8 @@ type Task struct {
 	Place      int64         // order of enqueueing; set by the store
 	NotBefore  time.Time     // zero: at once
 	WaitUntil  time.Time     // zero: waits for ever
-	// Ready says that it stands in the claim index: pending, due, and the
-	// only one of its session that is ready or in flight. Set by the store.
+	// Ready says that it is in the claim index: it is pending, due, and the only
+	// task of its session that is ready or in flight. Set by the store.
 	Ready bool
 
 	SessionID   string
@@ -162,25 +162,26 @@ type Task struct {
 	Source      Source
 	SourceJob   string
 	Preview     string // the first line or so of the prompt
-	// IdempotencyKey makes at most one task; IdempotencyHash is of the body
-	// that came with it.
+	// IdempotencyKey creates at most one task; IdempotencyHash is the hash of the
+	// body that came with it.
 	IdempotencyKey  string
 	IdempotencyHash string
 
 	Mode Mode
 	// Tool is the tool that it calls, for ModeTool.
 	Tool string
-	// Owner is the key of the principal who asked (Principal.Key), from the
-	// identity that was shown, never from the body; "" is nobody in particular.
+	// Owner is the key (Principal.Key) of the principal who submitted it, from the
+	// authenticated identity, never from the body; "": unknown.
 	Owner      string
 	OwnerEmail string
-	// ParentID is the task whose execution made this call, Depth how many such
-	// calls lead to it, Waits whether the parent waits for its end.
+	// ParentID is the task whose execution made this call, Depth the length of
+	// the chain of calls that leads to it, Waits whether the parent waits for its
+	// end.
 	ParentID string
 	Depth    int
 	Waits    bool
-	// QueuedAs is its place in line when it was submitted, 0 where a slot was
-	// free for it. Set by the store, where the submission had a Room.
+	// QueuedAs is its place in line when it was submitted, 0 if a slot was free.
+	// Set by the store if the submission had a Room.
 	QueuedAs int
 
 	CreatedAt    time.Time
@@ -195,21 +196,21 @@ type Task struct {
 	Slot      int
 	Fence     int64  // 0: never claimed
 	TaskID    string // the agent's own id for it
-	Attempts  int    // dispatches that failed and count against MaxAttempts, that of a rejected task too
+	Attempts  int    // failed dispatches, which count against MaxAttempts, including that of a rejected task
 	Claims    int    // all claims
-	NoAnswers int    // claims that ended without any answer, or at an agent that is closed; bounded by MaxNoAnswers
+	NoAnswers int    // claims that ended without any answer or at a closed agent; at most MaxNoAnswers
 	LastError string
 
 	CancelRequested bool
 	CancelledBy     string
-	// StopReason is why it is being stopped where nobody cancelled it: a limit
-	// that fired. With StopMessage it becomes the reason of its end.
+	// StopReason is the limit that stops it, if no one cancelled it. With
+	// StopMessage it becomes the reason of its end.
 	StopReason  Reason
 	StopMessage string
 
-	// RequestSize and ResultSize are what the store keeps of it, in bytes, as
-	// Request.Size and Result.Size count it: set where the one and the other are.
-	// A RequestSize of 0 is that of a release which did not count.
+	// RequestSize and ResultSize are the stored bytes, as counted by Request.Size and
+	// Result.Size when the request and the result are stored. A RequestSize of 0 comes
+	// from a release that did not count.
 	RequestSize, ResultSize int64
 
 	// Failure is the line that most likely says why it failed, and Cause the
@@ -218,35 +219,35 @@ type Task struct {
 	Cause   string
 
 	// Requeues are its latest returns to the queue, oldest first, at most
-	// MaxRequeues; nil: none. What it points to never changes, so that rows share it.
+	// MaxRequeues; nil: none. The slice is immutable and shared between copies of the row.
 	Requeues *[]Requeue
 
-	// Spent is what its runs reported, those that were lost and run again too; not
-	// what void runs said later (Stale).
+	// Spent is what its runs reported, including runs that were lost and repeated, but not
+	// what void runs reported later (Stale).
 	Spent Spent
 
-	// EditedAt is when EditedBy changed it last while it waited; zero: never.
+	// EditedAt is when EditedBy last edited it while it waited; zero: never.
 	EditedAt time.Time
 	EditedBy string
 
-	// Anyway lets it be claimed, and run, though the account of its agent is not open or a
-	// budget other than its own is used up; it ends with the run.
+	// Anyway lets it be claimed and run even if the account of its agent is not open or a
+	// budget other than its own is used up. It is reset at the end of the run.
 	Anyway bool
 
-	// Parking is how it was parked last; nil: never. What it points to never changes.
+	// Parking is how it was last parked; nil: never. Immutable.
 	Parking *Parking
 
-	// Budget bounds what its runs may spend together: Spent and the one in flight.
+	// Budget limits what its runs may spend in total: Spent and the run in flight.
 	Budget Budget
 
-	// Needs is what its run holds, by resource; nil: nothing. What it points to never changes.
+	// Needs is what its run holds, by resource; nil: nothing. Immutable.
 	Needs     *[]Need
 	Workplace Workplace // where its run works
-	Landing   *Landing  // the way of its work to a branch; nil: nobody wants it there. What it points to never changes
+	Landing   *Landing  // the landing of its work on a branch; nil: not wanted. Immutable
 }
 
-// Requires lists what the execution of the task at an agent holds, by resource; folder is the
-// one in which the agent's runs work unless they are placed elsewhere, "": none.
+// Requires lists what the execution of the task at an agent holds, by resource. folder is the
+// folder in which the run works at that agent, "": none.
 func (t *Task) Requires(folder string) []Need {
 	var needs []Need
 	if t.Needs != nil {
@@ -258,9 +259,8 @@ func (t *Task) Requires(folder string) []Need {
 	return append([]Need{{Exclusive("folder", folder), 1}}, needs...)
 }
 
-// Kept is how much it counts, once it has ended, against the bounds on what is
-// kept of ended tasks, in bytes. What was stored by a release that did not count
-// counts nothing: it goes with its time.
+// Kept returns how many bytes an ended task counts against the limits on retained
+// tasks. A task stored by a release that did not count has 0: only its age limits it.
 func (t *Task) Kept() int64 {
 	if t.RequestSize == 0 {
 		return 0
@@ -268,9 +268,9 @@ func (t *Task) Kept() int64 {
 	return t.RequestSize + t.ResultSize
 }
 
-// QueueStatus is the seed's word for how the task fared at submit: "running",
-// or "queued:N" with its place in line (seed execution-queue). A task that was
-// only put into a queue, or ended before it ran, is "queued".
+// QueueStatus returns the seed's status of the task at submit (seed
+// execution-queue): "running", or "queued:N" with its place in line. It is
+// "queued" for a task that was only queued or that ended before it ran.
 func (t *Task) QueueStatus() string {
 	switch {
 	case t.QueuedAs > 0:
@@ -283,12 +283,12 @@ func (t *Task) QueueStatus() string {
 
 func (t *Task) neverRan() bool { return t.State.Terminal() && t.StartedAt.IsZero() }
 
-// WasQueued reports whether the task had to wait: at its submit, or until it ended.
+// WasQueued reports whether the task had to wait at its submit, or ended before it ran.
 func (t *Task) WasQueued() bool { return t.QueuedAs > 0 || t.neverRan() }
 
-// OrderKey is the key by which waiting tasks are taken: the time of
-// enqueueing in ms, less the bias of the priority. It is fixed when the task
-// is enqueued, so that a high priority can overtake but never starve.
+// OrderKey returns the key by which waiting tasks are ordered: the time of
+// enqueueing in ms, minus the bias of the priority. It is fixed when the task
+// is enqueued, so that a high priority overtakes others but never starves them.
 func (t *Task) OrderKey() int64 { return t.EnqueuedAt.UnixMilli() - t.Bias.Milliseconds() }
 
 // Limits on claims and priorities.

@@ -6,23 +6,23 @@ import (
 	"unicode/utf8"
 )
 
-// Check is a command that says whether the work of a task is good.
+// Check is a command that verifies the work of a task.
 type Check struct {
 	Name           string `json:"name"`
 	Run            string `json:"run"`                       // shell command
 	TimeoutSeconds int    `json:"timeout_seconds,omitempty"` // 0: the agent's default, 600
 }
 
-// Checking is how the work of a task is to be checked; the zero value leaves that to its agent.
+// Checking says how the work of a task is checked; the zero value uses the agent's defaults.
 type Checking struct {
-	Checks  []Check `json:"checks,omitempty"`        // each name once
-	Retries *int    `json:"check_retries,omitempty"` // how often the task's conversation goes on with what failed
+	Checks  []Check `json:"checks,omitempty"`        // with unique names
+	Retries *int    `json:"check_retries,omitempty"` // how often the conversation continues with the failed checks
 }
 
-// IsZero reports whether all is left to the agent.
+// IsZero reports whether the agent's defaults apply.
 func (c Checking) IsZero() bool { return len(c.Checks) == 0 && c.Retries == nil }
 
-// Bounds of checks.
+// Limits of checks.
 const (
 	MaxChecks       = 20
 	MaxCheckRun     = 4096      // bytes of a command
@@ -33,7 +33,7 @@ const (
 	maxCheckName    = 64      // bytes
 )
 
-// Validate refuses checks that no agent takes.
+// Validate refuses checks that are not valid.
 func (c Checking) Validate() error {
 	if len(c.Checks) > MaxChecks {
 		return Invalid("checks", "checks has %d entries; at most %d are allowed", len(c.Checks), MaxChecks)
@@ -60,16 +60,16 @@ func (c Checking) Validate() error {
 	return nil
 }
 
-// TaskChecks says from whom an agent takes checks of a task; "" is not known.
+// TaskChecks says from whom an agent accepts checks of a task; "" means unknown.
 type TaskChecks string
 
-// From whom an agent takes checks.
+// The values of TaskChecks.
 const (
 	ChecksOfAdmins   TaskChecks = "admins" // the default
 	ChecksOfEveryone TaskChecks = "everyone"
 )
 
-// MayBringChecks refuses checks of a task that its agent takes from admins alone.
+// MayBringChecks refuses checks of a task if its agent accepts them only from admins.
 func (p Principal) MayBringChecks(agent string, from TaskChecks, list []Check) error {
 	if len(list) == 0 || from != ChecksOfAdmins || p.Has(ScopeAdmin) {
 		return nil
@@ -77,35 +77,35 @@ func (p Principal) MayBringChecks(agent string, from TaskChecks, list []Check) e
 	return Invalid("checks", "agent %s does not take checks from %s, because they are commands for its host: who runs the agent allows them with agent.task_checks, and an admin may bring any", agent, p.String())
 }
 
-// CheckState is what a check said of work.
+// CheckState is the outcome of a check.
 type CheckState string
 
-// What a check can say.
+// The outcomes of a check.
 const (
 	CheckPassed      CheckState = "passed"
 	CheckFailed      CheckState = "failed"
-	CheckTimeout     CheckState = "timeout"     // it did not end in its time
+	CheckTimeout     CheckState = "timeout"     // it did not end in time
 	CheckUnavailable CheckState = "unavailable" // it could not be run
 )
 
-// Checked is what the checks of a run said, as its agent tells it.
+// Checked is the outcome of the checks of a run, as reported by its agent.
 type Checked struct {
 	State   CheckState    `json:"state"` // never CheckTimeout
 	Results []CheckResult `json:"results,omitempty"`
 	Rounds  int           `json:"rounds"`            // how often they ran
-	Message string        `json:"message,omitempty"` // why the work is unchecked
+	Message string        `json:"message,omitempty"` // why the work was not checked
 }
 
-// CheckResult is what one check said.
+// CheckResult is the outcome of one check.
 type CheckResult struct {
 	Name     string     `json:"name"`
 	State    CheckState `json:"state"`
 	ExitCode *int       `json:"exit_code,omitempty"`
 	Seconds  float64    `json:"seconds"`
-	Output   string     `json:"output,omitempty"` // its end, at most MaxCheckOutput bytes
+	Output   string     `json:"output,omitempty"` // the end of its output, at most MaxCheckOutput bytes
 }
 
-// Size is about how much a store takes for it, in bytes.
+// Size returns about how many bytes it takes in a store.
 func (c *Checked) Size() int64 {
 	if c == nil {
 		return 0
@@ -117,7 +117,7 @@ func (c *Checked) Size() int64 {
 	return int64(n)
 }
 
-// Summary leaves out what the checks printed; nil of nil.
+// Summary returns a copy without the output of the checks; nil for nil.
 func (c *Checked) Summary() *Checked {
 	if c == nil {
 		return nil
@@ -130,8 +130,8 @@ func (c *Checked) Summary() *Checked {
 	return &s
 }
 
-// Sanitize replaces or drops what no agent of ours says: states that are none, figures below 0,
-// texts that are too long or could do more to a terminal than to show characters.
+// Sanitize replaces or drops what a correct agent never reports: unknown states, negative
+// figures, and texts that are too long or contain control characters.
 func (c *Checked) Sanitize() {
 	if len(c.Results) > MaxChecks {
 		c.Results = c.Results[:MaxChecks:MaxChecks]
@@ -144,7 +144,7 @@ func (c *Checked) Sanitize() {
 	for i := range c.Results {
 		r := &c.Results[i]
 		r.Name = printable(r.Name, maxCheckName)
-		if !(r.Seconds >= 0 && r.Seconds <= maxChanged) { // nor NaN
+		if !(r.Seconds >= 0 && r.Seconds <= maxChanged) { // false for NaN
 			r.Seconds = 0
 		}
 		switch r.State {
@@ -160,7 +160,7 @@ func (c *Checked) Sanitize() {
 	}
 }
 
-// lastBytes is the end of s, at most n bytes, from a character's edge.
+// lastBytes returns the end of s, at most n bytes, from a rune boundary.
 func lastBytes(s string, n int) string {
 	at := max(0, len(s)-n)
 	for at < len(s) && !utf8.RuneStart(s[at]) {

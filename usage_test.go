@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// Agents are strangers: no figure of theirs makes a sum smaller, wrong or endless.
+// Agents are not trusted: no figure that they report makes a sum smaller, wrong or infinite.
 func TestSpentOfHostileResults(t *testing.T) {
 	for _, c := range []struct {
 		r    signalbox.Result

@@ -8,20 +8,20 @@ import (
 
 // The kinds of workspaces.
 const (
-	WorkspaceFolder   = "folder"   // the agent's own folder, or the project's of the task
+	WorkspaceFolder   = "folder"   // the agent's own folder, or that of the task's project
 	WorkspaceWorktree = "worktree" // a git worktree made for the task
 	WorkspaceClone    = "clone"    // a git worktree of a mirror of a remote repository
 )
 
-// Workspace is where the run of a task works, as far as its submitter has said. "" is as the
-// agent is configured.
+// Workspace is where the run of a task works, as far as its submitter has specified it. ""
+// means the agent's default.
 type Workspace struct {
 	Kind string `json:"kind,omitempty"` // WorkspaceFolder, WorkspaceWorktree or WorkspaceClone
-	Repo string `json:"repo,omitempty"` // of a worktree a folder at the agent; of a clone what ValidRemote takes
-	Base string `json:"base,omitempty"` // what ValidRevision takes
+	Repo string `json:"repo,omitempty"` // for a worktree a folder at the agent; for a clone an address valid by ValidRemote
+	Base string `json:"base,omitempty"` // valid by ValidRevision
 }
 
-// NewWorkspace is nil if nothing is said.
+// NewWorkspace returns a workspace, or nil if nothing is set.
 func NewWorkspace(kind, repo, base string) *Workspace {
 	if w := (Workspace{kind, repo, base}); w != (Workspace{}) {
 		return &w
@@ -29,7 +29,7 @@ func NewWorkspace(kind, repo, base string) *Workspace {
 	return nil
 }
 
-// Said is what was said; of nil nothing.
+// Said returns the workspace; the zero Workspace for nil.
 func (w *Workspace) Said() Workspace {
 	if w == nil {
 		return Workspace{}
@@ -37,7 +37,7 @@ func (w *Workspace) Said() Workspace {
 	return *w
 }
 
-// Check refuses what no agent could do. Errors name the field.
+// Check refuses a workspace that is not valid. Errors name the field.
 func (w *Workspace) Check(project *Project) error {
 	s := w.Said()
 	switch {
@@ -59,7 +59,7 @@ func (w *Workspace) Check(project *Project) error {
 	return nil
 }
 
-// Place is where a run works, as far as its submitter has said.
+// Place returns where a run works, as far as its submitter has specified it.
 func (w *Workspace) Place(project *Project) Workplace {
 	switch {
 	case w.Said().Kind == WorkspaceWorktree, w.Said().Kind == WorkspaceClone, project != nil:
@@ -72,7 +72,7 @@ func (w *Workspace) Place(project *Project) Workplace {
 
 func control(c rune) bool { return c < ' ' || c == 0x7f }
 
-// brief is the beginning of a text for a message.
+// brief returns the beginning of a text for a message.
 func brief(s string) string { return strings.ToValidUTF8(s[:min(len(s), 100)], "\uFFFD") }
 
 const maxRemote = 1024 // bytes
@@ -83,9 +83,9 @@ var (
 	driveRoot = regexp.MustCompile(`^[A-Za-z]:[/\\]`)
 )
 
-// ValidRemote reports whether a text is the address of a git repository: a URL of https, http,
-// ssh or git, the short form user@host:path, or an absolute path. Passwords, other helpers of
-// git, and texts that git would take for an option are none.
+// ValidRemote reports whether s is the address of a git repository: a URL with the scheme https,
+// http, ssh or git, the short form user@host:path, or an absolute path. It refuses passwords,
+// other git transports, and texts that git would take for an option.
 func ValidRemote(s string) bool {
 	if s == "" || len(s) > maxRemote || strings.ContainsFunc(s, control) || strings.Contains(s, "::") {
 		return false
@@ -97,11 +97,11 @@ func ValidRemote(s string) bool {
 	return !strings.Contains(s, "..") && !strings.HasPrefix(where, "-") && (remoteURL.MatchString(s) || remoteSCP.MatchString(s))
 }
 
-// LocalRemote reports whether an address is a path.
+// LocalRemote reports whether an address is a local path.
 func LocalRemote(s string) bool { return strings.HasPrefix(s, "/") || driveRoot.MatchString(s) }
 
-// ValidRemotePattern reports whether a text is a pattern of what ValidRemote takes, as
-// path.Match reads it: * stands for any characters but slashes.
+// ValidRemotePattern reports whether s is a pattern for addresses, as defined by path.Match:
+// * matches any characters except slashes.
 func ValidRemotePattern(s string) bool {
 	_, err := path.Match(s, "")
 	return err == nil && ValidRemote(strings.NewReplacer("*", "x", "?", "x").Replace(s))
@@ -109,8 +109,8 @@ func ValidRemotePattern(s string) bool {
 
 var revision = regexp.MustCompile(`^[^-~^:?*\[\\\x00-\x20\x7f][^~^:?*\[\\\x00-\x20\x7f]{0,254}$`)
 
-// ValidRevision reports whether a text can be the name of a branch or tag, or a commit: what git
-// takes for a name, without its operators.
+// ValidRevision reports whether s can be the name of a branch or tag, or a commit: a name that
+// git accepts, without revision operators.
 func ValidRevision(s string) bool {
 	if !revision.MatchString(s) || strings.Contains(s, "..") || strings.Contains(s, "@{") || s == "@" || strings.HasSuffix(s, ".") {
 		return false
