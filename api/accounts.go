@@ -2,32 +2,32 @@ package api
 
 import "time"
 
-// WaitingFor is the gate at which a task waits.
+// WaitingFor is the gate that a task waits for.
 type WaitingFor struct {
 	Kind  string     `json:"kind"`            // account, agent, budget or time
-	Name  string     `json:"name,omitempty"`  // of the account or agent, or whose budget it is, such as user ann@example.org
-	Text  string     `json:"text"`            // such as: account claude-3f0c is closed until 2026-01-31T14:00:00Z (five_hour)
-	Until *time.Time `json:"until,omitempty"` // when it opens by itself, as far as that is known
+	Name  string     `json:"name,omitempty"`  // of the account or agent, or the owner of the budget, such as user ann@example.org
+	Text  string     `json:"text"`            // for example: account claude-3f0c is closed until 2026-01-31T14:00:00Z (five_hour)
+	Until *time.Time `json:"until,omitempty"` // when it opens by itself, if known
 	Since *time.Time `json:"since,omitempty"` // when the task was parked, the gate closed or the budget used up
 }
 
 // Gates is the answer to GET /api/gates.
 type Gates struct {
-	Gates []ClosedGate `json:"gates"` // first those at which a person is needed, then those at which tasks wait
+	Gates []ClosedGate `json:"gates"` // first those that need a person, then those with waiting tasks
 }
 
 // ClosedGate is something that is closed now.
 type ClosedGate struct {
-	Kind string `json:"kind"`           // account; agent: it failed; budget: of the day, used up; tool: a tool queue, closed by its upstream; time: of tasks that are parked until then
-	Name string `json:"name,omitempty"` // of the account, agent or tool queue, or whose budget it is
+	Kind string `json:"kind"`           // account; agent: it failed; budget: the daily budget is used up; tool: a tool queue closed by its upstream; time: tasks are parked until then
+	Name string `json:"name,omitempty"` // of the account, agent or tool queue, or the owner of the budget
 	// State is closed; trying: one task goes first; signed_out: a person must log in.
 	State  string     `json:"state"`
 	Text   string     `json:"text"` // the same in words, as in WaitingFor
 	Since  *time.Time `json:"since,omitempty"`
 	Until  *time.Time `json:"until,omitempty"`  // when it opens by itself, or is tried
 	Source string     `json:"source,omitempty"` // as of Account
-	// Waiting are tasks, or calls of a tool queue, that wait because it is closed; the parked
-	// ones apart, which go on when it is open.
+	// Waiting counts the tasks, or calls of a tool queue, that wait because it is closed. Parked
+	// counts the parked tasks, which continue when it opens.
 	Waiting int    `json:"waiting"`
 	Parked  int    `json:"parked"`
 	Cure    string `json:"cure"` // what a person can do
@@ -38,31 +38,31 @@ type Accounts struct {
 	Accounts []Account `json:"accounts"` // by name
 }
 
-// Account is what agents spend: one login or key at one provider.
+// Account is one login or key at one provider, which agents spend.
 type Account struct {
 	Name  string `json:"name"`
 	Kind  string `json:"kind,omitempty"`  // of its agents
-	Login string `json:"login,omitempty"` // for people: an address, or what sort of key it is; never the secret
-	// State is open; closed: its agents claim nothing, until Until; trying: that is over, and
-	// one task goes first; signed_out: its login was refused, and a person must log in.
+	Login string `json:"login,omitempty"` // for people: an address, or the type of key; never the secret
+	// State is open; closed: its agents claim nothing until Until; trying: that time is over, and
+	// one task runs first; signed_out: its login was refused, and a person must log in.
 	State string `json:"state"`
 	Text  string `json:"text"` // the same in words
-	// Reason is what the provider said, or who closed it. Window is its limit that is used
-	// up. Source is how that is known: event, header, text, guess, or the name of a person.
+	// Reason is the provider's message, or who closed it. Window is the limit that is used up.
+	// Source says how that is known: event, header, text, guess, or the name of a person.
 	Reason  string          `json:"reason,omitempty"`
 	Window  string          `json:"window,omitempty"`
 	Source  string          `json:"source,omitempty"`
 	Since   *time.Time      `json:"since,omitempty"`
-	Until   *time.Time      `json:"until,omitempty"` // closed: it is tried then; absent: when someone opens it
+	Until   *time.Time      `json:"until,omitempty"` // closed: when it is tried again; absent: not until someone opens it
 	Windows []AccountWindow `json:"windows,omitempty"`
-	HeardAt *time.Time      `json:"heard_at,omitempty"` // of windows
-	Agents  []string        `json:"agents"`             // connected, that spend it
-	Waiting int             `json:"waiting"`            // tasks that wait because it is not open; the parked ones apart
-	Parked  int             `json:"parked"`             // tasks that go on when it is open
+	HeardAt *time.Time      `json:"heard_at,omitempty"` // when windows were last reported
+	Agents  []string        `json:"agents"`             // connected agents that spend it
+	Waiting int             `json:"waiting"`            // tasks that wait because it is not open, without parked ones
+	Parked  int             `json:"parked"`             // tasks that continue when it opens
 }
 
 // AccountClose is the body of POST /api/accounts/{name}/close.
 type AccountClose struct {
 	Until  *time.Time `json:"until,omitempty"`  // RFC 3339, at most 366 days from now; absent: until someone opens it
-	Reason string     `json:"reason,omitempty"` // one line of at most 300 bytes, which others see
+	Reason string     `json:"reason,omitempty"` // one line of at most 300 bytes, visible to others
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// TestCurrentTaskByItsIDAlone: an agent of the work-queue seed refuses an offer
-// with the id of its task, where ours gives an object.
+// TestCurrentTaskByItsIDAlone covers agents of the work-queue seed, which refuse an
+// offer with the id of their task; our daemon sends an object.
 func TestCurrentTaskByItsIDAlone(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"error":"agent_busy","current_task":"task-9"}`:        "task-9",

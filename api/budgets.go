@@ -4,17 +4,17 @@ import "time"
 
 // Budgets is the answer to GET /api/budgets.
 type Budgets struct {
-	Task    *Budget       `json:"task,omitempty"` // of each task that brings none of its own
-	Budgets []BudgetState `json:"budgets"`        // of today: that of the day, then by user, agent and account
+	Task    *Budget       `json:"task,omitempty"` // default of each task
+	Budgets []BudgetState `json:"budgets"`        // today's budgets: the total of the day, then by user, agent and account
 }
 
-// BudgetState is a budget of today, a UTC day, and what has been spent of it.
+// BudgetState is a budget of today (a UTC day) and what has been spent of it.
 type BudgetState struct {
 	Scope  string      `json:"scope"`          // day, user, agent or account
 	Name   string      `json:"name,omitempty"` // of the user (an e-mail address, or a key such as user:ann), agent or account
-	Spent  BudgetSpent `json:"spent"`          // by the runs that ended today, and those in flight as far as they have reported
+	Spent  BudgetSpent `json:"spent"`          // by runs that ended today, and by runs in flight as far as they have reported
 	Budget Budget      `json:"budget"`
-	State  string      `json:"state"`           // open, or used_up: nothing is started but what runs anyway
+	State  string      `json:"state"`           // open, or used_up: only tasks that run anyway are started
 	Text   string      `json:"text,omitempty"`  // used_up: the same in words
 	Since  *time.Time  `json:"since,omitempty"` // used_up: when that was noticed
 	Until  *time.Time  `json:"until,omitempty"` // used_up: when it opens

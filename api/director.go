@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// Error is the body of every answer that is not a success.
+// Error is the body of every error answer.
 type Error struct {
 	Error      string   `json:"error"`                 // code
 	Message    string   `json:"message"`               // what was wrong, what was expected
@@ -23,26 +23,26 @@ type Status struct {
 	UptimeSeconds float64     `json:"uptime_seconds"`
 	Queue         QueueStatus `json:"queue"`
 	Agents        AgentCounts `json:"agents"`
-	// Tools are the tool calls that are tasks, where there can be any.
+	// Tools counts the tool calls that are tasks, if the director runs any.
 	Tools *ToolTaskCounts `json:"tool_tasks,omitempty"`
 	Store StoreStatus     `json:"store"`
-	Open  bool            `json:"open"` // no token is asked for
-	// Health is the sentence that the pages begin with.
+	Open  bool            `json:"open"` // no token is required
+	// Health is the first sentence of the dashboard.
 	Health    *Verdict         `json:"health,omitempty"`
-	Scheduler *SchedulerCounts `json:"scheduler,omitempty"` // absent where none runs here
+	Scheduler *SchedulerCounts `json:"scheduler,omitempty"` // absent if no scheduler runs here
 }
 
 // SchedulerCounts is the scheduler block of Status.
 type SchedulerCounts struct {
 	Schedules int        `json:"schedules"`
 	Enabled   int        `json:"enabled"`
-	Failing   int        `json:"failing"` // enabled ones whose newest task failed, or whose newest firing should have made one and did not
+	Failing   int        `json:"failing"` // enabled schedules whose newest task failed, or whose newest firing should have created one but did not
 	NextRun   *time.Time `json:"next_run,omitempty"`
 }
 
 // QueueStatus is the queue block of Status.
 type QueueStatus struct {
-	Depth            int   `json:"depth"` // pending tasks, tool calls apart
+	Depth            int   `json:"depth"` // pending tasks, without tool calls
 	MaxSize          int   `json:"max_size"`
 	OldestAgeSeconds int64 `json:"oldest_age_seconds"`
 	DispatchedCount  int   `json:"dispatched_count"`
@@ -56,7 +56,7 @@ type AgentCounts struct {
 	Working int `json:"working"`
 }
 
-// StoreStatus says what the store is and promises.
+// StoreStatus describes the store and its guarantees.
 type StoreStatus struct {
 	Kind       string `json:"kind"`
 	Durability string `json:"durability"`
@@ -65,9 +65,8 @@ type StoreStatus struct {
 // Agents is the answer to GET /api/agents.
 type Agents struct {
 	Agents []Agent `json:"agents"`
-	// Executors are the director's own, which run tool calls that are tasks;
-	// they are no agents, and nothing can be submitted to them. Where there are
-	// no tools there is none.
+	// Executors are the director's own and run tool calls that are tasks. They are
+	// not agents, and nothing can be submitted to them. Absent without tools.
 	Executors []Agent `json:"executors,omitempty"`
 }
 
@@ -75,8 +74,8 @@ type Agents struct {
 type Agent struct {
 	Name    string `json:"name"`
 	Kind    string `json:"kind"`
-	URL     string `json:"url,omitempty"` // an executor has none, nor has an agent that pulls
-	State   string `json:"state"`         // idle, working, withheld (busy with something else, or not yet known to be free), closed, down
+	URL     string `json:"url,omitempty"` // absent for executors and agents that pull
+	State   string `json:"state"`         // idle, working, withheld (busy with something else, or not known to be free), closed, down
 	Message string `json:"message,omitempty"`
 	Slots   int    `json:"slots"`
 	InUse   int    `json:"in_use"`
@@ -85,27 +84,27 @@ type Agent struct {
 	Version string `json:"version,omitempty"`
 	WorkDir string `json:"work_dir,omitempty"`
 	Waiting int    `json:"waiting"` // pending tasks in its own queue
-	// LastHeard is when it last answered anything (in the live stream, of an idle
-	// agent that is on time: by its last change); LastProgress when the task that
-	// it runs last printed anything.
+	// LastHeard is when it last answered (in the live stream it is updated only with
+	// other changes while an agent is idle and on time). LastProgress is when its
+	// running task last printed something.
 	LastHeard    *time.Time    `json:"last_heard,omitempty"`
 	LastProgress *time.Time    `json:"last_progress,omitempty"`
 	Running      []RunningTask `json:"running,omitempty"`
-	// The bypass: isolated executions beside the slots.
+	// The bypass: isolated executions in addition to the slots.
 	IsolatedSlots int             `json:"isolated_slots,omitempty"`
 	Isolated      []RunningTask   `json:"isolated,omitempty"`
-	Terminal      bool            `json:"terminal,omitempty"` // it offers one
+	Terminal      bool            `json:"terminal,omitempty"` // it offers a terminal
 	Terminals     []AgentTerminal `json:"terminals,omitempty"`
-	Closed        *AgentClosed    `json:"closed,omitempty"` // it is given nothing for a while
+	Closed        *AgentClosed    `json:"closed,omitempty"` // it temporarily gets no tasks
 }
 
-// AgentClosed says why an agent is given nothing for a while: it failed, in a
-// way that speaks of the agent and not of its tasks.
+// AgentClosed says why an agent temporarily gets no tasks: it failed in a way that
+// is caused by the agent, not by its tasks.
 type AgentClosed struct {
 	Reason   string    `json:"reason"`
 	Failures int       `json:"failures"` // in a row
 	Since    time.Time `json:"since"`
-	RetryAt  time.Time `json:"retry_at,omitzero"` // it is tried with one task then; absent: the next task tries it
+	RetryAt  time.Time `json:"retry_at,omitzero"` // when it is tried with one task; absent: with the next task
 }
 
 // RunningTask is a task in a slot.
@@ -116,48 +115,48 @@ type RunningTask struct {
 	Fence         int64      `json:"fence"`
 	PromptPreview string     `json:"prompt_preview,omitempty"`
 	StartedAt     *time.Time `json:"started_at,omitempty"`
-	Withheld      bool       `json:"withheld,omitempty"` // it has ended here as lost; the agent has not said that it is free
-	Note          string     `json:"note,omitempty"`     // the trouble that its agent tells of
+	Withheld      bool       `json:"withheld,omitempty"` // the task has ended as lost; the agent has not reported the slot free
+	Note          string     `json:"note,omitempty"`     // the problem that its agent reports
 }
 
-// RegisterAgent is the body of POST /api/agents: 201, or 200 when the agent
-// was known and nothing but its address changed.
+// RegisterAgent is the body of POST /api/agents: 201, or 200 if the agent was
+// known and at most its address changed.
 type RegisterAgent struct {
 	Name    string `json:"name"`
 	Kind    string `json:"kind"`
-	URL     string `json:"url,omitempty"` // http(s)://host:port; none for an agent that pulls
+	URL     string `json:"url,omitempty"` // http(s)://host:port; empty for an agent that pulls
 	Slots   int    `json:"slots,omitempty"`
 	Fencing bool   `json:"fencing,omitempty"`
-	Proof   bool   `json:"proof,omitempty"` // it proves on each connection that it knows Token; nothing is sent to url before that
-	Token   string `json:"token,omitempty"` // that the director must present; never returned
+	Proof   bool   `json:"proof,omitempty"` // the agent proves on each connection that it knows token; nothing is sent to url before that
+	Token   string `json:"token,omitempty"` // which the director must present; never returned
 	Version string `json:"version,omitempty"`
 	WorkDir string `json:"work_dir,omitempty"`
 	Child   bool   `json:"child,omitempty"` // started by signalbox up on the director's own host
 
-	// Pull says that nobody can connect to the agent: it asks for its tasks.
-	// Instance tells it from others that go by its name, and stays the same
-	// when it is restarted: 8 to 64 letters, digits or hyphens.
+	// Pull says that the agent cannot be connected to and polls for its tasks.
+	// Instance distinguishes it from others with the same name and does not change
+	// with a restart: 8 to 64 letters, digits or hyphens.
 	Pull     bool   `json:"pull,omitempty"`
 	Instance string `json:"instance,omitempty"`
 }
 
 // Heartbeat is the body of POST /api/agents/{name}/heartbeat.
 type Heartbeat struct {
-	State        string             `json:"state"`         // idle or working; stopping: it will not be back for a while
-	URL          string             `json:"url,omitempty"` // as registered: where it differs from what is known, 409
+	State        string             `json:"state"`         // idle or working; stopping: it goes away for a while
+	URL          string             `json:"url,omitempty"` // as registered; 409 if it differs
 	CurrentTasks []AgentCurrentTask `json:"current_tasks,omitempty"`
-	Account      *AgentAccount      `json:"account,omitempty"` // as in AgentStatus; absent: as it was
+	Account      *AgentAccount      `json:"account,omitempty"` // as in AgentStatus; absent: unchanged
 	Full         string             `json:"full,omitempty"`    // as in AgentStatus
 
-	// Of an agent that pulls: who it is, and all executions in its hands.
+	// For an agent that pulls: its instance and all its executions.
 	Instance string    `json:"instance,omitempty"`
 	Runs     []PullRun `json:"runs,omitempty"`
 }
 
-// HeartbeatAnswer tells the agent when to beat again.
+// HeartbeatAnswer tells the agent when to send the next heartbeat.
 type HeartbeatAnswer struct {
 	IntervalSeconds int        `json:"interval_seconds"`
-	Stop            []PullStop `json:"stop,omitempty"` // to an agent that pulls: runs to end
+	Stop            []PullStop `json:"stop,omitempty"` // for an agent that pulls: runs to end
 }
 
 // LaneCleared is the answer to POST /api/agents/{name}/queue/clear.
@@ -181,10 +180,9 @@ type Health struct {
 	Status string `json:"status"` // ok, or what is wrong
 }
 
-// Event is one event of GET /api/events, in the data of a server-sent event
-// whose id is seq and whose name is kind. A stream is gap-free; where it
-// cannot be, an event named reset comes first, with the seq at which the
-// stream goes on.
+// Event is one event of GET /api/events: the data of a server-sent event whose id
+// is seq and whose name is kind. A stream has no gaps. If events are missing, an
+// event named reset comes first, with the seq at which the stream continues.
 type Event struct {
 	Seq      int64     `json:"seq"`
 	At       time.Time `json:"at"`
@@ -202,17 +200,17 @@ type Event struct {
 	Owner    string    `json:"owner,omitempty"`    // who submitted the task
 	Schedule string    `json:"schedule,omitempty"` // name of the schedule that it is about
 	RetryOf  string    `json:"retry_of,omitempty"` // submit: the task that it repeats
-	Account  string    `json:"account,omitempty"`  // account: its name
+	Account  string    `json:"account,omitempty"`  // account: name of the account
 
-	// The events that a reader asks for with ?include= are of the moment: they
-	// have no seq and are not repeated to one that comes back.
+	// Events requested with ?include= are transient: they have no seq and are not
+	// replayed after a reconnect.
 	Position  int    `json:"position,omitempty"`  // position: its place in line
 	After     int64  `json:"after,omitempty"`     // output: position of text in the whole log
 	Text      string `json:"text,omitempty"`      // output
-	Truncated bool   `json:"truncated,omitempty"` // output: what lies before it is left out
+	Truncated bool   `json:"truncated,omitempty"` // output: earlier output is omitted
 }
 
-// DirectorFile is ~/.signalbox/director.json, where a running director says
+// DirectorFile is ~/.signalbox/director.json, in which a running director publishes
 // how to reach it.
 type DirectorFile struct {
 	URL       string    `json:"url"`
@@ -227,18 +225,18 @@ type Directors struct {
 	Directors []Director `json:"directors"`
 }
 
-// Director is one of the directors over a store.
+// Director is one of the directors that share a store.
 type Director struct {
 	Instance  string    `json:"instance"`
 	URL       string    `json:"url,omitempty"` // where the other directors reach it
 	Version   string    `json:"version"`
 	StartedAt time.Time `json:"started_at"`
-	// Alive says that its lease holds; LeaseExpires is when it ends unless it is
-	// renewed. A director that is alone has no lease.
+	// Alive says that its lease is valid; LeaseExpires is when the lease ends unless
+	// renewed. The only director of a store has no lease.
 	Alive        bool       `json:"alive"`
 	LeaseExpires *time.Time `json:"lease_expires_at,omitempty"`
-	Draining     bool       `json:"draining,omitempty"` // it is about to stop, and takes no more agents
-	// Agents are those that it dispatches to, of those that the caller may use.
+	Draining     bool       `json:"draining,omitempty"` // it is about to stop and accepts no more agents
+	// Agents are the agents that it dispatches to, limited to those that the caller may use.
 	Agents []string `json:"agents"`
-	This   bool     `json:"this,omitempty"` // it is the one that answers
+	This   bool     `json:"this,omitempty"` // it is the director that answers
 }

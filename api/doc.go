@@ -1,4 +1,4 @@
-// Package api holds the wire types of Signalbox and its route table, shared
-// by the director, the client and the agent daemon. Standard library only:
-// a program in any repository may import it to speak with either side.
+// Package api defines the wire types and the route table of Signalbox, shared by
+// the director, the client and the agent daemon. It imports only the standard
+// library, so that any program can use it to talk to either side.
 package api

@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// Me is the answer to GET /api/me: who the caller is to the director.
+// Me is the answer to GET /api/me: the identity of the caller at the director.
 type Me struct {
 	Kind      string     `json:"kind"` // user, agent, service, or anonymous
 	ID        string     `json:"id,omitempty"`
@@ -11,12 +11,12 @@ type Me struct {
 	Agents    []string   `json:"agents,omitempty"` // the only ones it may use; absent: all
 	TokenID   string     `json:"token_id,omitempty"`
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
-	Open      bool       `json:"open"` // the director asks nobody for a token
+	Open      bool       `json:"open"` // the director requires no token
 }
 
 // LoggedIn is the answer to POST /api/login and /api/login/once, which sets a
-// cookie. Key is the other half of the login: without it, in the header
-// Signalbox-Login, the cookie is worth nothing.
+// cookie. Key is the second half of the login: the cookie is only valid together
+// with it in the header Signalbox-Login.
 type LoggedIn struct {
 	Me
 	Key string `json:"key"`
@@ -24,7 +24,7 @@ type LoggedIn struct {
 
 // ChangePassword is the body of POST /api/me/password.
 type ChangePassword struct {
-	Password    string `json:"password"`     // as it is
+	Password    string `json:"password"`     // current password
 	NewPassword string `json:"new_password"` // 12 to 1024 bytes
 }
 
@@ -33,8 +33,8 @@ type LoginOnce struct {
 	Code string `json:"code"`
 }
 
-// LoginLink is the 201 answer to POST /api/login/link: the path, with the code
-// in its fragment, at which a browser logs in, once.
+// LoginLink is the 201 answer to POST /api/login/link: a path with a code in its
+// fragment, with which a browser can log in once.
 type LoginLink struct {
 	Path      string    `json:"path"`
 	ExpiresAt time.Time `json:"expires_at"`
@@ -69,14 +69,14 @@ type Token struct {
 // NewToken is the body of POST /api/tokens.
 type NewToken struct {
 	Name             string   `json:"name"`
-	User             string   `json:"user,omitempty"`               // it speaks for this user
-	Agent            string   `json:"agent,omitempty"`              // it speaks for this agent; not with user. Neither: a service
-	Scopes           []string `json:"scopes,omitempty"`             // default: of an agent submit, read, agent; of a user those of its role; else it is required
+	User             string   `json:"user,omitempty"`               // it acts as this user
+	Agent            string   `json:"agent,omitempty"`              // it acts as this agent; not with user. Neither: a service
+	Scopes           []string `json:"scopes,omitempty"`             // default: submit, read and agent for an agent; those of its role for a user; required for a service
 	Agents           []string `json:"agents,omitempty"`             // the only agents it may use and see
 	ExpiresInSeconds int64    `json:"expires_in_seconds,omitempty"` // 0: never
 }
 
-// TokenCreated is the 201 answer to POST /api/tokens. The secret is shown
+// TokenCreated is the 201 answer to POST /api/tokens. The secret is shown only
 // this once.
 type TokenCreated struct {
 	Token
@@ -98,14 +98,14 @@ type User struct {
 	CreatedAt time.Time `json:"created_at"`
 }
 
-// PutUser is the body of PUT /api/users/{id}, which makes or changes a user:
-// what is left out stays as it is. A new user is then in force, with role user,
-// all agents and no password.
+// PutUser is the body of PUT /api/users/{id}, which creates or changes a user.
+// Omitted fields are not changed. Their defaults for a new user are: enabled, role
+// user, all agents and no password.
 type PutUser struct {
-	Email    *string  `json:"email,omitempty"`    // "" takes it away
+	Email    *string  `json:"email,omitempty"`    // "" removes it
 	Password string   `json:"password,omitempty"` // 12 to 1024 bytes
 	Role     string   `json:"role,omitempty"`     // admin or user
-	Agents   []string `json:"agents,omitzero"`    // the only ones it may use; [], not nil, is all
+	Agents   []string `json:"agents,omitzero"`    // the only ones it may use; [] (not null) means all
 	Disabled *bool    `json:"disabled,omitempty"` // true: no login, and its tokens are refused
 }
 
@@ -115,8 +115,8 @@ type AuditLog struct {
 	Next int64      `json:"next,omitempty"` // ask with ?after=; absent at the end
 }
 
-// AuditRow is one row of the audit log. Its hash is over all its other
-// fields; docs/operations.md says how.
+// AuditRow is one row of the audit log. Its hash covers all its other fields;
+// docs/operations.md says how.
 type AuditRow struct {
 	Seq       int64     `json:"seq"`
 	At        time.Time `json:"at"`
@@ -135,8 +135,8 @@ type AuditRow struct {
 	Hash      string    `json:"hash"`
 }
 
-// AuditHead is the answer to GET /api/audit/head: keep it elsewhere, and
-// signalbox audit verify --head tells whether rows were taken off the end.
+// AuditHead is the answer to GET /api/audit/head. Keep it elsewhere: signalbox audit
+// verify --head then detects whether rows were removed from the end.
 type AuditHead struct {
 	Seq  int64      `json:"seq"`
 	Hash string     `json:"hash"`

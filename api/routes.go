@@ -2,21 +2,21 @@ package api
 
 import "net/http"
 
-// Route is one endpoint of the director: the one place from which the
-// handlers are mounted, GET /openapi.json is made, and the docs are checked.
+// Route is one endpoint of the director. The route table is the only source for
+// mounting the handlers, generating GET /openapi.json and checking the docs.
 type Route struct {
 	Name    string // operation id, and the key of its handler
 	Method  string
-	Path    string // in the form of net/http.ServeMux
+	Path    string // pattern of net/http.ServeMux
 	Summary string
 	Status  int // of a success
 	Scope   Scope
-	Own     []Scope // each is enough for a task of the caller's own
+	Own     []Scope // each suffices for the caller's own tasks
 	Query   []Param
 	Request any // zero value of the body's type; nil: no body
 	Answer  any // zero value of the answer's type; nil: not JSON
 	Media   string
-	Errors  []int // statuses beyond 400, 401, 403, 413, 415, 500 and 507
+	Errors  []int // statuses in addition to 400, 401, 403, 413, 415, 500 and 507
 }
 
 // Param is a query parameter or header of a route.
@@ -29,7 +29,7 @@ type Param struct {
 // Scope is the right that a caller needs for a route.
 type Scope string
 
-// The scopes. Public routes ask for no token.
+// The scopes. Public routes require no token.
 const (
 	ScopePublic  Scope = "public"
 	ScopeRead    Scope = "read"
@@ -37,15 +37,15 @@ const (
 	ScopeCancel  Scope = "cancel"
 	ScopeRelease Scope = "release"
 	ScopeAdmin   Scope = "admin"
-	// ScopeAgent is the right of an agent's token to speak for that agent, and
-	// of admins.
+	// ScopeAgent is the right of an agent's token to act as that agent. Admins have
+	// it too.
 	ScopeAgent    Scope = "agent"
 	ScopeTerminal Scope = "terminal"
 	ScopeTool     Scope = "tool"
 	ScopeSchedule Scope = "schedule"
-	// ScopeTicket routes authenticate by a one-use ticket of their own.
+	// ScopeTicket routes authenticate by their own one-time ticket.
 	ScopeTicket Scope = "ticket"
-	// ScopeAny routes are for whoever shows a valid token, whatever its rights.
+	// ScopeAny routes accept any valid token.
 	ScopeAny Scope = "any"
 )
 
@@ -55,7 +55,7 @@ var (
 	preferParam      = Param{"Prefer", "header", "respond-async: answer 202 at once; wait=N: after N seconds at most"}
 	executionParam   = Param{"X-Signalbox-Execution", "header", "with an agent's token: queue_id of the execution that makes the call; default: the only one that the agent runs"}
 	toolSessionParam = Param{"X-Signalbox-Session", "header", "name of the session that keeps a tool's slot from call to call; default: the execution that calls, else the token"}
-	sourceAgentParam = Param{"X-Source-Agent", "header", "name of the calling agent; believed from that agent's own token alone, else 403"}
+	sourceAgentParam = Param{"X-Source-Agent", "header", "name of the calling agent; accepted only with that agent's own token, else 403"}
 
 	idempotency = Param{"Idempotency-Key", "header", "1 to 255 printable characters; the same key makes at most one task"}
 )
@@ -71,41 +71,41 @@ func Routes() []Route {
 			Query: []Param{{"queue", "query", "only this queue, such as agent:coder"}, limitParam, {"after", "query", "cursor of the page before"}}, Answer: Queue{}},
 		{Name: "task", Method: http.MethodGet, Path: "/api/queue/{id}", Summary: "One task", Status: 200, Scope: ScopeRead,
 			Query: []Param{waitParam}, Answer: Task{}, Errors: []int{404}},
-		{Name: "edit", Method: http.MethodPatch, Path: "/api/queue/{id}", Summary: "Change a task that waits: its prompt, priority, agent or place; one's own with the scope submit alone", Status: 200, Scope: ScopeCancel, Own: []Scope{ScopeSubmit},
+		{Name: "edit", Method: http.MethodPatch, Path: "/api/queue/{id}", Summary: "Change a waiting task: its prompt, priority, agent or place; your own with the scope submit alone", Status: 200, Scope: ScopeCancel, Own: []Scope{ScopeSubmit},
 			Request: EditRequest{}, Answer: Task{}, Errors: []int{404, 409, 501}},
 		{Name: "find", Method: http.MethodGet, Path: "/api/find/{part}", Summary: "Ids that begin or end with a part", Status: 200, Scope: ScopeRead,
 			Answer: Found{}},
-		{Name: "cancel", Method: http.MethodPost, Path: "/api/queue/{id}/cancel", Summary: "Cancel a task, waiting or running; one's own with the scope submit alone", Status: 200, Scope: ScopeCancel, Own: []Scope{ScopeSubmit},
+		{Name: "cancel", Method: http.MethodPost, Path: "/api/queue/{id}/cancel", Summary: "Cancel a waiting or running task; your own with the scope submit alone", Status: 200, Scope: ScopeCancel, Own: []Scope{ScopeSubmit},
 			Answer: Cancelled{}, Errors: []int{404, 409}},
-		{Name: "unpark", Method: http.MethodPost, Path: "/api/queue/{id}/unpark", Summary: "Let a task run though the account of its agent is not open: one that is parked, or that waits behind it", Status: 200, Scope: ScopeCancel,
+		{Name: "unpark", Method: http.MethodPost, Path: "/api/queue/{id}/unpark", Summary: "Let a parked or waiting task run even if the account of its agent is not open", Status: 200, Scope: ScopeCancel,
 			Answer: Task{}, Errors: []int{404, 409}},
-		{Name: "land", Method: http.MethodPost, Path: "/api/queue/{id}/land", Summary: "Land what a completed task did in its worktree on a branch; one's own with the scope submit alone", Status: 202, Scope: ScopeCancel, Own: []Scope{ScopeSubmit},
+		{Name: "land", Method: http.MethodPost, Path: "/api/queue/{id}/land", Summary: "Land the work of a completed task's worktree on a branch; your own with the scope submit alone", Status: 202, Scope: ScopeCancel, Own: []Scope{ScopeSubmit},
 			Request: LandRequest{}, Answer: Landing{}, Errors: []int{404, 409, 501}},
-		{Name: "dropLanding", Method: http.MethodDelete, Path: "/api/queue/{id}/land", Summary: "Give up what has not landed; one's own with the scope submit alone", Status: 200, Scope: ScopeCancel, Own: []Scope{ScopeSubmit},
+		{Name: "dropLanding", Method: http.MethodDelete, Path: "/api/queue/{id}/land", Summary: "Drop a landing that is not done; your own with the scope submit alone", Status: 200, Scope: ScopeCancel, Own: []Scope{ScopeSubmit},
 			Answer: Landing{}, Errors: []int{404, 409, 501}},
-		{Name: "landings", Method: http.MethodGet, Path: "/api/landings", Summary: "Work on its way to a branch, and what needs a person there", Status: 200, Scope: ScopeRead,
+		{Name: "landings", Method: http.MethodGet, Path: "/api/landings", Summary: "The landings that are not done, including those that need a person", Status: 200, Scope: ScopeRead,
 			Answer: Landings{}},
-		{Name: "retry", Method: http.MethodPost, Path: "/api/queue/{id}/retry", Summary: "Submit an ended task anew, as it was or edited; somebody else's with the scope read too", Status: 201, Scope: ScopeSubmit,
+		{Name: "retry", Method: http.MethodPost, Path: "/api/queue/{id}/retry", Summary: "Submit an ended task again, unchanged or edited; another owner's task also needs the scope read", Status: 201, Scope: ScopeSubmit,
 			Query: []Param{idempotency, executionParam, sourceAgentParam}, Request: RetryRequest{}, Answer: SubmitResponse{}, Errors: []int{404, 409, 422, 501, 503}},
 		{Name: "why", Method: http.MethodGet, Path: "/api/queue/{id}/why", Summary: "Why a task is not running: its gates in order", Status: 200, Scope: ScopeRead,
 			Answer: Why{}, Errors: []int{404}},
-		{Name: "output", Method: http.MethodGet, Path: "/api/queue/{id}/output", Summary: "The log of a task; a stream with Accept: text/event-stream; that of one's own with the scope submit or tool alone", Status: 200, Scope: ScopeRead, Own: []Scope{ScopeSubmit, ScopeTool},
+		{Name: "output", Method: http.MethodGet, Path: "/api/queue/{id}/output", Summary: "The log of a task; a stream with Accept: text/event-stream; your own with the scope submit or tool alone", Status: 200, Scope: ScopeRead, Own: []Scope{ScopeSubmit, ScopeTool},
 			Query: []Param{{"after", "query", "position in bytes from which to read (default 0)"}, waitParam,
-				{"whole", "query", "true: a piece of the log of the last attempt from its agent, which keeps up to 64 MiB, with positions in that log; ask on with next until done, or until next is after"}}, Answer: Output{}, Errors: []int{404, 409, 501, 503}},
-		{Name: "diff", Method: http.MethodGet, Path: "/api/queue/{id}/diff", Summary: "What the last run of a task changed in its repository; as a patch with Accept: text/x-diff; that of one's own with the scope submit alone", Status: 200, Scope: ScopeRead, Own: []Scope{ScopeSubmit},
-			Query: []Param{{"format", "query", "json (default) or patch: the whole patch as a file; where its agent does not give it, what the director keeps, and Signalbox-Patch-Cut says why"}}, Answer: Diff{}, Errors: []int{404, 409, 501, 503}},
+				{"whole", "query", "true: a piece of the last attempt's log from its agent, which keeps up to 64 MiB, with positions in that log; repeat with next until done, or until next equals after"}}, Answer: Output{}, Errors: []int{404, 409, 501, 503}},
+		{Name: "diff", Method: http.MethodGet, Path: "/api/queue/{id}/diff", Summary: "What the last run of a task changed in its repository; as a patch with Accept: text/x-diff; your own with the scope submit alone", Status: 200, Scope: ScopeRead, Own: []Scope{ScopeSubmit},
+			Query: []Param{{"format", "query", "json (default) or patch: the whole patch as a file; if its agent does not return it, the part that the director keeps, and Signalbox-Patch-Cut says why"}}, Answer: Diff{}, Errors: []int{404, 409, 501, 503}},
 		{Name: "pause", Method: http.MethodPost, Path: "/api/queue/pause", Summary: "Pause one queue or all", Status: 200, Scope: ScopeAdmin,
 			Request: PauseRequest{}, Answer: Paused{}},
 		{Name: "resume", Method: http.MethodPost, Path: "/api/queue/resume", Summary: "Resume one queue or all", Status: 200, Scope: ScopeAdmin,
 			Request: PauseRequest{}, Answer: Paused{}},
 		{Name: "gates", Method: http.MethodGet, Path: "/api/gates", Summary: "What is closed now: accounts, agents, tool queues, and times until which tasks are parked", Status: 200, Scope: ScopeRead, Answer: Gates{}},
-		{Name: "accounts", Method: http.MethodGet, Path: "/api/accounts", Summary: "The accounts that agents spend, with the limits of their providers and what waits for them", Status: 200, Scope: ScopeRead, Answer: Accounts{}},
+		{Name: "accounts", Method: http.MethodGet, Path: "/api/accounts", Summary: "The accounts that agents spend, with the limits of their providers and the tasks that wait for them", Status: 200, Scope: ScopeRead, Answer: Accounts{}},
 		{Name: "openAccount", Method: http.MethodPost, Path: "/api/accounts/{name}/open", Summary: "Open an account now, without waiting for its reset", Status: 200, Scope: ScopeAdmin, Answer: Account{}, Errors: []int{404}},
-		{Name: "closeAccount", Method: http.MethodPost, Path: "/api/accounts/{name}/close", Summary: "Close an account: its agents claim nothing until then, or until someone opens it", Status: 200, Scope: ScopeAdmin,
+		{Name: "closeAccount", Method: http.MethodPost, Path: "/api/accounts/{name}/close", Summary: "Close an account: its agents claim nothing until a time, or until someone opens it", Status: 200, Scope: ScopeAdmin,
 			Request: AccountClose{}, Answer: Account{}, Errors: []int{404}},
 		{Name: "budgets", Method: http.MethodGet, Path: "/api/budgets", Summary: "The budgets, and what has been spent of them today", Status: 200, Scope: ScopeRead, Answer: Budgets{}},
 		{Name: "resources", Method: http.MethodGet, Path: "/api/resources", Summary: "What runs hold until they end: named resources, folders, and branches that tasks land on", Status: 200, Scope: ScopeRead, Answer: Resources{}},
-		{Name: "removeAccount", Method: http.MethodDelete, Path: "/api/accounts/{name}", Summary: "Forget an account that no agent spends any more", Status: 204, Scope: ScopeAdmin, Errors: []int{404, 409}},
+		{Name: "removeAccount", Method: http.MethodDelete, Path: "/api/accounts/{name}", Summary: "Remove an account that no agent spends any more", Status: 204, Scope: ScopeAdmin, Errors: []int{404, 409}},
 		{Name: "history", Method: http.MethodGet, Path: "/api/history", Summary: "Ended tasks, newest first", Status: 200, Scope: ScopeRead,
 			Query: []Param{
 				{"state", "query", "completed, failed, cancelled or timeout"}, {"reason", "query", "a typed reason, such as lost"},
@@ -113,70 +113,70 @@ func Routes() []Route {
 				{"q", "query", "part of the prompt's first line"}, {"since", "query", "RFC 3339, or an age such as 2h"}, {"until", "query", "RFC 3339, or an age such as 2h"},
 				limitParam, {"before", "query", "cursor of the page before"},
 			}, Answer: History{}},
-		{Name: "events", Method: http.MethodGet, Path: "/api/events", Summary: "What happens, as server-sent events", Status: 200, Scope: ScopeRead,
+		{Name: "events", Method: http.MethodGet, Path: "/api/events", Summary: "The events of the journal, as server-sent events", Status: 200, Scope: ScopeRead,
 			Query: []Param{{"after", "query", "seq after which to begin; default: now"}, {"queue_id", "query", "only events of this task"}, {"agent", "query", "only events of this agent and its queue"},
-				{"include", "query", "events of the moment besides: position, output, or both with a comma"},
+				{"include", "query", "transient events in addition: position, output, or both separated by a comma"},
 				{"Last-Event-ID", "header", "seq of the last event seen"}}, Media: "text/event-stream", Errors: []int{404, 503}},
 		{Name: "agents", Method: http.MethodGet, Path: "/api/agents", Summary: "The agents and what they do", Status: 200, Scope: ScopeRead, Answer: Agents{}},
 		{Name: "registerAgent", Method: http.MethodPost, Path: "/api/agents", Summary: "Register an agent", Status: 201, Scope: ScopeAgent,
 			Request: RegisterAgent{}, Answer: Agent{}, Errors: []int{409}},
-		{Name: "heartbeat", Method: http.MethodPost, Path: "/api/agents/{name}/heartbeat", Summary: "An agent says that it lives", Status: 200, Scope: ScopeAgent,
+		{Name: "heartbeat", Method: http.MethodPost, Path: "/api/agents/{name}/heartbeat", Summary: "The heartbeat of an agent", Status: 200, Scope: ScopeAgent,
 			Request: Heartbeat{}, Answer: HeartbeatAnswer{}, Errors: []int{404, 409}},
-		{Name: "claim", Method: http.MethodPost, Path: "/api/agents/{name}/claim", Summary: "An agent that pulls asks for a task, and hears what to stop", Status: 200, Scope: ScopeAgent,
+		{Name: "claim", Method: http.MethodPost, Path: "/api/agents/{name}/claim", Summary: "An agent that pulls requests a task and learns which runs to stop", Status: 200, Scope: ScopeAgent,
 			Query: []Param{{"wait", "query", "answer when there is something, or after this long, such as 30s (at most that)"}}, Request: PullClaim{}, Answer: PullAnswer{}, Errors: []int{404, 409, 501, 503}},
-		{Name: "report", Method: http.MethodPost, Path: "/api/agents/{name}/tasks/{id}/report", Summary: "An agent that pulls says how a task fares", Status: 200, Scope: ScopeAgent,
+		{Name: "report", Method: http.MethodPost, Path: "/api/agents/{name}/tasks/{id}/report", Summary: "An agent that pulls reports on a task", Status: 200, Scope: ScopeAgent,
 			Request: PullReport{}, Answer: PullReported{}, Errors: []int{404, 409, 501}},
-		{Name: "removeAgent", Method: http.MethodDelete, Path: "/api/agents/{name}", Summary: "Forget an agent", Status: 204, Scope: ScopeAdmin, Errors: []int{404, 409}},
-		{Name: "clearLane", Method: http.MethodPost, Path: "/api/agents/{name}/queue/clear", Summary: "Cancel all that waits for an agent", Status: 200, Scope: ScopeRelease,
+		{Name: "removeAgent", Method: http.MethodDelete, Path: "/api/agents/{name}", Summary: "Remove an agent", Status: 204, Scope: ScopeAdmin, Errors: []int{404, 409}},
+		{Name: "clearLane", Method: http.MethodPost, Path: "/api/agents/{name}/queue/clear", Summary: "Cancel all tasks that wait for an agent", Status: 200, Scope: ScopeRelease,
 			Answer: LaneCleared{}, Errors: []int{404}},
-		{Name: "releaseLane", Method: http.MethodPost, Path: "/api/agents/{name}/queue/release", Summary: "Take an agent's slots away from what holds them", Status: 200, Scope: ScopeRelease,
+		{Name: "releaseLane", Method: http.MethodPost, Path: "/api/agents/{name}/queue/release", Summary: "Release an agent's slots from the tasks that hold them", Status: 200, Scope: ScopeRelease,
 			Answer: Released{}, Errors: []int{404}},
-		{Name: "chat", Method: http.MethodPost, Path: "/api/agents/{name}/chat", Summary: "Say something to an agent and wait for its answer; a stream with Accept: text/event-stream", Status: 200, Scope: ScopeSubmit,
+		{Name: "chat", Method: http.MethodPost, Path: "/api/agents/{name}/chat", Summary: "Send a message to an agent and wait for its answer; a stream with Accept: text/event-stream", Status: 200, Scope: ScopeSubmit,
 			Query: []Param{idempotency, preferParam, executionParam, sourceAgentParam}, Request: ChatRequest{}, Answer: ChatResponse{}, Errors: []int{202, 402, 404, 409, 422, 429, 502, 503, 504}},
-		{Name: "bypass", Method: http.MethodPost, Path: "/api/agents/{name}/task", Summary: "Run an isolated task beside the queue; a stream with Accept: text/event-stream", Status: 200, Scope: ScopeSubmit,
+		{Name: "bypass", Method: http.MethodPost, Path: "/api/agents/{name}/task", Summary: "Run an isolated task outside the queue; a stream with Accept: text/event-stream", Status: 200, Scope: ScopeSubmit,
 			Query: []Param{idempotency, preferParam, executionParam, sourceAgentParam}, Request: BypassRequest{}, Answer: ChatResponse{}, Errors: []int{202, 402, 404, 409, 422, 429, 501, 502, 503, 504}},
-		{Name: "lane", Method: http.MethodGet, Path: "/api/agents/{name}/queue", Summary: "What an agent runs and what waits for it", Status: 200, Scope: ScopeRead,
+		{Name: "lane", Method: http.MethodGet, Path: "/api/agents/{name}/queue", Summary: "The running and waiting tasks of an agent", Status: 200, Scope: ScopeRead,
 			Answer: Lane{}, Errors: []int{404}},
 		{Name: "workspaces", Method: http.MethodGet, Path: "/api/workspaces", Summary: "The worktrees that agents have made, and what would be lost with each", Status: 200, Scope: ScopeRead,
 			Query: []Param{{"agent", "query", "only those of this agent"}}, Answer: Workspaces{}, Errors: []int{404}},
 		{Name: "discardWorkspace", Method: http.MethodDelete, Path: "/api/agents/{name}/workspaces/{workspace}", Summary: "Discard a worktree of an agent", Status: 200, Scope: ScopeAdmin,
-			Query: []Param{{"seen", "query", "that of the worktree in the list: without it, or if something has changed since, a worktree in which something would be lost stays (409)"},
-				{"delete_branch", "query", "true: its branch goes with its commits; else it stays, unless it has none that have not landed"}}, Answer: WorkspaceDiscarded{}, Errors: []int{404, 409, 501, 503}},
+			Query: []Param{{"seen", "query", "seen of the worktree in the list: without it, or if something has changed since, a worktree in which something would be lost is kept (409)"},
+				{"delete_branch", "query", "true: delete its branch with its commits; else the branch is kept, unless all its commits have landed"}}, Answer: WorkspaceDiscarded{}, Errors: []int{404, 409, 501, 503}},
 		{Name: "openTerminal", Method: http.MethodPost, Path: "/api/agents/{name}/terminal", Summary: "A ticket for one terminal of an agent", Status: 201, Scope: ScopeTerminal,
 			Answer: TerminalTicket{}, Errors: []int{404, 409, 501, 503}},
 		{Name: "terminal", Method: http.MethodGet, Path: "/api/agents/{name}/terminal", Summary: "The terminal, as a WebSocket: the first message is auth with the ticket", Status: 101, Scope: ScopeTicket, Media: "application/octet-stream", Errors: []int{501, 503}},
-		{Name: "sessions", Method: http.MethodGet, Path: "/api/sessions", Summary: "The conversations of the agents, the last used first", Status: 200, Scope: ScopeRead,
+		{Name: "sessions", Method: http.MethodGet, Path: "/api/sessions", Summary: "The conversations of the agents, last used first", Status: 200, Scope: ScopeRead,
 			Query: []Param{{"agent", "query", ""}, {"source", "query", ""}, {"owner", "query", ""}, {"state", "query", "active (default), archived, gone or all"}, limitParam, {"before", "query", "cursor of the page before"}}, Answer: Sessions{}},
-		{Name: "archiveSession", Method: http.MethodPost, Path: "/api/sessions/{id}/archive", Summary: "Put a conversation away; somebody else's with the scope read too", Status: 200, Scope: ScopeSubmit,
+		{Name: "archiveSession", Method: http.MethodPost, Path: "/api/sessions/{id}/archive", Summary: "Archive a conversation; another owner's also needs the scope read", Status: 200, Scope: ScopeSubmit,
 			Answer: Session{}, Errors: []int{404, 409}},
-		{Name: "restoreSession", Method: http.MethodPost, Path: "/api/sessions/{id}/restore", Summary: "Make a conversation the current one of its agent again; somebody else's with the scope read too", Status: 200, Scope: ScopeSubmit,
+		{Name: "restoreSession", Method: http.MethodPost, Path: "/api/sessions/{id}/restore", Summary: "Make a conversation the current one of its agent again; another owner's also needs the scope read", Status: 200, Scope: ScopeSubmit,
 			Answer: Session{}, Errors: []int{404, 409}},
-		{Name: "activities", Method: http.MethodGet, Path: "/api/activities", Summary: "What was done, newest first", Status: 200, Scope: ScopeRead,
+		{Name: "activities", Method: http.MethodGet, Path: "/api/activities", Summary: "The activities, newest first", Status: 200, Scope: ScopeRead,
 			Query: []Param{{"agent", "query", ""}, {"type", "query", "chat_start, task_start, schedule_start, agent_collaboration or tool_call"}, {"state", "query", "queued, started, completed or failed"}, limitParam, {"before", "query", "cursor of the page before"}}, Answer: Activities{}},
 		{Name: "activity", Method: http.MethodGet, Path: "/api/activities/{id}", Summary: "An activity with the tree below it", Status: 200, Scope: ScopeRead, Answer: Activity{}, Errors: []int{404}},
 		{Name: "audit", Method: http.MethodGet, Path: "/api/audit", Summary: "The audit log, oldest first", Status: 200, Scope: ScopeAdmin,
 			Query: []Param{{"after", "query", "seq after which to begin (default 0)"}, {"newest", "query", "true: newest first, before the seq after"}, {"event_type", "query", ""}, {"action", "query", ""}, {"user_id", "query", ""}, {"agent", "query", ""}, {"severity", "query", ""}, {"since", "query", "RFC 3339, or an age such as 2h"}, limitParam}, Answer: AuditLog{}},
 		{Name: "auditHead", Method: http.MethodGet, Path: "/api/audit/head", Summary: "Number and hash of the newest audit row", Status: 200, Scope: ScopeAdmin, Answer: AuditHead{}},
 		{Name: "me", Method: http.MethodGet, Path: "/api/me", Summary: "Who the caller is", Status: 200, Scope: ScopeAny, Answer: Me{}},
-		{Name: "prove", Method: http.MethodPost, Path: "/.well-known/signalbox/prove", Summary: "The director proves that it knows the caller's token, before that is shown", Status: 200, Scope: ScopePublic, Request: ProveRequest{}, Answer: Proof{}, Errors: []int{401, 409, 429, 503}},
-		{Name: "login", Method: http.MethodPost, Path: "/api/login", Summary: "Log in with a password; the answer sets a cookie, and has the key to send with it in Signalbox-Login", Status: 200, Scope: ScopePublic, Request: LoginRequest{}, Answer: LoggedIn{}, Errors: []int{401, 429}},
+		{Name: "prove", Method: http.MethodPost, Path: "/.well-known/signalbox/prove", Summary: "The director proves that it knows the caller's token, before the caller sends it", Status: 200, Scope: ScopePublic, Request: ProveRequest{}, Answer: Proof{}, Errors: []int{401, 409, 429, 503}},
+		{Name: "login", Method: http.MethodPost, Path: "/api/login", Summary: "Log in with a password; the answer sets a cookie and contains the key to send with it in Signalbox-Login", Status: 200, Scope: ScopePublic, Request: LoginRequest{}, Answer: LoggedIn{}, Errors: []int{401, 429}},
 		{Name: "useLink", Method: http.MethodPost, Path: "/api/login/once", Summary: "Log in with the code of a login link, as with a password", Status: 200, Scope: ScopePublic, Request: LoginOnce{}, Answer: LoggedIn{}, Errors: []int{400, 401}},
-		{Name: "makeLink", Method: http.MethodPost, Path: "/api/login/link", Summary: "Make a link with which the director's owner logs in at a browser, once, within 10 minutes", Status: 201, Scope: ScopeAdmin, Answer: LoginLink{}, Errors: []int{501}},
-		{Name: "logout", Method: http.MethodPost, Path: "/api/logout", Summary: "End the login of the cookie", Status: 204, Scope: ScopeAny},
-		{Name: "changePassword", Method: http.MethodPost, Path: "/api/me/password", Summary: "Change one's own password: all other logins end; the answer to a login is a new one", Status: 200, Scope: ScopeAny, Request: ChangePassword{}, Answer: LoggedIn{}, Errors: []int{429, 501}},
+		{Name: "makeLink", Method: http.MethodPost, Path: "/api/login/link", Summary: "Create a link with which the director's owner can log in once in a browser, within 10 minutes", Status: 201, Scope: ScopeAdmin, Answer: LoginLink{}, Errors: []int{501}},
+		{Name: "logout", Method: http.MethodPost, Path: "/api/logout", Summary: "End the login of this cookie", Status: 204, Scope: ScopeAny},
+		{Name: "changePassword", Method: http.MethodPost, Path: "/api/me/password", Summary: "Change your own password; all other logins end, and a login gets a new one in the answer", Status: 200, Scope: ScopeAny, Request: ChangePassword{}, Answer: LoggedIn{}, Errors: []int{429, 501}},
 		{Name: "loginPage", Method: http.MethodGet, Path: "/login", Summary: "The login page", Status: 200, Scope: ScopePublic,
 			Query: []Param{{"next", "query", "path of this director to go to after the login"}}, Media: "text/html"},
 		{Name: "loginScript", Method: http.MethodGet, Path: "/login.js", Summary: "Its script", Status: 200, Scope: ScopePublic, Media: "text/javascript"},
 		{Name: "tokens", Method: http.MethodGet, Path: "/api/tokens", Summary: "The tokens, without their secrets", Status: 200, Scope: ScopeAdmin, Answer: Tokens{}},
-		{Name: "createToken", Method: http.MethodPost, Path: "/api/tokens", Summary: "Make a token; its secret is shown this once", Status: 201, Scope: ScopeAdmin, Request: NewToken{}, Answer: TokenCreated{}, Errors: []int{404, 409}},
+		{Name: "createToken", Method: http.MethodPost, Path: "/api/tokens", Summary: "Create a token; its secret is shown only in this answer", Status: 201, Scope: ScopeAdmin, Request: NewToken{}, Answer: TokenCreated{}, Errors: []int{404, 409}},
 		{Name: "revokeToken", Method: http.MethodDelete, Path: "/api/tokens/{id}", Summary: "Revoke a token", Status: 204, Scope: ScopeAdmin, Errors: []int{404, 409}},
 		{Name: "users", Method: http.MethodGet, Path: "/api/users", Summary: "The people who can log in", Status: 200, Scope: ScopeAdmin, Answer: Users{}},
-		{Name: "putUser", Method: http.MethodPut, Path: "/api/users/{id}", Summary: "Make or change a user", Status: 200, Scope: ScopeAdmin, Request: PutUser{}, Answer: User{}, Errors: []int{409}},
-		{Name: "removeUser", Method: http.MethodDelete, Path: "/api/users/{id}", Summary: "Forget a user, with its tokens", Status: 204, Scope: ScopeAdmin, Errors: []int{404, 409}},
-		{Name: "tools", Method: http.MethodGet, Path: "/api/tools", Summary: "The tools behind the gateway, and the servers that have them", Status: 200, Scope: ScopeTool, Answer: Tools{}},
+		{Name: "putUser", Method: http.MethodPut, Path: "/api/users/{id}", Summary: "Create or change a user", Status: 200, Scope: ScopeAdmin, Request: PutUser{}, Answer: User{}, Errors: []int{409}},
+		{Name: "removeUser", Method: http.MethodDelete, Path: "/api/users/{id}", Summary: "Remove a user and its tokens", Status: 204, Scope: ScopeAdmin, Errors: []int{404, 409}},
+		{Name: "tools", Method: http.MethodGet, Path: "/api/tools", Summary: "The tools behind the gateway, and the servers that provide them", Status: 200, Scope: ScopeTool, Answer: Tools{}},
 		{Name: "toolQueues", Method: http.MethodGet, Path: "/api/tools/queues", Summary: "The tool queues: who holds their slots and who waits", Status: 200, Scope: ScopeTool, Answer: ToolQueues{}},
-		{Name: "setToolQueue", Method: http.MethodPut, Path: "/api/tools/queues/{queue}", Summary: "Set how many calls of a tool queue run at once and how often they start, at this director and until it restarts: more slots go to calls in line at once, fewer drain", Status: 200, Scope: ScopeAdmin, Request: SetToolQueue{}, Answer: ToolQueueSet{}, Errors: []int{404}},
-		{Name: "openToolQueue", Method: http.MethodPost, Path: "/api/tools/queues/{queue}/open", Summary: "Have a closed tool queue start calls again before its time, at all directors that share it", Status: 200, Scope: ScopeAdmin, Answer: ToolQueueOpened{}, Errors: []int{404}},
+		{Name: "setToolQueue", Method: http.MethodPut, Path: "/api/tools/queues/{queue}", Summary: "Set the concurrency and the rate of a tool queue, at this director and until it restarts: new slots go to waiting calls at once, removed ones drain", Status: 200, Scope: ScopeAdmin, Request: SetToolQueue{}, Answer: ToolQueueSet{}, Errors: []int{404}},
+		{Name: "openToolQueue", Method: http.MethodPost, Path: "/api/tools/queues/{queue}/open", Summary: "Open a closed tool queue before its time, at all directors that share it", Status: 200, Scope: ScopeAdmin, Answer: ToolQueueOpened{}, Errors: []int{404}},
 		{Name: "callTool", Method: http.MethodPost, Path: "/api/tools/{tool}/call", Summary: "Call a tool through its queue; a stream with Accept: text/event-stream", Status: 200, Scope: ScopeTool,
 			Query: []Param{toolSessionParam, executionParam, sourceAgentParam}, Request: ToolCall{}, Answer: ToolResult{}, Errors: []int{404, 501, 502, 503, 504}},
 		{Name: "createToolTask", Method: http.MethodPost, Path: "/api/tools/{tool}/tasks", Summary: "Call a tool as a durable task", Status: 201, Scope: ScopeTool,
@@ -187,19 +187,19 @@ func Routes() []Route {
 			Query: []Param{waitParam}, Answer: ToolTask{}, Errors: []int{404}},
 		{Name: "cancelToolTask", Method: http.MethodPost, Path: "/api/tools/tasks/{id}/cancel", Summary: "Cancel a tool call that is a task", Status: 200, Scope: ScopeTool,
 			Answer: ToolTask{}, Errors: []int{404, 409}},
-		{Name: "getTaskStatus", Method: http.MethodGet, Path: "/getTaskStatus", Summary: "The same as GET /api/tools/tasks/{id}, as the seed async-task-queue has it", Status: 200, Scope: ScopeTool,
+		{Name: "getTaskStatus", Method: http.MethodGet, Path: "/getTaskStatus", Summary: "The same as GET /api/tools/tasks/{id}, in the form of the seed async-task-queue", Status: 200, Scope: ScopeTool,
 			Query: []Param{{"taskId", "query", "id of the task"}}, Answer: TaskStatus{}, Errors: []int{404}},
 		{Name: "schedules", Method: http.MethodGet, Path: "/api/schedules", Summary: "The schedules, by name", Status: 200, Scope: ScopeRead,
 			Query: []Param{{"agent", "query", "only of this agent"}, {"name", "query", "only the one of this name"}, {"enabled", "query", "true or false"}, {"outcomes", "query", "firings to show of each, 0 (default) to 20"}, limitParam, {"after", "query", "cursor of the page before"}}, Answer: Schedules{}},
-		{Name: "createSchedule", Method: http.MethodPost, Path: "/api/schedules", Summary: "Make a schedule", Status: 201, Scope: ScopeSchedule,
+		{Name: "createSchedule", Method: http.MethodPost, Path: "/api/schedules", Summary: "Create a schedule", Status: 201, Scope: ScopeSchedule,
 			Request: NewSchedule{}, Answer: Schedule{}, Errors: []int{404, 409}},
 		{Name: "schedule", Method: http.MethodGet, Path: "/api/schedules/{id}", Summary: "One schedule, by id or name, with its newest firings", Status: 200, Scope: ScopeRead, Answer: Schedule{}, Errors: []int{404}},
-		{Name: "putSchedule", Method: http.MethodPut, Path: "/api/schedules/{id}", Summary: "Change a schedule: the whole of it; one's own, or as an admin", Status: 200, Scope: ScopeSchedule,
+		{Name: "putSchedule", Method: http.MethodPut, Path: "/api/schedules/{id}", Summary: "Replace a schedule; your own, or any as an admin", Status: 200, Scope: ScopeSchedule,
 			Request: NewSchedule{}, Answer: Schedule{}, Errors: []int{404, 409}},
-		{Name: "removeSchedule", Method: http.MethodDelete, Path: "/api/schedules/{id}", Summary: "Forget a schedule; its tasks stay", Status: 204, Scope: ScopeSchedule, Errors: []int{404, 409}},
+		{Name: "removeSchedule", Method: http.MethodDelete, Path: "/api/schedules/{id}", Summary: "Remove a schedule; its tasks are kept", Status: 204, Scope: ScopeSchedule, Errors: []int{404, 409}},
 		{Name: "enableSchedule", Method: http.MethodPost, Path: "/api/schedules/{id}/enable", Summary: "Let a schedule fire from now on", Status: 200, Scope: ScopeSchedule, Answer: Schedule{}, Errors: []int{404, 409}},
-		{Name: "disableSchedule", Method: http.MethodPost, Path: "/api/schedules/{id}/disable", Summary: "Let a schedule fire no more", Status: 200, Scope: ScopeSchedule, Answer: Schedule{}, Errors: []int{404}},
-		{Name: "triggerSchedule", Method: http.MethodPost, Path: "/api/schedules/{id}/trigger", Summary: "Fire a schedule now, beside its instants", Status: 201, Scope: ScopeSchedule,
+		{Name: "disableSchedule", Method: http.MethodPost, Path: "/api/schedules/{id}/disable", Summary: "Stop a schedule from firing", Status: 200, Scope: ScopeSchedule, Answer: Schedule{}, Errors: []int{404}},
+		{Name: "triggerSchedule", Method: http.MethodPost, Path: "/api/schedules/{id}/trigger", Summary: "Fire a schedule now, in addition to its instants", Status: 201, Scope: ScopeSchedule,
 			Answer: Triggered{}, Errors: []int{404, 409, 503}},
 		{Name: "executions", Method: http.MethodGet, Path: "/api/schedules/{id}/executions", Summary: "The firings of a schedule, newest first", Status: 200, Scope: ScopeRead,
 			Query: []Param{{"limit", "query", "how many, 1 to 100 (default 20)"}}, Answer: Executions{}, Errors: []int{404}},
@@ -210,8 +210,8 @@ func Routes() []Route {
 				{"sort", "query", "created, ended, wait, duration, priority or agent, with a minus before it for the largest first; empty: running, waiting, then ended"}}, Answer: Search{}},
 		{Name: "searchCounts", Method: http.MethodPost, Path: "/api/search/counts", Summary: "How many tasks match each of several queries", Status: 200, Scope: ScopeRead,
 			Request: SearchCountsRequest{}, Answer: SearchCounts{}},
-		{Name: "searchKeys", Method: http.MethodGet, Path: "/api/search/keys", Summary: "What a query may be made of", Status: 200, Scope: ScopeRead, Answer: SearchKeys{}},
-		{Name: "usage", Method: http.MethodGet, Path: "/api/usage", Summary: "What runs used, in tokens and money, by day, agent, schedule, user or model", Status: 200, Scope: ScopeRead,
+		{Name: "searchKeys", Method: http.MethodGet, Path: "/api/search/keys", Summary: "The keys and values of the query language", Status: 200, Scope: ScopeRead, Answer: SearchKeys{}},
+		{Name: "usage", Method: http.MethodGet, Path: "/api/usage", Summary: "The usage of runs in tokens and money, by day, agent, schedule, user or model", Status: 200, Scope: ScopeRead,
 			Query: []Param{
 				{"by", "query", "day (default), agent, schedule, user or model"}, {"from", "query", "first day in UTC, such as 2026-01-31 (default: 29 days before the last)"},
 				{"to", "query", "last day (default: today)"}, {"agent", "query", "only runs of this agent"}, {"schedule", "query", "only runs of this schedule's tasks, by name"},
@@ -221,23 +221,23 @@ func Routes() []Route {
 			Request: BulkRequest{}, Answer: Bulk{}, Errors: []int{409}},
 		{Name: "export", Method: http.MethodGet, Path: "/api/export", Summary: "All tasks as they are, for an import at another director", Status: 200, Scope: ScopeAdmin,
 			Query: []Param{limitParam, {"after", "query", "cursor of the page before"}}, Answer: Export{}},
-		{Name: "import", Method: http.MethodPost, Path: "/api/import", Summary: "Store tasks as another director had them; what is known is left alone", Status: 200, Scope: ScopeAdmin,
+		{Name: "import", Method: http.MethodPost, Path: "/api/import", Summary: "Import tasks from another director's export; known ones are not changed", Status: 200, Scope: ScopeAdmin,
 			Request: ImportRequest{}, Answer: Imported{}, Errors: []int{413}},
-		{Name: "live", Method: http.MethodGet, Path: "/api/live", Summary: "Everything as it is, and what changes in it, as server-sent events", Status: 200, Scope: ScopeRead,
+		{Name: "live", Method: http.MethodGet, Path: "/api/live", Summary: "The current state and its changes, as server-sent events", Status: 200, Scope: ScopeRead,
 			Query: []Param{{"Last-Event-ID", "header", "revision of the last event seen, as EPOCH.REVISION"}, {"after", "query", "the same, for readers that cannot set a header"}}, Media: "text/event-stream", Errors: []int{503}},
-		{Name: "home", Method: http.MethodGet, Path: "/{$}", Summary: "The way to the pages", Status: 303, Scope: ScopePublic, Media: "text/html", Errors: []int{404}},
-		{Name: "page", Method: http.MethodGet, Path: "/ui/{path...}", Summary: "The pages", Status: 200, Scope: ScopePublic, Media: "text/html", Errors: []int{404}},
-		{Name: "asset", Method: http.MethodGet, Path: "/ui/assets/{path...}", Summary: "What the pages are made of", Status: 200, Scope: ScopePublic, Media: "application/octet-stream", Errors: []int{404}},
-		{Name: "directors", Method: http.MethodGet, Path: "/api/directors", Summary: "The directors over the store, and the agents that each dispatches to", Status: 200, Scope: ScopeRead, Answer: Directors{}},
-		{Name: "doctor", Method: http.MethodGet, Path: "/api/doctor", Summary: "What the director finds when it looks at itself", Status: 200, Scope: ScopeRead, Answer: Doctor{}},
+		{Name: "home", Method: http.MethodGet, Path: "/{$}", Summary: "Redirect to the dashboard", Status: 303, Scope: ScopePublic, Media: "text/html", Errors: []int{404}},
+		{Name: "page", Method: http.MethodGet, Path: "/ui/{path...}", Summary: "The dashboard", Status: 200, Scope: ScopePublic, Media: "text/html", Errors: []int{404}},
+		{Name: "asset", Method: http.MethodGet, Path: "/ui/assets/{path...}", Summary: "The scripts and styles of the dashboard", Status: 200, Scope: ScopePublic, Media: "application/octet-stream", Errors: []int{404}},
+		{Name: "directors", Method: http.MethodGet, Path: "/api/directors", Summary: "The directors that share the store, and the agents that each dispatches to", Status: 200, Scope: ScopeRead, Answer: Directors{}},
+		{Name: "doctor", Method: http.MethodGet, Path: "/api/doctor", Summary: "The results of the director's self-check", Status: 200, Scope: ScopeRead, Answer: Doctor{}},
 		{Name: "mcp", Method: http.MethodPost, Path: "/mcp", Summary: "The tools as an MCP server, streamable HTTP", Status: 200, Scope: ScopeTool,
 			Query: []Param{toolSessionParam, executionParam, sourceAgentParam}, Media: "text/event-stream", Errors: []int{404, 503}},
-		{Name: "mcpStream", Method: http.MethodGet, Path: "/mcp", Summary: "What the MCP server says unasked", Status: 200, Scope: ScopeTool, Media: "text/event-stream", Errors: []int{404, 405, 503}},
+		{Name: "mcpStream", Method: http.MethodGet, Path: "/mcp", Summary: "The messages that the MCP server sends on its own", Status: 200, Scope: ScopeTool, Media: "text/event-stream", Errors: []int{404, 405, 503}},
 		{Name: "mcpEnd", Method: http.MethodDelete, Path: "/mcp", Summary: "End an MCP session", Status: 204, Scope: ScopeTool, Errors: []int{404, 405}},
 		{Name: "status", Method: http.MethodGet, Path: "/status", Summary: "The director and its queue in figures", Status: 200, Scope: ScopeRead, Answer: Status{}},
 		{Name: "openapi", Method: http.MethodGet, Path: "/openapi.json", Summary: "This description", Status: 200, Scope: ScopePublic, Media: "application/json"},
-		{Name: "healthz", Method: http.MethodGet, Path: "/healthz", Summary: "The process lives", Status: 200, Scope: ScopePublic, Answer: Health{}},
-		{Name: "readyz", Method: http.MethodGet, Path: "/readyz", Summary: "The director takes work", Status: 200, Scope: ScopePublic, Answer: Health{}, Errors: []int{503}},
+		{Name: "healthz", Method: http.MethodGet, Path: "/healthz", Summary: "The process is alive", Status: 200, Scope: ScopePublic, Answer: Health{}},
+		{Name: "readyz", Method: http.MethodGet, Path: "/readyz", Summary: "The director accepts tasks", Status: 200, Scope: ScopePublic, Answer: Health{}, Errors: []int{503}},
 		{Name: "metrics", Method: http.MethodGet, Path: "/metrics", Summary: "Prometheus metrics", Status: 200, Scope: ScopeRead, Media: "text/plain; version=0.0.4"},
 	}
 }

@@ -3,8 +3,8 @@ package api
 import "time"
 
 // NewSchedule is the body of POST /api/schedules and PUT /api/schedules/{id}.
-// What the seeds name differently is accepted under either name, not both:
-// schedule or cron_expression, prompt or message, agent or agent_name.
+// Fields with different names in the seeds are accepted under either name, but not
+// both: schedule or cron_expression, prompt or message, agent or agent_name.
 // Unknown fields are refused.
 type NewSchedule struct {
 	Name           string `json:"name"` // unique; 1 to 64 letters, digits, dots, underscores or hyphens
@@ -12,7 +12,7 @@ type NewSchedule struct {
 	CronExpression string `json:"cron_expression,omitempty"` // five fields, or @hourly, @daily, @weekly, @monthly, @yearly
 	Schedule       string `json:"schedule,omitempty"`        // the same (seed work-queue)
 	Timezone       string `json:"timezone,omitempty"`        // IANA name; default scheduler.timezone, UTC unless set
-	Enabled        *bool  `json:"enabled,omitempty"`         // default true; of one that is changed, as it was
+	Enabled        *bool  `json:"enabled,omitempty"`         // default true, or unchanged when a schedule is changed
 
 	Message        string   `json:"message,omitempty"` // what the agent is to do
 	Prompt         string   `json:"prompt,omitempty"`  // the same (seed work-queue)
@@ -22,7 +22,7 @@ type NewSchedule struct {
 	Model          string   `json:"model,omitempty"`
 	Tier           string   `json:"tier,omitempty"`
 	TimeoutSeconds int      `json:"timeout_seconds,omitempty"` // limit of the run, 0 to 604800; 0: the agent's default
-	SessionID      string   `json:"session_id,omitempty"`      // conversation to go on with
+	SessionID      string   `json:"session_id,omitempty"`      // conversation to continue
 	Project        *Project `json:"project,omitempty"`
 	Thinking       *bool    `json:"thinking,omitempty"`
 	Workspace      string   `json:"workspace,omitempty"` // as SubmitRequest has it
@@ -34,11 +34,11 @@ type NewSchedule struct {
 
 	Overlap             string `json:"overlap,omitempty"`               // queue (default), skip, cancel_previous or allow
 	Missed              string `json:"missed,omitempty"`                // skip, once (default) or all
-	MissedWindowSeconds int64  `json:"missed_window_seconds,omitempty"` // older instants are left out, 60 to 31622400; default 86400
+	MissedWindowSeconds int64  `json:"missed_window_seconds,omitempty"` // older instants are skipped, 60 to 31622400; default 86400
 	OnFull              string `json:"on_full,omitempty"`               // skip (default) or retry, until its next instant
 }
 
-// Delivery is how the work of the tasks of a schedule is checked, and where it lands, as SubmitRequest has it.
+// Delivery says how the work of a schedule's tasks is checked and where it lands, as in SubmitRequest.
 type Delivery struct {
 	Checks       []TaskCheck `json:"checks,omitempty"`
 	CheckRetries *int        `json:"check_retries,omitempty"` // 0 to 10
@@ -47,8 +47,8 @@ type Delivery struct {
 	FastForward  bool        `json:"fast_forward,omitempty"`
 }
 
-// Schedule is a schedule, in the words of the seed execution-queue and, for
-// what its firings came to, of the seed work-queue.
+// Schedule is a schedule, in the terms of the seed execution-queue. The outcomes of
+// its firings use the terms of the seed work-queue.
 type Schedule struct {
 	ID             string `json:"id"`
 	Name           string `json:"name"`
@@ -57,7 +57,7 @@ type Schedule struct {
 	Words          string `json:"words"` // the expression in plain words
 	Timezone       string `json:"timezone"`
 	Enabled        bool   `json:"enabled"`
-	Source         string `json:"source"` // api, or config: it is changed in the file
+	Source         string `json:"source"` // api, or config: it is changed only in the file
 	OwnerID        string `json:"owner_id,omitempty"`
 
 	Message        string   `json:"message"`
@@ -87,18 +87,18 @@ type Schedule struct {
 	NextRunAt   *time.Time  `json:"next_run_at,omitempty"` // while it is enabled
 	NextRuns    []time.Time `json:"next_runs,omitempty"`   // three
 	LastRunAt   *time.Time  `json:"last_run_at,omitempty"`
-	LastStatus  string      `json:"last_status,omitempty"` // queued, skipped_queue_full, skipped_busy, skipped_missed, skipped_no_director, skipped_error; firing or held while it is open
+	LastStatus  string      `json:"last_status,omitempty"` // queued, skipped_queue_full, skipped_busy, skipped_missed, skipped_no_director, skipped_error; firing or held while undecided
 	LastQueueID string      `json:"last_queue_id,omitempty"`
 	LastError   string      `json:"last_error,omitempty"`
-	// OverdueSeconds is how long ago its next instant was, where that is more
-	// than a minute: nobody runs the scheduler, or its clock went back.
+	// OverdueSeconds is how long ago its next instant was, if that is more than a
+	// minute: no scheduler runs, or its clock went back.
 	OverdueSeconds int64 `json:"overdue_seconds,omitempty"`
 	// Outcomes are its newest firings, at most 20, newest first.
 	Outcomes []ScheduleExecution `json:"outcomes,omitempty"`
 }
 
-// Schedules is the answer to GET /api/schedules, by name. Their outcomes are
-// left out unless ?outcomes=N asks for some.
+// Schedules is the answer to GET /api/schedules, by name. Outcomes are included
+// only with ?outcomes=N.
 type Schedules struct {
 	Schedules []Schedule `json:"schedules"`
 	Next      string     `json:"next,omitempty"` // cursor: ask with ?after=
@@ -112,15 +112,14 @@ type ScheduleExecution struct {
 	FiredAt    time.Time `json:"fired_at"`
 	Trigger    string    `json:"trigger"` // cron, missed or manual
 	By         string    `json:"by,omitempty"`
-	// Status is how it goes: held, firing, queued, running, completed, failed,
-	// cancelled, timeout, or skipped. A firing for which the queue had no room is
-	// failed, as the seed execution-queue has it. One whose task has been pruned
-	// is ended.
+	// Status is held, firing, queued, running, completed, failed, cancelled, timeout
+	// or skipped. It is failed if the queue was full, as in the seed execution-queue,
+	// and ended if the task has been pruned.
 	Status  string `json:"status"`
-	Outcome string `json:"outcome"` // the seed work-queue's word, as in last_status
+	Outcome string `json:"outcome"` // the seed work-queue's status, as in last_status
 	QueueID string `json:"queue_id,omitempty"`
 	Error   string `json:"error,omitempty"`
-	Missed  int    `json:"missed,omitempty"` // instants before it that were left out
+	Missed  int    `json:"missed,omitempty"` // earlier instants that were skipped
 }
 
 // Executions is the answer to GET /api/schedules/{id}/executions, newest
@@ -132,7 +131,7 @@ type Executions struct {
 // Triggered is the answer to POST /api/schedules/{id}/trigger.
 type Triggered struct {
 	Execution ScheduleExecution `json:"execution"`
-	QueueID   string            `json:"queue_id,omitempty"` // absent while it is held; a firing that made no task is an error
+	QueueID   string            `json:"queue_id,omitempty"` // absent while it is held; a firing that created no task is an error
 }
 
 // CronCheck is the answer to GET /api/cron.
@@ -143,8 +142,8 @@ type CronCheck struct {
 	NextRuns       []time.Time `json:"next_runs"`
 }
 
-// SchedulerStatus is the answer to GET /status of a scheduler that stands
-// alone, as the seed work-queue has it.
+// SchedulerStatus is the answer to GET /status of a standalone scheduler, in the
+// form of the seed work-queue.
 type SchedulerStatus struct {
 	Type       string         `json:"type"`       // "helper"
 	Interfaces []string       `json:"interfaces"` // statusable, observable
@@ -154,7 +153,7 @@ type SchedulerStatus struct {
 	Jobs       []SchedulerJob `json:"jobs"` // by name
 }
 
-// SchedulerJob is a job of a scheduler that stands alone.
+// SchedulerJob is a job of a standalone scheduler.
 type SchedulerJob struct {
 	Name        string      `json:"name"`
 	Schedule    string      `json:"schedule"`

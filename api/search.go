@@ -1,16 +1,15 @@
 package api
 
-// Search is the answer to GET /api/search: waiting and running tasks first, in
-// the order of their lines, then ended ones, newest first, or by the order that
-// was asked for.
+// Search is the answer to GET /api/search: waiting and running tasks first, in the
+// order of their lines, then ended ones, newest first; or in the requested order.
 type Search struct {
-	Query string     `json:"query"`          // as it was understood
-	Sort  string     `json:"sort,omitempty"` // likewise
+	Query string     `json:"query"`          // in canonical form
+	Sort  string     `json:"sort,omitempty"` // in canonical form
 	Tasks []LiveTask `json:"tasks"`
 	Next  string     `json:"next,omitempty"` // cursor: ask with ?after=
-	// Total counts all that match, exactly to 10,000; Approximate says that
-	// there are more. An order that was asked for is then that of the counted
-	// ones alone: what runs and waits, and the newest of those that ended.
+	// Total counts the matching tasks, exactly up to 10,000. Approximate says that
+	// there are more; a requested order then covers only the counted tasks: the running and
+	// waiting ones, and the newest of the ended ones.
 	Total       int  `json:"total"`
 	Approximate bool `json:"approximate,omitempty"`
 }
@@ -26,24 +25,24 @@ type SearchCounts struct {
 	Counts []SearchCount `json:"counts"`
 }
 
-// SearchCount is how many tasks match a query. At most 10,000 tasks are looked at
-// for all queries together; Approximate says that there may be more that match.
+// SearchCount is how many tasks match a query. At most 10,000 tasks are examined
+// for all queries together; Approximate says that more may match.
 type SearchCount struct {
-	Query       string `json:"query"` // as it was understood
+	Query       string `json:"query"` // in canonical form
 	Total       int    `json:"total"`
 	Approximate bool   `json:"approximate,omitempty"`
 }
 
-// SearchKeys is the answer to GET /api/search/keys: what a query may be made of.
+// SearchKeys is the answer to GET /api/search/keys: the keys of the query language.
 type SearchKeys struct {
 	Keys  []SearchKey `json:"keys"`
-	Sorts []string    `json:"sorts"` // what ?sort= takes, with a minus before it for the largest first
+	Sorts []string    `json:"sorts"` // values of ?sort=, with a minus before them for the largest first
 }
 
 // SearchKey is a key of the query language.
 type SearchKey struct {
 	Key      string   `json:"key"`
-	Text     string   `json:"text"`               // what its value says of a task
-	Values   []string `json:"values,omitempty"`   // all that it takes, where they are few
-	Examples []string `json:"examples,omitempty"` // of its values, where they are many
+	Text     string   `json:"text"`               // what its value says about a task
+	Values   []string `json:"values,omitempty"`   // all valid values, if there are few
+	Examples []string `json:"examples,omitempty"` // example values, if there are many
 }

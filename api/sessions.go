@@ -3,12 +3,12 @@ package api
 import "time"
 
 // AgentSessions is the answer to GET /sessions on an agent: the newest 10,000
-// conversations that it could go on with.
+// conversations that it can continue.
 type AgentSessions struct {
 	Sessions []AgentSession `json:"sessions"`
 }
 
-// AgentSession is a conversation as its agent has it.
+// AgentSession is a conversation at its agent.
 type AgentSession struct {
 	SessionID string    `json:"session_id"`
 	LastUsed  time.Time `json:"last_used_at"`

@@ -19,14 +19,14 @@ type Tool struct {
 	Server         string          `json:"server"`
 	Kind           string          `json:"kind"` // mcp, rest, openapi, command or internal
 	Queue          string          `json:"queue,omitempty"`
-	TimeoutSeconds float64         `json:"timeout_seconds"`   // 0: no limit, of an async one
+	TimeoutSeconds float64         `json:"timeout_seconds"`   // 0: no limit, for an async tool
 	Async          bool            `json:"async,omitempty"`   // a call becomes a task and is answered with its id
-	Secrets        []string        `json:"secrets,omitempty"` // arguments that are kept encrypted and hidden in all output
-	InputSchema    json.RawMessage `json:"inputSchema"`       // JSON Schema, as the upstream wrote it
+	Secrets        []string        `json:"secrets,omitempty"` // arguments that are stored encrypted and hidden in all output
+	InputSchema    json.RawMessage `json:"inputSchema"`       // JSON Schema, as the upstream provides it
 	OutputSchema   json.RawMessage `json:"outputSchema,omitempty"`
 }
 
-// ToolServer is what provides tools.
+// ToolServer provides tools.
 type ToolServer struct {
 	Name     string    `json:"name"`
 	Kind     string    `json:"kind"`
@@ -54,25 +54,25 @@ type ToolQueue struct {
 	LeaseIdle       float64      `json:"lease_idle_seconds,omitempty"`
 	LeaseHold       float64      `json:"lease_hold_seconds,omitempty"`
 	Rate            *ToolRate    `json:"rate,omitempty"`
-	PerKey          bool         `json:"per_key,omitempty"`     // concurrent, max_waiters and rate hold for each caller, session or value by itself
-	Keys            int          `json:"keys,omitempty"`        // of them that are in use
-	Closed          *ToolClosed  `json:"closed,omitempty"`      // nothing starts
-	KeysClosed      int          `json:"keys_closed,omitempty"` // with per_key: of how many nothing starts; closed has the one that opens last
-	Held            int          `json:"held,omitempty"`        // of waiters: that the rate or a closed queue holds, though a slot may be free
-	Shared          bool         `json:"shared,omitempty"`      // by all directors over the store: holders and waiters are those of all
+	PerKey          bool         `json:"per_key,omitempty"`     // concurrent, max_waiters and rate apply to each caller, session or value separately
+	Keys            int          `json:"keys,omitempty"`        // number of keys in use
+	Closed          *ToolClosed  `json:"closed,omitempty"`      // no calls start
+	KeysClosed      int          `json:"keys_closed,omitempty"` // with per_key: number of closed keys; closed is the one that opens last
+	Held            int          `json:"held,omitempty"`        // waiters blocked by the rate or a closed queue although a slot may be free
+	Shared          bool         `json:"shared,omitempty"`      // shared by all directors of the store: holders and waiters are those of all
 	Holders         []ToolHolder `json:"holders"`
 	Waiters         []ToolWaiter `json:"waiters"`                     // in order, at most 1000
 	WaitersNotShown int          `json:"waiters_not_shown,omitempty"` // beyond those
 }
 
-// ToolRate is how often calls of a tool queue start: n in each per_seconds, and burst more after a
-// rest.
+// ToolRate limits how often calls of a tool queue start: n in each per_seconds, and up to burst
+// more that were saved while the queue was idle.
 type ToolRate struct {
 	N          int        `json:"n"`
 	PerSeconds float64    `json:"per_seconds"`
 	Burst      int        `json:"burst"`
-	Left       *int       `json:"left,omitempty"` // starts that it allows now; not with per_key
-	Next       *time.Time `json:"next,omitempty"` // when it allows the next one, if none is left
+	Left       *int       `json:"left,omitempty"` // calls that may start now; not with per_key
+	Next       *time.Time `json:"next,omitempty"` // when the next call may start, if none is left
 }
 
 // ToolClosed says until when a tool queue starts no calls. It opens by itself.
@@ -88,7 +88,7 @@ type SetToolQueue struct {
 	Rate       *SetToolRate `json:"rate,omitempty"`       // how often calls start
 }
 
-// SetToolRate is the rate of a tool queue; n 0, with nothing else, takes it off.
+// SetToolRate is the rate of a tool queue; n 0, with nothing else, removes it.
 type SetToolRate struct {
 	N          int     `json:"n"`                     // 1 to 1,000,000
 	PerSeconds float64 `json:"per_seconds,omitempty"` // 0.001 to 2,678,400
@@ -97,44 +97,44 @@ type SetToolRate struct {
 
 // ToolQueueOpened is the answer to POST /api/tools/queues/{queue}/open.
 type ToolQueueOpened struct {
-	Opened int       `json:"opened"` // closings that are over: 0 or 1, of a queue with per_key one for each key
-	Queue  ToolQueue `json:"queue"`  // a shared one may be shown as closed for a moment
+	Opened int       `json:"opened"` // closings ended: 0 or 1, or one for each key of a queue with per_key
+	Queue  ToolQueue `json:"queue"`  // a shared one may still be shown as closed for a moment
 }
 
-// ToolQueueSet is the answer: the queue as it is now. It drains while in_use is greater than
-// concurrent.
+// ToolQueueSet is the answer to SetToolQueue: the queue after the change. It drains while in_use
+// is greater than concurrent.
 type ToolQueueSet struct {
-	Before     int       `json:"before"`                // concurrent until then
-	RateBefore *ToolRate `json:"rate_before,omitempty"` // rate until then
+	Before     int       `json:"before"`                // concurrent before the change
+	RateBefore *ToolRate `json:"rate_before,omitempty"` // rate before the change
 	Queue      ToolQueue `json:"queue"`
 }
 
-// ToolHolder is who has a slot of a tool queue.
+// ToolHolder is the holder of a slot of a tool queue.
 type ToolHolder struct {
 	Session string     `json:"session,omitempty"`
 	Agent   string     `json:"agent,omitempty"`
 	Tool    string     `json:"tool,omitempty"`
-	QueueID string     `json:"queue_id,omitempty"` // the task that the call is made by, or is
+	QueueID string     `json:"queue_id,omitempty"` // the task that makes the call, or that the call is
 	Since   *time.Time `json:"since,omitempty"`
 	Leased  bool       `json:"leased,omitempty"`  // the session keeps it from call to call
-	Idle    bool       `json:"idle,omitempty"`    // of a lease: no call is under way
-	Expires *time.Time `json:"expires,omitempty"` // of a lease: when it ends if nothing happens
+	Idle    bool       `json:"idle,omitempty"`    // for a lease: no call is in flight
+	Expires *time.Time `json:"expires,omitempty"` // for a lease: when it ends without further calls
 	Behind  int        `json:"behind,omitempty"`  // calls of the session that wait for its own slot
-	// Director is the instance at which the call came in, of a shared queue.
+	// Director is the instance that received the call, for a shared queue.
 	Director string `json:"director,omitempty"`
 }
 
-// ToolWaiter is who stands in the line of a tool queue.
+// ToolWaiter is a call that waits in line for a tool queue.
 type ToolWaiter struct {
 	Position int       `json:"position"`
 	Session  string    `json:"session,omitempty"`
 	Agent    string    `json:"agent,omitempty"`
 	Tool     string    `json:"tool,omitempty"`
-	QueueID  string    `json:"queue_id,omitempty"` // the task that the call is made by, or is
+	QueueID  string    `json:"queue_id,omitempty"` // the task that makes the call, or that the call is
 	Since    time.Time `json:"since"`
-	Director string    `json:"director,omitempty"` // as of a holder
-	// StartsAt is when it may start at the earliest, where the rate or a closed queue holds it; else
-	// it waits for a slot.
+	Director string    `json:"director,omitempty"` // as in ToolHolder
+	// StartsAt is the earliest time at which it may start, if the rate or a closed queue blocks
+	// it. Absent: it waits for a slot.
 	StartsAt *time.Time `json:"starts_at,omitempty"`
 }
 
@@ -150,7 +150,7 @@ type ToolProgress struct {
 	Total    float64 `json:"total,omitempty"`
 	Message  string  `json:"message,omitempty"`
 	Position int     `json:"position,omitempty"` // in line, while the call waits
-	// StartsAt is when it may start at the earliest, as of a waiter.
+	// StartsAt is the earliest time at which it may start, as in ToolWaiter.
 	StartsAt *time.Time `json:"starts_at,omitempty"`
 }
 
@@ -161,14 +161,13 @@ type ToolResult struct {
 	StructuredContent json.RawMessage `json:"structuredContent,omitempty"`
 	IsError           bool            `json:"isError,omitempty"`
 	Meta              json.RawMessage `json:"_meta,omitempty"`
-	// Metadata is {"agent": …} of a command tool, and what the seed
-	// async-task-queue says of a call that became a task.
-	// It has "truncated": true where the answer does not hold all that the tool
-	// printed.
+	// Metadata is {"agent": …} for a command tool; for a call that became a task it
+	// is the metadata of the seed async-task-queue. It has "truncated": true if the
+	// answer does not contain everything that the tool printed.
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 }
 
-// Truncated reports whether the tool printed more than the answer holds.
+// Truncated reports whether the tool printed more than the answer contains.
 func (r *ToolResult) Truncated() bool {
 	var meta struct {
 		Truncated bool `json:"truncated"`
@@ -179,8 +178,8 @@ func (r *ToolResult) Truncated() bool {
 // NewToolTask is the body of POST /api/tools/{tool}/tasks.
 type NewToolTask struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"`  // an object
-	Metadata  json.RawMessage `json:"metadata,omitempty"`   // an object; a command tool is given it
-	TimeoutMS int64           `json:"timeout_ms,omitempty"` // limit of the run, before the tool's; 1 to 604800000; 0: the tool's own
+	Metadata  json.RawMessage `json:"metadata,omitempty"`   // an object; passed to a command tool
+	TimeoutMS int64           `json:"timeout_ms,omitempty"` // limit of the run, instead of the tool's; 1 to 604800000; 0: the tool's limit
 	Priority  int             `json:"priority,omitempty"`   // -10 to 10
 }
 
@@ -193,30 +192,30 @@ type ToolTask struct {
 	CreatedAt time.Time   `json:"createdAt"`
 	UpdatedAt time.Time   `json:"updatedAt"`
 	Error     *string     `json:"error"`  // why it failed
-	Result    *ToolResult `json:"result"` // of one that completed; not in lists
+	Result    *ToolResult `json:"result"` // if it completed; not in lists
 
 	State          string `json:"state"`             // the task's own state, as in GET /api/queue/{id}
 	Reason         string `json:"reason,omitempty"`  // why it ended
 	Message        string `json:"message,omitempty"` // what it waits for, or why it ended
 	Position       int    `json:"position,omitempty"`
-	PollIntervalMS int64  `json:"pollIntervalMs,omitempty"` // when to ask again, while it has not ended
+	PollIntervalMS int64  `json:"pollIntervalMs,omitempty"` // when to poll again, until it has ended
 	TimeoutMS      int64  `json:"timeout_ms,omitempty"`
 	ExitCode       *int   `json:"exit_code,omitempty"`
 	Owner          string `json:"owner,omitempty"`
-	Tail           string `json:"tail,omitempty"`      // end of what it printed, of one that ended; GET /api/queue/{id}/output has it live
-	TailSeq        int64  `json:"tail_seq,omitempty"`  // position of tail in all that it printed
-	Truncated      bool   `json:"truncated,omitempty"` // more was printed than result holds; of tail, tail_seq says so
+	Tail           string `json:"tail,omitempty"`      // end of the output of an ended task; GET /api/queue/{id}/output has it live
+	TailSeq        int64  `json:"tail_seq,omitempty"`  // position of tail in its whole output
+	Truncated      bool   `json:"truncated,omitempty"` // result does not contain the whole output; for tail, see tail_seq
 }
 
 // ToolTaskCounts says how many tool calls are tasks that have not ended.
 type ToolTaskCounts struct {
 	Waiting int `json:"waiting"`
-	Running int `json:"running"` // that have a slot; some may wait for their tool queue
+	Running int `json:"running"` // those with a slot; some may wait for their tool queue
 }
 
 // ToolTasks is the answer to GET /api/tools/tasks.
 type ToolTasks struct {
-	Tasks []ToolTask `json:"tasks"`          // that have not ended in order, then newest end first
+	Tasks []ToolTask `json:"tasks"`          // first those that have not ended, in order, then ended ones, newest end first
 	Next  string     `json:"next,omitempty"` // cursor of the next page
 }
 
@@ -230,7 +229,7 @@ type Doctor struct {
 	Checks []Check `json:"checks"`
 }
 
-// Check is one thing that doctor looked at.
+// Check is one check of doctor.
 type Check struct {
 	Area  string `json:"area"`  // such as store, limits, sandbox, agents
 	State string `json:"state"` // ok, warn or fail
@@ -251,11 +250,11 @@ type TerminalTicket struct {
 // director and on the agent. Binary messages are the bytes of the terminal,
 // in both directions. The first message to a director is auth, within 10 s.
 type TerminalMessage struct {
-	Type   string `json:"type"`             // to it: auth, resize. From it: ready, exit, error
+	Type   string `json:"type"`             // to the terminal: auth, resize; from the terminal: ready, exit, error
 	Token  string `json:"token,omitempty"`  // auth: the ticket
 	Cols   int    `json:"cols,omitempty"`   // auth, resize: 1 to 1000
 	Rows   int    `json:"rows,omitempty"`   // auth, resize: 1 to 1000
-	Code   int    `json:"code,omitempty"`   // exit: of the program
+	Code   int    `json:"code,omitempty"`   // exit: exit code of the program
 	Reason string `json:"reason,omitempty"` // exit, error: for people
 }
 
