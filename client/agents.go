@@ -21,33 +21,33 @@ func (c *Client) AgentsAndExecutors(ctx context.Context) (api.Agents, error) {
 	return ask[api.Agents](ctx, c, get("/api/agents", nil))
 }
 
-// RegisterAgent makes an agent known to the director, or tells it the new
-// address of one that is known. Code conflict: the name belongs to another.
+// RegisterAgent registers an agent at the director, or updates the address of a
+// known one. Code conflict: the name belongs to another agent.
 func (c *Client) RegisterAgent(ctx context.Context, agent api.RegisterAgent) (api.Agent, error) {
 	return ask[api.Agent](ctx, c, post("/api/agents", agent))
 }
 
-// Heartbeat says that an agent lives and what it does; the answer says when
-// to beat again. Code not_found: the director does not know the agent, which
-// has to register.
+// Heartbeat reports that an agent is alive and what it does. The answer says when
+// to send the next one. Code not_found: the director does not know the agent,
+// which has to register.
 func (c *Client) Heartbeat(ctx context.Context, name string, beat api.Heartbeat) (api.HeartbeatAnswer, error) {
 	return ask[api.HeartbeatAnswer](ctx, c, post(agentPath(name, "/heartbeat"), beat))
 }
 
-// RemoveAgent makes the director forget an agent. Codes: not_found,
-// conflict (it runs a task, or stands in the configuration).
+// RemoveAgent removes an agent from the director. Codes: not_found, conflict (it
+// runs a task, or it is in the configuration).
 func (c *Client) RemoveAgent(ctx context.Context, name string) error {
 	return c.do(ctx, remove(agentPath(name, "")), nil)
 }
 
-// Workspaces returns the worktrees that agents have made, of one agent or ("") of all.
+// Workspaces returns the worktrees that one agent has made; "" means all agents.
 func (c *Client) Workspaces(ctx context.Context, agent string) (api.Workspaces, error) {
 	return ask[api.Workspaces](ctx, c, get("/api/workspaces", values("agent", agent)))
 }
 
 // DiscardWorkspace discards a worktree of an agent. Codes: not_found; conflict: it is in use,
-// or something would be lost that how.Seen does not stand for; agent_down; unsupported: the
-// agent asks for its tasks itself, and cannot be asked.
+// or something would be lost that how.Seen does not cover; agent_down; unsupported: the agent
+// pulls its tasks and cannot be asked.
 func (c *Client) DiscardWorkspace(ctx context.Context, agent, name string, how api.DiscardWorkspace) (api.WorkspaceDiscarded, error) {
 	query := values("seen", how.Seen)
 	if how.DeleteBranch {
@@ -58,13 +58,13 @@ func (c *Client) DiscardWorkspace(ctx context.Context, agent, name string, how a
 	return ask[api.WorkspaceDiscarded](ctx, c, q)
 }
 
-// ClearLane cancels all that waits in the queue of an agent.
+// ClearLane cancels all tasks that wait in the queue of an agent.
 func (c *Client) ClearLane(ctx context.Context, name string) (api.LaneCleared, error) {
 	return ask[api.LaneCleared](ctx, c, post(agentPath(name, "/queue/clear"), nil))
 }
 
-// ReleaseLane takes the slots of an agent away from the tasks that hold
-// them, which end as released; what they still report is discarded.
+// ReleaseLane releases the slots of an agent. The tasks that hold them end as
+// released, and their later reports do not count.
 func (c *Client) ReleaseLane(ctx context.Context, name string) (api.Released, error) {
 	return ask[api.Released](ctx, c, post(agentPath(name, "/queue/release"), nil))
 }
@@ -74,26 +74,25 @@ func (c *Client) Lane(ctx context.Context, agent string) (api.Lane, error) {
 	return ask[api.Lane](ctx, c, get(agentPath(agent, "/queue"), nil))
 }
 
-// SessionsOptions say which conversations Sessions returns. Empty fields do
+// SessionsOptions select the conversations that Sessions returns. Empty fields do
 // not restrict.
 type SessionsOptions struct {
 	Agent  string
-	Source string // by which way the task came that began it
+	Source string // source of the task that began it
 	Owner  string // who began it, such as user:ID
-	State  string // active (which "" is too), archived, gone or all
+	State  string // active, archived, gone or all; "": active
 	Limit  int    // of one page, 1 to 1000; 0: 100
 	Before string // cursor: Next of the page before
 }
 
-// Sessions returns one page of the conversations of the agents, the last used
-// first.
+// Sessions returns one page of the conversations of the agents, last used first.
 func (c *Client) Sessions(ctx context.Context, opts SessionsOptions) (api.Sessions, error) {
 	query := values("agent", opts.Agent, "source", opts.Source, "owner", opts.Owner, "state", opts.State,
 		"limit", number(opts.Limit), "before", opts.Before)
 	return ask[api.Sessions](ctx, c, get("/api/sessions", query))
 }
 
-// ArchiveSession puts a conversation away: chats no longer go on with it.
+// ArchiveSession archives a conversation: chats no longer continue it.
 // Codes: not_found, conflict (a turn of it waits or runs).
 func (c *Client) ArchiveSession(ctx context.Context, id string) (api.Session, error) {
 	return c.sessionCall(ctx, id, "/archive")
@@ -110,7 +109,7 @@ func (c *Client) sessionCall(ctx context.Context, id, verb string) (api.Session,
 	return ask[api.Session](ctx, c, post(path, nil))
 }
 
-// ActivitiesOptions say which activities Activities returns. Empty fields do
+// ActivitiesOptions select the activities that Activities returns. Empty fields do
 // not restrict.
 type ActivitiesOptions struct {
 	Agent  string
@@ -120,7 +119,7 @@ type ActivitiesOptions struct {
 	Before string // cursor: Next of the page before
 }
 
-// Activities returns one page of what was done, newest first.
+// Activities returns one page of activities, newest first.
 func (c *Client) Activities(ctx context.Context, opts ActivitiesOptions) (api.Activities, error) {
 	query := values("agent", opts.Agent, "type", opts.Type, "state", opts.State, "limit", number(opts.Limit), "before", opts.Before)
 	return ask[api.Activities](ctx, c, get("/api/activities", query))
@@ -138,24 +137,24 @@ func (c *Client) OpenTerminal(ctx context.Context, agent string) (api.TerminalTi
 	return ask[api.TerminalTicket](ctx, c, post(agentPath(agent, "/terminal"), nil))
 }
 
-// Claim asks for a task as an agent that pulls, and waits that long for one.
-// Where none came, the answer is empty. Codes: not_found (the director does not
-// know the agent, which has to register), conflict (another one has its name).
+// Claim requests a task for an agent that pulls, and waits for up to wait. The
+// answer is empty if there was none. Codes: not_found (the director does not know
+// the agent, which has to register), conflict (another agent has its name).
 func (c *Client) Claim(ctx context.Context, name string, claim api.PullClaim, wait time.Duration) (api.PullAnswer, error) {
 	req := post(agentPath(name, "/claim"), claim)
 	req.query, req.wait = url.Values{"wait": {wait.String()}}, wait
 	return ask[api.PullAnswer](ctx, c, req)
 }
 
-// Report says how a task fares that the agent has claimed. It returns when the
-// director has stored it. Codes: stale_fence (the execution has been taken
-// away: there is nothing more to say about it), not_found (so is its task, or
+// Report reports on a task that the agent has claimed. It returns when the
+// director has stored the report. Codes: stale_fence (the execution no longer
+// holds its slot; no further reports are needed), not_found (the task is gone or
 // the agent is not known), conflict (another agent has its name).
 func (c *Client) Report(ctx context.Context, name, queueID string, report api.PullReport) (api.PullReported, error) {
 	return ask[api.PullReported](ctx, c, post(agentPath(name, "/tasks/"+url.PathEscape(queueID)+"/report"), report))
 }
 
-// SchedulesOptions say which schedules Schedules returns. Empty fields do not
+// SchedulesOptions select the schedules that Schedules returns. Empty fields do not
 // restrict.
 type SchedulesOptions struct {
 	Agent    string
@@ -173,7 +172,7 @@ func (c *Client) Schedules(ctx context.Context, opts SchedulesOptions) (api.Sche
 	return ask[api.Schedules](ctx, c, get("/api/schedules", query))
 }
 
-// AllSchedules goes through all pages of Schedules. An error is its last pair.
+// AllSchedules iterates over all pages of Schedules. An error is the last pair.
 func (c *Client) AllSchedules(ctx context.Context, opts SchedulesOptions) iter.Seq2[api.Schedule, error] {
 	return pages(opts.After, func(after string) ([]api.Schedule, string, error) {
 		opts.After = after
@@ -187,20 +186,19 @@ func (c *Client) Schedule(ctx context.Context, ref string) (api.Schedule, error)
 	return ask[api.Schedule](ctx, c, get(schedulePath(ref, ""), nil))
 }
 
-// CreateSchedule makes a schedule. Codes: validation_error with the field,
+// CreateSchedule creates a schedule. Codes: validation_error with the field,
 // not_found (the agent), conflict (the name is taken).
 func (c *Client) CreateSchedule(ctx context.Context, s api.NewSchedule) (api.Schedule, error) {
 	return ask[api.Schedule](ctx, c, post("/api/schedules", s))
 }
 
-// PutSchedule changes a schedule: the whole of it. Codes: those of
-// CreateSchedule, forbidden (it is somebody else's), conflict (it stands in the
-// director's configuration).
+// PutSchedule replaces a schedule. Codes: those of CreateSchedule, forbidden (it has
+// another owner), conflict (it is in the director's configuration).
 func (c *Client) PutSchedule(ctx context.Context, ref string, s api.NewSchedule) (api.Schedule, error) {
 	return ask[api.Schedule](ctx, c, put(schedulePath(ref, ""), s))
 }
 
-// RemoveSchedule forgets a schedule. Its tasks stay.
+// RemoveSchedule removes a schedule. Its tasks are kept.
 func (c *Client) RemoveSchedule(ctx context.Context, ref string) error {
 	return c.do(ctx, remove(schedulePath(ref, "")), nil)
 }
@@ -210,15 +208,15 @@ func (c *Client) EnableSchedule(ctx context.Context, ref string) (api.Schedule, 
 	return ask[api.Schedule](ctx, c, post(schedulePath(ref, "/enable"), nil))
 }
 
-// DisableSchedule lets a schedule fire no more.
+// DisableSchedule stops a schedule from firing.
 func (c *Client) DisableSchedule(ctx context.Context, ref string) (api.Schedule, error) {
 	return ask[api.Schedule](ctx, c, post(schedulePath(ref, "/disable"), nil))
 }
 
-// TriggerSchedule fires a schedule now, beside its instants. A reply that is
-// lost is not asked for again: Executions has what became of it. Codes:
-// not_found, forbidden, queue_full, conflict (a firing of it is open, or its
-// task before has not ended and it is to skip, or the submit was refused).
+// TriggerSchedule fires a schedule now, in addition to its instants. It is not
+// repeated after a lost reply: Executions has the outcome. Codes: not_found,
+// forbidden, queue_full, conflict (a firing of it is open, its previous task has
+// not ended and its overlap policy is skip, or the submit was refused).
 func (c *Client) TriggerSchedule(ctx context.Context, ref string) (api.Triggered, error) {
 	return ask[api.Triggered](ctx, c, post(schedulePath(ref, "/trigger"), nil))
 }

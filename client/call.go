@@ -18,8 +18,8 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// maxAnswer bounds an answer in bytes. The largest honest one is a task with
-// its prompt, answer and log, each with all characters escaped.
+// maxAnswer bounds an answer in bytes. The largest valid one is a task with its
+// prompt, answer and log, with all characters escaped.
 const maxAnswer = 64 << 20
 
 var (
@@ -147,9 +147,9 @@ func (c *Client) send(ctx context.Context, req call) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The transport would send a request with a key again by itself and, where
-	// nobody listens any more, report a refused connection: as if nothing had
-	// been sent the first time. Who repeats it must know (chatTo, keyed).
+	// Without a GetBody the transport does not repeat requests by itself. If it
+	// did and nothing listened any more, it would report a refused connection, as
+	// if nothing had been sent the first time. Only chatTo and keyed repeat.
 	r.GetBody = nil
 	c.setHeaders(r, req)
 	return c.opts.HTTPClient.Do(r)
@@ -163,7 +163,7 @@ func (c *Client) setHeaders(r *http.Request, req call) {
 		r.Header.Set("Traceparent", c.opts.Traceparent)
 	}
 	if req.method != http.MethodGet {
-		r.Header.Set("Content-Type", "application/json") // wanted on every write, with a body or without
+		r.Header.Set("Content-Type", "application/json") // required on every write, with or without a body
 	}
 	if req.key != "" {
 		r.Header.Set("Idempotency-Key", req.key)
@@ -185,7 +185,7 @@ func (c *Client) setHeaders(r *http.Request, req call) {
 	}
 }
 
-// noAnswer makes the error of a request that failed under ctx, or under the
+// noAnswer returns the error of a request that failed under ctx, or under the
 // shorter context made from it.
 func (c *Client) noAnswer(ctx, short context.Context, req call, err error) error {
 	if req.err != nil {
@@ -210,7 +210,7 @@ func (c *Client) noAnswer(ctx, short context.Context, req call, err error) error
 	return gone
 }
 
-// refusal makes the error of an answer that is not a success.
+// refusal returns the error for an answer that is not a success.
 func (c *Client) refusal(resp *http.Response, data []byte) error {
 	var chat api.ChatError
 	if json.Unmarshal(data, &chat) == nil && chat.Code != "" {
@@ -236,7 +236,7 @@ func (c *Client) unexpected(status int, text string) error {
 	}}
 }
 
-// excerpt is the beginning of a foreign answer, fit for one line.
+// excerpt returns the beginning of an unexpected answer, on one line.
 func excerpt(data []byte) string {
 	text := strings.Join(strings.Fields(strings.ToValidUTF8(string(data[:min(len(data), 200)]), "")), " ")
 	return strings.Map(func(r rune) rune {
@@ -247,8 +247,8 @@ func excerpt(data []byte) string {
 	}, text)
 }
 
-// CodeUnexpectedAnswer is the code of an answer that no director gives: the
-// address belongs to another server, or a proxy stands between.
+// CodeUnexpectedAnswer is the code of an answer that is not a director's: the
+// address belongs to another server, or to a proxy.
 const CodeUnexpectedAnswer = "unexpected_answer"
 
 // Error is an answer of the director that is not a success.
@@ -268,9 +268,9 @@ func (e *Error) Error() string {
 func (e *Error) Code() string { return e.Body.Error }
 
 // ChatError says why a chat or a bypass task was refused or did not complete.
-// It is an *Error too.
+// It unwraps to an *Error.
 type ChatError struct {
-	Status int // HTTP status; 0 where it came as an event of a stream
+	Status int // HTTP status; 0 if it came as an event of a stream
 	Body   api.ChatError
 }
 
@@ -281,10 +281,10 @@ func (e *ChatError) Error() string {
 	return fmt.Sprintf("the chat with %s did not complete: %s", e.Body.Agent, e.Body.Code)
 }
 
-// Code returns what went wrong, such as agent_busy or wait_timeout.
+// Code returns the error code, such as agent_busy or wait_timeout.
 func (e *ChatError) Code() string { return e.Body.Code }
 
-// ID returns the queue_id of the task, "" where none was stored.
+// ID returns the queue_id of the task; "" if none was stored.
 func (e *ChatError) ID() string {
 	if e.Body.Execution == nil {
 		return ""
@@ -292,7 +292,7 @@ func (e *ChatError) ID() string {
 	return e.Body.Execution.ID
 }
 
-// Unwrap makes it an *Error, for those who want no more than its code.
+// Unwrap returns it as an *Error, for callers that need only its code.
 func (e *ChatError) Unwrap() error {
 	b := e.Body
 	return &Error{Status: e.Status, Body: api.Error{
@@ -308,11 +308,11 @@ func isChatError(err error) bool {
 // UnreachableError says that no answer came from the director.
 type UnreachableError struct {
 	URL string // of the director
-	// Sent says that the request may have arrived and been carried out. Only
-	// a connection that was never made proves that it has not.
+	// Sent says that the request may have arrived and been executed. It is false
+	// only if no connection was made.
 	Sent bool
-	// Key is the Idempotency-Key of a submit that may have been stored:
-	// submitting again with it and the same body finds that task or makes it.
+	// Key is the Idempotency-Key of a submit that may have been stored. Another
+	// submit with it and the same body finds that task or creates it.
 	Key string
 	Err error
 }
@@ -348,8 +348,8 @@ func neverSent(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial" || errors.As(err, &cert)
 }
 
-// lostReply reports whether err leaves open what became of the request: no
-// answer, or a gateway's word that it got none.
+// lostReply reports whether the outcome of the request is unknown: there was no
+// answer, or a gateway reports that it got none.
 func lostReply(err error) bool {
 	if gone, ok := errors.AsType[*UnreachableError](err); ok {
 		return gone.Sent
@@ -358,8 +358,8 @@ func lostReply(err error) bool {
 	return errors.As(err, &e) && (e.Status == http.StatusBadGateway || e.Status == http.StatusGatewayTimeout)
 }
 
-// passing reports whether err may go away by itself: the director is gone,
-// is starting or draining, or asks to come back later.
+// passing reports whether err is transient: the director is gone, is starting or
+// draining, or asks to retry later.
 func passing(err error) bool {
 	if IsUnreachable(err) || errors.Is(err, errStreamEnded) {
 		return true

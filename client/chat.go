@@ -11,25 +11,25 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// executionHeader names the execution that makes a call.
+// executionHeader identifies the execution that makes a call.
 const executionHeader = "X-Signalbox-Execution"
 
 // sessionHeader names the session that keeps a tool's slot.
 const sessionHeader = "X-Signalbox-Session"
 
-// ChatOptions go with a chat or a bypass task.
+// ChatOptions are the options of a chat or a bypass task.
 type ChatOptions struct {
-	// IdempotencyKey, 1 to 255 printable characters, makes at most one task:
-	// a second call with it waits for the same one, also after its end. Empty:
-	// a random one is made, so that repeats after a lost reply find the task.
+	// IdempotencyKey, 1 to 255 printable characters, creates at most one task. A
+	// second call with it waits for the same task, also after its end. Empty: a
+	// random key, so that repeats after a lost reply find the task.
 	IdempotencyKey string
-	// Execution is the queue_id of the execution that makes the call, where
-	// the token is that of an agent; default: the only one that it runs.
+	// Execution is the queue_id of the execution that makes the call, with an
+	// agent's token; default: the only execution that the agent runs.
 	Execution string
-	// Async asks for the answer as soon as the task is stored.
+	// Async requests an answer as soon as the task is stored.
 	Async bool
-	// Wait asks for an answer after that long at most, in whole seconds; 0:
-	// when the task has ended.
+	// Wait is the maximum time until the answer, in whole seconds; 0: when the
+	// task has ended.
 	Wait time.Duration
 }
 
@@ -37,25 +37,25 @@ type ChatOptions struct {
 type ChatReply struct {
 	// Response is the answer of the agent.
 	Response *api.ChatResponse
-	// Accepted says that the task is stored and goes on without the caller:
-	// Client.Wait waits for its end. It comes with ChatOptions Async and Wait,
-	// for a chat in the backlog that still waits after wait_timeout, and from
-	// a director that stops.
+	// Accepted says that the task is stored and continues without the caller:
+	// Client.Wait waits for its end. It is set with ChatOptions Async and Wait, for
+	// a chat in the backlog that still waits after wait_timeout, and if the
+	// director is stopping.
 	Accepted *api.ChatAccepted
 }
 
-// Chat says something to an agent and waits for its answer. It waits as long
-// as the context lasts. A reply that is lost is asked for again with the same
-// key, until Options.Patience has passed without an answer.
+// Chat sends a message to an agent and waits for its answer, until the context
+// ends. It repeats a request with a lost reply, with the same key, until
+// Options.Patience has passed without an answer.
 //
-// An error is a *ChatError where the chat was refused (agent_busy, queue_full,
-// agent_down) or did not complete, in which case it names the execution; other
-// codes: not_found, validation_error, call_cycle, call_depth, forbidden.
+// An error is a *ChatError if the chat was refused (agent_busy, queue_full,
+// agent_down) or did not complete; in the second case it names the execution.
+// Other codes: not_found, validation_error, call_cycle, call_depth, forbidden.
 func (c *Client) Chat(ctx context.Context, agent string, req api.ChatRequest, opts ChatOptions) (ChatReply, error) {
 	return c.chatTo(ctx, agentPath(agent, "/chat"), req, opts)
 }
 
-// Bypass runs an isolated task of an agent beside its queue and waits for the
+// Bypass runs an isolated task at an agent outside its queue and waits for the
 // answer. Errors are those of Chat; code unsupported: the agent has no bypass.
 func (c *Client) Bypass(ctx context.Context, agent string, req api.BypassRequest, opts ChatOptions) (ChatReply, error) {
 	return c.chatTo(ctx, agentPath(agent, "/task"), req, opts)
@@ -105,11 +105,11 @@ func (c *Client) chatReply(req call, status int, data []byte) (reply ChatReply, 
 	return reply, nil
 }
 
-// chatLost reports whether err leaves open what became of a chat. The director
-// answers 502 and 504 itself, but says then how the task ended.
+// chatLost reports whether the outcome of a chat is unknown. The director itself
+// also answers 502 and 504, but then says how the task ended.
 func chatLost(err error) bool { return !isChatError(err) && lostReply(err) }
 
-// chatGone is the error of a caller that gives up: without an answer it
+// chatGone returns the error of a caller that gives up: without an answer it
 // carries the key.
 func (c *Client) chatGone(ctx context.Context, req call, err error) error {
 	if ctx.Err() != nil || !passing(err) {
@@ -118,8 +118,8 @@ func (c *Client) chatGone(ctx context.Context, req call, err error) error {
 	return c.lostKey(req, err)
 }
 
-// ChatEvent is one event of the stream of a chat: Name says which, and one of
-// the other fields is set (none for started).
+// ChatEvent is one event of the stream of a chat. Name is its kind; one of the
+// other fields is set (none for started).
 type ChatEvent struct {
 	Name     string // accepted, position, started or output
 	Accepted *api.ChatAccepted
@@ -131,19 +131,19 @@ type ChatEvent struct {
 type ChatOutput struct {
 	After     int64  `json:"after"` // position of text in the whole log
 	Text      string `json:"text"`
-	Truncated bool   `json:"truncated,omitempty"` // what lies before it is no longer there
+	Truncated bool   `json:"truncated,omitempty"` // output before it is no longer available
 }
 
-// ChatStream is Chat with its progress: each is called for every event until
-// the end, whose result or error is returned. The first event is accepted,
-// with the id of the task. A stream that breaks is opened anew with the same
-// key; no event and no byte of output comes twice. An error of each ends it
-// and is returned; the task goes on.
+// ChatStream is Chat with progress: it calls each for every event, and returns the
+// result or error of the task. The first event is accepted, with the id of the
+// task. A broken stream is reopened with the same key; no event and no byte of
+// output is delivered twice. If each returns an error, ChatStream returns it; the
+// task continues.
 func (c *Client) ChatStream(ctx context.Context, agent string, req api.ChatRequest, opts ChatOptions, each func(ChatEvent) error) (api.ChatResponse, error) {
 	return c.chatStream(ctx, agentPath(agent, "/chat"), req, opts, each)
 }
 
-// BypassStream is Bypass with its progress, as ChatStream.
+// BypassStream is Bypass with progress, as in ChatStream.
 func (c *Client) BypassStream(ctx context.Context, agent string, req api.BypassRequest, opts ChatOptions, each func(ChatEvent) error) (api.ChatResponse, error) {
 	return c.chatStream(ctx, agentPath(agent, "/task"), req, opts, each)
 }
@@ -171,13 +171,13 @@ func (c *Client) chatStream(ctx context.Context, path string, body any, opts Cha
 	}
 }
 
-// chatReader keeps the place from one stream to the next.
+// chatReader keeps the position from one stream to the next.
 type chatReader struct {
 	each    func(ChatEvent) error
 	id      string // of the task, once it is accepted
 	place   int    // in line, as last said
 	started bool
-	printed int64 // bytes of output handed over
+	printed int64 // bytes of output delivered
 	result  *api.ChatResponse
 	err     error
 }
@@ -217,7 +217,7 @@ func (r *chatReader) take(m message) error {
 		}
 		return &ChatError{Body: body}
 	}
-	return nil // an event of later days
+	return nil // an event of a later version
 }
 
 func (r *chatReader) accepted(m message) error {
@@ -226,7 +226,7 @@ func (r *chatReader) accepted(m message) error {
 		return err
 	}
 	if r.id != "" {
-		return nil // it stood in the stream before
+		return nil // already delivered from an earlier stream
 	}
 	r.id, r.place = a.Execution.ID, a.Position
 	return r.each(ChatEvent{Name: m.name, Accepted: &a})
@@ -244,7 +244,7 @@ func (r *chatReader) position(m message) error {
 	return r.each(ChatEvent{Name: m.name, Position: &p})
 }
 
-// output hands on what has not been handed on before.
+// output delivers the output that was not delivered before.
 func (r *chatReader) output(m message) error {
 	var o ChatOutput
 	if err := decode(m, &o); err != nil {

@@ -51,8 +51,8 @@ func TestChatThatGoesOn(t *testing.T) {
 	}
 }
 
-// A chat that did not complete is told apart from a gateway's word, though
-// both are 502 or 504.
+// A chat that did not complete is distinguished from a gateway error, although
+// both have the status 502 or 504.
 func TestChatErrors(t *testing.T) {
 	for _, test := range []struct {
 		status int
@@ -129,7 +129,7 @@ func sse(name string, v any) string {
 	return fmt.Sprintf("event: %s\ndata: %s\n\n", name, data)
 }
 
-// chatEvents collects what a stream says, one word an event.
+// chatEvents collects the events of a stream, one word per event.
 func chatEvents(into *[]string) func(client.ChatEvent) error {
 	return func(e client.ChatEvent) error {
 		word := e.Name

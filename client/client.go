@@ -17,57 +17,56 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/handshake"
 )
 
-// Options say how a Client speaks to the director. The zero value is ready
+// Options configure how a Client talks to the director. The zero value is ready
 // for use.
 type Options struct {
 	// Token is sent as a bearer token; "" sends none.
 	Token string
-	// HTTPClient makes the requests. It must not have a Timeout of its own,
-	// which would cut streams and long polls. The default follows no
-	// redirects: a director sends none, and following one would turn a
-	// submit into a read. Where its Transport is neither nil nor an
-	// *http.Transport, its connections are not proved (see Proof).
+	// HTTPClient makes the requests. It must not have a Timeout, which would cut
+	// streams and long polls. The default does not follow redirects: a director
+	// sends none, and following one would turn a submit into a read. If its
+	// Transport is neither nil nor an *http.Transport, its connections are not
+	// proved (see Proof).
 	HTTPClient *http.Client
-	// Proof says whether the director has to prove that it knows the token
-	// before that is sent; default ProofRequired.
+	// Proof says whether the director has to prove that it knows the token before
+	// the token is sent; default ProofRequired.
 	Proof Proof
 	// UserAgent is sent with each request; default "signalbox-go".
 	UserAgent string
-	// Traceparent, if set, is sent with each request (W3C Trace Context): what
-	// the director does for it is a part of that trace.
+	// Traceparent, if set, is sent with each request (W3C Trace Context). The spans
+	// of the director become a part of that trace.
 	Traceparent string
 
-	// Timeout bounds one plain request, long polls and streams apart;
-	// default 30 s.
+	// Timeout bounds a request, except long polls and streams; default 30 s.
 	Timeout time.Duration
 	// StreamIdle is how long a stream may be silent, without even a comment,
-	// before it is taken for dead and opened anew; default 60 s.
+	// before it counts as dead and is reopened; default 60 s.
 	StreamIdle time.Duration
 	// PollWait is how long one long poll asks the director to wait; default
 	// 30 s, at most 5 min.
 	PollWait time.Duration
-	// Tries bounds how often a submit with a lost reply is sent, the first
-	// time included; default 5.
+	// Tries bounds how often a submit with a lost reply is sent, including the
+	// first time; default 5.
 	Tries int
-	// Patience bounds how long Wait, FollowOutput and Events go on without
-	// any answer from the director; default 5 min.
+	// Patience bounds how long Wait, FollowOutput and Events keep trying without an
+	// answer from the director; default 5 min.
 	Patience time.Duration
-	// Backoff returns how long to wait before try n, from 1; default 100 ms,
-	// doubled each time up to 5 s, less up to half of it at random.
+	// Backoff returns how long to wait before try n, from 1. The default is 100 ms,
+	// doubled each time up to 5 s, minus a random part of up to half of it.
 	Backoff func(n int) time.Duration
-	// OnRetry, if set, is told of each failure that is to be tried again and
-	// of the delay before that.
+	// OnRetry, if set, is called for each failure that will be retried, with the
+	// delay before the retry.
 	OnRetry func(err error, delay time.Duration)
 }
 
-// Client speaks to one director. It is safe for concurrent use.
+// Client talks to one director. It is safe for concurrent use.
 type Client struct {
 	base *url.URL
 	opts Options
 }
 
-// New makes a client of the director at address, a URL such as
-// http://127.0.0.1:8080 or https://host/prefix; without a scheme it is http.
+// New returns a client for the director at address, a URL such as
+// http://127.0.0.1:8080 or https://host/prefix; the default scheme is http.
 // It makes no request.
 func New(address string, opts Options) (*Client, error) {
 	base, err := parseAddress(address)
@@ -92,7 +91,7 @@ func parseAddress(address string) (*url.URL, error) {
 	u, err := url.Parse(full)
 	shown := address
 	if at := strings.LastIndex(address, "@"); at >= 0 {
-		shown = "…" + address[at:] // what stands before it may be a password
+		shown = "…" + address[at:] // the part before it may be a password
 	}
 	switch {
 	case err != nil:
@@ -136,8 +135,8 @@ func orDefault(d *time.Duration, def time.Duration) {
 // URL returns the address of the director.
 func (c *Client) URL() string { return c.base.String() }
 
-// backoff spreads the callers of a director that comes back: all of them
-// lost it at the same moment.
+// backoff spreads the retries of many clients, which all lost the director at the
+// same moment.
 func backoff(n int) time.Duration {
 	const first, most = 100 * time.Millisecond, 5 * time.Second
 	d := most
@@ -147,8 +146,8 @@ func backoff(n int) time.Duration {
 	return d - rand.N(d/2)
 }
 
-// pause tells OnRetry and waits before try n. It returns the context's error
-// when that ends first.
+// pause calls OnRetry and waits before try n. It returns the context's error if
+// the context ends first.
 func (c *Client) pause(ctx context.Context, n int, cause error) error {
 	delay := c.opts.Backoff(n)
 	if c.opts.OnRetry != nil {
@@ -170,23 +169,23 @@ func sleep(ctx context.Context, d time.Duration) error {
 type Proof int
 
 const (
-	// ProofRequired has the director prove on each new connection that it knows
-	// the token, before any request goes over it: where the URL is http and there
-	// is a token. Proxies of the environment are not used then. With https the
-	// certificate proves who is there. The environment variable
+	// ProofRequired requires the director to prove on each new connection that it
+	// knows the token, before any request is sent. It applies to http URLs with a
+	// token; proxies from the environment are not used then. With https the
+	// certificate proves the identity of the server. The environment variable
 	// SIGNALBOX_PROOF=off turns it off for the process.
 	ProofRequired Proof = iota
-	// ProofOff is for a director behind a tunnel or proxy of one's own, and for
-	// one that is older than the proof: whoever listens at the address gets the
-	// token.
+	// ProofOff is for a director behind your own tunnel or proxy, and for versions
+	// without the proof. Any server that listens at the address gets the token.
 	ProofOff
 )
 
-// CodeUnproved is the code of an error that says that what listens at the
-// address has not proved that it knows the token. Nothing was sent to it.
+// CodeUnproved is the code of an error that says that the server at the address
+// has not proved that it knows the token. Nothing was sent to it.
 const CodeUnproved = "unproved"
 
-// unproved makes the error of that, and nil of any other.
+// unproved returns the error with CodeUnproved for a failed proof; nil for any other
+// error.
 func (c *Client) unproved(err error) error {
 	var no *handshake.UnprovedError
 	if !errors.As(err, &no) {
@@ -200,7 +199,7 @@ func (c *Client) unproved(err error) error {
 	}}
 }
 
-// proving returns a client as c whose connections are proved.
+// proving returns a copy of c whose connections are proved.
 func proving(c *http.Client, url, token string) *http.Client {
 	proved := *c
 	if c.Transport == nil {
@@ -211,16 +210,16 @@ func proving(c *http.Client, url, token string) *http.Client {
 	return &proved
 }
 
-// maxPools bounds the transports that are kept for clients to come.
+// maxPools bounds the transports that are kept for later clients.
 const maxPools = 64
 
-// pools keeps a transport for each token, so that the clients of one token
-// share their connections.
+// pools keeps a transport per token, so that clients with the same token share
+// connections.
 var pools transports
 
 type transports struct {
 	mu     sync.Mutex
-	under  http.RoundTripper // what they were made of
+	under  http.RoundTripper // the transport that they wrap
 	proved map[[sha256.Size]byte]http.RoundTripper
 }
 
@@ -242,8 +241,8 @@ func (t *transports) of(url, token string) http.RoundTripper {
 	return proved
 }
 
-// HTTPClient returns the client by which the requests are made, for what is no
-// plain request, such as the WebSocket of a terminal.
+// HTTPClient returns the client that makes the requests, for other uses such as the
+// WebSocket of a terminal.
 func (c *Client) HTTPClient() *http.Client { return c.opts.HTTPClient }
 
 // CloseIdleConnections closes connections that no request uses now.

@@ -18,7 +18,7 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// newClient makes a client that does not dawdle between tries.
+// newClient returns a client with short delays between tries.
 func newClient(t *testing.T, url string, opts client.Options) *client.Client {
 	t.Helper()
 	if opts.Backoff == nil {
@@ -182,7 +182,7 @@ func TestLostReplyIsAskedForWithTheSameKey(t *testing.T) {
 				}
 				reply(w, 201, api.SubmitResponse{QueueID: "queue-1", Replayed: true})
 			})
-			// The transport must not repeat requests on its own account here.
+			// The transport must not repeat requests by itself here.
 			c := newClient(t, url, client.Options{HTTPClient: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}})
 			resp, err := c.Submit(t.Context(), api.SubmitRequest{Prompt: "p"}, client.SubmitOptions{})
 			if err != nil || resp.QueueID != "queue-1" {

@@ -19,8 +19,8 @@ func eventsOf(r io.Reader) (out []message, alive int, err error) {
 	return out, alive, err
 }
 
-// FuzzMessages: however a stream of events is cut into pieces, it is read the
-// same, and what was read and written down again is read the same too.
+// FuzzMessages asserts that a stream of events parses the same however it is split
+// into reads, and that parsed events survive a round trip.
 func FuzzMessages(f *testing.F) {
 	for _, s := range []string{
 		"id: 1\nevent: change\ndata: {}\n\n", "data: a\ndata: b\n\n", "data\n\n", ": alive\n\n", "id: 5\n\n", "data: x\r\n\r\n", "\n\n\n", "event:a\n", "retry: 1000\n\n",
@@ -60,9 +60,9 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
-// FuzzAddress: an address that is taken is one of a host by HTTP, without a
-// password, and reads the same again; one that is not is refused with what was
-// wanted, and without a password that stood in it.
+// FuzzAddress asserts that an accepted address is an HTTP URL with a host and
+// without a password, and parses to the same again. A refused one gets an error
+// that says what is expected and does not repeat a password.
 func FuzzAddress(f *testing.F) {
 	for _, s := range []string{"127.0.0.1:8080", "http://a", "https://a/b/", "ftp://a", "http://u:swordfish@a", "http://u:swordfish%zz@a", "ftp://u:swordfish@a", "http://u:swordfish@", "http://u:swordfish@a?b", "http://a?b", "http://[::1]:80", "http://", "", "//a", "http://a:b", "%", "a\nb"} {
 		f.Add(s)

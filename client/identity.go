@@ -9,26 +9,26 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// Me returns who the caller is to the director.
+// Me returns the caller's identity at the director.
 func (c *Client) Me(ctx context.Context) (api.Me, error) {
 	return ask[api.Me](ctx, c, get("/api/me", nil))
 }
 
 // Login logs in with a password. The answer sets a cookie, which needs an
-// Options.HTTPClient with a Jar, and has a key that is to be sent with it in the
-// header Signalbox-Login; programs had better use a token.
+// Options.HTTPClient with a Jar, and contains a key that must be sent with it in
+// the header Signalbox-Login. Programs should use a token instead.
 // Codes: unauthorized, rate_limited.
 func (c *Client) Login(ctx context.Context, user, password string) (api.LoggedIn, error) {
 	return ask[api.LoggedIn](ctx, c, post("/api/login", api.LoginRequest{User: user, Password: password}))
 }
 
-// LoginLink makes a link with which the director's owner logs in at a browser,
-// once. Codes: forbidden for any other token than the director's own.
+// LoginLink creates a link with which the director's owner can log in once in a
+// browser. Codes: forbidden for any token other than the director's own.
 func (c *Client) LoginLink(ctx context.Context) (api.LoginLink, error) {
 	return ask[api.LoginLink](ctx, c, post("/api/login/link", nil))
 }
 
-// ChangePassword changes the password of the user whose token or login is shown.
+// ChangePassword changes the password of the user whose token or login is used.
 // Codes: forbidden (the old one is wrong), rate_limited, unsupported (no user).
 func (c *Client) ChangePassword(ctx context.Context, old, password string) (api.LoggedIn, error) {
 	return ask[api.LoggedIn](ctx, c, post("/api/me/password", api.ChangePassword{Password: old, NewPassword: password}))
@@ -45,14 +45,14 @@ func (c *Client) Tokens(ctx context.Context) ([]api.Token, error) {
 	return out.Tokens, err
 }
 
-// CreateToken makes a token. Its secret is shown this once: one whose reply
-// was lost has to be revoked and made again.
+// CreateToken creates a token. Its secret is returned only this once: after a lost
+// reply, revoke the token and create another one.
 func (c *Client) CreateToken(ctx context.Context, token api.NewToken) (api.TokenCreated, error) {
 	return ask[api.TokenCreated](ctx, c, post("/api/tokens", token))
 }
 
-// RevokeToken makes a token worthless at once. Codes: not_found, conflict (it
-// is the last that may administer).
+// RevokeToken revokes a token at once. Codes: not_found, conflict (it is the last
+// one with the scope admin).
 func (c *Client) RevokeToken(ctx context.Context, id string) error {
 	return c.do(ctx, remove("/api/tokens/"+url.PathEscape(id)), nil)
 }
@@ -63,22 +63,22 @@ func (c *Client) Users(ctx context.Context) ([]api.User, error) {
 	return out.Users, err
 }
 
-// PutUser makes or changes a user. What is nil or "" stays as it is; Email and
-// Disabled point to what is to be there, and Agents that are empty but not nil
-// take the limits away.
+// PutUser creates or changes a user. Fields that are nil or "" are not changed.
+// Email and Disabled point to the new value; Agents that are empty but not nil
+// remove the limits.
 func (c *Client) PutUser(ctx context.Context, id string, user api.PutUser) (api.User, error) {
 	return ask[api.User](ctx, c, put("/api/users/"+url.PathEscape(id), user))
 }
 
-// RemoveUser forgets a user, with its tokens. Codes: not_found, conflict (the
-// last who may administer).
+// RemoveUser removes a user and its tokens. Codes: not_found, conflict (the last
+// admin).
 func (c *Client) RemoveUser(ctx context.Context, id string) error {
 	return c.do(ctx, remove("/api/users/"+url.PathEscape(id)), nil)
 }
 
-// AuditOptions say which rows Audit returns. Empty fields do not restrict.
+// AuditOptions select the rows that Audit returns. Empty fields do not restrict.
 type AuditOptions struct {
-	After     int64 // the seq after which to begin; with Newest: before which
+	After     int64 // begin after this seq; with Newest: before it
 	Newest    bool  // newest first
 	EventType string
 	Action    string
@@ -102,7 +102,7 @@ func (c *Client) Audit(ctx context.Context, opts AuditOptions) (api.AuditLog, er
 	return ask[api.AuditLog](ctx, c, get("/api/audit", query))
 }
 
-// AllAudit goes through all pages of Audit. An error is its last pair.
+// AllAudit iterates over all pages of Audit. An error is the last pair.
 func (c *Client) AllAudit(ctx context.Context, opts AuditOptions) iter.Seq2[api.AuditRow, error] {
 	return pages(opts.After, func(after int64) ([]api.AuditRow, int64, error) {
 		opts.After = after
@@ -111,7 +111,7 @@ func (c *Client) AllAudit(ctx context.Context, opts AuditOptions) iter.Seq2[api.
 	})
 }
 
-// AuditHead returns number and hash of the newest audit row.
+// AuditHead returns the number and the hash of the newest audit row.
 func (c *Client) AuditHead(ctx context.Context) (api.AuditHead, error) {
 	return ask[api.AuditHead](ctx, c, get("/api/audit/head", nil))
 }

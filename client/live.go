@@ -15,9 +15,9 @@ import (
 
 // The kinds of a LiveEvent.
 const (
-	LiveSnapshot = "snapshot" // all of it
-	LiveChange   = "change"   // what changed
-	LiveResync   = "resync"   // all of it anew: what lies between is not known
+	LiveSnapshot = "snapshot" // everything
+	LiveChange   = "change"   // the changes
+	LiveResync   = "resync"   // everything again: changes in between are not known
 	LiveBeat     = "beat"     // nothing changed; only Revision, At and Epoch are set
 )
 
@@ -27,16 +27,15 @@ type LiveEvent struct {
 	Live api.Live
 }
 
-// liveIdle is how long the live stream may be silent before it is taken for
-// dead: something comes at least once a second.
+// liveIdle is how long the live stream may be silent before it counts as dead: the
+// director sends something at least once a second.
 const liveIdle = 5 * time.Second
 
-// Live goes through everything as it is and what changes in it, without an
-// end: a snapshot, then changes. A broken stream is opened anew behind the
-// last event seen; where the director cannot go on there, a resync has all of
-// it. Board keeps the state that the events come to. An error is the last
-// pair: the context's, the director's refusal, or an *UnreachableError once
-// Options.Patience is over.
+// Live iterates over the live stream without an end: a snapshot, then changes. A
+// broken stream is reopened after the last event seen. If the director cannot
+// continue there, a resync contains everything. Board keeps the state that results
+// from the events. An error is the last pair: the context's, the director's
+// refusal, or an *UnreachableError when Options.Patience is over.
 func (c *Client) Live(ctx context.Context) iter.Seq2[LiveEvent, error] {
 	impatient := *c
 	impatient.opts.StreamIdle = min(c.opts.StreamIdle, liveIdle)
@@ -62,7 +61,7 @@ func (c *Client) Live(ctx context.Context) iter.Seq2[LiveEvent, error] {
 	}
 }
 
-// liveReader keeps the place from one stream to the next.
+// liveReader keeps the position from one stream to the next.
 type liveReader struct {
 	place   string // id of the last event seen
 	yield   func(LiveEvent, error) bool
@@ -75,8 +74,8 @@ func (r *liveReader) open() bool { return true }
 func (r *liveReader) message(m message) bool {
 	e := LiveEvent{Kind: m.name}
 	switch m.name {
-	case LiveSnapshot, LiveChange, LiveResync, LiveBeat: // a beat has fields of Live alone
-	default: // of later days
+	case LiveSnapshot, LiveChange, LiveResync, LiveBeat: // a beat has only fields of Live
+	default: // a kind of a later version
 		return true
 	}
 	if err := json.Unmarshal(m.data, &e.Live); err != nil {
@@ -90,12 +89,11 @@ func (r *liveReader) message(m message) bool {
 	return !r.stopped
 }
 
-// Board is the state that the events of Live come to. The zero Board is ready
-// for use. Its lists are made anew where they change, so that who has one may
-// keep it.
+// Board is the state that results from the events of Live. The zero Board is ready
+// for use. A changed list is a new slice, so that callers may keep the old one.
 type Board struct {
-	Known    bool      // a snapshot or resync came
-	At       time.Time // when the director saw it so
+	Known    bool      // a snapshot or resync has arrived
+	At       time.Time // the director's time of this state
 	Revision int64
 	Totals   api.Totals
 	Health   api.Verdict
@@ -112,7 +110,7 @@ type Board struct {
 // pressureFor is how long samples are kept.
 const pressureFor = 30 * time.Minute
 
-// Apply takes one event in.
+// Apply applies one event.
 func (b *Board) Apply(e LiveEvent) {
 	l := &e.Live
 	switch {
@@ -143,7 +141,7 @@ func (b *Board) Apply(e LiveEvent) {
 	b.pressure(l.Pressure)
 }
 
-// tasks keeps those that are in flight.
+// tasks keeps the tasks that are in flight.
 func (b *Board) tasks(changed []api.LiveTask, gone []string) {
 	if len(changed)+len(gone) == 0 {
 		return
@@ -162,7 +160,7 @@ func (b *Board) pressure(samples []api.Pressure) {
 	b.Pressure = slices.DeleteFunc(all, func(p api.Pressure) bool { return newest.Sub(p.At) > pressureFor })
 }
 
-// gone are the names of what is gone of one sort.
+// gone returns the names of the removed entities of one sort.
 func gone(keys []string, sort string) []string {
 	var names []string
 	for _, key := range keys {
@@ -173,7 +171,7 @@ func gone(keys []string, sort string) []string {
 	return names
 }
 
-// merged is a list with what changed in it put in its place, by name.
+// merged returns the list with the changed entities in their places, by name.
 func merged[T any](have, changed []T, gone []string, name func(T) string) []T {
 	if len(changed)+len(gone) == 0 {
 		return have

@@ -21,8 +21,8 @@ func live(t *testing.T, name string, l api.Live) string {
 	return fmt.Sprintf("id: e.%d\nevent: %s\ndata: %s\n\n", l.Revision, name, data)
 }
 
-// A broken stream is taken up behind the last event seen; beats and what is
-// not known move no place.
+// A broken stream is resumed after the last event seen. Beats and unknown events do
+// not change the position.
 func TestLiveResumes(t *testing.T) {
 	var asked []string
 	url := streams(t, &asked,
@@ -42,8 +42,8 @@ func TestLiveResumes(t *testing.T) {
 	}
 }
 
-// A director that says nothing for five seconds is dead, though the connection
-// stands.
+// A director that sends nothing for five seconds counts as dead, even if the
+// connection is open.
 func TestLiveTakesSilenceForDeath(t *testing.T) {
 	asked := make(chan string, 10)
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -14,8 +14,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/handshake"
 )
 
-// Whoever has bound the port of a director that is gone gets neither the token
-// nor the prompt, and what it answers is not believed.
+// Another program that listens on the port of a stopped director gets neither the
+// token nor the prompt, and its answers are not accepted.
 func TestAttackASquatterOfTheDirectorsPort(t *testing.T) {
 	var mu sync.Mutex
 	var heard []string
@@ -48,8 +48,7 @@ func TestAttackASquatterOfTheDirectorsPort(t *testing.T) {
 	}
 }
 
-// A proof is for a connection: one on which requests follow each other is
-// proved once.
+// A connection is proved once, for all its requests.
 func TestAConnectionIsProvedOnce(t *testing.T) {
 	var mu sync.Mutex
 	proofs, conns := 0, map[string]bool{}
@@ -85,8 +84,8 @@ func TestAConnectionIsProvedOnce(t *testing.T) {
 	}
 }
 
-// A transport of the caller's own is proved too, and a director that asks to
-// come back later is not one that is none.
+// The connections of a caller's own transport are proved too, and a director that
+// asks to retry later does not count as another server.
 func TestATransportOfTheCallersOwnIsProved(t *testing.T) {
 	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)

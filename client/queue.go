@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// QueueOptions say which part of the line Queue returns.
+// QueueOptions select the part of the line that Queue returns.
 type QueueOptions struct {
 	Queue string // only this queue, such as agent:coder; "": all
 	Limit int    // 1 to 1000; 0: 100
@@ -19,18 +19,18 @@ type QueueOptions struct {
 }
 
 // Queue returns the waiting and dispatching tasks in the order in which they
-// will be taken, and the figures of the queue.
+// will be claimed, and the figures of the queue.
 func (c *Client) Queue(ctx context.Context, opts QueueOptions) (api.Queue, error) {
 	query := values("queue", opts.Queue, "limit", number(opts.Limit), "after", opts.After)
 	return ask[api.Queue](ctx, c, get("/api/queue", query))
 }
 
-// Pause stops a queue, or all of them, from handing out tasks.
+// Pause stops claims from a queue, or from all queues.
 func (c *Client) Pause(ctx context.Context, req api.PauseRequest) (api.Paused, error) {
 	return ask[api.Paused](ctx, c, post("/api/queue/pause", req))
 }
 
-// Resume lifts the pause of a queue ("": the pause of all).
+// Resume ends the pause of a queue ("": the pause of all).
 func (c *Client) Resume(ctx context.Context, queue string) (api.Paused, error) {
 	return ask[api.Paused](ctx, c, post("/api/queue/resume", api.PauseRequest{Queue: queue}))
 }
@@ -50,7 +50,7 @@ func (c *Client) Budgets(ctx context.Context) (api.Budgets, error) {
 	return ask[api.Budgets](ctx, c, get("/api/budgets", nil))
 }
 
-// Resources lists what runs hold while they work.
+// Resources lists the resources that runs hold.
 func (c *Client) Resources(ctx context.Context) (api.Resources, error) {
 	return ask[api.Resources](ctx, c, get("/api/resources", nil))
 }
@@ -65,18 +65,18 @@ func (c *Client) CloseAccount(ctx context.Context, name string, req api.AccountC
 	return ask[api.Account](ctx, c, post("/api/accounts/"+url.PathEscape(name)+"/close", req))
 }
 
-// RemoveAccount makes the director forget an account. Codes: not_found, conflict while an agent
-// spends it or tasks are parked at it.
+// RemoveAccount removes an account. Codes: not_found, conflict while an agent spends it or tasks
+// are parked at it.
 func (c *Client) RemoveAccount(ctx context.Context, name string) error {
 	return c.do(ctx, remove("/api/accounts/"+url.PathEscape(name)), nil)
 }
 
-// Unpark lets a waiting task run though the account of its agent is not open.
+// Unpark lets a waiting task run even if the account of its agent is not open.
 func (c *Client) Unpark(ctx context.Context, id string) (api.Task, error) {
 	return ask[api.Task](ctx, c, post("/api/queue/"+url.PathEscape(id)+"/unpark", nil))
 }
 
-// Land lands what a completed task did in its worktree on a branch. Asked for twice it is one.
+// Land lands the work of a completed task's worktree on a branch. It is idempotent.
 //
 // Codes: validation_error, not_found, conflict (it has not completed, has nothing to land, or has
 // landed), unsupported.
@@ -84,18 +84,18 @@ func (c *Client) Land(ctx context.Context, id string, req api.LandRequest) (api.
 	return ask[api.Landing](ctx, c, post(taskPath(id, "/land"), req))
 }
 
-// DropLanding gives up what has not landed. Codes: not_found, conflict (there is none, or it has
-// landed).
+// DropLanding drops a landing that is not done. Codes: not_found, conflict (there is none, or the
+// work has landed).
 func (c *Client) DropLanding(ctx context.Context, id string) (api.Landing, error) {
 	return ask[api.Landing](ctx, c, remove(taskPath(id, "/land")))
 }
 
-// Landings lists work on its way to a branch, and what needs a person there.
+// Landings lists the landings that are not done, including those that need a person.
 func (c *Client) Landings(ctx context.Context) (api.Landings, error) {
 	return ask[api.Landings](ctx, c, get("/api/landings", nil))
 }
 
-// HistoryOptions say which ended tasks History returns. Empty fields do not
+// HistoryOptions select the ended tasks that History returns. Empty fields do not
 // restrict.
 type HistoryOptions struct {
 	State     string // completed, failed, cancelled or timeout
@@ -120,7 +120,7 @@ func (c *Client) History(ctx context.Context, opts HistoryOptions) (api.History,
 	return ask[api.History](ctx, c, get("/api/history", query))
 }
 
-// AllHistory goes through all pages of History. An error is its last pair.
+// AllHistory iterates over all pages of History. An error is the last pair.
 func (c *Client) AllHistory(ctx context.Context, opts HistoryOptions) iter.Seq2[api.Task, error] {
 	return pages(opts.Before, func(before string) ([]api.Task, string, error) {
 		opts.Before = before
@@ -129,7 +129,7 @@ func (c *Client) AllHistory(ctx context.Context, opts HistoryOptions) iter.Seq2[
 	})
 }
 
-// pages goes through all rows from a cursor on. An error is its last pair.
+// pages iterates over all rows from a cursor on. An error is the last pair.
 func pages[T any, C comparable](cursor C, page func(C) (rows []T, next C, err error)) iter.Seq2[T, error] {
 	var none T
 	var end C
@@ -153,7 +153,7 @@ func pages[T any, C comparable](cursor C, page func(C) (rows []T, next C, err er
 	}
 }
 
-// values makes a query of pairs, leaving out what is empty.
+// values returns a query made of pairs, without empty values.
 func values(pairs ...string) url.Values {
 	query := url.Values{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -171,7 +171,7 @@ func number(n int) string {
 	return strconv.Itoa(n)
 }
 
-// SearchOptions say which page of a search is wanted.
+// SearchOptions select a page of a search.
 type SearchOptions struct {
 	Limit int    // of the page, 1 to 1000; 0: 100
 	After string // cursor: Next of the page before
@@ -193,13 +193,13 @@ func (c *Client) SearchCounts(ctx context.Context, queries ...string) ([]api.Sea
 	return out.Counts, err
 }
 
-// SearchKeys returns what a query may be made of.
+// SearchKeys returns the keys of the query language.
 func (c *Client) SearchKeys(ctx context.Context) (api.SearchKeys, error) {
 	return ask[api.SearchKeys](ctx, c, get("/api/search/keys", nil))
 }
 
 // Bulk cancels or retries all tasks that match a query. Without Expect it only
-// counts them. A Bulk whose reply is lost is not sent again: count anew.
+// counts them. It is not repeated after a lost reply: count again.
 func (c *Client) Bulk(ctx context.Context, body api.BulkRequest) (api.Bulk, error) {
 	req := post("/api/queue/bulk", body)
 	req.long = true
@@ -211,18 +211,18 @@ func (c *Client) Status(ctx context.Context) (api.Status, error) {
 	return ask[api.Status](ctx, c, get("/status", nil))
 }
 
-// Directors returns the directors over the store, by instance.
+// Directors returns the directors that share the store, by instance.
 func (c *Client) Directors(ctx context.Context) ([]api.Director, error) {
 	out, err := ask[api.Directors](ctx, c, get("/api/directors", nil))
 	return out.Directors, err
 }
 
-// Health returns nil-error "ok" while the director's process lives.
+// Health returns "ok" and no error while the director's process is alive.
 func (c *Client) Health(ctx context.Context) (api.Health, error) {
 	return ask[api.Health](ctx, c, get("/healthz", nil))
 }
 
-// Ready returns "ok" when the director takes work; otherwise the error is an
+// Ready returns "ok" if the director accepts tasks; otherwise the error is an
 // *Error with status 503 whose message says what is wrong.
 func (c *Client) Ready(ctx context.Context) (api.Health, error) {
 	return ask[api.Health](ctx, c, get("/readyz", nil))
@@ -241,7 +241,7 @@ func (c *Client) Metrics(ctx context.Context) (string, error) {
 	return string(data), err
 }
 
-// UsageOptions chooses what Usage sums up.
+// UsageOptions select what Usage sums up.
 type UsageOptions struct {
 	By       string // day, agent, schedule, user or model; "": day
 	From, To string // days in UTC, such as 2026-01-31; "": the last 30 days
@@ -251,23 +251,22 @@ type UsageOptions struct {
 	Model    string
 }
 
-// Usage sums up what runs used, in tokens and money.
+// Usage sums up the usage of runs, in tokens and money.
 func (c *Client) Usage(ctx context.Context, opts UsageOptions) (api.Usage, error) {
 	return ask[api.Usage](ctx, c, get("/api/usage", values("by", opts.By, "from", opts.From, "to", opts.To,
 		"agent", opts.Agent, "schedule", opts.Schedule, "user", opts.User, "model", opts.Model)))
 }
 
-// Export returns a page of all tasks as they are, for Import at another
-// director; after is the Next of the page before. It needs the scope admin.
+// Export returns a page of all tasks, for Import at another director; after is
+// Next of the previous page. It needs the scope admin.
 func (c *Client) Export(ctx context.Context, limit int, after string) (api.Export, error) {
 	req := get("/api/export", values("limit", number(limit), "after", after))
 	req.long = true
 	return ask[api.Export](ctx, c, req)
 }
 
-// Import stores tasks as another director had them. What is known already is
-// left alone, so an import whose reply was lost is simply sent again. It needs
-// the scope admin.
+// Import stores tasks from another director's export. Known tasks are not changed,
+// so that an import can be repeated after a lost reply. It needs the scope admin.
 func (c *Client) Import(ctx context.Context, body api.ImportRequest) (api.Imported, error) {
 	req := post("/api/import", body)
 	req.long = true

@@ -176,18 +176,18 @@ var calls = map[string]func(context.Context, *client.Client) error{
 	"metrics":         func(ctx context.Context, c *client.Client) error { return second(c.Metrics(ctx)) },
 }
 
-// notHere are the routes that no method calls.
+// notHere lists the routes that no method calls, and why.
 var notHere = map[string]string{
-	"prove":         "what each new connection begins with",
-	"getTaskStatus": "the seed's way to ask what ToolTask asks",
-	"terminal":      "a WebSocket, which the standard library does not have: OpenTerminal gives its ticket",
+	"prove":         "the first request of each new connection",
+	"getTaskStatus": "the seed's form of ToolTask",
+	"terminal":      "a WebSocket, which the standard library does not support: OpenTerminal returns its ticket",
 	"useLink":       "for the login page, to which the link leads",
 	"loginPage":     "a page for browsers",
 	"loginScript":   "part of that page",
-	"home":          "the way to the pages",
+	"home":          "redirect to the dashboard",
 	"page":          "pages for browsers",
 	"asset":         "part of those pages",
-	"mcp":           "a protocol with clients of its own; CallTool takes the same way",
+	"mcp":           "a protocol with its own clients; CallTool calls the same tools",
 	"mcpStream":     "part of that protocol",
 	"mcpEnd":        "part of that protocol",
 }
@@ -212,7 +212,7 @@ func TestEveryRouteHasAMethod(t *testing.T) {
 	}
 }
 
-// hitBy returns the name of the route that a call arrives at.
+// hitBy returns the name of the route that a call reaches.
 func hitBy(t *testing.T, call func(context.Context, *client.Client) error) string {
 	t.Helper()
 	var mu sync.Mutex

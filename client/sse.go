@@ -18,8 +18,8 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// maxStreamLine bounds one line of a stream in bytes. The largest honest one is
-// the answer of a tool, of up to 16 MiB, in its event.
+// maxStreamLine bounds one line of a stream in bytes. The largest valid one is the
+// event with the answer of a tool, up to 16 MiB.
 const maxStreamLine = 32 << 20
 
 var errSilent = errors.New("the stream fell silent")
@@ -31,9 +31,9 @@ type message struct {
 	data []byte
 }
 
-// messages parses a stream of server-sent events. It calls each for every
-// event, those with an id and no data included, until each returns false,
-// and alive for every line.
+// messages parses a stream of server-sent events. It calls alive for every line,
+// and each for every event, including those with an id and no data, until each
+// returns false.
 func messages(r io.Reader, alive func(), each func(message) bool) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxStreamLine)
@@ -54,10 +54,10 @@ func messages(r io.Reader, alive func(), each func(message) bool) error {
 	if err := lines.Err(); err != nil {
 		return err
 	}
-	return errStreamEnded // an event without its blank line is not complete
+	return errStreamEnded // an event without a final blank line is not complete
 }
 
-// field takes one line of an event in and reports whether it said anything.
+// field parses one line of an event and reports whether it has a known field.
 func (m *message) field(line []byte) bool {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))
@@ -74,23 +74,23 @@ func (m *message) field(line []byte) bool {
 		if m.data == nil {
 			m.data = []byte{}
 		}
-	default: // a comment, which is how a director says that it lives, or a field of later days
+	default: // a comment, which the director sends as a sign of life, or a field of a later version
 		return false
 	}
 	return true
 }
 
-// listener hears a stream.
+// listener receives the events of a stream.
 type listener interface {
-	// open says that the stream stands; false ends it.
+	// open is called when the stream is open; false ends it.
 	open() bool
-	// message takes one event; false ends the stream.
+	// message receives one event; false ends the stream.
 	message(message) bool
 }
 
-// stream opens a stream and hands its events to l until that returns false
-// (nil is returned) or the stream ends (an error is). A stream that is
-// silent for Options.StreamIdle counts as ended.
+// stream opens a stream and passes its events to l. It returns nil when l returns
+// false, and an error when the stream ends. A stream that is silent for
+// Options.StreamIdle counts as ended.
 func (c *Client) stream(ctx context.Context, req call, p *patience, l listener) error {
 	live, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -121,7 +121,8 @@ func (c *Client) stream(ctx context.Context, req call, p *patience, l listener) 
 	return c.noAnswer(ctx, live, req, err)
 }
 
-// patience decides whether a call that outlives the director goes on.
+// patience decides whether a call that survives restarts of the director keeps
+// trying.
 type patience struct {
 	c    *Client
 	last time.Time // of the last answer
@@ -130,11 +131,11 @@ type patience struct {
 
 func (c *Client) newPatience() *patience { return &patience{c: c, last: time.Now()} }
 
-// answered says that the director lives.
+// answered records an answer of the director.
 func (p *patience) answered() { p.last, p.try = time.Now(), 0 }
 
-// wait pauses before the next try. It returns err itself when that will not
-// go away or patience is at its end, and the context's error when that ends.
+// wait pauses before the next try. It returns err itself if err is not transient or
+// the patience is over, and the context's error if the context ends.
 func (p *patience) wait(ctx context.Context, err error) error {
 	if !passing(err) || time.Since(p.last) > p.c.opts.Patience {
 		return err
@@ -143,32 +144,31 @@ func (p *patience) wait(ctx context.Context, err error) error {
 	return p.c.pause(ctx, p.try, err)
 }
 
-// Now as EventsOptions.After begins with what happens from here on.
+// Now as EventsOptions.After means: only new events.
 const Now int64 = -1
 
-// KindReset is the kind of an event that says: between the event before and
-// this one there may be others that will not come. What was derived from the
-// events has to be read anew.
+// KindReset is the kind of an event that says that events before it may be missing
+// and will not come. State that was derived from the events has to be read again.
 const KindReset = "reset"
 
-// EventsOptions say which events come.
+// EventsOptions select the events of Events.
 type EventsOptions struct {
-	After   int64  // the seq after which to begin; 0: the oldest that is kept; Now
+	After   int64  // begin after this seq; 0: with the oldest that is kept; Now: with new events
 	QueueID string // only events of this task
 	Agent   string // only events of this agent and its queue
-	// Include asks for events of the moment besides: position, output. They
-	// have no seq, and those that were missed do not come again.
+	// Include requests transient events in addition: position, output. They have no
+	// seq and are not replayed if missed.
 	Include []string
-	// OnOpen, if set, is called each time the stream is open. What is read
-	// from the director after the first time cannot be missed by the stream.
+	// OnOpen, if set, is called each time the stream is opened. The stream misses no
+	// change after a state that was read from the director after the first call.
 	OnOpen func()
 }
 
-// Events goes through what happens, without an end. A broken stream is
-// opened anew after the last event seen, so that none is missed or comes
-// twice; where the director cannot go on there, an event of KindReset says
-// so. An error is the last pair: the context's, the director's refusal, or
-// an *UnreachableError once Options.Patience is over.
+// Events iterates over the events without an end. A broken stream is reopened after
+// the last event seen, so that none is missed or delivered twice. If the director
+// cannot continue there, an event of KindReset says so. An error is the last pair:
+// the context's, the director's refusal, or an *UnreachableError when
+// Options.Patience is over.
 func (c *Client) Events(ctx context.Context, opts EventsOptions) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		r := eventReader{after: opts.After, yield: yield, onOpen: opts.OnOpen}
@@ -190,7 +190,7 @@ func (c *Client) Events(ctx context.Context, opts EventsOptions) iter.Seq2[api.E
 	}
 }
 
-// eventReader keeps the place in the journal from one stream to the next.
+// eventReader keeps the position in the journal from one stream to the next.
 type eventReader struct {
 	after   int64
 	yield   func(api.Event, error) bool
@@ -216,7 +216,7 @@ func (r *eventReader) open() bool {
 	again := r.opened
 	r.opened = true
 	if again && r.after == Now {
-		// The stream before broke without having said where now was.
+		// The previous stream broke before it gave the seq of Now.
 		r.stopped = !r.yield(api.Event{Kind: KindReset, Message: "the stream broke before its first event; others may have been missed"}, nil)
 	}
 	if r.onOpen != nil && !r.stopped {
@@ -227,7 +227,7 @@ func (r *eventReader) open() bool {
 
 func (r *eventReader) message(m message) bool {
 	seq, err := strconv.ParseInt(m.id, 10, 64)
-	if len(m.data) == 0 { // an id alone tells where the stream stands
+	if len(m.data) == 0 { // an id alone gives the position of the stream
 		if err == nil {
 			r.after = seq
 		}
@@ -239,12 +239,12 @@ func (r *eventReader) message(m message) bool {
 		return false
 	}
 	switch {
-	case m.id == "" && event.Seq == 0 && event.Kind != KindReset: // of the moment
+	case m.id == "" && event.Seq == 0 && event.Kind != KindReset: // transient
 	case m.name == KindReset || event.Kind == KindReset:
 		event.Kind = KindReset
-		r.after = max(0, event.Seq-1) // it goes on with the event of that seq
+		r.after = max(0, event.Seq-1) // it continues with the event of that seq
 	case r.after != Now && event.Seq <= r.after:
-		return true // it came before the stream broke
+		return true // already delivered before the stream broke
 	default:
 		r.after = event.Seq
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // streams answers the n-th request with the n-th text as a stream, which then
-// breaks; it notes how each was asked for.
+// breaks. It records each request.
 func streams(t *testing.T, asked *[]string, texts ...string) string {
 	t.Helper()
 	var n atomic.Int32
@@ -35,7 +35,7 @@ func event(seq int, kind string) string {
 	return fmt.Sprintf("id: %d\nevent: %s\ndata: {\"seq\":%d,\"kind\":%q}\n\n", seq, kind, seq, kind)
 }
 
-// collect notes what a stream of events yields until its error.
+// collect returns what a stream of events yields until its error.
 func collect(t *testing.T, c *client.Client, opts client.EventsOptions) (got []string, err error) {
 	t.Helper()
 	for e, err := range c.Events(t.Context(), opts) {

@@ -16,48 +16,48 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// SubmitOptions go with a submit.
+// SubmitOptions are the options of a submit.
 type SubmitOptions struct {
-	// IdempotencyKey, 1 to 255 printable characters, makes at most one task.
-	// Empty: a random one is made for this call, so that its repeats after a
-	// lost reply find the same task.
+	// IdempotencyKey, 1 to 255 printable characters, creates at most one task.
+	// Empty: a random key for this call, so that repeats after a lost reply find
+	// the same task.
 	IdempotencyKey string
-	// Execution is the queue_id of the execution that makes the call, where
-	// the token is that of an agent; default: the only one that it runs.
+	// Execution is the queue_id of the execution that makes the call, with an
+	// agent's token; default: the only execution that the agent runs.
 	Execution string
 }
 
-// NewIdempotencyKey makes a random key, for callers that want to keep it.
+// NewIdempotencyKey returns a random key, for callers that want to keep it.
 func NewIdempotencyKey() string { return "key-" + rand.Text() }
 
-// Submit puts a task in the queue. A reply that is lost is asked for again
-// with the same key, at most Options.Tries times; if none comes, the
+// Submit submits a task to the queue. After a lost reply it repeats the request
+// with the same key, up to Options.Tries tries; if there is no answer, the
 // *UnreachableError carries the key.
 //
 // Codes: validation_error, queue_full, not_found (the agent),
-// idempotency_conflict (the key came with another body before).
+// idempotency_conflict (the key was used with another body).
 func (c *Client) Submit(ctx context.Context, req api.SubmitRequest, opts SubmitOptions) (api.SubmitResponse, error) {
 	return c.submitTo(ctx, "/api/queue/task", req, opts)
 }
 
-// SubmitTask is Submit by the route of the web view, which answers 202 and
+// SubmitTask is Submit through the route of the web view, which answers 202 and
 // records web as the source.
 func (c *Client) SubmitTask(ctx context.Context, req api.SubmitRequest, opts SubmitOptions) (api.SubmitResponse, error) {
 	return c.submitTo(ctx, "/api/task", req, opts)
 }
 
-// Retry submits an ended task anew, with what edit changes in it. Lost
-// replies are handled as by Submit.
+// Retry submits an ended task again, with the changes in edit. Lost replies are
+// handled as in Submit.
 //
 // Codes: not_found, conflict (it has not ended), queue_full.
 func (c *Client) Retry(ctx context.Context, id string, edit api.RetryRequest, opts SubmitOptions) (api.SubmitResponse, error) {
 	return c.submitTo(ctx, taskPath(id, "/retry"), edit, opts)
 }
 
-// Edit changes a task that waits; edit.Revision is that of the task as it was read.
+// Edit changes a waiting task; edit.Revision is the revision of the task as it was read.
 //
-// Codes: validation_error, not_found, conflict (it has started, or has another revision
-// meanwhile), already_ended, forbidden, unsupported (it cannot be changed so).
+// Codes: validation_error, not_found, conflict (it has started, or its revision has changed),
+// already_ended, forbidden, unsupported (this change is not possible).
 func (c *Client) Edit(ctx context.Context, id string, edit api.EditRequest) (api.Task, error) {
 	req := post(taskPath(id, ""), edit)
 	req.method = http.MethodPatch
@@ -70,9 +70,9 @@ func (c *Client) submitTo(ctx context.Context, path string, body any, opts Submi
 	return keyed[api.SubmitResponse](ctx, c, req)
 }
 
-// keyed sends a request with a key, a random one where it has none, until its reply comes. Once a reply was lost, the
-// task may be stored, so that a refused connection is tried again too: the
-// director may just be starting.
+// keyed sends a request with a key, by default a random one, until it gets a reply.
+// After a lost reply the task may be stored, so it retries refused connections
+// too: the director may be starting.
 func keyed[T any](ctx context.Context, c *Client, req call) (T, error) {
 	if req.key == "" {
 		req.key = NewIdempotencyKey()
@@ -96,8 +96,8 @@ func keyed[T any](ctx context.Context, c *Client, req call) (T, error) {
 	}
 }
 
-// lostKey makes sure that the last error of several carries the key: it may
-// be a refused connection, after an earlier request that arrived.
+// lostKey makes sure that the last error carries the key, even if it is a refused
+// connection: an earlier request may have arrived.
 func (c *Client) lostKey(req call, err error) error {
 	var gone *UnreachableError
 	if !errors.As(err, &gone) {
@@ -113,14 +113,14 @@ func (c *Client) Task(ctx context.Context, id string) (api.Task, error) {
 	return ask[api.Task](ctx, c, get(taskPath(id, ""), nil))
 }
 
-// Wait returns a task once it has ended. It polls with ?wait= and outlives
+// Wait returns a task when it has ended. It polls with ?wait= and survives
 // restarts of the director (see Options.Patience). Code not_found: the task
 // never existed or has been pruned.
 func (c *Client) Wait(ctx context.Context, id string) (api.Task, error) {
 	return waitFor(ctx, c, taskPath(id, ""), func(task api.Task) bool { return Ended(task.State) })
 }
 
-// waitFor polls a path until what it answers has ended.
+// waitFor polls a path until the answer has ended.
 func waitFor[T any](ctx context.Context, c *Client, path string, ended func(T) bool) (none T, _ error) {
 	p := c.newPatience()
 	req := get(path, url.Values{"wait": {seconds(c.opts.PollWait)}})
@@ -143,8 +143,8 @@ func waitFor[T any](ctx context.Context, c *Client, path string, ended func(T) b
 	}
 }
 
-// unspin waits a little where a long poll came back early, as it does from a
-// director that is about to stop.
+// unspin waits a little if a long poll returned early, as it does at a director
+// that is about to stop.
 func (c *Client) unspin(ctx context.Context, began time.Time) error {
 	if time.Since(began) >= c.opts.PollWait/2 {
 		return nil
@@ -152,7 +152,7 @@ func (c *Client) unspin(ctx context.Context, began time.Time) error {
 	return sleep(ctx, c.opts.Backoff(1))
 }
 
-// Ended reports whether state is one that a task does not leave.
+// Ended reports whether state is terminal.
 func Ended(state string) bool {
 	switch state {
 	case "completed", "failed", "cancelled", "timeout":
@@ -167,8 +167,8 @@ func (c *Client) Find(ctx context.Context, part string) ([]string, error) {
 	return out.QueueIDs, err
 }
 
-// Cancel asks for the end of a task. State "cancelling" in the answer means
-// that its agent has not confirmed yet.
+// Cancel cancels a task. State "cancelling" in the answer means that its agent has
+// not confirmed yet.
 //
 // Codes: not_found, already_ended.
 func (c *Client) Cancel(ctx context.Context, id string) (api.Cancelled, error) {
@@ -180,15 +180,15 @@ func (c *Client) Why(ctx context.Context, id string) (api.Why, error) {
 	return ask[api.Why](ctx, c, get(taskPath(id, "/why"), nil))
 }
 
-// Output returns the log of a task from byte after, as far as it is there.
+// Output returns the log of a task from byte after, as far as it exists.
 func (c *Client) Output(ctx context.Context, id string, after int64) (api.Output, error) {
 	query := url.Values{"after": {strconv.FormatInt(after, 10)}}
 	return ask[api.Output](ctx, c, get(taskPath(id, "/output"), query))
 }
 
-// WholeLog returns a piece of the log of a task's last attempt from byte after on, from
-// its agent, which keeps more of it than the director. Positions are those of that log. It
-// ends with Done, or where Next is after.
+// WholeLog returns a piece of the log of a task's last attempt, from byte after on. It comes
+// from the agent, which keeps more of the log than the director; positions are those of that
+// log. The log is complete when Done is set, or when Next equals after.
 //
 // Codes: not_found, conflict, unsupported, agent_down.
 func (c *Client) WholeLog(ctx context.Context, id string, after int64) (api.Output, error) {
@@ -196,17 +196,17 @@ func (c *Client) WholeLog(ctx context.Context, id string, after int64) (api.Outp
 	return ask[api.Output](ctx, c, get(taskPath(id, "/output"), query))
 }
 
-// Diff returns what the last run of a task changed in its repository, with the beginning of the
-// patch.
+// Diff returns the changes of the last run of a task in its repository, with the beginning of
+// the patch.
 //
 // Codes: not_found, conflict.
 func (c *Client) Diff(ctx context.Context, id string) (api.Diff, error) {
 	return ask[api.Diff](ctx, c, get(taskPath(id, "/diff"), nil))
 }
 
-// Patch writes the patch of a task's last run to w: the whole of it, up to 64 MiB, where its
-// agent has it. Else cut says what is missing. A patch that breaks off is an error. No piece of it
-// may take longer than Options.StreamIdle.
+// Patch writes the patch of a task's last run to w. It is complete, up to 64 MiB, if the agent
+// has it; otherwise cut says what is missing. A broken transfer is an error. No read may take
+// longer than Options.StreamIdle.
 //
 // Codes: not_found, conflict, unsupported, agent_down.
 func (c *Client) Patch(ctx context.Context, id string, w io.Writer) (cut string, err error) {
@@ -245,15 +245,14 @@ func (c *Client) Patch(ctx context.Context, id string, w io.Writer) (cut string,
 	}
 }
 
-// seconds writes a duration as the API takes it, in whole seconds, at least
-// one.
+// seconds formats a duration for the API: whole seconds, at least one.
 func seconds(d time.Duration) string { return strconv.Itoa(max(1, int(d/time.Second))) + "s" }
 
-// FollowOutput hands the log of a task, from byte after on, to each as it is
-// written, until the task has ended and all of it was handed over, or each
-// returns an error, which is returned. Every byte comes once and in order;
-// bytes that the director no longer has are announced by Truncated. It
-// outlives restarts of the director (see Options.Patience).
+// FollowOutput passes the log of a task, from byte after on, to each as it is
+// written. It returns when the task has ended and the whole log was delivered, or
+// with the error of each. Every byte comes once and in order; Truncated marks
+// bytes that the director no longer has. It survives restarts of the director (see
+// Options.Patience).
 func (c *Client) FollowOutput(ctx context.Context, id string, after int64, each func(api.Output) error) error {
 	f := follower{after: after, each: each}
 	p := c.newPatience()
@@ -269,7 +268,7 @@ func (c *Client) FollowOutput(ctx context.Context, id string, after int64, each 
 	}
 }
 
-// follower keeps the place in a log from one stream to the next.
+// follower keeps the position in a log from one stream to the next.
 type follower struct {
 	after int64
 	each  func(api.Output) error

@@ -8,8 +8,8 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// ListTools returns the tools behind the director's gateway and the servers
-// that have them. Code not_found: the director has none.
+// ListTools returns the tools behind the director's gateway and the servers that
+// provide them. Code not_found: the director has none.
 func (c *Client) ListTools(ctx context.Context) (api.Tools, error) {
 	return ask[api.Tools](ctx, c, get("/api/tools", nil))
 }
@@ -20,37 +20,36 @@ func (c *Client) ToolQueues(ctx context.Context) ([]api.ToolQueue, error) {
 	return out.Queues, err
 }
 
-// SetToolQueue sets how many calls of a tool queue run at once and how often they
-// start, until the director restarts. More slots go to calls in line at once; fewer
-// drain.
+// SetToolQueue sets the concurrency and the rate of a tool queue until the director
+// restarts. New slots go to waiting calls at once; removed ones drain.
 //
 // Codes: not_found, validation_error.
 func (c *Client) SetToolQueue(ctx context.Context, queue string, req api.SetToolQueue) (api.ToolQueueSet, error) {
 	return ask[api.ToolQueueSet](ctx, c, put("/api/tools/queues/"+url.PathEscape(queue), req))
 }
 
-// OpenToolQueue has a closed tool queue start calls again before its time, at all
-// directors that share it.
+// OpenToolQueue opens a closed tool queue before its time, at all directors that
+// share it.
 //
 // Codes: not_found.
 func (c *Client) OpenToolQueue(ctx context.Context, queue string) (api.ToolQueueOpened, error) {
 	return ask[api.ToolQueueOpened](ctx, c, post("/api/tools/queues/"+url.PathEscape(queue)+"/open", nil))
 }
 
-// ToolOptions go with a call of a tool.
+// ToolOptions are the options of a tool call.
 type ToolOptions struct {
-	// Execution is the queue_id of the execution that makes the call, where
-	// the token is that of an agent; default: the only one that it runs.
+	// Execution is the queue_id of the execution that makes the call, with an
+	// agent's token; default: the only execution that the agent runs.
 	Execution string
-	// Progress, if set, is told how the call fares: its place in line, then what
-	// the tool says of itself.
+	// Progress, if set, receives the progress of the call: its place in line, then
+	// what the tool reports.
 	Progress func(api.ToolProgress)
 }
 
-// CallTool calls a tool through its queue and waits for its answer, for as long
-// as the context lasts: when that ends, the call leaves the line or is
-// cancelled. A tool that failed answers with IsError. A call whose reply is
-// lost is not made again, for it may have had an effect.
+// CallTool calls a tool through its queue and waits for its answer. If the context
+// ends, the call leaves the line or is cancelled. A tool that failed answers with
+// IsError. A call is not repeated after a lost reply, because it may have had an
+// effect.
 //
 // Codes: not_found, validation_error, tool_down, tool_lost, tool_failed, tool_timeout,
 // tool_queue_full, tool_queue_timeout, too_large.
@@ -76,7 +75,7 @@ func (c *Client) CallTool(ctx context.Context, name string, tool api.ToolCall, o
 	return out, err
 }
 
-// toolReader hears the stream of one call.
+// toolReader reads the stream of one call.
 type toolReader struct {
 	progress func(api.ToolProgress)
 	result   *api.ToolResult
@@ -103,7 +102,7 @@ func (r *toolReader) message(m message) bool {
 	return r.err == nil && r.result == nil
 }
 
-// ToolTaskOptions go with a tool call that becomes a task.
+// ToolTaskOptions are the options of a tool call that becomes a task.
 type ToolTaskOptions struct {
 	// IdempotencyKey and Execution are as in SubmitOptions.
 	IdempotencyKey string
@@ -112,9 +111,9 @@ type ToolTaskOptions struct {
 	Session string
 }
 
-// CreateToolTask calls a tool as a durable task, which goes on whoever waits
-// for it. Any tool can be called so. A reply that is lost is asked for again
-// with the same key, as Submit does.
+// CreateToolTask calls a tool as a durable task, which continues even if the caller
+// disconnects. Any tool can be called this way. After a lost reply it repeats the
+// request with the same key, as Submit does.
 //
 // Codes: not_found (the tool), validation_error, queue_full,
 // idempotency_conflict, unsupported (the gateway has no queue).
@@ -124,20 +123,20 @@ func (c *Client) CreateToolTask(ctx context.Context, tool string, task api.NewTo
 	return keyed[api.ToolTask](ctx, c, req)
 }
 
-// ToolTask returns a tool's task by its full id, with its result once it has
-// ended. Code not_found: it never existed, has been pruned, is none of a tool,
-// or is not for the caller to see.
+// ToolTask returns a tool task by its full id, with its result when it has ended.
+// Code not_found: it never existed, has been pruned, is not a tool task, or the
+// caller may not see it.
 func (c *Client) ToolTask(ctx context.Context, id string) (api.ToolTask, error) {
 	return ask[api.ToolTask](ctx, c, get(toolTaskPath(id, ""), nil))
 }
 
-// WaitToolTask returns a tool's task once it has ended. It polls with ?wait=
-// and outlives restarts of the director (see Options.Patience).
+// WaitToolTask returns a tool task when it has ended. It polls with ?wait= and
+// survives restarts of the director (see Options.Patience).
 func (c *Client) WaitToolTask(ctx context.Context, id string) (api.ToolTask, error) {
 	return waitFor(ctx, c, toolTaskPath(id, ""), func(task api.ToolTask) bool { return Ended(task.State) })
 }
 
-// ToolTasksOptions say which tasks ToolTasks returns. Empty fields do not
+// ToolTasksOptions select the tasks that ToolTasks returns. Empty fields do not
 // restrict.
 type ToolTasksOptions struct {
 	Tool   string
@@ -146,24 +145,24 @@ type ToolTasksOptions struct {
 	Before string // cursor: Next of the page before
 }
 
-// ToolTasks returns one page of tools' tasks: those that have not ended in
-// order, then the others, newest end first.
+// ToolTasks returns one page of tool tasks: first those that have not ended, in
+// order, then the ended ones, newest end first.
 func (c *Client) ToolTasks(ctx context.Context, opts ToolTasksOptions) (api.ToolTasks, error) {
 	query := values("tool", opts.Tool, "status", opts.Status, "limit", number(opts.Limit), "before", opts.Before)
 	return ask[api.ToolTasks](ctx, c, get("/api/tools/tasks", query))
 }
 
-// CancelToolTask asks for the end of a tool's task. Status "running" in the
-// answer means that what it started is still being stopped.
+// CancelToolTask cancels a tool task. Status "running" in the answer means that its
+// processes are still being stopped.
 //
-// Codes: not_found, already_ended, forbidden (it is somebody else's).
+// Codes: not_found, already_ended, forbidden (it has another owner).
 func (c *Client) CancelToolTask(ctx context.Context, id string) (api.ToolTask, error) {
 	return ask[api.ToolTask](ctx, c, post(toolTaskPath(id, "/cancel"), nil))
 }
 
 func toolTaskPath(id, below string) string { return "/api/tools/tasks/" + url.PathEscape(id) + below }
 
-// Doctor returns what the director finds when it looks at itself.
+// Doctor returns the results of the director's self-check.
 func (c *Client) Doctor(ctx context.Context) (api.Doctor, error) {
 	return ask[api.Doctor](ctx, c, get("/api/doctor", nil))
 }

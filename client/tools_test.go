@@ -15,7 +15,7 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// toolStream answers every call with that stream, and notes how it was made.
+// toolStream answers every call with that stream and records the call.
 func toolStream(t *testing.T, text string, made *[]string) *client.Client {
 	t.Helper()
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {

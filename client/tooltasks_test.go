@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// A reply that was lost is asked for again with the same key: one task.
+// A request with a lost reply is repeated with the same key and creates one task.
 func TestCreateToolTaskIsRepeatedWithItsKey(t *testing.T) {
 	var keys, made []string
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
