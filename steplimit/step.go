@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// step is the count of one step.
+// step is the state of one step.
 type step struct {
 	l        *Limiter
 	number   int
 	limit    int
-	counted  int  // calls that count, so far
-	line     line // of those that count, with the policy Queue
-	approved line // of those that a person has approved
-	underWay int  // of Steps
+	counted  int  // counted calls so far
+	line     line // of counted calls, with the policy Queue
+	approved line // of approved calls
+	underWay int  // calls of Steps in flight
 }
 
 func (l *Limiter) begin(number int) *step {
@@ -29,9 +29,9 @@ type kind int
 
 const (
 	counts  kind = iota
-	beyond       // it is refused
-	asks         // it needs approval
-	exempts      // it does not count
+	beyond       // refused
+	asks         // needs approval
+	exempts      // does not count
 )
 
 // ticket is a call that has been counted.
@@ -41,11 +41,11 @@ type ticket struct {
 	kind   kind
 	exempt bool
 	pos    int
-	place  *place // of one that counts, with the policy Queue
+	place  *place // of a counted call, with the policy Queue
 	since  time.Time
 }
 
-// admit counts a call. Calls are admitted one after the other, in the order in
+// admit counts a call. Calls must be admitted one after the other, in the order in
 // which they count.
 func (s *step) admit(c Call) *ticket {
 	t := &ticket{s: s, call: c, since: time.Now()}
@@ -97,7 +97,7 @@ func (t *ticket) verdict(ctx context.Context) (Result, bool) {
 	return Result{}, false
 }
 
-// giveUp leaves the line of a context that has ended.
+// giveUp leaves the line because the context has ended.
 func (t *ticket) giveUp(ctx context.Context) {
 	if t.place.wait(ctx) == nil {
 		t.place.leave()
@@ -128,7 +128,7 @@ func (t *ticket) run(ctx context.Context, execute Execute) Result {
 	return t.execute(ctx, execute)
 }
 
-// ask waits for a person's answer; the result counts if it is not yes.
+// ask waits for a person's answer. ok is false, with the result, if it is not yes.
 func (t *ticket) ask(ctx context.Context) (Result, bool) {
 	t.s.l.log.asked(t)
 	if h := t.s.l.opt.Hooks.Asked; h != nil {
@@ -182,7 +182,7 @@ func (t *ticket) abort(err error) Result {
 	return t.end(Aborted, AbortedText, err)
 }
 
-// end is the result of a call that was not executed.
+// end returns the result of a call that was not executed.
 func (t *ticket) end(o Outcome, text string, err error) Result {
 	return t.tell(Result{Answer: Answer{Text: text, IsError: true}, Outcome: o, Waited: time.Since(t.since), Err: err})
 }
@@ -207,8 +207,8 @@ type panicked struct {
 
 func (p *panicked) Error() string { return fmt.Sprintf("it panicked: %v\n%s", p.value, p.stack) }
 
-// plain is the text of an error for the model: what a panic said and where it
-// was is for the log.
+// plain returns the text of an error for the model. The message and the stack of a panic
+// go only to the log.
 func plain(err error) string {
 	if _, ok := errors.AsType[*panicked](err); ok {
 		return "it failed in a way that it was not made for."
@@ -219,9 +219,9 @@ func plain(err error) string {
 	return err.Error()
 }
 
-// guard makes a panic an error, so that one tool does not take the process
-// and the other calls along. A goroutine that ends itself (runtime.Goexit) ends
-// its call too.
+// guard converts a panic into an error, so that one tool does not crash the process
+// and the other calls. If the goroutine ends itself (runtime.Goexit), the call ends
+// too.
 func guard(f func() error) error {
 	done := make(chan error, 1)
 	go func() {

@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// Limiter bounds the steps of any number of conversations. Each step has a
-// count of its own: nothing is shared between two of them.
+// Limiter limits the steps of any number of conversations. Each step is counted
+// separately.
 type Limiter struct {
 	opt Options
 	log logger
 }
 
-// New makes a Limiter. A policy that it does not know is an error.
+// New returns a Limiter. An unknown policy is an error.
 func New(o Options) (*Limiter, error) {
 	if o.Policy != "" && o.Policy != Reject && o.Policy != Queue {
 		return nil, fmt.Errorf("steplimit: there is no policy %q: it is %q or %q", o.Policy, Reject, Queue)
@@ -23,7 +23,7 @@ func New(o Options) (*Limiter, error) {
 	return &Limiter{opt: o, log: logger{to: o.Logger, prefix: o.Prefix}}, nil
 }
 
-// max is the limit of a step that begins now.
+// max returns the limit of a step that begins now.
 func (l *Limiter) max() int {
 	n := l.opt.Max
 	if l.opt.MaxFunc != nil {
@@ -34,9 +34,9 @@ func (l *Limiter) max() int {
 	return max(n, 1)
 }
 
-// Run runs the calls of one step, numbered step in the log, and returns a
-// result for each, in their order. It returns when the last has ended; when ctx
-// ends, those that have not begun are answered with AbortedText.
+// Run runs the calls of one step and returns a result for each, in order. step is
+// the number of the step in the log. Run returns when the last call has ended. If
+// ctx ends, calls that have not begun are answered with AbortedText.
 func (l *Limiter) Run(ctx context.Context, step int, calls []Call, execute Execute) []Result {
 	s := l.begin(step)
 	results := make([]Result, len(calls))
@@ -56,8 +56,8 @@ func (l *Limiter) Run(ctx context.Context, step int, calls []Call, execute Execu
 	return results
 }
 
-// Steps is for those whose SDK calls the tools itself, one by one: it counts
-// the calls by the step that they say they are of.
+// Steps returns the counter for a conversation whose SDK calls the tools one by one.
+// Each call names its step.
 func (l *Limiter) Steps() *Steps { return &Steps{l: l, open: map[int]*step{}} }
 
 // Steps counts the calls of the steps of one conversation.
@@ -67,12 +67,12 @@ type Steps struct {
 	open map[int]*step
 }
 
-// Do runs one call of a step, or answers it otherwise, as Limiter.Run does for
-// all of them. The id of a step is anything that is the same for all its calls
-// and new for the next, such as the number of messages so far. Calls count in
-// the order in which they come. A step is forgotten when the first call of a
-// step that is not known comes while none of its own calls is in flight; until
-// then a call with its id counts in it, whatever other steps have come.
+// Do runs one call of a step, or answers it without running it, as Limiter.Run does
+// for all calls. The id of a step is any number that is the same for all its calls
+// and new for the next step, such as the number of messages so far. Calls count in
+// the order in which they arrive. A step is forgotten when the first call of a new
+// step arrives while none of its own calls is in flight. Until then, a call with its
+// id counts in it, even if other steps have begun since.
 func (s *Steps) Do(ctx context.Context, id int, c Call, execute Execute) Result {
 	st, t := s.enter(id, c)
 	defer s.exit(st)

@@ -79,7 +79,7 @@ func TestMaxFuncIsReadOnceAStep(t *testing.T) {
 	}
 }
 
-// TestProperty6 is the seed's: any set of calls up to the limit runs in
+// TestProperty6 is the seed's property 6: any set of calls up to the limit runs in
 // parallel, and those beyond are queued or rejected.
 func TestProperty6(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -87,7 +87,7 @@ func TestProperty6(t *testing.T) {
 		policy := rapid.SampledFrom([]steplimit.Policy{steplimit.Reject, steplimit.Queue}).Draw(t, "policy")
 		l := newLimiter(t, steplimit.Options{Max: limit, Policy: policy})
 		var running, most, began atomic.Int32
-		side := int32(min(limit, n)) // so many must be there together before any may go on
+		side := int32(min(limit, n)) // this many must run concurrently before any may continue
 		together := make(chan struct{})
 		rs := l.Run(context.Background(), 1, calls(n), func(_ context.Context, c steplimit.Call) (steplimit.Answer, error) {
 			now := running.Add(1)
@@ -138,7 +138,7 @@ func TestQueuedCallsBeginInTheirOrder(t *testing.T) {
 func TestExemptCallsNeitherCountNorWait(t *testing.T) {
 	for _, policy := range []steplimit.Policy{steplimit.Reject, steplimit.Queue} {
 		l := newLimiter(t, steplimit.Options{Max: 1, Policy: policy, Exempt: steplimit.Named("tool_1", "tool_3")})
-		all := make(chan struct{}) // closed once the three that may run at once do
+		all := make(chan struct{}) // closed when the three allowed calls run
 		var n atomic.Int32
 		rs := l.Run(t.Context(), 1, calls(3), func(context.Context, steplimit.Call) (steplimit.Answer, error) {
 			if n.Add(1) == 3 {
@@ -233,8 +233,8 @@ func TestNoToolTakesTheOthersAlong(t *testing.T) {
 	}
 }
 
-// TestContextEnds: the call under way ends as it will, those that wait or ask
-// are answered at once, and none of them is executed.
+// TestContextEnds: a call in flight ends by itself. Calls that wait for their turn or
+// for approval are answered at once and not executed.
 func TestContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	o := steplimit.Options{Max: 2, Policy: steplimit.Queue, NeedsApproval: steplimit.Named("tool_5")}
@@ -323,7 +323,7 @@ func newLimiter(t interface {
 	return l
 }
 
-// A misspelt policy is an error, and not the policy that refuses calls.
+// A misspelt policy is an error, and does not silently mean Reject.
 func TestUnknownPolicy(t *testing.T) {
 	for _, policy := range []steplimit.Policy{"queued", "QUEUE", " reject"} {
 		if l, err := steplimit.New(steplimit.Options{Policy: policy}); err == nil || l != nil || !strings.Contains(err.Error(), string(policy)) {
@@ -332,7 +332,7 @@ func TestUnknownPolicy(t *testing.T) {
 	}
 }
 
-// A call with the id of a step that is still known counts in it (the example of
+// A call with the id of a step that is still known counts in that step (the rule in
 // the documentation of Do).
 func TestStepIsForgottenWithTheNextNewOne(t *testing.T) {
 	steps := newLimiter(t, steplimit.Options{Max: 1}).Steps()
@@ -365,8 +365,7 @@ func TestStepIsForgottenWithTheNextNewOne(t *testing.T) {
 	}
 }
 
-// A call that its caller could not run has failed, in the log too, and its answer
-// is what the caller says.
+// A call with Answer.NotRun has failed, also in the log, and its text is the answer.
 func TestWhatCouldNotBeRunHasFailed(t *testing.T) {
 	var log strings.Builder
 	l := newLimiter(t, steplimit.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})

@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-ai/signalbox/steplimit"
 )
 
-// TestSteps is the wrapper of the seed: the SDK calls the tools one by one,
-// and the number of messages tells the steps apart.
+// TestSteps is the wrapper of the seed: the SDK calls the tools one by one, and the
+// number of messages identifies the step.
 func TestSteps(t *testing.T) {
 	steps := newLimiter(t, steplimit.Options{Max: 3}).Steps()
 	for _, messages := range []int{2, 9, 16} {
@@ -55,8 +55,8 @@ func TestStepsSideBySide(t *testing.T) {
 	}
 }
 
-// TestStepThatIsUnderWayIsNotForgotten: a late call of the step before still
-// counts with those that have not ended.
+// TestStepThatIsUnderWayIsNotForgotten: a late call of the previous step still counts
+// in that step while one of its calls is in flight.
 func TestStepThatIsUnderWayIsNotForgotten(t *testing.T) {
 	steps := newLimiter(t, steplimit.Options{Max: 1}).Steps()
 	c := calls(3)
@@ -80,7 +80,7 @@ func TestStepThatIsUnderWayIsNotForgotten(t *testing.T) {
 	<-done
 }
 
-// TestLogLines are the seed's, word for word.
+// TestLogLines compares the log lines with the seed's, word for word.
 func TestLogLines(t *testing.T) {
 	var out bytes.Buffer
 	h := slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
@@ -116,8 +116,8 @@ func TestLogLines(t *testing.T) {
 	}
 }
 
-// TestTurnOfACallThatIsGivenUp: one whose turn comes as its context ends hands
-// it on, so that the next is not left waiting.
+// TestTurnOfACallThatIsGivenUp: a call whose turn comes as its context ends passes the
+// turn on, so that the next call does not wait for ever.
 func TestTurnOfACallThatIsGivenUp(t *testing.T) {
 	queued := make(chan struct{}, 2)
 	o := steplimit.Options{Max: 1, Policy: steplimit.Queue}

@@ -9,48 +9,48 @@ import (
 	"time"
 )
 
-// DefaultMax is how many calls of a step run where nothing else is said.
+// DefaultMax is the default of Options.Max.
 const DefaultMax = 10
 
-// AbortedText answers a call whose context ended before it did.
+// AbortedText is the answer to a call whose context ended first.
 const AbortedText = "Tool execution aborted by the user."
 
-// Call is one tool call, as the model asked for it.
+// Call is one tool call, as requested by the model.
 type Call struct {
 	ID   string
 	Name string
-	// Arguments is the model's raw string. It need not be JSON, and is never
-	// parsed or written anew here.
+	// Arguments is the model's raw string. It need not be JSON, and it is never
+	// parsed or changed here.
 	Arguments string
 }
 
-// Answer is what a tool said, also when it said that it failed.
+// Answer is the answer of a tool, including one that reports a failure.
 type Answer struct {
 	Text    string
 	IsError bool
-	NotRun  bool // it could not be run, which Text says: its outcome is Failed
+	NotRun  bool // the tool could not be run, as Text says; the outcome is Failed
 }
 
-// Execute runs one call. An error says that it could not be run, and becomes
-// the answer. It must come back soon after ctx ends: a step waits for it. It is
-// called from several goroutines at a time.
+// Execute runs one call. An error says that the call could not be run, and becomes the
+// answer. Execute must return soon after ctx ends, because the step waits for it. It is
+// called concurrently.
 type Execute func(ctx context.Context, c Call) (Answer, error)
 
-// Result is how one call of a step ended. Text is always fit for the model.
+// Result is the outcome of one call of a step. Text can always be sent to the model.
 type Result struct {
 	Answer
 	Call     Call
 	Outcome  Outcome
 	Step     int
-	Position int           // among the counted calls of the step, from 1; 0 for those that do not count
-	Exempt   bool          // it did not count, by Options.Exempt
+	Position int           // among the counted calls of the step, from 1; 0 for calls that do not count
+	Exempt   bool          // it did not count because of Options.Exempt
 	Limit    int           // of the step
 	Waited   time.Duration // for its turn or for approval
 	Took     time.Duration // to execute
 	Err      error         // with Failed and Aborted: why, for logs
 }
 
-// Outcome says what became of a call.
+// Outcome is the outcome of a call.
 type Outcome string
 
 // The outcomes.
@@ -58,12 +58,12 @@ const (
 	Executed      Outcome = "executed"       // the tool answered
 	Failed        Outcome = "failed"         // it could not be run, or panicked
 	Refused       Outcome = "refused"        // beyond the limit
-	NeedsApproval Outcome = "needs_approval" // and nobody is there to give it
+	NeedsApproval Outcome = "needs_approval" // needed an approval, but no one could give it
 	Denied        Outcome = "denied"         // a person said no
 	Aborted       Outcome = "aborted"        // the context ended first
 )
 
-// Policy says what becomes of the calls beyond the limit.
+// Policy says what happens to calls beyond the limit.
 type Policy string
 
 // The policies.
@@ -72,47 +72,47 @@ const (
 	Queue  Policy = "queue"  // run when others are done
 )
 
-// Options say what a step may do. The zero value is the seed's: ten calls of a
+// Options configure a Limiter. The zero value is the seed's behaviour: ten calls of a
 // step run, the rest are refused.
 type Options struct {
 	// Max is how many calls of a step run; 0: DefaultMax. Less than 1 counts as 1.
 	Max int
-	// MaxFunc, where it is set, is asked for Max at the beginning of each step,
-	// so that the limit follows the load. Less than 1 counts as 1.
+	// MaxFunc, if set, returns Max at the beginning of each step, so that the limit
+	// can follow the load. Less than 1 counts as 1.
 	MaxFunc func() int
 
 	Policy Policy // "": Reject
 
-	// Exempt says which calls do not count. NeedsApproval says which need a
-	// person's. See Named for lists of tools.
+	// Exempt selects calls that do not count. NeedsApproval selects calls that need a
+	// person's approval. See Named for lists of tools.
 	Exempt        func(Call) bool
 	NeedsApproval func(Call) bool
-	// Approve asks a person and returns when they have answered or ctx has
-	// ended. It is called from several goroutines at a time. Nil: nobody is
-	// there, and the call is answered with ApprovalText.
+	// Approve asks a person and returns when they have answered or ctx has ended. It
+	// is called concurrently. Nil: no one can approve, and the call is answered with
+	// ApprovalText.
 	Approve func(ctx context.Context, c Call) (Decision, error)
 
 	Hooks  Hooks
 	Logger *slog.Logger // nil: nothing is logged
-	Prefix string       // of log lines; "": the seed's, [streamChat]
+	Prefix string       // prefix of log lines; "": the seed's, [streamChat]
 }
 
 // Decision is a person's answer.
 type Decision struct {
 	Approved bool
-	Reason   string // for the model, where it was not approved; may be empty
+	Reason   string // for the model, if it was not approved; may be empty
 }
 
-// Hooks are told what happens, for metrics. Each may be nil. They are called
-// from several goroutines at a time and must return soon.
+// Hooks are called on events, for metrics. Each may be nil. They are called
+// concurrently and must return soon.
 type Hooks struct {
-	Queued func(c Call, step, position, limit int) // a call beyond the limit begins to wait
-	Asked  func(c Call, step int)                  // a call that needs approval begins to wait for it
-	Ended  func(Result)                            // each call, once
+	Queued func(c Call, step, position, limit int) // a call beyond the limit starts to wait
+	Asked  func(c Call, step int)                  // a call starts to wait for approval
+	Ended  func(Result)                            // once for each call
 }
 
-// Named returns a test for the calls of the tools with exactly these names, for
-// Options: a * in one stands for itself.
+// Named returns a predicate for Options that matches calls of the tools with exactly
+// these names; * is not a wildcard.
 func Named(tools ...string) func(Call) bool {
 	set := make(map[string]bool, len(tools))
 	for _, t := range tools {
@@ -121,17 +121,17 @@ func Named(tools ...string) func(Call) bool {
 	return func(c Call) bool { return set[c.Name] }
 }
 
-// RefusalText answers a call beyond the limit, in the words of the seed.
+// RefusalText returns the answer to a call beyond the limit, in the words of the seed.
 func RefusalText(c Call) string {
 	return "The tool " + c.Name + " with arguments " + c.Arguments + " could not be executed due to rate limit. Call it again."
 }
 
-// ApprovalText answers a call that needs approval where nobody can give it.
+// ApprovalText returns the answer to a call that needs approval if no one can give it.
 func ApprovalText(c Call) string {
 	return "The tool " + c.Name + " needs a person's approval, which nobody can give here. It was not executed. Go on without it, or say what you need it for."
 }
 
-// DeniedText answers a call that a person did not approve.
+// DeniedText returns the answer to a call that a person did not approve.
 func DeniedText(c Call, reason string) string {
 	text := "The tool " + c.Name + " was not executed: a person did not approve it."
 	if reason != "" {
@@ -140,7 +140,7 @@ func DeniedText(c Call, reason string) string {
 	return text
 }
 
-// logger writes the lines of the seed. Each also has its parts as attributes.
+// logger writes the log lines of the seed. Their parts are also attributes.
 type logger struct {
 	to     *slog.Logger
 	prefix string
@@ -188,25 +188,25 @@ func (l logger) aborted(t *ticket) {
 	l.line(slog.LevelInfo, t, "Tool execution aborted: "+called(t))
 }
 
-// called is the seed's form for a call.
+// called formats a call as the seed does.
 func called(t *ticket) string { return t.call.Name + " (ID: " + t.call.ID + ")" }
 
-// line lets so many in at once and the others in order.
+// line admits a limited number of calls at once, and the others in order.
 type line struct {
 	mu      sync.Mutex
 	free    int
-	waiting list.List // of chan struct{}, closed when it is one's turn
+	waiting list.List // of chan struct{}, closed when the turn comes
 }
 
 // place is a place in the line, inside or waiting.
 type place struct {
 	in    *line
-	turn  chan struct{} // nil: inside from the start
+	turn  chan struct{} // nil: admitted at once
 	entry *list.Element
 }
 
-// join takes a place at once, so that who joins first goes first, however
-// long it takes them to wait for their turn.
+// join takes a place at once. Places get their turn in the order of join, even if
+// wait is called later.
 func (l *line) join() *place {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -234,7 +234,7 @@ func (p *place) wait(ctx context.Context) error {
 	p.in.mu.Lock()
 	defer p.in.mu.Unlock()
 	select {
-	case <-p.turn: // its turn came at the same moment; the next takes it
+	case <-p.turn: // its turn came at the same moment: pass it on
 		p.in.next()
 	default:
 		p.in.waiting.Remove(p.entry)
@@ -242,14 +242,14 @@ func (p *place) wait(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// leave lets the next one in.
+// leave admits the next place.
 func (p *place) leave() {
 	p.in.mu.Lock()
 	defer p.in.mu.Unlock()
 	p.in.next()
 }
 
-// next hands a place on. The caller holds mu.
+// next passes a turn on. The caller holds mu.
 func (l *line) next() {
 	first := l.waiting.Front()
 	if first == nil {

@@ -19,9 +19,9 @@ func (q *Queues) TryAcquire(queue string, who Who) (Permit, bool) {
 }
 
 // AcquireWithin is Acquire with a bound on the wait, if it is shorter than that of the queue.
-// With 0 or less, as of an expired deadline, the call does not wait: if no slot is free the
-// error is ErrTimeout. A bounded wait allocates a timer; all else allocates nothing in the
-// steady state.
+// With 0 or less, such as the rest of an expired deadline, the call does not wait: if no slot is
+// free the error is ErrTimeout. A bounded wait allocates a timer; otherwise nothing is allocated
+// in the steady state.
 func (q *Queues) AcquireWithin(ctx context.Context, queue string, who Who, maxWait time.Duration) (Permit, error) {
 	if maxWait <= 0 {
 		maxWait = noWait
@@ -64,7 +64,7 @@ func (q *queue) acquire(ctx context.Context, who Who, maxWait time.Duration) (Pe
 	if q.keys != nil {
 		return q.keys.acquire(ctx, who, maxWait)
 	}
-	now := q.now() // not under the lock: others want it
+	now := q.now() // not under the lock, to keep it short
 	q.mu.Lock()
 	if q.limited() {
 		now = q.now() // tokens are taken in the order of their times
@@ -94,7 +94,7 @@ func (q *queue) acquire(ctx context.Context, who Who, maxWait time.Duration) (Pe
 	return t.run(ctx)
 }
 
-// checkLimits returns why a call may not wait, if so. It needs the lock.
+// checkLimits returns why a call may not wait; "" if it may. It needs the lock.
 func (q *queue) checkLimits(maxWait time.Duration) (Reason, error) {
 	switch most := q.config.MaxWaiters; {
 	case maxWait == noWait:
@@ -131,7 +131,7 @@ func (q *queue) tryEnter(who *Who, now time.Duration) (Permit, *waiter, *session
 	if q.waits() || s != nil && s.slot != nil {
 		return Permit{}, next, s
 	}
-	q.requireLock(lockWaiters) // releases from now on take the lock
+	q.requireLock(lockWaiters) // later releases take the lock
 	if q.opensAt(now) > now {
 		return Permit{}, next, s
 	}

@@ -63,7 +63,7 @@ func BenchmarkClock(b *testing.B) {
 	}
 }
 
-// freeRate is a rate that has a token for whoever asks.
+// freeRate returns a configuration whose rate always has a token.
 func freeRate(capacity int) toolqueue.Config {
 	return toolqueue.Config{Concurrent: capacity, Rate: toolqueue.Rate{N: toolqueue.MaxRate, Per: toolqueue.MinPer, Burst: toolqueue.MaxRate}}
 }

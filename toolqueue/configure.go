@@ -12,9 +12,9 @@ import (
 const MaxConcurrent = 1_000_000
 
 // Configure adds queues and raises the bounds of existing ones: each field takes the greater
-// value; a smaller or zero value changes nothing (Update lowers a bound). A raised capacity admits waiting calls at
-// once; a raised wait applies to later calls. A queue is shared from its creation or not at
-// all. All mistakes are reported together, and then nothing is changed.
+// value; a smaller or zero value changes nothing (Update lowers a bound). A raised capacity admits
+// waiting calls at once; a raised wait applies to later calls. A queue can be shared only from its
+// creation. All mistakes are reported together, and then nothing is changed.
 func (q *Queues) Configure(configs map[string]Config) error {
 	var mistakes []error
 	names := slices.Sorted(maps.Keys(configs))
@@ -69,22 +69,22 @@ func (q *queue) change(apply func(*queue)) {
 	}
 }
 
-// Update changes the bounds of a queue while calls hold its slots and wait: change gets its
-// configuration and sets Concurrent, MaxWait, MaxWaiters or Rate, in one step with all else that
-// happens to the queue. It must be quick and must not use the queues. Update returns the
-// configuration before and after.
+// Update changes the bounds of a queue while it is in use. change gets the configuration and sets
+// Concurrent, MaxWait, MaxWaiters or Rate; this is atomic. It must be quick and must not use the
+// queues. Update returns the configuration before and after.
 //
-// More slots go to the first waiters at once. Fewer slots drain: a call or lease keeps the slot
-// it has, and none is passed on until fewer than Concurrent are held; until then Status shows
-// more slots in use than Concurrent. A new MaxWait applies to later calls, and so does
-// MaxWaiters: nobody who waits is turned away. With a new Rate the bucket lacks as many tokens
-// as before, a new bucket is full.
+// Additional slots go to the first waiters at once. With fewer slots the queue drains: a call or
+// lease keeps its slot, and no slot is passed on until fewer than Concurrent are held; until then
+// Status shows more slots in use than Concurrent. A new MaxWait or MaxWaiters applies to later
+// calls: no waiting call is refused. With a new Rate the bucket lacks as many tokens as before; a
+// first bucket is full.
 //
-// A queue that other processes share is changed in this process alone: call Update in each.
+// A queue that is shared with other processes is changed only in this process: call Update in
+// each.
 //
-// The error is an *Error that matches ErrUnknown if there is no such queue, else it says which
-// bound is out of its range, or that Lease, Shared or PerKey was changed, which stay as they were
-// configured. Then nothing is changed.
+// The error is an *Error that matches ErrUnknown if there is no such queue. Otherwise it says which
+// bound is out of range, or that change has set Lease, Shared or PerKey, which cannot be changed.
+// After an error nothing is changed.
 func (q *Queues) Update(name string, change func(*Config)) (before, after Config, err error) {
 	q.mu.Lock() // Configure raises what is there now
 	defer q.mu.Unlock()

@@ -37,9 +37,9 @@ func set(t *testing.T, q *toolqueue.Queues, queue string, concurrent int) {
 	}
 }
 
-// Fewer slots drain: who holds one keeps it, and nobody gets one until fewer are held than the
-// new capacity. Then the line goes on in its order. With 10 slots some are beyond those that
-// need no lock.
+// With fewer slots the queue drains: holders keep their slots, and no call gets one until fewer
+// are held than the new capacity. Then the waiters follow in order. With 10 slots some are beyond
+// those that need no lock.
 func TestShrinkDrains(t *testing.T) {
 	for _, capacity := range []int{3, 10} {
 		q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: capacity}))
@@ -78,8 +78,8 @@ func TestShrinkDrains(t *testing.T) {
 	}
 }
 
-// Free slots beyond the new capacity go at once, and a raise before the rest has drained takes
-// back what has not gone.
+// Free slots beyond the new capacity are removed at once. A raise before the rest has drained
+// restores the slots that were not removed yet.
 func TestRaiseWhileItDrains(t *testing.T) {
 	q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 12}))
 	var held []toolqueue.Permit
@@ -99,8 +99,8 @@ func TestRaiseWhileItDrains(t *testing.T) {
 	counts(t, q, "a", 7, 0)
 }
 
-// An idle lease is held like a call: it keeps its slot for its next call, and the slot goes
-// when the lease ends.
+// An idle lease counts as held: it keeps its slot for its next call, and the slot is removed when
+// the lease ends.
 func TestShrinkLeavesLeases(t *testing.T) {
 	q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 2, Lease: toolqueue.Lease{Idle: time.Hour}}))
 	for _, s := range []string{"s1", "s2"} {
@@ -117,7 +117,7 @@ func TestShrinkLeavesLeases(t *testing.T) {
 	counts(t, q, "a", 1, 0)
 }
 
-// What cannot be done changes nothing.
+// A refused update changes nothing.
 func TestUpdateRefuses(t *testing.T) {
 	is := toolqueue.Config{Concurrent: 2, MaxWait: time.Minute, MaxWaiters: 9, Lease: toolqueue.Lease{Idle: time.Second}}
 	q := newQueues(t, toolqueue.Hooks{}, one("a", is))

@@ -14,7 +14,7 @@ type Reason string
 
 // The reasons.
 const (
-	ReasonFull      Reason = "full"      // the queue has MaxWaiters
+	ReasonFull      Reason = "full"      // the queue has MaxWaiters waiters
 	ReasonTimeout   Reason = "timeout"   // its maximum wait is over
 	ReasonCancelled Reason = "cancelled" // its context ended
 	ReasonUnknown   Reason = "unknown_queue"
@@ -44,7 +44,7 @@ type Error struct {
 	Waited     time.Duration
 	Depth      int // other waiting calls
 	Concurrent int
-	Held       Held  // what held the call, if not the slots alone
+	Held       Held  // what blocked the call, other than the slots
 	Err        error // one of the package's errors, joined with the context's
 }
 
@@ -77,7 +77,7 @@ func (e *Error) Error() string {
 		formatDuration(e.Waited), oneOf(e.Concurrent), e.Queue, e.Depth)
 }
 
-// String says what holds a call, and until when, such as "which is closed until 14:00:03 UTC:
+// String says what blocks a call and until when, such as "which is closed until 14:00:03 UTC:
 // the server answered 429".
 func (h Held) String() string {
 	at := h.Until.UTC().Format(time.TimeOnly + " UTC")
@@ -126,8 +126,8 @@ func cancelled(ctx context.Context) error {
 	return errors.Join(ErrCancelled, err, cause)
 }
 
-// DefaultTicketLease is how long a ticket lasts without renewal: what a dead process held
-// is free after that time.
+// DefaultTicketLease is how long a ticket lasts without renewal. The slots of a dead process are
+// free after that time.
 const DefaultTicketLease = 15 * time.Second
 
 // SharedBackend stores the holders and waiters of queues that several processes share: one
@@ -139,16 +139,16 @@ type SharedBackend interface {
 	//   - removes tickets that have expired, and idle ones whose lease is over;
 	//   - removes those of Leave, and ends the leases of the sessions of EndSessions, those with
 	//     a running call with that call;
-	//   - renews those of Keep for Lasts from now; ends the calls of Idle and of Unused, but an
-	//     idle lease for which a call waits lasts;
+	//   - renews those of Keep for Lasts from now; ends the calls of Idle and of Unused, but keeps
+	//     an idle lease for which a call waits;
 	//   - closes or opens the keys of Gates, each until the later time;
 	//   - assigns slots to waiters: first come, first served, but a session that holds a slot
-	//     gets that and no other. A start takes a token of its key's bucket (Rate.Take), and a
-	//     key that is closed or has no token starts none;
-	//   - queues Enter one after another: one that may not start and finds no room to wait, or a
-	//     key that is one too many (MaxKeys), is not among the returned tickets.
+	//     only gets that one. A start takes a token of its key's bucket (Rate.Take), and a
+	//     key that is closed or has no token starts no call;
+	//   - queues Enter one after another. A ticket that cannot start is not among the returned
+	//     tickets if there is no room to wait or if its key exceeds MaxKeys.
 	//
-	// Concurrent, MaxWaiters and Rate hold for each key by itself.
+	// Concurrent, MaxWaiters and Rate apply to each key separately.
 	//
 	// Unknown IDs are ignored, and so is an Enter of a ticket that exists: after an error the
 	// outcome is unknown, and the step is repeated.
@@ -185,7 +185,7 @@ type Ticket struct {
 	Leased  bool      // its session keeps the slot between calls
 	Idle    bool      // no call runs in it
 	Since   time.Time // when it was queued
-	Granted time.Time // when its slot was taken: of a lease, by its first call
+	Granted time.Time // when its slot was taken; for a lease, by its first call
 	Ends    time.Time // when its lease ends unless a call runs; zero: never
 }
 

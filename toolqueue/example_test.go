@@ -34,7 +34,7 @@ func Example() {
 	// slots in use: 0
 }
 
-// A call that may not wait for longer than a moment.
+// A call that may wait only for a moment.
 func ExampleQueues_AcquireWithin() {
 	queues := toolqueue.New(toolqueue.Hooks{})
 	if err := queues.Configure(map[string]toolqueue.Config{"build": {Concurrent: 1}}); err != nil {
@@ -48,8 +48,8 @@ func ExampleQueues_AcquireWithin() {
 	// Output: true
 }
 
-// Ten goroutines share one machine. Each waits for its turn, and no two are in
-// at the same time.
+// Ten goroutines share one machine. Each waits for its turn, and no two run at the
+// same time.
 func ExampleQueues_Acquire() {
 	queues := toolqueue.New(toolqueue.Hooks{})
 	if err := queues.Configure(map[string]toolqueue.Config{"machine": {Concurrent: 1}}); err != nil {
@@ -81,7 +81,7 @@ func ExampleQueues_Acquire() {
 	// Output: in use: 0 of 1
 }
 
-// The capacity grows and shrinks while calls hold its slots. What is held beyond it drains.
+// The capacity grows and shrinks while calls hold its slots. Slots beyond it drain.
 func ExampleQueues_Update() {
 	queues := toolqueue.New(toolqueue.Hooks{})
 	if err := queues.Configure(map[string]toolqueue.Config{"build": {Concurrent: 2}}); err != nil {

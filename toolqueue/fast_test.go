@@ -53,7 +53,7 @@ func TestReleaseRacesWithEnqueue(t *testing.T) {
 // became free and the caller took it. It must not keep it.
 func TestAcquireRacesWithEnqueue(t *testing.T) {
 	q, first, got := holdAndWait(t)
-	first.slot.state.Store(first.state - held + nextUse) // given back, and not yet seen who waits
+	first.slot.state.Store(first.state - held + nextUse) // released, before it reads whether calls wait
 	if _, ok := q.tryFast(&Who{Tool: "newcomer"}); ok {
 		t.Fatal("the newcomer overtook the one in line")
 	}

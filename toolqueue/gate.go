@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// A call starts with a slot, and if the queue has a rate with a token, both taken at once. While
-// the queue is closed none starts. The gate is open when a call that has a slot may start. While
-// it is not, calls wait in order, also those whose session has a slot for them, and one timer
-// runs until it opens.
+// A call starts when it has a slot and, if the queue has a rate, a token; both are taken at once.
+// No call starts while the queue is closed. The gate is open when a call that has a slot may
+// start. While the gate is closed, calls wait in order, even if their session has a slot for them,
+// and one timer runs until it opens.
 
 // Bounds of a closing.
 const (
-	// MaxClosed is how long a queue is closed at most.
+	// MaxClosed is the longest time for which a queue can be closed.
 	MaxClosed = time.Hour
-	// maxWhy bounds the text that is kept of why it is, in bytes.
+	// maxWhy bounds Closing.Why, in bytes.
 	maxWhy = 200
 )
 
@@ -30,8 +30,8 @@ type Closing struct {
 // limited reports whether calls need more than a slot.
 func (q *queue) limited() bool { return q.lockReasons.Load()&(hasRate|lockClosed) != 0 }
 
-// opensAt returns when the next call may start; now or earlier: the gate is open. It needs the
-// lock.
+// opensAt returns when the next call may start; the gate is open if that is now or earlier. It
+// needs the lock.
 func (q *queue) opensAt(now time.Duration) time.Duration {
 	if !q.limited() {
 		return now
@@ -73,7 +73,7 @@ func (q *queue) arm(now time.Duration) {
 	}
 }
 
-// disarm stops the timer, since the gate opens at another time. It needs the lock.
+// disarm stops the timer, because the gate opens at another time. It needs the lock.
 func (q *queue) disarm() {
 	if q.armed {
 		q.gateTimer.Stop()
@@ -88,7 +88,7 @@ func (q *queue) gateOpens() {
 	q.admit()
 }
 
-// waits reports whether a call waits that a token or an opening may start. It needs the lock.
+// waits reports whether a waiting call can be started by a token or an opening. It needs the lock.
 func (q *queue) waits() bool { return q.waiters.first != nil || len(q.blocked) > 0 }
 
 // admit starts the calls that may start, in order. It needs the lock.
@@ -105,8 +105,8 @@ func (q *queue) admit() {
 	}
 }
 
-// startNext starts the call that has waited longest of those that have a slot. The gate must be
-// open. It reports whether it did something.
+// startNext starts the call that has waited longest among those that have a slot. The gate must
+// be open. It reports whether it started one.
 func (q *queue) startNext(now time.Duration) bool {
 	b := q.firstBlocked()
 	if w := q.waiters.first; w != nil && (b == nil || w.since <= b.waiters.first.since) {
@@ -135,7 +135,7 @@ func (q *queue) startNext(now time.Duration) bool {
 	return true
 }
 
-// block keeps a lease whose next call waits for the gate. It needs the lock.
+// block records a lease whose next call waits for the gate. It needs the lock.
 func (q *queue) block(s *session) {
 	s.blocked, s.busy = true, false
 	q.blocked = append(q.blocked, s)
@@ -160,9 +160,9 @@ func (q *queue) firstBlocked() *session {
 	return slices.MinFunc(q.blocked, func(a, b *session) int { return cmp.Compare(a.waiters.first.since, b.waiters.first.since) })
 }
 
-// CloseUntil has a queue start no calls until a time, at most MaxClosed from now: they wait and
-// are told so (Waiting.Held). Running calls go on. If it is already closed, the later time
-// counts. key is that of the calls (Who.Key) if each key has limits of its own, else it is
+// CloseUntil stops a queue from starting calls until a time, at most MaxClosed from now. Calls
+// wait, and Waiting.Held says why. Running calls continue. If the queue is already closed, the
+// later time counts. key selects the key (Who.Key) if each key has its own limits, else it is
 // ignored. why is for people; it is cut after 200 bytes.
 //
 // A shared queue is closed for all processes, soon after. The error is an *Error that matches
@@ -171,7 +171,7 @@ func (q *Queues) CloseUntil(queue, key string, until time.Time, why string) erro
 	return q.gate(queue, key, Closing{Until: until, Why: why})
 }
 
-// Open has a closed queue start calls again, also before its time. See CloseUntil.
+// Open reopens a closed queue, also before its time. See CloseUntil.
 func (q *Queues) Open(queue, key string) error { return q.gate(queue, key, Closing{}) }
 
 func (q *Queues) gate(name, key string, c Closing) error {
@@ -221,16 +221,17 @@ func (q *queue) reopen() {
 	q.allowFast(lockClosed)
 }
 
-// Held says what a waiting call waits for besides those before it. The zero Held is a slot.
+// Held says what blocks a waiting call, other than the calls before it. The zero Held means that
+// it waits for a slot.
 type Held struct {
-	// Until is when the call may start, if it gets a slot: when the queue opens, else the
-	// earliest time at which its token is there. Zero: it waits for a slot.
+	// Until is when the call may start if it gets a slot: when the queue opens, or the earliest
+	// time at which its token is available. Zero: it waits for a slot.
 	Until  time.Time
-	Closed bool   // the queue is closed, else it is the rate
+	Closed bool   // blocked by a closed queue, else by the rate
 	Why    string // of the closing
 }
 
-// held returns what holds the call at a position. blocked: it has a slot. It needs the lock.
+// held returns what blocks the call at a position. blocked: it has a slot. It needs the lock.
 func (q *queue) held(position int, blocked bool, now time.Duration) Held {
 	at := q.opensAt(now)
 	switch {
@@ -244,13 +245,13 @@ func (q *queue) held(position int, blocked bool, now time.Duration) Held {
 	return Held{Until: q.at(at + time.Duration(position-1)*q.config.Rate.Every())}
 }
 
-// Limit is the state of what one key has for itself, or the whole queue.
+// Limit is the state of the limits of one key, or of the whole queue.
 type Limit struct {
-	Key    string // "" of a queue without keys, and of calls without one
+	Key    string // "" for a queue without keys, and for calls without a key
 	InUse  int
 	Depth  int
 	Tokens int       // starts that the rate allows now; 0 without a rate
-	Next   time.Time // when the next token is there; zero: there is one, or there is no rate
+	Next   time.Time // when the next token is available; zero: one is available, or there is no rate
 	Closed Closing
 }
 

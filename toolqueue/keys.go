@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// MaxKeys is how many keys of a queue are kept: those with calls, and those whose bucket is not
-// full or that are closed. While there are so many, calls of further keys are refused as by a
-// full queue.
+// MaxKeys is the maximum number of keys of a queue that are kept: keys that have calls, a bucket
+// that is not full or a closing. At the maximum, calls of further keys are refused as by a full
+// queue.
 const MaxKeys = 10_000
 
-// firstSweep is how many keys a queue has before it looks for ones to forget.
+// firstSweep is the number of keys from which a queue looks for keys to forget.
 const firstSweep = 64
 
-// keys are the queues of the keys of a queue, each with all limits for itself.
+// keys holds a queue for each key of a queue, with its own limits.
 type keys struct {
 	whole *queue // has the configuration and no slots
 
@@ -55,8 +55,8 @@ func (k *keys) acquire(ctx context.Context, who Who, maxWait time.Duration) (Per
 	return of.acquire(ctx, who, maxWait)
 }
 
-// pin returns the queue of a key; nil: there is none and it is not to be added, or there are
-// MaxKeys.
+// pin returns the queue of a key. It returns nil if there is none and it may not be added, or if
+// there are MaxKeys.
 func (k *keys) pin(key string, add bool) *keyed {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -92,7 +92,7 @@ func (k *keys) add(key string) *keyed {
 	return of
 }
 
-// with calls f with the queue of a key. has: only if there is one.
+// with calls f with the queue of a key. has: only if it exists.
 func (k *keys) with(key string, has bool, f func(*queue)) {
 	if of := k.pin(key, !has); of != nil {
 		defer of.pins.Add(-1)
@@ -116,8 +116,8 @@ func (k *keys) each(f func(*queue)) {
 	}
 }
 
-// configure applies a change of the whole queue's configuration to all keys, also to those that
-// are added meanwhile.
+// configure applies a change of the whole queue's configuration to all keys, including those that
+// are added concurrently.
 func (k *keys) configure(apply func(*queue)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -136,7 +136,7 @@ func (k *keys) addDepth(n int) {
 	}
 }
 
-// unused reports whether a queue is as if it were new.
+// unused reports whether a queue is in its initial state.
 func (q *queue) unused() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -151,8 +151,8 @@ func (q *queue) unused() bool {
 	return !used
 }
 
-// status is the status of all keys together, with at most maxWaiters of their waiters and of
-// their limits.
+// status returns the status of all keys together, with at most maxWaiters of their waiters and
+// limits.
 func (k *keys) status(maxWaiters int) Status {
 	out := k.whole.emptyStatus()
 	k.each(func(of *queue) {

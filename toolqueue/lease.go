@@ -60,7 +60,7 @@ func (q *queue) startLease(s *session, slot *slot, now time.Duration) {
 	}
 }
 
-// resume starts a call in the idle lease of its session, or has the lease wait for the gate.
+// resume starts a call in the idle lease of its session, or makes the lease wait for the gate.
 func (q *queue) resume(s *session, who *Who, now time.Duration) (Permit, *waiter) {
 	if now >= s.expires { // the timer is late
 		return Permit{}, q.endLease(s, now)
@@ -77,7 +77,7 @@ func (q *queue) resume(s *session, who *Who, now time.Duration) (Permit, *waiter
 	return s.slot.occupy(who), nil
 }
 
-// callEnded handles the end of a call in a lease. It returns the waiter to wake.
+// callEnded handles the end of a call in a lease. It returns the waiter to wake, if any.
 func (q *queue) callEnded(s *session, now time.Duration, unused bool) *waiter {
 	s.busy = false
 	s.used = s.used || !unused
@@ -227,13 +227,13 @@ type waiter struct {
 	since     time.Duration // on the queue's clock
 	grantedAt time.Duration
 	session   *session // nil: the call can have no lease
-	// inQueue: it waits for any slot, else for that of its session. waiting: it waits at all.
+	// inQueue: it waits for any slot, else for that of its session. waiting: it is waiting.
 	inQueue, waiting bool
 	permit           Permit // as assigned
 	// ready receives one token when the permit is assigned.
 	ready chan struct{}
-	// generation is incremented when the waiter is recycled: an old Waiting detects that its
-	// call waits no more.
+	// generation is incremented when the waiter is recycled, so that an old Waiting detects that
+	// its call no longer waits.
 	generation uint64
 	next       *waiter // in waiterPool
 }
@@ -307,8 +307,8 @@ func (w Waiting) position() int {
 	return w.w.session.waiters.position(w.w)
 }
 
-// Held says what holds the call besides the calls before it: a closed queue or its rate, and
-// until when; zero: a slot, or it no longer waits.
+// Held says what blocks the call, other than the calls before it: a closed queue or its rate, and
+// until when. Zero: it waits for a slot, or it no longer waits.
 func (w Waiting) Held() Held {
 	switch {
 	case w.remote != nil:

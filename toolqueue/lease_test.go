@@ -20,7 +20,7 @@ func bubble(t *testing.T, c toolqueue.Config, f func(t *testing.T, q *toolqueue.
 	})
 }
 
-// drain lets all leases expire, so that the bubble can end.
+// drain lets all leases expire, so that the synctest bubble can end.
 func drain(t *testing.T, q *toolqueue.Queues) {
 	t.Helper()
 	time.Sleep(time.Hour)
@@ -143,7 +143,7 @@ func TestLeaseIsHandedOn(t *testing.T) {
 	bubble(t, leased, func(t *testing.T, q *toolqueue.Queues) {
 		p := Take(t, q, "tab", In("s1", "a"))
 		other := Start(t, q, "tab", In("s2", "b"), 0)
-		q.EndSession("s1") // under way: it ends with the call
+		q.EndSession("s1") // in use: it ends with the call
 		next := Start(t, q, "tab", In("s1", "c"), 0)
 		if !other.Waits() || !next.Waits() {
 			t.Fatal("a call under way was cut off")

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// queue is one named queue, or what one key has of it. Invariant: nobody waits while a slot is
-// free and the gate is open; whoever frees or adds a slot passes it to the first waiter.
+// queue is one named queue, or the part of it for one key. Invariant: no call waits while a slot
+// is free and the gate is open; the code that frees or adds a slot passes it to the first waiter.
 type queue struct {
 	name  string
 	hooks *Hooks
@@ -21,12 +21,12 @@ type queue struct {
 	shared      *shared // nil: a local queue
 	keys        *keys   // nil: all calls share the limits
 	parent      *keys   // of the queue of one key
-	key         string  // that one
+	key         string  // that key
 
 	mu         sync.Mutex
 	config     Config
 	extra      []*slot // beyond fast, allocated on demand
-	slots      int     // that are not absent: more than the capacity while it drains
+	slots      int     // not absent; more than the capacity while it drains
 	freeList   *slot   // of extra
 	waiters    waitList
 	depth      int // waiting calls, for any slot or for that of their session
@@ -35,12 +35,12 @@ type queue struct {
 	pooled     int
 
 	bucket      bucket        // of config.Rate
-	full        time.Duration // when it is full
+	full        time.Duration // when the bucket is full
 	lent        int64         // what spare was set to; 0: no token was lent
-	closedUntil time.Duration // no call starts before
+	closedUntil time.Duration // no call starts before that
 	closedSince time.Duration
 	closedWhy   string
-	blocked     []*session  // that have a slot and wait for the gate
+	blocked     []*session  // sessions that have a slot and wait for the gate
 	armed       bool        // gateTimer runs
 	gateTimer   *time.Timer // runs gateOpens
 }
@@ -126,8 +126,8 @@ type Permit struct {
 	state uint64 // of the slot while the permit is valid
 }
 
-// Release returns the slot to the queue, or to the session's lease. Only the first call counts,
-// also of a copy.
+// Release returns the slot to the queue, or to the session's lease. Only the first call has an
+// effect, even through copies.
 func (p Permit) Release() {
 	s := p.slot
 	if s == nil {
@@ -208,7 +208,7 @@ func (q *queue) grant(w *waiter, s *slot, now time.Duration) {
 // assign assigns a slot to a dequeued call.
 func (q *queue) assign(w *waiter, s *slot, now time.Duration) {
 	w.grantedAt = max(now, w.since)
-	s.waiter = w // has the caller, which is not copied under the lock
+	s.waiter = w // holds the caller, so that it need not be copied under the lock
 	w.permit = Permit{s, s.state.Load()}
 }
 
@@ -219,7 +219,7 @@ func (w *waiter) wake() {
 	}
 }
 
-// Queues are the named queues of a process. Make one with New. All methods are safe for
+// Queues are the named queues of a process. Create them with New. All methods are safe for
 // concurrent use.
 type Queues struct {
 	hooks  Hooks

@@ -153,7 +153,7 @@ func TestTimeoutWhileQueued(t *testing.T) {
 	}
 }
 
-// A deadline that has passed is no time to wait, and not any time.
+// An expired deadline means no wait, not an unlimited one.
 func TestExpiredDeadlineDoesNotWait(t *testing.T) {
 	for _, within := range []time.Duration{0, -1, -time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -267,8 +267,8 @@ func TestMaxWaiters(t *testing.T) {
 	counts(t, q, "a", 1, 2)
 }
 
-// TestHooks: depth in order, queued when the wait begins, waited with the
-// wait, nothing at all for a call that did not wait.
+// TestHooks: Depth is called in order, Queued when the wait begins, Waited with the
+// duration of the wait, and nothing for a call that did not wait.
 func TestHooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex

@@ -44,8 +44,8 @@ func TestConcurrentUse(t *testing.T) {
 	}
 }
 
-// TestConcurrentUpdate changes the capacity while many callers use the queue. Once no more
-// slots are in use than the new capacity, there never are until the next change.
+// TestConcurrentUpdate changes the capacity while many callers use the queue. Once the slots in
+// use have drained to the new capacity, they do not exceed it until the next change.
 func TestConcurrentUpdate(t *testing.T) {
 	h := &stress{depth: new(atomic.Int64), limit: 12}
 	h.queues = newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 12}))
@@ -163,8 +163,8 @@ func (h *stress) once(t *testing.T, i, n int) {
 	again.Release()
 }
 
-// TestCancelRacesWithGrant: a call cancelled while it is assigned a slot passes it on. Which of
-// the two it sees first is random.
+// TestCancelRacesWithGrant: a call that is cancelled while it gets a slot passes the slot on. The
+// order of the two is random.
 func TestCancelRacesWithGrant(t *testing.T) {
 	q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 1}))
 	for range 20 {

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Rate bounds how often calls start, whatever they take: a bucket of at most Burst tokens, to
-// which N are added in each Per, one after another at equal distances. A start takes one. So in
-// every period of Per at most N + Burst calls start.
+// Rate limits how often calls start, however long they take. It is a token bucket of at most Burst
+// tokens, to which N tokens are added in each Per at equal intervals. A start takes one token. So
+// in every period of Per at most N + Burst calls start.
 type Rate struct {
 	N     int           // tokens in each Per, 1 to MaxRate; 0: no rate
 	Per   time.Duration // MinPer to MaxPer
-	Burst int           // tokens saved while nobody calls, 1 to MaxRate; 0: 1
+	Burst int           // tokens saved while idle, 1 to MaxRate; 0: 1
 }
 
 // The bounds of a Rate.
@@ -23,7 +23,7 @@ const (
 	maxSaving = 366 * 24 * time.Hour
 )
 
-// Every is the time between two tokens, rounded up to a nanosecond; 0: there is no rate.
+// Every returns the time between two tokens, rounded up to a nanosecond; 0: there is no rate.
 func (r Rate) Every() time.Duration {
 	if r.N <= 0 {
 		return 0
@@ -42,24 +42,25 @@ func (r Rate) shown() Rate {
 	return r
 }
 
-// Take takes a token at now from a bucket that is full at full, both on one clock. It returns
-// when the bucket is full then. If there is no token, ok is false and full is not changed.
+// Take takes a token at now from a bucket that will be full at full, both on one clock. after is
+// the time at which the bucket is full again. If there is no token, ok is false and after is full.
 //
-// After a clock was set back, an empty bucket is full no later than after a start now.
+// If the clock was set back, the bucket is full no later than an empty one would be.
 func (r Rate) Take(full, now time.Duration) (after time.Duration, ok bool) {
 	return r.bucket().take(full, now)
 }
 
-// Next returns when the next token is there: now if there is one.
+// Next returns when the next token is available: now if there is one.
 func (r Rate) Next(full, now time.Duration) time.Duration { return r.bucket().next(full, now) }
 
 // Tokens returns how many tokens the bucket has at now; 0 without a rate.
 func (r Rate) Tokens(full, now time.Duration) int { return r.bucket().tokens(full, now) }
 
-// bucket is a rate as each call needs it: divisions are slow. The zero bucket has no rate.
+// bucket is a rate with precomputed values, because divisions are slow. The zero bucket has no
+// rate.
 type bucket struct {
 	every time.Duration // Rate.Every
-	size  time.Duration // in which an empty bucket becomes full
+	size  time.Duration // time in which an empty bucket becomes full
 }
 
 func (r Rate) bucket() bucket {
@@ -91,8 +92,8 @@ func (b bucket) tokens(full, now time.Duration) int {
 
 func (b bucket) clamp(full, now time.Duration) time.Duration { return min(full, now+b.size) }
 
-// Greater returns the rate with the greater N in each Per and the greater Burst; one that is
-// not set is the smaller.
+// Greater returns the rate with the greater N per Per and the greater Burst. An unset rate is the
+// smaller one.
 func (r Rate) Greater(than Rate) Rate {
 	switch {
 	case r.N == 0:
@@ -128,8 +129,8 @@ func (r Rate) Check() string {
 // lentPart is which part of a full bucket may be taken without the lock. See lend.
 const lentPart = 8
 
-// settle counts the tokens that were taken without the lock. When each was is not known, so all
-// count as taken now: the bucket never has more than it would have had. It needs the lock.
+// settle counts the tokens that were taken without the lock. Their times are not known, so all
+// count as taken now: the bucket never has more tokens than with exact times. It needs the lock.
 func (q *queue) settle(now time.Duration) {
 	if q.lent == 0 {
 		return
@@ -141,9 +142,9 @@ func (q *queue) settle(now time.Duration) {
 	}
 }
 
-// lend lets callers take some of the tokens without the lock and without reading a clock, which
-// costs more than all the rest. They are a small part of the burst: a bucket that would have
-// been full again before settle lacks no more than those. It needs the lock.
+// lend lets callers take some tokens without the lock and without reading a clock, which costs
+// more than the rest of a start. The lent tokens are a small part of the burst: a bucket that
+// would have been full again before settle lacks at most those. It needs the lock.
 func (q *queue) lend(now time.Duration) {
 	most := q.config.Rate.burst() / lentPart
 	if q.bucket.every == 0 || most == 0 || q.mustLock() {
@@ -165,7 +166,7 @@ func (q *queue) takeSpare() bool {
 }
 
 // takeToken takes a token by the clock, for a caller that is about to hold a slot. It does not
-// wait for the lock: whoever has that may wait for the slot.
+// wait for the lock, because the holder of the lock may wait for the slot.
 func (q *queue) takeToken() bool {
 	if !q.mu.TryLock() {
 		return false
@@ -179,7 +180,7 @@ func (q *queue) takeToken() bool {
 	return true
 }
 
-// fullAt is when the bucket is full, as settle would have it. It needs the lock.
+// fullAt returns when the bucket is full, as after settle. It needs the lock.
 func (q *queue) fullAt(now time.Duration) time.Duration {
 	taken := q.lent - q.spare.Load()
 	if q.lent == 0 || taken <= 0 {
@@ -188,7 +189,7 @@ func (q *queue) fullAt(now time.Duration) time.Duration {
 	return max(q.full, now) + time.Duration(taken)*q.bucket.every
 }
 
-// setRate changes the rate. What the bucket lacks stays as many tokens. It needs the lock.
+// setRate changes the rate. The bucket still lacks the same number of tokens. It needs the lock.
 func (q *queue) setRate(to Rate) {
 	if to == q.config.Rate {
 		return

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// TestRateWithoutTheLock: callers that take lent tokens at the same time get no more than there
-// are.
+// TestRateWithoutTheLock: concurrent callers take no more lent tokens than there are.
 func TestRateWithoutTheLock(t *testing.T) {
 	const burst = 4000
 	all := New(Hooks{})

@@ -50,7 +50,7 @@ func TestRateStartsOneCallPerToken(t *testing.T) {
 	})
 }
 
-// What is taken without the lock after a rest counts.
+// Tokens taken without the lock after an idle period count.
 func TestBurstAfterRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const burst = 64
@@ -102,7 +102,7 @@ func TestWhoWaitsForTokenIsToldUntilWhen(t *testing.T) {
 	})
 }
 
-// Whoever waits for a slot is not told that the rate holds it.
+// Waiting.Held of a call that waits for a slot does not name the rate.
 func TestWaitForSlotIsNotTheRates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 1, Rate: toolqueue.Rate{N: 1, Per: time.Minute, Burst: 2}}))
@@ -228,7 +228,7 @@ func TestKeysDoNotWaitForEachOther(t *testing.T) {
 		if _, _, err := q.Update("a", func(c *toolqueue.Config) { c.Concurrent, c.Rate = 2, toolqueue.Rate{} }); err != nil {
 			t.Fatal(err)
 		}
-		for _, key := range []string{"a", "c"} { // one that is there, and a new one
+		for _, key := range []string{"a", "c"} { // an existing one and a new one
 			for range 2 {
 				defer Take(t, q, "a", keyed(key, "4")).Release()
 			}
@@ -242,7 +242,8 @@ func TestKeysDoNotWaitForEachOther(t *testing.T) {
 	})
 }
 
-// Keys are forgotten when they are as new ones, and not before: that would give extra starts.
+// Keys are forgotten only when they are in their initial state. Otherwise they would get extra
+// starts.
 func TestKeysAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 1, PerKey: true, Rate: toolqueue.Rate{N: 1, Per: time.Minute}}))
@@ -324,7 +325,7 @@ type start struct {
 	at  time.Time
 }
 
-// checkStarts: in each window of each key there are at most N + Burst starts.
+// checkStarts asserts at most N + Burst starts in each window of each key.
 func checkStarts(r toolqueue.Rate, starts []start) error {
 	of := map[string][]time.Time{}
 	for _, s := range starts {
@@ -344,9 +345,9 @@ func checkStarts(r toolqueue.Rate, starts []start) error {
 	return nil
 }
 
-// TestRateInEveryWindow: whatever callers do, also with leases, closings and changes of the
-// capacity, starts keep to the rate; and whoever waits for nothing else starts when its token is
-// there.
+// TestRateInEveryWindow: starts never exceed the rate, whatever the callers do, including leases,
+// closings and changes of the capacity. A call that only waits for a token starts when the token
+// is available.
 func TestRateInEveryWindow(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := toolqueue.Rate{
@@ -415,7 +416,7 @@ func TestRateInEveryWindow(t *testing.T) {
 	})
 }
 
-// TestEveryTokenIsUsed: while calls wait, a call starts with each token, not later.
+// TestEveryTokenIsUsed: while calls wait, one starts with each token without a delay.
 func TestEveryTokenIsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := toolqueue.Rate{N: 7, Per: time.Second, Burst: 20}

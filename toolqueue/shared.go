@@ -103,8 +103,8 @@ func newShared(q *queue, s *Sharing, process string) *shared {
 	}
 }
 
-// lossAfter is how long after a renewal a ticket surely exists. The rest of the lease is for
-// running calls to end, and for clock differences.
+// lossAfter returns how long after a renewal a ticket certainly exists. The rest of the lease is
+// for running calls to end, and for clock differences.
 func (s *shared) lossAfter() time.Duration { return s.lease / 5 * 4 }
 
 // enter adds a call to the next step.
@@ -251,7 +251,7 @@ func (s *shared) signal() {
 	}
 }
 
-// endSession ends the lease of a session, in whichever process.
+// endSession ends the lease of a session, in any process.
 func (s *shared) endSession(session string) {
 	s.queue.mu.Lock()
 	defer s.queue.mu.Unlock()

@@ -16,7 +16,7 @@ type Snapshot struct {
 	Now    time.Time // on the clock of all times of the snapshot
 }
 
-// SharedLimit is what a backend stores of a key of a queue besides the tickets.
+// SharedLimit is the state of a key of a queue that a backend stores in addition to the tickets.
 type SharedLimit struct {
 	Key    string
 	Full   time.Time // when its bucket is full
@@ -55,7 +55,7 @@ func (s *shared) gate(key string, c Closing) {
 	s.ensureRunning()
 }
 
-// stepGates are the gates of the next step. A closing whose time is over is not sent.
+// stepGates returns the gates of the next step. An expired closing is not sent.
 func (s *shared) stepGates() (out []SharedGate) {
 	now := time.Now()
 	s.gates = slices.DeleteFunc(s.gates, func(g pendingGate) bool { return !now.Before(g.until) })
@@ -69,10 +69,10 @@ func (s *shared) stepGates() (out []SharedGate) {
 	return out
 }
 
-// sharedNow is the time on the clock of the newest snapshot.
+// sharedNow returns the time on the clock of the newest snapshot.
 func (s *shared) sharedNow() time.Time { return s.clock.Add(time.Since(s.seenAt)) }
 
-// keyOf is the key of a call whose limits count.
+// keyOf returns the key whose limits apply to a call.
 func (s *shared) keyOf(who *Who) string {
 	if !s.queue.config.PerKey {
 		return ""
@@ -107,7 +107,7 @@ func (s *shared) opensAt(key string, now time.Time) time.Time {
 	return at
 }
 
-// gateDue returns when a call of this process that waits may start, on this process's clock.
+// gateDue returns when a waiting call of this process may start, on this process's clock.
 func (s *shared) gateDue() (at time.Time, any bool) {
 	now := s.sharedNow()
 	for _, c := range s.calls {
@@ -126,7 +126,7 @@ func (s *shared) gateDue() (at time.Time, any bool) {
 	return at, any
 }
 
-// held is Waiting.Held.
+// held implements Waiting.Held.
 func (c *remoteCall) held() Held {
 	position := c.position()
 	s := c.shared
@@ -159,7 +159,7 @@ func (s *shared) held(key string, position int, now time.Time) Held {
 	return Held{Until: at.Add(time.Duration(position-1) * r.Every())}
 }
 
-// statusLimits are the limits for Status.
+// statusLimits returns the limits for Status.
 func (s *shared) statusLimits(most int) (out []Limit, keys int) {
 	now, r := s.sharedNow(), s.queue.config.Rate
 	all := map[string]*Limit{}

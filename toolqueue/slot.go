@@ -17,8 +17,8 @@ const fastSlots = 8
 //
 //	free ─▶ entering ─▶ held ─▶ free
 //
-// Only the caller that moved it to entering may write slot.caller, and nobody reads that before
-// it is held.
+// Only the caller that moved it to entering may write slot.caller, which is not read before the
+// slot is held.
 type slot struct {
 	state   atomic.Uint64
 	caller  caller // unless the permit was assigned to a waiter, which has it then
@@ -87,7 +87,7 @@ const (
 	lockDrains              // more slots than the capacity, which has shrunk
 	lockClosed              // no call starts
 	lockKeyed               // each key has limits of its own
-	hasRate                 // no reason: a start takes a token, without the lock one of spare
+	hasRate                 // not a reason: a start takes a token, without the lock from spare
 )
 
 // requireLock makes callers take the lock from now on, and allowFast ends that; both need the
@@ -167,8 +167,8 @@ func (q *queue) freeSlot() *slot {
 	return s
 }
 
-// fit adds the missing fast slots of the capacity, or removes free slots beyond it. While more
-// are held than the capacity, each is removed when it becomes free. It needs the lock.
+// fit adds the missing fast slots of the capacity, or removes free slots beyond it. Held slots
+// beyond the capacity are removed when they become free. It needs the lock.
 func (q *queue) fit() {
 	for i := range q.fast {
 		if s := &q.fast[i]; q.slots < q.config.Concurrent && s.state.Load()&stateMask == absent {
@@ -180,7 +180,7 @@ func (q *queue) fit() {
 		q.allowFast(lockDrains)
 		return
 	}
-	q.requireLock(lockDrains) // releases from now on take the lock, or sweep
+	q.requireLock(lockDrains) // later releases take the lock, or sweep
 	for q.slots > q.config.Concurrent {
 		s := q.freeSlot()
 		if s == nil {

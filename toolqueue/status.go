@@ -13,22 +13,22 @@ type Status struct {
 	Lease      Lease
 	Holders    []Holder // one for each slot in use
 	Waiters    []Waiter // those waiting for any slot, in order
-	// Shared: the queue is shared by several processes, and this is the status of all. Heard is
+	// Shared: the queue is shared by several processes, and this is the status of all of them. Heard is
 	// the time of the snapshot, zero if there is none yet.
 	Shared bool
 	Heard  time.Time
 	Rate   Rate // Burst is set; zero: none
-	// PerKey: each key has all limits for itself. InUse and Depth are those of all together.
+	// PerKey: each key has its own limits. InUse and Depth are totals over all keys.
 	PerKey bool
-	Keys   int // that are kept
-	// Limits has one for each key by its name, at most as many as waiters were asked for. A queue
-	// without keys has one if it has a rate or is closed. Of a shared queue with keys it has those with calls, or with a bucket that
-	// is not full.
+	Keys   int // number of keys that are kept
+	// Limits has an entry for each key, by name, at most maxWaiters. A queue without keys has one
+	// if it has a rate or is closed. A shared queue with keys lists the keys with calls or with a
+	// bucket that is not full.
 	Limits []Limit
 }
 
-// Closed returns the closing that lasts longest of those in Limits, and how many keys are closed;
-// 0: none.
+// Closed returns the closing in Limits that lasts longest, and the number of closed keys; 0:
+// none.
 func (s *Status) Closed() (longest Closing, keys int) {
 	for _, l := range s.Limits {
 		if l.Closed == (Closing{}) {
@@ -49,7 +49,7 @@ type Holder struct {
 	Idle                            bool      // a lease without a running call
 	Expires                         time.Time // when the idle lease or its maximum hold ends; zero: never
 	Behind                          int       // calls of the session that wait for this slot
-	Owner                           string    // of a shared queue: the process (Sharing.Owner)
+	Owner                           string    // for a shared queue: the process (Sharing.Owner)
 	Key                             string    // Who.Key, if each key has limits of its own
 }
 
@@ -116,7 +116,7 @@ func (q *queue) status(maxWaiters int) Status {
 	return s
 }
 
-// emptyStatus is the configuration as a status.
+// emptyStatus returns a status that has only the configuration.
 func (q *queue) emptyStatus() Status {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -146,9 +146,9 @@ func (q *queue) holder(slot *slot) Holder {
 	return h
 }
 
-// Default is the name of the queue of tools that name none, DefaultConcurrent its capacity
-// in Signalbox if no queues are configured (seed tool-queue-manager). New adds no queue:
-// pass them to Configure.
+// Default is the queue of tools that name none. DefaultConcurrent is its capacity in Signalbox
+// if no queues are configured (seed tool-queue-manager). New does not add it: pass both to
+// Configure.
 const (
 	Default           = "default"
 	DefaultConcurrent = 64
@@ -164,8 +164,8 @@ type Config struct {
 	// Share.
 	Shared bool
 	Rate   Rate // of starts; zero: no rate
-	// PerKey: each key of the calls (Who.Key) has all these limits for itself, and no call waits
-	// for one of another key. Calls without a key have limits of their own, too.
+	// PerKey: all these limits apply to each key of the calls (Who.Key) separately, and no call
+	// waits for a call of another key. Calls without a key share one set of limits.
 	PerKey bool
 }
 
@@ -177,8 +177,8 @@ type Config struct {
 // The queue's bounds also apply to calls that wait behind another of their own session, and the
 // depth counts them.
 //
-// Capacity 1 for single calls does not keep two sessions from alternating in one browser tab; a
-// lease does.
+// Capacity 1 alone does not prevent two sessions from alternating in one browser tab; a lease
+// does.
 type Lease struct {
 	Idle    time.Duration // time without a call; 0: no lease
 	MaxHold time.Duration // since the slot was taken; 0: no bound
@@ -192,8 +192,8 @@ type Who struct {
 	Tool    string
 	// Execution identifies the execution that the call is a part of.
 	Execution string
-	// Key is whose limits count, if the queue has them for each key; else it has no effect. It
-	// is shown in the status and, of a shared queue, stored.
+	// Key selects the limits of a queue with PerKey; otherwise it has no effect. It is shown in
+	// the status and stored for a shared queue.
 	Key string
 	// Since is the start of the call, if known: reading a clock costs more than taking a free
 	// slot. Holder shows it for a call that did not wait; for one that did, the queue has read
@@ -209,8 +209,8 @@ type Who struct {
 // without a lock. For a shared queue they report the calls of this process; the depth given to
 // Queued is that of all processes.
 type Hooks struct {
-	Depth   func(queue string, depth int)                          // calls that wait, whenever that changes
+	Depth   func(queue string, depth int)                          // number of waiting calls, after each change
 	Queued  func(queue string, who Who, depth, concurrent int)     // a call begins to wait; depth counts it
-	Waited  func(queue string, who Who, wait time.Duration)        // it has waited and has got its slot
-	Refused func(queue string, who Who, r Reason, d time.Duration) // it got none, after waiting for d
+	Waited  func(queue string, who Who, wait time.Duration)        // a call has waited and got its slot
+	Refused func(queue string, who Who, r Reason, d time.Duration) // a call got no slot, after waiting for d
 }

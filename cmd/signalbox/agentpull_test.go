@@ -22,8 +22,8 @@ import (
 
 const directorsToken = "a-token-of-the-directors"
 
-// balancer sends each request to the next director, whatever it is about.
-func (c *city) balancer(all ...*process) string {
+// balancer starts a proxy that sends each request to the next director.
+func (c *cluster) balancer(all ...*process) string {
 	c.Helper()
 	var proxies []*httputil.ReverseProxy
 	for _, p := range all {
@@ -41,9 +41,9 @@ func (c *city) balancer(all ...*process) string {
 	return front.URL
 }
 
-// pulls starts an agent of kind command that asks at url for its tasks, whose
-// prompts are scripts. It returns its log of executions.
-func (c *city) pulls(name, url string, slots int) (executions string) {
+// pulls starts an agent of kind command that pulls its tasks from url; their prompts
+// are scripts. It returns the path of its log of executions.
+func (c *cluster) pulls(name, url string, slots int) (executions string) {
 	c.Helper()
 	root := c.TempDir()
 	executions = filepath.Join(root, "executions")
@@ -56,7 +56,7 @@ func (c *city) pulls(name, url string, slots int) (executions string) {
 	if err != nil {
 		c.Fatal(err)
 	}
-	// The balancer is a proxy on the host of the directors.
+	// The balancer is a proxy on the directors' host, so there is no proof.
 	directors := []*client.Client{must(client.New(url, client.Options{Token: directorsToken, Proof: client.ProofOff, Timeout: 20 * time.Second}))(c)}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -71,7 +71,7 @@ func (c *city) pulls(name, url string, slots int) (executions string) {
 }
 
 // prints waits until a director shows what a task has printed.
-func (c *city) prints(p *process, id, text string) {
+func (c *cluster) prints(p *process, id, text string) {
 	c.Helper()
 	testkit.Wait(c, "director "+p.name+" shows what task "+id+" printed", func() bool {
 		out, err := p.Output(c.Context(), id, 0)
@@ -79,8 +79,8 @@ func (c *city) prints(p *process, id, text string) {
 	})
 }
 
-// knows waits until a director sees an agent as idle.
-func (c *city) knows(p *process, agent string) {
+// knows waits until a director shows an agent as idle.
+func (c *cluster) knows(p *process, agent string) {
 	c.Helper()
 	testkit.Wait(c, "director "+p.name+" knows agent "+agent, func() bool {
 		all, err := p.Agents(c.Context())
@@ -88,16 +88,16 @@ func (c *city) knows(p *process, agent string) {
 	})
 }
 
-func (c *city) script(p *process, agent, script string) string {
+func (c *cluster) script(p *process, agent, script string) string {
 	c.Helper()
 	return must(p.Submit(c.Context(), api.SubmitRequest{Prompt: script, Agent: agent}, client.SubmitOptions{}))(c).QueueID
 }
 
-// An agent that pulls may come to another director with each request: its tasks
-// are followed, cancelled and ended wherever one asks, and the death of a
-// director costs it nothing.
+// An agent that pulls may reach another director with each request. Its tasks are
+// followed, cancelled and ended through any director, and the death of a director
+// does not affect it.
 func TestAgentThatPullsBehindABalancer(t *testing.T) {
-	overServers(t, func(c *city) {
+	overServers(t, func(c *cluster) {
 		c.vars = append(c.vars, "SIGNALBOX_TOKEN="+directorsToken)
 		all := []*process{c.start("a"), c.start("b")}
 		for _, p := range all {

@@ -26,8 +26,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// mainEnv makes the test binary the program itself, so that a test can end a
-// director as a machine does.
+// mainEnv makes the test binary run as signalbox itself, so that a test can kill a
+// director process.
 const mainEnv = "SIGNALBOX_TEST_IS_MAIN"
 
 func TestMain(m *testing.M) {
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 
 const testSecretKey = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 
-// process is a director in a process of its own.
+// process is a director in its own process.
 type process struct {
 	t    *testing.T
 	name string
@@ -67,28 +67,27 @@ func (l *lockedLog) String() string {
 	return l.text.String()
 }
 
-// city is directors over one store.
-type city struct {
+// cluster is a fixture: several directors that share one store.
+type cluster struct {
 	*testing.T
 	store string
 	vars  []string
 }
 
-// overServers runs a test over each server that several directors can share.
-func overServers(t *testing.T, f func(c *city)) {
+// overServers runs a test with each kind of store server that directors can share.
+func overServers(t *testing.T, f func(c *cluster)) {
 	t.Helper()
 	t.Parallel()
 	for kind, open := range map[string]func(testserver.TB) string{"postgres": testserver.Postgres, "redis": testserver.Redis} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel() // most of it is waiting
-			f(&city{T: t, store: open(t), vars: []string{"SIGNALBOX_SECRET_KEY=" + testSecretKey}})
+			f(&cluster{T: t, store: open(t), vars: []string{"SIGNALBOX_SECRET_KEY=" + testSecretKey}})
 		})
 	}
 }
 
-// try starts a director, and returns it with what it ended with, if it did
-// before it was ready.
-func (c *city) try(name string, args ...string) (*process, error) {
+// try starts a director. The error is set if the process ended before it was ready.
+func (c *cluster) try(name string, args ...string) (*process, error) {
 	c.Helper()
 	home := c.TempDir()
 	p := &process{t: c.T, name: name, done: make(chan error, 1)}
@@ -135,7 +134,7 @@ func (c *city) try(name string, args ...string) (*process, error) {
 	return p, nil
 }
 
-func (c *city) start(name string, args ...string) *process {
+func (c *cluster) start(name string, args ...string) *process {
 	c.Helper()
 	p, err := c.try(name, args...)
 	if err != nil {
@@ -144,7 +143,7 @@ func (c *city) start(name string, args ...string) *process {
 	return p
 }
 
-// kill ends it without a word.
+// kill ends it with SIGKILL.
 func (p *process) kill() { p.signal(syscall.SIGKILL); _ = p.wait() }
 
 func (p *process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) } // it may have ended
@@ -171,21 +170,21 @@ func must[T any](v T, err error) func(t testing.TB) T {
 	}
 }
 
-// register makes agents known at a director.
-func (c *city) register(p *process, agents ...*agenttest.Agent) {
+// register registers agents at a director.
+func (c *cluster) register(p *process, agents ...*agenttest.Agent) {
 	c.Helper()
 	for _, a := range agents {
 		must(p.RegisterAgent(c.Context(), api.RegisterAgent{Name: a.Name, Kind: "demo", URL: a.URL(), Slots: a.Slots}))(c)
 	}
 }
 
-func (c *city) submit(p *process, agent string) string {
+func (c *cluster) submit(p *process, agent string) string {
 	c.Helper()
 	return must(p.Submit(c.Context(), api.SubmitRequest{Prompt: "do it", Agent: agent}, client.SubmitOptions{}))(c).QueueID
 }
 
-// ends waits for the end of a task, asking one director.
-func (c *city) ends(p *process, id string, want signalbox.State) api.Task {
+// ends waits for the end of a task at one director.
+func (c *cluster) ends(p *process, id string, want signalbox.State) api.Task {
 	c.Helper()
 	ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
 	defer cancel()
@@ -196,9 +195,8 @@ func (c *city) ends(p *process, id string, want signalbox.State) api.Task {
 	return task
 }
 
-// holder is the director that dispatches to an agent, once there is one among
-// those.
-func (c *city) holder(agent string, among ...*process) *process {
+// holder waits until one of the directors dispatches to an agent, and returns it.
+func (c *cluster) holder(agent string, among ...*process) *process {
 	c.Helper()
 	var holder *process
 	testkit.Wait(c, "one dispatches to "+agent, func() bool {
@@ -224,7 +222,7 @@ func contains(list []string, s string) bool {
 	return false
 }
 
-// others are all but one.
+// others returns all directors except one.
 func others(all []*process, but *process) (rest []*process) {
 	for _, p := range all {
 		if p != but {
@@ -234,11 +232,11 @@ func others(all []*process, but *process) (rest []*process) {
 	return rest
 }
 
-// Any of three directors takes a task, waits for it and cancels it, whichever
-// dispatches to its agent; and what a director that was killed followed is
-// followed by another within its lease and a second.
+// Any of three directors accepts a task, waits for it and cancels it, whichever of
+// them dispatches to its agent. The tasks of a killed director are followed by
+// another one within its lease plus a second.
 func TestThreeDirectorsOverOneStore(t *testing.T) {
-	overServers(t, func(c *city) {
+	overServers(t, func(c *cluster) {
 		all := []*process{c.start("a"), c.start("b"), c.start("c")}
 		one, two := agenttest.New(c, agenttest.Options{Name: "one"}), agenttest.New(c, agenttest.Options{Name: "two"})
 		c.register(all[0], one, two)
@@ -282,8 +280,8 @@ func TestThreeDirectorsOverOneStore(t *testing.T) {
 	})
 }
 
-// working waits until a task is.
-func (c *city) working(p *process, id string) {
+// working waits until a task is working.
+func (c *cluster) working(p *process, id string) {
 	c.Helper()
 	testkit.Wait(c, "task "+id+" works", func() bool {
 		task, err := p.Task(c.Context(), id)
@@ -291,9 +289,9 @@ func (c *city) working(p *process, id string) {
 	})
 }
 
-// A director that stops hands its agents over at once, with what they run.
+// A director that stops hands its agents and their running tasks over at once.
 func TestADirectorThatStopsHandsOver(t *testing.T) {
-	overServers(t, func(c *city) {
+	overServers(t, func(c *cluster) {
 		all := []*process{c.start("a"), c.start("b")}
 		one := agenttest.New(c, agenttest.Options{Name: "one"})
 		c.register(all[0], one)
@@ -319,13 +317,13 @@ func TestADirectorThatStopsHandsOver(t *testing.T) {
 	})
 }
 
-// TestIncidentDirectorStoppedForLong: one that stood still for longer than its
-// lease goes on as one of several when it wakes, and nothing ran twice.
+// TestIncidentDirectorStoppedForLong: a director that was suspended for longer than
+// its lease continues as one of several when it resumes, and nothing ran twice.
 func TestIncidentDirectorStoppedForLong(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits for the director lease")
 	}
-	overServers(t, func(c *city) {
+	overServers(t, func(c *cluster) {
 		all := []*process{c.start("a"), c.start("b")}
 		one := agenttest.New(c, agenttest.Options{Name: "one", Auto: true})
 		c.register(all[0], one)
@@ -347,10 +345,10 @@ func TestIncidentDirectorStoppedForLong(t *testing.T) {
 	})
 }
 
-// A second process of one name is refused while the first lives; one that died
-// is followed by another of its name, wherever that is.
+// A second process with the same name is refused while the first is alive. After the
+// first has died, another process can take its name, on any host.
 func TestTwoDirectorsOfOneName(t *testing.T) {
-	overServers(t, func(c *city) {
+	overServers(t, func(c *cluster) {
 		first := c.start("a")
 		second, err := c.try("a")
 		if log := second.log.String(); err == nil || !strings.Contains(log, "--instance") || !strings.Contains(log, first.url) {
@@ -362,10 +360,10 @@ func TestTwoDirectorsOfOneName(t *testing.T) {
 	})
 }
 
-// The data folder of a director that runs is its own; once it has ended another
-// one may have it.
+// A running director owns its data folder exclusively; after it has ended another one
+// can use it.
 func TestADataFolderIsOneDirectors(t *testing.T) {
-	overServers(t, func(c *city) {
+	overServers(t, func(c *cluster) {
 		folder := c.TempDir()
 		first := c.start("a", "--data", folder)
 		p, err := c.try("b", "--data", folder)
@@ -378,11 +376,11 @@ func TestADataFolderIsOneDirectors(t *testing.T) {
 	})
 }
 
-// Directors with keys of their own are refused, and told what to do.
+// Directors with different keys are refused with a message that says what to do.
 func TestDirectorsNeedOneKey(t *testing.T) {
-	overServers(t, func(c *city) {
+	overServers(t, func(c *cluster) {
 		c.vars = nil
-		first := c.start("a") // alone it may have the key of its data folder
+		first := c.start("a") // a single director may use the key of its data folder
 		p, err := c.try("b")
 		if log := p.log.String(); err == nil || !strings.Contains(log, "SIGNALBOX_SECRET_KEY") {
 			c.Errorf("it ended with %v:\n%s", err, log)

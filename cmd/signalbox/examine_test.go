@@ -19,8 +19,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/sqlite"
 )
 
-// stopped is the data folder of a director that has stopped, with two tasks that
-// wait.
+// stopped returns the data folder of a stopped director with two waiting tasks.
 func stopped(t *testing.T) (config.Config, *sqlite.Store) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -44,8 +43,8 @@ func stopped(t *testing.T) (config.Config, *sqlite.Store) {
 	return config.Config{Data: dir, Store: "sqlite:", Addr: "127.0.0.1:0"}, s
 }
 
-// says runs examine and returns its findings, one a line; it must leave the
-// folder as it was.
+// says runs examine and returns its findings, one per line. It fails the test if the
+// folder changed.
 func says(t *testing.T, cfg config.Config) string {
 	t.Helper()
 	before := folderSum(t, cfg.Data)
@@ -89,7 +88,7 @@ func wantSaid(t *testing.T, got string, parts ...string) {
 	}
 }
 
-// plant changes a row behind the back of the store.
+// plant changes a row directly in the database.
 func plant(t *testing.T, cfg config.Config, sql string) {
 	t.Helper()
 	conn, err := zombiezen.OpenConn(filepath.Join(cfg.Data, "signalbox.db"), zombiezen.OpenReadWrite)
@@ -104,7 +103,7 @@ func plant(t *testing.T, cfg config.Config, sql string) {
 
 const wellRows = "ok store: its rows agree"
 
-// A breach in the file of a director that stopped is found without one.
+// Inconsistent rows of a stopped director are found without a running director.
 func TestDoctorFindsABreachWithoutADirector(t *testing.T) {
 	cfg, s := stopped(t)
 	if got := says(t, cfg); !strings.Contains(got, "is open, by a director that looks at it itself") {
@@ -127,7 +126,7 @@ func TestDoctorFindsABreachWithoutADirector(t *testing.T) {
 	wantSaid(t, says(t, cfg), "fail store: the row of task queue-00000000000000000000000002 is damaged, and set aside: what was asked for is not what was written")
 }
 
-// A page that was overwritten is found, and the file left as it is.
+// An overwritten page is found, and the file is not changed.
 func TestDoctorFindsDamageWithoutADirector(t *testing.T) {
 	cfg, s := stopped(t)
 	if err := s.Close(); err != nil {
@@ -165,8 +164,8 @@ func TestDoctorFindsDamageWithoutADirector(t *testing.T) {
 	wantSaid(t, says(t, cfg), "fail data: the key that encrypts secrets cannot be read")
 }
 
-// A port that is taken is why a director cannot start; a store in memory is
-// nothing to look at, and said to be none.
+// A used port is reported, because a director could not start. A store in memory is
+// reported as such and not examined.
 func TestDoctorFindsATakenPort(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -12,15 +12,15 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
-// sweep ends the processes that it was told of and that still are directors
-// of a test, once the test binary is gone: also one that was suspended as that
-// was killed, which nothing else would end.
+// sweep reads process ids and kills those that are still directors of a test, once
+// the test binary is gone. This includes directors that were suspended when the test
+// binary was killed, which nothing else would end.
 const sweep = `while read -r pid; do all="$all $pid"; done
 for pid in $all; do
 	grep -qz ^` + mainEnv + `= "/proc/$pid/environ" 2>/dev/null && kill -KILL "$pid"
 done`
 
-// sweeper is told of processes by their numbers.
+// sweeper is the pipe to which process ids are written.
 var sweeper = sync.OnceValues(func() (*os.File, error) { return startSweeper() })
 
 func startSweeper() (*os.File, error) {
@@ -31,11 +31,11 @@ func startSweeper() (*os.File, error) {
 	defer end.Close()
 	cmd := exec.Command("/bin/sh", "-c", sweep)
 	cmd.Stdin = end
-	proc.Detach(cmd) // an interrupt from the keyboard is not for it
+	proc.Detach(cmd) // an interrupt from the keyboard must not reach it
 	return ours, cmd.Start()
 }
 
-// leaveNothing has a process ended with the test binary at the latest.
+// leaveNothing makes sure that a process ends with the test binary at the latest.
 func leaveNothing(pid int) error {
 	to, err := sweeper()
 	if err == nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// says waits until one of the directors has said something, and returns which.
-func (c *city) says(text string, among ...*process) *process {
+// says waits until one of the directors has logged text, and returns it.
+func (c *cluster) says(text string, among ...*process) *process {
 	c.Helper()
 	var who *process
 	testkit.Wait(c, fmt.Sprintf("one says %q", text), func() bool {
@@ -29,7 +29,7 @@ func (c *city) says(text string, among ...*process) *process {
 	return who
 }
 
-// codeOf is the code that a director answered.
+// codeOf returns the code of a director's answer.
 func codeOf(err error) signalbox.Code {
 	var answer *client.Error
 	if errors.As(err, &answer) {
@@ -38,8 +38,8 @@ func codeOf(err error) signalbox.Code {
 	return ""
 }
 
-// eventually submits a task as soon as the store is there again.
-func (c *city) eventually(p *process, agent string) string {
+// eventually submits a task as soon as the store is available again.
+func (c *cluster) eventually(p *process, agent string) string {
 	c.Helper()
 	var id string
 	testkit.Wait(c, "the store is there again", func() bool {
@@ -53,15 +53,15 @@ func (c *city) eventually(p *process, agent string) string {
 	return id
 }
 
-// TestIncidentDataFolderPutBackUnderDirectors: two directors run on while the
-// data folder of their server is put back to an earlier copy. What was stored
-// since is lost, and they say so; agents are asked what they run before they are
-// offered anything; nobody runs two things at once, nothing that had ended runs
-// again, and all that is acknowledged afterwards is kept.
+// TestIncidentDataFolderPutBackUnderDirectors: the data folder of the store server is
+// restored from an earlier copy while two directors run. The directors report that
+// later writes are lost. They ask the agents what they run before they offer them
+// anything. No agent runs two tasks at once, no ended task runs again, and everything
+// acknowledged afterwards is kept.
 func TestIncidentDataFolderPutBackUnderDirectors(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	server := testserver.NewPostgres(t, testserver.PostgresOptions{})
-	c := &city{T: t, store: server.URL("postgres"), vars: []string{"SIGNALBOX_SECRET_KEY=" + testSecretKey}}
+	c := &cluster{T: t, store: server.URL("postgres"), vars: []string{"SIGNALBOX_SECRET_KEY=" + testSecretKey}}
 	all := []*process{c.start("a"), c.start("b")}
 	one, two := agenttest.New(c, agenttest.Options{Name: "one"}), agenttest.New(c, agenttest.Options{Name: "two"})
 	c.register(all[0], one, two)
@@ -70,7 +70,7 @@ func TestIncidentDataFolderPutBackUnderDirectors(t *testing.T) {
 	first, second := one.AwaitStart(1), two.AwaitStart(1)
 	c.working(all[0], runsOn)
 	c.working(all[0], ended)
-	begunAfter := c.submit(all[0], "two") // behind what ends after the copy
+	begunAfter := c.submit(all[0], "two") // queued behind a task that ends after the copy
 	putBack, err := server.Copy()
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestIncidentDataFolderPutBackUnderDirectors(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	c.says("THE SERVER LOST WHAT IT HAD ", all...) // acknowledged to who finds it first, or only shown
+	c.says("THE SERVER LOST WHAT IT HAD ", all...) // logged by the director that finds it first
 	for _, p := range all {
 		c.says("agents are asked what they run before they are offered anything", p)
 		if _, err := p.Task(t.Context(), lost); codeOf(err) != signalbox.CodeNotFound {
@@ -103,8 +103,8 @@ func TestIncidentDataFolderPutBackUnderDirectors(t *testing.T) {
 		t.Errorf("doctor does not tell of the loss: %+v", doctor.Checks)
 	}
 
-	// The agent is at work with a fence that the store lost: it is told to stop,
-	// and only then offered the task anew.
+	// The agent works with a fence that the store lost: it is told to stop, and the
+	// task is offered again only after that.
 	two.AwaitRequest(agenttest.Cancel, 1)
 	again := two.AwaitStart(3)
 	if again.QueueID != begunAfter || again.Fence <= two.Executions()[1].Fence {
@@ -112,7 +112,7 @@ func TestIncidentDataFolderPutBackUnderDirectors(t *testing.T) {
 	}
 	two.Finish(again.TaskID, agenttest.End{})
 	c.ends(all[0], begunAfter, signalbox.Completed)
-	c.ends(all[1], ended, signalbox.Completed) // the agent was asked, and remembers
+	c.ends(all[1], ended, signalbox.Completed) // the agent was asked and still has the result
 
 	next := c.eventually(all[1], "one")
 	one.Finish(first.TaskID, agenttest.End{})

@@ -29,7 +29,7 @@ func openStore(ctx context.Context, cfg config.Config, log *slog.Logger) (store.
 	case "sqlite":
 		s, err := sqlite.Open(ctx, sqlite.Options{Path: databasePath(cfg.Data, rest), Key: rowKey(cfg.Data), Log: log})
 		if err != nil {
-			return nil, err // not s: a nil *Store would be a Store that is not nil
+			return nil, err // not s: a nil *Store in the interface would not be nil
 		}
 		return hook.Store(s), nil
 	case "memory":
@@ -46,7 +46,7 @@ func openStore(ctx context.Context, cfg config.Config, log *slog.Logger) (store.
 	return s, nil
 }
 
-// rowKey derives the key of the rows' sums from that of the data folder.
+// rowKey derives the key of the rows' checksums from the key of the data folder.
 func rowKey(data string) func() ([]byte, error) {
 	return func() ([]byte, error) {
 		sealer, err := seal.Load(data, os.Getenv(seal.EnvKey))
@@ -57,7 +57,7 @@ func rowKey(data string) func() ([]byte, error) {
 	}
 }
 
-// openBackend connects to the server that several directors can share.
+// openBackend connects to a store server that several directors can share.
 func openBackend(ctx context.Context, kind, url string, log *slog.Logger) (verbs.SharedBackend, error) {
 	switch kind {
 	case "postgres", "postgresql":
@@ -68,8 +68,8 @@ func openBackend(ctx context.Context, kind, url string, log *slog.Logger) (verbs
 	return nil, fmt.Errorf("there is no store %q: use sqlite: (the default), sqlite:FILE, postgres://…, redis://…, or memory: for a trial that keeps nothing", kind)
 }
 
-// databasePath is where the database file is: rest, what follows sqlite:, or a file in
-// the data folder.
+// databasePath returns the path of the database file: rest, the part after sqlite:, or a
+// file in the data folder.
 func databasePath(data, rest string) string {
 	rest = cmp.Or(rest, "signalbox.db")
 	if filepath.IsAbs(rest) {
@@ -78,7 +78,7 @@ func databasePath(data, rest string) string {
 	return filepath.Join(data, rest)
 }
 
-// examineStore is doctor's look at the store when no director has it open.
+// examineStore is doctor's check of the store while no director has it open.
 func examineStore(ctx context.Context, cfg config.Config) []api.Check {
 	kind, rest, _ := strings.Cut(cfg.Store, ":")
 	switch kind {
@@ -87,7 +87,7 @@ func examineStore(ctx context.Context, cfg config.Config) []api.Check {
 			Path: databasePath(cfg.Data, rest), Copy: sqlite.Copy, InUse: sqlite.ErrHeld, Verify: sqlite.Verify,
 			Open: func(ctx context.Context, path string, fatal func(error)) (doctor.OpenDatabase, error) {
 				o := sqlite.Options{Path: path, Log: slog.New(slog.DiscardHandler), Fatal: fatal, Readers: 2}
-				if _, err := os.Stat(filepath.Join(cfg.Data, seal.KeyFile)); err == nil || os.Getenv(seal.EnvKey) != "" { // rowKey would make the key
+				if _, err := os.Stat(filepath.Join(cfg.Data, seal.KeyFile)); err == nil || os.Getenv(seal.EnvKey) != "" { // rowKey would create the key
 					o.Key = rowKey(cfg.Data)
 				}
 				return sqlite.Open(ctx, o)
