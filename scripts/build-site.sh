@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the documentation as a website from docs/ into build/site, or into the
-# folder that is given.
+# given folder.
 #
 #   scripts/build-site.sh [FOLDER]      SITE_URL=https://… makes absolute links in llms.txt
 set -euo pipefail

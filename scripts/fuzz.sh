@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs every fuzz target, one after the other, FUZZTIME each (10s unless set).
+# Runs every fuzz target, one after the other, for FUZZTIME each (default 10s).
 #
 #   scripts/fuzz.sh                   all of them
-#   FUZZTIME=5m scripts/fuzz.sh cron  those whose package or name holds "cron"
+#   FUZZTIME=5m scripts/fuzz.sh cron  those whose package or name contains "cron"
 #
-# A target that finds something writes it to testdata/fuzz beside it: commit
-# that file with what mends it, and go test tries it from then on. All targets
-# run, also behind one that found something.
+# A target that finds a failing input writes it to testdata/fuzz in its package.
+# Commit that file with the fix; go test then runs it every time. All targets run,
+# even after one has failed.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# Installs pinned coding-agent command lines (Claude Code, Codex, opencode) for
-# the end-to-end tests and prints the folder that holds their executables.
+# Installs pinned coding CLIs (Claude Code, Codex, opencode) for the end-to-end
+# tests and prints the folder with their executables.
 #
 #   export SIGNALBOX_TEST_AGENTS="$(scripts/install-agents.sh)"
 #
 # Where: $SIGNALBOX_TEST_AGENTS_CACHE, else $SIGNALBOX_TEST_AGENTS if that is
-# set, else .cache/agents under the repository. A second run finds everything
-# in place and takes milliseconds. The executables come out of the platform
-# packages.
+# set, else .cache/agents under the repository. A second run finds everything in
+# place and takes milliseconds. The executables come from the platform packages.
 set -euo pipefail
 
 claude_version=2.1.329
@@ -21,7 +20,7 @@ cache=${SIGNALBOX_TEST_AGENTS_CACHE:-${SIGNALBOX_TEST_AGENTS:-$root/.cache/agent
 case $cache in */bin) cache=${cache%/bin} ;; esac
 bin=$cache/bin
 
-# Node's names of this platform, as the packages use them.
+# Node.js' names of this platform, which the packages use.
 platform() {
 	local os arch
 	case $(uname -s) in
@@ -37,7 +36,7 @@ platform() {
 	echo "$os-$arch"
 }
 
-# link NAME EXECUTABLE: makes $bin/NAME, after trying that it starts.
+# link NAME EXECUTABLE: creates $bin/NAME after checking that it starts.
 link() {
 	[ -f "$2" ] || fail "$1: $2 is not in the package"
 	chmod +x "$2"
@@ -46,7 +45,7 @@ link() {
 	ln -sfn "$2" "$bin/$1"
 }
 
-# The executable of a codex platform package lies in a folder named after the
+# The executable of a codex platform package is in a folder named after the
 # compiler's target.
 codex_binary() {
 	local found

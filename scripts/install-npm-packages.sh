@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs pinned npm packages for the tests and prints the folder that holds
-# their node_modules: MCP's reference server "everything" and Playwright's, the
-# client side of the tasks extension with the client library that it is for, the
-# conformance suite with the Node.js 22 that it needs, and axe-core, which looks
-# whether the pages can be used by everyone.
+# Installs pinned npm packages for the tests and prints the folder with their
+# node_modules: MCP's reference server "everything" and Playwright's server, the
+# client part of the tasks extension with its client library, the conformance
+# suite with the Node.js 22 that it needs, and axe-core, which checks the
+# accessibility of the pages.
 #
 #   export SIGNALBOX_TEST_NPM="$(scripts/install-npm-packages.sh)"
 #

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Takes promtool, which checks the alerts and recording rules, out of Debian's
+# Extracts promtool, which checks the alerts and recording rules, from Debian's
 # package prometheus into a cache folder, and prints that folder. The package
 # itself is not installed: it would start a server.
 #

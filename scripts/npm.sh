@@ -1,13 +1,13 @@
-# For the scripts beside it, which read this with `.`: installs pinned npm
-# packages into a cache folder, $cache.
+# Sourced by the other scripts: installs pinned npm packages into the cache
+# folder $cache.
 
 fail() {
 	echo "$(basename "$0" .sh): $*" >&2
 	exit 1
 }
 
-# fetch PACKAGE…: only the registry is asked; the packages' own install
-# scripts, which may download from elsewhere, are not run.
+# fetch PACKAGE…: downloads only from the registry. The packages' install scripts,
+# which may download from elsewhere, are not run.
 fetch() {
 	local try log=$cache/npm.log
 	command -v npm >/dev/null || fail "npm is needed (it comes with Node.js 20 or newer)"
@@ -23,7 +23,7 @@ fetch() {
 	fail "npm could not install $*; its output is above"
 }
 
-# once INSTALL STAMP: runs INSTALL unless the cache holds STAMP already, in one
+# once INSTALL STAMP: runs INSTALL unless the cache already has STAMP, in one
 # process at a time.
 once() {
 	[ "$(cat "$cache/.installed" 2>/dev/null)" = "$2" ] && return

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs what the tests need beyond Go and git, where it is missing: Debian
+# Installs missing programs that the tests need in addition to Go and git: Debian
 # packages (as root, or with CI=true and sudo), and the coding CLIs and MCP
-# servers (npm, into cache folders). Where it may not install, it prints the
-# one command that would, and the tests that need it are skipped by name.
+# servers (npm, into cache folders). If it has no right to install, it prints the
+# command that would, and the tests that need these programs are skipped by name.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,8 +21,8 @@ need chromium chromium # what make bench drives, and without the next one also t
 need groff groff-base # the manual pages
 need git-lfs git-lfs
 need bwrap bubblewrap  # the sandbox of command tools
-# The servers of the stores that several directors share. The tests start their
-# own, on free ports and in temporary folders; Debian's are not touched.
+# The store servers that several directors share. The tests start their own
+# servers on free ports and in temporary folders; Debian's are not touched.
 ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || command -v postgres >/dev/null 2>&1 || missing+=(postgresql)
 command -v valkey-server >/dev/null 2>&1 || need redis-server redis-server
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Puts the modules of other people that the pages use where they are served
-# from, as npm has them, with their licences.
+# Vendors the third-party modules that the dashboard uses, as published on npm,
+# with their licences.
 #
 #   scripts/vendor-pages.sh           fetches them and writes them
-#   scripts/vendor-pages.sh --check   fetches them and says whether they are the same
+#   scripts/vendor-pages.sh --check   fetches them and checks that they are the same
 #
-# A package is taken only if it has the hash that stands here, which is the
-# registry's own (npm view NAME@VERSION dist.integrity).
+# A package is used only if it has the hash in this file, which is the registry's
+# own (npm view NAME@VERSION dist.integrity).
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -35,7 +35,7 @@ take() {
 	done
 }
 
-# htm/preact/standalone has preact inside, so its licence lies beside it.
+# htm/preact/standalone contains preact, so preact's licence is added.
 take htm@3.1.1 983Vyg8NwUE7JkZ6NmOqpCZ+sh1bKv2iYTlUkzlWmA5JD2acKoxd4KVxbMmxX/85mtfdnDmTFoNKcg5DGAvxNQ== htm \
 	preact/standalone.module.js LICENSE
 take preact@10.5.15 5chK29n6QcJc3m1lVrKQSQ+V7K1Gb8HeQY6FViQ5AxCAEGu3DaHffWNDkC9+miZgsLvbvU9rxbV1qinGHMHzqA== preact \

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Runs the program that came with the package of this platform.
+// Runs the program from this platform's package.
 'use strict';
 
 const { spawn } = require('node:child_process');
@@ -27,8 +27,8 @@ try {
 }
 const args = process.argv.slice(2);
 
-// Where Node.js can, it becomes the program: then nothing stands between that
-// and its terminal, its signals and its parent.
+// If Node.js supports exec, it replaces itself with the program, so that the program
+// has its terminal, its signals and its parent directly.
 if (process.execve) {
   try {
     fs.accessSync(program, fs.constants.X_OK);
@@ -38,7 +38,7 @@ if (process.execve) {
   process.execve(program, [program, ...args], process.env);
 }
 
-// A terminal sends these to the program too: to pass them on would make two of one.
+// A terminal sends these to the program too: forwarding them would deliver them twice.
 function terminal() {
   try {
     fs.closeSync(fs.openSync('/dev/tty', 'r'));
@@ -51,7 +51,7 @@ const fromKeys = ['SIGINT', 'SIGQUIT', 'SIGHUP'];
 const passed = ['SIGTERM', 'SIGUSR1', 'SIGUSR2', 'SIGCONT', ...fromKeys];
 
 let child;
-for (const signal of passed) { // before there is a program that could need them
+for (const signal of passed) { // before the program starts and could get them
   process.on(signal, () => {
     if (!(fromKeys.includes(signal) && terminal())) child.kill(signal);
   });
@@ -62,5 +62,5 @@ child.on('exit', (code, signal) => {
   if (signal === null) process.exit(code);
   for (const s of passed) process.removeAllListeners(s);
   process.kill(process.pid, signal);
-  process.exit(128 + os.constants.signals[signal]); // it was one that Node.js does not die of
+  process.exit(128 + os.constants.signals[signal]); // a signal that does not terminate Node.js
 });

@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// entry is a file of an archive, or a folder: then its name ends in a slash.
+// entry is a file of an archive, or a folder if its name ends in a slash.
 type entry struct {
 	name    string
 	data    []byte
 	program bool
-	owner   int // who may look into a folder; 0: everyone
+	owner   int // owner of a folder that only the owner may read; 0: everyone may
 }
 
 func (e entry) header(at time.Time) *tar.Header {
@@ -34,8 +34,8 @@ func (e entry) header(at time.Time) *tar.Header {
 	return h
 }
 
-// tarball has the entries sorted and of one time: the same entries are the
-// same bytes.
+// tarball returns a reproducible tarball: the entries are sorted and have the same
+// time.
 func tarball(entries []entry, at time.Time) ([]byte, error) {
 	entries = slices.SortedFunc(slices.Values(entries), func(a, b entry) int { return cmp.Compare(a.name, b.name) })
 	var out bytes.Buffer
@@ -63,7 +63,7 @@ func zipped(data []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// below puts the entries into a folder.
+// below moves the entries into a folder.
 func below(folder string, entries []entry) []entry {
 	out := slices.Clone(entries)
 	for i := range out {
@@ -72,7 +72,7 @@ func below(folder string, entries []entry) []entry {
 	return out
 }
 
-// withFolders adds the folders that the entries lie in.
+// withFolders adds the parent folders of the entries.
 func withFolders(entries []entry) []entry {
 	out, seen := slices.Clone(entries), map[string]bool{}
 	for _, e := range entries {

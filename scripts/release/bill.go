@@ -61,8 +61,8 @@ func licencesOf(ids []string) []licence {
 	return out
 }
 
-// bill lists what is in a program. Its serial number is made of what it says,
-// so that the same program has the same.
+// bill returns the SBOM of a program. Its serial number is a hash of the content,
+// so that the same program has the same number.
 func bill(r release, t target, goes, sum string, parts []part) ([]byte, error) {
 	self := component{
 		Ref: "pkg:golang/github.com/signalbox-ai/signalbox@v" + r.version, Type: "application", Name: product, Version: r.version,
@@ -98,7 +98,7 @@ func bill(r release, t target, goes, sum string, parts []part) ([]byte, error) {
 	return []byte(to.String()), err
 }
 
-// serial is a UUID (version 8) of some bytes.
+// serial returns a UUID (version 8) derived from some bytes.
 func serial(of []byte) string {
 	b := sha256.Sum256(of)
 	b[6], b[8] = b[6]&0x0f|0x80, b[8]&0x3f|0x80

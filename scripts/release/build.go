@@ -31,7 +31,7 @@ func parseTarget(s string) (target, error) {
 	return target{}, fmt.Errorf("no target %q: want one of %v", s, targets)
 }
 
-// place is where a release is built, and with which environment besides.
+// place is where a release is built, with additional environment variables.
 type place struct {
 	source, out string
 	env         []string
@@ -43,8 +43,8 @@ const (
 	unitFile    = "contrib/signalbox.service"
 )
 
-// environment of a build. What else stands in that of the caller and could
-// change the bytes is set here.
+// environment returns the environment of a build. It overrides all variables of the
+// caller that could change the result.
 func environment(t target, more []string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(e string) bool {
 		return strings.HasPrefix(e, "CGO_") || strings.HasPrefix(e, "GOFLAGS=") || strings.HasPrefix(e, "GOEXPERIMENT=")
@@ -54,7 +54,7 @@ func environment(t target, more []string) []string {
 		"GOOS="+t.os, "GOARCH="+t.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFIPS140=off")
 }
 
-// goods are what the packages of a release are made of.
+// goods are the inputs of the packages of a release.
 type goods struct {
 	release
 	place
@@ -62,16 +62,16 @@ type goods struct {
 	built []built
 }
 
-// built is the program of one target, and what goes with it.
+// built is the program of one target, with its notices.
 type built struct {
 	target
 	program, notices []byte
 }
 
-// forms are the packages beside the archives; each says which files it wrote.
+// forms write the packages; each returns the files that it wrote.
 var forms = []func(goods) ([]string, error){npm, deb, image, formula}
 
-// build makes the archives of all targets, their lists, the packages and
+// build writes the archives of all targets, their SBOMs, the packages and
 // SHA256SUMS.
 func build(ctx context.Context, o options, r release, p place) error {
 	if err := export(ctx, r, p.source); err != nil {
@@ -104,8 +104,8 @@ func build(ctx context.Context, o options, r release, p place) error {
 	return writeSums(files, filepath.Join(p.out, sumsFile))
 }
 
-// building says what is built, and when that is over how long it took: without a
-// cache it is minutes.
+// building prints what is being built and, at the end, how long it took: without a
+// cache it takes minutes.
 func building(what string) (done func()) {
 	fmt.Fprintln(os.Stderr, "building", what)
 	began := time.Now()
@@ -125,7 +125,7 @@ func writeSums(files []string, to string) error {
 	return publish(to, []byte(strings.Join(sums, "")))
 }
 
-// file is a file of the source, under the name that it gets in a package.
+// file returns a file of the source, under its name in a package.
 func (p place) file(from, name string) (entry, error) {
 	data, err := os.ReadFile(filepath.Join(p.source, filepath.FromSlash(from)))
 	return entry{name: name, data: data}, err
@@ -138,8 +138,8 @@ func compile(ctx context.Context, r release, p place, t target, to string) error
 	return err
 }
 
-// host is what the program writes of itself, the same for all targets: the
-// completions of the shells, and the manual pages.
+// host has the files that the program itself generates, the same for all targets:
+// shell completions and manual pages.
 type host struct{ shells, manuals []entry }
 
 func hosted(ctx context.Context, r release, p place) (h host, err error) {
@@ -179,12 +179,12 @@ func hosted(ctx context.Context, r release, p place) (h host, err error) {
 	return h, err
 }
 
-// archiveOf names the archive of a target, and the folder in it.
+// archiveOf returns the name of the archive of a target and of its folder.
 func archiveOf(r release, t target) string {
 	return strings.Join([]string{product, r.version, t.os, t.arch}, "_")
 }
 
-// one builds the program of a target, its archive and its list.
+// one builds the program of a target, its archive and its SBOM.
 func one(ctx context.Context, r release, p place, t target, says host) (made built, paths []string, err error) {
 	made.target = t
 	name := archiveOf(r, t)

@@ -11,9 +11,9 @@ import (
 	"syscall"
 )
 
-// checkTwice builds in two folders whose names differ in length, the second time
-// with a cache of its own, another HOME, time zone and mask of modes, and
-// compares each file byte by byte.
+// checkTwice builds in two folders with names of different lengths, the second time
+// with an empty cache, another HOME, time zone and umask, and compares each file byte
+// by byte.
 func checkTwice(ctx context.Context, o options, r release) (err error) {
 	work, err := os.MkdirTemp("", "release-check-*")
 	if err != nil {

@@ -2,7 +2,7 @@ package main
 
 import (
 	"bytes"
-	"crypto/md5" //nolint:gosec // what dpkg --verify reads; SHA256SUMS is for who doubts
+	"crypto/md5" //nolint:gosec // required by dpkg --verify; SHA256SUMS has secure hashes
 	"fmt"
 	"path"
 	"path/filepath"
@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// deb packs a Debian package for each Linux target. It has no scripts: a
-// service is started by who wants one.
+// deb packs a Debian package for each Linux target. It has no maintainer scripts, so
+// it does not start a service.
 func deb(g goods) (paths []string, err error) {
 	for _, b := range g.built {
 		if b.os != "linux" {
@@ -47,7 +47,7 @@ func deb(g goods) (paths []string, err error) {
 	return paths, nil
 }
 
-// debFiles are what is installed, and where.
+// debFiles returns the installed files with their paths.
 func debFiles(g goods, b built) ([]entry, error) {
 	const docs = "usr/share/doc/" + product + "/"
 	unit, err := g.file(unitFile, "usr/lib/systemd/system/"+product+".service")
@@ -78,7 +78,7 @@ func debFiles(g goods, b built) ([]entry, error) {
 	for _, shell := range g.says.shells {
 		files = append(files, entry{name: places[filepath.Ext(shell.name)], data: shell.data})
 	}
-	for _, page := range g.says.manuals { // Debian wants them packed, without a time
+	for _, page := range g.says.manuals { // Debian requires gzip, without a time
 		data, err := zipped(page.data)
 		if err != nil {
 			return nil, err
@@ -88,8 +88,8 @@ func debFiles(g goods, b built) ([]entry, error) {
 	return files, nil
 }
 
-// installedUnit is the unit for a program in /usr/bin, without the comment on
-// how to copy it.
+// installedUnit returns the unit for a program in /usr/bin, without the comment on
+// how to install it.
 func installedUnit(unit []byte) ([]byte, error) {
 	const start, byHand = "\nExecStart=/usr/local/bin/" + product, "#   install -m 0644 "
 	if !bytes.Contains(unit, []byte(start)) {
@@ -105,9 +105,9 @@ func installedUnit(unit []byte) ([]byte, error) {
 
 var commitsAfter = regexp.MustCompile(`-(\d+)-g([0-9a-f]+)$`)
 
-// debVersion puts what comes before a release before it, and commits after a
-// tag after it: 1.2.0~rc.1 < 1.2.0 < 1.2.0+3.gabc. A Debian version begins with
-// a digit.
+// debVersion returns a version that sorts pre-releases before their release, and
+// commits after a tag after it: 1.2.0~rc.1 < 1.2.0 < 1.2.0+3.gabc. A Debian version
+// begins with a digit.
 func debVersion(version string) string {
 	if !strings.Contains(version, ".") { // a commit without a tag
 		return "0.0.0~g" + version
@@ -149,7 +149,7 @@ License: Apache-2.0
 `
 )
 
-// debArchive is an ar(1) archive of the two tarballs, as deb(5) has it.
+// debArchive returns an ar(1) archive of the two tarballs, as specified in deb(5).
 func debArchive(control, data []entry, at time.Time) ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteString("!<arch>\n")

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// The package as Debian's own tools read it.
+// Debian's own tools can read the package.
 func TestDebIsReadByDpkg(t *testing.T) {
 	lacking(t, "dpkg-deb")
 	for _, path := range packed(t, sampled(t, "#!/bin/sh\necho it runs\n"), deb) {
@@ -64,8 +64,8 @@ func TestDebIsReadByDpkg(t *testing.T) {
 	}
 }
 
-// The package installs in a root of its own, is whole by its sums, and leaves
-// nothing behind.
+// The package installs into a separate root, matches its checksums, and leaves
+// nothing behind when it is removed.
 func TestDebInstalls(t *testing.T) {
 	lacking(t, "dpkg")
 	if os.Getuid() != 0 {
@@ -129,7 +129,7 @@ func TestDebInstalls(t *testing.T) {
 	}
 }
 
-// A unit that starts another program than expected stops the release.
+// A unit that starts an unexpected program stops the release.
 func TestAnOddUnitIsRefused(t *testing.T) {
 	if _, err := installedUnit([]byte("[Service]\nExecStart=/opt/signalbox\n")); err == nil {
 		t.Error("a unit without the program was taken")

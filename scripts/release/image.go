@@ -69,7 +69,7 @@ const (
 	nobody       = 65532 // nonroot, as in the Dockerfile
 )
 
-// runs is how the image runs: as that of the Dockerfile.
+// runs returns the run configuration of the image, the same as the Dockerfile's.
 func runs(labels map[string]string) runConfig {
 	return runConfig{
 		User:         "65532:65532",
@@ -99,8 +99,8 @@ func (l *layout) addJSON(mediaType string, v any) (descriptor, error) {
 	return l.add(mediaType, data), err
 }
 
-// image writes an OCI layout with an image for each Linux target, under one
-// index: what names the image names it for every architecture.
+// image writes an OCI layout with an image for each Linux target under one index, so
+// that one name covers all architectures.
 func image(g goods) ([]string, error) {
 	labels := map[string]string{
 		"org.opencontainers.image.title":       product,
@@ -137,7 +137,7 @@ func image(g goods) ([]string, error) {
 	tag := strings.ReplaceAll(g.version, "+", "-")
 	all.Annotations = map[string]string{
 		"org.opencontainers.image.ref.name": tag,
-		"io.containerd.image.name":          "docker.io/library/" + product + ":" + tag, // what docker load calls it
+		"io.containerd.image.name":          "docker.io/library/" + product + ":" + tag, // the name after docker load
 	}
 	index, err := json.Marshal(imageIndex{Schema: 2, MediaType: indexType, Manifests: []descriptor{all}})
 	if err != nil {
@@ -181,14 +181,14 @@ func (l *layout) addImage(b built, terms entry, labels map[string]string, at tim
 	return made, errors.Join(err1, err2)
 }
 
-// authorities are Mozilla's roots, of the version that go.mod names: those of
-// the machine would make other bytes elsewhere. Without the roots that are
-// trusted for old certificates alone, which a file of certificates cannot say.
+// authorities returns Mozilla's root certificates, in the version of go.mod: those of
+// the build machine would not be reproducible. It omits roots that are trusted only
+// for old certificates, which a certificate file cannot express.
 func authorities() []byte {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {
 		if root.Constraint == nil {
-			_ = pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // a buffer takes all
+			_ = pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // a buffer never fails
 		}
 	}
 	return out.Bytes()

@@ -52,8 +52,7 @@ func unzipped(t *testing.T, data []byte) []byte {
 	return out
 }
 
-// blobs follows descriptors, checks what they say of a blob, and notes which
-// were read.
+// blobs follows descriptors, verifies the blobs, and records which were read.
 type blobs struct {
 	t     *testing.T
 	files map[string][]byte
@@ -78,8 +77,9 @@ func (b blobs) get(d descriptor, mediaType string, into any) []byte {
 	return data
 }
 
-// The layout, read back: each blob is what its descriptor says, none is left
-// over, and the image has what the program needs and runs as nobody.
+// The layout is consistent when read back: each blob matches its descriptor, there
+// are no unused blobs, and the image has the files that the program needs and runs
+// without privileges.
 func TestImageLayout(t *testing.T) {
 	g := sampled(t, "program")
 	path := packed(t, g, image)[0]
@@ -162,7 +162,7 @@ func checkLayer(t *testing.T, layer []byte) {
 	}
 }
 
-// The image runs as that of the Dockerfile does.
+// The image has the same run configuration as the Dockerfile's.
 func TestTheImageRunsAsThatOfTheDockerfile(t *testing.T) {
 	text, err := os.ReadFile("../../Dockerfile")
 	if err != nil {

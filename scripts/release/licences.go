@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// words are sentences that only one licence has, by its SPDX identifier.
+// words lists sentences that occur in only one licence, by SPDX identifier.
 var words = []struct{ id, has, not string }{
 	{"Apache-2.0", "apache license version 2.0", ""},
 	{"Apache-2.0", "licensed under the apache license, version 2.0", ""},
@@ -21,7 +21,7 @@ var words = []struct{ id, has, not string }{
 	{"Unlicense", "this is free and unencumbered software released into the public domain", ""},
 }
 
-// identify names the licences whose words stand in a text.
+// identify returns the licences whose words occur in a text.
 func identify(body string) []string {
 	plain := strings.Join(strings.Fields(strings.NewReplacer("*", " ", "//", " ", "#", " ", "“", `"`, "”", `"`).Replace(strings.ToLower(body))), " ")
 	var out []string
@@ -42,8 +42,8 @@ func contains(list []string, s string) bool {
 	return false
 }
 
-// notices is the text that goes with the program: who wrote what is in it, and
-// under which terms.
+// notices returns the text that is shipped with the program: its components, their
+// authors and licences.
 func notices(parts []part) []byte {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%s is made with the work of others. What of it is in this program, and on which terms:\n", product)

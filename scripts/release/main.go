@@ -23,7 +23,7 @@ func main() {
 	}
 }
 
-// options are what was asked for.
+// options are the command line options.
 type options struct {
 	repo, rev, out string
 	targets        []target
@@ -74,7 +74,7 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// emptied makes the folder of a release, which must hold nothing of another.
+// emptied creates the folder of a release and removes files of earlier releases.
 func emptied(dir string) error {
 	old := []string{filepath.Join(dir, sumsFile), filepath.Join(dir, product+".rb")}
 	for _, names := range []string{product + "_*", product + "-*.tgz"} {
@@ -89,7 +89,7 @@ func emptied(dir string) error {
 			return err
 		}
 	}
-	return os.MkdirAll(dir, 0o755) //nolint:gosec // what is in it is for everyone
+	return os.MkdirAll(dir, 0o755) //nolint:gosec // readable by everyone
 }
 
 // output runs a program and returns what it printed, trimmed.

@@ -11,13 +11,13 @@ import (
 
 const npmScope = "@signalbox-ai/"
 
-// What Node.js calls the targets.
+// The names of the targets in Node.js.
 var (
 	nodeSystems = map[string]string{"linux": "linux", "darwin": "darwin"}
 	nodeArchs   = map[string]string{"amd64": "x64", "arm64": "arm64"}
 )
 
-// packageJSON is what npm reads of a package.
+// packageJSON is the package.json of a package.
 type packageJSON struct {
 	Name        string            `json:"name"`
 	Version     string            `json:"version"`
@@ -29,12 +29,13 @@ type packageJSON struct {
 	Engines     map[string]string `json:"engines,omitempty"`
 	OS          []string          `json:"os,omitempty"`
 	CPU         []string          `json:"cpu,omitempty"`
-	Unplugged   bool              `json:"preferUnplugged,omitempty"` // Yarn cannot run what is in a zip
+	Unplugged   bool              `json:"preferUnplugged,omitempty"` // Yarn cannot run programs in a zip
 	Optional    map[string]string `json:"optionalDependencies,omitempty"`
 }
 
-// npm packs a package with the program for each target, and the one that people
-// install: it brings the package of their platform, and a script that finds it.
+// npm packs a package with the program for each target, and the main package that
+// users install: it depends on the package of their platform and has a script that
+// finds the program.
 func npm(g goods) ([]string, error) {
 	meta := packageJSON{
 		Version: npmVersion(g.version), Description: "Durable queue in front of AI agents", License: "Apache-2.0", Homepage: homepage,
@@ -73,7 +74,7 @@ func npm(g goods) ([]string, error) {
 	return append(paths, path), err
 }
 
-// npmPack writes a package as npm pack does, under the name that it gives.
+// npmPack writes a package like npm pack, under the same name.
 func npmPack(g goods, meta packageJSON, files ...entry) (string, error) {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
@@ -89,8 +90,8 @@ func npmPack(g goods, meta packageJSON, files ...entry) (string, error) {
 
 var semver = regexp.MustCompile(`^\d+\.\d+\.\d+(-.+)?$`)
 
-// npmVersion is a version as npm has it: without what stands after a plus, and
-// 0.0.0-gCOMMIT of a commit without a tag.
+// npmVersion returns a version for npm: without the part after a plus, and
+// 0.0.0-gCOMMIT for a commit without a tag.
 func npmVersion(version string) string {
 	if version, _, _ = strings.Cut(version, "+"); semver.MatchString(version) {
 		return version

@@ -19,8 +19,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// folder is one in which packages are installed, by an npm that has no network,
-// no cache and no Go.
+// folder is a folder in which packages are installed by npm without network, cache
+// and Go.
 type folder struct {
 	t          *testing.T
 	dir, tools string
@@ -53,7 +53,7 @@ func newFolder(t *testing.T) folder {
 	return f
 }
 
-// command is one in the folder, in a session of its own: without a terminal,
+// command returns a command in the folder, in its own session without a terminal,
 // whose keys would signal it too.
 func (f folder) command(name string, args ...string) *exec.Cmd {
 	if !strings.Contains(name, "/") {
@@ -65,7 +65,7 @@ func (f folder) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run returns both outputs and how it ended.
+// run returns both outputs and the exit status.
 func (f folder) run(name string, args ...string) (string, error) {
 	out, err := f.command(name, args...).CombinedOutput()
 	return string(out), err
@@ -78,7 +78,7 @@ func (f folder) install(args ...string) {
 	}
 }
 
-// lines are what a program has printed.
+// lines collects the output of a program.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -96,7 +96,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// running is a program that was started, until it prints a text.
+// running is a started program.
 type running struct {
 	cmd *exec.Cmd
 	out lines
@@ -117,7 +117,7 @@ func (f folder) start(until, name string, args ...string) *running {
 	return r
 }
 
-// after signals the program, and it alone, and returns how it ended.
+// after signals only the program and returns how it ended.
 func (r *running) after(signal syscall.Signal) error {
 	if err := r.cmd.Process.Signal(signal); err != nil {
 		return err
@@ -125,7 +125,8 @@ func (r *running) after(signal syscall.Signal) error {
 	return r.cmd.Wait()
 }
 
-// packages of this machine: those for others are packed too, and not installed.
+// npmFiles returns the packages for this machine. Those for other platforms are packed
+// too, but not installed.
 func npmFiles(t *testing.T, g goods) (main, own string) {
 	t.Helper()
 	var paths []string
@@ -144,19 +145,19 @@ func npmFiles(t *testing.T, g goods) (main, own string) {
 	return paths[len(paths)-1], paths[at]
 }
 
-// The first minute without Go: the packed files are installed with no network,
-// and the program serves and answers, and ends at Ctrl-C.
+// The first minute without Go: the packed files install without network, and the
+// program serves, answers, and ends at Ctrl-C.
 func TestNpmRunsTheProgram(t *testing.T) {
 	f := newFolder(t)
 	bin := filepath.Join(t.TempDir(), "signalbox")
-	// As the tests of the whole program build it: go run keeps what it has linked for them.
+	// The same flags as in the tests of the whole program, so that go run reuses its cached binary.
 	ran(t, "go", "run", "-exec", "cp", "-ldflags", "-s -w -X main.version=901.4.0", "../../cmd/signalbox", bin)
 	program, err := os.ReadFile(bin)
 	if err != nil {
 		t.Fatal(err)
 	}
 	g := sampled(t, "")
-	g.built = []built{{target: target{runtime.GOOS, runtime.GOARCH}, program: program}} // to pack it for each takes half a minute
+	g.built = []built{{target: target{runtime.GOOS, runtime.GOARCH}, program: program}} // packing all targets takes half a minute
 	main, own := npmFiles(t, g)
 	f.install(own, main)
 	if out, err := f.run("npx", "signalbox", "version"); err != nil || !strings.HasPrefix(out, "signalbox 901.4.0 (") {
@@ -172,11 +173,11 @@ func TestNpmRunsTheProgram(t *testing.T) {
 	if out, err := f.run("npx", "signalbox", "why", "queue-none"); ended(err).ExitStatus() < 1 {
 		t.Errorf("an error ends with %v\n%s", err, out)
 	}
-	// As Ctrl-C does: npx signals nothing but a shell, which dies of it alone.
+	// Like Ctrl-C: npx itself signals only a shell, which then dies alone.
 	if err := syscall.Kill(-up.cmd.Process.Pid, syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	_ = up.cmd.Wait() // for the program too, which has its output
+	_ = up.cmd.Wait() // waits for the program too, which shares its output
 	if out, err := f.run("npx", "signalbox", "status"); err == nil {
 		t.Errorf("it runs on after npx has ended: %s", out)
 	}
@@ -190,9 +191,9 @@ func ended(err error) syscall.WaitStatus {
 	return exit.Sys().(syscall.WaitStatus)
 }
 
-// What stands between npx and the program loses nothing: arguments, input,
-// signals, exit code, and of what it died. Once with a Node.js that becomes the
-// program, once with one that starts it.
+// The script between npx and the program passes everything on: arguments, input,
+// signals, the exit code and the terminating signal. It is tested with a Node.js that
+// supports exec and with one that starts the program as a child.
 func TestNpmPassesEverythingOn(t *testing.T) {
 	const program = `#!/bin/sh
 case $1 in
@@ -242,7 +243,7 @@ while :; do sleep 0.05; done
 	}
 }
 
-// Where the package of the platform is missing, the cure is said.
+// If the package of the platform is missing, the error says what to do.
 func TestNpmSaysWhatIsMissing(t *testing.T) {
 	f := newFolder(t)
 	main, own := npmFiles(t, sampled(t, "#!/bin/sh\n"))
@@ -259,8 +260,8 @@ func TestNpmSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// What npm reads: the platform packages are for one platform each, and the main
-// one wants them in its own version.
+// In package.json, each platform package is for one platform, and the main package
+// requires them in its own version.
 func TestNpmPackagesNameTheirPlatform(t *testing.T) {
 	metas := map[string]packageJSON{}
 	for _, path := range packed(t, sampled(t, "program"), npm) {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// sampled are the goods of a release of this folder's source, whose programs
-// are the text that is given, and their archives.
+// sampled returns the goods of a release of this folder's source, with the given text
+// as the programs, and their archives.
 func sampled(t *testing.T, program string) goods {
 	t.Helper()
 	g := goods{
@@ -35,7 +35,7 @@ func sampled(t *testing.T, program string) goods {
 	return g
 }
 
-// packed makes one form of package.
+// packed writes one form of package.
 func packed(t *testing.T, g goods, form func(goods) ([]string, error)) []string {
 	t.Helper()
 	paths, err := form(g)
@@ -45,8 +45,8 @@ func packed(t *testing.T, g goods, form func(goods) ([]string, error)) []string 
 	return paths
 }
 
-// lacking skips a test for what the machine lacks, or fails it where all is to
-// be there.
+// lacking skips a test if programs are missing, or fails it if the machine must have
+// all of them.
 func lacking(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, name := range programs {
@@ -69,8 +69,8 @@ func ran(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// Every file that a form writes is one that it names: SHA256SUMS has them all.
-// The next release in the same folder finds none of them.
+// Each form returns all files that it writes, so SHA256SUMS lists them. The next
+// release in the same folder removes all of them.
 func TestPackagesAreNamedAndTheSameBytes(t *testing.T) {
 	one, two := sampled(t, "program"), sampled(t, "program")
 	var named []string
@@ -120,7 +120,7 @@ func TestVersionsOfPackages(t *testing.T) {
 	}
 }
 
-// The formula names each archive with the sum that SHA256SUMS has.
+// The formula contains each archive with its hash in SHA256SUMS.
 func TestTheFormulaHasTheSumsOfTheArchives(t *testing.T) {
 	g := sampled(t, "program")
 	path := packed(t, g, formula)[0]

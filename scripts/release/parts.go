@@ -19,11 +19,11 @@ import (
 	"strings"
 )
 
-// part is something of other people that is in the program.
+// part is a third-party component of the program.
 type part struct {
 	name, version string
 	url           string // package URL
-	sum           string // SHA-256 of its tree, as go.sum has it, in hex; "" where none is known
+	sum           string // SHA-256 of its tree, as in go.sum, in hex; "" if unknown
 	licences      []string
 	texts         []text
 }
@@ -31,8 +31,8 @@ type part struct {
 // text is a file with a licence or a notice.
 type text struct{ name, body string }
 
-// partsOf lists what is linked into the program: the modules, the standard
-// library, and the scripts of the pages. One without a licence is an error.
+// partsOf lists the components of the program: the modules, the standard library, and
+// the scripts of the dashboard. A component without a licence is an error.
 func partsOf(ctx context.Context, p place, info *buildinfo.BuildInfo) ([]part, error) {
 	folders, err := folders(ctx, p, info)
 	if err != nil {
@@ -59,7 +59,7 @@ func partsOf(ctx context.Context, p place, info *buildinfo.BuildInfo) ([]part, e
 	return out, nil
 }
 
-// folders says where the modules lie.
+// folders returns the folders of the modules.
 func folders(ctx context.Context, p place, info *buildinfo.BuildInfo) (map[string]string, error) {
 	args := []string{"mod", "download", "-json"}
 	for _, dep := range info.Deps {
@@ -99,7 +99,7 @@ func standard(ctx context.Context, version string) (part, error) {
 	}
 	plain, _, _ := strings.Cut(strings.TrimPrefix(version, "go"), " ")
 	made := part{name: "std", version: plain, url: "pkg:golang/std@" + plain}
-	if err := made.read(root); err != nil { // some packagings of Go keep it elsewhere
+	if err := made.read(root); err != nil { // some Go packages keep it elsewhere
 		made.licences, made.texts = []string{"BSD-3-Clause"}, []text{{"LICENSE", "Copyright 2009 The Go Authors. BSD-3-Clause: https://go.dev/LICENSE"}}
 	}
 	return made, nil
@@ -108,7 +108,7 @@ func standard(ctx context.Context, version string) (part, error) {
 // taken is a package in scripts/vendor-pages.sh, with the folder it goes to.
 var taken = regexp.MustCompile(`(?m)^take (@?[\w./-]+)@([\w.-]+) \S+ ([\w-]+)`)
 
-// scriptsOf lists the modules that the pages are served with.
+// scriptsOf lists the third-party modules of the dashboard.
 func scriptsOf(source string) ([]part, error) {
 	script, err := os.ReadFile(filepath.Join(source, "scripts", "vendor-pages.sh"))
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// The order in which entries come, and when, leaves no trace in an archive.
+// The order and the times of the entries do not change an archive.
 func TestArchivesAreTheSameBytes(t *testing.T) {
 	dir := t.TempDir()
 	entries := []entry{{name: "signalbox", data: []byte("program"), program: true}, {name: "LICENSE", data: []byte("terms")}, {name: "docs/cli.md", data: []byte("words")}}
@@ -80,7 +80,7 @@ func TestLicencesAreKnownByTheirWords(t *testing.T) {
 	}
 }
 
-// A part whose licence nobody knows stops the release.
+// A part with an unknown licence stops the release.
 func TestAPartWithoutALicenceIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	p := part{name: "example.com/x"}
@@ -101,8 +101,8 @@ func TestAPartWithoutALicenceIsRefused(t *testing.T) {
 	}
 }
 
-// The list names each part once, with terms that have an identifier, and is the
-// same for the same program.
+// The SBOM lists each part once, with a licence identifier, and is the same for the
+// same program.
 func TestTheListOfParts(t *testing.T) {
 	parts := []part{{name: "example.com/a", version: "v1.0.0", url: "pkg:golang/example.com/a@v1.0.0", sum: strings.Repeat("ab", 32), licences: []string{"MIT"}}, {name: "std", version: "1.26.0", url: "pkg:golang/std@1.26.0", licences: []string{"BSD-3-Clause"}}}
 	r := release{commit: strings.Repeat("c", 40), version: "1.2.0", at: noon}
@@ -141,7 +141,7 @@ func TestTheListOfParts(t *testing.T) {
 	}
 }
 
-// Only what is committed is released, and the version is that of the tag.
+// Only committed files are released, and the version is the tag.
 func TestTheSourceIsTheCommit(t *testing.T) {
 	repo, into := t.TempDir(), filepath.Join(t.TempDir(), "source")
 	git := func(args ...string) {
@@ -190,7 +190,7 @@ func TestTheSourceIsTheCommit(t *testing.T) {
 	}
 }
 
-// A comparison that could not fail would prove nothing.
+// The comparison finds differences.
 func TestADifferenceIsFound(t *testing.T) {
 	a, b := t.TempDir(), t.TempDir()
 	for _, dir := range []string{a, b} {
@@ -218,7 +218,7 @@ func TestADifferenceIsFound(t *testing.T) {
 	}
 }
 
-// TestAReleaseIsReproducible builds the program twice, far apart.
+// TestAReleaseIsReproducible builds the program twice in different environments.
 func TestAReleaseIsReproducible(t *testing.T) {
 	if !soak.On() {
 		t.Skip("builds the program twice without a cache; make soak, or make release-check")

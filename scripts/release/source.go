@@ -20,18 +20,18 @@ const (
 	homepage = "https://github.com/signalbox-ai/signalbox"
 )
 
-// release is what is released.
+// release describes the release.
 type release struct {
 	repo    string
 	commit  string
-	version string    // 1.2.0 of the tag v1.2.0; of a commit without one as git describes it
-	at      time.Time // every time in the archives
+	version string    // 1.2.0 for the tag v1.2.0; for a commit without a tag as by git describe
+	at      time.Time // the time of all files in the archives
 	goes    string    // the version of Go
 }
 
 var versionForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.+-]{0,63}$`)
 
-// describe finds the commit of a revision, and what it is called.
+// describe returns the commit and the version of a revision.
 func describe(ctx context.Context, repo, rev string) (release, error) {
 	r := release{}
 	var err error
@@ -64,8 +64,8 @@ func describe(ctx context.Context, repo, rev string) (release, error) {
 	return r, err
 }
 
-// export writes the files of the commit into a new folder. What is not
-// committed has no part in a release.
+// export writes the files of the commit into a new folder. Uncommitted files are
+// never part of a release.
 func export(ctx context.Context, r release, into string) error {
 	if err := os.MkdirAll(into, 0o755); err != nil { //nolint:gosec // sources
 		return err
@@ -96,7 +96,7 @@ func unpack(from io.Reader, into string) error {
 		h, err := in.Next()
 		switch {
 		case errors.Is(err, io.EOF):
-			_, err = io.Copy(io.Discard, from) // the padding, so that git ends well
+			_, err = io.Copy(io.Discard, from) // read the padding, so that git ends without an error
 			return err
 		case err != nil:
 			return err

@@ -1,4 +1,4 @@
-// How Eleventy makes the site: see scripts/build-site.sh.
+// Configuration of Eleventy, which builds the site: see scripts/build-site.sh.
 import fs from "node:fs";
 import path from "node:path";
 import { amend, sections } from "./markdown.mjs";

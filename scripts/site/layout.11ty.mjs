@@ -9,7 +9,7 @@ export default function ({ content, source, site }) {
 	const root = up(stem);
 	const all = site.sections.flatMap((s) => s.pages);
 	const at = all.findIndex((p) => p.source === source);
-	const section = stem.startsWith("decisions/") ? "docs/decisions/index.md" : source; // what the list marks
+	const section = stem.startsWith("decisions/") ? "docs/decisions/index.md" : source; // the marked entry of the page list
 	const title = /^# +(.+)$/m.exec(textOf(source))[1].replaceAll("`", "");
 	const said = all[at]?.description ?? site.summary;
 	const description = said[0].toUpperCase() + said.slice(1);
@@ -25,7 +25,7 @@ export default function ({ content, source, site }) {
 
 	const step = (page, word, rel) => page ? `<a rel="${rel}" href="${root}${page.stem}.html"><span>${word}</span> ${escape(page.title)}</a>` : "<span></span>";
 	const around = at < 0 ? "" : `<nav class="around" aria-label="Neighbouring pages">${step(all[at - 1], "Previous:", "prev")}${step(all[at + 1], "Next:", "next")}</nav>`;
-	const made = source === "docs/decisions/index.md"; // it has no source of its own
+	const made = source === "docs/decisions/index.md"; // generated, without a source file
 
 	return `<!doctype html>
 <html lang="en">

@@ -1,6 +1,6 @@
-// How the site's Markdown becomes HTML: anchors as GitHub makes them, links to
-// pages of the site, tables that scroll. It also keeps what the search and the
-// list of headings need.
+// Converts the site's Markdown to HTML: anchors as on GitHub, links to pages of
+// the site, scrollable tables. It also collects the data for the search and the
+// list of headings.
 import { hrefIn } from "./pages.mjs";
 
 // slug is the anchor of a heading, as in docs_test.go.
@@ -13,7 +13,7 @@ export const sections = new Map();
 
 export function amend(md) {
 	md.set({ html: true, linkify: false, typographer: false });
-	md.enable("code"); // indented blocks, which Eleventy switches off
+	md.enable("code"); // indented blocks, which Eleventy disables
 	md.core.ruler.push("signalbox", (state) => {
 		const source = state.env.source;
 		if (!source) return;

@@ -1,12 +1,12 @@
-// Which pages the site has, in which order, and where a link leads. The order,
-// the titles and the descriptions are those of docs/index.md.
+// The pages of the site, their order, and the targets of links. The order, the
+// titles and the descriptions come from docs/index.md.
 import fs from "node:fs";
 import path from "node:path";
 
 export const repository = "https://github.com/signalbox-ai/signalbox";
 
-// Pages of the repository's root that the documentation links to. The site has
-// them beside those of docs/.
+// Pages in the repository's root that the documentation links to. The site
+// contains them next to those of docs/.
 const outside = { "README.md": "readme", "SECURITY.md": "security", "CONTRIBUTING.md": "contributing", "CHANGELOG.md": "changelog" };
 
 // source → stem: "docs/how-to/backup.md" is "how-to/backup", which is
@@ -34,8 +34,8 @@ export const decisionsText = () =>
 
 export const textOf = (source) => (source === decisionsIndex ? decisionsText() : read(source)).replace(/<!--[^]*?-->\n*/g, "");
 
-// resolve says what a link of a page leads to: a page of the site, a picture
-// that the site has too, or a file of the repository.
+// resolve returns the target of a link: a page of the site, a picture of the
+// site, or a file of the repository.
 function resolve(source, href) {
 	const [, to, rest] = /^([^?#]*)(.*)$/.exec(href);
 	if (/^[a-z][a-z0-9+.-]*:/i.test(href)) return { away: href };
@@ -49,7 +49,7 @@ function resolve(source, href) {
 
 const relative = (fromStem, file) => path.posix.relative(path.posix.dirname(fromStem), file);
 
-// hrefIn is a link of a page as the site has it, in its HTML or in its twin.
+// hrefIn returns a link of a page for the site, in its HTML or in its twin.
 export function hrefIn(source, href, ending) {
 	const to = resolve(source, href);
 	if (to.away) return to.away;
@@ -58,11 +58,11 @@ export function hrefIn(source, href, ending) {
 	return relative(stems.get(source), stems.get(to.source) + ending) + to.rest;
 }
 
-// up leads from a page to the site's root: "", "../".
+// up returns the path from a page to the site's root: "", "../".
 export const up = (stem) => "../".repeat(stem.split("/").length - 1);
 
-// twin is the Markdown of a page: its source, with the links that lead
-// elsewhere on the site than in the repository.
+// twin returns the Markdown of a page: its source, with links adapted to the
+// site.
 export function twin(source) {
 	let fence = "";
 	return textOf(source).split("\n").map((line) => {
@@ -73,8 +73,9 @@ export function twin(source) {
 	}).join("\n");
 }
 
-// outline is docs/index.md as data: the title, the summary, and the sections with
-// their pages. An entry that links to two pages gives two with one description.
+// outline returns docs/index.md as data: the title, the summary, and the sections
+// with their pages. An entry with links to two pages gives two pages with the same
+// description.
 export function outline() {
 	const text = read("docs/index.md");
 	const [, title, summary, about] = /^# (.+)\n\n(.+)\n\n(.+)\n/.exec(text);
@@ -95,7 +96,7 @@ export function outline() {
 	return { title, summary, about, sections };
 }
 
-// llms is llms.txt: what the site has, for a reader that wants Markdown.
+// llms returns llms.txt: a list of the pages for readers that want Markdown.
 export function llms({ summary, about, sections }, base) {
 	const list = (pages) => pages.map((p) => `- [${p.title}](${base}${p.stem}.md): ${p.description}`).join("\n");
 	const optional = sections.at(-1);

@@ -1,12 +1,12 @@
-// What a page of the site does beyond showing itself: the theme, the search and
-// a button that copies a block. It loads nothing until someone searches.
+// The scripts of a page: the theme, the search and a button that copies a block.
+// It loads nothing until someone searches.
 (() => {
 	"use strict";
 	const html = document.documentElement;
 	const themes = ["auto", "light", "dark"];
-	const kept = { // a page that is opened as a file may have no storage
+	const kept = { // a page opened as a file may have no storage
 		get: () => { try { return localStorage.getItem("theme"); } catch { return null; } },
-		set: (value) => { try { localStorage.setItem("theme", value); } catch { /* then it holds for this page */ } },
+		set: (value) => { try { localStorage.setItem("theme", value); } catch { /* it applies to this page only */ } },
 	};
 	let theme = themes.includes(kept.get()) ? kept.get() : "auto";
 	html.dataset.theme = theme; // before the first paint
@@ -29,7 +29,7 @@
 		});
 		show();
 
-		// The list of pages is open where there is room beside the text.
+		// The list of pages is open if there is space next to the text.
 		const wide = matchMedia("(min-width: 60rem)");
 		const open = () => { $("pages").open = wide.matches; };
 		wide.addEventListener("change", open);
@@ -38,7 +38,7 @@
 		const nav = document.querySelector(".pages"), current = nav.querySelector("[aria-current]");
 		if (current && wide.matches && current.offsetTop > nav.clientHeight) nav.scrollTop = current.offsetTop - nav.clientHeight / 2;
 
-		// What scrolls sideways can be reached with the keyboard.
+		// Elements that scroll sideways are reachable with the keyboard.
 		for (const box of document.querySelectorAll(".scroll, pre")) {
 			if (box.scrollWidth <= box.clientWidth) continue;
 			box.tabIndex = 0;
@@ -53,7 +53,7 @@
 			copy.textContent = "Copy";
 			copy.addEventListener("click", async () => {
 				let text = block.textContent;
-				if (block.matches(".language-console")) // the commands without what they print
+				if (block.matches(".language-console")) // the commands without their output
 					text = text.split("\n").filter((l) => l.startsWith("$ ")).map((l) => l.slice(2) + "\n").join("") || text;
 				try {
 					await navigator.clipboard.writeText(text);
@@ -76,7 +76,7 @@
 		const dialog = $("search"), field = $("search-words"), state = $("search-state"), results = $("search-results");
 		let index, loading, shown = "";
 
-		// A script element, since a page that was opened as a file may fetch nothing.
+		// A script element, because a page opened as a file cannot use fetch.
 		const load = () => loading ??= new Promise((done, failed) => {
 			const script = document.createElement("script");
 			script.src = `${root}search.js`;
@@ -86,11 +86,11 @@
 		}).then(async () => {
 			const made = new MiniSearch({ fields: ["t", "h", "x"], idField: "u" });
 			await made.addAllAsync(signalboxPages.map((page, u) => ({ ...page, u })), { chunkSize: 40 });
-			index = made; // nobody is given the results of a part
+			index = made; // never return results of an incomplete index
 		});
 
-		// All words as they are, the last perhaps unfinished; else with a slip of the
-		// keys in them; else some of them.
+		// First all words as typed, the last one perhaps unfinished; then with typos;
+		// then only some of them.
 		const options = { boost: { t: 3, h: 5 }, combineWith: "AND", prefix: (word, i, all) => i === all.length - 1, boostDocument: (u) => signalboxPages[u].w ?? 1 };
 		const slips = { ...options, fuzzy: (word) => word.length > 4 ? 0.2 : false };
 		const ways = [options, slips, { ...slips, combineWith: "OR" }];
@@ -162,7 +162,7 @@
 			} else if (e.key === "ArrowUp" && at >= 0) {
 				e.preventDefault();
 				(links[at - 1] ?? field).focus();
-			} else if (e.key === "Escape") { // which would only empty the field at first
+			} else if (e.key === "Escape") { // otherwise the first Escape would only clear the field
 				e.preventDefault();
 				dialog.close();
 			} else if (e.key === "Enter" && e.target === field) {
