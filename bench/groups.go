@@ -15,7 +15,7 @@ import (
 	"github.com/signalbox-ai/signalbox/bench/workspaces"
 )
 
-// groups are all that is measured, in the order of the page.
+// groups lists everything that is measured, in the order of the page.
 var groups = slices.Concat(
 	overhttp.Groups,
 	[]measure.Group{rest.Group, sqlite.Group},

@@ -14,7 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/bench/internal/results"
 )
 
-// peers are the modules whose versions are said.
+// peers are the modules whose versions are reported.
 var peers = map[string]string{
 	"github.com/riverqueue/river":            "River",
 	"github.com/hibiken/asynq":               "Asynq",
@@ -24,7 +24,7 @@ var peers = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "MCP SDK",
 }
 
-// lookAround says what machine this is.
+// lookAround describes this machine.
 func lookAround(dir string) (results.Machine, error) {
 	if dir == "" {
 		dir = os.TempDir()
@@ -63,11 +63,11 @@ func cpuModel() string {
 	return ""
 }
 
-// magic are file systems by their number, as statfs says it.
+// magic maps the numbers of statfs to file systems.
 var magic = map[int64]string{unix.EXT4_SUPER_MAGIC: "ext4", unix.XFS_SUPER_MAGIC: "xfs", unix.BTRFS_SUPER_MAGIC: "btrfs", unix.TMPFS_MAGIC: "tmpfs", unix.OVERLAYFS_SUPER_MAGIC: "overlay"}
 
-// fileSystem refuses one that forgets: syncs cost nothing there, and all that
-// is measured would be too good.
+// fileSystem refuses a file system in memory: syncs cost nothing there, so all figures
+// would be too good.
 func fileSystem(dir string) (string, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
@@ -93,7 +93,7 @@ func versionIn(file, module string) string {
 	return version
 }
 
-// says is the number in what a program says of its version.
+// says returns the number in a program's version output.
 func says(name string, arg string) string {
 	text, err := exec.Command(name, arg).Output()
 	if err != nil {

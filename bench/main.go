@@ -1,16 +1,16 @@
-// Command bench measures Signalbox beside what it is compared with, and what
-// the machine could do at most, in turns, on the same work with the same
-// durability. It leaves its figures as JSON and as a page of Markdown.
+// Command bench compares Signalbox with its peers and with the limit of the machine, in
+// turns, on the same work with the same durability. It writes its figures as JSON and
+// as a Markdown page.
 //
 //	cd bench && go run .                          everything, five rounds
-//	cd bench && go run . -only postgres/cycle     what has this in its name; more, with commas between them
-//	cd bench && go run . -only sqlite -json ""    a part, which leaves the committed figures alone
-//	cd bench && go run ./compare -old ../../before -only sqlite   this tree beside an older checkout, in turns
-//	cd bench && go run . -docs ../docs/benchmarks.md   the page anew, from the figures that are there
+//	cd bench && go run . -only postgres/cycle     figures with this in their names; several, separated by commas
+//	cd bench && go run . -only sqlite -json ""    a part, without changing the committed figures
+//	cd bench && go run ./compare -old ../../before -only sqlite   this tree and an older checkout, in turns
+//	cd bench && go run . -docs ../docs/benchmarks.md   the page again, from the existing figures
 //
-// Parts may be measured one by one: figures take the place of the same ones in
-// the file and bear their day. Progress goes to standard error, a table of what
-// was measured to standard output.
+// Parts can be measured separately: figures replace the same ones in the file and have
+// their own date. Progress goes to standard error, a table of the results to standard
+// output.
 package main
 
 import (
@@ -33,7 +33,7 @@ import (
 	"github.com/signalbox-ai/signalbox/bench/servers"
 )
 
-// settings are what the command line says.
+// settings are the command line options.
 type settings struct {
 	measure.Options
 	only, json, docs, profile, screens string
@@ -56,15 +56,15 @@ func main() {
 	var s settings
 	flag.IntVar(&s.Rounds, "rounds", 5, "rounds; medians and spreads are shown")
 	flag.DurationVar(&s.Span, "span", 500*time.Millisecond, "how long a side works in a round")
-	flag.StringVar(&s.only, "only", "", "only figures with one of these in their names, commas between them")
-	flag.BoolVar(&s.Quick, "quick", false, "one short round with small numbers, to see whether all works; keeps nothing")
-	flag.BoolVar(&s.Ours, "ours", false, "leave out peers and limits that no figure needs")
+	flag.StringVar(&s.only, "only", "", "only figures with one of these comma-separated words in their names")
+	flag.BoolVar(&s.Quick, "quick", false, "one short round with small numbers, to check that everything works; stores nothing")
+	flag.BoolVar(&s.Ours, "ours", false, "skip peers and limits that no figure needs")
 	flag.StringVar(&s.Dir, "dir", "", "folder on the disk to measure (default: the system's temporary folder)")
-	flag.StringVar(&s.json, "json", "results.json", "file that the figures are put into; \"\" for none")
-	flag.StringVar(&s.docs, "docs", "", "write the page from the figures in the file, and measure only what -only says")
+	flag.StringVar(&s.json, "json", "results.json", "file for the figures; \"\" for none")
+	flag.StringVar(&s.docs, "docs", "", "write the page from the figures in the file, and measure only what -only selects")
 	flag.StringVar(&s.profile, "cpuprofile", "", "write a CPU profile of this process")
-	flag.StringVar(&s.screens, "screens", "", "make the pictures of the documentation in this folder instead")
-	flag.BoolVar(&s.list, "list", false, "say what there is, and measure nothing")
+	flag.StringVar(&s.screens, "screens", "", "write the screenshots of the documentation into this folder instead")
+	flag.BoolVar(&s.list, "list", false, "list the figures, and measure nothing")
 	flag.IntVar(&s.gogc, "gogc", 400, "GOGC of this process; the director sets 400")
 	flag.Parse()
 	debug.SetGCPercent(s.gogc)
@@ -120,8 +120,8 @@ func run(ctx context.Context, s settings) error {
 	return os.WriteFile(s.docs, text, 0o644)
 }
 
-// measureAll goes through the groups; what each gave is kept at once, so that
-// a later one that fails loses nothing.
+// measureAll measures the groups and stores the results of each at once, so that a later
+// failure loses nothing.
 func measureAll(ctx context.Context, s settings) error {
 	machine, err := lookAround(s.Dir)
 	if err != nil {
@@ -159,7 +159,7 @@ func measureAll(ctx context.Context, s settings) error {
 	}
 	switch {
 	case len(seen) == 0:
-		return fmt.Errorf("nothing is called %q: -list says what there is", s.only)
+		return fmt.Errorf("no figure is named %q: -list shows the names", s.only)
 	case s.only != "" || s.json == "":
 		return nil
 	}
@@ -171,8 +171,8 @@ func measureAll(ctx context.Context, s settings) error {
 	return f.Write(s.json)
 }
 
-// words are those of -only; the name of a group means that group, and not what
-// has the same word in its name elsewhere.
+// words returns the words of -only. The name of a group selects that group, not other
+// figures with the same word in their names.
 func words(only string) []string {
 	out := strings.Split(only, ",")
 	for i, w := range out {

@@ -1,10 +1,10 @@
-// Package commands measures what a command tool costs above the start of its
-// program. The program is true; beside it, in turns, a bare loop does nothing
-// but fork, exec and wait for it.
+// Package commands measures the cost of a command tool in addition to the start of
+// its program. The program is true. In turns with it, a bare loop only forks, execs
+// and waits.
 //
 //	bare      os.StartProcess and Wait: no pipes, no environment, no limits
-//	run       a run of a tool as the director makes it, without task and store:
-//	          a line of JSON in, both outputs read to their end, nothing left alive
+//	run       a run of a tool as in the director, without task and store: a line of
+//	          JSON in, both outputs read to their end, no process left
 //	path      submit, durable, slot, durable start, run, durable result, caller
 //	          told: with the director's parts in this process, and through HTTP
 //	          with the real binary
@@ -22,18 +22,18 @@ import (
 var Group = measure.Group{Name: "commands", Duels: duels}
 
 const (
-	// side is how many runs there are side by side where there are many: as many
-	// as the director allows by default.
+	// side is the number of concurrent runs in the figures with many: as many as
+	// the director allows by default.
 	side = 10
-	// callers is how many there are for the whole path, so that some always wait.
+	// callers is the number of callers for the whole path, so that some always wait.
 	callers = 32
-	// least is the part of the bare loop's runs that a tool has to reach, and
-	// rate the tasks a second of the whole path.
+	// least is the fraction of the bare loop's rate that a tool has to reach, and
+	// rate the target of the whole path in tasks per second.
 	least = 0.5
 	rate  = 300
 )
 
-// one does one run, or one task, to its end.
+// one executes one run or one task.
 type one func(ctx context.Context) error
 
 func duels(*measure.Bench) (out []*measure.Duel) {
@@ -72,21 +72,21 @@ func duels(*measure.Bench) (out []*measure.Duel) {
 	)
 }
 
-// rig is what the sides share.
+// rig is the shared state of the sides.
 type rig struct {
 	hosts    map[string]*host
 	bareLoop *bare
 	in, over one
 }
 
-// side is so many callers that do it.
+// side returns a side with a number of callers.
 func (r *rig) side(name string, callers int, open func(ctx context.Context, b *measure.Bench) (one, error)) *measure.Side {
 	return &measure.Side{Name: name, Open: func(ctx context.Context, b *measure.Bench) (measure.Trial, error) {
 		do, err := open(ctx, b)
 		if err != nil {
 			return nil, err
 		}
-		if err := do(ctx); err != nil { // the first one warms caches
+		if err := do(ctx); err != nil { // warms caches
 			return nil, err
 		}
 		return func(ctx context.Context) (measure.Values, error) {

@@ -30,7 +30,7 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// bare starts the program and waits for it, and does nothing else.
+// bare only starts the program and waits for it.
 type bare struct {
 	path string
 	null *os.File
@@ -69,14 +69,14 @@ func (b *bare) run(context.Context) error {
 	return err
 }
 
-// bounds are limits as somebody would set them.
+// bounds are typical limits.
 var bounds = toolconf.CommandLimits{Memory: 256 << 20, Processes: 64, FileSize: 1 << 30}
 
-// host is what keeps limits on this machine by one method.
+// host enforces limits on this machine by one method.
 type host = confine.Host
 
-// tool is runs of a tool with the limits that a method can keep: auto is the
-// best that this machine has, rlimit what every machine has.
+// tool runs a tool with the limits that a method can enforce: auto is the best
+// method of this machine, rlimit works on every machine.
 func (r *rig) tool(method string, limits toolconf.CommandLimits) func(context.Context, *measure.Bench) (one, error) {
 	return func(_ context.Context, b *measure.Bench) (one, error) {
 		h, err := r.host(b, method)
@@ -138,7 +138,7 @@ func runOf(tool *command.Tool) one {
 	}
 }
 
-// inside is the whole path with the director's parts in this process.
+// inside measures the whole path with the director's parts in this process.
 func (r *rig) inside(ctx context.Context, b *measure.Bench) (one, error) {
 	if r.in != nil {
 		return r.in, nil
@@ -196,7 +196,7 @@ func executor(ctx context.Context, s *sqlite.Store, host *confine.Host) (*local.
 	return x, g, err
 }
 
-// outside is the whole path through a real director.
+// outside measures the whole path through a real director.
 func (r *rig) outside(ctx context.Context, b *measure.Bench) (one, error) {
 	if r.over != nil {
 		return r.over, nil

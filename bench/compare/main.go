@@ -1,7 +1,7 @@
-// Command compare measures this tree beside an older checkout of it, in turns:
-// a round of the old one's benchmark, a round of the new one's, in reverse order
-// every second time. It prints the median of each figure for both and the median
-// of the rounds' ratios; more than 1 is better, whichever way the figure counts.
+// Command compare compares this tree with an older checkout, in turns: a round of the
+// old benchmark, a round of the new one, in reverse order every second time. It
+// prints the medians of each figure for both, and the median of the rounds' ratios;
+// more than 1 is always better.
 //
 //	git worktree add ../../before COMMIT
 //	cd bench && go run ./compare -old ../../before -only sqlite,http -rounds 9
@@ -27,7 +27,7 @@ func main() {
 	var rounds int
 	var span time.Duration
 	flag.StringVar(&old, "old", "", "checkout to compare with (required)")
-	flag.StringVar(&only, "only", "", "only figures with one of these in their names, commas between them")
+	flag.StringVar(&only, "only", "", "only figures with one of these comma-separated words in their names")
 	flag.IntVar(&rounds, "rounds", 7, "rounds of each side")
 	flag.DurationVar(&span, "span", 500*time.Millisecond, "how long a side works in a round")
 	flag.Parse()
@@ -80,8 +80,8 @@ func run(ctx context.Context, old, only string, rounds int, span time.Duration) 
 	return nil
 }
 
-// build compiles the benchmark of a tree. One that knows -ours is spared the
-// peers.
+// build compiles the benchmark of a tree. If it supports -ours, the peers are
+// skipped.
 func (s *side) build(ctx context.Context, tmp string) error {
 	s.program = filepath.Join(tmp, s.name)
 	build := exec.CommandContext(ctx, "go", "build", "-o", s.program, ".")

@@ -1,13 +1,13 @@
-// Package dashboard measures what the pages cost a browser, headless Chromium,
-// and makes the pictures of the documentation.
+// Package dashboard measures the cost of the dashboard in a browser, headless
+// Chromium, and makes the screenshots of the documentation.
 //
-// Under load: the pages as they are, and a director of this program's own that
-// says what a real one would say: so many tasks that run, so many of them with
-// news in each second, put together five times a second. Its control is a plain
-// table that writes each piece of news at once.
+// Under load: the real pages with a simulated director that answers like a real one.
+// It has a number of running tasks, some of which change each second, and sends the
+// changes in five batches a second. The control is a plain table that writes each
+// change at once.
 //
-// The first page: the real binary, through a wire that counts what goes over
-// it, and without one for the time.
+// The first page: the real binary, through a proxy that counts bytes for the size, and
+// without it for the time.
 package dashboard
 
 import (
@@ -33,7 +33,7 @@ const (
 	agents = 500 // half of them work
 )
 
-// Names of what is seen.
+// Names of the values.
 const (
 	busy        = "busy"        // percent of the main thread
 	frame       = "frame"       // p99 of the time between two, ms
@@ -75,7 +75,7 @@ func duels(*measure.Bench) []*measure.Duel {
 	}
 }
 
-// rig is what the sides share.
+// rig is the shared state of the sides.
 type rig struct {
 	dir     string
 	binary  string
@@ -84,11 +84,11 @@ type rig struct {
 	url     string // of the play
 }
 
-// side is one that needs a browser; without one it is left out.
+// side returns a side that needs a browser; it is skipped without one.
 func (r *rig) side(name string, open func(context.Context, *measure.Bench) (measure.Trial, error)) *measure.Side {
 	return &measure.Side{Name: name, Open: func(ctx context.Context, b *measure.Bench) (measure.Trial, error) {
 		if _, err := exec.LookPath("chromium"); err != nil {
-			fmt.Fprintln(os.Stderr, "no chromium (make setup installs it): the figures of the pages are left out")
+			fmt.Fprintln(os.Stderr, "no chromium (make setup installs it): the figures of the pages are skipped")
 			return func(context.Context) (measure.Values, error) { return measure.Values{}, nil }, nil
 		}
 		if r.browser == nil {
@@ -110,7 +110,7 @@ func (r *rig) start(ctx context.Context, dir, bin string) (err error) {
 	return err
 }
 
-// Shoot makes the pictures of the documentation in a folder.
+// Shoot writes the screenshots of the documentation into a folder.
 func Shoot(ctx context.Context, folder string) error {
 	dir, err := os.MkdirTemp("", "signalbox-pages-")
 	if err != nil {

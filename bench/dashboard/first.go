@@ -16,8 +16,8 @@ import (
 	"github.com/signalbox-ai/signalbox/bench/internal/measure"
 )
 
-// ready is put into a page to note when a person can use it: what is live
-// is shown, lanes are there, and a task can be submitted.
+// ready is injected into a page to record when a person can use it: live data and
+// lanes are shown, and a task can be submitted.
 const ready = `
 new MutationObserver((_, self) => {
 	if (!document.querySelector(".pill-live") || !document.querySelector(".lane") || !document.querySelector(".top button.primary:not([disabled])")) return;
@@ -25,8 +25,7 @@ new MutationObserver((_, self) => {
 	self.disconnect();
 }).observe(document, { childList: true, subtree: true, attributes: true });`
 
-// firstPage measures what the first page costs somebody who has never been
-// there.
+// firstPage measures the cost of the first page on a first visit.
 func (r *rig) firstPage(ctx context.Context, b *measure.Bench) (measure.Trial, error) {
 	data := filepath.Join(b.Dir, "data")
 	cmd := exec.CommandContext(ctx, r.binary, "up", "--open", "--agents", "demo", "--addr", "127.0.0.1:0", "--data", data, "--grace", "0s", "--on-shutdown", "stop", "--log-level", "error")
@@ -41,7 +40,7 @@ func (r *rig) firstPage(ctx context.Context, b *measure.Bench) (measure.Trial, e
 		return nil, err
 	}
 	b.Cleanup(wire.close)
-	if _, err := r.open(d.URL); err != nil { // the first of all starts what the browser starts once, and waits for the agent
+	if _, err := r.open(d.URL); err != nil { // the first load starts processes that the browser starts once, and waits for the agent
 		return nil, err
 	}
 	return func(context.Context) (measure.Values, error) {
@@ -61,7 +60,7 @@ func (r *rig) firstPage(ctx context.Context, b *measure.Bench) (measure.Trial, e
 	}, nil
 }
 
-// open loads the first page, and returns after how many ms it could be used.
+// open loads the first page, and returns after how many ms it was usable.
 func (r *rig) open(address string) (took float64, err error) {
 	page, err := r.browser.Open(browser.Look{Script: ready})
 	if err != nil {
@@ -77,7 +76,7 @@ func (r *rig) open(address string) (took float64, err error) {
 	return took, page.Ask("interactiveAt", &took)
 }
 
-// wire hands connections on to a director and counts what goes over them.
+// wire is a proxy to a director that counts bytes.
 type wire struct {
 	listener net.Listener
 	to       string
@@ -119,7 +118,7 @@ func (w *wire) carry(from net.Conn) {
 	_, _ = io.Copy(from, &counted{to, &w.bytes})
 }
 
-// counted counts what is read.
+// counted counts the bytes that are read.
 type counted struct {
 	io.Reader
 	n *atomic.Int64

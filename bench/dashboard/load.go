@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-ai/signalbox/bench/internal/measure"
 )
 
-// frames notes the time between two frames from then on. It draws each frame, which the
-// page itself does not: so it begins once the share of the main thread was measured.
+// frames records the times between frames from then on. It draws every frame, which the
+// page itself does not, so it starts after the load of the main thread was measured.
 const frames = `(() => {
 	window.gaps = [];
 	let last = 0;
@@ -22,7 +22,7 @@ const frames = `(() => {
 	return 1;
 })()`
 
-// watching is a page of the play that is looked at in each round.
+// watching measures a page of the play in each round.
 func (r *rig) watching(b *measure.Bench, path, ready string) measure.Trial {
 	if r.play == nil {
 		r.play = newPlay(rows, rate, agents)
@@ -39,8 +39,8 @@ func (r *rig) watching(b *measure.Bench, path, ready string) measure.Trial {
 	return func(ctx context.Context) (measure.Values, error) { return r.watch(ctx, r.url+path, ready, 7*b.Span) }
 }
 
-// allFetched scrolls down until all rows are there, and is true then. Then the
-// page is at its top again.
+// allFetched scrolls down until all rows are loaded, and is then true. The page is at its
+// top again then.
 func allFetched(rows int) string {
 	return fmt.Sprintf(`(() => {
 		const table = document.querySelector('[aria-rowcount="%d"]');
@@ -48,7 +48,7 @@ func allFetched(rows int) string {
 		return false; })()`, rows+1)
 }
 
-// watch looks at a page for a while, twice.
+// watch measures a page for a while, twice.
 func (r *rig) watch(ctx context.Context, address, ready string, span time.Duration) (measure.Values, error) {
 	page, err := r.browser.Open(browser.Look{})
 	if err != nil {
@@ -61,7 +61,7 @@ func (r *rig) watch(ctx context.Context, address, ready string, span time.Durati
 	if err := page.Until(ready); err != nil {
 		return nil, err
 	}
-	if err := sleep(ctx, time.Second); err != nil { // what belongs to the start has ended
+	if err := sleep(ctx, time.Second); err != nil { // let the start finish
 		return nil, err
 	}
 	before, err := page.Busy()

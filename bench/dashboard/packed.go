@@ -8,11 +8,12 @@ import (
 	"slices"
 )
 
-// near is how much the channels of two colours may differ, all in all, for one
-// to stand for the other.
+// near is the maximum total difference of the channels of two colours for which one
+// may replace the other.
 const near = 14
 
-// packed makes a picture small: pages have few colours that differ for the eye.
+// packed reduces the colours of a picture to a palette: pages have few distinguishable
+// colours.
 func packed(shot []byte) ([]byte, error) {
 	from, err := png.Decode(bytes.NewReader(shot))
 	if err != nil {
@@ -46,8 +47,7 @@ func packed(shot []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// fewOf picks colours, those first that there is most of, and none that is
-// near one that was picked.
+// fewOf picks colours by frequency, and skips those near a picked one.
 func fewOf(count map[color.RGBA]int) (palette color.Palette) {
 	var all []color.RGBA
 	for c := range count {

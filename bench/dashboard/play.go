@@ -15,15 +15,14 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/dashboard"
 )
 
-// hertz is how often a director tells what changed.
+// hertz is how often a director sends changes.
 const hertz = 5
 
-// play is a director that says what the pages ask for, of tasks that it makes
-// up.
+// play is a simulated director that answers the pages with invented tasks.
 type play struct {
 	rate   int
 	random *rand.Rand
-	told   atomic.Int64 // tasks with news, to each reader
+	told   atomic.Int64 // changed tasks, per reader
 
 	mu       sync.Mutex
 	revision int64
@@ -32,8 +31,8 @@ type play struct {
 	readers  map[chan api.Live]bool
 }
 
-// newPlay has so many tasks that run at half of so many agents, as many at each; a
-// tenth of the others is down.
+// newPlay returns a play whose tasks run at half of its agents, evenly distributed; a
+// tenth of the other agents is down.
 func newPlay(rows, rate, agents int) *play {
 	p := &play{rate: rate, agents: agents, random: rand.New(rand.NewPCG(1, 2)), readers: map[chan api.Live]bool{}}
 	began := time.Now().Add(-time.Minute)
@@ -49,10 +48,10 @@ func newPlay(rows, rate, agents int) *play {
 
 func nameOf(agent int) string { return fmt.Sprintf("agent-%03d", agent) }
 
-// working is how many of the agents run something: the first ones.
+// working returns how many of the agents run something: the first ones.
 func (p *play) working() int { return p.agents / 2 }
 
-// agent is the lane of an agent, with what runs there.
+// agent returns the lane of an agent with its running tasks.
 func (p *play) agent(n int) api.LiveAgent {
 	a := api.LiveAgent{Agent: api.Agent{Name: nameOf(n), Kind: "claude", State: "idle", Slots: 4}, Face: "idle", Current: []api.LiveTask{}, Line: []api.LiveTask{}}
 	if n >= p.working() {
@@ -68,8 +67,7 @@ func (p *play) agent(n int) api.LiveAgent {
 	return a
 }
 
-// run gives tasks news: all that a director would tell of them in a fifth of a
-// second, at once.
+// run changes tasks: all changes of a fifth of a second at once.
 func (p *play) run(ctx context.Context) {
 	tick := time.NewTicker(time.Second / hertz)
 	defer tick.Stop()
@@ -148,8 +146,7 @@ func (p *play) search(r *http.Request) any {
 	return out
 }
 
-// live is the stream, as api.Live has it. With ?each=1 a piece of news is an
-// event of its own, as it comes.
+// live is the stream of api.Live. With ?each=1 each change is a separate event.
 func (p *play) live(w http.ResponseWriter, r *http.Request) {
 	news := make(chan api.Live, 64)
 	p.mu.Lock()
@@ -194,8 +191,7 @@ func (p *play) live(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// plain is the control: a plain table that writes each piece of news as it
-// comes.
+// plain is the control: a plain table that writes each change as it arrives.
 const plain = `<!doctype html><title>A plain table</title><table id="t"></table><script>
 const rows = new Map(), table = document.getElementById("t");
 const write = (task) => {

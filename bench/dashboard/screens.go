@@ -15,20 +15,20 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// screen is a picture of the documentation.
+// screen is a screenshot of the documentation.
 type screen struct {
 	file, path string
 	until      string // it shows
-	then       string // is done before the picture: an expression that is true when it is done
-	types      string // is typed after that, and then it shows this twice:
+	then       string // evaluated before the picture, until it is true
+	types      string // typed after that, until the page shows the text in shows twice
 	shows      string
 	look       browser.Look
 }
 
 var desktop, phone, tablet = browser.Look{Width: 1440, Height: 900}, browser.Look{Width: 390, Height: 844}, browser.Look{Width: 768, Height: 1024}
 
-// shoot makes the pictures: of the demo with a few tasks more, of work that
-// lands, of a terminal, and of the login.
+// shoot takes the screenshots: of the demo with some more tasks, of work that lands,
+// of a terminal, and of the login.
 func (r *rig) shoot(ctx context.Context, folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (r *rig) shoot(ctx context.Context, folder string) error {
 	return nil
 }
 
-// server starts a role of the binary in a folder of its own.
+// server starts a role of the binary in its own folder.
 func (r *rig) server(ctx context.Context, args ...string) (*director.Process, error) {
 	if err := os.MkdirAll(filepath.Join(r.dir, args[0]), 0o700); err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (r *rig) server(ctx context.Context, args ...string) (*director.Process, er
 	return director.Start(r.command(ctx, args[0], append(args, "--addr", "127.0.0.1:0")...))
 }
 
-// command is a run of the binary with the home of a role.
+// command returns a run of the binary with the home folder of a role.
 func (r *rig) command(ctx context.Context, role string, args ...string) *exec.Cmd {
 	home := filepath.Join(r.dir, role)
 	cmd := exec.CommandContext(ctx, r.binary, args...)
@@ -113,7 +113,7 @@ func (r *rig) shootDemo(ctx context.Context, folder string) error {
 	})
 }
 
-// furnish gives the demo a past, and something to look at.
+// furnish gives the demo a history and current tasks.
 func furnish(ctx context.Context, c *client.Client) (failed, waiting string, err error) {
 	submit := func(agent, source, text string) string {
 		var got api.SubmitResponse
@@ -152,7 +152,7 @@ func furnish(ctx context.Context, c *client.Client) (failed, waiting string, err
 	if _, err := c.Pause(ctx, api.PauseRequest{Queue: "agent:researcher", Reason: "the search engine is being moved"}); err != nil {
 		return "", "", err
 	}
-	if err := sleep(ctx, 40*time.Second); err != nil { // the chart of the pressure wants a few samples
+	if err := sleep(ctx, 40*time.Second); err != nil { // the pressure chart needs a few samples
 		return "", "", err
 	}
 	submit("coder", "cli", "Upgrade the billing service and run its tests\n\nsleep 2s, call search_code for 60s, call search_code for 60s")
@@ -203,7 +203,7 @@ func (c *Cart) Total() int {
 }
 `
 
-// shootWork shows what an agent did in a repository, and that it has landed.
+// shootWork takes the screenshots of an agent's work in a repository and its landing.
 func (r *rig) shootWork(ctx context.Context, folder string) error {
 	d, err := r.server(ctx, "director", "--open", "--grace", "0s")
 	if err != nil {

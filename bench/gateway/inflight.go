@@ -15,11 +15,11 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// inFlight is how many tasks an agent has in hand while it calls tools.
+// inFlight is how many tasks an agent has in flight while it calls tools.
 const inFlight = 1000
 
-// crowded returns calls that an agent makes from within one of its executions, by
-// HTTP, while it has so many in hand.
+// crowded returns HTTP calls that an agent makes within one of its executions, while it
+// has that many in flight.
 func (r *rig) crowded(tasks int) func(context.Context, *measure.Bench) (call, error) {
 	return func(ctx context.Context, b *measure.Bench) (call, error) {
 		d, err := start(ctx, b, fmt.Sprintf("in-flight-%d", tasks), r.upstream)
@@ -63,7 +63,7 @@ func (r *rig) crowded(tasks int) func(context.Context, *measure.Bench) (call, er
 	}
 }
 
-// holder is an agent that takes what it is offered and never ends it.
+// holder is an agent that accepts every offer and never ends a task.
 type holder struct {
 	name  string
 	slots int

@@ -1,8 +1,7 @@
-// Package gateway measures what the gateway adds to a tool call: an MCP client
-// calls a tool of an MCP server over streamable HTTP, once directly and once
-// through /mcp of a real director, and both take turns. Client and server are
-// the official SDK's and run in this process; the director is the real binary,
-// with a store on the disk that is measured.
+// Package gateway measures the overhead of the gateway for a tool call: an MCP client
+// calls a tool of an MCP server over streamable HTTP, directly and through /mcp of a
+// real director, in turns. Client and server are from the official SDK and run in
+// this process; the director is the real binary, with a store on the measured disk.
 package gateway
 
 import (
@@ -26,12 +25,12 @@ var Group = measure.Group{Name: "gateway", Duels: duels}
 const (
 	modernEra = "2026-07-28"
 	legacyEra = "2025-11-25"
-	// allowed is what the gateway may add, in ms.
+	// allowed is the allowed overhead of the gateway, in ms.
 	allowed = 0.4
-	// side is how many call at once where many do.
+	// side is the number of concurrent callers in the figures with many.
 	side   = 16
 	direct = "directly"
-	// oneInFlight is the side that a crowded agent is beside.
+	// oneInFlight is the side with which a crowded agent is compared.
 	oneInFlight = "an agent with one task in flight"
 )
 
@@ -67,7 +66,7 @@ func duels(*measure.Bench) (out []*measure.Duel) {
 // call makes one call and fails unless it was answered.
 type call func(ctx context.Context) error
 
-// side is calls by so many callers.
+// side returns a side with a number of callers.
 func (r *rig) side(name string, callers int, open func(ctx context.Context, b *measure.Bench) (call, error)) *measure.Side {
 	return &measure.Side{Name: name, Open: func(ctx context.Context, b *measure.Bench) (measure.Trial, error) {
 		if err := r.start(ctx, b); err != nil {
@@ -104,8 +103,8 @@ func (r *rig) rest(context.Context, *measure.Bench) (call, error) {
 	return restCall(r.director + "/api/tools/s__echo/call"), nil
 }
 
-// connect returns calls by an SDK client that speaks one protocol version. It
-// waits until the tool is there: servers are connected in the background.
+// connect returns calls by an SDK client with one protocol version. It waits until the
+// tool is available, because servers are connected in the background.
 func connect(ctx context.Context, b *measure.Bench, url, version, tool string) (call, error) {
 	c := mcp.NewClient(&mcp.Implementation{Name: "bench", Version: "1.0.0"}, nil)
 	h := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2 * side}}
@@ -143,7 +142,7 @@ func connect(ctx context.Context, b *measure.Bench, url, version, tool string) (
 // restCall returns calls by POST /api/tools/{tool}/call.
 func restCall(url string) call { return restCallWith(url, nil) }
 
-// restCallWith is restCall with headers beside.
+// restCallWith is restCall with additional headers.
 func restCallWith(url string, headers http.Header) call {
 	h := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: side}}
 	return func(ctx context.Context) error {

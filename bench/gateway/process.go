@@ -15,8 +15,8 @@ import (
 	"github.com/signalbox-ai/signalbox/bench/internal/measure"
 )
 
-// rig is what the sides share: a server with one tool, and a director with it
-// behind.
+// rig is the shared state of the sides: a server with one tool, and a director in front
+// of it.
 type rig struct {
 	upstream, director string
 }
@@ -27,7 +27,7 @@ func (r *rig) start(ctx context.Context, b *measure.Bench) error {
 	}
 	upstream := newUpstream()
 	b.Cleanup(func() {
-		upstream.CloseClientConnections() // streams of the legacy era would hold it
+		upstream.CloseClientConnections() // streams of the older protocol would keep it open
 		upstream.Close()
 	})
 	d, err := start(ctx, b, "data", upstream.URL)
@@ -39,7 +39,7 @@ func (r *rig) start(ctx context.Context, b *measure.Bench) error {
 	return nil
 }
 
-// said is what a call of the tool echo says.
+// said is the argument and the answer of the tool echo.
 type said struct {
 	Text string `json:"text"`
 }
@@ -63,7 +63,7 @@ func newUpstream() *httptest.Server {
 	}))
 }
 
-// start runs a director with the upstream behind it, on a folder of that name.
+// start starts a director in front of the upstream, with a data folder of that name.
 func start(ctx context.Context, b *measure.Bench, folder, upstream string) (*director.Process, error) {
 	binary, err := director.Build(ctx, b.Bin)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// Groups are the director over HTTP, and what it takes up.
+// Groups are the director over HTTP, and its footprint.
 var Groups = []measure.Group{
 	{Name: "http", Duels: duels},
 	{Name: "footprint", Duels: footprints},

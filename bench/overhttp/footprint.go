@@ -17,13 +17,13 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/sqlite"
 )
 
-// What a footprint has: of a start on an empty data folder, and of one on a
-// folder with so many tasks that wait.
+// The values of a footprint: of a start with an empty data folder, and of one with many
+// waiting tasks.
 const (
 	ready     = "ready" // ms from exec to the first answer
 	readyFull = "ready-full"
 	rssFull   = "memory-full"
-	perTask   = "per-task" // bytes of memory for each that waits
+	perTask   = "per-task" // bytes of memory per waiting task
 	size      = "size"     // MB of the binary
 	many      = 100_000
 )
@@ -57,7 +57,7 @@ func footprint(name string) *measure.Side {
 	}}
 }
 
-// fill makes tasks wait in a data folder.
+// fill stores waiting tasks in a data folder.
 func fill(ctx context.Context, data string, n int) error {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return err
@@ -73,8 +73,8 @@ func fill(ctx context.Context, data string, n int) error {
 	return err
 }
 
-// startUp is how many ms a start takes until the first answer, and the memory
-// that the process holds after it was asked for its queue.
+// startUp returns the time in ms from the start to the first answer, and the memory of
+// the process after a request for its queue.
 func startUp(ctx context.Context, b *measure.Bench, data string) (ms, rss float64, err error) {
 	began := time.Now()
 	d, err := startOn(ctx, b, data)
@@ -109,7 +109,7 @@ func ask(ctx context.Context, url string) error {
 	return nil
 }
 
-// smallest is what a program weighs that only has a peer and one worker.
+// smallest measures the footprint of a program with only a peer and one worker.
 func smallest(name, folder string, where func(b *measure.Bench) string) *measure.Side {
 	return &measure.Side{Name: name, Open: func(ctx context.Context, b *measure.Bench) (measure.Trial, error) {
 		binary, err := tiny.Build(ctx, b.Bin, folder)
@@ -136,7 +136,7 @@ func smallest(name, folder string, where func(b *measure.Bench) string) *measure
 	}}
 }
 
-// bareStart is the limit: the same binary says its version.
+// bareStart is the limit: the same binary prints its version.
 func bareStart(name string) *measure.Side {
 	return &measure.Side{Name: name, Open: func(ctx context.Context, b *measure.Bench) (measure.Trial, error) {
 		binary, err := director.Build(ctx, b.Bin)

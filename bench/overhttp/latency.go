@@ -21,8 +21,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd"
 )
 
-// agent is a real agent daemon in this process, so that its moments can be
-// compared with those of the submitter without a second clock.
+// agent is a real agent daemon in this process, so that its times and those of the
+// submitter come from one clock.
 type agent struct {
 	daemon   *agentd.Daemon
 	server   *httptest.Server
@@ -34,8 +34,8 @@ type agent struct {
 	news     chan string          // queue_ids as they are accepted
 }
 
-// newAgent makes one with so many slots, and a director that knows it; both
-// live through all rounds.
+// newAgent starts an agent with a number of slots, and a director at which it is
+// registered; both are used in all rounds.
 func newAgent(ctx context.Context, b *measure.Bench, slots int) (*agent, error) {
 	d, err := kept(ctx, b)
 	if err != nil {
@@ -59,7 +59,7 @@ func newAgent(ctx context.Context, b *measure.Bench, slots int) (*agent, error) 
 	return a, err
 }
 
-// serve notes when an offer was answered with 201.
+// serve records when an offer was answered with 201.
 func (a *agent) serve(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost || r.URL.Path != "/task" {
 		a.daemon.Handler().ServeHTTP(w, r)
@@ -86,7 +86,7 @@ func (a *agent) close() {
 	_ = a.daemon.Close()
 }
 
-// ends reads from the agent's own log when each execution ended.
+// ends returns from the agent's own log when each execution ended.
 func (a *agent) ends() (map[string]time.Time, error) {
 	f, err := os.Open(a.execLog)
 	if err != nil {
@@ -107,14 +107,14 @@ func (a *agent) ends() (map[string]time.Time, error) {
 	return ends, nil
 }
 
-// when is the moment at which a task was accepted.
+// when returns when a task was accepted.
 func (a *agent) when(id string) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.accepted[id]
 }
 
-// pickup submits to an idle agent, one task at a time.
+// pickup measures submits to an idle agent, one task at a time.
 func pickup(name string) *measure.Side {
 	return &measure.Side{Name: name, Open: func(ctx context.Context, b *measure.Bench) (measure.Trial, error) {
 		a, err := newAgent(ctx, b, 1)
@@ -150,7 +150,7 @@ func pickup(name string) *measure.Side {
 	}}
 }
 
-// gap lets tasks wait and measures the time between the end of one and the
+// gap submits waiting tasks and measures the time between the end of one and the
 // acceptance of the next.
 func gap(name string) *measure.Side {
 	return &measure.Side{Name: name, Open: func(ctx context.Context, b *measure.Bench) (measure.Trial, error) {
@@ -190,8 +190,8 @@ func gap(name string) *measure.Side {
 	}}
 }
 
-// half is from the moment at which a task was due to be submitted to its
-// acceptance, by an agent of which five of ten slots are busy.
+// half measures from the time at which a task was due to be submitted to its
+// acceptance, by an agent with five of ten slots busy.
 func half(name string) *measure.Side {
 	return &measure.Side{Name: name, Open: func(ctx context.Context, b *measure.Bench) (measure.Trial, error) {
 		a, err := newAgent(ctx, b, 10)

@@ -18,8 +18,8 @@ import (
 
 var folders atomic.Int64
 
-// start runs a director on a free port, by way of a prefix such as strace, on
-// a new data folder.
+// start starts a director on a free port with a new data folder, optionally through a
+// prefix such as strace.
 func start(ctx context.Context, b *measure.Bench, prefix ...string) (*director.Process, error) {
 	return startOn(ctx, b, filepath.Join(b.Dir, fmt.Sprintf("data-%d", folders.Add(1))), prefix...)
 }
@@ -35,7 +35,7 @@ func startOn(ctx context.Context, b *measure.Bench, data string, prefix ...strin
 	return director.Start(cmd)
 }
 
-// kept is a director that lives through all rounds.
+// kept starts a director that is used in all rounds.
 func kept(ctx context.Context, b *measure.Bench, prefix ...string) (*director.Process, error) {
 	d, err := start(ctx, b, prefix...)
 	if err == nil {
@@ -44,14 +44,14 @@ func kept(ctx context.Context, b *measure.Bench, prefix ...string) (*director.Pr
 	return d, err
 }
 
-// newClient is one submitter with a connection of its own.
+// newClient returns a client with its own connection.
 func newClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}, Timeout: 30 * time.Second}
 }
 
 var body = []byte(`{"prompt":"sleep 0ms","source":"api"}`)
 
-// submit stores one task and does not return before it is acknowledged.
+// submit submits one task and returns when it is acknowledged.
 func submit(ctx context.Context, c *http.Client, url string, body []byte) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/api/queue/task", bytes.NewReader(body))
 	if err != nil {

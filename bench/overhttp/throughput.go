@@ -16,7 +16,7 @@ import (
 
 const slowness = 1000 // µs added to each sync, as strace counts
 
-// submits has clients submit to a director that lives through all rounds.
+// submits measures clients that submit to a director that is used in all rounds.
 func submits(name string, clients int, prefix func(b *measure.Bench) []string) *measure.Side {
 	return &measure.Side{Name: name, Open: func(ctx context.Context, b *measure.Bench) (measure.Trial, error) {
 		var before []string
@@ -57,13 +57,12 @@ func slowDisk(b *measure.Bench) []string {
 func traced() bool {
 	_, err := exec.LookPath("strace")
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "no strace: the figures with a slow disk, and the number of syncs, are left out")
+		fmt.Fprintln(os.Stderr, "no strace: the figures with a slow disk, and the number of syncs, are skipped")
 	}
 	return err == nil
 }
 
-// loopback is the limit: requests of the same size to a server that does
-// nothing.
+// loopback is the limit: requests of the same size to a server that does nothing.
 func loopback(name string, clients int) *measure.Side {
 	return &measure.Side{Name: name, Open: func(_ context.Context, b *measure.Bench) (measure.Trial, error) {
 		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
@@ -81,7 +80,7 @@ func loopback(name string, clients int) *measure.Side {
 
 var syncLine = regexp.MustCompile(`(?m)\b(fsync|fdatasync)\(`)
 
-// syncs counts the syncs of submits that come one at a time.
+// syncs counts the syncs of sequential submits.
 func syncs(name string) *measure.Side {
 	return &measure.Side{Name: name, Open: func(ctx context.Context, b *measure.Bench) (measure.Trial, error) {
 		if !traced() {

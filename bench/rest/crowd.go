@@ -14,17 +14,17 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// crowd is a number of idle agents, each with an address and a connection to
-// the director of its own.
+// crowd is a number of idle agents, each with its own address and connection to the
+// director.
 type crowd struct {
 	url   string
-	every time.Duration // 0: as the director asks
+	every time.Duration // 0: the interval from the director
 
 	asks   atomic.Int64 // the interval that the director asked for
 	beats  atomic.Int64
 	failed atomic.Int64
 	why    atomic.Value
-	asked  atomic.Int64 // requests that came to the agents
+	asked  atomic.Int64 // requests to the agents
 
 	servers []*http.Server
 	quit    context.CancelFunc
@@ -38,7 +38,7 @@ func (c *crowd) interval() time.Duration {
 	return time.Duration(c.asks.Load())
 }
 
-// start registers the agents and lets them beat.
+// start registers the agents and starts their heartbeats.
 func (c *crowd) start(ctx context.Context, agents int) error {
 	beating, quit := context.WithCancel(ctx)
 	c.quit = quit
@@ -62,7 +62,7 @@ func (c *crowd) start(ctx context.Context, agents int) error {
 			return err
 		}
 	}
-	// From here on each beats at its own time.
+	// From here on the heartbeats are spread over the interval.
 	for n := range agents {
 		c.all.Go(func() {
 			wait := c.interval() * time.Duration(n) / time.Duration(agents)
@@ -90,7 +90,7 @@ func (c *crowd) beat(ctx context.Context, to *client.Client, name string) error 
 	return nil
 }
 
-// listen serves the status of an idle agent and returns where.
+// listen serves the status of an idle agent and returns its address.
 func (c *crowd) listen(ctx context.Context, name string) (string, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

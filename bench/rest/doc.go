@@ -1,11 +1,10 @@
-// Package rest measures what a director costs that has nothing to do: the real
-// binary over SQLite, once with 1,000 registered agents that beat, each on a
-// connection of its own, once with 10,000 schedules of which none is due, and
-// once with nothing, and what one costs who looks at those agents. Beside them stand the smallest programs with a worker of a
-// peer, and a bare net/http server that answers the same heartbeats with a
-// constant.
+// Package rest measures the cost of an idle director: the real binary over SQLite with
+// 1,000 registered agents that send heartbeats, each on its own connection; with
+// 10,000 schedules, none of which is due; with nothing; and with a reader that watches
+// those agents. They are compared with the smallest programs with a worker of a peer,
+// and with a bare net/http server that answers the same heartbeats with a constant.
 //
-// All run side by side, and the same stretch of time counts for all: they are
-// idle, so none is in another's way. The figure is the processor time of each
-// process, by the kernel's account.
+// All run concurrently and are measured over the same period: they are idle, so they do
+// not disturb each other. The figure is the processor time of each process, by the
+// kernel's accounting.
 package rest

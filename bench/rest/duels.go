@@ -16,7 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// Group is who has nothing to do.
+// Group is idle processes.
 var Group = measure.Group{Name: "idle", Duels: duels}
 
 const (
@@ -84,14 +84,14 @@ func start(ctx context.Context, b *measure.Bench, name string) (*director.Proces
 	return d, err
 }
 
-// crowdOf is a director with its agents. The first beats, spread over an
+// crowdOf starts a director with its agents. The first heartbeats, spread over an
 // interval, belong to the start.
 func crowdOf(ctx context.Context, b *measure.Bench) (*watched, error) {
 	w, _, err := crowdAt(ctx, b, "agents")
 	return w, err
 }
 
-// crowdAt is the same with a data folder of that name, and where it listens.
+// crowdAt is crowdOf with a data folder of that name; it also returns the address.
 func crowdAt(ctx context.Context, b *measure.Bench, name string) (*watched, string, error) {
 	d, err := start(ctx, b, name)
 	if err != nil {
@@ -130,11 +130,11 @@ func peer(s *stretches, name, folder string, where func(b *measure.Bench) string
 	})
 }
 
-// Constant is the environment variable that makes this program a server that
-// answers heartbeats with a constant, and says where.
+// Constant is the environment variable that makes this program run as a server that
+// answers heartbeats with a constant, and prints its address.
 const Constant = "SIGNALBOX_BENCH_CONSTANT"
 
-// ServeConstant is that server.
+// ServeConstant runs that server.
 func ServeConstant() error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -147,7 +147,7 @@ func ServeConstant() error {
 	}))
 }
 
-// constant has the same agents beat to it.
+// constant lets the same agents send heartbeats to that server.
 func constant(ctx context.Context, b *measure.Bench) (*watched, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -13,15 +13,15 @@ import (
 	"github.com/signalbox-ai/signalbox/bench/internal/measure"
 )
 
-// Names of what a viewer costs.
+// Names of the costs of a reader.
 const (
-	viewed = "viewed" // ms of processor time a second
-	sent   = "sent"   // kB a second
+	viewed = "viewed" // ms of processor time per second
+	sent   = "sent"   // kB per second
 )
 
-// live is a director with its agents that somebody looks at: what counts is the
-// processor time of a stretch with a reader of GET /api/live, less that of the
-// stretch before without one.
+// live measures the cost of a reader of GET /api/live at a director with agents: the
+// processor time of a period with a reader, minus that of the period before without
+// one.
 func live() *measure.Side {
 	return &measure.Side{Name: "Signalbox", Open: func(ctx context.Context, b *measure.Bench) (measure.Trial, error) {
 		w, url, err := crowdAt(ctx, b, "viewed")
@@ -48,7 +48,7 @@ func live() *measure.Side {
 	}}
 }
 
-// spent is the processor time that a process uses in a second, over a stretch.
+// spent returns the processor time that a process uses per second, over a period.
 func spent(ctx context.Context, pid int, length time.Duration) (float64, error) {
 	before, err := director.CPUTime(pid)
 	if err != nil {
@@ -69,7 +69,7 @@ type viewer struct {
 	done   chan struct{}
 }
 
-// open returns when the snapshot has come: it is no part of what is measured.
+// open returns when the snapshot has arrived, which is not measured.
 func (v *viewer) open(ctx context.Context, url string) error {
 	ctx, v.cancel = context.WithCancel(ctx)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/api/live", nil)
@@ -94,7 +94,7 @@ func (v *viewer) open(ctx context.Context, url string) error {
 			line, err := body.ReadSlice('\n')
 			v.bytes.Add(int64(len(line)))
 			if len(line) == 1 {
-				if events++; events == 2 { // behind the time to come back, the snapshot
+				if events++; events == 2 { // after the reconnection time, the snapshot
 					close(came)
 				}
 			}

@@ -11,8 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// fill makes schedules of which none is due within hours, each at a time of its
-// own.
+// fill creates schedules at different times, none of which is due within hours.
 func fill(ctx context.Context, url string, count int) error {
 	c, err := client.New(url, client.Options{})
 	if err != nil {
@@ -25,7 +24,7 @@ func fill(ctx context.Context, url string, count int) error {
 	for range 16 {
 		all.Go(func() {
 			for i := next.Add(1); i <= int64(count) && failed.Load() == nil && ctx.Err() == nil; i = next.Add(1) {
-				at := from.Add(time.Duration(i%1080) * time.Minute) // of the eighteen hours after that
+				at := from.Add(time.Duration(i%1080) * time.Minute) // within the following eighteen hours
 				_, err := c.CreateSchedule(ctx, api.NewSchedule{
 					Name: fmt.Sprintf("job-%05d", i), Message: "sleep 1ms", CronExpression: fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour()),
 				})

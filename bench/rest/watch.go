@@ -9,23 +9,23 @@ import (
 	"github.com/signalbox-ai/signalbox/bench/internal/measure"
 )
 
-// Names of what is seen, beside load.RSS.
+// Names of the values, in addition to load.RSS.
 const (
 	share = "share" // percent of a core
-	beats = "beats" // heartbeats a minute that were answered
-	asked = "asked" // requests a minute to agents
+	beats = "beats" // answered heartbeats per minute
+	asked = "asked" // requests to agents per minute
 )
 
-// watched is a process, and what it has done so far.
+// watched is a process with its counters.
 type watched struct {
 	pid   int
 	count func() (beats, asked int64)
-	seen  int // stretches that its side has taken
+	seen  int // periods that its side has used
 }
 
-// stretches are those that all processes were looked at in. The first side of a
-// round that asks for the next one waits it out, the others get theirs of the
-// same.
+// stretches are the periods in which all processes are measured. The first side of a
+// round that requests the next period waits for its end; the others get their values
+// of the same period.
 type stretches struct {
 	all  []*watched
 	done [][]measure.Values // by stretch, by process
@@ -52,7 +52,7 @@ func (s *stretches) side(name string, start func(ctx context.Context, b *measure
 	}}
 }
 
-// look lets a stretch pass.
+// look waits for a period and records the values.
 func (s *stretches) look(ctx context.Context, length time.Duration) error {
 	type state struct {
 		cpu          float64

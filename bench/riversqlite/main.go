@@ -1,7 +1,7 @@
-// Command riversqlite is River on SQLite, for the benchmarks, which start it
-// and tell it what to do: a line of JSON in, a line out. It is a module of its
-// own because the newest driver for SQLite that the module proxy has works with an
-// older River than the one on PostgreSQL beside it.
+// Command riversqlite runs River on SQLite for the benchmarks, which start it and send
+// it orders: a line of JSON in, a line out. It is a separate module because the newest
+// SQLite driver on the module proxy works with an older River than the one used on
+// PostgreSQL.
 package main
 
 import (
@@ -49,7 +49,7 @@ func main() {
 	}
 }
 
-// obey does one piece of work with a queue of its own.
+// obey executes an order with its own queue.
 func obey(ctx context.Context, o order) (map[string]float64, error) {
 	q, err := open(ctx, o)
 	if err != nil {

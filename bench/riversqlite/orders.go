@@ -10,7 +10,7 @@ import (
 	"github.com/riverqueue/river"
 )
 
-// submits has callers submit for a while.
+// submits measures callers that submit for a while.
 func (q *queue) submits(ctx context.Context, o order) (map[string]float64, error) {
 	took, errs := make([][]time.Duration, o.N), make([]error, o.N)
 	began := time.Now()
@@ -30,9 +30,9 @@ func (q *queue) submits(ctx context.Context, o order) (map[string]float64, error
 	return v, errors.Join(errs...)
 }
 
-// cycles is from the first insert to the last stored end of a number of jobs; 64
-// callers insert them, or one that has a thousand at a time. The workers hand
-// the ends to one that stores many at a time, and go on.
+// cycles measures from the first insert to the last stored end of a number of jobs. 64
+// callers insert them, or one caller a thousand at a time. The workers pass the ends to
+// a goroutine that stores many at a time, and continue.
 func (q *queue) cycles(ctx context.Context, o order) (map[string]float64, error) {
 	done := make(chan struct{}, o.N)
 	if err := q.work(ctx, o.Workers, func(time.Time) { done <- struct{}{} }); err != nil {
@@ -67,7 +67,7 @@ func (q *queue) cycles(ctx context.Context, o order) (map[string]float64, error)
 	return map[string]float64{"rate": float64(o.N) / time.Since(began).Seconds()}, nil
 }
 
-// pickups is from an insert to the beginning of its work, nothing else goes on.
+// pickups measures from an insert to the beginning of its work, without other load.
 func (q *queue) pickups(ctx context.Context, o order) (map[string]float64, error) {
 	began := make(chan time.Duration, 1)
 	if err := q.work(ctx, o.Workers, func(at time.Time) { began <- time.Since(at) }); err != nil {
@@ -87,7 +87,7 @@ func (q *queue) pickups(ctx context.Context, o order) (map[string]float64, error
 	return spread(took), nil
 }
 
-// half has ten workers and tasks of 10 ms, one due every 2 ms.
+// half measures ten workers with tasks of 10 ms, one due every 2 ms.
 func (q *queue) half(ctx context.Context, o order) (map[string]float64, error) {
 	began := make(chan time.Duration, o.N)
 	if err := q.work(ctx, o.Workers, func(at time.Time) {
@@ -113,8 +113,8 @@ func (q *queue) half(ctx context.Context, o order) (map[string]float64, error) {
 	return spread(took), nil
 }
 
-// deep is one task after the other in a file that was filled before: with N
-// tasks that wait for tomorrow, where it is the first time.
+// deep measures one task after the other in a prefilled file. The first call fills it with
+// N tasks that wait for tomorrow.
 func (q *queue) deep(ctx context.Context, o order) (map[string]float64, error) {
 	if o.N > 0 {
 		return nil, q.many(ctx, o.N, &river.InsertOpts{ScheduledAt: time.Now().Add(24 * time.Hour)})

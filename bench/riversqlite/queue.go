@@ -10,12 +10,12 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riversqlite"
 	"github.com/riverqueue/river/rivermigrate"
-	_ "modernc.org/sqlite" // the same SQLite that ours is built with
+	_ "modernc.org/sqlite" // the same SQLite as ours
 )
 
 const prompt = "Read the failing test in the payment service, find out why it fails, and repair it without changing the test."
 
-// durable makes what was answered survive a power cut, as ours does.
+// durable makes acknowledged writes survive a power cut, as ours do.
 const durable = "?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(30000)&_txlock=immediate"
 
 type job struct {
@@ -46,7 +46,7 @@ type queue struct {
 
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
-// open opens the file, with one connection, as the driver's documentation asks.
+// open opens the file with one connection, as the driver's documentation requires.
 func open(ctx context.Context, o order) (*queue, error) {
 	db, err := sql.Open("sqlite", "file:"+o.Path+durable)
 	if err != nil {

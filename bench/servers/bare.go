@@ -13,8 +13,8 @@ import (
 	"github.com/signalbox-ai/signalbox/bench/internal/measure"
 )
 
-// bareCommits is what PostgreSQL does at most for so many callers, each with a
-// connection of its own: one row, one commit.
+// bareCommits measures the limit of PostgreSQL for a number of callers, each with its own
+// connection: one row, one commit.
 func (s *servers) bareCommits(name string, callers int) *measure.Side {
 	return &measure.Side{Name: name, Open: func(ctx context.Context, b *measure.Bench) (measure.Trial, error) {
 		url := s.database()
@@ -39,8 +39,8 @@ func (s *servers) bareCommits(name string, callers int) *measure.Side {
 	}}
 }
 
-// idleCommits is what a pick-up cannot be faster than where the submit and the
-// claim are commits of their own: the two, at the pace of a pick-up's.
+// idleCommits measures the limit of a pick-up whose submit and claim are separate
+// commits: two commits, at the pace of a pick-up.
 func (s *servers) idleCommits(name string) *measure.Side {
 	return &measure.Side{Name: name, Open: func(ctx context.Context, b *measure.Bench) (measure.Trial, error) {
 		conn, err := pgx.Connect(ctx, s.database())
@@ -68,7 +68,7 @@ func (s *servers) idleCommits(name string) *measure.Side {
 	}}
 }
 
-// bareSets is what Redis does at most: one SET.
+// bareSets measures the limit of Redis: one SET.
 func (s *servers) bareSets(name string, callers int) *measure.Side {
 	return &measure.Side{Name: name, Open: func(_ context.Context, b *measure.Bench) (measure.Trial, error) {
 		c := goredis.NewClient(&goredis.Options{Addr: s.redisServer().Addr(), PoolSize: callers})

@@ -17,13 +17,13 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// Part is the environment variable by which this program starts itself as one of
-// several directors: what it is to do, as JSON. In one process they would stand
-// in line for its processors behind each other's callers, which real ones do not.
+// Part is the environment variable with which this program starts itself as one of
+// several directors; its value is the order as JSON. In one process they would compete
+// with each other's callers for its scheduler, which real directors do not.
 const Part = "SIGNALBOX_BENCH_DIRECTOR"
 
-// part is what one of several directors does: it opens the store, says that it
-// is ready, waits for a line, and has its callers run cycles.
+// part is one of several directors: it opens the store, reports that it is ready, waits
+// for a line, and runs cycles with its callers.
 type part struct {
 	Kind    kind
 	URL     string
@@ -32,7 +32,7 @@ type part struct {
 	Span    time.Duration
 }
 
-// RunPart is the whole life of such a process.
+// RunPart runs such a process.
 func RunPart(ctx context.Context, order string, in io.Reader, out io.Writer) error {
 	var p part
 	if err := json.Unmarshal([]byte(order), &p); err != nil {
@@ -56,8 +56,8 @@ func RunPart(ctx context.Context, order string, in io.Reader, out io.Writer) err
 	return json.NewEncoder(out).Encode(v)
 }
 
-// apart are cycles of several directors, each a process of its own, which share
-// the callers. The rate is that of all, p99 that of the slowest.
+// apart measures cycles of several directors in separate processes, which share the
+// callers. The rate is the total, p99 that of the slowest.
 func apart(callers, directors int) func(context.Context, *measure.Bench, kind, string, *verbs.Shared) (measure.Values, error) {
 	return func(ctx context.Context, b *measure.Bench, k kind, url string, _ *verbs.Shared) (measure.Values, error) {
 		var all []*process
@@ -98,7 +98,7 @@ func together(all []*process) (measure.Values, error) {
 	return sum, nil
 }
 
-// process is a director that runs.
+// process is a running director.
 type process struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -138,7 +138,7 @@ func begin(ctx context.Context, o part) (*process, error) {
 	return p, nil
 }
 
-// end waits for a director that was told to begin, or lets one go that was not.
+// end waits for a director that has begun, or stops one that has not.
 func (p *process) end() {
 	_ = p.in.Close()
 	_ = p.cmd.Wait()

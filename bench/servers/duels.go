@@ -9,8 +9,8 @@ import (
 	"github.com/signalbox-ai/signalbox/bench/internal/queue"
 )
 
-// Groups are those of the two servers, and what it costs on each that others
-// wait; that has servers of its own, which are full.
+// Groups are those of the two servers, and the cost of many waiting tasks on each, which
+// uses separate, filled servers.
 var Groups = []measure.Group{
 	{Name: "postgres", Duels: onPostgres},
 	{Name: "redis", Duels: onRedis},
@@ -27,7 +27,7 @@ const (
 	asynqDefault = "Asynq, defaults"
 	asynqBest    = "Asynq, best"
 	pause        = 5 * time.Millisecond
-	pickupTimes  = 500 // of fewer, the 99th percentile is the slowest or next to it
+	pickupTimes  = 500 // with fewer, the 99th percentile would be the slowest or second slowest
 )
 
 func onPostgres(b *measure.Bench) []*measure.Duel {
@@ -156,7 +156,7 @@ func deepRedis(b *measure.Bench) []*measure.Duel {
 	return depths(s, redisKind, 300_000)
 }
 
-// depths are what it costs that others wait.
+// depths returns the duels with many waiting tasks.
 func depths(s *servers, k kind, most int, peers ...*measure.Side) []*measure.Duel {
 	const flat = "Signalbox, 1,000 wait"
 	control := s.deep(flat, k, 1000)

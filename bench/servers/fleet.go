@@ -23,16 +23,16 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-// Real directors, each a process with its API, and agents that answer over HTTP
-// and are done at once: what a fleet sees of several directors.
+// Real directors in separate processes with their APIs, and agents that answer over HTTP
+// and finish at once.
 const (
 	fleetAgents  = 256
 	fleetClients = 256
 	fleetTasks   = 8000
 )
 
-// fleet has so many directors over one database, and clients that submit to all
-// of them by turns. The rate is of tasks, from the first submit to the last end.
+// fleet measures a number of directors over one database, with clients that submit to
+// them in turn. The rate counts tasks, from the first submit to the last end.
 func (s *servers) fleet(name string, directors int) *measure.Side {
 	return &measure.Side{Name: name, Open: func(context.Context, *measure.Bench) (measure.Trial, error) {
 		return func(ctx context.Context) (measure.Values, error) {
@@ -50,8 +50,8 @@ func (s *servers) fleet(name string, directors int) *measure.Side {
 	}}
 }
 
-// startFleet starts directors and agents, and returns when each director has
-// found each agent up.
+// startFleet starts directors and agents, and returns when every director sees every
+// agent as up.
 func (s *servers) startFleet(ctx context.Context, directors int) (all []*client.Client, stop func(), err error) {
 	var ends []func()
 	stop = func() {
@@ -111,7 +111,7 @@ func awaitUp(ctx context.Context, all []*client.Client) error {
 	return nil
 }
 
-// through submits so many tasks and waits until all have ended.
+// through submits n tasks and waits until all have ended.
 func through(ctx context.Context, all []*client.Client, n int) (measure.Values, error) {
 	began := time.Now()
 	var clients sync.WaitGroup
@@ -141,7 +141,7 @@ func through(ctx context.Context, all []*client.Client, n int) (measure.Values, 
 	}
 }
 
-// instant is an agent that is done with a task as soon as it has it.
+// instant is an agent that finishes every task at once.
 type instant struct {
 	name  string
 	mu    sync.Mutex

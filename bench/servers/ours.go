@@ -21,9 +21,9 @@ func storeSubmits(callers int) func(context.Context, *measure.Bench, kind, strin
 	}
 }
 
-// cycles has each caller be a submitter and an agent: its next task is
-// submitted when the one before has ended. It takes about as long as the peers'
-// part, so that the beginning, when nobody has company yet, weighs the same.
+// cycles measures callers that are both submitter and agent: a caller submits its next
+// task when the previous one has ended. It takes about as long as the peers' part, so
+// that the beginning, with small batches, has the same weight.
 func cycles(callers int) func(context.Context, *measure.Bench, kind, string, *verbs.Shared) (measure.Values, error) {
 	return func(ctx context.Context, b *measure.Bench, _ kind, _ string, s *verbs.Shared) (measure.Values, error) {
 		return load.Run(ctx, callers, 4*b.Span, func(ctx context.Context, i int) error {
@@ -32,15 +32,15 @@ func cycles(callers int) func(context.Context, *measure.Bench, kind, string, *ve
 	}
 }
 
-// pickups across are from the submit at one director to the claim by another,
-// which is told by the server.
+// pickupAcross measures from the submit at one director to the claim by another one,
+// which is notified by the server.
 func pickupAcross(ctx context.Context, b *measure.Bench, k kind, url string, s *verbs.Shared) (measure.Values, error) {
 	other, err := open(ctx, k, url)
 	if err != nil {
 		return nil, err
 	}
 	defer other.Close()
-	// A director that lives is what makes others send signs.
+	// Directors send notifications only if another director is alive.
 	for i, at := range []store.Store{s, other} {
 		d := store.Director{ID: fmt.Sprint(i), Run: fmt.Sprint("run ", i), StartedAt: ours.Now(), Expires: ours.Now().Add(time.Hour)}
 		if _, err := at.Beat(ctx, store.Beat{Director: d, Now: ours.Now()}); err != nil {
@@ -66,8 +66,8 @@ func pickupAcross(ctx context.Context, b *measure.Bench, k kind, url string, s *
 	return load.Spread(took), nil
 }
 
-// awaitClaim claims at each sign, as a director does, with its poll of a
-// second behind.
+// awaitClaim claims at each notification, as a director does, with a poll each second as
+// a fallback.
 func awaitClaim(ctx context.Context, s *verbs.Shared) (signalbox.Task, error) {
 	for {
 		select {
@@ -81,15 +81,15 @@ func awaitClaim(ctx context.Context, s *verbs.Shared) (signalbox.Task, error) {
 	}
 }
 
-// deep is the cycle of one caller while so many wait, the tenth of them in the
-// queues of agents that are busy. It is filled once.
+// deep measures the cycle of one caller with many waiting tasks, a tenth of them in the
+// queues of busy agents. The store is filled once.
 func (s *servers) deep(name string, k kind, waiting int) *measure.Side {
 	return &measure.Side{Name: name, Open: func(ctx context.Context, b *measure.Bench) (measure.Trial, error) {
 		var url string
 		if k == postgresKind {
 			url = s.database()
 		} else {
-			url = s.redisServer().Prefix() // beside what others have there
+			url = s.redisServer().Prefix() // shared with other sides
 		}
 		st, err := open(ctx, k, url)
 		if err != nil {
@@ -124,8 +124,8 @@ func (s *servers) deep(name string, k kind, waiting int) *measure.Side {
 	}}
 }
 
-// weight is how many bytes are taken up: of a database on the disk, of all of
-// Redis in memory.
+// weight returns the size in bytes: of a database on the disk, or of the whole Redis in
+// memory.
 func (s *servers) weight(k kind, url string) (bytes float64, err error) {
 	if k == postgresKind {
 		name := url[strings.LastIndex(url, "/")+1:]

@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// kind is a server that a store of ours stands on.
+// kind is a server that our store uses.
 type kind string
 
 const (
@@ -21,14 +21,14 @@ const (
 	redisKind    kind = "redis"
 )
 
-// servers are those of a run, which live through all rounds of a group.
+// servers are the servers of a run, which are used in all rounds of a group.
 type servers struct {
 	bench    *measure.Bench
 	postgres *testserver.PostgresServer
 	redis    *testserver.RedisServer
 }
 
-// database is the URL of a fresh database.
+// database returns the URL of a new database.
 func (s *servers) database() string {
 	if s.postgres == nil {
 		s.postgres = testserver.NewPostgres(s.bench, testserver.PostgresOptions{Settings: map[string]string{"max_connections": "200", "shared_buffers": "1GB", "max_wal_size": "4GB"}})
@@ -43,15 +43,15 @@ func (s *servers) redisServer() *testserver.RedisServer {
 	return s.redis
 }
 
-// asynq is where Asynq's next queue is, emptied: it knows no prefix.
+// asynq returns the address of a Redis database for Asynq's next queue, after emptying
+// it, because Asynq has no key prefix.
 func (s *servers) asynq() (string, int, error) {
 	_, err := s.redisServer().Command("FLUSHALL")
 	return s.redis.Addr(), 1, err
 }
 
-// url is that of a store of our own on a fresh part of the server. What was in
-// Redis before goes: a server that has kept everything of the rounds before
-// would be slower for whoever comes last.
+// url returns the URL of our store on a new part of the server. Redis is emptied before:
+// with the data of all previous rounds it would be slower for the last side.
 func (s *servers) url(k kind) (string, error) {
 	if k == postgresKind {
 		return s.database(), nil
@@ -76,7 +76,7 @@ func open(ctx context.Context, k kind, url string) (*verbs.Shared, error) {
 	return verbs.NewShared(ctx, backend, verbs.Options{Log: log})
 }
 
-// fresh makes queues of ours.
+// fresh returns our queues.
 func (s *servers) fresh(k kind) queue.Open {
 	return func(ctx context.Context, _ *measure.Bench) (queue.Queue, error) {
 		url, err := s.url(k)
@@ -91,7 +91,7 @@ func (s *servers) fresh(k kind) queue.Open {
 	}
 }
 
-// on is a side that has an empty store of ours in each round.
+// on returns a side with an empty store of ours in each round.
 func (s *servers) on(name string, k kind, do func(ctx context.Context, b *measure.Bench, k kind, url string, st *verbs.Shared) (measure.Values, error)) *measure.Side {
 	return &measure.Side{Name: name, Open: func(_ context.Context, b *measure.Bench) (measure.Trial, error) {
 		return func(ctx context.Context) (measure.Values, error) {

@@ -18,7 +18,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/sqlite"
 )
 
-// Group is what stands on SQLite.
+// Group is the figures on SQLite.
 var Group = measure.Group{Name: "sqlite", Duels: duels}
 
 const (
@@ -36,7 +36,7 @@ func open(b *measure.Bench, delay time.Duration) (*sqlite.Store, error) {
 	return sqlite.Open(context.Background(), sqlite.Options{Path: newPath(b), CommitDelay: delay})
 }
 
-// weighed is a queue of ours in a file.
+// weighed is our queue in a file.
 type weighed struct {
 	*ours.Queue
 	path string
@@ -44,7 +44,7 @@ type weighed struct {
 
 func (w weighed) Weight() (bytes float64, err error) { return peers.SQLiteBytes(w.path) }
 
-// fresh is a queue of ours in a new file.
+// fresh returns our queue in a new file.
 func fresh(_ context.Context, b *measure.Bench) (queue.Queue, error) {
 	path := newPath(b)
 	s, err := sqlite.Open(context.Background(), sqlite.Options{Path: path})
@@ -55,7 +55,7 @@ func fresh(_ context.Context, b *measure.Bench) (queue.Queue, error) {
 	return weighed{q, path}, err
 }
 
-// file is a store that lives through all rounds, filled before the first.
+// file is a store that is used in all rounds and filled before the first.
 type file struct {
 	delay time.Duration
 	fill  func(b *measure.Bench, s store.Store) error
@@ -80,12 +80,12 @@ func (f *file) open(b *measure.Bench) (*sqlite.Store, error) {
 	return s, nil
 }
 
-// kept is a side with a file of its own.
+// kept returns a side with its own file.
 func kept(name string, workers int, delay time.Duration, fill func(b *measure.Bench, s store.Store) error, do func(ctx context.Context, s store.Store, e *engine.Engine, agent string) error) *measure.Side {
 	return on(name, workers, &file{delay: delay, fill: fill}, do)
 }
 
-// on is a side with a file that others may share.
+// on returns a side with a file that may be shared with others.
 func on(name string, workers int, f *file, do func(ctx context.Context, s store.Store, e *engine.Engine, agent string) error) *measure.Side {
 	return &measure.Side{Name: name, Open: func(_ context.Context, b *measure.Bench) (measure.Trial, error) {
 		s, err := f.open(b)
@@ -130,7 +130,7 @@ func wholeCycle(ctx context.Context, _ store.Store, e *engine.Engine, agent stri
 	return ours.WholeCycle(ctx, e, agent)
 }
 
-// waiting makes tasks wait that could start.
+// waiting stores waiting tasks that could start.
 func waiting(n int) func(*measure.Bench, store.Store) error { return filled(n, nil) }
 
 func filled(n int, change func(n int, s *store.Submission)) func(*measure.Bench, store.Store) error {
@@ -147,7 +147,7 @@ func filled(n int, change func(n int, s *store.Submission)) func(*measure.Bench,
 
 const manyBlocked = 100_000
 
-// behind is waiting(1000) and so many more that cannot start.
+// behind is waiting(1000) and many more tasks that cannot start.
 func behind(change func(n int, s *store.Submission)) func(*measure.Bench, store.Store) error {
 	return func(b *measure.Bench, s store.Store) error {
 		if err := filled(manyBlocked, change)(b, s); err != nil {
@@ -159,9 +159,8 @@ func behind(change func(n int, s *store.Submission)) func(*measure.Bench, store.
 
 func tomorrow(_ int, s *store.Submission) { s.Task.NotBefore = s.Now.Add(24 * time.Hour) }
 
-// sessions makes a hundred conversations with a thousand turns each. Their
-// queue is one that nobody serves here, so that the turn whose turn it is
-// keeps the others blocked.
+// sessions makes a hundred conversations with a thousand turns each. No agent serves
+// their queue here, so that the first turn of each blocks the others.
 func sessions(n int, s *store.Submission) {
 	s.Task.SessionID, s.Task.Queue = fmt.Sprintf("session-%d", n%100), signalbox.PoolQueue("other")
 }

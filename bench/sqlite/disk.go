@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-ai/signalbox/bench/internal/measure"
 )
 
-// disk is how many times a second so many bytes can be written and synced,
-// always at the same place or always behind the last ones.
+// disk measures how many times a second size bytes can be written and synced, either
+// always at the same place or appended.
 func disk(name string, size int, behind bool) *measure.Side {
 	return &measure.Side{Name: name, Open: func(_ context.Context, b *measure.Bench) (measure.Trial, error) {
 		return func(context.Context) (measure.Values, error) {

@@ -1,10 +1,8 @@
-// Package sqlite measures the SQLite store, bare and through the engine, beside
-// the queues that others have built on SQLite, and against the disk that all
-// of them stand on.
+// Package sqlite compares the SQLite store, alone and through the engine, with other
+// queues on SQLite and with their common disk.
 //
-// The disk is what it is compared with in the same round: how many times one
-// block can be overwritten and synced (fdatasync) in a second, which is faster
-// than appending; and for one caller, an append of as many bytes as its submit
-// writes. Peers run on the same SQLite, with WAL and synchronous=FULL, as ours
-// does.
+// The rate of the disk is measured in the same round: how many times one block can be
+// overwritten and synced (fdatasync) in a second, which is faster than appending; and
+// for one caller, an append of as many bytes as its submit writes. Peers use the same
+// SQLite, with WAL and synchronous=FULL, as ours does.
 package sqlite

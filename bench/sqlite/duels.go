@@ -19,8 +19,8 @@ const (
 	appended     = "fdatasync of what one submit writes, appended"
 )
 
-// submitBytes is what a submit alone appends to the log: seven pages, each with
-// its header.
+// submitBytes is how many bytes a single submit appends to the log: seven pages, each
+// with its header.
 const submitBytes = 7 * (4096 + 24)
 
 func duels(*measure.Bench) []*measure.Duel {
@@ -29,7 +29,7 @@ func duels(*measure.Bench) []*measure.Duel {
 	return append(append(lives(r, over, app), depths(r)...), append(slow(), lanes()...)...)
 }
 
-// lives are submits, cycles and pick-ups with little in the file.
+// lives returns the duels of submits, cycles and pick-ups with a small file.
 func lives(r *peers.RiverSQLite, over, app *measure.Side) []*measure.Duel {
 	whole := kept("Signalbox, engine", callers, 0, nil, submitWhole)
 	return []*measure.Duel{
@@ -89,7 +89,7 @@ func lives(r *peers.RiverSQLite, over, app *measure.Side) []*measure.Duel {
 	}
 }
 
-// depths are what it costs that others wait.
+// depths returns the duels with many waiting tasks.
 func depths(r *peers.RiverSQLite) []*measure.Duel {
 	const flat = "Signalbox, 1,000 wait"
 	bound := measure.Target{Of: flat, AtLeast: 1 / 1.5}
@@ -118,7 +118,7 @@ func depths(r *peers.RiverSQLite) []*measure.Duel {
 	}
 }
 
-// slow are those with a millisecond added to each sync: a slower disk.
+// slow returns the duels with a millisecond added to each sync: a slower disk.
 func slow() []*measure.Duel {
 	with := func(name, title string, do *measure.Side) *measure.Duel {
 		return &measure.Duel{Name: "sqlite/slow-" + name, Ours: do, Rows: []measure.Row{

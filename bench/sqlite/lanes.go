@@ -16,34 +16,33 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 )
 
-// What it costs that each agent does one thing at a time: 10,000 agents with
-// one slot each against one agent with 10,000 slots, over the same store, with
-// as many tasks that wait. All slots are in use all the time: a worker ends an
-// execution, claims the next one for the agent that is free now, and accepts
-// it.
+// The cost of one execution at a time per agent: 10,000 agents with one slot each
+// against one agent with 10,000 slots, over the same store, with the same number of
+// waiting tasks. All slots are always in use: a worker ends an execution, claims the
+// next one for the agent that is now free, and accepts it.
 const (
 	laneSlots   = 10_000
 	laneWaiting = 100_000
 	laneWorkers = 64
 	laneTarget  = 0.90
 
-	sliceCount = 6  // in a round
+	sliceCount = 6  // per round
 	sliceEach  = 32 // executions of each worker in a slice
 )
 
-// crowd is a number of agents with slots enough for 10,000 executions.
+// crowd is a number of agents with slots for 10,000 executions in total.
 type crowd struct {
 	agents []signalbox.Agent
-	own    bool // tasks wait in the agents' own queues, else all in one line
+	own    bool // tasks wait in the agents' own queues, else in one line
 	store  store.Store
 	engine *engine.Engine
 	byName map[string]signalbox.Agent
 	rings  [][]signalbox.Task // what each worker has in flight
-	next   []int              // which of them each worker ends next
-	filled int                // tasks submitted, which says whose turn it is
+	next   []int              // which of them the worker ends next
+	filled int                // number of submitted tasks, which determines the next agent
 }
 
-// newCrowd makes the agents, and tasks for all slots and to wait.
+// newCrowd creates the agents, and tasks for all slots and for the line.
 func newCrowd(s store.Store, agents int, own bool) (*crowd, error) {
 	e, err := ours.NewEngine(s)
 	if err != nil {
@@ -65,7 +64,7 @@ func newCrowd(s store.Store, agents int, own bool) (*crowd, error) {
 	return c, c.occupy()
 }
 
-// fill submits tasks, to one agent after the other.
+// fill submits tasks to the agents in turn.
 func (c *crowd) fill(n int) error {
 	first := c.filled
 	c.filled += n
@@ -78,7 +77,7 @@ func (c *crowd) fill(n int) error {
 	})
 }
 
-// occupy gives every slot a task, and every worker its share of them.
+// occupy gives every slot a task, and distributes them over the workers.
 func (c *crowd) occupy() error {
 	return together(len(c.rings), func(w int) error {
 		for n := w; n < laneSlots; n += laneWorkers {
@@ -104,8 +103,8 @@ func (c *crowd) start(a signalbox.Agent) (signalbox.Task, error) {
 	return c.engine.Accept(ctx, got.Task, "task-1", "")
 }
 
-// slice lets each worker end some executions, and one that waited take the
-// place of each. It returns how long that took.
+// slice lets each worker end some executions and start a waiting task in place of each.
+// It returns how long that took.
 func (c *crowd) slice() (time.Duration, error) {
 	began := time.Now()
 	err := together(len(c.rings), func(w int) error {
@@ -126,7 +125,7 @@ func (c *crowd) slice() (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// together has so many do something at once.
+// together calls do concurrently n times.
 func together(n int, do func(i int) error) error {
 	errs := make([]error, n)
 	var all sync.WaitGroup
@@ -137,8 +136,7 @@ func together(n int, do func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// crowdSide is a crowd of so many agents over a store that lives through all
-// rounds.
+// crowdSide returns a side with a crowd over a store that is used in all rounds.
 func crowdSide(name string, agents int, own bool, open func(*measure.Bench) (store.Store, error)) *measure.Side {
 	return &measure.Side{Name: name, Open: func(_ context.Context, b *measure.Bench) (measure.Trial, error) {
 		s, err := open(b)
@@ -173,8 +171,7 @@ func openFile(b *measure.Bench) (store.Store, error) { return open(b, 0) }
 
 func openMemory(*measure.Bench) (store.Store, error) { return memory.New(memory.Options{}), nil }
 
-// lanes compare 10,000 agents that do one thing at a time with one that does
-// 10,000.
+// lanes compares 10,000 agents with one execution at a time with one agent with 10,000.
 func lanes() []*measure.Duel {
 	pair := func(name, title string, own bool, open func(*measure.Bench) (store.Store, error)) *measure.Duel {
 		const one = "one agent with 10,000 slots"

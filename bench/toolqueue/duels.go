@@ -1,7 +1,8 @@
-// Package toolqueue measures the tool queues beside what a program would use in
-// their place: golang.org/x/sync/semaphore, a buffered channel with a context,
-// and a bare one; with a rate, golang.org/x/time/rate before a semaphore. The queue's hooks are set, as telemetry sets them. Then it
-// measures what a wait costs with 100 and with 10,000 calls in line.
+// Package toolqueue compares the tool queues with the usual alternatives:
+// golang.org/x/sync/semaphore, a buffered channel with and without a context; with a
+// rate, golang.org/x/time/rate in front of a semaphore. The queue's hooks are set, as
+// by telemetry. It also measures the cost of a wait with 100 and with 10,000 calls in
+// line.
 package toolqueue
 
 import (
@@ -24,19 +25,19 @@ const (
 	channelName   = "bare channel"
 	perOp         = "ns"
 	allocs        = "allocs"
-	// turns of a side in a round: short ones, so that a moment in which the
-	// machine does something else spoils one of them; the round's figure is
-	// their median.
+	// turns is the number of turns of a side in a round. They are short, so that other
+	// load of the machine disturbs only one of them; the round's figure is their
+	// median.
 	turns = 7
 )
 
-// work is how places are taken.
+// work says how slots are taken.
 type work struct {
 	name, title string
 	callers     int
 	cancelable  bool
 	while       func()
-	each        int // how often a caller does it in a turn
+	each        int // operations of a caller per turn
 	target      float64
 }
 
@@ -73,7 +74,7 @@ func duels(*measure.Bench) (out []*measure.Duel) {
 	})
 }
 
-// rateDuel measures a rate that has a token for each call.
+// rateDuel measures a rate that always has a token.
 func rateDuel(name, title string, burst int) *measure.Duel {
 	w := work{name: name, callers: 1, cancelable: true, each: 200_000}
 	return &measure.Duel{
@@ -101,12 +102,12 @@ func (w work) side(name string, open func() run) *measure.Side {
 	}}
 }
 
-// turn does the work once and returns nanoseconds and allocations for each.
+// turn does the work once and returns nanoseconds and allocations per operation.
 func (w work) turn(do run, each int) (ns, made float64) {
 	ctxs := make([]context.Context, w.callers)
 	for i := range ctxs {
 		ctxs[i] = context.Background()
-		if w.cancelable { // as every tool call can be
+		if w.cancelable { // as with every tool call
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
 			ctxs[i] = ctx

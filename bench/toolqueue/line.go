@@ -14,7 +14,7 @@ const (
 	lineUps  = 20_000
 )
 
-// line measures the parts of a wait while so many wait.
+// line measures the parts of a wait with depth calls in line.
 func line(name string, depth int) *measure.Side {
 	return &measure.Side{Name: name, Open: func(context.Context, *measure.Bench) (measure.Trial, error) {
 		return func(context.Context) (measure.Values, error) {
@@ -32,8 +32,8 @@ type crowd struct {
 	all    sync.WaitGroup
 }
 
-// newCrowd has each of its callers wait, and then, once the slot is given
-// back, take it and pass it on as often as makes handOffs for all of them.
+// newCrowd lets each of its callers wait and, after the slot is released, take it and
+// pass it on, so often that there are handOffs in total.
 func newCrowd(depth int) *crowd {
 	ctx := context.Background()
 	c := &crowd{queues: newQueues(1)}
@@ -56,7 +56,7 @@ func newCrowd(depth int) *crowd {
 	return c
 }
 
-// lineUp measures a call that takes its place in line and then gives up.
+// lineUp measures a call that queues and then gives up.
 func (c *crowd) lineUp() (enqueue, cancel float64) {
 	var into, out time.Duration
 	for range lineUps {
@@ -75,8 +75,8 @@ func (c *crowd) lineUp() (enqueue, cancel float64) {
 	return float64(into.Nanoseconds()) / lineUps, float64(out.Nanoseconds()) / lineUps
 }
 
-// handOn lets the slot go through the line. A hand-off is a release, a wake-up
-// and a new place at the end of the line.
+// handOn passes the slot through the line. A hand-off is a release, a wake-up and a new
+// place at the end of the line.
 func (c *crowd) handOn() float64 {
 	began := time.Now()
 	c.held.Release()

@@ -13,11 +13,11 @@ import (
 
 const capacity = 4
 
-// run takes one of four places and gives it back, n times over; while, if it is
-// not nil, is called with the place held.
+// run takes one of four slots and releases it, n times; while, if not nil, is called with
+// the slot held.
 type run func(ctx context.Context, n int, while func())
 
-// told counts what the hooks say: the least that telemetry does.
+// told counts the calls of the hooks: the minimum that telemetry does.
 var told atomic.Int64
 
 func newQueues(concurrent int) *toolqueue.Queues {
@@ -97,7 +97,7 @@ func channel() run {
 	}
 }
 
-// A rate that always has a token for who asks: a token each nanosecond.
+// free returns a rate that always has a token: one each nanosecond.
 func free(burst int) toolqueue.Rate {
 	return toolqueue.Rate{N: toolqueue.MaxRate, Per: toolqueue.MinPer, Burst: burst}
 }
@@ -112,7 +112,7 @@ func rated(burst int) func() run {
 	}
 }
 
-// limited is a limiter in front of a semaphore: a call waits for its token, then for its place.
+// limited returns a limiter in front of a semaphore: a call waits for its token, then for its slot.
 func limited(burst int) func() run {
 	return func() run {
 		l, s := rate.NewLimiter(rate.Every(free(burst).Every()), burst), semaphore.NewWeighted(capacity)

@@ -1,8 +1,8 @@
-// Package workspaces measures what a worktree of its own costs a task.
+// Package workspaces measures the cost of a separate worktree for a task.
 //
 //	accepted  from the submit to the acceptance by the agent
 //	task      from the submit to the end of a task whose program is true
-//	worktree  to make a worktree of 10,000 files, with all of them checked out
+//	worktree  making a worktree of 10,000 files, with all of them checked out
 package workspaces
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd/workspace"
 )
 
-// Group is workspaces.
+// Group is the figures of workspaces.
 var Group = measure.Group{Name: "workspaces", Duels: duels}
 
 const (
@@ -46,7 +46,7 @@ func duels(*measure.Bench) []*measure.Duel {
 	}
 }
 
-// rig is what the sides share.
+// rig is the shared state of the sides.
 type rig struct {
 	url    string
 	c      *client.Client
@@ -54,12 +54,12 @@ type rig struct {
 	large  string // repository of 10,000 files
 }
 
-// environ is the environment of git and agents: nothing of the user's configuration counts.
+// environ returns the environment of git and agents, without the user's configuration.
 func environ(b *measure.Bench) []string {
 	return append(os.Environ(), "HOME="+b.Dir, "GIT_CONFIG_NOSYSTEM=1", "SIGNALBOX_HOME="+filepath.Join(b.Dir, "home"))
 }
 
-// write makes n files.
+// write creates n files.
 func write(dir string, n int) error {
 	for i := range n {
 		path := filepath.Join(dir, strconv.Itoa(i/100), strconv.Itoa(i))
@@ -75,13 +75,13 @@ func write(dir string, n int) error {
 	return nil
 }
 
-// repository makes one with n files.
+// repository creates a repository with n files.
 func repository(ctx context.Context, b *measure.Bench, name string, n int) (string, error) {
 	dir := filepath.Join(b.Dir, name)
 	if err := write(dir, n); err != nil {
 		return "", err
 	}
-	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}, {"-c", "user.name=Bench", "-c", "user.email=bench@example.com", "commit", "-qm", "all"}, {"repack", "-adq"}} { // as a clone is
+	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}, {"-c", "user.name=Bench", "-c", "user.email=bench@example.com", "commit", "-qm", "all"}, {"repack", "-adq"}} { // packed like a clone
 		if err := run(ctx, b, dir, args...); err != nil {
 			return "", err
 		}
@@ -125,7 +125,7 @@ func (r *rig) process(ctx context.Context, b *measure.Bench, args ...string) (*d
 	return p, err
 }
 
-// tasks is tasks of an agent, one after another, each in a workspace of a kind.
+// tasks measures sequential tasks of an agent, each in a workspace of a kind.
 func (r *rig) tasks(name, kind string) *measure.Side {
 	return &measure.Side{Name: name, Open: func(ctx context.Context, b *measure.Bench) (measure.Trial, error) {
 		if err := r.start(ctx, b); err != nil {
@@ -139,7 +139,7 @@ func (r *rig) tasks(name, kind string) *measure.Side {
 			"--workdir", dir, "--workspace", kind, "--", "true"); err != nil {
 			return nil, err
 		}
-		for ctx.Err() == nil { // until it is registered; the first one warms caches
+		for ctx.Err() == nil { // until the agent is registered; the first one warms caches
 			if _, err = r.task(ctx, kind); err == nil {
 				break
 			}
@@ -178,7 +178,7 @@ func (r *rig) task(ctx context.Context, agent string) (api.Task, error) {
 	return task, err
 }
 
-// worktrees is worktrees of a large repository, made by add and removed again.
+// worktrees measures worktrees of a large repository, made by add and removed again.
 func (r *rig) worktrees(name string, add func(ctx context.Context, b *measure.Bench, repo, dir string, n int) error) *measure.Side {
 	return &measure.Side{Name: name, Open: func(ctx context.Context, b *measure.Bench) (measure.Trial, error) {
 		if r.large == "" {

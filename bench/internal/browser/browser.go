@@ -29,7 +29,7 @@ type Browser struct {
 	stop func()
 }
 
-// Start starts one with a profile below dir.
+// Start starts a Chromium with a profile below dir.
 func Start(ctx context.Context, dir string) (*Browser, error) {
 	path, err := exec.LookPath("chromium")
 	if err != nil {
@@ -55,14 +55,14 @@ func Start(ctx context.Context, dir string) (*Browser, error) {
 // Stop ends it.
 func (b *Browser) Stop() { b.stop() }
 
-// Look says how a page is looked at.
+// Look says how a page is shown.
 type Look struct {
 	Width, Height int64 // default 1280 × 800
 	Dark          bool
-	Script        string // runs before those of the page
+	Script        string // runs before the page's scripts
 }
 
-// Page is one in a window of its own, with nothing cached.
+// Page is a page in its own window, with nothing cached.
 type Page struct {
 	ctx   context.Context
 	close func()
@@ -110,7 +110,7 @@ func (p *Page) Go(address string) error {
 	return chromedp.Do(ctx, chromedp.Navigate(address))
 }
 
-// Ask puts the value of an expression into into.
+// Ask evaluates an expression and stores its value in into.
 func (p *Page) Ask(expression string, into any) error {
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
@@ -137,7 +137,7 @@ func (p *Page) Until(condition string) error {
 	}
 }
 
-// Type puts a text where the focus is, and presses Enter.
+// Type types a text at the focus and presses Enter.
 func (p *Page) Type(text string) error {
 	return chromedp.Do(p.ctx, chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, input.InsertText, input.InsertTextParams{Text: text})
@@ -145,14 +145,14 @@ func (p *Page) Type(text string) error {
 	}), chromedp.KeyEvent(kb.Enter))
 }
 
-// Shot is a picture of what is seen, PNG.
+// Shot returns a screenshot of the visible part, as PNG.
 func (p *Page) Shot() ([]byte, error) {
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
 	return chromedp.Run(ctx, chromedp.CaptureScreenshot())
 }
 
-// Busy is for how long the main thread has worked since the page was loaded.
+// Busy returns for how long the main thread has worked since the page was loaded.
 func (p *Page) Busy() (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()

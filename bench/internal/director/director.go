@@ -16,17 +16,16 @@ import (
 	"syscall"
 )
 
-// Build makes the binary in a folder, as `make build` does, and returns its
-// path.
+// Build builds the binary in a folder, like `make build`, and returns its path.
 func Build(ctx context.Context, dir string) (string, error) {
 	return Program(ctx, "github.com/signalbox-ai/signalbox", "cmd/signalbox", filepath.Join(dir, "signalbox"))
 }
 
-// Program builds the program in a folder of a module that this one knows, with
-// the go.mod that is nearest to it.
+// Program builds the program in a folder of a module that this one requires, with the
+// nearest go.mod.
 func Program(ctx context.Context, module, folder, binary string) (string, error) {
 	if _, err := os.Stat(binary); err == nil {
-		return binary, nil // another part of the same run has made it
+		return binary, nil // already built in this run
 	}
 	where, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 	if err != nil {
@@ -47,15 +46,15 @@ type Process struct {
 	cmd *exec.Cmd
 }
 
-// PID is that of the program which Start was given.
+// PID returns the process ID of the program that was passed to Start.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 var addressForm = regexp.MustCompile(`(?:at|Dashboard) +(http://[0-9.:]+)`)
 
-// Start runs a command line that ends in a director and waits until it has
-// said where it is. Its standard error is ours.
+// Start runs a command line that ends in a director and waits until the director has
+// printed its address. Its standard error goes to ours.
 func Start(cmd *exec.Cmd) (*Process, error) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what stands before the director, such as strace, ends with it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a wrapper such as strace ends with the director
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CPUTime is the processor time that a process has used, in seconds, to the
-// nanosecond: /proc/PID/stat counts hundredths, which is more than one who looks at
-// a director may cost in a second.
+// CPUTime returns the processor time that a process has used, in seconds with
+// nanosecond resolution. /proc/PID/stat counts hundredths of a second, which is more
+// than a reader may cost a director in a second.
 func CPUTime(pid int) (float64, error) {
 	var spent unix.Timespec
 	if err := unix.ClockGettime(int32(^pid<<3|2), &spent); err != nil { // clock_getcpuclockid(3)
@@ -20,7 +20,7 @@ func CPUTime(pid int) (float64, error) {
 	return float64(spent.Nano()) / 1e9, nil
 }
 
-// RSS is the memory that a process holds, in bytes.
+// RSS returns the resident memory of a process, in bytes.
 func RSS(pid int) (int64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {

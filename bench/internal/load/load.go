@@ -1,4 +1,4 @@
-// Package load has callers do something again and again, and counts.
+// Package load repeats an operation with a number of callers and counts.
 package load
 
 import (
@@ -17,19 +17,19 @@ import (
 // Prompt is the payload of every task, here and at the peers.
 const Prompt = page.Prompt
 
-// Names of what is seen.
+// Names of the values.
 const (
-	Rate = "rate" // a second
+	Rate = "rate" // per second
 	P50  = "p50"  // ms
 	P99  = "p99"  // ms
-	CPU  = "cpu"  // µs of this process, for each
-	Each = "each" // µs from one to the next, where one caller does it
+	CPU  = "cpu"  // µs of this process, per operation
+	Each = "each" // µs from one operation to the next, with one caller
 
 	RSS     = "memory"  // MB
-	Storage = "storage" // bytes for each task that waits
+	Storage = "storage" // bytes per waiting task
 )
 
-// Run has n callers do something until the span is over.
+// Run calls do from n callers until the span is over.
 func Run(ctx context.Context, n int, span time.Duration, do func(ctx context.Context, caller int) error) (measure.Values, error) {
 	took, errs := make([][]time.Duration, n), make([]error, n)
 	start, used := time.Now(), Processor()
@@ -58,18 +58,18 @@ func Run(ctx context.Context, n int, span time.Duration, do func(ctx context.Con
 	return v, nil
 }
 
-// Spread is the median and the 99th percentile of times, in milliseconds.
+// Spread returns the median and the 99th percentile of times, in milliseconds.
 func Spread(took []time.Duration) measure.Values {
 	return measure.Values{P50: Quantile(took, 0.5), P99: Quantile(took, 0.99)}
 }
 
-// Quantile of what was seen, in milliseconds.
+// Quantile returns a quantile of times, in milliseconds.
 func Quantile(took []time.Duration, q float64) float64 {
 	took = slices.Sorted(slices.Values(took))
 	return float64(took[min(len(took)-1, int(float64(len(took))*q))]) / 1e6
 }
 
-// Many has 256 callers do something n times altogether.
+// Many calls do n times in total from 256 callers.
 func Many(n int, do func(at int) error) error {
 	const callers = 256
 	var mu sync.Mutex
@@ -93,7 +93,7 @@ func Many(n int, do func(at int) error) error {
 	return errors.Join(errs...)
 }
 
-// Processor is the processor time that this process has used.
+// Processor returns the processor time that this process has used.
 func Processor() time.Duration {
 	var use unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &use); err != nil {

@@ -11,19 +11,19 @@ import (
 	"github.com/signalbox-ai/signalbox/bench/internal/results"
 )
 
-// Values are what a side saw in one round, by name.
+// Values are the values that a side measured in one round, by name.
 type Values map[string]float64
 
 // Trial does the work of a side once.
 type Trial func(ctx context.Context) (Values, error)
 
-// Side is something that does the work.
+// Side is a system that does the work.
 type Side struct {
 	Name string
-	// Open is called once, before the first round; what it opens ends by
+	// Open is called once, before the first round; it registers what it opens with
 	// Bench.Cleanup.
 	Open func(ctx context.Context, b *Bench) (Trial, error)
-	Once bool // too long for each round: in the first one only
+	Once bool // only in the first round, because it takes too long
 
 	trial Trial
 	seen  []Values
@@ -31,26 +31,25 @@ type Side struct {
 
 // Row is one figure of a duel.
 type Row struct {
-	ID     string // behind the duel's name; "" where it has one row only
+	ID     string // suffix of the duel's name; "" if it has only one row
 	Key    string // of Values
 	Title  string
 	Unit   string
 	Lower  bool // less is better
 	Target Target
 	Detail bool // not in the first table
-	Delta  bool // what counts is ours less the peer's, not the ratio
+	Delta  bool // the figure is ours minus the peer's, not the ratio
 }
 
-// Target is what a figure should reach: at least so many times as good as the
-// peer, the control or the limit, or a bound in its own unit. The zero value
-// asks for nothing.
+// Target is what a figure should reach: a minimum ratio to the peer, the control or the
+// limit, or a bound in its own unit. The zero value means no target.
 type Target struct {
 	Of      string  `json:"of,omitempty"`       // name of the side, "" for the figure itself
 	AtLeast float64 `json:"at_least,omitempty"` // times as good as that side, or the figure itself
 	AtMost  float64 `json:"at_most,omitempty"`  // the figure itself, or its difference to the side
 }
 
-// Duel is one piece of work, and who does it.
+// Duel is one piece of work with the sides that do it.
 type Duel struct {
 	Name  string // "sqlite/submit-64": what -only looks for
 	Ours  *Side
@@ -67,8 +66,8 @@ func (d *Duel) sides() []*Side {
 	return out
 }
 
-// leaveOthers keeps only our side and those that a figure cannot do without: what
-// a target compares it with, and the first peer of a difference.
+// leaveOthers keeps only our side and the sides that a figure needs: the side of a
+// target, and the first peer of a difference.
 func (d *Duel) leaveOthers() {
 	needed := func(s *Side) bool {
 		return slices.ContainsFunc(d.Rows, func(r Row) bool {
@@ -87,7 +86,7 @@ func (d *Duel) leaveOthers() {
 	}
 }
 
-// Group is a number of duels that share servers and processes.
+// Group is a set of duels that share servers and processes.
 type Group struct {
 	Name  string
 	Duels func(b *Bench) []*Duel
@@ -103,7 +102,7 @@ type Bench struct {
 	closing []func()
 }
 
-// Scale is n, or a hundredth of it in a quick run.
+// Scale returns n, or a hundredth of it in a quick run.
 func (b *Bench) Scale(n int) int {
 	if b.Quick {
 		return max(10, n/100)
@@ -111,11 +110,11 @@ func (b *Bench) Scale(n int) int {
 	return n
 }
 
-// Cleanup has f called after the group, the last one first.
+// Cleanup registers f to be called after the group, in reverse order.
 func (b *Bench) Cleanup(f func()) { b.closing = append(b.closing, f) }
 
-// The other methods of testserver.TB: a server that cannot be started ends the
-// run, as an error does.
+// The other methods of testserver.TB. If a server cannot be started, the run ends, as
+// with an error.
 
 func (b *Bench) Helper()                        {}
 func (b *Bench) Logf(format string, a ...any)   { fmt.Fprintf(os.Stderr, format+"\n", a...) }
@@ -131,8 +130,8 @@ func (b *Bench) close() {
 	b.closing = nil
 }
 
-// selected are the duels that are asked for: all of a group by its name, or
-// those with one of the words in theirs.
+// selected returns the selected duels: all of a group by its name, or those with one of
+// the words in their names.
 func selected(all []*Duel, only []string) (out []*Duel) {
 	for _, d := range all {
 		for _, word := range only {
@@ -148,5 +147,5 @@ func selected(all []*Duel, only []string) (out []*Duel) {
 	return out
 }
 
-// Median of some values.
+// Median returns the median of some values.
 func Median(v []float64) float64 { return results.Series{Values: v}.Median() }

@@ -12,20 +12,19 @@ import (
 	"github.com/signalbox-ai/signalbox/bench/internal/results"
 )
 
-// Options say what is run, and how long.
+// Options say what is run and for how long.
 type Options struct {
 	Rounds int
 	Span   time.Duration
-	Dir    string // below it each group has a folder of its own
+	Dir    string // each group has its own folder in it
 	Bin    string // where programs are built
 	Only   []string
 	Quick  bool
-	// Ours leaves out each peer and limit that no figure needs.
+	// Ours skips peers and limits that no figure needs.
 	Ours bool
 }
 
-// Run measures a group and returns its figures; none where nothing of it was
-// asked for.
+// Run measures a group and returns its figures; none if nothing of it was selected.
 func Run(ctx context.Context, g Group, o Options) (out []results.Figure, err error) {
 	b := &Bench{Bin: o.Bin, Span: o.Span, Quick: o.Quick}
 	duels := selected(g.Duels(b), o.Only)
@@ -112,8 +111,7 @@ func (v Values) String() string {
 	return strings.Join(out, ", ")
 }
 
-// series is what a side saw of one value, round by round; nil where it knows
-// no such value.
+// series returns one value of a side, round by round; nil if it has no such value.
 func (s *Side) series(key string) *results.Series {
 	if s == nil {
 		return nil
@@ -135,7 +133,7 @@ func figures(g Group, duels []*Duel) (out []results.Figure) {
 		for _, r := range d.Rows {
 			ours := d.Ours.series(r.Key)
 			if ours == nil {
-				continue // this machine cannot measure it; the side has said why
+				continue // this machine cannot measure it; the side has printed why
 			}
 			id := d.Name
 			if r.ID != "" {

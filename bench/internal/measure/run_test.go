@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/bench/internal/measure"
 )
 
-// record is sides that write down their turns.
+// record has sides that record their turns.
 type record struct {
 	turns  []string
 	closed []string
@@ -31,8 +31,7 @@ func group(duels ...*measure.Duel) measure.Group {
 	return measure.Group{Name: "g", Duels: func(*measure.Bench) []*measure.Duel { return duels }}
 }
 
-// Ours and the peers take turns, and who stands in two duels is measured once
-// a round.
+// Ours and the peers take turns, and a side in two duels is measured once per round.
 func TestSidesTakeTurns(t *testing.T) {
 	var r record
 	peer := r.side("peer", 10)
@@ -76,8 +75,8 @@ func TestOnlyWhatIsAskedForIsOpened(t *testing.T) {
 	}
 }
 
-// A side that fails, or a server that cannot be started, ends the group, and
-// what was opened is closed.
+// If a side fails or a server cannot be started, the group ends, and everything that
+// was opened is closed.
 func TestFailureClosesAll(t *testing.T) {
 	for name, fail := range map[string]func(b *measure.Bench) error{
 		"an error": func(*measure.Bench) error { return errors.New("no disk") },
@@ -96,7 +95,7 @@ func TestFailureClosesAll(t *testing.T) {
 	}
 }
 
-// What is too long for each round has its one round; the others go on.
+// A side with Once is measured in one round only; the others continue.
 func TestOnceIsOnce(t *testing.T) {
 	var r record
 	long := r.side("long", 5)
@@ -111,8 +110,8 @@ func TestOnceIsOnce(t *testing.T) {
 	}
 }
 
-// Without the others a figure that is a difference keeps what it is the
-// difference to, and one with a target what that speaks of.
+// With Ours, a difference keeps the peer that it refers to, and a figure with a target
+// keeps the side of the target.
 func TestOurs(t *testing.T) {
 	var ran []string
 	side := func(name string) *measure.Side {

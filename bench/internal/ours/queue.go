@@ -17,8 +17,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Queue is the engine over a store, with agents that are told of each submit,
-// as the dispatcher is.
+// Queue is the engine over a store, with agents that are notified of each submit, like
+// the dispatcher.
 type Queue struct {
 	Store  store.Store
 	Engine *engine.Engine
@@ -30,7 +30,7 @@ type Queue struct {
 	closer func()
 }
 
-// NewQueue is one over a store, which it closes.
+// NewQueue returns a Queue over a store. Close closes the store.
 func NewQueue(s store.Store) (*Queue, error) {
 	e, err := NewEngine(s)
 	if err != nil {
@@ -41,29 +41,29 @@ func NewQueue(s store.Store) (*Queue, error) {
 		if a.Kind == signalbox.EventSubmit {
 			select {
 			case q.told <- struct{}{}:
-			default: // so many are told already that nobody sleeps
+			default: // enough notifications are pending to wake everyone
 			}
 		}
 	})
 	return q, nil
 }
 
-// Submit is the engine's, with a key that says when, and how many came before:
-// two may come at the same moment.
+// Submit submits through the engine, with a key that contains the time and a counter,
+// because two may be submitted at the same moment.
 func (q *Queue) Submit(ctx context.Context, at time.Time) error {
 	key := fmt.Sprintf("%d at %d", q.count.Add(1), at.UnixNano())
 	_, err := q.Engine.Submit(ctx, engine.NewTask{Prompt: load.Prompt, IdempotencyKey: key})
 	return err
 }
 
-// Later fills by the store, so that there is no wait for an estimate.
+// Later fills the queue through the store, which avoids waiting for estimates.
 func (q *Queue) Later(ctx context.Context, n int) error {
 	return load.Many(n, func(int) error {
 		return Submit(ctx, q.Store, func(s *store.Submission) { s.Task.NotBefore = s.Now.Add(24 * time.Hour) })
 	})
 }
 
-// Work has so many agents with one slot.
+// Work starts agents with one slot each.
 func (q *Queue) Work(ctx context.Context, workers int, do queue.Work) error {
 	ctx, q.stop = context.WithCancel(ctx)
 	for i := range workers {
@@ -89,14 +89,14 @@ func (q *Queue) agent(ctx context.Context, name string, do queue.Work) {
 		}
 		if err != nil {
 			if ctx.Err() == nil {
-				panic(err) // a queue that loses its agents would only be slow
+				panic(err) // without a panic, a queue that loses its agents would only be slow
 			}
 			return
 		}
 	}
 }
 
-// submitted is what the key says; the engine puts who submitted before it.
+// submitted returns the time in the key; the engine prefixes the key with the owner.
 func submitted(t signalbox.Task) time.Time {
 	nanos, err := strconv.ParseInt(t.IdempotencyKey[strings.LastIndexFunc(t.IdempotencyKey, func(r rune) bool { return r < '0' || r > '9' })+1:], 10, 64)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package ours is our side of the comparisons: stores of every kind, and the
-// engine over them.
+// Package ours is our side of the comparisons: all kinds of stores, and the engine over
+// them.
 package ours
 
 import (
@@ -16,10 +16,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Now is the time as the engine hands it to stores.
+// Now returns the time as the engine passes it to stores.
 func Now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
-// NewEngine is one over a store, with room for all tasks.
+// NewEngine returns an engine over a store, with room for all tasks.
 func NewEngine(s store.Store) (*engine.Engine, error) {
 	sealer, err := seal.New(make([]byte, 32))
 	if err != nil {
@@ -28,7 +28,7 @@ func NewEngine(s store.Store) (*engine.Engine, error) {
 	return engine.New(s, engine.Options{Sealer: sealer, MaxSize: 1 << 30}), nil
 }
 
-// Submission is a task as the engine would submit it.
+// Submission returns a task as the engine would submit it.
 func Submission() (store.Submission, error) {
 	at := Now()
 	id, err := signalbox.NewID(at, rand.Reader)
@@ -39,13 +39,13 @@ func Submission() (store.Submission, error) {
 		Task: signalbox.Task{
 			ID: id, State: signalbox.Pending, Queue: signalbox.QueueWork, Limit: signalbox.LimitWork, MaxAttempts: 3,
 			Source: signalbox.SourceAPI, OnLost: signalbox.LostFail, Preview: signalbox.Preview(load.Prompt), CreatedAt: at,
-			IdempotencyKey: "key " + id, IdempotencyHash: "hash", // the peers have none; ours pays for it
+			IdempotencyKey: "key " + id, IdempotencyHash: "hash", // the peers have none; this is a cost of ours
 		},
 		Request: signalbox.Request{Prompt: load.Prompt, Queue: signalbox.QueueWork}, Cap: 1 << 30, Now: at,
 	}, nil
 }
 
-// Submit stores a task, changed where change is not nil.
+// Submit stores a task, after change if that is not nil.
 func Submit(ctx context.Context, s store.Store, change func(*store.Submission)) error {
 	sub, err := Submission()
 	if err != nil {
@@ -74,15 +74,15 @@ func Claim(ctx context.Context, s store.Store, agent string) (signalbox.Task, er
 	return got.Task, err
 }
 
-// Result is what an agent answers.
+// Result is an agent's answer.
 var Result = &signalbox.Result{Output: "The test failed because the clock was read twice. It is repaired.", Tail: "ok", DurationSeconds: 12.5}
 
-// Accept is an agent's word that it has begun.
+// Accept records that the agent has accepted the task.
 func Accept(ctx context.Context, s store.Store, t signalbox.Task) (signalbox.Task, error) {
 	return happen(ctx, s, t, signalbox.Event{Kind: signalbox.EventAccept, TaskID: "task-1"})
 }
 
-// Finish is an agent's word that it has ended, and had accepted before.
+// Finish records that an accepted task has ended.
 func Finish(ctx context.Context, s store.Store, t signalbox.Task) error {
 	_, err := happen(ctx, s, t, signalbox.Event{Kind: signalbox.EventFinish, Reason: signalbox.ReasonCompleted, Result: Result, TaskID: "task-1"})
 	return err
@@ -109,8 +109,7 @@ func Cycle(ctx context.Context, s store.Store, agent string) error {
 	return Finish(ctx, s, t)
 }
 
-// WholeCycle is Cycle through the engine, with the acceptance as a step of its
-// own.
+// WholeCycle is Cycle through the engine, with the acceptance as a separate step.
 func WholeCycle(ctx context.Context, e *engine.Engine, agent string) error {
 	if _, err := e.Submit(ctx, engine.NewTask{Prompt: load.Prompt}); err != nil {
 		return err
@@ -129,5 +128,5 @@ func WholeCycle(ctx context.Context, e *engine.Engine, agent string) error {
 	return err
 }
 
-// Agent is the name of one of many.
+// Agent returns the name of the i-th agent.
 func Agent(i int) string { return fmt.Sprintf("agent-%04d", i) }

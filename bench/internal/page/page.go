@@ -1,5 +1,5 @@
-// Package page makes docs/benchmarks.md: the figures as they were measured, in
-// a text that says how, and what would be unfair to conclude.
+// Package page generates docs/benchmarks.md: the measured figures, how they were
+// measured, and what they do not show.
 package page
 
 import (
@@ -21,7 +21,7 @@ const Prompt = "Read the failing test in the payment service, find out why it fa
 //go:embed benchmarks.md.tmpl
 var text string
 
-// Make is the page for a file of figures.
+// Make returns the page for a file of figures.
 func Make(f results.File) ([]byte, error) {
 	t, err := template.New("benchmarks.md.tmpl").Option("missingkey=error").Funcs(template.FuncMap{
 		"table":   func() string { return tableOf(f, false) },
@@ -66,7 +66,7 @@ func tableOf(f results.File, detail bool) string {
 	return strings.TrimSuffix(Table(all), "\n")
 }
 
-// days are the first and the last one on which something was measured.
+// days returns the first and the last day of the measurements.
 func days(all []results.Figure) string {
 	var d []string
 	for _, f := range all {
@@ -79,7 +79,7 @@ func days(all []results.Figure) string {
 	return d[0] + " to " + d[len(d)-1]
 }
 
-// rounds are the fewest and the most that a figure has.
+// rounds returns the minimum and maximum number of rounds of the figures.
 func rounds(all []results.Figure) string {
 	least, most := len(all[0].Ours.Values), 0
 	for _, f := range all {
@@ -91,7 +91,7 @@ func rounds(all []results.Figure) string {
 	return fmt.Sprintf("%d (%d for some)", most, least)
 }
 
-// missed lists what fell short.
+// missed lists the missed targets.
 func missed(all []results.Figure) string {
 	var s strings.Builder
 	for _, f := range all {
@@ -108,7 +108,7 @@ func missed(all []results.Figure) string {
 				}
 			}
 		}
-		fmt.Fprintf(&s, "- **%s** (`%s`): %s%s; wanted %s%s.\n", f.Title, f.ID, results.Amount(f.Ours.Median(), f.Unit), other, target, roundsMet(f))
+		fmt.Fprintf(&s, "- **%s** (`%s`): %s%s; target %s%s.\n", f.Title, f.ID, results.Amount(f.Ours.Median(), f.Unit), other, target, roundsMet(f))
 	}
 	if s.Len() == 0 {
 		return "Every target is met."
@@ -116,8 +116,8 @@ func missed(all []results.Figure) string {
 	return strings.TrimSuffix(s.String(), "\n")
 }
 
-// reasons are what of the design makes figures of this run miss their target, or
-// fall behind a peer: a line for each reason, with its figures.
+// reasons lists the effects of the design by which figures of this run miss their
+// target or are behind a peer: a line for each reason, with its figures.
 func reasons(all []results.Figure) string {
 	of := map[string][]string{}
 	for _, f := range all {
@@ -142,5 +142,5 @@ func reasons(all []results.Figure) string {
 	return strings.TrimSuffix(s.String(), "\n")
 }
 
-// slower is from where on a ratio says that ours is behind: less is noise.
+// slower is the ratio below which ours is behind; anything else is noise.
 const slower = 0.9

@@ -14,7 +14,7 @@ const (
 	docs    = "../../../docs/benchmarks.md"
 )
 
-// The page is what the generator makes of the figures that are committed.
+// The page matches the committed figures.
 func TestPageIsMadeOfTheFigures(t *testing.T) {
 	f, err := results.Read(figures)
 	if err != nil {
@@ -33,7 +33,7 @@ func TestPageIsMadeOfTheFigures(t *testing.T) {
 	}
 }
 
-// No text of the page tells of a run that is not the one whose figures it has.
+// No text of the page refers to another run than the one whose figures it shows.
 func TestThePageTellsOfItsRunAlone(t *testing.T) {
 	f, err := results.Read(figures)
 	if err != nil {
@@ -50,8 +50,7 @@ func TestThePageTellsOfItsRunAlone(t *testing.T) {
 	}
 }
 
-// What is said beside a figure comes of its rounds: the same text can not stand
-// beside other ones.
+// The remark next to a figure depends on its rounds.
 func TestRemarksComeOfTheRounds(t *testing.T) {
 	f := results.Figure{
 		ID: "http/pickup/p50", Duel: "http/pickup", Group: "http", Title: "pick-up", Unit: "ms", Lower: true,
@@ -70,8 +69,8 @@ func TestRemarksComeOfTheRounds(t *testing.T) {
 	}
 }
 
-// What has to be measured is in the file: a page without one of these has lost
-// a promise.
+// The file contains all figures that are required: a page without one of them has
+// lost a promise.
 func TestEveryPromiseIsMeasured(t *testing.T) {
 	f, err := results.Read(figures)
 	if err != nil {

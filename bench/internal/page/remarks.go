@@ -1,49 +1,47 @@
 package page
 
-// What stands here is of the design: it is true of every run, and names no figure
-// of one. It is printed apart from the figures. A figure that misses its target for
-// a reason that is not known has none.
+// These remarks describe effects of the design: they apply to every run and contain no
+// measured values. They are printed separately from the figures. A figure that misses
+// its target for an unknown reason has no remark.
 
-// What several figures have in common.
+// Remarks that several figures share.
 const (
-	oneOrder = "all batches over a store have one order, so each is a step of the server after another, with a fixed cost that more directors pay more often; " +
-		"directors bring safety, not speed"
-	luaBatch  = "Asynq's submit is one small script a task, ours keeps a key, a limit, a place in line and a journal entry in the same step"
-	aDirector = "a director has an API, pages, a gateway, a scheduler and a store in it, the smallest program of a peer has one worker"
-	oneWait   = "a call of a channel knows neither who waits nor since when; that takes two readings of the clock"
-	manyParts = "what a caller alone waits for is one sync and the way through the writer; a peer's one statement writes one row and no journal"
+	oneOrder = "all batches over a store have one order, so the server executes them one after another, each with a fixed cost that occurs more often with more directors; " +
+		"more directors bring availability, not speed"
+	luaBatch  = "Asynq's submit is one small script per task; ours also stores a key, a limit, a place in line and a journal entry in the same step"
+	aDirector = "a director includes an API, a dashboard, a gateway, a scheduler and a store; the smallest program with a peer has one worker"
+	oneWait   = "a channel records neither who waits nor since when; that takes two clock readings"
+	manyParts = "a single caller waits for one sync and the path through the writer; a peer's single statement writes one row and no journal"
 )
 
-// remarks say what of the design makes a figure what it is, where it misses its
-// target.
+// remarks explain, by figure, missed targets that follow from the design.
 var remarks = map[string]string{
-	"postgres/cycle-2000":                  "each step of ours is durable before the next, River inserts and ends a thousand at a time",
+	"postgres/cycle-2000":                  "each of our steps is durable before the next; River inserts and ends a thousand at a time",
 	"postgres/directors-2000":              oneOrder,
 	"postgres/directors-256":               oneOrder,
-	"postgres/fleet":                       "each director reads what all the others write, and its batches are a quarter as large; directors bring safety, not speed",
+	"postgres/fleet":                       "each director reads what all the others write, and its batches are a quarter as large; more directors bring availability, not speed",
 	"redis/directors-256":                  oneOrder,
-	"toolqueue/permit":                     "some nanoseconds for the hooks and a place that knows its holder",
-	"postgres/submit-64":                   "River's own best for single inserts is more connections",
+	"toolqueue/permit":                     "some nanoseconds for the hooks and for a slot that records its holder",
+	"postgres/submit-64":                   "for single inserts, River is fastest with more connections",
 	"redis/submit-64":                      luaBatch,
-	"gateway/mcp/p50":                      "one request more over HTTP: to be read, sent on, and its answer read and sent back",
-	"gateway/mcp-2025/p50":                 "one request more over HTTP: to be read, sent on, and its answer read and sent back",
-	"commands/run":                         "a run is pipes, both outputs and the proof that nothing lives",
-	"commands/rlimit":                      "without control groups the proof that nothing of a run lives is a look at all processes of the machine: ten that end side by side share one",
+	"gateway/mcp/p50":                      "one more HTTP request: it is read and forwarded, and its answer is read and sent back",
+	"gateway/mcp-2025/p50":                 "one more HTTP request: it is read and forwarded, and its answer is read and sent back",
+	"commands/run":                         "a run includes pipes, both outputs and the proof that none of its processes is left",
+	"commands/rlimit":                      "without control groups the proof that no process of a run is left is a scan of all processes of the machine: ten runs that end concurrently share one",
 	"commands/rlimit-limits":               "as without limits",
-	"commands/rlimit-10":                   "the look at all processes is shared by ten",
+	"commands/rlimit-10":                   "ten runs share the scan of all processes",
 	"commands/rlimit-limits-10":            "as without limits",
-	"sqlite/lanes-own":                     "claims of 10,000 lines take entries that lie apart in the index, about two pages more are written for each execution",
-	"sqlite/lanes-one":                     "claims for 10,000 agents write 10,000 rows of slots, for one agent they lie side by side",
-	"sqlite/submit-64":                     "with two cores the processor limits it, not the disk",
-	"sqlite/cycle-64":                      "four durable steps, each a batch of its own with what else waits",
-	"sqlite/wait-1m-64":                    "the file of a million has pages that are not in the cache",
-	"toolqueue/permit-background":          "some nanoseconds more, for the hooks and a place that knows its holder",
-	"toolqueue/permit-64-yield":            "in turns that really wait, the hooks and the clock",
-	"toolqueue/permit-64-yield-background": "in turns that really wait, the hooks and the clock",
+	"sqlite/lanes-own":                     "claims from 10,000 lines use index entries that are not adjacent, so about two more pages are written for each execution",
+	"sqlite/lanes-one":                     "claims for 10,000 agents write slot rows on many pages; for one agent they are adjacent",
+	"sqlite/submit-64":                     "with two cores the processor is the limit, not the disk",
+	"sqlite/cycle-64":                      "four durable steps, each in its own batch with the other waiting steps",
+	"sqlite/wait-1m-64":                    "the file with a million tasks has pages that are not in the cache",
+	"toolqueue/permit-background":          "some more nanoseconds for the hooks and for a slot that records its holder",
+	"toolqueue/permit-64-yield":            "the hooks and the clock, in turns that really wait",
+	"toolqueue/permit-64-yield-background": "the hooks and the clock, in turns that really wait",
 }
 
-// behind says why ours is slower than a peer where no target asks for more, by
-// the figure and the peer.
+// behind explains, by figure and peer, why ours is slower than a peer without a target.
 var behind = map[string]string{
 	"sqlite/submit-1 backlite":                                  manyParts,
 	"sqlite/submit-1 River (SQLite), defaults":                  manyParts,
@@ -51,12 +49,12 @@ var behind = map[string]string{
 	"sqlite/pickup/p99 backlite":                                manyParts,
 	"sqlite/tomorrow backlite":                                  manyParts,
 	"sqlite/tomorrow River (SQLite), best":                      manyParts,
-	"sqlite/tomorrow/bytes backlite":                            "a row of ours has an index entry for its line, one for its key and a journal entry beside it",
-	"sqlite/tomorrow/bytes River (SQLite), best":                "a row of ours has an index entry for its line, one for its key and a journal entry beside it",
-	"postgres-deep/tomorrow River, best":                        "a submit of ours is a dozen statements in one exchange, River's is one insert",
-	"postgres/submit-1 River, defaults":                         "a submit of ours is a dozen statements in one exchange, River's is one insert",
-	"postgres/cycle-256 River, best":                            "256 callers that each wait for each step fill a batch less than 2,000 workers and inserts of a thousand",
-	"postgres/pickup/p50 River, defaults":                       "a submit of ours is a dozen statements in one exchange, River's is one insert",
+	"sqlite/tomorrow/bytes backlite":                            "our row also has an index entry for its line, one for its key, and a journal entry",
+	"sqlite/tomorrow/bytes River (SQLite), best":                "our row also has an index entry for its line, one for its key, and a journal entry",
+	"postgres-deep/tomorrow River, best":                        "our submit is a dozen statements in one round trip; River's is one insert",
+	"postgres/submit-1 River, defaults":                         "our submit is a dozen statements in one round trip; River's is one insert",
+	"postgres/cycle-256 River, best":                            "256 callers that wait for each step make smaller batches than 2,000 workers and inserts of a thousand",
+	"postgres/pickup/p50 River, defaults":                       "our submit is a dozen statements in one round trip; River's is one insert",
 	"redis/submit-1 Asynq, defaults":                            luaBatch,
 	"footprint/start/ready River and one worker":                aDirector,
 	"footprint/start/ready Asynq and one worker":                aDirector,
@@ -67,12 +65,12 @@ var behind = map[string]string{
 	"footprint/start/size River and one worker":                 aDirector,
 	"footprint/start/size Asynq and one worker":                 aDirector,
 	"footprint/start/size backlite and one worker":              aDirector,
-	"idle/agents/cpu a director with nothing":                   "33 heartbeats a second are what it does",
-	"idle/agents/cpu River and one worker":                      "a worker with nothing to do hears of nobody; here 33 agents a second say that they live",
-	"idle/agents/cpu Asynq and one worker":                      "a worker with nothing to do hears of nobody; here 33 agents a second say that they live",
-	"idle/agents/cpu backlite and one worker":                   "a worker with nothing to do hears of nobody; here 33 agents a second say that they live",
-	"idle/schedules/cpu a director with nothing":                "once a minute all schedules are read, to see what other directors changed",
-	"toolqueue/rate Signalbox, no rate":                         "a token besides the place",
+	"idle/agents/cpu a director with nothing":                   "it handles 33 heartbeats a second",
+	"idle/agents/cpu River and one worker":                      "an idle worker receives nothing; here 33 agents a second send a heartbeat",
+	"idle/agents/cpu Asynq and one worker":                      "an idle worker receives nothing; here 33 agents a second send a heartbeat",
+	"idle/agents/cpu backlite and one worker":                   "an idle worker receives nothing; here 33 agents a second send a heartbeat",
+	"idle/schedules/cpu a director with nothing":                "once a minute all schedules are read, to see changes by other directors",
+	"toolqueue/rate Signalbox, no rate":                         "a token in addition to the slot",
 	"toolqueue/rate-burst-4 Signalbox, no rate":                 "with a burst below 8 each start reads the clock, under the lock",
 	"toolqueue/permit bare channel":                             oneWait,
 	"toolqueue/permit-background bare channel":                  oneWait,
@@ -84,5 +82,5 @@ var behind = map[string]string{
 	"toolqueue/permit-64-yield-background channel with context": oneWait,
 	"commands/path bare fork, exec, wait, 10 side by side":      "two durable steps before the start and one after it",
 	"commands/path-http bare fork, exec, wait, 10 side by side": "two durable steps before the start and one after it, and HTTP",
-	"dashboard/load/frame a plain table":                        "a frame of the screen lasts 16.7 ms, and both draw each",
+	"dashboard/load/frame a plain table":                        "a screen frame takes 16.7 ms, and both draw every frame",
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/signalbox-ai/signalbox/bench/internal/results"
 )
 
-// Table shows figures, a line for each with each peer.
+// Table formats figures, one line per figure and peer.
 func Table(all []results.Figure) string {
 	var s strings.Builder
-	s.WriteString("| figure | ours | beside it | ratio | spread: ours; the other | target | met | limit of the machine | measure it again with `-only` |\n|---|---|---|---|---|---|---|---|---|\n")
+	s.WriteString("| figure | ours | peer | ratio | spread: ours; peer | target | met | limit of the machine | `-only` |\n|---|---|---|---|---|---|---|---|---|\n")
 	group := ""
 	for _, f := range all {
 		if f.Group != group {
@@ -30,7 +30,7 @@ func Table(all []results.Figure) string {
 	return s.String()
 }
 
-// line is that of a figure beside one peer, the at-th.
+// line returns the line of a figure for one peer, the at-th.
 func line(f results.Figure, p results.Series, at int) string {
 	title, target, met, limit, again := f.Title, "", "", "", "`"+f.Duel+"`"
 	if at > 0 {
@@ -64,8 +64,8 @@ func line(f results.Figure, p results.Series, at int) string {
 	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", title, ours, beside, ratio, spread, target, met, limit, again)
 }
 
-// roundsMet says in how many rounds of the run a figure met the target that its
-// median misses.
+// roundsMet returns in how many rounds a figure met the target that its median
+// misses.
 func roundsMet(f results.Figure) string {
 	met, all := f.RoundsMet()
 	if all < 2 {
@@ -74,7 +74,7 @@ func roundsMet(f results.Figure) string {
 	return fmt.Sprintf(" (met in %d of %d rounds)", met, all)
 }
 
-// times writes a ratio; one to nothing says nothing.
+// times formats a ratio; a ratio to zero is empty.
 func times(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) || v == 0 {
 		return ""
@@ -82,7 +82,7 @@ func times(v float64) string {
 	return results.Number(v) + "×"
 }
 
-// spreadOf is the least and the most of all rounds.
+// spreadOf returns the minimum and maximum of all rounds.
 func spreadOf(s results.Series) string {
 	if len(s.Values) == 1 {
 		return "–"
@@ -91,9 +91,9 @@ func spreadOf(s results.Series) string {
 	return results.Number(least) + " to " + results.Number(most)
 }
 
-// titles are the groups' names for people.
+// titles are the names of the groups, for people.
 var titles = map[string]string{
-	"http": "The director over HTTP", "footprint": "What the program takes up", "idle": "At rest", "sqlite": "SQLite, in process",
+	"http": "The director over HTTP", "footprint": "Footprint of the program", "idle": "At rest", "sqlite": "SQLite, in process",
 	"postgres": "PostgreSQL", "redis": "Redis", "postgres-deep": "PostgreSQL, many wait", "redis-deep": "Redis, many wait",
 	"toolqueue": "Tool queues", "gateway": "Through the gateway", "commands": "Command tools", "dashboard": "The pages",
 }

@@ -14,8 +14,8 @@ import (
 
 const asynqKind = "job"
 
-// Asynq makes queues on a Redis that empty has cleared: it knows no prefix.
-// check is how often it looks for tasks where it has found none; 0 is its own.
+// Asynq returns queues on a Redis that empty has cleared, because Asynq has no key prefix.
+// check is the poll interval while there are no tasks; 0: Asynq's default.
 func Asynq(empty func() (addr string, db int, err error), check time.Duration) queue.Open {
 	return func(context.Context, *measure.Bench) (queue.Queue, error) {
 		addr, db, err := empty()

@@ -9,26 +9,26 @@ import (
 	"time"
 
 	"github.com/mikestefanello/backlite"
-	_ "modernc.org/sqlite" // the same SQLite that ours is built with
+	_ "modernc.org/sqlite" // the same SQLite as ours
 
 	"github.com/signalbox-ai/signalbox/bench/internal/load"
 	"github.com/signalbox-ai/signalbox/bench/internal/measure"
 	"github.com/signalbox-ai/signalbox/bench/internal/queue"
 )
 
-// DurableSQLite are the settings that every peer on SQLite gets: what was
-// answered survives a power cut, as with ours.
+// DurableSQLite are the settings for every peer on SQLite: acknowledged writes survive a
+// power cut, as with ours.
 const DurableSQLite = "?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(30000)&_txlock=immediate"
 
-// Config makes a job a task of backlite's; ended ones are kept, as ours are.
+// Config makes a job a backlite task; ended tasks are kept, as with ours.
 func (job) Config() backlite.QueueConfig {
 	return backlite.QueueConfig{Name: "job", MaxAttempts: 3, Timeout: time.Minute, Backoff: time.Second, Retention: &backlite.Retention{Data: &backlite.RetainData{}}}
 }
 
 var files atomic.Int64
 
-// Backlite makes queues in fresh files. One connection is what SQLite's one
-// writer needs, and is faster with it than many that wait for each other.
+// Backlite returns queues in new files. SQLite has one writer, so one connection is
+// faster than many that wait for each other.
 func Backlite(_ context.Context, b *measure.Bench) (queue.Queue, error) {
 	path := filepath.Join(b.Dir, fmt.Sprintf("backlite-%d.db", files.Add(1)))
 	db, err := sql.Open("sqlite", "file:"+path+DurableSQLite)
@@ -98,7 +98,7 @@ func (q *backliteQueue) Work(ctx context.Context, workers int, do queue.Work) (e
 	return nil
 }
 
-// Weight is the size of the file.
+// Weight returns the size of the file.
 func (q *backliteQueue) Weight() (float64, error) { return SQLiteBytes(q.path) }
 
 func (q *backliteQueue) Close() {

@@ -1,5 +1,4 @@
-// Package peers has the queues that ours is compared with, each behind the
-// same few calls: River on PostgreSQL, Asynq on Redis, backlite on SQLite.
-// River on SQLite needs another version of River, and is a program of its own
-// (bench/riversqlite).
+// Package peers adapts the queues that ours is compared with to one interface: River on
+// PostgreSQL, Asynq on Redis, backlite on SQLite. River on SQLite needs another
+// version of River, and is a separate program (bench/riversqlite).
 package peers

@@ -17,18 +17,17 @@ import (
 	"github.com/signalbox-ai/signalbox/bench/internal/queue"
 )
 
-// RiverSettings are what a user of River may set; the zero value is what it
-// does by itself.
+// RiverSettings are settings of River; the zero value means River's defaults.
 type RiverSettings struct {
 	Connections    int
 	Cooldown, Poll time.Duration
 	Bulk           bool // cycles insert a thousand jobs at a time
 }
 
-// BestRiver is what gave most here.
+// BestRiver are the fastest settings on this machine.
 var BestRiver = RiverSettings{Connections: 32, Cooldown: time.Millisecond, Poll: 100 * time.Millisecond, Bulk: true}
 
-// job is our payload as a job of River's.
+// job is our payload as a River job.
 type job struct {
 	Prompt string    `json:"prompt"`
 	At     time.Time `json:"at"`
@@ -46,7 +45,7 @@ func (w *worker) Work(_ context.Context, j *river.Job[job]) error {
 	return nil
 }
 
-// River makes queues on fresh databases.
+// River returns queues on new databases.
 func River(database func() string, s RiverSettings) queue.Open {
 	return func(ctx context.Context, _ *measure.Bench) (queue.Queue, error) {
 		config, err := pgxpool.ParseConfig(database())
@@ -92,7 +91,7 @@ type riverQueue struct {
 	stop     func()
 }
 
-// mostEnds is how many ends may wait to be counted; River drops what is more.
+// mostEnds is the size of the buffer of ends to be counted; River drops further ones.
 const mostEnds = 200_000
 
 func (q *riverQueue) Submit(ctx context.Context, at time.Time) error {
@@ -142,8 +141,8 @@ func (q *riverQueue) Work(ctx context.Context, workers int, do queue.Work) error
 	return nil
 }
 
-// AwaitEnds counts what River says after it has stored it: its workers hand the
-// ends of their jobs to one that stores many at a time, and go on.
+// AwaitEnds counts River's events, which it sends after storing. Its workers pass the
+// ends of their jobs to a goroutine that stores many at a time, and continue.
 func (q *riverQueue) AwaitEnds(ctx context.Context, n int) error {
 	for range n {
 		select {
@@ -157,7 +156,7 @@ func (q *riverQueue) AwaitEnds(ctx context.Context, n int) error {
 	return nil
 }
 
-// Weight is the size of the job table with its indexes.
+// Weight returns the size of the job table with its indexes.
 func (q *riverQueue) Weight() (bytes float64, err error) {
 	err = q.pool.QueryRow(context.Background(), "SELECT pg_total_relation_size('river_job')").Scan(&bytes)
 	return bytes, err
@@ -168,7 +167,7 @@ func (q *riverQueue) Close() {
 	q.pool.Close()
 }
 
-// bulkRiver inserts in the way that is fastest with it.
+// bulkRiver inserts in bulk, which is fastest with River.
 type bulkRiver struct{ *riverQueue }
 
 func (q bulkRiver) SubmitMany(ctx context.Context, n int) error { return q.many(ctx, n, nil) }

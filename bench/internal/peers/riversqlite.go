@@ -17,13 +17,13 @@ import (
 	"github.com/signalbox-ai/signalbox/bench/internal/measure"
 )
 
-// RiverSQLite is River on SQLite, a process that is told what to do.
+// RiverSQLite is River on SQLite in a separate process, controlled by orders.
 type RiverSQLite struct {
 	in      io.WriteCloser
 	answers *json.Decoder
 }
 
-// Order is what it is told; bench/riversqlite says what it means.
+// Order is an order to the process; see bench/riversqlite.
 type Order struct {
 	Do      string        `json:"do"`
 	N       int           `json:"n"`
@@ -64,7 +64,7 @@ func (r *RiverSQLite) start(ctx context.Context, b *measure.Bench) error {
 	return nil
 }
 
-// obey has it do something, and returns what it saw.
+// obey sends an order and returns the values.
 func (r *RiverSQLite) obey(o Order) (measure.Values, error) {
 	if err := json.NewEncoder(r.in).Encode(o); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (r *RiverSQLite) fresh(b *measure.Bench) string {
 	return filepath.Join(b.Dir, fmt.Sprintf("river-%d.db", files.Add(1)))
 }
 
-// Side has it do one thing in a fresh file, each round.
+// Side returns a side that executes one order in a new file in each round.
 func (r *RiverSQLite) Side(name string, o func(b *measure.Bench) Order) *measure.Side {
 	return &measure.Side{Name: name, Open: func(ctx context.Context, b *measure.Bench) (measure.Trial, error) {
 		return func(context.Context) (measure.Values, error) {
@@ -97,7 +97,7 @@ func (r *RiverSQLite) Side(name string, o func(b *measure.Bench) Order) *measure
 	}}
 }
 
-// Deep is queue.Deep with it.
+// Deep is queue.Deep for this process.
 func (r *RiverSQLite) Deep(name string, waiting int) *measure.Side {
 	return &measure.Side{Name: name, Open: func(ctx context.Context, b *measure.Bench) (measure.Trial, error) {
 		if err := r.start(ctx, b); err != nil {
@@ -121,7 +121,7 @@ func (r *RiverSQLite) Deep(name string, waiting int) *measure.Side {
 	}}
 }
 
-// SQLiteBytes is the size of a database, with what is in its log.
+// SQLiteBytes returns the size of a database, including its log.
 func SQLiteBytes(path string) (float64, error) {
 	f, err := os.Stat(path)
 	if err != nil {

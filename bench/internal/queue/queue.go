@@ -1,5 +1,5 @@
-// Package queue is what is done with every queue that is compared, ours and
-// others', through the same few calls.
+// Package queue has the measurements of all compared queues, ours and others', through
+// one interface.
 package queue
 
 import (
@@ -13,20 +13,18 @@ import (
 	"github.com/signalbox-ai/signalbox/bench/internal/measure"
 )
 
-// Work is called when a task begins, with the moment that its submitter gave
-// it.
+// Work is called when a task begins, with the time of its submit.
 type Work func(submitted time.Time)
 
 // Queue is a queue with workers in this process.
 type Queue interface {
-	// Submit stores a task that may begin at once, and returns when it is
-	// durable.
+	// Submit stores a task that may begin at once, and returns when it is durable.
 	Submit(ctx context.Context, at time.Time) error
-	// Later stores tasks that may not begin before tomorrow.
+	// Later stores tasks that may begin only tomorrow.
 	Later(ctx context.Context, n int) error
-	// Work starts so many workers; a queue has them once.
+	// Work starts workers; it is called at most once per queue.
 	Work(ctx context.Context, workers int, do Work) error
-	// Close ends the workers and gives back what is held.
+	// Close ends the workers and releases all resources.
 	Close()
 }
 
@@ -43,14 +41,14 @@ func fresh(ctx context.Context, b *measure.Bench, open Open, do func(Queue) (mea
 	return do(q)
 }
 
-// Submits has callers submit as fast as they can, nobody works.
+// Submits measures callers that submit as fast as they can, without workers.
 func Submits(name string, open Open, callers int) *measure.Side {
 	return side(name, open, func(ctx context.Context, b *measure.Bench, q Queue) (measure.Values, error) {
 		return load.Run(ctx, callers, b.Span, func(ctx context.Context, _ int) error { return q.Submit(ctx, time.Now()) })
 	})
 }
 
-// side is one that begins each round with an empty queue.
+// side returns a side that begins each round with an empty queue.
 func side(name string, open Open, do func(context.Context, *measure.Bench, Queue) (measure.Values, error)) *measure.Side {
 	return &measure.Side{Name: name, Open: func(_ context.Context, b *measure.Bench) (measure.Trial, error) {
 		return func(ctx context.Context) (measure.Values, error) {
@@ -59,10 +57,10 @@ func side(name string, open Open, do func(context.Context, *measure.Bench, Queue
 	}}
 }
 
-// Cycles is from the first submit to the last stored end of a number of tasks,
-// which callers submit while workers work on them. Where the queue can take many
-// at once, and that is faster, it has Bulk; where its workers go on before the
-// end of their task is stored, it has Late.
+// Cycles measures from the first submit to the last stored end of a number of tasks,
+// which callers submit while workers process them. A queue implements Bulk if it can
+// take many tasks at once and that is faster, and Late if its workers continue before
+// the end of their task is stored.
 func Cycles(name string, open Open, callers, workers, tasks int) *measure.Side {
 	return side(name, open, func(ctx context.Context, b *measure.Bench, q Queue) (measure.Values, error) {
 		n := b.Scale(tasks)
@@ -95,9 +93,9 @@ type Bulk interface {
 	SubmitMany(ctx context.Context, n int) error
 }
 
-// Late is a queue whose workers go on before the end of their task is stored.
+// Late is a queue whose workers continue before the end of their task is stored.
 type Late interface {
-	// AwaitEnds returns when so many ends are stored, counted from the first.
+	// AwaitEnds returns when n ends are stored, counted from the first.
 	AwaitEnds(ctx context.Context, n int) error
 }
 
@@ -118,8 +116,8 @@ func fill(ctx context.Context, q Queue, callers, n int) error {
 	return errors.Join(errs...)
 }
 
-// Pickups is from the submit to the beginning of the work, with nothing else
-// going on: between two of them the queue has a pause to become idle.
+// Pickups measures from the submit to the beginning of the work, without other load:
+// a pause between two submits lets the queue become idle.
 func Pickups(name string, open Open, pause time.Duration, times int) *measure.Side {
 	return side(name, open, func(ctx context.Context, b *measure.Bench, q Queue) (measure.Values, error) {
 		began := make(chan time.Duration, 1)
@@ -141,15 +139,14 @@ func Pickups(name string, open Open, pause time.Duration, times int) *measure.Si
 	})
 }
 
-// What "half load" is: tasks come at times of their own, half as many as ten
-// workers could do.
+// Half load: tasks arrive at fixed times, half as many as ten workers could process.
 const (
 	halfWorkers = 10
 	halfTask    = 10 * time.Millisecond
 	halfEvery   = 2 * time.Millisecond
 )
 
-// HalfLoad is from the moment at which a task was due to be submitted to the
+// HalfLoad measures from the time at which a task was due to be submitted to the
 // beginning of the work, with half of the workers busy.
 func HalfLoad(name string, open Open) *measure.Side {
 	return side(name, open, func(ctx context.Context, b *measure.Bench, q Queue) (measure.Values, error) {
@@ -186,11 +183,11 @@ func HalfLoad(name string, open Open) *measure.Side {
 	})
 }
 
-// Weighed is a queue that knows how many bytes it takes up.
+// Weighed is a queue that can report its size in bytes.
 type Weighed interface{ Weight() (float64, error) }
 
-// Deep is the time of one task after the other, from its submit to its work,
-// while others wait for tomorrow. The queue is filled once.
+// Deep measures one task after the other, from its submit to its work, while others
+// wait for tomorrow. The queue is filled once.
 func Deep(name string, open Open, waiting int) *measure.Side {
 	return &measure.Side{Name: name, Open: func(ctx context.Context, b *measure.Bench) (measure.Trial, error) {
 		q, err := open(ctx, b)

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// AddRound puts the values of another run behind those that are there, figure
-// by figure and side by side.
+// AddRound appends the values of another run, by figure and side.
 func (f *File) AddRound(more File) {
 	for _, n := range more.Figures {
 		i := f.index(n.ID)
@@ -36,8 +35,8 @@ func (f *File) index(id string) int {
 	return -1
 }
 
-// itself is the figure's own series; of one that counts by its difference to a
-// side, that difference.
+// itself returns the figure's own series, or the difference for a figure that is a
+// difference to a side.
 func (f Figure) itself() Series {
 	if !f.Delta || len(f.Peers) == 0 {
 		return f.Ours
@@ -51,9 +50,9 @@ func (f Figure) itself() Series {
 	return out
 }
 
-// Compare is a table of the figures that both files have: the medians, and how
-// many times as good the newer file is, as the median of the rounds' ratios with
-// the least and the most.
+// Compare returns a table of the figures in both files: the medians, and how many times
+// as good the newer file is, as the median of the rounds' ratios with the minimum and
+// maximum.
 func Compare(old, now File) string {
 	var s strings.Builder
 	s.WriteString("| figure | old | new | new beside old | least and most | `-only` |\n|---|---|---|---|---|---|\n")

@@ -2,8 +2,8 @@ package results
 
 import "testing"
 
-// Both directions count so that more than 1 is better, and a figure that is a
-// difference is compared by that difference.
+// More than 1 is better in both directions, and a figure that is a difference is
+// compared by that difference.
 func TestCompare(t *testing.T) {
 	figure := func(id string, lower, delta bool, ours, peer float64) Figure {
 		return Figure{ID: id, Title: id, Unit: "ms", Lower: lower, Delta: delta, Target: Target{Of: "direct"},

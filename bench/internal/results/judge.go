@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// Median of what was seen, the middle of the two in the middle.
+// Median returns the median, for an even number the mean of the two middle values.
 func (s Series) Median() float64 {
 	v := slices.Sorted(slices.Values(s.Values))
 	if len(v) == 0 {
@@ -16,7 +16,7 @@ func (s Series) Median() float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// Spread is the least and the most that was seen.
+// Spread returns the minimum and the maximum.
 func (s Series) Spread() (least, most float64) { return slices.Min(s.Values), slices.Max(s.Values) }
 
 // side finds a series of the figure by its name: a peer or the limit.
@@ -32,8 +32,8 @@ func (f Figure) side(name string) *Series {
 	return nil
 }
 
-// Ratio says how many times as good as another side ours is: the median of the
-// rounds' ratios where both had the same rounds, else the ratio of the medians.
+// Ratio returns how many times as good as another side ours is: the median of the
+// rounds' ratios if both have the same rounds, else the ratio of the medians.
 func (f Figure) Ratio(to Series) float64 {
 	if len(to.Values) != len(f.Ours.Values) {
 		return f.better(f.Ours.Median(), to.Median())
@@ -52,7 +52,7 @@ func (f Figure) better(ours, theirs float64) float64 {
 	return ours / theirs
 }
 
-// Difference is ours less another side, the median of the rounds.
+// Difference returns ours minus another side, the median of the rounds.
 func (f Figure) Difference(to Series) float64 {
 	if len(to.Values) != len(f.Ours.Values) {
 		return f.Ours.Median() - to.Median()
@@ -64,8 +64,8 @@ func (f Figure) Difference(to Series) float64 {
 	return each.Median()
 }
 
-// Verdict says what was asked for, and whether it was reached. Without a target
-// both are empty.
+// Verdict returns the target and whether it was reached. Both are empty without a
+// target.
 func (f Figure) Verdict() (target string, met bool) {
 	t := f.Target
 	other := f.side(t.Of)
@@ -84,8 +84,8 @@ func (f Figure) Verdict() (target string, met bool) {
 	return fmt.Sprintf("≥ %s× %s", short(t.AtLeast), t.Of), f.Ratio(*other) >= t.AtLeast
 }
 
-// RoundsMet says in how many of the rounds the target was met, of how many. Both
-// are 0 where the sides had different rounds.
+// RoundsMet returns in how many rounds the target was met, and the number of rounds.
+// Both are 0 if the sides had different rounds.
 func (f Figure) RoundsMet() (met, all int) {
 	other := f.side(f.Target.Of)
 	if other != nil && len(other.Values) != len(f.Ours.Values) {
@@ -105,7 +105,7 @@ func (f Figure) RoundsMet() (met, all int) {
 
 func short(v float64) string { return strconv.FormatFloat(math.Round(v*100)/100, 'g', -1, 64) }
 
-// Amount writes a value for people: three digits that count.
+// Amount formats a value for people with three significant digits.
 func Amount(v float64, unit string) string {
 	if unit == "/s" || unit == "%" || unit == "" {
 		return Number(v) + unit
@@ -113,11 +113,11 @@ func Amount(v float64, unit string) string {
 	return Number(v) + " " + unit
 }
 
-// Number writes a value with three digits that count, thousands apart.
+// Number formats a value with three significant digits and thousands separators.
 func Number(v float64) string {
 	switch a := math.Abs(v); {
 	case math.IsNaN(v) || math.IsInf(v, 0):
-		return "–" // a ratio to nothing
+		return "–" // a ratio to zero
 	case a >= 1000:
 		step := math.Pow(10, math.Floor(math.Log10(a))-2)
 		return thousands(int64(math.Round(v/step) * step))

@@ -1,6 +1,6 @@
-// Package results is what a run of the benchmarks leaves: a file of JSON with
-// each figure as it was seen, round by round. All that is said of a figure -
-// medians, spreads, ratios, whether a target is met - is computed from that.
+// Package results defines the output of the benchmarks: a JSON file with each figure,
+// round by round. Medians, spreads, ratios and whether a target is met are computed
+// from that.
 package results
 
 import (
@@ -12,7 +12,7 @@ import (
 	"slices"
 )
 
-// Series is what one side saw of a figure, round by round.
+// Series has the values of one side for a figure, round by round.
 type Series struct {
 	Name   string    `json:"name"`
 	Values []float64 `json:"values"`
@@ -28,12 +28,12 @@ type Target struct {
 // Figure is one thing that was measured.
 type Figure struct {
 	ID       string   `json:"id"`
-	Duel     string   `json:"duel"` // what measures it again: -only DUEL
+	Duel     string   `json:"duel"` // to measure it again: -only DUEL
 	Group    string   `json:"group"`
 	Title    string   `json:"title"`
 	Unit     string   `json:"unit"`
 	Lower    bool     `json:"lower_is_better,omitempty"`
-	Delta    bool     `json:"difference,omitempty"` // to the peer, in place of a ratio
+	Delta    bool     `json:"difference,omitempty"` // difference to the peer instead of a ratio
 	Detail   bool     `json:"detail,omitempty"`
 	Measured string   `json:"measured"` // the day
 	Ours     Series   `json:"ours"`
@@ -42,22 +42,22 @@ type Figure struct {
 	Target   Target   `json:"target,omitzero"`
 }
 
-// Machine is where it was measured.
+// Machine describes the machine of the measurement.
 type Machine struct {
 	CPUs   int    `json:"cpus"`
 	CPU    string `json:"cpu"`
 	System string `json:"system"`
 	Go     string `json:"go"`
 	Disk   string `json:"disk"`
-	// Versions of what ours was compared with, and of the servers.
+	// Versions of the peers and of the servers.
 	Versions map[string]string `json:"versions"`
 }
 
-// File is the whole.
+// File is the whole file.
 type File struct {
 	Machine Machine `json:"machine"`
-	// Whole is the day on which all was measured in one run; "" while some of
-	// it is of earlier ones.
+	// Whole is the day on which everything was measured in one run; "" if some
+	// figures are from earlier runs.
 	Whole   string   `json:"whole,omitempty"`
 	Figures []Figure `json:"figures"`
 }
@@ -87,8 +87,8 @@ func (f File) Write(path string) error {
 	return os.WriteFile(path, append(text, '\n'), 0o644)
 }
 
-// Keep forgets the figures that a run of everything has not seen: nothing
-// measures them any more.
+// Keep removes the figures that a complete run did not measure, because they no longer
+// exist.
 func (f *File) Keep(seen []Figure, day string) {
 	f.Figures = slices.DeleteFunc(f.Figures, func(o Figure) bool {
 		return !slices.ContainsFunc(seen, func(n Figure) bool { return n.ID == o.ID })
@@ -96,8 +96,8 @@ func (f *File) Keep(seen []Figure, day string) {
 	f.Whole = day
 }
 
-// Merge puts figures in the place of the same ones of an earlier run, and those
-// that are new behind the last one of their group.
+// Merge replaces figures of an earlier run with the same ones of this run, and adds new
+// ones after the last one of their group.
 func (f *File) Merge(now []Figure) {
 	for _, n := range now {
 		if i := slices.IndexFunc(f.Figures, func(o Figure) bool { return o.ID == n.ID }); i >= 0 {

@@ -24,8 +24,8 @@ func TestMedianIsTheMiddle(t *testing.T) {
 	}
 }
 
-// A ratio is that of the rounds, so that a round in which the machine was slow
-// for both sides changes nothing.
+// A ratio is computed per round, so that a round in which the machine was slow for both
+// sides does not change it.
 func TestRatioIsOfTheRounds(t *testing.T) {
 	f := results.Figure{Ours: series("Signalbox", 200, 20, 210)}
 	if got := f.Ratio(series("peer", 100, 10, 100)); got != 2 {
@@ -81,7 +81,7 @@ func TestNumbersHaveThreeDigitsThatCount(t *testing.T) {
 	}
 }
 
-// Parts are measured one by one into one file.
+// Parts can be measured separately into one file.
 func TestMergeKeepsWhatWasNotMeasuredAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.json")
 	f, err := results.Read(path)

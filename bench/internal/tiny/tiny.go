@@ -1,5 +1,5 @@
-// Package tiny builds and starts the smallest programs that have a peer and a
-// worker (bench/tiny).
+// Package tiny builds and starts the smallest programs with a peer and a worker
+// (bench/tiny).
 package tiny
 
 import (
@@ -14,12 +14,12 @@ import (
 	"github.com/signalbox-ai/signalbox/bench/internal/director"
 )
 
-// Build makes the program of a peer.
+// Build builds the program of a peer.
 func Build(ctx context.Context, dir, peer string) (string, error) {
 	return director.Program(ctx, "github.com/signalbox-ai/signalbox/bench", filepath.Join("tiny", peer), filepath.Join(dir, "tiny-"+peer))
 }
 
-// Process is one that has said that it is ready.
+// Process is a program that has reported that it is ready.
 type Process struct{ cmd *exec.Cmd }
 
 // Start runs it on the queue at an address, and waits until it is ready.
@@ -41,7 +41,7 @@ func Start(ctx context.Context, binary, at string) (*Process, error) {
 	return p, nil
 }
 
-// PID is its number.
+// PID returns its process ID.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Stop ends it.

@@ -1,5 +1,5 @@
-// Command asynq is the smallest program with Asynq and one worker: what it
-// weighs and how long it takes to start is measured beside ours.
+// Command asynq is the smallest program with Asynq and one worker: its footprint and
+// start time are compared with ours.
 package main
 
 import (
@@ -20,5 +20,5 @@ func main() {
 		os.Exit(1)
 	}
 	fmt.Println("ready")
-	time.Sleep(time.Hour) // it is killed before
+	time.Sleep(time.Hour) // it is killed earlier
 }

@@ -1,5 +1,5 @@
-// Command backlite is the smallest program with backlite and one worker: what
-// it weighs and how long it takes to start is measured beside ours.
+// Command backlite is the smallest program with backlite and one worker: its footprint
+// and start time are compared with ours.
 package main
 
 import (
@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/mikestefanello/backlite"
-	_ "modernc.org/sqlite" // the same SQLite that ours is built with
+	_ "modernc.org/sqlite" // the same SQLite as ours
 )
 
 type job struct{ Prompt string }
@@ -41,6 +41,6 @@ func run(path string) error {
 	}
 	c.Start(context.Background())
 	fmt.Println("ready")
-	time.Sleep(time.Hour) // it is killed before
+	time.Sleep(time.Hour) // it is killed earlier
 	return nil
 }

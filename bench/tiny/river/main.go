@@ -1,5 +1,5 @@
-// Command river is the smallest program with River and one worker: what it
-// weighs and how long it takes to start is measured beside ours.
+// Command river is the smallest program with River and one worker: its footprint and
+// start time are compared with ours.
 package main
 
 import (
@@ -54,6 +54,6 @@ func run(ctx context.Context, url string) error {
 		return err
 	}
 	fmt.Println("ready")
-	time.Sleep(time.Hour) // it is killed before
+	time.Sleep(time.Hour) // it is killed earlier
 	return nil
 }
