@@ -38,7 +38,7 @@ type one func(ctx context.Context) error
 
 func duels(*measure.Bench) (out []*measure.Duel) {
 	r := &rig{}
-	const alone, many = "bare fork, exec, wait", "bare fork, exec, wait, 10 side by side"
+	const alone, many = "bare fork, exec, wait", "bare fork, exec, wait, 10 concurrent"
 	single, crowd := r.side(alone, 1, r.bare), r.side(many, side, r.bare)
 	for _, t := range []struct {
 		name, title, method string
@@ -55,7 +55,7 @@ func duels(*measure.Bench) (out []*measure.Duel) {
 		}
 		out = append(out,
 			&measure.Duel{Name: "commands/" + t.name, Ours: r.side("Signalbox", 1, run), Peers: []*measure.Side{single}, Rows: row(t.title, alone)},
-			&measure.Duel{Name: "commands/" + t.name + "-10", Ours: r.side("Signalbox", side, run), Peers: []*measure.Side{crowd}, Rows: row(t.title+", 10 side by side", many)},
+			&measure.Duel{Name: "commands/" + t.name + "-10", Ours: r.side("Signalbox", side, run), Peers: []*measure.Side{crowd}, Rows: row(t.title+", 10 concurrent", many)},
 		)
 	}
 	return append(out,

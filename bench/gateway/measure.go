@@ -45,20 +45,20 @@ func duels(*measure.Bench) (out []*measure.Duel) {
 				{ID: "p99", Key: load.P99, Title: title + ", added by the gateway, p99", Unit: "ms", Lower: true, Delta: true, Detail: true},
 			}},
 			&measure.Duel{Name: name + "-16", Ours: r.side("through the gateway", side, r.through(version)), Peers: []*measure.Side{r.side(direct, side, r.plain(version))}, Rows: []measure.Row{
-				{ID: "p50", Key: load.P50, Title: title + ", 16 side by side, median", Unit: "ms", Lower: true, Delta: true, Detail: true},
-				{ID: "rate", Key: load.Rate, Title: title + ", 16 side by side", Unit: "/s", Detail: true},
+				{ID: "p50", Key: load.P50, Title: title + ", 16 concurrent, median", Unit: "ms", Lower: true, Delta: true, Detail: true},
+				{ID: "rate", Key: load.Rate, Title: title + ", 16 concurrent", Unit: "/s", Detail: true},
 			}},
 		)
 		if version == modernEra {
 			out = append(out, &measure.Duel{Name: "gateway/rest", Ours: r.side("POST /api/tools/{tool}/call", 1, r.rest), Peers: []*measure.Side{plain}, Rows: []measure.Row{
-				{ID: "p50", Key: load.P50, Title: "a tool call by HTTP through the gateway, beside MCP directly, median", Unit: "ms", Lower: true, Delta: true},
+				{ID: "p50", Key: load.P50, Title: "a tool call by HTTP through the gateway, compared with direct MCP, median", Unit: "ms", Lower: true, Delta: true},
 			}})
 		}
 	}
 	return append(out, &measure.Duel{
 		Name: "gateway/in-flight", Ours: r.side("an agent with 1,000 tasks in flight", 1, r.crowded(inFlight)),
 		Peers: []*measure.Side{r.side(oneInFlight, 1, r.crowded(1))}, Rows: []measure.Row{
-			{ID: "p50", Key: load.P50, Title: "a tool call by an agent with 1,000 tasks in flight, beside one with a single task, median", Unit: "ms", Lower: true, Delta: true, Target: measure.Target{Of: oneInFlight, AtMost: 0.1}},
+			{ID: "p50", Key: load.P50, Title: "a tool call by an agent with 1,000 tasks in flight, compared with one with a single task, median", Unit: "ms", Lower: true, Delta: true, Target: measure.Target{Of: oneInFlight, AtMost: 0.1}},
 		},
 	})
 }

@@ -46,7 +46,7 @@ func duels(*measure.Bench) []*measure.Duel {
 			{Key: load.Rate, Title: "durable submits over HTTP, 1 ms added to each sync, 64 clients", Unit: "/s", Detail: true, Target: measure.Target{Of: slow.Name, AtLeast: 5}},
 		}},
 		{Name: "http/syncs", Ours: syncs(oursName), Rows: []measure.Row{
-			{Key: "syncs", Title: "syncs for a submit alone, by strace", Lower: true, Detail: true, Target: measure.Target{AtMost: 1.01}},
+			{Key: "syncs", Title: "syncs per single submit, by strace", Lower: true, Detail: true, Target: measure.Target{AtMost: 1.01}},
 		}},
 	}
 }
@@ -66,10 +66,10 @@ func footprints(*measure.Bench) []*measure.Duel {
 	return []*measure.Duel{
 		{Name: "footprint/start", Ours: footprint(oursName), Peers: peers, Limit: bareStart("the binary says its version"), Rows: []measure.Row{
 			{ID: "ready", Key: ready, Title: "start on an empty data folder to the first answer", Unit: "ms", Lower: true},
-			{ID: "ready-full", Key: readyFull, Title: "start with 100,000 that wait to the first answer", Unit: "ms", Lower: true},
+			{ID: "ready-full", Key: readyFull, Title: "start with 100,000 waiting tasks to the first answer", Unit: "ms", Lower: true},
 			{ID: "memory", Key: load.RSS, Title: "memory (RSS) after the start", Unit: "MB", Lower: true},
-			{ID: "memory-full", Key: rssFull, Title: "memory (RSS) with 100,000 that wait", Unit: "MB", Lower: true},
-			{ID: "per-task", Key: perTask, Title: "memory for each task that waits", Unit: "B", Lower: true},
+			{ID: "memory-full", Key: rssFull, Title: "memory (RSS) with 100,000 waiting tasks", Unit: "MB", Lower: true},
+			{ID: "per-task", Key: perTask, Title: "memory per waiting task", Unit: "B", Lower: true},
 			{ID: "size", Key: size, Title: "size of the stripped binary", Unit: "MB", Lower: true},
 		}},
 	}

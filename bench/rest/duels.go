@@ -50,18 +50,18 @@ func duels(*measure.Bench) []*measure.Duel {
 	}
 	return []*measure.Duel{
 		{Name: "idle/schedules", Ours: planned, Peers: []*measure.Side{bare}, Rows: []measure.Row{
-			{ID: "cpu", Key: share, Title: "a director with 10,000 schedules, none due, of a core", Unit: "%", Lower: true, Target: measure.Target{AtMost: 1}},
+			{ID: "cpu", Key: share, Title: "processor time of a director with 10,000 schedules, none due", Unit: "%", Lower: true, Target: measure.Target{AtMost: 1}},
 			{ID: "memory", Key: load.RSS, Title: "its memory (RSS)", Unit: "MB", Lower: true, Detail: true},
 		}},
 		{Name: "idle/agents", Ours: crowded, Peers: peers, Limit: s.side("a bare net/http server that answers the same heartbeats", constant), Rows: []measure.Row{
-			{ID: "cpu", Key: share, Title: "an idle director with 1,000 agents that beat, of a core", Unit: "%", Lower: true, Target: measure.Target{AtMost: 2}},
+			{ID: "cpu", Key: share, Title: "processor time of an idle director with 1,000 agents that send heartbeats", Unit: "%", Lower: true, Target: measure.Target{AtMost: 2}},
 			{ID: "memory", Key: load.RSS, Title: "its memory (RSS)", Unit: "MB", Lower: true, Detail: true},
-			{ID: "beats", Key: beats, Title: "heartbeats that it took in a minute", Detail: true},
-			{ID: "asked", Key: asked, Title: "requests that it made to agents in a minute", Lower: true, Detail: true},
+			{ID: "beats", Key: beats, Title: "heartbeats received per minute", Detail: true},
+			{ID: "asked", Key: asked, Title: "requests to agents per minute", Lower: true, Detail: true},
 		}},
 		{Name: "idle/live", Ours: live(), Rows: []measure.Row{
-			{ID: "cpu", Key: viewed, Title: "one who looks at a director with 1,000 idle agents, of processor time", Unit: "ms/s", Lower: true, Target: measure.Target{AtMost: 0.5}},
-			{ID: "sent", Key: sent, Title: "what is sent for that", Unit: "kB/s", Lower: true, Detail: true},
+			{ID: "cpu", Key: viewed, Title: "processor time for one reader of the live stream, 1,000 idle agents", Unit: "ms/s", Lower: true, Target: measure.Target{AtMost: 0.5}},
+			{ID: "sent", Key: sent, Title: "data sent for that", Unit: "kB/s", Lower: true, Detail: true},
 		}},
 	}
 }

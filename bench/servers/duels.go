@@ -58,7 +58,7 @@ func onPostgres(b *measure.Bench) []*measure.Duel {
 		directors(s, postgresKind, 2000, many), directors(s, postgresKind, 256, few),
 		{
 			Name: "postgres/fleet", Ours: s.fleet("four directors", 4), Peers: []*measure.Side{s.fleet(one, 1)},
-			Rows: []measure.Row{{Key: load.Rate, Title: "tasks through real directors, 256 clients, 256 agents that are done at once", Unit: "/s", Target: measure.Target{Of: one, AtLeast: 0.8}}},
+			Rows: []measure.Row{{Key: load.Rate, Title: "tasks through real directors, 256 clients, 256 agents that finish at once", Unit: "/s", Target: measure.Target{Of: one, AtLeast: 0.8}}},
 		},
 		{
 			Name: "postgres/pickup", Ours: queue.Pickups(oursName, s.fresh(postgresKind), pause, pickupTimes),
@@ -165,17 +165,17 @@ func depths(s *servers, k kind, most int, peers ...*measure.Side) []*measure.Due
 	title := map[int]string{1_000_000: "1,000,000", 300_000: "300,000"}[most]
 	out := []*measure.Duel{
 		{Name: string(k) + "-deep/wait-100k", Ours: many, Peers: []*measure.Side{control}, Rows: []measure.Row{
-			{Key: load.Each, Title: "cycle of one caller, 100,000 wait, the tenth of them blocked", Unit: "µs", Lower: true, Target: bound},
-			{ID: "bytes", Key: load.Storage, Title: "bytes for a task that waits", Unit: "B", Lower: true},
+			{Key: load.Each, Title: "cycle of one caller, 100,000 wait, a tenth of them blocked", Unit: "µs", Lower: true, Target: bound},
+			{ID: "bytes", Key: load.Storage, Title: "bytes per waiting task", Unit: "B", Lower: true},
 		}},
 		{Name: string(k) + "-deep/wait-most", Ours: s.deep("Signalbox", k, most), Peers: []*measure.Side{control}, Rows: []measure.Row{
-			{Key: load.Each, Title: "cycle of one caller, " + title + " wait, the tenth of them blocked", Unit: "µs", Lower: true, Target: bound},
+			{Key: load.Each, Title: "cycle of one caller, " + title + " wait, a tenth of them blocked", Unit: "µs", Lower: true, Target: bound},
 		}},
 	}
 	if len(peers) == 2 {
 		out = append(out, &measure.Duel{
 			Name: string(k) + "-deep/tomorrow", Ours: queue.Deep(oursName, s.fresh(k), 100_000), Peers: peers[1:], Rows: []measure.Row{
-				{Key: load.Each, Title: "submit to work and the next, 100,000 wait for tomorrow", Unit: "µs", Lower: true},
+				{Key: load.Each, Title: "submit to work, one after the other, 100,000 wait for tomorrow", Unit: "µs", Lower: true},
 			},
 		})
 	}

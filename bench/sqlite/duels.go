@@ -111,8 +111,8 @@ func depths(r *peers.RiverSQLite) []*measure.Duel {
 			Name: "sqlite/tomorrow", Ours: deep,
 			Peers: []*measure.Side{r.Deep(riverBest, manyBlocked), queue.Deep(liteName, peers.Backlite, manyBlocked)},
 			Rows: []measure.Row{
-				{Key: load.Each, Title: "submit to work and the next, 100,000 wait for tomorrow", Unit: "µs", Lower: true},
-				{ID: "bytes", Key: load.Storage, Title: "bytes in the file for a task that waits", Unit: "B", Lower: true},
+				{Key: load.Each, Title: "submit to work, one after the other, 100,000 wait for tomorrow", Unit: "µs", Lower: true},
+				{ID: "bytes", Key: load.Storage, Title: "bytes in the file per waiting task", Unit: "B", Lower: true},
 			},
 		},
 	}

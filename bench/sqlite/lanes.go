@@ -185,8 +185,8 @@ func lanes() []*measure.Duel {
 		}
 	}
 	return []*measure.Duel{
-		pair("own", "each agent a line of its own", true, openFile),
+		pair("own", "each agent with its own line", true, openFile),
 		pair("one", "one line for all", false, openFile),
-		pair("memory", "in memory, each a line of its own", true, openMemory),
+		pair("memory", "in memory, each with its own line", true, openMemory),
 	}
 }

@@ -42,12 +42,12 @@ type work struct {
 }
 
 var works = []work{
-	{name: "permit", title: "a free place taken and given back", callers: 1, cancelable: true, each: 200_000, target: 1},
+	{name: "permit", title: "a free slot taken and released", callers: 1, cancelable: true, each: 200_000, target: 1},
 	{name: "permit-background", title: "the same, context.Background", callers: 1, each: 200_000, target: 1},
 	{name: "permit-64", title: "64 callers, nothing done in between", callers: 64, cancelable: true, each: 5_000, target: 1},
 	{name: "permit-64-background", title: "64 callers, nothing done in between, context.Background", callers: 64, each: 5_000, target: 1},
-	{name: "permit-64-yield", title: "64 callers, each yields while it holds", callers: 64, cancelable: true, while: runtime.Gosched, each: 500, target: 1},
-	{name: "permit-64-yield-background", title: "64 callers, each yields while it holds, context.Background", callers: 64, while: runtime.Gosched, each: 500, target: 1},
+	{name: "permit-64-yield", title: "64 callers, each yields while it holds a slot", callers: 64, cancelable: true, while: runtime.Gosched, each: 500, target: 1},
+	{name: "permit-64-yield-background", title: "64 callers, each yields while it holds a slot, context.Background", callers: 64, while: runtime.Gosched, each: 500, target: 1},
 }
 
 func duels(*measure.Bench) (out []*measure.Duel) {
@@ -63,13 +63,13 @@ func duels(*measure.Bench) (out []*measure.Duel) {
 			},
 		})
 	}
-	out = append(out, rateDuel("rate", "a free place with a rate", 1_000_000), rateDuel("rate-burst-4", "the same, burst 4", 4))
+	out = append(out, rateDuel("rate", "a free slot with a rate", 1_000_000), rateDuel("rate-burst-4", "the same, burst 4", 4))
 	short := line("100 in line", 100)
 	return append(out, &measure.Duel{
 		Name: "toolqueue/line", Ours: line("10,000 in line", 10_000), Peers: []*measure.Side{short}, Rows: []measure.Row{
 			{ID: "enqueue", Key: "enqueue", Title: "a call gets in line", Unit: "ns", Lower: true, Detail: true},
 			{ID: "cancel", Key: "cancel", Title: "a call in line gives up", Unit: "ns", Lower: true, Detail: true},
-			{ID: "hand-off", Key: "hand-off", Title: "a place goes to the next in line", Unit: "ns", Lower: true, Detail: true},
+			{ID: "hand-off", Key: "hand-off", Title: "a slot passes to the next in line", Unit: "ns", Lower: true, Detail: true},
 		},
 	})
 }

@@ -80,7 +80,7 @@ var behind = map[string]string{
 	"toolqueue/permit-64-yield-background bare channel":         oneWait,
 	"toolqueue/permit-64-yield channel with context":            oneWait,
 	"toolqueue/permit-64-yield-background channel with context": oneWait,
-	"commands/path bare fork, exec, wait, 10 side by side":      "two durable steps before the start and one after it",
-	"commands/path-http bare fork, exec, wait, 10 side by side": "two durable steps before the start and one after it, and HTTP",
+	"commands/path bare fork, exec, wait, 10 concurrent":        "two durable steps before the start and one after it",
+	"commands/path-http bare fork, exec, wait, 10 concurrent":   "two durable steps before the start and one after it, and HTTP",
 	"dashboard/load/frame a plain table":                        "a screen frame takes 16.7 ms, and both draw every frame",
 }

@@ -55,7 +55,7 @@ func (f Figure) itself() Series {
 // maximum.
 func Compare(old, now File) string {
 	var s strings.Builder
-	s.WriteString("| figure | old | new | new beside old | least and most | `-only` |\n|---|---|---|---|---|---|\n")
+	s.WriteString("| figure | old | new | new compared with old | least and most | `-only` |\n|---|---|---|---|---|---|\n")
 	for _, n := range now.Figures {
 		i := old.index(n.ID)
 		if i < 0 {
@@ -73,7 +73,7 @@ func Compare(old, now File) string {
 		fmt.Fprintf(&s, "| %s | %s | %s | %.2f× | %.2f to %.2f | `%s` |\n", n.Title, Amount(was.Median(), n.Unit), Amount(is.Median(), n.Unit), each.Median(), least, most, n.ID)
 		if of := n.side(n.Target.Of); of != nil && !n.Delta {
 			if before := old.Figures[i].side(n.Target.Of); before != nil {
-				fmt.Fprintf(&s, "| 〃, beside %s | %.2f× | %.2f× | | | |\n", of.Name, old.Figures[i].Ratio(*before), n.Ratio(*of))
+				fmt.Fprintf(&s, "| 〃, compared with %s | %.2f× | %.2f× | | | |\n", of.Name, old.Figures[i].Ratio(*before), n.Ratio(*of))
 			}
 		}
 	}

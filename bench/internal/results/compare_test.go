@@ -14,10 +14,10 @@ func TestCompare(t *testing.T) {
 		old.AddRound(File{Figures: []Figure{figure("rate", false, false, 100*factor, 50*factor), figure("added", true, true, 5*factor, 1*factor), figure("gone", true, false, 1, 1)}})
 		now.AddRound(File{Figures: []Figure{figure("rate", false, false, 150*factor, 50*factor), figure("added", true, true, 3*factor, 1*factor), figure("new", true, false, 1, 1)}})
 	}
-	want := `| figure | old | new | new beside old | least and most | ` + "`-only`" + ` |
+	want := `| figure | old | new | new compared with old | least and most | ` + "`-only`" + ` |
 |---|---|---|---|---|---|
 | rate | 200 ms | 300 ms | 1.50× | 1.50 to 1.50 | ` + "`rate`" + ` |
-| 〃, beside direct | 2.00× | 3.00× | | | |
+| 〃, compared with direct | 2.00× | 3.00× | | | |
 | added | 8.00 ms | 4.00 ms | 2.00× | 2.00 to 2.00 | ` + "`added`" + ` |
 `
 	if got := Compare(old, now); got != want {
