@@ -102,7 +102,7 @@ func missed(all []results.Figure) string {
 		other := ""
 		for _, p := range f.Peers {
 			if p.Name == f.Target.Of {
-				other = fmt.Sprintf(", %s beside %s", times(f.Ratio(p)), p.Name)
+				other = fmt.Sprintf(", %s compared with %s", times(f.Ratio(p)), p.Name)
 				if f.Delta {
 					other = fmt.Sprintf(", %s more than %s", results.Amount(f.Difference(p), f.Unit), p.Name)
 				}

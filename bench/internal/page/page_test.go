@@ -34,7 +34,7 @@ func TestPageIsMadeOfTheFigures(t *testing.T) {
 }
 
 // No text of the page refers to another run than the one whose figures it shows.
-func TestThePageTellsOfItsRunAlone(t *testing.T) {
+func TestPageRefersOnlyToItsOwnRun(t *testing.T) {
 	f, err := results.Read(figures)
 	if err != nil {
 		t.Fatal(err)
