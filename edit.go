@@ -56,15 +56,15 @@ func CheckEdit(t *Task, e *Edit, by Principal) error {
 	own := local || t.Owner != "" && t.Owner == by.Key()
 	switch {
 	case t.Mode == ModeTool:
-		return Errorf(CodeUnsupported, "task %s is a call of the tool %s, which cannot be changed: cancel it and call the tool anew", t.ID, t.Tool)
+		return Errorf(CodeUnsupported, "task %s is a call of the tool %s, which cannot be changed: cancel it and call the tool again", t.ID, t.Tool)
 	case retarget && !own && !by.Has(ScopeAdmin):
-		return Errorf(CodeForbidden, "task %s is somebody else's: its prompt, its agent and its budget can be changed by its owner and by an admin", t.ID)
+		return Errorf(CodeForbidden, "task %s belongs to another owner: only its owner and an admin can change its prompt, its agent and its budget", t.ID)
 	case e.Order == OrderTop && !local && !by.Has(ScopeCancel):
 		return Errorf(CodeForbidden, "to move a task ahead of all others needs the scope %s, which %s does not have", ScopeCancel, by)
 	case e.Route != nil && t.SessionID != "":
-		return Errorf(CodeUnsupported, "task %s is a turn of session %s and stays with the agent that holds it: cancel it and submit it anew", t.ID, t.SessionID)
+		return Errorf(CodeUnsupported, "task %s is a turn of session %s and stays with the agent that holds it: cancel it and submit it again", t.ID, t.SessionID)
 	case e.Route != nil && (t.Mode != ModeQueue || t.Waits):
-		return Errorf(CodeUnsupported, "task %s stays with its agent, as its caller waits for it there: cancel it and submit it anew", t.ID)
+		return Errorf(CodeUnsupported, "task %s stays with its agent, because its caller waits for it there: cancel it and submit it again", t.ID)
 	}
 	err := cmp.Or(
 		InvalidIf(e.Rev <= 0, "revision", "revision is required: that of the task as you read it with GET /api/queue/{id}"),

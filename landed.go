@@ -113,7 +113,7 @@ func (t *Task) AdoptLanding(now time.Time) error {
 		}
 	}
 	if l.Active() {
-		l.State, l.Since, l.Text = LandingStands, now, "it was on its way when it was exported: ask for it again with signalbox land "+t.ID
+		l.State, l.Since, l.Text = LandingStands, now, "its landing was active when it was exported: ask for it again with signalbox land "+t.ID
 	}
 	return nil
 }

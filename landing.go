@@ -123,7 +123,7 @@ func NextLanding(l *Landing, ev LandingEvent) (*Landing, error) {
 	case LandingAsked:
 		switch {
 		case n.State == LandingLanded:
-			return l, Errorf(CodeConflict, "it has landed on %s already, as %s: what a later turn does lands by that turn", n.Onto, cmp.Or(n.Commit, n.URL))
+			return l, Errorf(CodeConflict, "it has landed on %s already, as %s: the work of a later turn lands with that turn", n.Onto, cmp.Or(n.Commit, n.URL))
 		case n.Active() && n.LandWish == ev.Wish:
 			return l, nil
 		case n.Active():
@@ -200,7 +200,7 @@ func (l *Landing) String() string {
 	case LandingGoing:
 		return "it lands " + onto + " by " + l.LandTask
 	case LandingReturned:
-		return "its conversation mends what keeps it from landing " + onto + why
+		return "its conversation fixes what keeps it from landing " + onto + why
 	case LandingLanded:
 		return "it has landed " + onto + " as " + cmp.Or(l.URL, l.Commit)
 	case LandingStands:
@@ -229,7 +229,7 @@ func (t *Task) SettleLanding(now time.Time) {
 // before the task ends.
 func (t *Task) ChangeLanding(ev LandingEvent) (c Change, ok bool, err error) {
 	if t.State != Completed && (ev.Kind != LandingDrop || t.State.Terminal()) {
-		return c, false, Errorf(CodeConflict, "task %s is %s: only what has completed lands", t.ID, t.State)
+		return c, false, Errorf(CodeConflict, "task %s is %s: only completed tasks land", t.ID, t.State)
 	}
 	l, err := NextLanding(t.Landing, ev)
 	if err != nil || l == t.Landing {

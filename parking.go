@@ -94,7 +94,7 @@ const (
 func park(c *Change, ev Event) error {
 	t := &c.Task
 	if ev.Parking == nil || ev.Parking.Kind == "" {
-		return Errorf(CodeConflict, "task %s: it is not said what it is parked for", t.ID)
+		return Errorf(CodeConflict, "task %s: it cannot be parked without a gate", t.ID)
 	}
 	bind(c, ev.SessionID)
 	leave(c, ev.Result)

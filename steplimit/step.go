@@ -16,7 +16,7 @@ type step struct {
 	counted  int  // counted calls so far
 	line     line // of counted calls, with the policy Queue
 	approved line // of approved calls
-	underWay int  // calls of Steps in flight
+	inFlight int  // calls of Steps in flight
 }
 
 func (l *Limiter) begin(number int) *step {
@@ -211,7 +211,7 @@ func (p *panicked) Error() string { return fmt.Sprintf("it panicked: %v\n%s", p.
 // go only to the log.
 func plain(err error) string {
 	if _, ok := errors.AsType[*panicked](err); ok {
-		return "it failed in a way that it was not made for."
+		return "it failed unexpectedly."
 	}
 	if err.Error() == "" {
 		return "no reason was given."

@@ -17,7 +17,7 @@ type Limiter struct {
 // New returns a Limiter. An unknown policy is an error.
 func New(o Options) (*Limiter, error) {
 	if o.Policy != "" && o.Policy != Reject && o.Policy != Queue {
-		return nil, fmt.Errorf("steplimit: there is no policy %q: it is %q or %q", o.Policy, Reject, Queue)
+		return nil, fmt.Errorf("steplimit: unknown policy %q: use %q or %q", o.Policy, Reject, Queue)
 	}
 	o.Prefix = cmp.Or(o.Prefix, "[streamChat]")
 	return &Limiter{opt: o, log: logger{to: o.Logger, prefix: o.Prefix}}, nil
@@ -88,19 +88,19 @@ func (s *Steps) enter(id int, c Call) (*step, *ticket) {
 	st := s.open[id]
 	if st == nil {
 		for old, o := range s.open {
-			if o.underWay == 0 {
+			if o.inFlight == 0 {
 				delete(s.open, old)
 			}
 		}
 		st = s.l.begin(id)
 		s.open[id] = st
 	}
-	st.underWay++
+	st.inFlight++
 	return st, st.admit(c)
 }
 
 func (s *Steps) exit(st *step) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st.underWay--
+	st.inFlight--
 }

@@ -55,9 +55,9 @@ func TestStepsSideBySide(t *testing.T) {
 	}
 }
 
-// TestStepThatIsUnderWayIsNotForgotten: a late call of the previous step still counts
+// TestStepInFlightIsNotForgotten: a late call of the previous step still counts
 // in that step while one of its calls is in flight.
-func TestStepThatIsUnderWayIsNotForgotten(t *testing.T) {
+func TestStepInFlightIsNotForgotten(t *testing.T) {
 	steps := newLimiter(t, steplimit.Options{Max: 1}).Steps()
 	c := calls(3)
 	inside, leave, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -116,9 +116,9 @@ func TestLogLines(t *testing.T) {
 	}
 }
 
-// TestTurnOfACallThatIsGivenUp: a call whose turn comes as its context ends passes the
+// TestAbandonedCallPassesItsTurnOn: a call whose turn comes as its context ends passes the
 // turn on, so that the next call does not wait for ever.
-func TestTurnOfACallThatIsGivenUp(t *testing.T) {
+func TestAbandonedCallPassesItsTurnOn(t *testing.T) {
 	queued := make(chan struct{}, 2)
 	o := steplimit.Options{Max: 1, Policy: steplimit.Queue}
 	o.Hooks.Queued = func(steplimit.Call, int, int, int) { queued <- struct{}{} }

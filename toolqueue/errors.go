@@ -70,7 +70,7 @@ func (e *Error) Error() string {
 	case ReasonUnknown:
 		return fmt.Sprintf("there is no tool queue %q: add it to the queues, or bind the tool to one that is there", e.Queue)
 	case ReasonAway:
-		return fmt.Sprintf("no word for %s about a slot of tool queue %q, which is shared with other processes: what keeps its slots cannot be reached, or this process ends; call again later",
+		return fmt.Sprintf("no answer for %s about a slot of tool queue %q, which is shared with other processes: the backend of its slots cannot be reached, or this process is ending; call again later",
 			formatDuration(e.Waited), e.Queue)
 	}
 	return fmt.Sprintf("gave up after %s in line for %s of tool queue %q (others in line: %d): the call was cancelled or its time was over",

@@ -123,7 +123,7 @@ func TestLocalQueuesWorkWithoutBackend(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := q.AcquireWithin(context.Background(), "a", Tool("x"), time.Second)
-		if !errors.Is(err, toolqueue.ErrAway) || !errors.Is(err, f.err) || !strings.Contains(err.Error(), `no word for 1s about a slot of tool queue "a"`) {
+		if !errors.Is(err, toolqueue.ErrAway) || !errors.Is(err, f.err) || !strings.Contains(err.Error(), `no answer for 1s about a slot of tool queue "a"`) {
 			t.Fatal(err)
 		}
 		p := Take(t, q, "b", Tool("x"))
