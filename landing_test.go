@@ -55,7 +55,7 @@ func TestALandingIsOfTheTaskThatItIsOf(t *testing.T) {
 }
 
 // After the maximum number of rounds or failures, the landing stands.
-func TestALandingStandsInTheEnd(t *testing.T) {
+func TestLandingStandsAfterTheLastTry(t *testing.T) {
 	step := func(l *signalbox.Landing, kind signalbox.LandingEventKind) *signalbox.Landing {
 		t.Helper()
 		got, err := signalbox.NextLanding(l, signalbox.LandingEvent{Kind: kind, Now: landNoon, Wish: signalbox.LandWish{Onto: "main"}, Task: "t", Rounds: 2, Text: "conflict in a.go"})

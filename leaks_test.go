@@ -21,9 +21,9 @@ var helpers = map[string]bool{
 	"internal/testserver": true, "internal/httpapi/apitest": true, "internal/toolqueuetest": true, "internal/execution/push/agenttest": true, "internal/llm/llmtest": true,
 }
 
-// TestWhatStartsGoroutinesIsCheckedForLeaks asserts that a package whose code starts
+// TestPackagesWithGoroutinesCheckForLeaks asserts that a package whose code starts
 // goroutines checks for leaks at the end of its tests.
-func TestWhatStartsGoroutinesIsCheckedForLeaks(t *testing.T) {
+func TestPackagesWithGoroutinesCheckForLeaks(t *testing.T) {
 	starts, checks := map[string]string{}, map[string]bool{}
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		switch {

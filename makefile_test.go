@@ -12,7 +12,7 @@ import (
 
 // The tests that make test excludes from the run with the race detector (NORACE)
 // run without it: test-alone lists their packages.
-func TestWhatDoesNotRaceIsRunAlone(t *testing.T) {
+func TestTestsWithoutRaceDetectorRunInTestAlone(t *testing.T) {
 	text, err := os.ReadFile("Makefile")
 	if err != nil {
 		t.Fatal(err)

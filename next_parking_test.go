@@ -64,7 +64,7 @@ func TestNextParkWithoutASessionStaysInItsQueue(t *testing.T) {
 }
 
 // A stop wins over parking, whether a person or a limit caused it.
-func TestNextParkOfWhatIsToBeStopped(t *testing.T) {
+func TestNextStopWinsOverPark(t *testing.T) {
 	task := taskIn("working")
 	task = step(t, task, signalbox.Event{Kind: signalbox.EventStop, Fence: 7, Now: noon, Reason: signalbox.ReasonStalled, Message: "no output for 5m0s"}).Task
 	if got := step(t, task, park(task, signalbox.Parking{Gate: closedMax})).Task; got.Reason != signalbox.ReasonStalled || got.Message != "no output for 5m0s" {
@@ -138,7 +138,7 @@ func TestNextUnparkSaysWhy(t *testing.T) {
 }
 
 // A repeated report that a run was parked changes neither the task nor the account.
-func TestNextParkSaidAgain(t *testing.T) {
+func TestNextRepeatedPark(t *testing.T) {
 	task := taskIn("parked")
 	ev := park(task, signalbox.Parking{Gate: signalbox.Gate{Kind: signalbox.GateTime}, Began: true})
 	ev.Account = &signalbox.AccountEvent{Kind: signalbox.AccountLimit, Account: "max"}

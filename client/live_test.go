@@ -44,7 +44,7 @@ func TestLiveResumes(t *testing.T) {
 
 // A director that sends nothing for five seconds counts as dead, even if the
 // connection is open.
-func TestLiveTakesSilenceForDeath(t *testing.T) {
+func TestLiveReconnectsAfterSilence(t *testing.T) {
 	asked := make(chan string, 10)
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		asked <- r.Header.Get("Last-Event-ID")

@@ -103,7 +103,7 @@ func TestWhoWaitsForTokenIsToldUntilWhen(t *testing.T) {
 }
 
 // Waiting.Held of a call that waits for a slot does not name the rate.
-func TestWaitForSlotIsNotTheRates(t *testing.T) {
+func TestSlotWaitIsNotReportedAsRateWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 1, Rate: toolqueue.Rate{N: 1, Per: time.Minute, Burst: 2}}))
 		held := Take(t, q, "a", Tool("holder"))

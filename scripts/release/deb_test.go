@@ -130,7 +130,7 @@ func TestDebInstalls(t *testing.T) {
 }
 
 // A unit that starts an unexpected program stops the release.
-func TestAnOddUnitIsRefused(t *testing.T) {
+func TestUnexpectedUnitIsRefused(t *testing.T) {
 	if _, err := installedUnit([]byte("[Service]\nExecStart=/opt/signalbox\n")); err == nil {
 		t.Error("a unit without the program was taken")
 	}

@@ -163,7 +163,7 @@ func checkLayer(t *testing.T, layer []byte) {
 }
 
 // The image has the same run configuration as the Dockerfile's.
-func TestTheImageRunsAsThatOfTheDockerfile(t *testing.T) {
+func TestImageRunsLikeTheDockerfile(t *testing.T) {
 	text, err := os.ReadFile("../../Dockerfile")
 	if err != nil {
 		t.Fatal(err)

@@ -103,7 +103,7 @@ func TestAPartWithoutALicenceIsRefused(t *testing.T) {
 
 // The SBOM lists each part once, with a licence identifier, and is the same for the
 // same program.
-func TestTheListOfParts(t *testing.T) {
+func TestSBOM(t *testing.T) {
 	parts := []part{{name: "example.com/a", version: "v1.0.0", url: "pkg:golang/example.com/a@v1.0.0", sum: strings.Repeat("ab", 32), licences: []string{"MIT"}}, {name: "std", version: "1.26.0", url: "pkg:golang/std@1.26.0", licences: []string{"BSD-3-Clause"}}}
 	r := release{commit: strings.Repeat("c", 40), version: "1.2.0", at: noon}
 	one, err := bill(r, targets[0], "go1.26.0", strings.Repeat("0", 64), parts)
@@ -142,7 +142,7 @@ func TestTheListOfParts(t *testing.T) {
 }
 
 // Only committed files are released, and the version is the tag.
-func TestTheSourceIsTheCommit(t *testing.T) {
+func TestReleaseContainsOnlyTheCommit(t *testing.T) {
 	repo, into := t.TempDir(), filepath.Join(t.TempDir(), "source")
 	git := func(args ...string) {
 		t.Helper()
