@@ -12,31 +12,30 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// spreadOver is for how long agents are told, after the claims of an account were spread, that
-// they are not any more: more than the second between two calls of OpenGates, and what a
-// clock may go back.
+// spreadOver is how long agents are told, after the claims of an account were spread, that they no longer
+// are. It is more than the second between two calls of OpenGates plus what a clock may step back.
 const spreadOver = 5 * time.Second
 
 // answeredFor bounds the attempt to open an account.
 const answeredFor = 5 * time.Second
 
-// limitJitter is the most by which the first request after the reset of a limit is put off.
+// limitJitter is the longest delay of the first request after the reset of a limit.
 const limitJitter = time.Second
 
-// meet returns how a run that met a limit of its provider is parked, nil where it cannot go on,
-// and what happens to its account.
+// meet returns how a run that met a limit of its provider is parked, nil if it cannot be continued, and the
+// event for its account.
 func (e *Engine) meet(t *signalbox.Task, o Outcome) (*signalbox.Parking, *signalbox.AccountEvent) {
 	park, closed := accounts.Meet(t, o.Account.Name, o.Limit, e.Now(), max(0, e.Jitter(limitJitter*5/2)-limitJitter*2))
 	if closed != nil {
 		closed.Of, closed.Login, closed.Windows = o.Account.Kind, o.Account.Login, o.Account.Windows
 	}
-	if signalbox.Isolated(t.Slot) { // it has no conversation to go on in, and its caller waits
+	if signalbox.Isolated(t.Slot) { // it has no conversation to continue, and its caller waits
 		return nil, closed
 	}
 	return park, closed
 }
 
-// HearAccount records what an agent tells of its account.
+// HearAccount records what an agent reports about its account.
 func (e *Engine) HearAccount(ctx context.Context, agent string, n accounts.News) error {
 	if ev, ok := e.accounts.Hear(agent, n, e.Now()); ok {
 		_, err := e.ChangeAccount(ctx, ev)
@@ -62,7 +61,7 @@ func (e *Engine) ChangeAccount(ctx context.Context, ev signalbox.AccountEvent) (
 	return c.Account, nil
 }
 
-// SetAccount applies what a person does to an account that is known.
+// SetAccount applies an event by a person to a known account.
 //
 // Errors: CodeNotFound; CodeValidation.
 func (e *Engine) SetAccount(ctx context.Context, ev signalbox.AccountEvent) (after, before signalbox.Account, err error) {
@@ -92,8 +91,7 @@ func (e *Engine) knownAccount(ctx context.Context, name string) (signalbox.Accou
 
 // RemoveAccount forgets an account that no agent spends any more.
 //
-// Errors: CodeNotFound; CodeConflict while an agent that is known spends it, or tasks are parked
-// at it.
+// Errors: CodeNotFound; CodeConflict while a known agent spends it, or tasks are parked at it.
 func (e *Engine) RemoveAccount(ctx context.Context, name, by string) error {
 	a, err := e.knownAccount(ctx, name)
 	if err == nil {
@@ -115,11 +113,11 @@ func (e *Engine) removeAccount(ctx context.Context, a *signalbox.Account, by str
 	return err
 }
 
-// accountKept is how long an open account is kept of which nothing is heard.
+// accountKept is how long an open account is kept without news about it.
 const accountKept = 30 * 24 * time.Hour
 
-// PruneAccounts removes accounts that are open, that no agent spends and nothing waits for, and of
-// which nothing was heard for 30 days.
+// PruneAccounts removes accounts that are open, that no agent spends, that nothing waits for, and about which
+// nothing was heard for 30 days.
 func (e *Engine) PruneAccounts(ctx context.Context) error {
 	list, err := e.Accounts(ctx)
 	for i := range list {
@@ -134,8 +132,8 @@ func (e *Engine) PruneAccounts(ctx context.Context) error {
 	return err
 }
 
-// answered opens an account that was tried: a run of it has completed. That is a change of its
-// own, whatever may follow the end of the run in its commit.
+// answered opens an account that was being tried, after a run of it has completed. It is a change of its own, whatever
+// else the commit of the run's end may contain.
 func (e *Engine) answered(account string) {
 	ctx, cancel := context.WithTimeout(context.Background(), answeredFor)
 	defer cancel()
@@ -151,7 +149,7 @@ func (e *Engine) accountStale(ctx context.Context, name string) {
 	}
 }
 
-// accountChanged tells observers, so that agents which claim nothing try again.
+// accountChanged notifies observers, so that agents whose claims found nothing try again.
 func (e *Engine) accountChanged(name string) {
 	e.hub.publish(&Applied{Kind: signalbox.EventAccount, Account: name})
 }
@@ -161,12 +159,11 @@ func (e *Engine) Accounts(ctx context.Context) ([]signalbox.Account, error) {
 	return e.accounts.Refresh(ctx, e.store)
 }
 
-// KnownAccounts returns all accounts by name, as they were last read or changed here: about a
-// second ago at most.
+// KnownAccounts returns all accounts by name, as last read or changed here: at most about a second old.
 func (e *Engine) KnownAccounts() []signalbox.Account { return e.accounts.All() }
 
-// OpenGates tries accounts whose time is over, and lets tasks go on that are parked until a
-// time. It is called every second.
+// OpenGates starts to try accounts whose time is over, and requeues tasks whose parking time is over. It is
+// called every second.
 func (e *Engine) OpenGates(ctx context.Context) error {
 	parked, err := e.store.Parked(ctx, "", "") // before the accounts, so that none of them was closed since
 	if err != nil {
@@ -182,7 +179,7 @@ func (e *Engine) OpenGates(ctx context.Context) error {
 			if _, err = e.ChangeAccount(ctx, signalbox.AccountEvent{Kind: signalbox.AccountDue, Account: a.Name}); err != nil {
 				return err
 			}
-		case a.State == signalbox.AccountTrying && a.Probe.Fence != 0 && !e.probing(ctx, a) && e.accounts.ProbeEnded(a.Name, a.Probe.Fence), // and said nothing: another one goes
+		case a.State == signalbox.AccountTrying && a.Probe.Fence != 0 && !e.probing(ctx, a) && e.accounts.ProbeEnded(a.Name, a.Probe.Fence), // it ended without saying anything: another task probes the account
 			a.Spreading(e.Now()), a.Spreading(e.Now().Add(-spreadOver)), a.Spreading(e.Now().Add(spreadOver)),
 			e.accounts.ReserveChanged(a.Name, e.opts.Reserve[a.Name], e.Now()):
 			e.accountChanged(a.Name)
@@ -198,14 +195,14 @@ func (e *Engine) probing(ctx context.Context, a *signalbox.Account) bool {
 	return err != nil || slices.ContainsFunc(slots, func(s signalbox.Slot) bool { return s.Agent == a.Probe.Agent && s.Fence == a.Probe.Fence })
 }
 
-// WaitsAt returns the gate of a task that is parked, or that waits because none of the connected
-// agents which serve its queue is let to claim it: each is closed, or its account is. It is nil
-// if the task waits for neither. Its Text is the whole sentence, as of now.
+// WaitsAt returns the gate of a task that is parked, or that waits because no connected agent that serves its
+// queue may claim it: each agent, or its account, is closed. It is nil if the task waits for neither. Its
+// Text is the whole sentence, with the current times.
 func (e *Engine) WaitsAt(t *signalbox.Task) *signalbox.ClosedGate {
 	if t.State == signalbox.Parked {
 		g := signalbox.ClosedGate{Gate: t.Parking.Gate, Since: t.Parking.At}
 		g.Text = g.String()
-		if a := e.accounts.Blocked(g.Name); a != nil { // else it is not known here yet that it is
+		if a := e.accounts.Blocked(g.Name); a != nil { // else this director does not know yet that it is blocked
 			g.Text, g.Until = a.String(), a.Until
 		}
 		return &g
@@ -213,7 +210,7 @@ func (e *Engine) WaitsAt(t *signalbox.Task) *signalbox.ClosedGate {
 	if _, bypass := signalbox.QueueBypass(t.Queue); t.State != signalbox.Pending || bypass {
 		return nil
 	}
-	var first *signalbox.ClosedGate // that opens
+	var first *signalbox.ClosedGate // the one that opens first
 	for _, a := range e.LiveAgents() {
 		if !a.Up || !a.Serves(t.Queue) {
 			continue
@@ -229,7 +226,7 @@ func (e *Engine) WaitsAt(t *signalbox.Task) *signalbox.ClosedGate {
 	return first
 }
 
-// keeps returns the gate that keeps an agent from a task; nil for none.
+// keeps returns the gate that keeps an agent from claiming a task; nil if there is none.
 func (e *Engine) keeps(t *signalbox.Task, a *LiveAgent) *signalbox.ClosedGate {
 	if g := e.budgets.Keeps(t, a.Name, a.Account, e.Now()); g != nil {
 		return g
@@ -247,7 +244,7 @@ func (e *Engine) keeps(t *signalbox.Task, a *LiveAgent) *signalbox.ClosedGate {
 	return &g
 }
 
-// QueueWaitsAt names the gate at which tasks of people wait in a queue; zero for none.
+// QueueWaitsAt returns the gate at which people's tasks wait in a queue; zero if there is none.
 func (e *Engine) QueueWaitsAt(queue string) (at signalbox.GateRef) {
 	if w := e.WaitsAt(&signalbox.Task{State: signalbox.Pending, Queue: queue}); w != nil {
 		at = w.Ref()
@@ -277,16 +274,15 @@ const AgentCure = "look at its host and its log; it is opened again by itself wh
 
 func upperFirst(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-// Unpark lets a task go on though the account of its agent is not open or a budget is used up:
-// one that is parked, or that waits for that. It becomes the first of its queue.
+// Unpark lets a task run although the account of its agent is not open or a budget is used up. The task is
+// parked, or waits for one of these. It becomes the first of its queue.
 //
 // Errors: CodeNotFound; CodeConflict if it does not wait; CodeAlreadyEnded.
 func (e *Engine) Unpark(ctx context.Context, id, by string) (signalbox.Task, error) {
 	return e.apply(ctx, id, nil, signalbox.Event{Kind: signalbox.EventUnpark, Anyway: true, By: by})
 }
 
-// withoutParked is the position of a task without those before it that are parked: nobody
-// claims them.
+// withoutParked is the position of a task without the parked ones before it, which no agent claims.
 func (e *Engine) withoutParked(ctx context.Context, t *signalbox.Task, pos store.Position) (store.Position, error) {
 	parked, err := e.store.Parked(ctx, "", "")
 	for i := range parked {

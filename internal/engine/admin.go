@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// announce publishes a stored change that is not one of a task.
+// announce publishes a stored change that is not a change of a task.
 func (e *Engine) announce(entry signalbox.Entry, err error) error {
 	if err == nil {
 		e.hub.publish(&Applied{Kind: entry.Kind, By: entry.By, Task: signalbox.Task{Queue: entry.Queue, Agent: entry.Agent}})

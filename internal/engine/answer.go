@@ -66,12 +66,12 @@ type Outcome struct {
 	TaskID    string
 	SessionID string
 	Result    *signalbox.Result
-	Account   accounts.News   // of the account that it spent; its Name is "" for none that is known
-	Limit     *accounts.Limit // of its provider, at which the run ended; nil: none
+	Account   accounts.News   // of the account that it spent; its Name is "" if that is unknown
+	Limit     *accounts.Limit // the provider's limit at which the run ended; nil: none
 }
 
-// Finish ends the task with the outcome that the agent reported, or parks it where a limit of
-// its provider ended the run.
+// Finish ends the task with the outcome that the agent reported, or parks it if a limit of its provider ended
+// the run.
 func (e *Engine) Finish(ctx context.Context, t signalbox.Task, o Outcome) (signalbox.Task, error) {
 	ev := signalbox.Event{Kind: signalbox.EventFinish, Reason: o.Reason, Message: o.Message, TaskID: o.TaskID, SessionID: o.SessionID, Result: o.Result}
 	if o.Limit != nil {

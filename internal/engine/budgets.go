@@ -7,11 +7,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/budget"
 )
 
-// Budgets knows what has been spent of each budget.
+// Budgets returns what has been spent of each budget.
 func (e *Engine) Budgets() *budget.Book { return e.budgets }
 
-// RefreshBudgets reads what has been spent today. Observers are told if other budgets are used
-// up than before, so that agents claim again and runs are stopped. It is called every second.
+// RefreshBudgets reads what has been spent today. If the set of used-up budgets has changed, observers are
+// told, so that agents claim again and runs are stopped. It is called every second.
 func (e *Engine) RefreshBudgets(ctx context.Context) error {
 	if !e.opts.Budgets.Daily() {
 		return nil
@@ -27,7 +27,7 @@ func (e *Engine) RefreshBudgets(ctx context.Context) error {
 	return err
 }
 
-// readBudgets reads what has been spent today where that is not known yet.
+// readBudgets reads today's spending of budgets for which it is not known yet.
 func (e *Engine) readBudgets(ctx context.Context) error {
 	if !e.budgets.Due(e.Now()) {
 		return nil
@@ -45,8 +45,8 @@ func (e *Engine) noteBudgets(a *Applied) {
 	}
 }
 
-// checkBudgets refuses a budget that is too high, and a call beside the queue for which nothing
-// is left today: its caller waits.
+// checkBudgets refuses a budget that is too high, and a bypass call for which nothing is left today, since
+// its caller waits.
 func (e *Engine) checkBudgets(ctx context.Context, n *NewTask) error {
 	if err := e.opts.Budgets.Check(n.Budget, n.By); err != nil || n.Mode != signalbox.ModeBypass {
 		return err

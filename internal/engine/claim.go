@@ -14,7 +14,7 @@ type Claimed struct {
 	Task    signalbox.Task
 	Request signalbox.Request
 	Env     map[string]string
-	Held    bool // nothing was claimed, as store.Claimed.Held and Short have it
+	Held    bool // nothing was claimed; this and Short are those of store.Claimed
 	Short   bool
 	Holds   []signalbox.Hold // of the claim
 }
@@ -23,7 +23,7 @@ type Claimed struct {
 // no free slot or no task. fenceAbove is the highest fence that the agent reported.
 func (e *Engine) Claim(ctx context.Context, a signalbox.Agent, fenceAbove int64) (c Claimed, found bool, err error) {
 	r := store.ClaimRequest{Agent: a.Name, AgentURL: a.URL, Slots: a.Slots, Queues: a.Queues(), FenceAbove: fenceAbove, Folder: a.Folder, Workplace: a.Workplace}
-	if !signalbox.IsExecutor(a.Name) { // it spends nothing, and the limit on the fleet is on agents
+	if !signalbox.IsExecutor(a.Name) { // an executor spends nothing, and the fleet limit is on agents
 		if err := e.readBudgets(ctx); err != nil {
 			return c, false, err
 		}

@@ -15,9 +15,9 @@ import (
 // ETA is an estimated range until the start of a waiting task.
 type ETA = runtimes.Range
 
-// ETA estimates when a pending task starts. It is nil if the task is not pending, waits for
-// something of unknown duration (a pause, an account, a budget, agents that are closed or gone, runs that have all
-// outlasted their usual time), or fewer than runtimes.Fewest runs are known.
+// ETA estimates when a pending task starts. It is nil if the task is not pending, if it waits for something of
+// unknown duration (a pause, an account, a budget, agents that are closed or gone, runs that have all outlasted
+// their usual time), or if fewer than runtimes.Fewest runs are known.
 func (e *Engine) ETA(ctx context.Context, t *signalbox.Task, pos store.Position) *ETA {
 	if t.State != signalbox.Pending || pos.N == 0 || e.budgets.Keeps(t, "", "", e.Now()) != nil {
 		return nil
@@ -66,7 +66,7 @@ func (e *Engine) Typical(ctx context.Context, agent string) *ETA {
 type queueStats struct {
 	at          time.Time
 	slots, free int
-	overdue     int  // slots, besides, whose runs have outlasted their usual time: no end is known
+	overdue     int  // further slots, whose runs have outlasted their usual time: their end is unknown
 	typical     *ETA // how long a run takes
 }
 

@@ -175,7 +175,7 @@ func (e *Engine) gateSlot(ctx context.Context, servers []LiveAgent) (Gate, error
 		return g, nil
 	}
 	var held, closed []string
-	all := !slices.ContainsFunc(servers, func(a LiveAgent) bool { return a.Closed == nil }) // then that is a gate of its own
+	all := !slices.ContainsFunc(servers, func(a LiveAgent) bool { return a.Closed == nil }) // then that is its own gate
 	for _, a := range servers {
 		switch {
 		case a.Closed != nil && !all:

@@ -8,8 +8,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/resources"
 )
 
-// gateHolds is open if one of the connected agents could be given all that the task needs; nil if
-// it needs nothing.
+// gateHolds is open if one of the connected agents could be given all resources that the task needs; nil if
+// it needs none.
 func (e *Engine) gateHolds(ctx context.Context, t *signalbox.Task, servers []LiveAgent) (*Gate, error) {
 	holds, err := e.store.Holds(ctx)
 	if err != nil {

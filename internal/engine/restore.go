@@ -47,7 +47,7 @@ func (e *Engine) Restore(ctx context.Context, in Transfer, requeue bool) (signal
 	return after, nil
 }
 
-// RestoreUsage is store.UsageWriter's.
+// RestoreUsage implements store.UsageWriter.
 func (e *Engine) RestoreUsage(ctx context.Context, u signalbox.Usage) error {
 	return e.store.RestoreUsage(ctx, u)
 }

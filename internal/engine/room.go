@@ -38,7 +38,7 @@ func (e *Engine) checkRoute(ctx context.Context, n NewTask) error {
 		return nil
 	case err != nil:
 		return err
-	case s.Agent != n.Agent && !n.By.MayUse(s.Agent): // nor may it know of that one
+	case s.Agent != n.Agent && !n.By.MayUse(s.Agent): // nor may it learn of the holder
 		return signalbox.Invalid("session_id", "agent %s has no session %s: leave session_id out, or name one of its own", n.Agent, n.SessionID)
 	case s.Agent != n.Agent:
 		return signalbox.Invalid("agent", "session %s is held by agent %s: leave out agent, or name %s", n.SessionID, s.Agent, s.Agent)

@@ -173,8 +173,8 @@ func (e *Engine) changeSession(ctx context.Context, id, by string, change func(s
 	}
 }
 
-// A caller that gets work done on another owner's task or conversation can learn what is in
-// it, so that requires the right to read.
+// A caller that gets work done on another owner's task or conversation can learn its content, so that
+// requires the right to read.
 
 // mayRead reports whether a caller may read what belongs to owner. The director itself may,
 // and so may anyone while the director is open.

@@ -35,12 +35,11 @@ func (e *Engine) noteStranded(a *Applied) {
 	}
 }
 
-// ResolveStranded handles tasks that wait for an agent because it holds their session, when
-// the agent has been gone for the session grace: they fail with a message that says what to
-// do, or move to the work queue if submitted with session: prefer, unless a run of them was
-// parked in that session. Tasks that named the agent keep waiting, and parked ones until
-// their gate opens. A call handles at most batchSize tasks; it should be made every
-// second.
+// ResolveStranded handles tasks that wait for an agent because it holds their session, once the agent has
+// been gone for the session grace. They fail with a message that says what to do. If submitted with session:
+// prefer, they move to the work queue instead, unless a run of them was parked in that session. Tasks that
+// named the agent keep waiting, and parked tasks until their gate opens. A call handles at most batchSize
+// tasks; call it every second.
 func (e *Engine) ResolveStranded(ctx context.Context, agent string, gone time.Duration) error {
 	queue := signalbox.AgentQueue(agent)
 	known, _ := e.stranded.LoadOrStore(queue, &strandedScan{})

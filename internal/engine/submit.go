@@ -47,7 +47,7 @@ type NewTask struct {
 	Checking     signalbox.Checking   `json:",omitzero"`
 	Needs        map[string]int       `json:",omitempty"` // units of resources that its run holds
 	Workspace    *signalbox.Workspace `json:",omitempty"`
-	// Holds is used instead of Needs by the director itself, also for what is exclusive.
+	// Holds replaces Needs for tasks of the director itself, which may also hold exclusive resources.
 	Holds   *[]signalbox.Need   `json:"-"`
 	Landing *signalbox.LandWish `json:",omitempty"` // where its work lands when it has completed
 	Land    *signalbox.Land     `json:",omitempty"` // ModeLand only
@@ -281,7 +281,7 @@ func (e *Engine) digest(n NewTask) string {
 // withSecrets merges the secrets back into the arguments.
 func withSecrets(arguments json.RawMessage, secrets map[string]string) json.RawMessage {
 	all := map[string]json.RawMessage{}
-	_ = json.Unmarshal(arguments, &all) // checkObject refused what is no object
+	_ = json.Unmarshal(arguments, &all) // checkObject has refused arguments that are no object
 	for name, value := range secrets {
 		all[name] = json.RawMessage(value)
 	}

@@ -33,7 +33,7 @@ const (
 // normalize fills in defaults and validates. Errors name the field as in the API.
 func (n *NewTask) normalize() error {
 	if n.By.Kind == signalbox.PrincipalAgent && !n.Scheduled {
-		n.Source = signalbox.SourceAgent // whatever the body says
+		n.Source = signalbox.SourceAgent // whatever the request says
 	}
 	n.Source = cmp.Or(n.Source, signalbox.SourceAPI)
 	// A task of a session follows the agent that holds it, unless the submitter named an

@@ -14,7 +14,7 @@ type Applied struct {
 	Task signalbox.Task      // after it
 	Kind signalbox.EventKind // "" for a task made ready by Wake, which is not an event
 	By   string
-	Used signalbox.Usage // by the run that this ended; Runs is 0 where it reported nothing
+	Used signalbox.Usage // by the run that the change ended; Runs is 0 if it reported nothing
 	// Depth is how many tasks wait under the task's limit, if Kind is EventSubmit.
 	Depth int
 	// Account that changed, if Kind is EventAccount.

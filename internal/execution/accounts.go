@@ -12,11 +12,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/accounts"
 )
 
-// latestReset bounds what is believed of a reset, so that it can be stored.
+// latestReset bounds how far ahead a reported reset may be, so that it can be stored.
 const latestReset = 366 * 24 * time.Hour
 
-// AccountNews is what an agent of a kind tells of its account. Its Name is "" if the agent
-// tells none that is valid.
+// AccountNews is what an agent of a kind reports about its account. Its Name is "" if the agent reports no
+// valid one.
 func AccountNews(kind string, a *api.AgentAccount, now time.Time) accounts.News {
 	if a == nil || !signalbox.ValidName(a.Name) {
 		return accounts.News{}
@@ -55,7 +55,7 @@ var limitKinds = map[string]accounts.LimitKind{
 	"usage_limit": accounts.Usage, "overloaded": accounts.Overloaded, "login_refused": accounts.Refused,
 }
 
-// limitOf is the limit at which a run ended; nil for none.
+// limitOf is the limit at which a run ended; nil if it met none.
 func limitOf(s *api.AgentTaskStatus, now time.Time) *accounts.Limit {
 	if s.Limit == nil || s.Error == nil || limitKinds[s.Error.Type] == "" {
 		return nil
@@ -67,7 +67,7 @@ func limitOf(s *api.AgentTaskStatus, now time.Time) *accounts.Limit {
 	}
 }
 
-// HearAccount records what an agent tells of its account, which is stored soon. Mu is held.
+// HearAccount records what an agent reports about its account. It is stored soon. Mu is held.
 func (b *Registry[A, R]) HearAccount(a A, told *api.AgentAccount) {
 	l := a.Base()
 	n := AccountNews(l.Row.Kind, told, b.Engine.Now())

@@ -28,7 +28,7 @@ func (s *Backstop) add(counted func(context.Context, store.Counts)) {
 
 func (s *Backstop) check(ctx context.Context, e *engine.Engine, now time.Time, every time.Duration) error {
 	if !s.mu.TryLock() {
-		return nil // another transport's round is at it, which may wait for the store
+		return nil // another transport's round is checking, and may wait for the store
 	}
 	defer s.mu.Unlock()
 	if !s.last.Due(now, every) {

@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// HearSpent records what a run has used so far, as its agent tells it. Mu is held.
+// HearSpent records what a run has used so far, as its agent reports it. Mu is held.
 func (b *Registry[A, R]) HearSpent(r *Run, usage *api.TokenUsage, usd float64) {
 	told := signalbox.Result{CostUSD: usd}
 	if usage != nil {
@@ -28,8 +28,7 @@ func (b *Registry[A, R]) overBudget(r *Run) string {
 	return b.Engine.Budgets().Report(&r.Task, r.Spent, b.Engine.Now())
 }
 
-// stopOverBudget stops the runs that have used up what they may spend: they themselves, or
-// together with others.
+// stopOverBudget stops the runs whose budget is used up, by themselves or together with others.
 func (b *Registry[A, R]) stopOverBudget(ctx context.Context) error {
 	var due []StopOrder
 	b.Mu.Lock()
@@ -41,13 +40,12 @@ func (b *Registry[A, R]) stopOverBudget(ctx context.Context) error {
 	}
 	b.Mu.Unlock()
 	for _, o := range InOrder(due) {
-		Enforce(ctx, b.Engine, b.Log, o) // what is postponed is due again at the next tick
+		Enforce(ctx, b.Engine, b.Log, o) // a postponed stop is due again at the next tick
 	}
 	return nil
 }
 
-// LostResult is the result of a run without a final report: its output, and what it has used,
-// so far.
+// LostResult is the result of a run without a final report: its output and usage so far.
 func (b *Registry[A, R]) LostResult(r *Run) *signalbox.Result {
 	b.Mu.Lock()
 	result := &signalbox.Result{InputTokens: r.Spent.InputTokens, OutputTokens: r.Spent.OutputTokens, CostUSD: r.Spent.USD()}

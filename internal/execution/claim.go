@@ -53,7 +53,7 @@ func (b *Registry[A, R]) kick(queue string) {
 	}
 	l := a.Base()
 	l.announced = append(l.announced, queue)
-	// An agent that fails to claim must not stay ahead of the others.
+	// An agent whose claims fail must not stay ahead of the others.
 	b.ready.MoveToBack(l.all)
 	b.kinds[l.inKind].MoveToBack(l.kind)
 	b.Update(a)
@@ -142,8 +142,8 @@ func (b *Registry[A, R]) clearDrained() {
 	}
 }
 
-// SlotFreed records that a slot has become free. If claims found nothing because of the fleet
-// limit, or of what others hold, they are tried again. Mu is held.
+// SlotFreed records that a slot has become free. Claims that found nothing because of the fleet limit, or
+// because of resources that others hold, are tried again. Mu is held.
 func (b *Registry[A, R]) SlotFreed() {
 	b.freed++
 	if b.anyShort {

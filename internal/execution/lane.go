@@ -19,7 +19,7 @@ type Lane[R Follower] struct {
 	Isolated     int             // slots for isolated executions, as reported
 	HighestFence int64           // as reported
 	Terminal     bool            // it offers terminals
-	Full         string          // why it takes no tasks now, isolated ones apart, as reported
+	Full         string          // why it takes no tasks now, isolated ones aside, as reported
 	Presence     Presence
 	Health       Health
 	Bypass       Bypass
@@ -32,13 +32,13 @@ type Lane[R Follower] struct {
 	announced    []string      // queues it was woken for and has not claimed from yet
 	missed       int64         // Registry.missed at its last claim
 	drained      bool          // it is drained or its account is not open: no claims until a queue is resumed or an account changes
-	short        bool          // what it could claim needs what others hold: no task of a shared queue is announced to it until a slot is given back
+	short        bool          // what it could claim needs resources that others hold: no task of a shared queue is announced to it until one is given back
 	all, kind    *list.Element // elements of Registry.ready and Registry.kinds; nil if not listed
 	inKind       string
 	reported     visibleState
 }
 
-// HearFolder records where the agent says that its runs work.
+// HearFolder records where the agent's runs work, as it reports.
 func (l *Lane[R]) HearFolder(dir, workspace, id string) {
 	l.Row.Folder, l.Row.Workplace = "", signalbox.WorkplaceFolder
 	if folderID.MatchString(id) {
@@ -52,7 +52,7 @@ func (l *Lane[R]) HearFolder(dir, workspace, id string) {
 	}
 }
 
-// HearFull records why the agent says that it takes no tasks; "": it does.
+// HearFull records why the agent takes no tasks, as it reports; "" if it takes some.
 func (l *Lane[R]) HearFull(why string) { l.Full = SanitizeText(why) }
 
 var folderID = regexp.MustCompile(`^[0-9a-f]{8,64}$`)

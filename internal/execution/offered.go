@@ -98,7 +98,7 @@ func (o *OfferReply[A, R]) RaiseFence(highest int64) {
 	l.refusedFence = max(l.refusedFence, highest)
 }
 
-// Well implements Offerer.
+// Healthy implements Offerer.
 func (o *OfferReply[A, R]) Healthy() { o.Registry.MarkHealthy(o.Agent) }
 
 // MarkHealthy records that an agent worked as expected.

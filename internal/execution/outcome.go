@@ -104,7 +104,7 @@ func result(s api.AgentTaskStatus) *signalbox.Result {
 	return r
 }
 
-// changes parses what an agent says that a run has changed; nil of nil.
+// changes parses what an agent reports that a run has changed; nil for nil.
 func changes(c *api.Changes) *signalbox.Changes {
 	if c == nil {
 		return nil
@@ -122,7 +122,7 @@ func changes(c *api.Changes) *signalbox.Changes {
 	return out
 }
 
-// checked parses what an agent says that the checks of a run said; nil of nil.
+// checked parses what an agent reports about the checks of a run; nil for nil.
 func checked(c *api.AgentChecks) *signalbox.Checked {
 	if c == nil {
 		return nil

@@ -23,8 +23,8 @@ const (
 	leaving // down: it announced that it stops
 )
 
-// StoppingMessage is noted for an agent that announced that it stops. Any director may have
-// received it.
+// StoppingMessage is the reason for an agent that announced that it stops. Any director may have received the
+// announcement.
 const StoppingMessage = "it said that it stops"
 
 // NewPresence is the presence of a newly known agent.
@@ -35,7 +35,7 @@ func NewPresence(now time.Time) Presence {
 // Up reports whether the agent is connected.
 func (p *Presence) Up() bool { return p.state == up }
 
-// Leaving reports whether the agent's last word was that it stops.
+// Leaving reports whether the agent last announced that it stops.
 func (p *Presence) Leaving() bool { return p.state == leaving }
 
 // Heard records a message of the agent, and reports whether it came up.

@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// Refusal is an agent's answer that it does not do what it was asked to.
+// Refusal is an agent's answer that it does not do what was requested.
 type Refusal struct {
 	Status int
 	From   string // address that answered; "" for a pull agent

@@ -8,8 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// applied hears of every durable change. It runs on the goroutine that made the
-// change: it only leaves signs.
+// applied observes durable changes. It runs on the goroutine that made the change, so it only sends signals.
 func (x *Executor) applied(a *engine.Applied) {
 	t := &a.Task
 	if a.Kind == signalbox.EventResumed {
@@ -31,8 +30,8 @@ func (x *Executor) applied(a *engine.Applied) {
 	}
 }
 
-// taskEnded ends the run of a task that is to be stopped, or the call of one that
-// ended while it waited.
+// taskEnded stops the run of a task that is to be stopped, or the call of a task that ended while the call
+// waited.
 func (x *Executor) taskEnded(t *signalbox.Task) {
 	x.mu.Lock()
 	r, w := x.runs[t.ID], x.waiters[t.ID]
@@ -82,7 +81,7 @@ func (x *Executor) claimOne(p *pool, slots int) bool {
 	}
 	row := p.row
 	row.Slots = slots
-	// A cancelled claim might have been made all the same.
+	// Even if the claim is cancelled, the store may have made it.
 	c, found, err := x.engine.Claim(context.WithoutCancel(x.claimCtx), row, 0)
 	if err != nil {
 		x.done(p, slotHeld)

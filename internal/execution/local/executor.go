@@ -96,7 +96,7 @@ type Executor struct {
 
 	mu             sync.Mutex
 	runs           map[string]*run    // that hold a slot, by task id
-	waiters        map[string]*waiter // calls that are or become tasks nobody has claimed yet
+	waiters        map[string]*waiter // calls that are or become tasks and have not been claimed yet
 	cancelledEarly map[string]bool    // tasks cancelled between their claim and their run
 	started        bool
 	draining       bool

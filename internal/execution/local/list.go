@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	maxPage  = 1000   // tasks of a page, and what is read of a queue at a time
-	listRows = 10_000 // that are looked through for one page
+	maxPage  = 1000   // tasks of a page; also how many are read from a queue at a time
+	listRows = 10_000 // most rows searched for one page
 )
 
 // statuses are the words of gateway.SeedStatus.

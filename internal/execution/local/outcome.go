@@ -14,11 +14,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 )
 
-// maxMessage bounds why a call failed, as the task's row has it. The answer has
-// the whole.
+// maxMessage bounds the failure message in a task's row, in bytes. The answer has all of it.
 const maxMessage = 64 << 10
 
-// conclude ends a task with what its call came to.
+// conclude ends a task with the result of its call.
 func (r *run) conclude(res gateway.Result, err error) {
 	r.line.Store(nil)
 	t := r.row()
@@ -27,7 +26,7 @@ func (r *run) conclude(res gateway.Result, err error) {
 		r.x.log.Warn("a tool task was taken away before it began", "queue_id", r.ID, "tool", t.Tool)
 		return
 	case res.Run != nil && res.Run.Alive != nil && !r.awaitKilled(res.Run.Alive):
-		return // the next director looks after it
+		return // the next director handles it
 	case r.deferred(err) && !r.stoppedByUs():
 		r.putBack()
 		return
@@ -47,18 +46,17 @@ func (r *run) stoppedByUs() bool {
 	return !r.cancelAsked() && (r.x.stopping() || errors.Is(context.Cause(r.ctx), errLapsed))
 }
 
-// cancelAsked reports whether someone wants the task cancelled.
+// cancelAsked reports whether a cancel of the task was requested.
 func (r *run) cancelAsked() bool {
 	return errors.Is(context.Cause(r.ctx), errCancelled) || r.row().CancelRequested
 }
 
-// interrupted reports whether a call was ended by the end of the executor or
-// the gateway.
+// interrupted reports whether err means that the executor or the gateway stopped the call.
 func interrupted(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, errStopping) || errors.Is(err, errLapsed) || signalbox.CodeOf(err) == signalbox.CodeUnavailable
 }
 
-// interrupt ends or requeues a task as a restart does: see takeUp.
+// interrupt ends or requeues a task as a restart does: see applyRestartPolicy.
 func (r *run) interrupt() {
 	t := r.row()
 	result := &signalbox.Result{}
@@ -68,7 +66,7 @@ func (r *run) interrupt() {
 	})
 }
 
-// why is what is said of a task that the executor itself cut short.
+// interruptMessage is the message of a task that the executor itself ended.
 func (r *run) interruptMessage() string {
 	if errors.Is(context.Cause(r.ctx), errLapsed) {
 		return fmt.Sprintf("Task interrupted before completion (director %s could not reach the store)", r.x.opts.Instance)
@@ -76,8 +74,8 @@ func (r *run) interruptMessage() string {
 	return Interrupted
 }
 
-// outlive waits until nothing lives of a run that could not be killed; false
-// when the executor stops before.
+// awaitKilled waits until no process is left of a run that could not be killed. It returns false if the
+// executor stops first.
 func (r *run) awaitKilled(alive func() []int) bool {
 	pids := alive()
 	if len(pids) == 0 {
@@ -101,15 +99,14 @@ func (r *run) awaitKilled(alive func() []int) bool {
 	return true
 }
 
-// hang counts the slots that nobody can free.
+// addHung changes the count of slots held by runs that cannot be killed.
 func (r *run) addHung(n int) {
 	r.x.mu.Lock()
 	defer r.x.mu.Unlock()
 	r.pool.hung += n
 }
 
-// finish writes the end of a task, until it is durable: before that its slot is
-// not free.
+// finish stores the end of a task. The slot is free only once that is durable.
 func (r *run) finish(o engine.Outcome) {
 	r.persist("end of a tool task not stored", func(ctx context.Context) error {
 		t, err := r.x.engine.Finish(ctx, r.row(), o)
@@ -120,7 +117,7 @@ func (r *run) finish(o engine.Outcome) {
 	})
 }
 
-// write tries until the store has it, or has had its time after Stop.
+// persist retries a write until it is stored or decided otherwise, or until storeGrace after Stop.
 func (r *run) persist(what string, put func(context.Context) error) {
 	how, err := execution.Settle(func() error { return put(context.Background()) }, func(err error, pause time.Duration) bool {
 		r.x.log.Error(what+", trying again", "queue_id", r.ID, "error", err)
@@ -131,20 +128,19 @@ func (r *run) persist(what string, put func(context.Context) error) {
 	}
 }
 
-// patience waits before the store is asked again; false when it has had its
-// time after Stop.
+// pauseForStore waits before a write is retried. It returns false once storeGrace after Stop is over.
 func (x *Executor) pauseForStore(pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-x.runCtx.Done(): // Stop has begun: from now on there is an end to it
+	case <-x.runCtx.Done(): // Stop has begun, so the retries will end
 		<-timer.C
 	}
 	return x.writeCtx().Err() == nil
 }
 
-// outcome says what a call came to, in the words of the engine.
+// outcome converts the result of a call to the engine's Outcome.
 func (r *run) outcome(res gateway.Result, err error) engine.Outcome {
 	o, text := engine.Outcome{Result: &signalbox.Result{}}, ""
 	if err != nil {
@@ -157,7 +153,7 @@ func (r *run) outcome(res gateway.Result, err error) engine.Outcome {
 		o.Result.Output = clipText(text, signalbox.OutputBytes)
 	}
 	if !r.printed && o.Result.Output != "" {
-		r.Tail.Append(o.Result.Output) // of a tool that prints nothing while it runs
+		r.Tail.Append(o.Result.Output) // the tool printed nothing while it ran
 	}
 	r.Tail.Result(o.Result)
 	o.Result.Truncated = o.Result.Truncated || len(o.Result.Output) < len(text)
@@ -176,11 +172,11 @@ func (r *run) outcome(res gateway.Result, err error) engine.Outcome {
 	return o
 }
 
-// reasonOf is the end of a call that was answered.
+// reasonOf is the reason and message of a call that was answered.
 func reasonOf(res *gateway.Result) (signalbox.Reason, string) {
 	switch run := res.Run; {
 	case run != nil && run.Reason == signalbox.ReasonCancelled:
-		return run.Reason, "" // who did it says more
+		return run.Reason, "" // the engine's message names who cancelled it
 	case run != nil && run.Reason != signalbox.ReasonCompleted:
 		return run.Reason, run.Message
 	case res.IsError:
@@ -193,8 +189,8 @@ func reasonOf(res *gateway.Result) (signalbox.Reason, string) {
 	return signalbox.ReasonCompleted, ""
 }
 
-// reasonOf is the end of a call that came to nothing. Nothing is tried again:
-// the tool may have had its effect.
+// reasonOf is the reason and message of a call without an answer. It is not retried, since the tool may have
+// had its effect.
 func (r *run) reasonOf(err error) (signalbox.Reason, string) {
 	var protocol *gateway.ProtocolError
 	var ours *signalbox.Error
@@ -211,7 +207,7 @@ func (r *run) reasonOf(err error) (signalbox.Reason, string) {
 	return signalbox.ReasonAgentError, "the call of the tool came to nothing: " + err.Error()
 }
 
-// limit is the time that the run had.
+// limit is the time limit of the run.
 func (r *run) limit() time.Duration {
 	if r.request.TimeoutMS > 0 {
 		return time.Duration(r.request.TimeoutMS) * time.Millisecond
@@ -220,7 +216,7 @@ func (r *run) limit() time.Duration {
 	return tool.Timeout
 }
 
-// clipText cuts text to at most n bytes at a character's edge.
+// clipText cuts text to at most n bytes, at a character boundary.
 func clipText(s string, n int) string {
 	if len(s) <= n {
 		return s

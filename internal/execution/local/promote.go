@@ -12,12 +12,12 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// waiter is a call that may become a task while it stands in line.
+// waiter is a call that may become a task while it waits in its tool queue.
 //
 //	attached ─slot─▶ running ─▶ its answer is the caller's
-//	   │ in line for longer than the grace
+//	   │ waits for longer than the grace
 //	   ▼
-//	becoming ─stored─▶ task: the caller is told, and the call goes on without it
+//	becoming ─stored─▶ task: the caller is told, and the call continues without it
 //	   └─not stored─▶ attached
 type waiter struct {
 	x    *Executor
@@ -33,12 +33,12 @@ type waiter struct {
 	state   waiterState
 	settled chan struct{} // closed when it is no longer becoming; nil while it is attached
 
-	callerMu sync.Mutex // held while the caller is told how its call fares
-	detached bool       // guarded by talk: the caller hears no more
+	callerMu sync.Mutex // held while progress is passed to the caller
+	detached bool       // guarded by callerMu: the caller gets no more progress
 
-	// Of the goroutine that makes the call.
+	// Used by the goroutine that makes the call only.
 	run  *run
-	lost bool // its task was not to be had
+	lost bool // its task could not be claimed
 }
 
 type waiterState int
@@ -92,7 +92,7 @@ func (x *Executor) newWaiter(ctx context.Context) (*waiter, context.Context, err
 	return w, callCtx, nil
 }
 
-// launch makes the call on a goroutine of its own, unless the executor stops.
+// launch makes the call on its own goroutine, unless the executor is stopping.
 func (x *Executor) launch(w *waiter, ctx context.Context, call gateway.Call, grace time.Duration) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -127,7 +127,7 @@ func (x *Executor) launch(w *waiter, ctx context.Context, call gateway.Call, gra
 	return true
 }
 
-// wait stays with the caller until the call has ended or is a task.
+// wait returns to the caller when the call has ended or has become a task.
 func (w *waiter) wait(ctx context.Context, tool *gateway.Tool, c *gateway.TaskCall) (gateway.Result, *gateway.ToolTask, error) {
 	for {
 		select {
@@ -153,8 +153,8 @@ func (w *waiter) wait(ctx context.Context, tool *gateway.Tool, c *gateway.TaskCa
 	}
 }
 
-// become makes the call a task, unless it has got its slot. A nil task without
-// an error says that the call goes on as it was.
+// become makes the call a task, unless it already has its slot. A nil task without an error means that the
+// call continues as it was.
 func (w *waiter) become(ctx context.Context, tool *gateway.Tool, c *gateway.TaskCall) (*gateway.ToolTask, error) {
 	w.mu.Lock()
 	if w.state != attached {
@@ -172,7 +172,7 @@ func (w *waiter) become(ctx context.Context, tool *gateway.Tool, c *gateway.Task
 	if err != nil {
 		return nil, err
 	}
-	if ctx.Err() != nil { // nobody will hear of it
+	if ctx.Err() != nil { // the caller is gone, so cancel the task
 		w.state = isTask
 		if _, err := w.x.engine.Cancel(context.WithoutCancel(ctx), w.id, "the caller, who had gone"); err != nil {
 			w.x.log.Warn("the task of a caller that had gone was not cancelled", "queue_id", w.id, "error", err)
@@ -183,8 +183,8 @@ func (w *waiter) become(ctx context.Context, tool *gateway.Tool, c *gateway.Task
 	return t, nil
 }
 
-// submit stores the task of the call, and claims it: its place is in line of its
-// tool queue, so it waits for no other.
+// submit stores the task of the call and claims it at once: its place is in the tool queue, so it waits
+// behind no other task.
 func (w *waiter) submit(ctx context.Context, tool *gateway.Tool, c *gateway.TaskCall) (*gateway.ToolTask, error) {
 	n, err := newTask(tool, c)
 	if err != nil {
@@ -201,13 +201,13 @@ func (w *waiter) submit(ctx context.Context, tool *gateway.Tool, c *gateway.Task
 	}
 	w.x.claimFor(w)
 	v, err := w.x.view(context.WithoutCancel(ctx), &got.Task, nil)
-	if err != nil { // it is stored, and must be told
+	if err != nil { // the task is stored, so its caller must learn of it
 		v = gateway.ToolTask{Task: got.Task}
 	}
 	return &v, nil
 }
 
-// tell hands on how a call fares while its caller is there.
+// tell passes progress on while the caller is there.
 func (w *waiter) tell(f func(gateway.Progress), p gateway.Progress) {
 	w.callerMu.Lock()
 	defer w.callerMu.Unlock()
@@ -216,7 +216,7 @@ func (w *waiter) tell(f func(gateway.Progress), p gateway.Progress) {
 	}
 }
 
-// detach returns when the caller will hear no more.
+// detach stops progress to the caller. When it returns, none is under way.
 func (w *waiter) detach() {
 	w.callerMu.Lock()
 	defer w.callerMu.Unlock()

@@ -14,11 +14,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// clearers is how many tasks of a predecessor are put away side by side.
+// recoverers is how many tasks of a predecessor are recovered in parallel.
 const recoverers = 16
 
-// recover deals with what a predecessor left: nothing of it may live, and then
-// the restart policies say what becomes of each task.
+// recover handles the tasks that a predecessor left: once none of their processes is left, the tools' restart
+// policies decide about each task.
 //
 //	            default   fail_pending   requeue_running
 //	pending     kept      failed         kept
@@ -26,8 +26,8 @@ const recoverers = 16
 //	working     failed    failed         to the back, an attempt
 //	cancelling  cancelled cancelled      cancelled
 func (x *Executor) recover(ctx context.Context) error {
-	if x.single() { // else what waits is for all directors, and most of them were not restarted
-		if err := x.failPending(ctx); err != nil { // first: what is requeued below waits anew
+	if x.single() { // with several directors, waiting tasks belong to all of them, and most were not restarted
+		if err := x.failPending(ctx); err != nil { // first, because tasks requeued below must not be failed as pending
 			return err
 		}
 	}
@@ -93,15 +93,15 @@ func (x *Executor) recoverTask(ctx context.Context, p *pool, t signalbox.Task, s
 	return execution.UnlessDecided(x.applyRestartPolicy(ctx, t, nil, Interrupted))
 }
 
-// hasProcesses reports whether the runs of a tool are processes of this
-// machine. Of a tool that is not there any more it is not known.
+// hasProcesses reports whether runs of a tool are processes on this machine. It assumes so for a tool that no
+// longer exists.
 func (x *Executor) hasProcesses(name string) bool {
 	tool, known := x.gateway.Tool(name)
 	return !known || tool.Kind == gateway.KindCommand
 }
 
-// applyRestartPolicy does to a task whose execution is over, and nothing of which lives,
-// what its tool's restart policy says.
+// applyRestartPolicy applies its tool's restart policy to a task whose execution is over and has no processes
+// left.
 func (x *Executor) applyRestartPolicy(ctx context.Context, t signalbox.Task, result *signalbox.Result, message string) error {
 	var err error
 	switch {
@@ -115,17 +115,16 @@ func (x *Executor) applyRestartPolicy(ctx context.Context, t signalbox.Task, res
 	return err
 }
 
-// failsPending reports whether a restart fails a task that has not begun. One
-// that an earlier restart put back in line did begin: its tool's policy for what
-// runs has said that it is to run again, however many restarts it takes.
+// failsPending reports whether a restart fails a task that has not started. A task that an earlier restart
+// requeued has started before: its tool's policy for running tasks is to run it again, after any number of
+// restarts.
 func (x *Executor) failsPending(t *signalbox.Task) bool {
 	tool, _ := x.gateway.Tool(t.Tool)
 	requeued := t.OnLost == signalbox.LostRequeue && t.Attempts > 0
 	return tool.Restart.FailPending && !requeued
 }
 
-// failPending ends the tasks that waited when the predecessor ended, of those
-// tools that want it so.
+// failPending ends the tasks that were waiting when the predecessor ended, if their tools are configured so.
 func (x *Executor) failPending(ctx context.Context) error {
 	for _, queue := range []string{signalbox.QueueCommands, signalbox.QueueCalls} {
 		var after store.Cursor
@@ -153,8 +152,7 @@ func (x *Executor) failPending(ctx context.Context) error {
 	return nil
 }
 
-// keepStuck keeps the slot of a task of before, of which something lives that
-// cannot be killed, until nothing does.
+// keepStuck keeps the slot of a predecessor's task whose processes cannot be killed, until none is left.
 func (x *Executor) keepStuck(p *pool, t signalbox.Task, alive func() []int) {
 	x.mu.Lock()
 	x.work.Begin()

@@ -18,7 +18,7 @@ import (
 
 // run is a task that has, or had, a slot.
 type run struct {
-	execution.Run // but for the tail, guarded by Executor.mu
+	execution.Run // guarded by Executor.mu, except the tail
 
 	x    *Executor
 	pool *pool
@@ -32,7 +32,7 @@ type run struct {
 	printed bool                              // the tool printed something while it ran
 	line    atomic.Pointer[toolqueue.Waiting] // its place in its tool queue
 
-	begun time.Time // when it became working; zero before
+	begun time.Time // when it became working; zero: not yet
 	lost  bool      // the task was taken away
 }
 
@@ -47,13 +47,13 @@ func newRun(x *Executor, p *pool, c engine.Claimed) *run {
 // markOf identifies the processes of a run.
 func markOf(t *signalbox.Task) string { return fmt.Sprintf("%s.%d", t.ID, t.Fence) }
 
-// heard is gateway.Call.Log.
+// appendLog is gateway.Call.Log.
 func (r *run) appendLog(_ string, text []byte) {
 	r.printed = true
 	r.Tail.Append(string(text))
 }
 
-// row is the task as it was last seen.
+// row is the task as last seen.
 func (r *run) row() signalbox.Task {
 	r.x.mu.Lock()
 	defer r.x.mu.Unlock()
@@ -66,7 +66,7 @@ func (r *run) setRow(t signalbox.Task) {
 	r.Update(t)
 }
 
-// run makes the call of a claimed task and stays until its end.
+// run makes the call of a claimed task and returns when it has ended.
 func (x *Executor) run(r *run) {
 	defer x.removeRun(r)
 	args, err := withSecrets(r.request.Arguments, r.secrets)
@@ -100,7 +100,7 @@ func (x *Executor) run(r *run) {
 	r.conclude(res, err)
 }
 
-// withTrace returns context and _meta of the call, as part of the task's trace.
+// withTrace returns the context and _meta of the call, with the task's trace.
 func (r *run) withTrace() (context.Context, json.RawMessage) {
 	if r.x.opts.Trace == nil {
 		return r.ctx, r.request.Metadata
@@ -130,7 +130,7 @@ func (x *Executor) awaitTool(r *run) error {
 	}
 }
 
-// accept makes the task working, durably, before any of it runs.
+// accept makes the task working, durably, before its tool runs.
 func (r *run) accept() error {
 	for pause := storeRetry; ; pause = min(2*pause, storeGrace) {
 		switch {
@@ -167,7 +167,7 @@ func (r *run) tryAccept(again bool) (signalbox.Task, error) {
 	return t, err
 }
 
-// accepted takes in that the task is working.
+// accepted records that the task is working.
 func (r *run) accepted(t signalbox.Task) error {
 	r.setRow(t)
 	r.line.Store(nil)
@@ -204,7 +204,7 @@ func (r *run) waitsFor() (text string, position int) {
 	return "", 0
 }
 
-// withSecrets puts the secret properties back among the others.
+// withSecrets merges the secret properties back into the arguments.
 func withSecrets(args json.RawMessage, secrets map[string]string) (json.RawMessage, error) {
 	if len(secrets) == 0 {
 		return args, nil

@@ -26,21 +26,21 @@ func (x *Executor) Submit(ctx context.Context, c gateway.TaskCall) (gateway.Tool
 	v, err := x.view(ctx, &got.Task, &got.Position)
 	v.Replayed = got.Replayed
 	if err != nil {
-		// It is stored and must be acknowledged; more can be asked for.
+		// The task is stored and must be acknowledged; its view can be read later.
 		x.log.Error("a stored tool task could not be read", "queue_id", got.Task.ID, "error", err)
 		v = gateway.ToolTask{Task: got.Task, Replayed: got.Replayed}
 	}
 	return v, nil
 }
 
-// toolFor returns the tool of a call that can be a task and fits it.
+// toolFor returns the tool of a call, if the call can be a task and its arguments fit.
 func (x *Executor) toolFor(c gateway.Call) (gateway.Tool, error) {
 	if err := x.gateway.Check(c); err != nil {
 		return gateway.Tool{}, err
 	}
 	tool, there := x.gateway.Tool(c.Tool)
 	switch {
-	case !there: // it went away a moment ago
+	case !there: // it was removed a moment ago
 		return tool, signalbox.Errorf(signalbox.CodeToolDown, "The tool %q cannot be called at the moment: try again.", c.Tool)
 	case tool.Kind == gateway.KindInternal:
 		return tool, signalbox.Errorf(signalbox.CodeUnsupported, "The tool %q is one of the queue's own and answers at once: call it without making a task of the call.", c.Tool)
@@ -65,8 +65,7 @@ func newTask(tool *gateway.Tool, c *gateway.TaskCall) (engine.NewTask, error) {
 	return n, nil
 }
 
-// splitSecrets takes the properties that a tool marks as secret out of the
-// arguments.
+// splitSecrets takes the properties that a tool marks as secret out of the arguments.
 func splitSecrets(args json.RawMessage, marked []string) (rest json.RawMessage, secrets map[string]string, err error) {
 	if len(marked) == 0 || len(args) == 0 {
 		return args, nil, nil

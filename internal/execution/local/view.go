@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// How soon a caller should ask again.
+// Bounds of the suggested poll interval.
 const (
 	minPoll = 500 * time.Millisecond
 	maxPoll = 30 * time.Second
@@ -161,5 +161,6 @@ func clampPoll(d time.Duration) time.Duration { return min(max(d, minPoll), maxP
 // pollPlace is the poll interval of a waiting task without an estimate.
 func pollPlace(position int) time.Duration { return clampPoll(time.Duration(position) * minPoll) }
 
-// pollRunning grows with the run time: what has run for long is likely to run on.
+// pollRunning is the poll interval of a running task. It grows with the run time: a task that has run for
+// long is likely to continue.
 func pollRunning(ran time.Duration) time.Duration { return clampPoll(ran / 4) }

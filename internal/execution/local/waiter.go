@@ -7,11 +7,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 )
 
-// How a call that became a task comes by that task, and what becomes of it.
+// How a call that became a task gets its claim.
 
-// claimFor claims until the task of a call has been claimed or cannot be. It
-// takes no regard of how many slots there are: a call that has its tool's slot
-// must never wait for one that waits for that.
+// claimFor claims until the task of a call has been claimed or cannot be. It ignores the number of slots: a
+// call that has its tool's slot must never wait for a call that waits for that slot.
 func (x *Executor) claimFor(w *waiter) {
 	for x.awaited(w) && x.stateOf(w.id).State == signalbox.Pending &&
 		x.claimOne(x.calls, signalbox.MaxAgentSlots) {
@@ -19,7 +18,7 @@ func (x *Executor) claimFor(w *waiter) {
 	}
 }
 
-// stateOf is the row of a task; the zero Task where it cannot be read.
+// stateOf is the row of a task; the zero Task if it cannot be read.
 func (x *Executor) stateOf(id string) signalbox.Task {
 	t, err := x.engine.Read().Task(context.Background(), id)
 	if err != nil {
@@ -36,8 +35,8 @@ func (x *Executor) awaited(w *waiter) bool {
 	return x.waiters[w.id] == w
 }
 
-// forget gives up on the task of a call: whoever claims it makes the call anew.
-// It reports whether nobody has claimed it.
+// forget gives up the task of a call: whoever claims it makes the call again. It reports whether the task had
+// not been claimed.
 func (x *Executor) forget(w *waiter) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -46,8 +45,8 @@ func (x *Executor) forget(w *waiter) bool {
 	return was
 }
 
-// begun is told that the call has its slot. Of one that is a task that must be
-// durable before it runs.
+// begun is called when the call has its slot. If the call is a task, it is made working, durably, before the
+// tool runs.
 func (w *waiter) begun(c *gateway.Call) error {
 	w.mu.Lock()
 	if w.state == attached {
@@ -70,8 +69,8 @@ func (w *waiter) begun(c *gateway.Call) error {
 	return r.accept()
 }
 
-// claim returns the run of the call's task. nil: it cannot be had, and whoever
-// can makes the call anew.
+// claim returns the run of the call's task. nil: it cannot be claimed here, and whoever claims it makes the
+// call again.
 func (w *waiter) claim() *run {
 	if w.run != nil || w.lost {
 		return w.run
@@ -83,11 +82,11 @@ func (w *waiter) claim() *run {
 		w.lost = true
 		return nil
 	}
-	w.run = <-w.claimed // whoever claimed it is about to hand it over
+	w.run = <-w.claimed // the goroutine that claimed it is about to send it
 	return w.run
 }
 
-// ended takes in how the call ended.
+// ended records how the call ended.
 func (w *waiter) ended(res gateway.Result, err error) {
 	w.mu.Lock()
 	for w.state == becoming {
@@ -98,7 +97,7 @@ func (w *waiter) ended(res gateway.Result, err error) {
 	}
 	task := w.state == isTask
 	w.mu.Unlock()
-	w.answer <- answer{res, err} // of a task nobody takes it
+	w.answer <- answer{res, err} // if it is a task, nobody receives it
 	if !task {
 		return
 	}

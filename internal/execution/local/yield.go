@@ -17,7 +17,7 @@ import (
 // maxYielded bounds the calls that have yielded their slots.
 const maxYielded = 1000
 
-// errDeferred: a call that has not started returns its claim.
+// errDeferred: a call that has not started gives its claim back.
 var errDeferred = errors.New("the call has not begun, and is not to begin now")
 
 // slotState says whether a run has a slot of its pool.

@@ -51,7 +51,7 @@ func (l *Lanes) hear(a *lane, c *api.PullClaim) {
 	l.HearAccount(a, c.Account)
 }
 
-// heldWait bounds the wait of an agent with slots in use by foreign work.
+// heldWait bounds the wait of an agent whose slots are in use by foreign work.
 const heldWait = 5 * time.Second
 
 func checkClaim(c *api.PullClaim) error {

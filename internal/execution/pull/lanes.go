@@ -101,7 +101,7 @@ type lane struct {
 
 	poll         *poll
 	refused      bool   // it said busy to an offer
-	claimRefused string // why its last claim was not made; "": it was
+	claimRefused string // why its last claim failed; "": it did not
 }
 
 // report is what an agent last reported about itself.
@@ -147,7 +147,7 @@ func (a *lane) Withheld() string {
 
 // Describe implements execution.Agent.
 func (a *lane) Describe(v *engine.LiveAgent) {
-	v.Landing = true // one of before refuses the field
+	v.Landing = true // an agent of an earlier release refuses the field itself
 	v.Sessions, v.Steps, v.LastHeard = true, execution.StepsOf(a.reported.steps), a.lastHeard
 }
 

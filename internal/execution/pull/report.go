@@ -68,8 +68,6 @@ func checkReport(rep *api.PullReport) error {
 	return nil
 }
 
-// maxPosition is the highest position in a log that is believed, maxPiece how
-// many bytes that are no text a piece of it may stand for.
 const (
 	// Bounds of a piece of a log: its highest position, and how many bytes that are not
 	// text it may stand for.

@@ -16,8 +16,7 @@ type poll struct {
 	superseded chan struct{}    // closed when another claim of the agent has come
 	n          int64            // counts claims
 
-	// as named by the agent, without those whose end it has reported since
-	runs  []api.PullRun // as the agent said, without those that it reported the end of since
+	runs  []api.PullRun // as named by the agent, without those whose end it has reported since
 	ended bool          // superseded is closed
 }
 
@@ -119,8 +118,8 @@ func (l *Lanes) applyChange(a *lane, c *engine.Applied) {
 	a.Wake.Send()
 }
 
-// takenUp reports whether a change is the first to say that an agent runs or ran its task. A
-// cancel may have been asked for before that, and the end of a short run includes that it was accepted.
+// takenUp reports whether a change is the first that shows that an agent runs or ran its task. The task may
+// have been cancelled before, and the end of a short run also shows that it was accepted.
 func takenUp(c *engine.Applied) bool {
 	return c.From == signalbox.Dispatching && (c.Kind == signalbox.EventAccept || c.Kind == signalbox.EventFinish)
 }

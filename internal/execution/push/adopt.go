@@ -9,9 +9,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// adopt takes over what was in flight at agents whose terms start, when the last director
-// ended or gave them up. Each agent is asked about its tasks before anything is decided;
-// until then their slots stay taken.
+// adopt takes over what was in flight at agents whose terms start, after the previous director ended or gave
+// them up. Each agent is asked about its tasks before anything is decided; until then their slots stay taken.
 func (d *Dispatcher) adopt(ctx context.Context, taken map[string]*term) error {
 	if err := d.restoreWithheld(ctx); err != nil {
 		return err
@@ -99,7 +98,7 @@ func (d *Dispatcher) adoptTask(ctx context.Context, t signalbox.Task) error {
 	if l != nil && in == nil {
 		return nil // it went to another director
 	}
-	if l == nil { // its agent was removed while it had the task: nobody can be asked
+	if l == nil { // its agent was removed while it had the task, so it cannot be asked
 		_, err := d.Engine.Lose(ctx, t, signalbox.ReasonLost, "agent "+t.Agent+" is no longer known", false, nil)
 		return execution.UnlessDecided(err)
 	}

@@ -25,9 +25,8 @@ const (
 // the task.
 var errElsewhere = errors.New("the agent that has the name now does not know the task, and the address that got it is still in use")
 
-// ask finds out what became of a task that was sent without a conclusive answer, or claimed
-// by a director that is gone. cause is the error of the offer; nil means that it is unknown
-// whether it was sent.
+// ask finds out what became of a task that was sent without a conclusive answer, or claimed by a director
+// that is gone. cause is the error of the offer; nil if it is unknown whether it was sent.
 //
 // A plain agent, which knows no queue_id, may leave it open whether what it runs is the
 // task (plain.go): it is asked again while that runs, for up to the slot lease.

@@ -30,7 +30,7 @@ const (
 	dataLoss                   // the store lost data: only known tasks count as ours
 )
 
-// withheld reports whether it is offered nothing.
+// withheld reports whether nothing is offered to it.
 func (a *availability) withheld() bool {
 	return a.state == occupied || a.state == refusing || a.state == dataLoss
 }
@@ -38,7 +38,7 @@ func (a *availability) withheld() bool {
 // lostData reports whether it must first report what it runs.
 func (a *availability) lostData() bool { return a.state == dataLoss }
 
-// refused: it said busy to an offer, or cannot be made one.
+// refused: it said busy to an offer, or cannot be offered anything.
 func (a *availability) refused(why string) {
 	if a.state != dataLoss {
 		a.state = refusing
@@ -61,8 +61,8 @@ func (a *availability) handedOver() {
 // idle: it runs nothing.
 func (a *availability) idle() { *a = availability{} }
 
-// working: it runs something. foreign are the tasks that are not from here, listed whether
-// it lists its tasks at all, full whether foreign tasks leave no slot.
+// working: it runs something. foreign are its tasks that are not from here, listed says whether it lists its
+// tasks at all, full whether foreign tasks leave no slot free.
 func (a *availability) working(foreign []string, listed, full bool) {
 	insists := a.state == refusing || a.state == dataLoss
 	switch {

@@ -50,7 +50,7 @@ func NewTransport() *http.Transport {
 }
 
 func newConn(base, token string, ask time.Duration, transport http.RoundTripper) *conn {
-	base, _ = signalbox.AgentURL(base) // "" where a release before 2026-11 stored more than that
+	base, _ = signalbox.AgentURL(base) // "" for an invalid URL, which releases before 2026-11 may have stored
 	return &conn{
 		base: base, token: token, ask: ask,
 		http: &http.Client{
@@ -81,7 +81,7 @@ func unsent(err error) bool {
 
 // refused reports whether the connection was refused.
 func refused(err error) bool {
-	const onWindows = syscall.Errno(10061) // WSAECONNREFUSED: syscall.ECONNREFUSED is made up there
+	const onWindows = syscall.Errno(10061) // WSAECONNREFUSED; syscall.ECONNREFUSED on Windows is an invented number
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, onWindows)
 }
 

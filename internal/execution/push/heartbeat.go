@@ -55,7 +55,7 @@ func (r *run) offered() *execution.OfferReply[*lane, *run] {
 // busy holds an agent that said busy. Mu is held.
 func (r *run) busy(why string) {
 	r.refused = true
-	if r.lane.term == r.term { // else another director holds it, and nobody here would ask whether it is free
+	if r.lane.term == r.term { // else another director holds it, and this one would never ask whether it is free
 		r.lane.hold(why)
 	}
 	r.lane.probing.Send()

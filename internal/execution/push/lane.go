@@ -19,7 +19,7 @@ type lane struct {
 
 	failures int // failed probes in a row
 	status   api.AgentStatus
-	told     bool // it has told its status at this address
+	told     bool // it has reported its status at this address
 	offers   availability
 	// epoch counts events that outdate an earlier status with regard to whether the agent
 	// is free: a run that started or ended, a refusal.
@@ -40,7 +40,7 @@ type lane struct {
 	upAgain chan struct{} // closed when it comes up or is removed; nil while nobody waits
 }
 
-// inUse counts its slots, or isolated slots, that are taken, withheld ones included.
+// inUse counts its slots, or isolated slots, that are taken. Withheld slots count.
 func (l *lane) inUse(isolated bool) int {
 	n := l.InUse(isolated)
 	for _, w := range l.withheld {
@@ -85,8 +85,8 @@ func (l *lane) Room(isolated bool) int {
 // ClaimsPerWake implements execution.Agent: it claims until it is full.
 func (l *lane) ClaimsPerWake() int { return signalbox.MaxAgentSlots }
 
-// Withheld implements execution.Agent. Without its status, its account and its highest fence
-// are not known, though an answer about a run may have brought it up.
+// Withheld implements execution.Agent. It withholds until the agent has reported its status: before that its
+// account and its highest fence are unknown, although an answer about a run may have brought it up.
 func (l *lane) Withheld() string {
 	switch {
 	case l.Full != "":

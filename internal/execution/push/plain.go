@@ -22,8 +22,8 @@ import (
 // prompt, started within the time of the offer, and no other run is possible. If a run
 // cannot be excluded either, the outcome is unknown.
 
-// plainTask is a plain agent's entry for a run: lists show the beginning of the prompt,
-// some agents show all of it with the run itself.
+// plainTask is a plain agent's entry for a run. Lists show the beginning of the prompt; some agents show the
+// whole prompt in the entry of a single run.
 type plainTask struct {
 	api.AgentTaskStatus
 	Prompt        string `json:"prompt"`

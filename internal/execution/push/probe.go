@@ -18,16 +18,15 @@ const (
 	probeTimeout  = 2 * time.Second
 )
 
-// Registered agents send a heartbeat every minHeartbeat, or less often if there are so many
-// that more than maxBeats a second would arrive.
+// Registered agents send a heartbeat every minHeartbeat, or less often if more than maxBeats a second would
+// arrive.
 const (
 	minHeartbeat = 10 * time.Second
 	maxHeartbeat = 30 * time.Second
 	maxBeats     = 30
 )
 
-// leavingFor is how long an agent that announced that it stops gets no offers though it
-// still answers.
+// leavingFor is how long an agent that announced that it stops gets no offers, even if it still answers.
 const leavingFor = time.Minute
 
 // HeartbeatInterval is how often registered agents should send a heartbeat.

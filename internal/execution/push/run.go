@@ -21,7 +21,7 @@ type run struct {
 	lane    *lane
 	term    *term // in which it was begun
 	ctx     context.Context
-	stop    context.CancelFunc // stops following
+	stop    context.CancelFunc // ends following
 	pollNow execution.Signal   // capacity 1: poll a plain agent now
 	done    chan struct{}      // closed when its own goroutine has ended
 
@@ -78,7 +78,7 @@ func (r *run) mayBeElsewhere(ctx context.Context, word error) bool {
 	return !refused(err)
 }
 
-// kind is that of its agent.
+// kind is the kind of its agent.
 func (r *run) kind() string {
 	r.d.Mu.Lock()
 	defer r.d.Mu.Unlock()
@@ -137,8 +137,8 @@ func (r *run) recordReply(o *api.AgentOutput, s *api.AgentTaskStatus) (news bool
 	return news
 }
 
-// accountIn is what a reply tells of the account that the run spends: what comes with its end
-// is the newest.
+// accountIn is what a reply reports about the account that the run spends. A final report is newer than the
+// log.
 func accountIn(o *api.AgentOutput, s *api.AgentTaskStatus) *api.AgentAccount {
 	switch {
 	case s != nil && s.Account != nil:
@@ -158,7 +158,7 @@ func (r *run) silence() time.Duration {
 	return r.d.opts.Monotonic().Sub(r.Heard)
 }
 
-// offer is the task as the agent gets it.
+// offer is the task in the form that the agent gets.
 func (r *run) offer() api.AgentTask {
 	t := r.row()
 	offer := execution.Offer(r.d.Engine, engine.Claimed{Task: t, Request: r.request, Env: r.env, Holds: r.holds}, r.d.ID)

@@ -13,8 +13,8 @@ import (
 // to it with the session that is current then, and the one it answers is the one to
 // continue.
 
-// continueSession sets the session of an offer for a chat that names none, unless the agent
-// starts sessions under the id it is given, or goes on with a run that was parked in one.
+// continueSession sets the session of an offer for a chat that names none, unless the agent starts sessions
+// under the id it is given, or the run continues one in which it was parked.
 func (r *run) continueSession(ctx context.Context, offer *api.AgentTask) {
 	t, q := r.row(), r.request
 	r.d.Mu.Lock()

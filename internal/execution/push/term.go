@@ -130,8 +130,8 @@ func (d *Dispatcher) startTerms(taken map[string]*term) {
 	}
 }
 
-// Lost ends the terms of agents that another director takes over, and returns when nothing
-// is done for them here any more. Their runs continue.
+// Lost ends the terms of agents that another director takes over. When it returns, nothing more is done for
+// them here. Their runs continue.
 func (d *Dispatcher) Lost(agents []string) {
 	var over []*term
 	d.Mu.Lock()

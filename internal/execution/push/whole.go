@@ -13,8 +13,8 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// WholeLog returns what the agent of a task has of the log of its last attempt from byte
-// after on, at most 128 KiB, at once. Any director may ask: it changes nothing.
+// WholeLog returns, without waiting, at most 128 KiB of the log of a task's last attempt from byte after on,
+// as far as its agent has it. Any director may ask: it changes nothing.
 //
 // Codes: CodeAgentDown, also for an agent that is not registered; CodeNotFound if it does
 // not have the log.
@@ -30,8 +30,8 @@ func (d *Dispatcher) WholeLog(ctx context.Context, t *signalbox.Task, after int6
 	return out, notGiven(t, "log", err)
 }
 
-// Patch returns the patch of a task's last attempt, of size bytes, from its agent. The caller
-// reads it to its end and closes it.
+// Patch returns the patch of a task's last attempt, of size bytes, from its agent. The caller reads it to the
+// end and closes it.
 //
 // Codes: as WholeLog.
 func (d *Dispatcher) Patch(ctx context.Context, t *signalbox.Task, size int64) (io.ReadCloser, error) {
@@ -56,7 +56,7 @@ func (d *Dispatcher) connTo(agent string) (*conn, error) {
 	return nil, signalbox.Errorf(signalbox.CodeAgentDown, "agent %s is not registered", agent)
 }
 
-// notGiven is the error of an agent that was asked for what it keeps of a task.
+// notGiven converts the error of an agent that was asked for something it keeps of a task.
 func notGiven(t *signalbox.Task, what string, err error) error {
 	switch {
 	case err == nil:
@@ -97,7 +97,7 @@ func (c *conn) patch(ctx context.Context, id string, size int64) (io.ReadCloser,
 	return p, nil
 }
 
-// patchReader reads a patch. The time that its reader takes between two reads is not the agent's.
+// patchReader reads a patch. Only the time of the reads counts towards the agent's timeout.
 type patchReader struct {
 	body   io.ReadCloser // nil: no response came
 	wait   time.Duration

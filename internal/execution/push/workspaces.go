@@ -12,14 +12,14 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// Agents look through their worktrees for so long at most, in addition to AskTimeout.
+// Timeouts for an agent to search its worktrees, in addition to AskTimeout.
 const (
 	listWait    = 20 * time.Second
 	discardWait = time.Minute
 )
 
-// Workspaces asks an agent for its worktrees. One that knows none has none. Any director may
-// ask.
+// Workspaces asks an agent for its worktrees. An agent without worktrees support returns an empty list. Any
+// director may ask.
 //
 // Codes: CodeAgentDown.
 func (d *Dispatcher) Workspaces(ctx context.Context, agent string) (list api.AgentWorkspaces, err error) {
@@ -28,7 +28,7 @@ func (d *Dispatcher) Workspaces(ctx context.Context, agent string) (list api.Age
 		return list, err
 	}
 	err = conn.call(ctx, listWait, http.MethodGet, "/workspaces", nil, &list)
-	if unknownTask(err) { // nor does it know the path
+	if unknownTask(err) { // an agent without the route answers like this, too
 		return list, nil
 	}
 	if err != nil {
@@ -37,10 +37,10 @@ func (d *Dispatcher) Workspaces(ctx context.Context, agent string) (list api.Age
 	return list, nil
 }
 
-// DiscardWorkspace has an agent discard a worktree. Any director may ask.
+// DiscardWorkspace makes an agent discard a worktree. Any director may ask.
 //
-// Codes: CodeNotFound; CodeConflict: it is in use, or something would be lost that how does
-// not name; CodeAgentDown, after which it may be gone.
+// Codes: CodeNotFound; CodeConflict if it is in use, or if something would be lost that how does not name;
+// CodeAgentDown, after which the worktree may be gone.
 func (d *Dispatcher) DiscardWorkspace(ctx context.Context, agent, name string, how api.DiscardWorkspace) (done api.WorkspaceDiscarded, err error) {
 	conn, err := d.connTo(agent)
 	if err != nil {

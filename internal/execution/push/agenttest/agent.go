@@ -14,50 +14,48 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testport"
 )
 
-// Options says what kind of agent it is. The zero value is a full agent with
-// one slot: it understands fences, long polls and serves its log.
+// Options configures an Agent. The zero value is a full agent with one slot: it understands fences and long
+// polls, and serves its log.
 type Options struct {
-	Name  string // "fake" if empty
-	Kind  string // "demo" if empty
-	Slots int    // 1 if 0
-	// Plain makes it an agent of the work-queue seed: no queue_id, no fence,
-	// no wait, no output, one task at a time.
+	Name  string // "" is "fake"
+	Kind  string // "" is "demo"
+	Slots int    // 0 is 1
+	// Plain makes it an agent of the work-queue seed: no queue_id, no fence, no wait, no output, one task at
+	// a time.
 	Plain bool
-	// Preview is how much of a prompt a plain agent shows in its status and its
-	// history, in bytes: 50 if 0, as in the seed, and nothing if below.
+	// Preview is how many bytes of a prompt a plain agent shows in its status and history. 0 is 50, as in the
+	// seed; a negative value shows nothing.
 	Preview int
-	// NoHistory makes it keep no history.
+	// NoHistory: it keeps no history.
 	NoHistory bool
-	// NoOutput makes a full agent serve no /task/{id}/output.
+	// NoOutput: a full agent that does not serve /task/{id}/output.
 	NoOutput bool
-	// StrictIDs makes it answer 400 to an id that is not one of its own.
+	// StrictIDs: it answers 400 to an id that is not in its own format.
 	StrictIDs bool
-	// Sloppy makes it never say busy: what is offered runs, whatever else does.
+	// Sloppy: it never says busy and runs every offer, whatever else is running.
 	Sloppy bool
-	// Deaf makes it answer a cancel with 202 and run on.
+	// Deaf: it answers a cancel with 202 and continues.
 	Deaf bool
-	// Auto ends every execution as completed as soon as it has begun.
+	// Auto completes every execution as soon as it has started.
 	Auto bool
-	// NoSession makes it name no conversation of its own.
+	// NoSession: it names no session.
 	NoSession bool
-	// Isolated is how many isolated executions it takes beside its slots.
+	// Isolated is how many isolated executions it runs beside its slots.
 	Isolated int
-	// Sessions makes it list its conversations: those it began and was not
-	// told to forget.
+	// Sessions: it lists its sessions, those that it started and has not forgotten.
 	Sessions bool
-	// Renames makes it go on with a conversation under another id each time,
-	// as some CLIs do.
+	// Renames: it continues a session under a new id each time, as some CLIs do.
 	Renames bool
-	// Quiet makes it say nothing of when its runs printed last.
+	// Quiet: it does not report when its runs last printed something.
 	Quiet bool
-	// Account is the name of the account that its runs spend; "": it tells none.
+	// Account is the name of the account that its runs spend; "": it reports none.
 	Account string
 	Windows []api.AccountWindow // of Account
-	// Folder is the ID of the folder that its runs work in; "": it tells none.
+	// Folder is the ID of the folder that its runs work in; "": it reports none.
 	Folder string
-	// Full is why it takes no tasks; see SetFull.
+	// Full is why it takes no tasks; "": it takes some. See SetFull.
 	Full string
-	// Token is the bearer token it insists on.
+	// Token is the bearer token that it requires; "": none.
 	Token string
 }
 
@@ -68,16 +66,16 @@ type Agent struct {
 
 	mu       sync.Mutex
 	server   *httptest.Server
-	quit     context.CancelFunc // ends the requests that wait for something
+	quit     context.CancelFunc // ends waiting requests
 	port     *testport.Reserved
-	changed  chan struct{} // closed at the next change of anything below
-	silent   chan struct{} // not nil while it answers nothing; closed when it speaks again
+	changed  chan struct{} // closed at the next change of the fields below
+	silent   chan struct{} // non-nil while it answers nothing; closed by Speak
 	scripts  map[Request][]Step
 	habits   map[Request]Step
 	requests []Seen
 	execs    []*execution // in the order of their starts
 	fences   map[place]int64
-	sessions map[string]time.Time // its conversations, with their last use
+	sessions map[string]time.Time // its sessions, with the time of their last use
 	director string
 	clock    int // counts starts and ends
 	serial   int
@@ -86,7 +84,7 @@ type Agent struct {
 	answered *time.Time // when its provider last answered
 }
 
-// New starts an agent that ends with the test.
+// New starts an agent. It is closed when the test ends.
 func New(t testing.TB, o Options) *Agent {
 	t.Helper()
 	if o.Name == "" {
@@ -110,21 +108,21 @@ func New(t testing.TB, o Options) *Agent {
 	return a
 }
 
-// SetFull sets Options.Full of an agent that runs.
+// SetFull changes Options.Full of a running agent.
 func (a *Agent) SetFull(why string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.Full = why
 }
 
-// SetClock replaces the clock by which it dates its executions.
+// SetClock replaces the clock that gives the times of its executions.
 func (a *Agent) SetClock(now func() time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.now = now
 }
 
-// URL is where it is, also while it is down.
+// URL is its base URL, also while it is down.
 func (a *Agent) URL() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -138,22 +136,21 @@ func (a *Agent) Row() signalbox.Agent {
 	}
 }
 
-// Down closes its listener and all connections: it refuses connections. What
-// it runs goes on.
+// Down closes its listener and all connections, so that connections are refused. Its runs continue.
 func (a *Agent) Down() {
 	a.mu.Lock()
 	server, quit := a.server, a.quit
 	a.server = nil
 	a.mu.Unlock()
 	if server != nil {
-		_ = server.Listener.Close() // the server closes it again
+		_ = server.Listener.Close() // server.Close closes it again
 		quit()
 		server.CloseClientConnections()
 		server.Close()
 	}
 }
 
-// Up listens again, at the address it had.
+// Up listens again, at the same address.
 func (a *Agent) Up() {
 	a.t.Helper()
 	a.mu.Lock()
@@ -178,7 +175,7 @@ func (a *Agent) listen() {
 		return
 	}
 	a.server = httptest.NewUnstartedServer(a.handler())
-	_ = a.server.Listener.Close() // the one that it made for itself
+	_ = a.server.Listener.Close() // the listener that httptest created
 	a.server.Listener = l
 	ctx, quit := context.WithCancel(context.Background())
 	a.quit = quit
@@ -186,7 +183,7 @@ func (a *Agent) listen() {
 	a.server.Start()
 }
 
-// Move goes to another address.
+// Move changes its address.
 func (a *Agent) Move() {
 	a.Down()
 	a.mu.Lock()
@@ -196,8 +193,8 @@ func (a *Agent) Move() {
 	a.listen()
 }
 
-// Silence makes it answer nothing from now on, as a stopped process does:
-// connections are taken and requests are read and left.
+// Silence makes it answer nothing from now on, like a stopped process: connections are accepted, requests are
+// read and stay unanswered.
 func (a *Agent) Silence() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -207,7 +204,7 @@ func (a *Agent) Silence() {
 	}
 }
 
-// Speak ends a silence: what was read meanwhile is answered now.
+// Speak ends Silence: the requests read meanwhile are answered now.
 func (a *Agent) Speak() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -217,16 +214,14 @@ func (a *Agent) Speak() {
 	}
 }
 
-// Restart ends and starts it again. What ran is interrupted; without memory
-// it has forgotten every task.
+// Restart closes and reopens it. Its runs are interrupted; without memory it has forgotten all tasks.
 func (a *Agent) Restart(memory bool) {
 	a.Down()
 	a.Forget(memory)
 	a.Up()
 }
 
-// Forget interrupts what runs, and without memory forgets every task, as a
-// restart does.
+// Forget interrupts its runs, and without memory forgets all tasks, as a restart does.
 func (a *Agent) Forget(memory bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -236,7 +231,7 @@ func (a *Agent) Forget(memory bool) {
 	}
 }
 
-// Close ends it for good. The test's end calls it.
+// Close shuts it down. New registers it as a cleanup of the test.
 func (a *Agent) Close() {
 	a.mu.Lock()
 	a.closed = true
@@ -248,7 +243,7 @@ func (a *Agent) Close() {
 	a.port.Release()
 }
 
-// change tells those who wait that something is new; the caller holds mu.
+// change notifies waiters of a change. mu is held.
 func (a *Agent) change() {
 	close(a.changed)
 	a.changed = make(chan struct{})
@@ -258,7 +253,7 @@ func (a *Agent) change() {
 // loaded machine.
 const patience = 20 * time.Second
 
-// Await waits until ok says so. ok is called whenever the log changes.
+// Await waits until ok returns true. ok is called after each change of the log.
 func (a *Agent) Await(what string, ok func() bool) {
 	a.t.Helper()
 	over := time.NewTimer(patience)

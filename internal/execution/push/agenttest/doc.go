@@ -1,12 +1,10 @@
-// Package agenttest is an agent for tests: it speaks the agent HTTP API over
-// the loopback interface, runs nothing, and does what a test tells it.
+// Package agenttest is an agent for tests: it speaks the agent HTTP API on the loopback interface, runs
+// nothing, and is controlled by the test.
 //
-// By itself it is a well-behaved agent whose executions end when the test
-// says so. Script makes it answer single requests otherwise: busy, garbage, a
-// reset before or after it took the task, a hang. Down, Silence and Restart
-// make it vanish, stop answering, and come back with or without its memory.
+// By default it behaves well, and its executions end when the test calls Finish. Script answers single
+// requests differently: busy, garbage, a reset before or after it took the task, a hang. Down, Silence and
+// Restart make it unreachable, silent, or restarted with or without its memory.
 //
-// Everything it is asked and everything it runs is logged. Await waits for
-// what the log shows, so that no test has to sleep; Overlaps says whether two
-// executions ever shared a slot.
+// It logs every request and every execution. Await waits for a state of that log, so no test has to sleep.
+// Overlaps lists executions that shared a slot.
 package agenttest

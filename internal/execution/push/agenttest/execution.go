@@ -7,19 +7,19 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// Execution is one run of a task, as the log has it.
+// Execution is one run of a task, as logged.
 type Execution struct {
 	TaskID  string
-	QueueID string // "" if it was started by nobody's queue
+	QueueID string // "" if it did not come from a queue
 	Fence   int64
 	Slot    int
-	// Isolated says that Slot is one of those beside its slots.
+	// Isolated: Slot is one of the slots for isolated executions.
 	Isolated bool
 	Prompt   string
-	Session  string // conversation that it was offered, or began
-	Answered string // the id that the agent calls it by
-	// Start and End count the starts and ends of the agent; End is 0 while
-	// it runs.
+	Session  string // session that it was offered, or started
+	Answered string // the agent's own id for the session
+	// Start and End number the starts and ends of all executions of the agent, in order; End is 0 while it
+	// runs.
 	Start, End int
 	State      string
 	Begun      time.Time
@@ -30,21 +30,20 @@ type Execution struct {
 	Retries    *int             //
 }
 
-// End is how an execution ends.
+// End is the final report of an execution.
 type End struct {
-	State  string // "completed" if empty
+	State  string // "" is "completed"
 	Output string
 	Error  *api.AgentError
 	Exit   *int
-	Limit  *api.AgentLimit // of its provider, with Error
-	// Changes are what it changed in its repository; Patch is the whole patch, "" if it is
-	// that of Changes.
+	Limit  *api.AgentLimit // limit of its provider, with Error
+	// Changes are what it changed in its repository. Patch is the whole patch; "" if it is that of Changes.
 	Changes *api.Changes
 	Patch   string
-	Checks  *api.AgentChecks // what they said
+	Checks  *api.AgentChecks // results of its checks
 }
 
-// place is where an execution runs: the slots for isolated ones are apart.
+// place is a slot; isolated slots are numbered separately.
 type place struct {
 	isolated bool
 	slot     int
@@ -63,7 +62,7 @@ type execution struct {
 	forgotten bool
 }
 
-// Executions lists all runs in the order of their starts.
+// Executions lists all executions in the order of their starts.
 func (a *Agent) Executions() []Execution {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -74,7 +73,7 @@ func (a *Agent) Executions() []Execution {
 	return list
 }
 
-// Finish ends the run of a task, named by queue_id or task_id.
+// Finish ends an execution, named by queue_id or task_id. The test fails if it is not running.
 func (a *Agent) Finish(id string, how End) {
 	a.t.Helper()
 	if !a.TryFinish(id, how) {
@@ -82,7 +81,7 @@ func (a *Agent) Finish(id string, how End) {
 	}
 }
 
-// TryFinish is Finish where the run may have ended in the meantime.
+// TryFinish is Finish for an execution that may have ended meanwhile. It reports whether it was running.
 func (a *Agent) TryFinish(id string, how End) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -95,7 +94,7 @@ func (a *Agent) TryFinish(id string, how End) bool {
 	return false
 }
 
-// Print adds to the log of a running task.
+// Print appends to the log of a running task.
 func (a *Agent) Print(id, text string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -108,8 +107,7 @@ func (a *Agent) Print(id, text string) {
 	}
 }
 
-// Trouble prints a line, and says of the execution what trouble it has; "" that
-// it is over.
+// Trouble prints a line and sets the problem that the agent reports for the execution; "": it is solved.
 func (a *Agent) Trouble(id, note string) {
 	a.mu.Lock()
 	for _, e := range a.execs {
@@ -121,7 +119,7 @@ func (a *Agent) Trouble(id, note string) {
 	a.Print(id, "[trouble] "+note+"\n")
 }
 
-// Spend prints a line, and says that the execution has spent that much so far.
+// Spend prints a line and sets what the execution has spent so far, in US dollars.
 func (a *Agent) Spend(id string, usd float64) {
 	a.mu.Lock()
 	for _, e := range a.execs {
@@ -133,15 +131,14 @@ func (a *Agent) Spend(id string, usd float64) {
 	a.Print(id, fmt.Sprintf("[spent] %g\n", usd))
 }
 
-// RunForeign starts something that came from no queue, as someone who speaks
-// to the agent directly does, and returns its id.
+// RunForeign starts a run that came from no queue, like a direct call of the agent, and returns its id.
 func (a *Agent) RunForeign(prompt string) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.start(api.AgentTask{Prompt: prompt}).TaskID
 }
 
-// start logs a run; the caller holds mu.
+// start starts and logs an execution. mu is held.
 func (a *Agent) start(t api.AgentTask) *execution {
 	a.serial++
 	a.clock++
@@ -169,7 +166,7 @@ func (a *Agent) start(t api.AgentTask) *execution {
 	return e
 }
 
-// end logs the end of a run; the caller holds mu.
+// end ends an execution and logs it. mu is held.
 func (a *Agent) end(e *execution, how End) {
 	if e.End != 0 {
 		return
@@ -182,7 +179,7 @@ func (a *Agent) end(e *execution, how End) {
 	a.change()
 }
 
-// running lists what runs now; the caller holds mu.
+// running lists the running executions. mu is held.
 func (a *Agent) running() []*execution {
 	var list []*execution
 	for _, e := range a.execs {
@@ -193,8 +190,8 @@ func (a *Agent) running() []*execution {
 	return list
 }
 
-// find looks a run up by task_id or, in a full agent, by the newest fence of
-// a queue_id; the caller holds mu.
+// find returns an execution by task_id or, in a full agent, the newest one by fence of a queue_id. mu is
+// held.
 func (a *Agent) find(id string) *execution {
 	for i := len(a.execs) - 1; i >= 0; i-- {
 		e := a.execs[i]
@@ -220,8 +217,7 @@ func (a *Agent) Overlaps() []string {
 	return found
 }
 
-// SetSessions replaces its conversations, as those of an agent whose disk was
-// cleared or that was spoken to directly.
+// SetSessions replaces its sessions, as if its disk had been cleared or someone had called it directly.
 func (a *Agent) SetSessions(ids ...string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -31,7 +31,7 @@ const (
 	Discard    Request = "DELETE /workspaces/{id}"
 )
 
-// Seen is a request that came.
+// Seen is a request that arrived.
 type Seen struct {
 	Kind   Request
 	ID     string        // of the task in the path
@@ -39,10 +39,10 @@ type Seen struct {
 	Header http.Header
 }
 
-// String is short, for the messages of failing tests.
+// String is a short form for messages of failed tests.
 func (s Seen) String() string { return string(s.Kind) + " " + s.ID + s.Task.QueueID }
 
-// Requests lists what came, of one kind or ("") of all.
+// Requests lists the requests of one kind; "" is all kinds.
 func (a *Agent) Requests(kind Request) []Seen {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -66,16 +66,15 @@ func (a *Agent) handler() http.Handler {
 	return mux
 }
 
-// unserved is the answer of an agent that does not have a path.
+// unserved answers a request for a path that the agent does not have.
 func unserved(x *Exchange) {
 	x.Answer(http.StatusNotFound, api.AgentRefusal{Error: "not_found", Message: "there is no such path"})
 }
 
-// serve logs a request and answers it as the script says, or else as a
-// well-behaved agent does.
+// serve logs a request and answers it by the script, else by the default.
 func (a *Agent) serve(kind Request, answer func(*Exchange), w http.ResponseWriter, r *http.Request) {
 	x := &Exchange{Agent: a, W: w, R: r, Kind: kind, ID: r.PathValue("id"), answer: answer}
-	if kind == Offer || kind == Void { // the fields of the second are some of the first
+	if kind == Offer || kind == Void { // the fields of Void are also fields of Offer
 		body, _ := io.ReadAll(r.Body)
 		_ = json.Unmarshal(body, &x.Task)
 	}
@@ -85,8 +84,8 @@ func (a *Agent) serve(kind Request, answer func(*Exchange), w http.ResponseWrite
 	silent := a.silent
 	a.mu.Unlock()
 	if silent != nil {
-		// A stopped process reads what was sent when it goes on, whether or
-		// not someone still waits for the answer.
+		// A stopped process reads what was sent when it continues, even if the client no longer waits for the
+		// answer.
 		if kind == Offer {
 			<-silent
 		} else {
@@ -122,7 +121,7 @@ func (a *Agent) offer(x *Exchange) {
 	x.Answer(status, body)
 }
 
-// accept decides about an offer; the caller holds mu.
+// accept decides about an offer. mu is held.
 func (a *Agent) accept(t api.AgentTask) (int, any) {
 	if t.Isolated && (t.Slot < 0 || t.Slot >= a.Isolated) {
 		return http.StatusConflict, api.AgentRefusal{Error: "agent_busy", Message: fmt.Sprintf("there is no slot %d for isolated runs", t.Slot)}
@@ -159,8 +158,7 @@ func (a *Agent) accept(t api.AgentTask) (int, any) {
 	return http.StatusCreated, accepted(e)
 }
 
-// void promises to take an offer no more that has not come, unless it is of the
-// seed: those know no such thing.
+// void promises not to accept an offer that has not arrived yet. A plain agent does not know this request.
 func (a *Agent) void(x *Exchange) {
 	if a.Plain {
 		x.Answer(http.StatusNotFound, nil)
@@ -182,8 +180,8 @@ func (a *Agent) void(x *Exchange) {
 
 func placeOf(t api.AgentTask) place { return place{t.Isolated, t.Slot} }
 
-// await waits for a change until ok says so, the wait of the request is over
-// or the caller is gone. ok is called with mu held.
+// await waits until ok returns true, the wait of the request is over or the client is gone. ok is called with
+// mu held.
 func (x *Exchange) await(ok func() bool) {
 	wait, _ := time.ParseDuration(x.R.URL.Query().Get("wait"))
 	if x.Agent.Plain {
@@ -208,7 +206,7 @@ func (x *Exchange) await(ok func() bool) {
 	}
 }
 
-// lookup finds the task of a request, or answers 404.
+// lookup returns the task of a request, or answers 404.
 func (x *Exchange) lookup() *execution {
 	a := x.Agent
 	a.mu.Lock()

@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// Exchange is one request in the hands of a Step.
+// Exchange is one request, as a Step gets it.
 type Exchange struct {
 	Agent *Agent
 	W     http.ResponseWriter
@@ -24,22 +24,22 @@ type Exchange struct {
 // Step answers one request.
 type Step func(x *Exchange)
 
-// Script says how the next requests of a kind are answered, one step each;
-// after them it is well-behaved again.
+// Script sets how the next requests of a kind are answered, one step each. Later requests get the default
+// answer again.
 func (a *Agent) Script(kind Request, steps ...Step) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.scripts[kind] = append(a.scripts[kind], steps...)
 }
 
-// Always says how all requests of a kind are answered that no script is for.
+// Always sets how requests of a kind are answered for which no script is left.
 func (a *Agent) Always(kind Request, step Step) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.habits[kind] = step
 }
 
-// Calm drops what is left of all scripts, and all habits.
+// Calm removes what is left of all scripts, and the steps set by Always.
 func (a *Agent) Calm() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -51,14 +51,14 @@ func (a *Agent) Calm() {
 func (x *Exchange) Answer(status int, body any) {
 	data, err := json.Marshal(body)
 	if err != nil {
-		panic(err) // the wire types always marshal
+		panic(err) // the wire types always encode
 	}
 	x.W.Header().Set("Content-Type", "application/json")
 	x.W.WriteHeader(status)
-	_, _ = x.W.Write(data) // the caller may be gone
+	_, _ = x.W.Write(data) // the client may be gone
 }
 
-// Well answers as a well-behaved agent.
+// Well gives the default answer.
 func Well() Step { return func(x *Exchange) { x.answer(x) } }
 
 // Say answers with a status and a body.
@@ -74,12 +74,12 @@ func Stale(highest int64) Step {
 	return Say(http.StatusConflict, api.AgentRefusal{Error: "stale_fence", Message: "a higher fence was seen", HighestFence: highest})
 }
 
-// Redirect sends the caller elsewhere.
+// Redirect redirects the client.
 func Redirect(to string) Step {
 	return func(x *Exchange) { http.Redirect(x.W, x.R, to, http.StatusTemporaryRedirect) }
 }
 
-// Garbage answers with something that is no JSON.
+// Garbage answers with something that is not JSON.
 func Garbage(status int) Step {
 	return func(x *Exchange) {
 		x.W.WriteHeader(status)
@@ -87,8 +87,8 @@ func Garbage(status int) Step {
 	}
 }
 
-// Taking does what a well-behaved agent does with the request and gives the
-// answer to the caller as then says: the answer of an accepted task is lost.
+// Taking handles the request by default but answers with then: the agent accepts the task and its answer is
+// lost.
 func Taking(then Step) Step {
 	return func(x *Exchange) {
 		lost := *x
@@ -107,10 +107,10 @@ func (nowhere) WriteHeader(int)             {}
 // Reset breaks the connection without an answer.
 func Reset() Step { return func(x *Exchange) { panic(http.ErrAbortHandler) } }
 
-// Hang gives no answer until the caller gives up.
+// Hang gives no answer; it returns when the client gives up.
 func Hang() Step { return func(x *Exchange) { <-x.R.Context().Done() } }
 
-// After waits for a sign, or for the caller to give up, and goes on with next.
+// After waits for sign, or until the client gives up, and continues with next.
 func After(sign <-chan struct{}, next Step) Step {
 	return func(x *Exchange) {
 		select {
@@ -134,7 +134,7 @@ func Flood(status int) Step {
 	return func(x *Exchange) { x.pour(status, strings.Repeat(" ", 64<<10), 0) }
 }
 
-// pour writes a piece again and again until the caller hangs up.
+// pour writes a piece again and again until the client disconnects.
 func (x *Exchange) pour(status int, piece string, pause time.Duration) {
 	x.W.WriteHeader(status)
 	flush := http.NewResponseController(x.W)
@@ -143,7 +143,7 @@ func (x *Exchange) pour(status int, piece string, pause time.Duration) {
 			return
 		}
 		if pause > 0 {
-			_ = flush.Flush() // a writer that cannot is written to all the same
+			_ = flush.Flush() // without a Flusher the data is written all the same
 			time.Sleep(pause)
 		}
 	}

@@ -19,7 +19,7 @@ func (a *Agent) state(x *Exchange) {
 		return
 	}
 	x.await(func() bool { return e.End != 0 || e.forgotten })
-	if e = x.lookup(); e == nil { // forgotten meanwhile
+	if e = x.lookup(); e == nil { // it was forgotten meanwhile
 		return
 	}
 	a.mu.Lock()
@@ -47,7 +47,7 @@ func (a *Agent) taskStatus(e *execution) api.AgentTaskStatus {
 	return s
 }
 
-// account is what the agent tells of its account; mu is held.
+// account is what the agent reports about its account. mu is held.
 func (a *Agent) account() *api.AgentAccount {
 	if a.Account == "" {
 		return nil
@@ -55,7 +55,7 @@ func (a *Agent) account() *api.AgentAccount {
 	return &api.AgentAccount{Name: a.Account, Login: "test login", Windows: a.Windows, AnsweredAt: a.answered}
 }
 
-// ProviderAnswers has the agent tell that its provider answered a request now.
+// ProviderAnswers makes the agent report that its provider has just answered a request.
 func (a *Agent) ProviderAnswers() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -96,7 +96,7 @@ func (a *Agent) patch(x *Exchange) {
 		x.Answer(http.StatusNotFound, api.AgentRefusal{Error: "not_found", Message: "it changed nothing"})
 		return
 	}
-	_, _ = x.W.Write([]byte(cmp.Or(patch, changes.Patch))) // the caller may be gone
+	_, _ = x.W.Write([]byte(cmp.Or(patch, changes.Patch))) // the client may be gone
 }
 
 func (a *Agent) current(e *execution) api.AgentCurrentTask {
@@ -143,7 +143,7 @@ func (a *Agent) status(x *Exchange) {
 	x.Answer(http.StatusOK, s)
 }
 
-// preview is what is shown of a prompt: the beginning, cut where the bytes end.
+// preview is the part of a prompt that the agent shows, cut at a byte and not at a rune.
 func (a *Agent) preview(e *execution) string {
 	switch {
 	case a.Plain && a.Preview < 0:
@@ -154,8 +154,8 @@ func (a *Agent) preview(e *execution) string {
 	return e.Prompt
 }
 
-// pastTask is a run in the history. The list of a plain agent has no answers,
-// and shows the beginning of the prompts.
+// pastTask is a run in the history. A plain agent's list has no answers and shows only the beginning of the
+// prompts.
 type pastTask struct {
 	api.AgentTaskStatus
 	Prompt        string `json:"prompt,omitempty"`
@@ -186,7 +186,7 @@ func (a *Agent) history(x *Exchange) {
 	x.Answer(http.StatusOK, h)
 }
 
-// past is one run of the history: whole, with its prompt.
+// past answers with one run of the history, with its answer and its whole prompt.
 func (a *Agent) past(x *Exchange) {
 	e := x.lookup()
 	if e == nil {
