@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// ForgetAfter is how long after its end a store remembers a director (Beat.Dead), and
-// the word of an agent that pulls.
+// ForgetAfter is how long a store keeps a director after its end (Beat.Dead), and the last message of a pull
+// agent.
 const ForgetAfter = 24 * time.Hour
 
-// Holding says which director an agent is held by. It counts for as long as
-// that director lives and has not begun anew since: what it holds need not be
-// touched when it dies, lets its lease run out, or leaves.
+// Holding is the row that says which director holds an agent. It counts as long as that director lives and
+// its leases have been uninterrupted since. So it need not be touched when the director dies, lets its lease
+// expire, or leaves.
 type Holding struct {
 	Agent    string
 	Director string // its ID
-	Run      string // Director.Run and Director.Since of when it took the agent
+	Run      string // Director.Run and Director.Since when it took the agent
 	Since    time.Time
 }
 
-// of reports whether it is a holding of the director as it is now.
+// of reports whether it is a holding of the director in its current run.
 func (h *Holding) of(d *Director) bool {
 	return h.Director == d.ID && h.Run == d.Run && h.Since.Equal(d.Since)
 }
 
-// BeatRows is what StepBeat must know.
+// BeatRows are the rows that StepBeat needs.
 type BeatRows struct {
 	Directors []Director
 	// Holdings are those of the agents in Beat.Take and Beat.Drop, at least.
@@ -33,19 +33,19 @@ type BeatRows struct {
 	Heard    []Heard
 }
 
-// BeatChange is what a beat makes of the rows.
+// BeatChange is what a beat changes in the rows.
 type BeatChange struct {
-	Put    []Director // at most one: the row of who beats
+	Put    []Director // at most one: the row of the sender
 	Gone   []string   // directors, by ID
 	Hold   []Holding  // put, by agent
-	Free   []string   // agents whose holding goes
+	Free   []string   // agents whose holding is deleted
 	Heard  []Heard    // put, by agent
-	Forgot []string   // agents whose word goes
+	Forgot []string   // agents whose message is deleted
 }
 
-// StepBeat is what Writer.Beat does to the rows, and its answer. Agents of
-// Drop are given up before those of Take are taken. Of two words of an agent
-// the later one stands. Times are kept to the millisecond, in UTC.
+// StepBeat implements Writer.Beat: the changes of the rows, and the answer. The agents of Drop are given up
+// before those of Take are taken. Of two messages of an agent the later one is kept. Times are truncated to
+// the millisecond, in UTC.
 func StepBeat(rows BeatRows, b Beat) (c BeatChange, answer Peers, err error) {
 	me, all, gone, err := enter(rows.Directors, &b)
 	if err != nil {
@@ -76,8 +76,8 @@ func StepBeat(rows BeatRows, b Beat) (c BeatChange, answer Peers, err error) {
 	return c, answer, nil
 }
 
-// enter returns the row of who beats as it came, the stored rows by ID, and
-// those that are silent apart, or refuses the beat.
+// enter returns the row of the sender as received, the other rows by ID, and the IDs of silent ones, or
+// refuses the beat.
 func enter(stored []Director, b *Beat) (me Director, all map[string]*Director, gone []string, err error) {
 	me = b.Director
 	me.StartedAt, me.Expires = toMS(me.StartedAt), toMS(me.Expires)
@@ -97,9 +97,8 @@ func enter(stored []Director, b *Beat) (me Director, all map[string]*Director, g
 	return me, all, gone, CheckBeat(all[me.ID], others, b)
 }
 
-// begin says since when a director that lives does so. Where its lease was
-// over, or another process went by its name, that is now, and what was held
-// before does not count.
+// begin sets since when the director's leases have been uninterrupted. If its lease had expired, or another
+// process used its ID, that is now, and what it held before no longer counts.
 func begin(me, stored *Director, now time.Time) (lapsed bool) {
 	if stored != nil && stored.Run == me.Run && stored.Alive(now) {
 		me.Since = stored.Since
@@ -142,8 +141,7 @@ func (c *BeatChange) hold(stored []Holding, all map[string]*Director, me *Direct
 	c.Free = slices.DeleteFunc(c.Free, func(agent string) bool { return taken[agent] })
 }
 
-// hear keeps what is news, forgets what is long ago, and returns the newest
-// words by agent.
+// hear stores newer messages, deletes old ones, and returns the newest message of each agent.
 func (c *BeatChange) hear(stored []Heard, b *Beat) []Heard {
 	words := make(map[string]Heard, len(stored))
 	for _, h := range stored {
@@ -171,8 +169,7 @@ func (c *BeatChange) hear(stored []Heard, b *Beat) []Heard {
 	return list
 }
 
-// HoldersOf says which director holds each agent, dead ones too, as
-// Reader.Holders does.
+// HoldersOf returns which director holds each agent, including dead ones, like Reader.Holders.
 func HoldersOf(directors []Director, holdings []Holding) map[string]string {
 	all := make(map[string]*Director, len(directors))
 	for i := range directors {

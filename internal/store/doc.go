@@ -1,5 +1,5 @@
-// Package store is the contract between the engine and what keeps its rows: memory, SQLite,
-// PostgreSQL and Redis.
+// Package store is the contract between the engine and the stores of its rows: memory, SQLite, PostgreSQL and
+// Redis.
 //
 // The methods are the verbs of a task's life, not CRUD. Each is one atomic step together
 // with its slot, session and journal rows, durable when it returns without an error, and
@@ -19,10 +19,9 @@
 //
 // A store reads no clock: every method that needs the time gets it as a parameter.
 //
-// Errors are *signalbox.Error: CodeNotFound, CodeQueueFull, CodeIdempotency,
-// CodeStoreFailed (the write did not happen), CodeStoreCorrupt; and ErrStale from Apply. A
-// disk error on commit is fatal, because after it nobody can say what is stored: the store
-// calls Options.Fatal of its package, which ends the process.
+// Errors are *signalbox.Error: CodeNotFound, CodeQueueFull, CodeIdempotency, CodeStoreFailed (the write did
+// not happen), CodeStoreCorrupt; and ErrStale from Apply. A disk error on commit is fatal, because after it
+// the stored state is unknown: the store calls Options.Fatal of its package, which ends the process.
 //
 // storetest is the conformance suite of all stores.
 package store

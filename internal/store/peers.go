@@ -69,15 +69,13 @@ type Beat struct {
 	// Heard are agents that sent requests to this director and that no other can ask: pull
 	// agents.
 	Heard []Heard
-	// Silent are other directors as they were read, whose rows did not change for a whole
-	// lease by the sender's clock. One whose row is unchanged (Run, Expires) is dead, even
-	// if its Expires is far ahead: the row is deleted. So a server clock that was set back
-	// keeps nobody alive.
+	// Silent are other directors, as read, whose rows did not change for a whole lease by the sender's clock.
+	// If such a row is still unchanged (Run, Expires), the director is dead, even if its Expires is far
+	// ahead: the row is deleted. So a server clock that was set back keeps no dead director alive.
 	Silent []Director
-	// Dead are other directors as they were read that the sender knows to be dead. The row
-	// of one that is unchanged is deleted ForgetAfter after its end. Age alone is not
-	// enough: a live one may have noticed that the server's clock was set back before the
-	// sender has.
+	// Dead are other directors, as read, that the sender knows to be dead. If such a row is still unchanged,
+	// it is deleted ForgetAfter after its end. Age alone is not enough: a live director may have noticed that
+	// the server's clock was set back before the sender has.
 	Dead []Director
 	Now  time.Time
 }

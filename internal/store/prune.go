@@ -8,17 +8,17 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// Pruning selects ended tasks to delete. They are read from the oldest on, by EndedAt, then
-// Seq; a task is deleted if any of the rules applies, unless its work is on its way to a branch.
+// Pruning selects ended tasks to delete. They are read from the oldest on, by EndedAt, then Seq. A task is
+// deleted if any of the rules applies, unless its landing is open.
 type Pruning struct {
-	// Ended: tasks that ended before, whoever owns them.
+	// Ended: all tasks that ended before.
 	Ended time.Time
-	// Bytes: the oldest tasks, whoever owns them, until that many bytes are freed
-	// (signalbox.Task.Kept; tasks that count 0 bytes stay).
+	// Bytes: the oldest tasks of all owners, until that many bytes are freed (signalbox.Task.Kept; tasks that
+	// count 0 bytes stay).
 	Bytes int64
 	// Owners: the same for each of these, by signalbox.Task.Owner.
 	Owners map[string]int64
-	// Usage: with Ended, rows of usage of the days before, some at a time; 0: none.
+	// Usage: with Ended, rows of usage of days before it, some at a time; 0: none.
 	Usage signalbox.Day
 	// After is where the search continues; the zero EndedCursor is the start.
 	After EndedCursor
@@ -57,7 +57,7 @@ func (p *Pruning) Choose(ended []*signalbox.Task) (going []*signalbox.Task, done
 	for _, t := range ended {
 		if t.Landing.Active() {
 			done.Next = EndedCursorOf(t)
-			continue // its work is on its way
+			continue // its landing is open
 		}
 		old := t.EndedAt.Before(p.Ended)
 		if !old && whoevers <= 0 && len(owners) == 0 {

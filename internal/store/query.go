@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// What stores that keep their rows in different ways decide alike.
+// Rules that all stores share, although they keep their rows differently.
 
 // Takes reports whether the query chooses an ended task.
 func (q *HistoryQuery) Takes(t *signalbox.Task) bool {
@@ -47,10 +47,10 @@ type SessionCursor struct {
 	ID   string
 }
 
-// Cursor names the place to who asks for the page behind it.
+// Cursor encodes the position, for the request of the next page.
 func (p SessionCursor) Cursor() string { return fmt.Sprintf("%d_%s", p.Used, p.ID) }
 
-// ParseSessionCursor reads a cursor; "" is the place before all.
+// ParseSessionCursor parses a cursor; "" is the position before all.
 func ParseSessionCursor(cursor string) (SessionCursor, error) {
 	if cursor == "" {
 		return SessionCursor{Used: math.MaxInt64}, nil
@@ -63,7 +63,7 @@ func ParseSessionCursor(cursor string) (SessionCursor, error) {
 	return SessionCursor{ms, id}, nil
 }
 
-// Replay answers a submission whose idempotency key is that of a known task.
+// Replay is the result of a submission whose idempotency key is known.
 func Replay(known, t *signalbox.Task) (Submitted, error) {
 	if known.IdempotencyHash != t.IdempotencyHash {
 		return Submitted{}, signalbox.Errorf(signalbox.CodeIdempotency,
@@ -72,16 +72,15 @@ func Replay(known, t *signalbox.Task) (Submitted, error) {
 	return Submitted{Task: *known, Replayed: true}, nil
 }
 
-// SameAgent reports whether two rows say the same of an agent.
+// SameAgent reports whether two rows of an agent are equal.
 func SameAgent(a, b *signalbox.Agent) bool {
 	return a.Name == b.Name && a.Kind == b.Kind && a.URL == b.URL && a.Slots == b.Slots && a.Fencing == b.Fencing && a.Proof == b.Proof &&
 		a.Source == b.Source && bytes.Equal(a.SealedToken, b.SealedToken) && a.WorkDir == b.WorkDir && a.Version == b.Version &&
 		a.Account == b.Account
 }
 
-// ParseCursor reads the cursor of a page of history: when the last task on it
-// ended, in Unix milliseconds, and its Seq. An empty one stands behind all. What
-// is no cursor is refused with CodeValidation.
+// ParseCursor parses the cursor of a page of history: the end time of its last task, in Unix milliseconds,
+// and its Seq. "" is the position before the newest end. An invalid cursor is refused with CodeValidation.
 func ParseCursor(cursor string) (endedMS, seq int64, err error) {
 	if cursor == "" {
 		return math.MaxInt64, math.MaxInt64, nil
@@ -93,24 +92,23 @@ func ParseCursor(cursor string) (endedMS, seq int64, err error) {
 	return endedMS, seq, nil
 }
 
-// Cursor is a place in a queue's order; the zero Cursor is before all.
+// Cursor is a position in a queue's order; the zero Cursor is before all.
 type Cursor struct {
 	OrderKey int64
 	Place    int64
 }
 
-// CursorOf returns the place of t.
+// CursorOf returns the position of t.
 func CursorOf(t *signalbox.Task) Cursor { return Cursor{OrderKey: t.OrderKey(), Place: t.Place} }
 
-// Before reports whether c stands before d.
+// Before reports whether c is before d.
 func (c Cursor) Before(d Cursor) bool {
 	return c.OrderKey < d.OrderKey || (c.OrderKey == d.OrderKey && c.Place < d.Place)
 }
 
 // JournalWriter writes to the journal.
 type JournalWriter interface {
-	// Note writes a journal entry that belongs to no change, such as an agent
-	// that went down.
+	// Note writes a journal entry that belongs to no change, for example that an agent went down.
 	Note(ctx context.Context, entry signalbox.Entry) error
 }
 
@@ -127,16 +125,15 @@ type JournalReader interface {
 
 type followedKey struct{}
 
-// Followed says of the verb that is called with the context that another one
-// follows, of whoever queued wakes: a store that commits verbs together calls it
-// as soon as the verb waits for its turn, and gives the other one a moment to
-// share the commit. The other one runs behind it, and neither is answered before
-// both are durable. Other stores do not call it.
+// Followed announces in the context of a verb that another verb follows, from a goroutine that queued wakes.
+// A store that commits verbs together calls queued as soon as the verb is in its inbox, and gives the other
+// verb a moment to share the commit. The other verb runs after this one, and neither is answered before both
+// are durable. Other stores do not call queued.
 func Followed(ctx context.Context, queued func()) context.Context {
 	return context.WithValue(ctx, followedKey{}, queued)
 }
 
-// Follower is what Followed was given, nil for nothing.
+// Follower returns what was passed to Followed; nil if it was not called.
 func Follower(ctx context.Context) (queued func()) {
 	queued, _ = ctx.Value(followedKey{}).(func())
 	return queued

@@ -18,7 +18,7 @@ type Restored struct {
 	Now     time.Time
 }
 
-// CheckRestored refuses a task that cannot be stored as it is.
+// CheckRestored refuses a task that cannot be stored unchanged.
 func CheckRestored(r *Restored) error {
 	t := &r.Task
 	switch {
@@ -32,10 +32,9 @@ func CheckRestored(r *Restored) error {
 	return nil
 }
 
-// AdoptForeign makes a task from another store one that can be restored in this one: one that
-// was parked there waits, and goes on where it stopped; one that was in flight is requeued, or
-// ends as interrupted. It refuses a task that no store
-// can have held.
+// AdoptForeign changes a task from another store so that it can be restored here: a parked one waits and
+// continues where it stopped; one that was in flight is requeued, or ends as interrupted. It refuses a task
+// that no store can have held.
 func AdoptForeign(t *signalbox.Task, r *signalbox.Request, requeue bool, now time.Time) error {
 	if err := cmp.Or(checkForeign(t, r), t.AdoptLanding(now)); err != nil {
 		return err
@@ -47,7 +46,7 @@ func AdoptForeign(t *signalbox.Task, r *signalbox.Request, requeue bool, now tim
 	}
 	switch {
 	case t.State == signalbox.Parked:
-		t.State = signalbox.Pending // who claims it finds out whether the account is open here
+		t.State = signalbox.Pending // its claim will show whether the account is open here
 	case t.State.InFlight() && requeue && t.State != signalbox.Cancelling:
 		t.State, t.StartedAt, t.DispatchedAt, t.Attempts = signalbox.Pending, time.Time{}, time.Time{}, t.Attempts+1
 	case t.State.InFlight():

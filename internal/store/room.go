@@ -95,8 +95,6 @@ func (r *Room) drained() string {
 	return fmt.Sprintf("all %d agents that could take it are paused (signalbox resume agent:NAME)", len(r.Agents))
 }
 
-// The sorts of slots: those for isolated executions are counted and numbered
-// apart from the others.
 const (
 	// The sorts of slots. Slots for isolated executions are counted and numbered
 	// separately.
@@ -113,18 +111,16 @@ func SlotSort(isolated bool) int {
 }
 
 const (
-	// FenceStep is how far an agent's report can raise the next fence above what the store
-	// has given. An agent whose fences are further ahead, as after a restore, is caught up
-	// with by its next claims.
+	// FenceStep is how far an agent's report can raise the next fence above what the store has given. If an
+	// agent's fences are further ahead, as after a restore, its next claims catch up.
 	FenceStep = 1 << 20
-	// FenceAhead is how far ahead a reported fence is accepted: a store's fences before a
-	// restore are not further ahead. At a thousand claims a second it is 35 years.
+	// FenceAhead is how far ahead a reported fence is accepted. A store's fences before a restore are never
+	// further ahead: at a thousand claims a second it is 35 years.
 	FenceAhead = 1 << 40
 )
 
-// NextFence returns the fence of a claim: above last, the highest that the store has given,
-// and above what the agent has seen, within FenceStep. Otherwise one agent could use up the
-// numbers of all.
+// NextFence returns the fence of a claim: above last, the highest that the store has given, and above what
+// the agent has seen, within FenceStep. Without that bound one agent could use up the numbers of all.
 //
 // Errors: CodeValidation with the field highest_fence.
 func NextFence(last, above int64) (int64, error) {

@@ -13,7 +13,7 @@ import (
 const (
 	// scanPage is how many rows a scan reads at once.
 	scanPage = 1000
-	// minReadCost is the least that one read counts towards Scan.Budget, in rows.
+	// minReadCost is the least cost of one read towards Scan.Budget, in rows.
 	minReadCost = 10
 )
 
@@ -85,7 +85,7 @@ func (s *Scan) Run(ctx context.Context, r Reader, from ScanCursor, take func(t *
 	}
 	for _, phase := range phases {
 		if from.Phase != "" && from.Phase != phase.name {
-			continue // passed already
+			continue // already visited
 		}
 		s.At = from
 		s.At.Phase = phase.name

@@ -8,19 +8,16 @@ import (
 
 // ScheduleWriter changes schedules and their runs.
 type ScheduleWriter interface {
-	// PutSchedule stores a schedule where the stored row still has revision
-	// s.Rev (0: where there is none with its id), else ErrStale, and its runs
-	// in the same step: new ones, and those that are stored and open, by id;
-	// one that is stored and no longer open is CodeConflict, so that an instant
-	// is decided once. Of the runs of a schedule the newest MaxScheduleRuns, by
-	// FiredAt then ID, and all that are open are kept. CodeConflict with the
-	// field name if another schedule has its name, and where a new one
-	// would be more than MaxSchedules. An entry with a Kind is written. It
-	// returns the row as stored.
+	// PutSchedule stores a schedule if the stored row still has revision s.Rev (0: if none with its id
+	// exists), else ErrStale. In the same step it stores runs by id: new ones, and changes of open ones. A
+	// run that is stored and no longer open is CodeConflict, so that each instant is decided once. The newest
+	// MaxScheduleRuns runs of a schedule, by FiredAt then ID, and all open ones are kept. CodeConflict with
+	// the field name if another schedule has its name; CodeConflict if there would be more than MaxSchedules.
+	// An entry with a Kind is written. It returns the stored row.
 	PutSchedule(ctx context.Context, s signalbox.Schedule, runs []signalbox.ScheduleRun, entry signalbox.Entry) (signalbox.Schedule, error)
 
-	// DeleteSchedule forgets a schedule with its runs, and reports whether it
-	// was there; if not, no entry is written.
+	// DeleteSchedule deletes a schedule with its runs, and reports whether it existed; if not, no entry is
+	// written.
 	DeleteSchedule(ctx context.Context, id string, entry signalbox.Entry) (was bool, err error)
 }
 
@@ -31,33 +28,33 @@ type ScheduleReader interface {
 	Schedules(ctx context.Context) ([]signalbox.Schedule, error)
 	Schedule(ctx context.Context, id string) (signalbox.Schedule, error)
 
-	// ScheduleRuns lists runs of a schedule, the newest first by FiredAt, then
-	// ID, at most limit. Of a schedule that does not exist there are none.
+	// ScheduleRuns lists runs of a schedule, newest first by FiredAt, then ID, at most limit. An unknown
+	// schedule has none.
 	ScheduleRuns(ctx context.Context, id string, limit int) ([]signalbox.ScheduleRun, error)
 
-	// OpenRuns lists the runs of all schedules that are open, oldest first.
+	// OpenRuns lists the open runs of all schedules, oldest first.
 	OpenRuns(ctx context.Context) ([]signalbox.ScheduleRun, error)
 }
 
-// The refusals of schedules, which all stores word alike.
+// Errors of schedules, with the same text in all stores.
 
-// NoSchedule says that there is no schedule with an id.
+// NoSchedule is the error for an unknown schedule.
 func NoSchedule(id string) error {
 	return signalbox.Errorf(signalbox.CodeNotFound, "there is no schedule %q: it never existed or has been removed", id)
 }
 
-// ScheduleNameTaken says that another schedule has the name.
+// ScheduleNameTaken is the error if another schedule has the name.
 func ScheduleNameTaken(name, other string) error {
 	return &signalbox.Error{Code: signalbox.CodeConflict, Field: "name",
 		Message: "schedule " + other + " is called " + name + " already: choose another name, or change that one"}
 }
 
-// TooManySchedules says that there is no room for one more.
+// TooManySchedules is the error at MaxSchedules.
 func TooManySchedules() error {
 	return signalbox.Errorf(signalbox.CodeConflict, "there are %d schedules already, which is the most: remove some first", signalbox.MaxSchedules)
 }
 
-// RunDecided says that a firing is no longer open.
+// RunDecided is the error for a run that is no longer open.
 func RunDecided(schedule, id string) error {
 	return signalbox.Errorf(signalbox.CodeConflict, "firing %s of schedule %s is decided already: it stays as it is", id, schedule)
 }

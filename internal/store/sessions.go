@@ -78,9 +78,9 @@ func sameSession(a, b signalbox.Session) bool {
 	return a == b
 }
 
-// HeldByOther reports whether an agent names, for a task that came without a session, one
-// that another agent holds. It is not believed, or an agent could divert the turns of any
-// session whose id it knows. The task stays without a session, and the session unchanged.
+// HeldByOther reports whether an agent names, for a task submitted without a session, a session that another
+// agent holds. The report is ignored, or an agent could divert the turns of any session whose id it knows.
+// The task stays without a session, and the session unchanged.
 func HeldByOther(held *signalbox.Session, before, after *signalbox.Task) bool {
 	return held != nil && before.SessionID == "" && held.Agent != after.Agent
 }

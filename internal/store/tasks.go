@@ -24,16 +24,15 @@ type TaskWriter interface {
 	// idempotency key exists, and for a task in flight. Its entry is RestoreEntry.
 	Restore(ctx context.Context, r Restored) (signalbox.Task, error)
 
-	// Claim gives the first ready task of the request's queues to a free slot of the agent:
-	// lowest order key, then lowest place. Found is false if the agent has no free slot,
-	// the fleet limit is reached, or no task is ready in a queue that is not paused. A
-	// pause of the agent's own queue drains it: it claims from no queue. Isolated slots are
-	// counted and numbered separately, and drained only by a pause of their own queue or of
-	// all. While the agent's account is closed it claims none but isolated ones; while that
-	// is being tried, one claim at a time is let through (signalbox.Account.Probe). A task that
-	// runs anyway (signalbox.Task.Anyway) is let through when it is the first. A task gets all
-	// that it needs (ClaimRequest.Requires) until its slot is given back, or is passed over; so are
-	// tasks of its queue after it that need any of that, and after MaxPassed such all others.
+	// Claim gives the first ready task of the request's queues to a free slot of the agent: lowest order key,
+	// then lowest place. Found is false if the agent has no free slot, the fleet limit is reached, or no task
+	// is ready in a queue that is not paused. A pause of the agent's own queue drains it: it claims from no
+	// queue. Isolated slots are counted and numbered separately, and drained only by a pause of their own
+	// queue or of all. While the agent's account is closed, only isolated tasks are claimed; while it is
+	// being tried, one claim at a time is let through (signalbox.Account.Probe). A task that runs anyway
+	// (signalbox.Task.Anyway) is let through if it is the first. A task gets all that it needs
+	// (ClaimRequest.Requires) until its slot is given back; if that is not free, the task is passed over. So
+	// are later tasks of its queue that need any of the same, and after MaxPassed such tasks all others.
 	Claim(ctx context.Context, c ClaimRequest) (Claimed, error)
 
 	// Apply writes a change if the row still has revision change.Task.Rev, else ErrStale.
@@ -49,10 +48,9 @@ type TaskWriter interface {
 	// (zero: none).
 	Wake(ctx context.Context, now time.Time, limit int) (woken []string, next time.Time, err error)
 
-	// KeepStale adds the final report of a void execution of a task, by its fence: the
-	// newest signalbox.MaxStale are kept. What it used, and was not counted of it before,
-	// is added to the usage in the same step. The task is unchanged. CodeNotFound if there
-	// is no task.
+	// KeepStale stores the final report of a void execution of a task, by its fence: the newest
+	// signalbox.MaxStale are kept. In the same step it adds to the usage what the execution used and was not
+	// counted before. The task is unchanged. CodeNotFound if there is no task.
 	KeepStale(ctx context.Context, id string, s signalbox.Stale) error
 
 	// Prune deletes ended tasks, with their requests and results, as p says; with p.Ended
@@ -105,12 +103,12 @@ type TaskReader interface {
 	// InFlight lists the tasks that are dispatching, working or cancelling, by fence.
 	InFlight(ctx context.Context) ([]signalbox.Task, error)
 
-	// Parked lists tasks that are parked at a gate of that kind and name, the longest parked
-	// ones first; kind "": at any gate.
+	// Parked lists tasks that are parked at a gate of that kind and name, longest parked first; kind "": at
+	// any gate.
 	Parked(ctx context.Context, kind signalbox.GateKind, name string) ([]signalbox.Task, error)
 
-	// Landings lists the ended tasks whose landing is open (signalbox.Landing.Open), those that
-	// were asked for first first.
+	// Landings lists the ended tasks whose landing is open (signalbox.Landing.Open), in the order in which
+	// the landings were requested.
 	Landings(ctx context.Context) ([]signalbox.Task, error)
 
 	// Overdue lists pending tasks whose WaitUntil is at or before now.
@@ -139,7 +137,7 @@ type TaskReader interface {
 type Whole struct {
 	Task     signalbox.Task
 	Request  signalbox.Request
-	Result   signalbox.Result  // as Reader.Result has it
-	Stales   []signalbox.Stale // as Reader.Stales has them
-	Position Position          // as Reader.Position has it
+	Result   signalbox.Result  // like Reader.Result
+	Stales   []signalbox.Stale // like Reader.Stales
+	Position Position          // like Reader.Position
 }

@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// StepTickets takes a step over the tickets of its queue. It returns the
-// tickets after it, holders by Fence, then those in line by Place; whether
-// anything is to be written; and the newest Place and Fence given, which were
-// place and fence before. It changes nothing that it is handed.
+// StepTickets takes a step over the tickets of its queue. It returns the tickets after the step, holders by
+// Fence, then waiting ones by Place; whether anything must be written; and the newest Place and Fence given,
+// whose previous values are place and fence. It does not modify its arguments.
 func StepTickets(before ToolLine, s TicketStep, place, fence int64) (after ToolLine, changed bool, newPlace, newFence int64) {
-	s.Now, s.Expires = toMS(s.Now), toMS(s.Expires) // all that a store keeps
+	s.Now, s.Expires = toMS(s.Now), toMS(s.Expires) // stores keep milliseconds
 	t := tickets{step: &s, place: place, fence: fence}
 	t.readLimits(before.Limits)
 	rows := before.Tickets
@@ -38,7 +37,7 @@ func StepTickets(before ToolLine, s TicketStep, place, fence int64) (after ToolL
 	return ToolLine{append(t.holders, t.line...), t.writeLimits()}, t.changed, t.place, t.fence
 }
 
-// tickets are those of a queue while a step is taken.
+// tickets are the tickets of a queue during a step.
 type tickets struct {
 	step          *TicketStep
 	holders, line []Ticket
@@ -47,8 +46,8 @@ type tickets struct {
 	limits
 }
 
-// remove takes out what is gone. Those who waited for a lease that ended queue
-// anew, at the back: they did not stand in line for another slot.
+// remove removes tickets. Calls that waited for an ended lease are queued again at the back: they were not in
+// line for another slot.
 func (t *tickets) remove(gone func(*Ticket) bool) {
 	var ended []Ticket
 	t.holders = slices.DeleteFunc(t.holders, func(x Ticket) bool {
@@ -93,14 +92,14 @@ func (t *tickets) expire() {
 	})
 }
 
-// drop removes the tickets of which a word is in a list.
+// drop removes the tickets of which a value, chosen by of, is in a list.
 func (t *tickets) drop(words []string, of func(*Ticket) string) {
 	if len(words) > 0 {
 		t.remove(func(x *Ticket) bool { return slices.Contains(words, of(x)) })
 	}
 }
 
-// endSessions ends leases: at once where no call is under way, else with it.
+// endSessions ends leases: at once if no call is in progress, else together with the call.
 func (t *tickets) endSessions() {
 	if len(t.step.EndSessions) == 0 {
 		return
@@ -116,8 +115,8 @@ func (t *tickets) endSessions() {
 
 func (t *tickets) keep() {
 	for _, id := range t.step.Keep {
-		// Also where it is earlier, after the clock was set back: that it changes
-		// is how others see that it is kept.
+		// Also if it is earlier, after the clock was set back: others see by the change that the ticket is
+		// kept.
 		if x := t.find(id); x != nil && !t.step.Expires.Equal(x.Expires) {
 			x.Expires, t.changed = t.step.Expires, true
 		}
@@ -135,8 +134,7 @@ func (t *tickets) find(id string) *Ticket {
 	return nil
 }
 
-// callsEnd makes leased tickets idle, and removes those whose lease is over
-// and those that are no lease.
+// callsEnd makes leased tickets idle, and removes those whose lease is over and those without a lease.
 func (t *tickets) callsEnd(ids []string, used bool) {
 	now := t.step.Now
 	var gone []string
@@ -159,9 +157,8 @@ func (t *tickets) callsEnd(ids []string, used bool) {
 	t.drop(gone, func(x *Ticket) string { return x.ID })
 }
 
-// handOn gives slots to those in line, in order: that of an idle lease to the
-// next call of its session, free ones to the others. Each takes a token of its
-// key. A step without a time reads.
+// handOn gives slots to waiting tickets, in order: the slot of an idle lease to the next call of its session,
+// free slots to the others. Each takes a token of its key. A step without a time only reads.
 func (t *tickets) handOn() {
 	if t.step.Now.IsZero() {
 		t.count()
@@ -181,8 +178,8 @@ func (t *tickets) handOn() {
 	}
 }
 
-// hasSlot says whether there is a slot for a call. at is the ticket that holds
-// one for its session, nil if there is none.
+// hasSlot reports whether there is a slot for a call. at is the ticket that holds a slot for its session, nil
+// if there is none.
 func (t *tickets) hasSlot(x, at *Ticket) bool {
 	if at == nil {
 		return t.running[x.Key] < t.step.Concurrent
@@ -190,7 +187,7 @@ func (t *tickets) hasSlot(x, at *Ticket) bool {
 	return !at.Idle.IsZero()
 }
 
-// leaseOf returns who holds the slot of a call's session.
+// leaseOf returns the ticket that holds the slot of a call's session.
 func (t *tickets) leaseOf(x *Ticket) *Ticket {
 	if !x.Leased {
 		return nil
@@ -203,8 +200,7 @@ func (t *tickets) leaseOf(x *Ticket) *Ticket {
 	return nil
 }
 
-// grant makes a call the holder of a free slot, or of its session's in place
-// of the idle ticket.
+// grant gives a call a free slot, or its session's slot in place of the idle ticket.
 func (t *tickets) grant(x Ticket, at *Ticket) {
 	t.changed = true
 	t.fence++
@@ -222,7 +218,7 @@ func (t *tickets) grant(x Ticket, at *Ticket) {
 	t.holders = append(t.holders, x)
 }
 
-// enter lines a call up, unless it finds neither a slot nor a place.
+// enter adds a call, unless there is neither a free slot nor a place in line.
 func (t *tickets) enter(x Ticket) {
 	if t.find(x.ID) != nil || t.tooMany(x.Key) {
 		return
@@ -242,53 +238,49 @@ func (t *tickets) enter(x Ticket) {
 	}
 }
 
-// Ticket is a call's place in a tool queue that several processes share: in
-// line while Fence is 0, then the holder of one slot until it is given back or
-// runs out. Slots are rows, never counters: what dies with its process is free
-// at its Expires.
+// Ticket is a call's place in a tool queue that several processes share: it waits while Fence is 0, then it
+// holds one slot until that is given back or expires. Slots are rows, not counters: the slots of a process
+// that dies become free at their Expires.
 type Ticket struct {
 	Queue string
-	ID    string // unique in the store; who makes it chooses it
+	ID    string // unique in the store; chosen by its creator
 	// Owner is the process that keeps it alive: a director's ID.
 	Owner                           string
 	Session, Agent, Tool, Execution string
-	// Key is whose limits count: "" where all calls of the queue share them.
+	// Key names whose limits apply: "" if all calls of the queue share them.
 	Key     string
-	Place   int64     // in line; lower is earlier
+	Place   int64     // in line; the lowest is first
 	Fence   int64     // of the slot, 0 while it waits; only grows
-	Since   time.Time // it lined up
-	Granted time.Time // its slot was taken: of a lease, by its first call; zero while it waits
-	Expires time.Time // unless it is kept
-	// Leased says that its session keeps the slot from call to call: when the
-	// call has ended the ticket stays and is idle, and the next call of the
-	// session, in whatever process, takes the slot over with a ticket of its
-	// own.
+	Since   time.Time // when it entered
+	Granted time.Time // when it got its slot: for a lease, that of its first call; zero while it waits
+	Expires time.Time // unless it is extended by Keep
+	// Leased: its session keeps the slot from call to call. When the call has ended the ticket stays as idle,
+	// and the session's next call, in any process, takes the slot over with its own ticket.
 	Leased bool
-	Idle   time.Time // since when no call is under way in it; zero while one is
-	Ends   time.Time // when the lease ends though it is kept, unless a call is under way; zero: never
-	Used   bool      // a call of the lease made use of its slot
-	Over   bool      // the lease ends with the call under way
+	Idle   time.Time // since when no call is in progress; zero while one is
+	Ends   time.Time // when the lease ends even if it is kept, unless a call is in progress; zero: never
+	Used   bool      // a call of the lease has used its slot
+	Over   bool      // the lease ends with the call in progress
 }
 
-// TicketStep is one atomic step of a shared tool queue. What is done, in this
-// order:
+// TicketStep is one atomic step of a shared tool queue. In this order:
 //
-//   - tickets that ran out go (Over), and idle ones whose lease is over;
-//   - those of Leave go, and the leases of the sessions of EndSessions end;
-//   - those of Keep last until Expires; the calls of Idle and Unused end;
+//   - expired tickets (Over), and idle ones whose lease is over, are removed;
+//   - the tickets of Leave are removed, and the leases of the sessions of EndSessions end;
+//   - the tickets of Keep last until Expires; the calls of Idle and Unused end;
 //   - keys are closed and opened (Gates);
-//   - slots are given to those in line, first come first served, each with a
-//     token (Take), unless their key is closed;
-//   - Enter lines up, one after the other: who finds neither a slot nor a place
-//     in line (MaxWaiters) is not among the tickets afterwards.
+//   - slots are given to waiting tickets, first come first served, each with a token (Take), unless their
+//     key is closed;
+//   - the tickets of Enter are added, one after the other: a ticket that finds neither a free slot nor a
+//     place in line (MaxWaiters) is not among the tickets afterwards.
 //
-// Concurrent, MaxWaiters and Take hold for each key by itself.
+// Concurrent, MaxWaiters and Take apply to each key separately.
 //
-// What names a ticket that is not there, or is there already (Enter), does
-// nothing: a step of which nobody knows whether it was taken is taken again.
+// Naming a ticket that does not exist, or in Enter one that exists, has no effect: a step with an unknown
+// outcome can be repeated.
 type TicketStep struct {
 	Queue      string
-	Concurrent int // slots, as the asking process knows the queue
+	Concurrent int // slots, by the configuration of the caller
 	MaxWaiters int // 0: any number
 	MaxKeys    int // with tickets or limits; 0: any number
 	// LeaseIdle and LeaseHold are the bounds of the queue's session leases
@@ -302,12 +294,11 @@ type TicketStep struct {
 	Leave       []string
 	EndSessions []string
 	Keep        []string
-	Idle        []string // leased ones whose call ended
-	Unused      []string // the same of calls that never began: they leave no lease behind where there was none
-	// Over says of a ticket, as it is stored when the step is taken, whether it
-	// ran out. It changes nothing, and may be asked more than once. nil: it did
-	// when Now is not before its Expires, which is right where Now never jumps.
+	Idle        []string // leased tickets whose call ended
+	Unused      []string // likewise for calls that never began: they leave no new lease behind
+	// Over reports whether a stored ticket has expired. It has no side effects, and may be called more than
+	// once. nil: a ticket has expired if Now is not before its Expires, which is right if Now never jumps.
 	Over    func(Ticket) bool
 	Now     time.Time
-	Expires time.Time // of those of Enter and Keep
+	Expires time.Time // of the tickets of Enter and Keep
 }

@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// MaxToolClosed is how long a key of a tool queue is closed at most: longer only if the clock was
-// set back, which is then corrected.
+// MaxToolClosed is the longest time that a key of a tool queue is closed. If it is closed for longer, the
+// clock was set back, and that is corrected.
 const MaxToolClosed = time.Hour
 
 // ToolLine is the state of a shared tool queue.
 type ToolLine struct {
-	Tickets []Ticket    // holders by Fence, then those in line by Place
+	Tickets []Ticket    // holders by Fence, then waiting ones by Place
 	Limits  []ToolLimit // by key
 }
 
-// ToolLimit is what a key of a tool queue has besides its tickets. One whose bucket is full and
-// that is open has none.
+// ToolLimit is the state of a key of a tool queue besides its tickets. A key that is open and whose bucket is
+// full has none.
 type ToolLimit struct {
 	Key    string        // Ticket.Key
-	Full   time.Duration // since the Unix epoch: when the bucket of its rate is full
+	Full   time.Duration // when the bucket of its rate is full, since the Unix epoch
 	Closed time.Time     // nothing starts before
-	Since  time.Time     // it is closed
-	Why    string        // it is closed
+	Since  time.Time     // since when it is closed
+	Why    string        // why it is closed
 }
 
 // ToolGate closes a key of a tool queue, or opens it.
@@ -34,7 +34,7 @@ type ToolGate struct {
 	Why   string
 }
 
-// limits are those of a queue while a step is taken.
+// limits are the limits of a queue during a step.
 type limits struct {
 	of               map[string]ToolLimit
 	running, waiting map[string]int // tickets, by key
@@ -55,7 +55,7 @@ func (t *tickets) says(l *ToolLimit) bool {
 	return now.IsZero() || l.Full > time.Duration(now.UnixNano()) || l.Closed.After(now)
 }
 
-// writeLimits returns those that say something.
+// writeLimits returns the limits of keys that are closed or whose bucket is not full.
 func (t *tickets) writeLimits() []ToolLimit {
 	maps.DeleteFunc(t.of, func(_ string, l ToolLimit) bool { return !t.says(&l) })
 	list := slices.Collect(maps.Values(t.of))
@@ -91,7 +91,7 @@ func (t *tickets) closedUntil(l *ToolLimit) time.Time {
 	return l.Closed
 }
 
-// mayStart takes the token of a call, unless its key is closed or has none.
+// mayStart takes a token for a call, unless its key is closed or has no token.
 func (t *tickets) mayStart(key string) bool {
 	l := t.of[key]
 	if t.closedUntil(&l).After(t.step.Now) {
@@ -119,7 +119,7 @@ func (t *tickets) count() {
 	}
 }
 
-// tooMany reports whether a key is one too many.
+// tooMany reports whether a key would exceed MaxKeys.
 func (t *tickets) tooMany(key string) bool {
 	if n := t.step.MaxKeys; n == 0 || t.running[key] > 0 || t.waiting[key] > 0 || len(t.of)+len(t.holders)+len(t.line) < n {
 		return false
@@ -139,8 +139,8 @@ func (t *tickets) tooMany(key string) bool {
 	return len(all) >= t.step.MaxKeys
 }
 
-// awaited reports whether a call waits for the slot of an idle lease, which lasts then for as
-// long as it may be held.
+// awaited reports whether a call waits for the slot of an idle lease. Then the lease lasts as long as it may
+// be held.
 func (t *tickets) awaited(x *Ticket) bool {
 	if hold := t.step.LeaseHold; hold > 0 && !t.step.Now.Before(x.Granted.Add(hold)) {
 		return false

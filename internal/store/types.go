@@ -22,8 +22,7 @@ const MaxExactPosition = 1000
 
 // Submission is a task to be stored.
 type Submission struct {
-	// Task is the row with State pending. Seq, Rev, Place, EnqueuedAt and
-	// Ready are the store's to set.
+	// Task is the row with State pending. The store sets Seq, Rev, Place, EnqueuedAt and Ready.
 	Task    signalbox.Task
 	Request signalbox.Request
 	// Cap is the maximum number of pending tasks under Task.Limit; 0: no limit.
@@ -51,7 +50,7 @@ type Room struct {
 	Agents   []RoomAgent
 	Isolated bool
 	Fleet    int // 0: no limit
-	// Must refuses the task with CodeAgentBusy if there is no room.
+	// Must: without room the task is refused with CodeAgentBusy.
 	Must bool
 }
 
@@ -91,7 +90,7 @@ type ClaimRequest struct {
 	Slots      int                           // how many the agent has
 	Queues     []string                      // that it serves
 	FenceAbove int64                         // highest fence that the agent reports, bounded by NextFence; 0: unknown
-	Isolated   bool                          // claim a slot for an isolated execution: Slots is the number of those
+	Isolated   bool                          // claim an isolated slot: Slots is the number of those
 	Fleet      int                           // limit on slots of that sort in use over all agents, the director's own executor excluded; 0: none
 	Account    string                        // of the agent; "": none
 	Folder     string                        // in which its runs work one at a time; "": none
@@ -127,12 +126,11 @@ func (c *ClaimRequest) Requires(t *signalbox.Task) []signalbox.Need {
 // Claimed is a claimed task, state dispatching.
 type Claimed struct {
 	Found bool
-	// Short: a task was passed over because others hold what it needs. It can be claimed when
-	// a slot is given back.
+	// Short: a task was passed over because others hold what it needs. Try again when a slot is given back.
 	Short bool
 	Holds []signalbox.Hold // of the claim
-	// Held: the agent is drained or its account is not open, or the request was Closed. It can
-	// claim when a queue is resumed or the account changes, both of which are in the journal.
+	// Held: the agent is drained or its account is not open, or the request was Closed. Try again when a
+	// queue is resumed or the account changes; both are in the journal.
 	Held    bool
 	Task    signalbox.Task
 	Request signalbox.Request
@@ -167,7 +165,7 @@ func (c Counts) WaitingCalls() int {
 	return c.Queues[signalbox.QueueCommands] + c.Queues[signalbox.QueueCalls]
 }
 
-// HistoryQuery chooses ended tasks. Empty fields choose all.
+// HistoryQuery selects ended tasks. Empty fields select all.
 type HistoryQuery struct {
 	State     signalbox.State
 	Reason    signalbox.Reason
@@ -178,7 +176,7 @@ type HistoryQuery struct {
 	SessionID string
 	Mode      signalbox.Mode // "": all, not ModeQueue alone
 	Tool      string
-	Text      string    // part of the preview, letters of either case
+	Text      string    // part of the preview, ignoring case
 	Since     time.Time // ended at or after
 	Until     time.Time // ended before
 	Before    string    // cursor of an earlier page
@@ -188,30 +186,29 @@ type HistoryQuery struct {
 // HistoryPage is a page of ended tasks.
 type HistoryPage struct {
 	Tasks []signalbox.Task
-	// Next is the cursor of the next page, "" at the end. A page may be
-	// shorter than the limit, even empty, and still have a Next: a store
-	// looks at no more than 10,000 rows for one page.
+	// Next is the cursor of the next page, "" at the end. A page may be shorter than the limit, even empty,
+	// and still have a Next: a store reads at most 10,000 rows for one page.
 	Next string
 }
 
-// SessionQuery chooses sessions. Empty fields choose all.
+// SessionQuery selects sessions. Empty fields select all.
 type SessionQuery struct {
 	Agent   string
 	Owner   string
 	Source  signalbox.Source
 	State   signalbox.SessionState
-	Current bool   // only those that are
+	Current bool   // only current ones
 	Before  string // cursor of an earlier page
 	Limit   int    // 1 to 1000
 }
 
-// SessionPage is a page of sessions; as with a HistoryPage it may be short.
+// SessionPage is a page of sessions; it may be short like a HistoryPage.
 type SessionPage struct {
 	Sessions []signalbox.Session
 	Next     string // "" at the end
 }
 
-// AuditQuery chooses rows of the audit log. Empty fields choose all.
+// AuditQuery selects rows of the audit log. Empty fields select all.
 type AuditQuery struct {
 	After     int64 // Seq above this, oldest first; with Newest: Seq below this (0: from the end), newest first
 	Newest    bool
@@ -227,29 +224,28 @@ type AuditQuery struct {
 // Grade is how durable a store is.
 type Grade string
 
-// The grades, the worst first.
+// The grades, worst first.
 const (
-	GradeNone     Grade = "none"     // nothing outlives the process
-	GradeWeak     Grade = "weak"     // what was acknowledged can be lost with a crash or a power cut
-	GradeDisk     Grade = "disk"     // what was acknowledged survives a power cut, not the loss of the disk
-	GradeReplicas Grade = "replicas" // it survives the loss of the server too
+	GradeNone     Grade = "none"     // nothing survives the process
+	GradeWeak     Grade = "weak"     // acknowledged data can be lost in a crash or a power cut
+	GradeDisk     Grade = "disk"     // acknowledged data survives a power cut, not the loss of the disk
+	GradeReplicas Grade = "replicas" // it also survives the loss of the server
 )
 
-// Info says what a store is.
+// Info describes a store.
 type Info struct {
 	Kind string // memory, sqlite, …
-	// ID is the identity of this store's data, made when it was created:
-	// fences are compared within it.
+	// ID identifies this store's data, and is generated when the store is created. Fences are compared within
+	// it.
 	ID string
-	// Durability says in words what survives what, as read back at start; Grade
-	// says it in one word.
+	// Durability describes what survives which failure, as read back at start; Grade summarizes it.
 	Durability string
 	Grade      Grade
-	Schema     int // version of the schema; 0 where there is none
+	Schema     int // version of the schema; 0 if the store has none
 }
 
-// Damaged is a task whose row is not as it was written, and was set aside.
+// Damaged is a quarantined task: its row is not as it was written.
 type Damaged struct {
 	ID   string
-	What string // is wrong with it
+	What string // what is wrong with it
 }

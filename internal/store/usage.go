@@ -8,22 +8,22 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// UsageWriter changes the sums of what runs used. Apply and KeepStale add to
-// them, too, in the step that stores what a run reported.
+// UsageWriter changes the usage of runs. Apply and KeepStale add to it, too, in the step that stores a run's
+// report.
 type UsageWriter interface {
-	// RestoreUsage stores a row from another store, without a bound on the rows of a
-	// day. CodeConflict if there is one with its key, which stays as it is.
+	// RestoreUsage stores a row from another store, without a bound on the rows of a day. CodeConflict if a
+	// row has its key; that row is unchanged.
 	RestoreUsage(ctx context.Context, u signalbox.Usage) error
 }
 
-// UsageReader reads the sums of what runs used.
+// UsageReader reads the usage of runs.
 type UsageReader interface {
-	// Usage lists rows by day, agent, schedule, owner and model. A row that
-	// cannot be read is left out, and logged.
+	// Usage lists rows by day, agent, schedule, owner and model. A row that cannot be read is omitted, and
+	// logged.
 	Usage(ctx context.Context, q UsageQuery) ([]signalbox.Usage, error)
 }
 
-// UsageQuery chooses rows of usage. Empty names choose all.
+// UsageQuery selects rows of usage. Empty names select all.
 type UsageQuery struct {
 	From, To signalbox.Day // both inclusive
 	Agent    string
@@ -50,9 +50,8 @@ func UsageStored(u *signalbox.Usage) error {
 		u.Day, u.Agent, u.Schedule, u.Owner, u.Model)
 }
 
-// AddStale adds what a void run of a task said, by its fence, and returns what
-// that adds to the usage: no Spent for a report that is not kept, because newer
-// ones are.
+// AddStale adds the final report of a void execution, by its fence, and returns what that adds to the usage:
+// no Spent if the report is not kept because newer ones are.
 func AddStale(list []signalbox.Stale, t *signalbox.Task, said signalbox.Stale) ([]signalbox.Stale, signalbox.Usage) {
 	n, again := slices.BinarySearchFunc(list, said, func(a, b signalbox.Stale) int { return cmp.Compare(a.Fence, b.Fence) })
 	if again {

@@ -14,8 +14,8 @@ type Batch[V any] struct {
 	follow int           // verbs announced to follow (store.Followed)
 }
 
-// A batch ends at these bounds, so that the first one in it need not wait for
-// too much, and the memory of a transaction stays small.
+// A batch ends at these bounds, so that its first verb does not wait for too many others, and transactions
+// need little memory.
 const (
 	batchJobs  = 1024
 	batchBytes = 8 << 20
@@ -45,28 +45,27 @@ func (b *Batch[V]) Answer() {
 	b.Jobs, b.size, b.idle, b.follow = b.Jobs[:0], 0, 0, 0
 }
 
-// Fail sets the error of all.
+// Fail sets the error of all jobs.
 func (b *Batch[V]) Fail(err error) {
 	for _, j := range b.Jobs {
 		j.Err = err
 	}
 }
 
-// Bounds on the time that a batch waits for company.
+// Bounds on the time that a batch waits for more verbs.
 const (
-	quietTime  = 30 * time.Microsecond  // since the last job came
+	quietTime  = 30 * time.Microsecond  // since the last job arrived
 	followTime = 100 * time.Microsecond // the same, if one is announced
 	maxGather  = 300 * time.Microsecond // in total
 )
 
-// Joined adds jobs that arrived meanwhile to a batch whose verbs have run, and reports whether
-// there were any. company is the number of callers around the last commit.
+// Joined adds jobs that arrived meanwhile to a batch whose verbs have run, and reports whether there were
+// any. company is the number of callers around the last commit.
 //
-// Callers that were just answered need a moment to return with their next verb. A writer that
-// commits without them splits them into two groups that wait for each other's commits, so that
-// there are twice as many commits, each half empty. So the commit waits until as many have come
-// as were around the last one, or nobody comes any more. A single caller does not wait, unless
-// its verb is announced to be followed.
+// Callers that were just answered need a moment to return with their next verb. A writer that commits without
+// them splits them into two groups that wait for each other's commits, so that there are twice as many
+// commits, each half empty. So the commit waits until as many callers have come as were around the last
+// commit, or until no more come. A single caller does not wait, unless its verb is announced to be followed.
 func (b *Inbox[V]) Joined(batch *Batch[V], company int) bool {
 	if (len(batch.Jobs) >= company && batch.follow == 0) || batch.Full() {
 		return false

@@ -15,7 +15,7 @@ type Job[V any] struct {
 	Verb V
 	Size int   // approximate bytes it will write
 	Err  error // the result, set by the writer
-	// Alone says that it shares no batch.
+	// Alone: no other job shares its batch.
 	Alone bool
 
 	followed bool // another one follows (store.Followed)
@@ -45,30 +45,30 @@ type Inbox[V any] struct {
 	pool   sync.Pool
 }
 
-// New makes an empty inbox.
+// New returns an empty inbox.
 func New[V any]() *Inbox[V] {
 	b := &Inbox[V]{sign: make(chan struct{}, 1)}
 	b.pool.New = func() any { return &Job[V]{done: make(chan struct{}, 1)} }
 	return b
 }
 
-// ErrClosed is the answer of a store that was closed.
+// ErrClosed is the error of a closed store.
 var ErrClosed = signalbox.Errorf(signalbox.CodeUnavailable, "the store is closed")
 
-// Gone is the error of a verb whose caller had gone before it was taken.
+// Gone is the error of a verb whose caller gave up before the writer took it.
 func Gone(ctx context.Context) error {
 	err := ctx.Err()
 	if err == nil {
 		return nil
 	}
 	message := "the caller went away, nothing was done"
-	if errors.Is(err, context.DeadlineExceeded) { // it waits, and may have set the limit for the store's sake
+	if errors.Is(err, context.DeadlineExceeded) { // a caller that waits may have set the deadline because of the store
 		message = "the store had not begun with it when its time was up, nothing was done"
 	}
 	return &signalbox.Error{Code: signalbox.CodeStoreFailed, Message: message, Err: err}
 }
 
-// Unsure is the error of a caller that left or gave up during a commit: the outcome is unknown.
+// Unsure is the error of a caller that gave up during a commit: the outcome is unknown.
 func Unsure(err error) error {
 	return &signalbox.Error{Code: signalbox.CodeStoreFailed, Err: err,
 		Message: "the store has not said yet whether this was stored: look at the task, or send the same request again with its idempotency key"}
@@ -94,7 +94,7 @@ func (b *Inbox[V]) Do(ctx context.Context, verb V, size int, alone bool) error {
 	case <-j.done:
 	case <-ctx.Done():
 		if b.withdraw(j) {
-			return Gone(ctx) // the inbox still holds j: it does not go back to the pool
+			return Gone(ctx) // the inbox still holds j, so it is not returned to the pool
 		}
 		if !b.await(j) {
 			return Unsure(ctx.Err()) // the writer still holds j

@@ -46,7 +46,7 @@ func (l *list) add(key, tie int64, r *row) {
 
 func (l *list) remove(key, tie int64) {
 	all, n := *l, l.rank(key, tie)
-	if len(all) == 1 { // its room stays
+	if len(all) == 1 { // keep the capacity
 		all[0] = position{}
 		*l = all[:0]
 		return
@@ -63,7 +63,7 @@ func (l *list) remove(key, tie int64) {
 // lists are lists by name; empty ones have no entry.
 type lists struct {
 	by    map[string]*list
-	spare *list // a list emptied before, for reuse
+	spare *list // a list that has become empty, for reuse
 }
 
 func newLists() lists { return lists{by: map[string]*list{}, spare: new(list)} }
@@ -95,7 +95,7 @@ func (ls *lists) get(name string) list {
 	return nil
 }
 
-// bump adds to a counter, which has no entry while it is 0.
+// bump adds to a counter, which is deleted at 0.
 func bump(numbers map[string]int, name string, n int) {
 	if numbers[name] += n; numbers[name] == 0 {
 		delete(numbers, name)
@@ -117,7 +117,7 @@ func tasks(l list, n int) []signalbox.Task {
 	return tasks
 }
 
-// pointers does the same for the working set, which does not modify tasks.
+// pointers is tasks for the working set, which does not modify tasks.
 func pointers(l list, n int) []*signalbox.Task {
 	l = first(l, n)
 	tasks := make([]*signalbox.Task, len(l))

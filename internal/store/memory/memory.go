@@ -9,14 +9,14 @@ import (
 
 // Options are the settings of a store.
 type Options struct {
-	// ID is the identity of the store's data; "memory" if empty.
+	// ID identifies the store's data; "" is "memory".
 	ID string
 }
 
 // Store keeps everything in memory. Make one with New.
 type Store = verbs.Store
 
-// New makes an empty store.
+// New returns an empty store.
 func New(o Options) *Store {
 	s, err := verbs.New(context.Background(), NewBackend(o), verbs.Options{Direct: true})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// findEndings is how many of the newest tasks Find checks for endings.
+// findEndings is among how many of the newest tasks Find searches for endings.
 const findEndings = 10_000
 
 // Task returns a row.
@@ -50,7 +50,7 @@ func (b *Backend) Whole(_ context.Context, id string) (w verbs.Whole, err error)
 	return w, nil
 }
 
-// Find returns the ids that begin or end with part, newest first.
+// Find returns the ids that start or end with part, newest first.
 func (b *Backend) Find(_ context.Context, part string, limit int) (ids []string, err error) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -67,7 +67,7 @@ func (b *Backend) Find(_ context.Context, part string, limit int) (ids []string,
 	return ids, nil
 }
 
-// Waiting lists pending tasks in the order of their claims.
+// Waiting lists pending tasks in claim order.
 func (b *Backend) Waiting(_ context.Context, queue string, after store.Cursor, limit int) ([]signalbox.Task, error) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()

@@ -20,7 +20,7 @@ type Backend struct {
 	keys map[string]*row // by idempotency key
 	seqs map[int64]*row
 
-	// Lists of rows; the comment says by what they are sorted.
+	// Lists of rows; the comments give their sort order.
 	submitted list  // all: Seq
 	pending   list  // pending: OrderKey, Place
 	waiting   lists // pending, by queue: OrderKey, Place
@@ -43,7 +43,7 @@ type Backend struct {
 	entries []verbs.Entry // by Seq
 }
 
-// NewBackend makes an empty one.
+// NewBackend returns an empty backend.
 func NewBackend(o Options) *Backend {
 	o.ID = cmp.Or(o.ID, "memory")
 	return &Backend{

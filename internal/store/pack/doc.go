@@ -1,5 +1,4 @@
-// Package pack writes values that nothing is sought by into bytes: a version
-// byte, then numbers as varints and strings led by their length, in a fixed
-// order. Unlike JSON that keeps every byte of a string, and costs a tenth of
-// the time. A new field goes to the end, under a new version.
+// Package pack encodes values that are not searched by: a version byte, then numbers as varints and
+// length-prefixed strings, in a fixed order. Unlike JSON, it keeps every byte of a string and takes a tenth
+// of the time. A new field is added at the end, under a new version.
 package pack

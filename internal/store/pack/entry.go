@@ -8,10 +8,10 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// A new field goes to the end, under a new version.
+// A new field is added at the end, under a new version.
 const firstVersion = 1
 
-// The versions of a journal entry: each has what the one before it has.
+// The versions of a journal entry. Each includes the fields of the previous one.
 const (
 	withOwner    = 2
 	withSchedule = 3
@@ -19,8 +19,8 @@ const (
 	withAccount  = 5
 )
 
-// The versions of a request, likewise: withTools says what tools it may use,
-// withCall what tool it calls, withTrace under which span it is traced, withEnvBy that its env came of no admin,
+// The versions of a request. Each includes the fields of the previous one, and adds: withTools the tools it may
+// use, withCall the tool that it calls, withTrace its span, withEnvBy that its env was not set by an admin,
 // withChecks how its work is checked, withWorkspace where it works, withLand what it lands.
 const (
 	withTools     = 2
@@ -32,9 +32,8 @@ const (
 	withLand      = 8
 )
 
-// Entry appends an entry, led by its length, to a row of the journal, which
-// holds entries one after the other. The Seq is not stored; it is that of the
-// row's first entry, and one more for each.
+// Entry appends a length-prefixed entry to a row of the journal, which holds consecutive entries. The Seq is
+// not stored: the row has that of its first entry.
 func (p *Packer) Entry(b []byte, e *signalbox.Entry) []byte {
 	version := byte(firstVersion)
 	if e.Owner != "" {
@@ -72,7 +71,7 @@ func (p *Packer) Entry(b []byte, e *signalbox.Entry) []byte {
 
 var errJournal = errors.New("a row of the journal cannot be read")
 
-// ReadEntries decodes a row whose first entry has the number seq.
+// ReadEntries decodes a row whose first entry has the Seq seq.
 func ReadEntries(b []byte, seq int64) ([]signalbox.Entry, error) {
 	var list []signalbox.Entry
 	for len(b) > 0 {

@@ -9,8 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// Request packs a request without its prompt and environment; nil if
-// nothing else is in it, as for most.
+// Request packs a request without its prompt and environment; nil if it has nothing else, like most.
 func Request(r *signalbox.Request) []byte {
 	if r.Model == "" && r.Tier == "" && r.TimeoutSeconds == 0 && r.Project == nil && r.Thinking == nil &&
 		r.SessionID == "" && r.Queue == "" && !r.HadEnv && r.AllowedTools == nil && r.SystemPrompt == "" && !r.NewSession &&
@@ -78,8 +77,7 @@ func Request(r *signalbox.Request) []byte {
 	return p.b
 }
 
-// ReadRequest reads what Request wrote, of a task with that prompt and
-// environment.
+// ReadRequest decodes what Request packed, for a task with that prompt and environment.
 func ReadRequest(prompt string, rest, sealed []byte) (signalbox.Request, error) {
 	r := signalbox.Request{Prompt: prompt, SealedEnv: sealed}
 	if len(rest) == 0 {
@@ -158,7 +156,7 @@ func workspaceOf(d *Reader) *signalbox.Workspace {
 	return signalbox.NewWorkspace(d.Text(), d.Text(), d.Text())
 }
 
-// Result packs a result without its texts; nil if nothing else is in it.
+// Result packs a result without its texts; nil if it has nothing else.
 func Result(r *signalbox.Result) []byte {
 	course := r.LogTimes != nil || r.Calls != nil || r.Model != "" || r.TailLine != 0 || r.Changes != nil || r.Checked != nil || r.Landed != nil
 	if r.TailSeq == 0 && !r.Truncated && r.ExitCode == nil && r.InputTokens == 0 && r.OutputTokens == 0 && r.CostUSD == 0 &&
@@ -177,7 +175,7 @@ func Result(r *signalbox.Result) []byte {
 	p.Float(r.CostUSD)
 	p.Float(r.DurationSeconds)
 	p.Texts(r.ErrorType)
-	if r.ToolCount != 0 || r.Answer != "" || course { // rows of before have none
+	if r.ToolCount != 0 || r.Answer != "" || course { // older rows have none
 		p.Int(r.ToolCount)
 	}
 	if r.Answer != "" || course { // likewise
@@ -198,7 +196,7 @@ func Result(r *signalbox.Result) []byte {
 	if r.Changes != nil || judged {
 		changes(&p, cmp.Or(r.Changes, &signalbox.Changes{}))
 	}
-	if judged { // rows of before have changes at their end
+	if judged { // in older rows changes are last
 		p.Bool(r.Changes != nil)
 		checked(&p, cmp.Or(r.Checked, &signalbox.Checked{}))
 	}
@@ -278,7 +276,7 @@ func landedOf(d *Reader, r *signalbox.Result) {
 	}
 }
 
-// logTimes packs each as the difference from the one before.
+// logTimes packs each time as the difference from the previous one.
 func logTimes(p *Packer, list []signalbox.LogTime) {
 	p.Int(int64(len(list)))
 	seq, ms := int64(0), int64(0)
@@ -302,7 +300,7 @@ func logTimesOf(d *Reader) []signalbox.LogTime {
 	return list
 }
 
-// calls packs times and durations to the millisecond.
+// calls packs tool calls, with times and durations in milliseconds.
 func calls(p *Packer, list []signalbox.ToolCall) {
 	p.Int(int64(len(list)))
 	for _, c := range list {
@@ -325,7 +323,7 @@ func callsOf(d *Reader) []signalbox.ToolCall {
 
 func msOf(d *Reader) time.Duration { return time.Duration(d.Int()) * time.Millisecond }
 
-// ReadResult reads what Result wrote, of a task with those texts.
+// ReadResult decodes what Result packed, for a task with those texts.
 func ReadResult(output, tail string, rest []byte) (signalbox.Result, error) {
 	r := signalbox.Result{Output: output, Tail: tail}
 	if len(rest) == 0 {
@@ -374,7 +372,7 @@ func ReadResult(output, tail string, rest []byte) (signalbox.Result, error) {
 	return r, nil
 }
 
-// rawOf tells no JSON from an empty text.
+// rawOf returns nil for an empty text.
 func rawOf(s string) json.RawMessage {
 	if s == "" {
 		return nil
@@ -386,16 +384,16 @@ func damaged(what string) error {
 	return signalbox.Errorf(signalbox.CodeStoreCorrupt, "the %s of the task cannot be read: its row is damaged", what)
 }
 
-// A request and a result are one value each: a version, their texts, each led
-// by its length, and the rest as package pack has it.
+// A request and a result are stored as one value each: a version, their length-prefixed texts, and the packed
+// rest.
 const largeVersion = 1
 
-// RequestRow appends a whole request but what is sealed to b.
+// RequestRow appends a whole request, except its sealed environment, to b.
 func RequestRow(b []byte, r *signalbox.Request) []byte {
 	return append(appendText(append(b, largeVersion), r.Prompt), Request(r)...)
 }
 
-// ReadRequestRow reads what RequestRow wrote, of a task with that environment.
+// ReadRequestRow decodes what RequestRow appended, for a task with that environment.
 func ReadRequestRow(b, sealed []byte) (*signalbox.Request, error) {
 	texts, rest, ok := cutTexts(b, 1)
 	if !ok {
@@ -410,7 +408,7 @@ func ResultRow(b []byte, r *signalbox.Result) []byte {
 	return append(appendText(appendText(append(b, largeVersion), r.Output), r.Tail), Result(r)...)
 }
 
-// ReadResultRow reads what ResultRow wrote.
+// ReadResultRow decodes what ResultRow appended.
 func ReadResultRow(b []byte) (*signalbox.Result, error) {
 	texts, rest, ok := cutTexts(b, 2)
 	if !ok {
@@ -424,7 +422,7 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// cutTexts reads the first n texts of a value.
+// cutTexts decodes the first n texts of a value.
 func cutTexts(b []byte, n int) (texts []string, rest []byte, ok bool) {
 	if len(b) == 0 || b[0] != largeVersion {
 		return nil, nil, false

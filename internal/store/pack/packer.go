@@ -88,7 +88,7 @@ func Read(body []byte) Reader {
 	return Reader{b: body[1:], Bad: body[0] != firstVersion}
 }
 
-// Int reads a number.
+// Int decodes a number.
 func (d *Reader) Int() int64 {
 	v, n := binary.Varint(d.b)
 	if n <= 0 {
@@ -98,7 +98,7 @@ func (d *Reader) Int() int64 {
 	return v
 }
 
-// count reads how many values follow, at most most.
+// count decodes how many values follow, at most most.
 func (d *Reader) count(most int) int {
 	n := d.Int()
 	if n < 0 || n > int64(most) {
@@ -123,10 +123,10 @@ func (d *Reader) Bytes() []byte {
 	return v
 }
 
-// Text reads a string.
+// Text decodes a string.
 func (d *Reader) Text() string { return string(d.Bytes()) }
 
-// Bool reads a truth.
+// Bool decodes a bool.
 func (d *Reader) Bool() bool {
 	if len(d.b) == 0 {
 		d.Bad = true
@@ -137,7 +137,7 @@ func (d *Reader) Bool() bool {
 	return v
 }
 
-// Flags reads what Packer.Flags packed.
+// Flags decodes what Packer.Flags packed.
 func (d *Reader) Flags(list ...*bool) {
 	if len(d.b) == 0 {
 		d.Bad = true
@@ -149,7 +149,7 @@ func (d *Reader) Flags(list ...*bool) {
 	d.b = d.b[1:]
 }
 
-// Float reads a number with a fraction.
+// Float decodes a float.
 func (d *Reader) Float() float64 {
 	if len(d.b) < 8 {
 		d.Bad = true
@@ -160,7 +160,7 @@ func (d *Reader) Float() float64 {
 	return v
 }
 
-// Time reads a time.
+// Time decodes a time.
 func (d *Reader) Time() time.Time {
 	if !d.Bool() {
 		return time.Time{}

@@ -7,7 +7,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// Agent packs all of an agent but its name.
+// Agent packs an agent without its name.
 func Agent(a *signalbox.Agent) []byte {
 	p := New(64)
 	p.Texts(a.Kind, a.URL, string(a.Source), string(a.SealedToken), a.WorkDir, a.Version)
@@ -20,7 +20,7 @@ func Agent(a *signalbox.Agent) []byte {
 	return p.b
 }
 
-// ReadAgent reads what Agent wrote.
+// ReadAgent decodes what Agent packed.
 func ReadAgent(name string, body []byte) (signalbox.Agent, error) {
 	d := Read(body)
 	a := signalbox.Agent{Name: name, Kind: d.Text(), URL: d.Text(), Source: signalbox.AgentSource(d.Text())}
@@ -39,7 +39,7 @@ func ReadAgent(name string, body []byte) (signalbox.Agent, error) {
 	return a, nil
 }
 
-// Account packs all of an account but its name.
+// Account packs an account without its name.
 func Account(a *signalbox.Account) []byte {
 	p := New(128)
 	p.Texts(a.Kind, a.Login, string(a.State), a.Reason, a.Window, a.Source, a.Probe.Agent)
@@ -53,7 +53,7 @@ func Account(a *signalbox.Account) []byte {
 	return p.b
 }
 
-// ReadAccount reads what Account wrote.
+// ReadAccount decodes what Account packed.
 func ReadAccount(name string, body []byte) (signalbox.Account, error) {
 	d := Read(body)
 	a := signalbox.Account{
@@ -85,7 +85,7 @@ func Holds(list []signalbox.Hold) []byte {
 	return p.b
 }
 
-// ReadHolds reads what Holds wrote.
+// ReadHolds decodes what Holds packed.
 func ReadHolds(resource string, body []byte) ([]signalbox.Hold, error) {
 	d := Read(body)
 	list := make([]signalbox.Hold, 0, 1)
@@ -102,7 +102,7 @@ func ReadHolds(resource string, body []byte) ([]signalbox.Hold, error) {
 	return list, nil
 }
 
-// Pause packs all of a pause but its queue.
+// Pause packs a pause without its queue.
 func Pause(v *signalbox.Pause) []byte {
 	p := New(64)
 	p.Texts(v.Reason, v.By)
@@ -110,7 +110,7 @@ func Pause(v *signalbox.Pause) []byte {
 	return p.b
 }
 
-// ReadPause reads what Pause wrote.
+// ReadPause decodes what Pause packed.
 func ReadPause(queue string, body []byte) (signalbox.Pause, error) {
 	d := Read(body)
 	v := signalbox.Pause{Queue: queue, Reason: d.Text(), By: d.Text(), AtMS: d.Int(), UntilMS: d.Int()}
@@ -120,7 +120,7 @@ func ReadPause(queue string, body []byte) (signalbox.Pause, error) {
 	return v, nil
 }
 
-// Session packs all of a session but its id.
+// Session packs a session without its id.
 func Session(s *signalbox.Session) []byte {
 	p := Packer{make([]byte, 0, 48+len(s.Agent)+len(s.Owner)+len(s.Title))}
 	p.b = append(p.b, firstVersion)
@@ -131,7 +131,7 @@ func Session(s *signalbox.Session) []byte {
 	return p.b
 }
 
-// ReadSession reads what Session wrote.
+// ReadSession decodes what Session packed.
 func ReadSession(id string, body []byte) (signalbox.Session, error) {
 	d := Read(body)
 	s := signalbox.Session{
@@ -146,7 +146,7 @@ func ReadSession(id string, body []byte) (signalbox.Session, error) {
 	return s, nil
 }
 
-// Audit packs all of a row of the audit log but its Seq.
+// Audit packs a row of the audit log without its Seq.
 func Audit(a *signalbox.Audit) []byte {
 	p := Packer{make([]byte, 0, 256+len(a.Details))}
 	p.b = append(p.b, firstVersion)
@@ -156,7 +156,7 @@ func Audit(a *signalbox.Audit) []byte {
 	return p.b
 }
 
-// ReadAudit reads what Audit wrote.
+// ReadAudit decodes what Audit packed.
 func ReadAudit(seq int64, body []byte) (signalbox.Audit, error) {
 	d := Read(body)
 	a := signalbox.Audit{
@@ -170,7 +170,7 @@ func ReadAudit(seq int64, body []byte) (signalbox.Audit, error) {
 	return a, nil
 }
 
-// Stales packs what void executions of a task said.
+// Stales packs the final reports of void executions of a task.
 func Stales(list []signalbox.Stale) []byte {
 	p := New(64)
 	p.Int(int64(len(list)))
@@ -183,7 +183,7 @@ func Stales(list []signalbox.Stale) []byte {
 	return p.b
 }
 
-// ReadStales reads what Stales wrote, of a task with that id.
+// ReadStales decodes what Stales packed, for a task with that id.
 func ReadStales(id string, body []byte) (list []signalbox.Stale, err error) {
 	d := Read(body)
 	for n := d.Int(); n > 0 && !d.Bad; n-- {
@@ -209,7 +209,7 @@ func UsageID(k *signalbox.UsageKey) string {
 	return string(p.b)
 }
 
-// Usage packs all of a row of usage but its key.
+// Usage packs a row of usage without its key.
 func Usage(u *signalbox.Usage) []byte {
 	p := New(64)
 	p.Texts(u.Email)
@@ -217,7 +217,7 @@ func Usage(u *signalbox.Usage) []byte {
 	return p.b
 }
 
-// ReadUsage reads what UsageID and Usage wrote.
+// ReadUsage decodes what UsageID and Usage packed.
 func ReadUsage(id string, body []byte) (signalbox.Usage, error) {
 	k, d := Read([]byte(id)), Read(body)
 	u := signalbox.Usage{UsageKey: signalbox.UsageKey{Day: signalbox.Day(k.Int()), Agent: k.Text(), Schedule: k.Text(), Owner: k.Text(), Model: k.Text()}}

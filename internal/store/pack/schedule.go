@@ -6,8 +6,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// Schedule packs what nothing is sought by: all but the id, the revision
-// and the name.
+// Schedule packs a schedule without its id, revision and name.
 func Schedule(s *signalbox.Schedule) []byte {
 	p := Packer{make([]byte, 0, 256+len(s.Prompt)+len(s.Description))}
 	p.b = append(p.b, firstVersion)
@@ -29,7 +28,7 @@ func Schedule(s *signalbox.Schedule) []byte {
 	}
 	p.Times(s.CreatedAt, s.UpdatedAt, s.Cursor, s.LastRun)
 	delivers := !s.Checking.IsZero() || s.Landing != nil
-	if s.Workspace != nil || delivers { // rows of before have none
+	if s.Workspace != nil || delivers { // older rows have none
 		workspace(&p, s.Workspace)
 	}
 	if delivers {
@@ -40,7 +39,7 @@ func Schedule(s *signalbox.Schedule) []byte {
 	return p.b
 }
 
-// ReadSchedule reads what Schedule wrote.
+// ReadSchedule decodes what Schedule packed.
 func ReadSchedule(id string, body []byte) (signalbox.Schedule, error) {
 	d := Read(body)
 	s := signalbox.Schedule{
@@ -76,7 +75,7 @@ func ReadSchedule(id string, body []byte) (signalbox.Schedule, error) {
 	return s, nil
 }
 
-// Run packs all of a run but its id and that of its schedule.
+// Run packs a run without its id and its schedule's.
 func Run(r *signalbox.ScheduleRun) []byte {
 	p := New(64)
 	p.Texts(string(r.Trigger), string(r.Status), r.QueueID, r.Previous, r.Error, r.By)
@@ -86,7 +85,7 @@ func Run(r *signalbox.ScheduleRun) []byte {
 	return p.b
 }
 
-// ReadRun reads what Run wrote.
+// ReadRun decodes what Run packed.
 func ReadRun(schedule, id string, body []byte) (signalbox.ScheduleRun, error) {
 	d := Read(body)
 	r := signalbox.ScheduleRun{
@@ -101,7 +100,7 @@ func ReadRun(schedule, id string, body []byte) (signalbox.ScheduleRun, error) {
 	return r, nil
 }
 
-// Token packs all of a token but its id.
+// Token packs a token without its id.
 func Token(t *signalbox.Token) []byte {
 	p := New(64)
 	p.Bool(t.Login)
@@ -112,7 +111,7 @@ func Token(t *signalbox.Token) []byte {
 	return p.b
 }
 
-// ReadToken reads what Token wrote.
+// ReadToken decodes what Token packed.
 func ReadToken(id string, body []byte) (signalbox.Token, error) {
 	d := Read(body)
 	t := signalbox.Token{ID: id, Login: d.Bool(), Name: d.Text()}
@@ -126,7 +125,7 @@ func ReadToken(id string, body []byte) (signalbox.Token, error) {
 	return t, nil
 }
 
-// User packs all of a user but the id.
+// User packs a user without the id.
 func User(u *signalbox.User) []byte {
 	p := New(64)
 	p.Texts(u.Email, u.Password, string(u.Role))
@@ -136,7 +135,7 @@ func User(u *signalbox.User) []byte {
 	return p.b
 }
 
-// ReadUser reads what User wrote.
+// ReadUser decodes what User packed.
 func ReadUser(id string, body []byte) (signalbox.User, error) {
 	d := Read(body)
 	u := signalbox.User{ID: id, Email: d.Text(), Password: d.Text(), Role: signalbox.Role(d.Text())}
@@ -149,7 +148,7 @@ func ReadUser(id string, body []byte) (signalbox.User, error) {
 	return u, nil
 }
 
-// ReadExtra reads into a task what older versions kept of few tasks, fixed at submit.
+// ReadExtra decodes into a task the rare fields that older versions stored separately at submit.
 func ReadExtra(t *signalbox.Task, extra []byte) error {
 	if len(extra) == 0 {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// The states as a packed task holds them.
+// The states by their number in a packed task.
 var states = [...]signalbox.State{
 	1: signalbox.Pending, 2: signalbox.Dispatching, 3: signalbox.Working, 4: signalbox.Cancelling,
 	5: signalbox.Completed, 6: signalbox.Failed, 7: signalbox.Cancelled, 8: signalbox.Timeout,
@@ -22,7 +22,7 @@ func numberOf(state signalbox.State) int64 {
 	return 0
 }
 
-// Task appends a whole row of a task to b.
+// Task appends a packed task to b.
 func Task(b []byte, t *signalbox.Task) []byte {
 	p := Packer{append(b, firstVersion)}
 	p.Ints(t.Seq, t.Rev, numberOf(t.State), t.Place, t.Fence, int64(t.Slot), int64(t.Priority), int64(t.Bias))
@@ -33,7 +33,7 @@ func Task(b []byte, t *signalbox.Task) []byte {
 	p.Texts(string(t.StopReason), t.StopMessage)
 	p.Flags(t.Ready, t.HasEnv, t.Waits, t.CancelRequested, t.Anyway)
 	p.Times(t.EnqueuedAt, t.NotBefore, t.WaitUntil, t.CreatedAt, t.DispatchedAt, t.StartedAt, t.EndedAt)
-	// Rows of before have none of these; each group comes with those before it.
+	// Older rows lack these groups; a later group is only written after all earlier ones.
 	placed := t.Needs != nil || t.Workplace != "" || t.Landing != nil
 	budgeted := t.Budget != signalbox.Budget{} || placed
 	parked := t.Parking != nil || budgeted
@@ -73,7 +73,7 @@ func Task(b []byte, t *signalbox.Task) []byte {
 	return p.b
 }
 
-// ReadTask reads what Task wrote.
+// ReadTask decodes what Task appended.
 func ReadTask(b []byte) (signalbox.Task, error) {
 	d := Read(b)
 	t := signalbox.Task{Seq: d.Int(), Rev: d.Int(), State: stateOf(&d), Place: d.Int(), Fence: d.Int(), Slot: int(d.Int())}

@@ -7,7 +7,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// While the account that an agent spends is not open, the agent is kept from all queues too.
+// While its account is not open, an agent claims from no queue.
 func accountRules() []rule {
 	return []rule{
 		{"an account is what happened to it", accountStored},
@@ -35,14 +35,14 @@ func accountRules() []rule {
 	}
 }
 
-// spends is the offer of an agent with one slot that spends an account.
+// spends is the claim of an agent with one slot that spends an account.
 func (b *fixture) spends(agent, account string) store.ClaimRequest {
 	c := b.offer(agent)
 	c.Account = account
 	return c
 }
 
-// held wants a claim to get nothing because of its account, or because its agent is drained.
+// held wants a claim to find nothing because of its account, or because its agent is drained.
 func (b *fixture) held(c store.ClaimRequest) {
 	b.Helper()
 	got, err := b.Claim(b.ctx, c)
@@ -67,14 +67,14 @@ func (b *fixture) limit(account string, d time.Duration) {
 	b.accountEvent(signalbox.AccountEvent{Kind: signalbox.AccountLimit, Account: account, Until: b.now.Add(d)})
 }
 
-// told is what happens to an account without further words.
+// told applies an event without further fields to an account, and returns the account's state.
 func (b *fixture) told(account string, kind signalbox.AccountEventKind) signalbox.AccountState {
 	b.Helper()
 	a, _ := b.accountEvent(signalbox.AccountEvent{Kind: kind, Account: account})
 	return a.State
 }
 
-// tried closes an account and lets its time pass.
+// tried closes an account and lets its time pass, so that it is being tried.
 func (b *fixture) tried(account string) {
 	b.Helper()
 	b.limit(account, time.Minute)
@@ -119,7 +119,7 @@ func accountRemoved(b *fixture) {
 	b.same("entry", last.Account+" "+last.Message+" by "+last.By, "max removed by ann")
 	b.claimed(c)
 	b.removeAccount(signalbox.Account{Name: "max"}, signalbox.CodeNotFound)
-	b.limit("max", time.Minute) // as one that was never known
+	b.limit("max", time.Minute) // like an account that is not known
 	b.same("failures", b.account("max").Failures, 0)
 }
 
@@ -220,16 +220,16 @@ func accountHostile(b *fixture) {
 
 func accountCloses(b *fixture) {
 	b.submits(2)
-	b.claimed(b.spends("a", "max")) // not known is not closed
+	b.claimed(b.spends("a", "max")) // an unknown account is not closed
 	b.limit("max", time.Hour)
 	b.pass(2 * time.Hour)
-	b.held(b.spends("b", "max")) // its time is over when someone says so
+	b.held(b.spends("b", "max")) // its time is over only after AccountDue
 	b.told("max", signalbox.AccountOpened)
 	b.same("claimed", b.claimed(b.spends("b", "max")).ID, id(2))
 	b.submits(1)
 	b.told("max", signalbox.AccountRefused)
 	b.held(b.spends("c", "max"))
-	b.finish(id(1)) // what runs goes on
+	b.finish(id(1)) // running tasks continue
 	b.told("max", signalbox.AccountAnswered)
 	b.claimed(b.spends("c", "max"))
 }
@@ -255,7 +255,7 @@ func accountIsolated(b *fixture) {
 
 func accountTried(b *fixture) {
 	b.submits(6)
-	running := b.claimed(b.spends("z", "max")) // since before
+	running := b.claimed(b.spends("z", "max")) // claimed before the limit
 	b.tried("max")
 	first := b.claimed(b.spends("a", "max"))
 	b.same("the first", first.ID, id(2))
@@ -264,11 +264,11 @@ func accountTried(b *fixture) {
 		c.Slots = 3
 		b.held(c)
 	}
-	b.finish(running.ID) // another slot than the one that goes first
+	b.finish(running.ID) // another slot than that of the probe
 	b.held(b.spends("z", "max"))
 	b.accept(first.ID)
 	b.held(b.spends("b", "max"))
-	b.finish(first.ID) // and nobody heard the provider
+	b.finish(first.ID) // and nothing was heard of the provider
 	b.same("the next", b.claimed(b.spends("b", "max")).ID, id(3))
 	b.held(b.spends("a", "max"))
 	b.told("max", signalbox.AccountAnswered)
@@ -391,7 +391,7 @@ func accountHeld(b *fixture) {
 	told("the account is closed", b.spends("a", "max"), true)
 }
 
-// anyway lets a task run though its account is not open.
+// anyway lets a task run although its account is not open.
 func (b *fixture) anyway(id string) signalbox.Task {
 	b.Helper()
 	return b.happen(id, signalbox.Event{Kind: signalbox.EventUnpark, Anyway: true, By: "ann"})

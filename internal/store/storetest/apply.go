@@ -106,8 +106,8 @@ func applyFrees(b *fixture) {
 	b.claim("a")
 }
 
-// A change keeps the fence it was made with: where the row of the slot has
-// another one, it is not this task's to free or to mark.
+// A change keeps the fence that it was made with: if the slot row has another one, the slot is not the task's
+// to free or to mark.
 func applyRightFence(b *fixture) {
 	b.submits(2)
 	first := b.claim("a")
@@ -134,7 +134,7 @@ func applyWithholds(b *fixture) {
 	b.same("state", back.State, signalbox.Pending)
 	withheld := signalbox.Slot{Agent: "a", TaskID: t.ID, Fence: t.Fence, Expires: b.now.Add(10 * time.Minute), Withheld: true}
 	b.same("slots", b.slots(), []signalbox.Slot{withheld})
-	again := b.claim("b") // the same task, elsewhere: two rows, one of them withheld
+	again := b.claim("b") // the same task on another agent: two rows, one of them withheld
 	b.same("task", again.ID, t.ID)
 	b.finish(t.ID)
 	b.same("slots", b.slots(), []signalbox.Slot{withheld})

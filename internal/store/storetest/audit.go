@@ -63,7 +63,7 @@ func auditChain(b *fixture) {
 
 func auditAnswers(b *fixture) {
 	a := anAudit(1)
-	a.Seq, a.Prev, a.Hash = 77, "made up", "made up" // the store's to set
+	a.Seq, a.Prev, a.Hash = 77, "made up", "made up" // the store sets them
 	a.At = a.At.Add(999 * time.Microsecond).In(time.FixedZone("", 3600))
 	got := b.audit(a)
 	want := anAudit(1)
@@ -79,7 +79,7 @@ func auditRace(b *fixture) {
 	}
 	head, err := b.AuditHead(b.ctx)
 	b.must(err)
-	b.same("rows", head.Seq, int64(n)) // that the chain holds is an invariant
+	b.same("rows", head.Seq, int64(n)) // an invariant checks the chain
 }
 
 func auditFilters(b *fixture) {

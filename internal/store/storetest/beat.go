@@ -37,12 +37,11 @@ func beatRules() []rule {
 
 const directorLease = 10 * time.Second
 
-// director returns a director that started with the test and lives until its
-// lease expires.
+// director returns a director that started with the test and whose lease expires in the usual time.
 func (b *fixture) director(id string) store.Director {
 	return store.Director{
 		ID: id, Run: "run of " + id, URL: "http://" + id, Version: "1.2.3", Key: "key", StartedAt: start, Expires: b.now.Add(directorLease),
-		Since: start, // of what is handed over that does not count
+		Since: start, // the store ignores the value passed in
 	}
 }
 
@@ -176,7 +175,7 @@ func beatHeard(b *fixture) {
 	b.same("heard", hears("x", p), []store.Heard{p, q})
 	b.pass(store.ForgetAfter)
 	b.same("after a day", hears("x"), []store.Heard{p})
-	newer.Status[0] = 'x' // what was handed over is the store's own
+	newer.Status[0] = 'x' // the store must have its own copy
 	b.same("of long ago", hears("y", word("z", 2*store.ForgetAfter, "")), []store.Heard{p})
 }
 
@@ -215,7 +214,7 @@ func beatHostile(b *fixture) {
 
 func beatFoundSilent(b *fixture) {
 	x, y := b.director("x"), b.director("y")
-	x.Expires = b.now.Add(time.Hour) // by a clock that went back since
+	x.Expires = b.now.Add(time.Hour) // by a clock that was set back since
 	b.beats(x, "a")
 	seen := b.directors()
 	b.pass(time.Second)
@@ -224,7 +223,7 @@ func beatFoundSilent(b *fixture) {
 	answer := b.beat(store.Beat{Director: y, Take: []string{"a"}, Silent: seen})
 	b.same("living while x beats", names(answer.Directors), []string{"x", "y"})
 	b.same("taken while x beats", answer.Taken, []string(nil))
-	answer = b.beat(store.Beat{Director: y, Take: []string{"a"}, Silent: b.directors()}) // y itself is not meant
+	answer = b.beat(store.Beat{Director: y, Take: []string{"a"}, Silent: b.directors()}) // y itself does not count as silent
 	b.same("living", names(answer.Directors), []string{"y"})
 	b.same("taken", answer.Taken, []string{"a"})
 	b.same("directors", names(b.directors()), []string{"y"})
@@ -249,7 +248,7 @@ func beatLapsed(b *fixture) {
 	answer := b.beats(b.director("x"), "a", "b")
 	b.same("lapsed", answer.Lapsed, true)
 	b.same("taken anew", answer.Taken, []string{"b"})
-	b.holders(map[string]string{"a": "y", "b": "x"}) // c is nobody's, though nobody took it
+	b.holders(map[string]string{"a": "y", "b": "x"}) // c has no holder, although no director took it
 	b.same("taken by another", b.beats(b.director("y"), "b", "c").Taken, []string{"c"})
 	b.same("it lives since", b.directors()[0].Since, b.now)
 	b.same("lapsed", b.beats(b.director("x")).Lapsed, false)
@@ -298,12 +297,12 @@ func beatSuperseded(b *fixture) {
 	first, second := b.director("x"), b.director("x")
 	b.beats(first, "a")
 	second.Run = "another"
-	b.noBeat(second) // of the same moment: the one that is there stays
+	b.noBeat(second) // same moment: the existing one stays
 	second.StartedAt = start.Add(time.Second)
 	b.beats(second, "a")
 	b.noBeat(first)
 	first.Expires = b.now
-	b.noBeat(first) // it cannot leave for the other one, either
+	b.noBeat(first) // nor can it leave on behalf of the other one
 	b.same("directors", b.directors(), []store.Director{second})
 	b.pass(directorLease)
 	b.beats(b.director("x")) // the later one is dead
@@ -318,7 +317,7 @@ func beatKey(b *fixture) {
 	b.pass(directorLease)
 	other.Expires = b.now.Add(directorLease)
 	b.beats(other)
-	b.noBeat(b.director("x")) // now it is the one that may not live
+	b.noBeat(b.director("x")) // now this one must stop
 }
 
 func beatVersion(b *fixture) {
@@ -353,7 +352,7 @@ func beatForgotten(b *fixture) {
 	b.beat(store.Beat{Director: b.director("y"), Dead: dead})
 	b.same("listed", names(b.directors()), []string{"x", "y"})
 	b.pass(time.Millisecond)
-	b.beats(b.director("y")) // by its clock alone, which may be the one that is wrong
+	b.beats(b.director("y")) // only by its clock, which may be the wrong one
 	b.same("listed", names(b.directors()), []string{"x", "y"})
 	b.beat(store.Beat{Director: b.director("y"), Dead: dead})
 	b.same("listed", names(b.directors()), []string{"y"})
@@ -361,8 +360,8 @@ func beatForgotten(b *fixture) {
 	b.same("taken", b.beats(b.director("y"), "a").Taken, []string{"a"})
 }
 
-// One that beats by a clock that was set back has a row that looks old to those
-// who do not know of that yet.
+// A director that beats by a clock that was set back has a row that looks old to those that do not know of
+// that yet.
 func beatByAnotherClock(b *fixture) {
 	b.beats(b.director("x"), "a")
 	read := b.directors()

@@ -23,7 +23,7 @@ func bindRules() []rule {
 	}
 }
 
-// bind runs a first turn of session s on agent a up to its acceptance.
+// bind runs the first turn of session s on an agent up to its acceptance.
 func (b *fixture) bind(agent, session string) signalbox.Task {
 	b.Helper()
 	t := b.submit(inSession(session), inQueue(signalbox.AgentQueue(agent)))
@@ -117,7 +117,7 @@ func bindRunning(b *fixture) {
 	b.claimID("a", first.ID)
 	b.ready(waiting.ID)
 	b.acceptIn(first.ID, "s")
-	b.ready() // its session runs now
+	b.ready() // a turn of its session runs
 	b.same("queue", b.task(waiting.ID).Queue, "agent:a")
 	b.finish(first.ID)
 	b.ready(waiting.ID)
@@ -145,7 +145,7 @@ func bindTheft(b *fixture) {
 	b.same("session", b.session("s"), was)
 	next := b.submit(inSession("s"), followSession)
 	b.same("queue of the next turn", next.Queue, "agent:a")
-	b.ready(late.ID, next.ID) // no turn of it is under way
+	b.ready(late.ID, next.ID) // no turn of the session is in flight
 	b.finish(thief.ID)
 	b.claimID("b", late.ID)
 	b.happen(late.ID, signalbox.Event{Kind: signalbox.EventFinish, Reason: signalbox.ReasonCompleted, SessionID: "s"})

@@ -37,7 +37,7 @@ func talking(k store.ChatSession) option {
 	}
 }
 
-// chat submits a chat with agent a that goes on, or begins a session.
+// chat submits a chat with agent a that continues its session, or starts the session begin.
 func (b *fixture) chat(begin string) signalbox.Task {
 	b.Helper()
 	return b.submit(talking(store.ChatSession{Agent: "a", Continue: true, New: begin}))
@@ -50,7 +50,7 @@ func (b *fixture) session(id string) signalbox.Session {
 	return s
 }
 
-// current wants the agent's current session to be that one; "" is none.
+// current wants the agent's current session to be want; "" is none.
 func (b *fixture) current(agent, want string) {
 	b.Helper()
 	page, err := b.Sessions(b.ctx, store.SessionQuery{Agent: agent, Current: true, Limit: 10})
@@ -141,7 +141,7 @@ func chatAskedAway(b *fixture) {
 			b.same("what is stored", everything(b), before)
 		}
 	}
-	b.submit(inSession("s")) // no chat
+	b.submit(inSession("s")) // not a chat
 }
 
 func chatCurrentAway(b *fixture) {

@@ -17,11 +17,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Compare runs random histories of verbs on two or more kinds of store and
-// wants the same answer from all to every verb, and the same from all reads
-// after each. The functions open new, empty stores; Compare closes them. The
-// first is what the others are compared with: the memory store is the
-// reference. A store that is Several is one process after the other.
+// Compare runs random histories of verbs on two or more kinds of store. After each verb, all stores must give
+// the same answer, and the same answers to all reads. The functions open new, empty stores; Compare closes
+// them. The others are compared with the first one: the memory store is the reference. A store that is
+// Several is used by its processes in turn.
 //
 // A failure prints the shortest history found and a seed that repeats it;
 // -rapid.checks and -rapid.steps make the search longer.
@@ -35,7 +34,7 @@ func Compare(t *testing.T, open ...func(t *testing.T) store.Store) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := newPair(t, open)
 		defer p.close(rt)
-		for range 2 { // what one run of steps left is the start of the next
+		for range 2 { // the next run starts with what this one left
 			rt.Repeat(p.verbs())
 		}
 		steps, histories, kinds = steps+p.steps, histories+1, p.kinds()
@@ -49,8 +48,8 @@ func Compare(t *testing.T, open ...func(t *testing.T) store.Store) {
 	t.Logf("%d histories with %d steps were the same on %s", histories, steps, strings.Join(kinds, ", "))
 }
 
-// verbs are the steps of a history. Those that get tasks on stand in it more
-// than once, so that histories come to ended tasks, pages and withheld slots.
+// verbs are the steps of a history. Steps that move tasks forward are listed more than once, so that
+// histories reach ended tasks, pages and withheld slots.
 func (p *pair) verbs() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"":       p.checkReads,
@@ -70,18 +69,18 @@ func (p *pair) verbs() map[string]func(*rapid.T) {
 	}
 }
 
-// pair is stores that go through the same history.
+// pair is stores with the same history.
 type pair struct {
 	ctx    context.Context
-	a      store.Store // the first
+	a      store.Store // the first one
 	others []store.Store
 	now    time.Time
 	n      int                // tasks submitted
-	fired  int                // runs of schedules that have a name of their own
-	called int                // calls that stood in line of a tool queue
-	old    []signalbox.Change // made at some time, stored or not
-	seen   map[string]any     // what the reads said when the invariants were last checked
-	pruned store.EndedCursor  // where the last Prune stopped
+	fired  int                // runs of schedules with a unique name
+	called int                // calls that were in a tool queue
+	old    []signalbox.Change // made earlier, stored or not
+	seen   map[string]any     // results of the reads when the invariants were last checked
+	pruned store.EndedCursor  // end of the last Prune
 	steps  int
 }
 
@@ -96,12 +95,12 @@ func newPair(t *testing.T, open []func(t *testing.T) store.Store) *pair {
 // Several is a store that more than one process has open.
 type Several interface {
 	store.Store
-	// Process returns the store as the nth of them has it, in turn.
+	// Process returns the store of process n, counted modulo their number.
 	Process(n int) store.Store
 }
 
-// inTurn is a store as one process has it: each does two steps, the first of
-// which finds what another one wrote, and the second its own.
+// inTurn returns the store of one process for two steps, then of the next: the first step finds what another
+// process wrote, the second its own.
 func (p *pair) inTurn(s store.Store) store.Store {
 	if several, ok := s.(Several); ok {
 		return several.Process(p.steps / 2)
@@ -126,7 +125,7 @@ func (p *pair) close(t *rapid.T) {
 	}
 }
 
-// both calls a verb on all stores and wants one answer.
+// both calls a verb on all stores and wants the same result.
 func both[T any](t *rapid.T, p *pair, what string, call func(s store.Store) (T, error)) (T, error) {
 	p.steps++
 	x, err := call(p.a)
@@ -142,7 +141,7 @@ func both[T any](t *rapid.T, p *pair, what string, call func(s store.Store) (T, 
 	return x, err
 }
 
-// outcome is what two stores must agree on about an error: not its text.
+// outcome is the part of an error that stores must agree on, which is not its text.
 func outcome(err error) string {
 	if errors.Is(err, store.ErrStale) {
 		return "stale"
@@ -150,8 +149,8 @@ func outcome(err error) string {
 	return string(signalbox.CodeOf(err))
 }
 
-// checkReads compares all reads and checks the invariants of the first store;
-// the others, which read the same, have them too.
+// checkReads compares all reads and checks the invariants of the first store. The others have the same reads,
+// so they hold there, too.
 func (p *pair) checkReads(t *rapid.T) {
 	var reads sync.WaitGroup
 	read := make([]map[string]any, len(p.others))
@@ -166,7 +165,7 @@ func (p *pair) checkReads(t *rapid.T) {
 		}
 	}
 	if reflect.DeepEqual(x, p.seen) {
-		return // what held for these rows holds
+		return // these rows were checked before
 	}
 	p.seen = x
 	checkTickets(t, x)
@@ -177,7 +176,7 @@ func (p *pair) checkReads(t *rapid.T) {
 
 func pick[T any](t *rapid.T, name string, from ...T) T { return rapid.SampledFrom(from).Draw(t, name) }
 
-// soon is a time about now, or none.
+// soon is a time close to now, or zero.
 func (p *pair) soon(t *rapid.T, name string) time.Time {
 	switch d := pick(t, name, 0, -time.Minute, time.Second, time.Minute); d {
 	case 0:
@@ -187,12 +186,11 @@ func (p *pair) soon(t *rapid.T, name string) time.Time {
 	}
 }
 
-// anyID is the id of some task, now and then one that is not there.
+// anyID is the id of some task, sometimes of one that does not exist.
 func (p *pair) anyID(t *rapid.T) string { return id(rapid.IntRange(1, p.n+1).Draw(t, "task")) }
 
-// knownID is the id of a task that the stores know. The id of a pruned one is
-// not used again: no two tasks ever have one id, and a change of the first
-// would fit the second.
+// knownID is the id of a task that the stores know. Ids of pruned tasks are not used again: ids are unique,
+// and a change of the first task would match the second.
 func (p *pair) knownID(t *rapid.T, otherwise string) string {
 	known := p.anyID(t)
 	if _, err := p.a.Task(p.ctx, known); err != nil {
@@ -250,7 +248,7 @@ func (p *pair) anySubmission(t *rapid.T) store.Submission {
 func (p *pair) store(t *rapid.T, s store.Submission) {
 	_, _ = both(t, p, "Submit", func(to store.Store) (store.Submitted, error) {
 		got, err := to.Submit(p.ctx, s)
-		if place := got.Position; place.N > 0 { // a store may say it
+		if place := got.Position; place.N > 0 { // a store may return it
 			if asked, err := to.Position(p.ctx, got.Task.ID); err != nil || asked != place {
 				t.Fatalf("Submit says that the place in line is %+v, and Position %+v (%v)", place, asked, err)
 			}
@@ -278,7 +276,7 @@ func (p *pair) claim(t *rapid.T) {
 	_, _ = both(t, p, "Claim", func(to store.Store) (store.Claimed, error) { return to.Claim(p.ctx, c) })
 }
 
-// apply stores a change, and keeps it to be stored again when it is stale.
+// apply stores a change, and keeps it to store it again when it is stale.
 func (p *pair) apply(t *rapid.T, c signalbox.Change) {
 	p.old = append(p.old, c)
 	_, _ = both(t, p, "Apply "+string(c.Entry.Kind), func(to store.Store) (signalbox.Task, error) { return to.Apply(p.ctx, c, p.now) })

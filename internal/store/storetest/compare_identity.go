@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// room is where a task would run, or none.
+// room is a room for a task, or nil.
 func (p *pair) room(t *rapid.T) *store.Room {
 	if rapid.Bool().Draw(t, "no room") {
 		return nil
@@ -26,7 +26,7 @@ func (p *pair) room(t *rapid.T) *store.Room {
 	return r
 }
 
-// chat submits a turn of some agent's conversation.
+// chat submits a turn of an agent's conversation.
 func (p *pair) chat(t *rapid.T) {
 	p.n++
 	agent := pick(t, "agent", someAgents...)
@@ -41,8 +41,7 @@ func (p *pair) chat(t *rapid.T) {
 	})
 }
 
-// session stores one, of those that tasks name or another, as it is or as it
-// might have been.
+// session stores a session, one that tasks name or another, with its current or an earlier row.
 func (p *pair) session(t *rapid.T) {
 	s := signalbox.Session{
 		ID: pick(t, "session", "s", "r", "x"), Agent: pick(t, "agent", someAgents...), Source: pick(t, "source", "", signalbox.SourceWeb),
@@ -92,7 +91,7 @@ func (p *pair) audit(t *rapid.T) {
 	_, _ = both(t, p, "AppendAudit", func(s store.Store) (signalbox.Audit, error) { return s.AppendAudit(p.ctx, a) })
 }
 
-// identityPages compares lists of sessions and of the audit log.
+// identityPages compares pages of sessions and of the audit log.
 func (p *pair) identityPages(t *rapid.T, limit int) {
 	q := store.SessionQuery{Limit: limit}
 	if rapid.Bool().Draw(t, "sessions filtered") {
@@ -108,7 +107,7 @@ func (p *pair) identityPages(t *rapid.T, limit int) {
 	_, _ = both(t, p, "Children", func(s store.Store) ([]signalbox.Task, error) { return s.Children(p.ctx, id(1), limit) })
 }
 
-// sessionPages reads all pages as one list: how a store cuts it is its own.
+// sessionPages reads all pages as one list, since each store may cut it differently.
 func sessionPages(ctx context.Context, s store.Store, q store.SessionQuery) ([]signalbox.Session, error) {
 	var all []signalbox.Session
 	for {

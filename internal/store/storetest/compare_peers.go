@@ -10,12 +10,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// someToolQueues are the tool queues that histories speak of, with how many
-// slots each has.
+// someToolQueues are the tool queues of histories, with their number of slots.
 var someToolQueues = map[string]int{"q": 1, "r": 2}
 
-// beat has one of a few directors beat: now and then one that was started
-// again, has another version or key, or leaves.
+// beat sends the heartbeat of one of a few directors; sometimes one that was restarted, has another version
+// or key, or leaves.
 func (p *pair) beat(t *rapid.T) {
 	name := pick(t, "director", "x:1", "y:1", "y:1", "z:1")
 	d := store.Director{
@@ -44,7 +43,7 @@ func (p *pair) agentsOf(t *rapid.T, what string) []string {
 	return pick(t, what, nil, nil, []string{"a"}, []string{"b", "a"}, someAgents)
 }
 
-// checkTaken: an agent has one holder that lives, and it is who was told so.
+// checkTaken: an agent has one live holder, and it is the one that was told so.
 func (p *pair) checkTaken(t *rapid.T, b *store.Beat, answer *store.Peers) {
 	held, err := p.a.Holders(p.ctx)
 	if err != nil {
@@ -62,8 +61,7 @@ func (p *pair) checkTaken(t *rapid.T, b *store.Beat, answer *store.Peers) {
 	}
 }
 
-// tickets takes a step of a tool queue: with new calls, and with any that were
-// ever made.
+// tickets takes a step of a tool queue, with new calls and with earlier ones.
 func (p *pair) tickets(t *rapid.T) {
 	queue := pick(t, "tool queue", "q", "r", "r")
 	s := store.TicketStep{
@@ -92,7 +90,7 @@ func (p *pair) tickets(t *rapid.T) {
 	_, _ = both(t, p, what, func(to store.Store) (store.ToolLine, error) { return to.Tickets(p.ctx, s) })
 }
 
-// everySecond is a rate of one start a second, with a burst of two.
+// everySecond is a rate of one start per second, with a burst of two.
 func everySecond(full, now time.Duration) (time.Duration, bool) {
 	if full = max(full, now); full-now > time.Second {
 		return full, false
@@ -109,7 +107,7 @@ func (p *pair) callsOf(t *rapid.T, what string) (list []string) {
 	return list
 }
 
-// peers says who lives, who holds what, and who stands in line for the tools.
+// peers reads the directors, the holders of agents, and the tool queues.
 func (s *survey) peers() {
 	list, err := s.r.Directors(s.ctx)
 	s.say("Directors", list, err)
@@ -125,7 +123,7 @@ func (s *survey) peers() {
 	}
 }
 
-// mostHolders is how many tickets of one key hold a slot, at most.
+// mostHolders is the highest number of tickets of one key that hold a slot.
 func mostHolders(line []store.Ticket) (most int) {
 	of := map[string]int{}
 	for _, t := range line {
@@ -137,8 +135,8 @@ func mostHolders(line []store.Ticket) (most int) {
 	return most
 }
 
-// checkTickets: a slot of a tool queue is held by one ticket at a time, and
-// only who found none free waits.
+// checkTickets: a slot of a tool queue is held by one ticket at a time, and a ticket waits only if no slot
+// was free.
 func checkTickets(t interface{ Fatalf(string, ...any) }, all map[string]any) {
 	for queue, slots := range someToolQueues {
 		state, _ := all["Tickets "+queue].(store.ToolLine)

@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// event makes any event happen to any task, as far as Next allows it.
+// event applies a random event to a random task, if Next allows it.
 func (p *pair) event(t *rapid.T) {
 	task, err := p.a.Task(p.ctx, p.anyID(t))
 	if err != nil {
@@ -22,7 +22,7 @@ func (p *pair) event(t *rapid.T) {
 	p.next(t, task, ev)
 }
 
-// progress makes an execution get on, which random events seldom do.
+// progress moves an execution forward, which random events seldom do.
 func (p *pair) progress(t *rapid.T) {
 	flying, err := p.a.InFlight(p.ctx)
 	if err != nil || len(flying) == 0 {
@@ -39,7 +39,7 @@ func (p *pair) progress(t *rapid.T) {
 	p.next(t, task, ev)
 }
 
-// turn is a claim that gets on at once.
+// turn claims a task and moves it forward at once.
 func (p *pair) turn(t *rapid.T) {
 	p.claim(t)
 	p.progress(t)
@@ -87,7 +87,7 @@ func (p *pair) anyEvent(t *rapid.T, kind signalbox.EventKind) signalbox.Event {
 	return ev
 }
 
-// accountEvent is anything that may happen to an account.
+// accountEvent is a random event of an account.
 func (p *pair) accountEvent(t *rapid.T) signalbox.AccountEvent {
 	ev := signalbox.AccountEvent{
 		Kind: pick(t, "account's event", signalbox.AccountLimit, signalbox.AccountRefused, signalbox.AccountDue, signalbox.AccountDue,
@@ -107,7 +107,7 @@ func (p *pair) account(t *rapid.T) {
 	_, _ = both(t, p, "ChangeAccount", func(s store.Store) (store.AccountChange, error) { return s.ChangeAccount(p.ctx, ev) })
 }
 
-// removeAccount forgets one, as it is or as it was once.
+// removeAccount removes an account, with its current or an earlier row.
 func (p *pair) removeAccount(t *rapid.T) {
 	seen := signalbox.Account{Name: pick(t, "account", "max", "pro"), State: signalbox.AccountOpen}
 	if all, err := p.a.Accounts(p.ctx); err == nil && len(all) > 0 && rapid.Bool().Draw(t, "as it is") {
@@ -129,13 +129,13 @@ func (p *pair) wish(t *rapid.T) signalbox.LandWish {
 	return signalbox.LandWish{Onto: pick(t, "onto", "main", "pr"), Method: pick(t, "method", "", "squash"), FastForward: rapid.Bool().Draw(t, "fast forward")}
 }
 
-// landing makes anything happen to the landing of an ended task, most often of one that has one.
+// landing applies a random event to the landing of an ended task, usually of one that has a landing.
 func (p *pair) landing(t *rapid.T) {
 	task, err := p.a.Task(p.ctx, p.anyID(t))
 	if open, failed := p.a.Landings(p.ctx); failed == nil && len(open) > 0 && rapid.IntRange(0, 3).Draw(t, "an open one") > 0 {
 		task, err = rapid.SampledFrom(open).Draw(t, "landing"), nil
 	}
-	if err != nil || task.Rev == 1 { // the invariants know what was restored by its revision
+	if err != nil || task.Rev == 1 { // the invariants recognize restored tasks by their revision
 		return
 	}
 	ev := signalbox.LandingEvent{
@@ -159,14 +159,14 @@ func (p *pair) next(t *rapid.T, task signalbox.Task, ev signalbox.Event) {
 	}
 }
 
-// stale stores a change that was made some time ago.
+// stale stores a change that was made earlier.
 func (p *pair) stale(t *rapid.T) {
 	if len(p.old) > 0 {
 		p.apply(t, rapid.SampledFrom(p.old).Draw(t, "change"))
 	}
 }
 
-// anySlot is the place of some slot row, now and then with a wrong fence.
+// anySlot is the place of some slot row, sometimes with a wrong fence.
 func (p *pair) anySlot(t *rapid.T) store.Lease {
 	l := store.Lease{Agent: "a", Expires: p.now.Add(pick(t, "expires", time.Second, time.Hour))}
 	if rows, err := p.a.Slots(p.ctx); err == nil && len(rows) > 0 {
@@ -209,8 +209,8 @@ func (p *pair) wake(t *rapid.T) {
 	})
 }
 
-// agent adds, changes or removes one. All have the most slots that claim ever
-// asks for, so that none is found to run more than it has.
+// agent adds, changes or removes an agent. All have the most slots that claim ever asks for, so that none
+// runs more than it has.
 func (p *pair) agent(t *rapid.T) {
 	a := signalbox.Agent{
 		Name: pick(t, "agent", someAgents...), Kind: pick(t, "kind", "k", "l"), Slots: 3, Fencing: rapid.Bool().Draw(t, "fencing"), Proof: rapid.Bool().Draw(t, "proof"),
@@ -259,12 +259,12 @@ func (p *pair) prune(t *rapid.T) {
 	p.pruned = did.Next
 }
 
-// time moves the clock, now and then back.
+// time moves the clock, sometimes backwards.
 func (p *pair) time(t *rapid.T) {
 	p.now = p.now.Add(pick(t, "step", time.Millisecond, time.Second, time.Minute, time.Hour, 20*time.Hour, -time.Second, -time.Hour))
 }
 
-// pages compares lists that are cut, filtered or continued.
+// pages compares lists that are limited, filtered or continued.
 func (p *pair) pages(t *rapid.T) {
 	limit := rapid.IntRange(1, 4).Draw(t, "limit")
 	queue := pick(t, "queue", append([]string{""}, someQueues...)...)
@@ -302,7 +302,7 @@ func (p *pair) waitingPages(s store.Store, queue string, limit int) ([][]string,
 	}
 }
 
-// historyPages reads all pages as one list: how a store cuts it is its own.
+// historyPages reads all pages as one list, since each store may cut it differently.
 func (p *pair) historyPages(s store.Store, q store.HistoryQuery) ([]signalbox.Task, error) {
 	var all []signalbox.Task
 	for {
@@ -318,7 +318,7 @@ func (p *pair) historyPages(s store.Store, q store.HistoryQuery) ([]signalbox.Ta
 	}
 }
 
-// restore stores a task as another store had it: one that waits, or has ended.
+// restore stores a task from another store, waiting or ended.
 func (p *pair) restore(t *rapid.T) {
 	s := p.anySubmission(t)
 	r := store.Restored{Task: s.Task, Request: s.Request, Now: p.now}
@@ -335,8 +335,8 @@ func (p *pair) restore(t *rapid.T) {
 	_, _ = both(t, p, "Restore", func(s store.Store) (signalbox.Task, error) { return s.Restore(p.ctx, r) })
 }
 
-// schedule adds, changes or removes a schedule, of a revision that is mostly
-// the stored one, with firings of a few instants.
+// schedule adds, changes or removes a schedule, usually with the stored revision, with firings at a few
+// instants.
 func (p *pair) schedule(t *rapid.T) {
 	name := pick(t, "id", "x", "y", "z")
 	e := signalbox.Entry{At: p.now, Kind: pick(t, "kind", "", signalbox.EventScheduleFired, signalbox.EventScheduleChanged), Schedule: name}
@@ -355,7 +355,7 @@ func (p *pair) schedule(t *rapid.T) {
 	_, _ = both(t, p, "PutSchedule", func(s store.Store) (signalbox.Schedule, error) { return s.PutSchedule(p.ctx, row, runs, e) })
 }
 
-// firings are none, a few, or more than are kept.
+// firings returns none, a few, or more firings than are kept.
 func (p *pair) firings(t *rapid.T) (runs []signalbox.ScheduleRun) {
 	count := pick(t, "runs", 0, 1, 1, 1, 2, 40)
 	for n := range count {
@@ -373,7 +373,7 @@ func (p *pair) firings(t *rapid.T) (runs []signalbox.ScheduleRun) {
 	return runs
 }
 
-// restoreUsage stores a row of another store, now and then with a key that is there.
+// restoreUsage stores a row of usage from another store, sometimes with an existing key.
 func (p *pair) restoreUsage(t *rapid.T) {
 	u := aUsage(pick(t, "agent", someAgents...))
 	u.Day = signalbox.DayOf(p.now) - pick[signalbox.Day](t, "days ago", 0, 1, 2)

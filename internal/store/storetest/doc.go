@@ -4,13 +4,12 @@
 //		storetest.Run(t, func(t *testing.T) store.Store { return open(t) })
 //	}
 //
-// Each case is named for the rule that it checks and is in the file of the verb that
-// the rule is about. After each case, Invariants must hold. Compare runs random
-// histories on two or more stores and wants the same answers from all. Cases are
-// counted: a suite fails if one of its cases did not run to the end.
+// Each case is named after the rule that it checks and is in the file of the verb that the rule is about.
+// After each case, Invariants must hold. Compare runs random histories on two or more stores, which must give
+// the same answers. Cases are counted: a suite fails if one of its cases did not run to the end.
 //
-// The rules below complete the contract in package store. Where both leave a choice,
-// the model (storetest/model) is the reference.
+// The rules below complete the contract in package store. Where both leave a choice, the model
+// (storetest/model) is the reference.
 //
 // # Numbers
 //
@@ -39,15 +38,16 @@
 //   - A Chat chooses the session before the room is checked and stores it after the
 //     task was accepted, without a journal entry. An archived or gone session is
 //     skipped if it was the current one and refused (CodeConflict) if it was asked for,
-//     whichever agent holds it. Of a session that was asked for only Current changes;
+//     whichever agent holds it. If a session was asked for, only its Current changes;
 //     LastUsed stays until a turn is accepted. A task without a Chat may wait in any
 //     session.
 //
 // # Readiness
 //
 //   - At most one pending task of a session is ready: none while a turn is in flight,
-//     else the first in order that is due, unless a parked one stands before it. A ready task loses its readiness to one that
-//     moves ahead of it, and to a turn that turns out to run at an agent.
+//     else the first in order that is due, unless a parked one is before it. A ready
+//     task loses its readiness to one that moves ahead of it, and to a turn that turns
+//     out to run at an agent.
 //   - A task that was ready counts as due when the clock goes back.
 //   - Readiness changes neither Rev nor the journal.
 //   - Wake takes due tasks by NotBefore, then Place. It neither counts nor returns
@@ -64,11 +64,12 @@
 //   - A pause whose UntilMS is at or before Now has no effect, and is listed until
 //     Resume. An agent whose own queue is paused gets nothing from any queue, and does
 //     not count in a Room. Isolated slots depend on their own queue alone.
-//   - An account that is not known is open. A claim at one that is being tried is let through
-//     unless the slot row of its Probe is there with that fence, withheld or not, and is the
-//     Probe then, without an entry. A task that runs anyway is never the Probe.
-//   - Held is set if the agent is drained, or has a free slot and its account is why nothing
-//     is claimed, whether a task waits or not.
+//   - An account that is not known is open. While an account is being tried, one claim is
+//     let through and becomes its Probe, without an entry, unless the slot row of the
+//     current Probe exists with its fence, withheld or not. A task that runs anyway is
+//     never the Probe.
+//   - Held is set if the agent is drained, or has a free slot and its account is the
+//     reason why nothing is claimed, whether a task waits or not.
 //
 // # Apply
 //
@@ -81,7 +82,7 @@
 //   - A slot row that is gone or has another fence stays as it is, without an error.
 //   - A nil Result or Request keeps the stored one. A new Request keeps the stored
 //     environment.
-//   - The account is changed after all else, its entry behind that of the change.
+//   - The account is changed last, and its entry follows that of the change.
 //   - A bind sets LastUsed to now, makes the session active and counts the turn: at the
 //     acceptance, or at the end if the agent named the session only then (and, if the
 //     task itself named it, only if no turn was counted yet). A new session row has the
@@ -107,12 +108,12 @@
 //
 // # Usage
 //
-//   - Apply goes by Change.Used, KeepStale by store.AddStale. A result without tokens and
-//     costs adds nothing; another one adds a run to the row of its key, on the day of
-//     Entry.At or Stale.At. A late report that is not kept adds nothing.
-//   - If there is no row of that key, UsageKey.Fold says under which one it is stored, by
-//     the number of rows of that day.
-//   - RestoreUsage stores a row as it is, under its key.
+//   - Apply adds Change.Used, KeepStale what store.AddStale returns. A result without
+//     tokens and costs adds nothing; any other adds a run to the row of its key, on the
+//     day of Entry.At or Stale.At. A late report that is not kept adds nothing.
+//   - If there is no row of that key, UsageKey.Fold chooses the key to store under, by the
+//     number of rows of that day.
+//   - RestoreUsage stores a row unchanged, under its key.
 //   - Rows are sorted by day, agent, schedule, owner and model, names byte by byte.
 //
 // # Audit, tokens and users
@@ -125,7 +126,7 @@
 //
 //   - PutSchedule checks the revision (ErrStale), the name, the number of schedules,
 //     then the runs (CodeConflict, also if one id occurs twice in the call).
-//   - Everything of a schedule is stored as given but Rev, and of a run but ScheduleID.
+//   - A schedule is stored as given except Rev, and a run except ScheduleID.
 //   - A run older than those that are kept is dropped at once, as is an open run when it
 //     is decided. FiredAt is compared to the millisecond. OpenRuns is sorted by FiredAt,
 //     schedule, then ID.
@@ -134,7 +135,7 @@
 //
 //   - Beat follows StepBeat, compared to the millisecond. A holding counts while its
 //     director has the Run and Since under which it took the agent. Agents of a
-//     director that left, was started again or let its lease expire are nobody's, and
+//     director that left, was started again or let its lease expire have no holder, and
 //     Holders omits them; those of a dead one stay listed until another takes them.
 //   - A director, or the status of an agent, is deleted a day after its end, at the next
 //     beat of any director. RemoveAgent deletes the agent's holder and status.
@@ -151,10 +152,11 @@
 //   - PutAgent keeps the first CreatedAt. RemoveAgent of an unknown agent is
 //     CodeNotFound; with any slot row, also a withheld one, CodeConflict.
 //   - SetPause always writes its entry, Resume only if there was a pause.
-//   - ChangeAccount goes by NextAccount, and writes an entry if that has a message: the time
-//     of the event, the account, the message, and who made it if that was a person.
-//   - RemoveAccount of an account that is not known is CodeNotFound; with tasks parked at it, or
-//     in another state or since another time than was seen, CodeConflict.
+//   - ChangeAccount applies NextAccount, and writes an entry if the result has a message:
+//     the time of the event, the account, the message, and the person who made the event,
+//     if any.
+//   - RemoveAccount of an unknown account is CodeNotFound; with tasks parked at it, or if
+//     its state or the time of that differs from what was seen, CodeConflict.
 //
 // # Prune
 //
@@ -164,13 +166,14 @@
 //
 // # Lists
 //
-//   - What is parked waits too: Waiting, Counts, Lengths, Position, SessionTasks and the heads
-//     of a Snapshot have it. Parked is ordered by Parking.At, then gate and id.
+//   - Parked tasks count as waiting: Waiting, Counts, Lengths, Position, SessionTasks and
+//     the heads of a Snapshot include them. Parked is ordered by Parking.At, then gate and
+//     id.
 //   - Overdue is ordered by WaitUntil, then Place; History by EndedAt, then Seq, and
 //     Sessions by LastUsed, then id, all descending; Agents, Accounts, Slots, Pauses, Tokens
 //     and Users by name, byte by byte.
 //   - A Snapshot lists each queue's head as Waiting does. Its Entry is the newest Seq
-//     that was given, even if the journal has been pruned since.
+//     given so far, even if the journal has been pruned since.
 //   - A limit at or below 0 returns nothing. History, Sessions and AuditLog refuse a
 //     limit outside 1 to 1000 and a cursor that they did not make (CodeValidation).
 //   - Find matches characters exactly, with their case; "" matches all. The text of a

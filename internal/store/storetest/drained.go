@@ -28,9 +28,9 @@ func claimDrained(b *fixture) {
 	c.Queues = append(c.Queues, "pool:k")
 	b.noClaim(c)
 	b.claimID("b", id(1))
-	c.Queues = []string{"work"} // whatever it asks for
+	c.Queues = []string{"work"} // whatever queues it names
 	b.noClaim(c)
-	b.pass(time.Second) // it is over
+	b.pass(time.Second) // the pause is over
 	c.Now = b.now
 	b.same("claimed", b.claimed(c).ID, id(2))
 	b.pause(signalbox.Pause{Queue: "agent:a"})
@@ -57,7 +57,7 @@ func claimDrainedGoesOn(b *fixture) {
 	b.claimed(b.apart("a", 2))
 }
 
-// roomOf is a room of agents with a slot each, for the queue of a kind.
+// roomOf is a room of agents with one slot each, for the queue of a kind.
 func roomOf(agents ...string) store.Room {
 	r := store.Room{Queues: []string{"pool:k"}, Must: true}
 	for _, name := range agents {
@@ -69,14 +69,14 @@ func roomOf(agents ...string) store.Room {
 func roomDrained(b *fixture) {
 	b.pause(signalbox.Pause{Queue: "agent:a", UntilMS: b.now.Add(time.Second).UnixMilli()})
 	b.submit(inQueue("pool:k"), inRoom(roomOf("a", "b")))
-	_, err := b.Submit(b.ctx, b.submission(inQueue("pool:k"), inRoom(roomOf("a", "b")))) // the slot of b is spoken for
+	_, err := b.Submit(b.ctx, b.submission(inQueue("pool:k"), inRoom(roomOf("a", "b")))) // b's slot is already taken by a ready task
 	b.refused(err, signalbox.CodeAgentBusy)
 	for _, part := range []string{"0 of 1 slots in use", "1 waiting", "1 of 2 agents paused"} {
 		if !strings.Contains(err.Error(), part) {
 			b.Errorf("%q does not say %q", err, part)
 		}
 	}
-	b.pass(time.Second) // it is over
+	b.pass(time.Second) // the pause is over
 	b.submit(inQueue("pool:k"), inRoom(roomOf("a", "b")))
 }
 

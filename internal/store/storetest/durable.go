@@ -8,8 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// RunDurable checks that everything survives a Close and a new open of the
-// same folder.
+// RunDurable checks that everything survives a Close and a reopen of the same folder.
 func RunDurable(t *testing.T, open func(t *testing.T, dir string) store.Store) {
 	t.Helper()
 	var count tally
@@ -106,7 +105,7 @@ func durableOrder(b *reopened) {
 	b.claimID("b", id(1))
 	b.pass(time.Second)
 	b.happen(id(4), signalbox.Event{Kind: signalbox.EventRefuse})
-	b.happen(id(1), signalbox.Event{Kind: signalbox.EventBusy}) // to the back
+	b.happen(id(1), signalbox.Event{Kind: signalbox.EventBusy}) // to the back of its queue
 	b.submit()
 	b.reopen()
 	for _, n := range []int{4, 2, 3, 1, 5} {
@@ -122,7 +121,7 @@ func durableFences(b *reopened) {
 	last := b.claimed(c).Fence
 	b.finish(id(1))
 	b.pass(time.Hour)
-	b.prune(b.now, 10) // no row names the fence any more
+	b.prune(b.now, 10) // now no row has the fence
 	b.reopen()
 	if next := b.claim("b").Fence; next <= last {
 		b.Fatalf("fence %d after %d", next, last)

@@ -127,7 +127,7 @@ func errorClosed(b *fixture) {
 	for name, call := range calls {
 		wantCode(b, name, call(context.Background()))
 	}
-	b.Store = nil // the end of the case finds nothing to check
+	b.Store = nil // nothing to check at the end of the case
 }
 
 func wantCode(b *fixture, name string, err error) {
@@ -136,7 +136,7 @@ func wantCode(b *fixture, name string, err error) {
 	}
 }
 
-// everything is what a refused verb must leave alone.
+// everything is what a refused verb must not change.
 func everything(b *fixture) []any {
 	b.Helper()
 	counts, err := b.Counts(b.ctx)

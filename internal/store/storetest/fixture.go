@@ -14,11 +14,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// start is when every case begins.
+// start is the time at which every case begins.
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// fixture is a store under test with a clock and the words to speak to it. Its
-// methods fail the test where the store errs.
+// fixture is a store under test with a clock, and with short forms of its verbs, which fail the test on an
+// unexpected error.
 type fixture struct {
 	*testing.T
 	store.Store
@@ -27,8 +27,8 @@ type fixture struct {
 	n   int // tasks submitted
 }
 
-// newFixture checks the invariants and closes the store at the end of the test.
-// A case that closed its store itself leaves none to check.
+// newFixture checks the invariants and closes the store at the end of the test, unless the case has set Store
+// to nil.
 func newFixture(t *testing.T, s store.Store) *fixture {
 	b := &fixture{T: t, Store: s, ctx: context.Background(), now: start}
 	t.Cleanup(func() {
@@ -61,7 +61,7 @@ func (b *fixture) refused(err error, code signalbox.Code) {
 	}
 }
 
-// same wants two values to be equal; nil and empty lists are.
+// same wants two values to be equal; nil and an empty list are.
 func (b *fixture) same(what string, got, want any) {
 	b.Helper()
 	if d := diff(want, got); d != "" {
@@ -69,8 +69,8 @@ func (b *fixture) same(what string, got, want any) {
 	}
 }
 
-// diff is empty for equal values. The comparison that explains is slow, so it
-// is kept for what differs at first sight.
+// diff describes the difference of two values, "" if they are equal. The descriptive comparison is slow, so
+// it is only used for values that differ.
 func diff(want, got any) string {
 	if reflect.DeepEqual(want, got) {
 		return ""
@@ -78,7 +78,7 @@ func diff(want, got any) string {
 	return cmp.Diff(want, got, cmpopts.EquateEmpty())
 }
 
-// pass moves the clock; back too.
+// pass moves the clock, backwards if d is negative.
 func (b *fixture) pass(d time.Duration) { b.now = b.now.Add(d) }
 
 // option changes a submission.
@@ -86,7 +86,7 @@ type option func(*store.Submission)
 
 func id(n int) string { return fmt.Sprintf("queue-%026d", n) }
 
-// submission makes a plain one for the queue "work".
+// submission returns a submission for the queue "work".
 func (b *fixture) submission(options ...option) store.Submission {
 	b.n++
 	s := store.Submission{
@@ -113,7 +113,7 @@ func (b *fixture) submit(options ...option) signalbox.Task {
 	return got.Task
 }
 
-// submits stores several tasks that are alike.
+// submits stores n tasks with the same options.
 func (b *fixture) submits(n int, options ...option) []signalbox.Task {
 	b.Helper()
 	var list []signalbox.Task
@@ -138,7 +138,7 @@ func keyed(key, hash string) option {
 func followSession(s *store.Submission) { s.FollowSession = true }
 func onLostRequeue(s *store.Submission) { s.Task.OnLost = signalbox.LostRequeue }
 
-// prioritised gives a priority; each step of it is worth a minute of waiting.
+// prioritised sets a priority; each step of it is worth a minute of waiting.
 func prioritised(p int) option {
 	return func(s *store.Submission) {
 		s.Task.Priority, s.Task.Bias = p, time.Duration(p)*time.Minute
@@ -149,8 +149,7 @@ func withEnv(sealed string) option {
 	return func(s *store.Submission) { s.Task.HasEnv, s.Request.SealedEnv = true, []byte(sealed) }
 }
 
-// offer is the claim of an agent with one slot that serves its own queue and
-// "work".
+// offer is the claim of an agent with one slot that serves its own queue and "work".
 func (b *fixture) offer(agent string) store.ClaimRequest {
 	return store.ClaimRequest{
 		Agent: agent, AgentURL: "http://" + agent, Slots: 1, Queues: []string{signalbox.AgentQueue(agent), signalbox.QueueWork},
@@ -158,7 +157,7 @@ func (b *fixture) offer(agent string) store.ClaimRequest {
 	}
 }
 
-// offerSlots is an offer of an agent with several slots.
+// offerSlots is offer for an agent with several slots.
 func (b *fixture) offerSlots(agent string, slots int) store.ClaimRequest {
 	c := b.offer(agent)
 	c.Slots = slots
@@ -181,7 +180,7 @@ func (b *fixture) claimed(c store.ClaimRequest) signalbox.Task {
 	return got.Task
 }
 
-// noClaim wants the agent to get nothing.
+// noClaim wants a claim to find nothing.
 func (b *fixture) noClaim(c store.ClaimRequest) {
 	b.Helper()
 	got, err := b.Claim(b.ctx, c)
@@ -191,7 +190,7 @@ func (b *fixture) noClaim(c store.ClaimRequest) {
 	}
 }
 
-// claimID wants the agent to get that task.
+// claimID wants the agent to get a certain task.
 func (b *fixture) claimID(agent string, want string) signalbox.Task {
 	b.Helper()
 	t := b.claim(agent)
@@ -199,8 +198,7 @@ func (b *fixture) claimID(agent string, want string) signalbox.Task {
 	return t
 }
 
-// change makes the change of an event, without storing it. The event's fence
-// is the task's unless it says another.
+// change makes the change of an event without storing it. The fence is the task's, unless the event has one.
 func (b *fixture) change(t signalbox.Task, ev signalbox.Event) signalbox.Change {
 	b.Helper()
 	ev.Now = b.now
@@ -212,7 +210,7 @@ func (b *fixture) change(t signalbox.Task, ev signalbox.Event) signalbox.Change 
 	return c
 }
 
-// happen stores what an event makes of the task as it is now.
+// happen applies an event to the current row of a task.
 func (b *fixture) happen(id string, ev signalbox.Event) signalbox.Task {
 	b.Helper()
 	t, err := b.Apply(b.ctx, b.change(b.task(id), ev), b.now)
@@ -245,7 +243,7 @@ func (b *fixture) task(id string) signalbox.Task {
 	return t
 }
 
-// ready wants exactly these of the waiting tasks to be ready, in that order.
+// ready wants exactly these waiting tasks to be ready, in that order.
 func (b *fixture) ready(want ...string) {
 	b.Helper()
 	list, err := b.Waiting(b.ctx, "", store.Cursor{}, 1000)

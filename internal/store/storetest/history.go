@@ -48,7 +48,7 @@ func historyOrder(b *fixture) {
 		b.pass(time.Second)
 		b.happen(id(n), signalbox.Event{Kind: signalbox.EventCancel})
 	}
-	b.pass(-time.Minute) // the order is that of the ends as they are written
+	b.pass(-time.Minute) // sorted by EndedAt
 	b.happen(id(3), signalbox.Event{Kind: signalbox.EventCancel})
 	b.same("history", b.history(store.HistoryQuery{Limit: 10}), []string{id(1), id(4), id(2), id(3)})
 	page, err := b.History(b.ctx, store.HistoryQuery{Limit: 10})
@@ -56,7 +56,7 @@ func historyOrder(b *fixture) {
 	b.same("row", page.Tasks[0], b.task(id(1)))
 }
 
-// historyOf ends five tasks in five ways, a second apart.
+// historyOf ends five tasks in five ways, one second apart.
 func historyOf(b *fixture) {
 	options := func(n int, queue string, source signalbox.Source, job, session, preview string) option {
 		return func(s *store.Submission) {

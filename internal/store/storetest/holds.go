@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// What a run needs it holds from its claim until its slot is given back.
+// An execution holds what its task needs from its claim until its slot is given back.
 func holdRules() []rule {
 	return []rule{
 		{"one run at a time works in a folder, whichever agent's", holdFolder},
@@ -36,14 +36,14 @@ func placed(w signalbox.Workplace) option {
 	return func(s *store.Submission) { s.Task.Workplace = w }
 }
 
-// worksIn is the offer of an agent with two slots whose runs work in a folder.
+// worksIn is the claim of an agent with two slots whose runs work in a folder.
 func (b *fixture) worksIn(agent, folder string) store.ClaimRequest {
 	c := b.offerSlots(agent, 2)
 	c.Folder, c.Workplace = folder, signalbox.WorkplaceFolder
 	return c
 }
 
-// having is the offer of an agent with ten slots, with resources.
+// having is the claim of an agent with ten slots, with resources.
 func (b *fixture) having(agent string) store.ClaimRequest {
 	c := b.offerSlots(agent, 10)
 	c.Resources = map[string]signalbox.Resource{
@@ -52,7 +52,7 @@ func (b *fixture) having(agent string) store.ClaimRequest {
 	return c
 }
 
-// short wants a claim to get nothing because others hold what the tasks need.
+// short wants a claim to find nothing because others hold what the tasks need.
 func (b *fixture) short(c store.ClaimRequest) {
 	b.Helper()
 	got, err := b.Claim(b.ctx, c)
@@ -91,7 +91,7 @@ func holdFolder(b *fixture) {
 	b.same("nothing waits for it", b.nothing(b.worksIn("a", "shop")), store.Claimed{})
 }
 
-// nothing returns what a claim says that finds no task.
+// nothing returns the result of a claim that finds no task.
 func (b *fixture) nothing(c store.ClaimRequest) store.Claimed {
 	b.Helper()
 	got, err := b.Claim(b.ctx, c)

@@ -63,7 +63,7 @@ func isolatedFleet(b *fixture) {
 	b.finish(id(1))
 	b.claimed(under(b.offer("c"), 2))
 	b.noClaim(under(b.offer("d"), 2))
-	b.claimed(b.offer("d")) // without a ceiling
+	b.claimed(b.offer("d")) // no fleet limit
 }
 
 func isolatedFleetWithheld(b *fixture) {
@@ -80,7 +80,7 @@ func isolatedFleetExecutor(b *fixture) {
 	c.Queues = []string{signalbox.QueueCommands}
 	b.claimed(c)
 	b.claimed(c)
-	b.noClaim(c) // its own slots are counted
+	b.noClaim(c) // its own slots count
 	b.submits(2)
 	under := b.offer("a")
 	under.Fleet = 1

@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// What a task did lands after its end: where it has come stands in the task's row.
+// The work of a task lands after its end; the task's row has the state of the landing.
 func landingRules() []rule {
 	return []rule{
 		{"a wish to land is queued by the commit that completes the task", landWish},
@@ -94,7 +94,7 @@ func landOnlyCompleted(b *fixture) {
 	b.claim("a")
 	b.accept(id(3))
 	b.happen(id(3), signalbox.Event{Kind: signalbox.EventCancel})
-	b.finish(id(3)) // its agent was faster
+	b.finish(id(3)) // it completed before the cancel
 	b.happen(id(4), signalbox.Event{Kind: signalbox.EventWaitTimeout})
 	b.same("listed", b.landings(), []string(nil))
 	for n := 1; n <= 4; n++ {

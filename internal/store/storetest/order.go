@@ -42,9 +42,9 @@ func orderPriority(b *fixture) {
 func orderAgeing(b *fixture) {
 	old := b.submit()
 	b.pass(time.Minute - time.Millisecond)
-	soon := b.submit(prioritised(1)) // within its minute: overtakes
+	soon := b.submit(prioritised(1)) // within its minute, so it overtakes
 	b.pass(2 * time.Millisecond)
-	late := b.submit(prioritised(1)) // after it: does not
+	late := b.submit(prioritised(1)) // after it, so it does not
 	for _, want := range []string{soon.ID, old.ID, late.ID} {
 		b.claimID("a", want)
 		b.finish(want)
@@ -109,7 +109,7 @@ func orderBestHead(b *fixture) {
 	own := b.submit(inQueue("agent:a"))
 	work := b.submit(inQueue("work"))
 	urgent := b.submit(inQueue("work"), prioritised(2))
-	b.submit(inQueue("agent:b"), prioritised(9)) // not a's
+	b.submit(inQueue("agent:b"), prioritised(9)) // not a's queue
 	for _, want := range []string{urgent.ID, pool.ID, own.ID, work.ID} {
 		c := b.offer("a")
 		c.Queues = []string{"agent:a", "pool:coder", "work", "work", "pool:empty"}
@@ -127,7 +127,7 @@ func orderBlockedHead(b *fixture) {
 	b.claimID("a", free.ID)
 }
 
-// move changes where a waiting task stands.
+// move changes the position of a waiting task.
 func (b *fixture) move(id string, to signalbox.Order) signalbox.Task {
 	b.Helper()
 	return b.happen(id, signalbox.Event{Kind: signalbox.EventEdit, Edit: &signalbox.Edit{Rev: b.task(id).Rev, Order: to}})

@@ -40,7 +40,7 @@ func (b *fixture) parkAt(id string, gate signalbox.Gate) signalbox.Task {
 	return b.happen(id, signalbox.Event{Kind: signalbox.EventPark, Parking: &signalbox.Parking{Gate: gate}})
 }
 
-// parks submits a task, and parks it at an agent's.
+// parks submits a task and parks it at an agent.
 func (b *fixture) parks(agent string, gate signalbox.Gate, options ...option) signalbox.Task {
 	b.Helper()
 	t := b.submit(append([]option{inQueue(signalbox.AgentQueue(agent))}, options...)...)
@@ -159,7 +159,7 @@ func parkListed(b *fixture) {
 		b.parks("a", gate)
 		b.pass(time.Second)
 	}
-	b.pass(-time.Hour) // the times are those of the clock
+	b.pass(-time.Hour) // sorted by the times of the clock
 	b.parks("a", closedMax)
 	b.same("all", b.parked("", ""), []string{id(6), id(1), id(2), id(3), id(4), id(5)})
 	b.same("at max", b.parked(signalbox.GateAccount, "max"), []string{id(6), id(2), id(5)})
@@ -226,7 +226,7 @@ func parkSession(b *fixture) {
 	b.refused(b.PutSession(b.ctx, held, archived, signalbox.Entry{At: b.now}), signalbox.CodeConflict)
 	b.pass(time.Hour)
 	b.prune(b.now, 100)
-	_, err = b.Session(b.ctx, "s") // what it goes on in
+	_, err = b.Session(b.ctx, "s") // the session that it continues in
 	b.must(err)
 }
 

@@ -44,7 +44,7 @@ func pruneEnded(b *fixture) {
 	t := b.submit()
 	b.claim("a")
 	b.happen(t.ID, signalbox.Event{Kind: signalbox.EventFinish, Reason: signalbox.ReasonCompleted, Result: &signalbox.Result{Output: "x"}})
-	b.same("pruned", b.prune(b.now, 10), 0) // before, not at
+	b.same("pruned", b.prune(b.now, 10), 0) // it ended at, not before, that time
 	b.same("pruned", b.prune(b.now.Add(time.Millisecond), 10), 1)
 	_, err := b.Task(b.ctx, t.ID)
 	b.refused(err, signalbox.CodeNotFound)
@@ -104,7 +104,7 @@ func pruneSessionNamed(b *fixture) {
 	_, err := b.Session(b.ctx, "s")
 	b.must(err)
 	b.happen(id(2), signalbox.Event{Kind: signalbox.EventCancel})
-	b.prune(b.now, 10) // the task has ended, but not before
+	b.prune(b.now, 10) // the task has ended, but not before that time
 	_, err = b.Session(b.ctx, "s")
 	b.must(err)
 	b.prune(b.now.Add(time.Second), 10)
@@ -112,8 +112,7 @@ func pruneSessionNamed(b *fixture) {
 	b.refused(err, signalbox.CodeNotFound)
 }
 
-// The end is of the time that the agent's word came, the use of the time that
-// it was stored.
+// The end has the time of the agent's report, the session's LastUsed the time of the write.
 func pruneSessionUsed(b *fixture) {
 	t := b.submit(inSession("s"))
 	b.claim("a")
@@ -175,10 +174,10 @@ func pruneWithheld(b *fixture) {
 
 func owned(owner string) option { return func(s *store.Submission) { s.Task.Owner = owner } }
 
-// uncounted is what a release stored that did not count.
+// uncounted makes a task as an earlier release stored it, without the size of its request.
 func uncounted(s *store.Submission) { s.Task.RequestSize = 0 }
 
-// ended submits a task and cancels it, a second later than the one before.
+// ended submits a task and cancels it, one second after the previous one.
 func (b *fixture) ended(options ...option) *signalbox.Task {
 	b.Helper()
 	b.pass(time.Second)

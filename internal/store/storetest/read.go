@@ -81,7 +81,7 @@ func readTasks(b *fixture) {
 
 func readWhole(b *fixture) {
 	b.submits(3)
-	b.whole(id(3)) // third in line
+	b.whole(id(3)) // third in its queue
 	working := b.accept(b.claimID("a", id(1)).ID)
 	b.must(b.KeepStale(b.ctx, working.ID, aStale(working.Fence)))
 	b.whole(working.ID)
@@ -91,7 +91,7 @@ func readWhole(b *fixture) {
 	b.refused(err, signalbox.CodeNotFound)
 }
 
-// whole compares Whole of a task with what the reads of its parts say.
+// whole compares Whole of a task with the separate reads.
 func (b *fixture) whole(id string) {
 	b.Helper()
 	var want store.Whole
@@ -261,8 +261,7 @@ func findOld(b *fixture) {
 	}
 }
 
-// many submits n tasks, many at a time so that a store can commit them
-// together; their order is the store's to say.
+// many submits n tasks concurrently, so that a store can commit them together. The store chooses their order.
 func (b *fixture) many(n int, options ...option) {
 	b.Helper()
 	var subs []store.Submission

@@ -20,7 +20,7 @@ func restoreRules() []rule {
 	}
 }
 
-// other is a task as another store had it: run to its end there.
+// other is a task from another store, which ran to its end there.
 func (b *fixture) other(options ...option) store.Restored {
 	b.Helper()
 	code := 3
@@ -33,7 +33,7 @@ func (b *fixture) other(options ...option) store.Restored {
 	return store.Restored{Task: t, Request: s.Request, Result: &signalbox.Result{Output: "out", Tail: "tail", ExitCode: &code}, Now: b.now}
 }
 
-// waits makes it one that still waits, since a time.
+// waits is other for a task that still waits, since a time.
 func (b *fixture) waits(since time.Duration, options ...option) store.Restored {
 	b.Helper()
 	s := b.submission(options...)
@@ -79,7 +79,7 @@ func restoreEnded(b *fixture) {
 func restoreOrder(b *fixture) {
 	first := b.restore(b.waits(2 * time.Hour))
 	second := b.restore(b.waits(time.Hour))
-	late := b.restore(b.waits(3 * time.Hour)) // it came later: nobody is overtaken
+	late := b.restore(b.waits(3 * time.Hour)) // it was enqueued later and overtakes none
 	b.same("its time", late.EnqueuedAt, second.EnqueuedAt)
 	new := b.submit()
 	for _, want := range []string{first.ID, second.ID, late.ID, new.ID} {

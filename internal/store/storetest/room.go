@@ -31,27 +31,26 @@ func roomRules() []rule {
 	}
 }
 
-// roomAt is the room of an agent with so many slots, for its own queue.
+// roomAt is the room of an agent with a number of slots, for its own queue.
 func roomAt(agent string, slots int) store.Room {
 	return store.Room{Queues: []string{signalbox.AgentQueue(agent)}, Agents: []store.RoomAgent{{Name: agent, Slots: slots}}}
 }
 
 func inRoom(r store.Room) option { return func(s *store.Submission) { s.Room = &r } }
 
-// must is a room without which the task is refused.
+// must makes a room required: without it the task is refused.
 func must(r store.Room) store.Room {
 	r.Must = true
 	return r
 }
 
-// call submits a task to the queue of agent a, where it finds that room.
+// call submits a task to the queue of agent a with a room.
 func (b *fixture) call(r store.Room, options ...option) signalbox.Task {
 	b.Helper()
 	return b.submit(append([]option{inQueue("agent:a"), inRoom(r)}, options...)...)
 }
 
-// turnedAway wants a call to be refused for want of room, and returns what
-// was said.
+// turnedAway wants a call to be refused for lack of room, and returns the message.
 func (b *fixture) turnedAway(r store.Room, options ...option) string {
 	b.Helper()
 	_, err := b.Submit(b.ctx, b.submission(append([]option{inQueue("agent:a"), inRoom(must(r))}, options...)...))
@@ -146,7 +145,7 @@ func roomFleet(b *fixture) {
 	b.claim("c")
 	r := roomAt("a", 5)
 	r.Fleet = 3
-	b.call(must(r)) // the third: it waits, and is counted with those that run
+	b.call(must(r)) // the third one: it waits, and counts like those that run
 	said := b.turnedAway(r)
 	if !strings.Contains(said, "3 executions") {
 		b.Fatalf("%q does not name the ceiling", said)
@@ -156,14 +155,14 @@ func roomFleet(b *fixture) {
 	r.Isolated = true
 	r.Fleet = 1
 	r.Queues = []string{"bypass:a"}
-	b.submit(inQueue("bypass:a"), inRoom(must(r))) // of that sort none is in use
+	b.submit(inQueue("bypass:a"), inRoom(must(r))) // no isolated slot is in use
 }
 
 func roomPaused(b *fixture) {
 	for _, queue := range []string{"agent:a", ""} {
 		b.pause(signalbox.Pause{Queue: queue, UntilMS: b.now.Add(time.Second).UnixMilli()})
 		b.turnedAway(roomAt("a", 1))
-		b.pass(time.Second) // it is over
+		b.pass(time.Second) // the pause is over
 		b.happen(b.call(must(roomAt("a", 1))).ID, signalbox.Event{Kind: signalbox.EventCancel})
 	}
 }
@@ -225,8 +224,8 @@ func roomOrder(b *fixture) {
 	b.refused(err, signalbox.CodeQueueFull)
 }
 
-// roomBurst is the seed's step 4: five chats for a free agent with room for
-// three that wait, all before the first is claimed.
+// roomBurst is the seed's step 4: five chats for a free agent with room for three that wait, all submitted
+// before the first is claimed.
 func roomBurst(b *fixture) {
 	r := roomAt("a", 1)
 	for n := range 4 {

@@ -34,7 +34,7 @@ func aRun(id string, at time.Time) signalbox.ScheduleRun {
 	}
 }
 
-// opened is a run that is not decided.
+// opened is an open run.
 func opened(id string, at time.Time) signalbox.ScheduleRun {
 	return signalbox.ScheduleRun{ID: id, Nominal: at, FiredAt: at, Trigger: signalbox.TriggerManual, Status: signalbox.RunHeld, Previous: "queue-1", By: "ann"}
 }
@@ -64,7 +64,7 @@ func runIDs(list []signalbox.ScheduleRun) []string {
 func runStored(b *fixture) {
 	r := aRun("r", start)
 	r.Trigger, r.Attempts, r.Error, r.Missed, r.Previous, r.By = signalbox.TriggerMissed, 3, "it was full", 7, "queue-0", "ann"
-	r.ScheduleID = "of another" // it is the store's to set
+	r.ScheduleID = "of another" // the store sets it
 	s := b.plan(aSchedule("a"), r)
 	r.ScheduleID = s.ID
 	b.same("runs", b.runs(s.ID), []signalbox.ScheduleRun{r})
@@ -119,7 +119,7 @@ func runRefused(b *fixture) {
 	changed.Name = "other"
 	b.unplanned(signalbox.CodeConflict, changed, aRun("new", start), aRun("o", start), aRun("r", start))
 	b.same("what is stored", [2]any{b.runs(s.ID), b.schedule(s.ID)}, before)
-	b.plan(signalbox.Schedule{ID: "x", Name: "other"}) // the name is free
+	b.plan(signalbox.Schedule{ID: "x", Name: "other"}) // the name is free again
 }
 
 func runTwice(b *fixture) {
@@ -157,7 +157,7 @@ func runsLimit(b *fixture) {
 	}
 }
 
-// manyRuns are runs of seconds from to until, newest first.
+// manyRuns returns runs at the seconds from to until, newest first, and their ids.
 func manyRuns(from, until int) (list []signalbox.ScheduleRun, ids []string) {
 	for n := until; n >= from; n-- {
 		at := start.Add(time.Duration(n) * time.Second)
@@ -170,11 +170,11 @@ func runsKept(b *fixture) {
 	const most = signalbox.MaxScheduleRuns
 	s, other := b.plan(aSchedule("a")), b.plan(aSchedule("b"), aRun("r", start.Add(-time.Hour)))
 	all, names := manyRuns(1, most+5)
-	for n := range most + 5 { // one by one, the oldest first
+	for n := range most + 5 { // one by one, oldest first
 		s = b.plan(s, all[len(all)-1-n])
 	}
 	b.same("runs", runIDs(b.runs(s.ID)), names[:most])
-	more, later := manyRuns(most+6, 3*most) // and many at once
+	more, later := manyRuns(most+6, 3*most) // many in one call
 	s = b.plan(s, more...)
 	b.same("runs", runIDs(b.runs(s.ID)), later[:most])
 	b.plan(s, aRun("late", start)) // older than all that are kept
@@ -191,7 +191,7 @@ func runsOpenKept(b *fixture) {
 	got, err := b.ScheduleRuns(b.ctx, s.ID, 2)
 	b.must(err)
 	b.same("the newest two", runIDs(got), names[:2])
-	s = b.plan(s, aRun("older", start.Add(-time.Second))) // decided: it is one of the old ones now
+	s = b.plan(s, aRun("older", start.Add(-time.Second))) // decided, so it is one of the old ones
 	b.same("runs", runIDs(b.runs(s.ID)), append(names[:most:most], "old"))
 	b.same("open", runIDs(b.openRuns()), []string{"old"})
 	b.plan(s, aRun("old", start.Add(time.Hour)))

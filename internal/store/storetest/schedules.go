@@ -47,7 +47,7 @@ func aSchedule(name string) signalbox.Schedule {
 	}
 }
 
-// plan stores a schedule, and returns it as it is stored then.
+// plan stores a schedule, and returns the stored row.
 func (b *fixture) plan(s signalbox.Schedule, runs ...signalbox.ScheduleRun) signalbox.Schedule {
 	b.Helper()
 	got, err := b.PutSchedule(b.ctx, s, runs, signalbox.Entry{})
@@ -63,7 +63,7 @@ func (b *fixture) unplanned(code signalbox.Code, s signalbox.Schedule, runs ...s
 	return err
 }
 
-// stalePlan wants a schedule to be of a revision that is no more.
+// stalePlan wants a schedule to be refused because its revision is stale.
 func (b *fixture) stalePlan(s signalbox.Schedule, runs ...signalbox.ScheduleRun) {
 	b.Helper()
 	_, err := b.PutSchedule(b.ctx, s, runs, signalbox.Entry{Kind: signalbox.EventScheduleChanged})
@@ -176,7 +176,7 @@ func scheduleStale(b *fixture) {
 		b.stalePlan(old, aRun("r", start))
 	}
 	b.same("what is stored", everything(b), before)
-	clash := aSchedule("b") // stale is said first
+	clash := aSchedule("b") // the revision is checked first
 	clash.ID, clash.Rev = first.ID, 1
 	b.plan(aSchedule("b"))
 	b.stalePlan(clash)
@@ -196,7 +196,7 @@ func scheduleRace(b *fixture) {
 	s := b.plan(aSchedule("a"))
 	var won int
 	for i, err := range together(n, func(i int) error {
-		run := aRun(signalbox.RunID(start), start) // one instant: two must not have it
+		run := aRun(signalbox.RunID(start), start) // one id for each instant
 		run.By = fmt.Sprint(i)
 		return second(b.PutSchedule(b.ctx, s, []signalbox.ScheduleRun{run}, signalbox.Entry{Kind: signalbox.EventScheduleFired, Message: fmt.Sprint(i)}))
 	}) {
@@ -227,7 +227,7 @@ func scheduleNames(b *fixture) {
 		b.same("what is stored", everything(b), before)
 		b.same("runs", [2]int{len(b.runs("new")), len(b.runs(second.ID))}, [2]int{0, 1})
 	}
-	b.plan(signalbox.Schedule{ID: "upper", Name: "A"}) // another name
+	b.plan(signalbox.Schedule{ID: "upper", Name: "A"}) // names are case-sensitive
 }
 
 func scheduleRenamed(b *fixture) {
@@ -311,8 +311,8 @@ func scheduleNoAlias(b *fixture) {
 	b.same("run", [2]string{b.runs(want.ID)[0].Error, b.openRuns()[0].Error}, [2]string{opened("r", start).Error, opened("r", start).Error})
 }
 
-// RunFull checks the bound on schedules on a new, empty store. put stores new
-// ones, in whatever way is quick: there are as many as there may be.
+// RunFull checks the maximum number of schedules on a new, empty store. put stores new ones in any fast way,
+// since there are many.
 func RunFull(t *testing.T, s store.Store, put func([]signalbox.Schedule) error) {
 	t.Helper()
 	b := newFixture(t, s)
@@ -325,7 +325,7 @@ func RunFull(t *testing.T, s store.Store, put func([]signalbox.Schedule) error) 
 	if !strings.Contains(err.Error(), fmt.Sprint(signalbox.MaxSchedules)) {
 		b.Fatalf("%v does not name the most", err)
 	}
-	b.plan(b.schedule("s00007"), aRun("r", start)) // those that are there go on
+	b.plan(b.schedule("s00007"), aRun("r", start)) // existing schedules can still be stored
 	b.unplan("s00007")
 	b.plan(signalbox.Schedule{ID: "more", Name: "more"})
 	b.same("schedules", len(b.schedules()), signalbox.MaxSchedules)

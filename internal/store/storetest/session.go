@@ -33,7 +33,7 @@ func sessionOneTurn(b *fixture) {
 	b.accept(first.ID)
 	b.ready()
 	b.happen(first.ID, signalbox.Event{Kind: signalbox.EventCancel})
-	b.ready() // cancelling still runs
+	b.ready() // a cancelling turn still runs
 }
 
 func sessionOthers(b *fixture) {
@@ -72,7 +72,7 @@ func sessionRetryDelay(b *fixture) {
 	b.happen(turns[0].ID, signalbox.Event{Kind: signalbox.EventRefuse, Delay: time.Second})
 	b.ready(turns[1].ID)
 	b.pass(time.Second)
-	b.wake(10, turns[0].ID) // it stands before the other one again
+	b.wake(10, turns[0].ID) // it is before the other one again
 	b.ready(turns[0].ID)
 }
 

@@ -104,7 +104,7 @@ func sessionsCurrent(b *fixture) {
 	put("q", "b", true)
 	b.current("a", "r")
 	b.current("b", "q")
-	put("q", "a", true) // to the other agent
+	put("q", "a", true) // moved to the other agent
 	b.current("a", "q")
 	b.current("b", "")
 	put("q", "a", false)
@@ -187,7 +187,7 @@ func sessionsTurns(b *fixture) {
 	for n := range 3 {
 		t := b.bind("a", "s")
 		b.same("turns at the acceptance", b.session("s").Turns, n+1)
-		b.acceptIn(t.ID, "s") // it says so again
+		b.acceptIn(t.ID, "s") // the agent reports the same session again
 		b.happen(t.ID, signalbox.Event{Kind: signalbox.EventFinish, Reason: signalbox.ReasonCompleted, SessionID: "s"})
 		b.same("turns at the end", b.session("s").Turns, n+1)
 	}
@@ -251,8 +251,8 @@ func sessionsPruned(b *fixture) {
 	b.refused(err, signalbox.CodeNotFound)
 }
 
-// stale wants a change of a session to be refused because the stored row is
-// another one than it was made from, and to leave no trace.
+// stale wants a change of a session to be refused, without effect, because the stored row differs from the
+// one that it was made from.
 func (b *fixture) stale(what string, before, after signalbox.Session) {
 	b.Helper()
 	stored := everything(b)
@@ -279,7 +279,7 @@ func sessionsStale(b *fixture) {
 		b.stale("it is another", other, s)
 		b.same("entries", len(b.journal()), 1)
 		if n == 0 {
-			b.must(b.changeSession(b.session("s"), s)) // as it is
+			b.must(b.changeSession(b.session("s"), s)) // unchanged
 		}
 	}
 
@@ -332,12 +332,11 @@ func sessionsUnderWay(b *fixture) {
 	b.putSession(s)
 	b.same("state", b.session("s").State, signalbox.SessionArchived)
 
-	b.submit(inSession("s")) // no chat: it may wait there
+	b.submit(inSession("s")) // not a chat: it may wait there
 	b.refused(b.changeSession(s, s), signalbox.CodeConflict)
 }
 
-// sessionsRace stores a chat in a session while that is put away: one of the
-// two is refused.
+// sessionsRace submits a chat in a session while the session is archived: one of the two is refused.
 func sessionsRace(b *fixture) {
 	for range 30 {
 		b.putSession(aSession("s"))
@@ -358,7 +357,7 @@ func sessionsRace(b *fixture) {
 			b.same("turns of a session that was put away", len(turns), 0)
 			continue
 		}
-		// The chat came first: it made the session current, or is under way.
+		// The chat came first: it made the session current, or a turn is in flight.
 		if errs[0] != store.ErrStale {
 			b.refused(errs[0], signalbox.CodeConflict)
 		}
@@ -368,8 +367,8 @@ func sessionsRace(b *fixture) {
 	}
 }
 
-// sessionsLostUpdate counts in a session from many sides: what one of them
-// read is stale as soon as another one has written.
+// sessionsLostUpdate changes a session concurrently: what one caller read is stale as soon as another one has
+// written.
 func sessionsLostUpdate(b *fixture) {
 	b.putSession(aSession("s"))
 	const writers = 16

@@ -112,8 +112,8 @@ func snapshotNoAlias(b *fixture) {
 	b.same("counts", again.Counts.Queues["work"], 1)
 }
 
-// snapshotOneMoment looks while others write as fast as they can. All that a
-// snapshot says must fit together, and it must fit the journal up to its entry.
+// snapshotOneMoment takes snapshots while others write as fast as they can. All parts of a snapshot must be
+// consistent, and match the journal up to its entry.
 func snapshotOneMoment(b *fixture) {
 	const writers, readers, heads = 6, 3, 10_000
 	var subs [writers][]store.Submission
@@ -130,8 +130,8 @@ func snapshotOneMoment(b *fixture) {
 		shots[n] = append(shots[n], shot)
 		return err
 	}
-	// In make test readers look once after each write, beside the next ones; in make soak all
-	// the time: some ten thousand times, at sixty moments.
+	// make test takes a snapshot after each write, concurrently with the next ones. make soak takes them all
+	// the time: some ten thousand, at sixty moments.
 	moved := make(chan struct{})
 	write := func() { moved <- struct{}{} }
 	if soak.On() {
@@ -143,7 +143,7 @@ func snapshotOneMoment(b *fixture) {
 		reading.Go(func() {
 			for done := false; !done; {
 				select {
-				case <-stop: // and once more, of the end
+				case <-stop: // and once more at the end
 					done = true
 				case <-moved:
 				}
@@ -178,8 +178,8 @@ func snapshotOneMoment(b *fixture) {
 	}
 }
 
-// snapshotWriter submits tasks, and takes whatever waits to some end, telling of
-// each write. Now and then it looks itself.
+// snapshotWriter submits tasks and moves waiting ones to some end. It calls wrote after each write, and takes
+// a snapshot now and then.
 func snapshotWriter(b *fixture, n int, subs []store.Submission, now time.Time, wrote func(), look func() error) error {
 	random := rand.New(rand.NewPCG(1, uint64(n)))
 	for k, sub := range subs {
@@ -217,8 +217,7 @@ func snapshotWriter(b *fixture, n int, subs []store.Submission, now time.Time, w
 	return nil
 }
 
-// fitsTogether checks the parts of a snapshot, whose heads are whole lines,
-// against each other.
+// fitsTogether checks that the parts of a snapshot, whose heads are whole queues, are consistent.
 func fitsTogether(s *store.Snapshot) error {
 	states, holders := map[signalbox.State]int{}, map[string]signalbox.Task{}
 	for _, t := range s.InFlight {
@@ -258,8 +257,8 @@ func fitsTogether(s *store.Snapshot) error {
 	return nil
 }
 
-// fitsJournal wants a snapshot to hold the tasks that the journal up to its
-// entry leaves waiting and in flight.
+// fitsJournal wants a snapshot to have exactly the tasks that are waiting and in flight by the journal up to
+// its entry.
 func fitsJournal(s *store.Snapshot, entries []signalbox.Entry) error {
 	want := map[string]signalbox.State{}
 	for _, e := range entries {

@@ -77,7 +77,7 @@ func staleNewest(b *fixture) {
 	t, other := b.submit(), b.submit()
 	b.must(b.KeepStale(b.ctx, other.ID, aStale(1)))
 	for n := range signalbox.MaxStale + 3 {
-		b.must(b.KeepStale(b.ctx, t.ID, aStale(int64(100-n)))) // the first are the newest
+		b.must(b.KeepStale(b.ctx, t.ID, aStale(int64(100-n)))) // the first ones have the newest fences
 	}
 	b.must(b.KeepStale(b.ctx, t.ID, aStale(200)))
 	list := b.stales(t.ID)

@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/storetest/invariant"
 )
 
-// rule is one case: what must hold, and the proof on an empty store.
+// rule is one case: what must hold, and its proof on an empty store.
 type rule struct {
 	name string
 	test func(b *fixture)
@@ -69,8 +69,8 @@ func chapters() []chapter {
 	}
 }
 
-// Run checks a store against the contract. open returns a new, empty store
-// for each case; the suite closes it. Cases run in parallel.
+// Run checks a store against the contract. open returns a new, empty store for each case; the suite closes
+// it. Cases run in parallel.
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Helper()
 	var count tally
@@ -89,13 +89,12 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	count.check(t)
 }
 
-// Invariants checks what must hold in every store between two verbs. The
-// checks are a package of their own, so that a program can run them without
-// the test framework.
+// Invariants checks what must hold in every store between two verbs. The checks are a separate package, so
+// that a program can run them without the testing package.
 func Invariants(ctx context.Context, r store.Reader) error { return invariant.Check(ctx, r) }
 
-// tally counts cases, so that a suite which ran on nothing does not pass: a
-// case counts when it came to its end. One that was skipped did not.
+// tally counts cases that ran to their end, so that a suite that ran nothing does not pass. Skipped cases do
+// not count.
 type tally struct {
 	cases int
 	ran   atomic.Int64
@@ -105,7 +104,7 @@ func (c *tally) add() { c.cases++ }
 
 func (c *tally) done() { c.ran.Add(1) }
 
-// check wants all cases to have run, unless some were asked for by name.
+// check wants all cases to have run, unless -run or -skip selected some.
 func (c *tally) check(t *testing.T) {
 	t.Helper()
 	ran := int(c.ran.Load())
@@ -118,8 +117,7 @@ func (c *tally) check(t *testing.T) {
 	}
 }
 
-// chosen reports whether go test was told which cases to run, as in
-// -run TestStore/rules/submit, or which to leave out.
+// chosen reports whether go test was told which cases to run, as in -run TestStore/rules/submit, or to skip.
 func chosen() bool {
 	for _, name := range []string{"test.run", "test.skip"} {
 		if f := flag.Lookup(name); f != nil && strings.Contains(f.Value.String(), "/") {

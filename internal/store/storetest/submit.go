@@ -186,7 +186,7 @@ func limitRequeue(b *fixture) {
 	b.refused(err, signalbox.CodeQueueFull)
 }
 
-// together runs n calls at the same time and returns their errors.
+// together makes n concurrent calls and returns their errors.
 func together(n int, call func(i int) error) []error {
 	errs := make([]error, n)
 	var ready, done sync.WaitGroup
@@ -250,7 +250,7 @@ func keyOtherBody(b *fixture) {
 	b.refused(err, signalbox.CodeIdempotency)
 	_, err = b.Task(b.ctx, s.Task.ID)
 	b.refused(err, signalbox.CodeNotFound)
-	b.submit(keyed("K", "h")) // letters count
+	b.submit(keyed("K", "h")) // keys are case-sensitive
 }
 
 func keyReplaysEnded(b *fixture) {

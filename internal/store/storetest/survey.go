@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// survey is all that the reads of a store say, by the name of the read.
+// survey is the result of all reads of a store, by name of the read.
 type survey struct {
 	ctx context.Context
 	r   store.Reader
@@ -21,8 +21,8 @@ type survey struct {
 	all map[string]any
 }
 
-// surveyOf reads the tasks 1 to n and everything else, side by side: most of a
-// read from a server is waiting.
+// surveyOf reads the tasks 1 to n and everything else, concurrently, since a read from a server is mostly
+// waiting.
 func surveyOf(ctx context.Context, r store.Reader, now time.Time, n int) map[string]any {
 	s := survey{ctx: ctx, r: r, all: map[string]any{}}
 	var reads sync.WaitGroup
@@ -35,8 +35,7 @@ func surveyOf(ctx context.Context, r store.Reader, now time.Time, n int) map[str
 	return s.all
 }
 
-// say notes what a read says. An empty list is none: so equal surveys are
-// found equal at first sight.
+// say records the result of a read. An empty list becomes nil, so that equal surveys are deeply equal.
 func (s *survey) say(name string, value any, err error) {
 	if err != nil {
 		value = fmt.Sprintf("error %s", signalbox.CodeOf(err))
@@ -61,7 +60,7 @@ func (s *survey) task(id string) {
 	s.say("Children "+id, children, err)
 	place, err := s.r.Position(s.ctx, id)
 	if place.Approximate {
-		place.N = 0 // an estimate is each store's own
+		place.N = 0 // estimates differ between stores
 	}
 	s.say("Position "+id, place, err)
 	whole, err := s.r.Whole(s.ctx, id)
@@ -71,7 +70,7 @@ func (s *survey) task(id string) {
 	s.say("Whole "+id, whole, err)
 }
 
-// The queues, sessions, agents and accounts that cases and histories speak of.
+// The queues, sessions, agents and accounts of cases and histories.
 var (
 	someQueues   = []string{"work", "pool:k", "agent:a", "agent:b", "bypass:a", "commands"}
 	someSessions = []string{"", "s", "r"}

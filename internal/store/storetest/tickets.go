@@ -28,7 +28,7 @@ func ticketRules() []rule {
 
 const ticketLease = 15 * time.Second
 
-// step is one of a tool queue with two slots.
+// step is a step of a tool queue with two slots.
 func (b *fixture) step(queue string) store.TicketStep {
 	return store.TicketStep{Queue: queue, Concurrent: 2, LeaseIdle: time.Minute, Now: b.now, Expires: b.now.Add(ticketLease)}
 }
@@ -48,7 +48,7 @@ func (b *fixture) takes(s store.TicketStep) []store.Ticket {
 	return line.Tickets
 }
 
-// enter lines calls up.
+// enter adds calls to a tool queue.
 func (b *fixture) enter(queue string, ids ...string) []store.Ticket {
 	b.Helper()
 	s := b.step(queue)
@@ -56,7 +56,7 @@ func (b *fixture) enter(queue string, ids ...string) []store.Ticket {
 	return b.takes(s)
 }
 
-// give gives calls back.
+// give returns calls, which ends them.
 func (b *fixture) give(queue string, ids ...string) []store.Ticket {
 	b.Helper()
 	s := b.step(queue)
@@ -70,7 +70,7 @@ func (b *fixture) tickets(queue string) []store.Ticket {
 	return b.takes(store.TicketStep{Queue: queue})
 }
 
-// brief says who holds, with the fence, and who waits, with the place.
+// brief shows tickets that hold a slot with their fence, and waiting ones with their place.
 func brief(list []store.Ticket) (text []string) {
 	for _, t := range list {
 		if t.Fence > 0 {
@@ -164,8 +164,7 @@ func ticketsNumbers(b *fixture) {
 	b.same("place", b.tickets("q")[0].Place, int64(3))
 }
 
-// ticketsLease has a session call, end its call, and call again from another
-// process while others wait.
+// ticketsLease has a session make a call, end it, and call again from another process while others wait.
 func ticketsLease(b *fixture) {
 	call := func(id, owner string) store.Ticket {
 		return store.Ticket{Queue: "q", ID: id, Owner: owner, Session: "s", Tool: "page", Leased: true}

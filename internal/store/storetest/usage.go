@@ -29,7 +29,7 @@ func usageRules() []rule {
 	}
 }
 
-// everyUsage chooses all rows.
+// everyUsage selects all rows.
 var everyUsage = store.UsageQuery{From: math.MinInt32, To: math.MaxInt32}
 
 func aUsage(agent string) signalbox.Usage {
@@ -46,12 +46,12 @@ func (b *fixture) usage(q store.UsageQuery) []signalbox.Usage {
 	return list
 }
 
-// spends is a result with figures.
+// spends is a result with costs.
 func spends(usd float64) *signalbox.Result {
 	return &signalbox.Result{Output: "out", InputTokens: 100, OutputTokens: 7, CostUSD: usd, DurationSeconds: 1.5, Model: "m"}
 }
 
-// spend runs the next task at an agent, and ends it with those costs.
+// spend runs the next task at an agent and ends it with these costs.
 func (b *fixture) spend(agent string, usd float64) signalbox.Task {
 	b.Helper()
 	t := b.claim(agent)
@@ -130,7 +130,7 @@ func usageEnded(b *fixture) {
 	b.same("runs", b.usage(everyUsage)[0].Runs, int64(1))
 }
 
-// What was heard of a run before it was lost is not counted again when it reports late.
+// Usage that was counted when a run was lost is not counted again with its late report.
 func usageLost(b *fixture) {
 	t := b.submit()
 	b.claim("a")
@@ -149,7 +149,7 @@ func usageVoid(b *fixture) {
 	b.accept(t.ID)
 	b.happen(t.ID, signalbox.Event{Kind: signalbox.EventRelease})
 	said := aStale(1)
-	for _, usd := range []float64{0.25, 0.25, 0.5, 0.125} { // again, more, and less: that was counted
+	for _, usd := range []float64{0.25, 0.25, 0.5, 0.125} { // again, more, and less than was counted
 		said.Result.CostUSD = usd
 		b.must(b.KeepStale(b.ctx, t.ID, said))
 	}
@@ -160,7 +160,7 @@ func usageVoid(b *fixture) {
 		b.must(b.KeepStale(b.ctx, t.ID, aStale(10+fence)))
 	}
 	before := b.usage(everyUsage)
-	b.must(b.KeepStale(b.ctx, t.ID, aStale(1))) // newer ones have taken its place
+	b.must(b.KeepStale(b.ctx, t.ID, aStale(1))) // newer reports have displaced it
 	b.same("usage", b.usage(everyUsage), before)
 }
 
@@ -218,7 +218,7 @@ func usageFolded(b *fixture) {
 	u.Day = signalbox.DayOf(b.now)
 	b.restoreUsages(u, "m", signalbox.UsageRows-1)
 	b.submits(4, bySchedule("nightly"), ofOwner("ann"))
-	b.spend("x", 1) // the last with a row of its own
+	b.spend("x", 1) // the last one with its own row
 	b.spend("y", 1)
 	b.spend("y", 1)
 	b.spend("x", 1)
@@ -238,8 +238,7 @@ func usageFolded(b *fixture) {
 	b.same("the next day", b.usage(store.UsageQuery{From: u.Day + 1, To: u.Day + 1})[0].Agent, "z")
 }
 
-// restoreUsages stores rows of n models, at once: one by one takes long where each waits
-// for a disk.
+// restoreUsages stores rows of n models concurrently, since one after the other is slow on a disk.
 func (b *fixture) restoreUsages(u signalbox.Usage, model string, n int) {
 	b.Helper()
 	errs := make(chan error, n)

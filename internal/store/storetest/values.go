@@ -22,7 +22,7 @@ func valueRules() []rule {
 	}
 }
 
-// hostile are strings that break stores which paste, count or re-encode.
+// hostile returns strings that break stores that concatenate, count or re-encode them.
 func hostile() []string {
 	return []string{
 		"'; DROP TABLE tasks; --", `"quoted" \ and 'quoted'`, "nul\x00in the middle", "\x00", "bad utf-8 \xff\xfe\xc3(", "\xed\xa0\x80",
@@ -158,7 +158,7 @@ func valuesNumbers(b *fixture) {
 	b.same("result without changes", got, want)
 }
 
-// second drops a value to keep the error.
+// second drops a value and keeps the error.
 func second[T any](_ T, err error) error { return err }
 
 func valuesAbsent(b *fixture) {

@@ -41,7 +41,7 @@ func wakeDue(b *fixture) {
 	b.ready(first.ID, second.ID)
 	b.pass(time.Second)
 	b.wake(10, third.ID)
-	b.claimID("a", third.ID) // its place in line is that of its submission
+	b.claimID("a", third.ID) // its place is that of its submission
 }
 
 func wakeNext(b *fixture) {
@@ -84,7 +84,7 @@ func wakeSession(b *fixture) {
 	b.pass(time.Minute)
 	b.same("next while the turn before it runs", b.wake(10), time.Time{})
 	b.finish(running.ID)
-	b.ready(id(2)) // the end readies it, no Wake is needed
+	b.ready(id(2)) // the end makes it ready without Wake
 	b.wake(10)
 }
 
@@ -186,7 +186,7 @@ func leaseNothing(b *fixture) {
 	b.same("renewed", n, 0)
 }
 
-// withheld makes a task that was lost on agent a, which may still be at it.
+// withheld returns a task that was lost on agent a, which may still run it.
 func (b *fixture) withheld() signalbox.Task {
 	b.Helper()
 	t := b.submit()

@@ -30,7 +30,7 @@ func (s *Store) Apply(ctx context.Context, c signalbox.Change, now time.Time) (s
 		size += sizeOf(c.Request)
 	}
 	if err := s.do(ctx, v, size); err != nil {
-		return signalbox.Task{}, err // the writer may have v still: it does not go back
+		return signalbox.Task{}, err // the writer may still use v, so it is not returned to the pool
 	}
 	got := v.got
 	*v = apply{}
@@ -96,7 +96,7 @@ func (v *apply) run(x *workingSet) error {
 	x.settle(r, v.now)
 	x.note(c.Entry)
 	if c.Account != nil {
-		x.changeAccount(account, *c.Account, nil) // what a run tells closes it at most
+		x.changeAccount(account, *c.Account, nil) // a run's outcome can only close its account
 	}
 	v.got = *r.task
 	return nil
@@ -135,8 +135,8 @@ func (v *apply) merge(x *workingSet, before *signalbox.Task, denied bool) *signa
 	return t
 }
 
-// order moves the task within its queue. The key of a task at the top is below that of all
-// which were enqueued, and of all which were moved there before.
+// order moves the task within its queue. The key of a task moved to the top is below the keys of all tasks
+// enqueued or moved there before.
 func (x *workingSet) order(t *signalbox.Task, c *signalbox.Change) {
 	switch c.Order {
 	case signalbox.OrderBack:

@@ -26,11 +26,10 @@ var (
 	ErrValue = errors.New("a value of one verb was refused")
 )
 
-// Backend is a server that keeps the rows of a store. All errors but those above are
-// *signalbox.Error, whose message says what the server said and what to do; nothing was
-// written then. CodeUnavailable means that the server cannot be reached, or that a retry
-// may help: it is retried for Options.Patience. With any other code, usually
-// CodeStoreFailed, the server refuses, and the callers get the error at once.
+// Backend is a server that keeps the rows of a store. All errors but those above are *signalbox.Error, whose
+// message says what the server said and what to do; nothing was written then. CodeUnavailable means that the
+// server cannot be reached, or that a retry may help: the call is retried for Options.Patience. With any
+// other code, usually CodeStoreFailed, the callers get the error at once.
 //
 // Besides rows by id, these indexes are needed, each updated in the same step as the rows:
 //
@@ -53,8 +52,8 @@ type Backend interface {
 
 	// Load and Commit are called sequentially, each with a context that has a deadline.
 	//
-	// Load reads what is wanted, all as of one moment. A Want with nothing but Writer asks
-	// for the moment: it must be cheap.
+	// Load reads what is wanted, all as of one moment. A Want with only Writer set asks for the moment: that
+	// must be cheap.
 	Load(ctx context.Context, w *Want) (*Loaded, error)
 	// Commit writes all of d, durably, or nothing, and releases a lock. ErrMoved if the
 	// moment is not d.From.Moment; ErrTaken; ErrUnknown, also if the context ends after
@@ -122,7 +121,7 @@ type Reading interface {
 	Before(ctx context.Context, id string, most int) (n int, exact bool, task *signalbox.Task, err error)
 	// Ended lists ended tasks before a cursor, newest end first.
 	Ended(ctx context.Context, before store.EndedCursor, limit int) ([]signalbox.Task, error)
-	// Snapshot is store.Reader's, except Pauses: they are docs.
+	// Snapshot is store.Reader's, without Pauses, which are docs and are returned separately.
 	Snapshot(ctx context.Context, heads int) (s store.Snapshot, pauses []Doc, err error)
 	// Entries returns journal entries with a Seq above after, oldest first;
 	// EntryRange as store.Reader's JournalRange.
@@ -149,9 +148,8 @@ type Entry struct {
 
 // Counters never decrease. They are stored in one place, and each batch writes them.
 type Counters struct {
-	// Moment identifies the last batch. Each batch adds a random step, so that a server
-	// which lost batches does not reach a known moment again: only equality of two moments
-	// means anything.
+	// Moment identifies the last batch. Each batch adds a random step, so that a server that lost batches
+	// does not reach a known moment again. Moments can only be compared for equality.
 	Moment     int64
 	Generation int64 // from 1
 	Seq        int64

@@ -131,7 +131,7 @@ func (x *workingSet) committedRow(r *row) {
 			x.unload(r, t)
 		}
 	default:
-		x.requests.drop(t.Seq) // it was handed out
+		x.requests.drop(t.Seq) // it was passed on with the claim
 	}
 }
 
@@ -158,8 +158,8 @@ func (x *workingSet) needed(t *signalbox.Task) bool {
 	return k != nil && k.covers(t)
 }
 
-// trimTurns unloads turns of a session with too many. A session of which almost nothing is
-// known any more is to be loaded again.
+// trimTurns unloads turns of a session with too many. If almost nothing of the session is known any more, it
+// must be loaded again.
 func (x *workingSet) trimTurns(k *sessionTurns) {
 	if k == nil || !k.known {
 		return

@@ -13,21 +13,19 @@ type claim struct {
 	request store.ClaimRequest
 	got     store.Claimed
 	row     *row
-	asked   bool // what was asked for of the task is wanted
+	asked   bool // the request of the claimed task is wanted
 }
 
-// claimSize is what a claim counts for in its batch: what was asked for of a
-// task is loaded with it, and may be a prompt of 1 MiB. So the bounds of a batch
-// bound how many of them are loaded at once.
+// claimSize is the size of a claim in its batch, in bytes. The request of the claimed task is loaded with it
+// and may hold a prompt of 1 MiB, so the bound on a batch also bounds the requests loaded at once.
 const claimSize = 32 << 10
 
-// Claim gives the best ready task of the request's queues to the lowest free
-// slot of the agent.
+// Claim gives the best ready task of the request's queues to the agent's lowest free slot.
 func (s *Store) Claim(ctx context.Context, c store.ClaimRequest) (store.Claimed, error) {
 	v := claims.Get().(*claim)
 	v.request = c
 	if err := s.do(ctx, v, claimSize); err != nil {
-		return store.Claimed{}, err // the writer may have v still: it does not go back
+		return store.Claimed{}, err // the writer may still use v, so it is not returned to the pool
 	}
 	got := v.got
 	*v = claim{}
@@ -90,8 +88,8 @@ func (v *claim) run(x *workingSet) error {
 	return nil
 }
 
-// foresee wants the heads of queues of which only the beginning is known: with other
-// writers it is most likely gone.
+// foresee wants the heads of queues of which only the beginning is known: with other writers it has most
+// likely been claimed.
 func (v *claim) foresee(x *workingSet) {
 	if x.prefetch > 0 {
 		return
@@ -104,7 +102,7 @@ func (v *claim) foresee(x *workingSet) {
 	}
 }
 
-// limits are those that the tasks of the agent's queues count against.
+// limits returns the limits that tasks of the agent's queues count against.
 func (v *claim) limits() []string {
 	agent := v.request.Agent
 	switch kind, _ := signalbox.ExecutorKind(agent); kind {
@@ -133,8 +131,8 @@ func (x *workingSet) freeSlot(u *agentSlots, c *store.ClaimRequest) (int, bool) 
 	return u.free(sort, first+slots)
 }
 
-// best returns the first ready task of the queues that are not paused which a claim may take.
-// If the head of one is unknown, missing is set.
+// best returns the first ready task that the claim may take from the queues that are not paused. If the head
+// of one is unknown, missing is set.
 func (x *workingSet) best(queues []string, now time.Time, pick *choice) *row {
 	if x.paused("", now) {
 		return nil

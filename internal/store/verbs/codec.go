@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/pack"
 )
 
-// What is about directors and tool queues, packed.
+// The packed rows of directors and tool queues.
 
 func damaged(what, id string) error {
 	return signalbox.Errorf(signalbox.CodeStoreCorrupt, "%s %q cannot be read: its row is damaged", what, id)
@@ -77,7 +77,7 @@ func ticketBody(t *store.Ticket) []byte {
 	p.Ints(t.Place, t.Fence)
 	p.Times(t.Since, t.Granted, t.Expires, t.Idle, t.Ends)
 	p.Flags(t.Leased, t.Used, t.Over)
-	if t.Key != "" { // rows of before have none
+	if t.Key != "" { // earlier releases stored none
 		p.Texts(t.Key)
 	}
 	return p.Packed()
@@ -128,7 +128,7 @@ func readLimits(queue string, body []byte) (list []store.ToolLimit, err error) {
 	return list, nil
 }
 
-// given are the newest place and fence that tickets got.
+// given is the newest place and fence given to tickets.
 type given struct{ place, fence int64 }
 
 func givenBody(g given) []byte {

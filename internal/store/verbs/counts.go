@@ -56,7 +56,7 @@ func (x *workingSet) depth(queue string) QueueCount {
 	return c.QueueCount
 }
 
-// waiting returns how many tasks wait under a limit, likewise.
+// waiting returns how many tasks wait under a limit; missing is set if that is not loaded.
 func (x *workingSet) waiting(limit string) int {
 	c := x.limit(limit)
 	if !c.known {
@@ -151,9 +151,8 @@ func (x *workingSet) putCounter(c *counter) {
 	}
 }
 
-// lastPosition returns the position of a task just stored, if it is known to be last: no
-// waiting task of its queue has a priority of its own, so their order is that of their
-// places.
+// lastPosition returns the position of a task just stored, if it is known to be last: no waiting task of its
+// queue has its own priority, so the order is that of places.
 func (x *workingSet) lastPosition(t *signalbox.Task) store.Position {
 	c := x.queue(t.Queue)
 	if t.Bias != 0 || !c.known || !x.knowsCounter(c.biased) || c.biased.n > 0 {

@@ -6,8 +6,8 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// needs wants what the batch must know before it can be written, once all of its verbs have
-// run: the counts that it changed, and the requests of claimed tasks.
+// needs wants what must be known before the batch can be written, once all of its verbs have run: the counts
+// that it changed, and the requests of claimed tasks.
 func (x *workingSet) needs() {
 	for _, c := range x.changedQueues {
 		if !c.known {
@@ -30,7 +30,7 @@ func (x *workingSet) needs() {
 		}
 		seq := v.got.Task.Seq
 		if _, looked := x.fetched[seq]; looked {
-			continue // there is none: it stays empty
+			continue // there is no request: it stays empty
 		}
 		open = append(open, v)
 		if !v.asked {
@@ -112,8 +112,8 @@ func (d *Delta) task(r *row) {
 	}
 }
 
-// Drafting is a Backend that can write rows of a batch while more verbs are arriving, to
-// use the time in which callers come back.
+// Drafting is a Backend that can write rows of a batch while more verbs are arriving, to use the time in
+// which callers send their next ones.
 //
 // Between a Draft and the Commit of its batch the writer calls only Draft or Undraft.
 type Drafting interface {
@@ -127,7 +127,7 @@ type Drafting interface {
 	Undraft()
 }
 
-// draft is what was drafted of a row.
+// draft is the drafted state of a row.
 type draft struct {
 	task    *signalbox.Task
 	request *signalbox.Request

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// The kinds of docs. Those of schedules' runs, and of tickets, are one for each
-// schedule or tool queue, so that they are read by themselves.
+// The kinds of docs. Runs of schedules and tickets have a kind for each schedule or tool queue, so that each
+// can be read separately.
 const (
 	KindPause        = "pause"         // by queue; a Backend's Snapshot has them
 	kindAgent        = "agent"         // by name
@@ -20,11 +20,11 @@ const (
 	kindUser         = "user"          // by id
 	kindAudit        = "audit"         // by Seq, which is Sort, too
 	kindAuditHead    = "audit head"    // the newest row; Sort: Seq
-	KindStale        = "stale"         // by Seq of the task: all of it
+	KindStale        = "stale"         // by Seq of the task: all reports
 	kindSchedule     = "schedule"      // by id
 	kindScheduleName = "schedule name" // by name: the id
 	kindOpenRun      = "open run"      // by schedule and run
-	kindCount        = "count"         // how many there are of what has no list
+	kindCount        = "count"         // of what has no list
 	kindBiased       = "biased"        // by queue; Sort: how many
 	kindKept         = "kept"          // by keptBy and owner; Sort: bytes that ended tasks take
 	kindDirector     = "director"      // by ID
@@ -47,15 +47,15 @@ type documents struct {
 }
 
 type docKind struct {
-	whole bool // all of them are here
+	whole bool // all of them are loaded
 	rows  map[string]*docRow
 }
 
 type docRow struct {
 	kind    *docKind
-	doc     Doc  // its key always; a nil Body: there is none
+	doc     Doc  // its key is always set; a nil Body: it does not exist
 	changed bool // by the batch
-	value   any  // what the Body says, where it was read before
+	value   any  // the decoded Body, if it was decoded before
 }
 
 func newDocuments() documents { return documents{kinds: map[string]*docKind{}} }
@@ -83,7 +83,7 @@ func (d *documents) remove(r *docRow) {
 	}
 }
 
-// doc returns a doc, nil if there is none, or if that is unknown: then missing is set.
+// doc returns a doc; nil if it does not exist, or if that is unknown: then missing is set.
 func (x *workingSet) doc(kind, id string) *docRow {
 	k := x.docs.kind(kind)
 	if r := k.rows[id]; r != nil {
@@ -152,7 +152,7 @@ func (x *workingSet) docChanged(r *docRow) {
 	x.wrote = true
 }
 
-// adoptDoc adds a loaded doc, nil if it does not exist, unless the batch changed it.
+// adoptDoc adds a loaded doc, unless the batch changed it. nil: it does not exist.
 func (x *workingSet) adoptDoc(key DocKey, doc *Doc) {
 	k := x.docs.kind(key.Kind)
 	if k.rows[key.ID] != nil {

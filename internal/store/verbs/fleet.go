@@ -47,7 +47,7 @@ type removeAgent struct {
 	entry signalbox.Entry
 }
 
-// RemoveAgent deletes an agent that holds no slots, and which director held it.
+// RemoveAgent deletes an agent that holds no slots, together with its holder.
 func (s *Store) RemoveAgent(ctx context.Context, name string, e signalbox.Entry) error {
 	return s.do(ctx, &removeAgent{name, e}, 0)
 }
@@ -151,18 +151,17 @@ func (v *note) run(x *workingSet) error {
 	return nil
 }
 
-// account returns an account, nil if it is not known or damaged; missing is set if it is not
-// loaded.
+// account returns an account; nil if it is unknown or damaged. missing is set if it is not loaded.
 func (x *workingSet) account(name string) *signalbox.Account {
 	a, err := decodeDoc(x.doc(kindAccount, name), pack.ReadAccount)
-	if err != nil { // what is not known is not closed
+	if err != nil { // an unknown account is not closed
 		return nil
 	}
 	return a
 }
 
-// admits returns the account of an agent as it is after a claim, nil for none, and whether it
-// lets that through. Isolated claims pass.
+// admits reports whether the account of an agent admits a claim, and returns the account as it is after it;
+// nil if there is none. Isolated claims always pass.
 func (x *workingSet) admits(c *store.ClaimRequest, slot int) (after *signalbox.Account, ok bool) {
 	if c.Account == "" || c.Isolated {
 		return nil, true
@@ -186,8 +185,8 @@ func (x *workingSet) putAccount(a *signalbox.Account) {
 	x.put(kindAccount, a.Name, 0, pack.Account(a), a)
 }
 
-// changeAccount applies an event to an account, nil if it is not known. parked are the tasks
-// that are parked at it, if it opens.
+// changeAccount applies an event to an account; it may be nil, if unknown. parked are the tasks parked at it,
+// which are unparked if it opens.
 func (x *workingSet) changeAccount(a *signalbox.Account, ev signalbox.AccountEvent, parked []*row) store.AccountChange {
 	after, message := signalbox.NextAccount(valueOf(a), ev)
 	x.putAccount(&after)
@@ -217,7 +216,7 @@ func (x *workingSet) parkedAt(account string) (rows []*row) {
 		return !strings.HasPrefix(d.doc.ID, parkedPrefix(signalbox.GateAccount, account))
 	})
 	slices.SortStableFunc(docs, func(a, b *docRow) int { return cmp.Compare(a.doc.Sort, b.doc.Sort) })
-	slices.Reverse(docs) // each goes to the head of its queue
+	slices.Reverse(docs) // each is moved to the head of its queue
 	for _, d := range docs {
 		r := x.byID(d.doc.ID[strings.LastIndexByte(d.doc.ID, '/')+1:])
 		if r == nil || r.task == nil || r.task.State != signalbox.Parked {
@@ -311,7 +310,7 @@ func (s *Store) Parked(ctx context.Context, kind signalbox.GateKind, name string
 		}
 	}
 	tasks, err := s.Tasks(ctx, ids)
-	return slices.DeleteFunc(tasks, func(t signalbox.Task) bool { // it may have changed since
+	return slices.DeleteFunc(tasks, func(t signalbox.Task) bool { // a task may have changed since
 		return t.State != signalbox.Parked || (kind != "" && (t.Parking.Kind != kind || t.Parking.Name != name))
 	}), err
 }

@@ -7,9 +7,8 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// A server can lose acknowledged data: Redis its last second, a database that fails over to
-// a lagging standby. It shows in the counters, and in the number of this process's last
-// batch: they have decreased.
+// A server can lose acknowledged data: Redis its last second, a database that fails over to a lagging
+// standby. Then the counters, and the number of this process's last batch, have decreased.
 //
 // Lost data cannot be recovered. But the numbers given since must never be given again, or
 // an old execution would pass for a new one. So the first process to notice raises all
@@ -96,7 +95,7 @@ func (w *writer) beginGeneration() error {
 	err = w.store.backend.Commit(ctx, d)
 	if err != nil {
 		if errors.Is(err, ErrUnknown) {
-			return errLost // the next load tells
+			return errLost // the next load shows whether it was stored
 		}
 		return err
 	}

@@ -15,9 +15,9 @@ type choice struct {
 	x *workingSet
 	c *store.ClaimRequest
 
-	short  bool     // a task was passed over because others hold what it needs
+	short  bool     // a task was passed over because others hold resources that it needs
 	wanted []string // resources that tasks of this queue wait for
-	passed int      // tasks of this queue that wait for one
+	passed int      // tasks of this queue that wait for a resource
 }
 
 // begin starts with the head of a queue.
@@ -56,11 +56,11 @@ func (v *choice) takes(t *signalbox.Task) bool {
 	return false
 }
 
-// holds returns what executions hold of a resource that still have their slots; missing is set if
-// that is not loaded.
+// holds returns what executions that still have their slots hold of a resource; missing is set if that is not
+// loaded.
 func (x *workingSet) holds(resource string) []signalbox.Hold {
 	list, err := decodeDoc(x.doc(kindHold, resource), pack.ReadHolds)
-	if err != nil || list == nil { // of a damaged row nothing is known
+	if err != nil || list == nil { // nothing is known of a damaged row
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(*list), func(h signalbox.Hold) bool {
@@ -68,7 +68,7 @@ func (x *workingSet) holds(resource string) []signalbox.Hold {
 	})
 }
 
-// allot records what a claim gets of all that its task needs, which is free.
+// allot records the resources that a claim gets for its task. All of them are free.
 func (x *workingSet) allot(c *store.ClaimRequest, t *signalbox.Task) (got []signalbox.Hold) {
 	for _, n := range c.Requires(t) {
 		taken := x.holds(n.Resource)
@@ -110,7 +110,7 @@ func (s *Store) Holds(ctx context.Context) ([]signalbox.Hold, error) {
 	return list, nil
 }
 
-// pruneHolds forgets resources of which nothing is held.
+// pruneHolds deletes resources of which nothing is held.
 type pruneHolds struct{}
 
 func (pruneHolds) run(x *workingSet) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/pack"
 )
 
-// putDoc stores a doc that nothing else hangs on.
+// putDoc stores a doc that no other row depends on.
 type putDoc struct {
 	kind, id string
 	body     []byte
@@ -25,7 +25,7 @@ func (v *putDoc) run(x *workingSet) error {
 	return nil
 }
 
-// deleteDoc forgets one.
+// deleteDoc deletes such a doc.
 type deleteDoc struct {
 	kind, id string
 	was      bool
@@ -55,7 +55,7 @@ func (s *Store) PutToken(ctx context.Context, t signalbox.Token) error {
 	return s.do(ctx, &putDoc{kindToken, t.ID, pack.Token(&t)}, 0)
 }
 
-// DeleteToken forgets a token and reports whether it was there.
+// DeleteToken deletes a token and reports whether it existed.
 func (s *Store) DeleteToken(ctx context.Context, id string) (was bool, err error) {
 	return s.deleteDoc(ctx, kindToken, id)
 }
@@ -70,7 +70,7 @@ func (s *Store) PutUser(ctx context.Context, u signalbox.User) error {
 	return s.do(ctx, &putDoc{kindUser, u.ID, pack.User(&u)}, 0)
 }
 
-// DeleteUser forgets a user and reports whether it was there.
+// DeleteUser deletes a user and reports whether it existed.
 func (s *Store) DeleteUser(ctx context.Context, id string) (was bool, err error) {
 	return s.deleteDoc(ctx, kindUser, id)
 }
@@ -118,10 +118,10 @@ func (v *appendAudit) run(x *workingSet) error {
 	return nil
 }
 
-// auditID orders rows by their Seq.
+// auditID returns ids that sort by Seq.
 func auditID(seq int64) string { return fmt.Sprintf("%020d", seq) }
 
-// The head is the newest row, led by its Seq.
+// The head is the newest row, preceded by its Seq.
 func headBody(seq int64, row []byte) []byte {
 	return append(binary.BigEndian.AppendUint64(nil, uint64(seq)), row...) //nolint:gosec // never negative
 }

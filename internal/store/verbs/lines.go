@@ -82,8 +82,8 @@ func (x *workingSet) readyQueue(queue string) *readyQueue {
 	return l
 }
 
-// head returns the first ready task of a queue that a claim may take; nil if there is none, or
-// if that is unknown: then missing is set.
+// head returns the first ready task of a queue that a claim may take; nil if there is none, or if that is
+// unknown: then missing is set.
 func (x *workingSet) head(queue string, v *choice) *row {
 	l := x.readyQueue(queue)
 	x.updateComplete(l)

@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// tasks reads a list of tasks, which is empty at a limit below 1.
+// tasks reads a list of tasks, which is empty if limit is below 1.
 func (s *Store) tasks(ctx context.Context, limit int, read func(context.Context) ([]signalbox.Task, error)) ([]signalbox.Task, error) {
 	if limit <= 0 {
 		return nil, s.ready(ctx)
@@ -17,7 +17,7 @@ func (s *Store) tasks(ctx context.Context, limit int, read func(context.Context)
 	return readFrom(ctx, s, read)
 }
 
-// Waiting lists pending tasks in the order in which they will be taken.
+// Waiting lists pending tasks in the order in which they will be claimed.
 func (s *Store) Waiting(ctx context.Context, queue string, after store.Cursor, limit int) ([]signalbox.Task, error) {
 	return s.tasks(ctx, limit, func(ctx context.Context) ([]signalbox.Task, error) {
 		return s.backend.Waiting(ctx, queue, after, limit)
@@ -29,8 +29,7 @@ func (s *Store) InFlight(ctx context.Context) ([]signalbox.Task, error) {
 	return s.tasks(ctx, 1, s.backend.InFlight)
 }
 
-// Overdue lists pending tasks that have waited too long, the longest overdue
-// first.
+// Overdue lists pending tasks that have waited too long, most overdue first.
 func (s *Store) Overdue(ctx context.Context, now time.Time, limit int) ([]signalbox.Task, error) {
 	return s.tasks(ctx, limit, func(ctx context.Context) ([]signalbox.Task, error) { return s.backend.Overdue(ctx, now, limit) })
 }
@@ -51,8 +50,6 @@ func (s *Store) Children(ctx context.Context, id string, limit int) ([]signalbox
 	return s.tasks(ctx, limit, func(ctx context.Context) ([]signalbox.Task, error) { return s.backend.Children(ctx, id, limit) })
 }
 
-// historyRows is how many rows History looks at for one page, and historyPage
-// how many it reads at once.
 const (
 	// historyRows bounds the rows that History reads for one page, historyPage those it
 	// reads at once.

@@ -50,10 +50,9 @@ func relevant(t *signalbox.Task) bool {
 	return t.State.Waiting() || (t.SessionID != "" && !t.State.Terminal())
 }
 
-// logTasks precedes each task with what tells whether a set needs it: most are not needed,
-// and decoding a task is expensive. Tasks that run or have ended are left out otherwise,
-// unless they are turns of a session: the process that follows one knows it, and others
-// drop it.
+// logTasks writes before each task what a set needs to decide whether it needs the task: most are not needed,
+// and decoding a task is expensive. Tasks that run or have ended are omitted unless they are turns of a
+// session: the process that follows one already knows it, and others drop it.
 func (x *workingSet) logTasks(p *pack.Packer, d *Delta) {
 	p.Int(int64(len(d.Tasks)))
 	for i := range d.Tasks {
@@ -108,7 +107,7 @@ func logRequests(p *pack.Packer, d *Delta) {
 	p.Int(0)
 }
 
-// logDocs leaves out docs that sets do not cache.
+// logDocs omits docs that sets do not cache.
 func logDocs(p *pack.Packer, d *Delta) {
 	n := int64(0)
 	for i := range d.Docs {

@@ -8,9 +8,6 @@ import (
 // set will be used by the next batch.
 const prefetchReady = 256
 
-// readWhole bounds the lines that are read as a whole where a batch has many
-// verbs, busyVerbs: what others do to one can be followed then, and it need not
-// be read again.
 const (
 	// maxFullRead bounds the queues that are read completely in a batch of largeBatch verbs
 	// or more: changes by others can then be followed without another read.
@@ -33,8 +30,8 @@ func (x *workingSet) ask(writer string, verbs int) *Want {
 	return w
 }
 
-// prefetchOf is how many tasks of a queue are loaded beyond those needed. If loads are
-// cheap it is an eighth of the queue: of many short queues most are not needed soon.
+// prefetchOf is how many tasks of a queue are loaded beyond those needed. If loads are cheap it is an eighth
+// of the queue: with many short queues, most are not needed soon.
 func (x *workingSet) prefetchOf(l *readyQueue, verbs int) int {
 	ready := 0
 	if c := x.queues[l.queue]; c != nil && c.known {

@@ -13,7 +13,7 @@ type beat struct {
 	got        store.Peers
 }
 
-// Beat renews the lease of a director and says who else lives.
+// Beat renews the lease of a director and returns who else is alive.
 func (s *Store) Beat(ctx context.Context, b store.Beat) (store.Peers, error) {
 	v := &beat{beat: b, quarantine: &s.quarantine}
 	if err := s.do(ctx, v, 0); err != nil {
@@ -74,8 +74,8 @@ func (x *workingSet) beaten(c *store.BeatChange) {
 	}
 }
 
-// Directors lists the directors over the store, dead ones too. Of one whose row
-// is damaged no more is known than its ID.
+// Directors lists the directors over the store, dead ones too. If the row of one is damaged, only its ID is
+// known.
 func (s *Store) Directors(ctx context.Context) ([]store.Director, error) {
 	docs, err := s.page(ctx, Page{Kind: kindDirector})
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *Store) Directors(ctx context.Context) ([]store.Director, error) {
 	return readable(&s.quarantine, docs, readDirector, func(id string) store.Director { return store.Director{ID: id} }), nil
 }
 
-// Holders says which director holds each agent.
+// Holders returns which director holds each agent.
 func (s *Store) Holders(ctx context.Context) (map[string]string, error) {
 	docs, err := s.page(ctx, Page{Kind: kindHolding})
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *Store) Tickets(ctx context.Context, step store.TicketStep) (store.ToolL
 
 const countTickets = "tickets"
 
-// most often it is not the caller's turn yet
+// usually it is not the caller's turn yet
 func (v *tickets) likelyReadOnly() bool {
 	s := &v.step
 	return len(s.Enter)+len(s.Leave)+len(s.EndSessions)+len(s.Keep)+len(s.Idle)+len(s.Unused)+len(s.Gates) == 0

@@ -9,13 +9,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/pack"
 )
 
-// pruneSessions bounds one Prune beyond its tasks. What is left goes the next
-// time.
+// pruneSessionsMost bounds the sessions deleted by one Prune. The next one continues.
 const pruneSessionsMost = 1000
 
-// Prune forgets ended tasks, oldest first, and with them sessions that nobody has
-// used since and that no task belongs to any more, and the beginning of the
-// journal.
+// Prune deletes ended tasks, oldest first, sessions that are unused since and that no task names any more,
+// and the beginning of the journal.
 func (s *Store) Prune(ctx context.Context, p store.Pruning) (store.Pruned, error) {
 	tasks := &pruneTasks{pruning: p}
 	if err := s.doAlone(ctx, tasks); err != nil || p.Ended.IsZero() {
@@ -29,7 +27,7 @@ func (s *Store) Prune(ctx context.Context, p store.Pruning) (store.Pruned, error
 	if err := s.doAlone(ctx, pruneHolds{}); err != nil {
 		return tasks.done, err
 	}
-	// The sessions come after the tasks that named them are gone.
+	// Sessions come after the tasks that name them are deleted.
 	return tasks.done, s.doAlone(ctx, &pruneSessions{unused: p.Ended, from: &s.pruned})
 }
 
@@ -66,8 +64,8 @@ func (v *pruneTasks) run(x *workingSet) error {
 	return nil
 }
 
-// pruneSessions goes on where it stopped the last time, so that sessions which
-// must stay cannot keep it from the others.
+// pruneSessions continues where it stopped the last time, so that sessions that must stay do not keep it from
+// reaching others.
 type pruneSessions struct {
 	unused time.Time
 	from   **Doc
@@ -108,7 +106,7 @@ func (v *pruneSessions) run(x *workingSet) error {
 	return nil
 }
 
-// choose asks which of the sessions that nobody used are named by a task.
+// choose finds out which of the unused sessions are named by a task.
 func (v *pruneSessions) choose(x *workingSet) error {
 	page := x.results.page
 	for i := range page {
@@ -117,7 +115,7 @@ func (v *pruneSessions) choose(x *workingSet) error {
 		}
 		held, err := pack.ReadSession(page[i].ID, page[i].Body)
 		if err != nil {
-			continue // it stays, and who reads it is told
+			continue // it stays, and its readers get the error
 		}
 		v.old = append(v.old, held)
 		x.want.Named = append(x.want.Named, held.ID)

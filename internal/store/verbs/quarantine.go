@@ -59,8 +59,8 @@ func (x *workingSet) quarantine(bad []*docRow) {
 	}
 }
 
-// readable decodes docs. other makes a value of one that cannot be decoded; nil: it is left
-// out.
+// readable decodes docs. other returns a value for a doc that cannot be decoded; if other is nil, such docs
+// are omitted.
 func readable[T any](q *quarantine, docs []Doc, read func(id string, body []byte) (T, error), other func(id string) T) []T {
 	var list []T
 	for i := range docs {

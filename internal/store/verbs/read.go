@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/pack"
 )
 
-// ready refuses a read of a caller that has gone, or of a closed store.
+// ready refuses a read if its context has ended or the store is closed.
 func (s *Store) ready(ctx context.Context) error {
 	if err := group.Gone(ctx); err != nil {
 		return err
@@ -21,8 +21,8 @@ func (s *Store) ready(ctx context.Context) error {
 	return s.inbox.Closed()
 }
 
-// readFrom reads from the backend. While the server cannot be reached it tries
-// again, for as long as a verb would.
+// readFrom reads from the backend. While the server cannot be reached it retries, for Options.Patience like a
+// verb.
 func readFrom[T any](ctx context.Context, s *Store, read func(context.Context) (T, error)) (got T, err error) {
 	s.reads.RLock()
 	defer s.reads.RUnlock()
@@ -48,7 +48,7 @@ func readFrom[T any](ctx context.Context, s *Store, read func(context.Context) (
 	return got, nil
 }
 
-// unread is the answer to a read that failed.
+// unread converts the error of a failed read.
 func unread(ctx context.Context, err error) error {
 	if gone := group.Gone(ctx); gone != nil {
 		return gone
@@ -63,7 +63,7 @@ func (s *Store) page(ctx context.Context, p Page) ([]Doc, error) {
 	return readFrom(ctx, s, func(ctx context.Context) ([]Doc, error) { return s.backend.Docs(ctx, p) })
 }
 
-// readDoc returns what a doc says, nil if there is none.
+// readDoc returns the value of a doc, nil if it does not exist.
 func readDoc[T any](ctx context.Context, s *Store, kind, id string, read func(id string, body []byte) (T, error)) (*T, error) {
 	doc, err := readFrom(ctx, s, func(ctx context.Context) (*Doc, error) { return s.backend.Doc(ctx, DocKey{kind, id}) })
 	if err != nil || doc == nil {
@@ -76,7 +76,7 @@ func readDoc[T any](ctx context.Context, s *Store, kind, id string, read func(id
 	return &v, nil
 }
 
-// readAll returns what all docs of a kind say, by ID.
+// readAll returns the values of all docs of a kind, by ID.
 func readAll[T any](ctx context.Context, s *Store, kind string, read func(id string, body []byte) (T, error)) ([]T, error) {
 	docs, err := s.page(ctx, Page{Kind: kind})
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *Store) Task(ctx context.Context, id string) (signalbox.Task, error) {
 	return *t, nil
 }
 
-// Tasks returns the rows of those of the tasks that are there.
+// Tasks returns the rows of those tasks that exist.
 func (s *Store) Tasks(ctx context.Context, ids []string) (there []signalbox.Task, err error) {
 	if len(ids) == 0 {
 		return nil, s.ready(ctx)
@@ -111,7 +111,7 @@ func (s *Store) Tasks(ctx context.Context, ids []string) (there []signalbox.Task
 	return there, err
 }
 
-// whole returns all that is kept of a task, or CodeNotFound.
+// whole returns everything stored of a task, or CodeNotFound.
 func (s *Store) whole(ctx context.Context, id string) (Whole, error) {
 	w, err := readFrom(ctx, s, func(ctx context.Context) (Whole, error) { return s.backend.Whole(ctx, id) })
 	if err == nil && w.Task == nil {
@@ -120,7 +120,7 @@ func (s *Store) whole(ctx context.Context, id string) (Whole, error) {
 	return w, err
 }
 
-// Whole returns all of a task.
+// Whole returns everything stored of a task.
 func (s *Store) Whole(ctx context.Context, id string) (store.Whole, error) {
 	w, err := s.whole(ctx, id)
 	if err != nil {
@@ -133,19 +133,19 @@ func (s *Store) Whole(ctx context.Context, id string) (store.Whole, error) {
 	return all, err
 }
 
-// Request returns what was asked for.
+// Request returns the request of a task.
 func (s *Store) Request(ctx context.Context, id string) (signalbox.Request, error) {
 	w, err := s.whole(ctx, id)
 	return valueOf(w.Request), err
 }
 
-// Result returns what the task left behind.
+// Result returns the result of a task.
 func (s *Store) Result(ctx context.Context, id string) (signalbox.Result, error) {
 	w, err := s.whole(ctx, id)
 	return valueOf(w.Result), err
 }
 
-// valueOf returns what p points to, or nothing.
+// valueOf returns what p points to, or the zero value.
 func valueOf[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
@@ -153,7 +153,7 @@ func valueOf[T any](p *T) (v T) {
 	return v
 }
 
-// Find returns the ids that begin or end with part, newest first.
+// Find returns the ids that start or end with part, newest first.
 func (s *Store) Find(ctx context.Context, part string, limit int) ([]string, error) {
 	if limit <= 0 {
 		return nil, s.ready(ctx)
@@ -161,9 +161,8 @@ func (s *Store) Find(ctx context.Context, part string, limit int) ([]string, err
 	return readFrom(ctx, s, func(ctx context.Context) ([]string, error) { return s.backend.Find(ctx, part, limit) })
 }
 
-// Position returns the task's place in its queue. What lies beyond the exact
-// ones is judged by the places that were given since the head of the queue
-// got its own.
+// Position returns the task's position in its queue. Beyond the exact ones it is estimated from the places
+// given since the head of the queue got its own.
 func (s *Store) Position(ctx context.Context, id string) (store.Position, error) {
 	type place struct {
 		n     int
@@ -265,8 +264,8 @@ func (s *Store) Snapshot(ctx context.Context, heads int) (store.Snapshot, error)
 	return shot, nil
 }
 
-// ByKey returns the row of the task with an idempotency key. A verb looks it up:
-// it is asked for far too seldom for a read of its own.
+// ByKey returns the row of the task with an idempotency key. It is a verb, since it is called too seldom to
+// deserve a read of its own in Backend.
 func (s *Store) ByKey(ctx context.Context, key string) (signalbox.Task, error) {
 	v := &byKey{key: key}
 	err := s.do(ctx, v, 0)

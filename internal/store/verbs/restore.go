@@ -12,7 +12,7 @@ type restore struct {
 	got signalbox.Task
 }
 
-// Restore stores a task as another store had it.
+// Restore stores a task from another store.
 func (s *Store) Restore(ctx context.Context, r store.Restored) (signalbox.Task, error) {
 	v := &restore{row: r}
 	size := sizeOf(&r.Request)

@@ -8,7 +8,6 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/group"
 )
 
-// Bounds on the time between two attempts to reach a server.
 const (
 	// Bounds of the delay between attempts to reach a server.
 	retryFirst = 5 * time.Millisecond
@@ -31,7 +30,7 @@ func (w *writer) retry(err error) {
 			err = w.beginGeneration()
 		}
 		w.set.forget()
-		if err != errMovedUnderLock { //nolint:errorlint // our own sign, never wrapped
+		if err != errMovedUnderLock { //nolint:errorlint // our own sentinel, never wrapped
 			w.sharing.unlock()
 		}
 		if errors.Is(err, ErrValue) && len(w.batch.Jobs) > 1 {
@@ -55,7 +54,7 @@ func (w *writer) oneByOne() {
 	stage := p.stage
 	p.stage = redone
 	for n, j := range jobs {
-		j.Alone = true // nobody joins it
+		j.Alone = true // no other verb joins it
 		w.batch.Jobs = jobs[n : n+1 : n+1]
 		w.runBatch()
 	}

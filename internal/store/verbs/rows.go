@@ -8,7 +8,7 @@ import (
 type row struct {
 	task *signalbox.Task // immutable; nil: it is deleted
 
-	// Of the current batch.
+	// Fields of the current batch.
 	changed bool
 	before  *signalbox.Task    // at the start of the batch; nil: it is new
 	request *signalbox.Request // of a new task; of another one, it replaces the stored one
@@ -159,8 +159,7 @@ func (x *workingSet) keptBytes(owner string) *counter { return x.counter(kindKep
 // keptPrefix precedes the owner in the id of such a doc; an empty owner is allowed.
 const keptPrefix = "by "
 
-// count counts a task among those that wait, or what is kept of it once it has
-// ended.
+// count adds n to the counts that a task belongs to: waiting tasks, or the bytes kept of ended ones.
 func (x *workingSet) count(t *signalbox.Task, n int) {
 	if t.State.Terminal() {
 		if size := t.Kept(); size != 0 {
@@ -179,7 +178,7 @@ func (x *workingSet) count(t *signalbox.Task, n int) {
 	if t.Ready {
 		ready = n
 	} else if n > 0 && t.SessionID == "" && !t.NotBefore.IsZero() && t.NotBefore.UnixMilli() <= x.WokenMS {
-		// Its time is before what Wake has checked: check it again.
+		// NotBefore is earlier than what Wake has checked: check again.
 		x.WokenMS = t.NotBefore.UnixMilli() - 1
 	}
 	c := x.addQueueCount(t.Queue, n, ready)
@@ -189,7 +188,7 @@ func (x *workingSet) count(t *signalbox.Task, n int) {
 	x.addLimitCount(t.Limit, n)
 }
 
-// countLanding lists an ended task whose landing is open, or takes it off the list.
+// countLanding adds an ended task with an open landing to the list, or removes it.
 func (x *workingSet) countLanding(t *signalbox.Task, n int) {
 	switch {
 	case !t.Landing.Open():
@@ -200,7 +199,7 @@ func (x *workingSet) countLanding(t *signalbox.Task, n int) {
 	}
 }
 
-// countParked lists a task at its gate, or takes it off the list.
+// countParked adds a task to the list of its gate, or removes it.
 func (x *workingSet) countParked(t *signalbox.Task, n int) {
 	if id := parkedPrefix(t.Parking.Kind, t.Parking.Name) + t.ID; n > 0 {
 		x.put(kindParked, id, t.Parking.At.UnixMilli(), []byte{1}, nil)
@@ -209,8 +208,7 @@ func (x *workingSet) countParked(t *signalbox.Task, n int) {
 	}
 }
 
-// parkedPrefix begins the ids of the docs of tasks that are parked at a gate; they end with
-// the id of the task.
+// parkedPrefix is the prefix of the ids of docs of tasks parked at a gate; the id of the task follows.
 func parkedPrefix(kind signalbox.GateKind, name string) string {
 	return string(kind) + "/" + name + "/"
 }

@@ -39,7 +39,7 @@ func (l *runList) find(id string) int {
 	return slices.IndexFunc(l.runs, func(r signalbox.ScheduleRun) bool { return r.ID == id })
 }
 
-// decided reports whether there is a run with that id which is no longer open.
+// decided reports whether the run with that id exists and is no longer open.
 func (l *runList) decided(id string) bool {
 	if l == nil {
 		return false
@@ -48,8 +48,7 @@ func (l *runList) decided(id string) bool {
 	return n >= 0 && !l.runs[n].Status.Open()
 }
 
-// keep puts runs where they belong, and drops the oldest beyond those that are
-// kept, but none that is open.
+// keep inserts runs and drops the oldest beyond those that are kept, but never an open one.
 func (l *runList) keep(x *workingSet, runs []signalbox.ScheduleRun) {
 	put := map[string]bool{}
 	for _, r := range runs {
@@ -87,8 +86,7 @@ func (x *workingSet) dropRun(schedule, id string) {
 	x.drop(kindOpenRun, openID(schedule, id))
 }
 
-// openID names a run of any schedule: the length of the schedule's id says
-// where it ends.
+// openID identifies a run among those of all schedules: the length of the schedule's id marks where it ends.
 func openID(schedule, run string) string { return strconv.Itoa(len(schedule)) + ":" + schedule + run }
 
 func readOpenRun(id string, body []byte) (signalbox.ScheduleRun, error) {
@@ -104,7 +102,7 @@ func readRun(schedule string) func(id string, body []byte) (signalbox.ScheduleRu
 	return func(id string, body []byte) (signalbox.ScheduleRun, error) { return pack.ReadRun(schedule, id, body) }
 }
 
-// ScheduleRuns lists runs of a schedule, the newest first.
+// ScheduleRuns lists runs of a schedule, newest first.
 func (s *Store) ScheduleRuns(ctx context.Context, id string, limit int) ([]signalbox.ScheduleRun, error) {
 	if limit <= 0 {
 		return nil, s.ready(ctx)
@@ -116,7 +114,7 @@ func (s *Store) ScheduleRuns(ctx context.Context, id string, limit int) ([]signa
 	return decodeAll(docs, readRun(id))
 }
 
-// OpenRuns lists the runs of all schedules that are open.
+// OpenRuns lists the open runs of all schedules.
 func (s *Store) OpenRuns(ctx context.Context) ([]signalbox.ScheduleRun, error) {
 	list, err := readAll(ctx, s, kindOpenRun, readOpenRun)
 	if err != nil {

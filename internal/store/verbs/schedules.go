@@ -67,7 +67,7 @@ func (v *putSchedule) run(x *workingSet) error {
 	return nil
 }
 
-// refused refuses what may not be stored, before anything is.
+// refused checks everything before anything is stored.
 func (v *putSchedule) refused(stored, row *signalbox.Schedule, named string, count *docRow, runs *runList) error {
 	was := int64(0)
 	if stored != nil {
@@ -99,7 +99,7 @@ type deleteSchedule struct {
 	was   bool
 }
 
-// DeleteSchedule forgets a schedule with its runs.
+// DeleteSchedule deletes a schedule with its runs.
 func (s *Store) DeleteSchedule(ctx context.Context, id string, e signalbox.Entry) (bool, error) {
 	v := &deleteSchedule{id: id, entry: e}
 	if err := s.do(ctx, v, 0); err != nil {
@@ -108,8 +108,8 @@ func (s *Store) DeleteSchedule(ctx context.Context, id string, e signalbox.Entry
 	return v.was, nil
 }
 
-// run removes a schedule, also one whose row is damaged: then its name stays
-// taken for as long as nobody else asks for it.
+// run deletes a schedule, even if its row is damaged: then its name stays taken until another schedule wants
+// it.
 func (v *deleteSchedule) run(x *workingSet) error {
 	doc := x.doc(kindSchedule, v.id)
 	count := x.doc(kindCount, countSchedules)
@@ -134,8 +134,7 @@ func (v *deleteSchedule) run(x *workingSet) error {
 	return nil
 }
 
-// A schedule's doc is its revision, the length of its name, the name, and the
-// rest.
+// The doc of a schedule is its revision, the length of its name, the name, and the rest.
 func scheduleBody(s *signalbox.Schedule) []byte {
 	b := binary.AppendVarint(nil, s.Rev)
 	b = binary.AppendUvarint(b, uint64(len(s.Name)))
@@ -150,7 +149,7 @@ func readSchedule(id string, body []byte) (signalbox.Schedule, error) {
 		size, m = binary.Uvarint(body[n:])
 	}
 	if n <= 0 || m <= 0 || size > uint64(len(body)-n-m) { //nolint:gosec // a length
-		return pack.ReadSchedule(id, nil) // says that it is damaged
+		return pack.ReadSchedule(id, nil) // returns the error that it is damaged
 	}
 	rest := body[n+m:]
 	s, err := pack.ReadSchedule(id, rest[size:])

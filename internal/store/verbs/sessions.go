@@ -34,8 +34,8 @@ func (x *workingSet) chooseSession(t *signalbox.Task, k *store.ChatSession) erro
 	return err
 }
 
-// chatSession returns the session of a chat as its agent's current one, new if there is
-// none; nil if it stays unchanged.
+// chatSession returns the session of a chat as its agent's current one: a new one if it does not exist; nil
+// if it stays unchanged.
 func (x *workingSet) chatSession(t *signalbox.Task, held *signalbox.Session, sub *store.Submission) (*signalbox.Session, error) {
 	if sub.Chat == nil || t.SessionID == "" {
 		return nil, nil
@@ -147,8 +147,6 @@ func (s *Store) Session(ctx context.Context, id string) (signalbox.Session, erro
 	return *held, nil
 }
 
-// sessionRows is how many rows Sessions looks at for one page, and sessionPage
-// how many it reads at once.
 const (
 	// sessionRows bounds the rows that Sessions reads for one page, sessionPage those it
 	// reads at once.
@@ -156,7 +154,7 @@ const (
 	sessionPage = 1000
 )
 
-// Sessions lists sessions, the last used first.
+// Sessions lists sessions, last used first.
 func (s *Store) Sessions(ctx context.Context, q store.SessionQuery) (page store.SessionPage, err error) {
 	if err := s.ready(ctx); err != nil {
 		return page, err

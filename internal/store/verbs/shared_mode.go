@@ -15,9 +15,9 @@ type sharedMode struct {
 	countdown int  // batches until this process counts as the only writer, unless another writes
 	moved     bool // another process had written when the lock was last taken
 	lock      lock
-	// parent is the batch that the set is based on, if another process passed it on and it
-	// may not be stored yet. Nobody is answered before it is stored: together with this
-	// one, or before it if this one has nothing to store.
+	// parent is the batch that the set is based on, if another process passed it on and it may not be stored
+	// yet. No caller is answered before it is stored: together with this batch, or before it if this one has
+	// nothing to store.
 	parent *BatchID
 }
 
@@ -88,7 +88,7 @@ func (m *sharedMode) begin() error {
 	want := m.want()
 	want.Since, want.InUse = x.stored.Moment, true
 	for n := range want.Lines {
-		want.Lines[n].After = store.Cursor{} // where the known part ends is known only after the logs
+		want.Lines[n].After = store.Cursor{} // the end of the known part is only known after the logs
 	}
 	l, err := m.read(want)
 	if err != nil {

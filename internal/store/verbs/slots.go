@@ -7,7 +7,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// agentSlots is the slots of an agent that are in use.
+// agentSlots are the slots of an agent that are in use.
 type agentSlots struct {
 	agent     string
 	known     bool
@@ -41,7 +41,7 @@ func (x *workingSet) agentSlots(agent string) *agentSlots {
 	return u
 }
 
-// loaded sets the rows of the backend; the batch has not changed any yet.
+// loaded sets the loaded rows, before the batch changes any.
 func (u *agentSlots) loaded(rows []signalbox.Slot) {
 	u.known = true
 	for i := range rows {

@@ -15,7 +15,7 @@ type keepStale struct {
 	said signalbox.Stale
 }
 
-// KeepStale keeps what a void execution of a task said, by its fence.
+// KeepStale stores the final report of a void execution, by its fence.
 func (s *Store) KeepStale(ctx context.Context, id string, said signalbox.Stale) error {
 	said.Result = *said.Result.Clone()
 	return s.do(ctx, &keepStale{id, said}, len(said.Result.Output)+len(said.Result.Tail))
@@ -51,7 +51,7 @@ func (v *keepStale) run(x *workingSet) error {
 
 func staleID(seq int64) string { return strconv.FormatInt(seq, 10) }
 
-// Stales lists what void executions of a task said, by fence.
+// Stales lists the final reports of void executions of a task, by fence.
 func (s *Store) Stales(ctx context.Context, id string) ([]signalbox.Stale, error) {
 	w, err := s.whole(ctx, id)
 	if err != nil {

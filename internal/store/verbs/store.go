@@ -28,8 +28,8 @@ type Options struct {
 	Direct bool
 
 	keep   bounds // tests
-	many   int    // as manyVerbs; tests
-	drafts bool   // also where nobody is expected; tests
+	many   int    // replaces manyVerbs; tests
+	drafts bool   // draft even if no more verbs are expected; tests
 }
 
 // DefaultPatience outlasts the restart of a server.
@@ -119,7 +119,7 @@ func open(ctx context.Context, g Backend, shared SharedBackend, o Options) (*Sto
 	return s, nil
 }
 
-// Info says what the store is and what it promises.
+// Info describes the store.
 func (s *Store) Info() store.Info { return s.backend.Info() }
 
 // Close waits for running verbs and closes the backend. Closing twice is a no-op.
@@ -159,14 +159,13 @@ func (s *Shared) Time(ctx context.Context) (time.Time, error) {
 	return time.UnixMilli(at.UnixMilli()).UTC(), err
 }
 
-// Generation grows when the server turns out to have lost what it had
-// acknowledged.
+// Generation grows when the server turns out to have lost acknowledged data.
 func (s *Shared) Generation() int64 { return s.generation.Load() }
 
-// Changed gets a sign when another process may have changed something.
+// Changed is signalled when another process may have changed something.
 func (s *Shared) Changed() <-chan struct{} { return s.shared.Changed() }
 
-// Others returns journal entries that other processes wrote.
+// Others returns journal entries written by other processes.
 func (s *Shared) Others(ctx context.Context, after int64, limit int) (entries []signalbox.Entry, through int64, err error) {
 	rows, err := s.entries(ctx, after, limit)
 	if err != nil {

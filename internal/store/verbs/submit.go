@@ -12,7 +12,7 @@ import (
 type submit struct {
 	sub  store.Submission
 	got  store.Submitted
-	sure bool // id and key have been looked up
+	sure bool // id and key were looked up
 }
 
 // Submit stores a new pending task. A known idempotency key is answered before limits are
@@ -21,7 +21,7 @@ func (s *Store) Submit(ctx context.Context, sub store.Submission) (store.Submitt
 	v := submits.Get().(*submit)
 	v.sub = sub
 	if err := s.do(ctx, v, sizeOf(&sub.Request)); err != nil {
-		return store.Submitted{}, err // the writer may have v still: it does not go back
+		return store.Submitted{}, err // the writer may still use v, so it is not returned to the pool
 	}
 	got := v.got
 	*v = submit{}
@@ -77,8 +77,7 @@ func (v *submit) foresee(x *workingSet) {
 	}
 }
 
-// refuse refuses the task, unless its key or id turns out to be known, which takes
-// precedence.
+// refuse refuses the task, unless its key or id turns out to exist, which takes precedence.
 func (v *submit) refuse(x *workingSet, err error) error {
 	if v.sure {
 		return err
@@ -121,7 +120,7 @@ func (v *submit) store(x *workingSet, t *signalbox.Task, held *signalbox.Session
 	}
 	x.Seq++
 	t.Seq, t.Rev = x.Seq, 1
-	t.HasEnv = t.HasEnv || len(sub.Request.SealedEnv) > 0 // it causes the environment to be erased at the end
+	t.HasEnv = t.HasEnv || len(sub.Request.SealedEnv) > 0 // so that the environment is erased at the end
 	x.enqueue(t, sub.Now)
 	t.Ready = t.SessionID == "" && !t.NotBefore.After(sub.Now)
 	r := x.insert(t, sub.Request.Clone())

@@ -119,8 +119,8 @@ func (k *sessionTurns) busy() bool {
 // any reports whether a turn is pending or in flight.
 func (k *sessionTurns) any() bool { return len(k.pending.items)+len(k.inFlight.items) > 0 }
 
-// next returns the task whose turn it is: none while one is in flight or is the first and
-// parked, else the first that is due.
+// next returns the task whose turn it is: none while one is in flight or the first one is parked, else the
+// first that is due.
 func (k *sessionTurns) next(now time.Time) *row {
 	if len(k.inFlight.items) > 0 {
 		return nil

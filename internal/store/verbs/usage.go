@@ -9,14 +9,14 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/pack"
 )
 
-// usageRow is where a run's figures are added.
+// usageRow is the row that a run's figures are added to.
 type usageRow struct {
-	held signalbox.Usage // its key alone for a new row
+	held signalbox.Usage // only its key is set for a new row
 	new  bool
 	bad  []*docRow
 }
 
-// usageRow returns the row for what runs used; missing is set if it is not loaded.
+// usageRow returns the row that the usage of a run is added to; missing is set if it is not loaded.
 func (x *workingSet) usageRow(u *signalbox.Usage) usageRow {
 	at := x.usageAt(u.UsageKey)
 	if !at.new || at.bad != nil {
@@ -51,7 +51,7 @@ func (x *workingSet) usageRows(day signalbox.Day) *counter {
 	return x.counter(kindUsageRows, day.String())
 }
 
-// use adds to a row of usageRow. What was damaged is set aside first.
+// use adds figures to the row at. A damaged row is quarantined first.
 func (x *workingSet) use(at usageRow, u signalbox.Usage) {
 	x.quarantine(at.bad)
 	if at.new {
@@ -104,7 +104,7 @@ func (s *Store) Usage(ctx context.Context, q store.UsageQuery) (list []signalbox
 	}
 }
 
-// pruneUsage forgets the rows of days before.
+// pruneUsage deletes the rows of days before.
 type pruneUsage struct{ before signalbox.Day }
 
 func (v *pruneUsage) run(x *workingSet) error {

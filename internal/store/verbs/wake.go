@@ -15,7 +15,7 @@ type wake struct {
 	now   time.Time
 	limit int
 
-	begun int // x.run of the attempt that it is part of
+	begun int // x.run of the attempt that began it
 	after DueWant
 	woken []string
 	next  time.Time
@@ -34,7 +34,7 @@ func (s *Store) Wake(ctx context.Context, now time.Time, limit int) (woken []str
 	return v.woken, v.next, nil
 }
 
-// most often nothing is due
+// usually nothing is due
 func (v *wake) likelyReadOnly() bool { return true }
 
 func (v *wake) run(x *workingSet) error {

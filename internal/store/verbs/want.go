@@ -15,9 +15,8 @@ type Want struct {
 	// Since is a moment: the logs of the batches since then are wanted, if all are still
 	// kept. 0: none.
 	Since int64
-	// Parent is the batch that the caller, who has the lock, builds on though it was not
-	// stored when the lock was passed on: Load waits until it is, and returns ErrMoved if
-	// it fails. nil: none.
+	// Parent is the batch that the caller, which holds the lock, builds on although it was not stored when
+	// the lock was passed on. Load waits until it is stored, and returns ErrMoved if it fails. nil: none.
 	Parent *BatchID
 
 	Tasks    []string   // by id
@@ -47,8 +46,8 @@ type LineWant struct {
 	N     int
 }
 
-// HeadWant asks for the tasks of a session that are in flight or ready, and for
-// the first N of those that have not ended.
+// HeadWant asks for the tasks of a session that are in flight or ready, and for the first N of those that
+// have not ended.
 type HeadWant struct {
 	Session string
 	N       int
@@ -78,9 +77,8 @@ type Loaded struct {
 	// week: if it decreases, the server has lost batches.
 	Number int64
 	Logs   [][]byte // Delta.Log of each batch since Want.Since, in order; empty if one is missing
-	// Handed is a batch based on everything else in here: its process has passed the lock
-	// on and is still storing it. Only Lock with a Since may return it; without, Lock waits
-	// until there is none.
+	// Handed is a batch based on all the rest: its process has passed the lock on and is still storing it.
+	// Only Lock with a Since may return it; without a Since, Lock waits until no batch is being stored.
 	Handed *Handed
 
 	Tasks    []*signalbox.Task // nil: there is none
@@ -96,11 +94,11 @@ type Loaded struct {
 	Heads        []Head
 	Named        []bool
 	Slots        [][]signalbox.Slot // by slot
-	InUse        [2]int             // those that are not isolated, and those that are; the executors' apart
+	InUse        [2]int             // by sort: normal and isolated; slots of executors excluded
 	Due          []*signalbox.Task
 	NextDue      time.Time
-	Ended        []*signalbox.Task // oldest first
-	Cut          int64             // Seq of the last entry of the beginning that is older; 0: none
+	Ended        []*signalbox.Task // oldest end first
+	Cut          int64             // Seq of the last entry older than that; 0: none
 	Docs         []*Doc
 	Pages        [][]Doc
 }
@@ -111,16 +109,16 @@ type Head struct {
 	UpTo  store.Cursor // all up to here are in it; EndOfLine: all of the session
 }
 
-// EndOfLine stands behind all tasks.
+// EndOfLine is after all tasks.
 var EndOfLine = store.Cursor{OrderKey: math.MaxInt64, Place: math.MaxInt64}
 
-// BatchID names a batch, and no other one ever.
+// BatchID identifies a batch, uniquely for ever.
 type BatchID struct {
 	Writer string
 	Number int64
 }
 
-// Handed is a batch that is handed on before it is stored.
+// Handed is a batch that is passed on before it is stored.
 type Handed struct {
 	BatchID
 	Log []byte
@@ -129,18 +127,18 @@ type Handed struct {
 // QueueCount is how many tasks of a queue wait, and how many of them are ready.
 type QueueCount struct{ Waiting, Ready int }
 
-// Doc is a row of a kind of which there are few, or that is read whole.
+// Doc is a row of a kind with few rows, or whose rows are read as a whole.
 type Doc struct {
 	DocKey
-	Sort int64 // what a Page goes by
+	Sort int64 // the order of a Page
 	Body []byte
 }
 
 // DocKey names a doc.
 type DocKey struct{ Kind, ID string }
 
-// Page asks for docs of a kind: by ID, or BySort: by Sort, then ID; Falling:
-// the other way round. After, if set, is where an earlier page ended.
+// Page asks for docs of a kind: by ID, or with BySort by Sort, then ID; with Falling in descending order.
+// After, if set, is where the previous page ended.
 type Page struct {
 	Kind    string
 	BySort  bool
@@ -164,7 +162,7 @@ type Delta struct {
 	Queues   []QueueChange
 	Limits   []LimitChange
 	Slots    []SlotChange
-	InUse    [2]int // after it
+	InUse    [2]int // after the batch
 	Docs     []Doc  // put; one with a nil Body is deleted if it exists
 	Entries  []signalbox.Entry
 	Cut      int64 // journal entries up to this Seq are deleted; 0: none
@@ -185,16 +183,16 @@ func LogSpan(log []byte) (from, to int64) {
 	return int64(binary.BigEndian.Uint64(log)), int64(binary.BigEndian.Uint64(log[8:])) //nolint:gosec // as they were written
 }
 
-// TaskChange is a task before and after: Before is nil for a new one, which may have ended
-// already, After for a deleted one, whose request and result are deleted, too. When a task
-// ends, the SealedEnv of its request is erased, if it had HasEnv before.
+// TaskChange is a task before and after: Before is nil for a new one, which may already have ended, After for
+// a deleted one, whose request and result are deleted, too. When a task ends whose Before has HasEnv, the
+// SealedEnv of its request is erased.
 type TaskChange struct {
 	Before, After *signalbox.Task
 	Drafted       *signalbox.Task // as it was drafted; nil: it was not
 }
 
-// RequestRow is what is asked for of a task that is new, or was edited: then its SealedEnv
-// is nil, and the environment stays as it is stored.
+// RequestRow is the request of a task that is new or was edited. If edited, SealedEnv is nil, and the stored
+// environment stays.
 type RequestRow struct {
 	Seq     int64
 	Request signalbox.Request
@@ -212,7 +210,8 @@ type QueueChange struct {
 	QueueCount
 }
 
-// LimitChange is the count under a limit after the batch, likewise.
+// LimitChange is the count under a limit after the batch; at 0 its row is deleted. A backend that can count
+// cheaply need not store it.
 type LimitChange struct {
 	Limit string
 	N     int

@@ -40,7 +40,7 @@ type workingSet struct {
 	agents   map[string]*agentSlots
 	docs     documents
 
-	requests requests // survives forget: those of tasks that were edited are not taken from it
+	requests requests // survives forget; requests of edited tasks are dropped from it
 
 	want     wants
 	caps     bounds
@@ -78,8 +78,8 @@ type singleResults struct {
 	has     bool
 }
 
-// lookup says what is looked up of new tasks. What is not is taken to be new; the backend
-// refuses the batch if it is not.
+// lookup says what is looked up for new tasks. What is not looked up is assumed to be new; if it is not, the
+// backend refuses the batch.
 type lookup int
 
 const (
@@ -126,11 +126,11 @@ func (x *workingSet) enqueue(t *signalbox.Task, now time.Time) {
 	t.EnqueuedAt, t.Place = time.UnixMilli(x.EnqueuedMS).UTC(), x.Place
 }
 
-// requests keeps what was asked for of tasks that wait, so that a claim need
-// not read it back. Half of what it may keep is dropped at once, the older.
+// requests keeps the requests of waiting tasks, so that a claim need not read them. When it is full, the
+// older half is dropped.
 type requests struct {
 	young, old map[int64]*signalbox.Request
-	size       int // of the young ones
+	size       int // of the younger half
 }
 
 const requestBytes = 16 << 20

@@ -23,7 +23,7 @@ type writer struct {
 	sharing   sharedMode
 
 	callers    int // number of callers around the last commit
-	keyLookups int // batches to come that look keys up, after one was known
+	keyLookups int // number of batches to come that look up keys, after a key was found
 	number     int64
 	deltas     [2]Delta // of the newest two batches, alternating
 	drafts     Delta    // what is drafted
@@ -49,7 +49,7 @@ type mode interface {
 	finished()
 }
 
-// keyLookupBatches is how many batches look keys up after one was known.
+// keyLookupBatches is how many batches look up keys after one was found.
 const keyLookupBatches = 16
 
 func newWriter(s *Store) *writer {
@@ -68,7 +68,7 @@ func (w *writer) loop() {
 	for !w.store.inbox.Finished() || w.exclusive.pipeline.stage == inFlight {
 		select {
 		case err := <-w.exclusive.pipeline.committed:
-			_ = w.exclusive.finish(err) // no other batch is built on it
+			_ = w.exclusive.finish(err) // no other batch is based on it
 			w.exclusive.ack()
 			continue
 		case <-w.store.inbox.Sign():
@@ -138,7 +138,7 @@ func (w *writer) runAll() (open bool) {
 			if w.done[n] {
 				continue
 			}
-			if err := w.runOne(n); err == errMissing { //nolint:errorlint // our own sign, never wrapped
+			if err := w.runOne(n); err == errMissing { //nolint:errorlint // our own sentinel, never wrapped
 				open = true
 			}
 		}
@@ -160,7 +160,7 @@ func (w *writer) runOne(n int) error {
 	j := w.batch.Jobs[n]
 	w.set.missing = !w.set.known
 	err := j.Verb.run(&w.set)
-	if err == errMissing { //nolint:errorlint // our own sign, never wrapped
+	if err == errMissing { //nolint:errorlint // our own sentinel, never wrapped
 		return err
 	}
 	if err != nil && !isRefusal(err) {
@@ -176,9 +176,8 @@ func isRefusal(err error) bool {
 	return errors.Is(err, store.ErrStale) || errors.As(err, &own)
 }
 
-// joined adds verbs that have arrived. It does not wait for more while the backend is
-// locked, since others wait for it, nor while a batch is in flight: they have until it is
-// stored.
+// joined adds verbs that have arrived. It does not wait for more while the backend is locked, because other
+// processes wait for the lock, nor while a batch is in flight: they can join until it is stored.
 func (w *writer) joined() bool {
 	came := false
 	if w.sharing.lock == locked || w.exclusive.pipeline.stage == inFlight {

@@ -26,8 +26,7 @@ func (v *view) loadSessions(ctx context.Context, r store.Reader) error {
 	}
 }
 
-// checkSessions: each is listed once, in order, and chats of an agent go on
-// with one at most.
+// checkSessions: each is listed once, in order, and an agent has at most one current session.
 func (v *view) checkSessions() {
 	seen, current := map[string]bool{}, map[string]string{}
 	for i, s := range v.sessions {
@@ -52,7 +51,7 @@ func (v *view) checkSessions() {
 	}
 }
 
-// loadSchedules reads the schedules and what is open of them.
+// loadSchedules reads the schedules and their open runs.
 func (v *view) loadSchedules(ctx context.Context, r store.Reader) (err error) {
 	if v.schedules, err = r.Schedules(ctx); err != nil {
 		return err
@@ -61,8 +60,7 @@ func (v *view) loadSchedules(ctx context.Context, r store.Reader) (err error) {
 	return err
 }
 
-// checkSchedules: each is listed once, under a name of its own, and what is
-// open belongs to one of them.
+// checkSchedules: each is listed once, its name is unique, and each open run belongs to one of them.
 func (v *view) checkSchedules() {
 	ids := map[string]bool{}
 	for i, s := range v.schedules {
@@ -92,8 +90,8 @@ func (v *view) checkSchedules() {
 	}
 }
 
-// checkAudit follows the chain of the audit log to its head. It reads page by
-// page, because the log only grows.
+// checkAudit follows the chain of the audit log to its head. It reads page by page, so the log may grow
+// meanwhile.
 func (v *view) checkAudit(ctx context.Context, r store.Reader) error {
 	head, err := r.AuditHead(ctx)
 	if err != nil {

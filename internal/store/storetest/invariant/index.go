@@ -45,11 +45,9 @@ func (v *view) checkSlots() {
 	}
 }
 
-// checkCapacity: at most as many executions as slots for each agent that the
-// store knows (design §4.3). It also finds an agent whose number of slots was
-// lowered below what it runs. Calls of tools that stand in line of their tool
-// queue take a slot of the executor each, however many it has: that line is what
-// bounds them.
+// checkCapacity: each known agent has at most as many executions as slots (design §4.3). It also reports an
+// agent whose number of slots was lowered below what it runs. Promoted tool calls take a slot of the executor
+// each without regard to its number of slots: their tool queue bounds them.
 func (v *view) checkCapacity() {
 	running := map[string]int{}
 	for _, s := range v.slots {
@@ -67,9 +65,8 @@ func (v *view) checkCapacity() {
 	}
 }
 
-// checkReady: the claim index holds what could start now. A task that waits
-// for its time may or may not be due, the reads do not say, so it is only
-// wrong where it cannot be right either way.
+// checkReady: the claim index holds the tasks that could start now. The reads do not say whether a task with
+// a NotBefore is due, so only what is wrong in both cases is reported.
 func (v *view) checkReady() {
 	running := map[string]bool{}
 	for _, t := range v.flying {
@@ -78,7 +75,7 @@ func (v *view) checkReady() {
 		}
 	}
 	ready := map[string]string{}
-	first := map[string]signalbox.Task{} // of each session, the first that waits for no time
+	first := map[string]signalbox.Task{} // by session: its first task without a NotBefore
 	for _, t := range v.waiting {
 		if t.SessionID == "" {
 			if !t.Ready && t.NotBefore.IsZero() && t.State != signalbox.Parked {
@@ -110,8 +107,7 @@ func (v *view) checkReady() {
 	}
 }
 
-// checkParked: the lists of gates have exactly the tasks that are parked at them, the
-// longest parked ones first.
+// checkParked: the lists of gates have exactly the tasks that are parked at them, longest parked first.
 func (v *view) checkParked() {
 	at := map[string]time.Time{}
 	for i := range v.parked {
@@ -145,8 +141,8 @@ func (v *view) checkParked() {
 	}
 }
 
-// checkLandings: the list of open landings has exactly the ended tasks that have one, those that
-// were asked for first at its head, and no wish outlives its task.
+// checkLandings: the list of open landings has exactly the ended tasks that have one, in the order in which
+// they were requested, and no landing wish outlives its task.
 func (v *view) checkLandings() {
 	listed := map[string]bool{}
 	for i := range v.landings {
@@ -176,8 +172,8 @@ func (v *view) checkLandings() {
 	}
 }
 
-// checkAccounts: each is listed once, in a state that there is, and only one that is being
-// tried has a claim that goes first.
+// checkAccounts: each is listed once, its state is valid, and only an account that is being tried has a
+// probe.
 func (v *view) checkAccounts() {
 	for i := range v.accounts {
 		a := &v.accounts[i]
@@ -195,8 +191,8 @@ func (v *view) checkAccounts() {
 	}
 }
 
-// checkHolds: what is exclusive has one holder, no value has two, and the task of each holder
-// needs it.
+// checkHolds: an exclusive resource has one holder, no value is held twice, and the task of each holder needs
+// it.
 func (v *view) checkHolds() {
 	holders, values := map[string]int64{}, map[string]int64{}
 	for _, h := range v.holds {
@@ -219,11 +215,10 @@ func (v *view) checkHolds() {
 	}
 }
 
-// anew is how far a new generation goes on above what was known, at least.
+// anew is the smallest distance of a new generation from the last known number.
 const anew = 1_000_000
 
-// checkJournal: Seq has no gaps, but for one each time that the server lost
-// what it had acknowledged.
+// checkJournal: Seq has no gaps, except one for each time that the server lost acknowledged data.
 func (v *view) checkJournal() {
 	losses := v.generation - 1
 	for i := 1; i < len(v.sequence); i++ {

@@ -1,13 +1,10 @@
-// Package invariant checks, through the reads of a store alone, what must
-// hold between any two verbs: the invariants 3, 6 and 7 of the design (slots,
-// slot rows, one place for each task), terminal rows that say why they ended,
-// the claim index, the lists of gates, that of open landings, the states of accounts, the order of enqueueing, a journal without gaps, one current
-// session of an agent, an audit log whose rows follow each other, schedules with a
-// name and, where they are open, firings of their own, and agents held by
-// directors that are there.
+// Package invariant checks, through the reads of a store alone, what must hold between any two verbs: the invariants 3, 6 and 7
+// of the design (slots, slot rows, one place for each task), terminal rows with a reason, the claim index, the lists of gates and
+// of open landings, the states of accounts, the order of enqueueing, a journal without gaps, one current session per agent, the
+// chain of the audit log, schedules with unique names and, if open, with firings, and agents held only by existing directors.
 //
-// The reads are not one snapshot. On a store that others write to meanwhile,
-// a finding is a reason to look again, not a proof.
+// The reads are not one snapshot. If others write to the store meanwhile, a finding is a reason to check
+// again, not a proof.
 package invariant
 
 import (
@@ -19,7 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Check returns all that it finds wrong, joined, or the error of a read.
+// Check returns all findings, joined, or the error of a read.
 func Check(ctx context.Context, r store.Reader) error {
 	v, err := load(ctx, r)
 	if err != nil {
@@ -44,7 +41,7 @@ func Check(ctx context.Context, r store.Reader) error {
 	return errors.Join(v.found...)
 }
 
-// view is all that the reads show.
+// view is the result of all reads.
 type view struct {
 	waiting  []signalbox.Task
 	flying   []signalbox.Task
@@ -61,8 +58,7 @@ type view struct {
 	landings []signalbox.Task
 	sessions []signalbox.Session
 	sequence []int64 // of the journal
-	// generation counts from 1 how often the server lost something; 0 in a store
-	// that has no server.
+	// generation counts from 1 how often the server lost something; 0 for a store without a server.
 	generation int64
 	oldest     int64
 	newest     int64
@@ -126,8 +122,8 @@ func load(ctx context.Context, r store.Reader) (*view, error) {
 	return v, v.loadJournal(ctx, r)
 }
 
-// allWaiting reads a queue page by page. A page that does not get past the one
-// before it is a finding, and the last: it would never end.
+// allWaiting reads a queue page by page. If a page does not get beyond the previous one, that is a finding
+// and ends the read, which would never end otherwise.
 func (v *view) allWaiting(ctx context.Context, r store.Reader, queue string) ([]signalbox.Task, error) {
 	var all []signalbox.Task
 	var after store.Cursor

@@ -6,8 +6,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// loadPeers reads who holds what before it reads who there is: a director that
-// comes in between is no finding.
+// loadPeers reads the holders before the directors, so that a director that joins in between is no finding.
 func (v *view) loadPeers(ctx context.Context, r store.Reader) (err error) {
 	if v.holders, err = r.Holders(ctx); err != nil {
 		return err
@@ -16,8 +15,7 @@ func (v *view) loadPeers(ctx context.Context, r store.Reader) (err error) {
 	return err
 }
 
-// checkPeers: each director is listed once, and who holds an agent is one of
-// them.
+// checkPeers: each director is listed once, and each holder of an agent is one of them.
 func (v *view) checkPeers() {
 	listed := map[string]bool{}
 	for i, d := range v.directors {

@@ -32,7 +32,7 @@ func (v *view) checkPlaces() {
 	}
 }
 
-// checkRows: a row says nothing that contradicts its state.
+// checkRows: no field of a row contradicts its state.
 func (v *view) checkRows() {
 	for _, t := range v.tasks {
 		switch {
@@ -60,9 +60,8 @@ func (v *view) checkEnded(t *signalbox.Task) {
 	}
 }
 
-// checkOrder: places and submissions are numbered once each, EnqueuedAt never
-// decreases along the places, and every list stands in its order. What had
-// ended when it was restored was enqueued in another store.
+// checkOrder: places and Seqs are unique, EnqueuedAt never decreases along the places, and every list is in
+// its order. Tasks that were restored as ended are excluded: they were enqueued in another store.
 func (v *view) checkOrder() {
 	all := slices.Collect(maps.Values(v.tasks))
 	slices.SortFunc(all, func(a, b signalbox.Task) int { return int(a.Place - b.Place) })
@@ -98,7 +97,7 @@ func (v *view) checkOrder() {
 	sorted(v.ended, "ended", func(a, b *signalbox.Task) bool { return !a.EndedAt.Before(b.EndedAt) })
 }
 
-// checkCounts: the numbers are those of the rows.
+// checkCounts: the counts match the rows.
 func (v *view) checkCounts() {
 	queues, limits, flying := map[string]int{}, map[string]int{}, map[signalbox.State]int{}
 	lists := map[string][]string{}
@@ -129,7 +128,7 @@ func (v *view) checkCounts() {
 	}
 }
 
-// checkKept: what ended tasks take adds up, by owner.
+// checkKept: the kept bytes of ended tasks add up, by owner.
 func (v *view) checkKept() {
 	sum := map[string]int64{}
 	for i := range v.ended {

@@ -46,7 +46,7 @@ func (s *Store) changeAccount(ev signalbox.AccountEvent) store.AccountChange {
 	return store.AccountChange{Account: a.Clone(), Changed: message != ""}
 }
 
-// RemoveAccount forgets an account at which no task is parked.
+// RemoveAccount deletes an account at which no task is parked.
 func (s *Store) RemoveAccount(ctx context.Context, seen signalbox.Account, e signalbox.Entry) error {
 	if err := s.lock(ctx); err != nil {
 		return err

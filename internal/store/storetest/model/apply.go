@@ -8,8 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Apply writes a change where the row still has the revision that the change
-// was made from.
+// Apply writes a change if the row still has the revision that the change was made from.
 func (s *Store) Apply(ctx context.Context, c signalbox.Change, now time.Time) (signalbox.Task, error) {
 	if err := s.lock(ctx); err != nil {
 		return signalbox.Task{}, err
@@ -55,13 +54,12 @@ func (s *Store) Apply(ctx context.Context, c signalbox.Change, now time.Time) (s
 	return r.task, nil
 }
 
-// merge returns the row that the change makes of before. What the store sets
-// is taken from the stored row, never from the caller.
+// merge returns the changed row. What the store sets comes from the stored row, never from the caller.
 func (s *Store) merge(before *signalbox.Task, c *signalbox.Change) signalbox.Task {
 	t := c.Task
 	t.Seq, t.Rev = before.Seq, before.Rev+1
 	t.Place, t.EnqueuedAt = before.Place, before.EnqueuedAt
-	t.IdempotencyKey = before.IdempotencyKey // the index of keys stands on it
+	t.IdempotencyKey = before.IdempotencyKey // the key index depends on it
 	t.Ready = before.Ready && t.State == signalbox.Pending && c.Order != signalbox.OrderBack
 	switch c.Order {
 	case signalbox.OrderBack:
@@ -73,9 +71,8 @@ func (s *Store) merge(before *signalbox.Task, c *signalbox.Change) signalbox.Tas
 	return t
 }
 
-// bind notes which agent holds the task's session. Its tasks that wait where
-// any agent could take them move to that agent's queue: each a change of the
-// row, so that a change made from an older reading is stale.
+// bind stores which agent holds the task's session. Its waiting tasks that any agent could take move to that
+// agent's queue. This changes their revision, so that a change made from an older read is stale.
 func (s *Store) bind(before, t *signalbox.Task, now time.Time) {
 	if t.SessionID == "" || t.Agent == "" {
 		return

@@ -10,8 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Claim gives the best ready task of the request's queues to the lowest free
-// slot of the agent.
+// Claim gives the best ready task of the request's queues to the agent's lowest free slot.
 func (s *Store) Claim(ctx context.Context, c store.ClaimRequest) (store.Claimed, error) {
 	if err := s.lock(ctx); err != nil {
 		return store.Claimed{}, err
@@ -64,7 +63,7 @@ func (s *Store) Claim(ctx context.Context, c store.ClaimRequest) (store.Claimed,
 	return store.Claimed{Found: true, Task: t, Request: *r.request.Clone(), Holds: holds}, nil
 }
 
-// held lists what is held of a resource; "": of all.
+// held lists what is held of a resource; "" is all resources.
 func (s *Store) held(resource string) (list []signalbox.Hold) {
 	s.holds = slices.DeleteFunc(s.holds, func(h signalbox.Hold) bool { return s.slot(h.Agent, h.Slot, h.Fence) == nil })
 	for _, h := range s.holds {
@@ -86,7 +85,7 @@ func (s *Store) Holds(ctx context.Context) ([]signalbox.Hold, error) {
 	return list, nil
 }
 
-// lacks returns the resources of which others hold too much for a task.
+// lacks returns the resources of which others hold too much for a task to run.
 func (s *Store) lacks(c *store.ClaimRequest, t *signalbox.Task) (names []string) {
 	for _, n := range c.Requires(t) {
 		if _, ok := signalbox.Allot(c.Resources, n, s.held(n.Resource)); !ok {
@@ -96,10 +95,9 @@ func (s *Store) lacks(c *store.ClaimRequest, t *signalbox.Task) (names []string)
 	return names
 }
 
-// freeSlot returns the agent's lowest free slot of the sort that is asked for,
-// unless the fleet's ceiling is reached. Every row of that sort counts,
-// withheld ones and those above a lowered number of slots too: each may be an
-// execution.
+// freeSlot returns the agent's lowest free slot of the requested sort, unless the fleet limit is reached.
+// Every row of that sort counts, including withheld ones and those above a lowered number of slots: each may
+// be an execution.
 func (s *Store) freeSlot(c *store.ClaimRequest) (int, bool) {
 	sort, first, slots := store.SlotSort(c.Isolated), 0, min(c.Slots, signalbox.FirstIsolatedSlot)
 	if c.Isolated {
@@ -116,8 +114,8 @@ func (s *Store) freeSlot(c *store.ClaimRequest) (int, bool) {
 	return 0, false
 }
 
-// head returns the best ready task of the queues that are not paused which the claim may take,
-// and whether one was passed over for what it needs.
+// head returns the best ready task that the claim may take from the queues that are not paused, and whether a
+// task was passed over because of its needs.
 func (s *Store) head(c *store.ClaimRequest) (_ *row, short bool) {
 	if s.paused("", c.Now) {
 		return nil, false
@@ -154,13 +152,13 @@ func (s *Store) head(c *store.ClaimRequest) (_ *row, short bool) {
 	return best.row, short
 }
 
-// drained reports whether an agent is kept from all queues: its own is paused.
+// drained reports whether an agent's own queue is paused, which keeps it from all queues.
 func (s *Store) drained(agent string, now time.Time) bool {
 	return s.paused(signalbox.AgentQueue(agent), now)
 }
 
-// paused reports whether a pause of exactly that queue is in force: one whose
-// time is over holds nothing back, even while its row still stands.
+// paused reports whether a pause of exactly that queue is in force; an expired one is not, even if its row
+// still exists.
 func (s *Store) paused(queue string, now time.Time) bool {
 	p, ok := s.pauses[queue]
 	return ok && (p.UntilMS == 0 || now.UnixMilli() < p.UntilMS)

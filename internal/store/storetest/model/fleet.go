@@ -7,7 +7,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// PutAgent stores an agent by name. Its CreatedAt is that of the first time.
+// PutAgent stores an agent by name. CreatedAt is kept from the first time.
 func (s *Store) PutAgent(ctx context.Context, a signalbox.Agent, e signalbox.Entry) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -25,7 +25,7 @@ func (s *Store) PutAgent(ctx context.Context, a signalbox.Agent, e signalbox.Ent
 	return nil
 }
 
-// RemoveAgent forgets an agent that holds no slots.
+// RemoveAgent deletes an agent that holds no slots.
 func (s *Store) RemoveAgent(ctx context.Context, name string, e signalbox.Entry) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (s *Store) Resume(ctx context.Context, queue string, e signalbox.Entry) (wa
 	return was, nil
 }
 
-// Note writes a journal entry that belongs to no change.
+// Note writes a journal entry without a change.
 func (s *Store) Note(ctx context.Context, e signalbox.Entry) error {
 	if err := s.lock(ctx); err != nil {
 		return err

@@ -18,7 +18,7 @@ func (s *Store) PutToken(ctx context.Context, t signalbox.Token) error {
 	return nil
 }
 
-// DeleteToken forgets a token and reports whether it was there.
+// DeleteToken deletes a token and reports whether it existed.
 func (s *Store) DeleteToken(ctx context.Context, id string) (was bool, err error) {
 	if err := s.lock(ctx); err != nil {
 		return false, err
@@ -52,7 +52,7 @@ func (s *Store) PutUser(ctx context.Context, u signalbox.User) error {
 	return nil
 }
 
-// DeleteUser forgets a user and reports whether it was there.
+// DeleteUser deletes a user and reports whether it existed.
 func (s *Store) DeleteUser(ctx context.Context, id string) (was bool, err error) {
 	if err := s.lock(ctx); err != nil {
 		return false, err

@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// spot is a row's place in a line: the lowest key is first, then the lowest
-// tie. The two are unique in a line.
+// spot is a row's position in a line, by key, then tie. The two are unique in a line.
 type spot struct {
 	key, tie int64
 	row      *row
@@ -19,7 +18,7 @@ func compareSpots(a, b spot) int {
 // line is a sorted list of rows.
 type line struct{ spots []spot }
 
-// rank returns how many spots stand before (key, tie).
+// rank returns how many spots are before (key, tie).
 func (l *line) rank(key, tie int64) int {
 	n, _ := slices.BinarySearchFunc(l.spots, spot{key: key, tie: tie}, compareSpots)
 	return n
@@ -36,10 +35,10 @@ func (l *line) remove(key, tie int64) {
 
 func (l *line) empty() bool { return len(l.spots) == 0 }
 
-// after returns the spots that stand behind (key, tie).
+// after returns the spots after (key, tie).
 func (l *line) after(key, tie int64) []spot { return l.spots[l.rank(key, tie+1):] }
 
-// lines are lines by name; an empty one has no entry.
+// lines are lines by name; empty ones are not kept.
 type lines map[string]*line
 
 func (ls lines) add(name string, key, tie int64, r *row) {
@@ -57,7 +56,7 @@ func (ls lines) remove(name string, key, tie int64) {
 	}
 }
 
-// get returns the line of that name, an empty one if there is none.
+// get returns the line of that name; an empty one if there is none.
 func (ls lines) get(name string) *line {
 	if l := ls[name]; l != nil {
 		return l

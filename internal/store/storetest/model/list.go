@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Waiting lists pending tasks in the order in which they will be taken.
+// Waiting lists pending tasks in the order in which they will be claimed.
 func (s *Store) Waiting(ctx context.Context, queue string, after store.Cursor, limit int) ([]signalbox.Task, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -29,8 +29,7 @@ func (s *Store) Waiting(ctx context.Context, queue string, after store.Cursor, l
 	return tasks(spots, limit), nil
 }
 
-// Parked lists the tasks that are parked at a gate, the longest parked ones first; of one
-// time by gate and id.
+// Parked lists the tasks that are parked at a gate, longest parked first; at the same time by gate and id.
 func (s *Store) Parked(ctx context.Context, kind signalbox.GateKind, name string) ([]signalbox.Task, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -52,7 +51,7 @@ func (s *Store) parkedAt(kind signalbox.GateKind, name string) (list []signalbox
 	return list
 }
 
-// Landings lists the ended tasks whose landing is open, by when it was asked for, then id.
+// Landings lists the ended tasks whose landing is open, by the time of the request, then id.
 func (s *Store) Landings(ctx context.Context) (list []signalbox.Task, err error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -78,8 +77,7 @@ func (s *Store) InFlight(ctx context.Context) ([]signalbox.Task, error) {
 	return tasks(s.flying.spots, len(s.flying.spots)), nil
 }
 
-// Overdue lists pending tasks that have waited too long, the longest overdue
-// first.
+// Overdue lists pending tasks that have waited too long, most overdue first.
 func (s *Store) Overdue(ctx context.Context, now time.Time, limit int) ([]signalbox.Task, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -116,7 +114,7 @@ func tasks(spots []spot, limit int) []signalbox.Task {
 	return list
 }
 
-// historyRows is how many rows History looks at for one page.
+// historyRows bounds the rows that History reads for one page.
 const historyRows = 10_000
 
 // History lists ended tasks, newest end first.

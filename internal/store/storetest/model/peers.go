@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// peerage is what the store keeps of the directors over it.
+// peerage is the stored state of the directors.
 type peerage struct {
 	directors map[string]store.Director // by ID
 	holdings  map[string]store.Holding  // by agent
@@ -19,7 +19,7 @@ func newPeerage() peerage {
 	return peerage{map[string]store.Director{}, map[string]store.Holding{}, map[string]store.Heard{}}
 }
 
-// Beat renews the lease of a director and says who else lives.
+// Beat renews the lease of a director and returns who else is alive.
 func (s *Store) Beat(ctx context.Context, b store.Beat) (store.Peers, error) {
 	if err := s.lock(ctx); err != nil {
 		return store.Peers{}, err
@@ -59,7 +59,7 @@ func (p *peerage) change(c *store.BeatChange) {
 	}
 }
 
-// held are the holdings of the agents that a beat names.
+// held returns the holdings of the agents that a beat names.
 func (p *peerage) held(b *store.Beat) (list []store.Holding) {
 	for _, agents := range [][]string{b.Take, b.Drop} {
 		for _, agent := range agents {
@@ -74,7 +74,7 @@ func (p *peerage) held(b *store.Beat) (list []store.Holding) {
 // list lists the directors by ID.
 func (p *peerage) list() []store.Director { return values(p.directors) }
 
-// removed forgets an agent.
+// removed deletes an agent's holding and status.
 func (p *peerage) removed(agent string) {
 	delete(p.holdings, agent)
 	delete(p.heard, agent)
@@ -89,7 +89,7 @@ func (s *Store) Directors(ctx context.Context) ([]store.Director, error) {
 	return s.peerage.list(), nil
 }
 
-// Holders says which director holds each agent.
+// Holders returns which director holds each agent.
 func (s *Store) Holders(ctx context.Context) (map[string]string, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (s *Store) Holders(ctx context.Context) (map[string]string, error) {
 	return store.HoldersOf(s.peerage.list(), values(s.peerage.holdings)), nil
 }
 
-// values lists what a map has, by key.
+// values lists the values of a map, by key.
 func values[V any](m map[string]V) (list []V) {
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		list = append(list, m[key])

@@ -9,8 +9,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Prune forgets ended tasks, oldest first, and with them sessions that nobody has
-// used since and that no task belongs to any more.
+// Prune deletes ended tasks, oldest first, and sessions that are unused since and that no task names any
+// more.
 func (s *Store) Prune(ctx context.Context, p store.Pruning) (store.Pruned, error) {
 	if err := s.lock(ctx); err != nil {
 		return store.Pruned{}, err
@@ -71,8 +71,8 @@ func (s *Store) pruneSessions(unused time.Time) {
 	}
 }
 
-// pruneJournal cuts the beginning only: what is left must have no gaps, even
-// where the clock went back in between.
+// pruneJournal deletes only the beginning: the rest must have no gaps, even if the clock went back in
+// between.
 func (s *Store) pruneJournal(older time.Time) {
 	keep := slices.IndexFunc(s.journal, func(e signalbox.Entry) bool { return !e.At.Before(older) })
 	if keep < 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// findEndings is how many of the newest tasks Find seeks endings among.
+// findEndings is among how many of the newest tasks Find searches for endings.
 const findEndings = 10_000
 
 // Task returns the row of id, or CodeNotFound.
@@ -21,7 +21,7 @@ func (s *Store) Task(ctx context.Context, id string) (signalbox.Task, error) {
 	return r.task, err
 }
 
-// Tasks returns the rows of those of the tasks that are there.
+// Tasks returns the rows of those tasks that exist.
 func (s *Store) Tasks(ctx context.Context, ids []string) (there []signalbox.Task, err error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func (s *Store) Tasks(ctx context.Context, ids []string) (there []signalbox.Task
 	return there, nil
 }
 
-// Whole returns all of a task.
+// Whole returns everything stored of a task.
 func (s *Store) Whole(ctx context.Context, id string) (store.Whole, error) {
 	if err := s.lock(ctx); err != nil {
 		return store.Whole{}, err
@@ -50,13 +50,13 @@ func (s *Store) Whole(ctx context.Context, id string) (store.Whole, error) {
 	}, nil
 }
 
-// Request returns what was asked for.
+// Request returns the request of a task.
 func (s *Store) Request(ctx context.Context, id string) (signalbox.Request, error) {
 	r, err := s.read(ctx, id)
 	return r.request, err
 }
 
-// Result returns what the task left behind.
+// Result returns the result of a task.
 func (s *Store) Result(ctx context.Context, id string) (signalbox.Result, error) {
 	r, err := s.read(ctx, id)
 	return r.result, err
@@ -75,7 +75,7 @@ func (s *Store) read(ctx context.Context, id string) (row, error) {
 	return row{task: r.task, request: *r.request.Clone(), result: *r.result.Clone()}, nil
 }
 
-// Find returns the ids that begin or end with part, newest first.
+// Find returns the ids that start or end with part, newest first.
 func (s *Store) Find(ctx context.Context, part string, limit int) ([]string, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -95,8 +95,8 @@ func (s *Store) Find(ctx context.Context, part string, limit int) ([]string, err
 	return ids, nil
 }
 
-// Position returns the task's place in its queue. The count is exact here
-// however long the line is, and is marked as the contract says all the same.
+// Position returns the task's position in its queue. It is always exact here, but marked Approximate where
+// the contract says so.
 func (s *Store) Position(ctx context.Context, id string) (store.Position, error) {
 	if err := s.lock(ctx); err != nil {
 		return store.Position{}, err

@@ -7,7 +7,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Restore stores a task as another store had it.
+// Restore stores a task from another store.
 func (s *Store) Restore(ctx context.Context, r store.Restored) (signalbox.Task, error) {
 	if err := s.lock(ctx); err != nil {
 		return signalbox.Task{}, err

@@ -6,7 +6,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// row is a task with what was asked for and what it left behind.
+// row is a task with its request and result.
 type row struct {
 	task    signalbox.Task
 	request signalbox.Request
@@ -14,7 +14,7 @@ type row struct {
 	stales  []signalbox.Stale // by Fence
 }
 
-// replace gives a row new contents and its new place in every line.
+// replace replaces the contents of a row and updates its position in every line.
 func (s *Store) replace(r *row, t signalbox.Task) {
 	s.unlist(r)
 	r.task = t
@@ -27,7 +27,7 @@ func (s *Store) setReady(r *row, ready bool) {
 	s.replace(r, t)
 }
 
-// list puts a row into every line it belongs to while it is in its state.
+// list adds a row to every line that it belongs to in its state.
 func (s *Store) list(r *row) {
 	t := &r.task
 	s.listTalk(r)
@@ -58,7 +58,7 @@ func (s *Store) listPending(r *row) {
 	}
 }
 
-// unlist takes a row out of every line that list put it into.
+// unlist removes a row from every line that list added it to.
 func (s *Store) unlist(r *row) {
 	t := &r.task
 	s.unlistTalk(r)

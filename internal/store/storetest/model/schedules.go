@@ -47,7 +47,7 @@ func (s *Store) PutSchedule(ctx context.Context, row signalbox.Schedule, runs []
 	return row.Clone(), nil
 }
 
-// checkSchedule refuses what may not be stored, before anything is.
+// checkSchedule checks everything before anything is stored.
 func (s *Store) checkSchedule(p *plan, row *signalbox.Schedule, runs []signalbox.ScheduleRun) error {
 	was := int64(0)
 	if p != nil {
@@ -73,7 +73,7 @@ func (s *Store) checkSchedule(p *plan, row *signalbox.Schedule, runs []signalbox
 	return nil
 }
 
-// decided reports whether there is a run with that id which is no longer open.
+// decided reports whether the run with that id exists and is no longer open.
 func (p *plan) decided(id string) bool {
 	n := p.find(id)
 	return n >= 0 && !p.runs[n].Status.Open()
@@ -83,7 +83,7 @@ func (p *plan) find(id string) int {
 	return slices.IndexFunc(p.runs, func(r signalbox.ScheduleRun) bool { return r.ID == id })
 }
 
-// keep puts a run where it belongs.
+// keep inserts or replaces a run.
 func (p *plan) keep(r signalbox.ScheduleRun) {
 	if n := p.find(r.ID); n >= 0 {
 		p.runs = slices.Delete(p.runs, n, n+1)
@@ -96,7 +96,7 @@ func newestRun(a, b signalbox.ScheduleRun) int {
 	return cmp.Or(cmp.Compare(b.FiredAt.UnixMilli(), a.FiredAt.UnixMilli()), cmp.Compare(b.ID, a.ID))
 }
 
-// cut drops the oldest runs beyond those that are kept, but none that is open.
+// cut drops the oldest runs beyond those that are kept, but never an open one.
 func (p *plan) cut() {
 	p.open = 0
 	kept := p.runs[:0]
@@ -112,7 +112,7 @@ func (p *plan) cut() {
 	p.runs = kept
 }
 
-// countOpen remembers which schedules have open runs.
+// countOpen updates which schedules have open runs.
 func (s *Store) countOpen(id string, p *plan) {
 	delete(s.openPlans, id)
 	if p.open > 0 {
@@ -120,7 +120,7 @@ func (s *Store) countOpen(id string, p *plan) {
 	}
 }
 
-// DeleteSchedule forgets a schedule with its runs.
+// DeleteSchedule deletes a schedule with its runs.
 func (s *Store) DeleteSchedule(ctx context.Context, id string, e signalbox.Entry) (bool, error) {
 	if err := s.lock(ctx); err != nil {
 		return false, err
@@ -166,7 +166,7 @@ func (s *Store) Schedule(ctx context.Context, id string) (signalbox.Schedule, er
 	return p.row.Clone(), nil
 }
 
-// ScheduleRuns lists runs of a schedule, the newest first.
+// ScheduleRuns lists runs of a schedule, newest first.
 func (s *Store) ScheduleRuns(ctx context.Context, id string, limit int) ([]signalbox.ScheduleRun, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -179,7 +179,7 @@ func (s *Store) ScheduleRuns(ctx context.Context, id string, limit int) ([]signa
 	return slices.Clone(p.runs[:max(0, min(limit, len(p.runs)))]), nil
 }
 
-// OpenRuns lists the runs of all schedules that are open.
+// OpenRuns lists the open runs of all schedules.
 func (s *Store) OpenRuns(ctx context.Context) ([]signalbox.ScheduleRun, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err

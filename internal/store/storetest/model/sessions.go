@@ -26,8 +26,7 @@ func (s *Store) chooseSession(t *signalbox.Task, k *store.ChatSession) {
 	}
 }
 
-// converse makes the session of a chat the agent's current one, and begins it
-// where there is none.
+// converse makes the session of a chat the agent's current one, and creates it if it does not exist.
 func (s *Store) converse(t *signalbox.Task, k *store.ChatSession, now time.Time) {
 	if k == nil || t.SessionID == "" {
 		return
@@ -43,8 +42,7 @@ func (s *Store) converse(t *signalbox.Task, k *store.ChatSession, now time.Time)
 	s.keepSession(held)
 }
 
-// keepSession stores the row of a session. A current one takes that from the
-// agent's others.
+// keepSession stores the row of a session. If it is current, the agent's other sessions no longer are.
 func (s *Store) keepSession(held signalbox.Session) {
 	if held.Current {
 		for id, other := range s.sessions {
@@ -65,7 +63,7 @@ func (s *Store) checkTalk(t *signalbox.Task, k *store.ChatSession) error {
 	return nil
 }
 
-// PutSession stores a session where it is still as it was.
+// PutSession stores a session if it is unchanged since before was read.
 func (s *Store) PutSession(ctx context.Context, before, after signalbox.Session, e signalbox.Entry) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -97,7 +95,7 @@ func (s *Store) Session(ctx context.Context, id string) (signalbox.Session, erro
 	return held, nil
 }
 
-// Sessions lists sessions, the last used first.
+// Sessions lists sessions, last used first.
 func (s *Store) Sessions(ctx context.Context, q store.SessionQuery) (store.SessionPage, error) {
 	if err := s.lock(ctx); err != nil {
 		return store.SessionPage{}, err
@@ -124,7 +122,7 @@ func (s *Store) Sessions(ctx context.Context, q store.SessionQuery) (store.Sessi
 	return page, nil
 }
 
-// sessionsBefore returns the sessions that the list has behind a place.
+// sessionsBefore returns the sessions that follow a position in the list.
 func (s *Store) sessionsBefore(from store.SessionCursor) []signalbox.Session {
 	var list []signalbox.Session
 	for _, held := range s.sessions {
@@ -136,12 +134,12 @@ func (s *Store) sessionsBefore(from store.SessionCursor) []signalbox.Session {
 	return list
 }
 
-// placeOf is the place of a session in the list.
+// placeOf is the position of a session in the list.
 func placeOf(s signalbox.Session) store.SessionCursor {
 	return store.SessionCursor{Used: s.LastUsed.UnixMilli(), ID: s.ID}
 }
 
-// comparePlaces is below 0 where a comes before b: the last used is first.
+// comparePlaces is negative if a comes before b in the list: the last used is first.
 func comparePlaces(a, b store.SessionCursor) int {
 	return cmp.Or(cmp.Compare(b.Used, a.Used), cmp.Compare(b.ID, a.ID))
 }

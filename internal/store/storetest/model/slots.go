@@ -25,7 +25,7 @@ func (s *Store) takeSlot(row signalbox.Slot) {
 	s.slots[row.Agent][row.Slot] = &row
 }
 
-// slot returns a slot row, if it is still there with that fence.
+// slot returns a slot row, if it still has that fence.
 func (s *Store) slot(agent string, slot int, fence int64) *signalbox.Slot {
 	if row := s.slots[agent][slot]; row != nil && row.Fence == fence {
 		return row
@@ -41,8 +41,7 @@ func (s *Store) dropSlot(row *signalbox.Slot) {
 	}
 }
 
-// applySlot does to the slot of the changed task what the change says. A slot
-// that is gone, or has another fence by now, is left alone.
+// applySlot applies the change to the task's slot, unless the slot is gone or has another fence.
 func (s *Store) applySlot(c *signalbox.Change) {
 	row := s.slot(c.Task.Agent, c.Task.Slot, c.Task.Fence)
 	if row == nil {
@@ -56,7 +55,7 @@ func (s *Store) applySlot(c *signalbox.Change) {
 	}
 }
 
-// Renew moves the end of slot leases and returns how many of them exist.
+// Renew extends slot leases and returns how many of them exist.
 func (s *Store) Renew(ctx context.Context, leases []store.Lease) (int, error) {
 	if err := s.lock(ctx); err != nil {
 		return 0, err
@@ -72,7 +71,7 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) (int, error) {
 	return renewed, nil
 }
 
-// FreeSlot removes a withheld slot row, if it is still there with that fence.
+// FreeSlot removes a withheld slot row, if it still has that fence.
 func (s *Store) FreeSlot(ctx context.Context, agent string, slot int, fence int64) (bool, error) {
 	if err := s.lock(ctx); err != nil {
 		return false, err

@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// KeepStale keeps what a void execution of a task said, by its fence.
+// KeepStale stores the final report of a void execution, by its fence.
 func (s *Store) KeepStale(ctx context.Context, id string, said signalbox.Stale) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -25,7 +25,7 @@ func (s *Store) KeepStale(ctx context.Context, id string, said signalbox.Stale) 
 	return nil
 }
 
-// Stales lists what void executions of a task said, by fence.
+// Stales lists the final reports of void executions of a task, by fence.
 func (s *Store) Stales(ctx context.Context, id string) ([]signalbox.Stale, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 
 // Options are the settings of a store.
 type Options struct {
-	// ID is the identity of the store's data; "model" if empty.
+	// ID identifies the store's data; "" is "model".
 	ID string
 }
 
@@ -27,7 +27,7 @@ type Store struct {
 	keys map[string]*row // by idempotency key
 	talk map[string]*talk
 
-	// Lines of rows; the comment says by what they are sorted.
+	// Lines of rows; the comments give their sort order.
 	submitted line  // all: Seq
 	pending   line  // pending or parked: OrderKey, Place
 	waiting   lines // pending or parked, by queue: OrderKey, Place
@@ -41,10 +41,10 @@ type Store struct {
 
 	slots    map[string]map[int]*signalbox.Slot // by agent and slot
 	used     [store.SlotSorts]map[string]int    // slots in use by agent, of each sort
-	inUse    [store.SlotSorts]int               // slots in use over all agents, of each sort; the executor's apart
+	inUse    [store.SlotSorts]int               // slots in use over all agents, by sort; executors excluded
 	agents   map[string]signalbox.Agent
 	accounts map[string]signalbox.Account
-	holds    []signalbox.Hold // some of slots that were given back
+	holds    []signalbox.Hold // those of slots that were given back may still be here
 	pauses   map[string]signalbox.Pause
 	sessions map[string]signalbox.Session
 	tokens   map[string]signalbox.Token
@@ -62,7 +62,7 @@ type Store struct {
 
 	journal []signalbox.Entry // without gaps: the Seq is the first one's plus the index
 
-	// The counters only grow, whatever is pruned.
+	// The counters only grow, even if rows are pruned.
 	lastSeq, lastPlace, lastFence, lastEntry int64
 	ticketPlace, ticketFence                 int64
 	enqueued                                 time.Time // newest EnqueuedAt so far
@@ -70,7 +70,7 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// New makes an empty store.
+// New returns an empty store.
 func New(o Options) *Store {
 	o.ID = cmp.Or(o.ID, "model")
 	return &Store{
@@ -100,12 +100,12 @@ func New(o Options) *Store {
 	}
 }
 
-// Info says what the store is and what it promises.
+// Info describes the store.
 func (s *Store) Info() store.Info {
 	return store.Info{Kind: "model", ID: s.id, Durability: "none: everything is gone when the process ends", Grade: store.GradeNone}
 }
 
-// Close refuses all further verbs. Closing twice does no harm.
+// Close refuses all further verbs. Closing twice is a no-op.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,8 +113,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// lock begins a verb. A caller that has gone away gets nothing done: it could
-// not learn of it.
+// lock begins a verb. If the context has ended nothing is done, since the caller could not learn of it.
 func (s *Store) lock(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return &signalbox.Error{Code: signalbox.CodeStoreFailed, Message: "the caller went away, nothing was done", Err: err}

@@ -9,8 +9,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Submit stores a new pending task. A known idempotency key is answered
-// before the limit is looked at: what was accepted once stays accepted.
+// Submit stores a new pending task. A known idempotency key is answered before limits are checked: what was
+// accepted once stays accepted.
 func (s *Store) Submit(ctx context.Context, sub store.Submission) (store.Submitted, error) {
 	if err := s.lock(ctx); err != nil {
 		return store.Submitted{}, err
@@ -70,7 +70,7 @@ func (s *Store) admit(sub *store.Submission) error {
 	return nil
 }
 
-// crowd counts what stands before a task.
+// crowd counts what is ahead of a task.
 func (s *Store) crowd(t *signalbox.Task, r *store.Room, now time.Time) *store.Occupancy {
 	sort := store.SlotSort(r.Isolated)
 	c := &store.Occupancy{
@@ -93,8 +93,8 @@ func (s *Store) crowd(t *signalbox.Task, r *store.Room, now time.Time) *store.Oc
 	return c
 }
 
-// enqueue gives t the next place. Its time never lies before that of an
-// earlier enqueueing, so a clock that jumps back lets nobody jump the line.
+// enqueue gives t the next place. EnqueuedAt never decreases, so a clock that jumps back lets no task jump
+// the queue.
 func (s *Store) enqueue(t *signalbox.Task, now time.Time) {
 	if now.After(s.enqueued) {
 		s.enqueued = now
@@ -103,7 +103,7 @@ func (s *Store) enqueue(t *signalbox.Task, now time.Time) {
 	t.EnqueuedAt, t.Place = s.enqueued, s.lastPlace
 }
 
-// followSession lets the agent that holds the task's session decide its queue.
+// followSession sets a task's queue to that of the agent that holds its session.
 func (s *Store) followSession(t *signalbox.Task) {
 	if t.SessionID == "" {
 		return

@@ -6,7 +6,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// talk is what is going on in one session: one turn of it runs at a time.
+// talk is the turns of one session; one turn runs at a time.
 type talk struct {
 	pending line // OrderKey, Place
 	flying  line // OrderKey, Place
@@ -52,12 +52,11 @@ func (s *Store) unlistTalk(r *row) {
 	}
 }
 
-// due reports whether a pending task's time has come. What has been ready
-// stays so when the clock goes back.
+// due reports whether a pending task is due. A ready task stays ready when the clock goes back.
 func due(t *signalbox.Task, now time.Time) bool { return t.Ready || !t.NotBefore.After(now) }
 
-// turn returns the task of the session whose turn it is: none while one is in
-// flight, or the first is parked, else the first whose time has come.
+// turn returns the task whose turn it is: none while one is in flight or the first one is parked, else the
+// first that is due.
 func (k *talk) turn(now time.Time) *row {
 	if !k.flying.empty() {
 		return nil
@@ -81,7 +80,7 @@ func (s *Store) mayBeReady(r *row, now time.Time) bool {
 	return s.talk[r.task.SessionID].turn(now) == r
 }
 
-// settle makes ready what should be, after r has changed.
+// settle updates readiness after r has changed.
 func (s *Store) settle(r *row, now time.Time) {
 	if r.task.SessionID != "" {
 		s.settleSession(r.task.SessionID, now)

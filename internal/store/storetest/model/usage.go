@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// use adds what runs used to the row that it belongs to.
+// use adds what a run used to the row of its key.
 func (s *Store) use(u signalbox.Usage) {
 	if u.Spent == (signalbox.Spent{}) {
 		return

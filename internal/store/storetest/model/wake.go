@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Wake makes due tasks ready, those first whose time came first. A task that
-// waits for the turn before it in its session is not due: the end of that
-// turn readies it.
+// Wake makes due tasks ready, earliest NotBefore first. A task that waits for an earlier turn of its session
+// is not due: the end of that turn makes it ready.
 func (s *Store) Wake(ctx context.Context, now time.Time, limit int) (woken []string, next time.Time, err error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, time.Time{}, err

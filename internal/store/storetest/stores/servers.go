@@ -13,8 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// Each server is started for the first who needs it, and ends with the
-// process.
+// Each server is started for the first test that needs it, and ends with the process.
 var (
 	postgresServer = sync.OnceValue(func() *testserver.PostgresServer {
 		return testserver.NewPostgres(life{}, testserver.PostgresOptions{Folder: inMemory()})
@@ -24,8 +23,7 @@ var (
 	})
 )
 
-// inMemory is a folder that is no disk, where there is one: nothing here is
-// about the disk.
+// inMemory is a folder in memory if the system has one: no test here is about the disk.
 func inMemory() string {
 	const shared = "/dev/shm"
 	if _, err := os.Stat(shared); err != nil {
@@ -34,7 +32,7 @@ func inMemory() string {
 	return shared
 }
 
-// schemas are those of one database, which it would take ten times as long to make.
+// schemas are schemas of one database, since a database takes ten times as long to create.
 var schemas = sync.OnceValue(func() *testserver.Schemas {
 	return &testserver.Schemas{Server: postgresServer(), Database: "postgres", Keep: "migrations"}
 })
@@ -59,10 +57,10 @@ func openRedis(processes int) (store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s, nil // not s itself where there was an error: a nil that is not nil
+	return s, nil // not s itself after an error, since a nil *store in an interface is not nil
 }
 
-// several is a store that some processes have open.
+// several is a store that several processes have open.
 type several struct {
 	leaving
 	processes []store.Store
@@ -97,7 +95,7 @@ func openEach(processes int, open func() (verbs.SharedBackend, error)) (*several
 	return s, nil
 }
 
-// life is the life of the process: what is bound to it ends with the process.
+// life is a testing.TB that lasts as long as the process.
 type life struct{}
 
 func (life) Helper()                           {}

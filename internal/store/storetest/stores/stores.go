@@ -1,5 +1,5 @@
-// Package stores opens a store of each kind for tests that must hold on all of
-// them: the random histories, and the suite of the engine.
+// Package stores opens a store of each kind, for tests that must hold for all of them: the random histories,
+// and the suite of the engine.
 package stores
 
 import (
@@ -14,18 +14,17 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/sqlite"
 )
 
-// Kinds are the stores that there are, by Info.Kind. The first one needs no
-// server and no file.
+// Kinds are the kinds of stores, as in Info.Kind. The first one needs no server and no file.
 var Kinds = []string{"memory", "sqlite", "postgres", "redis"}
 
-// Open opens a new, empty store of a kind. Who opens it closes it.
+// Open opens a new, empty store of a kind. The caller closes it.
 func Open(t testing.TB, kind string) store.Store {
 	t.Helper()
 	return openBy(t, kind, 1)
 }
 
-// OpenTwice opens one as two processes have it, storetest.Several, where its
-// kind can be shared.
+// OpenTwice opens a store in two processes, as a storetest.Several, if its kind can be shared; else it is
+// Open.
 func OpenTwice(t testing.TB, kind string) store.Store {
 	t.Helper()
 	return openBy(t, kind, 2)
@@ -69,13 +68,13 @@ func openSQLite() (store.Store, error) {
 	return leaving{s, func() error { return os.RemoveAll(dir) }}, nil
 }
 
-// leaving is a store that leaves nothing behind.
+// leaving is a store that removes its data when it is closed.
 type leaving struct {
 	store.Store
 	leave func() error
 }
 
-// Close closes the store and removes what it kept.
+// Close closes the store and removes its data.
 func (l leaving) Close() error {
 	if err := l.Store.Close(); err != nil {
 		return err
