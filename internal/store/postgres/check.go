@@ -26,7 +26,7 @@ type guarantees struct {
 
 // checks reads the server's settings, and refuses an unsuitable one.
 func (p *params) checks(ctx context.Context, conn *pgconn.PgConn) (*guarantees, error) {
-	// What it says unasked comes first: an old one may not know what it is asked.
+	// Check the version that the server reports first: an old server may not know the settings asked for.
 	if said := conn.ParameterStatus("server_version"); tooOld(said) {
 		return nil, p.old(said)
 	}
@@ -77,7 +77,7 @@ func (h *guarantees) weak() bool {
 	return h.synchronous == "off" || (h.synchronous == "local" && h.standbys != "")
 }
 
-// grade says it in a word.
+// grade returns the Grade.
 func (h *guarantees) grade() store.Grade {
 	switch {
 	case !h.fsync || h.synchronous == "off":
@@ -114,8 +114,8 @@ func (h *guarantees) describe() string {
 	return text + ", and a failover to a standby of " + strconv.Quote(h.standbys)
 }
 
-// tooOld reports whether a version, such as 13.16 (Debian 13.16-1) or 17beta1, is unsupported.
-// One that cannot be parsed is not.
+// tooOld reports whether a version, such as 13.16 (Debian 13.16-1) or 17beta1, is unsupported. A version that
+// cannot be parsed is not too old.
 func tooOld(version string) bool {
 	digits := strings.TrimLeft(version, "0123456789")
 	major, err := strconv.Atoi(version[:len(version)-len(digits)])
@@ -127,8 +127,7 @@ func (p *params) old(version string) error {
 	return signalbox.Errorf(signalbox.CodeStoreFailed, "%s is version %s: the store needs %d or newer", p.where(), version, oldest)
 }
 
-// enough refuses a role or database with fewer connections than a director needs: it would fail
-// as soon as it is busy.
+// enough refuses a role or database with fewer connections than a busy director needs.
 func (p *params) enough(ctx context.Context, conn *pgconn.PgConn) error {
 	got, err := query(ctx, conn, `SELECT CASE WHEN r.rolsuper THEN -1 ELSE r.rolconnlimit END, CASE WHEN r.rolsuper THEN -1 ELSE d.datconnlimit END
 		FROM pg_roles r, pg_database d WHERE r.rolname = current_user AND d.datname = current_database()`)

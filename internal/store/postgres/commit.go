@@ -25,7 +25,7 @@ func (g *Backend) Commit(ctx context.Context, d *verbs.Delta) error {
 	locked := w.turn.has
 	if locked && !w.locked() {
 		w.drop()
-		return verbs.ErrMoved // the lock went with the connection
+		return verbs.ErrMoved // the lock was lost with the connection
 	}
 	s, err := w.ready(ctx)
 	if err != nil {
@@ -42,7 +42,7 @@ func (g *Backend) Commit(ctx context.Context, d *verbs.Delta) error {
 		x.do(stCommit)
 		go func() {
 			defer close(handed)
-			_ = w.turn.handOn(ctx, d) // who has no log loads what it needs
+			_ = w.turn.handOn(ctx, d) // a process without the log loads what it needs
 		}()
 	case locked:
 		x.do(stCommit)
@@ -75,8 +75,8 @@ func (g *Backend) Commit(ctx context.Context, d *verbs.Delta) error {
 	return w.outcome(at, err)
 }
 
-// outcome maps an error to the outcome of a batch. at is the failed statement; the first is
-// that of the moment.
+// outcome maps an error to the outcome of a batch. at is the failed statement; the first one is that of the
+// moment.
 func (w *writer) outcome(at int, err error) error {
 	refused, said := isServer(err)
 	switch {

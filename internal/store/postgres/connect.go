@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// limits are what the statements of a connection may take.
+// limits bound the statements of a connection.
 type limits struct {
 	statement, lock, idle time.Duration
 	readOnly              bool
@@ -38,7 +38,7 @@ func (p *params) dial(ctx context.Context, change func(c *pgconn.Config)) (*pgco
 	return conn, nil
 }
 
-// session makes a session, and checks that the server still has the same store: it may have
+// session opens a session, and checks that the server still has the same store, since the server may have
 // been replaced.
 func (g *Backend) session(ctx context.Context, l limits) (*session, error) {
 	s := &session{}

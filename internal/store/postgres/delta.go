@@ -6,8 +6,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// delta turns a verbs.Delta into statements: one for each table and kind of
-// change. Its columns keep their memory from batch to batch.
+// delta turns a verbs.Delta into statements, one for each table and kind of change. Its columns keep their
+// memory from batch to batch.
 type delta struct {
 	insert                             insertRows
 	update, end                        updateRows
@@ -19,7 +19,7 @@ type delta struct {
 	slotDelete, slotUpdate, slotInsert slotRows
 	counts                             countRows
 	docDelete, docPut                  docRows
-	requests, resultOf                 map[int64]int // by Seq: where in the Delta
+	requests, resultOf                 map[int64]int // by Seq: index in the Delta
 	entries                            []byte
 	packer                             pack.Packer
 	all                                []*column
@@ -41,7 +41,7 @@ type countRows struct{ kind, name, waiting, ready column }
 
 type docRows struct{ kind, id, sort, body column }
 
-// columns lists all of them, to be cleared.
+// columns lists all columns, to clear them.
 func (c *delta) columns() []*column {
 	if c.all == nil {
 		i, u, e := &c.insert, &c.update, &c.end
@@ -70,8 +70,7 @@ func (c *delta) columns() []*column {
 	return c.all
 }
 
-// write adds to x all that d says, but for its log. The first statement takes
-// the moment.
+// write adds all of d, except its log, to x. The first statement checks and sets the moment.
 func (c *delta) write(x *exchange, d *verbs.Delta) {
 	for _, column := range c.columns() {
 		column.clear()
@@ -97,7 +96,7 @@ func (c *delta) write(x *exchange, d *verbs.Delta) {
 	c.journal(x, d)
 }
 
-// index finds the requests and results of the tasks.
+// index maps Seqs to the requests and results.
 func (c *delta) index(d *verbs.Delta) {
 	if c.requests == nil {
 		c.requests, c.resultOf = map[int64]int{}, map[int64]int{}
@@ -112,7 +111,7 @@ func (c *delta) index(d *verbs.Delta) {
 	}
 }
 
-// task sorts one change into the columns.
+// task adds one change to the columns.
 func (c *delta) task(d *verbs.Delta, change *verbs.TaskChange) {
 	before, after := change.Before, change.After
 	switch {
@@ -177,7 +176,7 @@ func (c *delta) updateTask(d *verbs.Delta, before, after *signalbox.Task) {
 	}
 }
 
-// leftovers are results of tasks that did not change, or are new.
+// leftovers adds results of tasks that did not change or are new.
 func (c *delta) leftovers(d *verbs.Delta) {
 	for seq, n := range c.resultOf {
 		c.results.seq.int8(seq)
@@ -213,7 +212,7 @@ func (c *delta) sendTasks(x *exchange) {
 	}
 }
 
-// The states as rows hold them: in flight are those from 2 to 4.
+// The states by their number in rows: those in flight are 2 to 4.
 var stateNumbers = map[signalbox.State]int{
 	signalbox.Pending: 1, signalbox.Dispatching: 2, signalbox.Working: 3, signalbox.Cancelling: 4,
 	signalbox.Completed: 5, signalbox.Failed: 6, signalbox.Cancelled: 7, signalbox.Timeout: 8,

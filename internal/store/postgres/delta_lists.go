@@ -5,7 +5,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// moveLine takes a task out of the line of its queue, or puts it in.
+// moveLine removes a task from its queue's rows in line, or adds it.
 func (c *delta) moveLine(before, after *signalbox.Task) {
 	was := before != nil && before.State.Waiting()
 	is := after != nil && after.State.Waiting()
@@ -37,7 +37,7 @@ func sameLine(a, b *signalbox.Task) bool {
 		a.CreatedAt.Equal(b.CreatedAt) && a.NotBefore.Equal(b.NotBefore) && a.WaitUntil.Equal(b.WaitUntil)
 }
 
-// moveTurn does the same for the turns of its session.
+// moveTurn does the same for turns.
 func (c *delta) moveTurn(before, after *signalbox.Task) {
 	was, is := inTurn(before), inTurn(after)
 	if was && is && before.SessionID == after.SessionID && before.OrderKey() == after.OrderKey() && before.Place == after.Place {
@@ -58,7 +58,7 @@ func (c *delta) moveTurn(before, after *signalbox.Task) {
 
 func inTurn(t *signalbox.Task) bool { return t != nil && t.SessionID != "" && !t.State.Terminal() }
 
-// moveEnded does the same for what has ended.
+// moveEnded does the same for ended.
 func (c *delta) moveEnded(before, after *signalbox.Task) {
 	was := before != nil && before.State.Terminal()
 	is := after != nil && after.State.Terminal()
@@ -83,7 +83,7 @@ func (c *delta) moveEnded(before, after *signalbox.Task) {
 	}
 }
 
-// sendLists sends what goes before what comes: a row may do both.
+// sendLists sends removals before additions, since a row may have both.
 func (c *delta) sendLists(x *exchange) {
 	if l := &c.lineDelete; l.queue.n > 0 {
 		x.do(stLineDelete, l.queue.array(oidBytea), l.ready.array(oidBool), l.orderKey.array(oidInt8), l.place.array(oidInt8))

@@ -1,10 +1,9 @@
-// Package postgres keeps a store in PostgreSQL 14 or newer: a batch.Backend.
+// Package postgres keeps a store in PostgreSQL 14 or newer: a verbs.Backend.
 //
-// A batch is one transaction. Its first statement writes the row of the table
-// meta, on the condition that nobody wrote it since the batch read it: so the
-// batches of all processes stand in one line, that row's, and no statement
-// locks anything else. All statements of a batch go out together and are
-// answered together; between them stands nothing that the program decides.
+// A batch is one transaction. Its first statement updates the row of the table meta, on condition that it is
+// unchanged since the batch read it: so the batches of all processes are serialized by that row, and no
+// statement locks anything else. All statements of a batch are sent together and answered together, since
+// none depends on the result of another.
 //
 //	meta     one row: the counters, which are the moment
 //	writers  the number of each process's last batch
@@ -18,11 +17,9 @@
 //	journal  a row for each batch that has entries
 //	logs     what the newest batches changed, for processes that follow them
 //
-// tasks is the only table that grows, and it is the one whose rows change most
-// often. What tasks are sought by and changes stands in narrow tables beside
-// it, so that a change of state rewrites the row within its page and touches no
-// index, and vacuum has little to clean.
+// tasks is the only table that grows, and the one whose rows change most often. The columns that tasks are
+// searched by and that change are in narrow tables of their own, so that a change of state rewrites the row
+// within its page and touches no index, and vacuum has little to clean.
 //
-// What is sought by is a bytea: a name may hold any byte, and the order is that
-// of Go.
+// Search columns are of type bytea: a name may hold any byte, and the order is that of Go.
 package postgres

@@ -13,9 +13,9 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// The server's codes that mean something here.
+// The server's error codes that are handled here.
 const (
-	codeZeroDivision  = "22012" // of stMetaStep: somebody else's batch came first
+	codeZeroDivision  = "22012" // of stMetaStep: another process's batch came first
 	codeUnique        = "23505"
 	codeSerialization = "40001"
 	codeDeadlock      = "40P01"
@@ -40,8 +40,7 @@ func isFatal(err *pgconn.PgError) bool {
 	return severity == "FATAL" || severity == "PANIC"
 }
 
-// failed puts an error into words, for a write as for a read: nothing was
-// stored.
+// failed describes an error of a write or a read; nothing was stored.
 func failed(err error, doing string) error {
 	if _, ok := errors.AsType[*signalbox.Error](err); ok {
 		return err
@@ -66,7 +65,7 @@ func isTransient(err *pgconn.PgError) bool {
 	case strings.HasPrefix(err.Code, "57P"), // shutting down, starting
 		strings.HasPrefix(err.Code, "08"),
 		err.Code == "53300",      // too many connections
-		err.Code == codeReadOnly, // a failover: this server was the first one
+		err.Code == codeReadOnly, // after a failover: this server was the primary
 		err.Code == codeIdleTimeout:
 		return true
 	}
@@ -147,7 +146,7 @@ func unopened(err error, p *params) error {
 
 const readOnly = "is a replica, or takes no writes: name the primary (or all servers, HOST1:5432,HOST2:5432)"
 
-// refusal says why a server lets nobody in.
+// refusal describes why a server refuses the login.
 func refusal(err *pgconn.PgError, p *params) (signalbox.Code, string) {
 	switch err.Code {
 	case "28P01":

@@ -29,10 +29,10 @@ func (e *listener) close() {
 	<-e.done
 }
 
-// channel is what a process notifies when it wrote.
+// channel is the channel that a process notifies after a write.
 func (e *listener) channel() string { return "signalbox " + e.backend.params.schema }
 
-// Pauses between two tries to connect.
+// Delays between attempts to connect.
 const (
 	minReconnectDelay = 100 * time.Millisecond
 	maxReconnectDelay = 5 * time.Second
@@ -66,12 +66,12 @@ func (e *listener) listen(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	// Closing says goodbye to the server, which it does not need to hear.
+	// Close tells the server, which need not succeed.
 	defer func() { _ = conn.Close(ctx) }()
 	if _, err := conn.Exec(ctx, `SET tcp_keepalives_idle = 10; LISTEN "`+e.channel()+`"`).ReadAll(); err != nil {
 		return false
 	}
-	e.signal() // for what nobody listened to
+	e.signal() // for what happened while nothing listened
 	for {
 		if err := conn.WaitForNotification(ctx); err != nil {
 			return true

@@ -10,10 +10,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// cutRows is how many rows of the journal are looked at for one cut.
+// cutRows is how many rows of the journal are checked for one cut.
 const cutRows = 10_000
 
-// load adds to x what answers w.
+// load adds the statements that answer w to x.
 func load(x *exchange, w *verbs.Want) *verbs.Loaded {
 	l := &verbs.Loaded{}
 	x.ask(stMeta, func(r row) error { counters(r, l); return nil }, text(w.Writer))
@@ -88,7 +88,7 @@ func loadLines(x *exchange, w *verbs.Want, l *verbs.Loaded) {
 	x.ask(stHeads, headsAt(l), queues.array(oidBytea), keys.array(oidInt8), places.array(oidInt8), most.array(oidInt8))
 }
 
-// position is a cursor as the tables know it: the zero one stands before all.
+// position converts a cursor for the tables; the zero cursor is before all.
 func position(c store.Cursor) (key, place int64) {
 	if c == (store.Cursor{}) {
 		return math.MinInt64, math.MinInt64
@@ -139,8 +139,8 @@ func loadTimes(x *exchange, w *verbs.Want, l *verbs.Loaded) {
 	}
 }
 
-// cutOf returns the number of the last entry that is older, of the beginning
-// of the journal: rows that are older as a whole, and entries of the next.
+// cutOf returns the Seq of the last old entry at the beginning of the journal: rows that are old as a whole,
+// and entries of the next.
 func cutOf(r row, older time.Time) (int64, error) {
 	cut := r.int(0)
 	if r[2] != nil {
@@ -156,7 +156,7 @@ func cutOf(r row, older time.Time) (int64, error) {
 		}
 	}
 	if cut <= r.int(3) {
-		return 0, nil // it was cut there before
+		return 0, nil // the journal was cut there before
 	}
 	return cut, nil
 }
@@ -184,7 +184,7 @@ func loadDocs(x *exchange, w *verbs.Want, l *verbs.Loaded) {
 	}
 }
 
-// askPage adds what answers a page.
+// askPage adds the statement that answers a page.
 func askPage(x *exchange, p *verbs.Page, to *[]verbs.Doc) {
 	limit := int64(p.Limit)
 	if limit <= 0 {
@@ -214,8 +214,7 @@ func askPage(x *exchange, p *verbs.Page, to *[]verbs.Doc) {
 	}
 }
 
-// taskAt puts tasks where they were asked for, tasksAt into lists, taskTo into
-// one.
+// taskAt stores tasks at the index that they were asked for with, tasksAt in lists, taskTo in one list.
 func taskAt(to []*signalbox.Task) func(row) error {
 	return func(r row) (err error) {
 		to[r.at()], err = taskOf(r[1])
@@ -231,8 +230,7 @@ func tasksAt(to [][]*signalbox.Task) func(row) error {
 	}
 }
 
-// headsAt puts heads of lines where they were asked for, with what was asked for
-// of them.
+// headsAt stores heads of queues, with their requests, at the index that they were asked for with.
 func headsAt(l *verbs.Loaded) func(row) error {
 	tasks := tasksAt(l.Lines)
 	return func(r row) (err error) {

@@ -13,7 +13,7 @@ type logged struct {
 	body []byte
 }
 
-// loadLogs adds to x what answers Want.Since.
+// loadLogs adds the statement that answers Want.Since to x.
 func loadLogs(x *exchange, since int64, l *verbs.Loaded) {
 	var rows []logged
 	x.ask(stLogs, func(r row) error {
@@ -26,8 +26,8 @@ func loadLogs(x *exchange, since int64, l *verbs.Loaded) {
 	})
 }
 
-// logsBetween returns the logs from one moment to a later one, none if one is missing. A moment
-// is that of one stored batch; one of a batch that was not stored leads nowhere.
+// logsBetween returns the logs from one moment to a later one; none if one is missing. A log of a batch that
+// was not stored leads to a moment that no stored batch has.
 func logsBetween(rows []logged, since, to int64) (logs [][]byte) {
 	for to > since {
 		n := slices.IndexFunc(rows, func(r logged) bool { _, end := verbs.LogSpan(r.body); return end == to })

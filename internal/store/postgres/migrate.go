@@ -12,11 +12,11 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// migrate creates or upgrades the schema, and returns its version. Of several processes that
-// start at once one does it, and the others wait.
+// migrate creates or upgrades the schema, and returns its version. If several processes start at once, one
+// does it and the others wait.
 func (p *params) migrate(ctx context.Context, conn *pgconn.PgConn, steps []migration) (int, error) {
-	// The lock is that of the schema's name, and goes with the transaction: one
-	// for all steps, so that a step that fails leaves nothing behind.
+	// An advisory lock by the schema's name, held until the end of the transaction. There is one transaction
+	// for all steps, so a step that fails leaves nothing behind.
 	begin := fmt.Sprintf(`BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '30s';
 		SELECT pg_advisory_xact_lock(hashtext('signalbox migrations'), hashtext('%s'))`, p.schema)
 	if _, err := conn.Exec(ctx, begin).ReadAll(); err != nil {
@@ -71,7 +71,7 @@ func (p *params) version(ctx context.Context, conn *pgconn.PgConn) (int, error) 
 			return 0, err
 		}
 		version, err := strconv.Atoi(got[0])
-		if err != nil || version < 1 || version > maxSteps { // we put it there together with the first step
+		if err != nil || version < 1 || version > maxSteps { // the first step inserts it
 			return 0, p.notOurs(err)
 		}
 		return version, nil
@@ -87,7 +87,7 @@ func (p *params) version(ctx context.Context, conn *pgconn.PgConn) (int, error) 
 	return 0, nil
 }
 
-// identity returns the store's ID, generated when it is new.
+// identity returns the store's ID, which is generated for a new store.
 func identity(ctx context.Context, conn *pgconn.PgConn) (string, error) {
 	sql := fmt.Sprintf(`INSERT INTO meta(id, store_id, moment, generation, seq, place, fence, entry, enqueued_ms, woken_ms, in_use, in_use_isolated, cut)
 		VALUES(1, '%s', 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0) ON CONFLICT (id) DO NOTHING;

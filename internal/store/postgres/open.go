@@ -16,15 +16,14 @@ import (
 
 // Options are the settings of a backend.
 type Options struct {
-	// URL is a libpq connection string, postgres://user:password@host:5432/db;
-	// TLS (sslmode, sslrootcert, …) is set in it, and so are schema=NAME, the
-	// schema of the tables (signalbox), pool_max_conns=N, how many connections
-	// read (8; one more writes and one listens), and unsafe=on, which takes a
-	// server that can lose what it acknowledged.
+	// URL is a libpq connection string, postgres://user:password@host:5432/db, including TLS (sslmode,
+	// sslrootcert, …). Further settings are schema=NAME, the schema of the tables (default signalbox);
+	// pool_max_conns=N, the number of connections for reads (default 8; one more writes and one listens); and
+	// unsafe=on, which accepts a server that can lose acknowledged data.
 	URL string
 	Log *slog.Logger
 
-	// Those of tests.
+	// For tests.
 	migrations []migration
 	limit      timeouts
 }
@@ -43,8 +42,7 @@ type Backend struct {
 
 var _ verbs.SharedBackend = (*Backend)(nil)
 
-// Open connects, checks what the server promises, and brings the tables to the
-// schema of this version.
+// Open connects, checks the server's guarantees, and upgrades the schema to this version.
 func Open(ctx context.Context, o Options) (verbs.SharedBackend, error) {
 	p, err := parse(o.URL)
 	if err != nil {
@@ -67,7 +65,7 @@ func Open(ctx context.Context, o Options) (verbs.SharedBackend, error) {
 	return g, nil
 }
 
-// open migrates the schema, on a connection that is closed again.
+// open migrates the schema, on a connection that is closed afterwards.
 func (g *Backend) open(ctx context.Context, steps []migration) error {
 	p := g.params
 	conn, err := p.dial(ctx, func(c *pgconn.Config) { c.OnNotice = func(*pgconn.PgConn, *pgconn.Notice) {} })

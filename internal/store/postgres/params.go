@@ -15,11 +15,10 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// Limits on what one statement may take. A process that stands still while it
-// has the lock loses it after idleTimeout; lockTimeout is how long others wait
-// for it, longer than that, and short enough that the leases of directors
-// outlast it. One that stood still for stillTimeout in the middle of what it
-// says, which the server does not count as idle, loses it then (unblock).
+// Time limits. A process that is idle for idleTimeout while it has the lock loses it. lockTimeout is how long
+// others wait for the lock: longer than that, and short enough that the leases of directors outlast it. A
+// process that stops for stillTimeout in the middle of a message, which the server does not count as idle,
+// then loses the lock, too (unblock).
 const (
 	defaultConns     = 8
 	idleTimeout      = 5 * time.Second
@@ -34,17 +33,17 @@ type params struct {
 	config *pgconn.Config
 	schema string
 	unsafe bool
-	conns  int // that read
+	conns  int // number of connections for reads
 	limit  timeouts
 }
 
-// timeouts are those that tests set.
+// timeouts are replaced by tests.
 type timeouts struct{ idle, lock, still time.Duration }
 
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
 
-// parse takes a URL apart. What is ours in it is kept from the server, which
-// would refuse it. No error names the URL: it can hold a password.
+// parse parses a URL. Our own settings are removed, since the server would refuse them. No error contains the
+// URL, which can hold a password.
 func parse(address string) (*params, error) {
 	if !strings.HasPrefix(address, "postgres://") && !strings.HasPrefix(address, "postgresql://") {
 		return nil, wrongURL("it does not begin with postgres://")
@@ -65,7 +64,7 @@ func parse(address string) (*params, error) {
 		return nil, wrongURL(reasonOf(err))
 	}
 	if len(p.config.Fallbacks) > 0 && !values.Has("target_session_attrs") {
-		// Of several hosts the one that can be written to is meant.
+		// With several hosts, connect to the writable one.
 		p.config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	p.config.RuntimeParams["search_path"] = `"` + p.schema + `"`
@@ -74,11 +73,11 @@ func parse(address string) (*params, error) {
 	return p, nil
 }
 
-// take takes out of the query what is ours.
+// take removes our own settings from the query.
 func (p *params) take(values url.Values) error {
 	if values.Has("schema") {
 		p.schema = values.Get("schema")
-		if len(p.schema) > 50 || !schemaName.MatchString(p.schema) { // and room for the name of a channel
+		if len(p.schema) > 50 || !schemaName.MatchString(p.schema) { // leaves space for the name of a channel
 			return wrongURL("schema=" + strconv.Quote(p.schema) + " is no name of at most 50 small letters, digits and _")
 		}
 	}
@@ -104,8 +103,7 @@ func (p *params) take(values url.Values) error {
 	return nil
 }
 
-// wantsTLS reports whether nothing is sent without TLS: by default it is tried,
-// and a server that has none is spoken to without.
+// wantsTLS reports whether TLS is required. By default it is tried, and a server without TLS is used without.
 func (p *params) wantsTLS() bool {
 	for _, f := range p.config.Fallbacks {
 		if f.TLSConfig == nil {
@@ -115,7 +113,7 @@ func (p *params) wantsTLS() bool {
 	return p.config.TLSConfig != nil
 }
 
-// where names the server and the database for people.
+// where names the server and the database in messages.
 func (p *params) where() string {
 	host := p.config.Host
 	if !strings.HasPrefix(host, "/") {
@@ -128,14 +126,14 @@ func wrongURL(why string) error {
 	return signalbox.Invalid("store", "the address of the PostgreSQL store is wrong: %s; expected postgres://USER:PASSWORD@HOST:5432/DATABASE?sslmode=verify-full", why)
 }
 
-// reasonOf is what a ParseConfigError says, without the address.
+// reasonOf is the reason of a ParseConfigError, without the address.
 func reasonOf(err error) string {
 	var bad *pgconn.ParseConfigError
 	if !errors.As(err, &bad) {
 		return "it cannot be read"
 	}
 	_, reason, found := strings.Cut(bad.Error(), "`: ")
-	unread := strings.HasPrefix(reason, "failed to parse as URL") // its reason quotes what it stumbled over, which may be the password
+	unread := strings.HasPrefix(reason, "failed to parse as URL") // that reason quotes what could not be parsed, which may be the password
 	if !found || unread || bad.Unwrap() != nil && strings.Contains(bad.Unwrap().Error(), "parse \"") {
 		return "it cannot be read: is there a character in user or password that must be written as %XX?"
 	}
@@ -145,8 +143,7 @@ func reasonOf(err error) string {
 	return reason
 }
 
-// passwordOf is what stands between the first : of the user's part and the
-// last @.
+// passwordOf returns what is between the first : of the user's part and the last @.
 func passwordOf(address string) string {
 	_, rest, _ := strings.Cut(address, "://")
 	at := strings.LastIndex(rest, "@")

@@ -14,7 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// list keeps the tasks of a statement.
+// list collects the tasks of a statement.
 func list(to *[]signalbox.Task) func(row) error {
 	return func(r row) error {
 		t, err := taskOf(r[0])
@@ -29,17 +29,17 @@ func (g *Backend) Task(ctx context.Context, id string) (*signalbox.Task, error) 
 	return all[0], err
 }
 
-// Tasks returns rows, nil where there is none.
+// Tasks returns rows, nil for tasks that do not exist.
 func (g *Backend) Tasks(ctx context.Context, ids []string) ([]*signalbox.Task, error) {
 	all := make([]*signalbox.Task, len(ids))
 	err := g.read(ctx, func(x *exchange) {
-		clear(all) // of an exchange that broke
+		clear(all) // drop rows of an exchange that failed
 		x.ask(stTasks, taskAt(all), texts(ids))
 	})
 	return all, err
 }
 
-// Whole returns all that is kept of a task.
+// Whole returns everything stored of a task.
 func (g *Backend) Whole(ctx context.Context, id string) (w verbs.Whole, err error) {
 	err = g.read(ctx, func(x *exchange) {
 		x.ask(stWhole, func(r row) (err error) {
@@ -56,13 +56,13 @@ func (g *Backend) Whole(ctx context.Context, id string) (w verbs.Whole, err erro
 	return w, err
 }
 
-// findRows is how many of the newest tasks Find seeks among.
+// findRows is how many of the newest tasks Find searches.
 const findRows = 10_000
 
-// maxString stands behind every id and every name.
+// maxString sorts after every id and name.
 var maxString = strings.Repeat("\xff", 64)
 
-// Find returns the ids that begin or end with part, newest first.
+// Find returns the ids that start or end with part, newest first.
 func (g *Backend) Find(ctx context.Context, part string, limit int) ([]string, error) {
 	found := map[int64]string{}
 	take := func(fits func(id string) bool) func(row) error {
@@ -90,7 +90,7 @@ func (g *Backend) Find(ctx context.Context, part string, limit int) ([]string, e
 	return ids, nil
 }
 
-// endOf returns what stands behind all that begins with part.
+// endOf returns a bound after all strings that start with part.
 func endOf(part string) []byte {
 	end := bytes.TrimRight([]byte(part), "\xff")
 	if len(end) == 0 {
@@ -100,7 +100,7 @@ func endOf(part string) []byte {
 	return end
 }
 
-// Waiting lists pending tasks of a queue, or of all.
+// Waiting lists pending tasks of a queue, or of all queues.
 func (g *Backend) Waiting(ctx context.Context, queue string, after store.Cursor, limit int) (tasks []signalbox.Task, err error) {
 	key, place := position(after)
 	err = g.read(ctx, func(x *exchange) {
@@ -143,7 +143,7 @@ func (g *Backend) Children(ctx context.Context, parent string, limit int) ([]sig
 	return g.tasks(ctx, stChildren, text(parent), number(int64(limit)))
 }
 
-// Ended lists ended tasks that stand before a place, newest end first.
+// Ended lists ended tasks before a cursor, newest end first.
 func (g *Backend) Ended(ctx context.Context, before store.EndedCursor, limit int) ([]signalbox.Task, error) {
 	return g.tasks(ctx, stEnded, number(before.EndedMS), number(before.Seq), number(int64(limit)))
 }
@@ -173,7 +173,7 @@ func askSlots(x *exchange, to *[]signalbox.Slot) {
 	x.ask(stSlots, func(r row) error { *to = append(*to, slotOf(r)); return nil })
 }
 
-// Before counts the pending tasks that stand before one in its queue.
+// Before counts the pending tasks before a pending task in its queue.
 func (g *Backend) Before(ctx context.Context, id string, most int) (n int, exact bool, task *signalbox.Task, err error) {
 	if task, err = g.Task(ctx, id); err != nil || task == nil || !task.State.Waiting() {
 		return 0, false, task, err

@@ -6,11 +6,10 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// readers are the connections that read. They are made when they are first
-// needed, and again after they broke.
+// readers are the connections for reads. They are opened when first needed, and again after they broke.
 type readers struct {
 	backend *Backend
-	idle    chan *session // nil: one that may be made
+	idle    chan *session // nil: a connection that may be opened
 }
 
 func (r *readers) init(g *Backend) {
@@ -20,9 +19,8 @@ func (r *readers) init(g *Backend) {
 	}
 }
 
-// read runs an exchange that ask fills. It is one transaction, which sees one
-// moment. One that fails because the connection broke is done once more: the
-// server may have been restarted since the last one.
+// read runs an exchange that ask fills. It is one transaction with one snapshot. If the connection broke it
+// is tried once more, since the server may have been restarted.
 func (g *Backend) read(ctx context.Context, ask func(x *exchange)) error {
 	s, err := g.readers.get(ctx)
 	if err != nil {
@@ -51,7 +49,7 @@ func (g *Backend) read(ctx context.Context, ask func(x *exchange)) error {
 	return nil
 }
 
-// get takes a connection, or the right to make one.
+// get returns a connection, or nil for the right to open one.
 func (r *readers) get(ctx context.Context) (*session, error) {
 	select {
 	case s := <-r.idle:

@@ -1,8 +1,8 @@
 package postgres
 
-// migration is one step of the schema. Steps are numbered from 1, run in a
-// transaction each, and are never changed once they were released. A step only
-// adds, so that a process of the version before can go on beside it.
+// migration is one step of the schema. Steps are numbered from 1, each runs in a transaction, and none is
+// changed after its release. A step only adds, so that a process of the previous version can continue beside
+// it.
 type migration struct {
 	version int
 	sql     []string
@@ -12,15 +12,14 @@ type migration struct {
 // knows 3 would take for damaged rows.
 var migrations = []migration{{1, schema1}, {2, schema2}, {3, schema3}, {4, nil}}
 
-// churnSettings are the settings of a table whose rows come and go: it is vacuumed by
-// the number of its dead rows, however large it is, and without pauses.
+// churnSettings are the settings of a table whose rows come and go: it is vacuumed by the number of its dead
+// rows, regardless of its size, and without pauses.
 const churnSettings = `autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0,
 	autovacuum_vacuum_insert_scale_factor = 0.2, autovacuum_analyze_scale_factor = 0.5, vacuum_truncate = off`
 
-// schema1: times are Unix milliseconds, NULL where there is none.
+// schema1: times are Unix milliseconds, NULL for none.
 var schema1 = []string{
-	// Each batch writes this row; with room beside it a new version needs no
-	// new entry in the index.
+	// Each batch updates this row. The free space beside it lets a new version go without a new index entry.
 	`CREATE TABLE meta(
 		id int2 PRIMARY KEY CHECK (id = 1),
 		store_id text NOT NULL,
@@ -40,10 +39,9 @@ var schema1 = []string{
 		number int8 NOT NULL,
 		at timestamptz NOT NULL) WITH (fillfactor = 10, ` + churnSettings + `)`,
 
-	// More than half of a page is left free, for another version of all of its
-	// rows: a batch often changes neighbours, and the last version, which takes
-	// the room of the first, is the largest. body is a packed task, request and
-	// result what is large, env what is erased at the end.
+	// More than half of a page is left free, for another version of all of its rows: a batch often changes
+	// neighbours, and the last version, which takes the place of the first, is the largest. body is a packed
+	// task, request and result hold large values, env is erased at the end.
 	`CREATE TABLE tasks(
 		seq int8 PRIMARY KEY,
 		id bytea NOT NULL,
@@ -100,7 +98,7 @@ var schema1 = []string{
 		withheld bool NOT NULL,
 		PRIMARY KEY (agent, slot)) WITH (fillfactor = 50, ` + churnSettings + `)`,
 
-	// kind is that of counts.go. Rows of nothing stay until a prune.
+	// kind is one of the kinds in delta_lists.go. Rows with a count of 0 stay until a prune.
 	`CREATE TABLE counts(
 		kind int2 NOT NULL,
 		name bytea NOT NULL,
@@ -116,9 +114,8 @@ var schema1 = []string{
 		PRIMARY KEY (kind, id)) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0)`,
 	`CREATE INDEX docs_sort ON docs(kind, sort, id)`,
 
-	// One row for all entries of a batch: first and last are the numbers of its
-	// oldest and newest entry, newest_ms the latest time among them. They are
-	// packed as tightly as is worth the time, so the server need not try.
+	// One row for all entries of a batch: first and last are the Seqs of its oldest and newest entry,
+	// newest_ms the latest time among them. Entries are packed, so the server need not compress them.
 	`CREATE TABLE journal(
 		last int8 PRIMARY KEY,
 		first int8 NOT NULL,
@@ -128,9 +125,8 @@ var schema1 = []string{
 	`ALTER TABLE journal ALTER COLUMN body SET STORAGE EXTERNAL`,
 }
 
-// schema2: what the newest batches changed, for processes that follow them. It
-// is of use for seconds, so it need not survive a crash: then all processes
-// load what they need.
+// schema2: the changes of the newest batches, for processes that follow them. They are useful for seconds, so
+// they need not survive a crash: after one, all processes load what they need.
 var schema2 = []string{
 	`CREATE UNLOGGED TABLE logs(
 		moment int8 PRIMARY KEY,
@@ -140,8 +136,8 @@ var schema2 = []string{
 	`CREATE TABLE turn()`,
 }
 
-// schema3: the lock of who stores a batch, beside that of who makes one, and
-// whose the batch of a log is.
+// schema3: the lock for storing a batch, besides the one for preparing it, and the writer of each log's
+// batch.
 var schema3 = []string{
 	`CREATE TABLE storing()`,
 	`ALTER TABLE logs ADD COLUMN writer bytea`,

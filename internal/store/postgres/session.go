@@ -16,11 +16,10 @@ type session struct {
 	warned     bool // the server warned during the current exchange
 }
 
-// settings are what a connection must be, on every server.
+// settings are required of a connection, on every server.
 //
-// Plans are made once and for all, and only ones that go by an index: a plan
-// that the server makes of what it counted some time ago is the wrong one as
-// soon as a line has grown from nothing to a million.
+// Plans are made once and must use an index: a plan that the server bases on old statistics is wrong as soon
+// as a queue has grown from nothing to a million.
 const settings = `SET default_transaction_isolation = 'repeatable read';
 	SET standard_conforming_strings = on;
 	SET plan_cache_mode = force_generic_plan;
@@ -81,7 +80,7 @@ func wantedBy(readOnly bool) (list []stmtID) {
 	return list
 }
 
-// collect reads what the server says to the statements of prepare.
+// collect reads the server's answers to the statements of prepare.
 func (s *session) collect(pipeline *pgconn.Pipeline, wanted []stmtID) error {
 	for done := 0; ; {
 		got, err := pipeline.GetResults()
@@ -117,8 +116,8 @@ func isUnsupported(err *pgconn.PgError) bool {
 type exchange struct {
 	session *session
 	batch   pgconn.Batch
-	read    []func(row) error // what becomes of the rows of each
-	last    []func() error    // what is done when all were read
+	read    []func(row) error // reads the rows of each statement
+	last    []func() error    // run after all rows were read
 	sent    bool              // the server may have received some of it
 }
 
@@ -126,28 +125,27 @@ func (s *session) exchange() *exchange { return &exchange{session: s} }
 
 var binary1 = []int16{1} // all parameters and results are in the binary format
 
-// do adds a statement whose rows, if any, are of no interest.
+// do adds a statement whose rows, if any, do not matter.
 func (x *exchange) do(id stmtID, params ...[]byte) { x.ask(id, nil, params...) }
 
-// ask adds a statement. A parameter that is nil is NULL. read gets each row; the
-// bytes of it are gone with the next.
+// ask adds a statement. A nil parameter is NULL. read gets each row, whose bytes are valid until the next.
 func (x *exchange) ask(id stmtID, read func(row) error, params ...[]byte) {
 	x.batch.ExecStatement(x.session.statements[id], params, binary1, binary1)
 	x.read = append(x.read, read)
 }
 
-// then runs f when all rows were read.
+// then runs f after all rows were read.
 func (x *exchange) then(f func() error) { x.last = append(x.last, f) }
 
-// run sends the statements and reads their answers. at is the statement that
-// failed, the number of statements where the end of the transaction did.
+// run sends the statements and reads their answers. at is the index of the failed statement; the number of
+// statements if the end of the transaction failed.
 func (x *exchange) run(ctx context.Context) (at int, err error) {
 	x.session.warned = false
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	// pgconn says of a connection that breaks under a batch that nothing was
-	// sent on it: only what is checked here is sure.
+	// If a connection breaks during a batch, pgconn reports that nothing was sent on it, which may be wrong:
+	// only this check is certain.
 	x.sent = x.session.open()
 	answers := x.session.conn.ExecBatch(ctx, &x.batch)
 	for answers.NextResult() {
@@ -175,7 +173,7 @@ func (x *exchange) run(ctx context.Context) (at int, err error) {
 
 func (s *session) close(ctx context.Context) {
 	if s != nil {
-		_ = s.conn.Close(ctx) // there is nobody to whom it would matter
+		_ = s.conn.Close(ctx) // the error does not matter
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 // stmtID names a statement that a session prepares.
 type stmtID int
 
-// statements is every statement that the package prepares, by its ID; sessions say
-// which kinds of sessions prepare it.
+// statements lists every statement that the package prepares, by its ID; sessions says which kinds of
+// sessions prepare it.
 var (
 	statements []string
 	sessions   []sessionKind
@@ -31,21 +31,19 @@ func prepared(sql string, in sessionKind) stmtID {
 	return stmtID(len(statements) - 1)
 }
 
-// standsBefore chooses rows of one half of a queue's line that stand before a
-// place; a half is what is ready, or what is not.
+// standsBefore selects rows of one half of a queue's line before a position; the halves are ready and not
+// ready tasks.
 const standsBefore = `FROM line WHERE queue = $1 AND (order_key, place) < ($2, $3) AND ready = `
 
-// behind chooses rows of one half of a queue's line that stand behind a place.
+// behind selects rows of one half of a queue's line after a position.
 const behind = `SELECT order_key, place, seq FROM line WHERE queue = c.name AND (order_key, place) > ($1, $2) AND ready = `
 
-// seekEqual is an equality by which a table is joined, in words that no merge join
-// knows. So the server cannot drive a join from a table that was empty when it
-// made its plan, and is not any more: it must seek in it.
+// seekEqual is a join condition for equality in a form that no merge join supports. So the server must seek
+// in the joined table by index, and cannot keep a plan made when that table was empty.
 func seekEqual(column, value string) string { return column + " BETWEEN " + value + " AND " + value }
 
-// seekEqualRow is the same for an index of several columns. A range of rows will not
-// do: PostgreSQL seeks the first one, and then reads all that the first column
-// has, since only that one ends the search.
+// seekEqualRow is seekEqual for an index of several columns. A row comparison would not do: PostgreSQL seeks
+// its first row, and then reads all rows with the same first column, since only that column ends the scan.
 func seekEqualRow(table, row string, columns ...string) string {
 	var all []string
 	for _, c := range columns {
@@ -54,16 +52,15 @@ func seekEqualRow(table, row string, columns ...string) string {
 	return strings.Join(all, " AND ")
 }
 
-// fromArrays makes rows w of parameters that are arrays, a column each: "seq int8,
-// state int2". The arrays stand in the list of a SELECT: in its FROM the server
-// would put all rows aside before it looks at the first. One that ends before
-// the others goes on with NULL, so one of nothing but NULL need not be sent.
+// fromArrays returns rows w made from array parameters, one for each column: "seq int8, state int2". The
+// arrays are in the list of a SELECT: in its FROM the server would materialize all rows first. An array that
+// ends early continues with NULL, so an array of only NULLs need not be sent.
 func fromArrays(columns string) string {
 	values, _ := arrays(columns)
 	return "(SELECT " + values + ") AS w"
 }
 
-// into inserts such rows.
+// into inserts rows of fromArrays.
 func into(table, columns string) string {
 	values, names := arrays(columns)
 	return "INSERT INTO " + table + "(" + names + ") SELECT " + values
@@ -79,19 +76,18 @@ func arrays(columns string) (values, names string) {
 	return strings.Join(as, ", "), strings.Join(plain, ", ")
 }
 
-// small is a column of what was asked for of a task t, NULL where that is much:
-// not all heads of a line that are read are claimed.
+// small is a column of the request of a task t, NULL if it is large: not all heads that are read are claimed.
 func small(column string) string {
 	return `CASE WHEN octet_length(t.request) + coalesce(octet_length(t.env), 0) <= 2048 THEN t.` + column + ` END`
 }
 
 const page = `SELECT id, sort, body FROM docs WHERE kind = $1 AND `
 
-// Each goes by an index: plan_test.go.
+// Each uses an index: plan_test.go.
 var (
-	// Under the lock each statement sees what was committed before it began.
+	// Under the lock each statement sees everything committed before it began.
 	stBegin = writing(`BEGIN ISOLATION LEVEL READ COMMITTED`)
-	// What is read with the turn is read at one moment, though somebody stores.
+	// Reads with the turn have one snapshot, although another process may be storing.
 	stBeginTurn = writing(`BEGIN ISOLATION LEVEL REPEATABLE READ`)
 	stCommit    = writing(`COMMIT`)
 	stRollback  = writing(`ROLLBACK`)
@@ -99,9 +95,8 @@ var (
 	stMeta = both(`SELECT moment, generation, seq, place, fence, entry, enqueued_ms, woken_ms, in_use, in_use_isolated,
 		coalesce((SELECT number FROM writers WHERE writer = $1::bytea), 0) FROM meta WHERE id = 1`)
 	stMetaLock = writing(`SELECT 1 FROM meta WHERE id = 1 FOR UPDATE`)
-	// A division by zero ends the transaction, and with it all statements that
-	// were sent behind this one, where somebody else's batch came first, or the
-	// one that this one stands on ($15, $16) did not come to be stored.
+	// If another process's batch came first, or the batch that this one is based on ($15, $16) was not
+	// stored, a division by zero ends the transaction, and with it all statements sent after this one.
 	stMetaStep = writing(`WITH moved AS (UPDATE meta SET moment = $2::int8, generation = $3::int8, seq = $4::int8, place = $5::int8,
 			fence = $6::int8, entry = $7::int8, enqueued_ms = $8::int8, woken_ms = $9::int8, in_use = $10::int8,
 			in_use_isolated = $11::int8, cut = greatest(cut, $12::int8) WHERE id = 1 AND moment = $1::int8
@@ -111,8 +106,8 @@ var (
 		SELECT 1 / (SELECT count(*) FROM moved)`)
 	stMetaFence = writing(`UPDATE meta SET moment = moment + 1 WHERE id = 1`)
 	stNumber    = writing(`SELECT number FROM writers WHERE writer = $1::bytea`)
-	// Who waits here has no snapshot yet, as it has where it waits for a row:
-	// with one the server could clear away nothing that others leave behind.
+	// A process that waits here has no snapshot yet, unlike one that waits for a row. With a snapshot it
+	// would keep the server from removing dead rows.
 	stTurn    = writing(`LOCK TABLE turn IN EXCLUSIVE MODE`)
 	stStoring = writing(`LOCK TABLE storing IN EXCLUSIVE MODE`)
 	stNotify  = writing(`SELECT pg_notify($1::text, $2::text)`)
@@ -146,8 +141,8 @@ var (
 	stEndedFirst = writing(`SELECT t.body FROM (SELECT seq, ended_ms FROM ended WHERE (ended_ms, seq) > ($1::int8, $2::int8) AND ended_ms < $3::int8
 			ORDER BY ended_ms, seq LIMIT $4::int8) AS e
 		JOIN tasks t ON ` + seekEqual(`t.seq`, `e.seq`) + ` ORDER BY e.ended_ms, e.seq`)
-	// The first row that is not wholly older, and the last number of those
-	// before it. Of a long journal the beginning is looked at.
+	// The first row that is not old as a whole, and the last Seq of the rows before it. Only the beginning of
+	// a long journal is checked.
 	stCut = writing(`WITH old AS (SELECT last, newest_ms >= $1::int8 AS stays FROM journal ORDER BY last LIMIT $2::int8),
 			edge AS (SELECT min(last) AS last FROM old WHERE stays)
 		SELECT coalesce((SELECT max(o.last) FROM old o WHERE NOT o.stays AND o.last < coalesce(e.last, o.last + 1)), 0), j.first, j.body,

@@ -7,26 +7,23 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// turn is the lock of this process, which is two: that of the table turn, in a
-// transaction on a connection of its own, for who makes a batch, and that of
-// storing, in the transaction which stores it. Each process takes both in that
-// order, and keeps the first until it has the second. Then it writes the log of
-// its batch and lets go of the turn: the next process makes its batch while this
-// one is stored. So batches are stored in the order of the turns, and at most
-// one is made ahead.
+// turn is this process's lock, which consists of two: that of the table turn, in a transaction on its own
+// connection, for preparing a batch; and that of storing, in the transaction that stores it. Each process
+// takes both in that order, and keeps the first until it has the second. Then it writes the log of its batch
+// and releases the turn: the next process prepares its batch while this one is stored. So batches are stored
+// in the order of the turns, and at most one is prepared ahead.
 type turn struct {
 	session *session
 	has     bool
-	queued  chan error // the answer to the request for storing; nil: it came
+	queued  chan error // the answer to the request for storing; nil: it has come
 	cancel  context.CancelFunc
 }
 
-// storingLimit bounds the wait for the second lock, which the server bounds
-// (lock_timeout).
+// storingLimit bounds the wait for the second lock. The server bounds it by lock_timeout.
 const storingLimit = 2 * lockTimeout
 
-// take notes that the turn was had, and stands in line for storing. The row of
-// meta keeps out those who take no turn.
+// take records that the turn was taken, and requests storing. Processes that take no turn are excluded by the
+// row of meta.
 func (t *turn) take(stores *session) {
 	ctx, cancel := context.WithTimeout(context.Background(), storingLimit)
 	queued := make(chan error, 1)
@@ -41,8 +38,8 @@ func (t *turn) take(stores *session) {
 	}()
 }
 
-// storing waits for the second lock, if it was asked for. Where the context ends
-// before it is had, the connection that stores ends, too.
+// storing waits for the second lock, if it was requested. If the context ends first, the storing connection
+// is closed.
 func (t *turn) storing(ctx context.Context) error {
 	if t.queued == nil {
 		return nil
@@ -57,7 +54,7 @@ func (t *turn) storing(ctx context.Context) error {
 	}
 }
 
-// handOn publishes the log of a batch, and lets go of the turn.
+// handOn publishes the log of a batch, and releases the turn.
 func (t *turn) handOn(ctx context.Context, d *verbs.Delta) error {
 	x := t.session.exchange()
 	writeLog(x, d)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The types of parameters, by their numbers in pg_type.
+// The types of parameters, by their OIDs in pg_type.
 const (
 	oidBool  = 16
 	oidBytea = 17
@@ -14,15 +14,15 @@ const (
 	oidInt2  = 21
 )
 
-// column is a parameter that is an array, in the server's binary format. It is
-// filled anew for each batch, and keeps its memory.
+// column is an array parameter in the server's binary format. It is refilled for each batch, and keeps its
+// memory.
 type column struct {
 	b     []byte
 	n     int
 	nulls int // of the n
 }
 
-// header is the room that an array needs before its values.
+// header is the number of bytes of an array before its values.
 const header = 20
 
 func (c *column) clear() { c.b, c.n, c.nulls = append(c.b[:0], make([]byte, header)...), 0, 0 }
@@ -57,7 +57,7 @@ func (c *column) null() {
 	c.b = binary.BigEndian.AppendUint32(c.b, math.MaxUint32)
 }
 
-// text adds a string, also an empty one; some adds NULL for that.
+// text adds a string; some adds NULL if it is empty.
 func (c *column) text(v string) {
 	c.n++
 	c.b = append(binary.BigEndian.AppendUint32(c.b, uint32(len(v))), v...) //nolint:gosec // far below
@@ -88,7 +88,7 @@ func (c *column) fill(f func(b []byte) []byte) {
 	binary.BigEndian.PutUint32(c.b[at:], uint32(len(c.b)-at-4)) //nolint:gosec // far below
 }
 
-// time adds a time in milliseconds, NULL for none.
+// time adds a time in milliseconds; NULL for the zero time.
 func (c *column) time(t time.Time) {
 	if t.IsZero() {
 		c.null()
@@ -97,8 +97,7 @@ func (c *column) time(t time.Time) {
 	c.int8(t.UnixMilli())
 }
 
-// array is the finished parameter: nil, which is NULL, where it has no values
-// (given).
+// array is the finished parameter: nil, which is NULL, if it has no values (given).
 func (c *column) array(oid uint32) []byte {
 	if c.nulls == c.n {
 		return nil
@@ -129,14 +128,14 @@ func numbers(list []int64) []byte {
 	return c.array(oidInt8)
 }
 
-// number is a parameter that is one int8; text one that is a bytea, or text.
+// number is an int8 parameter; text a bytea or text parameter.
 func number(v int64) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(v)) //nolint:gosec // the same bits
 }
 
 func text(s string) []byte { return []byte(s) }
 
-// row is a row of an answer. Its bytes live as long as the answer is read.
+// row is a row of an answer. Its bytes are valid until the next row.
 type row [][]byte
 
 func (r row) int(n int) int64 {
@@ -169,6 +168,5 @@ func (r row) time(n int) time.Time {
 	return time.UnixMilli(r.int(n)).UTC()
 }
 
-// at returns the place of a row in the list that was asked for: SQL counts
-// from 1.
+// at returns the index of a row in the requested list: SQL counts from 1.
 func (r row) at() int { return int(r.int(0)) - 1 }

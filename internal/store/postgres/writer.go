@@ -37,7 +37,7 @@ func (g *Backend) renewed(ctx context.Context, s **session) (*session, error) {
 	return fresh, nil
 }
 
-// drop ends what is in flight on the connections, and the locks with it.
+// drop closes the connections, which ends what is in flight and the locks.
 func (w *writer) drop() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -49,7 +49,7 @@ func (w *writer) drop() {
 	w.turn.has = false
 }
 
-// locked reports whether this process still has the lock, which ends with either connection.
+// locked reports whether this process still has the lock, which is lost with either connection.
 func (w *writer) locked() bool {
 	return w.turn.has && w.session.inTransaction() && w.turn.session.inTransaction()
 }
@@ -68,7 +68,7 @@ func (s *session) rollback(ctx context.Context) {
 	}
 }
 
-// noteMoment records the moment read. An unknown one means that others write.
+// noteMoment records the moment read. An unknown moment means that other processes write.
 func (w *writer) noteMoment(l *verbs.Loaded) {
 	if w.moment != 0 && (l.Moment != w.moment || l.Handed != nil) {
 		w.othersSeenAt = time.Now()
@@ -76,9 +76,8 @@ func (w *writer) noteMoment(l *verbs.Loaded) {
 	w.moment = l.Moment
 }
 
-// Load reads what is wanted at one moment: the statements of an exchange are
-// one transaction, and see what its first one saw; and nobody writes while this
-// process has the lock.
+// Load reads what is wanted as of one moment: the statements of an exchange are one transaction with one
+// snapshot; and no other process writes while this one has the lock.
 func (g *Backend) Load(ctx context.Context, w *verbs.Want) (*verbs.Loaded, error) {
 	if err := g.writer.turn.storing(ctx); err != nil {
 		g.writer.drop()
@@ -86,7 +85,7 @@ func (g *Backend) Load(ctx context.Context, w *verbs.Want) (*verbs.Loaded, error
 		return nil, failed(err, "waiting for the store's lock")
 	}
 	if g.writer.turn.has && !g.writer.locked() {
-		g.writer.drop() // what was made with the lock can be stored without, if nobody comes between
+		g.writer.drop() // what was prepared with the lock can be stored without, unless another batch comes first
 	}
 	s, err := g.writer.ready(ctx)
 	if err != nil {
@@ -100,13 +99,12 @@ func (g *Backend) Load(ctx context.Context, w *verbs.Want) (*verbs.Loaded, error
 		g.writer.drop()
 		return nil, failed(err, "reading the store")
 	}
-	l.Handed = nil // who has the lock has waited for it, and nobody else may follow it
+	l.Handed = nil // it was waited for with the lock, and no other process may follow it
 	g.writer.noteMoment(l)
 	return l, nil
 }
 
-// Lock takes the turn, and loads. The server ends a session that holds it silently for some
-// seconds.
+// Lock takes the turn, and loads. The server ends a session that is idle with the lock for some seconds.
 func (g *Backend) Lock(ctx context.Context, w *verbs.Want) (*verbs.Loaded, error) {
 	l, err := g.lock(ctx, w)
 	if err != nil && g.unblock(ctx, err) {
@@ -147,7 +145,7 @@ func (g *Backend) lock(ctx context.Context, want *verbs.Want) (*verbs.Loaded, er
 	return l, nil
 }
 
-// lockStored waits until handed-on batches of others are stored, and loads.
+// lockStored waits until batches handed on by others are stored, and loads.
 func (g *Backend) lockStored(ctx context.Context, want *verbs.Want) (*verbs.Loaded, error) {
 	w := &g.writer
 	err := w.turn.storing(ctx)

@@ -18,7 +18,7 @@ func (g *backend) inspect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	return g.clients.Load().writer.Dedicated(func(d rueidis.DedicatedClient) error {
-		// A question about a key comes first: the client looks for its node.
+		// A command with a key comes first, so that the client finds the key's node.
 		if err := d.Do(ctx, d.B().Hget().Key(g.prefix+"head").Field("moment").Build()).Error(); err != nil && !rueidis.IsRedisNil(err) {
 			return refuse(explain(g.address, err), err)
 		}
@@ -70,8 +70,8 @@ func (g *backend) checkServer(said map[string]string) error {
 	return nil
 }
 
-// checkRights tries all commands of the scripts on temporary keys, so that a missing right is
-// found at start.
+// checkRights tries all commands of the scripts on temporary keys, so that missing permissions are found at
+// start.
 func (g *backend) checkRights(ctx context.Context) error {
 	for _, script := range []struct {
 		lua  *rueidis.Lua
@@ -112,7 +112,7 @@ func (g *backend) grade(ctx context.Context, d rueidis.DedicatedClient, said map
 	}
 }
 
-// durability says what survives which failure; warn: less than a queue should promise.
+// durability describes what survives which failure; warn if that is less than a queue should promise.
 func durability(appendOnly bool, fsync, saves string, checked bool) (words string, warn bool) {
 	switch {
 	case !appendOnly && !checked:
@@ -131,9 +131,9 @@ func durability(appendOnly bool, fsync, saves string, checked bool) (words strin
 	return "append-only file, synced when the operating system likes (appendfsync " + fsync + "): a power cut may lose the last half minute. Set appendfsync always", true
 }
 
-// Inspect returns the guarantees of the server at a store's address, and its schema version (0:
-// none yet). It refuses the servers that Open refuses, except for rights that only a write
-// would show, and changes nothing.
+// Inspect returns the guarantees of the server at a store's address, and its schema version (0: none yet). It
+// refuses the servers that Open refuses, except for permissions that only a write would show, and changes
+// nothing.
 func Inspect(ctx context.Context, url string) (store.Info, error) {
 	g := &backend{log: slog.New(slog.DiscardHandler), changed: make(chan struct{}, 1), moved: make(chan struct{}, 1)}
 	if err := g.parse(url); err != nil {

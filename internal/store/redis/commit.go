@@ -38,7 +38,7 @@ func (g *backend) Commit(ctx context.Context, d *verbs.Delta) error {
 type command struct {
 	name, key string
 	args      []string
-	every     int // so many arguments belong together
+	every     int // how many arguments belong together
 }
 
 // pieceSize is the number of values that a script can pass to a command, with a margin.
@@ -50,8 +50,8 @@ type changes struct {
 	prefix   string
 	commands map[[2]string]*command
 	order    []*command
-	ids      []string // of new tasks, each led by its score
-	keys     []string // idempotency keys of new tasks, each with the id behind it
+	ids      []string // of new tasks, each preceded by its score
+	keys     []string // idempotency keys of new tasks, each followed by the id
 	was, is  []indexEntry
 	states   map[signalbox.State]int
 	named    map[string]int
@@ -84,7 +84,7 @@ func (g *backend) changes(d *verbs.Delta) []string {
 	return args
 }
 
-// listeners counts the subscribers that need no signal: this process.
+// listeners is the number of subscribers that need no signal: this process.
 func (g *backend) listeners() string {
 	if g.listens.Load() {
 		return "1"
@@ -92,7 +92,7 @@ func (g *backend) listeners() string {
 	return "0"
 }
 
-// add joins arguments to the command on a key, of which every belong together.
+// add appends arguments to the command on a key; every is how many belong together.
 func (c *changes) add(name, key string, args ...string) {
 	k := c.commands[[2]string{name, key}]
 	if k == nil {
@@ -158,7 +158,7 @@ func (c *changes) begun(t *signalbox.Task) {
 	}
 }
 
-// recent lists the new IDs among the newest, where endings are searched. Some may be of deleted
+// recent lists the new IDs among the newest ones, which are searched for endings. Some may belong to deleted
 // tasks.
 func (c *changes) recent() {
 	if len(c.ids) == 0 {
@@ -185,7 +185,7 @@ func (c *changes) forgotten(t *signalbox.Task) {
 	}
 }
 
-// count counts what only the batch can count.
+// count updates the counts that only the batch can compute.
 func (c *changes) count(t *signalbox.Task, by int) {
 	if t.State.InFlight() {
 		c.states[t.State] += by
@@ -263,9 +263,8 @@ func (c *changes) counts(d *verbs.Delta) {
 	}
 }
 
-// journal writes the entries of the batch as one record, or several where
-// their numbers have a gap. A record is named for its last entry, so that those
-// with entries above a number are those whose names are.
+// journal writes the entries of the batch as one record, or as several if their Seqs have a gap. A record's
+// name is its last Seq, so that records with entries above a Seq can be selected by name.
 func (c *changes) journal(d *verbs.Delta) {
 	for list := d.Entries; len(list) > 0; {
 		n := 1

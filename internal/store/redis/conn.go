@@ -28,7 +28,7 @@ func (c *clients) close() {
 	c.writer.Close()
 }
 
-// dial makes both. The library must not retry: safe retries are done in run.
+// dial opens both. The library must not retry: safe retries are done in run.
 func dial(o rueidis.ClientOption) (*clients, error) {
 	o.DisableRetry, o.DisableCache = true, true
 	reader, err := rueidis.NewClient(o)
@@ -69,8 +69,7 @@ func (g *backend) once(ctx context.Context, c rueidis.Client, script *rueidis.Lu
 	return script.Exec(ctx, c, []string{g.prefix}, args).ToMessage()
 }
 
-// commit runs a script that writes a batch. It is repeated only if the server surely did not
-// run it.
+// commit runs a script that writes a batch. It is retried only if the server certainly did not run it.
 func (g *backend) commit(ctx context.Context, script *rueidis.Lua, args []string) (rueidis.RedisMessage, error) {
 	for try := 0; ; try++ {
 		c := g.clients.Load()
@@ -114,7 +113,7 @@ func (g *backend) reconnect(old *clients) {
 	g.dialing.Lock()
 	defer g.dialing.Unlock()
 	if g.closing.Err() != nil || g.clients.Load() != old {
-		return // someone else did
+		return // another goroutine did
 	}
 	fresh, err := dial(g.option)
 	if err != nil {
@@ -159,7 +158,7 @@ func (g *backend) Time(ctx context.Context) (now time.Time, err error) {
 	return now, g.answers(ctx, g.reader, &q)
 }
 
-// Info says what the server was when it was opened.
+// Info describes the server as of Open.
 func (g *backend) Info() store.Info { return g.info }
 
 // Changed signals that another process has committed.

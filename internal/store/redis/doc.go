@@ -1,7 +1,7 @@
-// Package redis keeps a store in Redis 7 or newer, or Valkey: a batch.Backend.
+// Package redis keeps a store in Redis 7 or newer, or Valkey: a verbs.Backend.
 //
-// All keys begin with {prefix}: and so stand on one node of a cluster. A text
-// before a colon in this list is followed by a name:
+// All keys begin with {prefix}: and so are on one node of a cluster. In this list, a text that ends with a
+// colon is followed by a name:
 //
 //	head           moment; rest: the other counters; id of the store; cut
 //	tasks          id → Seq, packed task           ids         ids, sorted
@@ -22,8 +22,7 @@
 //	logs           what the newest batches changed, for those who follow them
 //	writer:name    number of its last batch        turn        whose turn it is
 //
-// A sorted set is an index: a member is the numbers that it goes by, eight
-// bytes each, and the id (key.go). Reads are put together of a few questions
-// (lua/read.lua), writes of plain commands (lua/commit.lua): no rule of the
-// queue is in a script.
+// A sorted set is an index: a member consists of the numbers that it is sorted by, eight bytes each, and the
+// id (key.go). Reads are composed of a few questions (lua/read.lua), writes of plain commands
+// (lua/commit.lua): no rule of the queue is in a script.
 package redis

@@ -50,7 +50,7 @@ func (q *questions) page(p *verbs.Page, to *[]verbs.Doc) {
 		"of", "docs:"+p.Kind, from, command, index+p.Kind, first, last, "LIMIT", "0", limit)
 }
 
-// eachRow reads rows of docs of a kind; those that are not there are left out.
+// eachRow reads rows of docs of a kind; missing ones are omitted.
 func eachRow(kind string, read func(d verbs.Doc)) func(m rueidis.RedisMessage) error {
 	return func(m rueidis.RedisMessage) error {
 		rows, err := texts(m)

@@ -15,7 +15,7 @@ import (
 
 // hints are hints by the first word of the server's error.
 var hints = []struct {
-	word string // what the server says, or a part of it
+	word string // the server's error, or a part of it
 	says string
 }{
 	{"OOM ", "Redis has reached its maxmemory and takes no new tasks: raise maxmemory, or keep ended tasks for a shorter time (retention)"},
@@ -108,7 +108,7 @@ func (g *backend) unopened(err error) error {
 	return refuse(message, err)
 }
 
-// neverSent reports whether the server surely did not run the command.
+// neverSent reports whether the server certainly did not run the command.
 func neverSent(err error) bool {
 	if _, ok := rueidis.IsRedisErr(err); ok {
 		return true

@@ -12,15 +12,14 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// record is a batch's part of the journal: a stream entry, named for the last
-// of its entries.
+// record is a batch's part of the journal: a stream entry, named after its last Seq.
 type record struct {
 	first, last int64
 	writer      string
 	entries     string
 }
 
-// recordsInto reads the records that XRANGE or XREVRANGE lists.
+// recordsInto reads the records returned by XRANGE or XREVRANGE.
 func recordsInto(to *[]record) func(m rueidis.RedisMessage) error {
 	return func(m rueidis.RedisMessage) error {
 		list, err := m.ToArray()
@@ -49,14 +48,14 @@ func readRecord(m rueidis.RedisMessage) (record, error) {
 	return record{first: integer(f[1]), last: lastOf(name), writer: f[5], entries: f[7]}, nil
 }
 
-// lastOf is the Seq that a record is named for.
+// lastOf is the last Seq of a record, by its name.
 func lastOf(name string) int64 {
 	seq, _, _ := strings.Cut(name, "-")
 	return integer(seq)
 }
 
-// Entries returns journal entries with a Seq above after, oldest first. Records
-// differ in length: they are read a few at a time.
+// Entries returns journal entries with a Seq above after, oldest first. Records differ in length, so they are
+// read a few at a time.
 func (g *backend) Entries(ctx context.Context, after int64, limit int) ([]verbs.Entry, error) {
 	const few, many = 8, 256
 	var list []verbs.Entry
@@ -103,8 +102,8 @@ func (g *backend) EntryRange(ctx context.Context) (oldest, newest int64, err err
 	return max(first[0].first, cut+1), last[0].last, nil
 }
 
-// beginning asks up to which Seq the journal is older than a time, from its
-// beginning. The first record that is not, as a whole, may be in part.
+// beginning asks for the Seq up to which the journal, from its beginning, is older than a time. The first
+// record that is not old as a whole may be partly old.
 func (q *questions) beginning(older time.Time, to *int64) {
 	q.ask(func(m rueidis.RedisMessage) error {
 		parts, err := texts(m)

@@ -9,9 +9,8 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// Numbers within members are eight bytes that sort as the numbers do, negative
-// ones too. All members of an index have score 0, so that they stand in the
-// order of their bytes: unlike a score, that is exact for every int64.
+// Numbers within members are eight bytes that sort as the numbers do, negative ones too. All members of an
+// index have score 0, so they are sorted by their bytes: unlike scores, that is exact for every int64.
 func appendNumber(b []byte, n int64) []byte {
 	return binary.BigEndian.AppendUint64(b, uint64(n)^(1<<63))
 }
@@ -32,8 +31,8 @@ func prefixOf(numbers ...int64) string {
 	return string(b)
 }
 
-// Bounds of a range of members: those before a spot, and those behind all that
-// stand there. No id has the byte 0xff in it.
+// Bounds of a range of members: those before a spot, and those after all members at it. No id contains the
+// byte 0xff.
 func before(spot string) string { return "(" + spot }
 func behind(spot string) string { return "(" + spot + "\xff" }
 
@@ -96,7 +95,7 @@ type indexEntry struct {
 	numbers [3]int64
 }
 
-// indexEntries lists the entries of a task; it always has those in ids and by its key.
+// indexEntries lists the entries of a task, except those in ids and keys, which it always has.
 func indexEntries(list []indexEntry, t *signalbox.Task) []indexEntry {
 	if t == nil {
 		return list

@@ -21,7 +21,7 @@ func (g *backend) Load(ctx context.Context, w *verbs.Want) (*verbs.Loaded, error
 	return l, g.answers(ctx, g.writer, q)
 }
 
-// wanted turns a Want into questions, whose answers fill what is loaded.
+// wanted converts a Want to questions, whose answers fill the Loaded.
 func wanted(w *verbs.Want) (*questions, *verbs.Loaded) {
 	q := &questions{}
 	l := &verbs.Loaded{
@@ -53,7 +53,7 @@ func wanted(w *verbs.Want) (*questions, *verbs.Loaded) {
 	return q, l
 }
 
-// since is how a log begins whose batch began at that moment.
+// since is the beginning of the log of the batch that began at that moment.
 func since(moment int64) string {
 	return rueidis.BinaryString(binary.BigEndian.AppendUint64(nil, uint64(moment)))
 }
@@ -156,5 +156,5 @@ func (q *questions) times(w *verbs.Want, l *verbs.Loaded) {
 	}
 }
 
-// timeAt is the time that leads a member.
+// timeAt is the time at the beginning of a member.
 func timeAt(member string) time.Time { return time.UnixMilli(number(member)).UTC() }

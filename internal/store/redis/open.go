@@ -23,17 +23,15 @@ import (
 
 // Options are the settings of a backend.
 type Options struct {
-	// URL is redis://user:password@host:6379/db, or rediss:// for TLS. In its
-	// query may stand prefix=NAME, the hash tag of all keys, signalbox if it is
-	// not set: {signalbox}:…; and what rueidis.ParseURL knows, such as
-	// master_set=NAME where the hosts are Sentinels.
+	// URL is redis://user:password@host:6379/db, or rediss:// for TLS. Its query may contain prefix=NAME, the
+	// hash tag of all keys (default signalbox: {signalbox}:…), and what rueidis.ParseURL supports, such as
+	// master_set=NAME if the hosts are Sentinels.
 	URL string
 	Log *slog.Logger
 }
 
-// schema is the version of the keys (doc.go). What a program of another one
-// wrote is not touched, but for that of sameKeys: since 3 there are parked
-// tasks, which a program that knows 2 would take for damaged.
+// schema is the version of the keys (doc.go). Stores of other versions are refused, except sameKeys: version
+// 3 added parked tasks, which a program that knows version 2 would take for damaged.
 const schema, sameKeys = 3, 2
 
 type backend struct {
@@ -58,7 +56,7 @@ type backend struct {
 
 var _ verbs.SharedBackend = (*backend)(nil)
 
-// Open connects, and checks what the server promises.
+// Open connects, and checks the server's guarantees.
 func Open(ctx context.Context, o Options) (verbs.SharedBackend, error) {
 	g := &backend{log: o.Log, changed: make(chan struct{}, 1), moved: make(chan struct{}, 1)}
 	g.log = cmp.Or(g.log, slog.New(slog.DiscardHandler))
@@ -77,7 +75,7 @@ func Open(ctx context.Context, o Options) (verbs.SharedBackend, error) {
 	return g, nil
 }
 
-// startTime bounds the load time of a starting server.
+// startTime bounds how long a starting server may load its data.
 const startTime = 30 * time.Second
 
 // connect waits for a starting server.
@@ -137,10 +135,10 @@ const DefaultPrefix = "signalbox"
 
 var prefixes = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 
-// settings are what a URL may have in its query.
+// settings are the settings that the query of a URL may have.
 var settings = []string{"prefix", "db", "addr", "dial_timeout", "write_timeout", "skip_verify", "protocol", "client_name", "master_set"}
 
-// parse parses the URL. Errors do not contain it: it has a password.
+// parse parses the URL. Errors do not contain it, since it may have a password.
 func (g *backend) parse(text string) error {
 	const form = "the store's URL must be redis://USER:PASSWORD@HOST:PORT/DATABASE, or rediss:// for TLS, with ?prefix=NAME where several stores share a server"
 	u, err := url.Parse(text)
@@ -150,7 +148,7 @@ func (g *backend) parse(text string) error {
 	query := u.Query()
 	for key := range query {
 		if u.Hostname() == "" && !isKnownSetting(key) {
-			return refuse(form, nil) // a ? in the password: what follows it is no name of a setting
+			return refuse(form, nil) // a ? in the password: what follows it is not the name of a setting
 		}
 		if !isKnownSetting(key) {
 			return refuse("the store's URL has an unknown setting "+key+": there are "+strings.Join(settings, ", "), nil)

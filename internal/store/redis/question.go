@@ -57,7 +57,7 @@ func (q *questions) take(m rueidis.RedisMessage) error {
 	return err
 }
 
-// texts reads a list of texts; what is not there is "".
+// texts reads a list of texts; a missing one is "".
 func texts(m rueidis.RedisMessage) ([]string, error) {
 	list, err := m.ToArray()
 	if err != nil {
@@ -100,7 +100,7 @@ func rowsInto(to []*signalbox.Task) func(m rueidis.RedisMessage) error {
 	}
 }
 
-// listInto reads rows of tasks that an index has.
+// listInto reads the rows of tasks in an index.
 func listInto(to *[]*signalbox.Task) func(m rueidis.RedisMessage) error {
 	return func(m rueidis.RedisMessage) error {
 		rows, err := texts(m)
@@ -118,7 +118,7 @@ func listInto(to *[]*signalbox.Task) func(m rueidis.RedisMessage) error {
 	}
 }
 
-// tasksInto is listInto for readers, who are handed values.
+// tasksInto is listInto for reads, which return values.
 func tasksInto(to *[]signalbox.Task) func(m rueidis.RedisMessage) error {
 	return func(m rueidis.RedisMessage) error {
 		var list []*signalbox.Task
@@ -148,7 +148,7 @@ type storeCounters struct {
 	number int64 // of the writer's last batch
 	inUse  [2]int
 	id     string
-	cut    int64 // Seq of the newest journal entry that was forgotten
+	cut    int64 // Seq of the newest deleted journal entry
 }
 
 func (q *questions) head(writer string, read func(h storeCounters)) {

@@ -21,7 +21,7 @@ func (g *backend) Task(ctx context.Context, id string) (*signalbox.Task, error) 
 	return found[0], err
 }
 
-// Tasks returns rows, nil where there is none.
+// Tasks returns rows, nil for tasks that do not exist.
 func (g *backend) Tasks(ctx context.Context, ids []string) ([]*signalbox.Task, error) {
 	found := make([]*signalbox.Task, len(ids))
 	var q questions
@@ -29,7 +29,7 @@ func (g *backend) Tasks(ctx context.Context, ids []string) ([]*signalbox.Task, e
 	return found, g.answers(ctx, g.reader, &q)
 }
 
-// Whole returns all that is kept of a task.
+// Whole returns everything stored of a task.
 func (g *backend) Whole(ctx context.Context, id string) (w verbs.Whole, err error) {
 	var q questions
 	q.ask(func(m rueidis.RedisMessage) error {
@@ -53,7 +53,7 @@ func (g *backend) Whole(ctx context.Context, id string) (w verbs.Whole, err erro
 	return w, g.answers(ctx, g.reader, &q)
 }
 
-// Find returns ids that begin or end with part, newest first.
+// Find returns the ids that start or end with part, newest first.
 func (g *backend) Find(ctx context.Context, part string, limit int) ([]string, error) {
 	type found struct {
 		id  string
@@ -73,7 +73,7 @@ func (g *backend) Find(ctx context.Context, part string, limit int) ([]string, e
 		seqs, err := texts(both[1])
 		for i := 0; err == nil && i < len(ids) && i < len(seqs); i++ {
 			if seqs[i] == "" {
-				continue // a recent one that was forgotten
+				continue // a recent task that was deleted
 			}
 			list = append(list, found{ids[i], number(seqs[i])})
 		}
@@ -90,8 +90,7 @@ func (g *backend) Find(ctx context.Context, part string, limit int) ([]string, e
 	return ids, nil
 }
 
-// Waiting lists pending tasks of a queue, or of all, in the order in which they
-// will be taken.
+// Waiting lists pending tasks of a queue, or of all queues, in claim order.
 func (g *backend) Waiting(ctx context.Context, queue string, after store.Cursor, limit int) ([]signalbox.Task, error) {
 	least := "-"
 	if after != (store.Cursor{}) {
@@ -111,7 +110,7 @@ func (g *backend) Waiting(ctx context.Context, queue string, after store.Cursor,
 	return inOrder(list, more, limit), nil
 }
 
-// inOrder joins two lists that are in the order of a queue.
+// inOrder merges two lists in queue order.
 func inOrder(list, more []signalbox.Task, limit int) []signalbox.Task {
 	if len(more) > 0 {
 		list = append(list, more...)
@@ -122,27 +121,27 @@ func inOrder(list, more []signalbox.Task, limit int) []signalbox.Task {
 	return list[:min(limit, len(list))]
 }
 
-// InFlight lists what runs, in the order of the claims.
+// InFlight lists the tasks that hold a slot, in the order of their claims.
 func (g *backend) InFlight(ctx context.Context) ([]signalbox.Task, error) {
 	return g.listed(ctx, inFlying, "", "ZRANGE", "0", "-1")
 }
 
-// Overdue lists tasks that have waited too long, the longest overdue first.
+// Overdue lists tasks that have waited too long, most overdue first.
 func (g *backend) Overdue(ctx context.Context, now time.Time, limit int) ([]signalbox.Task, error) {
 	return g.listed(ctx, inBounded, "", "ZRANGEBYLEX", "-", behind(prefixOf(now.UnixMilli(), math.MaxInt64)), "LIMIT", "0", strconv.Itoa(limit))
 }
 
-// SessionTasks lists what waits and runs of a session, in order.
+// SessionTasks lists pending and in-flight tasks of a session by order.
 func (g *backend) SessionTasks(ctx context.Context, session string, limit int) ([]signalbox.Task, error) {
 	return g.listed(ctx, inTurn, session, "ZRANGE", "0", strconv.Itoa(limit-1))
 }
 
-// Children lists tasks that a task called.
+// Children lists the tasks of a parent.
 func (g *backend) Children(ctx context.Context, parent string, limit int) ([]signalbox.Task, error) {
 	return g.listed(ctx, inChildren, parent, "ZRANGE", "0", strconv.Itoa(limit-1))
 }
 
-// Ended lists ended tasks that stand before a place, newest end first.
+// Ended lists ended tasks before a cursor, newest end first.
 func (g *backend) Ended(ctx context.Context, at store.EndedCursor, limit int) ([]signalbox.Task, error) {
 	return g.listed(ctx, inEnded, "", "ZREVRANGEBYLEX", before(prefixOf(at.EndedMS, at.Seq)), "-", "LIMIT", "0", strconv.Itoa(limit))
 }
@@ -175,8 +174,7 @@ func (q *questions) slots(to *[]signalbox.Slot) {
 	q.ask(slotsInto(to), "of", "slots", "1", "ZRANGE", "slots.name", "0", "-1")
 }
 
-// Before counts the tasks that stand before a pending one. That costs the
-// server the same however long the line is.
+// Before counts the tasks before a pending one, at a cost independent of the length.
 func (g *backend) Before(ctx context.Context, id string, _ int) (n int, exact bool, task *signalbox.Task, err error) {
 	var q questions
 	q.ask(func(m rueidis.RedisMessage) error {

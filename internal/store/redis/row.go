@@ -9,10 +9,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// A row of a task is led by what scripts read in it: its Seq in eight bytes, by
-// which its request and result are found; one more than the length of its queue
-// in two, with its place in 16 and the queue, if it waits, else 0 alone.
-// Then comes the packed task.
+// A row of a task begins with what scripts read: its Seq in eight bytes, by which its request and result are
+// found; then, if it waits, one more than the length of its queue's name in two bytes, its place in 16 and
+// the queue; else two zero bytes. Then comes the packed task.
 func (a *arena) task(t *signalbox.Task) string {
 	begin := a.begin(512)
 	a.b = appendNumber(a.b, t.Seq)
@@ -46,7 +45,7 @@ func readTask(row string) (*signalbox.Task, error) {
 	return &t, nil
 }
 
-// texts joins texts, of which all but the last are led by their length.
+// texts joins texts; all but the last are length-prefixed.
 func (a *arena) texts(list ...string) string {
 	size := 0
 	for _, s := range list {
@@ -62,7 +61,7 @@ func (a *arena) texts(list ...string) string {
 	return a.since(begin)
 }
 
-// split undoes texts: n are led by their length, and the rest follows.
+// split reverses texts: n length-prefixed texts, and the rest.
 func split(row string, n int) (list []string, ok bool) {
 	for range n {
 		size, used := binary.Uvarint([]byte(row[:min(len(row), binary.MaxVarintLen64)]))
@@ -106,15 +105,14 @@ func readResult(row string) (*signalbox.Result, error) {
 	return &r, nil
 }
 
-// slotName is the field of a slot: those of an agent stand together.
+// slotName is the field of a slot; those of an agent are adjacent.
 func (a *arena) slotName(agent string, slot int) string {
 	begin := a.begin(len(agent) + 9)
 	a.b = appendNumber(append(append(a.b, agent...), 0), int64(slot))
 	return a.since(begin)
 }
 
-// A row of a slot: its number, fence, end (0: none) and whether it is withheld,
-// then agent and task.
+// A row of a slot: its number, fence, end (0: none) and whether it is withheld, then agent and task.
 func (a *arena) slot(s *signalbox.Slot) string {
 	begin := a.begin(25)
 	a.b = appendNumber(appendNumber(a.b, int64(s.Slot)), s.Fence)
@@ -144,7 +142,7 @@ func readSlot(row string) (signalbox.Slot, error) {
 	return s, nil
 }
 
-// A row of a doc is its sort in eight bytes, its id and its body.
+// A row of a doc is its Sort in eight bytes, its id and its body.
 func (a *arena) doc(d *verbs.Doc) string {
 	begin := a.begin(8 + binary.MaxVarintLen64 + len(d.ID) + len(d.Body))
 	a.b = binary.AppendUvarint(appendNumber(a.b, d.Sort), uint64(len(d.ID)))

@@ -22,18 +22,16 @@ var (
 	settleLua string
 )
 
-// The first line has the server look before a script runs whether it may run:
-// one that writes is refused as a whole where the server is a replica, or
-// cannot write its file. Where its memory is full only batches with new tasks
-// are: what there is goes on, ends, and makes room.
+// The first line makes the server check whether the script may run. A script that writes is refused as a
+// whole if the server is a replica or cannot write its file. If its memory is full, only batches with new
+// tasks are refused: existing tasks continue and end, which frees memory.
 const (
 	grows  = "#!lua\n"
 	writes = "#!lua flags=allow-oom\n"
 	reads  = "#!lua flags=no-writes\n"
 )
 
-// The scripts. They are sent by their sum, and whole to a server that has
-// forgotten them.
+// The scripts. They are sent by their hash, and in full to a server that does not have them.
 var (
 	submitScript = rueidis.NewLuaScript(grows + commitLua) // commitScript for a batch with new tasks
 	commitScript = rueidis.NewLuaScript(writes + commitLua)
@@ -44,5 +42,5 @@ var (
 	trialScript  = rueidis.NewLuaScript(writes + trialLua)
 )
 
-// questionsFrom is the reading script whose questions begin at that argument.
+// questionsFrom returns the reading script with its questions from that argument on.
 func questionsFrom(first string) string { return strings.Replace(readLua, "FIRST", first, 1) }

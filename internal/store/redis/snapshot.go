@@ -18,8 +18,8 @@ func (g *backend) Counts(ctx context.Context) (c store.Counts, err error) {
 	return c, g.answers(ctx, g.reader, &q)
 }
 
-// maxFields bounds how many fields of a hash one question asks for: a script
-// hands a command at most some 8,000 values.
+// maxFields bounds the fields of a hash that one question asks for: a script can pass about 8,000 values to a
+// command.
 const maxFields = 1000
 
 // Lengths returns how many tasks wait in each of these queues.
@@ -78,8 +78,8 @@ func (g *backend) Snapshot(ctx context.Context, heads int) (s store.Snapshot, pa
 	return s, pauses, err
 }
 
-// heads asks for the first tasks of each queue: the script names a queue, then
-// lists those that are ready, then those that are not.
+// heads asks for the first tasks of each queue: the script returns the name of a queue, then its ready tasks,
+// then the others.
 func (q *questions) heads(n int, to map[string][]signalbox.Task) {
 	q.ask(func(m rueidis.RedisMessage) error {
 		parts, err := m.ToArray()

@@ -20,7 +20,7 @@ func (g *backend) Lock(ctx context.Context, w *verbs.Want) (*verbs.Loaded, error
 		if err != nil {
 			return nil, err
 		}
-		left, err := m.AsInt64() // for which another has it
+		left, err := m.AsInt64() // for how long another process has it
 		if err != nil {
 			return l, q.take(m)
 		}
@@ -30,7 +30,7 @@ func (g *backend) Lock(ctx context.Context, w *verbs.Want) (*verbs.Loaded, error
 	}
 }
 
-// waitTurn waits until another process commits, or a moment: signals may be missed.
+// waitTurn waits until another process commits, or for a short time, since signals may be missed.
 func (g *backend) waitTurn(ctx context.Context, left time.Duration) error {
 	const most = 20 * time.Millisecond
 	pause := time.NewTimer(max(time.Millisecond, min(left, most)))
@@ -46,7 +46,7 @@ func (g *backend) waitTurn(ctx context.Context, left time.Duration) error {
 	return nil
 }
 
-// Unlock releases the lock. If that fails it expires.
+// Unlock releases the lock. If that fails, the lock expires.
 func (g *backend) Unlock(ctx context.Context) {
 	name := g.name.Load()
 	if name == nil {
@@ -77,7 +77,7 @@ func (g *backend) watch() {
 	const pause = 200 * time.Millisecond
 	listening := rueidis.WithOnSubscriptionHook(g.closing, func(s rueidis.PubSubSubscription) {
 		g.listens.Store(s.Kind == "ssubscribe")
-		signal(g.changed) // something may have been missed until now
+		signal(g.changed) // signals may have been missed until now
 	})
 	for told := false; g.closing.Err() == nil; {
 		c := g.clients.Load().reader

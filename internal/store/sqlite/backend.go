@@ -19,8 +19,8 @@ type Options struct {
 	// Path of the database file. It is created with its folder if missing. Beside it are the
 	// write-ahead log (-wal, -shm) and the lock (.lock).
 	Path string
-	// Key returns the key of the row checksums, KeyBytes long, which is stored elsewhere; it is
-	// called once the lock is held. Without it the key is in the file.
+	// Key returns the key of the row checksums, KeyBytes long, which is stored elsewhere; it is called once
+	// the lock is held. If Key is nil the key is in the file.
 	Key func() ([]byte, error)
 	// Fatal is called when it is unknown what is stored: an I/O error on commit, or a damaged
 	// file. It must end the process; if it returns, the store refuses all writes. The default
@@ -75,12 +75,12 @@ func (s *Store) Damaged(ctx context.Context) ([]store.Damaged, error) {
 	return fetch(ctx, s.backend, (*conn).damagedRows)
 }
 
-// Examine reads everything stored of each task, so that Damaged lists all damaged rows, and
-// returns the number of tasks. Nobody may write meanwhile.
+// Examine reads everything stored of each task, so that Damaged lists all damaged rows, and returns the
+// number of tasks. Nothing may write meanwhile.
 func (s *Store) Examine(ctx context.Context) (tasks int, err error) { return s.backend.examineAll(ctx) }
 
-// TasksWithoutSlot returns IDs of tasks that are in no place: their rows say that they run, and no slot
-// has them, so they would never end. It checks only the newest tasks, at constant cost.
+// TasksWithoutSlot returns IDs of tasks that have no slot although their rows say that they run, so they
+// would never end. It checks only the newest tasks, at constant cost.
 func (s *Store) TasksWithoutSlot(ctx context.Context) ([]string, error) {
 	return s.backend.tasksWithoutSlot(ctx)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// What stands at the beginning of every SQLite file (sqlite.org/fileformat2).
+// The beginning of every SQLite file (sqlite.org/fileformat2).
 const (
 	headerSize   = 100
 	atPageSize   = 16
@@ -66,7 +66,7 @@ func (h *fileHeader) pageSize() int64 {
 	return 65536
 }
 
-// pages is how many pages the file should have by its header.
+// pages is how many pages the file should have according to its header.
 func (h *fileHeader) pages() int64 {
 	if h.number(atChanges) != h.number(atPagesValid) {
 		return 0
@@ -74,7 +74,7 @@ func (h *fileHeader) pages() int64 {
 	return h.number(atPages)
 }
 
-// head reads the beginning of a file; a missing one has the size 0.
+// head reads the beginning of a file; a missing file has size 0.
 func head(path string) (*fileHeader, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -117,7 +117,7 @@ func writeTasks(c *conn, d *verbs.Delta) error {
 			before = drafted
 		}
 		switch {
-		case before == after: // as it was drafted
+		case before == after: // unchanged since it was drafted
 		case before == nil:
 			q := c.on(stTaskInsert)
 			if err := c.bindTask(&q, after).run(); err != nil {
@@ -220,7 +220,7 @@ func writeDocs(c *conn, d *verbs.Delta) error {
 	return nil
 }
 
-// putDoc stores a doc; one without a body is deleted.
+// putDoc stores a doc, or deletes it if it has no body.
 func (c *conn) putDoc(doc *verbs.Doc) error {
 	if doc.Body == nil {
 		q := c.on(stDocDelete)

@@ -10,15 +10,14 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// conn is a connection with its prepared statements. One goroutine uses it at
-// a time.
+// conn is a connection with its prepared statements. One goroutine uses it at a time.
 type conn struct {
 	db     *sqlite.Conn
-	st     []*sqlite.Stmt // by number
+	st     []*sqlite.Stmt // by stmtID
 	key    key
 	row    []byte         // reused buffer of a packed row
 	bare   signalbox.Task // reused buffer of a packed task
-	damage []int64        // damaged tasks found, by number
+	damage []int64        // damaged tasks found, by Seq
 }
 
 // busyTimeout bounds the wait for a lock of another program.
@@ -59,7 +58,7 @@ func (c *conn) exec(sql string) (answer string, err error) {
 type query struct {
 	st    *sqlite.Stmt
 	param int
-	left  int64 // rows still to be read; below 0: all
+	left  int64 // rows still to be read; negative: all
 	err   error
 	once  bool // not cached
 }
@@ -114,7 +113,7 @@ func (q *query) text(v string) *query {
 	return q.exact(v)
 }
 
-// exact binds a string, an empty one too.
+// exact binds a string, even an empty one.
 func (q *query) exact(v string) *query {
 	q.param++
 	if q.err == nil {
@@ -123,7 +122,7 @@ func (q *query) exact(v string) *query {
 	return q
 }
 
-// bytes binds bytes, none too.
+// bytes binds bytes, even none.
 func (q *query) bytes(v []byte) *query {
 	q.param++
 	if q.err == nil {
@@ -140,8 +139,7 @@ func (q *query) time(t time.Time) *query {
 	return q.int(t.UnixMilli())
 }
 
-// most limits the rows read. LIMIT ? would make SQLite plan again whenever another number is
-// bound.
+// most limits the rows read. LIMIT ? would make SQLite replan whenever another number is bound.
 func (q *query) most(n int64) *query {
 	q.left = n
 	return q

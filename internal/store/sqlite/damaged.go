@@ -12,11 +12,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// A damaged row of a task is quarantined: it is in no index any more, so that it is never
-// claimed, and lists skip it. Its bytes are kept for a person to inspect. The writer checks
-// what a reader found again before its next batch.
+// A damaged row of a task is quarantined: it is removed from all indexes, so that it is never claimed and
+// lists skip it. Its bytes are kept for inspection. Before its next batch, the writer checks again what a
+// reader found.
 //
-// For the verbs that is a batch of another writer: the moment changes, so that they drop what
+// For the verbs, a quarantine looks like a batch of another writer: the moment changes, so they drop what
 // they have loaded.
 
 // maxDamaged bounds a list of damaged tasks.
@@ -101,7 +101,7 @@ func (b *Backend) addSuspects(c *conn) {
 	c.damage = c.damage[:0]
 }
 
-// suspects are tasks that readers found damaged, by number.
+// suspects are tasks that readers found damaged, by Seq.
 type suspects struct {
 	sync.Mutex
 	seqs []int64
@@ -146,7 +146,7 @@ func (b *Backend) quarantine() (any bool, err error) {
 		return false, err
 	}
 	n := b.totals.Counters
-	n.Moment += 1 + rand.Int64N(1<<16) //nolint:gosec // no secret
+	n.Moment += 1 + rand.Int64N(1<<16) //nolint:gosec // not a secret
 	totals, err := c.totals()
 	if err == nil {
 		err = c.putMeta(&n, b.totals.prunedUpTo)
@@ -189,7 +189,7 @@ func (c *conn) quarantine(seq int64, id, what string) error {
 	if err := q.int(seq).exact(id).exact(what).run(); err != nil {
 		return err
 	}
-	// Its execution may still run: the slot is freed when that is known to be over.
+	// Its execution may still run: the slot is freed once that is known to be over.
 	q = c.on(stSlotWithhold)
 	return q.exact(id).run()
 }

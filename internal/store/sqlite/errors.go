@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// writeError is the error of a write that the database refused. If it refuses only a value, the
-// verbs of the batch are done one by one.
+// writeError is the error of a write that the database refused. If it refused only a value, the verbs of the
+// batch are retried one by one.
 func writeError(err error) error {
 	code, message := signalbox.CodeStoreFailed, "nothing was stored: the database refused the write"
 	switch sqlite.ErrCode(err).ToPrimary() {

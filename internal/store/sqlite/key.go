@@ -1,8 +1,8 @@
 package sqlite
 
-// The key of sums is the one that was given when the file was made: one that is
-// kept elsewhere, so that nobody who can only write the file can make a sum.
-// Where none is given it is one that stands in the file; then sums find what
+// The checksum key is the one given when the file was created. It is kept elsewhere, so that a process that
+// can only write the file cannot make a checksum. If none was given, the key is in the file; then checksums
+// detect accidental damage, but no deliberate changes.
 // broke, and not what somebody changed on purpose.
 
 // check identifies the key without revealing it.
@@ -40,7 +40,7 @@ func (c *conn) resumAll() error {
 	return q.int(c.key.check()).run()
 }
 
-// resumSome does so for the next rows of a table.
+// resumSome does this for the next rows of a table.
 func (c *conn) resumSome(kind int64, get, put stmtID, after int64) (last int64, more bool, err error) {
 	const most = 1000
 	var seqs []int64
@@ -60,7 +60,7 @@ func (c *conn) resumSome(kind int64, get, put stmtID, after int64) (last int64, 
 	for n, seq := range seqs {
 		last = seq
 		if len(bodies[n]) < sumBytes {
-			continue // it is damaged under each key
+			continue // it is damaged with either key
 		}
 		b := c.key.summed(c.row[:0], kind, seq, func(b []byte) []byte { return append(append(b, bodies[n][sumBytes:]...), texts[n]...) })
 		q := c.on(put)

@@ -43,7 +43,7 @@ func newTotals() totals {
 	}
 }
 
-// move moves a task from its old row to its new one; nil: none.
+// move updates the totals from a task's old row to its new one; nil: no row.
 func (b *totals) move(before, after *signalbox.Task) {
 	b.countRun(before, after)
 	if before != nil {
@@ -147,7 +147,7 @@ func (b *liveTotals) counts() store.Counts {
 	return b.countsHeld()
 }
 
-// countsHeld counts; the lock is held.
+// countsHeld returns the counts; the lock is held.
 func (b *liveTotals) countsHeld() store.Counts {
 	c := store.Counts{
 		Queues:   make(map[string]int, len(b.lines)),

@@ -31,7 +31,7 @@ func (b *Backend) Load(_ context.Context, w *verbs.Want) (*verbs.Loaded, error) 
 	}
 }
 
-// numberOf is the number of the last batch of a writer, as long as the backend lives.
+// numberOf is the number of the last batch of a writer, since the backend was opened.
 func (b *Backend) numberOf(writer string) int64 {
 	if writer == b.lastWriter {
 		return b.lastNumber
@@ -113,7 +113,7 @@ func (b *Backend) head(c *conn, w verbs.HeadWant) (h verbs.Head, err error) {
 	return h, nil
 }
 
-// byNames returns a task for each name. A quarantined one is an error.
+// byNames returns the tasks with these names. A quarantined task is an error.
 func (c *conn) byNames(id stmtID, names []string) ([]*signalbox.Task, error) {
 	list := make([]*signalbox.Task, len(names))
 	for n, name := range names {

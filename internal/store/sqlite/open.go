@@ -84,10 +84,9 @@ func settings(c *conn) (string, error) {
 		"PRAGMA journal_mode = WAL",
 		"PRAGMA synchronous = FULL",
 		"PRAGMA wal_autocheckpoint = 10000",
-		// Where a tree is balanced, SQLite gives a page a number of 262145 for a
-		// moment, and so takes its cache for one that holds such pages: at the
-		// commit it looks through all of it for pages behind the end of the
-		// file. So each commit costs the more, the larger the cache is.
+		// While balancing a tree, SQLite briefly gives a page the number 262145, and so marks its cache as
+		// holding such pages: at the commit it scans the whole cache for pages beyond the end of the file. So
+		// a larger cache makes each commit slower.
 		"PRAGMA cache_size = -16384",
 		"PRAGMA temp_store = MEMORY",
 		"PRAGMA secure_delete = FAST",
@@ -128,7 +127,7 @@ func create(path string, given []byte) error {
 	if err := build(fresh, given); err != nil {
 		return err
 	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil { // Windows renames no file that is open
+	if err := errors.Join(f.Sync(), f.Close()); err != nil { // Windows does not rename an open file
 		return err
 	}
 	if err := os.Rename(fresh, path); err != nil {
@@ -144,7 +143,7 @@ func build(fresh string, given []byte) error {
 	}
 	defer func() { _ = c.close() }()
 	for _, pragma := range []string{
-		// A crash now costs the whole file, and create syncs it when it is complete.
+		// A crash only loses this new file, and create syncs it when it is complete.
 		"PRAGMA synchronous = OFF", "PRAGMA journal_mode = MEMORY",
 		"PRAGMA page_size = 4096", "PRAGMA application_id = " + strconv.Itoa(applicationID),
 	} {

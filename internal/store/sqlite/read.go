@@ -79,7 +79,7 @@ func (b *Backend) Task(ctx context.Context, id string) (*signalbox.Task, error) 
 	return fetch(ctx, b, func(c *conn) (*signalbox.Task, error) { return c.task(id) })
 }
 
-// Tasks returns rows, nil where there is none that can be read.
+// Tasks returns rows, nil for those that do not exist or cannot be read.
 func (b *Backend) Tasks(ctx context.Context, ids []string) (list []*signalbox.Task, err error) {
 	err = b.view(ctx, func(c *conn) (err error) {
 		list, err = c.existing(ids)
@@ -134,8 +134,8 @@ const findRows = 10_000
 // maxString sorts after every ID and name.
 var maxString = strings.Repeat("\xff", 64)
 
-// Find returns the IDs that begin or end with part, newest first. If very many begin with it,
-// only the newest by ID are considered: IDs begin with the time.
+// Find returns the IDs that start or end with part, newest first. If very many start with it, only the newest
+// by ID are considered: IDs begin with the time.
 func (b *Backend) Find(ctx context.Context, part string, limit int) (ids []string, err error) {
 	found := map[int64]string{}
 	err = b.read(ctx, func(c *conn) error {
@@ -199,7 +199,7 @@ func (b *Backend) Before(ctx context.Context, id string, _ int) (n int, exact bo
 // Counts returns how many tasks wait and run.
 func (b *Backend) Counts(context.Context) (store.Counts, error) { return b.totals.counts(), nil }
 
-// Lengths returns how many tasks wait in queues.
+// Lengths returns how many tasks wait in each of these queues.
 func (b *Backend) Lengths(_ context.Context, queues []string) ([]int, error) {
 	return b.totals.lengths(queues), nil
 }
@@ -217,8 +217,7 @@ func (b *Backend) list(ctx context.Context, id stmtID, bind func(q *query) *quer
 	})
 }
 
-// Overdue lists pending tasks that have waited too long, the longest overdue
-// first.
+// Overdue lists pending tasks that have waited too long, most overdue first.
 func (b *Backend) Overdue(ctx context.Context, now time.Time, limit int) ([]signalbox.Task, error) {
 	return b.list(ctx, stOverdue, func(q *query) *query { return q.int(now.UnixMilli()).most(int64(limit)) })
 }
@@ -312,7 +311,7 @@ func (b *Backend) Entries(ctx context.Context, after int64, limit int) (list []v
 	return list, err
 }
 
-// EntryRange returns the oldest and newest number of an entry.
+// EntryRange returns the oldest and newest Seq of the journal.
 func (b *Backend) EntryRange(context.Context) (oldest, newest int64, err error) {
 	oldest, newest = b.totals.journalRange()
 	return oldest, newest, nil

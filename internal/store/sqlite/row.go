@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/pack"
 )
 
-// The states as rows hold them.
+// The states by their number in rows.
 var stateNumbers = map[signalbox.State]int64{
 	signalbox.Pending: rowPending, signalbox.Dispatching: rowDispatching, signalbox.Working: rowWorking,
 	signalbox.Cancelling: rowCancelling, signalbox.Completed: rowCompleted, signalbox.Failed: rowFailed,
@@ -168,8 +168,7 @@ func isTime(q *query, col int, want time.Time) bool {
 	return q.intAt(col) == want.UnixMilli() && !q.isNull(col)
 }
 
-// one runs a statement that returns at most one task; nil if it returns none, or
-// a damaged one.
+// one runs a statement that returns at most one task; nil if there is none or it is damaged.
 func (c *conn) one(q *query) (t *signalbox.Task, err error) {
 	if q.next() {
 		t = c.scanTask(q)
@@ -177,7 +176,7 @@ func (c *conn) one(q *query) (t *signalbox.Task, err error) {
 	return t, q.end()
 }
 
-// each runs a statement that returns tasks, and leaves damaged ones out.
+// each runs a statement that returns tasks, and skips damaged ones.
 func (c *conn) each(q *query, take func(*signalbox.Task)) error {
 	for q.next() {
 		if t := c.scanTask(q); t != nil {
@@ -216,7 +215,7 @@ func (c *conn) request(seq int64) (r *signalbox.Request, err error) {
 	return r, q.end()
 }
 
-// result reads the result of a task, likewise.
+// result reads the result of a task; nil if there is none or it is damaged.
 func (c *conn) result(seq int64) (r *signalbox.Result, err error) {
 	q := c.on(stResultGet)
 	if q.int(seq); q.next() {

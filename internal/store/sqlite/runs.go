@@ -17,7 +17,7 @@ type run struct {
 // index by agent would cost ten thousand agents a tenth of the writer's time.
 type runs []run
 
-// Bounds on what is kept of an agent, and looked at when the file is opened.
+// Bounds on the runs kept of an agent, and on the rows read when the file is opened.
 const (
 	maxRuns  = 100
 	loadRuns = 20_000

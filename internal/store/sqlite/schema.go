@@ -1,15 +1,13 @@
 package sqlite
 
-// applicationID marks a file as ours ("SgBx"), so that no other program's
-// database is taken for one.
+// applicationID marks a file as ours ("SgBx"), to tell it from databases of other programs.
 const applicationID = 0x53674278
 
-// version is that of the schema below. Files of the versions before it are
-// upgraded (upgrade.go). Version 7 has the tables of 6, and rows of tasks that
-// are parked, which a program that knows 6 would take for damaged.
+// version is the version of the schema below. Files of earlier versions are upgraded (upgrade.go). Version 7
+// has the tables of 6, and rows of parked tasks, which a program that knows 6 would take for damaged.
 const version, sameTables = 7, 6
 
-// Numbers that the rows of tasks hold for states: part of the file's format.
+// Numbers of states in the rows of tasks: part of the file format.
 const (
 	rowPending     = 1
 	rowDispatching = 2
@@ -23,12 +21,10 @@ const (
 	rowParked      = 10
 )
 
-// schema is what a file holds. Times are Unix milliseconds, NULL where there is
-// none.
+// schema is the schema of a file. Times are Unix milliseconds, NULL for none.
 var schema = []string{
-	// moment stands for the batches so far; sum_key is the key of sums where none
-	// was given, sum_check shows which key they were made with; what stands in the
-	// journal up to cut has been pruned.
+	// moment identifies the last batch; sum_key is the checksum key if none was given, sum_check identifies
+	// the key in use; journal entries up to cut have been pruned.
 	`CREATE TABLE meta(
 		id INTEGER PRIMARY KEY CHECK (id = 1),
 		store_id TEXT NOT NULL,
@@ -43,8 +39,7 @@ var schema = []string{
 		woken_ms INTEGER NOT NULL,
 		cut INTEGER NOT NULL)`,
 
-	// body is a sum over all of the row and a packed task, which says what the
-	// columns that are not texts say as well.
+	// body is a checksum over the whole row and a packed task, which repeats the columns that are not texts.
 	`CREATE TABLE tasks(
 		seq INTEGER PRIMARY KEY,
 		id TEXT NOT NULL,
@@ -62,22 +57,21 @@ var schema = []string{
 		body BLOB NOT NULL)`,
 	`CREATE UNIQUE INDEX tasks_id ON tasks(id)`,
 	`CREATE UNIQUE INDEX tasks_key ON tasks(key) WHERE key IS NOT NULL`,
-	// No index below names the state, so that a change among the states in
-	// flight touches none: ready is 1 or 0 while the task is pending and NULL
-	// after that, ended_ms is set when it has ended.
+	// No index below names the state, so that a change among the states in flight touches none: ready is 1 or
+	// 0 while the task is pending and NULL after that, ended_ms is set when it has ended.
 	//
-	// A queue's line: what is ready, and what is blocked, each in its order.
-	// A claim takes the first of the ready ones, however many are blocked.
+	// The order of a queue: ready tasks and blocked ones, each in order. A claim takes the first ready one,
+	// however many are blocked.
 	`CREATE INDEX tasks_line ON tasks(queue, ready, order_key, place) WHERE ready IS NOT NULL`,
-	// What waits for its time, and what may not wait for ever.
+	// Tasks that wait for their time, and tasks with a wait timeout.
 	`CREATE INDEX tasks_timed ON tasks(not_before_ms, place) WHERE ready = 0 AND not_before_ms IS NOT NULL`,
 	`CREATE INDEX tasks_bounded ON tasks(wait_until_ms, place) WHERE ready IS NOT NULL AND wait_until_ms IS NOT NULL`,
 	`CREATE INDEX tasks_session ON tasks(session, ended_ms, order_key, place) WHERE session IS NOT NULL`,
 	`CREATE INDEX tasks_ended ON tasks(ended_ms, seq) WHERE ended_ms IS NOT NULL`,
 	`CREATE INDEX tasks_parent ON tasks(parent) WHERE parent IS NOT NULL`,
 
-	// Large values stand apart, so that a change of state does not rewrite
-	// them. body is a sum and a packed value.
+	// Large values are separate, so that a change of state does not rewrite them. body is a checksum and a
+	// packed value.
 	`CREATE TABLE requests(seq INTEGER PRIMARY KEY, body BLOB NOT NULL)`,
 	`CREATE TABLE results(seq INTEGER PRIMARY KEY, body BLOB NOT NULL)`,
 	`CREATE TABLE envs(seq INTEGER PRIMARY KEY, sealed BLOB NOT NULL)`,
@@ -100,8 +94,8 @@ var schema = []string{
 		PRIMARY KEY (kind, id)) WITHOUT ROWID`,
 	`CREATE INDEX docs_sort ON docs(kind, sort, id)`,
 
-	// One row for all entries of a batch: last and first are the numbers of
-	// its newest and oldest entry, newest_ms the latest time among them.
+	// One row for all entries of a batch: last and first are the Seqs of its newest and oldest entry,
+	// newest_ms the latest time among them.
 	`CREATE TABLE journal(
 		last INTEGER PRIMARY KEY,
 		first INTEGER NOT NULL,

@@ -116,7 +116,7 @@ type waiter struct {
 	seq int64
 }
 
-// Waiting lists pending tasks in the order in which they will be taken.
+// Waiting lists pending tasks in claim order.
 func (b *Backend) Waiting(ctx context.Context, queue string, after store.Cursor, limit int) (list []signalbox.Task, err error) {
 	err = b.view(ctx, func(c *conn) error {
 		first, err := c.firstOf(queue, positionOf(after), limit)
@@ -129,7 +129,7 @@ func (b *Backend) Waiting(ctx context.Context, queue string, after store.Cursor,
 	return list, err
 }
 
-// firstOf returns the first waiters behind from, of one queue or of all.
+// firstOf returns the first waiters after from, of one queue or of all.
 func (c *conn) firstOf(queue string, from position, limit int) ([]waiter, error) {
 	if queue != "" {
 		return c.waiters(queue, from, limit, nil)
@@ -149,7 +149,7 @@ func (c *conn) firstOf(queue string, from position, limit int) ([]waiter, error)
 		if list, err = c.waiters(queue, from, limit, list); err != nil {
 			return nil, err
 		}
-		// Keep the first ones: there can be many queues.
+		// Keep only the first ones, since there can be many queues.
 		slices.SortFunc(list, func(a, b waiter) int {
 			return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.tie, b.tie))
 		})

@@ -3,8 +3,7 @@ package sqlite
 // stmtID names a prepared statement.
 type stmtID int
 
-// statements are the texts of all, by number. Each is prepared at most once in a
-// connection.
+// statements are the texts of all statements, by stmtID. Each is prepared at most once per connection.
 var statements []string
 
 func statement(sql string) stmtID {
@@ -16,7 +15,7 @@ func statement(sql string) stmtID {
 // bindTask and scanTask.
 const taskColumns = `seq, id, state, queue, ready, order_key, place, session, not_before_ms, wait_until_ms, ended_ms, parent, key, body`
 
-// The columns in that order.
+// The indexes of the columns in that order.
 const (
 	colSeq = iota
 	colID
@@ -47,8 +46,7 @@ var (
 	stReadEnd   = statement(`COMMIT`)
 
 	stTaskInsert = statement(`INSERT INTO tasks(` + taskColumns + `) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)`)
-	// All that a change can change, and the changes of every life, which touch
-	// fewer indexes: updateOf.
+	// The full update, and the frequent changes, which touch fewer indexes: updateOf.
 	stTaskUpdate = statement(`UPDATE tasks SET id = ?2, state = ?3, queue = ?4, ready = ?5, order_key = ?6, place = ?7, session = ?8,
 		not_before_ms = ?9, wait_until_ms = ?10, ended_ms = ?11, parent = ?12, key = ?13, body = ?14 WHERE seq = ?1`)
 	stTaskState  = statement(`UPDATE tasks SET state = ?2, body = ?3 WHERE seq = ?1`)
@@ -67,8 +65,7 @@ var (
 	stRequestGet    = statement(`SELECT r.body, e.sealed FROM requests r LEFT JOIN envs e ON e.seq = r.seq WHERE r.seq = ?1`)
 	stRequestDelete = statement(`DELETE FROM requests WHERE seq = ?1`)
 	stEnvPut        = statement(`INSERT INTO envs(seq, sealed) VALUES(?1, ?2)`)
-	// Zeros of the same length go where the secret was; a row that is only
-	// deleted leaves its bytes in the file.
+	// Zeros of the same length overwrite the secret, since deleting a row leaves its bytes in the file.
 	stEnvBlank  = statement(`UPDATE envs SET sealed = zeroblob(length(sealed)) WHERE seq = ?1`)
 	stEnvDelete = statement(`DELETE FROM envs WHERE seq = ?1`)
 	stResultPut = statement(`INSERT INTO results(seq, body) VALUES(?1, ?2) ON CONFLICT(seq) DO UPDATE SET body = ?2`)
@@ -117,7 +114,7 @@ var (
 	stJournalDelete = statement(`DELETE FROM journal WHERE last <= ?1`)
 
 	stSeqs = statement(`SELECT seq FROM tasks WHERE seq > ?1 ORDER BY seq`)
-	// A row that is set aside stands in no index but those that are unique.
+	// A quarantined row is only in the unique indexes.
 	stSetAside = statement(`UPDATE tasks SET state = ?2, ready = NULL, session = NULL, not_before_ms = NULL, wait_until_ms = NULL,
 		ended_ms = NULL, parent = NULL WHERE seq = ?1`)
 	stDamagedPut = statement(`INSERT INTO damaged(seq, id, what) VALUES(?1, ?2, ?3) ON CONFLICT(seq) DO NOTHING`)
@@ -130,7 +127,7 @@ var (
 	stMetaSeen  = statement(`SELECT moment, entry FROM meta WHERE id = 1`)
 	stMetaCheck = statement(`UPDATE meta SET sum_check = ?1 WHERE id = 1`)
 
-	stSumTasks    = statement(`SELECT seq, body, id, queue, session, parent, key FROM tasks WHERE seq > ?1 ORDER BY seq`) // the text columns behind the body
+	stSumTasks    = statement(`SELECT seq, body, id, queue, session, parent, key FROM tasks WHERE seq > ?1 ORDER BY seq`) // the text columns follow the body
 	stSumTask     = statement(`UPDATE tasks SET body = ?2 WHERE seq = ?1`)
 	stSumRequests = statement(`SELECT seq, body FROM requests WHERE seq > ?1 ORDER BY seq`)
 	stSumRequest  = statement(`UPDATE requests SET body = ?2 WHERE seq = ?1`)

@@ -11,16 +11,15 @@ const KeyBytes = 16
 // sumBytes is the length of a checksum, which precedes its data.
 const sumBytes = 8
 
-// key computes row checksums: SipHash-2-4, which is made for short values. Without the key
-// nobody can make the checksum of a changed row.
+// key computes row checksums: SipHash-2-4, which is made for short values. Without the key, a changed row
+// cannot get a valid checksum.
 type key struct{ k0, k1 uint64 }
 
 func keyOf(b []byte) key {
 	return key{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])}
 }
 
-// The kinds of what a sum is over. They are part of the key, so that nothing
-// passes for another kind.
+// The kinds of checksums. They go into the checksum, so that a value of one kind is not accepted as another.
 const (
 	sumTask    = 1
 	sumRequest = 2
@@ -73,7 +72,7 @@ func (h *sipHash) round() {
 	h.v2 = bits.RotateLeft64(h.v2, 32)
 }
 
-// summed appends the checksum of what f appends, and that after it.
+// summed appends the checksum of what f appends, followed by that.
 func (k key) summed(b []byte, kind, seq int64, f func(b []byte) []byte) []byte {
 	at := len(b)
 	b = f(append(b, make([]byte, sumBytes)...))
@@ -86,7 +85,7 @@ func appendText(b []byte, text string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
-// checked returns what summed was given; ok: the checksum matches.
+// checked returns what summed was given; ok reports whether the checksum matches.
 func (k key) checked(b []byte, kind, seq int64) (rest []byte, ok bool) {
 	if len(b) < sumBytes {
 		return nil, false

@@ -7,9 +7,9 @@ import (
 	"strconv"
 )
 
-// Files of older schemas are upgraded when they are opened, in one transaction, so that a crash
-// leaves the file unchanged. Directors, agent reports and tickets are dropped: they belong to
-// processes that had the file open, and are gone.
+// Files of older schemas are upgraded when they are opened, in one transaction, so that a crash leaves the
+// file unchanged. Directors, messages of pull agents and tickets are dropped: they belong to processes that
+// had the file open, and are gone.
 
 // upgrade upgrades a file to the current schema.
 func upgrade(ctx context.Context, c *conn, path string, given []byte, log *slog.Logger) error {
@@ -28,12 +28,12 @@ func upgrade(ctx context.Context, c *conn, path string, given []byte, log *slog.
 	if err := c.transaction(func() error { return c.upgrade(ctx, was, given) }); err != nil {
 		return fmt.Errorf("bring %s from schema %d to %d: %w", path, was, version, err)
 	}
-	// The version must stand in the header, where check reads it.
+	// The version must be in the header, where check reads it.
 	_, err = c.exec("PRAGMA wal_checkpoint(TRUNCATE)")
 	return err
 }
 
-// upgrade does so within a transaction.
+// upgrade does this within a transaction.
 func (c *conn) upgrade(ctx context.Context, was int, given []byte) error {
 	if was >= sameTables {
 		return c.setVersion()
@@ -100,7 +100,7 @@ func (c *conn) every(ctx context.Context, sql string, f func(q *query) error) er
 			err = f(&q)
 		}
 		if err != nil {
-			_ = q.end() // what went wrong before says more
+			_ = q.end() // the earlier error says more
 			return err
 		}
 	}

@@ -36,7 +36,7 @@ func (c *conn) upgradeSessions(ctx context.Context) error {
 	})
 }
 
-// The traits of an old agent.
+// The flags of an old agent.
 const (
 	traitFencing = 1
 	traitProof   = 2

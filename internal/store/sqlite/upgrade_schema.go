@@ -7,8 +7,7 @@ var errNoCounters = signalbox.Errorf(signalbox.CodeStoreCorrupt, "the counters o
 // firstStep is the version after the first of oldSteps.
 const firstStep = 2
 
-// oldSteps are the released steps between old versions, up to the last one with a column for
-// each value.
+// oldSteps are the released steps between old versions, up to the last version with a column for each value.
 var oldSteps = [...][]string{
 	{ // 2: chats, bypass tasks, identity and audit
 		`ALTER TABLE tasks ADD COLUMN parent_id TEXT`,
@@ -24,7 +23,7 @@ var oldSteps = [...][]string{
 		`ALTER TABLE sessions ADD COLUMN turns INTEGER`,
 		`ALTER TABLE sessions ADD COLUMN created_ms INTEGER`,
 		`ALTER TABLE sessions ADD COLUMN current INTEGER`,
-		// Only what an agent had accepted had a row until then.
+		// Before that, only sessions of accepted tasks had a row.
 		`UPDATE sessions SET turns = 1, created_ms = last_used_ms`,
 		`CREATE TABLE stales(seq INTEGER NOT NULL, fence INTEGER NOT NULL, agent TEXT, task_id TEXT, at_ms INTEGER,
 			state TEXT, message TEXT, output TEXT, tail TEXT, rest BLOB)`,
@@ -40,11 +39,11 @@ var oldSteps = [...][]string{
 		`CREATE TABLE schedule_runs(schedule INTEGER NOT NULL, id TEXT NOT NULL, fired_ms INTEGER NOT NULL, open INTEGER,
 			body BLOB NOT NULL, PRIMARY KEY (schedule, id)) WITHOUT ROWID`,
 	},
-	{ // 4: directors and tickets, of which only the counters are carried over
+	{ // 4: directors and tickets; only their counters are carried over
 		`ALTER TABLE meta ADD COLUMN ticket_place INTEGER NOT NULL DEFAULT 0`,
 		`ALTER TABLE meta ADD COLUMN ticket_fence INTEGER NOT NULL DEFAULT 0`,
 	},
-	{ // 5: how much is kept of tasks, and of all that have ended by owner
+	{ // 5: kept bytes of tasks, and of all ended tasks by owner
 		`ALTER TABLE tasks ADD COLUMN request_size INTEGER`,
 		`ALTER TABLE tasks ADD COLUMN result_size INTEGER`,
 		`CREATE TABLE kept(owner TEXT PRIMARY KEY, bytes INTEGER NOT NULL) WITHOUT ROWID`,

@@ -17,9 +17,9 @@ import (
 // ErrHeld is returned if a process has the database open.
 var ErrHeld = errors.New("the database is open")
 
-// Copy copies the database at path, with its write-ahead log, to a new file below folder and
-// returns its path. The original is not written, not even its lock. ErrHeld, if a process has
-// it open or opened it meanwhile: the copy may be inconsistent.
+// Copy copies the database at path, with its write-ahead log, to a new file below folder and returns its
+// path. The original is not written, not even its lock. It returns ErrHeld if a process has the database open
+// or opened it meanwhile: then the copy may be inconsistent.
 func Copy(ctx context.Context, path, folder string) (string, error) {
 	if err := free(path); err != nil {
 		return "", err
@@ -49,7 +49,7 @@ func Copy(ctx context.Context, path, folder string) (string, error) {
 func free(path string) error {
 	f, err := os.Open(path + ".lock")
 	if errors.Is(err, os.ErrNotExist) {
-		return nil // nobody ever opened it here
+		return nil // it was never opened here
 	}
 	if err != nil {
 		return err
