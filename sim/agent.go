@@ -22,20 +22,20 @@ type agent struct {
 	slots         int
 	isolated      int
 	sessions      bool
-	pulls         bool         // claims its tasks: nobody can connect to it
+	pulls         bool         // claims its tasks: no director can connect to it
 	heldClaims    atomic.Int32 // claims that a director holds
 	goodbyes      atomic.Int32 // its notifications that it stops
 	incarnation   int
 
 	down       bool      // refuses connections
 	silent     bool      // accepts requests and does not answer
-	hung       time.Time // since when, if it is hung
+	hung       time.Time // since when; zero: it is not hung
 	claimsIdle bool      // reports idle, whatever it runs
-	// a slot was freed without the agent's answer, or the agent lied or lost its memory:
-	// another task may be offered while one runs.
+	// A slot was freed without the agent's answer, or the agent lied or lost its memory: another task may be
+	// offered while one runs.
 	overlapAllowed bool
 
-	login    *login     // that its runs spend; nil: it tells of none
+	login    *login     // that its runs spend; nil: it reports none
 	answered *time.Time // when the provider last answered
 
 	director string
@@ -61,7 +61,7 @@ type execution struct {
 	state     string
 	failure   *api.AgentError
 	limit     *api.AgentLimit // that it met
-	began     bool            // it did something before it met one
+	began     bool            // it did something before it met the limit
 	ended     time.Time
 	forgotten bool
 	late      bool // of an agent without fences: the sender was told that the offer never arrived
@@ -72,8 +72,7 @@ type execution struct {
 func (e *execution) live() bool { return e.state == "working" }
 func (e *execution) slot() slot { return slot{e.Isolated, e.Slot} }
 
-// answer is an HTTP answer. A wait means that the agent holds the request for so long, unless
-// something changes.
+// answer is an HTTP answer. With a wait, the agent holds the request for that time, unless something changes.
 type answer struct {
 	status int
 	body   any
@@ -199,7 +198,7 @@ func (a *agent) limit(isolated bool) int {
 func (a *agent) start(r *request) *execution {
 	t := r.task
 	if len(a.live()) == 0 {
-		a.overlapAllowed = a.claimsIdle // nothing is left of what was hidden
+		a.overlapAllowed = a.claimsIdle // nothing hidden is left
 	}
 	a.serial++
 	now := a.w.now()
@@ -255,7 +254,7 @@ func minTime(a, b time.Time) time.Time {
 	return a
 }
 
-// restart restarts the process. Runs are interrupted; without memory it knows no task any more.
+// restart restarts the process. Runs are interrupted; without memory it forgets all tasks.
 func (a *agent) restart(memory bool) {
 	for _, e := range a.runs {
 		if e.live() {

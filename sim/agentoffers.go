@@ -10,7 +10,7 @@ import (
 func (a *agent) offer(r *request) answer {
 	t := r.task
 	a.director = t.Director
-	if a.plain { // it does not read where
+	if a.plain { // it does not read that field
 		t.Slot = 0
 	} else {
 		if old := a.find(t.QueueID); old != nil && old.Fence == t.Fence {
@@ -42,7 +42,7 @@ func (a *agent) offer(r *request) answer {
 	return respondJSON(http.StatusCreated, a.accepted(a.start(r)))
 }
 
-// void refuses a claim that has not arrived for good.
+// void makes the agent refuse an offer that has not arrived.
 func (a *agent) void(came *execution, id string, t api.AgentTask) answer {
 	if came != nil && came.Fence == t.Fence {
 		return no(http.StatusConflict, "task_in_progress")

@@ -13,20 +13,20 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/storetest/invariant"
 )
 
-// ledger is what is known of the tasks independently of the store: from its journal, and from
-// the writers.
+// ledger is what is known of the tasks independently of the store: from its journal, and from callers of its
+// verbs.
 type ledger struct {
 	seq    int64 // newest journal entry read
 	ended  map[string]signalbox.EventKind
 	unsent map[string]int
 	top    int64 // highest fence claimed
 	fleet  int
-	// ambiguousFences are executions for which an agent without fences may be taken at its word
-	// wrongly: the clock jumped at their claim, or their slot was freed by hand.
+	// ambiguousFences are executions for which the answer of an agent without fences may be misattributed:
+	// the clock jumped at their claim, or their slot was freed by hand.
 	ambiguousFences map[int64]bool
-	shut            map[string]int64   // by account that is not open: the highest fence when it changed last
-	anyway          map[int64]bool     // claims of tasks that run though their account is not open
-	parked          map[string]parking // by task: how it was parked last
+	shut            map[string]int64   // by account that is not open: the highest fence at its last change
+	anyway          map[int64]bool     // claims of tasks that run although their account is not open
+	parked          map[string]parking // by task: how it was last parked
 	changed         bool               // something was written since the last check
 }
 
@@ -89,10 +89,10 @@ func (w *world) readJournal(ctx context.Context) {
 	}
 }
 
-// expected is what a claim must find (8, 9).
+// expected is the expected result of a claim (8, 9).
 type expected struct {
 	best   string // task; "" if none
-	anyway bool   // that runs though its account is not open
+	anyway bool   // that runs although its account is not open
 	free   bool   // there is a slot for it
 	open   bool   // its account lets it through
 }
@@ -216,8 +216,8 @@ func (w *world) checkSlotTaken(ctx context.Context) {
 	}
 }
 
-// checkRequeue checks a task that is requeued because its agent did not get or accept it:
-// nothing of it may run there.
+// checkRequeue checks a task that is requeued because its agent did not get or accept it: no run of it may
+// exist there.
 func (w *world) checkRequeue(kind signalbox.EventKind, t *signalbox.Task) {
 	for _, a := range w.agents {
 		for _, e := range a.live() {
@@ -228,21 +228,20 @@ func (w *world) checkRequeue(kind signalbox.EventKind, t *signalbox.Task) {
 	}
 }
 
-// mayBeConfused reports whether a director may take an agent's answer about one task for
-// another: without queue_id, what began after the claim is the task, as far as two clocks can
-// tell. An agent that lied, or whose slot was freed by hand, may have two.
+// mayBeConfused reports whether a director may take an agent's answer about one task for another. Without
+// queue_id, a run that began after the claim is taken for the task, as far as two clocks can tell. An agent
+// that lied, or whose slot was freed by hand, may have two.
 func (w *world) mayBeConfused(a *agent, fences ...int64) bool {
 	return a.overlapAllowed || (a.plain && slices.ContainsFunc(fences, func(f int64) bool { return w.book.ambiguousFences[f] }))
 }
 
-// fenceUnknown reports whether the claim of a run is unknowable: its agent knows no fences, and
-// read the offer after its sender was told that it never arrived. It is still a run of its
-// task, which a later claim may follow; and an agent that never says busy runs the next one
-// besides.
+// fenceUnknown reports whether the claim of a run cannot be known: its agent has no fences, and read the
+// offer after its sender was told that it never arrived. It is still a run of its task, which may be claimed
+// again; and an agent that never says busy then runs both.
 func (a *agent) fenceUnknown(e *execution) bool { return a.plain && e.late }
 
-// ownerUnknown reports whether the task of such a run is unknowable, too: it has ended, and the
-// agent's history has neither queue_id nor prompt.
+// ownerUnknown reports whether the task of such a run cannot be known either: it has ended, and the agent's
+// history has neither queue_id nor prompt.
 func (a *agent) ownerUnknown(e *execution) bool { return a.fenceUnknown(e) && !e.live() }
 
 func (w *world) compare(a *agent, c *signalbox.Change, t *signalbox.Task) {
@@ -264,7 +263,7 @@ func (w *world) compare(a *agent, c *signalbox.Change, t *signalbox.Task) {
 func (w *world) checkSubmit(s *store.Submission, got *store.Submitted, before *store.Counts) {
 	w.book.changed = true
 	room := s.Cap
-	if s.Room != nil { // those do not count whom a free slot takes at once
+	if s.Room != nil { // tasks that a free slot takes at once do not count
 		for _, a := range s.Room.Agents {
 			room += a.Slots
 		}

@@ -35,8 +35,7 @@ func (g *checkedStore) Claim(ctx context.Context, r store.ClaimRequest) (got sto
 	return got, err
 }
 
-// Apply implements store.Writer. Now and then the process is paused just before, so that its
-// change is outdated.
+// Apply implements store.Writer. Sometimes the process is paused just before, so that its change is outdated.
 func (g *checkedStore) Apply(ctx context.Context, c signalbox.Change, now time.Time) (got signalbox.Task, err error) {
 	if w := g.d.w; !g.d.isDead() && w.town != nil && w.faultsEnabled && w.oneIn(w.pauseRate) {
 		w.stop(g.d, &c.Task)
@@ -106,7 +105,7 @@ func (d *director) read(ctx context.Context, verb string, do func(context.Contex
 	switch {
 	case d.isDead():
 		return errGone
-	case verb == "Position": // some stores tell it with the submit, and are not asked
+	case verb == "Position": // some stores return it with the submit
 	case d.w.faultsEnabled && d.ready && d.w.oneIn(300):
 		d.w.allowBackstop()
 		d.w.fault("read fails")

@@ -25,7 +25,7 @@ const (
 	maxSize      = 8
 )
 
-// director is one incarnation of a director: the real engine and dispatcher.
+// director is one incarnation of a director, with the real engine and dispatcher.
 type director struct {
 	w           *world
 	n           int // which one of several
@@ -45,7 +45,7 @@ func (d *director) isDead() bool { return d.dead.Load() }
 
 func (d *director) name() string { return "d" + strconv.Itoa(d.n) }
 
-// errGone is what a dead director gets from its store.
+// errGone is the error that a dead director gets from its store.
 var errGone = signalbox.Errorf(signalbox.CodeStoreFailed, "the director is dead")
 
 // random is a seeded source for IDs and jitter.
@@ -157,7 +157,7 @@ func (d *director) start(ctx context.Context, view *peerstest.View) {
 		}
 	}
 	if err := d.d.Start(ctx); err != nil {
-		w.kill(d) // the process ends: it cannot start without its store
+		w.kill(d) // the process exits: it cannot start without its store
 		return
 	}
 	if err := d.lanes.Start(ctx); err != nil {
@@ -181,11 +181,10 @@ func (d *director) ownerOf() {
 	d.lanes.Resync()
 }
 
-// moveAgent gives a director the agents without a live holder, or, now and then, one of another
-// director.
+// moveAgent gives a director the agents without a live holder or, sometimes, an agent of another director.
 func (w *world) moveAgent(to *director) {
 	if w.moveRate.Swap(true) {
-		return // one at a time, as directors agree by their beats; who is left is adopted
+		return // one at a time, as directors agree by their beats; what is left is adopted
 	}
 	defer w.moveRate.Store(false)
 	var gained []string
@@ -226,7 +225,7 @@ func (d *director) take(agent string, held bool) {
 	d.agents[agent] = held
 }
 
-// turn is where goroutines of the dispatcher wait for the scheduler.
+// turn makes goroutines of the dispatcher wait for the scheduler.
 func (d *director) turn(what, of string, fence int64) {
 	name := d.name() + " " + what + " " + of
 	if fence != 0 {
@@ -235,7 +234,7 @@ func (d *director) turn(what, of string, fence int64) {
 	d.w.scheduler.turn(name, "go on", d.isDead)
 }
 
-// kill ends a director as kill -9 does: nothing it does counts any more.
+// kill ends a director like kill -9: nothing that it does counts any more.
 func (w *world) kill(d *director) {
 	if d.dead.Swap(true) {
 		return

@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// randomEvent makes something happen that no director decides.
+// randomEvent makes something happen that is not a director's decision.
 func (w *world) randomEvent() {
 	for _, d := range w.directors {
 		if d.isDead() && (w.oneIn(3) || (w.town != nil && w.oneIn(2))) {
@@ -68,7 +68,7 @@ func (w *world) randomEvent() {
 	}
 }
 
-// newTask makes a random task.
+// newTask returns a random task.
 func (w *world) newTask() engine.NewTask {
 	n := engine.NewTask{Prompt: fmt.Sprintf("task %d", w.steps)}
 	any := func() string { return w.agents[w.rng.IntN(len(w.agents))].name }

@@ -15,7 +15,7 @@ func (w *world) jump() {
 	w.fault("clock jumps")
 	w.skew = w.between(-10*time.Minute, 10*time.Minute).Truncate(time.Millisecond)
 	w.ahead = max(w.ahead, w.skew)
-	w.allowBackstop() // for an account whose claims are spread, or were
+	w.allowBackstop() // for an account whose claims are or were spread
 	w.note("clock", w.skew.String())
 }
 
@@ -30,8 +30,8 @@ func (w *world) pauseDirector() {
 	}
 }
 
-// stop stops a director's process, as SIGSTOP does, until another has its agents and its lease
-// has expired. It was about to act on that task.
+// stop stops a director's process, like SIGSTOP, until another has its agents and its lease has expired. It
+// was about to act on the task about.
 func (w *world) stop(d *director, about *signalbox.Task) {
 	var other *director
 	for _, o := range w.alive() {
@@ -49,7 +49,7 @@ func (w *world) stop(d *director, about *signalbox.Task) {
 	var gained []string
 	for _, a := range w.agents {
 		if d.holds(a.name) {
-			d.take(a.name, false) // by its own clock, when it goes on
+			d.take(a.name, false) // by its own clock, when it continues
 			other.take(a.name, true)
 			w.holder[a.name] = other.n
 			gained = append(gained, a.name)
@@ -106,7 +106,7 @@ func (w *world) agentFault(a *agent) {
 	what := ""
 	switch n := w.rng.IntN(8); {
 	case a.silent && w.now().Before(a.hung.Add(2*ttl)) && !w.oneIn(4):
-		return // not yet: its leases run out
+		return // not yet: its leases would expire
 	case a.down || a.silent || a.claimsIdle:
 		what = "recovers"
 		a.down, a.silent, a.claimsIdle = false, false, false

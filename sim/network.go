@@ -25,7 +25,7 @@ const (
 	unheard                 // the agent has it, and its answer is lost
 	broken                  // the agent has it, and the connection breaks
 	slow                    // the connection breaks, and the agent gets it later
-	late                    // it arrives when nobody waits for the answer any more
+	late                    // it arrives after its sender has given up
 	twice                   // it arrives again later
 	garbled                 // the answer is malformed
 	failing                 // the agent answers 500 and does nothing
@@ -63,7 +63,7 @@ func (n *network) RoundTrip(r *http.Request) (*http.Response, error) {
 		t.GotConn(httptrace.GotConnInfo{})
 	}
 	if a.silent && f != reset {
-		w.post(a, q) // a stopped process reads it when it goes on
+		w.post(a, q) // a stopped process reads it when it continues
 		f = lost
 	}
 	switch f {
@@ -96,8 +96,8 @@ func (n *network) RoundTrip(r *http.Request) (*http.Response, error) {
 	return respond(r, got)
 }
 
-// wasPaused reports whether a director was paused between its decision to send a task and now:
-// it has lost the agent, or the task was claimed by another.
+// wasPaused reports whether a director was paused after its decision to send a task: it has lost the agent,
+// or the task was claimed by another.
 func (n *network) wasPaused(a *agent, q *request) bool {
 	if q.task.QueueID == "" {
 		return false
@@ -147,10 +147,10 @@ func (w *world) deliverSlowly(a *agent, q *request) {
 	})
 }
 
-// mayBeMistaken reports whether an arriving task may be taken for another: its agent knows no
-// queue_id, and began that one a moment before.
+// mayBeMistaken reports whether an arriving task may be taken for another: its agent knows no queue_id, and
+// began the other one a moment before.
 func (a *agent) mayBeMistaken() bool {
-	const moment = 3 * time.Second // two clocks, and the way
+	const moment = 3 * time.Second // two clocks, and the delay
 	return a.plain && len(a.runs) > 0 && a.w.now().Sub(a.runs[len(a.runs)-1].begun) < moment
 }
 

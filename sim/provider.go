@@ -11,21 +11,21 @@ import (
 
 // What the runs of agents spend: logins at a provider, with limits that are met and reset.
 
-// login is an account at the provider, as the provider has it. Agents share it.
+// login is an account from the provider's side. Agents share it.
 type login struct {
 	name    string
-	resets  time.Time // until then it takes no request; by the provider's clock
-	told    bool      // its answers say when that is
-	refused bool      // until someone logs in
+	resets  time.Time // no requests are accepted before; by the provider's clock
+	told    bool      // its answers report that time
+	refused bool      // until a person logs in
 }
 
-// parking is how a run was parked, to be compared with how it goes on.
+// parking is how a run was parked, to compare how it continues.
 type parking struct {
 	agent, session string
 	began          bool
 }
 
-// logins of the agents: a and c share one; b, of the seed, tells of none.
+// setUpLogins makes the agents' logins: a and c share one; b, of the seed, reports none.
 func (w *world) setUpLogins() {
 	w.logins = []*login{{name: "max"}, {name: "pro"}}
 	for _, a := range w.agents {
@@ -38,14 +38,14 @@ func (w *world) setUpLogins() {
 	}
 }
 
-// providerEvent is something that happens at the provider, or a person who sees to it.
+// providerEvent is something that happens at the provider, or an action of a person.
 func (w *world) providerEvent() {
 	l := w.logins[w.rng.IntN(len(w.logins))]
 	switch {
 	case l.refused && w.oneIn(2):
 		w.note("login", l.name, "is accepted again")
 		l.refused = false
-		if w.oneIn(2) { // else the agent tells that it was answered
+		if w.oneIn(2) { // else the agent reports that it was answered
 			w.setAccount(signalbox.AccountEvent{Kind: signalbox.AccountOpened, Account: l.name})
 		}
 	case w.oneIn(6):
@@ -72,7 +72,7 @@ func (w *world) providerEvent() {
 	}
 }
 
-// meetSoon has about half of the runs of a login meet the provider's answer at once.
+// meetSoon makes about half of the runs of a login send a request to the provider at once.
 func (w *world) meetSoon(l *login) {
 	for _, a := range w.agents {
 		for _, e := range a.live() {
@@ -84,13 +84,13 @@ func (w *world) meetSoon(l *login) {
 	}
 }
 
-// setAccount has a person open or close an account. It may not be known yet.
+// setAccount makes a person open or close an account. It may be unknown yet.
 func (w *world) setAccount(ev signalbox.AccountEvent) {
 	ev.Source = "tester"
 	w.onDirector(string(ev.Kind)+" account "+ev.Account, func(ctx context.Context, d *director) { _, _, _ = d.engine.SetAccount(ctx, ev) })
 }
 
-// settleLogins ends what only a person ends, and what takes longer than a history.
+// settleLogins ends states that only a person ends, or that last longer than a history.
 func (w *world) settleLogins() {
 	if w.users > 0 {
 		return
@@ -109,7 +109,7 @@ func (w *world) settleLogins() {
 	}
 }
 
-// meets is the limit that a run meets which asks the provider now, and the type of its error.
+// meets returns the limit that a run meets if it sends a request now, and the type of its error.
 func (a *agent) meets(e *execution) (kind string, l *api.AgentLimit) {
 	w, login := a.w, a.login
 	if login == nil {
@@ -138,7 +138,7 @@ func (a *agent) meets(e *execution) (kind string, l *api.AgentLimit) {
 	return "", nil
 }
 
-// account is what the agent tells of its account.
+// account is what the agent reports about its account.
 func (a *agent) account() *api.AgentAccount {
 	if a.login == nil {
 		return nil
@@ -152,7 +152,7 @@ func (a *agent) account() *api.AgentAccount {
 	}
 }
 
-// admits is whether an account lets a claim through, by what the store lists.
+// admits reports whether an account lets a claim through, by the rows of the store.
 func (w *world) admits(account string, slots []signalbox.Slot, now time.Time) bool {
 	list, err := w.store.Accounts(context.Background())
 	if err != nil {
@@ -163,7 +163,7 @@ func (w *world) admits(account string, slots []signalbox.Slot, now time.Time) bo
 			continue
 		}
 		switch a.State {
-		case signalbox.AccountOpen: // for ten seconds two claims at once, and two more in each second
+		case signalbox.AccountOpen: // at first two claims, and in each of the next ten seconds two more
 			if open := now.Sub(a.Since); !a.Since.IsZero() && open >= 0 && open < 10*time.Second && a.Claims >= 2+2*int(open/time.Second) {
 				return false
 			}
@@ -180,8 +180,8 @@ func (w *world) admits(account string, slots []signalbox.Slot, now time.Time) bo
 	return true
 }
 
-// checkAccounts: while an account is being tried, one claim at most that was made since holds
-// a slot; while it is closed, none does.
+// checkAccounts: while an account is being tried, at most one claim made since holds a slot; while it is
+// closed, none does.
 func (w *world) checkAccounts(ctx context.Context) {
 	list, err := w.store.Accounts(ctx)
 	slots, err2 := w.store.Slots(ctx)
@@ -216,8 +216,7 @@ func (w *world) agentNamed(name string) *agent {
 	panic("there is no agent " + name)
 }
 
-// readAccount follows an account through the journal: what was claimed since it changed has a
-// higher fence.
+// readAccount follows an account through the journal: claims made after its last change have a higher fence.
 func (w *world) readAccount(e *signalbox.Entry) {
 	w.book.shut[e.Account] = w.book.top
 	if strings.Contains(e.Message, "is being tried") {
@@ -225,7 +224,7 @@ func (w *world) readAccount(e *signalbox.Entry) {
 	}
 }
 
-// checkPark checks a run that is parked: it ended at a limit, as its agent has it.
+// checkPark checks a run that is parked: it ended at a limit, by its agent's state.
 func (w *world) checkPark(c *signalbox.Change) {
 	t := &c.Task
 	if t.State != signalbox.Parked {
@@ -241,8 +240,8 @@ func (w *world) checkPark(c *signalbox.Change) {
 	w.fail("task %s under fence %d was parked (%s), and its run at agent %s met no limit", t.ID, t.Fence, t.Parking.Text, t.Agent)
 }
 
-// checkResume checks a run that begins: one that was parked goes on where it was, in its
-// conversation if it had begun.
+// checkResume checks a run that begins: if it was parked, it continues where it was, in its conversation if
+// it had one.
 func (w *world) checkResume(a *agent, e *execution) {
 	if e.Isolated || a.plain {
 		return
@@ -263,8 +262,8 @@ func (w *world) checkResume(a *agent, e *execution) {
 	}
 }
 
-// accountOpen reports whether an account is open. One that is tried, or whose claims are
-// spread, is looked after every second, not at once.
+// accountOpen reports whether an account is open. An account that is being tried, or whose claims are spread,
+// is checked every second, not at once.
 func (w *world) accountOpen(name string) bool {
 	list, err := w.store.Accounts(context.Background())
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// A pulling agent: it claims tasks from any director, and reports on them. Its runs and
-// refusals are those of the other agents.
+// A pull agent: it claims tasks from any director, and reports on them. Its runs and refusals are those of
+// other agents.
 
 const (
 	instance  = "p-1"
@@ -47,8 +47,8 @@ func (a *agent) pullLoop() {
 	}
 }
 
-// processUp reports whether its process runs. The next one starts when the last one has said
-// goodbye.
+// processUp reports whether its process runs. The next process starts when the last one has announced its
+// stop.
 func (a *agent) processUp() bool { return !a.down && !a.silent && a.goodbyes.Load() == 0 }
 
 // unreported lists runs whose end is not reported yet.
@@ -86,7 +86,7 @@ func (a *agent) handleAnswer(answer *api.PullAnswer) {
 	}
 	for _, q := range answer.Ask {
 		if e := a.find(q.QueueID); e != nil && e.Fence == q.Fence {
-			a.follow(e) // from the beginning
+			a.follow(e) // from the start
 			continue
 		}
 		a.reportOnce(q.QueueID, q.Fence, "unknown", api.PullReport{Unknown: true})
@@ -220,7 +220,7 @@ func ask[T any](a *agent, name, what string, f func(context.Context, *director) 
 				return
 			}
 			body, err := f(ctx, d)
-			if d.isDead() { // and what it makes of it is not looked at
+			if d.isDead() { // its answer does not count
 				err = errReset
 			}
 			answers <- reply[T]{body, err}

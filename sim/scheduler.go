@@ -24,7 +24,7 @@ type actor struct {
 	name   string // unique among waiting actors
 	what   string // its next operation
 	resume chan struct{}
-	dead   func() bool // it may go on at once: nothing it does counts
+	dead   func() bool // it may continue at once: nothing it does counts
 }
 
 func newScheduler() *scheduler { return &scheduler{arrived: make(chan struct{}, 1)} }
@@ -48,8 +48,8 @@ func (l *scheduler) turn(name, what string, dead func() bool) {
 	<-s.resume
 }
 
-// publish makes previous writes visible to the next actor: at the end of a goroutine the race
-// detector does not know that others waited for it.
+// publish makes previous writes visible to the next actor: at the end of a goroutine, the race detector does
+// not know that others waited for it.
 func (l *scheduler) publish() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// The end of a history: all faults stop, and everything must come to its end.
+// The end of a history: all faults stop, and every task must end.
 
 // settle ends all faults, and waits until every task has ended.
 func (w *world) settle() {
@@ -23,7 +23,7 @@ func (w *world) settle() {
 	for _, a := range w.agents {
 		a.down, a.silent, a.claimsIdle = false, false, false
 		for _, e := range a.runs {
-			e.until = minTime(e.until, w.now().Add(time.Second)) // the order of ends does not matter any more
+			e.until = minTime(e.until, w.now().Add(time.Second)) // the order of ends no longer matters
 		}
 		a.change()
 	}
@@ -55,7 +55,7 @@ func (w *world) settle() {
 	w.checkEnd()
 }
 
-// restartAll starts what is dead.
+// restartAll restarts the dead directors.
 func (w *world) restartAll() {
 	for _, d := range w.directors {
 		if d.isDead() {
@@ -135,7 +135,7 @@ func (w *world) unsettled() string {
 	}
 	for _, d := range w.directors {
 		for _, a := range d.d.Agents() {
-			idle := a.Closed != nil && a.Closed.Until.IsZero() // retried with the next task, and there is none
+			idle := a.Closed != nil && a.Closed.Until.IsZero() // retried with the next task, but there is none
 			if !a.Up || a.Held && !idle || a.InUse > 0 {
 				return "director " + d.name() + " finds agent " + a.Name + " down, held or at work: " + a.Message
 			}
@@ -149,5 +149,5 @@ func (w *world) unsettled() string {
 	return ""
 }
 
-// settleWithin bounds how long that takes, whatever happened before.
+// settleWithin bounds the time until everything has ended.
 const settleWithin = 20 * time.Minute

@@ -11,11 +11,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// No task waits beside a free slot it may use (9). The dispatcher's backstop, which runs every
-// second, would hide a lost signal: a task must be taken sooner than that.
+// No task waits beside a free slot that it may use (9). The dispatcher's backstop, which runs every second,
+// would hide a lost signal, so a task must be taken sooner than that.
 
-// promptly: a claim that the store could not make is retried after 200 ms. If a signal was lost
-// because the store could not be read, only the backstop helps, after so long.
+// promptly: a claim that failed because of the store is retried after 200 ms. If a signal was lost because
+// the store could not be read, only the backstop helps, after that time.
 const (
 	promptly = 300 * time.Millisecond
 	backstop = exec.DefaultTick + promptly
@@ -66,7 +66,7 @@ func (w *world) waitingBesideFreeSlot() map[string]string {
 	}
 	paused := map[string]bool{}
 	for _, p := range pauses {
-		paused[p.Queue] = true // until somebody looks whether its time is over, too
+		paused[p.Queue] = true // until a director checks whether its time is over
 	}
 	waits := map[string]string{}
 	for _, a := range w.directors[0].offerable() {
@@ -79,8 +79,8 @@ func (w *world) waitingBesideFreeSlot() map[string]string {
 	return waits
 }
 
-// offerable lists the agents that can get a task at once: pulling ones only while they claim.
-// Under a fleet ceiling, other agents learn only by the backstop that a withheld slot is free.
+// offerable lists the agents that can get a task at once: pull agents only while they claim. With a fleet
+// limit, other agents learn only by the backstop that a withheld slot is free.
 func (d *director) offerable() []engine.LiveAgent {
 	list := d.d.Agents()
 	if d.w.book.fleet > 0 {

@@ -29,7 +29,7 @@ func (w *world) asUser(what string, f func(ctx context.Context, d *director, nam
 	}
 	d := alive[w.rng.IntN(len(alive))]
 	w.users++
-	name := fmt.Sprintf("%s user %d", d.name(), w.steps) // where that one stands still, nobody is answered
+	name := fmt.Sprintf("%s user %d", d.name(), w.steps) // if that director is paused, nobody is answered
 	w.note(name, what)
 	go func() {
 		defer w.scheduler.publish()
@@ -50,7 +50,7 @@ func (w *world) onTask(what string, f func(context.Context, *director, string) e
 		return
 	}
 	id := w.tasks[w.rng.IntN(len(w.tasks))]
-	if w.oneIn(2) { // the newest ones are the ones under way
+	if w.oneIn(2) { // the newest ones are in flight
 		id = w.tasks[len(w.tasks)-1-w.rng.IntN(min(4, len(w.tasks)))]
 	}
 	w.onDirector(what+" "+id, func(ctx context.Context, d *director) { _ = f(ctx, d, id) }) // it may have ended
@@ -62,7 +62,7 @@ func (w *world) submitTask(s submit) {
 	w.asUser("submit "+s.n.Prompt, func(ctx context.Context, d *director, name string) {
 		r, err := d.engine.Submit(ctx, s.n)
 		dead := d.isDead()
-		if !dead { // a dead one cannot answer; and what it makes of it is not looked at
+		if !dead { // a dead director cannot answer
 			if err == nil && w.oneIn(10) && w.faultsEnabled {
 				w.fault("answer lost")
 				err = errGone

@@ -58,9 +58,9 @@ type world struct {
 	delayed       []delayedRequest  // requests that arrive late
 	holder        map[string]int    // agent to director
 	paused        *director         // the paused director
-	pausedUntil   time.Time         // for so long
+	pausedUntil   time.Time         // when it resumes
 	pausedTask    string            // the task it was about to act on
-	pauseRate     int               // one in so many changes pauses it
+	pauseRate     int               // one in this many changes pauses it
 	moveRate      atomic.Bool       // agents move between directors
 	faultsEnabled bool              // faults happen
 	tasks         []string          // in the order of their acknowledgement
@@ -70,10 +70,10 @@ type world struct {
 	faults        map[string]int
 	pauses        int
 	starved       map[string]time.Duration // tasks beside a free slot
-	backstopUntil time.Time                // they may wait until then
+	backstopUntil time.Time                // until then they may wait for the backstop
 
 	ended atomic.Bool     // nothing counts any more
-	ctx   context.Context // until then
+	ctx   context.Context // ends with the history
 	hash  hash.Hash
 	steps int
 	last  []string
@@ -95,7 +95,7 @@ const defaultKeep = 60
 func (w *world) note(parts ...string) {
 	w.steps++
 	line := fmt.Sprintf("%d %s %s", w.steps, time.Since(w.begun), strings.Join(parts, " "))
-	_, _ = io.WriteString(w.hash, line) // a hash takes everything
+	_, _ = io.WriteString(w.hash, line) // a hash never fails
 	if len(w.last) >= w.keep {
 		w.last = append(w.last[:0], w.last[1:]...)
 	}
@@ -150,8 +150,8 @@ func (w *world) runtime() time.Duration {
 	return w.between(50*time.Millisecond, 8*time.Second)
 }
 
-// chooseFault decides about a request to an agent. Nothing is delivered twice or late to an
-// agent that cannot tell: to those it would be a new request.
+// chooseFault chooses the fault of a request to an agent. Nothing is delivered twice or late to an agent that
+// cannot tell duplicates: for it that would be a new request.
 func (w *world) chooseFault(a *agent) networkFault {
 	if !w.faultsEnabled || !w.oneIn(7) {
 		return arrives
@@ -185,8 +185,8 @@ func (w *world) post(a *agent, q *request) {
 	w.delayed = append(w.delayed, delayedRequest{a, &again, w.now()})
 }
 
-// maxDelay is how late a request may arrive so that a sender that asks again after a while, as
-// the dispatcher does, learns of it.
+// maxDelay is how late a request may arrive so that a sender that asks again after a while, like the
+// dispatcher, still learns of it.
 const maxDelay = 900 * time.Millisecond
 
 // deliver delivers one of the delayed requests.
@@ -227,7 +227,7 @@ func Play(o Options) Result {
 // play plays the faults, and then the fault-free time in which everything must end.
 func (w *world) play() {
 	w.setUp()
-	pace := []int{3, 5, 12, 30}[w.rng.IntN(4)] // one in so many steps is a random event
+	pace := []int{3, 5, 12, 30}[w.rng.IntN(4)] // one in this many steps is a random event
 	steps := 60 + w.rng.IntN(60*pace)
 	for i := 0; i < steps && len(w.wrong) == 0; i++ {
 		w.resumeIfDue()
@@ -240,7 +240,7 @@ func (w *world) play() {
 	w.settle()
 }
 
-// drainDead lets the goroutines of the dead end.
+// drainDead lets the goroutines of dead directors end.
 func (w *world) drainDead() {
 	for {
 		synctest.Wait()

@@ -1,6 +1,6 @@
 package mutants
 
-// The incidents of execution-queue around callers.
+// The incidents of execution-queue about access.
 var accessMutants = []Mutant{
 	{
 		Name: "answer-without-an-id", Fault: "execution-queue id",

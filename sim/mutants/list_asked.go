@@ -1,6 +1,6 @@
 package mutants
 
-// What users of queues ask for most, where it is missing or broken elsewhere.
+// What users of queues ask for most because it is missing or broken elsewhere.
 var askedMutants = []Mutant{
 	{
 		Name: "limits-never-fire", Fault: "asked stuck turn",

@@ -1,6 +1,6 @@
 package mutants
 
-// The incidents of execution-queue around rows, slots and times.
+// The incidents of execution-queue about rows, slots and times.
 var executionMutants = []Mutant{
 	{
 		Name: "chat-called-at-once", Fault: "execution-queue chat",

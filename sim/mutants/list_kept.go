@@ -1,6 +1,6 @@
 package mutants
 
-// What work-queue did not keep out.
+// Invalid or hostile input that work-queue accepted.
 var keptMutants = []Mutant{
 	{
 		Name: "agent-asks-for-no-token", Fault: "work-queue auth",

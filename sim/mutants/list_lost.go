@@ -1,6 +1,6 @@
 package mutants
 
-// What work-queue lost, doubled or left open.
+// Tasks that work-queue lost, duplicated or left open.
 var lostMutants = []Mutant{
 	{
 		Name: "outcome-forgotten-at-once", Fault: "work-queue 7",
@@ -37,7 +37,7 @@ var lostMutants = []Mutant{
 		Text: "a row that changes again, after it was written while its batch was waiting for more, stays as it was written",
 		File: "internal/store/sqlite/commit.go",
 		Edits: []Edit{{
-			"case before == after: // as it was drafted",
+			"case before == after: // unchanged since it was drafted",
 			"case d.Tasks[i].Drafted != nil:",
 		}},
 		Package: "internal/store/sqlite", Tests: []string{"TestDraftedRowIsWrittenInItsLastState"},

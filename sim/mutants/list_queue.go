@@ -1,6 +1,6 @@
 package mutants
 
-// What went wrong with the line, the offers and the recovery of work-queue.
+// Faults of work-queue in ordering, offers and recovery.
 var queueMutants = []Mutant{
 	{
 		Name: "first-of-session-only", Fault: "work-queue 1",

@@ -13,27 +13,25 @@ type Fault struct {
 	Text string
 }
 
-// Edit is a snippet that stands in a file exactly once, and what replaces it.
+// Edit is a snippet that occurs in a file exactly once, and its replacement.
 type Edit struct{ Old, New string }
 
-// Mutant is a bug.
+// Mutant is a deliberate bug.
 type Mutant struct {
 	Name  string
 	Fault string // Fault.ID
 	Text  string // what it does wrong
-	File  string // from the root of the module
+	File  string // relative to the root of the module
 	Edits []Edit
 
-	// Package has the tests that must catch it, Tests names them as -run does.
-	// One of them is enough.
+	// Package has the tests that must catch it, Tests names them as for -run. One of them is enough.
 	Package string
 	Tests   []string
-	// Hangs says that a test which never ends counts as one that fails: the bug
-	// is that somebody waits for ever.
+	// Hangs: a test that never ends counts as failed, since the bug is an endless wait.
 	Hangs bool
 }
 
-// Apply returns the text of the mutant's file with the bug in it.
+// Apply returns the text of the mutant's file with the bug.
 func (m *Mutant) Apply(root string) (string, error) {
 	data, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(m.File)))
 	if err != nil {
@@ -52,7 +50,7 @@ func (m *Mutant) Apply(root string) (string, error) {
 	return text, nil
 }
 
-// Pattern is what go test is told to run.
+// Pattern is the -run pattern of its tests.
 func (m *Mutant) Pattern() string { return strings.Join(m.Tests, "|") }
 
 // All lists the mutants in the order of the faults.

@@ -46,7 +46,7 @@ func Page(results []Result) string {
 	return b.String()
 }
 
-// where names a package as docs/development/incidents.md does.
+// where names a package like docs/development/incidents.md.
 func where(pkg string) string {
 	if pkg == "." {
 		return "signalbox"
@@ -57,7 +57,7 @@ func where(pkg string) string {
 // test is the name of a test without that of the case.
 func test(name string) string {
 	parts := strings.SplitN(name, "/", 4)
-	if len(parts) > 3 { // a rule of a suite: its chapter says enough
+	if len(parts) > 3 { // a rule of a suite: its chapter is enough
 		parts = parts[:3]
 	}
 	return strings.Join(parts, "/")

@@ -16,7 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
-// Result is what became of a mutant.
+// Result is the outcome of a mutant.
 type Result struct {
 	Name    string  `json:"name"`
 	Fault   string  `json:"fault"`
@@ -26,9 +26,9 @@ type Result struct {
 	Caught  bool    `json:"caught"`
 	Verdict string  `json:"verdict"`        // for people
 	By      string  `json:"by,omitempty"`   // the test that caught it
-	Says    string  `json:"says,omitempty"` // what that said first
+	Says    string  `json:"says,omitempty"` // its first message
 	Seconds float64 `json:"seconds"`        // from the start of the tests to the end of that one
-	Whole   float64 `json:"whole_seconds"`  // with the build
+	Whole   float64 `json:"whole_seconds"`  // including the build
 }
 
 // event is a line of go test -json.
@@ -37,12 +37,12 @@ type event struct {
 	Time                 time.Time
 }
 
-// Run is what go test said.
+// Run is the result of go test.
 type Run struct {
 	Built    bool
-	Passed   []string // tests, innermost ones too
+	Passed   []string // including innermost tests
 	Failed   []string // in the order in which they ended
-	Running  []string // begun and not ended: the process ended first
+	Running  []string // started and not ended: the process ended first
 	TimedOut bool
 	Begun    time.Time // of the first test
 	Ended    time.Time // of the first that failed
@@ -50,9 +50,8 @@ type Run struct {
 	Raw      string
 }
 
-// Try runs the tests of a package that a pattern names, on the sources under
-// root with what overlay puts in place of some, and ends all that the tests
-// leave alive: a mutant may well leave something.
+// Try runs the tests of a package that match a pattern, on the sources under root with the overlay, and ends
+// all processes that the tests leave alive, as those of a mutant may.
 func Try(root, pkg, pattern, overlay string, limit time.Duration) (Run, error) {
 	argv := []string{"go", "test", "-json", "-count=1", "-failfast", "-vet=off", "-timeout", limit.String(), "-run", pattern}
 	if overlay != "" {
@@ -65,7 +64,7 @@ func Try(root, pkg, pattern, overlay string, limit time.Duration) (Run, error) {
 	out, errs := watched{failed: make(chan struct{})}, bytes.Buffer{}
 	argv = append(argv, "./"+pkg)
 	if drawsHistories(root, pkg) {
-		argv = append(argv, "-args", "-rapid.nofailfile") // it would write what it finds into the sources
+		argv = append(argv, "-args", "-rapid.nofailfile") // else it would write failures into the sources
 	}
 	p, err := proc.Start(proc.Spec{
 		Argv: argv, Dir: root, Env: os.Environ(), Stdout: &out, Stderr: &errs, Look: 100 * time.Millisecond,
@@ -75,9 +74,9 @@ func Try(root, pkg, pattern, overlay string, limit time.Duration) (Run, error) {
 	}
 	select {
 	case <-p.Exited():
-	case <-out.failed: // all is said; what it would do yet is of no use
+	case <-out.failed: // the result is known; the rest does not matter
 		time.Sleep(time.Second)
-	case <-time.After(limit + 10*time.Minute): // the build has its time as well
+	case <-time.After(limit + 10*time.Minute): // leaves time for the build
 	}
 	if _, err := p.Kill(); err != nil {
 		return Run{}, fmt.Errorf("what the tests of %s left alive: %w", pkg, err)
@@ -85,10 +84,10 @@ func Try(root, pkg, pattern, overlay string, limit time.Duration) (Run, error) {
 	return read(out.Bytes(), errs.String()), nil
 }
 
-// watched keeps what go test -json says, and tells of the first test that fails.
+// watched parses the output of go test -json, and reports the first failed test.
 type watched struct {
 	bytes.Buffer
-	line   []byte // what came of the last line so far
+	line   []byte // the incomplete last line
 	once   sync.Once
 	failed chan struct{}
 }
@@ -108,8 +107,7 @@ func (w *watched) Write(b []byte) (int, error) {
 	return w.Buffer.Write(b)
 }
 
-// drawsHistories reports whether tests of a package use rapid, which takes its
-// flags there only.
+// drawsHistories reports whether tests of a package use rapid, whose flags exist only there.
 func drawsHistories(root, pkg string) bool {
 	files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pkg), "*_test.go"))
 	if err != nil {
@@ -195,8 +193,7 @@ func (m *Mutant) Kill(root, dir string, limit time.Duration) Result {
 	return res
 }
 
-// judge says whether a run caught the mutant: by a test that failed, or that
-// was under way when the process ended.
+// judge reports whether a run caught the mutant: a test failed, or was running when the process ended.
 func (m *Mutant) judge(res *Result, run *Run) {
 	switch {
 	case !run.Built:
@@ -222,7 +219,7 @@ func (m *Mutant) judge(res *Result, run *Run) {
 	}
 }
 
-// overlay writes the changed file and what go test is told about it.
+// overlay writes the changed file and the overlay for go test.
 func (m *Mutant) overlay(root, dir string) (string, error) {
 	text, err := m.Apply(root)
 	if err != nil {
@@ -248,7 +245,7 @@ func (m *Mutant) overlay(root, dir string) (string, error) {
 	return overlay, os.WriteFile(overlay, list, 0o600)
 }
 
-// longest is the innermost of tests that were under way.
+// longest is the innermost of the running tests.
 func longest(tests []string) string {
 	best := tests[0]
 	for _, t := range tests {
@@ -259,7 +256,7 @@ func longest(tests []string) string {
 	return best
 }
 
-// says is the first line of a test's output that is its own word.
+// says is the first line of a test's output that the test itself wrote.
 func says(output string) string {
 	for line := range strings.Lines(output) {
 		line = strings.TrimSpace(line)
