@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gates"
 )
 
-// maxAccounts bounds the series of accounts and of gates, whose names come from agents: those that are not
+// maxAccounts bounds the series of accounts and of gates, whose names come from agents: accounts that are not
 // open come first, then by name.
 const maxAccounts = 100
 
@@ -46,7 +46,7 @@ func (g *accountGauges) Describe(c chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. Where the store does not answer there are no figures.
+// Collect implements prometheus.Collector. If the store does not answer there are no figures.
 func (g *accountGauges) Collect(c chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
@@ -84,7 +84,7 @@ func (g *accountGauges) Collect(c chan<- prometheus.Metric) {
 		load := now.Loads[signalbox.GateRef{Kind: signalbox.GateAccount, Name: a.Name}]
 		set(g.parked, float64(load.Parked), a.Name)
 		set(g.waiting, float64(load.Waiting), a.Name)
-		told := map[string]bool{} // a figure that is told twice spoils the whole scrape
+		told := map[string]bool{} // a duplicate figure invalidates the whole scrape
 		for _, w := range a.Windows {
 			if !told[w.Name] {
 				told[w.Name] = true

@@ -9,11 +9,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// maxBudgets bounds the series of budgets, whose names come from callers: those that are used
-// up come first, then by scope and name.
+// maxBudgets bounds the series of budgets, whose names come from callers: used-up budgets come first, then by
+// scope and name.
 const maxBudgets = 100
 
-// budgetGauges looks at the budgets when it is scraped.
+// budgetGauges reads the budgets when it is scraped.
 type budgetGauges struct {
 	engine *engine.Engine
 	ratio  *prometheus.Desc

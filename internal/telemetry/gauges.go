@@ -16,12 +16,11 @@ import (
 )
 
 const (
-	// maxQueues bounds the series of the depth gauge: every agent and kind
-	// that a caller names has a queue. The deepest are shown, the rest is
-	// summed up under otherQueues.
+	// maxQueues bounds the series of the depth gauge: every agent and kind that a caller names has a queue.
+	// The deepest are shown, the rest is added up under otherQueues.
 	maxQueues   = 100
 	otherQueues = "other"
-	// scrapeTimeout bounds what a scrape asks of the store.
+	// scrapeTimeout bounds the reads of the store in a scrape.
 	scrapeTimeout = 3 * time.Second
 )
 
@@ -74,7 +73,7 @@ func (g *gauges) Describe(c chan<- *prometheus.Desc) {
 	}
 }
 
-// setter sends a figure.
+// setter sends a value.
 type setter func(d *prometheus.Desc, v float64, labels ...string)
 
 func (g *gauges) Collect(c chan<- prometheus.Metric) {
@@ -89,7 +88,7 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 	defer cancel()
 	counts, err := g.engine.Read().Counts(ctx)
 	if err != nil {
-		set(g.up, 0) // no figure is better than a stale one
+		set(g.up, 0) // no value is better than a stale one
 		return
 	}
 	set(g.up, 1)
@@ -144,8 +143,7 @@ func (g *gauges) collectLandings(ctx context.Context, set setter) {
 	}
 }
 
-// collectHead reads the first task of a queue in which n wait. One that has
-// just been claimed is told as none.
+// collectHead reads the first task of a queue in which n wait. If it has just been claimed, none is reported.
 func (g *gauges) collectHead(ctx context.Context, set setter, queue string, n int) {
 	age := 0.0
 	if n > 0 {
@@ -160,7 +158,7 @@ func (g *gauges) collectHead(ctx context.Context, set setter, queue string, n in
 	set(g.head, age, queue)
 }
 
-// age is how long ago something was, in seconds; 0 for never.
+// age is how long ago a time was, in seconds; 0 for the zero time.
 func (g *gauges) age(t time.Time) float64 {
 	if t.IsZero() {
 		return 0
@@ -200,10 +198,9 @@ func (g *gauges) collectAgents(set setter) {
 	set(g.inUse, float64(inUse))
 }
 
-// collectSteps sends what the agents tell of their steps: the counts are theirs,
-// and begin anew when they do.
+// collectSteps sends the agents' step statistics. The counters are the agents', and restart with them.
 func (g *gauges) collectSteps(c chan<- prometheus.Metric) {
-	told := map[string]bool{} // a figure that is told twice spoils the whole scrape
+	told := map[string]bool{} // a duplicate value invalidates the whole scrape
 	for _, a := range g.engine.LiveAgents() {
 		if !a.Up || a.Steps == nil || told[a.Name] {
 			continue
@@ -221,7 +218,7 @@ func (g *gauges) collectSteps(c chan<- prometheus.Metric) {
 	}
 }
 
-// capped keeps the queue work and the deepest of the others.
+// capped keeps the queue work and the deepest other queues.
 func capped(queues map[string]int) map[string]int {
 	out := map[string]int{signalbox.QueueWork: queues[signalbox.QueueWork]}
 	names := slices.Collect(maps.Keys(queues))

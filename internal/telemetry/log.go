@@ -15,11 +15,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 )
 
-// LevelVerbose is between debug and info: what happens to each tool call. The
-// lines have VRB, as in the seed (tool-queue-manager, step 6).
+// LevelVerbose is between debug and info: the events of each tool call. Its lines have VRB, as in the seed
+// (tool-queue-manager, step 6).
 const LevelVerbose = gateway.LevelVerbose
 
-// ParseLevel reads a level by its name: debug, verbose, info, warn or error.
+// ParseLevel parses the name of a level: debug, verbose, info, warn or error.
 func ParseLevel(name string) (slog.Level, error) {
 	if strings.EqualFold(name, "verbose") {
 		return LevelVerbose, nil
@@ -38,8 +38,8 @@ func levelName(l slog.Level) string {
 	return l.String()
 }
 
-// NewLogger returns a logger that writes to w. format is "text", the seed's
-// shape, or "json", one object a line.
+// NewLogger returns a logger that writes to w. format is "text", the seed's format, or "json", one object per
+// line.
 func NewLogger(w io.Writer, format string, level slog.Leveler) (*slog.Logger, error) {
 	switch format {
 	case "", "text":
@@ -50,8 +50,7 @@ func NewLogger(w io.Writer, format string, level slog.Leveler) (*slog.Logger, er
 	return nil, fmt.Errorf("log format must be text or json, not %q", format)
 }
 
-// jsonShape writes times as the text format has them and leaves out the
-// message of lines that are their fields.
+// jsonShape formats times like the text format, and omits empty messages.
 func jsonShape(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) > 0 {
 		return a
@@ -71,9 +70,8 @@ func jsonShape(groups []string, a slog.Attr) slog.Attr {
 //
 //	2025-01-17T10:00:00Z INFO queue=task_added queue_id=queue-abc12345 depth=5 source=scheduler
 //
-// One record is one line, whatever stands in its values: they are quoted
-// where a reader could take them for something else, so that no prompt or
-// agent can forge a line.
+// One record is one line, whatever its values contain: they are quoted if they could be misread, so that no
+// prompt or agent can forge a line.
 type textHandler struct {
 	out    *output
 	level  slog.Leveler
@@ -81,7 +79,7 @@ type textHandler struct {
 	prefix string // "group." of WithGroup
 }
 
-// output is shared by a handler and those made from it.
+// output is shared by a handler and those derived from it.
 type output struct {
 	mu sync.Mutex
 	w  io.Writer
@@ -158,7 +156,7 @@ func appendAttr(b []byte, prefix string, a slog.Attr) []byte {
 	return append(b, text(a.Key, v)...)
 }
 
-// text writes a value. The seed quotes errors even where they are one word.
+// text writes a value. The seed quotes errors even if they are one word.
 func text(key string, v slog.Value) string {
 	var s string
 	switch v.Kind() {
@@ -182,7 +180,7 @@ func needsQuotes(s string) bool {
 	})
 }
 
-// word makes a key of whatever it is given.
+// word converts any string to a key.
 func word(s string) string {
 	if !needsQuotes(s) {
 		return s
@@ -195,7 +193,7 @@ func word(s string) string {
 	}, s)
 }
 
-// message is words for people; what could not stand in one line is quoted.
+// message is readable text; it is quoted if it does not fit on one line.
 func message(s string) string {
 	odd := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, odd) {

@@ -17,12 +17,12 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/schedule"
 )
 
-// Metrics counts what happens. Make one with NewMetrics.
+// Metrics counts events. Make one with NewMetrics.
 type Metrics struct {
 	handler  http.Handler
 	registry *prometheus.Registry
 
-	// Handles are bound in advance: the hot path looks nothing up by label.
+	// Handles are bound in advance, so that the hot path looks up no labels.
 	submitted map[signalbox.Source]prometheus.Counter
 	ended     map[endKey]prometheus.Counter
 	failures  map[signalbox.EventKind]prometheus.Counter
@@ -36,30 +36,29 @@ type Metrics struct {
 	routes    map[string]bool
 }
 
-// times are those of a task: until it was claimed, and from then on.
+// times are the histograms of a task: until its claim, and after it.
 type times struct{ wait, run prometheus.Observer }
 
-// endKey is how a task ended.
+// endKey is the way in which a task ended.
 type endKey struct {
 	state  signalbox.State
 	reason signalbox.Reason
 }
 
-// failureKinds are the ways in which a dispatch does not lead to a run that
-// ends by itself.
+// failureKinds are the events of a dispatch that does not lead to a run that ends by itself.
 var failureKinds = []signalbox.EventKind{
 	signalbox.EventBusy, signalbox.EventRefuse, signalbox.EventUnsent, signalbox.EventReject,
 	signalbox.EventLost, signalbox.EventUndeliverable,
 }
 
-// seconds are the buckets of the histograms of tasks, 10 ms to about a day: a wait is
-// often nothing, a run often hours.
+// seconds are the buckets of the histograms of tasks, 10 ms to about a day: a wait is often zero, a run often
+// takes hours.
 var seconds = []float64{0.01, 0.05, 0.1, 0.5, 1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400}
 
 // answers are the buckets of HTTP requests, 1 ms to 30 s.
 var answers = []float64{0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 30}
 
-// The kinds of queue: a label that no caller can make more of.
+// The kinds of queues: a label with a fixed set of values.
 const (
 	kindWork, kindPool, kindAgent, kindBypass = "work", "pool", "agent", "bypass"
 )
@@ -77,7 +76,7 @@ func kindOf(t *signalbox.Task) string {
 	return kindPool
 }
 
-// NewMetrics watches an engine. Call it before the engine is used.
+// NewMetrics observes an engine. Call it before the engine is used.
 func NewMetrics(e *engine.Engine) *Metrics {
 	reg := prometheus.NewRegistry()
 	m := &Metrics{registry: reg, routes: map[string]bool{"": true}}
@@ -147,7 +146,7 @@ func counters(reg prometheus.Registerer, name, help string, labels ...string) *p
 	return v
 }
 
-// observe takes note of a durable change.
+// observe records a durable change.
 func (m *Metrics) observe(a *engine.Applied) {
 	if a.Foreign {
 		return // the director that made the change counts it
@@ -158,7 +157,7 @@ func (m *Metrics) observe(a *engine.Applied) {
 		count(m.submitted, t.Source)
 	case signalbox.EventClaim:
 		if t.Parking != nil {
-			break // since it was submitted it has run, and waited at a gate
+			break // since its submit it has run, and waited at a gate
 		}
 		since := t.EnqueuedAt
 		if t.NotBefore.After(since) {
@@ -183,8 +182,8 @@ func (m *Metrics) observe(a *engine.Applied) {
 	}
 }
 
-// timesOf keeps tool tasks apart: they wait for the director's own executor, and
-// many last but moments, which would hide how long agents take.
+// timesOf keeps tool tasks apart: they wait for the director's own executor, and many are so short that they
+// would hide how long agents take.
 func (m *Metrics) timesOf(t *signalbox.Task) times {
 	if own, ok := m.tools[t.Queue]; ok && t.Mode == signalbox.ModeTool {
 		return own
@@ -192,16 +191,15 @@ func (m *Metrics) timesOf(t *signalbox.Task) times {
 	return m.agents[kindOf(t)]
 }
 
-// count adds one to a counter that was bound; what was not is not counted.
+// count increments a bound counter; others are ignored.
 func count[K comparable](bound map[K]prometheus.Counter, key K) {
 	if c := bound[key]; c != nil {
 		c.Inc()
 	}
 }
 
-// Request counts an answered HTTP request. route is a name of the route
-// table; anything else is counted as "". took is not counted where it is less
-// than 0.
+// Request counts an answered HTTP request. route is a name of the route table; any other value is counted as
+// "". A negative took is not counted.
 func (m *Metrics) Request(route string, status int, took time.Duration) {
 	if !m.routes[route] {
 		route = ""
@@ -218,17 +216,15 @@ func (m *Metrics) Request(route string, status int, took time.Duration) {
 // Refused counts a submit that was not accepted.
 func (m *Metrics) Refused(code signalbox.Code) { m.refusals.WithLabelValues(string(code)).Inc() }
 
-// Readers are those who read what a director sends on and on; *httpapi.Server
-// counts them.
+// Readers counts the readers of a director's streams; *httpapi.Server implements it.
 type Readers interface {
 	OpenStreams() int
 	LiveReaders() int
-	// LiveDirectors is how many directors over the store live, this one among
-	// them.
+	// LiveDirectors is how many directors over the store are alive, including this one.
 	LiveDirectors() int
 }
 
-// Readers adds who reads. Call it once.
+// Readers adds the metrics of readers. Call it once.
 func (m *Metrics) Readers(r Readers) {
 	gauge := func(name, help string, f func() int) {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(f()) }))
@@ -238,37 +234,36 @@ func (m *Metrics) Readers(r Readers) {
 	gauge("signalbox_directors", "Directors over the store that live, as this one sees it; 1 for one that is alone.", r.LiveDirectors)
 }
 
-// Gatherer has all metrics, for those who send them elsewhere.
+// Gatherer has all metrics, for other exporters.
 func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }
 
 // ServeHTTP answers GET /metrics.
 func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.handler.ServeHTTP(w, r) }
 
-// ScheduleSource knows the schedules; *schedule.Scheduler does.
+// ScheduleSource provides the schedules; *schedule.Scheduler implements it.
 type ScheduleSource interface {
 	All(ctx context.Context) ([]signalbox.Schedule, error)
-	// Due is the next instant of a schedule; one that was not fired lies in the
-	// past.
+	// Due is the next instant of a schedule; in the past if it has not been fired.
 	Due(s signalbox.Schedule) time.Time
 }
 
-// ScheduleMetrics counts what schedules come to. The gauges are read from the
-// scheduler when they are scraped.
+// ScheduleMetrics counts the outcomes of firings. The gauges are read from the scheduler when they are
+// scraped.
 type ScheduleMetrics struct {
 	firings map[signalbox.RunStatus]prometheus.Counter
 	source  atomic.Pointer[ScheduleSource]
 	now     func() time.Time
-	// Of a scheduler that stands alone; nil: they are a part of others.
+	// Of a standalone scheduler; nil: the metrics are part of others.
 	registry *prometheus.Registry
 	handler  http.Handler
 
 	schedules, failing, overdue *prometheus.Desc
 }
 
-// maxFailing bounds how many schedules are named.
+// maxFailing bounds the schedules that are named.
 const maxFailing = 100
 
-// decided are the statuses in which a firing ends.
+// decided are the final statuses of a firing.
 var decided = []signalbox.RunStatus{
 	signalbox.RunQueued, signalbox.SkippedQueueFull, signalbox.SkippedBusy, signalbox.SkippedMissed,
 	signalbox.SkippedNoDirector, signalbox.SkippedError,
@@ -279,8 +274,7 @@ func (m *Metrics) Schedules(now func() time.Time) *ScheduleMetrics {
 	return newScheduleMetrics(m.registry, now)
 }
 
-// NewScheduleMetrics is Schedules for a scheduler that stands alone: as a
-// handler it answers GET /metrics.
+// NewScheduleMetrics is Schedules for a standalone scheduler: as a handler it answers GET /metrics.
 func NewScheduleMetrics(now func() time.Time) *ScheduleMetrics {
 	reg := prometheus.NewRegistry()
 	m := newScheduleMetrics(reg, now)
@@ -308,13 +302,13 @@ func newScheduleMetrics(reg prometheus.Registerer, now func() time.Time) *Schedu
 // Store wraps a store to count the decided firings.
 func (m *ScheduleMetrics) Store(b schedule.Store) schedule.Store { return countingStore{b, m} }
 
-// Watch has the gauges read a scheduler.
+// Watch sets the scheduler that the gauges read.
 func (m *ScheduleMetrics) Watch(s ScheduleSource) { m.source.Store(&s) }
 
-// Gatherer has all metrics of a scheduler that stands alone.
+// Gatherer has all metrics of a standalone scheduler.
 func (m *ScheduleMetrics) Gatherer() prometheus.Gatherer { return m.registry }
 
-// ServeHTTP answers GET /metrics of a scheduler that stands alone.
+// ServeHTTP answers GET /metrics of a standalone scheduler.
 func (m *ScheduleMetrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.handler.ServeHTTP(w, r)
 }
@@ -343,8 +337,8 @@ func (m *ScheduleMetrics) Describe(c chan<- *prometheus.Desc) {
 	c <- m.overdue
 }
 
-// Collect implements prometheus.Collector. Without a scheduler, and where it
-// does not answer, there are no figures.
+// Collect implements prometheus.Collector. Without a scheduler, or if it does not answer, there are no
+// values.
 func (m *ScheduleMetrics) Collect(c chan<- prometheus.Metric) {
 	source := m.source.Load()
 	if source == nil {

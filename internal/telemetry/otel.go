@@ -27,37 +27,35 @@ import (
 )
 
 const (
-	// flushTimeout bounds what the end of the program waits for a receiver.
+	// flushTimeout bounds the flush at the end of the program.
 	flushTimeout = 2 * time.Second
-	// complainEvery bounds the lines about a receiver that does not answer.
+	// complainEvery is the minimum time between log lines about a receiver that does not answer.
 	complainEvery = time.Minute
 	protocol      = "http/protobuf"
 )
 
-// OTelOptions are what StartOTel needs.
+// OTelOptions configures StartOTel.
 type OTelOptions struct {
-	Service  string              // service.name, unless OTEL_SERVICE_NAME says another; "" is signalbox
-	Gatherer prometheus.Gatherer // the metrics to send, each defined there once; nil: none
+	Service  string              // service.name, unless OTEL_SERVICE_NAME is set; "" is signalbox
+	Gatherer prometheus.Gatherer // the metrics to send, each defined once; nil: none
 	Version  string
 	Log      *slog.Logger
-	Getenv   func(string) string // nil: os.Getenv; decides what is on, while the exporters read the environment themselves
+	Getenv   func(string) string // nil: os.Getenv; decides what is enabled, while the exporters read the environment themselves
 }
 
 // OTel sends spans and metrics to an OpenTelemetry receiver.
 type OTel struct {
 	traces *sdktrace.TracerProvider
-	tasks  *Traces // nil: those of no engine
+	tasks  *Traces // nil: there is no engine
 	ends   []func(context.Context) error
 }
 
-// StartOTel sends spans and metrics over OTLP (HTTP, protobuf) where the
-// environment names a receiver: OTEL_EXPORTER_OTLP_ENDPOINT, or the variable of
-// its own that traces and metrics each have. Without one nothing is set up and
-// nothing is spent.
+// StartOTel sends spans and metrics over OTLP (HTTP, protobuf) if the environment names a receiver:
+// OTEL_EXPORTER_OTLP_ENDPOINT, or the separate variables of traces and metrics. Otherwise it sets up nothing,
+// at no cost.
 //
-// It never keeps anything from starting, and a receiver that does not answer
-// costs no call anything: what is wrong in the environment is a line in the
-// log, and what cannot be sent is dropped, with a line now and then.
+// It never prevents a start, and a receiver that does not answer delays no call: an error in the environment
+// is logged, and what cannot be sent is dropped, with an occasional log line.
 func StartOTel(ctx context.Context, o OTelOptions) *OTel {
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv
@@ -81,7 +79,7 @@ func StartOTel(ctx context.Context, o OTelOptions) *OTel {
 	res, err := resource.New(ctx,
 		resource.WithAttributes(attribute.String("service.name", cmp.Or(o.Service, "signalbox")), attribute.String("service.version", o.Version)),
 		resource.WithTelemetrySDK(), resource.WithFromEnv())
-	warn("OpenTelemetry resource attributes", err) // those that could be read are there
+	warn("OpenTelemetry resource attributes", err) // valid attributes were accepted
 	if traces {
 		warn("no OpenTelemetry traces", out.startTraces(ctx, res))
 	}
@@ -92,8 +90,8 @@ func StartOTel(ctx context.Context, o OTelOptions) *OTel {
 	return out
 }
 
-// wanted reports whether the environment names a receiver of a signal. One
-// that it names in a way we cannot speak to is an error.
+// wanted reports whether the environment names a receiver of a signal. A receiver with an unsupported
+// protocol is an error.
 func wanted(getenv func(string) string, signal string) (bool, error) {
 	if strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") || getenv("OTEL_"+signal+"_EXPORTER") == "none" {
 		return false, nil
@@ -121,7 +119,7 @@ func (t *OTel) startTraces(ctx context.Context, res *resource.Resource) error {
 	t.traces = sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(res), sdktrace.WithIDGenerator(idGenerator{}))
 	t.ends = append(t.ends, func(ctx context.Context) error {
 		err := t.traces.Shutdown(ctx)
-		_ = exporter.Shutdown(ctx) // a request that is still under way ends here
+		_ = exporter.Shutdown(ctx) // cancels a request in flight
 		return err
 	})
 	return nil
@@ -137,7 +135,7 @@ func (t *OTel) startMetrics(ctx context.Context, res *resource.Resource, g prome
 	return nil
 }
 
-// Traces takes spans; nil when none are sent. It is gateway.Options.Traces.
+// Traces receives spans; nil if none are sent. It is gateway.Options.Traces.
 func (t *OTel) Traces() trace.TracerProvider {
 	if t.traces == nil {
 		return nil
@@ -145,14 +143,14 @@ func (t *OTel) Traces() trace.TracerProvider {
 	return t.traces
 }
 
-// Tasks makes the spans of an engine's tasks; see NewTraces. Call it once, and
-// Close after the last of them has changed.
+// Tasks creates the spans of an engine's tasks; see NewTraces. Call it once. Call Close after the last change
+// of a task.
 func (t *OTel) Tasks(e *engine.Engine) *Traces {
 	t.tasks = NewTraces(e, t.Traces())
 	return t.tasks
 }
 
-// Close sends what is left, within a bound.
+// Close flushes, for at most flushTimeout.
 func (t *OTel) Close() error {
 	if t.tasks != nil {
 		t.tasks.Close()
@@ -168,15 +166,15 @@ func (t *OTel) Close() error {
 	return errors.Join(errs...)
 }
 
-// complaints are what the exporters report: one line a minute, for a receiver
-// that is away is away for every batch.
+// complaints logs errors of the exporters, at most one line a minute, since an unreachable receiver fails
+// every batch.
 type complaints struct {
 	log  *slog.Logger
 	mu   sync.Mutex
 	last time.Time
 }
 
-// Handle takes an error of an exporter.
+// Handle logs an error of an exporter.
 func (c *complaints) Handle(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

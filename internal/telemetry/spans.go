@@ -15,7 +15,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// told is a span that is over.
+// told is a finished span.
 type told struct {
 	name       string
 	kind       trace.SpanKind
@@ -23,9 +23,9 @@ type told struct {
 	id         trace.SpanID // zero: any
 	start, end time.Time
 	attrs      []attribute.KeyValue
-	fault      string             // "": it went well
+	fault      string             // "": success
 	parked     *signalbox.Parking // nil: it did not end at a gate
-	after      trace.SpanID       // the run that it goes on with, of the same trace; zero: none
+	after      trace.SpanID       // the run that it continues, of the same trace; zero: none
 }
 
 func (t *Traces) tell(s told) {
@@ -62,7 +62,7 @@ func (t *Traces) tell(s told) {
 	span.End(trace.WithTimestamp(end))
 }
 
-// tellWait tells of a wait that is over, by a claim or by the end of the task.
+// tellWait creates the span of a wait that ended, by a claim or by the end of the task.
 func (t *Traces) tellWait(parent trace.SpanContext, task *signalbox.Task, since, until time.Time) {
 	if since.IsZero() {
 		since = task.CreatedAt
@@ -74,8 +74,7 @@ func (t *Traces) tellWait(parent trace.SpanContext, task *signalbox.Task, since,
 	t.tell(s)
 }
 
-// tellAttempt tells of an attempt that ended at end. task is the row since, by
-// kind.
+// tellAttempt creates the span of an attempt that ended at end. task is the row after it, kind the event.
 func (t *Traces) tellAttempt(f *flight, task *signalbox.Task, kind signalbox.EventKind, end time.Time) {
 	attrs := append(taskAttributes(task), stateAttributes(task)...)
 	attrs = append(attrs,
@@ -95,7 +94,7 @@ func (t *Traces) tellAttempt(f *flight, task *signalbox.Task, kind signalbox.Eve
 	case task.State == signalbox.Parked:
 		attempt.parked = task.Parking
 	case !task.State.Terminal():
-		attempt.fault = string(kind) // it is tried again
+		attempt.fault = string(kind) // it is retried
 	}
 	t.tell(attempt)
 	if f.task.StartedAt.IsZero() {
@@ -107,8 +106,7 @@ func (t *Traces) tellAttempt(f *flight, task *signalbox.Task, kind signalbox.Eve
 	t.tell(run)
 }
 
-// faultOf is what went wrong with a task that ended, in a word; "" for one that
-// completed or was cancelled.
+// faultOf is the failure of an ended task, in a word; "" if it was completed or cancelled.
 func faultOf(task *signalbox.Task) string {
 	if task.State == signalbox.Failed || task.State == signalbox.Timeout {
 		return string(task.Reason)
@@ -142,8 +140,8 @@ func stateAttributes(t *signalbox.Task) []attribute.KeyValue {
 	return attrs
 }
 
-// spanID is the id of a span of an execution. It is made of what the row has:
-// whoever follows the execution makes the same.
+// spanID is the id of a span of an execution. It is derived from the row, so any director that follows the
+// execution derives the same.
 func spanID(name string, t *signalbox.Task) (id trace.SpanID) {
 	h := sha256.New()
 	h.Write([]byte(name + "\x00" + t.ID + "\x00"))
@@ -159,8 +157,7 @@ func spanID(name string, t *signalbox.Task) (id trace.SpanID) {
 
 type spanIDKey struct{}
 
-// idGenerator makes random ids, and takes those of spans that have theirs
-// already.
+// idGenerator generates random ids, and uses the given id of a span that has one.
 type idGenerator struct{}
 
 // NewIDs implements sdktrace.IDGenerator.

@@ -15,12 +15,10 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// syncs are the buckets of what a store does, 0.1 ms to 5 s: a commit waits for
-// the disk.
+// syncs are the buckets of store operations, 0.1 ms to 5 s: a commit waits for the disk.
 var syncs = []float64{0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1, 5}
 
-// TimedStore is a store whose verbs are timed: those that every task goes
-// through, and the two reads that show the whole.
+// TimedStore is a store with timed verbs: those that every task uses, and the two reads of the whole queue.
 type TimedStore struct {
 	store.Store
 	took     *prometheus.HistogramVec
@@ -29,13 +27,13 @@ type TimedStore struct {
 	submit, claim, apply, renew, counts, snapshot verb
 }
 
-// verb are the handles of one, bound in advance.
+// verb holds the metrics of one verb, bound in advance.
 type verb struct {
 	took     prometheus.Observer
 	failures prometheus.Counter
 }
 
-// TimeStore times a store. Metrics.Store shows the times.
+// TimeStore wraps a store to time it. Metrics.Store exports the times.
 func TimeStore(s store.Store) *TimedStore {
 	t := &TimedStore{
 		Store:    s,
@@ -53,7 +51,7 @@ func TimeStore(s store.Store) *TimedStore {
 // Store adds the times of a store. Call it once.
 func (m *Metrics) Store(s *TimedStore) { m.registry.MustRegister(s.took, s.failures) }
 
-// done takes note of a verb. One whose caller went away has not failed.
+// done records a verb. If its caller gave up, it has not failed.
 func (v *verb) done(ctx context.Context, begin time.Time, err error) {
 	v.took.Observe(time.Since(begin).Seconds())
 	if err == nil || ctx.Err() != nil {
@@ -113,18 +111,16 @@ func (t *TimedStore) Snapshot(ctx context.Context, heads int) (store.Snapshot, e
 	return got, err
 }
 
-// maxServers bounds the series of tool calls; the configuration rarely names
-// as many servers.
+// maxServers bounds the series of tool calls; a configuration rarely names as many servers.
 const maxServers = 100
 
 // milliseconds are the buckets of the wait for a tool, 1 ms to an hour.
 var milliseconds = []float64{1, 5, 10, 50, 100, 500, 1000, 5000, 15000, 30000, 60000, 120000, 300000, 600000, 1800000, 3600000}
 
-// ToolMetrics counts what happens to tool calls and in tool queues. The gauges
-// are read from the queues when they are scraped: whatever way a call left the
-// line, the depth is right.
+// ToolMetrics counts events of tool calls and tool queues. The gauges are read from the queues when they are
+// scraped, so the depth is right in whatever way a call left its queue.
 type ToolMetrics struct {
-	waits    []*prometheus.HistogramVec // under our name, and under the seed's where asked for
+	waits    []*prometheus.HistogramVec // under our name, and under the seed's if requested
 	refusals *prometheus.CounterVec
 	calls    *prometheus.CounterVec
 	took     *prometheus.HistogramVec
@@ -135,18 +131,17 @@ type ToolMetrics struct {
 	byServer map[string]prometheus.Observer
 }
 
-// queueHandles are bound in advance.
+// queueHandles are the metrics of a queue, bound in advance.
 type queueHandles struct {
 	waits  []prometheus.Observer
 	lastMs atomic.Uint64 // bits of a float64
 }
 
-// Tools adds the metrics of tool calls. With seedNames those of tool queues
-// are exported under the names of the seed (tool-queue-manager, step 7) too.
-// Call it once.
+// Tools adds the metrics of tool calls. With seedNames those of tool queues are also exported under the names
+// of the seed (tool-queue-manager, step 7). Call it once.
 func (m *Metrics) Tools(seedNames bool) *ToolMetrics { return NewToolMetrics(m.registry, seedNames) }
 
-// NewToolMetrics is Tools for a gateway that has no engine beside it.
+// NewToolMetrics is Tools for a gateway without an engine.
 func NewToolMetrics(reg prometheus.Registerer, seedNames bool) *ToolMetrics {
 	const wait = "Milliseconds that calls which had to wait for a slot of a tool queue waited until they got one."
 	t := &ToolMetrics{
@@ -171,7 +166,7 @@ func histograms(reg prometheus.Registerer, name, help string, buckets []float64,
 	return v
 }
 
-// Hooks are what the tool queues tell: hand them to gateway.Hooks.
+// Hooks are the hooks of the tool queues: pass them as gateway.Hooks.
 func (t *ToolMetrics) Hooks() toolqueue.Hooks {
 	return toolqueue.Hooks{
 		Waited: func(queue string, _ toolqueue.Who, wait time.Duration) {
@@ -184,15 +179,14 @@ func (t *ToolMetrics) Hooks() toolqueue.Hooks {
 		},
 		Refused: func(queue string, _ toolqueue.Who, r toolqueue.Reason, _ time.Duration) {
 			if r == toolqueue.ReasonUnknown {
-				queue = "" // a name that somebody made up is no label
+				queue = "" // an unknown name does not become a label
 			}
 			t.refusals.WithLabelValues(queue, string(r)).Inc()
 		},
 	}
 }
 
-// Watch has the gauges read these queues. All their series are there from now
-// on, also of queues in which nothing has happened.
+// Watch sets the queues that the gauges read. All their series exist from now on, even of unused queues.
 func (t *ToolMetrics) Watch(queues *toolqueue.Queues) {
 	for _, s := range queues.All(0) {
 		t.queue(s.Name)
@@ -218,7 +212,7 @@ func (t *ToolMetrics) queue(name string) *queueHandles {
 	return kept.(*queueHandles)
 }
 
-// Ended takes note of a call that is over; it is gateway.Options.Ended.
+// Ended records a completed call; it is gateway.Options.Ended.
 func (t *ToolMetrics) Ended(e gateway.Ended) {
 	server, took := t.server(e.Server)
 	t.calls.WithLabelValues(server, e.Outcome).Inc()
@@ -247,10 +241,10 @@ type toolGauges struct {
 	names   []toolNames
 }
 
-// maxShown is how many waiters and keys of a tool queue are looked at.
+// maxShown is how many waiters and keys of a tool queue are read.
 const maxShown = 1000
 
-// The gauges that the seed has not.
+// The gauges that the seed does not have.
 var (
 	toolHeld = prometheus.NewDesc("signalbox_tool_queue_held",
 		"Calls that wait in the tool queue for its rate or for it to open, of the first 1,000.", []string{"queue"}, nil)

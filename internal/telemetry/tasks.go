@@ -10,9 +10,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// LogTasks writes the log lines of the seed (work-queue, Observability) for the changes
-// that an engine makes. The message is empty: the line consists of its attributes. Call it
-// before the engine is used.
+// LogTasks writes the log lines of the seed (work-queue, Observability) for an engine's changes. The message
+// is empty: the line consists of its attributes. Call it before the engine is used.
 func LogTasks(e *engine.Engine, log *slog.Logger) {
 	e.Observe(func(a *engine.Applied) {
 		if ofTask := a.Kind != "" && a.Task.State != ""; ofTask && !a.Foreign && log.Enabled(context.Background(), slog.LevelInfo) {
@@ -52,9 +51,8 @@ func logTask(log *slog.Logger, a *engine.Applied) {
 	}
 }
 
-// attemptOf formats the failed attempt and the maximum. A failure that costs no attempt,
-// such as a busy agent, is counted in the line all the same: the seed's line of a busy
-// agent has attempt=1/3.
+// attemptOf formats the failed attempt and the maximum. A failure that costs no attempt, such as a busy
+// agent, is counted in the line, too: the seed's line of a busy agent has attempt=1/3.
 func attemptOf(t *signalbox.Task, kind signalbox.EventKind) string {
 	n := t.Attempts
 	if kind != signalbox.EventRefuse && kind != signalbox.EventReject {
@@ -63,8 +61,8 @@ func attemptOf(t *signalbox.Task, kind signalbox.EventKind) string {
 	return fmt.Sprintf("%d/%d", n, t.MaxAttempts)
 }
 
-// maxLoggedMessage bounds a message in a log line, in bytes: a failed tool's message is all
-// of its standard error.
+// maxLoggedMessage bounds a message in a log line, in bytes: the message of a failed tool is all of its
+// standard error.
 const maxLoggedMessage = 1 << 10
 
 func truncate(message string) string {

@@ -19,54 +19,53 @@ const tracerName = "github.com/signalbox-ai/signalbox/internal/telemetry"
 
 var w3c propagation.TraceContext
 
-// Traces makes the spans of a task, from its submit to its end:
+// Traces creates the spans of a task, from its submit to its end:
 //
-//	submit                       of the caller's span, or a new trace; its traceparent is stored with the task
-//	├─ wait                      from the submit, or the end of the attempt before, to the claim
-//	└─ attempt                   from the claim to the end of the attempt, whatever that is
-//	   └─ run                    from the acceptance; what the agent does is a part of it; it links to the
-//	      │                      run before, where that was parked
+//	submit                       child of the caller's span, or a new trace; its traceparent is stored with the task
+//	├─ wait                      from the submit, or the end of the previous attempt, to the claim
+//	└─ attempt                   from the claim to the end of the attempt
+//	   └─ run                    from the acceptance; what the agent does is part of it; it links to the
+//	      │                      previous run, if that was parked
 //	      └─ execution, tools/call …
 //
-// Spans are made of the rows once what they tell is durable, and their ids of
-// the queue_id and the fence: a director that takes up an execution of one
-// before it tells the same span, whole. Spans have neither prompts nor
-// messages.
+// Spans are created from the rows once these are durable, and their ids from the queue_id and the fence: a
+// director that takes over an execution creates the same span, with its full duration. Spans contain neither
+// prompts nor messages.
 type Traces struct {
 	engine *engine.Engine
-	tracer trace.Tracer // nil: traces are handed on, and no spans made
+	tracer trace.Tracer // nil: traces are passed on, and no spans created
 
 	mu      sync.Mutex
 	flights map[string]*flight // in flight, by task id
 	back    map[string]before  // of tasks that wait again
 
-	loose  chan signalbox.Task // ended tasks whose trace is to be read from the store
-	ended  chan struct{}       // closed when no more are
+	loose  chan signalbox.Task // ended tasks whose trace must be read from the store
+	ended  chan struct{}       // closed when no more come
 	cancel context.CancelFunc
 }
 
 // flight is an execution.
 type flight struct {
-	parent  trace.SpanContext // of the submit; not valid: it is not traced
+	parent  trace.SpanContext // of the submit; invalid: it is not traced
 	task    signalbox.Task
 	adopted bool
-	after   trace.SpanID // the run before, which was parked; zero: none
+	after   trace.SpanID // the previous run, which was parked; zero: none
 }
 
-// before is the attempt before of a task that waits again.
+// before is the previous attempt of a task that waits again.
 type before struct {
-	ended time.Time    // zero: not known
-	run   trace.SpanID // that was parked; zero: it was not
+	ended time.Time    // zero: unknown
+	run   trace.SpanID // the run that was parked; zero: it was not
 }
 
-// Bounds of what is kept. Beyond them spans are left out.
+// Bounds of what is kept. Beyond them spans are omitted.
 const (
 	maxFlights = 100_000
 	maxLoose   = 1000
 )
 
-// NewTraces makes the spans of an engine's tasks. tp nil: none are made, and
-// the traces of callers go on to the agents. Call it before the engine is used.
+// NewTraces creates the spans of an engine's tasks. If tp is nil, none are created, and the traces of callers
+// are passed to the agents. Call it before the engine is used.
 func NewTraces(e *engine.Engine, tp trace.TracerProvider) *Traces {
 	t := &Traces{engine: e, cancel: func() {}, ended: make(chan struct{})}
 	e.TraceSubmits(t.submit)
@@ -84,7 +83,7 @@ func NewTraces(e *engine.Engine, tp trace.TracerProvider) *Traces {
 	return t
 }
 
-// Close ends what Traces does beside the engine.
+// Close ends the goroutine of Traces.
 func (t *Traces) Close() {
 	t.cancel()
 	<-t.ended
@@ -110,8 +109,7 @@ func (t *Traces) submit(ctx context.Context, parent string) (string, func(engine
 	}
 }
 
-// Context puts the trace of an execution into ctx, unless that has one. queueID
-// "" is none.
+// Context adds the trace of an execution to ctx, unless ctx has one. A queueID "" is ignored.
 func (t *Traces) Context(ctx context.Context, queueID string) context.Context {
 	if t == nil || t.tracer == nil || queueID == "" || trace.SpanContextFromContext(ctx).IsValid() {
 		return ctx
@@ -125,8 +123,7 @@ func (t *Traces) Context(ctx context.Context, queueID string) context.Context {
 	return trace.ContextWithRemoteSpanContext(ctx, f.parent.WithSpanID(spanID("run", &f.task)))
 }
 
-// Execution implements push.Traces: what an agent does for the task is a
-// part of the run.
+// Execution implements push.Traces: what an agent does for the task is part of the run.
 func (t *Traces) Execution(task *signalbox.Task, stored string, adopted bool) string {
 	parent := parseTraceparent(stored)
 	if !parent.IsValid() {
@@ -141,7 +138,7 @@ func (t *Traces) Execution(task *signalbox.Task, stored string, adopted bool) st
 	return traceparent(parent.WithSpanID(spanID("run", task)))
 }
 
-// keep notes an execution. It returns when the attempt before it ended.
+// keep records an execution. It returns when the previous attempt ended.
 func (t *Traces) keep(task *signalbox.Task, parent trace.SpanContext, adopted bool) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -153,13 +150,13 @@ func (t *Traces) keep(task *signalbox.Task, parent trace.SpanContext, adopted bo
 	return was.ended
 }
 
-// observe takes note of a durable change, on the goroutine that made it.
+// observe records a durable change, on the goroutine that made it.
 func (t *Traces) observe(a *engine.Applied) {
 	switch {
 	case a.Task.ID == "":
-	case a.Kind == signalbox.EventUnpark: // the run may have been parked by another director, or before a restart
+	case a.Kind == signalbox.EventUnpark: // another director, or this one before a restart, may have parked the run
 		t.unparked(&a.Task)
-	case a.Foreign: // the director that made the change tells of it
+	case a.Foreign: // the director that made the change creates the span
 		if a.From.InFlight() && !a.Task.State.InFlight() {
 			t.forget(&a.Task)
 		}
@@ -180,7 +177,7 @@ func (t *Traces) observe(a *engine.Applied) {
 	}
 }
 
-// forget lets go of an execution that another director ended, or took over.
+// forget drops an execution that another director ended or took over.
 func (t *Traces) forget(task *signalbox.Task) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -192,7 +189,7 @@ func (t *Traces) forget(task *signalbox.Task) {
 	}
 }
 
-// unparked notes the run of a task that goes on: its row has the fence of that still.
+// unparked records the run of a task that continues: the row still has the run's fence.
 func (t *Traces) unparked(task *signalbox.Task) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -205,7 +202,7 @@ func (t *Traces) unparked(task *signalbox.Task) {
 	}
 }
 
-// landed tells of an attempt that is over.
+// landed creates the spans of an attempt that ended.
 func (t *Traces) landed(a *engine.Applied) {
 	end := cmp.Or(a.Task.EndedAt, t.engine.Now())
 	if a.Task.State == signalbox.Parked {
@@ -229,7 +226,7 @@ func (t *Traces) landed(a *engine.Applied) {
 	}
 }
 
-// readLater leaves an ended task to a goroutine that may ask the store.
+// readLater passes an ended task to a goroutine that may read the store.
 func (t *Traces) readLater(task signalbox.Task) {
 	select {
 	case t.loose <- task:
@@ -237,7 +234,7 @@ func (t *Traces) readLater(task signalbox.Task) {
 	}
 }
 
-// tellLoose tells of tasks that ended without an execution here.
+// tellLoose creates spans of tasks that ended without an execution here.
 func (t *Traces) tellLoose(ctx context.Context) {
 	defer close(t.ended)
 	for {
@@ -262,7 +259,7 @@ func (t *Traces) tellEnd(task signalbox.Task) {
 	defer cancel()
 	r, err := t.engine.Read().Request(ctx, task.ID)
 	if err != nil {
-		return // pruned, or a store that does not answer: the trace goes without
+		return // pruned, or the store does not answer: omit the trace
 	}
 	parent := parseTraceparent(r.Trace)
 	if task.StartedAt.IsZero() {

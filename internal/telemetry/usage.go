@@ -8,13 +8,12 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// maxUsageAgents bounds the agents with counters of their own: those that come later are
-// counted together.
+// maxUsageAgents bounds the agents with their own counters: later ones are counted together.
 const maxUsageAgents = 1000
 
 const otherAgents = "other"
 
-// usage counts what runs used that ended at this director.
+// usage counts the usage of runs that ended at this director.
 type usage struct {
 	tokens, cost *prometheus.CounterVec
 
