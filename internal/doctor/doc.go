@@ -1,9 +1,8 @@
-// Package doctor looks at what a director stands on and cannot see by itself:
-// the rows of its store, its data folder, its host, the agents it speaks to,
-// and the limits that hold for the programs it starts. Each look has the shape
-// of director.DoctorCheck, and internal/serve/director hands it to the HTTP API; where no
-// director runs, the command line asks some of them by itself. A look reads and
-// changes nothing, and what it costs does not grow with the history.
+// Package doctor checks what a director depends on and cannot see by itself: the rows of its store, its data
+// folder, its host, its agents, and the limits of the programs it starts. Each check is a
+// director.DoctorCheck, which internal/serve/director passes to the HTTP API; without a running director, the
+// command line runs some of them by itself. A check reads and changes nothing, and its cost does not grow
+// with the history.
 package doctor
 
 import (
@@ -13,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// Look is one look; it is a director.DoctorCheck.
+// Look is one check; it is a director.DoctorCheck.
 type Look = func(ctx context.Context, admin bool) []api.Check
 
 // Areas.

@@ -20,18 +20,18 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/handshake"
 )
 
-// Open files below which a look warns and fails: each stream, agent and call
-// holds one, and the director lets 2,000 streams be open at once.
+// Open files below which the check warns and fails: each stream, agent and call holds one, and the director
+// allows 2,000 open streams.
 const (
 	fewFiles    = 4096
 	tooFewFiles = 256
 )
 
-// jumped is from when on a change of the calendar is worth a word.
+// jumped is the change of the calendar time that is reported.
 const jumped = 2 * time.Second
 
-// Host looks at the limits that the system sets this process, and at its clock.
-// started is when the process did, as time.Now gave it then.
+// Host checks the limits that the system sets this process, and its clock. started is the time.Now at which
+// the process started.
 func Host(started time.Time) Look {
 	return func(context.Context, bool) []api.Check {
 		out := append([]api.Check{openFiles()}, bounds(groupOf())...)
@@ -68,7 +68,7 @@ type bound struct {
 	used, most uint64
 }
 
-// bounds warns where little is left of what the control group allows.
+// bounds warns if little is left of what the control group allows.
 func bounds(all []bound) []api.Check {
 	var out []api.Check
 	for _, b := range all {
@@ -86,8 +86,7 @@ func bounds(all []bound) []api.Check {
 	return out
 }
 
-// clock compares how much time went by according to the calendar, which can be
-// set, with how much really did.
+// clock compares the time that passed by the calendar, which can be set, with the time that really passed.
 func clock(went, said time.Duration) api.Check {
 	off := (said - went).Round(10 * time.Millisecond)
 	switch {
@@ -107,29 +106,27 @@ const (
 	maxStatus   = 1 << 20
 )
 
-// clockOff is from when on the clock of an agent is worth a word. An HTTP date
-// says whole seconds only.
+// clockOff is the difference of an agent's clock that is reported. An HTTP date has whole seconds only.
 const clockOff = 2 * time.Second
 
-// Fleet is how to find the agents of a director and how to ask them.
+// Fleet is how to find and ask the agents of a director.
 type Fleet struct {
 	Agents  func(ctx context.Context) ([]signalbox.Agent, error)
-	Token   func(a signalbox.Agent) (string, error) // that an agent wants to see
+	Token   func(a signalbox.Agent) (string, error) // the token that an agent requires
 	Version string                                  // of the director
 }
 
-// answer is what an agent said of itself, and when.
+// answer is an agent's status, and when it came.
 type answer struct {
 	agent  signalbox.Agent
 	status api.AgentStatus
-	off    time.Duration // of its clock, beyond what cannot be told
+	off    time.Duration // of its clock, beyond the uncertainty
 	took   time.Duration
 	err    error
 }
 
-// Agents asks each agent for its status, as the dispatcher does, and looks at
-// what the dispatcher does not need to know: its clock, its version, where it
-// works. It is for admins, since it names all of them.
+// Agents asks each agent for its status, as the dispatcher does, and checks what the dispatcher does not
+// need: its clock, its version, and its folder. It is for admins, since it names all agents.
 func Agents(f Fleet) Look {
 	client := &http.Client{
 		Timeout: askTimeout,
@@ -145,7 +142,7 @@ func Agents(f Fleet) Look {
 		}
 		rows, err := f.Agents(ctx)
 		if err != nil {
-			return nil // the look at the store says it
+			return nil // the check of the store reports it
 		}
 		rows = slices.DeleteFunc(rows, func(a signalbox.Agent) bool { return a.URL == "" || strings.Contains(a.Name, "@") })
 		var out []api.Check
@@ -206,8 +203,8 @@ func (f *Fleet) ask(ctx context.Context, client *http.Client, a signalbox.Agent)
 	return got
 }
 
-// offset is how far a clock is off that said date in answer to a question: what
-// the way and the whole seconds of the date leave open counts for it.
+// offset is how far off a clock is that gave date in answer to a request. The duration of the request and the
+// whole seconds of the date count in its favour.
 func offset(date string, sent time.Time, took time.Duration) time.Duration {
 	at, err := http.ParseTime(date)
 	if err != nil {
@@ -223,7 +220,7 @@ func offset(date string, sent time.Time, took time.Duration) time.Duration {
 	return 0
 }
 
-// judge says what is odd in what the agents said.
+// judge reports what is wrong in the agents' answers.
 func (f *Fleet) judge(answers []answer) []api.Check {
 	var out []api.Check
 	homes := map[string][]string{}
@@ -234,7 +231,7 @@ func (f *Fleet) judge(answers []answer) []api.Check {
 			out = append(out, warning(areaClock, "let its host follow a time server; times in its log and its history are off by that", "the clock of agent %s is %s off the director's", name, off))
 		}
 		if a.err != nil {
-			continue // the dispatcher asks it too, and says that it is down and why
+			continue // the dispatcher asks it, too, and reports why it is down
 		}
 		asked++
 		if v := a.status.Version; a.status.Name != "" && v != f.Version {
@@ -258,7 +255,7 @@ func (f *Fleet) judge(answers []answer) []api.Check {
 	return out
 }
 
-// hostOf is the host of an agent's URL; all names of this one are the same.
+// hostOf is the host of an agent's URL; all names of this host are equal.
 func hostOf(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// Limits says how the programs of command tools are bounded on this machine,
-// and which bounds of the tools cannot be kept.
+// Limits reports how the programs of command tools are limited on this machine, and which limits of tools
+// cannot be enforced.
 func Limits(report confine.Report, tools []toolconf.CommandTool) Look {
 	return func(_ context.Context, admin bool) []api.Check {
 		return append(limits(report, tools, admin), sandboxes(report, tools, admin)...)
@@ -45,7 +45,7 @@ func limits(report confine.Report, tools []toolconf.CommandTool, admin bool) []a
 	return append([]api.Check{hold(report, text)}, out...)
 }
 
-// hold says how firmly a program is held, whichever limits its tool asks for.
+// hold reports how reliably a program is limited, whichever limits its tool asks for.
 func hold(report confine.Report, text string) api.Check {
 	c := api.Check{Area: areaLimits, State: "ok"}
 	words := []string{text, "none can gain privileges"}
@@ -61,7 +61,7 @@ func hold(report confine.Report, text string) api.Check {
 	return c
 }
 
-// gapsOf is what only control groups keep, where there are none.
+// gapsOf lists the limits that need control groups, if there are none.
 func gapsOf(report confine.Report) (gaps []string) {
 	if !report.Tracked {
 		gaps = append(gaps, "where the director is killed, the next one does not find what a program left that shed its session, parents, environment and outputs")
@@ -83,7 +83,7 @@ func because(note string) string {
 	return " (" + note + ")"
 }
 
-// using are the tools that ask for a limit.
+// using lists the tools that ask for a limit.
 func using(tools []toolconf.CommandTool, limit string) []string {
 	var out []string
 	for _, t := range tools {
@@ -99,7 +99,7 @@ func using(tools []toolconf.CommandTool, limit string) []string {
 	return out
 }
 
-// sandboxes says which there are, and which tools go without.
+// sandboxes reports which sandboxes exist, and which tools run without.
 func sandboxes(report confine.Report, tools []toolconf.CommandTool, admin bool) []api.Check {
 	var have, lack []string
 	for _, s := range report.Sandbox {

@@ -14,8 +14,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Server is what the server of a store promises, without a look at its rows: a
-// director looks at those, perhaps on another host.
+// Server reports the guarantees of a store's server, without a check of its rows: a director, perhaps on
+// another host, checks those.
 func Server(info store.Info, err error) []api.Check {
 	if err != nil {
 		return []api.Check{failure(areaStore, "see that the server runs and is set as it says", "%s", message(err))}
@@ -36,7 +36,7 @@ func Memory() []api.Check {
 	return []api.Check{warning(areaStore, "start the director with --store sqlite:", "memory: nothing outlives the director")}
 }
 
-// message is an error without what is for logs only.
+// message is an error without what is only for logs.
 func message(err error) string {
 	if own, ok := errors.AsType[*signalbox.Error](err); ok {
 		return own.Message
@@ -56,16 +56,16 @@ type Database struct {
 	Verify func(ctx context.Context, path string) error
 }
 
-// OpenDatabase is a store that can check the sums of all its rows.
+// OpenDatabase is a store that can check the checksums of all its rows.
 type OpenDatabase interface {
 	store.Store
 	Examine(ctx context.Context) (tasks int, err error)
 }
 
-// maxCopied is the size beyond which a database is not copied for a look.
+// maxCopied is the size above which a database is not copied for a check.
 const maxCopied = 4 << 30
 
-// Look looks at a copy of the database, so that nothing in the file changes.
+// Look checks a copy of the database, so that the file itself is not changed.
 func (d Database) Look(ctx context.Context) []api.Check {
 	const space = "make room there, or set TMPDIR"
 	one := func(c api.Check) []api.Check { return []api.Check{c} }

@@ -14,20 +14,18 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// pause is what lies between two looks at rows that move.
+// pause is the delay between two looks at changing rows.
 const pause = 100 * time.Millisecond
 
-// looks is how often something must be seen wrong before it is said. What waits
-// and runs is read at one moment, but agents, the ended, the journal and the
-// audit log are not: what moves between two reads looks wrong for a moment, and
-// not twice in the same way.
+// looks is how often something must be seen wrong before it is reported. Waiting and running tasks are read
+// in one snapshot, but agents, ended tasks, the journal and the audit log are not: a change between two reads
+// looks wrong once, but not twice in the same way.
 const looks = 3
 
-// Store checks those invariants of the design (§4) that can be seen in a store
-// that is in use: view.go has them one by one. It reads what waits and runs, and
-// the newest of what has ended, so a look does not cost more with each task that
-// ever was. now is the clock of the store's leases; nil where nobody renews them
-// because no director runs.
+// Store checks those invariants of the design (§4) that can be checked in a store that is in use; they are
+// listed in view.go. It reads the waiting and running tasks, and the newest ended ones, so its cost does not
+// grow with the history. now is the clock of the store's leases; nil if no director runs that would renew
+// them.
 func Store(r store.Reader, now func() time.Time) Look {
 	return func(ctx context.Context, _ bool) []api.Check {
 		found, err := seenEachTime(ctx, r, now)
@@ -47,8 +45,8 @@ func Store(r store.Reader, now func() time.Time) Look {
 	}
 }
 
-// lossesOf says how often a server turned out to have lost what it had
-// acknowledged. It is no failure of now, so it only warns.
+// lossesOf reports how often a server turned out to have lost acknowledged data. That is no current failure,
+// so it only warns.
 func lossesOf(r store.Reader) []api.Check {
 	shared, ok := r.(store.Shared)
 	if !ok || shared.Generation() <= 1 {
@@ -83,8 +81,7 @@ func seenEachTime(ctx context.Context, r store.Reader, now func() time.Time) ([]
 	return still, nil
 }
 
-// Free space of the data folder below which a look warns and fails, and free
-// inodes.
+// Free space and free inodes of the data folder below which the check warns and fails.
 const (
 	little      = 1 << 30
 	none        = 64 << 20
@@ -96,17 +93,15 @@ const (
 type Folder struct {
 	Dir     string
 	KeyFile string
-	KeyEnv  string // the variable that has the key instead of the file, if that is set
-	// Database says that an SQLite file lies there, which wants a file system
-	// of this machine.
+	KeyEnv  string // the variable that, if set, has the key instead of the file
+	// Database: there is an SQLite file, which needs a file system of this machine.
 	Database bool
-	// Untouched keeps the look from trying to write, where no director runs.
+	// Untouched: do not try to write, since no director runs.
 	Untouched bool
 }
 
-// Data looks at the data folder: whether the director can write there, who
-// else can read it, how much room is left, what disk it is on, and the key with
-// which secrets are encrypted.
+// Data checks the data folder: whether the director can write there, who else can read it, the free space,
+// the kind of disk, and the key that encrypts secrets.
 func Data(f Folder) Look {
 	return func(_ context.Context, admin bool) []api.Check {
 		name := "the data folder"
@@ -150,7 +145,7 @@ func (f *Folder) writable() error {
 	return errors.Join(file.Close(), os.Remove(file.Name()))
 }
 
-// plain is an error without the path, which not everyone may know.
+// plain is an error without the path, which not every caller may learn.
 func plain(err error) string {
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		err = path.Err
@@ -158,7 +153,7 @@ func plain(err error) string {
 	return err.Error()
 }
 
-// disk looks at the file system of the folder.
+// disk checks the file system of the folder.
 func (f *Folder) disk(name string, s volume) []api.Check {
 	out := []api.Check{room(name, s.free)}
 	if c, bad := inodes(name, s.nodes, s.freeNodes); bad {
@@ -175,7 +170,7 @@ func (f *Folder) disk(name string, s volume) []api.Check {
 type volume struct {
 	free             int64
 	nodes, freeNodes uint64 // 0, 0: it does not count them
-	network          string // its kind, where it is another machine's
+	network          string // its kind, if it is on another machine
 }
 
 func room(name string, free int64) api.Check {
@@ -190,8 +185,7 @@ func room(name string, free int64) api.Check {
 	return fine(areaData, "%s", text)
 }
 
-// inodes warns where files, not bytes, run out. Some file systems do not count
-// them.
+// inodes warns if files, not bytes, run out. Some file systems do not count them.
 func inodes(name string, all, free uint64) (api.Check, bool) {
 	const cure = "remove small files there, or put --data on another file system: without inodes no file can be made"
 	switch {

@@ -7,7 +7,7 @@ import "golang.org/x/sys/unix"
 // groupOf: there are no control groups here.
 func groupOf() []bound { return nil }
 
-// network names the file system where it is another machine's; "" elsewhere.
+// network is the name of the file system if it is on another machine; "" otherwise.
 func network(s *unix.Statfs_t) string {
 	if s.Flags&unix.MNT_LOCAL != 0 {
 		return ""

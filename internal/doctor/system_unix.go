@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// permBits are the permission bits that say something here.
+// permBits are the permission bits that are meaningful here.
 const permBits fs.FileMode = 0o777
 
-// closedToOthers says what was seen of the permissions of a folder.
+// closedToOthers is the text for a folder without permissions for others.
 const closedToOthers = "is closed to others"
 
 func mostFiles() (uint64, error) {
@@ -27,6 +27,6 @@ func volumeOf(dir string) (volume, error) {
 	if err := unix.Statfs(dir, &s); err != nil {
 		return volume{}, err
 	}
-	free := int64(s.Bavail) * int64(s.Bsize) //nolint:unconvert // the width of both differs by system
+	free := int64(s.Bavail) * int64(s.Bsize) //nolint:unconvert // the field widths differ by system
 	return volume{free: free, nodes: s.Files, freeNodes: s.Ffree, network: network(&s)}, nil
 }

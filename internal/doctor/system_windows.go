@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// permBits are the permission bits that say something here: none.
+// permBits are the permission bits that are meaningful here: none.
 const permBits fs.FileMode = 0
 
-// closedToOthers says what was not looked at.
+// closedToOthers is the text for permissions that are not checked here.
 const closedToOthers = "who else can read it is not checked on Windows: keep it in the folder of your profile"
 
 // groupOf: there are no control groups here.
@@ -19,7 +19,7 @@ func groupOf() []bound { return nil }
 // mostFiles: there is no limit but memory.
 func mostFiles() (uint64, error) { return 1 << 62, nil }
 
-// mayWrite looks whether the folder is there: only to write tells the rest.
+// mayWrite checks that the folder exists: only a write shows the rest.
 func mayWrite(dir string) error {
 	_, err := os.Stat(dir)
 	return err

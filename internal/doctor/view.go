@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// How much a look reads at most of what only grows, and of each line.
+// The most that a look reads of data that only grows, and of each queue.
 const (
 	headsRead   = 200
 	endedRead   = 200
@@ -22,20 +22,20 @@ const (
 
 const keepACopy = "keep a copy of the store and report it; signalbox release frees the slots of an agent"
 
-// view is what one look sees.
+// view is what one look reads.
 type view struct {
-	shot             store.Snapshot // of one moment
+	shot             store.Snapshot // one snapshot
 	agents           []signalbox.Agent
 	ended            []signalbox.Task
 	parked           []signalbox.Task
 	journal          []signalbox.Entry
 	audit            []signalbox.Audit
-	recorded         int // tokens and users whose making the audit log has
+	recorded         int // tokens and users whose creation is in the audit log
 	sessions         []signalbox.Session
 	tasksWithoutSlot []string
 	damaged          []store.Damaged
 	generation       int64
-	now              time.Time // zero: leases are not looked at
+	now              time.Time // zero: leases are not checked
 
 	tasks map[string]signalbox.Task // in flight
 	found []api.Check
@@ -45,7 +45,7 @@ func (v *view) wrong(format string, args ...any) {
 	v.found = append(v.found, failure(areaStore, keepACopy, format, args...))
 }
 
-// look reads once and returns all that it finds wrong.
+// look reads once and returns all that is wrong.
 func look(ctx context.Context, r store.Reader, now func() time.Time) ([]api.Check, error) {
 	v := view{tasks: map[string]signalbox.Task{}}
 	if err := v.load(ctx, r); err != nil {
@@ -105,13 +105,13 @@ func (v *view) load(ctx context.Context, r store.Reader) error {
 	return errors.Join(errs[:]...)
 }
 
-// watchful is a store that finds rows which are not as they were written.
+// watchful is a store that detects rows that are not as they were written.
 type watchful interface {
 	Damaged(ctx context.Context) ([]store.Damaged, error)
 }
 
-// strayed is a store that can tell which of its newest tasks are in no place: it
-// finds those that run by their slots.
+// strayed is a store that can tell which of its newest tasks are in no place. (Without it, running tasks are
+// found by their slots.)
 type strayed interface {
 	TasksWithoutSlot(ctx context.Context) ([]string, error)
 }
@@ -124,8 +124,8 @@ func newestEntries(ctx context.Context, r store.Reader) ([]signalbox.Entry, erro
 	return r.Journal(ctx, max(oldest-1, newest-journalRead), journalRead)
 }
 
-// checkRunning: what runs is in one place (7), has an agent and a fence, and its
-// claims are bounded (10).
+// checkRunning: a running task is in one place (7), has an agent and a fence, and its claims are bounded
+// (10).
 func (v *view) checkRunning() {
 	for _, t := range v.shot.InFlight {
 		if _, twice := v.tasks[t.ID]; twice {
@@ -155,8 +155,8 @@ func (v *view) checkClaims(t *signalbox.Task) {
 	}
 }
 
-// checkSlots: slots in use are exactly the rows that hold them (6), and each row
-// that is not withheld after the end of its task belongs to one that runs.
+// checkSlots: slots in use are exactly the rows that hold them (6), and each row that is not withheld after
+// the end of its task belongs to a running task.
 func (v *view) checkSlots() {
 	type place struct {
 		agent string
@@ -186,7 +186,7 @@ func (v *view) checkSlots() {
 	}
 }
 
-// overdue is how long a lease may be over before nobody seems to look after it.
+// overdue is how long a lease may be expired before it counts as unattended.
 const overdue = time.Minute
 
 func (v *view) checkHolder(s signalbox.Slot, holds int) {
@@ -204,8 +204,8 @@ func (v *view) checkHolder(s signalbox.Slot, holds int) {
 	}
 }
 
-// runs is 1 for the row of what may run, 0 for that of an async call which has
-// not begun: it may wait for its tool queue.
+// runs is 1 for the row of a task that may run, 0 for an async call that has not started: it may wait for its
+// tool queue.
 func (v *view) runs(s *signalbox.Slot) int {
 	kind, _ := signalbox.ExecutorKind(s.Agent)
 	if t, known := v.tasks[s.TaskID]; known && kind == signalbox.ExecutorCommands && t.State == signalbox.Dispatching {
@@ -214,9 +214,8 @@ func (v *view) runs(s *signalbox.Slot) int {
 	return 1
 }
 
-// checkCapacity: no agent runs more than it has slots (3). Calls of tools that
-// stand in line of their tool queue have a row of the executor each, however
-// many slots it has: that line is what bounds them.
+// checkCapacity: no agent runs more tasks than it has slots (3). Promoted tool calls take a slot of the
+// executor each without regard to its number of slots: their tool queue bounds them.
 func (v *view) checkCapacity() {
 	running := map[string]int{}
 	for _, s := range v.shot.Slots {
@@ -234,8 +233,8 @@ func (v *view) checkCapacity() {
 	}
 }
 
-// checkWaiting: what waits is pending or parked, in one line, once (7), in order (8), and
-// stands in the claim index where nothing holds it back (9).
+// checkWaiting: a waiting task is pending or parked, in one queue, once (7), in order (8), and in the claim
+// index if nothing holds it back (9).
 func (v *view) checkWaiting() {
 	seen := map[string]string{}
 	for _, queue := range slices.Sorted(maps.Keys(v.shot.Heads)) {
@@ -272,7 +271,7 @@ func (v *view) checkWaiter(queue string, t *signalbox.Task) {
 	v.checkClaims(t)
 }
 
-// checkParked: what is parked is listed at its gate, which a director opens in time.
+// checkParked: a parked task is listed at its gate, which a director opens in time.
 func (v *view) checkParked() {
 	listed := map[string]bool{}
 	for _, t := range v.parked {
@@ -291,7 +290,7 @@ func (v *view) checkParked() {
 	}
 }
 
-// checkCounts: the counts of the store are those of its rows.
+// checkCounts: the counts of the store match its rows.
 func (v *view) checkCounts() {
 	c := &v.shot.Counts
 	sum := func(counts map[string]int) (n int) {
@@ -319,8 +318,7 @@ func (v *view) checkCounts() {
 	}
 }
 
-// checkTurns: of a session one turn runs at a time, and none could start beside
-// it.
+// checkTurns: one turn of a session runs at a time, and none could start beside it.
 func (v *view) checkTurns() {
 	running := map[string]string{}
 	for _, t := range v.shot.InFlight {
@@ -341,7 +339,7 @@ func (v *view) checkTurns() {
 	}
 }
 
-// checkEnded: what has ended says how and why, and does not run any more (5).
+// checkEnded: an ended task has a state and a reason, and does not run any more (5).
 func (v *view) checkEnded() {
 	for _, t := range v.ended {
 		switch {
@@ -356,7 +354,7 @@ func (v *view) checkEnded() {
 	}
 }
 
-// checkJournal: its entries have no gaps (13), but where a server lost some.
+// checkJournal: its entries have no gaps (13), except where a server lost some.
 func (v *view) checkJournal() {
 	if v.generation > 1 {
 		return
@@ -368,21 +366,20 @@ func (v *view) checkJournal() {
 	}
 }
 
-// checkAudit: each row of the audit log follows the one before it, and it is not
-// empty where there is what it recorded. That its end was cut off shows against
-// a head that was kept elsewhere alone.
+// checkAudit: each row of the audit log follows the previous one, and the log is not empty if something that
+// it records exists. A truncated end can only be detected with a head that was kept elsewhere.
 func (v *view) checkAudit() {
 	if len(v.audit) == 0 && v.recorded > 0 {
 		v.wrong("the audit log is empty, and %d tokens and users are there that it recorded: its rows were taken out", v.recorded)
 	}
-	for i := range len(v.audit) - 1 { // the newest comes first
+	for i := range len(v.audit) - 1 { // newest first
 		if err := signalbox.CheckAudit(&v.audit[i+1], &v.audit[i]); err != nil {
 			v.wrong("the audit log: %v", err)
 		}
 	}
 }
 
-// checkSessions: chats of an agent go on with one session at most.
+// checkSessions: chats of an agent continue at most one session.
 func (v *view) checkSessions() {
 	current := map[string]string{}
 	for _, s := range v.sessions {

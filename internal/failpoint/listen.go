@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// Listener puts points around the answers that are given on its connections.
-// name names them by method and path; those it names "" have none. It sees
-// requests as they are read: HTTP/1.1, one after the other, as all of ours are.
+// Listener adds points around the answers that are written to its connections. name names an answer by method
+// and path; "" has no point. It parses requests as they are read: HTTP/1.1 without pipelining, like all of
+// ours.
 func (s *Set) Listener(under net.Listener, name func(method, path string) string) net.Listener {
 	return &listener{under, s, name}
 }
@@ -34,13 +34,13 @@ type conn struct {
 	net.Conn
 	l  *listener
 	mu sync.Mutex
-	// point is that of the request whose answer is due, "" for none; begun says
-	// that some of the answer has been written.
+	// point is that of the request whose answer is due, "" for none; begun: a part of the answer has been
+	// written.
 	point string
 	begun bool
 }
 
-// Read implements net.Conn. Where a request begins, its answer becomes due.
+// Read implements net.Conn. At the beginning of a request its answer becomes due.
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	line, _, _ := bytes.Cut(b[:n], []byte("\r\n"))
@@ -68,7 +68,7 @@ func (c *conn) Write(b []byte) (int, error) {
 	}
 	n, err := c.Conn.Write(b)
 	if c.l.set.Hit(point+".after") != "" {
-		_ = c.Close() // what was written may have come, and the rest does not
+		_ = c.Close() // what was written may have arrived, the rest will not
 	}
 	return n, err
 }

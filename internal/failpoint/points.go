@@ -5,35 +5,32 @@ import "slices"
 // Action is what a point does.
 type Action string
 
-// The actions. At a point before something, Fail and Lose are the same: it does
-// not happen, and its caller gets an error. After something, Lose drops the
-// answer. A store that has done something does not say that it failed: there, a
-// point after a verb only delays or ends the process.
+// The actions. At a point before an operation, Fail and Lose are the same: the operation does not happen, and
+// its caller gets an error. After it, Lose drops the answer. A store never reports a failure of something
+// that it has done, so a point after a verb only delays or ends the process.
 const (
 	Fail  Action = "error"
 	Lose  Action = "lost"
 	Delay Action = "delay"
-	Exit  Action = "exit" // with code 2, as a panic ends it
-	Kill  Action = "kill" // -9, of this process by itself
+	Exit  Action = "exit" // with code 2, like a panic
+	Kill  Action = "kill" // like kill -9
 )
 
-// Verbs are the verbs of a store that have points. Beat and Tickets are those of
-// several directors over a store that they share, which is not wrapped. Restore, RestoreUsage,
-// FreeSlot, DeleteToken and RemoveAccount have none yet: the simulation crashes at FreeSlot.
+// Verbs are the verbs of a store that have points. Beat and Tickets belong to several directors over a shared
+// store, which is not wrapped. Restore, RestoreUsage, FreeSlot, DeleteToken and RemoveAccount have no points
+// yet; the simulation crashes at FreeSlot.
 var Verbs = []string{
 	"Submit", "Claim", "Apply", "Renew", "Wake", "PutAgent", "RemoveAgent", "PutSession", "KeepStale",
 	"PutToken", "PutUser", "DeleteUser", "AppendAudit", "SetPause", "Resume", "PutSchedule", "DeleteSchedule", "Note", "Prune", "ChangeAccount",
 }
 
-// Asked are the requests of a director to an agent, and what the agent answers.
+// Asked are the requests of a director to an agent, and the agent's answers.
 var Asked = []string{"offer", "task", "output", "cancel", "status", "sessions"}
 
-// Home are the requests of an agent, and of a scheduler that stands alone, to
-// their director.
+// Home are the requests of an agent, and of a standalone scheduler, to their director.
 var Home = []string{"registerAgent", "heartbeat", "submit"}
 
-// Routes are the routes of the director whose answers have points, by their
-// names in the route table.
+// Routes are the routes of the director whose answers have points, by name in the route table.
 var Routes = []string{
 	"submit", "submitTask", "queue", "task", "cancel", "retry", "pause", "resume", "history", "registerAgent", "heartbeat", "removeAgent",
 	"clearLane", "releaseLane", "chat", "bypass", "archiveSession", "createToken", "revokeToken", "putUser", "removeUser", "callTool",
@@ -54,7 +51,7 @@ func Points() []string {
 	return all
 }
 
-// Actions returns what a point can do.
+// Actions returns the possible actions of a point.
 func Actions(point string) []Action {
 	all := []Action{Kill, Fail, Lose, Delay, Exit}
 	switch {

@@ -10,14 +10,13 @@ import (
 	"time"
 )
 
-// The variables of the environment.
+// The environment variables.
 const (
 	EnvPoints = "SIGNALBOX_FAILPOINTS"
 	EnvFired  = "SIGNALBOX_FAILPOINTS_FIRED"
 )
 
-// pause is how long a delay lasts: longer than a retry waits, shorter than any
-// time limit.
+// pause is the length of a delay: longer than the delay before a retry, shorter than any timeout.
 const pause = 300 * time.Millisecond
 
 // Set is the points that act. The zero Set has none.
@@ -53,15 +52,15 @@ func FromEnv() (*Set, error) {
 	return s, nil
 }
 
-// Hit says that a point is reached, and returns what its place must do: Fail,
-// Lose or "". It kills, ends and delays the process by itself.
+// Hit is called when a point is reached. It returns what the caller must do: Fail, Lose or "". It kills,
+// exits and delays by itself.
 func (s *Set) Hit(point string) Action {
 	switch action := s.take(point); action {
 	case Kill:
 		if self, err := os.FindProcess(os.Getpid()); err == nil {
 			_ = self.Kill()
 		}
-		select {} // it does not come back
+		select {} // it never returns
 	case Exit:
 		os.Exit(2)
 		return ""
@@ -73,7 +72,7 @@ func (s *Set) Hit(point string) Action {
 	}
 }
 
-// take is what a point does at this hit, "" for nothing.
+// take is the action of a point at this hit; "" for none.
 func (s *Set) take(point string) Action {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +88,7 @@ func (s *Set) take(point string) Action {
 	return a.action
 }
 
-// note writes down what fires, before it does.
+// note writes to the file what fires, before it does.
 func (s *Set) note(line string) {
 	if s.fired == "" {
 		return

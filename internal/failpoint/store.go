@@ -6,12 +6,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Around stands around one verb of a store. It calls do, once, or does not and
-// returns an error instead; what it returns is what the caller of the verb gets
-// for its error.
+// Around wraps one verb of a store. It either calls do, once, or returns an error instead of calling it. Its
+// error is returned to the caller of the verb.
 type Around func(ctx context.Context, verb string, do func(context.Context) error) error
 
-// Store is a store with something around its verbs.
+// Store is a store with wrapped verbs.
 type Store struct {
 	store.Store
 	write, read Around
@@ -19,8 +18,8 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Wrap returns s with write around each verb that changes something, and read,
-// unless it is nil, around each that does not.
+// Wrap returns s with write around each verb that changes something and, unless it is nil, read around each
+// that does not.
 func Wrap(s store.Store, write, read Around) *Store {
 	if read == nil {
 		read = func(ctx context.Context, _ string, do func(context.Context) error) error { return do(ctx) }

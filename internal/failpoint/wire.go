@@ -11,10 +11,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// errHere is what goes wrong.
+// errHere is the injected error.
 var errHere = errors.New("failpoint: the connection was reset")
 
-// Store puts points around the verbs of a store.
+// Store adds points around the verbs of a store.
 func (s *Set) Store(under store.Store) store.Store {
 	return Wrap(under, func(ctx context.Context, verb string, do func(context.Context) error) error {
 		if s.Hit("store."+verb+".before") == Fail {
@@ -26,8 +26,7 @@ func (s *Set) Store(under store.Store) store.Store {
 	}, nil)
 }
 
-// Transport puts points around the requests that name names; those it names ""
-// have none.
+// Transport adds points around the requests for which name does not return "".
 func (s *Set) Transport(under http.RoundTripper, name func(*http.Request) string) http.RoundTripper {
 	return &transport{under, s, name}
 }
@@ -55,12 +54,12 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// Over returns it over a changed transport.
+// Over returns the same points over a changed transport.
 func (t *transport) Over(change func(http.RoundTripper) http.RoundTripper) http.RoundTripper {
 	return &transport{change(t.under), t.set, t.name}
 }
 
-// CloseIdleConnections does that of the transport below.
+// CloseIdleConnections calls that of the underlying transport.
 func (t *transport) CloseIdleConnections() {
 	if c, ok := t.under.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
@@ -102,7 +101,7 @@ func named(prefix, name string) string {
 	return prefix + name
 }
 
-// asked is which request to an agent it is.
+// asked returns the kind of a request to an agent.
 func asked(method, path string) string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {
@@ -118,7 +117,7 @@ func asked(method, path string) string {
 	return ""
 }
 
-// table tells the routes of the director apart.
+// table matches the routes of the director.
 var table = func() *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, r := range api.Routes() {
@@ -127,13 +126,13 @@ var table = func() *http.ServeMux {
 	return mux
 }()
 
-// route is a route of the table: it is looked up, and never served.
+// route is a route of the table. It is only looked up and never served.
 type route string
 
 func (route) ServeHTTP(http.ResponseWriter, *http.Request) {}
 
 func routeOf(method, path string) string {
-	r, err := http.NewRequestWithContext(context.Background(), method, "http://director"+path, nil) //nolint:gosec // it is looked up, and sent to nobody
+	r, err := http.NewRequestWithContext(context.Background(), method, "http://director"+path, nil) //nolint:gosec // it is looked up and never sent
 	if err != nil {
 		return ""
 	}
