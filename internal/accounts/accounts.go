@@ -1,5 +1,5 @@
-// Package accounts decides what the news of a provider's limits means for the accounts that
-// agents spend, and remembers which of them are not open. It reads no clock.
+// Package accounts decides what reports about a provider's limits mean for the accounts that agents spend,
+// and remembers which accounts are not open. It reads no clock.
 package accounts
 
 import (
@@ -15,41 +15,41 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// LimitKind says what a run met at its provider.
+// LimitKind is the kind of a provider's limit.
 type LimitKind string
 
 // The limits.
 const (
 	Usage      LimitKind = "usage"      // the account is used up: it is closed until the limit resets
-	Overloaded LimitKind = "overloaded" // the provider is: the run goes on after a short while, the account stays open
+	Overloaded LimitKind = "overloaded" // the provider is overloaded: the run continues after a short while, the account stays open
 	Refused    LimitKind = "refused"    // the login was refused: the account is signed out
 )
 
-// Limit is where a run met a limit of its provider.
+// Limit describes a provider's limit at which a run ended.
 type Limit struct {
 	Kind     LimitKind
 	Window   string
-	ResetsAt time.Time // zero: not said
+	ResetsAt time.Time // zero: not reported
 	Source   string    // event, header, text or guess
 	Text     string
 	Began    bool // the model had answered: work may have been done
 }
 
-// News is what an agent tells of its account.
+// News is what an agent reports about its account.
 type News struct {
 	Name, Kind, Login string
 	Windows           []signalbox.AccountWindow
 	AnsweredAt        time.Time // by the agent's clock; zero: not since it started
 }
 
-// Book remembers the accounts as they were last read or changed here, and what each agent
-// told. Its methods are safe for concurrent use.
+// Book holds the accounts as last read or changed here, and the last report of each agent. Its methods are
+// safe for concurrent use.
 type Book struct {
 	mu       sync.Mutex
 	accounts map[string]signalbox.Account
 	answered map[string]time.Time // by agent: News.AnsweredAt
 	ended    map[string]int64     // by account: the fence of the probe whose end was reported last
-	reserved map[string]int       // by account: how many sources are reserved, as last asked
+	reserved map[string]int       // by account: the number of reserved sources at the last call
 }
 
 // NewBook returns an empty book.
@@ -86,14 +86,14 @@ func (b *Book) Note(a signalbox.Account) {
 	b.accounts[a.Name] = a
 }
 
-// Get returns an account; the zero Account if it is not known.
+// Get returns an account; the zero Account if it is unknown.
 func (b *Book) Get(name string) signalbox.Account {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.accounts[name]
 }
 
-// Blocked returns an account that is not open; nil if it is, or not known.
+// Blocked returns an account that is not open; nil if it is open or unknown.
 func (b *Book) Blocked(name string) *signalbox.Account {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -104,12 +104,11 @@ func (b *Book) Blocked(name string) *signalbox.Account {
 	return &a
 }
 
-// leastHeard is the least time between two changes of the windows of an account of which
-// less than a percent more is used.
+// leastHeard is the minimum time between two changes of an account's windows if less than one percent more is
+// used.
 const leastHeard = time.Minute
 
-// Hear returns the event that an agent's news are for its account; ok is false if they
-// change nothing.
+// Hear converts an agent's report to an event of its account; ok is false if it changes nothing.
 func (b *Book) Hear(agent string, n News, now time.Time) (ev signalbox.AccountEvent, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -121,8 +120,8 @@ func (b *Book) Hear(agent string, n News, now time.Time) (ev signalbox.AccountEv
 	case !stored:
 		return ev, true
 	case a.State != signalbox.AccountOpen && a.State != signalbox.AccountClosed && known && n.AnsweredAt.After(was) && n.AnsweredAt.After(a.Since):
-		// Not an answer from before, of which is told late. Where the clocks differ, an answer
-		// that is not taken for one costs a wait until the end of its run.
+		// It is not an earlier answer that is reported late. If the clocks differ, a new answer may be taken
+		// for an earlier one; that only costs a wait until its run ends.
 		ev.Kind = signalbox.AccountAnswered
 		return ev, true
 	}
@@ -145,14 +144,14 @@ func news(a *signalbox.Account, windows []signalbox.AccountWindow, now time.Time
 	return false
 }
 
-// Reserve says from which use of the fullest window of an account, in percent, tasks of some
-// sources are not claimed any more; 0: never.
+// Reserve says from which usage of an account's fullest window, in percent, tasks of some sources are no
+// longer claimed; 0: never.
 type Reserve struct {
 	Schedules float64
 	Agents    float64
 }
 
-// Reserved returns the sources whose tasks are not claimed for an account now.
+// Reserved returns the sources whose tasks may not be claimed for an account now.
 func (b *Book) Reserved(name string, r Reserve, now time.Time) (sources []signalbox.Source) {
 	if r == (Reserve{}) {
 		return nil
@@ -168,15 +167,14 @@ func (b *Book) Reserved(name string, r Reserve, now time.Time) (sources []signal
 	return sources
 }
 
-// Backoffs of a provider that is overloaded, by how often the task was parked.
+// Backoffs for an overloaded provider, by how often the task was parked.
 const (
 	firstOverload = 15 * time.Second
 	lastOverload  = 5 * time.Minute
 )
 
-// Meet returns what a limit means: how the task is parked, and the event of its account. Both
-// may be nil: without an account, a login that was refused cannot be waited for. jitter is up
-// to a second or so.
+// Meet returns what a limit means: how the task is parked, and the event of its account. Both may be nil:
+// without an account, the task cannot wait for a refused login. jitter is up to about a second.
 func Meet(t *signalbox.Task, account string, l *Limit, now time.Time, jitter time.Duration) (*signalbox.Parking, *signalbox.AccountEvent) {
 	park := &signalbox.Parking{Gate: signalbox.Gate{Kind: signalbox.GateAccount, Name: account, Text: l.Text}, Began: l.Began}
 	ev := &signalbox.AccountEvent{Account: account, Now: now, Until: l.ResetsAt, Jitter: jitter, Window: l.Window, Reason: l.Text, Source: l.Source}
@@ -227,8 +225,8 @@ func (b *Book) ReserveChanged(name string, r Reserve, now time.Time) bool {
 	return was != n
 }
 
-// Opens chooses, of the parked tasks, those whose gate is open. At an account none should be:
-// what opens that lets them go.
+// Opens returns the parked tasks whose gate is open. There should be none at an account, since whatever opens
+// an account unparks its tasks.
 func (b *Book) Opens(parked []signalbox.Task, now time.Time) (open []signalbox.Task) {
 	for i := range parked {
 		p := parked[i].Parking
@@ -239,8 +237,8 @@ func (b *Book) Opens(parked []signalbox.Task, now time.Time) (open []signalbox.T
 	return open
 }
 
-// Keeps returns the gate at which an account keeps a waiting task, with the whole sentence as
-// its Text; nil if it lets the task through.
+// Keeps returns the gate at which an account keeps a waiting task, with the whole sentence as its Text; nil
+// if the account lets the task through.
 func (b *Book) Keeps(t *signalbox.Task, name string, r Reserve, now time.Time) *signalbox.ClosedGate {
 	g := &signalbox.ClosedGate{Gate: signalbox.Gate{Kind: signalbox.GateAccount, Name: name}}
 	if a := b.Blocked(name); a != nil {
@@ -262,8 +260,7 @@ func (b *Book) Keeps(t *signalbox.Task, name string, r Reserve, now time.Time) *
 
 var sourceNames = map[signalbox.Source]string{signalbox.SourceScheduler: "schedule", signalbox.SourceAgent: "agent"}
 
-// Cure is what a person can do about a task that waits because of an account; "": because of
-// none.
+// Cure is what a person can do about a task that waits because of an account; "" if none keeps it.
 func (b *Book) Cure(name, task string) string {
 	now := "; signalbox unpark " + task + " lets it run now."
 	switch a := b.Blocked(name); {

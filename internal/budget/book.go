@@ -1,5 +1,5 @@
-// Package budget decides what runs may still spend, by what has been spent today and what the
-// runs in flight report. It reads no clock.
+// Package budget decides what runs may still spend, from what has been spent today and what runs in flight
+// report. It reads no clock.
 package budget
 
 import (
@@ -15,15 +15,14 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Reader is what a Book reads of a store.
+// Reader is the part of a store that a Book reads.
 type Reader interface {
 	Usage(ctx context.Context, q store.UsageQuery) ([]signalbox.Usage, error)
 	InFlight(ctx context.Context) ([]signalbox.Task, error)
 }
 
-// Book knows what has been spent of each budget: what the runs that ended today reported, as
-// the store sums it up, and what those in flight have reported here. Its methods are safe for
-// concurrent use.
+// Book holds what has been spent of each budget: the usage of runs that ended today, as summed by the store,
+// and what runs in flight have reported here. Its methods are safe for concurrent use.
 type Book struct {
 	c config
 
@@ -34,7 +33,7 @@ type Book struct {
 	running map[Name]signalbox.Spent // sum of runs
 	runs    map[string]*run          // by task
 	account map[string]string        // by agent
-	over    map[Name]time.Time       // used up, since
+	over    map[Name]time.Time       // used up, since when
 }
 
 type run struct {
@@ -43,7 +42,7 @@ type run struct {
 	spent signalbox.Spent
 }
 
-// NewBook returns a book that has not read anything.
+// NewBook returns a book that has read nothing yet.
 func NewBook(of signalbox.Budgets) *Book {
 	return &Book{
 		c: config{of}, ended: map[Name]signalbox.Spent{}, running: map[Name]signalbox.Spent{}, runs: map[string]*run{},
@@ -58,8 +57,8 @@ func (b *Book) Due(now time.Time) bool {
 	return b.c.Daily() && (!b.read || b.day != signalbox.DayOf(now))
 }
 
-// Refresh reads what has been spent today and what runs. accounts are those of agents. It
-// reports whether other budgets are used up than before.
+// Refresh reads what has been spent today and which tasks are in flight. accounts are the accounts of agents.
+// It reports whether the set of used-up budgets has changed.
 func (b *Book) Refresh(ctx context.Context, from Reader, accounts map[string]string, now time.Time) (changed bool, err error) {
 	if !b.c.Daily() {
 		return false, nil
@@ -69,7 +68,7 @@ func (b *Book) Refresh(ctx context.Context, from Reader, accounts map[string]str
 	if err != nil {
 		return false, err
 	}
-	tasks, err := from.InFlight(ctx) // after the usage: what has ended in between is in neither until the next time, never in both
+	tasks, err := from.InFlight(ctx) // after the usage: a run that ended in between is missing from both until the next refresh, and never in both
 	if err != nil {
 		return false, err
 	}
@@ -87,7 +86,7 @@ func (b *Book) Refresh(ctx context.Context, from Reader, accounts map[string]str
 			ended[n] = ended[n].Plus(rows[i].Spent)
 		}
 	}
-	for n, s := range ended { // what ended since may not be in them, and no sum becomes less
+	for n, s := range ended { // runs that ended since may be missing, and no sum decreases
 		b.ended[n] = most(b.ended[n], s)
 	}
 	in := map[string]bool{}
@@ -109,7 +108,7 @@ func most(a, b signalbox.Spent) signalbox.Spent {
 	return signalbox.Spent{InputTokens: max(a.InputTokens, b.InputTokens), OutputTokens: max(a.OutputTokens, b.OutputTokens), NanoUSD: max(a.NanoUSD, b.NanoUSD)}
 }
 
-// put adds the run of a task, unless it or a newer one is there.
+// put adds the run of a task, unless that run or a newer one is known.
 func (b *Book) put(t *signalbox.Task) {
 	if r := b.runs[t.ID]; r == nil || r.fence < t.Fence {
 		b.drop(t.ID)
@@ -117,7 +116,7 @@ func (b *Book) put(t *signalbox.Task) {
 	}
 }
 
-// find returns the run of a task: one that has spent nothing if it is not there.
+// find returns the run of a task; one that has spent nothing if it is unknown.
 func (b *Book) find(t *signalbox.Task) *run {
 	if r := b.runs[t.ID]; r != nil && r.fence == t.Fence {
 		return r
@@ -146,12 +145,12 @@ func (b *Book) Began(t *signalbox.Task) {
 	b.put(t)
 }
 
-// Ended records that the run of a task has ended, and what that added to the usage.
+// Ended records that the run of a task has ended, and what it added to the usage.
 func (b *Book) Ended(t *signalbox.Task, used signalbox.Usage) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.runs[t.ID]
-	if r == nil || r.fence != t.Fence { // its usage has been read
+	if r == nil || r.fence != t.Fence { // its usage was read already
 		return
 	}
 	b.drop(t.ID)
@@ -162,8 +161,8 @@ func (b *Book) Ended(t *signalbox.Task, used signalbox.Usage) {
 	}
 }
 
-// Report records what the run of a task has spent so far, and returns why it must be stopped;
-// "" if it must not.
+// Report records what the run of a task has spent so far, and returns why it must be stopped; "" if it may
+// continue.
 func (b *Book) Report(t *signalbox.Task, spent signalbox.Spent, now time.Time) string {
 	over := t.OverBudget(t.Spent.Plus(spent))
 	if !b.c.Daily() {
@@ -172,7 +171,7 @@ func (b *Book) Report(t *signalbox.Task, spent signalbox.Spent, now time.Time) s
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.find(t)
-	if b.runs[t.ID] == r { // else it has ended, or is not known to have begun
+	if b.runs[t.ID] == r { // else it has ended, or its start is unknown
 		more := spent.Beyond(r.spent)
 		r.spent = r.spent.Plus(more)
 		for _, n := range r.names {
@@ -187,7 +186,7 @@ func (b *Book) Report(t *signalbox.Task, spent signalbox.Spent, now time.Time) s
 	return over
 }
 
-// sync notes which budgets are used up now, and reports whether that is news.
+// sync updates which budgets are used up, and reports whether that changed.
 func (b *Book) sync(now time.Time) (changed bool) {
 	for n := range b.over {
 		if !b.usedUp(n, now) {
@@ -216,9 +215,9 @@ func (b *Book) spent(n Name, now time.Time) signalbox.Spent {
 
 func (b *Book) usedUp(n Name, now time.Time) bool { return b.c.budget(n).Over(b.spent(n, now)) }
 
-// Left returns what the run of a task may spend: what is left of the task's own budget and, of
-// a task that does not run anyway, of all others that it is on. What other runs in flight will
-// spend is not foreseen. Where nothing is left the figure is the least, since 0 is no bound.
+// Left returns what the run of a task may spend: the rest of the task's own budget and, unless the task runs
+// anyway, of all other budgets that it counts towards. What other runs in flight will spend is not predicted.
+// If nothing is left the figure is the smallest one, since 0 means no limit.
 func (b *Book) Left(t *signalbox.Task, now time.Time) signalbox.Budget {
 	left := t.Budget.Left(t.Spent)
 	if !b.c.Daily() || t.Anyway {
@@ -241,7 +240,8 @@ func (b *Book) text(n Name, now time.Time) string {
 	return fmt.Sprintf("budget of %s is used up: %s", of, b.c.budget(n).Of(b.spent(n, now)))
 }
 
-// gate is a budget that is used up, with the whole sentence as its Text. Its Since is as it was noticed here.
+// gate is the gate of a used-up budget, with the whole sentence as its Text. Its Since is when it was noticed
+// here.
 func (b *Book) gate(n Name, now time.Time) signalbox.ClosedGate {
 	since, known := b.over[n]
 	if !known {
@@ -255,9 +255,8 @@ func (b *Book) gate(n Name, now time.Time) signalbox.ClosedGate {
 	return signalbox.ClosedGate{Gate: signalbox.Gate{Kind: signalbox.GateBudget, Name: name, Text: b.text(n, now) + "; it opens at 00:00 UTC", Until: until}, Since: since}
 }
 
-// Keeps returns the gate at which a waiting task is kept by a budget that is used up, at an
-// agent with that account; nil if it is not. Without an agent, those of the day and of the
-// task's owner are looked at.
+// Keeps returns the gate at which a used-up budget keeps a waiting task from an agent with that account; nil
+// if none does. Without an agent, only the budgets of the day and of the task's owner are checked.
 func (b *Book) Keeps(t *signalbox.Task, agent, account string, now time.Time) *signalbox.ClosedGate {
 	if !b.c.Daily() || t.Anyway || t.Mode == signalbox.ModeTool {
 		return nil
@@ -273,8 +272,8 @@ func (b *Book) Keeps(t *signalbox.Task, agent, account string, now time.Time) *s
 	return nil
 }
 
-// Claims says what an agent with that account may claim: nothing, if it is closed, and no tasks
-// of these owners, by key or e-mail address. What runs anyway may be claimed.
+// Claims says what an agent with that account may claim: nothing if closed is set, and no tasks of the owners
+// in except, by key or e-mail address. Tasks that run anyway may be claimed.
 func (b *Book) Claims(agent, account string, now time.Time) (closed bool, except []string) {
 	if !b.c.Daily() {
 		return false, nil
@@ -293,7 +292,7 @@ func (b *Book) Claims(agent, account string, now time.Time) (closed bool, except
 	return closed, except
 }
 
-// names returns the budgets that have a line, or of which something was spent, in order.
+// names returns the budgets that have a limit, or of which something was spent, in order.
 func (b *Book) names() []Name {
 	known := map[Name]bool{}
 	if b.c.Day != (signalbox.Budget{}) {
@@ -322,12 +321,12 @@ func (b *Book) names() []Name {
 // Row is a budget of today.
 type Row struct {
 	Name
-	Spent  signalbox.Spent // with what runs in flight have reported
+	Spent  signalbox.Spent // including reports of runs in flight
 	Budget signalbox.Budget
 	Gate   *signalbox.ClosedGate // nil: it is not used up
 }
 
-// Rows lists the budgets that have a line, or of which something was spent today.
+// Rows lists the budgets that have a limit, or of which something was spent today.
 func (b *Book) Rows(now time.Time) []Row {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -343,7 +342,7 @@ func (b *Book) Rows(now time.Time) []Row {
 	return rows
 }
 
-// Gates lists the budgets that are used up.
+// Gates lists the used-up budgets.
 func (b *Book) Gates(now time.Time) (gates []signalbox.ClosedGate) {
 	for _, row := range b.Rows(now) {
 		if row.Gate != nil {

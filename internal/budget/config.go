@@ -6,13 +6,13 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// config is signalbox.Budgets with what a Book asks of them.
+// config adds lookups to signalbox.Budgets.
 type config struct{ signalbox.Budgets }
 
-// Scope says whose budget it is.
+// Scope is the kind of a budget's holder.
 type Scope string
 
-// The scopes of budgets of a day.
+// The scopes of daily budgets.
 const (
 	ScopeDay     Scope = "day"
 	ScopeUser    Scope = "user"
@@ -20,7 +20,7 @@ const (
 	ScopeAccount Scope = "account"
 )
 
-// Name names a budget of a day.
+// Name identifies a daily budget.
 type Name struct {
 	Scope Scope
 	Name  string // "" for ScopeDay
@@ -34,10 +34,10 @@ func (n Name) String() string {
 	return string(n.Scope) + " " + n.Name
 }
 
-// Who is on whose budget a run is.
+// Who is what a run's budgets depend on.
 type Who struct{ Agent, Account, Owner, Email string }
 
-// names returns the budgets that a run is on.
+// names returns the budgets that a run counts towards.
 func (c *config) names(w Who) []Name {
 	names := make([]Name, 0, 4)
 	if c.Day != (signalbox.Budget{}) {
@@ -59,7 +59,7 @@ func line(of map[string]signalbox.Budget, name string) bool {
 	return name != "" && of[cmp.Or(lineOf(of, name), signalbox.AnyBudget)] != signalbox.Budget{}
 }
 
-// lineOf returns the name if it has a line, else "".
+// lineOf returns the name if a limit is configured for it, else "".
 func lineOf(of map[string]signalbox.Budget, name string) string {
 	if _, has := of[name]; has {
 		return name
@@ -67,7 +67,7 @@ func lineOf(of map[string]signalbox.Budget, name string) string {
 	return ""
 }
 
-// user returns the name of the budget of an owner; "" for none. Nobody in particular has none.
+// user returns the name of the budget of an owner; "" if there is no owner.
 func (c *config) user(owner, email string) string {
 	name := cmp.Or(lineOf(c.Users, email), lineOf(c.Users, owner), email, owner)
 	if !line(c.Users, name) {
@@ -76,7 +76,7 @@ func (c *config) user(owner, email string) string {
 	return name
 }
 
-// budget returns the bounds of a name.
+// budget returns the limits of a name.
 func (c *config) budget(n Name) signalbox.Budget {
 	of := map[Scope]map[string]signalbox.Budget{ScopeUser: c.Users, ScopeAgent: c.Agents, ScopeAccount: c.Accounts}[n.Scope]
 	if n.Scope == ScopeDay {

@@ -1,5 +1,5 @@
-// Package gates lists what is closed now, and what waits there: accounts, agents, budgets, tool
-// queues, and times until which tasks are parked. It reads no clock.
+// Package gates lists what is closed now, and what waits there: accounts, agents, budgets, tool queues, and
+// times until which tasks are parked. It reads no clock.
 package gates
 
 import (
@@ -17,14 +17,14 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// Closed is a gate that is closed, as people see it.
+// Closed is a closed gate, as shown to people.
 type Closed struct {
 	signalbox.ClosedGate        // its Text is the whole sentence
 	State                string // closed, trying (one task goes first) or signed_out (a person must log in)
-	Source               string // how that is known, as of signalbox.Account; "": not said
+	Source               string // how that is known, as in signalbox.Account; "": unknown
 	Cure                 string // what a person can do
 	Load
-	Agents []string // who may use none of these does not see it; nil: everyone does
+	Agents []string // callers that may use none of these do not see the gate; nil: all see it
 }
 
 // Tasks is how many tasks wait there.
@@ -35,22 +35,22 @@ func (c *Closed) VisibleTo(who signalbox.Principal) bool {
 	return c.Agents == nil || !who.Limited() || slices.ContainsFunc(c.Agents, who.MayUse)
 }
 
-// Now is what the gates are made of.
+// Now is the current state from which gates are derived.
 type Now struct {
 	At       time.Time
 	Accounts []signalbox.Account
 	Agents   iter.Seq[*engine.LiveAgent]
-	Parked   []signalbox.Task // of which Queue and Parking count
+	Parked   []signalbox.Task // only Queue and Parking are used
 	Budgets  []budget.Row
 	Tools    []toolqueue.Status
 	Loads    map[signalbox.GateRef]Load
 }
 
-// sources are all that can be closed.
+// sources are the kinds of gates.
 var sources = []func(*Now) []Closed{accountGates, agentGates, budgetGates, toolGates, timeGates}
 
-// List returns the gates that are closed: first those at which a person is needed, then those at
-// which tasks wait, and of these what opens first.
+// List returns the closed gates: first those that need a person, then those at which tasks wait; within
+// these, those that open first.
 func List(n *Now) (all []Closed) {
 	for _, of := range sources {
 		all = append(all, of(n)...)
@@ -76,7 +76,7 @@ func rank(c *Closed) int {
 	return 2
 }
 
-// Read reads what the gates are made of. tools are the tool queues of this process.
+// Read reads the current state. tools are the tool queues of this process.
 func Read(ctx context.Context, e *engine.Engine, tools []toolqueue.Status) (*Now, error) {
 	rows, err1 := e.Accounts(ctx)
 	parked, err2 := e.Read().Parked(ctx, "", "")
@@ -147,7 +147,7 @@ func agentGates(n *Now) (all []Closed) {
 	return all
 }
 
-// budgetGates are the budgets of today that are used up. That of a user is for those who see all.
+// budgetGates are today's used-up budgets. Only callers that see all see a user's budget.
 func budgetGates(n *Now) (all []Closed) {
 	for i := range n.Budgets {
 		row := &n.Budgets[i]

@@ -8,13 +8,13 @@ import (
 
 // Load counts the tasks that wait at a gate.
 type Load struct {
-	Parked  int // they go on when it is open
-	Waiting int // the others that cannot start because it is not
+	Parked  int // they continue when it opens
+	Waiting int // others that cannot start while it is closed
 }
 
-// Loads returns the load of each gate that has one. parked are all parked tasks, queues how many
-// tasks wait in each queue, parked ones among them, and keeps names the gate at which the
-// tasks of a queue wait.
+// Loads returns the load of each gate that has one. parked are all parked tasks, queues the numbers of
+// waiting tasks by queue, parked ones included, and keeps returns the gate at which the tasks of a queue
+// wait.
 func Loads(parked []signalbox.Task, queues map[string]int, keeps func(queue string) signalbox.GateRef) map[signalbox.GateRef]Load {
 	loads := map[signalbox.GateRef]Load{}
 	left := maps.Clone(queues)

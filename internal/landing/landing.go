@@ -1,6 +1,6 @@
-// Package landing brings the work of completed tasks to their branches: it submits the tasks that
-// land it, gives what does not fit back to the conversation, and notes where it has come. The
-// state is in the row of each task, so that any director goes on from there.
+// Package landing brings the work of completed tasks to their branches: it submits the tasks that land it,
+// returns what does not fit to the conversation, and records the state of each landing. That state is in the
+// row of the task, so any director can continue.
 package landing
 
 import (
@@ -18,14 +18,14 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// DefaultRounds is how often a conversation gets back what does not land.
+// DefaultRounds is how often work that does not land is returned to its conversation.
 const DefaultRounds = 2
 
-// interval is how often all landings are looked at without a signal.
+// interval is how often all landings are checked without a signal.
 const interval = time.Second
 
-// Driver drives the landings of a store. Several directors may do so at once. Its methods are
-// safe for concurrent use.
+// Driver drives the landings of a store. Several directors may do so concurrently. Its methods are safe for
+// concurrent use.
 type Driver struct {
 	store  store.Store
 	engine *engine.Engine
@@ -34,7 +34,7 @@ type Driver struct {
 	wake   chan struct{}
 }
 
-// New returns a driver. rounds is how often a conversation gets back what does not land, 0 to
+// New returns a driver. rounds is how often work that does not land is returned to its conversation, 0 to
 // signalbox.MaxLandingRounds. Call it before the engine is used.
 func New(s store.Store, e *engine.Engine, rounds int, log *slog.Logger) *Driver {
 	d := &Driver{store: s, engine: e, rounds: rounds, log: log, wake: make(chan struct{}, 1)}
@@ -103,8 +103,7 @@ func (d *Driver) change(ctx context.Context, id string, ev signalbox.LandingEven
 	}
 }
 
-// apply applies an event to the landing of a task as it was read; store.ErrStale if it has changed
-// since.
+// apply applies an event to the landing of a task as read; store.ErrStale if it has changed since.
 func (d *Driver) apply(ctx context.Context, t signalbox.Task, ev signalbox.LandingEvent) (signalbox.Task, error) {
 	ev.Now = d.engine.Now()
 	c, ok, err := t.ChangeLanding(ev)
@@ -113,14 +112,13 @@ func (d *Driver) apply(ctx context.Context, t signalbox.Task, ev signalbox.Landi
 	}
 	after, err := d.store.Apply(ctx, c, ev.Now)
 	if err == nil {
-		// Not the row: nothing that observers count has changed.
+		// Without the row: nothing that observers count has changed.
 		d.engine.Publish(engine.Applied{Kind: signalbox.EventLanding, Task: signalbox.Task{ID: t.ID, Owner: t.Owner}})
 	}
 	return after, err
 }
 
-// drive is change for what is only true of the landing as it was read: another director may have
-// been faster.
+// drive is change for an event that only fits the landing as read: another director may have been faster.
 func (d *Driver) drive(ctx context.Context, id string, ev signalbox.LandingEvent) error {
 	_, err := d.change(ctx, id, ev)
 	switch signalbox.CodeOf(err) {
@@ -130,11 +128,11 @@ func (d *Driver) drive(ctx context.Context, id string, ev signalbox.LandingEvent
 	return err
 }
 
-// submit submits the task that lands the work of t. However often that is tried, it is one.
+// submit submits the task that lands the work of t, at most once however often it is called.
 func (d *Driver) submit(ctx context.Context, t *signalbox.Task) error {
 	agent, _ := d.engine.LiveAgent(t.Agent)
 	switch {
-	case !agent.Up: // it is not known whether it would take the prompt for a prompt
+	case !agent.Up: // only its status tells whether it supports landing tasks
 		return nil
 	case !agent.Landing:
 		return d.drive(ctx, t.ID, signalbox.LandingEvent{Kind: signalbox.LandingStopped, Text: d.Trouble(t)})
@@ -163,10 +161,10 @@ func (d *Driver) submit(ctx context.Context, t *signalbox.Task) error {
 	return d.note(ctx, t.ID, signalbox.LandingEvent{Kind: signalbox.LandingSubmitted, Task: got.Task.ID})
 }
 
-// landKey makes of all submits of the task that lands the work of t next one.
+// landKey is the idempotency key of the next task that lands the work of t.
 func landKey(t *signalbox.Task) string { return fmt.Sprintf("land:%s:%d", t.ID, t.Landing.Submits) }
 
-// note is drive for a task that was submitted. One for a landing that was dropped meanwhile is
+// note is drive for the event of a submitted task. If the landing was dropped meanwhile, the task is
 // cancelled.
 func (d *Driver) note(ctx context.Context, id string, ev signalbox.LandingEvent) error {
 	if err := d.drive(ctx, id, ev); err != nil {
@@ -179,8 +177,8 @@ func (d *Driver) note(ctx context.Context, id string, ev signalbox.LandingEvent)
 	return err
 }
 
-// Trouble says why the work of a task would not land at its agent as that is now, "" if that is
-// not known.
+// Trouble says why the work of a task would not land at its agent in its current state; "" if no reason is
+// known.
 func (d *Driver) Trouble(t *signalbox.Task) string {
 	only, _ := signalbox.OnlyAgent(t.Queue)
 	name := cmp.Or(t.Agent, only)
@@ -196,8 +194,8 @@ func (d *Driver) Trouble(t *signalbox.Task) string {
 	return ""
 }
 
-// branchOf names the resource that one landing at a time holds: a branch of the agent's repository;
-// "" for a pull request.
+// branchOf names the exclusive resource of a landing: a branch of the agent's repository; "" for a pull
+// request.
 func branchOf(t *signalbox.Task, agent engine.LiveAgent) string {
 	if t.Landing.Onto == signalbox.LandPR {
 		return ""
@@ -205,15 +203,15 @@ func branchOf(t *signalbox.Task, agent engine.LiveAgent) string {
 	return signalbox.Exclusive("land", cmp.Or(agent.Folder, agent.WorkDir, t.Agent)+":"+t.Landing.Onto)
 }
 
-// Places tells, of tasks whose landing is open, how many in all land on the same branch up to that
-// one: 1 is next, or lands now. What waits for its conversation or a person has no place.
+// Places returns the places of tasks with an open landing among those for the same branch: 1 is next, or
+// lands now. A landing that waits for its conversation or a person has no place.
 func (d *Driver) Places(open []signalbox.Task) map[string]int {
 	places, before := map[string]int{}, map[string]int{}
 	going := slices.DeleteFunc(slices.Clone(open), func(t signalbox.Task) bool {
 		return t.Landing.State != signalbox.LandingGoing && t.Landing.State != signalbox.LandingQueued
 	})
 	slices.SortFunc(going, func(a, b signalbox.Task) int {
-		// By their words "landing" is before "queued".
+		// By name, "landing" sorts before "queued".
 		return cmp.Or(cmp.Compare(a.Landing.State, b.Landing.State), cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Landing.LandTask, b.Landing.LandTask), a.Landing.At.Compare(b.Landing.At), cmp.Compare(a.ID, b.ID))
 	})
 	for i := range going {
@@ -226,7 +224,7 @@ func (d *Driver) Places(open []signalbox.Task) map[string]int {
 	return places
 }
 
-// refused reports whether a submit would be refused again.
+// refused reports whether another submit would be refused, too.
 func refused(err error) bool {
 	switch signalbox.CodeOf(err) {
 	case signalbox.CodeValidation, signalbox.CodeNotFound, signalbox.CodeForbidden, signalbox.CodeUnsupported, signalbox.CodeIdempotency:
@@ -235,7 +233,7 @@ func refused(err error) bool {
 	return false
 }
 
-// owner is whom the tasks of a landing belong to: the owner of the task, without any right that
+// owner is the owner of a landing's tasks: that of the task, without rights that the task did not use.
 // this one did not use.
 func (d *Driver) owner(ctx context.Context, t *signalbox.Task) (signalbox.Principal, signalbox.Request, error) {
 	r, err := d.store.Request(ctx, t.ID)
@@ -244,7 +242,7 @@ func (d *Driver) owner(ctx context.Context, t *signalbox.Task) (signalbox.Princi
 		by.Kind, by.ID = signalbox.PrincipalKind(kind), id
 	}
 	if r.EnvBy != signalbox.EnvByCaller {
-		by.Scopes = append(by.Scopes, signalbox.ScopeAdmin) // whose checks run
+		by.Scopes = append(by.Scopes, signalbox.ScopeAdmin) // the owner whose checks run
 	}
 	return by, r, err
 }
@@ -261,14 +259,14 @@ func title(t *signalbox.Task) string {
 	return strings.TrimSpace(line)
 }
 
-// The error types of landings, as agents tell them.
+// The error types of landings, as reported by agents.
 const (
 	typeConflict = "conflict"
 	typeChecks   = "checks"
 	typeRefused  = "land_refused"
 )
 
-// follow notes how the task that lands has ended.
+// follow records how the task that lands has ended.
 func (d *Driver) follow(ctx context.Context, t *signalbox.Task) error {
 	ev := signalbox.LandingEvent{Kind: signalbox.LandingFailed, Task: t.Landing.LandTask, Text: "the task that was to land it is gone"}
 	lander, err := d.store.Task(ctx, t.Landing.LandTask)
@@ -288,11 +286,11 @@ func (d *Driver) follow(ctx context.Context, t *signalbox.Task) error {
 		ev.Kind, ev.Done = signalbox.LandingDone, *r.Landed
 	case lander.State == signalbox.Completed:
 		ev.Kind, ev.Text = signalbox.LandingStopped, fmt.Sprintf("agent %s does not say where the work has landed: it is not one of this version's daemons", lander.Agent)
-	case lander.State == signalbox.Cancelled || lander.CancelRequested: // or it failed before it was stopped
+	case lander.State == signalbox.Cancelled || lander.CancelRequested: // or it failed before the cancel took effect
 		ev.Kind = signalbox.LandingDrop
 	case r.ErrorType == typeConflict || r.ErrorType == typeChecks:
 		if ev.Kind, ev.Rounds = signalbox.LandingBack, d.rounds; t.SessionID == "" {
-			ev.Rounds = 0 // there is no conversation that could mend it
+			ev.Rounds = 0 // there is no conversation that could fix it
 		}
 	case r.ErrorType == typeRefused || lander.Reason == signalbox.ReasonRejected:
 		ev.Kind = signalbox.LandingStopped
@@ -300,8 +298,7 @@ func (d *Driver) follow(ctx context.Context, t *signalbox.Task) error {
 	return d.drive(ctx, t.ID, ev)
 }
 
-// giveBack submits the turn that mends what did not land. It may spend what the task has left of
-// its budget.
+// giveBack submits the turn that fixes what did not land. Its budget is the rest of the task's.
 func (d *Driver) giveBack(ctx context.Context, t *signalbox.Task) error {
 	if t.Budget.Over(t.Spent) {
 		return d.drive(ctx, t.ID, signalbox.LandingEvent{Kind: signalbox.LandingStopped, Text: fmt.Sprintf("%s; its budget is used up (%s), so that its conversation does not go on", t.Landing.Text, t.Budget.Of(t.Spent))})
@@ -333,7 +330,7 @@ func prompt(l *signalbox.Landing, detail string) string {
 		"Commit what you change, and leave no merge or rebase unfinished. It is tried again when you have ended.", onto(l), l.Text, strings.TrimSpace(detail), cmp.Or(strings.TrimPrefix(l.Onto, signalbox.LandPR), "that it is for"))
 }
 
-// followTurn notes how the turn that mends has ended.
+// followTurn records how the turn that fixes has ended.
 func (d *Driver) followTurn(ctx context.Context, t *signalbox.Task) error {
 	turn, err := d.store.Task(ctx, t.Landing.Turn)
 	ev := signalbox.LandingEvent{Kind: signalbox.LandingStopped, Task: t.Landing.Turn}
@@ -350,11 +347,11 @@ func (d *Driver) followTurn(ctx context.Context, t *signalbox.Task) error {
 	return d.drive(ctx, t.ID, ev)
 }
 
-// Ask queues the work of a completed task for its branch. A zero wish is that of before, where
-// there was one; else wish.Onto "" is the branch that its worktree was made from. It changes nothing where the same is under way.
+// Ask queues the work of a completed task for its branch. A zero wish repeats the previous one, if any; otherwise an empty
+// wish.Onto is the branch that its worktree was made from. It changes nothing if the same landing is in progress.
 //
-// Errors: CodeNotFound; CodeValidation; CodeConflict if there is nothing that could land, or it
-// has landed already or goes elsewhere.
+// Errors: CodeNotFound; CodeValidation; CodeConflict if there is nothing to land, or it has landed already or
+// is on its way to another branch.
 func (d *Driver) Ask(ctx context.Context, id string, wish signalbox.LandWish, by string) (signalbox.Task, error) {
 	t, err := d.store.Task(ctx, id)
 	if err != nil {
@@ -367,10 +364,10 @@ func (d *Driver) Ask(ctx context.Context, id string, wish signalbox.LandWish, by
 	switch c := r.Changes; {
 	case t.Mode == signalbox.ModeLand || t.Mode == signalbox.ModeTool:
 		return t, signalbox.Errorf(signalbox.CodeConflict, "task %s has no work of its own to land", id)
-	case t.State != signalbox.Completed: // ChangeLanding says it
+	case t.State != signalbox.Completed: // ChangeLanding returns the error
 	case c == nil || c.Workspace == "folder":
 		return t, signalbox.Errorf(signalbox.CodeConflict, "task %s did not work in a worktree: what it changed in its agent's folder is there already (give the agent --workspace worktree)", id)
-	case c.FilesChanged == 0 && c.Commits == 0 && t.Landing == nil: // else an attempt of before may have changed something
+	case c.FilesChanged == 0 && c.Commits == 0 && t.Landing == nil: // else an earlier attempt may have changed something
 		return t, signalbox.Errorf(signalbox.CodeConflict, "task %s changed nothing: there is nothing to land", id)
 	default:
 		if before := t.Landing; before != nil && wish == (signalbox.LandWish{}) {
@@ -387,10 +384,10 @@ func (d *Driver) Ask(ctx context.Context, id string, wish signalbox.LandWish, by
 	return d.change(ctx, id, signalbox.LandingEvent{Kind: signalbox.LandingAsked, Wish: wish, By: by})
 }
 
-// Drop gives up what has not landed. A landing that is under way is stopped, and has landed all the
-// same if it was too late for that.
+// Drop gives up a landing. One that is in progress is stopped; if that is too late, the work has landed all
+// the same.
 //
-// Errors: CodeNotFound; CodeConflict where there is none, or it has landed.
+// Errors: CodeNotFound; CodeConflict if there is none, or it has landed.
 func (d *Driver) Drop(ctx context.Context, id, by string) (signalbox.Task, error) {
 	for {
 		t, err := d.store.Task(ctx, id)
@@ -409,7 +406,7 @@ func (d *Driver) Drop(ctx context.Context, id, by string) (signalbox.Task, error
 				return t, err
 			}
 			return d.store.Task(ctx, id)
-		case l.State == signalbox.LandingQueued: // it may have been submitted by a director that died since
+		case l.State == signalbox.LandingQueued: // a director that died since may have submitted it
 			by, _, err := d.owner(ctx, &t)
 			if err != nil {
 				return t, err
@@ -423,7 +420,7 @@ func (d *Driver) Drop(ctx context.Context, id, by string) (signalbox.Task, error
 			if signalbox.CodeOf(err) != signalbox.CodeNotFound {
 				return t, err
 			}
-		case l.State == signalbox.LandingReturned && l.Turn == "": // it may have been submitted
+		case l.State == signalbox.LandingReturned && l.Turn == "": // the turn may have been submitted
 			if err := d.step(ctx, &t); err != nil {
 				return t, err
 			}

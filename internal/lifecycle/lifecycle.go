@@ -1,4 +1,4 @@
-// Package lifecycle stops what a process has started, in reverse order.
+// Package lifecycle stops the parts that a process has started, in reverse order.
 package lifecycle
 
 import (
@@ -8,19 +8,16 @@ import (
 	"sync"
 )
 
-// Part is something that runs between Start and Stop. Stop waits until nothing of it
-// runs.
+// Part runs between Start and Stop. When Stop returns nothing of it runs any more.
 type Part interface {
 	Start(ctx context.Context) error
 	Stop()
 }
 
-// Group is what has been started. The zero Group is empty. It is for one goroutine at
-// a time.
+// Group is a list of started parts. The zero Group is empty. It may be used by one goroutine at a time.
 type Group struct{ stops []func() error }
 
-// Start starts parts in order, up to the first that fails. Those that have started
-// are stopped by Stop.
+// Start starts parts in order, up to the first that fails. Stop stops those that have started.
 func (g *Group) Start(ctx context.Context, parts ...Part) error {
 	for _, p := range parts {
 		if err := p.Start(ctx); err != nil {
@@ -39,12 +36,12 @@ func (g *Group) Go(ctx context.Context, f func(ctx context.Context)) {
 	g.Defer(func() { cancel(); running.Wait() })
 }
 
-// Defer has Stop call a function.
+// Defer registers a function that Stop calls.
 func (g *Group) Defer(stop func()) {
 	g.stops = append(g.stops, func() error { stop(); return nil })
 }
 
-// Close has Stop call a function that can fail; name says whose.
+// Close registers a function that can fail; name identifies it in the error.
 func (g *Group) Close(name string, stop func() error) {
 	g.stops = append(g.stops, func() error {
 		if err := stop(); err != nil {
@@ -54,8 +51,7 @@ func (g *Group) Close(name string, stop func() error) {
 	})
 }
 
-// Stop stops everything, the last started first, and joins the errors. A second call
-// does nothing.
+// Stop stops everything in reverse order, and joins the errors. A second call is a no-op.
 func (g *Group) Stop() error {
 	var errs []error
 	for len(g.stops) > 0 {

@@ -38,7 +38,7 @@ func (p *Peers) loop(ctx context.Context) {
 	}
 }
 
-// round hands over agents that should be another's, takes those that should be ours, and
+// round hands over agents that another director should hold, takes those that this one should hold, and
 // returns the time until the next round.
 func (p *Peers) round(ctx context.Context) time.Duration {
 	take, drop := p.plan(ctx)
@@ -104,9 +104,8 @@ func (p *Peers) plan(ctx context.Context) (take, drop []string) {
 	return take, drop
 }
 
-// compareHolders compares with the holders in the store: an agent is taken only if no
-// director that may be alive holds it, and one that the store says is held here and is not
-// is dropped or taken again.
+// compareHolders compares with the holders in the store: an agent is taken only if no director that may be
+// alive holds it. An agent that is held here by the store, but not in memory, is dropped or taken again.
 func (p *Peers) compareHolders(ctx context.Context, want []string, mine map[string]bool) (take, drop []string) {
 	holders, err := p.store.Holders(ctx)
 	if err == nil {
@@ -213,8 +212,7 @@ func (p *Peers) leaseValid() bool {
 	return p.entered && !p.lapsed && p.o.Monotonic().Before(p.until)
 }
 
-// beatFailed handles a beat that was refused or got no answer: it may have been stored all
-// the same.
+// beatFailed handles a beat that was refused or got no answer. It may have been stored anyway.
 func (p *Peers) beatFailed(ctx context.Context, err error) {
 	p.mu.Lock()
 	p.recheckHeld = true

@@ -19,8 +19,8 @@ const (
 	// drift is the assumed drift between two clocks, as a divisor: 200 ppm is more than
 	// quartz clocks drift.
 	drift = 5000
-	// step is from where on the server's clock counts as set back; for less, Now stands
-	// still instead.
+	// step is the smallest setback of the server's clock that Now follows; for less, Now stands still
+	// instead.
 	step = time.Second
 )
 
@@ -50,8 +50,8 @@ func (l *timeReading) uncertainty(own time.Time) time.Duration {
 	return l.uncertain + own.Sub(l.at)/drift
 }
 
-// NewClock reads the server's time, now and repeatedly until ctx ends. own is the clock in
-// between, as Options.Monotonic; nil is time.Now.
+// NewClock reads the server's time, now and repeatedly until ctx ends. own is the clock between readings,
+// like Options.Monotonic; nil is time.Now.
 func NewClock(ctx context.Context, s store.Shared, own func() time.Time) (*Clock, error) {
 	if own == nil {
 		own = time.Now
@@ -85,7 +85,7 @@ func (c *Clock) run(ctx context.Context) {
 	}
 }
 
-// read reads the server's time, which is of some moment between request and response.
+// read reads the server's time, which is that of some moment between request and response.
 func (c *Clock) read(ctx context.Context) (*timeReading, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

@@ -192,8 +192,8 @@ func (p *Peers) ConfirmGone(ctx context.Context, id string) bool {
 	return true
 }
 
-// First reports whether, of all live directors, this one is responsible for what belongs to
-// name and is held by nobody.
+// First reports whether this one of all live directors is responsible for what belongs to name and has no
+// holder.
 func (p *Peers) First(name string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

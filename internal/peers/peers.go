@@ -13,10 +13,6 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Lease is how long a director counts as living after its last beat, and
-// Every how often it beats (design §3). Safe is how long it itself goes on as
-// one that lives after a beat that succeeded: what is left of the lease is for
-// stopping what it does, and for clocks that differ.
 const (
 	// Lease is how long a director counts as alive after its last beat, Every the interval
 	// of beats (design §3). Safe is how long a director considers its own lease valid after
@@ -35,13 +31,12 @@ type Options struct {
 	// no longer. Gained must not block; Lost returns when nothing is done for them any
 	// more. An agent is not gained again before Lost has returned.
 	Gained, Lost func(agents []string)
-	// Lapse is called when the lease is over by our own clock: whatever must not run beside
-	// another director is to be stopped at once; and, with false, when the lease is valid
-	// again.
+	// Lapse is called when the lease is over by our own clock: stop at once whatever must not run beside
+	// another director. With false it is called when the lease is valid again.
 	Lapse func(over bool)
 	// Dead is called once with the IDs of directors that died or left.
 	Dead func(ids []string)
-	// Heard returns what to pass on with the next beat; News gets what others passed on.
+	// Heard returns the messages to pass on with the next beat; News gets those of others.
 	Heard func() []store.Heard
 	News  func([]store.Heard)
 	// Superseded is called once if another process has this one's name, or it may not run
@@ -49,9 +44,9 @@ type Options struct {
 	Superseded func(error)
 	Now        func() time.Time // the clock shared by all directors
 	Log        *slog.Logger
-	// HoldingsLost is called when the store had lost what this director holds, while its lease is
-	// valid by our own clock: it continues, and must check at once what others may have
-	// recovered meanwhile. It must not block.
+	// HoldingsLost is called if the store had lost what this director holds, while its lease is valid by our
+	// own clock. The director continues, and must check at once what others may have recovered meanwhile. It
+	// must not block.
 	HoldingsLost func()
 	// Monotonic is the clock of this director's own lease, including time in which the
 	// machine sleeps. nil: time.Now, whose monotonic reading may not include that.
@@ -79,7 +74,7 @@ type Peers struct {
 	held         map[string]bool         // agents
 	released     map[string]releaseState // agents that are being released or handed over
 	peers        map[string]*peer        // others, by ID
-	recheckHeld  bool                    // what the store says is held here must be compared
+	recheckHeld  bool                    // what is held here by the store must be compared
 	recheckedAt  time.Time               // when that was last done
 	wanting      bool                    // an agent is wanted that another still holds
 	ended        bool                    // superseded, or left
@@ -130,11 +125,11 @@ func New(s store.Store, o Options) *Peers {
 	return p
 }
 
-// certainlyDead is how long ago a lease must have ended for a director to be dead at the
-// first read: no server's clock is set by that much while one starts.
+// certainlyDead is how long ago a lease must have ended for a director to count as dead at the first read: no
+// server's clock is set by that much during a start.
 const certainlyDead = time.Minute
 
-// Start joins and takes what it can. On an error this director may not join, or the store
+// Start joins and takes what it can. It returns an error if this director may not join, or if the store
 // cannot be reached.
 func (p *Peers) Start(ctx context.Context) error {
 	if err := p.refuseDuplicate(ctx); err != nil {
@@ -152,8 +147,8 @@ func (p *Peers) Start(ctx context.Context) error {
 			over := p.o.Now().Sub(d.Expires)
 			p.peers[d.ID] = &peer{row: d, changed: now, missing: over >= 0, dead: over > certainlyDead}
 		case d.Alive(p.o.Now()) && d.URL != p.me.URL:
-			// Whoever has our address is gone, for we have it. Another one may
-			// not have heard yet that it is superseded.
+			// A process that had our address is gone, since we have it. One at another address may not know
+			// yet that it is superseded.
 			p.noTakeBefore = now.Add(Safe)
 		}
 	}
@@ -169,7 +164,7 @@ func (p *Peers) Start(ctx context.Context) error {
 	return nil
 }
 
-// Soon asks for a beat now: the agents may be others than before.
+// Soon requests a beat now, since the list of agents may have changed.
 func (p *Peers) Soon() {
 	p.mu.Lock()
 	p.recheckHeld = true
@@ -184,8 +179,7 @@ func (p *Peers) requestBeat() {
 	}
 }
 
-// Yield hands all agents to the others and takes none any more; it returns when that is
-// done, or ctx ends.
+// Yield hands all agents to the others and takes none any more. It returns when that is done, or ctx ends.
 func (p *Peers) Yield(ctx context.Context) {
 	p.mu.Lock()
 	p.me.Draining = true

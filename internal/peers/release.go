@@ -2,7 +2,7 @@ package peers
 
 import "slices"
 
-// release gives up agents asynchronously; what is their state meanwhile.
+// release gives up agents asynchronously; what is their state until then.
 func (p *Peers) release(agents []string, what releaseState) {
 	p.mu.Lock()
 	agents = slices.DeleteFunc(agents, func(a string) bool { return !p.held[a] })
@@ -36,7 +36,7 @@ func (p *Peers) applyHoldings(asked, taken, dropped []string, lapsed bool) {
 	for _, a := range taken {
 		ours[a] = true
 	}
-	p.release(slices.DeleteFunc(slices.Clone(asked), func(a string) bool { return ours[a] }), releasing) // another's
+	p.release(slices.DeleteFunc(slices.Clone(asked), func(a string) bool { return ours[a] }), releasing) // held by others
 	p.mu.Lock()
 	for _, a := range dropped {
 		delete(p.released, a)

@@ -1,5 +1,5 @@
-// Package ratelimit bounds how much each key may take in a time, with one token bucket a
-// key. It reads no clock.
+// Package ratelimit limits how many units each key may take in a time, with one token bucket per key. It
+// reads no clock.
 package ratelimit
 
 import (
@@ -18,7 +18,7 @@ type Rate struct {
 // Unlimited reports whether the rate is no limit.
 func (r Rate) Unlimited() bool { return r.N <= 0 || r.Per <= 0 }
 
-// refill is how long n units take to come back.
+// refill is how long it takes to refill n units.
 func (r Rate) refill(n float64) time.Duration {
 	return time.Duration(n * float64(r.Per) / r.N)
 }
@@ -29,7 +29,7 @@ type Limiter[K comparable] struct {
 	keys int
 
 	mu   sync.Mutex
-	full map[K]time.Time // when the bucket of a key is full again; full ones may be left out
+	full map[K]time.Time // time when the bucket of a key is full again; full ones may be omitted
 }
 
 // New returns a limiter with full buckets. At most keys buckets that are not full are kept:
@@ -38,8 +38,8 @@ func New[K comparable](rate Rate, keys int) *Limiter[K] {
 	return &Limiter[K]{rate: rate, keys: max(keys, 1), full: map[K]time.Time{}}
 }
 
-// Wait returns how long to wait until n units may be taken; 0: they may be now. More than
-// the burst at once needs a full bucket.
+// Wait returns how long to wait until n units may be taken; 0: now. More than the burst at once needs a full
+// bucket.
 func (l *Limiter[K]) Wait(key K, n float64, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,8 +56,8 @@ func (l *Limiter[K]) Take(key K, n float64, now time.Time) (wait time.Duration) 
 	return wait
 }
 
-// Add takes n units, even if they are not there: then later ones wait longer. A negative n
-// gives back what was taken.
+// Add takes n units, even if they are not available: then later calls wait longer. A negative n gives units
+// back.
 func (l *Limiter[K]) Add(key K, n float64, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,8 +86,8 @@ func (l *Limiter[K]) add(key K, n float64, now time.Time) {
 	l.full[key] = full.Add(l.rate.refill(n))
 }
 
-// makeRoom forgets the full buckets, then others until no more than half of them are left,
-// so that it is not needed again at once.
+// makeRoom removes the full buckets, then others until at most half are left, so that it is not called again
+// at once.
 func (l *Limiter[K]) makeRoom(now time.Time) {
 	for key, full := range l.full {
 		if !full.After(now) {

@@ -1,4 +1,4 @@
-// Package resources checks what tasks need of named resources, and says what they wait for.
+// Package resources checks which named resources tasks need, and describes what they wait for.
 package resources
 
 import (
@@ -34,8 +34,8 @@ func Units(needs *[]signalbox.Need) map[string]int {
 	return units
 }
 
-// Check refuses what can never be held (CodeValidation). Exclusive ones are for callers within
-// the director: no name that comes from outside has a colon.
+// Check refuses needs that can never be satisfied (CodeValidation). Exclusive resources are for callers
+// within the director: no name from outside contains a colon.
 func Check(resources map[string]signalbox.Resource, units map[string]int) error {
 	if len(units) == 0 {
 		return nil
@@ -57,15 +57,15 @@ func Check(resources map[string]signalbox.Resource, units map[string]int) error 
 	return nil
 }
 
-// Lack is something that a task needs and others hold.
+// Lack is a resource that a task needs and others hold.
 type Lack struct {
 	Need   signalbox.Need
-	Units  int             // that there are
-	Used   int             // by others
-	Holder *signalbox.Hold // that has held some for the longest time; nil: nobody does
+	Units  int             // total number
+	Used   int             // number held by others
+	Holder *signalbox.Hold // the one that has held some for longest; nil: none
 }
 
-// First returns the first of the needs of which not enough is free; nil if all are.
+// First returns the first need of which not enough is free; nil if there is none.
 func First(resources map[string]signalbox.Resource, needs []signalbox.Need, holds []signalbox.Hold) *Lack {
 	for _, n := range needs {
 		taken := slices.DeleteFunc(slices.Clone(holds), func(h signalbox.Hold) bool { return h.Resource != n.Resource })
@@ -84,7 +84,7 @@ func First(resources map[string]signalbox.Resource, needs []signalbox.Need, hold
 	return nil
 }
 
-// Texts says what is lacking, and why. run is the task that the holder runs, "" if it has ended
+// Texts describes what is lacking, and why. run is the task that the holder runs, "" if it has ended
 // meanwhile; dir is the folder that it works in.
 func (l *Lack) Texts(run, dir string) (text, detail string) {
 	holder := "another task"

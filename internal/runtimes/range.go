@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Range is a range of times, taken from some runs.
+// Range is a range of durations, taken from some runs.
 type Range struct {
 	Low, High time.Duration
-	Runs      int // how many they were
+	Runs      int // number of those runs
 }
 
-// Fewest is from how many runs on they say how long others take.
+// Fewest is the minimum number of runs for a Range.
 const Fewest = 5
 
 // Typical returns the 25th to 75th percentile of runs, by the nearest rank; nil below Fewest.
@@ -23,11 +23,11 @@ func Typical(runs []time.Duration) *Range {
 	return &Range{Low: runs[(len(runs)-1)/4], High: runs[(len(runs)-1)*3/4], Runs: len(runs)}
 }
 
-// leastOverdue is the least time after which a run counts as overdue: runs of
-// milliseconds vary more than their percentiles say.
+// leastOverdue is the minimum duration after which a run counts as overdue: runs of milliseconds vary more
+// than their percentiles show.
 const leastOverdue = 5 * time.Second
 
-// Overdue returns how many of the runs that began then have outlasted the range.
+// Overdue returns how many of the runs with these start times have outlasted the range.
 func (r *Range) Overdue(starts []time.Time, now time.Time) (n int) {
 	for _, start := range starts {
 		if now.Sub(start) > max(r.High, leastOverdue) {

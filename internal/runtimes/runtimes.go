@@ -1,5 +1,5 @@
-// Package runtimes remembers how long the runs of each agent took, and when those under
-// way began, without reading the store for each question. It reads no clock.
+// Package runtimes caches how long the runs of each agent took, and when the running ones began, so that not
+// every question reads the store. It reads no clock.
 package runtimes
 
 import (
@@ -15,8 +15,8 @@ import (
 // Kept is how many of the newest runs of each agent are kept.
 const Kept = 40
 
-// TTL is how long stale run times are used: with hundreds of agents, another director
-// records a run all the time. StartsTTL is how long the starts of running tasks are.
+// TTL is how long stale run times are used: with hundreds of agents, other directors record runs all the
+// time. StartsTTL is how long the starts of running tasks are used.
 const (
 	TTL       = 10 * time.Second
 	StartsTTL = time.Second

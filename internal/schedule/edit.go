@@ -17,7 +17,7 @@ import (
 
 var idEncoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
-// newID makes an id with 80 random bits.
+// newID returns an id with 80 random bits.
 func newID(prefix string) (string, error) {
 	var b [10]byte
 	if _, err := rand.Read(b[:]); err != nil {
@@ -182,7 +182,7 @@ func (s *Scheduler) remove(ctx context.Context, row *signalbox.Schedule, by stri
 	return nil
 }
 
-// Limits of what a schedule says; those of its task are those of any task.
+// Limits of a schedule's fields; its task has the limits of any task.
 const (
 	MaxDescriptionBytes = 4096
 	MinMissedWindow     = time.Minute

@@ -54,8 +54,8 @@ func (f *firing) wake(now time.Time) time.Time {
 	return f.run.FiredAt.Add(takeoverDelay)
 }
 
-// abandoned reports whether the takeover delay is over. A firing from the future was begun
-// before the clock was set back.
+// abandoned reports whether the takeover delay is over. If a firing is from the future, the clock was set
+// back after it began.
 func (f *firing) abandoned(now time.Time) bool { return now.Sub(f.run.FiredAt).Abs() >= takeoverDelay }
 
 // withoutText drops the long texts of a row.

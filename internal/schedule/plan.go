@@ -19,14 +19,14 @@ type plan struct {
 	runs   []signalbox.ScheduleRun
 }
 
-// instants are those of an expression in a zone.
+// instants are the instants of an expression in a zone.
 type instants struct {
 	expr cron.Expr
 	zone *time.Location
 }
 
-// between lists the newest instants in (after, until], at most so many. It searches backwards
-// in growing steps, so a long span costs no more than the result.
+// between lists the newest instants in (after, until], at most most. It searches backwards in growing steps,
+// so a long span costs no more than the result.
 func (i instants) between(after, until time.Time, most int) []time.Time {
 	for back := time.Hour; ; back *= 4 {
 		from := until.Add(-back)

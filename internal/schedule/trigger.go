@@ -22,8 +22,8 @@ func (t *trigger) answer(r signalbox.ScheduleRun, err error) {
 	close(t.done)
 }
 
-// Trigger fires a schedule now, enabled or not. It returns when the firing is decided or held,
-// or, if the queue does not answer, when the context ends: the firing goes on.
+// Trigger fires a schedule now, enabled or not. It returns when the firing is decided or held. If the queue
+// does not answer it returns when the context ends, and the firing continues.
 //
 // Errors: CodeNotFound; CodeConflict while a firing of it is open; CodeUnavailable while the
 // scheduler does not run.

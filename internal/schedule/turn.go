@@ -10,9 +10,9 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// turn is the work on one schedule: decide what to do about the instants that have passed and
-// store that, then advance the open firings. Nothing is submitted before its firing is stored,
-// so an instant fires once whatever crash comes between.
+// turn is the work on one schedule: decide about the instants that have passed and store the decision, then
+// advance the open firings. Nothing is submitted before its firing is stored, so an instant fires once even
+// if the process crashes in between.
 type turn struct {
 	s    *Scheduler
 	e    *entry
@@ -20,7 +20,7 @@ type turn struct {
 	row  signalbox.Schedule
 	due  instants
 	open []firing
-	// IDs of runs decided before the cursor was set back
+	// IDs of runs decided before the cursor was set back.
 	decided map[string]bool
 }
 
@@ -263,8 +263,8 @@ func (t *turn) advance() error {
 	return nil
 }
 
-// heldInQueue reports whether a firing is held by the queue policy: only the first one needs a
-// check, the next waits for its task.
+// heldInQueue reports whether a firing is held by the queue policy: only the first held one needs a check,
+// the next waits for its task.
 func (t *turn) heldInQueue(f *firing) bool {
 	return f.owned && f.run.Status == signalbox.RunHeld && t.row.Enabled && t.row.Overlap == signalbox.OverlapQueue
 }

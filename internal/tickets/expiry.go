@@ -9,9 +9,9 @@ import (
 
 // expiryTracker decides which tickets have expired.
 //
-// A ticket has expired when its row did not change for as long as it lasts, by this
-// process's monotonic clock; the server's clock does not count. So a jump of that clock
-// neither takes a slot from a running call nor keeps one for a dead process.
+// A ticket has expired if its row did not change for as long as a ticket lasts, by this process's monotonic
+// clock; the server's clock does not matter. So a jump of that clock neither takes a slot from a running call
+// nor keeps one for a dead process.
 type expiryTracker struct {
 	mu     sync.Mutex
 	queues map[string]map[string]lastSeen // by the ticket's ID
@@ -20,11 +20,11 @@ type expiryTracker struct {
 // lastSeen is the state of a ticket when it last changed.
 type lastSeen struct {
 	expires time.Time
-	changed time.Time // when it was first seen so, monotonic
+	changed time.Time // when this state was first seen, monotonic
 }
 
-// expired returns a function that reports whether a ticket has expired. One that was not
-// seen before has not.
+// expired returns a function that reports whether a ticket has expired. A ticket that was not seen before has
+// not.
 func (s *expiryTracker) expired(queue string, lasts time.Duration) func(store.Ticket) bool {
 	return func(t store.Ticket) bool {
 		s.mu.Lock()

@@ -1,8 +1,8 @@
 // Package tickets keeps the slots and waiters of shared tool queues in the directors'
 // store: it implements toolqueue.SharedBackend.
 //
-// A session id is as secret as a password, so the store, and whoever lists a queue, gets a
-// key derived from it (gateway.SessionKey).
+// A session id is as secret as a password, so the store, and callers that list a queue, get a key derived
+// from it (gateway.SessionKey).
 package tickets
 
 import (
@@ -59,7 +59,7 @@ func (f *Backend) Step(ctx context.Context, s toolqueue.Step) (toolqueue.Snapsho
 	return toolqueue.Snapshot{Tickets: out, Limits: limits, Now: now}, nil
 }
 
-// take is how a store takes a token of a rate; nil: there is none.
+// take returns the function with which a store takes a token of a rate; nil if there is no rate.
 func take(r toolqueue.Rate) func(full, now time.Duration) (time.Duration, bool) {
 	if r.N == 0 {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// The reads that directors live by: they fail where the store is away.
+// Reads used by directors. They fail while the store is away.
 
 // Task implements store.Reader.
 func (v *View) Task(ctx context.Context, id string) (answer signalbox.Task, err error) {

@@ -1,6 +1,5 @@
-// Package peerstest lets several directors of a test share one store, such as
-// the memory store: each has a view of its own, as each process has of a
-// server.
+// Package peerstest lets several directors of a test share one store, such as the memory store. Each has its
+// own view, as each process has its own client of a server.
 package peerstest
 
 import (
@@ -14,7 +13,7 @@ import (
 
 // World is a store with views of it.
 type World struct {
-	mu    sync.Mutex // one verb at a time: so it is known whose entries are new
+	mu    sync.Mutex // one verb at a time, so that the author of new entries is known
 	store store.Store
 	views []*View
 	skew  time.Duration // of the server's clock
@@ -31,14 +30,14 @@ func (w *World) JumpClock(by time.Duration) {
 	w.skew += by
 }
 
-// Forget begins a new generation.
+// Forget starts a new generation.
 func (w *World) Forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lost++
 }
 
-// View returns the store as one more process has it.
+// View returns the store as a further process sees it.
 func (w *World) View() *View {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -47,7 +46,7 @@ func (w *World) View() *View {
 	return v
 }
 
-// View is a store.Shared of one process. Closing it leaves the others be.
+// View is the store.Shared of one process. Closing it does not affect others.
 type View struct {
 	store.Store
 	world   *World
@@ -61,15 +60,15 @@ type View struct {
 
 var _ store.Shared = (*View)(nil)
 
-// Away makes the store unreachable for this process, or lets it come back.
+// Away makes the store unreachable for this process, or reachable again.
 func (v *View) Away(away bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.away = away
 }
 
-// Hang makes verbs of this process wait until the function it returns is
-// called, as where the process stands still.
+// Hang makes the verbs of this process wait until the returned function is called, as if the process were
+// paused.
 func (v *View) Hang() (goOn func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -85,7 +84,7 @@ func (v *View) Hang() (goOn func()) {
 	}
 }
 
-// gate refuses what cannot reach the store.
+// gate returns an error if the store is unreachable.
 func (v *View) gate(ctx context.Context) error {
 	for {
 		v.mu.Lock()
@@ -105,7 +104,7 @@ func (v *View) gate(ctx context.Context) error {
 	}
 }
 
-// verb runs a verb of this process, and tells the others that it was.
+// verb runs a verb of this process, and signals the others.
 func verb[T any](ctx context.Context, v *View, f func(store.Store) (T, error)) (T, error) {
 	if err := v.gate(ctx); err != nil {
 		var none T
@@ -143,7 +142,7 @@ func (v *View) Time(ctx context.Context) (time.Time, error) {
 	return time.Now().Add(v.world.skew).UTC().Truncate(time.Millisecond), nil
 }
 
-// Changed gets a sign after verbs of others.
+// Changed is signalled after verbs of others.
 func (v *View) Changed() <-chan struct{} { return v.changed }
 
 // Others lists entries of others.
@@ -155,7 +154,7 @@ func (v *View) Others(ctx context.Context, after int64, limit int) (entries []si
 	if err != nil {
 		return nil, after, err
 	}
-	v.world.mu.Lock() // whose an entry is, is known after its verb
+	v.world.mu.Lock() // the author of an entry is known after its verb
 	defer v.world.mu.Unlock()
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -168,7 +167,7 @@ func (v *View) Others(ctx context.Context, after int64, limit int) (entries []si
 	return entries, through, nil
 }
 
-// Tasks lists rows.
+// Tasks returns rows.
 func (v *View) Tasks(ctx context.Context, ids []string) (there []signalbox.Task, err error) {
 	if err := v.gate(ctx); err != nil {
 		return nil, err
@@ -176,12 +175,12 @@ func (v *View) Tasks(ctx context.Context, ids []string) (there []signalbox.Task,
 	return v.Store.Tasks(ctx, ids)
 }
 
-// Generation is that of the world.
+// Generation is the generation of the world.
 func (v *View) Generation() int64 {
 	v.world.mu.Lock()
 	defer v.world.mu.Unlock()
 	return v.world.lost
 }
 
-// Close ends this view alone.
+// Close closes only this view.
 func (v *View) Close() error { return nil }

@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// The verbs of store.Writer, each as one of this process.
+// The verbs of store.Writer, each recorded as one of this process.
 
 // Submit implements store.Writer.
 func (v *View) Submit(ctx context.Context, s store.Submission) (store.Submitted, error) {

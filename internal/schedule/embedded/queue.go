@@ -69,7 +69,7 @@ func (q *Queue) depth(ctx context.Context) int {
 	return counts.Limits[signalbox.LimitWork]
 }
 
-// Ended reports whether a task has ended; one that does not exist has.
+// Ended reports whether a task has ended or does not exist.
 func (q *Queue) Ended(ctx context.Context, queueID string) (bool, error) {
 	t, err := q.engine.Read().Task(ctx, queueID)
 	if signalbox.CodeOf(err) == signalbox.CodeNotFound {
@@ -115,7 +115,7 @@ func (q *Queue) observe(a *engine.Applied) {
 	}
 }
 
-// staticService owns what was made with the configured token.
+// staticService owns what was created with the configured token.
 const staticService = "static"
 
 // rightsTTL is how long rights are cached.
@@ -131,8 +131,8 @@ type owners struct {
 	tokens map[string]signalbox.Token // in force, by Principal.Key
 }
 
-// find returns the owner of a schedule, or CodeForbidden if it was removed or disabled. A
-// schedule without owner has no limits, as a local caller.
+// find returns the owner of a schedule, or CodeForbidden if it was removed or disabled. A schedule without
+// owner has no limits, like a local caller.
 func (o *owners) find(ctx context.Context, s *signalbox.Schedule) (signalbox.Principal, error) {
 	if s.Owner == "" {
 		return signalbox.Principal{}, nil

@@ -83,7 +83,7 @@ func (st *Store) Put(ctx context.Context, s signalbox.Schedule, runs []signalbox
 	return stored, err
 }
 
-// Delete forgets a schedule.
+// Delete deletes a schedule.
 func (st *Store) Delete(ctx context.Context, id string, entry signalbox.Entry) (was bool, err error) {
 	st.expect(&entry, 1)
 	was, err = st.engine.DeleteSchedule(ctx, id, entry)
@@ -93,7 +93,7 @@ func (st *Store) Delete(ctx context.Context, id string, entry signalbox.Entry) (
 	return was, err
 }
 
-// expect counts an entry that will appear in the journal, or will not after all. One that was
+// expect counts an entry that will appear in the journal, or with a negative n will not. An entry that was
 // stored although its write failed is taken for another director's.
 func (st *Store) expect(entry *signalbox.Entry, n int) {
 	if entry.Kind == "" {

@@ -33,8 +33,7 @@ type Queue struct {
 	lastOpen atomic.Int64 // when a task was last found open, Unix ns
 }
 
-// NewQueue makes a queue. find is called for each request, so a director started later is
-// found.
+// NewQueue returns a queue. find is called for each request, so a director that starts later is found.
 func NewQueue(find func() (Director, bool, error), userAgent string) *Queue {
 	return &Queue{find: find, userAgent: userAgent}
 }
@@ -180,9 +179,9 @@ func asScheduleError(err error) error {
 	case out.Code == signalbox.CodeIdempotency, out.Code == signalbox.CodeRateLimited:
 	case out.Code == client.CodeUnexpectedAnswer && e.Status >= http.StatusInternalServerError, e.Status == http.StatusBadGateway,
 		e.Status == http.StatusServiceUnavailable, e.Status == http.StatusGatewayTimeout, e.Status >= 500 && e.Body.Retryable:
-		out.Code = signalbox.CodeUnavailable // also of a proxy whose director is down
+		out.Code = signalbox.CodeUnavailable // also if a proxy's director is down
 	case out.Code == signalbox.CodeNotFound && out.Field == "":
-		out.Code = signalbox.CodeValidation // there is a director; something the job names does not exist
+		out.Code = signalbox.CodeValidation // a director answers, but something that the job names does not exist
 	}
 	return out
 }

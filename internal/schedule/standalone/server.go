@@ -40,9 +40,9 @@ type ServerOptions struct {
 
 // Server is the scheduler's HTTP API:
 //
-//	GET  /status         the jobs and what their firings came to
+//	GET  /status         the jobs and their last firings
 //	POST /trigger/{job}  fires a job now
-//	GET  /healthz        the process lives
+//	GET  /healthz        the process is alive
 //	GET  /metrics        for Prometheus
 type Server struct {
 	o        ServerOptions
@@ -50,7 +50,7 @@ type Server struct {
 	stopping atomic.Bool
 }
 
-// NewServer makes a Server.
+// NewServer returns a Server.
 func NewServer(o ServerOptions) *Server {
 	return &Server{o: o, ended: endedCache{queue: o.Queue, recheckAfter: recheckAfter}}
 }
@@ -154,8 +154,8 @@ func (s *Server) job(row *signalbox.Schedule) api.SchedulerJob {
 // triggered is the answer to POST /trigger/{job}.
 type triggered struct {
 	Job     string `json:"job"`
-	Status  string `json:"status"`             // queued; held, until the task before has ended; firing, while the director does not answer
-	QueueID string `json:"queue_id,omitempty"` // of the task, once there is one
+	Status  string `json:"status"`             // queued; held, until the previous task has ended; firing, while the director does not answer
+	QueueID string `json:"queue_id,omitempty"` // of the task, once it exists
 }
 
 // trigger is POST /trigger/{job}. It answers when the firing is decided or held, or with 202
@@ -174,7 +174,7 @@ func (s *Server) trigger(w http.ResponseWriter, r *http.Request) {
 		run, err = s.fire(ctx, row.ID, "a caller at "+host(r.RemoteAddr))
 	}
 	switch {
-	case errors.Is(err, context.DeadlineExceeded): // the firing goes on
+	case errors.Is(err, context.DeadlineExceeded): // the firing continues
 		answer(w, http.StatusAccepted, triggered{Job: row.Name, Status: string(signalbox.RunFiring)})
 	case signalbox.CodeOf(err) == signalbox.CodeConflict:
 		fail(w, http.StatusConflict, "job_already_running", "job "+row.Name+" is being submitted already: "+err.Error())
@@ -234,14 +234,14 @@ func (s *Server) refuse(w http.ResponseWriter, err error) {
 
 func answer(w http.ResponseWriter, status int, v any) {
 	data, err := json.Marshal(v)
-	if err != nil { // the types above always marshal
+	if err != nil { // the types above always encode
 		http.Error(w, "", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(data, '\n')) // a failed write: the caller has gone
+	_, _ = w.Write(append(data, '\n')) // a failed write: the caller is gone
 }
 
 // fail writes an error in the format of the seeds.

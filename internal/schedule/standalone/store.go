@@ -183,7 +183,7 @@ func newRecord(old *record, row signalbox.Schedule, fresh []signalbox.ScheduleRu
 	return p, p.encode()
 }
 
-// Delete forgets a schedule with its runs.
+// Delete deletes a schedule with its runs.
 func (st *Store) Delete(_ context.Context, id string, _ signalbox.Entry) (was bool, err error) {
 	err = st.do(func(schedules map[string]*record) error {
 		_, was = schedules[id]
@@ -271,8 +271,7 @@ const (
 	refreshTimeout = 2 * time.Second
 )
 
-// refresh checks the last tasks of schedules that are not known to have ended, and forgets
-// other tasks.
+// refresh checks the last tasks of schedules that are not known to have ended, and drops other tasks.
 func (e *endedCache) refresh(ctx context.Context, rows []signalbox.Schedule) {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
