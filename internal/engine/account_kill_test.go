@@ -9,8 +9,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// A director that is killed after an account's change was stored, and before anyone was told of
-// it, loses nothing: the next one finds the account closed, or open with its tasks claimable.
+// A director that is killed after it stored a change of an account, but before it told anyone, loses nothing:
+// the next director finds the account closed, or open with its tasks claimable.
 func TestAccountStoredButNotTold(t *testing.T) {
 	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
@@ -27,7 +27,7 @@ func TestAccountStoredButNotTold(t *testing.T) {
 		Limit: &accounts.Limit{Kind: accounts.Usage, ResetsAt: b.Now().Add(time.Hour), Source: "event"},
 	})
 	b.must(err)
-	change := func(kind signalbox.AccountEventKind) { // the commit alone
+	change := func(kind signalbox.AccountEventKind) { // only the commit
 		t.Helper()
 		_, err := b.store.ChangeAccount(t.Context(), signalbox.AccountEvent{Kind: kind, Account: "team", Now: b.Now(), Source: "ann"})
 		b.must(err)

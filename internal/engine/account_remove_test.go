@@ -8,8 +8,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// Accounts that nobody spends are forgotten after 30 days, and none that is closed, heard of
-// or spent by an agent that is known.
+// Unused accounts are removed after 30 days, but no account that is closed, recently heard of, or spent by a
+// known agent.
 func TestUnusedAccountsAreForgotten(t *testing.T) {
 	b := newFixture(t)
 	told := func(name string, kind signalbox.AccountEventKind, windows ...signalbox.AccountWindow) {

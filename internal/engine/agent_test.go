@@ -88,8 +88,7 @@ func TestRemoveAgent(t *testing.T) {
 	}
 }
 
-// Observers hear of each durable change once, and the log has the seed's
-// lines.
+// Observers get each durable change once, and the log has the seed's lines.
 func TestObserversAndLog(t *testing.T) {
 	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
@@ -121,7 +120,7 @@ func TestObserversAndLog(t *testing.T) {
 	}
 }
 
-// The log has the beginning of what a program said, and not all of it.
+// The log has only the beginning of a program's output.
 func TestLogTruncatesEndMessage(t *testing.T) {
 	b := newFixture(t)
 	b.submit(engine.NewTask{})
@@ -134,8 +133,7 @@ func TestLogTruncatesEndMessage(t *testing.T) {
 	}
 }
 
-// Two engines over one store: a task goes to one of them, and a change made
-// from a stale row is made anew.
+// Two engines share a store: each task goes to one of them, and a change made from a stale row is retried.
 func TestTwoEnginesShareAStore(t *testing.T) {
 	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
@@ -147,7 +145,7 @@ func TestTwoEnginesShareAStore(t *testing.T) {
 	}
 	_, err := other.Cancel(t.Context(), c.Task.ID, "another")
 	b.must(err)
-	got, err := b.Accept(t.Context(), c.Task, "t", "") // from the row as it was before
+	got, err := b.Accept(t.Context(), c.Task, "t", "") // from the old row
 	b.must(err)
 	if got.State != signalbox.Cancelling {
 		t.Errorf("the cancel was overwritten: %s", got.State)

@@ -10,8 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 )
 
-// overMemory is an engine over a store that costs little, so that what is
-// measured is the rules.
+// overMemory is an engine over a cheap store, so that mainly the rules are measured.
 func overMemory(tb testing.TB) *engine.Engine {
 	sealer, err := seal.New(make([]byte, seal.KeyBytes))
 	if err != nil {
@@ -59,8 +58,8 @@ func BenchmarkCycle(b *testing.B) {
 	}
 }
 
-// TestCycleAllocatesLittle bounds what a task costs above its store. It counts
-// the memory store's own allocations too, most of which are its maps.
+// TestCycleAllocatesLittle bounds the allocations of a task. It includes those of the memory store, most of
+// which are its maps.
 func TestCycleAllocatesLittle(t *testing.T) {
 	e := overMemory(t)
 	if n := testing.AllocsPerRun(200, func() { cycle(t, e) }); n > 30 {

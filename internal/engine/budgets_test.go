@@ -15,8 +15,8 @@ func keepsBudgets(of signalbox.Budgets) func(*engine.Options) {
 	return func(o *engine.Options) { o.Budgets = of }
 }
 
-// Who is no admin may not ask for more than the director's budget of a task, neither when the
-// task is submitted nor later; but for less.
+// A caller that is not an admin may ask for less, but not for more than the director's budget of a task,
+// neither at submit nor later.
 func TestABudgetIsBoundedForWhoIsNoAdmin(t *testing.T) {
 	b := newFixture(t, keepsBudgets(signalbox.Budgets{Task: dollars(5)}))
 	ann := signalbox.Principal{Kind: signalbox.PrincipalUser, ID: "ann", Scopes: []signalbox.Scope{signalbox.ScopeSubmit}}
@@ -72,7 +72,7 @@ func TestTheFirstClaimKnowsWhatWasSpent(t *testing.T) {
 	if c, found, err := next.Claim(t.Context(), a, 0); found || !c.Held || err != nil {
 		t.Errorf("claimed: %v, held: %v, %v", found, c.Held, err)
 	}
-	next.pass(14 * time.Hour) // it was ten in the morning
+	next.pass(14 * time.Hour) // it was 10:00
 	if c, found, err := next.Claim(t.Context(), a, 0); !found || c.Task.ID != waits.ID || err != nil {
 		t.Errorf("the next day: claimed: %v, %v", found, err)
 	}

@@ -9,12 +9,12 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// agentPrincipal is an agent with the rights that its token has.
+// agentPrincipal is an agent with the rights of its token.
 func agentPrincipal(name string) signalbox.Principal {
 	return signalbox.Principal{Kind: signalbox.PrincipalAgent, ID: name, Scopes: []signalbox.Scope{signalbox.ScopeRead, signalbox.ScopeSubmit, signalbox.ScopeTool, signalbox.ScopeAgent}}
 }
 
-// as is a chat that an agent asks for from within what it runs, and waits for.
+// as is a chat that an agent submits from an execution and waits for.
 func as(caller, agent string) engine.NewTask {
 	n := chat(agent, caller+" asks "+agent)
 	n.By, n.Waits = agentPrincipal(caller), true
@@ -85,7 +85,7 @@ func TestCallOfItselfIsRefused(t *testing.T) {
 	root := b.work(one)
 	b.refused(signalbox.CodeCallCycle, as("one", "one"), "one ("+root.ID+") → one")
 	later := as("one", "one")
-	later.Waits = false // it does not wait: it runs when this one has ended
+	later.Waits = false // it does not wait, so the task runs when this one has ended
 	b.submit(later)
 }
 
@@ -104,11 +104,10 @@ func TestCallThatWouldWaitForItselfIsRefused(t *testing.T) {
 	b.refused(signalbox.CodeCallCycle, as("c", "a"), fmt.Sprintf("c (%s) → a (", inC.ID), fmt.Sprintf("→ b (%s) → c", inB.ID))
 	b.refused(signalbox.CodeCallCycle, as("c", "b"))
 	b.finish(inC, signalbox.ReasonCompleted)
-	b.submit(as("b", "c")) // c is free again: nobody waits in a cycle
+	b.submit(as("b", "c")) // c is free again, so there is no cycle
 }
 
-// Two trees that have nothing to do with each other can lock each other up:
-// each waits for the slot that the other one's root holds.
+// Two unrelated trees can deadlock: each waits for the slot that the other's root holds.
 func TestCallsOfTwoTreesThatWouldDeadlock(t *testing.T) {
 	b := newFixture(t)
 	one, two := b.talker("one", 1), b.talker("two", 1)
@@ -116,7 +115,7 @@ func TestCallsOfTwoTreesThatWouldDeadlock(t *testing.T) {
 	b.work(one)
 	b.submit(chat("two", "second tree"))
 	b.work(two)
-	b.submit(as("one", "two")) // waits for the second tree to end
+	b.submit(as("one", "two")) // it waits for the second tree to end
 	b.refused(signalbox.CodeCallCycle, as("two", "one"), "two (", "→ one (", "→ two")
 }
 
@@ -135,11 +134,10 @@ func TestCallMayWaitWhereAnotherSlotComesFree(t *testing.T) {
 	b.work(two)
 	back := as("two", "one")
 	back.NewSession = true
-	b.submit(back) // both slots of one are taken, but the second ends by itself
+	b.submit(back) // both slots of one are in use, but the second becomes free by itself
 }
 
-// A free slot is of no use to a turn of the conversation that the caller's own
-// turn holds up.
+// A free slot does not help a turn of a conversation that the caller's own turn blocks.
 func TestCallThatWouldWaitForItsOwnSession(t *testing.T) {
 	b := newFixture(t)
 	one, two := b.talker("one", 2), b.talker("two", 1)
@@ -156,7 +154,7 @@ func TestCallThatWouldWaitForItsOwnSession(t *testing.T) {
 	b.submit(fresh)
 }
 
-// An incident of the seed's system: nothing bounded chains of agents.
+// An incident of the seed's system: chains of calls were unbounded.
 func TestIncidentNoCallDepthGuard(t *testing.T) {
 	b := newFixture(t)
 	last := b.talker("agent-0", 1)
@@ -174,8 +172,7 @@ func TestIncidentNoCallDepthGuard(t *testing.T) {
 	b.refused(signalbox.CodeCallDepth, as(last.Name, "one-too-many"), "8 agents have called one another")
 }
 
-// queued is a task that an agent submits from within what it runs, and waits
-// for.
+// queued is a task that an agent submits from an execution and waits for.
 func queued(caller string, n engine.NewTask) engine.NewTask {
 	n.By, n.Waits = agentPrincipal(caller), true
 	return n
@@ -187,7 +184,7 @@ func TestSubmitThatWaitsForItselfIsRefused(t *testing.T) {
 	b.submit(chat("one", "begin"))
 	run := b.work(one)
 	b.refused(signalbox.CodeCallCycle, queued("one", engine.NewTask{Prompt: "x", Agent: "one"}), "one ("+run.ID+")")
-	b.refused(signalbox.CodeCallCycle, queued("one", engine.NewTask{Prompt: "x"})) // nobody else serves work
+	b.refused(signalbox.CodeCallCycle, queued("one", engine.NewTask{Prompt: "x"})) // no other agent serves work
 	b.refused(signalbox.CodeCallCycle, queued("one", engine.NewTask{Prompt: "x", SessionID: run.SessionID}))
 	b.refused(signalbox.CodeCallCycle, queued("one", engine.NewTask{Prompt: "x", Kind: "claude"}))
 	b.talker("two", 1)
@@ -195,8 +192,7 @@ func TestSubmitThatWaitsForItselfIsRefused(t *testing.T) {
 	b.submit(queued("one", engine.NewTask{Prompt: "x", Kind: "claude"}))
 }
 
-// To come back with the key of a call that was made without waiting, and wait
-// for it now, closes the cycle as well.
+// Replaying the key of a call that was made without waiting, now with waiting, closes the cycle, too.
 func TestReplayThatWaitsForItselfIsRefused(t *testing.T) {
 	b := newFixture(t)
 	one := b.talker("one", 1)

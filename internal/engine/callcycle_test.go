@@ -13,8 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 )
 
-// waitingCrowd is n agents of one slot each. All run something, and all but the
-// last wait for anyone to answer them.
+// waitingCrowd is n agents with one slot each. All run a task, and all but the last wait for any other agent.
 func waitingCrowd(tb testing.TB, s store.Store, n int) *engine.Engine {
 	tb.Helper()
 	sealer, err := seal.New(make([]byte, seal.KeyBytes))
@@ -59,14 +58,13 @@ func askAnyone(i int) engine.NewTask {
 	return engine.NewTask{Prompt: "help", Waits: true, By: agentPrincipal(crowdName(i))}
 }
 
-// TestManyAgentsThatWait: the call that closes a cycle of 1,000 agents is
-// refused at once. To try every way round took 7 s at nine of them, and hours at
-// twelve.
+// TestManyAgentsThatWait: the call that closes a cycle of 1,000 agents is refused at once. Trying every path
+// took 7 s for nine agents, and hours for twelve.
 func TestManyAgentsThatWait(t *testing.T) {
 	const agents, bound = 1000, 100 * time.Millisecond
 	e := waitingCrowd(t, memory.New(memory.Options{}), agents)
 	fastest := time.Hour
-	for range 10 { // the fastest: other work on the machine is no matter of ours
+	for range 10 { // take the fastest, since the machine may be busy
 		begun := time.Now()
 		_, err := e.Submit(t.Context(), askAnyone(agents-1))
 		fastest = min(fastest, time.Since(begun))
@@ -80,8 +78,7 @@ func TestManyAgentsThatWait(t *testing.T) {
 	}
 }
 
-// TestCycleIsDetectedAfterARestart: what waited when the director was started counts
-// too.
+// TestCycleIsDetectedAfterARestart: calls that waited when the director was started count, too.
 func TestCycleIsDetectedAfterARestart(t *testing.T) {
 	s := memory.New(memory.Options{})
 	waitingCrowd(t, s, 3)
@@ -92,7 +89,7 @@ func TestCycleIsDetectedAfterARestart(t *testing.T) {
 	b.refused(signalbox.CodeCallCycle, askAnyone(2))
 }
 
-// stuckStore is a store in which one write does not come to its end.
+// stuckStore is a store in which one write hangs.
 type stuckStore struct {
 	store.Store
 	prompt  string
@@ -108,8 +105,8 @@ func (s *stuckStore) Submit(ctx context.Context, sub store.Submission) (store.Su
 	return s.Store.Submit(ctx, sub)
 }
 
-// TestCallBeingStoredBlocksNoOther: while one call is written, another is
-// looked at, and already sees the first.
+// TestCallBeingStoredBlocksNoOther: while one call is being stored, another is checked, and already sees the
+// first.
 func TestCallBeingStoredBlocksNoOther(t *testing.T) {
 	s := &stuckStore{Store: memory.New(memory.Options{}), prompt: "slow", entered: make(chan struct{}), release: make(chan struct{})}
 	b := newFixtureOver(t, s)
@@ -142,8 +139,7 @@ func TestCallBeingStoredBlocksNoOther(t *testing.T) {
 	<-others
 }
 
-// TestUnstoredCallIsForgotten: a call that the store refused closes no
-// cycle.
+// TestUnstoredCallIsForgotten: a call that the store refused closes no cycle.
 func TestUnstoredCallIsForgotten(t *testing.T) {
 	b := newFixture(t, func(o *engine.Options) { o.MaxSize = 1 })
 	for _, name := range []string{"one", "two"} {
@@ -156,7 +152,7 @@ func TestUnstoredCallIsForgotten(t *testing.T) {
 	b.submit(as("two", "one"))
 }
 
-// oneRow is a store in which a read of all that is in flight is a fault.
+// singleReadStore is a store in which a read of all tasks in flight is an error.
 type singleReadStore struct {
 	store.Store
 	t *testing.T

@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// talker makes an agent that keeps its conversations and runs isolated tasks.
+// talker adds an agent that keeps its conversations and runs isolated tasks.
 func (b *fixture) talker(name string, slots int) signalbox.Agent {
 	a := b.agent(name, "claude", slots)
 	b.see(engine.LiveAgent{Agent: a, Up: true, Sessions: true, IsolatedSlots: 2})
@@ -88,15 +88,15 @@ func TestOverflowRejectChecksAllAgents(t *testing.T) {
 	one := b.agent("one", "claude", 1)
 	n := engine.NewTask{Prompt: "x", Overflow: signalbox.OverflowReject}
 	b.submit(n)
-	b.refusedAs(signalbox.CodeAgentBusy, n) // the first waits for the only slot
+	b.refusedAs(signalbox.CodeAgentBusy, n) // the first task waits for the only slot
 	b.work(one)
 	b.refusedAs(signalbox.CodeAgentBusy, n)
 	b.agent("two", "codex", 1)
 	b.submit(n)
 }
 
-// A call that wants a drained agent at once is refused with what was done to
-// it, and one that may wait is told that it waits.
+// A call that needs a drained agent at once is refused with the reason, and the receipt of one that may wait
+// says that it waits.
 func TestChatsWithADrainedAgent(t *testing.T) {
 	b := newFixture(t)
 	b.talker("coder", 1)
@@ -260,8 +260,7 @@ func TestBypassHasItsOwnCap(t *testing.T) {
 	}
 }
 
-// A slot of the bypass that is kept for an agent that went silent takes none
-// of the lane's own.
+// A withheld bypass slot of a silent agent does not take a normal slot.
 func TestLostBypassTaskLeavesTheLaneFree(t *testing.T) {
 	b := newFixture(t)
 	a := b.talker("coder", 1)
@@ -304,7 +303,7 @@ func TestSourcePriorityIsAnOption(t *testing.T) {
 			t.Errorf("a task of %s has priority %d, want %d", tt.task.Source, tt.task.Priority, tt.want)
 		}
 	}
-	// Ageing: what has waited longer than the steps are worth is first all the same.
+	// Ageing: a task that has waited longer than the priority is worth is first anyway.
 	a := b.agent("one", "claude", 1)
 	b.pass(10 * time.Minute)
 	b.submit(engine.NewTask{Prompt: "late", Source: signalbox.SourceUser})
@@ -366,7 +365,7 @@ func TestIdempotencyKeysAreScopedByOwner(t *testing.T) {
 func TestLimitsOfAPrincipal(t *testing.T) {
 	b := newFixture(t)
 	mine, theirs := b.talker("mine", 1), b.talker("theirs", 1)
-	by := signalbox.Principal{Kind: signalbox.PrincipalUser, ID: "one", Agents: []string{"mine"}, Scopes: []signalbox.Scope{signalbox.ScopeRead}} // else it may go on with no session of others
+	by := signalbox.Principal{Kind: signalbox.PrincipalUser, ID: "one", Agents: []string{"mine"}, Scopes: []signalbox.Scope{signalbox.ScopeRead}} // otherwise it may not continue sessions of others
 	own, other, anywhere := chat("mine", "x"), chat("theirs", "x"), engine.NewTask{Prompt: "x"}
 	own.By, other.By, anywhere.By = by, by, by
 	held := b.submit(own)
@@ -392,8 +391,8 @@ func TestLimitsOfAPrincipal(t *testing.T) {
 	}
 }
 
-// A caller that comes back with its key gets its task, though the same call
-// would be refused by now: after a restart no agent has been heard from yet.
+// A replayed key returns its task, even if the same call would be refused now: after a restart no agent has
+// been heard from yet.
 func TestReplayIsAnsweredThoughItWouldBeRefusedNow(t *testing.T) {
 	b := newFixture(t)
 	a := b.talker("coder", 1)
@@ -411,8 +410,7 @@ func TestReplayIsAnsweredThoughItWouldBeRefusedNow(t *testing.T) {
 	b.refusedAs(signalbox.CodeIdempotency, n)
 }
 
-// A lane is released without what runs beside it, but for isolated executions
-// that will not stop.
+// A release of a lane spares isolated executions, except those that were asked to stop and did not.
 func TestReleaseLeavesIsolatedExecutionsAlone(t *testing.T) {
 	b := newFixture(t)
 	a := b.talker("coder", 1)

@@ -8,8 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// Whether an admin gave the checks is stored with the task, since its agent asks; so it is of a
-// task that is retried.
+// Whether an admin gave the checks is stored with the task, for its agent; the same for a retried task.
 func TestWhoBroughtChecks(t *testing.T) {
 	b := newFixture(t)
 	b.agent("coder", "demo", 1)

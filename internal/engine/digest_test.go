@@ -11,9 +11,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 )
 
-// TestDigestDoesNotDependOnTheConfiguration: a body that comes again finds its task,
-// though the director was restarted with another configuration, or the key came
-// to another director that has one.
+// TestDigestDoesNotDependOnTheConfiguration: a repeated body finds its task, even if the director was
+// restarted with another configuration, or another director gets it.
 func TestDigestDoesNotDependOnTheConfiguration(t *testing.T) {
 	yes := true
 	asks := map[string]engine.NewTask{
@@ -36,7 +35,7 @@ func TestDigestDoesNotDependOnTheConfiguration(t *testing.T) {
 				o.WaitTimeout, o.OnLost = 90*time.Second, signalbox.LostRequeue
 				o.SourcePriority = map[signalbox.Source]int{signalbox.SourceAPI: 7}
 			})
-			if n.Mode == signalbox.ModeTool { // the tool marks it as secret now, and may run again
+			if n.Mode == signalbox.ModeTool { // now the tool marks it as secret, and may be run again
 				n.Arguments, n.Secrets, n.OnLost = json.RawMessage(`{"branch":"main"}`), map[string]string{"key": `"s3cret"`}, signalbox.LostRequeue
 			}
 			again, err := second.Submit(t.Context(), n)
@@ -55,8 +54,8 @@ func TestDigestDoesNotDependOnTheConfiguration(t *testing.T) {
 	}
 }
 
-// TestDigestOfThePreviousRelease: what the release of 2026-11-22 stored is found by its
-// digest, which held what the configuration had filled in.
+// TestDigestOfThePreviousRelease: tasks stored by the release of 2026-11-22 are found by their digest, which
+// included defaults from the configuration.
 func TestDigestOfThePreviousRelease(t *testing.T) {
 	const body = `{"Prompt":"p","Model":"","Tier":"","TimeoutSeconds":0,"SessionID":"","Session":"","Project":null,"Env":null,"Thinking":null,` +
 		`"Source":"api","SourceJob":"","Agent":"one","Kind":"","Priority":3,"NotBefore":"0001-01-01T00:00:00Z","WaitTimeout":120000000000,` +
@@ -79,7 +78,7 @@ func TestDigestOfThePreviousRelease(t *testing.T) {
 	wantCode(t, err, signalbox.CodeIdempotency, "")
 }
 
-// storeRow stores a task as a director of another release did.
+// storeRow stores a task like a director of another release.
 func (b *fixture) storeRow(row signalbox.Task) {
 	b.t.Helper()
 	_, err := b.store.Submit(b.t.Context(), submissionOf(row, b.clock()))

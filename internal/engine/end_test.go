@@ -26,7 +26,7 @@ func TestCancelInEachState(t *testing.T) {
 		t.Errorf("pending: %+v", got)
 	}
 
-	// While dispatching it is sticky: each reply of the agent ends in cancelled.
+	// While dispatching a cancel is sticky: after any reply of the agent the task ends as cancelled.
 	for name, reply := range map[string]func(signalbox.Task) (signalbox.Task, error){
 		"busy":   func(t signalbox.Task) (signalbox.Task, error) { return b.Busy(b.t.Context(), t, "") },
 		"refuse": func(t signalbox.Task) (signalbox.Task, error) { return b.Refuse(b.t.Context(), t, "") },
@@ -58,7 +58,7 @@ func TestCancelInEachState(t *testing.T) {
 
 	b.submit(engine.NewTask{})
 	working := b.work(a)
-	for range 2 { // twice is no error
+	for range 2 { // twice is not an error
 		if got := cancel(working.ID); got.State != signalbox.Cancelling {
 			t.Errorf("working: %s", got.State)
 		}
@@ -122,7 +122,7 @@ func TestRetryOfASession(t *testing.T) {
 	if r.Task.SessionID != "s" || r.Task.SessionMode != signalbox.SessionPrefer {
 		t.Errorf("%+v", r.Task)
 	}
-	// A task that got its session from the agent is repeated without it.
+	// A task that got its session from the agent is retried without it.
 	b.run(a, time.Second)
 	b.submit(engine.NewTask{})
 	c := b.claim(a)
@@ -149,7 +149,7 @@ func TestRetryOfAChat(t *testing.T) {
 		t.Errorf("the retry is no chat in the backlog with a conversation of its own: %+v", got)
 	}
 
-	// An agent that runs several executions says which one calls.
+	// An agent that runs several executions must name the calling one.
 	b.work(a)
 	b.submit(begins)
 	second := b.work(a)
@@ -216,7 +216,7 @@ func TestClearLane(t *testing.T) {
 	wantCode(t, err, signalbox.CodeNotFound, "agent")
 }
 
-// A task that is taken while its lane is being cleared is not stopped.
+// A task that is claimed while its lane is being cleared is not cancelled.
 func TestClearLaneSkipsATaskClaimedMeanwhile(t *testing.T) {
 	b := newFixture(t)
 	b.agent("coder", "demo", 1)
@@ -238,7 +238,7 @@ func TestClearLaneSkipsATaskClaimedMeanwhile(t *testing.T) {
 	}
 }
 
-// Fences: what an execution says that lost its slot changes nothing.
+// Fences: an execution that lost its slot changes nothing.
 func TestStaleExecutionIsRefused(t *testing.T) {
 	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
@@ -293,7 +293,7 @@ func TestWait(t *testing.T) {
 		if got := <-done; got.State != signalbox.Completed || time.Since(begun) != time.Minute {
 			t.Errorf("%s after %s", got.State, time.Since(begun))
 		}
-		// A change that another engine made is seen by the backstop.
+		// A change by another engine is found by the backstop.
 		id = b.submit(engine.NewTask{}).ID
 		other := engine.New(b.store, engine.Options{Sealer: newSealer(t), Now: b.clock})
 		go func() {

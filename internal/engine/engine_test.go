@@ -16,8 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/telemetry"
 )
 
-// box is an engine over an empty store, with a clock that a test sets and a
-// fleet that it makes up.
+// fixture is an engine over an empty store, with a clock and a fleet that the test sets.
 type fixture struct {
 	*engine.Engine
 	t     *testing.T
@@ -36,8 +35,8 @@ func newFixture(t *testing.T, change ...func(*engine.Options)) *fixture {
 	return newFixtureOver(t, openStore(t), change...)
 }
 
-// newMemoryFixture is for tests in simulated time, which does not advance while a
-// connection waits for its server.
+// newMemoryFixture is for tests in simulated time, which does not advance while a connection waits for its
+// server.
 func newMemoryFixture(t *testing.T) *fixture {
 	t.Helper()
 	return newFixtureOver(t, memory.New(memory.Options{}))
@@ -82,7 +81,7 @@ func (b *fixture) pass(d time.Duration) {
 	b.now = b.now.Add(d)
 }
 
-// Agents makes the box the engine.Live of its engine.
+// Agents makes the fixture the engine.Live of its engine.
 func (b *fixture) Agents() []engine.LiveAgent {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -98,7 +97,7 @@ func (b *fixture) LiveAgent(name string) (engine.LiveAgent, bool) {
 	return engine.LiveAgent{}, false
 }
 
-// see says how the dispatcher sees an agent.
+// see sets how the dispatcher sees an agent.
 func (b *fixture) see(a engine.LiveAgent) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -126,8 +125,7 @@ func (b *fixture) must(err error) {
 	}
 }
 
-// wantCode fails unless err has that code and, where field is not empty, is
-// about that field.
+// wantCode fails unless err has that code and, if field is not empty, that field.
 func wantCode(t *testing.T, err error, code signalbox.Code, field string) {
 	t.Helper()
 	if signalbox.CodeOf(err) != code {
@@ -165,7 +163,7 @@ func (b *fixture) claim(a signalbox.Agent) engine.Claimed {
 	return c
 }
 
-// claimed reports whether there was anything to claim, and what.
+// next claims a task, and reports whether there was one.
 func (b *fixture) next(a signalbox.Agent) (signalbox.Task, bool) {
 	b.t.Helper()
 	c, found, err := b.Claim(b.t.Context(), a, 0)
@@ -188,7 +186,7 @@ func (b *fixture) finish(t signalbox.Task, reason signalbox.Reason) signalbox.Ta
 	return t
 }
 
-// run takes the next task of an agent through a run of that length.
+// run claims the next task of an agent and runs it for that long.
 func (b *fixture) run(a signalbox.Agent, d time.Duration) signalbox.Task {
 	b.t.Helper()
 	t := b.work(a)

@@ -15,13 +15,12 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 )
 
-// asked is a store that counts who asks how long an agent's runs were, and may
-// keep one of them waiting.
+// countingStore counts reads of agents' run times, and can make one of them wait.
 type countingStore struct {
 	store.Store
 	reads, counts atomic.Int64
-	rows          atomic.Int64                  // of tasks that wait, that were read
-	hold          atomic.Pointer[chan struct{}] // who asks says so there, and goes on at its next value
+	rows          atomic.Int64                  // waiting tasks that were read
+	hold          atomic.Pointer[chan struct{}] // a reader sends on it, and continues after its next value
 }
 
 func (a *countingStore) Durations(ctx context.Context, agent string, limit int) ([]time.Duration, error) {
@@ -33,8 +32,7 @@ func (a *countingStore) Durations(ctx context.Context, agent string, limit int) 
 	return a.Store.Durations(ctx, agent, limit)
 }
 
-// Counts are those of all queues: nobody asks for them to write one of them
-// into a line of the log.
+// Counts returns the counts of all queues: no log line needs them for one queue.
 func (a *countingStore) Counts(ctx context.Context) (store.Counts, error) {
 	a.counts.Add(1)
 	return a.Store.Counts(ctx)
@@ -56,8 +54,8 @@ func TestSubmitCountsOnlyItsQueue(t *testing.T) {
 	}
 }
 
-// With hundreds of agents an estimate takes as many reads: when every caller that came
-// meanwhile refreshed it too, a submit took seconds.
+// With hundreds of agents an estimate takes as many reads: when every concurrent caller refreshed it, a
+// submit took seconds.
 func TestOneCallerRefreshesAnEstimate(t *testing.T) {
 	s := &countingStore{Store: openStore(t)}
 	b := newFixtureOver(t, s)
@@ -72,12 +70,12 @@ func TestOneCallerRefreshesAnEstimate(t *testing.T) {
 	if got := b.why(id).ETA; got == nil || got.Runs != 5 {
 		t.Fatalf("%+v", got)
 	}
-	b.agent("other", "demo", 1) // of which nothing was read yet
+	b.agent("other", "demo", 1) // nothing of it was read yet
 	b.pass(2 * time.Second)
 	held, first := make(chan struct{}), make(chan engine.Why)
 	s.hold.Store(&held)
 	go func() { first <- b.why(id) }()
-	<-held // the first makes the figures anew, and has not come far
+	<-held // the first caller is refreshing the stats
 	reads := s.reads.Load()
 	for range 3 {
 		if got := b.why(id).ETA; got == nil || got.Runs != 5 {
@@ -91,7 +89,7 @@ func TestOneCallerRefreshesAnEstimate(t *testing.T) {
 	<-first
 }
 
-// What another director's agents end is not read again for each end.
+// The run times of another director's agents are not read again for each end.
 func TestRunTimesOfAnotherDirectorAreReloaded(t *testing.T) {
 	w := peerstest.New(memory.New(memory.Options{}))
 	here := w.View()

@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 )
 
-// gated is a view whose submits wait for one another.
+// gatedStore is a view whose submits wait for one another.
 type gatedStore struct {
 	*peerstest.View
 	ready func()
@@ -24,7 +24,7 @@ func (g *gatedStore) Submit(ctx context.Context, s store.Submission) (store.Subm
 	return g.View.Submit(ctx, s)
 }
 
-// busyAgents are two live agents of one slot each.
+// busyAgents are two live agents with one slot each.
 type busyAgents struct{ agents []engine.LiveAgent }
 
 func (b busyAgents) Agents() []engine.LiveAgent { return b.agents }
@@ -37,9 +37,8 @@ func (b busyAgents) LiveAgent(name string) (engine.LiveAgent, bool) {
 	return engine.LiveAgent{}, false
 }
 
-// TestIncidentTwoDirectorsCloseACycle: two agents call each other, each by
-// another director, at the same moment. Neither may wait for the other for
-// ever.
+// TestIncidentTwoDirectorsCloseACycle: two agents call each other through two directors at the same moment.
+// Neither may wait for ever.
 func TestIncidentTwoDirectorsCloseACycle(t *testing.T) {
 	w := peerstest.New(memory.New(memory.Options{}))
 	sealer, err := seal.New(make([]byte, seal.KeyBytes))
@@ -81,7 +80,7 @@ func TestIncidentTwoDirectorsCloseACycle(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	gate = func() { both.Done(); both.Wait() } // both have looked before either is stored
+	gate = func() { both.Done(); both.Wait() } // both have checked before either is stored
 	errs := make([]error, 2)
 	var calls sync.WaitGroup
 	for i, from := range []string{"one", "two"} {

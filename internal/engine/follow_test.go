@@ -26,7 +26,7 @@ type twin struct {
 	mu    sync.Mutex
 	heard []engine.Applied
 	sign  chan struct{}
-	rows  bool // somebody needs rows
+	rows  bool // an observer needs rows
 }
 
 func newTwin(t *testing.T, w *peerstest.World) *twin {
@@ -154,7 +154,7 @@ func TestForeignChangeIsPublishedOnce(t *testing.T) {
 // A wait ends when another director ends the task, long before its backstop read.
 func TestWaitReturnsWhenAnotherDirectorEndsTheTask(t *testing.T) {
 	a, b := pair(t)
-	b.rows = false // a waiter needs none
+	b.rows = false // a waiter needs no rows
 	task := submitTo(t, a, engine.NewTask{})
 	begun := time.Now()
 	ended := make(chan signalbox.Task, 1)
@@ -174,7 +174,7 @@ func TestWaitReturnsWhenAnotherDirectorEndsTheTask(t *testing.T) {
 	}
 }
 
-// Events that change no task are published as well: agents, pauses that end, releases.
+// Events that change no task are published as well: agents, ends of pauses, releases.
 func TestForeignAgentChangesAndReleasesArePublished(t *testing.T) {
 	a, b := pair(t)
 	ctx := t.Context()
@@ -201,7 +201,7 @@ func TestForeignAgentChangesAndReleasesArePublished(t *testing.T) {
 	b.hears(t, "the removal", func(x engine.Applied) bool { return x.Kind == signalbox.EventAgentRemoved })
 }
 
-// An outage of the store ends with everything that happened meanwhile.
+// After an outage of the store, everything that happened meanwhile is published.
 func TestFollowResumesWhereItStopped(t *testing.T) {
 	a, b := pair(t)
 	b.view.Away(true)
@@ -255,8 +255,8 @@ func TestFollowSkipsAheadWhenFarBehind(t *testing.T) {
 	<-signs
 }
 
-// Where the store lost what it had acknowledged, entries may have got numbers
-// that a director is past: everyone looks at the rows.
+// If the store lost acknowledged data, new entries may reuse numbers that a director has passed: everyone
+// reads the rows.
 func TestFollowResyncsInANewGeneration(t *testing.T) {
 	w := peerstest.New(memory.New(memory.Options{}))
 	tw := newTwin(t, w)

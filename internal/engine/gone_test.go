@@ -9,8 +9,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// TestTaskOfASessionWhoseAgentIsGone: the explanation says what ResolveStranded and
-// EndOverdue will do, and when.
+// TestTaskOfASessionWhoseAgentIsGone: the explanation says what ResolveStranded and EndOverdue will do, and
+// when.
 func TestTaskOfASessionWhoseAgentIsGone(t *testing.T) {
 	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
@@ -56,7 +56,7 @@ func TestTaskOfASessionWhoseAgentIsGone(t *testing.T) {
 				t.Errorf("told %q, want %q", got, c.want)
 			}
 			if why := b.why(row.ID); !strings.Contains(why.Summary, c.want[1:]) {
-				// the first turn that waits is in the way of later ones
+				// The first waiting turn blocks later ones.
 				g := b.gate(row.ID, "agent_connected", false, c.want[1:])
 				if g.Cure == "" {
 					t.Error("no cure")

@@ -78,7 +78,7 @@ func TestBusyGoesToTheBackAndCostsNothing(t *testing.T) {
 		}
 		b.pass(time.Millisecond)
 	}
-	if got, _ := b.next(a); got.ID != first.ID { // an even number of turns
+	if got, _ := b.next(a); got.ID != first.ID { // an even number of rounds
 		t.Errorf("%s is next, not %s before %s", got.ID, first.ID, second.ID)
 	}
 }
@@ -147,7 +147,7 @@ func TestPauseAndResume(t *testing.T) {
 	if got, found := b.next(a); !found || got.Queue != "work" {
 		t.Errorf("%+v", got)
 	}
-	b.must(b.Resume(ctx, "work", "me")) // what is not paused
+	b.must(b.Resume(ctx, "work", "me")) // a queue that is not paused
 	for queue, until := range map[string]time.Time{"nowhere": {}, "agent:a b": {}, "work": b.Now()} {
 		wantCode(t, b.Pause(ctx, queue, "", "", until), signalbox.CodeValidation, "")
 	}
@@ -155,8 +155,8 @@ func TestPauseAndResume(t *testing.T) {
 	wantCode(t, b.Resume(ctx, "nowhere", ""), signalbox.CodeValidation, "queue")
 }
 
-// The agent that holds a session is gone: its tasks end or move, as they
-// said; tasks that named the agent go on waiting.
+// If the agent that holds a session is gone, its tasks end or move, as submitted; tasks that named the agent
+// keep waiting.
 func TestResolveStranded(t *testing.T) {
 	b := newFixture(t)
 	a := b.agent("coder", "demo", 9)
@@ -186,8 +186,8 @@ func TestResolveStranded(t *testing.T) {
 	}
 }
 
-// A run that was parked goes on in its conversation or not at all: it does not move to another
-// agent, and it is not given up while its gate is closed.
+// A parked run continues only in its conversation: it does not move to another agent, and is not ended while
+// its gate is closed.
 func TestResolveStrandedOfWhatWasParked(t *testing.T) {
 	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
@@ -221,8 +221,8 @@ func TestResolveStrandedOfWhatWasParked(t *testing.T) {
 	}
 }
 
-// However long a disconnected agent's queue is, it is read a page at a time, and only again
-// when a session task has entered it.
+// The queue of a disconnected agent, however long, is read a page at a time, and only again when a session
+// task has entered it.
 func TestResolveStrandedReadsOnePage(t *testing.T) {
 	s := &countingStore{Store: openStore(t)}
 	b := newFixtureOver(t, s, func(o *engine.Options) { o.MaxSize = 1000 })
@@ -249,11 +249,11 @@ func TestResolveStrandedReadsOnePage(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	strand(0)
-	b.submit(engine.NewTask{Agent: "coder"}) // of no session
+	b.submit(engine.NewTask{Agent: "coder"}) // without a session
 	strand(0)
 	last = b.submit(engine.NewTask{SessionID: "s1"})
 	strand(500)
-	another := b.submit(engine.NewTask{SessionID: "s1"}) // amid a pass
+	another := b.submit(engine.NewTask{SessionID: "s1"}) // during a scan
 	strand(203)
 	strand(500)
 	strand(201)
@@ -333,7 +333,7 @@ func TestPrune(t *testing.T) {
 	b.task(waiting.ID)
 }
 
-// ended is what is stored of ended tasks, oldest first.
+// ended lists the stored ended tasks, oldest first.
 func (b *fixture) ended() (ids []string) {
 	b.t.Helper()
 	page, err := b.Read().History(b.t.Context(), store.HistoryQuery{Limit: 1000})
@@ -344,7 +344,7 @@ func (b *fixture) ended() (ids []string) {
 	return ids
 }
 
-// flood is what a caller submits and cancels, so many bytes a task.
+// flood submits and cancels tasks of that many bytes each.
 func (b *fixture) flood(who signalbox.Principal, tasks, size int) (ids []string) {
 	b.t.Helper()
 	for range tasks {
@@ -373,8 +373,7 @@ func (b *fixture) prune(keep engine.Retention) (did engine.Pruned) {
 	}
 }
 
-// A caller with the right submit alone cannot fill the store, and pushes out no
-// task but its own.
+// A caller that may only submit cannot fill the store, and displaces no tasks but its own.
 func TestEndedTasksOfACallerAreBounded(t *testing.T) {
 	b := newFixture(t)
 	ci := signalbox.Principal{Kind: signalbox.PrincipalService, ID: "ci", Scopes: []signalbox.Scope{signalbox.ScopeSubmit}}
@@ -401,7 +400,7 @@ func TestEndedTasksOfACallerAreBounded(t *testing.T) {
 			t.Fatalf("task %s is gone", id)
 		}
 	}
-	// It goes on: what comes in goes out, and the search goes on where it stopped.
+	// This continues: new tasks displace old ones, and the search continues where it stopped.
 	for range 3 {
 		b.flood(ci, 20, 1000)
 		if did := b.prune(keep); did.Tasks != 20 {

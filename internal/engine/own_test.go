@@ -12,8 +12,7 @@ func service(name string, scopes ...signalbox.Scope) signalbox.Principal {
 	return signalbox.Principal{Kind: signalbox.PrincipalService, ID: name, Scopes: scopes}
 }
 
-// TestSubmitAloneReadsNothingOfOthers: what is done anew, or goes on in a
-// conversation, shows what is in it.
+// TestSubmitAloneReadsNothingOfOthers: retrying a task or continuing a conversation reveals its content.
 func TestSubmitAloneReadsNothingOfOthers(t *testing.T) {
 	b := newFixture(t)
 	one := b.talker("one", 1)
@@ -51,7 +50,7 @@ func TestSubmitAloneReadsNothingOfOthers(t *testing.T) {
 	}
 }
 
-// current makes a conversation the one that chats of its agent go on with.
+// current makes a conversation its agent's current one.
 func (b *fixture) current(id string) error {
 	_, err := b.RestoreSession(b.t.Context(), id, "test")
 	return err

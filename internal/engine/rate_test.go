@@ -14,8 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 )
 
-// One caller submits so much in a minute and no more; others, admins and the
-// replay of what was stored are not held up.
+// A caller may submit so much per minute and no more. Others, admins and replays are not delayed.
 func TestSubmitRateIsLimited(t *testing.T) {
 	sealer, err := seal.New(make([]byte, seal.KeyBytes))
 	if err != nil {
@@ -74,7 +73,7 @@ func TestSubmitRateIsLimited(t *testing.T) {
 	_, err = submit("large", "", "x")
 	limited("the next after that", err, 241*time.Second)
 
-	// What a schedule submits at its time is no call of its owner.
+	// The firings of a schedule do not count as calls of its owner.
 	for range 100 {
 		_, err = e.Submit(context.Background(), engine.NewTask{
 			Prompt: "x", Source: signalbox.SourceScheduler, Scheduled: true,
@@ -83,7 +82,7 @@ func TestSubmitRateIsLimited(t *testing.T) {
 		ok("a firing", err)
 	}
 
-	// What it owes is not forgotten among many others.
+	// A used-up limit is not forgotten among many other callers.
 	now = now.Add(61 * time.Second)
 	for i := range 1100 {
 		if _, err := submit("one-of-many-"+strconv.Itoa(i), "", "x"); err != nil && signalbox.CodeOf(err) != signalbox.CodeQueueFull {

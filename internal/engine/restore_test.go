@@ -10,8 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 )
 
-// The time at which nothing is enqueued before its predecessor only grows: a
-// file of a machine whose clock was wrong must not set it for good.
+// EnqueuedAt never decreases, so a file from a machine with a wrong clock must not set it far ahead for good.
 func TestIncidentRestoredFutureTimeIsClamped(t *testing.T) {
 	tw := newTwin(t, peerstest.New(memory.New(memory.Options{})))
 	first := submitTo(t, tw, engine.NewTask{Prompt: "first"})

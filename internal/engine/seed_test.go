@@ -14,7 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/telemetry"
 )
 
-// The seed's tests (work-queue, Testing Strategy), by their names.
+// The seed's tests (work-queue, Testing Strategy), with their names.
 
 func TestQueueAdd(t *testing.T) {
 	b := newFixture(t)
@@ -47,7 +47,7 @@ func TestQueueMaxSize(t *testing.T) {
 	if err.Error() != "Queue is at capacity (2 tasks)" {
 		t.Errorf("%v", err)
 	}
-	// A claimed task waits no longer: there is room.
+	// A claimed task no longer waits, so there is room.
 	b.claim(b.agent("coder", "demo", 1))
 	b.submit(engine.NewTask{Prompt: "3"})
 }
@@ -89,8 +89,8 @@ func TestQueuePersistence(t *testing.T) {
 	}
 }
 
-// The log of a story has the seed's lines (work-queue, Logging) as they stand
-// there, but for the ids. Behind them a line may say more.
+// The log of a task has the seed's lines (work-queue, Logging) literally, except for the ids. More attributes
+// may follow.
 func TestSeedLogLines(t *testing.T) {
 	var out bytes.Buffer
 	log, err := telemetry.NewLogger(&out, "text", slog.LevelInfo)

@@ -11,8 +11,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// watched is a store in which something may happen between a read of a session
-// and what is made of it: the race, without waiting for it.
+// watchedStore is a store in which something can happen between the read of a session and the write based on
+// it: the race, without waiting for it.
 type watchedStore struct {
 	store.Store
 	between atomic.Pointer[func()] // before the next PutSession or Submit, once
@@ -36,8 +36,8 @@ func (w *watchedStore) Submit(ctx context.Context, s store.Submission) (store.Su
 	return w.Store.Submit(ctx, s)
 }
 
-// newWatched is a box whose engine speaks to a watched store, with an agent
-// coder whose one session has had a turn.
+// newWatchedStore returns a fixture over a watchedStore, with an agent coder whose only session has had a
+// turn.
 func newWatchedStore(t *testing.T) (*fixture, *watchedStore, signalbox.Agent, string) {
 	t.Helper()
 	b := newFixture(t)
@@ -71,7 +71,7 @@ func TestSessionChangeDoesNotUndoATurn(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		call    func(v verbs) error
-		gone    bool // the session is, before the call
+		gone    bool // the session is gone before the call
 		running bool // the turn still runs when the change is stored
 		code    signalbox.Code
 		state   signalbox.SessionState
@@ -139,8 +139,7 @@ func TestConcurrentlyCreatedSessionIsNotCreatedTwice(t *testing.T) {
 	}
 }
 
-// A chat that was checked before the session was put away is refused as one
-// that comes after.
+// A chat that was checked before the session was archived is refused like one that comes after.
 func TestChatInAConcurrentlyArchivedSession(t *testing.T) {
 	b, w, _, session := newWatchedStore(t)
 	w.meanwhile(func() {
@@ -156,8 +155,8 @@ func TestChatInAConcurrentlyArchivedSession(t *testing.T) {
 	}
 }
 
-// TestSessionsUnderChats archives, restores and reconciles a session while
-// chats of it are submitted, accepted and finished.
+// TestSessionsUnderChats archives, restores and reconciles a session while chats in it are submitted,
+// accepted and finished.
 func TestSessionsUnderChats(t *testing.T) {
 	const chats = 60
 	b, _, a, session := newWatchedStore(t)
@@ -181,7 +180,7 @@ func TestSessionsUnderChats(t *testing.T) {
 	})
 	meddle(func() error { return b.AdoptSession(t.Context(), signalbox.Task{Agent: "coder"}, session) })
 
-	stays := func(when string) { // what is said of a session with a turn under way is so until that ends
+	stays := func(when string) { // during a turn, the state of its session stays until the turn ends
 		if s, err := b.Read().Session(t.Context(), session); err != nil || s.State != signalbox.SessionActive {
 			t.Errorf("%s its session is %s (%v)", when, s.State, err)
 		}

@@ -17,11 +17,11 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/storetest/stores"
 )
 
-// The suite runs on the memory store, and once more on each kind of store, in
-// a process of its own (TestSuiteOnEveryStore). These tell it which.
+// The suite runs on the memory store, and again on each other kind of store, in a process of its own
+// (TestSuiteOnEveryStore). These variables select the store.
 const (
 	envStore = "SIGNALBOX_TEST_STORE" // to run on one by hand: SIGNALBOX_TEST_STORE=postgres go test ./internal/engine
-	envRan   = "SIGNALBOX_TEST_RAN"   // the file that is told which tests opened a store, and of which kind
+	envRan   = "SIGNALBOX_TEST_RAN"   // the file in which tests that opened a store are recorded, with its kind
 )
 
 var ran struct {
@@ -61,13 +61,13 @@ func openStore(t *testing.T) store.Store {
 	return s
 }
 
-// TestSuiteOnEveryStore runs all other tests once on memory, and those of them
-// that opened a store once on each other kind.
+// TestSuiteOnEveryStore runs all other tests once on memory, and those that opened a store once on each other
+// kind.
 func TestSuiteOnEveryStore(t *testing.T) {
 	if os.Getenv(envStore) != "" {
 		t.Skip("this is such a run")
 	}
-	want := suiteOn(t, stores.Kinds[0], "-test.skip=^TestSuiteOnEveryStore$|^TestManyAgentsThatWait$") // which has a memory store of its own
+	want := suiteOn(t, stores.Kinds[0], "-test.skip=^TestSuiteOnEveryStore$|^TestManyAgentsThatWait$") // it has its own memory store
 	if len(want) == 0 {
 		t.Fatal("no test opened a store")
 	}
@@ -89,8 +89,7 @@ func TestSuiteOnEveryStore(t *testing.T) {
 	}
 }
 
-// suiteOn runs tests and returns the names of those that opened a store of the
-// kind.
+// suiteOn runs tests and returns the names of those that opened a store of the kind.
 func suiteOn(t *testing.T, kind, which string) (names []string) {
 	t.Helper()
 	self, err := os.Executable()

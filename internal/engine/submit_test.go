@@ -21,7 +21,7 @@ func manyEnv(n int) map[string]string {
 
 // Every field and every rule.
 func TestSubmitRefuses(t *testing.T) {
-	b := newFixture(t) // one for all: nothing is stored
+	b := newFixture(t) // shared, since nothing is stored
 	long := strings.Repeat("a", 201)
 	for name, c := range map[string]struct {
 		task  engine.NewTask
@@ -114,8 +114,8 @@ func TestSubmitFillsInDefaults(t *testing.T) {
 	}
 }
 
-// TestOnLostHasADefault: the configuration says what becomes of a lost task whose
-// caller said nothing; a bypass task has nowhere to wait for another agent.
+// TestOnLostHasADefault: the configuration decides about lost tasks whose caller set no policy; a bypass task
+// cannot wait for another agent.
 func TestOnLostHasADefault(t *testing.T) {
 	b := newFixture(t, func(o *engine.Options) { o.OnLost = signalbox.LostRequeue })
 	b.talker("one", 1)
@@ -159,7 +159,7 @@ func TestSubmitRoutes(t *testing.T) {
 			t.Errorf("queue %s, want %s", got, want)
 		}
 	}
-	// coder holds session s from here on.
+	// From here on, coder holds session s.
 	b.submit(engine.NewTask{SessionID: "s", Agent: "coder"})
 	for range 4 {
 		if task, found := b.next(coder); found {
@@ -181,7 +181,7 @@ func TestIdempotency(t *testing.T) {
 	first, err := b.Submit(t.Context(), n)
 	b.must(err)
 	b.pass(time.Hour)
-	again, err := b.Submit(t.Context(), n) // though the queue is full now
+	again, err := b.Submit(t.Context(), n) // although the queue is full now
 	b.must(err)
 	if again.Task.ID != first.Task.ID || !again.Replayed || first.Replayed || again.Position.N != 1 {
 		t.Errorf("%+v", again)
@@ -237,8 +237,7 @@ func TestPriorityOvertakesByAgeSteps(t *testing.T) {
 	}
 }
 
-// The env of a task lies encrypted in the store, travels with the claim, and
-// is erased when the task ends.
+// The env of a task is encrypted in the store, passed on with the claim, and erased when the task ends.
 func TestEnvIsSealedAndErased(t *testing.T) {
 	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
@@ -268,8 +267,8 @@ func TestEnvIsSealedAndErased(t *testing.T) {
 	}
 }
 
-// A key that changed cannot open what was sealed before: the task ends with
-// words that say what to do, and does not loop.
+// With another key, a sealed env cannot be opened: the task ends with a message that says what to do, and
+// does not loop.
 func TestEnvOfALostKey(t *testing.T) {
 	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)

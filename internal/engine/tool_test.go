@@ -20,7 +20,7 @@ func aCall(change ...func(*engine.NewTask)) engine.NewTask {
 	return n
 }
 
-// executor makes a row of the director's own executor and shows it as up.
+// executor adds a row of the director's own executor and shows it as up.
 func (b *fixture) executor(kind string, slots int) signalbox.Agent {
 	b.t.Helper()
 	a, err := b.PutExecutor(b.t.Context(), kind, signalbox.DefaultInstance, slots)
@@ -112,8 +112,7 @@ func TestToolCallRefuses(t *testing.T) {
 	}
 }
 
-// Commands have a limit where one is set; calls and agents have nothing to do
-// with it.
+// The limit on commands applies if it is set; calls and agents' tasks do not count.
 func TestToolCallLimits(t *testing.T) {
 	b := newFixture(t, func(o *engine.Options) { o.MaxCommands, o.MaxSize = 2, 1 })
 	b.submit(engine.NewTask{})
@@ -135,8 +134,7 @@ func TestToolCallLimits(t *testing.T) {
 	}
 }
 
-// A call that stands in its tool queue's line is claimed before all others, by
-// the id it has already.
+// A call that already has a place in its tool queue is claimed before all others, under its existing id.
 func TestWaiterIsFirst(t *testing.T) {
 	b := newFixture(t)
 	a := b.executor(signalbox.ExecutorCalls, 10)
@@ -151,8 +149,8 @@ func TestWaiterIsFirst(t *testing.T) {
 	}
 }
 
-// The policy of the tool is not the caller's word: with another one the same
-// call is the same.
+// The tool's policy is not part of the caller's request: with another policy the same call has the same
+// digest.
 func TestToolCallDigest(t *testing.T) {
 	b := newFixture(t)
 	key := func(n *engine.NewTask) { n.IdempotencyKey = "k" }
@@ -166,7 +164,7 @@ func TestToolCallDigest(t *testing.T) {
 	wantCode(t, err, signalbox.CodeIdempotency, "")
 }
 
-// A call that an agent makes knows its execution, and is no link in a chain.
+// An agent's tool call records its execution, but is not part of a call chain.
 func TestToolCallOfAnExecution(t *testing.T) {
 	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
@@ -188,7 +186,7 @@ func TestToolCallOfAnExecution(t *testing.T) {
 	}
 }
 
-// The director's own executor is no agent to anybody.
+// The director's own executor is not shown as an agent.
 func TestExecutorIsNotAnAgent(t *testing.T) {
 	b := newFixture(t)
 	a := b.executor(signalbox.ExecutorCommands, 2)
@@ -239,7 +237,7 @@ func TestExecutorIsNotAnAgent(t *testing.T) {
 	}
 }
 
-// A ceiling over all agents counts no tool calls.
+// A fleet limit does not count tool calls.
 func TestFleetLimitExcludesToolCalls(t *testing.T) {
 	b := newFixture(t, func(o *engine.Options) { o.Fleet = 1 })
 	a, x := b.agent("coder", "demo", 1), b.executor(signalbox.ExecutorCommands, 5)
@@ -254,7 +252,7 @@ func TestFleetLimitExcludesToolCalls(t *testing.T) {
 	}
 	b.claim(a)
 	b.toolTask()
-	b.claim(x) // nor does it hold one back
+	b.claim(x) // nor does it block one
 }
 
 func TestWhyOfAToolCall(t *testing.T) {
@@ -287,7 +285,7 @@ func TestWhyOfAToolCall(t *testing.T) {
 	says(first.ID, "It has ended: cancelled (cancelled by me).")
 }
 
-// A pending call can be ended as interrupted, and only one that waits.
+// A waiting call can be ended as interrupted, a running one cannot.
 func TestInterrupt(t *testing.T) {
 	b := newFixture(t)
 	x := b.executor(signalbox.ExecutorCommands, 1)
@@ -316,7 +314,7 @@ func TestWakeNotifiesObservers(t *testing.T) {
 	}
 }
 
-// What is too long to be shown is cut between two characters.
+// Long values in errors are cut at a rune boundary.
 func TestErrorsAreCutAtARuneBoundary(t *testing.T) {
 	b := newFixture(t)
 	for _, lead := range []string{"", "a"} {

@@ -16,9 +16,8 @@ func (b *fixture) why(id string) engine.Why {
 	return w
 }
 
-// gate fails unless the gate stands as wanted, and the others too where it
-// is shut: a shut gate has a text that holds says and, but for where nothing
-// can be done, a cure.
+// gate fails unless the gate has the wanted state, and checks all others: a closed gate has a text that
+// contains says and, if something can be done, a cure.
 func (b *fixture) gate(id, name string, open bool, says string) engine.Gate {
 	b.t.Helper()
 	w := b.why(id)
@@ -86,8 +85,8 @@ func TestWhyPaused(t *testing.T) {
 	}
 }
 
-// An agent whose own queue is paused takes from no queue, and a task that it
-// could have taken is told so, with the cure.
+// An agent whose own queue is paused claims from no queue, and tasks that it could have claimed say so, with
+// the cure.
 func TestWhyDrained(t *testing.T) {
 	b := newFixture(t)
 	b.agent("coder", "demo", 1)
@@ -107,13 +106,13 @@ func TestWhyDrained(t *testing.T) {
 	other := b.agent("other", "demo", 1)
 	b.gate(id, "agent_free", true, "Agent other is free")
 	b.see(engine.LiveAgent{Agent: other, Up: true, InUse: 1})
-	b.gate(id, "agent_free", false, "coder is paused by ann") // beside what else is in the way
+	b.gate(id, "agent_free", false, "coder is paused by ann") // besides other reasons
 	b.must(b.Pause(t.Context(), "agent:other", "", "", b.Now().Add(time.Minute)))
 	g = b.gate(id, "agent_free", false, "coder is paused by ann for 1m0s (upgrade); other is paused by someone for 0s")
 	if g.Text != "All 2 connected agents are paused: they take from no queue" || g.Cure != "signalbox resume agent:coder" {
 		t.Errorf("%+v", g)
 	}
-	b.pass(time.Minute) // the pause of other is over, though its row stands
+	b.pass(time.Minute) // the pause of other is over, although its row still exists
 	b.gate(id, "agent_free", false, "no free slot")
 	b.see(engine.LiveAgent{Agent: other, Up: true})
 	b.gate(id, "agent_free", true, "Agent other is free")
@@ -122,7 +121,7 @@ func TestWhyDrained(t *testing.T) {
 	b.gate(id, "agent_free", true, "Agent coder is free")
 }
 
-// The bypass has a queue of its own, which a drain leaves alone.
+// The bypass has its own queue, which a drain does not affect.
 func TestWhyDrainLeavesTheBypassAlone(t *testing.T) {
 	b := newFixture(t)
 	b.talker("coder", 1)
@@ -224,7 +223,7 @@ func TestWhyOfATaskThatNoLongerWaits(t *testing.T) {
 	says("It has ended: cancelled")
 }
 
-// A task of an agent that is gone was said to be running, and no more.
+// Regression: a task of a disconnected agent was only said to be running.
 func TestWhySaysThatTheAgentOfARunningTaskIsGone(t *testing.T) {
 	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
@@ -253,12 +252,12 @@ func TestETA(t *testing.T) {
 			t.Errorf("an estimate from %d runs: %+v", i, got)
 		}
 		b.run(a, time.Duration(i+1)*time.Minute)
-		b.pass(2 * time.Second) // figures are kept for a second
+		b.pass(2 * time.Second) // stats are cached for a second
 	}
 	b.see(engine.LiveAgent{Agent: a, Up: true, InUse: 1})
 	b.pass(2 * time.Second)
 	first, second := b.submit(engine.NewTask{}).ID, b.submit(engine.NewTask{}).ID
-	// Quartiles of 1 to 5 minutes are 2 and 4.
+	// The quartiles of 1 to 5 minutes are 2 and 4.
 	if got := eta(first); got == nil || got.Low != 0 || got.High != 4*time.Minute || got.Runs != 5 {
 		t.Errorf("%+v", got)
 	}
@@ -292,9 +291,8 @@ func TestETA(t *testing.T) {
 	}
 }
 
-// A task 16th in line was told "in about 14–19 s" while the run before it had taken
-// minutes in place of a second: an estimate from usual times says nothing about a run
-// that has outlasted them.
+// Regression: the 16th task of a queue got "in about 14–19 s" while the run before it had taken minutes
+// instead of a second. An estimate from usual times says nothing about a run that has outlasted them.
 func TestNoETAWhileARunHasOutlastedItsUsualTime(t *testing.T) {
 	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
@@ -322,7 +320,7 @@ func TestNoETAWhileARunHasOutlastedItsUsualTime(t *testing.T) {
 	}
 }
 
-// An estimate was shown for tasks of a paused queue, which nothing starts.
+// Regression: an estimate was shown for tasks of a paused queue, which are not started.
 func TestNoETAWhilePaused(t *testing.T) {
 	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
@@ -333,7 +331,7 @@ func TestNoETAWhilePaused(t *testing.T) {
 	id := b.submit(engine.NewTask{}).ID
 	for _, queue := range []string{"work", ""} {
 		b.must(b.Pause(t.Context(), queue, "", "me", time.Time{}))
-		b.pass(2 * time.Second) // figures are kept for a second
+		b.pass(2 * time.Second) // stats are cached for a second
 		if got := b.why(id).ETA; got != nil {
 			t.Errorf("with %q paused: %+v", queue, got)
 		}
@@ -345,8 +343,8 @@ func TestNoETAWhilePaused(t *testing.T) {
 	}
 }
 
-// A drained agent starts nothing, so that there is no estimate where all are,
-// and its slots and runs take no part in one otherwise.
+// A drained agent starts nothing: if all are drained there is no estimate, else its slots and runs are
+// ignored.
 func TestNoETAFromDrainedAgents(t *testing.T) {
 	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
@@ -356,11 +354,11 @@ func TestNoETAFromDrainedAgents(t *testing.T) {
 	}
 	id := b.submit(engine.NewTask{}).ID
 	b.must(b.Pause(t.Context(), "agent:coder", "", "ann", b.Now().Add(time.Hour)))
-	b.pass(2 * time.Second) // figures are kept for a second
+	b.pass(2 * time.Second) // stats are cached for a second
 	if got := b.why(id).ETA; got != nil {
 		t.Errorf("with its only agent drained: %+v", got)
 	}
-	b.agent("other", "demo", 1) // of which no run is known
+	b.agent("other", "demo", 1) // no run of it is known
 	b.pass(2 * time.Second)
 	if got := b.why(id).ETA; got != nil {
 		t.Errorf("from the runs of a drained agent: %+v", got)
@@ -371,7 +369,7 @@ func TestNoETAFromDrainedAgents(t *testing.T) {
 	}
 }
 
-// A new engine takes its estimates from what the store knows.
+// A new engine computes its estimates from the store.
 func TestETASurvivesARestart(t *testing.T) {
 	b := newFixture(t)
 	a := b.agent("coder", "demo", 1)
