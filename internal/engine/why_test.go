@@ -16,8 +16,7 @@ func (b *fixture) why(id string) engine.Why {
 	return w
 }
 
-// gate fails unless the gate has the wanted state, and checks all others: a closed gate has a text that
-// contains says and, if something can be done, a cure.
+// gate returns the gate of that name, and fails unless it has the wanted state and its text contains says.
 func (b *fixture) gate(id, name string, open bool, says string) engine.Gate {
 	b.t.Helper()
 	w := b.why(id)

@@ -41,7 +41,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// stopper is an engine of which Enforce asks.
+// stopper is the part of an engine that Enforce uses.
 type stopper struct {
 	inCall        bool
 	callErr, stop error

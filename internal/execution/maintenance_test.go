@@ -14,12 +14,12 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 )
 
-// TestMaintenance: what is asked for together is done in one order and once, what
-// fails is done again, and rounds come when they are due or asked for.
+// TestMaintenance: chores requested together run once, in order; failed chores are retried; rounds run when
+// due or requested.
 func TestMaintenance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		did := make(chan string)
-		fails := 1 // of the goroutine that does it
+		fails := 1 // only used by the maintenance goroutine
 		m := execution.Maintenance{Log: slog.New(slog.DiscardHandler), Round: func(context.Context) time.Duration {
 			did <- "round"
 			return time.Minute
@@ -69,7 +69,7 @@ func TestEvery(t *testing.T) {
 	}
 }
 
-// TestRenewInterval: a lease outlasts three renewals that fail.
+// TestRenewInterval: a lease outlasts three failed renewals.
 func TestRenewInterval(t *testing.T) {
 	sealer, err := seal.New(make([]byte, seal.KeyBytes))
 	if err != nil {

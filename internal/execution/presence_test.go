@@ -17,7 +17,7 @@ func TestPresence(t *testing.T) {
 		news    bool
 		up      bool
 		leaving bool
-		away    time.Duration // a second later
+		away    time.Duration // one second later
 	}{
 		{"known", func(time.Time) bool { return false }, false, false, false, time.Second},
 		{"not reached", func(now time.Time) bool { return p.Gone(now, "refused") }, false, false, false, 2 * time.Second},

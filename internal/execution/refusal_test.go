@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// offerer notes what it is told of its agent.
+// offerer records what it is told about its agent.
 type offerer struct{ told []string }
 
 func (o *offerer) RaiseFence(int64)      { o.told = append(o.told, "fence") }
@@ -24,7 +24,7 @@ func (o *offerer) Failed(why string, sure bool) (bool, time.Duration) {
 	return false, 0
 }
 
-// TestRefusal is what each answer says of the agent; what it says is masked.
+// TestRefusal is the table of what each answer means for the agent; its message is masked.
 func TestRefusal(t *testing.T) {
 	for name, c := range map[string]struct {
 		refusal execution.Refusal

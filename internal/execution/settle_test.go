@@ -15,7 +15,7 @@ func TestSettle(t *testing.T) {
 	void := signalbox.Errorf(signalbox.CodeStaleFence, "fence 1 is void")
 	for name, c := range map[string]struct {
 		answers []error
-		until   int // failures after which it is given up
+		until   int // failures after which it gives up
 		want    execution.SettleResult
 		pauses  []time.Duration
 	}{

@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 )
 
-// What a tool's server says instead of an answer stays as it said it, also over
-// a restart: a client that would have had it of a call has it of the task.
+// A JSON-RPC error of a tool's server is stored unchanged, over a restart, too: a client gets the same error
+// from the task as from a call.
 func TestJSONRPCErrorIsStored(t *testing.T) {
 	h := newFixtureOver(t, openStore(t), async("tool"), async("plain"))
 	want := &gateway.ProtocolError{Code: -32042, Message: "not <now>", Data: json.RawMessage(`{"n":12345678901234567890}`)}

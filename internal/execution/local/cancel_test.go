@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// A cancel ends a task wherever it is, and what was not to run has not run.
+// A cancel ends a task in any state, and a task that had not started does not run.
 func TestCancel(t *testing.T) {
 	h := newFixture(t, async("tool"), async("lined", inQueue("one")), plain("holder", "one"))
 	h.options.Concurrent = 2
@@ -34,7 +34,7 @@ func TestCancel(t *testing.T) {
 	x := h.open()
 	lined := h.submit(x, "lined")
 	testkit.Wait(h.t, "it stands in its line", func() bool { s, _ := h.queues.Status("one", 0); return s.Depth == 1 })
-	working, another := h.submit(x, "tool"), h.submit(x, "tool") // they have both slots: lined has left its own
+	working, another := h.submit(x, "tool"), h.submit(x, "tool") // they have both slots: lined has yielded its own
 	got(h, ran)
 	got(h, ran)
 	pending := h.submit(x, "tool")
@@ -63,7 +63,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// A tool that is no command is cancelled by the end of its context.
+// A tool that is not a command is cancelled through its context.
 func TestCancelCallWithoutProcesses(t *testing.T) {
 	h := newFixture(t, plain("slow", "one"))
 	ran := make(chan struct{}, 1)
@@ -83,8 +83,7 @@ func TestCancelCallWithoutProcesses(t *testing.T) {
 	}
 }
 
-// A cancel that races with the end takes what came first, and never leaves a
-// slot or a task behind.
+// If a cancel races with the end, the first one counts, and neither a slot nor a task is left behind.
 func TestCancelRacesWithEnd(t *testing.T) {
 	h := newFixture(t, async("tool"), async("lined", inQueue("one")))
 	for _, tool := range []string{"tool", "lined"} {
@@ -102,7 +101,7 @@ func TestCancelRacesWithEnd(t *testing.T) {
 	for i := range 60 {
 		group.Go(func() {
 			id := h.submit(x, []string{"tool", "lined"}[i%2])
-			time.Sleep(time.Duration(i%7) * 300 * time.Microsecond) // so that it is met in every state
+			time.Sleep(time.Duration(i%7) * 300 * time.Microsecond) // so that it meets every state
 			_, err := x.Cancel(context.Background(), id, "me")
 			v := h.end(x, id)
 			mu.Lock()

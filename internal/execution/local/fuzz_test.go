@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzSecrets: what is taken out of the arguments is not in what is stored, and
-// comes back as it was.
+// FuzzSecrets: secrets that are split off are not in what is stored, and are restored unchanged.
 func FuzzSecrets(f *testing.F) {
 	for _, s := range []string{"", "{}", `{"key":"k","a":1}`, `{"key":{"deep":[1,2]}}`, `{"key":null}`, `[1]`, `{"key":`, `{"a":"key"}`} {
 		f.Add(s)
@@ -15,7 +14,7 @@ func FuzzSecrets(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		var was map[string]any
 		if s != "" && (json.Unmarshal([]byte(s), &was) != nil || was == nil) {
-			_, _, _ = splitSecrets(json.RawMessage(s), []string{"key"}) // refused or left as it is
+			_, _, _ = splitSecrets(json.RawMessage(s), []string{"key"}) // refused or unchanged
 			return
 		}
 		rest, secrets, err := splitSecrets(json.RawMessage(s), []string{"key"})

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience bounds every wait for something that must happen.
 const patience = time.Minute
 
-// provider has tools that do what a test says.
+// provider has tools whose behaviour a test sets.
 type provider struct {
 	mu    sync.Mutex
 	tools []gateway.Tool
@@ -69,7 +69,7 @@ func (p *provider) Check(c gateway.Call) error {
 	return p.check(c)
 }
 
-// said is an answer with one text.
+// said is a result with one text.
 func said(text string) gateway.Result {
 	b, _ := json.Marshal([]map[string]string{{"type": "text", "text": text}})
 	return gateway.Result{Content: b}
@@ -91,8 +91,7 @@ func plain(name, queue string) gateway.Tool {
 
 func inQueue(queue string) func(*gateway.Tool) { return func(t *gateway.Tool) { t.Queue = queue } }
 
-// fixture is a store with what outlives an executor: a test may put one executor
-// after another over it.
+// fixture is a store, with what outlives an executor: a test may run one executor after another over it.
 type fixture struct {
 	t        *testing.T
 	store    store.Store
@@ -127,7 +126,7 @@ func newFixture(t *testing.T, tools ...gateway.Tool) *fixture {
 	return newFixtureOver(t, memory.New(memory.Options{}), tools...)
 }
 
-// openStore is the store that a director has unless told otherwise.
+// openStore opens the default store of a director.
 func openStore(t *testing.T) store.Store {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(t.TempDir(), "signalbox.db"), Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
@@ -166,14 +165,14 @@ func (h *fixture) newEngine(o engine.Options) *engine.Engine {
 	return engine.New(h.store, o)
 }
 
-// play says what a tool does.
+// play sets the behaviour of a tool.
 func (h *fixture) play(tool string, f func(ctx context.Context, c gateway.Call) (gateway.Result, error)) {
 	h.provider.mu.Lock()
 	defer h.provider.mu.Unlock()
 	h.provider.play[tool] = f
 }
 
-// open starts an executor that is stopped with the test.
+// open starts an executor that is stopped at the end of the test.
 func (h *fixture) open() *local.Executor {
 	h.t.Helper()
 	x := h.make()
@@ -252,7 +251,7 @@ func (h *fixture) result(id string) signalbox.Result {
 	return r
 }
 
-// slots fails unless so many slots are in use.
+// slots fails unless that many slots are in use.
 func (h *fixture) slots(want int) {
 	h.t.Helper()
 	slots, err := h.engine.Read().Slots(h.t.Context())
@@ -262,7 +261,7 @@ func (h *fixture) slots(want int) {
 	}
 }
 
-// got receives what must come.
+// got receives a value that must come.
 func got[T any](h *fixture, c <-chan T) T {
 	h.t.Helper()
 	select {

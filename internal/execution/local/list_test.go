@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// pages reads a list to its end, that many at a time.
+// pages reads a list to its end, limit tasks at a time.
 func (h *fixture) pages(x *local.Executor, q gateway.TaskQuery, limit int) (ids []string) {
 	h.t.Helper()
 	q.Limit = limit
@@ -35,8 +35,7 @@ func (h *fixture) pages(x *local.Executor, q gateway.TaskQuery, limit int) (ids 
 	return nil
 }
 
-// A list has what runs, what waits and what has ended, whatever the size of its
-// pages, and nothing that is no call of a tool.
+// A list has running, waiting and ended tasks with any page size, and only tool calls.
 func TestList(t *testing.T) {
 	h := newFixture(t, async("tool"), async("other"), plain("plain", "one"))
 	h.options.Concurrent = 2
@@ -107,7 +106,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// What is no call of a tool is none to those who ask for one.
+// A task that is not a tool call is not found as one.
 func TestTaskOfNoTool(t *testing.T) {
 	h := newFixture(t, async("tool"))
 	r, err := h.engine.Submit(t.Context(), engine.NewTask{Prompt: "p"})
@@ -128,8 +127,7 @@ func TestTaskOfNoTool(t *testing.T) {
 	}
 }
 
-// When to ask again follows from the place in line, the time it has run, and
-// what runs before took.
+// The poll interval follows from the position, the run time so far, and the run times of earlier runs.
 func TestPoll(t *testing.T) {
 	h := newFixture(t, async("tool"))
 	h.options.Concurrent, h.options.Retention = 1, time.Hour
@@ -167,7 +165,7 @@ func TestPoll(t *testing.T) {
 	if want := end.Task.EndedAt.Sub(end.Task.CreatedAt) + time.Hour; end.TTL != want || end.Poll != 0 {
 		t.Errorf("ttl %s, want %s", end.TTL, want)
 	}
-	testkit.Wait(h.t, "there is an estimate", func() bool { // the figures that it is made of are kept for a second
+	testkit.Wait(h.t, "there is an estimate", func() bool { // the stats that it is based on are cached for a second
 		eta := h.engine.ETA(t.Context(), &signalbox.Task{State: signalbox.Pending, Queue: signalbox.QueueCommands}, store.Position{N: 5})
 		return eta != nil && eta.Runs >= 5
 	})

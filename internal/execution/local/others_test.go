@@ -16,7 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// others are the directors of a test: those that live.
+// others are the directors of a test that are alive.
 type others struct {
 	mu    sync.Mutex
 	alive []string
@@ -29,7 +29,7 @@ func (o *others) Gone(instance string) bool {
 	return !slices.Contains(o.alive, instance)
 }
 func (o *others) ConfirmGone(_ context.Context, instance string) bool { return o.Gone(instance) }
-func (o *others) First(string) bool                                   { return true } // both: it must do no harm that two look after one
+func (o *others) First(string) bool                                   { return true } // for both: handling a task twice must do no harm
 func (o *others) dies(instance string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -42,7 +42,7 @@ func (o *others) lives(instance string) {
 	o.alive = append(o.alive, instance)
 }
 
-// two are executors of two directors, a and b, over one store.
+// two returns executors of two directors, a and b, over one store.
 func two(t *testing.T, tools ...gateway.Tool) (a, b *fixture, o *others) {
 	t.Helper()
 	w, o := peerstest.New(memory.New(memory.Options{})), &others{alive: []string{"a", "b"}}
@@ -68,7 +68,7 @@ func (h *fixture) agentNames() (names []string) {
 	return names
 }
 
-// wakes makes a task ready when its time has come: the dispatcher's work.
+// wakes makes a due task ready, like the dispatcher.
 func (h *fixture) wakes(id string) {
 	h.t.Helper()
 	testkit.Wait(h.t, "it is ready", func() bool {
@@ -79,7 +79,7 @@ func (h *fixture) wakes(id string) {
 	})
 }
 
-// stuckAt plays a tool that runs until its context ends, or for good.
+// stuckAt plays a tool that runs until its context ends or, if deaf, until goOn.
 func (h *fixture) stuckAt(tool string, deaf bool) (begun chan struct{}, goOn func()) {
 	begun, end := make(chan struct{}, 10), make(chan struct{})
 	h.play(tool, func(ctx context.Context, c gateway.Call) (gateway.Result, error) {
@@ -111,7 +111,7 @@ func TestTasksOfDeadDirectorAreEndedByAnother(t *testing.T) {
 	got(a, again)
 	b.open()
 	testkit.Wait(b.t, "the executor of a is known", func() bool { return len(b.engine.LiveAgents()) == 4 })
-	xa.Lapse(true) // a dead one claims nothing; what it runs here is deaf, and goes on
+	xa.Lapse(true) // a dead director claims nothing; its run here is deaf, and continues
 	o.dies("a")
 	if task := b.reaches(id, signalbox.Failed); task.Reason != signalbox.ReasonInterrupted || !strings.Contains(task.Message, "director a went away") {
 		t.Errorf("%s: %q", task.Reason, task.Message)
@@ -125,8 +125,8 @@ func TestTasksOfDeadDirectorAreEndedByAnother(t *testing.T) {
 	b.slots(0)
 }
 
-// A director that starts beside others does not fail what waits, whatever the
-// tool's restart policy: that is for a restart of all.
+// A director that starts beside others does not fail waiting tasks, whatever the tool's restart policy: that
+// is for a restart of all.
 func TestJoiningDirectorFailsNoPendingTask(t *testing.T) {
 	a, b, _ := two(t, async("tool", func(tool *gateway.Tool) { tool.Restart.FailPending = true }))
 	a.options.Concurrent, b.options.Concurrent = 1, 1
@@ -157,9 +157,8 @@ func TestCancelAtOtherDirectorStopsRun(t *testing.T) {
 	a.reaches(id, signalbox.Cancelled)
 }
 
-// TestIncidentLapsedDirectorRunsNothing: a director whose lease is over ends
-// its runs before another puts their tasks away, and claims nothing until the
-// lease holds again.
+// TestIncidentLapsedDirectorRunsNothing: a director whose lease has expired ends its runs before another
+// recovers their tasks, and claims nothing until it has a lease again.
 func TestIncidentLapsedDirectorRunsNothing(t *testing.T) {
 	a, b, _ := two(t, async("tool", func(tool *gateway.Tool) { tool.Restart.RequeueRunning = true }))
 	begun, goOn := a.stuckAt("tool", false)
@@ -171,7 +170,7 @@ func TestIncidentLapsedDirectorRunsNothing(t *testing.T) {
 	if task := a.task(id); !strings.Contains(task.LastError, "could not reach the store") {
 		t.Errorf("%q", task.LastError)
 	}
-	a.must(b.engine.Pause(t.Context(), "", "", "", time.Time{})) // what is woken now finds nothing to do but the lapse
+	a.must(b.engine.Pause(t.Context(), "", "", "", time.Time{})) // a woken claimer finds nothing to claim, only the lapse
 	a.must(b.engine.Resume(t.Context(), "", ""))
 	select {
 	case <-begun:
@@ -184,9 +183,8 @@ func TestIncidentLapsedDirectorRunsNothing(t *testing.T) {
 	a.end(xa, id)
 }
 
-// TestIncidentForgottenExecutorRegistersAgain: a director that stood still
-// for longer than its lease was forgotten by the others, and goes on. When it
-// dies later they must still find what it leaves behind.
+// TestIncidentForgottenExecutorRegistersAgain: the others removed a director that was paused for longer than
+// its lease, and it continues. If it dies later, they must still find its tasks.
 func TestIncidentForgottenExecutorRegistersAgain(t *testing.T) {
 	a, b, o := two(t, async("tool"))
 	xa := a.open()
@@ -206,8 +204,7 @@ func TestIncidentForgottenExecutorRegistersAgain(t *testing.T) {
 	})
 }
 
-// A director that was not told of a cancel, because there was too much to tell
-// or the store lost it, finds out by itself.
+// A director that missed a cancel, because entries were skipped or the store lost them, finds it by itself.
 func TestMissedCancelStopsRun(t *testing.T) {
 	w := peerstest.New(memory.New(memory.Options{}))
 	a, b := newFixtureOver(t, w.View(), async("tool")), newFixtureOver(t, w.View(), async("tool"))

@@ -23,8 +23,7 @@ type outcome struct {
 	err  error
 }
 
-// newQueueFixture has the tool "tool" in a queue of one slot, which is taken until
-// the test lets go of it.
+// newQueueFixture has the tool "tool" in a queue with one slot, which is taken until the test frees it.
 func newQueueFixture(t *testing.T, s store.Store, tools ...gateway.Tool) (h *fixture, release func()) {
 	t.Helper()
 	h = newFixtureOver(t, s, append(tools, plain("tool", "one"), plain("holder", "one"))...)
@@ -41,7 +40,7 @@ func newQueueFixture(t *testing.T, s store.Store, tools ...gateway.Tool) (h *fix
 	return h, release
 }
 
-// callOr calls in the background.
+// callOr makes a call in the background.
 func (h *fixture) callOr(ctx context.Context, x *local.Executor, c gateway.TaskCall, grace time.Duration) <-chan outcome {
 	done := make(chan outcome, 1)
 	go func() {
@@ -51,14 +50,14 @@ func (h *fixture) callOr(ctx context.Context, x *local.Executor, c gateway.TaskC
 	return done
 }
 
-// stands waits until n calls stand in line.
+// stands waits until n calls wait in the tool queue.
 func (h *fixture) stands(n int) {
 	h.t.Helper()
 	testkit.Wait(h.t, fmt.Sprintf("%d stand in line", n), func() bool { s, _ := h.queues.Status("one", 0); return s.Depth == n })
 }
 
-// A call that has waited for its grace becomes a task and keeps its place in
-// line, before those that came after it, tasks and calls.
+// A call that has waited for its grace becomes a task and keeps its place in the tool queue, ahead of later
+// tasks and calls.
 func TestCallOrPromoteKeepsPosition(t *testing.T) {
 	h, release := newQueueFixture(t, openStore(t))
 	order := make(chan string, 8)
@@ -122,7 +121,7 @@ func TestCallOrPromoteKeepsPosition(t *testing.T) {
 
 type valueKey struct{}
 
-// A call that gets its slot within the grace, or waits for nothing, is a call.
+// A call that gets its slot within the grace, or has no tool queue, stays a call.
 func TestCallOrPromoteWithinGrace(t *testing.T) {
 	h, release := newQueueFixture(t, memory.New(memory.Options{}), plain("free", ""))
 	x := h.open()
@@ -172,7 +171,7 @@ func TestCallOrPromoteAsyncTool(t *testing.T) {
 	}
 }
 
-// A client that goes away while its call is a call ends it, and nothing is left.
+// If a client leaves while its call is a call, the call ends and leaves nothing behind.
 func TestCallOrPromoteClientLeavesBefore(t *testing.T) {
 	h, release := newQueueFixture(t, memory.New(memory.Options{}))
 	ran := make(chan struct{}, 1)
@@ -201,14 +200,14 @@ func TestCallOrPromoteClientLeavesBefore(t *testing.T) {
 	}
 }
 
-// gatedProvider is a store whose submits wait for the test, or fail.
-type gatedProvider struct {
+// gatedStore is a store whose submits wait for the test, or fail.
+type gatedStore struct {
 	store.Store
 	enter, leave chan struct{}
 	fail         error
 }
 
-func (g *gatedProvider) Submit(ctx context.Context, s store.Submission) (store.Submitted, error) {
+func (g *gatedStore) Submit(ctx context.Context, s store.Submission) (store.Submitted, error) {
 	if g.fail != nil {
 		return store.Submitted{}, g.fail
 	}
@@ -219,10 +218,9 @@ func (g *gatedProvider) Submit(ctx context.Context, s store.Submission) (store.S
 	return g.Store.Submit(ctx, s)
 }
 
-// A client that goes away in the moment in which its call becomes a task does
-// not know its id: the task is cancelled.
+// If a client leaves while its call becomes a task, it does not know the id: the task is cancelled.
 func TestCallOrPromoteClientLeavesDuringSubmit(t *testing.T) {
-	g := &gatedProvider{Store: memory.New(memory.Options{}), enter: make(chan struct{}), leave: make(chan struct{})}
+	g := &gatedStore{Store: memory.New(memory.Options{}), enter: make(chan struct{}), leave: make(chan struct{})}
 	h, release := newQueueFixture(t, g)
 	ran := make(chan struct{}, 1)
 	h.play("tool", func(context.Context, gateway.Call) (gateway.Result, error) {
@@ -252,10 +250,9 @@ func TestCallOrPromoteClientLeavesDuringSubmit(t *testing.T) {
 	}
 }
 
-// A call that gets its slot while it becomes a task runs when the task is
-// durable, and not before.
+// A call that gets its slot while it becomes a task runs once the task is durable, and not before.
 func TestCallOrPromoteSlotFreedDuringSubmit(t *testing.T) {
-	g := &gatedProvider{Store: memory.New(memory.Options{}), enter: make(chan struct{}), leave: make(chan struct{})}
+	g := &gatedStore{Store: memory.New(memory.Options{}), enter: make(chan struct{}), leave: make(chan struct{})}
 	h, release := newQueueFixture(t, g)
 	ran := make(chan string, 1)
 	h.play("tool", func(_ context.Context, c gateway.Call) (gateway.Result, error) {
@@ -285,9 +282,9 @@ func TestCallOrPromoteSlotFreedDuringSubmit(t *testing.T) {
 	}
 }
 
-// Where the task cannot be stored the call goes on as it was.
+// If the task cannot be stored, the call continues as it was.
 func TestCallOrPromoteSubmitFails(t *testing.T) {
-	g := &gatedProvider{Store: memory.New(memory.Options{}), fail: signalbox.Errorf(signalbox.CodeStoreFailed, "disk full")}
+	g := &gatedStore{Store: memory.New(memory.Options{}), fail: signalbox.Errorf(signalbox.CodeStoreFailed, "disk full")}
 	h, release := newQueueFixture(t, g)
 	x := h.open()
 	waits := h.callOr(t.Context(), x, call("tool"), 0)
@@ -299,8 +296,8 @@ func TestCallOrPromoteSubmitFails(t *testing.T) {
 	}
 }
 
-// While its queue is paused a call that became a task does not run. It is made
-// anew when the queue goes on.
+// While its queue is paused, a call that became a task does not run. It is made again when the queue is
+// resumed.
 func TestCallOrPromoteWhilePaused(t *testing.T) {
 	h, release := newQueueFixture(t, memory.New(memory.Options{}))
 	ran := make(chan struct{}, 4)
@@ -326,7 +323,7 @@ func TestCallOrPromoteWhilePaused(t *testing.T) {
 	}
 }
 
-// A task that was cancelled while its call stands in line leaves the line.
+// If a task is cancelled while its call waits in the tool queue, the call leaves the queue.
 func TestCallOrPromoteCancelled(t *testing.T) {
 	h, release := newQueueFixture(t, memory.New(memory.Options{}))
 	x := h.open()
@@ -341,15 +338,14 @@ func TestCallOrPromoteCancelled(t *testing.T) {
 	h.slots(0)
 }
 
-// More calls than the executor has slots wait in line, each as a task, before
-// others of that queue: a call that has its tool's slot never waits for one
-// that waits for that slot.
+// More calls than the executor has slots wait in the tool queue, each as a task, ahead of others of that
+// queue: a call that has its tool's slot never waits for a call that waits for that slot.
 func TestIncidentPromotedCallNeedsNoSecondSlot(t *testing.T) {
 	h, release := newQueueFixture(t, memory.New(memory.Options{}))
 	h.options.Calls = 2
 	x := h.open()
 	var ids []string
-	for range 5 { // fill the slots, and wait for more
+	for range 5 { // fill the slots, and make others wait
 		ids = append(ids, h.submit(x, "tool"))
 	}
 	h.stands(2)
@@ -370,13 +366,13 @@ func TestIncidentPromotedCallNeedsNoSecondSlot(t *testing.T) {
 	h.slots(0)
 }
 
-// After a restart a call that became a task is made anew.
+// After a restart a call that became a task is made again.
 func TestCallOrPromoteSurvivesRestart(t *testing.T) {
 	s := openStore(t)
 	h, _ := newQueueFixture(t, s)
 	o := got(h, h.callOr(t.Context(), h.open(), call("tool", with(`{"n":1}`)), 0))
 	h.reaches(o.task.Task.ID, signalbox.Dispatching)
-	h.engine = h.newEngine(engine.Options{}) // the first is gone without a word
+	h.engine = h.newEngine(engine.Options{}) // the first engine is gone, as after a crash
 	next := newFixtureOver(t, s, plain("tool", "one"))
 	next.engine = next.newEngine(engine.Options{})
 	args := make(chan string, 1)

@@ -15,13 +15,13 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
-// A task that was being cancelled is cancelled, whatever its tool's policy.
+// A task that was being cancelled ends as cancelled, whatever its tool's policy.
 func TestRestartWhileCancelling(t *testing.T) {
 	for name, policy := range map[string]gateway.RestartPolicy{"default": {}, "fail": {FailPending: true}, "requeue": {RequeueRunning: true}} {
 		t.Run(name, func(t *testing.T) {
 			h := newFixture(t, async("tool", func(tool *gateway.Tool) { tool.Restart = policy }))
 			begun, goOn := make(chan struct{}, 1), make(chan struct{})
-			h.play("tool", func(context.Context, gateway.Call) (gateway.Result, error) { // it hears nothing
+			h.play("tool", func(context.Context, gateway.Call) (gateway.Result, error) { // it ignores its context
 				begun <- struct{}{}
 				<-goOn
 				return said("done"), nil
@@ -45,8 +45,8 @@ func TestRestartWhileCancelling(t *testing.T) {
 	}
 }
 
-// What a run of a director that died has left is dead before its task is dealt
-// with, whatever session and parent it has.
+// The leftover processes of a dead director's run are killed before its task is handled, whatever their
+// session and parent.
 func TestIncidentStartEndsLeftoverProcesses(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the environment of other processes is read on Linux alone")
@@ -85,7 +85,7 @@ func TestIncidentStartEndsLeftoverProcesses(t *testing.T) {
 	close(goOn)
 }
 
-// A director that stops ends a call that is no task yet, and says why.
+// A director that stops ends a call that is not a task yet, and says why.
 func TestStopEndsCalls(t *testing.T) {
 	h, _ := newQueueFixture(t, openStore(t))
 	x := h.open()
@@ -96,7 +96,7 @@ func TestStopEndsCalls(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	later := h.callOr(ctx, x, call("tool"), 0) // one that comes later is a plain call
+	later := h.callOr(ctx, x, call("tool"), 0) // a later one is a plain call
 	h.stands(1)
 	cancel()
 	if o := got(h, later); o.task != nil || o.err == nil {

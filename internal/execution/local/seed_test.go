@@ -14,8 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// Seed async-task-queue, "Task States": pending → running → completed or
-// failed. It is read here by the seed's own words.
+// Seed async-task-queue, "Task States": pending → running → completed or failed, by the seed's names.
 func TestSeedStates(t *testing.T) {
 	h := newFixtureOver(t, openStore(t), async("tool"))
 	h.options.Concurrent = 1
@@ -56,7 +55,7 @@ func TestSeedStates(t *testing.T) {
 	h.slots(0)
 }
 
-// Seed async-task-queue, "Error Handling", and what its system grew into.
+// Seed async-task-queue, "Error Handling", and its later extensions.
 func TestSeedErrorTable(t *testing.T) {
 	code := 3
 	ended := func(reason signalbox.Reason, message string, exit *int) func(context.Context, gateway.Call) (gateway.Result, error) {
@@ -120,8 +119,8 @@ func TestSeedErrorTable(t *testing.T) {
 	}
 }
 
-// Seed async-task-queue, "Result Format", and that it survives a restart, which
-// it did not in the seed's system.
+// Seed async-task-queue, "Result Format", and that the result survives a restart, unlike in the seed's
+// system.
 func TestSeedResultFormat(t *testing.T) {
 	h := newFixtureOver(t, openStore(t), async("tool"))
 	want := gateway.Result{
@@ -146,8 +145,8 @@ func TestSeedResultFormat(t *testing.T) {
 	}
 }
 
-// Seed async-task-queue, "Agent restart": by default what runs fails with the
-// seed's text, and what waits is kept; a tool can have the seed's way for both.
+// Seed async-task-queue, "Agent restart": by default a running task fails with the seed's text, and a waiting
+// one is kept; a tool can have the seed's policy for both.
 func TestSeedRestart(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy                        gateway.RestartPolicy
@@ -188,7 +187,7 @@ func TestSeedRestart(t *testing.T) {
 			cancelled := h.submit(x, "tool")
 			h.slots(2)
 
-			// The director is gone without a word. The next one finds the rows.
+			// The director is gone, as after a crash. The next one finds the rows.
 			h.engine = h.newEngine(engine.Options{})
 			_, err := h.engine.Cancel(t.Context(), cancelled, "me")
 			h.must(err)
@@ -215,8 +214,7 @@ func TestSeedRestart(t *testing.T) {
 	}
 }
 
-// What was asked for reaches the tool as the seed says: its input, metadata and
-// the id of its task.
+// The request reaches the tool as in the seed: its input, metadata and the id of its task.
 func TestSeedPayload(t *testing.T) {
 	h := newFixtureOver(t, openStore(t), async("tool"))
 	calls := make(chan gateway.Call, 1)

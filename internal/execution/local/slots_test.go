@@ -15,8 +15,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// However many are submitted, cancelled and ended at once: never more than the
-// slots run, all come to their end, and no slot is left behind.
+// With any number of concurrent submits, cancels and ends, no more tasks than slots run, all end, and no slot
+// stays taken.
 func TestRunsNeverExceedSlots(t *testing.T) {
 	const slots, tasks = 3, 90
 	h := newFixture(t, async("tool"), async("lined", inQueue("one")))
@@ -86,7 +86,7 @@ func TestFIFO(t *testing.T) {
 	}
 }
 
-// Fewer slots than a predecessor had, with tasks in them, are no error.
+// It is no error if a new executor has fewer slots than tasks of its predecessor.
 func TestSlotsLoweredAtRestart(t *testing.T) {
 	h := newFixture(t, async("tool", func(tool *gateway.Tool) { tool.Restart.RequeueRunning = true }))
 	h.options.Concurrent = 4
@@ -111,7 +111,7 @@ func TestSlotsLoweredAtRestart(t *testing.T) {
 	h.engine = h.newEngine(engine.Options{})
 	h.options.Concurrent = 1
 	next := h.open()
-	testkit.Wait(h.t, "they are due again", func() bool { // as the dispatcher does
+	testkit.Wait(h.t, "they are due again", func() bool { // like the dispatcher
 		_, _, err := h.engine.Wake(t.Context())
 		return err == nil && !slices.ContainsFunc(ids, func(id string) bool { return h.task(id).State != signalbox.Completed })
 	})
@@ -125,8 +125,8 @@ func TestSlotsLoweredAtRestart(t *testing.T) {
 	}
 }
 
-// A slot whose run left something that cannot be killed is given to nobody
-// before that is dead; nor is the slot of its tool queue.
+// If a process of a run cannot be killed, neither its slot nor that of its tool queue is free before the
+// process is dead.
 func TestIncidentUnkillableKeepsItsSlot(t *testing.T) {
 	h := newFixture(t, async("tool", inQueue("one")))
 	h.options.Concurrent = 1
@@ -172,8 +172,8 @@ func TestIncidentUnkillableKeepsItsSlot(t *testing.T) {
 	}
 }
 
-// Calls that wait for a narrow tool queue hold no slot: calls of others run
-// beside them, and those run when their turn comes, first come first served.
+// Calls that wait for a narrow tool queue hold no slot: other calls run beside them, and they run when their
+// turn comes, first come first served.
 func TestCallWaitingForToolQueueHoldsNoSlot(t *testing.T) {
 	const waiting = 40
 	h := newFixture(t, async("free"), async("lined", inQueue("one")), plain("holder", "one"))
@@ -221,8 +221,8 @@ func TestCallWaitingForToolQueueHoldsNoSlot(t *testing.T) {
 	h.slots(0)
 }
 
-// A call whose turn in its tool queue has come waits for a slot, and gets the
-// next one before what is claimed later.
+// A call whose turn in its tool queue has come waits for a slot, and gets the next free one before later
+// claims.
 func TestFirstWaiterGetsNextSlot(t *testing.T) {
 	h := newFixture(t, async("tool"), async("lined", inQueue("one")), plain("holder", "one"))
 	h.options.Concurrent = 1
@@ -268,8 +268,8 @@ func TestFirstWaiterGetsNextSlot(t *testing.T) {
 	h.slots(0)
 }
 
-// What waits for its tool queue while commands is paused does not begin when its
-// turn comes: it goes back to its place, however often.
+// A call that waits for its tool queue while commands is paused does not start when its turn comes: it goes
+// back to its place, repeatedly.
 func TestPauseHoldsCallsWaitingForToolQueue(t *testing.T) {
 	h := newFixture(t, async("lined", inQueue("one")), plain("holder", "one"))
 	var ran atomic.Int32

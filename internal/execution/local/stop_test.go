@@ -24,7 +24,7 @@ func contains(s string, parts ...string) bool {
 	return true
 }
 
-// hangs is a tool that runs until it is told to end, as a command does.
+// hangs plays tools that run until they are told to end, like commands.
 func (h *fixture) hangs(tools ...string) (begun chan string, goOn chan struct{}) {
 	begun, goOn = make(chan string, 100), make(chan struct{})
 	for _, tool := range tools {
@@ -44,8 +44,8 @@ func (h *fixture) hangs(tools ...string) (begun chan string, goOn chan struct{})
 	return begun, goOn
 }
 
-// Draining claims nothing more, puts back what stands in line of its tool queue
-// and waits for what runs; what is left then ends as a restart would end it.
+// Drain claims nothing more, puts back calls that wait for their tool queue, and waits for running ones;
+// those left then end as with a restart.
 func TestDrainAndStop(t *testing.T) {
 	h := newFixture(t, async("fails"), async("again", func(tool *gateway.Tool) { tool.Restart.RequeueRunning = true }), async("ends"), plain("calls", "one"), async("lined", inQueue("one")))
 	h.options.Concurrent = 4
@@ -100,8 +100,8 @@ func TestDrainAndStop(t *testing.T) {
 	}
 }
 
-// What a stop put back in line is not failed by the next start as if it had
-// waited: its tool says that what ran is to run again.
+// A task that a stop requeued is not failed by the next start as if it had only waited: its tool's policy for
+// running tasks is to run them again.
 func TestTaskRequeuedByStopRunsAgain(t *testing.T) {
 	h := newFixture(t, async("tool", func(tool *gateway.Tool) {
 		tool.Restart = gateway.RestartPolicy{FailPending: true, RequeueRunning: true}
@@ -127,7 +127,7 @@ func TestTaskRequeuedByStopRunsAgain(t *testing.T) {
 	}
 }
 
-// The log of an attempt follows that of the one before.
+// The log of an attempt continues that of the previous one.
 func TestRequeuedTaskLogContinues(t *testing.T) {
 	h := newFixture(t, async("tool", func(tool *gateway.Tool) { tool.Restart.RequeueRunning = true }))
 	begun, goOn := h.hangs("tool")
@@ -153,7 +153,7 @@ func TestRequeuedTaskLogContinues(t *testing.T) {
 	testkit.Wait(h.t, "it runs no more", func() bool { _, ok := next.Output(t.Context(), id, 0, 0); return !ok })
 }
 
-// broken is a store that cannot write for a while.
+// broken is a store whose writes fail for a while.
 type broken struct {
 	store.Store
 	broken atomic.Bool
@@ -168,8 +168,7 @@ func (b *broken) Apply(ctx context.Context, c signalbox.Change, now time.Time) (
 	return b.Store.Apply(ctx, c, now)
 }
 
-// unresponsive is a store that makes the next claims, or the next starts, and says that
-// it has not.
+// unresponsive is a store that makes the next claims, or accepts, and reports an error.
 type unresponsive struct {
 	store.Store
 	claims, starts atomic.Int32
@@ -191,8 +190,7 @@ func (d *unresponsive) Claim(ctx context.Context, r store.ClaimRequest) (store.C
 	return c, err
 }
 
-// A claim whose answer was lost holds a slot without a run: it is given back, and
-// the task runs once.
+// A claim whose answer was lost holds a slot without a run: it is put back, and the task runs once.
 func TestLostClaimAnswer(t *testing.T) {
 	d := &unresponsive{Store: openStore(t)}
 	h := newFixtureOver(t, d, async("tool"))
@@ -209,8 +207,7 @@ func TestLostClaimAnswer(t *testing.T) {
 	}
 }
 
-// A start that was stored, though the store said that it was not, is a start: the
-// task runs once.
+// An accept that was stored although the store reported an error counts: the task runs once.
 func TestLostStartAnswer(t *testing.T) {
 	d := &unresponsive{Store: openStore(t)}
 	h := newFixtureOver(t, d, async("tool"))
@@ -227,8 +224,7 @@ func TestLostStartAnswer(t *testing.T) {
 	h.slots(0)
 }
 
-// Nothing runs whose start is not stored, and a slot is not free before the end
-// is stored.
+// Nothing runs before its accept is stored, and no slot is free before the end is stored.
 func TestStoreFailsDuringRun(t *testing.T) {
 	b := &broken{Store: openStore(t)}
 	h := newFixtureOver(t, b, async("tool"))
@@ -253,8 +249,8 @@ func TestStoreFailsDuringRun(t *testing.T) {
 	}
 }
 
-// A task that was taken from a run, as by a second director that thought it
-// lost, is left alone by it.
+// If a task is taken away from a run, as by a second director that considered it lost, the run leaves it
+// alone.
 func TestRevokedRunIsStopped(t *testing.T) {
 	h := newFixture(t, async("tool"))
 	begun, goOn := h.hangs("tool")

@@ -16,8 +16,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/sqlite"
 )
 
-// Nothing is stored that does not fit the tool, and who may not be a task is
-// told so.
+// A task that does not fit its tool is not stored, and a tool that cannot be a task is refused with the
+// reason.
 func TestSubmitRefuses(t *testing.T) {
 	h := newFixture(t, async("tool"), async("own", func(tool *gateway.Tool) { tool.Kind, tool.Async = gateway.KindInternal, false }))
 	h.provider.check = func(c gateway.Call) error {
@@ -71,8 +71,7 @@ func TestSubmitIsIdempotent(t *testing.T) {
 	}
 }
 
-// The limit on waiting commands holds; calls have none but that of their tool
-// queue.
+// The limit on waiting commands holds; other calls only have that of their tool queue.
 func TestQueueFull(t *testing.T) {
 	h := newFixture(t, async("tool"), plain("plain", "one"))
 	h.engine = h.newEngine(engine.Options{MaxCommands: 2})
@@ -89,8 +88,8 @@ func TestQueueFull(t *testing.T) {
 	}
 }
 
-// Arguments that a tool marks as secret stand nowhere in clear, reach the tool,
-// and are gone when the task has ended.
+// Arguments that a tool marks as secret are never stored in clear, reach the tool, and are erased when the
+// task has ended.
 func TestIncidentSecretsAreNotStoredInClear(t *testing.T) {
 	const secret = "hunter2-of-the-test"
 	path := filepath.Join(t.TempDir(), "signalbox.db")
@@ -133,8 +132,7 @@ func TestIncidentSecretsAreNotStoredInClear(t *testing.T) {
 	}
 }
 
-// The engine alone makes no call again: what the tool asks for may be another
-// thing by then, and only the gateway knows it.
+// The engine alone cannot retry a call: the tool may have changed, and only the gateway knows it.
 func TestRetryUsesGateway(t *testing.T) {
 	h := newFixture(t, async("tool"))
 	x := h.open()
@@ -145,7 +143,7 @@ func TestRetryUsesGateway(t *testing.T) {
 	}
 }
 
-// A task whose tool is no longer configured ends when it is claimed, and says so.
+// A task whose tool is no longer configured ends when it is claimed, and says why.
 func TestToolIsGone(t *testing.T) {
 	h := newFixture(t, async("tool"), async("other"))
 	h.must(h.engine.Pause(t.Context(), "", "", "", time.Time{}))
@@ -160,7 +158,7 @@ func TestToolIsGone(t *testing.T) {
 	}
 }
 
-// A tool whose server has not said yet what it has is waited for.
+// A tool whose server has not listed its tools yet is waited for.
 func TestToolIsNotThereYet(t *testing.T) {
 	h := newFixture(t, plain("s__tool", "one"))
 	h.must(h.engine.Pause(t.Context(), "", "", "", time.Time{}))

@@ -17,8 +17,8 @@ func (a *puller) spends(t *api.AgentTask, usd float64, tokens int64) {
 	a.h.must(err)
 }
 
-// An agent that pulls is told what the run may spend, and to stop runs that use up together
-// what they share. What comes after waits; what a lost run had reported counts.
+// A pull agent gets the budget of a run, and is told to stop runs that together exceed a shared budget.
+// Later tasks wait; the usage that a lost run had reported counts.
 func TestRunsAreStoppedAtTheirBudget(t *testing.T) {
 	of := signalbox.Budgets{Task: signalbox.Budget{NanoUSD: 5e9}, Agents: map[string]signalbox.Budget{"*": {Tokens: 1000}}}
 	h := newFixture(t, brisk, func(_ *pull.Options, eo *engine.Options) { eo.Budgets = of })

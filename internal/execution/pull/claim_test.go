@@ -80,8 +80,7 @@ func TestSubmitWakesOneOfManyWaitingAgents(t *testing.T) {
 	}
 }
 
-// Each of many tasks finds an agent though all are submitted at once, and
-// nothing but events wakes anyone.
+// Each of many tasks submitted at once finds an agent, woken by events alone.
 func TestNoWakeUpIsLost(t *testing.T) {
 	h := newFixture(t, noTick)
 	const agents, tasks = 10, 200
@@ -114,8 +113,8 @@ func TestNoWakeUpIsLost(t *testing.T) {
 	group.Wait()
 }
 
-// A turn of a session that waits for its time can be made ready by the submit of
-// another one, whose event names only itself.
+// A turn of a session that waits for its time can become ready by the submit of another turn, whose event
+// names only itself.
 func TestSubmitReadiesAnotherSessionTurn(t *testing.T) {
 	h := newFixture(t, noTick)
 	a := h.agent("far", 1)
@@ -129,7 +128,7 @@ func TestSubmitReadiesAnotherSessionTurn(t *testing.T) {
 	}
 }
 
-// What a task may be taken by is as with other agents: its own queue, the pool
+// The queues are those of other agents: its own, the pool of its kind, all.
 // of its kind, all.
 func TestQueuesOfPullAgent(t *testing.T) {
 	h := newFixture(t, noTick)
@@ -148,8 +147,7 @@ func TestQueuesOfPullAgent(t *testing.T) {
 	}
 }
 
-// A claim whose answer got lost is answered again, with the same execution,
-// while the agent has not accepted it.
+// A claim whose answer was lost is answered again with the same execution, until the agent has accepted it.
 func TestLostClaimAnswerIsRepeated(t *testing.T) {
 	h := newFixture(t, noTick)
 	a := h.agent("far", 2)
@@ -166,7 +164,7 @@ func TestLostClaimAnswerIsRepeated(t *testing.T) {
 	if got := a.claim(0); got.Task != nil || len(got.Ask) > 0 {
 		t.Errorf("%+v", got)
 	}
-	// One that it accepted and does not name is not given again: it is asked.
+	// A task that it accepted and does not name is not given again: the agent is asked.
 	a.accepts(again.Task)
 	a.c.Runs = nil
 	got := a.claim(0)
@@ -180,7 +178,7 @@ func TestLostClaimAnswerIsRepeated(t *testing.T) {
 	}
 }
 
-// A second claim of an agent ends the first, and no two of them get tasks.
+// A second claim of an agent ends the first; only one of them gets tasks.
 func TestOneClaimAtATime(t *testing.T) {
 	h := newFixture(t, noTick)
 	a := h.agent("far", 1)
@@ -208,8 +206,7 @@ func TestTwoAgentsWithOneName(t *testing.T) {
 	refusedWith(t, err, signalbox.CodeNotFound)
 }
 
-// An agent that is drained by a pause of its queue does not stand before others,
-// and takes tasks again when that is over.
+// A drained agent does not block others, and gets tasks again once it is resumed.
 func TestDrainedAgentLeavesTasksToOthers(t *testing.T) {
 	h := newFixture(t, noTick)
 	a, b := h.agent("one", 1), h.agent("two", 1)
@@ -229,7 +226,7 @@ func TestDrainedAgentLeavesTasksToOthers(t *testing.T) {
 	}
 }
 
-// A director that drains gives out nothing, and takes reports.
+// A draining director gives out nothing, and accepts reports.
 func TestDrain(t *testing.T) {
 	h := newFixture(t, noTick)
 	a, b := h.agent("one", 1), h.agent("two", 1)
@@ -247,7 +244,7 @@ func TestDrain(t *testing.T) {
 	h.reaches(id, signalbox.Completed)
 }
 
-// The bypass has slots of its own.
+// The bypass has its own slots.
 func TestBypassOfPullAgent(t *testing.T) {
 	h := newFixture(t, noTick)
 	a := h.agent("far", 1)
@@ -266,9 +263,8 @@ func TestBypassOfPullAgent(t *testing.T) {
 	}
 }
 
-// TestAbsurdReportedFenceIsIgnored: it gets nothing and says why, and the fences
-// of all others stay as they were. One agent could use up the numbers of the
-// fleet.
+// TestAbsurdReportedFenceIsIgnored: an agent that reports an absurd fence gets nothing and says why; the
+// fences of others stay unchanged. Otherwise one agent could use up the numbers of the fleet.
 func TestAbsurdReportedFenceIsIgnored(t *testing.T) {
 	h := newFixture(t, noTick)
 	evil, good := h.agent("evil", 1), h.agent("good", 1)
@@ -287,7 +283,7 @@ func TestAbsurdReportedFenceIsIgnored(t *testing.T) {
 	if run := good.begins(); run.Fence != 1 {
 		t.Errorf("the next task of another agent has fence %d", run.Fence)
 	}
-	evil.c.HighestFence = 5 // it has learned better
+	evil.c.HighestFence = 5 // it reports a valid one again
 	if run := evil.begins(); run.Fence != 6 {
 		t.Errorf("its own next task has fence %d", run.Fence)
 	}
@@ -296,8 +292,7 @@ func TestAbsurdReportedFenceIsIgnored(t *testing.T) {
 	}
 }
 
-// What an agent tells of its steps is known while it is there; figures that
-// cannot be are none.
+// The reported step statistics of an agent are shown while it is up; invalid figures are ignored.
 func TestStepsOfPullAgent(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent("far", 1)

@@ -6,13 +6,13 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// Hear takes in a change, as the engine tells of it.
+// Hear passes a change to the observer.
 func (l *Lanes) Hear(c engine.Applied) { l.applied(&c) }
 
 // LoseSilent ends the executions of agents that have been silent for the slot lease.
 func (l *Lanes) LoseSilent(ctx context.Context) error { return l.loseSilent(ctx) }
 
-// Parked is how many agents wait for a task.
+// Parked is how many claims wait.
 func (l *Lanes) Parked() int {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
@@ -25,7 +25,7 @@ func (l *Lanes) Parked() int {
 	return n
 }
 
-// Waiting reports whether a claim of the agent is open.
+// Waiting reports whether a claim of the agent waits.
 func (l *Lanes) Waiting(agent string) bool {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()

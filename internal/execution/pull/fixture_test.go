@@ -25,27 +25,27 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// long bounds every wait of a test; none is meant to take that long.
+// long bounds every wait of a test; none should take that long.
 const long = time.Minute
 
 // ttl is the slot lease in the tests.
 const ttl = 600 * time.Second
 
-// fixture is a director without its HTTP, with agents that pull.
+// fixture is a director without HTTP, with pull agents.
 type fixture struct {
 	t       *testing.T
 	store   store.Store
 	engine  *engine.Engine
 	lanes   *pull.Lanes
-	skipped atomic.Int64 // by which the clocks are ahead of the real one
+	skipped atomic.Int64 // how far the clocks are ahead of the real one
 }
 
 type setting func(*pull.Options, *engine.Options)
 
-// noTick leaves nothing but events to wake who waits.
+// noTick disables the backstop, so that only events wake agents.
 func noTick(o *pull.Options, _ *engine.Options) { o.Tick = time.Hour }
 
-// brisk has what is due by time looked at often.
+// brisk makes rounds frequent.
 func brisk(o *pull.Options, _ *engine.Options) { o.Tick = 5 * time.Millisecond }
 
 func newFixture(t *testing.T, settings ...setting) *fixture {
@@ -58,7 +58,7 @@ func newFixtureOver(t *testing.T, s store.Store, settings ...setting) *fixture {
 	return newFixtureLater(t, s, 0, settings...)
 }
 
-// newFixtureLater is one whose clocks are ahead from the beginning.
+// newFixtureLater returns a fixture whose clocks are ahead from the start.
 func newFixtureLater(t *testing.T, s store.Store, ahead time.Duration, settings ...setting) *fixture {
 	t.Helper()
 	h := &fixture{t: t, store: s}
@@ -99,8 +99,7 @@ func (h *fixture) must(err error) {
 	}
 }
 
-// puller is an agent as a director sees it: what it has in hand is what the test
-// says.
+// puller is a pull agent as a director sees it. The test sets what it runs.
 type puller struct {
 	h    *fixture
 	name string
@@ -117,7 +116,7 @@ func (h *fixture) agent(name string, slots int) *puller {
 	return a
 }
 
-// claim asks at once.
+// claim sends a claim.
 func (a *puller) claim(wait time.Duration) api.PullAnswer {
 	a.h.t.Helper()
 	got, err := a.h.lanes.Claim(a.h.t.Context(), a.name, a.c, wait)
@@ -125,7 +124,7 @@ func (a *puller) claim(wait time.Duration) api.PullAnswer {
 	return got
 }
 
-// claiming asks in the background.
+// claiming sends a claim in the background.
 func (a *puller) claiming(wait time.Duration) <-chan api.PullAnswer {
 	c := a.c
 	done := make(chan api.PullAnswer, 1)
@@ -139,13 +138,13 @@ func (a *puller) claiming(wait time.Duration) <-chan api.PullAnswer {
 	return done
 }
 
-// parked waits until so many agents wait for a task.
+// parked waits until that many agents wait for a task.
 func (h *fixture) parked(n int) {
 	h.t.Helper()
 	testkit.Wait(h.t, fmt.Sprintf("%d wait", n), func() bool { return h.lanes.Parked() == n })
 }
 
-// begins is a claim that gives a task, which the agent then has in hand.
+// begins claims a task, which the agent then runs.
 func (a *puller) begins() *api.AgentTask {
 	a.h.t.Helper()
 	got := a.claim(long)

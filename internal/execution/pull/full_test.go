@@ -9,8 +9,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// An agent without room for worktrees asks, and is given nothing but isolated tasks, until it says
-// that there is room. What waits says why, and no attempt is used up.
+// An agent without room for worktrees gets only isolated tasks until it has room. Waiting tasks say why, and
+// no attempt is used up.
 func TestAgentWithoutRoomIsGivenNothing(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent("far", 1)

@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// refuses is an agent that is given a task and does not take it.
+// refuses claims a task and refuses it.
 func (a *puller) refuses(status int, code string) {
 	a.h.t.Helper()
 	run := a.begins()
@@ -19,7 +19,7 @@ func (a *puller) refuses(status int, code string) {
 	a.h.must(err)
 }
 
-// given asks without waiting, and reports whether there was a task.
+// given sends a claim without waiting, and reports whether there was a task.
 func (a *puller) given() bool {
 	a.h.t.Helper()
 	got := a.claim(time.Millisecond)
@@ -38,7 +38,7 @@ func (h *fixture) live(name string) engine.LiveAgent {
 	return live
 }
 
-// An agent that fails is given nothing for a while, then one task, which decides.
+// A failing agent gets nothing for a while, then one task as the probe.
 func TestFailingAgentGetsFewerTasks(t *testing.T) {
 	h := newFixture(t, brisk)
 	a := h.agent("far", 2)
@@ -78,12 +78,12 @@ func TestFailingAgentGetsFewerTasks(t *testing.T) {
 	}
 }
 
-// The task that was to decide comes back without a word of its agent: another
-// one decides.
+// If the probe's task comes back without a result that says something about the agent, another task becomes
+// the probe.
 func TestUndecidedTrialIsRepeated(t *testing.T) {
 	h := newFixture(t, brisk)
 	a := h.agent("far", 1)
-	for range 3 { // the one that was refused waits longer than the pause
+	for range 3 { // the refused one waits for longer than the pause
 		h.submit(engine.NewTask{})
 	}
 	a.refuses(507, "")
@@ -99,7 +99,7 @@ func TestUndecidedTrialIsRepeated(t *testing.T) {
 	}
 }
 
-// Who asks for tasks and turns each away is backed off; one that works is not.
+// An agent that asks for tasks and refuses each is backed off; an agent that also works is not.
 func TestRefusingAgentIsBackedOff(t *testing.T) {
 	h := newFixture(t, noTick)
 	a := h.agent("far", 1)
@@ -119,8 +119,8 @@ func TestRefusingAgentIsBackedOff(t *testing.T) {
 	}
 }
 
-// Who takes a task up between two that it turns away works: also where that one is cancelled
-// before the agent has said so, or the first word on it is its last.
+// An agent that accepts a task between two refusals works, even if the accepted one is cancelled before the
+// agent reports it, or its first report is its last.
 func TestAgentThatWorksIsNotBackedOff(t *testing.T) {
 	for name, takesUp := range map[string]func(*puller, *api.AgentTask){
 		"accepts": func(a *puller, run *api.AgentTask) {
@@ -155,7 +155,7 @@ func TestAgentThatWorksIsNotBackedOff(t *testing.T) {
 	}
 }
 
-// A new instance under the name of one that is closed begins as well.
+// A new instance under the name of a closed one starts healthy.
 func TestNewInstanceResetsHealth(t *testing.T) {
 	h := newFixture(t, brisk)
 	h.submit(engine.NewTask{})

@@ -12,15 +12,15 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// An agent that says nothing of its task for the slot lease loses it, and no
-// sooner: another director may have heard it.
+// An agent that does not report on its task for the slot lease loses it, but not earlier: another director
+// may have heard from it.
 func TestSilentRunIsLostAfterSlotLease(t *testing.T) {
 	h := newFixture(t, brisk)
 	a := h.agent("far", 1)
 	id := h.submit(engine.NewTask{OnLost: signalbox.LostRequeue})
 	run := a.begins()
 	a.accepts(run)
-	for range 4 { // it beats
+	for range 4 { // it sends heartbeats
 		h.pass(ttl / 2)
 		a.claim(0)
 		h.must(h.lanes.LoseSilent(t.Context()))
@@ -41,7 +41,7 @@ func TestSilentRunIsLostAfterSlotLease(t *testing.T) {
 	}
 }
 
-// A task that its agent never accepted is for others when the lease is over.
+// A task that its agent never accepted is requeued when the lease has expired.
 func TestSilentOfferIsRequeued(t *testing.T) {
 	h := newFixture(t, brisk)
 	a := h.agent("far", 1)
@@ -53,8 +53,8 @@ func TestSilentOfferIsRequeued(t *testing.T) {
 	}
 }
 
-// What another director wrote may be told of later than the row is read: an
-// execution that has begun is not taken for one that has not.
+// A change by another director may be published later than its row is read: an execution that has started is
+// not taken for one that has not.
 func TestLateReportOfClaim(t *testing.T) {
 	h := newFixture(t, brisk)
 	a := h.agent("far", 1)
@@ -72,7 +72,7 @@ func TestLateReportOfClaim(t *testing.T) {
 	}
 }
 
-// A director that comes up gives the agents of the one before it their time.
+// A new director gives the agents of the previous one time to report.
 func TestDirectorTakesOverRuns(t *testing.T) {
 	h := newFixture(t, noTick)
 	a := h.agent("far", 1)
@@ -80,7 +80,7 @@ func TestDirectorTakesOverRuns(t *testing.T) {
 	run := a.begins()
 	a.accepts(run)
 	h.lanes.Stop()
-	last := newFixtureLater(t, h.store, 5*ttl, brisk) // nobody was there for long
+	last := newFixtureLater(t, h.store, 5*ttl, brisk) // no director was running for a long time
 	h.must(last.lanes.LoseSilent(t.Context()))
 	if row := h.task(id); row.State != signalbox.Working {
 		t.Fatalf("%+v", row)
@@ -90,8 +90,8 @@ func TestDirectorTakesOverRuns(t *testing.T) {
 	h.reaches(id, signalbox.Completed)
 }
 
-// An agent that went away is down; one that says that it stops is at once, and
-// what it was given and did not get is for others.
+// A silent agent is down; one that announces its stop is down at once, and tasks that did not reach it are
+// requeued.
 func TestStoppingAgent(t *testing.T) {
 	h := newFixture(t, noTick)
 	a := h.agent("far", 2)
@@ -136,7 +136,7 @@ func TestSilentAgentIsDown(t *testing.T) {
 	}
 }
 
-// The tasks of its sessions are dealt with when it has been gone for the grace.
+// Tasks of its sessions are handled when it has been gone for the session grace.
 func TestSessionGraceOfPullAgent(t *testing.T) {
 	h := newFixture(t, brisk)
 	h.agent("far", 1)
@@ -154,7 +154,7 @@ func TestSessionGraceOfPullAgent(t *testing.T) {
 	testkit.Wait(h.t, "it is for all", func() bool { return h.task(id).Queue == signalbox.QueueWork })
 }
 
-// Limits go by the agent's own clock.
+// Limits are measured by the agent's own clock.
 func TestLimitsOfPulledRuns(t *testing.T) {
 	h := newFixture(t, noTick, func(o *pull.Options, _ *engine.Options) { o.StallLimit = time.Minute })
 	a := h.agent("far", 2)
@@ -176,8 +176,8 @@ func TestLimitsOfPulledRuns(t *testing.T) {
 	}
 }
 
-// TestWedgedPulledRun: whoever pulls reports progress, so the slot lease bounds the
-// time without any, but for a run that waits for a call.
+// TestWedgedPulledRun: pull agents report progress, so the slot lease bounds the time without any, except for
+// a run that waits for a call.
 func TestWedgedPulledRun(t *testing.T) {
 	h := newFixture(t, noTick, func(o *pull.Options, _ *engine.Options) { o.StallLimit = signalbox.StallByProgress })
 	calling := true
@@ -208,7 +208,7 @@ func TestWedgedPulledRun(t *testing.T) {
 	}
 }
 
-// Directors tell each other of the agents that only one of them hears.
+// Directors share when they last heard of pull agents.
 func TestLastSeenIsSharedWithOtherDirectors(t *testing.T) {
 	h := newFixture(t, noTick)
 	a := h.agent("far", 3)
@@ -230,7 +230,7 @@ func TestLastSeenIsSharedWithOtherDirectors(t *testing.T) {
 	if live, _ := other.lanes.LiveAgent("far"); live.Up {
 		t.Errorf("%+v", live)
 	}
-	other.lanes.HeardElsewhere(news) // an older word changes nothing
+	other.lanes.HeardElsewhere(news) // an older report changes nothing
 	if live, _ := other.lanes.LiveAgent("far"); live.Up {
 		t.Errorf("%+v", live)
 	}

@@ -20,8 +20,8 @@ func quotesSecret() *api.AgentTaskStatus {
 	return &api.AgentTaskStatus{State: "failed", Error: &api.AgentError{Type: "agent_error", Message: "401 for key " + secretValue}}
 }
 
-// voidRun is a task with a secret in its env whose run was released before it
-// ended; first may restart the director. It returns what is kept of its last word.
+// voidRun runs a task with a secret in its env, which is released before it ends; between may restart the
+// director. It returns what is stored of the late report.
 func voidRun(t *testing.T, between func(*fixture) *fixture) string {
 	h := newFixture(t, noTick)
 	a := h.agent("far", 1)
@@ -44,16 +44,15 @@ func voidRun(t *testing.T, between func(*fixture) *fixture) string {
 	return stales[0].Message
 }
 
-// TestLateReportIsMasked: it came after the task had ended and its env
-// was erased, and was stored in plain.
+// TestLateReportIsMasked: regression: a report after the task had ended and its env was erased was stored in
+// clear.
 func TestLateReportIsMasked(t *testing.T) {
 	if got := voidRun(t, func(h *fixture) *fixture { return h }); got != "401 for key ***" {
 		t.Errorf("it is kept as %q", got)
 	}
 }
 
-// TestUnmaskableLateReportIsWithheld: a director that never knew the env
-// cannot tell what to hide.
+// TestUnmaskableLateReportIsWithheld: a director that never knew the env cannot know what to hide.
 func TestUnmaskableLateReportIsWithheld(t *testing.T) {
 	got := voidRun(t, func(h *fixture) *fixture { return newFixtureOver(t, h.store, noTick) })
 	if strings.Contains(got, secretValue) || !strings.Contains(got, "withheld: the task had an env") {
@@ -61,15 +60,14 @@ func TestUnmaskableLateReportIsWithheld(t *testing.T) {
 	}
 }
 
-// noRequests is a store that cannot read what was asked for.
+// noRequests is a store that fails to read requests.
 type noRequests struct{ store.Store }
 
 func (noRequests) Request(context.Context, string) (signalbox.Request, error) {
 	return signalbox.Request{}, signalbox.Errorf(signalbox.CodeStoreFailed, "%v", errors.New("no such page"))
 }
 
-// TestLateReportIsWithheldIfStoreFails: an error is no reason to store it in
-// plain.
+// TestLateReportIsWithheldIfStoreFails: after an error the report must not be stored in clear.
 func TestLateReportIsWithheldIfStoreFails(t *testing.T) {
 	s := memory.New(memory.Options{ID: "rig"})
 	h := newFixtureOver(t, s, noTick)
@@ -77,7 +75,7 @@ func TestLateReportIsWithheldIfStoreFails(t *testing.T) {
 	id := h.submit(engine.NewTask{Env: map[string]string{"API_KEY": secretValue}})
 	run := a.begins()
 	a.accepts(run)
-	a.h = newFixtureOver(t, noRequests{s}, noTick) // a director that did not give it
+	a.h = newFixtureOver(t, noRequests{s}, noTick) // a director that did not offer it
 	f := quotesSecret()
 	f.TaskID = "task-of-" + id
 	_, err := a.report(id, api.PullReport{Fence: run.Fence, Finished: f})
@@ -89,8 +87,8 @@ func TestLateReportIsWithheldIfStoreFails(t *testing.T) {
 	}
 }
 
-// TestTroubleOfRunOfferedByOtherDirector: it is withheld until the env of the
-// task is known here, and then told with the values hidden.
+// TestTroubleOfRunOfferedByOtherDirector: the problem is withheld until the task's env is known here, and
+// then shown with the values masked.
 func TestTroubleOfRunOfferedByOtherDirector(t *testing.T) {
 	h := newFixture(t, noTick)
 	a := h.agent("far", 1)
@@ -114,7 +112,7 @@ func TestTroubleOfRunOfferedByOtherDirector(t *testing.T) {
 	told("401 for key ***")
 }
 
-// readRequests counts how often what was asked for is read.
+// readRequests counts reads of requests.
 type readRequests struct {
 	store.Store
 	n atomic.Int64
@@ -125,8 +123,7 @@ func (s *readRequests) Request(ctx context.Context, id string) (signalbox.Reques
 	return s.Store.Request(ctx, id)
 }
 
-// TestMaskIsReadOnce: what is not known here of a run was read, with its prompt, for
-// each word that came late.
+// TestMaskIsReadOnce: regression: an unknown run was read, with its prompt, for each late report.
 func TestMaskIsReadOnce(t *testing.T) {
 	h := newFixture(t, noTick)
 	a := h.agent("far", 1)

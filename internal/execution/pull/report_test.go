@@ -41,8 +41,8 @@ func TestCancelReachesAgentAtOnce(t *testing.T) {
 	}
 }
 
-// A cancel that comes before the agent has accepted wins when it does; of one
-// that never reached the agent it wins when that says so.
+// A cancel before the agent's accept takes effect with the accept, or when the agent reports that the task
+// never reached it.
 func TestCancelWhileDispatching(t *testing.T) {
 	h := newFixture(t, noTick)
 	a := h.agent("far", 2)
@@ -68,8 +68,7 @@ func TestCancelWhileDispatching(t *testing.T) {
 	}
 }
 
-// A run that was released is void: it is stopped, and what it says at last is
-// kept aside.
+// A released run is void: it is stopped, and its final report is kept aside.
 func TestReleasedRunIsStoppedAndKept(t *testing.T) {
 	h := newFixture(t, noTick)
 	a := h.agent("far", 1)
@@ -98,8 +97,7 @@ func TestReleasedRunIsStoppedAndKept(t *testing.T) {
 	}
 }
 
-// The report of a fence that the task has outlived changes nothing, also where
-// another agent has it by now.
+// A report with an old fence changes nothing, even if another agent has the task now.
 func TestStaleFence(t *testing.T) {
 	h := newFixture(t, noTick)
 	a := h.agent("one", 1)
@@ -112,7 +110,7 @@ func TestStaleFence(t *testing.T) {
 	testkit.Wait(h.t, "it is given to another", func() bool {
 		_, _, err := h.engine.Wake(t.Context())
 		h.must(err)
-		h.pass(time.Second) // of the backoff
+		h.pass(time.Second) // the backoff
 		got := b.claim(0)
 		if got.Task != nil {
 			b.accepts(got.Task)
@@ -136,7 +134,7 @@ func TestStaleFence(t *testing.T) {
 	}
 }
 
-// An agent has no word about a task that it was never given.
+// A report on a task that was never given to the agent is refused.
 func TestReportOfOtherAgentIsRefused(t *testing.T) {
 	h := newFixture(t, noTick)
 	a, b := h.agent("one", 1), h.agent("two", 1)
@@ -151,15 +149,14 @@ func TestReportOfOtherAgentIsRefused(t *testing.T) {
 	}
 	rep := completed(run, "")
 	rep.Fence++
-	_, err := a.report(id, rep) // nor of a fence that was never given
+	_, err := a.report(id, rep) // nor with a fence that was never given
 	refusedWith(t, err, signalbox.CodeNotFound)
 	if row := h.task(id); row.State != signalbox.Working {
 		t.Errorf("%+v", row)
 	}
 }
 
-// What an agent says that does not take a task means what it means when the
-// director offers it.
+// A refusal of a pull agent means the same as that of an agent that is called.
 func TestRefusals(t *testing.T) {
 	for name, c := range map[string]struct {
 		no       api.PullRefused
@@ -198,8 +195,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// An agent that said busy, and says that something holds its slot, is offered
-// nothing until nothing does.
+// An agent that said busy, and reports that something holds its slot, is offered nothing until the slot is
+// free.
 func TestHeldSlots(t *testing.T) {
 	h := newFixture(t, noTick)
 	a := h.agent("far", 1)
@@ -215,8 +212,7 @@ func TestHeldSlots(t *testing.T) {
 	a.begins()
 }
 
-// The log of a run is put together in order, whichever director gets which part
-// of it, and the result has the end of it.
+// The log of a run is assembled in order from what each director received, and the result has its end.
 func TestOutputOverTwoDirectors(t *testing.T) {
 	h := newFixture(t, noTick)
 	a := h.agent("far", 1)
@@ -263,7 +259,7 @@ func TestOutputOverTwoDirectors(t *testing.T) {
 	}
 }
 
-// What an agent says for people does not show the values of the task's env.
+// Messages of an agent do not show the values of the task's env.
 func TestReportHidesSecrets(t *testing.T) {
 	h := newFixture(t, noTick)
 	a := h.agent("far", 1)
@@ -278,8 +274,7 @@ func TestReportHidesSecrets(t *testing.T) {
 	}
 }
 
-// The trouble that a run has comes with the next report, or the next claim, and
-// shows no value of the task's env.
+// The problem of a run is reported with the next report or claim, without values of the task's env.
 func TestTroubleOfPulledRun(t *testing.T) {
 	h := newFixture(t, noTick)
 	a := h.agent("far", 1)
@@ -348,7 +343,7 @@ func TestInvalidReports(t *testing.T) {
 	if row := h.task(id); row.State != signalbox.Dispatching {
 		t.Errorf("%+v", row)
 	}
-	// What is no text may have been many bytes, or one.
+	// A replacement character stands for one or more bytes.
 	for seq, piece := range []api.PullOutput{{Seq: 0, Text: "\uFFFD", Next: 1}, {Seq: 1, Text: "\uFFFDab", Next: 99}} {
 		got, err := a.report(id, api.PullReport{Fence: run.Fence, Output: &piece})
 		if err != nil || got.Next != piece.Next {

@@ -14,18 +14,18 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 )
 
-// oneCommit is a store that commits a verb that is followed together with the claim
-// behind it: neither is answered before both are done.
+// oneCommit is a store that commits a followed verb together with the claim after it: neither is answered
+// before both are done.
 type oneCommit struct {
 	store.Store
 	mu    sync.Mutex
-	ahead *aheadOf // what waits for a claim
+	ahead *aheadOf // the verb that waits for a claim
 	pairs int
 }
 
 type aheadOf struct{ called, done, claimed chan struct{} }
 
-// follow does a verb and has a claim behind it, where the verb is followed.
+// follow runs a verb and, if it is followed, lets a claim come after it.
 func (s *oneCommit) follow(ctx context.Context, verb func() error) error {
 	queued := store.Follower(ctx)
 	if queued == nil {
@@ -77,9 +77,8 @@ func (s *oneCommit) Claim(ctx context.Context, r store.ClaimRequest) (store.Clai
 	return got, err
 }
 
-// A submit that finds an idle agent, and the end of a run behind which a task waits,
-// are each committed together with the claim, and observers hear of a task's submit
-// before its claim.
+// A submit that finds an idle agent, and the end of a run with a task waiting, each share a commit with the
+// claim, and observers get a task's submit before its claim.
 func TestClaimSharesCommitOfSubmit(t *testing.T) {
 	t.Parallel()
 	s := &oneCommit{Store: memory.New(memory.Options{ID: "rig"})}

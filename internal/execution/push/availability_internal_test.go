@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// TestAvailability is the table of what each event makes of each state.
+// TestAvailability is the table of the effect of each event in each state.
 func TestAvailability(t *testing.T) {
 	states := map[string]availabilityState{"free": free, "occupied": occupied, "refusing": refusing, "forced": forced, "dataLoss": dataLoss}
 	names := map[availabilityState]string{}
@@ -71,8 +71,8 @@ func TestConversationsAreListedOnceMore(t *testing.T) {
 	}
 }
 
-// TestMovedAgentIsGone: its sessions were dealt with at once, as if
-// it had been gone since it came up.
+// TestMovedAgentIsGone: regression: its session tasks were resolved at once, as if it had been gone since it
+// came up.
 func TestMovedAgentIsGone(t *testing.T) {
 	known := time.Unix(1_000_000, 0)
 	moved := known.Add(time.Hour)

@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 )
 
-// What waits is counted once a tick for both transports, also while an agent that
-// pulls waits for a task, and what is counted reaches that one.
+// Waiting tasks are counted once a tick for both transports, even while a pull agent waits for a task, and
+// the count reaches that agent.
 func TestTransportsShareQueueCounts(t *testing.T) {
 	t.Parallel()
 	s := &counted{Store: memory.New(memory.Options{ID: "rig"})}

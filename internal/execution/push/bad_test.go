@@ -12,18 +12,16 @@ import (
 	. "github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 )
 
-// fault is a way to answer badly, and the words of which one stands in the
-// message that it leads to.
+// fault is an invalid answer, and texts of which the resulting message contains one.
 type fault struct {
 	step  Step
 	named []string
 }
 
-// late is what people read of an agent that takes too long.
+// late is the message about an agent that takes too long.
 const late = "timeout: no answer in time"
 
-// faults are answers that are bounded in size and time, whatever they are the
-// answer to.
+// faults are invalid answers of bounded size and duration, to any request.
 var faults = map[string]fault{
 	"nothing":      {Nothing(200), []string{"answer 200 is empty"}},
 	"garbage":      {Garbage(200), []string{"not what an agent says"}},
@@ -37,7 +35,7 @@ var faults = map[string]fault{
 	"reset":        {Reset(), []string{"EOF", "reset"}},
 }
 
-// patience is short where the fault takes as long as it is waited for.
+// patience shortens timeouts for faults that last until the timeout.
 func (f fault) patience() setting {
 	if slices.Contains(f.named, late) {
 		return shortTimeouts
@@ -54,9 +52,8 @@ func (f fault) namedIn(text string) bool {
 	return false
 }
 
-// An agent that answers badly to whatever it is asked is silent about what it
-// runs: the task is lost when the lease is over, and the slot is
-// given back by rule.
+// An agent that answers invalidly to all requests counts as silent about its runs: the task is lost when the
+// lease is over, and the slot is freed by the usual rules.
 func TestInvalidRunStatusAnswers(t *testing.T) {
 	t.Parallel()
 	for name, f := range faults {
@@ -80,7 +77,7 @@ func TestInvalidRunStatusAnswers(t *testing.T) {
 					t.Errorf("the message does not name what was wrong: %q", got.Message)
 				}
 				a.Calm()
-				if plain { // it may still be at it, so it is told to stop, and its slot is free when it has
+				if plain { // the agent may still run it, so it is told to stop, and its slot is free when it has
 					a.Await("the run is stopped", func() bool { return a.Executions()[0].End != 0 })
 				}
 				h.await("the slot is free", func() bool { slots, _ := h.store.Slots(t.Context()); return len(slots) == 0 })
@@ -97,8 +94,8 @@ func TestInvalidRunStatusAnswers(t *testing.T) {
 	}
 }
 
-// An offer that is answered badly is asked about; the agent has not seen it,
-// and it is offered again.
+// After an invalid answer to an offer the agent is asked about the task. It has not seen it, and the task is
+// offered again.
 func TestInvalidOfferAnswers(t *testing.T) {
 	t.Parallel()
 	for name, f := range faults {
@@ -117,7 +114,7 @@ func TestInvalidOfferAnswers(t *testing.T) {
 	}
 }
 
-// An agent whose status is none is down, and its state says why.
+// An agent with an invalid status is down, and its state says why.
 func TestInvalidStatusAnswers(t *testing.T) {
 	t.Parallel()
 	for name, f := range faults {
@@ -137,7 +134,7 @@ func TestInvalidStatusAnswers(t *testing.T) {
 	}
 }
 
-// Words of an agent that are stored or logged are bounded, whatever it says.
+// Stored or logged messages of an agent are bounded, whatever it sends.
 func TestOversizedAnswers(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, func(h *fixture, _ *engine.Options) { h.opts.AskTimeout = time.Minute }) // a busy machine takes long to read 6 MiB
@@ -154,8 +151,8 @@ func TestOversizedAnswers(t *testing.T) {
 	}
 }
 
-// An agent that says that it stops is offered nothing from then on, though it
-// still answers, until it beats or registers again.
+// An agent that announces its stop is offered nothing, even if it still answers, until it sends a heartbeat
+// or registers again.
 func TestStoppingAgent(t *testing.T) {
 	for _, back := range []string{"beats", "registers", "was gone"} {
 		h := newFixture(t)
@@ -189,7 +186,7 @@ func TestStoppingAgent(t *testing.T) {
 	}
 }
 
-// What an agent that stops still runs is followed to its end.
+// The runs of an agent that stops are followed to their end.
 func TestStoppingAgentLosesNoRun(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{})

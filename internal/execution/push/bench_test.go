@@ -16,7 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/sqlite"
 )
 
-// stores are those that the latencies are measured on.
+// stores are those that latencies are measured on.
 var stores = map[string]func(t testing.TB) store.Store{
 	"memory": func(testing.TB) store.Store { return memory.New(memory.Options{}) },
 	"sqlite": openSQLite,
@@ -32,7 +32,7 @@ func openSQLite(t testing.TB) store.Store {
 	return s
 }
 
-// quiet is a fixture as it is in production but for the log.
+// quiet is a fixture with production settings, but without a log.
 func quiet(b *testing.B, s store.Store) *fixture {
 	h := newFixture(b, on(s), func(h *fixture, eo *engine.Options) {
 		h.opts.Tick, h.opts.Probe, h.opts.PollInterval = time.Second, 5*time.Second, 5*time.Second
@@ -48,8 +48,7 @@ func report(b *testing.B, took []time.Duration) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkSubmitToAccepted measures from the call of Submit to the moment at
-// which an idle agent has begun the task.
+// BenchmarkSubmitToAccepted measures from the call of Submit until an idle agent has started the task.
 func BenchmarkSubmitToAccepted(b *testing.B) {
 	for name, open := range stores {
 		b.Run(name, func(b *testing.B) {
@@ -73,8 +72,7 @@ func BenchmarkSubmitToAccepted(b *testing.B) {
 	}
 }
 
-// BenchmarkEndToNextAccepted measures from the end of a task on the agent to
-// the beginning of the next one on it.
+// BenchmarkEndToNextAccepted measures from the end of a task on the agent until its next task has started.
 func BenchmarkEndToNextAccepted(b *testing.B) {
 	for name, open := range stores {
 		b.Run(name, func(b *testing.B) {

@@ -1,7 +1,7 @@
 //go:build !race
 
-// The race detector of Go 1.26 crashes (in its own runtime) on a bubble of
-// synctest with so many goroutines and timers: these tests run without it.
+// The race detector of Go 1.26 crashes (in its own runtime) on a synctest bubble with so many goroutines and
+// timers, so these tests run without it.
 
 package push_test
 
@@ -13,8 +13,8 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// A thousand agents that beat and have nothing to do are asked nothing, and
-// cost next to nothing. The time of the test is not real, its work is.
+// A thousand idle agents that send heartbeats get no requests, and cost almost no CPU time. The test's time
+// is simulated, its work is real.
 func TestBubbleThousandIdleAgentsForTenMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n, minutes = 1000, 10
@@ -32,7 +32,7 @@ func TestBubbleThousandIdleAgentsForTenMinutes(t *testing.T) {
 				time.Sleep(every / n)
 			}
 		}
-		round() // the first one finds its rhythm
+		round() // the first round settles the intervals
 		asked, used, begun := agents.requests.Load(), cpu(t), time.Now()
 		for range int(minutes * time.Minute / every) {
 			round()
@@ -53,13 +53,13 @@ func TestBubbleThousandIdleAgentsForTenMinutes(t *testing.T) {
 	})
 }
 
-// An idle agent that stops beating is asked, and found to be gone.
+// An idle agent that stops sending heartbeats is probed, and found to be gone.
 func TestBubbleAgentWithoutHeartbeatsIsPolled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, agents := idlers(t, 1)
 		time.Sleep(time.Second)
 		asked := agents.requests.Load()
-		time.Sleep(13 * time.Second) // 10 s to its beat, and 5 s of patience
+		time.Sleep(13 * time.Second) // 10 s to the heartbeat, and 5 s of patience
 		if got := agents.requests.Load() - asked; got != 0 {
 			t.Errorf("it was asked %d times before it was late", got)
 		}

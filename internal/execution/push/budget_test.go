@@ -11,7 +11,7 @@ import (
 	. "github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 )
 
-// budgets keeps these, and has the test begin at noon, UTC, so that no day ends in it.
+// budgets sets the budgets, and starts the test at noon, UTC, so that it ends on the same day.
 func budgets(of signalbox.Budgets) setting {
 	return func(h *fixture, eo *engine.Options) {
 		eo.Budgets = of
@@ -22,13 +22,12 @@ func budgets(of signalbox.Budgets) setting {
 
 func dollars(n float64) signalbox.Budget { return signalbox.Budget{NanoUSD: int64(n * 1e9)} }
 
-// overBudget is the end of a run whose agent kept what it was told that it may spend.
+// overBudget is the end of a run that its agent stopped at the budget.
 var overBudget = End{State: "failed", Error: &api.AgentError{Type: "budget", Message: "it has spent 5.20 of 5.00 USD"}}
 
 var ann = signalbox.Principal{Kind: signalbox.PrincipalUser, ID: "ann", Email: "ann@example.org", Scopes: []signalbox.Scope{signalbox.ScopeSubmit}}
 
-// An agent is told what the run may spend, and what it spends at its end is what others have
-// not.
+// An agent is told what the run may spend, and what it reports at the end is no longer available to others.
 func TestAnAgentIsToldWhatARunMaySpend(t *testing.T) {
 	h := newFixture(t, budgets(signalbox.Budgets{Task: dollars(5), Day: dollars(8)}))
 	a := h.agent(Options{})
@@ -48,8 +47,8 @@ func TestAnAgentIsToldWhatARunMaySpend(t *testing.T) {
 	}
 }
 
-// Runs that use up together what one alone does not are stopped, and what waits is not started
-// until the day is over; but what runs anyway is.
+// Runs that together use up a budget are stopped, and waiting tasks do not start until the day is over,
+// unless they run anyway.
 func TestRunsOfOneUserAreStoppedTogether(t *testing.T) {
 	h := newFixture(t, budgets(signalbox.Budgets{Users: map[string]signalbox.Budget{"ann@example.org": dollars(10)}}))
 	a := h.agent(Options{Slots: 5})
@@ -92,8 +91,7 @@ func TestRunsOfOneUserAreStoppedTogether(t *testing.T) {
 	}
 }
 
-// Agents of a budget that is used up claim again when the day is over, though nothing wakes
-// them.
+// Agents of a used-up budget claim again when the day is over, without another event.
 func TestADayThatIsOverOpensBudgets(t *testing.T) {
 	h := newFixture(t, budgets(signalbox.Budgets{Agents: map[string]signalbox.Budget{"fake": dollars(1)}}))
 	a, b := h.agent(Options{}), h.agent(Options{Name: "other", Auto: true})
@@ -117,8 +115,8 @@ func TestADayThatIsOverOpensBudgets(t *testing.T) {
 	h.ends(waits, signalbox.ReasonCompleted)
 }
 
-// What was spent before a restart counts after it: of ended runs by the usage, of those in
-// flight as their agents tell anew.
+// What was spent before a restart counts after it: ended runs by the stored usage, runs in flight by their
+// agents' new reports.
 func TestWhatWasSpentSurvivesARestart(t *testing.T) {
 	h := newFixture(t, budgets(signalbox.Budgets{Day: dollars(10)}))
 	a := h.agent(Options{Slots: 3})
@@ -141,7 +139,7 @@ func TestWhatWasSpentSurvivesARestart(t *testing.T) {
 	h.ends(goesOn, signalbox.ReasonBudget)
 }
 
-// What was heard of a lost run counts.
+// What a lost run had reported counts.
 func TestWhatALostRunSpentCounts(t *testing.T) {
 	h := newFixture(t, budgets(signalbox.Budgets{Day: dollars(10)}))
 	a := h.agent(Options{})
@@ -160,7 +158,7 @@ func TestWhatALostRunSpentCounts(t *testing.T) {
 	}
 }
 
-// A call beside the queue is refused while nothing is left, since its caller waits.
+// A bypass call is refused while nothing is left, since its caller waits.
 func TestACallBesideTheQueueIsRefused(t *testing.T) {
 	h := newFixture(t, budgets(signalbox.Budgets{Day: dollars(1)}))
 	a := h.agent(Options{Isolated: 2})
@@ -176,7 +174,7 @@ func TestACallBesideTheQueueIsRefused(t *testing.T) {
 	}
 }
 
-// Two directors over one store keep one budget: what ends at one counts at the other.
+// Two directors over one store share a budget: a run that ends at one counts at the other.
 func TestTwoDirectorsKeepOneBudget(t *testing.T) {
 	s := newFixturePair(t, budgets(signalbox.Budgets{Day: dollars(10)}))
 	a, b := s.agent(Options{Name: "one"}), s.agent(Options{Name: "two"})

@@ -20,7 +20,7 @@ func aside() engine.NewTask {
 func fleetOf(n int) setting       { return func(_ *fixture, eo *engine.Options) { eo.Fleet = n } }
 func bypassFleetOf(n int) setting { return func(_ *fixture, eo *engine.Options) { eo.BypassFleet = n } }
 
-// Isolated executions run beside the slots: neither counts against the other.
+// Isolated executions run beside the slots: neither affects the other.
 func TestBypassRunsBesideTheSlots(t *testing.T) {
 	h := newFixture(t, noTick)
 	a := h.agent(Options{Isolated: 2})
@@ -53,7 +53,7 @@ func TestBypassRunsBesideTheSlots(t *testing.T) {
 	if got.SessionID != "" || !signalbox.Isolated(got.Slot) {
 		t.Errorf("the isolated task has session %q and slot %d", got.SessionID, got.Slot)
 	}
-	// The agent's slot is still taken, its isolated one is free.
+	// The agent's normal slot is still in use, its isolated one is free.
 	next := h.submit(engine.NewTask{})
 	h.untilState(h.submit(aside()), signalbox.Working)
 	if got := h.task(next); got.State != signalbox.Pending {
@@ -66,8 +66,7 @@ func TestBypassRunsBesideTheSlots(t *testing.T) {
 	}
 }
 
-// What runs isolated does not hold an agent, and is not mistaken for something
-// foreign.
+// An isolated run does not hold an agent, and is not mistaken for foreign work.
 func TestBypassDoesNotBlockAgent(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{Isolated: 1})
@@ -77,7 +76,7 @@ func TestBypassDoesNotBlockAgent(t *testing.T) {
 	h.untilState(id, signalbox.Working)
 	h.d.Heartbeat("fake", beat("working", api.AgentCurrentTask{ID: a.Executions()[0].TaskID, QueueID: id, Fence: 1, Isolated: true}))
 	row := a.Row()
-	row.Version = "2" // makes the dispatcher ask
+	row.Version = "2" // makes the dispatcher request the status
 	seen := len(a.Requests(Status))
 	h.put(row, "")
 	a.AwaitRequest(Status, seen+1)
@@ -87,8 +86,7 @@ func TestBypassDoesNotBlockAgent(t *testing.T) {
 	h.untilState(h.submit(engine.NewTask{}), signalbox.Working)
 }
 
-// A 409 to an isolated offer holds isolated offers for a moment and nothing
-// else.
+// A 409 to an isolated offer pauses isolated offers for a short time, and nothing else.
 func TestBypassRefusedAsBusy(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{Isolated: 1})
@@ -135,8 +133,7 @@ func TestBypassCancelAndRestart(t *testing.T) {
 	h.ends(other, signalbox.ReasonCancelled)
 }
 
-// A release leaves isolated runs alone, but for one that was asked to stop and
-// does not.
+// A release spares isolated runs, except those that were asked to stop and did not.
 func TestBypassRelease(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{Isolated: 2, Deaf: true})
@@ -157,8 +154,7 @@ func TestBypassRelease(t *testing.T) {
 	h.ends(goesOn, signalbox.ReasonCompleted)
 }
 
-// An isolated run of an agent that went silent is lost like any other, and its
-// slot is given back by the same rules.
+// An isolated run of a silent agent is lost like any other, and its slot is freed by the same rules.
 func TestBypassLost(t *testing.T) {
 	for _, plain := range []bool{false, true} {
 		h := newFixture(t, shortTimeouts, func(h *fixture, _ *engine.Options) { h.opts.FollowWait = 50 * time.Millisecond })
@@ -166,7 +162,7 @@ func TestBypassLost(t *testing.T) {
 		h.start()
 		h.untilUp("fake")
 		long := aside()
-		long.TimeoutSeconds = 3600 // its own limit is not what ends it
+		long.TimeoutSeconds = 3600 // its own limit must not end it
 		id := h.submit(long)
 		h.untilState(id, signalbox.Working)
 		h.silent(a)
@@ -177,14 +173,14 @@ func TestBypassLost(t *testing.T) {
 		}
 		a.Speak()
 		h.await("the agent is up", func() bool { return h.live("fake").Up })
-		h.untilState(h.submit(engine.NewTask{}), signalbox.Working) // its other slots are not concerned
+		h.untilState(h.submit(engine.NewTask{}), signalbox.Working) // its normal slots are not affected
 		a.Finish(a.Executions()[0].TaskID, End{})
 		h.await("the isolated slot is free", func() bool { return h.live("fake").IsolatedInUse == 0 })
 	}
 }
 
-// A bypass task whose agent could not be reached is offered again though
-// nothing else happens, and an agent that offers no isolated slots gets none.
+// A bypass task whose agent could not be reached is offered again without another event, and an agent without
+// isolated slots gets none.
 func TestBypassIsRetried(t *testing.T) {
 	h := newFixture(t, noTick, fast)
 	a := h.agent(Options{Isolated: 1, Auto: true})
@@ -201,8 +197,8 @@ func TestBypassIsRetried(t *testing.T) {
 	}
 }
 
-// The ceiling over all agents leaves nobody waiting beside a free slot: who
-// frees one makes the others look again, without a tick.
+// With a fleet limit no task waits beside a free slot: a freed slot makes other agents claim again, without a
+// tick.
 func TestFleetCeilingLeavesNobodyWaiting(t *testing.T) {
 	h := newFixture(t, noTick, fleetOf(2))
 	agents := map[string]*Agent{}
@@ -224,7 +220,7 @@ func TestFleetCeilingLeavesNobodyWaiting(t *testing.T) {
 	for !h.allEnded(ids) {
 		var working []signalbox.Task
 		h.await("two run, or nobody waits beside a free slot", func() bool {
-			free := len(h.idlers()) == 0 // read first: what is claimed since only makes it stricter
+			free := len(h.idlers()) == 0 // read first, so that later claims only make the check stricter
 			working, _ = h.store.InFlight(t.Context())
 			return len(working) >= 2 || free && len(working) > 0
 		})
@@ -239,8 +235,8 @@ func TestFleetCeilingLeavesNobodyWaiting(t *testing.T) {
 	}
 }
 
-// An agent that pulls counts under the ceiling, and has no lane here: its end
-// makes the others look as well.
+// A pull agent counts towards the fleet limit although it has no lane here: the end of its run makes others
+// claim again.
 func TestFleetCeilingIncludesPullAgents(t *testing.T) {
 	var f *failing
 	h := newFixture(t, noTick, fleetOf(1), func(h *fixture, _ *engine.Options) { f = h.failing() })
@@ -267,8 +263,8 @@ func TestFleetCeilingIncludesPullAgents(t *testing.T) {
 	h.untilState(next, signalbox.Working)
 }
 
-// The same for the ceiling over all isolated executions, where a task came to
-// wait since its agent did not take it at first.
+// The same for the fleet limit on isolated executions, when a task waits because its agent refused it at
+// first.
 func TestBypassCeilingLeavesNobodyWaiting(t *testing.T) {
 	h := newFixture(t, noTick, bypassFleetOf(1))
 	a := h.agent(Options{Name: "fake", Isolated: 2})
@@ -287,7 +283,7 @@ func TestBypassCeilingLeavesNobodyWaiting(t *testing.T) {
 		first = got.Task.ID
 		return err == nil
 	})
-	// One of the two runs; when it has ended the other one does.
+	// One of the two runs; when it has ended, the other one does.
 	h.await("one runs", func() bool {
 		return h.task(waits).State == signalbox.Working || h.task(first).State == signalbox.Working
 	})

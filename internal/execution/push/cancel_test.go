@@ -41,8 +41,7 @@ func TestCancelWorking(t *testing.T) {
 	}
 }
 
-// A plain agent's word is asked for when it has heard of the cancel, not at
-// the next poll.
+// A plain agent is asked for its state right after the cancel, not at the next poll.
 func TestCancelOfPlainAgentIsNoticedAtOnce(t *testing.T) {
 	h := newFixture(t, func(h *fixture, _ *engine.Options) { h.opts.PollInterval = ttl })
 	h.agent(Options{Plain: true})
@@ -53,7 +52,7 @@ func TestCancelOfPlainAgentIsNoticedAtOnce(t *testing.T) {
 	h.ends(id, signalbox.ReasonCancelled)
 }
 
-// What the agent says first counts: a task may complete while it is cancelled.
+// The agent's first report counts: a task may complete while it is being cancelled.
 func TestCancelLosesAgainstCompletion(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{Deaf: true})
@@ -80,7 +79,7 @@ func TestCancelIsRepeatedUntilAcknowledged(t *testing.T) {
 	}
 }
 
-// A cancel while dispatching is sticky: whatever the reply is, it wins.
+// A cancel while dispatching is sticky: it takes effect with any reply.
 func TestCancelWhileDispatching(t *testing.T) {
 	for name, reply := range map[string]Step{
 		"201":                Well(),
@@ -110,7 +109,7 @@ func TestCancelWhileDispatching(t *testing.T) {
 				}
 			}
 			offers := a.Requests(Offer)
-			for _, o := range offers { // the transport may repeat one that the agent recognises
+			for _, o := range offers { // the transport may repeat an offer that the agent recognizes
 				if o.Task.Fence != offers[0].Task.Fence {
 					t.Errorf("%s: offered again", name)
 				}
@@ -144,8 +143,7 @@ func TestReleaseStopsAgent(t *testing.T) {
 	}
 }
 
-// A task that is released while its offer is under way is stopped when the
-// agent's answer tells what to stop.
+// A task that is released while its offer is in flight is stopped once the agent's answer tells its id.
 func TestReleaseWhileDispatchingStopsAgent(t *testing.T) {
 	for _, plain := range []bool{true, false} {
 		h := newFixture(t)
@@ -162,7 +160,7 @@ func TestReleaseWhileDispatchingStopsAgent(t *testing.T) {
 	}
 }
 
-// The late result of an execution that was lost here counts no more.
+// The late result of an execution that was lost here no longer counts.
 func TestLateResultIsDiscarded(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{Deaf: true})
@@ -180,8 +178,7 @@ func TestLateResultIsDiscarded(t *testing.T) {
 	}
 }
 
-// An agent that has seen a higher fence, as after a restored backup, is
-// offered one above it.
+// An agent that has seen a higher fence, as after a restore from a backup, is offered a fence above it.
 func TestStaleFenceIsRaised(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{Auto: true})
@@ -193,8 +190,7 @@ func TestStaleFenceIsRaised(t *testing.T) {
 	}
 }
 
-// A fence near the end of the numbers would leave no room for the next one:
-// an agent that names it is not believed.
+// A fence near the maximum would leave no room for the next one: an agent's report of one is ignored.
 func TestAbsurdFenceIsIgnored(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{Auto: true})

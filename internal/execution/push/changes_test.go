@@ -12,8 +12,8 @@ import (
 	. "github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 )
 
-// What an agent tells of its changes is stored with the result, and the rest of the patch is
-// read from it.
+// An agent's report of its changes is stored with the result, and the rest of the patch is read from the
+// agent.
 func TestChangesAreStoredWithTheResult(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, shortTimeouts)
@@ -79,8 +79,8 @@ func TestChangesAreStoredWithTheResult(t *testing.T) {
 	}
 }
 
-// The largest answer that an agent may give is read: 1 MiB of output and 256 KiB of a patch,
-// with their characters escaped.
+// The largest possible answer of an agent is read: 1 MiB of output and 256 KiB of a patch, with all
+// characters escaped.
 func TestTheLargestResultIsRead(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, shortTimeouts)

@@ -11,7 +11,7 @@ import (
 	. "github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 )
 
-// Checks go with the task to its agent, and what they said is stored as far as it may be.
+// Checks are sent with the task to its agent, and their results are stored, within limits.
 func TestWhatChecksSaidIsStoredWithTheResult(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, shortTimeouts)
@@ -49,7 +49,7 @@ func TestWhatChecksSaidIsStoredWithTheResult(t *testing.T) {
 	}
 }
 
-// A task whose checks failed is not completed, whatever else its agent says.
+// A task whose checks failed is not completed, whatever else its agent reports.
 func TestFailedChecksAreNoSuccess(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, shortTimeouts)

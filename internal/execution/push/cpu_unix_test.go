@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// cpu is what the process has used so far.
+// cpu is the CPU time that the process has used so far.
 func cpu(t testing.TB) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// cpu is what the process has used so far.
+// cpu is the CPU time that the process has used so far.
 func cpu(t testing.TB) time.Duration {
 	var begun, ended, kernel, user syscall.Filetime
 	self, err := syscall.GetCurrentProcess()
@@ -16,6 +16,6 @@ func cpu(t testing.TB) time.Duration {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ticks := func(f syscall.Filetime) int64 { return int64(f.HighDateTime)<<32 | int64(f.LowDateTime) } // of 100 ns
+	ticks := func(f syscall.Filetime) int64 { return int64(f.HighDateTime)<<32 | int64(f.LowDateTime) } // units of 100 ns
 	return time.Duration(100 * (ticks(kernel) + ticks(user)))
 }

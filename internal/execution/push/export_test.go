@@ -9,8 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// CheckBooks says where what the dispatcher keeps beside its lanes does not
-// agree with them.
+// CheckBooks checks that the dispatcher's other records agree with its lanes.
 func (d *Dispatcher) CheckBooks() error {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
@@ -40,17 +39,17 @@ func (d *Dispatcher) CheckBooks() error {
 	return nil
 }
 
-// Busy counts runs, and claims under way.
+// Busy counts runs, and claims in progress.
 func (d *Dispatcher) Busy() int { return d.work.Left() }
 
-// ResultOf is what is stored of an agent's last word.
+// ResultOf is the stored result of an agent's final report.
 func ResultOf(s api.AgentTaskStatus) *signalbox.Result {
 	o, _ := execution.Outcome(s, "", time.Time{})
 	return o.Result
 }
 
-// HoldsLate reports whether an agent is held here that says busy to an offer of a
-// term that is over: of one that another director has, or this one anew.
+// HoldsLate reports whether an agent that says busy to an offer of an earlier term is held: theirs, if
+// another director has it; anew, if this one has it again.
 func HoldsLate() (theirs, anew bool) {
 	before := &term{}
 	for _, now := range []*term{nil, {}} {
@@ -65,8 +64,7 @@ func HoldsLate() (theirs, anew bool) {
 	return theirs, anew
 }
 
-// SlotsOf is how many slots an agent has that says it has n, and how many
-// when its row has changed after that.
+// SlotsOf returns the slots of an agent that reports n slots, before and after a change of its row.
 func SlotsOf(n int) (before, after int) {
 	l := &lane{conn: &conn{}, probing: execution.NewSignal()}
 	l.applyStatus(api.AgentStatus{AgentKind: "demo", Slots: n})

@@ -15,11 +15,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// The faults that were seen in the work-queue's own system. Each must be
-// impossible here.
+// The faults that were seen in the work-queue's own system. Each must be impossible here.
 
-// Fault 1: only the first pending task is looked at, so a busy or vanished
-// session agent stalls all behind it.
+// Fault 1: only the first pending task is considered, so a busy or vanished session agent stalls all tasks
+// behind it.
 func TestFault01NoHeadOfLineBlocking(t *testing.T) {
 	h := newFixture(t, noTick)
 	gone := h.agent(Options{Name: "gone"})
@@ -32,7 +31,7 @@ func TestFault01NoHeadOfLineBlocking(t *testing.T) {
 	blocked := h.submit(engine.NewTask{Prompt: "next turn", SessionID: "talk"})
 	h.agent(Options{Name: "here", Auto: true})
 	behind := h.submit(engine.NewTask{Prompt: "behind it"})
-	// The silent one may take it first; then the other one gets the next.
+	// The silent agent may take it first; then the other one gets the next.
 	third := h.submit(engine.NewTask{Prompt: "and behind that"})
 	h.await("a task behind the blocked one ends", func() bool {
 		return h.task(behind).State.Terminal() || h.task(third).State.Terminal()
@@ -42,8 +41,8 @@ func TestFault01NoHeadOfLineBlocking(t *testing.T) {
 	}
 }
 
-// Fault 2: a stale idle cache and no reservation dispatch twice to one agent,
-// and a reload by creation time undoes the order that a 409 made.
+// Fault 2: a stale idle cache without a reservation dispatches twice to one agent, and a reload by creation
+// time undoes the order after a 409.
 func TestFault02NoDoubleDispatchFromStaleIdleCache(t *testing.T) {
 	for _, o := range []Options{{Sloppy: true, Plain: true}, {Sloppy: true}} {
 		h := newFixture(t, noTick)
@@ -82,8 +81,8 @@ func TestFault02BackOfQueueSurvivesRestart(t *testing.T) {
 	}
 }
 
-// Fault 2: after a 409 there is no offer until the agent reports idle, and the
-// refusals do not chase through the queue meanwhile.
+// Fault 2: after a 409 the agent gets no offer until it reports idle, and the queue is not offered task by
+// task meanwhile.
 func TestFault02BusyAgentIsNotOfferedUntilIdle(t *testing.T) {
 	for _, plain := range []bool{true, false} {
 		h := newFixture(t)
@@ -98,7 +97,7 @@ func TestFault02BusyAgentIsNotOfferedUntilIdle(t *testing.T) {
 		id := h.submit(engine.NewTask{})
 		h.await("the agent is held", func() bool { return h.live("fake").Held })
 		seen := len(a.Requests(Status))
-		a.AwaitRequest(Status, seen+5) // five more times it says that it works
+		a.AwaitRequest(Status, seen+5) // it reports five more times that it works
 		if n := len(a.Requests(Offer)); n > 2 {
 			t.Errorf("plain %v: a busy agent was offered the task %d times", plain, n-1)
 		}
@@ -107,8 +106,8 @@ func TestFault02BusyAgentIsNotOfferedUntilIdle(t *testing.T) {
 	}
 }
 
-// The agent stays held while the refusal itself cannot be stored: the refused
-// run, which is still on its lane then, is not what the agent works at.
+// The agent stays held while its refusal cannot be stored: the refused run, which is still in its lane, is
+// not taken for what the agent runs.
 func TestFault02BusyAgentIsHeldWhileRefusalIsStored(t *testing.T) {
 	for _, plain := range []bool{true, false} {
 		var f *failing
@@ -137,7 +136,7 @@ func TestFault02BusyAgentIsHeldWhileRefusalIsStored(t *testing.T) {
 	}
 }
 
-// Fault 3: an agent that loses a task is polled for ever as working.
+// Fault 3: a task that its agent lost is polled for ever as working.
 func TestFault03LostTaskIsNotPolledForEver(t *testing.T) {
 	for _, plain := range []bool{true, false} {
 		h := newFixture(t)
@@ -156,8 +155,8 @@ func TestFault03LostTaskIsNotPolledForEver(t *testing.T) {
 	}
 }
 
-// Fault 4: cancel during dispatching leaves the agent running, and the
-// cancelled task runs again after a restart.
+// Fault 4: a cancel while dispatching leaves the agent running, and the cancelled task runs again after a
+// restart.
 func TestFault04CancelWhileDispatchingStopsAgent(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{})
@@ -183,12 +182,11 @@ func TestFault04CancelWhileDispatchingStopsAgent(t *testing.T) {
 	}
 }
 
-// Fault 5: recovery requeues everything dispatched without asking the agent.
+// Fault 5: recovery requeues all dispatched tasks without asking the agent.
 func TestFault05RecoveryAsksAgentBeforeRequeue(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{})
-	// The director ends while the offer is under way: the task runs, and no
-	// row says so.
+	// The director ends while the offer is in flight: the task runs, although no row says so.
 	a.Script(Offer, Taking(Hang()))
 	id := h.submit(engine.NewTask{})
 	h.start()
@@ -210,7 +208,7 @@ func TestFault06BusyCostsNoAttemptAnd4xxFailsAtOnce(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	a := h.agent(Options{})
-	for range 2 { // of the third in a row the agent is backed off: TestRefusingAgentIsBackedOff
+	for range 2 { // a third one in a row would back off the agent: TestRefusingAgentIsBackedOff
 		a.Script(Offer, Busy(nil))
 	}
 	a.Script(Offer, Say(400, api.AgentRefusal{Error: "validation_error", Message: "no"}))
@@ -222,7 +220,7 @@ func TestFault06BusyCostsNoAttemptAnd4xxFailsAtOnce(t *testing.T) {
 	}
 }
 
-// Fault 7: terminal tasks vanish, and with them the outcome.
+// Fault 7: terminal tasks vanish, together with their result.
 func TestFault07OutcomeStaysReadable(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{})
@@ -240,8 +238,7 @@ func TestFault07OutcomeStaysReadable(t *testing.T) {
 	}
 }
 
-// The trouble that an agent tells of is known as soon as it is told, without the
-// values of the task's env, and until it is over.
+// A problem that an agent reports is shown at once, without values of the task's env, until it is solved.
 func TestTroubleOfRunIsReported(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, func(h *fixture, _ *engine.Options) { h.opts.Probe, h.opts.FollowWait = time.Hour, 50*time.Millisecond })
@@ -261,12 +258,12 @@ func TestTroubleOfRunIsReported(t *testing.T) {
 	h.ends(id, signalbox.ReasonCompleted)
 }
 
-// failing is a store whose writes fail while it is told to.
+// failing is a store whose writes can be made to fail.
 type failing struct {
 	store.Store
 	down  atomic.Bool
 	tries atomic.Int64
-	stale atomic.Int64 // so many times stale words cannot be kept
+	stale atomic.Int64 // number of KeepStale calls that fail
 }
 
 func (f *failing) KeepStale(ctx context.Context, id string, s signalbox.Stale) error {
@@ -312,7 +309,7 @@ func (h *fixture) failing() *failing {
 	return f
 }
 
-// Fault 8: a failed persist is acknowledged.
+// Fault 8: a failed write is acknowledged.
 func TestFault08NothingIsAcknowledgedUnstored(t *testing.T) {
 	var f *failing
 	h := newFixture(t, noTick, func(h *fixture, _ *engine.Options) { f = h.failing() })
@@ -336,8 +333,7 @@ func TestFault08NothingIsAcknowledgedUnstored(t *testing.T) {
 	if len(a.Requests(Cancel)) > 0 {
 		t.Error("the agent was told of a cancel that was not stored")
 	}
-	// What the agent says while the store is down is kept until it can be
-	// stored.
+	// What the agent reports while the store is down is kept until it can be stored.
 	tries := f.tries.Load()
 	a.Finish(id, End{Output: "the answer"})
 	h.await("settling is tried again", func() bool { return f.tries.Load() >= tries+2 })
@@ -348,7 +344,7 @@ func TestFault08NothingIsAcknowledgedUnstored(t *testing.T) {
 	}
 }
 
-// claimless is a store that cannot claim while it is told so.
+// claimless is a store whose claims can be made to fail.
 type claimless struct {
 	store.Store
 	down  atomic.Bool
@@ -363,7 +359,7 @@ func (c *claimless) Claim(ctx context.Context, r store.ClaimRequest) (store.Clai
 	return c.Store.Claim(ctx, r)
 }
 
-// A claim that fails is tried again without a tick.
+// A failed claim is retried without a tick.
 func TestFailedClaimIsRetried(t *testing.T) {
 	var c *claimless
 	h := newFixture(t, noTick, func(h *fixture, _ *engine.Options) {
@@ -380,11 +376,11 @@ func TestFailedClaimIsRetried(t *testing.T) {
 	h.ends(id, signalbox.ReasonCompleted)
 }
 
-// Fault 9: env secrets lie about. They travel to the agent and nowhere else.
+// Fault 9: env secrets are exposed. Here they reach the agent and nothing else.
 func TestFault09EnvStaysOutOfLogsAndJournal(t *testing.T) {
 	const secret, end = "hunter2-is-my-password", "-password"
 	env := map[string]string{"PASSWORD": secret}
-	for n := range 5 { // the secret begins with these, and its end is not to stay when they are hidden
+	for n := range 5 { // the secret starts with these, and its end must not remain when they are masked
 		env[fmt.Sprint("PART_", n)] = secret[:7+n]
 	}
 	h := newFixture(t, fast)
@@ -414,7 +410,7 @@ func TestFault09EnvStaysOutOfLogsAndJournal(t *testing.T) {
 	}
 }
 
-// Fault 10: a lost response makes the caller run the task a second time.
+// Fault 10: after a lost response the caller runs the task a second time.
 func TestFault10LostResponseRunsOnce(t *testing.T) {
 	for _, plain := range []bool{true, false} {
 		h := newFixture(t)
@@ -433,8 +429,7 @@ func TestFault10LostResponseRunsOnce(t *testing.T) {
 	}
 }
 
-// Fault 13: the transition table exists but nothing calls it. Here every line
-// of the journal is a step of it.
+// Fault 13: the transition table is never called. Here every journal entry is one of its transitions.
 func TestFault13EveryChangeIsATransition(t *testing.T) {
 	h := newFixture(t, fast)
 	a := h.agent(Options{})

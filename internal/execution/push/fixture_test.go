@@ -27,7 +27,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testkit"
 )
 
-// What runs in parallel here mostly waits.
+// Parallel tests here mostly wait.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
@@ -39,8 +39,8 @@ func TestMain(m *testing.M) {
 // ttl is the slot lease in the tests.
 const ttl = 600 * time.Second
 
-// clock is the time as a fixture knows it. It runs like the real one, the wall
-// clock scale times as fast, and can be made to jump.
+// clock is the time of a fixture. It runs like the real one, the wall clock scale times as fast, and can
+// jump.
 type clock struct {
 	begun      time.Time
 	scale      time.Duration
@@ -72,7 +72,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// fixture is a director without its HTTP: a store, an engine and dispatchers.
+// fixture is a director without HTTP: a store, an engine and dispatchers.
 type fixture struct {
 	t      testing.TB
 	store  store.Store
@@ -84,33 +84,32 @@ type fixture struct {
 	eo     engine.Options
 }
 
-// setting changes how a fixture is built.
+// setting changes how a fixture is made.
 type setting func(h *fixture, eo *engine.Options)
 
-// noTick leaves nothing but events to bring tasks and slots together: agents
-// are not asked for their status again and again either.
+// noTick leaves only events to wake agents, which are not probed periodically either.
 func noTick(h *fixture, _ *engine.Options) { h.opts.Tick, h.opts.Probe = time.Hour, time.Hour }
 
-// fast makes backoffs and the like pass a thousand times as fast.
+// fast makes backoffs and other delays a thousand times shorter.
 func fast(h *fixture, _ *engine.Options) { h.clock.scale = 1000 }
 
-// shortTimeouts gives up on an answer soon.
+// shortTimeouts shortens the timeouts of requests.
 func shortTimeouts(h *fixture, _ *engine.Options) {
-	h.opts.DispatchTimeout, h.opts.AskTimeout = 400*time.Millisecond, 400*time.Millisecond // a well-behaved agent answers within it on a busy machine
+	h.opts.DispatchTimeout, h.opts.AskTimeout = 400*time.Millisecond, 400*time.Millisecond // a well-behaved agent answers within it even on a busy machine
 }
 
-// freshConnections makes a connection for every request: that an agent refuses
-// one is never hidden by an old one.
+// freshConnections makes a new connection for every request, so that an old one never hides that an agent
+// refuses connections.
 func freshConnections(h *fixture, _ *engine.Options) {
 	h.opts.Transport = &http.Transport{DisableKeepAlives: true}
 }
 
-// on builds the fixture over a store.
+// on makes the fixture use a store.
 func on(s store.Store) setting { return func(h *fixture, _ *engine.Options) { h.store = s } }
 
 func attempts(n int) setting { return func(_ *fixture, eo *engine.Options) { eo.MaxAttempts = n } }
 
-// newFixture builds a fixture and checks at its end what must always hold.
+// newFixture returns a fixture, and checks the general invariants at the end of the test.
 func newFixture(t testing.TB, settings ...setting) *fixture {
 	t.Helper()
 	h := &fixture{t: t, clock: &clock{begun: time.Now(), scale: 1}, log: &lines{}, store: memory.New(memory.Options{ID: "rig"})}
@@ -144,7 +143,7 @@ func newFixture(t testing.TB, settings ...setting) *fixture {
 	return h
 }
 
-// rekey makes an engine that cannot open what was sealed before.
+// rekey replaces the engine by one with another key.
 func (h *fixture) rekey() {
 	h.t.Helper()
 	sealer, err := seal.New(bytes.Repeat([]byte{1}, seal.KeyBytes))
@@ -155,7 +154,7 @@ func (h *fixture) rekey() {
 	h.engine = engine.New(h.store, h.eo)
 }
 
-// start lets a new dispatcher work.
+// start starts a new dispatcher.
 func (h *fixture) start() *fixture {
 	h.t.Helper()
 	h.d = push.New(h.engine, h.opts)
@@ -175,14 +174,14 @@ func (h *fixture) stop() {
 	}
 }
 
-// restart ends the dispatcher as a crash does, and starts another one.
+// restart stops the dispatcher like a crash, and starts another one.
 func (h *fixture) restart() {
 	h.t.Helper()
 	h.stop()
 	h.start()
 }
 
-// agent starts a fake agent and makes it known.
+// agent starts a fake agent and registers it.
 func (h *fixture) agent(o agenttest.Options) *agenttest.Agent {
 	h.t.Helper()
 	a := agenttest.New(h.t, o)
@@ -220,7 +219,7 @@ func (h *fixture) task(id string) signalbox.Task {
 	return t
 }
 
-// until waits until the task is as ok says.
+// until waits until ok returns true for the task.
 func (h *fixture) until(id, what string, ok func(signalbox.Task) bool) signalbox.Task {
 	h.t.Helper()
 	t, err := h.engine.Wait(context.Background(), id, 20*time.Second, ok)
@@ -235,7 +234,7 @@ func (h *fixture) untilState(id string, s signalbox.State) signalbox.Task {
 	return h.until(id, string(s), func(t signalbox.Task) bool { return t.State == s })
 }
 
-// ends waits for the end of a task and checks how it was.
+// ends waits for the end of a task and checks its reason.
 func (h *fixture) ends(id string, want signalbox.Reason) signalbox.Task {
 	h.t.Helper()
 	t := h.until(id, "ended", engine.Ended)
@@ -251,7 +250,7 @@ func (h *fixture) await(what string, ok func() bool) {
 	testkit.Wait(h.t, what, ok)
 }
 
-// live is what the dispatcher knows of an agent.
+// live returns the dispatcher's view of an agent.
 func (h *fixture) live(name string) engine.LiveAgent {
 	for _, a := range h.engine.LiveAgents() {
 		if a.Name == name {
@@ -293,8 +292,7 @@ func (h *fixture) journal() []signalbox.Entry {
 	return entries
 }
 
-// checkJournal proves that every task ended at most once, and that nothing
-// happened to it afterwards.
+// checkJournal checks that every task ended at most once, and that nothing happened to it afterwards.
 func (h *fixture) checkJournal() {
 	h.t.Helper()
 	ended := map[string]signalbox.Entry{}

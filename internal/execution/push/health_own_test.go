@@ -18,7 +18,7 @@ import (
 	. "github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 )
 
-// failingOffers is the transport to agents that answer all but offers.
+// failingOffers is a transport to agents that answer everything but offers.
 type failingOffers struct{ idle idleAgents }
 
 func (f *failingOffers) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -29,13 +29,13 @@ func (f *failingOffers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusInternalServerError, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, err
 }
 
-// offersFail lets every offer fail, of agents that are well otherwise.
+// offersFail makes every offer fail, at agents that work otherwise.
 func offersFail(h *fixture, _ *engine.Options) {
 	h.opts.Tick, h.opts.Probe, h.opts.Transport = time.Second, 5*time.Second, &failingOffers{}
 }
 
-// A task whose own prompt makes a lone agent answer 5xx ends: not within seconds,
-// since the agent may be at fault, and not never.
+// A task whose prompt makes the only agent answer 5xx ends: not within seconds, since the agent may be at
+// fault, but not never.
 func TestTaskFailingOnOnlyAgentEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t, offersFail)
@@ -57,8 +57,7 @@ func TestTaskFailingOnOnlyAgentEnds(t *testing.T) {
 	})
 }
 
-// An agent whose pause is over, and for which nothing waits, is not said to be
-// tried at a time that has passed.
+// An idle agent whose pause is over does not show a retry time in the past.
 func TestIdleClosedAgentHasNoPastRetryTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t, offersFail)
@@ -87,7 +86,7 @@ func TestIdleClosedAgentHasNoPastRetryTime(t *testing.T) {
 	})
 }
 
-// Among others, such a task uses up its attempts, and they complete.
+// Among other tasks, such a task uses up its attempts, and the others complete.
 func TestFailingTaskDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
@@ -107,7 +106,7 @@ func TestFailingTaskDoesNotBlockOthers(t *testing.T) {
 			t.Errorf("another task paid %d attempts", got.Attempts)
 		}
 	}
-	for !h.task(bad).State.Terminal() { // something else comes between its attempts
+	for !h.task(bad).State.Terminal() { // other tasks come between its attempts
 		h.ends(h.submit(engine.NewTask{Prompt: "fine"}), signalbox.ReasonCompleted)
 	}
 	if got := h.ends(bad, signalbox.ReasonDispatchFailed); got.Attempts != 3 {
@@ -133,8 +132,7 @@ func TestAgentRefusingTokenIsClosedAtOnce(t *testing.T) {
 	}
 }
 
-// An agent that says idle and turns away all it is offered is offered less and
-// less, and says why it gets nothing.
+// An agent that says idle but refuses every offer is offered less and less, and says why it gets nothing.
 func TestRefusingAgentIsBackedOff(t *testing.T) {
 	t.Parallel()
 	for what, step := range map[string]Step{"busy": Busy(nil), "stale fence": Stale(1)} {
@@ -155,7 +153,7 @@ func TestRefusingAgentIsBackedOff(t *testing.T) {
 	}
 }
 
-// Offers that fail together are one pause, not one for each.
+// Offers that fail together start one pause, not one each.
 func TestConcurrentFailuresAreOneBackoff(t *testing.T) {
 	t.Parallel()
 	const together = 8
@@ -177,14 +175,14 @@ func TestConcurrentFailuresAreOneBackoff(t *testing.T) {
 	for range together {
 		h.submit(engine.NewTask{})
 	}
-	a.AwaitRequest(Offer, together+1) // the one offer after a pause of 1 s; eight would be more than a minute
+	a.AwaitRequest(Offer, together+1) // the one offer after a pause of 1 s; eight pauses would take more than a minute
 	h.await("the second pause", func() bool {
 		c := h.live("fake").Closed
 		return c != nil && c.Failures == together+1
 	})
 }
 
-// besidePulling are the agents of a dispatcher, and one that pulls.
+// besidePulling is a dispatcher's agents and a pull agent.
 type besidePulling struct {
 	engine.Live
 	pulls engine.LiveAgent
@@ -192,8 +190,8 @@ type besidePulling struct {
 
 func (b besidePulling) Agents() []engine.LiveAgent { return append(b.Live.Agents(), b.pulls) }
 
-// A task that a closed agent failed to take waits for its next try, and beyond the
-// pause of that agent only where no other may take it, also one that pulls.
+// A task that a failing agent did not take is retried, and waits for that agent's pause only if no other
+// agent, pull agents included, may take it.
 func TestPullAgentTakesTaskThatOtherAgentFailed(t *testing.T) {
 	for _, up := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

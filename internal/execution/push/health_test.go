@@ -11,8 +11,8 @@ import (
 	. "github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 )
 
-// An agent with a full disk spoils no backlog: each task completes at the other
-// one, and the sick one is closed and says why.
+// An agent with a full disk does not spoil a backlog: each task completes at the other agent, and the failing
+// one is closed and says why.
 func TestFailingAgentDoesNotFailBacklog(t *testing.T) {
 	h := newFixture(t)
 	sick := h.agent(Options{Name: "a-full"})
@@ -35,7 +35,7 @@ func TestFailingAgentDoesNotFailBacklog(t *testing.T) {
 	}
 }
 
-// It is opened again by a task that it takes, and by nothing else.
+// It is opened again only by accepting a task.
 func TestClosedAgentIsOpenedByAcceptedTask(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
@@ -53,7 +53,7 @@ func TestClosedAgentIsOpenedByAcceptedTask(t *testing.T) {
 	}
 }
 
-// The attempts of a task go to another agent where one may take it.
+// The next attempt of a task goes to another agent if one may take it.
 func TestNextAttemptGoesToAnotherAgent(t *testing.T) {
 	h := newFixture(t)
 	h.agent(Options{Name: "a-sick"}).Always(Offer, Say(503, nil))

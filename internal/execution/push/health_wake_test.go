@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 )
 
-// slowClaim holds back the answer of one claim that finds nothing.
+// slowClaim delays the answer of one claim that finds nothing.
 type slowClaim struct {
 	store.Store
 	hold           atomic.Bool
@@ -28,8 +28,7 @@ func (s *slowClaim) Claim(ctx context.Context, c store.ClaimRequest) (store.Clai
 	return got, err
 }
 
-// A task that comes while an agent looks for the one that tries it after a pause is
-// taken, without a tick.
+// A task that is submitted while an agent claims its probe after a pause is taken without a tick.
 func TestTaskSubmittedDuringTrialIsTaken(t *testing.T) {
 	t.Parallel()
 	s := &slowClaim{Store: memory.New(memory.Options{ID: "rig"}), looked: make(chan struct{}), answer: make(chan struct{})}

@@ -17,19 +17,19 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/storetest/invariant"
 )
 
-// historyPlayer is a random history: agents with random faults, and random submits,
-// cancels, releases and restarts, until all is quiet again.
+// historyPlayer plays a random history: agents with random faults, and random submits, cancels, releases and
+// restarts, until nothing happens any more.
 type historyPlayer struct {
 	*fixture
 	r      *rand.Rand
 	agents []*Agent
 	ids    []string
-	freed  map[string]bool // agents that someone released a slot of
+	freed  map[string]bool // agents of which a slot was released by hand
 }
 
-// TestRandomHistories proves what must hold whatever happens: every task ends
-// exactly once, no two executions of one agent share a slot by our doing, and
-// tasks that were never sent back are taken in the order of their submits.
+// TestRandomHistories checks invariants: every task ends exactly once, no two executions share a slot of an
+// agent because of the director, and tasks that were never sent back are claimed in the order of their
+// submits.
 func TestRandomHistories(t *testing.T) {
 	for i := range 10 * soak.Pick(1, 50) {
 		seed := uint64(i)
@@ -46,7 +46,7 @@ func TestRandomHistories(t *testing.T) {
 				}, fleetOf([]int{0, 2}[seed%2]), bypassFleetOf(2)),
 			}
 			for n := range 3 {
-				// Sloppy ones take whatever is offered: an overlap is our fault.
+				// Sloppy agents accept every offer: an overlap is our fault.
 				s.agents = append(s.agents, s.agent(Options{
 					Name: string(rune('a' + n)), Kind: []string{"red", "blue"}[n%2], Plain: n == 1, Sloppy: n == 1, Slots: []int{1, 1, 2}[n],
 					Isolated: []int{2, 0, 1}[n], Sessions: n == 0, Deaf: n == 2 && seed%3 == 0,
@@ -57,8 +57,8 @@ func TestRandomHistories(t *testing.T) {
 				s.step()
 			}
 			s.settleDown()
-			s.d.Drain(context.Background()) // a row can be read as ended before its writer has heard so
-			s.d.Stop()                      // an agent that comes or goes is noted in the journal, which is looked at twice
+			s.d.Drain(context.Background()) // a row can be read as ended before its writer knows
+			s.d.Stop()                      // coming and going agents write journal entries, and the journal is checked twice
 			s.check()
 		})
 	}
@@ -96,7 +96,7 @@ func (s *historyPlayer) step() {
 		a.Script(State, Say(500, nil), Reset())
 		a.Script(Output, Garbage(200))
 	}
-	time.Sleep(time.Duration(s.r.IntN(3)) * time.Millisecond) // so that things are under way when the next thing happens
+	time.Sleep(time.Duration(s.r.IntN(3)) * time.Millisecond) // so that things are in progress when the next event happens
 }
 
 func (s *historyPlayer) submitOne() {
@@ -134,7 +134,7 @@ func (s *historyPlayer) finishOne(a *Agent) {
 	}
 }
 
-// fault is a way to answer an offer badly.
+// fault returns an invalid answer to an offer.
 func (s *historyPlayer) fault() Step {
 	faults := []Step{
 		Busy(nil), Say(500, nil), Say(503, nil), Garbage(200), Taking(Garbage(201)), Reset(), Taking(Reset()), Hang(), Taking(Hang()),
@@ -143,7 +143,7 @@ func (s *historyPlayer) fault() Step {
 	return faults[s.r.IntN(len(faults))]
 }
 
-// settleDown lets everything come to its end.
+// settleDown lets everything end.
 func (s *historyPlayer) settleDown() {
 	signs, stop := s.engine.WatchJournal()
 	defer stop()
@@ -179,7 +179,7 @@ func (s *historyPlayer) check() {
 		s.t.Error(err)
 	}
 	for _, a := range s.agents {
-		// Someone who releases a slot of an agent without fences knows better.
+		// A release by hand at an agent without fences may cause an overlap.
 		if o := a.Overlaps(); len(o) > 0 && (!a.Plain || !s.freed[a.Name]) {
 			s.t.Errorf("overlaps at %s: %v", a.Name, o)
 		}
@@ -189,8 +189,7 @@ func (s *historyPlayer) check() {
 	s.checkStale()
 }
 
-// checkStale proves that nothing is kept aside of an execution whose word
-// counted.
+// checkStale checks that no stale report is kept of an execution whose report counted.
 func (s *historyPlayer) checkStale() {
 	for _, id := range s.ids {
 		t := s.task(id)
@@ -206,7 +205,7 @@ func (s *historyPlayer) checkStale() {
 	}
 }
 
-// checkOnce proves that every task ended exactly once.
+// checkOnce checks that every task ended exactly once.
 func (s *historyPlayer) checkOnce() {
 	ends := map[string]int{}
 	for _, e := range s.journal() {
@@ -221,8 +220,7 @@ func (s *historyPlayer) checkOnce() {
 	}
 }
 
-// checkOrder proves that tasks of a queue that were claimed once were claimed
-// in the order in which they came.
+// checkOrder checks that tasks of a queue that were claimed once were claimed in the order of their submits.
 func (s *historyPlayer) checkOrder() {
 	page, err := s.store.History(context.Background(), store.HistoryQuery{Limit: 1000})
 	if err != nil {
@@ -230,7 +228,7 @@ func (s *historyPlayer) checkOrder() {
 	}
 	queues := map[string][]signalbox.Task{}
 	for _, t := range page.Tasks {
-		if t.Claims == 1 && t.Mode == signalbox.ModeQueue { // chats wait for the turn before them, whatever its place
+		if t.Claims == 1 && t.Mode == signalbox.ModeQueue { // chats wait for the previous turn, whatever their place
 			queues[t.Queue] = append(queues[t.Queue], t)
 		}
 	}

@@ -21,7 +21,7 @@ func resources(h *fixture, eo *engine.Options) {
 	}
 }
 
-// untilInFolder waits until the agents have told where they work.
+// untilInFolder waits until the agents have reported their folder.
 func (h *fixture) untilInFolder(agents ...string) {
 	h.t.Helper()
 	for _, name := range agents {
@@ -30,8 +30,7 @@ func (h *fixture) untilInFolder(agents ...string) {
 	}
 }
 
-// running waits until one of these agents runs something, and returns it with its agent. No other
-// run may be in flight.
+// running waits until one of these agents runs a task, and returns both. No other run may be in flight.
 func (h *fixture) running(agents ...*Agent) (*Agent, Execution) {
 	h.t.Helper()
 	var at *Agent
@@ -55,7 +54,7 @@ func (h *fixture) running(agents ...*Agent) (*Agent, Execution) {
 	return at, run
 }
 
-// One run at a time works in a folder, whichever agent's; when it has ended the next one starts.
+// One run at a time works in a folder, of whichever agent; when it has ended the next one starts.
 func TestOneRunAtATimeWorksInAFolder(t *testing.T) {
 	h := newFixture(t, noTick)
 	a, b := h.agent(Options{Name: "a", Folder: shop, Slots: 2}), h.agent(Options{Name: "b", Folder: shop})
@@ -89,8 +88,7 @@ func TestWhyNamesWhoWorksInTheFolder(t *testing.T) {
 	}
 }
 
-// A task for which agents in a folder were woken goes to an agent elsewhere while the folder is
-// in use.
+// A task that woke agents of a folder goes to an agent elsewhere while the folder is in use.
 func TestAgentsElsewhereTakeWhatWaitsForAFolder(t *testing.T) {
 	h := newFixture(t, noTick)
 	a := h.agent(Options{Name: "a", Folder: shop})
@@ -107,7 +105,7 @@ func TestAgentsElsewhereTakeWhatWaitsForAFolder(t *testing.T) {
 	}
 }
 
-// What one director's agent holds keeps that of another one waiting, until it is given back.
+// What an agent of one director holds makes another director's agent wait until it is given back.
 func TestAFolderIsSharedByDirectors(t *testing.T) {
 	s := newFixturePair(t, noTick)
 	a, b := s.agent(Options{Name: "a", Folder: shop}), s.agent(Options{Name: "b", Folder: shop})
@@ -125,7 +123,7 @@ func TestAFolderIsSharedByDirectors(t *testing.T) {
 	}
 }
 
-// A run is told what it holds, also by the director that takes over from the one that claimed it.
+// A run is told what it holds, even by a director that takes it over.
 func TestARunIsToldWhatItHolds(t *testing.T) {
 	h := newFixture(t, resources)
 	a := h.agent(Options{Name: "a", Slots: 3})
@@ -144,7 +142,7 @@ func TestARunIsToldWhatItHolds(t *testing.T) {
 	if want := "It waits: It needs 2 of port, and 1 of 3 is free."; err != nil || w.Summary != want {
 		t.Errorf("why says %q (%v), want %q", w.Summary, err, want)
 	}
-	a.Script(Offer, Hang()) // nobody hears of the claim before the director is gone
+	a.Script(Offer, Hang()) // the claim is not published before the director is gone
 	a.Finish(first, End{})
 	h.until(second, "claimed", func(t signalbox.Task) bool { return t.State == signalbox.Dispatching })
 	a.AwaitRequest(Offer, 2)

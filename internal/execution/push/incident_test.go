@@ -15,11 +15,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/storetest/invariant"
 )
 
-// The incidents that are on record of the execution-queue's own system. Each
-// must be impossible here.
+// The recorded incidents of the execution-queue's own system. Each must be impossible here.
 
-// checked is a store that checks its invariants after each write of a task or a
-// slot. What else goes into the journal waits meanwhile.
+// checked is a store that checks its invariants after each write of a task or a slot. Other journal entries
+// wait meanwhile.
 type checked struct {
 	store.Store
 	t  *testing.T
@@ -72,8 +71,7 @@ func (c *checked) PutAgent(ctx context.Context, a signalbox.Agent, entry signalb
 	return c.Store.PutAgent(ctx, a, entry)
 }
 
-// A slot was freed while the row said running. Here both are one write,
-// whichever way a run ends.
+// Incident: a slot was freed while the row said running. Here both are one write, in whatever way a run ends.
 func TestIncidentSlotFreedWhileRowSaysRunning(t *testing.T) {
 	t.Parallel()
 	for _, plain := range []bool{false, true} {
@@ -110,9 +108,8 @@ func TestIncidentSlotFreedWhileRowSaysRunning(t *testing.T) {
 	}
 }
 
-// The reclaim of a slot was deferred for ever while its agent was unreachable.
-// Here the lease decides: the task ends or moves on without the agent, and its
-// slot can be released.
+// Incident: the reclaim of a slot was deferred for ever while its agent was unreachable. Here the lease
+// decides: the task ends or moves without the agent, and its slot can be released.
 func TestIncidentReclaimDeferredWhileAgentUnreachable(t *testing.T) {
 	for _, plain := range []bool{false, true} {
 		h := newFixture(t, fast)
@@ -139,8 +136,7 @@ func TestIncidentReclaimDeferredWhileAgentUnreachable(t *testing.T) {
 	}
 }
 
-// A fixed time to live of 20 minutes killed honest long runs. Here it is one
-// of silence.
+// Incident: a fixed time to live of 20 minutes killed long runs that worked. Here it is a time of silence.
 func TestIncidentFixedTTLKillsHonestLongRun(t *testing.T) {
 	for _, plain := range []bool{false, true} {
 		h := newFixture(t)
@@ -164,7 +160,7 @@ func TestIncidentFixedTTLKillsHonestLongRun(t *testing.T) {
 	}
 }
 
-// A stall was labelled a timeout.
+// Incident: a stall was labelled a timeout.
 func TestIncidentStallLabelledTimeout(t *testing.T) {
 	h := newFixture(t, stallLimit(5*time.Minute))
 	h.agent(Options{})
@@ -178,8 +174,8 @@ func TestIncidentStallLabelledTimeout(t *testing.T) {
 	}
 }
 
-// Of two timeouts the smaller one counted, and nobody was told. Here the one
-// that was asked for counts, whatever the lease is, and the message names it.
+// Incident: the smaller of two timeouts counted, silently. Here the requested timeout counts, whatever the
+// lease is, and the message names it.
 func TestIncidentSilentMinOfTimeouts(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{})
@@ -202,7 +198,7 @@ func TestIncidentSilentMinOfTimeouts(t *testing.T) {
 	}
 }
 
-// A cancelled run was recorded as a success, because its process had ended.
+// Incident: a cancelled run was recorded as a success because its process had ended.
 func TestIncidentCancelledRecordedAsSuccess(t *testing.T) {
 	zero := 0
 	cut := &api.AgentError{Type: "cancelled", Message: "cancelled while it ran"}
@@ -226,8 +222,8 @@ func TestIncidentCancelledRecordedAsSuccess(t *testing.T) {
 	}
 }
 
-// A task was failed and a moment later a success. Here the first end is final,
-// and what comes later is kept aside.
+// Incident: a task failed and a moment later succeeded. Here the first end is final, and later reports are
+// kept aside.
 func TestIncidentFailedThenSuccessFlicker(t *testing.T) {
 	h := newFixture(t, fast)
 	a := h.agent(Options{Deaf: true, Slots: 2})
@@ -255,8 +251,8 @@ func TestIncidentFailedThenSuccessFlicker(t *testing.T) {
 	}
 }
 
-// The time that a task was parked in a second, hidden queue counted as its run
-// time. Here a run begins when its agent accepts it.
+// Incident: the time that a task waited in a second, hidden queue counted as run time. Here a run begins when
+// its agent accepts it.
 func TestIncidentWaitCountedAsRunTime(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{})

@@ -11,8 +11,7 @@ import (
 	. "github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 )
 
-// limited is the end of a run at a limit of its provider that resets then; zero: that is not
-// said.
+// limited is the end of a run at a limit of its provider that resets at that time; zero: unknown.
 func limited(resets time.Time) End {
 	l := &api.AgentLimit{Window: "five_hour", Source: "event", Text: "5-hour limit reached", Began: true}
 	if !resets.IsZero() {
@@ -40,7 +39,7 @@ func (h *fixture) untilAccount(name string, s signalbox.AccountState) {
 	h.await("account "+name+" is "+string(s), func() bool { return h.account(name).State == s })
 }
 
-// untilTold waits until the account of the agent is known.
+// untilTold waits until the agents have reported their account.
 func (h *fixture) untilTold(agents ...string) {
 	h.t.Helper()
 	for _, name := range agents {
@@ -63,9 +62,8 @@ func started(agents ...*Agent) (n int) {
 	return n
 }
 
-// A run that meets a limit is parked, and its account is closed for all agents that spend it.
-// When the limit has reset, one run goes first, in its conversation; the others follow when
-// the provider has answered it.
+// A run that meets a limit is parked, and its account is closed for all agents that spend it. When the limit
+// has reset, one run goes first, in its conversation; the others follow once the provider has answered it.
 func TestALimitClosesTheAccountOfAllItsAgents(t *testing.T) {
 	h := newFixture(t)
 	a, b := h.agent(Options{Name: "a", Account: "shared"}), h.agent(Options{Name: "b", Account: "shared"})
@@ -94,7 +92,7 @@ func TestALimitClosesTheAccountOfAllItsAgents(t *testing.T) {
 	if n := started(a, b); n != 1 {
 		t.Fatalf("%d runs were started at a closed account", n-1)
 	}
-	if err := h.engine.Pause(t.Context(), "agent:b", "", "me", time.Time{}); err != nil { // else its tasks may go first
+	if err := h.engine.Pause(t.Context(), "agent:b", "", "me", time.Time{}); err != nil { // otherwise its tasks may go first
 		t.Fatal(err)
 	}
 	h.clock.jumpWall(time.Hour + 3*time.Second)
@@ -131,8 +129,7 @@ func TestALimitClosesTheAccountOfAllItsAgents(t *testing.T) {
 	}
 }
 
-// A probe that meets the limit again closes the account anew; without a reset that is said,
-// each time for longer.
+// A probe that meets the limit again closes the account again; if no reset is reported, for longer each time.
 func TestAProbeMeetsTheLimitAgain(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{Name: "a", Account: "shared", Slots: 2})
@@ -152,10 +149,10 @@ func TestAProbeMeetsTheLimitAgain(t *testing.T) {
 	if task := h.ends(id, signalbox.ReasonCompleted); task.Attempts != 0 || task.Parking.Count != 3 {
 		t.Errorf("ended as %+v", task)
 	}
-	h.untilAccount("shared", signalbox.AccountOpen) // by the end of the probe, though the provider's answer was not told
+	h.untilAccount("shared", signalbox.AccountOpen) // by the end of the probe, although the provider's answer was not reported
 }
 
-// A director that dies while an account is closed loses nothing: the next one tries it.
+// A director that dies while an account is closed loses nothing: the next one starts the probe.
 func TestARestartAtAClosedAccount(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{Name: "a", Account: "shared"})
@@ -174,14 +171,14 @@ func TestARestartAtAClosedAccount(t *testing.T) {
 		t.Errorf("%s goes first, want %s", got.QueueID, first)
 	}
 	h.untilState(first, signalbox.Working)
-	h.restart() // in the middle of the probe
+	h.restart() // during the probe
 	a.Finish(a.AwaitStart(2).TaskID, End{})
 	h.ends(first, signalbox.ReasonCompleted)
 	a.Finish(a.AwaitStart(3).TaskID, End{})
 	h.ends(second, signalbox.ReasonCompleted)
 }
 
-// A provider that is overloaded closes no account: the run alone waits for a short while.
+// An overloaded provider closes no account: only the run waits for a short while.
 func TestOverloadParksTheRunAlone(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{Name: "a", Account: "shared"})
@@ -199,8 +196,7 @@ func TestOverloadParksTheRunAlone(t *testing.T) {
 	h.ends(first, signalbox.ReasonCompleted)
 }
 
-// A login that was refused waits for a person, who opens the account; what waits at it can be
-// cancelled.
+// A refused login waits for a person, who opens the account; tasks that wait at it can be cancelled.
 func TestARefusedLoginWaitsForAPerson(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{Name: "a", Account: "shared"})
@@ -219,8 +215,7 @@ func TestARefusedLoginWaitsForAPerson(t *testing.T) {
 	h.ends(second, signalbox.ReasonCompleted)
 }
 
-// A person closes an account for as long as they like: no answer of a run that was under way
-// opens it.
+// A person can close an account for any time: the answer of a run in flight does not open it.
 func TestAPersonClosesAnAccount(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{Name: "a", Account: "shared"})
@@ -241,8 +236,8 @@ func TestAPersonClosesAnAccount(t *testing.T) {
 	h.ends(second, signalbox.ReasonCompleted)
 }
 
-// An isolated run has no conversation to go on in: it ends, and says why; its account is
-// closed all the same.
+// An isolated run has no conversation to continue: it ends with the reason; its account is closed all the
+// same.
 func TestAnIsolatedRunAtALimitEnds(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{Name: "a", Account: "shared", Isolated: 1})

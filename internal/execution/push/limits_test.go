@@ -11,13 +11,13 @@ import (
 	. "github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 )
 
-// stallLimit stops what prints nothing for so long.
+// stallLimit stops runs that print nothing for that long.
 func stallLimit(d time.Duration) setting {
 	return func(h *fixture, _ *engine.Options) { h.opts.StallLimit = d }
 }
 
-// beats makes an agent say that it is there and runs this task, which printed
-// last at that time (zero: it does not say).
+// beats sends a heartbeat of an agent that runs this task, which last printed something at that time (zero:
+// not reported).
 func (h *fixture) beats(a *Agent, id string, printed time.Time) {
 	h.t.Helper()
 	for _, e := range a.Executions() {
@@ -32,8 +32,8 @@ func (h *fixture) beats(a *Agent, id string, printed time.Time) {
 	}
 }
 
-// A run that its agent lets overstay its timeout is stopped from here, and the
-// message says which limit that was, with its number.
+// A run that its agent lets exceed its timeout is stopped by the director, and the message names the limit
+// with its value.
 func TestRunBeyondTimeoutIsStopped(t *testing.T) {
 	for _, plain := range []bool{false, true} {
 		h := newFixture(t)
@@ -59,7 +59,7 @@ func TestRunBeyondTimeoutIsStopped(t *testing.T) {
 	}
 }
 
-// The run timeout counts from the start of the run, whoever saw that.
+// The run timeout counts from the start of the run, even under another director.
 func TestRunTimeoutSurvivesRestart(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{})
@@ -76,7 +76,7 @@ func TestRunTimeoutSurvivesRestart(t *testing.T) {
 	h.ends(id, signalbox.ReasonRunTimeout)
 }
 
-// A wall clock that jumps stops nobody.
+// A jump of the wall clock stops no run.
 func TestWallClockJumpFiresNoLimit(t *testing.T) {
 	h := newFixture(t, stallLimit(time.Minute))
 	a := h.agent(Options{})
@@ -85,7 +85,7 @@ func TestWallClockJumpFiresNoLimit(t *testing.T) {
 	h.untilState(id, signalbox.Working)
 	h.clock.jumpWall(24 * time.Hour)
 	h.beats(a, id, h.clock.now())
-	other := h.submit(engine.NewTask{WaitTimeout: time.Second}) // ended by the same round of care
+	other := h.submit(engine.NewTask{WaitTimeout: time.Second}) // ended by the same round
 	h.clock.jumpWall(2 * time.Second)
 	h.ends(other, signalbox.ReasonWaitTimeout)
 	if got := h.task(id); got.State != signalbox.Working {
@@ -95,8 +95,8 @@ func TestWallClockJumpFiresNoLimit(t *testing.T) {
 	h.ends(id, signalbox.ReasonCompleted)
 }
 
-// The stall limit is off unless it is set, and what the run prints, by
-// whichever way that is heard, puts it off.
+// There is no stall limit unless it is set, and output of the run, in whatever way it is reported, restarts
+// its clock.
 func TestStallLimit(t *testing.T) {
 	for _, how := range []string{"log", "heartbeat", "answer of a plain agent"} {
 		t.Run(how, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestStallLimit(t *testing.T) {
 				task := a.Executions()[0].TaskID
 				switch how {
 				case "heartbeat":
-					h.beats(a, id, time.Now().Add(time.Hour)) // a clock that is ahead does no harm
+					h.beats(a, id, time.Now().Add(time.Hour)) // a fast clock does no harm
 				default:
 					a.Print(task, "news\n")
 				}
@@ -127,8 +127,7 @@ func TestStallLimit(t *testing.T) {
 	}
 }
 
-// A restart begins the stall clock anew, unless the agent says when the run
-// printed last.
+// A restart restarts the stall clock, unless the agent reports when the run last printed something.
 func TestStallClockAfterRestart(t *testing.T) {
 	for _, says := range []bool{true, false} {
 		h := newFixture(t, stallLimit(5*time.Minute))
@@ -158,8 +157,8 @@ func TestStallClockAfterRestart(t *testing.T) {
 	}
 }
 
-// A limit that fires while the agent is away ends the task with its reason all
-// the same, when the lease is over.
+// If a limit is exceeded while the agent is unreachable, the task still ends with that reason when the lease
+// is over.
 func TestLimitFiresWhileAgentIsUnreachable(t *testing.T) {
 	h := newFixture(t, shortTimeouts, func(h *fixture, _ *engine.Options) { h.opts.FollowWait = 50 * time.Millisecond })
 	a := h.agent(Options{})
@@ -175,7 +174,7 @@ func TestLimitFiresWhileAgentIsUnreachable(t *testing.T) {
 	}
 }
 
-// A stop that the store cannot take is tried again.
+// A stop that cannot be stored is retried.
 func TestStopIsRetried(t *testing.T) {
 	var f *failing
 	h := newFixture(t, func(h *fixture, _ *engine.Options) { f = h.failing() })

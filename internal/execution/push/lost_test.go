@@ -12,7 +12,7 @@ import (
 	. "github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 )
 
-// What became of an offer whose answer is lost is asked of the agent.
+// After a lost answer to an offer the agent is asked.
 func TestLostReplyIsAskedFor(t *testing.T) {
 	t.Parallel()
 	lost := map[string]Step{
@@ -29,7 +29,7 @@ func TestLostReplyIsAskedFor(t *testing.T) {
 		for kind, o := range agents {
 			t.Run(how+"/"+kind, func(t *testing.T) {
 				t.Parallel()
-				o.Sloppy = true // a second execution would be seen
+				o.Sloppy = true // so that a second execution would be seen
 				settings := []setting{}
 				if how == "hang" || how == "drip" || how == "flood" {
 					settings = append(settings, shortTimeouts)
@@ -55,7 +55,7 @@ func TestLostReplyIsAskedFor(t *testing.T) {
 					h.untilState(id, signalbox.Working)
 					a.Finish(a.AwaitStart(1).TaskID, End{})
 					got := h.ends(id, signalbox.ReasonCompleted)
-					// The transport repeats by itself what a fencing agent recognises.
+					// The transport itself repeats an offer that a fencing agent recognizes.
 					repeated := how == "reset" && kind == "fencing" && got.Attempts == 0
 					if got.Attempts != 1 && !repeated || len(a.Executions()) != 1 {
 						t.Errorf("%d attempts, %d executions", got.Attempts, len(a.Executions()))
@@ -70,7 +70,7 @@ func TestLostReplyIsAskedFor(t *testing.T) {
 func TestLostReplyFoundInHistoryOfPlainAgent(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{Plain: true})
-	// The task before it ended a moment ago and stands in the history too.
+	// The previous task ended a moment ago and is in the history, too.
 	before := h.submit(engine.NewTask{Prompt: "before"})
 	h.start()
 	h.untilState(before, signalbox.Working)
@@ -90,7 +90,7 @@ func TestLostReplyFoundInHistoryOfPlainAgent(t *testing.T) {
 	}
 }
 
-// What a plain agent ran before, or runs for someone else, is not the task.
+// What a plain agent ran before, or runs for others, is not taken for the task.
 func TestLostReplyIsNotMistakenForAnotherTask(t *testing.T) {
 	h := newFixture(t, fast)
 	a := h.agent(Options{Plain: true})
@@ -114,8 +114,7 @@ func TestLostReplyIsNotMistakenForAnotherTask(t *testing.T) {
 	}
 }
 
-// Nor is what it ran of a task that goes to the line once more, whose row no
-// longer says what the agent called it.
+// Nor is its run of a task that was requeued, whose row no longer has the agent's id.
 func TestLostReplyIsNotMistakenForALostAttempt(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{Plain: true})
@@ -134,14 +133,14 @@ func TestLostReplyIsNotMistakenForALostAttempt(t *testing.T) {
 	h.cancel(id)
 }
 
-// An offer can lie unread in a stopped agent while the first question is
-// answered: "never seen" is believed the second time only.
+// An offer can be unread in a stopped agent while the first request is answered, so "never seen" is only
+// believed the second time.
 func TestNeverSeenIsConfirmed(t *testing.T) {
 	h := newFixture(t, shortTimeouts, func(h *fixture, _ *engine.Options) { h.opts.Confirm = 300 * time.Millisecond })
 	a := h.agent(Options{Sloppy: true})
 	sign := make(chan struct{})
 	a.Script(Offer, func(x *Exchange) {
-		<-sign // whether or not the caller has hung up
+		<-sign // whether or not the caller has given up
 		Well()(x)
 	})
 	id := h.submit(engine.NewTask{})
@@ -171,20 +170,19 @@ func TestInterruptedTaskIsRequeuedIfRequested(t *testing.T) {
 	}
 }
 
-// silent lets the slot lease pass while an agent that runs a task is silent.
+// silent lets the slot lease expire while the agent that runs a task is silent.
 func (h *fixture) silent(a *Agent) {
 	h.t.Helper()
 	a.Silence()
 	asked := func() int { return len(a.Requests(State)) + len(a.Requests(Output)) }
-	// Once it is asked anew, what it said before has been heard.
+	// Once it is asked again, its earlier answers have been processed.
 	before := asked()
 	a.Await("the silent agent is asked", func() bool { return asked() > before })
 	h.clock.silenceFor(ttl)
 }
 
-// A fencing agent that is silent for the slot lease loses its task; it may be
-// offered the next one, with a higher fence, as soon as it is back, and stops
-// the old run for it.
+// A fencing agent that is silent for the slot lease loses its task; when it is back it may be offered the
+// next one, with a higher fence, and stops the old run for it.
 func TestSilentFencingAgentIsOfferedAHigherFenceWhenBack(t *testing.T) {
 	h := newFixture(t, shortTimeouts, func(h *fixture, _ *engine.Options) { h.opts.FollowWait = 50 * time.Millisecond })
 	a := h.agent(Options{Deaf: true})
@@ -211,8 +209,8 @@ func TestSilentFencingAgentIsOfferedAHigherFenceWhenBack(t *testing.T) {
 	}
 }
 
-// A plain agent may still be at it: its slot is withheld until it is idle, no
-// longer knows the task, or someone releases the slot.
+// A plain agent may still run it: its slot is withheld until it is idle, no longer knows the task, or the
+// slot is released by hand.
 func TestSilentPlainAgentKeepsItsSlotUntilItIsFree(t *testing.T) {
 	for _, how := range []string{"idle", "forgot", "released"} {
 		t.Run(how, func(t *testing.T) {
@@ -244,8 +242,8 @@ func TestSilentPlainAgentKeepsItsSlotUntilItIsFree(t *testing.T) {
 				}
 				taken := func() bool { return h.task(next).State != signalbox.Pending }
 				h.await("the slot is free, or the next task has it", func() bool { return h.live("fake").InUse == 0 || taken() })
-				for !taken() && slices.Contains(h.release("fake"), next) { // as a rule nothing holds the slot, and the offer is forced
-					next = h.submit(engine.NewTask{}) // the slot of the one before was released while it was claimed
+				for !taken() && slices.Contains(h.release("fake"), next) { // usually no task holds the slot, and the offer is forced
+					next = h.submit(engine.NewTask{}) // the previous slot was released while it was being claimed
 				}
 			}
 			h.untilState(next, signalbox.Working)
@@ -259,8 +257,8 @@ func TestSilentPlainAgentKeepsItsSlotUntilItIsFree(t *testing.T) {
 	}
 }
 
-// A second agent of the same name, at another address, loses nobody's task by
-// not knowing it while the first is still there.
+// A second agent of the same name, at another address, does not know the task; that loses no task while the
+// first agent is still there.
 func TestNewAgentOfSameNameLosesNoTask(t *testing.T) {
 	h := newFixture(t)
 	first := h.agent(Options{})
@@ -272,7 +270,7 @@ func TestNewAgentOfSameNameLosesNoTask(t *testing.T) {
 	}
 	second := h.agent(Options{}) // takes over the row
 	h.await("the newcomer is called", func() bool { return h.live("fake").URL == second.URL() && h.live("fake").Up })
-	first.Print(id, "news\n") // ends the long poll at the first
+	first.Print(id, "news\n") // ends the long poll at the first agent
 	second.AwaitRequest(State, 2)
 	if got := h.task(id); got.State != signalbox.Working {
 		t.Fatalf("the task is %s: %s", got.State, got.Message)
@@ -288,8 +286,8 @@ func TestNewAgentOfSameNameLosesNoTask(t *testing.T) {
 	}
 }
 
-// The log of a task that was lost and runs again goes on behind that of the
-// attempt before: a reader's position stays good.
+// The log of a lost task that runs again continues that of the previous attempt: a reader's position stays
+// valid.
 func TestLogOfSecondAttemptFollowsFirst(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{})
@@ -315,8 +313,8 @@ func TestLogOfSecondAttemptFollowsFirst(t *testing.T) {
 	}
 }
 
-// The slot of a lost task that was requeued and runs elsewhere is freed by
-// what its own agent says, not by what another agent calls the task.
+// The slot of a lost task that was requeued and runs elsewhere is freed by the report of its own agent, not
+// by the id that another agent gave the task.
 func TestWithheldSlotChecksItsOwnExecution(t *testing.T) {
 	h := newFixture(t, shortTimeouts, fast)
 	a := h.agent(Options{Name: "a", Plain: true, Sloppy: true, Deaf: true})
@@ -341,7 +339,7 @@ func TestWithheldSlotChecksItsOwnExecution(t *testing.T) {
 	h.untilState(only, signalbox.Working)
 }
 
-// A wall clock that jumps loses nobody.
+// A jump of the wall clock loses no agent.
 func TestWallClockJumpLosesNoAgent(t *testing.T) {
 	for _, day := range []time.Duration{24 * time.Hour, -24 * time.Hour} {
 		h := newFixture(t, shortTimeouts)
@@ -350,7 +348,7 @@ func TestWallClockJumpLosesNoAgent(t *testing.T) {
 		h.start()
 		h.untilState(id, signalbox.Working)
 		h.clock.jumpWall(day)
-		a.Down() // so that the dispatcher has to judge
+		a.Down() // so that the dispatcher must decide
 		h.await("the agent is down", func() bool { return !h.live("fake").Up })
 		a.Up()
 		h.untilUp("fake")
@@ -363,7 +361,7 @@ func TestWallClockJumpLosesNoAgent(t *testing.T) {
 	}
 }
 
-// States that are not final, the seed's queued for one, do not end a task.
+// States that are not final, such as the seed's queued, do not end a task.
 func TestUnknownAgentStateIsNotTerminal(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{Plain: true})
@@ -378,7 +376,7 @@ func TestUnknownAgentStateIsNotTerminal(t *testing.T) {
 	h.ends(id, signalbox.ReasonRunTimeout)
 }
 
-// An agent that offers long polls need not serve a log.
+// An agent with long polls need not serve a log.
 func TestLongPollWithoutOutput(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{NoOutput: true})
@@ -397,7 +395,7 @@ func TestEndedTaskIsFoundInHistory(t *testing.T) {
 	h.start()
 	task := h.untilState(id, signalbox.Working)
 	a.Script(History, Say(200, api.AgentHistory{Entries: []api.AgentTaskStatus{{TaskID: task.TaskID, State: "completed", Output: "fine"}}}))
-	for range 50 { // last: it may be asked at once
+	for range 50 { // last, since it may be asked at once
 		a.Script(State, Say(404, nil))
 	}
 	h.ends(id, signalbox.ReasonCompleted)

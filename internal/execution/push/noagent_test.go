@@ -9,8 +9,8 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// TestAnswerOfNonAgentIsNotShown: whoever registers an address learns
-// whether an agent answers there, and nothing else.
+// TestAnswerOfNonAgentIsNotShown: a caller that registers an address learns only whether an agent answers
+// there.
 func TestAnswerOfNonAgentIsNotShown(t *testing.T) {
 	const secret = "INTERNAL-ONLY-DATA"
 	for name, answer := range map[string]http.HandlerFunc{

@@ -10,7 +10,7 @@ import (
 	. "github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 )
 
-// stale waits until what n void executions of a task said is kept.
+// stale waits until n reports of void executions of a task are stored.
 func (h *fixture) stale(id string, n int) []signalbox.Stale {
 	h.t.Helper()
 	var list []signalbox.Stale
@@ -24,8 +24,7 @@ func (h *fixture) stale(id string, n int) []signalbox.Stale {
 	return list
 }
 
-// What a released execution still says is kept aside, with its log, and
-// changes nothing.
+// The final report of a released execution is kept aside, with its log, and changes nothing.
 func TestReleasedExecutionIsFollowedUntilEnd(t *testing.T) {
 	const secret = "hunter2-is-my-password"
 	for _, plain := range []bool{false, true} {
@@ -59,7 +58,7 @@ func TestReleasedExecutionIsFollowedUntilEnd(t *testing.T) {
 	}
 }
 
-// The agent ends the run by itself between the release and our telling it.
+// The agent ends the run by itself between the release and our stop.
 func TestReleasedExecutionAlreadyEnded(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{})
@@ -93,9 +92,8 @@ func TestReleasedOfferIsFollowedUntilEnd(t *testing.T) {
 	}
 }
 
-// An agent that was silent for the slot lease comes back: the old execution is
-// told to stop, and what it says is kept; the task that was requeued has gone
-// on under a higher fence.
+// An agent that was silent for the slot lease comes back: the old execution is told to stop, and its report
+// is kept; the requeued task continues under a higher fence.
 func TestLostExecutionIsStoppedWhenAgentReturns(t *testing.T) {
 	h := newFixture(t, shortTimeouts, fast, func(h *fixture, _ *engine.Options) { h.opts.FollowWait = 50 * time.Millisecond })
 	a := h.agent(Options{})
@@ -104,10 +102,10 @@ func TestLostExecutionIsStoppedWhenAgentReturns(t *testing.T) {
 	h.untilState(id, signalbox.Working)
 	a.Print(id, "half of it\n")
 	h.await("the log is read", func() bool { out, _ := h.d.Output(t.Context(), id, 0, 0); return out.Text != "" })
-	a.Down() // what it runs goes on
+	a.Down() // its run continues
 	h.await("the agent is down", func() bool { return !h.live("fake").Up })
 	h.await("it is sent back", func() bool {
-		h.clock.silenceFor(ttl) // again, where an answer of before was read late
+		h.clock.silenceFor(ttl) // again, in case an earlier answer was read late
 		return h.task(id).Attempts == 1
 	})
 	h.clock.silenceFor(3 * ttl) // however long it is away
@@ -129,9 +127,8 @@ func TestLostExecutionIsStoppedWhenAgentReturns(t *testing.T) {
 	}
 }
 
-// An agent that took a task and fell silent before it answered is found out by
-// the fence when it comes back: the newer execution of the same task is not
-// stopped in its place.
+// If an agent took a task and became silent before it answered, the fence identifies that execution when the
+// agent is back: the newer execution of the same task is not stopped instead.
 func TestUnansweredOfferIsStoppedByFence(t *testing.T) {
 	h := newFixture(t, shortTimeouts, fast)
 	a := h.agent(Options{})
@@ -155,8 +152,7 @@ func TestUnansweredOfferIsStoppedByFence(t *testing.T) {
 	}
 }
 
-// An agent that never says how an orphan ended is left alone when the slot lease
-// is over.
+// If an agent never says how an orphan ended, it is no longer asked when the slot lease is over.
 func TestOrphanIsFollowedForLeaseOnly(t *testing.T) {
 	h := newFixture(t, func(h *fixture, _ *engine.Options) { h.opts.FollowWait = 20 * time.Millisecond })
 	a := h.agent(Options{Deaf: true, Slots: 2})
@@ -171,14 +167,14 @@ func TestOrphanIsFollowedForLeaseOnly(t *testing.T) {
 		if now := len(a.Requests(State)) + len(a.Requests(Output)); now != asked {
 			asked, since = now, time.Now()
 		}
-		return time.Since(since) > 100*time.Millisecond // several times as long as a question lasts
+		return time.Since(since) > 100*time.Millisecond // several times as long as a request takes
 	})
 	if list, _ := h.store.Stales(t.Context(), id); len(list) != 0 {
 		t.Errorf("kept %+v", list)
 	}
 }
 
-// A store that is down does not lose the word.
+// If the store is down, the report is not lost.
 func TestStaleReportIsStoredWhenStoreReturns(t *testing.T) {
 	var f *failing
 	h := newFixture(t, func(h *fixture, _ *engine.Options) { f = h.failing() })
@@ -194,8 +190,8 @@ func TestStaleReportIsStoredWhenStoreReturns(t *testing.T) {
 	}
 }
 
-// A director that ended before the agent heard of a release tells it when it
-// is back; one whose word is kept already is left alone.
+// If a director ended before the agent learned of a release, the next one tells the agent, unless its report
+// is already kept.
 func TestOrphanSurvivesRestart(t *testing.T) {
 	h := newFixture(t, func(h *fixture, _ *engine.Options) { h.opts.FollowWait = 20 * time.Millisecond })
 	a := h.agent(Options{Slots: 2})

@@ -11,7 +11,7 @@ import (
 	. "github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 )
 
-// longPrompt is longer than what a plain agent shows of it.
+// longPrompt is longer than the part of it that a plain agent shows.
 const longPrompt = "Summarise the incident of the night and write down what each of us did"
 
 // result is the stored answer of a task.
@@ -24,8 +24,8 @@ func (h *fixture) result(id string) string {
 	return r.Output
 }
 
-// What someone else ran at a plain agent since the offer is not the task, however
-// it begins: a task whose offer never came does not end with a stranger's answer.
+// A run at a plain agent that others started after the offer is not taken for the task, however similar it
+// begins: a task whose offer never arrived does not end with another run's answer.
 func TestForeignRunIsNotMistakenForTask(t *testing.T) {
 	t.Parallel()
 	for name, stranger := range map[string]string{
@@ -65,8 +65,8 @@ func TestForeignRunIsNotMistakenForTask(t *testing.T) {
 	}
 }
 
-// A run that ended before its reply was lost, or while there was no director, is
-// found by its whole prompt, and its answer is fetched: the list has none.
+// A run that ended before its reply was lost, or while there was no director, is found by its whole prompt.
+// Its answer is fetched, since the list has none.
 func TestResultAfterLostReplyIsFetched(t *testing.T) {
 	for _, prompt := range []string{"short", longPrompt, strings.Repeat("ü", 40)} {
 		for _, killed := range []bool{false, true} {
@@ -92,15 +92,15 @@ func TestResultAfterLostReplyIsFetched(t *testing.T) {
 	}
 }
 
-// An agent that forgot a run which the director followed may have kept it in its
-// history: the answer comes from there.
+// A run that the director followed and the agent forgot may be in its history: the answer is taken from
+// there.
 func TestResultOfForgottenRunIsFetchedFromHistory(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{Plain: true})
 	id := h.submit(engine.NewTask{Prompt: longPrompt})
 	h.start()
 	h.untilState(id, signalbox.Working)
-	ended := make(chan struct{}) // that it is forgotten is said when the history has it
+	ended := make(chan struct{}) // the agent forgets it only when the history has it
 	a.Always(State, After(ended, Nothing(404)))
 	a.Finish(a.Executions()[0].TaskID, End{Output: "what it said"})
 	close(ended)
@@ -110,8 +110,8 @@ func TestResultOfForgottenRunIsFetchedFromHistory(t *testing.T) {
 	}
 }
 
-// An agent that shows no prompts leaves it unknown whether its run is the task.
-// It is asked while that goes on, then on_lost decides.
+// If an agent shows no prompts, it is unknown whether its run is the task. It is asked while that run
+// continues, then on_lost decides.
 func TestUnknownOutcomeIsDecidedByOnLost(t *testing.T) {
 	for _, onLost := range []signalbox.OnLost{signalbox.LostFail, signalbox.LostRequeue} {
 		h := newFixture(t)
@@ -141,8 +141,8 @@ func TestUnknownOutcomeIsDecidedByOnLost(t *testing.T) {
 	}
 }
 
-// The question has an end: an agent that works for longer than the slot lease at
-// what may be the task is asked no more, and offered nothing before it is idle.
+// The questions end: an agent that runs a possible candidate for longer than the slot lease is not asked any
+// more, and offered nothing until it is idle.
 func TestUnknownOutcomeIsBoundedByTheSlotLease(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{Plain: true, Preview: -1, NoHistory: true, Sloppy: true})
@@ -161,8 +161,7 @@ func TestUnknownOutcomeIsBoundedByTheSlotLease(t *testing.T) {
 	h.untilState(next, signalbox.Working)
 }
 
-// Two runs of the same prompt in the time of the offer: neither is proven to be
-// the task.
+// Two runs of the same prompt within the time of the offer: neither is proven to be the task.
 func TestTwoCandidatesProveNothing(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{Plain: true, Sloppy: true})
@@ -178,7 +177,7 @@ func TestTwoCandidatesProveNothing(t *testing.T) {
 	h.ends(id, signalbox.ReasonLost)
 }
 
-// The same prompt, sent by someone long after the offer, is no proof.
+// A run of the same prompt long after the offer proves nothing.
 func TestSamePromptLongAfterTheOfferProvesNothing(t *testing.T) {
 	h := newFixture(t, shortTimeouts, func(h *fixture, _ *engine.Options) { h.opts.Confirm = time.Hour })
 	a := h.agent(Options{Plain: true})
@@ -197,9 +196,8 @@ func TestSamePromptLongAfterTheOfferProvesNothing(t *testing.T) {
 	}
 }
 
-// A plain agent that answers each question in time is asked as many as it takes: all
-// together were given the time of one, so that a task whose reply was lost at an
-// agent that had run much meanwhile stayed where it was.
+// A plain agent that answers each request in time gets as many as needed. Regression: all together had the
+// timeout of one, so a task whose reply was lost at an agent with a long history was never resolved.
 func TestManyRequestsToSlowPlainAgent(t *testing.T) {
 	t.Parallel()
 	const runs, answersIn = 8, 200 * time.Millisecond

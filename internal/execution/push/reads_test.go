@@ -12,8 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 )
 
-// counted counts rounds, of which each looks for overdue tasks once, and how often
-// the queues are counted.
+// counted counts rounds, each of which reads overdue tasks once, and reads of the queue counts.
 type counted struct {
 	store.Store
 	rounds, counts atomic.Int64
@@ -29,8 +28,7 @@ func (s *counted) Counts(ctx context.Context) (store.Counts, error) {
 	return s.Store.Counts(ctx)
 }
 
-// A round that finds nothing to do counts the queues once, whatever it wants to know
-// of them.
+// A round that finds nothing to do reads the queue counts once.
 func TestRoundCountsQueuesOnce(t *testing.T) {
 	t.Parallel()
 	s := &counted{Store: memory.New(memory.Options{ID: "rig"})}
@@ -42,7 +40,7 @@ func TestRoundCountsQueuesOnce(t *testing.T) {
 	h.await("ten rounds", func() bool { return s.rounds.Load() >= rounds+10 })
 	h.stop()
 	rounds, counts = s.rounds.Load()-rounds, s.counts.Load()-counts
-	if counts > rounds+3 { // beside the rounds, an event may ask
+	if counts > rounds+3 { // an event may also read them
 		t.Errorf("%d rounds counted the queues %d times", rounds, counts)
 	}
 }

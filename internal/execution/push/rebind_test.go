@@ -9,9 +9,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentaddr/addrtest"
 )
 
-// The name of an agent that comes to lead to an address where clouds hand out
-// credentials is not asked there: what is decided on is where each connection
-// goes.
+// If the name of an agent starts to resolve to a cloud metadata address, that address gets no request: the
+// address of each connection is checked.
 func TestAttackAgentNameResolvesToMetadataAddress(t *testing.T) {
 	for _, to := range []string{"169.254.169.254", "fd00:ec2::254", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1"} {
 		t.Run(to, func(t *testing.T) {

@@ -12,8 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// A restarted director takes up what was in flight, in each state, with the
-// agent up, and back later.
+// A restarted director adopts tasks in flight in each state, with the agent up or back later.
 func TestRestartAdoptsInFlight(t *testing.T) {
 	for _, back := range []string{"up", "later", "moved"} {
 		for _, state := range []signalbox.State{signalbox.Dispatching, signalbox.Working, signalbox.Cancelling} {
@@ -59,7 +58,7 @@ func TestRestartAdoptsInFlight(t *testing.T) {
 	}
 }
 
-// What was claimed and never sent goes back to its place, at no attempt.
+// A task that was claimed and never sent returns to its place, at no attempt.
 func TestRestartRequeuesUnsent(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{})
@@ -76,7 +75,7 @@ func TestRestartRequeuesUnsent(t *testing.T) {
 	}
 }
 
-// A task whose agent nobody knows any more cannot be asked about.
+// A task of an agent that no longer exists cannot be asked about.
 func TestRestartLosesTasksOfRemovedAgents(t *testing.T) {
 	h := newFixture(t)
 	row := signalbox.Agent{Name: "ghost", Kind: "demo", URL: "http://127.0.0.1:1", Slots: 1}
@@ -92,7 +91,7 @@ func TestRestartLosesTasksOfRemovedAgents(t *testing.T) {
 	h.ends(id, signalbox.ReasonLost)
 }
 
-// A withheld slot is withheld by the next director too.
+// A withheld slot is also withheld by the next director.
 func TestRestartKeepsSlotsWithheld(t *testing.T) {
 	h := newFixture(t, shortTimeouts)
 	a := h.agent(Options{Plain: true, Sloppy: true, Deaf: true})
@@ -113,7 +112,7 @@ func TestRestartKeepsSlotsWithheld(t *testing.T) {
 	h.untilState(next, signalbox.Working)
 }
 
-// An agent that moves while it runs a task is followed to where it is.
+// If an agent moves while it runs a task, the task is followed at the new address.
 func TestAgentMovesMidRun(t *testing.T) {
 	for _, plain := range []bool{true, false} {
 		h := newFixture(t)
@@ -139,7 +138,7 @@ func TestDrainLeavesRunningTasks(t *testing.T) {
 	h.untilState(id, signalbox.Working)
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
-	h.await("the run alone is left", func() bool { return h.d.Drain(over) == 1 }) // a claim may have been under way
+	h.await("the run alone is left", func() bool { return h.d.Drain(over) == 1 }) // a claim may have been in progress
 	waiting := h.submit(engine.NewTask{})
 	done := make(chan int)
 	go func() { done <- h.d.Drain(context.Background()) }()
@@ -163,7 +162,7 @@ func TestStopLeavesRowsInFlight(t *testing.T) {
 	if got := h.task(id); got.State != signalbox.Working || a.Executions()[0].End != 0 || len(a.Requests(Cancel)) > 0 {
 		t.Errorf("a stop made the task %s", got.State)
 	}
-	// What happens to it between two directors is taken in by the next one.
+	// What happened between two directors is processed by the next one.
 	h.cancel(id)
 	h.start()
 	h.ends(id, signalbox.ReasonCancelled)
@@ -218,7 +217,7 @@ func TestTwoDispatchersDoNotDoubleDispatch(t *testing.T) {
 	}
 }
 
-// A start over a store that cannot be read starts nothing.
+// If the store cannot be read, Start fails and starts nothing.
 func TestStartFailsWhole(t *testing.T) {
 	h := newFixture(t)
 	h.agent(Options{})
@@ -230,7 +229,7 @@ func TestStartFailsWhole(t *testing.T) {
 	}
 }
 
-// A removed agent is offered nothing, not even by a run that just left.
+// A removed agent is offered nothing, even when a run has just ended.
 func TestRemovedAgentIsOfferedNothing(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{})
@@ -248,8 +247,8 @@ func TestRemovedAgentIsOfferedNothing(t *testing.T) {
 	h.untilState(next, signalbox.Working)
 }
 
-// The director's own executor follows its tasks by itself: it is no agent to be
-// asked, and its tasks are neither taken up nor lost, however long they run.
+// The director's own executor follows its tasks by itself: it is not asked like an agent, and its tasks are
+// neither adopted nor lost, however long they run.
 func TestExecutorAgentsAreIgnored(t *testing.T) {
 	h := newFixture(t)
 	must := func(err error) {
@@ -295,8 +294,8 @@ func TestExecutorAgentsAreIgnored(t *testing.T) {
 	}
 }
 
-// A task in flight that nobody follows, which should not be, is taken up when it
-// was so for long enough, and its agent is asked about it.
+// A task in flight that is not followed, which should not happen, is adopted after a while, and its agent is
+// asked about it.
 func TestUnfollowedTaskIsAdopted(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{})
@@ -324,8 +323,8 @@ func TestUnfollowedTaskIsAdopted(t *testing.T) {
 	}
 }
 
-// A director that stood still may withhold a slot when another one has its agent
-// already: that one gives it back when the agent is idle.
+// A director that was paused may withhold a slot when another one already has its agent: that one frees it
+// when the agent is idle.
 func TestSlotWithheldElsewhereIsReleased(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{Plain: true})
@@ -346,7 +345,7 @@ func TestSlotWithheldElsewhereIsReleased(t *testing.T) {
 	if _, err := h.engine.Lose(ctx, task, signalbox.ReasonLost, "silent", true, nil); err != nil {
 		t.Fatal(err)
 	}
-	h.clock.silenceFor(11 * time.Second) // it looks for such slots every ten seconds
+	h.clock.silenceFor(11 * time.Second) // such slots are searched for every ten seconds
 	h.await("the slot is free", func() bool {
 		slots, err := h.store.Slots(ctx)
 		return err == nil && len(slots) == 0

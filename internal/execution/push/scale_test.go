@@ -16,7 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// idleAgents is the transport to any number of agents that have nothing to do.
+// idleAgents is a transport to any number of idle agents.
 type idleAgents struct{ requests atomic.Int64 }
 
 func (i *idleAgents) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -25,7 +25,7 @@ func (i *idleAgents) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, err
 }
 
-// idlers makes a fixture as it is in production, with n agents of that transport.
+// idlers returns a fixture with production settings, with n agents of that transport.
 func idlers(t *testing.T, n int) (*fixture, *idleAgents) {
 	t.Helper()
 	agents := &idleAgents{}
@@ -51,8 +51,8 @@ func idler(i int) signalbox.Agent {
 	}
 }
 
-// Agents that register one after another are asked for their status each for
-// themselves: one that comes makes nobody ask the others.
+// Agents that register one after another are each asked for their own status: a new one causes no requests to
+// others.
 func TestRegisteringAgentsDoNotLoadOthers(t *testing.T) {
 	const n = 200
 	h, agents := idlers(t, 0)
@@ -65,8 +65,8 @@ func TestRegisteringAgentsDoNotLoadOthers(t *testing.T) {
 	}
 }
 
-// A thousand agents that beat and have nothing to do are asked nothing, and
-// cost next to nothing (bubble_test.go watches them for longer).
+// A thousand idle agents that send heartbeats get no requests, and cost almost no CPU time (bubble_test.go
+// tests it for longer).
 func TestThousandIdleAgents(t *testing.T) {
 	const n = 1000
 	h, agents := idlers(t, n)
@@ -82,9 +82,8 @@ func TestThousandIdleAgents(t *testing.T) {
 	if asked != n {
 		t.Errorf("a start asked %d agents %d times", n, asked)
 	}
-	// Of the whole test process, with the race detector, on a machine that may
-	// be busy: the start goes on a little, and the collector comes by. Work
-	// that never ends is there each time.
+	// This is for the whole test process, with the race detector, on a machine that may be busy: the start
+	// takes a while, and the garbage collector runs. Work that never ends shows each time.
 	share := 1.0
 	for try := 0; try < 5 && share > 0.1; try++ {
 		share = min(share, h.costOfBeats(60, n))
@@ -97,9 +96,8 @@ func TestThousandIdleAgents(t *testing.T) {
 	}
 }
 
-// costOfBeats has some of n idle agents beat, as often as all of them come
-// together, and returns the share of a processor that the process took
-// meanwhile.
+// costOfBeats makes some of n idle agents send as many heartbeats as all together would, and returns the
+// share of a processor that the process used meanwhile.
 func (h *fixture) costOfBeats(some, n int) float64 {
 	pause := h.d.HeartbeatInterval() / time.Duration(n)
 	used, begun := cpu(h.t), time.Now()

@@ -11,8 +11,8 @@ import (
 	. "github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 )
 
-// TestQueueSubmitAndDispatch is the seed's integration test of this name: a
-// task submitted while the only agent is busy waits, and runs when it is idle.
+// TestQueueSubmitAndDispatch is the seed's integration test of this name: a task that is submitted while the
+// only agent is busy waits, and runs when the agent is idle.
 func TestQueueSubmitAndDispatch(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{Plain: true})
@@ -33,7 +33,7 @@ func TestQueueSubmitAndDispatch(t *testing.T) {
 	}
 }
 
-// The seed's table "Dispatch Failures", row by row.
+// The rows of the seed's table "Dispatch Failures".
 
 func TestDispatchFailureAgentReturns409RequeuesAtBack(t *testing.T) {
 	for name, current := range map[string]*api.AgentCurrentTask{"with current_task": {ID: "task-other"}, "without": nil} {
@@ -108,7 +108,7 @@ func TestDispatchFailureAgentReturns5xxRequeuesAndCountsAttempt(t *testing.T) {
 
 func TestDispatchFailureMaxAttemptsFailsTask(t *testing.T) {
 	h := newFixture(t, fast)
-	a, b := h.agent(Options{Name: "a"}), h.agent(Options{Name: "b"}) // one alone would be closed by its third failure in a row
+	a, b := h.agent(Options{Name: "a"}), h.agent(Options{Name: "b"}) // a single agent would be closed by its third failure in a row
 	for _, g := range []*Agent{a, b} {
 		g.Script(Offer, Say(500, nil), Say(502, nil), Say(503, nil))
 	}
@@ -125,7 +125,7 @@ func TestDispatchFailureMaxAttemptsFailsTask(t *testing.T) {
 	}
 }
 
-// The seed's table "Recovery Scenarios", row by row.
+// The rows of the seed's table "Recovery Scenarios".
 
 func TestRecoveryDirectorRestartRechecksDispatchedTasks(t *testing.T) {
 	h := newFixture(t)

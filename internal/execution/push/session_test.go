@@ -24,8 +24,8 @@ func (h *fixture) current(agent string) string {
 	return id
 }
 
-// A chat with an agent that begins conversations under the id it is given goes
-// on with the one that the director chose.
+// A chat with an agent that starts sessions under the id it is given continues the session that the director
+// chose.
 func TestChatsShareASession(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{Auto: true, Sessions: true})
@@ -40,9 +40,8 @@ func TestChatsShareASession(t *testing.T) {
 	}
 }
 
-// Of an agent that names its conversations itself, what it answers is the one
-// to go on with, also when it goes on under another name each time, and also
-// for a chat that was waiting when the first one had none.
+// A chat with an agent that chooses ids itself continues the session that the agent last answered, even if
+// that gets a new id each time, and even if the chat was waiting when the first session had none.
 func TestPlainAgentChatsContinueItsSession(t *testing.T) {
 	for _, renames := range []bool{false, true} {
 		h := newFixture(t)
@@ -77,7 +76,7 @@ func TestPlainAgentChatsContinueItsSession(t *testing.T) {
 	}
 }
 
-// A chat that named no session leaves one alone that someone has archived.
+// A chat that named no session does not change a session that was archived.
 func TestTakenSessionStaysArchived(t *testing.T) {
 	h := newFixture(t)
 	h.agent(Options{Auto: true, Plain: true})
@@ -103,8 +102,8 @@ func (h *fixture) sessionState(id string) signalbox.SessionState {
 	return s.State
 }
 
-// When an agent comes up its conversations are compared with those that are
-// stored: after our start, after it was away, after it moved.
+// When an agent comes up its sessions are reconciled with the stored ones: after our start, after it was
+// down, after it moved.
 func TestSessionsAreReconciledWhenAgentStarts(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{Auto: true, Sessions: true})
@@ -123,7 +122,7 @@ func TestSessionsAreReconciledWhenAgentStarts(t *testing.T) {
 	}
 	for way, comesUp := range ways {
 		a.SetSessions("by-hand")
-		h.clock.jumpWall(time.Second) // what was used in the moment of the question is not taken for gone
+		h.clock.jumpWall(time.Second) // a session used at the moment of the request is not taken for gone
 		comesUp()
 		h.await(way+": what it lost is gone", func() bool { return h.sessionState(used) == signalbox.SessionGone })
 		h.await(way+": what it has is known", func() bool { return h.sessionState("by-hand") == signalbox.SessionActive })
@@ -135,21 +134,21 @@ func TestSessionsAreReconciledWhenAgentStarts(t *testing.T) {
 	}
 }
 
-// A list that cannot be had changes nothing, holds up nobody, and is asked for
-// again when the agent comes up next. One question is under way at a time.
+// If the list cannot be read, nothing changes and nothing is delayed, and it is requested again when the
+// agent comes up next. One request is in flight at a time.
 func TestSessionsThatCannotBeListed(t *testing.T) {
 	h := newFixture(t, shortTimeouts)
 	a := h.agent(Options{Auto: true, Sessions: true})
 	h.start()
 	h.untilUp("fake")
-	a.AwaitRequest(Sessions, 1) // it is asked when it comes up, and not again before it has been down
+	a.AwaitRequest(Sessions, 1) // it is requested when the agent comes up, and not again before it has been down
 	h.ends(h.submit(chat()), signalbox.ReasonCompleted)
 	used := h.current("fake")
 	a.SetSessions()
 	var under, most atomic.Int64
 	counted := func(step Step) Step {
 		return func(x *Exchange) {
-			if x.R.Context().Err() == nil { // else it goes down, and the transport has asked once more
+			if x.R.Context().Err() == nil { // otherwise the agent goes down, and the transport has asked once more
 				most.Store(max(most.Load(), under.Add(1)))
 				defer under.Add(-1)
 			}
@@ -161,7 +160,7 @@ func TestSessionsThatCannotBeListed(t *testing.T) {
 		a.Down()
 		h.await("it is down", func() bool { return !h.live("fake").Up })
 		seen := len(a.Requests(Sessions))
-		a.Always(Sessions, counted(bad)) // the transport asks again where a connection breaks
+		a.Always(Sessions, counted(bad)) // the transport repeats the request if a connection breaks
 		a.Up()
 		a.AwaitRequest(Sessions, seen+1)
 		h.ends(h.submit(engine.NewTask{}), signalbox.ReasonCompleted)
@@ -179,7 +178,7 @@ func TestSessionsThatCannotBeListed(t *testing.T) {
 	}
 }
 
-// A conversation that began after the agent was asked is not taken for gone.
+// A session that started after the request is not taken for gone.
 func TestNewSessionIsNotRemovedByReconcile(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{Auto: true, Sessions: true})

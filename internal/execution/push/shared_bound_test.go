@@ -8,9 +8,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 )
 
-// TestIncidentClaimsOfDyingDirectorsAreBounded: a task that each
-// director dies of, right after its claim and before its offer, ends: the count
-// of its claims goes from one director to the next.
+// TestIncidentClaimsOfDyingDirectorsAreBounded: a task whose directors die, each right after its claim and
+// before its offer, ends: the count of claims is kept across directors.
 func TestIncidentClaimsOfDyingDirectorsAreBounded(t *testing.T) {
 	s := newFixturePair(t)
 	agent := s.agent(agenttest.Options{Name: "one"})
@@ -42,7 +41,7 @@ func TestIncidentClaimsOfDyingDirectorsAreBounded(t *testing.T) {
 	if n := len(agent.Executions()); n != 0 {
 		t.Errorf("%d executions of what was never sent", n)
 	}
-	// The agent is free for the next one, at whoever lives.
+	// The agent is free for the next task, at any live director.
 	s.give(s.b, "one")
 	next := s.b.submit(engine.NewTask{})
 	agent.Finish(agent.AwaitStart(1).TaskID, agenttest.End{})

@@ -16,8 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 )
 
-// fixturePair is two rigs, directors over one store. Who holds which agent is said
-// by the test.
+// fixturePair is two directors over one store. The test decides who holds which agent.
 type fixturePair struct {
 	t     *testing.T
 	world *peerstest.World
@@ -25,11 +24,11 @@ type fixturePair struct {
 	books [2]*holding
 }
 
-// holding is what a director holds.
+// holding is the set of agents that a director holds.
 type holding struct {
 	mu    sync.Mutex
 	names map[string]bool
-	lapse func() bool // says that the lease is over; nil: it never is
+	lapse func() bool // reports that the lease has expired; nil: it never does
 }
 
 func (h *holding) has(agent string) bool {
@@ -72,7 +71,7 @@ func newFixturePair(t *testing.T, settings ...setting) *fixturePair {
 			s.b = h
 		}
 	}
-	t.Cleanup(func() { s.a.stop(); s.b.stop() }) // before either looks at the store: the other one writes into it
+	t.Cleanup(func() { s.a.stop(); s.b.stop() }) // before either checks the store, since the other one writes to it
 	return s
 }
 
@@ -106,7 +105,7 @@ func (s *fixturePair) take(from *fixture, agent string) {
 	from.d.Lost([]string{agent})
 }
 
-// goOver hands an agent from one director to the other.
+// goOver hands an agent over from one director to the other.
 func (s *fixturePair) goOver(from, to *fixture, agent string) {
 	s.take(from, agent)
 	s.give(to, agent)
@@ -123,11 +122,11 @@ func TestOnlyHolderOffersToAgent(t *testing.T) {
 		t.Errorf("the director that does not hold it has %d runs", n)
 	}
 	agent.Finish(run.TaskID, agenttest.End{})
-	s.b.ends(id, signalbox.ReasonCompleted) // the wait at the other one hears of it
+	s.b.ends(id, signalbox.ReasonCompleted) // a waiter at the other one is notified
 }
 
-// What runs while an agent goes to another director is followed to its end
-// there, and nothing of it happens twice.
+// Runs in progress while an agent moves to another director are followed to their end there, and nothing
+// happens twice.
 func TestRunContinuesWhileAgentMovesToOtherDirector(t *testing.T) {
 	for name, o := range map[string]agenttest.Options{
 		"daemon": {Name: "one"}, "plain": {Name: "one", Plain: true},
@@ -158,8 +157,8 @@ func TestRunContinuesWhileAgentMovesToOtherDirector(t *testing.T) {
 	}
 }
 
-// An agent that goes to and fro between directors while tasks come in runs each
-// of them once, one at a time.
+// An agent that moves back and forth between directors while tasks are submitted runs each of them once, one
+// at a time.
 func TestAgentMovingBetweenDirectorsRunsEachTaskOnce(t *testing.T) {
 	s := newFixturePair(t)
 	agent := s.agent(agenttest.Options{Name: "one", Auto: true})
@@ -191,8 +190,7 @@ func TestAgentMovingBetweenDirectorsRunsEachTaskOnce(t *testing.T) {
 	}
 }
 
-// A director that died with an offer under way is followed by another, which
-// asks the agent.
+// An offer in flight of a director that died is followed up by another director, which asks the agent.
 func TestOffersOfDeadDirectorAreChecked(t *testing.T) {
 	s := newFixturePair(t)
 	agent := s.agent(agenttest.Options{Name: "one"})
@@ -200,7 +198,7 @@ func TestOffersOfDeadDirectorAreChecked(t *testing.T) {
 	agent.Script(agenttest.Offer, agenttest.Taking(func(x *agenttest.Exchange) { <-hold }))
 	id := s.a.submit(engine.NewTask{})
 	run := agent.AwaitStart(1)
-	s.a.stop() // it dies, and the answer with it
+	s.a.stop() // it dies, and the answer is lost
 	close(hold)
 	s.give(s.b, "one")
 	s.b.untilState(id, signalbox.Working)
@@ -210,8 +208,8 @@ func TestOffersOfDeadDirectorAreChecked(t *testing.T) {
 	}
 }
 
-// An agent whose lease lapses just when a task is to try whether it is well again
-// is offered tasks when the director has the lease anew.
+// If the lease of an agent expires just before its probe, the agent is offered tasks when the director has
+// the lease again.
 func TestAgentIsRetriedAfterLeaseLapsed(t *testing.T) {
 	s := newFixturePair(t)
 	agent := s.agent(agenttest.Options{Name: "one", Auto: true})
@@ -226,13 +224,12 @@ func TestAgentIsRetriedAfterLeaseLapsed(t *testing.T) {
 	}
 }
 
-// TestIncidentPausedDirectorOffersNothingLate: a director that stood still
-// between its claim and its offer does not make the offer when it wakes: the
-// task may be elsewhere by then.
+// TestIncidentPausedDirectorOffersNothingLate: a director that was paused between its claim and its offer
+// does not make the offer when it resumes: the task may run elsewhere.
 func TestIncidentPausedDirectorOffersNothingLate(t *testing.T) {
 	s := newFixturePair(t)
 	agent := s.agent(agenttest.Options{Name: "one"})
-	s.books[0].lapses(func() bool { // once it has claimed
+	s.books[0].lapses(func() bool { // after its claim
 		tasks, err := s.a.store.InFlight(context.Background())
 		return err == nil && len(tasks) > 0
 	})
@@ -274,14 +271,13 @@ func TestReleaseAtOtherDirectorFreesAgent(t *testing.T) {
 	s.b.ends(next, signalbox.ReasonCompleted)
 }
 
-// One that said busy and is held for that is offered tasks again when someone
-// releases it at another director.
+// An agent that is held because it said busy is offered tasks again when it is released at another director.
 func TestReleaseAtOtherDirectorResumesOffers(t *testing.T) {
 	s := newFixturePair(t)
 	agent := s.agent(agenttest.Options{Name: "one", Plain: true})
 	foreign := agent.RunForeign("somebody's")
 	id := s.a.submit(engine.NewTask{})
-	s.a.await("it is held, and the task waits again", func() bool { // else the release is of the task
+	s.a.await("it is held, and the task waits again", func() bool { // otherwise the release would be that of the task
 		return s.a.live("one").Held && s.a.task(id).State == signalbox.Pending
 	})
 	offers := len(agent.Requests(agenttest.Offer))
@@ -292,8 +288,7 @@ func TestReleaseAtOtherDirectorResumesOffers(t *testing.T) {
 	s.b.cancel(id)
 }
 
-// An agent that says to one director that it stops is offered nothing by the
-// one that dispatches to it.
+// If an agent announces its stop to one director, the director that dispatches to it makes no offers.
 func TestStoppingAgentIsKnownToOtherDirectors(t *testing.T) {
 	s := newFixturePair(t)
 	s.agent(agenttest.Options{Name: "one"})
@@ -303,8 +298,7 @@ func TestStoppingAgentIsKnownToOtherDirectors(t *testing.T) {
 	s.a.await("it is not offered anything", func() bool { return !s.a.live("one").Up })
 }
 
-// A retry whose time has come is taken by the director that holds the agent,
-// whichever of them woke it.
+// A due retry is taken by the director that holds the agent, whichever of them woke the task.
 func TestDueTaskIsTakenWhicheverDirectorWokeIt(t *testing.T) {
 	s := newFixturePair(t)
 	agent := s.agent(agenttest.Options{Name: "one", Auto: true})
@@ -317,8 +311,7 @@ func TestDueTaskIsTakenWhicheverDirectorWokeIt(t *testing.T) {
 	}
 }
 
-// The turns of a session go on though they end at one director and are
-// submitted at another.
+// The turns of a session continue if they end at one director and are submitted at another.
 func TestSessionTurnsContinueAcrossDirectors(t *testing.T) {
 	s := newFixturePair(t, noTick)
 	agent := s.agent(agenttest.Options{Name: "one", Slots: 3, Auto: true})
@@ -334,9 +327,8 @@ func TestSessionTurnsContinueAcrossDirectors(t *testing.T) {
 	}
 }
 
-// TestIncidentStoreLostItsLastSecond: agents may be at work of which the store
-// knows nothing any more. They are offered nothing before they have said that
-// they are idle.
+// TestIncidentStoreLostItsLastSecond: agents may run tasks that the store no longer knows. They are offered
+// nothing until they report that they are idle.
 func TestIncidentStoreLostItsLastSecond(t *testing.T) {
 	s := newFixturePair(t)
 	agent := s.agent(agenttest.Options{Name: "one"})
@@ -352,7 +344,7 @@ func TestIncidentStoreLostItsLastSecond(t *testing.T) {
 	s.a.ends(id, signalbox.ReasonCompleted)
 }
 
-// Nor by the very claim that finds out.
+// Nor is the task of the claim that discovers the loss offered.
 func TestIncidentClaimThatFindsLossIsNotSent(t *testing.T) {
 	s := newFixturePair(t)
 	agent := s.agent(agenttest.Options{Name: "one"})
@@ -369,7 +361,7 @@ func TestIncidentClaimThatFindsLossIsNotSent(t *testing.T) {
 	s.a.ends(id, signalbox.ReasonCompleted)
 }
 
-// An execution that is no longer in the store's hands is told to stop.
+// An execution that the store lost is told to stop.
 func TestRunLostByStoreIsStopped(t *testing.T) {
 	s := newFixturePair(t)
 	agent := s.agent(agenttest.Options{Name: "one"})
@@ -377,11 +369,11 @@ func TestRunLostByStoreIsStopped(t *testing.T) {
 	agent.AwaitStart(1)
 	s.a.untilState(id, signalbox.Working)
 	task := s.a.task(id)
-	s.b.d.Stop() // it shall not tell of what is done behind the directors' backs
+	s.b.d.Stop() // it must not report what is done without the directors
 	plain := s.world.View()
 	e := newFixture(t, on(plain)).engine
 	s.a.stop()
-	s.a.start() // without ears
+	s.a.start() // without observers
 	s.give(s.a, "one")
 	s.a.await("it is followed again", func() bool { return s.a.d.Busy() == 1 })
 	if _, err := e.Lose(t.Context(), task, signalbox.ReasonLost, "forgotten", false, nil); err != nil {
@@ -392,8 +384,7 @@ func TestRunLostByStoreIsStopped(t *testing.T) {
 	s.a.await("it is not followed any more", func() bool { return s.a.d.Busy() == 0 })
 }
 
-// A fleet's ceiling holds over all directors, and a slot that is freed at one
-// of them is of use to another.
+// A fleet limit holds over all directors, and a slot that becomes free at one of them can be used by another.
 func TestFleetCeilingHoldsOverAllDirectors(t *testing.T) {
 	s := newFixturePair(t, func(_ *fixture, eo *engine.Options) { eo.Fleet = 1 })
 	one := s.agent(agenttest.Options{Name: "one"})
@@ -411,7 +402,7 @@ func TestFleetCeilingHoldsOverAllDirectors(t *testing.T) {
 	s.a.ends(second, signalbox.ReasonCompleted)
 }
 
-// Lost waits for a claim that is under way: what it comes to is given back.
+// Lost waits for a claim in progress, and its task is given back.
 func TestClaimInFlightIsReturned(t *testing.T) {
 	s := newFixturePair(t)
 	agent := s.agent(agenttest.Options{Name: "one", Auto: true})
@@ -419,7 +410,7 @@ func TestClaimInFlightIsReturned(t *testing.T) {
 	for range 10 {
 		goOn := view.Hang()
 		id := s.b.submit(engine.NewTask{})
-		time.Sleep(time.Millisecond) // the claim may have begun, or not: both must do
+		time.Sleep(time.Millisecond) // the claim may or may not have begun: both must work
 		lost := make(chan struct{})
 		go func() { s.take(s.a, "one"); close(lost) }()
 		goOn()
@@ -435,8 +426,8 @@ func TestClaimInFlightIsReturned(t *testing.T) {
 	}
 }
 
-// That an agent is busy, said to an offer of a term that is over, holds it no
-// more: where it is another director's, nobody here would ask until it is free.
+// A busy answer to an offer of an earlier term does not hold the agent: if another director has it, this one
+// would never ask whether it is free.
 func TestBusyAnswerOfEarlierTermIsIgnored(t *testing.T) {
 	if theirs, anew := push.HoldsLate(); theirs || anew {
 		t.Errorf("held where another director has it: %v, where this one has it again: %v", theirs, anew)

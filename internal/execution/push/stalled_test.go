@@ -13,10 +13,10 @@ import (
 
 var byProgress = stallLimit(signalbox.StallByProgress)
 
-// staysWorking fails unless the task still runs after the limits were looked at.
+// staysWorking fails unless the task still runs after the limits were checked.
 func (h *fixture) staysWorking(id string) {
 	h.t.Helper()
-	over := h.submit(engine.NewTask{Agent: "fake", WaitTimeout: time.Second}) // ended by the same round of care
+	over := h.submit(engine.NewTask{Agent: "fake", WaitTimeout: time.Second}) // ended by the same round
 	h.clock.jumpWall(2 * time.Second)
 	h.ends(over, signalbox.ReasonWaitTimeout)
 	if got := h.task(id); got.State != signalbox.Working {
@@ -24,8 +24,8 @@ func (h *fixture) staysWorking(id string) {
 	}
 }
 
-// TestWedgedRunOfResponsiveAgent: where an agent reports progress, execution_ttl
-// bounds the time without any; elsewhere an hour does, and a timeout of its own.
+// TestWedgedRunOfResponsiveAgent: if an agent reports progress, execution_ttl bounds the time without any;
+// otherwise an hour does, or the task's timeout.
 func TestWedgedRunOfResponsiveAgent(t *testing.T) {
 	const hour, second = time.Hour, time.Second
 	for name, c := range map[string]struct {
@@ -68,8 +68,8 @@ func TestWedgedRunOfResponsiveAgent(t *testing.T) {
 	}
 }
 
-// keepsTheSlotUntilIdle fails unless the slot of a run that its agent does not stop
-// is given to another task when the agent has ended it, and not before.
+// keepsTheSlotUntilIdle fails unless the slot of a run that its agent does not stop goes to another task when
+// the agent has ended the run, and not before.
 func (h *fixture) keepsTheSlotUntilIdle(a *Agent, id string) {
 	h.t.Helper()
 	if slots, err := h.store.Slots(h.t.Context()); err != nil || len(slots) != 1 || !slots[0].Withheld {
@@ -86,8 +86,8 @@ func (h *fixture) keepsTheSlotUntilIdle(a *Agent, id string) {
 	}
 }
 
-// TestActiveLongRunIsNotWedged: what is printed puts the limit off, for as long
-// as it takes; a timeout of its own takes the place of the hour.
+// TestActiveLongRunIsNotWedged: output restarts the clock of the limit, any number of times; a timeout of its
+// own replaces the hour.
 func TestActiveLongRunIsNotWedged(t *testing.T) {
 	h := newFixture(t, byProgress)
 	a := h.agent(Options{})
@@ -148,8 +148,7 @@ func TestRunWaitingForToolCallIsNotWedged(t *testing.T) {
 	h.ends(id, signalbox.ReasonStalled)
 }
 
-// An agent that says nothing is lost with its run, as on_lost wants it: that its
-// run stands still is not known.
+// If an agent is silent its run is lost, as on_lost says, and not stalled: whether it progresses is unknown.
 func TestRunOfSilentAgentIsLostNotWedged(t *testing.T) {
 	h := newFixture(t, byProgress, shortTimeouts)
 	a := h.agent(Options{})

@@ -10,7 +10,7 @@ import (
 	. "github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 )
 
-// marks makes a traceparent of what it is told of an execution.
+// marks returns traceparents made of what it is told about an execution.
 type marks struct {
 	mu  sync.Mutex
 	all []string
@@ -30,8 +30,7 @@ func (m *marks) told() []string {
 	return append([]string(nil), m.all...)
 }
 
-// An agent is told of which trace an execution is a part, each attempt anew,
-// and of one that is taken up the traces are told too.
+// An agent gets the traceparent of each attempt, and adopted executions are reported to the traces, too.
 func TestTraceIsPropagatedToAgent(t *testing.T) {
 	traces := &marks{}
 	h := newFixture(t, func(h *fixture, _ *engine.Options) { h.opts.Traces = traces })

@@ -9,8 +9,7 @@ import (
 	. "github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 )
 
-// heldOffer holds an offer until the sign, whether or not its sender is gone, and
-// then lets the agent have it.
+// heldOffer delays an offer until the sign, even if its sender has given up, and then lets the agent have it.
 func heldOffer(t *testing.T, sign <-chan struct{}, had chan<- struct{}) Step {
 	return func(x *Exchange) {
 		select {
@@ -22,9 +21,8 @@ func heldOffer(t *testing.T, sign <-chan struct{}, had chan<- struct{}) Step {
 	}
 }
 
-// A director decides to send a task and stands still. Another one takes the
-// agent over, is told that it never saw the task, and sends it back. Whatever
-// of the first offer comes then runs no more.
+// A director decides to send a task and is paused. Another one takes the agent over, is told that the agent
+// never saw the task, and requeues it. If the first offer arrives then, it does not run.
 func TestIncidentOfferArrivesAfterRequeue(t *testing.T) {
 	s := newFixturePair(t)
 	agent := s.agent(Options{Name: "one", Slots: 2})
@@ -52,9 +50,9 @@ func TestIncidentOfferArrivesAfterRequeue(t *testing.T) {
 	}
 }
 
-// The place of an isolated run has a count of its own, and the promise is for it.
+// Isolated slots are numbered separately, and the promise names them.
 func TestVoidNamesSlotOfOffer(t *testing.T) {
-	h := newFixture(t) // an agent's pause is real time, which a fast clock would take for the task's wait
+	h := newFixture(t) // an agent's pause is real time, which a fast clock would confuse with the task's wait
 	a := h.agent(Options{Isolated: 1})
 	a.Script(Offer, Garbage(200))
 	h.start()
@@ -69,8 +67,8 @@ func TestVoidNamesSlotOfOffer(t *testing.T) {
 	h.ends(id, signalbox.ReasonCompleted)
 }
 
-// An offer that comes between the last question and the promise is the run, also
-// where the agent could not say that it came.
+// An offer that arrives between the last request and the promise is the run, even if the agent could not
+// report that it arrived.
 func TestOfferBeforeVoidIsFollowed(t *testing.T) {
 	for how, answer := range map[string]Step{"conflict": Well(), "disk full": Say(500, nil), "lost": Taking(Reset())} {
 		t.Run(how, func(t *testing.T) { offerBeforeVoid(t, answer) })
@@ -96,8 +94,8 @@ func offerBeforeVoid(t *testing.T, answer Step) {
 	}
 }
 
-// An agent that promises nothing is believed as it is; one that is not heard is
-// asked again. Either way the task goes on.
+// An agent that cannot promise is believed; one that does not answer is asked again. In both cases the task
+// continues.
 func TestVoidIsRefused(t *testing.T) {
 	t.Parallel()
 	for how, steps := range map[string][]Step{
@@ -116,7 +114,7 @@ func TestVoidIsRefused(t *testing.T) {
 			t.Parallel()
 			h := newFixture(t, fast)
 			a := h.agent(Options{})
-			a.Script(Offer, Garbage(200)) // nothing was taken, and nobody can tell
+			a.Script(Offer, Garbage(200)) // nothing was taken, but that is unknown here
 			a.Script(Void, steps...)
 			id := h.submit(engine.NewTask{})
 			h.start()

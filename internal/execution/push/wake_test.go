@@ -19,7 +19,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// idlers lists what waits beside a free slot that may take it.
+// idlers lists tasks that wait beside a free slot that may take them.
 func (h *fixture) idlers() []string {
 	ctx := context.Background()
 	waiting, err := h.store.Waiting(ctx, "", store.Cursor{}, 10_000)
@@ -39,8 +39,7 @@ func (h *fixture) idlers() []string {
 	return found
 }
 
-// Nobody waits beside a free slot that may take the task, and no tick is
-// needed for that (design §4.9).
+// No task waits beside a free slot that may take it, without any tick (design §4.9).
 func TestNoTaskWaitsBesideFreeSlot(t *testing.T) {
 	seeds := 3 * soak.Pick(1, 50)
 	for seed := range uint64(seeds) {
@@ -70,7 +69,7 @@ func TestNoTaskWaitsBesideFreeSlot(t *testing.T) {
 					n.SessionID = fmt.Sprint("talk", r.IntN(6))
 				}
 				switch r.IntN(6) {
-				case 0: // someone holds a named agent to another conversation
+				case 0: // a named agent that does not hold the session
 					finishSome(agents, r)
 				case 1:
 					if len(ids) > 0 {
@@ -90,7 +89,7 @@ func TestNoTaskWaitsBesideFreeSlot(t *testing.T) {
 				finishSome(agents, r)
 				select {
 				case <-signs:
-				case <-time.After(5 * time.Millisecond): // nobody was chosen to finish
+				case <-time.After(5 * time.Millisecond): // no run was chosen to finish
 				}
 				h.await("nobody waits beside a free slot", func() bool { return len(h.idlers()) == 0 })
 			}
@@ -126,7 +125,7 @@ func (h *fixture) allEnded(ids []string) bool {
 	return true
 }
 
-// gated is a store whose next claim by an agent waits for a sign.
+// gated is a store in which the next claim by an agent waits for a signal.
 type gated struct {
 	store.Store
 	agent   string
@@ -143,8 +142,8 @@ func (g *gated) Claim(ctx context.Context, r store.ClaimRequest) (store.Claimed,
 	return g.Store.Claim(ctx, r)
 }
 
-// What an agent was woken for and did not take passes to another one, without
-// a tick: here it takes a task of higher priority from its own queue.
+// A wake-up that an agent did not use is passed on to another one, without a tick: here the first agent takes
+// a task of higher priority from its own queue.
 func TestWakeUpIsPassedOn(t *testing.T) {
 	g := &gated{agent: "a", arrived: make(chan struct{}), sign: make(chan struct{})}
 	h := newFixture(t, noTick, func(h *fixture, _ *engine.Options) {
@@ -155,8 +154,7 @@ func TestWakeUpIsPassedOn(t *testing.T) {
 	h.start()
 	h.untilUp("a")
 	h.untilUp("b")
-	// An agent that has just come up looks for work by itself: give both
-	// something, so that they have looked.
+	// An agent that has just come up claims by itself: give both a task, so that they have done that.
 	for _, name := range []string{"a", "b"} {
 		id := h.submit(engine.NewTask{Agent: name})
 		h.untilState(id, signalbox.Working)
@@ -218,9 +216,8 @@ func TestPauseAndResume(t *testing.T) {
 	h.untilState(held, signalbox.Working)
 }
 
-// A task that becomes ready wakes an agent with a free slot. Where that one is
-// drained another must take the task, without waiting for the backstop; and a
-// drained agent is back at work as soon as it is resumed.
+// A task that becomes ready wakes an agent with a free slot. If that agent is drained another must take the
+// task, without the backstop; and a drained agent claims again as soon as it is resumed.
 func TestDrainedAgentLeavesTasksToOthers(t *testing.T) {
 	ctx := context.Background()
 	h := newFixture(t, noTick)
@@ -249,8 +246,7 @@ func TestDrainedAgentLeavesTasksToOthers(t *testing.T) {
 	}
 }
 
-// One turn of a session runs at a time, and the next begins when it has ended,
-// wherever it waits.
+// One turn of a session runs at a time, and the next starts when it has ended, in whatever queue it waits.
 func TestSessionTurnsRunOneAtATime(t *testing.T) {
 	h := newFixture(t, noTick)
 	a := h.agent(Options{Name: "a", Slots: 3, Auto: true})
@@ -276,8 +272,7 @@ func TestSessionTurnsRunOneAtATime(t *testing.T) {
 	}
 }
 
-// When the turn that was sent back by a busy agent stands behind the others,
-// they begin without a tick.
+// If the turn that a busy agent refused is now behind the others, they start without a tick.
 func TestSessionTurnAfterBusy(t *testing.T) {
 	h := newFixture(t, noTick)
 	a := h.agent(Options{Name: "a", Kind: "one", Auto: true})
@@ -293,14 +288,13 @@ func TestSessionTurnAfterBusy(t *testing.T) {
 	if got := b.Executions()[0].QueueID; got != second {
 		t.Errorf("%s ran before it", got)
 	}
-	// The session is b's now, and so is the turn that was sent back.
+	// The session is b's now, and so is the refused turn.
 	if got := h.ends(first, signalbox.ReasonCompleted); got.Agent != "b" {
 		t.Errorf("the turn of a session that b holds ran at %s", got.Agent)
 	}
 }
 
-// A status that is older than the end of what it speaks of does not hold the
-// agent.
+// A status that is older than the end of a run that it lists does not hold the agent.
 func TestOutdatedStatusBlocksNoOffer(t *testing.T) {
 	h := newFixture(t, noTick)
 	a := h.agent(Options{Plain: true})
@@ -314,7 +308,7 @@ func TestOutdatedStatusBlocksNoOffer(t *testing.T) {
 	})))
 	asked := len(a.Requests(Status))
 	row := a.Row()
-	row.Version = "2" // makes the dispatcher ask
+	row.Version = "2" // makes the dispatcher request the status
 	h.put(row, "")
 	a.AwaitRequest(Status, asked+1)
 	a.Finish(task.TaskID, End{})
@@ -326,8 +320,7 @@ func TestOutdatedStatusBlocksNoOffer(t *testing.T) {
 	h.untilState(h.submit(engine.NewTask{}), signalbox.Working)
 }
 
-// Who asks for a fresh status while another one is under way gets the next
-// one: that one may have been written before.
+// A request for a fresh status while another one is in flight gets the next one, since that one may be older.
 func TestStatusRequestedDuringPollIsPolledAgain(t *testing.T) {
 	h := newFixture(t, noTick)
 	a := h.agent(Options{})
@@ -336,15 +329,14 @@ func TestStatusRequestedDuringPollIsPolledAgain(t *testing.T) {
 	h.start()
 	a.AwaitRequest(Status, 1)
 	row := a.Row()
-	row.Version = "2" // makes the dispatcher ask
+	row.Version = "2" // makes the dispatcher request the status
 	h.put(row, "")
 	h.await("the change is known", func() bool { return h.live("fake").Version == "2" })
 	close(sign)
 	a.AwaitRequest(Status, 2)
 }
 
-// An agent of the configuration that was given no kind serves the pool of the
-// kind that it says it is.
+// A configured agent without a kind serves the pool of the kind that it reports.
 func TestKindIsTakenFromAgent(t *testing.T) {
 	h := newFixture(t, noTick)
 	a := h.agent(Options{Kind: "two", Auto: true})
@@ -355,8 +347,8 @@ func TestKindIsTakenFromAgent(t *testing.T) {
 	h.ends(h.submit(engine.NewTask{Kind: "two"}), signalbox.ReasonCompleted)
 }
 
-// The session of an agent that has been gone for the grace: require ends,
-// prefer moves, a task that named the agent waits.
+// If the agent of a session has been gone for the grace, a task with require ends, one with prefer moves, and
+// one that named the agent waits.
 func TestSessionGrace(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{Name: "a", Auto: true})
@@ -413,10 +405,10 @@ func TestNotBeforeWakesByTimer(t *testing.T) {
 	}
 }
 
-// A turn of a session that waits for its time can be made ready by the submit of
-// another one, whose event names only itself.
+// A turn of a session that waits for its time can become ready by the submit of another turn, whose event
+// names only itself.
 func TestSubmitReadiesAnotherSessionTurn(t *testing.T) {
-	var still sync.Mutex // who looks after what is due waits for it
+	var still sync.Mutex // rounds wait for it
 	h := newFixture(t, noTick, func(h *fixture, _ *engine.Options) {
 		h.opts.Turn = func(what, _ string, _ int64) {
 			if what == "maintenance" {
@@ -432,7 +424,7 @@ func TestSubmitReadiesAnotherSessionTurn(t *testing.T) {
 	h.until(due, "ready: the look at the start is over", func(t signalbox.Task) bool { return t.Ready })
 	still.Lock()
 	first := h.submit(engine.NewTask{SessionID: "talk", Agent: "fake", NotBefore: h.engine.Now().Add(time.Hour)})
-	h.clock.jumpWall(2 * time.Hour) // the timer knows nothing of it
+	h.clock.jumpWall(2 * time.Hour) // the timer does not notice
 	second := h.submit(engine.NewTask{SessionID: "talk", Agent: "fake"})
 	still.Unlock()
 	h.ends(first, signalbox.ReasonCompleted)
@@ -456,7 +448,7 @@ func TestWaitTimeoutEndsTask(t *testing.T) {
 	h.ends(id, signalbox.ReasonWaitTimeout)
 }
 
-// An env that cannot be opened fails its task, and the next one is claimed.
+// A task whose env cannot be decrypted fails, and the next one is claimed.
 func TestUnreadableEnvDoesNotBlockLane(t *testing.T) {
 	h := newFixture(t, noTick)
 	h.agent(Options{Auto: true})

@@ -10,8 +10,8 @@ import (
 	. "github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 )
 
-// The whole log of a task is read from its agent, while it runs and afterwards, until the
-// agent has forgotten it, is gone, or is removed.
+// The whole log of a task is read from its agent, during the run and afterwards, until the agent has
+// forgotten it, is gone, or is removed.
 func TestTheWholeLogIsReadFromTheAgent(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, shortTimeouts)

@@ -18,12 +18,12 @@ import (
 	. "github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 )
 
-// A redirect is not followed: the token and the task go where they were sent.
+// A redirect is not followed: the token and the task only go to the registered address.
 func TestRedirectIsNotFollowed(t *testing.T) {
 	var reached atomic.Int64
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
 	defer other.Close()
-	h := newFixture(t, fast, attempts(2)) // the third in a row would close the agent
+	h := newFixture(t, fast, attempts(2)) // the third failure in a row would close the agent
 	a := h.agent(Options{Token: "the-token-of-the-agent"})
 	a.Script(Offer, Redirect(other.URL), Redirect(other.URL))
 	id := h.submit(engine.NewTask{})
@@ -42,7 +42,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	}
 }
 
-// Link-local and metadata addresses are refused whatever name leads there.
+// Link-local and metadata addresses are refused, whatever name resolves to them.
 func TestMetadataAddressesAreRefused(t *testing.T) {
 	h := newFixture(t)
 	for i, host := range []string{"169.254.169.254", "[fe80::1]", "[fd00:ec2::254]", "100.100.100.200", "[::ffff:169.254.169.254]"} {
@@ -104,7 +104,7 @@ func beat(state string, tasks ...api.AgentCurrentTask) api.Heartbeat {
 	return api.Heartbeat{State: state, CurrentTasks: tasks}
 }
 
-// A heartbeat tells that a busy agent is free, without a probe.
+// A heartbeat shows that a busy agent is free, without a probe.
 func TestHeartbeatFreesHeldAgent(t *testing.T) {
 	h := newFixture(t, noTick)
 	a := h.agent(Options{})
@@ -120,11 +120,11 @@ func TestHeartbeatFreesHeldAgent(t *testing.T) {
 	}
 	h.d.Heartbeat("fake", beat("idle"))
 	h.untilState(id, signalbox.Working)
-	h.d.Heartbeat("nobody", beat("idle")) // is ignored
+	h.d.Heartbeat("nobody", beat("idle")) // ignored
 }
 
-// What an agent learns of its account between two runs comes with a heartbeat; one without it
-// says nothing of that.
+// What an agent learns about its account between two runs comes with a heartbeat; a heartbeat without an
+// account changes nothing.
 func TestHeartbeatTellsOfTheAccount(t *testing.T) {
 	h := newFixture(t, noTick)
 	h.agent(Options{Account: "plan"})
@@ -144,8 +144,7 @@ func TestHeartbeatTellsOfTheAccount(t *testing.T) {
 	}
 }
 
-// A beat does not bring an agent up that cannot be reached: its tasks would
-// use up their attempts on it.
+// A heartbeat does not bring an unreachable agent up: its tasks would use up their attempts.
 func TestHeartbeatOfUnreachableAgentGetsNoTasks(t *testing.T) {
 	h := newFixture(t, freshConnections)
 	a := h.agent(Options{})
@@ -164,7 +163,7 @@ func TestHeartbeatOfUnreachableAgentGetsNoTasks(t *testing.T) {
 	h.untilState(id, signalbox.Working)
 }
 
-// What an agent says it runs was heard of: beats keep its tasks alive.
+// Tasks that a heartbeat lists count as heard from, so heartbeats keep them alive.
 func TestHeartbeatKeepsTasksAlive(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t, func(h *fixture, _ *engine.Options) {
@@ -175,7 +174,7 @@ func TestHeartbeatKeepsTasksAlive(t *testing.T) {
 	h.start()
 	task := h.untilState(id, signalbox.Working)
 	for range 1000 {
-		a.Script(Output, Say(500, nil)) // it cannot tell of its task, and lives
+		a.Script(Output, Say(500, nil)) // it cannot report on its task, but is alive
 	}
 	for range 5 {
 		asked := len(a.Requests(Output))
@@ -188,7 +187,7 @@ func TestHeartbeatKeepsTasksAlive(t *testing.T) {
 	}
 }
 
-// A dead agent is asked now and then, not without a pause.
+// A down agent is probed at intervals, not continuously.
 func TestPollsOfDeadAgentAreBounded(t *testing.T) {
 	var dials atomic.Int64
 	h := newFixture(t, func(h *fixture, _ *engine.Options) {
@@ -210,7 +209,7 @@ func TestPollsOfDeadAgentAreBounded(t *testing.T) {
 	}
 }
 
-// An agent whose long poll does not wait is not asked without a pause.
+// An agent whose long polls return at once is not polled continuously.
 func TestEarlyLongPollAnswersAreBounded(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{})
@@ -227,7 +226,7 @@ func TestEarlyLongPollAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// What an agent says for people is cut before it is stored and logged.
+// Messages of an agent are cut before they are stored and logged.
 func TestLongMessagesAreTruncated(t *testing.T) {
 	h := newFixture(t)
 	a := h.agent(Options{})
@@ -239,7 +238,7 @@ func TestLongMessagesAreTruncated(t *testing.T) {
 	}
 }
 
-// The log of a run can be read while it runs.
+// The log of a task can be read while it runs.
 func TestOutputWhileItRuns(t *testing.T) {
 	ctx := context.Background()
 	h := newFixture(t)
@@ -262,7 +261,7 @@ func TestOutputWhileItRuns(t *testing.T) {
 	h.await("nobody follows it", func() bool { _, ok := h.d.Output(ctx, id, 0, 0); return !ok })
 }
 
-// An agent's figures go into sums and into whole numbers of milliseconds.
+// An agent's figures are added up and converted to whole milliseconds.
 func TestInvalidFiguresAreNotStored(t *testing.T) {
 	for _, seconds := range []float64{-1, 1e12, 1e308} {
 		got := push.ResultOf(api.AgentTaskStatus{
@@ -277,8 +276,7 @@ func TestInvalidFiguresAreNotStored(t *testing.T) {
 	}
 }
 
-// More slots than there can be would reach into the numbers of the isolated
-// ones.
+// More slots than allowed would overlap the numbers of isolated slots.
 func TestSlotsReportedByAgentAreBounded(t *testing.T) {
 	for said, want := range map[int]int{4: 4, 1_000_000_000: signalbox.MaxAgentSlots} {
 		if before, after := push.SlotsOf(said); before != want || after != want {

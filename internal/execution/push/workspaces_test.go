@@ -12,9 +12,8 @@ import (
 	. "github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 )
 
-// An agent without room for worktrees is offered nothing, and what waits for it says why; no
-// attempt is used up. It gets tasks again when there is room, which it tells with its status or
-// a heartbeat.
+// An agent without room for worktrees is offered nothing, and tasks that wait for it say why; no attempt is
+// used up. It gets tasks again when it reports room by its status or a heartbeat.
 func TestAgentWithoutRoomIsOfferedNothing(t *testing.T) {
 	t.Parallel()
 	const why = "no room for worktrees: they take 2 GiB; signalbox workspaces lists the worktrees"
@@ -52,7 +51,7 @@ func TestAgentWithoutRoomIsOfferedNothing(t *testing.T) {
 	if h.live("a").Held {
 		t.Errorf("%+v", h.live("a"))
 	}
-	// One that has just become full refuses, which costs nothing either.
+	// An agent that has just become full refuses, which costs no attempt either.
 	a.SetFull(why)
 	a.Script(Offer, func(x *Exchange) {
 		x.Answer(http.StatusConflict, api.AgentRefusal{Error: "workspace_full", Message: why})
@@ -74,7 +73,7 @@ func TestWorkspacesAreAskedOfTheAgent(t *testing.T) {
 	h := newFixture(t, shortTimeouts)
 	a := h.agent(Options{Name: "a"})
 	h.start()
-	if got, err := h.d.Workspaces(t.Context(), "a"); err != nil || len(got.Workspaces) != 0 { // it knows none
+	if got, err := h.d.Workspaces(t.Context(), "a"); err != nil || len(got.Workspaces) != 0 { // it does not support worktrees
 		t.Errorf("%+v, %v", got, err)
 	}
 	a.Always(Workspaces, func(x *Exchange) {
